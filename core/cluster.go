@@ -1,0 +1,228 @@
+package core
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+// NodeID is the index of a node in Cluster.Nodes.
+type NodeID int32
+
+// AcceleratorID is the index of an accelerator type in Cluster.Accelerators.
+type AcceleratorID int16
+
+// AnyAccelerator leaves the accelerator type to the placer.
+const AnyAccelerator AcceleratorID = -1
+
+// MaxDevicesPerNode bounds Node.Devices: a DeviceSet is one machine word.
+const MaxDevicesPerNode = 64
+
+// Health says whether a node takes part in placement.
+type Health uint8
+
+// The states of a node. A draining node is up, but nothing may be placed or left on it after the next round.
+const (
+	Ready Health = iota
+	Draining
+	Down
+)
+
+var healthNames = [...]string{"ready", "draining", "down"}
+
+func (h Health) String() string { return name(healthNames[:], int(h)) }
+
+// Node is one machine with devices of a single accelerator type.
+type Node struct {
+	ID          NodeID
+	Name        string
+	Accelerator AcceleratorID
+	Devices     int // 1..MaxDevicesPerNode
+	CPUs        float64
+	MemoryGB    float64
+	Rack        string
+	Health      Health
+}
+
+// Usable is the set of devices that may be placed on now: all of them, or none.
+func (n *Node) Usable() DeviceSet {
+	if n.Health != Ready {
+		return 0
+	}
+	return FirstDevices(n.Devices)
+}
+
+// Cluster is the machines and the accelerator types they carry.
+type Cluster struct {
+	Accelerators []string
+	Nodes        []Node
+}
+
+// Devices counts every device, whatever the health of its node.
+func (c *Cluster) Devices() int {
+	total := 0
+	for i := range c.Nodes {
+		total += c.Nodes[i].Devices
+	}
+	return total
+}
+
+// UsableDevices counts the devices of ready nodes.
+func (c *Cluster) UsableDevices() int {
+	total := 0
+	for i := range c.Nodes {
+		if c.Nodes[i].Health == Ready {
+			total += c.Nodes[i].Devices
+		}
+	}
+	return total
+}
+
+// LargestNode is the greatest number of devices on one node.
+func (c *Cluster) LargestNode() int {
+	largest := 0
+	for i := range c.Nodes {
+		largest = max(largest, c.Nodes[i].Devices)
+	}
+	return largest
+}
+
+// DeviceSet is a set of device indices of one node, bit i for device i.
+type DeviceSet uint64
+
+// FirstDevices is {0, …, n-1}.
+func FirstDevices(n int) DeviceSet {
+	if n >= MaxDevicesPerNode {
+		return ^DeviceSet(0)
+	}
+	return DeviceSet(1)<<n - 1
+}
+
+// Count is the number of devices in the set.
+func (d DeviceSet) Count() int { return bits.OnesCount64(uint64(d)) }
+
+// Lowest is the subset of the n lowest devices, or all of d when it holds fewer.
+func (d DeviceSet) Lowest(n int) DeviceSet {
+	rest := d
+	for ; n > 0 && rest != 0; n-- {
+		rest &= rest - 1
+	}
+	return d &^ rest
+}
+
+// List returns the device indices in ascending order.
+func (d DeviceSet) List() []int {
+	list := make([]int, 0, d.Count())
+	for rest := d; rest != 0; rest &= rest - 1 {
+		list = append(list, bits.TrailingZeros64(uint64(rest)))
+	}
+	return list
+}
+
+// String renders the set as "0,1,3".
+func (d DeviceSet) String() string {
+	var b strings.Builder
+	for i, device := range d.List() {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprint(&b, device)
+	}
+	return b.String()
+}
+
+// Seat is the devices that a job holds on one node.
+type Seat struct {
+	Node    NodeID
+	Devices DeviceSet
+}
+
+// Replicas counts the devices over all seats; one replica runs on one device.
+func Replicas(seats []Seat) int {
+	total := 0
+	for _, s := range seats {
+		total += s.Devices.Count()
+	}
+	return total
+}
+
+// SameSeats reports whether two seatings hold the same devices in the same node order.
+func SameSeats(a, b []Seat) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Ledger keeps the free devices of every node while a placer or the pipeline seats jobs. The zero value is empty;
+// Reset makes every usable device free. It allocates only when the cluster grows.
+type Ledger struct {
+	free  []DeviceSet
+	total int
+}
+
+// Reset makes every usable device of the cluster free.
+func (l *Ledger) Reset(c *Cluster) {
+	if cap(l.free) < len(c.Nodes) {
+		l.free = make([]DeviceSet, len(c.Nodes))
+	}
+	l.free = l.free[:len(c.Nodes)]
+	l.total = 0
+	for i := range c.Nodes {
+		l.free[i] = c.Nodes[i].Usable()
+		l.total += l.free[i].Count()
+	}
+}
+
+// Free is the number of free devices on a node.
+func (l *Ledger) Free(n NodeID) int { return l.free[n].Count() }
+
+// FreeDevices is the set of free devices on a node.
+func (l *Ledger) FreeDevices(n NodeID) DeviceSet { return l.free[n] }
+
+// Total is the number of free devices in the cluster.
+func (l *Ledger) Total() int { return l.total }
+
+// Occupy takes exactly these devices. It reports false, and takes nothing, if one of them is not free or does not exist.
+func (l *Ledger) Occupy(seats []Seat) bool {
+	for i, s := range seats {
+		if s.Node < 0 || int(s.Node) >= len(l.free) || l.free[s.Node]&s.Devices != s.Devices {
+			for _, taken := range seats[:i] {
+				l.free[taken.Node] |= taken.Devices
+				l.total += taken.Devices.Count()
+			}
+			return false
+		}
+		l.free[s.Node] &^= s.Devices
+		l.total -= s.Devices.Count()
+	}
+	return true
+}
+
+// Release gives devices back.
+func (l *Ledger) Release(seats []Seat) {
+	for _, s := range seats {
+		l.total += (s.Devices &^ l.free[s.Node]).Count()
+		l.free[s.Node] |= s.Devices
+	}
+}
+
+// Take seats up to n replicas on the lowest free devices of a node.
+func (l *Ledger) Take(node NodeID, n int) Seat {
+	taken := l.free[node].Lowest(n)
+	l.free[node] &^= taken
+	l.total -= taken.Count()
+	return Seat{Node: node, Devices: taken}
+}
+
+func name(names []string, i int) string {
+	if i < 0 || i >= len(names) {
+		return fmt.Sprintf("unknown(%d)", i)
+	}
+	return names[i]
+}

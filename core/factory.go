@@ -1,0 +1,62 @@
+package core
+
+import (
+	"log/slog"
+	"math/rand/v2"
+)
+
+// Info describes a component to its users. Its texts are what `policy list` and `policy describe` print.
+type Info struct {
+	Type         string // name in configs, lower_snake_case
+	Summary      string // one line
+	Description  string // idea, deviations from the source, limits
+	Source       string // paper, section or equation; empty for ideas of nobody in particular
+	Capabilities []Capability
+}
+
+// Settings is what a component is created with, besides its Config.
+type Settings struct {
+	ID   string     // component id: stage/type, such as "allocation/las"
+	Rand *rand.Rand // the component's own stream; the only source of randomness
+	Log  *slog.Logger
+}
+
+// Factory creates components of one type for one kind of slot S (Admitter, Allocator, …). It is a plain value:
+// built-ins are listed explicitly, and a plugin serves the very same value.
+type Factory[S any] struct {
+	Info
+	defaults func() any
+	build    func(config any, s Settings) (S, error)
+}
+
+// NewFactory ties a Config struct to a constructor. C is the only source of the component's defaults, validation,
+// documentation and schema: see Fields for its tags. A C with a method Validate() error is asked after decoding; a C
+// with a method Capabilities() []Capability adds those its values need to info.Capabilities.
+func NewFactory[C, S any](info Info, defaults C, build func(config C, s Settings) (S, error)) Factory[S] {
+	return Factory[S]{
+		Info:     info,
+		defaults: func() any { c := defaults; return &c },
+		build:    func(config any, s Settings) (S, error) { return build(*config.(*C), s) },
+	}
+}
+
+// New creates the component from a config that Decode returned.
+func (f Factory[S]) New(config any, s Settings) (S, error) { return f.build(config, s) }
+
+// Needs lists the capabilities that the component needs when it is configured so.
+func (f Factory[S]) Needs(config any) []Capability {
+	needs := f.Capabilities
+	if c, ok := config.(interface{ Capabilities() []Capability }); ok {
+		needs = append(needs[:len(needs):len(needs)], c.Capabilities()...)
+	}
+	return needs
+}
+
+// Component is a constructed policy together with the id it is blamed and recorded under.
+type Component[S any] struct {
+	ID     string
+	Policy S
+}
+
+// None is the Config of a component without settings.
+type None struct{}

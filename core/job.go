@@ -1,0 +1,136 @@
+package core
+
+import "math"
+
+// JobID is the rank of a job in submission order. Ties everywhere are broken by it.
+type JobID int32
+
+// JobSpec is what is known of a job when it is submitted. It never changes.
+type JobSpec struct {
+	ID            JobID
+	Name          string // unique in a run
+	Tenant        string
+	Application   string
+	Weight        float64 // share of the job against others, 1 unless stated
+	SubmitSeconds float64
+
+	Requested   int // replicas the user asked for
+	MinReplicas int // least the job can run with
+	MaxReplicas int // most the job can use
+
+	Accelerators []string // types the job can run on; empty for all
+	Batch        BatchSpec
+	CPUs         float64 // per replica
+	MemoryGB     float64 // per replica
+	Command      []string
+
+	// TotalWork is the declared work in the unit that Job.Progress counts: seconds at the requested replicas for a
+	// job of known duration, iterations at the initial batch for a profiled one. 0 when unknown.
+	TotalWork float64
+	// StepTimes is the true time of an optimizer step at the requested batch, for policies that declare
+	// CapabilityStepTimes. nil when unknown. Jobs of one application share it.
+	StepTimes *StepTimes
+}
+
+// BatchSpec bounds the batch size of a training job, in samples. The zero value is a job without batch elasticity.
+type BatchSpec struct {
+	Requested    int // total batch the user asked for
+	Initial      int // total batch that the learning rate was tuned for
+	Max          int // largest total batch that still trains
+	MinPerDevice int
+	MaxPerDevice int
+}
+
+// StepTimes holds the seconds of one optimizer step at a fixed total batch on consolidated placements. Index r-1 is
+// r replicas; 0 means not possible.
+type StepTimes struct {
+	OneNode   []float64
+	ManyNodes []float64 // nodes filled one after another, the last one partly
+}
+
+// JobState is the single state a submitted job is in.
+type JobState uint8
+
+// The states of a job. Pending awaits admission, Waiting awaits devices.
+const (
+	Pending JobState = iota
+	Waiting
+	Running
+	Completed
+	Rejected
+	Failed
+)
+
+var jobStateNames = [...]string{"pending", "waiting", "running", "completed", "rejected", "failed"}
+
+func (s JobState) String() string { return name(jobStateNames[:], int(s)) }
+
+// Ended reports whether the state is final.
+func (s JobState) Ended() bool { return s >= Completed }
+
+// Job is a submitted job as the stages see it. What changes with time is kept as a value at a moment and a slope, so
+// that a job on which nothing happened needs no update, in this process or in a plugin's.
+type Job struct {
+	*JobSpec
+	State         JobState
+	WaitingReason Reason // why it waits, as last decided
+	Seats         []Seat // devices held, in the order the placer chose; nil unless Running
+	Held          int    // number of devices in Seats
+	Tuning        Tuning
+
+	AsOfSeconds   float64 // moment at which Executed and Attained were brought up to date
+	Executed      float64 // seconds with devices up to AsOfSeconds, restart pauses included
+	Attained      float64 // device-seconds up to AsOfSeconds
+	ProgressAsOf  float64 // moment from which ProgressRate holds; lies ahead during a restart pause
+	Progress      float64 // work done at ProgressAsOf, in the unit of TotalWork
+	ProgressRate  float64 // work per second
+	StepsLeft     float64 // true optimizer steps left at the requested batch; NaN when unknown
+	FirstStart    float64 // seconds; NaN until the job first gets devices
+	LastChange    float64 // seconds of the last start, stop or move; of the submission before the first
+	Restarts      int     // starts and moves after the first start
+	Preemptions   int     // times its devices were taken away before it ended
+	FinishSeconds float64 // NaN until Completed or Failed
+}
+
+// NewJob returns a job that was just submitted.
+func NewJob(spec *JobSpec) *Job {
+	return &Job{
+		JobSpec: spec, State: Pending, AsOfSeconds: spec.SubmitSeconds, ProgressAsOf: spec.SubmitSeconds,
+		LastChange: spec.SubmitSeconds, StepsLeft: math.NaN(), FirstStart: math.NaN(), FinishSeconds: math.NaN(),
+	}
+}
+
+// ExecutedSeconds is the time for which the job held devices up to now, restart pauses included.
+func (j *Job) ExecutedSeconds(now float64) float64 {
+	if j.Held == 0 {
+		return j.Executed
+	}
+	return j.Executed + (now - j.AsOfSeconds)
+}
+
+// AttainedService is the device-seconds the job received up to now, restart pauses included.
+func (j *Job) AttainedService(now float64) float64 {
+	if j.Held == 0 {
+		return j.Attained
+	}
+	return j.Attained + (now-j.AsOfSeconds)*float64(j.Held)
+}
+
+// WorkDone is the progress at now, in the unit of TotalWork.
+func (j *Job) WorkDone(now float64) float64 {
+	if j.ProgressRate == 0 || now <= j.ProgressAsOf {
+		return j.Progress
+	}
+	return j.Progress + (now-j.ProgressAsOf)*j.ProgressRate
+}
+
+// RemainingWork is the declared work not yet done, never negative, in the unit of TotalWork.
+func (j *Job) RemainingWork(now float64) float64 {
+	return max(j.TotalWork-j.WorkDone(now), 0)
+}
+
+// settle brings the accounts up to date, before the devices held change.
+func (j *Job) settle(now float64) {
+	j.Executed, j.Attained = j.ExecutedSeconds(now), j.AttainedService(now)
+	j.AsOfSeconds = now
+}

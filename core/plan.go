@@ -1,0 +1,68 @@
+package core
+
+// Plan is the outcome of the stages of one round, before it is compared with what runs.
+type Plan struct {
+	Grants     []Grant
+	Placements []Placement
+	Tunings    []Tuning
+	Cluster    ClusterTarget
+}
+
+// Action is what a Change does to a job.
+type Action uint8
+
+// The actions. Start gives devices to a job without any, Stop takes all away, Move replaces them (more, fewer or
+// other ones), Tune changes only the batch setting.
+const (
+	Start Action = iota
+	Stop
+	Move
+	Tune
+)
+
+var actionNames = [...]string{"start", "stop", "move", "tune"}
+
+func (a Action) String() string { return name(actionNames[:], int(a)) }
+
+// Change is one difference between the plan and what runs. The backend applies changes in order; stops come first.
+type Change struct {
+	Action Action
+	Job    JobID
+	Seats  []Seat // seats to run on; nil for Stop and Tune
+	Tuning Tuning
+	Reason Reason // for Stop
+	By     string // component that decided it
+}
+
+// EventKind is what happened.
+type EventKind uint8
+
+// The kinds of event, in the order in which events of one moment are told.
+const (
+	JobProgressed  EventKind = iota // the rate, the progress or the steps left changed
+	JobFinished                     // all work is done
+	JobFailed                       // the job ended without finishing
+	NodeChanged                     // the health of a node changed
+	JobInterrupted                  // a running job lost its devices with their node, and waits again
+	JobSubmitted
+)
+
+var eventNames = [...]string{
+	"job_progressed", "job_finished", "job_failed", "node_changed", "job_interrupted", "job_submitted",
+}
+
+func (k EventKind) String() string { return name(eventNames[:], int(k)) }
+
+// Event is something that happened on the backend since the round before.
+type Event struct {
+	Kind      EventKind
+	AtSeconds float64
+	Job       JobID
+	Spec      *JobSpec // JobSubmitted
+	Node      NodeID   // NodeChanged
+	Health    Health   // NodeChanged
+
+	// Progress, JobProgressed and JobInterrupted: the job's progress is Progress at FromSeconds and grows with Rate.
+	Progress, Rate, FromSeconds float64
+	StepsLeft                   float64
+}

@@ -1,0 +1,123 @@
+package core
+
+import "context"
+
+// The four stages. Each is called once a round with everything it decides on, returns data, and keeps no reference
+// into the View. A returned slice belongs to the stage and is valid until its next call, so that a stage can reuse
+// its buffers. A "no" is a Verdict; an error is a malfunction and ends the run.
+
+// Admitter decides which submitted jobs may compete for devices.
+type Admitter interface {
+	// Admit answers for waiting jobs, in JobID order; a job without a verdict is admitted. Jobs already admitted are
+	// not asked about again. Deferred ones come back next round.
+	Admit(ctx context.Context, v *View, waiting []*Job) ([]Verdict, error)
+}
+
+// Allocator decides how many devices of which type each job gets.
+type Allocator interface {
+	// Allocate answers with grants in seating order, at most one per candidate. Candidates are the admitted jobs in
+	// JobID order, running ones included; a running job without a grant is preempted. Grants may exceed capacity.
+	Allocate(ctx context.Context, v *View, candidates []Candidate) ([]Grant, error)
+}
+
+// Placer decides which devices a grant is seated on.
+type Placer interface {
+	// Place seats grants in their order. It skips a grant that does not fit, unless it is Blocking: then it places
+	// nothing that does not already run. Every grant ends in Placed or Unseated.
+	Place(ctx context.Context, v *View, grants []Grant) (Seating, error)
+}
+
+// Elasticity says what a job does with accelerators, and tunes it to those it got.
+type Elasticity interface {
+	// Respond answers for each of jobs, in their order. It is asked about a job when it is admitted and whenever an
+	// event touched it; otherwise the last response stands.
+	Respond(ctx context.Context, v *View, jobs []*Job) ([]Response, error)
+	// Tune answers for those placements whose batch settings change; the others keep theirs.
+	Tune(ctx context.Context, v *View, placements []Placement) ([]Tuning, error)
+}
+
+// ClusterScaler decides how many nodes the cluster should have.
+type ClusterScaler interface {
+	Scale(ctx context.Context, v *View, plan *Plan) (ClusterTarget, error)
+}
+
+// Steady is implemented by a stage that can tell how long its answer stands. When every stage is steady, the pipeline
+// sleeps until something happens or the earliest of these moments, instead of repeating itself every interval.
+type Steady interface {
+	// SteadyUntil is asked at the end of a round: the moment up to which the stage would, as long as no event comes,
+	// keep giving answers that change nothing. +Inf for ever; v.NowSeconds to be asked again next round.
+	SteadyUntil(v *View) float64
+}
+
+// Candidate is an admitted job together with what it can do with accelerators.
+type Candidate struct {
+	*Job
+	Response *Response
+}
+
+// Response is a job's elastic range and what it gains from more devices.
+type Response struct {
+	Job         JobID
+	MinReplicas int // at least 1
+	MaxReplicas int
+	// Curves holds the rate by accelerator type, indexed by AcceleratorID; the last entry stands for all further types.
+	// nil when only the range is known.
+	Curves []Curve
+	// RemainingWork is the work left in the unit of the curves; NaN when unknown.
+	RemainingWork float64
+}
+
+// Curve is the rate of a job in work per second by number of replicas, index r-1 for r. 0 means it cannot run so.
+type Curve struct {
+	OneNode   []float64 // all replicas on one node
+	ManyNodes []float64 // consolidated over as few nodes as possible, at least two
+}
+
+// Rate is the work per second of replicas replicas of a type on a consolidated placement; 0 when it cannot run so, or
+// when nothing is known.
+func (r *Response) Rate(t AcceleratorID, replicas, devicesPerNode int) float64 {
+	if len(r.Curves) == 0 || replicas < 1 {
+		return 0
+	}
+	curve := &r.Curves[min(max(int(t), 0), len(r.Curves)-1)]
+	rates := curve.ManyNodes
+	if replicas <= devicesPerNode {
+		rates = curve.OneNode
+	}
+	if replicas > len(rates) {
+		return 0
+	}
+	return rates[replicas-1]
+}
+
+// Grant is a number of devices given to a job.
+type Grant struct {
+	Job         JobID
+	Accelerator AcceleratorID // AnyAccelerator leaves the type to placement
+	Replicas    int
+	Blocking    bool   // nothing new is seated after this grant if it does not fit
+	Proposed    []Seat // seating of a policy that decides jointly; may be ignored
+}
+
+// Placement seats a grant.
+type Placement struct {
+	Job   JobID
+	Seats []Seat // in the order that the job sees its replicas
+}
+
+// Seating is the answer of a Placer.
+type Seating struct {
+	Placed   []Placement
+	Unseated []Verdict // for grants without a placement; Code Defer
+}
+
+// Tuning is the batch setting of a job. The zero value leaves everything to the job.
+type Tuning struct {
+	Job                JobID
+	BatchPerDevice     int
+	AccumulationSteps  int // extra passes per step; total batch = replicas × BatchPerDevice × (AccumulationSteps+1)
+	LearningRateFactor float64
+}
+
+// ClusterTarget is the number of nodes wanted. 0 means no opinion.
+type ClusterTarget struct{ Nodes int }

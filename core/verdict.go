@@ -1,0 +1,75 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// Code is the answer a verdict gives.
+type Code uint8
+
+// The verdict codes. Defer asks again next round; Reject is final.
+const (
+	Admit Code = iota
+	Defer
+	Reject
+)
+
+var codeNames = [...]string{"admit", "defer", "reject"}
+
+func (c Code) String() string { return name(codeNames[:], int(c)) }
+
+// Reason is why a job does not run. The list is closed: tools and dashboards may rely on it.
+type Reason uint8
+
+// The reasons, in order of precedence: when several hold, the earlier one is shown.
+const (
+	NoReason            Reason = iota
+	ExceedsCluster             // the job needs more devices than the cluster will ever have
+	AcceleratorMissing         // no node carries an accelerator type that the job can run on
+	QuotaExceeded              // its tenant is at its limit
+	LoadLimit                  // admission holds jobs back while the cluster is loaded
+	WaitingForDevices          // others come first and nothing is left
+	BlockedByEarlier           // devices are free, but an earlier job that does not fit keeps its turn
+	Fragmented                 // enough devices are free, but not in a shape the placement accepts
+	PreemptedByPriority        // its devices went to a job that comes first
+	NodeUnavailable            // the node it ran on failed or is draining
+	PolicyDecision             // the policy said no for a reason of its own; see the message
+)
+
+var reasonNames = [...]string{
+	"none", "exceeds_cluster", "accelerator_missing", "quota_exceeded", "load_limit", "waiting_for_devices",
+	"blocked_by_earlier", "fragmented", "preempted_by_priority", "node_unavailable", "policy_decision",
+}
+
+// Reasons lists the names of all reasons in order of precedence.
+func Reasons() []string { return slices.Clone(reasonNames[:]) }
+
+func (r Reason) String() string { return name(reasonNames[:], int(r)) }
+
+// Verdict is a decision about one job that is not a placement: it is data, never an error.
+type Verdict struct {
+	Job    JobID
+	Code   Code
+	Reason Reason
+	// Wanted and Available are the counted evidence, in Unit ("devices", "jobs"). Both 0 when there is none.
+	Wanted, Available float64
+	Unit              string
+	Message           string // one sentence of the policy's own; may be empty
+	By                string // component id, filled in by the pipeline
+}
+
+// Explain renders the verdict as one sentence.
+func (v Verdict) Explain() string {
+	text := v.Reason.String()
+	if v.Message != "" {
+		text += ": " + v.Message
+	}
+	if v.Unit != "" {
+		text += fmt.Sprintf(" (wants %s %s, %s available)", number(v.Wanted), v.Unit, number(v.Available))
+	}
+	return text
+}
+
+func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

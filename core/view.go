@@ -1,0 +1,28 @@
+package core
+
+// View is the state of the world that a stage decides on. It is read-only, and valid only during the call: a stage
+// keeps no reference into it.
+type View struct {
+	NowSeconds      float64
+	Round           int     // 1 for the first round
+	IntervalSeconds float64 // length of a round; 0 when rounds happen on events only
+	Cluster         *Cluster
+	Devices         int // devices of ready nodes
+
+	// Jobs holds each submitted job at its JobID; nil once the job has ended, and for identifiers not yet submitted.
+	Jobs []*Job
+	// Active lists the jobs that are admitted and have not ended, by JobID.
+	Active []JobID
+	// Waiting is how many of Active hold no devices.
+	Waiting int
+	// Changed lists the jobs that an event touched since the round before, by JobID, ended ones included.
+	Changed []JobID
+}
+
+// Job returns the job, or nil when it is unknown or has ended.
+func (v *View) Job(id JobID) *Job {
+	if id < 0 || int(id) >= len(v.Jobs) {
+		return nil
+	}
+	return v.Jobs[id]
+}

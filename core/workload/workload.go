@@ -1,0 +1,54 @@
+// Package workload is where jobs come from: trace readers, a generator, and the models that say how a job progresses.
+package workload
+
+import (
+	"context"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Source yields a workload: a reader of a trace format, or a generator.
+type Source interface {
+	// Load reads everything. A problem in an input is a core.Diagnostics error; no row is skipped silently.
+	Load(ctx context.Context) (*Workload, error)
+}
+
+// Workload is a list of jobs in submission order: by time, then by the trailing number of their names, then by name,
+// so that permuting the rows of a trace changes nothing. Jobs[i].Spec.ID is i.
+type Workload struct {
+	Jobs   []Job
+	Inputs []Input
+}
+
+// Job is a job of a workload together with the model that the simulator runs it by.
+type Job struct {
+	Spec  core.JobSpec
+	Model Model
+	At    core.Position // where the trace declares it
+}
+
+// Input is a file that was read, for the manifest.
+type Input struct {
+	Path   string
+	SHA256 string // of the bytes on disk, hex
+}
+
+// Model says how a job progresses. Its work is divided into phases (the epochs of a training job) within which the
+// rate depends on nothing but where and how the job runs.
+type Model interface {
+	Phases() int
+	// PhaseEnd is the cumulative work at the end of a phase, increasing; that of the last phase is the total.
+	PhaseEnd(phase int) float64
+	// Rate is the work per second in a phase; 0 when the job cannot run so.
+	Rate(phase int, c Running) float64
+	// StepsLeft is the number of optimizer steps left at the requested batch when a phase begins; NaN when unknown.
+	StepsLeft(phase int) float64
+}
+
+// Running is where and how a job runs.
+type Running struct {
+	Accelerator core.AcceleratorID
+	Shape       []int // replicas on each node, in seat order
+	Replicas    int   // sum of Shape
+	Tuning      core.Tuning
+}
