@@ -19,8 +19,10 @@ type Backend interface {
 type Wake struct {
 	// BySeconds is when to wake even if nothing happens; +Inf to wake on events only.
 	BySeconds float64
-	// GridSeconds is the length of a round: an event wakes the pipeline at the next multiple of it. 0: at once.
-	GridSeconds float64
+	// IntervalSeconds is the grid of rounds, 0 for none: an event wakes the pipeline at the next multiple of it.
+	IntervalSeconds float64
+	// OnEvents wakes the pipeline at the very moment of an event, except for JobProgressed, which stays on the grid.
+	OnEvents bool
 }
 
 // Observation is what a backend tells at a round. The events are valid until the next call of Next.

@@ -1,6 +1,9 @@
 package core
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // JobID is the rank of a job in submission order. Ties everywhere are broken by it.
 type JobID int32
@@ -133,4 +136,9 @@ func (j *Job) RemainingWork(now float64) float64 {
 func (j *Job) settle(now float64) {
 	j.Executed, j.Attained = j.ExecutedSeconds(now), j.AttainedService(now)
 	j.AsOfSeconds = now
+}
+
+// CanRunOn reports whether the job can run on an accelerator type of the cluster.
+func (s *JobSpec) CanRunOn(c *Cluster, t AcceleratorID) bool {
+	return len(s.Accelerators) == 0 || slices.Contains(s.Accelerators, c.Accelerators[t])
 }

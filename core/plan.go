@@ -12,15 +12,16 @@ type Plan struct {
 type Action uint8
 
 // The actions. Start gives devices to a job without any, Stop takes all away, Move replaces them (more, fewer or
-// other ones), Tune changes only the batch setting.
+// other ones), Tune changes only the batch setting, Discard says that a job was rejected and never comes back.
 const (
 	Start Action = iota
 	Stop
 	Move
 	Tune
+	Discard
 )
 
-var actionNames = [...]string{"start", "stop", "move", "tune"}
+var actionNames = [...]string{"start", "stop", "move", "tune", "discard"}
 
 func (a Action) String() string { return name(actionNames[:], int(a)) }
 
@@ -62,7 +63,7 @@ type Event struct {
 	Node      NodeID   // NodeChanged
 	Health    Health   // NodeChanged
 
-	// Progress, JobProgressed and JobInterrupted: the job's progress is Progress at FromSeconds and grows with Rate.
+	// JobProgressed and JobInterrupted: the job's progress is Progress at FromSeconds and grows with Rate.
 	Progress, Rate, FromSeconds float64
-	StepsLeft                   float64
+	StepsLeft                   float64 // JobSubmitted, JobProgressed and JobInterrupted; NaN when unknown
 }

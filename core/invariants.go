@@ -1,0 +1,193 @@
+package core
+
+import "fmt"
+
+// The checks after each stage. What a stage answers is believed only after them, and a broken rule names the component.
+
+// Rule names, as they appear in InvariantError.
+const (
+	RuleAnswerForAsked   = "answers only for what was asked"
+	RuleAnswerOnce       = "answers once for each job"
+	RuleReplicasInRange  = "replicas within min..max"
+	RuleAnswerEveryGrant = "every grant is seated or refused"
+	RuleDeviceOnce       = "no device twice, none on a node that is down or draining"
+	RuleGangComplete     = "all replicas or none"
+	RuleOneAccelerator   = "one accelerator type for a job, one it can run on"
+	RuleTuningSane       = "batch settings not negative"
+)
+
+func (s *state) broken(component string, id JobID, rule, format string, args ...any) error {
+	jobName := ""
+	if j := s.view.Job(id); j != nil {
+		jobName = j.Name
+	}
+	return &InvariantError{Component: component, Round: s.view.Round, Job: jobName, Rule: rule, Detail: fmt.Sprintf(format, args...)}
+}
+
+func (s *state) takeResponses(component string, responses []Response) error {
+	if len(responses) != len(s.stale) {
+		return s.broken(component, -1, RuleAnswerForAsked, "%d responses for %d jobs", len(responses), len(s.stale))
+	}
+	for i := range responses {
+		r := &responses[i]
+		id := s.stale[i].ID
+		if r.Job != id {
+			return s.broken(component, id, RuleAnswerForAsked, "response %d is for job %d", i, r.Job)
+		}
+		if r.MinReplicas < 1 || r.MaxReplicas < r.MinReplicas {
+			return s.broken(component, id, RuleReplicasInRange, "responds with %d..%d replicas", r.MinReplicas, r.MaxReplicas)
+		}
+		if s.responses[id] == nil {
+			s.responses[id] = new(Response)
+		}
+		*s.responses[id] = *r
+	}
+	return nil
+}
+
+func (s *state) takeVerdicts(component string, verdicts []Verdict) error {
+	next := s.asked[:0]
+	k := 0
+	for _, j := range s.asked {
+		if k == len(verdicts) || verdicts[k].Job != j.ID {
+			next = append(next, j)
+			continue
+		}
+		v := verdicts[k]
+		k++
+		v.By = component
+		switch v.Code {
+		case Admit:
+			next = append(next, j)
+		case Reject:
+			s.reject(j, v)
+		default:
+			if j.WaitingReason != v.Reason {
+				j.WaitingReason = v.Reason
+				s.report.Verdicts = append(s.report.Verdicts, v)
+			}
+		}
+	}
+	s.asked = next
+	if k < len(verdicts) {
+		return s.broken(component, verdicts[k].Job, RuleAnswerForAsked,
+			"verdict %d is for job %d, which was not asked about, was already answered, or is out of order", k, verdicts[k].Job)
+	}
+	return nil
+}
+
+func (s *state) checkGrants(component string, grants []Grant) error {
+	round := s.view.Round
+	for i := range grants {
+		g := &grants[i]
+		j := s.view.Job(g.Job)
+		if j == nil || j.State != Waiting && j.State != Running {
+			return s.broken(component, g.Job, RuleAnswerForAsked, "grant for job %d, which is no candidate", g.Job)
+		}
+		m := &s.marks[g.Job]
+		if m.granted == round {
+			return s.broken(component, g.Job, RuleAnswerOnce, "granted twice")
+		}
+		m.granted, m.grant = round, i
+		if r := s.responses[g.Job]; g.Replicas < r.MinReplicas || g.Replicas > r.MaxReplicas {
+			return s.broken(component, g.Job, RuleReplicasInRange, "granted %d replicas, can use %d..%d", g.Replicas, r.MinReplicas, r.MaxReplicas)
+		}
+		if g.Accelerator < AnyAccelerator || int(g.Accelerator) >= len(s.view.Cluster.Accelerators) {
+			return s.broken(component, g.Job, RuleOneAccelerator, "granted accelerator type %d of %d", g.Accelerator, len(s.view.Cluster.Accelerators))
+		}
+	}
+	return nil
+}
+
+func (s *state) checkSeating(component string, grants []Grant, seating Seating) error {
+	s.ledger.Reset(s.view.Cluster)
+	for i := range seating.Placed {
+		if err := s.checkPlacement(component, grants, &seating.Placed[i]); err != nil {
+			return err
+		}
+	}
+	for i := range seating.Unseated {
+		v := &seating.Unseated[i]
+		v.By = component
+		if err := s.answersGrant(component, v.Job); err != nil {
+			return err
+		}
+		s.marks[v.Job].verdict = i
+	}
+	if answers := len(seating.Placed) + len(seating.Unseated); answers != len(grants) {
+		return s.broken(component, -1, RuleAnswerEveryGrant, "%d answers for %d grants", answers, len(grants))
+	}
+	return nil
+}
+
+func (s *state) checkPlacement(component string, grants []Grant, p *Placement) error {
+	if err := s.answersGrant(component, p.Job); err != nil {
+		return err
+	}
+	m := &s.marks[p.Job]
+	m.placed = s.view.Round
+	g := &grants[m.grant]
+	if got := Replicas(p.Seats); got != g.Replicas {
+		return s.broken(component, p.Job, RuleGangComplete, "seated %d of %d replicas", got, g.Replicas)
+	}
+	if !s.ledger.Occupy(p.Seats) {
+		return s.broken(component, p.Job, RuleDeviceOnce, "seats %s are not all free", s.describeSeats(p.Seats))
+	}
+	c := s.view.Cluster
+	for _, seat := range p.Seats {
+		accelerator := c.Nodes[seat.Node].Accelerator
+		if seat.Devices == 0 {
+			return s.broken(component, p.Job, RuleGangComplete, "a seat on node %q without devices", c.Nodes[seat.Node].Name)
+		}
+		if accelerator != c.Nodes[p.Seats[0].Node].Accelerator || g.Accelerator != AnyAccelerator && g.Accelerator != accelerator || !s.view.Jobs[p.Job].CanRunOn(c, accelerator) {
+			return s.broken(component, p.Job, RuleOneAccelerator, "seated on %q", c.Accelerators[accelerator])
+		}
+	}
+	return nil
+}
+
+// answersGrant notes that the placer answered for a job, and refuses a second answer or one for a job without a grant.
+func (s *state) answersGrant(component string, id JobID) error {
+	if s.view.Job(id) == nil || s.marks[id].granted != s.view.Round {
+		return s.broken(component, id, RuleAnswerForAsked, "answers for job %d, which has no grant", id)
+	}
+	if s.marks[id].answered == s.view.Round {
+		return s.broken(component, id, RuleAnswerOnce, "answered twice")
+	}
+	s.marks[id].answered = s.view.Round
+	return nil
+}
+
+func (s *state) checkTunings(component string, tunings []Tuning) error {
+	for i := range tunings {
+		t := &tunings[i]
+		if s.view.Job(t.Job) == nil || s.marks[t.Job].placed != s.view.Round {
+			return s.broken(component, t.Job, RuleAnswerForAsked, "tunes job %d, which has no devices", t.Job)
+		}
+		m := &s.marks[t.Job]
+		if m.tuned == s.view.Round {
+			return s.broken(component, t.Job, RuleAnswerOnce, "tuned twice")
+		}
+		m.tuned, m.tuning = s.view.Round, i
+		if t.BatchPerDevice < 0 || t.AccumulationSteps < 0 || !(t.LearningRateFactor >= 0) {
+			return s.broken(component, t.Job, RuleTuningSane, "%+v", *t)
+		}
+	}
+	return nil
+}
+
+func (s *state) describeSeats(seats []Seat) string {
+	text := ""
+	for i, seat := range seats {
+		if i > 0 {
+			text += " "
+		}
+		if seat.Node < 0 || int(seat.Node) >= len(s.view.Cluster.Nodes) {
+			text += fmt.Sprintf("node#%d", seat.Node)
+		} else {
+			text += s.view.Cluster.Nodes[seat.Node].Name
+		}
+		text += "[" + seat.Devices.String() + "]"
+	}
+	return text
+}

@@ -1,0 +1,259 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+)
+
+// Stages is a composition: one component for each slot, admission a list that must agree.
+type Stages struct {
+	Admission  []Component[Admitter]
+	Allocation Component[Allocator]
+	Placement  Component[Placer]
+	Elasticity Component[Elasticity]
+	Scaler     Component[ClusterScaler] // Policy nil for none
+}
+
+// RoundOptions says when rounds happen.
+type RoundOptions struct {
+	IntervalSeconds float64 // 0 for none
+	OnEvents        bool    // a round at each event, besides those of the interval
+}
+
+// StageNames names the timed steps of a round.
+var StageNames = [...]string{"respond", "admit", "allocate", "place", "tune"}
+
+// Report is what happened in one round. It is valid until the observer returns.
+type Report struct {
+	View     *View // after the changes
+	Events   []Event
+	Ended    []*Job    // jobs that ended since the round before, by JobID
+	Verdicts []Verdict // those that differ from what the job was last told
+	Changes  []Change
+	// StageTime is the time each of StageNames took. Nothing else in a report depends on the machine.
+	StageTime   [len(StageNames)]time.Duration
+	DevicesUsed int // devices held after the changes
+}
+
+// Observer is told about each round after its changes were applied.
+type Observer interface {
+	ObserveRound(r *Report) error
+}
+
+// Pipeline walks one cluster through its rounds. It owns the state of every job: stages see it through the View, and
+// the backend learns of decisions through Changes only.
+type Pipeline struct {
+	stages    Stages
+	options   RoundOptions
+	observers []Observer
+	stopwatch func() time.Duration
+	steady    []Steady // every stage, or nil when one of them cannot tell
+	state     state
+	plan      Plan
+}
+
+// NewPipeline returns a pipeline over a cluster, whose Health fields it takes over. The stopwatch times the stages and
+// reaches no decision; nil measures nothing.
+func NewPipeline(c *Cluster, s Stages, o RoundOptions, stopwatch func() time.Duration, observers ...Observer) *Pipeline {
+	if stopwatch == nil {
+		stopwatch = func() time.Duration { return 0 }
+	}
+	p := &Pipeline{stages: s, options: o, observers: observers, stopwatch: stopwatch, steady: steadyStages(s)}
+	p.state.init(c, o)
+	return p
+}
+
+// Run holds rounds until the backend has nothing more to tell, the context ends, or a component malfunctions.
+func (p *Pipeline) Run(ctx context.Context, b Backend) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		seen, err := b.Next(ctx, p.wake())
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("wait for round %d: %w", p.state.view.Round+1, err)
+		}
+		if err := p.Round(ctx, seen, b); err != nil {
+			return err
+		}
+	}
+}
+
+// Round is one walk: observe, respond, admit, allocate, place, tune, apply, record.
+func (p *Pipeline) Round(ctx context.Context, seen Observation, b Backend) error {
+	s := &p.state
+	if err := s.observe(seen); err != nil { // 1: what happened
+		return err
+	}
+	watch := p.stopwatch()
+	for i, step := range [...]func(*Pipeline, context.Context) error{
+		(*Pipeline).respond,  // 2: what each job can do with accelerators
+		(*Pipeline).admit,    // 3: who may compete
+		(*Pipeline).allocate, // 4: how many for whom
+		(*Pipeline).place,    // 5: which ones
+		(*Pipeline).tune,     // 6: with which batch, on how many nodes
+	} {
+		if err := step(p, ctx); err != nil {
+			return err
+		}
+		now := p.stopwatch()
+		s.report.StageTime[i], watch = now-watch, now
+	}
+	if err := b.Apply(ctx, s.diff(&p.plan, &p.stages)); err != nil { // 7: make it so
+		return fmt.Errorf("round %d: apply: %w", s.view.Round, err)
+	}
+	s.commit()
+	for _, o := range p.observers { // 8: tell
+		if err := o.ObserveRound(&s.report); err != nil {
+			return fmt.Errorf("round %d: record: %w", s.view.Round, err)
+		}
+	}
+	return nil
+}
+
+// NowSeconds is the moment of the last round.
+func (p *Pipeline) NowSeconds() float64 { return p.state.view.NowSeconds }
+
+// Unfinished lists the jobs that were submitted and have not ended, by JobID.
+func (p *Pipeline) Unfinished() []*Job {
+	var jobs []*Job
+	for _, j := range p.state.view.Jobs {
+		if j != nil {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs
+}
+
+func (p *Pipeline) respond(ctx context.Context) error {
+	s := &p.state
+	if len(s.stale) == 0 {
+		return nil
+	}
+	responses, err := p.stages.Elasticity.Policy.Respond(ctx, &s.view, s.stale)
+	if err != nil {
+		return s.malfunction(p.stages.Elasticity.ID, "respond", err)
+	}
+	return s.takeResponses(p.stages.Elasticity.ID, responses)
+}
+
+func (p *Pipeline) admit(ctx context.Context) error {
+	s := &p.state
+	if len(s.pending) == 0 {
+		return nil
+	}
+	s.rejectImpossible()
+	for _, admission := range p.stages.Admission {
+		if len(s.asked) == 0 {
+			break
+		}
+		verdicts, err := admission.Policy.Admit(ctx, &s.view, s.asked)
+		if err != nil {
+			return s.malfunction(admission.ID, "admit", err)
+		}
+		if err := s.takeVerdicts(admission.ID, verdicts); err != nil {
+			return err
+		}
+	}
+	s.admitRest()
+	return nil
+}
+
+func (p *Pipeline) allocate(ctx context.Context) (err error) {
+	s := &p.state
+	p.plan.Grants = p.plan.Grants[:0]
+	if len(s.candidates) == 0 {
+		return nil
+	}
+	p.plan.Grants, err = p.stages.Allocation.Policy.Allocate(ctx, &s.view, s.candidates)
+	if err != nil {
+		return s.malfunction(p.stages.Allocation.ID, "allocate", err)
+	}
+	return s.checkGrants(p.stages.Allocation.ID, p.plan.Grants)
+}
+
+func (p *Pipeline) place(ctx context.Context) error {
+	s := &p.state
+	p.plan.Placements, s.unseated = p.plan.Placements[:0], s.unseated[:0]
+	if len(p.plan.Grants) == 0 {
+		return nil
+	}
+	seating, err := p.stages.Placement.Policy.Place(ctx, &s.view, p.plan.Grants)
+	if err != nil {
+		return s.malfunction(p.stages.Placement.ID, "place", err)
+	}
+	p.plan.Placements, s.unseated = seating.Placed, seating.Unseated
+	return s.checkSeating(p.stages.Placement.ID, p.plan.Grants, seating)
+}
+
+func (p *Pipeline) tune(ctx context.Context) (err error) {
+	s := &p.state
+	p.plan.Tunings, p.plan.Cluster = p.plan.Tunings[:0], ClusterTarget{}
+	if len(p.plan.Placements) > 0 {
+		p.plan.Tunings, err = p.stages.Elasticity.Policy.Tune(ctx, &s.view, p.plan.Placements)
+		if err != nil {
+			return s.malfunction(p.stages.Elasticity.ID, "tune", err)
+		}
+		if err := s.checkTunings(p.stages.Elasticity.ID, p.plan.Tunings); err != nil {
+			return err
+		}
+	}
+	if p.stages.Scaler.Policy == nil {
+		return nil
+	}
+	p.plan.Cluster, err = p.stages.Scaler.Policy.Scale(ctx, &s.view, &p.plan)
+	if err != nil {
+		return s.malfunction(p.stages.Scaler.ID, "scale", err)
+	}
+	return nil
+}
+
+// wake says when the next round is due at the latest: at the next interval, or later while every stage is steady.
+func (p *Pipeline) wake() Wake {
+	w := Wake{BySeconds: math.Inf(1), IntervalSeconds: p.options.IntervalSeconds, OnEvents: p.options.OnEvents}
+	v, interval := &p.state.view, p.options.IntervalSeconds
+	if interval == 0 || len(p.state.candidates)+len(p.state.pending) == 0 {
+		return w
+	}
+	next := (math.Floor(v.NowSeconds/interval) + 1) * interval
+	w.BySeconds = max(next, math.Ceil(p.steadyUntil()/interval)*interval)
+	return w
+}
+
+func (p *Pipeline) steadyUntil() float64 {
+	v := &p.state.view
+	if p.steady == nil {
+		return v.NowSeconds
+	}
+	until := math.Inf(1)
+	for _, s := range p.steady {
+		until = min(until, s.SteadyUntil(v))
+	}
+	return until
+}
+
+func steadyStages(s Stages) []Steady {
+	policies := []any{s.Allocation.Policy, s.Placement.Policy, s.Elasticity.Policy}
+	for _, a := range s.Admission {
+		policies = append(policies, a.Policy)
+	}
+	if s.Scaler.Policy != nil {
+		policies = append(policies, s.Scaler.Policy)
+	}
+	var steady []Steady
+	for _, policy := range policies {
+		stage, ok := policy.(Steady)
+		if !ok {
+			return nil
+		}
+		steady = append(steady, stage)
+	}
+	return steady
+}

@@ -1,0 +1,90 @@
+// Package sim is the simulated backend: a virtual clock, a queue of events, and jobs that progress by their models.
+//
+// It is exact and event-driven: a job ends at the very moment its work is done, its devices are free from then on,
+// and nothing is computed while nothing happens. Where a publication's simulator behaves otherwise, Publication names
+// the difference.
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
+)
+
+// Config are the options of the simulated world. They belong to it, not to any policy.
+type Config struct {
+	RestartOverhead     time.Duration         `config:"restart_overhead" doc:"pause of a job at each start and move; it holds its devices meanwhile" min:"0s"`
+	ApplicationOverhead []ApplicationOverhead `config:"application_overhead" doc:"restart overheads of single applications, instead of restart_overhead"`
+	FreeFirstStart      bool                  `config:"free_first_start" doc:"spare a job the restart overhead when it starts for the first time"`
+	LocalityPenalty     float64               `config:"locality_penalty" doc:"part of its rate that a job loses while it spans several nodes, for models that do not measure it" min:"0" max:"1"`
+	Interference        float64               `config:"interference" doc:"part of its rate that a job spanning nodes loses while another such job shares one of its nodes" min:"0" max:"1"`
+	CheckpointInterval  time.Duration         `config:"checkpoint_interval" doc:"a node failure throws a job back to its last multiple of this running time; 0 loses nothing" min:"0s"`
+	Failures            Failures              `config:"failures" doc:"random node failures"`
+	NodeEvents          []NodeEvent           `config:"node_events" doc:"scheduled failures, repairs and drains"`
+	StallAfter          time.Duration         `config:"stall_after" doc:"end the run when no job progressed for so long and none ever will without a change of mind" min:"1s"`
+	Publication         Publication           `config:"publication" doc:"semantics of published simulators, for reproductions only"`
+}
+
+// ApplicationOverhead is the restart overhead of one application.
+type ApplicationOverhead struct {
+	Application string        `config:"application" doc:"name of the application"`
+	Overhead    time.Duration `config:"overhead" doc:"pause at each start and move" min:"0s"`
+}
+
+// Failures makes every node fail at random.
+type Failures struct {
+	MTBF   time.Duration `config:"mtbf" doc:"mean time between failures of one node, exponentially distributed; 0 for none" min:"0s"`
+	Repair time.Duration `config:"repair" doc:"mean time to repair, exponentially distributed" min:"0s"`
+}
+
+// NodeEvent changes the health of a node at a moment.
+type NodeEvent struct {
+	Node string        `config:"node" doc:"name of the node"`
+	At   time.Duration `config:"at" doc:"moment, since the start of the run" min:"0s"`
+	To   string        `config:"to" doc:"state from then on: down stops its jobs at once, draining lets the next round move them" enum:"ready|draining|down"`
+}
+
+// Publication names the ways in which published simulators differ from the exact default.
+type Publication struct {
+	FirstRound string `config:"first_round" doc:"start: rounds from second 0 on; one_interval: the first decision falls one interval after the start (Pollux)" enum:"start|one_interval"`
+	Progress   string `config:"progress" doc:"exact: event by event; per_round: jobs advance round by round, and one that ends keeps its devices, and disturbs its neighbours, until the round is over (Pollux)" enum:"exact|per_round"`
+	EpochEnds  string `config:"epoch_ends" doc:"exact, or whole_seconds: the time to the end of an epoch is rounded, half to even, and the error lost (Pollux; with per_round)" enum:"exact|whole_seconds"`
+	Completion string `config:"completion" doc:"exact, or next_round: a job that ends holds its devices, and counts as running, until the next round (Blox)" enum:"exact|next_round"`
+}
+
+// Validate reports the first option that contradicts another.
+func (c Config) Validate() error {
+	if c.Failures.MTBF > 0 && c.Failures.Repair <= 0 {
+		return errors.New("failures.repair: must be positive when failures.mtbf is set")
+	}
+	if c.Publication.EpochEnds == "whole_seconds" && c.Publication.Progress != "per_round" {
+		return errors.New("publication.epoch_ends: whole_seconds needs publication.progress: per_round")
+	}
+	if c.Publication.Progress == "per_round" && c.Publication.Completion == "next_round" {
+		return errors.New("publication.completion: next_round needs publication.progress: exact")
+	}
+	for i, o := range c.ApplicationOverhead {
+		if o.Application == "" {
+			return fmt.Errorf("application_overhead[%d].application: must not be empty", i)
+		}
+	}
+	return nil
+}
+
+// NewSimulator is the factory of the simulated backend.
+func NewSimulator() core.Factory[backend.Opener] {
+	return core.NewFactory(core.Info{
+		Type:    "simulator",
+		Summary: "a virtual cluster with an exact, event-driven clock",
+		Description: "Jobs progress by the models of their workload. Costs, failures and interference are options of the " +
+			"simulated world; the options under publication reproduce published simulators.",
+	}, Config{
+		StallAfter: 30 * 24 * time.Hour,
+		Publication: Publication{
+			FirstRound: "start", Progress: "exact", EpochEnds: "exact", Completion: "exact",
+		},
+	}, func(c Config, s core.Settings) (backend.Opener, error) { return &opener{c, s}, nil })
+}

@@ -1,0 +1,252 @@
+package sim
+
+import (
+	"container/heap"
+	"context"
+	"io"
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// simJob is a job and the truth about its progress.
+type simJob struct {
+	*workload.Job
+	overhead float64 // seconds of pause at a start or move
+
+	seats           []core.Seat
+	running         workload.Running
+	phase           int
+	progress        float64 // work done at asOf
+	asOf            float64
+	progressAtStart float64 // work done at the last start or move
+	pausedUntil     float64
+	rate            float64 // work per second once the pause is over
+	disturbed       bool    // by another job that spans one of its nodes
+	started         bool
+	ended           bool
+
+	nextAt    float64 // end of the phase; +Inf when it does not progress
+	heapIndex int     // in the queue, -1 outside
+}
+
+// progressed tells the job's progress as of a moment.
+func (j *simJob) progressed(at float64) core.Event {
+	return core.Event{
+		Kind: core.JobProgressed, AtSeconds: at, Job: j.Spec.ID,
+		Progress: j.progress, Rate: j.rate, FromSeconds: max(j.asOf, j.pausedUntil), StepsLeft: j.Model.StepsLeft(j.phase),
+	}
+}
+
+// advance brings a job's progress up to a moment not after its next phase end.
+func (s *Simulator) advance(j *simJob, now float64) {
+	if from := max(j.asOf, j.pausedUntil); now > from && j.rate > 0 {
+		j.progress = min(j.progress+(now-from)*j.rate, j.Model.PhaseEnd(j.phase))
+	}
+	j.asOf = now
+}
+
+// schedule computes the rate of a job from now on, and queues the end of its phase.
+func (s *Simulator) schedule(j *simJob) {
+	j.rate, j.nextAt = 0, math.Inf(1)
+	if j.seats != nil {
+		if j.rate = s.rateIn(j, j.phase); j.rate > 0 {
+			j.nextAt = max(j.asOf, j.pausedUntil) + (j.Model.PhaseEnd(j.phase)-j.progress)/j.rate
+		}
+	}
+	switch {
+	case s.config.Publication.Progress == "per_round":
+	case j.heapIndex >= 0 && j.seats == nil:
+		heap.Remove(&s.queue, j.heapIndex)
+	case j.heapIndex >= 0:
+		heap.Fix(&s.queue, j.heapIndex)
+	case j.seats != nil:
+		heap.Push(&s.queue, j)
+	}
+}
+
+// rateIn is the rate of a job in a phase, where and how it runs now.
+func (s *Simulator) rateIn(j *simJob, phase int) float64 {
+	rate := j.Model.Rate(phase, j.running)
+	if len(j.seats) > 1 {
+		rate *= 1 - s.config.LocalityPenalty
+	}
+	if j.disturbed {
+		rate *= 1 - s.config.Interference
+	}
+	return rate
+}
+
+// endPhase ends the phase of a job at its time, and reports whether that ended the job.
+func (s *Simulator) endPhase(j *simJob, w core.Wake) bool {
+	at := j.nextAt
+	j.progress, j.asOf = j.Model.PhaseEnd(j.phase), at
+	s.advanced = at
+	j.phase++
+	if j.phase < j.Model.Phases() {
+		s.schedule(j)
+		s.events = append(s.events, j.progressed(at))
+		return false
+	}
+	if s.config.Publication.Completion == "next_round" {
+		at = s.onGrid(at, w)
+	}
+	s.finish(j, at)
+	s.disturb(at)
+	return true
+}
+
+func (s *Simulator) finish(j *simJob, at float64) {
+	s.unseat(j)
+	j.ended = true
+	s.active--
+	s.events = append(s.events, core.Event{Kind: core.JobFinished, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress})
+}
+
+// span counts a job in or out of the nodes it spans.
+func (s *Simulator) span(j *simJob, by int) {
+	if s.config.Interference == 0 || len(j.seats) < 2 {
+		return
+	}
+	if s.spanning == nil {
+		s.spanning = make([]int, len(s.cluster.Nodes))
+	}
+	for _, seat := range j.seats {
+		s.spanning[seat.Node] += by
+	}
+}
+
+// disturb applies interference: every job that spans nodes is slowed down while another one shares one of its nodes.
+func (s *Simulator) disturb(now float64) {
+	if s.config.Interference == 0 {
+		return
+	}
+	for _, j := range s.running {
+		disturbed := false
+		if len(j.seats) > 1 {
+			for _, seat := range j.seats {
+				disturbed = disturbed || s.spanning[seat.Node] > 1
+			}
+		}
+		if disturbed != j.disturbed {
+			s.advance(j, now)
+			j.disturbed = disturbed
+			s.schedule(j)
+			s.notes = append(s.notes, j.progressed(now))
+		}
+	}
+}
+
+// advanceByRounds advances every running job round by round, as published simulators do, until something happens.
+func (s *Simulator) advanceByRounds(ctx context.Context, w core.Wake) (float64, error) {
+	now := s.now
+	for {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		if s.stalled(now, w) {
+			return 0, io.EOF
+		}
+		next := (math.Floor(now/w.IntervalSeconds) + 1) * w.IntervalSeconds
+		if !s.begun && now == 0 && s.config.Publication.FirstRound == "start" {
+			next = 0
+		}
+		if len(s.running) == 0 {
+			next = max(next, s.onGrid(min(s.nextEvent(), w.BySeconds), w))
+		}
+		told := len(s.events)
+		for i := 0; i < len(s.running); i++ {
+			j := s.running[i]
+			if s.advanceRound(j, now, next-now); j.ended {
+				i--
+			}
+		}
+		now = next
+		s.happenToNodes(now)
+		s.arrive(now)
+		s.disturb(now)
+		if len(s.events) > told || now >= w.BySeconds {
+			return now, nil
+		}
+	}
+}
+
+// stalled reports whether no job is left, or only rounds that change nothing lie ahead.
+func (s *Simulator) stalled(now float64, w core.Wake) bool {
+	if len(s.running) > 0 || s.arrived < len(s.jobs) {
+		return false
+	}
+	if s.active == 0 {
+		return true
+	}
+	return !s.nodes.scheduled() && math.IsInf(w.BySeconds, 1) || now-s.advanced > s.config.StallAfter.Seconds()
+}
+
+// advanceRound advances a job by the seconds of a round.
+func (s *Simulator) advanceRound(j *simJob, now, seconds float64) {
+	if pause := min(max(j.pausedUntil-now, 0), seconds); pause > 0 {
+		now += pause
+		seconds -= pause
+	}
+	j.asOf = now
+	phase := j.phase
+	for seconds > 0 && j.rate > 0 {
+		end := j.Model.PhaseEnd(j.phase)
+		if j.progress+j.rate*seconds < end {
+			j.progress += j.rate * seconds
+			now += seconds
+			break
+		}
+		delta := (end - j.progress) / j.rate
+		if s.config.Publication.EpochEnds == "whole_seconds" {
+			delta = math.RoundToEven(delta)
+		}
+		delta = min(delta, seconds)
+		j.progress = end
+		now += delta
+		seconds -= delta
+		s.advanced = now
+		j.phase++
+		if j.phase == j.Model.Phases() {
+			s.finish(j, now)
+			return
+		}
+		s.schedule(j)
+	}
+	j.asOf = now
+	if j.phase != phase {
+		s.events = append(s.events, j.progressed(now))
+	}
+}
+
+// jobQueue is a heap of running jobs by the end of their phase, then by JobID.
+type jobQueue []*simJob
+
+func (q jobQueue) Len() int { return len(q) }
+
+func (q jobQueue) Less(a, b int) bool {
+	if q[a].nextAt != q[b].nextAt {
+		return q[a].nextAt < q[b].nextAt
+	}
+	return q[a].Spec.ID < q[b].Spec.ID
+}
+
+func (q jobQueue) Swap(a, b int) {
+	q[a], q[b] = q[b], q[a]
+	q[a].heapIndex, q[b].heapIndex = a, b
+}
+
+func (q *jobQueue) Push(x any) {
+	j := x.(*simJob)
+	j.heapIndex = len(*q)
+	*q = append(*q, j)
+}
+
+func (q *jobQueue) Pop() any {
+	last := len(*q) - 1
+	j := (*q)[last]
+	j.heapIndex = -1
+	*q = (*q)[:last]
+	return j
+}

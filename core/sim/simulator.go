@@ -1,0 +1,264 @@
+package sim
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+type opener struct {
+	config   Config
+	settings core.Settings
+}
+
+// Capabilities lists what the simulator knows that a real cluster would not.
+func (o *opener) Capabilities() []core.Capability {
+	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes}
+}
+
+// Open starts the virtual clock over a cluster and a workload.
+func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
+	s := &Simulator{config: o.config, cluster: c, jobs: make([]simJob, len(w.Jobs))}
+	overheads := make(map[string]float64, len(o.config.ApplicationOverhead))
+	for _, a := range o.config.ApplicationOverhead {
+		overheads[a.Application] = a.Overhead.Seconds()
+	}
+	for i := range w.Jobs {
+		j := &s.jobs[i]
+		*j = simJob{Job: &w.Jobs[i], nextAt: math.Inf(1), heapIndex: -1, overhead: o.config.RestartOverhead.Seconds()}
+		if own, ok := overheads[j.Spec.Application]; ok {
+			j.overhead = own
+		}
+	}
+	var err error
+	s.nodes, err = newNodeEvents(o.config, c, o.settings.Rand)
+	return s, err
+}
+
+// Simulator is a core.Backend over virtual time.
+type Simulator struct {
+	config  Config
+	cluster *core.Cluster
+	jobs    []simJob // by JobID
+	nodes   nodeEvents
+
+	begun    bool // the first round was held
+	now      float64
+	arrived  int       // jobs[:arrived] were submitted
+	active   int       // submitted and not ended
+	running  []*simJob // jobs with devices, by JobID
+	queue    jobQueue  // running jobs by the moment of their next phase end
+	advanced float64   // last moment at which a job ended, started or went on
+	events   []core.Event
+	notes    []core.Event // consequences of Apply, told with the next observation
+	spanning []int        // by node: jobs that span nodes and hold devices there; nil without interference
+}
+
+var _ core.Backend = (*Simulator)(nil)
+
+// Capabilities repeats what the opener told.
+func (s *Simulator) Capabilities() []core.Capability { return (&opener{}).Capabilities() }
+
+// Next moves the clock to the next round and tells what happened up to it.
+func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+	p := &s.config.Publication
+	perRound := p.Progress == "per_round"
+	if (perRound || p.Completion == "next_round" || p.FirstRound == "one_interval") && (w.IntervalSeconds <= 0 || w.OnEvents) {
+		return core.Observation{}, errNeedsInterval
+	}
+	s.events = append(s.events[:0], s.notes...)
+	s.notes = s.notes[:0]
+	advance := s.advanceByEvents
+	if perRound {
+		advance = s.advanceByRounds
+	}
+	now, err := advance(ctx, w)
+	if err != nil {
+		return core.Observation{}, err
+	}
+	s.now, s.begun = now, true
+	return core.Observation{NowSeconds: now, Events: s.events}, nil
+}
+
+// advanceByEvents goes from event to event until one of them, or the wake-up, calls for a round.
+func (s *Simulator) advanceByEvents(ctx context.Context, w core.Wake) (float64, error) {
+	due, happened := s.onGrid(w.BySeconds, w), false
+	for {
+		at := s.nextEvent()
+		if !happened && s.over(min(at, due)) || math.IsInf(min(at, due), 1) {
+			return 0, io.EOF
+		}
+		if at > due {
+			return due, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		if wakes := s.happen(at, w); wakes <= due {
+			due, happened = wakes, true
+		}
+	}
+}
+
+// nextEvent is the moment of the earliest event, +Inf if there is none.
+func (s *Simulator) nextEvent() float64 {
+	at := s.nodes.next()
+	if s.arrived < len(s.jobs) {
+		at = min(at, s.jobs[s.arrived].Spec.SubmitSeconds)
+	}
+	if len(s.queue) > 0 {
+		at = min(at, s.queue[0].nextAt)
+	}
+	return at
+}
+
+// happen lets everything of one moment happen, and returns when that wakes the pipeline.
+func (s *Simulator) happen(at float64, w core.Wake) (wakes float64) {
+	wakes = math.Inf(1)
+	moment := at
+	if !w.OnEvents {
+		moment = s.onGrid(at, w)
+	}
+	for len(s.queue) > 0 && s.queue[0].nextAt <= at {
+		j := s.queue[0]
+		if s.endPhase(j, w) {
+			wakes = moment
+		} else if w.IntervalSeconds > 0 {
+			wakes = min(wakes, s.onGrid(at, w))
+		}
+	}
+	if s.happenToNodes(at) {
+		wakes = moment
+	}
+	if s.arrive(at) {
+		wakes = moment
+	}
+	return wakes
+}
+
+// arrive submits the jobs whose time has come.
+func (s *Simulator) arrive(at float64) bool {
+	any := false
+	for s.arrived < len(s.jobs) && s.jobs[s.arrived].Spec.SubmitSeconds <= at {
+		j := &s.jobs[s.arrived]
+		s.events = append(s.events, core.Event{
+			Kind: core.JobSubmitted, AtSeconds: j.Spec.SubmitSeconds, Job: j.Spec.ID, Spec: &j.Spec,
+			StepsLeft: j.Model.StepsLeft(0),
+		})
+		s.arrived++
+		s.active++
+		any = true
+	}
+	return any
+}
+
+// onGrid is the first moment of the round grid not before t.
+func (s *Simulator) onGrid(t float64, w core.Wake) float64 {
+	if w.IntervalSeconds > 0 {
+		on := math.Ceil(t/w.IntervalSeconds) * w.IntervalSeconds
+		if on < t { // the division rounded down
+			on += w.IntervalSeconds
+		}
+		t = on
+	}
+	if s.config.Publication.FirstRound == "one_interval" {
+		return max(t, w.IntervalSeconds)
+	}
+	return t
+}
+
+// over reports whether nothing will ever happen again, or nothing but failing nodes and undecided rounds.
+func (s *Simulator) over(next float64) bool {
+	if s.arrived < len(s.jobs) {
+		return false
+	}
+	if s.active == 0 || math.IsInf(next, 1) {
+		return true
+	}
+	progressing := len(s.queue) > 0 && !math.IsInf(s.queue[0].nextAt, 1)
+	return !progressing && !s.nodes.scheduled() && next-s.advanced > s.config.StallAfter.Seconds()
+}
+
+// Apply carries out the changes of a round at the moment of the last observation.
+func (s *Simulator) Apply(_ context.Context, changes []core.Change) error {
+	for i := range changes {
+		c := &changes[i]
+		if c.Job < 0 || int(c.Job) >= s.arrived {
+			return fmt.Errorf("%v job %d, which was never submitted", c.Action, c.Job)
+		}
+		j := &s.jobs[c.Job]
+		if j.ended {
+			continue
+		}
+		if c.Action == core.Discard {
+			j.ended = true
+			s.active--
+			continue
+		}
+		s.carryOut(j, c)
+		s.notes = append(s.notes, j.progressed(s.now))
+	}
+	if len(changes) > 0 {
+		s.advanced = s.now
+		s.disturb(s.now)
+	}
+	return nil
+}
+
+func (s *Simulator) carryOut(j *simJob, c *core.Change) {
+	s.advance(j, s.now)
+	switch c.Action {
+	case core.Stop:
+		s.unseat(j)
+	case core.Tune:
+		j.running.Tuning = c.Tuning
+	case core.Start, core.Move:
+		if core.SameSeats(j.seats, c.Seats) && j.running.Tuning == c.Tuning {
+			return // applied before
+		}
+		s.unseat(j)
+		j.seats, j.running.Tuning = c.Seats, c.Tuning
+		j.running.Accelerator = s.cluster.Nodes[c.Seats[0].Node].Accelerator
+		j.running.Replicas = core.Replicas(c.Seats)
+		j.running.Shape = j.running.Shape[:0]
+		for _, seat := range c.Seats {
+			j.running.Shape = append(j.running.Shape, seat.Devices.Count())
+		}
+		j.pausedUntil = s.now + j.overhead
+		if !j.started && s.config.FreeFirstStart {
+			j.pausedUntil = s.now
+		}
+		j.started, j.progressAtStart = true, j.progress
+		at, _ := slices.BinarySearchFunc(s.running, j, compareJobs)
+		s.running = slices.Insert(s.running, at, j)
+		s.span(j, +1)
+	}
+	s.schedule(j)
+}
+
+// unseat takes a job's devices away.
+func (s *Simulator) unseat(j *simJob) {
+	if j.seats == nil {
+		return
+	}
+	s.span(j, -1)
+	j.seats = nil
+	j.rate = 0
+	at, _ := slices.BinarySearchFunc(s.running, j, compareJobs)
+	s.running = slices.Delete(s.running, at, at+1)
+	if j.heapIndex >= 0 {
+		heap.Remove(&s.queue, j.heapIndex)
+	}
+}
+
+func compareJobs(a, b *simJob) int { return cmp.Compare(a.Spec.ID, b.Spec.ID) }
+
+var errNeedsInterval = errors.New("the publication options in use need rounds on an interval, and not on events")

@@ -1,0 +1,216 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// phased is a model with given phase ends and one unit of work per second and replica.
+type phased []float64
+
+func (p phased) Phases() int                              { return len(p) }
+func (p phased) PhaseEnd(i int) float64                   { return p[i] }
+func (p phased) Rate(_ int, r workload.Running) float64   { return float64(r.Replicas) }
+func (p phased) StepsLeft(phase int) float64              { return float64(len(p) - phase) }
+func seats(node core.NodeID, d core.DeviceSet) core.Seat  { return core.Seat{Node: node, Devices: d} }
+func start(id core.JobID, seats ...core.Seat) core.Change { return core.Change{Job: id, Seats: seats} }
+func stop(id core.JobID) core.Change                      { return core.Change{Action: core.Stop, Job: id} }
+func every(interval float64) core.Wake {
+	return core.Wake{BySeconds: math.Inf(1), IntervalSeconds: interval}
+}
+func by(t, interval float64) core.Wake { return core.Wake{BySeconds: t, IntervalSeconds: interval} }
+
+type arrival struct {
+	at    float64
+	model phased
+}
+
+func open(t *testing.T, c Config, nodes int, arrivals ...arrival) *Simulator {
+	t.Helper()
+	if c.StallAfter == 0 {
+		c.StallAfter = time.Hour
+	}
+	cluster := &core.Cluster{Accelerators: []string{"t4"}}
+	for i := range nodes {
+		cluster.Nodes = append(cluster.Nodes, core.Node{ID: core.NodeID(i), Name: fmt.Sprintf("n%d", i), Devices: 4})
+	}
+	w := &workload.Workload{}
+	for i, a := range arrivals {
+		w.Jobs = append(w.Jobs, workload.Job{
+			Spec:  core.JobSpec{ID: core.JobID(i), Name: fmt.Sprintf("j%d", i), SubmitSeconds: a.at, TotalWork: a.model[len(a.model)-1]},
+			Model: a.model,
+		})
+	}
+	o := opener{c, core.Settings{Rand: core.NewRand(1, "sim")}}
+	b, err := o.Open(context.Background(), cluster, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.(*Simulator)
+}
+
+// step is one round: what Next must tell, and the changes to apply then.
+type step struct {
+	wake  core.Wake
+	now   float64
+	tells []string // "kind job@moment"
+	apply []core.Change
+	end   bool // Next must tell the end
+}
+
+func TestSimulator(t *testing.T) {
+	second := time.Second
+	onEvents := core.Wake{BySeconds: math.Inf(1), OnEvents: true}
+	perRound := Publication{FirstRound: "one_interval", Progress: "per_round", EpochEnds: "whole_seconds"}
+	for name, tc := range map[string]struct {
+		config   Config
+		nodes    int
+		arrivals []arrival
+		steps    []step
+	}{
+		"a job ends at the exact moment, after its pause": {
+			config: Config{RestartOverhead: 30 * second}, nodes: 1, arrivals: []arrival{{10, phased{100}}},
+			steps: []step{
+				{wake: onEvents, now: 10, tells: []string{"job_submitted 0@10"}, apply: []core.Change{start(0, seats(0, 3))}},
+				{wake: onEvents, now: 90, tells: []string{"job_progressed 0@10", "job_finished 0@90"}},
+				{wake: onEvents, end: true},
+			},
+		},
+		"an event wakes the next round of the grid": {
+			nodes: 1, arrivals: []arrival{{10, phased{100}}, {61, phased{1}}},
+			steps: []step{
+				{wake: every(60), now: 60, tells: []string{"job_submitted 0@10"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: every(60), now: 120, tells: []string{"job_progressed 0@60", "job_submitted 1@61"}},
+				{wake: by(180, 60), now: 180, tells: []string{"job_finished 0@160"}, apply: []core.Change{start(1, seats(0, 1))}},
+				{wake: every(60), now: 240, tells: []string{"job_progressed 1@180", "job_finished 1@181"}},
+				{wake: every(60), end: true},
+			},
+		},
+		"a stop keeps the progress, a second start pays again": {
+			config: Config{RestartOverhead: 10 * second, FreeFirstStart: true}, nodes: 1, arrivals: []arrival{{0, phased{100}}},
+			steps: []step{
+				{wake: by(0, 60), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: by(60, 60), now: 60, tells: []string{"job_progressed 0@0"}, apply: []core.Change{stop(0)}},
+				{wake: by(120, 60), now: 120, tells: []string{"job_progressed 0@60"}, apply: []core.Change{start(0, seats(0, 3))}},
+				{wake: every(60), now: 180, tells: []string{"job_progressed 0@120", "job_finished 0@150"}},
+			},
+		},
+		"phases are told, and wake the grid": {
+			nodes: 1, arrivals: []arrival{{0, phased{70, 100}}},
+			steps: []step{
+				{wake: every(60), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: every(60), now: 120, tells: []string{"job_progressed 0@0", "job_progressed 0@70", "job_finished 0@100"}},
+			},
+		},
+		"interference slows both, until one is gone": {
+			config: Config{Interference: 0.5}, nodes: 2, arrivals: []arrival{{0, phased{200}}, {0, phased{200}}},
+			steps: []step{
+				{
+					wake: onEvents, now: 0, tells: []string{"job_submitted 0@0", "job_submitted 1@0"},
+					apply: []core.Change{start(0, seats(0, 1), seats(1, 1)), start(1, seats(0, 2), seats(1, 2))},
+				},
+				{wake: by(100, 0), now: 100, tells: []string{
+					"job_progressed 0@0", "job_progressed 1@0", "job_progressed 0@0", "job_progressed 1@0",
+				}, apply: []core.Change{stop(0)}},
+				{wake: onEvents, now: 150, tells: []string{"job_progressed 0@100", "job_progressed 1@100", "job_finished 1@150"}},
+			},
+		},
+		"a job that spans nodes pays the locality penalty": {
+			config: Config{LocalityPenalty: 0.5}, nodes: 2, arrivals: []arrival{{0, phased{100}}},
+			steps: []step{
+				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1), seats(1, 1))}},
+				{wake: onEvents, now: 100, tells: []string{"job_progressed 0@0", "job_finished 0@100"}},
+			},
+		},
+		"a failing node throws its jobs back to the last checkpoint": {
+			config: Config{
+				CheckpointInterval: 20 * second,
+				NodeEvents:         []NodeEvent{{"n0", 50 * second, "down"}, {"n0", 60 * second, "ready"}},
+			},
+			nodes: 1, arrivals: []arrival{{0, phased{45, 100}}},
+			steps: []step{
+				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: onEvents, now: 50, tells: []string{"job_progressed 0@0", "job_progressed 0@45", "node_changed 0@50", "job_interrupted 0@50"}},
+				{wake: onEvents, now: 60, tells: []string{"node_changed 0@60"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: onEvents, now: 120, tells: []string{"job_progressed 0@60", "job_progressed 0@65", "job_finished 0@120"}},
+			},
+		},
+		"applying twice has the effect of once": {
+			config: Config{RestartOverhead: 10 * second}, nodes: 1, arrivals: []arrival{{0, phased{50}}},
+			steps: []step{
+				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1)), start(0, seats(0, 1))}},
+				{wake: onEvents, now: 60, tells: []string{"job_progressed 0@0", "job_progressed 0@0", "job_finished 0@60"}},
+			},
+		},
+		"a rejected job is not waited for": {
+			nodes: 1, arrivals: []arrival{{0, phased{50}}},
+			steps: []step{
+				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{{Action: core.Discard}}},
+				{wake: onEvents, end: true},
+			},
+		},
+		"a job that nobody starts ends the run": {
+			nodes: 1, arrivals: []arrival{{0, phased{50}}},
+			steps: []step{
+				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}},
+				{wake: by(60, 60), now: 60},
+				{wake: by(7200, 60), end: true},
+			},
+		},
+		"published: completion at the next round": {
+			config: Config{Publication: Publication{Completion: "next_round"}}, nodes: 1, arrivals: []arrival{{10, phased{100}}},
+			steps: []step{
+				{wake: every(300), now: 300, tells: []string{"job_submitted 0@10"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: every(300), now: 600, tells: []string{"job_progressed 0@300", "job_finished 0@600"}},
+			},
+		},
+		"published: whole seconds at the end of epochs, first decision after one interval": {
+			config: Config{RestartOverhead: 30 * second, Publication: perRound}, nodes: 1, arrivals: []arrival{{0, phased{10.4, 20.8, 100.8}}},
+			steps: []step{
+				{wake: every(60), now: 60, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: by(120, 60), now: 120, tells: []string{"job_progressed 0@60", "job_progressed 0@120"}},
+				{wake: by(180, 60), now: 180},
+				{wake: every(60), now: 240, tells: []string{"job_finished 0@190"}},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, tc.config, tc.nodes, tc.arrivals...)
+			for i, step := range tc.steps {
+				seen, err := s.Next(context.Background(), step.wake)
+				if step.end {
+					if !errors.Is(err, io.EOF) {
+						t.Fatalf("step %d: error %v, want the end", i, err)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatalf("step %d: %v", i, err)
+				}
+				if seen.NowSeconds != step.now {
+					t.Errorf("step %d: now %v, want %v", i, seen.NowSeconds, step.now)
+				}
+				var tells []string
+				for _, e := range seen.Events {
+					tells = append(tells, fmt.Sprintf("%v %d@%v", e.Kind, e.Job, e.AtSeconds))
+				}
+				if diff := cmp.Diff(step.tells, tells); diff != "" {
+					t.Errorf("step %d: events (-want +got):\n%s", i, diff)
+				}
+				if err := s.Apply(context.Background(), step.apply); err != nil {
+					t.Fatalf("step %d: %v", i, err)
+				}
+			}
+		})
+	}
+}

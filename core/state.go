@@ -1,0 +1,364 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// state is what a pipeline knows about jobs and nodes, and the buffers of one round.
+type state struct {
+	view       View
+	pending    []*Job      // submitted, not yet admitted, by JobID
+	candidates []Candidate // admitted, not ended, by JobID
+	responses  []*Response // by JobID
+	running    []*Job      // by JobID
+	capacity   []int       // devices, healthy or not, by accelerator type
+
+	stale    []*Job // jobs whose response must be asked for, by JobID
+	asked    []*Job // pending jobs that every admitter so far admits
+	unseated []Verdict
+	changes  []Change
+	report   Report
+	marks    []mark // by JobID
+	ledger   Ledger
+}
+
+// mark is what this round already said about a job: a field holds when its number is that of the round.
+type mark struct {
+	touched, granted, answered, placed, tuned int
+	grant, verdict, tuning                    int // indices into the grants, the unseated verdicts and the tunings
+}
+
+func (s *state) init(c *Cluster, o RoundOptions) {
+	s.view = View{IntervalSeconds: o.IntervalSeconds, Cluster: c, Devices: c.UsableDevices()}
+	s.capacity = make([]int, len(c.Accelerators))
+	for i := range c.Nodes {
+		s.capacity[c.Nodes[i].Accelerator] += c.Nodes[i].Devices
+	}
+	s.report.View = &s.view
+}
+
+// observe brings the state up to the moment of the round.
+func (s *state) observe(seen Observation) error {
+	v := &s.view
+	if seen.NowSeconds < v.NowSeconds {
+		return fmt.Errorf("round %d: backend went back in time from %v to %v s", v.Round+1, v.NowSeconds, seen.NowSeconds)
+	}
+	v.Round++
+	v.NowSeconds = seen.NowSeconds
+	v.Changed, s.stale = v.Changed[:0], s.stale[:0]
+	s.report.Events = seen.Events
+	s.report.Ended, s.report.Verdicts = s.report.Ended[:0], s.report.Verdicts[:0]
+	for i := range seen.Events {
+		if err := s.take(&seen.Events[i]); err != nil {
+			return fmt.Errorf("round %d: %w", v.Round, err)
+		}
+	}
+	slices.Sort(v.Changed)
+	for _, id := range v.Changed {
+		if j := v.Jobs[id]; j != nil && !j.State.Ended() {
+			s.stale = append(s.stale, j)
+		}
+	}
+	s.forgetEnded()
+	return nil
+}
+
+func (s *state) take(e *Event) error {
+	v := &s.view
+	switch e.Kind {
+	case JobSubmitted:
+		if e.Spec == nil || e.Spec.ID != e.Job || v.Job(e.Job) != nil || e.Job < 0 {
+			return fmt.Errorf("backend submitted job %d without a specification of its own", e.Job)
+		}
+		for int(e.Job) >= len(v.Jobs) {
+			v.Jobs = append(v.Jobs, nil)
+			s.responses = append(s.responses, nil)
+			s.marks = append(s.marks, mark{})
+		}
+		j := NewJob(e.Spec)
+		j.StepsLeft = e.StepsLeft
+		v.Jobs[e.Job] = j
+		s.pending = insertJob(s.pending, j)
+		s.touch(e.Job)
+		return nil
+	case NodeChanged:
+		if e.Node < 0 || int(e.Node) >= len(v.Cluster.Nodes) {
+			return fmt.Errorf("backend told of unknown node %d", e.Node)
+		}
+		v.Cluster.Nodes[e.Node].Health = e.Health
+		v.Devices = v.Cluster.UsableDevices()
+		return nil
+	}
+	j := v.Job(e.Job)
+	if j == nil {
+		return fmt.Errorf("backend told %v of unknown job %d", e.Kind, e.Job)
+	}
+	if j.State.Ended() { // told at least once
+		return nil
+	}
+	s.touch(e.Job)
+	switch e.Kind {
+	case JobProgressed:
+		j.Progress, j.ProgressRate, j.ProgressAsOf, j.StepsLeft = e.Progress, e.Rate, e.FromSeconds, e.StepsLeft
+	case JobInterrupted:
+		s.release(j, e.AtSeconds)
+		j.Preemptions++
+		j.Progress, j.ProgressRate, j.ProgressAsOf, j.StepsLeft = e.Progress, 0, e.AtSeconds, e.StepsLeft
+		j.WaitingReason = NodeUnavailable
+	case JobFinished, JobFailed:
+		s.release(j, e.AtSeconds)
+		s.end(j, Completed, e.AtSeconds)
+		j.Progress, j.ProgressRate = j.TotalWork, 0
+		if e.Kind == JobFailed {
+			j.State, j.Progress = Failed, e.Progress
+		}
+	}
+	return nil
+}
+
+// touch notes that something about a job changed since the round before.
+func (s *state) touch(id JobID) {
+	if m := &s.marks[id]; m.touched != s.view.Round {
+		m.touched = s.view.Round
+		s.view.Changed = append(s.view.Changed, id)
+	}
+}
+
+// release takes a job's devices away at a moment.
+func (s *state) release(j *Job, at float64) {
+	if j.State != Running {
+		return
+	}
+	j.settle(at)
+	j.LastChange = at
+	j.Seats, j.Held, j.State = nil, 0, Waiting
+	s.view.Waiting++
+	s.running = removeJob(s.running, j)
+}
+
+func (s *state) end(j *Job, state JobState, at float64) {
+	if j.State == Waiting {
+		s.view.Waiting--
+	}
+	j.State, j.FinishSeconds = state, at
+	s.report.Ended = append(s.report.Ended, j)
+}
+
+// forgetEnded drops ended jobs from every list but the report's.
+func (s *state) forgetEnded() {
+	if len(s.report.Ended) == 0 {
+		return
+	}
+	slices.SortFunc(s.report.Ended, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
+	for _, j := range s.report.Ended {
+		s.view.Jobs[j.ID], s.responses[j.ID] = nil, nil
+	}
+	ended := func(j *Job) bool { return j.State.Ended() }
+	s.pending = slices.DeleteFunc(s.pending, ended)
+	s.candidates = slices.DeleteFunc(s.candidates, func(c Candidate) bool { return ended(c.Job) })
+	s.listActive()
+}
+
+func (s *state) listActive() {
+	s.view.Active = s.view.Active[:0]
+	for _, c := range s.candidates {
+		s.view.Active = append(s.view.Active, c.ID)
+	}
+}
+
+// rejectImpossible ends the pending jobs that the cluster could not run even when empty, and lists the others to ask
+// the admitters about.
+func (s *state) rejectImpossible() {
+	s.asked = s.asked[:0]
+	for _, j := range s.pending {
+		if need := s.responses[j.ID].MinReplicas; need > s.capacityFor(j) {
+			v := Verdict{
+				Job: j.ID, Code: Reject, Reason: ExceedsCluster, By: "pipeline",
+				Wanted: float64(need), Available: float64(s.capacityFor(j)), Unit: "devices",
+			}
+			if v.Available == 0 {
+				v.Reason = AcceleratorMissing
+			}
+			s.reject(j, v)
+			continue
+		}
+		s.asked = append(s.asked, j)
+	}
+}
+
+// capacityFor counts the devices, healthy or not, of the type with most of them that a job can run on.
+func (s *state) capacityFor(j *Job) int {
+	best := 0
+	for t, devices := range s.capacity {
+		if j.CanRunOn(s.view.Cluster, AcceleratorID(t)) {
+			best = max(best, devices)
+		}
+	}
+	return best
+}
+
+func (s *state) reject(j *Job, v Verdict) {
+	j.WaitingReason = v.Reason
+	s.report.Verdicts = append(s.report.Verdicts, v)
+	s.end(j, Rejected, s.view.NowSeconds)
+}
+
+// admitRest admits those jobs that no admitter held back, and forgets the rejected ones.
+func (s *state) admitRest() {
+	for _, j := range s.asked {
+		j.State = Waiting
+		s.view.Waiting++
+		j.WaitingReason = NoReason
+		c := Candidate{Job: j, Response: s.responses[j.ID]}
+		at, _ := slices.BinarySearchFunc(s.candidates, j.ID, func(c Candidate, id JobID) int { return cmp.Compare(c.ID, id) })
+		s.candidates = slices.Insert(s.candidates, at, c)
+	}
+	s.pending = slices.DeleteFunc(s.pending, func(j *Job) bool { return j.State != Pending })
+	s.forgetEnded()
+	if len(s.asked) > 0 {
+		s.listActive()
+	}
+}
+
+// diff compares the plan with what runs: stops first, then moves, starts and tunings in the order of placement, then
+// the jobs rejected in this round.
+func (s *state) diff(plan *Plan, stages *Stages) []Change {
+	s.changes = s.changes[:0]
+	round := s.view.Round
+	for _, j := range s.running {
+		if s.marks[j.ID].placed == round {
+			continue
+		}
+		c := Change{Action: Stop, Job: j.ID, Reason: PreemptedByPriority, By: stages.Allocation.ID}
+		if s.marks[j.ID].granted == round {
+			c.By = stages.Placement.ID
+		}
+		if !s.onReadyNodes(j.Seats) {
+			c.Reason, c.By = NodeUnavailable, "pipeline"
+		}
+		s.changes = append(s.changes, c)
+	}
+	for i := range plan.Placements {
+		p := &plan.Placements[i]
+		j := s.view.Jobs[p.Job]
+		c := Change{Action: Start, Job: p.Job, Tuning: j.Tuning, By: stages.Placement.ID}
+		if m := &s.marks[p.Job]; m.tuned == round {
+			c.Tuning = plan.Tunings[m.tuning]
+		}
+		if j.State == Running {
+			c.Action = Move
+			if SameSeats(j.Seats, p.Seats) {
+				if c.Tuning == j.Tuning {
+					continue
+				}
+				c.Action, c.By = Tune, stages.Elasticity.ID
+				s.changes = append(s.changes, c)
+				continue
+			}
+		}
+		c.Seats = slices.Clone(p.Seats)
+		s.changes = append(s.changes, c)
+	}
+	for _, j := range s.report.Ended {
+		if j.State == Rejected {
+			s.changes = append(s.changes, Change{Action: Discard, Job: j.ID, Reason: j.WaitingReason, By: "pipeline"})
+		}
+	}
+	return s.changes
+}
+
+func (s *state) onReadyNodes(seats []Seat) bool {
+	for _, seat := range seats {
+		if s.view.Cluster.Nodes[seat.Node].Health != Ready {
+			return false
+		}
+	}
+	return true
+}
+
+// commit enters the applied changes into the state and completes the report.
+func (s *state) commit() {
+	now := s.view.NowSeconds
+	for i := range s.changes {
+		c := &s.changes[i]
+		j := s.view.Jobs[c.Job]
+		switch c.Action {
+		case Stop:
+			s.release(j, now)
+			j.Preemptions++
+			j.Progress, j.ProgressRate, j.ProgressAsOf = j.WorkDone(now), 0, now
+			j.WaitingReason = c.Reason
+		case Start, Move:
+			s.seat(j, c, now)
+		case Tune:
+			j.Tuning = c.Tuning
+		}
+	}
+	s.explainWaiting()
+	s.report.Changes = s.changes
+	s.report.DevicesUsed = 0
+	for _, j := range s.running {
+		s.report.DevicesUsed += j.Held
+	}
+}
+
+func (s *state) seat(j *Job, c *Change, now float64) {
+	j.settle(now)
+	j.Progress, j.ProgressRate, j.ProgressAsOf = j.WorkDone(now), 0, now
+	if j.State == Waiting {
+		s.view.Waiting--
+		s.running = insertJob(s.running, j)
+	}
+	if math.IsNaN(j.FirstStart) {
+		j.FirstStart = now
+	} else {
+		j.Restarts++
+	}
+	j.State, j.WaitingReason = Running, NoReason
+	j.Seats, j.Held, j.Tuning, j.LastChange = c.Seats, Replicas(c.Seats), c.Tuning, now
+}
+
+// explainWaiting tells each admitted job without devices why, when the reason is new.
+func (s *state) explainWaiting() {
+	if s.view.Waiting == 0 {
+		return
+	}
+	for _, c := range s.candidates {
+		j := c.Job
+		if j.State != Waiting {
+			continue
+		}
+		if !math.IsNaN(j.FirstStart) && j.LastChange == s.view.NowSeconds {
+			continue // the stop, told in this round, says why
+		}
+		v := Verdict{Job: j.ID, Code: Defer, Reason: WaitingForDevices, By: "pipeline"}
+		if m := &s.marks[j.ID]; m.answered == s.view.Round {
+			v = s.unseated[m.verdict]
+		}
+		if v.Reason != j.WaitingReason {
+			j.WaitingReason = v.Reason
+			s.report.Verdicts = append(s.report.Verdicts, v)
+		}
+	}
+}
+
+func (s *state) malfunction(component, call string, err error) error {
+	return fmt.Errorf("round %d: component %q: %s: %w", s.view.Round, component, call, err)
+}
+
+func compareJobs(a, b *Job) int { return cmp.Compare(a.ID, b.ID) }
+
+func insertJob(jobs []*Job, j *Job) []*Job {
+	at, _ := slices.BinarySearchFunc(jobs, j, compareJobs)
+	return slices.Insert(jobs, at, j)
+}
+
+func removeJob(jobs []*Job, j *Job) []*Job {
+	if at, found := slices.BinarySearchFunc(jobs, j, compareJobs); found {
+		return slices.Delete(jobs, at, at+1)
+	}
+	return jobs
+}
