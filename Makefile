@@ -1,0 +1,90 @@
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+BIN         := $(CURDIR)/.bin
+GO          ?= go
+
+# Tools are pinned, installed into .bin, and named by version there so that a new pin installs anew.
+GOLANGCI_LINT_VERSION := v2.15.0
+STATICCHECK_VERSION   := v0.8.2
+BENCHSTAT_VERSION     := v0.0.0-20260908200009-22c9c6c9d4da
+
+GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
+STATICCHECK   := $(BIN)/staticcheck-$(STATICCHECK_VERSION)
+BENCHSTAT     := $(BIN)/benchstat-$(BENCHSTAT_VERSION)
+
+# The packages of which the pipeline of a run is made.
+PIPELINE := ./core ./core/sim/... ./core/metrics/... ./core/coretest/... ./admission/... ./allocation/... ./placement/... ./elasticity/...
+
+FUZZTIME    ?= 30s
+BENCH       ?= .
+BENCH_COUNT ?= 10
+BENCH_OLD   ?= bench/old.txt
+BENCH_NEW   ?= bench/new.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help build test race slow fuzz cover lint staticcheck fmt bench bench-compare generate verify clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## compile everything
+	$(GO) build ./...
+
+test: ## run all tests
+	$(GO) test ./...
+
+race: ## run the tests of the pipeline under the race detector
+	$(GO) test -race $(PIPELINE)
+
+slow: ## run the properties at length: a thousand random worlds each
+	$(GO) test -count=1 -timeout=30m $(PIPELINE) ./core/workload/... ./configs/... -rapid.checks=1000
+
+fuzz: ## fuzz every target for FUZZTIME (30s)
+	@.ci/fuzz $(FUZZTIME)
+
+cover: ## write coverage.out and print the total
+	$(GO) test -coverprofile=coverage.out -coverpkg=./... ./...
+	$(GO) tool cover -func=coverage.out | tail -n 1
+
+lint: $(GOLANGCI_LINT) ## run golangci-lint
+	$(GOLANGCI_LINT) run ./...
+
+staticcheck: $(STATICCHECK) ## run staticcheck
+	$(STATICCHECK) ./...
+
+fmt: ## format all Go files
+	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
+
+bench: ## run the benchmarks matching BENCH, results into BENCH_NEW
+	@mkdir -p $(dir $(BENCH_NEW))
+	$(GO) test -run='^$$' -bench='$(BENCH)' -benchmem -count=$(BENCH_COUNT) ./... | tee $(BENCH_NEW)
+
+bench-compare: $(BENCHSTAT) ## compare BENCH_OLD with BENCH_NEW
+	$(BENCHSTAT) $(BENCH_OLD) $(BENCH_NEW)
+
+generate: ## write what is generated
+	$(GO) generate ./...
+
+verify: generate ## fail when something generated, formatted or tidied differs from what is checked in
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }
+	$(GO) mod verify
+	git diff --exit-code
+
+clean: ## remove tools and results
+	rm -rf $(BIN) bench coverage.out
+
+# install puts package $(1) at version $(2) to file $@.
+define install
+	@mkdir -p $(BIN)
+	GOBIN=$(BIN) $(GO) install $(1)@$(2)
+	@mv $(BIN)/$(notdir $(1)) $@
+endef
+
+$(GOLANGCI_LINT):
+	$(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$(GOLANGCI_LINT_VERSION))
+
+$(STATICCHECK):
+	$(call install,honnef.co/go/tools/cmd/staticcheck,$(STATICCHECK_VERSION))
+
+$(BENCHSTAT):
+	$(call install,golang.org/x/perf/cmd/benchstat,$(BENCHSTAT_VERSION))

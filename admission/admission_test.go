@@ -1,0 +1,177 @@
+package admission
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+// admit asks a policy about the pending jobs of a view.
+func admit[C any](t *testing.T, f core.Factory[core.Admitter], config C, v *core.View) []core.Verdict {
+	t.Helper()
+	policy, err := f.New(&config, core.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pending []*core.Job
+	for _, j := range v.Jobs {
+		if j.State == core.Pending {
+			pending = append(pending, j)
+		}
+	}
+	verdicts, err := policy.Admit(context.Background(), v, pending)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return verdicts
+}
+
+func view(jobs ...*coretest.JobBuilder) *core.View {
+	return coretest.MakeView(coretest.MakeCluster().Nodes(2, "t4", 4).Obj()).Jobs(jobs...).Obj()
+}
+
+func pending(replicas int) *coretest.JobBuilder {
+	return coretest.MakeJob("pending").Replicas(replicas)
+}
+
+func active(replicas int) *coretest.JobBuilder { return pending(replicas).Waiting() }
+
+func TestLoadThreshold(t *testing.T) {
+	held := func(id core.JobID, wanted, available float64) core.Verdict {
+		return core.Verdict{Job: id, Code: core.Defer, Reason: core.LoadLimit, Wanted: wanted, Available: available, Unit: "devices"}
+	}
+	cases := map[string]struct {
+		factor float64
+		jobs   []*coretest.JobBuilder
+		want   []core.Verdict
+	}{
+		"fills up to the threshold, its own demand included": {
+			factor: 1.25, // of 8 devices: 10
+			jobs:   []*coretest.JobBuilder{active(6), pending(4), pending(1)},
+			want:   []core.Verdict{held(2, 1, 0)},
+		},
+		"the first that does not fit holds back those behind it": {
+			factor: 1,
+			jobs:   []*coretest.JobBuilder{active(4), pending(8), pending(1)},
+			want:   []core.Verdict{held(1, 8, 4), held(2, 1, 4)},
+		},
+		"a job above the threshold is admitted when nothing is active": {
+			factor: 0.5,
+			jobs:   []*coretest.JobBuilder{pending(8), pending(1)},
+			want:   []core.Verdict{held(1, 1, 0)},
+		},
+		"but not next to another": {
+			factor: 0.5,
+			jobs:   []*coretest.JobBuilder{active(1), pending(8)},
+			want:   []core.Verdict{held(1, 8, 3)},
+		},
+		"an elastic job counts for what it requests": {
+			factor: 1,
+			jobs:   []*coretest.JobBuilder{coretest.MakeJob("elastic").Elastic(1, 6, 16).Waiting(), pending(2), pending(1)},
+			want:   []core.Verdict{held(2, 1, 0)},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := admit(t, NewLoadThreshold(), LoadThresholdConfig{Factor: tc.factor}, view(tc.jobs...))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("verdicts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestQuota(t *testing.T) {
+	config := QuotaConfig{
+		Tenants: []TenantQuota{{Name: "blue", Devices: 4}, {Name: "red", Jobs: 2}, {Name: "free"}}, DefaultDevices: 1,
+	}
+	exceeded := func(id core.JobID, wanted, available float64, unit string) core.Verdict {
+		return core.Verdict{Job: id, Code: core.Defer, Reason: core.QuotaExceeded, Wanted: wanted, Available: available, Unit: unit}
+	}
+	cases := map[string]struct {
+		jobs []*coretest.JobBuilder
+		want []core.Verdict
+	}{
+		"devices are counted for each tenant": {
+			jobs: []*coretest.JobBuilder{active(3).Tenant("blue"), pending(2).Tenant("blue"), pending(2).Tenant("red")},
+			want: []core.Verdict{exceeded(1, 2, 1, "devices")},
+		},
+		"jobs admitted in this round count": {
+			jobs: []*coretest.JobBuilder{pending(4).Tenant("blue"), pending(1).Tenant("blue")},
+			want: []core.Verdict{exceeded(1, 1, 0, "devices")},
+		},
+		"jobs are counted": {
+			jobs: []*coretest.JobBuilder{active(8).Tenant("red"), pending(8).Tenant("red"), pending(1).Tenant("red")},
+			want: []core.Verdict{exceeded(2, 1, 0, "jobs")},
+		},
+		"a tenant's jobs stay in order": {
+			jobs: []*coretest.JobBuilder{active(2).Tenant("blue"), pending(3).Tenant("blue"), pending(1).Tenant("blue"), pending(1)},
+			want: []core.Verdict{
+				exceeded(1, 3, 2, "devices"),
+				{Job: 2, Code: core.Defer, Reason: core.QuotaExceeded, Message: "an earlier job of its tenant waits for quota"},
+			},
+		},
+		"what can never fit is rejected and holds nobody back": {
+			jobs: []*coretest.JobBuilder{active(2).Tenant("blue"), pending(5).Tenant("blue"), pending(2).Tenant("blue")},
+			want: []core.Verdict{{
+				Job: 1, Code: core.Reject, Reason: core.QuotaExceeded, Wanted: 5, Available: 4, Unit: "devices",
+				Message: "the job alone exceeds the quota of its tenant",
+			}},
+		},
+		"other tenants have the default limits": {
+			jobs: []*coretest.JobBuilder{active(1).Tenant("green"), pending(1).Tenant("green"), pending(1).Tenant("grey")},
+			want: []core.Verdict{exceeded(1, 1, 0, "devices")},
+		},
+		"zero is no limit": {
+			jobs: []*coretest.JobBuilder{active(8).Tenant("free"), pending(8).Tenant("free")},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := admit(t, NewQuota(), config, view(tc.jobs...))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("verdicts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestQuotaConfigListsTenantsOnce(t *testing.T) {
+	tenant := func() any { return map[string]any{"name": "blue", "devices": 1} }
+	_, problems := NewQuota().Decode(map[string]any{"tenants": []any{tenant(), tenant()}})
+	want := core.Diagnostics{{Path: "tenants[1].name", Summary: `tenant "blue" is listed twice`}}
+	if diff := cmp.Diff(want, problems); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+func TestAdmitAllocatesNothing(t *testing.T) {
+	jobs := []*coretest.JobBuilder{}
+	for range 100 {
+		jobs = append(jobs, active(1).Tenant("blue"), pending(2).Tenant("blue"))
+	}
+	v := view(jobs...)
+	var waiting []*core.Job
+	for _, j := range v.Jobs {
+		if j.State == core.Pending {
+			waiting = append(waiting, j)
+		}
+	}
+	for name, policy := range map[string]core.Admitter{
+		"accept_all": acceptAll{}, "load_threshold": &loadThreshold{factor: 10}, "quota": newQuota(QuotaConfig{DefaultDevices: 110}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := testing.AllocsPerRun(10, func() {
+				if _, err := policy.Admit(context.Background(), v, waiting); err != nil {
+					t.Fatal(err)
+				}
+			}); got != 0 {
+				t.Errorf("%v allocations a round, want 0", got)
+			}
+		})
+	}
+}

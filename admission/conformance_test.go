@@ -1,0 +1,18 @@
+package admission
+
+import (
+	"testing"
+
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+func TestConformance(t *testing.T) {
+	t.Run("accept_all", func(t *testing.T) { coretest.RunAdmitter(t, NewAcceptAll()) })
+	t.Run("load_threshold", func(t *testing.T) { coretest.RunAdmitter(t, NewLoadThreshold()) })
+	t.Run("quota", func(t *testing.T) { coretest.RunAdmitter(t, NewQuota()) })
+	t.Run("quota with limits", func(t *testing.T) {
+		coretest.RunAdmitter(t, NewQuota(), coretest.WithConfig(map[string]any{
+			"default_devices": 12, "default_jobs": 3, "tenants": []any{map[string]any{"name": "blue", "devices": 6}},
+		}))
+	})
+}

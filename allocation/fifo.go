@@ -1,0 +1,45 @@
+package allocation
+
+import (
+	"context"
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// FIFOConfig configures NewFIFO.
+type FIFOConfig struct {
+	Queue string `config:"queue" doc:"What happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement." enum:"backfill|blocking|all"`
+}
+
+// NewFIFO serves jobs in submission order and never takes devices away from one that runs. O(candidates).
+func NewFIFO() core.Factory[core.Allocator] {
+	return core.NewFactory(core.Info{
+		Type:        "fifo",
+		Summary:     "first submitted, first served, without preemption",
+		Description: "Running jobs keep their devices; waiting ones are granted what they request in submission order.",
+	}, FIFOConfig{Queue: blocking}, func(c FIFOConfig, _ core.Settings) (core.Allocator, error) {
+		return &fifo{walk{queue: c.Queue}}, nil
+	})
+}
+
+type fifo struct{ walk walk }
+
+func (p *fifo) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	p.walk.begin(v)
+	for i := range candidates {
+		if c := &candidates[i]; c.State == core.Running {
+			p.walk.keep(c)
+		}
+	}
+	for i := range candidates {
+		if c := &candidates[i]; c.State != core.Running && !p.walk.offer(c) {
+			break
+		}
+	}
+	return p.walk.grants, nil
+}
+
+// SteadyUntil is for ever. A job that was just seated moves ahead of the waiting ones, who keep their order and find
+// no more devices than before; nothing here depends on the time.
+func (p *fifo) SteadyUntil(*core.View) float64 { return math.Inf(1) }

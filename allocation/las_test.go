@@ -1,0 +1,48 @@
+package allocation
+
+import (
+	"testing"
+
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+func TestLAS(t *testing.T) {
+	// The running ones run since 900 s: 100 s more than they had then.
+	cases := map[string]struct {
+		config map[string]any
+		jobs   []*coretest.JobBuilder
+		want   string
+	}{
+		"device time weighs a wide job": { // 100 s × 4 + 0 against 100 s × 1 + 200
+			nil, []*coretest.JobBuilder{runs(4), runs(1).Executed(200, 200)}, "1×1 0×4",
+		},
+		"wall time does not": {
+			map[string]any{"service": wallTime}, []*coretest.JobBuilder{runs(4), runs(1).Executed(200, 200)}, "0×4 1×1",
+		},
+		"the newcomer preempts":              {nil, []*coretest.JobBuilder{runs(8), waits(4)}, "1×4"},
+		"ties go to the earlier job":         {nil, []*coretest.JobBuilder{waits(4), waits(4), waits(4)}, "0×4 1×4"},
+		"a quantum makes near ones equal":    {map[string]any{"quantum_seconds": 500}, []*coretest.JobBuilder{runs(4), waits(8)}, "0×4"},
+		"and keeps far ones apart":           {map[string]any{"quantum_seconds": 400}, []*coretest.JobBuilder{runs(4), waits(8)}, "1×8"},
+		"a starved job comes first":          {map[string]any{"starvation_after": "1000s"}, []*coretest.JobBuilder{waits(8).Submit(1), waits(8).Executed(5, 40)}, "1×8"},
+		"of two starved the longest wait":    {map[string]any{"starvation_after": "500s"}, []*coretest.JobBuilder{waits(8).Submit(100), waits(8).Submit(50).Executed(9, 9)}, "1×8"},
+		"one that runs is not starved":       {map[string]any{"starvation_after": "50s"}, []*coretest.JobBuilder{runs(8), waits(8).Submit(980)}, "1×8"},
+		"blocking ends with the first large": {map[string]any{"queue": blocking}, []*coretest.JobBuilder{waits(5), waits(5), waits(1)}, "0×5| 1×5|"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := allocate(t, newPolicy(t, NewLAS(), tc.config), eightDevices(tc.jobs...), coretest.Rigid); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestLASIsSteadyWhileNobodyWaits(t *testing.T) {
+	policy := newPolicy(t, NewLAS(), nil)
+	if got := steadyUntil(t, policy, eightDevices(runs(4), runs(4))); got != forever {
+		t.Errorf("nobody waits: steady until %v s, want for ever", got)
+	}
+	if got := steadyUntil(t, policy, eightDevices(runs(8), waits(1))); got != 1000 {
+		t.Errorf("one job waits: steady until %v s, want 1000", got)
+	}
+}

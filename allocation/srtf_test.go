@@ -1,0 +1,85 @@
+package allocation
+
+import (
+	"math"
+	"testing"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+func TestSRTF(t *testing.T) {
+	short, long := func() *coretest.JobBuilder { return waits(4).Work(100) }, func() *coretest.JobBuilder { return waits(4).Work(300) }
+	cases := map[string]struct {
+		config map[string]any
+		jobs   []*coretest.JobBuilder
+		want   string
+	}{
+		"least work left first": {nil, []*coretest.JobBuilder{long(), short(), waits(4).Work(200)}, "1×4 2×4"},
+		"work done counts":      {nil, []*coretest.JobBuilder{runs(4).Work(350).Progress(50, 2.1), short(), long()}, "0×4 1×4"},
+		"a shorter job preempts": {
+			nil, []*coretest.JobBuilder{runs(8).Work(1000).Progress(0, 1), short()}, "1×4",
+		},
+		"or waits": {
+			map[string]any{"preemptive": false}, []*coretest.JobBuilder{runs(8).Work(1000).Progress(0, 1), short()}, "0×8",
+		},
+		"weighed by devices a wide job is long": {
+			map[string]any{"weigh_by_devices": true}, []*coretest.JobBuilder{waits(8).Work(100), waits(1).Work(700)}, "1×1",
+		},
+		"ties go to the earlier job": {nil, []*coretest.JobBuilder{short(), short(), short()}, "0×4 1×4"},
+		"blocking": {
+			map[string]any{"queue": blocking}, []*coretest.JobBuilder{short(), waits(8).Work(200), long()}, "0×4| 1×8|",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := allocate(t, newPolicy(t, NewSRTF(), tc.config), eightDevices(tc.jobs...), coretest.Rigid); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Job 0 declares less work, but needs 100 steps at 0.5 steps/s, job 1 needs 150 steps at 1 step/s.
+func TestSRTFReadsTheCurve(t *testing.T) {
+	v := eightDevices(waits(8).Work(1), waits(8).Work(2))
+	rates := [][]float64{{0, 0, 0, 0, 0, 0, 0, 0.5}, {0, 0, 0, 0, 0, 0, 0, 1}}
+	steps := []float64{100, 150}
+	respond := func(j *core.Job) core.Response {
+		r := coretest.Rigid(j)
+		r.Curves, r.RemainingWork = []core.Curve{{ManyNodes: rates[j.ID]}}, steps[j.ID]
+		return r
+	}
+	if got, want := allocate(t, newPolicy(t, NewSRTF(), nil), v, respond), "1×8"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	// Without the work left a curve says nothing, and the declared work decides.
+	steps = []float64{math.NaN(), math.NaN()}
+	if got, want := allocate(t, newPolicy(t, NewSRTF(), nil), v, respond), "0×8"; got != want {
+		t.Errorf("unknown work left: got %q, want %q", got, want)
+	}
+}
+
+func TestSRTFIsSteadyOnceItsGrantsRun(t *testing.T) {
+	cases := map[string]struct {
+		config map[string]any
+		jobs   []*coretest.JobBuilder
+		want   float64
+	}{
+		"granted jobs run":                        {nil, []*coretest.JobBuilder{runs(8).Work(150).Progress(0, 1), waits(8).Work(200)}, forever},
+		"a granted job was not seated":            {nil, []*coretest.JobBuilder{runs(8).Work(900), waits(4).Work(200)}, 1000},
+		"the job that blocks need not run":        {map[string]any{"queue": blocking}, []*coretest.JobBuilder{runs(4).Work(1), waits(8).Work(2)}, forever},
+		"nobody waits":                            {nil, []*coretest.JobBuilder{runs(4).Work(9), runs(4).Work(3)}, forever},
+		"without preemption nothing changes":      {map[string]any{"preemptive": false}, []*coretest.JobBuilder{runs(6).Work(9), waits(2).Work(3)}, forever},
+		"with a grant for all it is the placer's": {map[string]any{"queue": all}, []*coretest.JobBuilder{runs(6).Work(9), waits(2).Work(3)}, forever},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			policy, v := newPolicy(t, NewSRTF(), tc.config), eightDevices(tc.jobs...)
+			allocate(t, policy, v, coretest.Rigid)
+			if got := steadyUntil(t, policy, v); got != tc.want {
+				t.Errorf("steady until %v s, want %v", got, tc.want)
+			}
+		})
+	}
+}

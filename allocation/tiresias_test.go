@@ -1,0 +1,186 @@
+package allocation
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+// The rules of the Pollux artifact: two queues, threshold 57,600 device-seconds, FIFO inside, smaller jobs pass.
+func TestTiresias(t *testing.T) {
+	demoted := func(replicas int) *coretest.JobBuilder { // in 100 s it reaches the threshold
+		return runs(replicas).Executed(57600/float64(replicas)-100, 0)
+	}
+	cases := map[string]struct {
+		config map[string]any
+		jobs   []*coretest.JobBuilder
+		want   string
+	}{
+		"new jobs are served in submission order":  {nil, []*coretest.JobBuilder{waits(4), waits(2), waits(2)}, "0×4 1×2 2×2"},
+		"a running job yields to an earlier one":   {nil, []*coretest.JobBuilder{waits(8), runs(1)}, "0×8"},
+		"a smaller job passes one that lacks room": {nil, []*coretest.JobBuilder{runs(4), waits(8), waits(4)}, "0×4 2×4"},
+		"at the threshold a job sinks":             {nil, []*coretest.JobBuilder{demoted(8), waits(1), waits(1)}, "1×1 2×1"},
+		"and is served when the first queue is":    {nil, []*coretest.JobBuilder{demoted(4), demoted(4), waits(4)}, "2×4 0×4"},
+		"just below it stays":                      {nil, []*coretest.JobBuilder{runs(8).Executed(57600/8-100.25, 0), waits(1)}, "0×8"},
+		"service counts requested replicas":        {nil, []*coretest.JobBuilder{demoted(4).Elastic(1, 2, 4), waits(8)}, "0×2"},
+		"wall time does not count replicas":        {map[string]any{"service": wallTime}, []*coretest.JobBuilder{demoted(8), waits(1)}, "0×8"},
+		"more queues": {
+			map[string]any{"thresholds": []any{1000, 2000}},
+			[]*coretest.JobBuilder{runs(1).Executed(1950, 0), runs(1).Executed(1000, 0), waits(6)}, "2×6 1×1 0×1",
+		},
+		"running jobs first inside a queue": {
+			map[string]any{"inside": insideRunningFirst}, []*coretest.JobBuilder{waits(8), runs(1), waits(7)}, "1×1 2×7",
+		},
+		"blocking": {map[string]any{"queue": blocking}, []*coretest.JobBuilder{runs(4), waits(8), waits(4)}, "0×4| 1×8|"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			policy, v := newPolicy(t, NewTiresias(), tc.config), eightDevices(tc.jobs...)
+			elastic := func(j *core.Job) core.Response {
+				return core.Response{Job: j.ID, MinReplicas: j.MinReplicas, MaxReplicas: j.MaxReplicas}
+			}
+			allocate(t, policy, v, elastic) // the round in which the jobs are new
+			if got := allocate(t, policy, v, elastic); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Job 1 sinks two rounds before job 0, so it is ahead of it in the second queue.
+func TestTiresiasSinksToTheTail(t *testing.T) {
+	policy := newPolicy(t, NewTiresias(), map[string]any{"thresholds": []any{1000}})
+	v := eightDevices(runs(1), runs(1).Executed(850, 0))
+	for _, tc := range []struct {
+		now  float64
+		want string
+	}{{1000, "0×1 1×1"}, {1060, "0×1 1×1"}, {1900, "1×1 0×1"}} {
+		v.NowSeconds = tc.now
+		if got := allocate(t, policy, v, coretest.Rigid); got != tc.want {
+			t.Errorf("at %v s: got %q, want %q", tc.now, got, tc.want)
+		}
+	}
+}
+
+// Job 0 ran 500 s, sank, and waits since 1000 s. With factor 2 it rises at 2000 s, ahead of job 1, which sinks then;
+// having forgotten its service, it needs 100 s more to sink again.
+func TestTiresiasPromotes(t *testing.T) {
+	policy := newPolicy(t, NewTiresias(), map[string]any{"thresholds": []any{100}, "promote_factor": 2})
+	v := eightDevices(waits(1).Executed(500, 500).Submit(1000), waits(1).Submit(1000))
+	for _, tc := range []struct {
+		now  float64
+		want string
+	}{{1000, "1×1 0×1"}, {1999, "1×1 0×1"}, {2000, "1×1 0×1"}} {
+		v.NowSeconds = tc.now
+		if got := allocate(t, policy, v, coretest.Rigid); got != tc.want {
+			t.Errorf("at %v s: got %q, want %q", tc.now, got, tc.want)
+		}
+	}
+	promoted := policy.(*tiresias)
+	if diff := cmp.Diff([][]core.JobID{{1, 0}, {}}, promoted.queues); diff != "" {
+		t.Errorf("queues at 2000 s (-want +got):\n%s", diff)
+	}
+	runner := v.Jobs[0]
+	runner.State, runner.Held, runner.AsOfSeconds = core.Running, 1, 2000
+	for _, tc := range []struct {
+		now  float64
+		want int32
+	}{{2099, 1}, {2100, 2}} {
+		v.NowSeconds = tc.now
+		allocate(t, policy, v, coretest.Rigid)
+		if got := promoted.jobs[0].queue; got != tc.want {
+			t.Errorf("at %v s: job 0 is in queue %d, want %d", tc.now, got, tc.want)
+		}
+	}
+}
+
+func TestTiresiasForgetsEndedJobs(t *testing.T) {
+	policy := newPolicy(t, NewTiresias(), nil)
+	v := eightDevices(waits(1), waits(1), waits(1))
+	allocate(t, policy, v, coretest.Rigid)
+	v.Jobs[1], v.Active = nil, []core.JobID{0, 2}
+	if got, want := allocate(t, policy, v, coretest.Rigid), "0×1 2×1"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if diff := cmp.Diff([][]core.JobID{{0, 2}, nil}, policy.(*tiresias).queues); diff != "" {
+		t.Errorf("queues (-want +got):\n%s", diff)
+	}
+}
+
+func TestTiresiasIsSteadyUntilAJobChangesQueue(t *testing.T) {
+	cases := map[string]struct {
+		config map[string]any
+		jobs   []*coretest.JobBuilder
+		want   float64
+	}{
+		"the first to reach a threshold": { // at 1000 s they have executed 100 s: (57600/4-100) and (57600/2-100-28000) to go
+			nil, []*coretest.JobBuilder{runs(4), runs(2).Executed(28000, 0), waits(4)}, 1700,
+		},
+		"nobody left to sink": {nil, []*coretest.JobBuilder{runs(1).Executed(99999, 0), waits(1)}, forever},
+		"the first to rise": {
+			map[string]any{"promote_factor": 10}, []*coretest.JobBuilder{waits(1).Submit(500).Executed(60000, 60000)}, 600500,
+		},
+		"a Gittins index moves while jobs wait": {
+			map[string]any{"inside": insideGittins, "samples": []any{1}}, []*coretest.JobBuilder{runs(1), waits(8)}, 1000,
+		},
+		"running first, but one was not seated": {map[string]any{"inside": insideRunningFirst}, []*coretest.JobBuilder{runs(1), waits(1)}, 1000},
+		"running first, and all granted run":    {map[string]any{"inside": insideRunningFirst}, []*coretest.JobBuilder{runs(1), waits(8)}, 58500},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			policy, v := newPolicy(t, NewTiresias(), tc.config), eightDevices(tc.jobs...)
+			allocate(t, policy, v, coretest.Rigid)
+			got := steadyUntil(t, policy, v)
+			if late := got - tc.want; got != tc.want && !(late < 0 && late > -0.001) {
+				t.Errorf("steady until %v s, want %v or a hair before", got, tc.want)
+			}
+		})
+	}
+}
+
+// The formula by hand: at 0, of {10, 20, 100} two end within 50, and a job consumes (10+20+50)/3 of them on average.
+func TestGittins(t *testing.T) {
+	index := newGittins([]float64{100, 10, 20}, 50)
+	for attained, want := range map[float64]float64{
+		0:   (2.0 / 3) / ((10.0 + 20 + 50) / 3),
+		10:  (1.0 / 2) / ((10.0 + 50) / 2),
+		20:  0,
+		60:  1 / 40.0,
+		100: 0,
+		999: 0,
+	} {
+		if got := index.at(attained); math.Abs(got-want) > 1e-15 {
+			t.Errorf("index at %v is %v, want %v", attained, got, want)
+		}
+	}
+}
+
+// With those samples, jobs that attained 60, 0, 10 and 20 have indices 0.025, 0.025, 1/60 and 0.
+func TestTiresiasOrdersByGittinsIndex(t *testing.T) {
+	policy := newPolicy(t, NewTiresias(), map[string]any{
+		"inside": insideGittins, "samples": []any{10, 20, 100}, "gittins_quantum": 50,
+	})
+	v := eightDevices(waits(2).Executed(10, 0), waits(2).Executed(10, 0), waits(1).Executed(10, 0), waits(1).Executed(60, 0), waits(1))
+	if got, want := allocate(t, policy, v, coretest.Rigid), "3×1 4×1 2×1 0×2 1×2"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestTiresiasConfigNamesEveryProblem(t *testing.T) {
+	_, problems := NewTiresias().Decode(map[string]any{
+		"thresholds": []any{5, 5, 0}, "inside": insideGittins, "gittins_quantum": 0,
+	})
+	want := core.Diagnostics{
+		{Path: "thresholds[1]", Summary: "must be positive and above the one before, got 5"},
+		{Path: "thresholds[2]", Summary: "must be positive and above the one before, got 0"},
+		{Path: "samples", Summary: "required with inside gittins"},
+		{Path: "gittins_quantum", Summary: "must be positive with inside gittins"},
+	}
+	if diff := cmp.Diff(want, problems); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,205 @@
+// Package render writes one table of rows as text for people, and as JSON, CSV or Markdown for everything else.
+package render
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/olekukonko/tablewriter/tw"
+)
+
+// Format is how data is written. It is a flag value.
+type Format string
+
+// The formats.
+const (
+	Text     Format = "table"
+	JSON     Format = "json"
+	CSV      Format = "csv"
+	Markdown Format = "markdown"
+)
+
+// Formats lists the formats in the order of the help.
+var Formats = []string{string(Text), string(JSON), string(CSV), string(Markdown)}
+
+func (f *Format) String() string { return string(*f) }
+
+// Type names the flag's value in the help.
+func (f *Format) Type() string { return "format" }
+
+// Set takes a format by name.
+func (f *Format) Set(name string) error {
+	for _, known := range Formats {
+		if name == known {
+			*f = Format(name)
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown format %q; valid values: %s", name, strings.Join(Formats, ", "))
+}
+
+// Column is the name of a column, which is also the key of its values in JSON.
+type Column struct {
+	Name    string
+	Numeric bool // right-aligned
+}
+
+// Table is rows of values. A value is a string, an integer, a bool or a float64, whose NaN stands for not known.
+type Table struct {
+	Columns []Column
+	Rows    [][]any
+}
+
+// Write writes the table.
+func (t Table) Write(w io.Writer, f Format) error {
+	switch f {
+	case JSON:
+		return t.writeJSON(w)
+	case CSV:
+		return t.writeCSV(w)
+	case Markdown:
+		return t.writeMarkdown(w)
+	default:
+		return t.writeText(w)
+	}
+}
+
+func (t Table) writeText(w io.Writer) error {
+	return t.draw(w, func(cell string) string { return cell },
+		tablewriter.WithRendition(tw.Rendition{
+			Borders: tw.BorderNone,
+			Settings: tw.Settings{
+				Lines:      tw.LinesNone,
+				Separators: tw.SeparatorsNone,
+			},
+		}),
+		tablewriter.WithPadding(tw.Padding{Left: tw.Empty, Right: "  ", Overwrite: true}),
+	)
+}
+
+func (t Table) writeMarkdown(w io.Writer) error {
+	escape := strings.NewReplacer("|", `\|`, "\r\n", " ", "\n", " ", "\r", " ")
+	return t.draw(w, escape.Replace, tablewriter.WithRenderer(renderer.NewMarkdown()))
+}
+
+// draw lays the table out with tablewriter, without the blanks that it leaves at the ends of lines.
+func (t Table) draw(w io.Writer, clean func(string) string, options ...tablewriter.Option) error {
+	align := make(tw.Alignment, len(t.Columns))
+	header := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		align[i], header[i] = tw.AlignLeft, clean(c.Name)
+		if c.Numeric {
+			align[i] = tw.AlignRight
+		}
+	}
+	var drawn bytes.Buffer
+	table := tablewriter.NewTable(&drawn, append(options,
+		tablewriter.WithHeaderAutoFormat(tw.Off),
+		tablewriter.WithHeaderAutoWrap(tw.WrapNone),
+		tablewriter.WithRowAutoWrap(tw.WrapNone),
+		tablewriter.WithAlignment(align),
+	)...)
+	table.Header(header)
+	for _, row := range t.Rows {
+		cells := make([]string, len(row))
+		for i, value := range row {
+			cells[i] = clean(text(value))
+		}
+		if err := table.Append(cells); err != nil {
+			return err
+		}
+	}
+	if err := table.Render(); err != nil {
+		return err
+	}
+	for line := range bytes.Lines(drawn.Bytes()) {
+		if _, err := fmt.Fprintf(w, "%s\n", bytes.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t Table) writeCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	record := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		record[i] = c.Name
+	}
+	out.Write(record) // kept by out, told by Error
+	for _, row := range t.Rows {
+		for i, value := range row {
+			record[i] = text(value)
+		}
+		out.Write(record)
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// writeJSON writes a list of objects whose keys are in the order of the columns.
+func (t Table) writeJSON(w io.Writer) error {
+	var flat, indented bytes.Buffer
+	encode := json.NewEncoder(&flat)
+	encode.SetEscapeHTML(false)
+	flat.WriteByte('[')
+	for i, row := range t.Rows {
+		if i > 0 {
+			flat.WriteByte(',')
+		}
+		flat.WriteByte('{')
+		for k, value := range row {
+			if k > 0 {
+				flat.WriteByte(',')
+			}
+			if x, ok := value.(float64); ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
+				value = nil
+			}
+			if err := encode.Encode(t.Columns[k].Name); err != nil {
+				return err
+			}
+			flat.WriteByte(':')
+			if err := encode.Encode(value); err != nil {
+				return err
+			}
+		}
+		flat.WriteByte('}')
+	}
+	flat.WriteString("]\n")
+	if err := json.Indent(&indented, flat.Bytes(), "", "  "); err != nil {
+		return err
+	}
+	_, err := indented.WriteTo(w)
+	return err
+}
+
+// Document writes a value as indented JSON, texts as they are.
+func Document(w io.Writer, value any) error {
+	out := json.NewEncoder(w)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	return out.Encode(value)
+}
+
+// text is a value as it stands in a cell: numbers in their shortest exact form, nothing for what is not known.
+func text(value any) string {
+	switch v := value.(type) {
+	case string:
+		return v
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return ""
+		}
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	default:
+		return fmt.Sprint(v)
+	}
+}

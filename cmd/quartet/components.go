@@ -1,0 +1,56 @@
+package main
+
+import (
+	"github.com/quartet-sched/quartet/admission"
+	"github.com/quartet-sched/quartet/allocation"
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/sim"
+	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/elasticity"
+	"github.com/quartet-sched/quartet/placement"
+)
+
+// catalog is the one list of every built-in component. A new policy is one more line here.
+func catalog() configs.Catalog {
+	return configs.Catalog{
+		Workload: []core.Factory[workload.Source]{
+			workload.NewGenerated(),
+			workload.NewCSV(),
+			workload.NewPhilly(),
+			workload.NewTiresias(),
+			workload.NewBlox(),
+			workload.NewPollux(),
+		},
+		Admission: []core.Factory[core.Admitter]{
+			admission.NewAcceptAll(),
+			admission.NewLoadThreshold(),
+			admission.NewQuota(),
+		},
+		Allocation: []core.Factory[core.Allocator]{
+			allocation.NewFIFO(),
+			allocation.NewSRTF(),
+			allocation.NewLAS(),
+			allocation.NewTiresias(),
+			allocation.NewOptimus(),
+		},
+		Placement: []core.Factory[core.Placer]{
+			placement.NewFirstFit(),
+			placement.NewConsolidated(),
+			placement.NewMostFree(),
+			placement.NewTiresiasSkew(),
+			placement.NewProposed(),
+			placement.NewTailEviction(),
+		},
+		Elasticity: []core.Factory[core.Elasticity]{
+			elasticity.NewFixed(),
+		},
+		Scaler: []core.Factory[core.ClusterScaler]{
+			elasticity.NewNone(),
+		},
+		Backend: []core.Factory[backend.Opener]{
+			sim.NewSimulator(),
+		},
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quartet-sched/quartet/cmd/internal/render"
+	"github.com/quartet-sched/quartet/configs"
+)
+
+func (a *app) configCommand() *cobra.Command {
+	return group("config", "Check, show and begin configs",
+		a.configValidateCommand(), a.configPrintCommand(), a.configSchemaCommand(), a.configInitCommand())
+}
+
+func (a *app) configValidateCommand() *cobra.Command {
+	var f configFlags
+	c := &cobra.Command{
+		Use:   "validate",
+		Short: "Check a config and tell every problem in it",
+		Long:  "Checks everything that can be known without reading the workload. Exit code 2 when there are problems.",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			config, err := f.load("")
+			if err != nil {
+				return err
+			}
+			a.note("config %q is valid", config.Name)
+			return nil
+		},
+	}
+	f.register(c)
+	return c
+}
+
+func (a *app) configPrintCommand() *cobra.Command {
+	var f configFlags
+	var origin bool
+	c := &cobra.Command{
+		Use:   "print",
+		Short: "Show the whole config with every default filled in",
+		Long: `Shows the config as a run would use it, as YAML that is a config itself.
+With --origin, lists each value with the place it comes from, in the format of -o.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			config, err := f.load("")
+			if err != nil {
+				return err
+			}
+			if origin {
+				return originTable(config).Write(a.stdout, a.format)
+			}
+			resolved, err := config.Resolved()
+			if err != nil {
+				return err
+			}
+			_, err = a.stdout.Write(resolved)
+			return err
+		},
+	}
+	f.register(c)
+	c.Flags().BoolVar(&origin, "origin", false, "list where each value comes from")
+	return c
+}
+
+func originTable(c *configs.Config) render.Table {
+	t := render.Table{Columns: []render.Column{{Name: "path"}, {Name: "value"}, {Name: "from"}}}
+	for _, o := range c.Origins() {
+		t.Rows = append(t.Rows, []any{o.Path, fmt.Sprint(o.Value), o.From})
+	}
+	return t
+}
+
+func (a *app) configSchemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON schema of configs, for editors",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return render.Document(a.stdout, configs.Schema(catalog()))
+		},
+	}
+}
+
+func (a *app) configInitCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "init [FILE]",
+		Short: "Write a config to start from",
+		Long:  "Writes the embedded default config to FILE, which must not exist, or to stdout.",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				_, err := a.stdout.Write(configs.Default())
+				return err
+			}
+			return a.writeNew(args[0], configs.Default())
+		},
+	}
+}
+
+// writeNew writes a file that must not exist yet.
+func (a *app) writeNew(path string, content []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return problem(path, "the file exists", "choose another name, or remove it first")
+	}
+	if err != nil {
+		return fmt.Errorf("create the config: %w", err)
+	}
+	if _, err := file.Write(content); err != nil {
+		file.Close()
+		return fmt.Errorf("write %q: %w", path, err)
+	}
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("write %q: %w", path, err)
+	}
+	a.note("wrote %s", path)
+	return nil
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// The files of a run that depend on nothing but its config and inputs: the same run writes the same bytes.
+var repeatableFiles = []string{"jobs.csv", "rounds.csv", "decisions.jsonl"}
+
+const (
+	summaryFile  = "summary.json"
+	manifestFile = "manifest.json"
+)
+
+// digest names a file and its content.
+type digest struct {
+	File   string `json:"file"`
+	SHA256 string `json:"sha256"`
+}
+
+// outputs writes the files of a run. They keep temporary names until commit, so that a folder never holds the files of
+// half a run. With no folder, content is only digested.
+type outputs struct {
+	dir   string
+	files []*output
+}
+
+type output struct {
+	name string
+	file *os.File // nil when only digested
+	hash hash.Hash
+	out  io.Writer
+}
+
+func newOutputs(dir string) (*outputs, error) {
+	if dir != "" {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("make the output folder: %w", err)
+		}
+	}
+	return &outputs{dir: dir}, nil
+}
+
+// create begins a file.
+func (o *outputs) create(name string) (io.Writer, error) {
+	f := &output{name: name, hash: sha256.New()}
+	f.out = f.hash
+	if o.dir != "" {
+		file, err := os.CreateTemp(o.dir, "."+name+"-*")
+		if err != nil {
+			return nil, fmt.Errorf("create %q: %w", filepath.Join(o.dir, name), err)
+		}
+		f.file = file
+		f.out = io.MultiWriter(file, f.hash)
+	}
+	o.files = append(o.files, f)
+	return f.out, nil
+}
+
+// write adds a whole file.
+func (o *outputs) write(name string, content []byte) error {
+	w, err := o.create(name)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(content); err != nil {
+		return fmt.Errorf("write %q: %w", name, err)
+	}
+	return nil
+}
+
+// digests lists what was written so far, in the order of creation.
+func (o *outputs) digests() []digest {
+	list := []digest{}
+	for _, f := range o.files {
+		list = append(list, digest{File: f.name, SHA256: hex.EncodeToString(f.hash.Sum(nil))})
+	}
+	return list
+}
+
+// commit gives every file its name, the last one created last, and removes what an earlier run of the same name left
+// and this one did not write.
+func (o *outputs) commit() error {
+	if o.dir == "" {
+		return nil
+	}
+	written := map[string]bool{}
+	for _, f := range o.files {
+		written[f.name] = true
+		if err := f.commit(o.dir); err != nil {
+			return fmt.Errorf("write %q: %w", filepath.Join(o.dir, f.name), err)
+		}
+	}
+	for _, name := range repeatableFiles {
+		if written[name] {
+			continue
+		}
+		if err := os.Remove(filepath.Join(o.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the file of an earlier run: %w", err)
+		}
+	}
+	return nil
+}
+
+func (f *output) commit(dir string) error {
+	temporary := f.file.Name()
+	if err := f.file.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := f.file.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, filepath.Join(dir, f.name)); err != nil {
+		return err
+	}
+	f.file = nil
+	return nil
+}
+
+// discard removes what was not committed.
+func (o *outputs) discard() {
+	for _, f := range o.files {
+		if f.file != nil {
+			f.file.Close()
+			os.Remove(f.file.Name()) // best effort: the run failed already
+		}
+	}
+}
+
+// digestFile hashes a file on disk.
+func digestFile(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, bufio.NewReader(file)); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

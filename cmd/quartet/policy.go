@@ -1,0 +1,253 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quartet-sched/quartet/cmd/internal/render"
+	"github.com/quartet-sched/quartet/core"
+)
+
+// component is a built-in as its users see it, whatever slot it is for.
+type component struct {
+	stage string
+	core.Info
+	fields func() []core.Field
+}
+
+func (c component) id() string { return c.stage + "/" + c.Type }
+
+// components lists every built-in in the order of the catalog.
+func components() []component {
+	c := catalog()
+	var list []component
+	list = appendComponents(list, "admission", c.Admission)
+	list = appendComponents(list, "allocation", c.Allocation)
+	list = appendComponents(list, "placement", c.Placement)
+	list = appendComponents(list, "elasticity", c.Elasticity)
+	list = appendComponents(list, "scaler", c.Scaler)
+	list = appendComponents(list, "workload", c.Workload)
+	return appendComponents(list, "backend", c.Backend)
+}
+
+func appendComponents[S any](list []component, stage string, factories []core.Factory[S]) []component {
+	for _, f := range factories {
+		list = append(list, component{stage: stage, Info: f.Info, fields: f.Fields})
+	}
+	return list
+}
+
+func (a *app) policyCommand() *cobra.Command {
+	return group("policy", "List and describe the parts that a config can name",
+		a.policyListCommand(), a.policyDescribeCommand())
+}
+
+func (a *app) policyListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list [STAGE]",
+		Short: "List the policies, workloads and backends",
+		Args:  cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return stageNames(components()), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			list := components()
+			if len(args) == 1 {
+				stages := stageNames(list)
+				if !slices.Contains(stages, args[0]) {
+					return problem("", fmt.Sprintf("unknown stage %q", args[0]), core.SuggestHint(args[0], "stages", stages))
+				}
+				list = slices.DeleteFunc(list, func(c component) bool { return c.stage != args[0] })
+			}
+			t := render.Table{Columns: []render.Column{{Name: "stage"}, {Name: "type"}, {Name: "summary"}}}
+			for _, c := range list {
+				t.Rows = append(t.Rows, []any{c.stage, c.Type, c.Summary})
+			}
+			return t.Write(a.stdout, a.format)
+		},
+	}
+}
+
+func stageNames(list []component) []string {
+	var names []string
+	for _, c := range list {
+		names = append(names, c.stage)
+	}
+	return slices.Compact(names)
+}
+
+func (a *app) policyDescribeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "describe [STAGE/]TYPE",
+		Short:   "Tell a policy's idea, source, needs and settings",
+		Example: "  quartet policy describe las\n  quartet policy describe placement/consolidated",
+		Args:    cobra.ExactArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return ids(components()), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := findComponent(args[0])
+			if err != nil {
+				return err
+			}
+			return a.describe(c)
+		},
+	}
+}
+
+func ids(list []component) []string {
+	var names []string
+	for _, c := range list {
+		names = append(names, c.id())
+	}
+	return names
+}
+
+// findComponent takes stage/type, or the type alone where it is unique. A policy goes before a workload or backend of
+// the same type.
+func findComponent(name string) (component, error) {
+	list := components()
+	found := slices.DeleteFunc(slices.Clone(list), func(c component) bool { return c.id() != name && c.Type != name })
+	if policies := slices.DeleteFunc(slices.Clone(found), component.isInput); len(policies) > 0 {
+		found = policies
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return component{}, problem("", fmt.Sprintf("unknown policy %q", name), core.SuggestHint(name, "values", names(list, name)))
+	default:
+		return component{}, problem("", fmt.Sprintf("%q is the type of several", name), "say which: "+strings.Join(ids(found), ", "))
+	}
+}
+
+// isInput reports whether the component is not a policy but what policies are run on.
+func (c component) isInput() bool { return c.stage == "workload" || c.stage == "backend" }
+
+// names lists what the user may have meant: ids if the name looks like one, types otherwise.
+func names(list []component, name string) []string {
+	if strings.Contains(name, "/") {
+		return ids(list)
+	}
+	var types []string
+	for _, c := range list {
+		if !slices.Contains(types, c.Type) {
+			types = append(types, c.Type)
+		}
+	}
+	return types
+}
+
+// description is a component as JSON.
+type description struct {
+	Stage        string            `json:"stage"`
+	Type         string            `json:"type"`
+	Summary      string            `json:"summary"`
+	Description  string            `json:"description"`
+	Source       string            `json:"source"`
+	Capabilities []core.Capability `json:"capabilities"`
+	Config       []setting         `json:"config"`
+}
+
+// setting is one row of a config table.
+type setting struct {
+	Key     string `json:"key"`
+	Type    string `json:"type"`
+	Default string `json:"default"`
+	Values  string `json:"values"`
+	Doc     string `json:"doc"`
+}
+
+func (a *app) describe(c component) error {
+	settings := listSettings([]setting{}, "", c.fields())
+	if a.format == render.JSON {
+		return render.Document(a.stdout, description{
+			Stage: c.stage, Type: c.Type, Summary: c.Summary, Description: c.Description, Source: c.Source,
+			Capabilities: append([]core.Capability{}, c.Capabilities...), Config: settings,
+		})
+	}
+	table := render.Table{Columns: []render.Column{{Name: "key"}, {Name: "type"}, {Name: "default"}, {Name: "values"}, {Name: "doc"}}}
+	for _, s := range settings {
+		table.Rows = append(table.Rows, []any{s.Key, s.Type, s.Default, s.Values, s.Doc})
+	}
+	if a.format == render.CSV {
+		return table.Write(a.stdout, a.format)
+	}
+	if err := c.introduce(a.stdout); err != nil {
+		return err
+	}
+	if len(settings) == 0 {
+		_, err := fmt.Fprintln(a.stdout, "\nIt has no settings.")
+		return err
+	}
+	if _, err := fmt.Fprintln(a.stdout); err != nil {
+		return err
+	}
+	return table.Write(a.stdout, a.format)
+}
+
+// introduce writes what a component is, in plain text that is also Markdown.
+func (c component) introduce(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", c.id(), c.Summary)
+	if c.Description != "" {
+		fmt.Fprintf(&b, "\n%s\n", c.Description)
+	}
+	if c.Source != "" {
+		fmt.Fprintf(&b, "\nSource: %s\n", c.Source)
+	}
+	if len(c.Capabilities) > 0 {
+		fmt.Fprintf(&b, "\nNeeds of the backend: %s\n", joinCapabilities(c.Capabilities))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func joinCapabilities(list []core.Capability) string {
+	names := make([]string, len(list))
+	for i, c := range list {
+		names[i] = string(c)
+	}
+	return strings.Join(names, ", ")
+}
+
+// listSettings flattens nested settings into dotted keys.
+func listSettings(list []setting, prefix string, fields []core.Field) []setting {
+	for _, f := range fields {
+		key := prefix + f.Name
+		list = append(list, setting{Key: key, Type: f.Type, Default: f.Default, Values: values(f), Doc: f.Doc})
+		if strings.HasPrefix(f.Type, "list of ") {
+			key += "[]"
+		}
+		list = listSettings(list, key+".", f.Fields)
+	}
+	return list
+}
+
+// values words what a setting may be.
+func values(f core.Field) string {
+	switch {
+	case f.Required && len(f.Enum) == 0:
+		return "required"
+	case len(f.Enum) > 0:
+		return strings.Join(f.Enum, ", ")
+	case f.Min != "" && f.Max != "":
+		return f.Min + " to " + f.Max
+	case f.Min != "":
+		return "at least " + f.Min
+	case f.Max != "":
+		return "at most " + f.Max
+	default:
+		return ""
+	}
+}

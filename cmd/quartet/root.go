@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/quartet-sched/quartet/cmd/internal/render"
+	"github.com/quartet-sched/quartet/core"
+)
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1   // the run failed
+	exitUsage       = 2   // wrong usage, config or input
+	exitIncomplete  = 3   // unfinished or rejected jobs under --strict
+	exitInterrupted = 130 // stopped by a signal, partial results written
+)
+
+// app is one invocation: its streams, and the flags that every command takes.
+type app struct {
+	stdout, stderr io.Writer
+	format         render.Format
+	noColor        bool
+	quiet          bool
+
+	running bool // the command line was understood
+}
+
+// exitError ends the program with a code of its own.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// run is the program: it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	a := &app{stdout: stdout, stderr: stderr, format: render.Text}
+	root := a.rootCommand()
+	root.SetArgs(args)
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	a.tell(command, err)
+	return a.exitCode(err)
+}
+
+// exitCode is that of the error; everything wrong with what the user gave is a matter of usage.
+func (a *app) exitCode(err error) int {
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		return exit.code
+	}
+	if _, ok := errors.AsType[core.Diagnostics](err); ok || !a.running {
+		return exitUsage
+	}
+	if errors.Is(err, context.Canceled) {
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
+// tell writes the error to stderr: diagnostics a line each, starting with their position.
+func (a *app) tell(command *cobra.Command, err error) {
+	text := err.Error()
+	if _, ok := errors.AsType[core.Diagnostics](err); !ok {
+		text = a.red("error: ") + strings.TrimSpace(text)
+	}
+	if !a.running {
+		text += fmt.Sprintf("\nsee %q", command.CommandPath()+" --help")
+	}
+	fmt.Fprintln(a.stderr, text)
+}
+
+// note tells the user something that is neither data nor an error.
+func (a *app) note(format string, args ...any) {
+	if !a.quiet {
+		fmt.Fprintf(a.stderr, format+"\n", args...)
+	}
+}
+
+func (a *app) red(text string) string {
+	if a.noColor || os.Getenv("NO_COLOR") != "" || !isTerminal(a.stderr) {
+		return text
+	}
+	return "\x1b[31m" + text + "\x1b[0m"
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "quartet",
+		Short: "Compose a GPU-cluster scheduler from four parts and simulate it",
+		Long: `Quartet composes a scheduler for GPU training clusters from four swappable parts
+(admission, allocation, placement, elasticity), simulates it on a trace, and measures it.
+
+Data goes to stdout, all else to stderr. Exit codes: 0 done, 1 the run failed, 2 wrong usage
+or config, 3 unfinished or rejected jobs under --strict, 130 interrupted.`,
+		Args:          knownCommand,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	flags := root.PersistentFlags()
+	flags.VarP(&a.format, "output", "o", "format of the data: "+strings.Join(render.Formats, ", "))
+	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also with NO_COLOR set)")
+	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no notes on stderr")
+	mustComplete(root, "output", render.Formats)
+	root.AddCommand(
+		a.simulateCommand(), a.configCommand(), a.policyCommand(), a.traceCommand(), a.versionCommand(),
+	)
+	a.noteStart(root)
+	return root
+}
+
+// noteStart makes a command note that it runs: what went wrong before is a matter of usage.
+func (a *app) noteStart(c *cobra.Command) {
+	if body := c.RunE; body != nil {
+		c.RunE = func(c *cobra.Command, args []string) error {
+			a.running = true
+			return body(c, args)
+		}
+	}
+	for _, sub := range c.Commands() {
+		a.noteStart(sub)
+	}
+}
+
+// group is a command that only holds others.
+func group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  knownCommand,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(commands...)
+	return c
+}
+
+// knownCommand refuses the arguments of a command that only holds others: each is a mistyped name.
+func knownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return fmt.Errorf("unknown command %q for %q; %s", args[0], c.CommandPath(), core.SuggestHint(args[0], "commands", names))
+}
+
+// mustComplete lists the values of a flag for shell completion.
+func mustComplete(c *cobra.Command, flag string, values []string) {
+	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag does not exist: a mistake in this package
+	}
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quartet-sched/quartet/cmd/internal/render"
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// result is what a run came to.
+type result struct {
+	summary     *metrics.Summary
+	text        []byte // summary.json
+	interrupted bool
+	endSeconds  float64
+	inputs      []digest
+	outputs     []digest
+}
+
+// simulate runs a config to its end, or until the context ends, and writes the files into dir; "" only digests them.
+func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*result, error) {
+	started := time.Now()
+	stopwatch := func() time.Duration { return time.Since(started) }
+	log := a.logger()
+
+	jobs, err := loadWorkload(ctx, c, log)
+	if err != nil {
+		return nil, err
+	}
+	cluster := c.BuildCluster()
+	if err := checkFit(c, cluster, jobs); err != nil {
+		return nil, err
+	}
+	stages, err := buildStages(c, log)
+	if err != nil {
+		return nil, err
+	}
+	opener, err := c.Backend.New(c.Seed, log)
+	if err != nil {
+		return nil, err
+	}
+	world, err := opener.Open(ctx, cluster, jobs)
+	if err != nil {
+		return nil, err
+	}
+
+	files, err := newOutputs(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer files.discard()
+	collector, err := newCollector(c, files)
+	if err != nil {
+		return nil, err
+	}
+	progress := a.startProgress(len(jobs.Jobs))
+	pipeline := core.NewPipeline(cluster, stages, roundOptions(c), stopwatch, collector, progress)
+	err = pipeline.Run(ctx, world)
+	progress.stop()
+	interrupted := ctx.Err() != nil && errors.Is(err, ctx.Err())
+	if err != nil && !interrupted {
+		return nil, err
+	}
+
+	r := &result{interrupted: interrupted, endSeconds: pipeline.NowSeconds(), inputs: digestsOf(jobs.Inputs)}
+	if r.summary, err = collector.Finish(pipeline.Unfinished(), r.endSeconds); err != nil {
+		return nil, err
+	}
+	r.summary.Name, r.summary.Seed = c.Name, c.Seed
+	r.summary.WallSeconds = metrics.Number(stopwatch().Seconds())
+	if err := r.write(c, files); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func loadWorkload(ctx context.Context, c *configs.Config, log *slog.Logger) (*workload.Workload, error) {
+	source, err := c.Workload.New(c.Seed, log)
+	if err != nil {
+		return nil, err
+	}
+	return source.Load(ctx)
+}
+
+func roundOptions(c *configs.Config) core.RoundOptions {
+	return core.RoundOptions{IntervalSeconds: c.Round.Interval.Seconds(), OnEvents: c.Round.OnEvents}
+}
+
+// buildStages creates the components of every slot.
+func buildStages(c *configs.Config, log *slog.Logger) (core.Stages, error) {
+	var s core.Stages
+	errs := make([]error, 4, 4+len(c.Admission))
+	for _, selected := range c.Admission {
+		admission, err := build(selected, c.Seed, log)
+		errs = append(errs, err)
+		s.Admission = append(s.Admission, admission)
+	}
+	s.Allocation, errs[0] = build(c.Allocation, c.Seed, log)
+	s.Placement, errs[1] = build(c.Placement, c.Seed, log)
+	s.Elasticity, errs[2] = build(c.Elasticity, c.Seed, log)
+	s.Scaler, errs[3] = build(c.Scaler, c.Seed, log)
+	return s, errors.Join(errs...)
+}
+
+func build[S any](selected configs.Selected[S], seed uint64, log *slog.Logger) (core.Component[S], error) {
+	policy, err := selected.New(seed, log)
+	if err != nil {
+		return core.Component[S]{}, fmt.Errorf("create %q: %w", selected.ID, err)
+	}
+	return core.Component[S]{ID: selected.ID, Policy: policy}, nil
+}
+
+// newCollector measures the run into those files that the config asks for.
+func newCollector(c *configs.Config, files *outputs) (*metrics.Collector, error) {
+	var to metrics.Outputs
+	for i, slot := range []*io.Writer{&to.Jobs, &to.Rounds, &to.Decisions} {
+		name := repeatableFiles[i]
+		if !slices.Contains(c.Output.Write, strings.TrimSuffix(name, filepath.Ext(name))) {
+			continue
+		}
+		w, err := files.create(name)
+		if err != nil {
+			return nil, err
+		}
+		*slot = w
+	}
+	return metrics.NewCollector(componentsOf(c), to), nil
+}
+
+func componentsOf(c *configs.Config) metrics.Components {
+	parts := metrics.Components{
+		Workload: c.Workload.ID, Allocation: c.Allocation.ID, Placement: c.Placement.ID,
+		Elasticity: c.Elasticity.ID, Scaler: c.Scaler.ID, Backend: c.Backend.ID,
+	}
+	for _, admission := range c.Admission {
+		parts.Admission = append(parts.Admission, admission.ID)
+	}
+	return parts
+}
+
+// write completes the files of the run.
+func (r *result) write(c *configs.Config, files *outputs) error {
+	var text bytes.Buffer
+	if err := render.Document(&text, r.summary); err != nil {
+		return fmt.Errorf("write summary: %w", err)
+	}
+	r.text = text.Bytes()
+	r.outputs = files.digests()
+	resolved, err := c.Resolved()
+	if err != nil {
+		return err
+	}
+	b := readBuild()
+	var record bytes.Buffer
+	if err := render.Document(&record, manifest{
+		Schema: manifestSchema, Name: c.Name, Seed: c.Seed, Quartet: b.Version, Commit: b.Commit, Go: b.Go,
+		Interrupted: r.interrupted, Config: string(resolved), Inputs: r.inputs, Outputs: r.outputs,
+	}); err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	if err := files.write(summaryFile, r.text); err != nil {
+		return err
+	}
+	if err := files.write(manifestFile, record.Bytes()); err != nil {
+		return err
+	}
+	return files.commit()
+}
+
+// logger tells the components' warnings to stderr.
+func (a *app) logger() *slog.Logger {
+	if a.quiet {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{
+		Level: slog.LevelWarn,
+		ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
+			if len(groups) == 0 && attr.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return attr
+		},
+	}))
+}

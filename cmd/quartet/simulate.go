@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quartet-sched/quartet/configs"
+)
+
+// configFlags are the flags that choose and change a config.
+type configFlags struct {
+	files []string
+	sets  []string
+}
+
+func (f *configFlags) register(c *cobra.Command) {
+	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "config file; may be repeated, later ones override (default: the embedded config)")
+	c.Flags().StringArrayVar(&f.sets, "set", nil, "change one value of the config, such as seed=7; may be repeated")
+	c.MarkFlagFilename("file", "yaml", "yml") // the flag exists
+}
+
+func (f *configFlags) given() bool { return len(f.files)+len(f.sets) > 0 }
+
+func (f *configFlags) load(outDir string) (*configs.Config, error) {
+	return configs.Load(catalog(), configs.Options{Files: f.files, Sets: f.sets, OutDir: outDir, Env: os.LookupEnv})
+}
+
+type simulateFlags struct {
+	configFlags
+	out    string
+	from   string
+	strict bool
+}
+
+func (a *app) simulateCommand() *cobra.Command {
+	var f simulateFlags
+	c := &cobra.Command{
+		Use:   "simulate",
+		Short: "Run a composition on a workload and measure it",
+		Long: `Runs the scheduler that a config composes on its workload, prints what it came to, and writes
+manifest.json, summary.json, jobs.csv, rounds.csv and decisions.jsonl into a folder named after
+the run. docs/outputs.md defines every field.
+
+-o json prints summary.json exactly. --from repeats a recorded run and compares its files byte
+for byte; it writes files only with --out.`,
+		Example: `  quartet simulate
+  quartet simulate -f my.yaml --set pipeline.allocation.type=las -o json
+  quartet simulate --from runs/default/manifest.json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if f.from != "" {
+				return a.repeat(c.Context(), &f)
+			}
+			config, err := f.load(f.out)
+			if err != nil {
+				return err
+			}
+			dir := filepath.Join(config.Output.Dir, config.Name)
+			r, err := a.simulate(c.Context(), config, dir)
+			if err != nil {
+				return err
+			}
+			if err := a.print(r); err != nil {
+				return err
+			}
+			a.note("wrote %s", dir)
+			return f.verdict(r)
+		},
+	}
+	f.register(c)
+	c.Flags().StringVar(&f.out, "out", "", "folder for the results, instead of output.dir")
+	c.Flags().BoolVar(&f.strict, "strict", false, "exit 3 when jobs were rejected or did not finish")
+	c.Flags().StringVar(&f.from, "from", "", "manifest of a run to repeat and compare with")
+	c.MarkFlagsMutuallyExclusive("from", "file")
+	c.MarkFlagsMutuallyExclusive("from", "set")
+	return c
+}
+
+// verdict is the error that a whole, measured run still ends with.
+func (f *simulateFlags) verdict(r *result) error {
+	if r.interrupted {
+		return &exitError{exitInterrupted, fmt.Errorf("interrupted at %g s of simulated time; the results are those up to then", r.endSeconds)}
+	}
+	n := r.summary.Jobs
+	if left := n.Rejected + n.Unfinished; f.strict && left > 0 {
+		return &exitError{exitIncomplete, fmt.Errorf("%d jobs rejected and %d unfinished", n.Rejected, n.Unfinished)}
+	}
+	return nil
+}
+
+// repeat runs what a manifest records and compares the files.
+func (a *app) repeat(ctx context.Context, f *simulateFlags) error {
+	m, err := readManifest(f.from)
+	if err != nil {
+		return err
+	}
+	config, err := configs.Parse(catalog(), f.from, []byte(m.Config), configs.Options{OutDir: f.out, Env: os.LookupEnv})
+	if err != nil {
+		return err
+	}
+	dir := ""
+	if f.out != "" {
+		dir = filepath.Join(config.Output.Dir, config.Name)
+	}
+	r, err := a.simulate(ctx, config, dir)
+	if err != nil {
+		return err
+	}
+	if err := a.print(r); err != nil {
+		return err
+	}
+	if r.interrupted {
+		return f.verdict(r)
+	}
+	if differences := m.compare(r.inputs, r.outputs); len(differences) > 0 {
+		return &exitError{exitFailed, errors.New(differs(m, differences))}
+	}
+	a.note("repeated %s: every file is the same, byte for byte", f.from)
+	return f.verdict(r)
+}
+
+func differs(m *manifest, differences []string) string {
+	text := "the run did not repeat:\n  " + strings.Join(differences, "\n  ")
+	if b := readBuild(); b.Version != m.Quartet || b.Commit != m.Commit || b.Go != m.Go {
+		text += fmt.Sprintf("\n  recorded by quartet %s (commit %s, %s), this is %s (commit %s, %s)",
+			m.Quartet, m.Commit, m.Go, b.Version, b.Commit, b.Go)
+	}
+	return text
+}

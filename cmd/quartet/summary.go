@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"path"
+	"strings"
+
+	"github.com/quartet-sched/quartet/cmd/internal/render"
+	"github.com/quartet-sched/quartet/core/metrics"
+)
+
+// print writes what the run came to: summary.json as it is, its numbers as a list, or a table for people.
+func (a *app) print(r *result) error {
+	switch a.format {
+	case render.JSON:
+		_, err := a.stdout.Write(r.text)
+		return err
+	case render.CSV:
+		rows, err := flatten(r.text)
+		if err != nil {
+			return err
+		}
+		return render.Table{Columns: []render.Column{{Name: "metric"}, {Name: "value"}}, Rows: rows}.Write(a.stdout, a.format)
+	}
+	if err := facts(r.summary).Write(a.stdout, a.format); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(a.stdout); err != nil {
+		return err
+	}
+	return spans(r.summary).Write(a.stdout, a.format)
+}
+
+func facts(s *metrics.Summary) render.Table {
+	t := render.Table{Columns: []render.Column{{Name: "run"}, {Name: s.Name}}}
+	add := func(name, format string, args ...any) {
+		t.Rows = append(t.Rows, []any{name, fmt.Sprintf(format, args...)})
+	}
+	add("policies", "%s, seed %d", policies(&s.Components), s.Seed)
+	add("jobs", "%s", countJobs(s.Jobs))
+	add("makespan", "%s", render.Span(float64(s.MakespanSeconds)))
+	add("utilisation", "%s", render.Percent(float64(s.UtilizationRatio)))
+	add("GPU time", "%s", render.Decimal(float64(s.GPUHours), 1, " h"))
+	add("restarts", "%d (%s a job), %d preemptions", s.Restarts.Total, render.Decimal(float64(s.Restarts.Mean), 2, ""), s.Preemptions)
+	if s.Fairness.RhoMean.Known() {
+		add("fairness", "rho %s mean, %s max, %s of jobs unfair", render.Decimal(float64(s.Fairness.RhoMean), 2, ""),
+			render.Decimal(float64(s.Fairness.RhoMax), 2, ""), render.Percent(float64(s.Fairness.UnfairRatio)))
+	}
+	add("rounds", "%d, %s to decide on average", s.Rounds, render.Span(float64(s.DecisionSeconds.Mean)))
+	add("wall time", "%s", render.Span(float64(s.WallSeconds)))
+	return t
+}
+
+func spans(s *metrics.Summary) render.Table {
+	t := render.Table{Columns: []render.Column{{Name: "time"}}}
+	for _, name := range []string{"mean", "p50", "p90", "p99", "max"} {
+		t.Columns = append(t.Columns, render.Column{Name: name, Numeric: true})
+	}
+	add := func(name string, d metrics.Distribution) {
+		row := []any{name}
+		for _, x := range []metrics.Number{d.Mean, d.P50, d.P90, d.P99, d.Max} {
+			row = append(row, render.Span(float64(x)))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	add("JCT", s.JCTSeconds)
+	add("queueing", s.QueueingSeconds)
+	return t
+}
+
+// policies lists the types of the four parts.
+func policies(c *metrics.Components) string {
+	var names []string
+	for _, id := range append(c.Admission[:len(c.Admission):len(c.Admission)], c.Allocation, c.Placement, c.Elasticity) {
+		names = append(names, path.Base(id))
+	}
+	return strings.Join(names, " + ")
+}
+
+func countJobs(n metrics.JobCounts) string {
+	text := fmt.Sprintf("%d of %d completed", n.Completed, n.Submitted)
+	for _, other := range []struct {
+		count int
+		what  string
+	}{{n.Rejected, "rejected"}, {n.Failed, "failed"}, {n.Unfinished, "unfinished"}} {
+		if other.count > 0 {
+			text += fmt.Sprintf(", %d %s", other.count, other.what)
+		}
+	}
+	return text
+}
+
+// flatten lists the leaves of a JSON document in their order, each by its path.
+func flatten(document []byte) ([][]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	decoder.UseNumber()
+	var rows [][]any
+	var walk func(path string) error
+	walk = func(path string) error {
+		token, err := decoder.Token()
+		if err != nil {
+			return err
+		}
+		switch token {
+		case json.Delim('{'):
+			for decoder.More() {
+				key, err := decoder.Token()
+				if err != nil {
+					return err
+				}
+				if err := walk(strings.TrimPrefix(fmt.Sprintf("%s.%s", path, key), ".")); err != nil {
+					return err
+				}
+			}
+		case json.Delim('['):
+			for i := 0; decoder.More(); i++ {
+				if err := walk(fmt.Sprintf("%s[%d]", path, i)); err != nil {
+					return err
+				}
+			}
+		case nil:
+			rows = append(rows, []any{path, math.NaN()})
+			return nil
+		default:
+			rows = append(rows, []any{path, fmt.Sprint(token)})
+			return nil
+		}
+		_, err = decoder.Token() // the closing delimiter
+		return err
+	}
+	if err := walk(""); err != nil {
+		return nil, fmt.Errorf("list the summary: %w", err)
+	}
+	return rows, nil
+}

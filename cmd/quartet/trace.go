@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quartet-sched/quartet/cmd/internal/render"
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+func (a *app) traceCommand() *cobra.Command {
+	return group("trace", "Describe, convert and generate workloads",
+		a.traceInfoCommand(), a.traceConvertCommand(), a.traceGenerateCommand())
+}
+
+// traceFlags choose a workload: that of a config, or one by type and settings.
+type traceFlags struct {
+	files []string
+	kind  string
+	sets  []string
+	seed  uint64
+}
+
+func (f *traceFlags) register(c *cobra.Command) {
+	var types []string
+	for _, source := range catalog().Workload {
+		types = append(types, source.Type)
+	}
+	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "take the workload of this config; may be repeated")
+	c.Flags().StringVarP(&f.kind, "type", "t", "", "type of the workload, instead of a config")
+	f.registerSettings(c)
+	c.MarkFlagsMutuallyExclusive("file", "type")
+	c.MarkFlagsOneRequired("file", "type")
+	c.MarkFlagFilename("file", "yaml", "yml") // the flag exists
+	mustComplete(c, "type", types)
+}
+
+func (f *traceFlags) registerSettings(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.sets, "set", nil, "change a setting of the workload, such as path=trace.csv; may be repeated")
+	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of a generated workload")
+}
+
+// load returns the workload, and the config it stands in.
+func (f *traceFlags) load(ctx context.Context, a *app, seedGiven bool) (*workload.Workload, *configs.Config, error) {
+	var sets []string
+	if f.kind != "" {
+		sets = append(sets, fmt.Sprintf("workload={type: %q}", f.kind))
+	}
+	for _, set := range f.sets {
+		sets = append(sets, "workload.config."+set)
+	}
+	if seedGiven {
+		sets = append(sets, "seed="+strconv.FormatUint(f.seed, 10))
+	}
+	config, err := configs.Load(catalog(), configs.Options{Files: f.files, Sets: sets, Env: os.LookupEnv})
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := loadWorkload(ctx, config, a.logger())
+	return w, config, err
+}
+
+func (a *app) traceInfoCommand() *cobra.Command {
+	var f traceFlags
+	var devices int
+	c := &cobra.Command{
+		Use:   "info",
+		Short: "Describe a workload: jobs, span, sizes, durations, load",
+		Example: `  quartet trace info --type philly --set path=philly.csv.gz --devices 2400
+  quartet trace info -f my.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("devices") && devices < 1 {
+				return problem("--devices", fmt.Sprintf("%d is not positive", devices), "")
+			}
+			w, config, err := f.load(c.Context(), a, c.Flags().Changed("seed"))
+			if err != nil {
+				return err
+			}
+			if devices == 0 && f.kind == "" {
+				devices = config.BuildCluster().Devices()
+			}
+			return describeTrace(w, devices).write(a)
+		},
+	}
+	f.register(c)
+	c.Flags().IntVar(&devices, "devices", 0, "devices to compute the load on (default: those of the config)")
+	return c
+}
+
+func (a *app) traceConvertCommand() *cobra.Command {
+	var f traceFlags
+	c := &cobra.Command{
+		Use:     "convert",
+		Short:   "Write a workload as a trace in Quartet's own CSV",
+		Long:    "Writes the trace to stdout. docs/trace-format.md defines the columns.",
+		Example: "  quartet trace convert --type philly --set path=philly.csv.gz > philly.csv",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.writeTrace(c, &f)
+		},
+	}
+	f.register(c)
+	return c
+}
+
+func (a *app) traceGenerateCommand() *cobra.Command {
+	f := traceFlags{kind: "generated"}
+	c := &cobra.Command{
+		Use:     "generate",
+		Short:   "Generate a trace in Quartet's own CSV",
+		Long:    `Writes the trace to stdout. "quartet policy describe workload/generated" lists the settings.`,
+		Example: "  quartet trace generate --set jobs=1000 --set span=24h --seed 7 > trace.csv",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.writeTrace(c, &f)
+		},
+	}
+	f.registerSettings(c)
+	return c
+}
+
+func (a *app) writeTrace(c *cobra.Command, f *traceFlags) error {
+	w, _, err := f.load(c.Context(), a, c.Flags().Changed("seed"))
+	if err != nil {
+		return err
+	}
+	return workload.WriteCSV(a.stdout, w)
+}
+
+// traceInfo describes a workload.
+type traceInfo struct {
+	Jobs            int                  `json:"jobs"`
+	FirstSubmit     metrics.Number       `json:"first_submit_seconds"`
+	LastSubmit      metrics.Number       `json:"last_submit_seconds"`
+	Requested       []requestCount       `json:"requested"`
+	DurationSeconds metrics.Distribution `json:"duration_seconds"`
+	GPUHours        metrics.Number       `json:"gpu_hours"`
+	Devices         int                  `json:"devices"`
+	LoadRatio       metrics.Number       `json:"load_ratio"`
+}
+
+// requestCount is how many jobs ask for so many replicas.
+type requestCount struct {
+	Replicas int `json:"replicas"`
+	Jobs     int `json:"jobs"`
+}
+
+// describeTrace leaves durations, GPU hours and load unknown for jobs whose length is not declared in seconds. The
+// load is the device-time that arrives over the device-time there is between the first and the last submission.
+func describeTrace(w *workload.Workload, devices int) traceInfo {
+	info := traceInfo{Jobs: len(w.Jobs), Devices: devices, FirstSubmit: metrics.Number(math.NaN()), LastSubmit: metrics.Number(math.NaN())}
+	if len(w.Jobs) > 0 {
+		info.FirstSubmit = metrics.Number(w.Jobs[0].Spec.SubmitSeconds)
+		info.LastSubmit = metrics.Number(w.Jobs[len(w.Jobs)-1].Spec.SubmitSeconds)
+	}
+	counts := map[int]int{}
+	var durations []float64
+	deviceSeconds := 0.0
+	for i := range w.Jobs {
+		spec := &w.Jobs[i].Spec
+		counts[spec.Requested]++
+		if seconds, known := metrics.ExclusiveSeconds(spec); known {
+			durations = append(durations, seconds)
+			deviceSeconds += seconds * float64(spec.Requested)
+		}
+	}
+	for replicas, jobs := range counts {
+		info.Requested = append(info.Requested, requestCount{replicas, jobs})
+	}
+	slices.SortFunc(info.Requested, func(a, b requestCount) int { return a.Replicas - b.Replicas })
+	if len(durations) < len(w.Jobs) {
+		deviceSeconds = math.NaN()
+	}
+	info.DurationSeconds = metrics.Describe(durations)
+	info.GPUHours = metrics.Number(deviceSeconds / 3600)
+	info.LoadRatio = metrics.Number(deviceSeconds / (float64(devices) * float64(info.LastSubmit-info.FirstSubmit)))
+	return info
+}
+
+func (t traceInfo) write(a *app) error {
+	if a.format == render.JSON {
+		return render.Document(a.stdout, t)
+	}
+	table := render.Table{Columns: []render.Column{{Name: "what"}, {Name: "value"}}}
+	add := func(name, value string) { table.Rows = append(table.Rows, []any{name, value}) }
+	add("jobs", strconv.Itoa(t.Jobs))
+	add("span", render.Span(float64(t.LastSubmit-t.FirstSubmit)))
+	for _, r := range t.Requested {
+		add(fmt.Sprintf("jobs on %d", r.Replicas), fmt.Sprintf("%d (%s)", r.Jobs, render.Percent(float64(r.Jobs)/float64(t.Jobs))))
+	}
+	d := t.DurationSeconds
+	for _, q := range []struct {
+		name  string
+		value metrics.Number
+	}{{"mean", d.Mean}, {"p50", d.P50}, {"p90", d.P90}, {"p99", d.P99}, {"longest", d.Max}} {
+		add("duration, "+q.name, render.Span(float64(q.value)))
+	}
+	add("GPU time", render.Decimal(float64(t.GPUHours), 1, " h"))
+	if t.Devices > 0 {
+		add("load on "+strconv.Itoa(t.Devices)+" devices", render.Percent(float64(t.LoadRatio)))
+	}
+	return table.Write(a.stdout, a.format)
+}

@@ -1,0 +1,129 @@
+// Package configs reads the YAML file that composes a scheduler. It is strict: every problem is reported at once, each
+// with its position, its path and what to do about it.
+package configs
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// Catalog lists the components that a config may name, by the slot they fill.
+type Catalog struct {
+	Admission  []core.Factory[core.Admitter]
+	Allocation []core.Factory[core.Allocator]
+	Placement  []core.Factory[core.Placer]
+	Elasticity []core.Factory[core.Elasticity]
+	Scaler     []core.Factory[core.ClusterScaler]
+	Workload   []core.Factory[workload.Source]
+	Backend    []core.Factory[backend.Opener]
+}
+
+// Config is a checked composition, ready to be built.
+type Config struct {
+	Version    int
+	Name       string // a plain file name
+	Seed       uint64
+	Cluster    Cluster
+	Workload   Selected[workload.Source]
+	Round      Round
+	Admission  []Selected[core.Admitter]
+	Allocation Selected[core.Allocator]
+	Placement  Selected[core.Placer]
+	Elasticity Selected[core.Elasticity]
+	Scaler     Selected[core.ClusterScaler]
+	Backend    Selected[backend.Opener]
+	Output     Output
+
+	tree *node // what was written, and where
+}
+
+// Selected is a component that the config chose, with its checked settings.
+type Selected[S any] struct {
+	ID      string // stage/type, such as "allocation/las"; the second of its type in a list ends in "#2"
+	Factory core.Factory[S]
+	Config  any
+	At      core.Position // of its type
+}
+
+// New creates the component with its own random stream. A nil log discards.
+func (s Selected[S]) New(seed uint64, log *slog.Logger) (S, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return s.Factory.New(s.Config, core.Settings{ID: s.ID, Rand: core.NewRand(seed, s.ID), Log: log})
+}
+
+// Cluster is the machines of a config.
+type Cluster struct {
+	Nodes []NodeGroup `config:"nodes" doc:"the machines, one item for each group of equal nodes" required:"true"`
+}
+
+// NodeGroup is a number of equal nodes.
+type NodeGroup struct {
+	Name        string  `config:"name" doc:"name of the node; with count, the nodes are name-0, name-1, …" required:"true"`
+	Count       int     `config:"count" doc:"number of nodes; left out, a single one that keeps the plain name" min:"0"`
+	Accelerator string  `config:"accelerator" doc:"accelerator type of its devices" required:"true"`
+	Devices     int     `config:"devices" doc:"devices on each node" min:"1" max:"64"`
+	CPUs        float64 `config:"cpus" doc:"CPU cores of each node" min:"0"`
+	MemoryGB    float64 `config:"memory_gb" doc:"memory of each node" min:"0"`
+	Rack        string  `config:"rack" doc:"rack that the nodes stand in"`
+}
+
+// size is the number of nodes in the group.
+func (g *NodeGroup) size() int { return max(g.Count, 1) }
+
+// nodeName names the i-th node of the group.
+func (g *NodeGroup) nodeName(i int) string {
+	if g.Count == 0 {
+		return g.Name
+	}
+	return fmt.Sprintf("%s-%d", g.Name, i)
+}
+
+// Round says when decisions are taken.
+type Round struct {
+	Interval time.Duration `config:"interval" doc:"time between rounds; 0s for none" min:"0s"`
+	OnEvents bool          `config:"on_events" doc:"hold a round at each event, besides those of the interval"`
+}
+
+// Options are the round options in the terms of the pipeline.
+func (r Round) Options() core.RoundOptions {
+	return core.RoundOptions{IntervalSeconds: r.Interval.Seconds(), OnEvents: r.OnEvents}
+}
+
+// Output says what a run leaves behind.
+type Output struct {
+	Dir   string   `config:"dir" doc:"folder of the runs; each has a folder named after the config in it"`
+	Write []string `config:"write" doc:"files to write besides the manifest and the summary" enum:"jobs|rounds|decisions"`
+}
+
+// Writes reports whether a run writes this one of the optional files.
+func (o Output) Writes(file string) bool { return slices.Contains(o.Write, file) }
+
+// BuildCluster makes the cluster: nodes in the order of the config, accelerator types in order of first appearance.
+func (c *Config) BuildCluster() *core.Cluster {
+	cluster := &core.Cluster{}
+	types := map[string]core.AcceleratorID{}
+	for i := range c.Cluster.Nodes {
+		g := &c.Cluster.Nodes[i]
+		accelerator, known := types[g.Accelerator]
+		if !known {
+			accelerator = core.AcceleratorID(len(cluster.Accelerators))
+			types[g.Accelerator] = accelerator
+			cluster.Accelerators = append(cluster.Accelerators, g.Accelerator)
+		}
+		for k := range g.size() {
+			cluster.Nodes = append(cluster.Nodes, core.Node{
+				ID: core.NodeID(len(cluster.Nodes)), Name: g.nodeName(k), Accelerator: accelerator, Devices: g.Devices,
+				CPUs: g.CPUs, MemoryGB: g.MemoryGB, Rack: g.Rack,
+			})
+		}
+	}
+	return cluster
+}

@@ -1,0 +1,50 @@
+package configs
+
+import "time"
+
+// file is the form of a config: what may be written in it, and the defaults of what is left out.
+type file struct {
+	Version  int       `config:"version" doc:"version of the config format, 1" required:"true"`
+	Name     string    `config:"name" doc:"name of the run, a plain file name; the base name of the file if left out"`
+	Seed     uint64    `config:"seed" doc:"seed of all randomness"`
+	Cluster  Cluster   `config:"cluster" doc:"the machines"`
+	Workload component `config:"workload" doc:"where the jobs come from"`
+	Round    Round     `config:"round" doc:"when decisions are taken"`
+	Pipeline pipeline  `config:"pipeline" doc:"the stages"`
+	Backend  component `config:"backend" doc:"the world the scheduler acts on"`
+	Output   Output    `config:"output" doc:"what a run leaves behind"`
+}
+
+type pipeline struct {
+	Admission  []component `config:"admission" doc:"admitters; each of them must admit"`
+	Allocation component   `config:"allocation" doc:"decides how many devices each job gets"`
+	Placement  component   `config:"placement" doc:"decides which devices"`
+	Elasticity elasticity  `config:"elasticity" doc:"what jobs and the cluster do with devices"`
+}
+
+type elasticity struct {
+	Job     component `config:"job" doc:"what a job does with devices"`
+	Cluster component `config:"cluster" doc:"how many nodes the cluster should have"`
+}
+
+type component struct {
+	Type   string         `config:"type" doc:"type of the component" required:"true"`
+	Config map[string]any `config:"config" doc:"its settings"`
+}
+
+// formatVersion is the version of the config format that this package reads and writes.
+const formatVersion = 1
+
+func defaultFile() file {
+	return file{
+		Seed:  1,
+		Round: Round{Interval: time.Minute},
+		Pipeline: pipeline{
+			Admission:  []component{{Type: "accept_all"}},
+			Placement:  component{Type: "consolidated"},
+			Elasticity: elasticity{Job: component{Type: "fixed"}, Cluster: component{Type: "none"}},
+		},
+		Backend: component{Type: "simulator"},
+		Output:  Output{Dir: "runs", Write: []string{"jobs", "rounds", "decisions"}},
+	}
+}

@@ -1,0 +1,271 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/spf13/viper"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
+)
+
+// Options say what to load besides the catalog.
+type Options struct {
+	Files  []string // laid over each other in this order; none for the embedded default
+	Sets   []string // path=value, applied after the files
+	OutDir string   // overrides output.dir when not empty
+
+	// Env looks up a variable of the environment; nil for an empty environment, so that a recorded config means the
+	// same everywhere.
+	Env func(name string) (value string, set bool)
+}
+
+func (o Options) env(name string) (string, bool) {
+	if o.Env == nil {
+		return "", false
+	}
+	return o.Env(name)
+}
+
+// Load reads a config from files. An error is a core.Diagnostics with every problem found.
+func Load(c Catalog, o Options) (*Config, error) {
+	if len(o.Files) == 0 {
+		return Parse(c, builtIn, defaultConfig, o)
+	}
+	l := newLoader(c, o, o.Files[0])
+	for _, name := range o.Files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			l.found = append(l.found, unreadable(name, err))
+			continue
+		}
+		l.read(name, data)
+	}
+	return l.load()
+}
+
+// Parse is Load for a single file in memory; name stands for it in positions.
+func Parse(c Catalog, name string, data []byte, o Options) (*Config, error) {
+	l := newLoader(c, o, name)
+	l.read(name, data)
+	return l.load()
+}
+
+func unreadable(name string, err error) core.Diagnostic {
+	reason := err.Error()
+	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
+		reason = pathError.Err.Error()
+	}
+	return core.Diagnostic{Position: core.Position{File: name}, Summary: "cannot read the config: " + reason}
+}
+
+// loader carries one load from text to Config.
+type loader struct {
+	catalog Catalog
+	options Options
+	name    string // of the first file
+	root    *node
+	found   core.Diagnostics
+
+	settings map[string]any // root over the defaults
+}
+
+func newLoader(c Catalog, o Options, name string) *loader {
+	return &loader{catalog: c, options: o, name: name, root: newMapping(core.Position{File: name, Line: 1, Column: 1})}
+}
+
+func (l *loader) read(name string, data []byte) {
+	root, ds := readFile(name, data)
+	l.found = append(l.found, ds...)
+	l.root = l.root.merge(root)
+}
+
+// load takes the tree through its steps: what was given outside of files, expansion, defaults, the form of the file,
+// the components, and what must hold between them. It stops early where the next step would only repeat a problem.
+func (l *loader) load() (*Config, error) {
+	l.found = append(l.found, overlay(l.root, l.options)...)
+	l.found = append(l.found, expand(l.root, l.options)...)
+	l.found = append(l.found, emptyMappings(l.root)...)
+	if len(l.found) > 0 {
+		return nil, l.found.Err()
+	}
+	if err := l.layer(); err != nil {
+		return nil, core.Diagnostics{{Position: l.root.at, Summary: err.Error()}}
+	}
+	f := defaultFile()
+	l.report("", core.Decode(&f, l.settings))
+	c := &Config{
+		Version: f.Version, Name: f.Name, Seed: f.Seed, Cluster: f.Cluster, Round: f.Round, Output: f.Output,
+		tree: l.root,
+	}
+	if len(l.found) == 0 {
+		l.checkFile(c)
+	}
+	l.selectComponents(c)
+	if len(l.found) == 0 {
+		l.checkCapabilities(c)
+	}
+	if err := l.found.Err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// layer lays the tree over the defaults, key by key. Viper folds the case of keys and loses empty mappings and nulls,
+// without a word: the grammar of configs leaves it none of these, except empty mappings within the settings of a
+// component, which are therefore read from the tree.
+func (l *loader) layer() error {
+	v := viper.NewWithOptions(viper.KeyDelimiter("::"))
+	f := defaultFile()
+	for key, value := range nonZero(core.Encode(&f)) {
+		v.SetDefault(key, value)
+	}
+	v.SetDefault("name", strings.TrimSuffix(filepath.Base(l.name), filepath.Ext(l.name)))
+	if err := v.MergeConfigMap(l.root.plainMapping()); err != nil {
+		return err
+	}
+	l.settings = v.AllSettings()
+	return nil
+}
+
+// nonZero leaves out what has no default, so that it is still missed when nobody gives it.
+func nonZero(settings map[string]any) map[string]any {
+	given := map[string]any{}
+	for key, value := range settings {
+		if nested, ok := value.(map[string]any); ok {
+			if nested = nonZero(nested); len(nested) > 0 {
+				given[key] = nested
+			}
+		} else if v := reflect.ValueOf(value); !v.IsZero() {
+			given[key] = value
+		}
+	}
+	return given
+}
+
+// lookup returns the value at a path, nil when there is none.
+func lookup(value any, path string) any {
+	steps, _ := parsePath(path)
+	for _, s := range steps {
+		if s.isIndex {
+			list, _ := value.([]any)
+			if s.index >= len(list) {
+				return nil
+			}
+			value = list[s.index]
+		} else {
+			mapping, _ := value.(map[string]any)
+			value = mapping[s.key]
+		}
+	}
+	return value
+}
+
+// report adds the problems of the part of the config at path, at the position where they were written.
+func (l *loader) report(path string, ds core.Diagnostics) {
+	for _, d := range ds {
+		d.Path = core.JoinPath(path, d.Path)
+		d.Position = l.position(d.Path)
+		l.found = append(l.found, d)
+	}
+}
+
+// position is where the value at a path was written, or the nearest place above it.
+func (l *loader) position(path string) core.Position {
+	steps, _ := parsePath(path)
+	n, _ := l.root.find(steps)
+	return n.at
+}
+
+// selectComponents fills the slots of the config.
+func (l *loader) selectComponents(c *Config) {
+	c.Workload = choose(l, "workload", "workload", l.catalog.Workload)
+	c.Admission = l.chooseAdmission()
+	c.Allocation = choose(l, "allocation", "pipeline.allocation", l.catalog.Allocation)
+	c.Placement = choose(l, "placement", "pipeline.placement", l.catalog.Placement)
+	c.Elasticity = choose(l, "elasticity", "pipeline.elasticity.job", l.catalog.Elasticity)
+	c.Scaler = choose(l, "scaler", "pipeline.elasticity.cluster", l.catalog.Scaler)
+	c.Backend = choose(l, "backend", "backend", l.catalog.Backend)
+}
+
+func (l *loader) chooseAdmission() []Selected[core.Admitter] {
+	list, _ := lookup(l.settings, "pipeline.admission").([]any)
+	admission := make([]Selected[core.Admitter], len(list))
+	seen := map[string]int{}
+	for i := range list {
+		s := choose(l, "admission", fmt.Sprintf("pipeline.admission[%d]", i), l.catalog.Admission)
+		seen[s.ID]++
+		if n := seen[s.ID]; n > 1 {
+			s.ID = fmt.Sprintf("%s#%d", s.ID, n)
+		}
+		admission[i] = s
+	}
+	return admission
+}
+
+// choose finds the factory that a component names and decodes its settings. A component without a type was reported
+// with the form of the file.
+func choose[S any](l *loader, stage, path string, factories []core.Factory[S]) Selected[S] {
+	name, ok := lookup(l.settings, path+".type").(string)
+	if !ok {
+		return Selected[S]{}
+	}
+	i := slices.IndexFunc(factories, func(f core.Factory[S]) bool { return f.Type == name })
+	if i < 0 {
+		types := make([]string, len(factories))
+		for k := range factories {
+			types[k] = factories[k].Type
+		}
+		slices.Sort(types)
+		l.report(path+".type", core.Diagnostics{{
+			Summary: fmt.Sprintf("unknown %s %q", stage, name), Hint: core.SuggestHint(name, "types", types),
+		}})
+		return Selected[S]{}
+	}
+	s := Selected[S]{ID: stage + "/" + name, Factory: factories[i], At: l.position(path + ".type")}
+	var raw map[string]any
+	if steps, ok := parsePath(path + ".config"); ok {
+		if n, found := l.root.find(steps); found && n.kind == mappingKind {
+			raw = n.plainMapping()
+		}
+	}
+	config, ds := s.Factory.Decode(raw)
+	l.report(path+".config", ds)
+	s.Config = config
+	return s
+}
+
+// checkCapabilities asks the backend what it can tell, and refuses components that need more.
+func (l *loader) checkCapabilities(c *Config) {
+	opener, err := c.Backend.New(c.Seed, nil)
+	if err != nil {
+		l.report("backend", core.Diagnostics{{Summary: err.Error()}})
+		return
+	}
+	for i, s := range c.Admission {
+		needs(l, fmt.Sprintf("pipeline.admission[%d]", i), s, c.Backend.ID, opener)
+	}
+	needs(l, "workload", c.Workload, c.Backend.ID, opener)
+	needs(l, "pipeline.allocation", c.Allocation, c.Backend.ID, opener)
+	needs(l, "pipeline.placement", c.Placement, c.Backend.ID, opener)
+	needs(l, "pipeline.elasticity.job", c.Elasticity, c.Backend.ID, opener)
+	needs(l, "pipeline.elasticity.cluster", c.Scaler, c.Backend.ID, opener)
+}
+
+func needs[S any](l *loader, path string, s Selected[S], backendID string, opener backend.Opener) {
+	given := opener.Capabilities()
+	for _, capability := range s.Factory.Needs(s.Config) {
+		if !slices.Contains(given, capability) {
+			l.report(path+".type", core.Diagnostics{{
+				Summary: fmt.Sprintf("%q needs capability %q, which %q does not give", s.ID, capability, backendID),
+			}})
+		}
+	}
+}

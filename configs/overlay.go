@@ -1,0 +1,138 @@
+package configs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Sources outside of files, as they appear in diagnostics and origins.
+const (
+	fromDefault = "default"
+	fromSet     = "--set"
+	fromOut     = "--out"
+	fromEnv     = "env "
+)
+
+// environment lists the scalars that the environment may set.
+var environment = []struct{ variable, key string }{
+	{"QUARTET_NAME", "name"},
+	{"QUARTET_SEED", "seed"},
+}
+
+// overlay applies what was given outside of the files, the stronger later: environment, --set, --out.
+func overlay(root *node, o Options) core.Diagnostics {
+	var ds core.Diagnostics
+	for _, e := range environment {
+		if value, set := o.env(e.variable); set {
+			at := core.Position{File: fromEnv + e.variable}
+			n := &node{at: at, scalar: value}
+			if e.key != "name" { // a name of digits is still a name
+				var problems core.Diagnostics
+				n, problems = readValue(at, value)
+				ds = append(ds, problems...)
+			}
+			if n != nil {
+				root.put(e.key, n)
+			}
+		}
+	}
+	for _, assignment := range typesFirst(o.Sets) {
+		ds = append(ds, set(root, assignment)...)
+	}
+	if o.OutDir != "" {
+		at := core.Position{File: fromOut}
+		dir := []step{{key: "output"}, {key: "dir"}}
+		ds = append(ds, root.assign(dir, &node{at: at, scalar: o.OutDir})...)
+	}
+	return ds
+}
+
+// typesFirst puts the assignments to types before the others: a change of type drops the config of the earlier type,
+// and must not drop what another --set gives to the new one.
+func typesFirst(sets []string) []string {
+	ofType := func(assignment string) bool {
+		path, _, _ := strings.Cut(assignment, "=")
+		return strings.HasSuffix(path, ".type")
+	}
+	sorted := slices.Clone(sets)
+	slices.SortStableFunc(sorted, func(a, b string) int {
+		switch {
+		case ofType(a) == ofType(b):
+			return 0
+		case ofType(a):
+			return -1
+		default:
+			return 1
+		}
+	})
+	return sorted
+}
+
+// set applies one path=value.
+func set(root *node, assignment string) core.Diagnostics {
+	at := core.Position{File: fromSet}
+	path, value, ok := strings.Cut(assignment, "=")
+	steps, valid := parsePath(path)
+	if !ok || !valid {
+		return core.Diagnostics{{
+			Position: at, Summary: fmt.Sprintf("%q is not of the form path=value", assignment),
+			Hint: "for example pipeline.admission[0].type=accept_all",
+		}}
+	}
+	n, ds := readValue(at, value)
+	if len(ds) == 0 {
+		ds = root.assign(steps, n)
+	}
+	for i := range ds {
+		ds[i].Path = path
+	}
+	return ds
+}
+
+// assign puts a value at a path, and makes the mappings and lists on the way that are missing; an index one past the
+// end of a list appends.
+func (n *node) assign(path []step, value *node) core.Diagnostics {
+	refuse := func(hint, format string, args ...any) core.Diagnostics {
+		return core.Diagnostics{{Position: value.at, Summary: fmt.Sprintf(format, args...), Hint: hint}}
+	}
+	s, rest := path[0], path[1:]
+	switch {
+	case s.isIndex && n.kind != listKind:
+		return refuse("", "cannot set an item of what is not a list")
+	case s.isIndex && s.index > len(n.list):
+		return refuse(fmt.Sprintf("the list has %d items", len(n.list)), "index %d is out of range", s.index)
+	case !s.isIndex && n.kind != mappingKind:
+		return refuse("", "cannot set key %q of what is not a mapping", s.key)
+	}
+	if len(rest) == 0 {
+		n.replace(s, value)
+		return nil
+	}
+	next, known := n.find(path[:1])
+	if !known {
+		next = &node{at: value.at, kind: listKind}
+		if !rest[0].isIndex {
+			next = newMapping(value.at)
+		}
+		n.replace(s, next)
+	}
+	return next.assign(rest, value)
+}
+
+// replace puts a value at a step that is valid here.
+func (n *node) replace(s step, value *node) {
+	switch {
+	case !s.isIndex:
+		if s.key == "type" {
+			n.dropConfigUnlessType(value)
+		}
+		n.put(s.key, value)
+	case s.index == len(n.list):
+		n.list = append(n.list, value)
+	default:
+		n.list[s.index] = value
+	}
+}

@@ -1,0 +1,141 @@
+package configs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// reader turns YAML into nodes and collects what breaks the grammar of configs.
+type reader struct {
+	position func(line, column int) core.Position
+	found    core.Diagnostics
+}
+
+// readFile reads a YAML document whose top level is a mapping. An empty document is an empty mapping.
+func readFile(file string, data []byte) (*node, core.Diagnostics) {
+	r := &reader{position: func(line, column int) core.Position {
+		return core.Position{File: file, Line: line, Column: column}
+	}}
+	root := newMapping(r.position(1, 1))
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	var document yaml.Node
+	if err := d.Decode(&document); errors.Is(err, io.EOF) {
+		return root, nil
+	} else if err != nil {
+		r.syntax(err)
+		return root, r.found
+	}
+	top := document.Content[0]
+	switch {
+	case top.Kind == yaml.MappingNode:
+		root = r.mapping(top, root.at)
+	case top.ShortTag() != "!!null":
+		r.add(r.position(top.Line, top.Column), "expected a mapping at the top level", "")
+	}
+	var second yaml.Node
+	if err := d.Decode(&second); err == nil {
+		r.add(r.position(second.Line, second.Column), "a config is a single YAML document", "remove the second one")
+	} else if !errors.Is(err, io.EOF) {
+		r.syntax(err)
+	}
+	return root, r.found
+}
+
+// readValue reads a value given outside of files, as flow or scalar YAML.
+func readValue(at core.Position, value string) (*node, core.Diagnostics) {
+	r := &reader{position: func(int, int) core.Position { return at }}
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte(value), &document); err != nil {
+		r.syntax(err)
+		return nil, r.found
+	}
+	if len(document.Content) == 0 {
+		r.add(at, "has no value", "")
+		return nil, r.found
+	}
+	return r.value(document.Content[0], at, ""), r.found
+}
+
+func (r *reader) add(at core.Position, summary, hint string) {
+	r.found = append(r.found, core.Diagnostic{Position: at, Summary: summary, Hint: hint})
+}
+
+var syntaxLine = regexp.MustCompile(`^line (\d+): `)
+
+func (r *reader) syntax(err error) {
+	line := 1
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	if match := syntaxLine.FindStringSubmatch(text); match != nil {
+		line, _ = strconv.Atoi(match[1])
+		text = strings.TrimPrefix(text, match[0])
+	}
+	r.add(r.position(line, 0), "cannot read YAML: "+text, "")
+}
+
+func (r *reader) value(y *yaml.Node, at core.Position, key string) *node {
+	switch y.Kind {
+	case yaml.MappingNode:
+		return r.mapping(y, at)
+	case yaml.SequenceNode:
+		n := &node{at: at, kind: listKind}
+		for _, item := range y.Content {
+			n.list = append(n.list, r.value(item, r.position(item.Line, item.Column), ""))
+		}
+		return n
+	case yaml.ScalarNode:
+		return r.scalar(y, at, key)
+	default:
+		r.add(at, "aliases are not supported", "repeat the value")
+		return &node{at: at}
+	}
+}
+
+func (r *reader) scalar(y *yaml.Node, at core.Position, key string) *node {
+	n := &node{at: at}
+	switch tag := y.ShortTag(); tag {
+	case "!!str", "!!timestamp":
+		n.scalar = y.Value
+	case "!!bool", "!!int", "!!float":
+		if err := y.Decode(&n.scalar); err != nil {
+			r.add(at, fmt.Sprintf("%q is not a value of %s", y.Value, tag), "")
+		}
+	case "!!null":
+		if key == "config" { // every setting of it commented out
+			return newMapping(at)
+		}
+		r.add(at, "has no value", "give it one, or remove the key")
+	default:
+		r.add(at, fmt.Sprintf("tag %q is not supported", tag), "")
+	}
+	return n
+}
+
+func (r *reader) mapping(y *yaml.Node, at core.Position) *node {
+	n := newMapping(at)
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		key, keyAt := y.Content[i], r.position(y.Content[i].Line, y.Content[i].Column)
+		if key.Kind != yaml.ScalarNode || !keyPattern.MatchString(key.Value) {
+			hint := ""
+			if lower := strings.ToLower(key.Value); keyPattern.MatchString(lower) {
+				hint = fmt.Sprintf("write %q", lower)
+			}
+			r.add(keyAt, fmt.Sprintf("key %q is not lower_snake_case", key.Value), hint)
+			continue
+		}
+		if earlier, twice := n.fields[key.Value]; twice {
+			r.add(keyAt, fmt.Sprintf("key %q is given twice", key.Value), "first at "+earlier.at.String())
+			continue
+		}
+		n.put(key.Value, r.value(y.Content[i+1], keyAt, key.Value))
+	}
+	return n
+}

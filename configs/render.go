@@ -1,0 +1,155 @@
+package configs
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Resolved is the config as canonical YAML with every default filled in and every variable expanded. Parse reads the
+// same config back from it, in an empty environment.
+func (c *Config) Resolved() ([]byte, error) {
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(c.document()); err != nil {
+		return nil, fmt.Errorf("write the config: %w", err)
+	}
+	return b.Bytes(), e.Close()
+}
+
+// Origin says where the value of a setting came from.
+type Origin struct {
+	Path  string // such as "pipeline.allocation.config.fairness_p"
+	Value string // as YAML on one line
+	From  string // file:line:column, "default", "--set", "--out" or "env" and a variable
+}
+
+// Origins lists every setting with where its value came from, in the order of Resolved.
+func (c *Config) Origins() []Origin {
+	var origins []Origin
+	walkLeaves("", c.document(), func(path string, leaf *yaml.Node) {
+		from := fromDefault
+		steps, _ := parsePath(path)
+		if n, found := c.tree.find(steps); found {
+			from = n.at.String()
+		}
+		origins = append(origins, Origin{Path: path, Value: flow(leaf), From: from})
+	})
+	return origins
+}
+
+// walkLeaves visits scalars, and lists and mappings without content.
+func walkLeaves(path string, n *yaml.Node, visit func(path string, leaf *yaml.Node)) {
+	switch {
+	case len(n.Content) == 0:
+		visit(path, n)
+	case n.Kind == yaml.SequenceNode:
+		for i, item := range n.Content {
+			walkLeaves(fmt.Sprintf("%s[%d]", path, i), item, visit)
+		}
+	default:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			walkLeaves(core.JoinPath(path, n.Content[i].Value), n.Content[i+1], visit)
+		}
+	}
+}
+
+func flow(n *yaml.Node) string {
+	data, err := yaml.Marshal(n)
+	if err != nil {
+		return n.Value
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// document is the config as YAML nodes, keys in the order of the documentation.
+func (c *Config) document() *yaml.Node {
+	admission := &yaml.Node{Kind: yaml.SequenceNode}
+	if len(c.Admission) == 0 {
+		admission.Style = yaml.FlowStyle
+	}
+	for _, s := range c.Admission {
+		admission.Content = append(admission.Content, s.node())
+	}
+	return mapping(
+		entry{"version", scalar(c.Version)},
+		entry{"name", scalar(c.Name)},
+		entry{"seed", scalar(c.Seed)},
+		entry{"cluster", settings(&c.Cluster)},
+		entry{"workload", c.Workload.node()},
+		entry{"round", settings(&c.Round)},
+		entry{"pipeline", mapping(
+			entry{"admission", admission},
+			entry{"allocation", c.Allocation.node()},
+			entry{"placement", c.Placement.node()},
+			entry{"elasticity", mapping(entry{"job", c.Elasticity.node()}, entry{"cluster", c.Scaler.node()})},
+		)},
+		entry{"backend", c.Backend.node()},
+		entry{"output", settings(&c.Output)},
+	)
+}
+
+func (s Selected[S]) node() *yaml.Node {
+	config := settings(s.Config)
+	if len(config.Content) == 0 {
+		return mapping(entry{"type", scalar(s.Factory.Type)})
+	}
+	return mapping(entry{"type", scalar(s.Factory.Type)}, entry{"config", config})
+}
+
+// settings renders a Config struct, given by pointer.
+func settings(config any) *yaml.Node {
+	return fieldsNode(core.FieldsOf(config), core.Encode(config))
+}
+
+func fieldsNode(fields []core.Field, values map[string]any) *yaml.Node {
+	entries := make([]entry, len(fields))
+	for i := range fields {
+		f := &fields[i]
+		entries[i] = entry{f.Name, valueNode(f, values[f.Name])}
+	}
+	return mapping(entries...)
+}
+
+func valueNode(f *core.Field, value any) *yaml.Node {
+	switch value := value.(type) {
+	case map[string]any:
+		return fieldsNode(f.Fields, value)
+	case []any:
+		n := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+		for _, item := range value {
+			n.Content = append(n.Content, valueNode(f, item))
+		}
+		return n
+	default:
+		return scalar(value)
+	}
+}
+
+// entry is a key of a mapping with its value.
+type entry struct {
+	key   string
+	value *yaml.Node
+}
+
+func mapping(entries ...entry) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for _, e := range entries {
+		n.Content = append(n.Content, scalar(e.key), e.value)
+	}
+	return n
+}
+
+// scalar encodes a string, a bool or a number, with the quotes it needs.
+func scalar(value any) *yaml.Node {
+	var n yaml.Node
+	if err := n.Encode(value); err != nil {
+		n.SetString(fmt.Sprint(value)) // never: scalars can be encoded
+	}
+	return &n
+}

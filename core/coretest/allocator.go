@@ -1,0 +1,91 @@
+package coretest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// RunAllocator holds an allocation policy to its contract.
+func RunAllocator(t *testing.T, f core.Factory[core.Allocator], opts ...Option) {
+	runChecks(t, checks(allocatorSlot(f.Type), f, opts))
+}
+
+func allocatorSlot(policyType string) slot[core.Allocator] {
+	return slot[core.Allocator]{
+		id:      "allocation/" + policyType,
+		install: func(s *core.Stages, c core.Component[core.Allocator]) { s.Allocation = c },
+		wrap:    func(tr *trial[core.Allocator]) core.Allocator { return judgedAllocator{tr} },
+		ask: func(ctx context.Context, a core.Allocator, q question) error {
+			_, err := a.Allocate(ctx, q.View, q.Candidates)
+			return err
+		},
+	}
+}
+
+type judgedAllocator struct{ tr *trial[core.Allocator] }
+
+func (j judgedAllocator) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	grants := ask(j.tr, question{View: v, inputs: inputs{Candidates: candidates}}, func(a core.Allocator, q question) ([]core.Grant, error) {
+		return a.Allocate(ctx, q.View, q.Candidates)
+	})
+	for i := range grants {
+		if fault := grantFault(v, &grants[i]); fault != "" {
+			j.tr.t.Fatalf("grant for job %d: %s", grants[i].Job, fault)
+		}
+	}
+	return grants, nil
+}
+
+// grantFault says what is wrong with a grant that a pipeline would pass on; empty for nothing.
+func grantFault(v *core.View, g *core.Grant) string {
+	j := v.Job(g.Job)
+	if j == nil {
+		return "" // the pipeline says so
+	}
+	if t := g.Accelerator; t >= 0 && int(t) < len(v.Cluster.Accelerators) && !j.CanRunOn(v.Cluster, t) {
+		return fmt.Sprintf("the job cannot run on %q", v.Cluster.Accelerators[t])
+	}
+	if len(g.Proposed) == 0 {
+		return ""
+	}
+	return proposalFault(v.Cluster, j, g)
+}
+
+// proposalFault says why nobody could follow the proposed seats of a grant; empty when they can be followed.
+func proposalFault(c *core.Cluster, j *core.Job, g *core.Grant) string {
+	if got := core.Replicas(g.Proposed); got != g.Replicas {
+		return fmt.Sprintf("proposes seats for %d of %d replicas", got, g.Replicas)
+	}
+	if fault := seatsFault(c, j, g.Accelerator, g.Proposed); fault != "" {
+		return "proposed seats: " + fault
+	}
+	return ""
+}
+
+// seatsFault says why a job granted a type cannot hold seats, whoever else holds them; empty when it can.
+func seatsFault(c *core.Cluster, j *core.Job, granted core.AcceleratorID, seats []core.Seat) string {
+	visited := make(map[core.NodeID]bool)
+	for _, s := range seats {
+		if s.Node < 0 || int(s.Node) >= len(c.Nodes) {
+			return fmt.Sprintf("there is no node %d", s.Node)
+		}
+		n := &c.Nodes[s.Node]
+		switch {
+		case s.Devices == 0:
+			return fmt.Sprintf("no device on node %q", n.Name)
+		case visited[s.Node]:
+			return fmt.Sprintf("node %q has two seats", n.Name)
+		case s.Devices&^n.Usable() != 0:
+			return fmt.Sprintf("devices %s of %s node %q", s.Devices, n.Health, n.Name)
+		case n.Accelerator != c.Nodes[seats[0].Node].Accelerator:
+			return "two accelerator types"
+		case granted != core.AnyAccelerator && n.Accelerator != granted, !j.CanRunOn(c, n.Accelerator):
+			return fmt.Sprintf("node %q has type %q", n.Name, c.Accelerators[n.Accelerator])
+		}
+		visited[s.Node] = true
+	}
+	return ""
+}

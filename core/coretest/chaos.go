@@ -1,0 +1,191 @@
+package coretest
+
+import (
+	"context"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// chaos is every stage at once. It answers anything that the contract allows, and in a quiet round repeats itself, so
+// that whatever changes then is the doing of the stage under test.
+type chaos struct {
+	t        *rapid.T
+	quiet    bool
+	verdicts []core.Verdict
+	grants   []core.Grant
+	refused  map[core.JobID]int // replicas that the round before did not seat
+	ledger   core.Ledger
+}
+
+// Respond draws rigid and elastic ranges, with and without curves, which need not rise.
+func (c *chaos) Respond(_ context.Context, _ *core.View, jobs []*core.Job) ([]core.Response, error) {
+	responses := make([]core.Response, 0, len(jobs))
+	for _, j := range jobs {
+		r := core.Response{Job: j.ID, MinReplicas: j.MinReplicas, MaxReplicas: j.MaxReplicas, RemainingWork: unknown}
+		if rapid.IntRange(0, 3).Draw(c.t, "fix") == 0 {
+			r.MinReplicas, r.MaxReplicas = j.Requested, j.Requested
+		}
+		for range rapid.IntRange(0, 2).Draw(c.t, "curves") {
+			r.Curves = append(r.Curves, c.drawCurve(r.MaxReplicas))
+		}
+		if len(r.Curves) > 0 && rapid.Bool().Draw(c.t, "work known") {
+			r.RemainingWork = rapid.SampledFrom([]float64{0, 3.5, 1e6}).Draw(c.t, "remaining")
+		}
+		responses = append(responses, r)
+	}
+	return responses, nil
+}
+
+func (c *chaos) drawCurve(replicas int) core.Curve {
+	rate := rapid.SampledFrom([]float64{0, 0.5, 1, 1, 3, 700})
+	var curve core.Curve
+	rising := rapid.Bool().Draw(c.t, "rising")
+	for r := range replicas {
+		if rising {
+			curve.OneNode = append(curve.OneNode, float64(r+1))
+			curve.ManyNodes = append(curve.ManyNodes, 0.7*float64(r+1))
+			continue
+		}
+		curve.OneNode = append(curve.OneNode, rate.Draw(c.t, "rate on one node"))
+		curve.ManyNodes = append(curve.ManyNodes, rate.Draw(c.t, "rate on many nodes"))
+	}
+	return curve
+}
+
+// Admit draws who is admitted, deferred and rejected.
+func (c *chaos) Admit(_ context.Context, _ *core.View, waiting []*core.Job) ([]core.Verdict, error) {
+	if c.quiet {
+		isWaiting := func(v core.Verdict) bool {
+			return slices.ContainsFunc(waiting, func(j *core.Job) bool { return j.ID == v.Job })
+		}
+		c.verdicts = slices.DeleteFunc(c.verdicts, func(v core.Verdict) bool { return !isWaiting(v) })
+		return c.verdicts, nil
+	}
+	c.verdicts = nil
+	for _, j := range waiting {
+		v := core.Verdict{Job: j.ID, Code: core.Defer, Reason: core.PolicyDecision}
+		switch rapid.IntRange(0, 7).Draw(c.t, "admission") {
+		case 0:
+			v.Code = core.Reject
+		case 1, 2:
+		default:
+			continue
+		}
+		c.verdicts = append(c.verdicts, v)
+	}
+	return c.verdicts, nil
+}
+
+// Allocate draws grants for some candidates in any order, beyond the capacity, with proposals that may be nonsense.
+func (c *chaos) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	if c.quiet {
+		isCandidate := func(g core.Grant) bool {
+			return slices.ContainsFunc(candidates, func(c core.Candidate) bool { return c.ID == g.Job })
+		}
+		c.grants = slices.DeleteFunc(c.grants, func(g core.Grant) bool { return !isCandidate(g) })
+		return c.grants, nil
+	}
+	c.grants = nil
+	for _, candidate := range rapid.Permutation(candidates).Draw(c.t, "order") {
+		if rapid.IntRange(0, 4).Draw(c.t, "no grant") == 0 {
+			continue
+		}
+		c.grants = append(c.grants, c.drawGrant(v, candidate))
+	}
+	return c.grants, nil
+}
+
+func (c *chaos) drawGrant(v *core.View, candidate core.Candidate) core.Grant {
+	t, r := c.t, candidate.Response
+	g := core.Grant{Job: candidate.ID, Accelerator: core.AnyAccelerator, Replicas: rapid.IntRange(r.MinReplicas, r.MaxReplicas).Draw(t, "replicas")}
+	if held := candidate.Held; held >= r.MinReplicas && held <= r.MaxReplicas && rapid.Bool().Draw(t, "keep count") {
+		g.Replicas = held
+	}
+	if types := runnable(v.Cluster, candidate.Job); len(types) > 0 && rapid.Bool().Draw(t, "typed") {
+		g.Accelerator = rapid.SampledFrom(types).Draw(t, "granted type")
+	}
+	g.Blocking = rapid.IntRange(0, 7).Draw(t, "blocking") == 0
+	switch rapid.IntRange(0, 7).Draw(t, "propose") {
+	case 0:
+		g.Proposed = drawNonsense(t, v.Cluster)
+	case 1, 2: // each for itself, so that two may want the same device
+		c.ledger.Reset(v.Cluster)
+		nodes := rapid.Permutation(v.Cluster.Nodes).Draw(t, "proposed order")
+		g.Proposed = firstFit(&c.ledger, v.Cluster, nodes, candidate.Job, &g)
+	}
+	return g
+}
+
+func drawNonsense(t *rapid.T, c *core.Cluster) []core.Seat {
+	var seats []core.Seat
+	for range rapid.IntRange(0, 3).Draw(t, "proposed seats") {
+		seats = append(seats, core.Seat{
+			Node:    core.NodeID(rapid.IntRange(-1, len(c.Nodes)).Draw(t, "proposed node")),
+			Devices: core.DeviceSet(rapid.Uint64Range(0, 1<<9).Draw(t, "proposed devices")),
+		})
+	}
+	return seats
+}
+
+// Place draws legal seats: jobs stay, move, are refused or evicted. In a quiet round they stay, what was refused is
+// refused again, and only what was not asked for before is new.
+func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
+	c.ledger.Reset(v.Cluster)
+	var s core.Seating
+	kept := make(map[core.JobID]bool)
+	for i := range grants {
+		g := &grants[i]
+		if j := v.Job(g.Job); canStay(v.Cluster, j, g) && (c.quiet || rapid.IntRange(0, 4).Draw(c.t, "move") > 0) {
+			kept[g.Job] = c.ledger.Occupy(j.Seats)
+		}
+	}
+	refused := make(map[core.JobID]int)
+	for i := range grants {
+		g := &grants[i]
+		j := v.Job(g.Job)
+		if kept[g.Job] {
+			s.Placed = append(s.Placed, core.Placement{Job: g.Job, Seats: j.Seats})
+			continue
+		}
+		refuse := c.refused[g.Job] == g.Replicas
+		if !c.quiet {
+			refuse = rapid.IntRange(0, 7).Draw(c.t, "refuse") == 0
+		}
+		if !refuse {
+			if seats := c.seat(v.Cluster, j, g); seats != nil {
+				s.Placed = append(s.Placed, core.Placement{Job: g.Job, Seats: seats})
+				continue
+			}
+		}
+		refused[g.Job] = g.Replicas
+		s.Unseated = append(s.Unseated, core.Verdict{Job: g.Job, Code: core.Defer, Reason: core.Fragmented})
+	}
+	c.refused = refused
+	return s, nil
+}
+
+// seat follows a proposal that can be followed, and otherwise takes what is free, in any order unless it is quiet.
+func (c *chaos) seat(cluster *core.Cluster, j *core.Job, g *core.Grant) []core.Seat {
+	if proposalFault(cluster, j, g) == "" && c.ledger.Occupy(g.Proposed) {
+		return slices.Clone(g.Proposed)
+	}
+	nodes := cluster.Nodes
+	if !c.quiet {
+		nodes = rapid.Permutation(nodes).Draw(c.t, "node order")
+	}
+	return firstFit(&c.ledger, cluster, nodes, j, g)
+}
+
+// Tune draws batch settings for some placements.
+func (c *chaos) Tune(_ context.Context, _ *core.View, placements []core.Placement) ([]core.Tuning, error) {
+	var tunings []core.Tuning
+	for _, p := range placements {
+		if !c.quiet && rapid.IntRange(0, 3).Draw(c.t, "tune") == 0 {
+			tunings = append(tunings, core.Tuning{Job: p.Job, BatchPerDevice: rapid.IntRange(1, 64).Draw(c.t, "batch"), LearningRateFactor: 1})
+		}
+	}
+	return tunings, nil
+}

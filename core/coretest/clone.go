@@ -1,0 +1,181 @@
+package coretest
+
+import (
+	"math"
+	"reflect"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+var unknown = math.NaN()
+
+// inputs is what a stage is handed in a round besides the View. Each stage reads its own part.
+type inputs struct {
+	Jobs       []*core.Job
+	Candidates []core.Candidate
+	Grants     []core.Grant
+	Placements []core.Placement
+	Plan       *core.Plan
+}
+
+// question is everything that a stage sees in a round.
+type question struct {
+	View *core.View
+	inputs
+}
+
+// clone copies a question deeply, step times included. Jobs of the copy are those of its View.
+func (q question) clone() question {
+	c := question{View: cloneView(q.View)}
+	for _, j := range q.Jobs {
+		c.Jobs = append(c.Jobs, c.View.Job(j.ID))
+	}
+	for _, candidate := range q.Candidates {
+		response := cloneResponse(*candidate.Response)
+		c.Candidates = append(c.Candidates, core.Candidate{Job: c.View.Job(candidate.ID), Response: &response})
+	}
+	c.Grants, c.Placements = cloneGrants(q.Grants), clonePlacements(q.Placements)
+	if q.Plan != nil {
+		c.Plan = &core.Plan{
+			Grants: cloneGrants(q.Plan.Grants), Placements: clonePlacements(q.Plan.Placements),
+			Tunings: slices.Clone(q.Plan.Tunings), Cluster: q.Plan.Cluster,
+		}
+	}
+	return c
+}
+
+// shareStepTimes gives the jobs of a clone the very tables of the original: jobs of one application share a table, and
+// a policy may recognise it by its address.
+func (q question) shareStepTimes(original question) {
+	for id, j := range q.View.Jobs {
+		if j != nil {
+			j.StepTimes = original.View.Jobs[id].StepTimes
+		}
+	}
+}
+
+// scribble destroys a question after the call it was made for, so that a policy that kept a part of it reads nonsense.
+func (q question) scribble() {
+	v := q.View
+	for i := range v.Cluster.Nodes {
+		v.Cluster.Nodes[i] = core.Node{ID: -1, Accelerator: -1, Health: core.Down}
+	}
+	for _, j := range v.Jobs {
+		if j != nil {
+			*j.JobSpec = core.JobSpec{ID: -1, Weight: unknown, SubmitSeconds: unknown, TotalWork: unknown}
+			*j = core.Job{JobSpec: j.JobSpec, State: core.Failed, AsOfSeconds: unknown, Attained: unknown, Executed: unknown, Progress: unknown}
+		}
+	}
+	for i := range q.Candidates {
+		*q.Candidates[i].Response = core.Response{Job: -1, RemainingWork: unknown}
+	}
+	clear(q.Grants)
+	clear(q.Placements)
+	clear(v.Jobs)
+	v.NowSeconds = unknown
+	v.Active, v.Changed = v.Active[:0], v.Changed[:0]
+}
+
+// hide replaces what a policy without a capability must not read.
+func (q question) hide(needs []core.Capability) {
+	hideWork := !slices.Contains(needs, core.CapabilityRemainingWork)
+	hideSteps := !slices.Contains(needs, core.CapabilityStepTimes)
+	for _, j := range q.View.Jobs {
+		if j == nil {
+			continue
+		}
+		if hideWork {
+			j.TotalWork, j.Progress = unknown, unknown
+		}
+		if hideSteps {
+			j.StepTimes, j.StepsLeft = &core.StepTimes{OneNode: []float64{unknown}, ManyNodes: []float64{-1}}, -1
+		}
+	}
+}
+
+func cloneView(v *core.View) *core.View {
+	c := *v
+	c.Cluster = cloneCluster(v.Cluster)
+	c.Active, c.Changed = slices.Clone(v.Active), slices.Clone(v.Changed)
+	c.Jobs = make([]*core.Job, len(v.Jobs))
+	for id, j := range v.Jobs {
+		if j != nil {
+			c.Jobs[id] = cloneJob(j)
+		}
+	}
+	return &c
+}
+
+func cloneCluster(c *core.Cluster) *core.Cluster {
+	return &core.Cluster{Accelerators: slices.Clone(c.Accelerators), Nodes: slices.Clone(c.Nodes)}
+}
+
+func cloneJob(j *core.Job) *core.Job {
+	c, spec := *j, *j.JobSpec
+	c.JobSpec, c.Seats = &spec, slices.Clone(j.Seats)
+	spec.Accelerators, spec.Command = slices.Clone(spec.Accelerators), slices.Clone(spec.Command)
+	if t := spec.StepTimes; t != nil {
+		spec.StepTimes = &core.StepTimes{OneNode: slices.Clone(t.OneNode), ManyNodes: slices.Clone(t.ManyNodes)}
+	}
+	return &c
+}
+
+func cloneResponse(r core.Response) core.Response {
+	r.Curves = slices.Clone(r.Curves)
+	for i, curve := range r.Curves {
+		r.Curves[i] = core.Curve{OneNode: slices.Clone(curve.OneNode), ManyNodes: slices.Clone(curve.ManyNodes)}
+	}
+	return r
+}
+
+func cloneGrants(grants []core.Grant) []core.Grant {
+	c := slices.Clone(grants)
+	for i := range c {
+		c[i].Proposed = slices.Clone(c[i].Proposed)
+	}
+	return c
+}
+
+func clonePlacements(placements []core.Placement) []core.Placement {
+	c := slices.Clone(placements)
+	for i := range c {
+		c[i].Seats = slices.Clone(c[i].Seats)
+	}
+	return c
+}
+
+// same reports whether two values hold the same, following pointers. NaN equals NaN, and nil an empty slice.
+func same(a, b any) bool { return sameValue(reflect.ValueOf(a), reflect.ValueOf(b)) }
+
+func sameValue(a, b reflect.Value) bool {
+	switch a.Kind() {
+	case reflect.Pointer:
+		if a.IsNil() || b.IsNil() {
+			return a.IsNil() && b.IsNil()
+		}
+		return a.Pointer() == b.Pointer() || sameValue(a.Elem(), b.Elem())
+	case reflect.Struct:
+		for i := range a.NumField() {
+			if !sameValue(a.Field(i), b.Field(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Slice:
+		if a.Len() != b.Len() {
+			return false
+		}
+		for i := range a.Len() {
+			if !sameValue(a.Index(i), b.Index(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Float64:
+		x, y := a.Float(), b.Float()
+		return x == y || math.IsNaN(x) && math.IsNaN(y)
+	default:
+		return a.Equal(b)
+	}
+}

@@ -1,0 +1,94 @@
+package coretest
+
+import (
+	"context"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// RunPlacer holds a placement policy to its contract.
+func RunPlacer(t *testing.T, f core.Factory[core.Placer], opts ...Option) {
+	s := placerSlot(f.Type)
+	runChecks(t, append(checks(s, f, opts), placeOne(s, f, opts)))
+}
+
+func placerSlot(policyType string) slot[core.Placer] {
+	return slot[core.Placer]{
+		id:      "placement/" + policyType,
+		install: func(s *core.Stages, c core.Component[core.Placer]) { s.Placement = c },
+		wrap:    func(tr *trial[core.Placer]) core.Placer { return judgedPlacer{tr} },
+		ask: func(ctx context.Context, p core.Placer, q question) error {
+			_, err := p.Place(ctx, q.View, q.Grants)
+			return err
+		},
+	}
+}
+
+// placeOne asks for one replica on an empty cluster, which every placer has a place for.
+func placeOne(s slot[core.Placer], f core.Factory[core.Placer], opts []Option) check {
+	subject := subject[core.Placer]{slot: s, factory: f}
+	for _, opt := range opts {
+		opt(&subject.options)
+	}
+	return check{"a single replica is seated", func(t rapid.TB) {
+		policy, _ := subject.create(t)
+		v := MakeView(MakeCluster().Nodes(1, "t4", 4).Obj()).Jobs(MakeJob("only").Waiting()).Obj()
+		seating, err := policy.Place(context.Background(), v, []core.Grant{{Job: 0, Accelerator: core.AnyAccelerator, Replicas: 1}})
+		if err != nil || len(seating.Placed) != 1 {
+			t.Errorf("one replica on an empty cluster: got %+v, error %v", seating, err)
+		}
+	}}
+}
+
+type judgedPlacer struct{ tr *trial[core.Placer] }
+
+func (j judgedPlacer) Place(ctx context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
+	seating := ask(j.tr, question{View: v, inputs: inputs{Grants: grants}}, func(p core.Placer, q question) (core.Seating, error) {
+		return p.Place(ctx, q.View, q.Grants)
+	})
+	for _, verdict := range seating.Unseated {
+		fault := verdictFault(verdict)
+		if verdict.Code != core.Defer {
+			fault = "code " + verdict.Code.String() + " from a placer"
+		}
+		if fault != "" {
+			j.tr.t.Fatalf("verdict for job %d: %s", verdict.Job, fault)
+		}
+	}
+	j.judgeSeats(v, grants, seating)
+	return seating, nil
+}
+
+// judgeSeats checks that what runs stays, and that a blocking grant blocks.
+func (j judgedPlacer) judgeSeats(v *core.View, grants []core.Grant, seating core.Seating) {
+	seated := make(map[core.JobID][]core.Seat)
+	for _, p := range seating.Placed {
+		seated[p.Job] = p.Seats
+	}
+	blocked := false
+	for i := range grants {
+		g := &grants[i]
+		job := v.Job(g.Job)
+		seats, placed := seated[g.Job]
+		unchanged := len(g.Proposed) == 0 && canStay(v.Cluster, job, g)
+		switch {
+		case placed && seatsFault(v.Cluster, job, g.Accelerator, seats) != "":
+			j.tr.t.Fatalf("seats of job %d: %s", g.Job, seatsFault(v.Cluster, job, g.Accelerator, seats))
+		case placed && blocked && job.State != core.Running:
+			j.tr.t.Fatalf("started job %d after a blocking grant that it did not seat", g.Job)
+		case placed && unchanged && !j.tr.options.evicts && !core.SameSeats(seats, job.Seats):
+			j.tr.t.Fatalf("moved job %d from %v to %v although its grant is unchanged", g.Job, job.Seats, seats)
+		case !placed && unchanged && !j.tr.options.evicts:
+			j.tr.t.Fatalf("took the devices of job %d although its grant is unchanged", g.Job)
+		}
+		blocked = blocked || g.Blocking && !placed
+	}
+}
+
+// canStay reports whether a running job's grant lets it keep its seats.
+func canStay(c *core.Cluster, j *core.Job, g *core.Grant) bool {
+	return j.State == core.Running && j.Held == g.Replicas && seatsFault(c, j, g.Accelerator, j.Seats) == ""
+}

@@ -1,0 +1,181 @@
+package coretest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Option changes what a suite runs or asks for.
+type Option func(*options)
+
+type options struct {
+	config map[string]any
+	evicts bool
+}
+
+// WithConfig creates the policy with these settings in place of its defaults, as they stand in a config file.
+func WithConfig(raw map[string]any) Option { return func(o *options) { o.config = raw } }
+
+// Evicting allows a placer to take devices from a running job whose grant is unchanged, and to seat it elsewhere.
+func Evicting() Option { return func(o *options) { o.evicts = true } }
+
+// slot is what a suite knows of one stage.
+type slot[S any] struct {
+	id string // stage and type, as in a run
+	// install puts a policy into its place in a composition.
+	install func(*core.Stages, core.Component[S])
+	// wrap returns a stage that passes each call to the trial's policies and judges the answer.
+	wrap func(*trial[S]) S
+	// ask calls a policy directly.
+	ask func(context.Context, S, question) error
+}
+
+// check is one test of a suite.
+type check struct {
+	name string
+	run  func(rapid.TB)
+}
+
+func runChecks(t *testing.T, checks []check) {
+	for _, c := range checks {
+		t.Run(c.name, func(t *testing.T) { c.run(t) })
+	}
+}
+
+// checks lists the tests of a policy. They share the process's heap and goroutines, so no test runs in parallel.
+func checks[S any](s slot[S], f core.Factory[S], opts []Option) []check {
+	subject := subject[S]{slot: s, factory: f}
+	for _, opt := range opts {
+		opt(&subject.options)
+	}
+	return []check{
+		{"config", func(t rapid.TB) {
+			if err := CheckConfig(f, subject.options.config); err != nil {
+				t.Errorf("%v", err)
+			}
+		}},
+		{"rounds", func(t rapid.TB) { rapid.Check(t, subject.holdRounds) }},
+		{"nothing to decide", subject.decideNothing},
+		{"cancelled context", subject.cancel},
+		{"ended jobs are forgotten", subject.forget},
+		{"no goroutine is left", subject.leaveNoGoroutine},
+	}
+}
+
+// subject is the policy that a suite tests.
+type subject[S any] struct {
+	slot    slot[S]
+	factory core.Factory[S]
+	options options
+}
+
+func (s *subject[S]) create(t rapid.TB) (policy S, needs []core.Capability) {
+	t.Helper()
+	config, problems := s.factory.Decode(s.options.config)
+	if err := problems.Err(); err != nil {
+		t.Fatalf("decode config: %v", err)
+	}
+	policy, err := s.factory.New(config, core.Settings{
+		ID: s.slot.id, Rand: core.NewRand(1, s.slot.id), Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatalf("create: %v", err)
+	}
+	return policy, s.factory.Needs(config)
+}
+
+// stages is every stage at once.
+type stages interface {
+	core.Admitter
+	core.Allocator
+	core.Placer
+	core.Elasticity
+}
+
+// compose fills each slot but the scaler's with one value.
+func compose(all stages) core.Stages {
+	return core.Stages{
+		Admission:  []core.Component[core.Admitter]{{ID: "coretest/admission", Policy: all}},
+		Allocation: core.Component[core.Allocator]{ID: "coretest/allocation", Policy: all},
+		Placement:  core.Component[core.Placer]{ID: "coretest/placement", Policy: all},
+		Elasticity: core.Component[core.Elasticity]{ID: "coretest/elasticity", Policy: all},
+	}
+}
+
+// compose puts a policy between the stages of rest.
+func (s *subject[S]) compose(policy S, rest stages) core.Stages {
+	c := compose(rest)
+	s.slot.install(&c, core.Component[S]{ID: s.slot.id, Policy: policy})
+	return c
+}
+
+// decideNothing asks about no jobs on a cluster without nodes and on one with.
+func (s *subject[S]) decideNothing(t rapid.TB) {
+	policy, _ := s.create(t)
+	for _, c := range []*core.Cluster{MakeCluster().Obj(), MakeCluster().Nodes(2, "t4", 4).Obj()} {
+		q := question{View: MakeView(c).Obj()}
+		q.Plan = new(core.Plan)
+		if err := s.slot.ask(context.Background(), policy, q); err != nil {
+			t.Errorf("asked about nothing on %d nodes: %v", len(c.Nodes), err)
+		}
+	}
+}
+
+// patience is how long a policy may take to notice that its context was cancelled.
+const patience = 10 * time.Second
+
+// cancel asks with a cancelled context: an answer will do, and so will the context's error.
+func (s *subject[S]) cancel(t rapid.TB) {
+	policy, _ := s.create(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	answered := make(chan error, 1)
+	go func() { answered <- s.slot.ask(ctx, policy, smallQuestion()) }()
+	select {
+	case err := <-answered:
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled context: got error %q, want an answer or context.Canceled", err)
+		}
+	case <-time.After(patience):
+		t.Errorf("cancelled context: no answer within %v", patience)
+	}
+}
+
+// leaveNoGoroutine creates a policy, asks it once and drops it.
+func (s *subject[S]) leaveNoGoroutine(t rapid.TB) {
+	before := goleak.IgnoreCurrent()
+	policy, _ := s.create(t)
+	if err := s.slot.ask(context.Background(), policy, smallQuestion()); err != nil {
+		t.Errorf("ask: %v", err)
+	}
+	if err := goleak.Find(before); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// smallQuestion is one pending, one waiting and one running job on two nodes, with what each stage needs to know.
+func smallQuestion() question {
+	seats := []core.Seat{Seat(0, 0, 1)}
+	v := MakeView(MakeCluster().Nodes(2, "t4", 4).Obj()).Now(60).Round(2).Jobs(
+		MakeJob("pending").Submit(30).Replicas(1).Work(100),
+		MakeJob("waiting").Replicas(4).Waiting().Work(100),
+		MakeJob("running").Replicas(2).Running(0, seats...).Work(100),
+	).Obj()
+	q := question{View: v}
+	q.Jobs = v.Jobs[:1]
+	q.Candidates = Candidates(v, Rigid)
+	q.Grants = []core.Grant{
+		{Job: 2, Accelerator: core.AnyAccelerator, Replicas: 2}, {Job: 1, Accelerator: core.AnyAccelerator, Replicas: 4},
+	}
+	q.Placements = []core.Placement{{Job: 2, Seats: seats}, {Job: 1, Seats: []core.Seat{Seat(1, 0, 1, 2, 3)}}}
+	q.Plan = &core.Plan{Grants: q.Grants, Placements: q.Placements}
+	return q
+}

@@ -1,0 +1,115 @@
+package coretest
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// trial is one life of a policy in a random world.
+type trial[S any] struct {
+	t       *rapid.T
+	options options
+	needs   []core.Capability
+
+	policy S // sees the pipeline's own view
+	twin   S // sees a copy that is destroyed after each call, and must agree
+	blind  S // sees a copy without what the policy does not declare, and must agree
+}
+
+// holdRounds runs a policy through random rounds, and through quiet ones while it says that nothing will change.
+func (s *subject[S]) holdRounds(t *rapid.T) {
+	tr := &trial[S]{t: t, options: s.options}
+	tr.policy, tr.needs = s.create(t)
+	tr.twin, _ = s.create(t)
+	tr.blind, _ = s.create(t)
+
+	w, rest := drawWorld(t), &chaos{t: t}
+	interval := rapid.SampledFrom([]float64{0, 60}).Draw(t, "interval")
+	options := core.RoundOptions{IntervalSeconds: interval, OnEvents: interval == 0}
+	p := core.NewPipeline(cloneCluster(w.cluster), s.compose(s.slot.wrap(tr), rest), options, nil, w)
+	for range rapid.IntRange(1, 12).Draw(t, "rounds") {
+		rest.quiet = false
+		hold(t, p, w.step(), w)
+		rest.quiet = true
+		tr.checkQuiet(p, w)
+	}
+}
+
+// hold is one round that must not fail.
+func hold(t rapid.TB, p *core.Pipeline, seen core.Observation, b core.Backend) {
+	if err := p.Round(context.Background(), seen, b); err != nil {
+		t.Fatalf("%v", err)
+	}
+}
+
+// checkQuiet holds rounds without events before the moment up to which the policy says nothing changes.
+func (tr *trial[S]) checkQuiet(p *core.Pipeline, w *world) {
+	until, twin := steadyUntil(tr.policy, w.view), steadyUntil(tr.twin, cloneView(w.view))
+	if math.IsNaN(until) {
+		tr.t.Fatalf("SteadyUntil is NaN")
+	}
+	if until != twin {
+		tr.t.Fatalf("SteadyUntil differs between two instances that saw the same rounds: %v and %v", until, twin)
+	}
+	from, span := w.now, min(until-w.now, 1e7)
+	if span <= 0 || !rapid.Bool().Draw(tr.t, "quiet") {
+		return
+	}
+	for _, fraction := range [...]float64{0.001, 0.5, 0.999} {
+		active := slices.Clone(w.view.Active)
+		hold(tr.t, p, w.pass(from+fraction*span), w)
+		if w.changes > 0 || !slices.Equal(active, w.view.Active) {
+			tr.t.Fatalf("said at %v s that nothing changes before %v s, and changed its answer at %v s", from, until, w.now)
+		}
+	}
+}
+
+// steadyUntil is now for a policy that cannot tell.
+func steadyUntil(policy any, v *core.View) float64 {
+	if s, ok := policy.(core.Steady); ok {
+		return s.SteadyUntil(v)
+	}
+	return v.NowSeconds
+}
+
+// ask puts one question to the policy and its twins, and returns the policy's answer once they agree.
+func ask[S, A any](tr *trial[S], q question, call func(S, question) (A, error)) A {
+	pristine, copied, hidden := q.clone(), q.clone(), q.clone()
+	answer, err := call(tr.policy, q)
+	if err != nil {
+		tr.t.Fatalf("returned an error: %v", err)
+	}
+	if !same(q, pristine) {
+		tr.t.Fatalf("changed what it was given (-before +after):\n%s", diff(pristine, q))
+	}
+	copied.shareStepTimes(q)
+	agree(tr, "answers differ between two instances that saw the same rounds: the policy is not deterministic, or it kept a reference into the View",
+		answer, copied, tr.twin, call)
+	copied.scribble()
+	hidden.shareStepTimes(q)
+	hidden.hide(tr.needs)
+	agree(tr, "answers depend on TotalWork, Progress, StepTimes or StepsLeft without declaring the capability",
+		answer, hidden, tr.blind, call)
+	return answer
+}
+
+func agree[S, A any](tr *trial[S], fault string, answer A, q question, other S, call func(S, question) (A, error)) {
+	got, err := call(other, q)
+	if err != nil {
+		tr.t.Fatalf("%s: one returned an error: %v", fault, err)
+	}
+	if !same(answer, got) {
+		tr.t.Fatalf("%s (-one +other):\n%s", fault, diff(answer, got))
+	}
+}
+
+func diff(a, b any) string {
+	return cmp.Diff(a, b, cmpopts.EquateNaNs(), cmpopts.EquateEmpty(), cmp.AllowUnexported(question{}))
+}

@@ -1,0 +1,201 @@
+package coretest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// maxWorldJobs bounds how many jobs of a random world live at once.
+const maxWorldJobs = 16
+
+// world is a backend on which anything happens, at random, that can happen on a real one.
+type world struct {
+	t       *rapid.T
+	cluster *core.Cluster
+	tables  []*core.StepTimes // by application; nil for an application without
+	view    *core.View        // as of the last round
+	changes int               // how many the last round made
+	now     float64
+	next    core.JobID
+	events  []core.Event
+}
+
+var applications = [...]string{"bert", "ncf", "resnet"}
+
+// drawWorld draws a cluster of 1 to 8 nodes with 1 to 8 devices of up to three types, not all of them ready.
+func drawWorld(t *rapid.T) *world {
+	w := &world{t: t, cluster: &core.Cluster{Accelerators: []string{"a100", "t4", "v100"}[:rapid.IntRange(1, 3).Draw(t, "types")]}}
+	for i := range rapid.IntRange(1, 8).Draw(t, "nodes") {
+		w.cluster.Nodes = append(w.cluster.Nodes, core.Node{
+			ID: core.NodeID(i), Name: fmt.Sprintf("node-%d", i), Devices: rapid.IntRange(1, 8).Draw(t, "devices"),
+			Accelerator: core.AcceleratorID(rapid.IntRange(0, len(w.cluster.Accelerators)-1).Draw(t, "type")),
+			Health:      drawHealth(t), CPUs: 64, MemoryGB: 256, Rack: fmt.Sprintf("rack-%d", i/4),
+		})
+	}
+	for range applications {
+		w.tables = append(w.tables, drawStepTimes(t))
+	}
+	w.view = &core.View{Cluster: w.cluster}
+	return w
+}
+
+func drawHealth(t *rapid.T) core.Health {
+	return rapid.SampledFrom([]core.Health{core.Ready, core.Ready, core.Ready, core.Ready, core.Draining, core.Down}).Draw(t, "health")
+}
+
+func drawStepTimes(t *rapid.T) *core.StepTimes {
+	if rapid.IntRange(0, 3).Draw(t, "no table") == 0 {
+		return nil
+	}
+	times := rapid.SliceOfN(rapid.Float64Range(0.01, 10), 4, 16)
+	return &core.StepTimes{OneNode: times.Draw(t, "one node"), ManyNodes: times.Draw(t, "many nodes")}
+}
+
+// Next, of a world, is called by hand.
+func (w *world) Next(context.Context, core.Wake) (core.Observation, error) {
+	return core.Observation{}, fmt.Errorf("a random world is stepped, not waited for")
+}
+
+// Apply accepts everything: the pipeline keeps the state.
+func (w *world) Apply(_ context.Context, changes []core.Change) error {
+	w.changes = len(changes)
+	return nil
+}
+
+// Capabilities are all of them.
+func (w *world) Capabilities() []core.Capability {
+	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityScaleCluster}
+}
+
+// ObserveRound keeps the view, which says what can happen next.
+func (w *world) ObserveRound(r *core.Report) error {
+	w.view = r.View
+	return nil
+}
+
+// pass lets time go by without an event.
+func (w *world) pass(now float64) core.Observation {
+	w.now = now
+	return core.Observation{NowSeconds: now}
+}
+
+// step lets time go by and draws what happens meanwhile.
+func (w *world) step() core.Observation {
+	from := w.now
+	w.now += rapid.SampledFrom([]float64{0, 1, 60, 60, 333.25, 90_000}).Draw(w.t, "seconds")
+	w.events = nil
+	w.drawNodeEvents(from)
+	w.drawJobEvents(from)
+	w.drawSubmissions(from)
+	slices.SortStableFunc(w.events, func(a, b core.Event) int {
+		return cmp.Or(cmp.Compare(a.AtSeconds, b.AtSeconds), cmp.Compare(a.Kind, b.Kind))
+	})
+	return core.Observation{NowSeconds: w.now, Events: w.events}
+}
+
+// drawMoment is the start, the middle or the end of the time that goes by.
+func (w *world) drawMoment(from float64) float64 {
+	return from + (w.now-from)*rapid.SampledFrom([]float64{1, 0.5, 0}).Draw(w.t, "moment")
+}
+
+func (w *world) drawNodeEvents(from float64) {
+	if rapid.IntRange(0, 3).Draw(w.t, "node event") > 0 {
+		return
+	}
+	n := rapid.SampledFrom(w.cluster.Nodes).Draw(w.t, "node")
+	w.events = append(w.events, core.Event{
+		Kind: core.NodeChanged, AtSeconds: w.drawMoment(from), Node: n.ID, Health: drawHealth(w.t),
+	})
+}
+
+// interruption is the event that takes a job's devices away, if one of its nodes goes down.
+func (w *world) interruption(j *core.Job) (core.Event, bool) {
+	for _, e := range w.events {
+		if e.Kind == core.NodeChanged && e.Health == core.Down &&
+			slices.ContainsFunc(j.Seats, func(s core.Seat) bool { return s.Node == e.Node }) {
+			return core.Event{Kind: core.JobInterrupted, AtSeconds: e.AtSeconds, Progress: j.WorkDone(e.AtSeconds)}, true
+		}
+	}
+	return core.Event{}, false
+}
+
+func (w *world) drawJobEvents(from float64) {
+	for _, j := range w.view.Jobs {
+		if j == nil {
+			continue
+		}
+		e, interrupted := w.interruption(j)
+		if !interrupted {
+			at := w.drawMoment(from)
+			e = core.Event{AtSeconds: at, Progress: j.WorkDone(at)}
+			switch fate := rapid.IntRange(0, 9).Draw(w.t, "fate"); {
+			case j.State == core.Running && fate < 2:
+				e.Kind = core.JobFinished
+			case fate == 2:
+				e.Kind = core.JobFailed
+			case j.State == core.Running && fate < 7:
+				e.Kind, e.Rate = core.JobProgressed, rapid.Float64Range(0, 4).Draw(w.t, "rate")
+				e.FromSeconds = at + rapid.SampledFrom([]float64{0, 30}).Draw(w.t, "pause")
+			default:
+				continue
+			}
+		}
+		e.Job, e.StepsLeft = j.ID, j.StepsLeft
+		if e.Kind == core.JobProgressed && j.StepTimes != nil {
+			e.StepsLeft = rapid.Float64Range(0, 1e5).Draw(w.t, "steps left")
+		}
+		w.events = append(w.events, e)
+	}
+}
+
+func (w *world) drawSubmissions(from float64) {
+	alive := 0
+	for _, j := range w.view.Jobs {
+		if j != nil {
+			alive++
+		}
+	}
+	at := w.drawMoment(from)
+	for range min(rapid.IntRange(0, 4).Draw(w.t, "submissions"), maxWorldJobs-alive) {
+		spec := w.drawSpec(at)
+		w.events = append(w.events, core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: spec.ID, Spec: spec})
+	}
+}
+
+// drawSpec draws a job that may be rigid or elastic, small or larger than the cluster, and bound to a type, be it one
+// that no node carries.
+func (w *world) drawSpec(at float64) *core.JobSpec {
+	t := w.t
+	application := rapid.IntRange(0, len(applications)-1).Draw(t, "application")
+	requested := rapid.SampledFrom([]int{1, 1, 2, 2, 3, 4, 5, 8, 16}).Draw(t, "requested")
+	spec := &core.JobSpec{
+		ID: w.next, Name: fmt.Sprintf("job-%d", w.next), Application: applications[application], Weight: 1,
+		Tenant:        rapid.SampledFrom([]string{"", "blue", "red"}).Draw(t, "tenant"),
+		SubmitSeconds: at, Requested: requested, MinReplicas: requested, MaxReplicas: requested,
+		TotalWork: rapid.SampledFrom([]float64{0, 1, 600, 86_400.5}).Draw(t, "work"),
+		StepTimes: w.tables[application],
+	}
+	w.next++
+	if rapid.Bool().Draw(t, "elastic") {
+		spec.MinReplicas = rapid.IntRange(1, requested).Draw(t, "min replicas")
+		spec.MaxReplicas = rapid.IntRange(requested, 2*requested).Draw(t, "max replicas")
+	}
+	if rapid.Bool().Draw(t, "batch") {
+		perDevice := rapid.SampledFrom([]int{1, 8, 32}).Draw(t, "min per device")
+		spec.Batch = core.BatchSpec{
+			Requested: perDevice * spec.MaxReplicas, Initial: perDevice, Max: 4 * perDevice * spec.MaxReplicas,
+			MinPerDevice: perDevice, MaxPerDevice: 2 * perDevice,
+		}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "bound") == 0 {
+		types := append([]string{"absent"}, w.cluster.Accelerators...)
+		spec.Accelerators = []string{rapid.SampledFrom(types).Draw(t, "bound to")}
+	}
+	return spec
+}

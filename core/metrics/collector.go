@@ -1,0 +1,156 @@
+package metrics
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Outputs is where a collector writes; nil for what is not wanted.
+type Outputs struct {
+	Jobs, Rounds, Decisions io.Writer
+}
+
+// Collector is the observer that measures a run. In a round in which nothing changed it allocates nothing.
+type Collector struct {
+	components Components
+
+	jobs, rounds, decisions *bufio.Writer // nil for what is not wanted
+
+	records    []record // by JobID; an empty spec is an id not yet submitted
+	demand     demand
+	cluster    *core.Cluster // nil before the first round
+	roundsHeld int
+
+	decisionTimes durations
+	stageTotal    [len(core.StageNames)]time.Duration
+	stageMax      [len(core.StageNames)]time.Duration
+}
+
+var _ core.Observer = (*Collector)(nil)
+
+const bufferSize = 64 << 10
+
+// NewCollector returns a collector for one run of the given components.
+func NewCollector(components Components, o Outputs) *Collector {
+	return &Collector{
+		components: components,
+		jobs:       buffered(o.Jobs, jobsHeader),
+		rounds:     buffered(o.Rounds, roundsHeader),
+		decisions:  buffered(o.Decisions, ""),
+	}
+}
+
+func buffered(w io.Writer, header string) *bufio.Writer {
+	if w == nil {
+		return nil
+	}
+	b := bufio.NewWriterSize(w, bufferSize)
+	b.WriteString(header) // fits the buffer
+	return b
+}
+
+// ObserveRound takes in one round.
+func (c *Collector) ObserveRound(r *core.Report) error {
+	c.cluster = r.View.Cluster
+	c.roundsHeld++
+	c.measure(r)
+	c.follow(r)
+	if c.rounds != nil {
+		if err := writeRound(c.rounds, r); err != nil {
+			return fmt.Errorf("write rounds: %w", err)
+		}
+	}
+	if c.decisions != nil {
+		if err := c.writeDecisions(r); err != nil {
+			return fmt.Errorf("write decisions: %w", err)
+		}
+	}
+	return nil
+}
+
+// measure adds up how long the stages took.
+func (c *Collector) measure(r *core.Report) {
+	var decision time.Duration
+	for i, spent := range r.StageTime {
+		decision += spent
+		c.stageTotal[i] += spent
+		c.stageMax[i] = max(c.stageMax[i], spent)
+	}
+	c.decisionTimes.add(decision)
+}
+
+// follow keeps the records of the jobs that came and went.
+func (c *Collector) follow(r *core.Report) {
+	for i := range r.Events {
+		switch e := &r.Events[i]; e.Kind {
+		case core.JobSubmitted:
+			c.enter(e.Spec, e.AtSeconds)
+		case core.JobFinished, core.JobFailed:
+			c.leave(e.Job, e.AtSeconds)
+		}
+	}
+	for _, j := range r.Ended {
+		if j.State == core.Rejected {
+			c.leave(j.ID, r.View.NowSeconds)
+		}
+		c.records[j.ID].settle(j, r.View.NowSeconds)
+	}
+}
+
+// enter begins the record and the demand of a job.
+func (c *Collector) enter(spec *core.JobSpec, atSeconds float64) {
+	for int(spec.ID) >= len(c.records) {
+		c.records = append(c.records, record{firstStart: math.NaN(), finish: math.NaN()})
+	}
+	job := &c.records[spec.ID]
+	job.spec = spec
+	job.contention = c.demand.add(spec.Requested, atSeconds)
+}
+
+// leave ends the demand of a job.
+func (c *Collector) leave(id core.JobID, atSeconds float64) {
+	job := &c.records[id]
+	if job.left { // told twice
+		return
+	}
+	job.left = true
+	job.contention = c.demand.add(-job.spec.Requested, atSeconds) - job.contention
+}
+
+func (c *Collector) jobName(id core.JobID) string { return c.records[id].spec.Name }
+
+// Finish adds the jobs that never ended, writes jobs.csv, flushes every output and sums up. It is called once, also
+// after a run that was cut short. Name, Seed and WallSeconds of the summary are the caller's to fill in.
+func (c *Collector) Finish(unfinishedJobs []*core.Job, endSeconds float64) (*Summary, error) {
+	for _, j := range unfinishedJobs {
+		if int(j.ID) >= len(c.records) || c.records[j.ID].spec == nil { // submitted in a round that was not completed
+			c.enter(j.JobSpec, j.SubmitSeconds)
+		}
+		c.records[j.ID].settle(j, endSeconds)
+	}
+	summary := c.summarise(endSeconds)
+	if c.jobs != nil {
+		for i := range c.records {
+			if c.records[i].spec == nil {
+				continue
+			}
+			if err := c.records[i].write(c.jobs); err != nil {
+				return nil, fmt.Errorf("write jobs: %w", err)
+			}
+		}
+	}
+	for _, w := range []*bufio.Writer{c.jobs, c.rounds, c.decisions} {
+		if w == nil {
+			continue
+		}
+		if err := w.Flush(); err != nil {
+			return nil, fmt.Errorf("write results: %w", err)
+		}
+	}
+	return summary, nil
+}

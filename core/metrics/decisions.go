@@ -1,0 +1,138 @@
+package metrics
+
+import (
+	"bufio"
+	"strconv"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// A line of decisions.jsonl is one JSON object: an event, a verdict or a change, in this order within a round.
+
+// line is a JSON object that grows at its end. Methods append one member each.
+type line []byte
+
+func startLine(w *bufio.Writer, round int, atSeconds float64) line {
+	b := append(w.AvailableBuffer(), `{"round":`...)
+	b = strconv.AppendInt(b, int64(round), 10)
+	return line(b).number("t_s", atSeconds)
+}
+
+func (l line) key(name string) line {
+	l = append(l, `,"`...)
+	l = append(l, name...)
+	return append(l, `":`...)
+}
+
+func (l line) text(name, value string) line { return appendString(l.key(name), value) }
+
+func (l line) number(name string, value float64) line {
+	if !Number(value).Known() {
+		return append(l.key(name), "null"...)
+	}
+	return appendNumber(l.key(name), value)
+}
+
+func (l line) count(name string, value int) line {
+	return strconv.AppendInt(l.key(name), int64(value), 10)
+}
+
+func (l line) end(w *bufio.Writer) error {
+	_, err := w.Write(append(l, '}', '\n'))
+	return err
+}
+
+// writeDecisions writes the lines of one round.
+func (c *Collector) writeDecisions(r *core.Report) error {
+	for i := range r.Events {
+		if err := c.writeEvent(r, &r.Events[i]); err != nil {
+			return err
+		}
+	}
+	for i := range r.Verdicts {
+		if err := c.writeVerdict(r, &r.Verdicts[i]); err != nil {
+			return err
+		}
+	}
+	for i := range r.Changes {
+		if err := c.writeChange(r, &r.Changes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Collector) writeEvent(r *core.Report, e *core.Event) error {
+	switch e.Kind {
+	case core.JobFinished, core.JobFailed, core.JobInterrupted:
+		return startLine(c.decisions, r.View.Round, e.AtSeconds).
+			text("job", c.jobName(e.Job)).
+			text("event", e.Kind.String()).
+			end(c.decisions)
+	case core.NodeChanged:
+		return startLine(c.decisions, r.View.Round, e.AtSeconds).
+			text("node", r.View.Cluster.Nodes[e.Node].Name).
+			text("event", e.Kind.String()).
+			text("health", e.Health.String()).
+			end(c.decisions)
+	default:
+		return nil // submissions are in jobs.csv, progress is no decision
+	}
+}
+
+func (c *Collector) writeVerdict(r *core.Report, v *core.Verdict) error {
+	l := startLine(c.decisions, r.View.Round, r.View.NowSeconds).
+		text("job", c.jobName(v.Job)).
+		text("verdict", v.Code.String()).
+		text("reason", v.Reason.String())
+	if v.Unit != "" {
+		l = l.number("wanted", v.Wanted).number("available", v.Available).text("unit", v.Unit)
+	}
+	if v.Message != "" {
+		l = l.text("message", v.Message)
+	}
+	return l.text("by", v.By).end(c.decisions)
+}
+
+func (c *Collector) writeChange(r *core.Report, change *core.Change) error {
+	if change.Action == core.Discard {
+		return nil // the verdict said it
+	}
+	l := startLine(c.decisions, r.View.Round, r.View.NowSeconds).
+		text("job", c.jobName(change.Job)).
+		text("action", change.Action.String())
+	switch change.Action {
+	case core.Stop:
+		l = l.text("reason", change.Reason.String())
+	case core.Start, core.Move:
+		l = l.count("replicas", core.Replicas(change.Seats)).seats(r.View.Cluster, change.Seats).tuning(change.Tuning)
+	case core.Tune:
+		l = l.tuning(change.Tuning)
+	}
+	return l.text("by", change.By).end(c.decisions)
+}
+
+func (l line) seats(c *core.Cluster, seats []core.Seat) line {
+	l = append(l.key("seats"), '[')
+	for i, s := range seats {
+		if i > 0 {
+			l = append(l, ',')
+		}
+		l = append(l, '[')
+		l = appendString(l, c.Nodes[s.Node].Name)
+		l = append(l, `,"`...)
+		l = appendDevices(l, s.Devices)
+		l = append(l, `"]`...)
+	}
+	return append(l, ']')
+}
+
+// tuning appends the batch setting, unless everything was left to the job.
+func (l line) tuning(t core.Tuning) line {
+	if t.BatchPerDevice == 0 && t.AccumulationSteps == 0 && t.LearningRateFactor == 0 {
+		return l
+	}
+	return l.count("batch_per_device", t.BatchPerDevice).
+		count("accumulation_steps", t.AccumulationSteps).
+		number("learning_rate_factor", t.LearningRateFactor)
+}

@@ -1,0 +1,89 @@
+package metrics
+
+import (
+	"bufio"
+	"math"
+	"strconv"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+const jobsHeader = "job,name,application,submit_s,first_start_s,finish_s,jct_s,queueing_s,replicas_mean,restarts,gpu_seconds,outcome\n"
+
+// outcome is how a job ended, as far as the run went.
+type outcome uint8
+
+const (
+	unfinished outcome = iota
+	completed
+	rejected
+	failed
+)
+
+var outcomeNames = [...]string{"unfinished", "completed", "rejected", "failed"}
+
+// record is what is kept of a submitted job. It is small: a trace has many.
+type record struct {
+	spec        *core.JobSpec
+	firstStart  float64 // NaN when the job never started
+	finish      float64 // NaN unless completed or failed
+	executed    float64 // seconds with devices
+	attained    float64 // device-seconds
+	contention  float64 // integral of the demand: up to the submission, then over the job's life
+	restarts    int32
+	preemptions int32
+	outcome     outcome
+	left        bool // no longer part of the demand
+}
+
+// settle takes over the final accounts of a job.
+func (r *record) settle(j *core.Job, nowSeconds float64) {
+	r.firstStart, r.finish = j.FirstStart, math.NaN()
+	r.executed, r.attained = j.ExecutedSeconds(nowSeconds), j.AttainedService(nowSeconds)
+	r.restarts, r.preemptions = int32(j.Restarts), int32(j.Preemptions)
+	switch j.State {
+	case core.Completed:
+		r.outcome, r.finish = completed, j.FinishSeconds
+	case core.Failed:
+		r.outcome, r.finish = failed, j.FinishSeconds
+	case core.Rejected:
+		r.outcome = rejected
+	default:
+		r.outcome = unfinished
+	}
+}
+
+// jct is the time from submission to completion; NaN for a job that did not complete.
+func (r *record) jct() float64 {
+	if r.outcome != completed {
+		return math.NaN()
+	}
+	return r.finish - r.spec.SubmitSeconds
+}
+
+// queueing is the time from submission to the first start; NaN for a job that never started.
+func (r *record) queueing() float64 { return r.firstStart - r.spec.SubmitSeconds }
+
+// replicasMean is the number of devices held, averaged over the time with devices.
+func (r *record) replicasMean() float64 { return r.attained / r.executed }
+
+func (r *record) write(w *bufio.Writer) error {
+	b := w.AvailableBuffer()
+	b = strconv.AppendInt(b, int64(r.spec.ID), 10)
+	b = append(b, ',')
+	b = appendCell(b, r.spec.Name)
+	b = append(b, ',')
+	b = appendCell(b, r.spec.Application)
+	for _, x := range [...]float64{r.spec.SubmitSeconds, r.firstStart, r.finish, r.jct(), r.queueing(), r.replicasMean()} {
+		b = append(b, ',')
+		b = appendNumber(b, x)
+	}
+	b = append(b, ',')
+	b = strconv.AppendInt(b, int64(r.restarts), 10)
+	b = append(b, ',')
+	b = appendNumber(b, r.attained)
+	b = append(b, ',')
+	b = append(b, outcomeNames[r.outcome]...)
+	_, err := w.Write(append(b, '\n'))
+	return err
+}

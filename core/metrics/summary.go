@@ -1,0 +1,133 @@
+package metrics
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+// SummarySchema names the form of a Summary. It changes when a field changes its meaning or goes away.
+const SummarySchema = "quartet.summary/v1"
+
+// Summary is what a run came to, as in summary.json. A number that cannot be known is NaN here and null there.
+type Summary struct {
+	Schema     string     `json:"schema"`
+	Name       string     `json:"name"`
+	Seed       uint64     `json:"seed"`
+	Components Components `json:"components"`
+
+	Jobs             JobCounts     `json:"jobs"`
+	JCTSeconds       Distribution  `json:"jct_seconds"`
+	QueueingSeconds  Distribution  `json:"queueing_seconds"`
+	MakespanSeconds  Number        `json:"makespan_seconds"`
+	UtilizationRatio Number        `json:"utilization_ratio"`
+	GPUHours         Number        `json:"gpu_hours"`
+	Restarts         Restarts      `json:"restarts"`
+	Preemptions      int           `json:"preemptions"`
+	Fairness         Fairness      `json:"fairness"`
+	Rounds           int           `json:"rounds"`
+	WallSeconds      Number        `json:"wall_seconds"`
+	DecisionSeconds  DecisionTimes `json:"decision_seconds"`
+}
+
+// Components says which component was in each slot, by component id.
+type Components struct {
+	Workload   string   `json:"workload"`
+	Admission  []string `json:"admission"`
+	Allocation string   `json:"allocation"`
+	Placement  string   `json:"placement"`
+	Elasticity string   `json:"elasticity"`
+	Scaler     string   `json:"scaler"`
+	Backend    string   `json:"backend"`
+}
+
+// JobCounts counts the submitted jobs by outcome.
+type JobCounts struct {
+	Submitted  int `json:"submitted"`
+	Completed  int `json:"completed"`
+	Rejected   int `json:"rejected"`
+	Failed     int `json:"failed"`
+	Unfinished int `json:"unfinished"`
+}
+
+// Restarts counts starts and moves after a job's first start. Mean is over the jobs that started.
+type Restarts struct {
+	Total int    `json:"total"`
+	Mean  Number `json:"mean"`
+}
+
+// Fairness is finish-time fairness over the completed jobs whose exclusive run time is known.
+type Fairness struct {
+	RhoMean     Number `json:"rho_mean"`
+	RhoMax      Number `json:"rho_max"`
+	UnfairRatio Number `json:"unfair_ratio"`
+}
+
+// DecisionTimes is the time that the stages took, over the rounds held. It differs from run to run.
+type DecisionTimes struct {
+	Mean        Number          `json:"mean"`
+	P99         Number          `json:"p99"`
+	Max         Number          `json:"max"`
+	ByComponent []ComponentTime `json:"by_component"`
+}
+
+// ComponentTime is the time one component took in one step of the round.
+type ComponentTime struct {
+	Component string `json:"component"`
+	Stage     string `json:"stage"`
+	Mean      Number `json:"mean"`
+	Max       Number `json:"max"`
+}
+
+// Distribution describes a sample. Its quantiles are empirical: the smallest value that at least the given share of
+// the sample does not exceed, so each is a value that occurred. All are NaN for an empty sample.
+type Distribution struct {
+	Mean Number `json:"mean"`
+	P50  Number `json:"p50"`
+	P90  Number `json:"p90"`
+	P95  Number `json:"p95"`
+	P99  Number `json:"p99"`
+	Max  Number `json:"max"`
+}
+
+// Describe sorts the sample and describes it.
+func Describe(sample []float64) Distribution {
+	if len(sample) == 0 {
+		return Distribution{Mean: unknown, P50: unknown, P90: unknown, P95: unknown, P99: unknown, Max: unknown}
+	}
+	slices.Sort(sample)
+	quantile := func(p float64) Number { return Number(stat.Quantile(p, stat.Empirical, sample, nil)) }
+	return Distribution{
+		Mean: Number(stat.Mean(sample, nil)),
+		P50:  quantile(0.50), P90: quantile(0.90), P95: quantile(0.95), P99: quantile(0.99),
+		Max: Number(sample[len(sample)-1]),
+	}
+}
+
+// Number is a float64 whose NaN and infinities are null in JSON.
+type Number float64
+
+var unknown = Number(math.NaN())
+
+// Known reports whether n is a finite number.
+func (n Number) Known() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
+
+// MarshalJSON writes the shortest decimal that reads back as n.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if !n.Known() {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, float64(n), 'f', -1, 64), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (n *Number) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*n = unknown
+		return nil
+	}
+	return json.Unmarshal(text, (*float64)(n))
+}

@@ -1,0 +1,175 @@
+package workload
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+const (
+	csvName = iota
+	csvSubmit
+	csvDuration
+	csvReplicas
+	csvTenant
+	csvApplication
+	csvWeight
+	csvMinReplicas
+	csvMaxReplicas
+	csvAccelerators
+	csvCPUs
+	csvMemory
+)
+
+var csvColumns = columns{
+	required: []string{"name", "submit_s", "duration_s", "replicas"},
+	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb"},
+}
+
+// acceleratorSeparator divides the types in a cell of column accelerators.
+const acceleratorSeparator = "|"
+
+// NewCSV makes the factory of the source `csv`.
+func NewCSV() core.Factory[Source] {
+	return newTraceFactory(core.Info{
+		Type:    "csv",
+		Summary: "trace in Quartet's own CSV format",
+		Description: "Each row is a job of known duration. See docs/trace-format.md for the columns. A job whose min_replicas and " +
+			"max_replicas differ is elastic, and as fast as it has replicas.",
+	}, readCSV)
+}
+
+func readCSV(in *input) (*Workload, error) {
+	return readTrace(in, csvColumns, func(t *table) Job {
+		job := newDurationJob(t.text(csvName), t.moment(csvSubmit), t.span(csvDuration), t.count(csvReplicas))
+		readOptional(t, &job.Spec)
+		return job
+	})
+}
+
+func readOptional(t *table, spec *core.JobSpec) {
+	const amount = "a number, 0 or more"
+	if t.has(csvTenant) {
+		spec.Tenant = t.label(csvTenant)
+	}
+	if t.has(csvApplication) {
+		spec.Application = t.label(csvApplication)
+	}
+	if t.has(csvWeight) {
+		spec.Weight = t.number(csvWeight, 1e-6, 1e6, "a number from 1e-6 to 1e6")
+	}
+	if t.has(csvMinReplicas) {
+		if spec.MinReplicas = t.count(csvMinReplicas); t.accepted(csvReplicas) && spec.MinReplicas > spec.Requested {
+			t.reject(csvMinReplicas, fmt.Sprintf("at most the %d of replicas", spec.Requested))
+		}
+	}
+	if t.has(csvMaxReplicas) {
+		if spec.MaxReplicas = t.count(csvMaxReplicas); t.accepted(csvReplicas) && t.accepted(csvMaxReplicas) && spec.MaxReplicas < spec.Requested {
+			t.reject(csvMaxReplicas, fmt.Sprintf("at least the %d of replicas", spec.Requested))
+		}
+	}
+	if t.has(csvAccelerators) {
+		spec.Accelerators = strings.Split(t.label(csvAccelerators), acceleratorSeparator)
+		for i, accelerator := range spec.Accelerators {
+			if accelerator == "" || slices.Contains(spec.Accelerators[:i], accelerator) {
+				t.reject(csvAccelerators, "different accelerator types with | between them")
+				break
+			}
+		}
+	}
+	if t.has(csvCPUs) {
+		spec.CPUs = t.number(csvCPUs, 0, maxCount, amount)
+	}
+	if t.has(csvMemory) {
+		spec.MemoryGB = t.number(csvMemory, 0, maxCount, amount)
+	}
+}
+
+// WriteCSV writes a workload in the format that the source `csv` reads: all of it, for jobs of known duration. It
+// refuses a job with another model. Optional columns are written when a job needs them.
+func WriteCSV(w io.Writer, workload *Workload) error {
+	kept, err := columnsNeeded(workload)
+	if err != nil {
+		return err
+	}
+	names := csvColumns.all()
+	out := csv.NewWriter(w)
+	record := make([]string, len(kept))
+	for i, column := range kept {
+		record[i] = names[column]
+	}
+	if err := out.Write(record); err != nil {
+		return fmt.Errorf("write header: %w", err)
+	}
+	for i := range workload.Jobs {
+		cells := cellsOf(&workload.Jobs[i])
+		for k, column := range kept {
+			record[k] = cells[column]
+		}
+		if err := out.Write(record); err != nil {
+			return fmt.Errorf("write job %q: %w", workload.Jobs[i].Spec.Name, err)
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// columnsNeeded lists the required columns and those optional ones that some job has a value for.
+func columnsNeeded(workload *Workload) ([]int, error) {
+	var used [csvMemory + 1]bool
+	for i := range workload.Jobs {
+		job := &workload.Jobs[i]
+		if _, known := job.Model.(*durationModel); !known {
+			return nil, fmt.Errorf("write job %q: it has no fixed duration", job.Spec.Name)
+		}
+		for column, cell := range cellsOf(job) {
+			used[column] = used[column] || cell != ""
+		}
+	}
+	var kept []int
+	for column := range used {
+		if used[column] || column < len(csvColumns.required) {
+			kept = append(kept, column)
+		}
+	}
+	return kept, nil
+}
+
+// cellsOf renders a job of known duration by column. Values that reading assumes where a cell is empty are left empty.
+func cellsOf(job *Job) [csvMemory + 1]string {
+	spec := &job.Spec
+	cells := [...]string{
+		csvName:         spec.Name,
+		csvSubmit:       formatNumber(spec.SubmitSeconds),
+		csvDuration:     formatNumber(job.Model.PhaseEnd(0)),
+		csvReplicas:     strconv.Itoa(spec.Requested),
+		csvTenant:       spec.Tenant,
+		csvApplication:  spec.Application,
+		csvAccelerators: strings.Join(spec.Accelerators, acceleratorSeparator),
+		csvMemory:       "",
+	}
+	if spec.Weight != 1 {
+		cells[csvWeight] = formatNumber(spec.Weight)
+	}
+	if spec.MinReplicas != spec.Requested {
+		cells[csvMinReplicas] = strconv.Itoa(spec.MinReplicas)
+	}
+	if spec.MaxReplicas != spec.Requested {
+		cells[csvMaxReplicas] = strconv.Itoa(spec.MaxReplicas)
+	}
+	if spec.CPUs != 0 {
+		cells[csvCPUs] = formatNumber(spec.CPUs)
+	}
+	if spec.MemoryGB != 0 {
+		cells[csvMemory] = formatNumber(spec.MemoryGB)
+	}
+	return cells
+}
+
+// formatNumber is the shortest text that reads back as the same number.
+func formatNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

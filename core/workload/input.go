@@ -1,0 +1,89 @@
+package workload
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// TraceConfig is the Config of a source that reads one trace file.
+type TraceConfig struct {
+	Path string `config:"path" required:"true" doc:"File to read; one compressed by gzip is recognised by its content."`
+}
+
+// Validate reports an empty path.
+func (c TraceConfig) Validate() error {
+	if c.Path == "" {
+		return errors.New("path: is empty")
+	}
+	return nil
+}
+
+// traceFile is a source that reads one file.
+type traceFile struct {
+	path string
+	read func(*input) (*Workload, error)
+}
+
+func newTraceFactory(info core.Info, read func(*input) (*Workload, error)) core.Factory[Source] {
+	return core.NewFactory(info, TraceConfig{}, func(c TraceConfig, _ core.Settings) (Source, error) {
+		return traceFile{path: c.Path, read: read}, nil
+	})
+}
+
+func (f traceFile) Load(ctx context.Context) (*Workload, error) {
+	in, err := openInput(ctx, f.path)
+	if err != nil {
+		return nil, err
+	}
+	return f.read(in)
+}
+
+// input is a file that is being read.
+type input struct {
+	Input
+	io.Reader // the content, decompressed
+}
+
+func openInput(ctx context.Context, path string) (*input, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	disk, err := os.ReadFile(path)
+	if err != nil {
+		return nil, cannotRead(path, err)
+	}
+	return newInput(path, disk)
+}
+
+// newInput takes the bytes as they lie on disk.
+func newInput(path string, disk []byte) (*input, error) {
+	sum := sha256.Sum256(disk)
+	in := &input{Input: Input{Path: path, SHA256: hex.EncodeToString(sum[:])}, Reader: bytes.NewReader(disk)}
+	if gzipMagic := []byte{0x1f, 0x8b}; bytes.HasPrefix(disk, gzipMagic) {
+		content, err := gzip.NewReader(in.Reader)
+		if err != nil {
+			return nil, cannotRead(path, err)
+		}
+		in.Reader = content
+	}
+	return in, nil
+}
+
+// cannotRead tells why a file cannot be read, with its name once.
+func cannotRead(path string, err error) error {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		err = pathError.Err
+	}
+	return core.Diagnostics{{Position: core.Position{File: path}, Summary: fmt.Sprintf("cannot be read: %v", err)}}
+}

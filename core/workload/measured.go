@@ -1,0 +1,86 @@
+package workload
+
+import "github.com/quartet-sched/quartet/core"
+
+// measuredModel is a training job that goes as its application was measured to. A phase is an epoch, and work is
+// counted in iterations at the initial batch. Jobs of one application and one requested batch share it.
+type measuredModel struct {
+	*profile
+	batch      core.BatchSpec
+	iterations []float64 // steps at the requested batch at the end of each epoch
+	published  bool
+	stepTimes  core.StepTimes
+}
+
+// newMeasuredModel returns nil for a batch that the application was not trained with.
+func newMeasuredModel(p *profile, batch int, published bool) *measuredModel {
+	m := &measuredModel{profile: p, batch: p.batch, published: published}
+	m.batch.Requested = batch
+	if m.iterations = p.iterations(batch); m.iterations == nil {
+		return nil
+	}
+	most := min(p.maxReplicas, batch/p.batch.MinPerDevice)
+	m.stepTimes.OneNode = make([]float64, min(most, profileDevicesPerNode))
+	m.stepTimes.ManyNodes = make([]float64, most)
+	for r := 1; r <= most; r++ {
+		if seconds := m.stepSeconds(consolidated(r, profileDevicesPerNode), r); r <= profileDevicesPerNode {
+			m.stepTimes.OneNode[r-1] = seconds
+		} else {
+			m.stepTimes.ManyNodes[r-1] = seconds
+		}
+	}
+	return m
+}
+
+// stepSeconds is the time of an optimizer step at the requested batch; 0 where the job cannot run so.
+func (m *measuredModel) stepSeconds(shape []int, replicas int) float64 {
+	perDevice, accumulation := core.SplitBatch(m.batch.Requested, replicas, m.batch)
+	time, ok := m.stepTime(shape, perDevice)
+	if !ok {
+		return 0
+	}
+	return time.total(accumulation)
+}
+
+// mostReplicas is the greatest number of replicas, consolidated, that the job can run with at the requested batch.
+func (m *measuredModel) mostReplicas() int {
+	for r := len(m.stepTimes.ManyNodes); r > 0; r-- {
+		if m.stepTimes.ManyNodes[r-1] > 0 || r <= len(m.stepTimes.OneNode) && m.stepTimes.OneNode[r-1] > 0 {
+			return r
+		}
+	}
+	return 0
+}
+
+func (m *measuredModel) Phases() int { return len(m.progress) }
+
+func (m *measuredModel) PhaseEnd(phase int) float64 { return m.progress[phase] }
+
+// Rate runs at the requested batch when the tuning leaves the batch to the job.
+func (m *measuredModel) Rate(phase int, c Running) float64 {
+	perDevice, accumulation := c.Tuning.BatchPerDevice, c.Tuning.AccumulationSteps
+	if perDevice == 0 {
+		perDevice, accumulation = core.SplitBatch(m.batch.Requested, c.Replicas, m.batch)
+	}
+	time, ok := m.stepTime(c.Shape, perDevice)
+	if !ok || accumulation < 0 {
+		return 0
+	}
+	return m.gain(c.Replicas*perDevice*(accumulation+1), phase) / time.total(accumulation)
+}
+
+// StepsLeft counts the steps of the epochs from phase on. The published form takes the epochs done for the index of a
+// row, which stands for the end of an epoch, and so forgets one epoch.
+func (m *measuredModel) StepsLeft(phase int) float64 {
+	last := len(m.iterations) - 1
+	switch {
+	case m.published && phase >= last:
+		return 1
+	case m.published:
+		return m.iterations[last] - m.iterations[phase]
+	case phase == 0:
+		return m.iterations[last]
+	default:
+		return m.iterations[last] - m.iterations[phase-1]
+	}
+}

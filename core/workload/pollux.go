@@ -1,0 +1,158 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// PolluxConfig is the Config of the source `pollux`.
+type PolluxConfig struct {
+	Path      string `config:"path" required:"true" doc:"Workload to read: a CSV file with a job a row; one compressed by gzip is recognised by its content."`
+	Profiles  string `config:"profiles" required:"true" doc:"Folder of the measured profiles, holding traces/ and delaunay/."`
+	Remaining string `config:"remaining" enum:"exact|published" doc:"How the steps that a job has left are counted: exact, or one epoch short as the publication's Optimus did."`
+}
+
+// The values of PolluxConfig.Remaining.
+const (
+	remainingExact     = "exact"
+	remainingPublished = "published"
+)
+
+// Validate reports empty paths.
+func (c PolluxConfig) Validate() error {
+	var problems []error
+	if c.Path == "" {
+		problems = append(problems, errors.New("path: is empty"))
+	}
+	if c.Profiles == "" {
+		problems = append(problems, errors.New("profiles: is empty"))
+	}
+	return errors.Join(problems...)
+}
+
+// NewPollux makes the factory of the source `pollux`.
+func NewPollux() core.Factory[Source] {
+	return core.NewFactory(core.Info{
+		Type:    "pollux",
+		Summary: "training jobs that go as measured, from the Pollux artifact",
+		Description: "Each row is an elastic training job. Its speed follows from the measured step times of its application by " +
+			"placement and batch, and its progress from the measured gradient statistics. Placements beyond those measured are " +
+			"interpolated over the triangulation in delaunay/, more than 16 nodes count as 16, and a placement with more than " +
+			"4 devices on a node cannot run.",
+		Source: "Pollux, OSDI 2021, artifact",
+	}, PolluxConfig{Remaining: remainingExact}, func(c PolluxConfig, _ core.Settings) (Source, error) {
+		return polluxSource(c), nil
+	})
+}
+
+type polluxSource PolluxConfig
+
+func (s polluxSource) Load(ctx context.Context) (*Workload, error) {
+	in, err := openInput(ctx, s.Path)
+	if err != nil {
+		return nil, err
+	}
+	models := measuredModels{
+		reader:    profileReader{folder: s.Profiles},
+		published: s.Remaining == remainingPublished,
+		profiles:  map[string]*profile{},
+		models:    map[polluxTask]*measuredModel{},
+	}
+	if models.names, err = models.reader.applications(); err != nil {
+		return nil, err
+	}
+	return readPollux(ctx, in, &models)
+}
+
+const (
+	polluxName = iota
+	polluxSubmit
+	polluxApplication
+	polluxReplicas
+	polluxBatch
+)
+
+var polluxColumns = columns{required: []string{"name", "time", "application", "num_replicas", "batch_size"}}
+
+func readPollux(ctx context.Context, in *input, models *measuredModels) (*Workload, error) {
+	t := openTable(in, polluxColumns)
+	var jobs []Job
+	for t.next() {
+		job := Job{At: t.rowPosition()}
+		spec := &job.Spec
+		spec.Name, spec.SubmitSeconds, spec.Weight = t.text(polluxName), t.moment(polluxSubmit), 1
+		spec.Application, spec.Requested = t.label(polluxApplication), t.count(polluxReplicas)
+		batch := t.count(polluxBatch)
+		if !t.ok() {
+			continue
+		}
+		model := models.of(ctx, t, polluxTask{application: spec.Application, batch: batch}, spec.Requested)
+		if model == nil {
+			continue
+		}
+		job.Model = model
+		spec.MinReplicas, spec.MaxReplicas = 1, max(model.maxReplicas, spec.Requested)
+		spec.Batch, spec.StepTimes = model.batch, &model.stepTimes
+		spec.TotalWork = model.PhaseEnd(model.Phases() - 1)
+		jobs = append(jobs, job)
+	}
+	inputs := append([]Input{in.Input}, models.reader.inputs...)
+	slices.SortFunc(inputs[1:], func(a, b Input) int { return strings.Compare(a.Path, b.Path) })
+	return assemble(jobs, inputs, append(t.finish(), models.reader.problems...))
+}
+
+// polluxTask is what jobs must have in common to share a model.
+type polluxTask struct {
+	application string
+	batch       int
+}
+
+// measuredModels makes the models of a workload, and reads the profile of an application when it is first asked for.
+type measuredModels struct {
+	reader    profileReader
+	names     []string // applications with a profile
+	published bool
+	profiles  map[string]*profile
+	models    map[polluxTask]*measuredModel
+}
+
+// of returns the model of the row that t is at, or nil after it has reported why there is none.
+func (m *measuredModels) of(ctx context.Context, t *table, task polluxTask, replicas int) *measuredModel {
+	p := m.profile(ctx, t, task.application)
+	if p == nil {
+		return nil
+	}
+	model := m.models[task]
+	if model == nil {
+		if model = newMeasuredModel(p, task.batch, m.published); model == nil {
+			t.reject(polluxBatch, fmt.Sprintf("a batch from %d to %d, as %s was trained with", p.batch.Initial, p.batch.Max, task.application))
+			return nil
+		}
+		m.models[task] = model
+	}
+	if model.stepSeconds(consolidated(replicas, profileDevicesPerNode), replicas) == 0 {
+		t.reject(polluxReplicas, fmt.Sprintf("as many as %s was measured with at a batch of %d, at most %d here",
+			task.application, task.batch, model.mostReplicas()))
+		return nil
+	}
+	return model
+}
+
+// profile reads a profile once. It returns nil where there is none that can be used, which was then reported.
+func (m *measuredModels) profile(ctx context.Context, t *table, application string) *profile {
+	if p, read := m.profiles[application]; read {
+		return p
+	}
+	if !slices.Contains(m.names, application) {
+		t.reject(polluxApplication, "an application with a profile: "+core.SuggestHint(application, "names", m.names))
+		return nil
+	}
+	p := m.reader.read(ctx, application)
+	m.profiles[application] = p
+	return p
+}

@@ -1,0 +1,190 @@
+package workload
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const csvHeader = "name,submit_s,duration_s,replicas\n"
+
+// Every problem of a file is told at once, in order, each with its place and what was expected.
+func TestProblemsOfATable(t *testing.T) {
+	cases := map[string]struct {
+		read    func(*input) (*Workload, error)
+		content string
+		want    []string
+	}{
+		"empty file":  {readCSV, "", []string{`t.csv: the file is empty; expected the header name,submit_s,duration_s,replicas`}},
+		"no rows":     {readCSV, csvHeader, []string{`t.csv: no rows; expected at least one`}},
+		"blank lines": {readCSV, csvHeader + "\n\r\n\n", []string{`t.csv: no rows; expected at least one`}},
+		"header": {readCSV, "name,submit,duration_s,name,x\na,1,2,3,4\n", []string{
+			`t.csv:1: missing column "submit_s"`,
+			`t.csv:1: missing column "replicas"`,
+			`t.csv:1:6: unknown column "submit"; did you mean "submit_s"? valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb`,
+			`t.csv:1:24: column "name" appears twice`,
+			`t.csv:1:29: unknown column "x"; valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb`,
+		}},
+		"cells": {readCSV, csvHeader + "a,-1,2,3\n,1,0,3\nb,NaN,+Inf,0\nc,1,2,1.5\nd,0x1p3,1e99,-4\n\"e\u0001\",1_0,,x\n", []string{
+			`t.csv:2:3: submit_s is "-1"; expected a number of seconds, 0 or more`,
+			`t.csv:3:1: name is ""; expected a text of printable characters`,
+			`t.csv:3:4: duration_s is "0"; expected a number of seconds above 0`,
+			`t.csv:4:3: submit_s is "NaN"; expected a number of seconds, 0 or more`,
+			`t.csv:4:7: duration_s is "+Inf"; expected a number of seconds above 0`,
+			`t.csv:4:12: replicas is "0"; expected a whole number from 1 to 1048576`,
+			`t.csv:5:7: replicas is "1.5"; expected a whole number from 1 to 1048576`,
+			`t.csv:6:3: submit_s is "0x1p3"; expected a number of seconds, 0 or more`,
+			`t.csv:6:9: duration_s is "1e99"; expected a number of seconds above 0`,
+			`t.csv:6:14: replicas is "-4"; expected a whole number from 1 to 1048576`,
+			`t.csv:7:1: name is "e\x01"; expected a text of printable characters`,
+			`t.csv:7:6: submit_s is "1_0"; expected a number of seconds, 0 or more`,
+			`t.csv:7:10: duration_s is ""; expected a number of seconds above 0`,
+			`t.csv:7:11: replicas is "x"; expected a whole number from 1 to 1048576`,
+		}},
+		"shape of rows": {readCSV, csvHeader + "a,1,2\nb,1,2,3,4\nc,1,\"2\"x,3\nd,1,2,3\n", []string{
+			`t.csv:2: 3 fields; expected 4`,
+			`t.csv:3: 5 fields; expected 4`,
+			`t.csv:4:7: extraneous or missing " in quoted-field`,
+		}},
+		"name twice": {readCSV, csvHeader + "a,1,2,3\nb,1,2,3\na,9,9,9\n", []string{
+			`t.csv:4: job name "a" appears twice; first on line 2`,
+		}},
+		"optional cells": {readCSV, "name,submit_s,duration_s,replicas,weight,min_replicas,max_replicas,accelerators,cpus,memory_gb\n" +
+			"a,1,2,3,0,4,2,v100|v100,-1,lots\nb,1,2,3,,,,,,\n", []string{
+			`t.csv:2:9: weight is "0"; expected a number from 1e-6 to 1e6`,
+			`t.csv:2:11: min_replicas is "4"; expected at most the 3 of replicas`,
+			`t.csv:2:13: max_replicas is "2"; expected at least the 3 of replicas`,
+			`t.csv:2:15: accelerators is "v100|v100"; expected different accelerator types with | between them`,
+			`t.csv:2:25: cpus is "-1"; expected a number, 0 or more`,
+			`t.csv:2:28: memory_gb is "lots"; expected a number, 0 or more`,
+		}},
+		"elastic range": {readCSV, "name,submit_s,duration_s,replicas,min_replicas,max_replicas\na,1,2,3,4,3\nb,1,2,3,3,2\n", []string{
+			`t.csv:2:9: min_replicas is "4"; expected at most the 3 of replicas`,
+			`t.csv:3:11: max_replicas is "2"; expected at least the 3 of replicas`,
+		}},
+		"philly": {readPhilly, "timestamp,duration,num_gpus,gpu_time,cluster\n2017-02-29 07:01:55,66.0,1,66.0,a\n2017-10-09 7:01:55,66.0,1,,\n", []string{
+			`t.csv:2:1: timestamp is "2017-02-29 07:01:55"; expected a moment such as 2017-10-09 07:01:55`,
+			`t.csv:3:1: timestamp is "2017-10-09 7:01:55"; expected a moment such as 2017-10-09 07:01:55`,
+			`t.csv:3:27: gpu_time is ""; expected a number of seconds, 0 or more`,
+			`t.csv:3:28: cluster is ""; expected a text of printable characters`,
+		}},
+		"tiresias": {readTiresias, "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n0,1,0,x,vgg19,164,\n", []string{
+			`t.csv:2:7: iterations is "x"; expected a number, 0 or more`,
+			`t.csv:2:19: interval is ""; expected a number, 0 or more`,
+		}},
+		"blox": {readBlox, "job_id,submit_time_s,num_gpus,total_iterations,iteration_time_s\n0,130,1,0,1\n1,130,1,1e9,1e9\n", []string{
+			`t.csv:2:9: total_iterations is "0"; expected total_iterations × iteration_time_s to be above 0 and at most 1e11 seconds`,
+			`t.csv:3:9: total_iterations is "1e9"; expected total_iterations × iteration_time_s to be above 0 and at most 1e11 seconds`,
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w, err := readString(tc.read, tc.content)
+			if err == nil {
+				t.Fatalf("accepted: %+v", w)
+			}
+			positioned(t, err)
+			if diff := cmp.Diff(tc.want, strings.Split(err.Error(), "\n")); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInputs(t *testing.T) {
+	const rows = csvHeader + "a,1,2,3\nb,0.5,60,1\n"
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write([]byte(rows)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want, err := readString(readCSV, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want.Jobs[0].Spec.Name != "b" || want.Jobs[1].Spec.ID != 1 {
+		t.Errorf("jobs are not in submission order: %+v", want.Jobs)
+	}
+	cases := map[string]string{
+		"plain":                  rows,
+		"gzip under any name":    packed.String(),
+		"two gzip members":       packed.String() + gzipped(t, "c,1,2,3\n"),
+		"byte order mark":        "\ufeff" + rows,
+		"windows line ends":      strings.ReplaceAll(rows, "\n", "\r\n"),
+		"no newline at the end":  strings.TrimSuffix(rows, "\n"),
+		"blank lines":            strings.ReplaceAll(rows, "\n", "\n\n"),
+		"columns in other order": "replicas,duration_s,submit_s,name\n1,60,0.5,b\n3,2,1,a\n",
+	}
+	for name, content := range cases {
+		t.Run(name, func(t *testing.T) {
+			path := writeFile(t, content, t.TempDir(), "trace")
+			got := mustLoad(t, NewCSV(), map[string]any{"path": path})
+			jobs := got.Jobs
+			if name == "two gzip members" {
+				if len(jobs) != 3 {
+					t.Fatalf("%d jobs", len(jobs))
+				}
+				jobs = jobs[:2]
+			}
+			if diff := diffJobs(want.Jobs, jobs); diff != "" {
+				t.Errorf("jobs (-want +got):\n%s", diff)
+			}
+			sum := sha256.Sum256([]byte(content))
+			if diff := cmp.Diff([]Input{{Path: path, SHA256: hex.EncodeToString(sum[:])}}, got.Inputs); diff != "" {
+				t.Errorf("inputs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func gzipped(t *testing.T, content string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(content)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestUnreadableInputs(t *testing.T) {
+	folder := t.TempDir()
+	packed := gzipped(t, csvHeader+"a,1,2,3\n")
+	cases := map[string]struct{ path, want string }{
+		"missing file": {filepath.Join(folder, "none.csv"), "none.csv: cannot be read: no such file or directory"},
+		"folder":       {folder, ": cannot be read: is a directory"},
+		"cut gzip":     {writeFile(t, packed[:len(packed)-9], folder, "cut.gz"), "cut.gz: unexpected EOF"},
+		"broken gzip":  {writeFile(t, "\x1f\x8bnothing", folder, "broken.gz"), "broken.gz: cannot be read: "},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := loadFrom(t, NewCSV(), map[string]any{"path": tc.path})
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Count(err.Error(), tc.path) != 1 {
+				t.Fatalf("error is %v, want …%s", err, tc.want)
+			}
+			positioned(t, err)
+		})
+	}
+}
+
+func TestLoadStopsWithItsContext(t *testing.T) {
+	path := writeFile(t, csvHeader+"a,1,2,3\n", t.TempDir(), "t.csv")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := (traceFile{path: path, read: readCSV}).Load(ctx); err != context.Canceled {
+		t.Errorf("error is %v", err)
+	}
+}

@@ -1,0 +1,18 @@
+package elasticity
+
+import (
+	"testing"
+
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+func TestConformance(t *testing.T) {
+	t.Run("fixed", func(t *testing.T) { coretest.RunElasticity(t, NewFixed()) })
+	t.Run("fixed elastic", func(t *testing.T) {
+		coretest.RunElasticity(t, NewFixed(), coretest.WithConfig(map[string]any{"replicas": elastic}))
+	})
+	t.Run("fixed with an oracle", func(t *testing.T) {
+		coretest.RunElasticity(t, NewFixed(), coretest.WithConfig(map[string]any{"oracle": true}))
+	})
+	t.Run("none", func(t *testing.T) { coretest.RunScaler(t, NewNone()) })
+}

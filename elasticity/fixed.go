@@ -1,0 +1,134 @@
+package elasticity
+
+import (
+	"context"
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// The ranges of replicas that fixed responds with.
+const (
+	requested = "requested"
+	elastic   = "elastic"
+)
+
+// FixedConfig configures NewFixed.
+type FixedConfig struct {
+	Replicas string `config:"replicas" doc:"Range of a job: requested is exactly what the user asked for, elastic all that the job can run with." enum:"requested|elastic"`
+	Oracle   bool   `config:"oracle" doc:"Tell the true rate curve and the steps left also when replicas is requested; elastic always tells them."`
+}
+
+// Capabilities are those that reading step times needs.
+func (c FixedConfig) Capabilities() []core.Capability {
+	if c.Replicas == elastic || c.Oracle {
+		return []core.Capability{core.CapabilityStepTimes}
+	}
+	return nil
+}
+
+// NewFixed keeps the total batch that the user asked for, whatever the number of replicas.
+//
+// The rates of a profiled job are its true step times at that batch, and the work left its steps left. A job of known
+// duration is taken to scale linearly. An elastic job gets at most as many replicas as its batch has shares of the
+// least per-device batch, and as its step times cover.
+//
+// Source: the fixed batch of the Pollux artifact (OSDI'21), whose rule splits it over the replicas. O(jobs) a call.
+func NewFixed() core.Factory[core.Elasticity] {
+	return core.NewFactory(core.Info{
+		Type:    "fixed",
+		Summary: "keeps the requested total batch on any number of replicas",
+		Description: "Splits the requested batch evenly over the replicas, with accumulation where it exceeds a device. " +
+			"With replicas requested every job is rigid; with elastic it may get any number in its range, along its true step times.",
+		Source: "Pollux artifact, OSDI'21: batch split of the Tiresias and Optimus baselines",
+	}, FixedConfig{Replicas: requested}, func(c FixedConfig, _ core.Settings) (core.Elasticity, error) {
+		return &fixed{
+			elastic: c.Replicas == elastic, oracle: c.Replicas == elastic || c.Oracle,
+			measured: make(map[*core.StepTimes][]core.Curve), linear: make(map[span][]core.Curve),
+		}, nil
+	})
+}
+
+type fixed struct {
+	elastic, oracle bool
+	// The curves made so far: jobs share them.
+	measured map[*core.StepTimes][]core.Curve
+	linear   map[span][]core.Curve
+
+	responses []core.Response
+	tunings   []core.Tuning
+}
+
+// span is what a linear curve depends on.
+type span struct{ requested, most int }
+
+func (p *fixed) Respond(_ context.Context, _ *core.View, jobs []*core.Job) ([]core.Response, error) {
+	p.responses = p.responses[:0]
+	for _, j := range jobs {
+		p.responses = append(p.responses, p.respond(j))
+	}
+	return p.responses, nil
+}
+
+func (p *fixed) respond(j *core.Job) core.Response {
+	least := max(j.MinReplicas, 1)
+	most := max(j.MaxReplicas, least)
+	asked := min(max(j.Requested, least), most)
+	r := core.Response{Job: j.ID, MinReplicas: asked, MaxReplicas: asked, RemainingWork: math.NaN()}
+	if p.elastic {
+		r.MinReplicas, r.MaxReplicas = least, most
+		if j.Batch.Requested > 0 && j.Batch.MinPerDevice > 0 {
+			r.MaxReplicas = max(min(r.MaxReplicas, j.Batch.Requested/j.Batch.MinPerDevice), least)
+		}
+	}
+	switch {
+	case !p.oracle:
+	case j.StepTimes != nil:
+		covered := max(len(j.StepTimes.OneNode), len(j.StepTimes.ManyNodes))
+		r.MaxReplicas = max(min(r.MaxReplicas, covered), r.MinReplicas)
+		r.Curves, r.RemainingWork = p.stepCurves(j.StepTimes), j.StepsLeft
+	case r.MaxReplicas > r.MinReplicas:
+		r.Curves = p.linearCurves(span{requested: asked, most: r.MaxReplicas})
+	}
+	return r
+}
+
+func (p *fixed) stepCurves(times *core.StepTimes) []core.Curve {
+	curves, made := p.measured[times]
+	if !made {
+		curves = stepCurves(times)
+		p.measured[times] = curves
+	}
+	return curves
+}
+
+func (p *fixed) linearCurves(s span) []core.Curve {
+	curves, made := p.linear[s]
+	if !made {
+		curves = linearCurves(s.requested, s.most)
+		p.linear[s] = curves
+	}
+	return curves
+}
+
+func (p *fixed) Tune(_ context.Context, v *core.View, placements []core.Placement) ([]core.Tuning, error) {
+	p.tunings = p.tunings[:0]
+	for i := range placements {
+		j := v.Jobs[placements[i].Job]
+		if j.Batch.Requested < 1 {
+			continue
+		}
+		n := core.Replicas(placements[i].Seats)
+		if n == j.Held {
+			continue // tuned when it got them
+		}
+		t := core.Tuning{Job: j.ID, LearningRateFactor: 1}
+		if t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, n, j.Batch); t != j.Tuning {
+			p.tunings = append(p.tunings, t)
+		}
+	}
+	return p.tunings, nil
+}
+
+// SteadyUntil is for ever: responses are asked for after events, and a job is tuned when its replicas change.
+func (p *fixed) SteadyUntil(*core.View) float64 { return math.Inf(1) }

@@ -1,0 +1,26 @@
+package elasticity
+
+import (
+	"context"
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// NewNone leaves the cluster as it is.
+func NewNone() core.Factory[core.ClusterScaler] {
+	return core.NewFactory(core.Info{
+		Type:        "none",
+		Summary:     "leaves the number of nodes as it is",
+		Description: "Never has an opinion on the size of the cluster.",
+	}, core.None{}, func(core.None, core.Settings) (core.ClusterScaler, error) { return none{}, nil })
+}
+
+type none struct{}
+
+func (none) Scale(context.Context, *core.View, *core.Plan) (core.ClusterTarget, error) {
+	return core.ClusterTarget{}, nil
+}
+
+// SteadyUntil is for ever: it never has an opinion.
+func (none) SteadyUntil(*core.View) float64 { return math.Inf(1) }

@@ -1,0 +1,261 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	module = "github.com/quartet-sched/quartet"
+	root   = "../.."
+)
+
+// A room is a folder of the repository, with what its code may import from the others.
+type room struct {
+	folder string
+	// mayImport lists folders; "x/..." is x and all below it. Everything in the room's own folder is allowed.
+	mayImport []string
+}
+
+// rooms is in order of precedence: a package belongs to the first room that holds it.
+var rooms = []room{
+	{"core/coretest", []string{"core"}},
+	{"core/backend/kube", []string{"core/..."}},
+	{"core/backend", []string{"core", "core/workload", "core/goodput"}},
+	{"core/sim", []string{"core", "core/backend", "core/workload", "core/goodput"}},
+	{"core/workload", []string{"core", "core/goodput"}},
+	{"core/metrics", []string{"core"}},
+	{"core/goodput", []string{"core", "core/optim"}},
+	{"core/optim", nil},
+	{"core", nil},
+	{"admission", []string{"core", "core/goodput", "core/optim"}},
+	{"allocation", []string{"core", "core/goodput", "core/optim"}},
+	{"placement", []string{"core", "core/goodput", "core/optim"}},
+	{"elasticity", []string{"core", "core/goodput", "core/optim"}},
+	{"plugins", []string{"core/..."}},
+	{"configs", []string{"core/..."}},
+	{"cmd", []string{"..."}},
+	{"internal", nil},
+}
+
+// onlyIn names modules that stay where they are needed, by prefix of the import path.
+var onlyIn = []struct{ prefix, folder string }{
+	{"k8s.io/", "core/backend/kube"},
+	{"github.com/spf13/cobra", "cmd"},
+	{"github.com/olekukonko/tablewriter", "cmd"},
+	{"github.com/schollz/progressbar", "cmd"},
+	{"github.com/spf13/viper", "configs"},
+	{"github.com/hashicorp/go-plugin", "plugins"},
+	{"pgregory.net/rapid", "core/coretest"},
+}
+
+// importFault says why a package, given by its folder, must not import a path; empty when it may.
+func importFault(folder, imported string) string {
+	for _, rule := range onlyIn {
+		if strings.HasPrefix(imported, rule.prefix) && !within(folder, rule.folder+"/...") {
+			return fmt.Sprintf("only %s imports %s", rule.folder, rule.prefix)
+		}
+	}
+	if imported == module {
+		imported += "/."
+	}
+	target, ours := strings.CutPrefix(imported, module+"/")
+	if !ours {
+		return ""
+	}
+	if within(target, "core/coretest/...") {
+		return "core/coretest is for tests"
+	}
+	if within(target, "core/backend/kube/...") && !within(folder, "cmd/...") {
+		return "only cmd imports core/backend/kube"
+	}
+	for _, r := range rooms {
+		if !within(folder, r.folder+"/...") {
+			continue
+		}
+		allowed := append([]string{r.folder + "/..."}, r.mayImport...)
+		if r.folder == "core" { // its sub-packages are rooms of their own
+			allowed = []string{"core"}
+		}
+		if !slices.ContainsFunc(allowed, func(pattern string) bool { return within(target, pattern) }) {
+			return fmt.Sprintf("%s imports %s, may import %s", folder, target, strings.Join(allowed, ", "))
+		}
+		return ""
+	}
+	return fmt.Sprintf("%s is in none of the rooms", folder)
+}
+
+// within reports whether a folder matches a pattern as the go command writes it.
+func within(folder, pattern string) bool {
+	prefix, deep := strings.CutSuffix(pattern, "...")
+	if !deep {
+		return folder == pattern
+	}
+	return prefix == "" || folder+"/" == prefix || strings.HasPrefix(folder, prefix)
+}
+
+// decides reports whether the code in a folder takes part in decisions, which must repeat to the byte.
+func decides(folder string) bool {
+	for _, r := range [...]string{"core/...", "admission/...", "allocation/...", "placement/...", "elasticity/..."} {
+		if within(folder, r) {
+			return !within(folder, "core/coretest/...") && !within(folder, "core/backend/...")
+		}
+	}
+	return false
+}
+
+// seeded are the names of math/rand/v2 that touch no shared stream.
+var seeded = []string{"New", "NewPCG", "NewChaCha8", "NewZipf", "Rand", "Source", "PCG", "ChaCha8", "Zipf"}
+
+// codeFaults lists what a file of a deciding package must not contain.
+func codeFaults(set *token.FileSet, file *ast.File) []string {
+	names := make(map[string]string) // import path by the name it goes by in the file
+	for _, spec := range file.Imports {
+		imported, _ := strconv.Unquote(spec.Path.Value)
+		name := path.Base(strings.TrimSuffix(imported, "/v2"))
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		names[name] = imported
+	}
+	var faults []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if n.Recv == nil && n.Name.Name == "init" {
+				faults = append(faults, fmt.Sprintf("%s: init function", set.Position(n.Pos())))
+			}
+		case *ast.SelectorExpr:
+			of, ok := n.X.(*ast.Ident)
+			if !ok {
+				break
+			}
+			imported, name := names[of.Name], n.Sel.Name
+			if imported == "time" && slices.Contains([]string{"Now", "Since", "Until"}, name) ||
+				imported == "math/rand/v2" && !slices.Contains(seeded, name) || imported == "math/rand" {
+				faults = append(faults, fmt.Sprintf("%s: %s.%s", set.Position(n.Pos()), of.Name, name))
+			}
+		}
+		return true
+	})
+	return faults
+}
+
+func TestTreeKeepsTheRules(t *testing.T) {
+	set := token.NewFileSet()
+	files := 0
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if base := d.Name(); d.IsDir() {
+			if base == "testdata" || name != root && strings.HasPrefix(base, ".") {
+				return filepath.SkipDir
+			}
+			return nil
+		} else if !strings.HasSuffix(base, ".go") || strings.HasSuffix(base, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		files++
+		relative, err := filepath.Rel(root, filepath.Dir(name))
+		if err != nil {
+			return err
+		}
+		folder := filepath.ToSlash(relative)
+		for _, spec := range file.Imports {
+			imported, _ := strconv.Unquote(spec.Path.Value)
+			if fault := importFault(folder, imported); fault != "" {
+				t.Errorf("%s: %s", set.Position(spec.Pos()), fault)
+			}
+		}
+		if decides(folder) {
+			for _, fault := range codeFaults(set, file) {
+				t.Error(fault)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files == 0 {
+		t.Fatal("found no Go files")
+	}
+}
+
+func TestImportFault(t *testing.T) {
+	cases := map[string]struct {
+		folder, imported string
+		wantFault        bool
+	}{
+		"a stage imports core":               {"allocation", module + "/core", false},
+		"a sub-package imports its stage":    {"allocation/pollux", module + "/allocation", false},
+		"a stage imports another":            {"allocation", module + "/placement", true},
+		"a stage imports the simulator":      {"placement", module + "/core/sim", true},
+		"a stage imports the configs":        {"admission", module + "/configs", true},
+		"core imports a part of itself":      {"core", module + "/core/sim", true},
+		"core imports a stage":               {"core", module + "/elasticity", true},
+		"the simulator imports core":         {"core/sim", module + "/core", false},
+		"the simulator imports a stage":      {"core/sim", module + "/allocation", true},
+		"metrics import the simulator":       {"core/metrics", module + "/core/sim", true},
+		"configs import a stage":             {"configs", module + "/admission", true},
+		"a plugin imports core":              {"plugins/sdk", module + "/core", false},
+		"a plugin imports configs":           {"plugins/host", module + "/configs", true},
+		"a plugin imports client-go":         {"plugins/sdk", "k8s.io/client-go/kubernetes", true},
+		"kube imports client-go":             {"core/backend/kube", "k8s.io/client-go/kubernetes", false},
+		"the simulator imports kube":         {"core/sim", module + "/core/backend/kube", true},
+		"cmd imports kube":                   {"cmd/quartet", module + "/core/backend/kube", false},
+		"cmd imports a stage":                {"cmd/quartet", module + "/allocation", false},
+		"cmd imports coretest":               {"cmd/quartet", module + "/core/coretest", true},
+		"core imports cobra":                 {"core", "github.com/spf13/cobra", true},
+		"a room that the list does not know": {"extras", module + "/core", true},
+		"anyone imports the library":         {"extras", "strings", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := importFault(tc.folder, tc.imported); (got != "") != tc.wantFault {
+				t.Errorf("fault %q, want one: %v", got, tc.wantFault)
+			}
+		})
+	}
+}
+
+func TestCodeFaults(t *testing.T) {
+	cases := map[string]struct {
+		code string
+		want int
+	}{
+		"a seeded stream":     {`import "math/rand/v2"; var r = rand.New(rand.NewPCG(1, 2))`, 0},
+		"the shared stream":   {`import "math/rand/v2"; var n = rand.IntN(3)`, 1},
+		"the older package":   {`import dice "math/rand"; var n = dice.New(nil)`, 1},
+		"the clock":           {`import "time"; var now, then = time.Now(), time.Since(time.Time{})`, 2},
+		"a duration":          {`import "time"; var d = time.Second`, 0},
+		"init":                {`func init() {}`, 1},
+		"a method named init": {`type t struct{}; func (t) init() {}`, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			set := token.NewFileSet()
+			file, err := parser.ParseFile(set, "x.go", "package x; "+tc.code, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := codeFaults(set, file); len(got) != tc.want {
+				t.Errorf("faults %q, want %d", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,99 @@
+package placement
+
+import (
+	"context"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// ConsolidatedConfig configures NewConsolidated.
+type ConsolidatedConfig struct {
+	Strict bool `config:"strict" doc:"Refuse a job, rather than spread it over more nodes than it would need if all ready nodes were idle."`
+}
+
+// NewConsolidated seats a job on the fewest nodes that the free devices allow.
+//
+// On one node it is best fit: the node with the fewest free devices that suffice, ties to the lowest. Over several, it
+// takes the node with the most free devices, idle ones first and then the lowest, until the rest fits on one node, and
+// chooses that by best fit. O(nodes × nodes taken) for each new seating.
+func NewConsolidated() core.Factory[core.Placer] {
+	return core.NewFactory(core.Info{
+		Type:    "consolidated",
+		Summary: "seats a job on the fewest nodes, best fit",
+		Description: "Uses the fewest nodes that the free devices allow: best fit when one node suffices, otherwise the emptiest nodes and best fit for the remainder. " +
+			"When strict, a job waits until it fits on as few nodes as it would need on an idle cluster.",
+	}, ConsolidatedConfig{}, func(c ConsolidatedConfig, _ core.Settings) (core.Placer, error) {
+		return &consolidated{strict: c.Strict}, nil
+	})
+}
+
+type consolidated struct {
+	seater
+	strict bool
+}
+
+func (p *consolidated) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
+	if p.strict {
+		return p.seat(v, grants, chooseStrict), nil
+	}
+	return p.seat(v, grants, chooseConsolidated), nil
+}
+
+func chooseConsolidated(s *seater, v *core.View, _ *core.Job, t core.AcceleratorID, n int) bool {
+	for n > 0 {
+		n -= s.take(s.tightest(v, t, n), n)
+	}
+	return true
+}
+
+func chooseStrict(s *seater, v *core.View, j *core.Job, t core.AcceleratorID, n int) bool {
+	first := len(s.seats)
+	chooseConsolidated(s, v, j, t, n)
+	if used := len(s.seats) - first; used > 1 && used > fewestNodes(v, t, n) {
+		s.untake(first)
+		return false
+	}
+	return true
+}
+
+// tightest is the node of a type with the fewest free devices that still hold n, or, when none does, the one with the
+// most free devices.
+func (s *seater) tightest(v *core.View, t core.AcceleratorID, n int) core.NodeID {
+	best, bestFree, bestIdle := core.NodeID(-1), 0, false
+	for i := range v.Cluster.Nodes {
+		node := &v.Cluster.Nodes[i]
+		free := s.ledger.Free(core.NodeID(i))
+		if node.Accelerator != t || free == 0 {
+			continue
+		}
+		idle := free == node.Devices
+		better := false
+		switch {
+		case free >= n:
+			better = bestFree < n || free < bestFree
+		case bestFree < n:
+			better = free > bestFree || free == bestFree && idle && !bestIdle
+		}
+		if better {
+			best, bestFree, bestIdle = core.NodeID(i), free, idle
+		}
+	}
+	return best
+}
+
+// fewestNodes is how many ready nodes of a type n replicas would need if all were idle.
+func fewestNodes(v *core.View, t core.AcceleratorID, n int) int {
+	var bySize [core.MaxDevicesPerNode + 1]int
+	for i := range v.Cluster.Nodes {
+		if node := &v.Cluster.Nodes[i]; node.Accelerator == t && node.Health == core.Ready {
+			bySize[node.Devices]++
+		}
+	}
+	used := 0
+	for size := core.MaxDevicesPerNode; size > 0 && n > 0; size-- {
+		taken := min(bySize[size], (n+size-1)/size)
+		used += taken
+		n -= taken * size
+	}
+	return used
+}

@@ -1,0 +1,35 @@
+package placement
+
+import (
+	"context"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// NewFirstFit takes what is free, node by node in ascending order. Shape is no concern: a grant fits when enough
+// devices of a type are free. O(nodes) for each new seating.
+func NewFirstFit() core.Factory[core.Placer] {
+	return core.NewFactory(core.Info{
+		Type:        "first_fit",
+		Summary:     "takes free devices node by node",
+		Description: "Walks the nodes in order and takes what is free until the job is complete. Spreads jobs over as many nodes as it happens to.",
+	}, core.None{}, func(core.None, core.Settings) (core.Placer, error) { return &firstFit{}, nil })
+}
+
+type firstFit struct{ seater }
+
+func (p *firstFit) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
+	return p.seat(v, grants, chooseFirstFit), nil
+}
+
+func chooseFirstFit(s *seater, v *core.View, _ *core.Job, t core.AcceleratorID, n int) bool {
+	for i := range v.Cluster.Nodes {
+		if n == 0 {
+			break
+		}
+		if v.Cluster.Nodes[i].Accelerator == t {
+			n -= s.take(core.NodeID(i), n)
+		}
+	}
+	return true
+}

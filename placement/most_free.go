@@ -1,0 +1,39 @@
+package placement
+
+import (
+	"context"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// NewMostFree takes devices from the node with the most free ones, ties to the lowest, until the job is complete.
+//
+// Source: the placement that the baselines of the Pollux artifact share. It spreads small jobs over the emptiest nodes.
+// O(nodes × nodes taken) for each new seating.
+func NewMostFree() core.Factory[core.Placer] {
+	return core.NewFactory(core.Info{
+		Type:        "most_free",
+		Summary:     "takes devices from the node with the most free ones",
+		Description: "Repeatedly takes what the job misses from the node with the most free devices. Spreads small jobs over the emptiest nodes and may fragment the cluster.",
+		Source:      "Pollux artifact, OSDI'21: placement of the Tiresias and Optimus baselines",
+	}, core.None{}, func(core.None, core.Settings) (core.Placer, error) { return &mostFree{}, nil })
+}
+
+type mostFree struct{ seater }
+
+func (p *mostFree) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
+	return p.seat(v, grants, chooseMostFree), nil
+}
+
+func chooseMostFree(s *seater, v *core.View, _ *core.Job, t core.AcceleratorID, n int) bool {
+	for n > 0 {
+		best, bestFree := core.NodeID(-1), 0
+		for i := range v.Cluster.Nodes {
+			if free := s.ledger.Free(core.NodeID(i)); free > bestFree && v.Cluster.Nodes[i].Accelerator == t {
+				best, bestFree = core.NodeID(i), free
+			}
+		}
+		n -= s.take(best, n)
+	}
+	return true
+}

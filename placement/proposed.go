@@ -1,0 +1,83 @@
+package placement
+
+import (
+	"context"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// NewProposed seats a grant where the allocator proposes, for allocators that decide on devices too.
+//
+// A proposal is followed when its devices are free, of one type that the job can run on, and as many as granted.
+// Otherwise the job keeps the devices it holds, if they suit the grant, or is seated like consolidated; a verdict says
+// so when that fails too. A proposal that differs from what a job holds moves it. O(nodes × nodes taken) for a grant
+// without a usable proposal.
+func NewProposed() core.Factory[core.Placer] {
+	return core.NewFactory(core.Info{
+		Type:        "proposed",
+		Summary:     "follows the seating that the allocator proposes",
+		Description: "For allocators that decide number and place together. A grant without a legal proposal keeps its devices or is seated on the fewest nodes.",
+	}, core.None{}, func(core.None, core.Settings) (core.Placer, error) { return &proposed{}, nil })
+}
+
+type proposed struct{ seater }
+
+func (p *proposed) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
+	p.begin(v)
+	for i := range grants {
+		g := &grants[i]
+		stays := len(g.Proposed) == 0 || core.SameSeats(g.Proposed, v.Jobs[g.Job].Seats)
+		if stays && p.occupy(v, g) {
+			p.keep(v, g)
+		} else {
+			p.rest = append(p.rest, i)
+		}
+	}
+	blocked := false
+	for _, i := range p.rest {
+		g := &grants[i]
+		turn := !blocked || v.Jobs[g.Job].State == core.Running
+		if turn && (p.follow(v, g) || p.stay(v, g) || p.seatAnew(v, g, chooseConsolidated)) {
+			continue
+		}
+		p.refuse(v, g, !turn)
+		if len(g.Proposed) > 0 {
+			p.unseated[len(p.unseated)-1].Message = "the proposed seating cannot be followed"
+		}
+		blocked = blocked || g.Blocking
+	}
+	return p.seating(), nil
+}
+
+// follow seats a grant on the proposed devices, if they are legal.
+func (p *proposed) follow(v *core.View, g *core.Grant) bool {
+	if len(g.Proposed) == 0 || core.Replicas(g.Proposed) != g.Replicas {
+		return false
+	}
+	for _, seat := range g.Proposed {
+		if seat.Node < 0 || int(seat.Node) >= len(v.Cluster.Nodes) || seat.Devices == 0 {
+			return false
+		}
+	}
+	t := typeOf(v, g.Proposed)
+	for _, seat := range g.Proposed {
+		if v.Cluster.Nodes[seat.Node].Accelerator != t {
+			return false
+		}
+	}
+	if !eligible(v, v.Jobs[g.Job], g, t) || !p.ledger.Occupy(g.Proposed) {
+		return false
+	}
+	p.free[t] -= g.Replicas
+	p.placed = append(p.placed, core.Placement{Job: g.Job, Seats: g.Proposed})
+	return true
+}
+
+// stay leaves a job where it is, when its proposal cannot be followed.
+func (p *proposed) stay(v *core.View, g *core.Grant) bool {
+	if !p.occupy(v, g) {
+		return false
+	}
+	p.keep(v, g)
+	return true
+}

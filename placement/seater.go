@@ -1,0 +1,152 @@
+package placement
+
+import (
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// seater is what placers share: the free devices of a round, and the answer as it grows. Its buffers are reused.
+type seater struct {
+	ledger   core.Ledger
+	free     []int // free devices by accelerator type
+	nodes    []int // nodes by accelerator type, whatever their health
+	rest     []int // indices of the grants that need new seats
+	seats    []core.Seat
+	placed   []core.Placement
+	unseated []core.Verdict
+}
+
+// choice takes n devices of one accelerator type for a job with s.take, of which that many are free, or none when it
+// does not like their shape.
+type choice func(s *seater, v *core.View, j *core.Job, t core.AcceleratorID, n int) bool
+
+// seat is the walk of every placer but tailEviction and proposed.
+func (s *seater) seat(v *core.View, grants []core.Grant, choose choice) core.Seating {
+	s.begin(v)
+	for i := range grants {
+		if g := &grants[i]; s.occupy(v, g) {
+			s.keep(v, g)
+		} else {
+			s.rest = append(s.rest, i)
+		}
+	}
+	blocked := false
+	for _, i := range s.rest {
+		g := &grants[i]
+		turn := !blocked || v.Jobs[g.Job].State == core.Running
+		if turn && s.seatAnew(v, g, choose) {
+			continue
+		}
+		s.refuse(v, g, !turn)
+		blocked = blocked || g.Blocking
+	}
+	return s.seating()
+}
+
+// SteadyUntil is for ever: a placer depends on grants and on the health of nodes only. Given the same grants again, all
+// that it seated stays, and a grant that it refused finds no more devices free than it did then.
+func (s *seater) SteadyUntil(*core.View) float64 { return math.Inf(1) }
+
+// begin makes all devices of ready nodes free and forgets the last answer.
+func (s *seater) begin(v *core.View) {
+	s.rest, s.seats, s.placed, s.unseated = s.rest[:0], s.seats[:0], s.placed[:0], s.unseated[:0]
+	s.ledger.Reset(v.Cluster)
+	if types := len(v.Cluster.Accelerators); len(s.free) != types {
+		s.free, s.nodes = make([]int, types), make([]int, types)
+	}
+	clear(s.free)
+	clear(s.nodes)
+	for i := range v.Cluster.Nodes {
+		t := v.Cluster.Nodes[i].Accelerator
+		s.free[t] += s.ledger.Free(core.NodeID(i))
+		s.nodes[t]++
+	}
+}
+
+func (s *seater) seating() core.Seating { return core.Seating{Placed: s.placed, Unseated: s.unseated} }
+
+// occupy takes the devices that the granted job holds, if they are what is granted and still usable.
+func (s *seater) occupy(v *core.View, g *core.Grant) bool {
+	j := v.Jobs[g.Job]
+	if j.Held != g.Replicas || j.Held == 0 {
+		return false
+	}
+	t := typeOf(v, j.Seats)
+	if g.Accelerator != core.AnyAccelerator && g.Accelerator != t || !s.ledger.Occupy(j.Seats) {
+		return false
+	}
+	s.free[t] -= j.Held
+	return true
+}
+
+// vacate undoes occupy.
+func (s *seater) vacate(v *core.View, g *core.Grant) {
+	j := v.Jobs[g.Job]
+	s.ledger.Release(j.Seats)
+	s.free[typeOf(v, j.Seats)] += j.Held
+}
+
+// keep answers a grant with the seats that its job holds.
+func (s *seater) keep(v *core.View, g *core.Grant) {
+	s.placed = append(s.placed, core.Placement{Job: g.Job, Seats: v.Jobs[g.Job].Seats})
+}
+
+// seatAnew seats a grant on free devices of one type, and reports whether it found a choice to its liking.
+func (s *seater) seatAnew(v *core.View, g *core.Grant, choose choice) bool {
+	j := v.Jobs[g.Job]
+	first := len(s.seats)
+	for t := range s.free {
+		accelerator := core.AcceleratorID(t)
+		if s.free[t] < g.Replicas || !eligible(v, j, g, accelerator) || !choose(s, v, j, accelerator, g.Replicas) {
+			continue
+		}
+		s.free[t] -= g.Replicas
+		s.placed = append(s.placed, core.Placement{Job: g.Job, Seats: s.seats[first:len(s.seats):len(s.seats)]})
+		return true
+	}
+	return false
+}
+
+// take seats up to n replicas on the free devices of a node and returns how many.
+func (s *seater) take(node core.NodeID, n int) int {
+	if n = min(n, s.ledger.Free(node)); n > 0 {
+		s.seats = append(s.seats, s.ledger.Take(node, n))
+	}
+	return n
+}
+
+// untake gives back all seats taken since there were first of them.
+func (s *seater) untake(first int) {
+	s.ledger.Release(s.seats[first:])
+	s.seats = s.seats[:first]
+}
+
+// refuse answers a grant with the reason why it has no seats. skipped says that an earlier grant kept its turn.
+func (s *seater) refuse(v *core.View, g *core.Grant, skipped bool) {
+	reason, available := core.AcceleratorMissing, 0
+	for t := range s.free {
+		if s.nodes[t] > 0 && eligible(v, v.Jobs[g.Job], g, core.AcceleratorID(t)) {
+			reason, available = core.WaitingForDevices, max(available, s.free[t])
+		}
+	}
+	if available >= g.Replicas {
+		reason = core.Fragmented
+		if skipped {
+			reason = core.BlockedByEarlier
+		}
+	}
+	s.unseated = append(s.unseated, core.Verdict{
+		Job: g.Job, Code: core.Defer, Reason: reason,
+		Wanted: float64(g.Replicas), Available: float64(available), Unit: "devices",
+	})
+}
+
+// eligible reports whether a grant may be seated on an accelerator type.
+func eligible(v *core.View, j *core.Job, g *core.Grant, t core.AcceleratorID) bool {
+	return (g.Accelerator == core.AnyAccelerator || g.Accelerator == t) && j.CanRunOn(v.Cluster, t)
+}
+
+func typeOf(v *core.View, seats []core.Seat) core.AcceleratorID {
+	return v.Cluster.Nodes[seats[0].Node].Accelerator
+}

@@ -1,0 +1,102 @@
+package placement
+
+import (
+	"context"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// The rules by which tail_eviction takes free devices.
+const (
+	scattered = "scattered"
+	prefixSum = "prefix_sum"
+)
+
+// TailEvictionConfig configures NewTailEviction.
+type TailEvictionConfig struct {
+	Fit string `config:"fit" doc:"How free devices are taken node by node: scattered takes as many as are missing, prefix_sum up to all the job needs from each node and succeeds only if the running total meets the need exactly, as released." enum:"scattered|prefix_sum"`
+}
+
+// NewTailEviction is the walk of Blox, for reproducing its figures: it needs a grant for every candidate, in order.
+//
+// Running jobs keep their devices. A waiting job tries the free ones, and while it does not fit, the last running job
+// of the order is evicted, never one ahead of it. When nobody is left to evict the walk stops, but the evictions stand.
+// An evicted job may be seated again later in the walk. Other placers take no devices from a granted job.
+//
+// Source: Blox (EuroSys'24). Its release looks for a prefix of the nodes whose free devices add up to the need, so that
+// "need 4, free 3 and 3" fails: fit prefix_sum keeps that fault. O(nodes × (new seatings + evictions)).
+func NewTailEviction() core.Factory[core.Placer] {
+	return core.NewFactory(core.Info{
+		Type:    "tail_eviction",
+		Summary: "evicts from the tail of the order until the head fits, and stops at the first job that does not",
+		Description: "Seats grants in order; a job that finds no room evicts running jobs from the tail of the order upward. The walk stops at the first job for which even that is not enough. " +
+			"Meant for reproducing Blox, with an allocator whose queue is all.",
+		Source: "Blox, EuroSys'24: released placement, and the same with its sum mended",
+	}, TailEvictionConfig{Fit: scattered}, func(c TailEvictionConfig, _ core.Settings) (core.Placer, error) {
+		p := &tailEviction{choose: chooseFirstFit}
+		if c.Fit == prefixSum {
+			p.choose = choosePrefixSum
+		}
+		return p, nil
+	})
+}
+
+type tailEviction struct {
+	seater
+	choose choice
+	kept   []bool // by grant: its job runs and was not evicted
+}
+
+func (p *tailEviction) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
+	p.begin(v)
+	p.kept = p.kept[:0]
+	for i := range grants {
+		p.kept = append(p.kept, p.occupy(v, &grants[i]))
+	}
+	tail, stopped := len(grants), false
+	for i := range grants {
+		g := &grants[i]
+		if p.kept[i] {
+			p.keep(v, g)
+			continue
+		}
+		if stopped {
+			p.refuse(v, g, true)
+			continue
+		}
+		seated := p.seatAnew(v, g, p.choose)
+		for !seated && tail > i+1 {
+			tail--
+			if p.kept[tail] {
+				p.kept[tail] = false
+				p.vacate(v, &grants[tail])
+				seated = p.seatAnew(v, g, p.choose)
+			}
+		}
+		if !seated {
+			p.refuse(v, g, false)
+			stopped = true
+		}
+	}
+	return p.seating(), nil
+}
+
+// choosePrefixSum takes, from each node in order, what is free up to the whole need, and fails unless the sum meets
+// the need exactly.
+func choosePrefixSum(s *seater, v *core.View, _ *core.Job, t core.AcceleratorID, n int) bool {
+	sum, end := 0, 0
+	for ; end < len(v.Cluster.Nodes) && sum < n; end++ {
+		if v.Cluster.Nodes[end].Accelerator == t {
+			sum += min(s.ledger.Free(core.NodeID(end)), n)
+		}
+	}
+	if sum != n {
+		return false
+	}
+	for i := range end {
+		if v.Cluster.Nodes[i].Accelerator == t {
+			s.take(core.NodeID(i), n)
+		}
+	}
+	return true
+}
