@@ -19,7 +19,7 @@ func NewFIFO() core.Factory[core.Allocator] {
 		Summary:     "first submitted, first served, without preemption",
 		Description: "Running jobs keep their devices; waiting ones are granted what they request in submission order.",
 	}, FIFOConfig{Queue: blocking}, func(c FIFOConfig, _ core.Settings) (core.Allocator, error) {
-		return &fifo{walk{queue: c.Queue}}, nil
+		return &fifo{walk: walk{queue: c.Queue}}, nil
 	})
 }
 
@@ -29,17 +29,23 @@ func (p *fifo) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 	p.walk.begin(v)
 	for i := range candidates {
 		if c := &candidates[i]; c.State == core.Running {
-			p.walk.keep(c)
+			p.walk.keep(v, c)
 		}
 	}
 	for i := range candidates {
-		if c := &candidates[i]; c.State != core.Running && !p.walk.offer(c) {
+		if c := &candidates[i]; c.State != core.Running && !p.walk.offer(v, c) {
 			break
 		}
 	}
 	return p.walk.grants, nil
 }
 
-// SteadyUntil is for ever. A job that was just seated moves ahead of the waiting ones, who keep their order and find
-// no more devices than before; nothing here depends on the time.
-func (p *fifo) SteadyUntil(*core.View) float64 { return math.Inf(1) }
+// SteadyUntil is for ever, unless a job just lost its devices and takes its place among the waiting ones. A job that was
+// just seated moves ahead of the waiting ones, who keep their order and find no more devices than before; nothing here
+// depends on the time.
+func (p *fifo) SteadyUntil(v *core.View) float64 {
+	if !p.walk.run(v, p.walk.kept) {
+		return v.NowSeconds
+	}
+	return math.Inf(1)
+}

@@ -33,6 +33,30 @@ func TestFIFO(t *testing.T) {
 	}
 }
 
+// An elastic job that asks for more than there is would wait for ever. Types are not mixed: of three a100 and four t4,
+// four are the most, and three for a job that is bound to a100.
+func TestGrantsFitTheCluster(t *testing.T) {
+	cluster := coretest.MakeCluster().Nodes(1, "a100", 3).Nodes(2, "t4", 4).Health(1, core.Down).Obj()
+	v := coretest.MakeView(cluster).Jobs(
+		waits(1).Elastic(1, 6, 8), waits(1).Elastic(1, 6, 8).Accelerators("a100"), waits(1).Elastic(5, 6, 8), waits(6),
+	).Obj()
+	respond := func(j *core.Job) core.Response {
+		rates := []float64{1, 2, 3, 4, 5, 6, 7, 8}
+		return core.Response{
+			MinReplicas: j.MinReplicas, MaxReplicas: j.MaxReplicas, RemainingWork: 1,
+			Curves: []core.Curve{{OneNode: rates, ManyNodes: rates}},
+		}
+	}
+	policy := newPolicy(t, NewFIFO(), map[string]any{"queue": all})
+	if got, want := allocate(t, policy, v, respond), "0×4 1×3 2×5 3×6"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	alone := coretest.MakeView(cluster).Jobs(waits(1).Elastic(1, 6, 8)).Obj()
+	if got, want := allocate(t, newPolicy(t, NewOptimus(), nil), alone, respond), "0×4"; got != want {
+		t.Errorf("optimus: got %q, want %q", got, want)
+	}
+}
+
 // Half of the cluster fails under a running job: the one whose node stays up must not lose its grant to it.
 func TestFIFOKeepsRunningJobsWhenNodesFail(t *testing.T) {
 	cluster := coretest.MakeCluster().Nodes(2, "t4", 4).Health(0, core.Draining).Obj()
@@ -40,7 +64,15 @@ func TestFIFOKeepsRunningJobsWhenNodesFail(t *testing.T) {
 		coretest.MakeJob("loses").Replicas(4).Running(0, coretest.Seat(0, 0, 1, 2, 3)),
 		coretest.MakeJob("stays").Replicas(4).Running(0, coretest.Seat(1, 0, 1, 2, 3)),
 	).Obj()
-	if got, want := allocate(t, newPolicy(t, NewFIFO(), nil), v, coretest.Rigid), "0×4| 1×4|"; got != want {
+	policy := newPolicy(t, NewFIFO(), nil)
+	if got, want := allocate(t, policy, v, coretest.Rigid), "0×4| 1×4|"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := steadyUntil(t, policy, v); got != forever {
+		t.Errorf("both run: steady until %v s, want for ever", got)
+	}
+	v.Jobs[0].State, v.Jobs[0].Held = core.Waiting, 0
+	if got := steadyUntil(t, policy, v); got != v.NowSeconds {
+		t.Errorf("one lost its devices: steady until %v s, want %v", got, v.NowSeconds)
 	}
 }

@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
 )
 
 // newPolicy creates a policy from a config as it stands in a file.
-func newPolicy(t testing.TB, f core.Factory[core.Allocator], config map[string]any) core.Allocator {
+func newPolicy(t rapid.TB, f core.Factory[core.Allocator], config map[string]any) core.Allocator {
 	t.Helper()
 	decoded, problems := f.Decode(config)
 	if err := problems.Err(); err != nil {
@@ -27,7 +28,7 @@ func newPolicy(t testing.TB, f core.Factory[core.Allocator], config map[string]a
 
 // allocate asks a policy about the active jobs of a view and renders the grants as "job×replicas", blocking ones with
 // a bar behind.
-func allocate(t testing.TB, policy core.Allocator, v *core.View, respond func(*core.Job) core.Response) string {
+func allocate(t rapid.TB, policy core.Allocator, v *core.View, respond func(*core.Job) core.Response) string {
 	t.Helper()
 	grants, err := policy.Allocate(context.Background(), v, coretest.Candidates(v, respond))
 	if err != nil {
@@ -60,7 +61,7 @@ func runs(replicas int) *coretest.JobBuilder {
 	return coretest.MakeJob("a").Replicas(replicas).Running(900, core.Seat{Devices: core.FirstDevices(replicas)})
 }
 
-func steadyUntil(t testing.TB, policy core.Allocator, v *core.View) float64 {
+func steadyUntil(t rapid.TB, policy core.Allocator, v *core.View) float64 {
 	t.Helper()
 	steady, ok := policy.(core.Steady)
 	if !ok {

@@ -53,7 +53,7 @@ func (p *las) Allocate(_ context.Context, v *core.View, candidates []core.Candid
 	ranks := p.order.arrange(candidates, func(c *core.Candidate) float64 { return p.key(c.Job, now) })
 	p.walk.begin(v)
 	for _, r := range ranks {
-		if !p.walk.offer(&candidates[r.index]) {
+		if !p.walk.offer(v, &candidates[r.index]) {
 			break
 		}
 	}

@@ -27,16 +27,18 @@ func NewOptimus() core.Factory[core.Allocator] {
 }
 
 type optimus struct {
-	shares []share // by index among the candidates
-	gains  gainHeap
-	ranks  []rank
-	grants []core.Grant
-	timed  bool // a gain of this round depends on the time
+	capacity capacity
+	shares   []share // by index among the candidates
+	gains    gainHeap
+	ranks    []rank
+	grants   []core.Grant
+	timed    bool // a gain of this round depends on the time
 }
 
 // share is what a candidate has got so far.
 type share struct {
 	replicas  int
+	most      int
 	remaining float64
 }
 
@@ -58,11 +60,12 @@ func (p *optimus) Allocate(_ context.Context, v *core.View, candidates []core.Ca
 
 // giveLeast gives out the least numbers of replicas and returns how many devices are left.
 func (p *optimus) giveLeast(v *core.View, candidates []core.Candidate) int {
+	p.capacity.count(v.Cluster)
 	left := v.Devices
 	p.shares, p.timed = p.shares[:0], false
 	for i := range candidates {
 		c := &candidates[i]
-		s := share{remaining: c.Response.RemainingWork}
+		s := share{most: p.capacity.limit(c, v.Cluster, c.Response.MaxReplicas), remaining: c.Response.RemainingWork}
 		if math.IsNaN(s.remaining) && c.Response.MaxReplicas > c.Response.MinReplicas {
 			s.remaining, p.timed = c.RemainingWork(v.NowSeconds), true
 		}
@@ -78,7 +81,7 @@ func (p *optimus) giveLeast(v *core.View, candidates []core.Candidate) int {
 // gain is by how many seconds one more replica brings the end of a job nearer; 0 when it cannot use one.
 func (p *optimus) gain(c *core.Candidate, s *share, perNode int) float64 {
 	k := s.replicas
-	if k == 0 || k >= c.Response.MaxReplicas {
+	if k == 0 || k >= s.most {
 		return 0
 	}
 	rate, next := c.Response.Rate(core.AnyAccelerator, k, perNode), c.Response.Rate(core.AnyAccelerator, k+1, perNode)

@@ -40,18 +40,19 @@ type srtf struct {
 
 func (p *srtf) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	now, perNode := v.NowSeconds, v.Cluster.LargestNode()
+	p.walk.begin(v)
 	ranks := p.order.arrange(candidates, func(c *core.Candidate) float64 {
-		seconds := remainingSeconds(c, now, perNode)
+		n := p.walk.replicas(v, c)
+		seconds := remainingSeconds(c, now, n, perNode)
 		if p.weigh {
-			seconds *= float64(replicas(c))
+			seconds *= float64(n)
 		}
 		return seconds
 	})
-	p.walk.begin(v)
 	if !p.preemptive {
 		for _, r := range ranks {
 			if c := &candidates[r.index]; c.State == core.Running {
-				p.walk.keep(c)
+				p.walk.keep(v, c)
 			}
 		}
 	}
@@ -60,16 +61,16 @@ func (p *srtf) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 		if !p.preemptive && c.State == core.Running {
 			continue
 		}
-		if !p.walk.offer(c) {
+		if !p.walk.offer(v, c) {
 			break
 		}
 	}
 	return p.walk.grants, nil
 }
 
-// remainingSeconds is the time a job still needs at the replicas it would be granted.
-func remainingSeconds(c *core.Candidate, now float64, perNode int) float64 {
-	rate := c.Response.Rate(core.AnyAccelerator, replicas(c), perNode)
+// remainingSeconds is the time a job still needs on n replicas.
+func remainingSeconds(c *core.Candidate, now float64, n, perNode int) float64 {
+	rate := c.Response.Rate(core.AnyAccelerator, n, perNode)
 	if rate > 0 && !math.IsNaN(c.Response.RemainingWork) {
 		return c.Response.RemainingWork / rate
 	}
@@ -78,10 +79,18 @@ func remainingSeconds(c *core.Candidate, now float64, perNode int) float64 {
 
 // SteadyUntil is for ever once every fitting grant runs. From then on the key of a running job never grows and that of
 // a waiting one stands still, so running jobs only move up: each waiting job still finds at least those ahead of it
-// that left too few devices before. Without preemption, and when everyone is granted, only the order among running
-// jobs can change. A grant that fits but was not seated breaks the argument: pushed back, it may free its count.
+// that left too few devices before. A grant that fits but was not seated breaks the argument: pushed back, it may free
+// its count. Without preemption the waiting jobs keep their order behind the running ones, unless one of those just
+// lost its devices; and when everyone is granted, only the order among running jobs can change.
 func (p *srtf) SteadyUntil(v *core.View) float64 {
-	if v.Waiting > 0 && p.preemptive && p.walk.queue != all && !p.walk.allRun(v) {
+	must := p.walk.fitted
+	switch {
+	case !p.preemptive:
+		must = p.walk.kept
+	case p.walk.queue == all:
+		must = 0
+	}
+	if !p.walk.run(v, must) {
 		return v.NowSeconds
 	}
 	return math.Inf(1)

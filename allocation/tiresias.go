@@ -94,7 +94,7 @@ func (p *tiresias) Allocate(_ context.Context, v *core.View, candidates []core.C
 	p.requeue(v.NowSeconds, candidates)
 	p.walk.begin(v)
 	for _, queue := range p.queues {
-		if !p.serve(v.NowSeconds, queue, candidates) {
+		if !p.serve(v, queue, candidates) {
 			break
 		}
 	}
@@ -164,25 +164,25 @@ func (p *tiresias) promotion(q *queued, j *core.Job) float64 {
 }
 
 // serve walks along one queue and reports whether the walk goes on.
-func (p *tiresias) serve(now float64, queue []core.JobID, candidates []core.Candidate) bool {
+func (p *tiresias) serve(v *core.View, queue []core.JobID, candidates []core.Candidate) bool {
 	switch p.inside {
 	case insideRunningFirst:
 		for _, running := range [...]bool{true, false} {
 			for _, id := range queue {
-				if c := &candidates[p.jobs[id].slot]; (c.State == core.Running) == running && !p.walk.offer(c) {
+				if c := &candidates[p.jobs[id].slot]; (c.State == core.Running) == running && !p.walk.offer(v, c) {
 					return false
 				}
 			}
 		}
 	case insideGittins:
-		for _, r := range p.byIndex(now, queue, candidates) {
-			if !p.walk.offer(&candidates[r.index]) {
+		for _, r := range p.byIndex(v.NowSeconds, queue, candidates) {
+			if !p.walk.offer(v, &candidates[r.index]) {
 				return false
 			}
 		}
 	default:
 		for _, id := range queue {
-			if !p.walk.offer(&candidates[p.jobs[id].slot]) {
+			if !p.walk.offer(v, &candidates[p.jobs[id].slot]) {
 				return false
 			}
 		}
@@ -211,7 +211,7 @@ const early = 1e-6
 // waiting ones; those see fewer devices, so nothing changes if every fitting grant runs. A Gittins index moves all the
 // time, which matters when somebody waits.
 func (p *tiresias) SteadyUntil(v *core.View) float64 {
-	if v.Waiting > 0 && (p.inside == insideGittins || p.inside == insideRunningFirst && !p.walk.allRun(v)) {
+	if v.Waiting > 0 && (p.inside == insideGittins || p.inside == insideRunningFirst && !p.walk.run(v, p.walk.fitted)) {
 		return v.NowSeconds
 	}
 	until := math.Inf(1)

@@ -66,34 +66,29 @@ func TestTiresiasSinksToTheTail(t *testing.T) {
 	}
 }
 
-// Job 0 ran 500 s, sank, and waits since 1000 s. With factor 2 it rises at 2000 s, ahead of job 1, which sinks then;
-// having forgotten its service, it needs 100 s more to sink again.
+// Job 0 ran 500 s, sank, and waits since 1000 s. With factor 2 it rises at 2000 s, to the tail of the first queue;
+// having forgotten its service, it sinks again after 100 s.
 func TestTiresiasPromotes(t *testing.T) {
 	policy := newPolicy(t, NewTiresias(), map[string]any{"thresholds": []any{100}, "promote_factor": 2})
 	v := eightDevices(waits(1).Executed(500, 500).Submit(1000), waits(1).Submit(1000))
 	for _, tc := range []struct {
-		now  float64
-		want string
-	}{{1000, "1×1 0×1"}, {1999, "1×1 0×1"}, {2000, "1×1 0×1"}} {
-		v.NowSeconds = tc.now
-		if got := allocate(t, policy, v, coretest.Rigid); got != tc.want {
-			t.Errorf("at %v s: got %q, want %q", tc.now, got, tc.want)
-		}
-	}
-	promoted := policy.(*tiresias)
-	if diff := cmp.Diff([][]core.JobID{{1, 0}, {}}, promoted.queues); diff != "" {
-		t.Errorf("queues at 2000 s (-want +got):\n%s", diff)
-	}
-	runner := v.Jobs[0]
-	runner.State, runner.Held, runner.AsOfSeconds = core.Running, 1, 2000
-	for _, tc := range []struct {
-		now  float64
-		want int32
-	}{{2099, 1}, {2100, 2}} {
+		now    float64
+		starts bool
+		want   [][]core.JobID
+	}{
+		{now: 1000, want: [][]core.JobID{{1}, {0}}},
+		{now: 1999, want: [][]core.JobID{{1}, {0}}},
+		{now: 2000, want: [][]core.JobID{{1, 0}, {}}, starts: true},
+		{now: 2099, want: [][]core.JobID{{1, 0}, {}}},
+		{now: 2100, want: [][]core.JobID{{1}, {0}}},
+	} {
 		v.NowSeconds = tc.now
 		allocate(t, policy, v, coretest.Rigid)
-		if got := promoted.jobs[0].queue; got != tc.want {
-			t.Errorf("at %v s: job 0 is in queue %d, want %d", tc.now, got, tc.want)
+		if diff := cmp.Diff(tc.want, policy.(*tiresias).queues); diff != "" {
+			t.Errorf("queues at %v s (-want +got):\n%s", tc.now, diff)
+		}
+		if j := v.Jobs[0]; tc.starts {
+			j.State, j.Held, j.AsOfSeconds = core.Running, 1, tc.now
 		}
 	}
 }

@@ -12,19 +12,29 @@ const (
 // walk hands out the devices of a cluster along an order. It counts devices; whether their shape suits is for the
 // placer to say. Grants of the blocking discipline are Blocking, so that its promise holds through placement.
 type walk struct {
-	queue  string
-	left   int
-	fitted int // grants within the devices there are; with blocking, one more may follow them
-	grants []core.Grant
+	queue    string
+	capacity capacity
+	left     int
+	kept     int // grants by keep, the first ones
+	fitted   int // grants within the devices there are; with blocking, one more may follow them
+	grants   []core.Grant
 }
 
 func (w *walk) begin(v *core.View) {
-	w.left, w.fitted, w.grants = v.Devices, 0, w.grants[:0]
+	w.capacity.count(v.Cluster)
+	w.left, w.kept, w.fitted, w.grants = v.Devices, 0, 0, w.grants[:0]
+}
+
+// replicas is what the candidate is granted when its turn comes: the number it requested, within what it can use and
+// what ready nodes could give it.
+func (w *walk) replicas(v *core.View, c *core.Candidate) int {
+	n := min(max(c.Requested, c.Response.MinReplicas), c.Response.MaxReplicas)
+	return w.capacity.limit(c, v.Cluster, n)
 }
 
 // offer grants the candidate its replicas if the discipline allows, and reports whether the walk goes on.
-func (w *walk) offer(c *core.Candidate) bool {
-	n := replicas(c)
+func (w *walk) offer(v *core.View, c *core.Candidate) bool {
+	n := w.replicas(v, c)
 	switch {
 	case n <= w.left || w.queue == all:
 		w.take(c, n)
@@ -36,8 +46,12 @@ func (w *walk) offer(c *core.Candidate) bool {
 	return w.left > 0
 }
 
-// keep grants the candidate its replicas whatever is left: after a node failed, the placer finds out who lost.
-func (w *walk) keep(c *core.Candidate) { w.take(c, replicas(c)) }
+// keep grants the candidate its replicas whatever is left: after a node failed, the placer finds out who lost. It comes
+// before any offer.
+func (w *walk) keep(v *core.View, c *core.Candidate) {
+	w.kept++
+	w.take(c, w.replicas(v, c))
+}
 
 func (w *walk) take(c *core.Candidate, n int) {
 	w.left -= n
@@ -51,9 +65,9 @@ func (w *walk) grant(c *core.Candidate, n int) {
 	})
 }
 
-// allRun reports whether every grant that fitted runs by now.
-func (w *walk) allRun(v *core.View) bool {
-	for i := range w.grants[:w.fitted] {
+// run reports whether the first n grants all run by now.
+func (w *walk) run(v *core.View, n int) bool {
+	for i := range w.grants[:n] {
 		if j := v.Job(w.grants[i].Job); j == nil || j.State != core.Running {
 			return false
 		}

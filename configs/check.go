@@ -11,27 +11,6 @@ import (
 // memory of the machine.
 const maxNodes = 100_000
 
-// emptyMappings refuses mappings without keys, except in the settings of components: they say nothing, and more likely
-// than not a key was lost.
-func emptyMappings(n *node) core.Diagnostics {
-	var ds core.Diagnostics
-	check := func(child *node) {
-		if child.kind == mappingKind && len(child.keys) == 0 {
-			ds = append(ds, core.Diagnostic{Position: child.at, Summary: "mapping without keys", Hint: "give it one, or remove it"})
-		}
-		ds = append(ds, emptyMappings(child)...)
-	}
-	for _, item := range n.list {
-		check(item)
-	}
-	for _, key := range n.keys {
-		if key != "config" {
-			check(n.fields[key])
-		}
-	}
-	return ds
-}
-
 // checkFile checks what the form of the file cannot say.
 func (l *loader) checkFile(c *Config) {
 	if c.Version != formatVersion {
@@ -53,6 +32,7 @@ func (l *loader) problem(path, format string, args ...any) {
 	l.report(path, core.Diagnostics{{Summary: fmt.Sprintf(format, args...)}})
 }
 
+// checkNodes also fills in the count of single nodes.
 func (l *loader) checkNodes(groups []NodeGroup) {
 	total := 0
 	for i := range groups {
@@ -63,10 +43,15 @@ func (l *loader) checkNodes(groups []NodeGroup) {
 		if g.Accelerator == "" {
 			l.problem(path+".accelerator", "must not be empty")
 		}
-		total = min(total+min(g.size(), maxNodes+1), maxNodes+1)
+		if _, given := l.find(path + ".count"); !given {
+			g.Count = 1
+		} else if g.Count < 1 {
+			l.problem(path+".count", "must be at least 1, got %d", g.Count)
+		}
+		total = min(total+min(max(g.Count, 0), maxNodes+1), maxNodes+1)
 	}
 	switch {
-	case total == 0:
+	case len(groups) == 0:
 		l.problem("cluster.nodes", "a cluster needs at least one node")
 	case total > maxNodes:
 		l.problem("cluster.nodes", "too many nodes; at most %d are possible", maxNodes)
@@ -78,11 +63,11 @@ func (l *loader) checkNodes(groups []NodeGroup) {
 func (l *loader) checkNodeNames(groups []NodeGroup, total int) {
 	group := make(map[string]int, total)
 	for i := range groups {
-		for k := range groups[i].size() {
+		for k := range groups[i].Count {
 			name := groups[i].nodeName(k)
 			if earlier, twice := group[name]; twice {
 				first := l.position(fmt.Sprintf("cluster.nodes[%d]", earlier))
-				l.problem(fmt.Sprintf("cluster.nodes[%d].name", i), "there are two nodes %q; the other is of %s", name, first)
+				l.problem(fmt.Sprintf("cluster.nodes[%d].name", i), "there are two nodes %q; the other is declared at %s", name, first)
 				break // one report for a group
 			}
 			group[name] = i

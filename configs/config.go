@@ -66,8 +66,8 @@ type Cluster struct {
 
 // NodeGroup is a number of equal nodes.
 type NodeGroup struct {
-	Name        string  `config:"name" doc:"name of the node; with count, the nodes are name-0, name-1, …" required:"true"`
-	Count       int     `config:"count" doc:"number of nodes; left out, a single one that keeps the plain name" min:"0"`
+	Name        string  `config:"name" doc:"name of the node; more than one are called name-0, name-1, …" required:"true"`
+	Count       int     `config:"count" doc:"number of nodes, 1 if left out"`
 	Accelerator string  `config:"accelerator" doc:"accelerator type of its devices" required:"true"`
 	Devices     int     `config:"devices" doc:"devices on each node" min:"1" max:"64"`
 	CPUs        float64 `config:"cpus" doc:"CPU cores of each node" min:"0"`
@@ -75,12 +75,9 @@ type NodeGroup struct {
 	Rack        string  `config:"rack" doc:"rack that the nodes stand in"`
 }
 
-// size is the number of nodes in the group.
-func (g *NodeGroup) size() int { return max(g.Count, 1) }
-
 // nodeName names the i-th node of the group.
 func (g *NodeGroup) nodeName(i int) string {
-	if g.Count == 0 {
+	if g.Count == 1 {
 		return g.Name
 	}
 	return fmt.Sprintf("%s-%d", g.Name, i)
@@ -118,7 +115,7 @@ func (c *Config) BuildCluster() *core.Cluster {
 			types[g.Accelerator] = accelerator
 			cluster.Accelerators = append(cluster.Accelerators, g.Accelerator)
 		}
-		for k := range g.size() {
+		for k := range g.Count {
 			cluster.Nodes = append(cluster.Nodes, core.Node{
 				ID: core.NodeID(len(cluster.Nodes)), Name: g.nodeName(k), Accelerator: accelerator, Devices: g.Devices,
 				CPUs: g.CPUs, MemoryGB: g.MemoryGB, Rack: g.Rack,

@@ -5,12 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"reflect"
 	"slices"
-	"strings"
-
-	"github.com/spf13/viper"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -43,7 +38,7 @@ func Load(c Catalog, o Options) (*Config, error) {
 	for _, name := range o.Files {
 		data, err := os.ReadFile(name)
 		if err != nil {
-			l.found = append(l.found, unreadable(name, err))
+			l.found, l.unreadable = append(l.found, unreadable(name, err)), true
 			continue
 		}
 		l.read(name, data)
@@ -74,6 +69,8 @@ type loader struct {
 	root    *node
 	found   core.Diagnostics
 
+	unreadable bool // a file is missing from root, so that nothing more can be said about the whole
+
 	settings map[string]any // root over the defaults
 }
 
@@ -84,28 +81,32 @@ func newLoader(c Catalog, o Options, name string) *loader {
 func (l *loader) read(name string, data []byte) {
 	root, ds := readFile(name, data)
 	l.found = append(l.found, ds...)
+	if root == nil {
+		l.unreadable = true
+		return
+	}
 	l.root = l.root.merge(root)
 }
 
 // load takes the tree through its steps: what was given outside of files, expansion, defaults, the form of the file,
-// the components, and what must hold between them. It stops early where the next step would only repeat a problem.
+// the components, and what must hold between them. It skips a step that needs what an earlier one found missing.
 func (l *loader) load() (*Config, error) {
 	l.found = append(l.found, overlay(l.root, l.options)...)
 	l.found = append(l.found, expand(l.root, l.options)...)
-	l.found = append(l.found, emptyMappings(l.root)...)
-	if len(l.found) > 0 {
+	if l.unreadable {
 		return nil, l.found.Err()
 	}
 	if err := l.layer(); err != nil {
 		return nil, core.Diagnostics{{Position: l.root.at, Summary: err.Error()}}
 	}
 	f := defaultFile()
-	l.report("", core.Decode(&f, l.settings))
+	ds := core.Decode(&f, l.settings)
+	l.report("", ds)
 	c := &Config{
 		Version: f.Version, Name: f.Name, Seed: f.Seed, Cluster: f.Cluster, Round: f.Round, Output: f.Output,
 		tree: l.root,
 	}
-	if len(l.found) == 0 {
+	if len(ds) == 0 {
 		l.checkFile(c)
 	}
 	l.selectComponents(c)
@@ -118,56 +119,6 @@ func (l *loader) load() (*Config, error) {
 	return c, nil
 }
 
-// layer lays the tree over the defaults, key by key. Viper folds the case of keys and loses empty mappings and nulls,
-// without a word: the grammar of configs leaves it none of these, except empty mappings within the settings of a
-// component, which are therefore read from the tree.
-func (l *loader) layer() error {
-	v := viper.NewWithOptions(viper.KeyDelimiter("::"))
-	f := defaultFile()
-	for key, value := range nonZero(core.Encode(&f)) {
-		v.SetDefault(key, value)
-	}
-	v.SetDefault("name", strings.TrimSuffix(filepath.Base(l.name), filepath.Ext(l.name)))
-	if err := v.MergeConfigMap(l.root.plainMapping()); err != nil {
-		return err
-	}
-	l.settings = v.AllSettings()
-	return nil
-}
-
-// nonZero leaves out what has no default, so that it is still missed when nobody gives it.
-func nonZero(settings map[string]any) map[string]any {
-	given := map[string]any{}
-	for key, value := range settings {
-		if nested, ok := value.(map[string]any); ok {
-			if nested = nonZero(nested); len(nested) > 0 {
-				given[key] = nested
-			}
-		} else if v := reflect.ValueOf(value); !v.IsZero() {
-			given[key] = value
-		}
-	}
-	return given
-}
-
-// lookup returns the value at a path, nil when there is none.
-func lookup(value any, path string) any {
-	steps, _ := parsePath(path)
-	for _, s := range steps {
-		if s.isIndex {
-			list, _ := value.([]any)
-			if s.index >= len(list) {
-				return nil
-			}
-			value = list[s.index]
-		} else {
-			mapping, _ := value.(map[string]any)
-			value = mapping[s.key]
-		}
-	}
-	return value
-}
-
 // report adds the problems of the part of the config at path, at the position where they were written.
 func (l *loader) report(path string, ds core.Diagnostics) {
 	for _, d := range ds {
@@ -177,10 +128,15 @@ func (l *loader) report(path string, ds core.Diagnostics) {
 	}
 }
 
+// find returns the node at a path, or the nearest one above it and false.
+func (l *loader) find(path string) (*node, bool) {
+	steps, _ := parsePath(path)
+	return l.root.find(steps)
+}
+
 // position is where the value at a path was written, or the nearest place above it.
 func (l *loader) position(path string) core.Position {
-	steps, _ := parsePath(path)
-	n, _ := l.root.find(steps)
+	n, _ := l.find(path)
 	return n.at
 }
 
@@ -230,12 +186,7 @@ func choose[S any](l *loader, stage, path string, factories []core.Factory[S]) S
 		return Selected[S]{}
 	}
 	s := Selected[S]{ID: stage + "/" + name, Factory: factories[i], At: l.position(path + ".type")}
-	var raw map[string]any
-	if steps, ok := parsePath(path + ".config"); ok {
-		if n, found := l.root.find(steps); found && n.kind == mappingKind {
-			raw = n.plainMapping()
-		}
-	}
+	raw, _ := lookup(l.settings, path+".config").(map[string]any)
 	config, ds := s.Factory.Decode(raw)
 	l.report(path+".config", ds)
 	s.Config = config

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -34,6 +35,10 @@ func TestGolden(t *testing.T) {
 	if err != nil || len(archives) == 0 {
 		t.Fatalf("no archives in testdata: %v", err)
 	}
+	home, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, path := range archives {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			archive, err := txtar.ParseFile(path)
@@ -45,6 +50,9 @@ func TestGolden(t *testing.T) {
 			got := outcome(t, o)
 			if *update {
 				archive.Files[wantAt].Data = []byte(got)
+				if err := os.WriteFile(filepath.Join(home, path), txtar.Format(archive), 0o644); err != nil { //nolint:gosec // a source file
+					t.Fatal(err)
+				}
 				return
 			}
 			if diff := cmp.Diff(string(archive.Files[wantAt].Data), got); diff != "" {
@@ -155,7 +163,7 @@ func TestSelectedNewHasItsOwnStream(t *testing.T) {
 func TestBuildCluster(t *testing.T) {
 	c := &Config{Cluster: Cluster{Nodes: []NodeGroup{
 		{Name: "v", Count: 2, Accelerator: "v100", Devices: 8, CPUs: 32, MemoryGB: 256, Rack: "r1"},
-		{Name: "single", Accelerator: "t4", Devices: 4},
+		{Name: "single", Count: 1, Accelerator: "t4", Devices: 4},
 		{Name: "w", Count: 1, Accelerator: "v100", Devices: 2},
 	}}}
 	want := &core.Cluster{
@@ -164,7 +172,7 @@ func TestBuildCluster(t *testing.T) {
 			{ID: 0, Name: "v-0", Devices: 8, CPUs: 32, MemoryGB: 256, Rack: "r1"},
 			{ID: 1, Name: "v-1", Devices: 8, CPUs: 32, MemoryGB: 256, Rack: "r1"},
 			{ID: 2, Name: "single", Accelerator: 1, Devices: 4},
-			{ID: 3, Name: "w-0", Devices: 2},
+			{ID: 3, Name: "w", Devices: 2},
 		},
 	}
 	if diff := cmp.Diff(want, c.BuildCluster()); diff != "" {
@@ -185,7 +193,7 @@ func TestOrigins(t *testing.T) {
 		{"version", "1", "test.yaml:1:1"},
 		{"name", "test", "default"},
 		{"seed", "9", "env QUARTET_SEED"},
-		{"cluster.nodes[0].devices", "4", "test.yaml:3:36"},
+		{"cluster.nodes[0].devices", "4", "test.yaml:3:38"},
 		{"cluster.nodes[0].cpus", "0", "default"},
 		{"pipeline.allocation.type", "tiresias", "test.yaml:6:16"},
 		{"pipeline.allocation.config.queue", "blocking", "--set"},
@@ -231,12 +239,20 @@ func TestEveryLevelRefusesAnUnknownKey(t *testing.T) {
 
 func TestResolvedReadsBackAsTheSame(t *testing.T) {
 	sets := [][]string{
-		{"name=other", "name=\"123\""}, {"seed=18446744073709551615"}, {"round.on_events=true", "round.interval=0s"},
-		{"round.interval=90ms"}, {"pipeline.admission=[]"}, {"pipeline.admission[0].type=quota", "pipeline.admission[1].type=quota"},
+		{"name=other", "name=\"123\""},
+		{"seed=18446744073709551615"},
+		{"round.on_events=true", "round.interval=0s"},
+		{"round.interval=90ms"},
+		{"pipeline.admission=[]"},
+		{"pipeline.admission[0].type=quota", "pipeline.admission[1].type=quota"},
 		{`pipeline.admission=[{type: quota, config: {tenants: [{name: "no", devices: 1}, {name: "2001-01-01", devices: 3}]}}]`},
-		{"pipeline.allocation.config.thresholds=[0.1, 1e300, 7]"}, {"pipeline.allocation.config={decay: {factor: 0.5, every: 1m}}"},
-		{"pipeline.allocation.type=las"}, {"workload.config.path=${HOME}/a b.csv"}, {"workload.config.path='#odd: [x]'"},
-		{"output.write=[]"}, {"cluster.nodes[1]={name: b, accelerator: '1e3', devices: 64, count: 3, cpus: 0.5}"},
+		{"pipeline.allocation.config.thresholds=[0.1, 1e300, 7]"},
+		{"pipeline.allocation.config={decay: {factor: 0.5, every: 1m}}"},
+		{"pipeline.allocation.type=las"},
+		{"workload.config.path=${HOME}/a b.csv"},
+		{"workload.config.path='#odd: [x]'"},
+		{"output.write=[]"},
+		{"cluster.nodes[1]={name: b, accelerator: '1e3', devices: 64, count: 3, cpus: 0.5}"},
 	}
 	env := environmentOf(map[string]string{"HOME": "/home/me"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -304,7 +320,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestDocumentation holds docs/config.md to the form of the file: every key is described there in the same words.
+// TestDocumentation holds docs/config.md to the form of the file: every key has its row there.
 func TestDocumentation(t *testing.T) {
 	data, err := os.ReadFile("../docs/config.md")
 	if err != nil {
@@ -328,6 +344,34 @@ func TestDocumentation(t *testing.T) {
 		}
 	}
 	check("", core.FieldsOf(&f))
+}
+
+func TestSchema(t *testing.T) {
+	got, err := json.MarshalIndent(Schema(fakeCatalog()), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile("testdata/schema.json", got, 0o644); err != nil { //nolint:gosec // a source file
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile("testdata/schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("schema (-want,+got):\n%s", diff)
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	catalog := fakeCatalog()
+	for b.Loop() {
+		if _, err := Load(catalog, Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 func FuzzLoad(f *testing.F) {

@@ -20,7 +20,8 @@ type reader struct {
 	found    core.Diagnostics
 }
 
-// readFile reads a YAML document whose top level is a mapping. An empty document is an empty mapping.
+// readFile reads a YAML document whose top level is a mapping; nil when it is not. An empty document is an empty
+// mapping. What breaks the grammar is left out of the tree.
 func readFile(file string, data []byte) (*node, core.Diagnostics) {
 	r := &reader{position: func(line, column int) core.Position {
 		return core.Position{File: file, Line: line, Column: column}
@@ -32,7 +33,7 @@ func readFile(file string, data []byte) (*node, core.Diagnostics) {
 		return root, nil
 	} else if err != nil {
 		r.syntax(err)
-		return root, r.found
+		return nil, r.found
 	}
 	top := document.Content[0]
 	switch {
@@ -40,12 +41,14 @@ func readFile(file string, data []byte) (*node, core.Diagnostics) {
 		root = r.mapping(top, root.at)
 	case top.ShortTag() != "!!null":
 		r.add(r.position(top.Line, top.Column), "expected a mapping at the top level", "")
+		return nil, r.found
 	}
 	var second yaml.Node
 	if err := d.Decode(&second); err == nil {
 		r.add(r.position(second.Line, second.Column), "a config is a single YAML document", "remove the second one")
 	} else if !errors.Is(err, io.EOF) {
 		r.syntax(err)
+		return nil, r.found
 	}
 	return root, r.found
 }
@@ -81,6 +84,7 @@ func (r *reader) syntax(err error) {
 	r.add(r.position(line, 0), "cannot read YAML: "+text, "")
 }
 
+// value is nil when the value was refused.
 func (r *reader) value(y *yaml.Node, at core.Position, key string) *node {
 	switch y.Kind {
 	case yaml.MappingNode:
@@ -88,14 +92,16 @@ func (r *reader) value(y *yaml.Node, at core.Position, key string) *node {
 	case yaml.SequenceNode:
 		n := &node{at: at, kind: listKind}
 		for _, item := range y.Content {
-			n.list = append(n.list, r.value(item, r.position(item.Line, item.Column), ""))
+			if v := r.value(item, r.position(item.Line, item.Column), ""); v != nil {
+				n.list = append(n.list, v)
+			}
 		}
 		return n
 	case yaml.ScalarNode:
 		return r.scalar(y, at, key)
 	default:
 		r.add(at, "aliases are not supported", "repeat the value")
-		return &node{at: at}
+		return nil
 	}
 }
 
@@ -107,14 +113,15 @@ func (r *reader) scalar(y *yaml.Node, at core.Position, key string) *node {
 	case "!!bool", "!!int", "!!float":
 		if err := y.Decode(&n.scalar); err != nil {
 			r.add(at, fmt.Sprintf("%q is not a value of %s", y.Value, tag), "")
+			return nil
 		}
 	case "!!null":
 		if key == "config" { // every setting of it commented out
 			return newMapping(at)
 		}
-		r.add(at, "has no value", "give it one, or remove the key")
 	default:
 		r.add(at, fmt.Sprintf("tag %q is not supported", tag), "")
+		return nil
 	}
 	return n
 }
@@ -135,7 +142,9 @@ func (r *reader) mapping(y *yaml.Node, at core.Position) *node {
 			r.add(keyAt, fmt.Sprintf("key %q is given twice", key.Value), "first at "+earlier.at.String())
 			continue
 		}
-		n.put(key.Value, r.value(y.Content[i+1], keyAt, key.Value))
+		if v := r.value(y.Content[i+1], keyAt, key.Value); v != nil {
+			n.put(key.Value, v)
+		}
 	}
 	return n
 }

@@ -15,7 +15,7 @@ type node struct {
 	at   core.Position
 	kind kind
 
-	scalar any // string, bool, int, int64, uint64 or float64
+	scalar any // string, bool, int, int64, uint64, float64, or nil for an explicit null
 	list   []*node
 	keys   []string // of a mapping, as written
 	fields map[string]*node
@@ -57,18 +57,14 @@ func (n *node) plain() any {
 		}
 		return list
 	case mappingKind:
-		return n.plainMapping()
+		m := make(map[string]any, len(n.fields))
+		for key, value := range n.fields {
+			m[key] = value.plain()
+		}
+		return m
 	default:
 		return n.scalar
 	}
-}
-
-func (n *node) plainMapping() map[string]any {
-	m := make(map[string]any, len(n.fields))
-	for key, value := range n.fields {
-		m[key] = value.plain()
-	}
-	return m
 }
 
 // find returns the node at a path, or the nearest node above it and false.

@@ -68,7 +68,7 @@ func diagnose(err error, fields []Field) Diagnostics {
 	if err == nil {
 		return nil
 	}
-	if ds := (Diagnostics)(nil); errors.As(err, &ds) {
+	if ds := Diagnostics(nil); errors.As(err, &ds) {
 		return ds
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

@@ -3,6 +3,7 @@ package core
 import (
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 )
 
 // Info describes a component to its users. Its texts are what `policy list` and `policy describe` print.
@@ -47,7 +48,7 @@ func (f Factory[S]) New(config any, s Settings) (S, error) { return f.build(conf
 func (f Factory[S]) Needs(config any) []Capability {
 	needs := f.Capabilities
 	if c, ok := config.(interface{ Capabilities() []Capability }); ok {
-		needs = append(needs[:len(needs):len(needs)], c.Capabilities()...)
+		needs = append(slices.Clip(needs), c.Capabilities()...)
 	}
 	return needs
 }

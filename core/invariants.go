@@ -1,6 +1,9 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // The checks after each stage. What a stage answers is believed only after them, and a broken rule names the component.
 
@@ -101,6 +104,7 @@ func (s *state) checkGrants(component string, grants []Grant) error {
 
 func (s *state) checkSeating(component string, grants []Grant, seating Seating) error {
 	s.ledger.Reset(s.view.Cluster)
+	s.blocked = false
 	for i := range seating.Placed {
 		if err := s.checkPlacement(component, grants, &seating.Placed[i]); err != nil {
 			return err
@@ -112,7 +116,9 @@ func (s *state) checkSeating(component string, grants []Grant, seating Seating) 
 		if err := s.answersGrant(component, v.Job); err != nil {
 			return err
 		}
-		s.marks[v.Job].verdict = i
+		m := &s.marks[v.Job]
+		m.verdict = i
+		s.blocked = s.blocked || grants[m.grant].Blocking
 	}
 	if answers := len(seating.Placed) + len(seating.Unseated); answers != len(grants) {
 		return s.broken(component, -1, RuleAnswerEveryGrant, "%d answers for %d grants", answers, len(grants))
@@ -177,17 +183,16 @@ func (s *state) checkTunings(component string, tunings []Tuning) error {
 }
 
 func (s *state) describeSeats(seats []Seat) string {
-	text := ""
+	var b strings.Builder
 	for i, seat := range seats {
 		if i > 0 {
-			text += " "
+			b.WriteByte(' ')
 		}
-		if seat.Node < 0 || int(seat.Node) >= len(s.view.Cluster.Nodes) {
-			text += fmt.Sprintf("node#%d", seat.Node)
-		} else {
-			text += s.view.Cluster.Nodes[seat.Node].Name
+		node := fmt.Sprintf("node#%d", seat.Node)
+		if seat.Node >= 0 && int(seat.Node) < len(s.view.Cluster.Nodes) {
+			node = s.view.Cluster.Nodes[seat.Node].Name
 		}
-		text += "[" + seat.Devices.String() + "]"
+		fmt.Fprintf(&b, "%s[%s]", node, seat.Devices)
 	}
-	return text
+	return b.String()
 }

@@ -181,7 +181,7 @@ func (p *Pipeline) allocate(ctx context.Context) (err error) {
 
 func (p *Pipeline) place(ctx context.Context) error {
 	s := &p.state
-	p.plan.Placements, s.unseated = p.plan.Placements[:0], s.unseated[:0]
+	p.plan.Placements, s.unseated, s.blocked = p.plan.Placements[:0], s.unseated[:0], false
 	if len(p.plan.Grants) == 0 {
 		return nil
 	}

@@ -35,7 +35,8 @@ func objectSchema(fields []Field, defaults map[string]any) map[string]any {
 		if value, given := defaults[f.Name]; given && !f.Required && f.Type != "object" && f.Type != "mapping" {
 			property["default"] = value
 		}
-		if f.Required {
+		inItem := defaults == nil
+		if f.Required || (inItem && !zeroAllowed(f)) {
 			required = append(required, f.Name)
 		}
 		properties[f.Name] = property

@@ -19,6 +19,7 @@ type state struct {
 	stale    []*Job // jobs whose response must be asked for, by JobID
 	asked    []*Job // pending jobs that every admitter so far admits
 	unseated []Verdict
+	blocked  bool // a blocking grant was not seated
 	changes  []Change
 	report   Report
 	marks    []mark // by JobID
@@ -326,6 +327,10 @@ func (s *state) explainWaiting() {
 	if s.view.Waiting == 0 {
 		return
 	}
+	notGranted := WaitingForDevices
+	if s.blocked {
+		notGranted = BlockedByEarlier
+	}
 	for _, c := range s.candidates {
 		j := c.Job
 		if j.State != Waiting {
@@ -334,7 +339,7 @@ func (s *state) explainWaiting() {
 		if !math.IsNaN(j.FirstStart) && j.LastChange == s.view.NowSeconds {
 			continue // the stop, told in this round, says why
 		}
-		v := Verdict{Job: j.ID, Code: Defer, Reason: WaitingForDevices, By: "pipeline"}
+		v := Verdict{Job: j.ID, Code: Defer, Reason: notGranted, By: "pipeline"}
 		if m := &s.marks[j.ID]; m.answered == s.view.Round {
 			v = s.unseated[m.verdict]
 		}

@@ -281,7 +281,7 @@ func TestEveryCompositionKeepsTheInvariants(t *testing.T) {
 			t.Errorf("jobs.csv has %d rows, want %d", rows, len(s.rows))
 		}
 		if !s.mayStarve && len(audit.ended) != len(s.rows) {
-			t.Errorf("%d jobs ended, want %d\n%s", len(audit.ended), len(s.rows), files[0])
+			t.Errorf("%d jobs ended, want %d\n%s\n%s\n%s", len(audit.ended), len(s.rows), files[0], files[1], files[2])
 		}
 		permuted, err := s.run(dir, rapid.Permutation(s.rows).Draw(t, "permutation"))
 		if err != nil {

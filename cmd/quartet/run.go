@@ -158,7 +158,7 @@ func (r *result) write(c *configs.Config, files *outputs) error {
 	}
 	r.text = text.Bytes()
 	r.outputs = files.digests()
-	resolved, err := c.Resolved()
+	resolved, err := placeless(c).Resolved()
 	if err != nil {
 		return err
 	}
@@ -177,6 +177,13 @@ func (r *result) write(c *configs.Config, files *outputs) error {
 		return err
 	}
 	return files.commit()
+}
+
+// placeless is the config with the default output folder: where results go is no part of the run.
+func placeless(c *configs.Config) *configs.Config {
+	copied := *c
+	copied.Output.Dir = "runs"
+	return &copied
 }
 
 // logger tells the components' warnings to stderr.

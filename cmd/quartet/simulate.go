@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -85,7 +86,7 @@ for byte; it writes files only with --out.`,
 // verdict is the error that a whole, measured run still ends with.
 func (f *simulateFlags) verdict(r *result) error {
 	if r.interrupted {
-		return &exitError{exitInterrupted, fmt.Errorf("interrupted at %g s of simulated time; the results are those up to then", r.endSeconds)}
+		return &exitError{exitInterrupted, fmt.Errorf("interrupted at %s s; the results are those up to then", strconv.FormatFloat(r.endSeconds, 'f', -1, 64))}
 	}
 	n := r.summary.Jobs
 	if left := n.Rejected + n.Unfinished; f.strict && left > 0 {

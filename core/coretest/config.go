@@ -74,13 +74,13 @@ func intrusions(settings map[string]any, fields []core.Field) []map[string]any {
 	all := []map[string]any{with(settings, strangeKey, 1)}
 	for i := range fields {
 		f := &fields[i]
-		switch {
-		case f.Type == "object":
+		switch f.Type {
+		case "object":
 			inner, _ := settings[f.Name].(map[string]any)
 			for _, intruded := range intrusions(inner, f.Fields) {
 				all = append(all, with(settings, f.Name, intruded))
 			}
-		case f.Type == "list of object":
+		case "list of object":
 			all = append(all, with(settings, f.Name, []any{map[string]any{strangeKey: 1}}))
 		}
 	}

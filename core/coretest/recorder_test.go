@@ -86,6 +86,5 @@ var _ rapid.TB = (*recorder)(nil)
 
 // factoryOf makes a factory of a fake policy.
 func factoryOf[S any](create func() S) core.Factory[S] {
-	info := core.Info{Type: "fake", Summary: "does something for a test", Description: "Nothing more."}
-	return core.NewFactory(info, core.None{}, func(core.None, core.Settings) (S, error) { return create(), nil })
+	return core.NewFactory(fakeInfo, core.None{}, func(core.None, core.Settings) (S, error) { return create(), nil })
 }

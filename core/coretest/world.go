@@ -3,6 +3,7 @@ package coretest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -59,7 +60,7 @@ func drawStepTimes(t *rapid.T) *core.StepTimes {
 
 // Next, of a world, is called by hand.
 func (w *world) Next(context.Context, core.Wake) (core.Observation, error) {
-	return core.Observation{}, fmt.Errorf("a random world is stepped, not waited for")
+	return core.Observation{}, errors.New("a random world is stepped, not waited for")
 }
 
 // Apply accepts everything: the pipeline keeps the state.

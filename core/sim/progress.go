@@ -180,7 +180,10 @@ func (s *Simulator) stalled(now float64, w core.Wake) bool {
 	if s.active == 0 {
 		return true
 	}
-	return !s.nodes.scheduled() && math.IsInf(w.BySeconds, 1) || now-s.advanced > s.config.StallAfter.Seconds()
+	if math.IsInf(min(w.BySeconds, s.nodes.next()), 1) {
+		return true
+	}
+	return !s.nodes.scheduled() && now-s.advanced > s.config.StallAfter.Seconds()
 }
 
 // advanceRound advances a job by the seconds of a round.

@@ -155,6 +155,7 @@ func (s *Simulator) arrive(at float64) bool {
 		})
 		s.arrived++
 		s.active++
+		s.advanced = j.Spec.SubmitSeconds
 		any = true
 	}
 	return any

@@ -43,7 +43,7 @@ const (
 
 // Validate reports values that do not go together.
 func (c GeneratedConfig) Validate() error {
-	if c.Arrivals == arrivalsBursty && !(0 < c.BurstLength && c.BurstLength <= c.BurstEvery) {
+	if c.Arrivals == arrivalsBursty && (c.BurstLength <= 0 || c.BurstLength > c.BurstEvery) {
 		return errors.New("burst_length: must be above 0s and at most burst_every")
 	}
 	return nil

@@ -81,8 +81,7 @@ func newInput(path string, disk []byte) (*input, error) {
 
 // cannotRead tells why a file cannot be read, with its name once.
 func cannotRead(path string, err error) error {
-	var pathError *fs.PathError
-	if errors.As(err, &pathError) {
+	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathError.Err
 	}
 	return core.Diagnostics{{Position: core.Position{File: path}, Summary: fmt.Sprintf("cannot be read: %v", err)}}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -111,10 +112,7 @@ func TestFactories(t *testing.T) {
 				t.Error(err)
 			}
 			for key := range tc.settings {
-				empty := map[string]any{}
-				for k, v := range tc.settings {
-					empty[k] = v
-				}
+				empty := maps.Clone(tc.settings)
 				empty[key] = ""
 				if _, problems := tc.factory.Decode(empty); problems.Err() == nil {
 					t.Errorf("an empty %s is accepted", key)

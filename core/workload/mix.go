@@ -73,8 +73,22 @@ var phillyReplicaMix = mix[int]{{76627, 1}, {1818, 2}, {1870, 4}, {1643, 8}, {19
 
 // phillyQuantiles are durations in the Philly trace: the share of jobs that run no longer than so many seconds.
 var phillyQuantiles = []struct{ share, seconds float64 }{
-	{0, 1}, {0.05, 48}, {0.1, 61}, {0.2, 75}, {0.3, 209}, {0.4, 599}, {0.5, 1144}, {0.6, 1821}, {0.7, 2549}, {0.8, 4243},
-	{0.9, 11264}, {0.95, 43642}, {0.975, 113279}, {0.99, 254611}, {0.999, 1185672}, {1, 4628226},
+	{0, 1},
+	{0.05, 48},
+	{0.1, 61},
+	{0.2, 75},
+	{0.3, 209},
+	{0.4, 599},
+	{0.5, 1144},
+	{0.6, 1821},
+	{0.7, 2549},
+	{0.8, 4243},
+	{0.9, 11264},
+	{0.95, 43642},
+	{0.975, 113279},
+	{0.99, 254611},
+	{0.999, 1185672},
+	{1, 4628226},
 }
 
 // phillySeconds is the duration at a quantile from 0 to 1, interpolated in its logarithm.

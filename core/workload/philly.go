@@ -84,9 +84,10 @@ func comparePhillyRows(a, b phillyRow) int {
 
 // timestamp is a moment such as 2017-10-09 07:01:55, in Unix seconds.
 func (t *table) timestamp(column int) int64 {
+	const firstYear, lastYear = 1970, 2999 // far apart, yet within maxSeconds
 	moment, err := time.Parse(time.DateTime, t.cell(column))
-	if err != nil || len(t.cell(column)) != len(time.DateTime) {
-		t.reject(column, "a moment such as 2017-10-09 07:01:55")
+	if err != nil || len(t.cell(column)) != len(time.DateTime) || moment.Year() < firstYear || moment.Year() > lastYear {
+		t.reject(column, fmt.Sprintf("a moment such as 2017-10-09 07:01:55, in the years %d to %d", firstYear, lastYear))
 		return 0
 	}
 	return moment.Unix()

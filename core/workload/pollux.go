@@ -57,16 +57,11 @@ func (s polluxSource) Load(ctx context.Context) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	models := measuredModels{
-		reader:    profileReader{folder: s.Profiles},
-		published: s.Remaining == remainingPublished,
-		profiles:  map[string]*profile{},
-		models:    map[polluxTask]*measuredModel{},
-	}
-	if models.names, err = models.reader.applications(); err != nil {
+	names, err := (&profileReader{folder: s.Profiles}).applications()
+	if err != nil {
 		return nil, err
 	}
-	return readPollux(ctx, in, &models)
+	return readPollux(ctx, in, newMeasuredModels(s.Profiles, names, s.Remaining == remainingPublished))
 }
 
 const (
@@ -119,6 +114,16 @@ type measuredModels struct {
 	published bool
 	profiles  map[string]*profile
 	models    map[polluxTask]*measuredModel
+}
+
+func newMeasuredModels(folder string, names []string, published bool) *measuredModels {
+	return &measuredModels{
+		reader:    profileReader{folder: folder},
+		names:     names,
+		published: published,
+		profiles:  map[string]*profile{},
+		models:    map[polluxTask]*measuredModel{},
+	}
 }
 
 // of returns the model of the row that t is at, or nil after it has reported why there is none.

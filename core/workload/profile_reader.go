@@ -76,8 +76,7 @@ func (r *profileReader) open(ctx context.Context, path string, cols columns, rea
 }
 
 func (r *profileReader) fail(path string, err error) {
-	var problems core.Diagnostics
-	if errors.As(err, &problems) {
+	if problems, ok := errors.AsType[core.Diagnostics](err); ok {
 		r.problems = append(r.problems, problems...)
 		return
 	}

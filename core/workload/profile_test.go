@@ -101,13 +101,14 @@ func TestTriangulationReproducesAffineFunctions(t *testing.T) {
 
 // Where tetrahedra disagree, on a face between them, the first in file order decides.
 func TestTriangulationPrefersTheFirst(t *testing.T) {
-	division := &triangulation{known: map[vector]located{}}
-	for _, p := range []measuredPoint{
-		{vector{0, 0, 0}, stepTime{1, 0}}, {vector{0, 2, 0}, stepTime{1, 0}}, {vector{0, 0, 2}, stepTime{1, 0}},
-		{vector{2, 0, 0}, stepTime{5, 0}}, {vector{0, 2, 2}, stepTime{9, 0}}, {vector{2, 2, 2}, stepTime{1, 0}},
-	} {
-		division.points = append(division.points, p)
-	}
+	division := &triangulation{known: map[vector]located{}, points: []measuredPoint{
+		{vector{0, 0, 0}, stepTime{1, 0}},
+		{vector{0, 2, 0}, stepTime{1, 0}},
+		{vector{0, 0, 2}, stepTime{1, 0}},
+		{vector{2, 0, 0}, stepTime{5, 0}},
+		{vector{0, 2, 2}, stepTime{9, 0}},
+		{vector{2, 2, 2}, stepTime{1, 0}},
+	}}
 	division.add([4]int{0, 1, 2, 3})
 	division.add([4]int{0, 1, 4, 3}) // overlaps the first
 	if got, ok := division.at(vector{0, 1, 1}); !ok || got.step != 1 {

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -124,12 +125,11 @@ func TestProfileMatchesPublishedLookups(t *testing.T) {
 
 func TestFixedBatchStepTimes(t *testing.T) {
 	profiles := referenceProfiles(t)
-	file, err := os.Open(referenceFile(t, "reference", "pollux-osdi21", "fixed-batch-throughput.csv"))
+	data, err := os.ReadFile(referenceFile(t, "reference", "pollux-osdi21", "fixed-batch-throughput.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	rows, err := csv.NewReader(file).ReadAll()
+	rows, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}

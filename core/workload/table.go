@@ -85,7 +85,7 @@ func (t *table) readHeader(required int) {
 		column := slices.Index(t.names, name)
 		switch {
 		case column < 0:
-			t.report(t.position(i), fmt.Sprintf("unknown column %s", quote(name)), core.SuggestHint(name, "columns", t.names))
+			t.report(t.position(i), "unknown column "+quote(name), core.SuggestHint(name, "columns", t.names))
 		case fields[column] >= 0:
 			t.report(t.position(i), fmt.Sprintf("column %q appears twice", name), "")
 		default:
@@ -159,8 +159,7 @@ func (t *table) report(p core.Position, summary, hint string) {
 
 func (t *table) reportSyntax(err error) {
 	p := core.Position{File: t.file}
-	var syntax *csv.ParseError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*csv.ParseError](err); ok {
 		p.Line, p.Column, err = syntax.Line, syntax.Column, syntax.Err
 	}
 	t.report(p, err.Error(), "")

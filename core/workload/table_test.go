@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -69,11 +70,12 @@ func TestProblemsOfATable(t *testing.T) {
 			`t.csv:2:9: min_replicas is "4"; expected at most the 3 of replicas`,
 			`t.csv:3:11: max_replicas is "2"; expected at least the 3 of replicas`,
 		}},
-		"philly": {readPhilly, "timestamp,duration,num_gpus,gpu_time,cluster\n2017-02-29 07:01:55,66.0,1,66.0,a\n2017-10-09 7:01:55,66.0,1,,\n", []string{
-			`t.csv:2:1: timestamp is "2017-02-29 07:01:55"; expected a moment such as 2017-10-09 07:01:55`,
-			`t.csv:3:1: timestamp is "2017-10-09 7:01:55"; expected a moment such as 2017-10-09 07:01:55`,
+		"philly": {readPhilly, "timestamp,duration,num_gpus,gpu_time,cluster\n2017-02-29 07:01:55,66.0,1,66.0,a\n2017-10-09 7:01:55,66.0,1,,\n9017-10-09 07:01:55,66.0,1,1,a\n", []string{
+			`t.csv:2:1: timestamp is "2017-02-29 07:01:55"; expected a moment such as 2017-10-09 07:01:55, in the years 1970 to 2999`,
+			`t.csv:3:1: timestamp is "2017-10-09 7:01:55"; expected a moment such as 2017-10-09 07:01:55, in the years 1970 to 2999`,
 			`t.csv:3:27: gpu_time is ""; expected a number of seconds, 0 or more`,
 			`t.csv:3:28: cluster is ""; expected a text of printable characters`,
+			`t.csv:4:1: timestamp is "9017-10-09 07:01:55"; expected a moment such as 2017-10-09 07:01:55, in the years 1970 to 2999`,
 		}},
 		"tiresias": {readTiresias, "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n0,1,0,x,vgg19,164,\n", []string{
 			`t.csv:2:7: iterations is "x"; expected a number, 0 or more`,
@@ -184,7 +186,7 @@ func TestLoadStopsWithItsContext(t *testing.T) {
 	path := writeFile(t, csvHeader+"a,1,2,3\n", t.TempDir(), "t.csv")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := (traceFile{path: path, read: readCSV}).Load(ctx); err != context.Canceled {
+	if _, err := (traceFile{path: path, read: readCSV}).Load(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -1,0 +1,105 @@
+package allocation
+
+import (
+	"context"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+// everyPolicy lists each order-based policy and optimus in the forms whose work differs.
+var everyPolicy = map[string]struct {
+	factory core.Factory[core.Allocator]
+	config  map[string]any
+}{
+	"fifo":          {NewFIFO(), nil},
+	"srtf":          {NewSRTF(), nil},
+	"las":           {NewLAS(), nil},
+	"tiresias":      {NewTiresias(), nil},
+	"running_first": {NewTiresias(), map[string]any{"inside": insideRunningFirst}},
+	"gittins":       {NewTiresias(), map[string]any{"inside": insideGittins, "samples": []any{1000, 2000, 60000}}},
+	"optimus":       {NewOptimus(), nil},
+}
+
+// busy is 110 jobs on 32 nodes with four devices each; about 100 of them run.
+func busy() *core.View {
+	var jobs []*coretest.JobBuilder
+	for i := range 110 {
+		j := coretest.MakeJob("a").Submit(float64(i)).Replicas(1 + i%11/10).Work(float64(1000 + i*37%500))
+		if i%11 == 3 {
+			jobs = append(jobs, j.Waiting().Executed(float64(i), float64(i)))
+			continue
+		}
+		jobs = append(jobs, j.Running(float64(i), core.Seat{Node: core.NodeID(i / 4), Devices: 1}).Progress(0, 1))
+	}
+	return coretest.MakeView(coretest.MakeCluster().Nodes(32, "v100", 4).Obj()).Now(1000).Jobs(jobs...).Obj()
+}
+
+func TestRoundAllocatesNothing(t *testing.T) {
+	for name, tc := range everyPolicy {
+		t.Run(name, func(t *testing.T) {
+			policy, v := newPolicy(t, tc.factory, tc.config), busy()
+			candidates := coretest.Candidates(v, coretest.Rigid)
+			got := testing.AllocsPerRun(50, func() {
+				v.NowSeconds += 300
+				if _, err := policy.Allocate(context.Background(), v, candidates); err != nil {
+					t.Fatal(err)
+				}
+				steadyUntil(t, policy, v)
+			})
+			if got != 0 {
+				t.Errorf("%v allocations a round, want 0", got)
+			}
+		})
+	}
+}
+
+func BenchmarkRound(b *testing.B) {
+	for name, tc := range everyPolicy {
+		b.Run(name, func(b *testing.B) {
+			policy, v := newPolicy(b, tc.factory, tc.config), busy()
+			candidates := coretest.Candidates(v, coretest.Rigid)
+			b.ReportAllocs()
+			for b.Loop() {
+				v.NowSeconds += 300
+				if _, err := policy.Allocate(context.Background(), v, candidates); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// Backfill and blocking never grant more than there is, but for one last grant that says why the others wait.
+func TestWalkStaysWithinCapacity(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var jobs []*coretest.JobBuilder
+		for range rapid.IntRange(0, 20).Draw(t, "jobs") {
+			jobs = append(jobs, waits(rapid.IntRange(1, 9).Draw(t, "replicas")))
+		}
+		v := eightDevices(jobs...)
+		w := walk{queue: rapid.SampledFrom([]string{backfill, blocking}).Draw(t, "queue")}
+		w.begin(v)
+		candidates := coretest.Candidates(v, coretest.Rigid)
+		for i := range candidates {
+			if !w.offer(v, &candidates[i]) {
+				break
+			}
+		}
+		granted := 0
+		for _, g := range w.grants[:w.fitted] {
+			granted += g.Replicas
+		}
+		if granted > v.Devices {
+			t.Fatalf("granted %d of %d devices", granted, v.Devices)
+		}
+		switch rest := w.grants[w.fitted:]; {
+		case len(rest) == 1 && w.queue == blocking && rest[0].Replicas > v.Devices-granted:
+		case len(rest) > 0:
+			t.Fatalf("%d grants after those that fit: %v", len(rest), rest)
+		}
+	})
+}

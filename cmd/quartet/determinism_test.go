@@ -1,0 +1,59 @@
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// TestSameBytes runs compositions with every source of variation there is, over and over.
+func TestSameBytes(t *testing.T) {
+	for name, args := range map[string][]string{
+		"default":  {},
+		"failures": {"--set", "backend.config.failures={mtbf: 24h, repair: 30m}", "--set", "pipeline.allocation={type: las}"},
+		"events":   {"--set", "round={interval: 60s, on_events: true}", "--set", "pipeline.allocation={type: srtf}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var want map[string]string
+			for _, procs := range []int{1, 2, 8} {
+				repeats := 20
+				if testing.Short() {
+					repeats = 2
+				}
+				for range repeats {
+					got := digests(t, procs, args)
+					if want == nil {
+						want = got
+					}
+					for file, sum := range want {
+						if got[file] != sum {
+							t.Fatalf("GOMAXPROCS %d: %s differs between runs", procs, file)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+func digests(t *testing.T, procs int, args []string) map[string]string {
+	t.Helper()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+	dir := t.TempDir()
+	if code := run(t.Context(), append([]string{"simulate", "-q", "--out", dir}, args...), io.Discard, os.Stderr); code != exitOK {
+		t.Fatalf("exit %d", code)
+	}
+	sums := map[string]string{}
+	for _, file := range []string{"jobs.csv", "rounds.csv", "decisions.jsonl"} {
+		data, err := os.ReadFile(filepath.Join(dir, "default", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums[file] = fmt.Sprintf("%x", sha256.Sum256(data))
+	}
+	return sums
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/quartet-sched/quartet/core/metrics"
+)
+
+// reference returns a file of the reference data, or skips the test.
+func reference(t testing.TB, elements ...string) string {
+	t.Helper()
+	root := os.Getenv("QUARTET_DATA")
+	if root == "" {
+		t.Skip("QUARTET_DATA is not set: it names the folder that holds data/ and reference/")
+	}
+	path := filepath.Join(append([]string{root}, elements...)...)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no reference data: %v", err)
+	}
+	return path
+}
+
+// simulated runs a shipped composition as a user would, and returns its summary and the rows of jobs.csv by name.
+func simulated(t testing.TB, config string, sets ...string) (*metrics.Summary, map[string]map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	args := []string{"simulate", "-q", "-o", "json", "--out", dir, "-f", filepath.Join("..", "..", "configs", "papers", config)}
+	for _, set := range sets {
+		args = append(args, "--set", set)
+	}
+	var stdout, stderr bytes.Buffer
+	if code := run(context.Background(), args, &stdout, &stderr); code != exitOK {
+		t.Fatalf("%v: exit %d\n%s", args, code, stderr.String())
+	}
+	var summary metrics.Summary
+	if err := json.Unmarshal(stdout.Bytes(), &summary); err != nil {
+		t.Fatal(err)
+	}
+	return &summary, readRows(t, filepath.Join(dir, summary.Name, "jobs.csv"), "name")
+}
+
+// readRows reads a CSV file into rows by the value of a key column.
+func readRows(t testing.TB, path, key string) map[string]map[string]string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	records, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]map[string]string{}
+	for _, record := range records[1:] {
+		row := map[string]string{}
+		for i, column := range records[0] {
+			row[column] = record[i]
+		}
+		rows[row[key]] = row
+	}
+	return rows
+}
+
+func seconds(t testing.TB, text string) float64 {
+	t.Helper()
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// workloads of the Pollux artifact for which there are published answers.
+var polluxWorkloads = map[string][]int{"": {1, 2, 3, 4, 6}, "-0.5": {1, 2, 3, 4}}
+
+// equalJobs compares every job's JCT with the published one, and returns how many are equal, of how many, and both means.
+func equalJobs(t *testing.T, policy, load string, workload int) (equal, jobs int, mean, published float64) {
+	t.Helper()
+	file := fmt.Sprintf("workload-%d.csv", workload)
+	want := readRows(t, reference(t, "reference", "pollux-osdi21", policy+load, file), "name")
+	summary, got := simulated(t, "pollux-osdi21/"+policy+".yaml",
+		"workload.config.path="+reference(t, "data", "pollux-osdi21", "workloads"+load, file))
+	if len(got) != len(want) {
+		t.Errorf("%d jobs, want %d", len(got), len(want))
+	}
+	for name, row := range want {
+		published += seconds(t, row["jct"])
+		if got[name]["jct_s"] == row["jct"] {
+			equal++
+		}
+	}
+	return equal, len(want), float64(summary.JCTSeconds.Mean), published / float64(len(want))
+}
+
+func TestReproducesTiresiasOfPollux(t *testing.T) {
+	for load, numbers := range polluxWorkloads {
+		for _, n := range numbers {
+			t.Run(fmt.Sprintf("workload%s-%d", load, n), func(t *testing.T) {
+				if equal, jobs, mean, published := equalJobs(t, "tiresias", load, n); equal != jobs {
+					t.Errorf("%d of %d jobs equal, mean JCT %v s, want %v s", equal, jobs, mean, published)
+				}
+			})
+		}
+	}
+}
+
+func TestReproducesOptimusOfPollux(t *testing.T) {
+	for load, numbers := range polluxWorkloads {
+		for _, n := range numbers {
+			t.Run(fmt.Sprintf("workload%s-%d", load, n), func(t *testing.T) {
+				equal, jobs, mean, published := equalJobs(t, "optimus", load, n)
+				t.Logf("%d of %d jobs equal, mean JCT %v s, published %v s", equal, jobs, mean, published)
+				if off := math.Abs(mean/published - 1); off > 0.002 {
+					t.Errorf("mean JCT is off by %.3f %%, want at most 0.2 %%", 100*off)
+				}
+				if float64(equal) < 0.95*float64(jobs) {
+					t.Errorf("%d of %d jobs equal, want 95 %%", equal, jobs)
+				}
+			})
+		}
+	}
+}
+
+func TestReproducesBlox(t *testing.T) {
+	for name, tc := range map[string]struct {
+		config, fit string
+		preemptions int // spec/blox.md, section 5
+	}{
+		"s500_Las":     {"las", "prefix_sum", 0},
+		"s1000_Fifo":   {"fifo", "prefix_sum", 0},
+		"s1000_Las":    {"las", "prefix_sum", 362},
+		"s1000_Srtf":   {"srtf", "prefix_sum", 129},
+		"m500_Fifo":    {"fifo", "prefix_sum", 0},
+		"m500fix_Fifo": {"fifo", "scattered", 0},
+		"m500fix_Las":  {"las", "scattered", 579},
+		"m500fix_Srtf": {"srtf", "scattered", 128},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := reference(t, "reference", "blox", "ref_"+name+".csv")
+			summary, got := simulated(t, "blox-eurosys24/"+tc.config+".yaml",
+				"workload.config.path="+path, "pipeline.placement.config.fit="+tc.fit)
+			want := readRows(t, path, "job_id")
+			if len(got) != len(want) {
+				t.Fatalf("%d jobs, want %d", len(got), len(want))
+			}
+			completions, firstRuns := 0, 0
+			for id, row := range want {
+				if seconds(t, got[id]["finish_s"]) != seconds(t, row["blox_completion_s"]) {
+					completions++
+				}
+				// Blox sees a job running one round after it placed it
+				if seconds(t, got[id]["first_start_s"])+300 != seconds(t, row["blox_first_run_seen_s"]) {
+					firstRuns++
+				}
+			}
+			if completions > 0 || firstRuns > 0 {
+				t.Errorf("%d completions and %d first runs differ, want none", completions, firstRuns)
+			}
+			if summary.Preemptions != tc.preemptions {
+				t.Errorf("%d preemptions, want %d", summary.Preemptions, tc.preemptions)
+			}
+		})
+	}
+}
+
+func TestReproducesTiresiasSimulator(t *testing.T) {
+	path := reference(t, "data", "tiresias", "60_job.csv")
+	for config, want := range map[string]float64{"fifo": 1556.5, "dlas": 715.3, "shortest": 519.9} { // spec/heterogeneity.md, 5.5
+		t.Run(config, func(t *testing.T) {
+			summary, _ := simulated(t, "tiresias-nsdi19/"+config+".yaml", "workload.config.path="+path)
+			if got := float64(summary.JCTSeconds.Mean); math.Abs(got/want-1) > 0.001 {
+				t.Errorf("mean JCT %v s, want %v s within 0.1 %%", got, want)
+			}
+		})
+	}
+}
+
+func TestSchedulesThePhillyTrace(t *testing.T) {
+	summary, _ := simulated(t, "philly/las.yaml", "workload.config.path="+reference(t, "data", "pollux-osdi21", "philly.csv.gz"))
+	if summary.Jobs.Submitted != 82247 || summary.Jobs.Completed != 82247 {
+		t.Errorf("%d of %d jobs completed, want 82247 of 82247", summary.Jobs.Completed, summary.Jobs.Submitted)
+	}
+}

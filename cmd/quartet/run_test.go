@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// countdown is a context that is cancelled when it was asked so many times: a Ctrl-C at a known round.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestInterruptKeepsPartialResults(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	dir := t.TempDir()
+	var stdout, stderr bytes.Buffer
+	ctx := &countdown{Context: t.Context(), left: 160 + 2*30} // one for each generated job, two for each round
+	if code := run(ctx, []string{"simulate", "--out", dir, "-o", "json"}, &stdout, &stderr); code != exitInterrupted {
+		t.Fatalf("exit code %d, want %d: %s", code, exitInterrupted, &stderr)
+	}
+	if !strings.Contains(stderr.String(), "interrupted at ") {
+		t.Errorf("stderr does not tell of the interrupt: %s", &stderr)
+	}
+	runDir := filepath.Join(dir, "default")
+	var summary struct {
+		Jobs struct{ Submitted, Unfinished int }
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &summary); err != nil {
+		t.Fatal(err)
+	}
+	if summary.Jobs.Unfinished == 0 || summary.Jobs.Submitted == 160 {
+		t.Errorf("jobs %+v, want some unfinished and some never submitted", summary.Jobs)
+	}
+	jobs, err := os.ReadFile(filepath.Join(runDir, "jobs.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := bytes.Count(jobs, []byte("\n")), summary.Jobs.Submitted+1; got != want {
+		t.Errorf("jobs.csv has %d lines, want %d", got, want)
+	}
+	if _, err := readManifest(filepath.Join(runDir, manifestFile)); err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("manifest of an interrupted run is taken for a whole one: %v", err)
+	}
+	wantNoTemporaryFiles(t, runDir)
+}
+
+func TestInterruptBeforeTheRunWritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	var stdout, stderr bytes.Buffer
+	if code := run(&countdown{Context: t.Context()}, []string{"simulate", "--out", dir}, &stdout, &stderr); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d: %s", code, exitInterrupted, &stderr)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("the folder holds %v, %v; want nothing", entries, err)
+	}
+}
+
+func wantNoTemporaryFiles(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			t.Errorf("temporary file %q is left", e.Name())
+		}
+	}
+}
+
+func TestOutputsLeaveNothingHalfDone(t *testing.T) {
+	dir := t.TempDir()
+	files, err := newOutputs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := files.write("jobs.csv", []byte("half")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "jobs.csv")); err == nil {
+		t.Error("jobs.csv exists before commit")
+	}
+	files.discard()
+	wantNoTemporaryFiles(t, dir)
+}
+
+func TestUnwritableOutputFails(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), []string{"simulate", "--out", file}, &stdout, &stderr); code != exitFailed {
+		t.Errorf("exit code %d, want %d: %s", code, exitFailed, &stderr)
+	}
+	if !strings.HasPrefix(stderr.String(), "error: make the output folder: ") {
+		t.Errorf("stderr = %q", &stderr)
+	}
+}
+
+type closedPipe struct{}
+
+func (closedPipe) Write([]byte) (int, error) { return 0, errors.New("closed pipe") }
+
+func TestUnwritableStdoutFails(t *testing.T) {
+	commands := map[string][]string{
+		"simulate": {"simulate", "--out", t.TempDir()}, "policy list": {"policy", "list"}, "describe": {"policy", "describe", "las"},
+		"version": {"version"}, "print": {"config", "print"}, "generate": {"trace", "generate"}, "schema": {"config", "schema"},
+	}
+	for name, args := range commands {
+		t.Run(name, func(t *testing.T) {
+			var stderr bytes.Buffer
+			if code := run(t.Context(), args, closedPipe{}, &stderr); code != exitFailed {
+				t.Errorf("exit code %d, want %d: %s", code, exitFailed, &stderr)
+			}
+		})
+	}
+}
+
+func TestProgressIsShownAndTakenAway(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	var drawn bytes.Buffer
+	p := &progress{}
+	p.show(&drawn, 10)
+	p.stop()
+	if strings.Contains(drawn.String(), "\n") {
+		t.Errorf("the bar leaves a line behind: %q", &drawn)
+	}
+}

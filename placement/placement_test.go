@@ -1,0 +1,179 @@
+package placement
+
+import (
+	"context"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+// ragged is four nodes of four devices, of which 1, 3, 4 and 2 are free beside job 0.
+func ragged(jobs ...*coretest.JobBuilder) *core.View {
+	occupant := holds(seat(0, 0, 1, 2), seat(1, 0), seat(3, 0, 2))
+	return coretest.MakeView(coretest.MakeCluster().Nodes(4, "t4", 4).Obj()).Jobs(append([]*coretest.JobBuilder{occupant}, jobs...)...).Obj()
+}
+
+func TestChoices(t *testing.T) {
+	strict := map[string]any{"strict": true}
+	cases := map[string]struct {
+		factory core.Factory[core.Placer]
+		config  map[string]any
+		jobs    []*coretest.JobBuilder
+		want    string // without the line of job 0, which stays
+	}{
+		"first_fit takes node by node":       {NewFirstFit(), nil, []*coretest.JobBuilder{waits(5), waits(2)}, lines("1: 0[3] 1[1,2,3] 2[0]", "2: 2[1,2]")},
+		"first_fit needs only the count":     {NewFirstFit(), nil, []*coretest.JobBuilder{waits(10)}, "1: 0[3] 1[1,2,3] 2[0,1,2,3] 3[1,3]"},
+		"consolidated fits tightest":         {NewConsolidated(), nil, []*coretest.JobBuilder{waits(2), waits(1), waits(3)}, lines("1: 3[1,3]", "2: 0[3]", "3: 1[1,2,3]")},
+		"consolidated takes whole nodes":     {NewConsolidated(), nil, []*coretest.JobBuilder{waits(5)}, "1: 2[0,1,2,3] 0[3]"},
+		"consolidated takes the fewest":      {NewConsolidated(), nil, []*coretest.JobBuilder{waits(6)}, "1: 2[0,1,2,3] 3[1,3]"},
+		"consolidated spreads if it must":    {NewConsolidated(), nil, []*coretest.JobBuilder{waits(8)}, "1: 2[0,1,2,3] 1[1,2,3] 0[3]"},
+		"strict does not":                    {NewConsolidated(), strict, []*coretest.JobBuilder{waits(8), waits(4)}, lines("2: 2[0,1,2,3]", "1: fragmented 8/10")},
+		"strict spreads over the fewest":     {NewConsolidated(), strict, []*coretest.JobBuilder{waits(7)}, "1: 2[0,1,2,3] 1[1,2,3]"},
+		"most_free empties the emptiest":     {NewMostFree(), nil, []*coretest.JobBuilder{waits(1), waits(6)}, lines("1: 2[0]", "2: 1[1,2,3] 2[1,2,3]")},
+		"most_free visits in order of free":  {NewMostFree(), nil, []*coretest.JobBuilder{waits(9)}, "1: 2[0,1,2,3] 1[1,2,3] 3[1,3]"},
+		"skewed applications consolidate":    {NewTiresiasSkew(), map[string]any{"skewed": []any{"vgg"}}, []*coretest.JobBuilder{waits(8).Application("vgg"), waits(4).Application("vgg"), waits(4).Application("lstm")}, lines("2: 2[0,1,2,3]", "3: 0[3] 1[1,2,3]", "1: fragmented 8/10")},
+		"count lacking":                      {NewFirstFit(), nil, []*coretest.JobBuilder{waits(11), waits(9), waits(2)}, lines("2: 0[3] 1[1,2,3] 2[0,1,2,3] 3[1]", "1: waiting_for_devices 11/10", "3: waiting_for_devices 2/1")},
+		"no node of the type":                {NewFirstFit(), nil, []*coretest.JobBuilder{waits(1).Accelerators("h100")}, "1: accelerator_missing 1/0"},
+		"tail_eviction takes what is free":   {NewTailEviction(), nil, []*coretest.JobBuilder{waits(5)}, "1: 0[3] 1[1,2,3] 2[0]"},
+		"prefix_sum needs the exact sum":     {NewTailEviction(), map[string]any{"fit": prefixSum}, []*coretest.JobBuilder{waits(4)}, "1: 0[3] 1[1,2,3]"},
+		"prefix_sum fails on an inexact one": {NewTailEviction(), map[string]any{"fit": prefixSum}, []*coretest.JobBuilder{waits(3)}, "1: fragmented 3/10"},
+		"prefix_sum takes at most the need":  {NewTailEviction(), map[string]any{"fit": prefixSum}, []*coretest.JobBuilder{waits(1), waits(3), waits(2)}, lines("1: 0[3]", "2: 1[1,2,3]", "3: 2[0,1]")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			v := ragged(tc.jobs...)
+			want := lines("0: 0[0,1,2] 1[0] 3[0,2]", tc.want)
+			if got := place(t, newPlacer(t, tc.factory, tc.config), v, inOrder(v)); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestRunningJobsStay(t *testing.T) {
+	nodes := func(h core.Health) *core.Cluster {
+		return coretest.MakeCluster().Nodes(2, "t4", 4).Health(0, h).Obj()
+	}
+	cases := map[string]struct {
+		cluster *core.Cluster
+		jobs    []*coretest.JobBuilder
+		grants  []core.Grant
+		want    string
+	}{
+		"whoever comes first": {
+			nodes(core.Ready), []*coretest.JobBuilder{waits(4), holds(seat(0, 1, 2))},
+			[]core.Grant{{Job: 0, Accelerator: -1, Replicas: 4}, {Job: 1, Accelerator: -1, Replicas: 2}}, lines("1: 0[1,2]", "0: 0[0,3] 1[0,1]"),
+		},
+		"but not on a node that is draining": {
+			nodes(core.Draining), []*coretest.JobBuilder{holds(seat(0, 0, 1))},
+			[]core.Grant{{Job: 0, Accelerator: -1, Replicas: 2}}, "0: 1[0,1]",
+		},
+		"nor with another number": {
+			nodes(core.Ready), []*coretest.JobBuilder{holds(seat(1, 0, 1))},
+			[]core.Grant{{Job: 0, Accelerator: -1, Replicas: 3}}, "0: 0[0,1,2]",
+		},
+		"what is not granted is free": {
+			nodes(core.Ready), []*coretest.JobBuilder{holds(seat(0, 0, 1, 2, 3)), waits(8)},
+			[]core.Grant{{Job: 1, Accelerator: -1, Replicas: 8}}, "1: 0[0,1,2,3] 1[0,1,2,3]",
+		},
+		"a blocking grant stops those that wait": {
+			nodes(core.Ready), []*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(0, 1)), waits(8), waits(7), waits(1)},
+			[]core.Grant{{Job: 2, Accelerator: -1, Replicas: 8, Blocking: true}, {Job: 0, Accelerator: -1, Replicas: 1}, {Job: 1, Accelerator: -1, Replicas: 2}, {Job: 3, Accelerator: -1, Replicas: 7}, {Job: 4, Accelerator: -1, Replicas: 1}},
+			lines("0: 0[0]", "1: 0[1,2]", "2: waiting_for_devices 8/7", "3: waiting_for_devices 7/5", "4: blocked_by_earlier 1/5"),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			v := coretest.MakeView(tc.cluster).Jobs(tc.jobs...).Obj()
+			if got := place(t, newPlacer(t, NewFirstFit(), nil), v, tc.grants); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// Node 0 and 1 are of type a100, 2 and 3 of type t4, each with two devices.
+func TestTypesAreNotMixed(t *testing.T) {
+	cases := map[string]struct {
+		job   *coretest.JobBuilder
+		grant core.Grant
+		want  string
+	}{
+		"the lowest type that holds the job": {waits(4), core.Grant{Accelerator: core.AnyAccelerator, Replicas: 4}, "0: 2[0,1] 3[0,1]"},
+		"the granted type only":              {waits(2), core.Grant{Accelerator: 1, Replicas: 2}, "0: 2[0,1]"},
+		"a type that the job can run on":     {waits(2).Accelerators("t4"), core.Grant{Accelerator: core.AnyAccelerator, Replicas: 2}, "0: 2[0,1]"},
+		"never both":                         {waits(5), core.Grant{Accelerator: core.AnyAccelerator, Replicas: 5}, "0: waiting_for_devices 5/4"},
+		"the other type is no help":          {waits(4), core.Grant{Accelerator: 0, Replicas: 4}, "0: waiting_for_devices 4/3"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			cluster := coretest.MakeCluster().Nodes(1, "a100", 2).Nodes(1, "a100", 1).Nodes(2, "t4", 2).Obj()
+			v := coretest.MakeView(cluster).Jobs(tc.job).Obj()
+			for _, f := range []core.Factory[core.Placer]{NewFirstFit(), NewConsolidated(), NewMostFree(), NewTailEviction()} {
+				if got := place(t, newPlacer(t, f, nil), v, []core.Grant{tc.grant}); got != tc.want {
+					t.Errorf("%s: got %q, want %q", f.Type, got, tc.want)
+				}
+			}
+		})
+	}
+}
+
+// No seating of a consolidated job uses more nodes than the best subset of nodes would.
+func TestConsolidatedUsesTheFewestNodes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cluster := coretest.MakeCluster()
+		sizes := rapid.SliceOfN(rapid.IntRange(1, 8), 1, 7).Draw(t, "sizes")
+		free := make([]int, len(sizes))
+		var occupied []core.Seat
+		for i, size := range sizes {
+			cluster.Nodes(1, "t4", size)
+			free[i] = rapid.IntRange(0, size).Draw(t, "free")
+			if free[i] < size {
+				occupied = append(occupied, core.Seat{Node: core.NodeID(i), Devices: core.FirstDevices(size - free[i])})
+			}
+		}
+		n := rapid.IntRange(1, 24).Draw(t, "replicas")
+		jobs := []*coretest.JobBuilder{waits(n)}
+		if len(occupied) > 0 {
+			jobs = append(jobs, holds(occupied...))
+		}
+		v := coretest.MakeView(cluster.Obj()).Jobs(jobs...).Obj()
+		fewest := func(devices []int) int {
+			best := len(devices) + 1
+			for subset := range 1 << len(devices) {
+				sum, used := 0, 0
+				for i, d := range devices {
+					if subset>>i&1 == 1 {
+						sum, used = sum+d, used+1
+					}
+				}
+				if sum >= n {
+					best = min(best, used)
+				}
+			}
+			return best
+		}
+		for _, strict := range []bool{false, true} {
+			seating, err := newPlacer(t, NewConsolidated(), map[string]any{"strict": strict}).Place(context.Background(), v, inOrder(v))
+			if err != nil {
+				t.Fatal(err)
+			}
+			used := len(free) + 1
+			for _, p := range seating.Placed {
+				if p.Job == 0 {
+					used = len(p.Seats)
+				}
+			}
+			want := fewest(free)
+			if strict && want > fewest(sizes) {
+				want = len(free) + 1
+			}
+			if used != want {
+				t.Fatalf("strict %v: %d replicas on %d nodes, want %d, of free %v and sizes %v", strict, n, used, want, free, sizes)
+			}
+		}
+	})
+}

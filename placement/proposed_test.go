@@ -1,0 +1,51 @@
+package placement
+
+import (
+	"testing"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+func TestProposed(t *testing.T) {
+	const cannot = " (the proposed seating cannot be followed)"
+	grant := func(id core.JobID, n int, seats ...core.Seat) core.Grant {
+		return core.Grant{Job: id, Accelerator: core.AnyAccelerator, Replicas: n, Proposed: seats}
+	}
+	cases := map[string]struct {
+		jobs   []*coretest.JobBuilder
+		grants []core.Grant
+		want   string
+	}{
+		"follows in the order of the seats":  {[]*coretest.JobBuilder{waits(3)}, []core.Grant{grant(0, 3, seat(1, 1, 2), seat(0, 3))}, "0: 1[1,2] 0[3]"},
+		"moves a running job":                {[]*coretest.JobBuilder{holds(seat(0, 0))}, []core.Grant{grant(0, 1, seat(1, 2))}, "0: 1[2]"},
+		"keeps one that is where it belongs": {[]*coretest.JobBuilder{waits(1), holds(seat(0, 0))}, []core.Grant{grant(0, 1, seat(0, 0)), grant(1, 1, seat(0, 0))}, lines("1: 0[0]", "0: 0[1]")},
+		"two can swap": {
+			[]*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(1, 0))},
+			[]core.Grant{grant(0, 1, seat(1, 0)), grant(1, 1, seat(0, 0))}, lines("0: 1[0]", "1: 0[0]"),
+		},
+		"without a proposal a job stays":        {[]*coretest.JobBuilder{holds(seat(1, 3))}, []core.Grant{grant(0, 1)}, "0: 1[3]"},
+		"without a proposal a job consolidates": {[]*coretest.JobBuilder{waits(2)}, []core.Grant{grant(0, 2)}, "0: 0[0,1]"},
+		"the wrong number":                      {[]*coretest.JobBuilder{waits(2)}, []core.Grant{grant(0, 2, seat(1, 0))}, "0: 0[0,1]"},
+		"a device twice":                        {[]*coretest.JobBuilder{waits(2)}, []core.Grant{grant(0, 2, seat(1, 0), seat(1, 0))}, "0: 0[0,1]"},
+		"a node that does not exist":            {[]*coretest.JobBuilder{waits(1)}, []core.Grant{grant(0, 1, seat(9, 0))}, "0: 0[0]"},
+		"a seat without devices":                {[]*coretest.JobBuilder{waits(1)}, []core.Grant{grant(0, 1, seat(0), seat(1, 0))}, "0: 0[0]"},
+		"two types":                             {[]*coretest.JobBuilder{waits(2)}, []core.Grant{grant(0, 2, seat(1, 0), seat(2, 0))}, "0: 0[0,1]"},
+		"a type that the job cannot run on":     {[]*coretest.JobBuilder{waits(1).Accelerators("t4")}, []core.Grant{grant(0, 1, seat(2, 0))}, "0: 0[0]"},
+		"if it cannot be followed a job stays":  {[]*coretest.JobBuilder{holds(seat(1, 1)), holds(seat(0, 0))}, []core.Grant{grant(0, 1, seat(0, 0)), grant(1, 1)}, lines("1: 0[0]", "0: 1[1]")},
+		"the verdict tells":                     {[]*coretest.JobBuilder{waits(5), waits(4)}, []core.Grant{grant(0, 5, seat(0, 0)), grant(1, 4)}, lines("0: 0[0,1,2,3] 1[0]", "1: waiting_for_devices 4/3")},
+		"the verdict tells of the proposal":     {[]*coretest.JobBuilder{waits(8), waits(1)}, []core.Grant{grant(0, 8), grant(1, 1, seat(0, 0), seat(2, 0))}, lines("0: 0[0,1,2,3] 1[0,1,2,3]", "1: waiting_for_devices 1/0"+cannot)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			cluster := coretest.MakeCluster().Nodes(2, "t4", 4).Nodes(1, "v100", 4).Health(2, core.Draining)
+			if name == "two types" || name == "a type that the job cannot run on" {
+				cluster.Health(2, core.Ready)
+			}
+			v := coretest.MakeView(cluster.Obj()).Jobs(tc.jobs...).Obj()
+			if got := place(t, newPlacer(t, NewProposed(), nil), v, tc.grants); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+}
