@@ -27,7 +27,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race slow fuzz cover lint staticcheck fmt bench bench-compare generate verify clean
+.PHONY: help build test race slow fuzz cover lint staticcheck fmt bench bench-compare results generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,10 @@ bench: ## run the benchmarks matching BENCH, results into BENCH_NEW
 
 bench-compare: $(BENCHSTAT) ## compare BENCH_OLD with BENCH_NEW
 	$(BENCHSTAT) $(BENCH_OLD) $(BENCH_NEW)
+
+results: ## measure the reproductions again and write the tables of docs/results.md
+	$(GO) build -o $(BIN)/quartet ./cmd/quartet
+	$(GO) run ./tools/results -quartet $(BIN)/quartet -write docs/results.md
 
 generate: ## write what is generated
 	$(GO) generate ./...

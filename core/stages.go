@@ -29,8 +29,8 @@ type Placer interface {
 
 // Elasticity says what a job does with accelerators, and tunes it to those it got.
 type Elasticity interface {
-	// Respond answers for each of jobs, in their order. It is asked about a job when it is admitted and whenever an
-	// event touched it; otherwise the last response stands.
+	// Respond answers for each of jobs, in their order. It is asked about a job when it is submitted and whenever an
+	// event touched it; otherwise the last response stands, so its Curves stay valid until the job's next response.
 	Respond(ctx context.Context, v *View, jobs []*Job) ([]Response, error)
 	// Tune answers for those placements whose batch settings change; the others keep theirs.
 	Tune(ctx context.Context, v *View, placements []Placement) ([]Tuning, error)
@@ -103,6 +103,9 @@ type Grant struct {
 type Placement struct {
 	Job   JobID
 	Seats []Seat // in the order that the job sees its replicas
+	// Evicted says that the job lost its devices on the way to these, which counts as a preemption, even when it got
+	// the same ones again.
+	Evicted bool
 }
 
 // Seating is the answer of a Placer.

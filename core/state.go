@@ -250,6 +250,9 @@ func (s *state) diff(plan *Plan, stages *Stages) []Change {
 			c.Tuning = plan.Tunings[m.tuning]
 		}
 		if j.State == Running {
+			if p.Evicted {
+				j.Preemptions++ // here, for the same seats make no change
+			}
 			c.Action = Move
 			if SameSeats(j.Seats, p.Seats) {
 				if c.Tuning == j.Tuning {

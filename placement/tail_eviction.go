@@ -76,6 +76,8 @@ func (p *tailEviction) Place(_ context.Context, v *core.View, grants []core.Gran
 		if !seated {
 			p.refuse(v, g, false)
 			stopped = true
+		} else if v.Jobs[g.Job].State == core.Running {
+			p.placed[len(p.placed)-1].Evicted = true
 		}
 	}
 	return p.seating(), nil

@@ -173,6 +173,15 @@ func TestReproducesBlox(t *testing.T) {
 	}
 }
 
+// TestReproducesBloxFigures compares with figures of runs that were published without their jobs: the input is that of
+// another run, of which the five input columns are read.
+func TestReproducesBloxFigures(t *testing.T) {
+	summary, _ := simulated(t, "blox-eurosys24/las.yaml", "workload.config.path="+reference(t, "reference", "blox", "ref_m500_Fifo.csv"))
+	if mean := math.Floor(float64(summary.JCTSeconds.Mean)); mean != 75741 || summary.Preemptions != 1966 {
+		t.Errorf("m500_Las: mean JCT %v s and %d preemptions, want 75741.5 s and 1966 (spec/blox.md, section 5)", mean, summary.Preemptions)
+	}
+}
+
 func TestReproducesTiresiasSimulator(t *testing.T) {
 	path := reference(t, "data", "tiresias", "60_job.csv")
 	for config, want := range map[string]float64{"fifo": 1556.5, "dlas": 715.3, "shortest": 519.9} { // spec/heterogeneity.md, 5.5

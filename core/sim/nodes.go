@@ -119,7 +119,7 @@ func (s *Simulator) interruptOn(node core.NodeID, at float64) {
 		e.Kind = core.JobInterrupted
 		s.events = append(s.events, e)
 	}
-	s.disturb(at)
+	s.disturb(at, &s.events)
 }
 
 // rewind takes back what a job did in the last seconds, but not what it had done when it was started.

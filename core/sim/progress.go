@@ -93,7 +93,7 @@ func (s *Simulator) endPhase(j *simJob, w core.Wake) bool {
 		at = s.onGrid(at, w)
 	}
 	s.finish(j, at)
-	s.disturb(at)
+	s.disturb(at, &s.events)
 	return true
 }
 
@@ -117,8 +117,9 @@ func (s *Simulator) span(j *simJob, by int) {
 	}
 }
 
-// disturb applies interference: every job that spans nodes is slowed down while another one shares one of its nodes.
-func (s *Simulator) disturb(now float64) {
+// disturb applies interference, and tells those whose rate it changed: every job that spans nodes is slowed down while
+// another one shares one of its nodes.
+func (s *Simulator) disturb(now float64, tell *[]core.Event) {
 	if s.config.Interference == 0 {
 		return
 	}
@@ -133,7 +134,7 @@ func (s *Simulator) disturb(now float64) {
 			s.advance(j, now)
 			j.disturbed = disturbed
 			s.schedule(j)
-			s.notes = append(s.notes, j.progressed(now))
+			*tell = append(*tell, j.progressed(now))
 		}
 	}
 }
@@ -165,7 +166,7 @@ func (s *Simulator) advanceByRounds(ctx context.Context, w core.Wake) (float64, 
 		now = next
 		s.happenToNodes(now)
 		s.arrive(now)
-		s.disturb(now)
+		s.disturb(now, &s.events)
 		if len(s.events) > told || now >= w.BySeconds {
 			return now, nil
 		}

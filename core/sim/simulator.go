@@ -209,7 +209,7 @@ func (s *Simulator) Apply(_ context.Context, changes []core.Change) error {
 	}
 	if len(changes) > 0 {
 		s.advanced = s.now
-		s.disturb(s.now)
+		s.disturb(s.now, &s.notes)
 	}
 	return nil
 }

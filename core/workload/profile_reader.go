@@ -236,25 +236,27 @@ var (
 )
 
 func (r *profileReader) readTriangulation(ctx context.Context, p *profile, points, tetrahedra string) {
-	p.beyond = &triangulation{known: map[vector]located{}}
+	var measured []measuredPoint
 	r.open(ctx, points, pointColumns, func(t *table) {
 		for t.next() {
 			at := vector{t.coordinate(pointNodes), t.coordinate(pointReplicas), t.coordinate(pointBatch)}
-			p.beyond.points = append(p.beyond.points, measuredPoint{at: at, time: t.stepTime(pointStep, pointSync)})
+			measured = append(measured, measuredPoint{at: at, time: t.stepTime(pointStep, pointSync)})
 		}
 	})
+	var division [][4]int
 	r.open(ctx, tetrahedra, tetrahedronColumns, func(t *table) {
-		last := float64(len(p.beyond.points) - 1)
+		last := float64(len(measured) - 1)
 		for t.next() {
 			var corners [4]int
 			for i := range corners {
 				corners[i] = int(t.whole(i, last, "the number of a row of "+filepath.Base(points)+", counted from 0"))
 			}
 			if t.ok() {
-				p.beyond.add(corners)
+				division = append(division, corners)
 			}
 		}
 	})
+	p.beyond = newTriangulation(measured, division)
 }
 
 // coordinate is a whole number that may be written as 4.0.

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/metrics"
+)
+
+// still is a backend on which nothing happens.
+type still struct{}
+
+func (still) Next(context.Context, core.Wake) (core.Observation, error) {
+	return core.Observation{}, io.EOF
+}
+func (still) Apply(context.Context, []core.Change) error { return nil }
+func (still) Capabilities() []core.Capability            { return nil }
+
+// TestAQuietRoundAllocatesNothing holds rounds, all stages and all records included, in which nothing changed.
+func TestAQuietRoundAllocatesNothing(t *testing.T) {
+	for _, allocation := range catalog().Allocation {
+		for _, placement := range catalog().Placement {
+			t.Run(allocation.Type+" and "+placement.Type, func(t *testing.T) {
+				ctx := context.Background()
+				c, err := configs.Parse(catalog(), "quiet", configs.Default(), configs.Options{Sets: []string{
+					"pipeline.allocation.type=" + allocation.Type, "pipeline.placement.type=" + placement.Type,
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				stages, err := buildStages(c, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				collector := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: io.Discard, Rounds: io.Discard, Decisions: io.Discard})
+				p := core.NewPipeline(c.BuildCluster(), stages, roundOptions(c), nil, collector)
+				now := 0.0
+				round := func(events ...core.Event) {
+					now += 60
+					if err := p.Round(ctx, core.Observation{NowSeconds: now, Events: events}, still{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				round(fortyJobs()...)
+				for range 10 {
+					round()
+				}
+				if allocs := testing.AllocsPerRun(100, func() { round() }); allocs != 0 {
+					t.Errorf("%v allocations in a round in which nothing changed, want 0", allocs)
+				}
+			})
+		}
+	}
+}
+
+// fortyJobs take 40 of the 64 devices of the default cluster, so that each keeps running.
+func fortyJobs() []core.Event {
+	var events []core.Event
+	for id := core.JobID(0); id < 40; id++ {
+		events = append(events, core.Event{Kind: core.JobSubmitted, Job: id, Spec: &core.JobSpec{
+			ID: id, Name: fmt.Sprint(id), Weight: 1, Requested: 1, MinReplicas: 1, MaxReplicas: 1, TotalWork: 1e9,
+		}})
+	}
+	return events
+}
