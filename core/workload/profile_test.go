@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"math"
 	"slices"
 	"testing"
 
@@ -50,73 +49,6 @@ func TestPackShapeIsSmallestRotation(t *testing.T) {
 			t.Errorf("packShape(%v) = %#x, want %#x", shape, got, want)
 		}
 	})
-}
-
-// Interpolation over any triangulation reproduces an affine function exactly, inside only.
-func TestTriangulationReproducesAffineFunctions(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var low, high vector
-		var slope [4]float64
-		for axis := range low {
-			low[axis] = rapid.Int64Range(0, 50).Draw(t, "low")
-			high[axis] = low[axis] + rapid.Int64Range(1, 50).Draw(t, "size")
-			slope[axis] = rapid.Float64Range(-3, 3).Draw(t, "slope")
-		}
-		affine := func(p vector) float64 {
-			return 1000 + slope[0]*float64(p[0]) + slope[1]*float64(p[1]) + slope[2]*float64(p[2])
-		}
-		box := &triangulation{known: map[vector]located{}}
-		for corner := range 8 {
-			at := low
-			for axis := range at {
-				if corner&(1<<axis) != 0 {
-					at[axis] = high[axis]
-				}
-			}
-			box.points = append(box.points, measuredPoint{at: at, time: stepTime{step: affine(at), sync: 1}})
-		}
-		for _, corners := range [][4]int{{0, 1, 3, 7}, {0, 1, 5, 7}, {0, 2, 3, 7}, {0, 2, 6, 7}, {0, 4, 5, 7}, {0, 4, 6, 7}, {0, 1, 2, 3}} {
-			box.add(corners)
-		}
-		if len(box.tetrahedra) != 6 {
-			t.Fatalf("%d tetrahedra are not flat", len(box.tetrahedra))
-		}
-		var p vector
-		inside := true
-		for axis := range p {
-			p[axis] = rapid.Int64Range(low[axis]-2, high[axis]+2).Draw(t, "at")
-			inside = inside && low[axis] <= p[axis] && p[axis] <= high[axis]
-		}
-		for range 2 { // found, then known
-			got, ok := box.at(p)
-			if ok != inside {
-				t.Fatalf("%v inside %v..%v is %v", p, low, high, ok)
-			}
-			if inside && (math.Abs(got.step-affine(p)) > 1e-9 || math.Abs(got.sync-1) > 1e-12) {
-				t.Errorf("at %v: %+v, want %v", p, got, affine(p))
-			}
-		}
-	})
-}
-
-// Where tetrahedra disagree, on a face between them, the first in file order decides.
-func TestTriangulationPrefersTheFirst(t *testing.T) {
-	division := &triangulation{known: map[vector]located{}, points: []measuredPoint{
-		{vector{0, 0, 0}, stepTime{1, 0}},
-		{vector{0, 2, 0}, stepTime{1, 0}},
-		{vector{0, 0, 2}, stepTime{1, 0}},
-		{vector{2, 0, 0}, stepTime{5, 0}},
-		{vector{0, 2, 2}, stepTime{9, 0}},
-		{vector{2, 2, 2}, stepTime{1, 0}},
-	}}
-	division.add([4]int{0, 1, 2, 3})
-	division.add([4]int{0, 1, 4, 3}) // overlaps the first
-	if got, ok := division.at(vector{0, 1, 1}); !ok || got.step != 1 {
-		t.Errorf("%+v, %v; want the first tetrahedron's 1", got, ok)
-	}
-	if got, ok := division.at(vector{0, 1, 2}); ok {
-		t.Errorf("%+v lies outside both", got)
-	}
 }
 
 func TestStepCurve(t *testing.T) {

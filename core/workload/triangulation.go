@@ -16,84 +16,60 @@ import (
 type triangulation struct {
 	points     []measuredPoint
 	tetrahedra []tetrahedron
-	order      []int   // those that are not flat, in the order in which they are searched
-	flatness   float64 // of the paraboloid that approach climbs on
+	order      []int // those that are not flat, in the order in which they are searched
+	box        box   // around all points
 
 	mu    sync.RWMutex
 	known map[vector]located // answers given before: most take a search through all tetrahedra
 }
-
-type vector [3]int64
 
 type measuredPoint struct {
 	at   vector
 	time stepTime
 }
 
-type tetrahedron struct {
-	corners   [4]int
-	at        [4]vector
-	beyond    [4]int // the tetrahedron across the face opposite each corner, outside for none
-	volume    int64  // six times the signed one, 0 if flat
-	low, high vector // smallest box around it
-	sphere    sphere
-}
-
 const outside = -1
-
-// sphere goes through the corners of a tetrahedron. Its zero value, of no centre, contains nothing.
-type sphere struct {
-	through vector
-	centre  [3]float64 // from through
-	norm    float64    // scales depth to a distance, 0 for no sphere
-}
 
 type located struct {
 	time   stepTime
 	inside bool
 }
 
-// maxCoordinate keeps the determinants of coordinate differences within int64.
-const maxCoordinate = 1_000_000
-
 // newTriangulation divides the space between points into tetrahedra, each given by the indices of its corners.
 func newTriangulation(points []measuredPoint, corners [][4]int) *triangulation {
-	t := &triangulation{points: points, flatness: flatness(points), known: map[vector]located{}}
+	t := &triangulation{points: points, known: map[vector]located{}}
+	for i, p := range points {
+		t.box.extend(p.at, i == 0)
+	}
+	flatness := flatness(points)
 	for _, c := range corners {
-		t.tetrahedra = append(t.tetrahedra, t.tetrahedron(c))
+		t.tetrahedra = append(t.tetrahedra, t.tetrahedron(c, flatness))
 	}
 	t.connect()
 	searched := make([]bool, len(t.tetrahedra))
 	for i := range t.tetrahedra {
-		for _, solid := range t.solid(i) {
-			if !searched[solid] {
-				searched[solid] = true
-				t.order = append(t.order, solid)
+		solid := t.solid(i)
+		for _, s := range solid {
+			if !searched[s] {
+				searched[s] = true
+				t.order = append(t.order, s)
 			}
 		}
-	}
-	for i := range t.tetrahedra {
-		if solid := t.solid(i); len(solid) > 0 {
+		if len(solid) > 0 {
 			t.tetrahedra[i].sphere = t.tetrahedra[slices.Min(solid)].sphere
 		}
 	}
 	return t
 }
 
-func (t *triangulation) tetrahedron(corners [4]int) tetrahedron {
+func (t *triangulation) tetrahedron(corners [4]int, flatness float64) tetrahedron {
 	s := tetrahedron{corners: corners, beyond: [4]int{outside, outside, outside, outside}}
 	for i, c := range corners {
 		s.at[i] = t.points[c].at
-	}
-	s.low, s.high = s.at[0], s.at[0]
-	for _, corner := range s.at[1:] {
-		for axis := range corner {
-			s.low[axis] = min(s.low[axis], corner[axis])
-			s.high[axis] = max(s.high[axis], corner[axis])
-		}
+		s.box.extend(s.at[i], i == 0)
 	}
 	if s.volume = determinant(s.at); s.volume != 0 {
-		s.sphere = circumscribed(&s, t.flatness)
+		s.sphere = circumscribed(&s, flatness)
 	}
 	return s
 }
@@ -105,7 +81,9 @@ func (t *triangulation) connect() {
 	for i := range t.tetrahedra {
 		s := &t.tetrahedra[i]
 		for k := range s.corners {
-			face := [3]int(slices.Delete(slices.Clone(s.corners[:]), k, k+1))
+			var face [3]int
+			copy(face[:], s.corners[:k])
+			copy(face[k:], s.corners[k+1:])
 			slices.Sort(face[:])
 			other, met := open[face]
 			if !met {
@@ -163,6 +141,9 @@ func (t *triangulation) locate(p vector) located {
 // From the one that approach ends at it walks on, each time through the first face that the point lies beyond. Where
 // that leads nowhere, mostly to a flat one, it takes the first in the order of search.
 func (t *triangulation) find(p vector) (found *tetrahedron, weights [4]float64) {
+	if !t.box.holds(p) {
+		return nil, weights
+	}
 	for i, steps := t.approach(p), len(t.tetrahedra)/4; i != outside && steps >= 0; steps-- {
 		s := &t.tetrahedra[i]
 		if s.volume == 0 {
@@ -176,7 +157,7 @@ func (t *triangulation) find(p vector) (found *tetrahedron, weights [4]float64) 
 	}
 	for _, i := range t.order {
 		s := &t.tetrahedra[i]
-		if !s.mayHold(p) {
+		if !s.box.holds(p) {
 			continue
 		}
 		if weights, face := s.weights(p); face == within {
@@ -218,80 +199,5 @@ func flatness(points []measuredPoint) float64 {
 		lowest, highest = min(lowest, height), max(highest, height)
 		largest = max(largest, p.at[0], p.at[1], p.at[2])
 	}
-	return (1.1*highest - lowest) / float64(largest)
-}
-
-// circumscribed is the sphere around a tetrahedron that is not flat.
-func circumscribed(s *tetrahedron, flatness float64) sphere {
-	around := sphere{through: s.at[3]}
-	u, v, w := s.at[0].minus(s.at[3]), s.at[1].minus(s.at[3]), s.at[2].minus(s.at[3])
-	vw, wu, uv := cross(v, w), cross(w, u), cross(u, v)
-	uu, vv, ww := float64(dot(u, u)), float64(dot(v, v)), float64(dot(w, w))
-	square := flatness * flatness
-	for axis := range around.centre {
-		sum := uu*float64(vw[axis]) + vv*float64(wu[axis]) + ww*float64(uv[axis])
-		around.centre[axis] = sum / float64(2*s.volume)
-		slope := 2 * (around.centre[axis] + float64(around.through[axis]))
-		square += slope * slope
-	}
-	around.norm = math.Sqrt(square)
-	return around
-}
-
-// depth is how far the point is inside the sphere, as the distance, from its image on the paraboloid, of the plane
-// that cuts the sphere's image out of it; negative outside.
-func (s *sphere) depth(p vector) float64 {
-	if s.norm == 0 {
-		return math.Inf(-1)
-	}
-	from, power := p.minus(s.through), 0.0
-	for axis, x := range from {
-		power += float64(x) * (2*s.centre[axis] - float64(x))
-	}
-	return power / s.norm
-}
-
-func (b *tetrahedron) mayHold(p vector) bool {
-	for axis := range p {
-		if p[axis] < b.low[axis] || p[axis] > b.high[axis] {
-			return false
-		}
-	}
-	return true
-}
-
-// within stands for no face that a point lies beyond.
-const within = -1
-
-// weights are the barycentric coordinates of p. If it lies outside, face tells the first face that it lies beyond, by
-// the corner opposite.
-func (b *tetrahedron) weights(p vector) (weights [4]float64, face int) {
-	for i := range b.at {
-		moved := b.at
-		moved[i] = p
-		part := determinant(moved)
-		if part != 0 && (part < 0) != (b.volume < 0) {
-			return weights, i
-		}
-		weights[i] = float64(part) / float64(b.volume)
-	}
-	return weights, within
-}
-
-// determinant is six times the signed volume of a tetrahedron.
-func determinant(corners [4]vector) int64 {
-	last := corners[3]
-	return dot(corners[0].minus(last), cross(corners[1].minus(last), corners[2].minus(last)))
-}
-
-func (a vector) minus(b vector) vector {
-	return vector{a[0] - b[0], a[1] - b[1], a[2] - b[2]}
-}
-
-func dot(a, b vector) int64 {
-	return a[0]*b[0] + a[1]*b[1] + a[2]*b[2]
-}
-
-func cross(a, b vector) vector {
-	return vector{a[1]*b[2] - a[2]*b[1], a[2]*b[0] - a[0]*b[2], a[0]*b[1] - a[1]*b[0]}
+	return (float64(1.1*highest) - lowest) / float64(largest)
 }
