@@ -20,5 +20,5 @@ func demand(j *core.JobSpec) int {
 // nodes, never on the time.
 type onEvents struct{}
 
-// SteadyUntil is for ever: all that the answer depends on changes by events only.
-func (onEvents) SteadyUntil(*core.View) float64 { return math.Inf(1) }
+// Standing is for ever: all that the answer depends on changes by events only.
+func (onEvents) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }

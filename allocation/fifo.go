@@ -40,12 +40,9 @@ func (p *fifo) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 	return p.walk.grants, nil
 }
 
-// SteadyUntil is for ever, unless a job just lost its devices and takes its place among the waiting ones. A job that was
-// just seated moves ahead of the waiting ones, who keep their order and find no more devices than before; nothing here
-// depends on the time.
-func (p *fifo) SteadyUntil(v *core.View) float64 {
-	if !p.walk.run(v, p.walk.kept) {
-		return v.NowSeconds
-	}
-	return math.Inf(1)
+// Standing is for ever, unless a running job loses its devices in the round and takes its place among the waiting ones.
+// A job that is seated moves ahead of the waiting ones, who keep their order and find no more devices than before;
+// nothing here depends on the time.
+func (p *fifo) Standing() core.Standing {
+	return core.Standing{UntilSeconds: math.Inf(1), IfSeated: p.walk.kept}
 }

@@ -68,11 +68,12 @@ func TestFIFOKeepsRunningJobsWhenNodesFail(t *testing.T) {
 	if got, want := allocate(t, policy, v, coretest.Rigid), "0×4| 1×4|"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := steadyUntil(t, policy, v); got != forever {
-		t.Errorf("both run: steady until %v s, want for ever", got)
+	grants := ask(t, policy, v, coretest.Rigid)
+	if got := standsUntil(t, policy, v, grants); got != forever {
+		t.Errorf("both run: stands until %v s, want for ever", got)
 	}
 	v.Jobs[0].State, v.Jobs[0].Held = core.Waiting, 0
-	if got := steadyUntil(t, policy, v); got != v.NowSeconds {
-		t.Errorf("one lost its devices: steady until %v s, want %v", got, v.NowSeconds)
+	if got := standsUntil(t, policy, v, grants); got != v.NowSeconds {
+		t.Errorf("one lost its devices: stands until %v s, want %v", got, v.NowSeconds)
 	}
 }

@@ -26,14 +26,20 @@ func newPolicy(t rapid.TB, f core.Factory[core.Allocator], config map[string]any
 	return policy
 }
 
-// allocate asks a policy about the active jobs of a view and renders the grants as "job×replicas", blocking ones with
-// a bar behind.
-func allocate(t rapid.TB, policy core.Allocator, v *core.View, respond func(*core.Job) core.Response) string {
+// ask asks a policy about the active jobs of a view.
+func ask(t rapid.TB, policy core.Allocator, v *core.View, respond func(*core.Job) core.Response) []core.Grant {
 	t.Helper()
 	grants, err := policy.Allocate(context.Background(), v, coretest.Candidates(v, respond))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return grants
+}
+
+// allocate asks a policy and renders the grants as "job×replicas", blocking ones with a bar behind.
+func allocate(t rapid.TB, policy core.Allocator, v *core.View, respond func(*core.Job) core.Response) string {
+	t.Helper()
+	grants := ask(t, policy, v, respond)
 	words := make([]string, len(grants))
 	for i, g := range grants {
 		words[i] = fmt.Sprintf("%d×%d", g.Job, g.Replicas)
@@ -61,13 +67,20 @@ func runs(replicas int) *coretest.JobBuilder {
 	return coretest.MakeJob("a").Replicas(replicas).Running(900, core.Seat{Devices: core.FirstDevices(replicas)})
 }
 
-func steadyUntil(t rapid.TB, policy core.Allocator, v *core.View) float64 {
+// standsUntil is how long the last answer of a policy stands, the jobs of the view being as the round left them.
+func standsUntil(t rapid.TB, policy core.Allocator, v *core.View, grants []core.Grant) float64 {
 	t.Helper()
 	steady, ok := policy.(core.Steady)
 	if !ok {
 		t.Fatal("the policy cannot tell how long its answer stands")
 	}
-	return steady.SteadyUntil(v)
+	standing := steady.Standing()
+	for _, g := range grants[:standing.IfSeated] {
+		if v.Job(g.Job).State != core.Running {
+			return v.NowSeconds
+		}
+	}
+	return standing.UntilSeconds
 }
 
 var forever = math.Inf(1)

@@ -36,7 +36,7 @@ func NewLAS() core.Factory[core.Allocator] {
 	}, LASConfig{Service: deviceTime, Queue: backfill}, func(c LASConfig, _ core.Settings) (core.Allocator, error) {
 		return &las{
 			wall: c.Service == wallTime, quantum: c.QuantumSeconds, starvation: c.StarvationAfter.Seconds(),
-			walk: walk{queue: c.Queue},
+			walk: walk{queue: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)},
 		}, nil
 	})
 }
@@ -46,6 +46,7 @@ type las struct {
 	quantum, starvation float64
 	order               order
 	walk                walk
+	standing            core.Standing
 }
 
 func (p *las) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
@@ -56,6 +57,10 @@ func (p *las) Allocate(_ context.Context, v *core.View, candidates []core.Candid
 		if !p.walk.offer(v, &candidates[r.index]) {
 			break
 		}
+	}
+	p.standing = core.Standing{UntilSeconds: now}
+	if granted := len(p.walk.grants); granted == len(candidates) {
+		p.standing = core.Standing{UntilSeconds: math.Inf(1), IfSeated: granted}
 	}
 	return p.walk.grants, nil
 }
@@ -77,11 +82,6 @@ func (p *las) key(j *core.Job, now float64) float64 {
 	return service
 }
 
-// SteadyUntil is for ever while nobody waits: every order grants everyone the same. Otherwise the service of running
-// jobs grows past that of waiting ones, and the next round may differ.
-func (p *las) SteadyUntil(v *core.View) float64 {
-	if v.Waiting > 0 {
-		return v.NowSeconds
-	}
-	return math.Inf(1)
-}
+// Standing is for ever if nobody waits after the round: every order grants everyone the same. Otherwise the service of
+// running jobs grows past that of waiting ones, and the next round may differ.
+func (p *las) Standing() core.Standing { return p.standing }

@@ -38,11 +38,21 @@ func TestLAS(t *testing.T) {
 }
 
 func TestLASIsSteadyWhileNobodyWaits(t *testing.T) {
-	policy := newPolicy(t, NewLAS(), nil)
-	if got := steadyUntil(t, policy, eightDevices(runs(4), runs(4))); got != forever {
-		t.Errorf("nobody waits: steady until %v s, want for ever", got)
+	cases := map[string]struct {
+		jobs []*coretest.JobBuilder
+		want float64
+	}{
+		"everyone runs":                  {[]*coretest.JobBuilder{runs(4), runs(4)}, forever},
+		"there is no room for one":       {[]*coretest.JobBuilder{runs(8), waits(1)}, 1000},
+		"there was room, but not a seat": {[]*coretest.JobBuilder{runs(4), waits(1)}, 1000},
 	}
-	if got := steadyUntil(t, policy, eightDevices(runs(8), waits(1))); got != 1000 {
-		t.Errorf("one job waits: steady until %v s, want 1000", got)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			policy, v := newPolicy(t, NewLAS(), nil), eightDevices(tc.jobs...)
+			grants := ask(t, policy, v, coretest.Rigid)
+			if got := standsUntil(t, policy, v, grants); got != tc.want {
+				t.Errorf("stands until %v s, want %v", got, tc.want)
+			}
+		})
 	}
 }

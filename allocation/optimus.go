@@ -23,7 +23,9 @@ func NewOptimus() core.Factory[core.Allocator] {
 			"Needs an elasticity that tells rate curves and the work left.",
 		Source:       "Optimus, EuroSys'18; Pollux artifact, OSDI'21",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
-	}, core.None{}, func(core.None, core.Settings) (core.Allocator, error) { return &optimus{}, nil })
+	}, core.None{}, func(core.None, core.Settings) (core.Allocator, error) {
+		return &optimus{standing: core.Standing{UntilSeconds: math.Inf(1)}}, nil
+	})
 }
 
 type optimus struct {
@@ -32,7 +34,7 @@ type optimus struct {
 	gains    gainHeap
 	ranks    []rank
 	grants   []core.Grant
-	timed    bool // a gain of this round depends on the time
+	standing core.Standing
 }
 
 // share is what a candidate has got so far.
@@ -62,12 +64,12 @@ func (p *optimus) Allocate(_ context.Context, v *core.View, candidates []core.Ca
 func (p *optimus) giveLeast(v *core.View, candidates []core.Candidate) int {
 	p.capacity.count(v.Cluster)
 	left := v.Devices
-	p.shares, p.timed = p.shares[:0], false
+	p.shares, p.standing = p.shares[:0], core.Standing{UntilSeconds: math.Inf(1)}
 	for i := range candidates {
 		c := &candidates[i]
 		s := share{most: p.capacity.limit(c, v.Cluster, c.Response.MaxReplicas), remaining: c.Response.RemainingWork}
 		if math.IsNaN(s.remaining) && c.Response.MaxReplicas > c.Response.MinReplicas {
-			s.remaining, p.timed = c.RemainingWork(v.NowSeconds), true
+			s.remaining, p.standing.UntilSeconds = c.RemainingWork(v.NowSeconds), v.NowSeconds
 		}
 		if least := c.Response.MinReplicas; least <= left {
 			s.replicas = least
@@ -106,14 +108,9 @@ func (p *optimus) grantAscending(candidates []core.Candidate) []core.Grant {
 	return p.grants
 }
 
-// SteadyUntil is for ever when every gain came from the responses, which change by events only, and now when the work
-// left shrinks as jobs run.
-func (p *optimus) SteadyUntil(v *core.View) float64 {
-	if p.timed {
-		return v.NowSeconds
-	}
-	return math.Inf(1)
-}
+// Standing is for ever when every gain came from the responses, which change by events only, and now when a declared
+// work left stood in, which shrinks as the job runs.
+func (p *optimus) Standing() core.Standing { return p.standing }
 
 // gain is what one more replica is worth to a candidate.
 type gain struct {

@@ -79,9 +79,9 @@ func TestOptimusIsSteadyWithoutDeclaredWork(t *testing.T) {
 	policy := newPolicy(t, NewOptimus(), nil)
 	v := eightDevices(waits(1).Elastic(1, 1, 2).Work(10))
 	for stepsLeft, want := range map[float64]float64{5: forever, math.NaN(): 1000} {
-		allocate(t, policy, v, profiled([][]float64{{2, 1}}, []float64{stepsLeft}))
-		if got := steadyUntil(t, policy, v); got != want {
-			t.Errorf("%v steps left: steady until %v s, want %v", stepsLeft, got, want)
+		grants := ask(t, policy, v, profiled([][]float64{{2, 1}}, []float64{stepsLeft}))
+		if got := standsUntil(t, policy, v, grants); got != want {
+			t.Errorf("%v steps left: stands until %v s, want %v", stepsLeft, got, want)
 		}
 	}
 }

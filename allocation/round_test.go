@@ -45,10 +45,11 @@ func TestRoundAllocatesNothing(t *testing.T) {
 			candidates := coretest.Candidates(v, coretest.Rigid)
 			got := testing.AllocsPerRun(50, func() {
 				v.NowSeconds += 300
-				if _, err := policy.Allocate(context.Background(), v, candidates); err != nil {
+				grants, err := policy.Allocate(context.Background(), v, candidates)
+				if err != nil {
 					t.Fatal(err)
 				}
-				steadyUntil(t, policy, v)
+				standsUntil(t, policy, v, grants)
 			})
 			if got != 0 {
 				t.Errorf("%v allocations a round, want 0", got)

@@ -77,21 +77,18 @@ func remainingSeconds(c *core.Candidate, now float64, n, perNode int) float64 {
 	return c.RemainingWork(now)
 }
 
-// SteadyUntil is for ever once every fitting grant runs. From then on the key of a running job never grows and that of
+// Standing is for ever once every fitting grant runs. From then on the key of a running job never grows and that of
 // a waiting one stands still, so running jobs only move up: each waiting job still finds at least those ahead of it
 // that left too few devices before. A grant that fits but was not seated breaks the argument: pushed back, it may free
-// its count. Without preemption the waiting jobs keep their order behind the running ones, unless one of those just
-// lost its devices; and when everyone is granted, only the order among running jobs can change.
-func (p *srtf) SteadyUntil(v *core.View) float64 {
-	must := p.walk.fitted
+// its count. Without preemption the waiting jobs keep their order behind the running ones, unless one of those loses
+// its devices; and when everyone is granted, only the order among running jobs can change.
+func (p *srtf) Standing() core.Standing {
+	s := core.Standing{UntilSeconds: math.Inf(1), IfSeated: p.walk.fitted}
 	switch {
 	case !p.preemptive:
-		must = p.walk.kept
+		s.IfSeated = p.walk.kept
 	case p.walk.queue == all:
-		must = 0
+		s.IfSeated = 0
 	}
-	if !p.walk.run(v, must) {
-		return v.NowSeconds
-	}
-	return math.Inf(1)
+	return s
 }

@@ -76,9 +76,9 @@ func TestSRTFIsSteadyOnceItsGrantsRun(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			policy, v := newPolicy(t, NewSRTF(), tc.config), eightDevices(tc.jobs...)
-			allocate(t, policy, v, coretest.Rigid)
-			if got := steadyUntil(t, policy, v); got != tc.want {
-				t.Errorf("steady until %v s, want %v", got, tc.want)
+			grants := ask(t, policy, v, coretest.Rigid)
+			if got := standsUntil(t, policy, v, grants); got != tc.want {
+				t.Errorf("stands until %v s, want %v", got, tc.want)
 			}
 		})
 	}

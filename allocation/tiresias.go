@@ -66,6 +66,7 @@ func NewTiresias() core.Factory[core.Allocator] {
 			thresholds: slices.Clone(c.Thresholds), wall: c.Service == wallTime, promoteFactor: c.PromoteFactor,
 			inside: c.Inside, index: newGittins(c.Samples, c.GittinsQuantum),
 			queues: make([][]core.JobID, len(c.Thresholds)+1), walk: walk{queue: c.Queue},
+			standing: core.Standing{UntilSeconds: math.Inf(1)},
 		}, nil
 	})
 }
@@ -77,10 +78,11 @@ type tiresias struct {
 	inside        string
 	index         gittins
 
-	queues [][]core.JobID // each in the order of joining
-	jobs   []queued       // by JobID
-	ranks  []rank
-	walk   walk
+	queues   [][]core.JobID // each in the order of joining
+	jobs     []queued       // by JobID
+	ranks    []rank
+	walk     walk
+	standing core.Standing
 }
 
 // queued is what is known of a job besides the View.
@@ -98,6 +100,7 @@ func (p *tiresias) Allocate(_ context.Context, v *core.View, candidates []core.C
 			break
 		}
 	}
+	p.standing = p.stand(v.NowSeconds, candidates)
 	return p.walk.grants, nil
 }
 
@@ -115,7 +118,7 @@ func (p *tiresias) requeue(now float64, candidates []core.Candidate) {
 			if reached := p.reached(q, c.Job, now); reached > int(q.queue)-1 {
 				p.join(c.ID, reached)
 			}
-		case q.queue > 1 && now >= p.promotion(q, c.Job):
+		case q.queue > 1 && now >= p.promotion(q, c.Job, now):
 			q.forgotten = c.ExecutedSeconds(now)
 			p.join(c.ID, 0)
 		}
@@ -155,12 +158,17 @@ func (p *tiresias) reached(q *queued, j *core.Job, now float64) int {
 	return queue
 }
 
-// promotion is the moment at which a waiting job has waited long enough to return to the first queue.
-func (p *tiresias) promotion(q *queued, j *core.Job) float64 {
+// promotion is the moment at which a job will have waited long enough to return to the first queue. One that runs would
+// begin to wait now.
+func (p *tiresias) promotion(q *queued, j *core.Job, now float64) float64 {
 	if p.promoteFactor == 0 {
 		return math.Inf(1)
 	}
-	return j.LastChange + p.promoteFactor*(j.Executed-q.forgotten)
+	since := j.LastChange
+	if j.State == core.Running {
+		since = now
+	}
+	return since + p.promoteFactor*(j.ExecutedSeconds(now)-q.forgotten)
 }
 
 // serve walks along one queue and reports whether the walk goes on.
@@ -206,28 +214,44 @@ func (p *tiresias) byIndex(now float64, queue []core.JobID, candidates []core.Ca
 // early is how long before a computed moment to wake, so that rounding cannot make a round late.
 const early = 1e-6
 
-// SteadyUntil is the next moment at which a job changes queue, for the order of joining must be that of the moments.
-// Between two such moments, fifo order stands still. With running_first a job that was just seated moves ahead of
-// waiting ones; those see fewer devices, so nothing changes if every fitting grant runs. A Gittins index moves all the
-// time, which matters when somebody waits.
-func (p *tiresias) SteadyUntil(v *core.View) float64 {
-	if v.Waiting > 0 && (p.inside == insideGittins || p.inside == insideRunningFirst && !p.walk.run(v, p.walk.fitted)) {
-		return v.NowSeconds
-	}
-	until := math.Inf(1)
-	for _, id := range v.Active {
-		if int(id) >= len(p.jobs) || p.jobs[id].queue == 0 {
-			return v.NowSeconds
-		}
-		j, q := v.Jobs[id], &p.jobs[id]
-		next := int(q.queue) - 1
-		switch {
-		case j.State == core.Running && next < len(p.thresholds):
-			missing := p.thresholds[next]/p.weight(j) - (j.ExecutedSeconds(v.NowSeconds) - q.forgotten)
-			until = min(until, v.NowSeconds+missing-early)
-		case j.State == core.Waiting && next > 0:
-			until = min(until, p.promotion(q, j)-early)
+// Standing is up to the next moment at which a job may change queue, for the order of joining must be that of the
+// moments. Between two such moments, fifo order stands still, whoever is seated. With running_first a job that is seated
+// moves ahead of waiting ones; those see fewer devices, so nothing changes if every fitting grant runs. A Gittins index
+// moves all the time, which matters unless everyone runs after the round.
+func (p *tiresias) Standing() core.Standing { return p.standing }
+
+func (p *tiresias) stand(now float64, candidates []core.Candidate) core.Standing {
+	granted := len(p.walk.grants)
+	s := core.Standing{UntilSeconds: p.nextChange(now, candidates)}
+	switch p.inside {
+	case insideRunningFirst:
+		s.IfSeated = p.walk.fitted
+	case insideGittins:
+		s.IfSeated = granted
+		if granted < len(candidates) {
+			s.UntilSeconds = now
 		}
 	}
-	return until
+	return s
+}
+
+// nextChange is the first moment at which a granted candidate sinks, if it runs from now on, or any one rises, if it
+// waits: which of the two a granted one does is for the placer to say.
+func (p *tiresias) nextChange(now float64, candidates []core.Candidate) float64 {
+	next := math.Inf(1)
+	for i := range p.walk.grants {
+		q := &p.jobs[p.walk.grants[i].Job]
+		if queue := int(q.queue) - 1; queue < len(p.thresholds) {
+			j := candidates[q.slot].Job
+			missing := p.thresholds[queue]/p.weight(j) - (j.ExecutedSeconds(now) - q.forgotten)
+			next = min(next, now+missing-early)
+		}
+	}
+	for i := range candidates {
+		j := candidates[i].Job
+		if q := &p.jobs[j.ID]; q.queue > 1 {
+			next = min(next, p.promotion(q, j, now)-early)
+		}
+	}
+	return next
 }

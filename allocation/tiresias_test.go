@@ -106,7 +106,7 @@ func TestTiresiasForgetsEndedJobs(t *testing.T) {
 	}
 }
 
-func TestTiresiasIsSteadyUntilAJobChangesQueue(t *testing.T) {
+func TestTiresiasStandsUntilAJobChangesQueue(t *testing.T) {
 	cases := map[string]struct {
 		config map[string]any
 		jobs   []*coretest.JobBuilder
@@ -115,9 +115,13 @@ func TestTiresiasIsSteadyUntilAJobChangesQueue(t *testing.T) {
 		"the first to reach a threshold": { // at 1000 s they have executed 100 s: (57600/4-100) and (57600/2-100-28000) to go
 			nil, []*coretest.JobBuilder{runs(4), runs(2).Executed(28000, 0), waits(4)}, 1700,
 		},
-		"nobody left to sink": {nil, []*coretest.JobBuilder{runs(1).Executed(99999, 0), waits(1)}, forever},
+		"nobody left to sink":              {nil, []*coretest.JobBuilder{runs(1).Executed(99999, 0), waits(9)}, forever},
+		"one that may start now sinks too": {nil, []*coretest.JobBuilder{runs(1).Executed(99999, 0), waits(1)}, 58600},
 		"the first to rise": {
 			map[string]any{"promote_factor": 10}, []*coretest.JobBuilder{waits(1).Submit(500).Executed(60000, 60000)}, 600500,
+		},
+		"one that loses its devices waits from now": { // and has executed 50100 s
+			map[string]any{"promote_factor": 0.1}, []*coretest.JobBuilder{waits(8), runs(8).Executed(50000, 0)}, 6010,
 		},
 		"a Gittins index moves while jobs wait": {
 			map[string]any{"inside": insideGittins, "samples": []any{1}}, []*coretest.JobBuilder{runs(1), waits(8)}, 1000,
@@ -128,10 +132,10 @@ func TestTiresiasIsSteadyUntilAJobChangesQueue(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			policy, v := newPolicy(t, NewTiresias(), tc.config), eightDevices(tc.jobs...)
-			allocate(t, policy, v, coretest.Rigid)
-			got := steadyUntil(t, policy, v)
+			grants := ask(t, policy, v, coretest.Rigid)
+			got := standsUntil(t, policy, v, grants)
 			if late := got - tc.want; got != tc.want && !(late < 0 && late > -0.001) {
-				t.Errorf("steady until %v s, want %v or a hair before", got, tc.want)
+				t.Errorf("stands until %v s, want %v or a hair before", got, tc.want)
 			}
 		})
 	}

@@ -64,13 +64,3 @@ func (w *walk) grant(c *core.Candidate, n int) {
 		Job: c.ID, Accelerator: core.AnyAccelerator, Replicas: n, Blocking: w.queue == blocking,
 	})
 }
-
-// run reports whether the first n grants all run by now.
-func (w *walk) run(v *core.View, n int) bool {
-	for i := range w.grants[:n] {
-		if j := v.Job(w.grants[i].Job); j == nil || j.State != core.Running {
-			return false
-		}
-	}
-	return true
-}

@@ -70,9 +70,9 @@ type NodeGroup struct {
 	Count       int     `config:"count" doc:"number of nodes, 1 if left out"`
 	Accelerator string  `config:"accelerator" doc:"accelerator type of its devices" required:"true"`
 	Devices     int     `config:"devices" doc:"devices on each node" min:"1" max:"64"`
-	CPUs        float64 `config:"cpus" doc:"CPU cores of each node" min:"0"`
-	MemoryGB    float64 `config:"memory_gb" doc:"memory of each node" min:"0"`
-	Rack        string  `config:"rack" doc:"rack that the nodes stand in"`
+	CPUs        float64 `config:"cpus" doc:"CPU cores of each node; recorded, no policy reads it yet" min:"0"`
+	MemoryGB    float64 `config:"memory_gb" doc:"memory of each node; recorded, no policy reads it yet" min:"0"`
+	Rack        string  `config:"rack" doc:"rack that the nodes stand in; recorded, no policy reads it yet"`
 }
 
 // nodeName names the i-th node of the group.

@@ -13,7 +13,9 @@ import (
 
 // Options say what to load besides the catalog.
 type Options struct {
-	Files  []string // laid over each other in this order; none for the embedded default
+	// Files are laid over each other in this order; none for the embedded default. Where there is no such file, the
+	// name of an embedded config will do.
+	Files  []string
 	Sets   []string // path=value, applied after the files
 	OutDir string   // overrides output.dir when not empty
 
@@ -32,16 +34,16 @@ func (o Options) env(name string) (string, bool) {
 // Load reads a config from files. An error is a core.Diagnostics with every problem found.
 func Load(c Catalog, o Options) (*Config, error) {
 	if len(o.Files) == 0 {
-		return Parse(c, builtIn, defaultConfig, o)
+		return Parse(c, builtIn+defaultName, defaultConfig, o)
 	}
 	l := newLoader(c, o, o.Files[0])
 	for _, name := range o.Files {
-		data, err := os.ReadFile(name)
+		place, data, err := readConfig(name)
 		if err != nil {
 			l.found, l.unreadable = append(l.found, unreadable(name, err)), true
 			continue
 		}
-		l.read(name, data)
+		l.read(place, data)
 	}
 	return l.load()
 }
@@ -51,6 +53,18 @@ func Parse(c Catalog, name string, data []byte, o Options) (*Config, error) {
 	l := newLoader(c, o, name)
 	l.read(name, data)
 	return l.load()
+}
+
+// readConfig reads a file or, where there is none, the embedded config of that name. The place is what positions name.
+func readConfig(name string) (place string, data []byte, err error) {
+	data, err = os.ReadFile(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return name, data, err
+	}
+	if embedded, builtInErr := fs.ReadFile(Embedded(), name); builtInErr == nil {
+		return builtIn + name, embedded, nil
+	}
+	return name, nil, err
 }
 
 func unreadable(name string, err error) core.Diagnostic {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -300,14 +301,33 @@ func TestOrderOfSetsOfTypeAndConfigDoesNotMatter(t *testing.T) {
 	}
 }
 
+func TestEmbeddedByName(t *testing.T) {
+	for _, want := range []string{"default.yaml", "papers/philly/las.yaml"} {
+		if !slices.Contains(EmbeddedNames(), want) {
+			t.Errorf("%q is not among the embedded configs: %v", want, EmbeddedNames())
+		}
+	}
+	t.Chdir(t.TempDir())
+	nameOf := func() (name, from string) {
+		t.Helper()
+		c, err := Load(fakeCatalog(), Options{Files: []string{"default.yaml"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Name, c.Workload.At.File
+	}
+	if name, from := nameOf(); name != "default" || from != "(built-in) default.yaml" {
+		t.Errorf("config %q from %q, want the embedded default", name, from)
+	}
+	if err := os.WriteFile("default.yaml", []byte(minimal+"name: mine\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if name, from := nameOf(); name != "mine" || from != "default.yaml" {
+		t.Errorf("config %q from %q, want the file", name, from)
+	}
+}
+
 func TestEmbedded(t *testing.T) {
-	f, err := Embedded().Open("papers/philly/las.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
 	c, err := Load(fakeCatalog(), Options{})
 	if err != nil {
 		t.Fatal(err)

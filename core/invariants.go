@@ -67,6 +67,7 @@ func (s *state) takeVerdicts(component string, verdicts []Verdict) error {
 		default:
 			if j.WaitingReason != v.Reason {
 				j.WaitingReason = v.Reason
+				s.view.journal.add(j.ID)
 				s.report.Verdicts = append(s.report.Verdicts, v)
 			}
 		}

@@ -51,9 +51,9 @@ type Pipeline struct {
 	options   RoundOptions
 	observers []Observer
 	stopwatch func() time.Duration
-	steady    []Steady // every stage, or nil when one of them cannot tell
 	state     state
 	plan      Plan
+	standing  Standing // of the answers of the last round together; IfSeated is the allocator's
 }
 
 // NewPipeline returns a pipeline over a cluster, whose Health fields it takes over. The stopwatch times the stages and
@@ -62,7 +62,7 @@ func NewPipeline(c *Cluster, s Stages, o RoundOptions, stopwatch func() time.Dur
 	if stopwatch == nil {
 		stopwatch = func() time.Duration { return 0 }
 	}
-	p := &Pipeline{stages: s, options: o, observers: observers, stopwatch: stopwatch, steady: steadyStages(s)}
+	p := &Pipeline{stages: s, options: o, observers: observers, stopwatch: stopwatch, standing: Standing{UntilSeconds: math.Inf(1)}}
 	p.state.init(c, o)
 	return p
 }
@@ -92,6 +92,7 @@ func (p *Pipeline) Round(ctx context.Context, seen Observation, b Backend) error
 	if err := s.observe(seen); err != nil { // 1: what happened
 		return err
 	}
+	p.standing = Standing{UntilSeconds: math.Inf(1)}
 	watch := p.stopwatch()
 	for i, step := range [...]func(*Pipeline, context.Context) error{
 		(*Pipeline).respond,  // 2: what each job can do with accelerators
@@ -150,16 +151,21 @@ func (p *Pipeline) admit(ctx context.Context) error {
 		return nil
 	}
 	s.rejectImpossible()
-	for _, admission := range p.stages.Admission {
+	for i, admission := range p.stages.Admission {
 		if len(s.asked) == 0 {
 			break
 		}
+		ended := len(s.report.Ended)
 		verdicts, err := admission.Policy.Admit(ctx, &s.view, s.asked)
 		if err != nil {
 			return s.malfunction(admission.ID, "admit", err)
 		}
+		p.hear(admission.Policy)
 		if err := s.takeVerdicts(admission.ID, verdicts); err != nil {
 			return err
+		}
+		if i > 0 && len(s.report.Ended) > ended { // the admitters before this one counted on a job that is gone
+			p.standing.UntilSeconds = s.view.NowSeconds
 		}
 	}
 	s.admitRest()
@@ -176,6 +182,7 @@ func (p *Pipeline) allocate(ctx context.Context) (err error) {
 	if err != nil {
 		return s.malfunction(p.stages.Allocation.ID, "allocate", err)
 	}
+	p.standing.IfSeated = p.hear(p.stages.Allocation.Policy).IfSeated
 	return s.checkGrants(p.stages.Allocation.ID, p.plan.Grants)
 }
 
@@ -189,6 +196,7 @@ func (p *Pipeline) place(ctx context.Context) error {
 	if err != nil {
 		return s.malfunction(p.stages.Placement.ID, "place", err)
 	}
+	p.hear(p.stages.Placement.Policy)
 	p.plan.Placements, s.unseated = seating.Placed, seating.Unseated
 	return s.checkSeating(p.stages.Placement.ID, p.plan.Grants, seating)
 }
@@ -201,6 +209,7 @@ func (p *Pipeline) tune(ctx context.Context) (err error) {
 		if err != nil {
 			return s.malfunction(p.stages.Elasticity.ID, "tune", err)
 		}
+		p.hear(p.stages.Elasticity.Policy) // not after Respond, which is asked about events only
 		if err := s.checkTunings(p.stages.Elasticity.ID, p.plan.Tunings); err != nil {
 			return err
 		}
@@ -212,6 +221,7 @@ func (p *Pipeline) tune(ctx context.Context) (err error) {
 	if err != nil {
 		return s.malfunction(p.stages.Scaler.ID, "scale", err)
 	}
+	p.hear(p.stages.Scaler.Policy)
 	return nil
 }
 
@@ -223,37 +233,36 @@ func (p *Pipeline) wake() Wake {
 		return w
 	}
 	next := (math.Floor(v.NowSeconds/interval) + 1) * interval
-	w.BySeconds = max(next, math.Ceil(p.steadyUntil()/interval)*interval)
+	w.BySeconds = max(next, math.Ceil(p.StandsUntil()/interval)*interval)
 	return w
 }
 
-func (p *Pipeline) steadyUntil() float64 {
-	v := &p.state.view
-	if p.steady == nil {
+// StandsUntil is the moment up to which holding another round would change nothing while no event comes: the earliest
+// of those that the stages asked in the last round told, never before that round. A stage that the round had no question
+// for has no say, for it is not asked again before another one changes its answer.
+func (p *Pipeline) StandsUntil() float64 {
+	v, seated, grants := &p.state.view, p.standing.IfSeated, p.plan.Grants
+	if seated < 0 || seated > len(grants) {
 		return v.NowSeconds
 	}
-	until := math.Inf(1)
-	for _, s := range p.steady {
-		until = min(until, s.SteadyUntil(v))
+	for i := range grants[:seated] {
+		if j := v.Job(grants[i].Job); j == nil || j.State != Running {
+			return v.NowSeconds
+		}
 	}
-	return until
+	return p.standing.UntilSeconds
 }
 
-func steadyStages(s Stages) []Steady {
-	policies := []any{s.Allocation.Policy, s.Placement.Policy, s.Elasticity.Policy}
-	for _, a := range s.Admission {
-		policies = append(policies, a.Policy)
+// hear takes in how long the answer stands that a policy just gave.
+func (p *Pipeline) hear(policy any) Standing {
+	now := p.state.view.NowSeconds
+	told := Standing{UntilSeconds: now}
+	if steady, ok := policy.(Steady); ok {
+		told = steady.Standing()
 	}
-	if s.Scaler.Policy != nil {
-		policies = append(policies, s.Scaler.Policy)
+	if !(told.UntilSeconds > now) { // NaN promises nothing either
+		told.UntilSeconds = now
 	}
-	var steady []Steady
-	for _, policy := range policies {
-		stage, ok := policy.(Steady)
-		if !ok {
-			return nil
-		}
-		steady = append(steady, stage)
-	}
-	return steady
+	p.standing.UntilSeconds = min(p.standing.UntilSeconds, told.UntilSeconds)
+	return told
 }

@@ -40,8 +40,6 @@ func (g grantAll) Allocate(_ context.Context, _ *core.View, candidates []core.Ca
 	return grants, nil
 }
 
-func (grantAll) SteadyUntil(*core.View) float64 { return math.Inf(1) }
-
 type seatFirst struct {
 	change func(s core.Seating) core.Seating
 }
@@ -308,29 +306,59 @@ func TestRoundTellsTheWholeStory(t *testing.T) {
 	}
 }
 
-// steadySeat and steadyRigid answer by what they are told, whatever the time.
-type (
-	steadySeat  struct{ seatFirst }
-	steadyRigid struct{ rigid }
-	steadyAdmit struct{ admitAll }
-)
+// The simplest policies again, each with what it tells of its answers.
 
-func (steadySeat) SteadyUntil(*core.View) float64  { return math.Inf(1) }
-func (steadyRigid) SteadyUntil(*core.View) float64 { return 130 }
-func (steadyAdmit) SteadyUntil(*core.View) float64 { return math.Inf(1) }
+type steadyAdmit struct {
+	admitAll
+	told core.Standing
+}
+
+func (s steadyAdmit) Standing() core.Standing { return s.told }
+
+type steadyGrant struct {
+	grantAll
+	told core.Standing
+}
+
+func (s steadyGrant) Standing() core.Standing { return s.told }
+
+type steadySeat struct {
+	seatFirst
+	told core.Standing
+}
+
+func (s steadySeat) Standing() core.Standing { return s.told }
+
+type steadyRigid struct {
+	rigid
+	told core.Standing
+}
+
+func (s steadyRigid) Standing() core.Standing { return s.told }
+
+var forEver = core.Standing{UntilSeconds: math.Inf(1)}
+
+// steady is the composition of stages that stand for ever, but for the allocator.
+func steady(allocator core.Standing) core.Stages {
+	s := fakes{}.stages()
+	s.Admission[0].Policy = steadyAdmit{told: forEver}
+	s.Allocation.Policy = steadyGrant{told: allocator}
+	s.Placement.Policy = steadySeat{told: forEver}
+	s.Elasticity.Policy = steadyRigid{told: forEver}
+	return s
+}
 
 func TestWakesWhenTheFirstStageIsNoLongerSteady(t *testing.T) {
-	oneRestless := fakes{}.stages()
-	steady := fakes{}.stages()
-	steady.Admission[0].Policy = steadyAdmit{}
-	steady.Placement.Policy = steadySeat{}
-	steady.Elasticity.Policy = steadyRigid{}
+	restless := steady(forEver)
+	restless.Placement.Policy = seatFirst{}
+	tuning := steady(core.Standing{UntilSeconds: 500})
+	tuning.Elasticity.Policy = steadyRigid{told: core.Standing{UntilSeconds: 130}}
 	for name, tc := range map[string]struct {
 		stages core.Stages
 		want   []float64
 	}{
-		"a stage that cannot tell is asked every interval": {oneRestless, []float64{math.Inf(1), 60, 120}},
-		"steady stages are asked on the grid afterwards":   {steady, []float64{math.Inf(1), 180, 180}},
+		"a stage that cannot tell is asked every interval": {restless, []float64{math.Inf(1), 60, 120}},
+		"steady stages are asked on the grid afterwards":   {tuning, []float64{math.Inf(1), 180, 180}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &script{observations: []core.Observation{
@@ -349,6 +377,87 @@ func TestWakesWhenTheFirstStageIsNoLongerSteady(t *testing.T) {
 				t.Errorf("wake-ups (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Of three grants the first two are seated.
+func TestStandsIfTheGrantsAreSeated(t *testing.T) {
+	for name, tc := range map[string]struct {
+		told core.Standing
+		want float64
+	}{
+		"for ever":                          {forEver, math.Inf(1)},
+		"until a moment":                    {core.Standing{UntilSeconds: 500}, 500},
+		"until a moment that is gone":       {core.Standing{UntilSeconds: math.Inf(-1)}, 60},
+		"until no number":                   {core.Standing{UntilSeconds: math.NaN()}, 60},
+		"if grants run that do":             {core.Standing{UntilSeconds: 500, IfSeated: 2}, 500},
+		"if grants run of which one waits":  {core.Standing{UntilSeconds: 500, IfSeated: 3}, 60},
+		"if more grants run than there are": {core.Standing{UntilSeconds: 500, IfSeated: 4}, 60},
+		"if less than none run":             {core.Standing{UntilSeconds: 500, IfSeated: -1}, 60},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := core.NewPipeline(twoNodes(), steady(tc.told), core.RoundOptions{IntervalSeconds: 60}, nil)
+			if got := p.StandsUntil(); got != math.Inf(1) {
+				t.Errorf("before the first round: stands until %v s, want for ever", got)
+			}
+			seen := core.Observation{NowSeconds: 60, Events: []core.Event{submit(0, 0, 4), submit(1, 0, 4), submit(2, 0, 4)}}
+			if err := p.Round(context.Background(), seen, &script{}); err != nil {
+				t.Fatal(err)
+			}
+			if got := p.StandsUntil(); got != tc.want {
+				t.Errorf("stands until %v s, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// Only admission was asked in the second round: what the others told of earlier answers no longer matters.
+func TestAStageThatWasNotAskedHasNoSay(t *testing.T) {
+	stages := steady(core.Standing{UntilSeconds: 100, IfSeated: 1})
+	stages.Placement.Policy = seatFirst{}
+	stages.Admission[0].Policy = steadyAdmit{admitAll{[]core.Verdict{{Job: 1, Code: core.Defer, Reason: core.PolicyDecision}}}, forEver}
+	p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+	for _, round := range []struct {
+		seen core.Observation
+		want float64
+	}{
+		{core.Observation{Events: []core.Event{submit(0, 0, 4), submit(1, 0, 4)}}, 0},
+		{core.Observation{NowSeconds: 60, Events: []core.Event{{Kind: core.JobFinished, Job: 0, AtSeconds: 50}}}, math.Inf(1)},
+	} {
+		if err := p.Round(context.Background(), round.seen, &script{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.StandsUntil(); got != round.want {
+			t.Errorf("at %v s: stands until %v s, want %v", round.seen.NowSeconds, got, round.want)
+		}
+	}
+}
+
+// oneAtATime admits the first job that waits.
+type oneAtATime struct{}
+
+func (oneAtATime) Admit(_ context.Context, _ *core.View, waiting []*core.Job) ([]core.Verdict, error) {
+	var rest []core.Verdict
+	for _, j := range waiting[1:] {
+		rest = append(rest, core.Verdict{Job: j.ID, Code: core.Defer, Reason: core.PolicyDecision})
+	}
+	return rest, nil
+}
+
+func (oneAtATime) Standing() core.Standing { return forEver }
+
+// The first admitter defers job 1 for the sake of job 0, which the second one rejects.
+func TestARejectionAsksEarlierAdmittersAgain(t *testing.T) {
+	stages := steady(forEver)
+	reject := steadyAdmit{admitAll{[]core.Verdict{{Job: 0, Code: core.Reject, Reason: core.PolicyDecision}}}, forEver}
+	stages.Admission = []core.Component[core.Admitter]{{ID: "admission/one", Policy: oneAtATime{}}, {ID: "admission/reject", Policy: reject}}
+	p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+	seen := core.Observation{NowSeconds: 60, Events: []core.Event{submit(0, 0, 4), submit(1, 0, 4)}}
+	if err := p.Round(context.Background(), seen, &script{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.StandsUntil(); got != 60 {
+		t.Errorf("stands until %v s, want 60", got)
 	}
 }
 

@@ -41,12 +41,23 @@ type ClusterScaler interface {
 	Scale(ctx context.Context, v *View, plan *Plan) (ClusterTarget, error)
 }
 
-// Steady is implemented by a stage that can tell how long its answer stands. When every stage is steady, the pipeline
-// sleeps until something happens or the earliest of these moments, instead of repeating itself every interval.
+// Steady is implemented by a stage that can tell how long its answers stand. When every stage that a round asked is
+// steady, the pipeline sleeps until something happens or the earliest of these moments, instead of repeating itself
+// every interval. A stage that cannot tell is asked every round.
 type Steady interface {
-	// SteadyUntil is asked at the end of a round: the moment up to which the stage would, as long as no event comes,
-	// keep giving answers that change nothing. +Inf for ever; v.NowSeconds to be asked again next round.
-	SteadyUntil(v *View) float64
+	// Standing is part of the last answer and rests on what the stage was told for it, not on what came of it. Before
+	// the first answer it is for ever.
+	Standing() Standing
+}
+
+// Standing is how long an answer stands while no event comes.
+type Standing struct {
+	// UntilSeconds is the moment up to which asking again would change nothing: +Inf for ever, and the moment of the
+	// round, or one before it, to be asked again in the next.
+	UntilSeconds float64
+	// IfSeated is a condition that allocators may make: the answer stands if its first so many grants run after the
+	// round, and otherwise until now. 0 for no condition.
+	IfSeated int
 }
 
 // Candidate is an admitted job together with what it can do with accelerators.

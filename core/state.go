@@ -90,6 +90,7 @@ func (s *state) take(e *Event) error {
 			return fmt.Errorf("backend told of unknown node %d", e.Node)
 		}
 		v.Cluster.Nodes[e.Node].Health = e.Health
+		v.HealthChanges++
 		v.Devices = v.Cluster.UsableDevices()
 		return nil
 	}
@@ -122,6 +123,7 @@ func (s *state) take(e *Event) error {
 
 // touch notes that something about a job changed since the round before.
 func (s *state) touch(id JobID) {
+	s.view.journal.add(id)
 	if m := &s.marks[id]; m.touched != s.view.Round {
 		m.touched = s.view.Round
 		s.view.Changed = append(s.view.Changed, id)
@@ -145,6 +147,7 @@ func (s *state) end(j *Job, state JobState, at float64) {
 		s.view.Waiting--
 	}
 	j.State, j.FinishSeconds = state, at
+	s.view.journal.add(j.ID)
 	s.report.Ended = append(s.report.Ended, j)
 }
 
@@ -213,6 +216,7 @@ func (s *state) admitRest() {
 		j.State = Waiting
 		s.view.Waiting++
 		j.WaitingReason = NoReason
+		s.view.journal.add(j.ID)
 		c := Candidate{Job: j, Response: s.responses[j.ID]}
 		at, _ := slices.BinarySearchFunc(s.candidates, j.ID, func(c Candidate, id JobID) int { return cmp.Compare(c.ID, id) })
 		s.candidates = slices.Insert(s.candidates, at, c)
@@ -252,6 +256,7 @@ func (s *state) diff(plan *Plan, stages *Stages) []Change {
 		if j.State == Running {
 			if p.Evicted {
 				j.Preemptions++ // here, for the same seats make no change
+				s.view.journal.add(j.ID)
 			}
 			c.Action = Move
 			if SameSeats(j.Seats, p.Seats) {
@@ -289,6 +294,7 @@ func (s *state) commit() {
 	for i := range s.changes {
 		c := &s.changes[i]
 		j := s.view.Jobs[c.Job]
+		s.view.journal.add(c.Job)
 		switch c.Action {
 		case Stop:
 			s.release(j, now)
@@ -348,6 +354,7 @@ func (s *state) explainWaiting() {
 		}
 		if v.Reason != j.WaitingReason {
 			j.WaitingReason = v.Reason
+			s.view.journal.add(j.ID)
 			s.report.Verdicts = append(s.report.Verdicts, v)
 		}
 	}

@@ -73,3 +73,9 @@ func (v Verdict) Explain() string {
 }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+
+// ParseReason returns the reason of a name, one of Reasons.
+func ParseReason(text string) (Reason, bool) {
+	i := slices.Index(reasonNames[:], text)
+	return Reason(max(i, 0)), i >= 0
+}

@@ -17,6 +17,10 @@ type View struct {
 	Waiting int
 	// Changed lists the jobs that an event touched since the round before, by JobID, ended ones included.
 	Changed []JobID
+	// HealthChanges counts how often the health of a node changed.
+	HealthChanges int
+
+	journal journal
 }
 
 // Job returns the job, or nil when it is unknown or has ended.

@@ -130,5 +130,5 @@ func (p *fixed) Tune(_ context.Context, v *core.View, placements []core.Placemen
 	return p.tunings, nil
 }
 
-// SteadyUntil is for ever: responses are asked for after events, and a job is tuned when its replicas change.
-func (p *fixed) SteadyUntil(*core.View) float64 { return math.Inf(1) }
+// Standing is for ever: responses are asked for after events, and a job is tuned when its replicas change.
+func (p *fixed) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }

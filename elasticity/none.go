@@ -22,5 +22,5 @@ func (none) Scale(context.Context, *core.View, *core.Plan) (core.ClusterTarget, 
 	return core.ClusterTarget{}, nil
 }
 
-// SteadyUntil is for ever: it never has an opinion.
-func (none) SteadyUntil(*core.View) float64 { return math.Inf(1) }
+// Standing is for ever: it never has an opinion.
+func (none) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }

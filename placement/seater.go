@@ -44,9 +44,9 @@ func (s *seater) seat(v *core.View, grants []core.Grant, choose choice) core.Sea
 	return s.seating()
 }
 
-// SteadyUntil is for ever: a placer depends on grants and on the health of nodes only. Given the same grants again, all
+// Standing is for ever: a placer depends on grants and on the health of nodes only. Given the same grants again, all
 // that it seated stays, and a grant that it refused finds no more devices free than it did then.
-func (s *seater) SteadyUntil(*core.View) float64 { return math.Inf(1) }
+func (s *seater) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
 
 // begin makes all devices of ready nodes free and forgets the last answer.
 func (s *seater) begin(v *core.View) {

@@ -50,7 +50,7 @@ func simulateOnly(b *testing.B, c *configs.Config, jobs *workload.Workload) int 
 		b.Fatal(err)
 	}
 	collector := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: io.Discard, Rounds: io.Discard, Decisions: io.Discard})
-	p := core.NewPipeline(cluster, stages, roundOptions(c), nil, collector)
+	p := core.NewPipeline(cluster, stages, c.Round.Options(), nil, collector)
 	if err := p.Run(ctx, world); err != nil {
 		b.Fatal(err)
 	}

@@ -24,7 +24,10 @@ func (a *app) configValidateCommand() *cobra.Command {
 		Short: "Check a config and tell every problem in it",
 		Long:  "Checks everything that can be known without reading the workload. Exit code 2 when there are problems.",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.refuseOtherFormats(c, "no data"); err != nil {
+				return err
+			}
 			config, err := f.load("")
 			if err != nil {
 				return err
@@ -46,7 +49,12 @@ func (a *app) configPrintCommand() *cobra.Command {
 		Long: `Shows the config as a run would use it, as YAML that is a config itself.
 With --origin, lists each value with the place it comes from, in the format of -o.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !origin {
+				if err := a.refuseOtherFormats(c, "YAML; with --origin, a table in any format"); err != nil {
+					return err
+				}
+			}
 			config, err := f.load("")
 			if err != nil {
 				return err
@@ -80,7 +88,10 @@ func (a *app) configSchemaCommand() *cobra.Command {
 		Use:   "schema",
 		Short: "Print the JSON schema of configs, for editors",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := a.refuseOtherFormats(c, "JSON", render.JSON); err != nil {
+				return err
+			}
 			return render.Document(a.stdout, configs.Schema(catalog()))
 		},
 	}
@@ -92,7 +103,10 @@ func (a *app) configInitCommand() *cobra.Command {
 		Short: "Write a config to start from",
 		Long:  "Writes the embedded default config to FILE, which must not exist, or to stdout.",
 		Args:  cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := a.refuseOtherFormats(c, "YAML"); err != nil {
+				return err
+			}
 			if len(args) == 0 {
 				_, err := a.stdout.Write(configs.Default())
 				return err

@@ -1,47 +1,108 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
 
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload"
-	"github.com/quartet-sched/quartet/elasticity"
 )
 
 // checkFit refuses a workload with jobs that the cluster could not run even when it is empty and healthy: they would
 // only be rejected one by one.
-func checkFit(c *configs.Config, cluster *core.Cluster, w *workload.Workload) error {
-	var found core.Diagnostics
-	byType := make([]int, len(cluster.Accelerators))
-	for i := range cluster.Nodes {
-		byType[cluster.Nodes[i].Accelerator] += cluster.Nodes[i].Devices
+func checkFit(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, log *slog.Logger) error {
+	responses, err := respondToAll(ctx, c, cluster, w, log)
+	if err != nil {
+		return err
 	}
-	for i := range w.Jobs {
-		spec := &w.Jobs[i].Spec
-		need := spec.MinReplicas
-		if rigid(c) {
-			need = min(max(spec.Requested, spec.MinReplicas), spec.MaxReplicas)
+	var found core.Diagnostics
+	capacities := map[string]int{}
+	for _, r := range responses {
+		if r.Job < 0 || int(r.Job) >= len(w.Jobs) {
+			continue // the pipeline blames the component
 		}
-		most := 0
-		for t, devices := range byType {
-			if spec.CanRunOn(cluster, core.AcceleratorID(t)) {
-				most = max(most, devices)
-			}
+		job := &w.Jobs[r.Job]
+		types := strings.Join(job.Spec.Accelerators, "\n")
+		capacity, known := capacities[types]
+		if !known {
+			capacity = cluster.CapacityFor(&job.Spec)
+			capacities[types] = capacity
 		}
-		if need > most {
-			found = append(found, core.Diagnostic{
-				Position: w.Jobs[i].At,
-				Summary:  fmt.Sprintf("job %q needs %d devices, the cluster has %d that it can run on", spec.Name, need, most),
-				Hint:     "a job runs on devices of one accelerator type; enlarge the cluster or leave the job out",
-			})
+		if r.MinReplicas > capacity {
+			found = append(found, misfit(job, cluster, r.MinReplicas, capacity))
 		}
+	}
+	if len(found) > 0 && found[0].Position == (core.Position{}) { // generated: to name each of them helps nobody
+		found[0].Hint = fmt.Sprintf("enlarge the cluster, or change the settings of the workload: %d of its %d jobs do not fit", len(found), len(w.Jobs))
+		found = found[:1]
 	}
 	return found.Err()
 }
 
-// rigid reports whether every job runs on its requested replicas and nothing else.
-func rigid(c *configs.Config) bool {
-	fixed, ok := c.Elasticity.Config.(*elasticity.FixedConfig)
-	return ok && fixed.Replicas == "requested"
+// respondToAll asks an elasticity component of its own, so that the run's does not notice, what each job can do with
+// accelerators when it is submitted.
+func respondToAll(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, log *slog.Logger) ([]core.Response, error) {
+	elasticity, err := build(c.Elasticity, c.Seed, log)
+	if err != nil {
+		return nil, err
+	}
+	view := core.View{
+		Round: 1, IntervalSeconds: c.Round.Options().IntervalSeconds, Cluster: cluster, Devices: cluster.UsableDevices(),
+		Jobs: make([]*core.Job, len(w.Jobs)),
+	}
+	for i := range w.Jobs {
+		job := core.NewJob(&w.Jobs[i].Spec)
+		job.StepsLeft = w.Jobs[i].Model.StepsLeft(0)
+		view.Jobs[i], view.NowSeconds = job, job.SubmitSeconds
+	}
+	responses, err := elasticity.Policy.Respond(ctx, &view, view.Jobs)
+	if err != nil {
+		return nil, fmt.Errorf("component %q: respond: %w", elasticity.ID, err)
+	}
+	return responses, nil
+}
+
+// misfit tells of a job that needs more devices than there are for it.
+func misfit(job *workload.Job, cluster *core.Cluster, need, capacity int) core.Diagnostic {
+	spec := &job.Spec
+	d := core.Diagnostic{
+		Position: job.At,
+		Summary:  fmt.Sprintf("job %q needs %d devices, the cluster has %d that it can run on", spec.Name, need, capacity),
+		Hint:     "enlarge the cluster or leave the job out",
+	}
+	switch {
+	case capacity == 0 && len(spec.Accelerators) > 0:
+		d.Summary = fmt.Sprintf("job %q runs on %s only, which no node has", spec.Name, quoteAll(spec.Accelerators))
+		d.Hint = core.SuggestHint(likeliest(spec.Accelerators, cluster.Accelerators), "accelerators", cluster.Accelerators)
+	case len(cluster.Accelerators) > 1:
+		d.Hint = "a job runs on devices of one accelerator type; " + d.Hint
+	}
+	return d
+}
+
+// likeliest is the first name that is near a valid one, or else the first.
+func likeliest(names, valid []string) string {
+	for _, name := range names {
+		if core.Nearest(name, valid) != "" {
+			return name
+		}
+	}
+	return names[0]
+}
+
+// quoteAll lists names as in: "a", "b" or "c".
+func quoteAll(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = strconv.Quote(name)
+	}
+	last := len(quoted) - 1
+	if last == 0 {
+		return quoted[0]
+	}
+	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }

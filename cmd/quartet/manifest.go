@@ -48,6 +48,8 @@ func readManifest(path string) (*manifest, error) {
 		return nil, problem(path, fmt.Sprintf("schema is %q", m.Schema), fmt.Sprintf("this program repeats %q", manifestSchema))
 	case m.Interrupted:
 		return nil, problem(path, "the run was interrupted", "only a whole run can be repeated")
+	case m.Config == "":
+		return nil, problem(path, "holds no config", "nothing can be repeated without it")
 	}
 	return &m, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -142,6 +143,14 @@ func (a *app) noteStart(c *cobra.Command) {
 	}
 }
 
+// refuseOtherFormats refuses a format asked for with -o, where the data has a form of its own.
+func (a *app) refuseOtherFormats(c *cobra.Command, form string, same ...render.Format) error {
+	if !c.Flags().Changed("output") || slices.Contains(same, a.format) {
+		return nil
+	}
+	return problem("--output", fmt.Sprintf("%q is no format of %q", a.format, c.CommandPath()), "it writes "+form)
+}
+
 // group is a command that only holds others.
 func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
@@ -170,7 +179,11 @@ func knownCommand(c *cobra.Command, args []string) error {
 
 // mustComplete lists the values of a flag for shell completion.
 func mustComplete(c *cobra.Command, flag string, values []string) {
-	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	mustCompleteFunc(c, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func mustCompleteFunc(c *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	if err := c.RegisterFlagCompletionFunc(flag, complete); err != nil {
 		panic(err) // the flag does not exist: a mistake in this package
 	}
 }

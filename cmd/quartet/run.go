@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +26,7 @@ type result struct {
 	endSeconds  float64
 	inputs      []digest
 	outputs     []digest
+	unfinished  []*core.Job
 }
 
 // simulate runs a config to its end, or until the context ends, and writes the files into dir; "" only digests them.
@@ -40,7 +40,7 @@ func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*res
 		return nil, err
 	}
 	cluster := c.BuildCluster()
-	if err := checkFit(c, cluster, jobs); err != nil {
+	if err := checkFit(ctx, c, cluster, jobs, log); err != nil {
 		return nil, err
 	}
 	stages, err := buildStages(c, log)
@@ -66,7 +66,7 @@ func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*res
 		return nil, err
 	}
 	progress := a.startProgress(len(jobs.Jobs))
-	pipeline := core.NewPipeline(cluster, stages, roundOptions(c), stopwatch, collector, progress)
+	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), stopwatch, collector, progress)
 	err = pipeline.Run(ctx, world)
 	progress.stop()
 	interrupted := ctx.Err() != nil && errors.Is(err, ctx.Err())
@@ -74,8 +74,11 @@ func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*res
 		return nil, err
 	}
 
-	r := &result{interrupted: interrupted, endSeconds: pipeline.NowSeconds(), inputs: digestsOf(jobs.Inputs)}
-	if r.summary, err = collector.Finish(pipeline.Unfinished(), r.endSeconds); err != nil {
+	r := &result{
+		interrupted: interrupted, endSeconds: pipeline.NowSeconds(), inputs: digestsOf(jobs.Inputs),
+		unfinished: pipeline.Unfinished(),
+	}
+	if r.summary, err = collector.Finish(r.unfinished, r.endSeconds); err != nil {
 		return nil, err
 	}
 	r.summary.Name, r.summary.Seed = c.Name, c.Seed
@@ -92,10 +95,6 @@ func loadWorkload(ctx context.Context, c *configs.Config, log *slog.Logger) (*wo
 		return nil, err
 	}
 	return source.Load(ctx)
-}
-
-func roundOptions(c *configs.Config) core.RoundOptions {
-	return core.RoundOptions{IntervalSeconds: c.Round.Interval.Seconds(), OnEvents: c.Round.OnEvents}
 }
 
 // buildStages creates the components of every slot.
@@ -127,7 +126,7 @@ func newCollector(c *configs.Config, files *outputs) (*metrics.Collector, error)
 	var to metrics.Outputs
 	for i, slot := range []*io.Writer{&to.Jobs, &to.Rounds, &to.Decisions} {
 		name := repeatableFiles[i]
-		if !slices.Contains(c.Output.Write, strings.TrimSuffix(name, filepath.Ext(name))) {
+		if !c.Output.Writes(strings.TrimSuffix(name, filepath.Ext(name))) {
 			continue
 		}
 		w, err := files.create(name)

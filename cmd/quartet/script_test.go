@@ -13,6 +13,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected outputs in testdata/script")
 
 func TestMain(m *testing.M) {
+	serveIfAsked()
 	testscript.Main(m, map[string]func(){"quartet": main})
 }
 

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
 )
 
@@ -21,12 +22,18 @@ type configFlags struct {
 }
 
 func (f *configFlags) register(c *cobra.Command) {
-	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "config file; may be repeated, later ones override (default: the embedded config)")
+	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "config file, or name of an embedded config; may be repeated, later ones override (default: the embedded default.yaml)")
 	c.Flags().StringArrayVar(&f.sets, "set", nil, "change one value of the config, such as seed=7; may be repeated")
-	c.MarkFlagFilename("file", "yaml", "yml") // the flag exists
+	completeConfigs(c)
 }
 
-func (f *configFlags) given() bool { return len(f.files)+len(f.sets) > 0 }
+// completeConfigs completes -f to the embedded configs, and where none fits to files.
+func completeConfigs(c *cobra.Command) {
+	mustCompleteFunc(c, "file", func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		names := slices.DeleteFunc(configs.EmbeddedNames(), func(name string) bool { return !strings.HasPrefix(name, typed) })
+		return names, cobra.ShellCompDirectiveDefault
+	})
+}
 
 func (f *configFlags) load(outDir string) (*configs.Config, error) {
 	return configs.Load(catalog(), configs.Options{Files: f.files, Sets: f.sets, OutDir: outDir, Env: os.LookupEnv})
@@ -71,7 +78,7 @@ for byte; it writes files only with --out.`,
 				return err
 			}
 			a.note("wrote %s", dir)
-			return f.verdict(r)
+			return f.verdict(a, r)
 		},
 	}
 	f.register(c)
@@ -83,10 +90,13 @@ for byte; it writes files only with --out.`,
 	return c
 }
 
-// verdict is the error that a whole, measured run still ends with.
-func (f *simulateFlags) verdict(r *result) error {
+// verdict notes jobs that did not finish, and is the error that a whole, measured run still ends with.
+func (f *simulateFlags) verdict(a *app, r *result) error {
 	if r.interrupted {
-		return &exitError{exitInterrupted, fmt.Errorf("interrupted at %s s; the results are those up to then", strconv.FormatFloat(r.endSeconds, 'f', -1, 64))}
+		return &exitError{exitInterrupted, fmt.Errorf("interrupted at %s; the results are those up to then", render.Span(r.endSeconds))}
+	}
+	if len(r.unfinished) > 0 {
+		a.note("%s", leftOver(r.unfinished))
 	}
 	n := r.summary.Jobs
 	if left := n.Rejected + n.Unfinished; f.strict && left > 0 {
@@ -101,7 +111,8 @@ func (a *app) repeat(ctx context.Context, f *simulateFlags) error {
 	if err != nil {
 		return err
 	}
-	config, err := configs.Parse(catalog(), f.from, []byte(m.Config), configs.Options{OutDir: f.out, Env: os.LookupEnv})
+	// What the environment says went into the recorded config.
+	config, err := configs.Parse(catalog(), f.from, []byte(m.Config), configs.Options{OutDir: f.out})
 	if err != nil {
 		return err
 	}
@@ -117,13 +128,13 @@ func (a *app) repeat(ctx context.Context, f *simulateFlags) error {
 		return err
 	}
 	if r.interrupted {
-		return f.verdict(r)
+		return f.verdict(a, r)
 	}
 	if differences := m.compare(r.inputs, r.outputs); len(differences) > 0 {
 		return &exitError{exitFailed, errors.New(differs(m, differences))}
 	}
 	a.note("repeated %s: every file is the same, byte for byte", f.from)
-	return f.verdict(r)
+	return f.verdict(a, r)
 }
 
 func differs(m *manifest, differences []string) string {

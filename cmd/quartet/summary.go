@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 )
 
@@ -19,11 +21,7 @@ func (a *app) print(r *result) error {
 		_, err := a.stdout.Write(r.text)
 		return err
 	case render.CSV:
-		rows, err := flatten(r.text)
-		if err != nil {
-			return err
-		}
-		return render.Table{Columns: []render.Column{{Name: "metric"}, {Name: "value"}}, Rows: rows}.Write(a.stdout, a.format)
+		return a.printNumbers(r.text)
 	}
 	if err := facts(r.summary).Write(a.stdout, a.format); err != nil {
 		return err
@@ -32,6 +30,15 @@ func (a *app) print(r *result) error {
 		return err
 	}
 	return spans(r.summary).Write(a.stdout, a.format)
+}
+
+// printNumbers writes the leaves of a JSON document as a list.
+func (a *app) printNumbers(document []byte) error {
+	rows, err := flatten(document)
+	if err != nil {
+		return err
+	}
+	return render.Table{Columns: []render.Column{{Name: "metric"}, {Name: "value"}}, Rows: rows}.Write(a.stdout, a.format)
 }
 
 func facts(s *metrics.Summary) render.Table {
@@ -78,6 +85,29 @@ func policies(c *metrics.Components) string {
 		names = append(names, path.Base(id))
 	}
 	return strings.Join(names, " + ")
+}
+
+// leftOver words how many jobs did not finish, and why most of those without devices wait.
+func leftOver(jobs []*core.Job) string {
+	counts := make([]int, len(core.Reasons()))
+	for _, j := range jobs {
+		if reason := int(j.WaitingReason); j.State != core.Running && reason < len(counts) {
+			counts[reason]++
+		}
+	}
+	text := fmt.Sprintf("%d jobs did not finish", len(jobs))
+	if len(jobs) == 1 {
+		text = "1 job did not finish"
+	}
+	reason := core.Reason(slices.Index(counts, slices.Max(counts))) // of equally common ones, the first in precedence
+	switch waiting := counts[reason]; {
+	case waiting == 0:
+		return text + ": they hold devices and make no progress"
+	case waiting == len(jobs):
+		return fmt.Sprintf("%s, for reason %q", text, reason)
+	default:
+		return fmt.Sprintf("%s, %d of them for reason %q", text, waiting, reason)
+	}
 }
 
 func countJobs(n metrics.JobCounts) string {
@@ -132,7 +162,7 @@ func flatten(document []byte) ([][]any, error) {
 		return err
 	}
 	if err := walk(""); err != nil {
-		return nil, fmt.Errorf("list the summary: %w", err)
+		return nil, fmt.Errorf("list the numbers: %w", err)
 	}
 	return rows, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -34,12 +35,11 @@ func (f *traceFlags) register(c *cobra.Command) {
 	for _, source := range catalog().Workload {
 		types = append(types, source.Type)
 	}
-	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "take the workload of this config; may be repeated")
+	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "take the workload of this config; may be repeated (default: the embedded default.yaml)")
 	c.Flags().StringVarP(&f.kind, "type", "t", "", "type of the workload, instead of a config")
 	f.registerSettings(c)
 	c.MarkFlagsMutuallyExclusive("file", "type")
-	c.MarkFlagsOneRequired("file", "type")
-	c.MarkFlagFilename("file", "yaml", "yml") // the flag exists
+	completeConfigs(c)
 	mustComplete(c, "type", types)
 }
 
@@ -99,9 +99,10 @@ func (a *app) traceInfoCommand() *cobra.Command {
 func (a *app) traceConvertCommand() *cobra.Command {
 	var f traceFlags
 	c := &cobra.Command{
-		Use:     "convert",
-		Short:   "Write a workload as a trace in Quartet's own CSV",
-		Long:    "Writes the trace to stdout. docs/trace-format.md defines the columns.",
+		Use:   "convert",
+		Short: "Write a workload as a trace in Quartet's own CSV",
+		Long: `Writes the trace to stdout. docs/trace-format.md defines the columns. Only jobs of known duration can be
+written: those of a pollux workload are refused.`,
 		Example: "  quartet trace convert --type philly --set path=philly.csv.gz > philly.csv",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -129,6 +130,9 @@ func (a *app) traceGenerateCommand() *cobra.Command {
 }
 
 func (a *app) writeTrace(c *cobra.Command, f *traceFlags) error {
+	if err := a.refuseOtherFormats(c, "CSV", render.CSV); err != nil {
+		return err
+	}
 	w, _, err := f.load(c.Context(), a, c.Flags().Changed("seed"))
 	if err != nil {
 		return err
@@ -187,8 +191,15 @@ func describeTrace(w *workload.Workload, devices int) traceInfo {
 }
 
 func (t traceInfo) write(a *app) error {
-	if a.format == render.JSON {
+	switch a.format {
+	case render.JSON:
 		return render.Document(a.stdout, t)
+	case render.CSV:
+		var document bytes.Buffer
+		if err := render.Document(&document, t); err != nil {
+			return err
+		}
+		return a.printNumbers(document.Bytes())
 	}
 	table := render.Table{Columns: []render.Column{{Name: "what"}, {Name: "value"}}}
 	add := func(name, value string) { table.Rows = append(table.Rows, []any{name, value}) }

@@ -26,15 +26,15 @@ func admitterSlot(policyType string) slot[core.Admitter] {
 	}
 }
 
-type judgedAdmitter struct{ tr *trial[core.Admitter] }
+type judgedAdmitter struct{ *trial[core.Admitter] }
 
 func (j judgedAdmitter) Admit(ctx context.Context, v *core.View, waiting []*core.Job) ([]core.Verdict, error) {
-	verdicts := ask(j.tr, question{View: v, inputs: inputs{Jobs: waiting}}, func(a core.Admitter, q question) ([]core.Verdict, error) {
+	verdicts := ask(j.trial, question{View: v, inputs: inputs{Jobs: waiting}}, func(a core.Admitter, q question) ([]core.Verdict, error) {
 		return a.Admit(ctx, q.View, q.Jobs)
 	})
 	for _, verdict := range verdicts {
 		if fault := verdictFault(verdict); fault != "" {
-			j.tr.t.Fatalf("verdict for job %d: %s", verdict.Job, fault)
+			j.t.Fatalf("verdict for job %d: %s", verdict.Job, fault)
 		}
 	}
 	return verdicts, nil

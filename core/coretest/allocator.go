@@ -25,15 +25,15 @@ func allocatorSlot(policyType string) slot[core.Allocator] {
 	}
 }
 
-type judgedAllocator struct{ tr *trial[core.Allocator] }
+type judgedAllocator struct{ *trial[core.Allocator] }
 
 func (j judgedAllocator) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	grants := ask(j.tr, question{View: v, inputs: inputs{Candidates: candidates}}, func(a core.Allocator, q question) ([]core.Grant, error) {
+	grants := ask(j.trial, question{View: v, inputs: inputs{Candidates: candidates}}, func(a core.Allocator, q question) ([]core.Grant, error) {
 		return a.Allocate(ctx, q.View, q.Candidates)
 	})
 	for i := range grants {
 		if fault := grantFault(v, &grants[i]); fault != "" {
-			j.tr.t.Fatalf("grant for job %d: %s", grants[i].Job, fault)
+			j.t.Fatalf("grant for job %d: %s", grants[i].Job, fault)
 		}
 	}
 	return grants, nil

@@ -93,7 +93,7 @@ func grantsOf[M any](spoil func(memory *M, v *core.View, candidates []core.Candi
 // rushed allocates nothing before half an hour has passed, and says something else.
 type rushed struct {
 	plain
-	until float64
+	standing core.Standing
 }
 
 func (r rushed) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
@@ -103,7 +103,31 @@ func (r rushed) Allocate(ctx context.Context, v *core.View, candidates []core.Ca
 	return r.plain.Allocate(ctx, v, candidates)
 }
 
-func (r rushed) SteadyUntil(*core.View) float64 { return r.until }
+func (r rushed) Standing() core.Standing { return r.standing }
+
+func stands(untilSeconds float64, ifSeated int) func() core.Allocator {
+	return func() core.Allocator {
+		return rushed{standing: core.Standing{UntilSeconds: untilSeconds, IfSeated: ifSeated}}
+	}
+}
+
+// lateReader looks at the View again after it has answered.
+type lateReader struct {
+	plain
+	view *core.View
+}
+
+func (r *lateReader) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	r.view = v
+	return r.plain.Allocate(ctx, v, candidates)
+}
+
+func (r *lateReader) Standing() core.Standing {
+	if r.view == nil {
+		return core.Standing{UntilSeconds: math.Inf(1)}
+	}
+	return core.Standing{UntilSeconds: r.view.NowSeconds}
+}
 
 var shared int
 
@@ -172,8 +196,12 @@ func TestRunAllocatorCatches(t *testing.T) {
 			}
 			return grants
 		})},
-		"an answer that does not stand":   {"rounds", "changed its answer", func() core.Allocator { return rushed{until: math.Inf(1)} }},
-		"an answer that stands until NaN": {"rounds", "SteadyUntil is NaN", func() core.Allocator { return rushed{until: math.NaN()} }},
+		"an answer that does not stand":              {"rounds", "changed its answer", stands(math.Inf(1), 0)},
+		"an answer that stands until NaN":            {"rounds", "stands until NaN", stands(math.NaN(), 0)},
+		"a condition on more grants than there are":  {"rounds", "of its 0 grants are seated", stands(math.Inf(1), 1)},
+		"a condition on less than no grants":         {"rounds", "first -1 of", stands(math.Inf(1), -1)},
+		"a finite standing before the first answer":  {"nothing to decide", "before the first answer", stands(60, 0)},
+		"a standing read from the View of the round": {"rounds", "stand differently", func() core.Allocator { return &lateReader{} }},
 		"every ended job remembered": {"ended jobs are forgotten", "of each ended job", grantsOf(func(all *map[core.JobID]*job, _ *core.View, c []core.Candidate, grants []core.Grant) []core.Grant {
 			if *all == nil {
 				*all = make(map[core.JobID]*job)
@@ -393,7 +421,7 @@ func (r retuning) Tune(_ context.Context, v *core.View, placements []core.Placem
 	return all, nil
 }
 
-func (r retuning) SteadyUntil(v *core.View) float64 { return max(v.NowSeconds, r.until) }
+func (r retuning) Standing() core.Standing { return core.Standing{UntilSeconds: r.until} }
 
 func TestRunElasticityCatches(t *testing.T) {
 	wantFaultsCaught(t, elasticitySlot("fake"), nil, map[string]fault[core.Elasticity]{

@@ -2,6 +2,7 @@ package coretest
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"pgregory.net/rapid"
@@ -19,6 +20,9 @@ type chaos struct {
 	refused  map[core.JobID]int // replicas that the round before did not seat
 	ledger   core.Ledger
 }
+
+// Standing is for ever: time passes in quiet rounds only.
+func (c *chaos) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
 
 // Respond draws rigid and elastic ranges, with and without curves, which need not rise.
 func (c *chaos) Respond(_ context.Context, _ *core.View, jobs []*core.Job) ([]core.Response, error) {

@@ -18,7 +18,7 @@ func elasticitySlot(policyType string) slot[core.Elasticity] {
 		id:      "elasticity/" + policyType,
 		install: func(s *core.Stages, c core.Component[core.Elasticity]) { s.Elasticity = c },
 		wrap: func(tr *trial[core.Elasticity]) core.Elasticity {
-			return &judgedElasticity{tr: tr, told: make(map[core.JobID][2]core.Response)}
+			return &judgedElasticity{trial: tr, told: make(map[core.JobID][2]core.Response)}
 		},
 		ask: func(ctx context.Context, e core.Elasticity, q question) error {
 			if _, err := e.Respond(ctx, q.View, q.Jobs); err != nil {
@@ -31,7 +31,7 @@ func elasticitySlot(policyType string) slot[core.Elasticity] {
 }
 
 type judgedElasticity struct {
-	tr *trial[core.Elasticity]
+	*trial[core.Elasticity]
 	// told holds, for each job, the response that stands and a copy from the moment it was given: a pipeline keeps
 	// the response, curves included, until the next one.
 	told map[core.JobID][2]core.Response
@@ -39,7 +39,7 @@ type judgedElasticity struct {
 
 func (j *judgedElasticity) Respond(ctx context.Context, v *core.View, jobs []*core.Job) ([]core.Response, error) {
 	j.judgeTold(v)
-	responses := ask(j.tr, question{View: v, inputs: inputs{Jobs: jobs}}, func(e core.Elasticity, q question) ([]core.Response, error) {
+	responses := ask(j.trial, question{View: v, inputs: inputs{Jobs: jobs}}, func(e core.Elasticity, q question) ([]core.Response, error) {
 		return e.Respond(ctx, q.View, q.Jobs)
 	})
 	for i, r := range responses {
@@ -47,7 +47,7 @@ func (j *judgedElasticity) Respond(ctx context.Context, v *core.View, jobs []*co
 			break // the pipeline says so
 		}
 		if fault := responseFault(jobs[i], &r); fault != "" {
-			j.tr.t.Fatalf("response for job %d: %s", r.Job, fault)
+			j.t.Fatalf("response for job %d: %s", r.Job, fault)
 		}
 		j.told[r.Job] = [2]core.Response{r, cloneResponse(r)}
 	}
@@ -55,7 +55,7 @@ func (j *judgedElasticity) Respond(ctx context.Context, v *core.View, jobs []*co
 }
 
 func (j *judgedElasticity) Tune(ctx context.Context, v *core.View, placements []core.Placement) ([]core.Tuning, error) {
-	tunings := ask(j.tr, question{View: v, inputs: inputs{Placements: placements}}, func(e core.Elasticity, q question) ([]core.Tuning, error) {
+	tunings := ask(j.trial, question{View: v, inputs: inputs{Placements: placements}}, func(e core.Elasticity, q question) ([]core.Tuning, error) {
 		return e.Tune(ctx, q.View, q.Placements)
 	})
 	j.judgeTold(v)
@@ -66,7 +66,7 @@ func (j *judgedElasticity) judgeTold(v *core.View) {
 	for id := range v.Jobs {
 		told, ok := j.told[core.JobID(id)]
 		if ok && v.Jobs[id] != nil && !same(told[0], told[1]) {
-			j.tr.t.Fatalf("changed the curves of job %d after it had answered (-then +now):\n%s", id, diff(told[1], told[0]))
+			j.t.Fatalf("changed the curves of job %d after it had answered (-then +now):\n%s", id, diff(told[1], told[0]))
 		}
 	}
 }

@@ -57,8 +57,8 @@ func (p *largestFirst) Allocate(_ context.Context, v *core.View, candidates []co
 	return p.grants, nil
 }
 
-// SteadyUntil is for ever: the answer depends on the candidates and the devices, and both change by events only.
-func (p *largestFirst) SteadyUntil(*core.View) float64 { return math.Inf(1) }
+// Standing is for ever: the answer depends on the candidates and the devices, and both change by events only.
+func (p *largestFirst) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
 
 func TestLargestFirst(t *testing.T) {
 	cluster := coretest.MakeCluster().Nodes(2, "t4", 5).Obj()

@@ -43,10 +43,10 @@ func placeOne(s slot[core.Placer], f core.Factory[core.Placer], opts []Option) c
 	}}
 }
 
-type judgedPlacer struct{ tr *trial[core.Placer] }
+type judgedPlacer struct{ *trial[core.Placer] }
 
 func (j judgedPlacer) Place(ctx context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
-	seating := ask(j.tr, question{View: v, inputs: inputs{Grants: grants}}, func(p core.Placer, q question) (core.Seating, error) {
+	seating := ask(j.trial, question{View: v, inputs: inputs{Grants: grants}}, func(p core.Placer, q question) (core.Seating, error) {
 		return p.Place(ctx, q.View, q.Grants)
 	})
 	for _, verdict := range seating.Unseated {
@@ -55,7 +55,7 @@ func (j judgedPlacer) Place(ctx context.Context, v *core.View, grants []core.Gra
 			fault = "code " + verdict.Code.String() + " from a placer"
 		}
 		if fault != "" {
-			j.tr.t.Fatalf("verdict for job %d: %s", verdict.Job, fault)
+			j.t.Fatalf("verdict for job %d: %s", verdict.Job, fault)
 		}
 	}
 	j.judgeSeats(v, grants, seating)
@@ -76,13 +76,13 @@ func (j judgedPlacer) judgeSeats(v *core.View, grants []core.Grant, seating core
 		unchanged := len(g.Proposed) == 0 && canStay(v.Cluster, job, g)
 		switch {
 		case placed && seatsFault(v.Cluster, job, g.Accelerator, seats) != "":
-			j.tr.t.Fatalf("seats of job %d: %s", g.Job, seatsFault(v.Cluster, job, g.Accelerator, seats))
+			j.t.Fatalf("seats of job %d: %s", g.Job, seatsFault(v.Cluster, job, g.Accelerator, seats))
 		case placed && blocked && job.State != core.Running:
-			j.tr.t.Fatalf("started job %d after a blocking grant that it did not seat", g.Job)
-		case placed && unchanged && !j.tr.options.evicts && !core.SameSeats(seats, job.Seats):
-			j.tr.t.Fatalf("moved job %d from %v to %v although its grant is unchanged", g.Job, job.Seats, seats)
-		case !placed && unchanged && !j.tr.options.evicts:
-			j.tr.t.Fatalf("took the devices of job %d although its grant is unchanged", g.Job)
+			j.t.Fatalf("started job %d after a blocking grant that it did not seat", g.Job)
+		case placed && unchanged && !j.options.evicts && !core.SameSeats(seats, job.Seats):
+			j.t.Fatalf("moved job %d from %v to %v although its grant is unchanged", g.Job, job.Seats, seats)
+		case !placed && unchanged && !j.options.evicts:
+			j.t.Fatalf("took the devices of job %d although its grant is unchanged", g.Job)
 		}
 		blocked = blocked || g.Blocking && !placed
 	}

@@ -24,14 +24,14 @@ func scalerSlot(policyType string) slot[core.ClusterScaler] {
 	}
 }
 
-type judgedScaler struct{ tr *trial[core.ClusterScaler] }
+type judgedScaler struct{ *trial[core.ClusterScaler] }
 
 func (j judgedScaler) Scale(ctx context.Context, v *core.View, plan *core.Plan) (core.ClusterTarget, error) {
-	target := ask(j.tr, question{View: v, inputs: inputs{Plan: plan}}, func(s core.ClusterScaler, q question) (core.ClusterTarget, error) {
+	target := ask(j.trial, question{View: v, inputs: inputs{Plan: plan}}, func(s core.ClusterScaler, q question) (core.ClusterTarget, error) {
 		return s.Scale(ctx, q.View, q.Plan)
 	})
 	if target.Nodes < 0 {
-		j.tr.t.Fatalf("wants %d nodes", target.Nodes)
+		j.t.Fatalf("wants %d nodes", target.Nodes)
 	}
 	return target, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"testing"
 	"time"
 
@@ -120,6 +121,10 @@ func (s *subject[S]) compose(policy S, rest stages) core.Stages {
 // decideNothing asks about no jobs on a cluster without nodes and on one with.
 func (s *subject[S]) decideNothing(t rapid.TB) {
 	policy, _ := s.create(t)
+	forEver := core.Standing{UntilSeconds: math.Inf(1)}
+	if steady, ok := any(policy).(core.Steady); ok && steady.Standing() != forEver {
+		t.Errorf("before the first answer it stands %+v, want %+v", steady.Standing(), forEver)
+	}
 	for _, c := range []*core.Cluster{MakeCluster().Obj(), MakeCluster().Nodes(2, "t4", 4).Obj()} {
 		q := question{View: MakeView(c).Obj()}
 		q.Plan = new(core.Plan)

@@ -13,7 +13,7 @@ import (
 // steadyPlain is plain, and says truthfully that its answers depend on events only.
 type steadyPlain struct{ plain }
 
-func (steadyPlain) SteadyUntil(*core.View) float64 { return math.Inf(1) }
+func (steadyPlain) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
 
 func (steadyPlain) Scale(context.Context, *core.View, *core.Plan) (core.ClusterTarget, error) {
 	return core.ClusterTarget{}, nil

@@ -49,15 +49,21 @@ func hold(t rapid.TB, p *core.Pipeline, seen core.Observation, b core.Backend) {
 	}
 }
 
-// checkQuiet holds rounds without events before the moment up to which the policy says nothing changes.
+// Standing lets the policy speak for the stage that wraps it.
+func (tr *trial[S]) Standing() core.Standing { return standing(tr.policy) }
+
+// standing is what a policy tells of its last answer; of one that cannot tell, that it no longer stands.
+func standing(policy any) core.Standing {
+	if s, ok := policy.(core.Steady); ok {
+		return s.Standing()
+	}
+	return core.Standing{UntilSeconds: math.Inf(-1)}
+}
+
+// checkQuiet holds rounds without events before the moment up to which nothing changes. All the other stages stand for
+// ever, so that it is the policy's.
 func (tr *trial[S]) checkQuiet(p *core.Pipeline, w *world) {
-	until, twin := steadyUntil(tr.policy, w.view), steadyUntil(tr.twin, cloneView(w.view))
-	if math.IsNaN(until) {
-		tr.t.Fatalf("SteadyUntil is NaN")
-	}
-	if until != twin {
-		tr.t.Fatalf("SteadyUntil differs between two instances that saw the same rounds: %v and %v", until, twin)
-	}
+	until := p.StandsUntil()
 	from, span := w.now, min(until-w.now, 1e7)
 	if span <= 0 || !rapid.Bool().Draw(tr.t, "quiet") {
 		return
@@ -69,14 +75,6 @@ func (tr *trial[S]) checkQuiet(p *core.Pipeline, w *world) {
 			tr.t.Fatalf("said at %v s that nothing changes before %v s, and changed its answer at %v s", from, until, w.now)
 		}
 	}
-}
-
-// steadyUntil is now for a policy that cannot tell.
-func steadyUntil(policy any, v *core.View) float64 {
-	if s, ok := policy.(core.Steady); ok {
-		return s.SteadyUntil(v)
-	}
-	return v.NowSeconds
 }
 
 // ask puts one question to the policy and its twins, and returns the policy's answer once they agree.
@@ -97,7 +95,22 @@ func ask[S, A any](tr *trial[S], q question, call func(S, question) (A, error)) 
 	hidden.hide(tr.needs)
 	agree(tr, "answers depend on TotalWork, Progress, StepTimes or StepsLeft without declaring the capability",
 		answer, hidden, tr.blind, call)
+	grants, _ := any(answer).([]core.Grant)
+	tr.judgeStanding(len(grants))
 	return answer
+}
+
+// judgeStanding checks what is told of an answer that the twins agree on, once the twin's copy of the question is gone.
+func (tr *trial[S]) judgeStanding(grants int) {
+	told, twin, blind := tr.Standing(), standing(tr.twin), standing(tr.blind)
+	switch {
+	case math.IsNaN(told.UntilSeconds):
+		tr.t.Fatalf("the answer stands until NaN")
+	case told.IfSeated < 0 || told.IfSeated > grants:
+		tr.t.Fatalf("the answer stands if the first %d of its %d grants are seated", told.IfSeated, grants)
+	case told != twin || told != blind:
+		tr.t.Fatalf("equal answers stand differently: %+v, with a copy of the View %+v, without what is not declared %+v", told, twin, blind)
+	}
 }
 
 func agree[S, A any](tr *trial[S], fault string, answer A, q question, other S, call func(S, question) (A, error)) {
@@ -111,5 +124,5 @@ func agree[S, A any](tr *trial[S], fault string, answer A, q question, other S, 
 }
 
 func diff(a, b any) string {
-	return cmp.Diff(a, b, cmpopts.EquateNaNs(), cmpopts.EquateEmpty(), cmp.AllowUnexported(question{}))
+	return cmp.Diff(a, b, cmpopts.EquateNaNs(), cmpopts.EquateEmpty(), cmp.AllowUnexported(question{}), cmpopts.IgnoreUnexported(core.View{}))
 }

@@ -174,6 +174,28 @@ func TestFinishWithoutRounds(t *testing.T) {
 }
 
 // A round that breaks off after a submission is never reported, and yet the job is among the unfinished.
+// A run that rejected all it was given ran nothing: what it used of the cluster is not known, and no zero of any sign.
+func TestFinishWhenNothingRan(t *testing.T) {
+	c := NewCollector(testComponents, Outputs{})
+	j := core.NewJob(&core.JobSpec{Name: "a", SubmitSeconds: 5, Requested: 9, TotalWork: 1})
+	j.State = core.Rejected
+	err := c.ObserveRound(&core.Report{
+		View:   &core.View{NowSeconds: 10, Round: 1, Cluster: &core.Cluster{Nodes: []core.Node{{Devices: 2}}}},
+		Events: []core.Event{{Kind: core.JobSubmitted, AtSeconds: 5, Spec: j.JobSpec}}, Ended: []*core.Job{j},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	summary, err := c.Finish(nil, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if summary.MakespanSeconds.Known() || summary.UtilizationRatio.Known() || summary.Jobs.Rejected != 1 {
+		t.Errorf("makespan %v, utilisation %v, jobs %+v; want both unknown and one rejected",
+			summary.MakespanSeconds, summary.UtilizationRatio, summary.Jobs)
+	}
+}
+
 func TestFinishTakesJobsOfABrokenRound(t *testing.T) {
 	var jobs bytes.Buffer
 	c := NewCollector(testComponents, Outputs{Jobs: &jobs})

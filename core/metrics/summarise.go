@@ -48,8 +48,10 @@ func (c *Collector) summarise(endSeconds float64) *Summary {
 		}
 	}
 	s.JCTSeconds, s.QueueingSeconds = Describe(jcts), Describe(queueing)
-	s.MakespanSeconds = Number(lastEnd - firstSubmit)
-	s.UtilizationRatio = Number(attained / (float64(devices) * (lastEnd - firstSubmit)))
+	s.MakespanSeconds, s.UtilizationRatio = Number(lastEnd-firstSubmit), unknown
+	if s.MakespanSeconds.Known() {
+		s.UtilizationRatio = Number(attained / (float64(devices) * (lastEnd - firstSubmit)))
+	}
 	s.GPUHours = Number(attained / 3600)
 	s.Restarts.Mean = Number(float64(s.Restarts.Total) / float64(started))
 	s.Fairness = fairness(rhos)

@@ -28,7 +28,7 @@ func NewBlox() core.Factory[Source] {
 
 func readBlox(in *input) (*Workload, error) {
 	return readTrace(in, bloxColumns, func(t *table) Job {
-		iterations := t.number(bloxIterations, 0, maxSeconds, "a number above 0")
+		iterations := t.number(bloxIterations, aboveZero, maxSeconds, "a number")
 		seconds := iterations * t.span(bloxIterationTime)
 		if t.ok() && (seconds <= 0 || seconds > maxSeconds) {
 			t.reject(bloxIterations, "total_iterations × iteration_time_s to be above 0 and at most 1e11 seconds")

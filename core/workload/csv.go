@@ -53,7 +53,6 @@ func readCSV(in *input) (*Workload, error) {
 }
 
 func readOptional(t *table, spec *core.JobSpec) {
-	const amount = "a number, 0 or more"
 	if t.has(csvTenant) {
 		spec.Tenant = t.label(csvTenant)
 	}
@@ -61,7 +60,7 @@ func readOptional(t *table, spec *core.JobSpec) {
 		spec.Application = t.label(csvApplication)
 	}
 	if t.has(csvWeight) {
-		spec.Weight = t.number(csvWeight, 1e-6, 1e6, "a number from 1e-6 to 1e6")
+		spec.Weight = t.number(csvWeight, 1e-6, 1e6, "a number")
 	}
 	if t.has(csvMinReplicas) {
 		if spec.MinReplicas = t.count(csvMinReplicas); t.accepted(csvReplicas) && spec.MinReplicas > spec.Requested {
@@ -83,15 +82,16 @@ func readOptional(t *table, spec *core.JobSpec) {
 		}
 	}
 	if t.has(csvCPUs) {
-		spec.CPUs = t.number(csvCPUs, 0, maxCount, amount)
+		spec.CPUs = t.number(csvCPUs, 0, maxCount, "a number")
 	}
 	if t.has(csvMemory) {
-		spec.MemoryGB = t.number(csvMemory, 0, maxCount, amount)
+		spec.MemoryGB = t.number(csvMemory, 0, maxCount, "a number")
 	}
 }
 
-// WriteCSV writes a workload in the format that the source `csv` reads: all of it, for jobs of known duration. It
-// refuses a job with another model. Optional columns are written when a job needs them.
+// WriteCSV writes a workload in the format that the source `csv` reads: all of it, for jobs of known duration. A job with
+// another model is a core.Diagnostics error, before anything is written. Optional columns are written when a job needs
+// them.
 func WriteCSV(w io.Writer, workload *Workload) error {
 	kept, err := columnsNeeded(workload)
 	if err != nil {
@@ -125,7 +125,11 @@ func columnsNeeded(workload *Workload) ([]int, error) {
 	for i := range workload.Jobs {
 		job := &workload.Jobs[i]
 		if _, known := job.Model.(*durationModel); !known {
-			return nil, fmt.Errorf("write job %q: it has no fixed duration", job.Spec.Name)
+			return nil, core.Diagnostics{{
+				Position: job.At,
+				Summary:  fmt.Sprintf("job %q has no fixed duration", job.Spec.Name),
+				Hint:     "a trace holds jobs of known duration only; how fast this one runs depends on its placement and batch",
+			}}
 		}
 		for column, cell := range cellsOf(job) {
 			used[column] = used[column] || cell != ""

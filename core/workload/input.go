@@ -72,11 +72,30 @@ func newInput(path string, disk []byte) (*input, error) {
 	if gzipMagic := []byte{0x1f, 0x8b}; bytes.HasPrefix(disk, gzipMagic) {
 		content, err := gzip.NewReader(in.Reader)
 		if err != nil {
-			return nil, cannotRead(path, err)
+			return nil, cannotRead(path, cutShort(err))
 		}
-		in.Reader = content
+		in.Reader = gunzipped{content}
 	}
 	return in, nil
+}
+
+// gunzipped is decompressed content whose end may be missing.
+type gunzipped struct{ content io.Reader }
+
+func (g gunzipped) Read(p []byte) (int, error) {
+	n, err := g.content.Read(p)
+	if err == io.EOF {
+		return n, err
+	}
+	return n, cutShort(err)
+}
+
+// cutShort words the error of a compressed file that ends too early.
+func cutShort(err error) error {
+	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the file is cut short: its gzip data has no end")
+	}
+	return err
 }
 
 // cannotRead tells why a file cannot be read, with its name once.

@@ -39,7 +39,7 @@ type phillyRow struct {
 	replicas      int
 	deviceSeconds float64
 	cluster       string
-	line          int
+	at            core.Position
 }
 
 func readPhilly(in *input) (*Workload, error) {
@@ -50,9 +50,9 @@ func readPhilly(in *input) (*Workload, error) {
 			submitted:     t.timestamp(phillyTimestamp),
 			duration:      t.span(phillyDuration),
 			replicas:      t.count(phillyReplicas),
-			deviceSeconds: t.number(phillyDeviceSeconds, 0, maxNumber, "a number of seconds, 0 or more"),
+			deviceSeconds: t.number(phillyDeviceSeconds, 0, maxNumber, "a number of seconds"),
 			cluster:       t.label(phillyCluster),
-			line:          t.rowPosition().Line,
+			at:            t.declaration(),
 		}
 		if t.ok() {
 			rows = append(rows, row)
@@ -65,7 +65,7 @@ func readPhilly(in *input) (*Workload, error) {
 		submit := float64(row.submitted - rows[0].submitted)
 		jobs[i] = newDurationJob(fmt.Sprintf("philly-%06d", i), submit, row.duration, row.replicas)
 		jobs[i].Spec.Tenant = row.cluster
-		jobs[i].At = core.Position{File: in.Path, Line: row.line}
+		jobs[i].At = row.at
 	}
 	return assemble(jobs, []Input{in.Input}, t.finish())
 }
@@ -78,7 +78,7 @@ func comparePhillyRows(a, b phillyRow) int {
 		cmp.Compare(a.replicas, b.replicas),
 		cmp.Compare(a.deviceSeconds, b.deviceSeconds),
 		strings.Compare(a.cluster, b.cluster),
-		cmp.Compare(a.line, b.line),
+		cmp.Compare(a.at.Line, b.at.Line),
 	)
 }
 

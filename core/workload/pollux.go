@@ -78,7 +78,7 @@ func readPollux(ctx context.Context, in *input, models *measuredModels) (*Worklo
 	t := openTable(in, polluxColumns)
 	var jobs []Job
 	for t.next() {
-		job := Job{At: t.rowPosition()}
+		job := Job{At: t.declaration()}
 		spec := &job.Spec
 		spec.Name, spec.SubmitSeconds, spec.Weight = t.text(polluxName), t.moment(polluxSubmit), 1
 		spec.Application, spec.Requested = t.label(polluxApplication), t.count(polluxReplicas)

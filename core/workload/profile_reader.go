@@ -198,13 +198,12 @@ func (r *profileReader) readTraining(ctx context.Context, path string) []epochRe
 	r.open(ctx, path, trainingColumns, func(t *table) {
 		before := epochRecord{}
 		for t.next() {
-			const amount = "a number, 0 or more"
 			record := epochRecord{
-				progress:  t.number(trainingProgress, 0, maxSeconds, amount),
-				iteration: t.number(trainingIteration, 0, maxSeconds, amount),
+				progress:  t.number(trainingProgress, 0, maxSeconds, "a number"),
+				iteration: t.number(trainingIteration, 0, maxSeconds, "a number"),
 				gradients: gradients{
-					square:   t.number(trainingSquare, 0, maxNumber, amount),
-					variance: t.number(trainingVariance, 0, maxNumber, amount),
+					square:   t.number(trainingSquare, 0, maxNumber, "a number"),
+					variance: t.number(trainingVariance, 0, maxNumber, "a number"),
 				},
 			}
 			t.number(trainingMetric, -maxNumber, maxNumber, "a number")
@@ -249,7 +248,7 @@ func (r *profileReader) readTriangulation(ctx context.Context, p *profile, point
 		for t.next() {
 			var corners [4]int
 			for i := range corners {
-				corners[i] = int(t.whole(i, last, "the number of a row of "+filepath.Base(points)+", counted from 0"))
+				corners[i] = int(t.whole(i, last, "the number of a row of "+filepath.Base(points)))
 			}
 			if t.ok() {
 				division = append(division, corners)
@@ -261,13 +260,5 @@ func (r *profileReader) readTriangulation(ctx context.Context, p *profile, point
 
 // coordinate is a whole number that may be written as 4.0.
 func (t *table) coordinate(column int) int64 {
-	return int64(t.whole(column, maxCoordinate, "a whole number from 0 to 1000000"))
-}
-
-func (t *table) whole(column int, high float64, expected string) float64 {
-	x := t.number(column, 0, high, expected)
-	if x != math.Trunc(x) {
-		t.reject(column, expected)
-	}
-	return x
+	return int64(t.whole(column, maxCoordinate, "a whole number"))
 }

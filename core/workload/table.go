@@ -21,6 +21,7 @@ const (
 	maxSeconds = 1e11
 	maxCount   = 1 << 20
 	maxNumber  = 1e300
+	aboveZero  = math.SmallestNonzeroFloat64
 )
 
 // columns names the columns of a format. A column is then known by its index in required followed by optional.
@@ -118,7 +119,7 @@ func (t *table) next() bool {
 			return false
 		case len(record) != t.width:
 			t.rows++
-			t.report(t.rowPosition(), fmt.Sprintf("%d fields", len(record)), fmt.Sprintf("expected %d", t.width))
+			t.report(t.position(0), fmt.Sprintf("%d fields", len(record)), fmt.Sprintf("expected %d", t.width))
 		default:
 			t.rows++
 			t.record, t.rejected = record, 0
@@ -147,11 +148,8 @@ func (t *table) position(field int) core.Position {
 	return core.Position{File: t.file, Line: line, Column: column}
 }
 
-func (t *table) rowPosition() core.Position {
-	p := t.position(0)
-	p.Column = 0
-	return p
-}
+// declaration is where this row declares its job: the cell of the first required column, its name if it has one.
+func (t *table) declaration() core.Position { return t.position(t.fields[0]) }
 
 func (t *table) report(p core.Position, summary, hint string) {
 	t.problems = append(t.problems, core.Diagnostic{Position: p, Summary: summary, Hint: hint})
@@ -197,24 +195,51 @@ func (t *table) label(column int) string {
 	return s
 }
 
-// number is a cell between two bounds, both included.
-func (t *table) number(column int, low, high float64, expected string) float64 {
+// number is a cell between two bounds, both included; what says what kind of number it is.
+func (t *table) number(column int, low, high float64, what string) float64 {
 	x, ok := parseNumber(t.cell(column))
 	if !ok || x < low || x > high {
-		t.reject(column, expected)
+		t.reject(column, inRange(what, low, high))
 		return low
 	}
 	return x
 }
 
+// whole is a number without a fraction, which may be written as 4.0, from 0 to a bound.
+func (t *table) whole(column int, high float64, what string) float64 {
+	x := t.number(column, 0, high, what)
+	if x != math.Trunc(x) {
+		t.reject(column, inRange(what, 0, high))
+	}
+	return x
+}
+
+// inRange words a range of numbers.
+func inRange(what string, low, high float64) string {
+	if low == aboveZero {
+		return fmt.Sprintf("%s above 0, at most %s", what, formatBound(high))
+	}
+	return fmt.Sprintf("%s from %s to %s", what, formatBound(low), formatBound(high))
+}
+
+// formatBound writes 1e11 where all the digits would be hard to read.
+func formatBound(x float64) string {
+	if x == 0 || 1 <= math.Abs(x) && math.Abs(x) < 1e9 {
+		return formatNumber(x)
+	}
+	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'e', -1, 64), "e")
+	sign := strings.TrimSuffix(exponent[:1], "+")
+	return mantissa + "e" + sign + strings.TrimLeft(exponent[1:], "0")
+}
+
 // moment is a time in seconds, 0 or later.
 func (t *table) moment(column int) float64 {
-	return t.number(column, 0, maxSeconds, "a number of seconds, 0 or more")
+	return t.number(column, 0, maxSeconds, "a number of seconds")
 }
 
 // span is a length of time in seconds, above 0.
 func (t *table) span(column int) float64 {
-	return t.number(column, math.SmallestNonzeroFloat64, maxSeconds, "a number of seconds above 0")
+	return t.number(column, aboveZero, maxSeconds, "a number of seconds")
 }
 
 // count is a whole number, 1 or more.

@@ -31,8 +31,8 @@ func readTiresias(in *input) (*Workload, error) {
 	return readTrace(in, tiresiasColumns, func(t *table) Job {
 		job := newDurationJob(t.text(tiresiasID), t.moment(tiresiasSubmit), t.span(tiresiasDuration), t.count(tiresiasReplicas))
 		job.Spec.Application = t.label(tiresiasModel)
-		t.number(tiresiasIterations, 0, maxNumber, "a number, 0 or more")
-		t.number(tiresiasInterval, 0, maxNumber, "a number, 0 or more")
+		t.number(tiresiasIterations, 0, maxNumber, "a number")
+		t.number(tiresiasInterval, 0, maxNumber, "a number")
 		return job
 	})
 }
@@ -44,7 +44,7 @@ func readTrace(in *input, cols columns, readRow func(*table) Job) (*Workload, er
 	for t.next() {
 		job := readRow(t)
 		if t.ok() {
-			job.At = t.rowPosition()
+			job.At = t.declaration()
 			jobs = append(jobs, job)
 		}
 	}

@@ -79,7 +79,7 @@ func TestReaders(t *testing.T) {
 				t.Errorf("jobs (-want +got):\n%s", diff)
 			}
 			for i := range got.Jobs {
-				if at := got.Jobs[i].At; at.File != "t.csv" || at.Line < 2 {
+				if at := got.Jobs[i].At; at.File != "t.csv" || at.Line < 2 || at.Column != 1 {
 					t.Errorf("job %q is declared at %v", got.Jobs[i].Spec.Name, at)
 				}
 			}
@@ -215,10 +215,15 @@ func TestWriteCSVWritesOnlyColumnsInUse(t *testing.T) {
 
 func TestWriteCSVRefusesOtherModels(t *testing.T) {
 	job := newDurationJob("a", 0, 90, 2)
-	job.Model = &measuredModel{}
+	job.Model, job.At = &measuredModel{}, core.Position{File: "w.csv", Line: 2, Column: 1}
 	var b bytes.Buffer
-	if err := WriteCSV(&b, &Workload{Jobs: []Job{job}}); err == nil || b.Len() > 0 {
-		t.Errorf("error is %v after %q", err, b.String())
+	err := WriteCSV(&b, &Workload{Jobs: []Job{newDurationJob("b", 0, 90, 2), job}})
+	if err == nil || b.Len() > 0 {
+		t.Fatalf("error is %v after %q", err, b.String())
+	}
+	positioned(t, err)
+	if want := `w.csv:2:1: job "a" has no fixed duration; `; !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("error is %q, want %s…", err, want)
 	}
 }
 

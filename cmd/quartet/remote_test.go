@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/plugins/host"
+	"github.com/quartet-sched/quartet/plugins/loopback"
+	"github.com/quartet-sched/quartet/plugins/sdk"
+	"github.com/quartet-sched/quartet/plugins/wire"
+)
+
+// serveArgument makes the test binary serve a built-in as a plugin.
+const serveArgument = "serve-as-plugin"
+
+// serveIfAsked is the other side of ownProcess.
+func serveIfAsked() {
+	if len(os.Args) != 3 || os.Args[1] != serveArgument {
+		return
+	}
+	c := catalog()
+	for _, f := range slices.Concat(
+		servable(c.Admission), servable(c.Allocation), servable(c.Placement), servable(c.Elasticity), servable(c.Scaler),
+	) {
+		if f.id == os.Args[2] {
+			sdk.Main(f.factory)
+		}
+	}
+	os.Exit(exitUsage)
+}
+
+type served struct {
+	id      string
+	factory sdk.Factory
+}
+
+func servable[S any](factories []core.Factory[S]) []served {
+	var all []served
+	for _, f := range factories {
+		all = append(all, served{wire.StageName(wire.StageOf[S]()) + "/" + f.Type, f})
+	}
+	return all
+}
+
+// way is how a stage is reached: through which connection.
+type way func(f sdk.Factory, c host.Component) host.Dial
+
+// ownProcess starts the test binary again.
+func ownProcess(f sdk.Factory, c host.Component) host.Dial {
+	b := host.Binary{
+		Name: c.ID, Path: os.Args[0], Args: []string{serveArgument, wire.StageName(c.Stage) + "/" + c.Type},
+		StartTimeout: host.DefaultStartTimeout,
+	}
+	return func(ctx context.Context) (*host.Session, error) { return b.Session(ctx, c) }
+}
+
+// remote puts a component behind the wire.
+func remote[S any](t testing.TB, by way, s configs.Selected[S], seed uint64, reach func(context.Context, host.Spec[S]) (S, error)) core.Component[S] {
+	t.Helper()
+	options := host.DefaultOptions
+	options.Log = slog.New(slog.DiscardHandler)
+	policy, err := reach(t.Context(), host.Spec[S]{
+		ID: s.ID, Plugin: s.Factory.Type, Options: options,
+		Dial: by(s.Factory, host.Component{Stage: wire.StageOf[S](), Type: s.Factory.Type, ID: s.ID, Seed: seed, Config: core.Encode(s.Config)}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if closer, ok := any(policy).(io.Closer); ok {
+		t.Cleanup(func() { closer.Close() })
+	}
+	return core.Component[S]{ID: s.ID, Policy: policy}
+}
+
+// remoteStages puts every stage of a config behind the wire.
+func remoteStages(t testing.TB, by way, c *configs.Config) core.Stages {
+	t.Helper()
+	stages := core.Stages{
+		Allocation: remote(t, by, c.Allocation, c.Seed, host.Allocator),
+		Placement:  remote(t, by, c.Placement, c.Seed, host.Placer),
+		Elasticity: remote(t, by, c.Elasticity, c.Seed, host.Elasticity),
+		Scaler:     remote(t, by, c.Scaler, c.Seed, host.Scaler),
+	}
+	for _, admission := range c.Admission {
+		stages.Admission = append(stages.Admission, remote(t, by, admission, c.Seed, host.Admitter))
+	}
+	return stages
+}
+
+// filesOf runs a config with given stages and returns jobs.csv, rounds.csv and decisions.jsonl.
+func filesOf(t testing.TB, c *configs.Config, jobs *workload.Workload, stages core.Stages) [3]string {
+	t.Helper()
+	ctx := t.Context()
+	opener, err := c.Backend.New(c.Seed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := c.BuildCluster()
+	world, err := opener.Open(ctx, cluster, jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files [3]bytes.Buffer
+	collector := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: &files[0], Rounds: &files[1], Decisions: &files[2]})
+	p := core.NewPipeline(cluster, stages, c.Round.Options(), nil, collector)
+	if err := p.Run(ctx, world); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := collector.Finish(p.Unfinished(), p.NowSeconds()); err != nil {
+		t.Fatal(err)
+	}
+	return [3]string{files[0].String(), files[1].String(), files[2].String()}
+}
+
+// shippedConfigs lists the configs that are embedded, in order.
+func shippedConfigs(t testing.TB) []string {
+	t.Helper()
+	var names []string
+	err := fs.WalkDir(configs.Embedded(), ".", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && len(path) > 5 && path[len(path)-5:] == ".yaml" {
+			names = append(names, path)
+		}
+		return err
+	})
+	if err != nil || len(names) < 10 {
+		t.Fatalf("%d shipped configs, error %v", len(names), err)
+	}
+	return names
+}
+
+func TestSameBytesThroughTheWire(t *testing.T) {
+	for _, name := range shippedConfigs(t) {
+		t.Run(name, func(t *testing.T) {
+			if name != "default.yaml" {
+				reference(t, "data")
+			}
+			text, err := fs.ReadFile(configs.Embedded(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := configs.Parse(catalog(), name, text, configs.Options{Env: os.LookupEnv})
+			if err != nil {
+				t.Fatal(err)
+			}
+			jobs, err := loadWorkload(t.Context(), c, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if limit := 10_000; len(jobs.Jobs) > limit {
+				jobs.Jobs = jobs.Jobs[:limit]
+			}
+			direct, err := buildStages(c, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := filesOf(t, c, jobs, direct)
+			for label, by := range map[string]way{"in memory": loopback.Dial, "own process": ownProcess} {
+				got := filesOf(t, c, jobs, remoteStages(t, by, c))
+				for i, file := range []string{"jobs.csv", "rounds.csv", "decisions.jsonl"} {
+					if got[i] != want[i] {
+						t.Errorf("%s: %s differs from that of the built-ins", label, file)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,253 @@
+// Package host runs policies that live in other processes: it starts and configures them, keeps their view up to date,
+// and stands in for them in the pipeline. A stage made here is used like a built-in.
+package host
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
+	"github.com/quartet-sched/quartet/plugins/wire"
+)
+
+// Spec says which component to reach, how, and what to do when it fails.
+type Spec[S any] struct {
+	ID      string // component id, such as allocation/backfill
+	Plugin  string // name, for messages
+	Dial    Dial
+	Options Options
+	Instead S // built-in policy for OnFailure Fallback
+}
+
+// Admitter reaches an admission policy. The stage is an io.Closer: closing it ends the process.
+func Admitter(ctx context.Context, s Spec[core.Admitter]) (core.Admitter, error) {
+	a := &admitter{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Instead, asked: wire.NewJobSender()}
+	a.reset = func() { a.asked.Reset(); a.verdicts.Reset() }
+	return a, a.start(ctx)
+}
+
+// Allocator reaches an allocation policy. The stage is an io.Closer: closing it ends the process.
+func Allocator(ctx context.Context, s Spec[core.Allocator]) (core.Allocator, error) {
+	a := &allocator{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Instead}
+	a.reset = func() { a.grants.Reset() }
+	return a, a.start(ctx)
+}
+
+// Placer reaches a placement policy. The stage is an io.Closer: closing it ends the process.
+func Placer(ctx context.Context, s Spec[core.Placer]) (core.Placer, error) {
+	p := &placer{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Instead, grants: wire.NewGrantSender()}
+	p.reset = func() { p.grants.Reset(); p.placed.Reset(); p.unseated.Reset() }
+	return p, p.start(ctx)
+}
+
+// Elasticity reaches an elasticity policy. The stage is an io.Closer: closing it ends the process.
+func Elasticity(ctx context.Context, s Spec[core.Elasticity]) (core.Elasticity, error) {
+	e := &elasticity{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Instead, placements: wire.NewPlacementSender()}
+	e.reset = func() { e.placements.Reset() }
+	return e, e.start(ctx)
+}
+
+// Scaler reaches a cluster scaler. The stage is an io.Closer: closing it ends the process.
+func Scaler(ctx context.Context, s Spec[core.ClusterScaler]) (core.ClusterScaler, error) {
+	p := &scaler{
+		worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Instead,
+		grants: wire.NewGrantSender(), placements: wire.NewPlacementSender(),
+	}
+	p.reset = func() { p.grants.Reset(); p.placements.Reset() }
+	return p, p.start(ctx)
+}
+
+func newWorker(id, name string, dial Dial, o Options) worker {
+	return worker{id: id, name: name, dial: dial, options: o, standing: core.Standing{UntilSeconds: math.Inf(1)}}
+}
+
+// standingOf is that of the policy that answers now.
+func (w *worker) standingOf(fallback any) core.Standing {
+	if !w.instead {
+		return w.standing
+	}
+	if steady, ok := fallback.(core.Steady); ok {
+		return steady.Standing()
+	}
+	return core.Standing{UntilSeconds: math.Inf(-1)}
+}
+
+type admitter struct {
+	worker
+	fallback core.Admitter
+	asked    *wire.Sender[core.JobID]
+	ids      []core.JobID
+	verdicts wire.Receiver[core.Verdict]
+}
+
+// Admit puts the question to the process.
+func (a *admitter) Admit(ctx context.Context, v *core.View, waiting []*core.Job) (verdicts []core.Verdict, err error) {
+	a.ids = a.ids[:0]
+	for _, j := range waiting {
+		a.ids = append(a.ids, j.ID)
+	}
+	err = a.ask(ctx, v, nil, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+		steps, inserted := a.asked.Tell(a.ids)
+		answer, err := stagev1.NewAdmissionServiceClient(a.session.Conn).Admit(ctx, &stagev1.AdmitRequest{
+			View: u, Edit: &stagev1.Edit{Steps: steps}, Waiting: wire.Jobs(inserted),
+		})
+		if err != nil || answer.GetResync() {
+			return answer.GetResync(), nil, err
+		}
+		fresh, err := wire.VerdictsFrom(answer.GetVerdicts())
+		if err == nil {
+			verdicts, err = a.verdicts.Apply(answer.GetEdit().GetSteps(), fresh)
+		}
+		return false, answer.GetStanding(), err
+	})
+	if errors.Is(err, errInstead) {
+		return a.fallback.Admit(ctx, v, waiting)
+	}
+	return verdicts, err
+}
+
+// Standing speaks of the last answer.
+func (a *admitter) Standing() core.Standing { return a.standingOf(a.fallback) }
+
+type allocator struct {
+	worker
+	fallback core.Allocator
+	grants   wire.Receiver[core.Grant]
+}
+
+// Allocate puts the question to the process.
+func (a *allocator) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) (grants []core.Grant, err error) {
+	err = a.ask(ctx, v, candidates, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+		answer, err := stagev1.NewAllocationServiceClient(a.session.Conn).Allocate(ctx, &stagev1.AllocateRequest{View: u})
+		if err != nil || answer.GetResync() {
+			return answer.GetResync(), nil, err
+		}
+		grants, err = a.grants.Apply(answer.GetEdit().GetSteps(), wire.GrantsFrom(answer.GetGrants()))
+		return false, answer.GetStanding(), err
+	})
+	if errors.Is(err, errInstead) {
+		return a.fallback.Allocate(ctx, v, candidates)
+	}
+	return grants, err
+}
+
+// Standing speaks of the last answer.
+func (a *allocator) Standing() core.Standing { return a.standingOf(a.fallback) }
+
+type placer struct {
+	worker
+	fallback core.Placer
+	grants   *wire.Sender[core.Grant]
+	placed   wire.Receiver[core.Placement]
+	unseated wire.Receiver[core.Verdict]
+}
+
+// Place puts the question to the process.
+func (p *placer) Place(ctx context.Context, v *core.View, grants []core.Grant) (seating core.Seating, err error) {
+	err = p.ask(ctx, v, nil, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+		steps, inserted := p.grants.Tell(grants)
+		answer, err := stagev1.NewPlacementServiceClient(p.session.Conn).Place(ctx, &stagev1.PlaceRequest{
+			View: u, Edit: &stagev1.Edit{Steps: steps}, Grants: wire.Grants(inserted),
+		})
+		if err != nil || answer.GetResync() {
+			return answer.GetResync(), nil, err
+		}
+		if seating.Placed, err = p.placed.Apply(answer.GetPlacedEdit().GetSteps(), wire.PlacementsFrom(answer.GetPlaced())); err != nil {
+			return false, nil, err
+		}
+		fresh, err := wire.VerdictsFrom(answer.GetUnseated())
+		if err == nil {
+			seating.Unseated, err = p.unseated.Apply(answer.GetUnseatedEdit().GetSteps(), fresh)
+		}
+		return false, answer.GetStanding(), err
+	})
+	if errors.Is(err, errInstead) {
+		return p.fallback.Place(ctx, v, grants)
+	}
+	return seating, err
+}
+
+// Standing speaks of the last answer.
+func (p *placer) Standing() core.Standing { return p.standingOf(p.fallback) }
+
+type elasticity struct {
+	worker
+	fallback   core.Elasticity
+	placements *wire.Sender[core.Placement]
+	asked      []int32
+}
+
+// Respond puts the question to the process.
+func (e *elasticity) Respond(ctx context.Context, v *core.View, jobs []*core.Job) (responses []core.Response, err error) {
+	e.asked = e.asked[:0]
+	for _, j := range jobs {
+		e.asked = append(e.asked, int32(j.ID))
+	}
+	err = e.ask(ctx, v, nil, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+		answer, err := stagev1.NewElasticityServiceClient(e.session.Conn).Respond(ctx, &stagev1.RespondRequest{View: u, Jobs: e.asked})
+		if err != nil || answer.GetResync() {
+			return answer.GetResync(), nil, err
+		}
+		responses = wire.ResponsesFrom(answer.GetResponses())
+		return false, answer.GetStanding(), nil
+	})
+	if errors.Is(err, errInstead) {
+		return e.fallback.Respond(ctx, v, jobs)
+	}
+	return responses, err
+}
+
+// Tune puts the question to the process.
+func (e *elasticity) Tune(ctx context.Context, v *core.View, placements []core.Placement) (tunings []core.Tuning, err error) {
+	err = e.ask(ctx, v, nil, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+		steps, inserted := e.placements.Tell(placements)
+		answer, err := stagev1.NewElasticityServiceClient(e.session.Conn).Tune(ctx, &stagev1.TuneRequest{
+			View: u, Edit: &stagev1.Edit{Steps: steps}, Placements: wire.Placements(inserted),
+		})
+		if err != nil || answer.GetResync() {
+			return answer.GetResync(), nil, err
+		}
+		tunings = wire.TuningsFrom(answer.GetTunings())
+		return false, answer.GetStanding(), nil
+	})
+	if errors.Is(err, errInstead) {
+		return e.fallback.Tune(ctx, v, placements)
+	}
+	return tunings, err
+}
+
+// Standing speaks of the last answer.
+func (e *elasticity) Standing() core.Standing { return e.standingOf(e.fallback) }
+
+type scaler struct {
+	worker
+	fallback   core.ClusterScaler
+	grants     *wire.Sender[core.Grant]
+	placements *wire.Sender[core.Placement]
+}
+
+// Scale puts the question to the process.
+func (s *scaler) Scale(ctx context.Context, v *core.View, plan *core.Plan) (target core.ClusterTarget, err error) {
+	err = s.ask(ctx, v, nil, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+		grantSteps, grants := s.grants.Tell(plan.Grants)
+		placementSteps, placements := s.placements.Tell(plan.Placements)
+		answer, err := stagev1.NewScalerServiceClient(s.session.Conn).Scale(ctx, &stagev1.ScaleRequest{
+			View: u, GrantsEdit: &stagev1.Edit{Steps: grantSteps}, Grants: wire.Grants(grants),
+			PlacementsEdit: &stagev1.Edit{Steps: placementSteps}, Placements: wire.Placements(placements), Tunings: wire.Tunings(plan.Tunings),
+		})
+		if err != nil || answer.GetResync() {
+			return answer.GetResync(), nil, err
+		}
+		target = core.ClusterTarget{Nodes: int(answer.GetNodes())}
+		return false, answer.GetStanding(), nil
+	})
+	if errors.Is(err, errInstead) {
+		return s.fallback.Scale(ctx, v, plan)
+	}
+	return target, err
+}
+
+// Standing speaks of the last answer.
+func (s *scaler) Standing() core.Standing { return s.standingOf(s.fallback) }

@@ -1,0 +1,72 @@
+// Package sdk serves Quartet policies as a plugin: a process of its own that the host starts and calls.
+//
+//	func main() { sdk.Main(mypolicy.New()) }
+//
+// The factory is the very value that would be built in. The SDK keeps the policy's view up to date, guards stdout,
+// bounds messages, turns panics into errors, writes structured logs, and ends the process when its host is gone.
+package sdk
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"github.com/hashicorp/go-plugin"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/plugins/wire"
+)
+
+// Factory is a core.Factory of a stage: of core.Admitter, core.Allocator, core.Placer, core.Elasticity or
+// core.ClusterScaler.
+type Factory interface {
+	Fields() []core.Field
+	Schema() map[string]any
+	Needs(config any) []core.Capability
+	Decode(raw map[string]any) (config any, problems core.Diagnostics)
+}
+
+// Main serves factories until the host is done, and does not return. Started by hand it says what it is.
+func Main(factories ...Factory) {
+	out := guardStdout()
+	server, err := newServer(factories, slog.New(newLogHandler(os.Stderr)))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	if os.Getenv(wire.Handshake.MagicCookieKey) != wire.Handshake.MagicCookieValue {
+		help(out, server)
+		os.Exit(0)
+	}
+	go endWithHost()
+	os.Stdout = out // go-plugin writes the handshake there, and takes it over
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig:  wire.Handshake,
+		VersionedPlugins: map[int]plugin.PluginSet{wire.Protocol: {wire.PluginName: &served{server: server}}},
+		GRPCServer:       newGRPCServer,
+		Logger:           quiet,
+	})
+	os.Exit(0)
+}
+
+// help is what a person sees who starts a plugin.
+func help(w io.Writer, s *server) {
+	name := filepath.Base(os.Args[0])
+	fmt.Fprintf(w, "%s %s is a plugin of Quartet, which starts it. It serves:\n", name, version())
+	for _, c := range s.components {
+		fmt.Fprintf(w, "  %s/%s: %s\n", wire.StageName(c.stage), c.info.Type, c.info.Summary)
+	}
+	fmt.Fprintf(w, "Try it:    quartet plugin test ./%s\nInstall:   quartet plugin install ./%s\n", name, name)
+}
+
+// version is that of the module the plugin was built from.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && strings.HasPrefix(info.Main.Version, "v") {
+		return info.Main.Version
+	}
+	return "v0.0.0-devel"
+}

@@ -1,0 +1,228 @@
+package wire
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
+)
+
+// Seats.
+
+func seatsTo(seats []core.Seat) []*stagev1.Seat {
+	told := make([]*stagev1.Seat, 0, len(seats))
+	for _, s := range seats {
+		told = append(told, &stagev1.Seat{Node: int32(s.Node), Devices: uint64(s.Devices)})
+	}
+	return told
+}
+
+func seatsFrom(told []*stagev1.Seat) []core.Seat {
+	if len(told) == 0 {
+		return nil
+	}
+	seats := make([]core.Seat, 0, len(told))
+	for _, s := range told {
+		seats = append(seats, core.Seat{Node: core.NodeID(s.GetNode()), Devices: core.DeviceSet(s.GetDevices())})
+	}
+	return seats
+}
+
+// Grants.
+
+func grantTo(g core.Grant) *stagev1.Grant {
+	return &stagev1.Grant{
+		Job: int32(g.Job), Accelerator: int32(g.Accelerator), Replicas: int32(g.Replicas), Blocking: g.Blocking,
+		Proposed: seatsTo(g.Proposed),
+	}
+}
+
+func grantFrom(g *stagev1.Grant) core.Grant {
+	return core.Grant{
+		Job: core.JobID(g.GetJob()), Accelerator: core.AcceleratorID(g.GetAccelerator()), Replicas: int(g.GetReplicas()),
+		Blocking: g.GetBlocking(), Proposed: seatsFrom(g.GetProposed()),
+	}
+}
+
+func equalGrants(a, b *core.Grant) bool {
+	return a.Job == b.Job && a.Accelerator == b.Accelerator && a.Replicas == b.Replicas && a.Blocking == b.Blocking &&
+		core.SameSeats(a.Proposed, b.Proposed)
+}
+
+// NewGrantSender tells lists of grants.
+func NewGrantSender() *Sender[core.Grant] {
+	return &Sender[core.Grant]{
+		Job:   func(g *core.Grant) core.JobID { return g.Job },
+		Equal: equalGrants,
+		Clone: func(g core.Grant) core.Grant { g.Proposed = slices.Clone(g.Proposed); return g },
+	}
+}
+
+// Placements.
+
+func placementTo(p core.Placement) *stagev1.Placement {
+	return &stagev1.Placement{Job: int32(p.Job), Seats: seatsTo(p.Seats), Evicted: p.Evicted}
+}
+
+func placementFrom(p *stagev1.Placement) core.Placement {
+	return core.Placement{Job: core.JobID(p.GetJob()), Seats: seatsFrom(p.GetSeats()), Evicted: p.GetEvicted()}
+}
+
+// NewPlacementSender tells lists of placements.
+func NewPlacementSender() *Sender[core.Placement] {
+	return &Sender[core.Placement]{
+		Job: func(p *core.Placement) core.JobID { return p.Job },
+		Equal: func(a, b *core.Placement) bool {
+			return a.Job == b.Job && a.Evicted == b.Evicted && core.SameSeats(a.Seats, b.Seats)
+		},
+		Clone: func(p core.Placement) core.Placement { p.Seats = slices.Clone(p.Seats); return p },
+	}
+}
+
+// Verdicts.
+
+func verdictTo(v core.Verdict) *stagev1.Verdict {
+	return &stagev1.Verdict{
+		Job: int32(v.Job), Code: stagev1.Code(v.Code) + stagev1.Code_CODE_ADMIT, Reason: v.Reason.String(),
+		Wanted: v.Wanted, Available: v.Available, Unit: v.Unit, Message: v.Message,
+	}
+}
+
+func verdictFrom(v *stagev1.Verdict) (core.Verdict, error) {
+	if v.GetCode() < stagev1.Code_CODE_ADMIT || v.GetCode() > stagev1.Code_CODE_REJECT {
+		return core.Verdict{}, fmt.Errorf("verdict for job %d has code %v", v.GetJob(), v.GetCode())
+	}
+	reason, known := core.ParseReason(v.GetReason())
+	if !known {
+		return core.Verdict{}, fmt.Errorf("verdict for job %d has unknown reason %q; %s",
+			v.GetJob(), v.GetReason(), core.SuggestHint(v.GetReason(), "reasons", core.Reasons()))
+	}
+	return core.Verdict{
+		Job: core.JobID(v.GetJob()), Code: core.Code(v.GetCode() - stagev1.Code_CODE_ADMIT), Reason: reason,
+		Wanted: v.GetWanted(), Available: v.GetAvailable(), Unit: v.GetUnit(), Message: v.GetMessage(),
+	}, nil
+}
+
+// NewVerdictSender tells lists of verdicts.
+func NewVerdictSender() *Sender[core.Verdict] {
+	return &Sender[core.Verdict]{
+		Job:   func(v *core.Verdict) core.JobID { return v.Job },
+		Equal: func(a, b *core.Verdict) bool { return *a == *b },
+		Clone: func(v core.Verdict) core.Verdict { return v },
+	}
+}
+
+// NewJobSender tells lists of jobs.
+func NewJobSender() *Sender[core.JobID] {
+	return &Sender[core.JobID]{
+		Job:   func(id *core.JobID) core.JobID { return *id },
+		Equal: func(a, b *core.JobID) bool { return *a == *b },
+		Clone: func(id core.JobID) core.JobID { return id },
+	}
+}
+
+// Responses.
+
+func responseTo(r *core.Response) *stagev1.Response {
+	told := &stagev1.Response{
+		Job: int32(r.Job), MinReplicas: int32(r.MinReplicas), MaxReplicas: int32(r.MaxReplicas), RemainingWork: r.RemainingWork,
+	}
+	for _, c := range r.Curves {
+		told.Curves = append(told.Curves, &stagev1.Curve{OneNode: c.OneNode, ManyNodes: c.ManyNodes})
+	}
+	return told
+}
+
+func responseFrom(r *stagev1.Response) core.Response {
+	heard := core.Response{
+		Job: core.JobID(r.GetJob()), MinReplicas: int(r.GetMinReplicas()), MaxReplicas: int(r.GetMaxReplicas()),
+		RemainingWork: r.GetRemainingWork(),
+	}
+	for _, c := range r.GetCurves() {
+		heard.Curves = append(heard.Curves, core.Curve{OneNode: c.GetOneNode(), ManyNodes: c.GetManyNodes()})
+	}
+	return heard
+}
+
+// Tunings.
+
+func tuningTo(t core.Tuning) *stagev1.Tuning {
+	return &stagev1.Tuning{
+		Job: int32(t.Job), BatchPerDevice: int64(t.BatchPerDevice), AccumulationSteps: int64(t.AccumulationSteps),
+		LearningRateFactor: t.LearningRateFactor,
+	}
+}
+
+func tuningFrom(t *stagev1.Tuning) core.Tuning {
+	return core.Tuning{
+		Job: core.JobID(t.GetJob()), BatchPerDevice: int(t.GetBatchPerDevice()), AccumulationSteps: int(t.GetAccumulationSteps()),
+		LearningRateFactor: t.GetLearningRateFactor(),
+	}
+}
+
+// Many of them.
+
+// Grants converts grants for the wire.
+func Grants(grants []core.Grant) []*stagev1.Grant { return each(grants, grantTo) }
+
+// GrantsFrom converts grants from the wire.
+func GrantsFrom(told []*stagev1.Grant) []core.Grant { return each(told, grantFrom) }
+
+// Placements converts placements for the wire.
+func Placements(placements []core.Placement) []*stagev1.Placement {
+	return each(placements, placementTo)
+}
+
+// PlacementsFrom converts placements from the wire.
+func PlacementsFrom(told []*stagev1.Placement) []core.Placement { return each(told, placementFrom) }
+
+// Verdicts converts verdicts for the wire.
+func Verdicts(verdicts []core.Verdict) []*stagev1.Verdict { return each(verdicts, verdictTo) }
+
+// VerdictsFrom converts verdicts from the wire, and refuses codes and reasons that are on no list.
+func VerdictsFrom(told []*stagev1.Verdict) ([]core.Verdict, error) {
+	verdicts := make([]core.Verdict, 0, len(told))
+	for _, t := range told {
+		v, err := verdictFrom(t)
+		if err != nil {
+			return nil, err
+		}
+		verdicts = append(verdicts, v)
+	}
+	return verdicts, nil
+}
+
+// Responses converts responses for the wire.
+func Responses(responses []core.Response) []*stagev1.Response {
+	told := make([]*stagev1.Response, 0, len(responses))
+	for i := range responses {
+		told = append(told, responseTo(&responses[i]))
+	}
+	return told
+}
+
+// ResponsesFrom converts responses from the wire.
+func ResponsesFrom(told []*stagev1.Response) []core.Response { return each(told, responseFrom) }
+
+// Tunings converts tunings for the wire.
+func Tunings(tunings []core.Tuning) []*stagev1.Tuning { return each(tunings, tuningTo) }
+
+// TuningsFrom converts tunings from the wire.
+func TuningsFrom(told []*stagev1.Tuning) []core.Tuning { return each(told, tuningFrom) }
+
+// Jobs converts job identifiers for the wire.
+func Jobs(ids []core.JobID) []int32 { return each(ids, func(id core.JobID) int32 { return int32(id) }) }
+
+// JobsFrom converts job identifiers from the wire.
+func JobsFrom(told []int32) []core.JobID {
+	return each(told, func(id int32) core.JobID { return core.JobID(id) })
+}
+
+func each[A, B any](list []A, convert func(A) B) []B {
+	converted := make([]B, 0, len(list))
+	for _, x := range list {
+		converted = append(converted, convert(x))
+	}
+	return converted
+}
