@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"fmt"
 	"strings"
 )
@@ -18,6 +19,33 @@ const (
 	RuleOneAccelerator   = "one accelerator type for a job, one it can run on"
 	RuleTuningSane       = "batch settings not negative"
 )
+
+// ask asks a stage, and again as long as its answer breaks a rule and it can recover from that. forget takes back what
+// a job was marked with by an answer that did not hold.
+func (s *state) ask(ctx context.Context, policy any, forget func(*mark), ask func() error) error {
+	for {
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		stage, ok := policy.(Recoverer)
+		if !ok {
+			return err
+		}
+		if again, err := stage.Recover(ctx, err); !again {
+			return err
+		}
+		if forget != nil {
+			for i := range s.marks {
+				forget(&s.marks[i])
+			}
+		}
+	}
+}
+
+func (m *mark) forgetGrant()  { m.granted = 0 }
+func (m *mark) forgetSeats()  { m.answered, m.placed = 0, 0 }
+func (m *mark) forgetTuning() { m.tuned = 0 }
 
 func (s *state) broken(component string, id JobID, rule, format string, args ...any) error {
 	jobName := ""
@@ -49,19 +77,21 @@ func (s *state) takeResponses(component string, responses []Response) error {
 }
 
 func (s *state) takeVerdicts(component string, verdicts []Verdict) error {
-	next := s.asked[:0]
-	k := 0
+	if err := s.checkVerdicts(component, verdicts); err != nil {
+		return err
+	}
+	admitted := s.asked[:0]
 	for _, j := range s.asked {
-		if k == len(verdicts) || verdicts[k].Job != j.ID {
-			next = append(next, j)
+		if len(verdicts) == 0 || verdicts[0].Job != j.ID {
+			admitted = append(admitted, j)
 			continue
 		}
-		v := verdicts[k]
-		k++
+		v := verdicts[0]
+		verdicts = verdicts[1:]
 		v.By = component
 		switch v.Code {
 		case Admit:
-			next = append(next, j)
+			admitted = append(admitted, j)
 		case Reject:
 			s.reject(j, v)
 		default:
@@ -72,7 +102,17 @@ func (s *state) takeVerdicts(component string, verdicts []Verdict) error {
 			}
 		}
 	}
-	s.asked = next
+	s.asked = admitted
+	return nil
+}
+
+func (s *state) checkVerdicts(component string, verdicts []Verdict) error {
+	k := 0
+	for _, j := range s.asked {
+		if k < len(verdicts) && verdicts[k].Job == j.ID {
+			k++
+		}
+	}
 	if k < len(verdicts) {
 		return s.broken(component, verdicts[k].Job, RuleAnswerForAsked,
 			"verdict %d is for job %d, which was not asked about, was already answered, or is out of order", k, verdicts[k].Job)

@@ -134,15 +134,17 @@ func (p *Pipeline) Unfinished() []*Job {
 }
 
 func (p *Pipeline) respond(ctx context.Context) error {
-	s := &p.state
+	s, c := &p.state, &p.stages.Elasticity
 	if len(s.stale) == 0 {
 		return nil
 	}
-	responses, err := p.stages.Elasticity.Policy.Respond(ctx, &s.view, s.stale)
-	if err != nil {
-		return s.malfunction(p.stages.Elasticity.ID, "respond", err)
-	}
-	return s.takeResponses(p.stages.Elasticity.ID, responses)
+	return s.ask(ctx, c.Policy, nil, func() error {
+		responses, err := c.Policy.Respond(ctx, &s.view, s.stale)
+		if err != nil {
+			return s.malfunction(c.ID, "respond", err)
+		}
+		return s.takeResponses(c.ID, responses)
+	})
 }
 
 func (p *Pipeline) admit(ctx context.Context) error {
@@ -151,19 +153,22 @@ func (p *Pipeline) admit(ctx context.Context) error {
 		return nil
 	}
 	s.rejectImpossible()
-	for i, admission := range p.stages.Admission {
+	for i := range p.stages.Admission {
+		c := &p.stages.Admission[i]
 		if len(s.asked) == 0 {
 			break
 		}
 		ended := len(s.report.Ended)
-		verdicts, err := admission.Policy.Admit(ctx, &s.view, s.asked)
-		if err != nil {
-			return s.malfunction(admission.ID, "admit", err)
-		}
-		p.hear(admission.Policy)
-		if err := s.takeVerdicts(admission.ID, verdicts); err != nil {
+		if err := s.ask(ctx, c.Policy, nil, func() error {
+			verdicts, err := c.Policy.Admit(ctx, &s.view, s.asked)
+			if err != nil {
+				return s.malfunction(c.ID, "admit", err)
+			}
+			return s.takeVerdicts(c.ID, verdicts)
+		}); err != nil {
 			return err
 		}
+		p.hear(c.Policy)
 		if i > 0 && len(s.report.Ended) > ended { // the admitters before this one counted on a job that is gone
 			p.standing.UntilSeconds = s.view.NowSeconds
 		}
@@ -172,56 +177,70 @@ func (p *Pipeline) admit(ctx context.Context) error {
 	return nil
 }
 
-func (p *Pipeline) allocate(ctx context.Context) (err error) {
-	s := &p.state
+func (p *Pipeline) allocate(ctx context.Context) error {
+	s, c := &p.state, &p.stages.Allocation
 	p.plan.Grants = p.plan.Grants[:0]
 	if len(s.candidates) == 0 {
 		return nil
 	}
-	p.plan.Grants, err = p.stages.Allocation.Policy.Allocate(ctx, &s.view, s.candidates)
-	if err != nil {
-		return s.malfunction(p.stages.Allocation.ID, "allocate", err)
+	if err := s.ask(ctx, c.Policy, (*mark).forgetGrant, func() (err error) {
+		if p.plan.Grants, err = c.Policy.Allocate(ctx, &s.view, s.candidates); err != nil {
+			return s.malfunction(c.ID, "allocate", err)
+		}
+		return s.checkGrants(c.ID, p.plan.Grants)
+	}); err != nil {
+		return err
 	}
-	p.standing.IfSeated = p.hear(p.stages.Allocation.Policy).IfSeated
-	return s.checkGrants(p.stages.Allocation.ID, p.plan.Grants)
+	p.standing.IfSeated = p.hear(c.Policy).IfSeated
+	return nil
 }
 
 func (p *Pipeline) place(ctx context.Context) error {
-	s := &p.state
+	s, c := &p.state, &p.stages.Placement
 	p.plan.Placements, s.unseated, s.blocked = p.plan.Placements[:0], s.unseated[:0], false
 	if len(p.plan.Grants) == 0 {
 		return nil
 	}
-	seating, err := p.stages.Placement.Policy.Place(ctx, &s.view, p.plan.Grants)
-	if err != nil {
-		return s.malfunction(p.stages.Placement.ID, "place", err)
+	if err := s.ask(ctx, c.Policy, (*mark).forgetSeats, func() error {
+		seating, err := c.Policy.Place(ctx, &s.view, p.plan.Grants)
+		if err != nil {
+			return s.malfunction(c.ID, "place", err)
+		}
+		p.plan.Placements, s.unseated = seating.Placed, seating.Unseated
+		return s.checkSeating(c.ID, p.plan.Grants, seating)
+	}); err != nil {
+		return err
 	}
-	p.hear(p.stages.Placement.Policy)
-	p.plan.Placements, s.unseated = seating.Placed, seating.Unseated
-	return s.checkSeating(p.stages.Placement.ID, p.plan.Grants, seating)
+	p.hear(c.Policy)
+	return nil
 }
 
-func (p *Pipeline) tune(ctx context.Context) (err error) {
-	s := &p.state
+func (p *Pipeline) tune(ctx context.Context) error {
+	s, c := &p.state, &p.stages.Elasticity
 	p.plan.Tunings, p.plan.Cluster = p.plan.Tunings[:0], ClusterTarget{}
 	if len(p.plan.Placements) > 0 {
-		p.plan.Tunings, err = p.stages.Elasticity.Policy.Tune(ctx, &s.view, p.plan.Placements)
-		if err != nil {
-			return s.malfunction(p.stages.Elasticity.ID, "tune", err)
-		}
-		p.hear(p.stages.Elasticity.Policy) // not after Respond, which is asked about events only
-		if err := s.checkTunings(p.stages.Elasticity.ID, p.plan.Tunings); err != nil {
+		if err := s.ask(ctx, c.Policy, (*mark).forgetTuning, func() (err error) {
+			if p.plan.Tunings, err = c.Policy.Tune(ctx, &s.view, p.plan.Placements); err != nil {
+				return s.malfunction(c.ID, "tune", err)
+			}
+			return s.checkTunings(c.ID, p.plan.Tunings)
+		}); err != nil {
 			return err
 		}
+		p.hear(c.Policy) // not after Respond, which is asked about events only
 	}
-	if p.stages.Scaler.Policy == nil {
+	return p.scale(ctx)
+}
+
+func (p *Pipeline) scale(ctx context.Context) (err error) {
+	s, c := &p.state, &p.stages.Scaler
+	if c.Policy == nil {
 		return nil
 	}
-	p.plan.Cluster, err = p.stages.Scaler.Policy.Scale(ctx, &s.view, &p.plan)
-	if err != nil {
-		return s.malfunction(p.stages.Scaler.ID, "scale", err)
+	if p.plan.Cluster, err = c.Policy.Scale(ctx, &s.view, &p.plan); err != nil {
+		return s.malfunction(c.ID, "scale", err)
 	}
-	p.hear(p.stages.Scaler.Policy)
+	p.hear(c.Policy)
 	return nil
 }
 

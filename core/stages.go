@@ -135,3 +135,11 @@ type Tuning struct {
 
 // ClusterTarget is the number of nodes wanted. 0 means no opinion.
 type ClusterTarget struct{ Nodes int }
+
+// Recoverer is implemented by a stage that can do something about an answer of its own that broke a rule: one that lives
+// in another process, which can be started again, or replaced.
+type Recoverer interface {
+	// Recover is told what was broken. It reports whether the same question is to be put again; if not, the error it
+	// returns ends the run.
+	Recover(ctx context.Context, broken error) (again bool, err error)
+}
