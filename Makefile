@@ -8,11 +8,15 @@ GOLANGCI_LINT_VERSION := v2.15.0
 STATICCHECK_VERSION   := v0.8.2
 GOFUMPT_VERSION       := v0.12.0
 BENCHSTAT_VERSION     := v0.0.0-20260908200009-22c9c6c9d4da
+PROTOC_GEN_GO_VERSION      := v1.36.12
+PROTOC_GEN_GO_GRPC_VERSION := v1.6.2
 
 GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 STATICCHECK   := $(BIN)/staticcheck-$(STATICCHECK_VERSION)
 GOFUMPT       := $(BIN)/gofumpt-$(GOFUMPT_VERSION)
 BENCHSTAT     := $(BIN)/benchstat-$(BENCHSTAT_VERSION)
+PROTOC_GEN_GO      := $(BIN)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION)
+PROTOC_GEN_GO_GRPC := $(BIN)/protoc-gen-go-grpc-$(PROTOC_GEN_GO_GRPC_VERSION)
 
 # The packages of which the pipeline of a run is made.
 PIPELINE := ./core ./core/sim/... ./core/metrics/... ./core/coretest/... ./admission/... ./allocation/... ./placement/... ./elasticity/...
@@ -71,8 +75,8 @@ results: ## measure the reproductions again and write the tables of docs/results
 	$(GO) build -o $(BIN)/quartet ./cmd/quartet
 	$(GO) run ./tools/results -quartet $(BIN)/quartet -write docs/results.md
 
-generate: ## write what is generated
-	$(GO) generate ./...
+generate: $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) ## write what is generated
+	PROTOC_GEN_GO=$(PROTOC_GEN_GO) PROTOC_GEN_GO_GRPC=$(PROTOC_GEN_GO_GRPC) $(GO) generate ./...
 
 verify: generate ## fail when something generated, formatted or tidied differs from what is checked in
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "not gofmt-ed: $$unformatted"; exit 1; }
@@ -100,3 +104,9 @@ $(GOFUMPT):
 
 $(BENCHSTAT):
 	$(call install,golang.org/x/perf/cmd/benchstat,$(BENCHSTAT_VERSION))
+
+$(PROTOC_GEN_GO):
+	$(call install,google.golang.org/protobuf/cmd/protoc-gen-go,$(PROTOC_GEN_GO_VERSION))
+
+$(PROTOC_GEN_GO_GRPC):
+	$(call install,google.golang.org/grpc/cmd/protoc-gen-go-grpc,$(PROTOC_GEN_GO_GRPC_VERSION))

@@ -8,7 +8,7 @@ import (
 
 // LoadThresholdConfig configures NewLoadThreshold.
 type LoadThresholdConfig struct {
-	Factor float64 `config:"factor" doc:"Admitted demand may reach this many times the devices of ready nodes." min:"0"`
+	Factor float64 `config:"factor" doc:"admitted demand may reach this many times the devices of ready nodes" min:"0"`
 }
 
 // NewLoadThreshold holds jobs back, in submission order, while the admitted ones together demand more than a multiple
@@ -23,7 +23,7 @@ func NewLoadThreshold() core.Factory[core.Admitter] {
 		Summary: "admits in submission order while admitted demand stays below a multiple of the cluster",
 		Description: "A job is admitted while the devices that active jobs demand, its own included, are at most factor times the devices of ready nodes. " +
 			"The first job that does not fit holds back all behind it. Blox overshoots the threshold by one job; this does not. " +
-			"A job larger than the threshold is admitted when nothing else is active.",
+			"A job larger than the threshold is admitted when nothing else is active, for it would wait for ever. O(active + pending jobs) a round.",
 		Source: "Blox, EuroSys'24: load-based admission",
 	}, LoadThresholdConfig{Factor: 1.2}, func(c LoadThresholdConfig, _ core.Settings) (core.Admitter, error) {
 		return &loadThreshold{factor: c.Factor}, nil

@@ -10,16 +10,16 @@ import (
 
 // QuotaConfig configures NewQuota.
 type QuotaConfig struct {
-	Tenants        []TenantQuota `config:"tenants" doc:"Limits of single tenants; all others have the default ones."`
-	DefaultDevices int           `config:"default_devices" doc:"Devices that the active jobs of a tenant not listed may demand; 0 for no limit." min:"0"`
-	DefaultJobs    int           `config:"default_jobs" doc:"Jobs that a tenant not listed may have active; 0 for no limit." min:"0"`
+	Tenants        []TenantQuota `config:"tenants" doc:"limits of single tenants; all others have the default ones"`
+	DefaultDevices int           `config:"default_devices" doc:"devices that the active jobs of a tenant not listed may demand; 0 for no limit" min:"0"`
+	DefaultJobs    int           `config:"default_jobs" doc:"jobs that a tenant not listed may have active; 0 for no limit" min:"0"`
 }
 
 // TenantQuota limits one tenant.
 type TenantQuota struct {
-	Name    string `config:"name" doc:"Tenant the limits are for." required:"true"`
-	Devices int    `config:"devices" doc:"Devices that its active jobs may demand together; 0 for no limit." min:"0"`
-	Jobs    int    `config:"jobs" doc:"Jobs that it may have active; 0 for no limit." min:"0"`
+	Name    string `config:"name" doc:"tenant the limits are for" required:"true"`
+	Devices int    `config:"devices" doc:"devices that its active jobs may demand together; 0 for no limit" min:"0"`
+	Jobs    int    `config:"jobs" doc:"jobs that it may have active; 0 for no limit" min:"0"`
 }
 
 // Validate refuses tenants that are listed twice.
@@ -43,7 +43,7 @@ func NewQuota() core.Factory[core.Admitter] {
 		Type:    "quota",
 		Summary: "limits the devices and the number of active jobs of each tenant",
 		Description: "Counts the devices that the active jobs of a tenant demand, whether they run or wait. Jobs of a tenant are admitted in submission order; " +
-			"tenants do not hold back each other. A job that could never fit its tenant's quota is rejected.",
+			"tenants do not hold back each other. A job that could never fit its tenant's quota is rejected. O(active + pending jobs) a round.",
 	}, QuotaConfig{}, func(c QuotaConfig, _ core.Settings) (core.Admitter, error) { return newQuota(c), nil })
 }
 

@@ -9,15 +9,17 @@ import (
 
 // FIFOConfig configures NewFIFO.
 type FIFOConfig struct {
-	Queue string `config:"queue" doc:"What happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement." enum:"backfill|blocking|all"`
+	Queue string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
 }
 
-// NewFIFO serves jobs in submission order and never takes devices away from one that runs. O(candidates).
+// NewFIFO serves jobs in submission order and never takes devices away from one that runs. A job that lost
+// its devices with a node waits in its old place. O(candidates) a round.
 func NewFIFO() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
-		Type:        "fifo",
-		Summary:     "first submitted, first served, without preemption",
-		Description: "Running jobs keep their devices; waiting ones are granted what they request in submission order.",
+		Type:    "fifo",
+		Summary: "first submitted, first served, without preemption",
+		Description: "Running jobs keep their devices; waiting ones are granted what they request in submission order. " +
+			"A job that lost its devices with a node waits in its old place. O(candidates) a round.",
 	}, FIFOConfig{Queue: blocking}, func(c FIFOConfig, _ core.Settings) (core.Allocator, error) {
 		return &fifo{walk: walk{queue: c.Queue}}, nil
 	})

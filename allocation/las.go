@@ -16,10 +16,10 @@ const (
 
 // LASConfig configures NewLAS.
 type LASConfig struct {
-	Service         string        `config:"service" doc:"What counts as service: device_time is seconds times devices, wall_time seconds alone." enum:"device_time|wall_time"`
-	QuantumSeconds  float64       `config:"quantum_seconds" doc:"Service is compared in whole multiples of this, so that jobs within one do not take turns; 0 compares it exactly." min:"0"`
-	StarvationAfter time.Duration `config:"starvation_after" doc:"A job that has waited this long since it last ran comes first, the longest wait ahead; 0 for never." min:"0"`
-	Queue           string        `config:"queue" doc:"What happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement." enum:"backfill|blocking|all"`
+	Service         string        `config:"service" doc:"what counts as service: device_time is seconds times devices, wall_time seconds alone" enum:"device_time|wall_time"`
+	QuantumSeconds  float64       `config:"quantum_seconds" doc:"service is compared in whole multiples of this, so that jobs within one do not take turns; in device-seconds, or in seconds where service is wall_time; 0 compares it exactly" min:"0"`
+	StarvationAfter time.Duration `config:"starvation_after" doc:"a job that has waited this long since it last ran comes first, the longest wait ahead; 0 for never" min:"0"`
+	Queue           string        `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
 }
 
 // NewLAS serves the job that received the least service so far first.
@@ -29,10 +29,12 @@ type LASConfig struct {
 // guard ends when the job runs, so it buys at least one round. O(candidates) a round when few change places.
 func NewLAS() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
-		Type:        "las",
-		Summary:     "least attained service first, preemptive",
-		Description: "Orders jobs by the service they received; ties go to the job submitted first. Needs to know nothing about a job's length.",
-		Source:      "Blox, EuroSys'24; Tiresias, NSDI'19",
+		Type:    "las",
+		Summary: "least attained service first, preemptive",
+		Description: "Orders jobs by the service they received; ties go to the job submitted first. Needs to know nothing about a job's length. " +
+			"Blox serves starved jobs in the order of their service; here the longest wait goes first. The guard ends when the job runs, so it buys at least one round. " +
+			"O(candidates) a round when few change places.",
+		Source: "Blox, EuroSys'24; Tiresias, NSDI'19",
 	}, LASConfig{Service: deviceTime, Queue: backfill}, func(c LASConfig, _ core.Settings) (core.Allocator, error) {
 		return &las{
 			wall: c.Service == wallTime, quantum: c.QuantumSeconds, starvation: c.StarvationAfter.Seconds(),

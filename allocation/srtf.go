@@ -9,24 +9,27 @@ import (
 
 // SRTFConfig configures NewSRTF.
 type SRTFConfig struct {
-	Preemptive     bool   `config:"preemptive" doc:"Whether a shorter job takes the devices of a longer one that runs."`
-	WeighByDevices bool   `config:"weigh_by_devices" doc:"Order by remaining seconds times replicas (shortest service first) instead of remaining seconds."`
-	Queue          string `config:"queue" doc:"What happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement." enum:"backfill|blocking|all"`
+	Preemptive     bool   `config:"preemptive" doc:"let a shorter job take the devices of a longer one that runs"`
+	WeighByDevices bool   `config:"weigh_by_devices" doc:"order by remaining seconds times replicas (shortest service first) instead of remaining seconds"`
+	Queue          string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
 }
 
 // NewSRTF serves the job with the least time left first, which it learns from an oracle.
 //
 // Source: shortest remaining time first, as in Blox (EuroSys'24) and, with weigh_by_devices, the shortest-gpu schedule
 // of Tiresias (NSDI'19). The time left is the work left over the rate at the granted replicas where elasticity tells
-// both, and the declared work left in seconds otherwise. O(candidates) a round when few change places.
+// both; otherwise the steps left times the step time for a profiled job, and the declared seconds left for any other.
+// The publications know every length; here one of unknown length counts as the longest. O(candidates) a round when few
+// change places.
 func NewSRTF() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "srtf",
 		Summary: "shortest remaining time first, with or without preemption",
 		Description: "Orders jobs by the seconds they still need at the replicas they request; ties go to the job submitted first. " +
-			"Jobs of unknown length come last.",
+			"Those are the work left over the rate where elasticity tells both; otherwise the steps left times the step time for a profiled job, and the declared seconds left for any other. " +
+			"The publications know every length; here jobs of unknown length come last. O(candidates) a round when few change places.",
 		Source:       "Blox, EuroSys'24; Tiresias, NSDI'19 (shortest, shortest-gpu)",
-		Capabilities: []core.Capability{core.CapabilityRemainingWork},
+		Capabilities: []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes},
 	}, SRTFConfig{Preemptive: true, Queue: backfill}, func(c SRTFConfig, _ core.Settings) (core.Allocator, error) {
 		return &srtf{preemptive: c.Preemptive, weigh: c.WeighByDevices, walk: walk{queue: c.Queue}}, nil
 	})
@@ -68,13 +71,30 @@ func (p *srtf) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 	return p.walk.grants, nil
 }
 
-// remainingSeconds is the time a job still needs on n replicas.
+// remainingSeconds is the time a job still needs on n replicas; NaN when unknown.
 func remainingSeconds(c *core.Candidate, now float64, n, perNode int) float64 {
 	rate := c.Response.Rate(core.AnyAccelerator, n, perNode)
-	if rate > 0 && !math.IsNaN(c.Response.RemainingWork) {
+	switch {
+	case rate > 0 && !math.IsNaN(c.Response.RemainingWork):
 		return c.Response.RemainingWork / rate
+	case c.StepTimes != nil: // the declared work counts iterations
+		return c.StepsLeft * stepTime(c.StepTimes, n, perNode)
+	case c.TotalWork > 0:
+		return c.RemainingWork(now)
 	}
-	return c.RemainingWork(now)
+	return math.NaN()
+}
+
+// stepTime is the seconds of a step on n replicas, consolidated; NaN when they cannot run so.
+func stepTime(times *core.StepTimes, n, perNode int) float64 {
+	table := times.ManyNodes
+	if n <= perNode {
+		table = times.OneNode
+	}
+	if n > len(table) || !(table[n-1] > 0) {
+		return math.NaN()
+	}
+	return table[n-1]
 }
 
 // Standing is for ever once every fitting grant runs. From then on the key of a running job never grows and that of

@@ -60,6 +60,38 @@ func TestSRTFReadsTheCurve(t *testing.T) {
 	}
 }
 
+// Without a curve the time left of a profiled job is steps × step time, whatever iterations it declares. On two nodes of
+// four devices, eight replicas span both.
+func TestSRTFReadsStepTimesWithoutACurve(t *testing.T) {
+	table := &core.StepTimes{OneNode: []float64{8, 4, 2, 1}, ManyNodes: []float64{0, 0, 0, 0, 5, 0, 0, 3}}
+	profiled := func(replicas int, steps float64) *coretest.JobBuilder {
+		return waits(replicas).Work(1e6).StepTimes(table, steps)
+	}
+	cases := map[string]struct {
+		config map[string]any
+		jobs   []*coretest.JobBuilder
+		want   string
+	}{
+		"seconds against seconds":            {nil, []*coretest.JobBuilder{waits(8).Work(200), profiled(4, 150)}, "1×4"},
+		"and the other way round":            {nil, []*coretest.JobBuilder{profiled(4, 250), waits(8).Work(200)}, "1×8"},
+		"iterations do not count":            {nil, []*coretest.JobBuilder{profiled(8, 100).Work(1), profiled(8, 99).Work(2)}, "1×8"},
+		"on one node":                        {nil, []*coretest.JobBuilder{profiled(2, 100), profiled(4, 101), waits(8).Work(300)}, "1×4 0×2"},
+		"across nodes":                       {nil, []*coretest.JobBuilder{waits(8).Work(301), profiled(8, 100)}, "1×8"},
+		"a placement without a time is last": {nil, []*coretest.JobBuilder{profiled(6, 1), waits(8).Work(1e6)}, "1×8"},
+		"a placement beyond the table too":   {nil, []*coretest.JobBuilder{waits(8).StepTimes(&core.StepTimes{OneNode: []float64{1}}, 1), waits(8).Work(1e6)}, "1×8"},
+		"steps left unknown are last":        {nil, []*coretest.JobBuilder{profiled(8, math.NaN()), waits(8).Work(1e6)}, "1×8"},
+		"work unknown is last":               {nil, []*coretest.JobBuilder{waits(8), waits(8).Work(1e6)}, "1×8"},
+		"also weighed by devices":            {map[string]any{"weigh_by_devices": true}, []*coretest.JobBuilder{waits(8), profiled(6, 1), waits(1).Work(1e6)}, "2×1 1×6"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := allocate(t, newPolicy(t, NewSRTF(), tc.config), eightDevices(tc.jobs...), coretest.Rigid); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestSRTFIsSteadyOnceItsGrantsRun(t *testing.T) {
 	cases := map[string]struct {
 		config map[string]any

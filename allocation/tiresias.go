@@ -19,13 +19,13 @@ const (
 
 // TiresiasConfig configures NewTiresias.
 type TiresiasConfig struct {
-	Thresholds     []float64 `config:"thresholds" doc:"Service at which a running job moves to the next queue, ascending; one queue more than thresholds." min:"0"`
-	Service        string    `config:"service" doc:"What thresholds count: device_time is executed seconds times requested replicas, wall_time executed seconds alone." enum:"device_time|wall_time"`
-	PromoteFactor  float64   `config:"promote_factor" doc:"A job that has waited this many times its executed seconds returns to the first queue with its service forgotten; 0 for never." min:"0"`
-	Inside         string    `config:"inside" doc:"Order inside a queue: fifo by time of joining it, running_first with running jobs ahead, gittins by Gittins index." enum:"fifo|running_first|gittins"`
-	Samples        []float64 `config:"samples" doc:"Device-seconds of past jobs, from which gittins learns how long jobs last." min:"0"`
-	GittinsQuantum float64   `config:"gittins_quantum" doc:"Device-seconds that the Gittins index looks ahead." min:"0"`
-	Queue          string    `config:"queue" doc:"What happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement." enum:"backfill|blocking|all"`
+	Thresholds     []float64 `config:"thresholds" doc:"service at which a running job moves to the next queue, ascending, one queue more than thresholds; in device-seconds, or in seconds where service is wall_time" min:"0"`
+	Service        string    `config:"service" doc:"what thresholds count: device_time is executed seconds times requested replicas, wall_time executed seconds alone" enum:"device_time|wall_time"`
+	PromoteFactor  float64   `config:"promote_factor" doc:"a job that has waited this many times the time it ran returns to the first queue with its service forgotten; 0 for never" min:"0"`
+	Inside         string    `config:"inside" doc:"order inside a queue: fifo by time of joining it, running_first with running jobs ahead, gittins by Gittins index" enum:"fifo|running_first|gittins"`
+	Samples        []float64 `config:"samples" doc:"service that past jobs needed, in device-seconds, from which gittins learns how much jobs need" min:"0"`
+	GittinsQuantum float64   `config:"gittins_quantum" doc:"service, in device-seconds, that the Gittins index looks ahead" min:"0"`
+	Queue          string    `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
 }
 
 // Validate checks what single fields cannot.
@@ -57,7 +57,10 @@ func NewTiresias() core.Factory[core.Allocator] {
 		Type:    "tiresias",
 		Summary: "discretised least attained service: queues that jobs sink through, preemptive",
 		Description: "A job starts in the first queue and moves to the tail of the next one when its service reaches a threshold. Queues are served in order. " +
-			"A job does not rise again unless promote_factor says so.",
+			"A job does not rise again unless promote_factor says so; it is then measured by its wait since it last ran. " +
+			"Service counts the replicas a job requests, not those it holds, and jobs of one moment join a queue in submission order. " +
+			"By default it is the form of the Pollux artifact; running_first is that of the publication's simulator. " +
+			"O(candidates) a round; gittins sorts, O(candidates log candidates).",
 		Source: "Tiresias, NSDI'19; Pollux artifact, OSDI'21",
 	}, TiresiasConfig{
 		Thresholds: []float64{57600}, Service: deviceTime, Inside: insideFIFO, GittinsQuantum: 3250, Queue: backfill,

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 )
 
 // maxNodes bounds the size of a cluster, far above any that exists, so that a slip of the finger does not eat the
@@ -26,6 +27,11 @@ func (l *loader) checkFile(c *Config) {
 		l.problem("output.dir", "must not be empty")
 	}
 	l.checkNodes(c.Cluster.Nodes)
+}
+
+// checkBackend asks the backend whether its settings go with the cluster and the rounds.
+func (l *loader) checkBackend(c *Config, opener backend.Opener) {
+	l.report("backend.config", opener.Check(c.BuildCluster(), c.Round.Options()))
 }
 
 func (l *loader) problem(path, format string, args ...any) {

@@ -24,11 +24,18 @@ type Catalog struct {
 	Backend    []core.Factory[backend.Opener]
 }
 
+func (c Catalog) admission() []core.Factory[core.Admitter]    { return c.Admission }
+func (c Catalog) allocation() []core.Factory[core.Allocator]  { return c.Allocation }
+func (c Catalog) placement() []core.Factory[core.Placer]      { return c.Placement }
+func (c Catalog) elasticity() []core.Factory[core.Elasticity] { return c.Elasticity }
+func (c Catalog) scaler() []core.Factory[core.ClusterScaler]  { return c.Scaler }
+
 // Config is a checked composition, ready to be built.
 type Config struct {
 	Version    int
 	Name       string // a plain file name
 	Seed       uint64
+	Plugins    Plugins
 	Cluster    Cluster
 	Workload   Selected[workload.Source]
 	Round      Round
@@ -49,6 +56,7 @@ type Selected[S any] struct {
 	Factory core.Factory[S]
 	Config  any
 	At      core.Position // of its type
+	Remote  *Remote[S]    // nil for a component of this process
 }
 
 // New creates the component with its own random stream. A nil log discards.
@@ -56,7 +64,7 @@ func (s Selected[S]) New(seed uint64, log *slog.Logger) (S, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return s.Factory.New(s.Config, core.Settings{ID: s.ID, Rand: core.NewRand(seed, s.ID), Log: log})
+	return s.Factory.New(s.Config, core.Settings{ID: s.ID, Seed: seed, Rand: core.NewRand(seed, s.ID), Log: log})
 }
 
 // Cluster is the machines of a config.

@@ -10,7 +10,7 @@ import (
 )
 
 // pathKeys are the endings of the keys whose values are paths, in which variables are expanded.
-var pathKeys = []string{"path", "profiles", "dir", "file"}
+var pathKeys = []string{"path", "profiles", "dir", "dirs", "file"}
 
 func holdsPath(key string) bool {
 	return slices.ContainsFunc(pathKeys, func(ending string) bool { return strings.HasSuffix(key, ending) })
@@ -24,16 +24,26 @@ func expand(n *node, o Options) core.Diagnostics {
 	}
 	for _, key := range n.keys {
 		value := n.fields[key]
-		if text, ok := value.scalar.(string); ok && holdsPath(key) {
-			expanded, problems := expandText(text, o)
-			value.scalar = expanded
-			for _, p := range problems {
-				p.Position = value.at
-				ds = append(ds, p)
+		if holdsPath(key) {
+			for _, item := range value.list {
+				ds = append(ds, item.expandPath(o)...)
 			}
-			continue
+			ds = append(ds, value.expandPath(o)...)
 		}
 		ds = append(ds, expand(value, o)...)
+	}
+	return ds
+}
+
+// expandPath replaces the variables in a text.
+func (n *node) expandPath(o Options) (ds core.Diagnostics) {
+	text, ok := n.scalar.(string)
+	if !ok {
+		return nil
+	}
+	n.scalar, ds = expandText(text, o)
+	for i := range ds {
+		ds[i].Position = n.at
 	}
 	return ds
 }

@@ -3,6 +3,7 @@ package configs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
@@ -57,9 +58,21 @@ type fakeSimulator struct {
 	Broken          bool          `config:"broken" doc:"refuse to be built"`
 }
 
-type fakeOpener struct{ capabilities []core.Capability }
+type fakeOpener struct {
+	capabilities []core.Capability
+	overhead     time.Duration
+}
 
 func (o fakeOpener) Capabilities() []core.Capability { return o.capabilities }
+
+func (o fakeOpener) Check(c *core.Cluster, r core.RoundOptions) core.Diagnostics {
+	if o.overhead.Seconds() <= r.IntervalSeconds || !r.OnEvents {
+		return nil
+	}
+	return core.Diagnostics{{
+		Path: "restart_overhead", Summary: fmt.Sprintf("too long for rounds on events on %d nodes", len(c.Nodes)), Hint: "shorten it",
+	}}
+}
 
 func (fakeOpener) Open(context.Context, *core.Cluster, *workload.Workload) (core.Backend, error) {
 	return nil, errors.New("a fake")
@@ -91,7 +104,7 @@ func fakeCatalog() Catalog {
 					if c.Broken {
 						return nil, errors.New("build the simulator: broken on purpose")
 					}
-					return fakeOpener{[]core.Capability{core.CapabilityRemainingWork}}, nil
+					return fakeOpener{[]core.Capability{core.CapabilityRemainingWork}, c.RestartOverhead}, nil
 				}),
 			core.NewFactory(core.Info{Type: "kube", Summary: "a fake world"}, none,
 				func(core.None, core.Settings) (backend.Opener, error) { return fakeOpener{}, nil }),
@@ -104,4 +117,23 @@ func environmentOf(variables map[string]string) func(string) (string, bool) {
 		value, set := variables[name]
 		return value, set
 	}
+}
+
+// fakeOutside holds a plugin with an allocation policy, wherever it is looked for, and every built-in isolated.
+func fakeOutside(terms Outside) (Catalog, error) {
+	if terms.Isolated {
+		return fakeCatalog(), nil
+	}
+	backfill := fake[core.Allocator]("backfill", fakeTiresias{Thresholds: []float64{1}, Queue: "blocking"})
+	return Catalog{Allocation: []core.Factory[core.Allocator]{core.NewForeignFactory(backfill.Info, core.Foreign{
+		Fields: backfill.Fields,
+		Schema: backfill.Schema,
+		Decode: func(raw map[string]any) (map[string]any, []core.Capability, core.Diagnostics) {
+			config, problems := backfill.Decode(raw)
+			if len(problems) > 0 {
+				return nil, nil, problems
+			}
+			return core.Encode(config), backfill.Needs(config), nil
+		},
+	}, func(map[string]any, core.Settings) (core.Allocator, error) { return nil, nil })}}, nil
 }

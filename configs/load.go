@@ -22,6 +22,9 @@ type Options struct {
 	// Env looks up a variable of the environment; nil for an empty environment, so that a recorded config means the
 	// same everywhere.
 	Env func(name string) (value string, set bool)
+	// Outside lists the policies of other processes, to be used on the terms given; nil when there are none. It is asked
+	// only for what the catalog does not hold and for what is to be isolated.
+	Outside func(terms Outside) (Catalog, error)
 }
 
 func (o Options) env(name string) (string, bool) {
@@ -86,6 +89,8 @@ type loader struct {
 	unreadable bool // a file is missing from root, so that nothing more can be said about the whole
 
 	settings map[string]any // root over the defaults
+
+	outsideFailed error // why policies of other processes cannot be found
 }
 
 func newLoader(c Catalog, o Options, name string) *loader {
@@ -117,7 +122,7 @@ func (l *loader) load() (*Config, error) {
 	ds := core.Decode(&f, l.settings)
 	l.report("", ds)
 	c := &Config{
-		Version: f.Version, Name: f.Name, Seed: f.Seed, Cluster: f.Cluster, Round: f.Round, Output: f.Output,
+		Version: f.Version, Name: f.Name, Seed: f.Seed, Plugins: f.Plugins, Cluster: f.Cluster, Round: f.Round, Output: f.Output,
 		tree: l.root,
 	}
 	if len(ds) == 0 {
@@ -158,10 +163,10 @@ func (l *loader) position(path string) core.Position {
 func (l *loader) selectComponents(c *Config) {
 	c.Workload = choose(l, "workload", "workload", l.catalog.Workload)
 	c.Admission = l.chooseAdmission()
-	c.Allocation = choose(l, "allocation", "pipeline.allocation", l.catalog.Allocation)
-	c.Placement = choose(l, "placement", "pipeline.placement", l.catalog.Placement)
-	c.Elasticity = choose(l, "elasticity", "pipeline.elasticity.job", l.catalog.Elasticity)
-	c.Scaler = choose(l, "scaler", "pipeline.elasticity.cluster", l.catalog.Scaler)
+	c.Allocation = choosePolicy(l, slot[core.Allocator]{"allocation", "pipeline.allocation", Catalog.allocation})
+	c.Placement = choosePolicy(l, slot[core.Placer]{"placement", "pipeline.placement", Catalog.placement})
+	c.Elasticity = choosePolicy(l, slot[core.Elasticity]{"elasticity", "pipeline.elasticity.job", Catalog.elasticity})
+	c.Scaler = choosePolicy(l, slot[core.ClusterScaler]{"scaler", "pipeline.elasticity.cluster", Catalog.scaler})
 	c.Backend = choose(l, "backend", "backend", l.catalog.Backend)
 }
 
@@ -170,7 +175,7 @@ func (l *loader) chooseAdmission() []Selected[core.Admitter] {
 	admission := make([]Selected[core.Admitter], len(list))
 	seen := map[string]int{}
 	for i := range list {
-		s := choose(l, "admission", fmt.Sprintf("pipeline.admission[%d]", i), l.catalog.Admission)
+		s := choosePolicy(l, slot[core.Admitter]{"admission", fmt.Sprintf("pipeline.admission[%d]", i), Catalog.admission})
 		seen[s.ID]++
 		if n := seen[s.ID]; n > 1 {
 			s.ID = fmt.Sprintf("%s#%d", s.ID, n)
@@ -214,6 +219,7 @@ func (l *loader) checkCapabilities(c *Config) {
 		l.report("backend", core.Diagnostics{{Summary: err.Error()}})
 		return
 	}
+	l.checkBackend(c, opener)
 	for i, s := range c.Admission {
 		needs(l, fmt.Sprintf("pipeline.admission[%d]", i), s, c.Backend.ID, opener)
 	}
@@ -225,6 +231,9 @@ func (l *loader) checkCapabilities(c *Config) {
 }
 
 func needs[S any](l *loader, path string, s Selected[S], backendID string, opener backend.Opener) {
+	if s.Remote != nil && s.Remote.Fallback != nil {
+		needs(l, path+".plugin.fallback", *s.Remote.Fallback, backendID, opener)
+	}
 	given := opener.Capabilities()
 	for _, capability := range s.Factory.Needs(s.Config) {
 		if !slices.Contains(given, capability) {

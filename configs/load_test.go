@@ -77,6 +77,10 @@ func unpack(t *testing.T, archive *txtar.Archive) (o Options, wantAt int) {
 			o.Sets = lines
 		case "out":
 			o.OutDir = lines[0]
+		case "no plugins": // why they cannot be found
+			o.Outside = func(Outside) (Catalog, error) {
+				return Catalog{}, core.Diagnostics{{Position: core.Position{File: "plugins.lock.yaml"}, Summary: lines[0]}}
+			}
 		case "missing": // files that are named and do not exist
 			o.Files = append(o.Files, lines...)
 		case "env":
@@ -100,6 +104,9 @@ func unpack(t *testing.T, archive *txtar.Archive) (o Options, wantAt int) {
 
 func outcome(t *testing.T, o Options) string {
 	t.Helper()
+	if o.Outside == nil {
+		o.Outside = fakeOutside
+	}
 	c, err := Load(fakeCatalog(), o)
 	if err != nil {
 		return err.Error() + "\n"
@@ -364,6 +371,8 @@ func TestDocumentation(t *testing.T) {
 		}
 	}
 	check("", core.FieldsOf(&f))
+	o := defaultPluginOptions()
+	check("plugin", core.FieldsOf(&o))
 }
 
 func TestSchema(t *testing.T) {

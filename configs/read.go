@@ -116,7 +116,7 @@ func (r *reader) scalar(y *yaml.Node, at core.Position, key string) *node {
 			return nil
 		}
 	case "!!null":
-		if key == "config" { // every setting of it commented out
+		if key == "config" || key == "plugin" { // every setting of it commented out
 			return newMapping(at)
 		}
 	default:

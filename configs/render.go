@@ -76,10 +76,11 @@ func (c *Config) document() *yaml.Node {
 	for _, s := range c.Admission {
 		admission.Content = append(admission.Content, s.node())
 	}
-	return mapping(
-		entry{"version", scalar(c.Version)},
-		entry{"name", scalar(c.Name)},
-		entry{"seed", scalar(c.Seed)},
+	entries := []entry{{"version", scalar(c.Version)}, {"name", scalar(c.Name)}, {"seed", scalar(c.Seed)}}
+	if len(c.Plugins.Dirs) > 0 {
+		entries = append(entries, entry{"plugins", settings(&c.Plugins)})
+	}
+	return mapping(append(entries,
 		entry{"cluster", settings(&c.Cluster)},
 		entry{"workload", c.Workload.node()},
 		entry{"round", settings(&c.Round)},
@@ -91,15 +92,31 @@ func (c *Config) document() *yaml.Node {
 		)},
 		entry{"backend", c.Backend.node()},
 		entry{"output", settings(&c.Output)},
-	)
+	)...)
 }
 
 func (s Selected[S]) node() *yaml.Node {
-	config := settings(s.Config)
-	if len(config.Content) == 0 {
-		return mapping(entry{"type", scalar(s.Factory.Type)})
+	entries := []entry{{"type", scalar(s.Factory.Type)}}
+	if config := settings(s.Config); len(config.Content) > 0 {
+		entries = append(entries, entry{"config", config})
 	}
-	return mapping(entry{"type", scalar(s.Factory.Type)}, entry{"config", config})
+	if s.Remote != nil {
+		if s.Remote.Isolated {
+			entries = append(entries, entry{"isolate", scalar(true)})
+		}
+		entries = append(entries, entry{"plugin", s.Remote.node()})
+	}
+	return mapping(entries...)
+}
+
+func (r *Remote[S]) node() *yaml.Node {
+	values := core.Encode(&r.Options)
+	delete(values, "fallback")
+	n := fieldsNode(core.FieldsOf(&r.Options), values)
+	if r.Fallback != nil {
+		n.Content = append(n.Content, mapping(entry{"fallback", r.Fallback.node()}).Content...)
+	}
+	return n
 }
 
 // settings renders a Config struct, given by pointer.
@@ -108,10 +125,12 @@ func settings(config any) *yaml.Node {
 }
 
 func fieldsNode(fields []core.Field, values map[string]any) *yaml.Node {
-	entries := make([]entry, len(fields))
+	var entries []entry
 	for i := range fields {
 		f := &fields[i]
-		entries[i] = entry{f.Name, valueNode(f, values[f.Name])}
+		if value, given := values[f.Name]; given {
+			entries = append(entries, entry{f.Name, valueNode(f, value)})
+		}
 	}
 	return mapping(entries...)
 }
@@ -119,6 +138,9 @@ func fieldsNode(fields []core.Field, values map[string]any) *yaml.Node {
 func valueNode(f *core.Field, value any) *yaml.Node {
 	switch value := value.(type) {
 	case map[string]any:
+		if len(f.Fields) == 0 {
+			return scalar(value) // of free keys
+		}
 		return fieldsNode(f.Fields, value)
 	case []any:
 		n := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
@@ -145,7 +167,7 @@ func mapping(entries ...entry) *yaml.Node {
 	return n
 }
 
-// scalar encodes a string, a bool or a number, with the quotes it needs.
+// scalar encodes a string, a bool, a number or a mapping of these, with the quotes they need.
 func scalar(value any) *yaml.Node {
 	var n yaml.Node
 	if err := n.Encode(value); err != nil {

@@ -14,16 +14,16 @@ func Schema(c Catalog) map[string]any {
 	properties := schema["properties"].(map[string]any)
 	schema["required"] = []any{"version", "cluster", "workload", "pipeline"}
 
-	describe(properties, "workload", c.Workload)
-	describe(properties, "backend", c.Backend)
+	describe(properties, "workload", componentSchema(c.Workload))
+	describe(properties, "backend", componentSchema(c.Backend))
 	pipeline := propertiesOf(properties, "pipeline")
 	properties["pipeline"].(map[string]any)["required"] = []any{"allocation"}
-	describe(pipeline, "allocation", c.Allocation)
-	describe(pipeline, "placement", c.Placement)
-	pipeline["admission"].(map[string]any)["items"] = componentSchema(c.Admission)
+	describe(pipeline, "allocation", policySchema(c.Allocation))
+	describe(pipeline, "placement", policySchema(c.Placement))
+	pipeline["admission"].(map[string]any)["items"] = policySchema(c.Admission)
 	elasticity := propertiesOf(pipeline, "elasticity")
-	describe(elasticity, "job", c.Elasticity)
-	describe(elasticity, "cluster", c.Scaler)
+	describe(elasticity, "job", policySchema(c.Elasticity))
+	describe(elasticity, "cluster", policySchema(c.Scaler))
 	return schema
 }
 
@@ -32,10 +32,21 @@ func propertiesOf(properties map[string]any, name string) map[string]any {
 }
 
 // describe replaces the schema of a component by one that knows its types.
-func describe[S any](properties map[string]any, name string, factories []core.Factory[S]) {
-	schema := componentSchema(factories)
+func describe(properties map[string]any, name string, schema map[string]any) {
 	schema["description"] = properties[name].(map[string]any)["description"]
 	properties[name] = schema
+}
+
+// policySchema is componentSchema for a stage, whose component may live in another process.
+func policySchema[S any](factories []core.Factory[S]) map[string]any {
+	schema := componentSchema(factories)
+	options := defaultPluginOptions()
+	plugin := core.SchemaOf(&options)
+	plugin["description"] = "how a policy in another process is kept"
+	properties := schema["properties"].(map[string]any)
+	properties["plugin"] = plugin
+	properties["isolate"] = map[string]any{"type": "boolean", "default": false, "description": "run a built-in in a process of its own"}
+	return schema
 }
 
 // componentSchema ties each type to the settings of its factory.

@@ -86,7 +86,7 @@ func (n *node) find(path []step) (*node, bool) {
 }
 
 // merge lays a later config over this one: mappings key by key, everything else replaces. A config belongs to its type:
-// where the type of a component changes, the config of the earlier type goes.
+// where the type of a component changes, the config of the earlier type goes, and so do its plugin options.
 func (n *node) merge(over *node) *node {
 	if n.kind != mappingKind || over.kind != mappingKind {
 		return over
@@ -107,6 +107,7 @@ func (n *node) merge(over *node) *node {
 func (n *node) dropConfigUnlessType(t *node) {
 	if earlier, given := n.fields["type"]; !given || earlier.scalar != t.scalar {
 		n.remove("config")
+		n.remove("plugin")
 	}
 }
 

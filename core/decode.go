@@ -20,6 +20,9 @@ import (
 // reported there; joined errors are reported one by one. The config is nil when there are problems. raw holds what
 // YAML and JSON can hold, and may be nil.
 func (f Factory[S]) Decode(raw map[string]any) (config any, ds Diagnostics) {
+	if f.foreign != nil {
+		return f.foreign.decode(raw)
+	}
 	config = f.defaults()
 	if ds = Decode(config, raw); len(ds) > 0 {
 		return nil, ds

@@ -18,7 +18,8 @@ type Info struct {
 // Settings is what a component is created with, besides its Config.
 type Settings struct {
 	ID   string     // component id: stage/type, such as "allocation/las"
-	Rand *rand.Rand // the component's own stream; the only source of randomness
+	Seed uint64     // of the run
+	Rand *rand.Rand // the component's own stream of that seed; the only source of randomness
 	Log  *slog.Logger
 }
 
@@ -26,7 +27,8 @@ type Settings struct {
 // built-ins are listed explicitly, and a plugin serves the very same value.
 type Factory[S any] struct {
 	Info
-	defaults func() any
+	defaults func() any // nil with foreign
+	foreign  *Foreign
 	build    func(config any, s Settings) (S, error)
 }
 
@@ -48,7 +50,11 @@ func (f Factory[S]) New(config any, s Settings) (S, error) { return f.build(conf
 func (f Factory[S]) Needs(config any) []Capability {
 	needs := f.Capabilities
 	if c, ok := config.(interface{ Capabilities() []Capability }); ok {
-		needs = append(slices.Clip(needs), c.Capabilities()...)
+		for _, need := range c.Capabilities() {
+			if !slices.Contains(needs, need) {
+				needs = append(slices.Clip(needs), need)
+			}
+		}
 	}
 	return needs
 }

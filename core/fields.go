@@ -29,10 +29,19 @@ type Field struct {
 }
 
 // Fields describes the settings of the component, in the order of its Config struct.
-func (f Factory[S]) Fields() []Field { return FieldsOf(f.defaults()) }
+func (f Factory[S]) Fields() []Field {
+	if f.foreign != nil {
+		return f.foreign.Fields()
+	}
+	return FieldsOf(f.defaults())
+}
 
-// FieldsOf describes the fields of a Config struct, given as a pointer to its defaults.
+// FieldsOf describes the fields of a Config struct, given as a pointer to its defaults, or those of a config that
+// Factory.Decode returned.
 func FieldsOf(config any) []Field {
+	if c, ok := config.(*foreignConfig); ok {
+		return c.fields
+	}
 	return fieldsOf(reflect.Indirect(reflect.ValueOf(config)), 0)
 }
 
@@ -125,6 +134,9 @@ func element(t reflect.Type) reflect.Type {
 
 // Encode is the inverse of Decode: every setting of a config with its value, as Decode takes it.
 func Encode(config any) map[string]any {
+	if c, ok := config.(*foreignConfig); ok {
+		return c.settings
+	}
 	settings := map[string]any{}
 	encodeInto(settings, reflect.Indirect(reflect.ValueOf(config)))
 	return settings

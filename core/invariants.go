@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -18,6 +19,7 @@ const (
 	RuleGangComplete     = "all replicas or none"
 	RuleOneAccelerator   = "one accelerator type for a job, one it can run on"
 	RuleTuningSane       = "batch settings not negative"
+	RuleVerdictAllowed   = "verdicts with a code and a reason that the stage may give"
 )
 
 // ask asks a stage, and again as long as its answer breaks a rule and it can recover from that. forget takes back what
@@ -117,6 +119,19 @@ func (s *state) checkVerdicts(component string, verdicts []Verdict) error {
 		return s.broken(component, verdicts[k].Job, RuleAnswerForAsked,
 			"verdict %d is for job %d, which was not asked about, was already answered, or is out of order", k, verdicts[k].Job)
 	}
+	for i := range verdicts {
+		if err := s.checkAllowed(component, &verdicts[i], Admit, Defer, Reject); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkAllowed refuses a verdict with a code other than these, or with a reason outside the closed list.
+func (s *state) checkAllowed(component string, v *Verdict, codes ...Code) error {
+	if !slices.Contains(codes, v.Code) || int(v.Reason) >= len(reasonNames) {
+		return s.broken(component, v.Job, RuleVerdictAllowed, "answers with code %v and reason %v", v.Code, v.Reason)
+	}
 	return nil
 }
 
@@ -155,6 +170,9 @@ func (s *state) checkSeating(component string, grants []Grant, seating Seating) 
 		v := &seating.Unseated[i]
 		v.By = component
 		if err := s.answersGrant(component, v.Job); err != nil {
+			return err
+		}
+		if err := s.checkAllowed(component, v, Defer); err != nil {
 			return err
 		}
 		m := &s.marks[v.Job]

@@ -153,6 +153,23 @@ func (p *Pipeline) admit(ctx context.Context) error {
 		return nil
 	}
 	s.rejectImpossible()
+	for {
+		again, err := p.askAdmitters(ctx)
+		if err != nil {
+			return err
+		}
+		s.admitRest()
+		if !again {
+			return nil
+		}
+		s.asked = append(s.asked[:0], s.pending...)
+	}
+}
+
+// askAdmitters asks one admitter after the other about the jobs that those before it admit. They are to be asked again
+// when one of them rejected a job that another one, asked before it, had counted on.
+func (p *Pipeline) askAdmitters(ctx context.Context) (again bool, err error) {
+	s := &p.state
 	for i := range p.stages.Admission {
 		c := &p.stages.Admission[i]
 		if len(s.asked) == 0 {
@@ -166,15 +183,12 @@ func (p *Pipeline) admit(ctx context.Context) error {
 			}
 			return s.takeVerdicts(c.ID, verdicts)
 		}); err != nil {
-			return err
+			return false, err
 		}
 		p.hear(c.Policy)
-		if i > 0 && len(s.report.Ended) > ended { // the admitters before this one counted on a job that is gone
-			p.standing.UntilSeconds = s.view.NowSeconds
-		}
+		again = again || i > 0 && len(s.report.Ended) > ended
 	}
-	s.admitRest()
-	return nil
+	return again, nil
 }
 
 func (p *Pipeline) allocate(ctx context.Context) error {
@@ -251,8 +265,7 @@ func (p *Pipeline) wake() Wake {
 	if interval == 0 || len(p.state.candidates)+len(p.state.pending) == 0 {
 		return w
 	}
-	next := (math.Floor(v.NowSeconds/interval) + 1) * interval
-	w.BySeconds = max(next, math.Ceil(p.StandsUntil()/interval)*interval)
+	w.BySeconds = max(NextOnGrid(v.NowSeconds, interval), OnGrid(p.StandsUntil(), interval))
 	return w
 }
 

@@ -220,6 +220,30 @@ func TestInvariantsBlameTheComponent(t *testing.T) {
 		"a grant answered twice": {
 			seating(func(s core.Seating) core.Seating { s.Unseated = []core.Verdict{{Job: 0}}; return s }), "placement/fake", core.RuleAnswerOnce,
 		},
+		"a verdict with an unknown code": {
+			fakes{admit: admitAll{[]core.Verdict{{Job: 1, Code: core.Reject + 1}}}}, "admission/fake", core.RuleVerdictAllowed,
+		},
+		"a verdict with an unknown reason": {
+			fakes{admit: admitAll{[]core.Verdict{{Job: 1, Code: core.Defer, Reason: core.PolicyDecision + 1}}}}, "admission/fake", core.RuleVerdictAllowed,
+		},
+		"a grant refused with an unknown reason": {
+			seating(func(s core.Seating) core.Seating {
+				s.Placed, s.Unseated = s.Placed[1:], []core.Verdict{{Job: 0, Code: core.Defer, Reason: core.PolicyDecision + 1}}
+				return s
+			}), "placement/fake", core.RuleVerdictAllowed,
+		},
+		"a grant neither seated nor deferred": {
+			seating(func(s core.Seating) core.Seating {
+				s.Placed, s.Unseated = s.Placed[1:], []core.Verdict{{Job: 0, Code: core.Admit, Reason: core.WaitingForDevices}}
+				return s
+			}), "placement/fake", core.RuleVerdictAllowed,
+		},
+		"a grant rejected": {
+			seating(func(s core.Seating) core.Seating {
+				s.Placed, s.Unseated = s.Placed[1:], []core.Verdict{{Job: 0, Code: core.Reject, Reason: core.WaitingForDevices}}
+				return s
+			}), "placement/fake", core.RuleVerdictAllowed,
+		},
 		"a tuning for a job without devices": {
 			fakes{fixed: rigid{tunings: []core.Tuning{{Job: 4}}}}, "elasticity/fake", core.RuleAnswerForAsked,
 		},
@@ -446,18 +470,28 @@ func (oneAtATime) Admit(_ context.Context, _ *core.View, waiting []*core.Job) ([
 
 func (oneAtATime) Standing() core.Standing { return forEver }
 
+// rejectFirst rejects job 0.
+type rejectFirst struct{}
+
+func (rejectFirst) Admit(_ context.Context, _ *core.View, waiting []*core.Job) ([]core.Verdict, error) {
+	if waiting[0].ID != 0 {
+		return nil, nil
+	}
+	return []core.Verdict{{Job: 0, Code: core.Reject, Reason: core.PolicyDecision}}, nil
+}
+
 // The first admitter defers job 1 for the sake of job 0, which the second one rejects.
 func TestARejectionAsksEarlierAdmittersAgain(t *testing.T) {
 	stages := steady(forEver)
-	reject := steadyAdmit{admitAll{[]core.Verdict{{Job: 0, Code: core.Reject, Reason: core.PolicyDecision}}}, forEver}
-	stages.Admission = []core.Component[core.Admitter]{{ID: "admission/one", Policy: oneAtATime{}}, {ID: "admission/reject", Policy: reject}}
+	stages.Admission = []core.Component[core.Admitter]{{ID: "admission/one", Policy: oneAtATime{}}, {ID: "admission/reject", Policy: rejectFirst{}}}
 	p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil)
 	seen := core.Observation{NowSeconds: 60, Events: []core.Event{submit(0, 0, 4), submit(1, 0, 4)}}
-	if err := p.Round(context.Background(), seen, &script{}); err != nil {
+	b := &script{}
+	if err := p.Round(context.Background(), seen, b); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.StandsUntil(); got != 60 {
-		t.Errorf("stands until %v s, want 60", got)
+	if len(b.applied) != 2 || b.applied[0].Action != core.Start || b.applied[0].Job != 1 {
+		t.Errorf("applied %+v, want job 1 started in the place of job 0", b.applied)
 	}
 }
 

@@ -11,6 +11,9 @@ const SchemaDialect = "https://json-schema.org/draft/2020-12/schema"
 
 // Schema is the JSON schema of the component's settings.
 func (f Factory[S]) Schema() map[string]any {
+	if f.foreign != nil {
+		return f.foreign.Schema()
+	}
 	schema := SchemaOf(f.defaults())
 	schema["$schema"] = SchemaDialect
 	schema["title"] = f.Type

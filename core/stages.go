@@ -36,7 +36,8 @@ type Elasticity interface {
 	Tune(ctx context.Context, v *View, placements []Placement) ([]Tuning, error)
 }
 
-// ClusterScaler decides how many nodes the cluster should have.
+// ClusterScaler decides how many nodes the cluster should have. A backend without CapabilityScaleCluster drops the
+// answer; a scaler that makes no sense there declares the capability.
 type ClusterScaler interface {
 	Scale(ctx context.Context, v *View, plan *Plan) (ClusterTarget, error)
 }

@@ -14,7 +14,6 @@ type state struct {
 	candidates []Candidate // admitted, not ended, by JobID
 	responses  []*Response // by JobID
 	running    []*Job      // by JobID
-	capacity   []int       // devices, healthy or not, by accelerator type
 
 	stale    []*Job // jobs whose response must be asked for, by JobID
 	asked    []*Job // pending jobs that every admitter so far admits
@@ -34,10 +33,6 @@ type mark struct {
 
 func (s *state) init(c *Cluster, o RoundOptions) {
 	s.view = View{IntervalSeconds: o.IntervalSeconds, Cluster: c, Devices: c.UsableDevices()}
-	s.capacity = make([]int, len(c.Accelerators))
-	for i := range c.Nodes {
-		s.capacity[c.Nodes[i].Accelerator] += c.Nodes[i].Devices
-	}
 	s.report.View = &s.view
 }
 
@@ -174,34 +169,31 @@ func (s *state) listActive() {
 }
 
 // rejectImpossible ends the pending jobs that the cluster could not run even when empty, and lists the others to ask
-// the admitters about.
+// the admitters about. A job is looked at when its response is new.
 func (s *state) rejectImpossible() {
 	s.asked = s.asked[:0]
 	for _, j := range s.pending {
-		if need := s.responses[j.ID].MinReplicas; need > s.capacityFor(j) {
-			v := Verdict{
-				Job: j.ID, Code: Reject, Reason: ExceedsCluster, By: "pipeline",
-				Wanted: float64(need), Available: float64(s.capacityFor(j)), Unit: "devices",
+		if s.marks[j.ID].touched == s.view.Round {
+			need, capacity := s.responses[j.ID].MinReplicas, s.view.Cluster.CapacityFor(j.JobSpec)
+			if need > capacity {
+				s.rejectFor(j, need, capacity)
+				continue
 			}
-			if v.Available == 0 {
-				v.Reason = AcceleratorMissing
-			}
-			s.reject(j, v)
-			continue
 		}
 		s.asked = append(s.asked, j)
 	}
 }
 
-// capacityFor counts the devices, healthy or not, of the type with most of them that a job can run on.
-func (s *state) capacityFor(j *Job) int {
-	best := 0
-	for t, devices := range s.capacity {
-		if j.CanRunOn(s.view.Cluster, AcceleratorID(t)) {
-			best = max(best, devices)
-		}
+// rejectFor rejects a job that needs more devices than the cluster has for it.
+func (s *state) rejectFor(j *Job, need, capacity int) {
+	v := Verdict{
+		Job: j.ID, Code: Reject, Reason: ExceedsCluster, By: "pipeline",
+		Wanted: float64(need), Available: float64(capacity), Unit: "devices",
 	}
-	return best
+	if capacity == 0 {
+		v.Reason = AcceleratorMissing
+	}
+	s.reject(j, v)
 }
 
 func (s *state) reject(j *Job, v Verdict) {

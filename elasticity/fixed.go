@@ -15,8 +15,8 @@ const (
 
 // FixedConfig configures NewFixed.
 type FixedConfig struct {
-	Replicas string `config:"replicas" doc:"Range of a job: requested is exactly what the user asked for, elastic all that the job can run with." enum:"requested|elastic"`
-	Oracle   bool   `config:"oracle" doc:"Tell the true rate curve and the steps left also when replicas is requested; elastic always tells them."`
+	Replicas string `config:"replicas" doc:"range of a job: requested is exactly what the user asked for, elastic all that the job can run with" enum:"requested|elastic"`
+	Oracle   bool   `config:"oracle" doc:"tell the true rate curve and the steps left also when replicas is requested; elastic always tells them"`
 }
 
 // Capabilities are those that reading step times needs.
@@ -39,7 +39,8 @@ func NewFixed() core.Factory[core.Elasticity] {
 		Type:    "fixed",
 		Summary: "keeps the requested total batch on any number of replicas",
 		Description: "Splits the requested batch evenly over the replicas, with accumulation where it exceeds a device. " +
-			"With replicas requested every job is rigid; with elastic it may get any number in its range, along its true step times.",
+			"With replicas requested every job is rigid; with elastic it may get any number in its range, along its true step times, but no more than its batch has shares for. " +
+			"A job of known duration, which the source does not have, is taken to scale linearly. O(jobs asked about) a call.",
 		Source: "Pollux artifact, OSDI'21: batch split of the Tiresias and Optimus baselines",
 	}, FixedConfig{Replicas: requested}, func(c FixedConfig, _ core.Settings) (core.Elasticity, error) {
 		return &fixed{

@@ -12,7 +12,7 @@ func NewNone() core.Factory[core.ClusterScaler] {
 	return core.NewFactory(core.Info{
 		Type:        "none",
 		Summary:     "leaves the number of nodes as it is",
-		Description: "Never has an opinion on the size of the cluster.",
+		Description: "Never has an opinion on the size of the cluster. O(1).",
 	}, core.None{}, func(core.None, core.Settings) (core.ClusterScaler, error) { return none{}, nil })
 }
 

@@ -8,20 +8,21 @@ import (
 
 // ConsolidatedConfig configures NewConsolidated.
 type ConsolidatedConfig struct {
-	Strict bool `config:"strict" doc:"Refuse a job, rather than spread it over more nodes than it would need if all ready nodes were idle."`
+	Strict bool `config:"strict" doc:"refuse a job, rather than spread it over more nodes of a type than it would need if all ready ones were idle"`
 }
 
-// NewConsolidated seats a job on the fewest nodes that the free devices allow.
+// NewConsolidated seats a job on the fewest nodes that the free devices allow: of the accelerator types that the job may
+// have, it takes the one on which it needs the fewest, ties to the lowest.
 //
 // On one node it is best fit: the node with the fewest free devices that suffice, ties to the lowest. Over several, it
 // takes the node with the most free devices, idle ones first and then the lowest, until the rest fits on one node, and
-// chooses that by best fit. O(nodes × nodes taken) for each new seating.
+// chooses that by best fit. O(nodes × nodes taken) for each new seating and type.
 func NewConsolidated() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "consolidated",
 		Summary: "seats a job on the fewest nodes, best fit",
-		Description: "Uses the fewest nodes that the free devices allow: best fit when one node suffices, otherwise the emptiest nodes and best fit for the remainder. " +
-			"When strict, a job waits until it fits on as few nodes as it would need on an idle cluster.",
+		Description: "Uses the fewest nodes that the free devices of any one accelerator type allow: best fit when one node suffices, otherwise the emptiest nodes and best fit for the remainder. " +
+			"When strict, a job waits until it fits on as few nodes of a type as it would need if all of them were idle. O(nodes × nodes taken) for each new seating and type.",
 	}, ConsolidatedConfig{}, func(c ConsolidatedConfig, _ core.Settings) (core.Placer, error) {
 		return &consolidated{strict: c.Strict}, nil
 	})
@@ -33,10 +34,11 @@ type consolidated struct {
 }
 
 func (p *consolidated) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
+	choose := chooseConsolidated
 	if p.strict {
-		return p.seat(v, grants, chooseStrict), nil
+		choose = chooseStrict
 	}
-	return p.seat(v, grants, chooseConsolidated), nil
+	return p.seat(v, grants, func(g *core.Grant) bool { return p.onFewestNodes(v, g, choose) }), nil
 }
 
 func chooseConsolidated(s *seater, v *core.View, _ *core.Job, t core.AcceleratorID, n int) bool {

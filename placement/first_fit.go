@@ -7,19 +7,20 @@ import (
 )
 
 // NewFirstFit takes what is free, node by node in ascending order. Shape is no concern: a grant fits when enough
-// devices of a type are free. O(nodes) for each new seating.
+// devices of a type are free, and the lowest such type is taken. O(nodes) for each new seating.
 func NewFirstFit() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
-		Type:        "first_fit",
-		Summary:     "takes free devices node by node",
-		Description: "Walks the nodes in order and takes what is free until the job is complete. Spreads jobs over as many nodes as it happens to.",
+		Type:    "first_fit",
+		Summary: "takes free devices node by node",
+		Description: "Walks the nodes in order and takes what is free until the job is complete. Spreads jobs over as many nodes as it happens to. " +
+			"Of the accelerator types it takes the first of the cluster with enough free devices. O(nodes) for each new seating.",
 	}, core.None{}, func(core.None, core.Settings) (core.Placer, error) { return &firstFit{}, nil })
 }
 
 type firstFit struct{ seater }
 
 func (p *firstFit) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
-	return p.seat(v, grants, chooseFirstFit), nil
+	return p.seat(v, grants, func(g *core.Grant) bool { return p.onLowestType(v, g, chooseFirstFit) }), nil
 }
 
 func chooseFirstFit(s *seater, v *core.View, _ *core.Job, t core.AcceleratorID, n int) bool {

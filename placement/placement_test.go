@@ -121,59 +121,114 @@ func TestTypesAreNotMixed(t *testing.T) {
 	}
 }
 
-// No seating of a consolidated job uses more nodes than the best subset of nodes would.
+// Nodes 0 to 3 are of type a100 with one device each, 4 and 5 of type t4 with two, and 6 of type v100 with three.
+func TestConsolidatingChoosesTheTypeOnTheFewestNodes(t *testing.T) {
+	strict, skewed := map[string]any{"strict": true}, map[string]any{"skewed": []any{"vgg"}}
+	cases := map[string]struct {
+		factory core.Factory[core.Placer]
+		config  map[string]any
+		job     *coretest.JobBuilder
+		grant   core.Grant
+		want    string
+	}{
+		"one node rather than two":         {NewConsolidated(), nil, waits(2), core.Grant{Replicas: 2}, "0: 4[0,1]"},
+		"two rather than four":             {NewConsolidated(), nil, waits(4), core.Grant{Replicas: 4}, "0: 4[0,1] 5[0,1]"},
+		"of equal ones the lowest":         {NewConsolidated(), nil, waits(1), core.Grant{Replicas: 1}, "0: 0[0]"},
+		"not one it cannot run on":         {NewConsolidated(), nil, waits(3).Accelerators("t4", "a100"), core.Grant{Replicas: 3}, "0: 4[0,1] 5[0]"},
+		"strict":                           {NewConsolidated(), strict, waits(3), core.Grant{Replicas: 3}, "0: 6[0,1,2]"},
+		"proposed without a proposal":      {NewProposed(), nil, waits(3), core.Grant{Replicas: 3}, "0: 6[0,1,2]"},
+		"a skewed application":             {NewTiresiasSkew(), skewed, waits(2).Application("vgg"), core.Grant{Replicas: 2}, "0: 4[0,1]"},
+		"one that is not takes the lowest": {NewTiresiasSkew(), skewed, waits(2), core.Grant{Replicas: 2}, "0: 0[0] 1[0]"},
+		"first_fit takes the lowest":       {NewFirstFit(), nil, waits(2), core.Grant{Replicas: 2}, "0: 0[0] 1[0]"},
+		"most_free takes the lowest":       {NewMostFree(), nil, waits(2), core.Grant{Replicas: 2}, "0: 0[0] 1[0]"},
+		"tail_eviction takes the lowest":   {NewTailEviction(), nil, waits(2), core.Grant{Replicas: 2}, "0: 0[0] 1[0]"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			cluster := coretest.MakeCluster().Nodes(4, "a100", 1).Nodes(2, "t4", 2).Nodes(1, "v100", 3).Obj()
+			v := coretest.MakeView(cluster).Jobs(tc.job).Obj()
+			tc.grant.Accelerator = core.AnyAccelerator
+			if got := place(t, newPlacer(t, tc.factory, tc.config), v, []core.Grant{tc.grant}); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Seats tried on one type are free again once another is chosen.
+func TestWhatIsNotChosenStaysFree(t *testing.T) {
+	cluster := coretest.MakeCluster().Nodes(2, "a100", 1).Nodes(1, "t4", 2).Obj()
+	v := coretest.MakeView(cluster).Jobs(waits(2), waits(1), waits(1), waits(1)).Obj()
+	want := lines("0: 2[0,1]", "1: 0[0]", "2: 1[0]", "3: waiting_for_devices 1/0")
+	if got := place(t, newPlacer(t, NewConsolidated(), nil), v, inOrder(v)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// No seating of a consolidated job uses more nodes than the best subset of the nodes of a type would.
 func TestConsolidatedUsesTheFewestNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cluster := coretest.MakeCluster()
-		sizes := rapid.SliceOfN(rapid.IntRange(1, 8), 1, 7).Draw(t, "sizes")
-		free := make([]int, len(sizes))
-		var occupied []core.Seat
-		for i, size := range sizes {
-			cluster.Nodes(1, "t4", size)
-			free[i] = rapid.IntRange(0, size).Draw(t, "free")
-			if free[i] < size {
-				occupied = append(occupied, core.Seat{Node: core.NodeID(i), Devices: core.FirstDevices(size - free[i])})
+		sizes, free := map[string][]int{}, map[string][]int{} // devices of each node, by type
+		occupied := map[string][]core.Seat{}
+		nodes := rapid.IntRange(1, 9).Draw(t, "nodes")
+		for i := range nodes {
+			accelerator := rapid.SampledFrom([]string{"t4", "v100"}).Draw(t, "type")
+			size := rapid.IntRange(1, 8).Draw(t, "size")
+			idle := rapid.IntRange(0, size).Draw(t, "free")
+			cluster.Nodes(1, accelerator, size)
+			sizes[accelerator], free[accelerator] = append(sizes[accelerator], size), append(free[accelerator], idle)
+			if idle < size {
+				occupied[accelerator] = append(occupied[accelerator], core.Seat{Node: core.NodeID(i), Devices: core.FirstDevices(size - idle)})
 			}
 		}
 		n := rapid.IntRange(1, 24).Draw(t, "replicas")
 		jobs := []*coretest.JobBuilder{waits(n)}
-		if len(occupied) > 0 {
-			jobs = append(jobs, holds(occupied...))
+		for _, accelerator := range []string{"t4", "v100"} {
+			if seats := occupied[accelerator]; len(seats) > 0 {
+				jobs = append(jobs, holds(seats...))
+			}
 		}
 		v := coretest.MakeView(cluster.Obj()).Jobs(jobs...).Obj()
-		fewest := func(devices []int) int {
-			best := len(devices) + 1
-			for subset := range 1 << len(devices) {
-				sum, used := 0, 0
-				for i, d := range devices {
-					if subset>>i&1 == 1 {
-						sum, used = sum+d, used+1
-					}
-				}
-				if sum >= n {
-					best = min(best, used)
-				}
-			}
-			return best
-		}
 		for _, strict := range []bool{false, true} {
 			seating, err := newPlacer(t, NewConsolidated(), map[string]any{"strict": strict}).Place(context.Background(), v, inOrder(v))
 			if err != nil {
 				t.Fatal(err)
 			}
-			used := len(free) + 1
+			used, want := none, none
 			for _, p := range seating.Placed {
 				if p.Job == 0 {
 					used = len(p.Seats)
 				}
 			}
-			want := fewest(free)
-			if strict && want > fewest(sizes) {
-				want = len(free) + 1
+			for accelerator := range sizes {
+				if needed := fewest(free[accelerator], n); !strict || needed == fewest(sizes[accelerator], n) {
+					want = min(want, needed)
+				}
 			}
 			if used != want {
 				t.Fatalf("strict %v: %d replicas on %d nodes, want %d, of free %v and sizes %v", strict, n, used, want, free, sizes)
 			}
 		}
 	})
+}
+
+// none is more nodes than there are: the job is not seated.
+const none = 100
+
+// fewest is the least number of nodes, of which these devices can be had, that hold n replicas.
+func fewest(devices []int, n int) int {
+	best := none
+	for subset := range 1 << len(devices) {
+		sum, used := 0, 0
+		for i, d := range devices {
+			if subset>>i&1 == 1 {
+				sum, used = sum+d, used+1
+			}
+		}
+		if sum >= n {
+			best = min(best, used)
+		}
+	}
+	return best
 }

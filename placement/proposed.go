@@ -14,9 +14,10 @@ import (
 // without a usable proposal.
 func NewProposed() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
-		Type:        "proposed",
-		Summary:     "follows the seating that the allocator proposes",
-		Description: "For allocators that decide number and place together. A grant without a legal proposal keeps its devices or is seated on the fewest nodes.",
+		Type:    "proposed",
+		Summary: "follows the seating that the allocator proposes",
+		Description: "For allocators that decide number and place together. A grant without a legal proposal keeps its devices or is seated like consolidated. " +
+			"O(nodes × nodes taken) for such a grant.",
 	}, core.None{}, func(core.None, core.Settings) (core.Placer, error) { return &proposed{}, nil })
 }
 
@@ -37,7 +38,7 @@ func (p *proposed) Place(_ context.Context, v *core.View, grants []core.Grant) (
 	for _, i := range p.rest {
 		g := &grants[i]
 		turn := !blocked || v.Jobs[g.Job].State == core.Running
-		if turn && (p.follow(v, g) || p.stay(v, g) || p.seatAnew(v, g, chooseConsolidated)) {
+		if turn && (p.follow(v, g) || p.stay(v, g) || p.onFewestNodes(v, g, chooseConsolidated)) {
 			continue
 		}
 		p.refuse(v, g, !turn)

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"math"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -21,8 +22,8 @@ type seater struct {
 // does not like their shape.
 type choice func(s *seater, v *core.View, j *core.Job, t core.AcceleratorID, n int) bool
 
-// seat is the walk of every placer but tailEviction and proposed.
-func (s *seater) seat(v *core.View, grants []core.Grant, choose choice) core.Seating {
+// seat is the walk of every placer but tailEviction and proposed. seatAnew seats a grant on free devices, if it can.
+func (s *seater) seat(v *core.View, grants []core.Grant, seatAnew func(*core.Grant) bool) core.Seating {
 	s.begin(v)
 	for i := range grants {
 		if g := &grants[i]; s.occupy(v, g) {
@@ -35,7 +36,7 @@ func (s *seater) seat(v *core.View, grants []core.Grant, choose choice) core.Sea
 	for _, i := range s.rest {
 		g := &grants[i]
 		turn := !blocked || v.Jobs[g.Job].State == core.Running
-		if turn && s.seatAnew(v, g, choose) {
+		if turn && seatAnew(g) {
 			continue
 		}
 		s.refuse(v, g, !turn)
@@ -92,20 +93,54 @@ func (s *seater) keep(v *core.View, g *core.Grant) {
 	s.placed = append(s.placed, core.Placement{Job: g.Job, Seats: v.Jobs[g.Job].Seats})
 }
 
-// seatAnew seats a grant on free devices of one type, and reports whether it found a choice to its liking.
-func (s *seater) seatAnew(v *core.View, g *core.Grant, choose choice) bool {
-	j := v.Jobs[g.Job]
+// onLowestType seats a grant on free devices of the lowest type on which it finds a choice to its liking, and reports
+// whether there is one.
+func (s *seater) onLowestType(v *core.View, g *core.Grant, choose choice) bool {
 	first := len(s.seats)
 	for t := range s.free {
-		accelerator := core.AcceleratorID(t)
-		if s.free[t] < g.Replicas || !eligible(v, j, g, accelerator) || !choose(s, v, j, accelerator, g.Replicas) {
-			continue
+		if s.try(v, g, core.AcceleratorID(t), choose) {
+			s.place(g, core.AcceleratorID(t), first)
+			return true
 		}
-		s.free[t] -= g.Replicas
-		s.placed = append(s.placed, core.Placement{Job: g.Job, Seats: s.seats[first:len(s.seats):len(s.seats)]})
-		return true
 	}
 	return false
+}
+
+// onFewestNodes is onLowestType on the type where the choice takes the fewest nodes, the lowest of several.
+func (s *seater) onFewestNodes(v *core.View, g *core.Grant, choose choice) bool {
+	first, best := len(s.seats), core.AnyAccelerator
+	for t := range s.free {
+		next := len(s.seats)
+		if !s.try(v, g, core.AcceleratorID(t), choose) {
+			continue
+		}
+		if best != core.AnyAccelerator && len(s.seats)-next >= next-first {
+			s.untake(next)
+			continue
+		}
+		s.ledger.Release(s.seats[first:next])
+		s.seats = slices.Delete(s.seats, first, next)
+		if best = core.AcceleratorID(t); len(s.seats) == first+1 {
+			break
+		}
+	}
+	if best == core.AnyAccelerator {
+		return false
+	}
+	s.place(g, best, first)
+	return true
+}
+
+// try takes devices of a type for a grant, if the type is eligible, has enough of them and the choice likes their shape.
+func (s *seater) try(v *core.View, g *core.Grant, t core.AcceleratorID, choose choice) bool {
+	j := v.Jobs[g.Job]
+	return s.free[t] >= g.Replicas && eligible(v, j, g, t) && choose(s, v, j, t, g.Replicas)
+}
+
+// place answers a grant with the seats taken since there were first of them, all of a type.
+func (s *seater) place(g *core.Grant, t core.AcceleratorID, first int) {
+	s.free[t] -= g.Replicas
+	s.placed = append(s.placed, core.Placement{Job: g.Job, Seats: s.seats[first:len(s.seats):len(s.seats)]})
 }
 
 // take seats up to n replicas on the free devices of a node and returns how many.

@@ -14,7 +14,7 @@ const (
 
 // TailEvictionConfig configures NewTailEviction.
 type TailEvictionConfig struct {
-	Fit string `config:"fit" doc:"How free devices are taken node by node: scattered takes as many as are missing, prefix_sum up to all the job needs from each node and succeeds only if the running total meets the need exactly, as released." enum:"scattered|prefix_sum"`
+	Fit string `config:"fit" doc:"how free devices are taken node by node: scattered takes as many as are missing, prefix_sum up to all the job needs from each node and succeeds only if the running total meets the need exactly, as released" enum:"scattered|prefix_sum"`
 }
 
 // NewTailEviction is the walk of Blox, for reproducing its figures: it needs a grant for every candidate, in order.
@@ -24,13 +24,15 @@ type TailEvictionConfig struct {
 // An evicted job may be seated again later in the walk. Other placers take no devices from a granted job.
 //
 // Source: Blox (EuroSys'24). Its release looks for a prefix of the nodes whose free devices add up to the need, so that
-// "need 4, free 3 and 3" fails: fit prefix_sum keeps that fault. O(nodes × (new seatings + evictions)).
+// "need 4, free 3 and 3" fails: fit prefix_sum keeps that fault, scattered mends it. Blox knows one accelerator type; of
+// several, the lowest with room is taken. O(nodes × (new seatings + evictions)) a round.
 func NewTailEviction() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "tail_eviction",
 		Summary: "evicts from the tail of the order until the head fits, and stops at the first job that does not",
 		Description: "Seats grants in order; a job that finds no room evicts running jobs from the tail of the order upward. The walk stops at the first job for which even that is not enough. " +
-			"Meant for reproducing Blox, with an allocator whose queue is all.",
+			"Meant for reproducing Blox, with an allocator whose queue is all. Other than there, fit scattered takes any devices that add up, and of several accelerator types, which Blox does not know, the first with room is taken. " +
+			"O(nodes × (new seatings + evictions)) a round.",
 		Source: "Blox, EuroSys'24: released placement, and the same with its sum mended",
 	}, TailEvictionConfig{Fit: scattered}, func(c TailEvictionConfig, _ core.Settings) (core.Placer, error) {
 		p := &tailEviction{choose: chooseFirstFit}
@@ -64,13 +66,13 @@ func (p *tailEviction) Place(_ context.Context, v *core.View, grants []core.Gran
 			p.refuse(v, g, true)
 			continue
 		}
-		seated := p.seatAnew(v, g, p.choose)
+		seated := p.onLowestType(v, g, p.choose)
 		for !seated && tail > i+1 {
 			tail--
 			if p.kept[tail] {
 				p.kept[tail] = false
 				p.vacate(v, &grants[tail])
-				seated = p.seatAnew(v, g, p.choose)
+				seated = p.onLowestType(v, g, p.choose)
 			}
 		}
 		if !seated {

@@ -8,20 +8,21 @@ import (
 
 // TiresiasSkewConfig configures NewTiresiasSkew.
 type TiresiasSkewConfig struct {
-	Skewed []string `config:"skewed" doc:"Applications whose models have few, large tensors and so suffer when spread over nodes."`
+	Skewed []string `config:"skewed" doc:"applications whose models have few, large tensors and so suffer when spread over nodes"`
 }
 
 // NewTiresiasSkew consolidates the applications that suffer when spread, and takes whatever is free for all others.
 //
 // Source: Tiresias (NSDI'19), placement by the skew of tensor sizes. Tiresias measures the skew while a job runs; here
-// the skewed applications are listed. A skewed job waits until it fits on as few nodes as an idle cluster would need.
+// the skewed applications are listed. A skewed job is seated like consolidated with strict, any other like first_fit.
 // O(nodes × nodes taken) for each new seating.
 func NewTiresiasSkew() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
-		Type:        "tiresias_skew",
-		Summary:     "consolidates skewed applications, spreads the others",
-		Description: "Jobs of the listed applications are seated on the fewest nodes or wait; all other jobs take free devices node by node.",
-		Source:      "Tiresias, NSDI'19",
+		Type:    "tiresias_skew",
+		Summary: "consolidates skewed applications, spreads the others",
+		Description: "Jobs of the listed applications are seated like consolidated with strict, on the fewest nodes, or wait; all other jobs are seated like first_fit. " +
+			"Tiresias measures the skew of tensor sizes while a job runs; here the skewed applications are listed. O(nodes × nodes taken) for each new seating.",
+		Source: "Tiresias, NSDI'19",
 	}, TiresiasSkewConfig{}, func(c TiresiasSkewConfig, _ core.Settings) (core.Placer, error) {
 		p := &tiresiasSkew{skewed: make(map[string]bool, len(c.Skewed))}
 		for _, application := range c.Skewed {
@@ -37,10 +38,10 @@ type tiresiasSkew struct {
 }
 
 func (p *tiresiasSkew) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
-	return p.seat(v, grants, func(s *seater, v *core.View, j *core.Job, t core.AcceleratorID, n int) bool {
-		if p.skewed[j.Application] {
-			return chooseStrict(s, v, j, t, n)
+	return p.seat(v, grants, func(g *core.Grant) bool {
+		if p.skewed[v.Jobs[g.Job].Application] {
+			return p.onFewestNodes(v, g, chooseStrict)
 		}
-		return chooseFirstFit(s, v, j, t, n)
+		return p.onLowestType(v, g, chooseFirstFit)
 	}), nil
 }

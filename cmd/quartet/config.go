@@ -28,7 +28,7 @@ func (a *app) configValidateCommand() *cobra.Command {
 			if err := a.refuseOtherFormats(c, "no data"); err != nil {
 				return err
 			}
-			config, err := f.load("")
+			config, err := f.load(c.Context(), a, "")
 			if err != nil {
 				return err
 			}
@@ -36,7 +36,7 @@ func (a *app) configValidateCommand() *cobra.Command {
 			return nil
 		},
 	}
-	f.register(c)
+	f.register(a, c)
 	return c
 }
 
@@ -55,7 +55,7 @@ With --origin, lists each value with the place it comes from, in the format of -
 					return err
 				}
 			}
-			config, err := f.load("")
+			config, err := f.load(c.Context(), a, "")
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ With --origin, lists each value with the place it comes from, in the format of -
 			return err
 		},
 	}
-	f.register(c)
+	f.register(a, c)
 	c.Flags().BoolVar(&origin, "origin", false, "list where each value comes from")
 	return c
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -49,6 +50,9 @@ func respondToAll(ctx context.Context, c *configs.Config, cluster *core.Cluster,
 	elasticity, err := build(c.Elasticity, c.Seed, log)
 	if err != nil {
 		return nil, err
+	}
+	if remote, ok := elasticity.Policy.(io.Closer); ok {
+		defer remote.Close() // it ends again with the run, which tells what goes wrong
 	}
 	view := core.View{
 		Round: 1, IntervalSeconds: c.Round.Options().IntervalSeconds, Cluster: cluster, Devices: cluster.UsableDevices(),

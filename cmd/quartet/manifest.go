@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core/workload"
 )
@@ -20,10 +21,30 @@ type manifest struct {
 	Quartet     string   `json:"quartet"` // version
 	Commit      string   `json:"commit"`
 	Go          string   `json:"go"`
-	Interrupted bool     `json:"interrupted"` // the outputs are those of a part of the run
-	Config      string   `json:"config"`      // resolved, YAML
+	Interrupted bool     `json:"interrupted"`       // the outputs are those of a part of the run
+	Config      string   `json:"config"`            // resolved, YAML
+	Plugins     []plugin `json:"plugins,omitempty"` // those that took part
 	Inputs      []digest `json:"inputs"`
 	Outputs     []digest `json:"outputs"`
+}
+
+// plugin names a plugin and its content.
+type plugin struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	SHA256  string `json:"sha256"`
+}
+
+// pluginsUsed lists the plugins that policies were created from.
+func (a *app) pluginsUsed() []plugin {
+	if a.library == nil {
+		return nil
+	}
+	var list []plugin
+	for _, p := range a.library.Used() {
+		list = append(list, plugin{Name: p.Name, Version: p.Version, SHA256: p.SHA256})
+	}
+	return list
 }
 
 func digestsOf(inputs []workload.Input) []digest {
@@ -54,17 +75,22 @@ func readManifest(path string) (*manifest, error) {
 	return &m, nil
 }
 
-// compare lists how the files of a repeated run differ from the recorded ones.
-func (m *manifest) compare(inputs, outputs []digest) []string {
+// compare lists how a repeated run differs from the recorded one.
+func (m *manifest) compare(r *result) []string {
 	var differences []string
 	for _, in := range m.Inputs {
-		if got, ok := find(inputs, in.File); !ok || got != in.SHA256 {
+		if got, ok := find(r.inputs, in.File); !ok || got != in.SHA256 {
 			differences = append(differences, fmt.Sprintf("input %q is not the recorded one: sha256 %s, recorded %s", in.File, orNone(got), in.SHA256))
+		}
+	}
+	for _, p := range m.Plugins {
+		if !slices.Contains(r.plugins, p) {
+			differences = append(differences, fmt.Sprintf("plugin %q %s with sha256 %s is not the one that took part", p.Name, p.Version, p.SHA256))
 		}
 	}
 	for _, name := range repeatableFiles {
 		want, recorded := find(m.Outputs, name)
-		if got, _ := find(outputs, name); recorded && got != want {
+		if got, _ := find(r.outputs, name); recorded && got != want {
 			differences = append(differences, fmt.Sprintf("%s differs: sha256 %s, recorded %s", name, orNone(got), want))
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -134,18 +133,4 @@ func (o *outputs) discard() {
 			os.Remove(f.file.Name()) // best effort: the run failed already
 		}
 	}
-}
-
-// digestFile hashes a file on disk.
-func digestFile(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, bufio.NewReader(file)); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

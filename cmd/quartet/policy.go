@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -10,16 +11,27 @@ import (
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/plugins/host"
+	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
-// component is a built-in as its users see it, whatever slot it is for.
+// component is what a config can name, as its users see it, whatever slot it is for.
 type component struct {
 	stage string
 	core.Info
-	fields func() []core.Field
+	fields []core.Field
+	plugin *host.Installed // that it comes from; nil for a built-in
 }
 
 func (c component) id() string { return c.stage + "/" + c.Type }
+
+// origin tells where the component comes from.
+func (c component) origin() string {
+	if c.plugin == nil {
+		return "built-in"
+	}
+	return c.plugin.Name + " " + c.plugin.Version
+}
 
 // components lists every built-in in the order of the catalog.
 func components() []component {
@@ -36,14 +48,53 @@ func components() []component {
 
 func appendComponents[S any](list []component, stage string, factories []core.Factory[S]) []component {
 	for _, f := range factories {
-		list = append(list, component{stage: stage, Info: f.Info, fields: f.Fields})
+		list = append(list, component{stage: stage, Info: f.Info, fields: f.Fields()})
 	}
 	return list
 }
 
+// allComponents lists the built-ins and, behind those of their stage, the components of plugins, of which only type and
+// summary are known before they are asked.
+func (a *app) allComponents() ([]component, error) {
+	plugins, err := host.Find(a.pluginFolders(nil))
+	if err != nil {
+		return nil, err
+	}
+	list := components()
+	for _, p := range plugins {
+		for _, c := range p.Components {
+			list = append(list, component{stage: c.Stage, Info: core.Info{Type: c.Type, Summary: c.Summary}, plugin: &p})
+		}
+	}
+	stages := stageNames(components())
+	slices.SortStableFunc(list, func(a, b component) int {
+		return slices.Index(stages, a.stage) - slices.Index(stages, b.stage)
+	})
+	return list, nil
+}
+
+// ask fills in what only the plugin itself tells.
+func (c *component) ask(ctx context.Context) error {
+	if c.plugin == nil {
+		return nil
+	}
+	told, err := c.plugin.Binary().Describe(ctx)
+	if err != nil {
+		return err
+	}
+	info, ok := told.Component(wire.StageNamed(c.stage), c.Type)
+	if !ok {
+		return fmt.Errorf("plugin %q does not hold %q any more; install it again", c.plugin.Name, c.id())
+	}
+	c.Info, c.fields = info.Info, info.Fields
+	return nil
+}
+
 func (a *app) policyCommand() *cobra.Command {
-	return group("policy", "List and describe the parts that a config can name",
+	c := group("policy", "List and describe the parts that a config can name",
 		a.policyListCommand(), a.policyDescribeCommand())
+	a.registerPluginDirs(c)
+	return c
 }
 
 func (a *app) policyListCommand() *cobra.Command {
@@ -58,7 +109,10 @@ func (a *app) policyListCommand() *cobra.Command {
 			return stageNames(components()), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			list := components()
+			list, err := a.allComponents()
+			if err != nil {
+				return err
+			}
 			if len(args) == 1 {
 				stages := stageNames(list)
 				if !slices.Contains(stages, args[0]) {
@@ -66,9 +120,9 @@ func (a *app) policyListCommand() *cobra.Command {
 				}
 				list = slices.DeleteFunc(list, func(c component) bool { return c.stage != args[0] })
 			}
-			t := render.Table{Columns: []render.Column{{Name: "stage"}, {Name: "type"}, {Name: "summary"}}}
+			t := render.Table{Columns: []render.Column{{Name: "stage"}, {Name: "type"}, {Name: "source"}, {Name: "summary"}}}
 			for _, c := range list {
-				t.Rows = append(t.Rows, []any{c.stage, c.Type, c.Summary})
+				t.Rows = append(t.Rows, []any{c.stage, c.Type, c.origin(), c.Summary})
 			}
 			return t.Write(a.stdout, a.format)
 		},
@@ -93,11 +147,22 @@ func (a *app) policyDescribeCommand() *cobra.Command {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return ids(components()), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := findComponent(args[0])
+			list, err := a.allComponents()
 			if err != nil {
+				return nil, cobra.ShellCompDirectiveError
+			}
+			return ids(list), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(command *cobra.Command, args []string) error {
+			list, err := a.allComponents()
+			if err != nil {
+				return err
+			}
+			c, err := findComponent(list, args[0])
+			if err != nil {
+				return err
+			}
+			if err := c.ask(command.Context()); err != nil {
 				return err
 			}
 			return a.describe(c)
@@ -115,8 +180,7 @@ func ids(list []component) []string {
 
 // findComponent takes stage/type, or the type alone where it is unique. A policy goes before a workload or backend of
 // the same type.
-func findComponent(name string) (component, error) {
-	list := components()
+func findComponent(list []component, name string) (component, error) {
 	found := slices.DeleteFunc(slices.Clone(list), func(c component) bool { return c.id() != name && c.Type != name })
 	if policies := slices.DeleteFunc(slices.Clone(found), component.isInput); len(policies) > 0 {
 		found = policies
@@ -152,6 +216,7 @@ func names(list []component, name string) []string {
 type description struct {
 	Stage        string            `json:"stage"`
 	Type         string            `json:"type"`
+	Plugin       *plugin           `json:"plugin,omitempty"` // that it comes from
 	Summary      string            `json:"summary"`
 	Description  string            `json:"description"`
 	Source       string            `json:"source"`
@@ -169,12 +234,9 @@ type setting struct {
 }
 
 func (a *app) describe(c component) error {
-	settings := listSettings([]setting{}, "", c.fields())
+	settings := listSettings([]setting{}, "", c.fields)
 	if a.format == render.JSON {
-		return render.Document(a.stdout, description{
-			Stage: c.stage, Type: c.Type, Summary: c.Summary, Description: c.Description, Source: c.Source,
-			Capabilities: append([]core.Capability{}, c.Capabilities...), Config: settings,
-		})
+		return render.Document(a.stdout, c.describe(settings))
 	}
 	table := render.Table{Columns: []render.Column{{Name: "key"}, {Name: "type"}, {Name: "default"}, {Name: "values"}, {Name: "doc"}}}
 	for _, s := range settings {
@@ -196,12 +258,26 @@ func (a *app) describe(c component) error {
 	return table.Write(a.stdout, a.format)
 }
 
+func (c component) describe(settings []setting) description {
+	d := description{
+		Stage: c.stage, Type: c.Type, Summary: c.Summary, Description: c.Description, Source: c.Source,
+		Capabilities: append([]core.Capability{}, c.Capabilities...), Config: settings,
+	}
+	if c.plugin != nil {
+		d.Plugin = &plugin{Name: c.plugin.Name, Version: c.plugin.Version, SHA256: c.plugin.SHA256}
+	}
+	return d
+}
+
 // introduce writes what a component is, in plain text that is also Markdown.
 func (c component) introduce(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", c.id(), c.Summary)
 	if c.Description != "" {
 		fmt.Fprintf(&b, "\n%s\n", c.Description)
+	}
+	if c.plugin != nil {
+		fmt.Fprintf(&b, "\nPlugin: %s, %s\n", c.origin(), c.plugin.File())
 	}
 	if c.Source != "" {
 		fmt.Fprintf(&b, "\nSource: %s\n", c.Source)

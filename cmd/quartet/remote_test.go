@@ -57,11 +57,11 @@ type way func(f sdk.Factory, c host.Component) host.Dial
 
 // ownProcess starts the test binary again.
 func ownProcess(f sdk.Factory, c host.Component) host.Dial {
-	b := host.Binary{
-		Name: c.ID, Path: os.Args[0], Args: []string{serveArgument, wire.StageName(c.Stage) + "/" + c.Type},
-		StartTimeout: host.DefaultStartTimeout,
-	}
-	return func(ctx context.Context) (*host.Session, error) { return b.Session(ctx, c) }
+	return func(ctx context.Context) (*host.Session, error) { return ownBinary(c).Session(ctx, c) }
+}
+
+func ownBinary(c host.Component) host.Binary {
+	return host.Binary{Name: c.ID, Path: os.Args[0], Args: []string{serveArgument, wire.StageName(c.Stage) + "/" + c.Type}}
 }
 
 // remote puts a component behind the wire.

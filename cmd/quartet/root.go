@@ -14,6 +14,7 @@ import (
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/plugins/host"
 )
 
 // The exit codes.
@@ -31,8 +32,10 @@ type app struct {
 	format         render.Format
 	noColor        bool
 	quiet          bool
+	pluginDirs     []string
 
-	running bool // the command line was understood
+	running bool          // the command line was understood
+	library *host.Library // opened when it is needed
 }
 
 // exitError ends the program with a code of its own.
@@ -49,6 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &app{stdout: stdout, stderr: stderr, format: render.Text}
 	root := a.rootCommand()
 	root.SetArgs(args)
+	defer a.closePlugins()
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
@@ -124,7 +128,7 @@ or config, 3 unfinished or rejected jobs under --strict, 130 interrupted.`,
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no notes on stderr")
 	mustComplete(root, "output", render.Formats)
 	root.AddCommand(
-		a.simulateCommand(), a.configCommand(), a.policyCommand(), a.traceCommand(), a.versionCommand(),
+		a.simulateCommand(), a.configCommand(), a.policyCommand(), a.pluginCommand(), a.traceCommand(), a.versionCommand(),
 	)
 	a.noteStart(root)
 	return root

@@ -26,6 +26,7 @@ type result struct {
 	endSeconds  float64
 	inputs      []digest
 	outputs     []digest
+	plugins     []plugin
 	unfinished  []*core.Job
 }
 
@@ -76,7 +77,7 @@ func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*res
 
 	r := &result{
 		interrupted: interrupted, endSeconds: pipeline.NowSeconds(), inputs: digestsOf(jobs.Inputs),
-		unfinished: pipeline.Unfinished(),
+		unfinished: pipeline.Unfinished(), plugins: a.pluginsUsed(),
 	}
 	if r.summary, err = collector.Finish(r.unfinished, r.endSeconds); err != nil {
 		return nil, err
@@ -165,7 +166,7 @@ func (r *result) write(c *configs.Config, files *outputs) error {
 	var record bytes.Buffer
 	if err := render.Document(&record, manifest{
 		Schema: manifestSchema, Name: c.Name, Seed: c.Seed, Quartet: b.Version, Commit: b.Commit, Go: b.Go,
-		Interrupted: r.interrupted, Config: string(resolved), Inputs: r.inputs, Outputs: r.outputs,
+		Interrupted: r.interrupted, Config: string(resolved), Plugins: r.plugins, Inputs: r.inputs, Outputs: r.outputs,
 	}); err != nil {
 		return fmt.Errorf("write manifest: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func TestInterruptKeepsPartialResults(t *testing.T) {
 	if code := run(ctx, []string{"simulate", "--out", dir, "-o", "json"}, &stdout, &stderr); code != exitInterrupted {
 		t.Fatalf("exit code %d, want %d: %s", code, exitInterrupted, &stderr)
 	}
-	if !strings.Contains(stderr.String(), "interrupted at ") {
+	if !regexp.MustCompile(`(?m)^error: interrupted at \d+[hm] \d+[ms]; the results are those up to then$`).MatchString(stderr.String()) {
 		t.Errorf("stderr does not tell of the interrupt: %s", &stderr)
 	}
 	runDir := filepath.Join(dir, "default")

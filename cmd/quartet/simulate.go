@@ -21,7 +21,8 @@ type configFlags struct {
 	sets  []string
 }
 
-func (f *configFlags) register(c *cobra.Command) {
+func (f *configFlags) register(a *app, c *cobra.Command) {
+	a.registerPluginDirs(c)
 	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "config file, or name of an embedded config; may be repeated, later ones override (default: the embedded default.yaml)")
 	c.Flags().StringArrayVar(&f.sets, "set", nil, "change one value of the config, such as seed=7; may be repeated")
 	completeConfigs(c)
@@ -35,8 +36,10 @@ func completeConfigs(c *cobra.Command) {
 	})
 }
 
-func (f *configFlags) load(outDir string) (*configs.Config, error) {
-	return configs.Load(catalog(), configs.Options{Files: f.files, Sets: f.sets, OutDir: outDir, Env: os.LookupEnv})
+func (f *configFlags) load(ctx context.Context, a *app, outDir string) (*configs.Config, error) {
+	return configs.Load(catalog(), configs.Options{
+		Files: f.files, Sets: f.sets, OutDir: outDir, Env: os.LookupEnv, Outside: a.outside(ctx),
+	})
 }
 
 type simulateFlags struct {
@@ -65,7 +68,7 @@ for byte; it writes files only with --out.`,
 			if f.from != "" {
 				return a.repeat(c.Context(), &f)
 			}
-			config, err := f.load(f.out)
+			config, err := f.load(c.Context(), a, f.out)
 			if err != nil {
 				return err
 			}
@@ -81,7 +84,7 @@ for byte; it writes files only with --out.`,
 			return f.verdict(a, r)
 		},
 	}
-	f.register(c)
+	f.register(a, c)
 	c.Flags().StringVar(&f.out, "out", "", "folder for the results, instead of output.dir")
 	c.Flags().BoolVar(&f.strict, "strict", false, "exit 3 when jobs were rejected or did not finish")
 	c.Flags().StringVar(&f.from, "from", "", "manifest of a run to repeat and compare with")
@@ -112,7 +115,7 @@ func (a *app) repeat(ctx context.Context, f *simulateFlags) error {
 		return err
 	}
 	// What the environment says went into the recorded config.
-	config, err := configs.Parse(catalog(), f.from, []byte(m.Config), configs.Options{OutDir: f.out})
+	config, err := configs.Parse(catalog(), f.from, []byte(m.Config), configs.Options{OutDir: f.out, Outside: a.outside(ctx)})
 	if err != nil {
 		return err
 	}
@@ -130,7 +133,7 @@ func (a *app) repeat(ctx context.Context, f *simulateFlags) error {
 	if r.interrupted {
 		return f.verdict(a, r)
 	}
-	if differences := m.compare(r.inputs, r.outputs); len(differences) > 0 {
+	if differences := m.compare(r); len(differences) > 0 {
 		return &exitError{exitFailed, errors.New(differs(m, differences))}
 	}
 	a.note("repeated %s: every file is the same, byte for byte", f.from)

@@ -91,8 +91,8 @@ func policies(c *metrics.Components) string {
 func leftOver(jobs []*core.Job) string {
 	counts := make([]int, len(core.Reasons()))
 	for _, j := range jobs {
-		if reason := int(j.WaitingReason); j.State != core.Running && reason < len(counts) {
-			counts[reason]++
+		if j.State != core.Running {
+			counts[j.WaitingReason]++
 		}
 	}
 	text := fmt.Sprintf("%d jobs did not finish", len(jobs))

@@ -60,7 +60,7 @@ func (f *traceFlags) load(ctx context.Context, a *app, seedGiven bool) (*workloa
 	if seedGiven {
 		sets = append(sets, "seed="+strconv.FormatUint(f.seed, 10))
 	}
-	config, err := configs.Load(catalog(), configs.Options{Files: f.files, Sets: sets, Env: os.LookupEnv})
+	config, err := configs.Load(catalog(), configs.Options{Files: f.files, Sets: sets, Env: os.LookupEnv, Outside: a.outside(ctx)})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,8 +11,12 @@ import (
 
 // RunPlacer holds a placement policy to its contract.
 func RunPlacer(t *testing.T, f core.Factory[core.Placer], opts ...Option) {
+	runChecks(t, placerChecks(f, opts))
+}
+
+func placerChecks(f core.Factory[core.Placer], opts []Option) []check {
 	s := placerSlot(f.Type)
-	runChecks(t, append(checks(s, f, opts), placeOne(s, f, opts)))
+	return append(checks(s, f, opts), placeOne(s, f, opts))
 }
 
 func placerSlot(policyType string) slot[core.Placer] {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/quartet-sched/quartet/core"
 )
 
@@ -24,47 +22,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// recorder is a test that remembers its failures instead of failing.
-type recorder struct {
-	failures []string
-}
-
-type failNow struct{}
-
-func (r *recorder) Helper()              {}
-func (r *recorder) Name() string         { return "recorder" }
-func (r *recorder) Log(...any)           {}
-func (r *recorder) Logf(string, ...any)  {}
-func (r *recorder) Skip(...any)          { panic(failNow{}) }
-func (r *recorder) Skipf(string, ...any) { panic(failNow{}) }
-func (r *recorder) SkipNow()             { panic(failNow{}) }
-func (r *recorder) Error(args ...any)    { r.Errorf("%s", fmt.Sprint(args...)) }
-func (r *recorder) Errorf(format string, args ...any) {
-	r.failures = append(r.failures, fmt.Sprintf(format, args...))
-}
-func (r *recorder) Fatal(args ...any)                 { r.Error(args...); r.FailNow() }
-func (r *recorder) Fatalf(format string, args ...any) { r.Errorf(format, args...); r.FailNow() }
-func (r *recorder) Fail()                             { r.failures = append(r.failures, "failed") }
-func (r *recorder) FailNow()                          { panic(failNow{}) }
-func (r *recorder) Failed() bool                      { return len(r.failures) > 0 }
-
 // record runs one check and returns what it complained about.
 func record(t *testing.T, checks []check, name string) string {
 	t.Helper()
-	var r recorder
 	for _, c := range checks {
-		if c.name != name {
-			continue
+		if c.name == name {
+			return c.record()
 		}
-		func() {
-			defer func() {
-				if p := recover(); p != nil && p != any(failNow{}) {
-					r.Errorf("panic: %v", p) // as go test does
-				}
-			}()
-			c.run(&r)
-		}()
-		return strings.Join(r.failures, "\n")
 	}
 	t.Fatalf("no check named %q", name)
 	return ""
@@ -81,8 +45,6 @@ func wantCaught(t *testing.T, checks []check, name, want string) {
 		t.Errorf("the complaint does not tell the seed:\n%s", got)
 	}
 }
-
-var _ rapid.TB = (*recorder)(nil)
 
 // factoryOf makes a factory of a fake policy.
 func factoryOf[S any](create func() S) core.Factory[S] {

@@ -18,8 +18,9 @@ import (
 type Option func(*options)
 
 type options struct {
-	config map[string]any
-	evicts bool
+	config    map[string]any
+	evicts    bool
+	elsewhere bool
 }
 
 // WithConfig creates the policy with these settings in place of its defaults, as they stand in a config file.
@@ -57,7 +58,7 @@ func checks[S any](s slot[S], f core.Factory[S], opts []Option) []check {
 	for _, opt := range opts {
 		opt(&subject.options)
 	}
-	return []check{
+	all := []check{
 		{"config", func(t rapid.TB) {
 			if err := CheckConfig(f, subject.options.config); err != nil {
 				t.Errorf("%v", err)
@@ -66,9 +67,11 @@ func checks[S any](s slot[S], f core.Factory[S], opts []Option) []check {
 		{"rounds", func(t rapid.TB) { rapid.Check(t, subject.holdRounds) }},
 		{"nothing to decide", subject.decideNothing},
 		{"cancelled context", subject.cancel},
-		{"ended jobs are forgotten", subject.forget},
-		{"no goroutine is left", subject.leaveNoGoroutine},
 	}
+	if !subject.options.elsewhere {
+		all = append(all, check{"ended jobs are forgotten", subject.forget}, check{"no goroutine is left", subject.leaveNoGoroutine})
+	}
+	return all
 }
 
 // subject is the policy that a suite tests.

@@ -8,6 +8,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
@@ -24,7 +25,7 @@ type Config struct {
 	CheckpointInterval  time.Duration         `config:"checkpoint_interval" doc:"a node failure throws a job back to its last multiple of this running time; 0 loses nothing" min:"0s"`
 	Failures            Failures              `config:"failures" doc:"random node failures"`
 	NodeEvents          []NodeEvent           `config:"node_events" doc:"scheduled failures, repairs and drains"`
-	StallAfter          time.Duration         `config:"stall_after" doc:"end the run when no job progressed for so long and none ever will without a change of mind" min:"1s"`
+	StallAfter          time.Duration         `config:"stall_after" doc:"end the run when no work was done and no job submitted for so long, unless node_events lie ahead; longer than any restart overhead" min:"1s"`
 	Publication         Publication           `config:"publication" doc:"semantics of published simulators, for reproductions only"`
 }
 
@@ -55,23 +56,46 @@ type Publication struct {
 	Completion string `config:"completion" doc:"exact, or next_round: a job that ends holds its devices, and counts as running, until the next round (Blox)" enum:"exact|next_round"`
 }
 
-// Validate reports the first option that contradicts another.
+// The values of Publication.
+const (
+	atStart      = "start"
+	exact        = "exact"
+	oneInterval  = "one_interval"
+	perRound     = "per_round"
+	wholeSeconds = "whole_seconds"
+	nextRound    = "next_round"
+)
+
+// Validate reports every option that contradicts another.
 func (c Config) Validate() error {
+	var problems []error
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if c.Failures.MTBF > 0 && c.Failures.Repair <= 0 {
-		return errors.New("failures.repair: must be positive when failures.mtbf is set")
+		problem("failures.repair: must be positive when failures.mtbf is set")
 	}
-	if c.Publication.EpochEnds == "whole_seconds" && c.Publication.Progress != "per_round" {
-		return errors.New("publication.epoch_ends: whole_seconds needs publication.progress: per_round")
+	if c.RestartOverhead >= c.StallAfter {
+		problem("stall_after: must be longer than restart_overhead")
 	}
-	if c.Publication.Progress == "per_round" && c.Publication.Completion == "next_round" {
-		return errors.New("publication.completion: next_round needs publication.progress: exact")
+	if c.Publication.EpochEnds == wholeSeconds && c.Publication.Progress != perRound {
+		problem("publication.epoch_ends: whole_seconds needs publication.progress: per_round")
+	}
+	if c.Publication.Progress == perRound && c.Publication.Completion == nextRound {
+		problem("publication.completion: next_round needs publication.progress: exact")
 	}
 	for i, o := range c.ApplicationOverhead {
-		if o.Application == "" {
-			return fmt.Errorf("application_overhead[%d].application: must not be empty", i)
+		at := fmt.Sprintf("application_overhead[%d]", i)
+		same := func(earlier ApplicationOverhead) bool { return earlier.Application == o.Application }
+		switch {
+		case o.Application == "":
+			problem("%s.application: must not be empty", at)
+		case slices.ContainsFunc(c.ApplicationOverhead[:i], same):
+			problem("%s.application: application %q is listed twice", at, o.Application)
+		}
+		if o.Overhead >= c.StallAfter {
+			problem("%s.overhead: must be shorter than stall_after", at)
 		}
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // NewSimulator is the factory of the simulated backend.
@@ -84,7 +108,7 @@ func NewSimulator() core.Factory[backend.Opener] {
 	}, Config{
 		StallAfter: 30 * 24 * time.Hour,
 		Publication: Publication{
-			FirstRound: "start", Progress: "exact", EpochEnds: "exact", Completion: "exact",
+			FirstRound: atStart, Progress: exact, EpochEnds: exact, Completion: exact,
 		},
 	}, func(c Config, s core.Settings) (backend.Opener, error) { return &opener{c, s}, nil })
 }

@@ -2,7 +2,7 @@ package sim
 
 import (
 	"cmp"
-	"fmt"
+	"container/heap"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -10,55 +10,65 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// nodeEvents is the sequence of changes in the health of nodes.
+// nodeEvents is the sequence of changes in the health of nodes. They have two causes, the schedule and chance, and neither
+// undoes what the other did: a node is ready while both say so.
 type nodeEvents struct {
 	schedule []nodeEvent // by time, then node; consumed from the front
-	random   []nodeEvent // the next random failure or repair of each node; nil without failures
+	chance   nodeHeap    // the next random failure or repair of each node; empty without failures
 	mtbf     float64
 	repair   float64
 	rand     *rand.Rand
+
+	planned []core.Health // by node: as the schedule says
+	failed  []bool        // by node: by chance
+	told    []core.Health // by node: as last returned
 }
 
+// nodeEvent says what a node becomes for one of the causes.
 type nodeEvent struct {
 	at   float64
 	node core.NodeID
 	to   core.Health
 }
 
-func newNodeEvents(c Config, cluster *core.Cluster, r *rand.Rand) (nodeEvents, error) {
-	e := nodeEvents{mtbf: c.Failures.MTBF.Seconds(), repair: c.Failures.Repair.Seconds(), rand: r}
-	healths := []core.Health{core.Ready, core.Draining, core.Down}
-	for i, scheduled := range c.NodeEvents {
-		node := slices.IndexFunc(cluster.Nodes, func(n core.Node) bool { return n.Name == scheduled.Node })
-		to := slices.IndexFunc(healths, func(h core.Health) bool { return h.String() == scheduled.To })
-		if node < 0 || to < 0 {
-			return e, core.Diagnostics{{
-				Path:    fmt.Sprintf("backend.config.node_events[%d]", i),
-				Summary: fmt.Sprintf("no node %q that could become %q", scheduled.Node, scheduled.To),
-			}}
-		}
-		e.schedule = append(e.schedule, nodeEvent{scheduled.At.Seconds(), core.NodeID(node), healths[to]})
-	}
-	slices.SortStableFunc(e.schedule, func(a, b nodeEvent) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.node, b.node))
-	})
-	if e.mtbf > 0 {
-		e.random = make([]nodeEvent, len(cluster.Nodes))
-		for i := range e.random {
-			e.random[i] = nodeEvent{e.rand.ExpFloat64() * e.mtbf, core.NodeID(i), core.Down}
-		}
-	}
-	return e, nil
+func compareNodeEvents(a, b nodeEvent) int {
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.node, b.node))
 }
 
-// next is the moment of the earliest change; +Inf if there is none.
+// newNodeEvents expects that checkNodeEvents found nothing.
+func newNodeEvents(c Config, cluster *core.Cluster, r *rand.Rand) nodeEvents {
+	e := nodeEvents{
+		mtbf: c.Failures.MTBF.Seconds(), repair: c.Failures.Repair.Seconds(), rand: r,
+		planned: make([]core.Health, len(cluster.Nodes)), failed: make([]bool, len(cluster.Nodes)),
+	}
+	ids := make(map[string]core.NodeID, len(cluster.Nodes))
+	for i := range cluster.Nodes {
+		ids[cluster.Nodes[i].Name] = core.NodeID(i)
+		e.planned[i] = cluster.Nodes[i].Health
+	}
+	e.told = slices.Clone(e.planned)
+	for _, scheduled := range c.NodeEvents {
+		to := core.Health(slices.Index(states, scheduled.To))
+		e.schedule = append(e.schedule, nodeEvent{scheduled.At.Seconds(), ids[scheduled.Node], to})
+	}
+	slices.SortStableFunc(e.schedule, compareNodeEvents)
+	if e.mtbf > 0 {
+		for i := range cluster.Nodes {
+			e.chance = append(e.chance, nodeEvent{e.rand.ExpFloat64() * e.mtbf, core.NodeID(i), core.Down})
+		}
+		heap.Init(&e.chance)
+	}
+	return e
+}
+
+// next is the moment of the earliest event; +Inf if there is none.
 func (e *nodeEvents) next() float64 {
 	at := math.Inf(1)
 	if len(e.schedule) > 0 {
 		at = e.schedule[0].at
 	}
-	for i := range e.random {
-		at = min(at, e.random[i].at)
+	if len(e.chance) > 0 {
+		at = min(at, e.chance[0].at)
 	}
 	return at
 }
@@ -66,24 +76,57 @@ func (e *nodeEvents) next() float64 {
 // scheduled reports whether a change that somebody asked for lies ahead.
 func (e *nodeEvents) scheduled() bool { return len(e.schedule) > 0 }
 
-// take removes and returns a change due at a moment.
-func (e *nodeEvents) take(at float64) (nodeEvent, bool) {
-	if len(e.schedule) > 0 && e.schedule[0].at <= at {
-		first := e.schedule[0]
-		e.schedule = e.schedule[1:]
-		return first, true
-	}
-	for i := range e.random {
-		if now := e.random[i]; now.at <= at {
-			after := nodeEvent{now.at + e.rand.ExpFloat64()*e.repair, now.node, core.Ready}
-			if now.to == core.Ready {
-				after = nodeEvent{now.at + e.rand.ExpFloat64()*e.mtbf, now.node, core.Down}
-			}
-			e.random[i] = after
-			return now, true
+// take lets the events up to a moment happen, until one changes the health of its node, and returns what that became.
+func (e *nodeEvents) take(upTo float64) (nodeEvent, bool) {
+	for e.next() <= upTo {
+		change := e.happen()
+		if change.to = e.health(change.node); change.to != e.told[change.node] {
+			e.told[change.node] = change.to
+			return change, true
 		}
 	}
 	return nodeEvent{}, false
+}
+
+// happen lets the next event happen. At the same moment and node, the schedule comes before chance.
+func (e *nodeEvents) happen() nodeEvent {
+	if len(e.chance) == 0 || len(e.schedule) > 0 && compareNodeEvents(e.schedule[0], e.chance[0]) <= 0 {
+		first := e.schedule[0]
+		e.schedule = e.schedule[1:]
+		e.planned[first.node] = first.to
+		return first
+	}
+	first := e.chance[0]
+	e.failed[first.node] = first.to == core.Down
+	after := nodeEvent{first.at + e.rand.ExpFloat64()*e.repair, first.node, core.Ready}
+	if first.to == core.Ready {
+		after = nodeEvent{first.at + e.rand.ExpFloat64()*e.mtbf, first.node, core.Down}
+	}
+	e.chance[0] = after
+	heap.Fix(&e.chance, 0)
+	return first
+}
+
+// health is what both causes make of a node: the worse of the two.
+func (e *nodeEvents) health(node core.NodeID) core.Health {
+	if e.failed[node] {
+		return core.Down
+	}
+	return e.planned[node]
+}
+
+// nodeHeap is a heap of events by time, then node.
+type nodeHeap []nodeEvent
+
+func (h nodeHeap) Len() int           { return len(h) }
+func (h nodeHeap) Less(a, b int) bool { return compareNodeEvents(h[a], h[b]) < 0 }
+func (h nodeHeap) Swap(a, b int)      { h[a], h[b] = h[b], h[a] }
+func (h *nodeHeap) Push(x any)        { *h = append(*h, x.(nodeEvent)) }
+func (h *nodeHeap) Pop() any {
+	last := len(*h) - 1
+	e := (*h)[last]
+	*h = (*h)[:last]
+	return e
 }
 
 // happenToNodes lets the changes of nodes up to a moment happen, and reports whether there was one.

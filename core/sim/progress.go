@@ -43,6 +43,7 @@ func (j *simJob) progressed(at float64) core.Event {
 func (s *Simulator) advance(j *simJob, now float64) {
 	if from := max(j.asOf, j.pausedUntil); now > from && j.rate > 0 {
 		j.progress = min(j.progress+(now-from)*j.rate, j.Model.PhaseEnd(j.phase))
+		s.advanced = max(s.advanced, now)
 	}
 	j.asOf = now
 }
@@ -56,7 +57,7 @@ func (s *Simulator) schedule(j *simJob) {
 		}
 	}
 	switch {
-	case s.config.Publication.Progress == "per_round":
+	case s.config.Publication.Progress == perRound:
 	case j.heapIndex >= 0 && j.seats == nil:
 		heap.Remove(&s.queue, j.heapIndex)
 	case j.heapIndex >= 0:
@@ -89,7 +90,7 @@ func (s *Simulator) endPhase(j *simJob, w core.Wake) bool {
 		s.events = append(s.events, j.progressed(at))
 		return false
 	}
-	if s.config.Publication.Completion == "next_round" {
+	if s.config.Publication.Completion == nextRound {
 		at = s.onGrid(at, w)
 	}
 	s.finish(j, at)
@@ -146,15 +147,15 @@ func (s *Simulator) advanceByRounds(ctx context.Context, w core.Wake) (float64, 
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		if s.stalled(now, w) {
-			return 0, io.EOF
-		}
-		next := (math.Floor(now/w.IntervalSeconds) + 1) * w.IntervalSeconds
-		if !s.begun && now == 0 && s.config.Publication.FirstRound == "start" {
+		next := core.NextOnGrid(now, w.IntervalSeconds)
+		if !s.begun && now == 0 && s.config.Publication.FirstRound == atStart {
 			next = 0
 		}
-		if len(s.running) == 0 {
+		if !s.works(math.Inf(1)) {
 			next = max(next, s.onGrid(min(s.nextEvent(), w.BySeconds), w))
+		}
+		if s.over(next) {
+			return 0, io.EOF
 		}
 		told := len(s.events)
 		for i := 0; i < len(s.running); i++ {
@@ -173,20 +174,6 @@ func (s *Simulator) advanceByRounds(ctx context.Context, w core.Wake) (float64, 
 	}
 }
 
-// stalled reports whether no job is left, or only rounds that change nothing lie ahead.
-func (s *Simulator) stalled(now float64, w core.Wake) bool {
-	if len(s.running) > 0 || s.arrived < len(s.jobs) {
-		return false
-	}
-	if s.active == 0 {
-		return true
-	}
-	if math.IsInf(min(w.BySeconds, s.nodes.next()), 1) {
-		return true
-	}
-	return !s.nodes.scheduled() && now-s.advanced > s.config.StallAfter.Seconds()
-}
-
 // advanceRound advances a job by the seconds of a round.
 func (s *Simulator) advanceRound(j *simJob, now, seconds float64) {
 	if pause := min(max(j.pausedUntil-now, 0), seconds); pause > 0 {
@@ -200,17 +187,18 @@ func (s *Simulator) advanceRound(j *simJob, now, seconds float64) {
 		if j.progress+j.rate*seconds < end {
 			j.progress += j.rate * seconds
 			now += seconds
+			s.advanced = max(s.advanced, now)
 			break
 		}
 		delta := (end - j.progress) / j.rate
-		if s.config.Publication.EpochEnds == "whole_seconds" {
+		if s.config.Publication.EpochEnds == wholeSeconds {
 			delta = math.RoundToEven(delta)
 		}
 		delta = min(delta, seconds)
 		j.progress = end
 		now += delta
 		seconds -= delta
-		s.advanced = now
+		s.advanced = max(s.advanced, now)
 		j.phase++
 		if j.phase == j.Model.Phases() {
 			s.finish(j, now)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -24,8 +23,16 @@ func (o *opener) Capabilities() []core.Capability {
 	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes}
 }
 
+// Check refuses publication options that need rounds of another kind, and events on nodes that there are not.
+func (o *opener) Check(c *core.Cluster, r core.RoundOptions) core.Diagnostics {
+	return append(o.config.checkRounds(r.IntervalSeconds, r.OnEvents), o.config.checkNodeEvents(c)...)
+}
+
 // Open starts the virtual clock over a cluster and a workload.
 func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
+	if err := o.config.checkNodeEvents(c).Err(); err != nil {
+		return nil, err
+	}
 	s := &Simulator{config: o.config, cluster: c, jobs: make([]simJob, len(w.Jobs))}
 	overheads := make(map[string]float64, len(o.config.ApplicationOverhead))
 	for _, a := range o.config.ApplicationOverhead {
@@ -38,9 +45,8 @@ func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) 
 			j.overhead = own
 		}
 	}
-	var err error
-	s.nodes, err = newNodeEvents(o.config, c, o.settings.Rand)
-	return s, err
+	s.nodes = newNodeEvents(o.config, c, o.settings.Rand)
+	return s, nil
 }
 
 // Simulator is a core.Backend over virtual time.
@@ -56,7 +62,7 @@ type Simulator struct {
 	active   int       // submitted and not ended
 	running  []*simJob // jobs with devices, by JobID
 	queue    jobQueue  // running jobs by the moment of their next phase end
-	advanced float64   // last moment at which a job ended, started or went on
+	advanced float64   // last moment at which work was known to be done, or a job was submitted
 	events   []core.Event
 	notes    []core.Event // consequences of Apply, told with the next observation
 	spanning []int        // by node: jobs that span nodes and hold devices there; nil without interference
@@ -69,15 +75,13 @@ func (s *Simulator) Capabilities() []core.Capability { return (&opener{}).Capabi
 
 // Next moves the clock to the next round and tells what happened up to it.
 func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
-	p := &s.config.Publication
-	perRound := p.Progress == "per_round"
-	if (perRound || p.Completion == "next_round" || p.FirstRound == "one_interval") && (w.IntervalSeconds <= 0 || w.OnEvents) {
-		return core.Observation{}, errNeedsInterval
+	if err := s.config.checkRounds(w.IntervalSeconds, w.OnEvents).Err(); err != nil {
+		return core.Observation{}, err
 	}
 	s.events = append(s.events[:0], s.notes...)
 	s.notes = s.notes[:0]
 	advance := s.advanceByEvents
-	if perRound {
+	if s.config.Publication.Progress == perRound {
 		advance = s.advanceByRounds
 	}
 	now, err := advance(ctx, w)
@@ -164,19 +168,16 @@ func (s *Simulator) arrive(at float64) bool {
 // onGrid is the first moment of the round grid not before t.
 func (s *Simulator) onGrid(t float64, w core.Wake) float64 {
 	if w.IntervalSeconds > 0 {
-		on := math.Ceil(t/w.IntervalSeconds) * w.IntervalSeconds
-		if on < t { // the division rounded down
-			on += w.IntervalSeconds
-		}
-		t = on
+		t = core.OnGrid(t, w.IntervalSeconds)
 	}
-	if s.config.Publication.FirstRound == "one_interval" {
+	if s.config.Publication.FirstRound == oneInterval {
 		return max(t, w.IntervalSeconds)
 	}
 	return t
 }
 
-// over reports whether nothing will ever happen again, or nothing but failing nodes and undecided rounds.
+// over reports whether nothing will ever happen again, or nothing but failing nodes and rounds that lead to no work. No
+// event comes before next.
 func (s *Simulator) over(next float64) bool {
 	if s.arrived < len(s.jobs) {
 		return false
@@ -184,8 +185,12 @@ func (s *Simulator) over(next float64) bool {
 	if s.active == 0 || math.IsInf(next, 1) {
 		return true
 	}
-	progressing := len(s.queue) > 0 && !math.IsInf(s.queue[0].nextAt, 1)
-	return !progressing && !s.nodes.scheduled() && next-s.advanced > s.config.StallAfter.Seconds()
+	return next-s.advanced > s.config.StallAfter.Seconds() && !s.nodes.scheduled() && !s.works(next)
+}
+
+// works reports whether a running job does work before a moment, if nothing happens until then.
+func (s *Simulator) works(before float64) bool {
+	return slices.ContainsFunc(s.running, func(j *simJob) bool { return j.rate > 0 && max(j.asOf, j.pausedUntil) < before })
 }
 
 // Apply carries out the changes of a round at the moment of the last observation.
@@ -208,7 +213,6 @@ func (s *Simulator) Apply(_ context.Context, changes []core.Change) error {
 		s.notes = append(s.notes, j.progressed(s.now))
 	}
 	if len(changes) > 0 {
-		s.advanced = s.now
 		s.disturb(s.now, &s.notes)
 	}
 	return nil
@@ -261,5 +265,3 @@ func (s *Simulator) unseat(j *simJob) {
 }
 
 func compareJobs(a, b *simJob) int { return cmp.Compare(a.Spec.ID, b.Spec.ID) }
-
-var errNeedsInterval = errors.New("the publication options in use need rounds on an interval, and not on events")

@@ -32,7 +32,7 @@ func by(t, interval float64) core.Wake { return core.Wake{BySeconds: t, Interval
 
 type arrival struct {
 	at    float64
-	model phased
+	model workload.Model
 }
 
 func open(t *testing.T, c Config, nodes int, arrivals ...arrival) *Simulator {
@@ -47,7 +47,7 @@ func open(t *testing.T, c Config, nodes int, arrivals ...arrival) *Simulator {
 	w := &workload.Workload{}
 	for i, a := range arrivals {
 		w.Jobs = append(w.Jobs, workload.Job{
-			Spec:  core.JobSpec{ID: core.JobID(i), Name: fmt.Sprintf("j%d", i), SubmitSeconds: a.at, TotalWork: a.model[len(a.model)-1]},
+			Spec:  core.JobSpec{ID: core.JobID(i), Name: fmt.Sprintf("j%d", i), SubmitSeconds: a.at, TotalWork: a.model.PhaseEnd(a.model.Phases() - 1)},
 			Model: a.model,
 		})
 	}
@@ -71,7 +71,7 @@ type step struct {
 func TestSimulator(t *testing.T) {
 	second := time.Second
 	onEvents := core.Wake{BySeconds: math.Inf(1), OnEvents: true}
-	perRound := Publication{FirstRound: "one_interval", Progress: "per_round", EpochEnds: "whole_seconds"}
+	publishedByPollux := Publication{FirstRound: oneInterval, Progress: perRound, EpochEnds: wholeSeconds}
 	for name, tc := range map[string]struct {
 		config   Config
 		nodes    int
@@ -168,14 +168,14 @@ func TestSimulator(t *testing.T) {
 			},
 		},
 		"published: completion at the next round": {
-			config: Config{Publication: Publication{Completion: "next_round"}}, nodes: 1, arrivals: []arrival{{10, phased{100}}},
+			config: Config{Publication: Publication{Completion: nextRound}}, nodes: 1, arrivals: []arrival{{10, phased{100}}},
 			steps: []step{
 				{wake: every(300), now: 300, tells: []string{"job_submitted 0@10"}, apply: []core.Change{start(0, seats(0, 1))}},
 				{wake: every(300), now: 600, tells: []string{"job_progressed 0@300", "job_finished 0@600"}},
 			},
 		},
 		"published: whole seconds at the end of epochs, first decision after one interval": {
-			config: Config{RestartOverhead: 30 * second, Publication: perRound}, nodes: 1, arrivals: []arrival{{0, phased{10.4, 20.8, 100.8}}},
+			config: Config{RestartOverhead: 30 * second, Publication: publishedByPollux}, nodes: 1, arrivals: []arrival{{0, phased{10.4, 20.8, 100.8}}},
 			steps: []step{
 				{wake: every(60), now: 60, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
 				{wake: by(120, 60), now: 120, tells: []string{"job_progressed 0@60", "job_progressed 0@120"}},

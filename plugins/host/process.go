@@ -1,9 +1,8 @@
 package host
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,13 +10,13 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 
 	"github.com/quartet-sched/quartet/core"
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
@@ -29,9 +28,9 @@ type Binary struct {
 	Name         string // for messages
 	Path         string
 	Args         []string
-	SHA256       string   // hex; a binary with another hash is not started. Empty for our own executable
-	Environment  []string // names of the variables it may see, besides those of every plugin
-	StartTimeout time.Duration
+	SHA256       string        // hex, as installed; a binary with another hash is not started. Empty for one that the user named
+	Environment  []string      // names of the variables it may see, besides those of every plugin
+	StartTimeout time.Duration // 0 for DefaultStartTimeout
 	Log          *slog.Logger
 }
 
@@ -49,15 +48,20 @@ var environment = []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "GO
 
 // Process is a started plugin.
 type Process struct {
-	Conn   *grpc.ClientConn
-	client *plugin.Client
-	stderr *tail
-	folder string
+	Conn    *grpc.ClientConn
+	client  *plugin.Client
+	command *exec.Cmd
+	stderr  *tail
+	folder  string
 }
 
 // Start starts the plugin and shakes hands. It ends with the process.
 func (b Binary) Start(ctx context.Context) (*Process, error) {
 	secure, err := b.verify()
+	if err != nil {
+		return nil, fmt.Errorf("start plugin %q (%s): %w", b.Name, b.Path, err)
+	}
+	certificate, tlsConfig, err := newTLS()
 	if err != nil {
 		return nil, b.failed(err, nil)
 	}
@@ -66,7 +70,7 @@ func (b Binary) Start(ctx context.Context) (*Process, error) {
 		return nil, b.failed(err, nil)
 	}
 	command := exec.Command(b.Path, b.Args...)
-	command.Env = b.environment()
+	command.Env = append(b.environment(), envHostCertificate+"="+certificate)
 	log := b.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -77,18 +81,18 @@ func (b Binary) Start(ctx context.Context) (*Process, error) {
 		VersionedPlugins: map[int]plugin.PluginSet{wire.Protocol: {wire.PluginName: dialled{}}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		Cmd:              command,
-		AutoMTLS:         true,
+		TLSConfig:        tlsConfig,
 		SkipHostEnv:      true,
 		SecureConfig:     secure,
-		StartTimeout:     max(b.StartTimeout, time.Second),
+		StartTimeout:     b.startTimeout(),
 		Logger:           newLogger(log, b.Name),
 		Stderr:           words,
 		SyncStdout:       io.Discard,
 		SyncStderr:       io.Discard,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: folder},
-		GRPCDialOptions:  []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(wire.MaxMessage), grpc.MaxCallSendMsgSize(wire.MaxMessage))},
+		GRPCDialOptions:  wire.DialOptions(),
 	})
-	p := &Process{client: client, stderr: words, folder: folder}
+	p := &Process{client: client, command: command, stderr: words, folder: folder}
 	stop := context.AfterFunc(ctx, client.Kill)
 	defer stop()
 	protocol, err := client.Client()
@@ -103,11 +107,26 @@ func (b Binary) Start(ctx context.Context) (*Process, error) {
 	return nil, b.failed(err, words)
 }
 
-// Close ends the process.
+// patience is how long a process may take to end when asked to.
+const patience = 2 * time.Second
+
+// Close ends the process. One that does not answer is killed.
 func (p *Process) Close() {
+	kill := time.AfterFunc(patience, func() {
+		if p.command.Process != nil {
+			_ = p.command.Process.Kill() // it may be gone
+		}
+	})
+	defer kill.Stop()
 	p.client.Kill()
 	os.RemoveAll(p.folder)
 }
+
+// PID is that of the process.
+func (p *Process) PID() int { return p.command.Process.Pid }
+
+// End tells how the process ended, once Close returned.
+func (p *Process) End() string { return p.command.ProcessState.String() }
 
 // LastWords is the end of what the process wrote to stderr.
 func (p *Process) LastWords() string { return p.stderr.String() }
@@ -118,16 +137,52 @@ func (b Binary) Session(ctx context.Context, c Component) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := Configure(ctx, p.Conn, c, false); err != nil {
+	return b.serve(ctx, p, c)
+}
+
+// serve configures one component in a started process, which it ends when that goes wrong.
+func (b Binary) serve(ctx context.Context, p *Process, c Component) (*Session, error) {
+	configured, err := b.configure(ctx, p, c, false)
+	if err != nil {
 		p.Close()
-		var problems core.Diagnostics
-		if errors.As(err, &problems) {
-			return nil, err
-		}
+		return nil, err
+	}
+	conn, err := Calls(ctx, p.Conn, configured)
+	if err != nil {
+		p.Close()
 		return nil, b.failed(err, p.stderr)
 	}
-	return &Session{Conn: p.Conn, Close: p.Close, LastWords: p.LastWords}, nil
+	return &Session{Conn: conn, Close: p.Close, End: p.End, LastWords: p.LastWords}, nil
 }
+
+// configure is Configure within the time that a start may take, its failures told in words.
+func (b Binary) configure(ctx context.Context, p *Process, c Component, checkOnly bool) (*stagev1.ConfigureResponse, error) {
+	timed, cancel := context.WithTimeout(ctx, b.startTimeout())
+	defer cancel()
+	answer, err := Configure(timed, p.Conn, c, checkOnly)
+	var problems core.Diagnostics
+	if err == nil || errors.As(err, &problems) {
+		return answer, err
+	}
+	return nil, b.explain(ctx, timed, p, err)
+}
+
+// explain words the failure of a call that is part of the start. timed is ctx with the deadline of the call.
+func (b Binary) explain(ctx, timed context.Context, p *Process, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case timed.Err() != nil:
+		err = errors.New("timeout")
+	default:
+		if s, ok := status.FromError(err); ok {
+			err = errors.New(s.Message())
+		}
+	}
+	return b.failed(err, p.stderr)
+}
+
+func (b Binary) startTimeout() time.Duration { return cmp.Or(b.StartTimeout, DefaultStartTimeout) }
 
 // Configure creates a component at the other end of a connection, or only checks its settings. Problems in the
 // settings are core.Diagnostics, with paths relative to the settings.
@@ -149,78 +204,6 @@ func Configure(ctx context.Context, conn grpc.ClientConnInterface, c Component, 
 	return answer, problems.Err()
 }
 
-// Describe asks the process what it holds, and refuses one that speaks no version of the contract that we speak.
-func Describe(ctx context.Context, conn grpc.ClientConnInterface) (*stagev1.DescribeResponse, error) {
-	answer, err := stagev1.NewBaseServiceClient(conn).Describe(ctx, &stagev1.DescribeRequest{})
-	if err != nil {
-		return nil, err
-	}
-	if answer.GetMinProtocol() > wire.Protocol || answer.GetMaxProtocol() < wire.MinProtocol {
-		return nil, fmt.Errorf("the plugin speaks protocol %d to %d, this quartet %d to %d; rebuild the plugin, or use another quartet",
-			answer.GetMinProtocol(), answer.GetMaxProtocol(), wire.MinProtocol, wire.Protocol)
-	}
-	return answer, nil
-}
-
-// verify holds the binary against its hash and against carelessness with permissions.
-func (b Binary) verify() (*plugin.SecureConfig, error) {
-	if err := checkFile(b.Path); err != nil {
-		return nil, err
-	}
-	if b.SHA256 == "" {
-		return nil, nil
-	}
-	sum, err := hex.DecodeString(b.SHA256)
-	if err != nil || len(sum) != sha256.Size {
-		return nil, fmt.Errorf("the recorded sha256 %q is no hash", b.SHA256)
-	}
-	if got, err := HashFile(b.Path); err != nil {
-		return nil, err
-	} else if got != b.SHA256 {
-		return nil, fmt.Errorf("its sha256 is %s, but %s was installed; run `quartet plugin install` again if you trust the new one", got, b.SHA256)
-	}
-	return &plugin.SecureConfig{Checksum: sum, Hash: sha256.New()}, nil // anew for each start: the hash is never reset
-}
-
-// checkFile refuses what others could have replaced, and what cannot be started.
-func checkFile(path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a file", path)
-	}
-	if info.Mode().Perm()&0o111 == 0 {
-		return fmt.Errorf("%s is not executable; chmod +x it", path)
-	}
-	if info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%s can be written by others; chmod go-w it", path)
-	}
-	folder, err := os.Stat(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	if folder.Mode().Perm()&0o022 != 0 && folder.Mode()&os.ModeSticky == 0 {
-		return fmt.Errorf("the folder of %s can be written by others; chmod go-w it", path)
-	}
-	return nil
-}
-
-// HashFile is the sha256 of a file, hex.
-func HashFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
 func (b Binary) environment() []string {
 	var env []string
 	for _, names := range [][]string{environment, b.Environment} {
@@ -233,9 +216,12 @@ func (b Binary) environment() []string {
 	return env
 }
 
-// failed words a failure to start.
+// failed words a failure to start; words is what the process wrote to stderr, nil if none ran.
 func (b Binary) failed(err error, words *tail) error {
 	text := strings.TrimSpace(strings.SplitN(err.Error(), "\n", 2)[0])
+	if words == nil { // nothing ran: the text says what to do
+		return fmt.Errorf("start plugin %q (%s): %s", b.Name, b.Path, text)
+	}
 	remedy := fmt.Sprintf("`quartet plugin test %s` says more", b.Path)
 	switch {
 	case strings.Contains(text, "Unrecognized remote plugin message"), strings.Contains(text, "failed to read any lines"):
@@ -245,13 +231,11 @@ func (b Binary) failed(err error, words *tail) error {
 		text = "it speaks another protocol: " + text
 		remedy = fmt.Sprintf("this quartet speaks protocol %d to %d: rebuild the plugin", wire.MinProtocol, wire.Protocol)
 	case strings.Contains(text, "timeout"):
-		text = fmt.Sprintf("it was not ready after %v", max(b.StartTimeout, time.Second))
+		text = fmt.Sprintf("it was not ready after %v", b.startTimeout())
 		remedy = "raise plugin.start_timeout if it needs the time"
 	}
-	if words != nil {
-		if last := words.String(); last != "" {
-			text += fmt.Sprintf("; its last words: %q", last)
-		}
+	if last := words.String(); last != "" {
+		text += fmt.Sprintf("; its last words: %q", last)
 	}
 	return fmt.Errorf("start plugin %q (%s): %s; %s", b.Name, b.Path, text, remedy)
 }
@@ -273,7 +257,7 @@ type tail struct {
 	text []byte
 }
 
-const tailLength = 2000
+const tailLength = 8 << 10
 
 // Write keeps the last of it.
 func (t *tail) Write(p []byte) (int, error) {
@@ -286,12 +270,17 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the last line or lines, as far as they say something.
+// String is the line that says most: why a Go program crashed, or the last one.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
-	return strings.Join(lines[max(len(lines)-3, 0):], " | ")
+	for _, line := range lines {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			return line
+		}
+	}
+	return lines[len(lines)-1]
 }
 
 // DefaultStartTimeout is how long a plugin may take to be ready, unless a config says otherwise.

@@ -161,6 +161,9 @@ func (p *placer) Place(ctx context.Context, v *core.View, grants []core.Grant) (
 		if err == nil {
 			seating.Unseated, err = p.unseated.Apply(answer.GetUnseatedEdit().GetSteps(), fresh)
 		}
+		for i := range seating.Unseated {
+			seating.Unseated[i].By = "" // the pipeline signed those taken over from the round before
+		}
 		return false, answer.GetStanding(), err
 	})
 	if errors.Is(err, errInstead) {

@@ -3,13 +3,10 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/quartet-sched/quartet/core"
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
@@ -42,8 +39,9 @@ var DefaultOptions = Options{OnFailure: Fail, MaxRestarts: 3, Backoff: 100 * tim
 type Session struct {
 	Conn  grpc.ClientConnInterface
 	Close func()
-	// LastWords returns the end of what the process wrote to stderr; may be nil.
-	LastWords func() string
+	// End and LastWords tell how the process ended, and the end of what it wrote to stderr, once Close returned. Both are
+	// nil where there is no process.
+	End, LastWords func() string
 }
 
 // Dial starts a process, or otherwise reaches one, and configures the component in it.
@@ -77,7 +75,7 @@ func (w *worker) start(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the process.
+// Close ends the process, if it still lives.
 func (w *worker) Close() error {
 	if w.session != nil {
 		w.session.Close()
@@ -132,27 +130,30 @@ func (w *worker) askOnce(ctx context.Context, v *core.View, candidates []core.Ca
 }
 
 // mend deals with a failure as the options say. It returns nil when the question can be put again, errInstead when the
-// fallback must answer, and the error that ends the run otherwise.
+// fallback must answer, and the error that ends the run otherwise. The process is gone in any case.
 func (w *worker) mend(ctx context.Context, round int, cause error) error {
-	failure := w.describe(round, cause)
+	failure := w.bury(cause)
 	if w.options.OnFailure == Fallback {
-		w.options.Log.Warn("the fallback takes over", "component", w.id, "round", round, "error", failure)
+		w.options.Log.Warn("the fallback takes over", "component", w.id, "plugin", w.name, "round", round, "error", failure)
 		w.instead = true
-		return errors.Join(errInstead, w.Close())
+		return errInstead
 	}
 	for w.options.OnFailure == Restart && w.restarts < w.options.MaxRestarts {
-		_ = w.Close()
 		if err := sleep(ctx, w.options.Backoff<<w.restarts); err != nil {
 			return err
 		}
 		w.restarts++
-		w.options.Log.Warn("restarting a plugin", "component", w.id, "round", round, "restart", w.restarts, "error", failure)
+		w.options.Log.Warn("restarting a plugin", "component", w.id, "plugin", w.name, "round", round, "restart", w.restarts, "error", failure)
 		err := w.start(ctx)
 		if err == nil {
 			return nil
 		}
-		failure = w.describe(round, err)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		failure = &Failure{Plugin: w.name, Cause: err}
 	}
+	failure.Restarts = w.restarts
 	return failure
 }
 
@@ -162,57 +163,11 @@ func (w *worker) Recover(ctx context.Context, broken error) (again bool, err err
 	if w.instead || !errors.As(broken, &rule) {
 		return false, broken
 	}
-	switch err := w.mend(ctx, rule.Round, broken); {
-	case err == nil || errors.Is(err, errInstead):
+	err = w.mend(ctx, rule.Round, broken)
+	if err == nil || errors.Is(err, errInstead) {
 		return true, nil
-	case w.options.OnFailure == Fail:
-		return false, broken
-	default:
-		return false, err
 	}
-}
-
-// Failure is a malfunction of a component in another process.
-type Failure struct {
-	Component, Plugin string
-	Round             int
-	Cause             error
-	LastWords         string // end of the process's stderr
-	Remedy            string
-}
-
-func (f *Failure) Error() string {
-	text := fmt.Sprintf("plugin %q: component %q: round %d: %v", f.Plugin, f.Component, f.Round, f.Cause)
-	if f.LastWords != "" {
-		text += fmt.Sprintf("; its last words: %q", f.LastWords)
-	}
-	return text + "; " + f.Remedy
-}
-
-func (f *Failure) Unwrap() error { return f.Cause }
-
-func (w *worker) describe(round int, cause error) *Failure {
-	f := &Failure{Component: w.id, Plugin: w.name, Round: round, Cause: cause}
-	if w.session != nil && w.session.LastWords != nil {
-		f.LastWords = w.session.LastWords()
-	}
-	switch s, _ := status.FromError(cause); s.Code() {
-	case codes.DeadlineExceeded:
-		f.Cause = fmt.Errorf("call timed out after %v", w.options.CallTimeout)
-		f.Remedy = "raise plugin.call_timeout if the policy needs the time"
-	case codes.Unavailable:
-		f.Cause = errors.New("the process died or closed its connection")
-		f.Remedy = "see its log above; plugin.on_failure: restart or fallback lets a run survive this"
-	case codes.ResourceExhausted:
-		f.Cause = fmt.Errorf("a message exceeded %d MiB: %s", wire.MaxMessage>>20, s.Message())
-		f.Remedy = "answer with less"
-	case codes.OK, codes.Unknown:
-		f.Remedy = "`quartet plugin test` shows which rule it breaks"
-	default:
-		f.Cause = errors.New(s.Message())
-		f.Remedy = "`quartet plugin test` shows what it does wrong"
-	}
-	return f
+	return false, err
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -23,7 +23,7 @@ const bufferSize = 1 << 20
 func Dial(f sdk.Factory, c host.Component) host.Dial {
 	return func(ctx context.Context) (*host.Session, error) {
 		listener := bufconn.Listen(bufferSize)
-		server := grpc.NewServer(grpc.MaxRecvMsgSize(wire.MaxMessage), grpc.MaxSendMsgSize(wire.MaxMessage))
+		server := grpc.NewServer(wire.ServerOptions()...)
 		if err := sdk.Register(server, slog.New(slog.DiscardHandler), f); err != nil {
 			return nil, err
 		}
@@ -36,19 +36,24 @@ func Dial(f sdk.Factory, c host.Component) host.Dial {
 			server.Stop()
 			<-done
 		}
-		conn, err := grpc.NewClient("passthrough:///loopback",
+		conn, err := grpc.NewClient("passthrough:///loopback", append(wire.DialOptions(),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
-			grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(wire.MaxMessage), grpc.MaxCallSendMsgSize(wire.MaxMessage)))
+			grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 		if err != nil {
 			stop()
 			return nil, err
 		}
-		if _, err := host.Configure(ctx, conn, c, false); err != nil {
-			conn.Close()
-			stop()
+		end := func() { conn.Close(); stop() }
+		configured, err := host.Configure(ctx, conn, c, false)
+		if err != nil {
+			end()
 			return nil, err
 		}
-		return &host.Session{Conn: conn, Close: func() { conn.Close(); stop() }}, nil
+		calls, err := host.Calls(ctx, conn, configured)
+		if err != nil {
+			end()
+			return nil, err
+		}
+		return &host.Session{Conn: calls, Close: end}, nil
 	}
 }

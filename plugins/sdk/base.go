@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/hashicorp/go-plugin"
@@ -24,6 +22,7 @@ import (
 type server struct {
 	stagev1.UnimplementedBaseServiceServer
 	components []component
+	calls      map[string]call // of the stage services, by full name
 	log        *slog.Logger
 
 	mu     sync.Mutex // one call at a time, as in process
@@ -44,7 +43,7 @@ func newServer(factories []Factory, log *slog.Logger) (*server, error) {
 	if len(factories) == 0 {
 		return nil, errors.New("a plugin needs at least one factory to serve")
 	}
-	s := &server{log: log}
+	s := &server{log: log, calls: make(map[string]call)}
 	for _, f := range factories {
 		c, err := componentOf(f)
 		if err != nil {
@@ -91,11 +90,19 @@ func Register(g *grpc.Server, log *slog.Logger, factories ...Factory) error {
 
 func (s *server) register(g *grpc.Server) {
 	stagev1.RegisterBaseServiceServer(g, s)
-	stagev1.RegisterAdmissionServiceServer(g, admission{server: s})
-	stagev1.RegisterAllocationServiceServer(g, allocation{server: s})
-	stagev1.RegisterPlacementServiceServer(g, placement{server: s})
-	stagev1.RegisterElasticityServiceServer(g, elasticity{server: s})
-	stagev1.RegisterScalerServiceServer(g, scaler{server: s})
+	for _, stage := range []struct {
+		service        *grpc.ServiceDesc
+		implementation any
+	}{
+		{&stagev1.AdmissionService_ServiceDesc, admission{server: s}},
+		{&stagev1.AllocationService_ServiceDesc, allocation{server: s}},
+		{&stagev1.PlacementService_ServiceDesc, placement{server: s}},
+		{&stagev1.ElasticityService_ServiceDesc, elasticity{server: s}},
+		{&stagev1.ScalerService_ServiceDesc, scaler{server: s}},
+	} {
+		g.RegisterService(stage.service, stage.implementation)
+		s.takeCalls(stage.service, stage.implementation)
+	}
 }
 
 // served ties the server to go-plugin.
@@ -116,7 +123,7 @@ func (p *served) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientCon
 // Describe tells what the plugin holds.
 func (s *server) Describe(context.Context, *stagev1.DescribeRequest) (*stagev1.DescribeResponse, error) {
 	answer := &stagev1.DescribeResponse{
-		Name: filepath.Base(os.Args[0]), Version: version(), MinProtocol: wire.MinProtocol, MaxProtocol: wire.Protocol,
+		Name: name(), Version: version(), MinProtocol: wire.MinProtocol, MaxProtocol: wire.Protocol,
 	}
 	for _, c := range s.components {
 		schema, err := json.Marshal(c.Schema())
@@ -145,13 +152,11 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 	if err != nil {
 		return nil, err
 	}
-	var raw map[string]any
-	if q.GetConfigJson() != "" {
-		if err := json.Unmarshal([]byte(q.GetConfigJson()), &raw); err != nil {
-			return nil, status.Errorf(codes.InvalidArgument, "config: %v", err)
-		}
+	raw, err := wire.SettingsFrom(q.GetConfigJson())
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	config, problems := c.Decode(wholeNumbers(raw))
+	config, problems := c.Decode(raw)
 	answer := &stagev1.ConfigureResponse{}
 	for _, p := range problems {
 		answer.Diagnostics = append(answer.Diagnostics, &stagev1.Diagnostic{Path: p.Path, Summary: p.Summary, Hint: p.Hint})
@@ -181,6 +186,7 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 	defer s.mu.Unlock()
 	s.policy, s.view = policy, wire.Copy{}
 	s.lists = newLists()
+	answer.Exchange = true
 	return answer, nil
 }
 
@@ -198,28 +204,4 @@ func (s *server) find(stage stagev1.Stage, typeName string) (component, error) {
 // Health answers while calls can be taken.
 func (s *server) Health(context.Context, *stagev1.HealthRequest) (*stagev1.HealthResponse, error) {
 	return &stagev1.HealthResponse{}, nil
-}
-
-// wholeNumbers undoes what JSON does to integers: a number without a fraction becomes an int again.
-func wholeNumbers(raw map[string]any) map[string]any {
-	for key, value := range raw {
-		raw[key] = whole(value)
-	}
-	return raw
-}
-
-func whole(value any) any {
-	switch value := value.(type) {
-	case float64:
-		if i := int(value); float64(i) == value {
-			return i
-		}
-	case map[string]any:
-		return wholeNumbers(value)
-	case []any:
-		for i := range value {
-			value[i] = whole(value[i])
-		}
-	}
-	return value
 }

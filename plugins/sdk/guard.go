@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -40,16 +42,23 @@ func endWithHost() {
 	}
 }
 
-func newGRPCServer(options []grpc.ServerOption) *grpc.Server {
-	return grpc.NewServer(append(options,
-		grpc.MaxRecvMsgSize(wire.MaxMessage), grpc.MaxSendMsgSize(wire.MaxMessage), grpc.UnaryInterceptor(recoverPanics))...)
+// newGRPCServer is called before go-plugin takes stdout and stderr over. From the first call on both are the real stderr
+// again: what a policy prints is then told at once, even by a process that is about to die.
+func (s *server) newGRPCServer(options []grpc.ServerOption) *grpc.Server {
+	stderr := os.Stderr
+	takeBack := sync.OnceFunc(func() { os.Stdout, os.Stderr = stderr, stderr })
+	guard := func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		takeBack()
+		return s.recoverPanics(ctx, request, info, handle)
+	}
+	return grpc.NewServer(slices.Concat(options, wire.ServerOptions(), []grpc.ServerOption{grpc.UnaryInterceptor(guard)})...)
 }
 
 // recoverPanics turns a panic of the policy into an error of the call; the process lives on.
-func recoverPanics(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
+func (s *server) recoverPanics(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			slog.New(newLogHandler(os.Stderr)).Error("the policy panicked", "method", info.FullMethod, "panic", p, "stack", string(debug.Stack()))
+			s.log.Error("the policy panicked", "method", info.FullMethod, "panic", p, "stack", string(debug.Stack()))
 			answer, err = nil, status.Errorf(codes.Internal, "the policy panicked: %v", p)
 		}
 	}()

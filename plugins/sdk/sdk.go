@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -47,7 +48,7 @@ func Main(factories ...Factory) {
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig:  wire.Handshake,
 		VersionedPlugins: map[int]plugin.PluginSet{wire.Protocol: {wire.PluginName: &served{server: server}}},
-		GRPCServer:       newGRPCServer,
+		GRPCServer:       server.newGRPCServer,
 		Logger:           quiet,
 	})
 	os.Exit(0)
@@ -55,12 +56,21 @@ func Main(factories ...Factory) {
 
 // help is what a person sees who starts a plugin.
 func help(w io.Writer, s *server) {
-	name := filepath.Base(os.Args[0])
-	fmt.Fprintf(w, "%s %s is a plugin of Quartet, which starts it. It serves:\n", name, version())
+	file := filepath.Base(os.Args[0])
+	fmt.Fprintf(w, "%s %s is a plugin of Quartet, which starts it. It serves:\n", name(), version())
 	for _, c := range s.components {
 		fmt.Fprintf(w, "  %s/%s: %s\n", wire.StageName(c.stage), c.info.Type, c.info.Summary)
 	}
-	fmt.Fprintf(w, "Try it:    quartet plugin test ./%s\nInstall:   quartet plugin install ./%s\n", name, name)
+	fmt.Fprintf(w, "Try it:    quartet plugin test ./%s\nInstall:   quartet plugin install ./%s\n", file, file)
+}
+
+// name is that of the plugin: of the package it was built from.
+func name() string {
+	if info, ok := debug.ReadBuildInfo(); ok && strings.Contains(info.Path, "/") {
+		return path.Base(info.Path)
+	}
+	file, _, _ := strings.Cut(filepath.Base(os.Args[0]), "_")
+	return strings.TrimPrefix(file, "quartet-plugin-")
 }
 
 // version is that of the module the plugin was built from.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
@@ -40,9 +41,14 @@ func grantTo(g core.Grant) *stagev1.Grant {
 
 func grantFrom(g *stagev1.Grant) core.Grant {
 	return core.Grant{
-		Job: core.JobID(g.GetJob()), Accelerator: core.AcceleratorID(g.GetAccelerator()), Replicas: int(g.GetReplicas()),
+		Job: core.JobID(g.GetJob()), Accelerator: acceleratorFrom(g.GetAccelerator()), Replicas: int(g.GetReplicas()),
 		Blocking: g.GetBlocking(), Proposed: seatsFrom(g.GetProposed()),
 	}
+}
+
+// acceleratorFrom keeps a type that is out of range out of range.
+func acceleratorFrom(told int32) core.AcceleratorID {
+	return core.AcceleratorID(min(max(told, math.MinInt16), math.MaxInt16))
 }
 
 func equalGrants(a, b *core.Grant) bool {
@@ -91,7 +97,7 @@ func verdictTo(v core.Verdict) *stagev1.Verdict {
 
 func verdictFrom(v *stagev1.Verdict) (core.Verdict, error) {
 	if v.GetCode() < stagev1.Code_CODE_ADMIT || v.GetCode() > stagev1.Code_CODE_REJECT {
-		return core.Verdict{}, fmt.Errorf("verdict for job %d has code %v", v.GetJob(), v.GetCode())
+		return core.Verdict{}, fmt.Errorf("verdict for job %d has unknown code %v", v.GetJob(), v.GetCode())
 	}
 	reason, known := core.ParseReason(v.GetReason())
 	if !known {

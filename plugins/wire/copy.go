@@ -3,6 +3,7 @@ package wire
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
@@ -31,11 +32,15 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 	c.sequence = u.GetSequence()
 	v := &c.View
 	v.NowSeconds, v.Round, v.IntervalSeconds = u.GetNowSeconds(), int(u.GetRound()), u.GetIntervalSeconds()
+	v.HealthChanges = int(u.GetHealthChanges())
 	if err := c.nodes(u); err != nil {
 		return false, err
 	}
 	for _, t := range u.GetStepTimes() {
 		c.tables[t.GetTable()] = &core.StepTimes{OneNode: t.GetOneNode(), ManyNodes: t.GetManyNodes()}
+	}
+	if err := c.submit(u.GetSubmitted()); err != nil {
+		return false, err
 	}
 	for _, told := range u.GetJobs() {
 		if err := c.job(told); err != nil {
@@ -55,54 +60,78 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 }
 
 func (c *Copy) nodes(u *stagev1.ViewUpdate) error {
+	if len(u.GetNodes()) == 0 {
+		return nil
+	}
 	cluster := c.View.Cluster
 	for _, n := range u.GetNodes() {
-		health := core.Health(n.GetHealth() - stagev1.Health_HEALTH_READY)
-		if health > core.Down {
+		if n.GetHealth() < stagev1.Health_HEALTH_READY || n.GetHealth() > stagev1.Health_HEALTH_DOWN {
 			return fmt.Errorf("node %d has health %v", n.GetId(), n.GetHealth())
 		}
 		if u.GetFull() {
-			if n.GetId() != int32(len(cluster.Nodes)) || n.GetAccelerator() < 0 || int(n.GetAccelerator()) >= len(cluster.Accelerators) {
-				return fmt.Errorf("node %d is out of order or of an unknown accelerator type", n.GetId())
+			if err := c.addNode(n); err != nil {
+				return err
 			}
-			cluster.Nodes = append(cluster.Nodes, core.Node{
-				ID: core.NodeID(n.GetId()), Health: health, Name: n.GetName(), Accelerator: core.AcceleratorID(n.GetAccelerator()),
-				Devices: int(n.GetDevices()), CPUs: n.GetCpus(), MemoryGB: n.GetMemoryGb(), Rack: n.GetRack(),
-			})
-			continue
 		}
 		if n.GetId() < 0 || int(n.GetId()) >= len(cluster.Nodes) {
 			return fmt.Errorf("unknown node %d", n.GetId())
 		}
-		cluster.Nodes[n.GetId()].Health = health
+		cluster.Nodes[n.GetId()].Health = core.Health(n.GetHealth() - stagev1.Health_HEALTH_READY)
 	}
-	if len(u.GetNodes()) > 0 {
-		c.View.Devices = cluster.UsableDevices()
-		c.View.HealthChanges++
+	c.View.Devices = cluster.UsableDevices()
+	return nil
+}
+
+func (c *Copy) addNode(n *stagev1.Node) error {
+	cluster := c.View.Cluster
+	switch {
+	case n.GetId() != int32(len(cluster.Nodes)):
+		return fmt.Errorf("node %d is out of order", n.GetId())
+	case n.GetAccelerator() < 0 || int(n.GetAccelerator()) >= min(len(cluster.Accelerators), math.MaxInt16):
+		return fmt.Errorf("node %d has unknown accelerator type %d", n.GetId(), n.GetAccelerator())
+	case n.GetDevices() < 1 || n.GetDevices() > core.MaxDevicesPerNode:
+		return fmt.Errorf("node %d has %d devices", n.GetId(), n.GetDevices())
+	}
+	cluster.Nodes = append(cluster.Nodes, core.Node{
+		ID: core.NodeID(n.GetId()), Name: n.GetName(), Accelerator: core.AcceleratorID(n.GetAccelerator()),
+		Devices: int(n.GetDevices()), CPUs: n.GetCpus(), MemoryGB: n.GetMemoryGb(), Rack: n.GetRack(),
+	})
+	return nil
+}
+
+// maxJobs bounds what a stray number can cost in memory.
+const maxJobs = 1 << 24
+
+// submit makes room for the jobs submitted so far.
+func (c *Copy) submit(jobs int32) error {
+	if jobs > maxJobs {
+		return fmt.Errorf("%d jobs are more than the %d that a view may hold", jobs, maxJobs)
+	}
+	if missing := int(jobs) - len(c.View.Jobs); missing > 0 {
+		c.View.Jobs = append(c.View.Jobs, make([]*core.Job, missing)...)
 	}
 	return nil
 }
 
 func (c *Copy) job(told *stagev1.Job) error {
-	v := &c.View
-	id := core.JobID(told.GetId())
-	j := v.Job(id)
-	if j == nil {
-		if told.GetSpec() == nil || id < 0 {
-			return fmt.Errorf("job %d is told without its specification", id)
-		}
-		for int(id) >= len(v.Jobs) {
-			v.Jobs = append(v.Jobs, nil)
-		}
-		j = core.NewJob(c.spec(id, told.GetSpec()))
-		v.Jobs[id] = j
+	j, err := c.named(told)
+	if err != nil {
+		return err
 	}
-	c.count(j, -1)
-	state := core.JobState(told.GetState() - stagev1.JobState_JOB_STATE_PENDING)
+	if told.GetState() < stagev1.JobState_JOB_STATE_PENDING || told.GetState() > stagev1.JobState_JOB_STATE_RUNNING {
+		return fmt.Errorf("job %d is told in state %v", j.ID, told.GetState())
+	}
 	reason, known := core.ParseReason(told.GetWaitingReason())
-	if state.Ended() || !known {
-		return fmt.Errorf("job %d is told in state %v for reason %q", id, told.GetState(), told.GetWaitingReason())
+	if !known {
+		return fmt.Errorf("job %d waits for unknown reason %q", j.ID, told.GetWaitingReason())
 	}
+	for _, s := range told.GetSeats() {
+		if s.GetNode() < 0 || int(s.GetNode()) >= len(c.View.Cluster.Nodes) {
+			return fmt.Errorf("job %d holds devices on unknown node %d", j.ID, s.GetNode())
+		}
+	}
+	state := core.JobState(told.GetState() - stagev1.JobState_JOB_STATE_PENDING)
+	c.count(j, -1)
 	j.State, j.WaitingReason = state, reason
 	j.Seats = seatsFrom(told.GetSeats())
 	j.Held = core.Replicas(j.Seats)
@@ -117,6 +146,19 @@ func (c *Copy) job(told *stagev1.Job) error {
 	c.count(j, +1)
 	c.respond(j, told.GetResponse())
 	return nil
+}
+
+// named is the job that is told of, a new one if it comes with its specification.
+func (c *Copy) named(told *stagev1.Job) (*core.Job, error) {
+	v, id := &c.View, core.JobID(told.GetId())
+	if j := v.Job(id); j != nil {
+		return j, nil
+	}
+	if told.GetSpec() == nil || id < 0 || int(id) >= len(v.Jobs) {
+		return nil, fmt.Errorf("job %d is told without its specification, or was not submitted", id)
+	}
+	v.Jobs[id] = core.NewJob(c.spec(id, told.GetSpec()))
+	return v.Jobs[id], nil
 }
 
 // count enters a job into, or takes it out of, what the view counts. An admitted job stays active until it ends.

@@ -7,8 +7,8 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Sender tells a list of items, at most one for each job, as an edit of the list before. The zero Sender has told the
-// empty list.
+// Sender tells a list of items, at most one for each job, as an edit of the list before. Lists that break this rule are
+// told all the same, so that whoever checks them sees them. The zero Sender has told the empty list.
 type Sender[T any] struct {
 	Job   func(*T) core.JobID
 	Equal func(a, b *T) bool
@@ -26,10 +26,15 @@ type Sender[T any] struct {
 // Reset forgets what was told.
 func (s *Sender[T]) Reset() {
 	for i := range s.old {
-		s.at[s.Job(&s.old[i])] = 0
+		if job := s.Job(&s.old[i]); known(job) {
+			s.at[job] = 0
+		}
 	}
 	s.old = s.old[:0]
 }
+
+// known reports whether there can be such a job.
+func known(job core.JobID) bool { return job >= 0 && job < maxJobs }
 
 // Tell returns the steps of an Edit that turns the list before into list, and the items to insert. Both are valid until
 // the next call.
@@ -60,7 +65,9 @@ func (s *Sender[T]) Tell(list []T) (steps []uint32, inserted []T) {
 	s.Reset()
 	s.old, s.next = s.next, s.old
 	for i := range s.old {
-		s.at[s.Job(&s.old[i])] = int32(i) + 1
+		if job := s.Job(&s.old[i]); known(job) {
+			s.at[job] = int32(i) + 1
+		}
 	}
 	return s.steps, s.inserted
 }
@@ -70,8 +77,12 @@ func (s *Sender[T]) match(list []T) {
 	s.from = s.from[:0]
 	for i := range list {
 		job := s.Job(&list[i])
-		for int(job) >= len(s.at) {
-			s.at = append(s.at, 0)
+		if !known(job) {
+			s.from = append(s.from, -1)
+			continue
+		}
+		if missing := int(job) + 1 - len(s.at); missing > 0 {
+			s.at = append(s.at, make([]int32, missing)...)
 		}
 		at := s.at[job] - 1
 		if at >= 0 && !s.Equal(&s.old[at], &list[i]) {
@@ -105,7 +116,10 @@ func (s *Sender[T]) keepOrder() {
 		if at < 0 {
 			continue
 		}
-		k := sort.Search(len(s.tails), func(k int) bool { return s.from[s.tails[k]] >= at })
+		k := len(s.tails)
+		if k > 0 && s.from[s.tails[k-1]] >= at { // most items are in order
+			k = sort.Search(k, func(k int) bool { return s.from[s.tails[k]] >= at })
+		}
 		if k > 0 {
 			s.before[i] = s.tails[k-1]
 		}

@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"slices"
+
 	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
 
 	"github.com/quartet-sched/quartet/core"
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
@@ -25,6 +28,26 @@ const PluginName = "stage"
 
 // MaxMessage bounds one message in bytes.
 const MaxMessage = 64 << 20
+
+// window is how much one end may send before the other has read it. Stating it keeps gRPC from measuring the connection
+// with a ping for each message, which would double the wake-ups of a call.
+const window = 1 << 20
+
+// DialOptions are those of a host's connection.
+func DialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
+		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window),
+	}
+}
+
+// ServerOptions are those of a plugin's server.
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
+		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),
+	}
+}
 
 // StageOf is the stage of a slot's interface S (core.Admitter, …); unspecified for any other type.
 func StageOf[S any]() stagev1.Stage {
@@ -52,4 +75,9 @@ func StageName(s stagev1.Stage) string {
 		return ""
 	}
 	return stageNames[s]
+}
+
+// StageNamed is the inverse of StageName; unspecified for any other text.
+func StageNamed(name string) stagev1.Stage {
+	return stagev1.Stage(max(slices.Index(stageNames, name), 0))
 }

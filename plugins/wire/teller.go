@@ -11,27 +11,26 @@ import (
 // Teller tells a view to one plugin: whole the first time, by its changes from then on. What it tells in a round grows
 // with the jobs that changed, not with the jobs there are.
 type Teller struct {
-	told          bool // a full update went out
+	told          *core.Cluster // of the last full update; nil for none
 	sequence      uint64
 	cursor        int // in the changes of the view
 	healthChanges int
 	health        []core.Health
 	known         []bool // by JobID: the specification was told, and the job has not ended
-	live          []core.JobID
 	tables        map[*core.StepTimes]uint32
 	responses     []*core.Response // by JobID, as told; allocators only
 	changed       []core.JobID     // scratch
 }
 
 // Reset makes the next update a full one.
-func (t *Teller) Reset() { t.told = false }
+func (t *Teller) Reset() { t.told = nil }
 
 // Tell returns the update that brings the plugin's copy up to v. candidates are those of an allocator, nil for others.
 func (t *Teller) Tell(v *core.View, candidates []core.Candidate) *stagev1.ViewUpdate {
 	changes, cursor, complete := v.ChangesSince(t.cursor)
 	u := &stagev1.ViewUpdate{
-		Full: !t.told || !complete, NowSeconds: v.NowSeconds, Round: int64(v.Round), IntervalSeconds: v.IntervalSeconds,
-		Changed: Jobs(v.Changed),
+		Full: t.told != v.Cluster || !complete, NowSeconds: v.NowSeconds, Round: int64(v.Round), IntervalSeconds: v.IntervalSeconds,
+		HealthChanges: int64(v.HealthChanges), Submitted: int32(len(v.Jobs)), Changed: Jobs(v.Changed),
 	}
 	t.cursor = cursor
 	t.sequence++
@@ -40,7 +39,7 @@ func (t *Teller) Tell(v *core.View, candidates []core.Candidate) *stagev1.ViewUp
 	if u.Full {
 		t.begin(v, u)
 		for id, j := range v.Jobs {
-			if j != nil {
+			if j != nil && !j.State.Ended() {
 				t.changed = append(t.changed, core.JobID(id))
 			}
 		}
@@ -51,7 +50,7 @@ func (t *Teller) Tell(v *core.View, candidates []core.Candidate) *stagev1.ViewUp
 		t.tellHealth(v, u)
 	}
 	for _, id := range t.changed {
-		if j := v.Job(id); j != nil {
+		if j := v.Job(id); j != nil && !j.State.Ended() { // one that this round rejected is still there
 			u.Jobs = append(u.Jobs, t.job(u, j, candidates))
 		} else if int(id) < len(t.known) && t.known[id] {
 			t.known[id] = false
@@ -66,7 +65,7 @@ func (t *Teller) Tell(v *core.View, candidates []core.Candidate) *stagev1.ViewUp
 
 // begin makes u a full update.
 func (t *Teller) begin(v *core.View, u *stagev1.ViewUpdate) {
-	t.told, t.healthChanges = true, v.HealthChanges
+	t.told, t.healthChanges = v.Cluster, v.HealthChanges
 	t.tables = map[*core.StepTimes]uint32{}
 	clear(t.known)
 	clear(t.responses)

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/plugins/host"
+	"github.com/quartet-sched/quartet/plugins/loopback"
+	"github.com/quartet-sched/quartet/plugins/sdk"
+)
+
+// bloxSized is 3,000 single-device jobs, 8 an hour with the durations of Gavel, on 128 devices in rounds of 300 s.
+const bloxSized = `version: 1
+name: blox-sized-las
+cluster:
+  nodes: [{name: v100, count: 32, accelerator: v100, devices: 4}]
+workload: {type: generated, config: {jobs: 3000, span: 375h, replicas: one, durations: gavel}}
+round: {interval: 300s}
+pipeline:
+  allocation: {type: las}
+  placement: {type: consolidated}
+`
+
+// outOfProcess names which stages of a composition run in a process of their own.
+var outOfProcess = map[string]func(testing.TB, way, *configs.Config) core.Stages{
+	"allocation": func(t testing.TB, by way, c *configs.Config) core.Stages {
+		stages, err := buildStages(c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stages.Allocation = remote(t, by, c.Allocation, c.Seed, host.Allocator)
+		return stages
+	},
+	"all": remoteStages,
+}
+
+// BenchmarkPlugin pairs a run of built-ins with one whose stages run in processes of their own. Both are timed from the
+// first round to the last; what the start of the processes adds is told apart.
+func BenchmarkPlugin(b *testing.B) {
+	runs := map[string]func(*testing.B) (*configs.Config, *workload.Workload){
+		"blox": func(b *testing.B) (*configs.Config, *workload.Workload) {
+			c, err := configs.Parse(catalog(), "blox-sized.yaml", []byte(bloxSized), configs.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			jobs, err := loadWorkload(context.Background(), c, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return c, jobs
+		},
+		"philly": func(b *testing.B) (*configs.Config, *workload.Workload) {
+			c, jobs := loaded(b, "philly/las.yaml", "workload.config.path="+reference(b, "data", "pollux-osdi21", "philly.csv.gz"))
+			jobs.Jobs = jobs.Jobs[:10_000]
+			return c, jobs
+		},
+	}
+	for _, run := range []string{"blox", "philly"} {
+		for _, which := range []string{"allocation", "all"} {
+			b.Run(run+"/"+which, func(b *testing.B) {
+				c, jobs := runs[run](b)
+				pair(b, c, jobs, outOfProcess[which])
+			})
+		}
+	}
+}
+
+// pair alternates the two kinds of run and reports their medians, and what the fastest of each differ by: that depends
+// least on what else the machine does.
+func pair(b *testing.B, c *configs.Config, jobs *workload.Workload, isolate func(testing.TB, way, *configs.Config) core.Stages) {
+	var direct, isolated, start []time.Duration
+	rounds := 0
+	for b.Loop() {
+		stages, err := buildStages(c, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		took, _ := timed(b, c, jobs, stages)
+		direct = append(direct, took)
+
+		begin := time.Now()
+		stages = isolate(b, ownProcess, c)
+		start = append(start, time.Since(begin))
+		took, rounds = timed(b, c, jobs, stages)
+		isolated = append(isolated, took)
+		closeStages(stages)
+	}
+	without, with := median(direct), median(isolated)
+	b.ReportMetric(without.Seconds()*1e3, "built-in-ms")
+	b.ReportMetric(with.Seconds()*1e3, "isolated-ms")
+	b.ReportMetric(median(start).Seconds()*1e3, "start-ms")
+	b.ReportMetric(with.Seconds()/without.Seconds(), "x-wall")
+	b.ReportMetric((with-without).Seconds()*1e6/float64(rounds), "added-µs/round")
+	b.ReportMetric((slices.Min(isolated)-slices.Min(direct)).Seconds()*1e6/float64(rounds), "least-added-µs/round")
+	b.ReportMetric(float64(rounds), "rounds")
+
+	var count bytesOf
+	timed(b, c, jobs, isolate(b, count.loopback, c))
+	b.ReportMetric(float64(count.bytes)/float64(rounds), "bytes/round")
+}
+
+// timed runs stages once and returns the wall time and the rounds held.
+func timed(b *testing.B, c *configs.Config, jobs *workload.Workload, stages core.Stages) (time.Duration, int) {
+	b.Helper()
+	ctx := context.Background()
+	opener, err := c.Backend.New(c.Seed, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	cluster := c.BuildCluster()
+	world, err := opener.Open(ctx, cluster, jobs)
+	if err != nil {
+		b.Fatal(err)
+	}
+	collector := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: io.Discard, Rounds: io.Discard, Decisions: io.Discard})
+	p := core.NewPipeline(cluster, stages, c.Round.Options(), nil, collector)
+	begin := time.Now()
+	if err := p.Run(ctx, world); err != nil {
+		b.Fatal(err)
+	}
+	took := time.Since(begin)
+	summary, err := collector.Finish(p.Unfinished(), p.NowSeconds())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return took, summary.Rounds
+}
+
+func closeStages(s core.Stages) {
+	policies := []any{s.Allocation.Policy, s.Placement.Policy, s.Elasticity.Policy, s.Scaler.Policy}
+	for _, a := range s.Admission {
+		policies = append(policies, a.Policy)
+	}
+	for _, p := range policies {
+		if closer, ok := p.(io.Closer); ok {
+			closer.Close()
+		}
+	}
+}
+
+func median(times []time.Duration) time.Duration {
+	return slices.Sorted(slices.Values(times))[len(times)/2]
+}
+
+// bytesOf counts the bytes of the messages, in both directions.
+type bytesOf struct{ bytes, calls int }
+
+func (n *bytesOf) loopback(f sdk.Factory, c host.Component) host.Dial {
+	dial := loopback.Dial(f, c)
+	return func(ctx context.Context) (*host.Session, error) {
+		session, err := dial(ctx)
+		if err == nil {
+			session.Conn = counted{session.Conn, n}
+		}
+		return session, err
+	}
+}
+
+type counted struct {
+	grpc.ClientConnInterface
+	count *bytesOf
+}
+
+// Invoke counts both messages of a call.
+func (c counted) Invoke(ctx context.Context, method string, request, answer any, options ...grpc.CallOption) error {
+	err := c.ClientConnInterface.Invoke(ctx, method, request, answer, options...)
+	c.count.bytes += proto.Size(request.(proto.Message)) + proto.Size(answer.(proto.Message))
+	c.count.calls++
+	return err
+}
+
+// BenchmarkChanged asks an allocation policy, in a process of its own, about 10,000 jobs of which a share changed since
+// the round before.
+func BenchmarkChanged(b *testing.B) {
+	const jobs = 10_000
+	for _, changed := range []int{0, jobs / 100, jobs} {
+		b.Run(fmt.Sprintf("changed=%d", changed), func(b *testing.B) {
+			c, err := configs.Parse(catalog(), "blox-sized.yaml", []byte(bloxSized), configs.Options{Sets: []string{"pipeline.allocation={type: fifo}"}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			direct, err := buildStages(c, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			isolated := outOfProcess["allocation"](b, ownProcess, c)
+			var count bytesOf
+			counted := outOfProcess["allocation"](b, count.loopback, c)
+			settle := func(stages core.Stages) (*crowd, *core.Pipeline) {
+				world, p := &crowd{}, core.NewPipeline(c.BuildCluster(), stages, core.RoundOptions{IntervalSeconds: 300}, nil)
+				world.round(b, p, world.submit(jobs))
+				world.round(b, p, nil) // tells who runs
+				world.round(b, p, nil) // tells why the others wait
+				return world, p
+			}
+			world, p := settle(counted)
+			before := count.bytes
+			world.round(b, p, world.progress(changed))
+			bytes := count.bytes - before
+
+			took := map[string]time.Duration{}
+			for name, stages := range map[string]core.Stages{"built-in-µs/round": direct, "isolated-µs/round": isolated} {
+				world, p := settle(stages)
+				begin := time.Now()
+				for range b.N {
+					world.round(b, p, world.progress(changed))
+				}
+				took[name] = time.Since(begin)
+			}
+			b.ReportMetric(float64(bytes), "bytes/round")
+			for name, t := range took {
+				b.ReportMetric(t.Seconds()*1e6/float64(b.N), name)
+			}
+			closeStages(counted)
+			closeStages(isolated)
+		})
+	}
+}
+
+// crowd is a world in which many jobs are there all the time.
+type crowd struct{ now float64 }
+
+func (c *crowd) round(b *testing.B, p *core.Pipeline, events []core.Event) {
+	b.Helper()
+	c.now += 300
+	if err := p.Round(context.Background(), core.Observation{NowSeconds: c.now, Events: events}, c); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (c *crowd) submit(jobs int) []core.Event {
+	events := make([]core.Event, jobs)
+	for i := range events {
+		spec := &core.JobSpec{
+			ID: core.JobID(i), Name: fmt.Sprintf("job-%06d", i), Weight: 1, Requested: 1, MinReplicas: 1, MaxReplicas: 1, TotalWork: 1e9,
+		}
+		events[i] = core.Event{Kind: core.JobSubmitted, Job: spec.ID, Spec: spec, StepsLeft: math.NaN()}
+	}
+	return events
+}
+
+func (c *crowd) progress(jobs int) []core.Event {
+	events := make([]core.Event, jobs)
+	for i := range events {
+		events[i] = core.Event{
+			Kind: core.JobProgressed, AtSeconds: c.now, Job: core.JobID(i), Progress: c.now, Rate: 1, FromSeconds: c.now, StepsLeft: math.NaN(),
+		}
+	}
+	return events
+}
+
+// Next, of a crowd, is called by hand.
+func (c *crowd) Next(context.Context, core.Wake) (core.Observation, error) {
+	return core.Observation{}, io.EOF
+}
+
+// Apply accepts everything.
+func (c *crowd) Apply(context.Context, []core.Change) error { return nil }
+
+// Capabilities are none.
+func (c *crowd) Capabilities() []core.Capability { return nil }

@@ -1,0 +1,38 @@
+package core
+
+// Foreign says how to reach the settings of a component that lives elsewhere, such as in a plugin.
+type Foreign struct {
+	Fields func() []Field
+	Schema func() map[string]any
+	// Decode checks settings and returns them with every default filled in, in the form that Encode gives, together
+	// with the capabilities that they need. The paths of problems are relative to the settings.
+	Decode func(raw map[string]any) (settings map[string]any, needs []Capability, ds Diagnostics)
+}
+
+// NewForeignFactory is NewFactory for a component without a Config struct on this side: everything it says of its
+// settings is asked from foreign.
+func NewForeignFactory[S any](info Info, foreign Foreign, build func(settings map[string]any, s Settings) (S, error)) Factory[S] {
+	return Factory[S]{
+		Info:    info,
+		foreign: &foreign,
+		build:   func(config any, s Settings) (S, error) { return build(config.(*foreignConfig).settings, s) },
+	}
+}
+
+// foreignConfig is what Decode of a foreign factory returns.
+type foreignConfig struct {
+	settings map[string]any
+	needs    []Capability
+	fields   []Field
+}
+
+// Capabilities are those that these settings need.
+func (c *foreignConfig) Capabilities() []Capability { return c.needs }
+
+func (f *Foreign) decode(raw map[string]any) (config any, ds Diagnostics) {
+	settings, needs, ds := f.Decode(raw)
+	if len(ds) > 0 {
+		return nil, ds
+	}
+	return &foreignConfig{settings: settings, needs: needs, fields: f.Fields()}, nil
+}

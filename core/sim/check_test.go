@@ -1,0 +1,89 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+func TestConfigNamesEveryProblem(t *testing.T) {
+	_, got := NewSimulator().Decode(map[string]any{
+		"restart_overhead": "10s", "stall_after": "10s",
+		"application_overhead": []any{
+			map[string]any{"application": "bert", "overhead": "1s"},
+			map[string]any{"application": "vgg", "overhead": "1m"},
+			map[string]any{"application": "bert", "overhead": "2s"},
+			map[string]any{"application": "", "overhead": "2s"},
+		},
+		"failures":    map[string]any{"mtbf": "1h"},
+		"publication": map[string]any{"epoch_ends": "whole_seconds"},
+	})
+	want := core.Diagnostics{
+		{Path: "failures.repair", Summary: "must be positive when failures.mtbf is set"},
+		{Path: "stall_after", Summary: "must be longer than restart_overhead"},
+		{Path: "publication.epoch_ends", Summary: "whole_seconds needs publication.progress: per_round"},
+		{Path: "application_overhead[1].overhead", Summary: "must be shorter than stall_after"},
+		{Path: "application_overhead[2].application", Summary: `application "bert" is listed twice`},
+		{Path: "application_overhead[3].application", Summary: "must not be empty"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	const rounds, hint = " needs rounds on an interval, and none on events", "set round.interval, and round.on_events to false"
+	published := Publication{FirstRound: oneInterval, Progress: perRound, Completion: nextRound}
+	refused := core.Diagnostics{
+		{Path: "publication.first_round", Summary: "one_interval" + rounds, Hint: hint},
+		{Path: "publication.progress", Summary: "per_round" + rounds, Hint: hint},
+		{Path: "publication.completion", Summary: "next_round" + rounds, Hint: hint},
+	}
+	event := func(node, to string) []NodeEvent { return []NodeEvent{{Node: node, At: time.Second, To: to}} }
+	for name, tc := range map[string]struct {
+		config Config
+		nodes  int
+		rounds core.RoundOptions
+		want   core.Diagnostics
+	}{
+		"published rounds on an interval": {Config{Publication: published}, 1, core.RoundOptions{IntervalSeconds: 60}, nil},
+		"published rounds without one":    {Config{Publication: published}, 1, core.RoundOptions{OnEvents: true}, refused},
+		"published rounds on events too":  {Config{Publication: published}, 1, core.RoundOptions{IntervalSeconds: 60, OnEvents: true}, refused},
+		"exact rounds on anything":        {Config{}, 1, core.RoundOptions{OnEvents: true}, nil},
+		"an event on a node":              {Config{NodeEvents: event("n0", "down")}, 1, core.RoundOptions{}, nil},
+		"an event on a mistyped node":     {Config{NodeEvents: event("no", "down")}, 2, core.RoundOptions{}, core.Diagnostics{{Path: "node_events[0].node", Summary: `unknown node "no"`, Hint: `did you mean "n0"? valid nodes: n0, n1`}}},
+		"the same in a large cluster":     {Config{NodeEvents: event("n1000", "down")}, 120, core.RoundOptions{}, core.Diagnostics{{Path: "node_events[0].node", Summary: `unknown node "n1000"`, Hint: `did you mean "n100"?`}}},
+		"one that is far from any":        {Config{NodeEvents: event("rack-seven", "down")}, 120, core.RoundOptions{}, core.Diagnostics{{Path: "node_events[0].node", Summary: `unknown node "rack-seven"`, Hint: `the cluster has 120 nodes, from "n0" to "n119"`}}},
+		"a state that no node has":        {Config{NodeEvents: event("n0", "dwon")}, 1, core.RoundOptions{}, core.Diagnostics{{Path: "node_events[0].to", Summary: `unknown state "dwon"`, Hint: `did you mean "down"? valid states: ready, draining, down`}}},
+		"neither the node nor the state":  {Config{NodeEvents: event("a", "b")}, 1, core.RoundOptions{}, core.Diagnostics{{Path: "node_events[0].node", Summary: `unknown node "a"`, Hint: "valid nodes: n0"}, {Path: "node_events[0].to", Summary: `unknown state "b"`, Hint: "valid states: ready, draining, down"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &core.Cluster{}
+			for i := range tc.nodes {
+				cluster.Nodes = append(cluster.Nodes, core.Node{ID: core.NodeID(i), Name: fmt.Sprintf("n%d", i), Devices: 1})
+			}
+			o := opener{tc.config, core.Settings{Rand: core.NewRand(1, "sim")}}
+			if diff := cmp.Diff(tc.want, o.Check(cluster, tc.rounds)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			_, err := o.Open(context.Background(), cluster, &workload.Workload{})
+			if refuses := len(tc.config.checkNodeEvents(cluster)) > 0; (err != nil) != refuses {
+				t.Errorf("opens with error %v, want one: %v", err, refuses)
+			}
+		})
+	}
+}
+
+// Whoever opens a simulator without asking Check is told by the first round.
+func TestNextRefusesRoundsThatDoNotSuit(t *testing.T) {
+	s := open(t, Config{Publication: Publication{Completion: nextRound}}, 1, arrival{0, phased{10}})
+	if _, err := s.Next(context.Background(), core.Wake{OnEvents: true}); err == nil {
+		t.Error("no error, want one")
+	}
+}

@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// stuck is a job that does no work wherever it runs.
+type stuck struct{ phased }
+
+func (stuck) Rate(int, workload.Running) float64 { return 0 }
+
+// lastRound holds rounds every 60 s until the simulator tells the end, and returns the moment of the last one. In each
+// round it applies what decide answers.
+func lastRound(t *testing.T, s *Simulator, decide func(round int) []core.Change) float64 {
+	t.Helper()
+	now := 0.0
+	for round := range 1000 {
+		seen, err := s.Next(context.Background(), by(now+60, 60))
+		if errors.Is(err, io.EOF) {
+			return now
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		now = seen.NowSeconds
+		if err := s.Apply(context.Background(), decide(round)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("the run does not end")
+	return 0
+}
+
+func TestARunThatDoesNoWorkEnds(t *testing.T) {
+	// The two jobs take turns on one device.
+	turns := func(round int) []core.Change {
+		next := core.JobID(round % 2)
+		return []core.Change{stop(1 - next), start(next, seats(0, 1))}
+	}
+	once := func(round int) []core.Change {
+		if round == 0 {
+			return []core.Change{start(0, seats(0, 1))}
+		}
+		return nil
+	}
+	for name, tc := range map[string]struct {
+		overhead time.Duration
+		models   []workload.Model
+		decide   func(round int) []core.Change
+		want     float64
+	}{
+		"restarts take all the time":          {60 * time.Second, []workload.Model{phased{100}, phased{100}}, turns, 600},
+		"a second of work a turn is enough":   {59 * time.Second, []workload.Model{phased{12}, phased{12}}, turns, 24 * 60},
+		"a long job is no stall":              {60 * time.Second, []workload.Model{phased{6000}}, once, 6060},
+		"a job that holds devices in vain is": {0, []workload.Model{stuck{phased{100}}}, once, 600},
+		"a job that nobody starts is":         {0, []workload.Model{phased{100}}, func(int) []core.Change { return nil }, 600},
+	} {
+		for _, progress := range []string{exact, perRound} {
+			t.Run(name+", "+progress, func(t *testing.T) {
+				var arrivals []arrival
+				for _, m := range tc.models {
+					arrivals = append(arrivals, arrival{0, m})
+				}
+				s := open(t, Config{
+					RestartOverhead: tc.overhead, StallAfter: 10 * time.Minute,
+					Publication: Publication{FirstRound: atStart, Progress: progress},
+				}, 1, arrivals...)
+				if got := lastRound(t, s, tc.decide); got != tc.want {
+					t.Errorf("the last round is at %v s, want %v s", got, tc.want)
+				}
+			})
+		}
+	}
+}
+
+// Without a moment to wake by, a job that holds devices in vain is the end at once: nothing will ever happen.
+func TestNothingToWaitForEndsTheRun(t *testing.T) {
+	for _, progress := range []string{exact, perRound} {
+		s := open(t, Config{Publication: Publication{FirstRound: atStart, Progress: progress}}, 1, arrival{0, stuck{phased{100}}})
+		if _, err := s.Next(context.Background(), every(60)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Apply(context.Background(), []core.Change{start(0, seats(0, 1))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Next(context.Background(), every(60)); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: error %v, want the end", progress, err)
+		}
+	}
+}

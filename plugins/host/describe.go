@@ -1,0 +1,105 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"google.golang.org/grpc"
+
+	"github.com/quartet-sched/quartet/core"
+	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
+	"github.com/quartet-sched/quartet/plugins/wire"
+)
+
+// Description is what a plugin says of itself.
+type Description struct {
+	Name, Version string
+	Protocol      int // latest version of the contract that it speaks
+	Components    []ComponentInfo
+}
+
+// ComponentInfo is what a plugin says of one of its components.
+type ComponentInfo struct {
+	core.Info
+	Stage  stagev1.Stage
+	Fields []core.Field
+	Schema map[string]any
+}
+
+// ID is the component id: stage/type.
+func (c ComponentInfo) ID() string { return wire.StageName(c.Stage) + "/" + c.Type }
+
+// Component is what the plugin says of one component, and whether it has it.
+func (d *Description) Component(stage stagev1.Stage, typeName string) (ComponentInfo, bool) {
+	for _, c := range d.Components {
+		if c.Stage == stage && c.Type == typeName {
+			return c, true
+		}
+	}
+	return ComponentInfo{}, false
+}
+
+// Describe asks a plugin what it holds, and refuses one that speaks no version of the contract that we speak.
+func Describe(ctx context.Context, conn grpc.ClientConnInterface) (*Description, error) {
+	answer, err := stagev1.NewBaseServiceClient(conn).Describe(ctx, &stagev1.DescribeRequest{})
+	if err != nil {
+		return nil, err
+	}
+	if answer.GetMinProtocol() > wire.Protocol || answer.GetMaxProtocol() < wire.MinProtocol {
+		return nil, fmt.Errorf("the plugin speaks protocol %d to %d, this quartet %d to %d; rebuild the plugin, or use another quartet",
+			answer.GetMinProtocol(), answer.GetMaxProtocol(), wire.MinProtocol, wire.Protocol)
+	}
+	d := &Description{Name: answer.GetName(), Version: answer.GetVersion(), Protocol: int(answer.GetMaxProtocol())}
+	for _, c := range answer.GetComponents() {
+		info := ComponentInfo{Stage: c.GetStage(), Info: core.Info{
+			Type: c.GetType(), Summary: c.GetSummary(), Description: c.GetDescription(), Source: c.GetSource(),
+			Capabilities: capabilities(c.GetCapabilities()),
+		}}
+		if err := unmarshal(c.GetFieldsJson(), &info.Fields); err != nil {
+			return nil, fmt.Errorf("fields_json of %q: %w", info.ID(), err)
+		}
+		if err := unmarshal(c.GetConfigSchemaJson(), &info.Schema); err != nil {
+			return nil, fmt.Errorf("config_schema_json of %q: %w", info.ID(), err)
+		}
+		d.Components = append(d.Components, info)
+	}
+	return d, nil
+}
+
+// unmarshal reads JSON; an empty text leaves the value as it is.
+func unmarshal(text string, into any) error {
+	if text == "" {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), into)
+}
+
+func capabilities(names []string) []core.Capability {
+	list := make([]core.Capability, len(names))
+	for i, name := range names {
+		list[i] = core.Capability(name)
+	}
+	return list
+}
+
+// Describe starts the plugin, asks it what it holds, and ends it.
+func (b Binary) Describe(ctx context.Context) (*Description, error) {
+	p, err := b.Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	return b.describe(ctx, p)
+}
+
+// describe is Describe within the time that a start may take, its failures told in words.
+func (b Binary) describe(ctx context.Context, p *Process) (*Description, error) {
+	timed, cancel := context.WithTimeout(ctx, b.startTimeout())
+	defer cancel()
+	d, err := Describe(timed, p.Conn)
+	if err == nil {
+		return d, nil
+	}
+	return nil, b.explain(ctx, timed, p, err)
+}

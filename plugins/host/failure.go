@@ -1,0 +1,70 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/plugins/wire"
+)
+
+// Failure is a malfunction of a component in another process. The pipeline adds the round and the component.
+type Failure struct {
+	Plugin    string
+	Cause     error
+	LastWords string // end of the stderr of a process that died
+	Restarts  int    // that were tried before giving up
+	Remedy    string
+}
+
+func (f *Failure) Error() string {
+	parts := []string{fmt.Sprintf("plugin %q: %v", f.Plugin, f.Cause)}
+	if rule := (*core.InvariantError)(nil); errors.As(f.Cause, &rule) { // which names round and component itself
+		parts[0] = fmt.Sprintf("%v (answer of plugin %q)", f.Cause, f.Plugin)
+	}
+	if f.LastWords != "" {
+		parts = append(parts, fmt.Sprintf("its last words: %q", f.LastWords))
+	}
+	if f.Restarts > 0 {
+		parts = append(parts, fmt.Sprintf("given up after %d restarts", f.Restarts))
+	}
+	if f.Remedy != "" {
+		parts = append(parts, f.Remedy)
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (f *Failure) Unwrap() error { return f.Cause }
+
+// bury ends the process of a component that failed, and words the failure.
+func (w *worker) bury(cause error) *Failure {
+	f := &Failure{Plugin: w.name, Cause: cause}
+	session := w.session
+	_ = w.Close()
+	s, called := status.FromError(cause)
+	switch {
+	case !called: // it answered, and the answer is at fault
+		f.Remedy = "`quartet plugin test` shows what it answers wrongly"
+	case s.Code() == codes.DeadlineExceeded:
+		f.Cause = fmt.Errorf("call timed out after %v", w.options.CallTimeout)
+		f.Remedy = "raise plugin.call_timeout if the policy needs the time"
+	case s.Code() == codes.Unavailable:
+		f.Cause = errors.New("the process died")
+		if session != nil && session.End != nil && session.LastWords != nil {
+			f.Cause, f.LastWords = fmt.Errorf("the process died: %s", session.End()), session.LastWords()
+		}
+	case s.Code() == codes.ResourceExhausted:
+		f.Cause = fmt.Errorf("a message exceeded the %d MiB that one may have: %s", wire.MaxMessage>>20, s.Message())
+		f.Remedy = "answer with less"
+	default:
+		f.Cause = errors.New(s.Message())
+	}
+	if w.options.OnFailure == Fail {
+		f.Remedy = strings.TrimPrefix(f.Remedy+"; plugin.on_failure: restart or fallback lets a run survive this", "; ")
+	}
+	return f
+}

@@ -1,0 +1,203 @@
+package host
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/plugins/wire"
+)
+
+// LockFile is the name of the lock in a plugin folder.
+const LockFile = "plugins.lock.yaml"
+
+// lockVersion is the version of the form of a lock.
+const lockVersion = 1
+
+// Lock records the plugins of a folder that may be started. What it does not name is not started.
+type Lock struct {
+	Version int     `config:"version" yaml:"version" doc:"version of the form of this file, 1" required:"true"`
+	Plugins []Entry `config:"plugins" yaml:"plugins" doc:"the plugins, by name"`
+}
+
+// Entry records one plugin.
+type Entry struct {
+	Name       string            `config:"name" yaml:"name" doc:"name of the plugin" required:"true"`
+	Version    string            `config:"version" yaml:"version" doc:"its version" required:"true"`
+	Path       string            `config:"path" yaml:"path" doc:"its file, relative to the lock" required:"true"`
+	Protocol   int               `config:"protocol" yaml:"protocol" doc:"latest version of the contract that it speaks" required:"true"`
+	SHA256     string            `config:"sha256" yaml:"sha256" doc:"of its file, hex" required:"true"`
+	Components []LockedComponent `config:"components" yaml:"components" doc:"what it holds, in its order" required:"true"`
+}
+
+// LockedComponent is what is known of a component without starting the plugin.
+type LockedComponent struct {
+	Stage   string `config:"stage" yaml:"stage" doc:"stage of the policy" required:"true"`
+	Type    string `config:"type" yaml:"type" doc:"its type" required:"true"`
+	Summary string `config:"summary" yaml:"summary" doc:"what it does, one line"`
+}
+
+var (
+	namePattern    = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+	versionPattern = regexp.MustCompile(`^v?[0-9][0-9A-Za-z.+-]*$`)
+)
+
+// ReadLock reads the lock of a folder, empty where there is none. An error is a core.Diagnostics with every problem.
+func ReadLock(folder string) (Lock, error) {
+	path := filepath.Join(folder, LockFile)
+	lock := Lock{Version: lockVersion}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return lock, nil
+	}
+	if err != nil {
+		return lock, fmt.Errorf("read the lock: %w", err)
+	}
+	tree := &yaml.Node{}
+	raw := map[string]any{}
+	err = yaml.Unmarshal(data, tree)
+	if err == nil {
+		err = tree.Decode(&raw)
+	}
+	if err != nil {
+		return lock, core.Diagnostics{{
+			Position: core.Position{File: path}, Summary: "cannot read YAML: " + strings.TrimPrefix(err.Error(), "yaml: "), Hint: repairHint,
+		}}
+	}
+	problems := core.Decode(&lock, raw)
+	if len(problems) == 0 {
+		problems = lock.check()
+	}
+	for i := range problems {
+		problems[i].Position = positionOf(tree, path, problems[i].Path)
+		if problems[i].Hint == "" {
+			problems[i].Hint = repairHint
+		}
+	}
+	return lock, problems.Err()
+}
+
+const repairHint = "do not edit the lock by hand; `quartet plugin install` writes it"
+
+// check finds what the form of the file cannot say.
+func (l *Lock) check() (problems core.Diagnostics) {
+	report := func(path, format string, args ...any) {
+		problems = append(problems, core.Diagnostic{Path: path, Summary: fmt.Sprintf(format, args...)})
+	}
+	if l.Version != lockVersion {
+		report("version", "unknown version %d; this program reads version %d", l.Version, lockVersion)
+	}
+	names, owners := map[string]bool{}, map[string]string{}
+	for i, e := range l.Plugins {
+		at := fmt.Sprintf("plugins[%d]", i)
+		if names[e.Name] {
+			report(at+".name", "there are two plugins %q", e.Name)
+		}
+		names[e.Name] = true
+		if !namePattern.MatchString(e.Name) {
+			report(at+".name", "%q is no name of a plugin; use lower case letters, digits and \"-\"", e.Name)
+		}
+		if !versionPattern.MatchString(e.Version) {
+			report(at+".version", "%q is no version", e.Version)
+		}
+		if !filepath.IsLocal(e.Path) {
+			report(at+".path", "%q leaves the folder of the lock", e.Path)
+		}
+		if sum, err := hex.DecodeString(e.SHA256); err != nil || len(sum) != 32 {
+			report(at+".sha256", "%q is no sha256 in hex", e.SHA256)
+		}
+		if len(e.Components) == 0 {
+			report(at+".components", "plugin %q holds no components", e.Name)
+		}
+		for k, c := range e.Components {
+			at := fmt.Sprintf("%s.components[%d]", at, k)
+			if wire.StageNamed(c.Stage) == 0 {
+				report(at+".stage", "unknown stage %q", c.Stage)
+			}
+			if owner, taken := owners[c.ID()]; taken {
+				report(at+".type", "%q is also a component of plugin %q", c.ID(), owner)
+			}
+			owners[c.ID()] = e.Name
+		}
+	}
+	return problems
+}
+
+// ID is the component id: stage/type.
+func (c LockedComponent) ID() string { return c.Stage + "/" + c.Type }
+
+// positionOf is where the value at a path of the document was written, at its key in a mapping, or the nearest place
+// above it.
+func positionOf(document *yaml.Node, file, path string) core.Position {
+	n := document
+	if len(n.Content) > 0 {
+		n = n.Content[0]
+	}
+	at := n
+	for step := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
+		place, value := childOf(n, step)
+		if value == nil {
+			break
+		}
+		at, n = place, value
+	}
+	return core.Position{File: file, Line: at.Line, Column: at.Column}
+}
+
+// childOf is the value of a key or at an index, and the node that stands for its place; nil where there is none.
+func childOf(n *yaml.Node, step string) (place, value *yaml.Node) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == step {
+				return n.Content[i], n.Content[i+1]
+			}
+		}
+	case yaml.SequenceNode:
+		if i, err := strconv.Atoi(step); err == nil && i < len(n.Content) {
+			return n.Content[i], n.Content[i]
+		}
+	}
+	return nil, nil
+}
+
+// put records a plugin in place of one of the same name.
+func (l *Lock) put(e Entry) {
+	l.remove(e.Name)
+	l.Plugins = append(l.Plugins, e)
+}
+
+// remove forgets a plugin, and reports whether it was there.
+func (l *Lock) remove(name string) bool {
+	before := len(l.Plugins)
+	l.Plugins = slices.DeleteFunc(l.Plugins, func(e Entry) bool { return e.Name == name })
+	return len(l.Plugins) < before
+}
+
+const lockHeader = "# The plugins of this folder that Quartet may start. Written by `quartet plugin install`; do not edit.\n"
+
+// Write replaces the lock of a folder, at once: nobody ever reads half of it.
+func (l *Lock) Write(folder string) error {
+	slices.SortFunc(l.Plugins, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	text := bytes.NewBufferString(lockHeader)
+	e := yaml.NewEncoder(text)
+	e.SetIndent(2)
+	if err := e.Encode(l); err != nil {
+		return fmt.Errorf("write the lock: %w", err)
+	}
+	if err := replaceFile(filepath.Join(folder, LockFile), text, 0o644); err != nil {
+		return fmt.Errorf("write the lock: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/plugins/wire"
+)
+
+// Pool creates one component after another in a few processes, in turn: the last ones created are alive, as many as
+// the pool has processes, and an earlier one must not be asked any more. Tests that need hundreds of instances use it.
+type Pool struct {
+	ctx     context.Context
+	binary  Binary
+	workers []poolWorker
+	next    int
+}
+
+type poolWorker struct {
+	process *Process
+	calls   any // of the component created last
+}
+
+// NewPool starts a plugin n times.
+func NewPool(ctx context.Context, b Binary, n int) (*Pool, error) {
+	p := &Pool{ctx: ctx, binary: b, workers: make([]poolWorker, n)}
+	for i := range p.workers {
+		process, err := b.Start(ctx)
+		if err != nil {
+			p.Close()
+			return nil, err
+		}
+		p.workers[i].process = process
+	}
+	return p, nil
+}
+
+// Close ends the processes.
+func (p *Pool) Close() {
+	for _, w := range p.workers {
+		if w.process != nil {
+			w.process.Close()
+		}
+	}
+}
+
+// Describe asks the plugin what it holds.
+func (p *Pool) Describe() (*Description, error) {
+	return p.binary.describe(p.ctx, p.workers[0].process)
+}
+
+// PoolFactory is a component of the plugin as a factory, whose instances live in the pool.
+func PoolFactory[S any](p *Pool, info ComponentInfo) core.Factory[S] {
+	return core.NewForeignFactory(info.Info, core.Foreign{
+		Fields: func() []core.Field { return info.Fields },
+		Schema: func() map[string]any { return info.Schema },
+		Decode: func(raw map[string]any) (map[string]any, []core.Capability, core.Diagnostics) {
+			w, err := p.take()
+			if err != nil {
+				return nil, nil, core.Diagnostics{{Summary: err.Error()}}
+			}
+			return p.binary.check(p.ctx, w.process, Component{Stage: info.Stage, Type: info.Type, ID: info.ID(), Config: raw})
+		},
+	}, func(config map[string]any, s core.Settings) (stage S, err error) {
+		options := DefaultOptions
+		options.Log = slog.New(slog.DiscardHandler)
+		return Reach(p.ctx, Spec[S]{ID: s.ID, Plugin: p.binary.Name, Options: options, Dial: func(ctx context.Context) (*Session, error) {
+			return p.session(ctx, Component{Stage: wire.StageOf[S](), Type: info.Type, ID: s.ID, Seed: s.Seed, Config: config})
+		}})
+	})
+}
+
+// take is the worker whose component was created longest ago, with a process that lives.
+func (p *Pool) take() (*poolWorker, error) {
+	w := &p.workers[p.next]
+	if w.process.client.Exited() {
+		process, err := p.binary.Start(p.ctx)
+		if err != nil {
+			return nil, fmt.Errorf("start it again: %w", err)
+		}
+		w.process.Close()
+		*w = poolWorker{process: process}
+	}
+	return w, nil
+}
+
+func (p *Pool) session(ctx context.Context, c Component) (*Session, error) {
+	w, err := p.take()
+	if err != nil {
+		return nil, err
+	}
+	p.next = (p.next + 1) % len(p.workers)
+	if last, ok := w.calls.(*exchange); ok {
+		last.end()
+	}
+	configured, err := p.binary.configure(ctx, w.process, c, false)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := Calls(ctx, w.process.Conn, configured)
+	if err != nil {
+		return nil, err
+	}
+	w.calls = calls
+	return &Session{Conn: calls, Close: func() {}, LastWords: w.process.LastWords}, nil
+}

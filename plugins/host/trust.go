@@ -1,0 +1,87 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/go-plugin"
+)
+
+// verify refuses a file that cannot be started and, of an installed plugin, one that is not what was installed or that
+// others could replace.
+func (b Binary) verify() (*plugin.SecureConfig, error) {
+	if err := checkExecutable(b.Path); err != nil {
+		return nil, err
+	}
+	if b.SHA256 == "" {
+		return nil, nil
+	}
+	if err := checkPermissions(b.Path); err != nil {
+		return nil, err
+	}
+	sum, err := hex.DecodeString(b.SHA256)
+	if err != nil || len(sum) != sha256.Size {
+		return nil, fmt.Errorf("the recorded sha256 %q is no hash", b.SHA256)
+	}
+	got, err := HashFile(b.Path)
+	if err != nil {
+		return nil, err
+	}
+	if got != b.SHA256 {
+		return nil, fmt.Errorf("its sha256 is %s, but %s was installed; run `quartet plugin install` again if you trust the new one", got, b.SHA256)
+	}
+	return &plugin.SecureConfig{Checksum: sum, Hash: sha256.New()}, nil // anew for each start: the hash is never reset
+}
+
+func checkExecutable(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a file", path)
+	}
+	if info.Mode().Perm()&0o111 == 0 {
+		return fmt.Errorf("%s is not executable; chmod +x it", path)
+	}
+	return nil
+}
+
+const writableByOthers = 0o022
+
+// checkPermissions refuses a file that others could write or replace.
+func checkPermissions(path string) error {
+	file, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if file.Mode().Perm()&writableByOthers != 0 {
+		return fmt.Errorf("%s can be written by others; chmod go-w it", path)
+	}
+	folder, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	if folder.Mode().Perm()&writableByOthers != 0 && folder.Mode()&os.ModeSticky == 0 {
+		return fmt.Errorf("the folder %s can be written by others; chmod go-w it", filepath.Dir(path))
+	}
+	return nil
+}
+
+// HashFile is the sha256 of a file, hex.
+func HashFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

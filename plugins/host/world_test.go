@@ -1,0 +1,149 @@
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/core/sim"
+	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/plugins/host"
+	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
+)
+
+const jobsInWorld = 12
+
+// quickly are options under which failures take no time to speak of.
+func quickly(on host.OnFailure) host.Options {
+	return host.Options{
+		OnFailure: on, MaxRestarts: 2, Backoff: time.Millisecond, CallTimeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// faultyAdmission and faultyAllocation put a faulty stage, in a process of its own, among good ones.
+func faultyAdmission(t *testing.T, c faultyConfig, o host.Options) (core.Stages, error) {
+	spec := host.Spec[core.Admitter]{ID: "admission/faulty", Plugin: "faulty", Options: o, Instead: &faulty{}}
+	spec.Dial = dialFaulty(host.Component{Stage: stagev1.Stage_STAGE_ADMISSION, Type: "faulty", ID: spec.ID, Config: core.Encode(c)})
+	admitter, err := host.Admitter(t.Context(), spec)
+	stages := goodStages()
+	stages.Admission[0] = core.Component[core.Admitter]{ID: spec.ID, Policy: admitter}
+	closeAfter(t, admitter)
+	return stages, err
+}
+
+func faultyAllocation(t *testing.T, c faultyConfig, o host.Options) (core.Stages, error) {
+	spec := host.Spec[core.Allocator]{ID: "allocation/faulty", Plugin: "faulty", Options: o, Instead: &faulty{}}
+	spec.Dial = dialFaulty(host.Component{Stage: stagev1.Stage_STAGE_ALLOCATION, Type: "faulty", ID: spec.ID, Config: core.Encode(c)})
+	allocator, err := host.Allocator(t.Context(), spec)
+	stages := goodStages()
+	stages.Allocation = core.Component[core.Allocator]{ID: spec.ID, Policy: allocator}
+	closeAfter(t, allocator)
+	return stages, err
+}
+
+func dialFaulty(c host.Component) host.Dial { return dialBinary(faultyBinary(serveFaulty), c) }
+
+func dialBinary(b host.Binary, c host.Component) host.Dial {
+	return func(ctx context.Context) (*host.Session, error) { return b.Session(ctx, c) }
+}
+
+func closeAfter(t *testing.T, policy any) {
+	if closer, ok := policy.(io.Closer); ok {
+		t.Cleanup(func() { closer.Close() })
+	}
+}
+
+func goodStages() core.Stages {
+	return core.Stages{
+		Admission:  []core.Component[core.Admitter]{{ID: "admission/good", Policy: &faulty{}}},
+		Allocation: core.Component[core.Allocator]{ID: "allocation/good", Policy: &faulty{}},
+		Placement:  core.Component[core.Placer]{ID: "placement/good", Policy: good{}},
+		Elasticity: core.Component[core.Elasticity]{ID: "elasticity/good", Policy: good{}},
+	}
+}
+
+// good keeps what runs and seats the others on the first free devices, each on one node.
+type good struct{}
+
+func (good) Place(_ context.Context, v *core.View, grants []core.Grant) (s core.Seating, err error) {
+	var ledger core.Ledger
+	ledger.Reset(v.Cluster)
+	for _, g := range grants {
+		ledger.Occupy(v.Job(g.Job).Seats)
+	}
+	for _, g := range grants {
+		seats := v.Job(g.Job).Seats
+		for n := range v.Cluster.Nodes {
+			if len(seats) == 0 && ledger.Free(core.NodeID(n)) >= g.Replicas {
+				seats = []core.Seat{ledger.Take(core.NodeID(n), g.Replicas)}
+			}
+		}
+		if len(seats) == 0 {
+			s.Unseated = append(s.Unseated, core.Verdict{Job: g.Job, Code: core.Defer, Reason: core.Fragmented})
+			continue
+		}
+		s.Placed = append(s.Placed, core.Placement{Job: g.Job, Seats: seats})
+	}
+	return s, nil
+}
+
+func (good) Respond(_ context.Context, _ *core.View, jobs []*core.Job) ([]core.Response, error) {
+	responses := make([]core.Response, len(jobs))
+	for i, j := range jobs {
+		responses[i] = coretest.Rigid(j)
+	}
+	return responses, nil
+}
+
+func (good) Tune(context.Context, *core.View, []core.Placement) ([]core.Tuning, error) {
+	return nil, nil
+}
+
+// outcomes notes how and when jobs end.
+type outcomes map[core.JobID]string
+
+func (o outcomes) ObserveRound(r *core.Report) error {
+	for _, j := range r.Ended {
+		o[j.ID] = fmt.Sprintf("%v at %v s", j.State, j.FinishSeconds)
+	}
+	return nil
+}
+
+// run simulates a small workload, more than the cluster has devices for at a time, with given stages.
+func run(t *testing.T, stages core.Stages) (outcomes, error) {
+	t.Helper()
+	source, err := made(t, workload.NewGenerated(), map[string]any{"jobs": jobsInWorld, "span": "10m", "replicas": "one", "durations": "pollux"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := source.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	opener, err := made(t, sim.NewSimulator(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := coretest.MakeCluster().Nodes(2, "t4", 2).Obj()
+	world, err := opener.Open(t.Context(), cluster, jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := outcomes{}
+	p := core.NewPipeline(cluster, stages, core.RoundOptions{IntervalSeconds: 60}, nil, seen)
+	return seen, p.Run(t.Context(), world)
+}
+
+func made[S any](t *testing.T, f core.Factory[S], raw map[string]any) (S, error) {
+	t.Helper()
+	config, problems := f.Decode(raw)
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return f.New(config, core.Settings{ID: f.Type, Rand: core.NewRand(1, f.Type), Log: slog.New(slog.DiscardHandler)})
+}

@@ -1,0 +1,211 @@
+// Package python_test holds the Python SDK to the contracts of the stages, as seen from a Go host.
+package python_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/plugins/host"
+	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
+)
+
+// interpreter finds a Python with what the SDK needs, and makes the SDK importable.
+func interpreter(t testing.TB) string {
+	t.Helper()
+	python := cmp.Or(os.Getenv("QUARTET_PYTHON"), "python3")
+	path, err := exec.LookPath(python)
+	if err != nil {
+		t.Skipf("no Python: %v", err)
+	}
+	if out, err := exec.Command(path, "-c", "import grpc, google.protobuf").CombinedOutput(); err != nil {
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		t.Skipf("%s cannot run the SDK (%s); see README.md, or set QUARTET_PYTHON", python, lines[len(lines)-1])
+	}
+	sdk, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PYTHONPATH", sdk)
+	return path
+}
+
+func policies(t testing.TB) host.Binary {
+	return host.Binary{
+		Name: "policies", Path: interpreter(t), Args: []string{filepath.Join("tests", "policies.py")}, StartTimeout: 20 * time.Second,
+	}
+}
+
+// instances is how many instances of a policy a conformance suite holds against each other.
+const instances = 3
+
+// ring creates components in a few processes by turns: creating one in a process replaces the one before, and a suite
+// never uses more than its last few instances.
+type ring struct {
+	processes [instances]*host.Process
+	next      int
+}
+
+func newRing(t testing.TB, b host.Binary) *ring {
+	r := &ring{}
+	for i := range r.processes {
+		p, err := b.Start(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Close)
+		r.processes[i] = p
+	}
+	return r
+}
+
+func (r *ring) dial(c host.Component) host.Dial {
+	return func(ctx context.Context) (*host.Session, error) {
+		p := r.processes[r.next%instances]
+		r.next++
+		_, err := host.Configure(ctx, p.Conn, c, false)
+		return &host.Session{Conn: p.Conn, Close: func() {}, LastWords: p.LastWords}, err
+	}
+}
+
+func options() host.Options {
+	o := host.DefaultOptions
+	o.Log = slog.New(slog.DiscardHandler)
+	return o
+}
+
+// factoryOf makes a factory whose policies live in the processes of a ring.
+func factoryOf[S any](r *ring, stage stagev1.Stage, typ string, reach func(context.Context, host.Spec[S]) (S, error)) core.Factory[S] {
+	info := core.Info{
+		Type: typ, Summary: "a policy in Python", Description: "It lives in another process.",
+		Capabilities: []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes},
+	}
+	return core.NewFactory(info, core.None{}, func(_ core.None, s core.Settings) (S, error) {
+		c := host.Component{Stage: stage, Type: typ, ID: s.ID, Seed: 1}
+		return reach(context.Background(), host.Spec[S]{ID: s.ID, Plugin: "policies", Dial: r.dial(c), Options: options()})
+	})
+}
+
+func TestConformance(t *testing.T) {
+	r := newRing(t, policies(t))
+	t.Run("accept_all", func(t *testing.T) {
+		coretest.RunAdmitter(t, factoryOf(r, stagev1.Stage_STAGE_ADMISSION, "accept_all", host.Admitter))
+	})
+	t.Run("load_limit", func(t *testing.T) {
+		coretest.RunAdmitter(t, factoryOf(r, stagev1.Stage_STAGE_ADMISSION, "load_limit", host.Admitter))
+	})
+	t.Run("fifo", func(t *testing.T) {
+		coretest.RunAllocator(t, factoryOf(r, stagev1.Stage_STAGE_ALLOCATION, "fifo", host.Allocator))
+	})
+	t.Run("las", func(t *testing.T) {
+		coretest.RunAllocator(t, factoryOf(r, stagev1.Stage_STAGE_ALLOCATION, "las", host.Allocator))
+	})
+	t.Run("first_fit", func(t *testing.T) {
+		coretest.RunPlacer(t, factoryOf(r, stagev1.Stage_STAGE_PLACEMENT, "first_fit", host.Placer))
+	})
+	t.Run("fixed", func(t *testing.T) {
+		coretest.RunElasticity(t, factoryOf(r, stagev1.Stage_STAGE_ELASTICITY, "fixed", host.Elasticity))
+	})
+	t.Run("linear", func(t *testing.T) {
+		coretest.RunElasticity(t, factoryOf(r, stagev1.Stage_STAGE_ELASTICITY, "linear", host.Elasticity))
+	})
+	t.Run("keep", func(t *testing.T) {
+		coretest.RunScaler(t, factoryOf(r, stagev1.Stage_STAGE_SCALER, "keep", host.Scaler))
+	})
+}
+
+func TestDeadlineExample(t *testing.T) {
+	b := policies(t)
+	b.Args = []string{filepath.Join("..", "examples", "python-deadline", "deadline.py")}
+	coretest.RunAdmitter(t, factoryOf(newRing(t, b), stagev1.Stage_STAGE_ADMISSION, "deadline", host.Admitter))
+}
+
+// TestViewsAreEqual holds what Python sees, and computes of it, against the view in Go, bit for bit, in random rounds.
+func TestViewsAreEqual(t *testing.T) {
+	remote := factoryOf(newRing(t, policies(t)), stagev1.Stage_STAGE_ADMISSION, "mirror", host.Admitter)
+	coretest.RunAdmitter(t, core.NewFactory(remote.Info, core.None{}, func(_ core.None, s core.Settings) (core.Admitter, error) {
+		a, err := remote.New(&core.None{}, s)
+		return mirrored{a, t}, err
+	}))
+}
+
+type mirrored struct {
+	core.Admitter
+	t *testing.T
+}
+
+func (m mirrored) Admit(ctx context.Context, v *core.View, waiting []*core.Job) ([]core.Verdict, error) {
+	verdicts, err := m.Admitter.Admit(ctx, v, waiting)
+	if err != nil {
+		return nil, err
+	}
+	if len(verdicts) != len(waiting) {
+		m.t.Errorf("%d verdicts for %d jobs", len(verdicts), len(waiting))
+	}
+	want := describe(v)
+	for _, verdict := range verdicts {
+		if verdict.Message != want {
+			m.t.Errorf("round %d: Go sees\n%s\nPython sees\n%s", v.Round, want, verdict.Message)
+		}
+	}
+	return nil, nil
+}
+
+// describe writes a view as the mirror policy does.
+func describe(v *core.View) string {
+	var lines []string
+	line := func(parts ...any) { lines = append(lines, strings.TrimSuffix(fmt.Sprintln(parts...), "\n")) }
+	line(bits(v.NowSeconds), v.Round, bits(v.IntervalSeconds), v.Devices, v.Waiting)
+	line(v.HealthChanges, len(v.Jobs))
+	line(joined(v.Active))
+	line(joined(v.Changed))
+	for i := range v.Cluster.Nodes {
+		n := &v.Cluster.Nodes[i]
+		line(n.ID, n.Name, n.Accelerator, n.Devices, bits(n.CPUs, n.MemoryGB), n.Rack, n.Health)
+	}
+	line(joined(v.Cluster.Accelerators))
+	now := v.NowSeconds
+	for _, j := range v.Jobs {
+		if j == nil || j.State.Ended() { // the one that the pipeline just rejected is gone for a plugin
+			continue
+		}
+		var seats []string
+		for _, s := range j.Seats {
+			seats = append(seats, fmt.Sprintf("%d:%d", s.Node, uint64(s.Devices)))
+		}
+		b := j.Batch
+		line(j.ID, j.Name, j.Tenant, j.Application, j.Requested, j.MinReplicas, j.MaxReplicas)
+		line(joined(j.Accelerators), b.Requested, b.Initial, b.Max, b.MinPerDevice, b.MaxPerDevice, joined(j.Command))
+		line(j.State, j.WaitingReason, joined(seats))
+		line(j.Tuning.BatchPerDevice, j.Tuning.AccumulationSteps, j.Restarts, j.Preemptions, j.Held)
+		line(bits(j.Weight, j.SubmitSeconds, j.CPUs, j.MemoryGB, j.TotalWork, j.Tuning.LearningRateFactor))
+		line(bits(j.StepsLeft, j.FirstStart, j.LastChange))
+		line(bits(j.ExecutedSeconds(now), j.AttainedService(now), j.WorkDone(now), j.RemainingWork(now)))
+		if j.StepTimes != nil {
+			line(bits(j.StepTimes.OneNode...) + "|" + bits(j.StepTimes.ManyNodes...))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func joined[T any](list []T) string { return strings.Trim(fmt.Sprint(list), "[]") }
+
+func bits(numbers ...float64) string {
+	texts := make([]string, len(numbers))
+	for i, x := range numbers {
+		if texts[i] = fmt.Sprintf("%016x", math.Float64bits(x)); x != x {
+			texts[i] = "nan"
+		}
+	}
+	return strings.Join(texts, " ")
+}

@@ -1,0 +1,37 @@
+"""Write policies for Quartet in Python.
+
+A policy is a class that derives from the policy of its stage; main() serves it as a plugin:
+
+    from quartet_plugin import AdmissionPolicy, main
+
+    class AcceptAll(AdmissionPolicy):
+        type = "accept_everyone"
+        summary = "admits every job"
+
+        def admit(self, view, waiting):
+            return []
+
+    if __name__ == "__main__":
+        main(AcceptAll)
+"""
+
+from ._process import main
+from .cluster import (
+    ANY_ACCELERATOR, MAX_DEVICES_PER_NODE, Cluster, Health, Ledger, Node, Seat, count_devices, first_devices, list_devices,
+    lowest_devices, replicas,
+)
+from .config import field
+from .decisions import (
+    FOR_EVER, Capability, Code, Curve, Grant, Placement, Plan, Reason, Response, Seating, Standing, Tuning, Verdict,
+)
+from .job import BatchSpec, Job, JobState, StepTimes
+from .policy import AdmissionPolicy, AllocationPolicy, ElasticityPolicy, PlacementPolicy, Policy, ScalerPolicy
+from .view import Candidate, View
+
+__all__ = [
+    "ANY_ACCELERATOR", "FOR_EVER", "MAX_DEVICES_PER_NODE", "AdmissionPolicy", "AllocationPolicy", "BatchSpec", "Candidate",
+    "Capability", "Cluster", "Code", "Curve", "ElasticityPolicy", "Grant", "Health", "Job", "JobState", "Ledger", "Node",
+    "Placement", "PlacementPolicy", "Plan", "Policy", "Reason", "Response", "ScalerPolicy", "Seat", "Seating", "Standing",
+    "StepTimes", "Tuning", "Verdict", "View", "count_devices", "field", "first_devices", "list_devices", "lowest_devices",
+    "main", "replicas",
+]

@@ -1,0 +1,117 @@
+"""Values to and from the wire."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+from collections.abc import Iterable
+
+from ._proto import stages_pb2, view_pb2
+from .cluster import Seat
+from .decisions import Code, Curve, Grant, Placement, Reason, Response, Standing, Tuning, Verdict
+
+_CODES = {Code.ADMIT: view_pb2.CODE_ADMIT, Code.DEFER: view_pb2.CODE_DEFER, Code.REJECT: view_pb2.CODE_REJECT}
+
+A = TypeVar("A", bound=tuple[Any, ...])
+
+
+def owned(answer: Iterable[A] | None, kind: type[A], what: str) -> list[A]:
+    """A list of the policy's answer that it cannot change later. None is an empty answer."""
+    items = [] if answer is None else list(answer)
+    for item in items:
+        if type(item) is not kind:
+            raise TypeError(f"{what} must answer with {kind.__name__}, not {item!r}")
+    return items
+
+
+def owned_grants(answer: Iterable[Grant] | None) -> list[Grant]:
+    return [
+        g if type(g.proposed) is tuple else g._replace(proposed=tuple(g.proposed))
+        for g in owned(answer, Grant, "allocate")
+    ]
+
+
+def owned_placements(answer: Iterable[Placement] | None) -> list[Placement]:
+    return [
+        p if type(p.seats) is tuple else p._replace(seats=tuple(p.seats))
+        for p in owned(answer, Placement, "placed")
+    ]
+
+
+def seats_to(seats: Iterable[Seat]) -> list[view_pb2.Seat]:
+    return [view_pb2.Seat(node=node, devices=devices) for node, devices in seats]
+
+
+def seats_from(told: Iterable[view_pb2.Seat]) -> tuple[Seat, ...]:
+    return tuple([Seat(s.node, s.devices) for s in told])
+
+
+def grants_to(grants: Iterable[Grant]) -> list[stages_pb2.Grant]:
+    return [
+        stages_pb2.Grant(
+            job=g.job, accelerator=g.accelerator, replicas=g.replicas, blocking=g.blocking, proposed=seats_to(g.proposed)
+        )
+        for g in grants
+    ]
+
+
+def grants_from(told: Iterable[stages_pb2.Grant]) -> list[Grant]:
+    return [Grant(g.job, g.replicas, g.accelerator, g.blocking, seats_from(g.proposed)) for g in told]
+
+
+def placements_to(placements: Iterable[Placement]) -> list[stages_pb2.Placement]:
+    return [stages_pb2.Placement(job=p.job, seats=seats_to(p.seats), evicted=p.evicted) for p in placements]
+
+
+def placements_from(told: Iterable[stages_pb2.Placement]) -> list[Placement]:
+    return [Placement(p.job, seats_from(p.seats), p.evicted) for p in told]
+
+
+def verdicts_to(verdicts: Iterable[Verdict]) -> list[view_pb2.Verdict]:
+    return [
+        view_pb2.Verdict(
+            job=v.job, code=_CODES[v.code], reason=Reason(v.reason).value,
+            wanted=v.wanted, available=v.available, unit=v.unit, message=v.message,
+        )
+        for v in verdicts
+    ]
+
+
+def tuning_from(told: view_pb2.Tuning) -> Tuning:
+    return Tuning(told.job, told.batch_per_device, told.accumulation_steps, told.learning_rate_factor)
+
+
+def tunings_from(told: Iterable[view_pb2.Tuning]) -> list[Tuning]:
+    return [tuning_from(t) for t in told]
+
+
+def tunings_to(tunings: Iterable[Tuning]) -> list[view_pb2.Tuning]:
+    return [
+        view_pb2.Tuning(
+            job=t.job, batch_per_device=t.batch_per_device, accumulation_steps=t.accumulation_steps,
+            learning_rate_factor=t.learning_rate_factor,
+        )
+        for t in tunings
+    ]
+
+
+def responses_to(responses: Iterable[Response]) -> list[view_pb2.Response]:
+    return [
+        view_pb2.Response(
+            job=r.job, min_replicas=r.min_replicas, max_replicas=r.max_replicas, remaining_work=r.remaining_work,
+            curves=[view_pb2.Curve(one_node=c.one_node, many_nodes=c.many_nodes) for c in r.curves],
+        )
+        for r in responses
+    ]
+
+
+def response_from(told: view_pb2.Response, before: Response) -> Response:
+    curves = before.curves
+    if not told.same_curves:
+        curves = tuple([Curve(tuple(c.one_node), tuple(c.many_nodes)) for c in told.curves])
+    return Response(told.job, told.min_replicas, told.max_replicas, curves, told.remaining_work)
+
+
+def standing_to(standing: Standing | None) -> view_pb2.Standing | None:
+    if standing is None:
+        return None
+    return view_pb2.Standing(until_seconds=standing.until_seconds, if_seated=standing.if_seated)

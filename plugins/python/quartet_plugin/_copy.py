@@ -1,0 +1,149 @@
+"""A view kept up to date by what the host tells of its own."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from ._convert import response_from, seats_from, tuning_from
+from ._proto import view_pb2
+from .cluster import MAX_DEVICES_PER_NODE, Cluster, Health, Node, replicas
+from .decisions import Reason, Response, Tuning
+from .job import BatchSpec, Job, JobState, StepTimes
+from .view import Candidate, View
+
+_HEALTH = {view_pb2.HEALTH_READY: Health.READY, view_pb2.HEALTH_DRAINING: Health.DRAINING, view_pb2.HEALTH_DOWN: Health.DOWN}
+_STATES = {
+    view_pb2.JOB_STATE_PENDING: JobState.PENDING,
+    view_pb2.JOB_STATE_WAITING: JobState.WAITING,
+    view_pb2.JOB_STATE_RUNNING: JobState.RUNNING,
+}
+_MAX_JOBS = 1 << 24  # bounds what a stray number can cost in memory
+_UNTOLD = Response(-1, 1, 1)  # the host tells an allocation policy the response of every candidate
+_REASONS = {reason.value: reason for reason in Reason}
+
+
+class ViewCopy:
+    """The copy. An update that makes no sense is a ValueError; the host's next one must then be full."""
+
+    def __init__(self) -> None:
+        self._clear([])
+        self._sequence = -1  # no update but a full one is for this copy
+
+    def _clear(self, accelerators: list[str]) -> None:
+        self.view = View(Cluster(accelerators))
+        self.candidates: list[Candidate] = []  # of view.active, with the responses told; for allocation policies
+        self._tables: dict[int, StepTimes] = {}
+
+    def apply(self, update: view_pb2.ViewUpdate) -> bool:
+        """Brings the copy up to date. False, and nothing changes, when the update is for another copy."""
+        if update.full:
+            self._clear(list(update.accelerators))
+        elif self._sequence < 0 or update.sequence != self._sequence + 1:
+            return False
+        self._sequence = -1  # until all of the update is taken in
+        view = self.view
+        view.now_seconds, view.round = update.now_seconds, update.round
+        view.interval_seconds, view.health_changes = update.interval_seconds, update.health_changes
+        if update.nodes:
+            self._take_nodes(update)
+        for table in update.step_times:
+            self._tables[table.table] = StepTimes(tuple(table.one_node), tuple(table.many_nodes))
+        self._make_room(update.submitted)
+        for told in update.jobs:
+            self._take_job(told)
+        for id in update.ended:
+            self._end(id)
+        view.changed = tuple(update.changed)
+        self._sequence = update.sequence
+        return True
+
+    def _take_nodes(self, update: view_pb2.ViewUpdate) -> None:
+        cluster = self.view.cluster
+        for n in update.nodes:
+            health = _HEALTH.get(n.health)
+            if health is None:
+                raise ValueError(f"node {n.id} has health {n.health}")
+            if not update.full:
+                if not 0 <= n.id < len(cluster.nodes):
+                    raise ValueError(f"unknown node {n.id}")
+                cluster.nodes[n.id].health = health
+                continue
+            if n.id != len(cluster.nodes):
+                raise ValueError(f"node {n.id} is out of order")
+            if not 0 <= n.accelerator < len(cluster.accelerators):
+                raise ValueError(f"node {n.id} has unknown accelerator type {n.accelerator}")
+            if not 0 < n.devices <= MAX_DEVICES_PER_NODE:
+                raise ValueError(f"node {n.id} has {n.devices} devices")
+            cluster.nodes.append(
+                Node(n.id, n.name, n.accelerator, n.devices, cpus=n.cpus, memory_gb=n.memory_gb, rack=n.rack, health=health)
+            )
+        self.view.devices = cluster.usable_devices()
+
+    def _make_room(self, submitted: int) -> None:
+        jobs = self.view.jobs
+        if submitted > _MAX_JOBS:
+            raise ValueError(f"{submitted} jobs are more than the {_MAX_JOBS} that a view may hold")
+        jobs.extend([None] * (submitted - len(jobs)))
+
+    def _take_job(self, told: view_pb2.Job) -> None:
+        job = self.view.job(told.id)
+        if job is None:
+            job = self._submit(told)
+        state, reason = _STATES.get(told.state), _REASONS.get(told.waiting_reason)
+        if state is None or reason is None:
+            raise ValueError(f"job {told.id} is told in state {told.state} for reason {told.waiting_reason!r}")
+        for seat in told.seats:
+            if not 0 <= seat.node < len(self.view.cluster.nodes):
+                raise ValueError(f"job {told.id} holds devices on unknown node {seat.node}")
+        self._count(job, state)
+        job.state, job.waiting_reason = state, reason
+        job.seats = seats_from(told.seats)
+        job.held = replicas(job.seats)
+        job.tuning = tuning_from(told.tuning) if told.HasField("tuning") else Tuning(job.id)
+        job.as_of_seconds, job.executed = told.as_of_seconds, told.executed_seconds
+        job.attained = told.attained_device_seconds
+        job.progress, job.progress_rate, job.progress_as_of = told.progress, told.progress_rate, told.progress_as_of_seconds
+        job.steps_left, job.first_start, job.last_change = told.steps_left, told.first_start_seconds, told.last_change_seconds
+        job.restarts, job.preemptions = told.restarts, told.preemptions
+        if told.HasField("response"):
+            self._respond(job, told.response)
+
+    def _submit(self, told: view_pb2.Job) -> Job:
+        if not 0 <= told.id < len(self.view.jobs) or not told.HasField("spec"):
+            raise ValueError(f"job {told.id} is told without its specification, or was not submitted")
+        spec, b = told.spec, told.spec.batch
+        job = Job(
+            told.id, spec.name, tenant=spec.tenant, application=spec.application, weight=spec.weight,
+            submit_seconds=spec.submit_seconds, requested=spec.requested, min_replicas=spec.min_replicas,
+            max_replicas=spec.max_replicas, accelerators=tuple(spec.accelerators),
+            batch=BatchSpec(b.requested, b.initial, b.max, b.min_per_device, b.max_per_device),
+            cpus=spec.cpus, memory_gb=spec.memory_gb, command=tuple(spec.command), total_work=spec.total_work,
+            step_times=self._tables.get(spec.step_times),
+        )
+        self.view.jobs[told.id] = job
+        return job
+
+    def _count(self, job: Job, state: JobState) -> None:
+        """Enters the state that a job goes into into what the view counts. An admitted job stays active until it ends."""
+        view = self.view
+        view.waiting += (state is JobState.WAITING) - (job.state is JobState.WAITING)
+        if job.state is JobState.PENDING and state is not JobState.PENDING:
+            at = bisect_left(view.active, job.id)
+            view.active.insert(at, job.id)
+            self.candidates.insert(at, Candidate(job, _UNTOLD))
+
+    def _respond(self, job: Job, told: view_pb2.Response) -> None:
+        at = bisect_left(self.view.active, job.id)
+        if job.state is not JobState.PENDING:
+            self.candidates[at] = Candidate(job, response_from(told, self.candidates[at].response))
+
+    def _end(self, id: int) -> None:
+        view = self.view
+        job = view.job(id)
+        if job is None:
+            raise ValueError(f"unknown job {id} ended")
+        view.waiting -= job.state is JobState.WAITING
+        if job.state is not JobState.PENDING:
+            at = bisect_left(view.active, id)
+            del view.active[at], self.candidates[at]
+        view.jobs[id] = None

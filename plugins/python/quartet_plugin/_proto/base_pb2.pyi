@@ -1,0 +1,114 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+STAGE_ADMISSION: Stage
+STAGE_ALLOCATION: Stage
+STAGE_ELASTICITY: Stage
+STAGE_PLACEMENT: Stage
+STAGE_SCALER: Stage
+STAGE_UNSPECIFIED: Stage
+
+class Component(_message.Message):
+    __slots__ = ["capabilities", "config_schema_json", "description", "fields_json", "source", "stage", "summary", "type"]
+    CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_SCHEMA_JSON_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_JSON_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    capabilities: _containers.RepeatedScalarFieldContainer[str]
+    config_schema_json: str
+    description: str
+    fields_json: str
+    source: str
+    stage: Stage
+    summary: str
+    type: str
+    def __init__(self, stage: _Optional[_Union[Stage, str]] = ..., type: _Optional[str] = ..., summary: _Optional[str] = ..., description: _Optional[str] = ..., source: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_schema_json: _Optional[str] = ..., fields_json: _Optional[str] = ...) -> None: ...
+
+class ConfigureRequest(_message.Message):
+    __slots__ = ["check_only", "component_id", "config_json", "seed", "stage", "type"]
+    CHECK_ONLY_FIELD_NUMBER: _ClassVar[int]
+    COMPONENT_ID_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_JSON_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    check_only: bool
+    component_id: str
+    config_json: str
+    seed: int
+    stage: Stage
+    type: str
+    def __init__(self, stage: _Optional[_Union[Stage, str]] = ..., type: _Optional[str] = ..., component_id: _Optional[str] = ..., seed: _Optional[int] = ..., config_json: _Optional[str] = ..., check_only: bool = ...) -> None: ...
+
+class ConfigureResponse(_message.Message):
+    __slots__ = ["capabilities", "config_json", "diagnostics", "exchange"]
+    CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_JSON_FIELD_NUMBER: _ClassVar[int]
+    DIAGNOSTICS_FIELD_NUMBER: _ClassVar[int]
+    EXCHANGE_FIELD_NUMBER: _ClassVar[int]
+    capabilities: _containers.RepeatedScalarFieldContainer[str]
+    config_json: str
+    diagnostics: _containers.RepeatedCompositeFieldContainer[Diagnostic]
+    exchange: bool
+    def __init__(self, diagnostics: _Optional[_Iterable[_Union[Diagnostic, _Mapping]]] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_json: _Optional[str] = ..., exchange: bool = ...) -> None: ...
+
+class DescribeRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class DescribeResponse(_message.Message):
+    __slots__ = ["components", "max_protocol", "min_protocol", "name", "version"]
+    COMPONENTS_FIELD_NUMBER: _ClassVar[int]
+    MAX_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    MIN_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    components: _containers.RepeatedCompositeFieldContainer[Component]
+    max_protocol: int
+    min_protocol: int
+    name: str
+    version: str
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., components: _Optional[_Iterable[_Union[Component, _Mapping]]] = ..., min_protocol: _Optional[int] = ..., max_protocol: _Optional[int] = ...) -> None: ...
+
+class Diagnostic(_message.Message):
+    __slots__ = ["hint", "path", "summary"]
+    HINT_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    hint: str
+    path: str
+    summary: str
+    def __init__(self, path: _Optional[str] = ..., summary: _Optional[str] = ..., hint: _Optional[str] = ...) -> None: ...
+
+class ExchangeRequest(_message.Message):
+    __slots__ = ["message", "method"]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    message: bytes
+    method: str
+    def __init__(self, method: _Optional[str] = ..., message: _Optional[bytes] = ...) -> None: ...
+
+class ExchangeResponse(_message.Message):
+    __slots__ = ["message"]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    message: bytes
+    def __init__(self, message: _Optional[bytes] = ...) -> None: ...
+
+class HealthRequest(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class HealthResponse(_message.Message):
+    __slots__ = []
+    def __init__(self) -> None: ...
+
+class Stage(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []

@@ -1,0 +1,161 @@
+from . import view_pb2 as _view_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class AdmitRequest(_message.Message):
+    __slots__ = ["edit", "view", "waiting"]
+    EDIT_FIELD_NUMBER: _ClassVar[int]
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    edit: _view_pb2.Edit
+    view: _view_pb2.ViewUpdate
+    waiting: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, view: _Optional[_Union[_view_pb2.ViewUpdate, _Mapping]] = ..., edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., waiting: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class AdmitResponse(_message.Message):
+    __slots__ = ["edit", "resync", "standing", "verdicts"]
+    EDIT_FIELD_NUMBER: _ClassVar[int]
+    RESYNC_FIELD_NUMBER: _ClassVar[int]
+    STANDING_FIELD_NUMBER: _ClassVar[int]
+    VERDICTS_FIELD_NUMBER: _ClassVar[int]
+    edit: _view_pb2.Edit
+    resync: bool
+    standing: _view_pb2.Standing
+    verdicts: _containers.RepeatedCompositeFieldContainer[_view_pb2.Verdict]
+    def __init__(self, resync: bool = ..., verdicts: _Optional[_Iterable[_Union[_view_pb2.Verdict, _Mapping]]] = ..., edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., standing: _Optional[_Union[_view_pb2.Standing, _Mapping]] = ...) -> None: ...
+
+class AllocateRequest(_message.Message):
+    __slots__ = ["view"]
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    view: _view_pb2.ViewUpdate
+    def __init__(self, view: _Optional[_Union[_view_pb2.ViewUpdate, _Mapping]] = ...) -> None: ...
+
+class AllocateResponse(_message.Message):
+    __slots__ = ["edit", "grants", "resync", "standing"]
+    EDIT_FIELD_NUMBER: _ClassVar[int]
+    GRANTS_FIELD_NUMBER: _ClassVar[int]
+    RESYNC_FIELD_NUMBER: _ClassVar[int]
+    STANDING_FIELD_NUMBER: _ClassVar[int]
+    edit: _view_pb2.Edit
+    grants: _containers.RepeatedCompositeFieldContainer[Grant]
+    resync: bool
+    standing: _view_pb2.Standing
+    def __init__(self, resync: bool = ..., edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., grants: _Optional[_Iterable[_Union[Grant, _Mapping]]] = ..., standing: _Optional[_Union[_view_pb2.Standing, _Mapping]] = ...) -> None: ...
+
+class Grant(_message.Message):
+    __slots__ = ["accelerator", "blocking", "job", "proposed", "replicas"]
+    ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
+    BLOCKING_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    PROPOSED_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    accelerator: int
+    blocking: bool
+    job: int
+    proposed: _containers.RepeatedCompositeFieldContainer[_view_pb2.Seat]
+    replicas: int
+    def __init__(self, job: _Optional[int] = ..., accelerator: _Optional[int] = ..., replicas: _Optional[int] = ..., blocking: bool = ..., proposed: _Optional[_Iterable[_Union[_view_pb2.Seat, _Mapping]]] = ...) -> None: ...
+
+class PlaceRequest(_message.Message):
+    __slots__ = ["edit", "grants", "view"]
+    EDIT_FIELD_NUMBER: _ClassVar[int]
+    GRANTS_FIELD_NUMBER: _ClassVar[int]
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    edit: _view_pb2.Edit
+    grants: _containers.RepeatedCompositeFieldContainer[Grant]
+    view: _view_pb2.ViewUpdate
+    def __init__(self, view: _Optional[_Union[_view_pb2.ViewUpdate, _Mapping]] = ..., edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., grants: _Optional[_Iterable[_Union[Grant, _Mapping]]] = ...) -> None: ...
+
+class PlaceResponse(_message.Message):
+    __slots__ = ["placed", "placed_edit", "resync", "standing", "unseated", "unseated_edit"]
+    PLACED_EDIT_FIELD_NUMBER: _ClassVar[int]
+    PLACED_FIELD_NUMBER: _ClassVar[int]
+    RESYNC_FIELD_NUMBER: _ClassVar[int]
+    STANDING_FIELD_NUMBER: _ClassVar[int]
+    UNSEATED_EDIT_FIELD_NUMBER: _ClassVar[int]
+    UNSEATED_FIELD_NUMBER: _ClassVar[int]
+    placed: _containers.RepeatedCompositeFieldContainer[Placement]
+    placed_edit: _view_pb2.Edit
+    resync: bool
+    standing: _view_pb2.Standing
+    unseated: _containers.RepeatedCompositeFieldContainer[_view_pb2.Verdict]
+    unseated_edit: _view_pb2.Edit
+    def __init__(self, resync: bool = ..., placed_edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., placed: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ..., unseated_edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., unseated: _Optional[_Iterable[_Union[_view_pb2.Verdict, _Mapping]]] = ..., standing: _Optional[_Union[_view_pb2.Standing, _Mapping]] = ...) -> None: ...
+
+class Placement(_message.Message):
+    __slots__ = ["evicted", "job", "seats"]
+    EVICTED_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    SEATS_FIELD_NUMBER: _ClassVar[int]
+    evicted: bool
+    job: int
+    seats: _containers.RepeatedCompositeFieldContainer[_view_pb2.Seat]
+    def __init__(self, job: _Optional[int] = ..., seats: _Optional[_Iterable[_Union[_view_pb2.Seat, _Mapping]]] = ..., evicted: bool = ...) -> None: ...
+
+class RespondRequest(_message.Message):
+    __slots__ = ["jobs", "view"]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedScalarFieldContainer[int]
+    view: _view_pb2.ViewUpdate
+    def __init__(self, view: _Optional[_Union[_view_pb2.ViewUpdate, _Mapping]] = ..., jobs: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class RespondResponse(_message.Message):
+    __slots__ = ["responses", "resync", "standing"]
+    RESPONSES_FIELD_NUMBER: _ClassVar[int]
+    RESYNC_FIELD_NUMBER: _ClassVar[int]
+    STANDING_FIELD_NUMBER: _ClassVar[int]
+    responses: _containers.RepeatedCompositeFieldContainer[_view_pb2.Response]
+    resync: bool
+    standing: _view_pb2.Standing
+    def __init__(self, resync: bool = ..., responses: _Optional[_Iterable[_Union[_view_pb2.Response, _Mapping]]] = ..., standing: _Optional[_Union[_view_pb2.Standing, _Mapping]] = ...) -> None: ...
+
+class ScaleRequest(_message.Message):
+    __slots__ = ["grants", "grants_edit", "placements", "placements_edit", "tunings", "view"]
+    GRANTS_EDIT_FIELD_NUMBER: _ClassVar[int]
+    GRANTS_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENTS_EDIT_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENTS_FIELD_NUMBER: _ClassVar[int]
+    TUNINGS_FIELD_NUMBER: _ClassVar[int]
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    grants: _containers.RepeatedCompositeFieldContainer[Grant]
+    grants_edit: _view_pb2.Edit
+    placements: _containers.RepeatedCompositeFieldContainer[Placement]
+    placements_edit: _view_pb2.Edit
+    tunings: _containers.RepeatedCompositeFieldContainer[_view_pb2.Tuning]
+    view: _view_pb2.ViewUpdate
+    def __init__(self, view: _Optional[_Union[_view_pb2.ViewUpdate, _Mapping]] = ..., grants_edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., grants: _Optional[_Iterable[_Union[Grant, _Mapping]]] = ..., placements_edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ..., tunings: _Optional[_Iterable[_Union[_view_pb2.Tuning, _Mapping]]] = ...) -> None: ...
+
+class ScaleResponse(_message.Message):
+    __slots__ = ["nodes", "resync", "standing"]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    RESYNC_FIELD_NUMBER: _ClassVar[int]
+    STANDING_FIELD_NUMBER: _ClassVar[int]
+    nodes: int
+    resync: bool
+    standing: _view_pb2.Standing
+    def __init__(self, resync: bool = ..., nodes: _Optional[int] = ..., standing: _Optional[_Union[_view_pb2.Standing, _Mapping]] = ...) -> None: ...
+
+class TuneRequest(_message.Message):
+    __slots__ = ["edit", "placements", "view"]
+    EDIT_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENTS_FIELD_NUMBER: _ClassVar[int]
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    edit: _view_pb2.Edit
+    placements: _containers.RepeatedCompositeFieldContainer[Placement]
+    view: _view_pb2.ViewUpdate
+    def __init__(self, view: _Optional[_Union[_view_pb2.ViewUpdate, _Mapping]] = ..., edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ...) -> None: ...
+
+class TuneResponse(_message.Message):
+    __slots__ = ["resync", "standing", "tunings"]
+    RESYNC_FIELD_NUMBER: _ClassVar[int]
+    STANDING_FIELD_NUMBER: _ClassVar[int]
+    TUNINGS_FIELD_NUMBER: _ClassVar[int]
+    resync: bool
+    standing: _view_pb2.Standing
+    tunings: _containers.RepeatedCompositeFieldContainer[_view_pb2.Tuning]
+    def __init__(self, resync: bool = ..., tunings: _Optional[_Iterable[_Union[_view_pb2.Tuning, _Mapping]]] = ..., standing: _Optional[_Union[_view_pb2.Standing, _Mapping]] = ...) -> None: ...

@@ -1,0 +1,252 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+CODE_ADMIT: Code
+CODE_DEFER: Code
+CODE_REJECT: Code
+CODE_UNSPECIFIED: Code
+DESCRIPTOR: _descriptor.FileDescriptor
+HEALTH_DOWN: Health
+HEALTH_DRAINING: Health
+HEALTH_READY: Health
+HEALTH_UNSPECIFIED: Health
+JOB_STATE_PENDING: JobState
+JOB_STATE_RUNNING: JobState
+JOB_STATE_UNSPECIFIED: JobState
+JOB_STATE_WAITING: JobState
+
+class BatchSpec(_message.Message):
+    __slots__ = ["initial", "max", "max_per_device", "min_per_device", "requested"]
+    INITIAL_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    MAX_PER_DEVICE_FIELD_NUMBER: _ClassVar[int]
+    MIN_PER_DEVICE_FIELD_NUMBER: _ClassVar[int]
+    REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    initial: int
+    max: int
+    max_per_device: int
+    min_per_device: int
+    requested: int
+    def __init__(self, requested: _Optional[int] = ..., initial: _Optional[int] = ..., max: _Optional[int] = ..., min_per_device: _Optional[int] = ..., max_per_device: _Optional[int] = ...) -> None: ...
+
+class Curve(_message.Message):
+    __slots__ = ["many_nodes", "one_node"]
+    MANY_NODES_FIELD_NUMBER: _ClassVar[int]
+    ONE_NODE_FIELD_NUMBER: _ClassVar[int]
+    many_nodes: _containers.RepeatedScalarFieldContainer[float]
+    one_node: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, one_node: _Optional[_Iterable[float]] = ..., many_nodes: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class Edit(_message.Message):
+    __slots__ = ["steps"]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    steps: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, steps: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Job(_message.Message):
+    __slots__ = ["as_of_seconds", "attained_device_seconds", "executed_seconds", "first_start_seconds", "id", "last_change_seconds", "preemptions", "progress", "progress_as_of_seconds", "progress_rate", "response", "restarts", "seats", "spec", "state", "steps_left", "tuning", "waiting_reason"]
+    AS_OF_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    ATTAINED_DEVICE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    EXECUTED_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_START_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LAST_CHANGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    PREEMPTIONS_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_AS_OF_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_RATE_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    RESTARTS_FIELD_NUMBER: _ClassVar[int]
+    SEATS_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    STEPS_LEFT_FIELD_NUMBER: _ClassVar[int]
+    TUNING_FIELD_NUMBER: _ClassVar[int]
+    WAITING_REASON_FIELD_NUMBER: _ClassVar[int]
+    as_of_seconds: float
+    attained_device_seconds: float
+    executed_seconds: float
+    first_start_seconds: float
+    id: int
+    last_change_seconds: float
+    preemptions: int
+    progress: float
+    progress_as_of_seconds: float
+    progress_rate: float
+    response: Response
+    restarts: int
+    seats: _containers.RepeatedCompositeFieldContainer[Seat]
+    spec: JobSpec
+    state: JobState
+    steps_left: float
+    tuning: Tuning
+    waiting_reason: str
+    def __init__(self, id: _Optional[int] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., waiting_reason: _Optional[str] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., tuning: _Optional[_Union[Tuning, _Mapping]] = ..., as_of_seconds: _Optional[float] = ..., executed_seconds: _Optional[float] = ..., attained_device_seconds: _Optional[float] = ..., progress: _Optional[float] = ..., progress_rate: _Optional[float] = ..., progress_as_of_seconds: _Optional[float] = ..., steps_left: _Optional[float] = ..., first_start_seconds: _Optional[float] = ..., last_change_seconds: _Optional[float] = ..., restarts: _Optional[int] = ..., preemptions: _Optional[int] = ..., response: _Optional[_Union[Response, _Mapping]] = ...) -> None: ...
+
+class JobSpec(_message.Message):
+    __slots__ = ["accelerators", "application", "batch", "command", "cpus", "max_replicas", "memory_gb", "min_replicas", "name", "requested", "step_times", "submit_seconds", "tenant", "total_work", "weight"]
+    ACCELERATORS_FIELD_NUMBER: _ClassVar[int]
+    APPLICATION_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    MAX_REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
+    MIN_REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    STEP_TIMES_FIELD_NUMBER: _ClassVar[int]
+    SUBMIT_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_WORK_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    accelerators: _containers.RepeatedScalarFieldContainer[str]
+    application: str
+    batch: BatchSpec
+    command: _containers.RepeatedScalarFieldContainer[str]
+    cpus: float
+    max_replicas: int
+    memory_gb: float
+    min_replicas: int
+    name: str
+    requested: int
+    step_times: int
+    submit_seconds: float
+    tenant: str
+    total_work: float
+    weight: float
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., application: _Optional[str] = ..., weight: _Optional[float] = ..., submit_seconds: _Optional[float] = ..., requested: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., accelerators: _Optional[_Iterable[str]] = ..., batch: _Optional[_Union[BatchSpec, _Mapping]] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., command: _Optional[_Iterable[str]] = ..., total_work: _Optional[float] = ..., step_times: _Optional[int] = ...) -> None: ...
+
+class Node(_message.Message):
+    __slots__ = ["accelerator", "cpus", "devices", "health", "id", "memory_gb", "name", "rack"]
+    ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RACK_FIELD_NUMBER: _ClassVar[int]
+    accelerator: int
+    cpus: float
+    devices: int
+    health: Health
+    id: int
+    memory_gb: float
+    name: str
+    rack: str
+    def __init__(self, id: _Optional[int] = ..., health: _Optional[_Union[Health, str]] = ..., name: _Optional[str] = ..., accelerator: _Optional[int] = ..., devices: _Optional[int] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., rack: _Optional[str] = ...) -> None: ...
+
+class Response(_message.Message):
+    __slots__ = ["curves", "job", "max_replicas", "min_replicas", "remaining_work", "same_curves"]
+    CURVES_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    MAX_REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    MIN_REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    REMAINING_WORK_FIELD_NUMBER: _ClassVar[int]
+    SAME_CURVES_FIELD_NUMBER: _ClassVar[int]
+    curves: _containers.RepeatedCompositeFieldContainer[Curve]
+    job: int
+    max_replicas: int
+    min_replicas: int
+    remaining_work: float
+    same_curves: bool
+    def __init__(self, job: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., curves: _Optional[_Iterable[_Union[Curve, _Mapping]]] = ..., remaining_work: _Optional[float] = ..., same_curves: bool = ...) -> None: ...
+
+class Seat(_message.Message):
+    __slots__ = ["devices", "node"]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    devices: int
+    node: int
+    def __init__(self, node: _Optional[int] = ..., devices: _Optional[int] = ...) -> None: ...
+
+class Standing(_message.Message):
+    __slots__ = ["if_seated", "until_seconds"]
+    IF_SEATED_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    if_seated: int
+    until_seconds: float
+    def __init__(self, until_seconds: _Optional[float] = ..., if_seated: _Optional[int] = ...) -> None: ...
+
+class StepTimes(_message.Message):
+    __slots__ = ["many_nodes", "one_node", "table"]
+    MANY_NODES_FIELD_NUMBER: _ClassVar[int]
+    ONE_NODE_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    many_nodes: _containers.RepeatedScalarFieldContainer[float]
+    one_node: _containers.RepeatedScalarFieldContainer[float]
+    table: int
+    def __init__(self, table: _Optional[int] = ..., one_node: _Optional[_Iterable[float]] = ..., many_nodes: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class Tuning(_message.Message):
+    __slots__ = ["accumulation_steps", "batch_per_device", "job", "learning_rate_factor"]
+    ACCUMULATION_STEPS_FIELD_NUMBER: _ClassVar[int]
+    BATCH_PER_DEVICE_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    LEARNING_RATE_FACTOR_FIELD_NUMBER: _ClassVar[int]
+    accumulation_steps: int
+    batch_per_device: int
+    job: int
+    learning_rate_factor: float
+    def __init__(self, job: _Optional[int] = ..., batch_per_device: _Optional[int] = ..., accumulation_steps: _Optional[int] = ..., learning_rate_factor: _Optional[float] = ...) -> None: ...
+
+class Verdict(_message.Message):
+    __slots__ = ["available", "code", "job", "message", "reason", "unit", "wanted"]
+    AVAILABLE_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    WANTED_FIELD_NUMBER: _ClassVar[int]
+    available: float
+    code: Code
+    job: int
+    message: str
+    reason: str
+    unit: str
+    wanted: float
+    def __init__(self, job: _Optional[int] = ..., code: _Optional[_Union[Code, str]] = ..., reason: _Optional[str] = ..., wanted: _Optional[float] = ..., available: _Optional[float] = ..., unit: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+
+class ViewUpdate(_message.Message):
+    __slots__ = ["accelerators", "changed", "ended", "full", "health_changes", "interval_seconds", "jobs", "nodes", "now_seconds", "round", "sequence", "step_times", "submitted"]
+    ACCELERATORS_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    FULL_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_CHANGES_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    NOW_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    STEP_TIMES_FIELD_NUMBER: _ClassVar[int]
+    SUBMITTED_FIELD_NUMBER: _ClassVar[int]
+    accelerators: _containers.RepeatedScalarFieldContainer[str]
+    changed: _containers.RepeatedScalarFieldContainer[int]
+    ended: _containers.RepeatedScalarFieldContainer[int]
+    full: bool
+    health_changes: int
+    interval_seconds: float
+    jobs: _containers.RepeatedCompositeFieldContainer[Job]
+    nodes: _containers.RepeatedCompositeFieldContainer[Node]
+    now_seconds: float
+    round: int
+    sequence: int
+    step_times: _containers.RepeatedCompositeFieldContainer[StepTimes]
+    submitted: int
+    def __init__(self, sequence: _Optional[int] = ..., full: bool = ..., now_seconds: _Optional[float] = ..., round: _Optional[int] = ..., interval_seconds: _Optional[float] = ..., accelerators: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., step_times: _Optional[_Iterable[_Union[StepTimes, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., ended: _Optional[_Iterable[int]] = ..., changed: _Optional[_Iterable[int]] = ..., health_changes: _Optional[int] = ..., submitted: _Optional[int] = ...) -> None: ...
+
+class Health(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class JobState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
+
+class Code(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []

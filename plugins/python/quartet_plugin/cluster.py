@@ -1,0 +1,154 @@
+"""The machines of a cluster, sets of their devices, and a ledger of the free ones."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+
+ANY_ACCELERATOR = -1
+"""Leaves the accelerator type to the placement stage."""
+
+MAX_DEVICES_PER_NODE = 64
+
+
+class Health(enum.IntEnum):
+    """Whether a node takes part in placement. A draining node is up, but nothing may be placed or left on it."""
+
+    READY = 0
+    DRAINING = 1
+    DOWN = 2
+
+
+# A set of devices of one node is an int whose bit i stands for device i.
+
+
+def first_devices(count: int) -> int:
+    """The set {0, ..., count-1}."""
+    return (1 << min(count, MAX_DEVICES_PER_NODE)) - 1
+
+
+def count_devices(devices: int) -> int:
+    """The number of devices in a set."""
+    return bin(devices).count("1")
+
+
+def lowest_devices(devices: int, count: int) -> int:
+    """The subset of the lowest devices, or the whole set when it holds fewer."""
+    rest = devices
+    while count > 0 and rest:
+        rest &= rest - 1
+        count -= 1
+    return devices & ~rest
+
+
+def list_devices(devices: int) -> list[int]:
+    """The device indices of a set in ascending order."""
+    return [i for i in range(devices.bit_length()) if devices >> i & 1]
+
+
+class Seat(NamedTuple):
+    """The devices that a job holds on one node."""
+
+    node: int
+    devices: int
+
+
+def replicas(seats: Iterable[Seat]) -> int:
+    """The number of devices over all seats; one replica runs on one device."""
+    return sum(count_devices(seat.devices) for seat in seats)
+
+
+class Node:
+    """One machine with devices of a single accelerator type."""
+
+    __slots__ = ("accelerator", "cpus", "devices", "health", "id", "memory_gb", "name", "rack")
+
+    id: int  # index in Cluster.nodes
+    name: str
+    accelerator: int  # index in Cluster.accelerators
+    devices: int
+    cpus: float
+    memory_gb: float
+    rack: str
+    health: Health
+
+    def __init__(
+        self, id: int, name: str, accelerator: int, devices: int, *,
+        cpus: float = 0.0, memory_gb: float = 0.0, rack: str = "", health: Health = Health.READY,
+    ) -> None:
+        self.id, self.name, self.accelerator, self.devices = id, name, accelerator, devices
+        self.cpus, self.memory_gb, self.rack, self.health = cpus, memory_gb, rack, health
+
+    def usable(self) -> int:
+        """The set of devices that may be placed on now: all of them, or none."""
+        return first_devices(self.devices) if self.health is Health.READY else 0
+
+
+class Cluster:
+    """The machines and the accelerator types they carry."""
+
+    __slots__ = ("accelerators", "nodes")
+
+    accelerators: Sequence[str]
+    nodes: list[Node]
+
+    def __init__(self, accelerators: Sequence[str] = (), nodes: Iterable[Node] = ()) -> None:
+        self.accelerators, self.nodes = tuple(accelerators), list(nodes)
+
+    def devices(self) -> int:
+        """Every device, whatever the health of its node."""
+        return sum(node.devices for node in self.nodes)
+
+    def usable_devices(self) -> int:
+        """The devices of ready nodes."""
+        return sum(node.devices for node in self.nodes if node.health is Health.READY)
+
+    def largest_node(self) -> int:
+        """The greatest number of devices on one node."""
+        return max((node.devices for node in self.nodes), default=0)
+
+
+class Ledger:
+    """Keeps the free devices of every node while a policy seats jobs."""
+
+    __slots__ = ("_free", "total")
+
+    total: int  # free devices in the cluster
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Every usable device is free."""
+        self._free = [node.usable() for node in cluster.nodes]
+        self.total = sum(count_devices(devices) for devices in self._free)
+
+    def free(self, node: int) -> int:
+        """The number of free devices on a node."""
+        return count_devices(self._free[node])
+
+    def free_devices(self, node: int) -> int:
+        """The set of free devices on a node."""
+        return self._free[node]
+
+    def occupy(self, seats: Sequence[Seat]) -> bool:
+        """Takes exactly these devices. False, and nothing is taken, if one of them is not free or does not exist."""
+        free = self._free
+        for i, (node, devices) in enumerate(seats):
+            if not 0 <= node < len(free) or free[node] & devices != devices:
+                self.release(seats[:i])
+                return False
+            free[node] &= ~devices
+            self.total -= count_devices(devices)
+        return True
+
+    def release(self, seats: Iterable[Seat]) -> None:
+        """Gives devices back."""
+        for node, devices in seats:
+            self.total += count_devices(devices & ~self._free[node])
+            self._free[node] |= devices
+
+    def take(self, node: int, count: int) -> Seat:
+        """Seats up to count replicas on the lowest free devices of a node."""
+        taken = lowest_devices(self._free[node], count)
+        self._free[node] &= ~taken
+        self.total -= count_devices(taken)
+        return Seat(node, taken)

@@ -1,0 +1,132 @@
+"""What the stages answer with, and what they are told of each other's answers."""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import NamedTuple
+from collections.abc import Sequence
+
+from .cluster import ANY_ACCELERATOR, Seat
+
+
+class Capability(str, enum.Enum):
+    """Something beyond the plain view that a policy may need and not every backend can tell."""
+
+    REMAINING_WORK = "remaining_work"  # Job.total_work and Job.progress are known
+    STEP_TIMES = "step_times"  # Job.step_times and Job.steps_left are the truth
+    SCALE_CLUSTER = "scale_cluster"  # nodes can be added and removed
+
+
+class Code(enum.IntEnum):
+    """The answer a verdict gives. DEFER asks again next round; REJECT is final."""
+
+    ADMIT = 0
+    DEFER = 1
+    REJECT = 2
+
+
+class Reason(str, enum.Enum):
+    """Why a job does not run. The list is closed; when several hold, the earlier one is shown."""
+
+    NONE = "none"
+    EXCEEDS_CLUSTER = "exceeds_cluster"  # the job needs more devices than the cluster will ever have
+    ACCELERATOR_MISSING = "accelerator_missing"  # no node carries a type that the job can run on
+    QUOTA_EXCEEDED = "quota_exceeded"  # its tenant is at its limit
+    LOAD_LIMIT = "load_limit"  # admission holds jobs back while the cluster is loaded
+    WAITING_FOR_DEVICES = "waiting_for_devices"  # others come first and nothing is left
+    BLOCKED_BY_EARLIER = "blocked_by_earlier"  # an earlier job that does not fit keeps its turn
+    FRAGMENTED = "fragmented"  # enough devices are free, but not in a shape the placement accepts
+    PREEMPTED_BY_PRIORITY = "preempted_by_priority"  # its devices went to a job that comes first
+    NODE_UNAVAILABLE = "node_unavailable"  # the node it ran on failed or is draining
+    POLICY_DECISION = "policy_decision"  # a reason of the policy's own; see the message
+
+
+class Verdict(NamedTuple):
+    """A decision about one job that is not a placement: it is data, never an exception."""
+
+    job: int
+    code: Code
+    reason: Reason = Reason.NONE
+    wanted: float = 0.0  # the counted evidence, in unit; both 0 when there is none
+    available: float = 0.0
+    unit: str = ""  # such as "devices" or "jobs"
+    message: str = ""  # one sentence of the policy's own
+
+
+class Grant(NamedTuple):
+    """A number of devices given to a job."""
+
+    job: int
+    replicas: int
+    accelerator: int = ANY_ACCELERATOR
+    blocking: bool = False  # nothing new is seated after this grant if it does not fit
+    proposed: Sequence[Seat] = ()  # seating of a policy that decides jointly; may be ignored
+
+
+class Placement(NamedTuple):
+    """The seats of a grant."""
+
+    job: int
+    seats: Sequence[Seat]  # in the order that the job sees its replicas
+    evicted: bool = False  # the job lost its devices on the way to these, even if they are the same ones
+
+
+class Seating(NamedTuple):
+    """The answer of a placement policy: each grant is placed or unseated."""
+
+    placed: Sequence[Placement]
+    unseated: Sequence[Verdict]  # with Code.DEFER
+
+
+class Tuning(NamedTuple):
+    """The batch setting of a job. All 0 leaves everything to the job."""
+
+    job: int
+    batch_per_device: int = 0
+    accumulation_steps: int = 0  # extra passes per step
+    learning_rate_factor: float = 0.0
+
+
+class Curve(NamedTuple):
+    """The rate of a job in work per second by number of replicas, index r-1 for r. 0 means it cannot run so."""
+
+    one_node: Sequence[float]  # all replicas on one node
+    many_nodes: Sequence[float]  # consolidated over as few nodes as possible, at least two
+
+
+class Response(NamedTuple):
+    """A job's elastic range and what it gains from more devices."""
+
+    job: int
+    min_replicas: int  # at least 1
+    max_replicas: int
+    curves: Sequence[Curve] = ()  # by accelerator type, the last one for all further types
+    remaining_work: float = math.nan  # in the unit of the curves; NaN when unknown
+
+    def rate(self, accelerator: int, replicas: int, devices_per_node: int) -> float:
+        """Work per second on a consolidated placement; 0 when the job cannot run so, or nothing is known."""
+        if not self.curves or replicas < 1:
+            return 0.0
+        curve = self.curves[min(max(accelerator, 0), len(self.curves) - 1)]
+        rates = curve.one_node if replicas <= devices_per_node else curve.many_nodes
+        return rates[replicas - 1] if replicas <= len(rates) else 0.0
+
+
+class Plan(NamedTuple):
+    """The outcome of the stages of one round, before it is compared with what runs."""
+
+    grants: Sequence[Grant]
+    placements: Sequence[Placement]
+    tunings: Sequence[Tuning]
+
+
+class Standing(NamedTuple):
+    """How long an answer stands while no event comes."""
+
+    until_seconds: float  # asking again before would change nothing; math.inf for ever
+    if_seated: int = 0  # allocation: holds if the first so many grants run after the round
+
+
+FOR_EVER = Standing(math.inf)
+"""Of an answer that only an event can change."""

@@ -1,0 +1,137 @@
+"""Jobs as the stages see them."""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import NamedTuple
+from collections.abc import Sequence
+
+from .cluster import Cluster, Seat
+from .decisions import Reason, Tuning
+
+
+class BatchSpec(NamedTuple):
+    """Bounds of the batch size of a training job, in samples. All 0 for a job without batch elasticity."""
+
+    requested: int = 0  # total batch the user asked for
+    initial: int = 0  # total batch that the learning rate was tuned for
+    max: int = 0  # largest total batch that still trains
+    min_per_device: int = 0
+    max_per_device: int = 0
+
+
+_RIGID = BatchSpec()
+
+
+class StepTimes(NamedTuple):
+    """The seconds of one optimizer step at a fixed total batch on consolidated placements. Index r-1 is r replicas;
+    0 means not possible."""
+
+    one_node: Sequence[float]
+    many_nodes: Sequence[float]  # nodes filled one after another, the last one partly
+
+
+class JobState(enum.IntEnum):
+    """PENDING awaits admission, WAITING awaits devices."""
+
+    PENDING = 0
+    WAITING = 1
+    RUNNING = 2
+
+
+class Job:
+    """A submitted job that has not ended.
+
+    What changes with time is kept as a value at a moment and a slope: ask the methods. Everything is read-only.
+    """
+
+    # What is known when it is submitted.
+    id: int  # rank in submission order; breaks ties everywhere
+    name: str
+    tenant: str
+    application: str
+    weight: float  # share of the job against others, 1 unless stated
+    submit_seconds: float
+    requested: int  # replicas the user asked for
+    min_replicas: int  # least the job can run with
+    max_replicas: int  # most the job can use
+    accelerators: Sequence[str]  # types the job can run on; empty for all
+    batch: BatchSpec
+    cpus: float  # per replica
+    memory_gb: float  # per replica
+    command: Sequence[str]
+    total_work: float  # in the unit of progress; 0 when unknown. Needs Capability.REMAINING_WORK
+    step_times: StepTimes | None  # true step times at the requested batch. Needs Capability.STEP_TIMES
+
+    # What changes.
+    state: JobState
+    waiting_reason: Reason  # why it waits, as last decided
+    seats: Sequence[Seat]  # devices held, in the order the placement stage chose
+    held: int  # number of devices in seats
+    tuning: Tuning
+    as_of_seconds: float  # moment at which executed and attained were brought up to date
+    executed: float
+    attained: float
+    progress: float  # work done at progress_as_of
+    progress_rate: float  # work per second from then on
+    progress_as_of: float  # lies ahead during a restart pause
+    steps_left: float  # true optimizer steps left at the requested batch; NaN when unknown
+    first_start: float  # seconds; NaN until the job first gets devices
+    last_change: float  # seconds of the last start, stop or move; of the submission before the first
+    restarts: int  # starts and moves after the first start
+    preemptions: int  # times its devices were taken away before it ended
+
+    __slots__ = (
+        "accelerators", "application", "as_of_seconds", "attained", "batch", "command", "cpus", "executed",
+        "first_start", "held", "id", "last_change", "max_replicas", "memory_gb", "min_replicas", "name", "preemptions",
+        "progress", "progress_as_of", "progress_rate", "requested", "restarts", "seats", "state", "step_times",
+        "steps_left", "submit_seconds", "tenant", "total_work", "tuning", "waiting_reason", "weight",
+    )
+
+    def __init__(
+        self, id: int, name: str = "", *, tenant: str = "", application: str = "", weight: float = 1.0,
+        submit_seconds: float = 0.0, requested: int = 1, min_replicas: int = 1, max_replicas: int = 1,
+        accelerators: Sequence[str] = (), batch: BatchSpec = _RIGID, cpus: float = 0.0, memory_gb: float = 0.0,
+        command: Sequence[str] = (), total_work: float = 0.0, step_times: StepTimes | None = None,
+    ) -> None:
+        """A job that was just submitted."""
+        self.id, self.name, self.tenant, self.application = id, name, tenant, application
+        self.weight, self.submit_seconds = weight, submit_seconds
+        self.requested, self.min_replicas, self.max_replicas = requested, min_replicas, max_replicas
+        self.accelerators, self.batch, self.cpus, self.memory_gb = accelerators, batch, cpus, memory_gb
+        self.command, self.total_work, self.step_times = command, total_work, step_times
+        self.state, self.waiting_reason = JobState.PENDING, Reason.NONE
+        self.seats, self.held, self.tuning = (), 0, Tuning(id)
+        self.as_of_seconds = self.progress_as_of = self.last_change = submit_seconds
+        self.executed = self.attained = self.progress = self.progress_rate = 0.0
+        self.steps_left = self.first_start = math.nan
+        self.restarts = self.preemptions = 0
+
+    # The accounts follow core/job.go operation by operation, so that both languages decide on the same numbers.
+
+    def executed_seconds(self, now: float) -> float:
+        """The time for which the job held devices up to now, restart pauses included."""
+        if self.held == 0:
+            return self.executed
+        return self.executed + (now - self.as_of_seconds)
+
+    def attained_service(self, now: float) -> float:
+        """The device-seconds the job received up to now, restart pauses included."""
+        if self.held == 0:
+            return self.attained
+        return self.attained + (now - self.as_of_seconds) * self.held
+
+    def work_done(self, now: float) -> float:
+        """The progress at now, in the unit of total_work."""
+        if self.progress_rate == 0 or now <= self.progress_as_of:
+            return self.progress
+        return self.progress + (now - self.progress_as_of) * self.progress_rate
+
+    def remaining_work(self, now: float) -> float:
+        """The declared work not yet done, never negative, in the unit of total_work."""
+        return max(self.total_work - self.work_done(now), 0.0)
+
+    def can_run_on(self, cluster: Cluster, accelerator: int) -> bool:
+        """Whether the job can run on an accelerator type of the cluster."""
+        return not self.accelerators or cluster.accelerators[accelerator] in self.accelerators

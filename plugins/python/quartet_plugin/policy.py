@@ -1,0 +1,90 @@
+"""The policies of the stages. A plugin's author derives from one of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import random
+from typing import Any, ClassVar
+from collections.abc import Iterable, Sequence
+
+from .decisions import Capability, Grant, Placement, Plan, Response, Seating, Standing, Tuning, Verdict
+from .job import Job
+from .view import Candidate, View
+
+
+class Policy:
+    """What the policies of all stages have in common.
+
+    A policy is created for one component of a run. It may keep what it likes between calls, except parts of a view.
+    """
+
+    type: ClassVar[str] = ""  # name in configs, lower_snake_case
+    summary: ClassVar[str] = ""  # one line
+    description: ClassVar[str] = ""  # idea, deviations from the source, limits
+    source: ClassVar[str] = ""  # paper, section or equation
+    capabilities: ClassVar[Sequence[Capability]] = ()  # needed whatever the config
+
+    @dataclasses.dataclass
+    class Config:
+        """The settings, a dataclass whose fields are made by field(). This one has none."""
+
+    id: str  # component id: stage/type, such as "admission/deadline"
+    config: Any  # an instance of Config
+    random: random.Random  # the component's own stream; the only source of randomness
+    log: logging.LoggerAdapter[logging.Logger]  # writes to the host's log
+
+    def setup(self) -> None:
+        """Called once, after the attributes above are set. A ValueError is a problem in the settings."""
+
+    def standing(self) -> Standing | None:
+        """How long the last answer stands while no event comes. None to be asked again every round."""
+        return None
+
+
+class AdmissionPolicy(Policy):
+    """Decides which submitted jobs may compete for devices."""
+
+    def admit(self, view: View, waiting: Sequence[Job]) -> Iterable[Verdict] | None:
+        """Answers for waiting jobs, in the order of their ids; a job without a verdict is admitted. Jobs already
+        admitted are not asked about again. Deferred ones come back next round."""
+        raise NotImplementedError
+
+
+class AllocationPolicy(Policy):
+    """Decides how many devices of which type each job gets."""
+
+    def allocate(self, view: View, candidates: Sequence[Candidate]) -> Iterable[Grant] | None:
+        """Answers with grants in seating order, at most one per candidate. Candidates are the admitted jobs by id,
+        running ones included; a running job without a grant is preempted. Grants may exceed capacity."""
+        raise NotImplementedError
+
+
+class PlacementPolicy(Policy):
+    """Decides which devices a grant is seated on."""
+
+    def place(self, view: View, grants: Sequence[Grant]) -> Seating:
+        """Seats grants in their order. It skips a grant that does not fit, unless it is blocking: then it places
+        nothing that does not already run. Every grant ends in placed or unseated."""
+        raise NotImplementedError
+
+
+class ElasticityPolicy(Policy):
+    """Says what a job does with accelerators, and tunes it to those it got."""
+
+    def respond(self, view: View, jobs: Sequence[Job]) -> Iterable[Response]:
+        """Answers for each of jobs, in their order. It is asked about a job when it is submitted and whenever an event
+        touched it; otherwise the last response stands."""
+        raise NotImplementedError
+
+    def tune(self, view: View, placements: Sequence[Placement]) -> Iterable[Tuning] | None:
+        """Answers for those placements whose batch settings change; the others keep theirs."""
+        return None
+
+
+class ScalerPolicy(Policy):
+    """Decides how many nodes the cluster should have."""
+
+    def scale(self, view: View, plan: Plan) -> int:
+        """The number of nodes wanted; 0 for no opinion."""
+        raise NotImplementedError

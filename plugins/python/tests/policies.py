@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""One simple policy for each stage, which the Go tests hold to the contract of the stage, and some that misbehave."""
+
+import os
+import struct
+import sys
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from quartet_plugin import (
+    ANY_ACCELERATOR, FOR_EVER, AdmissionPolicy, AllocationPolicy, Capability, Code, Curve, ElasticityPolicy, Grant, JobState,
+    Ledger, Placement, PlacementPolicy, Reason, Response, ScalerPolicy, Seating, Tuning, Verdict, field, main, replicas,
+)
+
+
+class AcceptAll(AdmissionPolicy):
+    type = "accept_all"
+    summary = "admits every job"
+
+    def admit(self, view, waiting):
+        return []
+
+    def standing(self):
+        return FOR_EVER
+
+
+class LoadLimit(AdmissionPolicy):
+    type = "load_limit"
+    summary = "defers jobs while the admitted ones ask for more than there is"
+
+    def admit(self, view, waiting):
+        load = sum(view.job(id).requested for id in view.active)
+        for job in waiting:
+            if load + job.requested > view.devices:
+                yield Verdict(job.id, Code.DEFER, Reason.LOAD_LIMIT, job.requested, max(view.devices - load, 0), "devices")
+            else:
+                load += job.requested
+
+
+class Fifo(AllocationPolicy):
+    type = "fifo"
+    summary = "first submitted, first served"
+
+    def allocate(self, view, candidates):
+        running = [c for c in candidates if c.job.state is JobState.RUNNING]
+        waiting = [c for c in candidates if c.job.state is not JobState.RUNNING]
+        grants = [Grant(c.job.id, c.job.held) for c in running if self._may_stay(c)]
+        grants += [Grant(c.job.id, c.response.min_replicas, blocking=True) for c in waiting]
+        return grants
+
+    @staticmethod
+    def _may_stay(candidate):
+        return candidate.response.min_replicas <= candidate.job.held <= candidate.response.max_replicas
+
+
+class Las(AllocationPolicy):
+    type = "las"
+    summary = "least attained service first"
+
+    def allocate(self, view, candidates):
+        order = sorted(candidates, key=lambda c: (c.job.attained_service(view.now_seconds), c.job.id))
+        return [Grant(c.job.id, c.response.min_replicas) for c in order]
+
+
+class FirstFit(PlacementPolicy):
+    type = "first_fit"
+    summary = "the first free devices; what runs stays"
+
+    def place(self, view, grants):
+        free = Ledger(view.cluster)
+        stays = [g for g in grants if self._can_stay(view, g) and free.occupy(view.job(g.job).seats)]
+        staying = {g.job for g in stays}
+        placed: list[Placement] = []
+        unseated: list[Verdict] = []
+        reason = Reason.WAITING_FOR_DEVICES
+        for grant in grants:
+            job = view.job(grant.job)
+            seats = job.seats if grant.job in staying else None
+            if seats is None and reason is Reason.WAITING_FOR_DEVICES:
+                seats = self._first_fit(view, free, job, grant)
+            if seats:
+                placed.append(Placement(grant.job, seats))
+                continue
+            unseated.append(Verdict(grant.job, Code.DEFER, reason))
+            if grant.blocking:
+                reason = Reason.BLOCKED_BY_EARLIER
+        return Seating(placed, unseated)
+
+    @staticmethod
+    def _can_stay(view, grant):
+        job = view.job(grant.job)
+        if job.held != grant.replicas:
+            return False
+        nodes = view.cluster.nodes
+        return job.held > 0 and grant.accelerator in (ANY_ACCELERATOR, nodes[job.seats[0].node].accelerator)
+
+    @staticmethod
+    def _first_fit(view, free, job, grant):
+        types = range(len(view.cluster.accelerators)) if grant.accelerator == ANY_ACCELERATOR else [grant.accelerator]
+        for accelerator in types:
+            if not job.can_run_on(view.cluster, accelerator):
+                continue
+            seats = []
+            missing = grant.replicas
+            for node in view.cluster.nodes:
+                if missing and node.accelerator == accelerator and free.free(node.id):
+                    seats.append(free.take(node.id, missing))
+                    missing = grant.replicas - replicas(seats)
+            if not missing:
+                return seats
+            free.release(seats)
+        return None
+
+
+class Fixed(ElasticityPolicy):
+    type = "fixed"
+    summary = "every job runs with exactly what it asked for"
+
+    def respond(self, view, jobs):
+        return [Response(j.id, j.requested, j.requested) for j in jobs]
+
+    def standing(self):
+        return FOR_EVER
+
+
+class Linear(ElasticityPolicy):
+    type = "linear"
+    summary = "twice the devices, twice the rate; batches of 32"
+
+    def respond(self, view, jobs):
+        for j in jobs:
+            rates = [float(r) for r in range(1, j.max_replicas + 1)]
+            yield Response(j.id, j.min_replicas, j.max_replicas, [Curve(rates, [r / 2 for r in rates])])
+
+    def tune(self, view, placements):
+        return [Tuning(p.job, 32, 0, 1.0) for p in placements if view.job(p.job).tuning.batch_per_device != 32]
+
+    def standing(self):
+        return FOR_EVER
+
+
+class Keep(ScalerPolicy):
+    type = "keep"
+    summary = "wants a node for each placement"
+
+    def scale(self, view, plan):
+        return len(plan.placements)
+
+
+@dataclass
+class Tier:
+    tenant: str = field("", doc="who")
+    share: float = field(0.0, doc="how much", min=0, max=1)
+
+
+class Everything(ScalerPolicy):
+    type = "everything"
+    summary = "has a setting of every type"
+    description = "It exists to be configured."
+    source = "nowhere"
+    capabilities = (Capability.SCALE_CLUSTER,)
+
+    @dataclass
+    class Config:
+        enabled: bool = field(True, doc="a switch")
+        count: int = field(3, doc="a whole number", min=1, max=10)
+        factor: float = field(1.5, doc="a number", min=0)
+        name: str = field("x", doc="a text")
+        order: str = field("up", doc="a choice", enum=["up", "down", "sideways"])
+        window: timedelta = field(timedelta(hours=8), doc="a duration", min="1s", max="24h")
+        sizes: list[int] = field([1, 2], doc="whole numbers", min=1)
+        waits: list[timedelta] = field([timedelta(seconds=90)], doc="durations")
+        first: Tier = field(Tier("blue", 0.25), doc="an object")
+        tiers: list[Tier] = field([], doc="objects")
+        extra: dict[str, Any] = field({}, doc="free keys")
+
+        def validate(self):
+            if self.count == 7:
+                yield "count: seven is taken"
+                yield "sizes[0]: and this, too"
+                yield "nothing in particular"
+
+    def scale(self, view, plan):
+        return 0
+
+
+class Strict(ScalerPolicy):
+    type = "strict"
+    summary = "has a setting without a default"
+
+    @dataclass
+    class Config:
+        limit: int = field(doc="must be set")
+
+        def capabilities(self):
+            return [Capability.REMAINING_WORK] if self.limit > 10 else []
+
+    def setup(self):
+        if self.config.limit == 13:
+            raise ValueError("a limit of 13 brings bad luck")
+
+    def scale(self, view, plan):
+        return self.config.limit
+
+
+class Mirror(AdmissionPolicy):
+    type = "mirror"
+    summary = "admits every job, and tells what it sees"
+    capabilities = (Capability.REMAINING_WORK, Capability.STEP_TIMES)
+
+    def admit(self, view, waiting):
+        return [Verdict(j.id, Code.ADMIT, message="\n".join(self._lines(view, j))) for j in waiting]
+
+    def _lines(self, view, asked):
+        now = view.now_seconds
+        yield f"{bits(now)} {view.round} {bits(view.interval_seconds)} {view.devices} {view.waiting}"
+        yield f"{view.health_changes} {len(view.jobs)}"
+        yield " ".join(map(str, view.active))
+        yield " ".join(map(str, view.changed))
+        for n in view.cluster.nodes:
+            yield f"{n.id} {n.name} {n.accelerator} {n.devices} {bits(n.cpus, n.memory_gb)} {n.rack} {n.health.name.lower()}"
+        yield " ".join(view.cluster.accelerators)
+        for j in view.jobs:
+            if j is None:
+                continue
+            yield f"{j.id} {j.name} {j.tenant} {j.application} {j.requested} {j.min_replicas} {j.max_replicas}"
+            yield f"{' '.join(j.accelerators)} {' '.join(map(str, j.batch))} {' '.join(j.command)}"
+            yield f"{j.state.name.lower()} {j.waiting_reason.value} {' '.join(f'{s.node}:{s.devices}' for s in j.seats)}"
+            yield f"{j.tuning.batch_per_device} {j.tuning.accumulation_steps} {j.restarts} {j.preemptions} {j.held}"
+            yield bits(j.weight, j.submit_seconds, j.cpus, j.memory_gb, j.total_work, j.tuning.learning_rate_factor)
+            yield bits(j.steps_left, j.first_start, j.last_change)
+            yield bits(j.executed_seconds(now), j.attained_service(now), j.work_done(now), j.remaining_work(now))
+            if j.step_times:
+                yield bits(*j.step_times.one_node) + "|" + bits(*j.step_times.many_nodes)
+
+
+def bits(*numbers):
+    """Floats to the last bit; any NaN is nan."""
+    return " ".join("nan" if x != x else struct.pack(">d", x).hex() for x in numbers)
+
+
+FAULTS = ["none", "raise", "exit", "print", "hang", "die", "wrong_type", "log"]
+
+
+class Misbehaving(AdmissionPolicy):
+    type = "misbehaving"
+    summary = "does what its config says"
+
+    @dataclass
+    class Config:
+        fault: str = field("none", doc="what to do", enum=FAULTS)
+    def admit(self, view, waiting):
+        fault = self.config.fault
+        if fault == "raise":
+            raise RuntimeError("this is a bug")
+        if fault == "exit":
+            sys.exit(3)
+        if fault == "print":
+            print("a line for stdout")
+            os.system("echo another one")
+        if fault == "hang":
+            time.sleep(3600)
+        if fault == "die":
+            os._exit(7)
+        if fault == "wrong_type":
+            return [(0, "defer")]
+        if fault == "log":
+            self.log.info("looked at jobs", extra={"jobs": len(waiting)})
+        return None
+
+
+if __name__ == "__main__":
+    print("printed before main")
+    main(
+        AcceptAll, LoadLimit, Fifo, Las, FirstFit, Fixed, Linear, Keep, Everything, Strict, Mirror, Misbehaving,
+        version="v1.2.3",
+    )

@@ -1,0 +1,105 @@
+import pytest
+
+from quartet_plugin import Health, JobState, Reason, Response, Seat
+from quartet_plugin._copy import ViewCopy
+from quartet_plugin._proto import view_pb2 as pb
+
+
+def job(id, state=pb.JOB_STATE_WAITING, spec=True, **told):
+    told = {"waiting_reason": "none", **told}
+    return pb.Job(id=id, state=state, spec=pb.JobSpec(name=f"job-{id}", requested=2) if spec else None, **told)
+
+
+def full(**told):
+    nodes = [pb.Node(id=i, health=pb.HEALTH_READY, name=f"node-{i}", devices=4) for i in range(2)]
+    return pb.ViewUpdate(sequence=7, full=True, round=1, now_seconds=60, submitted=3, accelerators=["t4"], nodes=nodes, **told)
+
+
+def test_updates_are_taken_over():
+    copy = ViewCopy()
+    assert copy.apply(full(jobs=[job(0), job(2, pb.JOB_STATE_PENDING)], changed=[0, 2]))
+    view = copy.view
+    assert (view.now_seconds, view.round, view.devices, view.waiting) == (60, 1, 8, 1)
+    assert view.active == [0] and view.changed == (0, 2)
+    assert view.job(1) is None and view.job(2).state is JobState.PENDING and view.job(9) is None
+
+    seats = [pb.Seat(node=1, devices=0b101)]
+    update = pb.ViewUpdate(
+        sequence=8, round=2, now_seconds=120, nodes=[pb.Node(id=0, health=pb.HEALTH_DOWN)],
+        jobs=[
+            job(0, pb.JOB_STATE_RUNNING, spec=False, seats=seats, executed_seconds=5, as_of_seconds=100),
+            job(1), job(2, spec=False, waiting_reason="load_limit"),
+        ],
+        changed=[1],
+    )
+    assert copy.apply(update)
+    assert view.active == [0, 1, 2] and view.waiting == 2 and view.devices == 4
+    assert view.cluster.nodes[0].health is Health.DOWN and view.cluster.nodes[0].name == "node-0"
+    running = view.job(0)
+    assert (running.name, running.requested, running.held, running.seats) == ("job-0", 2, 2, (Seat(1, 0b101),))
+    assert running.executed_seconds(view.now_seconds) == 25
+    assert view.job(2).waiting_reason is Reason.LOAD_LIMIT
+
+    assert copy.apply(pb.ViewUpdate(sequence=9, round=3, now_seconds=180, ended=[0, 1]))
+    assert view.active == [2] and view.waiting == 1 and view.jobs == [None, None, view.job(2)]
+
+    assert copy.apply(pb.ViewUpdate(sequence=10, submitted=5))
+    assert len(view.jobs) == 5
+
+
+def test_responses_follow_their_jobs():
+    copy = ViewCopy()
+    curve = pb.Curve(one_node=[1, 2], many_nodes=[0, 1])
+    told = [pb.Response(job=i, min_replicas=1, max_replicas=2, curves=[curve], remaining_work=10) for i in range(3)]
+    copy.apply(full(jobs=[job(i, response=told[i]) for i in range(3)]))
+    changed = pb.Response(job=1, min_replicas=2, max_replicas=2, same_curves=True, remaining_work=4)
+    copy.apply(pb.ViewUpdate(sequence=8, jobs=[job(1, spec=False, response=changed), job(2, spec=False)], ended=[0]))
+    assert [c.job.id for c in copy.candidates] == [1, 2]
+    assert copy.candidates[0].response == Response(1, 2, 2, (((1, 2), (0, 1)),), 4)
+    assert copy.candidates[1].response.remaining_work == 10
+
+
+def test_step_times_are_shared():
+    copy = ViewCopy()
+    copy.apply(full(step_times=[pb.StepTimes(table=1, one_node=[0.5], many_nodes=[0.75])]))
+    spec = pb.JobSpec(name="a", step_times=1)
+    copy.apply(pb.ViewUpdate(sequence=8, jobs=[
+        pb.Job(id=i, state=pb.JOB_STATE_PENDING, waiting_reason="none", spec=spec) for i in range(2)
+    ]))
+    assert copy.view.job(0).step_times == ((0.5,), (0.75,))
+    assert copy.view.job(0).step_times is copy.view.job(1).step_times
+
+
+@pytest.mark.parametrize("sequence", [0, 6, 7, 9])
+def test_an_update_for_another_copy_changes_nothing(sequence):
+    copy = ViewCopy()
+    update = pb.ViewUpdate(sequence=sequence, round=5, jobs=[job(0)])
+    assert not copy.apply(update)
+    copy.apply(full())
+    assert not copy.apply(update)
+    assert copy.view.round == 1 and copy.view.jobs == [None] * 3
+    assert copy.apply(pb.ViewUpdate(sequence=8, round=2))
+
+
+@pytest.mark.parametrize(
+    "told, message",
+    [
+        ({"jobs": [job(0, spec=False)]}, "without its specification"),
+        ({"jobs": [job(-1)]}, "without its specification"),
+        ({"jobs": [job(0, state=0)]}, "state 0"),
+        ({"jobs": [job(0, waiting_reason="boredom")]}, "boredom"),
+        ({"jobs": [job(3)]}, "was not submitted"),
+        ({"jobs": [job(0, seats=[pb.Seat(node=2, devices=1)])]}, "unknown node 2"),
+        ({"submitted": 1 << 25}, "may hold"),
+        ({"ended": [3]}, "unknown job 3"),
+        ({"nodes": [pb.Node(id=2, health=pb.HEALTH_READY)]}, "unknown node 2"),
+        ({"nodes": [pb.Node(id=0)]}, "health 0"),
+    ],
+)
+def test_nonsense_is_refused_and_wants_the_whole_view(told, message):
+    copy = ViewCopy()
+    copy.apply(full())
+    with pytest.raises(ValueError, match=message):
+        copy.apply(pb.ViewUpdate(sequence=8, **told))
+    assert not copy.apply(pb.ViewUpdate(sequence=9))
+    assert copy.apply(full())

@@ -1,0 +1,112 @@
+package wire_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
+	"github.com/quartet-sched/quartet/plugins/wire"
+)
+
+// mirror is a stage that keeps a copy of its view by what a Teller tells, and refuses to answer when they differ.
+type mirror struct {
+	teller wire.Teller
+	copy   wire.Copy
+	bytes  int  // of the last update
+	full   bool // it told everything
+}
+
+// look tells the view through the wire and compares what arrived.
+func (m *mirror) look(v *core.View, candidates []core.Candidate) error {
+	message, err := proto.Marshal(m.teller.Tell(v, candidates))
+	if err != nil {
+		return err
+	}
+	heard := new(stagev1.ViewUpdate)
+	if err := proto.Unmarshal(message, heard); err != nil {
+		return err
+	}
+	m.bytes, m.full = len(message), heard.GetFull()
+	if known, err := m.copy.Apply(heard); err != nil || !known {
+		return errors.Join(errors.New("the update was not taken"), err)
+	}
+	if diff := cmp.Diff(living(v), &m.copy.View, equal...); diff != "" {
+		return errors.New("view -told +heard:\n" + diff)
+	}
+	if candidates != nil {
+		if diff := cmp.Diff(candidates, m.copy.Candidates, equal...); diff != "" {
+			return errors.New("candidates -told +heard:\n" + diff)
+		}
+	}
+	return nil
+}
+
+var equal = cmp.Options{cmpopts.EquateNaNs(), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(core.View{})}
+
+// living is the view without the jobs that this very round rejected, which are not told.
+func living(v *core.View) *core.View {
+	l := *v
+	l.Jobs = make([]*core.Job, len(v.Jobs))
+	for id, j := range v.Jobs {
+		if j != nil && !j.State.Ended() {
+			l.Jobs[id] = j
+		}
+	}
+	return &l
+}
+
+// Admit admits everybody.
+func (m *mirror) Admit(_ context.Context, v *core.View, _ []*core.Job) ([]core.Verdict, error) {
+	return nil, m.look(v, nil)
+}
+
+// Allocate gives every candidate its least.
+func (m *mirror) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	var grants []core.Grant
+	for _, c := range candidates {
+		grants = append(grants, core.Grant{Job: c.ID, Accelerator: core.AnyAccelerator, Replicas: c.Response.MinReplicas})
+	}
+	return grants, m.look(v, candidates)
+}
+
+// Respond makes every job rigid.
+func (m *mirror) Respond(_ context.Context, v *core.View, jobs []*core.Job) ([]core.Response, error) {
+	var responses []core.Response
+	for _, j := range jobs {
+		responses = append(responses, coretest.Rigid(j))
+	}
+	return responses, m.look(v, nil)
+}
+
+// Tune leaves everything as it is.
+func (m *mirror) Tune(_ context.Context, v *core.View, _ []core.Placement) ([]core.Tuning, error) {
+	return nil, m.look(v, nil)
+}
+
+// TestACopyIsTheView has the conformance suites drive a mirror in each stage through random worlds, where jobs come and
+// go and nodes fail.
+func TestACopyIsTheView(t *testing.T) {
+	info := core.Info{Type: "mirror", Summary: "compares", Description: "compares its view with a copy"}
+	t.Run("admission", func(t *testing.T) {
+		coretest.RunAdmitter(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Admitter, error) {
+			return new(mirror), nil
+		}), coretest.Elsewhere())
+	})
+	t.Run("allocation", func(t *testing.T) {
+		coretest.RunAllocator(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Allocator, error) {
+			return new(mirror), nil
+		}), coretest.Elsewhere())
+	})
+	t.Run("elasticity", func(t *testing.T) {
+		coretest.RunElasticity(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Elasticity, error) {
+			return new(mirror), nil
+		}), coretest.Elsewhere())
+	})
+}
