@@ -19,7 +19,7 @@ PROTOC_GEN_GO      := $(BIN)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION)
 PROTOC_GEN_GO_GRPC := $(BIN)/protoc-gen-go-grpc-$(PROTOC_GEN_GO_GRPC_VERSION)
 
 # The packages of which the pipeline of a run is made.
-PIPELINE := ./core ./core/sim/... ./core/metrics/... ./core/coretest/... ./admission/... ./allocation/... ./placement/... ./elasticity/...
+PIPELINE := ./core ./plugins/wire/... ./plugins/sdk/... ./plugins/host/... ./core/sim/... ./core/metrics/... ./core/coretest/... ./admission/... ./allocation/... ./placement/... ./elasticity/...
 
 # Prints the packages whose tests hold properties: others do not know rapid's flags.
 PROPERTIES := $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/pgregory.net\/rapid|core\/coretest[] ]/ { print $$1 }'
@@ -31,7 +31,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race slow fuzz cover lint staticcheck fmt bench bench-compare results generate verify clean
+.PHONY: help build test race python examples slow fuzz cover lint staticcheck fmt bench bench-compare results generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,19 @@ test: ## run all tests
 
 race: ## run the tests of the pipeline under the race detector
 	$(GO) test -race $(PIPELINE)
+
+$(BIN)/python: plugins/python/requirements-dev.txt
+	python3 -m venv $@
+	$@/bin/pip install -q -r plugins/python/requirements-dev.txt
+	@touch $@
+
+python: $(BIN)/python ## run the tests of the Python SDK and its example
+	cd plugins/python && $(BIN)/python/bin/python3 -m pytest -q
+	cd plugins/examples/python-deadline && PYTHONPATH=../../python $(BIN)/python/bin/python3 -m pytest -q
+	QUARTET_PYTHON=$(BIN)/python/bin/python3 $(GO) test -count=1 ./plugins/python
+
+examples: ## test the plugin examples, which are modules of their own
+	cd plugins/examples/go-backfill && $(GO) vet ./... && $(GO) test ./...
 
 slow: ## run the properties at length: a thousand random worlds each
 	$(GO) test -count=1 -timeout=30m $$($(PROPERTIES)) -rapid.checks=1000

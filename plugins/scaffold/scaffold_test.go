@@ -17,7 +17,7 @@ func plugin(stage, language string) scaffold.Plugin {
 	return scaffold.Plugin{Name: "my-" + stage, Stage: stage, Language: language, Version: "v0.0.0"}
 }
 
-// TestGoPluginsPass builds the plugin of every stage as it is written, and runs its test.
+// TestGoPluginsPass vets the plugin of every stage as it is written, and runs its test.
 func TestGoPluginsPass(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds five plugins")
@@ -34,7 +34,7 @@ func TestGoPluginsPass(t *testing.T) {
 			if _, err := scaffold.New(dir, p); err != nil {
 				t.Fatal(err)
 			}
-			for _, args := range [][]string{{"vet", "./..."}, {"test", "./..."}, {"build"}} {
+			for _, args := range [][]string{{"vet", "./..."}, {"test", "./..."}} {
 				command := exec.Command("go", args...)
 				command.Dir = dir
 				command.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOWORK=off")

@@ -38,7 +38,7 @@ type backfill struct {
 	grants  []core.Grant
 	leaving []leaving // those who will have devices after the round
 	now     float64
-	started bool // a waiting job was granted
+	timed   bool // whether somebody may pass was a matter of time
 }
 
 // leaving is a job that is expected to give its devices back.
@@ -49,7 +49,7 @@ type leaving struct {
 
 // Allocate keeps what runs, starts waiting jobs in order up to the first that does not fit, and fills in behind it.
 func (p *backfill) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	p.grants, p.leaving, p.now, p.started = p.grants[:0], p.leaving[:0], v.NowSeconds, false
+	p.grants, p.leaving, p.now, p.timed = p.grants[:0], p.leaving[:0], v.NowSeconds, false
 	free := v.Devices
 	for i := range candidates {
 		if c := &candidates[i]; c.State == core.Running {
@@ -75,21 +75,24 @@ func (p *backfill) Allocate(_ context.Context, v *core.View, candidates []core.C
 			if looked++; p.config.Depth > 0 && looked > p.config.Depth {
 				break
 			}
-			if n > free || !reservation.lets(v.NowSeconds+p.config.Slack*secondsLeft(v, c, n), n) {
+			if n > free {
+				continue
+			}
+			p.timed = true
+			if !reservation.lets(v.NowSeconds+p.config.Slack*secondsLeft(v, c, n), n) {
 				continue
 			}
 		}
 		free -= n
-		p.started = true
 		p.give(c, n, v.NowSeconds+secondsLeft(v, c, n))
 	}
 	return p.grants, nil
 }
 
-// Standing is for ever once nobody was started: the ends that reservations rest on do not move with time, and a job that
-// may not pass now may not pass later. What runs must keep its devices for that.
+// Standing is for ever when all who wait need more devices than are left: then nothing depends on the time, as long as
+// those who were granted devices get them.
 func (p *backfill) Standing() core.Standing {
-	if p.started {
+	if p.timed {
 		return core.Standing{UntilSeconds: p.now}
 	}
 	return core.Standing{UntilSeconds: math.Inf(1), IfSeated: len(p.grants)}
@@ -137,7 +140,7 @@ func within(c *core.Candidate, n int) int {
 	return min(max(n, c.Response.MinReplicas), c.Response.MaxReplicas)
 }
 
-// expectedEnd is when a running job is expected to end, the same whenever it is asked about; +Inf when unknown.
+// expectedEnd is when a running job is expected to end; +Inf when unknown.
 func expectedEnd(v *core.View, c *core.Candidate, n int) float64 {
 	if c.ProgressRate > 0 && c.TotalWork > 0 {
 		return c.ProgressAsOf + (c.TotalWork-c.Progress)/c.ProgressRate
