@@ -84,3 +84,19 @@ func (m *measuredModel) StepsLeft(phase int) float64 {
 		return m.iterations[last] - m.iterations[phase-1]
 	}
 }
+
+// Measure is what the profile says of the configuration, free of noise.
+func (m *measuredModel) Measure(phase int, c Running) (core.Measurement, core.Gradients, bool) {
+	perDevice, accumulation := c.Tuning.BatchPerDevice, c.Tuning.AccumulationSteps
+	if perDevice == 0 {
+		perDevice, accumulation = core.SplitBatch(m.batch.Requested, c.Replicas, m.batch)
+	}
+	time, ok := m.stepTime(c.Shape, perDevice)
+	g, known := m.gradients(c.Replicas*perDevice*(accumulation+1), phase)
+	if !ok || !known {
+		return core.Measurement{}, core.Gradients{}, false
+	}
+	return core.Measurement{
+		Nodes: len(c.Shape), Replicas: c.Replicas, PerDevice: perDevice, PassSeconds: time.step - time.sync, StepSeconds: time.step,
+	}, core.Gradients{Square: g.square, Variance: g.variance}, true
+}
