@@ -33,6 +33,15 @@ type JobSpec struct {
 	// StepTimes is the true time of an optimizer step at the requested batch, for policies that declare
 	// CapabilityStepTimes. nil when unknown. Jobs of one application share it.
 	StepTimes *StepTimes
+	// Truth is what the application would measure on every configuration, for policies that declare
+	// CapabilityMeasurements. nil when unknown. Jobs of one application share it.
+	Truth *Truth
+}
+
+// Truth is all that can be measured of an application.
+type Truth struct {
+	Measurements []Measurement
+	Gradients    Gradients // at the start of training
 }
 
 // BatchSpec bounds the batch size of a training job, in samples. The zero value is a job without batch elasticity.

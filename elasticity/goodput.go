@@ -2,6 +2,7 @@ package elasticity
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 
@@ -11,6 +12,9 @@ import (
 
 // GoodputConfig configures NewGoodput.
 type GoodputConfig struct {
+	Knowledge         string   `config:"knowledge" doc:"what is known of a job that starts: learned is nothing, history what jobs of its application measured before, oracle the truth" enum:"learned|history|oracle"`
+	HistoryPath       string   `config:"history_path" doc:"file that history is read from, and written to at the end of a run; read only if it exists"`
+	HistoryFrozen     bool     `config:"history_frozen" doc:"do not write the history back"`
 	FixedBatch        []string `config:"fixed_batch" doc:"applications that keep the batch the user asked for"`
 	DeclaredWork      bool     `config:"declared_work" doc:"tell the work left, as far as users declare how long a job trains"`
 	UnmeasuredSeconds float64  `config:"unmeasured_seconds" doc:"seconds that a job which has not run yet is taken to need on one device" min:"0"`
@@ -21,11 +25,30 @@ type GoodputConfig struct {
 
 // Capabilities are those that telling the declared work needs.
 func (c GoodputConfig) Capabilities() []core.Capability {
+	var needs []core.Capability
 	if c.DeclaredWork {
-		return []core.Capability{core.CapabilityRemainingWork}
+		needs = append(needs, core.CapabilityRemainingWork)
+	}
+	if c.Knowledge == oracle {
+		needs = append(needs, core.CapabilityMeasurements)
+	}
+	return needs
+}
+
+// Validate reports a history without a file.
+func (c GoodputConfig) Validate() error {
+	if c.Knowledge == history && c.HistoryPath == "" {
+		return errors.New("history_path: knowledge history needs a file")
 	}
 	return nil
 }
+
+// The kinds of knowledge.
+const (
+	learned = "learned"
+	history = "history"
+	oracle  = "oracle"
+)
 
 // NewGoodput learns each job's goodput while it runs, and tunes its batch to what it gets.
 //
@@ -44,15 +67,28 @@ func NewGoodput() core.Factory[core.Elasticity] {
 			"A job doubles its replicas at most. A batch is tuned once a round; the published simulator tunes it within a round as well.",
 		Source: "Pollux, OSDI'21, sections 3 and 4.1",
 	}, GoodputConfig{
-		DeclaredWork: true, UnmeasuredSeconds: 600, ScalingRule: string(goodput.AdaScale), MostReplicas: 64,
-	}, func(c GoodputConfig, _ core.Settings) (core.Elasticity, error) {
-		return &goodputAgent{config: c, grids: map[core.BatchSpec]*goodput.Grid{}, rigid: fixed{elastic: true, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes][]core.Curve{}}}, nil
-	})
+		Knowledge: learned, DeclaredWork: true, UnmeasuredSeconds: 600, ScalingRule: string(goodput.AdaScale), MostReplicas: 64,
+	}, newGoodputAgent)
+}
+
+func newGoodputAgent(c GoodputConfig, _ core.Settings) (core.Elasticity, error) {
+	p := &goodputAgent{
+		config: c, grids: map[core.BatchSpec]*goodput.Grid{}, truths: map[*core.Truth]*pastApplication{},
+		rigid: fixed{elastic: true, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes][]core.Curve{}},
+	}
+	if c.Knowledge != history {
+		return p, nil
+	}
+	var err error
+	p.pool, err = readPool(c.HistoryPath)
+	return p, err
 }
 
 type goodputAgent struct {
 	config GoodputConfig
 	grids  map[core.BatchSpec]*goodput.Grid
+	truths map[*core.Truth]*pastApplication
+	pool   *pool    // nil unless knowledge is history
 	agents []*agent // by JobID; nil for jobs that have ended or have no batch to tune
 	rigid  fixed    // answers for jobs without one
 
@@ -62,13 +98,16 @@ type goodputAgent struct {
 
 // agent is what is known of one job.
 type agent struct {
-	grid      *goodput.Grid
-	measured  int // of the job's measurements, those that the model was fitted to
-	most      int // replicas it may use
-	fitted    goodput.Performance
-	gradients core.Gradients
-	curves    *goodput.Curves // nil before the first fit
-	told      []core.Curve
+	application string
+	grid        *goodput.Grid
+	past        *pastApplication // what was known before; nil for nothing, or once the job proved it wrong
+	seen        []core.Measurement
+	first       core.Gradients // the first statistics reported
+	most        int            // replicas it may use
+	fitted      goodput.Performance
+	gradients   core.Gradients
+	curves      *goodput.Curves // nil before anything is known
+	told        []core.Curve
 }
 
 // Respond tells the curves of each job, in iterations at the initial batch per second.
@@ -88,7 +127,7 @@ func (p *goodputAgent) Respond(ctx context.Context, v *core.View, jobs []*core.J
 		r := core.Response{Job: j.ID, MinReplicas: min(j.MinReplicas, a.most), MaxReplicas: a.most, Curves: a.told, RemainingWork: math.NaN()}
 		if p.config.DeclaredWork {
 			r.RemainingWork = j.RemainingWork(v.NowSeconds)
-			if a.curves == nil {
+			if a.curves == nil { // the curve is not in iterations yet
 				r.RemainingWork = p.config.UnmeasuredSeconds
 			}
 		}
@@ -97,12 +136,16 @@ func (p *goodputAgent) Respond(ctx context.Context, v *core.View, jobs []*core.J
 	return p.responses, nil
 }
 
-// forget drops the agents of jobs that have ended.
+// forget drops the agents of jobs that have ended, and keeps what they learned.
 func (p *goodputAgent) forget(v *core.View) {
 	for _, id := range v.Changed {
-		if int(id) < len(p.agents) && v.Job(id) == nil {
-			p.agents[id] = nil
+		if int(id) >= len(p.agents) || p.agents[id] == nil || v.Job(id) != nil {
+			continue
 		}
+		if p.pool != nil {
+			p.pool.add(p.agents[id])
+		}
+		p.agents[id] = nil
 	}
 }
 
@@ -113,35 +156,96 @@ func (p *goodputAgent) learn(j *core.Job) *agent {
 	}
 	a := p.agents[j.ID]
 	if a == nil {
-		a = &agent{grid: p.grid(j), most: min(1, j.MaxReplicas), told: p.optimism()}
-		a.most = max(a.most, j.MinReplicas)
+		a = p.begin(j)
 		p.agents[j.ID] = a
 	}
+	if len(a.seen) == 0 && len(j.Measured) > 0 {
+		a.first = j.Gradients
+	}
 	switch {
-	case len(j.Measured) > a.measured:
-		var warm *goodput.Performance
-		if a.curves != nil {
-			warm = &a.fitted
-		}
-		a.measured = len(j.Measured)
-		a.fitted = goodput.Fit(j.Measured, nil); _ = warm
-		ran := 1
-		for _, m := range j.Measured {
-			ran = max(ran, m.Replicas)
-		}
-		a.most = max(min(2*ran, j.MaxReplicas, a.grid.Most()), j.MinReplicas)
+	case len(j.Measured) > len(a.seen):
+		a.seen = j.Measured
 		a.gradients = j.Gradients
+		a.doubt()
+		if a.past == nil {
+			a.fitted = goodput.Fit(a.seen, nil)
+		}
+		a.most = a.reach(j)
 		a.curves = goodput.NewCurves(a.grid, a.fitted, goodput.Gradients(a.gradients), a.most)
-	case a.curves != nil && j.Gradients != a.gradients:
+	case a.curves != nil && len(a.seen) > 0 && j.Gradients != a.gradients:
 		a.gradients = j.Gradients
 		a.curves.Update(goodput.Gradients(a.gradients))
 	default:
 		return a
 	}
-	a.told = []core.Curve{{
-		OneNode: perIteration(a.curves.Goodput[goodput.OneNode], j.Batch.Initial), ManyNodes: perIteration(a.curves.Goodput[goodput.ManyNodes], j.Batch.Initial),
-	}}
+	a.tell(j)
 	return a
+}
+
+// begin is the agent of a job that has not run yet.
+func (p *goodputAgent) begin(j *core.Job) *agent {
+	a := &agent{application: j.Application, grid: p.grid(j), past: p.known(j)}
+	a.most = a.reach(j)
+	if a.past == nil {
+		a.told = p.optimism()
+		return a
+	}
+	a.fitted, a.gradients = a.past.performance, a.past.gradients
+	a.curves = goodput.NewCurves(a.grid, a.fitted, goodput.Gradients(a.gradients), a.most)
+	a.tell(j)
+	return a
+}
+
+// known is what was learned of the job's application before it started.
+func (p *goodputAgent) known(j *core.Job) *pastApplication {
+	switch {
+	case p.pool != nil:
+		return p.pool.find(j)
+	case p.config.Knowledge == oracle && j.Truth != nil:
+		if p.truths[j.Truth] == nil {
+			p.truths[j.Truth] = newPast(j.Application, j.Batch, j.Truth.Measurements, j.Truth.Gradients)
+		}
+		return p.truths[j.Truth]
+	default:
+		return nil
+	}
+}
+
+// doubted is the error, as a logarithm, at which a job that measures something else gives up what was known before.
+const doubted = 0.3
+
+// doubt compares what the job measured itself with what was known, and forgets that if it is wrong.
+func (a *agent) doubt() {
+	if a.past == nil {
+		return
+	}
+	sum := 0.0
+	for _, m := range a.seen {
+		predicted := a.past.performance.StepTime(m.Nodes, m.Replicas, float64(m.PerDevice), 0)
+		sum += math.Abs(math.Log(predicted / m.StepSeconds))
+	}
+	if !(sum/float64(len(a.seen)) < doubted) {
+		a.past = nil
+	}
+}
+
+// reach is the most replicas a job may use: twice those it ran on, or that its application ran on before.
+func (a *agent) reach(j *core.Job) int {
+	most := 1
+	for _, m := range a.seen {
+		most = max(most, 2*m.Replicas)
+	}
+	if a.past != nil {
+		most = max(most, 2*a.past.replicas)
+	}
+	return max(min(most, j.MaxReplicas, a.grid.Most()), j.MinReplicas)
+}
+
+func (a *agent) tell(j *core.Job) {
+	a.told = []core.Curve{{
+		OneNode:   perIteration(a.curves.Goodput[goodput.OneNode], j.Batch.Initial),
+		ManyNodes: perIteration(a.curves.Goodput[goodput.ManyNodes], j.Batch.Initial),
+	}}
 }
 
 func perIteration(samples []float64, initial int) []float64 {
@@ -216,3 +320,16 @@ func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Se
 
 // Standing is for ever: everything is learned from events.
 func (p *goodputAgent) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
+
+// Close writes the history back.
+func (p *goodputAgent) Close() error {
+	if p.pool == nil || p.config.HistoryFrozen {
+		return nil
+	}
+	for _, a := range p.agents {
+		if a != nil {
+			p.pool.add(a)
+		}
+	}
+	return p.pool.write(p.config.HistoryPath)
+}

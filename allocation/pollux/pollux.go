@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -23,6 +24,7 @@ type Config struct {
 	AdaptiveHorizon      bool          `config:"adaptive_horizon" doc:"lengthen the horizon to the mean time between changes of the job list"`
 	Weights              string        `config:"weights" doc:"none as published; remaining: jobs with less declared work left count more, by rank; attained: jobs that received less service count more" enum:"none|remaining|attained"`
 	RankPower            float64       `config:"rank_power" doc:"power of the rank with weights remaining" min:"0"`
+	WeightFloor          float64       `config:"weight_floor" doc:"least weight of a job, as a part of the heaviest: the longest jobs are not put off for ever, which shortens the makespan" min:"0" max:"1"`
 	AttainedScale        float64       `config:"attained_scale" doc:"device-seconds added to a job's service with weights attained" min:"1"`
 	WaitingSeconds       time.Duration `config:"waiting_floor" doc:"a job that waited so long counts as much as the heaviest; 0 for never" min:"0s"`
 	InterferenceAvoiding bool          `config:"avoid_interference" doc:"seat at most one job that spans nodes on a node"`
@@ -82,35 +84,40 @@ type job struct {
 	one, many []float64 // value of k replicas on one node, on many, by k; index 0 is none
 	stay      float64   // cost of keeping its seats; +Inf if it cannot
 	seats     []core.Seat
+	row       []share      // them, nodes ascending
+	costs     [2][]float64 // of k replicas on one node, on many, when seats change
+	stays     float64      // cost of keeping the seats
 	candidate *core.Candidate
 }
 
 func (p *allocator) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	p.prepare(v, candidates)
-	p.exact(v)
+	if p.config.Search == "genetic" {
+		p.genetic()
+	} else {
+		p.exact(v)
+	}
 	return p.grant(v), nil
 }
 
 type allocator struct {
 	config Config
-	rand   interface {
-		Float64() float64
-		IntN(int) int
-	}
+	rand   *rand.Rand
 
-	jobs    []job
-	order   []int // scratch
-	perNode int   // devices of the largest ready node
-	devices int
-	nodes   int
-	usable  []int // devices by node
-	horizon horizon
-	search  exactSearch
-	plan    seating // the outcome: replicas by job and node
-	grants  []core.Grant
-	seats   []core.Seat
-	ledger  core.Ledger
-	gaps    gaps
+	jobs      []job
+	order     []int // scratch
+	perNode   int   // devices of the largest ready node
+	devices   int
+	nodes     int
+	usable    []int // devices by node
+	horizon   horizon
+	search    exactSearch
+	evolution geneticSearch
+	plan      seating // the outcome: replicas by job and node
+	grants    []core.Grant
+	seats     []core.Seat
+	ledger    core.Ledger
+	gaps      gaps
 }
 
 // prepare turns the candidates into the terms of the objective.
@@ -138,6 +145,15 @@ func (p *allocator) prepare(v *core.View, candidates []core.Candidate) {
 	}
 	p.rankJobs()
 	p.weigh(v)
+	for i := range p.jobs {
+		j := &p.jobs[i]
+		j.row = rowOf(j)
+		j.costs[0], j.costs[1] = make([]float64, j.most+1), make([]float64, j.most+1)
+		for k := range j.most + 1 {
+			j.costs[0][k], j.costs[1][k] = p.cost(j, j.one[k]*j.move), p.cost(j, j.many[k]*j.move)
+		}
+		j.stays = p.cost(j, j.value(j.row, false))
+	}
 }
 
 // term is a candidate's part of the objective, but for its weight and rank.
@@ -230,6 +246,7 @@ func (p *allocator) weigh(v *core.View) {
 			}
 		}
 	}
+	p.liftLight()
 	p.liftWaiting(v)
 	mean := 0.0
 	for i := range p.jobs {
@@ -264,6 +281,17 @@ func (p *allocator) weighByRemaining(v *core.View) {
 	})
 	for position, i := range p.order {
 		p.jobs[i].weight = math.Pow(float64(position)+0.5, p.config.RankPower)
+	}
+}
+
+// liftLight holds the weights above the floor.
+func (p *allocator) liftLight() {
+	heaviest := 0.0
+	for i := range p.jobs {
+		heaviest = max(heaviest, p.jobs[i].weight)
+	}
+	for i := range p.jobs {
+		p.jobs[i].weight = max(p.jobs[i].weight, p.config.WeightFloor*heaviest)
 	}
 }
 

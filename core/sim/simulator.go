@@ -21,7 +21,7 @@ type opener struct {
 
 // Capabilities lists what the simulator knows that a real cluster would not.
 func (o *opener) Capabilities() []core.Capability {
-	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes}
+	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityMeasurements}
 }
 
 // Open starts the virtual clock over a cluster and a workload.
