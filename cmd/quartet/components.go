@@ -35,6 +35,7 @@ func catalog() configs.Catalog {
 			allocation.NewLAS(),
 			allocation.NewTiresias(),
 			allocation.NewOptimus(),
+			allocation.NewAFS(),
 			pollux.New(),
 		},
 		Placement: []core.Factory[core.Placer]{
