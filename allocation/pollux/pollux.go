@@ -80,13 +80,11 @@ type job struct {
 	most      int
 	least     int
 	held      int
-	heldNodes int
 	one, many []float64 // value of k replicas on one node, on many, by k; index 0 is none
-	stay      float64   // cost of keeping its seats; +Inf if it cannot
 	seats     []core.Seat
-	row       []share      // them, nodes ascending
-	costs     [2][]float64 // of k replicas on one node, on many, when seats change
-	stays     float64      // cost of keeping the seats
+	row       []share      // the seats held, nodes ascending
+	costs     [2][]float64 // of k replicas on one node, on many, when the seats change
+	stays     float64      // cost of keeping the seats; +Inf if it cannot
 	candidate *core.Candidate
 }
 
@@ -95,7 +93,7 @@ func (p *allocator) Allocate(_ context.Context, v *core.View, candidates []core.
 	if p.config.Search == "genetic" {
 		p.genetic()
 	} else {
-		p.exact(v)
+		p.exact()
 	}
 	return p.grant(v), nil
 }
@@ -109,7 +107,8 @@ type allocator struct {
 	perNode   int   // devices of the largest ready node
 	devices   int
 	nodes     int
-	usable    []int // devices by node
+	usable    []int   // devices by node
+	weight    float64 // of all jobs
 	horizon   horizon
 	search    exactSearch
 	evolution geneticSearch
@@ -148,25 +147,42 @@ func (p *allocator) prepare(v *core.View, candidates []core.Candidate) {
 	for i := range p.jobs {
 		j := &p.jobs[i]
 		j.row = rowOf(j)
-		j.costs[0], j.costs[1] = make([]float64, j.most+1), make([]float64, j.most+1)
-		for k := range j.most + 1 {
-			j.costs[0][k], j.costs[1][k] = p.cost(j, j.one[k]*j.move), p.cost(j, j.many[k]*j.move)
+		for shape, values := range [2][]float64{j.one, j.many} {
+			j.costs[shape] = make([]float64, len(values))
+			for k, value := range values {
+				j.costs[shape][k] = p.cost(j, value*j.move)
+			}
 		}
-		j.stays = p.cost(j, j.value(j.row, false))
+		j.stays = math.Inf(1)
+		if j.held == 0 || j.held >= j.least && j.held <= j.most && p.holds(j.row) {
+			j.stays = p.cost(j, j.speed(j.row)*j.keep)
+		}
 	}
+}
+
+// holds reports whether all nodes of a row are usable.
+func (p *allocator) holds(row []share) bool {
+	for _, at := range row {
+		if p.usable[at.node] < int(at.replicas) {
+			return false
+		}
+	}
+	return true
 }
 
 // term is a candidate's part of the objective, but for its weight and rank.
 func (p *allocator) term(v *core.View, c *core.Candidate, index, fair int) job {
 	j := job{
 		id: c.ID, index: index, attained: c.AttainedService(v.NowSeconds), weight: 1, keep: 1, candidate: c,
-		least: c.Response.MinReplicas, most: min(c.Response.MaxReplicas, p.devices), held: c.Held, heldNodes: len(c.Seats), seats: c.Seats,
+		least: c.Response.MinReplicas, most: min(c.Response.MaxReplicas, p.devices), held: c.Held, seats: c.Seats,
 	}
 	j.move = p.restartFactor(v, c)
 	reference := p.reference(c.Response, &j, fair)
-	j.one, j.many = make([]float64, j.most+1), make([]float64, j.most+1)
+	j.one, j.many = make([]float64, min(j.most, p.perNode)+1), make([]float64, j.most+1)
 	for k := 1; k <= j.most; k++ {
-		j.one[k] = rate(c.Response, k, false) / reference
+		if k < len(j.one) {
+			j.one[k] = rate(c.Response, k, false) / reference
+		}
 		j.many[k] = rate(c.Response, k, true) / reference
 	}
 	return j
@@ -252,8 +268,10 @@ func (p *allocator) weigh(v *core.View) {
 	for i := range p.jobs {
 		mean += p.jobs[i].weight / float64(len(p.jobs))
 	}
+	p.weight = 0
 	for i := range p.jobs {
 		p.jobs[i].weight /= mean
+		p.weight += p.jobs[i].weight
 	}
 }
 

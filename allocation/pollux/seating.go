@@ -1,6 +1,7 @@
 package pollux
 
 import (
+	"math"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
@@ -25,6 +26,13 @@ func (s *seating) reset(jobs int) {
 	s.arena = s.arena[:0]
 }
 
+// keep copies a row.
+func (s *seating) keep(row []share) []share {
+	first := len(s.arena)
+	s.arena = append(s.arena, row...)
+	return s.arena[first:len(s.arena):len(s.arena)]
+}
+
 // rowOf is what a job holds.
 func rowOf(j *job) []share {
 	row := make([]share, 0, len(j.seats))
@@ -43,32 +51,38 @@ func replicasOf(row []share) int {
 	return n
 }
 
-// value is a job's speed against its reference on a row, charged for the restart if it is another than it holds.
-func (j *job) value(row []share, changed bool) float64 {
-	k := min(replicasOf(row), j.most)
-	x := j.one[k]
+// speed is a job's value on a row that it can have, before the restart.
+func (j *job) speed(row []share) float64 {
 	if len(row) > 1 {
-		x = j.many[k]
+		return j.many[replicasOf(row)]
 	}
-	if changed {
-		return x * j.move
-	}
-	return x * j.keep
+	return j.one[replicasOf(row)]
 }
+
+// costOf is a job's part of the objective on a row.
+func (j *job) costOf(row []share) float64 {
+	if slices.Equal(row, j.row) {
+		return j.stays
+	}
+	return j.costs[min(len(row)/2, 1)][replicasOf(row)]
+}
+
+// canStay reports whether the job can keep its seats.
+func (j *job) canStay() bool { return !math.IsInf(j.stays, 1) }
 
 // grant turns the plan into grants, each with its seats: those that stay are left as they are.
 func (p *allocator) grant(v *core.View) []core.Grant {
 	p.grants, p.seats = p.grants[:0], p.seats[:0]
 	p.ledger.Reset(v.Cluster)
 	for i := range p.jobs {
-		if j := &p.jobs[i]; j.held > 0 && slices.Equal(p.plan.rows[i], p.search.held[i]) {
+		if j := &p.jobs[i]; j.held > 0 && slices.Equal(p.plan.rows[i], p.jobs[i].row) {
 			p.ledger.Occupy(j.seats)
 			p.grants = append(p.grants, core.Grant{Job: j.id, Accelerator: core.AnyAccelerator, Replicas: j.held, Proposed: j.seats})
 		}
 	}
 	for i := range p.jobs {
 		j, row := &p.jobs[i], p.plan.rows[i]
-		if len(row) == 0 || j.held > 0 && slices.Equal(row, p.search.held[i]) {
+		if len(row) == 0 || j.held > 0 && slices.Equal(row, p.jobs[i].row) {
 			continue
 		}
 		first := len(p.seats)
