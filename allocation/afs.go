@@ -12,9 +12,9 @@ import (
 // Source: the AFS-L rule of elastic resource sharing (Hwang et al., NSDI'21). Of two jobs without devices, the one with
 // less time left wins. Otherwise let s be the one that ends sooner with what it has, l the other, and S the speed with n
 // devices: the device goes to l if (S_l(n+1)−S_l(n))/S_l(n+1) > (S_s(n+1)−S_s(n))/S_s(n), for then l with the device
-// makes up for more than s loses, and to s if not. A job without devices ends never, so that everyone gets one before
-// speeds decide, as long as two devices are less than twice as fast as one. The rule is no order; the winner is that of
-// one walk over the jobs in JobID order.
+// makes up for more than s loses, and to s if not. A job without devices never ends, so that everyone gets one before
+// speeds decide, as long as two devices are less than twice as fast as one. The rule is no order: the winner is that of
+// one walk over the jobs in JobID order. Grants come in ascending order of replicas, ties in JobID order.
 //
 // Deviations: a job that one more device does not speed up, say because it would spill over to another node, is offered
 // the next number that does, and its gain counts by the device. Least numbers of replicas above one are offered whole.
@@ -74,7 +74,10 @@ func (p *afs) open(v *core.View, candidates []core.Candidate, perNode int) {
 		c := &candidates[i]
 		b := bid{work: c.Response.RemainingWork, most: p.capacity.limit(c, v.Cluster, c.Response.MaxReplicas)}
 		if math.IsNaN(b.work) {
-			b.work, p.standing.UntilSeconds = c.RemainingWork(v.NowSeconds), v.NowSeconds
+			b.work, p.standing.UntilSeconds = math.Inf(1), v.NowSeconds
+			if c.TotalWork > 0 {
+				b.work = c.RemainingWork(v.NowSeconds)
+			}
 		}
 		b.ask(c.Response, perNode)
 		p.bids = append(p.bids, b)

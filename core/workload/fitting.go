@@ -26,9 +26,6 @@ func FitApplication(ctx context.Context, folder, application string) (goodput.Pr
 	r.readPlacements(ctx, p, filepath.Join(traces, "placements.csv"))
 	r.readTrainings(ctx, p, traces)
 	seen := append(p.measurements(), r.readScalability(ctx, filepath.Join(traces, "scalability.csv"))...)
-	if len(r.problems) == 0 && (len(seen) == 0 || len(p.progress) == 0) {
-		r.fail(traces, fmt.Errorf("nothing was measured of %q", application))
-	}
 	if err := r.problems.Err(); err != nil {
 		return goodput.Profile{}, err
 	}
@@ -36,7 +33,11 @@ func FitApplication(ctx context.Context, folder, application string) (goodput.Pr
 	limits := goodput.BatchLimits{
 		Initial: p.batch.Initial, Max: p.batch.Max, MinPerDevice: p.batch.MinPerDevice, MaxPerDevice: p.batch.MaxPerDevice,
 	}
-	return goodput.FitProfile(application, limits, p.maxReplicas, seen, p.records()), nil
+	fitted := goodput.FitProfile(application, limits, p.maxReplicas, seen, p.records())
+	if fitted.Residuals.Points == 0 {
+		r.fail(traces, fmt.Errorf("no measurement lies within the limits of %q", application))
+	}
+	return fitted, r.problems.Err()
 }
 
 // measurements lists the step times by placement, in a fixed order.
