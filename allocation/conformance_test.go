@@ -31,6 +31,7 @@ func TestConformance(t *testing.T) {
 			"thresholds": []any{3250}, "inside": insideGittins, "samples": []any{100, 200, 5000, 90000},
 		}},
 		"optimus": {NewOptimus(), nil},
+		"afs":     {NewAFS(), nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config)) })

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 )
 
-//go:embed *.yaml papers
+//go:embed *.yaml compositions papers
 var compositions embed.FS
 
 //go:embed default.yaml
@@ -21,13 +21,14 @@ const builtIn = "(built-in) "
 // Default is the config that runs when no file is given.
 func Default() []byte { return bytes.Clone(defaultConfig) }
 
-// Embedded holds the configs that come with Quartet: default.yaml, and papers/ with one folder per publication.
+// Embedded holds the configs that come with Quartet: default.yaml, compositions/ with policies mixed as in no publication,
+// and papers/ with one folder per publication.
 func Embedded() fs.FS { return compositions }
 
 // EmbeddedNames lists the embedded configs, by name: what Options.Files takes besides files.
 func EmbeddedNames() []string {
 	var names []string
-	for _, pattern := range []string{"*.yaml", "papers/*/*.yaml"} {
+	for _, pattern := range []string{"*.yaml", "compositions/*.yaml", "papers/*/*.yaml"} {
 		matches, _ := fs.Glob(Embedded(), pattern) // the patterns are well-formed
 		names = append(names, matches...)
 	}

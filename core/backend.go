@@ -39,6 +39,7 @@ type Capability string
 const (
 	CapabilityRemainingWork Capability = "remaining_work" // JobSpec.TotalWork and Job.Progress are known
 	CapabilityStepTimes     Capability = "step_times"     // JobSpec.StepTimes and Job.StepsLeft are the truth
+	CapabilityMeasurements  Capability = "measurements"   // JobSpec.Truth is known
 	CapabilityScaleCluster  Capability = "scale_cluster"  // nodes can be added and removed
 )
 

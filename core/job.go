@@ -33,6 +33,15 @@ type JobSpec struct {
 	// StepTimes is the true time of an optimizer step at the requested batch, for policies that declare
 	// CapabilityStepTimes. nil when unknown. Jobs of one application share it.
 	StepTimes *StepTimes
+	// Truth is what the application would measure on every configuration, for policies that declare
+	// CapabilityMeasurements. nil when unknown. Jobs of one application share it.
+	Truth *Truth
+}
+
+// Truth is all that can be measured of an application.
+type Truth struct {
+	Measurements []Measurement
+	Gradients    Gradients // at the start of training
 }
 
 // BatchSpec bounds the batch size of a training job, in samples. The zero value is a job without batch elasticity.
@@ -93,6 +102,25 @@ type Job struct {
 	Restarts      int     // starts and moves after the first start
 	Preemptions   int     // times its devices were taken away before it ended
 	FinishSeconds float64 // NaN until Completed or Failed
+
+	// Measured is what the job reported of itself, one entry for each configuration it ran on, in the order they were
+	// first seen. It only grows.
+	Measured  []Measurement
+	Gradients Gradients // latest statistics reported; zero before the first report
+}
+
+// Measurement is what a job saw on one configuration: its replicas, on how many nodes, with which batch.
+type Measurement struct {
+	Nodes, Replicas, PerDevice int
+	PassSeconds                float64 // of a pass over PerDevice samples without synchronisation
+	StepSeconds                float64 // of a pass with it
+}
+
+// Gradients are the statistics of a job's gradient at its initial batch: the squared norm of its expectation, and the
+// trace of its covariance.
+type Gradients struct {
+	Square   float64 // |g|²
+	Variance float64 // tr(Σ), at the initial batch
 }
 
 // NewJob returns a job that was just submitted.
@@ -141,4 +169,8 @@ func (j *Job) settle(now float64) {
 // CanRunOn reports whether the job can run on an accelerator type of the cluster.
 func (s *JobSpec) CanRunOn(c *Cluster, t AcceleratorID) bool {
 	return len(s.Accelerators) == 0 || slices.Contains(s.Accelerators, c.Accelerators[t])
+}
+
+func (m Measurement) sameConfiguration(o Measurement) bool {
+	return m.Nodes == o.Nodes && m.Replicas == o.Replicas && m.PerDevice == o.PerDevice
 }

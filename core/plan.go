@@ -41,6 +41,7 @@ type EventKind uint8
 // The kinds of event, in the order in which events of one moment are told.
 const (
 	JobProgressed  EventKind = iota // the rate, the progress or the steps left changed
+	JobMeasured                     // the job ran on a configuration, or its gradient statistics changed
 	JobFinished                     // all work is done
 	JobFailed                       // the job ended without finishing
 	NodeChanged                     // the health of a node changed
@@ -49,7 +50,7 @@ const (
 )
 
 var eventNames = [...]string{
-	"job_progressed", "job_finished", "job_failed", "node_changed", "job_interrupted", "job_submitted",
+	"job_progressed", "job_measured", "job_finished", "job_failed", "node_changed", "job_interrupted", "job_submitted",
 }
 
 func (k EventKind) String() string { return name(eventNames[:], int(k)) }
@@ -66,4 +67,7 @@ type Event struct {
 	// JobProgressed and JobInterrupted: the job's progress is Progress at FromSeconds and grows with Rate.
 	Progress, Rate, FromSeconds float64
 	StepsLeft                   float64 // JobSubmitted, JobProgressed and JobInterrupted; NaN when unknown
+
+	Measurement Measurement // JobMeasured
+	Gradients   Gradients   // JobMeasured
 }

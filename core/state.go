@@ -100,6 +100,11 @@ func (s *state) take(e *Event) error {
 	switch e.Kind {
 	case JobProgressed:
 		j.Progress, j.ProgressRate, j.ProgressAsOf, j.StepsLeft = e.Progress, e.Rate, e.FromSeconds, e.StepsLeft
+	case JobMeasured:
+		j.Gradients = e.Gradients
+		if !slices.ContainsFunc(j.Measured, func(m Measurement) bool { return m.sameConfiguration(e.Measurement) }) {
+			j.Measured = append(j.Measured, e.Measurement)
+		}
 	case JobInterrupted:
 		s.release(j, e.AtSeconds)
 		j.Preemptions++

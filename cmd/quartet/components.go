@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/quartet-sched/quartet/admission"
 	"github.com/quartet-sched/quartet/allocation"
+	"github.com/quartet-sched/quartet/allocation/pollux"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -34,6 +35,8 @@ func catalog() configs.Catalog {
 			allocation.NewLAS(),
 			allocation.NewTiresias(),
 			allocation.NewOptimus(),
+			allocation.NewAFS(),
+			pollux.New(),
 		},
 		Placement: []core.Factory[core.Placer]{
 			placement.NewFirstFit(),
@@ -45,6 +48,7 @@ func catalog() configs.Catalog {
 		},
 		Elasticity: []core.Factory[core.Elasticity]{
 			elasticity.NewFixed(),
+			elasticity.NewGoodput(),
 		},
 		Scaler: []core.Factory[core.ClusterScaler]{
 			elasticity.NewNone(),

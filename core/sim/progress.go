@@ -27,6 +27,9 @@ type simJob struct {
 	started         bool
 	ended           bool
 
+	measuring  workload.Measurer // nil when the model measures nothing
+	unmeasured bool              // it runs on another configuration or in another phase than it reported of
+
 	nextAt    float64 // end of the phase; +Inf when it does not progress
 	heapIndex int     // in the queue, -1 outside
 }
@@ -85,6 +88,7 @@ func (s *Simulator) endPhase(j *simJob, w core.Wake) bool {
 	j.progress, j.asOf = j.Model.PhaseEnd(j.phase), at
 	s.advanced = at
 	j.phase++
+	j.unmeasured = true
 	if j.phase < j.Model.Phases() {
 		s.schedule(j)
 		s.events = append(s.events, j.progressed(at))
@@ -103,6 +107,29 @@ func (s *Simulator) finish(j *simJob, at float64) {
 	j.ended = true
 	s.active--
 	s.events = append(s.events, core.Event{Kind: core.JobFinished, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress})
+}
+
+// report tells what a job measures, if that is new.
+func (s *Simulator) report(j *simJob, at float64) {
+	if !j.unmeasured || j.measuring == nil {
+		return
+	}
+	j.unmeasured = false
+	if m, g, ok := j.measuring.Measure(j.phase, j.running); ok {
+		s.events = append(s.events, core.Event{Kind: core.JobMeasured, AtSeconds: at, Job: j.Spec.ID, Measurement: m, Gradients: g})
+	}
+}
+
+// reportAll lets those report that ran since they were started and have not yet.
+func (s *Simulator) reportAll(now float64) {
+	if !s.measured {
+		return
+	}
+	for _, j := range s.running {
+		if now > j.pausedUntil {
+			s.report(j, now)
+		}
+	}
 }
 
 // span counts a job in or out of the nodes it spans.
@@ -183,6 +210,7 @@ func (s *Simulator) advanceRound(j *simJob, now, seconds float64) {
 	j.asOf = now
 	phase := j.phase
 	for seconds > 0 && j.rate > 0 {
+		s.report(j, now)
 		end := j.Model.PhaseEnd(j.phase)
 		if j.progress+j.rate*seconds < end {
 			j.progress += j.rate * seconds
@@ -200,6 +228,7 @@ func (s *Simulator) advanceRound(j *simJob, now, seconds float64) {
 		seconds -= delta
 		s.advanced = max(s.advanced, now)
 		j.phase++
+		j.unmeasured = true
 		if j.phase == j.Model.Phases() {
 			s.finish(j, now)
 			return

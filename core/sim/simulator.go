@@ -20,7 +20,7 @@ type opener struct {
 
 // Capabilities lists what the simulator knows that a real cluster would not.
 func (o *opener) Capabilities() []core.Capability {
-	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes}
+	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityMeasurements}
 }
 
 // Check refuses publication options that need rounds of another kind, and events on nodes that there are not.
@@ -41,6 +41,9 @@ func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) 
 	for i := range w.Jobs {
 		j := &s.jobs[i]
 		*j = simJob{Job: &w.Jobs[i], nextAt: math.Inf(1), heapIndex: -1, overhead: o.config.RestartOverhead.Seconds()}
+		if j.measuring, _ = w.Jobs[i].Model.(workload.Measurer); j.measuring != nil {
+			s.measured = true
+		}
 		if own, ok := overheads[j.Spec.Application]; ok {
 			j.overhead = own
 		}
@@ -56,6 +59,7 @@ type Simulator struct {
 	jobs    []simJob // by JobID
 	nodes   nodeEvents
 
+	measured bool // some jobs report what they measure
 	begun    bool // the first round was held
 	now      float64
 	arrived  int       // jobs[:arrived] were submitted
@@ -87,6 +91,9 @@ func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, er
 	now, err := advance(ctx, w)
 	if err != nil {
 		return core.Observation{}, err
+	}
+	if !perRound {
+		s.reportAll(now)
 	}
 	s.now, s.begun = now, true
 	return core.Observation{NowSeconds: now, Events: s.events}, nil
@@ -224,7 +231,7 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 	case core.Stop:
 		s.unseat(j)
 	case core.Tune:
-		j.running.Tuning = c.Tuning
+		j.running.Tuning, j.unmeasured = c.Tuning, true
 	case core.Start, core.Move:
 		if core.SameSeats(j.seats, c.Seats) && j.running.Tuning == c.Tuning {
 			return // applied before
@@ -241,7 +248,7 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 		if !j.started && s.config.FreeFirstStart {
 			j.pausedUntil = s.now
 		}
-		j.started, j.progressAtStart = true, j.progress
+		j.started, j.progressAtStart, j.unmeasured = true, j.progress, true
 		at, _ := slices.BinarySearchFunc(s.running, j, compareJobs)
 		s.running = slices.Insert(s.running, at, j)
 		s.span(j, +1)

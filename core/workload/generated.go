@@ -27,6 +27,8 @@ type GeneratedConfig struct {
 
 	Replicas  string `config:"replicas" enum:"pollux|gavel|philly|one" doc:"Distribution of the replicas that jobs ask for, or one replica for every job."`
 	Durations string `config:"durations" enum:"pollux|gavel|philly" doc:"Distribution of how long jobs run. With replicas of pollux too, both come from the same kind of job."`
+
+	Applications bool `config:"applications" doc:"Whether jobs train the applications that come with Quartet, and so are elastic, instead of running for a known time."`
 }
 
 // The values of GeneratedConfig.Arrivals, and of Replicas and Durations.
@@ -46,6 +48,9 @@ func (c GeneratedConfig) Validate() error {
 	if c.Arrivals == arrivalsBursty && (c.BurstLength <= 0 || c.BurstLength > c.BurstEvery) {
 		return errors.New("burst_length: must be above 0s and at most burst_every")
 	}
+	if c.Applications && (c.Replicas != mixPollux || c.Durations != mixPollux) {
+		return errors.New("applications: needs replicas and durations of pollux, with which they are tuned")
+	}
 	return nil
 }
 
@@ -59,21 +64,29 @@ func NewGenerated() core.Factory[Source] {
 	}
 	return core.NewFactory(core.Info{
 		Type:    "generated",
-		Summary: "random jobs of known duration, by the mixes of the publications",
+		Summary: "random jobs of known duration or of known applications, by the mixes of the publications",
 		Description: "Submission times, in whole seconds, are those of a Poisson process of the given shape that has exactly the " +
-			"given number of arrivals in the span. Jobs are rigid and named job-000000, job-000001, …. Mixes: pollux draws kinds of " +
+			"given number of arrivals in the span. Jobs are rigid, unless they train applications, and named job-000000, job-000001, …. Mixes: pollux draws kinds of " +
 			"training job with their tuned replicas and durations; gavel draws 1, 2, 4 or 8 replicas and durations spread evenly " +
 			"in the exponent between half an hour and a week; philly follows the trace of that cluster, replicas and durations " +
-			"drawn independently of each other.",
+			"drawn independently of each other. With applications, the kinds of the pollux mix go as the profiles that come with " +
+			"Quartet say: by placement, replicas and batch.",
 		Source: "Pollux, OSDI 2021; Gavel, OSDI 2020, and Blox, EuroSys 2024; Jeon et al., ATC 2019",
 	}, defaults, func(c GeneratedConfig, s core.Settings) (Source, error) {
-		return &generator{config: c, rand: s.Rand}, nil
+		g := &generator{config: c, rand: s.Rand}
+		if !c.Applications {
+			return g, nil
+		}
+		var err error
+		g.models, err = tunedModels()
+		return g, err
 	})
 }
 
 type generator struct {
 	config GeneratedConfig
 	rand   *rand.Rand
+	models map[polluxTask]*modelledModel // nil for jobs of known duration
 }
 
 // Load generates the workload. A second call goes on in the random stream, and so yields other jobs.
@@ -88,9 +101,7 @@ func (g *generator) Load(ctx context.Context) (*Workload, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		application, replicas, seconds := g.draw()
-		jobs[i] = newDurationJob(fmt.Sprintf("job-%06d", i), arrivals[i], seconds, replicas)
-		jobs[i].Spec.Application = application
+		jobs[i] = g.job(fmt.Sprintf("job-%06d", i), arrivals[i], g.draw())
 	}
 	return assemble(jobs, nil, nil)
 }
@@ -124,25 +135,31 @@ func (c *GeneratedConfig) intensity(at float64) float64 {
 }
 
 // draw is one job: the application is empty unless the duration comes from a kind of job.
-func (g *generator) draw() (application string, replicas int, seconds float64) {
+func (g *generator) draw() jobKind {
 	kind := polluxKinds.draw(g.rand)
 	switch g.config.Durations {
 	case mixGavel:
-		seconds = gavelSeconds(g.rand)
+		kind.application, kind.seconds = "", gavelSeconds(g.rand)
 	case mixPhilly:
-		seconds = phillySeconds(g.rand.Float64())
-	default:
-		application, seconds = kind.application, kind.seconds
+		kind.application, kind.seconds = "", phillySeconds(g.rand.Float64())
 	}
 	switch g.config.Replicas {
 	case mixOne:
-		replicas = 1
+		kind.replicas = 1
 	case mixGavel:
-		replicas = gavelReplicaMix.draw(g.rand)
+		kind.replicas = gavelReplicaMix.draw(g.rand)
 	case mixPhilly:
-		replicas = phillyReplicaMix.draw(g.rand)
-	default:
-		replicas = kind.replicas
+		kind.replicas = phillyReplicaMix.draw(g.rand)
 	}
-	return application, replicas, max(math.Round(seconds), 1)
+	kind.seconds = max(math.Round(kind.seconds), 1)
+	return kind
+}
+
+func (g *generator) job(name string, submit float64, kind jobKind) Job {
+	if g.models == nil {
+		job := newDurationJob(name, submit, kind.seconds, kind.replicas)
+		job.Spec.Application = kind.application
+		return job
+	}
+	return newTrainingJob(name, submit, kind.replicas, g.models[polluxTask{kind.application, kind.batch}])
 }

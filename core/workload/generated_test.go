@@ -34,6 +34,27 @@ func TestGeneratedDefaults(t *testing.T) {
 	}
 }
 
+// With applications the same jobs are drawn, and train instead of running for their time.
+func TestGeneratedApplications(t *testing.T) {
+	rigid, elastic := generate(t, nil), generate(t, map[string]any{"applications": true})
+	shared := map[polluxTask]*modelledModel{}
+	for i := range elastic.Jobs {
+		job := &elastic.Jobs[i]
+		m := job.Model.(*modelledModel)
+		task := polluxTask{job.Spec.Application, job.Spec.Batch.Requested}
+		if shared[task] == nil {
+			shared[task] = m
+		}
+		if m != shared[task] || m.profile.Name != job.Spec.Application {
+			t.Errorf("job %q trains %q with a model of its own", job.Spec.Name, m.profile.Name)
+		}
+		r := &rigid.Jobs[i].Spec
+		if job.Spec.Name != r.Name || job.Spec.SubmitSeconds != r.SubmitSeconds || job.Spec.Application != r.Application || job.Spec.Requested != r.Requested {
+			t.Errorf("job %+v, without applications %+v", job.Spec, r)
+		}
+	}
+}
+
 // The shares of many draws lie within four standard deviations of those stated.
 func TestGeneratedReplicas(t *testing.T) {
 	const jobs = 20000
@@ -147,6 +168,8 @@ func TestGeneratedConfigProblems(t *testing.T) {
 		"burst without length":       {"arrivals": arrivalsBursty, "burst_length": "0s"},
 		"burst longer than its turn": {"arrivals": arrivalsBursty, "burst_every": (10 * time.Minute).String()},
 		"swing above the mean":       {"diurnal_amplitude": 1.5},
+		"applications without a mix": {"applications": true, "replicas": mixOne},
+		"or for a known time":        {"applications": true, "durations": mixPhilly},
 	}
 	for name, settings := range cases {
 		t.Run(name, func(t *testing.T) {

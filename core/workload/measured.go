@@ -1,6 +1,10 @@
 package workload
 
-import "github.com/quartet-sched/quartet/core"
+import (
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+)
 
 // measuredModel is a training job that goes as its application was measured to. A phase is an epoch, and work is
 // counted in iterations at the initial batch. Jobs of one application and one requested batch share it.
@@ -84,3 +88,53 @@ func (m *measuredModel) StepsLeft(phase int) float64 {
 		return m.iterations[last] - m.iterations[phase-1]
 	}
 }
+
+// Measure is what the profile says of the configuration, free of noise.
+func (m *measuredModel) Measure(phase int, c Running) (core.Measurement, core.Gradients, bool) {
+	perDevice, accumulation := c.Tuning.BatchPerDevice, c.Tuning.AccumulationSteps
+	if perDevice == 0 {
+		perDevice, accumulation = core.SplitBatch(m.batch.Requested, c.Replicas, m.batch)
+	}
+	time, ok := m.stepTime(c.Shape, perDevice)
+	g, known := m.gradients(c.Replicas*perDevice*(accumulation+1), phase)
+	if !ok || !known {
+		return core.Measurement{}, core.Gradients{}, false
+	}
+	return core.Measurement{
+		Nodes: len(c.Shape), Replicas: c.Replicas, PerDevice: perDevice, PassSeconds: time.step - time.sync, StepSeconds: time.step,
+	}, core.Gradients{Square: g.square, Variance: g.variance}, true
+}
+
+// truth is what the profile would tell a job on consolidated placements, at several batches each. It is made once.
+func (p *profile) truth() *core.Truth {
+	if p.told != nil {
+		return p.told
+	}
+	p.told = &core.Truth{}
+	if g, ok := p.gradients(p.batch.Initial, 0); ok {
+		p.told.Gradients = core.Gradients{Square: g.square, Variance: g.variance}
+	}
+	for _, replicas := range [...]int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64} {
+		if replicas > p.maxReplicas {
+			break
+		}
+		shape := consolidated(replicas, profileDevicesPerNode)
+		last := 0
+		for i := range truthBatches {
+			from, to := float64(p.batch.MinPerDevice), float64(p.batch.MaxPerDevice)
+			b := int(math.Round(from * math.Pow(to/from, float64(i)/(truthBatches-1))))
+			time, ok := p.stepTime(shape, b)
+			if !ok || b == last {
+				continue
+			}
+			last = b
+			p.told.Measurements = append(p.told.Measurements, core.Measurement{
+				Nodes: len(shape), Replicas: replicas, PerDevice: b, PassSeconds: time.step - time.sync, StepSeconds: time.step,
+			})
+		}
+	}
+	return p.told
+}
+
+// truthBatches is how many batches truth holds for each placement, in geometric steps.
+const truthBatches = 6

@@ -28,32 +28,33 @@ func (m mix[T]) draw(r *rand.Rand) T {
 	return m[len(m)-1].value
 }
 
-// jobKind is an application with a tuned number of replicas and the seconds it then runs.
+// jobKind is an application with a tuned number of replicas and total batch, and the seconds it then runs.
 type jobKind struct {
 	application string
 	replicas    int
+	batch       int
 	seconds     float64
 }
 
 // polluxKinds are the tuned configurations of the Pollux artifact. The weight of an application, in per cent, is its
 // share of the artifact's eight workloads; its configurations are drawn evenly.
 var polluxKinds = mix[jobKind]{
-	{39.3, jobKind{"ncf", 1, 33}},
-	{38.7 / 4, jobKind{"cifar10", 6, 854}},
-	{38.7 / 4, jobKind{"cifar10", 8, 826}},
-	{38.7 / 4, jobKind{"cifar10", 12, 573}},
-	{38.7 / 4, jobKind{"cifar10", 16, 449}},
-	{8.7 / 3, jobKind{"deepspeech2", 6, 4153}},
-	{8.7 / 3, jobKind{"deepspeech2", 8, 3501}},
-	{8.7 / 3, jobKind{"deepspeech2", 12, 2573}},
-	{6.7 / 4, jobKind{"bert", 6, 3056}},
-	{6.7 / 4, jobKind{"bert", 8, 2480}},
-	{6.7 / 4, jobKind{"bert", 12, 1589}},
-	{6.7 / 4, jobKind{"bert", 16, 1335}},
-	{4.6, jobKind{"yolov3", 4, 12870}},
-	{2.0 / 3, jobKind{"imagenet", 24, 31396}},
-	{2.0 / 3, jobKind{"imagenet", 32, 26207}},
-	{2.0 / 3, jobKind{"imagenet", 48, 18880}},
+	{39.3, jobKind{"ncf", 1, 32768, 33}},
+	{38.7 / 4, jobKind{"cifar10", 6, 2048, 854}},
+	{38.7 / 4, jobKind{"cifar10", 8, 2048, 826}},
+	{38.7 / 4, jobKind{"cifar10", 12, 4096, 573}},
+	{38.7 / 4, jobKind{"cifar10", 16, 4096, 449}},
+	{8.7 / 3, jobKind{"deepspeech2", 6, 320, 4153}},
+	{8.7 / 3, jobKind{"deepspeech2", 8, 320, 3501}},
+	{8.7 / 3, jobKind{"deepspeech2", 12, 640, 2573}},
+	{6.7 / 4, jobKind{"bert", 6, 384, 3056}},
+	{6.7 / 4, jobKind{"bert", 8, 384, 2480}},
+	{6.7 / 4, jobKind{"bert", 12, 384, 1589}},
+	{6.7 / 4, jobKind{"bert", 16, 384, 1335}},
+	{4.6, jobKind{"yolov3", 4, 64, 12870}},
+	{2.0 / 3, jobKind{"imagenet", 24, 3200, 31396}},
+	{2.0 / 3, jobKind{"imagenet", 32, 6400, 26207}},
+	{2.0 / 3, jobKind{"imagenet", 48, 6400, 18880}},
 }
 
 // gavelReplicaMix is the mix of Gavel's and Blox's synthetic workloads, in per cent.

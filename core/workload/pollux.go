@@ -92,7 +92,7 @@ func readPollux(ctx context.Context, in *input, models *measuredModels) (*Worklo
 		}
 		job.Model = model
 		spec.MinReplicas, spec.MaxReplicas = 1, max(model.maxReplicas, spec.Requested)
-		spec.Batch, spec.StepTimes = model.batch, &model.stepTimes
+		spec.Batch, spec.StepTimes, spec.Truth = model.batch, &model.stepTimes, model.truth()
 		spec.TotalWork = model.PhaseEnd(model.Phases() - 1)
 		jobs = append(jobs, job)
 	}

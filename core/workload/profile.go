@@ -15,7 +15,7 @@ const (
 )
 
 // profile is what was measured of an application: its speed by placement and batch, and how training goes by total
-// batch. It is safe for concurrent use.
+// batch. Once read it is safe for concurrent use.
 type profile struct {
 	application string
 	batch       core.BatchSpec // Requested is 0
@@ -24,6 +24,7 @@ type profile struct {
 	beyond      *triangulation        // placements that were not measured themselves
 	trainings   []training            // by total batch, ascending; all of the same number of epochs
 	progress    []float64             // cumulative at the end of each epoch, the least over all trainings
+	told        *core.Truth           // nil before it was asked for
 }
 
 // training is the record of a whole training at a constant total batch, by epoch.

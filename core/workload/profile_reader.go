@@ -51,15 +51,20 @@ func (r *profileReader) read(ctx context.Context, application string) *profile {
 	if len(r.problems) > before {
 		return nil
 	}
+	p.limit()
+	return p
+}
+
+// limit sets the bounds that follow from what was measured, and those that the artifact states beside its files.
+func (p *profile) limit() {
 	p.batch.Initial, p.batch.Max = p.trainings[0].batch, p.trainings[len(p.trainings)-1].batch
-	switch application { // limits that the artifact states beside its files
+	switch p.application {
 	case "yolov3":
 		p.batch.MaxPerDevice = 8
 	case "ncf":
 		p.maxReplicas = 1
 	}
 	p.maxReplicas = max(min(p.maxReplicas, p.batch.Max/p.batch.MinPerDevice), 1)
-	return p
 }
 
 // open opens a file as a table and hands it to read; without problems it becomes an input of the workload.

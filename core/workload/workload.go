@@ -52,3 +52,9 @@ type Running struct {
 	Replicas    int   // sum of Shape
 	Tuning      core.Tuning
 }
+
+// Measurer is implemented by a model whose jobs report what they measure while they run.
+type Measurer interface {
+	// Measure is what a job running so in a phase reports. It is false when it runs on what was never measured.
+	Measure(phase int, c Running) (core.Measurement, core.Gradients, bool)
+}

@@ -1,0 +1,151 @@
+package allocation
+
+import (
+	"context"
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// NewAFS gives devices, one at a time, to the job that wins a comparison with every other.
+//
+// Source: the AFS-L rule of elastic resource sharing (Hwang et al., NSDI'21). Of two jobs without devices, the one with
+// less time left wins. Otherwise let s be the one that ends sooner with what it has, l the other, and S the speed with n
+// devices: the device goes to l if (S_l(n+1)−S_l(n))/S_l(n+1) > (S_s(n+1)−S_s(n))/S_s(n), for then l with the device
+// makes up for more than s loses, and to s if not. A job without devices never ends, so that everyone gets one before
+// speeds decide, as long as two devices are less than twice as fast as one. The rule is no order: the winner is that of
+// one walk over the jobs in JobID order. Grants come in ascending order of replicas, ties in JobID order.
+//
+// Deviations: a job that one more device does not speed up, say because it would spill over to another node, is offered
+// the next number that does, and its gain counts by the device. Least numbers of replicas above one are offered whole.
+// O(devices × candidates).
+func NewAFS() core.Factory[core.Allocator] {
+	return core.NewFactory(core.Info{
+		Type:    "afs",
+		Summary: "greedy sharing that weighs a job's gain against the delay of shorter ones, one device at a time",
+		Description: "Hands out one device at a time, by a rule for two jobs that weighs the time left of the shorter against the efficiency of the longer. " +
+			"Needs an elasticity that tells rate curves and the work left; a job without a curve gets its least number only.",
+		Source:       "AFS-L, Hwang et al., NSDI'21",
+		Capabilities: []core.Capability{core.CapabilityRemainingWork},
+	}, core.None{}, func(core.None, core.Settings) (core.Allocator, error) {
+		return &afs{standing: core.Standing{UntilSeconds: math.Inf(1)}}, nil
+	})
+}
+
+type afs struct {
+	capacity capacity
+	bids     []bid // by index among the candidates
+	ranks    []rank
+	grants   []core.Grant
+	standing core.Standing
+}
+
+// bid is what a candidate has got so far, and what it asks for next.
+type bid struct {
+	work     float64 // left, in the unit of the curve; +Inf when unknown
+	most     int
+	replicas int
+	next     int     // number of replicas it asks for; 0 when it wants no more
+	seconds  float64 // until it ends with what it has
+	lengthen float64 // (S(next)-S(n))/S(next), by the device: its claim against a job that ends sooner
+	shorten  float64 // (S(next)-S(n))/S(n), by the device: its claim against one that ends later
+}
+
+func (p *afs) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	perNode := v.Cluster.LargestNode()
+	p.open(v, candidates, perNode)
+	for left := v.Devices; ; {
+		winner := p.winner(left)
+		if winner < 0 {
+			return p.grantAscending(candidates), nil
+		}
+		b := &p.bids[winner]
+		left -= b.next - b.replicas
+		b.replicas = b.next
+		b.ask(candidates[winner].Response, perNode)
+	}
+}
+
+// open lets every candidate ask for its least number of replicas.
+func (p *afs) open(v *core.View, candidates []core.Candidate, perNode int) {
+	p.capacity.count(v.Cluster)
+	p.bids, p.standing = p.bids[:0], core.Standing{UntilSeconds: math.Inf(1)}
+	for i := range candidates {
+		c := &candidates[i]
+		b := bid{work: c.Response.RemainingWork, most: p.capacity.limit(c, v.Cluster, c.Response.MaxReplicas)}
+		if math.IsNaN(b.work) {
+			b.work, p.standing.UntilSeconds = math.Inf(1), v.NowSeconds
+			if c.TotalWork > 0 {
+				b.work = c.RemainingWork(v.NowSeconds)
+			}
+		}
+		b.ask(c.Response, perNode)
+		p.bids = append(p.bids, b)
+	}
+}
+
+// ask works out what the job asks for on top of its replicas.
+func (b *bid) ask(r *core.Response, perNode int) {
+	if b.replicas == 0 {
+		b.next = r.MinReplicas
+		b.seconds = b.work
+		if rate := r.Rate(core.AnyAccelerator, b.next, perNode); rate > 0 {
+			b.seconds = b.work / rate
+		}
+		b.lengthen = 1 / float64(b.next)
+		return
+	}
+	rate := r.Rate(core.AnyAccelerator, b.replicas, perNode)
+	b.next, b.seconds = 0, b.work/rate
+	for n := b.replicas + 1; n <= b.most && rate > 0; n++ {
+		if next := r.Rate(core.AnyAccelerator, n, perNode); next > rate {
+			b.next = n
+			devices := float64(n - b.replicas)
+			b.lengthen, b.shorten = (next-rate)/next/devices, (next-rate)/rate/devices
+			return
+		}
+	}
+}
+
+// winner is the candidate that the devices left go to; -1 when nobody wants them.
+func (p *afs) winner(left int) int {
+	winner := -1
+	for i := range p.bids {
+		b := &p.bids[i]
+		if b.next > 0 && b.next-b.replicas <= left && (winner < 0 || b.beats(&p.bids[winner])) {
+			winner = i
+		}
+	}
+	return winner
+}
+
+// beats compares a job with one that was submitted before.
+func (b *bid) beats(earlier *bid) bool {
+	switch {
+	case b.replicas == 0 && earlier.replicas == 0:
+		return b.seconds < earlier.seconds
+	case earlier.replicas == 0 || b.replicas > 0 && b.seconds < earlier.seconds:
+		return !(earlier.lengthen > b.shorten)
+	default:
+		return b.lengthen > earlier.shorten
+	}
+}
+
+func (p *afs) grantAscending(candidates []core.Candidate) []core.Grant {
+	p.ranks = p.ranks[:0]
+	for i := range candidates {
+		if n := p.bids[i].replicas; n > 0 {
+			p.ranks = append(p.ranks, rank{key: float64(n), job: candidates[i].ID, index: int32(i)})
+		}
+	}
+	sortRanks(p.ranks)
+	p.grants = p.grants[:0]
+	for _, r := range p.ranks {
+		p.grants = append(p.grants, core.Grant{Job: r.job, Accelerator: core.AnyAccelerator, Replicas: p.bids[r.index].replicas})
+	}
+	return p.grants
+}
+
+// Standing is for ever when the work left came from the responses, which change by events only, and now when a declared
+// work left stood in, which shrinks as the job runs.
+func (p *afs) Standing() core.Standing { return p.standing }

@@ -1,0 +1,156 @@
+package pollux
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// exactSearch holds the buffers of the exact search.
+type exactSearch struct {
+	counts counts
+	floor  floor
+	order  []int
+	row    []share
+	takers []int32
+}
+
+// exact finds the plan: the best counts if nodes did not matter, then the best of several ways to seat them.
+func (p *allocator) exact() {
+	s := &p.search
+	bound := s.counts.find(p)
+	p.plan.cost = math.Inf(1)
+	for _, stays := range [...]func(j *job) bool{
+		func(*job) bool { return true },
+		func(j *job) bool { return j.held >= p.perNode || len(j.row) > 1 },
+		func(*job) bool { return false },
+	} {
+		p.seatCounts(stays)
+		p.propose()
+	}
+	p.stayAsIs()
+	p.propose()
+	p.gaps.add(p.fitness(bound), p.fitness(p.plan.cost))
+}
+
+// propose refines the seating on the floor and takes it for the plan if it is better.
+func (p *allocator) propose() {
+	f := &p.search.floor
+	p.refine()
+	f.cost = 0
+	for i := range p.jobs {
+		f.cost += p.jobs[i].costOf(f.rows[i])
+	}
+	if f.cost < p.plan.cost {
+		p.plan, f.seating = f.seating, p.plan
+	}
+}
+
+// seatCounts seats the counts: first those that keep their seats, then the widest, on whole nodes and the smallest
+// rest that will do.
+func (p *allocator) seatCounts(stays func(*job) bool) {
+	s := &p.search
+	s.floor.empty(p)
+	s.order = s.order[:0]
+	for i, count := range s.counts.of {
+		j := &p.jobs[i]
+		switch {
+		case count == 0:
+		case count == j.held && j.canStay() && stays(j):
+			s.floor.seat(i, j.row)
+		default:
+			s.order = append(s.order, i)
+		}
+	}
+	slices.SortFunc(s.order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(s.counts.of[b], s.counts.of[a]), cmp.Compare(p.jobs[a].rank, p.jobs[b].rank))
+	})
+	for _, i := range s.order {
+		s.floor.seat(i, p.fit(i, s.counts.of[i]))
+	}
+}
+
+// stayAsIs leaves every job that can where it sits.
+func (p *allocator) stayAsIs() {
+	p.search.floor.empty(p)
+	for i := range p.jobs {
+		if j := &p.jobs[i]; j.canStay() {
+			p.search.floor.seat(i, j.row)
+		}
+	}
+}
+
+// fit finds a row of k replicas for a job on what is free, or of fewer if there is no room; nil if there is none that
+// it can use. It is valid until the next call.
+func (p *allocator) fit(i, k int) []share {
+	s, j := &p.search, &p.jobs[i]
+	if k <= p.perNode {
+		if n := s.floor.smallest(k); n >= 0 {
+			return s.oneNode(n, k)
+		}
+	}
+	across := s.floor.across(k, p.config.InterferenceAvoiding)
+	if replicasOf(across) < max(j.least, 1) {
+		across = nil
+	}
+	if across != nil && k > p.perNode {
+		return across
+	}
+	// fewer on one node may beat as many across nodes
+	n := s.floor.roomiest()
+	if n < 0 || int(s.floor.free[n]) < j.least {
+		return across
+	}
+	here := s.oneNode(n, min(int(s.floor.free[n]), k))
+	if across != nil && j.costOf(across) < j.costOf(here) {
+		return across
+	}
+	return here
+}
+
+func (s *exactSearch) oneNode(n int32, k int) []share {
+	s.row = append(s.row[:0], share{n, int32(k)})
+	return s.row
+}
+
+// fitness is the power mean that a sum of costs stands for.
+func (p *allocator) fitness(cost float64) float64 {
+	if p.weight == 0 {
+		return 1
+	}
+	switch power := p.config.FairnessP; power {
+	case 0:
+		return math.Exp(-cost / p.weight)
+	case 1:
+		return -cost / p.weight
+	case -1:
+		return p.weight / cost
+	default:
+		return math.Pow(-cost*power/p.weight, 1/power)
+	}
+}
+
+// gaps collects how far plans were from what bounds them.
+type gaps struct {
+	rounds int
+	sum    float64
+	last   float64 // 0 for a plan that is proven best
+}
+
+func (g *gaps) add(bound, reached float64) {
+	g.last = max(1-reached/bound, 0)
+	if bound <= 0 || math.IsNaN(g.last) {
+		g.last = 0
+	}
+	g.rounds++
+	g.sum += g.last
+}
+
+// Gap is the certified distance of the plans so far from the best possible ones, as a part of the fitness: of the last
+// one, and the mean.
+func (p *allocator) Gap() (last, mean float64) {
+	if p.gaps.rounds == 0 {
+		return 0, 0
+	}
+	return p.gaps.last, p.gaps.sum / float64(p.gaps.rounds)
+}

@@ -1,0 +1,378 @@
+// Package pollux allocates devices so that the fitness of the whole cluster is highest.
+package pollux
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Config configures New.
+type Config struct {
+	Search    string  `config:"search" doc:"exact: counts by dynamic programming and several packings, with a certified gap; genetic: the published search" enum:"exact|genetic"`
+	FairnessP float64 `config:"fairness_p" doc:"power of the mean over jobs: 1 is the sum, 0 the product, -1 the published harmonic mean, the lower the more even" min:"-20" max:"1"`
+	Reference string  `config:"reference" doc:"speed that a job's is measured against: fair_share of the devices as published, best it could have, or one replica" enum:"fair_share|best|one"`
+	Restart   string  `config:"restart" doc:"how a restart is charged: age as published, by the part of its life that a job lost to restarts; horizon, by the part of a span ahead" enum:"age|horizon"`
+
+	RestartSeconds       time.Duration `config:"restart_overhead" doc:"what a restart costs a job" min:"0s"`
+	Horizon              time.Duration `config:"horizon" doc:"span over which restart horizon spreads a restart" min:"1s"`
+	AdaptiveHorizon      bool          `config:"adaptive_horizon" doc:"lengthen the horizon to the mean time between changes of the job list"`
+	Weights              string        `config:"weights" doc:"none as published; remaining: jobs with less declared work left count more, by rank; attained: jobs that received less service count more" enum:"none|remaining|attained"`
+	RankPower            float64       `config:"rank_power" doc:"power of the rank with weights remaining" min:"0"`
+	WeightFloor          float64       `config:"weight_floor" doc:"least weight of a job, as a part of the heaviest: the longest jobs are not put off for ever, which shortens the makespan" min:"0" max:"1"`
+	AttainedScale        float64       `config:"attained_scale" doc:"device-seconds added to a job's service with weights attained" min:"1"`
+	WaitingSeconds       time.Duration `config:"waiting_floor" doc:"a job that waited so long counts as much as the heaviest; 0 for never" min:"0s"`
+	InterferenceAvoiding bool          `config:"avoid_interference" doc:"seat at most one job that spans nodes on a node"`
+	Generations          int           `config:"generations" doc:"of the genetic search" min:"1"`
+	Population           int           `config:"population" doc:"of the genetic search" min:"2"`
+}
+
+// Default is the published objective with the exact search.
+var Default = Config{
+	Search: "exact", FairnessP: -1, Reference: "fair_share", Restart: "age", RestartSeconds: 30 * time.Second,
+	Horizon: 200 * time.Second, Weights: "none", RankPower: 1.3, AttainedScale: 20000, InterferenceAvoiding: true,
+	Generations: 100, Population: 100,
+}
+
+// Capabilities are those that the weights need.
+func (c Config) Capabilities() []core.Capability {
+	if c.Weights == "remaining" {
+		return []core.Capability{core.CapabilityRemainingWork}
+	}
+	return nil
+}
+
+// New maximises the power mean of the jobs' speeds, each measured against a reference and charged for a restart.
+//
+// The objective is separable, so that the best counts follow from dynamic programming over devices (or, on a large
+// cluster, from a price per device). Counts are then seated in several ways, leftovers handed out, and the best true
+// objective wins. The relaxation bounds what any seating could reach, which certifies the gap.
+//
+// Source: Pollux (OSDI'21), section 4.2. Deviations: the published search is genetic (search genetic repeats it); jobs
+// are pinned when their minimum is what they hold and they cannot be preempted. O(jobs × devices × replicas) a round,
+// O(jobs × replicas) on more than a few hundred devices.
+func New() core.Factory[core.Allocator] {
+	return core.NewFactory(core.Info{
+		Type:    "pollux",
+		Summary: "maximises the fitness of the cluster: a power mean of the jobs' goodput against a reference",
+		Description: "Weighs how much each job gains from devices, by curves that elasticity tells, and proposes seats: use placement proposed. " +
+			"Searches exactly with a certified gap, or genetically as published.",
+		Source: "Pollux, OSDI'21, section 4.2",
+	}, Default, func(c Config, s core.Settings) (core.Allocator, error) {
+		return &allocator{config: c, rand: s.Rand}, nil
+	})
+}
+
+// job is a candidate as the search sees it.
+type job struct {
+	id        core.JobID
+	index     int // among the candidates
+	rank      int // in the published order: less service first
+	attained  float64
+	weight    float64
+	keep      float64 // restart factor when its seats stay
+	move      float64 // and when they change
+	most      int
+	least     int
+	held      int
+	one, many []float64 // value of k replicas on one node, on many, by k; index 0 is none
+	seats     []core.Seat
+	row       []share      // the seats held, nodes ascending
+	costs     [2][]float64 // of k replicas on one node, on many, when the seats change
+	stays     float64      // cost of keeping the seats; +Inf if it cannot
+	candidate *core.Candidate
+}
+
+func (p *allocator) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	p.prepare(v, candidates)
+	if p.config.Search == "genetic" {
+		p.genetic()
+	} else {
+		p.exact()
+	}
+	return p.grant(v), nil
+}
+
+type allocator struct {
+	config Config
+	rand   *rand.Rand
+
+	jobs      []job
+	order     []int // scratch
+	perNode   int   // devices of the largest ready node
+	devices   int
+	nodes     int
+	usable    []int   // devices by node
+	weight    float64 // of all jobs
+	horizon   horizon
+	search    exactSearch
+	evolution geneticSearch
+	plan      seating // the outcome: replicas by job and node
+	grants    []core.Grant
+	seats     []core.Seat
+	ledger    core.Ledger
+	gaps      gaps
+}
+
+// prepare turns the candidates into the terms of the objective.
+func (p *allocator) prepare(v *core.View, candidates []core.Candidate) {
+	c := v.Cluster
+	p.usable = p.usable[:0]
+	p.devices, p.perNode, p.nodes = 0, 0, 0
+	for i := range c.Nodes {
+		n := c.Nodes[i].Usable().Count()
+		p.usable = append(p.usable, n)
+		p.devices += n
+		p.perNode = max(p.perNode, n)
+		if n > 0 {
+			p.nodes++
+		}
+	}
+	p.jobs = slices.Grow(p.jobs[:0], len(candidates))
+	p.horizon.observe(v, len(candidates))
+	fair := 1
+	if len(candidates) > 0 {
+		fair = max(int(math.Ceil(float64(p.devices)/float64(len(candidates)))), 1)
+	}
+	for i := range candidates {
+		p.jobs = append(p.jobs, p.term(v, &candidates[i], i, fair))
+	}
+	p.rankJobs()
+	p.weigh(v)
+	for i := range p.jobs {
+		j := &p.jobs[i]
+		j.row = rowOf(j)
+		for shape, values := range [2][]float64{j.one, j.many} {
+			j.costs[shape] = make([]float64, len(values))
+			for k, value := range values {
+				j.costs[shape][k] = p.cost(j, value*j.move)
+			}
+		}
+		j.stays = math.Inf(1)
+		if j.held == 0 || j.held >= j.least && j.held <= j.most && p.holds(j.row) {
+			j.stays = p.cost(j, j.speed(j.row)*j.keep)
+		}
+	}
+}
+
+// holds reports whether all nodes of a row are usable.
+func (p *allocator) holds(row []share) bool {
+	for _, at := range row {
+		if p.usable[at.node] < int(at.replicas) {
+			return false
+		}
+	}
+	return true
+}
+
+// term is a candidate's part of the objective, but for its weight and rank.
+func (p *allocator) term(v *core.View, c *core.Candidate, index, fair int) job {
+	j := job{
+		id: c.ID, index: index, attained: c.AttainedService(v.NowSeconds), weight: 1, keep: 1, candidate: c,
+		least: c.Response.MinReplicas, most: min(c.Response.MaxReplicas, p.devices), held: c.Held, seats: c.Seats,
+	}
+	j.move = p.restartFactor(v, c)
+	reference := p.reference(c.Response, &j, fair)
+	j.one, j.many = make([]float64, min(j.most, p.perNode)+1), make([]float64, j.most+1)
+	for k := 1; k <= j.most; k++ {
+		if k < len(j.one) {
+			j.one[k] = rate(c.Response, k, false) / reference
+		}
+		j.many[k] = rate(c.Response, k, true) / reference
+	}
+	return j
+}
+
+// rate is the work per second of k replicas on one node or across nodes, of the first accelerator type.
+func rate(r *core.Response, k int, many bool) float64 {
+	if len(r.Curves) == 0 {
+		return float64(k)
+	}
+	rates := r.Curves[0].OneNode
+	if many {
+		rates = r.Curves[0].ManyNodes
+	}
+	if len(rates) == 0 {
+		return 0
+	}
+	return rates[min(k, len(rates))-1]
+}
+
+// reference is the rate that a job's is divided by.
+func (p *allocator) reference(r *core.Response, j *job, fair int) float64 {
+	reference := 0.0
+	switch p.config.Reference {
+	case "fair_share": // on one node whatever the share, as published
+		reference = rate(r, fair, false) / (float64(p.nodes) / float64(max(p.devices, 1)))
+	case "one":
+		reference = rate(r, 1, false)
+	default:
+		for k := 1; k <= j.most; k++ {
+			reference = max(reference, rate(r, k, false), rate(r, k, true))
+		}
+	}
+	if !(reference > 0) {
+		return 1
+	}
+	return reference
+}
+
+// restartFactor is the part of a job's speed that is left when its seats change.
+func (p *allocator) restartFactor(v *core.View, c *core.Candidate) float64 {
+	restart := p.config.RestartSeconds.Seconds()
+	if p.config.Restart == "age" {
+		age := v.NowSeconds - c.SubmitSeconds
+		return max(age-restart*float64(c.Restarts), 0) / (age + restart)
+	}
+	span := p.horizon.seconds(p.config)
+	return max(span-restart, 0) / span
+}
+
+// rankJobs numbers the jobs in the published order of priority: less attained service first, then earlier submission.
+func (p *allocator) rankJobs() {
+	p.order = p.order[:0]
+	for i := range p.jobs {
+		p.order = append(p.order, i)
+	}
+	slices.SortFunc(p.order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(p.jobs[a].attained, p.jobs[b].attained), cmp.Compare(p.jobs[a].id, p.jobs[b].id))
+	})
+	for rank, i := range p.order {
+		p.jobs[i].rank = rank
+	}
+}
+
+// weigh sets the weights of the jobs.
+func (p *allocator) weigh(v *core.View) {
+	switch p.config.Weights {
+	case "remaining":
+		p.weighByRemaining(v)
+	case "attained":
+		for i := range p.jobs {
+			service := p.jobs[i].attained + p.config.AttainedScale
+			p.jobs[i].weight = 0
+			for k := range p.jobs {
+				other := p.jobs[k].attained + p.config.AttainedScale
+				p.jobs[i].weight += other / (other + service)
+			}
+		}
+	}
+	p.liftLight()
+	p.liftWaiting(v)
+	mean := 0.0
+	for i := range p.jobs {
+		mean += p.jobs[i].weight / float64(len(p.jobs))
+	}
+	p.weight = 0
+	for i := range p.jobs {
+		p.jobs[i].weight /= mean
+		p.weight += p.jobs[i].weight
+	}
+}
+
+// weighByRemaining weighs a job by how many have more work left than it: in systems that serve short jobs first, so many
+// wait for it.
+func (p *allocator) weighByRemaining(v *core.View) {
+	left := make([]float64, len(p.jobs))
+	for i := range p.jobs {
+		c := p.jobs[i].candidate
+		one := rate(c.Response, 1, false)
+		left[i] = c.RemainingWork(v.NowSeconds)
+		if len(c.Measured) == 0 && !math.IsNaN(c.Response.RemainingWork) {
+			left[i] = c.Response.RemainingWork
+		}
+		if left[i] = max(left[i], 1); one > 0 {
+			left[i] /= one
+		}
+	}
+	p.order = p.order[:0]
+	for i := range p.jobs {
+		p.order = append(p.order, i)
+	}
+	slices.SortFunc(p.order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(left[b], left[a]), cmp.Compare(p.jobs[a].rank, p.jobs[b].rank))
+	})
+	for position, i := range p.order {
+		p.jobs[i].weight = math.Pow(float64(position)+0.5, p.config.RankPower)
+	}
+}
+
+// liftLight holds the weights above the floor.
+func (p *allocator) liftLight() {
+	heaviest := 0.0
+	for i := range p.jobs {
+		heaviest = max(heaviest, p.jobs[i].weight)
+	}
+	for i := range p.jobs {
+		p.jobs[i].weight = max(p.jobs[i].weight, p.config.WeightFloor*heaviest)
+	}
+}
+
+// liftWaiting bounds every wait: a job without devices grows into the heaviest of all.
+func (p *allocator) liftWaiting(v *core.View) {
+	floor := p.config.WaitingSeconds.Seconds()
+	if floor == 0 {
+		return
+	}
+	heaviest := 0.0
+	for i := range p.jobs {
+		heaviest = max(heaviest, p.jobs[i].weight)
+	}
+	for i := range p.jobs {
+		if j := &p.jobs[i]; j.held == 0 {
+			waited := (v.NowSeconds - j.candidate.LastChange) / floor
+			j.weight = max(j.weight, heaviest*waited*waited)
+		}
+	}
+}
+
+// epsilon keeps the power of nothing finite, as published.
+const epsilon = 1e-3
+
+// cost is what the search minimises, summed over jobs: minus the weighed power of a job's value.
+func (p *allocator) cost(j *job, value float64) float64 {
+	switch power := p.config.FairnessP; power {
+	case 0:
+		return -j.weight * math.Log(value+epsilon)
+	case -1:
+		return j.weight / (value + epsilon)
+	case 1:
+		return -j.weight * value
+	case 0.5:
+		return -2 * j.weight * math.Sqrt(value+epsilon)
+	default:
+		return -j.weight / power * math.Pow(value+epsilon, power)
+	}
+}
+
+// horizon measures the time between changes of the job list.
+type horizon struct {
+	times []float64
+	last  int
+}
+
+const horizonChanges = 10
+
+func (h *horizon) observe(v *core.View, _ int) {
+	for _, id := range v.Changed {
+		if j := v.Job(id); j == nil || j.SubmitSeconds > v.NowSeconds-v.IntervalSeconds {
+			h.times = append(h.times, v.NowSeconds)
+		}
+	}
+	if extra := len(h.times) - horizonChanges; extra > 0 {
+		h.times = append(h.times[:0], h.times[extra:]...)
+	}
+}
+
+func (h *horizon) seconds(c Config) float64 {
+	span := c.Horizon.Seconds()
+	if c.AdaptiveHorizon && len(h.times) == horizonChanges {
+		span = max(span, (h.times[len(h.times)-1]-h.times[0])/(horizonChanges-1))
+	}
+	return span
+}

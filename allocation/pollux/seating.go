@@ -1,0 +1,96 @@
+package pollux
+
+import (
+	"math"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// share is a number of replicas on a node.
+type share struct {
+	node     int32
+	replicas int32
+}
+
+// seating says for each job on which nodes it has how many replicas, nodes ascending, and what that costs.
+type seating struct {
+	rows  [][]share // by job
+	cost  float64
+	arena []share
+}
+
+func (s *seating) reset(jobs int) {
+	s.rows = slices.Grow(s.rows[:0], jobs)[:jobs]
+	clear(s.rows)
+	s.arena = s.arena[:0]
+}
+
+// keep copies a row.
+func (s *seating) keep(row []share) []share {
+	first := len(s.arena)
+	s.arena = append(s.arena, row...)
+	return s.arena[first:len(s.arena):len(s.arena)]
+}
+
+// rowOf is what a job holds.
+func rowOf(j *job) []share {
+	row := make([]share, 0, len(j.seats))
+	for _, s := range j.seats {
+		row = append(row, share{int32(s.Node), int32(s.Devices.Count())})
+	}
+	slices.SortFunc(row, func(a, b share) int { return int(a.node - b.node) })
+	return row
+}
+
+func replicasOf(row []share) int {
+	n := 0
+	for _, s := range row {
+		n += int(s.replicas)
+	}
+	return n
+}
+
+// speed is a job's value on a row that it can have, before the restart.
+func (j *job) speed(row []share) float64 {
+	if len(row) > 1 {
+		return j.many[replicasOf(row)]
+	}
+	return j.one[replicasOf(row)]
+}
+
+// costOf is a job's part of the objective on a row.
+func (j *job) costOf(row []share) float64 {
+	if slices.Equal(row, j.row) {
+		return j.stays
+	}
+	return j.costs[min(len(row)/2, 1)][replicasOf(row)]
+}
+
+// canStay reports whether the job can keep its seats.
+func (j *job) canStay() bool { return !math.IsInf(j.stays, 1) }
+
+// grant turns the plan into grants, each with its seats: those that stay are left as they are.
+func (p *allocator) grant(v *core.View) []core.Grant {
+	p.grants, p.seats = p.grants[:0], p.seats[:0]
+	p.ledger.Reset(v.Cluster)
+	for i := range p.jobs {
+		if j := &p.jobs[i]; j.held > 0 && slices.Equal(p.plan.rows[i], p.jobs[i].row) {
+			p.ledger.Occupy(j.seats)
+			p.grants = append(p.grants, core.Grant{Job: j.id, Accelerator: core.AnyAccelerator, Replicas: j.held, Proposed: j.seats})
+		}
+	}
+	for i := range p.jobs {
+		j, row := &p.jobs[i], p.plan.rows[i]
+		if len(row) == 0 || j.held > 0 && slices.Equal(row, p.jobs[i].row) {
+			continue
+		}
+		first := len(p.seats)
+		for _, s := range row {
+			p.seats = append(p.seats, p.ledger.Take(core.NodeID(s.node), int(s.replicas)))
+		}
+		seats := p.seats[first:len(p.seats):len(p.seats)]
+		p.grants = append(p.grants, core.Grant{Job: j.id, Accelerator: core.AnyAccelerator, Replicas: core.Replicas(seats), Proposed: seats})
+	}
+	return p.grants
+}

@@ -1,0 +1,83 @@
+package goodput
+
+import (
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Model is all that is needed to predict a job's goodput.
+type Model struct {
+	Performance Performance
+	Gradients   Gradients
+	Limits      core.BatchSpec
+}
+
+// Choice is a batch setting and what it promises.
+type Choice struct {
+	PerDevice    int
+	Accumulation int
+	// Goodput is samples per second that count as samples at the initial batch; divided by the initial batch it is
+	// iterations at that batch per second. 0 when the job cannot run so.
+	Goodput float64
+}
+
+// candidates is how many batch sizes are tried, in geometric steps.
+const candidates = 50
+
+// Best finds the batch with the highest goodput on R replicas over N nodes, the first among equals (Pollux, section 4.1;
+// the published agent tries the same 50 sizes).
+func (m *Model) Best(nodes, replicas int) Choice {
+	logSync := math.Log(m.Performance.SyncTime(nodes, replicas))
+	var best Choice
+	m.each(replicas, func(c Choice) {
+		if c.Goodput = m.goodput(replicas, c, logSync); c.Goodput > best.Goodput {
+			best = c
+		}
+	})
+	return best
+}
+
+// each calls try with the settings to be tried, by ascending batch and without repetitions.
+func (m *Model) each(replicas int, try func(Choice)) {
+	l := &m.Limits
+	from, to := math.Max(float64(l.Initial), float64(l.MinPerDevice*replicas)), float64(l.Max)
+	logFrom, logTo := math.Log10(from), math.Log10(to)
+	var last Choice
+	for i := range candidates {
+		total := math.Pow(10, logFrom+float64(i)*((logTo-logFrom)/(candidates-1)))
+		switch i {
+		case 0:
+			total = from
+		case candidates - 1:
+			total = to
+		}
+		choice := m.split(total, replicas)
+		if choice.PerDevice < l.MinPerDevice || choice.PerDevice > l.MaxPerDevice || choice == last {
+			continue
+		}
+		last = choice
+		try(choice)
+	}
+}
+
+// slack forgives a quotient the rounding that would make one pass more of it.
+const slack = 1e-8
+
+// split divides a total batch over replicas and passes.
+func (m *Model) split(total float64, replicas int) Choice {
+	local := total / float64(replicas)
+	s := int(math.Ceil(local/float64(m.Limits.MaxPerDevice)-slack)) - 1
+	if replicas == 1 && local > float64(m.Limits.Initial)+slack {
+		s = max(s, 1) // one pass alone tells nothing of the gradient's variance
+	}
+	return Choice{PerDevice: int(math.Ceil(local/float64(s+1) - slack)), Accumulation: s}
+}
+
+func (m *Model) goodput(replicas int, c Choice, logSync float64) float64 {
+	p := &m.Performance
+	grad := p.GradTime(float64(c.PerDevice))
+	step := float64(c.Accumulation)*grad + math.Exp(p.lastPass(math.Log(grad), logSync))
+	total := float64(replicas * c.PerDevice * (c.Accumulation + 1))
+	return total / step * m.Gradients.Efficiency(total/float64(m.Limits.Initial))
+}

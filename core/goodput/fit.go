@@ -1,0 +1,168 @@
+package goodput
+
+import (
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// The order of the parameters in a vector.
+const (
+	alphaGrad = iota
+	betaGrad
+	alphaNode
+	betaNode
+	alphaLocal
+	betaLocal
+	gamma
+	dimensions
+)
+
+type vector [dimensions]float64
+
+func (p Performance) vector() vector {
+	return vector{p.AlphaGrad, p.BetaGrad, p.AlphaNode, p.BetaNode, p.AlphaLocal, p.BetaLocal, p.Gamma}
+}
+
+func performanceOf(v vector) Performance {
+	return Performance{v[alphaGrad], v[betaGrad], v[alphaNode], v[betaNode], v[alphaLocal], v[betaLocal], v[gamma]}
+}
+
+// coldStart is where a fit begins that knows nothing.
+var coldStart = vector{0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 1.001}
+
+// Fit finds the parameters under which the measurements are least surprising: it minimises the root mean square error
+// of the logarithms of both times, plus what keeps Gamma near 1 and the cost of further replicas below that of the
+// first two (Pollux, section 4.1; weights 1e-3 and 1e-2). What was never seen is taken to be free, so that a job tries
+// it: more than two replicas, one node, several nodes. warm is where to begin besides the cold start; nil for nowhere.
+//
+// The search is a projected quasi-Newton method in the logarithms of the parameters, with the closed-form gradient.
+func Fit(seen []core.Measurement, warm *Performance) Performance {
+	f := newFitting(seen)
+	best, value := f.minimise(coldStart)
+	if warm != nil {
+		if other, v := f.minimise(warm.vector()); v < value {
+			best = other
+		}
+	}
+	p := performanceOf(best)
+	if !f.seenNodes { // several nodes are at least a little slower than one
+		p.AlphaNode = math.Max(p.AlphaNode, 1.1*p.AlphaLocal)
+		p.BetaNode = math.Max(p.BetaNode, 1.1*p.BetaLocal)
+	}
+	return p
+}
+
+// Objective is what Fit minimises, for given parameters.
+func Objective(seen []core.Measurement, p Performance) float64 {
+	f := newFitting(seen)
+	var y, gradient vector
+	for i, x := range p.vector() {
+		y[i] = math.Log(x)
+	}
+	return f.evaluate(&y, &gradient)
+}
+
+// fitting is one problem: the data, and the box in which the logarithms of the parameters lie.
+type fitting struct {
+	seen      []core.Measurement
+	logPass   []float64
+	logStep   []float64
+	low, high vector
+	seenNodes bool
+}
+
+func newFitting(seen []core.Measurement) *fitting {
+	f := &fitting{seen: seen, logPass: make([]float64, len(seen)), logStep: make([]float64, len(seen))}
+	for i := range f.low {
+		f.low[i], f.high[i] = math.Log(tiny), math.Inf(1)
+	}
+	f.low[gamma], f.high[gamma] = 0, math.Log(10)
+	oneBatch, local, many, mean := true, false, false, 0.0
+	for i, m := range seen {
+		f.logPass[i], f.logStep[i] = math.Log(m.PassSeconds), math.Log(m.StepSeconds)
+		mean += m.PassSeconds / float64(len(seen))
+		oneBatch = oneBatch && m.PerDevice == seen[0].PerDevice
+		f.seenNodes = f.seenNodes || m.Nodes > 1
+		local = local || m.Nodes == 1 && m.Replicas > 1
+		many = many || m.Replicas > 2
+	}
+	if oneBatch { // half of a pass is constant, half grows with the batch
+		f.freeze(alphaGrad, mean/2)
+	}
+	if !f.seenNodes {
+		f.freeze(alphaNode, tiny)
+		f.freeze(betaNode, tiny)
+	}
+	if !local {
+		f.freeze(alphaLocal, tiny)
+		f.freeze(betaLocal, tiny)
+	}
+	if !many {
+		f.freeze(betaNode, tiny)
+		f.freeze(betaLocal, tiny)
+	}
+	return f
+}
+
+func (f *fitting) freeze(i int, value float64) {
+	f.low[i] = math.Log(value)
+	f.high[i] = f.low[i]
+}
+
+// evaluate returns the objective at parameters exp(y), and its gradient with respect to y.
+func (f *fitting) evaluate(y, gradient *vector) float64 {
+	var x vector
+	for i := range y {
+		x[i] = math.Exp(y[i])
+	}
+	p := performanceOf(x)
+	var passSquares, stepSquares float64
+	var passGradient, stepGradient vector // of half the sums of squares, with respect to x
+	for i, m := range f.seen {
+		grad, sync := p.GradTime(float64(m.PerDevice)), p.SyncTime(m.Nodes, m.Replicas)
+		logGrad, logSync := math.Log(grad), math.Log(sync)
+		off := logGrad - f.logPass[i]
+		passSquares += off * off
+		passGradient[alphaGrad] += off / grad
+		passGradient[betaGrad] += off * float64(m.PerDevice) / grad
+
+		logStep := p.lastPass(logGrad, logSync)
+		off = logStep - f.logStep[i]
+		stepSquares += off * off
+		share := 1 / (1 + math.Exp(p.Gamma*(logSync-logGrad))) // of the pass in the sum of powers
+		stepGradient[alphaGrad] += off * share / grad
+		stepGradient[betaGrad] += off * share * float64(m.PerDevice) / grad
+		further := math.Max(float64(m.Replicas-2), tiny)
+		switch {
+		case m.Nodes > 1:
+			stepGradient[alphaNode] += off * (1 - share) / sync
+			stepGradient[betaNode] += off * (1 - share) * further / sync
+		case m.Replicas > 1:
+			stepGradient[alphaLocal] += off * (1 - share) / sync
+			stepGradient[betaLocal] += off * (1 - share) * further / sync
+		}
+		stepGradient[gamma] += off * (share*logGrad + (1-share)*logSync - logStep) / p.Gamma
+	}
+	n := float64(len(f.seen))
+	pass, step := math.Sqrt(passSquares/n), math.Sqrt(stepSquares/n)
+	for i := range gradient {
+		gradient[i] = 0
+		if pass > 0 { // at the kink, 0 is as good as any subgradient
+			gradient[i] += passGradient[i] / (n * pass)
+		}
+		if step > 0 {
+			gradient[i] += stepGradient[i] / (n * step)
+		}
+	}
+	slopeNode, slopeLocal := p.BetaNode/p.AlphaNode, p.BetaLocal/p.AlphaLocal
+	gradient[gamma] += 2e-3 * (p.Gamma - 1)
+	gradient[betaNode] += 2e-2 * slopeNode / p.AlphaNode
+	gradient[alphaNode] -= 2e-2 * slopeNode * slopeNode / p.AlphaNode
+	gradient[betaLocal] += 2e-2 * slopeLocal / p.AlphaLocal
+	gradient[alphaLocal] -= 2e-2 * slopeLocal * slopeLocal / p.AlphaLocal
+	for i := range gradient {
+		gradient[i] *= x[i]
+	}
+	return pass + step + 1e-3*(p.Gamma-1)*(p.Gamma-1) + 1e-2*(slopeNode*slopeNode+slopeLocal*slopeLocal)
+}

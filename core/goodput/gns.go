@@ -1,0 +1,140 @@
+package goodput
+
+import (
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Scatter is how far the gradients of one optimizer step lie apart: those of several equal parts of its batch, each
+// replica and each accumulation pass being one. Norms are squared, and of gradients as they are with mixed precision
+// undone; under Adam, divided element by element by its denominator first.
+type Scatter struct {
+	Parts int     // at least 2
+	Local float64 // mean of the squared norms of the parts
+	Total float64 // squared norm of the mean of the parts
+	Scale float64 // batch of all parts together, over the initial batch
+}
+
+// ScatterOf compares the gradients of equal parts of a batch that is scale times the initial one. They are of one
+// length.
+func ScatterOf(parts [][]float64, scale float64) Scatter {
+	s := Scatter{Parts: len(parts), Scale: scale}
+	if len(parts) == 0 {
+		return s
+	}
+	mean := make([]float64, len(parts[0]))
+	for _, part := range parts {
+		s.Local += squaredNorm(part) / float64(len(parts))
+		for i, x := range part {
+			mean[i] += x / float64(len(parts))
+		}
+	}
+	s.Total = squaredNorm(mean)
+	return s
+}
+
+// Successive compares the gradients of two steps of a job on a single replica without accumulation, given the squared
+// norms of both and of their mean; scale is that of one step. It takes the parameters for unchanged in between, which
+// biases the estimate.
+func Successive(previous, current, mean, scale float64) Scatter {
+	return Scatter{Parts: 2, Local: (previous + current) / 2, Total: mean, Scale: 2 * scale}
+}
+
+// Estimate is what one step tells of the statistics: unbiased, and as noisy as the step. Single components may be
+// negative. It is false when the parts are too few, or not finite.
+func (s Scatter) Estimate() (Gradients, bool) {
+	if s.Parts < 2 {
+		return Gradients{}, false
+	}
+	n := float64(s.Parts)
+	g := Gradients{Square: (n*s.Total - s.Local) / (n - 1), Variance: (s.Local - s.Total) * s.Scale / (n - 1)}
+	return g, finite(g.Square) && finite(g.Variance)
+}
+
+// decay is what an average keeps of itself over a step at the initial batch.
+const decay = 0.999
+
+// Tracker follows the gradient statistics of one group of parameters from step to step, by moving averages that forget
+// with the samples seen. The zero value has seen nothing.
+//
+// Source: the agent of AdaptDL (Pollux, OSDI'21).
+type Tracker struct {
+	square, variance average
+
+	successive    bool      // the averages hold estimates from successive gradients
+	previous      []float64 // last gradient of a step in one part; nil if the last step had several
+	previousScale float64
+}
+
+// Observe takes in the gradients of a step at scale times the initial batch, one for each part. A step in one part is
+// compared with the one before, if that was alike.
+func (t *Tracker) Observe(parts [][]float64, scale float64) {
+	if len(parts) != 1 {
+		t.previous = nil
+		t.Take(ScatterOf(parts, scale))
+		return
+	}
+	current := parts[0]
+	if len(t.previous) == len(current) && t.previousScale == scale {
+		pair := [][]float64{t.previous, current}
+		t.TakeSuccessive(ScatterOf(pair, 2*scale))
+	}
+	t.previous, t.previousScale = append(t.previous[:0], current...), scale
+}
+
+// Take takes in a step. What came from successive gradients is forgotten, for it is biased.
+func (t *Tracker) Take(s Scatter) { t.take(s, false) }
+
+// TakeSuccessive takes in a comparison of successive gradients.
+func (t *Tracker) TakeSuccessive(s Scatter) { t.take(s, true) }
+
+func (t *Tracker) take(s Scatter, successive bool) {
+	g, ok := s.Estimate()
+	if !ok {
+		return
+	}
+	if t.successive && !successive {
+		t.square, t.variance = average{}, average{}
+	}
+	t.successive = successive
+	keep := math.Pow(decay, s.Scale)
+	t.square.add(g.Square, keep)
+	t.variance.add(g.Variance, keep)
+}
+
+// leastVariance keeps a report from telling of gradients without any noise.
+const leastVariance = 1e-6
+
+// Report is the statistics of a job whose parameters are tracked in groups: their sum, of values that can be. It is
+// zero before the first step that told something.
+func Report(groups ...*Tracker) core.Gradients {
+	var g core.Gradients
+	for _, t := range groups {
+		if t.square.weight > 0 {
+			g.Square += max(t.square.value(), 0)
+			g.Variance += max(t.variance.value(), leastVariance)
+		}
+	}
+	return g
+}
+
+// average is an exponential moving average with bias correction.
+type average struct{ sum, weight float64 }
+
+func (a *average) add(x, keep float64) {
+	a.sum = keep*a.sum + (1-keep)*x
+	a.weight = keep*a.weight + (1 - keep)
+}
+
+func (a *average) value() float64 { return a.sum / a.weight }
+
+func squaredNorm(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x * x
+	}
+	return sum
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

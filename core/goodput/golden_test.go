@@ -1,0 +1,121 @@
+package goodput
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+type golden struct {
+	Apps map[string]struct {
+		Init, Max          int
+		MinLocal, MaxLocal int
+	}
+	Optimize []struct {
+		App             string
+		Params          vector
+		Grad            [2]float64
+		Nodes, Replicas int
+		Goodput         float64
+		Atomic, Accum   int
+	}
+	Fit []struct {
+		App       string
+		Profile   [][5]float64
+		Objective float64 `json:"objective_after_prior"`
+		Params    vector
+	}
+}
+
+func readGolden(t testing.TB) golden {
+	t.Helper()
+	root := os.Getenv("QUARTET_DATA")
+	if root == "" {
+		t.Skip("QUARTET_DATA is not set: it names the folder that holds data/ and reference/")
+	}
+	text, err := os.ReadFile(filepath.Join(root, "reference", "pollux-osdi21", "golden.json"))
+	if err != nil {
+		t.Skip(err)
+	}
+	var g golden
+	if err := json.Unmarshal(text, &g); err != nil {
+		t.Fatal(err)
+	}
+	var limits struct {
+		Apps map[string]struct {
+			MinLocal int `json:"min_local"`
+			MaxLocal int `json:"max_local"`
+		}
+	}
+	if err := json.Unmarshal(text, &limits); err != nil {
+		t.Fatal(err)
+	}
+	for name, l := range limits.Apps {
+		app := g.Apps[name]
+		app.MinLocal, app.MaxLocal = l.MinLocal, l.MaxLocal
+		g.Apps[name] = app
+	}
+	return g
+}
+
+func TestBestBatchesArePublished(t *testing.T) {
+	g := readGolden(t)
+	if len(g.Optimize) != 180 {
+		t.Fatalf("%d optimisations, want 180", len(g.Optimize))
+	}
+	for i, o := range g.Optimize {
+		app := g.Apps[o.App]
+		m := Model{
+			Performance: performanceOf(o.Params),
+			Gradients:   Gradients{Square: o.Grad[0], Variance: o.Grad[1]},
+			Limits:      core.BatchSpec{Initial: app.Init, Max: app.Max, MinPerDevice: app.MinLocal, MaxPerDevice: app.MaxLocal},
+		}
+		got := m.Best(o.Nodes, o.Replicas)
+		curves := NewCurves(NewGrid(m.Limits, o.Replicas), m.Performance, m.Gradients, o.Replicas)
+		if kept := curves.Choices[min(o.Nodes, 2)-1][o.Replicas-1]; kept != got {
+			t.Errorf("%d: curves choose %+v, want %+v", i, kept, got)
+		}
+		if got.PerDevice != o.Atomic || got.Accumulation != o.Accum || math.Abs(got.Goodput/o.Goodput-1) > 1e-9 {
+			t.Errorf("%d: %s on %d nodes, %d replicas: %+v, want batch %d, %d accumulations, goodput %v",
+				i, o.App, o.Nodes, o.Replicas, got, o.Atomic, o.Accum, o.Goodput)
+		}
+	}
+}
+
+func measurements(profile [][5]float64) []core.Measurement {
+	var seen []core.Measurement
+	for _, p := range profile {
+		seen = append(seen, core.Measurement{Nodes: int(p[0]), Replicas: int(p[1]), PerDevice: int(p[2]), PassSeconds: p[3], StepSeconds: p[4]})
+	}
+	return seen
+}
+
+func TestFitsAreAsGoodAsPublished(t *testing.T) {
+	g := readGolden(t)
+	if len(g.Fit) != 30 {
+		t.Fatalf("%d fits, want 30", len(g.Fit))
+	}
+	for i, o := range g.Fit {
+		seen := measurements(o.Profile)
+		theirs := Objective(seen, performanceOf(o.Params))
+		got := Objective(seen, Fit(seen, nil))
+		t.Logf("%d: %s, %d measurements: %.6f, published %.6f (%.6f)", i, o.App, len(seen), got, o.Objective, theirs)
+		if got > o.Objective+1e-3 {
+			t.Errorf("%d: %s, %d measurements: objective %v, published %v", i, o.App, len(seen), got, o.Objective)
+		}
+	}
+}
+
+func BenchmarkFit(b *testing.B) {
+	g := readGolden(b)
+	for b.Loop() {
+		for _, o := range g.Fit {
+			Fit(measurements(o.Profile), nil)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*len(g.Fit)), "µs/fit")
+}

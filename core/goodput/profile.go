@@ -1,0 +1,114 @@
+package goodput
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"sort"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Profile is an application in a few numbers: all that is needed to simulate its training jobs, on any cluster.
+type Profile struct {
+	Version            int          `config:"version" required:"true" min:"1" max:"1" doc:"version of the format, 1"`
+	Name               string       `config:"name" required:"true" doc:"name of the application: lower-case letters, digits, _ and -, a letter first"`
+	Batch              BatchLimits  `config:"batch" doc:"bounds of the batch, in samples"`
+	MaxReplicas        int          `config:"max_replicas" required:"true" min:"1" max:"1000000" doc:"most replicas that a job can use"`
+	Epochs             int          `config:"epochs" required:"true" min:"1" max:"1000000" doc:"epochs of a training"`
+	IterationsPerEpoch float64      `config:"iterations_per_epoch" required:"true" doc:"optimizer steps of an epoch at the initial batch"`
+	Performance        Performance  `config:"performance" doc:"parameters of the throughput model"`
+	Noise              []NoisePoint `config:"noise" required:"true" doc:"gradient noise scale over a training, linear between points and constant outside"`
+	Residuals          Residuals    `config:"residuals" doc:"how well the parameters fit what was measured"`
+}
+
+// BatchLimits are those of core.BatchSpec that belong to an application.
+type BatchLimits struct {
+	Initial      int `config:"initial" required:"true" min:"1" max:"1000000000" doc:"total batch that the learning rate was tuned for"`
+	Max          int `config:"max" required:"true" min:"1" max:"1000000000" doc:"largest total batch that still trains"`
+	MinPerDevice int `config:"min_per_device" required:"true" min:"1" max:"1000000000" doc:"least batch of a device in a pass"`
+	MaxPerDevice int `config:"max_per_device" required:"true" min:"1" max:"1000000000" doc:"largest batch that a device holds"`
+}
+
+// Spec is the bounds as a job has them.
+func (l BatchLimits) Spec() core.BatchSpec {
+	return core.BatchSpec{Initial: l.Initial, Max: l.Max, MinPerDevice: l.MinPerDevice, MaxPerDevice: l.MaxPerDevice}
+}
+
+// NoisePoint is the gradient noise scale at a moment of a training.
+type NoisePoint struct {
+	Progress float64 `config:"progress" min:"0" max:"1" doc:"part of the training that is done"`
+	Samples  float64 `config:"samples" min:"0" doc:"gradient noise scale, in samples"`
+}
+
+// Residuals are root mean squares of the differences between logarithms of what was measured and of what the profile
+// says: 0.1 stands for 10 per cent. They are not used.
+type Residuals struct {
+	Points int     `config:"points" min:"0" doc:"configurations measured"`
+	Pass   float64 `config:"pass_log_rms" min:"0" doc:"error of the seconds of a pass"`
+	Step   float64 `config:"step_log_rms" min:"0" doc:"error of the seconds of a step"`
+	Gain   float64 `config:"gain_log_rms" min:"0" doc:"error of the progress of a step, over epochs and batches"`
+}
+
+var profileName = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
+
+// Validate reports every number that makes no sense, alone or with others.
+func (p Profile) Validate() error {
+	var problems []error
+	refuse := func(path, format string, args ...any) {
+		problems = append(problems, fmt.Errorf(path+": "+format, args...))
+	}
+	if !profileName.MatchString(p.Name) {
+		refuse("name", "%q is not of lower-case letters, digits, _ and -, a letter first", p.Name)
+	}
+	if b := &p.Batch; b.Max < b.Initial {
+		refuse("batch.max", "must be at least batch.initial, %d", b.Initial)
+	}
+	if b := &p.Batch; b.MaxPerDevice < b.MinPerDevice {
+		refuse("batch.max_per_device", "must be at least batch.min_per_device, %d", b.MinPerDevice)
+	}
+	if !(p.IterationsPerEpoch > 0) {
+		refuse("iterations_per_epoch", "must be above 0")
+	}
+	for i, f := range core.FieldsOf(&p.Performance) {
+		if v := p.Performance.vector(); !(v[i] > 0) {
+			refuse("performance."+f.Name, "must be above 0")
+		}
+	}
+	if g := p.Performance.Gamma; g < 1 {
+		refuse("performance.gamma", "must be at least 1")
+	}
+	if len(p.Noise) == 0 {
+		refuse("noise", "must hold a point at least")
+	}
+	for i := 1; i < len(p.Noise); i++ {
+		if p.Noise[i].Progress <= p.Noise[i-1].Progress {
+			refuse(fmt.Sprintf("noise[%d].progress", i), "must be above that of the point before")
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// NoiseScale is the gradient noise scale, in samples, when a part of the training is done.
+func (p *Profile) NoiseScale(progress float64) float64 {
+	n := p.Noise
+	at := sort.Search(len(n), func(i int) bool { return n[i].Progress >= progress })
+	switch at {
+	case 0:
+		return n[0].Samples
+	case len(n):
+		return n[at-1].Samples
+	}
+	low, high := n[at-1], n[at]
+	share := (progress - low.Progress) / (high.Progress - low.Progress)
+	return low.Samples + share*(high.Samples-low.Samples)
+}
+
+// Gradients are statistics with the noise scale of an epoch, counted from 0; their squared norm, of which a noise scale
+// tells nothing, is 1.
+func (p *Profile) Gradients(epoch int) Gradients {
+	return Gradients{Square: 1, Variance: p.NoiseScale(p.middle(epoch)) / float64(p.Batch.Initial)}
+}
+
+// middle is the progress halfway through an epoch.
+func (p *Profile) middle(epoch int) float64 { return (float64(epoch) + 0.5) / float64(p.Epochs) }

@@ -1,0 +1,335 @@
+package elasticity
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/goodput"
+)
+
+// GoodputConfig configures NewGoodput.
+type GoodputConfig struct {
+	Knowledge         string   `config:"knowledge" doc:"what is known of a job that starts: learned is nothing, history what jobs of its application measured before, oracle the truth" enum:"learned|history|oracle"`
+	HistoryPath       string   `config:"history_path" doc:"file that history is read from, and written to at the end of a run; read only if it exists"`
+	HistoryFrozen     bool     `config:"history_frozen" doc:"do not write the history back"`
+	FixedBatch        []string `config:"fixed_batch" doc:"applications that keep the batch the user asked for"`
+	DeclaredWork      bool     `config:"declared_work" doc:"tell the work left, as far as users declare how long a job trains"`
+	UnmeasuredSeconds float64  `config:"unmeasured_seconds" doc:"seconds that a job which has not run yet is taken to need on one device" min:"0"`
+	ScalingRule       string   `config:"scaling_rule" doc:"how the learning rate grows with the batch" enum:"adascale|square_root|linear|legew"`
+	WarmupIterations  float64  `config:"warmup_iterations" doc:"iterations at the initial batch that the warm-up of legew takes" min:"0"`
+	MostReplicas      int      `config:"most_replicas" doc:"replicas up to which curves are told" min:"1"`
+}
+
+// Capabilities are those that telling the declared work needs.
+func (c GoodputConfig) Capabilities() []core.Capability {
+	var needs []core.Capability
+	if c.DeclaredWork {
+		needs = append(needs, core.CapabilityRemainingWork)
+	}
+	if c.Knowledge == oracle {
+		needs = append(needs, core.CapabilityMeasurements)
+	}
+	return needs
+}
+
+// Validate reports a history without a file.
+func (c GoodputConfig) Validate() error {
+	if c.Knowledge == history && c.HistoryPath == "" {
+		return errors.New("history_path: knowledge history needs a file")
+	}
+	return nil
+}
+
+// The kinds of knowledge.
+const (
+	learned = "learned"
+	history = "history"
+	oracle  = "oracle"
+)
+
+// NewGoodput learns each job's goodput while it runs, and tunes its batch to what it gets.
+//
+// Each configuration that a job runs on is measured once and the throughput model fitted anew; the gradient statistics
+// of the current epoch say how much a larger batch is worth. What was never measured is taken to scale perfectly, which
+// makes a job try it; but its range ends at twice the replicas it ran on, so that it grows by doubling. Before the first
+// measurement a job can use one replica.
+//
+// Source: the agent of Pollux (OSDI'21), sections 3 and 4.1. Deviations: a batch is tuned once a round, where the
+// published simulator tunes it also within one. O(replicas × batch sizes) for a job that measured something new.
+func NewGoodput() core.Factory[core.Elasticity] {
+	return core.NewFactory(core.Info{
+		Type:    "goodput",
+		Summary: "learns each job's goodput while it runs, and tunes its batch to it",
+		Description: "Fits a throughput model to what a job measures, and combines it with its gradient statistics to the rate at which it learns. " +
+			"A job doubles its replicas at most. A batch is tuned once a round; the published simulator tunes it within a round as well.",
+		Source: "Pollux, OSDI'21, sections 3 and 4.1",
+	}, GoodputConfig{
+		Knowledge: learned, DeclaredWork: true, UnmeasuredSeconds: 600, ScalingRule: string(goodput.AdaScale), MostReplicas: 64,
+	}, newGoodputAgent)
+}
+
+func newGoodputAgent(c GoodputConfig, _ core.Settings) (core.Elasticity, error) {
+	p := &goodputAgent{
+		config: c, grids: map[core.BatchSpec]*goodput.Grid{}, truths: map[*core.Truth]*pastApplication{},
+		rigid: fixed{elastic: true, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes][]core.Curve{}},
+	}
+	if c.Knowledge != history {
+		return p, nil
+	}
+	var err error
+	p.pool, err = readPool(c.HistoryPath)
+	return p, err
+}
+
+type goodputAgent struct {
+	config GoodputConfig
+	grids  map[core.BatchSpec]*goodput.Grid
+	truths map[*core.Truth]*pastApplication
+	pool   *pool    // nil unless knowledge is history
+	agents []*agent // by JobID; nil for jobs that have ended or have no batch to tune
+	rigid  fixed    // answers for jobs without one
+
+	responses []core.Response
+	tunings   []core.Tuning
+}
+
+// agent is what is known of one job.
+type agent struct {
+	application string
+	grid        *goodput.Grid
+	past        *pastApplication // what was known before; nil for nothing, or once the job proved it wrong
+	seen        []core.Measurement
+	first       core.Gradients // the first statistics reported
+	most        int            // replicas it may use
+	fitted      goodput.Performance
+	gradients   core.Gradients
+	curves      *goodput.Curves // nil before anything is known
+	told        []core.Curve
+}
+
+// Respond tells the curves of each job, in iterations at the initial batch per second.
+func (p *goodputAgent) Respond(ctx context.Context, v *core.View, jobs []*core.Job) ([]core.Response, error) {
+	p.forget(v)
+	p.responses = p.responses[:0]
+	for i, j := range jobs {
+		if j.Batch.Initial == 0 || j.Batch.Max == 0 {
+			rigid, err := p.rigid.Respond(ctx, v, jobs[i:i+1])
+			if err != nil {
+				return nil, err
+			}
+			p.responses = append(p.responses, rigid...)
+			continue
+		}
+		a := p.learn(j)
+		r := core.Response{Job: j.ID, MinReplicas: min(j.MinReplicas, a.most), MaxReplicas: a.most, Curves: a.told, RemainingWork: math.NaN()}
+		if p.config.DeclaredWork {
+			r.RemainingWork = j.RemainingWork(v.NowSeconds)
+			if a.curves == nil { // the curve is not in iterations yet
+				r.RemainingWork = p.config.UnmeasuredSeconds
+			}
+		}
+		p.responses = append(p.responses, r)
+	}
+	return p.responses, nil
+}
+
+// forget drops the agents of jobs that have ended, and keeps what they learned.
+func (p *goodputAgent) forget(v *core.View) {
+	for _, id := range v.Changed {
+		if int(id) >= len(p.agents) || p.agents[id] == nil || v.Job(id) != nil {
+			continue
+		}
+		if p.pool != nil {
+			p.pool.add(p.agents[id])
+		}
+		p.agents[id] = nil
+	}
+}
+
+// learn brings the agent of a job up to what the job has measured.
+func (p *goodputAgent) learn(j *core.Job) *agent {
+	for int(j.ID) >= len(p.agents) {
+		p.agents = append(p.agents, nil)
+	}
+	a := p.agents[j.ID]
+	if a == nil {
+		a = p.begin(j)
+		p.agents[j.ID] = a
+	}
+	if len(a.seen) == 0 && len(j.Measured) > 0 {
+		a.first = j.Gradients
+	}
+	switch {
+	case len(j.Measured) > len(a.seen):
+		a.seen = j.Measured
+		a.gradients = j.Gradients
+		a.doubt()
+		if a.past == nil {
+			a.fitted = goodput.Fit(a.seen, nil)
+		}
+		a.most = a.reach(j)
+		a.curves = goodput.NewCurves(a.grid, a.fitted, goodput.Gradients(a.gradients), a.most)
+	case a.curves != nil && len(a.seen) > 0 && j.Gradients != a.gradients:
+		a.gradients = j.Gradients
+		a.curves.Update(goodput.Gradients(a.gradients))
+	default:
+		return a
+	}
+	a.tell(j)
+	return a
+}
+
+// begin is the agent of a job that has not run yet.
+func (p *goodputAgent) begin(j *core.Job) *agent {
+	a := &agent{application: j.Application, grid: p.grid(j), past: p.known(j)}
+	a.most = a.reach(j)
+	if a.past == nil {
+		a.told = p.optimism()
+		return a
+	}
+	a.fitted, a.gradients = a.past.performance, a.past.gradients
+	a.curves = goodput.NewCurves(a.grid, a.fitted, goodput.Gradients(a.gradients), a.most)
+	a.tell(j)
+	return a
+}
+
+// known is what was learned of the job's application before it started.
+func (p *goodputAgent) known(j *core.Job) *pastApplication {
+	switch {
+	case p.pool != nil:
+		return p.pool.find(j)
+	case p.config.Knowledge == oracle && j.Truth != nil:
+		if p.truths[j.Truth] == nil {
+			p.truths[j.Truth] = newPast(j.Application, j.Batch, j.Truth.Measurements, j.Truth.Gradients)
+		}
+		return p.truths[j.Truth]
+	default:
+		return nil
+	}
+}
+
+// doubted is the error, as a logarithm, at which a job that measures something else gives up what was known before.
+const doubted = 0.3
+
+// doubt compares what the job measured itself with what was known, and forgets that if it is wrong.
+func (a *agent) doubt() {
+	if a.past == nil {
+		return
+	}
+	sum := 0.0
+	for _, m := range a.seen {
+		predicted := a.past.performance.StepTime(m.Nodes, m.Replicas, float64(m.PerDevice), 0)
+		sum += math.Abs(math.Log(predicted / m.StepSeconds))
+	}
+	if !(sum/float64(len(a.seen)) < doubted) {
+		a.past = nil
+	}
+}
+
+// reach is the most replicas a job may use: twice those it ran on, or that its application ran on before.
+func (a *agent) reach(j *core.Job) int {
+	most := 1
+	for _, m := range a.seen {
+		most = max(most, 2*m.Replicas)
+	}
+	if a.past != nil {
+		most = max(most, 2*a.past.replicas)
+	}
+	return max(min(most, j.MaxReplicas, a.grid.Most()), j.MinReplicas)
+}
+
+func (a *agent) tell(j *core.Job) {
+	a.told = []core.Curve{{
+		OneNode:   perIteration(a.curves.Goodput[goodput.OneNode], j.Batch.Initial),
+		ManyNodes: perIteration(a.curves.Goodput[goodput.ManyNodes], j.Batch.Initial),
+	}}
+}
+
+func perIteration(samples []float64, initial int) []float64 {
+	rates := make([]float64, len(samples))
+	for i, s := range samples {
+		rates[i] = s / float64(initial)
+	}
+	return rates
+}
+
+// optimism is the curve of a job that has measured nothing: as good as it has replicas.
+func (p *goodputAgent) optimism() []core.Curve {
+	rates := make([]float64, p.config.MostReplicas)
+	for i := range rates {
+		rates[i] = float64(i + 1)
+	}
+	return []core.Curve{{OneNode: rates, ManyNodes: rates}}
+}
+
+// grid is that of the job's application.
+func (p *goodputAgent) grid(j *core.Job) *goodput.Grid {
+	limits := j.Batch
+	limits.Requested = 0
+	if p.grids[limits] == nil {
+		p.grids[limits] = goodput.NewGrid(limits, p.config.MostReplicas)
+	}
+	return p.grids[limits]
+}
+
+// Tune chooses the batch of each job for the devices it gets.
+func (p *goodputAgent) Tune(ctx context.Context, v *core.View, placements []core.Placement) ([]core.Tuning, error) {
+	p.tunings = p.tunings[:0]
+	for i := range placements {
+		j := v.Job(placements[i].Job)
+		if j == nil || int(j.ID) >= len(p.agents) || p.agents[j.ID] == nil {
+			rigid, err := p.rigid.Tune(ctx, v, placements[i:i+1])
+			if err != nil {
+				return nil, err
+			}
+			p.tunings = append(p.tunings, rigid...)
+			continue
+		}
+		if t := p.tune(v, j, p.agents[j.ID], placements[i].Seats); t != j.Tuning {
+			p.tunings = append(p.tunings, t)
+		}
+	}
+	return p.tunings, nil
+}
+
+func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Seat) core.Tuning {
+	replicas, shape := core.Replicas(seats), goodput.OneNode
+	if len(seats) > 1 {
+		shape = goodput.ManyNodes
+	}
+	t := core.Tuning{Job: j.ID}
+	switch fixed := slices.Contains(p.config.FixedBatch, j.Application); {
+	case fixed:
+		t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, replicas, j.Batch)
+	case a.curves == nil || replicas > len(a.curves.Choices[shape]) || a.curves.Choices[shape][replicas-1].PerDevice == 0:
+		total := max(j.Batch.Initial, j.Batch.MinPerDevice*replicas)
+		t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(total, replicas, j.Batch)
+	default:
+		choice := a.curves.Choices[shape][replicas-1]
+		t.BatchPerDevice, t.AccumulationSteps = choice.PerDevice, choice.Accumulation
+		t.BatchPerDevice = min(t.BatchPerDevice, j.Batch.Max/(replicas*(t.AccumulationSteps+1)))
+	}
+	scale := float64(replicas*t.BatchPerDevice*(t.AccumulationSteps+1)) / float64(j.Batch.Initial)
+	t.LearningRateFactor = goodput.ScalingRule(p.config.ScalingRule).Factor(scale, goodput.Gradients(j.Gradients),
+		goodput.Warmup{Progress: j.WorkDone(v.NowSeconds), Iterations: p.config.WarmupIterations})
+	return t
+}
+
+// Standing is for ever: everything is learned from events.
+func (p *goodputAgent) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
+
+// Close writes the history back.
+func (p *goodputAgent) Close() error {
+	if p.pool == nil || p.config.HistoryFrozen {
+		return nil
+	}
+	for _, a := range p.agents {
+		if a != nil {
+			p.pool.add(a)
+		}
+	}
+	return p.pool.write(p.config.HistoryPath)
+}
