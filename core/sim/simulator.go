@@ -92,7 +92,7 @@ func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, er
 	if err != nil {
 		return core.Observation{}, err
 	}
-	if !perRound {
+	if s.config.Publication.Progress != perRound {
 		s.reportAll(now)
 	}
 	s.now, s.begun = now, true

@@ -63,12 +63,26 @@ func loadToy(t testing.TB, rows, remaining string) (*Workload, error) {
 	return loadFrom(t, NewPollux(), map[string]any{"path": path, "profiles": toyProfile(t), "remaining": remaining})
 }
 
+// checkTruth holds the truth of the toy application against its look-ups.
+func checkTruth(t *testing.T, truth *core.Truth) {
+	t.Helper()
+	if truth == nil || len(truth.Measurements) == 0 || truth.Gradients != (core.Gradients{Square: 1, Variance: 10}) {
+		t.Fatalf("truth %+v, want measurements, and the gradients of the first epoch", truth)
+	}
+	first := truth.Measurements[0]
+	if want := (core.Measurement{Nodes: 1, Replicas: 1, PerDevice: 2, PassSeconds: 0.5, StepSeconds: 0.5}); first != want {
+		t.Errorf("first measurement %+v, want %+v", first, want)
+	}
+}
+
 func TestPolluxJob(t *testing.T) {
 	w, err := loadToy(t, "toy-1,60,toy,2,10\ntoy-0,60,toy,1,15\n", remainingExact)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := w.Jobs[1].Spec
+	checkTruth(t, got.Truth)
+	got.Truth = nil
 	want := core.JobSpec{
 		ID: 1, Name: "toy-1", Application: "toy", Weight: 1, SubmitSeconds: 60, Requested: 2, MinReplicas: 1, MaxReplicas: 10,
 		Batch:     core.BatchSpec{Requested: 10, Initial: 10, Max: 20, MinPerDevice: 2, MaxPerDevice: 20},

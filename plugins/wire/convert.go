@@ -167,6 +167,32 @@ func tuningFrom(t *stagev1.Tuning) core.Tuning {
 	}
 }
 
+// Measurements.
+
+func measurementsTo(measured []core.Measurement) []*stagev1.Measurement {
+	return each(measured, func(m core.Measurement) *stagev1.Measurement {
+		return &stagev1.Measurement{
+			Nodes: int32(m.Nodes), Replicas: int32(m.Replicas), PerDevice: int64(m.PerDevice), PassSeconds: m.PassSeconds, StepSeconds: m.StepSeconds,
+		}
+	})
+}
+
+func measurementsFrom(told []*stagev1.Measurement) []core.Measurement {
+	return each(told, func(m *stagev1.Measurement) core.Measurement {
+		return core.Measurement{
+			Nodes: int(m.GetNodes()), Replicas: int(m.GetReplicas()), PerDevice: int(m.GetPerDevice()), PassSeconds: m.GetPassSeconds(), StepSeconds: m.GetStepSeconds(),
+		}
+	})
+}
+
+func gradientsTo(g core.Gradients) *stagev1.Gradients {
+	return &stagev1.Gradients{Square: g.Square, Variance: g.Variance}
+}
+
+func gradientsFrom(told *stagev1.Gradients) core.Gradients {
+	return core.Gradients{Square: told.GetSquare(), Variance: told.GetVariance()}
+}
+
 // Many of them.
 
 // Grants converts grants for the wire.

@@ -18,6 +18,7 @@ type Copy struct {
 	started  bool
 	sequence uint64
 	tables   map[uint32]*core.StepTimes
+	truths   map[uint32]*core.Truth
 }
 
 // Apply brings the copy up to date. It reports false, and changes nothing, when the update is for another copy.
@@ -26,7 +27,7 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 		return false, nil
 	}
 	if u.GetFull() {
-		*c = Copy{started: true, tables: map[uint32]*core.StepTimes{}}
+		*c = Copy{started: true, tables: map[uint32]*core.StepTimes{}, truths: map[uint32]*core.Truth{}}
 		c.View.Cluster = &core.Cluster{Accelerators: u.GetAccelerators()}
 	}
 	c.sequence = u.GetSequence()
@@ -38,6 +39,9 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 	}
 	for _, t := range u.GetStepTimes() {
 		c.tables[t.GetTable()] = &core.StepTimes{OneNode: t.GetOneNode(), ManyNodes: t.GetManyNodes()}
+	}
+	for _, t := range u.GetTruths() {
+		c.truths[t.GetTable()] = &core.Truth{Measurements: measurementsFrom(t.GetMeasurements()), Gradients: gradientsFrom(t.GetGradients())}
 	}
 	if err := c.submit(u.GetSubmitted()); err != nil {
 		return false, err
@@ -141,6 +145,10 @@ func (c *Copy) job(told *stagev1.Job) error {
 	}
 	j.AsOfSeconds, j.Executed, j.Attained = told.GetAsOfSeconds(), told.GetExecutedSeconds(), told.GetAttainedDeviceSeconds()
 	j.Progress, j.ProgressRate, j.ProgressAsOf = told.GetProgress(), told.GetProgressRate(), told.GetProgressAsOfSeconds()
+	j.Measured = append(j.Measured, measurementsFrom(told.GetMeasured())...)
+	if told.GetGradients() != nil {
+		j.Gradients = gradientsFrom(told.GetGradients())
+	}
 	j.StepsLeft, j.FirstStart, j.LastChange = told.GetStepsLeft(), told.GetFirstStartSeconds(), told.GetLastChangeSeconds()
 	j.Restarts, j.Preemptions = int(told.GetRestarts()), int(told.GetPreemptions())
 	c.count(j, +1)
@@ -210,7 +218,7 @@ func (c *Copy) spec(id core.JobID, s *stagev1.JobSpec) *core.JobSpec {
 		ID: id, Name: s.GetName(), Tenant: s.GetTenant(), Application: s.GetApplication(), Weight: s.GetWeight(),
 		SubmitSeconds: s.GetSubmitSeconds(), Requested: int(s.GetRequested()), MinReplicas: int(s.GetMinReplicas()),
 		MaxReplicas: int(s.GetMaxReplicas()), Accelerators: s.GetAccelerators(), CPUs: s.GetCpus(), MemoryGB: s.GetMemoryGb(),
-		Command: s.GetCommand(), TotalWork: s.GetTotalWork(), StepTimes: c.tables[s.GetStepTimes()],
+		Command: s.GetCommand(), TotalWork: s.GetTotalWork(), StepTimes: c.tables[s.GetStepTimes()], Truth: c.truths[s.GetTruth()],
 	}
 	if b := s.GetBatch(); b != nil {
 		spec.Batch = core.BatchSpec{

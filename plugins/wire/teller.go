@@ -18,6 +18,8 @@ type Teller struct {
 	health        []core.Health
 	known         []bool // by JobID: the specification was told, and the job has not ended
 	tables        map[*core.StepTimes]uint32
+	truths        map[*core.Truth]uint32
+	measured      []int            // by JobID: measurements told
 	responses     []*core.Response // by JobID, as told; allocators only
 	changed       []core.JobID     // scratch
 }
@@ -54,6 +56,9 @@ func (t *Teller) Tell(v *core.View, candidates []core.Candidate) *stagev1.ViewUp
 			u.Jobs = append(u.Jobs, t.job(u, j, candidates))
 		} else if int(id) < len(t.known) && t.known[id] {
 			t.known[id] = false
+			if int(id) < len(t.measured) {
+				t.measured[id] = 0
+			}
 			u.Ended = append(u.Ended, int32(id))
 			if int(id) < len(t.responses) {
 				t.responses[id] = nil
@@ -66,7 +71,8 @@ func (t *Teller) Tell(v *core.View, candidates []core.Candidate) *stagev1.ViewUp
 // begin makes u a full update.
 func (t *Teller) begin(v *core.View, u *stagev1.ViewUpdate) {
 	t.told, t.healthChanges = v.Cluster, v.HealthChanges
-	t.tables = map[*core.StepTimes]uint32{}
+	t.tables, t.truths = map[*core.StepTimes]uint32{}, map[*core.Truth]uint32{}
+	clear(t.measured)
 	clear(t.known)
 	clear(t.responses)
 	t.health = t.health[:0]
@@ -111,11 +117,25 @@ func (t *Teller) job(u *stagev1.ViewUpdate, j *core.Job, candidates []core.Candi
 		t.known[j.ID] = true
 		told.Spec = t.spec(u, j.JobSpec)
 	}
+	t.tellMeasured(told, j)
 	at, found := slices.BinarySearchFunc(candidates, j.ID, func(c core.Candidate, id core.JobID) int { return cmp.Compare(c.ID, id) })
 	if found {
 		told.Response = t.response(candidates[at].Response)
 	}
 	return told
+}
+
+// tellMeasured tells what the job measured since it was told last.
+func (t *Teller) tellMeasured(told *stagev1.Job, j *core.Job) {
+	if len(j.Measured) == 0 && j.Gradients == (core.Gradients{}) {
+		return
+	}
+	for int(j.ID) >= len(t.measured) {
+		t.measured = append(t.measured, 0)
+	}
+	told.Measured = measurementsTo(j.Measured[t.measured[j.ID]:])
+	told.Gradients = gradientsTo(j.Gradients)
+	t.measured[j.ID] = len(j.Measured)
 }
 
 func (t *Teller) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec {
@@ -129,6 +149,15 @@ func (t *Teller) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec {
 			Requested: int64(b.Requested), Initial: int64(b.Initial), Max: int64(b.Max),
 			MinPerDevice: int64(b.MinPerDevice), MaxPerDevice: int64(b.MaxPerDevice),
 		}
+	}
+	if s.Truth != nil {
+		if t.truths[s.Truth] == 0 {
+			t.truths[s.Truth] = uint32(len(t.truths)) + 1
+			u.Truths = append(u.Truths, &stagev1.Truth{
+				Table: t.truths[s.Truth], Measurements: measurementsTo(s.Truth.Measurements), Gradients: gradientsTo(s.Truth.Gradients),
+			})
+		}
+		told.Truth = t.truths[s.Truth]
 	}
 	if s.StepTimes == nil {
 		return told

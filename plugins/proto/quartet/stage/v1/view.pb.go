@@ -196,6 +196,7 @@ type ViewUpdate struct {
 	Changed         []int32                `protobuf:"varint,11,rep,packed,name=changed,proto3" json:"changed,omitempty"`                           // jobs that an event touched since the round before, by id
 	HealthChanges   int64                  `protobuf:"varint,12,opt,name=health_changes,json=healthChanges,proto3" json:"health_changes,omitempty"` // how often the health of a node changed so far
 	Submitted       int32                  `protobuf:"varint,13,opt,name=submitted,proto3" json:"submitted,omitempty"`                              // jobs submitted so far, ended ones included: identifiers are below it
+	Truths          []*Truth               `protobuf:"bytes,14,rep,name=truths,proto3" json:"truths,omitempty"`                                     // tables not sent before
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -319,6 +320,13 @@ func (x *ViewUpdate) GetSubmitted() int32 {
 		return x.Submitted
 	}
 	return 0
+}
+
+func (x *ViewUpdate) GetTruths() []*Truth {
+	if x != nil {
+		return x.Truths
+	}
+	return nil
 }
 
 type Node struct {
@@ -483,6 +491,197 @@ func (x *StepTimes) GetManyNodes() []float64 {
 	return nil
 }
 
+// Measurement is what a job saw on one configuration.
+type Measurement struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Nodes         int32                  `protobuf:"varint,1,opt,name=nodes,proto3" json:"nodes,omitempty"`
+	Replicas      int32                  `protobuf:"varint,2,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	PerDevice     int64                  `protobuf:"varint,3,opt,name=per_device,json=perDevice,proto3" json:"per_device,omitempty"`        // samples on each device in a pass
+	PassSeconds   float64                `protobuf:"fixed64,4,opt,name=pass_seconds,json=passSeconds,proto3" json:"pass_seconds,omitempty"` // without synchronisation
+	StepSeconds   float64                `protobuf:"fixed64,5,opt,name=step_seconds,json=stepSeconds,proto3" json:"step_seconds,omitempty"` // with it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Measurement) Reset() {
+	*x = Measurement{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Measurement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Measurement) ProtoMessage() {}
+
+func (x *Measurement) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
+func (*Measurement) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Measurement) GetNodes() int32 {
+	if x != nil {
+		return x.Nodes
+	}
+	return 0
+}
+
+func (x *Measurement) GetReplicas() int32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+func (x *Measurement) GetPerDevice() int64 {
+	if x != nil {
+		return x.PerDevice
+	}
+	return 0
+}
+
+func (x *Measurement) GetPassSeconds() float64 {
+	if x != nil {
+		return x.PassSeconds
+	}
+	return 0
+}
+
+func (x *Measurement) GetStepSeconds() float64 {
+	if x != nil {
+		return x.StepSeconds
+	}
+	return 0
+}
+
+// Gradients are the statistics of a job's gradient at its initial batch.
+type Gradients struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Square        float64                `protobuf:"fixed64,1,opt,name=square,proto3" json:"square,omitempty"`     // squared norm of the expectation
+	Variance      float64                `protobuf:"fixed64,2,opt,name=variance,proto3" json:"variance,omitempty"` // trace of the covariance
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Gradients) Reset() {
+	*x = Gradients{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Gradients) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Gradients) ProtoMessage() {}
+
+func (x *Gradients) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Gradients.ProtoReflect.Descriptor instead.
+func (*Gradients) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Gradients) GetSquare() float64 {
+	if x != nil {
+		return x.Square
+	}
+	return 0
+}
+
+func (x *Gradients) GetVariance() float64 {
+	if x != nil {
+		return x.Variance
+	}
+	return 0
+}
+
+// Truth is all that can be measured of an application, and jobs refer to it by its number.
+type Truth struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Table         uint32                 `protobuf:"varint,1,opt,name=table,proto3" json:"table,omitempty"` // from 1
+	Measurements  []*Measurement         `protobuf:"bytes,2,rep,name=measurements,proto3" json:"measurements,omitempty"`
+	Gradients     *Gradients             `protobuf:"bytes,3,opt,name=gradients,proto3" json:"gradients,omitempty"` // at the start of training
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Truth) Reset() {
+	*x = Truth{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Truth) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Truth) ProtoMessage() {}
+
+func (x *Truth) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Truth.ProtoReflect.Descriptor instead.
+func (*Truth) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Truth) GetTable() uint32 {
+	if x != nil {
+		return x.Table
+	}
+	return 0
+}
+
+func (x *Truth) GetMeasurements() []*Measurement {
+	if x != nil {
+		return x.Measurements
+	}
+	return nil
+}
+
+func (x *Truth) GetGradients() *Gradients {
+	if x != nil {
+		return x.Gradients
+	}
+	return nil
+}
+
 // JobSpec is what is known of a job when it is submitted.
 type JobSpec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -501,13 +700,14 @@ type JobSpec struct {
 	Command       []string               `protobuf:"bytes,13,rep,name=command,proto3" json:"command,omitempty"`
 	TotalWork     float64                `protobuf:"fixed64,14,opt,name=total_work,json=totalWork,proto3" json:"total_work,omitempty"`
 	StepTimes     uint32                 `protobuf:"varint,15,opt,name=step_times,json=stepTimes,proto3" json:"step_times,omitempty"` // table; 0 for none
+	Truth         uint32                 `protobuf:"varint,16,opt,name=truth,proto3" json:"truth,omitempty"`                          // table; 0 for none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[3]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -519,7 +719,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[3]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -532,7 +732,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{3}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *JobSpec) GetName() string {
@@ -640,6 +840,13 @@ func (x *JobSpec) GetStepTimes() uint32 {
 	return 0
 }
 
+func (x *JobSpec) GetTruth() uint32 {
+	if x != nil {
+		return x.Truth
+	}
+	return 0
+}
+
 type BatchSpec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Requested     int64                  `protobuf:"varint,1,opt,name=requested,proto3" json:"requested,omitempty"`
@@ -653,7 +860,7 @@ type BatchSpec struct {
 
 func (x *BatchSpec) Reset() {
 	*x = BatchSpec{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[4]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -665,7 +872,7 @@ func (x *BatchSpec) String() string {
 func (*BatchSpec) ProtoMessage() {}
 
 func (x *BatchSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[4]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -678,7 +885,7 @@ func (x *BatchSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSpec.ProtoReflect.Descriptor instead.
 func (*BatchSpec) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{4}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *BatchSpec) GetRequested() int64 {
@@ -736,14 +943,16 @@ type Job struct {
 	LastChangeSeconds     float64                `protobuf:"fixed64,15,opt,name=last_change_seconds,json=lastChangeSeconds,proto3" json:"last_change_seconds,omitempty"`
 	Restarts              int32                  `protobuf:"varint,16,opt,name=restarts,proto3" json:"restarts,omitempty"`
 	Preemptions           int32                  `protobuf:"varint,17,opt,name=preemptions,proto3" json:"preemptions,omitempty"`
-	Response              *Response              `protobuf:"bytes,18,opt,name=response,proto3" json:"response,omitempty"` // to allocators only, when it changed
+	Response              *Response              `protobuf:"bytes,18,opt,name=response,proto3" json:"response,omitempty"`   // to allocators only, when it changed
+	Measured              []*Measurement         `protobuf:"bytes,19,rep,name=measured,proto3" json:"measured,omitempty"`   // those that were not sent before
+	Gradients             *Gradients             `protobuf:"bytes,20,opt,name=gradients,proto3" json:"gradients,omitempty"` // latest reported; none before the first
 	unknownFields         protoimpl.UnknownFields
 	sizeCache             protoimpl.SizeCache
 }
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[5]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -755,7 +964,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[5]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -768,7 +977,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{5}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Job) GetId() int32 {
@@ -897,6 +1106,20 @@ func (x *Job) GetResponse() *Response {
 	return nil
 }
 
+func (x *Job) GetMeasured() []*Measurement {
+	if x != nil {
+		return x.Measured
+	}
+	return nil
+}
+
+func (x *Job) GetGradients() *Gradients {
+	if x != nil {
+		return x.Gradients
+	}
+	return nil
+}
+
 // Seat is the devices held on one node; bit i of devices is device i.
 type Seat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -908,7 +1131,7 @@ type Seat struct {
 
 func (x *Seat) Reset() {
 	*x = Seat{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[6]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -920,7 +1143,7 @@ func (x *Seat) String() string {
 func (*Seat) ProtoMessage() {}
 
 func (x *Seat) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[6]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -933,7 +1156,7 @@ func (x *Seat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seat.ProtoReflect.Descriptor instead.
 func (*Seat) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{6}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Seat) GetNode() int32 {
@@ -962,7 +1185,7 @@ type Tuning struct {
 
 func (x *Tuning) Reset() {
 	*x = Tuning{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[7]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -974,7 +1197,7 @@ func (x *Tuning) String() string {
 func (*Tuning) ProtoMessage() {}
 
 func (x *Tuning) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[7]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -987,7 +1210,7 @@ func (x *Tuning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tuning.ProtoReflect.Descriptor instead.
 func (*Tuning) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{7}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Tuning) GetJob() int32 {
@@ -1032,7 +1255,7 @@ type Response struct {
 
 func (x *Response) Reset() {
 	*x = Response{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[8]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1044,7 +1267,7 @@ func (x *Response) String() string {
 func (*Response) ProtoMessage() {}
 
 func (x *Response) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[8]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1057,7 +1280,7 @@ func (x *Response) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Response.ProtoReflect.Descriptor instead.
 func (*Response) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{8}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Response) GetJob() int32 {
@@ -1113,7 +1336,7 @@ type Curve struct {
 
 func (x *Curve) Reset() {
 	*x = Curve{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[9]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1348,7 @@ func (x *Curve) String() string {
 func (*Curve) ProtoMessage() {}
 
 func (x *Curve) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[9]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1361,7 @@ func (x *Curve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Curve.ProtoReflect.Descriptor instead.
 func (*Curve) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{9}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Curve) GetOneNode() []float64 {
@@ -1170,7 +1393,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[10]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1182,7 +1405,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[10]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1195,7 +1418,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{10}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Verdict) GetJob() int32 {
@@ -1260,7 +1483,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1495,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1508,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{11}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Edit) GetSteps() []uint32 {
@@ -1306,7 +1529,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1318,7 +1541,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1331,7 +1554,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{12}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Standing) GetUntilSeconds() float64 {
@@ -1352,7 +1575,7 @@ var File_quartet_stage_v1_view_proto protoreflect.FileDescriptor
 
 const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\n" +
-	"\x1bquartet/stage/v1/view.proto\x12\x10quartet.stage.v1\"\xcc\x03\n" +
+	"\x1bquartet/stage/v1/view.proto\x12\x10quartet.stage.v1\"\xfd\x03\n" +
 	"\n" +
 	"ViewUpdate\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x12\n" +
@@ -1370,7 +1593,8 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	" \x03(\x05R\x05ended\x12\x18\n" +
 	"\achanged\x18\v \x03(\x05R\achanged\x12%\n" +
 	"\x0ehealth_changes\x18\f \x01(\x03R\rhealthChanges\x12\x1c\n" +
-	"\tsubmitted\x18\r \x01(\x05R\tsubmitted\"\xdd\x01\n" +
+	"\tsubmitted\x18\r \x01(\x05R\tsubmitted\x12/\n" +
+	"\x06truths\x18\x0e \x03(\v2\x17.quartet.stage.v1.TruthR\x06truths\"\xdd\x01\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x120\n" +
 	"\x06health\x18\x02 \x01(\x0e2\x18.quartet.stage.v1.HealthR\x06health\x12\x12\n" +
@@ -1384,7 +1608,21 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12\x19\n" +
 	"\bone_node\x18\x02 \x03(\x01R\aoneNode\x12\x1d\n" +
 	"\n" +
-	"many_nodes\x18\x03 \x03(\x01R\tmanyNodes\"\xda\x03\n" +
+	"many_nodes\x18\x03 \x03(\x01R\tmanyNodes\"\xa4\x01\n" +
+	"\vMeasurement\x12\x14\n" +
+	"\x05nodes\x18\x01 \x01(\x05R\x05nodes\x12\x1a\n" +
+	"\breplicas\x18\x02 \x01(\x05R\breplicas\x12\x1d\n" +
+	"\n" +
+	"per_device\x18\x03 \x01(\x03R\tperDevice\x12!\n" +
+	"\fpass_seconds\x18\x04 \x01(\x01R\vpassSeconds\x12!\n" +
+	"\fstep_seconds\x18\x05 \x01(\x01R\vstepSeconds\"?\n" +
+	"\tGradients\x12\x16\n" +
+	"\x06square\x18\x01 \x01(\x01R\x06square\x12\x1a\n" +
+	"\bvariance\x18\x02 \x01(\x01R\bvariance\"\x9b\x01\n" +
+	"\x05Truth\x12\x14\n" +
+	"\x05table\x18\x01 \x01(\rR\x05table\x12A\n" +
+	"\fmeasurements\x18\x02 \x03(\v2\x1d.quartet.stage.v1.MeasurementR\fmeasurements\x129\n" +
+	"\tgradients\x18\x03 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\"\xf0\x03\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12 \n" +
@@ -1403,13 +1641,14 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\n" +
 	"total_work\x18\x0e \x01(\x01R\ttotalWork\x12\x1d\n" +
 	"\n" +
-	"step_times\x18\x0f \x01(\rR\tstepTimes\"\xa1\x01\n" +
+	"step_times\x18\x0f \x01(\rR\tstepTimes\x12\x14\n" +
+	"\x05truth\x18\x10 \x01(\rR\x05truth\"\xa1\x01\n" +
 	"\tBatchSpec\x12\x1c\n" +
 	"\trequested\x18\x01 \x01(\x03R\trequested\x12\x18\n" +
 	"\ainitial\x18\x02 \x01(\x03R\ainitial\x12\x10\n" +
 	"\x03max\x18\x03 \x01(\x03R\x03max\x12$\n" +
 	"\x0emin_per_device\x18\x04 \x01(\x03R\fminPerDevice\x12$\n" +
-	"\x0emax_per_device\x18\x05 \x01(\x03R\fmaxPerDevice\"\xef\x05\n" +
+	"\x0emax_per_device\x18\x05 \x01(\x03R\fmaxPerDevice\"\xe5\x06\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x12-\n" +
 	"\x04spec\x18\x02 \x01(\v2\x19.quartet.stage.v1.JobSpecR\x04spec\x120\n" +
@@ -1430,7 +1669,9 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x13last_change_seconds\x18\x0f \x01(\x01R\x11lastChangeSeconds\x12\x1a\n" +
 	"\brestarts\x18\x10 \x01(\x05R\brestarts\x12 \n" +
 	"\vpreemptions\x18\x11 \x01(\x05R\vpreemptions\x126\n" +
-	"\bresponse\x18\x12 \x01(\v2\x1a.quartet.stage.v1.ResponseR\bresponse\"4\n" +
+	"\bresponse\x18\x12 \x01(\v2\x1a.quartet.stage.v1.ResponseR\bresponse\x129\n" +
+	"\bmeasured\x18\x13 \x03(\v2\x1d.quartet.stage.v1.MeasurementR\bmeasured\x129\n" +
+	"\tgradients\x18\x14 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\"4\n" +
 	"\x04Seat\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\x05R\x04node\x12\x18\n" +
 	"\adevices\x18\x02 \x01(\x06R\adevices\"\xa5\x01\n" +
@@ -1495,43 +1736,51 @@ func file_quartet_stage_v1_view_proto_rawDescGZIP() []byte {
 }
 
 var file_quartet_stage_v1_view_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_quartet_stage_v1_view_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_quartet_stage_v1_view_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_quartet_stage_v1_view_proto_goTypes = []any{
-	(Health)(0),        // 0: quartet.stage.v1.Health
-	(JobState)(0),      // 1: quartet.stage.v1.JobState
-	(Code)(0),          // 2: quartet.stage.v1.Code
-	(*ViewUpdate)(nil), // 3: quartet.stage.v1.ViewUpdate
-	(*Node)(nil),       // 4: quartet.stage.v1.Node
-	(*StepTimes)(nil),  // 5: quartet.stage.v1.StepTimes
-	(*JobSpec)(nil),    // 6: quartet.stage.v1.JobSpec
-	(*BatchSpec)(nil),  // 7: quartet.stage.v1.BatchSpec
-	(*Job)(nil),        // 8: quartet.stage.v1.Job
-	(*Seat)(nil),       // 9: quartet.stage.v1.Seat
-	(*Tuning)(nil),     // 10: quartet.stage.v1.Tuning
-	(*Response)(nil),   // 11: quartet.stage.v1.Response
-	(*Curve)(nil),      // 12: quartet.stage.v1.Curve
-	(*Verdict)(nil),    // 13: quartet.stage.v1.Verdict
-	(*Edit)(nil),       // 14: quartet.stage.v1.Edit
-	(*Standing)(nil),   // 15: quartet.stage.v1.Standing
+	(Health)(0),         // 0: quartet.stage.v1.Health
+	(JobState)(0),       // 1: quartet.stage.v1.JobState
+	(Code)(0),           // 2: quartet.stage.v1.Code
+	(*ViewUpdate)(nil),  // 3: quartet.stage.v1.ViewUpdate
+	(*Node)(nil),        // 4: quartet.stage.v1.Node
+	(*StepTimes)(nil),   // 5: quartet.stage.v1.StepTimes
+	(*Measurement)(nil), // 6: quartet.stage.v1.Measurement
+	(*Gradients)(nil),   // 7: quartet.stage.v1.Gradients
+	(*Truth)(nil),       // 8: quartet.stage.v1.Truth
+	(*JobSpec)(nil),     // 9: quartet.stage.v1.JobSpec
+	(*BatchSpec)(nil),   // 10: quartet.stage.v1.BatchSpec
+	(*Job)(nil),         // 11: quartet.stage.v1.Job
+	(*Seat)(nil),        // 12: quartet.stage.v1.Seat
+	(*Tuning)(nil),      // 13: quartet.stage.v1.Tuning
+	(*Response)(nil),    // 14: quartet.stage.v1.Response
+	(*Curve)(nil),       // 15: quartet.stage.v1.Curve
+	(*Verdict)(nil),     // 16: quartet.stage.v1.Verdict
+	(*Edit)(nil),        // 17: quartet.stage.v1.Edit
+	(*Standing)(nil),    // 18: quartet.stage.v1.Standing
 }
 var file_quartet_stage_v1_view_proto_depIdxs = []int32{
 	4,  // 0: quartet.stage.v1.ViewUpdate.nodes:type_name -> quartet.stage.v1.Node
 	5,  // 1: quartet.stage.v1.ViewUpdate.step_times:type_name -> quartet.stage.v1.StepTimes
-	8,  // 2: quartet.stage.v1.ViewUpdate.jobs:type_name -> quartet.stage.v1.Job
-	0,  // 3: quartet.stage.v1.Node.health:type_name -> quartet.stage.v1.Health
-	7,  // 4: quartet.stage.v1.JobSpec.batch:type_name -> quartet.stage.v1.BatchSpec
-	6,  // 5: quartet.stage.v1.Job.spec:type_name -> quartet.stage.v1.JobSpec
-	1,  // 6: quartet.stage.v1.Job.state:type_name -> quartet.stage.v1.JobState
-	9,  // 7: quartet.stage.v1.Job.seats:type_name -> quartet.stage.v1.Seat
-	10, // 8: quartet.stage.v1.Job.tuning:type_name -> quartet.stage.v1.Tuning
-	11, // 9: quartet.stage.v1.Job.response:type_name -> quartet.stage.v1.Response
-	12, // 10: quartet.stage.v1.Response.curves:type_name -> quartet.stage.v1.Curve
-	2,  // 11: quartet.stage.v1.Verdict.code:type_name -> quartet.stage.v1.Code
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	11, // 2: quartet.stage.v1.ViewUpdate.jobs:type_name -> quartet.stage.v1.Job
+	8,  // 3: quartet.stage.v1.ViewUpdate.truths:type_name -> quartet.stage.v1.Truth
+	0,  // 4: quartet.stage.v1.Node.health:type_name -> quartet.stage.v1.Health
+	6,  // 5: quartet.stage.v1.Truth.measurements:type_name -> quartet.stage.v1.Measurement
+	7,  // 6: quartet.stage.v1.Truth.gradients:type_name -> quartet.stage.v1.Gradients
+	10, // 7: quartet.stage.v1.JobSpec.batch:type_name -> quartet.stage.v1.BatchSpec
+	9,  // 8: quartet.stage.v1.Job.spec:type_name -> quartet.stage.v1.JobSpec
+	1,  // 9: quartet.stage.v1.Job.state:type_name -> quartet.stage.v1.JobState
+	12, // 10: quartet.stage.v1.Job.seats:type_name -> quartet.stage.v1.Seat
+	13, // 11: quartet.stage.v1.Job.tuning:type_name -> quartet.stage.v1.Tuning
+	14, // 12: quartet.stage.v1.Job.response:type_name -> quartet.stage.v1.Response
+	6,  // 13: quartet.stage.v1.Job.measured:type_name -> quartet.stage.v1.Measurement
+	7,  // 14: quartet.stage.v1.Job.gradients:type_name -> quartet.stage.v1.Gradients
+	15, // 15: quartet.stage.v1.Response.curves:type_name -> quartet.stage.v1.Curve
+	2,  // 16: quartet.stage.v1.Verdict.code:type_name -> quartet.stage.v1.Code
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_quartet_stage_v1_view_proto_init() }
@@ -1545,7 +1794,7 @@ func file_quartet_stage_v1_view_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quartet_stage_v1_view_proto_rawDesc), len(file_quartet_stage_v1_view_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   13,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
