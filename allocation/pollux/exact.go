@@ -8,11 +8,13 @@ import (
 
 // exactSearch holds the buffers of the exact search.
 type exactSearch struct {
-	counts counts
-	floor  floor
-	order  []int
-	row    []share
-	takers []int32
+	counts  counts
+	floor   floor
+	order   []int
+	row     []share
+	takers  []int32
+	only    []int32
+	clipped []share
 }
 
 // exact finds the plan: the best counts if nodes did not matter, then the best of several ways to seat them.
@@ -30,13 +32,31 @@ func (p *allocator) exact() {
 	}
 	p.stayAsIs()
 	p.propose()
+	p.polish()
 	p.gaps.add(p.fitness(bound), p.fitness(p.plan.cost))
 }
 
 // propose refines the seating on the floor and takes it for the plan if it is better.
 func (p *allocator) propose() {
-	f := &p.search.floor
 	p.refine()
+	p.takeIfBetter()
+}
+
+// polish tries larger changes on the plan.
+func (p *allocator) polish() {
+	f := &p.search.floor
+	f.empty(p)
+	for i, row := range p.plan.rows {
+		f.seat(int32(i), row)
+	}
+	for p.force() {
+		p.refine()
+	}
+	p.takeIfBetter()
+}
+
+func (p *allocator) takeIfBetter() {
+	f := &p.search.floor
 	f.cost = 0
 	for i := range p.jobs {
 		f.cost += p.jobs[i].costOf(f.rows[i])
@@ -57,7 +77,7 @@ func (p *allocator) seatCounts(stays func(*job) bool) {
 		switch {
 		case count == 0:
 		case count == j.held && j.canStay() && stays(j):
-			s.floor.seat(i, j.row)
+			s.floor.seat(int32(i), j.row)
 		default:
 			s.order = append(s.order, i)
 		}
@@ -66,7 +86,7 @@ func (p *allocator) seatCounts(stays func(*job) bool) {
 		return cmp.Or(cmp.Compare(s.counts.of[b], s.counts.of[a]), cmp.Compare(p.jobs[a].rank, p.jobs[b].rank))
 	})
 	for _, i := range s.order {
-		s.floor.seat(i, p.fit(i, s.counts.of[i]))
+		s.floor.seat(int32(i), p.fit(i, s.counts.of[i]))
 	}
 }
 
@@ -75,7 +95,7 @@ func (p *allocator) stayAsIs() {
 	p.search.floor.empty(p)
 	for i := range p.jobs {
 		if j := &p.jobs[i]; j.canStay() {
-			p.search.floor.seat(i, j.row)
+			p.search.floor.seat(int32(i), j.row)
 		}
 	}
 }
