@@ -79,6 +79,7 @@ type offer struct {
 func (p *allocator) pass() bool {
 	s := &p.search
 	passed := false
+	p.hopeAll()
 	for n := range s.floor.free {
 		for again := true; again; {
 			again = false
@@ -102,7 +103,9 @@ func (p *allocator) rob(to int32) {
 	s := &p.search
 	s.only = append(s.only[:0], to)
 	o := offer{gain: leastGain}
-	for n, jobs := range s.floor.onNode {
+	clear(s.hope)
+	p.hopeFor(to)
+	for n, jobs := range s.floor.onNode[:len(s.floor.free)] {
 		for _, from := range jobs {
 			p.bid(&o, int32(n), from, s.only)
 		}
@@ -115,6 +118,31 @@ func (p *allocator) rob(to int32) {
 func (p *allocator) accept(o *offer) {
 	p.change(o.from, o.node, -o.give)
 	p.change(o.to, o.node, o.take)
+	p.hopeFor(o.from)
+	p.hopeFor(o.to)
+}
+
+// hopeAll bounds what any job could gain from so many devices more, so that most offers need no bids.
+func (p *allocator) hopeAll() {
+	s := &p.search
+	s.hope = slices.Grow(s.hope[:0], p.perNode+1)[:p.perNode+1]
+	clear(s.hope)
+	for i := range p.jobs {
+		p.hopeFor(int32(i))
+	}
+}
+
+// hopeFor lifts the bounds to what a job could gain.
+func (p *allocator) hopeFor(i int32) {
+	s := &p.search
+	options, has, at := s.counts.options[i], s.floor.has[i], 0
+	now := p.jobs[i].costOf(s.floor.rows[i])
+	for k := range s.hope {
+		for at+1 < len(options) && options[at+1].replicas <= has+int32(k) {
+			at++
+		}
+		s.hope[k] = max(s.hope[k], now-options[at].cost)
+	}
 }
 
 // bid raises an offer to the best one of a job's replicas on a node, with what is free there, to one of the takers.
@@ -127,6 +155,9 @@ func (p *allocator) bid(o *offer, n, from int32, takers []int32) {
 			continue
 		}
 		loss := p.costAfter(from, n, -k) - was
+		if p.search.hope[k+f.free[n]]-loss <= o.gain {
+			continue
+		}
 		for _, to := range takers {
 			j := &p.jobs[to]
 			if to == from || p.config.InterferenceAvoiding && !f.maySpan(f.rows[to], n, f.rows[from], k == here) {
