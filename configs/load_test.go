@@ -309,7 +309,7 @@ func TestOrderOfSetsOfTypeAndConfigDoesNotMatter(t *testing.T) {
 }
 
 func TestEmbeddedByName(t *testing.T) {
-	for _, want := range []string{"default.yaml", "papers/philly/las.yaml"} {
+	for _, want := range []string{"default.yaml", "compositions/greedy-goodput.yaml", "papers/philly/las.yaml"} {
 		if !slices.Contains(EmbeddedNames(), want) {
 			t.Errorf("%q is not among the embedded configs: %v", want, EmbeddedNames())
 		}

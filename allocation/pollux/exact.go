@@ -8,41 +8,62 @@ import (
 
 // exactSearch holds the buffers of the exact search.
 type exactSearch struct {
-	counts counts
-	floor  floor
-	order  []int
-	row    []share
-	takers []int32
+	counts  counts
+	floor   floor
+	order   []int
+	row     []share
+	takers  []int32
+	only    []int32
+	clipped []share
+	hope    []float64 // by devices: what any job could gain from so many more
 }
 
-// exact finds the plan: the best counts if nodes did not matter, then the best of several ways to seat them.
+// exact finds the plan: the best counts if nodes did not matter, then the best of several ways to seat them. It stops at
+// a plan that is proven best.
 func (p *allocator) exact() {
-	s := &p.search
-	bound := s.counts.find(p)
+	bound := p.search.counts.find(p)
 	p.plan.cost = math.Inf(1)
-	for _, stays := range [...]func(j *job) bool{
-		func(*job) bool { return true },
-		func(j *job) bool { return j.held >= p.perNode || len(j.row) > 1 },
-		func(*job) bool { return false },
+	for _, seat := range [...]func(*allocator){
+		func(p *allocator) { p.seatCounts(func(*job) bool { return true }) },
+		func(p *allocator) { p.seatCounts(func(j *job) bool { return j.held >= p.perNode || len(j.row) > 1 }) },
+		func(p *allocator) { p.seatCounts(func(*job) bool { return false }) },
+		(*allocator).stayAsIs,
+		(*allocator).polish,
 	} {
-		p.seatCounts(stays)
+		seat(p)
+		p.refine()
 		p.propose()
+		if p.plan.cost <= bound+rounding*math.Abs(bound) {
+			break
+		}
 	}
-	p.stayAsIs()
-	p.propose()
 	p.gaps.add(p.fitness(bound), p.fitness(p.plan.cost))
 }
 
-// propose refines the seating on the floor and takes it for the plan if it is better.
+// rounding is how far two sums of the same costs may be apart.
+const rounding = 1e-12
+
+// propose takes the seating on the floor for the plan if it is better.
 func (p *allocator) propose() {
 	f := &p.search.floor
-	p.refine()
 	f.cost = 0
 	for i := range p.jobs {
 		f.cost += p.jobs[i].costOf(f.rows[i])
 	}
 	if f.cost < p.plan.cost {
 		p.plan, f.seating = f.seating, p.plan
+	}
+}
+
+// polish tries larger changes on the plan so far.
+func (p *allocator) polish() {
+	f := &p.search.floor
+	f.empty(p)
+	for i, row := range p.plan.rows {
+		f.seat(int32(i), row)
+	}
+	for p.force() {
+		p.refine()
 	}
 }
 
@@ -57,7 +78,7 @@ func (p *allocator) seatCounts(stays func(*job) bool) {
 		switch {
 		case count == 0:
 		case count == j.held && j.canStay() && stays(j):
-			s.floor.seat(i, j.row)
+			s.floor.seat(int32(i), j.row)
 		default:
 			s.order = append(s.order, i)
 		}
@@ -66,7 +87,7 @@ func (p *allocator) seatCounts(stays func(*job) bool) {
 		return cmp.Or(cmp.Compare(s.counts.of[b], s.counts.of[a]), cmp.Compare(p.jobs[a].rank, p.jobs[b].rank))
 	})
 	for _, i := range s.order {
-		s.floor.seat(i, p.fit(i, s.counts.of[i]))
+		s.floor.seat(int32(i), p.fit(i, s.counts.of[i]))
 	}
 }
 
@@ -75,7 +96,7 @@ func (p *allocator) stayAsIs() {
 	p.search.floor.empty(p)
 	for i := range p.jobs {
 		if j := &p.jobs[i]; j.canStay() {
-			p.search.floor.seat(i, j.row)
+			p.search.floor.seat(int32(i), j.row)
 		}
 	}
 }

@@ -13,7 +13,14 @@ type floor struct {
 	byFree []nodeSet // by number of free devices
 	has    []int32   // by job: its replicas
 	row    []share   // under construction
+	log    []was     // changes that can be undone
 	seating
+}
+
+// was is what a job had before a change.
+type was struct {
+	job int32
+	row []share
 }
 
 // nodeSet is a set of nodes, one bit each.
@@ -49,11 +56,13 @@ func (f *floor) empty(p *allocator) {
 }
 
 // seat gives a job without seats a row, which is copied.
-func (f *floor) seat(i int, row []share) {
-	f.rows[i] = f.keep(row)
+func (f *floor) seat(i int32, row []share) { f.occupy(i, f.keep(row)) }
+
+func (f *floor) occupy(i int32, row []share) {
+	f.rows[i] = row
 	for _, at := range row {
 		f.take(at.node, at.replicas)
-		f.onNode[at.node] = append(f.onNode[at.node], int32(i))
+		f.onNode[at.node] = append(f.onNode[at.node], i)
 		f.has[i] += at.replicas
 		if len(row) > 1 {
 			f.spans[at.node]++
@@ -62,18 +71,34 @@ func (f *floor) seat(i int, row []share) {
 }
 
 // leave takes a job's seats away.
-func (f *floor) leave(i int) {
+func (f *floor) leave(i int32) {
 	row := f.rows[i]
 	for _, at := range row {
 		f.take(at.node, -at.replicas)
 		on := f.onNode[at.node]
-		here := slices.Index(on, int32(i))
+		here := slices.Index(on, i)
 		f.onNode[at.node] = slices.Delete(on, here, here+1)
 		if len(row) > 1 {
 			f.spans[at.node]--
 		}
 	}
 	f.rows[i], f.has[i] = nil, 0
+}
+
+// reseat gives a job another row and remembers the one it had.
+func (f *floor) reseat(i int32, row []share) {
+	f.log = append(f.log, was{i, f.rows[i]})
+	f.leave(i)
+	f.seat(i, row)
+}
+
+// undo takes all remembered changes back.
+func (f *floor) undo() {
+	for _, w := range slices.Backward(f.log) {
+		f.leave(w.job)
+		f.occupy(w.job, w.row)
+	}
+	f.log = f.log[:0]
 }
 
 // take occupies devices of a node.

@@ -103,8 +103,10 @@ type allocator struct {
 	rand   *rand.Rand
 
 	jobs      []job
-	order     []int // scratch
-	perNode   int   // devices of the largest ready node
+	order     []int          // scratch
+	numbers   arena[float64] // of this round's jobs
+	shares    arena[share]
+	perNode   int // devices of the largest ready node
 	devices   int
 	nodes     int
 	usable    []int   // devices by node
@@ -134,6 +136,7 @@ func (p *allocator) prepare(v *core.View, candidates []core.Candidate) {
 		}
 	}
 	p.jobs = slices.Grow(p.jobs[:0], len(candidates))
+	p.numbers, p.shares = p.numbers[:0], p.shares[:0]
 	p.horizon.observe(v, len(candidates))
 	fair := 1
 	if len(candidates) > 0 {
@@ -146,9 +149,9 @@ func (p *allocator) prepare(v *core.View, candidates []core.Candidate) {
 	p.weigh(v)
 	for i := range p.jobs {
 		j := &p.jobs[i]
-		j.row = rowOf(j)
+		j.row = p.rowOf(j)
 		for shape, values := range [2][]float64{j.one, j.many} {
-			j.costs[shape] = make([]float64, len(values))
+			j.costs[shape] = p.numbers.cut(len(values))
 			for k, value := range values {
 				j.costs[shape][k] = p.cost(j, value*j.move)
 			}
@@ -178,7 +181,7 @@ func (p *allocator) term(v *core.View, c *core.Candidate, index, fair int) job {
 	}
 	j.move = p.restartFactor(v, c)
 	reference := p.reference(c.Response, &j, fair)
-	j.one, j.many = make([]float64, min(j.most, p.perNode)+1), make([]float64, j.most+1)
+	j.one, j.many = p.numbers.cut(min(j.most, p.perNode)+1), p.numbers.cut(j.most+1)
 	for k := 1; k <= j.most; k++ {
 		if k < len(j.one) {
 			j.one[k] = rate(c.Response, k, false) / reference

@@ -68,15 +68,27 @@ func (p *allocator) grow() bool {
 	return grown
 }
 
+// offer is replicas that one job would give to another on a node.
+type offer struct {
+	from, to, node int32
+	give, take     int32 // the taker may add what is free
+	gain           float64
+}
+
 // pass moves replicas on a node from one job to another.
 func (p *allocator) pass() bool {
-	f := &p.search.floor
+	s := &p.search
 	passed := false
-	for n := range f.free {
+	p.hopeAll()
+	for n := range s.floor.free {
 		for again := true; again; {
 			again = false
-			for _, from := range f.onNode[n] {
-				if p.passOn(int32(n), from) {
+			for _, from := range s.floor.onNode[n] {
+				o := offer{gain: leastGain}
+				p.bid(&o, int32(n), from, s.takers)
+				p.bid(&o, int32(n), from, s.floor.onNode[n])
+				if o.take > 0 {
+					p.accept(&o)
 					again, passed = true, true
 					break
 				}
@@ -86,46 +98,82 @@ func (p *allocator) pass() bool {
 	return passed
 }
 
-// passOn gives replicas of a job on a node, with what is free there, to the one that gains most from them.
-func (p *allocator) passOn(n, from int32) bool {
+// rob lets a job take replicas where that gains most.
+func (p *allocator) rob(to int32) {
 	s := &p.search
-	f, giver := &s.floor, &p.jobs[from]
+	s.only = append(s.only[:0], to)
+	o := offer{gain: leastGain}
+	clear(s.hope)
+	p.hopeFor(to)
+	for n, jobs := range s.floor.onNode[:len(s.floor.free)] {
+		for _, from := range jobs {
+			p.bid(&o, int32(n), from, s.only)
+		}
+	}
+	if o.take > 0 {
+		p.accept(&o)
+	}
+}
+
+func (p *allocator) accept(o *offer) {
+	p.change(o.from, o.node, -o.give)
+	p.change(o.to, o.node, o.take)
+	p.hopeFor(o.from)
+	p.hopeFor(o.to)
+}
+
+// hopeAll bounds what any job could gain from so many devices more, so that most offers need no bids.
+func (p *allocator) hopeAll() {
+	s := &p.search
+	s.hope = slices.Grow(s.hope[:0], p.perNode+1)[:p.perNode+1]
+	clear(s.hope)
+	for i := range p.jobs {
+		p.hopeFor(int32(i))
+	}
+}
+
+// hopeFor lifts the bounds to what a job could gain.
+func (p *allocator) hopeFor(i int32) {
+	s := &p.search
+	options, has, at := s.counts.options[i], s.floor.has[i], 0
+	now := p.jobs[i].costOf(s.floor.rows[i])
+	for k := range s.hope {
+		for at+1 < len(options) && options[at+1].replicas <= has+int32(k) {
+			at++
+		}
+		s.hope[k] = max(s.hope[k], now-options[at].cost)
+	}
+}
+
+// bid raises an offer to the best one of a job's replicas on a node, with what is free there, to one of the takers.
+func (p *allocator) bid(o *offer, n, from int32, takers []int32) {
+	f, giver := &p.search.floor, &p.jobs[from]
 	here := replicasOn(f.rows[from], n)
 	was := giver.costOf(f.rows[from])
-	best, gain, give, take := int32(-1), leastGain, int32(0), int32(0)
 	for k := int32(1); k <= here; k++ {
 		if left := int(f.has[from] - k); left > 0 && left < giver.least {
 			continue
 		}
 		loss := p.costAfter(from, n, -k) - was
-		try := func(to int32) {
+		if p.search.hope[k+f.free[n]]-loss <= o.gain {
+			continue
+		}
+		for _, to := range takers {
 			j := &p.jobs[to]
 			if to == from || p.config.InterferenceAvoiding && !f.maySpan(f.rows[to], n, f.rows[from], k == here) {
-				return
+				continue
 			}
 			now := j.costOf(f.rows[to])
 			for t := k; t <= k+f.free[n]; t += max(f.free[n], 1) {
 				if has := int(f.has[to] + t); has < j.least || has > j.most {
 					continue
 				}
-				if g := now - p.costAfter(to, n, t) - loss; g > gain {
-					best, gain, give, take = to, g, k, t
+				if g := now - p.costAfter(to, n, t) - loss; g > o.gain {
+					*o = offer{from, to, n, k, t, g}
 				}
 			}
 		}
-		for _, to := range s.takers {
-			try(to)
-		}
-		for _, to := range f.onNode[n] {
-			try(to)
-		}
 	}
-	if best < 0 {
-		return false
-	}
-	p.change(from, n, -give)
-	p.change(best, n, take)
-	return true
 }
 
 // maySpan reports whether a job on a row can take replicas on a node without two jobs that span nodes meeting on one,
@@ -165,8 +213,7 @@ func (p *allocator) change(i, n, k int32) {
 		row = append(row, share{n, k})
 	}
 	s.row = row
-	s.floor.leave(int(i))
-	s.floor.seat(int(i), row)
+	s.floor.reseat(i, row)
 }
 
 // costAfter is what a job would cost with more or fewer replicas on a node.

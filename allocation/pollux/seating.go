@@ -15,29 +15,41 @@ type share struct {
 
 // seating says for each job on which nodes it has how many replicas, nodes ascending, and what that costs.
 type seating struct {
-	rows  [][]share // by job
-	cost  float64
-	arena []share
+	rows   [][]share // by job
+	cost   float64
+	shares arena[share]
 }
 
 func (s *seating) reset(jobs int) {
 	s.rows = slices.Grow(s.rows[:0], jobs)[:jobs]
 	clear(s.rows)
-	s.arena = s.arena[:0]
+	s.shares = s.shares[:0]
 }
 
 // keep copies a row.
 func (s *seating) keep(row []share) []share {
-	first := len(s.arena)
-	s.arena = append(s.arena, row...)
-	return s.arena[first:len(s.arena):len(s.arena)]
+	kept := s.shares.cut(len(row))
+	copy(kept, row)
+	return kept
+}
+
+// arena is memory that is cut into slices, all of which are given up together when it is emptied.
+type arena[T any] []T
+
+// cut returns a slice of n zero values.
+func (a *arena[T]) cut(n int) []T {
+	first := len(*a)
+	*a = slices.Grow(*a, n)[:first+n]
+	piece := (*a)[first : first+n : first+n]
+	clear(piece)
+	return piece
 }
 
 // rowOf is what a job holds.
-func rowOf(j *job) []share {
-	row := make([]share, 0, len(j.seats))
-	for _, s := range j.seats {
-		row = append(row, share{int32(s.Node), int32(s.Devices.Count())})
+func (p *allocator) rowOf(j *job) []share {
+	row := p.shares.cut(len(j.seats))
+	for i, s := range j.seats {
+		row[i] = share{int32(s.Node), int32(s.Devices.Count())}
 	}
 	slices.SortFunc(row, func(a, b share) int { return int(a.node - b.node) })
 	return row

@@ -1,6 +1,7 @@
 package goodput
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 
@@ -23,14 +24,16 @@ type Epoch struct {
 const noisePoints = 20
 
 // FitProfile sums up an application: the throughput model is fitted to all that was seen within the limits, and the
-// noise curve to trainings at several batches, of which there must be one at least, with an epoch. Figures are rounded
-// to six digits.
-func FitProfile(name string, limits BatchLimits, maxReplicas int, seen []core.Measurement, trainings []Training) Profile {
+// noise curve to trainings at several batches. It fails without anything to fit to. Figures are rounded to six digits.
+func FitProfile(name string, limits BatchLimits, maxReplicas int, seen []core.Measurement, trainings []Training) (Profile, error) {
 	p := Profile{Version: 1, Name: name, Batch: limits, MaxReplicas: maxReplicas, Epochs: math.MaxInt}
-	progress := math.Inf(1)
 	for _, t := range trainings {
 		p.Epochs = min(p.Epochs, len(t.Epochs))
 	}
+	if len(trainings) == 0 || p.Epochs == 0 {
+		return Profile{}, fmt.Errorf("no epoch of %q was recorded", name)
+	}
+	progress := math.Inf(1)
 	for _, t := range trainings {
 		progress = min(progress, t.Epochs[p.Epochs-1].Progress)
 	}
@@ -42,6 +45,9 @@ func FitProfile(name string, limits BatchLimits, maxReplicas int, seen []core.Me
 			within = append(within, m)
 		}
 	}
+	if len(within) == 0 {
+		return Profile{}, fmt.Errorf("no measurement lies within the limits of %q", name)
+	}
 	v := Fit(within, nil).vector()
 	for i := range v {
 		v[i] = rounded(v[i])
@@ -52,7 +58,7 @@ func FitProfile(name string, limits BatchLimits, maxReplicas int, seen []core.Me
 	p.Residuals.Points = len(within)
 	p.Residuals.Pass, p.Residuals.Step = p.timeErrors(within)
 	p.Residuals.Gain = p.gainError(trainings)
-	return p
+	return p, nil
 }
 
 // fitNoise lays the noise curve through the epochs that shape it most: the first, the last, and one after the other
@@ -124,7 +130,7 @@ func (p *Profile) timeErrors(seen []core.Measurement) (pass, step float64) {
 		pass += square(math.Log(p.Performance.GradTime(b) / m.PassSeconds))
 		step += square(math.Log(p.Performance.StepTime(m.Nodes, m.Replicas, b, 0) / m.StepSeconds))
 	}
-	n := float64(max(len(seen), 1))
+	n := float64(len(seen))
 	return rounded(math.Sqrt(pass / n)), rounded(math.Sqrt(step / n))
 }
 

@@ -163,7 +163,10 @@ func TestFitProfileFindsTheProfile(t *testing.T) {
 		}
 		trainings = append(trainings, training)
 	}
-	got := FitProfile("mine", want.Batch, 8, seen, trainings)
+	got, err := FitProfile("mine", want.Batch, 8, seen, trainings)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got.Residuals.Points != 60 || got.Residuals.Pass > 0.02 || got.Residuals.Step > 0.02 || got.Residuals.Gain > 1e-5 {
 		t.Errorf("residuals %+v", got.Residuals)
 	}
@@ -175,6 +178,36 @@ func TestFitProfileFindsTheProfile(t *testing.T) {
 	got.Performance, got.Residuals, got.Noise = want.Performance, want.Residuals, want.Noise
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("profile (-want +got):\n%s", diff)
+	}
+}
+
+func TestFitProfileNeedsSomethingToFitTo(t *testing.T) {
+	limits := BatchLimits{Initial: 10, Max: 80, MinPerDevice: 5, MaxPerDevice: 20}
+	seen := []core.Measurement{{Nodes: 1, Replicas: 1, PerDevice: 10, PassSeconds: 1, StepSeconds: 1}}
+	trained := []Training{{Batch: 10, Epochs: []Epoch{{Progress: 1, Gradients: Gradients{Square: 1, Variance: 1}}}}}
+	cases := map[string]struct {
+		seen      []core.Measurement
+		trainings []Training
+		want      string
+	}{
+		"no measurement":    {nil, trained, `no measurement lies within the limits of "mine"`},
+		"too many replicas": {[]core.Measurement{{Nodes: 1, Replicas: 9, PerDevice: 10, PassSeconds: 1, StepSeconds: 2}}, trained, `no measurement lies within the limits of "mine"`},
+		"no training":       {seen, nil, `no epoch of "mine" was recorded`},
+		"no epoch":          {seen, []Training{{Batch: 10}}, `no epoch of "mine" was recorded`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := FitProfile("mine", limits, 8, tc.seen, tc.trainings); err == nil || err.Error() != tc.want {
+				t.Errorf("got %v, want %s", err, tc.want)
+			}
+		})
+	}
+	p, err := FitProfile("mine", limits, 8, seen, trained)
+	if err == nil {
+		err = p.Validate()
+	}
+	if err != nil {
+		t.Errorf("one measurement and one epoch are not enough: %v", err)
 	}
 }
 

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -33,9 +32,9 @@ func FitApplication(ctx context.Context, folder, application string) (goodput.Pr
 	limits := goodput.BatchLimits{
 		Initial: p.batch.Initial, Max: p.batch.Max, MinPerDevice: p.batch.MinPerDevice, MaxPerDevice: p.batch.MaxPerDevice,
 	}
-	fitted := goodput.FitProfile(application, limits, p.maxReplicas, seen, p.records())
-	if fitted.Residuals.Points == 0 {
-		r.fail(traces, fmt.Errorf("no measurement lies within the limits of %q", application))
+	fitted, err := goodput.FitProfile(application, limits, p.maxReplicas, seen, p.records())
+	if err != nil {
+		r.fail(traces, err)
 	}
 	return fitted, r.problems.Err()
 }

@@ -1,0 +1,87 @@
+package pollux
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// busy is a cluster of nodes with four devices and jobs that have run for a while, and whose gains have changed since
+// they were seated.
+func busy(t testing.TB, devices, jobs int) (*core.View, []core.Candidate) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, uint64(devices)))
+	v := &core.View{NowSeconds: 7200, Round: 120, IntervalSeconds: 60, Devices: devices, Cluster: &core.Cluster{Accelerators: []string{"t4"}}}
+	for i := range devices / 4 {
+		v.Cluster.Nodes = append(v.Cluster.Nodes, core.Node{ID: core.NodeID(i), Name: fmt.Sprintf("n%d", i), Devices: 4})
+	}
+	candidates := make([]core.Candidate, jobs)
+	for i := range candidates {
+		spec := &core.JobSpec{
+			ID: core.JobID(i), Name: fmt.Sprintf("j%d", i), Weight: 1, SubmitSeconds: 7000 * r.Float64(), Requested: 1, MinReplicas: 1, MaxReplicas: 64,
+		}
+		j := core.NewJob(spec)
+		j.State, j.Restarts, j.Attained = core.Waiting, r.IntN(5), 1e5*r.Float64()
+		most := 1 << r.IntN(7)
+		candidates[i] = core.Candidate{Job: j, Response: &core.Response{
+			Job: spec.ID, MinReplicas: 1, MaxReplicas: most, RemainingWork: math.NaN(), Curves: []core.Curve{saturating(r, most)},
+		}}
+		v.Jobs, v.Active = append(v.Jobs, j), append(v.Active, spec.ID)
+	}
+	grants, err := component(t, New(), nil).Allocate(t.Context(), v, candidates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range grants {
+		j := v.Jobs[g.Job]
+		j.State, j.Seats, j.Held = core.Running, append([]core.Seat(nil), g.Proposed...), g.Replicas
+	}
+	for i := range candidates {
+		response := candidates[i].Response
+		response.MaxReplicas = min(2*response.MaxReplicas, 64)
+		response.Curves[0] = saturating(r, response.MaxReplicas)
+	}
+	return v, candidates
+}
+
+// saturating is a curve that gains less from each further replica, and less across nodes.
+func saturating(r *rand.Rand, most int) core.Curve {
+	var c core.Curve
+	knee, penalty := 1+40*r.Float64(), 0.6+0.4*r.Float64()
+	for k := 1; k <= max(most, 64); k++ {
+		rate := float64(k) / (1 + float64(k)/knee)
+		c.OneNode, c.ManyNodes = append(c.OneNode, rate), append(c.ManyNodes, rate*penalty)
+	}
+	return c
+}
+
+func BenchmarkAllocate(b *testing.B) {
+	for _, size := range []struct {
+		search        string
+		devices, jobs int
+	}{
+		{"exact", 64, 60},
+		{"genetic", 64, 60},
+		{"exact", 1000, 500},
+		{"exact", 5000, 2500},
+		{"exact", 10000, 5000},
+	} {
+		b.Run(fmt.Sprintf("%s/devices=%d/jobs=%d", size.search, size.devices, size.jobs), func(b *testing.B) {
+			v, candidates := busy(b, size.devices, size.jobs)
+			p := component(b, New(), map[string]any{"search": size.search}).(*allocator)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := p.Allocate(b.Context(), v, candidates); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if size.search == "exact" {
+				_, gap := p.Gap()
+				b.ReportMetric(100*gap, "gap_%")
+			}
+		})
+	}
+}
