@@ -102,23 +102,25 @@ type allocator struct {
 	config Config
 	rand   *rand.Rand
 
-	jobs      []job
-	order     []int          // scratch
-	numbers   arena[float64] // of this round's jobs
-	shares    arena[share]
-	perNode   int // devices of the largest ready node
-	devices   int
-	nodes     int
-	usable    []int   // devices by node
-	weight    float64 // of all jobs
-	horizon   horizon
-	search    exactSearch
-	evolution geneticSearch
-	plan      seating // the outcome: replicas by job and node
-	grants    []core.Grant
-	seats     []core.Seat
-	ledger    core.Ledger
-	gaps      gaps
+	jobs        []job
+	order       []int          // scratch
+	numbers     arena[float64] // of this round's jobs
+	shares      arena[share]
+	perNode     int // devices of the largest ready node
+	devices     int
+	nodes       int
+	usable      []int              // devices by node, of the type that is optimised
+	accelerator core.AcceleratorID // that type
+	byType      []int              // ready devices by type
+	weight      float64            // of all jobs
+	horizon     horizon
+	search      exactSearch
+	evolution   geneticSearch
+	plan        seating // the outcome: replicas by job and node
+	grants      []core.Grant
+	seats       []core.Seat
+	ledger      core.Ledger
+	gaps        gaps
 }
 
 // prepare turns the candidates into the terms of the objective.
@@ -126,8 +128,12 @@ func (p *allocator) prepare(v *core.View, candidates []core.Candidate) {
 	c := v.Cluster
 	p.usable = p.usable[:0]
 	p.devices, p.perNode, p.nodes = 0, 0, 0
+	p.chooseType(c)
 	for i := range c.Nodes {
 		n := c.Nodes[i].Usable().Count()
+		if c.Nodes[i].Accelerator != p.accelerator {
+			n = 0
+		}
 		p.usable = append(p.usable, n)
 		p.devices += n
 		p.perNode = max(p.perNode, n)
@@ -163,6 +169,20 @@ func (p *allocator) prepare(v *core.View, candidates []core.Candidate) {
 	}
 }
 
+// chooseType takes the accelerator type with most ready devices, the lowest among equals.
+func (p *allocator) chooseType(c *core.Cluster) {
+	p.byType = append(p.byType[:0], make([]int, len(c.Accelerators))...)
+	for i := range c.Nodes {
+		p.byType[c.Nodes[i].Accelerator] += c.Nodes[i].Usable().Count()
+	}
+	p.accelerator = 0
+	for t, devices := range p.byType {
+		if devices > p.byType[p.accelerator] {
+			p.accelerator = core.AcceleratorID(t)
+		}
+	}
+}
+
 // holds reports whether all nodes of a row are usable.
 func (p *allocator) holds(row []share) bool {
 	for _, at := range row {
@@ -178,6 +198,9 @@ func (p *allocator) term(v *core.View, c *core.Candidate, index, fair int) job {
 	j := job{
 		id: c.ID, index: index, attained: c.AttainedService(v.NowSeconds), weight: 1, keep: 1, candidate: c,
 		least: c.Response.MinReplicas, most: min(c.Response.MaxReplicas, p.devices), held: c.Held, seats: c.Seats,
+	}
+	if !c.CanRunOn(v.Cluster, p.accelerator) || p.devices < j.least {
+		j.most = 0
 	}
 	j.move = p.restartFactor(v, c)
 	reference := p.reference(c.Response, &j, fair)
@@ -230,7 +253,11 @@ func (p *allocator) restartFactor(v *core.View, c *core.Candidate) float64 {
 	restart := p.config.RestartSeconds.Seconds()
 	if p.config.Restart == "age" {
 		age := v.NowSeconds - c.SubmitSeconds
-		return max(age-restart*float64(c.Restarts), 0) / (age + restart)
+		factor := max(age-restart*float64(c.Restarts), 0) / (age + restart)
+		if v.IntervalSeconds == 0 { // no later round may come in which it would be worth more
+			factor = max(factor, epsilon)
+		}
+		return factor
 	}
 	span := p.horizon.seconds(p.config)
 	return max(span-restart, 0) / span

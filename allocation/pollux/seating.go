@@ -1,6 +1,7 @@
 package pollux
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -104,5 +105,39 @@ func (p *allocator) grant(v *core.View) []core.Grant {
 		seats := p.seats[first:len(p.seats):len(p.seats)]
 		p.grants = append(p.grants, core.Grant{Job: j.id, Accelerator: core.AnyAccelerator, Replicas: core.Replicas(seats), Proposed: seats})
 	}
+	p.grantOthers(v)
 	return p.grants
+}
+
+// grantOthers serves the jobs that cannot run on the type that is optimised, on the types left: those that run first,
+// then in the order of priority.
+func (p *allocator) grantOthers(v *core.View) {
+	p.order = p.order[:0]
+	for i := range p.jobs {
+		if j := &p.jobs[i]; !j.candidate.CanRunOn(v.Cluster, p.accelerator) {
+			p.order = append(p.order, i)
+		}
+	}
+	slices.SortFunc(p.order, func(a, b int) int {
+		x, y := &p.jobs[a], &p.jobs[b]
+		return cmp.Or(cmp.Compare(min(y.held, 1), min(x.held, 1)), cmp.Compare(x.rank, y.rank))
+	})
+	for _, i := range p.order {
+		j := &p.jobs[i]
+		r := j.candidate.Response
+		n := min(max(j.candidate.Requested, r.MinReplicas), r.MaxReplicas)
+		if j.held >= r.MinReplicas && j.held <= r.MaxReplicas {
+			n = j.held
+		}
+		for t := range p.byType {
+			accelerator := core.AcceleratorID(t)
+			if accelerator == p.accelerator || !j.candidate.CanRunOn(v.Cluster, accelerator) || p.byType[t] < r.MinReplicas {
+				continue
+			}
+			n = max(min(n, p.byType[t]), r.MinReplicas)
+			p.byType[t] -= n
+			p.grants = append(p.grants, core.Grant{Job: j.id, Accelerator: accelerator, Replicas: n})
+			break
+		}
+	}
 }
