@@ -160,6 +160,9 @@ func (p *allocator) prepare(v *core.View, candidates []core.Candidate) {
 			j.costs[shape] = p.numbers.cut(len(values))
 			for k, value := range values {
 				j.costs[shape][k] = p.cost(j, value*j.move)
+				if k > 0 && k < j.least {
+					j.costs[shape][k] = math.Inf(1)
+				}
 			}
 		}
 		j.stays = math.Inf(1)
