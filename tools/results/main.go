@@ -8,12 +8,14 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -44,6 +46,7 @@ var tables = map[string]func(*bench) ([][]string, error){
 	"blox":             (*bench).blox,
 	"tiresias":         (*bench).tiresias,
 	"semantics":        (*bench).semantics,
+	"pollux":           (*bench).pollux,
 }
 
 type bench struct{ quartet, data, out string }
@@ -286,6 +289,84 @@ func (b *bench) semantics() ([][]string, error) {
 		}
 	}
 	return rows, nil
+}
+
+// pollux runs the exact search with the published objective and with ours on the workloads given, against the published
+// figures of the genetic search.
+func (b *bench) pollux() ([][]string, error) {
+	rows := [][]string{{"composition", "load", "mean JCT s by workload", "mean JCT s", "against published", "p99", "makespan"}}
+	text, err := os.ReadFile(filepath.Join(b.data, "reference", "pollux-osdi21", "published.json"))
+	if err != nil {
+		return nil, err
+	}
+	type figures struct{ Avg, P99, Makespan float64 }
+	var published map[string]map[string]struct{ Workloads map[string]figures }
+	if err := json.Unmarshal(text, &published); err != nil {
+		return nil, err
+	}
+	unknown := []string{
+		"pipeline.allocation.config.weights=attained", "pipeline.allocation.config.reference=one",
+		"pipeline.allocation.config.horizon=250s", "pipeline.elasticity.job.config.declared_work=false",
+	}
+	for _, c := range []struct {
+		label, config string
+		sets          []string
+		load          string
+	}{
+		{"pollux-exact, published objective", "pollux-exact", nil, "1.0"},
+		{"pollux-best", "pollux-best", nil, "1.0"},
+		{"pollux-guarded", "pollux-guarded", nil, "1.0"},
+		{"pollux-best, epochs unknown", "pollux-best", unknown, "1.0"},
+		{"pollux-best, the truth known", "pollux-best", []string{"pipeline.elasticity.job.config.knowledge=oracle"}, "1.0"},
+		{"pollux-exact, published objective", "pollux-exact", nil, "0.5"},
+		{"pollux-best", "pollux-best", nil, "0.5"},
+	} {
+		folder, workloads := "workloads", []string{"1", "2", "3", "4", "6"}
+		if c.load == "0.5" {
+			folder, workloads = "workloads-0.5", workloads[:4]
+		}
+		var means []string
+		var ours, theirs figures
+		for _, n := range workloads {
+			path := filepath.Join(b.data, "data", "pollux-osdi21", folder, "workload-"+n+".csv")
+			got, err := b.simulate("pollux-osdi21/"+c.config+".yaml", append([]string{"workload.config.path=" + path}, c.sets...)...)
+			if err != nil {
+				return nil, err
+			}
+			want := published["results-jobload"]["pollux-"+c.load].Workloads["workload-"+n]
+			p99, last, err := got.tail()
+			if err != nil {
+				return nil, err
+			}
+			means = append(means, decimal(got.JCT.Mean))
+			k := float64(len(workloads))
+			ours.Avg, ours.P99, ours.Makespan = ours.Avg+got.JCT.Mean/k, ours.P99+p99/k, ours.Makespan+last/k
+			theirs.Avg, theirs.P99, theirs.Makespan = theirs.Avg+want.Avg/k, theirs.P99+want.P99/k, theirs.Makespan+want.Makespan/k
+		}
+		rows = append(rows, []string{
+			c.label, c.load + "x", strings.Join(means, ", "), decimal(ours.Avg), percent(ours.Avg, theirs.Avg), percent(ours.P99, theirs.P99), percent(ours.Makespan, theirs.Makespan),
+		})
+	}
+	return rows, nil
+}
+
+// tail is the 99th percentile of the JCT as the published figures take it, by linear interpolation, and the moment at
+// which the last job finished.
+func (o *outcome) tail() (p99, last float64, err error) {
+	var times []float64
+	for _, job := range o.jobs {
+		jct, errJCT := strconv.ParseFloat(job[jobJCT], 64)
+		finish, errFinish := strconv.ParseFloat(job[jobFinish], 64)
+		if err := errors.Join(errJCT, errFinish); err != nil {
+			return 0, 0, err
+		}
+		times, last = append(times, jct), max(last, finish)
+	}
+	slices.Sort(times)
+	at := 0.99 * float64(len(times)-1)
+	below := int(at)
+	above := min(below+1, len(times)-1)
+	return times[below] + (times[above]-times[below])*(at-float64(below)), last, nil
 }
 
 func same(got, want string, offset float64) bool {
