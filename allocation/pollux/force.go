@@ -100,12 +100,11 @@ func (p *allocator) refit(i int32) {
 	left := f.rows[i]
 	best := j.costOf(left)
 	if int(f.has[i]) < j.least {
-		best = j.costs[0][0]
-		left = nil
+		left, best = nil, j.costs[0][0]
 	}
 	f.reseat(i, nil)
 	row := left
-	if fit := p.fit(int(i), max(s.counts.of[i], 1)); fit != nil && j.costOf(fit) < best {
+	if fit := p.fit(int(i), max(s.counts.of[i], j.least, 1)); fit != nil && j.costOf(fit) < best {
 		row, best = fit, j.costOf(fit)
 	}
 	if clipped := p.clipped(i); len(clipped) > 0 && j.costOf(clipped) < best {

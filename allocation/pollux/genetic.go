@@ -36,6 +36,10 @@ type geneticSearch struct {
 
 // genetic finds the plan as published: the fittest seating on the Pareto front of the last generation.
 func (p *allocator) genetic() {
+	p.plan.reset(len(p.jobs))
+	if len(p.jobs) == 0 {
+		return
+	}
 	g := &p.evolution
 	g.rand, g.size, g.avoid = p.rand, p.config.Population, p.config.InterferenceAvoiding
 	g.seed(p)
@@ -49,7 +53,6 @@ func (p *allocator) genetic() {
 			best = m
 		}
 	}
-	p.plan.reset(len(p.jobs))
 	for rank, j := range g.jobs {
 		p.plan.rows[j.index] = best.row(rank)
 	}
