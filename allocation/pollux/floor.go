@@ -108,16 +108,6 @@ func (f *floor) take(n, devices int32) {
 	f.byFree[f.free[n]].flip(n)
 }
 
-// fits reports whether a row is free.
-func (f *floor) fits(row []share) bool {
-	for _, at := range row {
-		if f.free[at.node] < at.replicas {
-			return false
-		}
-	}
-	return true
-}
-
 // smallest is the first node with the least room that holds k replicas, -1 if there is none.
 func (f *floor) smallest(k int) int32 {
 	for free := k; free < len(f.byFree); free++ {

@@ -19,14 +19,14 @@ type Config struct {
 	Reference string  `config:"reference" doc:"speed that a job's is measured against: fair_share of the devices as published, best it could have, or one replica" enum:"fair_share|best|one"`
 	Restart   string  `config:"restart" doc:"how a restart is charged: age as published, by the part of its life that a job lost to restarts; horizon, by the part of a span ahead" enum:"age|horizon"`
 
-	RestartSeconds       time.Duration `config:"restart_overhead" doc:"what a restart costs a job" min:"0s"`
+	RestartOverhead       time.Duration `config:"restart_overhead" doc:"what a restart costs a job" min:"0s"`
 	Horizon              time.Duration `config:"horizon" doc:"span over which restart horizon spreads a restart" min:"1s"`
 	AdaptiveHorizon      bool          `config:"adaptive_horizon" doc:"lengthen the horizon to the mean time between changes of the job list"`
 	Weights              string        `config:"weights" doc:"none as published; remaining: jobs with less declared work left count more, by rank; attained: jobs that received less service count more" enum:"none|remaining|attained"`
 	RankPower            float64       `config:"rank_power" doc:"power of the rank with weights remaining" min:"0"`
 	WeightFloor          float64       `config:"weight_floor" doc:"least weight of a job, as a part of the heaviest: the longest jobs are not put off for ever, which shortens the makespan" min:"0" max:"1"`
 	AttainedScale        float64       `config:"attained_scale" doc:"device-seconds added to a job's service with weights attained" min:"1"`
-	WaitingSeconds       time.Duration `config:"waiting_floor" doc:"a job that waited so long counts as much as the heaviest; 0 for never" min:"0s"`
+	WaitingFloor       time.Duration `config:"waiting_floor" doc:"a job that waited so long counts as much as the heaviest; 0 for never" min:"0s"`
 	InterferenceAvoiding bool          `config:"avoid_interference" doc:"seat at most one job that spans nodes on a node"`
 	Generations          int           `config:"generations" doc:"of the genetic search" min:"1"`
 	Population           int           `config:"population" doc:"of the genetic search" min:"2"`
@@ -34,7 +34,7 @@ type Config struct {
 
 // Default is the published objective with the exact search.
 var Default = Config{
-	Search: "exact", FairnessP: -1, Reference: "fair_share", Restart: "age", RestartSeconds: 30 * time.Second,
+	Search: "exact", FairnessP: -1, Reference: "fair_share", Restart: "age", RestartOverhead: 30 * time.Second,
 	Horizon: 200 * time.Second, Weights: "none", RankPower: 1.3, AttainedScale: 20000, InterferenceAvoiding: true,
 	Generations: 100, Population: 100,
 }
@@ -143,7 +143,7 @@ func (p *allocator) prepare(v *core.View, candidates []core.Candidate) {
 	}
 	p.jobs = slices.Grow(p.jobs[:0], len(candidates))
 	p.numbers, p.shares = p.numbers[:0], p.shares[:0]
-	p.horizon.observe(v, len(candidates))
+	p.horizon.observe(v)
 	fair := 1
 	if len(candidates) > 0 {
 		fair = max(int(math.Ceil(float64(p.devices)/float64(len(candidates)))), 1)
@@ -253,7 +253,7 @@ func (p *allocator) reference(r *core.Response, j *job, fair int) float64 {
 
 // restartFactor is the part of a job's speed that is left when its seats change.
 func (p *allocator) restartFactor(v *core.View, c *core.Candidate) float64 {
-	restart := p.config.RestartSeconds.Seconds()
+	restart := p.config.RestartOverhead.Seconds()
 	if p.config.Restart == "age" {
 		age := v.NowSeconds - c.SubmitSeconds
 		factor := max(age-restart*float64(c.Restarts), 0) / (age + restart)
@@ -348,7 +348,7 @@ func (p *allocator) liftLight() {
 
 // liftWaiting bounds every wait: a job without devices grows into the heaviest of all.
 func (p *allocator) liftWaiting(v *core.View) {
-	floor := p.config.WaitingSeconds.Seconds()
+	floor := p.config.WaitingFloor.Seconds()
 	if floor == 0 {
 		return
 	}
@@ -384,14 +384,11 @@ func (p *allocator) cost(j *job, value float64) float64 {
 }
 
 // horizon measures the time between changes of the job list.
-type horizon struct {
-	times []float64
-	last  int
-}
+type horizon struct{ times []float64 }
 
 const horizonChanges = 10
 
-func (h *horizon) observe(v *core.View, _ int) {
+func (h *horizon) observe(v *core.View) {
 	for _, id := range v.Changed {
 		if j := v.Job(id); j == nil || j.SubmitSeconds > v.NowSeconds-v.IntervalSeconds {
 			h.times = append(h.times, v.NowSeconds)
