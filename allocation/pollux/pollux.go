@@ -19,14 +19,14 @@ type Config struct {
 	Reference string  `config:"reference" doc:"speed that a job's is measured against: fair_share of the devices as published, best it could have, or one replica" enum:"fair_share|best|one"`
 	Restart   string  `config:"restart" doc:"how a restart is charged: age as published, by the part of its life that a job lost to restarts; horizon, by the part of a span ahead" enum:"age|horizon"`
 
-	RestartOverhead       time.Duration `config:"restart_overhead" doc:"what a restart costs a job" min:"0s"`
+	RestartOverhead      time.Duration `config:"restart_overhead" doc:"what a restart costs a job" min:"0s"`
 	Horizon              time.Duration `config:"horizon" doc:"span over which restart horizon spreads a restart" min:"1s"`
 	AdaptiveHorizon      bool          `config:"adaptive_horizon" doc:"lengthen the horizon to the mean time between changes of the job list"`
 	Weights              string        `config:"weights" doc:"none as published; remaining: jobs with less declared work left count more, by rank; attained: jobs that received less service count more" enum:"none|remaining|attained"`
 	RankPower            float64       `config:"rank_power" doc:"power of the rank with weights remaining" min:"0"`
 	WeightFloor          float64       `config:"weight_floor" doc:"least weight of a job, as a part of the heaviest: the longest jobs are not put off for ever, which shortens the makespan" min:"0" max:"1"`
 	AttainedScale        float64       `config:"attained_scale" doc:"device-seconds added to a job's service with weights attained" min:"1"`
-	WaitingFloor       time.Duration `config:"waiting_floor" doc:"a job that waited so long counts as much as the heaviest; 0 for never" min:"0s"`
+	WaitingFloor         time.Duration `config:"waiting_floor" doc:"a job that waited so long counts as much as the heaviest; 0 for never" min:"0s"`
 	InterferenceAvoiding bool          `config:"avoid_interference" doc:"seat at most one job that spans nodes on a node"`
 	Generations          int           `config:"generations" doc:"of the genetic search" min:"1"`
 	Population           int           `config:"population" doc:"of the genetic search" min:"2"`
