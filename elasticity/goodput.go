@@ -200,7 +200,10 @@ func (p *goodputAgent) begin(j *core.Job) *agent {
 func (p *goodputAgent) known(j *core.Job) *pastApplication {
 	switch {
 	case p.pool != nil:
-		return p.pool.find(j)
+		if past := p.pool.find(j); past != nil && past.refuted <= past.confirmed {
+			return past
+		}
+		return nil // what most jobs proved wrong is not believed again
 	case p.config.Knowledge == oracle && j.Truth != nil:
 		if p.truths[j.Truth] == nil {
 			p.truths[j.Truth] = newPast(j.Application, j.Batch, j.Truth.Measurements, j.Truth.Gradients)
@@ -224,8 +227,13 @@ func (a *agent) doubt() {
 		predicted := a.past.performance.StepTime(m.Nodes, m.Replicas, float64(m.PerDevice), 0)
 		sum += math.Abs(math.Log(predicted / m.StepSeconds))
 	}
-	if !(sum/float64(len(a.seen)) < doubted) {
+	first := len(a.seen) == 1
+	switch wrong := !(sum/float64(len(a.seen)) < doubted); {
+	case wrong:
+		a.past.refuted++
 		a.past = nil
+	case first:
+		a.past.confirmed++
 	}
 }
 
@@ -321,7 +329,7 @@ func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Se
 // Standing is for ever: everything is learned from events.
 func (p *goodputAgent) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
 
-// Close writes the history back.
+// Close writes the history back, if there is something new in it.
 func (p *goodputAgent) Close() error {
 	if p.pool == nil || p.config.HistoryFrozen {
 		return nil
@@ -330,6 +338,10 @@ func (p *goodputAgent) Close() error {
 		if a != nil {
 			p.pool.add(a)
 		}
+	}
+	p.agents = nil
+	if !p.pool.grew {
+		return nil
 	}
 	return p.pool.write(p.config.HistoryPath)
 }

@@ -19,6 +19,7 @@ import (
 type pool struct {
 	applications []*pastApplication // by name
 	fresh        map[string]*pastApplication
+	grew         bool // since it was read
 }
 
 // pastApplication is what is known of an application before a job of it starts.
@@ -30,6 +31,8 @@ type pastApplication struct {
 	jobs        int            // that contributed
 	replicas    int            // the most that were ever measured
 	performance goodput.Performance
+
+	confirmed, refuted int // by jobs of this run
 }
 
 // newPast fits an application to what was measured of it.
@@ -72,6 +75,7 @@ func (p *pool) add(a *agent) {
 	if len(a.seen) == 0 {
 		return
 	}
+	p.grew = true
 	past := p.fresh[a.application]
 	if past == nil {
 		past = &pastApplication{name: a.application, limits: a.grid.Limits()}

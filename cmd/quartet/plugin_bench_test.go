@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -95,7 +96,9 @@ func pair(b *testing.B, c *configs.Config, jobs *workload.Workload, isolate func
 		start = append(start, time.Since(begin))
 		took, rounds = timed(b, c, jobs, stages)
 		isolated = append(isolated, took)
-		closeStages(stages)
+		if err := closeStages(&stages); err != nil {
+			b.Fatal(err)
+		}
 	}
 	without, with := median(direct), median(isolated)
 	b.ReportMetric(without.Seconds()*1e3, "built-in-ms")
@@ -136,18 +139,6 @@ func timed(b *testing.B, c *configs.Config, jobs *workload.Workload, stages core
 		b.Fatal(err)
 	}
 	return took, summary.Rounds
-}
-
-func closeStages(s core.Stages) {
-	policies := []any{s.Allocation.Policy, s.Placement.Policy, s.Elasticity.Policy, s.Scaler.Policy}
-	for _, a := range s.Admission {
-		policies = append(policies, a.Policy)
-	}
-	for _, p := range policies {
-		if closer, ok := p.(io.Closer); ok {
-			closer.Close()
-		}
-	}
 }
 
 func median(times []time.Duration) time.Duration {
@@ -223,8 +214,9 @@ func BenchmarkChanged(b *testing.B) {
 			for name, t := range took {
 				b.ReportMetric(t.Seconds()*1e6/float64(b.N), name)
 			}
-			closeStages(counted)
-			closeStages(isolated)
+			if err := errors.Join(closeStages(&counted), closeStages(&isolated)); err != nil {
+				b.Fatal(err)
+			}
 		})
 	}
 }

@@ -74,6 +74,9 @@ func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*res
 	if err != nil && !interrupted {
 		return nil, err
 	}
+	if err := closeStages(&stages); err != nil {
+		return nil, err
+	}
 
 	r := &result{
 		interrupted: interrupted, endSeconds: pipeline.NowSeconds(), inputs: digestsOf(jobs.Inputs),
@@ -88,6 +91,21 @@ func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*res
 		return nil, err
 	}
 	return r, nil
+}
+
+// closeStages ends the policies that have something to end: a process, or a file to write.
+func closeStages(s *core.Stages) error {
+	policies := []any{s.Allocation.Policy, s.Placement.Policy, s.Elasticity.Policy, s.Scaler.Policy}
+	for _, admission := range s.Admission {
+		policies = append(policies, admission.Policy)
+	}
+	var errs []error
+	for _, policy := range policies {
+		if closer, ok := policy.(io.Closer); ok {
+			errs = append(errs, closer.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func loadWorkload(ctx context.Context, c *configs.Config, log *slog.Logger) (*workload.Workload, error) {
