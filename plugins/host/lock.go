@@ -61,6 +61,9 @@ func ReadLock(folder string) (Lock, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return lock, nil
 	}
+	if err == nil {
+		err = checkPermissions(path) // it vouches for what is started
+	}
 	if err != nil {
 		return lock, fmt.Errorf("read the lock: %w", err)
 	}

@@ -65,12 +65,12 @@ func (b Binary) Start(ctx context.Context) (*Process, error) {
 	if err != nil {
 		return nil, b.failed(err, nil)
 	}
-	folder, err := os.MkdirTemp("", "quartet-")
+	folder, err := os.MkdirTemp("", wire.SocketFolder)
 	if err != nil {
 		return nil, b.failed(err, nil)
 	}
 	command := exec.Command(b.Path, b.Args...)
-	command.Env = append(b.environment(), envHostCertificate+"="+certificate)
+	command.Env = append(b.environment(), envHostCertificate+"="+certificate, plugin.EnvUnixSocketDir+"="+folder)
 	log := b.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -89,7 +89,6 @@ func (b Binary) Start(ctx context.Context) (*Process, error) {
 		Stderr:           words,
 		SyncStdout:       io.Discard,
 		SyncStderr:       io.Discard,
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: folder},
 		GRPCDialOptions:  wire.DialOptions(),
 	})
 	p := &Process{client: client, command: command, stderr: words, folder: folder}

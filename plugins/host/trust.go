@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/hashicorp/go-plugin"
 )
@@ -53,21 +54,28 @@ func checkExecutable(path string) error {
 
 const writableByOthers = 0o022
 
-// checkPermissions refuses a file that others could write or replace.
+// checkPermissions refuses a file that others could write or replace: it and its folder, where a link leads, belong to
+// us or to root, and nobody else writes them.
 func checkPermissions(path string) error {
-	file, err := os.Stat(path)
+	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return err
 	}
-	if file.Mode().Perm()&writableByOthers != 0 {
-		return fmt.Errorf("%s can be written by others; chmod go-w it", path)
-	}
-	folder, err := os.Stat(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	if folder.Mode().Perm()&writableByOthers != 0 && folder.Mode()&os.ModeSticky == 0 {
-		return fmt.Errorf("the folder %s can be written by others; chmod go-w it", filepath.Dir(path))
+	for _, checked := range []string{real, filepath.Dir(real)} {
+		info, err := os.Stat(checked)
+		if err != nil {
+			return err
+		}
+		what := checked
+		if info.IsDir() {
+			what = "the folder " + checked
+		}
+		if info.Mode().Perm()&writableByOthers != 0 {
+			return fmt.Errorf("%s can be written by others; chmod go-w it", what)
+		}
+		if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid != 0 && int(owner.Uid) != os.Getuid() {
+			return fmt.Errorf("%s belongs to user %d; take it over, or install the plugin yourself", what, owner.Uid)
+		}
 	}
 	return nil
 }

@@ -90,6 +90,9 @@ func (w *worker) ask(ctx context.Context, v *core.View, candidates []core.Candid
 	if w.instead {
 		return errInstead
 	}
+	if w.session == nil { // it failed for good, or was closed
+		return errors.New("the process is gone")
+	}
 	for {
 		err := w.askOnce(ctx, v, candidates, question)
 		if err == nil {

@@ -5,12 +5,15 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -32,13 +35,18 @@ func guardStdout() *os.File {
 // pollHost is how often a plugin looks for its host.
 const pollHost = 500 * time.Millisecond
 
-// endWithHost ends the process once the one that started it is gone, however it went.
+// endWithHost ends the process once the one that started it is gone, however it went, and removes the folder that the
+// host made for the socket and can no longer remove itself.
 func endWithHost() {
 	host := os.Getppid()
 	for range time.Tick(pollHost) {
-		if os.Getppid() != host {
-			os.Exit(1)
+		if os.Getppid() == host {
+			continue
 		}
+		if folder := os.Getenv(plugin.EnvUnixSocketDir); strings.HasPrefix(filepath.Base(folder), wire.SocketFolder) {
+			os.RemoveAll(folder)
+		}
+		os.Exit(1)
 	}
 }
 

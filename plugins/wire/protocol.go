@@ -81,3 +81,6 @@ func StageName(s stagev1.Stage) string {
 func StageNamed(name string) stagev1.Stage {
 	return stagev1.Stage(max(slices.Index(stageNames, name), 0))
 }
+
+// SocketFolder begins the name of the folder that a host makes for the socket of one plugin.
+const SocketFolder = "quartet-"
