@@ -53,7 +53,8 @@ $(BIN)/python: plugins/python/requirements-dev.txt
 python: $(BIN)/python ## run the tests of the Python SDK and its example
 	cd plugins/python && $(BIN)/python/bin/python3 -m pytest -q
 	cd plugins/examples/python-deadline && PYTHONPATH=../../python $(BIN)/python/bin/python3 -m pytest -q
-	QUARTET_PYTHON=$(BIN)/python/bin/python3 $(GO) test -count=1 ./plugins/python
+	QUARTET_PYTHON=$(BIN)/python/bin/python3 $(GO) test -count=1 ./plugins/python ./plugins/scaffold
+	QUARTET_PYTHON=$(BIN)/python/bin/python3 $(GO) test -count=1 -run='^TestScripts$$/^plugin' ./cmd/quartet
 
 examples: ## test the plugin examples, which are modules of their own
 	cd plugins/examples/go-backfill && $(GO) vet ./... && $(GO) test ./...

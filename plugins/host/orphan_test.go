@@ -31,6 +31,15 @@ func TestNoPluginOutlivesItsHost(t *testing.T) {
 	if err != nil || !alive(plugin) {
 		t.Fatalf("plugin process %d, error %v", plugin, err)
 	}
+	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", plugin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut("\x00"+string(environment), "\x00PLUGIN_UNIX_SOCKET_DIR=")
+	sockets, _, _ := strings.Cut(rest, "\x00")
+	if _, err := os.Stat(sockets); err != nil {
+		t.Fatalf("the folder of the plugin's socket: %v", err)
+	}
 	if err := host.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +49,9 @@ func TestNoPluginOutlivesItsHost(t *testing.T) {
 			_ = syscall.Kill(plugin, syscall.SIGKILL)
 			t.Fatal("the plugin still runs 3 s after its host was killed")
 		}
+	}
+	if _, err := os.Stat(sockets); !os.IsNotExist(err) {
+		t.Errorf("the folder %s of the plugin's socket is left over: %v", sockets, err)
 	}
 }
 
