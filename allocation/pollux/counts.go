@@ -18,7 +18,7 @@ type option struct {
 type counts struct {
 	of      []int      // replicas by job: the outcome
 	options [][]option // by job, ascending, each cheaper than those before
-	arena   []option
+	arena   arena[option]
 	table   []uint16 // of the dynamic program: replicas by job and devices
 	best    []float64
 	next    []float64
@@ -64,6 +64,16 @@ func (c *counts) relax(p *allocator) {
 		}
 		c.options = append(c.options, c.arena[first:len(c.arena):len(c.arena)])
 	}
+}
+
+// cost is the least that a job could cost with its count.
+func (c *counts) cost(i int) float64 {
+	for _, o := range c.options[i] {
+		if int(o.replicas) == c.of[i] {
+			return o.cost
+		}
+	}
+	return math.Inf(1)
 }
 
 // byTable finds the counts of least cost by dynamic programming over devices.

@@ -14,14 +14,19 @@ type exactSearch struct {
 	row     []share
 	takers  []int32
 	only    []int32
+	few     bool // jobs and nodes: larger changes can be tried everywhere
 	clipped []share
+	heldOn  [][]int32 // by node: jobs that hold devices of it
 	hope    []float64 // by devices: what any job could gain from so many more
+	dreams  []float64 // by job: what it could gain from as many more as a node holds
 }
 
 // exact finds the plan: the best counts if nodes did not matter, then the best of several ways to seat them. It stops at
 // a plan that is proven best.
 func (p *allocator) exact() {
 	bound := p.search.counts.find(p)
+	p.search.hope = slices.Grow(p.search.hope[:0], p.perNode+1)[:p.perNode+1]
+	p.search.dreams = slices.Grow(p.search.dreams[:0], len(p.jobs))[:len(p.jobs)]
 	p.plan.cost = math.Inf(1)
 	for _, seat := range [...]func(*allocator){
 		func(p *allocator) { p.seatCounts(func(*job) bool { return true }) },
@@ -62,8 +67,24 @@ func (p *allocator) polish() {
 	for i, row := range p.plan.rows {
 		f.seat(int32(i), row)
 	}
+	p.listHeld()
 	for p.force() {
 		p.refine()
+	}
+}
+
+func (p *allocator) listHeld() {
+	s := &p.search
+	for len(s.heldOn) < len(p.usable) {
+		s.heldOn = append(s.heldOn, nil)
+	}
+	for n := range s.heldOn {
+		s.heldOn[n] = s.heldOn[n][:0]
+	}
+	for i := range p.jobs {
+		for _, at := range p.jobs[i].row {
+			s.heldOn[at.node] = append(s.heldOn[at.node], int32(i))
+		}
 	}
 }
 

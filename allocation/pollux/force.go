@@ -8,18 +8,18 @@ func (p *allocator) force() bool {
 	s := &p.search
 	f := &s.floor
 	forced := false
-	few := len(p.jobs)*len(p.usable) <= takersLimit
 	for i := range p.jobs {
 		j, id := &p.jobs[i], int32(i)
 		if j.stays < j.costOf(f.rows[i])-leastGain && p.forceRow(id, j.row) {
 			forced = true
 		}
 		count := s.counts.of[i]
-		if !few || count == 0 || count >= len(j.costs[0]) || slices.Equal(f.rows[i], j.row) && j.stays <= j.costs[0][count]+leastGain {
+		if !s.few || count == 0 || slices.Equal(f.rows[i], j.row) && j.stays <= s.counts.cost(i)+leastGain {
 			continue // it cannot do better, or the cluster is too large to try
 		}
 		for n, devices := range p.usable {
-			if devices >= count && p.forceRow(id, []share{{int32(n), int32(count)}}) {
+			k := min(count, devices)
+			if k >= max(j.least, 1) && (k == count || j.costs[0][k] < j.costOf(f.rows[i])) && p.forceRow(id, []share{{int32(n), int32(k)}}) {
 				forced = true
 				break
 			}
@@ -33,6 +33,7 @@ func (p *allocator) force() bool {
 func (p *allocator) forceRow(i int32, row []share) bool {
 	f := &p.search.floor
 	f.log = f.log[:0]
+	left := f.rows[i]
 	f.reseat(i, nil)
 	for _, at := range row {
 		if p.config.InterferenceAvoiding && len(row) > 1 && f.spans[at.node] > 0 {
@@ -54,6 +55,7 @@ func (p *allocator) forceRow(i int32, row []share) bool {
 			p.refit(victim)
 		}
 	}
+	p.restore(left)
 	before, after := 0.0, 0.0
 	for at, w := range f.log {
 		if !p.logged(w.job, at) {
@@ -111,8 +113,28 @@ func (p *allocator) refit(i int32) {
 		row = clipped
 	}
 	f.reseat(i, row)
-	if len(row) == 0 {
+	if s.few || len(row) == 0 {
 		p.rob(i)
+	}
+}
+
+// restore gives the jobs that held devices of a row's nodes their seats back, where these are free again.
+func (p *allocator) restore(row []share) {
+	s := &p.search
+	f := &s.floor
+	for _, at := range row {
+		for _, i := range s.heldOn[at.node] {
+			j := &p.jobs[i]
+			left := f.rows[i]
+			if j.stays >= j.costOf(left)-leastGain {
+				continue
+			}
+			f.reseat(i, nil)
+			if clipped := p.clipped(i); slices.Equal(clipped, j.row) {
+				left = clipped
+			}
+			f.reseat(i, left)
+		}
 	}
 }
 

@@ -34,6 +34,7 @@ func (n *nursery) begin(p *allocator, g *geneticSearch) {
 var (
 	resetSkip = skipOf(resetRate)
 	thinSkip  = skipOf(thinRate)
+	growSkip  = skipOf(growRate)
 )
 
 // skip draws how many trials fail before the next success; see skipOf.
@@ -75,25 +76,16 @@ func (n *nursery) finish(m *member, grow bool) {
 	for node, devices := range n.capacity {
 		n.left[node], n.spanned[node], n.inUse[node] = int32(devices), false, false
 	}
-	next, skip := math.MaxInt, 0.0 // trial of the growth, numbered by rank and open node, that succeeds next
-	if grow {
-		n.listOpen()
-		if len(n.open) > 0 {
-			skip = skipOf(1 / float64(len(n.open)))
-			next = n.skip(skip)
-		}
+	next, skip := math.MaxInt, 0.0 // rank that grows next
+	if grow && n.listOpen() {
+		next, skip = n.skip(growSkip), skipOf(1/float64(len(n.open)))
 	}
 	value := 0.0
 	for rank, j := range n.jobs {
 		n.row = append(n.row[:0], n.draft.row(rank)...)
-		if grow {
-			n.growSeated()
-		}
-		for next < (rank+1)*len(n.open) {
-			if node := n.open[next-rank*len(n.open)]; !slices.Contains(n.grown, node) {
-				n.growOn(node)
-			}
-			next += 1 + n.skip(skip)
+		if rank == next {
+			n.grow(skip)
+			next += 1 + n.skip(growSkip)
 		}
 		n.repair(j)
 		for _, at := range n.row {
@@ -117,8 +109,8 @@ func (n *nursery) finish(m *member, grow bool) {
 	}
 }
 
-// listOpen finds the nodes on which the draft leaves a device free.
-func (n *nursery) listOpen() {
+// listOpen finds the nodes on which the draft leaves a device free, and reports whether there is one.
+func (n *nursery) listOpen() bool {
 	for node, devices := range n.capacity {
 		n.free[node] = int32(devices)
 	}
@@ -131,11 +123,12 @@ func (n *nursery) listOpen() {
 			n.open = append(n.open, int32(node))
 		}
 	}
+	return len(n.open) > 0
 }
 
-// growSeated draws of the open nodes that the row sits on one on average, and lets it grow there. The caller draws of
-// all open nodes as well; a node that both hit grows once.
-func (n *nursery) growSeated() {
+// grow lets the row grow on one open node on average, and on one of those where it sits on average. A node that both
+// draws hit grows once.
+func (n *nursery) grow(skip float64) {
 	n.grown = n.grown[:0]
 	seated := 0
 	for _, at := range n.row {
@@ -144,9 +137,14 @@ func (n *nursery) growSeated() {
 		}
 	}
 	for i := range n.row {
-		if node := n.row[i].node; n.free[node] > 0 && (seated == 1 || n.rand.IntN(seated) == 0) {
+		if node := n.row[i].node; n.free[node] > 0 && n.rand.IntN(seated) == 0 {
 			n.growOn(node)
 			n.grown = append(n.grown, node)
+		}
+	}
+	for at := n.skip(skip); at < len(n.open); at += 1 + n.skip(skip) {
+		if node := n.open[at]; !slices.Contains(n.grown, node) {
+			n.growOn(node)
 		}
 	}
 }

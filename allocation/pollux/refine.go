@@ -2,8 +2,8 @@ package pollux
 
 import "slices"
 
-// takersLimit is the number of jobs times nodes up to which every job is considered for every node.
-const takersLimit = 1 << 16
+// fewLimit is the number of jobs times nodes up to which every job is considered for every node.
+const fewLimit = 1 << 16
 
 // leastGain is the gain below which a change is rounding.
 const leastGain = 1e-9
@@ -22,10 +22,9 @@ func (p *allocator) refine() {
 // those that have less than the relaxation gave them.
 func (p *allocator) listTakers() {
 	s := &p.search
-	s.takers = s.takers[:0]
-	few := len(p.jobs)*len(p.usable) <= takersLimit
+	s.takers, s.few = s.takers[:0], len(p.jobs)*len(p.usable) <= fewLimit
 	for i, count := range s.counts.of {
-		if few || int(s.floor.has[i]) < count {
+		if s.few || int(s.floor.has[i]) < count {
 			s.takers = append(s.takers, int32(i))
 		}
 	}
@@ -125,7 +124,6 @@ func (p *allocator) accept(o *offer) {
 // hopeAll bounds what any job could gain from so many devices more, so that most offers need no bids.
 func (p *allocator) hopeAll() {
 	s := &p.search
-	s.hope = slices.Grow(s.hope[:0], p.perNode+1)[:p.perNode+1]
 	clear(s.hope)
 	for i := range p.jobs {
 		p.hopeFor(int32(i))
@@ -143,6 +141,7 @@ func (p *allocator) hopeFor(i int32) {
 		}
 		s.hope[k] = max(s.hope[k], now-options[at].cost)
 	}
+	s.dreams[i] = now - options[at].cost
 }
 
 // bid raises an offer to the best one of a job's replicas on a node, with what is free there, to one of the takers.
@@ -159,6 +158,9 @@ func (p *allocator) bid(o *offer, n, from int32, takers []int32) {
 			continue
 		}
 		for _, to := range takers {
+			if p.search.dreams[to]-loss <= o.gain {
+				continue
+			}
 			j := &p.jobs[to]
 			if to == from || p.config.InterferenceAvoiding && !f.maySpan(f.rows[to], n, f.rows[from], k == here) {
 				continue

@@ -206,9 +206,6 @@ func placeless(c *configs.Config) *configs.Config {
 
 // logger tells the components' warnings to stderr.
 func (a *app) logger() *slog.Logger {
-	if a.quiet {
-		return slog.New(slog.DiscardHandler)
-	}
 	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{
 		Level: slog.LevelWarn,
 		ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
