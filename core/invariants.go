@@ -17,7 +17,7 @@ const (
 	RuleAnswerEveryGrant = "every grant is seated or refused"
 	RuleDeviceOnce       = "no device twice, none on a node that is down or draining"
 	RuleGangComplete     = "all replicas or none"
-	RuleOneAccelerator   = "one accelerator type for a job, one it can run on"
+	RuleOneAccelerator   = "one accelerator type for a job that does not mix them, one it can run on"
 	RuleTuningSane       = "batch settings not negative"
 	RuleVerdictAllowed   = "verdicts with a code and a reason that the stage may give"
 )
@@ -147,7 +147,7 @@ func (s *state) checkGrants(component string, grants []Grant) error {
 		if m.granted == round {
 			return s.broken(component, g.Job, RuleAnswerOnce, "granted twice")
 		}
-		m.granted, m.grant = round, i
+		m.granted, m.grant, m.replicas = round, i, g.Replicas
 		if r := s.responses[g.Job]; g.Replicas < r.MinReplicas || g.Replicas > r.MaxReplicas {
 			return s.broken(component, g.Job, RuleReplicasInRange, "granted %d replicas, can use %d..%d", g.Replicas, r.MinReplicas, r.MaxReplicas)
 		}
@@ -204,7 +204,8 @@ func (s *state) checkPlacement(component string, grants []Grant, p *Placement) e
 		if seat.Devices == 0 {
 			return s.broken(component, p.Job, RuleGangComplete, "a seat on node %q without devices", c.Nodes[seat.Node].Name)
 		}
-		if accelerator != c.Nodes[p.Seats[0].Node].Accelerator || g.Accelerator != AnyAccelerator && g.Accelerator != accelerator || !s.view.Jobs[p.Job].CanRunOn(c, accelerator) {
+		job := s.view.Jobs[p.Job]
+		if !job.MixesTypes && accelerator != c.Nodes[p.Seats[0].Node].Accelerator || g.Accelerator != AnyAccelerator && g.Accelerator != accelerator || !job.CanRunOn(c, accelerator) {
 			return s.broken(component, p.Job, RuleOneAccelerator, "seated on %q", c.Accelerators[accelerator])
 		}
 	}
@@ -236,6 +237,9 @@ func (s *state) checkTunings(component string, tunings []Tuning) error {
 		m.tuned, m.tuning = s.view.Round, i
 		if t.BatchPerDevice < 0 || t.AccumulationSteps < 0 || !(t.LearningRateFactor >= 0) {
 			return s.broken(component, t.Job, RuleTuningSane, "%+v", *t)
+		}
+		if n := len(t.BatchByReplica); n > 0 && (n != m.replicas || slices.Min(t.BatchByReplica) < 0) {
+			return s.broken(component, t.Job, RuleTuningSane, "the batch is split %v over %d replicas", t.BatchByReplica, m.replicas)
 		}
 	}
 	return nil

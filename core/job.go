@@ -22,6 +22,7 @@ type JobSpec struct {
 	MaxReplicas int // most the job can use
 
 	Accelerators []string // types the job can run on; empty for all
+	MixesTypes   bool     // its replicas may run on devices of different types at once
 	Batch        BatchSpec
 	CPUs         float64 // per replica
 	MemoryGB     float64 // per replica
@@ -51,13 +52,6 @@ type BatchSpec struct {
 	Max          int // largest total batch that still trains
 	MinPerDevice int
 	MaxPerDevice int
-}
-
-// StepTimes holds the seconds of one optimizer step at a fixed total batch on consolidated placements. Index r-1 is
-// r replicas; 0 means not possible.
-type StepTimes struct {
-	OneNode   []float64
-	ManyNodes []float64 // nodes filled one after another, the last one partly
 }
 
 // JobState is the single state a submitted job is in.
@@ -111,6 +105,7 @@ type Job struct {
 
 // Measurement is what a job saw on one configuration: its replicas, on how many nodes, with which batch.
 type Measurement struct {
+	Accelerator                string // type of the devices; empty where types make no difference
 	Nodes, Replicas, PerDevice int
 	PassSeconds                float64 // of a pass over PerDevice samples without synchronisation
 	StepSeconds                float64 // of a pass with it
@@ -172,5 +167,5 @@ func (s *JobSpec) CanRunOn(c *Cluster, t AcceleratorID) bool {
 }
 
 func (m Measurement) sameConfiguration(o Measurement) bool {
-	return m.Nodes == o.Nodes && m.Replicas == o.Replicas && m.PerDevice == o.PerDevice
+	return m.Accelerator == o.Accelerator && m.Nodes == o.Nodes && m.Replicas == o.Replicas && m.PerDevice == o.PerDevice
 }

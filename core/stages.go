@@ -1,6 +1,9 @@
 package core
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // The four stages. Each is called once a round with everything it decides on, returns data, and keeps no reference
 // into the View. A returned slice belongs to the stage and is valid until its next call, so that a stage can reuse
@@ -77,6 +80,33 @@ type Response struct {
 	Curves []Curve
 	// RemainingWork is the work left in the unit of the curves; NaN when unknown.
 	RemainingWork float64
+	// Unlike is the rate on devices of different types; nil for a job that does not mix types, or when unknown.
+	Unlike *UnlikeRates
+}
+
+// UnlikeRates are the rate of a job on devices of different types, each with its part of the batch: a unit of work takes
+// 1/Σ Alone seconds, and SyncSeconds more.
+type UnlikeRates struct {
+	Alone       []float64 // work per second of one device, by AcceleratorID; 0 where it cannot run
+	SyncSeconds []float64 // for a unit of work, by replicas, index r-1 for r; its length bounds the replicas
+}
+
+// Rate is the work per second on so many devices of each type, by AcceleratorID; 0 when it cannot run so.
+func (u *UnlikeRates) Rate(devices []int) float64 {
+	replicas, sum := 0, 0.0
+	for t, n := range devices {
+		if n > 0 && (t >= len(u.Alone) || u.Alone[t] <= 0) {
+			return 0
+		}
+		if n > 0 {
+			replicas += n
+			sum += float64(n) * u.Alone[t]
+		}
+	}
+	if replicas < 1 || replicas > len(u.SyncSeconds) {
+		return 0
+	}
+	return 1 / (1/sum + u.SyncSeconds[replicas-1])
 }
 
 // Curve is the rate of a job in work per second by number of replicas, index r-1 for r. 0 means it cannot run so.
@@ -132,6 +162,15 @@ type Tuning struct {
 	BatchPerDevice     int
 	AccumulationSteps  int // extra passes per step; total batch = replicas × BatchPerDevice × (AccumulationSteps+1)
 	LearningRateFactor float64
+	// BatchByReplica splits the batch of a pass unevenly, in the order of the seats and of their devices; BatchPerDevice is
+	// then its mean, rounded up. nil for an even split.
+	BatchByReplica []int
+}
+
+// Equal reports whether two tunings are the same setting of the same job.
+func (t Tuning) Equal(o Tuning) bool {
+	return t.Job == o.Job && t.BatchPerDevice == o.BatchPerDevice && t.AccumulationSteps == o.AccumulationSteps &&
+		t.LearningRateFactor == o.LearningRateFactor && slices.Equal(t.BatchByReplica, o.BatchByReplica)
 }
 
 // ClusterTarget is the number of nodes wanted. 0 means no opinion.

@@ -29,6 +29,7 @@ type state struct {
 type mark struct {
 	touched, granted, answered, placed, tuned int
 	grant, verdict, tuning                    int // indices into the grants, the unseated verdicts and the tunings
+	replicas                                  int // granted
 }
 
 func (s *state) init(c *Cluster, o RoundOptions) {
@@ -249,6 +250,8 @@ func (s *state) diff(plan *Plan, stages *Stages) []Change {
 		c := Change{Action: Start, Job: p.Job, Tuning: j.Tuning, By: stages.Placement.ID}
 		if m := &s.marks[p.Job]; m.tuned == round {
 			c.Tuning = plan.Tunings[m.tuning]
+		} else if len(c.Tuning.BatchByReplica) != Replicas(p.Seats) {
+			c.Tuning.BatchByReplica = nil // it was for other seats
 		}
 		if j.State == Running {
 			if p.Evicted {
@@ -257,15 +260,16 @@ func (s *state) diff(plan *Plan, stages *Stages) []Change {
 			}
 			c.Action = Move
 			if SameSeats(j.Seats, p.Seats) {
-				if c.Tuning == j.Tuning {
+				if c.Tuning.Equal(j.Tuning) {
 					continue
 				}
 				c.Action, c.By = Tune, stages.Elasticity.ID
+				c.Tuning.BatchByReplica = slices.Clone(c.Tuning.BatchByReplica)
 				s.changes = append(s.changes, c)
 				continue
 			}
 		}
-		c.Seats = slices.Clone(p.Seats)
+		c.Seats, c.Tuning.BatchByReplica = slices.Clone(p.Seats), slices.Clone(c.Tuning.BatchByReplica)
 		s.changes = append(s.changes, c)
 	}
 	for _, j := range s.report.Ended {

@@ -1,10 +1,36 @@
 package elasticity
 
-import "github.com/quartet-sched/quartet/core"
+import (
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+)
 
 // stepCurves turns step times into rates, in steps per second.
-func stepCurves(times *core.StepTimes) []core.Curve {
-	return []core.Curve{{OneNode: inverted(times.OneNode), ManyNodes: inverted(times.ManyNodes)}}
+func stepCurves(times *core.StepTimes, accelerators []string) []core.Curve {
+	if len(times.Types) == 0 {
+		return []core.Curve{{OneNode: inverted(times.OneNode), ManyNodes: inverted(times.ManyNodes)}}
+	}
+	curves := make([]core.Curve, len(accelerators))
+	for t, accelerator := range accelerators {
+		one, many := times.On(accelerator)
+		curves[t] = core.Curve{OneNode: inverted(one), ManyNodes: inverted(many)}
+	}
+	return curves
+}
+
+// unlikeRates are the rates on devices of different types, in steps per second; nil without times.
+func unlikeRates(times *core.UnlikeTimes, accelerators []string) *core.UnlikeRates {
+	if times == nil {
+		return nil
+	}
+	rates := &core.UnlikeRates{Alone: make([]float64, len(accelerators)), SyncSeconds: times.SyncSeconds}
+	for _, alone := range times.Alone {
+		if t := slices.Index(accelerators, alone.Accelerator); t >= 0 && alone.Seconds > 0 {
+			rates.Alone[t] = 1 / alone.Seconds
+		}
+	}
+	return rates
 }
 
 func inverted(seconds []float64) []float64 {

@@ -45,7 +45,7 @@ func NewFixed() core.Factory[core.Elasticity] {
 	}, FixedConfig{Replicas: requested}, func(c FixedConfig, _ core.Settings) (core.Elasticity, error) {
 		return &fixed{
 			elastic: c.Replicas == elastic, oracle: c.Replicas == elastic || c.Oracle,
-			measured: make(map[*core.StepTimes][]core.Curve), linear: make(map[span][]core.Curve),
+			measured: make(map[*core.StepTimes]told), linear: make(map[span][]core.Curve),
 		}, nil
 	})
 }
@@ -53,25 +53,31 @@ func NewFixed() core.Factory[core.Elasticity] {
 type fixed struct {
 	elastic, oracle bool
 	// The curves made so far: jobs share them.
-	measured map[*core.StepTimes][]core.Curve
+	measured map[*core.StepTimes]told
 	linear   map[span][]core.Curve
 
 	responses []core.Response
 	tunings   []core.Tuning
 }
 
+// told is what a table of step times becomes in a response.
+type told struct {
+	curves []core.Curve
+	unlike *core.UnlikeRates
+}
+
 // span is what a linear curve depends on.
 type span struct{ requested, most int }
 
-func (p *fixed) Respond(_ context.Context, _ *core.View, jobs []*core.Job) ([]core.Response, error) {
+func (p *fixed) Respond(_ context.Context, v *core.View, jobs []*core.Job) ([]core.Response, error) {
 	p.responses = p.responses[:0]
 	for _, j := range jobs {
-		p.responses = append(p.responses, p.respond(j))
+		p.responses = append(p.responses, p.respond(v.Cluster, j))
 	}
 	return p.responses, nil
 }
 
-func (p *fixed) respond(j *core.Job) core.Response {
+func (p *fixed) respond(c *core.Cluster, j *core.Job) core.Response {
 	least := max(j.MinReplicas, 1)
 	most := max(j.MaxReplicas, least)
 	asked := min(max(j.Requested, least), most)
@@ -85,22 +91,25 @@ func (p *fixed) respond(j *core.Job) core.Response {
 	switch {
 	case !p.oracle:
 	case j.StepTimes != nil:
-		covered := max(len(j.StepTimes.OneNode), len(j.StepTimes.ManyNodes))
-		r.MaxReplicas = max(min(r.MaxReplicas, covered), r.MinReplicas)
-		r.Curves, r.RemainingWork = p.stepCurves(j.StepTimes), j.StepsLeft
+		r.MaxReplicas = max(min(r.MaxReplicas, j.StepTimes.Most()), r.MinReplicas)
+		known := p.tell(c, j.StepTimes)
+		r.Curves, r.RemainingWork = known.curves, j.StepsLeft
+		if j.MixesTypes {
+			r.Unlike = known.unlike
+		}
 	case r.MaxReplicas > r.MinReplicas:
 		r.Curves = p.linearCurves(span{requested: asked, most: r.MaxReplicas})
 	}
 	return r
 }
 
-func (p *fixed) stepCurves(times *core.StepTimes) []core.Curve {
-	curves, made := p.measured[times]
+func (p *fixed) tell(c *core.Cluster, times *core.StepTimes) told {
+	known, made := p.measured[times]
 	if !made {
-		curves = stepCurves(times)
-		p.measured[times] = curves
+		known = told{curves: stepCurves(times, c.Accelerators), unlike: unlikeRates(times.Unlike, c.Accelerators)}
+		p.measured[times] = known
 	}
-	return curves
+	return known
 }
 
 func (p *fixed) linearCurves(s span) []core.Curve {
@@ -124,7 +133,7 @@ func (p *fixed) Tune(_ context.Context, v *core.View, placements []core.Placemen
 			continue // tuned when it got them
 		}
 		t := core.Tuning{Job: j.ID, LearningRateFactor: 1}
-		if t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, n, j.Batch); t != j.Tuning {
+		if t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, n, j.Batch); !t.Equal(j.Tuning) {
 			p.tunings = append(p.tunings, t)
 		}
 	}

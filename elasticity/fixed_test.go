@@ -64,7 +64,7 @@ func TestFixedResponds(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := newFixed(t, tc.config).Respond(context.Background(), nil, []*core.Job{tc.job.Obj()})
+			got, err := newFixed(t, tc.config).Respond(context.Background(), &core.View{Cluster: &core.Cluster{}}, []*core.Job{tc.job.Obj()})
 			if err != nil {
 				t.Fatal(err)
 			}

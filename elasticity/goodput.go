@@ -74,7 +74,7 @@ func NewGoodput() core.Factory[core.Elasticity] {
 func newGoodputAgent(c GoodputConfig, _ core.Settings) (core.Elasticity, error) {
 	p := &goodputAgent{
 		config: c, grids: map[core.BatchSpec]*goodput.Grid{}, truths: map[*core.Truth]*pastApplication{},
-		rigid: fixed{elastic: true, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes][]core.Curve{}},
+		rigid: fixed{elastic: true, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
 	}
 	if c.Knowledge != history {
 		return p, nil
@@ -296,7 +296,7 @@ func (p *goodputAgent) Tune(ctx context.Context, v *core.View, placements []core
 			p.tunings = append(p.tunings, rigid...)
 			continue
 		}
-		if t := p.tune(v, j, p.agents[j.ID], placements[i].Seats); t != j.Tuning {
+		if t := p.tune(v, j, p.agents[j.ID], placements[i].Seats); !t.Equal(j.Tuning) {
 			p.tunings = append(p.tunings, t)
 		}
 	}

@@ -60,16 +60,10 @@ func (p *proposed) follow(v *core.View, g *core.Grant) bool {
 			return false
 		}
 	}
-	t := typeOf(v, g.Proposed)
-	for _, seat := range g.Proposed {
-		if v.Cluster.Nodes[seat.Node].Accelerator != t {
-			return false
-		}
-	}
-	if !eligible(v, v.Jobs[g.Job], g, t) || !p.ledger.Occupy(g.Proposed) {
+	if !within(v, g, g.Proposed) || !p.ledger.Occupy(g.Proposed) {
 		return false
 	}
-	p.free[t] -= g.Replicas
+	p.count(v, g.Proposed, -1)
 	p.placed = append(p.placed, core.Placement{Job: g.Job, Seats: g.Proposed})
 	return true
 }

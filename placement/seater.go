@@ -73,11 +73,10 @@ func (s *seater) occupy(v *core.View, g *core.Grant) bool {
 	if j.Held != g.Replicas || j.Held == 0 {
 		return false
 	}
-	t := typeOf(v, j.Seats)
-	if g.Accelerator != core.AnyAccelerator && g.Accelerator != t || !s.ledger.Occupy(j.Seats) {
+	if !within(v, g, j.Seats) || !s.ledger.Occupy(j.Seats) {
 		return false
 	}
-	s.free[t] -= j.Held
+	s.count(v, j.Seats, -1)
 	return true
 }
 
@@ -85,7 +84,14 @@ func (s *seater) occupy(v *core.View, g *core.Grant) bool {
 func (s *seater) vacate(v *core.View, g *core.Grant) {
 	j := v.Jobs[g.Job]
 	s.ledger.Release(j.Seats)
-	s.free[typeOf(v, j.Seats)] += j.Held
+	s.count(v, j.Seats, +1)
+}
+
+// count adds seats to the free devices of their types, or takes them away.
+func (s *seater) count(v *core.View, seats []core.Seat, sign int) {
+	for _, seat := range seats {
+		s.free[v.Cluster.Nodes[seat.Node].Accelerator] += sign * seat.Devices.Count()
+	}
 }
 
 // keep answers a grant with the seats that its job holds.
@@ -182,6 +188,15 @@ func eligible(v *core.View, j *core.Job, g *core.Grant, t core.AcceleratorID) bo
 	return (g.Accelerator == core.AnyAccelerator || g.Accelerator == t) && j.CanRunOn(v.Cluster, t)
 }
 
-func typeOf(v *core.View, seats []core.Seat) core.AcceleratorID {
-	return v.Cluster.Nodes[seats[0].Node].Accelerator
+// within reports whether seats on nodes of the cluster are of types that a grant allows, of one type unless its job mixes
+// them.
+func within(v *core.View, g *core.Grant, seats []core.Seat) bool {
+	j, first := v.Jobs[g.Job], v.Cluster.Nodes[seats[0].Node].Accelerator
+	for _, seat := range seats {
+		t := v.Cluster.Nodes[seat.Node].Accelerator
+		if t != first && !j.MixesTypes || !eligible(v, j, g, t) {
+			return false
+		}
+	}
+	return true
 }

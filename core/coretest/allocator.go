@@ -80,7 +80,7 @@ func seatsFault(c *core.Cluster, j *core.Job, granted core.AcceleratorID, seats 
 			return fmt.Sprintf("node %q has two seats", n.Name)
 		case s.Devices&^n.Usable() != 0:
 			return fmt.Sprintf("devices %s of %s node %q", s.Devices, n.Health, n.Name)
-		case n.Accelerator != c.Nodes[seats[0].Node].Accelerator:
+		case !j.MixesTypes && n.Accelerator != c.Nodes[seats[0].Node].Accelerator:
 			return "two accelerator types"
 		case granted != core.AnyAccelerator && n.Accelerator != granted, !j.CanRunOn(c, n.Accelerator):
 			return fmt.Sprintf("node %q has type %q", n.Name, c.Accelerators[n.Accelerator])

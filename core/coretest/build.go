@@ -90,7 +90,7 @@ func (b *JobBuilder) Tuned(t core.Tuning) *JobBuilder { b.job.Tuning = t; return
 // Obj returns the job. Each call returns another one.
 func (b *JobBuilder) Obj() *core.Job {
 	j := cloneJob(&b.job)
-	if j.Tuning != (core.Tuning{}) {
+	if !j.Tuning.Equal(core.Tuning{}) {
 		j.Tuning.Job = j.ID
 	}
 	return j

@@ -116,15 +116,30 @@ func cloneJob(j *core.Job) *core.Job {
 	c.JobSpec, c.Seats = &spec, slices.Clone(j.Seats)
 	spec.Accelerators, spec.Command = slices.Clone(spec.Accelerators), slices.Clone(spec.Command)
 	if t := spec.StepTimes; t != nil {
-		spec.StepTimes = &core.StepTimes{OneNode: slices.Clone(t.OneNode), ManyNodes: slices.Clone(t.ManyNodes)}
+		spec.StepTimes = cloneStepTimes(t)
 	}
+	c.Tuning.BatchByReplica = slices.Clone(j.Tuning.BatchByReplica)
 	return &c
+}
+
+func cloneStepTimes(t *core.StepTimes) *core.StepTimes {
+	c := &core.StepTimes{OneNode: slices.Clone(t.OneNode), ManyNodes: slices.Clone(t.ManyNodes), Types: slices.Clone(t.Types)}
+	for i, on := range c.Types {
+		c.Types[i].OneNode, c.Types[i].ManyNodes = slices.Clone(on.OneNode), slices.Clone(on.ManyNodes)
+	}
+	if u := t.Unlike; u != nil {
+		c.Unlike = &core.UnlikeTimes{Alone: slices.Clone(u.Alone), SyncSeconds: slices.Clone(u.SyncSeconds)}
+	}
+	return c
 }
 
 func cloneResponse(r core.Response) core.Response {
 	r.Curves = slices.Clone(r.Curves)
 	for i, curve := range r.Curves {
 		r.Curves[i] = core.Curve{OneNode: slices.Clone(curve.OneNode), ManyNodes: slices.Clone(curve.ManyNodes)}
+	}
+	if u := r.Unlike; u != nil {
+		r.Unlike = &core.UnlikeRates{Alone: slices.Clone(u.Alone), SyncSeconds: slices.Clone(u.SyncSeconds)}
 	}
 	return r
 }

@@ -40,7 +40,7 @@ func drawWorld(t *rapid.T) *world {
 		})
 	}
 	for range applications {
-		w.tables = append(w.tables, drawStepTimes(t))
+		w.tables = append(w.tables, drawStepTimes(t, w.cluster.Accelerators))
 	}
 	w.view = &core.View{Cluster: w.cluster}
 	return w
@@ -50,12 +50,24 @@ func drawHealth(t *rapid.T) core.Health {
 	return rapid.SampledFrom([]core.Health{core.Ready, core.Ready, core.Ready, core.Ready, core.Draining, core.Down}).Draw(t, "health")
 }
 
-func drawStepTimes(t *rapid.T) *core.StepTimes {
+func drawStepTimes(t *rapid.T, accelerators []string) *core.StepTimes {
 	if rapid.IntRange(0, 3).Draw(t, "no table") == 0 {
 		return nil
 	}
 	times := rapid.SliceOfN(rapid.Float64Range(0.01, 10), 4, 16)
-	return &core.StepTimes{OneNode: times.Draw(t, "one node"), ManyNodes: times.Draw(t, "many nodes")}
+	table := &core.StepTimes{OneNode: times.Draw(t, "one node"), ManyNodes: times.Draw(t, "many nodes")}
+	if rapid.Bool().Draw(t, "typed") {
+		table.Unlike = &core.UnlikeTimes{SyncSeconds: rapid.SliceOfN(rapid.Float64Range(0, 2), 4, 16).Draw(t, "sync")}
+		for _, accelerator := range accelerators {
+			table.Types = append(table.Types, core.TypeTimes{
+				Accelerator: accelerator, OneNode: times.Draw(t, "one node of a type"), ManyNodes: times.Draw(t, "many nodes of a type"),
+			})
+			table.Unlike.Alone = append(table.Unlike.Alone, core.AloneTime{
+				Accelerator: accelerator, Seconds: rapid.Float64Range(0.01, 10).Draw(t, "alone"),
+			})
+		}
+	}
+	return table
 }
 
 // Next, of a world, is called by hand.
@@ -182,6 +194,7 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 		TotalWork: rapid.SampledFrom([]float64{0, 1, 600, 86_400.5}).Draw(t, "work"),
 		StepTimes: w.tables[application],
 	}
+	spec.MixesTypes = spec.StepTimes != nil && spec.StepTimes.Unlike != nil && rapid.Bool().Draw(t, "mixes types")
 	w.next++
 	if rapid.Bool().Draw(t, "elastic") {
 		spec.MinReplicas = rapid.IntRange(1, requested).Draw(t, "min replicas")

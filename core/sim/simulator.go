@@ -233,16 +233,16 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 	case core.Tune:
 		j.running.Tuning, j.unmeasured = c.Tuning, true
 	case core.Start, core.Move:
-		if core.SameSeats(j.seats, c.Seats) && j.running.Tuning == c.Tuning {
+		if core.SameSeats(j.seats, c.Seats) && j.running.Tuning.Equal(c.Tuning) {
 			return // applied before
 		}
 		s.unseat(j)
 		j.seats, j.running.Tuning = c.Seats, c.Tuning
-		j.running.Accelerator = s.cluster.Nodes[c.Seats[0].Node].Accelerator
 		j.running.Replicas = core.Replicas(c.Seats)
-		j.running.Shape = j.running.Shape[:0]
+		j.running.Shape, j.running.Accelerators = j.running.Shape[:0], j.running.Accelerators[:0]
 		for _, seat := range c.Seats {
 			j.running.Shape = append(j.running.Shape, seat.Devices.Count())
+			j.running.Accelerators = append(j.running.Accelerators, s.cluster.Accelerators[s.cluster.Nodes[seat.Node].Accelerator])
 		}
 		j.pausedUntil = s.now + j.overhead
 		if !j.started && s.config.FreeFirstStart {

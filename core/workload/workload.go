@@ -47,10 +47,21 @@ type Model interface {
 
 // Running is where and how a job runs.
 type Running struct {
-	Accelerator core.AcceleratorID
-	Shape       []int // replicas on each node, in seat order
-	Replicas    int   // sum of Shape
-	Tuning      core.Tuning
+	Shape        []int    // replicas on each node, in seat order
+	Accelerators []string // type of each of these nodes
+	Replicas     int      // sum of Shape
+	Tuning       core.Tuning
+}
+
+// Accelerator is the type that all replicas run on, empty when it was not told; false when they run on several.
+func (c *Running) Accelerator() (accelerator string, one bool) {
+	for i, other := range c.Accelerators {
+		if i > 0 && other != accelerator {
+			return "", false
+		}
+		accelerator = other
+	}
+	return accelerator, true
 }
 
 // Measurer is implemented by a model whose jobs report what they measure while they run.

@@ -137,6 +137,9 @@ func responseTo(r *core.Response) *stagev1.Response {
 	for _, c := range r.Curves {
 		told.Curves = append(told.Curves, &stagev1.Curve{OneNode: c.OneNode, ManyNodes: c.ManyNodes})
 	}
+	if r.Unlike != nil {
+		told.Unlike = &stagev1.UnlikeRates{Alone: r.Unlike.Alone, SyncSeconds: r.Unlike.SyncSeconds}
+	}
 	return told
 }
 
@@ -148,6 +151,9 @@ func responseFrom(r *stagev1.Response) core.Response {
 	for _, c := range r.GetCurves() {
 		heard.Curves = append(heard.Curves, core.Curve{OneNode: c.GetOneNode(), ManyNodes: c.GetManyNodes()})
 	}
+	if u := r.GetUnlike(); u != nil {
+		heard.Unlike = &core.UnlikeRates{Alone: u.GetAlone(), SyncSeconds: u.GetSyncSeconds()}
+	}
 	return heard
 }
 
@@ -157,6 +163,7 @@ func tuningTo(t core.Tuning) *stagev1.Tuning {
 	return &stagev1.Tuning{
 		Job: int32(t.Job), BatchPerDevice: int64(t.BatchPerDevice), AccumulationSteps: int64(t.AccumulationSteps),
 		LearningRateFactor: t.LearningRateFactor,
+		BatchByReplica:     each(t.BatchByReplica, func(n int) int64 { return int64(n) }),
 	}
 }
 
@@ -164,6 +171,7 @@ func tuningFrom(t *stagev1.Tuning) core.Tuning {
 	return core.Tuning{
 		Job: core.JobID(t.GetJob()), BatchPerDevice: int(t.GetBatchPerDevice()), AccumulationSteps: int(t.GetAccumulationSteps()),
 		LearningRateFactor: t.GetLearningRateFactor(),
+		BatchByReplica:     each(t.GetBatchByReplica(), func(n int64) int { return int(n) }),
 	}
 }
 
@@ -172,7 +180,7 @@ func tuningFrom(t *stagev1.Tuning) core.Tuning {
 func measurementsTo(measured []core.Measurement) []*stagev1.Measurement {
 	return each(measured, func(m core.Measurement) *stagev1.Measurement {
 		return &stagev1.Measurement{
-			Nodes: int32(m.Nodes), Replicas: int32(m.Replicas), PerDevice: int64(m.PerDevice), PassSeconds: m.PassSeconds, StepSeconds: m.StepSeconds,
+			Accelerator: m.Accelerator, Nodes: int32(m.Nodes), Replicas: int32(m.Replicas), PerDevice: int64(m.PerDevice), PassSeconds: m.PassSeconds, StepSeconds: m.StepSeconds,
 		}
 	})
 }
@@ -180,7 +188,7 @@ func measurementsTo(measured []core.Measurement) []*stagev1.Measurement {
 func measurementsFrom(told []*stagev1.Measurement) []core.Measurement {
 	return each(told, func(m *stagev1.Measurement) core.Measurement {
 		return core.Measurement{
-			Nodes: int(m.GetNodes()), Replicas: int(m.GetReplicas()), PerDevice: int(m.GetPerDevice()), PassSeconds: m.GetPassSeconds(), StepSeconds: m.GetStepSeconds(),
+			Accelerator: m.GetAccelerator(), Nodes: int(m.GetNodes()), Replicas: int(m.GetReplicas()), PerDevice: int(m.GetPerDevice()), PassSeconds: m.GetPassSeconds(), StepSeconds: m.GetStepSeconds(),
 		}
 	})
 }
@@ -191,6 +199,36 @@ func gradientsTo(g core.Gradients) *stagev1.Gradients {
 
 func gradientsFrom(told *stagev1.Gradients) core.Gradients {
 	return core.Gradients{Square: told.GetSquare(), Variance: told.GetVariance()}
+}
+
+// Step times.
+
+func stepTimesTo(table uint32, t *core.StepTimes) *stagev1.StepTimes {
+	told := &stagev1.StepTimes{Table: table, OneNode: t.OneNode, ManyNodes: t.ManyNodes}
+	for _, on := range t.Types {
+		told.Types = append(told.Types, &stagev1.TypeTimes{Accelerator: on.Accelerator, OneNode: on.OneNode, ManyNodes: on.ManyNodes})
+	}
+	if u := t.Unlike; u != nil {
+		told.Unlike = &stagev1.UnlikeTimes{SyncSeconds: u.SyncSeconds}
+		for _, alone := range u.Alone {
+			told.Unlike.Alone = append(told.Unlike.Alone, &stagev1.AloneTime{Accelerator: alone.Accelerator, Seconds: alone.Seconds})
+		}
+	}
+	return told
+}
+
+func stepTimesFrom(told *stagev1.StepTimes) *core.StepTimes {
+	t := &core.StepTimes{OneNode: told.GetOneNode(), ManyNodes: told.GetManyNodes()}
+	for _, on := range told.GetTypes() {
+		t.Types = append(t.Types, core.TypeTimes{Accelerator: on.GetAccelerator(), OneNode: on.GetOneNode(), ManyNodes: on.GetManyNodes()})
+	}
+	if u := told.GetUnlike(); u != nil {
+		t.Unlike = &core.UnlikeTimes{SyncSeconds: u.GetSyncSeconds()}
+		for _, alone := range u.GetAlone() {
+			t.Unlike.Alone = append(t.Unlike.Alone, core.AloneTime{Accelerator: alone.GetAccelerator(), Seconds: alone.GetSeconds()})
+		}
+	}
+	return t
 }
 
 // Many of them.

@@ -38,7 +38,7 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 		return false, err
 	}
 	for _, t := range u.GetStepTimes() {
-		c.tables[t.GetTable()] = &core.StepTimes{OneNode: t.GetOneNode(), ManyNodes: t.GetManyNodes()}
+		c.tables[t.GetTable()] = stepTimesFrom(t)
 	}
 	for _, t := range u.GetTruths() {
 		c.truths[t.GetTable()] = &core.Truth{Measurements: measurementsFrom(t.GetMeasurements()), Gradients: gradientsFrom(t.GetGradients())}
@@ -192,7 +192,7 @@ func (c *Copy) respond(j *core.Job, told *stagev1.Response) {
 	}
 	heard := responseFrom(told)
 	if last := c.Candidates[at].Response; last != nil && told.GetSameCurves() {
-		heard.Curves = last.Curves
+		heard.Curves, heard.Unlike = last.Curves, last.Unlike
 	}
 	c.Candidates[at].Response = &heard
 }
@@ -217,7 +217,7 @@ func (c *Copy) spec(id core.JobID, s *stagev1.JobSpec) *core.JobSpec {
 	spec := &core.JobSpec{
 		ID: id, Name: s.GetName(), Tenant: s.GetTenant(), Application: s.GetApplication(), Weight: s.GetWeight(),
 		SubmitSeconds: s.GetSubmitSeconds(), Requested: int(s.GetRequested()), MinReplicas: int(s.GetMinReplicas()),
-		MaxReplicas: int(s.GetMaxReplicas()), Accelerators: s.GetAccelerators(), CPUs: s.GetCpus(), MemoryGB: s.GetMemoryGb(),
+		MaxReplicas: int(s.GetMaxReplicas()), Accelerators: s.GetAccelerators(), MixesTypes: s.GetMixesTypes(), CPUs: s.GetCpus(), MemoryGB: s.GetMemoryGb(),
 		Command: s.GetCommand(), TotalWork: s.GetTotalWork(), StepTimes: c.tables[s.GetStepTimes()], Truth: c.truths[s.GetTruth()],
 	}
 	if b := s.GetBatch(); b != nil {

@@ -107,7 +107,7 @@ func (t *Teller) job(u *stagev1.ViewUpdate, j *core.Job, candidates []core.Candi
 		Progress: j.Progress, ProgressRate: j.ProgressRate, ProgressAsOfSeconds: j.ProgressAsOf, StepsLeft: j.StepsLeft,
 		FirstStartSeconds: j.FirstStart, LastChangeSeconds: j.LastChange, Restarts: int32(j.Restarts), Preemptions: int32(j.Preemptions),
 	}
-	if j.Tuning != (core.Tuning{}) {
+	if !j.Tuning.Equal(core.Tuning{}) {
 		told.Tuning = tuningTo(j.Tuning)
 	}
 	for int(j.ID) >= len(t.known) {
@@ -142,7 +142,7 @@ func (t *Teller) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec {
 	told := &stagev1.JobSpec{
 		Name: s.Name, Tenant: s.Tenant, Application: s.Application, Weight: s.Weight, SubmitSeconds: s.SubmitSeconds,
 		Requested: int32(s.Requested), MinReplicas: int32(s.MinReplicas), MaxReplicas: int32(s.MaxReplicas),
-		Accelerators: s.Accelerators, Cpus: s.CPUs, MemoryGb: s.MemoryGB, Command: s.Command, TotalWork: s.TotalWork,
+		Accelerators: s.Accelerators, MixesTypes: s.MixesTypes, Cpus: s.CPUs, MemoryGb: s.MemoryGB, Command: s.Command, TotalWork: s.TotalWork,
 	}
 	if b := s.Batch; b != (core.BatchSpec{}) {
 		told.Batch = &stagev1.BatchSpec{
@@ -164,9 +164,7 @@ func (t *Teller) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec {
 	}
 	if t.tables[s.StepTimes] == 0 {
 		t.tables[s.StepTimes] = uint32(len(t.tables)) + 1
-		u.StepTimes = append(u.StepTimes, &stagev1.StepTimes{
-			Table: t.tables[s.StepTimes], OneNode: s.StepTimes.OneNode, ManyNodes: s.StepTimes.ManyNodes,
-		})
+		u.StepTimes = append(u.StepTimes, stepTimesTo(t.tables[s.StepTimes], s.StepTimes))
 	}
 	told.StepTimes = t.tables[s.StepTimes]
 	return told
@@ -180,12 +178,12 @@ func (t *Teller) response(r *core.Response) *stagev1.Response {
 	last := t.responses[r.Job]
 	if last == nil {
 		kept := *r
-		kept.Curves = cloneCurves(r.Curves)
+		kept.Curves, kept.Unlike = cloneCurves(r.Curves), cloneUnlike(r.Unlike)
 		t.responses[r.Job] = &kept
 		return responseTo(r)
 	}
-	if !sameCurves(last.Curves, r.Curves) {
-		last.Curves = cloneCurves(r.Curves)
+	if !sameCurves(last.Curves, r.Curves) || !sameUnlike(last.Unlike, r.Unlike) {
+		last.Curves, last.Unlike = cloneCurves(r.Curves), cloneUnlike(r.Unlike)
 	} else if last.MinReplicas == r.MinReplicas && last.MaxReplicas == r.MaxReplicas && sameFloat(last.RemainingWork, r.RemainingWork) {
 		return nil
 	} else {
@@ -210,6 +208,20 @@ func sameCurves(a, b []core.Curve) bool {
 	return slices.EqualFunc(a, b, func(a, b core.Curve) bool {
 		return slices.EqualFunc(a.OneNode, b.OneNode, sameFloat) && slices.EqualFunc(a.ManyNodes, b.ManyNodes, sameFloat)
 	})
+}
+
+func cloneUnlike(u *core.UnlikeRates) *core.UnlikeRates {
+	if u == nil {
+		return nil
+	}
+	return &core.UnlikeRates{Alone: slices.Clone(u.Alone), SyncSeconds: slices.Clone(u.SyncSeconds)}
+}
+
+func sameUnlike(a, b *core.UnlikeRates) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return slices.EqualFunc(a.Alone, b.Alone, sameFloat) && slices.EqualFunc(a.SyncSeconds, b.SyncSeconds, sameFloat)
 }
 
 func sameFloat(a, b float64) bool { return a == b || a != a && b != b }

@@ -433,9 +433,11 @@ func (x *Node) GetRack() string {
 // StepTimes is a table of true step times that jobs refer to by its number. Index r-1 is r replicas.
 type StepTimes struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Table         uint32                 `protobuf:"varint,1,opt,name=table,proto3" json:"table,omitempty"` // from 1
-	OneNode       []float64              `protobuf:"fixed64,2,rep,packed,name=one_node,json=oneNode,proto3" json:"one_node,omitempty"`
+	Table         uint32                 `protobuf:"varint,1,opt,name=table,proto3" json:"table,omitempty"`                            // from 1
+	OneNode       []float64              `protobuf:"fixed64,2,rep,packed,name=one_node,json=oneNode,proto3" json:"one_node,omitempty"` // on any type that types does not list
 	ManyNodes     []float64              `protobuf:"fixed64,3,rep,packed,name=many_nodes,json=manyNodes,proto3" json:"many_nodes,omitempty"`
+	Types         []*TypeTimes           `protobuf:"bytes,4,rep,name=types,proto3" json:"types,omitempty"`
+	Unlike        *UnlikeTimes           `protobuf:"bytes,5,opt,name=unlike,proto3" json:"unlike,omitempty"` // none for a job that does not mix types
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -491,6 +493,188 @@ func (x *StepTimes) GetManyNodes() []float64 {
 	return nil
 }
 
+func (x *StepTimes) GetTypes() []*TypeTimes {
+	if x != nil {
+		return x.Types
+	}
+	return nil
+}
+
+func (x *StepTimes) GetUnlike() *UnlikeTimes {
+	if x != nil {
+		return x.Unlike
+	}
+	return nil
+}
+
+// TypeTimes are the step times on one accelerator type.
+type TypeTimes struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Accelerator   string                 `protobuf:"bytes,1,opt,name=accelerator,proto3" json:"accelerator,omitempty"`
+	OneNode       []float64              `protobuf:"fixed64,2,rep,packed,name=one_node,json=oneNode,proto3" json:"one_node,omitempty"`
+	ManyNodes     []float64              `protobuf:"fixed64,3,rep,packed,name=many_nodes,json=manyNodes,proto3" json:"many_nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TypeTimes) Reset() {
+	*x = TypeTimes{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TypeTimes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TypeTimes) ProtoMessage() {}
+
+func (x *TypeTimes) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TypeTimes.ProtoReflect.Descriptor instead.
+func (*TypeTimes) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *TypeTimes) GetAccelerator() string {
+	if x != nil {
+		return x.Accelerator
+	}
+	return ""
+}
+
+func (x *TypeTimes) GetOneNode() []float64 {
+	if x != nil {
+		return x.OneNode
+	}
+	return nil
+}
+
+func (x *TypeTimes) GetManyNodes() []float64 {
+	if x != nil {
+		return x.ManyNodes
+	}
+	return nil
+}
+
+// UnlikeTimes tell how long a step takes on devices of different types, each with a part of the batch in proportion to
+// its speed: 1/sum(1/alone) seconds, and sync_seconds more.
+type UnlikeTimes struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Alone         []*AloneTime           `protobuf:"bytes,1,rep,name=alone,proto3" json:"alone,omitempty"`
+	SyncSeconds   []float64              `protobuf:"fixed64,2,rep,packed,name=sync_seconds,json=syncSeconds,proto3" json:"sync_seconds,omitempty"` // by replicas, index r-1 for r
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnlikeTimes) Reset() {
+	*x = UnlikeTimes{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnlikeTimes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnlikeTimes) ProtoMessage() {}
+
+func (x *UnlikeTimes) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnlikeTimes.ProtoReflect.Descriptor instead.
+func (*UnlikeTimes) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *UnlikeTimes) GetAlone() []*AloneTime {
+	if x != nil {
+		return x.Alone
+	}
+	return nil
+}
+
+func (x *UnlikeTimes) GetSyncSeconds() []float64 {
+	if x != nil {
+		return x.SyncSeconds
+	}
+	return nil
+}
+
+// AloneTime is how long one device of a type takes for a step with the whole batch.
+type AloneTime struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Accelerator   string                 `protobuf:"bytes,1,opt,name=accelerator,proto3" json:"accelerator,omitempty"`
+	Seconds       float64                `protobuf:"fixed64,2,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AloneTime) Reset() {
+	*x = AloneTime{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AloneTime) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AloneTime) ProtoMessage() {}
+
+func (x *AloneTime) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AloneTime.ProtoReflect.Descriptor instead.
+func (*AloneTime) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *AloneTime) GetAccelerator() string {
+	if x != nil {
+		return x.Accelerator
+	}
+	return ""
+}
+
+func (x *AloneTime) GetSeconds() float64 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
 // Measurement is what a job saw on one configuration.
 type Measurement struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -499,13 +683,14 @@ type Measurement struct {
 	PerDevice     int64                  `protobuf:"varint,3,opt,name=per_device,json=perDevice,proto3" json:"per_device,omitempty"`        // samples on each device in a pass
 	PassSeconds   float64                `protobuf:"fixed64,4,opt,name=pass_seconds,json=passSeconds,proto3" json:"pass_seconds,omitempty"` // without synchronisation
 	StepSeconds   float64                `protobuf:"fixed64,5,opt,name=step_seconds,json=stepSeconds,proto3" json:"step_seconds,omitempty"` // with it
+	Accelerator   string                 `protobuf:"bytes,6,opt,name=accelerator,proto3" json:"accelerator,omitempty"`                      // type of the devices; empty where types make no difference
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[3]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -517,7 +702,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[3]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -530,7 +715,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{3}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Measurement) GetNodes() int32 {
@@ -568,6 +753,13 @@ func (x *Measurement) GetStepSeconds() float64 {
 	return 0
 }
 
+func (x *Measurement) GetAccelerator() string {
+	if x != nil {
+		return x.Accelerator
+	}
+	return ""
+}
+
 // Gradients are the statistics of a job's gradient at its initial batch.
 type Gradients struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -579,7 +771,7 @@ type Gradients struct {
 
 func (x *Gradients) Reset() {
 	*x = Gradients{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[4]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -591,7 +783,7 @@ func (x *Gradients) String() string {
 func (*Gradients) ProtoMessage() {}
 
 func (x *Gradients) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[4]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -604,7 +796,7 @@ func (x *Gradients) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gradients.ProtoReflect.Descriptor instead.
 func (*Gradients) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{4}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Gradients) GetSquare() float64 {
@@ -633,7 +825,7 @@ type Truth struct {
 
 func (x *Truth) Reset() {
 	*x = Truth{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[5]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -645,7 +837,7 @@ func (x *Truth) String() string {
 func (*Truth) ProtoMessage() {}
 
 func (x *Truth) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[5]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -658,7 +850,7 @@ func (x *Truth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Truth.ProtoReflect.Descriptor instead.
 func (*Truth) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{5}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Truth) GetTable() uint32 {
@@ -699,15 +891,16 @@ type JobSpec struct {
 	MemoryGb      float64                `protobuf:"fixed64,12,opt,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`
 	Command       []string               `protobuf:"bytes,13,rep,name=command,proto3" json:"command,omitempty"`
 	TotalWork     float64                `protobuf:"fixed64,14,opt,name=total_work,json=totalWork,proto3" json:"total_work,omitempty"`
-	StepTimes     uint32                 `protobuf:"varint,15,opt,name=step_times,json=stepTimes,proto3" json:"step_times,omitempty"` // table; 0 for none
-	Truth         uint32                 `protobuf:"varint,16,opt,name=truth,proto3" json:"truth,omitempty"`                          // table; 0 for none
+	StepTimes     uint32                 `protobuf:"varint,15,opt,name=step_times,json=stepTimes,proto3" json:"step_times,omitempty"`    // table; 0 for none
+	Truth         uint32                 `protobuf:"varint,16,opt,name=truth,proto3" json:"truth,omitempty"`                             // table; 0 for none
+	MixesTypes    bool                   `protobuf:"varint,17,opt,name=mixes_types,json=mixesTypes,proto3" json:"mixes_types,omitempty"` // its replicas may run on devices of different types at once
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[6]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -719,7 +912,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[6]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -732,7 +925,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{6}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *JobSpec) GetName() string {
@@ -847,6 +1040,13 @@ func (x *JobSpec) GetTruth() uint32 {
 	return 0
 }
 
+func (x *JobSpec) GetMixesTypes() bool {
+	if x != nil {
+		return x.MixesTypes
+	}
+	return false
+}
+
 type BatchSpec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Requested     int64                  `protobuf:"varint,1,opt,name=requested,proto3" json:"requested,omitempty"`
@@ -860,7 +1060,7 @@ type BatchSpec struct {
 
 func (x *BatchSpec) Reset() {
 	*x = BatchSpec{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[7]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -872,7 +1072,7 @@ func (x *BatchSpec) String() string {
 func (*BatchSpec) ProtoMessage() {}
 
 func (x *BatchSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[7]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -885,7 +1085,7 @@ func (x *BatchSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSpec.ProtoReflect.Descriptor instead.
 func (*BatchSpec) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{7}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *BatchSpec) GetRequested() int64 {
@@ -952,7 +1152,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[8]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -964,7 +1164,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[8]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -977,7 +1177,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{8}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Job) GetId() int32 {
@@ -1131,7 +1331,7 @@ type Seat struct {
 
 func (x *Seat) Reset() {
 	*x = Seat{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[9]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1343,7 @@ func (x *Seat) String() string {
 func (*Seat) ProtoMessage() {}
 
 func (x *Seat) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[9]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1356,7 @@ func (x *Seat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seat.ProtoReflect.Descriptor instead.
 func (*Seat) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{9}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Seat) GetNode() int32 {
@@ -1179,13 +1379,14 @@ type Tuning struct {
 	BatchPerDevice     int64                  `protobuf:"varint,2,opt,name=batch_per_device,json=batchPerDevice,proto3" json:"batch_per_device,omitempty"`
 	AccumulationSteps  int64                  `protobuf:"varint,3,opt,name=accumulation_steps,json=accumulationSteps,proto3" json:"accumulation_steps,omitempty"`
 	LearningRateFactor float64                `protobuf:"fixed64,4,opt,name=learning_rate_factor,json=learningRateFactor,proto3" json:"learning_rate_factor,omitempty"`
+	BatchByReplica     []int64                `protobuf:"varint,5,rep,packed,name=batch_by_replica,json=batchByReplica,proto3" json:"batch_by_replica,omitempty"` // in the order of the seats and of their devices; none for an even split
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
 
 func (x *Tuning) Reset() {
 	*x = Tuning{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[10]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1197,7 +1398,7 @@ func (x *Tuning) String() string {
 func (*Tuning) ProtoMessage() {}
 
 func (x *Tuning) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[10]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1210,7 +1411,7 @@ func (x *Tuning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tuning.ProtoReflect.Descriptor instead.
 func (*Tuning) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{10}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Tuning) GetJob() int32 {
@@ -1241,6 +1442,13 @@ func (x *Tuning) GetLearningRateFactor() float64 {
 	return 0
 }
 
+func (x *Tuning) GetBatchByReplica() []int64 {
+	if x != nil {
+		return x.BatchByReplica
+	}
+	return nil
+}
+
 type Response struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           int32                  `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -1249,13 +1457,14 @@ type Response struct {
 	Curves        []*Curve               `protobuf:"bytes,4,rep,name=curves,proto3" json:"curves,omitempty"`                                      // by accelerator type, the last one for all further types
 	RemainingWork float64                `protobuf:"fixed64,5,opt,name=remaining_work,json=remainingWork,proto3" json:"remaining_work,omitempty"` // in the unit of the curves; NaN when unknown
 	SameCurves    bool                   `protobuf:"varint,6,opt,name=same_curves,json=sameCurves,proto3" json:"same_curves,omitempty"`           // to allocators: the curves are those of the job's response before
+	Unlike        *UnlikeRates           `protobuf:"bytes,7,opt,name=unlike,proto3" json:"unlike,omitempty"`                                      // none for a job that does not mix types; goes with the curves
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Response) Reset() {
 	*x = Response{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1267,7 +1476,7 @@ func (x *Response) String() string {
 func (*Response) ProtoMessage() {}
 
 func (x *Response) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1280,7 +1489,7 @@ func (x *Response) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Response.ProtoReflect.Descriptor instead.
 func (*Response) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{11}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Response) GetJob() int32 {
@@ -1325,6 +1534,66 @@ func (x *Response) GetSameCurves() bool {
 	return false
 }
 
+func (x *Response) GetUnlike() *UnlikeRates {
+	if x != nil {
+		return x.Unlike
+	}
+	return nil
+}
+
+// UnlikeRates are the rate on devices of different types: a unit of work takes 1/sum(alone) seconds, and sync_seconds more.
+type UnlikeRates struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Alone         []float64              `protobuf:"fixed64,1,rep,packed,name=alone,proto3" json:"alone,omitempty"`                                // work per second of one device, by accelerator type
+	SyncSeconds   []float64              `protobuf:"fixed64,2,rep,packed,name=sync_seconds,json=syncSeconds,proto3" json:"sync_seconds,omitempty"` // by replicas, index r-1 for r
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnlikeRates) Reset() {
+	*x = UnlikeRates{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnlikeRates) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnlikeRates) ProtoMessage() {}
+
+func (x *UnlikeRates) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnlikeRates.ProtoReflect.Descriptor instead.
+func (*UnlikeRates) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *UnlikeRates) GetAlone() []float64 {
+	if x != nil {
+		return x.Alone
+	}
+	return nil
+}
+
+func (x *UnlikeRates) GetSyncSeconds() []float64 {
+	if x != nil {
+		return x.SyncSeconds
+	}
+	return nil
+}
+
 // Curve is work per second by replicas, index r-1 for r.
 type Curve struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1336,7 +1605,7 @@ type Curve struct {
 
 func (x *Curve) Reset() {
 	*x = Curve{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1617,7 @@ func (x *Curve) String() string {
 func (*Curve) ProtoMessage() {}
 
 func (x *Curve) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1630,7 @@ func (x *Curve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Curve.ProtoReflect.Descriptor instead.
 func (*Curve) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{12}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Curve) GetOneNode() []float64 {
@@ -1393,7 +1662,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1405,7 +1674,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1418,7 +1687,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{13}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Verdict) GetJob() int32 {
@@ -1483,7 +1752,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1495,7 +1764,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1508,7 +1777,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{14}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Edit) GetSteps() []uint32 {
@@ -1529,7 +1798,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1541,7 +1810,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1554,7 +1823,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{15}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Standing) GetUntilSeconds() float64 {
@@ -1603,26 +1872,40 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\adevices\x18\x05 \x01(\x05R\adevices\x12\x12\n" +
 	"\x04cpus\x18\x06 \x01(\x01R\x04cpus\x12\x1b\n" +
 	"\tmemory_gb\x18\a \x01(\x01R\bmemoryGb\x12\x12\n" +
-	"\x04rack\x18\b \x01(\tR\x04rack\"[\n" +
+	"\x04rack\x18\b \x01(\tR\x04rack\"\xc5\x01\n" +
 	"\tStepTimes\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12\x19\n" +
 	"\bone_node\x18\x02 \x03(\x01R\aoneNode\x12\x1d\n" +
 	"\n" +
-	"many_nodes\x18\x03 \x03(\x01R\tmanyNodes\"\xa4\x01\n" +
+	"many_nodes\x18\x03 \x03(\x01R\tmanyNodes\x121\n" +
+	"\x05types\x18\x04 \x03(\v2\x1b.quartet.stage.v1.TypeTimesR\x05types\x125\n" +
+	"\x06unlike\x18\x05 \x01(\v2\x1d.quartet.stage.v1.UnlikeTimesR\x06unlike\"g\n" +
+	"\tTypeTimes\x12 \n" +
+	"\vaccelerator\x18\x01 \x01(\tR\vaccelerator\x12\x19\n" +
+	"\bone_node\x18\x02 \x03(\x01R\aoneNode\x12\x1d\n" +
+	"\n" +
+	"many_nodes\x18\x03 \x03(\x01R\tmanyNodes\"c\n" +
+	"\vUnlikeTimes\x121\n" +
+	"\x05alone\x18\x01 \x03(\v2\x1b.quartet.stage.v1.AloneTimeR\x05alone\x12!\n" +
+	"\fsync_seconds\x18\x02 \x03(\x01R\vsyncSeconds\"G\n" +
+	"\tAloneTime\x12 \n" +
+	"\vaccelerator\x18\x01 \x01(\tR\vaccelerator\x12\x18\n" +
+	"\aseconds\x18\x02 \x01(\x01R\aseconds\"\xc6\x01\n" +
 	"\vMeasurement\x12\x14\n" +
 	"\x05nodes\x18\x01 \x01(\x05R\x05nodes\x12\x1a\n" +
 	"\breplicas\x18\x02 \x01(\x05R\breplicas\x12\x1d\n" +
 	"\n" +
 	"per_device\x18\x03 \x01(\x03R\tperDevice\x12!\n" +
 	"\fpass_seconds\x18\x04 \x01(\x01R\vpassSeconds\x12!\n" +
-	"\fstep_seconds\x18\x05 \x01(\x01R\vstepSeconds\"?\n" +
+	"\fstep_seconds\x18\x05 \x01(\x01R\vstepSeconds\x12 \n" +
+	"\vaccelerator\x18\x06 \x01(\tR\vaccelerator\"?\n" +
 	"\tGradients\x12\x16\n" +
 	"\x06square\x18\x01 \x01(\x01R\x06square\x12\x1a\n" +
 	"\bvariance\x18\x02 \x01(\x01R\bvariance\"\x9b\x01\n" +
 	"\x05Truth\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12A\n" +
 	"\fmeasurements\x18\x02 \x03(\v2\x1d.quartet.stage.v1.MeasurementR\fmeasurements\x129\n" +
-	"\tgradients\x18\x03 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\"\xf0\x03\n" +
+	"\tgradients\x18\x03 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\"\x91\x04\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12 \n" +
@@ -1642,7 +1925,9 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"total_work\x18\x0e \x01(\x01R\ttotalWork\x12\x1d\n" +
 	"\n" +
 	"step_times\x18\x0f \x01(\rR\tstepTimes\x12\x14\n" +
-	"\x05truth\x18\x10 \x01(\rR\x05truth\"\xa1\x01\n" +
+	"\x05truth\x18\x10 \x01(\rR\x05truth\x12\x1f\n" +
+	"\vmixes_types\x18\x11 \x01(\bR\n" +
+	"mixesTypes\"\xa1\x01\n" +
 	"\tBatchSpec\x12\x1c\n" +
 	"\trequested\x18\x01 \x01(\x03R\trequested\x12\x18\n" +
 	"\ainitial\x18\x02 \x01(\x03R\ainitial\x12\x10\n" +
@@ -1674,12 +1959,13 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\tgradients\x18\x14 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\"4\n" +
 	"\x04Seat\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\x05R\x04node\x12\x18\n" +
-	"\adevices\x18\x02 \x01(\x06R\adevices\"\xa5\x01\n" +
+	"\adevices\x18\x02 \x01(\x06R\adevices\"\xcf\x01\n" +
 	"\x06Tuning\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x05R\x03job\x12(\n" +
 	"\x10batch_per_device\x18\x02 \x01(\x03R\x0ebatchPerDevice\x12-\n" +
 	"\x12accumulation_steps\x18\x03 \x01(\x03R\x11accumulationSteps\x120\n" +
-	"\x14learning_rate_factor\x18\x04 \x01(\x01R\x12learningRateFactor\"\xdb\x01\n" +
+	"\x14learning_rate_factor\x18\x04 \x01(\x01R\x12learningRateFactor\x12(\n" +
+	"\x10batch_by_replica\x18\x05 \x03(\x03R\x0ebatchByReplica\"\x92\x02\n" +
 	"\bResponse\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x05R\x03job\x12!\n" +
 	"\fmin_replicas\x18\x02 \x01(\x05R\vminReplicas\x12!\n" +
@@ -1687,7 +1973,11 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x06curves\x18\x04 \x03(\v2\x17.quartet.stage.v1.CurveR\x06curves\x12%\n" +
 	"\x0eremaining_work\x18\x05 \x01(\x01R\rremainingWork\x12\x1f\n" +
 	"\vsame_curves\x18\x06 \x01(\bR\n" +
-	"sameCurves\"A\n" +
+	"sameCurves\x125\n" +
+	"\x06unlike\x18\a \x01(\v2\x1d.quartet.stage.v1.UnlikeRatesR\x06unlike\"F\n" +
+	"\vUnlikeRates\x12\x14\n" +
+	"\x05alone\x18\x01 \x03(\x01R\x05alone\x12!\n" +
+	"\fsync_seconds\x18\x02 \x03(\x01R\vsyncSeconds\"A\n" +
 	"\x05Curve\x12\x19\n" +
 	"\bone_node\x18\x01 \x03(\x01R\aoneNode\x12\x1d\n" +
 	"\n" +
@@ -1736,7 +2026,7 @@ func file_quartet_stage_v1_view_proto_rawDescGZIP() []byte {
 }
 
 var file_quartet_stage_v1_view_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_quartet_stage_v1_view_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_quartet_stage_v1_view_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_quartet_stage_v1_view_proto_goTypes = []any{
 	(Health)(0),         // 0: quartet.stage.v1.Health
 	(JobState)(0),       // 1: quartet.stage.v1.JobState
@@ -1744,43 +2034,51 @@ var file_quartet_stage_v1_view_proto_goTypes = []any{
 	(*ViewUpdate)(nil),  // 3: quartet.stage.v1.ViewUpdate
 	(*Node)(nil),        // 4: quartet.stage.v1.Node
 	(*StepTimes)(nil),   // 5: quartet.stage.v1.StepTimes
-	(*Measurement)(nil), // 6: quartet.stage.v1.Measurement
-	(*Gradients)(nil),   // 7: quartet.stage.v1.Gradients
-	(*Truth)(nil),       // 8: quartet.stage.v1.Truth
-	(*JobSpec)(nil),     // 9: quartet.stage.v1.JobSpec
-	(*BatchSpec)(nil),   // 10: quartet.stage.v1.BatchSpec
-	(*Job)(nil),         // 11: quartet.stage.v1.Job
-	(*Seat)(nil),        // 12: quartet.stage.v1.Seat
-	(*Tuning)(nil),      // 13: quartet.stage.v1.Tuning
-	(*Response)(nil),    // 14: quartet.stage.v1.Response
-	(*Curve)(nil),       // 15: quartet.stage.v1.Curve
-	(*Verdict)(nil),     // 16: quartet.stage.v1.Verdict
-	(*Edit)(nil),        // 17: quartet.stage.v1.Edit
-	(*Standing)(nil),    // 18: quartet.stage.v1.Standing
+	(*TypeTimes)(nil),   // 6: quartet.stage.v1.TypeTimes
+	(*UnlikeTimes)(nil), // 7: quartet.stage.v1.UnlikeTimes
+	(*AloneTime)(nil),   // 8: quartet.stage.v1.AloneTime
+	(*Measurement)(nil), // 9: quartet.stage.v1.Measurement
+	(*Gradients)(nil),   // 10: quartet.stage.v1.Gradients
+	(*Truth)(nil),       // 11: quartet.stage.v1.Truth
+	(*JobSpec)(nil),     // 12: quartet.stage.v1.JobSpec
+	(*BatchSpec)(nil),   // 13: quartet.stage.v1.BatchSpec
+	(*Job)(nil),         // 14: quartet.stage.v1.Job
+	(*Seat)(nil),        // 15: quartet.stage.v1.Seat
+	(*Tuning)(nil),      // 16: quartet.stage.v1.Tuning
+	(*Response)(nil),    // 17: quartet.stage.v1.Response
+	(*UnlikeRates)(nil), // 18: quartet.stage.v1.UnlikeRates
+	(*Curve)(nil),       // 19: quartet.stage.v1.Curve
+	(*Verdict)(nil),     // 20: quartet.stage.v1.Verdict
+	(*Edit)(nil),        // 21: quartet.stage.v1.Edit
+	(*Standing)(nil),    // 22: quartet.stage.v1.Standing
 }
 var file_quartet_stage_v1_view_proto_depIdxs = []int32{
 	4,  // 0: quartet.stage.v1.ViewUpdate.nodes:type_name -> quartet.stage.v1.Node
 	5,  // 1: quartet.stage.v1.ViewUpdate.step_times:type_name -> quartet.stage.v1.StepTimes
-	11, // 2: quartet.stage.v1.ViewUpdate.jobs:type_name -> quartet.stage.v1.Job
-	8,  // 3: quartet.stage.v1.ViewUpdate.truths:type_name -> quartet.stage.v1.Truth
+	14, // 2: quartet.stage.v1.ViewUpdate.jobs:type_name -> quartet.stage.v1.Job
+	11, // 3: quartet.stage.v1.ViewUpdate.truths:type_name -> quartet.stage.v1.Truth
 	0,  // 4: quartet.stage.v1.Node.health:type_name -> quartet.stage.v1.Health
-	6,  // 5: quartet.stage.v1.Truth.measurements:type_name -> quartet.stage.v1.Measurement
-	7,  // 6: quartet.stage.v1.Truth.gradients:type_name -> quartet.stage.v1.Gradients
-	10, // 7: quartet.stage.v1.JobSpec.batch:type_name -> quartet.stage.v1.BatchSpec
-	9,  // 8: quartet.stage.v1.Job.spec:type_name -> quartet.stage.v1.JobSpec
-	1,  // 9: quartet.stage.v1.Job.state:type_name -> quartet.stage.v1.JobState
-	12, // 10: quartet.stage.v1.Job.seats:type_name -> quartet.stage.v1.Seat
-	13, // 11: quartet.stage.v1.Job.tuning:type_name -> quartet.stage.v1.Tuning
-	14, // 12: quartet.stage.v1.Job.response:type_name -> quartet.stage.v1.Response
-	6,  // 13: quartet.stage.v1.Job.measured:type_name -> quartet.stage.v1.Measurement
-	7,  // 14: quartet.stage.v1.Job.gradients:type_name -> quartet.stage.v1.Gradients
-	15, // 15: quartet.stage.v1.Response.curves:type_name -> quartet.stage.v1.Curve
-	2,  // 16: quartet.stage.v1.Verdict.code:type_name -> quartet.stage.v1.Code
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	6,  // 5: quartet.stage.v1.StepTimes.types:type_name -> quartet.stage.v1.TypeTimes
+	7,  // 6: quartet.stage.v1.StepTimes.unlike:type_name -> quartet.stage.v1.UnlikeTimes
+	8,  // 7: quartet.stage.v1.UnlikeTimes.alone:type_name -> quartet.stage.v1.AloneTime
+	9,  // 8: quartet.stage.v1.Truth.measurements:type_name -> quartet.stage.v1.Measurement
+	10, // 9: quartet.stage.v1.Truth.gradients:type_name -> quartet.stage.v1.Gradients
+	13, // 10: quartet.stage.v1.JobSpec.batch:type_name -> quartet.stage.v1.BatchSpec
+	12, // 11: quartet.stage.v1.Job.spec:type_name -> quartet.stage.v1.JobSpec
+	1,  // 12: quartet.stage.v1.Job.state:type_name -> quartet.stage.v1.JobState
+	15, // 13: quartet.stage.v1.Job.seats:type_name -> quartet.stage.v1.Seat
+	16, // 14: quartet.stage.v1.Job.tuning:type_name -> quartet.stage.v1.Tuning
+	17, // 15: quartet.stage.v1.Job.response:type_name -> quartet.stage.v1.Response
+	9,  // 16: quartet.stage.v1.Job.measured:type_name -> quartet.stage.v1.Measurement
+	10, // 17: quartet.stage.v1.Job.gradients:type_name -> quartet.stage.v1.Gradients
+	19, // 18: quartet.stage.v1.Response.curves:type_name -> quartet.stage.v1.Curve
+	18, // 19: quartet.stage.v1.Response.unlike:type_name -> quartet.stage.v1.UnlikeRates
+	2,  // 20: quartet.stage.v1.Verdict.code:type_name -> quartet.stage.v1.Code
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_quartet_stage_v1_view_proto_init() }
@@ -1794,7 +2092,7 @@ func file_quartet_stage_v1_view_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quartet_stage_v1_view_proto_rawDesc), len(file_quartet_stage_v1_view_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   16,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
