@@ -3,7 +3,10 @@ package elasticity
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
@@ -78,6 +81,11 @@ func newGoodputAgent(c GoodputConfig, _ core.Settings) (core.Elasticity, error) 
 	}
 	if c.Knowledge != history {
 		return p, nil
+	}
+	if !c.HistoryFrozen { // better told now than when the run has ended
+		if folder, err := os.Stat(filepath.Dir(c.HistoryPath)); err != nil || !folder.IsDir() {
+			return nil, fmt.Errorf("history_path: there is no folder %q to write %q to", filepath.Dir(c.HistoryPath), filepath.Base(c.HistoryPath))
+		}
 	}
 	var err error
 	p.pool, err = readPool(c.HistoryPath)
@@ -164,7 +172,7 @@ func (p *goodputAgent) learn(j *core.Job) *agent {
 	}
 	switch {
 	case len(j.Measured) > len(a.seen):
-		a.seen = j.Measured
+		a.seen = append(a.seen[:0], j.Measured...) // the View is not to be kept
 		a.gradients = j.Gradients
 		a.doubt()
 		if a.past == nil {
@@ -200,7 +208,7 @@ func (p *goodputAgent) begin(j *core.Job) *agent {
 func (p *goodputAgent) known(j *core.Job) *pastApplication {
 	switch {
 	case p.pool != nil:
-		if past := p.pool.find(j); past != nil && past.refuted <= past.confirmed {
+		if past := p.pool.find(j); past != nil && past.believed() {
 			return past
 		}
 		return nil // what most jobs proved wrong is not believed again
@@ -246,6 +254,9 @@ func (a *agent) reach(j *core.Job) int {
 	if a.past != nil {
 		most = max(most, 2*a.past.replicas)
 	}
+	if l := a.grid.Limits(); l.MinPerDevice > 0 {
+		most = min(most, l.Max/l.MinPerDevice) // more would not share the largest batch
+	}
 	return max(min(most, j.MaxReplicas, a.grid.Most()), j.MinReplicas)
 }
 
@@ -277,6 +288,9 @@ func (p *goodputAgent) optimism() []core.Curve {
 func (p *goodputAgent) grid(j *core.Job) *goodput.Grid {
 	limits := j.Batch
 	limits.Requested = 0
+	if limits.MaxPerDevice == 0 { // a bound that does not bind
+		limits.MaxPerDevice = limits.Max
+	}
 	if p.grids[limits] == nil {
 		p.grids[limits] = goodput.NewGrid(limits, p.config.MostReplicas)
 	}
@@ -340,8 +354,5 @@ func (p *goodputAgent) Close() error {
 		}
 	}
 	p.agents = nil
-	if !p.pool.grew {
-		return nil
-	}
 	return p.pool.write(p.config.HistoryPath)
 }
