@@ -83,8 +83,7 @@ func (p *fixed) respond(j *core.Job) core.Response {
 		}
 	}
 	switch {
-	case !p.oracle:
-	case j.StepTimes != nil:
+	case p.oracle && j.StepTimes != nil:
 		covered := max(len(j.StepTimes.OneNode), len(j.StepTimes.ManyNodes))
 		r.MaxReplicas = max(min(r.MaxReplicas, covered), r.MinReplicas)
 		r.Curves, r.RemainingWork = p.stepCurves(j.StepTimes), j.StepsLeft
