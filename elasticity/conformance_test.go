@@ -22,6 +22,7 @@ func TestGoodputConformance(t *testing.T) {
 		"learned":           nil,
 		"without work left": {"declared_work": false},
 		"oracle":            {"knowledge": "oracle"},
+		"with a warm-up":    {"declared_work": false, "scaling_rule": "legew", "warmup_iterations": 100.0},
 	}
 	for name, config := range cases {
 		t.Run(name, func(t *testing.T) { coretest.RunElasticity(t, NewGoodput(), coretest.WithConfig(config)) })

@@ -26,16 +26,21 @@ type GoodputConfig struct {
 	MostReplicas      int      `config:"most_replicas" doc:"replicas up to which curves are told" min:"1"`
 }
 
-// Capabilities are those that telling the declared work needs.
+// Capabilities are those that telling the declared work, or following the progress through a warm-up, needs.
 func (c GoodputConfig) Capabilities() []core.Capability {
 	var needs []core.Capability
-	if c.DeclaredWork {
+	if c.DeclaredWork || c.warmsUp() {
 		needs = append(needs, core.CapabilityRemainingWork)
 	}
 	if c.Knowledge == oracle {
 		needs = append(needs, core.CapabilityMeasurements)
 	}
 	return needs
+}
+
+// warmsUp tells whether the learning rate depends on how far a job has come.
+func (c GoodputConfig) warmsUp() bool {
+	return goodput.ScalingRule(c.ScalingRule) == goodput.LEGW && c.WarmupIterations > 0
 }
 
 // Validate reports a history without a file.
@@ -76,7 +81,7 @@ func NewGoodput() core.Factory[core.Elasticity] {
 
 func newGoodputAgent(c GoodputConfig, _ core.Settings) (core.Elasticity, error) {
 	p := &goodputAgent{
-		config: c, grids: map[core.BatchSpec]*goodput.Grid{}, truths: map[*core.Truth]*pastApplication{},
+		config: c, standing: core.Standing{UntilSeconds: math.Inf(1)}, grids: map[core.BatchSpec]*goodput.Grid{}, truths: map[*core.Truth]*pastApplication{},
 		rigid: fixed{elastic: true, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes][]core.Curve{}},
 	}
 	if c.Knowledge != history {
@@ -102,6 +107,7 @@ type goodputAgent struct {
 
 	responses []core.Response
 	tunings   []core.Tuning
+	standing  core.Standing
 }
 
 // agent is what is known of one job.
@@ -300,6 +306,9 @@ func (p *goodputAgent) grid(j *core.Job) *goodput.Grid {
 // Tune chooses the batch of each job for the devices it gets.
 func (p *goodputAgent) Tune(ctx context.Context, v *core.View, placements []core.Placement) ([]core.Tuning, error) {
 	p.tunings = p.tunings[:0]
+	if p.standing.UntilSeconds = math.Inf(1); p.config.warmsUp() && len(placements) > 0 {
+		p.standing.UntilSeconds = v.NowSeconds
+	}
 	for i := range placements {
 		j := v.Job(placements[i].Job)
 		if j == nil || int(j.ID) >= len(p.agents) || p.agents[j.ID] == nil {
@@ -340,8 +349,8 @@ func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Se
 	return t
 }
 
-// Standing is for ever: everything is learned from events.
-func (p *goodputAgent) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
+// Standing is for ever, for everything is learned from events, but for a warm-up, which goes on while jobs run.
+func (p *goodputAgent) Standing() core.Standing { return p.standing }
 
 // Close writes the history back, if there is something new in it.
 func (p *goodputAgent) Close() error {

@@ -2,6 +2,7 @@ package elasticity
 
 import (
 	"context"
+	"maps"
 	"math"
 	"testing"
 
@@ -229,9 +230,7 @@ func TestGoodputScalingRules(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			settings := map[string]any{"fixed_batch": []any{"app"}}
-			for key, value := range tc.settings {
-				settings[key] = value
-			}
+			maps.Copy(settings, tc.settings)
 			p, j := newGoodput(t, settings), trainingJob()
 			j.Gradients, j.Progress = core.Gradients{Square: 1, Variance: 3}, tc.progress
 			respond(t, p, j)

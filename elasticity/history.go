@@ -254,7 +254,7 @@ func replaceFile(path string, text []byte) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			os.Remove(part.Name())
+			err = errors.Join(err, os.Remove(part.Name()))
 		}
 	}()
 	_, err = part.Write(text)

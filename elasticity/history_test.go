@@ -2,6 +2,7 @@ package elasticity
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,9 +22,7 @@ import (
 func remembering(t testing.TB, path string, settings map[string]any) *goodputAgent {
 	t.Helper()
 	all := map[string]any{"knowledge": history, "history_path": path}
-	for key, value := range settings {
-		all[key] = value
-	}
+	maps.Copy(all, settings)
 	return newGoodput(t, all)
 }
 
