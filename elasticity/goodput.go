@@ -101,6 +101,7 @@ type goodputAgent struct {
 	config GoodputConfig
 	grids  map[core.BatchSpec]*goodput.Grid
 	truths map[*core.Truth]*pastApplication
+	fits   fits
 	pool   *pool    // nil unless knowledge is history
 	agents []*agent // by JobID; nil for jobs that have ended or have no batch to tune
 	rigid  fixed    // answers for jobs without one
@@ -182,7 +183,7 @@ func (p *goodputAgent) learn(j *core.Job) *agent {
 		a.gradients = j.Gradients
 		a.doubt()
 		if a.past == nil {
-			a.fitted = goodput.Fit(a.seen, nil)
+			a.fitted = p.fits.fit(a.seen)
 		}
 		a.most = a.reach(j)
 		a.curves = goodput.NewCurves(a.grid, a.fitted, goodput.Gradients(a.gradients), a.most)
