@@ -225,10 +225,10 @@ func (p *pool) write(path string) error {
 	if len(p.fresh) == 0 {
 		return nil
 	}
-	file := poolFile{Version: 1}
-	for _, a := range p.merged() {
+	file, all := poolFile{Version: 1}, p.merged()
+	for _, a := range all {
 		f := applicationFile{
-			Name: a.name, Jobs: a.jobs, Initial: a.limits.Initial, Max: a.limits.Max, MinDevice: a.limits.MinPerDevice,
+			Jobs: a.jobs, Initial: a.limits.Initial, Max: a.limits.Max, MinDevice: a.limits.MinPerDevice,
 			MaxDevice: a.limits.MaxPerDevice, Square: a.gradients.Square, Variance: a.gradients.Variance,
 		}
 		for _, m := range a.seen {
@@ -236,7 +236,14 @@ func (p *pool) write(path string) error {
 		}
 		file.Applications = append(file.Applications, f)
 	}
-	text, err := yaml.Marshal(file)
+	var document yaml.Node
+	if err := document.Encode(file); err != nil {
+		return err
+	}
+	for i, a := range document.Content[3].Content { // names may hold anything; the library breaks some that are not quoted
+		a.Content[1].Value, a.Content[1].Style = all[i].name, yaml.DoubleQuotedStyle
+	}
+	text, err := yaml.Marshal(&document)
 	if err != nil {
 		return err
 	}

@@ -280,7 +280,8 @@ func (s *scenario) drawWorld(t *rapid.T) {
 	if s.round.IntervalSeconds > 0 && !s.round.OnEvents && rapid.IntRange(0, 3).Draw(t, "published") == 0 {
 		s.world.Publication = rapid.SampledFrom([]sim.Publication{
 			{FirstRound: "one_interval", Progress: "per_round"},
-			{FirstRound: "start", Progress: "per_round"}, {Completion: "next_round"},
+			{FirstRound: "start", Progress: "per_round"},
+			{Completion: "next_round"},
 		}).Draw(t, "publication")
 		if s.unit == 1 && s.world.Publication.Progress == "per_round" && rapid.Bool().Draw(t, "whole seconds") {
 			s.world.Publication.EpochEnds = "whole_seconds"

@@ -164,7 +164,7 @@ func TestFitKeepsItsRules(t *testing.T) {
 		if began := f.evaluate(&start, &gradient); reached > began+1e-12 {
 			t.Errorf("objective %v, began at %v", reached, began)
 		}
-		var oneBatch, nodes, local, many = true, false, false, false
+		oneBatch, nodes, local, many := true, false, false, false
 		for _, m := range seen {
 			oneBatch = oneBatch && m.PerDevice == seen[0].PerDevice
 			nodes, local, many = nodes || m.Nodes > 1, local || m.Nodes == 1 && m.Replicas > 1, many || m.Replicas > 2
