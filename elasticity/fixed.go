@@ -89,8 +89,7 @@ func (p *fixed) respond(c *core.Cluster, j *core.Job) core.Response {
 		}
 	}
 	switch {
-	case !p.oracle:
-	case j.StepTimes != nil:
+	case p.oracle && j.StepTimes != nil:
 		r.MaxReplicas = max(min(r.MaxReplicas, j.StepTimes.Most()), r.MinReplicas)
 		known := p.tell(c, j.StepTimes)
 		r.Curves, r.RemainingWork = known.curves, j.StepsLeft

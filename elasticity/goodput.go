@@ -3,7 +3,10 @@ package elasticity
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
@@ -23,16 +26,21 @@ type GoodputConfig struct {
 	MostReplicas      int      `config:"most_replicas" doc:"replicas up to which curves are told" min:"1"`
 }
 
-// Capabilities are those that telling the declared work needs.
+// Capabilities are those that telling the declared work, or following the progress through a warm-up, needs.
 func (c GoodputConfig) Capabilities() []core.Capability {
 	var needs []core.Capability
-	if c.DeclaredWork {
+	if c.DeclaredWork || c.warmsUp() {
 		needs = append(needs, core.CapabilityRemainingWork)
 	}
 	if c.Knowledge == oracle {
 		needs = append(needs, core.CapabilityMeasurements)
 	}
 	return needs
+}
+
+// warmsUp tells whether the learning rate depends on how far a job has come.
+func (c GoodputConfig) warmsUp() bool {
+	return goodput.ScalingRule(c.ScalingRule) == goodput.LEGW && c.WarmupIterations > 0
 }
 
 // Validate reports a history without a file.
@@ -73,11 +81,16 @@ func NewGoodput() core.Factory[core.Elasticity] {
 
 func newGoodputAgent(c GoodputConfig, _ core.Settings) (core.Elasticity, error) {
 	p := &goodputAgent{
-		config: c, grids: map[core.BatchSpec]*goodput.Grid{}, truths: map[*core.Truth]*pastApplication{},
+		config: c, standing: core.Standing{UntilSeconds: math.Inf(1)}, grids: map[core.BatchSpec]*goodput.Grid{}, truths: map[*core.Truth]*pastApplication{},
 		rigid: fixed{elastic: true, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
 	}
 	if c.Knowledge != history {
 		return p, nil
+	}
+	if !c.HistoryFrozen { // better told now than when the run has ended
+		if folder, err := os.Stat(filepath.Dir(c.HistoryPath)); err != nil || !folder.IsDir() {
+			return nil, fmt.Errorf("history_path: there is no folder %q to write %q to", filepath.Dir(c.HistoryPath), filepath.Base(c.HistoryPath))
+		}
 	}
 	var err error
 	p.pool, err = readPool(c.HistoryPath)
@@ -88,12 +101,14 @@ type goodputAgent struct {
 	config GoodputConfig
 	grids  map[core.BatchSpec]*goodput.Grid
 	truths map[*core.Truth]*pastApplication
+	fits   fits
 	pool   *pool    // nil unless knowledge is history
 	agents []*agent // by JobID; nil for jobs that have ended or have no batch to tune
 	rigid  fixed    // answers for jobs without one
 
 	responses []core.Response
 	tunings   []core.Tuning
+	standing  core.Standing
 }
 
 // agent is what is known of one job.
@@ -164,11 +179,11 @@ func (p *goodputAgent) learn(j *core.Job) *agent {
 	}
 	switch {
 	case len(j.Measured) > len(a.seen):
-		a.seen = j.Measured
+		a.seen = append(a.seen[:0], j.Measured...) // the View is not to be kept
 		a.gradients = j.Gradients
 		a.doubt()
 		if a.past == nil {
-			a.fitted = goodput.Fit(a.seen, nil)
+			a.fitted = p.fits.fit(a.seen)
 		}
 		a.most = a.reach(j)
 		a.curves = goodput.NewCurves(a.grid, a.fitted, goodput.Gradients(a.gradients), a.most)
@@ -200,7 +215,7 @@ func (p *goodputAgent) begin(j *core.Job) *agent {
 func (p *goodputAgent) known(j *core.Job) *pastApplication {
 	switch {
 	case p.pool != nil:
-		if past := p.pool.find(j); past != nil && past.refuted <= past.confirmed {
+		if past := p.pool.find(j); past != nil && past.believed() {
 			return past
 		}
 		return nil // what most jobs proved wrong is not believed again
@@ -246,6 +261,9 @@ func (a *agent) reach(j *core.Job) int {
 	if a.past != nil {
 		most = max(most, 2*a.past.replicas)
 	}
+	if l := a.grid.Limits(); l.MinPerDevice > 0 {
+		most = min(most, l.Max/l.MinPerDevice) // more would not share the largest batch
+	}
 	return max(min(most, j.MaxReplicas, a.grid.Most()), j.MinReplicas)
 }
 
@@ -277,6 +295,9 @@ func (p *goodputAgent) optimism() []core.Curve {
 func (p *goodputAgent) grid(j *core.Job) *goodput.Grid {
 	limits := j.Batch
 	limits.Requested = 0
+	if limits.MaxPerDevice == 0 { // a bound that does not bind
+		limits.MaxPerDevice = limits.Max
+	}
 	if p.grids[limits] == nil {
 		p.grids[limits] = goodput.NewGrid(limits, p.config.MostReplicas)
 	}
@@ -286,6 +307,9 @@ func (p *goodputAgent) grid(j *core.Job) *goodput.Grid {
 // Tune chooses the batch of each job for the devices it gets.
 func (p *goodputAgent) Tune(ctx context.Context, v *core.View, placements []core.Placement) ([]core.Tuning, error) {
 	p.tunings = p.tunings[:0]
+	if p.standing.UntilSeconds = math.Inf(1); p.config.warmsUp() && len(placements) > 0 {
+		p.standing.UntilSeconds = v.NowSeconds
+	}
 	for i := range placements {
 		j := v.Job(placements[i].Job)
 		if j == nil || int(j.ID) >= len(p.agents) || p.agents[j.ID] == nil {
@@ -326,8 +350,8 @@ func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Se
 	return t
 }
 
-// Standing is for ever: everything is learned from events.
-func (p *goodputAgent) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
+// Standing is for ever, for everything is learned from events, but for a warm-up, which goes on while jobs run.
+func (p *goodputAgent) Standing() core.Standing { return p.standing }
 
 // Close writes the history back, if there is something new in it.
 func (p *goodputAgent) Close() error {
@@ -340,8 +364,5 @@ func (p *goodputAgent) Close() error {
 		}
 	}
 	p.agents = nil
-	if !p.pool.grew {
-		return nil
-	}
 	return p.pool.write(p.config.HistoryPath)
 }

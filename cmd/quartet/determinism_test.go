@@ -10,18 +10,27 @@ import (
 	"testing"
 )
 
+// rigid is the default with jobs of known duration, a hundred times faster.
+var rigid = []string{
+	"--set", "workload.config.applications=false", "--set", "pipeline.elasticity.job={type: fixed}", "--set", "pipeline.placement={type: consolidated}",
+}
+
 // TestSameBytes runs compositions with every source of variation there is, over and over.
 func TestSameBytes(t *testing.T) {
 	for name, args := range map[string][]string{
-		"default":  {},
-		"failures": {"--set", "backend.config.failures={mtbf: 24h, repair: 30m}", "--set", "pipeline.allocation={type: las}"},
-		"events":   {"--set", "round={interval: 60s, on_events: true}", "--set", "pipeline.allocation={type: srtf}"},
+		"default":  nil,
+		"tiresias": append(rigid, "--set", "pipeline.allocation={type: tiresias}"),
+		"failures": append(rigid, "--set", "pipeline.allocation={type: las}", "--set", "backend.config.failures={mtbf: 24h, repair: 30m}"),
+		"events":   append(rigid, "--set", "pipeline.allocation={type: srtf}", "--set", "round={interval: 60s, on_events: true}"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want map[string]string
 			for _, procs := range []int{1, 2, 8} {
 				repeats := 20
-				if testing.Short() {
+				switch {
+				case args == nil:
+					repeats = 1
+				case testing.Short():
 					repeats = 2
 				}
 				for range repeats {

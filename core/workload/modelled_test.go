@@ -91,6 +91,18 @@ func TestModelledJob(t *testing.T) {
 	}
 }
 
+// A batch that must be both the least and the largest is trained with on any number of replicas, as near as they come.
+func TestModelledRunsWithOneBatchOnly(t *testing.T) {
+	p := simple()
+	p.Batch.Initial, p.Batch.Max = 40, 40
+	m := newModelledModel(p, 40)
+	for replicas := 2; replicas <= 8; replicas++ {
+		if !(m.Rate(0, Running{Shape: []int{replicas}, Replicas: replicas}) > 0) {
+			t.Errorf("does not run on %d replicas", replicas)
+		}
+	}
+}
+
 func TestModelledMeasures(t *testing.T) {
 	m := newModelledModel(simple(), 40)
 	measured, gradients, _ := m.Measure(1, Running{Shape: []int{1, 0, 1}, Replicas: 2})
