@@ -268,7 +268,7 @@ func TestGoodputLeavesRigidJobs(t *testing.T) {
 	if diff := cmp.Diff(want[0], respond(t, p, j), cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("response (-fixed +goodput):\n%s", diff)
 	}
-	if got := tune(t, p, j, coretest.Seat(0, 0, 1)); got != (core.Tuning{}) {
+	if got := tune(t, p, j, coretest.Seat(0, 0, 1)); !got.Equal(core.Tuning{}) {
 		t.Errorf("tuned to %+v", got)
 	}
 	if got := tune(t, p, trainingJob(), coretest.Seat(0, 0, 1)); got.BatchPerDevice != 256 {
