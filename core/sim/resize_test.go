@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"testing"
 	"time"
 
@@ -86,9 +87,7 @@ func TestAPauseIsNeitherForgottenNorDoubled(t *testing.T) {
 				config := tc.config
 				config.Publication = Publication{FirstRound: atStart, Progress: progress}
 				changes := map[float64][]core.Change{0: {start(0, seats(0, 1))}}
-				for at, later := range tc.later {
-					changes[at] = later
-				}
+				maps.Copy(changes, tc.later)
 				s := open(t, config, 2, arrival{0, phased{100}})
 				if got := finish(t, s, changes); got != tc.want {
 					t.Errorf("ends at %v s, want %v s", got, tc.want)

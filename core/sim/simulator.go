@@ -234,8 +234,8 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 	case core.Stop:
 		s.unseat(j)
 	case core.Tune:
-		if j.running.Tuning != c.Tuning {
-			j.pausedUntil = max(j.pausedUntil, s.now+s.config.TuneOverhead.Seconds())
+		if pause := s.config.TuneOverhead.Seconds(); pause > 0 && j.running.Tuning != c.Tuning {
+			j.pausedUntil = max(j.pausedUntil, s.now+pause)
 		}
 		j.running.Tuning, j.unmeasured = c.Tuning, true
 	case core.Start, core.Move:
