@@ -1,0 +1,173 @@
+package pollux
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Resize says that a job which keeps a device goes on while its other devices change, and what that costs it. The search
+// counts on it for every row that shares a node with the one held: the grant then keeps as many devices of that node as
+// both rows have. The counts are found as if any row could share a node, which keeps their cost a lower bound; what a
+// seating really costs is told by its rows.
+type Resize struct {
+	InPlace  bool          `config:"in_place" doc:"a job that keeps one of its devices is not restarted; say so of the simulator too"`
+	Overhead time.Duration `config:"overhead" doc:"what it is charged then, at most restart_overhead; with restart age, what is past is charged in full, as nobody tells how" min:"0s"`
+}
+
+// Validate reports a cost of what is not done.
+func (r Resize) Validate() error {
+	if r.Overhead > 0 && !r.InPlace {
+		return errors.New("overhead: needs in_place")
+	}
+	return nil
+}
+
+// price sets what a job's rows cost.
+func (p *allocator) price(j *job) {
+	j.costs = p.costsAt(j, j.move)
+	j.resized = j.costs
+	if j.easy {
+		j.resized = p.costsAt(j, j.resize)
+	}
+	j.stays = math.Inf(1)
+	if j.held == 0 || j.held >= j.least && j.held <= j.most && p.holds(j.row) {
+		j.stays = p.cost(j, j.speed(j.row)*j.keep)
+	}
+}
+
+// costsAt are the costs of k replicas on one node, on many, after a change that leaves a part of the speed.
+func (p *allocator) costsAt(j *job, factor float64) (costs [2][]float64) {
+	for shape, values := range [2][]float64{j.one, j.many} {
+		costs[shape] = p.numbers.cut(len(values))
+		for k, value := range values {
+			costs[shape][k] = p.cost(j, value*factor)
+			if k > 0 && k < j.least {
+				costs[shape][k] = math.Inf(1)
+			}
+		}
+	}
+	return costs
+}
+
+// meet reports whether two rows share a node.
+func meet(a, b []share) bool {
+	return slices.ContainsFunc(a, func(at share) bool { return sits(b, at.node) })
+}
+
+// meetsAfter reports whether the job's row on the floor, with so many replicas on a node, shares a node with the one held.
+func (j *job) meetsAfter(row []share, n, replicas int32) bool {
+	return replicas > 0 && sits(j.row, n) ||
+		slices.ContainsFunc(row, func(at share) bool { return at.node != n && sits(j.row, at.node) })
+}
+
+// remain is what a job keeps of its row when it shall have k replicas: of the largest shares, so that it sits on few nodes.
+func (p *allocator) remain(j *job, k int) []share {
+	s := &p.search
+	s.near = append(s.near[:0], j.row...)
+	slices.SortStableFunc(s.near, func(a, b share) int { return int(b.replicas - a.replicas) })
+	return cutTo(s.near, k)
+}
+
+// cutTo leaves a row at most k replicas, of the first shares, and orders it by node.
+func cutTo(row []share, k int) []share {
+	kept := row[:0]
+	for _, at := range row {
+		if at.replicas = min(at.replicas, int32(k)); at.replicas > 0 {
+			k -= int(at.replicas)
+			kept = append(kept, at)
+		}
+	}
+	slices.SortFunc(kept, func(a, b share) int { return int(a.node - b.node) })
+	return kept
+}
+
+// fitNear is fit, or a row that shares a node with the one held if that is better.
+func (p *allocator) fitNear(i, k int) []share {
+	s, j := &p.search, &p.jobs[i]
+	best := slices.Clone(p.fit(i, k))
+	for _, at := range j.row {
+		one := []share{{at.node, min(s.floor.free[at.node], int32(k))}}
+		if replicas := int(one[0].replicas); replicas >= max(j.least, 1) && j.costOf(one) < j.costOf(best) {
+			best = one
+		}
+	}
+	if many := p.spread(j, k); replicasOf(many) >= max(j.least, 1) && j.costOf(many) < j.costOf(best) {
+		best = many
+	}
+	return best
+}
+
+// spread is a row of up to k replicas on the nodes held, and on others where those are too full.
+func (p *allocator) spread(j *job, k int) []share {
+	f := &p.search.floor
+	row := make([]share, 0, len(j.row)+1)
+	for _, at := range j.row {
+		if f.free[at.node] > 0 && !(p.config.InterferenceAvoiding && f.spans[at.node] > 0) {
+			row = append(row, share{at.node, f.free[at.node]})
+		}
+	}
+	slices.SortStableFunc(row, func(a, b share) int { return int(b.replicas - a.replicas) })
+	for left := k - replicasOf(row); left > 0; {
+		n := int32(-1)
+		for free := left; free < len(f.byFree) && n < 0; free++ {
+			n = f.firstOf(free, p.config.InterferenceAvoiding, row)
+		}
+		for free := min(left, len(f.byFree)) - 1; free > 0 && n < 0; free-- {
+			n = f.firstOf(free, p.config.InterferenceAvoiding, row)
+		}
+		if n < 0 {
+			break
+		}
+		row = append(row, share{n, min(int32(left), f.free[n])})
+		left -= int(row[len(row)-1].replicas)
+	}
+	return cutTo(row, k)
+}
+
+// seatChanged proposes seats for the jobs whose rows change: first what they keep of their devices, then the lowest
+// free ones.
+func (p *allocator) seatChanged() {
+	first := len(p.grants)
+	for i := range p.jobs {
+		j, row := &p.jobs[i], p.plan.rows[i]
+		if !j.changes(row) {
+			continue
+		}
+		from := len(p.seats)
+		for _, at := range row {
+			p.seats = append(p.seats, j.kept(at))
+		}
+		seats := p.seats[from:len(p.seats):len(p.seats)]
+		p.ledger.Occupy(seats)
+		p.grants = append(p.grants, core.Grant{Job: j.id, Accelerator: core.AnyAccelerator, Replicas: replicasOf(row), Proposed: seats})
+	}
+	for i := range p.jobs {
+		if !p.jobs[i].changes(p.plan.rows[i]) {
+			continue
+		}
+		for at, s := range p.plan.rows[i] {
+			seat := &p.grants[first].Proposed[at]
+			seat.Devices |= p.ledger.Take(seat.Node, int(s.replicas)-seat.Devices.Count()).Devices
+		}
+		first++
+	}
+}
+
+// changes reports whether a row is not the one held, nor none.
+func (j *job) changes(row []share) bool {
+	return len(row) > 0 && !(j.held > 0 && slices.Equal(row, j.row))
+}
+
+// kept is what a job keeps of its devices on a node.
+func (j *job) kept(at share) core.Seat {
+	for _, s := range j.seats {
+		if s.Node == core.NodeID(at.node) {
+			return core.Seat{Node: s.Node, Devices: s.Devices.Lowest(int(at.replicas))}
+		}
+	}
+	return core.Seat{Node: core.NodeID(at.node)}
+}
