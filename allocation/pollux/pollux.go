@@ -346,7 +346,13 @@ func (p *allocator) liftLight() {
 	}
 }
 
-// liftWaiting bounds every wait: a job without devices grows into the heaviest of all.
+// liftWaiting bounds every wait: the weight of a job without devices grows with the square of its wait, and beyond that of
+// all others.
+//
+// Let n jobs that can run on one device share d devices, each use up to m of them, and lose at most r times what one
+// device gains it. Then no job waits longer than √r·max(floor, q) + q, with q the time of ⌈n/⌈d/m⌉⌉ rounds. For a job
+// that waited √r times the floor takes a device from whoever ran before; a round that leaves it out gives them all to at
+// least ⌈d/m⌉ others that waited 1/√r times as long as it, which is at least q, and so can do that once in a time of q.
 func (p *allocator) liftWaiting(v *core.View) {
 	floor := p.config.WaitingFloor.Seconds()
 	if floor == 0 {
