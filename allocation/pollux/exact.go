@@ -16,7 +16,6 @@ type exactSearch struct {
 	only    []int32
 	few     bool // jobs and nodes: larger changes can be tried everywhere
 	clipped []share
-	near    []share
 	heldOn  [][]int32 // by node: jobs that hold devices of it
 	hope    []float64 // by devices: what any job could gain from so many more
 	dreams  []float64 // by job: what it could gain from as many more as a node holds
@@ -101,9 +100,6 @@ func (p *allocator) seatCounts(stays func(*job) bool) {
 		case count == 0:
 		case count == j.held && j.canStay() && stays(j):
 			s.floor.seat(int32(i), j.row)
-		case j.easy && j.canStay() && stays(j): // its devices are kept for it until it is its turn
-			s.floor.seat(int32(i), p.remain(j, count))
-			s.order = append(s.order, i)
 		default:
 			s.order = append(s.order, i)
 		}
@@ -112,11 +108,6 @@ func (p *allocator) seatCounts(stays func(*job) bool) {
 		return cmp.Or(cmp.Compare(s.counts.of[b], s.counts.of[a]), cmp.Compare(p.jobs[a].rank, p.jobs[b].rank))
 	})
 	for _, i := range s.order {
-		if p.jobs[i].easy {
-			s.floor.leave(int32(i))
-			s.floor.seat(int32(i), p.fitNear(i, s.counts.of[i]))
-			continue
-		}
 		s.floor.seat(int32(i), p.fit(i, s.counts.of[i]))
 	}
 }
