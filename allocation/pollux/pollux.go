@@ -4,6 +4,7 @@ package pollux
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -44,6 +45,14 @@ var Default = Config{
 func (c Config) Capabilities() []core.Capability {
 	if c.Weights == "remaining" {
 		return []core.Capability{core.CapabilityRemainingWork}
+	}
+	return nil
+}
+
+// Validate reports a cost of what is not done.
+func (c Config) Validate() error {
+	if c.Resize.Overhead > 0 && !c.Resize.InPlace {
+		return errors.New("resize.overhead: needs resize.in_place")
 	}
 	return nil
 }

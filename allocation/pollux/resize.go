@@ -1,7 +1,6 @@
 package pollux
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"time"
@@ -16,14 +15,6 @@ import (
 type Resize struct {
 	InPlace  bool          `config:"in_place" doc:"a job that keeps one of its devices is not restarted; say so of the simulator too"`
 	Overhead time.Duration `config:"overhead" doc:"what it is charged then, at most restart_overhead; with restart age, what is past is charged in full, as nobody tells how" min:"0s"`
-}
-
-// Validate reports a cost of what is not done.
-func (r Resize) Validate() error {
-	if r.Overhead > 0 && !r.InPlace {
-		return errors.New("overhead: needs in_place")
-	}
-	return nil
 }
 
 // price sets what a job's rows cost.

@@ -171,3 +171,11 @@ func checkCostAfter(t *testing.T, p *allocator) {
 		}
 	}
 }
+
+func TestACostOfWhatIsNotDoneIsRefused(t *testing.T) {
+	_, got := New().Decode(map[string]any{"resize": map[string]any{"overhead": "5s"}})
+	want := core.Diagnostics{{Path: "resize.overhead", Summary: "needs resize.in_place"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}

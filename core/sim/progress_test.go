@@ -68,6 +68,7 @@ func TestBothWaysToProgressAgree(t *testing.T) {
 			both[i] = open(t, c, 3, arrivals...)
 		}
 		ends := [2]map[core.JobID]float64{{}, {}}
+		measured := [2]map[core.JobID]core.Measurement{{}, {}}
 		for now := 0.0; now < 20*60; now += 60 {
 			changes := drawChanges(rt, both[0])
 			for i, s := range both {
@@ -79,8 +80,11 @@ func TestBothWaysToProgressAgree(t *testing.T) {
 					rt.Fatalf("round at %v s with error %v, want %v s", seen.NowSeconds, err, now)
 				}
 				for _, e := range seen.Events {
-					if e.Kind == core.JobFinished {
+					switch e.Kind {
+					case core.JobFinished:
 						ends[i][e.Job] = e.AtSeconds
+					case core.JobMeasured:
+						measured[i][e.Job] = e.Measurement
 					}
 				}
 				if err := s.Apply(context.Background(), changes); err != nil {
@@ -91,6 +95,9 @@ func TestBothWaysToProgressAgree(t *testing.T) {
 				a, b := &both[0].jobs[id], &both[1].jobs[id]
 				if math.Abs(ends[0][a.Spec.ID]-ends[1][b.Spec.ID]) > 1e-6 {
 					rt.Fatalf("job %d ends at %v s event by event and at %v s round by round", id, ends[0][a.Spec.ID], ends[1][b.Spec.ID])
+				}
+				if x, y := measured[0][a.Spec.ID], measured[1][b.Spec.ID]; !a.ended && x != y {
+					rt.Fatalf("job %d at %v s: last measured %+v event by event and %+v round by round", id, now, x, y)
 				}
 				if x, y := a.progressAt(now), b.progressAt(now); !a.ended && (math.Abs(x-y) > 1e-6 || a.phase != b.phase || a.rate != b.rate) {
 					rt.Fatalf("job %d at %v s: %v done in phase %d at rate %v event by event, %v in phase %d at rate %v round by round",
