@@ -102,7 +102,7 @@ func TestResizesInPlace(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			v, candidates := busy(t, 40, 14)
 			r := rand.New(rand.NewPCG(seed, 0))
-			p := component(t, New(), map[string]any{"resize": inPlace(5)}).(*allocator)
+			p := component(t, New(), map[string]any{"resize": inPlace(5), "restart": "horizon"}).(*allocator)
 			for range 10 {
 				for i := range candidates {
 					candidates[i].Response.Curves[0] = saturating(r, 64)
