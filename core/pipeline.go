@@ -186,7 +186,10 @@ func (p *Pipeline) askAdmitters(ctx context.Context) (again bool, err error) {
 			return false, err
 		}
 		p.hear(c.Policy)
-		again = again || i > 0 && len(s.report.Ended) > ended
+		if len(s.report.Ended) > ended {
+			s.forgetEnded() // the next admitter is not shown what this one rejected
+			again = again || i > 0
+		}
 	}
 	return again, nil
 }

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -492,6 +493,46 @@ func TestARejectionAsksEarlierAdmittersAgain(t *testing.T) {
 	}
 	if len(b.applied) != 2 || b.applied[0].Action != core.Start || b.applied[0].Job != 1 {
 		t.Errorf("applied %+v, want job 1 started in the place of job 0", b.applied)
+	}
+}
+
+// onlooker keeps which jobs the view shows.
+type onlooker struct{ shown *[]core.JobID }
+
+func (o onlooker) Admit(_ context.Context, v *core.View, _ []*core.Job) ([]core.Verdict, error) {
+	for id, j := range v.Jobs {
+		if j != nil {
+			*o.shown = append(*o.shown, core.JobID(id))
+		}
+	}
+	return nil, nil
+}
+
+// Job 2 does not fit the cluster, and job 0 is rejected by the admitter between the onlookers.
+func TestAdmittersAreNotShownWhatIsRejected(t *testing.T) {
+	var before, after []core.JobID
+	stages := fakes{}.stages()
+	stages.Admission = []core.Component[core.Admitter]{
+		{ID: "admission/before", Policy: onlooker{&before}}, {ID: "admission/reject", Policy: rejectFirst{}}, {ID: "admission/after", Policy: onlooker{&after}},
+	}
+	p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+	seen := core.Observation{NowSeconds: 60, Events: []core.Event{submit(0, 0, 4), submit(1, 0, 4), submit(2, 0, 9)}}
+	b := &script{}
+	if err := p.Round(context.Background(), seen, b); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]core.JobID{0, 1}, before); diff != "" {
+		t.Errorf("shown before the rejection (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]core.JobID{1}, after); diff != "" {
+		t.Errorf("shown after the rejection (-want +got):\n%s", diff)
+	}
+	var actions []string
+	for _, c := range b.applied {
+		actions = append(actions, fmt.Sprint(c.Action, c.Job))
+	}
+	if diff := cmp.Diff([]string{"start 1", "discard 0", "discard 2"}, actions); diff != "" {
+		t.Errorf("applied (-want +got):\n%s", diff)
 	}
 }
 

@@ -177,6 +177,7 @@ func (s *state) listActive() {
 // the admitters about. A job is looked at when its response is new.
 func (s *state) rejectImpossible() {
 	s.asked = s.asked[:0]
+	ended := len(s.report.Ended)
 	for _, j := range s.pending {
 		if s.marks[j.ID].touched == s.view.Round {
 			need, capacity := s.responses[j.ID].MinReplicas, s.view.Cluster.CapacityFor(j.JobSpec)
@@ -186,6 +187,9 @@ func (s *state) rejectImpossible() {
 			}
 		}
 		s.asked = append(s.asked, j)
+	}
+	if len(s.report.Ended) > ended {
+		s.forgetEnded()
 	}
 }
 
@@ -207,7 +211,7 @@ func (s *state) reject(j *Job, v Verdict) {
 	s.end(j, Rejected, s.view.NowSeconds)
 }
 
-// admitRest admits those jobs that no admitter held back, and forgets the rejected ones.
+// admitRest admits those jobs that no admitter held back.
 func (s *state) admitRest() {
 	for _, j := range s.asked {
 		j.State = Waiting
@@ -219,7 +223,6 @@ func (s *state) admitRest() {
 		s.candidates = slices.Insert(s.candidates, at, c)
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(j *Job) bool { return j.State != Pending })
-	s.forgetEnded()
 	if len(s.asked) > 0 {
 		s.listActive()
 	}

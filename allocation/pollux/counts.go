@@ -48,11 +48,11 @@ func (c *counts) relax(p *allocator) {
 		least := j.costs[0][0]
 		for k := max(j.least, 1); k <= j.most; k++ {
 			cost := math.Inf(1)
-			if k < len(j.costs[0]) {
-				cost = j.costs[0][k]
+			if k < len(j.resized[0]) {
+				cost = j.resized[0][k]
 			}
 			if k > 1 {
-				cost = min(cost, j.costs[1][k])
+				cost = min(cost, j.resized[1][k])
 			}
 			if k == j.held {
 				cost = min(cost, j.stays)

@@ -238,7 +238,11 @@ func (p *allocator) costAfter(i, n, k int32) float64 {
 	}) {
 		return j.stays
 	}
-	return j.costs[min(nodes/2, 1)][has]
+	costs := &j.costs
+	if j.easy && j.meetsAfter(row, n, here+k) {
+		costs = &j.resized
+	}
+	return costs[min(nodes/2, 1)][has]
 }
 
 func replicasOn(row []share, n int32) int32 {
