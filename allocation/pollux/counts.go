@@ -22,6 +22,9 @@ type counts struct {
 	table   []uint16 // of the dynamic program: replicas by job and devices
 	best    []float64
 	next    []float64
+	prices  []float64 // of a device, that may bound the cost well
+	price   float64   // the one of them that does best
+	least   []float64 // by job: cost at that price
 }
 
 // find sets the counts and returns a lower bound of what any seating costs.
@@ -106,6 +109,10 @@ func (c *counts) byTable(devices int) float64 {
 		c.of[i] = int(c.table[i*width+left])
 		left -= c.of[i]
 	}
+	c.prices = append(c.prices[:0], 0)
+	for fewer := 1; fewer <= min(devices, 8); fewer *= 2 {
+		c.prices = append(c.prices, (c.best[devices-fewer]-c.best[devices])/float64(fewer))
+	}
 	return c.best[devices]
 }
 
@@ -114,6 +121,7 @@ func (c *counts) byTable(devices int) float64 {
 func (c *counts) byPrice(devices int) float64 {
 	demanded, bound := c.demand(0, devices)
 	if demanded <= devices {
+		c.prices = append(c.prices[:0], 0)
 		return bound
 	}
 	low, high := 0.0, 1.0
@@ -135,6 +143,7 @@ func (c *counts) byPrice(devices int) float64 {
 			high = price
 		}
 	}
+	c.prices = append(c.prices[:0], high)
 	_, at := c.demand(high, devices)
 	return max(bound, at)
 }
@@ -153,4 +162,31 @@ func (c *counts) demand(price float64, devices int) (demanded int, bound float64
 		bound += least
 	}
 	return demanded, bound - price*float64(devices)
+}
+
+// priced chooses the price that bounds the cost of any seating best, among those that the search for counts suggests, and
+// returns that bound.
+func (c *counts) priced(devices int) float64 {
+	c.least = slices.Grow(c.least[:0], len(c.options))[:len(c.options)]
+	bound := math.Inf(-1)
+	for _, price := range c.prices {
+		if at := c.bound(price, devices); at > bound {
+			bound, c.price = at, price
+		}
+	}
+	return c.bound(c.price, devices)
+}
+
+// bound is what a price proves, with the least costs of the jobs at it.
+func (c *counts) bound(price float64, devices int) float64 {
+	sum := 0.0
+	for i, options := range c.options {
+		least := options[0].cost
+		for _, o := range options[1:] {
+			least = min(least, o.cost+price*float64(o.replicas))
+		}
+		c.least[i] = least
+		sum += least
+	}
+	return sum - price*float64(devices)
 }

@@ -19,6 +19,8 @@ type exactSearch struct {
 	heldOn  [][]int32 // by node: jobs that hold devices of it
 	hope    []float64 // by devices: what any job could gain from so many more
 	dreams  []float64 // by job: what it could gain from as many more as a node holds
+	slack   float64   // how much more than its least, at the price, the jobs of a better plan can cost together
+	settled []bool    // by job: no better plan moves it
 }
 
 // exact finds the plan: the best counts if nodes did not matter, then the best of several ways to seat them. It stops at
