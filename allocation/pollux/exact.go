@@ -20,7 +20,7 @@ type exactSearch struct {
 	hope    []float64 // by devices: what any job could gain from so many more
 	dreams  []float64 // by job: what it could gain from as many more as a node holds
 	slack   float64   // how much more than its least, at the price, the jobs of a better plan can cost together
-	settled []bool    // by job: no better plan moves it
+	moved   []float64 // by job: how much of the slack it takes to move it from where it stays
 }
 
 // exact finds the plan: the best counts if nodes did not matter, then the best of several ways to seat them. It stops at

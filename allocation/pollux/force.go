@@ -69,15 +69,22 @@ func (p *allocator) slacken() {
 		cost += p.jobs[i].costOf(s.floor.rows[i])
 	}
 	s.slack = cost - s.counts.priced(p.devices) - leastGain
-	s.settled = slices.Grow(s.settled[:0], len(p.jobs))[:len(p.jobs)]
+	s.moved = slices.Grow(s.moved[:0], len(p.jobs))[:len(p.jobs)]
 	for i := range p.jobs {
 		j := &p.jobs[i]
-		s.settled[i] = j.held > 0 && slices.Equal(s.floor.rows[i], j.row)
-		for k := 0; k <= j.most && s.settled[i]; k++ {
-			if k < len(j.costs[0]) && !p.tooDear(int32(i), j.costs[0][k], k) || k > 1 && !p.tooDear(int32(i), j.costs[1][k], k) {
-				s.settled[i] = false
-			}
+		s.moved[i] = 0
+		if j.held == 0 || !slices.Equal(s.floor.rows[i], j.row) {
+			continue
 		}
+		least := j.costs[0][0]
+		for k := 1; k <= j.most; k++ {
+			cost := j.costs[1][k]
+			if k < len(j.costs[0]) {
+				cost = min(cost, j.costs[0][k])
+			}
+			least = min(least, cost+s.counts.price*float64(k))
+		}
+		s.moved[i] = least - s.counts.least[i]
 	}
 }
 
@@ -93,7 +100,7 @@ func (p *allocator) open(i int32, row []share) bool {
 	for _, at := range row {
 		room := s.floor.free[at.node]
 		for _, other := range s.floor.onNode[at.node] {
-			if other == i || !s.settled[other] {
+			if other == i || s.moved[other] < s.slack {
 				room += replicasOn(s.floor.rows[other], at.node)
 			} else if p.config.InterferenceAvoiding && len(row) > 1 && len(s.floor.rows[other]) > 1 {
 				return false
@@ -131,6 +138,10 @@ func (p *allocator) forceRow(i int32, row []share) bool {
 	}
 	evicted := len(f.log)
 	f.reseat(i, row)
+	if p.tooDearWith(i, evicted) {
+		f.undo()
+		return false
+	}
 	p.restore(left)
 	for at := 1; at < evicted; at++ {
 		if victim := f.log[at].job; !p.logged(victim, at) {
@@ -140,20 +151,43 @@ func (p *allocator) forceRow(i int32, row []share) bool {
 	for _, at := range left {
 		p.growOn(at.node)
 	}
-	before, after := 0.0, 0.0
-	for at, w := range f.log {
-		if !p.logged(w.job, at) {
-			before += p.jobs[w.job].costOf(w.row)
-			after += p.jobs[w.job].costOf(f.rows[w.job])
+	debt := p.debt()
+	for at := 1; at < evicted && debt >= -leastGain; at++ {
+		if victim := f.log[at].job; !p.logged(victim, at) && (p.search.few || f.has[victim] == 0) && p.rob(victim, debt) {
+			debt = p.debt()
 		}
 	}
-	if after < before-leastGain {
+	if debt < -leastGain {
 		f.log = f.log[:0]
-		p.search.slack -= before - after
+		p.search.slack += debt
 		return true
 	}
 	f.undo()
 	return false
+}
+
+// debt is what the changes in the log cost.
+func (p *allocator) debt() float64 {
+	f := &p.search.floor
+	debt := 0.0
+	for at, w := range f.log {
+		if !p.logged(w.job, at) {
+			debt += p.jobs[w.job].costOf(f.rows[w.job]) - p.jobs[w.job].costOf(w.row)
+		}
+	}
+	return debt
+}
+
+// tooDearWith reports whether no better plan can hold a job on its row, moving those that had to leave it.
+func (p *allocator) tooDearWith(i int32, evicted int) bool {
+	s := &p.search
+	dear := p.jobs[i].costOf(s.floor.rows[i]) + s.counts.price*float64(s.floor.has[i]) - s.counts.least[i]
+	for at := 1; at < evicted; at++ {
+		if victim := s.floor.log[at].job; !p.logged(victim, at) {
+			dear += s.moved[victim]
+		}
+	}
+	return dear >= s.slack
 }
 
 // logged reports whether a job is in the log before a position.
@@ -172,7 +206,7 @@ func (p *allocator) evict(n, devices int32) {
 	victim, least, give := int32(-1), 0.0, int32(0)
 	for _, i := range f.onNode[n] {
 		j := &p.jobs[i]
-		if p.search.settled[i] {
+		if p.search.moved[i] >= p.search.slack {
 			continue
 		}
 		k := min(devices, replicasOn(f.rows[i], n))
@@ -201,9 +235,6 @@ func (p *allocator) refit(i int32) {
 		row = clipped
 	}
 	f.reseat(i, row)
-	if s.few || len(row) == 0 {
-		p.rob(i)
-	}
 }
 
 // restore gives the jobs that held devices of a row's nodes their seats back, where these are free again.

@@ -103,13 +103,15 @@ func (p *allocator) pass() bool {
 	return passed
 }
 
-// rob lets a job take replicas where that gains most.
-func (p *allocator) rob(to int32) {
+// rob lets a job take replicas where that gains most, if it is more than so much.
+func (p *allocator) rob(to int32, least float64) bool {
 	s := &p.search
 	s.only = append(s.only[:0], to)
-	o := offer{gain: leastGain}
+	o := offer{gain: max(least, leastGain)}
 	clear(s.hope)
-	p.hopeFor(to)
+	if p.hopeFor(to); s.dreams[to] <= o.gain {
+		return false
+	}
 	for n, jobs := range s.floor.onNode[:len(s.floor.free)] {
 		for _, from := range jobs {
 			p.bid(&o, int32(n), from, s.only)
@@ -118,6 +120,7 @@ func (p *allocator) rob(to int32) {
 	if o.take > 0 {
 		p.accept(&o)
 	}
+	return o.take > 0
 }
 
 func (p *allocator) accept(o *offer) {
