@@ -28,7 +28,7 @@ func (p *allocator) forceOne(i int32) bool {
 	f, j, count := &p.search.floor, &p.jobs[i], p.search.counts.of[i]
 	for n, devices := range p.usable {
 		k := min(count, devices)
-		if k < max(j.least, 1) || p.tooDear(i, j.costs[0][k], k) || sits(f.rows[i], int32(n)) && len(f.rows[i]) == 1 && int(f.has[i]) == k {
+		if k < max(j.least, 1) || p.tooDear(i, j.costs[0][k], k) || n > 0 && p.alike(int32(n-1), int32(n)) || sits(f.rows[i], int32(n)) && len(f.rows[i]) == 1 && int(f.has[i]) == k {
 			continue
 		}
 		if (k == count || j.costs[0][k] < j.costOf(f.rows[i])) && p.forceRow(i, []share{{int32(n), int32(k)}}) {
@@ -49,7 +49,7 @@ func (p *allocator) forceMore(i int32) bool {
 			continue
 		}
 		k := min(devices, j.most-int(f.has[i]))
-		if k < 1 || p.tooDear(i, j.costs[1][int(f.has[i])+k], int(f.has[i])+k) {
+		if k < 1 || n > 0 && p.alike(int32(n-1), int32(n)) || p.tooDear(i, j.costs[1][int(f.has[i])+k], int(f.has[i])+k) {
 			continue
 		}
 		row := append(slices.Clone(f.rows[i]), share{int32(n), int32(k)})
@@ -59,6 +59,26 @@ func (p *allocator) forceMore(i int32) bool {
 		}
 	}
 	return false
+}
+
+// alike reports whether two nodes hold as much of the same jobs, now and before.
+func (p *allocator) alike(a, b int32) bool {
+	s := &p.search
+	f := &s.floor
+	if f.free[a] != f.free[b] || !slices.Equal(f.onNode[a], f.onNode[b]) || !slices.Equal(s.heldOn[a], s.heldOn[b]) {
+		return false
+	}
+	for _, i := range f.onNode[a] {
+		if replicasOn(f.rows[i], a) != replicasOn(f.rows[i], b) {
+			return false
+		}
+	}
+	for _, i := range s.heldOn[a] {
+		if replicasOn(p.jobs[i].row, a) != replicasOn(p.jobs[i].row, b) {
+			return false
+		}
+	}
+	return true
 }
 
 // slacken measures what a better plan may lose to the relaxation.
