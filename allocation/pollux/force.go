@@ -26,13 +26,27 @@ func (p *allocator) force() bool {
 // forceOne tries every node for a job.
 func (p *allocator) forceOne(i int32) bool {
 	f, j, count := &p.search.floor, &p.jobs[i], p.search.counts.of[i]
+	displaced := p.displaces(f.rows[i])
 	for n, devices := range p.usable {
 		k := min(count, devices)
 		if k < max(j.least, 1) || p.tooDear(i, j.costs[0][k], k) || n > 0 && p.alike(int32(n-1), int32(n)) || sits(f.rows[i], int32(n)) && len(f.rows[i]) == 1 && int(f.has[i]) == k {
 			continue
 		}
-		if (k == count || j.costs[0][k] < j.costOf(f.rows[i])) && p.forceRow(i, []share{{int32(n), int32(k)}}) {
+		if (displaced && k == count || j.costs[0][k] < j.costOf(f.rows[i])-leastGain) && p.forceRow(i, []share{{int32(n), int32(k)}}) {
 			return true
+		}
+	}
+	return false
+}
+
+// displaces reports whether a row takes seats that somebody would rather have kept.
+func (p *allocator) displaces(row []share) bool {
+	s := &p.search
+	for _, at := range row {
+		for _, i := range s.heldOn[at.node] {
+			if p.jobs[i].stays < p.jobs[i].costOf(s.floor.rows[i])-leastGain {
+				return true
+			}
 		}
 	}
 	return false
