@@ -8,6 +8,9 @@ import (
 // tableLimit is the number of steps up to which counts are found by dynamic programming.
 const tableLimit = 20_000_000
 
+// fewest is the largest number of devices less for which the table knows the least cost too: its slopes suggest prices.
+const fewest = 8
+
 // option is a number of replicas and the least cost at which a job could have them, whatever the others do.
 type option struct {
 	replicas int32
@@ -85,17 +88,24 @@ func (c *counts) byTable(devices int) float64 {
 	c.table = slices.Grow(c.table[:0], len(c.options)*width)[:len(c.options)*width]
 	c.best, c.next = slices.Grow(c.best[:0], width)[:width], slices.Grow(c.next[:0], width)[:width]
 	clear(c.best)
+	later := 0
+	for _, options := range c.options {
+		later += int(options[len(options)-1].replicas)
+	}
 	for i, options := range c.options {
+		later -= int(options[len(options)-1].replicas)
+		from := max(devices-fewest-later, 0) // nobody after this job needs to know of less
 		row := c.table[i*width : (i+1)*width]
-		for g, cost := range c.best {
-			c.next[g], row[g] = cost+options[0].cost, 0
+		for g := from; g < width; g++ {
+			c.next[g], row[g] = c.best[g]+options[0].cost, 0
 		}
 		for _, o := range options[1:] {
 			if int(o.replicas) > devices {
 				break
 			}
-			before := c.best[:width-int(o.replicas)]
-			next, row := c.next[o.replicas:][:len(before)], row[o.replicas:][:len(before)]
+			first := max(from-int(o.replicas), 0)
+			before := c.best[first : width-int(o.replicas)]
+			next, row := c.next[first+int(o.replicas):][:len(before)], row[first+int(o.replicas):][:len(before)]
 			for g, cost := range before {
 				if cost += o.cost; cost < next[g] {
 					next[g], row[g] = cost, uint16(o.replicas)
@@ -110,7 +120,7 @@ func (c *counts) byTable(devices int) float64 {
 		left -= c.of[i]
 	}
 	c.prices = append(c.prices[:0], 0)
-	for fewer := 1; fewer <= min(devices, 8); fewer *= 2 {
+	for fewer := 1; fewer <= min(devices, fewest); fewer *= 2 {
 		c.prices = append(c.prices, (c.best[devices-fewer]-c.best[devices])/float64(fewer))
 	}
 	return c.best[devices]

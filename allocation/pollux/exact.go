@@ -33,7 +33,6 @@ func (p *allocator) exact() {
 	for _, seat := range [...]func(*allocator){
 		func(p *allocator) { p.seatCounts(func(*job) bool { return true }) },
 		func(p *allocator) { p.seatCounts(func(j *job) bool { return j.held >= p.perNode || len(j.row) > 1 }) },
-		func(p *allocator) { p.seatCounts(func(*job) bool { return false }) },
 		(*allocator).stayAsIs,
 		(*allocator).polish,
 	} {
