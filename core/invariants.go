@@ -18,6 +18,7 @@ const (
 	RuleDeviceOnce       = "no device twice, none on a node that is down or draining"
 	RuleGangComplete     = "all replicas or none"
 	RuleOneAccelerator   = "one accelerator type for a job, one it can run on"
+	RuleGapSane          = "a certified gap between 0 and 1"
 	RuleTuningSane       = "batch settings not negative"
 	RuleVerdictAllowed   = "verdicts with a code and a reason that the stage may give"
 )
@@ -155,6 +156,20 @@ func (s *state) checkGrants(component string, grants []Grant) error {
 			return s.broken(component, g.Job, RuleOneAccelerator, "granted accelerator type %d of %d", g.Accelerator, len(s.view.Cluster.Accelerators))
 		}
 	}
+	return nil
+}
+
+// takeGap asks an allocator that certifies its answers for the gap of the last one.
+func (s *state) takeGap(component string, policy any) error {
+	certifier, ok := policy.(Certifier)
+	if !ok {
+		return nil
+	}
+	gap := certifier.GapRatio()
+	if gap < 0 || gap > 1 {
+		return s.broken(component, -1, RuleGapSane, "certifies a gap of %v", gap)
+	}
+	s.report.GapRatio = gap
 	return nil
 }
 

@@ -22,9 +22,12 @@ func (a admitAll) Admit(context.Context, *core.View, []*core.Job) ([]core.Verdic
 }
 
 type grantAll struct {
+	gap    float64
 	change func(grants []core.Grant) []core.Grant
 	calls  *int
 }
+
+func (g grantAll) GapRatio() float64 { return g.gap }
 
 func (g grantAll) Allocate(_ context.Context, _ *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	if g.calls != nil {
@@ -189,6 +192,9 @@ func TestInvariantsBlameTheComponent(t *testing.T) {
 		},
 		"a grant of an unknown accelerator": {
 			grants(func(g []core.Grant) []core.Grant { g[0].Accelerator = 5; return g }), "allocation/fake", core.RuleOneAccelerator,
+		},
+		"a gap beyond the whole": {
+			fakes{grant: grantAll{gap: 1.5}}, "allocation/fake", core.RuleGapSane,
 		},
 		"a device twice": {
 			seating(func(s core.Seating) core.Seating { s.Placed[1].Seats = s.Placed[0].Seats; return s }), "placement/fake", core.RuleDeviceOnce,

@@ -84,8 +84,7 @@ func BenchmarkAllocate(b *testing.B) {
 				}
 			}
 			if size.search == "exact" {
-				_, gap := p.Gap()
-				b.ReportMetric(100*gap, "gap_%")
+				b.ReportMetric(100*p.GapRatio(), "gap_%")
 			}
 		})
 	}

@@ -64,7 +64,7 @@ func New() core.Factory[core.Allocator] {
 			"Searches exactly with a certified gap, or genetically as published.",
 		Source: "Pollux, OSDI'21, section 4.2",
 	}, Default, func(c Config, s core.Settings) (core.Allocator, error) {
-		return &allocator{config: c, rand: s.Rand}, nil
+		return &allocator{config: c, rand: s.Rand, gap: math.NaN()}, nil
 	})
 }
 
@@ -120,7 +120,7 @@ type allocator struct {
 	grants      []core.Grant
 	seats       []core.Seat
 	ledger      core.Ledger
-	gaps        gaps
+	gap         float64 // that the last plan is certified to have at most; NaN for unknown
 }
 
 // prepare turns the candidates into the terms of the objective.
