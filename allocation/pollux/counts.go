@@ -57,7 +57,7 @@ func (c *counts) relax(p *allocator) {
 			if k < len(j.costs[0]) {
 				cost = j.costs[0][k]
 			}
-			if k > 1 {
+			if k > 1 && p.nodes > 1 {
 				cost = min(cost, j.costs[1][k])
 			}
 			if k == j.held {

@@ -79,7 +79,7 @@ func (p *allocator) forceMore(i int32) bool {
 func (p *allocator) alike(a, b int32) bool {
 	s := &p.search
 	f := &s.floor
-	if f.free[a] != f.free[b] || !slices.Equal(f.onNode[a], f.onNode[b]) || !slices.Equal(s.heldOn[a], s.heldOn[b]) {
+	if f.free[a] != f.free[b] || p.claimed[a] != p.claimed[b] || !slices.Equal(f.onNode[a], f.onNode[b]) || !slices.Equal(s.heldOn[a], s.heldOn[b]) {
 		return false
 	}
 	for _, i := range f.onNode[a] {
@@ -132,6 +132,9 @@ func (p *allocator) tooDear(i int32, cost float64, replicas int) bool {
 func (p *allocator) open(i int32, row []share) bool {
 	s := &p.search
 	for _, at := range row {
+		if p.config.InterferenceAvoiding && len(row) > 1 && p.claimed[at.node] {
+			return false
+		}
 		room := s.floor.free[at.node]
 		for _, other := range s.floor.onNode[at.node] {
 			if other == i || s.moved[other] < s.slack {

@@ -142,7 +142,7 @@ func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (cor
 	kept := make(map[core.JobID]bool)
 	for i := range grants {
 		g := &grants[i]
-		if j := v.Job(g.Job); canStay(v.Cluster, j, g) && (c.quiet || rapid.IntRange(0, 4).Draw(c.t, "move") > 0) {
+		if j := v.Job(g.Job); canStay(v.Cluster, j, g) && (c.quiet || j.Pinned || rapid.IntRange(0, 4).Draw(c.t, "move") > 0) {
 			kept[g.Job] = c.ledger.Occupy(j.Seats)
 		}
 	}
