@@ -296,6 +296,67 @@ func TestSeatsOnANodeThatIsNotReadyAreRefused(t *testing.T) {
 	}
 }
 
+func TestPinnedJobsKeepTheirDevices(t *testing.T) {
+	late := func(change func([]core.Grant) []core.Grant) grantAll {
+		round := 0
+		return grantAll{change: func(g []core.Grant) []core.Grant {
+			if round++; round > 1 {
+				return change(g)
+			}
+			return g
+		}}
+	}
+	for name, tc := range map[string]struct {
+		fakes fakes
+		event core.Event // of the second round
+		want  string     // component to blame; empty for none
+	}{
+		"kept": {},
+		"no grant": {
+			fakes: fakes{grant: late(func([]core.Grant) []core.Grant { return nil })}, want: "allocation/fake",
+		},
+		"another place": {
+			fakes: fakes{seat: seatFirst{func(s core.Seating) core.Seating {
+				if len(s.Placed) > 1 { // the second round
+					s.Placed[0].Seats = []core.Seat{{Node: 1, Devices: 3}}
+					s.Placed[1].Seats = []core.Seat{{Node: 0, Devices: 3}}
+				}
+				return s
+			}}}, want: "placement/fake",
+		},
+		"no seats": {
+			fakes: fakes{seat: seatFirst{func(s core.Seating) core.Seating {
+				if len(s.Placed) > 1 {
+					s.Placed, s.Unseated = s.Placed[1:], []core.Verdict{{Job: 0, Code: core.Defer, Reason: core.Fragmented}}
+				}
+				return s
+			}}}, want: "placement/fake",
+		},
+		"its node is drained": {
+			fakes: fakes{grant: late(func([]core.Grant) []core.Grant { return nil })},
+			event: core.Event{Kind: core.NodeChanged, Node: 0, Health: core.Draining},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pinned := submit(0, 0, 2)
+			pinned.Spec.Pinned = true
+			second := []core.Event{submit(1, 60, 2)}
+			if tc.event.Kind != 0 {
+				second = append(second, tc.event)
+			}
+			b := &script{observations: []core.Observation{{Events: []core.Event{pinned}}, {NowSeconds: 60, Events: second}}}
+			err := core.NewPipeline(twoNodes(), tc.fakes.stages(), core.RoundOptions{IntervalSeconds: 60}, nil).Run(t.Context(), b)
+			var broken *core.InvariantError
+			switch errors.As(err, &broken); {
+			case tc.want == "" && err != nil:
+				t.Errorf("error %v, want none", err)
+			case tc.want != "" && (broken == nil || broken.Component != tc.want || broken.Rule != core.RulePinnedStays):
+				t.Errorf("error %v, want %q blamed for %q", err, tc.want, core.RulePinnedStays)
+			}
+		})
+	}
+}
+
 func TestRoundTellsTheWholeStory(t *testing.T) {
 	b := &script{observations: []core.Observation{
 		{NowSeconds: 0, Events: []core.Event{submit(0, 0, 4), submit(1, 0, 3), submit(2, 0, 2), submit(3, 0, 9)}},

@@ -94,6 +94,10 @@ func (c *chaos) Allocate(_ context.Context, v *core.View, candidates []core.Cand
 	}
 	c.grants = nil
 	for _, candidate := range rapid.Permutation(candidates).Draw(c.t, "order") {
+		if candidate.MustStay(v.Cluster, candidate.Response) {
+			c.grants = append(c.grants, core.Grant{Job: candidate.ID, Accelerator: core.AnyAccelerator, Replicas: candidate.Held})
+			continue
+		}
 		if rapid.IntRange(0, 4).Draw(c.t, "no grant") == 0 {
 			continue
 		}
