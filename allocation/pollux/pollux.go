@@ -115,6 +115,7 @@ type allocator struct {
 	pinned      []*core.Candidate  // jobs that must stay
 	claimed     []bool             // by node: a pinned job that spans nodes sits there
 	weight      float64            // of all jobs
+	groups      []group            // scratch
 	horizon     horizon
 	search      exactSearch
 	evolution   geneticSearch
@@ -316,14 +317,7 @@ func (p *allocator) weigh(v *core.View) {
 	case "remaining":
 		p.weighByRemaining(v)
 	case "attained":
-		for i := range p.jobs {
-			service := p.jobs[i].attained + p.config.AttainedScale
-			p.jobs[i].weight = 0
-			for k := range p.jobs {
-				other := p.jobs[k].attained + p.config.AttainedScale
-				p.jobs[i].weight += other / (other + service)
-			}
-		}
+		p.weighByAttained()
 	}
 	p.liftLight()
 	p.liftWaiting(v)
