@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
@@ -50,7 +49,7 @@ func published(t testing.TB, file string, a core.Allocator) {
 	for i := range 16 {
 		cluster.Nodes = append(cluster.Nodes, core.Node{ID: core.NodeID(i), Name: fmt.Sprintf("t4-%d", i), Devices: 4})
 	}
-	var opener backend.Opener = component(t, sim.NewSimulator(), map[string]any{
+	opener := component(t, sim.NewSimulator(), map[string]any{
 		"restart_overhead": "30s",
 		"publication":      map[string]any{"first_round": "one_interval", "progress": "per_round", "epoch_ends": "whole_seconds"},
 	})
