@@ -23,9 +23,12 @@ func (a admitAll) Admit(context.Context, *core.View, []*core.Job) ([]core.Verdic
 }
 
 type grantAll struct {
+	gap    float64
 	change func(grants []core.Grant) []core.Grant
 	calls  *int
 }
+
+func (g grantAll) GapRatio() float64 { return g.gap }
 
 func (g grantAll) Allocate(_ context.Context, _ *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	if g.calls != nil {
@@ -191,6 +194,9 @@ func TestInvariantsBlameTheComponent(t *testing.T) {
 		"a grant of an unknown accelerator": {
 			grants(func(g []core.Grant) []core.Grant { g[0].Accelerator = 5; return g }), "allocation/fake", core.RuleOneAccelerator,
 		},
+		"a gap beyond the whole": {
+			fakes{grant: grantAll{gap: 1.5}}, "allocation/fake", core.RuleGapSane,
+		},
 		"a device twice": {
 			seating(func(s core.Seating) core.Seating { s.Placed[1].Seats = s.Placed[0].Seats; return s }), "placement/fake", core.RuleDeviceOnce,
 		},
@@ -286,6 +292,67 @@ func TestSeatsOnANodeThatIsNotReadyAreRefused(t *testing.T) {
 			var broken *core.InvariantError
 			if !errors.As(err, &broken) || broken.Rule != core.RuleDeviceOnce {
 				t.Errorf("error %v, want %q broken", err, core.RuleDeviceOnce)
+			}
+		})
+	}
+}
+
+func TestPinnedJobsKeepTheirDevices(t *testing.T) {
+	late := func(change func([]core.Grant) []core.Grant) grantAll {
+		round := 0
+		return grantAll{change: func(g []core.Grant) []core.Grant {
+			if round++; round > 1 {
+				return change(g)
+			}
+			return g
+		}}
+	}
+	for name, tc := range map[string]struct {
+		fakes fakes
+		event core.Event // of the second round
+		want  string     // component to blame; empty for none
+	}{
+		"kept": {},
+		"no grant": {
+			fakes: fakes{grant: late(func([]core.Grant) []core.Grant { return nil })}, want: "allocation/fake",
+		},
+		"another place": {
+			fakes: fakes{seat: seatFirst{func(s core.Seating) core.Seating {
+				if len(s.Placed) > 1 { // the second round
+					s.Placed[0].Seats = []core.Seat{{Node: 1, Devices: 3}}
+					s.Placed[1].Seats = []core.Seat{{Node: 0, Devices: 3}}
+				}
+				return s
+			}}}, want: "placement/fake",
+		},
+		"no seats": {
+			fakes: fakes{seat: seatFirst{func(s core.Seating) core.Seating {
+				if len(s.Placed) > 1 {
+					s.Placed, s.Unseated = s.Placed[1:], []core.Verdict{{Job: 0, Code: core.Defer, Reason: core.Fragmented}}
+				}
+				return s
+			}}}, want: "placement/fake",
+		},
+		"its node is drained": {
+			fakes: fakes{grant: late(func([]core.Grant) []core.Grant { return nil })},
+			event: core.Event{Kind: core.NodeChanged, Node: 0, Health: core.Draining},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pinned := submit(0, 0, 2)
+			pinned.Spec.Pinned = true
+			second := []core.Event{submit(1, 60, 2)}
+			if tc.event.Kind != 0 {
+				second = append(second, tc.event)
+			}
+			b := &script{observations: []core.Observation{{Events: []core.Event{pinned}}, {NowSeconds: 60, Events: second}}}
+			err := core.NewPipeline(twoNodes(), tc.fakes.stages(), core.RoundOptions{IntervalSeconds: 60}, nil).Run(t.Context(), b)
+			var broken *core.InvariantError
+			switch errors.As(err, &broken); {
+			case tc.want == "" && err != nil:
+				t.Errorf("error %v, want none", err)
+			case tc.want != "" && (broken == nil || broken.Component != tc.want || broken.Rule != core.RulePinnedStays):
+				t.Errorf("error %v, want %q blamed for %q", err, tc.want, core.RulePinnedStays)
 			}
 		})
 	}

@@ -14,6 +14,7 @@ type state struct {
 	candidates []Candidate // admitted, not ended, by JobID
 	responses  []*Response // by JobID
 	running    []*Job      // by JobID
+	pinned     bool        // whether a pinned job was submitted
 
 	stale    []*Job // jobs whose response must be asked for, by JobID
 	asked    []*Job // pending jobs that every admitter so far admits
@@ -76,6 +77,7 @@ func (s *state) take(e *Event) error {
 		}
 		j := NewJob(e.Spec)
 		j.StepsLeft = e.StepsLeft
+		s.pinned = s.pinned || j.Pinned
 		v.Jobs[e.Job] = j
 		s.pending = insertJob(s.pending, j)
 		s.touch(e.Job)

@@ -63,8 +63,8 @@ func (c Config) Validate() error {
 // cluster, from a price per device). Counts are then seated in several ways, leftovers handed out, and the best true
 // objective wins. The relaxation bounds what any seating could reach, which certifies the gap.
 //
-// Source: Pollux (OSDI'21), section 4.2. Deviations: the published search is genetic (search genetic repeats it); jobs
-// are pinned when their minimum is what they hold and they cannot be preempted. O(jobs × devices × replicas) a round,
+// Source: Pollux (OSDI'21), section 4.2. Deviations: the published search is genetic (search genetic repeats it); pinned
+// jobs stay where they sit, and the search shares out the rest. O(jobs × devices × replicas) a round,
 // O(jobs × replicas) on more than a few hundred devices.
 func New() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
@@ -74,14 +74,14 @@ func New() core.Factory[core.Allocator] {
 			"Searches exactly with a certified gap, or genetically as published.",
 		Source: "Pollux, OSDI'21, section 4.2",
 	}, Default, func(c Config, s core.Settings) (core.Allocator, error) {
-		return &allocator{config: c, rand: s.Rand}, nil
+		return &allocator{config: c, rand: s.Rand, gap: math.NaN()}, nil
 	})
 }
 
 // job is a candidate as the search sees it.
 type job struct {
 	id        core.JobID
-	index     int // among the candidates
+	index     int // among the jobs that are searched for
 	rank      int // in the published order: less service first
 	attained  float64
 	weight    float64
@@ -120,12 +120,15 @@ type allocator struct {
 	numbers     arena[float64] // of this round's jobs
 	shares      arena[share]
 	perNode     int // devices of the largest ready node
-	devices     int
+	devices     int // that are not pinned
 	nodes       int
 	usable      []int              // devices by node, of the type that is optimised
 	accelerator core.AcceleratorID // that type
 	byType      []int              // ready devices by type
+	pinned      []*core.Candidate  // jobs that must stay
+	claimed     []bool             // by node: a pinned job that spans nodes sits there
 	weight      float64            // of all jobs
+	groups      []group            // scratch
 	horizon     horizon
 	search      exactSearch
 	evolution   geneticSearch
@@ -133,7 +136,7 @@ type allocator struct {
 	grants      []core.Grant
 	seats       []core.Seat
 	ledger      core.Ledger
-	gaps        gaps
+	gap         float64 // that the last plan is certified to have at most; NaN for unknown
 }
 
 // prepare turns the candidates into the terms of the objective.
@@ -162,14 +165,42 @@ func (p *allocator) prepare(v *core.View, candidates []core.Candidate) {
 		fair = max(int(math.Ceil(float64(p.devices)/float64(len(candidates)))), 1)
 	}
 	for i := range candidates {
-		p.jobs = append(p.jobs, p.term(v, &candidates[i], i, fair))
+		if c := &candidates[i]; !c.MustStay(v.Cluster, c.Response) {
+			p.jobs = append(p.jobs, p.term(v, c, len(p.jobs), fair))
+		}
 	}
+	p.pin(v, candidates)
 	p.rankJobs()
 	p.weigh(v)
 	for i := range p.jobs {
 		j := &p.jobs[i]
 		j.row = p.rowOf(j)
 		p.price(j)
+	}
+}
+
+// pin takes the devices of the jobs that must stay out of the search.
+func (p *allocator) pin(v *core.View, candidates []core.Candidate) {
+	p.pinned = p.pinned[:0]
+	p.claimed = append(p.claimed[:0], make([]bool, len(p.usable))...)
+	for i := range candidates {
+		c := &candidates[i]
+		if !c.MustStay(v.Cluster, c.Response) {
+			continue
+		}
+		p.pinned = append(p.pinned, c)
+		for _, s := range c.Seats {
+			k := s.Devices.Count()
+			p.byType[v.Cluster.Nodes[s.Node].Accelerator] -= k
+			if p.usable[s.Node] > 0 {
+				p.usable[s.Node] -= k
+				p.devices -= k
+				p.claimed[s.Node] = p.claimed[s.Node] || len(c.Seats) > 1
+			}
+		}
+	}
+	for i := range p.jobs {
+		p.jobs[i].most = min(p.jobs[i].most, p.devices)
 	}
 }
 
@@ -295,14 +326,7 @@ func (p *allocator) weigh(v *core.View) {
 	case "remaining":
 		p.weighByRemaining(v)
 	case "attained":
-		for i := range p.jobs {
-			service := p.jobs[i].attained + p.config.AttainedScale
-			p.jobs[i].weight = 0
-			for k := range p.jobs {
-				other := p.jobs[k].attained + p.config.AttainedScale
-				p.jobs[i].weight += other / (other + service)
-			}
-		}
+		p.weighByAttained()
 	}
 	p.liftLight()
 	p.liftWaiting(v)

@@ -91,6 +91,10 @@ func (j *job) canStay() bool { return !math.IsInf(j.stays, 1) }
 func (p *allocator) grant(v *core.View) []core.Grant {
 	p.grants, p.seats = p.grants[:0], p.seats[:0]
 	p.ledger.Reset(v.Cluster)
+	for _, c := range p.pinned {
+		p.ledger.Occupy(c.Seats)
+		p.grants = append(p.grants, core.Grant{Job: c.ID, Accelerator: core.AnyAccelerator, Replicas: c.Held, Proposed: c.Seats})
+	}
 	for i := range p.jobs {
 		if j := &p.jobs[i]; j.held > 0 && slices.Equal(p.plan.rows[i], p.jobs[i].row) {
 			p.ledger.Occupy(j.seats)
