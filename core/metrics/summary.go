@@ -31,6 +31,7 @@ type Summary struct {
 	Rounds           int           `json:"rounds"`
 	WallSeconds      Number        `json:"wall_seconds"`
 	DecisionSeconds  DecisionTimes `json:"decision_seconds"`
+	GapRatio         Gap           `json:"gap_ratio"`
 }
 
 // Components says which component was in each slot, by component id.
@@ -64,6 +65,12 @@ type Fairness struct {
 	RhoMean     Number `json:"rho_mean"`
 	RhoMax      Number `json:"rho_max"`
 	UnfairRatio Number `json:"unfair_ratio"`
+}
+
+// Gap is the certified gap of the allocator's answers, over those that it certified.
+type Gap struct {
+	Mean Number `json:"mean"`
+	Max  Number `json:"max"`
 }
 
 // DecisionTimes is the time that the stages took, over the rounds held. It differs from run to run.

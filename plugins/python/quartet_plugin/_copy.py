@@ -118,7 +118,7 @@ class ViewCopy:
             max_replicas=spec.max_replicas, accelerators=tuple(spec.accelerators),
             batch=BatchSpec(b.requested, b.initial, b.max, b.min_per_device, b.max_per_device),
             cpus=spec.cpus, memory_gb=spec.memory_gb, command=tuple(spec.command), total_work=spec.total_work,
-            step_times=self._tables.get(spec.step_times),
+            step_times=self._tables.get(spec.step_times), pinned=spec.pinned,
         )
         self.view.jobs[told.id] = job
         return job

@@ -56,6 +56,7 @@ class Job:
     requested: int  # replicas the user asked for
     min_replicas: int  # least the job can run with
     max_replicas: int  # most the job can use
+    pinned: bool  # keeps the devices that it gets first until it ends
     accelerators: Sequence[str]  # types the job can run on; empty for all
     batch: BatchSpec
     cpus: float  # per replica
@@ -84,8 +85,8 @@ class Job:
 
     __slots__ = (
         "accelerators", "application", "as_of_seconds", "attained", "batch", "command", "cpus", "executed",
-        "first_start", "held", "id", "last_change", "max_replicas", "memory_gb", "min_replicas", "name", "preemptions",
-        "progress", "progress_as_of", "progress_rate", "requested", "restarts", "seats", "state", "step_times",
+        "first_start", "held", "id", "last_change", "max_replicas", "memory_gb", "min_replicas", "name", "pinned",
+        "preemptions", "progress", "progress_as_of", "progress_rate", "requested", "restarts", "seats", "state", "step_times",
         "steps_left", "submit_seconds", "tenant", "total_work", "tuning", "waiting_reason", "weight",
     )
 
@@ -94,6 +95,7 @@ class Job:
         submit_seconds: float = 0.0, requested: int = 1, min_replicas: int = 1, max_replicas: int = 1,
         accelerators: Sequence[str] = (), batch: BatchSpec = _RIGID, cpus: float = 0.0, memory_gb: float = 0.0,
         command: Sequence[str] = (), total_work: float = 0.0, step_times: StepTimes | None = None,
+        pinned: bool = False,
     ) -> None:
         """A job that was just submitted."""
         self.id, self.name, self.tenant, self.application = id, name, tenant, application
@@ -101,6 +103,7 @@ class Job:
         self.requested, self.min_replicas, self.max_replicas = requested, min_replicas, max_replicas
         self.accelerators, self.batch, self.cpus, self.memory_gb = accelerators, batch, cpus, memory_gb
         self.command, self.total_work, self.step_times = command, total_work, step_times
+        self.pinned = pinned
         self.state, self.waiting_reason = JobState.PENDING, Reason.NONE
         self.seats, self.held, self.tuning = (), 0, Tuning(id)
         self.as_of_seconds = self.progress_as_of = self.last_change = submit_seconds
