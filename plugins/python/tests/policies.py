@@ -208,7 +208,7 @@ class Strict(ScalerPolicy):
 class Mirror(AdmissionPolicy):
     type = "mirror"
     summary = "admits every job, and tells what it sees"
-    capabilities = (Capability.REMAINING_WORK, Capability.STEP_TIMES)
+    capabilities = (Capability.REMAINING_WORK, Capability.STEP_TIMES, Capability.MEASUREMENTS)
 
     def admit(self, view, waiting):
         return [Verdict(j.id, Code.ADMIT, message="\n".join(self._lines(view, j))) for j in waiting]
@@ -234,6 +234,15 @@ class Mirror(AdmissionPolicy):
             yield bits(j.executed_seconds(now), j.attained_service(now), j.work_done(now), j.remaining_work(now))
             if j.step_times:
                 yield bits(*j.step_times.one_node) + "|" + bits(*j.step_times.many_nodes)
+            if j.truth:
+                yield from measurements("true", j.truth.measurements, j.truth.gradients)
+            yield from measurements("seen", j.measured, j.gradients)
+
+
+def measurements(kind, measured, gradients):
+    yield f"{kind} {bits(gradients.square, gradients.variance)}"
+    for m in measured:
+        yield f"{m.nodes} {m.replicas} {m.per_device} {bits(m.pass_seconds, m.step_seconds)}"
 
 
 def bits(*numbers):
@@ -251,6 +260,7 @@ class Misbehaving(AdmissionPolicy):
     @dataclass
     class Config:
         fault: str = field("none", doc="what to do", enum=FAULTS)
+
     def admit(self, view, waiting):
         fault = self.config.fault
         if fault == "raise":
