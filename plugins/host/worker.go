@@ -27,7 +27,7 @@ const (
 type Options struct {
 	OnFailure   OnFailure
 	MaxRestarts int           // in a run
-	Backoff     time.Duration // before the first restart; doubles with each
+	Backoff     time.Duration // before the first restart; doubles with each, up to a minute
 	CallTimeout time.Duration // for one question
 	Log         *slog.Logger
 }
@@ -142,7 +142,7 @@ func (w *worker) mend(ctx context.Context, round int, cause error) error {
 		return errInstead
 	}
 	for w.options.OnFailure == Restart && w.restarts < w.options.MaxRestarts {
-		if err := sleep(ctx, w.options.Backoff<<w.restarts); err != nil {
+		if err := sleep(ctx, backoff(w.options.Backoff, w.restarts)); err != nil {
 			return err
 		}
 		w.restarts++
@@ -171,6 +171,21 @@ func (w *worker) Recover(ctx context.Context, broken error) (again bool, err err
 		return true, nil
 	}
 	return false, err
+}
+
+// longestBackoff bounds the wait before a restart, unless the first one is longer.
+const longestBackoff = time.Minute
+
+// backoff is the wait before a restart, after so many.
+func backoff(first time.Duration, restarts int) time.Duration {
+	wait := first
+	for range restarts {
+		if wait > longestBackoff/2 {
+			return max(first, longestBackoff)
+		}
+		wait *= 2
+	}
+	return wait
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
