@@ -55,7 +55,8 @@ type worker struct {
 	options  Options
 	session  *Session
 	restarts int
-	instead  bool // the fallback took over
+	instead  bool   // the fallback took over
+	reason   string // of the last failure; empty for none
 
 	teller   wire.Teller
 	standing core.Standing
@@ -136,6 +137,7 @@ func (w *worker) askOnce(ctx context.Context, v *core.View, candidates []core.Ca
 // fallback must answer, and the error that ends the run otherwise. The process is gone in any case.
 func (w *worker) mend(ctx context.Context, round int, cause error) error {
 	failure := w.bury(cause)
+	w.reason = failure.Error()
 	if w.options.OnFailure == Fallback {
 		w.options.Log.Warn("the fallback takes over", "component", w.id, "plugin", w.name, "round", round, "error", failure)
 		w.instead = true
@@ -155,9 +157,23 @@ func (w *worker) mend(ctx context.Context, round int, cause error) error {
 			return ctx.Err()
 		}
 		failure = &Failure{Plugin: w.name, Cause: err}
+		w.reason = failure.Error()
 	}
 	failure.Restarts = w.restarts
 	return failure
+}
+
+// Trouble is what a component went through in a run that went on all the same.
+type Trouble struct {
+	Component string // its id
+	Restarts  int
+	Fallback  bool   // the built-in policy took over
+	Reason    string // of the last failure
+}
+
+// Trouble tells of the component, and whether there is anything to tell.
+func (w *worker) Trouble() (Trouble, bool) {
+	return Trouble{Component: w.id, Restarts: w.restarts, Fallback: w.instead, Reason: w.reason}, w.reason != ""
 }
 
 // Recover is told that an answer broke a rule of the pipeline, and reports whether to ask again.
