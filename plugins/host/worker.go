@@ -25,7 +25,7 @@ const (
 
 // Options are how a component in another process is kept.
 type Options struct {
-	OnFailure   OnFailure
+	OnFailure   OnFailure     // empty is Fail where no config could say otherwise: the failure then advises nothing
 	MaxRestarts int           // in a run
 	Backoff     time.Duration // before the first restart; doubles with each, up to a minute
 	CallTimeout time.Duration // for one question
