@@ -67,8 +67,12 @@ func BenchmarkPlugin(b *testing.B) {
 			jobs.Jobs = jobs.Jobs[:10_000]
 			return c, jobs
 		},
+		"pollux": func(b *testing.B) (*configs.Config, *workload.Workload) { // its rounds hold a millisecond of work
+			reference(b, "data", "pollux-osdi21", "workloads", "workload-1.csv")
+			return loaded(b, "pollux-osdi21/pollux-exact.yaml")
+		},
 	}
-	for _, run := range []string{"blox", "philly"} {
+	for _, run := range []string{"blox", "philly", "pollux"} {
 		for _, which := range []string{"allocation", "all"} {
 			b.Run(run+"/"+which, func(b *testing.B) {
 				c, jobs := runs[run](b)
