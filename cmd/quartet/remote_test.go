@@ -59,7 +59,7 @@ func remote[S any](t testing.TB, by way, s configs.Selected[S], seed uint64, rea
 		t.Fatal(err)
 	}
 	if closer, ok := any(policy).(io.Closer); ok {
-		t.Cleanup(func() { closer.Close() })
+		t.Cleanup(func() { _ = closer.Close() })
 	}
 	return core.Component[S]{ID: s.ID, Policy: policy}
 }

@@ -118,7 +118,7 @@ func (p *Process) Close() {
 	})
 	defer kill.Stop()
 	p.client.Kill()
-	os.RemoveAll(p.folder)
+	_ = os.RemoveAll(p.folder) // in the folder for temporary files: it is forgotten at worst
 }
 
 // PID is that of the process.
