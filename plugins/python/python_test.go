@@ -202,6 +202,47 @@ func (idle) Next(context.Context, core.Wake) (core.Observation, error) {
 func (idle) Apply(context.Context, []core.Change) error { return nil }
 func (idle) Capabilities() []core.Capability            { return nil }
 
+// TestCandidatesAreEqual holds what Python sees of the responses of jobs against those in Go, bit for bit.
+func TestCandidatesAreEqual(t *testing.T) {
+	remote := factoryOf(newRing(t, policies(t)), stagev1.Stage_STAGE_ALLOCATION, "echo", host.Allocator)
+	coretest.RunAllocator(t, core.NewFactory(remote.Info, core.None{}, func(_ core.None, s core.Settings) (core.Allocator, error) {
+		a, err := remote.New(&core.None{}, s)
+		return echoed{a, t}, err
+	}), coretest.Elsewhere())
+}
+
+type echoed struct {
+	core.Allocator
+	t *testing.T
+}
+
+func (e echoed) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	told, err := e.Allocator.Allocate(ctx, v, candidates)
+	if err != nil {
+		return nil, err
+	}
+	if len(told) != len(candidates) {
+		e.t.Errorf("round %d: Python sees %d candidates of %d", v.Round, len(told), len(candidates))
+		return nil, nil
+	}
+	for i, c := range candidates {
+		r, g := c.Response, told[i]
+		want := []float64{r.RemainingWork}
+		for _, curve := range r.Curves {
+			want = append(append(want, float64(len(curve.OneNode))), curve.OneNode...)
+			want = append(append(want, float64(len(curve.ManyNodes))), curve.ManyNodes...)
+		}
+		var got []float64
+		for _, seat := range g.Proposed {
+			got = append(got, math.Float64frombits(uint64(seat.Devices)))
+		}
+		if g.Job != c.ID || g.Replicas != r.MinReplicas || int(g.Accelerator) != r.MaxReplicas || bits(got...) != bits(want...) {
+			e.t.Errorf("round %d: Go sees %+v, Python sees %+v with %v", v.Round, r, g, got)
+		}
+	}
+	return nil, nil
+}
+
 type mirrored struct {
 	core.Admitter
 	t *testing.T

@@ -11,7 +11,8 @@ from typing import Any
 
 from quartet_plugin import (
     ANY_ACCELERATOR, FOR_EVER, AdmissionPolicy, AllocationPolicy, Capability, Code, Curve, ElasticityPolicy, Grant, JobState,
-    Ledger, Placement, PlacementPolicy, Reason, Response, ScalerPolicy, Seating, Tuning, Verdict, field, main, replicas,
+    Ledger, Placement, PlacementPolicy, Reason, Response, ScalerPolicy, Seat, Seating, Tuning, Verdict, field, main,
+    replicas,
 )
 
 
@@ -239,6 +240,20 @@ class Mirror(AdmissionPolicy):
             yield from measurements("seen", j.measured, j.gradients)
 
 
+class Echo(AllocationPolicy):
+    type = "echo"
+    summary = "tells what it sees of the candidates, every number as the bits of a seat"
+
+    def allocate(self, view, candidates):
+        for c in candidates:
+            r = c.response
+            numbers = [r.remaining_work]
+            for curve in r.curves:
+                numbers += [len(curve.one_node), *curve.one_node, len(curve.many_nodes), *curve.many_nodes]
+            seats = [Seat(0, int.from_bytes(struct.pack(">d", x), "big")) for x in numbers]
+            yield Grant(c.job.id, r.min_replicas, r.max_replicas, proposed=seats)
+
+
 def measurements(kind, measured, gradients):
     yield f"{kind} {bits(gradients.square, gradients.variance)}"
     for m in measured:
@@ -284,6 +299,6 @@ class Misbehaving(AdmissionPolicy):
 if __name__ == "__main__":
     print("printed before main")
     main(
-        AcceptAll, LoadLimit, Fifo, Las, FirstFit, Fixed, Linear, Keep, Everything, Strict, Mirror, Misbehaving,
+        AcceptAll, LoadLimit, Fifo, Las, FirstFit, Fixed, Linear, Keep, Everything, Strict, Mirror, Echo, Misbehaving,
         version="v1.2.3",
     )
