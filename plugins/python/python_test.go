@@ -130,27 +130,23 @@ func TestViewsAreEqual(t *testing.T) {
 	}))
 }
 
-// TestMeasurementsAreEqual is TestViewsAreEqual for what the random rounds do not hold: what jobs measured, told piece by
-// piece while it grows, and the truth about them.
-func TestMeasurementsAreEqual(t *testing.T) {
+// TestReportsAreEqual is both for what the random rounds do not hold: what jobs measured, told piece by piece while it
+// grows, the truth about them, and responses that keep their curves.
+func TestReportsAreEqual(t *testing.T) {
 	r, settings := newRing(t, policies(t)), core.Settings{ID: "python/test"}
 	admitter, err := factoryOf(r, stagev1.Stage_STAGE_ADMISSION, "mirror", host.Admitter).New(&core.None{}, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	allocator, err := factoryOf(r, stagev1.Stage_STAGE_ALLOCATION, "fifo", host.Allocator).New(&core.None{}, settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	placer, err := factoryOf(r, stagev1.Stage_STAGE_PLACEMENT, "first_fit", host.Placer).New(&core.None{}, settings)
+	allocator, err := factoryOf(r, stagev1.Stage_STAGE_ALLOCATION, "echo", host.Allocator).New(&core.None{}, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := core.NewPipeline(coretest.MakeCluster().Nodes(2, "t4", 4).Obj(), core.Stages{
 		Admission:  []core.Component[core.Admitter]{{ID: settings.ID, Policy: mirrored{admitter, t}}},
-		Allocation: core.Component[core.Allocator]{ID: settings.ID, Policy: allocator},
-		Placement:  core.Component[core.Placer]{ID: settings.ID, Policy: placer},
-		Elasticity: core.Component[core.Elasticity]{ID: settings.ID, Policy: rigid{}},
+		Allocation: core.Component[core.Allocator]{ID: settings.ID, Policy: echoed{allocator, t}},
+		Placement:  core.Component[core.Placer]{ID: settings.ID, Policy: idle{}},
+		Elasticity: core.Component[core.Elasticity]{ID: settings.ID, Policy: idle{}},
 	}, core.RoundOptions{IntervalSeconds: 60}, nil)
 
 	measured := func(i int) core.Measurement {
@@ -177,23 +173,27 @@ func TestMeasurementsAreEqual(t *testing.T) {
 	}
 }
 
-// rigid runs every job with what it asked for.
-type rigid struct{}
+// idle is a backend and stages that do nothing. What a job gains from devices stays, what is left of it shrinks.
+type idle struct{}
 
-func (rigid) Respond(_ context.Context, _ *core.View, jobs []*core.Job) ([]core.Response, error) {
+func (idle) Respond(_ context.Context, v *core.View, jobs []*core.Job) ([]core.Response, error) {
 	var responses []core.Response
 	for _, j := range jobs {
-		responses = append(responses, coretest.Rigid(j))
+		responses = append(responses, core.Response{
+			Job: j.ID, MinReplicas: 1, MaxReplicas: 2, RemainingWork: 100 - float64(v.Round),
+			Curves: []core.Curve{{OneNode: []float64{0.1, 0.2}, ManyNodes: []float64{0, 0.15}}},
+		})
 	}
 	return responses, nil
 }
 
-func (rigid) Tune(context.Context, *core.View, []core.Placement) ([]core.Tuning, error) {
+func (idle) Tune(context.Context, *core.View, []core.Placement) ([]core.Tuning, error) {
 	return nil, nil
 }
 
-// idle is a backend on which nothing happens by itself.
-type idle struct{}
+func (idle) Place(context.Context, *core.View, []core.Grant) (core.Seating, error) {
+	return core.Seating{}, nil
+}
 
 func (idle) Next(context.Context, core.Wake) (core.Observation, error) {
 	return core.Observation{}, io.EOF
