@@ -32,6 +32,15 @@ type Summary struct {
 	WallSeconds      Number        `json:"wall_seconds"`
 	DecisionSeconds  DecisionTimes `json:"decision_seconds"`
 	GapRatio         Gap           `json:"gap_ratio"`
+	Plugins          []Trouble     `json:"plugins,omitempty"` // of components that failed and were survived
+}
+
+// Trouble is what a component in a process of its own went through in a run that went on all the same.
+type Trouble struct {
+	Component string `json:"component"`
+	Restarts  int    `json:"restarts"`
+	Fallback  bool   `json:"fallback"` // the built-in policy took over
+	Reason    string `json:"reason"`   // of the last failure
 }
 
 // Components says which component was in each slot, by component id.

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from ._proto import stages_pb2, view_pb2
 from .cluster import Seat
 from .decisions import Code, Curve, Grant, Placement, Reason, Response, Standing, Tuning, Verdict
+from .job import Gradients, Measurement, Truth
 
 _CODES = {Code.ADMIT: view_pb2.CODE_ADMIT, Code.DEFER: view_pb2.CODE_DEFER, Code.REJECT: view_pb2.CODE_REJECT}
 
@@ -109,6 +110,18 @@ def response_from(told: view_pb2.Response, before: Response) -> Response:
     if not told.same_curves:
         curves = tuple([Curve(tuple(c.one_node), tuple(c.many_nodes)) for c in told.curves])
     return Response(told.job, told.min_replicas, told.max_replicas, curves, told.remaining_work)
+
+
+def measurements_from(told: Iterable[view_pb2.Measurement]) -> tuple[Measurement, ...]:
+    return tuple([Measurement(m.nodes, m.replicas, m.per_device, m.pass_seconds, m.step_seconds) for m in told])
+
+
+def gradients_from(told: view_pb2.Gradients) -> Gradients:
+    return Gradients(told.square, told.variance)
+
+
+def truth_from(told: view_pb2.Truth) -> Truth:
+    return Truth(measurements_from(told.measurements), gradients_from(told.gradients))
 
 
 def standing_to(standing: Standing | None) -> view_pb2.Standing | None:

@@ -15,6 +15,7 @@ class Capability(str, enum.Enum):
 
     REMAINING_WORK = "remaining_work"  # Job.total_work and Job.progress are known
     STEP_TIMES = "step_times"  # Job.step_times and Job.steps_left are the truth
+    MEASUREMENTS = "measurements"  # Job.truth is known
     SCALE_CLUSTER = "scale_cluster"  # nodes can be added and removed
 
 

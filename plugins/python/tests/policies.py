@@ -11,7 +11,8 @@ from typing import Any
 
 from quartet_plugin import (
     ANY_ACCELERATOR, FOR_EVER, AdmissionPolicy, AllocationPolicy, Capability, Code, Curve, ElasticityPolicy, Grant, JobState,
-    Ledger, Placement, PlacementPolicy, Reason, Response, ScalerPolicy, Seating, Tuning, Verdict, field, main, replicas,
+    Ledger, Placement, PlacementPolicy, Reason, Response, ScalerPolicy, Seat, Seating, Tuning, Verdict, field, main,
+    replicas,
 )
 
 
@@ -208,7 +209,7 @@ class Strict(ScalerPolicy):
 class Mirror(AdmissionPolicy):
     type = "mirror"
     summary = "admits every job, and tells what it sees"
-    capabilities = (Capability.REMAINING_WORK, Capability.STEP_TIMES)
+    capabilities = (Capability.REMAINING_WORK, Capability.STEP_TIMES, Capability.MEASUREMENTS)
 
     def admit(self, view, waiting):
         return [Verdict(j.id, Code.ADMIT, message="\n".join(self._lines(view, j))) for j in waiting]
@@ -234,6 +235,29 @@ class Mirror(AdmissionPolicy):
             yield bits(j.executed_seconds(now), j.attained_service(now), j.work_done(now), j.remaining_work(now))
             if j.step_times:
                 yield bits(*j.step_times.one_node) + "|" + bits(*j.step_times.many_nodes)
+            if j.truth:
+                yield from measurements("true", j.truth.measurements, j.truth.gradients)
+            yield from measurements("seen", j.measured, j.gradients)
+
+
+class Echo(AllocationPolicy):
+    type = "echo"
+    summary = "tells what it sees of the candidates, every number as the bits of a seat"
+
+    def allocate(self, view, candidates):
+        for c in candidates:
+            r = c.response
+            numbers = [r.remaining_work]
+            for curve in r.curves:
+                numbers += [len(curve.one_node), *curve.one_node, len(curve.many_nodes), *curve.many_nodes]
+            seats = [Seat(0, int.from_bytes(struct.pack(">d", x), "big")) for x in numbers]
+            yield Grant(c.job.id, r.min_replicas, r.max_replicas, proposed=seats)
+
+
+def measurements(kind, measured, gradients):
+    yield f"{kind} {bits(gradients.square, gradients.variance)}"
+    for m in measured:
+        yield f"{m.nodes} {m.replicas} {m.per_device} {bits(m.pass_seconds, m.step_seconds)}"
 
 
 def bits(*numbers):
@@ -251,6 +275,7 @@ class Misbehaving(AdmissionPolicy):
     @dataclass
     class Config:
         fault: str = field("none", doc="what to do", enum=FAULTS)
+
     def admit(self, view, waiting):
         fault = self.config.fault
         if fault == "raise":
@@ -274,6 +299,6 @@ class Misbehaving(AdmissionPolicy):
 if __name__ == "__main__":
     print("printed before main")
     main(
-        AcceptAll, LoadLimit, Fifo, Las, FirstFit, Fixed, Linear, Keep, Everything, Strict, Mirror, Misbehaving,
+        AcceptAll, LoadLimit, Fifo, Las, FirstFit, Fixed, Linear, Keep, Everything, Strict, Mirror, Echo, Misbehaving,
         version="v1.2.3",
     )
