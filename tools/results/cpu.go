@@ -15,9 +15,7 @@ const referenceCPU = 519
 // written; and the fits alone.
 func (b *bench) polluxCPU() ([][]string, error) {
 	rows := [][]string{{"what", "median", "least", "most", "reference over median"}}
-	for _, c := range []struct{ label, config string }{
-		{"pollux-exact", polluxExact}, {"pollux-best", polluxBest}, {"pollux-genetic", polluxGenetic},
-	} {
+	for _, c := range []struct{ label, config string }{{"pollux-exact", polluxExact}, {"pollux-best", polluxBest}} {
 		var times []float64
 		for range 5 {
 			cpu, err := b.again(run{c.config, onPath(b.workload("1.0", "6"))})
