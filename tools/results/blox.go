@@ -8,9 +8,14 @@ import (
 func (b *bench) blox() ([][]string, error) {
 	rows := [][]string{{"run", "placement", "mean JCT s", "makespan s", "preemptions", "completions that differ", "first runs that differ"}}
 	for _, run := range []struct{ name, config, fit string }{
-		{"s500_Las", "las", "prefix_sum"}, {"s1000_Fifo", "fifo", "prefix_sum"}, {"s1000_Las", "las", "prefix_sum"},
-		{"s1000_Srtf", "srtf", "prefix_sum"}, {"m500_Fifo", "fifo", "prefix_sum"}, {"m500fix_Fifo", "fifo", "scattered"},
-		{"m500fix_Las", "las", "scattered"}, {"m500fix_Srtf", "srtf", "scattered"},
+		{"s500_Las", "las", "prefix_sum"},
+		{"s1000_Fifo", "fifo", "prefix_sum"},
+		{"s1000_Las", "las", "prefix_sum"},
+		{"s1000_Srtf", "srtf", "prefix_sum"},
+		{"m500_Fifo", "fifo", "prefix_sum"},
+		{"m500fix_Fifo", "fifo", "scattered"},
+		{"m500fix_Las", "las", "scattered"},
+		{"m500fix_Srtf", "srtf", "scattered"},
 	} {
 		path := filepath.Join(b.data, "reference", "blox", "ref_"+run.name+".csv")
 		want, err := readRows(path, 0)

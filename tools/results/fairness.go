@@ -90,12 +90,7 @@ const (
 // alone measures how many seconds each job of a workload takes on the replicas and the batch its user asked for, with
 // the cluster to itself: it runs the jobs one after another.
 func (b *bench) alone(path string) (map[string]float64, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	records, err := csv.NewReader(f).ReadAll()
+	records, err := readCSV(path)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -30,12 +31,12 @@ func main() {
 	}
 }
 
-func measureAll(quartet, data, keep, document, only string) error {
+func measureAll(quartet, data, keep, document, only string) (err error) {
 	out, err := os.MkdirTemp("", "quartet-results")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(out)
+	defer func() { err = errors.Join(err, os.RemoveAll(out)) }()
 	if keep == "" {
 		keep = out
 	}

@@ -2,9 +2,7 @@ package main
 
 import (
 	"cmp"
-	"encoding/csv"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -60,12 +58,7 @@ func merge(path string, workloads ...string) error {
 	var header []string
 	var jobs [][]string
 	for _, w := range workloads {
-		f, err := os.Open(w)
-		if err != nil {
-			return err
-		}
-		records, err := csv.NewReader(f).ReadAll()
-		f.Close()
+		records, err := readCSV(w)
 		if err != nil {
 			return err
 		}

@@ -139,12 +139,7 @@ func read(dir string) (*outcome, error) {
 
 // readRows reads a CSV file without its header, by the value in a column.
 func readRows(path string, key int) (map[string][]string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	records, err := csv.NewReader(f).ReadAll()
+	records, err := readCSV(path)
 	if err != nil {
 		return nil, err
 	}
@@ -153,6 +148,22 @@ func readRows(path string, key int) (map[string][]string, error) {
 		rows[record[key]] = record
 	}
 	return rows, nil
+}
+
+// readCSV reads a file that has a header.
+func readCSV(path string) ([][]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	records, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err == nil && len(records) == 0 {
+		err = errors.New("no header")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return records, nil
 }
 
 // The columns of jobs.csv and of the references that are compared.
