@@ -59,6 +59,7 @@ var tables = map[string]func(*bench) ([][]string, error){
 	"pollux-merged":       (*bench).polluxMerged,
 	"pollux-history":      (*bench).polluxHistory,
 	"pollux-cpu":          (*bench).polluxCPU,
+	"pollux-pause":        (*bench).polluxPause,
 	"compositions":        (*bench).compositions,
 	"blox":                (*bench).blox,
 	"tiresias":            (*bench).tiresias,
