@@ -150,7 +150,7 @@ func TestReportsAreEqual(t *testing.T) {
 	}, core.RoundOptions{IntervalSeconds: 60}, nil)
 
 	measured := func(i int) core.Measurement {
-		return core.Measurement{Nodes: 1 + i%3, Replicas: 1 + i%4, PerDevice: 32 << (i % 2), PassSeconds: 0.1 * float64(i), StepSeconds: 0.3 * float64(i)}
+		return core.Measurement{Accelerator: []string{"t4", ""}[i%2], Nodes: 1 + i%3, Replicas: 1 + i%4, PerDevice: 32 << (i % 2), PassSeconds: 0.1 * float64(i), StepSeconds: 0.3 * float64(i)}
 	}
 	truth := &core.Truth{Measurements: []core.Measurement{measured(1), measured(2)}, Gradients: core.Gradients{Square: 0.1, Variance: 0.7}}
 	for id := range 8 {
@@ -182,6 +182,7 @@ func (idle) Respond(_ context.Context, v *core.View, jobs []*core.Job) ([]core.R
 		responses = append(responses, core.Response{
 			Job: j.ID, MinReplicas: 1, MaxReplicas: 2, RemainingWork: 100 - float64(v.Round),
 			Curves: []core.Curve{{OneNode: []float64{0.1, 0.2}, ManyNodes: []float64{0, 0.15}}},
+			Unlike: &core.UnlikeRates{Alone: []float64{0.1, 0.3}, SyncSeconds: []float64{0, 0.5}},
 		})
 	}
 	return responses, nil
@@ -231,6 +232,9 @@ func (e echoed) Allocate(ctx context.Context, v *core.View, candidates []core.Ca
 		for _, curve := range r.Curves {
 			want = append(append(want, float64(len(curve.OneNode))), curve.OneNode...)
 			want = append(append(want, float64(len(curve.ManyNodes))), curve.ManyNodes...)
+		}
+		if r.Unlike != nil {
+			want = append(append(want, r.Unlike.Alone...), r.Unlike.SyncSeconds...)
 		}
 		var got []float64
 		for _, seat := range g.Proposed {
@@ -289,19 +293,30 @@ func describe(v *core.View) string {
 		}
 		b := j.Batch
 		line(j.ID, j.Name, j.Tenant, j.Application, j.Requested, j.MinReplicas, j.MaxReplicas)
-		line(joined(j.Accelerators), b.Requested, b.Initial, b.Max, b.MinPerDevice, b.MaxPerDevice, joined(j.Command))
+		line(joined(j.Accelerators), map[bool]string{false: "False", true: "True"}[j.MixesTypes], b.Requested, b.Initial, b.Max, b.MinPerDevice, b.MaxPerDevice, joined(j.Command))
 		line(j.State, j.WaitingReason, joined(seats))
-		line(j.Tuning.BatchPerDevice, j.Tuning.AccumulationSteps, j.Restarts, j.Preemptions, j.Held)
+		line(j.Tuning.BatchPerDevice, j.Tuning.AccumulationSteps, joined(j.Tuning.BatchByReplica), j.Restarts, j.Preemptions, j.Held)
 		line(bits(j.Weight, j.SubmitSeconds, j.CPUs, j.MemoryGB, j.TotalWork, j.Tuning.LearningRateFactor))
 		line(bits(j.StepsLeft, j.FirstStart, j.LastChange))
 		line(bits(j.ExecutedSeconds(now), j.AttainedService(now), j.WorkDone(now), j.RemainingWork(now)))
 		if j.StepTimes != nil {
 			line(bits(j.StepTimes.OneNode...) + "|" + bits(j.StepTimes.ManyNodes...))
+			for _, on := range j.StepTimes.Types {
+				line(on.Accelerator, bits(on.OneNode...)+"|"+bits(on.ManyNodes...))
+			}
+			if u := j.StepTimes.Unlike; u != nil {
+				var alone []string
+				for _, a := range u.Alone {
+					alone = append(alone, a.Accelerator+" "+bits(a.Seconds))
+				}
+				line(joined(alone))
+				line(bits(u.SyncSeconds...))
+			}
 		}
 		measurements := func(kind string, measured []core.Measurement, g core.Gradients) {
 			line(kind, bits(g.Square, g.Variance))
 			for _, m := range measured {
-				line(m.Nodes, m.Replicas, m.PerDevice, bits(m.PassSeconds, m.StepSeconds))
+				line(m.Accelerator, m.Nodes, m.Replicas, m.PerDevice, bits(m.PassSeconds, m.StepSeconds))
 			}
 		}
 		if j.Truth != nil {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from ._convert import gradients_from, measurements_from, response_from, seats_from, truth_from, tuning_from
+from ._convert import gradients_from, measurements_from, response_from, seats_from, step_times_from, truth_from, tuning_from
 from ._proto import view_pb2
 from .cluster import MAX_DEVICES_PER_NODE, Cluster, Health, Node, replicas
 from .decisions import Reason, Response, Tuning
@@ -48,7 +48,7 @@ class ViewCopy:
         if update.nodes:
             self._take_nodes(update)
         for table in update.step_times:
-            self._tables[table.table] = StepTimes(tuple(table.one_node), tuple(table.many_nodes))
+            self._tables[table.table] = step_times_from(table)
         for truth in update.truths:
             self._truths[truth.table] = truth_from(truth)
         self._make_room(update.submitted)
@@ -125,8 +125,8 @@ class ViewCopy:
             max_replicas=spec.max_replicas, accelerators=tuple(spec.accelerators),
             batch=BatchSpec(b.requested, b.initial, b.max, b.min_per_device, b.max_per_device),
             cpus=spec.cpus, memory_gb=spec.memory_gb, command=tuple(spec.command), total_work=spec.total_work,
-            step_times=self._tables.get(spec.step_times), pinned=spec.pinned,
-            truth=self._truths.get(spec.truth),
+            step_times=self._tables.get(spec.step_times), truth=self._truths.get(spec.truth),
+            pinned=spec.pinned, mixes_types=spec.mixes_types,
         )
         self.view.jobs[told.id] = job
         return job

@@ -24,12 +24,37 @@ class BatchSpec(NamedTuple):
 _RIGID = BatchSpec()
 
 
+class TypeTimes(NamedTuple):
+    """The step times on one accelerator type."""
+
+    accelerator: str
+    one_node: Sequence[float]
+    many_nodes: Sequence[float]
+
+
+class AloneTime(NamedTuple):
+    """How long one device of a type takes for a step with the whole batch."""
+
+    accelerator: str
+    seconds: float
+
+
+class UnlikeTimes(NamedTuple):
+    """How long a step takes on devices of different types, each with a part of the batch in proportion to its speed:
+    1 / sum(1 / alone) seconds, and sync_seconds more."""
+
+    alone: Sequence[AloneTime]
+    sync_seconds: Sequence[float]  # by replicas, index r-1 for r
+
+
 class StepTimes(NamedTuple):
     """The seconds of one optimizer step at a fixed total batch on consolidated placements. Index r-1 is r replicas;
     0 means not possible."""
 
-    one_node: Sequence[float]
+    one_node: Sequence[float]  # on any type that types does not hold
     many_nodes: Sequence[float]  # nodes filled one after another, the last one partly
+    types: Sequence[TypeTimes] = ()
+    unlike: UnlikeTimes | None = None  # None for a job that does not mix types
 
 
 class Measurement(NamedTuple):
@@ -40,6 +65,7 @@ class Measurement(NamedTuple):
     per_device: int  # samples on each device in a pass
     pass_seconds: float  # of a pass over them without synchronisation
     step_seconds: float  # of a pass with it
+    accelerator: str = ""  # type of the devices; empty where types make no difference
 
 
 class Gradients(NamedTuple):
@@ -85,6 +111,7 @@ class Job:
     max_replicas: int  # most the job can use
     pinned: bool  # keeps the devices that it gets first until it ends
     accelerators: Sequence[str]  # types the job can run on; empty for all
+    mixes_types: bool  # its replicas may run on devices of different types at once
     batch: BatchSpec
     cpus: float  # per replica
     memory_gb: float  # per replica
@@ -116,8 +143,8 @@ class Job:
     __slots__ = (
         "accelerators", "application", "as_of_seconds", "attained", "batch", "command", "cpus", "executed",
         "first_start", "gradients", "held", "id", "last_change", "max_replicas", "measured", "memory_gb", "min_replicas",
-        "name", "pinned", "preemptions", "progress", "progress_as_of", "progress_rate", "requested", "restarts", "seats", "state",
-        "step_times", "steps_left", "submit_seconds", "tenant", "total_work", "truth", "tuning", "waiting_reason", "weight",
+        "mixes_types", "name", "pinned", "preemptions", "progress", "progress_as_of", "progress_rate", "requested", "restarts",
+        "seats", "state", "step_times", "steps_left", "submit_seconds", "tenant", "total_work", "truth", "tuning", "waiting_reason", "weight",
     )
 
     def __init__(
@@ -125,7 +152,7 @@ class Job:
         submit_seconds: float = 0.0, requested: int = 1, min_replicas: int = 1, max_replicas: int = 1,
         accelerators: Sequence[str] = (), batch: BatchSpec = _RIGID, cpus: float = 0.0, memory_gb: float = 0.0,
         command: Sequence[str] = (), total_work: float = 0.0, step_times: StepTimes | None = None,
-        truth: Truth | None = None, pinned: bool = False,
+        truth: Truth | None = None, pinned: bool = False, mixes_types: bool = False,
     ) -> None:
         """A job that was just submitted."""
         self.id, self.name, self.tenant, self.application = id, name, tenant, application
@@ -133,7 +160,7 @@ class Job:
         self.requested, self.min_replicas, self.max_replicas = requested, min_replicas, max_replicas
         self.accelerators, self.batch, self.cpus, self.memory_gb = accelerators, batch, cpus, memory_gb
         self.command, self.total_work, self.step_times, self.truth = command, total_work, step_times, truth
-        self.pinned = pinned
+        self.pinned, self.mixes_types = pinned, mixes_types
         self.state, self.waiting_reason = JobState.PENDING, Reason.NONE
         self.seats, self.held, self.tuning = (), 0, Tuning(id)
         self.as_of_seconds = self.progress_as_of = self.last_change = submit_seconds

@@ -227,14 +227,19 @@ class Mirror(AdmissionPolicy):
             if j is None:
                 continue
             yield f"{j.id} {j.name} {j.tenant} {j.application} {j.requested} {j.min_replicas} {j.max_replicas}"
-            yield f"{' '.join(j.accelerators)} {' '.join(map(str, j.batch))} {' '.join(j.command)}"
+            yield f"{' '.join(j.accelerators)} {j.mixes_types} {' '.join(map(str, j.batch))} {' '.join(j.command)}"
             yield f"{j.state.name.lower()} {j.waiting_reason.value} {' '.join(f'{s.node}:{s.devices}' for s in j.seats)}"
-            yield f"{j.tuning.batch_per_device} {j.tuning.accumulation_steps} {j.restarts} {j.preemptions} {j.held}"
+            yield f"{j.tuning.batch_per_device} {j.tuning.accumulation_steps} {' '.join(map(str, j.tuning.batch_by_replica))} {j.restarts} {j.preemptions} {j.held}"
             yield bits(j.weight, j.submit_seconds, j.cpus, j.memory_gb, j.total_work, j.tuning.learning_rate_factor)
             yield bits(j.steps_left, j.first_start, j.last_change)
             yield bits(j.executed_seconds(now), j.attained_service(now), j.work_done(now), j.remaining_work(now))
             if j.step_times:
                 yield bits(*j.step_times.one_node) + "|" + bits(*j.step_times.many_nodes)
+                for on in j.step_times.types:
+                    yield on.accelerator + " " + bits(*on.one_node) + "|" + bits(*on.many_nodes)
+                if j.step_times.unlike:
+                    yield " ".join(f"{a.accelerator} {bits(a.seconds)}" for a in j.step_times.unlike.alone)
+                    yield bits(*j.step_times.unlike.sync_seconds)
             if j.truth:
                 yield from measurements("true", j.truth.measurements, j.truth.gradients)
             yield from measurements("seen", j.measured, j.gradients)
@@ -250,6 +255,8 @@ class Echo(AllocationPolicy):
             numbers = [r.remaining_work]
             for curve in r.curves:
                 numbers += [len(curve.one_node), *curve.one_node, len(curve.many_nodes), *curve.many_nodes]
+            if r.unlike:
+                numbers += [*r.unlike.alone, *r.unlike.sync_seconds]
             seats = [Seat(0, int.from_bytes(struct.pack(">d", x), "big")) for x in numbers]
             yield Grant(c.job.id, r.min_replicas, r.max_replicas, proposed=seats)
 
@@ -257,7 +264,7 @@ class Echo(AllocationPolicy):
 def measurements(kind, measured, gradients):
     yield f"{kind} {bits(gradients.square, gradients.variance)}"
     for m in measured:
-        yield f"{m.nodes} {m.replicas} {m.per_device} {bits(m.pass_seconds, m.step_seconds)}"
+        yield f"{m.accelerator} {m.nodes} {m.replicas} {m.per_device} {bits(m.pass_seconds, m.step_seconds)}"
 
 
 def bits(*numbers):

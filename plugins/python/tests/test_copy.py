@@ -66,7 +66,7 @@ def test_step_times_are_shared():
     copy.apply(pb.ViewUpdate(sequence=8, jobs=[
         pb.Job(id=i, state=pb.JOB_STATE_PENDING, waiting_reason="none", spec=spec) for i in range(2)
     ]))
-    assert copy.view.job(0).step_times == ((0.5,), (0.75,))
+    assert copy.view.job(0).step_times == ((0.5,), (0.75,), (), None)
     assert copy.view.job(0).step_times is copy.view.job(1).step_times
 
 
@@ -79,7 +79,7 @@ def test_measurements_are_added_to_those_told_before():
         pb.Job(id=i, state=pb.JOB_STATE_PENDING, waiting_reason="none", spec=spec) for i in range(2)
     ]))
     a, b = copy.view.job(0), copy.view.job(1)
-    assert a.truth is b.truth and a.truth.gradients == (1, 2) and a.truth.measurements[1] == (1, 2, 32, 1, 2)
+    assert a.truth is b.truth and a.truth.gradients == (1, 2) and a.truth.measurements[1] == (1, 2, 32, 1, 2, "")
     assert a.measured == () and a.gradients == Gradients()
     told = job(0, spec=False, measured=[first], gradients=pb.Gradients(square=3, variance=4))
     copy.apply(pb.ViewUpdate(sequence=8, jobs=[told]))
