@@ -123,8 +123,8 @@ func checkKnapsack(gap, step float64, effort int, capacity []int, menus []Menu) 
 		faults = append(faults, fmt.Errorf("optim: knapsack: effort %d, want a number from 0 up", effort))
 	}
 	for t, room := range capacity {
-		if room < 0 {
-			faults = append(faults, fmt.Errorf("optim: knapsack: capacity %d of type %d is negative", room, t))
+		if room < 0 || room > math.MaxInt32 {
+			faults = append(faults, fmt.Errorf("optim: knapsack: capacity %d of type %d, want 0 to %d", room, t, math.MaxInt32))
 		}
 	}
 	for i, menu := range menus {

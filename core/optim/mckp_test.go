@@ -234,7 +234,7 @@ func TestKnapsackRefuses(t *testing.T) {
 			`optim: knapsack: gap -1, want a number from 0 up
 optim: knapsack: step NaN, want a number from 0 up
 optim: knapsack: effort -1, want a number from 0 up
-optim: knapsack: capacity -1 of type 0 is negative
+optim: knapsack: capacity -1 of type 0, want 0 to 2147483647
 optim: knapsack: choice 0 of job 0 is of type 1, want 0 to 0
 optim: knapsack: choice 1 of job 0 has -1 devices, want 0 or more
 optim: knapsack: choice 2 of job 0 is worth +Inf, want a number`,

@@ -2,6 +2,7 @@ package market
 
 import (
 	"context"
+	"fmt"
 	"math"
 )
 
@@ -68,7 +69,7 @@ func (e *exchanger) improve(ctx context.Context, fixed bool) (float64, error) {
 	now := e.score.of(e.seconds)
 	for {
 		if err := ctx.Err(); err != nil {
-			return 0, err
+			return 0, fmt.Errorf("market: %w", err)
 		}
 		e.score.slopes(e.seconds, e.slope)
 		e.rank(fixed)

@@ -35,8 +35,11 @@ func Optimum(ctx context.Context, jobs []Job, workers Workers) (Assignment, erro
 	if err := o.run(ctx); err != nil {
 		return Assignment{}, err
 	}
-	held := o.held()
-	out := p.assignment(held, 0)
+	score, err := equalSizes(ctx, newMatching(p, Transport), newExchanger(p), 0)
+	if err != nil {
+		return Assignment{}, err
+	}
+	out := p.assignment(o.held(), 0, score)
 	out.Bound = out.Mean
 	return out, nil
 }
