@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // ErrAuctionInfeasible says that the bidders cannot all be served.
@@ -58,8 +59,8 @@ func (a *Auction) Solve(ctx context.Context, value [][]float64, demand []int) (S
 		a.owner[k] = -1
 	}
 	a.waiting = a.waiting[:0]
-	for i := len(demand) - 1; i >= 0; i-- {
-		for range demand[i] {
+	for i, units := range slices.Backward(demand) {
+		for range units {
 			a.waiting = append(a.waiting, i)
 		}
 	}

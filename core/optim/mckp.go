@@ -38,6 +38,9 @@ type Menu struct {
 //
 // A column takes time in proportion to all choices, prices take some tens of columns, a repair one pass a change.
 //
+// At the default limits a few devices for each of many jobs, or room for almost all, end in a proof. Some 40 jobs that take
+// large parts of a few types need Width 1<<18 and Effort 1<<28, and up to a second.
+//
 // A Knapsack holds the buffers of its calls: it is reused, by one goroutine at a time. The zero value is ready.
 type Knapsack struct {
 	// Gap ends the search when the value is proven to be this close to the largest, as a part of it.
