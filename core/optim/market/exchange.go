@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // An exchange lets one agent give up a worker of one type and take one of another; the type beyond the last stands for
@@ -51,15 +52,17 @@ func newExchanger(p *problem) *exchanger {
 	}
 }
 
-// load starts from an assignment.
+// load starts from an assignment. What agents hold already is left as it is.
 func (e *exchanger) load(held [][]int) {
 	copy(e.idle, e.p.count)
 	for i, row := range held {
-		copy(e.held[i], row)
 		for t, n := range row {
 			e.idle[t] -= n
 		}
-		e.refresh(i)
+		if !slices.Equal(e.held[i], row) {
+			copy(e.held[i], row)
+			e.refresh(i)
+		}
 	}
 	e.refresh(len(held))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core/optim"
 )
@@ -44,7 +45,11 @@ func (s *search) run(ctx context.Context) (Assignment, error) {
 	if err := s.improve(ctx); err != nil { // from the equal sizes on
 		return Assignment{}, err
 	}
-	for _, category := range append([][]int{s.p.base()}, s.drawn()...) {
+	starts := s.starts()
+	for k, category := range starts {
+		if slices.ContainsFunc(starts[:k], func(c []int) bool { return slices.Equal(c, category) }) {
+			continue
+		}
 		_, err := s.m.solve(ctx, category, startRounds)
 		if errors.Is(err, optim.ErrTransportInfeasible) {
 			continue // of a job that runs on few types
@@ -102,14 +107,15 @@ func (s *search) improve(ctx context.Context) error {
 	return nil
 }
 
-// drawn are the best of the categories drawn uniformly and of those drawn near the base, by the time on mean workers.
-func (s *search) drawn() [][]int {
+// starts are the base, the best of the categories drawn uniformly and the best of those drawn near the base, by the time on
+// mean workers.
+func (s *search) starts() [][]int {
 	n := s.options.Samples
 	if n == 0 {
 		n = samples
 	}
-	var out [][]int
 	base := s.p.base()
+	out := [][]int{base}
 	if len(base)*s.p.total <= drawnTable {
 		uniform := s.p.newSampler()
 		out = s.pick(out, n/2, func(sizes []int) { uniform.draw(s.rng, sizes) })
