@@ -72,7 +72,7 @@ type Knapsack struct {
 type Selection struct {
 	Picks  []int // index of the choice of each job, -1 for none
 	Value  float64
-	Bound  float64   // no selection is worth more
+	Bound  float64   // no selection is worth more, up to the rounding of the values
 	Prices []float64 // of a device by type, at which the jobs' best choices prove the bound before the search
 }
 
@@ -114,6 +114,9 @@ func (k *Knapsack) Solve(ctx context.Context, capacity []int, menus []Menu) (Sel
 	return Selection{Picks: k.picks, Value: k.value, Bound: math.Max(k.bound, k.value), Prices: k.price}, nil
 }
 
+// mckpMost is the largest value, far from where sums overflow.
+const mckpMost = 1e100
+
 func checkKnapsack(gap, step float64, effort int, capacity []int, menus []Menu) error {
 	var faults []error
 	if !(gap >= 0) {
@@ -137,8 +140,8 @@ func checkKnapsack(gap, step float64, effort int, capacity []int, menus []Menu) 
 				faults = append(faults, fmt.Errorf("optim: knapsack: choice %d of job %d is of type %d, want 0 to %d", c, i, choice.Type, len(capacity)-1))
 			case choice.Devices < 0:
 				faults = append(faults, fmt.Errorf("optim: knapsack: choice %d of job %d has %d devices, want 0 or more", c, i, choice.Devices))
-			case math.IsNaN(choice.Value) || math.IsInf(choice.Value, 0):
-				faults = append(faults, fmt.Errorf("optim: knapsack: choice %d of job %d is worth %v, want a number", c, i, choice.Value))
+			case !(math.Abs(choice.Value) <= mckpMost):
+				faults = append(faults, fmt.Errorf("optim: knapsack: choice %d of job %d is worth %v, want at most %v either way", c, i, choice.Value, mckpMost))
 			}
 		}
 	}

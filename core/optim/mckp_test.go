@@ -110,6 +110,34 @@ func TestKnapsackIsExact(t *testing.T) {
 	})
 }
 
+// Values of any magnitude end in a selection that fits and a bound that holds, up to the rounding of the largest.
+func TestKnapsackOnExtremes(t *testing.T) {
+	values := []float64{0, 5e-324, 1e-300, -1e-9, 1, -1, 1e9, 1e100, -1e100}
+	rapid.Check(t, func(t *rapid.T) {
+		capacity, menus := drawMenus(t)
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "values"), 1))
+		rounding := 0.0
+		for i := range menus {
+			for c := range menus[i].Choices {
+				menus[i].Choices[c].Value = values[rng.IntN(len(values))]
+				rounding = math.Max(rounding, 1e-9*math.Abs(menus[i].Choices[c].Value))
+			}
+		}
+		want := mostValue(append([]int(nil), capacity...), menus)
+		got, err := new(Knapsack).Solve(context.Background(), capacity, menus)
+		if math.IsInf(want, -1) != errors.Is(err, ErrKnapsackInfeasible) {
+			t.Fatalf("error %v, most %v", err, want)
+		}
+		if err != nil {
+			return
+		}
+		checkSelection(t, got, capacity, menus)
+		if got.Bound < want-rounding || math.IsNaN(got.Bound) {
+			t.Errorf("bound %v, value %v, want %v", got.Bound, got.Value, want)
+		}
+	})
+}
+
 // goodputMenus are jobs with the configurations of Sia's clusters (spec 3.1 and 3.3): concave goodputs to a power, rounded to
 // hundredths, against a penalty of 1.1 for not running. A job's scale limits its choices.
 func goodputMenus(rng *rand.Rand, jobs int, power float64, large bool) []Menu {
@@ -256,7 +284,7 @@ optim: knapsack: effort -1, want a number from 0 up
 optim: knapsack: capacity -1 of type 0, want 0 to 2147483647
 optim: knapsack: choice 0 of job 0 is of type 1, want 0 to 0
 optim: knapsack: choice 1 of job 0 has -1 devices, want 0 or more
-optim: knapsack: choice 2 of job 0 is worth +Inf, want a number`,
+optim: knapsack: choice 2 of job 0 is worth +Inf, want at most 1e+100 either way`,
 		},
 		"forced and too large": {
 			t.Context(),

@@ -194,7 +194,13 @@ func (e *exchanger) try(cycles []cycle, limit float64) (float64, bool) {
 		}
 		if e.score.of(e.trial) < limit {
 			e.apply(c.steps[:c.count])
-			return e.score.of(e.seconds), true
+			if score := e.score.of(e.seconds); score < limit {
+				return score, true
+			}
+			for k, x := range c.steps { // rounding promised what is not there
+				c.steps[k] = exchange{x.agent, x.takes, x.gives}
+			}
+			e.apply(c.steps[:c.count])
 		}
 		cycles[best] = cycles[len(cycles)-1]
 		cycles = cycles[:len(cycles)-1]

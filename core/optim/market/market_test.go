@@ -300,3 +300,30 @@ market: unknown matcher "haggle", want "transport" or "auction"`,
 		t.Errorf("size 0: %+v, error %v", got, err)
 	}
 }
+
+// Whatever numbers come in, an answer or an error comes out.
+func TestExtremesDoNotPanic(t *testing.T) {
+	numbers := []float64{0, 5e-324, 1e-300, 1e-9, 1, 1e9, 1e300, math.MaxFloat64}
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		number := func() float64 { return numbers[rng.IntN(len(numbers))] }
+		in := instance{workers: Workers{SlowestLink: number()}}
+		for range rng.IntN(4) {
+			in.workers.Count = append(in.workers.Count, rng.IntN(4))
+		}
+		for range rng.IntN(5) {
+			job := Job{Iterations: number(), Batch: number(), ModelBytes: number(), Weight: number(), Least: rng.IntN(3)}
+			for range in.workers.Count {
+				job.Rates = append(job.Rates, number())
+			}
+			in.jobs = append(in.jobs, job)
+		}
+		for _, options := range []Options{{}, {Fairness: 0.5}, {Fairness: 1, Matcher: Auction}} {
+			_, err := Place(context.Background(), in.jobs, in.workers, options, rng)
+			_, same := Optimum(context.Background(), in.jobs, in.workers)
+			if errors.Is(err, ErrNoRoom) != errors.Is(same, ErrNoRoom) {
+				t.Errorf("place: %v, optimum: %v", err, same)
+			}
+		}
+	})
+}
