@@ -14,6 +14,9 @@ func TestConformance(t *testing.T) {
 	t.Run("fixed with an oracle", func(t *testing.T) {
 		coretest.RunElasticity(t, NewFixed(), coretest.WithConfig(map[string]any{"oracle": true}))
 	})
+	t.Run("fixed with a proportional split", func(t *testing.T) {
+		coretest.RunElasticity(t, NewFixed(), coretest.WithConfig(map[string]any{"replicas": elastic, "split": proportional}))
+	})
 	t.Run("none", func(t *testing.T) { coretest.RunScaler(t, NewNone()) })
 }
 

@@ -16,12 +16,13 @@ const (
 // FixedConfig configures NewFixed.
 type FixedConfig struct {
 	Replicas string `config:"replicas" doc:"range of a job: requested is exactly what the user asked for, elastic all that the job can run with" enum:"requested|elastic"`
+	Split    string `config:"split" doc:"how the batch is split over replicas on devices of different types: even leaves the faster ones waiting, proportional gives each as much as it does in the time" enum:"even|proportional"`
 	Oracle   bool   `config:"oracle" doc:"tell the true rate curve and the steps left also when replicas is requested; elastic always tells them"`
 }
 
 // Capabilities are those that reading step times needs.
 func (c FixedConfig) Capabilities() []core.Capability {
-	if c.Replicas == elastic || c.Oracle {
+	if c.Replicas == elastic || c.Oracle || c.Split == proportional {
 		return []core.Capability{core.CapabilityStepTimes}
 	}
 	return nil
@@ -33,31 +34,37 @@ func (c FixedConfig) Capabilities() []core.Capability {
 // duration is taken to scale linearly. An elastic job gets at most as many replicas as its batch has shares of the
 // least per-device batch, and as its step times cover.
 //
-// Source: the fixed batch of the Pollux artifact (OSDI'21), whose rule splits it over the replicas. O(jobs) a call.
+// Where the replicas of a job that mixes types run on several, a proportional split gives each device the part of the batch
+// that it does while the others do theirs, in whole samples, so that no device waits for another by more than one sample.
+//
+// Source: the fixed batch of the Pollux artifact (OSDI'21), whose rule splits it over the replicas; the proportional split of
+// Liu et al. (TPDS'24). O(jobs) a call, and O(replicas log replicas) for a proportional split.
 func NewFixed() core.Factory[core.Elasticity] {
 	return core.NewFactory(core.Info{
 		Type:    "fixed",
 		Summary: "keeps the requested total batch on any number of replicas",
 		Description: "Splits the requested batch evenly over the replicas, with accumulation where it exceeds a device. " +
 			"With replicas requested every job is rigid; with elastic it may get any number in its range, along its true step times, but no more than its batch has shares for. " +
+			"With split proportional, devices of different types get parts of the batch by their speed. " +
 			"A job of known duration, which the source does not have, is taken to scale linearly. O(jobs asked about) a call.",
-		Source: "Pollux artifact, OSDI'21: batch split of the Tiresias and Optimus baselines",
-	}, FixedConfig{Replicas: requested}, func(c FixedConfig, _ core.Settings) (core.Elasticity, error) {
+		Source: "Pollux artifact, OSDI'21: batch split of the Tiresias and Optimus baselines; Liu et al., TPDS'24: proportional split",
+	}, FixedConfig{Replicas: requested, Split: even}, func(c FixedConfig, _ core.Settings) (core.Elasticity, error) {
 		return &fixed{
-			elastic: c.Replicas == elastic, oracle: c.Replicas == elastic || c.Oracle,
+			elastic: c.Replicas == elastic, oracle: c.Replicas == elastic || c.Oracle, proportional: c.Split == proportional,
 			measured: make(map[*core.StepTimes]told), linear: make(map[span][]core.Curve),
 		}, nil
 	})
 }
 
 type fixed struct {
-	elastic, oracle bool
+	elastic, oracle, proportional bool
 	// The curves made so far: jobs share them.
 	measured map[*core.StepTimes]told
 	linear   map[span][]core.Curve
 
 	responses []core.Response
 	tunings   []core.Tuning
+	splitter  splitter
 }
 
 // told is what a table of step times becomes in a response.
@@ -122,21 +129,34 @@ func (p *fixed) linearCurves(s span) []core.Curve {
 
 func (p *fixed) Tune(_ context.Context, v *core.View, placements []core.Placement) ([]core.Tuning, error) {
 	p.tunings = p.tunings[:0]
+	p.splitter.begin()
 	for i := range placements {
+		seats := placements[i].Seats
 		j := v.Jobs[placements[i].Job]
-		if j.Batch.Requested < 1 {
+		if j.Batch.Requested < 1 || p.tuned(j, seats) {
 			continue
 		}
-		n := core.Replicas(placements[i].Seats)
-		if n == j.Held {
-			continue // tuned when it got them
+		t, split := core.Tuning{}, false
+		if p.proportional {
+			t, split = p.splitter.split(v.Cluster, j, seats)
 		}
-		t := core.Tuning{Job: j.ID, LearningRateFactor: 1}
-		if t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, n, j.Batch); !t.Equal(j.Tuning) {
+		if !split {
+			t = core.Tuning{Job: j.ID, LearningRateFactor: 1}
+			t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, core.Replicas(seats), j.Batch)
+		}
+		if !t.Equal(j.Tuning) {
 			p.tunings = append(p.tunings, t)
 		}
 	}
 	return p.tunings, nil
+}
+
+// tuned reports whether a job was tuned to such seats when it got them.
+func (p *fixed) tuned(j *core.Job, seats []core.Seat) bool {
+	if p.proportional && j.MixesTypes {
+		return core.SameSeats(j.Seats, seats)
+	}
+	return core.Replicas(seats) == j.Held
 }
 
 // Standing is for ever: responses are asked for after events, and a job is tuned when its replicas change.

@@ -96,12 +96,13 @@ func TestFactories(t *testing.T) {
 		factory  core.Factory[Source]
 		settings map[string]any
 	}{
-		"blox":      {NewBlox(), path},
-		"csv":       {NewCSV(), path},
-		"generated": {NewGenerated(), nil},
-		"philly":    {NewPhilly(), path},
-		"pollux":    {NewPollux(), map[string]any{"path": "trace.csv", "profiles": "profiles"}},
-		"tiresias":  {NewTiresias(), path},
+		"blox":           {NewBlox(), path},
+		"csv":            {NewCSV(), path},
+		"generated":      {NewGenerated(), nil},
+		"philly":         {NewPhilly(), path},
+		"pollux":         {NewPollux(), map[string]any{"path": "trace.csv", "profiles": "profiles"}},
+		"tiresias":       {NewTiresias(), path},
+		"unlike_workers": {NewUnlike(), nil},
 	}
 	for name, tc := range factories {
 		t.Run(name, func(t *testing.T) {
