@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/quartet-sched/quartet/admission"
 	"github.com/quartet-sched/quartet/allocation"
+	"github.com/quartet-sched/quartet/allocation/matching"
 	"github.com/quartet-sched/quartet/allocation/pollux"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
@@ -38,6 +39,7 @@ func catalog() configs.Catalog {
 			allocation.NewOptimus(),
 			allocation.NewAFS(),
 			pollux.New(),
+			matching.New(),
 		},
 		Placement: []core.Factory[core.Placer]{
 			placement.NewFirstFit(),

@@ -87,7 +87,7 @@ func categories(workers, jobs int) float64 {
 
 // leastCategory is the least mean over all categories.
 func leastCategory(b *testing.B, p *problem) float64 {
-	m, e, least := newMatching(p, Transport), newExchanger(p), math.Inf(1)
+	m, e, least := newMatching(p, Options{}), newExchanger(p), math.Inf(1)
 	sizes := make([]int, len(p.agents))
 	var walk func(i, room int)
 	walk = func(i, room int) {

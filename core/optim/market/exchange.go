@@ -243,7 +243,8 @@ func (e *exchanger) refresh(i int) {
 	}
 	a, held := &e.p.agents[i], e.held[i]
 	e.speed[i], e.size[i] = speedOf(a.rate, held)
-	e.seconds[i] = a.seconds(e.speed[i], e.size[i])
+	e.seconds[i] = a.seconds(e.speed[i], e.size[i]) + a.moves(held)
+	returns := a.returns(held)
 	for gives := range types + 1 {
 		speed, size := e.speed[i], e.size[i]
 		able := true
@@ -253,14 +254,18 @@ func (e *exchanger) refresh(i int) {
 		for takes := range types + 1 {
 			x := gives*(types+1) + takes
 			change[x] = math.Inf(1)
+			move := a.move
+			if x == returns {
+				move = 0
+			}
 			switch {
 			case !able || gives == takes:
 			case takes == types:
 				if size >= a.least {
-					change[x] = a.seconds(speed, size) - e.seconds[i]
+					change[x] = a.seconds(speed, size) + move - e.seconds[i]
 				}
 			case a.rate[takes] > 0 && size < a.most:
-				change[x] = a.seconds(speed+a.rate[takes], size+1) - e.seconds[i]
+				change[x] = a.seconds(speed+a.rate[takes], size+1) + move - e.seconds[i]
 			}
 		}
 	}

@@ -6,6 +6,8 @@
 //
 //	seconds = iterations · (batch / s + 2·(K-1)/K · model bytes / slowest link),   K = Σ n_t
 //
+// and the time of a move more, unless these are the workers it has.
+//
 // A category fixes how many workers each job gets. Inside one the communication is fixed and what remains is a market:
 // workers go to the jobs that value them most, and prices clear it (Match). Place draws categories, matches those that
 // look best, and improves each assignment by small cycles of exchanges. Optimum is exact, and there to measure the rest.
@@ -29,8 +31,14 @@ type Job struct {
 	ModelBytes float64   // that a ring all-reduce moves
 	Weight     float64   // in the mean; 0 is 1
 	Rates      []float64 // samples/s of one worker, by type; 0 where the job cannot run
-	Least      int       // workers below which its batch does not fit in memory; 0 is 1
-	Most       int       // workers it can use; 0 is any number
+	// SyncSeconds are the communication of an iteration by the number of workers, index K-1 for K, where the ring of
+	// ModelBytes is not what is meant. Their number bounds the workers.
+	SyncSeconds []float64
+	Least       int // workers below which its batch does not fit in memory; 0 is 1
+	Most        int // workers it can use; 0 is any number
+	// Holds is what the job has now, by type, and MoveSeconds what having anything else costs it; nil for nothing.
+	Holds       []int
+	MoveSeconds float64
 }
 
 // Workers is what a cluster holds.
@@ -57,6 +65,7 @@ type Options struct {
 	// (1-fairness) · mean / mean of equal sizes + fairness · (1 - Jain).
 	Fairness float64
 	Matcher  Matcher
+	Values   Values
 	Samples  int // categories drawn, half uniformly and half near the base; 0 is 16, negative none
 	Kicks    int // times the best is disturbed and improved again; 0 is one a job, 32 at most, negative none
 }
@@ -74,7 +83,7 @@ func Place(ctx context.Context, jobs []Job, workers Workers, options Options, rn
 	if rng == nil {
 		err = errors.Join(err, errors.New("market: place draws, and was given no source"))
 	}
-	if err = errors.Join(err, options.Matcher.check()); err != nil {
+	if err = errors.Join(err, options.Matcher.check(), options.Values.check()); err != nil {
 		return Assignment{}, err
 	}
 	p.admit()
@@ -84,9 +93,9 @@ func Place(ctx context.Context, jobs []Job, workers Workers, options Options, rn
 	return newSearch(p, options, rng).run(ctx)
 }
 
-// Match shares the workers out among jobs whose sizes are decided, a category: size 0 makes a job wait. It fails with
-// optim.ErrTransportInfeasible when the types do not hold these sizes.
-func Match(ctx context.Context, jobs []Job, workers Workers, sizes []int, matcher Matcher) (Assignment, error) {
+// Match shares the workers out among jobs whose sizes are decided, a category: size 0 makes a job wait. Of the options it
+// takes those of the market. It fails with optim.ErrTransportInfeasible when the types do not hold these sizes.
+func Match(ctx context.Context, jobs []Job, workers Workers, sizes []int, options Options) (Assignment, error) {
 	p, err := newProblem(jobs, workers)
 	if len(sizes) != len(jobs) {
 		err = errors.Join(err, fmt.Errorf("market: %d sizes, want one for each of %d jobs", len(sizes), len(jobs)))
@@ -96,14 +105,14 @@ func Match(ctx context.Context, jobs []Job, workers Workers, sizes []int, matche
 			err = errors.Join(err, fmt.Errorf("market: size %d of job %d is negative", size, i))
 		}
 	}
-	if err = errors.Join(err, matcher.check()); err != nil {
+	if err = errors.Join(err, options.Matcher.check(), options.Values.check()); err != nil {
 		return Assignment{}, err
 	}
 	category, err := p.keepSized(sizes)
 	if err != nil {
 		return Assignment{}, err
 	}
-	m, e := newMatching(p, matcher), newExchanger(p)
+	m, e := newMatching(p, options), newExchanger(p)
 	score, err := equalSizes(ctx, m, e, 0)
 	if err != nil {
 		return Assignment{}, err
@@ -113,6 +122,9 @@ func Match(ctx context.Context, jobs []Job, workers Workers, sizes []int, matche
 		return Assignment{}, err
 	}
 	e.load(m.held)
+	if options.Values == RawRates {
+		return p.assignment(e.held, bound, score), nil
+	}
 	if _, err := e.improve(ctx, true); err != nil {
 		return Assignment{}, err
 	}

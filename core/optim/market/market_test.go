@@ -115,7 +115,7 @@ func TestOptimumIsExact(t *testing.T) {
 					t.Errorf("job %d needs %v s, placed by the optimum: %v", i, got.Seconds[i], placed[i])
 				}
 			}
-			matched, err := Match(context.Background(), in.jobs, in.workers, sizes, matcher)
+			matched, err := Match(context.Background(), in.jobs, in.workers, sizes, Options{Matcher: matcher})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -261,7 +261,7 @@ func TestRefusals(t *testing.T) {
 		return err
 	}
 	match := func(workers Workers, sizes ...int) error {
-		_, err := Match(t.Context(), one, workers, sizes, "")
+		_, err := Match(t.Context(), one, workers, sizes, Options{})
 		return err
 	}
 	_, large := Optimum(t.Context(), one, Workers{Count: []int{1 << 20}})
@@ -296,7 +296,7 @@ market: unknown matcher "haggle", want "transport" or "auction"`,
 			}
 		})
 	}
-	if got, err := Match(t.Context(), one, Workers{Count: []int{1}}, []int{0}, ""); err != nil || !math.IsInf(got.Seconds[0], 1) {
+	if got, err := Match(t.Context(), one, Workers{Count: []int{1}}, []int{0}, Options{}); err != nil || !math.IsInf(got.Seconds[0], 1) {
 		t.Errorf("size 0: %+v, error %v", got, err)
 	}
 }

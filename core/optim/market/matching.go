@@ -25,6 +25,24 @@ func (m Matcher) check() error {
 	return fmt.Errorf("market: unknown matcher %q, want %q or %q", m, Transport, Auction)
 }
 
+// Values say what a job bids for a worker.
+type Values string
+
+// The values.
+const (
+	Gradient Values = "gradient" // how much the worker shortens the job; also the empty name
+	// RawRates are the samples a second that the worker makes: as published, for comparison. Values that do not tell what the
+	// job gains clear the market, but nothing is exchanged after it, and bounds are -Inf.
+	RawRates Values = "raw_rate"
+)
+
+func (v Values) check() error {
+	if v == "" || v == Gradient || v == RawRates {
+		return nil
+	}
+	return fmt.Errorf("market: unknown values %q, want %q or %q", v, Gradient, RawRates)
+}
+
 // Rounds of linearisation. The first finds most of the gain, later ones repair jobs whose speed is far from the mean, which
 // exchanges repair as well where they follow.
 const (
@@ -38,6 +56,7 @@ const (
 type matching struct {
 	p         *problem
 	matcher   Matcher
+	values    Values
 	transport optim.Transport
 	auction   optim.Auction
 	cost      [][]float64 // of a worker, by agent and type: minus its value
@@ -48,10 +67,13 @@ type matching struct {
 	held      [][]int   // the best so far
 }
 
-func newMatching(p *problem, matcher Matcher) *matching {
-	m := &matching{p: p, matcher: matcher, speed: make([]float64, len(p.agents)), held: table(len(p.agents), len(p.count))}
+func newMatching(p *problem, options Options) *matching {
+	m := &matching{
+		p: p, matcher: options.Matcher, values: options.Values,
+		speed: make([]float64, len(p.agents)), held: table(len(p.agents), len(p.count)),
+	}
 	m.cost = floats(len(p.agents), len(p.count))
-	if matcher == Auction {
+	if m.matcher == Auction {
 		for t, count := range p.count {
 			for range count {
 				m.column = append(m.column, t)
@@ -100,7 +122,7 @@ func (m *matching) solve(ctx context.Context, category []int, rounds int) (bound
 				copy(m.held[i], row)
 			}
 		}
-		if best-bound <= 1e-9*best {
+		if best-bound <= 1e-9*best || m.values == RawRates {
 			break
 		}
 	}
@@ -113,6 +135,9 @@ func (m *matching) clear(ctx context.Context, category []int) (bound float64, er
 		a := &m.p.agents[i]
 		slope := a.work / (m.speed[i] * m.speed[i])
 		bound += 2 * a.work / m.speed[i]
+		if m.values == RawRates {
+			slope, bound = 1, math.Inf(-1)
+		}
 		for t, rate := range a.rate {
 			m.cost[i][t] = math.Inf(1)
 			if rate > 0 {

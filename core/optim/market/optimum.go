@@ -36,7 +36,7 @@ func Optimum(ctx context.Context, jobs []Job, workers Workers) (Assignment, erro
 	if err := o.run(ctx); err != nil {
 		return Assignment{}, err
 	}
-	score, err := equalSizes(ctx, newMatching(p, Transport), newExchanger(p), 0)
+	score, err := equalSizes(ctx, newMatching(p, Options{}), newExchanger(p), 0)
 	if err != nil {
 		return Assignment{}, err
 	}
@@ -103,7 +103,7 @@ func (o *optimum) price(a *agent) {
 		}
 		o.cost[state] = math.Inf(1)
 		if able && size >= a.least && size <= a.most {
-			o.cost[state] = a.seconds(speed, size)
+			o.cost[state] = a.seconds(speed, size) + a.moves(held)
 		}
 	}
 }

@@ -21,10 +21,13 @@ type problem struct {
 type agent struct {
 	job         int
 	rate        []float64
-	mean        float64 // rate over the workers it can use
-	work        float64 // weight · iterations · batch
-	wire        float64 // weighted seconds of communication, among many workers
+	mean        float64   // rate over the workers it can use
+	work        float64   // weight · iterations · batch
+	wire        float64   // weighted seconds of communication, among many workers
+	sync        []float64 // the same by the number of workers, where it is no ring
 	least, most int
+	holds       []int   // nil for an agent that holds nothing
+	move        float64 // weighted seconds of a move
 }
 
 // seconds is the agent's weighted time, its share of the mean.
@@ -34,6 +37,9 @@ func (a *agent) seconds(speed float64, size int) float64 {
 
 // wires is the part of the communication.
 func (a *agent) wires(size int) float64 {
+	if a.sync != nil {
+		return a.wire * a.sync[size-1]
+	}
 	return a.wire - a.wire/float64(size)
 }
 
@@ -84,6 +90,14 @@ func checkInput(jobs []Job, workers Workers) error {
 			fault("job %d: iterations %v, batch %v, model of %v bytes, weight %v: want numbers from 0 up",
 				i, job.Iterations, job.Batch, job.ModelBytes, job.Weight)
 		}
+		if len(job.Holds) != 0 && len(job.Holds) != len(workers.Count) || len(job.Holds) != 0 && slices.Min(job.Holds) < 0 || !number(job.MoveSeconds) {
+			fault("job %d holds %v and moves in %v s, want a count for each of %d types and a number from 0 up", i, job.Holds, job.MoveSeconds, len(workers.Count))
+		}
+		for r, seconds := range job.SyncSeconds {
+			if !number(seconds) {
+				fault("job %d: %v s of communication among %d workers, want a number from 0 up", i, seconds, r+1)
+			}
+		}
 		if job.Least < 0 || job.Most < 0 || job.Most > 0 && job.Most < job.Least {
 			fault("job %d: from %d to %d workers, want a range, where 0 is no limit", i, job.Least, job.Most)
 		}
@@ -106,12 +120,21 @@ func (p *problem) agent(i int) (agent, bool) {
 	if job.Most > 0 {
 		a.most = min(usable, job.Most)
 	}
+	if n := len(job.SyncSeconds); n > 0 {
+		a.most = min(a.most, n)
+	}
 	if a.least > a.most {
 		return agent{}, false
 	}
 	a.mean /= float64(usable)
 	a.work = p.weight(i) * job.Iterations * job.Batch
-	if p.link > 0 {
+	if len(job.Holds) > 0 && slices.Max(job.Holds) > 0 {
+		a.holds, a.move = job.Holds, p.weight(i)*job.MoveSeconds
+	}
+	switch {
+	case len(job.SyncSeconds) > 0:
+		a.sync, a.wire = job.SyncSeconds, p.weight(i)*job.Iterations
+	case p.link > 0:
 		a.wire = p.weight(i) * job.Iterations * 2 * job.ModelBytes / p.link
 	}
 	return a, true
@@ -179,7 +202,7 @@ func (p *problem) assignment(held [][]int, bound float64, score scoring) Assignm
 	for i := range p.agents {
 		a := &p.agents[i]
 		copy(out.Counts[a.job], held[i])
-		seconds[i] = a.seconds(speedOf(a.rate, held[i]))
+		seconds[i] = a.seconds(speedOf(a.rate, held[i])) + a.moves(held[i])
 		out.Seconds[a.job] = seconds[i] / p.weight(a.job)
 		out.Mean += seconds[i]
 		ratio := share(seconds[i], score.equal[i])

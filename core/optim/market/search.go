@@ -18,7 +18,7 @@ const (
 	drawnTable = 1 << 20
 )
 
-// A search goes from category to assignment. The base, the equal sizes, and of the categories drawn the one of each kind
+// A search goes from category to assignment. What the jobs hold, the base, the equal sizes, and of the categories drawn the one of each kind
 // that looks best on mean workers, are matched and improved by exchanges; the best of them is disturbed and improved again.
 type search struct {
 	p       *problem
@@ -32,7 +32,7 @@ type search struct {
 
 func newSearch(p *problem, options Options, rng *rand.Rand) *search {
 	return &search{
-		p: p, options: options, rng: rng, m: newMatching(p, options.Matcher), e: newExchanger(p),
+		p: p, options: options, rng: rng, m: newMatching(p, options), e: newExchanger(p),
 		held: table(len(p.agents), len(p.count)), score: math.Inf(1),
 	}
 }
@@ -45,27 +45,22 @@ func (s *search) run(ctx context.Context) (Assignment, error) {
 	if err := s.improve(ctx); err != nil { // from the equal sizes on
 		return Assignment{}, err
 	}
+	if s.p.stay(s.e) {
+		if err := s.improve(ctx); err != nil {
+			return Assignment{}, err
+		}
+	}
 	starts := s.starts()
 	for k, category := range starts {
 		if slices.ContainsFunc(starts[:k], func(c []int) bool { return slices.Equal(c, category) }) {
 			continue
 		}
-		_, err := s.m.solve(ctx, category, startRounds)
-		if errors.Is(err, optim.ErrTransportInfeasible) {
-			continue // of a job that runs on few types
-		}
-		if err != nil {
-			return Assignment{}, err
-		}
-		s.e.load(s.m.held)
-		if err := s.improve(ctx); err != nil {
+		if err := s.match(ctx, category); err != nil {
 			return Assignment{}, err
 		}
 	}
 	for range s.kicks() {
-		s.e.load(s.held)
-		s.disturb()
-		if err := s.improve(ctx); err != nil {
+		if err := s.kick(ctx); err != nil {
 			return Assignment{}, err
 		}
 	}
@@ -76,14 +71,44 @@ func (s *search) run(ctx context.Context) (Assignment, error) {
 	return s.p.assignment(s.held, bound, s.e.score), nil
 }
 
+// match improves what the market makes of a category, if the types hold it: not always those of jobs that run on few.
+func (s *search) match(ctx context.Context, category []int) error {
+	_, err := s.m.solve(ctx, category, startRounds)
+	if errors.Is(err, optim.ErrTransportInfeasible) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.e.load(s.m.held)
+	return s.improve(ctx)
+}
+
+// kick disturbs the best and improves it again; where nothing may be exchanged, it matches sizes near the best ones.
+func (s *search) kick(ctx context.Context) error {
+	if s.options.Values != RawRates {
+		s.e.load(s.held)
+		s.disturb()
+		return s.improve(ctx)
+	}
+	category := make([]int, len(s.held))
+	for i, row := range s.held {
+		_, category[i] = speedOf(s.p.agents[i].rate, row)
+	}
+	s.p.near(s.rng, category)
+	return s.match(ctx, category)
+}
+
 // equalSizes matches equal sizes as well as it can: what fairness is measured by. The exchanger holds the outcome.
 func equalSizes(ctx context.Context, m *matching, e *exchanger, fairness float64) (scoring, error) {
 	if _, err := m.solve(ctx, m.p.equal(), rounds); err != nil {
 		return scoring{}, err
 	}
 	e.load(m.held)
-	if _, err := e.improve(ctx, true); err != nil {
-		return scoring{}, err
+	if m.values != RawRates {
+		if _, err := e.improve(ctx, true); err != nil {
+			return scoring{}, err
+		}
 	}
 	s := scoring{fairness: fairness, equal: append([]float64(nil), e.seconds...)}
 	for _, x := range s.equal {
@@ -92,11 +117,14 @@ func equalSizes(ctx context.Context, m *matching, e *exchanger, fairness float64
 	return s, nil
 }
 
-// improve exchanges to the end, and keeps the outcome when it is the best.
+// improve exchanges to the end, unless the values forbid it, and keeps the outcome when it is the best.
 func (s *search) improve(ctx context.Context) error {
-	score, err := s.e.improve(ctx, false)
-	if err != nil {
-		return err
+	score := s.e.score.of(s.e.seconds)
+	if s.options.Values != RawRates {
+		var err error
+		if score, err = s.e.improve(ctx, false); err != nil {
+			return err
+		}
 	}
 	if score < s.score {
 		s.score = score
