@@ -17,6 +17,10 @@ func TestConformance(t *testing.T) {
 		coretest.RunPlacer(t, NewTiresiasSkew(), coretest.WithConfig(map[string]any{"skewed": []any{"bert", "ncf"}}))
 	})
 	t.Run("proposed", func(t *testing.T) { coretest.RunPlacer(t, NewProposed()) })
+	t.Run("matching", func(t *testing.T) { coretest.RunPlacer(t, NewMatching()) })
+	t.Run("matching by raw rates and an auction", func(t *testing.T) {
+		coretest.RunPlacer(t, NewMatching(), coretest.WithConfig(map[string]any{"values": "raw_rate", "market": "auction"}))
+	})
 	t.Run("tail_eviction", func(t *testing.T) { coretest.RunPlacer(t, NewTailEviction(), coretest.Evicting()) })
 	t.Run("tail_eviction as released", func(t *testing.T) {
 		coretest.RunPlacer(t, NewTailEviction(), coretest.Evicting(), coretest.WithConfig(map[string]any{"fit": prefixSum}))

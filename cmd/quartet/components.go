@@ -47,6 +47,7 @@ func catalog() configs.Catalog {
 			placement.NewMostFree(),
 			placement.NewTiresiasSkew(),
 			placement.NewProposed(),
+			placement.NewMatching(),
 			placement.NewTailEviction(),
 		},
 		Elasticity: []core.Factory[core.Elasticity]{

@@ -1,0 +1,19 @@
+package matching
+
+import (
+	"testing"
+
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+func TestConformance(t *testing.T) {
+	for name, config := range map[string]map[string]any{
+		"gradient":  nil,
+		"raw rates": {"values": "raw_rate", "market": "auction"},
+		"blind":     {"values": "blind", "urgency": 0.5},
+		"exact":     {"search": "exact", "restart_overhead": "0s"},
+		"fair":      {"fairness": 0.5, "samples": 0, "kicks": 0},
+	} {
+		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, New(), coretest.WithConfig(config)) })
+	}
+}
