@@ -26,11 +26,19 @@ type agent struct {
 	wire        float64   // weighted seconds of communication, among many workers
 	sync        []float64 // the same by the number of workers, where it is no ring
 	least, most int
-	holds       []int   // nil for an agent that holds nothing
-	move        float64 // weighted seconds of a move
+	from        []int   // what it holds now; nil when it may move freely
+	move        float64 // weighted seconds of moving
 }
 
-// seconds is the agent's weighted time, its share of the mean.
+// moves is what it costs the agent to hold so many workers of each type.
+func (a *agent) moves(held []int) float64 {
+	if a.from == nil || slices.Equal(a.from, held) {
+		return 0
+	}
+	return a.move
+}
+
+// seconds is the agent's weighted time, its share of the mean, once it runs.
 func (a *agent) seconds(speed float64, size int) float64 {
 	return a.work/speed + a.wires(size)
 }
@@ -64,6 +72,8 @@ func newProblem(jobs []Job, workers Workers) (*problem, error) {
 	})
 	return p, nil
 }
+
+func negative(n int) bool { return n < 0 }
 
 func checkInput(jobs []Job, workers Workers) error {
 	var faults []error
@@ -101,6 +111,10 @@ func checkInput(jobs []Job, workers Workers) error {
 		if job.Least < 0 || job.Most < 0 || job.Most > 0 && job.Most < job.Least {
 			fault("job %d: from %d to %d workers, want a range, where 0 is no limit", i, job.Least, job.Most)
 		}
+		if !number(job.MoveSeconds) || job.Held != nil && len(job.Held) != len(workers.Count) || slices.ContainsFunc(job.Held, negative) {
+			fault("job %d: holds %v, moves in %v s: want none or more workers of each of %d types, and a number from 0 up",
+				i, job.Held, job.MoveSeconds, len(workers.Count))
+		}
 	}
 	return errors.Join(faults...)
 }
@@ -136,6 +150,9 @@ func (p *problem) agent(i int) (agent, bool) {
 		a.sync, a.wire = job.SyncSeconds, p.weight(i)*job.Iterations
 	case p.link > 0:
 		a.wire = p.weight(i) * job.Iterations * 2 * job.ModelBytes / p.link
+	}
+	if job.MoveSeconds > 0 && job.Held != nil {
+		a.from, a.move = job.Held, p.weight(i)*job.MoveSeconds
 	}
 	return a, true
 }
