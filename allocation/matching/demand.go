@@ -74,9 +74,9 @@ func (d *demand) job(v *core.View, c *core.Candidate) market.Job {
 		d.follow(&job, r)
 	}
 	if c.State == core.Running {
-		job.Holds = make([]int, len(job.Rates))
+		job.Held = make([]int, len(job.Rates))
 		for _, s := range c.Seats {
-			job.Holds[v.Cluster.Nodes[s.Node].Accelerator] += (s.Devices & v.Cluster.Nodes[s.Node].Usable()).Count()
+			job.Held[v.Cluster.Nodes[s.Node].Accelerator] += (s.Devices & v.Cluster.Nodes[s.Node].Usable()).Count()
 		}
 	}
 	return job
@@ -212,11 +212,11 @@ func (d *demand) queue() []int {
 
 // stays reports whether a job keeps its seats: it has what it won, be it of other types where these do not count.
 func (d *demand) stays(i int, won []int, blind bool) bool {
-	c, holds := d.candidates[i], d.jobs[i].Holds
-	if holds == nil || sum(holds) != c.Held || c.Held == 0 {
+	c, held := d.candidates[i], d.jobs[i].Held
+	if held == nil || sum(held) != c.Held || c.Held == 0 {
 		return false
 	}
-	return slices.Equal(holds, won) || blind && sum(won) == c.Held
+	return slices.Equal(held, won) || blind && sum(won) == c.Held
 }
 
 // bind leaves to each job that does not mix types only the type that makes most of what it won, or its fastest where it won

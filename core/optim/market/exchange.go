@@ -254,10 +254,6 @@ func (e *exchanger) refresh(i int) {
 		for takes := range types + 1 {
 			x := gives*(types+1) + takes
 			change[x] = math.Inf(1)
-			move := a.move
-			if x == returns {
-				move = 0
-			}
 			switch {
 			case !able || gives == takes:
 			case takes == types:

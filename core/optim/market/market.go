@@ -31,8 +31,11 @@ type Job struct {
 	ModelBytes float64   // that a ring all-reduce moves
 	Weight     float64   // in the mean; 0 is 1
 	Rates      []float64 // samples/s of one worker, by type; 0 where the job cannot run
-	Least      int       // workers below which its batch does not fit in memory; 0 is 1
-	Most       int       // workers it can use; 0 is any number
+	// SyncSeconds are the communication of an iteration by the number of workers, index K-1 for K, where it is no ring of
+	// ModelBytes. Their number bounds the workers.
+	SyncSeconds []float64
+	Least       int // workers below which its batch does not fit in memory; 0 is 1
+	Most        int // workers it can use; 0 is any number
 
 	// MoveSeconds is what it costs to run on other workers than those Held, which is nil for a job that does not run yet.
 	Held        []int // by type

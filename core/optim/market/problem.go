@@ -100,9 +100,6 @@ func checkInput(jobs []Job, workers Workers) error {
 			fault("job %d: iterations %v, batch %v, model of %v bytes, weight %v: want numbers from 0 up",
 				i, job.Iterations, job.Batch, job.ModelBytes, job.Weight)
 		}
-		if len(job.Holds) != 0 && len(job.Holds) != len(workers.Count) || len(job.Holds) != 0 && slices.Min(job.Holds) < 0 || !number(job.MoveSeconds) {
-			fault("job %d holds %v and moves in %v s, want a count for each of %d types and a number from 0 up", i, job.Holds, job.MoveSeconds, len(workers.Count))
-		}
 		for r, seconds := range job.SyncSeconds {
 			if !number(seconds) {
 				fault("job %d: %v s of communication among %d workers, want a number from 0 up", i, seconds, r+1)
@@ -142,9 +139,6 @@ func (p *problem) agent(i int) (agent, bool) {
 	}
 	a.mean /= float64(usable)
 	a.work = p.weight(i) * job.Iterations * job.Batch
-	if len(job.Holds) > 0 && slices.Max(job.Holds) > 0 {
-		a.holds, a.move = job.Holds, p.weight(i)*job.MoveSeconds
-	}
 	switch {
 	case len(job.SyncSeconds) > 0:
 		a.sync, a.wire = job.SyncSeconds, p.weight(i)*job.Iterations

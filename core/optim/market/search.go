@@ -18,7 +18,7 @@ const (
 	drawnTable = 1 << 20
 )
 
-// A search goes from category to assignment. What the jobs hold, the base, the equal sizes, and of the categories drawn the one of each kind
+// A search goes from category to assignment. The base, the equal sizes, and of the categories drawn the one of each kind
 // that looks best on mean workers, are matched and improved by exchanges; the best of them is disturbed and improved again.
 type search struct {
 	p       *problem
@@ -44,11 +44,6 @@ func (s *search) run(ctx context.Context) (Assignment, error) {
 	}
 	if err := s.improve(ctx); err != nil { // from the equal sizes on
 		return Assignment{}, err
-	}
-	if s.p.stay(s.e) {
-		if err := s.improve(ctx); err != nil {
-			return Assignment{}, err
-		}
 	}
 	starts := s.starts()
 	for k, category := range starts {
@@ -135,6 +130,34 @@ func total(held []int) (size int) {
 		size += n
 	}
 	return size
+}
+
+// match improves what the market makes of a category, if the types hold it: not always those of jobs that run on few.
+func (s *search) match(ctx context.Context, category []int) error {
+	_, err := s.m.solve(ctx, category, startRounds)
+	if errors.Is(err, optim.ErrTransportInfeasible) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.e.load(s.m.held)
+	return s.improve(ctx)
+}
+
+// kick disturbs the best and improves it again; where nothing may be exchanged, it matches sizes near the best ones.
+func (s *search) kick(ctx context.Context) error {
+	if s.options.Values != RawRates {
+		s.e.load(s.held)
+		s.disturb()
+		return s.improve(ctx)
+	}
+	category := make([]int, len(s.held))
+	for i, row := range s.held {
+		category[i] = total(row)
+	}
+	s.p.near(s.rng, category)
+	return s.match(ctx, category)
 }
 
 // equalSizes matches equal sizes as well as it can: what fairness is measured by. The exchanger holds the outcome.

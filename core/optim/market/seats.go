@@ -46,37 +46,6 @@ func (s *seats) add(agent, workers int) bool {
 	return true
 }
 
-// take gives an agent exactly these workers, and tells whether it did: they must be free, and suit it.
-func (s *seats) take(agent int, workers []int) bool {
-	a, size := &s.agents[agent], 0
-	for t, n := range workers {
-		if n > s.left[t] || n > 0 && a.rate[t] == 0 {
-			return false
-		}
-		size += n
-	}
-	if size < a.least || size > a.most {
-		return false
-	}
-	for t, n := range workers {
-		s.held[agent][t] += n
-		s.left[t] -= n
-	}
-	return true
-}
-
-// drop takes one worker away from an agent, of the type that it is slowest on.
-func (s *seats) drop(agent int) {
-	slowest := -1
-	for t, n := range s.held[agent] {
-		if n > 0 && (slowest < 0 || s.agents[agent].rate[t] < s.agents[agent].rate[slowest]) {
-			slowest = t
-		}
-	}
-	s.held[agent][slowest]--
-	s.left[slowest]++
-}
-
 // addOne finds a shortest chain of changes that ends in a free worker.
 func (s *seats) addOne(agent int) bool {
 	for t := range s.giver {
