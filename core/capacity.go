@@ -1,14 +1,18 @@
 package core
 
-// CapacityFor is the greatest number of devices of one accelerator type that a job can run on, whatever the health of
-// their nodes: what the job could get of an idle, healthy cluster. 0 when no node carries a type it can run on. O(types ×
-// nodes), without allocating.
+// CapacityFor is the greatest number of devices that a job can run on at once, whatever the health of their nodes: what
+// the job could get of an idle, healthy cluster. They are of one accelerator type, unless the job mixes types. 0 when no
+// node carries a type it can run on. O(types × nodes), without allocating.
 func (c *Cluster) CapacityFor(spec *JobSpec) int {
-	most := 0
+	most, all := 0, 0
 	for t := range c.Accelerators {
 		if accelerator := AcceleratorID(t); spec.CanRunOn(c, accelerator) {
-			most = max(most, c.devicesOf(accelerator))
+			n := c.devicesOf(accelerator)
+			most, all = max(most, n), all+n
 		}
+	}
+	if spec.MixesTypes {
+		return all
 	}
 	return most
 }

@@ -12,17 +12,20 @@ func TestCapacityFor(t *testing.T) {
 	}
 	cases := map[string]struct {
 		accelerators []string
+		mixes        bool
 		want         int
 	}{
-		"any type":           {nil, 6},
-		"one type":           {[]string{"v100"}, 5},
-		"the larger of two":  {[]string{"v100", "t4"}, 6},
-		"one that is absent": {[]string{"a100", "v100"}, 5},
-		"none there is":      {[]string{"a100"}, 0},
+		"any type":                {nil, false, 6},
+		"one type":                {[]string{"v100"}, false, 5},
+		"the larger of two":       {[]string{"v100", "t4"}, false, 6},
+		"one that is absent":      {[]string{"a100", "v100"}, false, 5},
+		"none there is":           {[]string{"a100"}, false, 0},
+		"all of a job that mixes": {nil, true, 11},
+		"those a job mixes":       {[]string{"a100", "v100"}, true, 5},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			spec := &JobSpec{Accelerators: tc.accelerators}
+			spec := &JobSpec{Accelerators: tc.accelerators, MixesTypes: tc.mixes}
 			if got := c.CapacityFor(spec); got != tc.want {
 				t.Errorf("capacity %d, want %d", got, tc.want)
 			}

@@ -257,6 +257,12 @@ func TestInvariantsBlameTheComponent(t *testing.T) {
 		"a tuning twice": {
 			fakes{fixed: rigid{tunings: []core.Tuning{{Job: 1}, {Job: 1}}}}, "elasticity/fake", core.RuleAnswerOnce,
 		},
+		"a split over other replicas than it has": {
+			fakes{fixed: rigid{tunings: []core.Tuning{{Job: 1, BatchByReplica: []int{4, 4, 4}}}}}, "elasticity/fake", core.RuleTuningSane,
+		},
+		"a split with a negative part": {
+			fakes{fixed: rigid{tunings: []core.Tuning{{Job: 1, BatchByReplica: []int{9, -1}}}}}, "elasticity/fake", core.RuleTuningSane,
+		},
 		"a learning rate that is not a number": {
 			fakes{fixed: rigid{tunings: []core.Tuning{{Job: 1, LearningRateFactor: math.NaN()}}}}, "elasticity/fake", core.RuleTuningSane,
 		},
@@ -277,6 +283,79 @@ func TestInvariantsBlameTheComponent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A job that mixes types may sit on two, with a batch split over them, but not on one that it cannot run on or that was not
+// granted.
+func TestJobsThatMixTypes(t *testing.T) {
+	both := []core.Seat{{Node: 0, Devices: 8}, {Node: 1, Devices: 8}}
+	for name, tc := range map[string]struct {
+		spec    core.JobSpec
+		granted core.AcceleratorID
+		broken  string
+	}{
+		"on two types":                         {core.JobSpec{MixesTypes: true}, core.AnyAccelerator, ""},
+		"a job that does not mix them":         {core.JobSpec{}, core.AnyAccelerator, core.RuleOneAccelerator},
+		"one that it cannot run on":            {core.JobSpec{MixesTypes: true, Accelerators: []string{"t4"}}, core.AnyAccelerator, core.RuleOneAccelerator},
+		"one beside that which it was granted": {core.JobSpec{MixesTypes: true}, 1, core.RuleOneAccelerator},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := submit(0, 0, 2)
+			e.Spec.MixesTypes, e.Spec.Accelerators = tc.spec.MixesTypes, tc.spec.Accelerators
+			b := &script{observations: []core.Observation{{Events: []core.Event{e}}}}
+			f := fakes{
+				grant: grantAll{change: func(g []core.Grant) []core.Grant { g[0].Accelerator = tc.granted; return g }},
+				seat:  seatFirst{func(core.Seating) core.Seating { return core.Seating{Placed: []core.Placement{{Seats: both}}} }},
+				fixed: rigid{tunings: []core.Tuning{{BatchPerDevice: 5, BatchByReplica: []int{7, 3}}}},
+			}
+			err := core.NewPipeline(twoNodes(), f.stages(), core.RoundOptions{OnEvents: true}, nil).Run(context.Background(), b)
+			var broken *core.InvariantError
+			if errors.As(err, &broken) != (tc.broken != "") || broken != nil && broken.Rule != tc.broken {
+				t.Fatalf("error %v, want %q broken", err, tc.broken)
+			}
+			if tc.broken == "" && (len(b.applied) != 1 || !slices.Equal(b.applied[0].Tuning.BatchByReplica, []int{7, 3})) {
+				t.Errorf("applied %+v, want a start with the batch split", b.applied)
+			}
+		})
+	}
+}
+
+// A split holds for the devices it was made for.
+func TestASplitEndsWithItsSeats(t *testing.T) {
+	seats := [][]core.Seat{{{Node: 0, Devices: 8}, {Node: 1, Devices: 8}}, {{Node: 0, Devices: 8}}}
+	replicas, round := []int{2, 1}, 0
+	e := submit(0, 0, 1)
+	e.Spec.MixesTypes, e.Spec.MaxReplicas = true, 2
+	b := &script{observations: []core.Observation{{Events: []core.Event{e}}, {NowSeconds: 60}}}
+	f := fakes{
+		grant: grantAll{change: func(g []core.Grant) []core.Grant { g[0].Replicas = replicas[round]; return g }},
+		seat: seatFirst{func(core.Seating) core.Seating {
+			round++
+			return core.Seating{Placed: []core.Placement{{Seats: seats[round-1]}}}
+		}},
+		fixed: rigid{respond: func(r []core.Response) []core.Response { r[0].MaxReplicas = 2; return r }},
+	}
+	stages := f.stages()
+	stages.Elasticity.Policy = tunesOnce{f.fixed, new(int)}
+	if err := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil).Run(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+	if len(b.applied) != 2 || !slices.Equal(b.applied[0].Tuning.BatchByReplica, []int{7, 3}) || b.applied[1].Tuning.BatchByReplica != nil {
+		t.Errorf("applied %+v, want a split, and none after the move", b.applied)
+	}
+}
+
+// tunesOnce splits a batch in the first round only.
+type tunesOnce struct {
+	rigid
+	calls *int
+}
+
+func (e tunesOnce) Tune(context.Context, *core.View, []core.Placement) ([]core.Tuning, error) {
+	if *e.calls++; *e.calls > 1 {
+		return nil, nil
+	}
+	return []core.Tuning{{BatchPerDevice: 5, BatchByReplica: []int{7, 3}}}, nil
 }
 
 func TestSeatsOnANodeThatIsNotReadyAreRefused(t *testing.T) {
