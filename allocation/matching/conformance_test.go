@@ -10,7 +10,6 @@ func TestConformance(t *testing.T) {
 	for name, config := range map[string]map[string]any{
 		"gradient":  nil,
 		"raw rates": {"values": "raw_rate"},
-		"auction":   {"market": "auction", "samples": 2, "kicks": 0},
 		"blind":     {"values": "blind", "urgency": 0.5},
 		"exact":     {"search": "exact", "restart_overhead": "0s"},
 		"fair":      {"fairness": 0.5, "samples": 0, "kicks": 0},
