@@ -24,6 +24,7 @@ func catalog() configs.Catalog {
 			workload.NewTiresias(),
 			workload.NewBlox(),
 			workload.NewPollux(),
+			workload.NewOpenB(),
 			workload.NewUnlike(),
 		},
 		Admission: []core.Factory[core.Admitter]{

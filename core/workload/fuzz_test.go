@@ -64,6 +64,7 @@ func FuzzCSV(f *testing.F)      { fuzzReader(f, "csv", writesBack) }
 func FuzzPhilly(f *testing.F)   { fuzzReader(f, "philly", writesBack) }
 func FuzzTiresias(f *testing.F) { fuzzReader(f, "tiresias", writesBack) }
 func FuzzBlox(f *testing.F)     { fuzzReader(f, "blox", writesBack) }
+func FuzzOpenB(f *testing.F)    { fuzzReader(f, "openb", writesBack) }
 
 func FuzzPollux(f *testing.F) {
 	folder := toyProfile(f)

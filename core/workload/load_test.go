@@ -99,6 +99,7 @@ func TestFactories(t *testing.T) {
 		"blox":           {NewBlox(), path},
 		"csv":            {NewCSV(), path},
 		"generated":      {NewGenerated(), nil},
+		"openb":          {NewOpenB(), path},
 		"philly":         {NewPhilly(), path},
 		"pollux":         {NewPollux(), map[string]any{"path": "trace.csv", "profiles": "profiles"}},
 		"tiresias":       {NewTiresias(), path},

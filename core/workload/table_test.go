@@ -54,6 +54,17 @@ func TestProblemsOfATable(t *testing.T) {
 			`t.csv:3:1: 5 fields; expected 4`,
 			`t.csv:4:7: extraneous or missing " in quoted-field`,
 		}},
+		"tasks that cannot be": {readOpenB, strings.Join(openbColumns.all(), ",") + "\na,-1,1,1.5,1001,T4|T4,LS,Running,9,8,\nb,1,1,1,1000,T4|,LS,Running,9,10,11\n", []string{
+			`t.csv:2:3: cpu_milli is "-1"; expected a number from 0 to 1.048576e9`,
+			`t.csv:2:8: num_gpu is "1.5"; expected a number of devices from 0 to 1048576`,
+			`t.csv:2:12: gpu_milli is "1001"; expected thousandths of a device from 0 to 1000`,
+			`t.csv:2:17: gpu_spec is "T4|T4"; expected different accelerator types with | between them`,
+			`t.csv:3:14: gpu_spec is "T4|"; expected different accelerator types with | between them`,
+			`t.csv:3:31: deletion_time is "10"; expected a moment not before the task was scheduled`,
+		}},
+		"only tasks without a device": {readOpenB, strings.Join(openbColumns.all(), ",") + "\na,1,1,0,0,,LS,Running,9,18,\n", []string{
+			`t.csv: no task has a device`,
+		}},
 		"beyond a bound": {readCSV, csvHeader + "a,1e12,1e400,1048577\n", []string{
 			`t.csv:2:3: submit_s is "1e12"; expected a number of seconds from 0 to 1e11`,
 			`t.csv:2:8: duration_s is "1e400"; expected a number of seconds above 0, at most 1e11`,

@@ -32,6 +32,11 @@ var readers = map[string]struct {
 		"2017-10-09 07:01:55,66.0,1,66.0,11cb48\n\n"},
 	"tiresias": {readTiresias, "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n" +
 		"0,1,0,606,vgg19,164,30\n10,8,30,133,vgg11,147,23\n9,8,30,133,vgg11,147,0\n"},
+	"openb": {readOpenB, "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n" +
+		"openb-pod-0000,12000,16384,1,1000,,LS,Running,0,12537496,2\n" +
+		"openb-pod-0001,6000,12288,1,460,V100M16|V100M32,LS,Failed,427061,427061,427061\n" +
+		"openb-pod-0005,20000,65536,0,0,,LS,Running,2759674,12902960,2759676\n" +
+		"openb-pod-0061,32000,65536,8,1000,,BE,Pending,10001278,10001403,\n"},
 	"blox": {readBlox, "job_id,submit_time_s,num_gpus,total_iterations,iteration_time_s,blox_first_run_seen_s,blox_completion_s,jct_s,responsiveness_s\n" +
 		"0,130,1,35424.3471980879,1,600,36000,35870,470\n1,396,2,1000,0.5,900,5400,5004,504\n"},
 }
@@ -63,6 +68,13 @@ func TestReaders(t *testing.T) {
 			job(0, "0", 0, 164, 1, func(s *core.JobSpec) { s.Application = "vgg19" }),
 			job(1, "9", 30, 147, 8, func(s *core.JobSpec) { s.Application = "vgg11" }),
 			job(2, "10", 30, 147, 8, func(s *core.JobSpec) { s.Application = "vgg11" }),
+		},
+		"openb": {
+			job(0, "openb-pod-0000", 0, 12537494, 1, func(s *core.JobSpec) { s.Tenant, s.CPUs, s.MemoryGB = "LS", 12, 16 }),
+			job(1, "openb-pod-0001", 427061, 1, 1, func(s *core.JobSpec) {
+				s.Tenant, s.CPUs, s.MemoryGB, s.Accelerators = "LS", 6, 12, []string{"V100M16", "V100M32"}
+			}),
+			job(2, "openb-pod-0061", 10001278, 125, 8, func(s *core.JobSpec) { s.Tenant, s.CPUs, s.MemoryGB = "BE", 4, 8 }),
 		},
 		"blox": {
 			job(0, "0", 130, 35424.3471980879, 1, nil),
@@ -237,6 +249,7 @@ func TestPublishedTraces(t *testing.T) {
 	}{
 		"philly":   {NewPhilly(), []string{"data", "pollux-osdi21", "philly.csv.gz"}, 82247, 9408690, 3521082502},
 		"tiresias": {NewTiresias(), []string{"data", "tiresias", "60_job.csv"}, 60, 1779, 26624},
+		"openb":    {NewOpenB(), []string{"data", "alibaba-openb-2023", "openb_pod_list_default.csv.gz"}, 7064, 12901761, 214769258},
 		"blox":     {NewBlox(), []string{"reference", "blox", "ref_s1000_Las.csv"}, 1000, 432033, 62766411},
 	}
 	for name, tc := range cases {
