@@ -219,29 +219,45 @@ func (d *demand) stays(i int, won []int, blind bool) bool {
 	return slices.Equal(held, won) || blind && sum(won) == c.Held
 }
 
-// bind leaves to each job that does not mix types only the type that makes most of what it won, or its fastest where it won
-// nothing. It is false when there is no such job.
+// bind leaves to each job that does not mix types only one: that which makes most of what it won, of those that still hold
+// its least number beside the jobs bound before it, and these are the ones with the greatest. It is false when there is no
+// such job.
 func (d *demand) bind(won [][]int) bool {
-	bound := false
-	for i := range d.jobs {
-		if d.mixes[i] {
-			continue
+	d.ranks = d.ranks[:0]
+	for i, mixes := range d.mixes {
+		if !mixes {
+			d.ranks = append(d.ranks, i)
 		}
-		job, best, most := &d.jobs[i], -1, 0.0
-		for t, rate := range job.Rates {
-			if d.workers.Count[t] < job.Least {
-				rate = 0
-			}
-			if made := rate * (float64(won[i][t]) + 1e-3); made > most {
-				best, most = t, made
-			}
+	}
+	slices.SortStableFunc(d.ranks, func(a, b int) int { return cmp.Compare(d.jobs[b].Least, d.jobs[a].Least) })
+	left := slices.Clone(d.workers.Count)
+	for _, i := range d.ranks {
+		job := &d.jobs[i]
+		best := mostOf(job, won[i], left)
+		if best < 0 {
+			best = mostOf(job, won[i], d.workers.Count)
 		}
 		for t := range job.Rates {
 			if t != best {
 				job.Rates[t] = 0
 			}
 		}
-		bound = true
+		if best >= 0 {
+			left[best] -= job.Least
+		}
 	}
-	return bound
+	return len(d.ranks) > 0
+}
+
+// mostOf is the type that makes most of what a job won, or the fastest where it won nothing, of those with room for its
+// least number; -1 for none.
+func mostOf(job *market.Job, won, room []int) int {
+	const nothing = 1e-3
+	best, most := -1, 0.0
+	for t, rate := range job.Rates {
+		if made := rate * (float64(won[t]) + nothing); room[t] >= job.Least && made > most {
+			best, most = t, made
+		}
+	}
+	return best
 }
