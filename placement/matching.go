@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -44,6 +45,7 @@ type matching struct {
 	options market.Options
 	jobs    []market.Job // of the grants that need new seats
 	sizes   []int
+	bound   []int // scratch
 }
 
 func (p *matching) Place(ctx context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
@@ -194,20 +196,21 @@ func (p *matching) fit(v *core.View, grants []core.Grant) error {
 	return nil
 }
 
-// bind leaves to each job that does not mix types only the one that makes most of what it won. It is false when there is
-// none.
+// bind leaves to each job that does not mix types only one: that which makes most of what it won, of those with room beside
+// the jobs bound before it, and these are the larger ones. It is false when there is no such job.
 func (p *matching) bind(v *core.View, grants []core.Grant, won [][]int) bool {
-	bound := false
+	p.bound = p.bound[:0]
 	for k, i := range p.rest {
-		if v.Jobs[grants[i].Job].MixesTypes || p.sizes[k] == 0 {
-			continue
+		if !v.Jobs[grants[i].Job].MixesTypes && p.sizes[k] > 0 {
+			p.bound = append(p.bound, k)
 		}
+	}
+	slices.SortStableFunc(p.bound, func(a, b int) int { return cmp.Compare(p.sizes[b], p.sizes[a]) })
+	left := slices.Clone(p.free)
+	for _, k := range p.bound {
 		job, best, most := &p.jobs[k], -1, 0.0
 		for t, rate := range job.Rates {
-			if p.free[t] < p.sizes[k] {
-				rate = 0
-			}
-			if made := rate * (float64(won[k][t]) + hardly); made > most {
+			if made := rate * (float64(won[k][t]) + hardly); left[t] >= p.sizes[k] && made > most {
 				best, most = t, made
 			}
 		}
@@ -216,9 +219,11 @@ func (p *matching) bind(v *core.View, grants []core.Grant, won [][]int) bool {
 				job.Rates[t] = 0
 			}
 		}
-		bound = true
+		if best >= 0 {
+			left[best] -= p.sizes[k]
+		}
 	}
-	return bound
+	return len(p.bound) > 0
 }
 
 // seatCounts seats a grant on so many devices of each type, if they are there.

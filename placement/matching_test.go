@@ -1,0 +1,117 @@
+package placement
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+// unlikeJob takes so many seconds a step on one t4 and on one v100, and has so many steps left.
+func unlikeJob(name string, t4, v100, left float64) *coretest.JobBuilder {
+	return coretest.MakeJob(name).Elastic(1, 2, 8).MixesTypes().Waiting().StepTimes(&core.StepTimes{Unlike: &core.UnlikeTimes{
+		Alone:       []core.AloneTime{{Accelerator: "t4", Seconds: t4}, {Accelerator: "v100", Seconds: v100}},
+		SyncSeconds: make([]float64, 8),
+	}}, left)
+}
+
+// typedJob is the same for a job that does not mix types.
+func typedJob(name string, t4, v100, left float64) *coretest.JobBuilder {
+	times := func(alone float64) []float64 { return []float64{alone, alone / 2, alone / 3, alone / 4} }
+	return coretest.MakeJob(name).Elastic(1, 2, 8).Waiting().StepTimes(&core.StepTimes{Types: []core.TypeTimes{
+		{Accelerator: "t4", OneNode: times(t4), ManyNodes: times(t4)}, {Accelerator: "v100", OneNode: times(v100), ManyNodes: times(v100)},
+	}}, left)
+}
+
+// Nodes 0 and 1 have 2 t4 each, node 2 has 2 v100.
+func TestMatchingSeats(t *testing.T) {
+	grant := func(job core.JobID, replicas int) core.Grant {
+		return core.Grant{Job: job, Accelerator: core.AnyAccelerator, Replicas: replicas}
+	}
+	blocking := func(g core.Grant) core.Grant { g.Blocking = true; return g }
+	of := func(g core.Grant, t core.AcceleratorID) core.Grant { g.Accelerator = t; return g }
+	seat := coretest.Seat
+	cases := map[string]struct {
+		config MatchingConfig
+		jobs   []*coretest.JobBuilder
+		grants []core.Grant
+		want   map[core.JobID][]core.Seat
+	}{
+		"the v100 go to the job they shorten most": {
+			MatchingConfig{}, []*coretest.JobBuilder{unlikeJob("short", 1, 0.2, 10), unlikeJob("long", 1, 0.25, 1000)},
+			[]core.Grant{grant(0, 2), grant(1, 2)},
+			map[core.JobID][]core.Seat{0: {seat(0, 0, 1)}, 1: {seat(2, 0, 1)}},
+		},
+		"and by raw rates to the fastest": {
+			MatchingConfig{Values: "raw_rate"}, []*coretest.JobBuilder{unlikeJob("short", 1, 0.2, 10), unlikeJob("long", 1, 0.25, 1000)},
+			[]core.Grant{grant(0, 2), grant(1, 2)},
+			map[core.JobID][]core.Seat{0: {seat(2, 0, 1)}, 1: {seat(0, 0, 1)}},
+		},
+		"a job that mixes types has some of each": {
+			MatchingConfig{}, []*coretest.JobBuilder{unlikeJob("a", 1, 0.25, 1000)}, []core.Grant{grant(0, 5)},
+			map[core.JobID][]core.Seat{0: {seat(0, 0, 1), seat(1, 0), seat(2, 0, 1)}},
+		},
+		"another has one type": {
+			MatchingConfig{}, []*coretest.JobBuilder{typedJob("a", 1, 0.25, 1000)}, []core.Grant{grant(0, 3)},
+			map[core.JobID][]core.Seat{0: {seat(0, 0, 1), seat(1, 0)}},
+		},
+		"and the market is held again for the rest": {
+			MatchingConfig{}, []*coretest.JobBuilder{typedJob("a", 1, 0.25, 1000), unlikeJob("b", 1, 0.5, 10)}, []core.Grant{grant(0, 2), grant(1, 3)},
+			map[core.JobID][]core.Seat{0: {seat(2, 0, 1)}, 1: {seat(0, 0, 1), seat(1, 0)}},
+		},
+		"a granted type is kept": {
+			MatchingConfig{}, []*coretest.JobBuilder{unlikeJob("a", 1, 0.25, 1000)}, []core.Grant{of(grant(0, 2), 0)},
+			map[core.JobID][]core.Seat{0: {seat(0, 0, 1)}},
+		},
+		"what runs stays": {
+			MatchingConfig{}, []*coretest.JobBuilder{unlikeJob("a", 1, 0.25, 1).Running(0, seat(2, 0, 1)), unlikeJob("b", 1, 0.1, 1000)},
+			[]core.Grant{grant(0, 2), grant(1, 2)},
+			map[core.JobID][]core.Seat{0: {seat(2, 0, 1)}, 1: {seat(0, 0, 1)}},
+		},
+		"a job that grows stays on its nodes": {
+			MatchingConfig{}, []*coretest.JobBuilder{unlikeJob("a", 1, 10, 1).Running(0, seat(1, 0))}, []core.Grant{grant(0, 2)},
+			map[core.JobID][]core.Seat{0: {seat(1, 0, 1)}},
+		},
+		"one that does not fit is passed over": {
+			MatchingConfig{}, []*coretest.JobBuilder{unlikeJob("a", 1, 1, 1), unlikeJob("b", 1, 1, 1), unlikeJob("c", 1, 1, 1)},
+			[]core.Grant{grant(0, 4), grant(1, 3), grant(2, 2)},
+			map[core.JobID][]core.Seat{0: {seat(0, 0, 1), seat(1, 0, 1)}, 2: {seat(2, 0, 1)}},
+		},
+		"unless it blocks": {
+			MatchingConfig{}, []*coretest.JobBuilder{unlikeJob("a", 1, 1, 1), unlikeJob("b", 1, 1, 1), unlikeJob("c", 1, 1, 1)},
+			[]core.Grant{grant(0, 4), blocking(grant(1, 3)), grant(2, 2)},
+			map[core.JobID][]core.Seat{0: {seat(0, 0, 1), seat(1, 0, 1)}},
+		},
+		"jobs without step times are seated too": {
+			MatchingConfig{}, []*coretest.JobBuilder{coretest.MakeJob("a").Replicas(4).Waiting(), coretest.MakeJob("b").Replicas(2).Waiting()},
+			[]core.Grant{grant(1, 2), grant(0, 4)},
+			map[core.JobID][]core.Seat{0: {seat(0, 0, 1), seat(1, 0, 1)}, 1: {seat(2, 0, 1)}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			v := coretest.MakeView(coretest.MakeCluster().Nodes(2, "t4", 2).Nodes(1, "v100", 2).Obj()).Jobs(tc.jobs...).Obj()
+			policy, err := NewMatching().New(&tc.config, core.Settings{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			seating, err := policy.Place(context.Background(), v, tc.grants)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[core.JobID][]core.Seat{}
+			for _, p := range seating.Placed {
+				got[p.Job] = p.Seats
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("seats (-want +got):\n%s", diff)
+			}
+			if len(seating.Placed)+len(seating.Unseated) != len(tc.grants) {
+				t.Errorf("%d placed and %d unseated of %d", len(seating.Placed), len(seating.Unseated), len(tc.grants))
+			}
+		})
+	}
+}
