@@ -64,6 +64,9 @@ var tables = map[string]func(*bench) ([][]string, error){
 	"blox":                (*bench).blox,
 	"tiresias":            (*bench).tiresias,
 	"semantics":           (*bench).semantics,
+	"matching":            (*bench).matching,
+	"matching-loads":      (*bench).matchingLoads,
+	"matching-exact":      (*bench).matchingExact,
 }
 
 var block = regexp.MustCompile(`(?s)<!-- table (\S+) -->\n.*?<!-- end -->`)

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+const (
+	matchingSeeds = 10
+	// matchingQuantile is that of Student's t for 95 % on both sides, with a degree of freedom less than there are seeds.
+	matchingQuantile = 2.262
+)
+
+// matchingRow is a composition of the matching market, or one beside it.
+type matchingRow struct {
+	config, label string
+	sets          []string
+}
+
+// matching compares compositions on the mix of types of the openb cluster, over the same workloads.
+func (b *bench) matching() ([][]string, error) {
+	return b.matchingTable([]matchingRow{
+		{"matching", "matching market", nil},
+		{"matching-urgent", "and jobs that end soon count more", nil},
+		{"matching", "and fairness weighs half", []string{"pipeline.allocation.config.fairness=0.5"}},
+		{"matching", "without draws and kicks", []string{"pipeline.allocation.config={samples: 0, kicks: 0}"}},
+		{"even-split", "even split of the batch", nil},
+		{"type-blind", "types ignored", nil},
+		{"type-blind", "types ignored, one type a job", []string{"pipeline.placement={type: consolidated}"}},
+		{"raw-rate", "raw rates for values", nil},
+		{"optimus-matching", "sizes by marginal gain, market as placement", nil},
+		{"optimus-raw-rate", "the same with raw rates", nil},
+		{"optimus", "sizes by marginal gain, fewest nodes", nil},
+	})
+}
+
+// matchingLoads repeats the main comparisons with fewer and more jobs, and where restarts cost nothing.
+func (b *bench) matchingLoads() ([][]string, error) {
+	rows := [][]string{{"workload", "matching market, mean JCT min", "even split", "types ignored", "raw rates"}}
+	for _, w := range []struct {
+		label string
+		sets  []string
+	}{
+		{"150 jobs in 8 h", []string{"workload.config.jobs=150"}},
+		{"250 jobs", nil},
+		{"350 jobs", []string{"workload.config.jobs=350"}},
+		{"250 jobs, restarts for nothing", []string{"backend.config.restart_overhead=0s", "pipeline.allocation.config.restart_overhead=0s"}},
+	} {
+		row := []string{w.label}
+		var base []float64
+		for _, config := range []string{"matching", "even-split", "type-blind", "raw-rate"} {
+			got, err := b.matchingRuns(config, w.sets)
+			if err != nil {
+				return nil, err
+			}
+			minutes := minutesOf(got)
+			if base == nil {
+				base = minutes
+				row = append(row, interval(minutes, "%.1f"))
+				continue
+			}
+			row = append(row, interval(against(minutes, base), "%+.1f %%"))
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// matchingExact compares the search with the exact optimum of each round, on a cluster small enough for it.
+func (b *bench) matchingExact() ([][]string, error) {
+	return b.matchingTable([]matchingRow{
+		{"exact", "exact dynamic programming", nil},
+		{"exact", "matching market", []string{"pipeline.allocation.config.search=sampled"}},
+		{"exact", "raw rates for values", []string{"pipeline.allocation.config={values: raw_rate}"}},
+		{"exact", "types ignored", []string{"pipeline.allocation.config={values: blind}"}},
+	})
+}
+
+// matchingTable compares compositions with the first.
+func (b *bench) matchingTable(compared []matchingRow) ([][]string, error) {
+	rows := [][]string{{"composition", "", "mean JCT min", "against the first", "p99 min", "restarts a job"}}
+	var base []float64
+	for _, c := range compared {
+		got, err := b.matchingRuns(c.config, c.sets)
+		if err != nil {
+			return nil, err
+		}
+		minutes := minutesOf(got)
+		if base == nil {
+			base = minutes
+		}
+		var tails, restarts []float64
+		for _, o := range got {
+			tails, restarts = append(tails, o.JCT.P99/60), append(restarts, o.Restarts.Mean)
+		}
+		rows = append(rows, []string{
+			c.config, c.label, interval(minutes, "%.1f"), interval(against(minutes, base), "%+.1f %%"), interval(tails, "%.0f"), decimal(mean(restarts)),
+		})
+	}
+	return rows, nil
+}
+
+// matchingRuns runs a composition with every seed.
+func (b *bench) matchingRuns(config string, sets []string) ([]*outcome, error) {
+	var runs []run
+	for seed := 1; seed <= matchingSeeds; seed++ {
+		runs = append(runs, run{"papers/matching-tpds24/" + config + ".yaml", append([]string{"seed=" + strconv.Itoa(seed)}, sets...)})
+	}
+	return b.all(runs)
+}
+
+func minutesOf(outcomes []*outcome) []float64 {
+	var minutes []float64
+	for _, o := range outcomes {
+		minutes = append(minutes, o.JCT.Mean/60)
+	}
+	return minutes
+}
+
+// against is by how many per cent values exceed others of the same seeds.
+func against(values, base []float64) []float64 {
+	var percents []float64
+	for i, x := range values {
+		percents = append(percents, 100*(x/base[i]-1))
+	}
+	return percents
+}
+
+// interval is the mean of one value for each seed, with the half width of its confidence interval.
+func interval(values []float64, format string) string {
+	m, squares := mean(values), 0.0
+	for _, x := range values {
+		squares += (x - m) * (x - m)
+	}
+	n := float64(len(values))
+	half := matchingQuantile * math.Sqrt(squares/(n-1)/n)
+	if half == 0 {
+		return fmt.Sprintf(format, m)
+	}
+	return fmt.Sprintf(format+" ± %.1f", m, half)
+}
