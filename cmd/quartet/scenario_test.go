@@ -167,14 +167,19 @@ func (s *scenario) drawStages(t *rapid.T) {
 			"weights": {"remaining", "attained"}, "weight_floor": {0.2}, "waiting_floor": {s.duration(600).String()},
 			"adaptive_horizon": {true}, "avoid_interference": {false}, "restart_overhead": {s.duration(30).String(), "0s"},
 		},
+		"matching": {
+			"values": {"raw_rate", "blind"}, "samples": {0, 4}, "kicks": {0}, "fairness": {0.5}, "urgency": {0.5},
+			"restart_overhead": {s.duration(30).String(), "0s"},
+		},
 	}, s.seed)
 	placement, fit := pick(t, "placement", c.Placement, map[string]settings{
 		"consolidated":  {"strict": {true}},
+		"matching":      {"values": {"raw_rate"}},
 		"tail_eviction": {"fit": {"scattered", "prefix_sum"}},
 		"tiresias_skew": {"skewed": {[]any{"vgg"}}},
 	}, s.seed)
 	elasticity, _ := pick(t, "elasticity", c.Elasticity, map[string]settings{
-		"fixed": {"replicas": {"requested", "elastic"}, "oracle": {true}},
+		"fixed": {"replicas": {"requested", "elastic"}, "split": {"proportional"}, "oracle": {true}},
 		"goodput": {
 			"knowledge": {"history", "oracle"}, "fixed_batch": {[]any{"narrow"}}, "declared_work": {false}, "most_replicas": {3, 8},
 			"scaling_rule": {"linear", "square_root", "legew"}, "warmup_iterations": {50.0},
