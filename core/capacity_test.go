@@ -6,7 +6,9 @@ func TestCapacityFor(t *testing.T) {
 	c := &Cluster{
 		Accelerators: []string{"t4", "v100"},
 		Nodes: []Node{
-			{Accelerator: 0, Devices: 4}, {Accelerator: 1, Devices: 2}, {Accelerator: 1, Devices: 3, Health: Down},
+			{Accelerator: 0, Devices: 4},
+			{Accelerator: 1, Devices: 2},
+			{Accelerator: 1, Devices: 3, Health: Down},
 			{Accelerator: 0, Devices: 2, Health: Draining},
 		},
 	}

@@ -43,7 +43,7 @@ func (s *splitter) split(c *core.Cluster, j *core.Job, seats []core.Seat) (core.
 	}
 	t := core.Tuning{Job: j.ID, LearningRateFactor: 1}
 	if j.Batch.MaxPerDevice > 0 {
-		t.AccumulationSteps = (j.Batch.Requested-1)/(len(s.shares)*j.Batch.MaxPerDevice)
+		t.AccumulationSteps = (j.Batch.Requested - 1) / (len(s.shares) * j.Batch.MaxPerDevice)
 	}
 	pass := (j.Batch.Requested-1)/(t.AccumulationSteps+1) + 1
 	parts, err := market.Split(pass, s.shares)

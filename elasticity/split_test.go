@@ -40,7 +40,8 @@ func TestFixedSplitsInProportion(t *testing.T) {
 		"by speed":                    {mixing(batch).Waiting(), []core.Seat{t4, v100}, []core.Tuning{split}},
 		"the largest remainder first": {mixing(batch).Waiting(), two, []core.Tuning{{BatchPerDevice: 34, LearningRateFactor: 1, BatchByReplica: []int{14, 43, 43}}}},
 		"within what a device holds, in two passes": {
-			mixing(capped).Waiting(), []core.Seat{t4, v100},
+			mixing(capped).Waiting(),
+			[]core.Seat{t4, v100},
 			[]core.Tuning{{BatchPerDevice: 25, AccumulationSteps: 1, LearningRateFactor: 1, BatchByReplica: []int{12, 38}}},
 		},
 		"evenly on one type":       {mixing(batch).Waiting(), []core.Seat{coretest.Seat(0, 0, 1)}, []core.Tuning{even}},

@@ -77,7 +77,9 @@ func TestTypesGoToWhomTheyHelpMost(t *testing.T) {
 		"a job that does not mix takes one": {nil, []*coretest.JobBuilder{coretest.MakeJob("long").Elastic(1, 2, 8).Waiting()}, 8, map[string][]int{"long": {0, 2}}},
 		"alone it takes all":                {nil, []*coretest.JobBuilder{mixes("long")}, 8, map[string][]int{"long": {4, 2}}},
 		"one that is urgent gets more": {
-			func(c *Config) { c.Urgency = 2 }, []*coretest.JobBuilder{mixes("long"), mixes("short")}, 8,
+			func(c *Config) { c.Urgency = 2 },
+			[]*coretest.JobBuilder{mixes("long"), mixes("short")},
+			8,
 			map[string][]int{"long": {1, 0}, "short": {3, 2}},
 		},
 	}

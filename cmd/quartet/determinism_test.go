@@ -15,12 +15,21 @@ var rigid = []string{
 	"--set", "workload.config.applications=false", "--set", "pipeline.elasticity.job={type: fixed}", "--set", "pipeline.placement={type: consolidated}",
 }
 
+// unlike is jobs on devices of two types, which they mix.
+var unlike = []string{
+	"--set", "cluster.nodes=[{name: a, count: 2, accelerator: T4, devices: 2}, {name: b, accelerator: G3, devices: 4}]",
+	"--set", "workload={type: unlike_workers, config: {jobs: 30}}", "--set", "round={interval: 0s, on_events: true}",
+	"--set", "pipeline.elasticity.job={type: fixed, config: {replicas: elastic, split: proportional}}",
+}
+
 // TestSameBytes runs compositions with every source of variation there is, over and over.
 func TestSameBytes(t *testing.T) {
 	for name, args := range map[string][]string{
 		"default":  nil,
 		"tiresias": append(rigid, "--set", "pipeline.allocation={type: tiresias}"),
 		"failures": append(rigid, "--set", "pipeline.allocation={type: las}", "--set", "backend.config.failures={mtbf: 24h, repair: 30m}"),
+		"market":   append(unlike, "--set", "pipeline.allocation={type: matching}", "--set", "pipeline.placement={type: proposed}"),
+		"matching": append(unlike, "--set", "pipeline.allocation={type: optimus}", "--set", "pipeline.placement={type: matching}"),
 		"events":   append(rigid, "--set", "pipeline.allocation={type: srtf}", "--set", "round={interval: 60s, on_events: true}"),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,14 +23,14 @@ func (b *bench) matching() ([][]string, error) {
 	return b.matchingTable([]matchingRow{
 		{"matching", "matching market", nil},
 		{"matching-urgent", "and jobs that end soon count more", nil},
-		{"matching", "and fairness weighs half", []string{"pipeline.allocation.config.fairness=0.5"}},
 		{"matching", "without draws and kicks", []string{"pipeline.allocation.config={samples: 0, kicks: 0}"}},
+		{"matching", "jobs that do not mix types", []string{"workload.config.mixes_types=false"}},
 		{"even-split", "even split of the batch", nil},
 		{"type-blind", "types ignored", nil},
 		{"type-blind", "types ignored, one type a job", []string{"pipeline.placement={type: consolidated}"}},
 		{"raw-rate", "raw rates for values", nil},
 		{"optimus-matching", "sizes by marginal gain, market as placement", nil},
-		{"optimus-raw-rate", "the same with raw rates", nil},
+		{"optimus-matching", "the same with raw rates", []string{"pipeline.placement.config.values=raw_rate"}},
 		{"optimus", "sizes by marginal gain, fewest nodes", nil},
 	})
 }
