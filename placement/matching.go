@@ -12,7 +12,7 @@ import (
 
 // MatchingConfig configures NewMatching.
 type MatchingConfig struct {
-	Values string `config:"values" doc:"what a job bids for a device: gradient is by how much it shortens the job, raw_rate its speed as published" enum:"gradient|raw_rate"`
+	Values string `config:"values" doc:"what a job bids for a device: gradient is by how much it shortens the job, raw_rate its speed, as in a public replication" enum:"gradient|raw_rate"`
 	Market string `config:"market" doc:"what clears the market: transport, or the slower price auction" enum:"transport|auction"`
 }
 

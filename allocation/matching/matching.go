@@ -14,13 +14,13 @@ import (
 
 // Config configures New.
 type Config struct {
-	Values          string        `config:"values" doc:"what a job bids for a device: gradient is by how much it shortens the job, raw_rate its speed as published, blind the same for every type" enum:"gradient|raw_rate|blind"`
+	Values          string        `config:"values" doc:"what a job bids for a device: gradient is by how much it shortens the job, raw_rate its speed, as in a public replication, blind the same for every type" enum:"gradient|raw_rate|blind"`
 	Search          string        `config:"search" doc:"sampled: categories drawn and improved; exact: dynamic programming, for a few devices of each type only" enum:"sampled|exact"`
 	Market          string        `config:"market" doc:"what clears a market: transport, or the slower price auction" enum:"transport|auction"`
 	Samples         int           `config:"samples" doc:"categories drawn in a round, half of them uniformly and half near the category of marginal gains" min:"0" max:"100000"`
 	Kicks           int           `config:"kicks" doc:"times in a round that the best assignment is disturbed and improved again" min:"0" max:"100000"`
 	Fairness        float64       `config:"fairness" doc:"weight of Jain's index of the completion times, each over that of equal sizes, against their mean" min:"0" max:"1"`
-	Urgency         float64       `config:"urgency" doc:"power by which a job counts more the less work it has left; 0 weighs all alike, as published" min:"0" max:"8"`
+	Urgency         float64       `config:"urgency" doc:"power by which a job counts more the less work it has left; 0 weighs all alike, for the plain mean" min:"0" max:"8"`
 	RestartOverhead time.Duration `config:"restart_overhead" doc:"what a change of devices costs a job; the larger, the fewer jobs are moved" min:"0s"`
 }
 

@@ -67,6 +67,7 @@ var tables = map[string]func(*bench) ([][]string, error){
 	"matching":            (*bench).matching,
 	"matching-loads":      (*bench).matchingLoads,
 	"matching-exact":      (*bench).matchingExact,
+	"matching-straggler":  (*bench).matchingStraggler,
 }
 
 var block = regexp.MustCompile(`(?s)<!-- table (\S+) -->\n.*?<!-- end -->`)

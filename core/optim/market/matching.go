@@ -31,7 +31,7 @@ type Values string
 // The values.
 const (
 	Gradient Values = "gradient" // how much the worker shortens the job; also the empty name
-	// RawRates are the samples a second that the worker makes: as published, for comparison. Values that do not tell what the
+	// RawRates are the samples a second that the worker makes, as in a public replication, for comparison. Values that do not tell what the
 	// job gains clear the market, but nothing is exchanged after it, and bounds are -Inf.
 	RawRates Values = "raw_rate"
 )
