@@ -13,6 +13,7 @@ var ErrPivots = errors.New("optim: too many pivots")
 type SharesSolver struct {
 	prices  priceSimplex
 	targets targets
+	sample  *SharesSolver // for a first guess of the prices
 }
 
 // Level says what the jobs must reach at a level t: job i progresses at Floor[i] + Slope[i] t at least. No Floor stands for
@@ -52,7 +53,7 @@ func (s *SharesSolver) MaxMin(ctx context.Context, p Polytope, level Level) (Max
 	if err := found.err(); err != nil {
 		return MaxMinResult{}, err
 	}
-	s.targets.linear(level, len(p.Jobs))
+	s.targets.linear(level)
 	return s.highest(ctx, p)
 }
 

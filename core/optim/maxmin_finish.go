@@ -67,7 +67,7 @@ func (s *SharesSolver) FinishTimes(ctx context.Context, p Polytope, finish Finis
 	if err := found.err(); err != nil {
 		return FinishResult{}, err
 	}
-	s.targets = targets{jobs: len(p.Jobs), finish: &finish}
+	s.targets = targets{finish: &finish}
 	r, err := s.highest(ctx, p)
 	s.targets.finish = nil
 	result := FinishResult{Feasible: r.Feasible, Shares: r.Shares, Bound: -r.Bound, Prices: r.Prices, Short: r.Short}

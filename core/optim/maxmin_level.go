@@ -3,18 +3,18 @@ package optim
 import (
 	"context"
 	"math"
+	"slices"
 )
 
 // targets says what every job must reach at a level; a higher level is harder. It is a convex function of the level.
 type targets struct {
-	jobs         int
 	floor, slope []float64 // the straight kind; nil stands for 0 and for 1
 	finish       *Finish   // the kind of finish times: the level is -rho
 }
 
 // linear makes targets of the straight kind.
-func (t *targets) linear(level Level, jobs int) {
-	*t = targets{jobs: jobs, floor: level.Floor, slope: level.Slope}
+func (t *targets) linear(level Level) {
+	*t = targets{floor: level.Floor, slope: level.Slope}
 }
 
 // straight is the line of a job's target.
@@ -82,7 +82,9 @@ func (s *SharesSolver) highest(ctx context.Context, p Polytope) (MaxMinResult, e
 	if math.IsInf(level, -1) {
 		return result, context.Cause(ctx)
 	}
-	m.evenPrices()
+	if err := s.guess(ctx, p); err != nil {
+		return MaxMinResult{}, err
+	}
 	proven := false // by the prices, otherwise by the job Short
 	lower := func() {
 		if to := m.fall(t, level); to < level {
@@ -150,10 +152,7 @@ func (s *priceSimplex) demandAt(t *targets, i int, level float64) float64 {
 	} else {
 		demand, slope = t.at(i, level)
 	}
-	if most := s.fastest(i); demand > most && demand <= most*(1+tolerance) {
-		demand = most
-	}
-	s.demand[i] = demand
+	s.demand[i] = min(demand, s.fastest(i))
 	return slope
 }
 
@@ -207,12 +206,87 @@ func (s *priceSimplex) bottlenecks(t *targets, level float64) []bool {
 		r, _ := s.respond(i)
 		slope := math.Inf(1)
 		most := s.fastest(i)
+		stuck[i] = true
 		for v, a := range s.rates[i*s.types : (i+1)*s.types] {
 			if a > s.demand[i]+tolerance*most {
 				slope = min(slope, (s.devices[i]*s.rate[v]-r.cost)/(a-s.demand[i]))
+				stuck[i] = slope*most*s.members[i]*float64(s.jobs) > tolerance
 			}
 		}
-		stuck[i] = slope*most*s.members[i]*float64(s.jobs) > tolerance
 	}
 	return stuck
+}
+
+const (
+	// sampleEvery is the share of jobs in a sample, sampleFrom the number of jobs from which a sample pays.
+	sampleEvery = 4
+	sampleFrom  = 64
+)
+
+// guess sets prices to start from: those of a sample of the jobs in as small a cluster, found in the same way, or even ones.
+func (s *SharesSolver) guess(ctx context.Context, p Polytope) error {
+	s.prices.evenPrices()
+	if len(p.Jobs) < sampleFrom {
+		return nil
+	}
+	if s.sample == nil {
+		s.sample = new(SharesSolver)
+	}
+	s.sample.targets = s.targets.sample()
+	r, err := s.sample.highest(ctx, p.sample())
+	if err == nil {
+		s.prices.adopt(p, r.Prices)
+	}
+	return err
+}
+
+// sample is every so manieth job, and its part of the cluster.
+func (p Polytope) sample() Polytope {
+	small := Polytope{Capacity: make([]float64, len(p.Capacity))}
+	var all, some float64
+	for i, job := range p.Jobs {
+		all += job.members() * job.Devices
+		if i%sampleEvery == 0 {
+			some += job.members() * job.Devices
+			small.Jobs = append(small.Jobs, job)
+		}
+	}
+	for j, w := range p.Capacity {
+		small.Capacity[j] = w * some / all
+	}
+	return small
+}
+
+// sample is the targets of the jobs in a sample. Where no job has a slope, the floors stand for slopes, for there to be a
+// level.
+func (t *targets) sample() targets {
+	if t.finish != nil {
+		return targets{finish: &Finish{every(t.finish.Elapsed), every(t.finish.Remaining), every(t.finish.Alone)}}
+	}
+	small := targets{floor: every(t.floor), slope: every(t.slope)}
+	if small.slope != nil && !slices.ContainsFunc(small.slope, func(v float64) bool { return v > 0 }) {
+		return targets{slope: small.floor}
+	}
+	return small
+}
+
+// every picks the values of a sample.
+func every(values []float64) []float64 {
+	var small []float64
+	for i := 0; i < len(values); i += sampleEvery {
+		small = append(small, values[i])
+	}
+	return small
+}
+
+// adopt takes over prices per device, unless they are all 0.
+func (s *priceSimplex) adopt(p Polytope, prices []float64) {
+	budget := p.Budget(prices)
+	if budget <= 0 {
+		return
+	}
+	for j, w := range p.Capacity {
+		s.price[j] = prices[j] * w / budget
+	}
+	s.spreadPrices()
 }

@@ -57,19 +57,22 @@ func (p *problems) err() error {
 	return errors.Join(p.list...)
 }
 
-// finite tells whether v is a number.
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+// sane tells whether v is 0 or a number whose products with a few others stay within range.
+func sane(v float64) bool { return v == 0 || math.Abs(v) >= 1e-50 && math.Abs(v) <= 1e50 }
+
+// wanted says in errors what sane numbers are.
+const wanted = "want 0 or 1e-50 to 1e50"
 
 // check notes what is wrong with the polytope.
 func (p Polytope) check(found *problems) {
 	for j, w := range p.Capacity {
-		if !finite(w) || w < 0 {
-			found.add("optim: capacity of type %d is %v, want a finite number >= 0", j, w)
+		if !sane(w) || w < 0 {
+			found.add("optim: capacity of type %d is %v, "+wanted, j, w)
 		}
 	}
 	for i, job := range p.Jobs {
-		if !finite(job.Devices) || job.Devices <= 0 {
-			found.add("optim: devices of job %d are %v, want a finite number > 0", i, job.Devices)
+		if !sane(job.Devices) || job.Devices <= 0 {
+			found.add("optim: devices of job %d are %v, want 1e-50 to 1e50", i, job.Devices)
 		}
 		if job.Count < 0 {
 			found.add("optim: count of job %d is %d, want >= 0", i, job.Count)
@@ -79,15 +82,14 @@ func (p Polytope) check(found *problems) {
 			continue
 		}
 		for j, a := range job.Rates {
-			if !finite(a) || a < 0 {
-				found.add("optim: rate of job %d on type %d is %v, want a finite number >= 0", i, j, a)
+			if !sane(a) || a < 0 {
+				found.add("optim: rate of job %d on type %d is %v, "+wanted, i, j, a)
 			}
 		}
 	}
 }
 
-// checkPerJob notes what is wrong with a value given for each job: it may be left out, or must hold a finite number >= 0
-// for each.
+// checkPerJob notes what is wrong with a value given for each job: it may be left out, or must hold a number >= 0 for each.
 func (p Polytope) checkPerJob(found *problems, name string, values []float64) {
 	if values == nil {
 		return
@@ -97,8 +99,8 @@ func (p Polytope) checkPerJob(found *problems, name string, values []float64) {
 		return
 	}
 	for i, v := range values {
-		if !finite(v) || v < 0 {
-			found.add("optim: %s of job %d is %v, want a finite number >= 0", name, i, v)
+		if !sane(v) || v < 0 {
+			found.add("optim: %s of job %d is %v, "+wanted, name, i, v)
 		}
 	}
 }

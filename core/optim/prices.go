@@ -15,7 +15,7 @@ import (
 // number of jobs but the number of jobs to look at.
 //
 // Without values it minimises the excess: the relative growth of all capacities that the demands need. With values it maximises
-// their sum.
+// their sum, less a penalty on the excess.
 type priceSimplex struct {
 	jobs, types int
 
@@ -27,6 +27,7 @@ type priceSimplex struct {
 	perUnit  []float64 // 1/capacity by type, 0 for a type without devices
 	capacity []float64 // by type, relative to the capacity: 1 and a shift
 
+	penalty  float64 // cost of the excess
 	key      []response
 	extra    []column  // the basic columns beside the keys
 	amount   []float64 // their weights
@@ -37,6 +38,9 @@ type priceSimplex struct {
 
 	direction, step, work []float64
 	pivots                int
+
+	margin   []int  // jobs that have taken a step
+	atMargin []bool // whether a job is in margin
 }
 
 // response is a corner of a job's polytope: time on two types at most. A type below 0 is none.
@@ -65,7 +69,7 @@ const (
 	// improvement is the relative gain below which a response counts as no better.
 	improvement = 1e-12
 	// shift keeps steps from being empty: capacities are made larger by about so much, each by another amount, so that no two
-	// ratios tie and the method cannot circle. Answers are computed with the true capacities.
+	// ratios tie and the method cannot circle. Answers are scaled back into the true capacities.
 	shift = 1e-11
 	// checkEvery is how many looks at jobs pass between two looks at the context.
 	checkEvery = 4096
@@ -84,9 +88,11 @@ func (s *priceSimplex) load(p Polytope) {
 		*buffer = resize(*buffer, t)
 	}
 	s.extra, s.inverse, s.work = resize(s.extra, t), resize(s.inverse, t*t), resize(s.work, t*t)
-	s.pivots = 0
+	s.pivots, s.penalty = 0, 1
 	for j, w := range p.Capacity {
-		s.perUnit[j] = 0
+		const golden = 0.6180339887498949
+		_, part := math.Modf(float64(j+1) * golden)
+		s.capacity[j], s.perUnit[j] = 1+shift*(1+part), 0
 		if w > 0 {
 			s.perUnit[j] = 1 / w
 		}
@@ -100,7 +106,6 @@ func (s *priceSimplex) load(p Polytope) {
 			s.rates[i*t+j] = a
 		}
 	}
-	s.setShift(shift)
 }
 
 // resize returns a slice of the length, on the old memory where that is large enough. Its content is arbitrary.
@@ -109,15 +114,6 @@ func resize[E any](buffer []E, length int) []E {
 		return make([]E, length)
 	}
 	return buffer[:length]
-}
-
-// setShift makes the capacities larger by about so much.
-func (s *priceSimplex) setShift(by float64) {
-	const golden = 0.6180339887498949
-	for j := range s.capacity {
-		_, part := math.Modf(float64(j+1) * golden)
-		s.capacity[j] = 1 + by*(1+part)
-	}
 }
 
 // evenPrices makes every device of the cluster worth the same and all together 1.
@@ -144,36 +140,37 @@ func (s *priceSimplex) spreadPrices() {
 	}
 }
 
-// respond is the best response of a job to the prices: the least cost (or the largest gain) among the corners that meet
-// its demand, idling before types and lower types before higher ones. A demand that the job cannot meet has none.
+// respond is the best response of a job to the prices: the least cost less value among the corners that meet its demand,
+// idling before types and lower types before higher ones. A demand that the job cannot meet has none.
 func (s *priceSimplex) respond(i int) (response, bool) {
-	t, demand := s.types, s.demand[i]
-	rates, devices := s.rates[i*t:i*t+t], s.devices[i]
+	demand := s.demand[i]
 	best, some := idle, demand <= 0
-	if len(s.values) > 0 {
-		values := s.values[i*t : i*t+t]
-		for v, fast := range rates {
-			if fast < demand || fast == 0 {
-				continue
-			}
-			gain := values[v] - devices*s.rate[v]
-			if !some || -gain < best.cost {
-				best, some = response{slow: -1, fast: v, onFast: 1, cost: -gain}, true
-			}
-			s.mix(&best, rates, v, demand, func(j int) float64 { return devices*s.rate[j] - values[j] })
-		}
-		return best, some
-	}
-	if some {
+	if some && len(s.values) == 0 { // nothing is cheaper
 		return best, true
 	}
-	best.cost = math.Inf(1)
+	if !some {
+		best.cost = math.Inf(1)
+	}
+	rates, devices := s.rates[i*s.types:(i+1)*s.types], s.devices[i]
+	var values []float64
+	if len(s.values) > 0 {
+		values = s.values[i*s.types : (i+1)*s.types]
+	}
 	for v, fast := range rates {
-		if fast < demand {
+		if fast < demand || fast == 0 {
 			continue
 		}
 		some = true
 		costFast := devices * s.rate[v]
+		if values != nil {
+			costFast -= values[v]
+			if costFast < best.cost {
+				best = response{slow: -1, fast: v, onFast: 1, cost: costFast}
+			}
+			if demand <= 0 {
+				continue
+			}
+		}
 		if cost := costFast * demand / fast; cost < best.cost {
 			best = response{slow: -1, fast: v, onFast: demand / fast, cost: cost, costPerPoint: costFast / fast}
 		}
@@ -182,6 +179,9 @@ func (s *priceSimplex) respond(i int) (response, bool) {
 				continue
 			}
 			costSlow := devices * s.rate[u]
+			if values != nil {
+				costSlow -= values[u]
+			}
 			slope := (costFast - costSlow) / (fast - slow)
 			if cost := costSlow + slope*(demand-slow); cost < best.cost {
 				on := (demand - slow) / (fast - slow)
@@ -190,26 +190,6 @@ func (s *priceSimplex) respond(i int) (response, bool) {
 		}
 	}
 	return best, some
-}
-
-// mix betters the best response by mixes of type v with slower ones or with idling.
-func (s *priceSimplex) mix(best *response, rates []float64, v int, demand float64, cost func(int) float64) {
-	if demand <= 0 {
-		return
-	}
-	fast, costFast := rates[v], cost(v)
-	if c := costFast * demand / fast; c < best.cost {
-		*best = response{slow: -1, fast: v, onFast: demand / fast, cost: c}
-	}
-	for u, slow := range rates {
-		if slow >= demand || slow == 0 {
-			continue
-		}
-		on := (demand - slow) / (fast - slow)
-		if c := (1-on)*cost(u) + on*costFast; c < best.cost {
-			*best = response{slow: u, fast: v, onSlow: 1 - on, onFast: on, cost: c}
-		}
-	}
 }
 
 // costOf is the cost of a response at the prices, less its value.
@@ -261,7 +241,7 @@ func (s *priceSimplex) usage(into []float64, c column) float64 {
 		for j := range into {
 			into[j] = -1
 		}
-		return 1
+		return s.penalty
 	}
 	s.use(into, c.kind, c.how, 1)
 	s.use(into, c.kind, s.key[c.kind], -1)
@@ -459,11 +439,14 @@ func (s *priceSimplex) short() bool {
 }
 
 // solve improves the basis until no response gains anything, or, without values, until no excess is left. It goes round the
-// jobs, each of which may take a step at once.
+// jobs, each of which may take a step at once. The jobs that took one are most of those at the margin between two
+// responses, so they are gone round until none of them gains before all others are looked at again.
 func (s *priceSimplex) solve(ctx context.Context) error {
 	most := s.pivots + 200*(s.jobs+s.types) + 10_000
-	seen := 0
-	for gained := true; gained; {
+	s.atMargin = resize(s.atMargin, s.jobs)
+	clear(s.atMargin)
+	s.margin = s.margin[:0]
+	for seen, gained := 0, true; gained; {
 		gained = false
 		s.sumKeys() // anew, against rounding
 		if !s.factor() {
@@ -473,26 +456,62 @@ func (s *priceSimplex) solve(ctx context.Context) error {
 			if seen++; seen%checkEvery == 0 && ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			if len(s.values) == 0 && !s.short() {
+			if s.done() {
 				return nil
 			}
-			if s.useLeftover() {
+			if s.better(i) {
 				gained = true
-			}
-			r, some := s.respond(i)
-			if !some || r.cost >= s.costOf(i, s.key[i])-s.least(i) {
-				continue
-			}
-			gained = true
-			if !s.enter(column{kind: i, how: r}) {
-				s.start()
+				if !s.atMargin[i] {
+					s.atMargin[i] = true
+					s.margin = append(s.margin, i)
+				}
 			}
 			if s.pivots > most {
 				return ErrPivots
 			}
 		}
+		for more := gained; more; {
+			more = false
+			for _, i := range s.margin {
+				if seen++; seen%checkEvery == 0 && ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				if s.done() {
+					return nil
+				}
+				if s.better(i) {
+					more = true
+				}
+				if s.pivots > most {
+					return ErrPivots
+				}
+			}
+		}
 	}
 	return nil
+}
+
+// done tells whether nothing more is asked for: a feasible division is found.
+func (s *priceSimplex) done() bool { return len(s.values) == 0 && !s.short() }
+
+// better takes a step with the best response of a job, if that gains.
+func (s *priceSimplex) better(i int) bool {
+	r, some := s.respond(i)
+	if !some || r.cost >= s.costOf(i, s.key[i])-s.least(i) {
+		return false
+	}
+	if !s.enter(column{kind: i, how: r}) {
+		s.start()
+	}
+	for j := 0; j < s.types; j++ { // a type whose price falls below 0 keeps devices
+		if s.price[j] < -improvement*s.penalty {
+			if !s.enter(column{kind: leftover, row: j}) {
+				s.start()
+			}
+			j = -1
+		}
+	}
+	return true
 }
 
 // least is the gain from which a response of the job counts as better.
@@ -506,23 +525,8 @@ func (s *priceSimplex) least(i int) float64 {
 	return improvement * scale
 }
 
-// useLeftover lets a type whose price has fallen below 0 keep devices.
-func (s *priceSimplex) useLeftover() bool {
-	used := false
-	for j, p := range s.price {
-		if p < -improvement {
-			if !s.enter(column{kind: leftover, row: j}) {
-				s.start()
-			}
-			used = true
-		}
-	}
-	return used
-}
-
-// shares is the division that the basis stands for, under the true capacities.
+// shares is the division that the basis stands for, scaled back into the true capacities.
 func (s *priceSimplex) shares() [][]float64 {
-	s.setShift(0)
 	s.sumKeys()
 	s.weigh()
 	flat := make([]float64, s.jobs*s.types)
