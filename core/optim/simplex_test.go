@@ -173,7 +173,9 @@ func enumerate(p optim.LinearProgram) (best float64, some bool) {
 	n := len(p.Objective)
 	var normals [][]float64
 	var bounds []float64
-	tight := func(normal []float64, bound float64) { normals, bounds = append(normals, normal), append(bounds, bound) }
+	tight := func(normal []float64, bound float64) {
+		normals, bounds = append(normals, normal), append(bounds, bound)
+	}
 	for _, row := range p.Rows {
 		tight(row.Coefficients, row.Bound)
 	}
