@@ -58,8 +58,8 @@ type response struct {
 // worse tells whether another corner costs less, or as much at a steeper slope. Where a demand is all that a type can do, every mix
 // with a slower one is that type alone; the steepest tells what a little less of it would save.
 func (r *response) worse(cost, slope float64) bool {
-	rounding := 1e-14 * math.Abs(cost)
-	return cost < r.cost-rounding || cost <= r.cost+rounding && slope > r.costPerPoint
+	equal := rounding * math.Abs(cost)
+	return cost < r.cost-equal || cost <= r.cost+equal && slope > r.costPerPoint
 }
 
 // column is a basic column: a response of a job, or what a type has left over, or the excess.
@@ -83,6 +83,8 @@ const (
 	holding = 0.05
 	// improvement is the relative gain below which a response counts as no better.
 	improvement = 1e-12
+	// rounding is the relative error of a price.
+	rounding = 1e-14
 	// shift keeps steps from being empty: capacities are made larger by about so much, each by another amount, so that no two
 	// ratios tie and the method cannot circle. Answers are scaled back into the true capacities.
 	shift = 1e-11
@@ -557,7 +559,8 @@ func (s *priceSimplex) done() bool { return len(s.values) == 0 && !s.held && !s.
 // better takes a step with the best response of a job, if that gains.
 func (s *priceSimplex) better(i int) bool {
 	r, some := s.respond(i)
-	if !some || r.cost >= s.costOf(i, s.key[i])-s.least(i) {
+	cost := s.costOf(i, s.key[i])
+	if !some || r.cost >= cost-s.least(i, cost) {
 		return false
 	}
 	if !s.enter(column{kind: i, how: r}) {
@@ -565,9 +568,9 @@ func (s *priceSimplex) better(i int) bool {
 	}
 	for j := 0; j < s.types; j++ { // a price below its bounds makes a type keep devices, one above them overloads it
 		in := column{kind: leftover, row: j}
-		switch rounding := improvement * s.penalty; {
-		case s.price[j] < s.lowest[j]-rounding:
-		case s.held && s.price[j] > s.highest[j]+rounding:
+		switch least := improvement * s.penalty; {
+		case s.price[j] < s.lowest[j]-least:
+		case s.held && s.price[j] > s.highest[j]+least:
 			in.kind = overload
 		default:
 			continue
@@ -580,9 +583,9 @@ func (s *priceSimplex) better(i int) bool {
 	return true
 }
 
-// least is the gain from which a response of the job counts as better. Rounding of prices is in proportion to the penalty, their
-// sum at most.
-func (s *priceSimplex) least(i int) float64 {
+// least is the gain from which a response of the job counts as better than one of the cost: a part of what is at stake, and the
+// rounding of the prices, which is in proportion to the penalty, their sum at most.
+func (s *priceSimplex) least(i int, cost float64) float64 {
 	var value, part float64
 	for j, p := range s.perUnit {
 		part = max(part, p)
@@ -590,7 +593,7 @@ func (s *priceSimplex) least(i int) float64 {
 			value = max(value, math.Abs(s.values[i*s.types+j]))
 		}
 	}
-	return improvement * (value + s.penalty*min(s.devices[i]*part, 1))
+	return improvement*(value+math.Abs(cost)) + rounding*s.penalty*s.devices[i]*part
 }
 
 // shares is the division that the basis stands for, scaled back into the true capacities.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -192,7 +193,7 @@ func enumerate(p optim.LinearProgram) (best float64, some bool) {
 	choose = func(from int, chosen []int) {
 		if len(chosen) < n {
 			for c := from; c < len(normals); c++ {
-				choose(c+1, append(chosen[:len(chosen):len(chosen)], c))
+				choose(c+1, append(slices.Clip(chosen), c))
 			}
 			return
 		}
