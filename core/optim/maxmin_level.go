@@ -95,7 +95,10 @@ func (s *SharesSolver) highest(ctx context.Context, p Polytope) (MaxMinResult, e
 	if !math.IsInf(level, 1) {
 		lower()
 	}
-	for {
+	for steps := 0; ; steps++ {
+		if steps > 1000 {
+			return MaxMinResult{}, ErrPivots
+		}
 		if level < t.lowest() {
 			if level < t.lowest()-tolerance {
 				result.Short = -1
