@@ -221,6 +221,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errFullDisk }
 func TestFinishTellsOfWriteErrors(t *testing.T) {
 	for name, o := range map[string]Outputs{
 		"jobs": {Jobs: fullDisk{}}, "rounds": {Rounds: fullDisk{}}, "decisions": {Decisions: fullDisk{}},
+		"accelerators": {Accelerators: fullDisk{}}, "fairness": {Fairness: fullDisk{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := NewCollector(testComponents, o)
