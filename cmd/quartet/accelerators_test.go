@@ -39,14 +39,13 @@ type decision struct {
 // audit is the device-seconds by name of job and type that decisions.jsonl comes to.
 func audit(t *testing.T, path string) map[[2]string]float64 {
 	t.Helper()
-	file, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
 	held, since := map[string]map[string]int{}, map[string]float64{}
 	books := map[[2]string]float64{}
-	lines := bufio.NewScanner(file)
+	lines := bufio.NewScanner(bytes.NewReader(text))
 	for lines.Scan() {
 		var d decision
 		if err := json.Unmarshal(lines.Bytes(), &d); err != nil {

@@ -27,7 +27,8 @@ func newStory(t testing.TB, o Outputs) *story {
 	return &story{t: t, c: NewCollector(testComponents, o), cluster: &core.Cluster{
 		Accelerators: []string{"a100", "t4"},
 		Nodes: []core.Node{
-			{ID: 0, Name: "a", Accelerator: 0, Devices: 2}, {ID: 1, Name: "b", Accelerator: 1, Devices: 4},
+			{ID: 0, Name: "a", Accelerator: 0, Devices: 2},
+			{ID: 1, Name: "b", Accelerator: 1, Devices: 4},
 			{ID: 2, Name: "c", Accelerator: 1, Devices: 2},
 		},
 	}}

@@ -40,36 +40,43 @@ func TestFairness(t *testing.T) {
 	}{
 		// 12 devices are requested of 8, by 4 jobs: rho 150/(100·1.5). There are devices for every job: 150/100.
 		"declared": {
-			core.JobSpec{TotalWork: 100}, nil, 12, 4,
+			core.JobSpec{TotalWork: 100},
+			nil, 12, 4,
 			fairness{jobsMean: 4, exclusive: 100, fair: nan, rho: 1, themis: 1.5, sia: nan},
 		},
 		// 16 jobs of one device on 8: both say 150/(100·2).
 		"crowded": {
-			core.JobSpec{TotalWork: 100}, nil, 16, 16,
+			core.JobSpec{TotalWork: 100},
+			nil, 16, 16,
 			fairness{jobsMean: 16, exclusive: 100, fair: nan, rho: 0.75, themis: 0.75, sia: nan},
 		},
 		"not declared": {
-			core.JobSpec{TotalWork: 100, StepTimes: &core.StepTimes{}}, nil, 12, 4,
+			core.JobSpec{TotalWork: 100, StepTimes: &core.StepTimes{}},
+			nil, 12, 4,
 			fairness{jobsMean: 4, exclusive: nan, fair: nan, rho: nan, themis: nan, sia: nan},
 		},
 		// 8/4 = 2 devices of each type: 60 s on a100 and 120 s on t4, weighted 2 to 6, are 105 s. The same with the 2 requested.
 		"modelled": {
-			core.JobSpec{TotalWork: 1, Requested: 2, StepTimes: &core.StepTimes{}}, linear, 12, 4,
+			core.JobSpec{TotalWork: 1, Requested: 2, StepTimes: &core.StepTimes{}},
+			linear, 12, 4,
 			fairness{jobsMean: 4, exclusive: 105, fair: 105, rho: 150 / (105 * 1.5), themis: 150.0 / 105, sia: 150.0 / 105},
 		},
 		// 8/3.2 = 2.5 devices lie between 60 s on 2 and 40 s on 3: 50 s on a100, 100 s on t4, 87.5 s in the mean.
 		"between": {
-			core.JobSpec{TotalWork: 100}, linear, 3.2, 3.2,
+			core.JobSpec{TotalWork: 100},
+			linear, 3.2, 3.2,
 			fairness{jobsMean: 3.2, exclusive: 100, fair: 87.5, rho: 1.5, themis: 1.5, sia: 150 / 87.5},
 		},
 		// 8/16 is half a device: twice 120 s on a100, which is all that the job can run on.
 		"half a device of one type": {
-			core.JobSpec{TotalWork: 100, Accelerators: []string{"a100"}}, linear, 16, 16,
+			core.JobSpec{TotalWork: 100, Accelerators: []string{"a100"}},
+			linear, 16, 16,
 			fairness{jobsMean: 16, exclusive: 100, fair: 240, rho: 0.75, themis: 0.75, sia: 150.0 / 240},
 		},
 		// A type on which the job makes no progress counts as one that it cannot run on.
 		"stuck on a type": {
-			core.JobSpec{TotalWork: 100}, func(id core.JobID, accelerator core.AcceleratorID, devices int) float64 {
+			core.JobSpec{TotalWork: 100},
+			func(id core.JobID, accelerator core.AcceleratorID, devices int) float64 {
 				if accelerator == 0 {
 					return math.Inf(1)
 				}
@@ -78,7 +85,8 @@ func TestFairness(t *testing.T) {
 			fairness{jobsMean: 1, exclusive: 100, fair: 60, rho: 1.5, themis: 1.5, sia: 2.5},
 		},
 		"stuck everywhere": {
-			core.JobSpec{TotalWork: 100}, func(core.JobID, core.AcceleratorID, int) float64 { return math.Inf(1) }, 1, 1,
+			core.JobSpec{TotalWork: 100},
+			func(core.JobID, core.AcceleratorID, int) float64 { return math.Inf(1) }, 1, 1,
 			fairness{jobsMean: 1, exclusive: 100, fair: nan, rho: 1.5, themis: 1.5, sia: nan},
 		},
 	} {
@@ -144,12 +152,11 @@ func TestThemisAsPublished(t *testing.T) {
 		}
 		arrivals = append(arrivals, arrival)
 	}
-	file, err := os.Open(filepath.Join(folder, "reference", "shockwave", "tacc_32gpu_120job_reference_results.json.gz"))
+	packed, err := os.ReadFile(filepath.Join(folder, "reference", "shockwave", "tacc_32gpu_120job_reference_results.json.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	content, err := gzip.NewReader(file)
+	content, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		t.Fatal(err)
 	}
