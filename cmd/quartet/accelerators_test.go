@@ -158,7 +158,7 @@ func TestBooksByTypeMatchTheDecisions(t *testing.T) {
 	}
 }
 
-// A job alone on a cluster gets all that is fair, by every measure.
+// A job alone on a cluster gets all that is fair, by every measure. Its files are among those that a repetition compares.
 func TestAloneIsFair(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mixed.yaml")
@@ -170,6 +170,19 @@ func TestAloneIsFair(t *testing.T) {
 		"--set", "backend={type: simulator}",
 	}, io.Discard, os.Stderr); code != exitOK {
 		t.Fatalf("exit %d", code)
+	}
+	manifest := filepath.Join(dir, "mixed", manifestFile)
+	if code := run(t.Context(), []string{"simulate", "-q", "--from", manifest}, io.Discard, os.Stderr); code != exitOK {
+		t.Fatalf("exit %d when repeated", code)
+	}
+	recorded, err := readManifest(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"accelerators.csv", "fairness.csv"} {
+		if _, ok := find(recorded.Outputs, file); !ok {
+			t.Errorf("the manifest has no %s", file)
+		}
 	}
 	rows := allRows(t, filepath.Join(dir, "mixed", "fairness.csv"))
 	if len(rows) != 1 {
