@@ -80,7 +80,6 @@ func (b *typeBooks) seat(id core.JobID, seats []core.Seat, c *core.Cluster, now 
 	b.release(id, now)
 	h := &b.holders[id]
 	begins := len(h.tenures) == 0
-	h.since = now
 	for _, s := range seats {
 		h.of(c.Nodes[s.Node].Accelerator).held += int32(s.Devices.Count())
 	}

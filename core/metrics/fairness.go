@@ -115,7 +115,7 @@ func (s *shares) aloneOn(spec *core.JobSpec, devices float64) float64 {
 	sum, weight := 0.0, 0
 	for t, n := range s.devices {
 		accelerator := core.AcceleratorID(t)
-		if n == 0 || !spec.CanRunOn(s.cluster, accelerator) {
+		if !spec.CanRunOn(s.cluster, accelerator) {
 			continue
 		}
 		if seconds := s.between(spec.ID, accelerator, devices); !math.IsInf(seconds, 1) {
