@@ -71,6 +71,13 @@ func facts(s *metrics.Summary) render.Table {
 		addRho("fairness, Sia", *f.Sia)
 	}
 	add("rounds", "%d, %s to decide on average", s.Rounds, render.Span(float64(s.DecisionSeconds.Mean)))
+	for _, t := range s.Plugins {
+		if t.Fallback {
+			add("plugin failed", "%s, and its fallback took over", t.Component)
+		} else {
+			add("plugin failed", "%s, restarts: %d", t.Component, t.Restarts)
+		}
+	}
 	add("wall time", "%s", render.Span(float64(s.WallSeconds)))
 	return t
 }

@@ -171,8 +171,8 @@ func mixesTypes(c *core.Cluster) bool {
 	return false
 }
 
-// acceleratorUse sums up the books by type, over a makespan; nil when the cluster has but one.
-func (c *Collector) acceleratorUse(makespan float64) []AcceleratorUse {
+// acceleratorUse sums up the books by type, over a makespan in seconds; nil when the cluster has but one.
+func (c *Collector) acceleratorUse(makespan Number) []AcceleratorUse {
 	if c.types == nil || !mixesTypes(c.cluster) {
 		return nil
 	}
@@ -212,7 +212,10 @@ func (c *Collector) acceleratorUse(makespan float64) []AcceleratorUse {
 	for t := range use {
 		u := &use[t]
 		u.GPUHours = u.DeviceSeconds / 3600
-		u.UtilizationRatio = u.DeviceSeconds / Number(float64(u.Devices)*makespan)
+		u.UtilizationRatio = unknown
+		if makespan.Known() {
+			u.UtilizationRatio = u.DeviceSeconds / (Number(u.Devices) * makespan)
+		}
 		u.QueueingSecondsMean, u.BoundQueueingSecondsMean = waited[t].mean(), bound[t].mean()
 	}
 	return use

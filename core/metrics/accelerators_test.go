@@ -167,6 +167,26 @@ func TestFinishAfterABrokenRound(t *testing.T) {
 	}
 }
 
+// Where nothing ran, what was used of a type is not known, and no zero of any sign.
+func TestNothingRanOnMixedTypes(t *testing.T) {
+	s := newStory(t, Outputs{})
+	j := core.NewJob(&core.JobSpec{Name: "j", Requested: 9, Accelerators: []string{"t4"}})
+	j.State = core.Rejected
+	s.tell(5, core.Report{Events: []core.Event{submission(j)}, Ended: []*core.Job{j}})
+	summary, err := s.c.Finish(nil, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range summary.Accelerators {
+		if u.UtilizationRatio.Known() || u.Jobs != 0 || u.BoundJobs != 0 {
+			t.Errorf("%+v, want no use, of which the share is not known", u)
+		}
+	}
+	if len(summary.Accelerators) != 2 {
+		t.Errorf("%d types, want 2", len(summary.Accelerators))
+	}
+}
+
 // A cluster of one type has no list of types, and its file holds what jobs.csv does when it is asked for.
 func TestOneType(t *testing.T) {
 	var accelerators bytes.Buffer

@@ -32,6 +32,7 @@ type Collector struct {
 	roundsHeld int
 
 	decisionTimes durations
+	gaps          gaps
 	stageTotal    [len(core.StageNames)]time.Duration
 	stageMax      [len(core.StageNames)]time.Duration
 }
@@ -70,6 +71,7 @@ func (c *Collector) ObserveRound(r *core.Report) error {
 	c.cluster = r.View.Cluster
 	c.roundsHeld++
 	c.measure(r)
+	c.gaps.add(r.GapRatio)
 	c.follow(r)
 	if c.types != nil {
 		c.types.follow(r)

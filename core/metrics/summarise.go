@@ -58,9 +58,32 @@ func (c *Collector) summarise(shares *shares, endSeconds float64) *Summary {
 		described := sia.describe()
 		s.Fairness.Sia = &described
 	}
-	s.Accelerators = c.acceleratorUse(lastEnd - firstSubmit)
+	s.Accelerators = c.acceleratorUse(s.MakespanSeconds)
+	s.GapRatio = c.gaps.describe()
 	s.DecisionSeconds = c.decisionSeconds()
 	return s
+}
+
+// gaps adds up certified gaps.
+type gaps struct {
+	count    int
+	sum, max float64
+}
+
+func (g *gaps) add(gap float64) {
+	if math.IsNaN(gap) {
+		return
+	}
+	g.count++
+	g.sum += gap
+	g.max = max(g.max, gap)
+}
+
+func (g *gaps) describe() Gap {
+	if g.count == 0 {
+		return Gap{Mean: unknown, Max: unknown}
+	}
+	return Gap{Mean: Number(g.sum / float64(g.count)), Max: Number(g.max)}
 }
 
 func (n *JobCounts) count(o outcome) {

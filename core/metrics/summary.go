@@ -19,20 +19,31 @@ type Summary struct {
 	Seed       uint64     `json:"seed"`
 	Components Components `json:"components"`
 
-	Jobs             JobCounts    `json:"jobs"`
-	JCTSeconds       Distribution `json:"jct_seconds"`
-	QueueingSeconds  Distribution `json:"queueing_seconds"`
-	MakespanSeconds  Number       `json:"makespan_seconds"`
-	UtilizationRatio Number       `json:"utilization_ratio"`
-	GPUHours         Number       `json:"gpu_hours"`
-	Restarts         Restarts     `json:"restarts"`
-	Preemptions      int          `json:"preemptions"`
-	Fairness         Fairness     `json:"fairness"`
+	Jobs             JobCounts     `json:"jobs"`
+	JCTSeconds       Distribution  `json:"jct_seconds"`
+	QueueingSeconds  Distribution  `json:"queueing_seconds"`
+	MakespanSeconds  Number        `json:"makespan_seconds"`
+	UtilizationRatio Number        `json:"utilization_ratio"`
+	GPUHours         Number        `json:"gpu_hours"`
+	Restarts         Restarts      `json:"restarts"`
+	Preemptions      int           `json:"preemptions"`
+	Fairness         Fairness      `json:"fairness"`
+	Rounds           int           `json:"rounds"`
+	WallSeconds      Number        `json:"wall_seconds"`
+	DecisionSeconds  DecisionTimes `json:"decision_seconds"`
+	GapRatio         Gap           `json:"gap_ratio"`
+	Plugins          []Trouble     `json:"plugins,omitempty"` // of components that failed and were survived
+
 	// Accelerators is in the order of the cluster's types. It is empty when all devices are of one type.
-	Accelerators    []AcceleratorUse `json:"accelerators,omitempty"`
-	Rounds          int              `json:"rounds"`
-	WallSeconds     Number           `json:"wall_seconds"`
-	DecisionSeconds DecisionTimes    `json:"decision_seconds"`
+	Accelerators []AcceleratorUse `json:"accelerators,omitempty"`
+}
+
+// Trouble is what a component in a process of its own went through in a run that went on all the same.
+type Trouble struct {
+	Component string `json:"component"`
+	Restarts  int    `json:"restarts"`
+	Fallback  bool   `json:"fallback"` // the built-in policy took over
+	Reason    string `json:"reason"`   // of the last failure
 }
 
 // Components says which component was in each slot, by component id.
@@ -90,6 +101,12 @@ type AcceleratorUse struct {
 	QueueingSecondsMean      Number `json:"queueing_seconds_mean"`       // of FirstJobs
 	BoundJobs                int    `json:"bound_jobs"`                  // that can run on no other type of the cluster, rejected ones left out
 	BoundQueueingSecondsMean Number `json:"bound_queueing_seconds_mean"` // of those that started
+}
+
+// Gap is the certified gap of the allocator's answers, over those that it certified.
+type Gap struct {
+	Mean Number `json:"mean"`
+	Max  Number `json:"max"`
 }
 
 // DecisionTimes is the time that the stages took, over the rounds held. It differs from run to run.

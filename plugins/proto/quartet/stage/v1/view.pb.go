@@ -893,7 +893,8 @@ type JobSpec struct {
 	TotalWork     float64                `protobuf:"fixed64,14,opt,name=total_work,json=totalWork,proto3" json:"total_work,omitempty"`
 	StepTimes     uint32                 `protobuf:"varint,15,opt,name=step_times,json=stepTimes,proto3" json:"step_times,omitempty"`    // table; 0 for none
 	Truth         uint32                 `protobuf:"varint,16,opt,name=truth,proto3" json:"truth,omitempty"`                             // table; 0 for none
-	MixesTypes    bool                   `protobuf:"varint,17,opt,name=mixes_types,json=mixesTypes,proto3" json:"mixes_types,omitempty"` // its replicas may run on devices of different types at once
+	Pinned        bool                   `protobuf:"varint,17,opt,name=pinned,proto3" json:"pinned,omitempty"`                           // keeps the devices that it gets first until it ends
+	MixesTypes    bool                   `protobuf:"varint,18,opt,name=mixes_types,json=mixesTypes,proto3" json:"mixes_types,omitempty"` // its replicas may run on devices of different types at once
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1038,6 +1039,13 @@ func (x *JobSpec) GetTruth() uint32 {
 		return x.Truth
 	}
 	return 0
+}
+
+func (x *JobSpec) GetPinned() bool {
+	if x != nil {
+		return x.Pinned
+	}
+	return false
 }
 
 func (x *JobSpec) GetMixesTypes() bool {
@@ -1905,7 +1913,7 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x05Truth\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12A\n" +
 	"\fmeasurements\x18\x02 \x03(\v2\x1d.quartet.stage.v1.MeasurementR\fmeasurements\x129\n" +
-	"\tgradients\x18\x03 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\"\x91\x04\n" +
+	"\tgradients\x18\x03 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\"\xa9\x04\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12 \n" +
@@ -1925,8 +1933,9 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"total_work\x18\x0e \x01(\x01R\ttotalWork\x12\x1d\n" +
 	"\n" +
 	"step_times\x18\x0f \x01(\rR\tstepTimes\x12\x14\n" +
-	"\x05truth\x18\x10 \x01(\rR\x05truth\x12\x1f\n" +
-	"\vmixes_types\x18\x11 \x01(\bR\n" +
+	"\x05truth\x18\x10 \x01(\rR\x05truth\x12\x16\n" +
+	"\x06pinned\x18\x11 \x01(\bR\x06pinned\x12\x1f\n" +
+	"\vmixes_types\x18\x12 \x01(\bR\n" +
 	"mixesTypes\"\xa1\x01\n" +
 	"\tBatchSpec\x12\x1c\n" +
 	"\trequested\x18\x01 \x01(\x03R\trequested\x12\x18\n" +
