@@ -16,6 +16,8 @@ type Outputs struct {
 
 	// Alone is what fairness takes of jobs whose run time is not declared, and Sia's measure of all. nil leaves both out.
 	Alone Alone
+	// StartPause is how many seconds a job pauses when it first starts, wherever it runs; nil for not at all.
+	StartPause func(core.JobID) float64
 }
 
 // Collector is the observer that measures a run. In a round in which nothing changed it allocates nothing.
@@ -27,6 +29,7 @@ type Collector struct {
 	records    []record // by JobID; an empty spec is an id not yet submitted
 	demand     demand
 	alone      Alone
+	startPause func(core.JobID) float64
 	types      *typeBooks    // nil while neither the cluster nor an output calls for them
 	cluster    *core.Cluster // nil before the first round
 	roundsHeld int
@@ -46,6 +49,7 @@ func NewCollector(components Components, o Outputs) *Collector {
 	return &Collector{
 		components:   components,
 		alone:        o.Alone,
+		startPause:   o.StartPause,
 		jobs:         buffered(o.Jobs, jobsHeader),
 		rounds:       buffered(o.Rounds, roundsHeader),
 		decisions:    buffered(o.Decisions, ""),
@@ -152,7 +156,7 @@ func (c *Collector) Finish(unfinishedJobs []*core.Job, endSeconds float64) (*Sum
 			c.types.finish(j, endSeconds)
 		}
 	}
-	shares := newShares(c.cluster, c.alone)
+	shares := newShares(c.cluster, c.alone, c.startPause)
 	summary := c.summarise(shares, endSeconds)
 	for i := range c.records {
 		if c.records[i].spec == nil {

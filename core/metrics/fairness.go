@@ -66,10 +66,14 @@ type shares struct {
 	devices []int // by AcceleratorID
 	total   int
 	alone   Alone // nil when only declared run times are known
+	pause   func(core.JobID) float64
 }
 
-func newShares(c *core.Cluster, alone Alone) *shares {
-	s := &shares{cluster: c, alone: alone}
+func newShares(c *core.Cluster, alone Alone, pause func(core.JobID) float64) *shares {
+	if pause == nil {
+		pause = func(core.JobID) float64 { return 0 }
+	}
+	s := &shares{cluster: c, alone: alone, pause: pause}
 	if c != nil {
 		s.devices, s.total = devicesByType(c), c.Devices()
 	}
@@ -97,18 +101,18 @@ func (s *shares) of(r *record) fairness {
 	if declared, known := ExclusiveSeconds(r.spec); known {
 		f.exclusive = declared
 	} else {
-		f.exclusive = s.aloneOn(r.spec, float64(r.spec.Requested))
+		f.exclusive = s.aloneOn(r.spec, float64(r.spec.Requested), 0)
 	}
 	f.rho = jct / (f.exclusive * max(1, r.demanded.deviceSeconds/jct/float64(s.total)))
 	f.themis = jct / (f.exclusive * max(1, f.jobsMean/float64(s.total)))
-	f.fair = s.aloneOn(r.spec, float64(s.total)/f.jobsMean)
+	f.fair = s.aloneOn(r.spec, float64(s.total)/f.jobsMean, s.pause(r.spec.ID))
 	f.sia = jct / f.fair
 	return f
 }
 
-// aloneOn is the time that a job takes alone on so many devices, averaged over the types that it can run on by the
-// devices that the cluster has of each. NaN when that is not known.
-func (s *shares) aloneOn(spec *core.JobSpec, devices float64) float64 {
+// aloneOn is the time that a job takes alone on so many devices, after a pause, averaged over the types that it can run on
+// by the devices that the cluster has of each. NaN when that is not known.
+func (s *shares) aloneOn(spec *core.JobSpec, devices, pause float64) float64 {
 	if s.alone == nil {
 		return math.NaN()
 	}
@@ -118,7 +122,7 @@ func (s *shares) aloneOn(spec *core.JobSpec, devices float64) float64 {
 		if !spec.CanRunOn(s.cluster, accelerator) {
 			continue
 		}
-		if seconds := s.between(spec.ID, accelerator, devices); !math.IsInf(seconds, 1) {
+		if seconds := s.between(spec.ID, accelerator, devices, pause); !math.IsInf(seconds, 1) {
 			sum += float64(n) * seconds
 			weight += n
 		}
@@ -127,16 +131,16 @@ func (s *shares) aloneOn(spec *core.JobSpec, devices float64) float64 {
 }
 
 // between interpolates the time on a fraction of devices linearly. Less than one device is one for part of the time.
-func (s *shares) between(job core.JobID, accelerator core.AcceleratorID, devices float64) float64 {
+func (s *shares) between(job core.JobID, accelerator core.AcceleratorID, devices, pause float64) float64 {
 	if devices < 1 {
-		return s.alone(job, accelerator, 1) / devices
+		return (pause + s.alone(job, accelerator, 1)) / devices
 	}
 	low := math.Floor(devices)
 	seconds := s.alone(job, accelerator, int(low))
-	if low == devices {
-		return seconds
+	if low == devices || math.IsInf(seconds, 1) {
+		return pause + seconds
 	}
-	return seconds + (devices-low)*(s.alone(job, accelerator, int(low)+1)-seconds)
+	return pause + seconds + (devices-low)*(s.alone(job, accelerator, int(low)+1)-seconds)
 }
 
 // rhos gathers one measure of the jobs of which it is known.

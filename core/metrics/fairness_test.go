@@ -35,43 +35,53 @@ func TestFairness(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec       core.JobSpec
 		alone      Alone
+		pause      float64 // at the first start
 		devices, n float64 // requested, and jobs in the system, on average
 		want       fairness
 	}{
 		// 12 devices are requested of 8, by 4 jobs: rho 150/(100·1.5). There are devices for every job: 150/100.
 		"declared": {
 			core.JobSpec{TotalWork: 100},
-			nil, 12, 4,
+			nil, 0, 12, 4,
 			fairness{jobsMean: 4, exclusive: 100, fair: nan, rho: 1, themis: 1.5, sia: nan},
 		},
 		// 16 jobs of one device on 8: both say 150/(100·2).
 		"crowded": {
 			core.JobSpec{TotalWork: 100},
-			nil, 16, 16,
+			nil, 0, 16, 16,
 			fairness{jobsMean: 16, exclusive: 100, fair: nan, rho: 0.75, themis: 0.75, sia: nan},
 		},
 		"not declared": {
 			core.JobSpec{TotalWork: 100, StepTimes: &core.StepTimes{}},
-			nil, 12, 4,
+			nil, 0, 12, 4,
 			fairness{jobsMean: 4, exclusive: nan, fair: nan, rho: nan, themis: nan, sia: nan},
 		},
 		// 8/4 = 2 devices of each type: 60 s on a100 and 120 s on t4, weighted 2 to 6, are 105 s. The same with the 2 requested.
 		"modelled": {
 			core.JobSpec{TotalWork: 1, Requested: 2, StepTimes: &core.StepTimes{}},
-			linear, 12, 4,
+			linear, 0, 12, 4,
 			fairness{jobsMean: 4, exclusive: 105, fair: 105, rho: 150 / (105 * 1.5), themis: 150.0 / 105, sia: 150.0 / 105},
 		},
 		// 8/3.2 = 2.5 devices lie between 60 s on 2 and 40 s on 3: 50 s on a100, 100 s on t4, 87.5 s in the mean.
 		"between": {
 			core.JobSpec{TotalWork: 100},
-			linear, 3.2, 3.2,
+			linear, 0, 3.2, 3.2,
 			fairness{jobsMean: 3.2, exclusive: 100, fair: 87.5, rho: 1.5, themis: 1.5, sia: 150 / 87.5},
 		},
 		// 8/16 is half a device: twice 120 s on a100, which is all that the job can run on.
 		"half a device of one type": {
 			core.JobSpec{TotalWork: 100, Accelerators: []string{"a100"}},
-			linear, 16, 16,
+			linear, 0, 16, 16,
 			fairness{jobsMean: 16, exclusive: 100, fair: 240, rho: 0.75, themis: 0.75, sia: 150.0 / 240},
+		},
+		// The pause of the start is part of Sia's share, and twice of half a device: 240 + 2·10 s. It is no part of a run time alone.
+		"after a pause": {
+			core.JobSpec{TotalWork: 1, Requested: 1, Accelerators: []string{"a100"}, StepTimes: &core.StepTimes{}}, linear, 10, 16, 16,
+			fairness{jobsMean: 16, exclusive: 120, fair: 260, rho: 150.0 / 240, themis: 150.0 / 240, sia: 150.0 / 260},
+		},
+		"between, after a pause": {
+			core.JobSpec{TotalWork: 100}, linear, 12.5, 3.2, 3.2,
+			fairness{jobsMean: 3.2, exclusive: 100, fair: 100, rho: 1.5, themis: 1.5, sia: 1.5},
 		},
 		// A type on which the job makes no progress counts as one that it cannot run on.
 		"stuck on a type": {
@@ -81,18 +91,28 @@ func TestFairness(t *testing.T) {
 					return math.Inf(1)
 				}
 				return linear(id, accelerator, devices)
-			}, 1, 1,
+			}, 0, 1, 1,
 			fairness{jobsMean: 1, exclusive: 100, fair: 60, rho: 1.5, themis: 1.5, sia: 2.5},
+		},
+		// On t4 it needs 3 devices, and 8/3.2 = 2.5 are too few.
+		"needs more of a type": {
+			core.JobSpec{TotalWork: 100}, func(id core.JobID, accelerator core.AcceleratorID, devices int) float64 {
+				if accelerator == 1 && devices < 3 {
+					return math.Inf(1)
+				}
+				return linear(id, accelerator, devices)
+			}, 0, 3.2, 3.2,
+			fairness{jobsMean: 3.2, exclusive: 100, fair: 50, rho: 1.5, themis: 1.5, sia: 3},
 		},
 		"stuck everywhere": {
 			core.JobSpec{TotalWork: 100},
-			func(core.JobID, core.AcceleratorID, int) float64 { return math.Inf(1) }, 1, 1,
+			func(core.JobID, core.AcceleratorID, int) float64 { return math.Inf(1) }, 0, 1, 1,
 			fairness{jobsMean: 1, exclusive: 100, fair: nan, rho: 1.5, themis: 1.5, sia: nan},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := record{spec: &tc.spec, finish: 150, outcome: completed, demanded: demanded{tc.devices * 150, tc.n * 150}}
-			got := newShares(twoTypes(), tc.alone).of(&r)
+			got := newShares(twoTypes(), tc.alone, func(core.JobID) float64 { return tc.pause }).of(&r)
 			near := gocmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 || math.IsNaN(a) && math.IsNaN(b) })
 			if diff := gocmp.Diff(tc.want, got, gocmp.AllowUnexported(fairness{}), near); diff != "" {
 				t.Errorf("fairness (-want,+got):\n%s", diff)
@@ -190,7 +210,7 @@ func TestThemisAsPublished(t *testing.T) {
 			if err := c.ObserveRound(&core.Report{View: &core.View{Cluster: cluster}, Events: events, Ended: jobs}); err != nil {
 				t.Fatal(err)
 			}
-			shares := newShares(cluster, nil)
+			shares := newShares(cluster, nil, nil)
 			var errs []float64
 			for i := range jobs {
 				got := shares.of(&c.records[i]).themis
