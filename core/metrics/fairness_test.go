@@ -76,11 +76,13 @@ func TestFairness(t *testing.T) {
 		},
 		// The pause of the start is part of Sia's share, and twice of half a device: 240 + 2·10 s. It is no part of a run time alone.
 		"after a pause": {
-			core.JobSpec{TotalWork: 1, Requested: 1, Accelerators: []string{"a100"}, StepTimes: &core.StepTimes{}}, linear, 10, 16, 16,
+			core.JobSpec{TotalWork: 1, Requested: 1, Accelerators: []string{"a100"}, StepTimes: &core.StepTimes{}},
+			linear, 10, 16, 16,
 			fairness{jobsMean: 16, exclusive: 120, fair: 260, rho: 150.0 / 240, themis: 150.0 / 240, sia: 150.0 / 260},
 		},
 		"between, after a pause": {
-			core.JobSpec{TotalWork: 100}, linear, 12.5, 3.2, 3.2,
+			core.JobSpec{TotalWork: 100},
+			linear, 12.5, 3.2, 3.2,
 			fairness{jobsMean: 3.2, exclusive: 100, fair: 100, rho: 1.5, themis: 1.5, sia: 1.5},
 		},
 		// A type on which the job makes no progress counts as one that it cannot run on.
@@ -96,7 +98,8 @@ func TestFairness(t *testing.T) {
 		},
 		// On t4 it needs 3 devices, and 8/3.2 = 2.5 are too few.
 		"needs more of a type": {
-			core.JobSpec{TotalWork: 100}, func(id core.JobID, accelerator core.AcceleratorID, devices int) float64 {
+			core.JobSpec{TotalWork: 100},
+			func(id core.JobID, accelerator core.AcceleratorID, devices int) float64 {
 				if accelerator == 1 && devices < 3 {
 					return math.Inf(1)
 				}
