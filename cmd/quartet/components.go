@@ -23,6 +23,7 @@ func catalog() configs.Catalog {
 			workload.NewTiresias(),
 			workload.NewBlox(),
 			workload.NewPollux(),
+			workload.NewShockwave(),
 		},
 		Admission: []core.Factory[core.Admitter]{
 			admission.NewAcceptAll(),
