@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -133,12 +134,39 @@ func TestGoodputGrowsByDoubling(t *testing.T) {
 	}
 }
 
+// A fit begins where the one before it ended, besides the cold start, and is better for it now and then.
+func TestGoodputFitsFromTheFitBefore(t *testing.T) {
+	r, better := rand.New(rand.NewPCG(1, 2)), 0
+	for range 20 {
+		p, j := newGoodput(t, nil), trainingJob()
+		var before *goodput.Performance
+		for range 5 {
+			replicas := 1 + r.IntN(8)
+			ran(j, truth, 1+r.IntN(min(2, replicas)), replicas, 32+r.IntN(200))
+			last := &j.Measured[len(j.Measured)-1]
+			last.StepSeconds *= 1 + r.Float64()
+			respond(t, p, j)
+			want, cold := goodput.Fit(j.Measured, before), goodput.Fit(j.Measured, nil)
+			if got := *p.agents[j.ID].fitted; got != want {
+				t.Fatalf("fitted %+v, want %+v", got, want)
+			}
+			if goodput.Objective(j.Measured, want) < goodput.Objective(j.Measured, cold)-1e-6 {
+				better++
+			}
+			before = &want
+		}
+	}
+	if better == 0 {
+		t.Error("no fit is better than from the cold start: this tests nothing")
+	}
+}
+
 // What was never tried is taken to cost nothing more; what was tried is known.
 func TestGoodputIsOptimistic(t *testing.T) {
 	p, j := newGoodput(t, nil), trainingJob()
 	pause := func(nodes, replicas int) float64 { // of synchronisation, as a part of a step
 		respond(t, p, j)
-		fitted := &p.agents[j.ID].fitted
+		fitted := p.agents[j.ID].fitted
 		return fitted.StepTime(nodes, replicas, 256, 0)/fitted.StepTime(1, 1, 256, 0) - 1
 	}
 	ran(j, truth, 1, 1, 64)
