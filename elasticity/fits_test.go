@@ -17,30 +17,26 @@ func TestFitsAreThoseOfTheMeasurements(t *testing.T) {
 	swapped := []core.Measurement{j.Measured[1], j.Measured[0]}
 	slower := []core.Measurement{j.Measured[0], j.Measured[1]}
 	slower[1].StepSeconds *= 1.5
-	other := truth
-	other.AlphaGrad *= 2
 	for range 2 {
 		for _, seen := range [][]core.Measurement{j.Measured, j.Measured[:1], swapped, slower} {
-			for _, before := range []*goodput.Performance{nil, &truth, &other} {
-				if got, want := f.fit(seen, before), goodput.Fit(seen, before); *got != want {
-					t.Errorf("%+v after %+v: %+v, want %+v", seen, before, got, want)
-				}
+			if got, want := f.fit(seen), goodput.Fit(seen); got != want {
+				t.Errorf("%+v: %+v, want %+v", seen, got, want)
 			}
 		}
 	}
-	if len(f.known) != 12 {
-		t.Errorf("remembers %d fits, want 12", len(f.known))
+	if len(f.known) != 4 {
+		t.Errorf("remembers %d fits, want 4", len(f.known))
 	}
 }
 
 func TestFitsAreBounded(t *testing.T) {
-	f := fits{known: map[string]*goodput.Performance{}}
+	f := fits{known: map[string]goodput.Performance{}}
 	for i := range mostFits {
-		f.known[strconv.Itoa(i)] = &goodput.Performance{}
+		f.known[strconv.Itoa(i)] = goodput.Performance{}
 	}
 	j := trainingJob()
 	ran(j, truth, 1, 1, 64)
-	f.fit(j.Measured, nil)
+	f.fit(j.Measured)
 	if len(f.known) != 1 {
 		t.Errorf("remembers %d fits beyond the bound", len(f.known))
 	}

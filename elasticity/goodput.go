@@ -60,14 +60,13 @@ const (
 
 // NewGoodput learns each job's goodput while it runs, and tunes its batch to what it gets.
 //
-// Each configuration that a job runs on is measured once and the throughput model fitted anew, from a cold start and from
-// the fit before, of which the better one stays; the gradient statistics
+// Each configuration that a job runs on is measured once and the throughput model fitted anew; the gradient statistics
 // of the current epoch say how much a larger batch is worth. What was never measured is taken to scale perfectly, which
 // makes a job try it; but its range ends at twice the replicas it ran on, so that it grows by doubling. Before the first
 // measurement a job can use one replica.
 //
 // Source: the agent of Pollux (OSDI'21), sections 3 and 4.1. Deviations: a batch is tuned once a round, where the
-// published simulator tunes it also within one, and fits from the cold start alone. O(replicas × batch sizes) for a job that measured something new.
+// published simulator tunes it also within one. O(replicas × batch sizes) for a job that measured something new.
 func NewGoodput() core.Factory[core.Elasticity] {
 	return core.NewFactory(core.Info{
 		Type:    "goodput",
@@ -118,9 +117,9 @@ type agent struct {
 	grid        *goodput.Grid
 	past        *pastApplication // what was known before; nil for nothing, or once the job proved it wrong
 	seen        []core.Measurement
-	first       core.Gradients       // the first statistics reported
-	most        int                  // replicas it may use
-	fitted      *goodput.Performance // to what the job itself measured; nil while that is not asked for
+	first       core.Gradients      // the first statistics reported
+	most        int                 // replicas it may use
+	fitted      goodput.Performance // to what the job itself measured, when nothing was known before
 	gradients   core.Gradients
 	curves      *goodput.Curves // nil before anything is known
 	told        []core.Curve
@@ -184,7 +183,7 @@ func (p *goodputAgent) learn(j *core.Job) *agent {
 		a.gradients = j.Gradients
 		a.doubt()
 		if a.past == nil {
-			a.fitted = p.fits.fit(a.seen, a.fitted)
+			a.fitted = p.fits.fit(a.seen)
 		}
 		a.most = a.reach(j)
 		a.curves = goodput.NewCurves(a.grid, a.performance(), goodput.Gradients(a.gradients), a.most)
@@ -220,7 +219,7 @@ func (a *agent) performance() goodput.Performance {
 	if a.past != nil {
 		return a.past.performance
 	}
-	return *a.fitted
+	return a.fitted
 }
 
 // known is what was learned of the job's application before it started.

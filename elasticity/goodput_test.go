@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -134,39 +133,12 @@ func TestGoodputGrowsByDoubling(t *testing.T) {
 	}
 }
 
-// A fit begins where the one before it ended, besides the cold start, and is better for it now and then.
-func TestGoodputFitsFromTheFitBefore(t *testing.T) {
-	r, better := rand.New(rand.NewPCG(1, 2)), 0
-	for range 20 {
-		p, j := newGoodput(t, nil), trainingJob()
-		var before *goodput.Performance
-		for range 5 {
-			replicas := 1 + r.IntN(8)
-			ran(j, truth, 1+r.IntN(min(2, replicas)), replicas, 32+r.IntN(200))
-			last := &j.Measured[len(j.Measured)-1]
-			last.StepSeconds *= 1 + r.Float64()
-			respond(t, p, j)
-			want, cold := goodput.Fit(j.Measured, before), goodput.Fit(j.Measured, nil)
-			if got := *p.agents[j.ID].fitted; got != want {
-				t.Fatalf("fitted %+v, want %+v", got, want)
-			}
-			if goodput.Objective(j.Measured, want) < goodput.Objective(j.Measured, cold)-1e-6 {
-				better++
-			}
-			before = &want
-		}
-	}
-	if better == 0 {
-		t.Error("no fit is better than from the cold start: this tests nothing")
-	}
-}
-
 // What was never tried is taken to cost nothing more; what was tried is known.
 func TestGoodputIsOptimistic(t *testing.T) {
 	p, j := newGoodput(t, nil), trainingJob()
 	pause := func(nodes, replicas int) float64 { // of synchronisation, as a part of a step
 		respond(t, p, j)
-		fitted := p.agents[j.ID].fitted
+		fitted := &p.agents[j.ID].fitted
 		return fitted.StepTime(nodes, replicas, 256, 0)/fitted.StepTime(1, 1, 256, 0) - 1
 	}
 	ran(j, truth, 1, 1, 64)
@@ -222,7 +194,7 @@ func TestGoodputTunesToTheBest(t *testing.T) {
 		ran(j, truth, 1, replicas, 200)
 	}
 	told := respond(t, p, j).Curves[0]
-	m := goodput.Model{Performance: goodput.Fit(j.Measured, nil), Gradients: goodput.Gradients(j.Gradients), Limits: j.Batch}
+	m := goodput.Model{Performance: goodput.Fit(j.Measured), Gradients: goodput.Gradients(j.Gradients), Limits: j.Batch}
 	for seats, want := range map[int]goodput.Choice{1: m.Best(1, 1), 2: m.Best(1, 2), 4: m.Best(1, 4)} {
 		got := tune(t, p, j, core.Seat{Devices: 1<<seats - 1})
 		scale := float64(seats*want.PerDevice*(want.Accumulation+1)) / 128

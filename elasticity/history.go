@@ -49,7 +49,7 @@ func newPast(name string, limits core.BatchSpec, seen []core.Measurement, g core
 	for _, m := range seen {
 		a.replicas = max(a.replicas, m.Replicas)
 	}
-	a.performance = goodput.Fit(seen, nil)
+	a.performance = goodput.Fit(seen)
 	return a
 }
 

@@ -104,7 +104,7 @@ func TestFitsAreAsGoodAsPublished(t *testing.T) {
 	for i, o := range g.Fit {
 		seen := measurements(o.Profile)
 		theirs := Objective(seen, performanceOf(o.Params))
-		got := Objective(seen, Fit(seen, nil))
+		got := Objective(seen, Fit(seen))
 		t.Logf("%d: %s, %d measurements: %.6f, published %.6f (%.6f)", i, o.App, len(seen), got, o.Objective, theirs)
 		if got > o.Objective+1e-3 {
 			t.Errorf("%d: %s, %d measurements: objective %v, published %v", i, o.App, len(seen), got, o.Objective)
@@ -123,7 +123,7 @@ func BenchmarkFit(b *testing.B) {
 	for b.Loop() {
 		for _, seen := range problems {
 			start := time.Now()
-			Fit(seen, nil)
+			Fit(seen)
 			times = append(times, float64(time.Since(start).Nanoseconds())/1e3)
 		}
 	}
