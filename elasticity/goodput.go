@@ -117,9 +117,9 @@ type agent struct {
 	grid        *goodput.Grid
 	past        *pastApplication // what was known before; nil for nothing, or once the job proved it wrong
 	seen        []core.Measurement
-	first       core.Gradients // the first statistics reported
-	most        int            // replicas it may use
-	fitted      goodput.Performance
+	first       core.Gradients      // the first statistics reported
+	most        int                 // replicas it may use
+	fitted      goodput.Performance // to what the job itself measured, when nothing was known before
 	gradients   core.Gradients
 	curves      *goodput.Curves // nil before anything is known
 	told        []core.Curve
@@ -186,7 +186,7 @@ func (p *goodputAgent) learn(j *core.Job) *agent {
 			a.fitted = p.fits.fit(a.seen)
 		}
 		a.most = a.reach(j)
-		a.curves = goodput.NewCurves(a.grid, a.fitted, goodput.Gradients(a.gradients), a.most)
+		a.curves = goodput.NewCurves(a.grid, a.performance(), goodput.Gradients(a.gradients), a.most)
 	case a.curves != nil && len(a.seen) > 0 && j.Gradients != a.gradients:
 		a.gradients = j.Gradients
 		a.curves.Update(goodput.Gradients(a.gradients))
@@ -200,15 +200,26 @@ func (p *goodputAgent) learn(j *core.Job) *agent {
 // begin is the agent of a job that has not run yet.
 func (p *goodputAgent) begin(j *core.Job) *agent {
 	a := &agent{application: j.Application, grid: p.grid(j), past: p.known(j)}
-	a.most = a.reach(j)
-	if a.past == nil {
-		a.told = p.optimism()
-		return a
+	if a.most = a.reach(j); a.past != nil {
+		curves := goodput.NewCurves(a.grid, a.performance(), goodput.Gradients(a.past.gradients), a.most)
+		if one := curves.Goodput[goodput.OneNode][0]; one > 0 && !math.IsInf(one, 1) {
+			a.curves, a.gradients = curves, a.past.gradients
+			a.tell(j)
+			return a
+		}
+		a.past = nil // by which a job would never start
+		a.most = a.reach(j)
 	}
-	a.fitted, a.gradients = a.past.performance, a.past.gradients
-	a.curves = goodput.NewCurves(a.grid, a.fitted, goodput.Gradients(a.gradients), a.most)
-	a.tell(j)
+	a.told = p.optimism()
 	return a
+}
+
+// performance is what is believed: what was known before, or what the job measured itself.
+func (a *agent) performance() goodput.Performance {
+	if a.past != nil {
+		return a.past.performance
+	}
+	return a.fitted
 }
 
 // known is what was learned of the job's application before it started.
