@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/quartet-sched/quartet/admission"
 	"github.com/quartet-sched/quartet/allocation"
+	"github.com/quartet-sched/quartet/allocation/gavel"
 	"github.com/quartet-sched/quartet/allocation/pollux"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
@@ -23,6 +24,7 @@ func catalog() configs.Catalog {
 			workload.NewTiresias(),
 			workload.NewBlox(),
 			workload.NewPollux(),
+			workload.NewGavel(),
 		},
 		Admission: []core.Factory[core.Admitter]{
 			admission.NewAcceptAll(),
@@ -37,6 +39,7 @@ func catalog() configs.Catalog {
 			allocation.NewOptimus(),
 			allocation.NewAFS(),
 			pollux.New(),
+			gavel.NewFIFOPerf(),
 		},
 		Placement: []core.Factory[core.Placer]{
 			placement.NewFirstFit(),
