@@ -50,6 +50,13 @@ type response struct {
 	cost, costPerPoint float64 // at the prices it was chosen at: in all, and for the last point of demand
 }
 
+// worse tells whether another corner costs less, or as much at a steeper slope. Where a demand is all that a type can do, every mix
+// with a slower one is that type alone; the steepest tells what a little less of it would save.
+func (r *response) worse(cost, slope float64) bool {
+	rounding := 1e-14 * math.Abs(cost)
+	return cost < r.cost-rounding || cost <= r.cost+rounding && slope > r.costPerPoint
+}
+
 // column is a basic column: a response of a job, or what a type has left over, or the excess.
 type column struct {
 	kind int // >= 0: a job
@@ -171,7 +178,7 @@ func (s *priceSimplex) respond(i int) (response, bool) {
 				continue
 			}
 		}
-		if cost := costFast * demand / fast; cost < best.cost {
+		if cost := costFast * demand / fast; best.worse(cost, costFast/fast) {
 			best = response{slow: -1, fast: v, onFast: demand / fast, cost: cost, costPerPoint: costFast / fast}
 		}
 		for u, slow := range rates {
@@ -183,7 +190,7 @@ func (s *priceSimplex) respond(i int) (response, bool) {
 				costSlow -= values[u]
 			}
 			slope := (costFast - costSlow) / (fast - slow)
-			if cost := costSlow + slope*(demand-slow); cost < best.cost {
+			if cost := costSlow + slope*(demand-slow); best.worse(cost, slope) {
 				on := (demand - slow) / (fast - slow)
 				best = response{u, v, 1 - on, on, cost, slope}
 			}
@@ -514,15 +521,17 @@ func (s *priceSimplex) better(i int) bool {
 	return true
 }
 
-// least is the gain from which a response of the job counts as better.
+// least is the gain from which a response of the job counts as better. Rounding of prices is in proportion to the penalty, their
+// sum at most.
 func (s *priceSimplex) least(i int) float64 {
-	scale := math.Abs(s.costOf(i, s.key[i]))
-	for j := range s.types {
+	var value, part float64
+	for j, p := range s.perUnit {
+		part = max(part, p)
 		if len(s.values) > 0 {
-			scale = max(scale, math.Abs(s.values[i*s.types+j]))
+			value = max(value, math.Abs(s.values[i*s.types+j]))
 		}
 	}
-	return improvement * scale
+	return improvement * (value + s.penalty*min(s.devices[i]*part, 1))
 }
 
 // shares is the division that the basis stands for, scaled back into the true capacities.
