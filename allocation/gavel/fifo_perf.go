@@ -46,15 +46,16 @@ func (p *fifoPerf) divide(_ context.Context, d *problem) error {
 	}
 	blocked := false
 	for _, m := range d.jobs {
-		t := p.held(m)
-		if t < 0 && !blocked {
-			if t = p.choose(m); t >= 0 {
-				p.left[t] -= m.devices
-			}
+		if p.held(m) >= 0 {
+			continue
 		}
-		blocked = blocked || t < 0
 		clear(m.x)
-		if t >= 0 {
+		if blocked {
+			continue
+		}
+		t, fits := p.choose(m)
+		if blocked = !fits; t >= 0 {
+			p.left[t] -= m.devices
 			m.x[t] = 1
 		}
 	}
@@ -74,19 +75,22 @@ func (p *fifoPerf) held(m *member) int {
 	return -1
 }
 
-// choose is the type for a job, -1 if none has enough devices left.
-func (p *fifoPerf) choose(m *member) int {
+// choose is the type for a job, -1 for none. It fits if some type has enough devices left, be it one that cannot run it.
+func (p *fifoPerf) choose(m *member) (t int, fits bool) {
 	p.fitting = p.fitting[:0]
-	for t, rate := range m.rates {
-		if rate > 0 && m.devices <= p.left[t] {
+	for t, left := range p.left {
+		if m.devices > left {
+			continue
+		}
+		if fits = true; m.rates[t] > 0 {
 			p.fitting = append(p.fitting, t)
 		}
 	}
 	if len(p.fitting) == 0 {
-		return -1
+		return -1, fits
 	}
 	if p.stay {
-		return p.fitting[p.rand.IntN(len(p.fitting))]
+		return p.fitting[p.rand.IntN(len(p.fitting))], true
 	}
 	best := p.fitting[0]
 	for _, t := range p.fitting {
@@ -94,5 +98,5 @@ func (p *fifoPerf) choose(m *member) int {
 			best = t
 		}
 	}
-	return best
+	return best, true
 }

@@ -31,9 +31,9 @@ func newMechanism(c Rounds, p policy, s core.Settings) *mechanism {
 }
 
 func (p *mechanism) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	if p.count(v.Cluster) || p.roster.update(p, v, candidates) {
-		p.due = true
-	}
+	resized := p.count(v.Cluster)
+	changed := p.roster.update(p, v, candidates)
+	p.due = p.due || resized || changed
 	elapsed := v.NowSeconds - p.reset
 	if p.due && (elapsed >= p.config.RecomputeInterval.Seconds() || p.reset == 0) {
 		if err := p.recompute(ctx, v); err != nil {

@@ -39,7 +39,13 @@ func catalog() configs.Catalog {
 			allocation.NewOptimus(),
 			allocation.NewAFS(),
 			pollux.New(),
+			gavel.NewMaxMin(),
+			gavel.NewFinishTimeFairness(),
+			gavel.NewMakespan(),
+			gavel.NewMaxSum(),
+			gavel.NewBestNormalisedSum(),
 			gavel.NewFIFOPerf(),
+			gavel.NewIsolated(),
 		},
 		Placement: []core.Factory[core.Placer]{
 			placement.NewFirstFit(),
