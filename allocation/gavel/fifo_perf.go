@@ -15,13 +15,17 @@ import (
 //
 // Source: Gavel (OSDI'20), section 5 and artifact. O(jobs × types) a computation.
 func NewFIFOPerf() core.Factory[core.Allocator] {
-	return newFactory(core.Info{
+	return core.NewFactory(core.Info{
 		Type:    "fifo_perf",
 		Summary: "first submitted, first served, each job on its fastest free type",
 		Description: "Serves jobs in submission order; each takes the fastest type with enough devices left, and the first that fits nowhere holds up those behind it. " +
 			"Jobs move when a faster type becomes free. With type_blind, a job takes a type at random and stays there. O(jobs × types).",
 		Source: source,
-	}, func(c Rounds, s core.Settings) policy { return &fifoPerf{stay: c.TypeBlind, rand: s.Rand} })
+	}, defaults, func(c Rounds, s core.Settings) (core.Allocator, error) {
+		p := &fifoPerf{stay: c.TypeBlind, rand: s.Rand}
+		c.TypeBlind = false // it still names the type
+		return newMechanism(c, p, s), nil
+	})
 }
 
 type fifoPerf struct {
@@ -64,11 +68,11 @@ func (p *fifoPerf) divide(_ context.Context, d *problem) error {
 
 // held is the type that the job stays on, -1 for none.
 func (p *fifoPerf) held(m *member) int {
-	if !p.stay || !m.shared {
+	if !p.stay {
 		return -1
 	}
 	for t, x := range m.x {
-		if x == 1 && m.speed[t] > 0 {
+		if x == 1 && m.rates[t] > 0 {
 			return t
 		}
 	}

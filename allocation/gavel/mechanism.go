@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -20,8 +21,11 @@ type mechanism struct {
 
 	roster  roster
 	problem problem
-	nodes   []int // devices of the largest node, by type
-	due     bool  // the shares are out of date
+	devices []float64 // of ready nodes, by accelerator type
+	total   float64   // sum of devices
+	before  []float64 // devices in the round before
+	nodes   []int     // devices of the largest node, by accelerator type
+	due     bool      // the shares are out of date
 	reset   float64
 	queue   queue
 }
@@ -45,33 +49,35 @@ func (p *mechanism) Allocate(ctx context.Context, v *core.View, candidates []cor
 
 // count counts the devices of ready nodes, and reports whether there are now more or fewer of a type.
 func (p *mechanism) count(c *core.Cluster) bool {
-	types, before := len(c.Accelerators), p.problem.capacity
-	p.problem.capacity, p.nodes, p.problem.devices = make([]float64, types), make([]int, types), 0
-	changed := len(before) != types
+	p.devices, p.before = append(p.before[:0], make([]float64, len(c.Accelerators))...), p.devices
+	p.nodes, p.total = append(p.nodes[:0], make([]int, len(c.Accelerators))...), 0
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		usable := n.Usable().Count()
-		p.problem.capacity[n.Accelerator] += float64(usable)
-		p.problem.devices += float64(usable)
+		usable := float64(n.Usable().Count())
+		p.devices[n.Accelerator] += usable
+		p.total += usable
 		p.nodes[n.Accelerator] = max(p.nodes[n.Accelerator], n.Devices)
 	}
-	for t := range p.problem.capacity {
-		changed = changed || p.problem.capacity[t] != before[t]
-	}
-	return changed
+	return !slices.Equal(p.devices, p.before)
 }
 
 // recompute settles what the jobs were short of, and asks the policy for new shares.
 func (p *mechanism) recompute(ctx context.Context, v *core.View) error {
 	elapsed, credit := v.NowSeconds-p.reset, v.IntervalSeconds/2
-	p.problem.now, p.problem.jobs = v.NowSeconds, p.problem.jobs[:0]
+	p.problem.now, p.problem.capacity, p.problem.devices = v.NowSeconds, append(p.problem.capacity[:0], p.devices...), p.total
+	if p.config.TypeBlind {
+		p.problem.capacity = append(p.problem.capacity[:0], p.total)
+	}
+	p.problem.jobs = p.problem.jobs[:0]
 	for _, m := range p.roster.members {
-		for t := range m.x {
-			m.deficit[t] += m.x[t]*elapsed - (m.seconds[t] - credit)
+		for t, share := range m.share {
+			m.deficit[t] += share*elapsed - (m.seconds[t] - credit)
 			if !p.config.KeepAccounts {
 				m.seconds[t] = credit
 			}
 		}
+		m.shared = false
+		clear(m.share)
 		if m.runs() {
 			p.problem.jobs = append(p.problem.jobs, m)
 		}
@@ -82,6 +88,21 @@ func (p *mechanism) recompute(ctx context.Context, v *core.View) error {
 	}
 	for _, m := range p.problem.jobs {
 		m.shared = true
+		if !p.config.TypeBlind {
+			copy(m.share, m.x)
+			continue
+		}
+		open := 0.0 // devices of types that the job can run on
+		for t, speed := range m.speed {
+			if speed > 0 {
+				open += p.devices[t]
+			}
+		}
+		for t, speed := range m.speed {
+			if speed > 0 {
+				m.share[t] = m.x[0] * p.devices[t] / open
+			}
+		}
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ type policy interface {
 	strict() bool
 }
 
-// problem is what there is to divide, and among whom.
+// problem is what there is to divide, and among whom. Blind to types, all devices are of one.
 type problem struct {
 	now      float64
 	capacity []float64 // devices of ready nodes, by type
@@ -23,7 +23,7 @@ type problem struct {
 	jobs     []*member // those that can run on some type, by JobID
 }
 
-// member is a job and its accounts. Slices are by accelerator type.
+// member is a job and its accounts.
 type member struct {
 	id        core.JobID
 	tenant    string
@@ -31,15 +31,17 @@ type member struct {
 	submit    float64
 	devices   int       // that it holds while it runs
 	remaining float64   // work left, in the unit of the rates; NaN when unknown
-	speed     []float64 // work per second; 0 where it cannot run
-	rates     []float64 // as the policy sees them: speed, unless it is blind to types
-	granted   core.AcceleratorID
-	executed  float64 // seconds with devices, as of the last round
+	rates     []float64 // work per second by type of the problem; 0 where it cannot run
+	x         []float64 // fraction of time by type of the problem, as the policy sets it
 
-	shared  bool      // x was computed by the policy
-	x       []float64 // fraction of time
-	seconds []float64 // received since the shares were computed, and a credit
-	deficit []float64 // seconds short of the shares before that
+	// The accounts of the mechanism, by accelerator type of the cluster.
+	granted  core.AcceleratorID
+	executed float64   // seconds with devices, as of the last round
+	speed    []float64 // work per second
+	shared   bool      // share was computed by the policy
+	share    []float64 // fraction of time
+	seconds  []float64 // received since the shares were computed, and a credit
+	deficit  []float64 // seconds short of the shares before that
 }
 
 // runs reports whether the job can run on some type now.

@@ -28,7 +28,7 @@ type entry struct {
 // compareEntries orders by priority, then by what the job is short of, then by its share; then by JobID.
 func compareEntries(a, b entry) int {
 	return cmp.Or(
-		cmp.Compare(b.priority, a.priority), cmp.Compare(b.deficit[b.on], a.deficit[a.on]), cmp.Compare(b.x[b.on], a.x[a.on]),
+		cmp.Compare(b.priority, a.priority), cmp.Compare(b.deficit[b.on], a.deficit[a.on]), cmp.Compare(b.share[b.on], a.share[a.on]),
 		cmp.Compare(a.id, b.id), cmp.Compare(a.on, b.on),
 	)
 }
@@ -36,7 +36,7 @@ func compareEntries(a, b entry) int {
 // choose grants devices to the most urgent jobs.
 func (p *mechanism) choose() []core.Grant {
 	q := &p.queue
-	q.begin(p.problem.capacity)
+	q.begin(p.devices)
 	if p.config.Types == shuffled {
 		p.rand.Shuffle(len(q.order), func(a, b int) { q.order[a], q.order[b] = q.order[b], q.order[a] })
 	}
@@ -73,10 +73,10 @@ func (p *mechanism) enlist(t int) {
 			continue
 		}
 		e := entry{member: m, on: t}
-		if m.x[t] > 0 {
-			e.priority = starved * m.x[t]
+		if m.share[t] > 0 {
+			e.priority = starved * m.share[t]
 			if m.seconds[t] > 0 {
-				e.priority = m.x[t] / (m.seconds[t] / total)
+				e.priority = m.share[t] / (m.seconds[t] / total)
 			}
 		}
 		if e.priority > 0 || !p.policy.strict() {

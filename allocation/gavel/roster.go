@@ -2,6 +2,7 @@ package gavel
 
 import (
 	"math"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -47,20 +48,24 @@ func (r *roster) update(p *mechanism, v *core.View, candidates []core.Candidate)
 func (r *roster) enter(p *mechanism, v *core.View, c *core.Candidate) *member {
 	types := len(v.Cluster.Accelerators)
 	m := new(member)
-	if last := len(r.spare) - 1; last >= 0 && len(r.spare[last].x) == types {
+	if last := len(r.spare) - 1; last >= 0 && len(r.spare[last].share) == types {
 		m, r.spare = r.spare[last], r.spare[:last]
 	} else {
-		numbers := make([]float64, 5*types)
-		for _, list := range []*[]float64{&m.speed, &m.rates, &m.x, &m.seconds, &m.deficit} {
+		numbers := make([]float64, 6*types)
+		for _, list := range []*[]float64{&m.speed, &m.share, &m.seconds, &m.deficit, &m.rates, &m.x} {
 			*list, numbers = numbers[:types:types], numbers[types:]
+		}
+		if p.config.TypeBlind {
+			m.rates, m.x = m.rates[:1], m.x[:1]
 		}
 	}
 	m.id, m.tenant, m.weight, m.submit = c.ID, c.Tenant, c.Weight, c.SubmitSeconds
 	m.granted, m.executed, m.shared, m.devices = core.AnyAccelerator, c.ExecutedSeconds(v.NowSeconds), false, 0
+	clear(m.x)
 	for t := range types {
-		m.speed[t], m.deficit[t], m.seconds[t], m.x[t] = 0, 0, v.IntervalSeconds/2, 0
-		if p.config.NewJobs == share && !p.policy.strict() && p.problem.devices > 0 {
-			m.x[t] = p.problem.capacity[t] / p.problem.devices
+		m.speed[t], m.share[t], m.seconds[t], m.deficit[t] = 0, 0, v.IntervalSeconds/2, 0
+		if p.config.NewJobs == share && !p.policy.strict() && p.total > 0 {
+			m.share[t] = p.devices[t] / p.total
 		}
 	}
 	return m
@@ -81,11 +86,10 @@ func (m *member) measure(p *mechanism, c *core.Cluster, candidate *core.Candidat
 	replicas := p.replicas(c, candidate)
 	changed = m.devices != replicas
 	m.devices = replicas
-	reference := 0.0
 	for t := range m.speed {
 		accelerator := core.AcceleratorID(t)
 		speed := 0.0
-		if float64(replicas) <= p.problem.capacity[t] && candidate.CanRunOn(c, accelerator) {
+		if float64(replicas) <= p.devices[t] && candidate.CanRunOn(c, accelerator) {
 			speed = 1
 			if response.Curves != nil {
 				speed = response.Rate(accelerator, replicas, p.nodes[t])
@@ -94,12 +98,12 @@ func (m *member) measure(p *mechanism, c *core.Cluster, candidate *core.Candidat
 		if speed != m.speed[t] {
 			m.speed[t], changed = speed, true
 		}
-		if reference == 0 {
-			reference = speed
-		}
-		if m.rates[t] = speed; p.config.TypeBlind && speed > 0 {
-			m.rates[t] = reference
-		}
+	}
+	if !p.config.TypeBlind {
+		copy(m.rates, m.speed)
+	} else if len(m.rates) > 0 {
+		first := slices.IndexFunc(m.speed, func(speed float64) bool { return speed > 0 })
+		m.rates[0] = m.speed[max(first, 0)]
 	}
 	return changed
 }
@@ -108,7 +112,7 @@ func (m *member) measure(p *mechanism, c *core.Cluster, candidate *core.Candidat
 func (p *mechanism) replicas(c *core.Cluster, candidate *core.Candidate) int {
 	r := candidate.Response
 	most := r.MinReplicas
-	for t, w := range p.problem.capacity {
+	for t, w := range p.devices {
 		if int(w) > most && candidate.CanRunOn(c, core.AcceleratorID(t)) {
 			most = int(w)
 		}
