@@ -1,0 +1,168 @@
+package market
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core/optim"
+)
+
+const (
+	samples = 16 // categories drawn, unless told otherwise
+	kicks   = 32 // at most, unless told otherwise
+	// drawnTable is the largest table for drawing categories uniformly; where it would be larger, they are too many for a
+	// few draws to help.
+	drawnTable = 1 << 20
+)
+
+// A search goes from category to assignment. The base, the equal sizes, and of the categories drawn the one of each kind
+// that looks best on mean workers, are matched and improved by exchanges; the best of them is disturbed and improved again.
+type search struct {
+	p       *problem
+	options Options
+	rng     *rand.Rand
+	m       *matching
+	e       *exchanger
+	held    [][]int // the best so far
+	score   float64
+}
+
+func newSearch(p *problem, options Options, rng *rand.Rand) *search {
+	return &search{
+		p: p, options: options, rng: rng, m: newMatching(p, options.Matcher), e: newExchanger(p),
+		held: table(len(p.agents), len(p.count)), score: math.Inf(1),
+	}
+}
+
+func (s *search) run(ctx context.Context) (Assignment, error) {
+	var err error
+	if s.e.score, err = equalSizes(ctx, s.m, s.e, s.options.Fairness); err != nil {
+		return Assignment{}, err
+	}
+	if err := s.improve(ctx); err != nil { // from the equal sizes on
+		return Assignment{}, err
+	}
+	starts := s.starts()
+	for k, category := range starts {
+		if slices.ContainsFunc(starts[:k], func(c []int) bool { return slices.Equal(c, category) }) {
+			continue
+		}
+		_, err := s.m.solve(ctx, category, startRounds)
+		if errors.Is(err, optim.ErrTransportInfeasible) {
+			continue // of a job that runs on few types
+		}
+		if err != nil {
+			return Assignment{}, err
+		}
+		s.e.load(s.m.held)
+		if err := s.improve(ctx); err != nil {
+			return Assignment{}, err
+		}
+	}
+	for range s.kicks() {
+		s.e.load(s.held)
+		s.disturb()
+		if err := s.improve(ctx); err != nil {
+			return Assignment{}, err
+		}
+	}
+	bound, err := s.m.bound(ctx, s.held)
+	if err != nil {
+		return Assignment{}, err
+	}
+	return s.p.assignment(s.held, bound, s.e.score), nil
+}
+
+// equalSizes matches equal sizes as well as it can: what fairness is measured by. The exchanger holds the outcome.
+func equalSizes(ctx context.Context, m *matching, e *exchanger, fairness float64) (scoring, error) {
+	if _, err := m.solve(ctx, m.p.equal(), rounds); err != nil {
+		return scoring{}, err
+	}
+	e.load(m.held)
+	if _, err := e.improve(ctx, true); err != nil {
+		return scoring{}, err
+	}
+	s := scoring{fairness: fairness, equal: append([]float64(nil), e.seconds...)}
+	for _, x := range s.equal {
+		s.total += x
+	}
+	return s, nil
+}
+
+// improve exchanges to the end, and keeps the outcome when it is the best.
+func (s *search) improve(ctx context.Context) error {
+	score, err := s.e.improve(ctx, false)
+	if err != nil {
+		return err
+	}
+	if score < s.score {
+		s.score = score
+		for i, row := range s.e.held {
+			copy(s.held[i], row)
+		}
+	}
+	return nil
+}
+
+// starts are the base, the best of the categories drawn uniformly and the best of those drawn near the base, by the time on
+// mean workers.
+func (s *search) starts() [][]int {
+	n := s.options.Samples
+	if n == 0 {
+		n = samples
+	}
+	base := s.p.base()
+	out := [][]int{base}
+	if len(base)*s.p.total <= drawnTable {
+		uniform := s.p.newSampler()
+		out = s.pick(out, n/2, func(sizes []int) { uniform.draw(s.rng, sizes) })
+	}
+	return s.pick(out, n-n/2, func(sizes []int) {
+		copy(sizes, base)
+		s.p.near(s.rng, sizes)
+	})
+}
+
+// pick appends the best of n categories drawn, if any.
+func (s *search) pick(out [][]int, n int, draw func([]int)) [][]int {
+	sizes, best, least := make([]int, len(s.p.agents)), make([]int, len(s.p.agents)), math.Inf(1)
+	for range n {
+		draw(sizes)
+		sum := 0.0
+		for i, size := range sizes {
+			sum += s.p.agents[i].estimate(size)
+		}
+		if sum < least {
+			least = sum
+			copy(best, sizes)
+		}
+	}
+	if n <= 0 || math.IsInf(least, 1) {
+		return out
+	}
+	return append(out, best)
+}
+
+func (s *search) kicks() int {
+	if s.options.Kicks == 0 {
+		return min(len(s.p.agents), kicks)
+	}
+	return max(s.options.Kicks, 0)
+}
+
+// disturb makes some random cycles of two.
+func (s *search) disturb() {
+	e, nodes := s.e, len(s.e.idle)+1
+	for made, tries := 0, 0; made < 3 && tries < 100; tries++ {
+		i, j := s.rng.IntN(len(e.held)), s.rng.IntN(len(e.held)+1)
+		x, y := s.rng.IntN(nodes), s.rng.IntN(nodes)
+		if i == j || math.IsInf(e.change[i][x*nodes+y], 1) || math.IsInf(e.change[j][y*nodes+x], 1) {
+			continue
+		}
+		e.apply([]exchange{{i, x, y}, {j, y, x}})
+		made++
+	}
+}
