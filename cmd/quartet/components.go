@@ -45,6 +45,7 @@ func catalog() configs.Catalog {
 			gavel.NewMaxSum(),
 			gavel.NewBestNormalisedSum(),
 			gavel.NewFIFOPerf(),
+			gavel.NewAlloX(),
 			gavel.NewIsolated(),
 		},
 		Placement: []core.Factory[core.Placer]{
