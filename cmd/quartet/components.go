@@ -40,6 +40,7 @@ func catalog() configs.Catalog {
 			allocation.NewAFS(),
 			pollux.New(),
 			gavel.NewMaxMin(),
+			gavel.NewWaterFilling(),
 			gavel.NewFinishTimeFairness(),
 			gavel.NewMakespan(),
 			gavel.NewMaxSum(),
