@@ -25,6 +25,7 @@ func catalog() configs.Catalog {
 			workload.NewBlox(),
 			workload.NewPollux(),
 			workload.NewGavel(),
+			workload.NewGavelGenerated(),
 		},
 		Admission: []core.Factory[core.Admitter]{
 			admission.NewAcceptAll(),
