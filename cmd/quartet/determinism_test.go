@@ -15,6 +15,7 @@ func TestSameBytes(t *testing.T) {
 	for name, args := range map[string][]string{
 		"default":  {},
 		"failures": {"--set", "backend.config.failures={mtbf: 24h, repair: 30m}", "--set", "pipeline.allocation={type: las}"},
+		"types":    {"--set", "cluster.nodes=[{name: a, count: 8, accelerator: t4, devices: 4}, {name: b, count: 4, accelerator: v100, devices: 4}]", "--set", "pipeline.allocation={type: gavel_max_min, config: {types: shuffled}}"},
 		"events":   {"--set", "round={interval: 60s, on_events: true}", "--set", "pipeline.allocation={type: srtf}"},
 	} {
 		t.Run(name, func(t *testing.T) {
