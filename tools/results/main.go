@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 func main() {
@@ -47,6 +48,10 @@ var tables = map[string]func(*bench) ([][]string, error){
 	"tiresias":         (*bench).tiresias,
 	"semantics":        (*bench).semantics,
 	"pollux":           (*bench).pollux,
+	"gavel-small":      (*bench).gavelSmall,
+	"gavel-continuous": (*bench).gavelContinuous,
+	"gavel-floor":      (*bench).gavelFloor,
+	"gavel-makespan":   (*bench).gavelMakespan,
 }
 
 type bench struct{ quartet, data, out string }
@@ -94,8 +99,11 @@ func markdown(rows [][]string) string {
 type outcome struct {
 	Name string `json:"name"`
 	JCT  struct {
-		Mean, P99 float64
+		Mean, P50, P99, Max float64
 	} `json:"jct_seconds"`
+	Restarts struct {
+		Mean float64
+	} `json:"restarts"`
 	Queueing struct {
 		Mean float64
 	} `json:"queueing_seconds"`
@@ -103,6 +111,7 @@ type outcome struct {
 	Utilization float64             `json:"utilization_ratio"`
 	Preemptions int                 `json:"preemptions"`
 	jobs        map[string][]string // rows of jobs.csv by name
+	cpu         time.Duration       // that the run took
 }
 
 // simulate runs a shipped composition.
@@ -122,6 +131,7 @@ func (b *bench) simulate(config string, sets ...string) (*outcome, error) {
 	if err := json.Unmarshal(stdout, &o); err != nil {
 		return nil, err
 	}
+	o.cpu = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
 	o.jobs, err = readRows(filepath.Join(b.out, o.Name, "jobs.csv"), 1)
 	return &o, err
 }
