@@ -78,8 +78,12 @@ func TestRoundsFollowTheShares(t *testing.T) {
 		// Two thirds and one third of the type. A credit of half a round at first: 2/3 : 180 s and 1/3 : 180 s, then 2/3 : 540 s = 1/3 : 270 s
 		// before 1/3 : 180 s, and so on.
 		"in proportion": {
-			defaults, map[core.JobID][]float64{0: {2. / 3}, 1: {1. / 3}}, false, coretest.MakeCluster().Nodes(1, "a", 1).Obj(),
-			[]*coretest.JobBuilder{one(), one()}, []int{0, 0}, []string{"a:0", "a:1", "a:0", "a:0", "a:1", "a:0"},
+			defaults,
+			map[core.JobID][]float64{0: {2. / 3}, 1: {1. / 3}},
+			false, coretest.MakeCluster().Nodes(1, "a", 1).Obj(),
+			[]*coretest.JobBuilder{one(), one()},
+			[]int{0, 0},
+			[]string{"a:0", "a:1", "a:0", "a:0", "a:1", "a:0"},
 		},
 		// Nobody has a share of b, where whoever has no device goes; a job runs once.
 		"what is left goes to others": {
@@ -90,23 +94,39 @@ func TestRoundsFollowTheShares(t *testing.T) {
 		},
 		// Two devices for the first, which the second, of two as well, cannot follow; the third fits.
 		"skipping what does not fit": {
-			defaults, map[core.JobID][]float64{0: {1}, 1: {0.9}, 2: {0.1}}, false, wide,
-			[]*coretest.JobBuilder{coretest.MakeJob("j").Replicas(2), coretest.MakeJob("j").Replicas(2), one()}, []int{0, 0, 0}, []string{"a:0,2"},
+			defaults,
+			map[core.JobID][]float64{0: {1}, 1: {0.9}, 2: {0.1}},
+			false, wide,
+			[]*coretest.JobBuilder{coretest.MakeJob("j").Replicas(2), coretest.MakeJob("j").Replicas(2), one()},
+			[]int{0, 0, 0},
+			[]string{"a:0,2"},
 		},
 		// The second comes two rounds after a computation, and takes part in the next, 1920 s and so 6 rounds later. Until then b is set aside
 		// for it and idles. (A computation at 0 s does not count.)
 		"a new job waits as published": {
-			Rounds{RecomputeInterval: 1920e9, NewJobs: wait, Types: inOrder}, map[core.JobID][]float64{0: {1, 0}, 1: {0, 1}}, false, two,
-			[]*coretest.JobBuilder{one(), one()}, []int{1, 3}, []string{"a: b:", "a:0 b:", "a:0 b:", "a:0 b:", "a:0 b:", "a:0 b:", "a:0 b:", "a:0 b:1"},
+			Rounds{RecomputeInterval: 1920e9, NewJobs: wait, Types: inOrder},
+			map[core.JobID][]float64{0: {1, 0}, 1: {0, 1}},
+			false, two,
+			[]*coretest.JobBuilder{one(), one()},
+			[]int{1, 3},
+			[]string{"a: b:", "a:0 b:", "a:0 b:", "a:0 b:", "a:0 b:", "a:0 b:", "a:0 b:", "a:0 b:1"},
 		},
 		"a new job shares at once": {
-			Rounds{RecomputeInterval: 1920e9, NewJobs: share, Types: inOrder}, map[core.JobID][]float64{0: {1, 0}, 1: {0, 1}}, false, two,
-			[]*coretest.JobBuilder{one(), one()}, []int{1, 3}, []string{"a: b:", "a:0 b:", "a:0 b:", "a:1 b:0"},
+			Rounds{RecomputeInterval: 1920e9, NewJobs: share, Types: inOrder},
+			map[core.JobID][]float64{0: {1, 0}, 1: {0, 1}},
+			false, two,
+			[]*coretest.JobBuilder{one(), one()},
+			[]int{1, 3},
+			[]string{"a: b:", "a:0 b:", "a:0 b:", "a:1 b:0"},
 		},
 		// The most urgent of both types first: 1 on b, 6/5 of its credit, and then 0 on b, 2 : 1, before 1 on a.
 		"one queue": {
-			Rounds{NewJobs: share, Types: inOrder, GlobalQueue: true}, map[core.JobID][]float64{0: {0.5, 0.5}, 1: {0.4, 0.6}}, false, two,
-			[]*coretest.JobBuilder{one(), one()}, []int{0, 0}, []string{"a:0 b:1", "a:1 b:0"},
+			Rounds{NewJobs: share, Types: inOrder, GlobalQueue: true},
+			map[core.JobID][]float64{0: {0.5, 0.5}, 1: {0.4, 0.6}},
+			false, two,
+			[]*coretest.JobBuilder{one(), one()},
+			[]int{0, 0},
+			[]string{"a:0 b:1", "a:1 b:0"},
 		},
 	}
 	for name, tc := range cases {

@@ -102,7 +102,8 @@ func TestPolicies(t *testing.T) {
 		},
 		"fifo stays": {
 			&fifoPerf{stay: true, rand: rand.New(rand.NewPCG(1, 1))},
-			newProblem([]float64{1, 1}, task{rates: keen, had: []float64{0, 1}}, task{rates: dull}), []string{"0.000 1.000", "1.000 0.000"},
+			newProblem([]float64{1, 1}, task{rates: keen, had: []float64{0, 1}}, task{rates: dull}),
+			[]string{"0.000 1.000", "1.000 0.000"},
 		},
 		// Work 5 and 1 on one device: the short one first, for 1 + 6 is less than 5 + 6.
 		"allox runs the shortest first": {new(alloX), newProblem([]float64{1}, task{rates: []float64{1}, remaining: 5}, task{rates: []float64{1}}), []string{"0.000", "1.000"}},

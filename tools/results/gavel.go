@@ -198,7 +198,8 @@ func (b *bench) gavelMakespan() ([][]string, error) {
 		for _, run := range []struct{ config, policy string }{{"makespan", "Gavel"}, {"fifo-perf", "FIFO"}} {
 			got, err := b.simulate("gavel-osdi20/"+run.config+".yaml", "seed=1", "measure={last_job: -1}", fmt.Sprintf(
 				"workload={type: gavel_generated, config: {throughputs_path: %s, jobs: %d, jobs_per_hour: 0, replicas: mixed}}",
-				filepath.Join(b.data, "data", "gavel", "throughputs_flat.csv.gz"), n))
+				filepath.Join(b.data, "data", "gavel", "throughputs_flat.csv.gz"), n,
+			))
 			if err != nil {
 				return nil, err
 			}
