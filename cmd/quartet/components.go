@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/quartet-sched/quartet/admission"
 	"github.com/quartet-sched/quartet/allocation"
+	"github.com/quartet-sched/quartet/allocation/gavel"
 	"github.com/quartet-sched/quartet/allocation/pollux"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
@@ -24,6 +25,8 @@ func catalog() configs.Catalog {
 			workload.NewBlox(),
 			workload.NewPollux(),
 			workload.NewShockwave(),
+			workload.NewGavel(),
+			workload.NewGavelGenerated(),
 		},
 		Admission: []core.Factory[core.Admitter]{
 			admission.NewAcceptAll(),
@@ -38,6 +41,15 @@ func catalog() configs.Catalog {
 			allocation.NewOptimus(),
 			allocation.NewAFS(),
 			pollux.New(),
+			gavel.NewMaxMin(),
+			gavel.NewWaterFilling(),
+			gavel.NewFinishTimeFairness(),
+			gavel.NewMakespan(),
+			gavel.NewMaxSum(),
+			gavel.NewBestNormalisedSum(),
+			gavel.NewFIFOPerf(),
+			gavel.NewAlloX(),
+			gavel.NewIsolated(),
 		},
 		Placement: []core.Factory[core.Placer]{
 			placement.NewFirstFit(),

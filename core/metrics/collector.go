@@ -23,6 +23,7 @@ type Outputs struct {
 // Collector is the observer that measures a run. In a round in which nothing changed it allocates nothing.
 type Collector struct {
 	components Components
+	window     Window
 
 	jobs, rounds, decisions, accelerators, fairness *bufio.Writer // nil for what is not wanted
 
@@ -48,6 +49,7 @@ const bufferSize = 64 << 10
 func NewCollector(components Components, o Outputs) *Collector {
 	return &Collector{
 		components:   components,
+		window:       AllJobs,
 		alone:        o.Alone,
 		startPause:   o.StartPause,
 		jobs:         buffered(o.Jobs, jobsHeader),
@@ -57,6 +59,9 @@ func NewCollector(components Components, o Outputs) *Collector {
 		fairness:     buffered(o.Fairness, fairnessHeader),
 	}
 }
+
+// Measure makes the summary cover only a part of the jobs in what it tells of jobs. It comes before the first round.
+func (c *Collector) Measure(w Window) { c.window = w }
 
 func buffered(w io.Writer, header string) *bufio.Writer {
 	if w == nil {
