@@ -23,6 +23,7 @@ func catalog() configs.Catalog {
 			workload.NewTiresias(),
 			workload.NewBlox(),
 			workload.NewPollux(),
+			workload.NewSia(),
 		},
 		Admission: []core.Factory[core.Admitter]{
 			admission.NewAcceptAll(),

@@ -25,18 +25,7 @@ type profileReader struct {
 
 // applications lists what the folder holds profiles of.
 func (r *profileReader) applications() ([]string, error) {
-	folder := filepath.Join(r.folder, "traces")
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, cannotRead(folder, err)
-	}
-	var names []string
-	for _, entry := range entries {
-		if entry.IsDir() {
-			names = append(names, entry.Name())
-		}
-	}
-	return names, nil
+	return folders(filepath.Join(r.folder, "traces"))
 }
 
 // read reads one profile; nil after a problem with it, which was then collected.
@@ -45,7 +34,7 @@ func (r *profileReader) read(ctx context.Context, application string) *profile {
 	before := len(r.problems)
 	traces := filepath.Join(r.folder, "traces", application)
 	r.readPlacements(ctx, p, filepath.Join(traces, "placements.csv"))
-	r.readTrainings(ctx, p, traces)
+	r.readTrainings(ctx, &p.learning, traces)
 	division := filepath.Join(r.folder, "delaunay", application)
 	r.readTriangulation(ctx, p, division+"-points.csv", division+"-simplices.csv")
 	if len(r.problems) > before {
@@ -158,7 +147,7 @@ const (
 
 var trainingColumns = columns{required: []string{"progress", "iteration", "metric", "grad_sqr", "grad_var"}}
 
-func (r *profileReader) readTrainings(ctx context.Context, p *profile, folder string) {
+func (r *profileReader) readTrainings(ctx context.Context, p *learning, folder string) {
 	const prefix, suffix = "validation-", ".csv"
 	entries, err := os.ReadDir(folder)
 	if err != nil {
