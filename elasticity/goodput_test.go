@@ -138,7 +138,7 @@ func TestGoodputIsOptimistic(t *testing.T) {
 	p, j := newGoodput(t, nil), trainingJob()
 	pause := func(nodes, replicas int) float64 { // of synchronisation, as a part of a step
 		respond(t, p, j)
-		fitted := &p.agents[j.ID].fitted
+		fitted := &p.agents[j.ID].models[0].Performance
 		return fitted.StepTime(nodes, replicas, 256, 0)/fitted.StepTime(1, 1, 256, 0) - 1
 	}
 	ran(j, truth, 1, 1, 64)
@@ -268,7 +268,7 @@ func TestGoodputLeavesRigidJobs(t *testing.T) {
 	if diff := cmp.Diff(want[0], respond(t, p, j), cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("response (-fixed +goodput):\n%s", diff)
 	}
-	if got := tune(t, p, j, coretest.Seat(0, 0, 1)); got != (core.Tuning{}) {
+	if got := tune(t, p, j, coretest.Seat(0, 0, 1)); !got.Equal(core.Tuning{}) {
 		t.Errorf("tuned to %+v", got)
 	}
 	if got := tune(t, p, trainingJob(), coretest.Seat(0, 0, 1)); got.BatchPerDevice != 256 {
