@@ -4,6 +4,7 @@ import (
 	"github.com/quartet-sched/quartet/admission"
 	"github.com/quartet-sched/quartet/allocation"
 	"github.com/quartet-sched/quartet/allocation/pollux"
+	"github.com/quartet-sched/quartet/allocation/sia"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -38,6 +39,7 @@ func catalog() configs.Catalog {
 			allocation.NewOptimus(),
 			allocation.NewAFS(),
 			pollux.New(),
+			sia.New(),
 		},
 		Placement: []core.Factory[core.Placer]{
 			placement.NewFirstFit(),
