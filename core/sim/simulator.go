@@ -236,6 +236,7 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 		if core.SameSeats(j.seats, c.Seats) && j.running.Tuning.Equal(c.Tuning) {
 			return // applied before
 		}
+		alike := s.config.Publication.Moves == freeAlike && s.alike(j.seats, c.Seats)
 		s.unseat(j)
 		j.seats, j.running.Tuning = c.Seats, c.Tuning
 		j.running.Replicas = core.Replicas(c.Seats)
@@ -244,9 +245,12 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 			j.running.Shape = append(j.running.Shape, seat.Devices.Count())
 			j.running.Accelerators = append(j.running.Accelerators, s.cluster.Accelerators[s.cluster.Nodes[seat.Node].Accelerator])
 		}
-		j.pausedUntil = s.now + j.overhead
-		if !j.started && s.config.FreeFirstStart {
+		switch {
+		case alike: // a pause that it is in goes on
+		case !j.started && s.config.FreeFirstStart:
 			j.pausedUntil = s.now
+		default:
+			j.pausedUntil = s.now + j.overhead
 		}
 		j.started, j.progressAtStart, j.unmeasured = true, j.progress, true
 		at, _ := slices.BinarySearchFunc(s.running, j, compareJobs)
@@ -254,6 +258,13 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 		s.span(j, +1)
 	}
 	s.schedule(j)
+}
+
+// alike reports whether two seatings have as many devices of the same type on each of their nodes.
+func (s *Simulator) alike(a, b []core.Seat) bool {
+	return slices.EqualFunc(a, b, func(x, y core.Seat) bool {
+		return x.Devices.Count() == y.Devices.Count() && s.cluster.Nodes[x.Node].Accelerator == s.cluster.Nodes[y.Node].Accelerator
+	})
 }
 
 // unseat takes a job's devices away.

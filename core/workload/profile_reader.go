@@ -47,13 +47,19 @@ func (r *profileReader) read(ctx context.Context, application string) *profile {
 // limit sets the bounds that follow from what was measured, and those that the artifact states beside its files.
 func (p *profile) limit() {
 	p.batch.Initial, p.batch.Max = p.trainings[0].batch, p.trainings[len(p.trainings)-1].batch
-	switch p.application {
-	case "yolov3":
-		p.batch.MaxPerDevice = 8
-	case "ncf":
+	p.batch.MaxPerDevice = min(p.batch.MaxPerDevice, statedLimit(p.application))
+	if p.application == "ncf" {
 		p.maxReplicas = 1
 	}
 	p.maxReplicas = max(min(p.maxReplicas, p.batch.Max/p.batch.MinPerDevice), 1)
+}
+
+// statedLimit is the bound that the artifacts of Pollux and Sia set to the batch of a device, whatever was measured.
+func statedLimit(application string) int {
+	if application == "yolov3" {
+		return 8
+	}
+	return math.MaxInt
 }
 
 // open opens a file as a table and hands it to read; without problems it becomes an input of the workload.

@@ -36,7 +36,7 @@ func (r *profileReader) readSia(ctx context.Context, application string, acceler
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue // it cannot run on this type
 		}
-		p.types = append(p.types, r.readSpeeds(ctx, a.Name, path, filepath.Join(folder, "scalability-"+a.Profile+".csv")))
+		p.types = append(p.types, r.readSpeeds(ctx, application, a.Name, path, filepath.Join(folder, "scalability-"+a.Profile+".csv")))
 	}
 	r.readTrainings(ctx, &p.learning, folder)
 	if len(r.problems) == before && len(p.types) == 0 {
@@ -50,7 +50,7 @@ func (r *profileReader) readSia(ctx context.Context, application string, acceler
 
 // readSpeeds reads what was measured on one type. A batch per device that one of the two files does not reach is not
 // counted on.
-func (r *profileReader) readSpeeds(ctx context.Context, accelerator, placements, scalability string) siaSpeeds {
+func (r *profileReader) readSpeeds(ctx context.Context, application, accelerator, placements, scalability string) siaSpeeds {
 	s := siaSpeeds{accelerator: accelerator, placements: map[uint64]*stepCurve{}}
 	var points []siaPoint
 	least, most := math.MaxInt, 0
@@ -90,7 +90,7 @@ func (r *profileReader) readSpeeds(ctx context.Context, accelerator, placements,
 			}
 		}
 	})
-	s.least, s.most = max(s.least, least), min(s.most, most)
+	s.least, s.most = max(s.least, least), min(s.most, most, statedLimit(application))
 	s.beyond = levels(points)
 	return s
 }
