@@ -19,6 +19,7 @@ type GoodputConfig struct {
 	HistoryPath       string   `config:"history_path" doc:"file that history is read from, and written to at the end of a run; read only if it exists"`
 	HistoryFrozen     bool     `config:"history_frozen" doc:"do not write the history back"`
 	Profiled          bool     `config:"profiled" doc:"each job was measured on one device of each accelerator type before it starts, which tells how types compare"`
+	Types             string   `config:"types" doc:"each accelerator type has a model of its own, or the model is blind to types" enum:"each|blind"`
 	FixedBatch        []string `config:"fixed_batch" doc:"applications that keep the batch the user asked for"`
 	DeclaredWork      bool     `config:"declared_work" doc:"tell the work left, as far as users declare how long a job trains"`
 	UnmeasuredSeconds float64  `config:"unmeasured_seconds" doc:"seconds that a job which has not run yet is taken to need on one device" min:"0"`
@@ -59,6 +60,12 @@ const (
 	oracle  = "oracle"
 )
 
+// The values of GoodputConfig.Types.
+const (
+	eachType  = "each"
+	blindType = "blind"
+)
+
 // NewGoodput learns each job's goodput while it runs, and tunes its batch to what it gets.
 //
 // Each configuration that a job runs on is measured once and the throughput model fitted anew; the gradient statistics
@@ -81,7 +88,7 @@ func NewGoodput() core.Factory[core.Elasticity] {
 			"A batch is tuned once a round; the published simulators tune it within a round as well.",
 		Source: "Pollux, OSDI'21, sections 3 and 4.1; Sia, SOSP'23",
 	}, GoodputConfig{
-		Knowledge: learned, DeclaredWork: true, UnmeasuredSeconds: 600, ScalingRule: string(goodput.AdaScale), MostReplicas: 64,
+		Knowledge: learned, Types: eachType, DeclaredWork: true, UnmeasuredSeconds: 600, ScalingRule: string(goodput.AdaScale), MostReplicas: 64,
 	}, newGoodputAgent)
 }
 
@@ -121,10 +128,11 @@ type goodputAgent struct {
 type agent struct {
 	application string
 	limits      core.BatchSpec
-	past        *pastApplication // what was known before; nil for nothing, or once the job proved it wrong
-	seen        []core.Measurement
-	first       core.Gradients // the first statistics reported
-	most        int            // replicas it may use
+	past        *pastApplication   // what was known before; nil for nothing, or once the job proved it wrong
+	heard       int                // measurements that the job reported
+	seen        []core.Measurement // those that count
+	first       core.Gradients     // the first statistics reported
+	most        int                // replicas it may use
 	gradients   core.Gradients
 	models      []typeModel // by AcceleratorID, the last one for all further types; none before anything is known
 	told        []core.Curve
@@ -179,17 +187,17 @@ func (p *goodputAgent) learn(c *core.Cluster, j *core.Job) *agent {
 		a = p.begin(c, j)
 		p.agents[j.ID] = a
 	}
-	if len(a.seen) == 0 && len(j.Measured) > 0 {
+	if a.heard == 0 && len(j.Measured) > 0 {
 		a.first = j.Gradients
 	}
 	switch {
-	case len(j.Measured) > len(a.seen):
-		a.seen = append(a.seen[:0], j.Measured...) // the View is not to be kept
+	case len(j.Measured) > a.heard:
+		a.heard, a.seen = len(j.Measured), p.hear(a.seen[:0], j.Measured) // the View is not to be kept
 		a.gradients = j.Gradients
 		a.doubt()
 		a.most = a.reach(j, p.config.MostReplicas)
 		p.model(a, c, j)
-	case len(a.seen) > 0 && j.Gradients != a.gradients:
+	case a.heard > 0 && j.Gradients != a.gradients:
 		a.gradients = j.Gradients
 		a.update()
 	default:
@@ -223,7 +231,7 @@ func (p *goodputAgent) known(j *core.Job) *pastApplication {
 		return nil // what most jobs proved wrong is not believed again
 	case p.config.Knowledge == oracle && j.Truth != nil:
 		if p.truths[j.Truth] == nil {
-			p.truths[j.Truth] = newPast(j.Application, j.Batch, j.Truth.Measurements, j.Truth.Gradients)
+			p.truths[j.Truth] = newPast(j.Application, j.Batch, p.hear(nil, j.Truth.Measurements), j.Truth.Gradients)
 		}
 		return p.truths[j.Truth]
 	default:
@@ -335,7 +343,7 @@ func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Se
 		shape = goodput.ManyNodes
 	}
 	accelerator := v.Cluster.Nodes[seats[0].Node].Accelerator
-	limits, choice := j.BatchOn(v.Cluster.Accelerators[accelerator]), a.choice(accelerator, shape, replicas)
+	limits, choice := p.bounds(j, v.Cluster.Accelerators[accelerator]), a.choice(accelerator, shape, replicas)
 	t := core.Tuning{Job: j.ID}
 	switch fixed := slices.Contains(p.config.FixedBatch, j.Application); {
 	case fixed:

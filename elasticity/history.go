@@ -253,7 +253,11 @@ func (p *pool) write(path string) error {
 			MaxDevice: a.limits.MaxPerDevice, Square: a.gradients.Square, Variance: a.gradients.Variance,
 		}
 		for _, m := range a.seen {
-			f.Measured = append(f.Measured, measuredConfig{m.Accelerator, m.Nodes, m.Replicas, m.PerDevice, m.PassSeconds, m.StepSeconds})
+			accelerator := ""
+			if m.Accelerator != "" {
+				accelerator = "named below"
+			}
+			f.Measured = append(f.Measured, measuredConfig{accelerator, m.Nodes, m.Replicas, m.PerDevice, m.PassSeconds, m.StepSeconds})
 		}
 		file.Applications = append(file.Applications, f)
 	}

@@ -22,7 +22,7 @@ var anyType = []string{""}
 // model makes the models of a job: one for each accelerator type, or a single one while types make no difference.
 func (p *goodputAgent) model(a *agent, c *core.Cluster, j *core.Job) {
 	types := c.Accelerators
-	if !a.tellsTypes() {
+	if !a.tellsTypes() || p.config.Types == blindType {
 		types = anyType
 	}
 	if len(a.models) != len(types) {
@@ -34,32 +34,60 @@ func (p *goodputAgent) model(a *agent, c *core.Cluster, j *core.Job) {
 		if types[t] != "" && !j.CanRunOn(c, core.AcceleratorID(t)) || !p.know(a, m, types[t]) {
 			continue
 		}
-		limits := limitsOf(j.BatchOn(types[t]))
-		m.curves = goodput.NewCurves(p.grid(limits), m.Performance, goodput.Gradients(a.gradients), a.most)
+		m.curves = goodput.NewCurves(p.grid(limitsOf(p.bounds(j, types[t]))), m.Performance, goodput.Gradients(a.gradients), a.most)
 	}
 	p.borrow(a, c, j)
 }
 
 // tellsTypes reports whether what is known of a job names accelerator types.
 func (a *agent) tellsTypes() bool {
-	known := a.seen
-	if a.past != nil {
-		known = a.past.seen
+	named := func(m core.Measurement) bool { return m.Accelerator != "" }
+	return slices.ContainsFunc(a.seen, named) || a.past != nil && slices.ContainsFunc(a.past.seen, named)
+}
+
+// bounds are those of a job's batch on a type; to the blind, those that hold on every type.
+func (p *goodputAgent) bounds(j *core.Job, accelerator string) core.BatchSpec {
+	if p.config.Types != blindType {
+		return j.BatchOn(accelerator)
 	}
-	return slices.ContainsFunc(known, func(m core.Measurement) bool { return m.Accelerator != "" })
+	b := j.Batch
+	for i, on := range j.BatchByType {
+		if i == 0 {
+			b.MinPerDevice, b.MaxPerDevice = on.MinPerDevice, on.MaxPerDevice
+		}
+		b.MinPerDevice, b.MaxPerDevice = max(b.MinPerDevice, on.MinPerDevice), min(b.MaxPerDevice, on.MaxPerDevice)
+	}
+	return b
+}
+
+// hear is what the agent takes of a job's measurements. The blind does not see the type: of several on as many nodes and
+// replicas with one batch, the first counts.
+func (p *goodputAgent) hear(kept, all []core.Measurement) []core.Measurement {
+	if p.config.Types != blindType {
+		return append(kept, all...)
+	}
+	for _, m := range all {
+		m.Accelerator = ""
+		same := func(k core.Measurement) bool {
+			return k.Nodes == m.Nodes && k.Replicas == m.Replicas && k.PerDevice == m.PerDevice
+		}
+		if !slices.ContainsFunc(kept, same) {
+			kept = append(kept, m)
+		}
+	}
+	return kept
 }
 
 // know brings a model up to what is known of its type; false when that is nothing.
 func (p *goodputAgent) know(a *agent, m *typeModel, accelerator string) bool {
 	if a.past != nil {
-		known := a.past.on(accelerator)
-		if known != nil {
-			m.Performance = *known
+		if known := a.past.on(accelerator); known != nil {
+			m.Performance, m.fitted = *known, 0
+			return true
 		}
-		return known != nil
 	}
 	seen := measuredOn(a.seen, accelerator)
-	if len(seen) != m.fitted {
+	if len(seen) > 0 && len(seen) != m.fitted {
 		m.Performance, m.fitted = p.fits.fit(seen), len(seen)
 	}
 	return len(seen) > 0

@@ -28,6 +28,7 @@ type Config struct {
 	AttainedScale        float64       `config:"attained_scale" doc:"device-seconds added to a job's service with weights attained" min:"1"`
 	WaitingFloor         time.Duration `config:"waiting_floor" doc:"a job that waited so long counts as much as the heaviest; 0 for never" min:"0s"`
 	InterferenceAvoiding bool          `config:"avoid_interference" doc:"seat at most one job that spans nodes on a node"`
+	Types                string        `config:"types" doc:"single: only the accelerator type with most ready devices is optimised; blind: all types are taken for one, and a job that gets several keeps the one it gets most of" enum:"single|blind"`
 	Generations          int           `config:"generations" doc:"of the genetic search" min:"1"`
 	Population           int           `config:"population" doc:"of the genetic search" min:"2"`
 }
@@ -35,7 +36,7 @@ type Config struct {
 // Default is the published objective with the exact search.
 var Default = Config{
 	Search: "exact", FairnessP: -1, Reference: "fair_share", Restart: "age", RestartOverhead: 30 * time.Second,
-	Horizon: 200 * time.Second, Weights: "none", RankPower: 1.3, AttainedScale: 20000, InterferenceAvoiding: true,
+	Horizon: 200 * time.Second, Weights: "none", RankPower: 1.3, AttainedScale: 20000, InterferenceAvoiding: true, Types: "single",
 	Generations: 100, Population: 100,
 }
 
@@ -110,7 +111,7 @@ type allocator struct {
 	devices     int
 	nodes       int
 	usable      []int              // devices by node, of the type that is optimised
-	accelerator core.AcceleratorID // that type
+	accelerator core.AcceleratorID // that type, AnyAccelerator for all of them
 	byType      []int              // ready devices by type
 	weight      float64            // of all jobs
 	horizon     horizon
@@ -131,7 +132,7 @@ func (p *allocator) prepare(v *core.View, candidates []core.Candidate) {
 	p.chooseType(c)
 	for i := range c.Nodes {
 		n := c.Nodes[i].Usable().Count()
-		if c.Nodes[i].Accelerator != p.accelerator {
+		if p.accelerator != core.AnyAccelerator && c.Nodes[i].Accelerator != p.accelerator {
 			n = 0
 		}
 		p.usable = append(p.usable, n)
@@ -178,12 +179,27 @@ func (p *allocator) chooseType(c *core.Cluster) {
 	for i := range c.Nodes {
 		p.byType[c.Nodes[i].Accelerator] += c.Nodes[i].Usable().Count()
 	}
+	if p.config.Types == "blind" {
+		p.accelerator = core.AnyAccelerator
+		return
+	}
 	p.accelerator = 0
 	for t, devices := range p.byType {
 		if devices > p.byType[p.accelerator] {
 			p.accelerator = core.AcceleratorID(t)
 		}
 	}
+}
+
+// canRun reports whether a job can run on every type that is optimised.
+func (p *allocator) canRun(c *core.Cluster, j *core.Job) bool {
+	for t := range p.byType {
+		accelerator := core.AcceleratorID(t)
+		if (p.accelerator == core.AnyAccelerator || p.accelerator == accelerator) && !j.CanRunOn(c, accelerator) {
+			return false
+		}
+	}
+	return true
 }
 
 // holds reports whether all nodes of a row are usable.
@@ -202,7 +218,7 @@ func (p *allocator) term(v *core.View, c *core.Candidate, index, fair int) job {
 		id: c.ID, index: index, attained: c.AttainedService(v.NowSeconds), weight: 1, keep: 1, candidate: c,
 		least: c.Response.MinReplicas, most: min(c.Response.MaxReplicas, p.devices), held: c.Held, seats: c.Seats,
 	}
-	if !c.CanRunOn(v.Cluster, p.accelerator) || p.devices < j.least {
+	if !p.canRun(v.Cluster, c.Job) || p.devices < j.least {
 		j.most = 0
 	}
 	j.move = p.restartFactor(v, c)

@@ -87,6 +87,7 @@ func (j *job) canStay() bool { return !math.IsInf(j.stays, 1) }
 func (p *allocator) grant(v *core.View) []core.Grant {
 	p.grants, p.seats = p.grants[:0], p.seats[:0]
 	p.ledger.Reset(v.Cluster)
+	p.unmix(v.Cluster)
 	for i := range p.jobs {
 		if j := &p.jobs[i]; j.held > 0 && slices.Equal(p.plan.rows[i], p.jobs[i].row) {
 			p.ledger.Occupy(j.seats)
@@ -109,12 +110,38 @@ func (p *allocator) grant(v *core.View) []core.Grant {
 	return p.grants
 }
 
+// unmix leaves every job the nodes of one type, that of most of its replicas, the lowest of several. If that is fewer than
+// the job needs, it gets none.
+func (p *allocator) unmix(c *core.Cluster) {
+	if p.accelerator != core.AnyAccelerator {
+		return
+	}
+	replicas := make([]int, len(p.byType))
+	for i, row := range p.plan.rows {
+		clear(replicas)
+		most := core.AcceleratorID(0)
+		for _, s := range row {
+			replicas[c.Nodes[s.node].Accelerator] += int(s.replicas)
+		}
+		for t, n := range replicas {
+			if n > replicas[most] {
+				most = core.AcceleratorID(t)
+			}
+		}
+		row = slices.DeleteFunc(slices.Clone(row), func(s share) bool { return c.Nodes[s.node].Accelerator != most })
+		if replicas[most] < p.jobs[i].least {
+			row = nil
+		}
+		p.plan.rows[i] = row
+	}
+}
+
 // grantOthers serves the jobs that cannot run on the type that is optimised, on the types left: those that run first,
 // then in the order of priority.
 func (p *allocator) grantOthers(v *core.View) {
 	p.order = p.order[:0]
 	for i := range p.jobs {
-		if j := &p.jobs[i]; !j.candidate.CanRunOn(v.Cluster, p.accelerator) {
+		if !p.canRun(v.Cluster, p.jobs[i].candidate.Job) {
 			p.order = append(p.order, i)
 		}
 	}
