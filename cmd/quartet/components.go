@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/quartet-sched/quartet/admission"
 	"github.com/quartet-sched/quartet/allocation"
+	"github.com/quartet-sched/quartet/allocation/gavel"
 	"github.com/quartet-sched/quartet/allocation/pollux"
 	"github.com/quartet-sched/quartet/allocation/sia"
 	"github.com/quartet-sched/quartet/configs"
@@ -25,6 +26,7 @@ func catalog() configs.Catalog {
 			workload.NewBlox(),
 			workload.NewPollux(),
 			workload.NewSia(),
+			workload.NewGavel(),
 		},
 		Admission: []core.Factory[core.Admitter]{
 			admission.NewAcceptAll(),
@@ -40,6 +42,13 @@ func catalog() configs.Catalog {
 			allocation.NewAFS(),
 			pollux.New(),
 			sia.New(),
+			gavel.NewMaxMin(),
+			gavel.NewFinishTimeFairness(),
+			gavel.NewMakespan(),
+			gavel.NewMaxSum(),
+			gavel.NewBestNormalisedSum(),
+			gavel.NewFIFOPerf(),
+			gavel.NewIsolated(),
 		},
 		Placement: []core.Factory[core.Placer]{
 			placement.NewFirstFit(),

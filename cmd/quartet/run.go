@@ -40,6 +40,10 @@ func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*res
 	if err != nil {
 		return nil, err
 	}
+	window, err := measured(c, len(jobs.Jobs))
+	if err != nil {
+		return nil, err
+	}
 	cluster := c.BuildCluster()
 	if err := checkFit(ctx, c, cluster, jobs, log); err != nil {
 		return nil, err
@@ -66,9 +70,11 @@ func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*res
 	if err != nil {
 		return nil, err
 	}
+	collector.Measure(window)
 	progress := a.startProgress(len(jobs.Jobs))
-	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), stopwatch, collector, progress)
-	err = pipeline.Run(ctx, world)
+	ending := &ending{Backend: world, window: window, left: window.Of(len(jobs.Jobs))}
+	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), stopwatch, collector, progress, ending)
+	err = pipeline.Run(ctx, ending)
 	progress.stop()
 	interrupted := ctx.Err() != nil && errors.Is(err, ctx.Err())
 	if err != nil && !interrupted {
@@ -80,9 +86,9 @@ func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*res
 
 	r := &result{
 		interrupted: interrupted, endSeconds: pipeline.NowSeconds(), inputs: digestsOf(jobs.Inputs),
-		unfinished: pipeline.Unfinished(), plugins: a.pluginsUsed(),
+		unfinished: window.Among(pipeline.Unfinished()), plugins: a.pluginsUsed(),
 	}
-	if r.summary, err = collector.Finish(r.unfinished, r.endSeconds); err != nil {
+	if r.summary, err = collector.Finish(pipeline.Unfinished(), r.endSeconds); err != nil {
 		return nil, err
 	}
 	r.summary.Name, r.summary.Seed = c.Name, c.Seed

@@ -18,6 +18,7 @@ type Outputs struct {
 // Collector is the observer that measures a run. In a round in which nothing changed it allocates nothing.
 type Collector struct {
 	components Components
+	window     Window
 
 	jobs, rounds, decisions *bufio.Writer // nil for what is not wanted
 
@@ -39,11 +40,15 @@ const bufferSize = 64 << 10
 func NewCollector(components Components, o Outputs) *Collector {
 	return &Collector{
 		components: components,
+		window:     AllJobs,
 		jobs:       buffered(o.Jobs, jobsHeader),
 		rounds:     buffered(o.Rounds, roundsHeader),
 		decisions:  buffered(o.Decisions, ""),
 	}
 }
+
+// Measure makes the summary cover only a part of the jobs in what it tells of jobs. It comes before the first round.
+func (c *Collector) Measure(w Window) { c.window = w }
 
 func buffered(w io.Writer, header string) *bufio.Writer {
 	if w == nil {

@@ -10,6 +10,9 @@ import (
 // summarise sums up the records in the order of JobID, so that every sum has one value.
 func (c *Collector) summarise(endSeconds float64) *Summary {
 	s := &Summary{Schema: SummarySchema, Components: c.components, Rounds: c.roundsHeld, WallSeconds: unknown}
+	if c.window != AllJobs {
+		s.Measured = &c.window
+	}
 	var (
 		jcts, queueing, rhos []float64
 		started              int
@@ -26,9 +29,6 @@ func (c *Collector) summarise(endSeconds float64) *Summary {
 		if r.spec == nil {
 			continue
 		}
-		s.Jobs.count(r.outcome)
-		s.Restarts.Total += int(r.restarts)
-		s.Preemptions += int(r.preemptions)
 		attained += r.attained
 		firstSubmit = min(firstSubmit, r.spec.SubmitSeconds)
 		if r.outcome == unfinished {
@@ -36,6 +36,12 @@ func (c *Collector) summarise(endSeconds float64) *Summary {
 		} else if !math.IsNaN(r.finish) {
 			lastEnd = max(lastEnd, r.finish)
 		}
+		if !c.window.Holds(r.spec.ID) {
+			continue
+		}
+		s.Jobs.count(r.outcome)
+		s.Restarts.Total += int(r.restarts)
+		s.Preemptions += int(r.preemptions)
 		if !math.IsNaN(r.firstStart) {
 			started++
 			queueing = append(queueing, r.queueing())

@@ -18,6 +18,7 @@ type Summary struct {
 	Name       string     `json:"name"`
 	Seed       uint64     `json:"seed"`
 	Components Components `json:"components"`
+	Measured   *Window    `json:"measured,omitempty"` // nil for all jobs
 
 	Jobs             JobCounts     `json:"jobs"`
 	JCTSeconds       Distribution  `json:"jct_seconds"`

@@ -85,8 +85,11 @@ func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, er
 	s.events = append(s.events[:0], s.notes...)
 	s.notes = s.notes[:0]
 	advance := s.advanceByEvents
-	if s.config.Publication.Progress == perRound {
+	switch s.config.Publication.Progress {
+	case perRound:
 		advance = s.advanceByRounds
+	case backToBack:
+		advance = s.advanceBackToBack
 	}
 	now, err := advance(ctx, w)
 	if err != nil {

@@ -41,3 +41,13 @@ func (c *stepCurve) at(batch int) (stepTime, bool) {
 		sync: interpolate(x, x0, low.sync, x1, high.sync),
 	}, true
 }
+
+// beyond is at, and goes on as between the last two batches where a larger one was not measured: profiles end at the
+// last batch of a geometric grid that all replicas together may have.
+func (c *stepCurve) beyond(batch int) (stepTime, bool) {
+	last := len(c.batches) - 1
+	if last < 1 || batch <= c.batches[last] {
+		return c.at(batch)
+	}
+	return between(float64(batch), float64(c.batches[last-1]), c.times[last-1], float64(c.batches[last]), c.times[last]), true
+}

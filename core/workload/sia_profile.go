@@ -51,7 +51,7 @@ func (p *siaProfile) on(accelerator string) *siaSpeeds {
 // for each node, then the batches around. Where no placement but full nodes counts, both are the same.
 func (s *siaSpeeds) stepTime(shape []int, perDevice int) (stepTime, bool) {
 	if curve, measured := s.placements[packShape(shape)]; measured {
-		return curve.at(perDevice)
+		return curve.beyond(perDevice)
 	}
 	nodes, replicas := spread(shape)
 	nodes = min(nodes, profileMaxNodes)
@@ -74,13 +74,13 @@ func (l *nodeLevel) at(replicas float64, perDevice int) (stepTime, bool) {
 	i, exact := slices.BinarySearchFunc(l.curves, replicas, func(c replicaCurve, r float64) int { return cmp.Compare(float64(c.replicas), r) })
 	switch {
 	case exact:
-		return l.curves[i].times.at(perDevice)
+		return l.curves[i].times.beyond(perDevice)
 	case i == 0 || i == len(l.curves):
 		return stepTime{}, false
 	}
 	low, high := &l.curves[i-1], &l.curves[i]
-	a, okLow := low.times.at(perDevice)
-	b, okHigh := high.times.at(perDevice)
+	a, okLow := low.times.beyond(perDevice)
+	b, okHigh := high.times.beyond(perDevice)
 	return between(replicas, float64(low.replicas), a, float64(high.replicas), b), okLow && okHigh
 }
 
