@@ -24,7 +24,7 @@ type siaModel struct {
 // newSiaModel returns nil for a batch that the application was not trained with.
 func newSiaModel(p *siaProfile, batch int, fixed bool, slowdown float64) *siaModel {
 	m := &siaModel{siaProfile: p, fixed: fixed, slowdown: slowdown, ends: p.progress}
-	if m.iterations = p.learning.iterations(batch); m.iterations == nil {
+	if m.iterations = p.learning.iterations(batch); m.iterations == nil || m.iterations[len(m.iterations)-1] <= 0 {
 		return nil
 	}
 	m.batch = core.BatchSpec{Requested: batch, Initial: p.trainings[0].batch, Max: p.trainings[len(p.trainings)-1].batch}

@@ -51,6 +51,7 @@ func (r *profileReader) readSia(ctx context.Context, application string, acceler
 // readSpeeds reads what was measured on one type. A batch per device that one of the two files does not reach is not
 // counted on.
 func (r *profileReader) readSpeeds(ctx context.Context, application, accelerator, placements, scalability string) siaSpeeds {
+	before := len(r.problems)
 	s := siaSpeeds{accelerator: accelerator, placements: map[uint64]*stepCurve{}}
 	var points []siaPoint
 	least, most := math.MaxInt, 0
@@ -91,6 +92,13 @@ func (r *profileReader) readSpeeds(ctx context.Context, application, accelerator
 		}
 	})
 	s.least, s.most = max(s.least, least), min(s.most, most, statedLimit(application))
+	switch {
+	case len(r.problems) > before:
+	case s.devicesPerNode == 0:
+		r.fail(placements, errors.New("no placement on a single node"))
+	case s.least > s.most:
+		r.fail(placements, fmt.Errorf("no batch per device that %s has too", filepath.Base(scalability)))
+	}
 	s.beyond = levels(points)
 	return s
 }
