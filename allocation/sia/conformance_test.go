@@ -15,7 +15,7 @@ func TestConformance(t *testing.T) {
 		"nearly max-min":  {"power": -20},
 		"restarts break":  {"finish_restarts": false, "restart_overhead": "0s"},
 		"one node":        {"most_nodes": []any{map[string]any{"accelerator": "a100", "nodes": 1}}},
-		"waiting is free": {"waiting_penalty": 0},
+		"waiting is dear": {"waiting_penalty": 100},
 	}
 	for name, config := range cases {
 		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, New(), coretest.WithConfig(config)) })

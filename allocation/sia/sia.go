@@ -16,7 +16,7 @@ import (
 // Config configures New.
 type Config struct {
 	Power               float64       `config:"power" doc:"of a job's goodput against its least: 1 is the sum, 0 the product, the lower the more even; -0.5 as published" min:"-20" max:"1"`
-	WaitingPenalty      float64       `config:"waiting_penalty" doc:"what a job without devices costs; above 1 every job that fits is better run than left waiting" min:"0"`
+	WaitingPenalty      float64       `config:"waiting_penalty" doc:"what a job without devices costs, above 1, which is what the least of its configurations costs" min:"1"`
 	RestartOverhead     time.Duration `config:"restart_overhead" doc:"what a restart is taken to cost a job" min:"0s"`
 	ApplicationOverhead []Overhead    `config:"application_overhead" doc:"restart overheads of single applications, instead of restart_overhead"`
 	ClampRestarts       bool          `config:"clamp_restarts" doc:"however often a job was restarted, running it is better than leaving it; as published it is not"`
@@ -41,6 +41,9 @@ type MostNodes struct {
 // Validate reports what is listed twice.
 func (c Config) Validate() error {
 	var problems []error
+	if !(c.WaitingPenalty > 1) {
+		problems = append(problems, errors.New("waiting_penalty: must be above 1, or no job would run"))
+	}
 	for i, o := range c.ApplicationOverhead {
 		if slices.ContainsFunc(c.ApplicationOverhead[:i], func(earlier Overhead) bool { return earlier.Application == o.Application }) {
 			problems = append(problems, fmt.Errorf("application_overhead[%d].application: %q is listed twice", i, o.Application))
