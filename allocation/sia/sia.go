@@ -93,6 +93,7 @@ type allocator struct {
 	choices  []optim.Choice
 	grants   []core.Grant
 	seats    seats
+	gap      float64 // proven of the last choice, as a part of its value
 }
 
 // Allocate answers with the grants of each type, larger ones first.
@@ -112,6 +113,7 @@ func (p *allocator) Allocate(ctx context.Context, v *core.View, candidates []cor
 	if err != nil {
 		return nil, err
 	}
+	p.gap = chosen.Gap()
 	return p.seat(v, candidates, chosen.Picks), nil
 }
 

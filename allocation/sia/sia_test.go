@@ -383,6 +383,18 @@ func busy(b testing.TB, gpus, jobs int) *world {
 	return w
 }
 
+// The choice is certified on a large cluster too.
+func TestProvesTheGap(t *testing.T) {
+	w := busy(t, 2048, 700)
+	p := newAllocator(t, nil).(*allocator)
+	if _, err := p.Allocate(t.Context(), &w.view, w.candidates); err != nil {
+		t.Fatal(err)
+	}
+	if !(p.gap <= 0.005) {
+		t.Errorf("the choice is proven to be within %v of the best, want 0.005", p.gap)
+	}
+}
+
 func BenchmarkAllocate(b *testing.B) {
 	for _, size := range []struct{ gpus, jobs int }{{64, 30}, {64, 60}, {512, 256}, {2048, 700}} {
 		for _, gap := range []float64{1e-4, 5e-3} {
@@ -394,6 +406,7 @@ func BenchmarkAllocate(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
+				b.ReportMetric(100*p.(*allocator).gap, "gap_%")
 			})
 		}
 	}
