@@ -21,6 +21,10 @@ type JobSpec struct {
 	MinReplicas int // least the job can run with
 	MaxReplicas int // most the job can use
 
+	// Pinned is set for a job that cannot be preempted: the devices that it gets first stay its own until it ends, or one
+	// of their nodes fails or is drained. A policy that takes them away breaks a rule.
+	Pinned bool
+
 	Accelerators []string // types the job can run on; empty for all
 	MixesTypes   bool     // its replicas may run on devices of different types at once
 	Batch        BatchSpec
@@ -160,6 +164,13 @@ func (j *Job) WorkDone(now float64) float64 {
 // RemainingWork is the declared work not yet done, never negative, in the unit of TotalWork.
 func (j *Job) RemainingWork(now float64) float64 {
 	return max(j.TotalWork-j.WorkDone(now), 0)
+}
+
+// MustStay reports whether the job is pinned to the seats it holds. It is not when a node of them is no longer ready, or
+// when the job can no longer run on so many.
+func (j *Job) MustStay(c *Cluster, r *Response) bool {
+	return j.Pinned && j.State == Running && j.Held >= r.MinReplicas && j.Held <= r.MaxReplicas &&
+		!slices.ContainsFunc(j.Seats, func(s Seat) bool { return s.Devices&^c.Nodes[s.Node].Usable() != 0 })
 }
 
 // settle brings the accounts up to date, before the devices held change.

@@ -24,7 +24,7 @@ func TestFloorStaysConsistent(t *testing.T) {
 					t.Fatal(err)
 				}
 				checkFloor(t, p)
-				if gap, _ := p.Gap(); gap < 0 || gap > 0.2 {
+				if gap := p.GapRatio(); !(gap >= 0 && gap <= 0.2) {
 					t.Errorf("round %d: gap %v", round, gap)
 				}
 			}

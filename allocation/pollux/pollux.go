@@ -4,6 +4,7 @@ package pollux
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -20,6 +21,7 @@ type Config struct {
 	Restart   string  `config:"restart" doc:"how a restart is charged: age as published, by the part of its life that a job lost to restarts; horizon, by the part of a span ahead" enum:"age|horizon"`
 
 	RestartOverhead      time.Duration `config:"restart_overhead" doc:"what a restart costs a job" min:"0s"`
+	Resize               Resize        `config:"resize" doc:"what a change of devices costs a job that keeps one"`
 	Horizon              time.Duration `config:"horizon" doc:"span over which restart horizon spreads a restart" min:"1s"`
 	AdaptiveHorizon      bool          `config:"adaptive_horizon" doc:"lengthen the horizon to the mean time between changes of the job list"`
 	Weights              string        `config:"weights" doc:"none as published; remaining: jobs with less declared work left count more, by rank; attained: jobs that received less service count more" enum:"none|remaining|attained"`
@@ -48,14 +50,22 @@ func (c Config) Capabilities() []core.Capability {
 	return nil
 }
 
+// Validate reports a cost of what is not done.
+func (c Config) Validate() error {
+	if c.Resize.Overhead > 0 && !c.Resize.InPlace {
+		return errors.New("resize.overhead: needs resize.in_place")
+	}
+	return nil
+}
+
 // New maximises the power mean of the jobs' speeds, each measured against a reference and charged for a restart.
 //
 // The objective is separable, so that the best counts follow from dynamic programming over devices (or, on a large
 // cluster, from a price per device). Counts are then seated in several ways, leftovers handed out, and the best true
 // objective wins. The relaxation bounds what any seating could reach, which certifies the gap.
 //
-// Source: Pollux (OSDI'21), section 4.2. Deviations: the published search is genetic (search genetic repeats it); jobs
-// are pinned when their minimum is what they hold and they cannot be preempted. O(jobs × devices × replicas) a round,
+// Source: Pollux (OSDI'21), section 4.2. Deviations: the published search is genetic (search genetic repeats it); pinned
+// jobs stay where they sit, and the search shares out the rest. O(jobs × devices × replicas) a round,
 // O(jobs × replicas) on more than a few hundred devices.
 func New() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
@@ -65,19 +75,21 @@ func New() core.Factory[core.Allocator] {
 			"Searches exactly with a certified gap, or genetically as published.",
 		Source: "Pollux, OSDI'21, section 4.2",
 	}, Default, func(c Config, s core.Settings) (core.Allocator, error) {
-		return &allocator{config: c, rand: s.Rand}, nil
+		return &allocator{config: c, rand: s.Rand, gap: math.NaN()}, nil
 	})
 }
 
 // job is a candidate as the search sees it.
 type job struct {
 	id        core.JobID
-	index     int // among the candidates
+	index     int // among the jobs that are searched for
 	rank      int // in the published order: less service first
 	attained  float64
 	weight    float64
 	keep      float64 // restart factor when its seats stay
-	move      float64 // and when they change
+	move      float64 // when they change
+	resize    float64 // when they change and one of them stays, if that is easy
+	easy      bool    // it resizes in place
 	most      int
 	least     int
 	held      int
@@ -85,6 +97,7 @@ type job struct {
 	seats     []core.Seat
 	row       []share      // the seats held, nodes ascending
 	costs     [2][]float64 // of k replicas on one node, on many, when the seats change
+	resized   [2][]float64 // the same on a row that shares a node with the one held
 	stays     float64      // cost of keeping the seats; +Inf if it cannot
 	candidate *core.Candidate
 }
@@ -108,12 +121,15 @@ type allocator struct {
 	numbers     arena[float64] // of this round's jobs
 	shares      arena[share]
 	perNode     int // devices of the largest ready node
-	devices     int
+	devices     int // that are not pinned
 	nodes       int
 	usable      []int              // devices by node, of the type that is optimised
 	accelerator core.AcceleratorID // that type, AnyAccelerator for all of them
 	byType      []int              // ready devices by type
+	pinned      []*core.Candidate  // jobs that must stay
+	claimed     []bool             // by node: a pinned job that spans nodes sits there
 	weight      float64            // of all jobs
+	groups      []group            // scratch
 	horizon     horizon
 	search      exactSearch
 	evolution   geneticSearch
@@ -121,7 +137,7 @@ type allocator struct {
 	grants      []core.Grant
 	seats       []core.Seat
 	ledger      core.Ledger
-	gaps        gaps
+	gap         float64 // that the last plan is certified to have at most; NaN for unknown
 }
 
 // prepare turns the candidates into the terms of the objective.
@@ -150,26 +166,42 @@ func (p *allocator) prepare(v *core.View, candidates []core.Candidate) {
 		fair = max(int(math.Ceil(float64(p.devices)/float64(len(candidates)))), 1)
 	}
 	for i := range candidates {
-		p.jobs = append(p.jobs, p.term(v, &candidates[i], i, fair))
+		if c := &candidates[i]; !c.MustStay(v.Cluster, c.Response) {
+			p.jobs = append(p.jobs, p.term(v, c, len(p.jobs), fair))
+		}
 	}
+	p.pin(v, candidates)
 	p.rankJobs()
 	p.weigh(v)
 	for i := range p.jobs {
 		j := &p.jobs[i]
 		j.row = p.rowOf(j)
-		for shape, values := range [2][]float64{j.one, j.many} {
-			j.costs[shape] = p.numbers.cut(len(values))
-			for k, value := range values {
-				j.costs[shape][k] = p.cost(j, value*j.move)
-				if k > 0 && k < j.least {
-					j.costs[shape][k] = math.Inf(1)
-				}
+		p.price(j)
+	}
+}
+
+// pin takes the devices of the jobs that must stay out of the search.
+func (p *allocator) pin(v *core.View, candidates []core.Candidate) {
+	p.pinned = p.pinned[:0]
+	p.claimed = append(p.claimed[:0], make([]bool, len(p.usable))...)
+	for i := range candidates {
+		c := &candidates[i]
+		if !c.MustStay(v.Cluster, c.Response) {
+			continue
+		}
+		p.pinned = append(p.pinned, c)
+		for _, s := range c.Seats {
+			k := s.Devices.Count()
+			p.byType[v.Cluster.Nodes[s.Node].Accelerator] -= k
+			if p.usable[s.Node] > 0 {
+				p.usable[s.Node] -= k
+				p.devices -= k
+				p.claimed[s.Node] = p.claimed[s.Node] || len(c.Seats) > 1
 			}
 		}
-		j.stays = math.Inf(1)
-		if j.held == 0 || j.held >= j.least && j.held <= j.most && p.holds(j.row) {
-			j.stays = p.cost(j, j.speed(j.row)*j.keep)
-		}
+	}
+	for i := range p.jobs {
+		p.jobs[i].most = min(p.jobs[i].most, p.devices)
 	}
 }
 
@@ -221,7 +253,12 @@ func (p *allocator) term(v *core.View, c *core.Candidate, index, fair int) job {
 	if !p.canRun(v.Cluster, c.Job) || p.devices < j.least {
 		j.most = 0
 	}
-	j.move = p.restartFactor(v, c)
+	restart := p.config.RestartOverhead
+	j.move = p.restartFactor(v, c, restart)
+	j.easy = p.config.Resize.InPlace && p.config.Resize.Overhead < restart && c.Held > 0
+	if j.easy {
+		j.resize = p.restartFactor(v, c, p.config.Resize.Overhead)
+	}
 	reference := p.reference(c.Response, &j, fair)
 	j.one, j.many = p.numbers.cut(min(j.most, p.perNode)+1), p.numbers.cut(j.most+1)
 	for k := 1; k <= j.most; k++ {
@@ -267,19 +304,22 @@ func (p *allocator) reference(r *core.Response, j *job, fair int) float64 {
 	return reference
 }
 
-// restartFactor is the part of a job's speed that is left when its seats change.
-func (p *allocator) restartFactor(v *core.View, c *core.Candidate) float64 {
-	restart := p.config.RestartOverhead.Seconds()
+// restartFactor is the part of a job's speed that is left by a change that costs so much.
+func (p *allocator) restartFactor(v *core.View, c *core.Candidate, overhead time.Duration) float64 {
+	change := overhead.Seconds()
 	if p.config.Restart == "age" {
 		age := v.NowSeconds - c.SubmitSeconds
-		factor := max(age-restart*float64(c.Restarts), 0) / (age + restart)
+		if age+change <= 0 {
+			return 1 // nothing is lost
+		}
+		factor := max(age-p.config.RestartOverhead.Seconds()*float64(c.Restarts), 0) / (age + change)
 		if v.IntervalSeconds == 0 { // no later round may come in which it would be worth more
 			factor = max(factor, epsilon)
 		}
 		return factor
 	}
 	span := p.horizon.seconds(p.config)
-	return max(span-restart, 0) / span
+	return max(span-change, 0) / span
 }
 
 // rankJobs numbers the jobs in the published order of priority: less attained service first, then earlier submission.
@@ -302,14 +342,7 @@ func (p *allocator) weigh(v *core.View) {
 	case "remaining":
 		p.weighByRemaining(v)
 	case "attained":
-		for i := range p.jobs {
-			service := p.jobs[i].attained + p.config.AttainedScale
-			p.jobs[i].weight = 0
-			for k := range p.jobs {
-				other := p.jobs[k].attained + p.config.AttainedScale
-				p.jobs[i].weight += other / (other + service)
-			}
-		}
+		p.weighByAttained()
 	}
 	p.liftLight()
 	p.liftWaiting(v)
@@ -362,7 +395,13 @@ func (p *allocator) liftLight() {
 	}
 }
 
-// liftWaiting bounds every wait: a job without devices grows into the heaviest of all.
+// liftWaiting bounds every wait: the weight of a job without devices grows with the square of its wait, and beyond that of
+// all others.
+//
+// Let n jobs that can run on one device share d devices, each use up to m of them, and lose at most r times what one
+// device gains it. Then no job waits longer than √r·max(floor, q) + q, with q the time of ⌈n/⌈d/m⌉⌉ rounds. For a job
+// that waited √r times the floor takes a device from whoever ran before; a round that leaves it out gives them all to at
+// least ⌈d/m⌉ others that waited 1/√r times as long as it, which is at least q, and so can do that once in a time of q.
 func (p *allocator) liftWaiting(v *core.View) {
 	floor := p.config.WaitingFloor.Seconds()
 	if floor == 0 {

@@ -77,7 +77,11 @@ func (j *job) costOf(row []share) float64 {
 	if slices.Equal(row, j.row) {
 		return j.stays
 	}
-	return j.costs[min(len(row)/2, 1)][replicasOf(row)]
+	costs := &j.costs
+	if j.easy && meet(row, j.row) {
+		costs = &j.resized
+	}
+	return costs[min(len(row)/2, 1)][replicasOf(row)]
 }
 
 // canStay reports whether the job can keep its seats.
@@ -88,24 +92,17 @@ func (p *allocator) grant(v *core.View) []core.Grant {
 	p.grants, p.seats = p.grants[:0], p.seats[:0]
 	p.ledger.Reset(v.Cluster)
 	p.unmix(v.Cluster)
+	for _, c := range p.pinned {
+		p.ledger.Occupy(c.Seats)
+		p.grants = append(p.grants, core.Grant{Job: c.ID, Accelerator: core.AnyAccelerator, Replicas: c.Held, Proposed: c.Seats})
+	}
 	for i := range p.jobs {
 		if j := &p.jobs[i]; j.held > 0 && slices.Equal(p.plan.rows[i], p.jobs[i].row) {
 			p.ledger.Occupy(j.seats)
 			p.grants = append(p.grants, core.Grant{Job: j.id, Accelerator: core.AnyAccelerator, Replicas: j.held, Proposed: j.seats})
 		}
 	}
-	for i := range p.jobs {
-		j, row := &p.jobs[i], p.plan.rows[i]
-		if len(row) == 0 || j.held > 0 && slices.Equal(row, p.jobs[i].row) {
-			continue
-		}
-		first := len(p.seats)
-		for _, s := range row {
-			p.seats = append(p.seats, p.ledger.Take(core.NodeID(s.node), int(s.replicas)))
-		}
-		seats := p.seats[first:len(p.seats):len(p.seats)]
-		p.grants = append(p.grants, core.Grant{Job: j.id, Accelerator: core.AnyAccelerator, Replicas: core.Replicas(seats), Proposed: seats})
-	}
+	p.seatChanged()
 	p.grantOthers(v)
 	return p.grants
 }

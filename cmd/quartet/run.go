@@ -92,6 +92,7 @@ func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*res
 		return nil, err
 	}
 	r.summary.Name, r.summary.Seed = c.Name, c.Seed
+	r.summary.Plugins = a.troubles()
 	r.summary.WallSeconds = metrics.Number(stopwatch().Seconds())
 	if err := r.write(c, files); err != nil {
 		return nil, err

@@ -57,6 +57,13 @@ func facts(s *metrics.Summary) render.Table {
 			render.Decimal(float64(s.Fairness.RhoMax), 2, ""), render.Percent(float64(s.Fairness.UnfairRatio)))
 	}
 	add("rounds", "%d, %s to decide on average", s.Rounds, render.Span(float64(s.DecisionSeconds.Mean)))
+	for _, t := range s.Plugins {
+		if t.Fallback {
+			add("plugin failed", "%s, and its fallback took over", t.Component)
+		} else {
+			add("plugin failed", "%s, restarts: %d", t.Component, t.Restarts)
+		}
+	}
 	add("wall time", "%s", render.Span(float64(s.WallSeconds)))
 	return t
 }

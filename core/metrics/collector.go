@@ -28,6 +28,7 @@ type Collector struct {
 	roundsHeld int
 
 	decisionTimes durations
+	gaps          gaps
 	stageTotal    [len(core.StageNames)]time.Duration
 	stageMax      [len(core.StageNames)]time.Duration
 }
@@ -64,6 +65,7 @@ func (c *Collector) ObserveRound(r *core.Report) error {
 	c.cluster = r.View.Cluster
 	c.roundsHeld++
 	c.measure(r)
+	c.gaps.add(r.GapRatio)
 	c.follow(r)
 	if c.rounds != nil {
 		if err := writeRound(c.rounds, r); err != nil {

@@ -48,12 +48,13 @@ func tell(t *testing.T, c *Collector) []*core.Job {
 	submitted := func(j *core.Job) core.Event {
 		return core.Event{Kind: core.JobSubmitted, AtSeconds: j.SubmitSeconds, Job: j.ID, Spec: j.JobSpec}
 	}
+	gaps := [...]float64{math.NaN(), 0, 0.0125, 0.25, math.NaN(), math.NaN()}
 	round := 0
 	observe := func(now float64, active []core.JobID, waiting, used, usable int, r core.Report) {
 		t.Helper()
 		round++
 		r.View = &core.View{NowSeconds: now, Round: round, Cluster: cluster, Devices: usable, Active: active, Waiting: waiting}
-		r.DevicesUsed = used
+		r.DevicesUsed, r.GapRatio = used, gaps[round-1]
 		r.StageTime = [len(core.StageNames)]time.Duration{1000, 2000, 3000, 4000, time.Duration(round) * 1000}
 		if err := c.ObserveRound(&r); err != nil {
 			t.Fatal(err)

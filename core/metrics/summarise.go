@@ -61,8 +61,31 @@ func (c *Collector) summarise(endSeconds float64) *Summary {
 	s.GPUHours = Number(attained / 3600)
 	s.Restarts.Mean = Number(float64(s.Restarts.Total) / float64(started))
 	s.Fairness = fairness(rhos)
+	s.GapRatio = c.gaps.describe()
 	s.DecisionSeconds = c.decisionSeconds()
 	return s
+}
+
+// gaps adds up certified gaps.
+type gaps struct {
+	count    int
+	sum, max float64
+}
+
+func (g *gaps) add(gap float64) {
+	if math.IsNaN(gap) {
+		return
+	}
+	g.count++
+	g.sum += gap
+	g.max = max(g.max, gap)
+}
+
+func (g *gaps) describe() Gap {
+	if g.count == 0 {
+		return Gap{Mean: unknown, Max: unknown}
+	}
+	return Gap{Mean: Number(g.sum / float64(g.count)), Max: Number(g.max)}
 }
 
 func (n *JobCounts) count(o outcome) {

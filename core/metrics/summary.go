@@ -32,6 +32,16 @@ type Summary struct {
 	Rounds           int           `json:"rounds"`
 	WallSeconds      Number        `json:"wall_seconds"`
 	DecisionSeconds  DecisionTimes `json:"decision_seconds"`
+	GapRatio         Gap           `json:"gap_ratio"`
+	Plugins          []Trouble     `json:"plugins,omitempty"` // of components that failed and were survived
+}
+
+// Trouble is what a component in a process of its own went through in a run that went on all the same.
+type Trouble struct {
+	Component string `json:"component"`
+	Restarts  int    `json:"restarts"`
+	Fallback  bool   `json:"fallback"` // the built-in policy took over
+	Reason    string `json:"reason"`   // of the last failure
 }
 
 // Components says which component was in each slot, by component id.
@@ -65,6 +75,12 @@ type Fairness struct {
 	RhoMean     Number `json:"rho_mean"`
 	RhoMax      Number `json:"rho_max"`
 	UnfairRatio Number `json:"unfair_ratio"`
+}
+
+// Gap is the certified gap of the allocator's answers, over those that it certified.
+type Gap struct {
+	Mean Number `json:"mean"`
+	Max  Number `json:"max"`
 }
 
 // DecisionTimes is the time that the stages took, over the rounds held. It differs from run to run.

@@ -18,6 +18,8 @@ import (
 // Config are the options of the simulated world. They belong to it, not to any policy.
 type Config struct {
 	RestartOverhead     time.Duration         `config:"restart_overhead" doc:"pause of a job at each start and move; it holds its devices meanwhile" min:"0s"`
+	Resize              Resize                `config:"resize" doc:"what it costs to change a job's devices without stopping it"`
+	TuneOverhead        time.Duration         `config:"tune_overhead" doc:"pause of a job whose batch changes while it keeps its devices" min:"0s"`
 	ApplicationOverhead []ApplicationOverhead `config:"application_overhead" doc:"restart overheads of single applications, instead of restart_overhead"`
 	FreeFirstStart      bool                  `config:"free_first_start" doc:"spare a job the restart overhead when it starts for the first time"`
 	LocalityPenalty     float64               `config:"locality_penalty" doc:"part of its rate that a job loses while it spans several nodes, for models that do not measure it" min:"0" max:"1"`
@@ -25,8 +27,15 @@ type Config struct {
 	CheckpointInterval  time.Duration         `config:"checkpoint_interval" doc:"a node failure throws a job back to its last multiple of this running time; 0 loses nothing" min:"0s"`
 	Failures            Failures              `config:"failures" doc:"random node failures"`
 	NodeEvents          []NodeEvent           `config:"node_events" doc:"scheduled failures, repairs and drains"`
-	StallAfter          time.Duration         `config:"stall_after" doc:"end the run when no work was done and no job submitted for so long, unless node_events lie ahead; longer than any restart overhead" min:"1s"`
+	StallAfter          time.Duration         `config:"stall_after" doc:"end the run when no work was done, beyond what failures undid, and no job submitted for so long, unless node_events lie ahead; longer than any overhead" min:"1s"`
 	Publication         Publication           `config:"publication" doc:"semantics of published simulators, for reproductions only"`
+}
+
+// Resize says whether a job that keeps a device while it gets others, or gives some up, goes on in place: the replicas that
+// stay hold the model in memory, and those that join receive it from them. Like a start, a resize counts as a checkpoint.
+type Resize struct {
+	InPlace  bool          `config:"in_place" doc:"a job that keeps one of its devices is not restarted"`
+	Overhead time.Duration `config:"overhead" doc:"its pause with in_place, at most the restart overhead; what is left of an earlier pause runs on meanwhile" min:"0s"`
 }
 
 // ApplicationOverhead is the restart overhead of one application.
@@ -79,6 +88,12 @@ func (c Config) Validate() error {
 	}
 	if c.RestartOverhead >= c.StallAfter {
 		problem("stall_after: must be longer than restart_overhead")
+	}
+	if c.TuneOverhead >= c.StallAfter {
+		problem("tune_overhead: must be shorter than stall_after")
+	}
+	if c.Resize.Overhead > 0 && !c.Resize.InPlace {
+		problem("resize.overhead: needs resize.in_place")
 	}
 	if c.Publication.EpochEnds == wholeSeconds && c.Publication.Progress != perRound {
 		problem("publication.epoch_ends: whole_seconds needs publication.progress: per_round")

@@ -22,10 +22,10 @@ var readers = map[string]struct {
 	read    func(*input) (*Workload, error)
 	example string
 }{
-	"csv": {readCSV, "name,submit_s,duration_s,replicas,tenant,application,weight,min_replicas,max_replicas,accelerators,cpus,memory_gb\n" +
-		"train-10,5,60,4,vision,resnet,2.5,2,8,v100|a100,8,62.5\n" +
-		"train-9,5,1e3,1,,,,,,,,\n" +
-		"eval,0.25,0.5,2,speech,,1,2,2,,,0\n"},
+	"csv": {readCSV, "name,submit_s,duration_s,replicas,tenant,application,weight,min_replicas,max_replicas,accelerators,cpus,memory_gb,pinned\n" +
+		"train-10,5,60,4,vision,resnet,2.5,2,8,v100|a100,8,62.5,true\n" +
+		"train-9,5,1e3,1,,,,,,,,,\n" +
+		"eval,0.25,0.5,2,speech,,1,2,2,,,0,false\n"},
 	"philly": {readPhilly, "timestamp,duration,num_gpus,gpu_time,cluster\n" +
 		"2017-10-09 07:01:55,66.0,1,66.0,11cb48\n" +
 		"2017-10-08 23:59:59,2951.0,2,5902.0,6214e9\n" +
@@ -51,7 +51,7 @@ func TestReaders(t *testing.T) {
 			job(1, "train-9", 5, 1000, 1, nil),
 			job(2, "train-10", 5, 60, 4, func(s *core.JobSpec) {
 				s.Tenant, s.Application, s.Weight, s.MinReplicas, s.MaxReplicas = "vision", "resnet", 2.5, 2, 8
-				s.Accelerators, s.CPUs, s.MemoryGB = []string{"v100", "a100"}, 8, 62.5
+				s.Accelerators, s.CPUs, s.MemoryGB, s.Pinned = []string{"v100", "a100"}, 8, 62.5, true
 			}),
 		},
 		"philly": {

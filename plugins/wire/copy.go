@@ -219,6 +219,7 @@ func (c *Copy) spec(id core.JobID, s *stagev1.JobSpec) *core.JobSpec {
 		SubmitSeconds: s.GetSubmitSeconds(), Requested: int(s.GetRequested()), MinReplicas: int(s.GetMinReplicas()),
 		MaxReplicas: int(s.GetMaxReplicas()), Accelerators: s.GetAccelerators(), MixesTypes: s.GetMixesTypes(), CPUs: s.GetCpus(), MemoryGB: s.GetMemoryGb(),
 		Command: s.GetCommand(), TotalWork: s.GetTotalWork(), StepTimes: c.tables[s.GetStepTimes()], Truth: c.truths[s.GetTruth()],
+		Pinned: s.GetPinned(),
 	}
 	if b := s.GetBatch(); b != nil {
 		spec.Batch = core.BatchSpec{

@@ -893,8 +893,9 @@ type JobSpec struct {
 	TotalWork     float64                `protobuf:"fixed64,14,opt,name=total_work,json=totalWork,proto3" json:"total_work,omitempty"`
 	StepTimes     uint32                 `protobuf:"varint,15,opt,name=step_times,json=stepTimes,proto3" json:"step_times,omitempty"`        // table; 0 for none
 	Truth         uint32                 `protobuf:"varint,16,opt,name=truth,proto3" json:"truth,omitempty"`                                 // table; 0 for none
-	MixesTypes    bool                   `protobuf:"varint,17,opt,name=mixes_types,json=mixesTypes,proto3" json:"mixes_types,omitempty"`     // its replicas may run on devices of different types at once
-	BatchByType   []*TypeBatch           `protobuf:"bytes,18,rep,name=batch_by_type,json=batchByType,proto3" json:"batch_by_type,omitempty"` // bounds on single types, instead of those of batch
+	Pinned        bool                   `protobuf:"varint,17,opt,name=pinned,proto3" json:"pinned,omitempty"`                               // keeps the devices that it gets first until it ends
+	MixesTypes    bool                   `protobuf:"varint,18,opt,name=mixes_types,json=mixesTypes,proto3" json:"mixes_types,omitempty"`     // its replicas may run on devices of different types at once
+	BatchByType   []*TypeBatch           `protobuf:"bytes,19,rep,name=batch_by_type,json=batchByType,proto3" json:"batch_by_type,omitempty"` // bounds on single types, instead of those of batch
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1039,6 +1040,13 @@ func (x *JobSpec) GetTruth() uint32 {
 		return x.Truth
 	}
 	return 0
+}
+
+func (x *JobSpec) GetPinned() bool {
+	if x != nil {
+		return x.Pinned
+	}
+	return false
 }
 
 func (x *JobSpec) GetMixesTypes() bool {
@@ -1974,7 +1982,7 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x05Truth\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12A\n" +
 	"\fmeasurements\x18\x02 \x03(\v2\x1d.quartet.stage.v1.MeasurementR\fmeasurements\x129\n" +
-	"\tgradients\x18\x03 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\"\xd2\x04\n" +
+	"\tgradients\x18\x03 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\"\xea\x04\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12 \n" +
@@ -1994,10 +2002,11 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"total_work\x18\x0e \x01(\x01R\ttotalWork\x12\x1d\n" +
 	"\n" +
 	"step_times\x18\x0f \x01(\rR\tstepTimes\x12\x14\n" +
-	"\x05truth\x18\x10 \x01(\rR\x05truth\x12\x1f\n" +
-	"\vmixes_types\x18\x11 \x01(\bR\n" +
+	"\x05truth\x18\x10 \x01(\rR\x05truth\x12\x16\n" +
+	"\x06pinned\x18\x11 \x01(\bR\x06pinned\x12\x1f\n" +
+	"\vmixes_types\x18\x12 \x01(\bR\n" +
 	"mixesTypes\x12?\n" +
-	"\rbatch_by_type\x18\x12 \x03(\v2\x1b.quartet.stage.v1.TypeBatchR\vbatchByType\"\xa1\x01\n" +
+	"\rbatch_by_type\x18\x13 \x03(\v2\x1b.quartet.stage.v1.TypeBatchR\vbatchByType\"\xa1\x01\n" +
 	"\tBatchSpec\x12\x1c\n" +
 	"\trequested\x18\x01 \x01(\x03R\trequested\x12\x18\n" +
 	"\ainitial\x18\x02 \x01(\x03R\ainitial\x12\x10\n" +
