@@ -16,8 +16,9 @@ type BestNormalisedConfig struct {
 // NewBestNormalisedSum gives each type to the jobs that lose most by being elsewhere: it maximises the sum of the jobs'
 // throughputs, each measured against that on its best type.
 //
-// It needs to know nothing about a job's length, and hardly moves jobs. By itself it is fair to nobody; a fairness floor
-// holds every job at a part of what max-min would give it.
+// Of jobs that gain alike, that with the least attained service goes first, without which long jobs of a kind hold up its short
+// ones. It needs to know nothing about a job's length, and hardly moves jobs. By itself it is fair to nobody; a fairness
+// floor holds every job at a part of what max-min would give it.
 //
 // Source: none; a finding of this project's measurements of Gavel (OSDI'20), whose mechanism it uses. O(jobs × types) for each of a few
 // prices.
@@ -25,7 +26,7 @@ func NewBestNormalisedSum() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "best_normalised_sum",
 		Summary: "each type to the jobs that lose most elsewhere, with a floor of fairness",
-		Description: "Maximises the sum of the jobs' throughputs, each as a part of that on its best type. " +
+		Description: "Maximises the sum of the jobs' throughputs, each as a part of that on its best type; of jobs that gain alike, the one with the least service goes first. " +
 			"With a fairness_floor, every job progresses at that part of its max-min throughput at least. O(jobs × types) for each of a few prices.",
 	}, BestNormalisedConfig{Rounds: defaults}, func(c BestNormalisedConfig, s core.Settings) (core.Allocator, error) {
 		return newMechanism(c.Rounds, &bestNormalisedSum{floor: c.FairnessFloor}, s), nil
@@ -37,6 +38,10 @@ type bestNormalisedSum struct {
 	solver optim.SharesSolver
 }
 
+// attainedTie is by how much a job without service outweighs one with a lot: enough to choose between jobs that gain alike, too
+// little to choose against gain.
+const attainedTie = 1e-4
+
 func (p *bestNormalisedSum) strict() bool { return false }
 
 func (p *bestNormalisedSum) divide(ctx context.Context, d *problem) error {
@@ -44,8 +49,9 @@ func (p *bestNormalisedSum) divide(ctx context.Context, d *problem) error {
 	for i, m := range d.jobs {
 		best := m.best()
 		values[i] = make([]float64, len(m.rates))
+		weight := 1 + attainedTie/(1+m.attained/3600)
 		for t, rate := range m.rates {
-			values[i][t] = rate / best
+			values[i][t] = weight * rate / best
 		}
 	}
 	floors, err := p.floors(ctx, d)

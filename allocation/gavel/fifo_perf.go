@@ -68,7 +68,7 @@ func (p *fifoPerf) divide(_ context.Context, d *problem) error {
 
 // held is the type that the job stays on, -1 for none.
 func (p *fifoPerf) held(m *member) int {
-	if !p.stay {
+	if !p.stay || !m.shared {
 		return -1
 	}
 	for t, x := range m.x {

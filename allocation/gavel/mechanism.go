@@ -76,10 +76,11 @@ func (p *mechanism) recompute(ctx context.Context, v *core.View) error {
 				m.seconds[t] = credit
 			}
 		}
-		m.shared = false
 		clear(m.share)
 		if m.runs() {
 			p.problem.jobs = append(p.problem.jobs, m)
+		} else {
+			m.shared = false
 		}
 	}
 	p.due, p.reset = false, v.NowSeconds

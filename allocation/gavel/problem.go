@@ -31,6 +31,7 @@ type member struct {
 	submit    float64
 	devices   int       // that it holds while it runs
 	remaining float64   // work left, in the unit of the rates; NaN when unknown
+	attained  float64   // device-seconds received
 	rates     []float64 // work per second by type of the problem; 0 where it cannot run
 	x         []float64 // fraction of time by type of the problem, as the policy sets it
 

@@ -32,7 +32,7 @@ func (r *roster) update(p *mechanism, v *core.View, candidates []core.Candidate)
 		} else {
 			m, changed = r.enter(p, v, c), true
 		}
-		m.remaining = remaining(c, v.NowSeconds)
+		m.remaining, m.attained = remaining(c, v.NowSeconds), c.AttainedService(v.NowSeconds)
 		if m.measure(p, v.Cluster, c) {
 			changed = true
 		}

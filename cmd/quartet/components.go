@@ -27,6 +27,7 @@ func catalog() configs.Catalog {
 			workload.NewPollux(),
 			workload.NewSia(),
 			workload.NewGavel(),
+			workload.NewGavelGenerated(),
 		},
 		Admission: []core.Factory[core.Admitter]{
 			admission.NewAcceptAll(),
@@ -43,11 +44,13 @@ func catalog() configs.Catalog {
 			pollux.New(),
 			sia.New(),
 			gavel.NewMaxMin(),
+			gavel.NewWaterFilling(),
 			gavel.NewFinishTimeFairness(),
 			gavel.NewMakespan(),
 			gavel.NewMaxSum(),
 			gavel.NewBestNormalisedSum(),
 			gavel.NewFIFOPerf(),
+			gavel.NewAlloX(),
 			gavel.NewIsolated(),
 		},
 		Placement: []core.Factory[core.Placer]{

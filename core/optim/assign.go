@@ -152,7 +152,7 @@ func (a *Assigner) augment(cost [][]float64, root int) bool {
 			if a.done[j] {
 				continue
 			}
-			if d := length + math.Max(0, c-a.u[i]-a.v[j]); d < a.distance[j] {
+			if d := length + max(0, c-a.u[i]-a.v[j]); d < a.distance[j] {
 				a.distance[j], a.from[j] = d, i
 			}
 			if !math.IsInf(a.distance[j], 1) && (next < 0 || a.distance[j] < a.distance[next]) {

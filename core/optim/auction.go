@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // ErrAuctionInfeasible says that the bidders cannot all be served.
@@ -16,8 +17,8 @@ var ErrAuctionInfeasible = errors.New("optim: the workers do not meet every dema
 // bid on a worker of their own job. Prices start at 0, and a worker nobody wants keeps that price.
 //
 // The total is within Epsilon·Σ demand of the largest, so exactly the largest for integer values when Epsilon is below
-// 1/Σ demand. Solve uses a thousandth less than that limit for integer values, and a millionth of the span of the values
-// else, where Epsilon is 0. Time grows with the span of the values over Epsilon; Transport is faster, and exact always.
+// 1/Σ demand. Where Epsilon is 0, Solve uses a thousandth less than that limit for integer values; for others, what keeps
+// the total within a thousandth of their span. Time grows with the span over Epsilon; Transport is faster, and always exact.
 //
 // An Auction holds the buffers of its calls: it is reused, by one goroutine at a time. The zero value is ready.
 type Auction struct {
@@ -58,8 +59,8 @@ func (a *Auction) Solve(ctx context.Context, value [][]float64, demand []int) (S
 		a.owner[k] = -1
 	}
 	a.waiting = a.waiting[:0]
-	for i := len(demand) - 1; i >= 0; i-- {
-		for range demand[i] {
+	for i, units := range slices.Backward(demand) {
+		for range units {
 			a.waiting = append(a.waiting, i)
 		}
 	}
@@ -155,7 +156,7 @@ func (a *Auction) raise(value [][]float64, demand []int) (raise, span float64) {
 	case integer:
 		raise = 0.999 / float64(max(total, 1))
 	default:
-		raise = span * 1e-6
+		raise = span / 1000 / float64(max(total, 1))
 	}
 	// Smaller raises would drown in the rounding of the prices, and the auction would not end.
 	return math.Max(raise, math.Max(math.Abs(high), math.Abs(low))*1e-12), span

@@ -25,21 +25,25 @@ func TestWaterFill(t *testing.T) {
 			optim.Polytope{Capacity: []float64{1}, Jobs: []optim.ShareJob{one(1), one(1)}}, nil, nil, []float64{0.5, 0.5},
 		},
 		"a small job is full, the others share the rest": {
-			optim.Polytope{Capacity: []float64{1}, Jobs: []optim.ShareJob{one(0.2), one(1), one(1)}}, nil, nil,
+			optim.Polytope{Capacity: []float64{1}, Jobs: []optim.ShareJob{one(0.2), one(1), one(1)}},
+			nil, nil,
 			// 0.2 t + ... : all rise to 1/7 (5/7 + 1/7 + 1/7 of the devices); nobody can rise alone after that.
 			[]float64{1. / 7, 1. / 7, 1. / 7},
 		},
 		"types apart": {
-			optim.Polytope{Capacity: []float64{1, 3}, Jobs: []optim.ShareJob{one(1, 0), one(1, 0), one(0, 1), one(0, 2)}}, nil, nil,
+			optim.Polytope{Capacity: []float64{1, 3}, Jobs: []optim.ShareJob{one(1, 0), one(1, 0), one(0, 1), one(0, 2)}},
+			nil, nil,
 			[]float64{0.5, 0.5, 1, 2},
 		},
 		"weights": {
-			optim.Polytope{Capacity: []float64{1}, Jobs: []optim.ShareJob{one(1), one(1)}}, nil,
+			optim.Polytope{Capacity: []float64{1}, Jobs: []optim.ShareJob{one(1), one(1)}},
+			nil,
 			func(_ []bool, slope []float64) { slope[0], slope[1] = 3, 1 },
 			[]float64{0.75, 0.25},
 		},
 		"first come, first filled": {
-			optim.Polytope{Capacity: []float64{1.5}, Jobs: []optim.ShareJob{one(1), one(1), one(1)}}, nil,
+			optim.Polytope{Capacity: []float64{1.5}, Jobs: []optim.ShareJob{one(1), one(1), one(1)}},
+			nil,
 			func(frozen []bool, slope []float64) {
 				clear(slope)
 				if first := slices.Index(frozen, false); first >= 0 {
@@ -49,7 +53,9 @@ func TestWaterFill(t *testing.T) {
 			[]float64{1, 0.5, 0},
 		},
 		"floors": {
-			optim.Polytope{Capacity: []float64{1}, Jobs: []optim.ShareJob{one(1), one(1)}}, []float64{0.6, 0}, nil,
+			optim.Polytope{Capacity: []float64{1}, Jobs: []optim.ShareJob{one(1), one(1)}},
+			[]float64{0.6, 0},
+			nil,
 			[]float64{0.8, 0.2},
 		},
 	}

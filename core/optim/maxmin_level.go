@@ -104,6 +104,22 @@ func (s *SharesSolver) highest(ctx context.Context, p Polytope) (MaxMinResult, e
 			level = t.lowest()
 		}
 		m.aim(t, level)
+		if !math.IsInf(level, 1) && m.jobs >= sampleFrom {
+			if err := m.settle(ctx); err != nil {
+				return MaxMinResult{}, err
+			}
+			before := level
+			if lower(); level < before-tolerance*math.Abs(before) {
+				continue
+			}
+			level = before
+			for i := range m.jobs {
+				m.demandAt(t, i, level)
+			}
+			m.rekey()
+		} else {
+			m.start()
+		}
 		if err := m.solve(ctx); err != nil {
 			return MaxMinResult{}, err
 		}
@@ -162,7 +178,6 @@ func (s *priceSimplex) aim(t *targets, level float64) {
 		s.demandAt(t, i, level)
 		s.key[i], _ = s.respond(i)
 	}
-	s.start()
 }
 
 // fall is the level below the given one at which the jobs' least cost at the prices meets the budget: no higher one can be

@@ -38,6 +38,9 @@ type Menu struct {
 //
 // A column takes time in proportion to all choices, prices take some tens of columns, a repair one pass a change.
 //
+// At the default limits a few devices for each of many jobs, or room for almost all, end in a proof. Some 40 jobs that take
+// large parts of a few types need Width 1<<18 and Effort 1<<28, and up to a second.
+//
 // A Knapsack holds the buffers of its calls: it is reused, by one goroutine at a time. The zero value is ready.
 type Knapsack struct {
 	// Gap ends the search when the value is proven to be this close to the largest, as a part of it.
@@ -69,7 +72,7 @@ type Knapsack struct {
 type Selection struct {
 	Picks  []int // index of the choice of each job, -1 for none
 	Value  float64
-	Bound  float64   // no selection is worth more
+	Bound  float64   // no selection is worth more, up to the rounding of the values
 	Prices []float64 // of a device by type, at which the jobs' best choices prove the bound before the search
 }
 
@@ -111,6 +114,9 @@ func (k *Knapsack) Solve(ctx context.Context, capacity []int, menus []Menu) (Sel
 	return Selection{Picks: k.picks, Value: k.value, Bound: math.Max(k.bound, k.value), Prices: k.price}, nil
 }
 
+// mckpMost is the largest value, far from where sums overflow.
+const mckpMost = 1e100
+
 func checkKnapsack(gap, step float64, effort int, capacity []int, menus []Menu) error {
 	var faults []error
 	if !(gap >= 0) {
@@ -123,8 +129,8 @@ func checkKnapsack(gap, step float64, effort int, capacity []int, menus []Menu) 
 		faults = append(faults, fmt.Errorf("optim: knapsack: effort %d, want a number from 0 up", effort))
 	}
 	for t, room := range capacity {
-		if room < 0 {
-			faults = append(faults, fmt.Errorf("optim: knapsack: capacity %d of type %d is negative", room, t))
+		if room < 0 || room > math.MaxInt32 {
+			faults = append(faults, fmt.Errorf("optim: knapsack: capacity %d of type %d, want 0 to %d", room, t, math.MaxInt32))
 		}
 	}
 	for i, menu := range menus {
@@ -134,8 +140,8 @@ func checkKnapsack(gap, step float64, effort int, capacity []int, menus []Menu) 
 				faults = append(faults, fmt.Errorf("optim: knapsack: choice %d of job %d is of type %d, want 0 to %d", c, i, choice.Type, len(capacity)-1))
 			case choice.Devices < 0:
 				faults = append(faults, fmt.Errorf("optim: knapsack: choice %d of job %d has %d devices, want 0 or more", c, i, choice.Devices))
-			case math.IsNaN(choice.Value) || math.IsInf(choice.Value, 0):
-				faults = append(faults, fmt.Errorf("optim: knapsack: choice %d of job %d is worth %v, want a number", c, i, choice.Value))
+			case !(math.Abs(choice.Value) <= mckpMost):
+				faults = append(faults, fmt.Errorf("optim: knapsack: choice %d of job %d is worth %v, want at most %v either way", c, i, choice.Value, mckpMost))
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 const (
 	mckpWidth  = 8192
 	mckpEffort = 1_000_000
+	mckpNodes  = 1 << 30 // whatever one is told
 )
 
 // An mckpCore is the search's state.
@@ -81,7 +82,7 @@ func (k *Knapsack) search(ctx context.Context) error {
 			rest = math.Min(rest, s.loss+job.least)
 		}
 		effort -= len(c.states) * (job.last - job.first)
-		if len(c.states) == 0 || k.closed(rest) || effort < 0 {
+		if len(c.states) == 0 || k.closed(rest) || effort < 0 || len(c.nodes) > mckpNodes {
 			unseen = rest
 			break
 		}
@@ -235,12 +236,9 @@ func (c *mckpCore) narrow(width int) float64 {
 	for _, s := range c.states {
 		most = math.Max(most, s.loss)
 	}
-	scale := 0.0
-	if most > 0 {
-		scale = float64(len(bins)-1) / most
-	}
+	bin := func(loss float64) int { return int(loss / math.Max(most, 1e-300) * float64(len(bins)-1)) }
 	for _, s := range c.states {
-		bins[int(s.loss*scale)]++
+		bins[bin(s.loss)]++
 	}
 	cut, room := 0, width
 	for ; room >= bins[cut]; cut++ {
@@ -249,11 +247,12 @@ func (c *mckpCore) narrow(width int) float64 {
 	dropped := math.Inf(1)
 	kept := c.states[:0]
 	for _, s := range c.states {
-		bin := int(s.loss * scale)
-		if bin < cut || bin == cut && room > 0 {
-			if bin == cut {
-				room--
-			}
+		at := bin(s.loss)
+		if at == cut && room > 0 {
+			room--
+			at--
+		}
+		if at < cut {
 			kept = append(kept, s)
 		} else {
 			dropped = math.Min(dropped, s.loss)

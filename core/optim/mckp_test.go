@@ -3,6 +3,7 @@ package optim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -105,6 +106,34 @@ func TestKnapsackIsExact(t *testing.T) {
 			if rough.Value > want+1e-9 || rough.Bound < want-1e-9 {
 				t.Errorf("width %d: value %v, bound %v around %v", width, rough.Value, rough.Bound, want)
 			}
+		}
+	})
+}
+
+// Values of any magnitude end in a selection that fits and a bound that holds, up to the rounding of the largest.
+func TestKnapsackOnExtremes(t *testing.T) {
+	values := []float64{0, 5e-324, 1e-300, -1e-9, 1, -1, 1e9, 1e100, -1e100}
+	rapid.Check(t, func(t *rapid.T) {
+		capacity, menus := drawMenus(t)
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "values"), 1))
+		rounding := 0.0
+		for i := range menus {
+			for c := range menus[i].Choices {
+				menus[i].Choices[c].Value = values[rng.IntN(len(values))]
+				rounding = math.Max(rounding, 1e-9*math.Abs(menus[i].Choices[c].Value))
+			}
+		}
+		want := mostValue(append([]int(nil), capacity...), menus)
+		got, err := new(Knapsack).Solve(context.Background(), capacity, menus)
+		if math.IsInf(want, -1) != errors.Is(err, ErrKnapsackInfeasible) {
+			t.Fatalf("error %v, most %v", err, want)
+		}
+		if err != nil {
+			return
+		}
+		checkSelection(t, got, capacity, menus)
+		if got.Bound < want-rounding || math.IsNaN(got.Bound) {
+			t.Errorf("bound %v, value %v, want %v", got.Bound, got.Value, want)
 		}
 	})
 }
@@ -219,6 +248,21 @@ func TestKnapsackAgreesWithTable(t *testing.T) {
 	}
 }
 
+// Forty jobs that could each take a large part of a type are proven with the limits the doc comment names.
+func TestKnapsackProvesLargeParts(t *testing.T) {
+	k := Knapsack{Width: 1 << 18, Effort: 1 << 28}
+	for seed := range uint64(3) {
+		menus := goodputMenus(rand.New(rand.NewPCG(seed, 9)), 40, 1, true)
+		got, err := k.Solve(t.Context(), []int{100, 60, 200}, menus)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Gap() > 1e-12 {
+			t.Errorf("seed %d: gap %v", seed, got.Gap())
+		}
+	}
+}
+
 func TestKnapsackRefuses(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -230,17 +274,23 @@ func TestKnapsackRefuses(t *testing.T) {
 		want     string
 	}{
 		"all at once": {
-			t.Context(), Knapsack{Gap: -1, Step: math.NaN(), Effort: -1}, []int{-1}, []Menu{{Choices: []Choice{{1, 0, 0}, {0, -1, 0}, {0, 0, math.Inf(1)}}}},
+			t.Context(),
+			Knapsack{Gap: -1, Step: math.NaN(), Effort: -1},
+			[]int{-1},
+			[]Menu{{Choices: []Choice{{1, 0, 0}, {0, -1, 0}, {0, 0, math.Inf(1)}}}},
 			`optim: knapsack: gap -1, want a number from 0 up
 optim: knapsack: step NaN, want a number from 0 up
 optim: knapsack: effort -1, want a number from 0 up
-optim: knapsack: capacity -1 of type 0 is negative
+optim: knapsack: capacity -1 of type 0, want 0 to 2147483647
 optim: knapsack: choice 0 of job 0 is of type 1, want 0 to 0
 optim: knapsack: choice 1 of job 0 has -1 devices, want 0 or more
-optim: knapsack: choice 2 of job 0 is worth +Inf, want a number`,
+optim: knapsack: choice 2 of job 0 is worth +Inf, want at most 1e+100 either way`,
 		},
 		"forced and too large": {
-			t.Context(), Knapsack{}, []int{1}, []Menu{{}, {[]Choice{{0, 2, 1}}, true}},
+			t.Context(),
+			Knapsack{},
+			[]int{1},
+			[]Menu{{}, {[]Choice{{0, 2, 1}}, true}},
 			"optim: no choice of the forced jobs fits: of job 1 none fits an empty cluster",
 		},
 		"canceled": {canceled, Knapsack{}, []int{1}, []Menu{{}}, "optim: knapsack: context canceled"},
@@ -266,8 +316,8 @@ func BenchmarkKnapsack(b *testing.B) {
 		"2048 devices, to the end": {700, []int{768, 512, 768}, Knapsack{}},
 	}
 	for name, tc := range cases {
-		for power, label := range map[float64]string{-0.5: "p=-0.5", 0.5: "p=+0.5"} {
-			b.Run(name+"/"+label, func(b *testing.B) {
+		for _, power := range []float64{-0.5, 0.5} {
+			b.Run(fmt.Sprintf("%s/p=%v", name, power), func(b *testing.B) {
 				k := tc.solver
 				worst, sum, runs := 0.0, 0.0, uint64(0)
 				for b.Loop() {

@@ -39,6 +39,11 @@ type priceSimplex struct {
 	direction, step, work []float64
 	pivots                int
 
+	// While the prices are held, each stays within its bounds: a type may be overloaded at the highest, and pays the lowest for
+	// what it has left.
+	held            bool
+	lowest, highest []float64
+
 	margin   []int  // jobs that have taken a step
 	atMargin []bool // whether a job is in margin
 }
@@ -53,28 +58,33 @@ type response struct {
 // worse tells whether another corner costs less, or as much at a steeper slope. Where a demand is all that a type can do, every mix
 // with a slower one is that type alone; the steepest tells what a little less of it would save.
 func (r *response) worse(cost, slope float64) bool {
-	rounding := 1e-14 * math.Abs(cost)
-	return cost < r.cost-rounding || cost <= r.cost+rounding && slope > r.costPerPoint
+	equal := rounding * math.Abs(cost)
+	return cost < r.cost-equal || cost <= r.cost+equal && slope > r.costPerPoint
 }
 
 // column is a basic column: a response of a job, or what a type has left over, or the excess.
 type column struct {
 	kind int // >= 0: a job
-	row  int // of the leftover
+	row  int // of the leftover or the overload
 	how  response
 }
 
 const (
 	leftover = -1
-	excess   = -2
+	excess   = -2 // of all types alike
+	overload = -3 // of one type, while the prices are held
 )
 
 // idle is the response of doing nothing.
 var idle = response{slow: -1, fast: -1}
 
 const (
+	// holding is by how much prices may move while they are held.
+	holding = 0.05
 	// improvement is the relative gain below which a response counts as no better.
 	improvement = 1e-12
+	// rounding is the relative error of a price.
+	rounding = 1e-14
 	// shift keeps steps from being empty: capacities are made larger by about so much, each by another amount, so that no two
 	// ratios tie and the method cannot circle. Answers are scaled back into the true capacities.
 	shift = 1e-11
@@ -90,12 +100,13 @@ func (s *priceSimplex) load(p Polytope) {
 	s.devices, s.members, s.demand = resize(s.devices, n), resize(s.members, n), resize(s.demand, n)
 	s.key = resize(s.key, n)
 	for _, buffer := range []*[]float64{
-		&s.perUnit, &s.capacity, &s.amount, &s.residual, &s.price, &s.rate, &s.direction, &s.step,
+		&s.perUnit, &s.capacity, &s.amount, &s.residual, &s.price, &s.rate, &s.direction, &s.step, &s.lowest, &s.highest,
 	} {
 		*buffer = resize(*buffer, t)
 	}
 	s.extra, s.inverse, s.work = resize(s.extra, t), resize(s.inverse, t*t), resize(s.work, t*t)
-	s.pivots, s.penalty = 0, 1
+	s.pivots, s.penalty, s.held = 0, 1, false
+	clear(s.lowest)
 	for j, w := range p.Capacity {
 		const golden = 0.6180339887498949
 		_, part := math.Modf(float64(j+1) * golden)
@@ -189,9 +200,11 @@ func (s *priceSimplex) respond(i int) (response, bool) {
 			if values != nil {
 				costSlow -= values[u]
 			}
-			slope := (costFast - costSlow) / (fast - slow)
-			if cost := costSlow + slope*(demand-slow); best.worse(cost, slope) {
-				on := (demand - slow) / (fast - slow)
+			if costSlow >= costFast { // the fast type alone is no dearer
+				continue
+			}
+			slope, on := (costFast-costSlow)/(fast-slow), (demand-slow)/(fast-slow)
+			if cost := (1-on)*costSlow + on*costFast; best.worse(cost, slope) {
 				best = response{u, v, 1 - on, on, cost, slope}
 			}
 		}
@@ -243,7 +256,10 @@ func (s *priceSimplex) usage(into []float64, c column) float64 {
 	switch c.kind {
 	case leftover:
 		into[c.row] = 1
-		return 0
+		return -s.lowest[c.row]
+	case overload:
+		into[c.row] = -1
+		return s.highest[c.row]
 	case excess:
 		for j := range into {
 			into[j] = -1
@@ -255,20 +271,59 @@ func (s *priceSimplex) usage(into []float64, c column) float64 {
 	return s.valueOf(c.kind, s.key[c.kind]) - s.valueOf(c.kind, c.how)
 }
 
-// start makes a first basis of the keys alone; where they need more than the capacities, the excess makes room.
+// start makes a first basis of the keys alone; where they need more than the capacities, the excess or overloads make room.
 func (s *priceSimplex) start() {
 	s.sumKeys()
 	tightest := 0
 	for j, r := range s.residual {
 		s.extra[j] = column{kind: leftover, row: j}
+		if s.held && r < 0 {
+			s.extra[j].kind = overload
+		}
 		if r < s.residual[tightest] {
 			tightest = j
 		}
 	}
-	if s.residual[tightest] < 0 {
+	if !s.held && s.types > 0 && s.residual[tightest] < 0 {
 		s.extra[tightest] = column{kind: excess}
 	}
 	s.factor()
+}
+
+// settle makes the keys a good start: prices near the ones given may move within bounds, which turns over the jobs that are
+// close to indifferent and no others. The prices are nearly right after it.
+func (s *priceSimplex) settle(ctx context.Context) error {
+	for j, p := range s.price {
+		s.lowest[j], s.highest[j] = p*(1-holding), p*(1+holding)+1e-6*s.penalty
+	}
+	s.held = true
+	s.start()
+	err := s.solve(ctx)
+	s.held = false
+	clear(s.lowest)
+	return err
+}
+
+// rekey makes the response with the largest weight the key of each job, and starts from the keys.
+func (s *priceSimplex) rekey() {
+	s.weigh()
+	for k, c := range s.extra {
+		if c.kind < 0 {
+			continue
+		}
+		heaviest := true
+		left := s.members[c.kind]
+		for l, other := range s.extra {
+			if other.kind == c.kind {
+				left -= s.amount[l]
+				heaviest = heaviest && s.amount[l] <= s.amount[k]
+			}
+		}
+		if heaviest && s.amount[k] > left {
+			s.key[c.kind] = c.how
+		}
+	}
+	s.start()
 }
 
 // sumKeys computes what the keys leave over.
@@ -499,31 +554,38 @@ func (s *priceSimplex) solve(ctx context.Context) error {
 }
 
 // done tells whether nothing more is asked for: a feasible division is found.
-func (s *priceSimplex) done() bool { return len(s.values) == 0 && !s.short() }
+func (s *priceSimplex) done() bool { return len(s.values) == 0 && !s.held && !s.short() }
 
 // better takes a step with the best response of a job, if that gains.
 func (s *priceSimplex) better(i int) bool {
 	r, some := s.respond(i)
-	if !some || r.cost >= s.costOf(i, s.key[i])-s.least(i) {
+	cost := s.costOf(i, s.key[i])
+	if !some || r.cost >= cost-s.least(i, cost) {
 		return false
 	}
 	if !s.enter(column{kind: i, how: r}) {
 		s.start()
 	}
-	for j := 0; j < s.types; j++ { // a type whose price falls below 0 keeps devices
-		if s.price[j] < -improvement*s.penalty {
-			if !s.enter(column{kind: leftover, row: j}) {
-				s.start()
-			}
-			j = -1
+	for j := 0; j < s.types; j++ { // a price below its bounds makes a type keep devices, one above them overloads it
+		in := column{kind: leftover, row: j}
+		switch least := improvement * s.penalty; {
+		case s.price[j] < s.lowest[j]-least:
+		case s.held && s.price[j] > s.highest[j]+least:
+			in.kind = overload
+		default:
+			continue
 		}
+		if !s.enter(in) {
+			s.start()
+		}
+		j = -1
 	}
 	return true
 }
 
-// least is the gain from which a response of the job counts as better. Rounding of prices is in proportion to the penalty, their
-// sum at most.
-func (s *priceSimplex) least(i int) float64 {
+// least is the gain from which a response of the job counts as better than one of the cost: a part of what is at stake, and the
+// rounding of the prices, which is in proportion to the penalty, their sum at most.
+func (s *priceSimplex) least(i int, cost float64) float64 {
 	var value, part float64
 	for j, p := range s.perUnit {
 		part = max(part, p)
@@ -531,7 +593,7 @@ func (s *priceSimplex) least(i int) float64 {
 			value = max(value, math.Abs(s.values[i*s.types+j]))
 		}
 	}
-	return improvement * (value + s.penalty*min(s.devices[i]*part, 1))
+	return improvement*(value+math.Abs(cost)) + rounding*s.penalty*s.devices[i]*part
 }
 
 // shares is the division that the basis stands for, scaled back into the true capacities.

@@ -80,7 +80,14 @@ func (s *SharesSolver) largest(ctx context.Context, p Polytope, values [][]float
 		}
 		m.key[i], _ = m.respond(i)
 	}
-	m.start()
+	if m.jobs >= sampleFrom {
+		if err := m.settle(ctx); err != nil {
+			return MaxSumResult{}, err
+		}
+		m.rekey()
+	} else {
+		m.start()
+	}
 	for {
 		if err := m.solve(ctx); err != nil {
 			return MaxSumResult{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -173,7 +174,9 @@ func enumerate(p optim.LinearProgram) (best float64, some bool) {
 	n := len(p.Objective)
 	var normals [][]float64
 	var bounds []float64
-	tight := func(normal []float64, bound float64) { normals, bounds = append(normals, normal), append(bounds, bound) }
+	tight := func(normal []float64, bound float64) {
+		normals, bounds = append(normals, normal), append(bounds, bound)
+	}
 	for _, row := range p.Rows {
 		tight(row.Coefficients, row.Bound)
 	}
@@ -190,7 +193,7 @@ func enumerate(p optim.LinearProgram) (best float64, some bool) {
 	choose = func(from int, chosen []int) {
 		if len(chosen) < n {
 			for c := from; c < len(normals); c++ {
-				choose(c+1, append(chosen[:len(chosen):len(chosen)], c))
+				choose(c+1, append(slices.Clip(chosen), c))
 			}
 			return
 		}

@@ -149,7 +149,7 @@ func (tr *Transport) shortest(cost [][]float64, root int) (last int, length floa
 	tr.reached[root] = 0
 	tr.unit[root] = math.Inf(1) // anchors the supplier at its cheapest type, so that reduced costs are not negative
 	for t, c := range cost[root] {
-		tr.unit[root] = math.Min(tr.unit[root], c+tr.price[t])
+		tr.unit[root] = min(tr.unit[root], c+tr.price[t])
 	}
 	if math.IsInf(tr.unit[root], 1) {
 		return -1, 0
@@ -185,7 +185,10 @@ func (tr *Transport) relax(cost []float64, i int) {
 		if tr.done[t] {
 			continue
 		}
-		reduced := math.Max(0, c+tr.price[t]-tr.unit[i]) // below zero by rounding only
+		reduced := c + tr.price[t] - tr.unit[i]
+		if reduced < 0 { // by rounding
+			reduced = 0
+		}
 		if d := tr.reached[i] + reduced; d < tr.distance[t] {
 			tr.distance[t], tr.from[t] = d, i
 		}
@@ -199,7 +202,7 @@ func (tr *Transport) shipment(cost [][]float64, supply, capacity []int) Shipment
 		if supply[i] > 0 {
 			tr.unit[i] = math.Inf(1)
 			for t, c := range cost[i] {
-				tr.unit[i] = math.Min(tr.unit[i], c+tr.price[t])
+				tr.unit[i] = min(tr.unit[i], c+tr.price[t])
 			}
 		}
 		for t, units := range row {

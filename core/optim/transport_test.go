@@ -136,7 +136,10 @@ func TestTransportRefuses(t *testing.T) {
 		want             string
 	}{
 		"all at once": {
-			t.Context(), [][]float64{{math.NaN()}, {1, 2}, {math.Inf(-1)}}, []int{-1, 1}, []int{-2},
+			t.Context(),
+			[][]float64{{math.NaN()}, {1, 2}, {math.Inf(-1)}},
+			[]int{-1, 1},
+			[]int{-2},
 			`optim: transport: 3 rows of costs, want one for each of 2 suppliers
 optim: transport: cost of supplier 0 on type 0 is NaN, want a number, or +Inf where it must not go
 optim: transport: supplier 1 has 2 costs, want one for each of 1 types

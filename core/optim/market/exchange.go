@@ -2,7 +2,9 @@ package market
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 )
 
 // An exchange lets one agent give up a worker of one type and take one of another; the type beyond the last stands for
@@ -50,15 +52,17 @@ func newExchanger(p *problem) *exchanger {
 	}
 }
 
-// load starts from an assignment.
+// load starts from an assignment. What agents hold already is left as it is.
 func (e *exchanger) load(held [][]int) {
 	copy(e.idle, e.p.count)
 	for i, row := range held {
-		copy(e.held[i], row)
 		for t, n := range row {
 			e.idle[t] -= n
 		}
-		e.refresh(i)
+		if !slices.Equal(e.held[i], row) {
+			copy(e.held[i], row)
+			e.refresh(i)
+		}
 	}
 	e.refresh(len(held))
 }
@@ -68,7 +72,7 @@ func (e *exchanger) improve(ctx context.Context, fixed bool) (float64, error) {
 	now := e.score.of(e.seconds)
 	for {
 		if err := ctx.Err(); err != nil {
-			return 0, err
+			return 0, fmt.Errorf("market: %w", err)
 		}
 		e.score.slopes(e.seconds, e.slope)
 		e.rank(fixed)
@@ -190,7 +194,13 @@ func (e *exchanger) try(cycles []cycle, limit float64) (float64, bool) {
 		}
 		if e.score.of(e.trial) < limit {
 			e.apply(c.steps[:c.count])
-			return e.score.of(e.seconds), true
+			if score := e.score.of(e.seconds); score < limit {
+				return score, true
+			}
+			for k, x := range c.steps { // rounding promised what is not there
+				c.steps[k] = exchange{x.agent, x.takes, x.gives}
+			}
+			e.apply(c.steps[:c.count])
 		}
 		cycles[best] = cycles[len(cycles)-1]
 		cycles = cycles[:len(cycles)-1]

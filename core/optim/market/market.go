@@ -45,7 +45,7 @@ type Assignment struct {
 	Seconds []float64 // to the end of each job; +Inf for a job that waits
 	Mean    float64   // Σ weight·seconds over the jobs placed, by their number
 	Bound   float64   // no assignment of the same sizes has a smaller mean; from Optimum, no assignment at all
-	Score   float64   // what Place minimises; see Options
+	Score   float64   // what Options weighs; without fairness, the mean over that of equal sizes
 	Jain    float64   // index of the ratios of the seconds to those of equal sizes; 1 when all fare alike
 	Spread  float64   // the largest of these ratios over the smallest
 	Worst   float64   // the largest of these ratios
@@ -57,8 +57,8 @@ type Options struct {
 	// (1-fairness) · mean / mean of equal sizes + fairness · (1 - Jain).
 	Fairness float64
 	Matcher  Matcher
-	Samples  int // categories drawn, half uniformly and half near the base; 0 is 64, negative none
-	Kicks    int // times the best is disturbed and improved again; 0 is 2 a job, negative none
+	Samples  int // categories drawn, half uniformly and half near the base; 0 is 16, negative none
+	Kicks    int // times the best is disturbed and improved again; 0 is one a job, 32 at most, negative none
 }
 
 // ErrNoRoom says that not even one job can be placed.
@@ -68,10 +68,10 @@ var ErrNoRoom = errors.New("market: no job can be placed")
 // chance comes from rng.
 func Place(ctx context.Context, jobs []Job, workers Workers, options Options, rng *rand.Rand) (Assignment, error) {
 	p, err := newProblem(jobs, workers)
-	switch {
-	case !(options.Fairness >= 0 && options.Fairness <= 1):
+	if !(options.Fairness >= 0 && options.Fairness <= 1) {
 		err = errors.Join(err, fmt.Errorf("market: fairness %v, want a number from 0 to 1", options.Fairness))
-	case rng == nil:
+	}
+	if rng == nil {
 		err = errors.Join(err, errors.New("market: place draws, and was given no source"))
 	}
 	if err = errors.Join(err, options.Matcher.check()); err != nil {
@@ -103,10 +103,18 @@ func Match(ctx context.Context, jobs []Job, workers Workers, sizes []int, matche
 	if err != nil {
 		return Assignment{}, err
 	}
-	m := newMatching(p, matcher)
-	bound, err := m.solve(ctx, category)
+	m, e := newMatching(p, matcher), newExchanger(p)
+	score, err := equalSizes(ctx, m, e, 0)
 	if err != nil {
 		return Assignment{}, err
 	}
-	return p.assignment(m.held, bound), nil
+	bound, err := m.solve(ctx, category, rounds)
+	if err != nil {
+		return Assignment{}, err
+	}
+	e.load(m.held)
+	if _, err := e.improve(ctx, true); err != nil {
+		return Assignment{}, err
+	}
+	return p.assignment(e.held, bound, score), nil
 }

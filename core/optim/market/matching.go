@@ -25,8 +25,12 @@ func (m Matcher) check() error {
 	return fmt.Errorf("market: unknown matcher %q, want %q or %q", m, Transport, Auction)
 }
 
-// rounds of linearisation. The first finds most of the gain, later ones repair jobs whose speed is far from the mean.
-const rounds = 8
+// Rounds of linearisation. The first finds most of the gain, later ones repair jobs whose speed is far from the mean, which
+// exchanges repair as well where they follow.
+const (
+	rounds      = 8
+	startRounds = 2
+)
 
 // A matching finds who gets which workers in a category. What is left to minimise there, Σ work/speed, is convex in the
 // speeds: linearised at some speeds it values a worker of type t at work·rate_t/speed², the values clear the market, and
@@ -67,15 +71,15 @@ func floats(rows, columns int) [][]float64 {
 	return out
 }
 
-// solve fills held with the best assignment it finds, and bounds the mean of the category from below.
-func (m *matching) solve(ctx context.Context, category []int) (bound float64, err error) {
+// solve fills held with the best assignment it finds in some rounds, and bounds the mean of the category from below.
+func (m *matching) solve(ctx context.Context, category []int, rounds int) (bound float64, err error) {
 	agents := m.p.agents
 	for i := range agents {
 		m.speed[i] = agents[i].mean * float64(category[i])
 	}
 	best, wires := math.Inf(1), 0.0
 	for i := range agents {
-		wires += agents[i].wire[category[i]]
+		wires += agents[i].wires(category[i])
 	}
 	bound = math.Inf(-1)
 	for round := range rounds {
@@ -158,7 +162,7 @@ func (m *matching) bound(ctx context.Context, held [][]int) (float64, error) {
 	for i := range m.p.agents {
 		a := &m.p.agents[i]
 		m.speed[i], category[i] = speedOf(a.rate, held[i])
-		wires += a.wire[category[i]]
+		wires += a.wires(category[i])
 	}
 	below, err := m.clear(ctx, category)
 	return (below + wires) / float64(max(len(held), 1)), err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // optimumStates limits the vectors of used workers that Optimum works through.
@@ -35,8 +36,11 @@ func Optimum(ctx context.Context, jobs []Job, workers Workers) (Assignment, erro
 	if err := o.run(ctx); err != nil {
 		return Assignment{}, err
 	}
-	held := o.held()
-	out := p.assignment(held, 0)
+	score, err := equalSizes(ctx, newMatching(p, Transport), newExchanger(p), 0)
+	if err != nil {
+		return Assignment{}, err
+	}
+	out := p.assignment(o.held(), 0, score)
 	out.Bound = out.Mean
 	return out, nil
 }
@@ -141,9 +145,9 @@ func (o *optimum) digits(state int, into []int) {
 func (o *optimum) held() [][]int {
 	out := table(len(o.p.agents), len(o.stride))
 	state := o.states - 1
-	for i := len(out) - 1; i >= 0; i-- {
+	for i, row := range slices.Backward(out) {
 		held := int(o.chosen[i][state])
-		o.digits(held, out[i])
+		o.digits(held, row)
 		state -= held
 	}
 	return out

@@ -21,24 +21,32 @@ type problem struct {
 type agent struct {
 	job         int
 	rate        []float64
-	mean        float64   // rate over the workers it can use
-	work        float64   // weight · iterations · batch
-	wire        []float64 // weighted seconds of communication, by size up to most
+	mean        float64 // rate over the workers it can use
+	work        float64 // weight · iterations · batch
+	wire        float64 // weighted seconds of communication, among many workers
 	least, most int
 }
 
 // seconds is the agent's weighted time, its share of the mean.
 func (a *agent) seconds(speed float64, size int) float64 {
-	return a.work/speed + a.wire[size]
+	return a.work/speed + a.wires(size)
 }
+
+// wires is the part of the communication.
+func (a *agent) wires(size int) float64 {
+	return a.wire - a.wire/float64(size)
+}
+
+// maxCount keeps sums of workers within reason.
+const maxCount = 1 << 24
 
 func newProblem(jobs []Job, workers Workers) (*problem, error) {
 	p := &problem{jobs: jobs, count: workers.Count, link: workers.SlowestLink}
-	for _, count := range workers.Count {
-		p.total += max(count, 0)
-	}
 	if err := checkInput(jobs, workers); err != nil {
 		return nil, err
+	}
+	for _, count := range workers.Count {
+		p.total += count
 	}
 	for i := range jobs {
 		if a, runs := p.agent(i); runs {
@@ -56,8 +64,8 @@ func checkInput(jobs []Job, workers Workers) error {
 	fault := func(format string, values ...any) { faults = append(faults, fmt.Errorf("market: "+format, values...)) }
 	number := func(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
 	for t, count := range workers.Count {
-		if count < 0 {
-			fault("%d workers of type %d, want 0 or more", count, t)
+		if count < 0 || count > maxCount {
+			fault("%d workers of type %d, want 0 to %d", count, t, maxCount)
 		}
 	}
 	if !number(workers.SlowestLink) {
@@ -103,12 +111,8 @@ func (p *problem) agent(i int) (agent, bool) {
 	}
 	a.mean /= float64(usable)
 	a.work = p.weight(i) * job.Iterations * job.Batch
-	a.wire = make([]float64, a.most+1)
 	if p.link > 0 {
-		pass := p.weight(i) * job.Iterations * 2 * job.ModelBytes / p.link
-		for size := 2; size <= a.most; size++ {
-			a.wire[size] = pass * float64(size-1) / float64(size)
-		}
+		a.wire = p.weight(i) * job.Iterations * 2 * job.ModelBytes / p.link
 	}
 	return a, true
 }
@@ -165,20 +169,26 @@ func (p *problem) keepSized(sizes []int) ([]int, error) {
 	return category, errors.Join(faults...)
 }
 
-// assignment tells what the agents' counts mean for the jobs. Ratios to equal sizes are left to the caller.
-func (p *problem) assignment(held [][]int, bound float64) Assignment {
-	out := Assignment{Counts: make([][]int, len(p.jobs)), Seconds: make([]float64, len(p.jobs)), Bound: bound}
-	for i := range p.jobs {
-		out.Counts[i], out.Seconds[i] = make([]int, len(p.count)), math.Inf(1)
+// assignment tells what the agents' counts mean for the jobs, and how they fare against equal sizes.
+func (p *problem) assignment(held [][]int, bound float64, score scoring) Assignment {
+	out := Assignment{Counts: table(len(p.jobs), len(p.count)), Seconds: make([]float64, len(p.jobs)), Bound: bound}
+	for i := range out.Seconds {
+		out.Seconds[i] = math.Inf(1)
 	}
+	seconds, smallest := make([]float64, len(p.agents)), math.Inf(1)
 	for i := range p.agents {
 		a := &p.agents[i]
 		copy(out.Counts[a.job], held[i])
-		seconds := a.seconds(speedOf(a.rate, held[i]))
-		out.Seconds[a.job] = seconds / p.weight(a.job)
-		out.Mean += seconds
+		seconds[i] = a.seconds(speedOf(a.rate, held[i]))
+		out.Seconds[a.job] = seconds[i] / p.weight(a.job)
+		out.Mean += seconds[i]
+		ratio := share(seconds[i], score.equal[i])
+		smallest, out.Worst = min(smallest, ratio), max(out.Worst, ratio)
 	}
 	out.Mean /= float64(max(len(p.agents), 1))
+	out.Score = score.of(seconds)
+	out.Jain = jain(score.ratios(seconds))
+	out.Spread = share(out.Worst, smallest)
 	return out
 }
 

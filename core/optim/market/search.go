@@ -5,13 +5,17 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core/optim"
 )
 
 const (
-	samples       = 64 // categories drawn, unless told otherwise
-	kicksPerAgent = 2
+	samples = 16 // categories drawn, unless told otherwise
+	kicks   = 32 // at most, unless told otherwise
+	// drawnTable is the largest table for drawing categories uniformly; where it would be larger, they are too many for a
+	// few draws to help.
+	drawnTable = 1 << 20
 )
 
 // A search goes from category to assignment. The base, the equal sizes, and of the categories drawn the one of each kind
@@ -34,11 +38,19 @@ func newSearch(p *problem, options Options, rng *rand.Rand) *search {
 }
 
 func (s *search) run(ctx context.Context) (Assignment, error) {
-	if err := s.equalSizes(ctx); err != nil {
+	var err error
+	if s.e.score, err = equalSizes(ctx, s.m, s.e, s.options.Fairness); err != nil {
 		return Assignment{}, err
 	}
-	for _, category := range append([][]int{s.p.base()}, s.drawn()...) {
-		_, err := s.m.solve(ctx, category)
+	if err := s.improve(ctx); err != nil { // from the equal sizes on
+		return Assignment{}, err
+	}
+	starts := s.starts()
+	for k, category := range starts {
+		if slices.ContainsFunc(starts[:k], func(c []int) bool { return slices.Equal(c, category) }) {
+			continue
+		}
+		_, err := s.m.solve(ctx, category, startRounds)
 		if errors.Is(err, optim.ErrTransportInfeasible) {
 			continue // of a job that runs on few types
 		}
@@ -57,23 +69,27 @@ func (s *search) run(ctx context.Context) (Assignment, error) {
 			return Assignment{}, err
 		}
 	}
-	return s.outcome(ctx)
+	bound, err := s.m.bound(ctx, s.held)
+	if err != nil {
+		return Assignment{}, err
+	}
+	return s.p.assignment(s.held, bound, s.e.score), nil
 }
 
-// equalSizes matches equal sizes as well as it can: the first start, and what fairness is measured by.
-func (s *search) equalSizes(ctx context.Context) error {
-	if _, err := s.m.solve(ctx, s.p.equal()); err != nil {
-		return err
+// equalSizes matches equal sizes as well as it can: what fairness is measured by. The exchanger holds the outcome.
+func equalSizes(ctx context.Context, m *matching, e *exchanger, fairness float64) (scoring, error) {
+	if _, err := m.solve(ctx, m.p.equal(), rounds); err != nil {
+		return scoring{}, err
 	}
-	s.e.load(s.m.held)
-	if _, err := s.e.improve(ctx, true); err != nil {
-		return err
+	e.load(m.held)
+	if _, err := e.improve(ctx, true); err != nil {
+		return scoring{}, err
 	}
-	s.e.score = scoring{fairness: s.options.Fairness, equal: append([]float64(nil), s.e.seconds...)}
-	for _, x := range s.e.seconds {
-		s.e.score.total += x
+	s := scoring{fairness: fairness, equal: append([]float64(nil), e.seconds...)}
+	for _, x := range s.equal {
+		s.total += x
 	}
-	return s.improve(ctx)
+	return s, nil
 }
 
 // improve exchanges to the end, and keeps the outcome when it is the best.
@@ -91,41 +107,48 @@ func (s *search) improve(ctx context.Context) error {
 	return nil
 }
 
-// drawn are the best of the categories drawn uniformly and of those drawn near the base, by the time on mean workers.
-func (s *search) drawn() [][]int {
+// starts are the base, the best of the categories drawn uniformly and the best of those drawn near the base, by the time on
+// mean workers.
+func (s *search) starts() [][]int {
 	n := s.options.Samples
 	if n == 0 {
 		n = samples
 	}
-	if n < 2 {
-		return nil
+	base := s.p.base()
+	out := [][]int{base}
+	if len(base)*s.p.total <= drawnTable {
+		uniform := s.p.newSampler()
+		out = s.pick(out, n/2, func(sizes []int) { uniform.draw(s.rng, sizes) })
 	}
-	uniform, base := s.p.newSampler(), s.p.base()
-	sizes := make([]int, len(base))
-	pick := func(draw func()) []int {
-		least, best := math.Inf(1), make([]int, len(base))
-		for range n / 2 {
-			draw()
-			sum := 0.0
-			for i, size := range sizes {
-				sum += s.p.agents[i].estimate(size)
-			}
-			if sum < least {
-				least = sum
-				copy(best, sizes)
-			}
+	return s.pick(out, n-n/2, func(sizes []int) {
+		copy(sizes, base)
+		s.p.near(s.rng, sizes)
+	})
+}
+
+// pick appends the best of n categories drawn, if any.
+func (s *search) pick(out [][]int, n int, draw func([]int)) [][]int {
+	sizes, best, least := make([]int, len(s.p.agents)), make([]int, len(s.p.agents)), math.Inf(1)
+	for range n {
+		draw(sizes)
+		sum := 0.0
+		for i, size := range sizes {
+			sum += s.p.agents[i].estimate(size)
 		}
-		return best
+		if sum < least {
+			least = sum
+			copy(best, sizes)
+		}
 	}
-	return [][]int{
-		pick(func() { uniform.draw(s.rng, sizes) }),
-		pick(func() { copy(sizes, base); s.p.near(s.rng, sizes) }),
+	if n <= 0 || math.IsInf(least, 1) {
+		return out
 	}
+	return append(out, best)
 }
 
 func (s *search) kicks() int {
 	if s.options.Kicks == 0 {
-		return kicksPerAgent * len(s.p.agents)
+		return min(len(s.p.agents), kicks)
 	}
 	return max(s.options.Kicks, 0)
 }
@@ -142,22 +165,4 @@ func (s *search) disturb() {
 		e.apply([]exchange{{i, x, y}, {j, y, x}})
 		made++
 	}
-}
-
-func (s *search) outcome(ctx context.Context) (Assignment, error) {
-	s.e.load(s.held)
-	bound, err := s.m.bound(ctx, s.held)
-	if err != nil {
-		return Assignment{}, err
-	}
-	out := s.p.assignment(s.held, bound)
-	out.Score = s.score
-	out.Jain = jain(s.e.score.ratios(s.e.seconds))
-	smallest := math.Inf(1)
-	for i, x := range s.e.seconds {
-		ratio := share(x, s.e.score.equal[i])
-		smallest, out.Worst = min(smallest, ratio), max(out.Worst, ratio)
-	}
-	out.Spread = share(out.Worst, smallest)
-	return out, nil
 }
