@@ -135,6 +135,7 @@ type allocator struct {
 	evolution   geneticSearch
 	plan        seating // the outcome: replicas by job and node
 	grants      []core.Grant
+	homeless    []core.Grant // without seats of one type
 	seats       []core.Seat
 	ledger      core.Ledger
 	gap         float64 // that the last plan is certified to have at most; NaN for unknown

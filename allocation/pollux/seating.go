@@ -103,13 +103,15 @@ func (p *allocator) grant(v *core.View) []core.Grant {
 		}
 	}
 	p.seatChanged()
+	p.grants = append(p.grants, p.homeless...)
 	p.grantOthers(v)
 	return p.grants
 }
 
-// unmix leaves every job the nodes of one type, that of most of its replicas, the lowest of several. If that is fewer than
-// the job needs, it gets none.
+// unmix leaves every job the nodes of one type, that of most of its replicas, the lowest of several. If these are fewer
+// than the job needs, it is granted its least, wherever that fits.
 func (p *allocator) unmix(c *core.Cluster) {
+	p.homeless = p.homeless[:0]
 	if p.accelerator != core.AnyAccelerator {
 		return
 	}
@@ -126,8 +128,9 @@ func (p *allocator) unmix(c *core.Cluster) {
 			}
 		}
 		row = slices.DeleteFunc(slices.Clone(row), func(s share) bool { return c.Nodes[s.node].Accelerator != most })
-		if replicas[most] < p.jobs[i].least {
+		if j := &p.jobs[i]; len(row) > 0 && replicas[most] < j.least {
 			row = nil
+			p.homeless = append(p.homeless, core.Grant{Job: j.id, Accelerator: core.AnyAccelerator, Replicas: j.least})
 		}
 		p.plan.rows[i] = row
 	}
