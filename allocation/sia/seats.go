@@ -32,10 +32,15 @@ func (p *allocator) seat(v *core.View, candidates []core.Candidate, picks []int)
 	s.taken = append(s.taken[:0], make([]core.DeviceSet, len(v.Cluster.Nodes))...)
 	s.order, s.all, p.grants = s.order[:0], s.all[:0], p.grants[:0]
 	for i, choice := range picks {
+		c := &candidates[i]
+		if c.MustStay(v.Cluster, c.Response) {
+			s.ledger.Occupy(c.Seats)
+			p.grants = append(p.grants, core.Grant{Job: c.ID, Accelerator: core.AnyAccelerator, Replicas: c.Held, Proposed: c.Seats})
+		}
 		if choice < 0 {
 			continue
 		}
-		c, chosen := &candidates[i], p.menus[i].Choices[choice]
+		chosen := p.menus[i].Choices[choice]
 		k := pick{job: c, accelerator: core.AcceleratorID(chosen.Type), devices: chosen.Devices}
 		k.stays = c.Held == k.devices && v.Cluster.Nodes[c.Seats[0].Node].Accelerator == k.accelerator && p.usable(v.Cluster, c.Seats)
 		if k.stays {

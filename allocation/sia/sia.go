@@ -68,7 +68,7 @@ var Default = Config{
 // job's goodput there, as a multiple of the least it could have, and less after a restart the more of its life the job
 // has lost to restarts. Choosing is a knapsack with a capacity for each type, solved to a proven gap. Jobs that cannot be
 // resized have one configuration a type. Devices are proposed largest job first, whole nodes first; who keeps its
-// configuration keeps its devices, unless they are in the way of a larger job.
+// configuration keeps its devices, unless they are in the way of a larger job; pinned jobs always do.
 //
 // Source: Sia (SOSP'23), section 3. Deviations: ties go to the configuration that a job has. O(jobs × configurations) a
 // round, times the iterations of the knapsack.
@@ -117,8 +117,14 @@ func (p *allocator) Allocate(ctx context.Context, v *core.View, candidates []cor
 	return p.seat(v, candidates, chosen.Picks), nil
 }
 
-// menu lists what a job can choose from.
+// menu lists what a job can choose from: nothing, if it is pinned to what it has, which is then no longer to be had.
 func (p *allocator) menu(v *core.View, c *core.Candidate) optim.Menu {
+	if c.MustStay(v.Cluster, c.Response) {
+		for _, s := range c.Seats {
+			p.capacity[v.Cluster.Nodes[s.Node].Accelerator] -= s.Devices.Count()
+		}
+		return optim.Menu{}
+	}
 	first := len(p.choices)
 	has, held := core.AnyAccelerator, c.Held
 	if held > 0 {

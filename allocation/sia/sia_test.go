@@ -186,6 +186,19 @@ func TestAllocates(t *testing.T) {
 			},
 			grants{2: {seat(0, 0xf)}, 1: {seat(1, 0xc)}, 0: {seat(1, 0x3)}},
 		},
+		"a pinned job keeps its devices, whoever would need them": {
+			[]int{2}, []int{4}, nil,
+			func(w *world) {
+				for node := range 2 {
+					j := w.add(1, 4, linear(1))
+					j.Pinned = true
+					run(j, seat(node, 0x2))
+				}
+				w.add(4, 4, linear(1))
+				w.add(2, 2, linear(1))
+			},
+			grants{0: {seat(0, 0x2)}, 1: {seat(1, 0x2)}, 2: {seat(0, 0xd), seat(1, 0x1)}, 3: {seat(1, 0xc)}},
+		},
 		"a job spans no more nodes than it may": {
 			[]int{3}, []int{4}, func(c *Config) { c.MostNodes = []MostNodes{{"type0", 2}} },
 			func(w *world) { w.add(1, 64, linear(1)) },
