@@ -46,10 +46,12 @@ type outcome struct {
 	Queueing struct {
 		Mean float64
 	} `json:"queueing_seconds"`
-	Makespan    float64             `json:"makespan_seconds"`
-	Utilization float64             `json:"utilization_ratio"`
-	Preemptions int                 `json:"preemptions"`
-	jobs        map[string][]string // rows of jobs.csv by name
+	Makespan    float64                `json:"makespan_seconds"`
+	Utilization float64                `json:"utilization_ratio"`
+	Preemptions int                    `json:"preemptions"`
+	GPUHours    float64                `json:"gpu_hours"`
+	Restarts    struct{ Mean float64 } `json:"restarts"`
+	jobs        map[string][]string    // rows of jobs.csv by name
 }
 
 // run is a composition, by its path below configs/, and what is set in it.
