@@ -70,15 +70,18 @@ func TestGoodputByType(t *testing.T) {
 		},
 		"two measured, otherwise than profiled": {
 			map[string]any{"profiled": true},
-			func(j *core.Job) { ranOn(j, "t4", 1, 1, 1, 64); ranOn(j, "a100", 3, 1, 1, 64) }, []float64{1, 3, 2},
+			func(j *core.Job) { ranOn(j, "t4", 1, 1, 1, 64); ranOn(j, "a100", 3, 1, 1, 64) },
+			[]float64{1, 3, 2},
 		},
 		"not on all types": {
 			map[string]any{"profiled": true},
-			func(j *core.Job) { j.Accelerators = []string{"t4", "v100"}; ranOn(j, "t4", 1, 1, 1, 64) }, []float64{1, 0, 2},
+			func(j *core.Job) { j.Accelerators = []string{"t4", "v100"}; ranOn(j, "t4", 1, 1, 1, 64) },
+			[]float64{1, 0, 2},
 		},
 		"blind": {
 			map[string]any{"types": "blind"},
-			func(j *core.Job) { ranOn(j, "t4", 1, 1, 1, 64); ranOn(j, "a100", 4, 1, 1, 64) }, []float64{1},
+			func(j *core.Job) { ranOn(j, "t4", 1, 1, 1, 64); ranOn(j, "a100", 4, 1, 1, 64) },
+			[]float64{1},
 		},
 	}
 	for name, tc := range cases {

@@ -112,7 +112,7 @@ func (s *seats) place(c *core.Cluster, k *pick) []core.Seat {
 			}
 		}
 		if best >= 0 {
-			left -= s.take(best, left)
+			s.take(best, left)
 			break
 		}
 		for _, n := range s.nodes {

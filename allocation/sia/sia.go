@@ -161,12 +161,12 @@ func (p *allocator) menu(v *core.View, c *core.Candidate) optim.Menu {
 			if staying {
 				p.choices[first] = choices[i]
 				p.choices = p.choices[:first+1]
-				return optim.Menu{Choices: p.choices[first : first+1 : first+1], Forced: true}
+				return optim.Menu{Choices: slices.Clip(p.choices[first:]), Forced: true}
 			}
 			choices[i].Value += tie
 		}
 	}
-	return optim.Menu{Choices: choices[:len(choices):len(choices)]}
+	return optim.Menu{Choices: slices.Clip(choices)}
 }
 
 // tie is what makes a job stay where something else is as good.

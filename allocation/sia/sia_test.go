@@ -100,27 +100,37 @@ func TestAllocates(t *testing.T) {
 		want           grants
 	}{
 		"a lone job gets whole nodes of the type that suits it": {
-			[]int{2, 3}, []int{4, 4}, nil,
+			[]int{2, 3},
+			[]int{4, 4},
+			nil,
 			func(w *world) { w.add(1, 64, linear(1), linear(2)) },
 			grants{0: {seat(2, 0xf), seat(3, 0xf), seat(4, 0xf)}},
 		},
 		"each job where it is comparatively better": {
-			[]int{1, 1}, []int{4, 4}, nil,
+			[]int{1, 1},
+			[]int{4, 4},
+			nil,
 			func(w *world) { w.add(1, 4, linear(1), linear(9)); w.add(1, 4, linear(4), linear(5)) },
 			grants{0: {seat(1, 0xf)}, 1: {seat(0, 0xf)}},
 		},
 		"a power of two on one node": {
-			[]int{1}, []int{8}, nil,
+			[]int{1},
+			[]int{8},
+			nil,
 			func(w *world) { w.add(1, 7, linear(1)) },
 			grants{0: {seat(0, 0xf)}},
 		},
 		"a rigid job has its size on either type": {
-			[]int{1, 1}, []int{4, 4}, nil,
+			[]int{1, 1},
+			[]int{4, 4},
+			nil,
 			func(w *world) { w.add(3, 3, linear(1), linear(2)) },
 			grants{0: {seat(1, 0x7)}},
 		},
 		"rigid, strong-scaling and elastic jobs side by side": {
-			[]int{1, 1}, []int{4, 4}, nil,
+			[]int{1, 1},
+			[]int{4, 4},
+			nil,
 			func(w *world) {
 				w.add(2, 2, linear(1), linear(1))
 				w.add(1, 64, linear(1), linear(4))
@@ -129,17 +139,23 @@ func TestAllocates(t *testing.T) {
 			grants{0: {seat(0, 0x3)}, 1: {seat(1, 0xf)}, 2: {seat(0, 0x4)}},
 		},
 		"a type that a job cannot run on is not offered": {
-			[]int{1, 1}, []int{4, 4}, nil,
+			[]int{1, 1},
+			[]int{4, 4},
+			nil,
 			func(w *world) { w.add(1, 4, linear(1), linear(9)).Accelerators = []string{"type0"} },
 			grants{0: {seat(0, 0xf)}},
 		},
 		"equal configurations are not worth a move": {
-			[]int{1, 1}, []int{4, 4}, nil,
+			[]int{1, 1},
+			[]int{4, 4},
+			nil,
 			func(w *world) { run(w.add(1, 4, flat(1), flat(1)), seat(1, 0x8)) },
 			grants{0: {seat(1, 0x8)}},
 		},
 		"a young job does not move for little": {
-			[]int{2}, []int{4}, nil,
+			[]int{2},
+			[]int{4},
+			nil,
 			func(w *world) {
 				j := w.add(1, 8, linear(1))
 				j.SubmitSeconds, j.Restarts = 3540, 1
@@ -150,7 +166,9 @@ func TestAllocates(t *testing.T) {
 			grants{0: {seat(1, 0x8)}},
 		},
 		"a job that is restarting keeps what it has": {
-			[]int{2}, []int{4}, nil,
+			[]int{2},
+			[]int{4},
+			nil,
 			func(w *world) {
 				j := w.add(1, 8, linear(1))
 				j.ProgressAsOf = 3630
@@ -159,7 +177,9 @@ func TestAllocates(t *testing.T) {
 			grants{0: {seat(1, 0x8)}},
 		},
 		"unless it may not": {
-			[]int{2}, []int{4}, func(c *Config) { c.FinishRestarts = false },
+			[]int{2},
+			[]int{4},
+			func(c *Config) { c.FinishRestarts = false },
 			func(w *world) {
 				j := w.add(1, 8, linear(1))
 				j.ProgressAsOf = 3630
@@ -168,7 +188,9 @@ func TestAllocates(t *testing.T) {
 			grants{0: {seat(0, 0xf), seat(1, 0xf)}},
 		},
 		"or its node has failed": {
-			[]int{2}, []int{4}, nil,
+			[]int{2},
+			[]int{4},
+			nil,
 			func(w *world) {
 				j := w.add(1, 8, linear(1))
 				j.ProgressAsOf = 3630
@@ -178,7 +200,9 @@ func TestAllocates(t *testing.T) {
 			grants{0: {seat(0, 0xf)}},
 		},
 		"a larger job takes the place of a smaller one, which moves": {
-			[]int{2}, []int{4}, nil,
+			[]int{2},
+			[]int{4},
+			nil,
 			func(w *world) {
 				run(w.add(2, 2, linear(1)), seat(0, 0x3))
 				run(w.add(2, 2, linear(1)), seat(1, 0xc))
@@ -187,7 +211,9 @@ func TestAllocates(t *testing.T) {
 			grants{2: {seat(0, 0xf)}, 1: {seat(1, 0xc)}, 0: {seat(1, 0x3)}},
 		},
 		"a pinned job keeps its devices, whoever would need them": {
-			[]int{2}, []int{4}, nil,
+			[]int{2},
+			[]int{4},
+			nil,
 			func(w *world) {
 				for node := range 2 {
 					j := w.add(1, 4, linear(1))
@@ -200,12 +226,16 @@ func TestAllocates(t *testing.T) {
 			grants{0: {seat(0, 0x2)}, 1: {seat(1, 0x2)}, 2: {seat(0, 0xd), seat(1, 0x1)}, 3: {seat(1, 0xc)}},
 		},
 		"a job spans no more nodes than it may": {
-			[]int{3}, []int{4}, func(c *Config) { c.MostNodes = []MostNodes{{"type0", 2}} },
+			[]int{3},
+			[]int{4},
+			func(c *Config) { c.MostNodes = []MostNodes{{"type0", 2}} },
 			func(w *world) { w.add(1, 64, linear(1)) },
 			grants{0: {seat(0, 0xf), seat(1, 0xf)}},
 		},
 		"the shorter overhead of its application": {
-			[]int{1}, []int{2}, func(c *Config) {
+			[]int{1},
+			[]int{2},
+			func(c *Config) {
 				c.RestartOverhead, c.ApplicationOverhead = time.Hour, []Overhead{{"quick", 0}}
 			},
 			func(w *world) {

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -44,9 +45,7 @@ func loadToySia(t testing.TB, rows string, more map[string]any) (*Workload, erro
 		"path": writeFile(t, siaHeader+rows, t.TempDir(), "workload.csv"), "profiles": toySia(t),
 		"accelerators": []any{map[string]any{"name": "t4", "profile": "old"}, map[string]any{"name": "a100", "profile": "new"}},
 	}
-	for key, value := range more {
-		config[key] = value
-	}
+	maps.Copy(config, more)
 	return loadFrom(t, NewSia(), config)
 }
 
