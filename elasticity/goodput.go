@@ -353,6 +353,9 @@ func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Se
 		t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(total, replicas, limits)
 	default:
 		t.BatchPerDevice, t.AccumulationSteps = choice.PerDevice, choice.Accumulation
+		for t.AccumulationSteps > 0 && limits.Max/(replicas*(t.AccumulationSteps+1)) < max(limits.MinPerDevice, 1) {
+			t.AccumulationSteps-- // rounded up, it would not share the largest batch
+		}
 		t.BatchPerDevice = min(t.BatchPerDevice, limits.Max/(replicas*(t.AccumulationSteps+1)))
 	}
 	scale := float64(replicas*t.BatchPerDevice*(t.AccumulationSteps+1)) / float64(j.Batch.Initial)
