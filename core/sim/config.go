@@ -79,6 +79,9 @@ const (
 	freeAlike    = "free_alike"
 )
 
+// byRounds reports whether jobs advance round by round.
+func (p *Publication) byRounds() bool { return p.Progress == perRound || p.Progress == backToBack }
+
 // Validate reports every option that contradicts another.
 func (c Config) Validate() error {
 	var problems []error
@@ -98,11 +101,11 @@ func (c Config) Validate() error {
 	if c.Publication.EpochEnds == wholeSeconds && c.Publication.Progress != perRound {
 		problem("publication.epoch_ends: whole_seconds needs publication.progress: per_round")
 	}
-	if c.Publication.Progress != exact && c.Publication.Completion == nextRound {
+	if c.Publication.byRounds() && c.Publication.Completion == nextRound {
 		problem("publication.completion: next_round needs publication.progress: exact")
 	}
-	if c.Publication.Progress == backToBack && c.Publication.FirstRound != atStart {
-		problem("publication.first_round: %s needs rounds on a clock, not publication.progress: back_to_back", c.Publication.FirstRound)
+	if c.Publication.Progress == backToBack && c.Publication.FirstRound == oneInterval {
+		problem("publication.first_round: one_interval needs rounds on a clock, not publication.progress: back_to_back")
 	}
 	for i, o := range c.ApplicationOverhead {
 		at := fmt.Sprintf("application_overhead[%d]", i)
