@@ -16,8 +16,6 @@ func TestConformance(t *testing.T) {
 		"resizing in place":    {"resize": map[string]any{"in_place": true, "overhead": "5s"}, "restart": "horizon"},
 		"for free by age":      {"resize": map[string]any{"in_place": true}},
 		"genetic in place":     {"search": "genetic", "generations": 5, "population": 10, "resize": map[string]any{"in_place": true}},
-		"blind to types":       {"types": "blind"},
-		"genetic and blind":    {"types": "blind", "search": "genetic", "generations": 5, "population": 10},
 		"sum":                  {"fairness_p": 1},
 		"product":              {"fairness_p": 0},
 		"nearly the least one": {"fairness_p": -10},

@@ -43,7 +43,11 @@ func (p *allocator) genetic() {
 	if len(p.jobs) == 0 {
 		return
 	}
-	g := &p.evolution
+	g := p.evolution[p.accelerator]
+	if g == nil {
+		g = new(geneticSearch)
+		p.evolution[p.accelerator] = g
+	}
 	g.rand, g.size, g.avoid = p.rand, p.config.Population, p.config.InterferenceAvoiding
 	g.seed(p)
 	for range p.config.Generations - 1 {

@@ -1,49 +1,64 @@
 package pollux
 
 import (
+	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
 )
 
-// The blind take all types for one; a job that gets several keeps the one it gets most of.
-func TestBlindToTypes(t *testing.T) {
-	linear := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
-	view := func(least, most int) (*core.View, []core.Candidate) {
-		v := &core.View{NowSeconds: 600, IntervalSeconds: 60, Cluster: &core.Cluster{
-			Accelerators: []string{"t4", "a100"},
-			Nodes:        []core.Node{{Name: "a", Devices: 4}, {ID: 1, Name: "b", Accelerator: 1, Devices: 6}},
-		}}
-		j := core.NewJob(&core.JobSpec{Name: "j", Requested: least, MinReplicas: least, MaxReplicas: most})
-		j.State, v.Jobs, v.Active = core.Waiting, []*core.Job{j}, []core.JobID{0}
-		r := &core.Response{MinReplicas: least, MaxReplicas: most, Curves: []core.Curve{{OneNode: linear, ManyNodes: linear}}}
-		return v, []core.Candidate{{Job: j, Response: r}}
-	}
-	cases := map[string]struct {
-		types       string
-		least, most int
-		want        []core.Seat
+// Devices of the rarer type must not idle while jobs that can run on them wait, and a job keeps to its type.
+func TestEveryTypeIsUsed(t *testing.T) {
+	cluster := coretest.MakeCluster().Nodes(2, "t4", 4).Nodes(1, "v100", 4).Obj()
+	for name, tc := range map[string]struct {
+		types string
+		jobs  []*coretest.JobBuilder
+		want  map[core.AcceleratorID]int // devices granted by type
 	}{
-		"single":                            {"single", 1, 10, []core.Seat{{Node: 1, Devices: 0x3f}}},
-		"blind":                             {"blind", 1, 10, []core.Seat{{Node: 1, Devices: 0x3f}}},
-		"too few of a type":                 {"blind", 7, 10, nil}, // granted, but without seats
-		"blind on one, whichever it may be": {"blind", 1, 4, []core.Seat{{Node: 0, Devices: 0xf}}},
-	}
-	for name, tc := range cases {
+		"jobs spill over": {"each", []*coretest.JobBuilder{
+			coretest.MakeJob("a").ID(0).Elastic(4, 4, 4), coretest.MakeJob("b").ID(1).Elastic(4, 4, 4), coretest.MakeJob("c").ID(2).Elastic(4, 4, 4),
+		}, map[core.AcceleratorID]int{0: 8, 1: 4}},
+		"a job bound to the rarer type": {"each", []*coretest.JobBuilder{
+			coretest.MakeJob("a").ID(0).Elastic(4, 4, 4).Accelerators("v100"),
+		}, map[core.AcceleratorID]int{1: 4}},
+		"blind to types, none is mixed": {"blind", []*coretest.JobBuilder{
+			coretest.MakeJob("a").ID(0).Elastic(1, 2, 12),
+		}, map[core.AcceleratorID]int{0: 8}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			v, candidates := view(tc.least, tc.most)
-			grants, err := component(t, New(), map[string]any{"types": tc.types}).Allocate(t.Context(), v, candidates)
+			v := coretest.MakeView(cluster).Jobs(tc.jobs...).Obj()
+			v.NowSeconds, v.IntervalSeconds = 600, 60
+			p := component(t, New(), map[string]any{"types": tc.types})
+			rates := make([]float64, 12)
+			for i := range rates {
+				rates[i] = float64(i + 1)
+			}
+			var candidates []core.Candidate
+			for _, j := range v.Jobs {
+				candidates = append(candidates, core.Candidate{Job: j, Response: &core.Response{
+					Job: j.ID, MinReplicas: j.MinReplicas, MaxReplicas: j.MaxReplicas, RemainingWork: math.NaN(),
+					Curves: []core.Curve{{OneNode: rates, ManyNodes: rates}},
+				}})
+			}
+			grants, err := p.Allocate(t.Context(), v, candidates)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(grants) != 1 {
-				t.Fatalf("grants %+v, want one", grants)
+			got := map[core.AcceleratorID]int{}
+			for _, g := range grants {
+				of := cluster.Nodes[g.Proposed[0].Node].Accelerator
+				for _, s := range g.Proposed {
+					if cluster.Nodes[s.Node].Accelerator != of {
+						t.Errorf("job %d is given two types", g.Job)
+					}
+				}
+				got[of] += g.Replicas
 			}
-			got := grants[0].Proposed
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("seats (-want +got):\n%s", diff)
+			for accelerator, want := range tc.want {
+				if got[accelerator] != want {
+					t.Errorf("devices by type = %v, want %v", got, tc.want)
+				}
 			}
 		})
 	}
