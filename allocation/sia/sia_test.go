@@ -440,7 +440,7 @@ func TestProvesTheGap(t *testing.T) {
 
 func BenchmarkAllocate(b *testing.B) {
 	for _, size := range []struct{ gpus, jobs int }{{64, 30}, {64, 60}, {512, 256}, {2048, 700}} {
-		for _, gap := range []float64{1e-4, 5e-3} {
+		for _, gap := range []float64{0, 1e-4, 5e-3} {
 			b.Run(fmt.Sprintf("%d_gpus_%d_jobs_gap_%g", size.gpus, size.jobs, gap), func(b *testing.B) {
 				w := busy(b, size.gpus, size.jobs)
 				p := newAllocator(b, func(c *Config) { c.Gap = gap })
