@@ -138,7 +138,7 @@ func TestGoodputIsOptimistic(t *testing.T) {
 	p, j := newGoodput(t, nil), trainingJob()
 	pause := func(nodes, replicas int) float64 { // of synchronisation, as a part of a step
 		respond(t, p, j)
-		fitted := &p.agents[j.ID].fitted
+		fitted := &p.agents[j.ID].models[0].Performance
 		return fitted.StepTime(nodes, replicas, 256, 0)/fitted.StepTime(1, 1, 256, 0) - 1
 	}
 	ran(j, truth, 1, 1, 64)

@@ -32,15 +32,21 @@ type kind struct {
 
 // pastApplication is what is known of an application before a job of it starts.
 type pastApplication struct {
-	name        string
-	limits      core.BatchSpec
-	seen        []core.Measurement
-	gradients   core.Gradients // at the start of training
-	jobs        int            // that contributed
-	replicas    int            // the most that were ever measured
-	performance goodput.Performance
+	name      string
+	limits    core.BatchSpec
+	seen      []core.Measurement
+	gradients core.Gradients // at the start of training
+	jobs      int            // that contributed
+	replicas  int            // the most that were ever measured
+	models    []pastModel
 
 	confirmed, refuted int // by jobs of this run
+}
+
+// pastModel is a throughput model on an accelerator type.
+type pastModel struct {
+	accelerator string
+	goodput.Performance
 }
 
 // newPast fits an application to what was measured of it.
@@ -49,8 +55,22 @@ func newPast(name string, limits core.BatchSpec, seen []core.Measurement, g core
 	for _, m := range seen {
 		a.replicas = max(a.replicas, m.Replicas)
 	}
-	a.performance = goodput.Fit(seen)
+	for _, m := range seen {
+		if a.on(m.Accelerator) == nil {
+			a.models = append(a.models, pastModel{m.Accelerator, goodput.Fit(measuredOn(seen, m.Accelerator))})
+		}
+	}
 	return a
+}
+
+// on is the model on an accelerator type; nil when nothing was measured there.
+func (a *pastApplication) on(accelerator string) *goodput.Performance {
+	for i := range a.models {
+		if a.models[i].accelerator == accelerator {
+			return &a.models[i].Performance
+		}
+	}
+	return nil
 }
 
 // find is what is known of a job's application: by its name, or else that of the application whose batch limits are
@@ -112,7 +132,7 @@ func (p *pool) add(a *agent) {
 	}
 	fresh := p.fresh[a.application]
 	if fresh == nil {
-		fresh = &pastApplication{name: a.application, limits: a.grid.Limits()}
+		fresh = &pastApplication{name: a.application, limits: a.limits}
 		p.fresh[a.application] = fresh
 	}
 	fresh.join(&pastApplication{seen: a.seen, gradients: a.first, jobs: 1})
@@ -127,7 +147,7 @@ func (a *pastApplication) join(o *pastApplication) {
 	a.jobs += o.jobs
 	for _, m := range o.seen {
 		at := slices.IndexFunc(a.seen, func(k core.Measurement) bool {
-			return k.Nodes == m.Nodes && k.Replicas == m.Replicas && k.PerDevice == m.PerDevice
+			return k.Accelerator == m.Accelerator && k.Nodes == m.Nodes && k.Replicas == m.Replicas && k.PerDevice == m.PerDevice
 		})
 		switch {
 		case at >= 0:
@@ -178,11 +198,12 @@ type (
 		Measured  []measuredConfig `config:"measurements" yaml:"measurements" doc:"seconds by configuration"`
 	}
 	measuredConfig struct {
-		Nodes     int     `config:"nodes" yaml:"nodes" required:"true" min:"1" max:"1000000" doc:"nodes that the replicas sat on"`
-		Replicas  int     `config:"replicas" yaml:"replicas" required:"true" min:"1" max:"1000000" doc:"replicas"`
-		PerDevice int     `config:"batch_per_device" yaml:"batch_per_device" required:"true" min:"1" max:"1000000000" doc:"batch of a device in a pass"`
-		Pass      float64 `config:"pass_seconds" yaml:"pass_seconds" required:"true" max:"1e9" doc:"seconds of a pass without synchronisation"`
-		Step      float64 `config:"step_seconds" yaml:"step_seconds" required:"true" max:"1e9" doc:"seconds of a pass with it"`
+		Accelerator string  `config:"accelerator" yaml:"accelerator,omitempty" doc:"accelerator type of the devices; none where types make no difference"`
+		Nodes       int     `config:"nodes" yaml:"nodes" required:"true" min:"1" max:"1000000" doc:"nodes that the replicas sat on"`
+		Replicas    int     `config:"replicas" yaml:"replicas" required:"true" min:"1" max:"1000000" doc:"replicas"`
+		PerDevice   int     `config:"batch_per_device" yaml:"batch_per_device" required:"true" min:"1" max:"1000000000" doc:"batch of a device in a pass"`
+		Pass        float64 `config:"pass_seconds" yaml:"pass_seconds" required:"true" max:"1e9" doc:"seconds of a pass without synchronisation"`
+		Step        float64 `config:"step_seconds" yaml:"step_seconds" required:"true" max:"1e9" doc:"seconds of a pass with it"`
 	}
 )
 
@@ -221,7 +242,7 @@ func readPool(path string) (*pool, error) {
 	for _, f := range file.Applications {
 		var seen []core.Measurement
 		for _, m := range f.Measured {
-			seen = append(seen, core.Measurement{Nodes: m.Nodes, Replicas: m.Replicas, PerDevice: m.PerDevice, PassSeconds: m.Pass, StepSeconds: m.Step})
+			seen = append(seen, core.Measurement{Accelerator: m.Accelerator, Nodes: m.Nodes, Replicas: m.Replicas, PerDevice: m.PerDevice, PassSeconds: m.Pass, StepSeconds: m.Step})
 		}
 		if len(seen) == 0 {
 			continue
@@ -246,7 +267,11 @@ func (p *pool) write(path string) error {
 			MaxDevice: a.limits.MaxPerDevice, Square: a.gradients.Square, Variance: a.gradients.Variance,
 		}
 		for _, m := range a.seen {
-			f.Measured = append(f.Measured, measuredConfig{m.Nodes, m.Replicas, m.PerDevice, m.PassSeconds, m.StepSeconds})
+			accelerator := ""
+			if m.Accelerator != "" {
+				accelerator = "named below"
+			}
+			f.Measured = append(f.Measured, measuredConfig{accelerator, m.Nodes, m.Replicas, m.PerDevice, m.PassSeconds, m.StepSeconds})
 		}
 		file.Applications = append(file.Applications, f)
 	}
@@ -255,7 +280,12 @@ func (p *pool) write(path string) error {
 		return err
 	}
 	for i, a := range document.Content[3].Content { // names may hold anything; the library breaks some that are not quoted
-		a.Content[1].Value, a.Content[1].Style = all[i].name, yaml.DoubleQuotedStyle
+		quoted(a.Content[1], all[i].name)
+		for k, m := range a.Content[len(a.Content)-1].Content {
+			if name := all[i].seen[k].Accelerator; name != "" {
+				quoted(m.Content[1], name)
+			}
+		}
 	}
 	text, err := yaml.Marshal(&document)
 	if err != nil {
@@ -266,6 +296,8 @@ func (p *pool) write(path string) error {
 	}
 	return nil
 }
+
+func quoted(n *yaml.Node, value string) { n.Value, n.Style = value, yaml.DoubleQuotedStyle }
 
 // replaceFile puts a whole file in the place of another, so that a reader sees one or the other.
 func replaceFile(path string, text []byte) (err error) {

@@ -433,7 +433,7 @@ func TestHistoryRoundTrips(t *testing.T) {
 			for range rapid.IntRange(1, 4).Draw(t, "measurements") {
 				pass := rapid.Float64Range(1e-9, mostSeconds/10).Draw(t, "pass")
 				a.seen = append(a.seen, core.Measurement{
-					Nodes: rapid.IntRange(1, 16).Draw(t, "nodes"), Replicas: rapid.IntRange(1, 64).Draw(t, "replicas"),
+					Accelerator: rapid.OneOf(rapid.Just(""), rapid.String()).Draw(t, "accelerator"), Nodes: rapid.IntRange(1, 16).Draw(t, "nodes"), Replicas: rapid.IntRange(1, 64).Draw(t, "replicas"),
 					PerDevice: rapid.IntRange(1, 1e6).Draw(t, "per device"), PassSeconds: pass,
 					StepSeconds: pass * rapid.Float64Range(1, 10).Draw(t, "step"),
 				})
@@ -450,7 +450,7 @@ func TestHistoryRoundTrips(t *testing.T) {
 			t.Fatalf("%v\n%s", err, text)
 		}
 		diff := cmp.Diff(written.merged(), read.applications, cmp.AllowUnexported(pastApplication{}),
-			cmpopts.IgnoreFields(pastApplication{}, "performance"))
+			cmpopts.IgnoreFields(pastApplication{}, "models"))
 		if diff != "" {
 			t.Errorf("history (-written +read):\n%s", diff)
 		}

@@ -5,6 +5,7 @@ import (
 	"github.com/quartet-sched/quartet/allocation"
 	"github.com/quartet-sched/quartet/allocation/gavel"
 	"github.com/quartet-sched/quartet/allocation/pollux"
+	"github.com/quartet-sched/quartet/allocation/sia"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -25,6 +26,7 @@ func catalog() configs.Catalog {
 			workload.NewBlox(),
 			workload.NewPollux(),
 			workload.NewShockwave(),
+			workload.NewSia(),
 			workload.NewGavel(),
 			workload.NewGavelGenerated(),
 		},
@@ -41,6 +43,7 @@ func catalog() configs.Catalog {
 			allocation.NewOptimus(),
 			allocation.NewAFS(),
 			pollux.New(),
+			sia.New(),
 			gavel.NewMaxMin(),
 			gavel.NewWaterFilling(),
 			gavel.NewFinishTimeFairness(),

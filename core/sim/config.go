@@ -62,6 +62,7 @@ type Publication struct {
 	FirstRound string `config:"first_round" doc:"start: rounds from second 0 on; one_interval: the first decision falls one interval after the start (Pollux)" enum:"start|one_interval"`
 	Progress   string `config:"progress" doc:"exact: event by event; per_round: jobs advance round by round, and one that ends keeps its devices, and disturbs its neighbours, until the round is over (Pollux); back_to_back: rounds follow one another instead of a clock, jobs do the whole steps that fit an interval, and a round is over when the last of them is done (Gavel)" enum:"exact|per_round|back_to_back"`
 	EpochEnds  string `config:"epoch_ends" doc:"exact, or whole_seconds: the time to the end of an epoch is rounded, half to even, and the error lost (Pollux; with per_round)" enum:"exact|whole_seconds"`
+	Moves      string `config:"moves" doc:"restart, or free_alike: a running job that moves to as many devices of each of as many nodes of the same types goes on without a pause (Sia)" enum:"restart|free_alike"`
 	Completion string `config:"completion" doc:"exact, or next_round: a job that ends holds its devices, and counts as running, until the next round (Blox)" enum:"exact|next_round"`
 }
 
@@ -74,6 +75,8 @@ const (
 	backToBack   = "back_to_back"
 	wholeSeconds = "whole_seconds"
 	nextRound    = "next_round"
+	restart      = "restart"
+	freeAlike    = "free_alike"
 )
 
 // byRounds reports whether jobs advance round by round.
@@ -130,7 +133,7 @@ func NewSimulator() core.Factory[backend.Opener] {
 	}, Config{
 		StallAfter: 30 * 24 * time.Hour,
 		Publication: Publication{
-			FirstRound: atStart, Progress: exact, EpochEnds: exact, Completion: exact,
+			FirstRound: atStart, Progress: exact, EpochEnds: exact, Moves: restart, Completion: exact,
 		},
 	}, func(c Config, s core.Settings) (backend.Opener, error) { return &opener{c, s}, nil })
 }

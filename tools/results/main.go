@@ -68,6 +68,10 @@ var tables = map[string]func(*bench) ([][]string, error){
 	"blox":                (*bench).blox,
 	"tiresias":            (*bench).tiresias,
 	"semantics":           (*bench).semantics,
+	"sia":                 (*bench).sia,
+	"sia-applications":    (*bench).siaApplications,
+	"sia-baselines":       (*bench).siaBaselines,
+	"sia-variants":        (*bench).siaVariants,
 }
 
 var block = regexp.MustCompile(`(?s)<!-- table (\S+) -->\n.*?<!-- end -->`)

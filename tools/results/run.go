@@ -51,6 +51,7 @@ type outcome struct {
 	} `json:"restarts"`
 	Makespan    float64             `json:"makespan_seconds"`
 	Utilization float64             `json:"utilization_ratio"`
+	GPUHours    float64             `json:"gpu_hours"`
 	Preemptions int                 `json:"preemptions"`
 	jobs        map[string][]string // rows of jobs.csv by name
 	cpu         time.Duration       // processor time of the process
