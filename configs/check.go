@@ -23,6 +23,9 @@ func (l *loader) checkFile(c *Config) {
 	if c.Round.Interval == 0 && !c.Round.OnEvents {
 		l.problem("round", "no round would ever be held; give an interval, or set on_events: true")
 	}
+	if last := c.Measure.LastJob; last >= 0 && last < c.Measure.FirstJob {
+		l.problem("measure.last_job", "must not be before first_job, got %d and %d", last, c.Measure.FirstJob)
+	}
 	if c.Output.Dir == "" {
 		l.problem("output.dir", "must not be empty")
 	}

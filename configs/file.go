@@ -11,6 +11,7 @@ type file struct {
 	Cluster  Cluster   `config:"cluster" doc:"the machines"`
 	Workload component `config:"workload" doc:"where the jobs come from"`
 	Round    Round     `config:"round" doc:"when decisions are taken"`
+	Measure  Measure   `config:"measure" doc:"which jobs the summary covers"`
 	Pipeline pipeline  `config:"pipeline" doc:"the stages"`
 	Backend  component `config:"backend" doc:"the world the scheduler acts on"`
 	Output   Output    `config:"output" doc:"what a run leaves behind"`
@@ -46,8 +47,9 @@ const formatVersion = 1
 
 func defaultFile() file {
 	return file{
-		Seed:  1,
-		Round: Round{Interval: time.Minute},
+		Seed:    1,
+		Round:   Round{Interval: time.Minute},
+		Measure: Measure{LastJob: -1},
 		Pipeline: pipeline{
 			Admission:  []policy{{Type: "accept_all"}},
 			Placement:  policy{Type: "consolidated"},

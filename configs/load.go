@@ -122,7 +122,7 @@ func (l *loader) load() (*Config, error) {
 	ds := core.Decode(&f, l.settings)
 	l.report("", ds)
 	c := &Config{
-		Version: f.Version, Name: f.Name, Seed: f.Seed, Plugins: f.Plugins, Cluster: f.Cluster, Round: f.Round, Output: f.Output,
+		Version: f.Version, Name: f.Name, Seed: f.Seed, Plugins: f.Plugins, Cluster: f.Cluster, Round: f.Round, Measure: f.Measure, Output: f.Output,
 		tree: l.root,
 	}
 	if len(ds) == 0 {

@@ -80,10 +80,15 @@ func (c *Config) document() *yaml.Node {
 	if len(c.Plugins.Dirs) > 0 {
 		entries = append(entries, entry{"plugins", settings(&c.Plugins)})
 	}
-	return mapping(append(entries,
+	entries = append(entries,
 		entry{"cluster", settings(&c.Cluster)},
 		entry{"workload", c.Workload.node()},
 		entry{"round", settings(&c.Round)},
+	)
+	if !c.Measure.Whole() {
+		entries = append(entries, entry{"measure", settings(&c.Measure)})
+	}
+	return mapping(append(entries,
 		entry{"pipeline", mapping(
 			entry{"admission", admission},
 			entry{"allocation", c.Allocation.node()},

@@ -28,8 +28,9 @@ type JobSpec struct {
 	Accelerators []string // types the job can run on; empty for all
 	MixesTypes   bool     // its replicas may run on devices of different types at once
 	Batch        BatchSpec
-	CPUs         float64 // per replica
-	MemoryGB     float64 // per replica
+	BatchByType  []TypeBatch // bounds of the batch per device on single types, instead of those of Batch
+	CPUs         float64     // per replica
+	MemoryGB     float64     // per replica
 	Command      []string
 
 	// TotalWork is the declared work in the unit that Job.Progress counts: seconds at the requested replicas for a
@@ -56,6 +57,12 @@ type BatchSpec struct {
 	Max          int // largest total batch that still trains
 	MinPerDevice int
 	MaxPerDevice int
+}
+
+// TypeBatch bounds the batch per device on an accelerator type, whose memory may be larger or smaller than others'.
+type TypeBatch struct {
+	Accelerator                string
+	MinPerDevice, MaxPerDevice int
 }
 
 // JobState is the single state a submitted job is in.
@@ -170,6 +177,17 @@ func (j *Job) MustStay(c *Cluster, r *Response) bool {
 func (j *Job) settle(now float64) {
 	j.Executed, j.Attained = j.ExecutedSeconds(now), j.AttainedService(now)
 	j.AsOfSeconds = now
+}
+
+// BatchOn are the bounds of the job's batch on an accelerator type.
+func (s *JobSpec) BatchOn(accelerator string) BatchSpec {
+	b := s.Batch
+	for i := range s.BatchByType {
+		if on := &s.BatchByType[i]; on.Accelerator == accelerator {
+			b.MinPerDevice, b.MaxPerDevice = on.MinPerDevice, on.MaxPerDevice
+		}
+	}
+	return b
 }
 
 // CanRunOn reports whether the job can run on an accelerator type of the cluster.

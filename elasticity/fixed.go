@@ -142,7 +142,8 @@ func (p *fixed) Tune(_ context.Context, v *core.View, placements []core.Placemen
 		}
 		if !split {
 			t = core.Tuning{Job: j.ID, LearningRateFactor: 1}
-			t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, core.Replicas(seats), j.Batch)
+			accelerator := v.Cluster.Accelerators[v.Cluster.Nodes[seats[0].Node].Accelerator]
+			t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, core.Replicas(seats), j.BatchOn(accelerator))
 		}
 		if !t.Equal(j.Tuning) {
 			p.tunings = append(p.tunings, t)
@@ -156,7 +157,7 @@ func (p *fixed) tuned(j *core.Job, seats []core.Seat) bool {
 	if p.proportional && j.MixesTypes {
 		return core.SameSeats(j.Seats, seats)
 	}
-	return core.Replicas(seats) == j.Held
+	return core.Replicas(seats) == j.Held && len(j.BatchByType) == 0
 }
 
 // Standing is for ever: responses are asked for after events, and a job is tuned when its replicas change.

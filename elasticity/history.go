@@ -32,15 +32,21 @@ type kind struct {
 
 // pastApplication is what is known of an application before a job of it starts.
 type pastApplication struct {
-	name        string
-	limits      core.BatchSpec
-	seen        []core.Measurement
-	gradients   core.Gradients // at the start of training
-	jobs        int            // that contributed
-	replicas    int            // the most that were ever measured
-	performance goodput.Performance
+	name      string
+	limits    core.BatchSpec
+	seen      []core.Measurement
+	gradients core.Gradients // at the start of training
+	jobs      int            // that contributed
+	replicas  int            // the most that were ever measured
+	models    []pastModel
 
 	confirmed, refuted int // by jobs of this run
+}
+
+// pastModel is a throughput model on an accelerator type.
+type pastModel struct {
+	accelerator string
+	goodput.Performance
 }
 
 // newPast fits an application to what was measured of it.
@@ -49,8 +55,22 @@ func newPast(name string, limits core.BatchSpec, seen []core.Measurement, g core
 	for _, m := range seen {
 		a.replicas = max(a.replicas, m.Replicas)
 	}
-	a.performance = goodput.Fit(seen, nil)
+	for _, m := range seen {
+		if a.on(m.Accelerator) == nil {
+			a.models = append(a.models, pastModel{m.Accelerator, goodput.Fit(measuredOn(seen, m.Accelerator))})
+		}
+	}
 	return a
+}
+
+// on is the model on an accelerator type; nil when nothing was measured there.
+func (a *pastApplication) on(accelerator string) *goodput.Performance {
+	for i := range a.models {
+		if a.models[i].accelerator == accelerator {
+			return &a.models[i].Performance
+		}
+	}
+	return nil
 }
 
 // find is what is known of a job's application: by its name, or else that of the application whose batch limits are
@@ -91,14 +111,28 @@ func distance(a, b core.BatchSpec) float64 {
 	return sum
 }
 
+// The most that a pool takes, as the tags of its form say: sums and products of so much are finite.
+const (
+	mostGradient = 1e30
+	mostSeconds  = 1e9
+)
+
+// sane tells whether a pool with what a job measured could be read again.
+func sane(seen []core.Measurement, g core.Gradients) bool {
+	part := func(x float64) bool { return x >= 0 && x <= mostGradient }
+	return part(g.Square) && part(g.Variance) && !slices.ContainsFunc(seen, func(m core.Measurement) bool {
+		return !(m.PassSeconds > 0 && m.PassSeconds <= m.StepSeconds && m.StepSeconds <= mostSeconds)
+	})
+}
+
 // add takes in what a job measured. It is for the runs that follow: what is known in this one does not change.
 func (p *pool) add(a *agent) {
-	if len(a.seen) == 0 {
+	if len(a.seen) == 0 || !sane(a.seen, a.first) {
 		return
 	}
 	fresh := p.fresh[a.application]
 	if fresh == nil {
-		fresh = &pastApplication{name: a.application, limits: a.grid.Limits()}
+		fresh = &pastApplication{name: a.application, limits: a.limits}
 		p.fresh[a.application] = fresh
 	}
 	fresh.join(&pastApplication{seen: a.seen, gradients: a.first, jobs: 1})
@@ -113,7 +147,7 @@ func (a *pastApplication) join(o *pastApplication) {
 	a.jobs += o.jobs
 	for _, m := range o.seen {
 		at := slices.IndexFunc(a.seen, func(k core.Measurement) bool {
-			return k.Nodes == m.Nodes && k.Replicas == m.Replicas && k.PerDevice == m.PerDevice
+			return k.Accelerator == m.Accelerator && k.Nodes == m.Nodes && k.Replicas == m.Replicas && k.PerDevice == m.PerDevice
 		})
 		switch {
 		case at >= 0:
@@ -159,16 +193,17 @@ type (
 		Max       int              `config:"max_batch" yaml:"max_batch" required:"true" min:"1" max:"1000000000" doc:"largest total batch that still trains"`
 		MinDevice int              `config:"min_batch_per_device" yaml:"min_batch_per_device" min:"0" max:"1000000000" doc:"least batch of a device in a pass"`
 		MaxDevice int              `config:"max_batch_per_device" yaml:"max_batch_per_device" min:"0" max:"1000000000" doc:"largest batch that a device holds"`
-		Square    float64          `config:"gradient_square" yaml:"gradient_square" min:"0" doc:"squared norm of the gradient, at the start of training"`
-		Variance  float64          `config:"gradient_variance" yaml:"gradient_variance" min:"0" doc:"its variance at the initial batch"`
+		Square    float64          `config:"gradient_square" yaml:"gradient_square" min:"0" max:"1e30" doc:"squared norm of the gradient, at the start of training"`
+		Variance  float64          `config:"gradient_variance" yaml:"gradient_variance" min:"0" max:"1e30" doc:"its variance at the initial batch"`
 		Measured  []measuredConfig `config:"measurements" yaml:"measurements" doc:"seconds by configuration"`
 	}
 	measuredConfig struct {
-		Nodes     int     `config:"nodes" yaml:"nodes" required:"true" min:"1" max:"1000000" doc:"nodes that the replicas sat on"`
-		Replicas  int     `config:"replicas" yaml:"replicas" required:"true" min:"1" max:"1000000" doc:"replicas"`
-		PerDevice int     `config:"batch_per_device" yaml:"batch_per_device" required:"true" min:"1" max:"1000000000" doc:"batch of a device in a pass"`
-		Pass      float64 `config:"pass_seconds" yaml:"pass_seconds" required:"true" doc:"seconds of a pass without synchronisation"`
-		Step      float64 `config:"step_seconds" yaml:"step_seconds" required:"true" doc:"seconds of a pass with it"`
+		Accelerator string  `config:"accelerator" yaml:"accelerator,omitempty" doc:"accelerator type of the devices; none where types make no difference"`
+		Nodes       int     `config:"nodes" yaml:"nodes" required:"true" min:"1" max:"1000000" doc:"nodes that the replicas sat on"`
+		Replicas    int     `config:"replicas" yaml:"replicas" required:"true" min:"1" max:"1000000" doc:"replicas"`
+		PerDevice   int     `config:"batch_per_device" yaml:"batch_per_device" required:"true" min:"1" max:"1000000000" doc:"batch of a device in a pass"`
+		Pass        float64 `config:"pass_seconds" yaml:"pass_seconds" required:"true" max:"1e9" doc:"seconds of a pass without synchronisation"`
+		Step        float64 `config:"step_seconds" yaml:"step_seconds" required:"true" max:"1e9" doc:"seconds of a pass with it"`
 	}
 )
 
@@ -207,7 +242,7 @@ func readPool(path string) (*pool, error) {
 	for _, f := range file.Applications {
 		var seen []core.Measurement
 		for _, m := range f.Measured {
-			seen = append(seen, core.Measurement{Nodes: m.Nodes, Replicas: m.Replicas, PerDevice: m.PerDevice, PassSeconds: m.Pass, StepSeconds: m.Step})
+			seen = append(seen, core.Measurement{Accelerator: m.Accelerator, Nodes: m.Nodes, Replicas: m.Replicas, PerDevice: m.PerDevice, PassSeconds: m.Pass, StepSeconds: m.Step})
 		}
 		if len(seen) == 0 {
 			continue
@@ -232,7 +267,11 @@ func (p *pool) write(path string) error {
 			MaxDevice: a.limits.MaxPerDevice, Square: a.gradients.Square, Variance: a.gradients.Variance,
 		}
 		for _, m := range a.seen {
-			f.Measured = append(f.Measured, measuredConfig{m.Nodes, m.Replicas, m.PerDevice, m.PassSeconds, m.StepSeconds})
+			accelerator := ""
+			if m.Accelerator != "" {
+				accelerator = "named below"
+			}
+			f.Measured = append(f.Measured, measuredConfig{accelerator, m.Nodes, m.Replicas, m.PerDevice, m.PassSeconds, m.StepSeconds})
 		}
 		file.Applications = append(file.Applications, f)
 	}
@@ -241,7 +280,12 @@ func (p *pool) write(path string) error {
 		return err
 	}
 	for i, a := range document.Content[3].Content { // names may hold anything; the library breaks some that are not quoted
-		a.Content[1].Value, a.Content[1].Style = all[i].name, yaml.DoubleQuotedStyle
+		quoted(a.Content[1], all[i].name)
+		for k, m := range a.Content[len(a.Content)-1].Content {
+			if name := all[i].seen[k].Accelerator; name != "" {
+				quoted(m.Content[1], name)
+			}
+		}
 	}
 	text, err := yaml.Marshal(&document)
 	if err != nil {
@@ -252,6 +296,8 @@ func (p *pool) write(path string) error {
 	}
 	return nil
 }
+
+func quoted(n *yaml.Node, value string) { n.Value, n.Style = value, yaml.DoubleQuotedStyle }
 
 // replaceFile puts a whole file in the place of another, so that a reader sees one or the other.
 func replaceFile(path string, text []byte) (err error) {

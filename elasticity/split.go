@@ -29,9 +29,11 @@ func (s *splitter) split(c *core.Cluster, j *core.Job, seats []core.Seat) (core.
 		return core.Tuning{}, false
 	}
 	s.shares = s.shares[:0]
+	room, bounded := 0, true
 	for _, seat := range seats {
-		share := market.Share{Most: j.Batch.MaxPerDevice}
 		accelerator := c.Accelerators[c.Nodes[seat.Node].Accelerator]
+		share := market.Share{Most: j.BatchOn(accelerator).MaxPerDevice}
+		room, bounded = room+share.Most*seat.Devices.Count(), bounded && share.Most > 0
 		for _, alone := range j.StepTimes.Unlike.Alone {
 			if alone.Accelerator == accelerator && alone.Seconds > 0 {
 				share.Rate = float64(j.Batch.Requested) / alone.Seconds
@@ -42,8 +44,8 @@ func (s *splitter) split(c *core.Cluster, j *core.Job, seats []core.Seat) (core.
 		}
 	}
 	t := core.Tuning{Job: j.ID, LearningRateFactor: 1}
-	if j.Batch.MaxPerDevice > 0 {
-		t.AccumulationSteps = (j.Batch.Requested - 1) / (len(s.shares) * j.Batch.MaxPerDevice)
+	if bounded {
+		t.AccumulationSteps = (j.Batch.Requested - 1) / room
 	}
 	pass := (j.Batch.Requested-1)/(t.AccumulationSteps+1) + 1
 	parts, err := market.Split(pass, s.shares)

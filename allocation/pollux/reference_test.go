@@ -25,12 +25,12 @@ func TestReference(t *testing.T) {
 		}
 		best := 0.0
 		for k := 1; k <= r.MaxReplicas; k++ {
-			best = max(best, rate(r, k, false), rate(r, k, true))
+			best = max(best, rate(r, 0, k, false), rate(r, 0, k, true))
 		}
 		for reference, got := range map[string]float64{
-			"fair_share": speedup("fair_share", rate(r, fair, false)) * float64(p.devices) / float64(p.nodes),
+			"fair_share": speedup("fair_share", rate(r, 0, fair, false)) * float64(p.devices) / float64(p.nodes),
 			"best":       speedup("best", best),
-			"one":        speedup("one", rate(r, 1, false)),
+			"one":        speedup("one", rate(r, 0, 1, false)),
 		} {
 			if math.Abs(got-1) > 1e-12 {
 				t.Errorf("measured against %s: speedup %v, want 1", reference, got)

@@ -26,9 +26,11 @@ func pair(t *testing.T, config map[string]any) (*allocator, *job) {
 	v.NowSeconds, v.IntervalSeconds, v.Jobs[0].Restarts = 1000, 60, 2
 	rates := []float64{1, 2, 3, 4, 5, 6, 7, 8}
 	p := component(t, New(), config).(*allocator)
-	p.prepare(v, []core.Candidate{{Job: v.Jobs[0], Response: &core.Response{
+	candidates := []core.Candidate{{Job: v.Jobs[0], Response: &core.Response{
 		MinReplicas: 1, MaxReplicas: 8, RemainingWork: math.NaN(), Curves: []core.Curve{{OneNode: rates, ManyNodes: rates}},
-	}}})
+	}}}
+	p.begin(v, candidates)
+	p.prepare(v, p.contenders(v.Cluster, 0))
 	return p, &p.jobs[0]
 }
 
@@ -87,8 +89,8 @@ func TestSeatsKeepDevices(t *testing.T) {
 			p, _ := pair(t, nil)
 			p.plan.rows = [][]share{tc.row}
 			v := coretest.MakeView(coretest.MakeCluster().Nodes(2, "t4", 4).Obj()).Obj()
-			grants := p.grant(v)
-			if diff := cmp.Diff(tc.want, grants[0].Proposed); diff != "" {
+			p.grant(v)
+			if diff := cmp.Diff(tc.want, p.grants[0].Proposed); diff != "" {
 				t.Errorf("seats (-want +got):\n%s", diff)
 			}
 		})

@@ -3,8 +3,10 @@ package main
 import (
 	"github.com/quartet-sched/quartet/admission"
 	"github.com/quartet-sched/quartet/allocation"
+	"github.com/quartet-sched/quartet/allocation/gavel"
 	"github.com/quartet-sched/quartet/allocation/matching"
 	"github.com/quartet-sched/quartet/allocation/pollux"
+	"github.com/quartet-sched/quartet/allocation/sia"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -24,6 +26,10 @@ func catalog() configs.Catalog {
 			workload.NewTiresias(),
 			workload.NewBlox(),
 			workload.NewPollux(),
+			workload.NewShockwave(),
+			workload.NewSia(),
+			workload.NewGavel(),
+			workload.NewGavelGenerated(),
 			workload.NewOpenB(),
 			workload.NewUnlike(),
 		},
@@ -41,6 +47,16 @@ func catalog() configs.Catalog {
 			allocation.NewAFS(),
 			pollux.New(),
 			matching.New(),
+			sia.New(),
+			gavel.NewMaxMin(),
+			gavel.NewWaterFilling(),
+			gavel.NewFinishTimeFairness(),
+			gavel.NewMakespan(),
+			gavel.NewMaxSum(),
+			gavel.NewBestNormalisedSum(),
+			gavel.NewFIFOPerf(),
+			gavel.NewAlloX(),
+			gavel.NewIsolated(),
 		},
 		Placement: []core.Factory[core.Placer]{
 			placement.NewFirstFit(),

@@ -40,6 +40,10 @@ func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*res
 	if err != nil {
 		return nil, err
 	}
+	window, err := measured(c, len(jobs.Jobs))
+	if err != nil {
+		return nil, err
+	}
 	cluster := c.BuildCluster()
 	if err := checkFit(ctx, c, cluster, jobs, log); err != nil {
 		return nil, err
@@ -62,13 +66,15 @@ func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*res
 		return nil, err
 	}
 	defer files.discard()
-	collector, err := newCollector(c, files)
+	collector, err := newCollector(c, files, cluster, jobs, world)
 	if err != nil {
 		return nil, err
 	}
+	collector.Measure(window)
 	progress := a.startProgress(len(jobs.Jobs))
-	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), stopwatch, collector, progress)
-	err = pipeline.Run(ctx, world)
+	ending := &ending{Backend: world, window: window, left: window.Of(len(jobs.Jobs))}
+	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), stopwatch, collector, progress, ending)
+	err = pipeline.Run(ctx, ending)
 	progress.stop()
 	interrupted := ctx.Err() != nil && errors.Is(err, ctx.Err())
 	if err != nil && !interrupted {
@@ -80,9 +86,9 @@ func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*res
 
 	r := &result{
 		interrupted: interrupted, endSeconds: pipeline.NowSeconds(), inputs: digestsOf(jobs.Inputs),
-		unfinished: pipeline.Unfinished(), plugins: a.pluginsUsed(),
+		unfinished: window.Among(pipeline.Unfinished()), plugins: a.pluginsUsed(),
 	}
-	if r.summary, err = collector.Finish(r.unfinished, r.endSeconds); err != nil {
+	if r.summary, err = collector.Finish(pipeline.Unfinished(), r.endSeconds); err != nil {
 		return nil, err
 	}
 	r.summary.Name, r.summary.Seed = c.Name, c.Seed
@@ -141,10 +147,21 @@ func build[S any](selected configs.Selected[S], seed uint64, log *slog.Logger) (
 	return core.Component[S]{ID: selected.ID, Policy: policy}, nil
 }
 
+// pausing is a backend that knows for how many seconds a job pauses when it first starts.
+type pausing interface {
+	StartPause(id core.JobID) float64
+}
+
 // newCollector measures the run into those files that the config asks for.
-func newCollector(c *configs.Config, files *outputs) (*metrics.Collector, error) {
+func newCollector(c *configs.Config, files *outputs, cluster *core.Cluster, jobs *workload.Workload, world core.Backend) (*metrics.Collector, error) {
 	var to metrics.Outputs
-	for i, slot := range []*io.Writer{&to.Jobs, &to.Rounds, &to.Decisions} {
+	if c.Output.Writes("fairness") {
+		to.Alone = workload.NewAlone(cluster, jobs.Jobs).Seconds
+		if p, ok := world.(pausing); ok {
+			to.StartPause = p.StartPause
+		}
+	}
+	for i, slot := range []*io.Writer{&to.Jobs, &to.Rounds, &to.Decisions, &to.Accelerators, &to.Fairness} {
 		name := repeatableFiles[i]
 		if !c.Output.Writes(strings.TrimSuffix(name, filepath.Ext(name))) {
 			continue

@@ -165,7 +165,11 @@ func (s *scenario) drawStages(t *rapid.T) {
 		"pollux": {
 			"search": {"genetic"}, "fairness_p": {1.0, 0.5, 0.0, -5.0}, "reference": {"best", "one"}, "restart": {"horizon"},
 			"weights": {"remaining", "attained"}, "weight_floor": {0.2}, "waiting_floor": {s.duration(600).String()},
-			"adaptive_horizon": {true}, "avoid_interference": {false}, "restart_overhead": {s.duration(30).String(), "0s"},
+			"adaptive_horizon": {true}, "avoid_interference": {false}, "types": {"blind"}, "restart_overhead": {s.duration(30).String(), "0s"},
+		},
+		"sia": {
+			"power": {-2.0, 0.0, 1.0}, "restart_overhead": {s.duration(30).String(), "0s"}, "clamp_restarts": {false},
+			"finish_restarts": {false}, "digits": {2}, "gap": {0.05},
 		},
 		"matching": {
 			"values": {"raw_rate", "blind"}, "samples": {0, 4}, "kicks": {0}, "fairness": {0.5}, "urgency": {0.5},
@@ -181,6 +185,7 @@ func (s *scenario) drawStages(t *rapid.T) {
 	elasticity, _ := pick(t, "elasticity", c.Elasticity, map[string]settings{
 		"fixed": {"replicas": {"requested", "elastic"}, "split": {"proportional"}, "oracle": {true}},
 		"goodput": {
+			"profiled": {true}, "types": {"blind"},
 			"knowledge": {"history", "oracle"}, "fixed_batch": {[]any{"narrow"}}, "declared_work": {false}, "most_replicas": {3, 8},
 			"scaling_rule": {"linear", "square_root", "legew"}, "warmup_iterations": {50.0},
 		},

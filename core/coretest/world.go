@@ -207,6 +207,9 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 			Requested: perDevice * spec.MaxReplicas, Initial: perDevice, Max: 4 * perDevice * spec.MaxReplicas,
 			MinPerDevice: perDevice, MaxPerDevice: 2 * perDevice,
 		}
+		if rapid.Bool().Draw(t, "batch by type") {
+			spec.BatchByType = []core.TypeBatch{{Accelerator: w.cluster.Accelerators[0], MinPerDevice: perDevice, MaxPerDevice: perDevice}}
+		}
 	}
 	if w.pins {
 		spec.Pinned = rapid.Bool().Draw(t, "pinned")

@@ -16,6 +16,7 @@ func (c *Config) checkRounds(intervalSeconds float64, onEvents bool) core.Diagno
 	for _, option := range [...]struct{ name, value, needy string }{
 		{"first_round", c.Publication.FirstRound, oneInterval},
 		{"progress", c.Publication.Progress, perRound},
+		{"progress", c.Publication.Progress, backToBack},
 		{"completion", c.Publication.Completion, nextRound},
 	} {
 		if option.value == option.needy {

@@ -60,8 +60,9 @@ type NodeEvent struct {
 // Publication names the ways in which published simulators differ from the exact default.
 type Publication struct {
 	FirstRound string `config:"first_round" doc:"start: rounds from second 0 on; one_interval: the first decision falls one interval after the start (Pollux)" enum:"start|one_interval"`
-	Progress   string `config:"progress" doc:"exact: event by event; per_round: jobs advance round by round, and one that ends keeps its devices, and disturbs its neighbours, until the round is over (Pollux)" enum:"exact|per_round"`
+	Progress   string `config:"progress" doc:"exact: event by event; per_round: jobs advance round by round, and one that ends keeps its devices, and disturbs its neighbours, until the round is over (Pollux); back_to_back: rounds follow one another instead of a clock, jobs do the whole steps that fit an interval, and a round is over when the last of them is done (Gavel)" enum:"exact|per_round|back_to_back"`
 	EpochEnds  string `config:"epoch_ends" doc:"exact, or whole_seconds: the time to the end of an epoch is rounded, half to even, and the error lost (Pollux; with per_round)" enum:"exact|whole_seconds"`
+	Moves      string `config:"moves" doc:"restart, or free_alike: a running job that moves to as many devices of each of as many nodes of the same types goes on without a pause (Sia)" enum:"restart|free_alike"`
 	Completion string `config:"completion" doc:"exact, or next_round: a job that ends holds its devices, and counts as running, until the next round (Blox)" enum:"exact|next_round"`
 }
 
@@ -71,9 +72,15 @@ const (
 	exact        = "exact"
 	oneInterval  = "one_interval"
 	perRound     = "per_round"
+	backToBack   = "back_to_back"
 	wholeSeconds = "whole_seconds"
 	nextRound    = "next_round"
+	restart      = "restart"
+	freeAlike    = "free_alike"
 )
+
+// byRounds reports whether jobs advance round by round.
+func (p *Publication) byRounds() bool { return p.Progress == perRound || p.Progress == backToBack }
 
 // Validate reports every option that contradicts another.
 func (c Config) Validate() error {
@@ -94,8 +101,11 @@ func (c Config) Validate() error {
 	if c.Publication.EpochEnds == wholeSeconds && c.Publication.Progress != perRound {
 		problem("publication.epoch_ends: whole_seconds needs publication.progress: per_round")
 	}
-	if c.Publication.Progress == perRound && c.Publication.Completion == nextRound {
+	if c.Publication.byRounds() && c.Publication.Completion == nextRound {
 		problem("publication.completion: next_round needs publication.progress: exact")
+	}
+	if c.Publication.Progress == backToBack && c.Publication.FirstRound == oneInterval {
+		problem("publication.first_round: one_interval needs rounds on a clock, not publication.progress: back_to_back")
 	}
 	for i, o := range c.ApplicationOverhead {
 		at := fmt.Sprintf("application_overhead[%d]", i)
@@ -123,7 +133,7 @@ func NewSimulator() core.Factory[backend.Opener] {
 	}, Config{
 		StallAfter: 30 * 24 * time.Hour,
 		Publication: Publication{
-			FirstRound: atStart, Progress: exact, EpochEnds: exact, Completion: exact,
+			FirstRound: atStart, Progress: exact, EpochEnds: exact, Moves: restart, Completion: exact,
 		},
 	}, func(c Config, s core.Settings) (backend.Opener, error) { return &opener{c, s}, nil })
 }

@@ -69,7 +69,7 @@ func (s *Simulator) schedule(j *simJob) {
 		}
 	}
 	switch {
-	case s.config.Publication.Progress == perRound:
+	case s.config.Publication.byRounds():
 	case j.heapIndex >= 0 && j.seats == nil:
 		heap.Remove(&s.queue, j.heapIndex)
 	case j.heapIndex >= 0:

@@ -85,8 +85,11 @@ func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, er
 	s.events = append(s.events[:0], s.notes...)
 	s.notes = s.notes[:0]
 	advance := s.advanceByEvents
-	if s.config.Publication.Progress == perRound {
+	switch s.config.Publication.Progress {
+	case perRound:
 		advance = s.advanceByRounds
+	case backToBack:
+		advance = s.advanceBackToBack
 	}
 	now, err := advance(ctx, w)
 	if err != nil {
@@ -265,11 +268,20 @@ func (s *Simulator) pauseUntil(j *simJob, seats []core.Seat) float64 {
 	switch {
 	case !j.started && s.config.FreeFirstStart:
 		return s.now
+	case s.config.Publication.Moves == freeAlike && s.alike(j.seats, seats):
+		return j.pausedUntil
 	case s.config.Resize.InPlace && shareDevice(j.seats, seats):
 		return max(j.pausedUntil, s.now+min(s.config.Resize.Overhead.Seconds(), j.overhead))
 	default:
 		return s.now + j.overhead
 	}
+}
+
+// alike reports whether two seatings have as many devices of the same type on each of their nodes.
+func (s *Simulator) alike(a, b []core.Seat) bool {
+	return slices.EqualFunc(a, b, func(x, y core.Seat) bool {
+		return x.Devices.Count() == y.Devices.Count() && s.cluster.Nodes[x.Node].Accelerator == s.cluster.Nodes[y.Node].Accelerator
+	})
 }
 
 // shareDevice reports whether two seatings have a device in common.

@@ -102,6 +102,7 @@ func TestFactories(t *testing.T) {
 		"openb":          {NewOpenB(), path},
 		"philly":         {NewPhilly(), path},
 		"pollux":         {NewPollux(), map[string]any{"path": "trace.csv", "profiles": "profiles"}},
+		"shockwave":      {NewShockwave(), path},
 		"tiresias":       {NewTiresias(), path},
 		"unlike_workers": {NewUnlike(), nil},
 	}

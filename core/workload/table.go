@@ -29,6 +29,7 @@ type columns struct {
 	required []string
 	optional []string
 	headless bool // the file has no header: its columns are exactly the required ones, in order
+	tabs     bool // tabs divide the columns, and quotes mean nothing
 }
 
 func (c *columns) all() []string { return slices.Concat(c.required, c.optional) }
@@ -57,6 +58,9 @@ func openTable(in *input, cols columns) *table {
 	t := &table{file: in.Path, csv: csv.NewReader(content), names: cols.all(), labels: map[string]string{}}
 	t.csv.FieldsPerRecord = -1 // told with a position by next
 	t.csv.ReuseRecord = true
+	if cols.tabs {
+		t.csv.Comma, t.csv.LazyQuotes = '\t', true
+	}
 	if cols.headless {
 		t.width = len(t.names)
 		for i := range t.names {

@@ -37,9 +37,14 @@ var readers = map[string]struct {
 		"openb-pod-0001,6000,12288,1,460,V100M16|V100M32,LS,Failed,427061,427061,427061\n" +
 		"openb-pod-0005,20000,65536,0,0,,LS,Running,2759674,12902960,2759676\n" +
 		"openb-pod-0061,32000,65536,8,1000,,BE,Pending,10001278,10001403,\n"},
+	"shockwave": {readShockwave, shockwaveExample},
 	"blox": {readBlox, "job_id,submit_time_s,num_gpus,total_iterations,iteration_time_s,blox_first_run_seen_s,blox_completion_s,jct_s,responsiveness_s\n" +
 		"0,130,1,35424.3471980879,1,600,36000,35870,470\n1,396,2,1000,0.5,900,5400,5004,504\n"},
 }
+
+const shockwaveExample = "LM (batch size 10)\tpython3 main.py --data %s/wikitext2\tlanguage_modeling\t--steps\t1\t134583\t1\tgns\t1\t-1.000000\t1418\t0\n" +
+	"ResNet-18 (batch size 32)\tpython3 main.py \"a b\"\timage_classification/cifar10\t--num_steps\t1\t143450\t1\taccordion\t1\t-1.000000\t3338\t55\n" +
+	"ResNet-18 (batch size 256)\tpython3 main.py\timage_classification/cifar10\t--num_steps\t0\t7861.5\t4\tstatic\t5\t1e4\t1244\t55\n"
 
 func TestReaders(t *testing.T) {
 	job := func(id int, name string, submit, seconds float64, replicas int, change func(*core.JobSpec)) Job {
@@ -76,6 +81,11 @@ func TestReaders(t *testing.T) {
 			}),
 			job(2, "openb-pod-0061", 10001278, 125, 8, func(s *core.JobSpec) { s.Tenant, s.CPUs, s.MemoryGB = "BE", 4, 8 }),
 		},
+		"shockwave": {
+			job(0, "shockwave-000000", 0, 1418, 1, func(s *core.JobSpec) { s.Application = "LM (batch size 10)" }),
+			job(1, "shockwave-000001", 55, 1244, 4, func(s *core.JobSpec) { s.Application, s.Weight = "ResNet-18 (batch size 256)", 5 }),
+			job(2, "shockwave-000002", 55, 3338, 1, func(s *core.JobSpec) { s.Application = "ResNet-18 (batch size 32)" }),
+		},
 		"blox": {
 			job(0, "0", 130, 35424.3471980879, 1, nil),
 			job(1, "1", 396, 500, 2, nil),
@@ -91,7 +101,7 @@ func TestReaders(t *testing.T) {
 				t.Errorf("jobs (-want +got):\n%s", diff)
 			}
 			for i := range got.Jobs {
-				if at := got.Jobs[i].At; at.File != "t.csv" || at.Line < 2 || at.Column != 1 {
+				if at := got.Jobs[i].At; at.File != "t.csv" || at.Line < 1 || at.Column != 1 {
 					t.Errorf("job %q is declared at %v", got.Jobs[i].Spec.Name, at)
 				}
 			}
@@ -247,10 +257,11 @@ func TestPublishedTraces(t *testing.T) {
 		wantLast float64
 		wantWork float64 // device-seconds
 	}{
-		"philly":   {NewPhilly(), []string{"data", "pollux-osdi21", "philly.csv.gz"}, 82247, 9408690, 3521082502},
-		"tiresias": {NewTiresias(), []string{"data", "tiresias", "60_job.csv"}, 60, 1779, 26624},
-		"openb":    {NewOpenB(), []string{"data", "alibaba-openb-2023", "openb_pod_list_default.csv.gz"}, 7064, 12901761, 214769258},
-		"blox":     {NewBlox(), []string{"reference", "blox", "ref_s1000_Las.csv"}, 1000, 432033, 62766411},
+		"philly":    {NewPhilly(), []string{"data", "pollux-osdi21", "philly.csv.gz"}, 82247, 9408690, 3521082502},
+		"tiresias":  {NewTiresias(), []string{"data", "tiresias", "60_job.csv"}, 60, 1779, 26624},
+		"shockwave": {NewShockwave(), []string{"data", "shockwave", "tacc_120jobs.trace"}, 120, 5011, 711371},
+		"blox":      {NewBlox(), []string{"reference", "blox", "ref_s1000_Las.csv"}, 1000, 432033, 62766411},
+		"openb":     {NewOpenB(), []string{"data", "alibaba-openb-2023", "openb_pod_list_default.csv.gz"}, 7064, 12901761, 214769258},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -37,13 +37,14 @@ var rooms = []room{
 	{"core/goodput", []string{"core", "core/optim"}},
 	{"core/optim", nil},
 	{"core", nil},
-	{"admission", []string{"core", "core/goodput", "core/optim"}},
-	{"allocation", []string{"core", "core/goodput", "core/optim"}},
-	{"placement", []string{"core", "core/goodput", "core/optim"}},
-	{"elasticity", []string{"core", "core/goodput", "core/optim"}},
+	{"admission", []string{"core", "core/goodput", "core/optim/..."}},
+	{"allocation", []string{"core", "core/goodput", "core/optim/..."}},
+	{"placement", []string{"core", "core/goodput", "core/optim/..."}},
+	{"elasticity", []string{"core", "core/goodput", "core/optim/..."}},
 	{"plugins", []string{"core/..."}},
 	{"configs", []string{"core/..."}},
 	{"cmd", []string{"..."}},
+	{"tools", []string{"core/..."}},
 	{"internal", nil},
 }
 

@@ -291,9 +291,13 @@ func describe(v *core.View) string {
 		for _, s := range j.Seats {
 			seats = append(seats, fmt.Sprintf("%d:%d", s.Node, uint64(s.Devices)))
 		}
+		var bounds []string
+		for _, on := range j.BatchByType {
+			bounds = append(bounds, fmt.Sprintf("%s %d %d", on.Accelerator, on.MinPerDevice, on.MaxPerDevice))
+		}
 		b := j.Batch
 		line(j.ID, j.Name, j.Tenant, j.Application, j.Requested, j.MinReplicas, j.MaxReplicas)
-		line(joined(j.Accelerators), map[bool]string{false: "False", true: "True"}[j.MixesTypes], b.Requested, b.Initial, b.Max, b.MinPerDevice, b.MaxPerDevice, joined(j.Command))
+		line(joined(j.Accelerators), map[bool]string{false: "False", true: "True"}[j.MixesTypes], b.Requested, b.Initial, b.Max, b.MinPerDevice, b.MaxPerDevice, joined(bounds), joined(j.Command))
 		line(j.State, j.WaitingReason, joined(seats))
 		line(j.Tuning.BatchPerDevice, j.Tuning.AccumulationSteps, joined(j.Tuning.BatchByReplica), j.Restarts, j.Preemptions, j.Held)
 		line(bits(j.Weight, j.SubmitSeconds, j.CPUs, j.MemoryGB, j.TotalWork, j.Tuning.LearningRateFactor))

@@ -227,5 +227,10 @@ func (c *Copy) spec(id core.JobID, s *stagev1.JobSpec) *core.JobSpec {
 			MinPerDevice: int(b.GetMinPerDevice()), MaxPerDevice: int(b.GetMaxPerDevice()),
 		}
 	}
+	for _, on := range s.GetBatchByType() {
+		spec.BatchByType = append(spec.BatchByType, core.TypeBatch{
+			Accelerator: on.GetAccelerator(), MinPerDevice: int(on.GetMinPerDevice()), MaxPerDevice: int(on.GetMaxPerDevice()),
+		})
+	}
 	return spec
 }

@@ -150,6 +150,11 @@ func (t *Teller) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec {
 			MinPerDevice: int64(b.MinPerDevice), MaxPerDevice: int64(b.MaxPerDevice),
 		}
 	}
+	for _, on := range s.BatchByType {
+		told.BatchByType = append(told.BatchByType, &stagev1.TypeBatch{
+			Accelerator: on.Accelerator, MinPerDevice: int64(on.MinPerDevice), MaxPerDevice: int64(on.MaxPerDevice),
+		})
+	}
 	if s.Truth != nil {
 		if t.truths[s.Truth] == 0 {
 			t.truths[s.Truth] = uint32(len(t.truths)) + 1

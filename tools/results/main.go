@@ -61,6 +61,10 @@ var tables = map[string]func(*bench) ([][]string, error){
 	"pollux-cpu":          (*bench).polluxCPU,
 	"pollux-pause":        (*bench).polluxPause,
 	"compositions":        (*bench).compositions,
+	"gavel-small":         (*bench).gavelSmall,
+	"gavel-continuous":    (*bench).gavelContinuous,
+	"gavel-floor":         (*bench).gavelFloor,
+	"gavel-makespan":      (*bench).gavelMakespan,
 	"blox":                (*bench).blox,
 	"tiresias":            (*bench).tiresias,
 	"semantics":           (*bench).semantics,
@@ -68,6 +72,10 @@ var tables = map[string]func(*bench) ([][]string, error){
 	"matching-loads":      (*bench).matchingLoads,
 	"matching-exact":      (*bench).matchingExact,
 	"matching-straggler":  (*bench).matchingStraggler,
+	"sia":                 (*bench).sia,
+	"sia-applications":    (*bench).siaApplications,
+	"sia-baselines":       (*bench).siaBaselines,
+	"sia-variants":        (*bench).siaVariants,
 }
 
 var block = regexp.MustCompile(`(?s)<!-- table (\S+) -->\n.*?<!-- end -->`)

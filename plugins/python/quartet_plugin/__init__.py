@@ -26,7 +26,7 @@ from .decisions import (
     Verdict,
 )
 from .job import (
-    AloneTime, BatchSpec, Gradients, Job, JobState, Measurement, StepTimes, Truth, TypeTimes, UnlikeTimes,
+    AloneTime, BatchSpec, Gradients, Job, JobState, Measurement, StepTimes, Truth, TypeBatch, TypeTimes, UnlikeTimes,
 )
 from .policy import AdmissionPolicy, AllocationPolicy, ElasticityPolicy, PlacementPolicy, Policy, ScalerPolicy
 from .view import Candidate, View
@@ -35,6 +35,6 @@ __all__ = [
     "ANY_ACCELERATOR", "FOR_EVER", "MAX_DEVICES_PER_NODE", "AdmissionPolicy", "AllocationPolicy", "AloneTime", "BatchSpec",
     "Candidate", "Capability", "Cluster", "Code", "Curve", "ElasticityPolicy", "Gradients", "Grant", "Health", "Job",
     "JobState", "Ledger", "Measurement", "Node", "Placement", "PlacementPolicy", "Plan", "Policy", "Reason", "Response",
-    "ScalerPolicy", "Seat", "Seating", "Standing", "StepTimes", "Truth", "Tuning", "TypeTimes", "UnlikeRates", "UnlikeTimes",
-    "Verdict", "View", "count_devices", "field", "first_devices", "list_devices", "lowest_devices", "main", "replicas",
+    "ScalerPolicy", "Seat", "Seating", "Standing", "StepTimes", "Truth", "Tuning", "TypeBatch", "TypeTimes", "UnlikeRates",
+    "UnlikeTimes", "Verdict", "View", "count_devices", "field", "first_devices", "list_devices", "lowest_devices", "main", "replicas",
 ]

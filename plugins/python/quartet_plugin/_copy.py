@@ -8,7 +8,7 @@ from ._convert import gradients_from, measurements_from, response_from, seats_fr
 from ._proto import view_pb2
 from .cluster import MAX_DEVICES_PER_NODE, Cluster, Health, Node, replicas
 from .decisions import Reason, Response, Tuning
-from .job import BatchSpec, Job, JobState, StepTimes, Truth
+from .job import BatchSpec, Job, JobState, StepTimes, Truth, TypeBatch
 from .view import Candidate, View
 
 _HEALTH = {view_pb2.HEALTH_READY: Health.READY, view_pb2.HEALTH_DRAINING: Health.DRAINING, view_pb2.HEALTH_DOWN: Health.DOWN}
@@ -127,6 +127,7 @@ class ViewCopy:
             cpus=spec.cpus, memory_gb=spec.memory_gb, command=tuple(spec.command), total_work=spec.total_work,
             step_times=self._tables.get(spec.step_times), truth=self._truths.get(spec.truth),
             pinned=spec.pinned, mixes_types=spec.mixes_types,
+            batch_by_type=tuple(TypeBatch(on.accelerator, on.min_per_device, on.max_per_device) for on in spec.batch_by_type),
         )
         self.view.jobs[told.id] = job
         return job

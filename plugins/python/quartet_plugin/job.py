@@ -57,6 +57,14 @@ class StepTimes(NamedTuple):
     unlike: UnlikeTimes | None = None  # None for a job that does not mix types
 
 
+class TypeBatch(NamedTuple):
+    """The bounds of the batch per device on an accelerator type, whose memory may be larger or smaller than others'."""
+
+    accelerator: str
+    min_per_device: int
+    max_per_device: int
+
+
 class Measurement(NamedTuple):
     """What a job saw on one configuration: its replicas, on how many nodes, with which batch."""
 
@@ -113,6 +121,7 @@ class Job:
     accelerators: Sequence[str]  # types the job can run on; empty for all
     mixes_types: bool  # its replicas may run on devices of different types at once
     batch: BatchSpec
+    batch_by_type: Sequence[TypeBatch]  # bounds of the batch per device on single types, instead of those of batch
     cpus: float  # per replica
     memory_gb: float  # per replica
     command: Sequence[str]
@@ -141,7 +150,7 @@ class Job:
     gradients: Gradients  # latest statistics reported; zero before the first report
 
     __slots__ = (
-        "accelerators", "application", "as_of_seconds", "attained", "batch", "command", "cpus", "executed",
+        "accelerators", "application", "as_of_seconds", "attained", "batch", "batch_by_type", "command", "cpus", "executed",
         "first_start", "gradients", "held", "id", "last_change", "max_replicas", "measured", "memory_gb", "min_replicas",
         "mixes_types", "name", "pinned", "preemptions", "progress", "progress_as_of", "progress_rate", "requested", "restarts",
         "seats", "state", "step_times", "steps_left", "submit_seconds", "tenant", "total_work", "truth", "tuning", "waiting_reason", "weight",
@@ -153,6 +162,7 @@ class Job:
         accelerators: Sequence[str] = (), batch: BatchSpec = _RIGID, cpus: float = 0.0, memory_gb: float = 0.0,
         command: Sequence[str] = (), total_work: float = 0.0, step_times: StepTimes | None = None,
         truth: Truth | None = None, pinned: bool = False, mixes_types: bool = False,
+        batch_by_type: Sequence[TypeBatch] = (),
     ) -> None:
         """A job that was just submitted."""
         self.id, self.name, self.tenant, self.application = id, name, tenant, application
@@ -160,7 +170,7 @@ class Job:
         self.requested, self.min_replicas, self.max_replicas = requested, min_replicas, max_replicas
         self.accelerators, self.batch, self.cpus, self.memory_gb = accelerators, batch, cpus, memory_gb
         self.command, self.total_work, self.step_times, self.truth = command, total_work, step_times, truth
-        self.pinned, self.mixes_types = pinned, mixes_types
+        self.pinned, self.mixes_types, self.batch_by_type = pinned, mixes_types, batch_by_type
         self.state, self.waiting_reason = JobState.PENDING, Reason.NONE
         self.seats, self.held, self.tuning = (), 0, Tuning(id)
         self.as_of_seconds = self.progress_as_of = self.last_change = submit_seconds

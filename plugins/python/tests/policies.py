@@ -227,7 +227,8 @@ class Mirror(AdmissionPolicy):
             if j is None:
                 continue
             yield f"{j.id} {j.name} {j.tenant} {j.application} {j.requested} {j.min_replicas} {j.max_replicas}"
-            yield f"{' '.join(j.accelerators)} {j.mixes_types} {' '.join(map(str, j.batch))} {' '.join(j.command)}"
+            bounds = (part for on in j.batch_by_type for part in on)
+            yield f"{' '.join(j.accelerators)} {j.mixes_types} {' '.join(map(str, j.batch))} {' '.join(map(str, bounds))} {' '.join(j.command)}"
             yield f"{j.state.name.lower()} {j.waiting_reason.value} {' '.join(f'{s.node}:{s.devices}' for s in j.seats)}"
             yield f"{j.tuning.batch_per_device} {j.tuning.accumulation_steps} {' '.join(map(str, j.tuning.batch_by_replica))} {j.restarts} {j.preemptions} {j.held}"
             yield bits(j.weight, j.submit_seconds, j.cpus, j.memory_gb, j.total_work, j.tuning.learning_rate_factor)

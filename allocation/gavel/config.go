@@ -1,0 +1,37 @@
+package gavel
+
+import (
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Rounds configures the mechanism of every policy.
+type Rounds struct {
+	RecomputeInterval time.Duration `config:"recompute_interval" doc:"least time between two computations of the shares, which a job that comes or ends calls for; 0s computes them at once" min:"0s"`
+	NewJobs           string        `config:"new_jobs" doc:"what a job gets before its first shares are computed: share is an equal share of each type; wait is nothing, though devices are set aside for it that then idle, as published" enum:"share|wait"`
+	Types             string        `config:"types" doc:"order in which accelerator types choose among the jobs: as in the cluster, or shuffled each round" enum:"in_order|shuffled"`
+	GlobalQueue       bool          `config:"global_queue" doc:"one queue of jobs and types together, instead of one for each type"`
+	KeepAccounts      bool          `config:"keep_accounts" doc:"weigh shares against all the time a job ever received, not only that since they were computed"`
+	TypeBlind         bool          `config:"type_blind" doc:"take a job to be as fast on every type that it can run on as on the first of these in the cluster"`
+}
+
+// The values of Rounds.
+const (
+	share    = "share"
+	wait     = "wait"
+	inOrder  = "in_order"
+	shuffled = "shuffled"
+)
+
+// defaults compute at once: the published interval spared a slow solver.
+var defaults = Rounds{NewJobs: share, Types: inOrder}
+
+const source = "Gavel, OSDI 2020"
+
+// newFactory makes the factory of a policy whose only settings are those of the mechanism.
+func newFactory(info core.Info, newPolicy func(Rounds, core.Settings) policy) core.Factory[core.Allocator] {
+	return core.NewFactory(info, defaults, func(c Rounds, s core.Settings) (core.Allocator, error) {
+		return newMechanism(c, newPolicy(c, s), s), nil
+	})
+}

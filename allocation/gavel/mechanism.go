@@ -1,0 +1,109 @@
+package gavel
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// mechanism is the allocator that every policy becomes part of.
+//
+// A job is the more urgent on a type the larger its share of it is against the part it received of all the time given
+// there since the shares were computed. Each type takes the most urgent jobs that fit, and what is left goes to others,
+// so that no device idles while a job could use it, unless the policy is strict.
+type mechanism struct {
+	config Rounds
+	policy policy
+	rand   *rand.Rand
+
+	roster  roster
+	problem problem
+	devices []float64 // of ready nodes, by accelerator type
+	total   float64   // sum of devices
+	before  []float64 // devices in the round before
+	nodes   []int     // devices of the largest node, by accelerator type
+	due     bool      // the shares are out of date
+	reset   float64
+	queue   queue
+}
+
+func newMechanism(c Rounds, p policy, s core.Settings) *mechanism {
+	return &mechanism{config: c, policy: p, rand: s.Rand}
+}
+
+func (p *mechanism) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	resized := p.count(v.Cluster)
+	changed := p.roster.update(p, v, candidates)
+	p.due = p.due || resized || changed
+	elapsed := v.NowSeconds - p.reset
+	if p.due && (elapsed >= p.config.RecomputeInterval.Seconds() || p.reset == 0) { // at 0 s all is new, as published
+		if err := p.recompute(ctx, v); err != nil {
+			return nil, err
+		}
+	}
+	return p.choose(), nil
+}
+
+// count counts the devices of ready nodes, and reports whether there are now more or fewer of a type.
+func (p *mechanism) count(c *core.Cluster) bool {
+	p.devices, p.before = append(p.before[:0], make([]float64, len(c.Accelerators))...), p.devices
+	p.nodes, p.total = append(p.nodes[:0], make([]int, len(c.Accelerators))...), 0
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		usable := float64(n.Usable().Count())
+		p.devices[n.Accelerator] += usable
+		p.total += usable
+		p.nodes[n.Accelerator] = max(p.nodes[n.Accelerator], n.Devices)
+	}
+	return !slices.Equal(p.devices, p.before)
+}
+
+// recompute settles what the jobs were short of, and asks the policy for new shares.
+func (p *mechanism) recompute(ctx context.Context, v *core.View) error {
+	elapsed, credit := v.NowSeconds-p.reset, v.IntervalSeconds/2
+	p.problem.now, p.problem.capacity, p.problem.devices = v.NowSeconds, append(p.problem.capacity[:0], p.devices...), p.total
+	if p.config.TypeBlind {
+		p.problem.capacity = append(p.problem.capacity[:0], p.total)
+	}
+	p.problem.jobs = p.problem.jobs[:0]
+	for _, m := range p.roster.members {
+		for t, share := range m.share {
+			m.deficit[t] += share*elapsed - (m.seconds[t] - credit)
+			if !p.config.KeepAccounts {
+				m.seconds[t] = credit
+			}
+		}
+		clear(m.share)
+		if m.runs() {
+			p.problem.jobs = append(p.problem.jobs, m)
+		} else {
+			m.shared = false
+		}
+	}
+	p.due, p.reset = false, v.NowSeconds
+	if err := p.policy.divide(ctx, &p.problem); err != nil {
+		return fmt.Errorf("divide time among %d jobs: %w", len(p.problem.jobs), err)
+	}
+	for _, m := range p.problem.jobs {
+		m.shared = true
+		if !p.config.TypeBlind {
+			copy(m.share, m.x)
+			continue
+		}
+		open := 0.0 // devices of types that the job can run on
+		for t, speed := range m.speed {
+			if speed > 0 {
+				open += p.devices[t]
+			}
+		}
+		for t, speed := range m.speed {
+			if speed > 0 {
+				m.share[t] = m.x[0] * p.devices[t] / open
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package gavel
+
+import (
+	"context"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/optim"
+)
+
+// policy decides how much time each job should spend on each accelerator type.
+type policy interface {
+	// divide sets the shares x of every job of the problem. On entry they are those that the job has had, if any.
+	divide(ctx context.Context, p *problem) error
+	// strict reports whether a job without a share of a type must not run there, even while devices are left.
+	strict() bool
+}
+
+// problem is what there is to divide, and among whom. Blind to types, all devices are of one.
+type problem struct {
+	now      float64
+	capacity []float64 // devices of ready nodes, by type
+	devices  float64   // sum of capacity
+	jobs     []*member // those that can run on some type, by JobID
+}
+
+// member is a job and its accounts.
+type member struct {
+	id        core.JobID
+	tenant    string
+	weight    float64
+	submit    float64
+	devices   int       // that it holds while it runs
+	remaining float64   // work left, in the unit of the rates; NaN when unknown
+	attained  float64   // device-seconds received
+	rates     []float64 // work per second by type of the problem; 0 where it cannot run
+	x         []float64 // fraction of time by type of the problem, as the policy sets it
+
+	// The accounts of the mechanism, by accelerator type of the cluster.
+	granted  core.AcceleratorID
+	executed float64   // seconds with devices, as of the last round
+	speed    []float64 // work per second
+	shared   bool      // share was computed by the policy
+	share    []float64 // fraction of time
+	seconds  []float64 // received since the shares were computed, and a credit
+	deficit  []float64 // seconds short of the shares before that
+}
+
+// runs reports whether the job can run on some type now.
+func (m *member) runs() bool {
+	for _, rate := range m.rates {
+		if rate > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// rate is the progress under shares of time.
+func (m *member) rate(x []float64) float64 {
+	sum := 0.0
+	for t, fraction := range x {
+		sum += m.rates[t] * fraction
+	}
+	return sum
+}
+
+// best is the highest rate on any type.
+func (m *member) best() float64 {
+	best := 0.0
+	for _, rate := range m.rates {
+		best = max(best, rate)
+	}
+	return best
+}
+
+// equal is the rate of a job in an equal share of every device: the mean over all of them.
+func (p *problem) equal(m *member) float64 {
+	sum := 0.0
+	for t, rate := range m.rates {
+		sum += rate * p.capacity[t]
+	}
+	return sum / p.devices
+}
+
+// isolated sets x to the share of a job that has its part of each type for itself.
+func (p *problem) isolated(m *member, x []float64) {
+	sum := 0.0
+	for t, w := range p.capacity {
+		x[t] = w / float64(len(p.jobs)) / float64(m.devices)
+		sum += x[t]
+	}
+	for t := range x {
+		x[t] /= max(1, sum)
+	}
+}
+
+// polytope is the problem as the solvers know it.
+func (p *problem) polytope() optim.Polytope {
+	jobs := make([]optim.ShareJob, len(p.jobs))
+	for i, m := range p.jobs {
+		jobs[i] = optim.ShareJob{Devices: float64(m.devices), Rates: m.rates}
+	}
+	return optim.Polytope{Capacity: p.capacity, Jobs: jobs}
+}
+
+// take copies shares of a solver, one row a job.
+func (p *problem) take(shares [][]float64) {
+	for i, m := range p.jobs {
+		for t := range m.x {
+			m.x[t] = min(max(shares[i][t], 0), 1)
+		}
+	}
+}

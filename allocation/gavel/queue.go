@@ -1,0 +1,102 @@
+package gavel
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// starved is the weight of a share of a type on which a job received no time at all.
+const starved = 1e9
+
+// queue hands out the devices of a round.
+type queue struct {
+	left    []int // devices by type
+	entries []entry
+	order   []int // of types
+	grants  []core.Grant
+}
+
+// entry is a job in the queue of a type.
+type entry struct {
+	*member
+	on       int
+	priority float64
+}
+
+// compareEntries orders by priority, then by what the job is short of, then by its share; then by JobID.
+func compareEntries(a, b entry) int {
+	return cmp.Or(
+		cmp.Compare(b.priority, a.priority), cmp.Compare(b.deficit[b.on], a.deficit[a.on]), cmp.Compare(b.share[b.on], a.share[a.on]),
+		cmp.Compare(a.id, b.id), cmp.Compare(a.on, b.on),
+	)
+}
+
+// choose grants devices to the most urgent jobs.
+func (p *mechanism) choose() []core.Grant {
+	q := &p.queue
+	q.begin(p.devices)
+	if p.config.Types == shuffled {
+		p.rand.Shuffle(len(q.order), func(a, b int) { q.order[a], q.order[b] = q.order[b], q.order[a] })
+	}
+	for _, t := range q.order {
+		if !p.config.GlobalQueue {
+			q.entries = q.entries[:0]
+		}
+		p.enlist(t)
+		if !p.config.GlobalQueue {
+			p.serve()
+		}
+	}
+	if p.config.GlobalQueue {
+		p.serve()
+	}
+	return q.grants
+}
+
+func (q *queue) begin(capacity []float64) {
+	q.left, q.order, q.entries, q.grants = q.left[:0], q.order[:0], q.entries[:0], q.grants[:0]
+	for t, w := range capacity {
+		q.left, q.order = append(q.left, int(w)), append(q.order, t)
+	}
+}
+
+// enlist adds the jobs that can run on a type, with their priorities there.
+func (p *mechanism) enlist(t int) {
+	total := 0.0
+	for _, m := range p.roster.members {
+		total += m.seconds[t]
+	}
+	for _, m := range p.roster.members {
+		if m.speed[t] <= 0 || m.granted != core.AnyAccelerator {
+			continue
+		}
+		e := entry{member: m, on: t}
+		if m.share[t] > 0 {
+			e.priority = starved * m.share[t]
+			if m.seconds[t] > 0 {
+				e.priority = m.share[t] / (m.seconds[t] / total)
+			}
+		}
+		if e.priority > 0 || !p.policy.strict() {
+			p.queue.entries = append(p.queue.entries, e)
+		}
+	}
+}
+
+// serve grants devices along the queue, skipping what does not fit.
+func (p *mechanism) serve() {
+	q := &p.queue
+	slices.SortFunc(q.entries, compareEntries)
+	for _, e := range q.entries {
+		if e.granted != core.AnyAccelerator || e.devices > q.left[e.on] {
+			continue
+		}
+		q.left[e.on] -= e.devices
+		e.granted = core.AcceleratorID(e.on)
+		if e.shared || p.config.NewJobs == share {
+			q.grants = append(q.grants, core.Grant{Job: e.id, Accelerator: e.granted, Replicas: e.devices})
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package gavel
+
+import (
+	"math"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// roster keeps the accounts of the jobs that are there, by JobID.
+type roster struct {
+	members, before []*member
+	spare           []*member // of jobs that ended, for those to come
+}
+
+// update brings the accounts up to the round, and reports whether shares are to be computed anew: because a job came, ended
+// or changed its speed.
+func (r *roster) update(p *mechanism, v *core.View, candidates []core.Candidate) (changed bool) {
+	r.before, r.members = r.members, r.before[:0]
+	at := 0
+	for i := range candidates {
+		c := &candidates[i]
+		for at < len(r.before) && r.before[at].id < c.ID {
+			r.spare, changed = append(r.spare, r.before[at]), true
+			at++
+		}
+		var m *member
+		if at < len(r.before) && r.before[at].id == c.ID {
+			m = r.before[at]
+			at++
+			m.charge(c.ExecutedSeconds(v.NowSeconds))
+		} else {
+			m, changed = r.enter(p, v, c), true
+		}
+		m.remaining, m.attained = remaining(c, v.NowSeconds), c.AttainedService(v.NowSeconds)
+		if m.measure(p, v.Cluster, c) {
+			changed = true
+		}
+		r.members = append(r.members, m)
+	}
+	for ; at < len(r.before); at++ {
+		r.spare, changed = append(r.spare, r.before[at]), true
+	}
+	return changed
+}
+
+// enter opens the accounts of a job.
+func (r *roster) enter(p *mechanism, v *core.View, c *core.Candidate) *member {
+	types := len(v.Cluster.Accelerators)
+	m := new(member)
+	if last := len(r.spare) - 1; last >= 0 && len(r.spare[last].share) == types {
+		m, r.spare = r.spare[last], r.spare[:last]
+	} else {
+		numbers := make([]float64, 6*types)
+		for _, list := range []*[]float64{&m.speed, &m.share, &m.seconds, &m.deficit, &m.rates, &m.x} {
+			*list, numbers = numbers[:types:types], numbers[types:]
+		}
+		if p.config.TypeBlind {
+			m.rates, m.x = m.rates[:1], m.x[:1]
+		}
+	}
+	m.id, m.tenant, m.weight, m.submit = c.ID, c.Tenant, c.Weight, c.SubmitSeconds
+	m.granted, m.executed, m.shared, m.devices = core.AnyAccelerator, c.ExecutedSeconds(v.NowSeconds), false, 0
+	clear(m.x)
+	for t := range types {
+		m.speed[t], m.share[t], m.seconds[t], m.deficit[t] = 0, 0, v.IntervalSeconds/2, 0
+		if p.config.NewJobs == share && !p.policy.strict() && p.total > 0 {
+			m.share[t] = p.devices[t] / p.total
+		}
+	}
+	return m
+}
+
+// charge books the time since the last round on the type that was granted then.
+func (m *member) charge(executed float64) {
+	if m.granted != core.AnyAccelerator {
+		m.seconds[m.granted] += executed - m.executed
+	}
+	m.executed, m.granted = executed, core.AnyAccelerator
+}
+
+// measure notes how fast the job is on each type, and reports whether that is news. A job whose speed is unknown is taken
+// to be as fast wherever it can run.
+func (m *member) measure(p *mechanism, c *core.Cluster, candidate *core.Candidate) (changed bool) {
+	response := candidate.Response
+	replicas := p.replicas(c, candidate)
+	changed = m.devices != replicas
+	m.devices = replicas
+	for t := range m.speed {
+		accelerator := core.AcceleratorID(t)
+		speed := 0.0
+		if float64(replicas) <= p.devices[t] && candidate.CanRunOn(c, accelerator) {
+			speed = 1
+			if response.Curves != nil {
+				speed = response.Rate(accelerator, replicas, p.nodes[t])
+			}
+		}
+		if speed != m.speed[t] {
+			m.speed[t], changed = speed, true
+		}
+	}
+	if !p.config.TypeBlind {
+		copy(m.rates, m.speed)
+	} else if len(m.rates) > 0 {
+		first := slices.IndexFunc(m.speed, func(speed float64) bool { return speed > 0 })
+		m.rates[0] = m.speed[max(first, 0)]
+	}
+	return changed
+}
+
+// replicas is what the candidate asked for, within what it can use and what some type has ready for it.
+func (p *mechanism) replicas(c *core.Cluster, candidate *core.Candidate) int {
+	r := candidate.Response
+	most := r.MinReplicas
+	for t, w := range p.devices {
+		if int(w) > most && candidate.CanRunOn(c, core.AcceleratorID(t)) {
+			most = int(w)
+		}
+	}
+	return min(max(candidate.Requested, r.MinReplicas), r.MaxReplicas, most)
+}
+
+// remaining is the work left in the unit of the curves. What elasticity tells may count whole epochs only, and the declared
+// work smaller steps.
+func remaining(c *core.Candidate, now float64) float64 {
+	declared, told := c.RemainingWork(now), c.Response.RemainingWork
+	switch {
+	case !(c.TotalWork > 0):
+		return told
+	case math.IsNaN(told):
+		return declared
+	}
+	return min(declared, told)
+}

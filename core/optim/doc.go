@@ -1,0 +1,11 @@
+// Package optim solves the optimisation problems that allocation and placement policies come down to. It knows numbers
+// only: no job, node or view of the scheduler.
+//
+//   - [SolveLinear] is a dense simplex for any small linear program.
+//   - [SharesSolver] divides the time of accelerators of a few types among many jobs over a [Polytope]: max-min fairness
+//     with floors, water-filling, finish-time fairness, makespan, largest sum, and plain feasibility.
+//
+// Every solver repeats: same input, same bytes. Every answer comes with a certificate (prices, duals or a bound) that can be
+// checked without trusting the solver. Input that makes no sense is an error that names all that is wrong, never a panic; a
+// cancelled context ends a solve soon.
+package optim

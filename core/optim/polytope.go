@@ -1,0 +1,187 @@
+package optim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Polytope is the set of time shares that a cluster of a few accelerator types can give to jobs. With x[i][j] the fraction
+// of time a member of row i spends on type j, s_i its devices and N_i its members, it holds every x >= 0 with
+//
+//	Σ_i N_i s_i x[i][j] <= Capacity[j]    for every type
+//	Σ_j x[i][j]         <= 1              for every row
+//	x[i][j]              = 0              where the rate is 0
+type Polytope struct {
+	// Capacity is the number of devices of each type.
+	Capacity []float64
+	Jobs     []ShareJob
+}
+
+// ShareJob is one row of a Polytope: a job, or a class of identical ones.
+type ShareJob struct {
+	// Devices is how many devices a member holds while it runs.
+	Devices float64
+	// Rates is a member's progress by type while it runs there, 0 where it cannot.
+	Rates []float64
+	// Count is the number of members; 0 stands for 1.
+	Count int
+}
+
+// members is the number of jobs that the row stands for.
+func (j ShareJob) members() float64 { return float64(max(j.Count, 1)) }
+
+// maxProblems is how many problems of an input an error lists.
+const maxProblems = 20
+
+// problems collects what is wrong with an input.
+type problems struct {
+	list []error
+	left int
+}
+
+// add notes a problem.
+func (p *problems) add(format string, args ...any) {
+	if len(p.list) == maxProblems {
+		p.left++
+		return
+	}
+	p.list = append(p.list, fmt.Errorf(format, args...))
+}
+
+// err is every problem in one error, or nil.
+func (p *problems) err() error {
+	if p.left > 0 {
+		return errors.Join(append(p.list, fmt.Errorf("optim: %d more problems", p.left))...)
+	}
+	return errors.Join(p.list...)
+}
+
+// sane tells whether v is 0 or a number whose products with a few others stay within range.
+func sane(v float64) bool { return v == 0 || math.Abs(v) >= 1e-50 && math.Abs(v) <= 1e50 }
+
+// wanted says in errors what sane numbers are.
+const wanted = "want 0 or 1e-50 to 1e50"
+
+// check notes what is wrong with the polytope.
+func (p Polytope) check(found *problems) {
+	for j, w := range p.Capacity {
+		if !sane(w) || w < 0 {
+			found.add("optim: capacity of type %d is %v, "+wanted, j, w)
+		}
+	}
+	for i, job := range p.Jobs {
+		if !sane(job.Devices) || job.Devices <= 0 {
+			found.add("optim: devices of job %d are %v, want 1e-50 to 1e50", i, job.Devices)
+		}
+		if job.Count < 0 {
+			found.add("optim: count of job %d is %d, want >= 0", i, job.Count)
+		}
+		if len(job.Rates) != len(p.Capacity) {
+			found.add("optim: job %d has %d rates, want one for each of %d types", i, len(job.Rates), len(p.Capacity))
+			continue
+		}
+		for j, a := range job.Rates {
+			if !sane(a) || a < 0 {
+				found.add("optim: rate of job %d on type %d is %v, "+wanted, i, j, a)
+			}
+		}
+	}
+}
+
+// checkPerJob notes what is wrong with a value given for each job: it may be left out, or must hold a number >= 0 for each.
+func (p Polytope) checkPerJob(found *problems, name string, values []float64) {
+	if values == nil {
+		return
+	}
+	if len(values) != len(p.Jobs) {
+		found.add("optim: %d values of %s, want one for each of %d jobs", len(values), name, len(p.Jobs))
+		return
+	}
+	for i, v := range values {
+		if !sane(v) || v < 0 {
+			found.add("optim: %s of job %d is %v, "+wanted, name, i, v)
+		}
+	}
+}
+
+// Rate is the progress of a member of row i under the shares x of that row.
+func (p Polytope) Rate(i int, x []float64) float64 {
+	var sum float64
+	for j, a := range p.Jobs[i].Rates {
+		sum += a * x[j]
+	}
+	return sum
+}
+
+// Excess is by how much the shares break the polytope: the largest of the relative overload of a type, of the time beyond
+// 1 of a row, and of the negative shares. It is 0 or below the rounding for shares inside. Shares of another shape are
+// infinitely far out.
+func (p Polytope) Excess(x [][]float64) float64 {
+	if len(x) != len(p.Jobs) {
+		return math.Inf(1)
+	}
+	used := make([]float64, len(p.Capacity))
+	var worst float64
+	for i, job := range p.Jobs {
+		if len(x[i]) != len(p.Capacity) {
+			return math.Inf(1)
+		}
+		var time float64
+		for j, share := range x[i] {
+			if share > 0 && job.Rates[j] == 0 {
+				worst = max(worst, share)
+			}
+			worst = max(worst, -share)
+			time += share
+			used[j] += job.members() * job.Devices * share
+		}
+		worst = max(worst, time-1)
+	}
+	for j, u := range used {
+		if w := p.Capacity[j]; u > w {
+			worst = max(worst, (u-w)/max(w, 1e-300))
+		}
+	}
+	return worst
+}
+
+// Budget is what the cluster is worth at the prices per device.
+func (p Polytope) Budget(prices []float64) float64 {
+	var sum float64
+	for j, w := range p.Capacity {
+		sum += w * prices[j]
+	}
+	return sum
+}
+
+// Cost is the least that the jobs pay, at the prices per device, for every member of row i to progress at demand[i]; it is
+// infinite where a job cannot. Prices >= 0 with Cost above Budget prove that no shares reach the demand.
+func (p Polytope) Cost(prices, demand []float64) float64 {
+	var sum float64
+	for i, job := range p.Jobs {
+		sum += job.members() * job.cost(p.Capacity, prices, demand[i])
+	}
+	return sum
+}
+
+// cost is the least that a member pays to progress at the demand: the lower hull, at the demand, of the points (rate, price
+// of full time) of the types and of idling.
+func (j ShareJob) cost(capacity, prices []float64, demand float64) float64 {
+	if demand <= 0 {
+		return 0
+	}
+	best := math.Inf(1)
+	for v, fast := range j.Rates {
+		if fast < demand || capacity[v] == 0 {
+			continue
+		}
+		best = min(best, j.Devices*prices[v], j.Devices*prices[v]*demand/fast)
+		for u, slow := range j.Rates {
+			if slow < demand && slow > 0 && capacity[u] > 0 {
+				best = min(best, j.Devices*(prices[u]*(fast-demand)+prices[v]*(demand-slow))/(fast-slow))
+			}
+		}
+	}
+	return best
+}

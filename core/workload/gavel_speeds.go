@@ -1,0 +1,166 @@
+package workload
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// maxRate bounds a number of steps per second, far above any real one.
+const maxRate = 1e9
+
+// gavelSpeeds are the measured speeds of jobs that run alone.
+type gavelSpeeds struct {
+	input  Input
+	byTask map[gavelTask]*gavelSpeed
+}
+
+// jobTypes lists the types of job that were measured, ascending.
+func (s *gavelSpeeds) jobTypes() []string {
+	var names []string
+	for _, task := range slices.SortedFunc(maps.Keys(s.byTask), compareGavelTasks) {
+		names = append(names, task.jobType)
+	}
+	return slices.Compact(names)
+}
+
+// sizes lists the numbers of replicas that a type of job was measured with, ascending.
+func (s *gavelSpeeds) sizes(jobType string) []string {
+	var sizes []string
+	for _, task := range slices.SortedFunc(maps.Keys(s.byTask), compareGavelTasks) {
+		if task.jobType == jobType {
+			sizes = append(sizes, strconv.Itoa(task.replicas))
+		}
+	}
+	return sizes
+}
+
+// gavelRates are rates by task and accelerator type, as they are read.
+type gavelRates map[gavelTask]map[string]float64
+
+func (r gavelRates) add(task gavelTask, accelerator string, rate float64) (twice bool) {
+	if r[task] == nil {
+		r[task] = map[string]float64{}
+	}
+	_, twice = r[task][accelerator]
+	r[task][accelerator] = rate
+	return twice
+}
+
+// unconsolidated ends the name of an accelerator type in measurements on devices of different servers, which the
+// publication's simulator does not use.
+const unconsolidated = "_unconsolidated"
+
+func loadGavelSpeeds(ctx context.Context, path string) (*gavelSpeeds, error) {
+	in, err := openInput(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return readGavelSpeeds(in)
+}
+
+// readGavelSpeeds reads measurements as the publication has them, in JSON, or as CSV with a row for each.
+func readGavelSpeeds(in *input) (*gavelSpeeds, error) {
+	content := bufio.NewReader(in.Reader)
+	in.Reader = content
+	read := readGavelTable
+	if start, _ := content.Peek(1); string(start) == "{" {
+		read = readGavelDocument
+	}
+	rates, problems := read(in)
+	if len(rates) == 0 && len(problems) == 0 {
+		problems = core.Diagnostics{{Position: core.Position{File: in.Path}, Summary: "holds no throughput of a job alone"}}
+	}
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	speeds := &gavelSpeeds{input: in.Input, byTask: map[gavelTask]*gavelSpeed{}}
+	for task, byType := range rates {
+		accelerators := slices.Sorted(maps.Keys(byType))
+		alone := make([]float64, len(accelerators))
+		for i, accelerator := range accelerators {
+			alone[i] = byType[accelerator]
+		}
+		speeds.byTask[task] = newGavelSpeed(task.replicas, accelerators, alone)
+	}
+	return speeds, nil
+}
+
+const (
+	speedAccelerator = iota
+	speedJobType
+	speedReplicas
+	speedPartner
+	speedPartnerReplicas
+	speedAlone
+	speedOfPartner
+)
+
+var gavelSpeedColumns = columns{required: []string{
+	"worker_type", "job_type", "scale_factor", "partner_job_type", "partner_scale_factor", "tput_self", "tput_partner",
+}}
+
+func readGavelTable(in *input) (gavelRates, core.Diagnostics) {
+	t, rates := openTable(in, gavelSpeedColumns), gavelRates{}
+	for t.next() {
+		if t.has(speedPartner) {
+			continue // two jobs that share devices
+		}
+		accelerator := t.label(speedAccelerator)
+		task := gavelTask{jobType: t.label(speedJobType), replicas: t.count(speedReplicas)}
+		rate := t.number(speedAlone, 0, maxRate, "a number of steps per second")
+		if t.ok() && !strings.HasSuffix(accelerator, unconsolidated) && rates.add(task, accelerator, rate) {
+			t.reject(speedJobType, fmt.Sprintf("one row for %d of it alone on %s", task.replicas, accelerator))
+		}
+	}
+	return rates, t.finish()
+}
+
+// gavelKey is how the publication writes a task: ('LM (batch size 5)', 2).
+var gavelKey = regexp.MustCompile(`^\('(.+)', ([0-9]+)\)$`)
+
+func readGavelDocument(in *input) (gavelRates, core.Diagnostics) {
+	var found core.Diagnostics
+	report := func(format string, args ...any) {
+		found = append(found, core.Diagnostic{Position: core.Position{File: in.Path}, Summary: fmt.Sprintf(format, args...)})
+	}
+	var document map[string]map[string]map[string]json.RawMessage
+	if err := json.NewDecoder(in).Decode(&document); err != nil {
+		report("%v", err)
+		return nil, found
+	}
+	rates := gavelRates{}
+	for _, accelerator := range slices.Sorted(maps.Keys(document)) {
+		if strings.HasSuffix(accelerator, unconsolidated) {
+			continue
+		}
+		if accelerator == "" || !printable(accelerator) {
+			report("%s is no accelerator type of printable characters", quote(accelerator))
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(document[accelerator])) {
+			match := gavelKey.FindStringSubmatch(key)
+			if match == nil || !printable(key) {
+				report("%s: %s is not a job type and a number, such as ('LM (batch size 5)', 2)", accelerator, quote(key))
+				continue
+			}
+			replicas, err := strconv.Atoi(match[2])
+			rate, ok := parseNumber(string(document[accelerator][key]["null"]))
+			if err != nil || replicas < 1 || replicas > maxCount || !ok || rate < 0 || rate > maxRate {
+				report("%s: %s: expected a job alone, \"null\", to have from 0 to %s steps per second on 1 to %d devices",
+					accelerator, quote(key), formatBound(maxRate), maxCount)
+				continue
+			}
+			rates.add(gavelTask{match[1], replicas}, accelerator, rate)
+		}
+	}
+	return rates, found
+}
