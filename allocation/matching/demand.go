@@ -63,9 +63,12 @@ func (d *demand) job(v *core.View, c *core.Candidate) market.Job {
 	if math.IsNaN(job.Iterations) && c.TotalWork > 0 {
 		job.Iterations = c.RemainingWork(v.NowSeconds)
 	}
+	if !sane(job.Iterations) {
+		job.Iterations = math.NaN()
+	}
 	for t := range job.Rates {
-		if c.CanRunOn(v.Cluster, core.AcceleratorID(t)) {
-			job.Rates[t] = d.alone(r, c.Requested, t)
+		if rate := d.alone(r, c.Requested, t); sane(rate) && c.CanRunOn(v.Cluster, core.AcceleratorID(t)) {
+			job.Rates[t] = rate
 		}
 	}
 	if r.Unlike != nil {
@@ -81,6 +84,9 @@ func (d *demand) job(v *core.View, c *core.Candidate) market.Job {
 	}
 	return job
 }
+
+// sane is a number that the market takes.
+func sane(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
 
 // alone is the rate of one device of a type: at the number of replicas where each does most, if one alone does nothing.
 func (d *demand) alone(r *core.Response, requested, t int) float64 {

@@ -3,6 +3,7 @@ package coretest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
@@ -78,6 +79,13 @@ func responseFault(j *core.Job, r *core.Response) string {
 	}
 	if r.RemainingWork < 0 {
 		return "negative remaining work"
+	}
+	if r.Unlike != nil {
+		for _, x := range slices.Concat(r.Unlike.Alone, r.Unlike.SyncSeconds) {
+			if !(x >= 0) || x-x != 0 {
+				return fmt.Sprintf("%v among the rates on unlike devices", x)
+			}
+		}
 	}
 	for _, curve := range r.Curves {
 		for _, rates := range [...][]float64{curve.OneNode, curve.ManyNodes} {
