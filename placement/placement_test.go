@@ -232,3 +232,28 @@ func fewest(devices []int, n int) int {
 	}
 	return best
 }
+
+// Two types of two devices each. A job that mixes types has several only where no one type would ever do.
+func TestTypesAreMixedWhereOneIsTooSmall(t *testing.T) {
+	cluster := coretest.MakeCluster().Nodes(2, "t4", 1).Nodes(1, "v100", 2).Obj()
+	cases := map[string]struct {
+		jobs []*coretest.JobBuilder
+		want string
+	}{
+		"a job larger than any type": {[]*coretest.JobBuilder{waits(3).MixesTypes()}, "0: 0[0] 1[0] 2[0]"},
+		"one that fits on a type":    {[]*coretest.JobBuilder{waits(2).MixesTypes()}, "0: 2[0,1]"},
+		"one that will":              {[]*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(2, 0)), waits(2).MixesTypes()}, lines("0: 0[0]", "1: 2[0]", "2: waiting_for_devices 2/1")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			v := coretest.MakeView(cluster).Jobs(tc.jobs...).Obj()
+			if got := place(t, newPlacer(t, NewConsolidated(), nil), v, inOrder(v)); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+	v := coretest.MakeView(cluster).Jobs(waits(4).MixesTypes()).Obj()
+	if got, want := place(t, newPlacer(t, NewFirstFit(), nil), v, inOrder(v)), "0: 0[0] 1[0] 2[0,1]"; got != want {
+		t.Errorf("first_fit: got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -109,7 +109,7 @@ func (s *seater) onLowestType(v *core.View, g *core.Grant, choose choice) bool {
 			return true
 		}
 	}
-	return false
+	return s.acrossTypes(v, g, choose)
 }
 
 // onFewestNodes is onLowestType on the type where the choice takes the fewest nodes, the lowest of several.
@@ -131,9 +131,35 @@ func (s *seater) onFewestNodes(v *core.View, g *core.Grant, choose choice) bool 
 		}
 	}
 	if best == core.AnyAccelerator {
-		return false
+		return s.acrossTypes(v, g, choose)
 	}
 	s.place(g, best, first)
+	return true
+}
+
+// acrossTypes seats a grant that is too large for any one type on several, lowest first, if its job mixes them.
+func (s *seater) acrossTypes(v *core.View, g *core.Grant, choose choice) bool {
+	j := v.Jobs[g.Job]
+	if !j.MixesTypes {
+		return false
+	}
+	alone := *j.JobSpec
+	if alone.MixesTypes = false; g.Replicas <= v.Cluster.CapacityFor(&alone) {
+		return false
+	}
+	first, left := len(s.seats), g.Replicas
+	for t := range s.free {
+		n := min(left, s.free[t])
+		if n > 0 && eligible(v, j, g, core.AcceleratorID(t)) && choose(s, v, j, core.AcceleratorID(t), n) {
+			left -= n
+		}
+	}
+	if left > 0 {
+		s.untake(first)
+		return false
+	}
+	s.count(v, s.seats[first:], -1)
+	s.placed = append(s.placed, core.Placement{Job: g.Job, Seats: s.seats[first:len(s.seats):len(s.seats)]})
 	return true
 }
 
