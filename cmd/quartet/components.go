@@ -39,6 +39,7 @@ func catalog() configs.Catalog {
 			allocation.NewTiresias(),
 			allocation.NewOptimus(),
 			allocation.NewAFS(),
+			allocation.NewThemis(),
 			pollux.New(),
 			gavel.NewMaxMin(),
 			gavel.NewWaterFilling(),
