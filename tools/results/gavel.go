@@ -159,6 +159,31 @@ func (b *bench) gavelContinuous() ([][]string, error) {
 	return rows, nil
 }
 
+// gavelSpare divides what max-min leaves over, or does not.
+func (b *bench) gavelSpare() ([][]string, error) {
+	rows := [][]string{{"jobs", "jobs/h", "left to the rounds: mean JCT h", "divided", "difference"}}
+	for _, r := range []gavelRun{
+		{jobsPerHour: 4}, {jobsPerHour: 5.2}, {jobsPerHour: 6}, {several: true, jobsPerHour: 2}, {several: true, jobsPerHour: 2.6},
+	} {
+		kind := "one device"
+		if r.several {
+			kind = "1 to 8 devices"
+		}
+		var means []float64
+		for _, spare := range []string{"rounds", "throughput"} {
+			r.config, r.devices, r.first, r.last = "max-min", 36, 4000, 4999
+			r.sets = []string{"pipeline.allocation.config.spare=" + spare}
+			got, err := b.gavel(r)
+			if err != nil {
+				return nil, err
+			}
+			means = append(means, got.JCT.Mean/3600)
+		}
+		rows = append(rows, []string{kind, fmt.Sprint(r.jobsPerHour), hours(means[0]), hours(means[1]), percent(means[1], means[0])})
+	}
+	return rows, nil
+}
+
 // gavelFloor is the price of a fairness floor under the best normalised sum, from none to all of max-min.
 func (b *bench) gavelFloor() ([][]string, error) {
 	rows := [][]string{{"composition", "jobs/h", "mean JCT h", "p50 h", "p99 h", "max h", "restarts a job"}}

@@ -50,6 +50,7 @@ var tables = map[string]func(*bench) ([][]string, error){
 	"pollux":           (*bench).pollux,
 	"gavel-small":      (*bench).gavelSmall,
 	"gavel-continuous": (*bench).gavelContinuous,
+	"gavel-spare":      (*bench).gavelSpare,
 	"gavel-floor":      (*bench).gavelFloor,
 	"gavel-makespan":   (*bench).gavelMakespan,
 }
