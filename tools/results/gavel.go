@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/csv"
 	"encoding/json"
@@ -112,12 +113,11 @@ func (b *bench) gavelSmall() ([][]string, error) {
 }
 
 func readFixtures(path string) (map[string]*gavelFixture, error) {
-	f, err := os.Open(path)
+	disk, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	content, err := gzip.NewReader(f)
+	content, err := gzip.NewReader(bytes.NewReader(disk))
 	if err != nil {
 		return nil, err
 	}
@@ -241,12 +241,11 @@ func (b *bench) gavelMakespan() ([][]string, error) {
 
 // readPairs reads the third column of a CSV file by the two before it.
 func readPairs(path string) (map[string]float64, error) {
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	records, err := csv.NewReader(f).ReadAll()
+	records, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
 	if err != nil {
 		return nil, err
 	}
