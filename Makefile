@@ -85,9 +85,9 @@ bench: ## run the benchmarks matching BENCH, results into BENCH_NEW
 bench-compare: $(BENCHSTAT) ## compare BENCH_OLD with BENCH_NEW
 	$(BENCHSTAT) $(BENCH_OLD) $(BENCH_NEW)
 
-results: ## measure the reproductions again and write the tables of docs/results.md
+results: ## measure the reproductions again and write the tables of docs/results.md (ONLY=NAME,NAME; KEEP=DIR keeps runs)
 	$(GO) build -o $(BIN)/quartet ./cmd/quartet
-	$(GO) run ./tools/results -quartet $(BIN)/quartet -write docs/results.md
+	$(GO) run ./tools/results -quartet $(BIN)/quartet -write docs/results.md $(if $(ONLY),-only $(ONLY)) $(if $(KEEP),-keep $(KEEP))
 
 generate: $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) ## write what is generated
 	PROTOC_GEN_GO=$(PROTOC_GEN_GO) PROTOC_GEN_GO_GRPC=$(PROTOC_GEN_GO_GRPC) $(GO) generate ./...

@@ -53,6 +53,13 @@ type fakeWorkload struct {
 	Profiles string        `config:"profiles" doc:"folder of profiles"`
 }
 
+// fakeTraining is what the embedded default sets of its workload.
+type fakeTraining struct {
+	Jobs         int           `config:"jobs" doc:"number of jobs" min:"1"`
+	Span         time.Duration `config:"span" doc:"time of submissions" min:"1s"`
+	Applications bool          `config:"applications" doc:"train"`
+}
+
 type fakeSimulator struct {
 	RestartOverhead time.Duration `config:"restart_overhead" doc:"pause at each start" min:"0s"`
 	Broken          bool          `config:"broken" doc:"refuse to be built"`
@@ -110,6 +117,16 @@ func fakeCatalog() Catalog {
 				func(core.None, core.Settings) (backend.Opener, error) { return fakeOpener{}, nil }),
 		},
 	}
+}
+
+// defaultCatalog holds the components of the embedded default.
+func defaultCatalog() Catalog {
+	c, none := fakeCatalog(), core.None{}
+	c.Allocation = append(c.Allocation, fake[core.Allocator]("pollux", none))
+	c.Placement = append(c.Placement, fake[core.Placer]("proposed", none))
+	c.Elasticity = append(c.Elasticity, fake[core.Elasticity]("goodput", none))
+	c.Workload = []core.Factory[workload.Source]{fake[workload.Source]("generated", fakeTraining{})}
+	return c
 }
 
 func environmentOf(variables map[string]string) func(string) (string, bool) {

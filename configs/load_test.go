@@ -317,7 +317,7 @@ func TestEmbeddedByName(t *testing.T) {
 	t.Chdir(t.TempDir())
 	nameOf := func() (name, from string) {
 		t.Helper()
-		c, err := Load(fakeCatalog(), Options{Files: []string{"default.yaml"}})
+		c, err := Load(defaultCatalog(), Options{Files: []string{"default.yaml"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -335,15 +335,15 @@ func TestEmbeddedByName(t *testing.T) {
 }
 
 func TestEmbedded(t *testing.T) {
-	c, err := Load(fakeCatalog(), Options{})
+	c, err := Load(defaultCatalog(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := c.BuildCluster().Devices(); got != 64 {
 		t.Errorf("the default cluster has %d devices, want 64", got)
 	}
-	if got := c.Workload.Config.(*fakeWorkload); got.Jobs != 160 || got.Span != 8*time.Hour {
-		t.Errorf("the default workload is %+v, want 160 jobs in 8h", got)
+	if got := c.Workload.Config.(*fakeTraining); got.Jobs != 160 || got.Span != 8*time.Hour || !got.Applications {
+		t.Errorf("the default workload is %+v, want 160 jobs in 8h that train applications", got)
 	}
 }
 

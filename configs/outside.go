@@ -18,7 +18,7 @@ type Plugins struct {
 type PluginOptions struct {
 	OnFailure    string        `config:"on_failure" doc:"what happens when it crashes, hangs or breaks a rule: the run fails, a new process takes over, or the fallback does" enum:"fail|restart|fallback"`
 	MaxRestarts  int           `config:"max_restarts" doc:"restarts in a run, after which it fails" min:"0"`
-	Backoff      time.Duration `config:"backoff" doc:"wait before the first restart; doubles with each" min:"0s"`
+	Backoff      time.Duration `config:"backoff" doc:"wait before the first restart; doubles with each, up to a minute" min:"0s"`
 	CallTimeout  time.Duration `config:"call_timeout" doc:"time that the answer to one question may take" min:"1ms"`
 	StartTimeout time.Duration `config:"start_timeout" doc:"time that the process may take to be ready" min:"1ms"`
 	Environment  []string      `config:"environment" doc:"names of environment variables that the process may see, besides PATH, HOME and the like"`

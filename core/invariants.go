@@ -18,6 +18,8 @@ const (
 	RuleDeviceOnce       = "no device twice, none on a node that is down or draining"
 	RuleGangComplete     = "all replicas or none"
 	RuleOneAccelerator   = "one accelerator type for a job that does not mix them, one it can run on"
+	RuleGapSane          = "a certified gap between 0 and 1"
+	RulePinnedStays      = "a pinned job keeps its devices"
 	RuleTuningSane       = "batch settings not negative"
 	RuleVerdictAllowed   = "verdicts with a code and a reason that the stage may give"
 )
@@ -155,6 +157,36 @@ func (s *state) checkGrants(component string, grants []Grant) error {
 			return s.broken(component, g.Job, RuleOneAccelerator, "granted accelerator type %d of %d", g.Accelerator, len(s.view.Cluster.Accelerators))
 		}
 	}
+	return s.checkPinned(component, grants)
+}
+
+// checkPinned holds an allocator to what the pinned jobs hold.
+func (s *state) checkPinned(component string, grants []Grant) error {
+	if !s.pinned {
+		return nil
+	}
+	for _, j := range s.running {
+		if !j.MustStay(s.view.Cluster, s.responses[j.ID]) {
+			continue
+		}
+		if m := &s.marks[j.ID]; m.granted != s.view.Round || grants[m.grant].Replicas != j.Held {
+			return s.broken(component, j.ID, RulePinnedStays, "does not grant it the %d devices that it holds", j.Held)
+		}
+	}
+	return nil
+}
+
+// takeGap asks an allocator that certifies its answers for the gap of the last one.
+func (s *state) takeGap(component string, policy any) error {
+	certifier, ok := policy.(Certifier)
+	if !ok {
+		return nil
+	}
+	gap := certifier.GapRatio()
+	if gap < 0 || gap > 1 {
+		return s.broken(component, -1, RuleGapSane, "certifies a gap of %v", gap)
+	}
+	s.report.GapRatio = gap
 	return nil
 }
 
@@ -174,6 +206,9 @@ func (s *state) checkSeating(component string, grants []Grant, seating Seating) 
 		}
 		if err := s.checkAllowed(component, v, Defer); err != nil {
 			return err
+		}
+		if j := s.view.Jobs[v.Job]; j.MustStay(s.view.Cluster, s.responses[v.Job]) {
+			return s.broken(component, v.Job, RulePinnedStays, "does not seat it")
 		}
 		m := &s.marks[v.Job]
 		m.verdict = i
@@ -199,6 +234,9 @@ func (s *state) checkPlacement(component string, grants []Grant, p *Placement) e
 		return s.broken(component, p.Job, RuleDeviceOnce, "seats %s are not all free", s.describeSeats(p.Seats))
 	}
 	c := s.view.Cluster
+	if j := s.view.Jobs[p.Job]; j.MustStay(c, s.responses[p.Job]) && (p.Evicted || !SameSeats(p.Seats, j.Seats)) {
+		return s.broken(component, p.Job, RulePinnedStays, "moves it from %s to %s", s.describeSeats(j.Seats), s.describeSeats(p.Seats))
+	}
 	for _, seat := range p.Seats {
 		accelerator := c.Nodes[seat.Node].Accelerator
 		if seat.Devices == 0 {

@@ -21,11 +21,16 @@ type JobSpec struct {
 	MinReplicas int // least the job can run with
 	MaxReplicas int // most the job can use
 
+	// Pinned is set for a job that cannot be preempted: the devices that it gets first stay its own until it ends, or one
+	// of their nodes fails or is drained. A policy that takes them away breaks a rule.
+	Pinned bool
+
 	Accelerators []string // types the job can run on; empty for all
 	MixesTypes   bool     // its replicas may run on devices of different types at once
 	Batch        BatchSpec
-	CPUs         float64 // per replica
-	MemoryGB     float64 // per replica
+	BatchByType  []TypeBatch // bounds of the batch per device on single types, instead of those of Batch
+	CPUs         float64     // per replica
+	MemoryGB     float64     // per replica
 	Command      []string
 
 	// TotalWork is the declared work in the unit that Job.Progress counts: seconds at the requested replicas for a
@@ -52,6 +57,12 @@ type BatchSpec struct {
 	Max          int // largest total batch that still trains
 	MinPerDevice int
 	MaxPerDevice int
+}
+
+// TypeBatch bounds the batch per device on an accelerator type, whose memory may be larger or smaller than others'.
+type TypeBatch struct {
+	Accelerator                string
+	MinPerDevice, MaxPerDevice int
 }
 
 // JobState is the single state a submitted job is in.
@@ -155,10 +166,28 @@ func (j *Job) RemainingWork(now float64) float64 {
 	return max(j.TotalWork-j.WorkDone(now), 0)
 }
 
+// MustStay reports whether the job is pinned to the seats it holds. It is not when a node of them is no longer ready, or
+// when the job can no longer run on so many.
+func (j *Job) MustStay(c *Cluster, r *Response) bool {
+	return j.Pinned && j.State == Running && j.Held >= r.MinReplicas && j.Held <= r.MaxReplicas &&
+		!slices.ContainsFunc(j.Seats, func(s Seat) bool { return s.Devices&^c.Nodes[s.Node].Usable() != 0 })
+}
+
 // settle brings the accounts up to date, before the devices held change.
 func (j *Job) settle(now float64) {
 	j.Executed, j.Attained = j.ExecutedSeconds(now), j.AttainedService(now)
 	j.AsOfSeconds = now
+}
+
+// BatchOn are the bounds of the job's batch on an accelerator type.
+func (s *JobSpec) BatchOn(accelerator string) BatchSpec {
+	b := s.Batch
+	for i := range s.BatchByType {
+		if on := &s.BatchByType[i]; on.Accelerator == accelerator {
+			b.MinPerDevice, b.MaxPerDevice = on.MinPerDevice, on.MaxPerDevice
+		}
+	}
+	return b
 }
 
 // CanRunOn reports whether the job can run on an accelerator type of the cluster.

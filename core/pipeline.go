@@ -37,6 +37,8 @@ type Report struct {
 	// StageTime is the time each of StageNames took. Nothing else in a report depends on the machine.
 	StageTime   [len(StageNames)]time.Duration
 	DevicesUsed int // devices held after the changes
+	// GapRatio is what the allocator certified of its answer; NaN when it was not asked, or could not tell.
+	GapRatio float64
 }
 
 // Observer is told about each round after its changes were applied.
@@ -186,14 +188,17 @@ func (p *Pipeline) askAdmitters(ctx context.Context) (again bool, err error) {
 			return false, err
 		}
 		p.hear(c.Policy)
-		again = again || i > 0 && len(s.report.Ended) > ended
+		if len(s.report.Ended) > ended {
+			s.forgetEnded() // the next admitter is not shown what this one rejected
+			again = again || i > 0
+		}
 	}
 	return again, nil
 }
 
 func (p *Pipeline) allocate(ctx context.Context) error {
 	s, c := &p.state, &p.stages.Allocation
-	p.plan.Grants = p.plan.Grants[:0]
+	p.plan.Grants, s.report.GapRatio = p.plan.Grants[:0], math.NaN()
 	if len(s.candidates) == 0 {
 		return nil
 	}
@@ -201,7 +206,10 @@ func (p *Pipeline) allocate(ctx context.Context) error {
 		if p.plan.Grants, err = c.Policy.Allocate(ctx, &s.view, s.candidates); err != nil {
 			return s.malfunction(c.ID, "allocate", err)
 		}
-		return s.checkGrants(c.ID, p.plan.Grants)
+		if err := s.checkGrants(c.ID, p.plan.Grants); err != nil {
+			return err
+		}
+		return s.takeGap(c.ID, c.Policy)
 	}); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -22,9 +23,12 @@ func (a admitAll) Admit(context.Context, *core.View, []*core.Job) ([]core.Verdic
 }
 
 type grantAll struct {
+	gap    float64
 	change func(grants []core.Grant) []core.Grant
 	calls  *int
 }
+
+func (g grantAll) GapRatio() float64 { return g.gap }
 
 func (g grantAll) Allocate(_ context.Context, _ *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	if g.calls != nil {
@@ -190,6 +194,9 @@ func TestInvariantsBlameTheComponent(t *testing.T) {
 		"a grant of an unknown accelerator": {
 			grants(func(g []core.Grant) []core.Grant { g[0].Accelerator = 5; return g }), "allocation/fake", core.RuleOneAccelerator,
 		},
+		"a gap beyond the whole": {
+			fakes{grant: grantAll{gap: 1.5}}, "allocation/fake", core.RuleGapSane,
+		},
 		"a device twice": {
 			seating(func(s core.Seating) core.Seating { s.Placed[1].Seats = s.Placed[0].Seats; return s }), "placement/fake", core.RuleDeviceOnce,
 		},
@@ -285,6 +292,67 @@ func TestSeatsOnANodeThatIsNotReadyAreRefused(t *testing.T) {
 			var broken *core.InvariantError
 			if !errors.As(err, &broken) || broken.Rule != core.RuleDeviceOnce {
 				t.Errorf("error %v, want %q broken", err, core.RuleDeviceOnce)
+			}
+		})
+	}
+}
+
+func TestPinnedJobsKeepTheirDevices(t *testing.T) {
+	late := func(change func([]core.Grant) []core.Grant) grantAll {
+		round := 0
+		return grantAll{change: func(g []core.Grant) []core.Grant {
+			if round++; round > 1 {
+				return change(g)
+			}
+			return g
+		}}
+	}
+	for name, tc := range map[string]struct {
+		fakes fakes
+		event core.Event // of the second round
+		want  string     // component to blame; empty for none
+	}{
+		"kept": {},
+		"no grant": {
+			fakes: fakes{grant: late(func([]core.Grant) []core.Grant { return nil })}, want: "allocation/fake",
+		},
+		"another place": {
+			fakes: fakes{seat: seatFirst{func(s core.Seating) core.Seating {
+				if len(s.Placed) > 1 { // the second round
+					s.Placed[0].Seats = []core.Seat{{Node: 1, Devices: 3}}
+					s.Placed[1].Seats = []core.Seat{{Node: 0, Devices: 3}}
+				}
+				return s
+			}}}, want: "placement/fake",
+		},
+		"no seats": {
+			fakes: fakes{seat: seatFirst{func(s core.Seating) core.Seating {
+				if len(s.Placed) > 1 {
+					s.Placed, s.Unseated = s.Placed[1:], []core.Verdict{{Job: 0, Code: core.Defer, Reason: core.Fragmented}}
+				}
+				return s
+			}}}, want: "placement/fake",
+		},
+		"its node is drained": {
+			fakes: fakes{grant: late(func([]core.Grant) []core.Grant { return nil })},
+			event: core.Event{Kind: core.NodeChanged, Node: 0, Health: core.Draining},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pinned := submit(0, 0, 2)
+			pinned.Spec.Pinned = true
+			second := []core.Event{submit(1, 60, 2)}
+			if tc.event.Kind != 0 {
+				second = append(second, tc.event)
+			}
+			b := &script{observations: []core.Observation{{Events: []core.Event{pinned}}, {NowSeconds: 60, Events: second}}}
+			err := core.NewPipeline(twoNodes(), tc.fakes.stages(), core.RoundOptions{IntervalSeconds: 60}, nil).Run(t.Context(), b)
+			var broken *core.InvariantError
+			switch errors.As(err, &broken); {
+			case tc.want == "" && err != nil:
+				t.Errorf("error %v, want none", err)
+			case tc.want != "" && (broken == nil || broken.Component != tc.want || broken.Rule != core.RulePinnedStays):
+				t.Errorf("error %v, want %q blamed for %q", err, tc.want, core.RulePinnedStays)
 			}
 		})
 	}
@@ -492,6 +560,46 @@ func TestARejectionAsksEarlierAdmittersAgain(t *testing.T) {
 	}
 	if len(b.applied) != 2 || b.applied[0].Action != core.Start || b.applied[0].Job != 1 {
 		t.Errorf("applied %+v, want job 1 started in the place of job 0", b.applied)
+	}
+}
+
+// onlooker keeps which jobs the view shows.
+type onlooker struct{ shown *[]core.JobID }
+
+func (o onlooker) Admit(_ context.Context, v *core.View, _ []*core.Job) ([]core.Verdict, error) {
+	for id, j := range v.Jobs {
+		if j != nil {
+			*o.shown = append(*o.shown, core.JobID(id))
+		}
+	}
+	return nil, nil
+}
+
+// Job 2 does not fit the cluster, and job 0 is rejected by the admitter between the onlookers.
+func TestAdmittersAreNotShownWhatIsRejected(t *testing.T) {
+	var before, after []core.JobID
+	stages := fakes{}.stages()
+	stages.Admission = []core.Component[core.Admitter]{
+		{ID: "admission/before", Policy: onlooker{&before}}, {ID: "admission/reject", Policy: rejectFirst{}}, {ID: "admission/after", Policy: onlooker{&after}},
+	}
+	p := core.NewPipeline(twoNodes(), stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+	seen := core.Observation{NowSeconds: 60, Events: []core.Event{submit(0, 0, 4), submit(1, 0, 4), submit(2, 0, 9)}}
+	b := &script{}
+	if err := p.Round(context.Background(), seen, b); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]core.JobID{0, 1}, before); diff != "" {
+		t.Errorf("shown before the rejection (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]core.JobID{1}, after); diff != "" {
+		t.Errorf("shown after the rejection (-want +got):\n%s", diff)
+	}
+	var actions []string
+	for _, c := range b.applied {
+		actions = append(actions, fmt.Sprint(c.Action, c.Job))
+	}
+	if diff := cmp.Diff([]string{"start 1", "discard 0", "discard 2"}, actions); diff != "" {
+		t.Errorf("applied (-want +got):\n%s", diff)
 	}
 }
 

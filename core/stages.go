@@ -64,6 +64,13 @@ type Standing struct {
 	IfSeated int
 }
 
+// Certifier is implemented by an allocator that can bound what a better answer could still gain.
+type Certifier interface {
+	// GapRatio is the certified gap of the last answer: no answer can raise the policy's objective by more than this part
+	// of the bound. It is between 0, for an answer proven best, and 1; NaN when nothing is known.
+	GapRatio() float64
+}
+
 // Candidate is an admitted job together with what it can do with accelerators.
 type Candidate struct {
 	*Job

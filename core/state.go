@@ -14,6 +14,7 @@ type state struct {
 	candidates []Candidate // admitted, not ended, by JobID
 	responses  []*Response // by JobID
 	running    []*Job      // by JobID
+	pinned     bool        // whether a pinned job was submitted
 
 	stale    []*Job // jobs whose response must be asked for, by JobID
 	asked    []*Job // pending jobs that every admitter so far admits
@@ -77,6 +78,7 @@ func (s *state) take(e *Event) error {
 		}
 		j := NewJob(e.Spec)
 		j.StepsLeft = e.StepsLeft
+		s.pinned = s.pinned || j.Pinned
 		v.Jobs[e.Job] = j
 		s.pending = insertJob(s.pending, j)
 		s.touch(e.Job)
@@ -178,6 +180,7 @@ func (s *state) listActive() {
 // the admitters about. A job is looked at when its response is new.
 func (s *state) rejectImpossible() {
 	s.asked = s.asked[:0]
+	ended := len(s.report.Ended)
 	for _, j := range s.pending {
 		if s.marks[j.ID].touched == s.view.Round {
 			need, capacity := s.responses[j.ID].MinReplicas, s.view.Cluster.CapacityFor(j.JobSpec)
@@ -187,6 +190,9 @@ func (s *state) rejectImpossible() {
 			}
 		}
 		s.asked = append(s.asked, j)
+	}
+	if len(s.report.Ended) > ended {
+		s.forgetEnded()
 	}
 }
 
@@ -208,7 +214,7 @@ func (s *state) reject(j *Job, v Verdict) {
 	s.end(j, Rejected, s.view.NowSeconds)
 }
 
-// admitRest admits those jobs that no admitter held back, and forgets the rejected ones.
+// admitRest admits those jobs that no admitter held back.
 func (s *state) admitRest() {
 	for _, j := range s.asked {
 		j.State = Waiting
@@ -220,7 +226,6 @@ func (s *state) admitRest() {
 		s.candidates = slices.Insert(s.candidates, at, c)
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(j *Job) bool { return j.State != Pending })
-	s.forgetEnded()
 	if len(s.asked) > 0 {
 		s.listActive()
 	}

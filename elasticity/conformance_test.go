@@ -16,3 +16,17 @@ func TestConformance(t *testing.T) {
 	})
 	t.Run("none", func(t *testing.T) { coretest.RunScaler(t, NewNone()) })
 }
+
+func TestGoodputConformance(t *testing.T) {
+	cases := map[string]map[string]any{
+		"learned":           nil,
+		"without work left": {"declared_work": false},
+		"oracle":            {"knowledge": "oracle"},
+		"profiled":          {"profiled": true},
+		"blind to types":    {"types": "blind"},
+		"with a warm-up":    {"declared_work": false, "scaling_rule": "legew", "warmup_iterations": 100.0},
+	}
+	for name, config := range cases {
+		t.Run(name, func(t *testing.T) { coretest.RunElasticity(t, NewGoodput(), coretest.WithConfig(config)) })
+	}
+}

@@ -89,8 +89,7 @@ func (p *fixed) respond(c *core.Cluster, j *core.Job) core.Response {
 		}
 	}
 	switch {
-	case !p.oracle:
-	case j.StepTimes != nil:
+	case p.oracle && j.StepTimes != nil:
 		r.MaxReplicas = max(min(r.MaxReplicas, j.StepTimes.Most()), r.MinReplicas)
 		known := p.tell(c, j.StepTimes)
 		r.Curves, r.RemainingWork = known.curves, j.StepsLeft
@@ -129,11 +128,12 @@ func (p *fixed) Tune(_ context.Context, v *core.View, placements []core.Placemen
 			continue
 		}
 		n := core.Replicas(placements[i].Seats)
-		if n == j.Held {
+		if n == j.Held && len(j.BatchByType) == 0 {
 			continue // tuned when it got them
 		}
+		accelerator := v.Cluster.Accelerators[v.Cluster.Nodes[placements[i].Seats[0].Node].Accelerator]
 		t := core.Tuning{Job: j.ID, LearningRateFactor: 1}
-		if t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, n, j.Batch); !t.Equal(j.Tuning) {
+		if t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, n, j.BatchOn(accelerator)); !t.Equal(j.Tuning) {
 			p.tunings = append(p.tunings, t)
 		}
 	}

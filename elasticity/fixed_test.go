@@ -34,31 +34,38 @@ func TestFixedResponds(t *testing.T) {
 		want   core.Response
 	}{
 		"requested is rigid": {
-			FixedConfig{Replicas: requested}, profiled(),
+			FixedConfig{Replicas: requested},
+			profiled(),
 			core.Response{MinReplicas: 2, MaxReplicas: 2, RemainingWork: math.NaN()},
 		},
 		"requested stays within the job's range": {
-			FixedConfig{Replicas: requested}, coretest.MakeJob("a").Elastic(3, 1, 8),
+			FixedConfig{Replicas: requested},
+			coretest.MakeJob("a").Elastic(3, 1, 8),
 			core.Response{MinReplicas: 3, MaxReplicas: 3, RemainingWork: math.NaN()},
 		},
 		"an oracle tells the rates of a rigid job": {
-			FixedConfig{Replicas: requested, Oracle: true}, profiled(),
+			FixedConfig{Replicas: requested, Oracle: true},
+			profiled(),
 			core.Response{MinReplicas: 2, MaxReplicas: 2, Curves: measured, RemainingWork: 700},
 		},
 		"elastic ends where step times do": {
-			FixedConfig{Replicas: elastic}, profiled(),
+			FixedConfig{Replicas: elastic},
+			profiled(),
 			core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: measured, RemainingWork: 700},
 		},
 		"elastic ends where shares fall below the least batch of a device": {
-			FixedConfig{Replicas: elastic}, profiled().Batch(batch),
+			FixedConfig{Replicas: elastic},
+			profiled().Batch(batch),
 			core.Response{MinReplicas: 1, MaxReplicas: 3, Curves: measured, RemainingWork: 700},
 		},
 		"but never below the least the job can run with": {
-			FixedConfig{Replicas: elastic}, coretest.MakeJob("a").Elastic(6, 6, 8).Batch(batch),
+			FixedConfig{Replicas: elastic},
+			coretest.MakeJob("a").Elastic(6, 6, 8).Batch(batch),
 			core.Response{MinReplicas: 6, MaxReplicas: 6, RemainingWork: math.NaN()},
 		},
 		"a job of known duration scales linearly": {
-			FixedConfig{Replicas: elastic}, coretest.MakeJob("a").Elastic(2, 4, 8),
+			FixedConfig{Replicas: elastic},
+			coretest.MakeJob("a").Elastic(2, 4, 8),
 			core.Response{MinReplicas: 2, MaxReplicas: 8, Curves: []core.Curve{{OneNode: linear, ManyNodes: linear}}, RemainingWork: math.NaN()},
 		},
 	}

@@ -3,7 +3,10 @@ package elasticity
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
@@ -15,6 +18,8 @@ type GoodputConfig struct {
 	Knowledge         string   `config:"knowledge" doc:"what is known of a job that starts: learned is nothing, history what jobs of its application measured before, oracle the truth" enum:"learned|history|oracle"`
 	HistoryPath       string   `config:"history_path" doc:"file that history is read from, and written to at the end of a run; read only if it exists"`
 	HistoryFrozen     bool     `config:"history_frozen" doc:"do not write the history back"`
+	Profiled          bool     `config:"profiled" doc:"each job was measured on one device of each accelerator type before it starts, which tells how types compare"`
+	Types             string   `config:"types" doc:"each accelerator type has a model of its own, or the model is blind to types" enum:"each|blind"`
 	FixedBatch        []string `config:"fixed_batch" doc:"applications that keep the batch the user asked for"`
 	DeclaredWork      bool     `config:"declared_work" doc:"tell the work left, as far as users declare how long a job trains"`
 	UnmeasuredSeconds float64  `config:"unmeasured_seconds" doc:"seconds that a job which has not run yet is taken to need on one device" min:"0"`
@@ -23,16 +28,21 @@ type GoodputConfig struct {
 	MostReplicas      int      `config:"most_replicas" doc:"replicas up to which curves are told" min:"1"`
 }
 
-// Capabilities are those that telling the declared work needs.
+// Capabilities are those that telling the declared work, or following the progress through a warm-up, needs.
 func (c GoodputConfig) Capabilities() []core.Capability {
 	var needs []core.Capability
-	if c.DeclaredWork {
+	if c.DeclaredWork || c.warmsUp() {
 		needs = append(needs, core.CapabilityRemainingWork)
 	}
-	if c.Knowledge == oracle {
+	if c.Knowledge == oracle || c.Profiled {
 		needs = append(needs, core.CapabilityMeasurements)
 	}
 	return needs
+}
+
+// warmsUp tells whether the learning rate depends on how far a job has come.
+func (c GoodputConfig) warmsUp() bool {
+	return goodput.ScalingRule(c.ScalingRule) == goodput.LEGW && c.WarmupIterations > 0
 }
 
 // Validate reports a history without a file.
@@ -50,6 +60,12 @@ const (
 	oracle  = "oracle"
 )
 
+// The values of GoodputConfig.Types.
+const (
+	eachType  = "each"
+	blindType = "blind"
+)
+
 // NewGoodput learns each job's goodput while it runs, and tunes its batch to what it gets.
 //
 // Each configuration that a job runs on is measured once and the throughput model fitted anew; the gradient statistics
@@ -57,27 +73,37 @@ const (
 // makes a job try it; but its range ends at twice the replicas it ran on, so that it grows by doubling. Before the first
 // measurement a job can use one replica.
 //
-// Source: the agent of Pollux (OSDI'21), sections 3 and 4.1. Deviations: a batch is tuned once a round, where the
-// published simulator tunes it also within one. O(replicas × batch sizes) for a job that measured something new.
+// Measurements that name their accelerator type make a model for each type. On a type that a job was never measured on,
+// it is taken to do as on one that it was, in proportion to the speeds of single devices if jobs are profiled.
+//
+// Source: the agent of Pollux (OSDI'21), sections 3 and 4.1; by type, that of Sia (SOSP'23), section 3.2. Deviations: a
+// batch is tuned once a round, where the published simulators tune it also within one. O(types × replicas × batch sizes)
+// for a job that measured something new.
 func NewGoodput() core.Factory[core.Elasticity] {
 	return core.NewFactory(core.Info{
 		Type:    "goodput",
 		Summary: "learns each job's goodput while it runs, and tunes its batch to it",
 		Description: "Fits a throughput model to what a job measures, and combines it with its gradient statistics to the rate at which it learns. " +
-			"A job doubles its replicas at most. A batch is tuned once a round; the published simulator tunes it within a round as well.",
-		Source: "Pollux, OSDI'21, sections 3 and 4.1",
+			"A job doubles its replicas at most. Measurements that name their accelerator type make a model for each type. " +
+			"A batch is tuned once a round; the published simulators tune it within a round as well.",
+		Source: "Pollux, OSDI'21, sections 3 and 4.1; Sia, SOSP'23",
 	}, GoodputConfig{
-		Knowledge: learned, DeclaredWork: true, UnmeasuredSeconds: 600, ScalingRule: string(goodput.AdaScale), MostReplicas: 64,
+		Knowledge: learned, Types: eachType, DeclaredWork: true, UnmeasuredSeconds: 600, ScalingRule: string(goodput.AdaScale), MostReplicas: 64,
 	}, newGoodputAgent)
 }
 
 func newGoodputAgent(c GoodputConfig, _ core.Settings) (core.Elasticity, error) {
 	p := &goodputAgent{
-		config: c, grids: map[core.BatchSpec]*goodput.Grid{}, truths: map[*core.Truth]*pastApplication{},
+		config: c, standing: core.Standing{UntilSeconds: math.Inf(1)}, grids: map[core.BatchSpec]*goodput.Grid{}, truths: map[*core.Truth]*pastApplication{},
 		rigid: fixed{elastic: true, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
 	}
 	if c.Knowledge != history {
 		return p, nil
+	}
+	if !c.HistoryFrozen { // better told now than when the run has ended
+		if folder, err := os.Stat(filepath.Dir(c.HistoryPath)); err != nil || !folder.IsDir() {
+			return nil, fmt.Errorf("history_path: there is no folder %q to write %q to", filepath.Dir(c.HistoryPath), filepath.Base(c.HistoryPath))
+		}
 	}
 	var err error
 	p.pool, err = readPool(c.HistoryPath)
@@ -88,25 +114,27 @@ type goodputAgent struct {
 	config GoodputConfig
 	grids  map[core.BatchSpec]*goodput.Grid
 	truths map[*core.Truth]*pastApplication
+	fits   fits
 	pool   *pool    // nil unless knowledge is history
 	agents []*agent // by JobID; nil for jobs that have ended or have no batch to tune
 	rigid  fixed    // answers for jobs without one
 
 	responses []core.Response
 	tunings   []core.Tuning
+	standing  core.Standing
 }
 
 // agent is what is known of one job.
 type agent struct {
 	application string
-	grid        *goodput.Grid
-	past        *pastApplication // what was known before; nil for nothing, or once the job proved it wrong
-	seen        []core.Measurement
-	first       core.Gradients // the first statistics reported
-	most        int            // replicas it may use
-	fitted      goodput.Performance
+	limits      core.BatchSpec
+	past        *pastApplication   // what was known before; nil for nothing, or once the job proved it wrong
+	heard       int                // measurements that the job reported
+	seen        []core.Measurement // those that count
+	first       core.Gradients     // the first statistics reported
+	most        int                // replicas it may use
 	gradients   core.Gradients
-	curves      *goodput.Curves // nil before anything is known
+	models      []typeModel // by AcceleratorID, the last one for all further types; none before anything is known
 	told        []core.Curve
 }
 
@@ -123,11 +151,11 @@ func (p *goodputAgent) Respond(ctx context.Context, v *core.View, jobs []*core.J
 			p.responses = append(p.responses, rigid...)
 			continue
 		}
-		a := p.learn(j)
+		a := p.learn(v.Cluster, j)
 		r := core.Response{Job: j.ID, MinReplicas: min(j.MinReplicas, a.most), MaxReplicas: a.most, Curves: a.told, RemainingWork: math.NaN()}
 		if p.config.DeclaredWork {
 			r.RemainingWork = j.RemainingWork(v.NowSeconds)
-			if a.curves == nil { // the curve is not in iterations yet
+			if a.models == nil { // the curve is not in iterations yet
 				r.RemainingWork = p.config.UnmeasuredSeconds
 			}
 		}
@@ -150,31 +178,28 @@ func (p *goodputAgent) forget(v *core.View) {
 }
 
 // learn brings the agent of a job up to what the job has measured.
-func (p *goodputAgent) learn(j *core.Job) *agent {
+func (p *goodputAgent) learn(c *core.Cluster, j *core.Job) *agent {
 	for int(j.ID) >= len(p.agents) {
 		p.agents = append(p.agents, nil)
 	}
 	a := p.agents[j.ID]
 	if a == nil {
-		a = p.begin(j)
+		a = p.begin(c, j)
 		p.agents[j.ID] = a
 	}
-	if len(a.seen) == 0 && len(j.Measured) > 0 {
+	if a.heard == 0 && len(j.Measured) > 0 {
 		a.first = j.Gradients
 	}
 	switch {
-	case len(j.Measured) > len(a.seen):
-		a.seen = j.Measured
+	case len(j.Measured) > a.heard:
+		a.heard, a.seen = len(j.Measured), p.hear(a.seen[:0], j.Measured) // the View is not to be kept
 		a.gradients = j.Gradients
 		a.doubt()
-		if a.past == nil {
-			a.fitted = goodput.Fit(a.seen, nil)
-		}
-		a.most = a.reach(j)
-		a.curves = goodput.NewCurves(a.grid, a.fitted, goodput.Gradients(a.gradients), a.most)
-	case a.curves != nil && len(a.seen) > 0 && j.Gradients != a.gradients:
+		a.most = a.reach(j, p.config.MostReplicas)
+		p.model(a, c, j)
+	case a.heard > 0 && j.Gradients != a.gradients:
 		a.gradients = j.Gradients
-		a.curves.Update(goodput.Gradients(a.gradients))
+		a.update()
 	default:
 		return a
 	}
@@ -183,30 +208,40 @@ func (p *goodputAgent) learn(j *core.Job) *agent {
 }
 
 // begin is the agent of a job that has not run yet.
-func (p *goodputAgent) begin(j *core.Job) *agent {
-	a := &agent{application: j.Application, grid: p.grid(j), past: p.known(j)}
-	a.most = a.reach(j)
-	if a.past == nil {
-		a.told = p.optimism()
-		return a
+func (p *goodputAgent) begin(c *core.Cluster, j *core.Job) *agent {
+	a := &agent{application: j.Application, limits: limitsOf(j.Batch), past: p.known(j)}
+	if a.most = a.reach(j, p.config.MostReplicas); a.past != nil {
+		a.gradients = a.past.gradients
+		p.model(a, c, j)
+		if a.runs() {
+			a.tell(j)
+			return a
+		}
+		a.past, a.models, a.gradients = nil, nil, core.Gradients{} // by these a job would never start
+		a.most = a.reach(j, p.config.MostReplicas)
 	}
-	a.fitted, a.gradients = a.past.performance, a.past.gradients
-	a.curves = goodput.NewCurves(a.grid, a.fitted, goodput.Gradients(a.gradients), a.most)
-	a.tell(j)
+	a.told = p.optimism()
 	return a
+}
+
+// runs reports whether the models let one replica run on some type.
+func (a *agent) runs() bool {
+	return slices.ContainsFunc(a.models, func(m typeModel) bool {
+		return m.curves != nil && m.curves.Goodput[goodput.OneNode][0] > 0 && !math.IsInf(m.curves.Goodput[goodput.OneNode][0], 1)
+	})
 }
 
 // known is what was learned of the job's application before it started.
 func (p *goodputAgent) known(j *core.Job) *pastApplication {
 	switch {
 	case p.pool != nil:
-		if past := p.pool.find(j); past != nil && past.refuted <= past.confirmed {
+		if past := p.pool.find(j); past != nil && past.believed() {
 			return past
 		}
 		return nil // what most jobs proved wrong is not believed again
 	case p.config.Knowledge == oracle && j.Truth != nil:
 		if p.truths[j.Truth] == nil {
-			p.truths[j.Truth] = newPast(j.Application, j.Batch, j.Truth.Measurements, j.Truth.Gradients)
+			p.truths[j.Truth] = newPast(j.Application, j.Batch, p.hear(nil, j.Truth.Measurements), j.Truth.Gradients)
 		}
 		return p.truths[j.Truth]
 	default:
@@ -222,13 +257,15 @@ func (a *agent) doubt() {
 	if a.past == nil {
 		return
 	}
-	sum := 0.0
+	sum, compared := 0.0, 0.0
 	for _, m := range a.seen {
-		predicted := a.past.performance.StepTime(m.Nodes, m.Replicas, float64(m.PerDevice), 0)
-		sum += math.Abs(math.Log(predicted / m.StepSeconds))
+		if known := a.past.on(m.Accelerator); known != nil {
+			sum += math.Abs(math.Log(known.StepTime(m.Nodes, m.Replicas, float64(m.PerDevice), 0) / m.StepSeconds))
+			compared++
+		}
 	}
 	first := len(a.seen) == 1
-	switch wrong := !(sum/float64(len(a.seen)) < doubted); {
+	switch wrong := compared > 0 && !(sum/compared < doubted); {
 	case wrong:
 		a.past.refuted++
 		a.past = nil
@@ -238,7 +275,7 @@ func (a *agent) doubt() {
 }
 
 // reach is the most replicas a job may use: twice those it ran on, or that its application ran on before.
-func (a *agent) reach(j *core.Job) int {
+func (a *agent) reach(j *core.Job, limit int) int {
 	most := 1
 	for _, m := range a.seen {
 		most = max(most, 2*m.Replicas)
@@ -246,20 +283,17 @@ func (a *agent) reach(j *core.Job) int {
 	if a.past != nil {
 		most = max(most, 2*a.past.replicas)
 	}
-	return max(min(most, j.MaxReplicas, a.grid.Most()), j.MinReplicas)
+	if l := a.limits; l.MinPerDevice > 0 {
+		most = min(most, l.Max/l.MinPerDevice) // more would not share the largest batch
+	}
+	return max(min(most, j.MaxReplicas, limit), j.MinReplicas)
 }
 
-func (a *agent) tell(j *core.Job) {
-	a.told = []core.Curve{{
-		OneNode:   perIteration(a.curves.Goodput[goodput.OneNode], j.Batch.Initial),
-		ManyNodes: perIteration(a.curves.Goodput[goodput.ManyNodes], j.Batch.Initial),
-	}}
-}
-
-func perIteration(samples []float64, initial int) []float64 {
+// perIteration turns samples into iterations at the initial batch.
+func perIteration(samples []float64, initial int, ratio float64) []float64 {
 	rates := make([]float64, len(samples))
 	for i, s := range samples {
-		rates[i] = s / float64(initial)
+		rates[i] = s / float64(initial) * ratio
 	}
 	return rates
 }
@@ -273,10 +307,17 @@ func (p *goodputAgent) optimism() []core.Curve {
 	return []core.Curve{{OneNode: rates, ManyNodes: rates}}
 }
 
-// grid is that of the job's application.
-func (p *goodputAgent) grid(j *core.Job) *goodput.Grid {
-	limits := j.Batch
-	limits.Requested = 0
+// limitsOf are the bounds of a batch that matter to a grid.
+func limitsOf(b core.BatchSpec) core.BatchSpec {
+	b.Requested = 0
+	if b.MaxPerDevice == 0 { // a bound that does not bind
+		b.MaxPerDevice = b.Max
+	}
+	return b
+}
+
+// grid is that of jobs with these limits.
+func (p *goodputAgent) grid(limits core.BatchSpec) *goodput.Grid {
 	if p.grids[limits] == nil {
 		p.grids[limits] = goodput.NewGrid(limits, p.config.MostReplicas)
 	}
@@ -286,6 +327,9 @@ func (p *goodputAgent) grid(j *core.Job) *goodput.Grid {
 // Tune chooses the batch of each job for the devices it gets.
 func (p *goodputAgent) Tune(ctx context.Context, v *core.View, placements []core.Placement) ([]core.Tuning, error) {
 	p.tunings = p.tunings[:0]
+	if p.standing.UntilSeconds = math.Inf(1); p.config.warmsUp() && len(placements) > 0 {
+		p.standing.UntilSeconds = v.NowSeconds
+	}
 	for i := range placements {
 		j := v.Job(placements[i].Job)
 		if j == nil || int(j.ID) >= len(p.agents) || p.agents[j.ID] == nil {
@@ -308,17 +352,21 @@ func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Se
 	if len(seats) > 1 {
 		shape = goodput.ManyNodes
 	}
+	accelerator := v.Cluster.Nodes[seats[0].Node].Accelerator
+	limits, choice := p.bounds(j, v.Cluster.Accelerators[accelerator]), a.choice(accelerator, shape, replicas)
 	t := core.Tuning{Job: j.ID}
 	switch fixed := slices.Contains(p.config.FixedBatch, j.Application); {
 	case fixed:
-		t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, replicas, j.Batch)
-	case a.curves == nil || replicas > len(a.curves.Choices[shape]) || a.curves.Choices[shape][replicas-1].PerDevice == 0:
-		total := max(j.Batch.Initial, j.Batch.MinPerDevice*replicas)
-		t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(total, replicas, j.Batch)
+		t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, replicas, limits)
+	case choice.PerDevice == 0:
+		total := max(limits.Initial, limits.MinPerDevice*replicas)
+		t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(total, replicas, limits)
 	default:
-		choice := a.curves.Choices[shape][replicas-1]
 		t.BatchPerDevice, t.AccumulationSteps = choice.PerDevice, choice.Accumulation
-		t.BatchPerDevice = min(t.BatchPerDevice, j.Batch.Max/(replicas*(t.AccumulationSteps+1)))
+		for t.AccumulationSteps > 0 && limits.Max/(replicas*(t.AccumulationSteps+1)) < max(limits.MinPerDevice, 1) {
+			t.AccumulationSteps-- // rounded up, it would not share the largest batch
+		}
+		t.BatchPerDevice = min(t.BatchPerDevice, limits.Max/(replicas*(t.AccumulationSteps+1)))
 	}
 	scale := float64(replicas*t.BatchPerDevice*(t.AccumulationSteps+1)) / float64(j.Batch.Initial)
 	t.LearningRateFactor = goodput.ScalingRule(p.config.ScalingRule).Factor(scale, goodput.Gradients(j.Gradients),
@@ -326,8 +374,8 @@ func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Se
 	return t
 }
 
-// Standing is for ever: everything is learned from events.
-func (p *goodputAgent) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
+// Standing is for ever, for everything is learned from events, but for a warm-up, which goes on while jobs run.
+func (p *goodputAgent) Standing() core.Standing { return p.standing }
 
 // Close writes the history back, if there is something new in it.
 func (p *goodputAgent) Close() error {
@@ -340,8 +388,5 @@ func (p *goodputAgent) Close() error {
 		}
 	}
 	p.agents = nil
-	if !p.pool.grew {
-		return nil
-	}
 	return p.pool.write(p.config.HistoryPath)
 }

@@ -19,6 +19,8 @@ type exactSearch struct {
 	heldOn  [][]int32 // by node: jobs that hold devices of it
 	hope    []float64 // by devices: what any job could gain from so many more
 	dreams  []float64 // by job: what it could gain from as many more as a node holds
+	slack   float64   // how much more than its least, at the price, the jobs of a better plan can cost together
+	moved   []float64 // by job: how much of the slack it takes to move it from where it stays
 }
 
 // exact finds the plan: the best counts if nodes did not matter, then the best of several ways to seat them. It stops at
@@ -27,11 +29,11 @@ func (p *allocator) exact() {
 	bound := p.search.counts.find(p)
 	p.search.hope = slices.Grow(p.search.hope[:0], p.perNode+1)[:p.perNode+1]
 	p.search.dreams = slices.Grow(p.search.dreams[:0], len(p.jobs))[:len(p.jobs)]
+	p.plan.reset(len(p.jobs))
 	p.plan.cost = math.Inf(1)
 	for _, seat := range [...]func(*allocator){
 		func(p *allocator) { p.seatCounts(func(*job) bool { return true }) },
 		func(p *allocator) { p.seatCounts(func(j *job) bool { return j.held >= p.perNode || len(j.row) > 1 }) },
-		func(p *allocator) { p.seatCounts(func(*job) bool { return false }) },
 		(*allocator).stayAsIs,
 		(*allocator).polish,
 	} {
@@ -42,7 +44,7 @@ func (p *allocator) exact() {
 			break
 		}
 	}
-	p.gaps.add(p.fitness(bound), p.fitness(p.plan.cost))
+	p.certify(bound)
 }
 
 // rounding is how far two sums of the same costs may be apart.
@@ -172,27 +174,22 @@ func (p *allocator) fitness(cost float64) float64 {
 	}
 }
 
-// gaps collects how far plans were from what bounds them.
-type gaps struct {
-	rounds int
-	sum    float64
-	last   float64 // 0 for a plan that is proven best
+// certify notes how far the plan is from what bounds it, as a part of the fitness; NaN where the numbers prove nothing.
+func (p *allocator) certify(bound float64) {
+	cost := p.plan.cost
+	best, got := p.fitness(bound), p.fitness(cost)
+	switch {
+	case math.IsNaN(cost-bound) || math.IsInf(cost-bound, 0):
+		p.gap = math.NaN()
+	case cost <= bound+rounding*math.Abs(bound):
+		p.gap = 0
+	case best > 0 && got >= 0 && !math.IsInf(best, 1):
+		p.gap = max(1-got/best, 0)
+	default:
+		p.gap = math.NaN()
+	}
 }
 
-func (g *gaps) add(bound, reached float64) {
-	g.last = max(1-reached/bound, 0)
-	if bound <= 0 || math.IsNaN(g.last) {
-		g.last = 0
-	}
-	g.rounds++
-	g.sum += g.last
-}
-
-// Gap is the certified distance of the plans so far from the best possible ones, as a part of the fitness: of the last
-// one, and the mean.
-func (p *allocator) Gap() (last, mean float64) {
-	if p.gaps.rounds == 0 {
-		return 0, 0
-	}
-	return p.gaps.last, p.gaps.sum / float64(p.gaps.rounds)
-}
+// GapRatio is the certified distance of the last plan from the best possible one, as a part of the fitness: 0 for one
+// that is proven best, NaN for unknown. The genetic search proves nothing.
+func (p *allocator) GapRatio() float64 { return p.gap }

@@ -50,6 +50,9 @@ func (f *floor) empty(p *allocator) {
 	}
 	for n, devices := range p.usable {
 		f.free[n] = int32(devices)
+		if p.claimed[n] {
+			f.spans[n] = 1
+		}
 		f.onNode[n] = f.onNode[n][:0]
 		f.byFree[devices].flip(int32(n))
 	}

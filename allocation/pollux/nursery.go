@@ -11,6 +11,7 @@ type nursery struct {
 	rand     *rand.Rand
 	jobs     []*job // by rank
 	capacity []int  // devices by node
+	claimed  []bool // by node: no other job that spans nodes may sit there
 	avoid    bool
 	fitness  func(cost float64) float64
 
@@ -25,7 +26,7 @@ type nursery struct {
 }
 
 func (n *nursery) begin(p *allocator, g *geneticSearch) {
-	n.rand, n.jobs, n.capacity, n.avoid, n.fitness = g.rand, g.jobs, p.usable, g.avoid, p.fitness
+	n.rand, n.jobs, n.capacity, n.claimed, n.avoid, n.fitness = g.rand, g.jobs, p.usable, p.claimed, g.avoid, p.fitness
 	nodes := len(n.capacity)
 	n.free, n.left = slices.Grow(n.free[:0], nodes)[:nodes], slices.Grow(n.left[:0], nodes)[:nodes]
 	n.spanned, n.inUse = slices.Grow(n.spanned[:0], nodes)[:nodes], slices.Grow(n.inUse[:0], nodes)[:nodes]
@@ -74,7 +75,7 @@ func (n *nursery) finish(m *member, grow bool) {
 	m.clear()
 	m.hash, m.cost = 0, 0
 	for node, devices := range n.capacity {
-		n.left[node], n.spanned[node], n.inUse[node] = int32(devices), false, false
+		n.left[node], n.spanned[node], n.inUse[node] = int32(devices), n.claimed[node], false
 	}
 	next, skip := math.MaxInt, 0.0 // rank that grows next
 	if grow && n.listOpen() {

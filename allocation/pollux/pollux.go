@@ -2,8 +2,8 @@
 package pollux
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -20,22 +20,25 @@ type Config struct {
 	Restart   string  `config:"restart" doc:"how a restart is charged: age as published, by the part of its life that a job lost to restarts; horizon, by the part of a span ahead" enum:"age|horizon"`
 
 	RestartOverhead      time.Duration `config:"restart_overhead" doc:"what a restart costs a job" min:"0s"`
+	Resize               Resize        `config:"resize" doc:"what a change of devices costs a job that keeps one"`
 	Horizon              time.Duration `config:"horizon" doc:"span over which restart horizon spreads a restart" min:"1s"`
 	AdaptiveHorizon      bool          `config:"adaptive_horizon" doc:"lengthen the horizon to the mean time between changes of the job list"`
 	Weights              string        `config:"weights" doc:"none as published; remaining: jobs with less declared work left count more, by rank; attained: jobs that received less service count more" enum:"none|remaining|attained"`
 	RankPower            float64       `config:"rank_power" doc:"power of the rank with weights remaining" min:"0"`
+	RankOffset           float64       `config:"rank_offset" doc:"added to the rank, from 0, before its power with weights remaining: the more, the less the longest jobs are put off while there are few" min:"0"`
 	WeightFloor          float64       `config:"weight_floor" doc:"least weight of a job, as a part of the heaviest: the longest jobs are not put off for ever, which shortens the makespan" min:"0" max:"1"`
 	AttainedScale        float64       `config:"attained_scale" doc:"device-seconds added to a job's service with weights attained" min:"1"`
 	WaitingFloor         time.Duration `config:"waiting_floor" doc:"a job that waited so long counts as much as the heaviest; 0 for never" min:"0s"`
 	InterferenceAvoiding bool          `config:"avoid_interference" doc:"seat at most one job that spans nodes on a node"`
-	Generations          int           `config:"generations" doc:"of the genetic search" min:"1"`
+	Types                string        `config:"types" doc:"each: one accelerator type after another, the commonest first, each for the jobs that hold devices of it and those that got none; blind: all types are taken for one, and a job that gets several keeps the one it gets most of" enum:"each|blind"`
+	Generations          int           `config:"generations" doc:"of the genetic search" min:"2"`
 	Population           int           `config:"population" doc:"of the genetic search" min:"2"`
 }
 
 // Default is the published objective with the exact search.
 var Default = Config{
 	Search: "exact", FairnessP: -1, Reference: "fair_share", Restart: "age", RestartOverhead: 30 * time.Second,
-	Horizon: 200 * time.Second, Weights: "none", RankPower: 1.3, AttainedScale: 20000, InterferenceAvoiding: true,
+	Horizon: 200 * time.Second, Weights: "none", RankPower: 1.3, RankOffset: 0.5, AttainedScale: 20000, InterferenceAvoiding: true, Types: "each",
 	Generations: 100, Population: 100,
 }
 
@@ -47,36 +50,51 @@ func (c Config) Capabilities() []core.Capability {
 	return nil
 }
 
+// Validate reports options that contradict each other.
+func (c Config) Validate() error {
+	var problems []error
+	if c.Resize.Overhead > 0 && !c.Resize.InPlace {
+		problems = append(problems, errors.New("resize.overhead: needs resize.in_place"))
+	}
+	if c.Restart == "horizon" && c.Horizon <= c.RestartOverhead {
+		problems = append(problems, errors.New("horizon: must be longer than restart_overhead, or nothing is worth a start"))
+	}
+	return errors.Join(problems...)
+}
+
 // New maximises the power mean of the jobs' speeds, each measured against a reference and charged for a restart.
 //
 // The objective is separable, so that the best counts follow from dynamic programming over devices (or, on a large
 // cluster, from a price per device). Counts are then seated in several ways, leftovers handed out, and the best true
 // objective wins. The relaxation bounds what any seating could reach, which certifies the gap.
 //
-// Source: Pollux (OSDI'21), section 4.2. Deviations: the published search is genetic (search genetic repeats it); jobs
-// are pinned when their minimum is what they hold and they cannot be preempted. O(jobs × devices × replicas) a round,
-// O(jobs × replicas) on more than a few hundred devices.
+// Source: Pollux (OSDI'21), section 4.2. Deviations: the published search is genetic (search genetic repeats it, but for
+// the rate at which rows grow, which is fitted to the published means); accelerator types, which the paper does not have,
+// are optimised one after another; pinned jobs stay where they sit, and the search shares out the rest.
+// O(jobs × devices × replicas) a round, O(jobs × replicas) on more than a few hundred devices.
 func New() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "pollux",
 		Summary: "maximises the fitness of the cluster: a power mean of the jobs' goodput against a reference",
 		Description: "Weighs how much each job gains from devices, by curves that elasticity tells, and proposes seats: use placement proposed. " +
-			"Searches exactly with a certified gap, or genetically as published.",
+			"Searches exactly with a certified gap, or genetically as published. Accelerator types are optimised one after another.",
 		Source: "Pollux, OSDI'21, section 4.2",
 	}, Default, func(c Config, s core.Settings) (core.Allocator, error) {
-		return &allocator{config: c, rand: s.Rand}, nil
+		return &allocator{config: c, rand: s.Rand, gap: math.NaN(), evolution: map[core.AcceleratorID]*geneticSearch{}}, nil
 	})
 }
 
 // job is a candidate as the search sees it.
 type job struct {
 	id        core.JobID
-	index     int // among the candidates
+	index     int // among the jobs that are searched for
 	rank      int // in the published order: less service first
 	attained  float64
 	weight    float64
 	keep      float64 // restart factor when its seats stay
-	move      float64 // and when they change
+	move      float64 // when they change
+	resize    float64 // when they change and one of them stays, if that is easy
+	easy      bool    // it resizes in place
 	most      int
 	least     int
 	held      int
@@ -84,18 +102,27 @@ type job struct {
 	seats     []core.Seat
 	row       []share      // the seats held, nodes ascending
 	costs     [2][]float64 // of k replicas on one node, on many, when the seats change
+	resized   [2][]float64 // the same on a row that shares a node with the one held
 	stays     float64      // cost of keeping the seats; +Inf if it cannot
 	candidate *core.Candidate
 }
 
 func (p *allocator) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	p.prepare(v, candidates)
-	if p.config.Search == "genetic" {
-		p.genetic()
-	} else {
-		p.exact()
+	p.begin(v, candidates)
+	gap := 0.0
+	for _, t := range p.types {
+		p.accelerator = t
+		p.prepare(v, p.contenders(v.Cluster, t))
+		if p.config.Search == "genetic" {
+			p.genetic()
+		} else {
+			p.exact()
+		}
+		p.grant(v)
+		gap = max(gap, p.gap)
 	}
-	return p.grant(v), nil
+	p.gap = gap
+	return p.grants, nil
 }
 
 type allocator struct {
@@ -107,31 +134,36 @@ type allocator struct {
 	numbers     arena[float64] // of this round's jobs
 	shares      arena[share]
 	perNode     int // devices of the largest ready node
-	devices     int
+	devices     int // that are not pinned
 	nodes       int
-	usable      []int              // devices by node, of the type that is optimised
-	accelerator core.AcceleratorID // that type
-	byType      []int              // ready devices by type
+	types       []core.AcceleratorID // in the order in which they are optimised
+	byType      []int                // ready devices by type
+	left        []*core.Candidate    // those without a grant in this round
+	contending  []*core.Candidate
+	accelerator core.AcceleratorID // the type that is optimised, AnyAccelerator for all of them
+	usable      []int              // devices by node, of that type
+	pinned      []*core.Candidate  // jobs that must stay
+	claimed     []bool             // by node: a pinned job that spans nodes sits there
 	weight      float64            // of all jobs
+	groups      []group            // scratch
 	horizon     horizon
 	search      exactSearch
-	evolution   geneticSearch
+	evolution   map[core.AcceleratorID]*geneticSearch
 	plan        seating // the outcome: replicas by job and node
 	grants      []core.Grant
 	seats       []core.Seat
 	ledger      core.Ledger
-	gaps        gaps
+	gap         float64 // that the last plan is certified to have at most; NaN for unknown
 }
 
 // prepare turns the candidates into the terms of the objective.
-func (p *allocator) prepare(v *core.View, candidates []core.Candidate) {
+func (p *allocator) prepare(v *core.View, candidates []*core.Candidate) {
 	c := v.Cluster
 	p.usable = p.usable[:0]
 	p.devices, p.perNode, p.nodes = 0, 0, 0
-	p.chooseType(c)
 	for i := range c.Nodes {
 		n := c.Nodes[i].Usable().Count()
-		if c.Nodes[i].Accelerator != p.accelerator {
+		if !p.optimises(c.Nodes[i].Accelerator) {
 			n = 0
 		}
 		p.usable = append(p.usable, n)
@@ -143,46 +175,45 @@ func (p *allocator) prepare(v *core.View, candidates []core.Candidate) {
 	}
 	p.jobs = slices.Grow(p.jobs[:0], len(candidates))
 	p.numbers, p.shares = p.numbers[:0], p.shares[:0]
-	p.horizon.observe(v)
 	fair := 1
 	if len(candidates) > 0 {
 		fair = max(int(math.Ceil(float64(p.devices)/float64(len(candidates)))), 1)
 	}
 	for i := range candidates {
-		p.jobs = append(p.jobs, p.term(v, &candidates[i], i, fair))
+		if c := candidates[i]; !c.MustStay(v.Cluster, c.Response) {
+			p.jobs = append(p.jobs, p.term(v, c, len(p.jobs), fair))
+		}
 	}
+	p.pin(v, candidates)
 	p.rankJobs()
 	p.weigh(v)
 	for i := range p.jobs {
 		j := &p.jobs[i]
 		j.row = p.rowOf(j)
-		for shape, values := range [2][]float64{j.one, j.many} {
-			j.costs[shape] = p.numbers.cut(len(values))
-			for k, value := range values {
-				j.costs[shape][k] = p.cost(j, value*j.move)
-				if k > 0 && k < j.least {
-					j.costs[shape][k] = math.Inf(1)
-				}
-			}
-		}
-		j.stays = math.Inf(1)
-		if j.held == 0 || j.held >= j.least && j.held <= j.most && p.holds(j.row) {
-			j.stays = p.cost(j, j.speed(j.row)*j.keep)
-		}
+		p.price(j)
 	}
 }
 
-// chooseType takes the accelerator type with most ready devices, the lowest among equals.
-func (p *allocator) chooseType(c *core.Cluster) {
-	p.byType = append(p.byType[:0], make([]int, len(c.Accelerators))...)
-	for i := range c.Nodes {
-		p.byType[c.Nodes[i].Accelerator] += c.Nodes[i].Usable().Count()
-	}
-	p.accelerator = 0
-	for t, devices := range p.byType {
-		if devices > p.byType[p.accelerator] {
-			p.accelerator = core.AcceleratorID(t)
+// pin takes the devices of the jobs that must stay out of the search.
+func (p *allocator) pin(v *core.View, candidates []*core.Candidate) {
+	p.pinned = p.pinned[:0]
+	p.claimed = append(p.claimed[:0], make([]bool, len(p.usable))...)
+	for _, c := range candidates {
+		if !c.MustStay(v.Cluster, c.Response) {
+			continue
 		}
+		p.pinned = append(p.pinned, c)
+		for _, s := range c.Seats {
+			k := s.Devices.Count()
+			if p.usable[s.Node] > 0 {
+				p.usable[s.Node] -= k
+				p.devices -= k
+				p.claimed[s.Node] = p.claimed[s.Node] || len(c.Seats) > 1
+			}
+		}
+	}
+	for i := range p.jobs {
+		p.jobs[i].most = min(p.jobs[i].most, p.devices)
 	}
 }
 
@@ -202,29 +233,36 @@ func (p *allocator) term(v *core.View, c *core.Candidate, index, fair int) job {
 		id: c.ID, index: index, attained: c.AttainedService(v.NowSeconds), weight: 1, keep: 1, candidate: c,
 		least: c.Response.MinReplicas, most: min(c.Response.MaxReplicas, p.devices), held: c.Held, seats: c.Seats,
 	}
-	if !c.CanRunOn(v.Cluster, p.accelerator) || p.devices < j.least {
+	if p.devices < j.least {
 		j.most = 0
 	}
-	j.move = p.restartFactor(v, c)
+	restart := p.config.RestartOverhead
+	j.move = p.restartFactor(v, c, restart)
+	j.easy = p.config.Resize.InPlace && p.config.Resize.Overhead < restart && c.Held > 0
+	if j.easy {
+		j.resize = p.restartFactor(v, c, p.config.Resize.Overhead)
+	}
 	reference := p.reference(c.Response, &j, fair)
 	j.one, j.many = p.numbers.cut(min(j.most, p.perNode)+1), p.numbers.cut(j.most+1)
 	for k := 1; k <= j.most; k++ {
 		if k < len(j.one) {
-			j.one[k] = rate(c.Response, k, false) / reference
+			j.one[k] = rate(c.Response, p.accelerator, k, false) / reference
 		}
-		j.many[k] = rate(c.Response, k, true) / reference
+		j.many[k] = rate(c.Response, p.accelerator, k, true) / reference
 	}
 	return j
 }
 
-// rate is the work per second of k replicas on one node or across nodes, of the first accelerator type.
-func rate(r *core.Response, k int, many bool) float64 {
+// rate is the work per second of k replicas on one node or across nodes. More replicas than are told of are as good as
+// the last told.
+func rate(r *core.Response, t core.AcceleratorID, k int, many bool) float64 {
 	if len(r.Curves) == 0 {
 		return float64(k)
 	}
-	rates := r.Curves[0].OneNode
+	curve := &r.Curves[min(max(int(t), 0), len(r.Curves)-1)]
+	rates := curve.OneNode
 	if many {
-		rates = r.Curves[0].ManyNodes
+		rates = curve.ManyNodes
 	}
 	if len(rates) == 0 {
 		return 0
@@ -237,12 +275,12 @@ func (p *allocator) reference(r *core.Response, j *job, fair int) float64 {
 	reference := 0.0
 	switch p.config.Reference {
 	case "fair_share": // on one node whatever the share, as published
-		reference = rate(r, fair, false) / (float64(p.nodes) / float64(max(p.devices, 1)))
+		reference = rate(r, p.accelerator, fair, false) / (float64(p.nodes) / float64(max(p.devices, 1)))
 	case "one":
-		reference = rate(r, 1, false)
+		reference = rate(r, p.accelerator, 1, false)
 	default:
 		for k := 1; k <= j.most; k++ {
-			reference = max(reference, rate(r, k, false), rate(r, k, true))
+			reference = max(reference, rate(r, p.accelerator, k, false), rate(r, p.accelerator, k, true))
 		}
 	}
 	if !(reference > 0) {
@@ -251,117 +289,22 @@ func (p *allocator) reference(r *core.Response, j *job, fair int) float64 {
 	return reference
 }
 
-// restartFactor is the part of a job's speed that is left when its seats change.
-func (p *allocator) restartFactor(v *core.View, c *core.Candidate) float64 {
-	restart := p.config.RestartOverhead.Seconds()
+// restartFactor is the part of a job's speed that is left by a change that costs so much.
+func (p *allocator) restartFactor(v *core.View, c *core.Candidate, overhead time.Duration) float64 {
+	change := overhead.Seconds()
 	if p.config.Restart == "age" {
 		age := v.NowSeconds - c.SubmitSeconds
-		factor := max(age-restart*float64(c.Restarts), 0) / (age + restart)
+		if age+change <= 0 {
+			return 1 // nothing is lost
+		}
+		factor := max(age-p.config.RestartOverhead.Seconds()*float64(c.Restarts), 0) / (age + change)
 		if v.IntervalSeconds == 0 { // no later round may come in which it would be worth more
 			factor = max(factor, epsilon)
 		}
 		return factor
 	}
 	span := p.horizon.seconds(p.config)
-	return max(span-restart, 0) / span
-}
-
-// rankJobs numbers the jobs in the published order of priority: less attained service first, then earlier submission.
-func (p *allocator) rankJobs() {
-	p.order = p.order[:0]
-	for i := range p.jobs {
-		p.order = append(p.order, i)
-	}
-	slices.SortFunc(p.order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(p.jobs[a].attained, p.jobs[b].attained), cmp.Compare(p.jobs[a].id, p.jobs[b].id))
-	})
-	for rank, i := range p.order {
-		p.jobs[i].rank = rank
-	}
-}
-
-// weigh sets the weights of the jobs.
-func (p *allocator) weigh(v *core.View) {
-	switch p.config.Weights {
-	case "remaining":
-		p.weighByRemaining(v)
-	case "attained":
-		for i := range p.jobs {
-			service := p.jobs[i].attained + p.config.AttainedScale
-			p.jobs[i].weight = 0
-			for k := range p.jobs {
-				other := p.jobs[k].attained + p.config.AttainedScale
-				p.jobs[i].weight += other / (other + service)
-			}
-		}
-	}
-	p.liftLight()
-	p.liftWaiting(v)
-	mean := 0.0
-	for i := range p.jobs {
-		mean += p.jobs[i].weight / float64(len(p.jobs))
-	}
-	p.weight = 0
-	for i := range p.jobs {
-		p.jobs[i].weight /= mean
-		p.weight += p.jobs[i].weight
-	}
-}
-
-// weighByRemaining weighs a job by how many have more work left than it: in systems that serve short jobs first, so many
-// wait for it.
-func (p *allocator) weighByRemaining(v *core.View) {
-	left := make([]float64, len(p.jobs))
-	for i := range p.jobs {
-		c := p.jobs[i].candidate
-		one := rate(c.Response, 1, false)
-		left[i] = c.RemainingWork(v.NowSeconds)
-		if len(c.Measured) == 0 && !math.IsNaN(c.Response.RemainingWork) {
-			left[i] = c.Response.RemainingWork
-		}
-		if left[i] = max(left[i], 1); one > 0 {
-			left[i] /= one
-		}
-	}
-	p.order = p.order[:0]
-	for i := range p.jobs {
-		p.order = append(p.order, i)
-	}
-	slices.SortFunc(p.order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(left[b], left[a]), cmp.Compare(p.jobs[a].rank, p.jobs[b].rank))
-	})
-	for position, i := range p.order {
-		p.jobs[i].weight = math.Pow(float64(position)+0.5, p.config.RankPower)
-	}
-}
-
-// liftLight holds the weights above the floor.
-func (p *allocator) liftLight() {
-	heaviest := 0.0
-	for i := range p.jobs {
-		heaviest = max(heaviest, p.jobs[i].weight)
-	}
-	for i := range p.jobs {
-		p.jobs[i].weight = max(p.jobs[i].weight, p.config.WeightFloor*heaviest)
-	}
-}
-
-// liftWaiting bounds every wait: a job without devices grows into the heaviest of all.
-func (p *allocator) liftWaiting(v *core.View) {
-	floor := p.config.WaitingFloor.Seconds()
-	if floor == 0 {
-		return
-	}
-	heaviest := 0.0
-	for i := range p.jobs {
-		heaviest = max(heaviest, p.jobs[i].weight)
-	}
-	for i := range p.jobs {
-		if j := &p.jobs[i]; j.held == 0 {
-			waited := (v.NowSeconds - j.candidate.LastChange) / floor
-			j.weight = max(j.weight, heaviest*waited*waited)
-		}
-	}
+	return max(span-change, 0) / span
 }
 
 // epsilon keeps the power of nothing finite, as published.
@@ -381,28 +324,4 @@ func (p *allocator) cost(j *job, value float64) float64 {
 	default:
 		return -j.weight / power * math.Pow(value+epsilon, power)
 	}
-}
-
-// horizon measures the time between changes of the job list.
-type horizon struct{ times []float64 }
-
-const horizonChanges = 10
-
-func (h *horizon) observe(v *core.View) {
-	for _, id := range v.Changed {
-		if j := v.Job(id); j == nil || j.SubmitSeconds > v.NowSeconds-v.IntervalSeconds {
-			h.times = append(h.times, v.NowSeconds)
-		}
-	}
-	if extra := len(h.times) - horizonChanges; extra > 0 {
-		h.times = append(h.times[:0], h.times[extra:]...)
-	}
-}
-
-func (h *horizon) seconds(c Config) float64 {
-	span := c.Horizon.Seconds()
-	if c.AdaptiveHorizon && len(h.times) == horizonChanges {
-		span = max(span, (h.times[len(h.times)-1]-h.times[0])/(horizonChanges-1))
-	}
-	return span
 }

@@ -30,39 +30,45 @@ func (p *allocator) listTakers() {
 	}
 }
 
-// grow hands out what is free, node by node, the best gain for a device first.
+// grow hands out what is free, node by node.
 func (p *allocator) grow() bool {
+	grown := false
+	for n := range p.search.floor.free {
+		grown = p.growOn(int32(n)) || grown
+	}
+	return grown
+}
+
+// growOn hands out what is free on a node, the best gain for a device first.
+func (p *allocator) growOn(n int32) bool {
 	s := &p.search
 	f := &s.floor
 	grown := false
-	for node := range f.free {
-		n := int32(node)
-		for f.free[n] > 0 {
-			best, gain, add := int32(-1), leastGain, int32(0)
-			try := func(i int32) {
-				j := &p.jobs[i]
-				if p.config.InterferenceAvoiding && !f.maySpan(f.rows[i], n, nil, false) {
-					return
-				}
-				was := j.costOf(f.rows[i])
-				for k := max(1, int32(j.least)-f.has[i]); k <= f.free[n] && int(f.has[i]+k) <= j.most; k++ {
-					if g := (was - p.costAfter(i, n, k)) / float64(k); g > gain {
-						best, gain, add = i, g, k
-					}
+	for f.free[n] > 0 {
+		best, gain, add := int32(-1), leastGain, int32(0)
+		try := func(i int32) {
+			j := &p.jobs[i]
+			if p.config.InterferenceAvoiding && !f.maySpan(f.rows[i], n, nil, false) {
+				return
+			}
+			was := j.costOf(f.rows[i])
+			for k := max(1, int32(j.least)-f.has[i]); k <= f.free[n] && int(f.has[i]+k) <= j.most; k++ {
+				if g := (was - p.costAfter(i, n, k)) / float64(k); g > gain {
+					best, gain, add = i, g, k
 				}
 			}
-			for _, i := range s.takers {
-				try(i)
-			}
-			for _, i := range f.onNode[n] {
-				try(i)
-			}
-			if best < 0 {
-				break
-			}
-			p.change(best, n, add)
-			grown = true
 		}
+		for _, i := range s.takers {
+			try(i)
+		}
+		for _, i := range f.onNode[n] {
+			try(i)
+		}
+		if best < 0 {
+			break
+		}
+		p.change(best, n, add)
+		grown = true
 	}
 	return grown
 }
@@ -97,13 +103,15 @@ func (p *allocator) pass() bool {
 	return passed
 }
 
-// rob lets a job take replicas where that gains most.
-func (p *allocator) rob(to int32) {
+// rob lets a job take replicas where that gains most, if it is more than so much.
+func (p *allocator) rob(to int32, least float64) bool {
 	s := &p.search
 	s.only = append(s.only[:0], to)
-	o := offer{gain: leastGain}
+	o := offer{gain: max(least, leastGain)}
 	clear(s.hope)
-	p.hopeFor(to)
+	if p.hopeFor(to); s.dreams[to] <= o.gain {
+		return false
+	}
 	for n, jobs := range s.floor.onNode[:len(s.floor.free)] {
 		for _, from := range jobs {
 			p.bid(&o, int32(n), from, s.only)
@@ -112,6 +120,7 @@ func (p *allocator) rob(to int32) {
 	if o.take > 0 {
 		p.accept(&o)
 	}
+	return o.take > 0
 }
 
 func (p *allocator) accept(o *offer) {
@@ -238,7 +247,11 @@ func (p *allocator) costAfter(i, n, k int32) float64 {
 	}) {
 		return j.stays
 	}
-	return j.costs[min(nodes/2, 1)][has]
+	costs := &j.costs
+	if j.easy && j.meetsAfter(row, n, here+k) {
+		costs = &j.resized
+	}
+	return costs[min(nodes/2, 1)][has]
 }
 
 func replicasOn(row []share, n int32) int32 {

@@ -1,7 +1,6 @@
 package pollux
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -77,67 +76,34 @@ func (j *job) costOf(row []share) float64 {
 	if slices.Equal(row, j.row) {
 		return j.stays
 	}
-	return j.costs[min(len(row)/2, 1)][replicasOf(row)]
+	costs := &j.costs
+	if j.easy && meet(row, j.row) {
+		costs = &j.resized
+	}
+	return costs[min(len(row)/2, 1)][replicasOf(row)]
 }
 
 // canStay reports whether the job can keep its seats.
 func (j *job) canStay() bool { return !math.IsInf(j.stays, 1) }
 
 // grant turns the plan into grants, each with its seats: those that stay are left as they are.
-func (p *allocator) grant(v *core.View) []core.Grant {
-	p.grants, p.seats = p.grants[:0], p.seats[:0]
-	p.ledger.Reset(v.Cluster)
+func (p *allocator) grant(v *core.View) {
+	first := len(p.grants)
+	p.unmix(v.Cluster)
+	for _, c := range p.pinned {
+		p.ledger.Occupy(c.Seats)
+		p.grants = append(p.grants, core.Grant{Job: c.ID, Accelerator: core.AnyAccelerator, Replicas: c.Held, Proposed: c.Seats})
+	}
 	for i := range p.jobs {
 		if j := &p.jobs[i]; j.held > 0 && slices.Equal(p.plan.rows[i], p.jobs[i].row) {
 			p.ledger.Occupy(j.seats)
 			p.grants = append(p.grants, core.Grant{Job: j.id, Accelerator: core.AnyAccelerator, Replicas: j.held, Proposed: j.seats})
 		}
 	}
-	for i := range p.jobs {
-		j, row := &p.jobs[i], p.plan.rows[i]
-		if len(row) == 0 || j.held > 0 && slices.Equal(row, p.jobs[i].row) {
-			continue
-		}
-		first := len(p.seats)
-		for _, s := range row {
-			p.seats = append(p.seats, p.ledger.Take(core.NodeID(s.node), int(s.replicas)))
-		}
-		seats := p.seats[first:len(p.seats):len(p.seats)]
-		p.grants = append(p.grants, core.Grant{Job: j.id, Accelerator: core.AnyAccelerator, Replicas: core.Replicas(seats), Proposed: seats})
+	p.seatChanged()
+	granted := make(map[core.JobID]bool, len(p.grants)-first)
+	for _, g := range p.grants[first:] {
+		granted[g.Job] = true
 	}
-	p.grantOthers(v)
-	return p.grants
-}
-
-// grantOthers serves the jobs that cannot run on the type that is optimised, on the types left: those that run first,
-// then in the order of priority.
-func (p *allocator) grantOthers(v *core.View) {
-	p.order = p.order[:0]
-	for i := range p.jobs {
-		if j := &p.jobs[i]; !j.candidate.CanRunOn(v.Cluster, p.accelerator) {
-			p.order = append(p.order, i)
-		}
-	}
-	slices.SortFunc(p.order, func(a, b int) int {
-		x, y := &p.jobs[a], &p.jobs[b]
-		return cmp.Or(cmp.Compare(min(y.held, 1), min(x.held, 1)), cmp.Compare(x.rank, y.rank))
-	})
-	for _, i := range p.order {
-		j := &p.jobs[i]
-		r := j.candidate.Response
-		n := min(max(j.candidate.Requested, r.MinReplicas), r.MaxReplicas)
-		if j.held >= r.MinReplicas && j.held <= r.MaxReplicas {
-			n = j.held
-		}
-		for t := range p.byType {
-			accelerator := core.AcceleratorID(t)
-			if accelerator == p.accelerator || !j.candidate.CanRunOn(v.Cluster, accelerator) || p.byType[t] < r.MinReplicas {
-				continue
-			}
-			n = max(min(n, p.byType[t]), r.MinReplicas)
-			p.byType[t] -= n
-			p.grants = append(p.grants, core.Grant{Job: j.id, Accelerator: accelerator, Replicas: n})
-			break
-		}
-	}
+	p.left = slices.DeleteFunc(p.left, func(c *core.Candidate) bool { return granted[c.ID] })
 }

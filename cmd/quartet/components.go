@@ -5,6 +5,7 @@ import (
 	"github.com/quartet-sched/quartet/allocation"
 	"github.com/quartet-sched/quartet/allocation/gavel"
 	"github.com/quartet-sched/quartet/allocation/pollux"
+	"github.com/quartet-sched/quartet/allocation/sia"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -24,6 +25,8 @@ func catalog() configs.Catalog {
 			workload.NewTiresias(),
 			workload.NewBlox(),
 			workload.NewPollux(),
+			workload.NewShockwave(),
+			workload.NewSia(),
 			workload.NewGavel(),
 			workload.NewGavelGenerated(),
 		},
@@ -41,6 +44,7 @@ func catalog() configs.Catalog {
 			allocation.NewAFS(),
 			allocation.NewThemis(),
 			pollux.New(),
+			sia.New(),
 			gavel.NewMaxMin(),
 			gavel.NewWaterFilling(),
 			gavel.NewFinishTimeFairness(),

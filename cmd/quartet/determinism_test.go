@@ -10,19 +10,36 @@ import (
 	"testing"
 )
 
+// rigid is the default with jobs of known duration, a hundred times faster.
+var rigid = []string{
+	"--set", "workload.config.applications=false", "--set", "pipeline.elasticity.job={type: fixed}", "--set", "pipeline.placement={type: consolidated}",
+}
+
+// typed is the default on two accelerator types, by Sia.
+var typed = []string{
+	"--set", "cluster={nodes: [{name: t4, count: 8, accelerator: t4, devices: 4}, {name: a100, count: 2, accelerator: a100, devices: 8}]}",
+	"--set", "pipeline.allocation={type: sia}", "--set", "pipeline.placement={type: proposed}",
+}
+
 // TestSameBytes runs compositions with every source of variation there is, over and over.
 func TestSameBytes(t *testing.T) {
 	for name, args := range map[string][]string{
-		"default":  {},
-		"failures": {"--set", "backend.config.failures={mtbf: 24h, repair: 30m}", "--set", "pipeline.allocation={type: las}"},
-		"types":    {"--set", "cluster.nodes=[{name: a, count: 8, accelerator: t4, devices: 4}, {name: b, count: 4, accelerator: v100, devices: 4}]", "--set", "pipeline.allocation={type: gavel_max_min, config: {types: shuffled}}"},
-		"events":   {"--set", "round={interval: 60s, on_events: true}", "--set", "pipeline.allocation={type: srtf}"},
+		"default":  nil,
+		"sia":      typed,
+		"tiresias": append(rigid, "--set", "pipeline.allocation={type: tiresias}"),
+		"failures": append(rigid, "--set", "pipeline.allocation={type: las}", "--set", "backend.config.failures={mtbf: 24h, repair: 30m}"),
+		"events":   append(rigid, "--set", "pipeline.allocation={type: srtf}", "--set", "round={interval: 60s, on_events: true}"),
+		"types": append(rigid, "--set", "cluster.nodes=[{name: a, count: 8, accelerator: t4, devices: 4}, {name: b, count: 4, accelerator: v100, devices: 4}]",
+			"--set", "pipeline.allocation={type: gavel_max_min, config: {types: shuffled}}"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want map[string]string
 			for _, procs := range []int{1, 2, 8} {
 				repeats := 20
-				if testing.Short() {
+				switch {
+				case name == "default" || name == "sia":
+					repeats = 1
+				case testing.Short():
 					repeats = 2
 				}
 				for range repeats {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/quartet-sched/quartet/internal/pythontest"
 )
 
 // followTools lets scripts build Go programs offline against the modules that are there, and run Python plugins.
@@ -27,7 +29,7 @@ func followTools(env *testscript.Env) error {
 	env.Setenv("GOFLAGS", "-mod=mod")
 	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 	env.Setenv("PYTHONPATH", sdk)
-	if python := os.Getenv("QUARTET_PYTHON"); python != "" {
+	if python := os.Getenv(pythontest.Variable); python != "" {
 		env.Setenv("PATH", filepath.Dir(python)+string(filepath.ListSeparator)+env.Getenv("PATH"))
 	}
 	return nil
@@ -40,11 +42,8 @@ func followable(condition string) (bool, error) {
 		_, err := exec.LookPath("go")
 		return err == nil, nil
 	case "python":
-		python := os.Getenv("QUARTET_PYTHON")
-		if python == "" {
-			python = "python3"
-		}
-		return exec.Command(python, "-c", "import grpc, google.protobuf").Run() == nil, nil
+		python, err := pythontest.Find()
+		return python != "", err
 	default:
 		return false, fmt.Errorf("unknown condition %q", condition)
 	}

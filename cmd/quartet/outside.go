@@ -8,6 +8,7 @@ import (
 
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/plugins/host"
 )
 
@@ -37,6 +38,17 @@ func (a *app) closePlugins() {
 	if err := a.library.Close(); err != nil {
 		a.note("a plugin did not end well: %v", err)
 	}
+}
+
+// troubles tells of plugins that failed in a run that went on.
+func (a *app) troubles() (list []metrics.Trouble) {
+	if a.library == nil {
+		return nil
+	}
+	for _, t := range a.library.Troubles() {
+		list = append(list, metrics.Trouble(t))
+	}
+	return list
 }
 
 // outside makes policies of other processes known to configs.

@@ -262,11 +262,10 @@ func (a *app) pluginRemoveCommand() *cobra.Command {
 
 func (a *app) pluginServeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    "serve STAGE/TYPE",
-		Short:  "Serve a built-in policy as a plugin",
-		Long:   "What isolate: true in a config starts. Started by hand it tells what it would serve.",
-		Args:   cobra.ExactArgs(1),
-		Hidden: true,
+		Use:   "serve STAGE/TYPE",
+		Short: "Serve a built-in policy as a plugin",
+		Long:  "Is what isolate: true in a config starts. Started by hand it tells what it would serve.",
+		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			factory, err := builtInPolicy(args[0])
 			if err != nil {

@@ -85,7 +85,7 @@ func behindWire[S any](t *testing.T, f core.Factory[S], dial func(host.Component
 	t.Cleanup(func() {
 		for _, c := range open {
 			if c != nil {
-				c.Close()
+				_ = c.Close()
 			}
 		}
 	})
@@ -103,7 +103,7 @@ func behindWire[S any](t *testing.T, f core.Factory[S], dial func(host.Component
 		slot := &open[created%len(open)]
 		created++
 		if *slot != nil {
-			(*slot).Close()
+			_ = (*slot).Close()
 		}
 		options := host.DefaultOptions
 		options.Log = slog.New(slog.DiscardHandler)
@@ -161,5 +161,5 @@ func configured(ctx context.Context, p *host.Process, c host.Component) (*host.S
 	if !ok {
 		return nil, errors.New("the SDK serves no exchange")
 	}
-	return &host.Session{Conn: conn, Close: func() { calls.Close() }}, nil
+	return &host.Session{Conn: conn, Close: func() { _ = calls.Close() }}, nil
 }

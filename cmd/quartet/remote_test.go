@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"slices"
 	"testing"
 
 	"github.com/quartet-sched/quartet/configs"
@@ -28,28 +27,11 @@ func serveIfAsked() {
 	if len(os.Args) != 3 || os.Args[1] != serveArgument {
 		return
 	}
-	c := catalog()
-	for _, f := range slices.Concat(
-		servable(c.Admission), servable(c.Allocation), servable(c.Placement), servable(c.Elasticity), servable(c.Scaler),
-	) {
-		if f.id == os.Args[2] {
-			sdk.Main(f.factory)
-		}
+	f, err := builtInPolicy(os.Args[2])
+	if err != nil {
+		os.Exit(exitUsage)
 	}
-	os.Exit(exitUsage)
-}
-
-type served struct {
-	id      string
-	factory sdk.Factory
-}
-
-func servable[S any](factories []core.Factory[S]) []served {
-	var all []served
-	for _, f := range factories {
-		all = append(all, served{wire.StageName(wire.StageOf[S]()) + "/" + f.Type, f})
-	}
-	return all
+	sdk.Main(f)
 }
 
 // way is how a stage is reached: through which connection.
@@ -77,7 +59,7 @@ func remote[S any](t testing.TB, by way, s configs.Selected[S], seed uint64, rea
 		t.Fatal(err)
 	}
 	if closer, ok := any(policy).(io.Closer); ok {
-		t.Cleanup(func() { closer.Close() })
+		t.Cleanup(func() { _ = closer.Close() })
 	}
 	return core.Component[S]{ID: s.ID, Policy: policy}
 }

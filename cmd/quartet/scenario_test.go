@@ -27,11 +27,13 @@ type scenario struct {
 	unit    float64 // seconds
 	cluster core.Cluster
 	rows    []string // of a csv workload, without the header
+	trains  []workload.Job
 	stages  func() (core.Stages, error)
 	round   core.RoundOptions
 	world   sim.Config
 	seed    uint64
-	// mayStarve: the released placement of Blox never seats a job whose size no running sum of free devices hits.
+	// mayStarve: the released placement of Blox never seats a job whose size no running sum of free devices hits, and the
+	// published search of Pollux may never think of a row as wide as a job needs.
 	mayStarve bool
 }
 
@@ -44,6 +46,7 @@ func drawScenario(t *rapid.T) *scenario {
 	s.drawRounds(t)
 	s.drawCluster(t)
 	s.drawJobs(t)
+	s.drawTraining(t)
 	s.drawStages(t)
 	s.drawWorld(t)
 	return s
@@ -118,8 +121,13 @@ func (s settings) draw(t *rapid.T, component string) map[string]any {
 func pick[S any](t *rapid.T, id string, factories []core.Factory[S], choices map[string]settings, seed uint64) (create func() (core.Component[S], error), raw map[string]any) {
 	f := rapid.SampledFrom(factories).Draw(t, id)
 	raw = choices[f.Type].draw(t, f.Type)
-	if raw["inside"] == "gittins" {
+	switch {
+	case raw["inside"] == "gittins":
 		raw["samples"], raw["gittins_quantum"] = []any{100.0, 900.0, 4000.0}, 500.0
+	case raw["search"] == "genetic":
+		raw["generations"], raw["population"] = 4, 8
+	case raw["knowledge"] == "history": // of nothing yet
+		raw["history_path"], raw["history_frozen"] = "no-history.yaml", true
 	}
 	config, problems := f.Decode(raw)
 	if len(problems) > 0 {
@@ -144,7 +152,7 @@ func (s *scenario) drawStages(t *rapid.T) {
 		admission = append(admission, a)
 	}
 	queue := []any{"blocking", "backfill", "all"}
-	allocation, _ := pick(t, "allocation", c.Allocation, map[string]settings{
+	allocation, search := pick(t, "allocation", c.Allocation, map[string]settings{
 		"fifo": {"queue": queue},
 		"srtf": {"queue": queue, "preemptive": {false}, "weigh_by_devices": {true}},
 		"las": {
@@ -154,6 +162,15 @@ func (s *scenario) drawStages(t *rapid.T) {
 			"queue": queue, "service": {"wall_time"}, "inside": {"running_first", "gittins"}, "promote_factor": {2.0},
 			"thresholds": {[]any{500 * s.unit}, []any{300 * s.unit, 5000 * s.unit}},
 		},
+		"pollux": {
+			"search": {"genetic"}, "fairness_p": {1.0, 0.5, 0.0, -5.0}, "reference": {"best", "one"}, "restart": {"horizon"},
+			"weights": {"remaining", "attained"}, "weight_floor": {0.2}, "waiting_floor": {s.duration(600).String()},
+			"adaptive_horizon": {true}, "avoid_interference": {false}, "types": {"blind"}, "restart_overhead": {s.duration(30).String(), "0s"},
+		},
+		"sia": {
+			"power": {-2.0, 0.0, 1.0}, "restart_overhead": {s.duration(30).String(), "0s"}, "clamp_restarts": {false},
+			"finish_restarts": {false}, "digits": {2}, "gap": {0.05},
+		},
 	}, s.seed)
 	placement, fit := pick(t, "placement", c.Placement, map[string]settings{
 		"consolidated":  {"strict": {true}},
@@ -162,10 +179,15 @@ func (s *scenario) drawStages(t *rapid.T) {
 	}, s.seed)
 	elasticity, _ := pick(t, "elasticity", c.Elasticity, map[string]settings{
 		"fixed": {"replicas": {"requested", "elastic"}, "oracle": {true}},
+		"goodput": {
+			"profiled": {true}, "types": {"blind"},
+			"knowledge": {"history", "oracle"}, "fixed_batch": {[]any{"narrow"}}, "declared_work": {false}, "most_replicas": {3, 8},
+			"scaling_rule": {"linear", "square_root", "legew"}, "warmup_iterations": {50.0},
+		},
 	}, s.seed)
 	scaler, _ := pick(t, "scaler", c.Scaler, nil, s.seed)
 	joint := rapid.IntRange(0, 3).Draw(t, "joint") == 0
-	s.mayStarve = fit["fit"] == "prefix_sum"
+	s.mayStarve = fit["fit"] == "prefix_sum" || search["search"] == "genetic"
 
 	s.stages = func() (stages core.Stages, err error) {
 		for _, create := range admission {
@@ -263,7 +285,8 @@ func (s *scenario) drawWorld(t *rapid.T) {
 	if s.round.IntervalSeconds > 0 && !s.round.OnEvents && rapid.IntRange(0, 3).Draw(t, "published") == 0 {
 		s.world.Publication = rapid.SampledFrom([]sim.Publication{
 			{FirstRound: "one_interval", Progress: "per_round"},
-			{FirstRound: "start", Progress: "per_round"}, {Completion: "next_round"},
+			{FirstRound: "start", Progress: "per_round"},
+			{Completion: "next_round"},
 		}).Draw(t, "publication")
 		if s.unit == 1 && s.world.Publication.Progress == "per_round" && rapid.Bool().Draw(t, "whole seconds") {
 			s.world.Publication.EpochEnds = "whole_seconds"
@@ -304,6 +327,7 @@ func (s *scenario) run(dir string, rows []string, observers ...core.Observer) ([
 	if err != nil {
 		return nil, err
 	}
+	s.addTraining(jobs)
 	stages, err := s.stages()
 	if err != nil {
 		return nil, err

@@ -102,7 +102,7 @@ func (a *app) traceConvertCommand() *cobra.Command {
 		Use:   "convert",
 		Short: "Write a workload as a trace in Quartet's own CSV",
 		Long: `Writes the trace to stdout. docs/trace-format.md defines the columns. Only jobs of known duration can be
-written: those of a pollux workload are refused.`,
+written: those of a pollux or sia workload are refused.`,
 		Example: "  quartet trace convert --type philly --set path=philly.csv.gz > philly.csv",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

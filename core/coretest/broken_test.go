@@ -129,6 +129,19 @@ func (r *lateReader) Standing() core.Standing {
 	return core.Standing{UntilSeconds: r.view.NowSeconds}
 }
 
+// lateCertifier looks at the View again when it certifies its answer.
+type lateCertifier struct {
+	plain
+	view *core.View
+}
+
+func (c *lateCertifier) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	c.view = v
+	return c.plain.Allocate(ctx, v, candidates)
+}
+
+func (c *lateCertifier) GapRatio() float64 { return c.view.NowSeconds / (1 + c.view.NowSeconds) }
+
 var shared int
 
 func TestRunAllocatorCatches(t *testing.T) {
@@ -202,6 +215,7 @@ func TestRunAllocatorCatches(t *testing.T) {
 		"a condition on less than no grants":         {"rounds", "first -1 of", stands(math.Inf(1), -1)},
 		"a finite standing before the first answer":  {"nothing to decide", "before the first answer", stands(60, 0)},
 		"a standing read from the View of the round": {"rounds", "stand differently", func() core.Allocator { return &lateReader{} }},
+		"a gap read from the View of the round":      {"rounds", "certified differently", func() core.Allocator { return &lateCertifier{} }},
 		"every ended job remembered": {"ended jobs are forgotten", "of each ended job", grantsOf(func(all *map[core.JobID]*job, _ *core.View, c []core.Candidate, grants []core.Grant) []core.Grant {
 			if *all == nil {
 				*all = make(map[core.JobID]*job)

@@ -94,6 +94,10 @@ func (c *chaos) Allocate(_ context.Context, v *core.View, candidates []core.Cand
 	}
 	c.grants = nil
 	for _, candidate := range rapid.Permutation(candidates).Draw(c.t, "order") {
+		if candidate.MustStay(v.Cluster, candidate.Response) {
+			c.grants = append(c.grants, core.Grant{Job: candidate.ID, Accelerator: core.AnyAccelerator, Replicas: candidate.Held})
+			continue
+		}
 		if rapid.IntRange(0, 4).Draw(c.t, "no grant") == 0 {
 			continue
 		}
@@ -142,7 +146,7 @@ func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (cor
 	kept := make(map[core.JobID]bool)
 	for i := range grants {
 		g := &grants[i]
-		if j := v.Job(g.Job); canStay(v.Cluster, j, g) && (c.quiet || rapid.IntRange(0, 4).Draw(c.t, "move") > 0) {
+		if j := v.Job(g.Job); canStay(v.Cluster, j, g) && (c.quiet || j.Pinned || rapid.IntRange(0, 4).Draw(c.t, "move") > 0) {
 			kept[g.Job] = c.ledger.Occupy(j.Seats)
 		}
 	}

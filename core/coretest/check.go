@@ -76,8 +76,9 @@ func (e Effort) apply() (restore func(), err error) {
 			return nil, err
 		}
 	}
+	// Nothing is shrunk: with a policy that hangs each attempt takes its time, and the seed says enough.
 	settings := map[string]string{
-		"rapid.nofailfile": "true", "rapid.shrinktime": "5s", "rapid.seed": strconv.FormatUint(e.Seed, 10),
+		"rapid.nofailfile": "true", "rapid.shrinktime": "0s", "rapid.seed": strconv.FormatUint(e.Seed, 10),
 		"rapid.checks": strconv.Itoa(cmp.Or(e.Worlds, defaultWorlds)),
 	}
 	before := map[string]string{}
@@ -101,6 +102,7 @@ const defaultWorlds = 100
 var (
 	seedPattern = regexp.MustCompile(`-rapid\.seed=(\d+)`)
 	preamble    = regexp.MustCompile(`^\[rapid\] (failed|panic) after \d+ tests: `)
+	flaky       = regexp.MustCompile(`(?s)^\[rapid\] flaky test.*\nOriginal traceback \((.*?)\):\n    `)
 )
 
 // judge runs the check and words its complaint for readers who have no test to run again.
@@ -109,6 +111,9 @@ func (c check) judge() Result {
 	r := Result{Check: c.name}
 	if match := seedPattern.FindStringSubmatch(complaint); match != nil {
 		r.Seed, _ = strconv.ParseUint(match[1], 10, 64)
+	}
+	if match := flaky.FindStringSubmatch(complaint); match != nil {
+		complaint = "only once, and not again in the same world: " + match[1]
 	}
 	complaint, _, _ = strings.Cut(complaint, "\nTo reproduce, specify")
 	r.Fault = strings.TrimSpace(preamble.ReplaceAllString(complaint, ""))

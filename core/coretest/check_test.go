@@ -2,6 +2,7 @@ package coretest
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -75,6 +76,30 @@ func TestCheckSurvivesPanics(t *testing.T) {
 		if !strings.Contains(faults[name].Fault, "at the disco") {
 			t.Errorf("%s: got fault %q, want the panic", name, faults[name].Fault)
 		}
+	}
+}
+
+// moody fails its first question, and no other.
+type moody struct {
+	steadyPlain
+	asked *int
+}
+
+func (m moody) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	if len(candidates) > 0 {
+		*m.asked++
+	}
+	if *m.asked == 1 {
+		return nil, errors.New("(not in the mood)")
+	}
+	return m.steadyPlain.Allocate(ctx, v, candidates)
+}
+
+func TestCheckTellsWhatItCannotSeeAgain(t *testing.T) {
+	asked := 0
+	fault := faultsOf(t, factoryOf(func() core.Allocator { return moody{asked: &asked} }), Effort{}, Elsewhere())["rounds"].Fault
+	if want := "only once, and not again in the same world: returned an error: (not in the mood)"; fault != want {
+		t.Errorf("got fault %q, want %q", fault, want)
 	}
 }
 

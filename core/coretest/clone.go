@@ -115,6 +115,7 @@ func cloneJob(j *core.Job) *core.Job {
 	c, spec := *j, *j.JobSpec
 	c.JobSpec, c.Seats = &spec, slices.Clone(j.Seats)
 	spec.Accelerators, spec.Command = slices.Clone(spec.Accelerators), slices.Clone(spec.Command)
+	spec.BatchByType = slices.Clone(spec.BatchByType)
 	if t := spec.StepTimes; t != nil {
 		spec.StepTimes = cloneStepTimes(t)
 	}

@@ -9,10 +9,11 @@ import (
 )
 
 // DrawView draws a view as an allocator meets it: a cluster of 1 to 8 nodes with 1 to 8 devices, some of them down or
-// draining, and jobs in every state that a live one can be in, running ones on seats of their own. The candidates are
+// draining, and jobs in every state that a live one can be in, running ones on seats of their own, some of them pinned. The candidates are
 // its active jobs with rigid and elastic responses, whose curves, where there are any, need not rise.
 func DrawView(t *rapid.T) (*core.View, []core.Candidate) {
 	w, watcher := drawWorld(t), &watcher{chaos: chaos{t: t}}
+	w.pins = true
 	p := core.NewPipeline(w.cluster, compose(watcher), core.RoundOptions{IntervalSeconds: 60}, nil, w)
 	for range rapid.IntRange(1, 6).Draw(t, "rounds before") {
 		watcher.last = question{}

@@ -31,6 +31,7 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 	tr.blind, _ = s.create(t)
 
 	w, rest := drawWorld(t), &chaos{t: t}
+	w.pins = s.options.pins
 	interval := rapid.SampledFrom([]float64{0, 60}).Draw(t, "interval")
 	options := core.RoundOptions{IntervalSeconds: interval, OnEvents: interval == 0}
 	p := core.NewPipeline(cloneCluster(w.cluster), s.compose(s.slot.wrap(tr), rest), options, nil, w)
@@ -58,6 +59,17 @@ func standing(policy any) core.Standing {
 		return s.Standing()
 	}
 	return core.Standing{UntilSeconds: math.Inf(-1)}
+}
+
+// GapRatio lets the policy speak for the stage that wraps it.
+func (tr *trial[S]) GapRatio() float64 { return gapOf(tr.policy) }
+
+// gapOf is what a policy certifies of its last answer; NaN for nothing.
+func gapOf(policy any) float64 {
+	if c, ok := policy.(core.Certifier); ok {
+		return c.GapRatio()
+	}
+	return math.NaN()
 }
 
 // checkQuiet holds rounds without events before the moment up to which nothing changes. All the other stages stand for
@@ -97,6 +109,7 @@ func ask[S, A any](tr *trial[S], q question, call func(S, question) (A, error)) 
 		answer, hidden, tr.blind, call)
 	grants, _ := any(answer).([]core.Grant)
 	tr.judgeStanding(len(grants))
+	tr.judgeGap()
 	return answer
 }
 
@@ -110,6 +123,15 @@ func (tr *trial[S]) judgeStanding(grants int) {
 		tr.t.Fatalf("the answer stands if the first %d of its %d grants are seated", told.IfSeated, grants)
 	case told != twin || told != blind:
 		tr.t.Fatalf("equal answers stand differently: %+v, with a copy of the View %+v, without what is not declared %+v", told, twin, blind)
+	}
+}
+
+// judgeGap checks that twins certify equal answers alike. The pipeline checks what they certify.
+func (tr *trial[S]) judgeGap() {
+	told, twin, blind := tr.GapRatio(), gapOf(tr.twin), gapOf(tr.blind)
+	alike := func(other float64) bool { return told == other || math.IsNaN(told) && math.IsNaN(other) }
+	if !alike(twin) || !alike(blind) {
+		tr.t.Fatalf("equal answers are certified differently: a gap of %v, with a copy of the View %v, without what is not declared %v", told, twin, blind)
 	}
 }
 

@@ -24,6 +24,7 @@ type world struct {
 	changes int               // how many the last round made
 	now     float64
 	next    core.JobID
+	pins    bool // some jobs are pinned
 	events  []core.Event
 }
 
@@ -206,6 +207,12 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 			Requested: perDevice * spec.MaxReplicas, Initial: perDevice, Max: 4 * perDevice * spec.MaxReplicas,
 			MinPerDevice: perDevice, MaxPerDevice: 2 * perDevice,
 		}
+		if rapid.Bool().Draw(t, "batch by type") {
+			spec.BatchByType = []core.TypeBatch{{Accelerator: w.cluster.Accelerators[0], MinPerDevice: perDevice, MaxPerDevice: perDevice}}
+		}
+	}
+	if w.pins {
+		spec.Pinned = rapid.Bool().Draw(t, "pinned")
 	}
 	if rapid.IntRange(0, 3).Draw(t, "bound") == 0 {
 		types := append([]string{"absent"}, w.cluster.Accelerators...)

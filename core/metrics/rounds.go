@@ -2,12 +2,13 @@ package metrics
 
 import (
 	"bufio"
+	"math"
 	"strconv"
 
 	"github.com/quartet-sched/quartet/core"
 )
 
-const roundsHeader = "round,time_s,active,waiting,running,devices_used,devices_usable,started,stopped,moved,finished\n"
+const roundsHeader = "round,time_s,active,waiting,running,devices_used,devices_usable,started,stopped,moved,finished,gap_ratio\n"
 
 // writeRound writes the row of one round.
 func writeRound(w *bufio.Writer, r *core.Report) error {
@@ -34,6 +35,10 @@ func writeRound(w *bufio.Writer, r *core.Report) error {
 	} {
 		b = append(b, ',')
 		b = strconv.AppendInt(b, int64(n), 10)
+	}
+	b = append(b, ',')
+	if !math.IsNaN(r.GapRatio) {
+		b = appendNumber(b, r.GapRatio)
 	}
 	_, err := w.Write(append(b, '\n'))
 	return err

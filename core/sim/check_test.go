@@ -21,12 +21,16 @@ func TestConfigNamesEveryProblem(t *testing.T) {
 			map[string]any{"application": "bert", "overhead": "2s"},
 			map[string]any{"application": "", "overhead": "2s"},
 		},
-		"failures":    map[string]any{"mtbf": "1h"},
-		"publication": map[string]any{"epoch_ends": "whole_seconds"},
+		"resize":        map[string]any{"overhead": "5s"},
+		"tune_overhead": "10s",
+		"failures":      map[string]any{"mtbf": "1h"},
+		"publication":   map[string]any{"epoch_ends": "whole_seconds"},
 	})
 	want := core.Diagnostics{
 		{Path: "failures.repair", Summary: "must be positive when failures.mtbf is set"},
 		{Path: "stall_after", Summary: "must be longer than restart_overhead"},
+		{Path: "tune_overhead", Summary: "must be shorter than stall_after"},
+		{Path: "resize.overhead", Summary: "needs resize.in_place"},
 		{Path: "publication.epoch_ends", Summary: "whole_seconds needs publication.progress: per_round"},
 		{Path: "application_overhead[1].overhead", Summary: "must be shorter than stall_after"},
 		{Path: "application_overhead[2].application", Summary: `application "bert" is listed twice`},

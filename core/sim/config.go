@@ -18,6 +18,8 @@ import (
 // Config are the options of the simulated world. They belong to it, not to any policy.
 type Config struct {
 	RestartOverhead     time.Duration         `config:"restart_overhead" doc:"pause of a job at each start and move; it holds its devices meanwhile" min:"0s"`
+	Resize              Resize                `config:"resize" doc:"what it costs to change a job's devices without stopping it"`
+	TuneOverhead        time.Duration         `config:"tune_overhead" doc:"pause of a job whose batch changes while it keeps its devices" min:"0s"`
 	ApplicationOverhead []ApplicationOverhead `config:"application_overhead" doc:"restart overheads of single applications, instead of restart_overhead"`
 	FreeFirstStart      bool                  `config:"free_first_start" doc:"spare a job the restart overhead when it starts for the first time"`
 	LocalityPenalty     float64               `config:"locality_penalty" doc:"part of its rate that a job loses while it spans several nodes, for models that do not measure it" min:"0" max:"1"`
@@ -25,8 +27,15 @@ type Config struct {
 	CheckpointInterval  time.Duration         `config:"checkpoint_interval" doc:"a node failure throws a job back to its last multiple of this running time; 0 loses nothing" min:"0s"`
 	Failures            Failures              `config:"failures" doc:"random node failures"`
 	NodeEvents          []NodeEvent           `config:"node_events" doc:"scheduled failures, repairs and drains"`
-	StallAfter          time.Duration         `config:"stall_after" doc:"end the run when no work was done and no job submitted for so long, unless node_events lie ahead; longer than any restart overhead" min:"1s"`
+	StallAfter          time.Duration         `config:"stall_after" doc:"end the run when no work was done, beyond what failures undid, and no job submitted for so long, unless node_events lie ahead; longer than any overhead" min:"1s"`
 	Publication         Publication           `config:"publication" doc:"semantics of published simulators, for reproductions only"`
+}
+
+// Resize says whether a job that keeps a device while it gets others, or gives some up, goes on in place: the replicas that
+// stay hold the model in memory, and those that join receive it from them. Like a start, a resize counts as a checkpoint.
+type Resize struct {
+	InPlace  bool          `config:"in_place" doc:"a job that keeps one of its devices is not restarted"`
+	Overhead time.Duration `config:"overhead" doc:"its pause with in_place, at most the restart overhead; what is left of an earlier pause runs on meanwhile" min:"0s"`
 }
 
 // ApplicationOverhead is the restart overhead of one application.
@@ -53,6 +62,7 @@ type Publication struct {
 	FirstRound string `config:"first_round" doc:"start: rounds from second 0 on; one_interval: the first decision falls one interval after the start (Pollux)" enum:"start|one_interval"`
 	Progress   string `config:"progress" doc:"exact: event by event; per_round: jobs advance round by round, and one that ends keeps its devices, and disturbs its neighbours, until the round is over (Pollux); back_to_back: rounds follow one another instead of a clock, jobs do the whole steps that fit an interval, and a round is over when the last of them is done (Gavel)" enum:"exact|per_round|back_to_back"`
 	EpochEnds  string `config:"epoch_ends" doc:"exact, or whole_seconds: the time to the end of an epoch is rounded, half to even, and the error lost (Pollux; with per_round)" enum:"exact|whole_seconds"`
+	Moves      string `config:"moves" doc:"restart, or free_alike: a running job that moves to as many devices of each of as many nodes of the same types goes on without a pause (Sia)" enum:"restart|free_alike"`
 	Completion string `config:"completion" doc:"exact, or next_round: a job that ends holds its devices, and counts as running, until the next round (Blox)" enum:"exact|next_round"`
 }
 
@@ -65,6 +75,8 @@ const (
 	backToBack   = "back_to_back"
 	wholeSeconds = "whole_seconds"
 	nextRound    = "next_round"
+	restart      = "restart"
+	freeAlike    = "free_alike"
 )
 
 // byRounds reports whether jobs advance round by round.
@@ -79,6 +91,12 @@ func (c Config) Validate() error {
 	}
 	if c.RestartOverhead >= c.StallAfter {
 		problem("stall_after: must be longer than restart_overhead")
+	}
+	if c.TuneOverhead >= c.StallAfter {
+		problem("tune_overhead: must be shorter than stall_after")
+	}
+	if c.Resize.Overhead > 0 && !c.Resize.InPlace {
+		problem("resize.overhead: needs resize.in_place")
 	}
 	if c.Publication.EpochEnds == wholeSeconds && c.Publication.Progress != perRound {
 		problem("publication.epoch_ends: whole_seconds needs publication.progress: per_round")
@@ -115,7 +133,7 @@ func NewSimulator() core.Factory[backend.Opener] {
 	}, Config{
 		StallAfter: 30 * 24 * time.Hour,
 		Publication: Publication{
-			FirstRound: atStart, Progress: exact, EpochEnds: exact, Completion: exact,
+			FirstRound: atStart, Progress: exact, EpochEnds: exact, Moves: restart, Completion: exact,
 		},
 	}, func(c Config, s core.Settings) (backend.Opener, error) { return &opener{c, s}, nil })
 }

@@ -21,6 +21,7 @@ type simJob struct {
 	progress        float64 // work done at asOf
 	asOf            float64
 	progressAtStart float64 // work done at the last start or move
+	furthest        float64 // most work ever done; failures throw it back
 	pausedUntil     float64
 	rate            float64 // work per second once the pause is over
 	disturbed       bool    // by another job that spans one of its nodes
@@ -42,11 +43,19 @@ func (j *simJob) progressed(at float64) core.Event {
 	}
 }
 
+// reach sets a job's progress, and notes the moment if it never came so far: what a failure undid is not done twice.
+func (s *Simulator) reach(j *simJob, progress, at float64) {
+	j.progress = progress
+	if progress > j.furthest {
+		j.furthest = progress
+		s.advanced = max(s.advanced, at)
+	}
+}
+
 // advance brings a job's progress up to a moment not after its next phase end.
 func (s *Simulator) advance(j *simJob, now float64) {
 	if from := max(j.asOf, j.pausedUntil); now > from && j.rate > 0 {
-		j.progress = min(j.progress+(now-from)*j.rate, j.Model.PhaseEnd(j.phase))
-		s.advanced = max(s.advanced, now)
+		s.reach(j, min(j.progress+(now-from)*j.rate, j.Model.PhaseEnd(j.phase)), now)
 	}
 	j.asOf = now
 }
@@ -85,8 +94,8 @@ func (s *Simulator) rateIn(j *simJob, phase int) float64 {
 // endPhase ends the phase of a job at its time, and reports whether that ended the job.
 func (s *Simulator) endPhase(j *simJob, w core.Wake) bool {
 	at := j.nextAt
-	j.progress, j.asOf = j.Model.PhaseEnd(j.phase), at
-	s.advanced = at
+	j.asOf = at
+	s.reach(j, j.Model.PhaseEnd(j.phase), at)
 	j.phase++
 	j.unmeasured = true
 	if j.phase < j.Model.Phases() {
@@ -213,9 +222,8 @@ func (s *Simulator) advanceRound(j *simJob, now, seconds float64) {
 		s.report(j, now)
 		end := j.Model.PhaseEnd(j.phase)
 		if j.progress+j.rate*seconds < end {
-			j.progress += j.rate * seconds
 			now += seconds
-			s.advanced = max(s.advanced, now)
+			s.reach(j, j.progress+j.rate*seconds, now)
 			break
 		}
 		delta := (end - j.progress) / j.rate
@@ -223,10 +231,9 @@ func (s *Simulator) advanceRound(j *simJob, now, seconds float64) {
 			delta = math.RoundToEven(delta)
 		}
 		delta = min(delta, seconds)
-		j.progress = end
 		now += delta
 		seconds -= delta
-		s.advanced = max(s.advanced, now)
+		s.reach(j, end, now)
 		j.phase++
 		j.unmeasured = true
 		if j.phase == j.Model.Phases() {

@@ -198,9 +198,12 @@ func (s *Simulator) over(next float64) bool {
 	return next-s.advanced > s.config.StallAfter.Seconds() && !s.nodes.scheduled() && !s.works(next)
 }
 
-// works reports whether a running job does work before a moment, if nothing happens until then.
+// works reports whether a running job comes further than ever before a moment, if nothing happens until then.
 func (s *Simulator) works(before float64) bool {
-	return slices.ContainsFunc(s.running, func(j *simJob) bool { return j.rate > 0 && max(j.asOf, j.pausedUntil) < before })
+	return slices.ContainsFunc(s.running, func(j *simJob) bool {
+		seconds := before - max(j.asOf, j.pausedUntil)
+		return j.rate > 0 && seconds > 0 && j.progress+seconds*j.rate > j.furthest
+	})
 }
 
 // Apply carries out the changes of a round at the moment of the last observation.
@@ -234,11 +237,15 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 	case core.Stop:
 		s.unseat(j)
 	case core.Tune:
+		if pause := s.config.TuneOverhead.Seconds(); pause > 0 && !j.running.Tuning.Equal(c.Tuning) {
+			j.pausedUntil = max(j.pausedUntil, s.now+pause)
+		}
 		j.running.Tuning, j.unmeasured = c.Tuning, true
 	case core.Start, core.Move:
 		if core.SameSeats(j.seats, c.Seats) && j.running.Tuning.Equal(c.Tuning) {
 			return // applied before
 		}
+		j.pausedUntil = s.pauseUntil(j, c.Seats)
 		s.unseat(j)
 		j.seats, j.running.Tuning = c.Seats, c.Tuning
 		j.running.Replicas = core.Replicas(c.Seats)
@@ -247,16 +254,41 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 			j.running.Shape = append(j.running.Shape, seat.Devices.Count())
 			j.running.Accelerators = append(j.running.Accelerators, s.cluster.Accelerators[s.cluster.Nodes[seat.Node].Accelerator])
 		}
-		j.pausedUntil = s.now + j.overhead
-		if !j.started && s.config.FreeFirstStart {
-			j.pausedUntil = s.now
-		}
 		j.started, j.progressAtStart, j.unmeasured = true, j.progress, true
 		at, _ := slices.BinarySearchFunc(s.running, j, compareJobs)
 		s.running = slices.Insert(s.running, at, j)
 		s.span(j, +1)
 	}
 	s.schedule(j)
+}
+
+// pauseUntil is when a job works on other seats than it has: a restart begins anew, a resize in place only prolongs what
+// is left of a pause.
+func (s *Simulator) pauseUntil(j *simJob, seats []core.Seat) float64 {
+	switch {
+	case !j.started && s.config.FreeFirstStart:
+		return s.now
+	case s.config.Publication.Moves == freeAlike && s.alike(j.seats, seats):
+		return j.pausedUntil
+	case s.config.Resize.InPlace && shareDevice(j.seats, seats):
+		return max(j.pausedUntil, s.now+min(s.config.Resize.Overhead.Seconds(), j.overhead))
+	default:
+		return s.now + j.overhead
+	}
+}
+
+// alike reports whether two seatings have as many devices of the same type on each of their nodes.
+func (s *Simulator) alike(a, b []core.Seat) bool {
+	return slices.EqualFunc(a, b, func(x, y core.Seat) bool {
+		return x.Devices.Count() == y.Devices.Count() && s.cluster.Nodes[x.Node].Accelerator == s.cluster.Nodes[y.Node].Accelerator
+	})
+}
+
+// shareDevice reports whether two seatings have a device in common.
+func shareDevice(a, b []core.Seat) bool {
+	return slices.ContainsFunc(a, func(x core.Seat) bool {
+		return slices.ContainsFunc(b, func(y core.Seat) bool { return x.Node == y.Node && x.Devices&y.Devices != 0 })
+	})
 }
 
 // unseat takes a job's devices away.

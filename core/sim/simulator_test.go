@@ -179,6 +179,20 @@ func TestSimulator(t *testing.T) {
 				{wake: onEvents, now: 120, tells: []string{"job_progressed 0@60", "job_progressed 0@65", "job_finished 0@120"}},
 			},
 		},
+		"another batch is no checkpoint": {
+			config: Config{
+				CheckpointInterval: 20 * second,
+				NodeEvents:         []NodeEvent{{"n0", 55 * second, "down"}, {"n0", 60 * second, "ready"}},
+			},
+			nodes: 1, arrivals: []arrival{{0, phased{100}}},
+			steps: []step{
+				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: by(50, 0), now: 50, tells: []string{"job_progressed 0@0"}, apply: []core.Change{{Action: core.Tune, Tuning: core.Tuning{BatchPerDevice: 8}}}},
+				{wake: onEvents, now: 55, tells: []string{"job_progressed 0@50", "node_changed 0@55", "job_interrupted 0@55"}},
+				{wake: onEvents, now: 60, tells: []string{"node_changed 0@60"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: onEvents, now: 120, tells: []string{"job_progressed 0@60", "job_finished 0@120"}},
+			},
+		},
 		"applying twice has the effect of once": {
 			config: Config{RestartOverhead: 10 * second}, nodes: 1, arrivals: []arrival{{0, phased{50}}},
 			steps: []step{

@@ -95,3 +95,26 @@ func TestNothingToWaitForEndsTheRun(t *testing.T) {
 		}
 	}
 }
+
+// A node fails every five minutes on average and saves nothing: its job comes further than ever before from time to time,
+// but ever more rarely.
+func TestWorkThatFailuresUndoIsNoWork(t *testing.T) {
+	for _, progress := range []string{exact, perRound} {
+		t.Run(progress, func(t *testing.T) {
+			s := open(t, Config{
+				StallAfter: time.Hour, CheckpointInterval: 1000 * time.Hour,
+				Failures:    Failures{MTBF: 5 * time.Minute, Repair: time.Second},
+				Publication: Publication{FirstRound: atStart, Progress: progress},
+			}, 1, arrival{0, phased{1e6}})
+			last := lastRound(t, s, func(int) []core.Change {
+				if s.nodes.told[0] != core.Ready {
+					return nil
+				}
+				return []core.Change{start(0, seats(0, 1))}
+			})
+			if since := last - s.advanced; since > 3600 || since < 3600-120 {
+				t.Errorf("the last round is %v s after the last work, want an hour", since)
+			}
+		})
+	}
+}

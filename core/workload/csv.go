@@ -24,11 +24,13 @@ const (
 	csvAccelerators
 	csvCPUs
 	csvMemory
+	csvPinned
+	csvEnd // number of columns
 )
 
 var csvColumns = columns{
 	required: []string{"name", "submit_s", "duration_s", "replicas"},
-	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb"},
+	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned"},
 }
 
 // acceleratorSeparator divides the types in a cell of column accelerators.
@@ -87,6 +89,15 @@ func readOptional(t *table, spec *core.JobSpec) {
 	if t.has(csvMemory) {
 		spec.MemoryGB = t.number(csvMemory, 0, maxCount, "a number")
 	}
+	if t.has(csvPinned) {
+		switch t.cell(csvPinned) {
+		case "true":
+			spec.Pinned = true
+		case "false":
+		default:
+			t.reject(csvPinned, "true or false")
+		}
+	}
 }
 
 // WriteCSV writes a workload in the format that the source `csv` reads: all of it, for jobs of known duration. A job with
@@ -121,7 +132,7 @@ func WriteCSV(w io.Writer, workload *Workload) error {
 
 // columnsNeeded lists the required columns and those optional ones that some job has a value for.
 func columnsNeeded(workload *Workload) ([]int, error) {
-	var used [csvMemory + 1]bool
+	var used [csvEnd]bool
 	for i := range workload.Jobs {
 		job := &workload.Jobs[i]
 		if _, known := job.Model.(*durationModel); !known {
@@ -145,7 +156,7 @@ func columnsNeeded(workload *Workload) ([]int, error) {
 }
 
 // cellsOf renders a job of known duration by column. Values that reading assumes where a cell is empty are left empty.
-func cellsOf(job *Job) [csvMemory + 1]string {
+func cellsOf(job *Job) [csvEnd]string {
 	spec := &job.Spec
 	cells := [...]string{
 		csvName:         spec.Name,
@@ -155,7 +166,7 @@ func cellsOf(job *Job) [csvMemory + 1]string {
 		csvTenant:       spec.Tenant,
 		csvApplication:  spec.Application,
 		csvAccelerators: strings.Join(spec.Accelerators, acceleratorSeparator),
-		csvMemory:       "",
+		csvPinned:       "",
 	}
 	if spec.Weight != 1 {
 		cells[csvWeight] = formatNumber(spec.Weight)
@@ -171,6 +182,9 @@ func cellsOf(job *Job) [csvMemory + 1]string {
 	}
 	if spec.MemoryGB != 0 {
 		cells[csvMemory] = formatNumber(spec.MemoryGB)
+	}
+	if spec.Pinned {
+		cells[csvPinned] = "true"
 	}
 	return cells
 }

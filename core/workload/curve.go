@@ -41,3 +41,15 @@ func (c *stepCurve) at(batch int) (stepTime, bool) {
 		sync: interpolate(x, x0, low.sync, x1, high.sync),
 	}, true
 }
+
+// beyond is at, and goes on for larger batches than were measured: profiles end at the last batch of a geometric grid
+// that all replicas together may have. The step grows as between the last two, the synchronisation stays.
+func (c *stepCurve) beyond(batch int) (stepTime, bool) {
+	last := len(c.batches) - 1
+	if last < 1 || batch <= c.batches[last] {
+		return c.at(batch)
+	}
+	before, end := c.times[last-1], c.times[last]
+	step := interpolate(float64(batch), float64(c.batches[last-1]), before.step, float64(c.batches[last]), end.step)
+	return stepTime{step: max(step, end.step), sync: end.sync}, true
+}

@@ -23,7 +23,7 @@ func FitApplication(ctx context.Context, folder, application string) (goodput.Pr
 	traces := filepath.Join(folder, "traces", application)
 	p := &profile{application: application, maxReplicas: profileMaxReplicas}
 	r.readPlacements(ctx, p, filepath.Join(traces, "placements.csv"))
-	r.readTrainings(ctx, p, traces)
+	r.readTrainings(ctx, &p.learning, traces)
 	seen := append(p.measurements(), r.readScalability(ctx, filepath.Join(traces, "scalability.csv"))...)
 	if err := r.problems.Err(); err != nil {
 		return goodput.Profile{}, err

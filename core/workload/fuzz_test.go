@@ -60,10 +60,11 @@ func writesBack(t *testing.T, w *Workload) {
 	}
 }
 
-func FuzzCSV(f *testing.F)      { fuzzReader(f, "csv", writesBack) }
-func FuzzPhilly(f *testing.F)   { fuzzReader(f, "philly", writesBack) }
-func FuzzTiresias(f *testing.F) { fuzzReader(f, "tiresias", writesBack) }
-func FuzzBlox(f *testing.F)     { fuzzReader(f, "blox", writesBack) }
+func FuzzCSV(f *testing.F)       { fuzzReader(f, "csv", writesBack) }
+func FuzzPhilly(f *testing.F)    { fuzzReader(f, "philly", writesBack) }
+func FuzzTiresias(f *testing.F)  { fuzzReader(f, "tiresias", writesBack) }
+func FuzzBlox(f *testing.F)      { fuzzReader(f, "blox", writesBack) }
+func FuzzShockwave(f *testing.F) { fuzzReader(f, "shockwave", writesBack) }
 
 func FuzzPollux(f *testing.F) {
 	folder := toyProfile(f)

@@ -55,6 +55,26 @@ func TestGeneratedApplications(t *testing.T) {
 	}
 }
 
+// The mix is that of the eight workloads of the Pollux artifact, by application.
+func TestGeneratedMix(t *testing.T) {
+	const jobs = 20000
+	w := generate(t, map[string]any{"jobs": jobs, "applications": true})
+	got := map[string]float64{}
+	for i := range w.Jobs {
+		got[w.Jobs[i].Spec.Application] += 1.0 / jobs
+	}
+	want := map[string]float64{"ncf": 0.393, "cifar10": 0.387, "deepspeech2": 0.087, "bert": 0.067, "yolov3": 0.046, "imagenet": 0.020}
+	for _, application := range slices.Sorted(maps.Keys(want)) {
+		share := want[application]
+		if tolerance := 4 * math.Sqrt(share*(1-share)/jobs); math.Abs(got[application]-share) > tolerance {
+			t.Errorf("%s: share is %.4f, want %.3f", application, got[application], share)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("applications %v, want those of %v", got, want)
+	}
+}
+
 // The shares of many draws lie within four standard deviations of those stated.
 func TestGeneratedReplicas(t *testing.T) {
 	const jobs = 20000

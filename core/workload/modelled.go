@@ -83,11 +83,12 @@ func (m *modelledModel) stepSeconds(nodes, replicas int) float64 {
 	return m.profile.Performance.StepTime(nodes, replicas, float64(perDevice), accumulation)
 }
 
-// trains reports whether a batch setting lies within the limits of the application.
+// trains reports whether a batch setting lies within the limits of the application. It may fall short of the initial
+// batch where whole samples leave nothing between that and the largest.
 func (m *modelledModel) trains(replicas, perDevice, accumulation int) bool {
 	total := replicas * perDevice * (accumulation + 1)
 	return replicas > 0 && accumulation >= 0 && m.batch.MinPerDevice <= perDevice && perDevice <= m.batch.MaxPerDevice &&
-		m.batch.Initial <= total && total <= m.batch.Max
+		(m.batch.Initial <= total || total+replicas*(accumulation+1) > m.batch.Max) && total <= m.batch.Max
 }
 
 // setting is the batch that a job runs with: the requested one when the tuning leaves the batch to it. It is false when

@@ -91,6 +91,18 @@ func TestModelledJob(t *testing.T) {
 	}
 }
 
+// A batch that must be both the least and the largest is trained with on any number of replicas, as near as they come.
+func TestModelledRunsWithOneBatchOnly(t *testing.T) {
+	p := simple()
+	p.Batch.Initial, p.Batch.Max = 40, 40
+	m := newModelledModel(p, 40)
+	for replicas := 2; replicas <= 8; replicas++ {
+		if !(m.Rate(0, Running{Shape: []int{replicas}, Replicas: replicas}) > 0) {
+			t.Errorf("does not run on %d replicas", replicas)
+		}
+	}
+}
+
 func TestModelledMeasures(t *testing.T) {
 	m := newModelledModel(simple(), 40)
 	measured, gradients, _ := m.Measure(1, Running{Shape: []int{1, 0, 1}, Replicas: 2})
@@ -112,7 +124,7 @@ func TestTruthTellsTheParameters(t *testing.T) {
 	for i := range profiles {
 		p := &profiles[i]
 		truth := truthOf(p)
-		fitted := goodput.Fit(truth.Measurements, nil)
+		fitted := goodput.Fit(truth.Measurements)
 		for _, m := range truth.Measurements {
 			if got := fitted.StepTime(m.Nodes, m.Replicas, float64(m.PerDevice), 0); math.Abs(math.Log(got/m.StepSeconds)) > 0.1 {
 				t.Errorf("%s: fitted step on %d nodes, %d replicas, batch %d takes %.4g s, not %.4g", p.Name, m.Nodes, m.Replicas, m.PerDevice, got, m.StepSeconds)

@@ -17,14 +17,19 @@ const (
 // profile is what was measured of an application: its speed by placement and batch, and how training goes by total
 // batch. Once read it is safe for concurrent use.
 type profile struct {
+	learning
 	application string
 	batch       core.BatchSpec // Requested is 0
 	maxReplicas int
 	placements  map[uint64]*stepCurve // by packShape
 	beyond      *triangulation        // placements that were not measured themselves
-	trainings   []training            // by total batch, ascending; all of the same number of epochs
-	progress    []float64             // cumulative at the end of each epoch, the least over all trainings
 	told        *core.Truth           // nil before it was asked for
+}
+
+// learning is how the training of an application goes, by total batch.
+type learning struct {
+	trainings []training // ascending; all of the same number of epochs
+	progress  []float64  // cumulative at the end of each epoch, the least over all trainings
 }
 
 // training is the record of a whole training at a constant total batch, by epoch.
@@ -54,7 +59,7 @@ func (p *profile) stepTime(shape []int, perDevice int) (stepTime, bool) {
 }
 
 // around finds the trainings next to a total batch, both the same if it was measured itself; false outside all.
-func (p *profile) around(batch int) (low, high *training, ok bool) {
+func (p *learning) around(batch int) (low, high *training, ok bool) {
 	i, exact := slices.BinarySearchFunc(p.trainings, batch, func(t training, batch int) int { return cmp.Compare(t.batch, batch) })
 	switch {
 	case exact:
@@ -66,7 +71,7 @@ func (p *profile) around(batch int) (low, high *training, ok bool) {
 }
 
 // gradients at a total batch in an epoch, counted from 0; false when the batch is out of range.
-func (p *profile) gradients(batch, epoch int) (gradients, bool) {
+func (p *learning) gradients(batch, epoch int) (gradients, bool) {
 	low, high, ok := p.around(batch)
 	if !ok {
 		return gradients{}, false
@@ -83,12 +88,12 @@ func (p *profile) gradients(batch, epoch int) (gradients, bool) {
 }
 
 // gain is how many iterations at the initial batch one step at a total batch is worth; 0 when it is out of range.
-func (p *profile) gain(batch, epoch int) float64 {
+func (p *learning) gain(batch, epoch int) float64 {
 	g, ok := p.gradients(batch, epoch)
 	if !ok {
 		return 0
 	}
-	scale := float64(batch) / float64(p.batch.Initial)
+	scale := float64(batch) / float64(p.trainings[0].batch)
 	needed := g.variance/scale + g.square
 	if needed <= 0 {
 		return 1
@@ -97,7 +102,7 @@ func (p *profile) gain(batch, epoch int) float64 {
 }
 
 // iterations are the cumulative optimizer steps at a total batch at the end of each epoch; nil when it is out of range.
-func (p *profile) iterations(batch int) []float64 {
+func (p *learning) iterations(batch int) []float64 {
 	low, high, ok := p.around(batch)
 	if !ok {
 		return nil

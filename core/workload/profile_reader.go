@@ -25,18 +25,7 @@ type profileReader struct {
 
 // applications lists what the folder holds profiles of.
 func (r *profileReader) applications() ([]string, error) {
-	folder := filepath.Join(r.folder, "traces")
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, cannotRead(folder, err)
-	}
-	var names []string
-	for _, entry := range entries {
-		if entry.IsDir() {
-			names = append(names, entry.Name())
-		}
-	}
-	return names, nil
+	return folders(filepath.Join(r.folder, "traces"))
 }
 
 // read reads one profile; nil after a problem with it, which was then collected.
@@ -45,7 +34,7 @@ func (r *profileReader) read(ctx context.Context, application string) *profile {
 	before := len(r.problems)
 	traces := filepath.Join(r.folder, "traces", application)
 	r.readPlacements(ctx, p, filepath.Join(traces, "placements.csv"))
-	r.readTrainings(ctx, p, traces)
+	r.readTrainings(ctx, &p.learning, traces)
 	division := filepath.Join(r.folder, "delaunay", application)
 	r.readTriangulation(ctx, p, division+"-points.csv", division+"-simplices.csv")
 	if len(r.problems) > before {
@@ -58,13 +47,19 @@ func (r *profileReader) read(ctx context.Context, application string) *profile {
 // limit sets the bounds that follow from what was measured, and those that the artifact states beside its files.
 func (p *profile) limit() {
 	p.batch.Initial, p.batch.Max = p.trainings[0].batch, p.trainings[len(p.trainings)-1].batch
-	switch p.application {
-	case "yolov3":
-		p.batch.MaxPerDevice = 8
-	case "ncf":
+	p.batch.MaxPerDevice = min(p.batch.MaxPerDevice, statedLimit(p.application))
+	if p.application == "ncf" {
 		p.maxReplicas = 1
 	}
 	p.maxReplicas = max(min(p.maxReplicas, p.batch.Max/p.batch.MinPerDevice), 1)
+}
+
+// statedLimit is the bound that the artifacts of Pollux and Sia set to the batch of a device, whatever was measured.
+func statedLimit(application string) int {
+	if application == "yolov3" {
+		return 8
+	}
+	return math.MaxInt
 }
 
 // open opens a file as a table and hands it to read; without problems it becomes an input of the workload.
@@ -158,7 +153,7 @@ const (
 
 var trainingColumns = columns{required: []string{"progress", "iteration", "metric", "grad_sqr", "grad_var"}}
 
-func (r *profileReader) readTrainings(ctx context.Context, p *profile, folder string) {
+func (r *profileReader) readTrainings(ctx context.Context, p *learning, folder string) {
 	const prefix, suffix = "validation-", ".csv"
 	entries, err := os.ReadDir(folder)
 	if err != nil {

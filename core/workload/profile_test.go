@@ -75,8 +75,7 @@ func TestStepCurve(t *testing.T) {
 }
 
 func TestGainOfVanishingGradients(t *testing.T) {
-	p := &profile{trainings: []training{{batch: 10, epochs: []epochRecord{{}}}, {batch: 20, epochs: []epochRecord{{}}}}}
-	p.batch.Initial = 10
+	p := &learning{trainings: []training{{batch: 10, epochs: []epochRecord{{}}}, {batch: 20, epochs: []epochRecord{{}}}}}
 	if got := p.gain(20, 0); got != 1 {
 		t.Errorf("gain is %v, want 1", got)
 	}

@@ -26,6 +26,15 @@ func packShape(shape []int) uint64 {
 	return smallest
 }
 
+// unpack counts the nodes and the replicas of a packed shape.
+func unpack(shape uint64) (nodes, replicas int) {
+	for ; shape > 0; shape >>= 8 {
+		nodes++
+		replicas += int(shape & 0xff)
+	}
+	return nodes, replicas
+}
+
 // spread counts the nodes in use and the replicas of a shape.
 func spread(shape []int) (nodes, replicas int) {
 	for _, n := range shape {

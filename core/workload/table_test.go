@@ -29,9 +29,9 @@ func TestProblemsOfATable(t *testing.T) {
 		"header": {readCSV, "name,submit,duration_s,name,x\na,1,2,3,4\n", []string{
 			`t.csv:1: missing column "submit_s"`,
 			`t.csv:1: missing column "replicas"`,
-			`t.csv:1:6: unknown column "submit"; did you mean "submit_s"? valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb`,
+			`t.csv:1:6: unknown column "submit"; did you mean "submit_s"? valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb, pinned`,
 			`t.csv:1:24: column "name" appears twice`,
-			`t.csv:1:29: unknown column "x"; valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb`,
+			`t.csv:1:29: unknown column "x"; valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb, pinned`,
 		}},
 		"cells": {readCSV, csvHeader + "a,-1,2,3\n,1,0,3\nb,NaN,+Inf,0\nc,1,2,1.5\nd,0x1p3,1e99,-4\n\"e\u0001\",1_0,,x\n", []string{
 			`t.csv:2:3: submit_s is "-1"; expected a number of seconds from 0 to 1e11`,
@@ -65,14 +65,15 @@ func TestProblemsOfATable(t *testing.T) {
 		"name twice": {readCSV, csvHeader + "a,1,2,3\nb,1,2,3\na,9,9,9\n", []string{
 			`t.csv:4:1: job name "a" appears twice; first on line 2`,
 		}},
-		"optional cells": {readCSV, "name,submit_s,duration_s,replicas,weight,min_replicas,max_replicas,accelerators,cpus,memory_gb\n" +
-			"a,1,2,3,0,4,2,v100|v100,-1,lots\nb,1,2,3,,,,,,\n", []string{
+		"optional cells": {readCSV, "name,submit_s,duration_s,replicas,weight,min_replicas,max_replicas,accelerators,cpus,memory_gb,pinned\n" +
+			"a,1,2,3,0,4,2,v100|v100,-1,lots,yes\nb,1,2,3,,,,,,,\n", []string{
 			`t.csv:2:9: weight is "0"; expected a number from 1e-6 to 1000000`,
 			`t.csv:2:11: min_replicas is "4"; expected at most the 3 of replicas`,
 			`t.csv:2:13: max_replicas is "2"; expected at least the 3 of replicas`,
 			`t.csv:2:15: accelerators is "v100|v100"; expected different accelerator types with | between them`,
 			`t.csv:2:25: cpus is "-1"; expected a number from 0 to 1048576`,
 			`t.csv:2:28: memory_gb is "lots"; expected a number from 0 to 1048576`,
+			`t.csv:2:33: pinned is "yes"; expected true or false`,
 		}},
 		"elastic range": {readCSV, "name,submit_s,duration_s,replicas,min_replicas,max_replicas\na,1,2,3,4,3\nb,1,2,3,3,2\n", []string{
 			`t.csv:2:9: min_replicas is "4"; expected at most the 3 of replicas`,
@@ -88,6 +89,17 @@ func TestProblemsOfATable(t *testing.T) {
 		"tiresias": {readTiresias, "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n0,1,0,x,vgg19,164,\n", []string{
 			`t.csv:2:7: iterations is "x"; expected a number from 0 to 1e300`,
 			`t.csv:2:19: interval is ""; expected a number from 0 to 1e300`,
+		}},
+		"shockwave": {readShockwave, "LM\tgo\tlm\t-n\t2\t0\t1.5\tfast\t0\t-2\t0\t-1\nLM\tgo\tlm\t-n\t1\t9\t1\tstatic\t1\t-1\t60\n", []string{
+			`t.csv:1:13: needs_data_dir is "2"; expected a flag from 0 to 1`,
+			`t.csv:1:15: total_steps is "0"; expected a number of steps above 0, at most 1e300`,
+			`t.csv:1:17: scale_factor is "1.5"; expected a whole number from 1 to 1048576`,
+			`t.csv:1:21: mode is "fast"; expected one of static, accordion, gns`,
+			`t.csv:1:26: priority_weight is "0"; expected a number from 1e-6 to 1000000`,
+			`t.csv:1:28: slo is "-2"; expected a number from -1 to 1e300`,
+			`t.csv:1:31: duration_s is "0"; expected a number of seconds above 0, at most 1e11`,
+			`t.csv:1:33: arrival_s is "-1"; expected a number of seconds from 0 to 1e11`,
+			`t.csv:2:1: 11 fields; expected 12`,
 		}},
 		"blox": {readBlox, "job_id,submit_time_s,num_gpus,total_iterations,iteration_time_s\n0,130,1,0,1\n1,130,1,1e9,1e9\n", []string{
 			`t.csv:2:9: total_iterations is "0"; expected a number above 0, at most 1e11`,

@@ -63,7 +63,10 @@ func (w *worker) bury(cause error) *Failure {
 	default:
 		f.Cause = errors.New(s.Message())
 	}
-	if w.options.OnFailure == Fail {
+	switch w.options.OnFailure {
+	case "":
+		f.Remedy = ""
+	case Fail:
 		f.Remedy = strings.TrimPrefix(f.Remedy+"; plugin.on_failure: restart or fallback lets a run survive this", "; ")
 	}
 	return f

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,7 +128,7 @@ func TestAFaultIsSurvived(t *testing.T) {
 	if err != nil || len(want) != jobsInWorld {
 		t.Fatalf("%d jobs ended, error %v", len(want), err)
 	}
-	survive := func(t *testing.T, stages core.Stages, err error) {
+	survive := func(t *testing.T, stages core.Stages, err error, trouble host.Trouble) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -136,6 +137,9 @@ func TestAFaultIsSurvived(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if diff := cmp.Diff(trouble, troubleOf(t, stages)); diff != "" {
+			t.Errorf("trouble -want +got:\n%s", diff)
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("outcomes -undisturbed +disturbed:\n%s", diff)
 		}
@@ -143,17 +147,36 @@ func TestAFaultIsSurvived(t *testing.T) {
 	for name, tc := range faulting {
 		t.Run(name+"/restart", func(t *testing.T) {
 			stages, err := tc.stage(t, faultyConfig{Fault: name, Marker: filepath.Join(t.TempDir(), "marker")}, limited(host.Restart, tc.limit))
-			survive(t, stages, err)
+			survive(t, stages, err, host.Trouble{Restarts: 1})
 		})
 		t.Run(name+"/fallback", func(t *testing.T) {
 			stages, err := tc.stage(t, faultyConfig{Fault: name}, limited(host.Fallback, tc.limit))
-			survive(t, stages, err)
+			survive(t, stages, err, host.Trouble{Fallback: true})
 		})
 	}
 	for _, harmless := range []string{"", "slow", "print"} {
 		t.Run("harmless "+harmless, func(t *testing.T) {
 			stages, err := faultyAllocation(t, faultyConfig{Fault: harmless}, quickly(host.Fail))
-			survive(t, stages, err)
+			survive(t, stages, err, host.Trouble{})
 		})
 	}
+}
+
+// troubleOf is what the faulty stage tells of itself, its words left out once they name the plugin.
+func troubleOf(t *testing.T, stages core.Stages) host.Trouble {
+	t.Helper()
+	for _, policy := range []any{stages.Admission[0].Policy, stages.Allocation.Policy} {
+		w, ok := policy.(interface{ Trouble() (host.Trouble, bool) })
+		if !ok {
+			continue
+		}
+		trouble, failed := w.Trouble()
+		if failed != strings.Contains(trouble.Reason, `plugin "faulty"`) || !strings.HasSuffix(trouble.Component, "/faulty") {
+			t.Errorf("%+v, failed: %v", trouble, failed)
+		}
+		trouble.Component, trouble.Reason = "", ""
+		return trouble
+	}
+	t.Fatal("no stage lives in a process")
+	return host.Trouble{}
 }

@@ -54,6 +54,19 @@ func (l *Library) Used() []Installed {
 	return slices.CompactFunc(l.started, func(a, b Installed) bool { return a.Name == b.Name })
 }
 
+// Troubles tells of those components that failed, in the order in which they were created.
+func (l *Library) Troubles() []Trouble {
+	var troubles []Trouble
+	for _, stage := range l.stages {
+		if w, ok := stage.(interface{ Trouble() (Trouble, bool) }); ok {
+			if t, failed := w.Trouble(); failed {
+				troubles = append(troubles, t)
+			}
+		}
+	}
+	return troubles
+}
+
 // Terms are on which a component of another process is used.
 type Terms struct {
 	Options

@@ -2,15 +2,18 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
 // Pool creates one component after another in a few processes, in turn: the last ones created are alive, as many as
-// the pool has processes, and an earlier one must not be asked any more. Tests that need hundreds of instances use it.
+// the pool has processes, and an earlier one must not be asked any more. A process that fails a call is ended, and
+// another one takes its place. Tests that need hundreds of instances use it.
 type Pool struct {
 	ctx     context.Context
 	binary  Binary
@@ -36,6 +39,9 @@ func NewPool(ctx context.Context, b Binary, n int) (*Pool, error) {
 	}
 	return p, nil
 }
+
+// poolCallTimeout is how long a call may take in a pool. Its worlds are small: a policy that takes longer hangs.
+const poolCallTimeout = 5 * time.Second
 
 // Close ends the processes.
 func (p *Pool) Close() {
@@ -64,8 +70,7 @@ func PoolFactory[S any](p *Pool, info ComponentInfo) core.Factory[S] {
 			return p.binary.check(p.ctx, w.process, Component{Stage: info.Stage, Type: info.Type, ID: info.ID(), Config: raw})
 		},
 	}, func(config map[string]any, s core.Settings) (stage S, err error) {
-		options := DefaultOptions
-		options.Log = slog.New(slog.DiscardHandler)
+		options := Options{CallTimeout: poolCallTimeout, Log: slog.New(slog.DiscardHandler)}
 		return Reach(p.ctx, Spec[S]{ID: s.ID, Plugin: p.binary.Name, Options: options, Dial: func(ctx context.Context) (*Session, error) {
 			return p.session(ctx, Component{Stage: wire.StageOf[S](), Type: info.Type, ID: s.ID, Seed: s.Seed, Config: config})
 		}})
@@ -75,14 +80,15 @@ func PoolFactory[S any](p *Pool, info ComponentInfo) core.Factory[S] {
 // take is the worker whose component was created longest ago, with a process that lives.
 func (p *Pool) take() (*poolWorker, error) {
 	w := &p.workers[p.next]
-	if w.process.client.Exited() {
-		process, err := p.binary.Start(p.ctx)
-		if err != nil {
-			return nil, fmt.Errorf("start it again: %w", err)
-		}
-		w.process.Close()
-		*w = poolWorker{process: process}
+	if !w.process.client.Exited() {
+		return w, nil
 	}
+	w.process.Close()
+	process, err := p.binary.Start(p.ctx)
+	if err != nil {
+		return nil, fmt.Errorf("start it again: %w", err)
+	}
+	*w = poolWorker{process: process}
 	return w, nil
 }
 
@@ -95,14 +101,19 @@ func (p *Pool) session(ctx context.Context, c Component) (*Session, error) {
 	if last, ok := w.calls.(*exchange); ok {
 		last.end()
 	}
-	configured, err := p.binary.configure(ctx, w.process, c, false)
+	process := w.process
+	configured, err := p.binary.configure(ctx, process, c, false)
 	if err != nil {
+		if problems := core.Diagnostics(nil); !errors.As(err, &problems) {
+			process.Close()
+		}
 		return nil, err
 	}
-	calls, err := Calls(ctx, w.process.Conn, configured)
+	calls, err := Calls(ctx, process.Conn, configured)
 	if err != nil {
+		process.Close()
 		return nil, err
 	}
 	w.calls = calls
-	return &Session{Conn: calls, Close: func() {}, LastWords: w.process.LastWords}, nil
+	return &Session{Conn: calls, Close: process.Close, End: process.End, LastWords: process.LastWords}, nil
 }

@@ -118,7 +118,7 @@ func (p *Process) Close() {
 	})
 	defer kill.Stop()
 	p.client.Kill()
-	os.RemoveAll(p.folder)
+	_ = os.RemoveAll(p.folder) // in the folder for temporary files: it is forgotten at worst
 }
 
 // PID is that of the process.
@@ -222,7 +222,11 @@ func (b Binary) failed(err error, words *tail) error {
 		return fmt.Errorf("start plugin %q (%s): %s", b.Name, b.Path, text)
 	}
 	remedy := fmt.Sprintf("`quartet plugin test %s` says more", b.Path)
-	switch {
+	last := words.String()
+	switch module := missingModule(last); {
+	case module != "":
+		text = fmt.Sprintf("its Python lacks the module %q", module)
+		remedy, last = howToInstall(module, interpreterOf(b.Path)), ""
 	case strings.Contains(text, "Unrecognized remote plugin message"), strings.Contains(text, "failed to read any lines"):
 		text = "it is not a plugin of Quartet, or printed something before it was ready: " + text
 		remedy = "a plugin calls sdk.Main and prints nothing to stdout before"
@@ -233,7 +237,7 @@ func (b Binary) failed(err error, words *tail) error {
 		text = fmt.Sprintf("it was not ready after %v", b.startTimeout())
 		remedy = "raise plugin.start_timeout if it needs the time"
 	}
-	if last := words.String(); last != "" {
+	if last != "" {
 		text += fmt.Sprintf("; its last words: %q", last)
 	}
 	return fmt.Errorf("start plugin %q (%s): %s; %s", b.Name, b.Path, text, remedy)

@@ -30,7 +30,7 @@ func Admitter(ctx context.Context, s Spec[core.Admitter]) (core.Admitter, error)
 
 // Allocator reaches an allocation policy. The stage is an io.Closer: closing it ends the process.
 func Allocator(ctx context.Context, s Spec[core.Allocator]) (core.Allocator, error) {
-	a := &allocator{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Instead}
+	a := &allocator{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Instead, gap: math.NaN()}
 	a.reset = func() { a.grants.Reset() }
 	return a, a.start(ctx)
 }
@@ -115,6 +115,7 @@ type allocator struct {
 	worker
 	fallback core.Allocator
 	grants   wire.Receiver[core.Grant]
+	gap      float64 // NaN for none
 }
 
 // Allocate puts the question to the process.
@@ -123,6 +124,9 @@ func (a *allocator) Allocate(ctx context.Context, v *core.View, candidates []cor
 		answer, err := stagev1.NewAllocationServiceClient(a.session.Conn).Allocate(ctx, &stagev1.AllocateRequest{View: u})
 		if err != nil || answer.GetResync() {
 			return answer.GetResync(), nil, err
+		}
+		if a.gap = math.NaN(); answer.GapRatio != nil {
+			a.gap = answer.GetGapRatio()
 		}
 		grants, err = a.grants.Apply(answer.GetEdit().GetSteps(), wire.GrantsFrom(answer.GetGrants()))
 		return false, answer.GetStanding(), err
@@ -135,6 +139,17 @@ func (a *allocator) Allocate(ctx context.Context, v *core.View, candidates []cor
 
 // Standing speaks of the last answer.
 func (a *allocator) Standing() core.Standing { return a.standingOf(a.fallback) }
+
+// GapRatio is that of the policy that answers now.
+func (a *allocator) GapRatio() float64 {
+	if !a.instead {
+		return a.gap
+	}
+	if certifier, ok := a.fallback.(core.Certifier); ok {
+		return certifier.GapRatio()
+	}
+	return math.NaN()
+}
 
 type placer struct {
 	worker

@@ -63,6 +63,9 @@ func TestAStartThatFailsIsTold(t *testing.T) {
 		"ends in words": {binary: func(t *testing.T) host.Binary {
 			return host.Binary{Name: "faulty", Path: program(t, 0o700, "echo no licence >&2; exit 4")}
 		}},
+		"lacks a module":            {binary: lacking("numpy.linalg")},
+		"lacks one by another name": {binary: lacking("google.protobuf")},
+		"lacks the SDK":             {binary: lacking("quartet_plugin")},
 		"prints noise": {binary: func(t *testing.T) host.Binary {
 			return host.Binary{Name: "faulty", Path: program(t, 0o700, "echo hello; exec sleep 60")}
 		}},
@@ -103,6 +106,15 @@ func TestAStartThatFailsIsTold(t *testing.T) {
 			}
 			messages.compare(t, name, errors.New(plain))
 		})
+	}
+}
+
+// lacking is a plugin that ends as one in Python without a module does.
+func lacking(module string) func(*testing.T) host.Binary {
+	return func(t *testing.T) host.Binary {
+		return host.Binary{Name: "faulty", Path: program(t, 0o700,
+			"echo 'Traceback (most recent call last):' >&2", `echo "ModuleNotFoundError: No module named '`+module+`'" >&2`, "exit 1",
+		)}
 	}
 }
 

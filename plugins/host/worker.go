@@ -25,9 +25,9 @@ const (
 
 // Options are how a component in another process is kept.
 type Options struct {
-	OnFailure   OnFailure
+	OnFailure   OnFailure     // empty is Fail where no config could say otherwise: the failure then advises nothing
 	MaxRestarts int           // in a run
-	Backoff     time.Duration // before the first restart; doubles with each
+	Backoff     time.Duration // before the first restart; doubles with each, up to a minute
 	CallTimeout time.Duration // for one question
 	Log         *slog.Logger
 }
@@ -55,7 +55,8 @@ type worker struct {
 	options  Options
 	session  *Session
 	restarts int
-	instead  bool // the fallback took over
+	instead  bool   // the fallback took over
+	reason   string // of the last failure; empty for none
 
 	teller   wire.Teller
 	standing core.Standing
@@ -136,13 +137,14 @@ func (w *worker) askOnce(ctx context.Context, v *core.View, candidates []core.Ca
 // fallback must answer, and the error that ends the run otherwise. The process is gone in any case.
 func (w *worker) mend(ctx context.Context, round int, cause error) error {
 	failure := w.bury(cause)
+	w.reason = failure.Error()
 	if w.options.OnFailure == Fallback {
 		w.options.Log.Warn("the fallback takes over", "component", w.id, "plugin", w.name, "round", round, "error", failure)
 		w.instead = true
 		return errInstead
 	}
 	for w.options.OnFailure == Restart && w.restarts < w.options.MaxRestarts {
-		if err := sleep(ctx, w.options.Backoff<<w.restarts); err != nil {
+		if err := sleep(ctx, backoff(w.options.Backoff, w.restarts)); err != nil {
 			return err
 		}
 		w.restarts++
@@ -155,9 +157,23 @@ func (w *worker) mend(ctx context.Context, round int, cause error) error {
 			return ctx.Err()
 		}
 		failure = &Failure{Plugin: w.name, Cause: err}
+		w.reason = failure.Error()
 	}
 	failure.Restarts = w.restarts
 	return failure
+}
+
+// Trouble is what a component went through in a run that went on all the same.
+type Trouble struct {
+	Component string // its id
+	Restarts  int
+	Fallback  bool   // the built-in policy took over
+	Reason    string // of the last failure
+}
+
+// Trouble tells of the component, and whether there is anything to tell.
+func (w *worker) Trouble() (Trouble, bool) {
+	return Trouble{Component: w.id, Restarts: w.restarts, Fallback: w.instead, Reason: w.reason}, w.reason != ""
 }
 
 // Recover is told that an answer broke a rule of the pipeline, and reports whether to ask again.
@@ -171,6 +187,21 @@ func (w *worker) Recover(ctx context.Context, broken error) (again bool, err err
 		return true, nil
 	}
 	return false, err
+}
+
+// longestBackoff bounds the wait before a restart, unless the first one is longer.
+const longestBackoff = time.Minute
+
+// backoff is the wait before a restart, after so many.
+func backoff(first time.Duration, restarts int) time.Duration {
+	wait := first
+	for range restarts {
+		if wait > longestBackoff/2 {
+			return max(first, longestBackoff)
+		}
+		wait *= 2
+	}
+	return wait
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -54,7 +54,7 @@ func dialBinary(b host.Binary, c host.Component) host.Dial {
 
 func closeAfter(t *testing.T, policy any) {
 	if closer, ok := policy.(io.Closer); ok {
-		t.Cleanup(func() { closer.Close() })
+		t.Cleanup(func() { _ = closer.Close() })
 	}
 }
 

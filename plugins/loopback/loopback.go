@@ -43,7 +43,7 @@ func Dial(f sdk.Factory, c host.Component) host.Dial {
 			stop()
 			return nil, err
 		}
-		end := func() { conn.Close(); stop() }
+		end := func() { _ = conn.Close(); stop() }
 		configured, err := host.Configure(ctx, conn, c, false)
 		if err != nil {
 			end()

@@ -65,7 +65,7 @@ func TestFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = a.Admit(context.Background(), v, v.Jobs)
-			a.(interface{ Close() error }).Close() // the log is complete
+			_ = a.(interface{ Close() error }).Close() // the log is complete
 			if got := fmt.Sprint(err); tc.wantErr == "" && err != nil || !strings.Contains(got, tc.wantErr) {
 				t.Errorf("got error %v, want %q", err, tc.wantErr)
 			}

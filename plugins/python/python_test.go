@@ -2,13 +2,11 @@
 package python_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/internal/pythontest"
 	"github.com/quartet-sched/quartet/plugins/host"
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
 )
@@ -23,15 +22,7 @@ import (
 // interpreter finds a Python with what the SDK needs, and makes the SDK importable.
 func interpreter(t testing.TB) string {
 	t.Helper()
-	python := cmp.Or(os.Getenv("QUARTET_PYTHON"), "python3")
-	path, err := exec.LookPath(python)
-	if err != nil {
-		t.Skipf("no Python: %v", err)
-	}
-	if out, err := exec.Command(path, "-c", "import grpc, google.protobuf").CombinedOutput(); err != nil {
-		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		t.Skipf("%s cannot run the SDK (%s); see README.md, or set QUARTET_PYTHON", python, lines[len(lines)-1])
-	}
+	path := pythontest.Require(t)
 	sdk, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +79,7 @@ func options() host.Options {
 func factoryOf[S any](r *ring, stage stagev1.Stage, typ string, reach func(context.Context, host.Spec[S]) (S, error)) core.Factory[S] {
 	info := core.Info{
 		Type: typ, Summary: "a policy in Python", Description: "It lives in another process.",
-		Capabilities: []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes},
+		Capabilities: []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityMeasurements},
 	}
 	return core.NewFactory(info, core.None{}, func(_ core.None, s core.Settings) (S, error) {
 		c := host.Component{Stage: stage, Type: typ, ID: s.ID, Seed: 1}
@@ -139,6 +130,123 @@ func TestViewsAreEqual(t *testing.T) {
 	}))
 }
 
+// TestReportsAreEqual is both for what the random rounds do not hold: what jobs measured, told piece by piece while it
+// grows, the truth about them, and responses that keep their curves.
+func TestReportsAreEqual(t *testing.T) {
+	r, settings := newRing(t, policies(t)), core.Settings{ID: "python/test"}
+	admitter, err := factoryOf(r, stagev1.Stage_STAGE_ADMISSION, "mirror", host.Admitter).New(&core.None{}, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allocator, err := factoryOf(r, stagev1.Stage_STAGE_ALLOCATION, "echo", host.Allocator).New(&core.None{}, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := core.NewPipeline(coretest.MakeCluster().Nodes(2, "t4", 4).Obj(), core.Stages{
+		Admission:  []core.Component[core.Admitter]{{ID: settings.ID, Policy: mirrored{admitter, t}}},
+		Allocation: core.Component[core.Allocator]{ID: settings.ID, Policy: echoed{allocator, t}},
+		Placement:  core.Component[core.Placer]{ID: settings.ID, Policy: idle{}},
+		Elasticity: core.Component[core.Elasticity]{ID: settings.ID, Policy: idle{}},
+	}, core.RoundOptions{IntervalSeconds: 60}, nil)
+
+	measured := func(i int) core.Measurement {
+		return core.Measurement{Accelerator: []string{"t4", ""}[i%2], Nodes: 1 + i%3, Replicas: 1 + i%4, PerDevice: 32 << (i % 2), PassSeconds: 0.1 * float64(i), StepSeconds: 0.3 * float64(i)}
+	}
+	truth := &core.Truth{Measurements: []core.Measurement{measured(1), measured(2)}, Gradients: core.Gradients{Square: 0.1, Variance: 0.7}}
+	for id := range 8 {
+		now := 60 * float64(id)
+		spec := *coretest.MakeJob(fmt.Sprint("job-", id)).ID(core.JobID(id)).Replicas(1).Submit(now).Obj().JobSpec
+		if id%2 == 0 {
+			spec.Truth = truth
+		}
+		events := []core.Event{{Kind: core.JobSubmitted, Job: spec.ID, Spec: &spec, AtSeconds: now, StepsLeft: math.NaN()}}
+		for job := range id {
+			i := id*id + job
+			events = append(events, core.Event{
+				Kind: core.JobMeasured, AtSeconds: now, Job: core.JobID(job), Measurement: measured(i),
+				Gradients: core.Gradients{Square: 1 / float64(i), Variance: float64(i)},
+			})
+		}
+		if err := p.Round(t.Context(), core.Observation{NowSeconds: now, Events: events}, idle{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// idle is a backend and stages that do nothing. What a job gains from devices stays, what is left of it shrinks.
+type idle struct{}
+
+func (idle) Respond(_ context.Context, v *core.View, jobs []*core.Job) ([]core.Response, error) {
+	var responses []core.Response
+	for _, j := range jobs {
+		responses = append(responses, core.Response{
+			Job: j.ID, MinReplicas: 1, MaxReplicas: 2, RemainingWork: 100 - float64(v.Round),
+			Curves: []core.Curve{{OneNode: []float64{0.1, 0.2}, ManyNodes: []float64{0, 0.15}}},
+			Unlike: &core.UnlikeRates{Alone: []float64{0.1, 0.3}, SyncSeconds: []float64{0, 0.5}},
+		})
+	}
+	return responses, nil
+}
+
+func (idle) Tune(context.Context, *core.View, []core.Placement) ([]core.Tuning, error) {
+	return nil, nil
+}
+
+func (idle) Place(context.Context, *core.View, []core.Grant) (core.Seating, error) {
+	return core.Seating{}, nil
+}
+
+func (idle) Next(context.Context, core.Wake) (core.Observation, error) {
+	return core.Observation{}, io.EOF
+}
+
+func (idle) Apply(context.Context, []core.Change) error { return nil }
+func (idle) Capabilities() []core.Capability            { return nil }
+
+// TestCandidatesAreEqual holds what Python sees of the responses of jobs against those in Go, bit for bit.
+func TestCandidatesAreEqual(t *testing.T) {
+	remote := factoryOf(newRing(t, policies(t)), stagev1.Stage_STAGE_ALLOCATION, "echo", host.Allocator)
+	coretest.RunAllocator(t, core.NewFactory(remote.Info, core.None{}, func(_ core.None, s core.Settings) (core.Allocator, error) {
+		a, err := remote.New(&core.None{}, s)
+		return echoed{a, t}, err
+	}), coretest.Elsewhere())
+}
+
+type echoed struct {
+	core.Allocator
+	t *testing.T
+}
+
+func (e echoed) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	told, err := e.Allocator.Allocate(ctx, v, candidates)
+	if err != nil {
+		return nil, err
+	}
+	if len(told) != len(candidates) {
+		e.t.Errorf("round %d: Python sees %d candidates of %d", v.Round, len(told), len(candidates))
+		return nil, nil
+	}
+	for i, c := range candidates {
+		r, g := c.Response, told[i]
+		want := []float64{r.RemainingWork}
+		for _, curve := range r.Curves {
+			want = append(append(want, float64(len(curve.OneNode))), curve.OneNode...)
+			want = append(append(want, float64(len(curve.ManyNodes))), curve.ManyNodes...)
+		}
+		if r.Unlike != nil {
+			want = append(append(want, r.Unlike.Alone...), r.Unlike.SyncSeconds...)
+		}
+		var got []float64
+		for _, seat := range g.Proposed {
+			got = append(got, math.Float64frombits(uint64(seat.Devices)))
+		}
+		if g.Job != c.ID || g.Replicas != r.MinReplicas || int(g.Accelerator) != r.MaxReplicas || bits(got...) != bits(want...) {
+			e.t.Errorf("round %d: Go sees %+v, Python sees %+v with %v", v.Round, r, g, got)
+		}
+	}
+	return nil, nil
+}
+
 type mirrored struct {
 	core.Admitter
 	t *testing.T
@@ -183,17 +291,42 @@ func describe(v *core.View) string {
 		for _, s := range j.Seats {
 			seats = append(seats, fmt.Sprintf("%d:%d", s.Node, uint64(s.Devices)))
 		}
+		var bounds []string
+		for _, on := range j.BatchByType {
+			bounds = append(bounds, fmt.Sprintf("%s %d %d", on.Accelerator, on.MinPerDevice, on.MaxPerDevice))
+		}
 		b := j.Batch
 		line(j.ID, j.Name, j.Tenant, j.Application, j.Requested, j.MinReplicas, j.MaxReplicas)
-		line(joined(j.Accelerators), b.Requested, b.Initial, b.Max, b.MinPerDevice, b.MaxPerDevice, joined(j.Command))
+		line(joined(j.Accelerators), map[bool]string{false: "False", true: "True"}[j.MixesTypes], b.Requested, b.Initial, b.Max, b.MinPerDevice, b.MaxPerDevice, joined(bounds), joined(j.Command))
 		line(j.State, j.WaitingReason, joined(seats))
-		line(j.Tuning.BatchPerDevice, j.Tuning.AccumulationSteps, j.Restarts, j.Preemptions, j.Held)
+		line(j.Tuning.BatchPerDevice, j.Tuning.AccumulationSteps, joined(j.Tuning.BatchByReplica), j.Restarts, j.Preemptions, j.Held)
 		line(bits(j.Weight, j.SubmitSeconds, j.CPUs, j.MemoryGB, j.TotalWork, j.Tuning.LearningRateFactor))
 		line(bits(j.StepsLeft, j.FirstStart, j.LastChange))
 		line(bits(j.ExecutedSeconds(now), j.AttainedService(now), j.WorkDone(now), j.RemainingWork(now)))
 		if j.StepTimes != nil {
 			line(bits(j.StepTimes.OneNode...) + "|" + bits(j.StepTimes.ManyNodes...))
+			for _, on := range j.StepTimes.Types {
+				line(on.Accelerator, bits(on.OneNode...)+"|"+bits(on.ManyNodes...))
+			}
+			if u := j.StepTimes.Unlike; u != nil {
+				var alone []string
+				for _, a := range u.Alone {
+					alone = append(alone, a.Accelerator+" "+bits(a.Seconds))
+				}
+				line(joined(alone))
+				line(bits(u.SyncSeconds...))
+			}
 		}
+		measurements := func(kind string, measured []core.Measurement, g core.Gradients) {
+			line(kind, bits(g.Square, g.Variance))
+			for _, m := range measured {
+				line(m.Accelerator, m.Nodes, m.Replicas, m.PerDevice, bits(m.PassSeconds, m.StepSeconds))
+			}
+		}
+		if j.Truth != nil {
+			measurements("true", j.Truth.Measurements, j.Truth.Gradients)
+		}
+		measurements("seen", j.Measured, j.Gradients)
 	}
 	return strings.Join(lines, "\n")
 }

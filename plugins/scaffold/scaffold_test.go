@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quartet-sched/quartet/internal/pythontest"
 	"github.com/quartet-sched/quartet/plugins/scaffold"
 )
 
@@ -51,19 +52,12 @@ func TestGoPluginsPass(t *testing.T) {
 
 // TestPythonPluginsPass runs the test of the plugin of every stage.
 func TestPythonPluginsPass(t *testing.T) {
-	python := os.Getenv("QUARTET_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
+	python := pythontest.Require(t)
 	sdk, err := filepath.Abs(checkout + "/plugins/python")
 	if err != nil {
 		t.Fatal(err)
 	}
 	env := append(os.Environ(), "PYTHONPATH="+sdk, "PYTHONDONTWRITEBYTECODE=1")
-	probe := exec.Command(python, "-c", "import grpc, google.protobuf")
-	if err := probe.Run(); err != nil {
-		t.Skipf("%s has no grpc; QUARTET_PYTHON may name one that has", python)
-	}
 	for _, stage := range scaffold.Stages {
 		t.Run(stage, func(t *testing.T) {
 			p, dir := plugin(stage, "python"), t.TempDir()

@@ -44,7 +44,7 @@ func endWithHost() {
 			continue
 		}
 		if folder := os.Getenv(plugin.EnvUnixSocketDir); strings.HasPrefix(filepath.Base(folder), wire.SocketFolder) {
-			os.RemoveAll(folder)
+			_ = os.RemoveAll(folder) // in the folder for temporary files: it is forgotten at worst
 		}
 		os.Exit(1)
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"strings"
 
@@ -64,12 +65,24 @@ func help(w io.Writer, s *server) {
 	fmt.Fprintf(w, "Try it:    quartet plugin test ./%s\nInstall:   quartet plugin install ./%s\n", file, file)
 }
 
-// name is that of the plugin: of the package it was built from.
+// major is the end of the path of a module from its second major version on.
+var major = regexp.MustCompile(`^(.*)/v([2-9]|[1-9][0-9]+)$`)
+
+// name is that of the plugin.
 func name() string {
-	if info, ok := debug.ReadBuildInfo(); ok && strings.Contains(info.Path, "/") {
-		return path.Base(info.Path)
+	built := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		built = info.Path
 	}
-	file, _, _ := strings.Cut(filepath.Base(os.Args[0]), "_")
+	return nameOf(built, os.Args[0])
+}
+
+// nameOf is the name of the package that a plugin was built from, or where that says nothing of its file.
+func nameOf(built, file string) string {
+	if strings.Contains(built, "/") {
+		return path.Base(major.ReplaceAllString(built, "$1"))
+	}
+	file, _, _ = strings.Cut(filepath.Base(file), "_")
 	return strings.TrimPrefix(file, "quartet-plugin-")
 }
 

@@ -121,7 +121,19 @@ func (s allocation) Allocate(ctx context.Context, q *stagev1.AllocateRequest) (*
 		return nil, err
 	}
 	steps, inserted := s.lists.grantsOut.Tell(grants)
-	return &stagev1.AllocateResponse{Edit: &stagev1.Edit{Steps: steps}, Grants: wire.Grants(inserted), Standing: s.standing()}, nil
+	return &stagev1.AllocateResponse{
+		Edit: &stagev1.Edit{Steps: steps}, Grants: wire.Grants(inserted), Standing: s.standing(), GapRatio: gapOf(policy),
+	}, nil
+}
+
+// gapOf is what a policy certifies of its last answer; nil for nothing.
+func gapOf(policy core.Allocator) *float64 {
+	certifier, ok := policy.(core.Certifier)
+	if !ok {
+		return nil
+	}
+	gap := certifier.GapRatio()
+	return &gap
 }
 
 type placement struct {

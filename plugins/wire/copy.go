@@ -219,12 +219,18 @@ func (c *Copy) spec(id core.JobID, s *stagev1.JobSpec) *core.JobSpec {
 		SubmitSeconds: s.GetSubmitSeconds(), Requested: int(s.GetRequested()), MinReplicas: int(s.GetMinReplicas()),
 		MaxReplicas: int(s.GetMaxReplicas()), Accelerators: s.GetAccelerators(), MixesTypes: s.GetMixesTypes(), CPUs: s.GetCpus(), MemoryGB: s.GetMemoryGb(),
 		Command: s.GetCommand(), TotalWork: s.GetTotalWork(), StepTimes: c.tables[s.GetStepTimes()], Truth: c.truths[s.GetTruth()],
+		Pinned: s.GetPinned(),
 	}
 	if b := s.GetBatch(); b != nil {
 		spec.Batch = core.BatchSpec{
 			Requested: int(b.GetRequested()), Initial: int(b.GetInitial()), Max: int(b.GetMax()),
 			MinPerDevice: int(b.GetMinPerDevice()), MaxPerDevice: int(b.GetMaxPerDevice()),
 		}
+	}
+	for _, on := range s.GetBatchByType() {
+		spec.BatchByType = append(spec.BatchByType, core.TypeBatch{
+			Accelerator: on.GetAccelerator(), MinPerDevice: int(on.GetMinPerDevice()), MaxPerDevice: int(on.GetMaxPerDevice()),
+		})
 	}
 	return spec
 }

@@ -142,13 +142,18 @@ func (t *Teller) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec {
 	told := &stagev1.JobSpec{
 		Name: s.Name, Tenant: s.Tenant, Application: s.Application, Weight: s.Weight, SubmitSeconds: s.SubmitSeconds,
 		Requested: int32(s.Requested), MinReplicas: int32(s.MinReplicas), MaxReplicas: int32(s.MaxReplicas),
-		Accelerators: s.Accelerators, MixesTypes: s.MixesTypes, Cpus: s.CPUs, MemoryGb: s.MemoryGB, Command: s.Command, TotalWork: s.TotalWork,
+		Accelerators: s.Accelerators, MixesTypes: s.MixesTypes, Cpus: s.CPUs, MemoryGb: s.MemoryGB, Command: s.Command, TotalWork: s.TotalWork, Pinned: s.Pinned,
 	}
 	if b := s.Batch; b != (core.BatchSpec{}) {
 		told.Batch = &stagev1.BatchSpec{
 			Requested: int64(b.Requested), Initial: int64(b.Initial), Max: int64(b.Max),
 			MinPerDevice: int64(b.MinPerDevice), MaxPerDevice: int64(b.MaxPerDevice),
 		}
+	}
+	for _, on := range s.BatchByType {
+		told.BatchByType = append(told.BatchByType, &stagev1.TypeBatch{
+			Accelerator: on.Accelerator, MinPerDevice: int64(on.MinPerDevice), MaxPerDevice: int64(on.MaxPerDevice),
+		})
 	}
 	if s.Truth != nil {
 		if t.truths[s.Truth] == 0 {

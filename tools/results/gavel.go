@@ -258,4 +258,4 @@ func readPairs(path string) (map[string]float64, error) {
 	return values, nil
 }
 
-func hours(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
+func hours(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }

@@ -350,7 +350,7 @@ func TestExtremesDoNotPanic(t *testing.T) {
 			}
 			in.jobs = append(in.jobs, job)
 		}
-		for _, options := range []Options{{}, {Fairness: 0.5}, {Fairness: 1}} {
+		for _, options := range []Options{{}, {Fairness: 0.5}, {Fairness: 1}, {Matcher: Auction}} {
 			_, err := Place(context.Background(), in.jobs, in.workers, options, rng)
 			_, same := Optimum(context.Background(), in.jobs, in.workers)
 			if errors.Is(err, ErrNoRoom) != errors.Is(same, ErrNoRoom) {

@@ -22,16 +22,19 @@ from .cluster import (
 )
 from .config import field
 from .decisions import (
-    FOR_EVER, Capability, Code, Curve, Grant, Placement, Plan, Reason, Response, Seating, Standing, Tuning, Verdict,
+    FOR_EVER, Capability, Code, Curve, Grant, Placement, Plan, Reason, Response, Seating, Standing, Tuning, UnlikeRates,
+    Verdict,
 )
-from .job import BatchSpec, Job, JobState, StepTimes
+from .job import (
+    AloneTime, BatchSpec, Gradients, Job, JobState, Measurement, StepTimes, Truth, TypeBatch, TypeTimes, UnlikeTimes,
+)
 from .policy import AdmissionPolicy, AllocationPolicy, ElasticityPolicy, PlacementPolicy, Policy, ScalerPolicy
 from .view import Candidate, View
 
 __all__ = [
-    "ANY_ACCELERATOR", "FOR_EVER", "MAX_DEVICES_PER_NODE", "AdmissionPolicy", "AllocationPolicy", "BatchSpec", "Candidate",
-    "Capability", "Cluster", "Code", "Curve", "ElasticityPolicy", "Grant", "Health", "Job", "JobState", "Ledger", "Node",
-    "Placement", "PlacementPolicy", "Plan", "Policy", "Reason", "Response", "ScalerPolicy", "Seat", "Seating", "Standing",
-    "StepTimes", "Tuning", "Verdict", "View", "count_devices", "field", "first_devices", "list_devices", "lowest_devices",
-    "main", "replicas",
+    "ANY_ACCELERATOR", "FOR_EVER", "MAX_DEVICES_PER_NODE", "AdmissionPolicy", "AllocationPolicy", "AloneTime", "BatchSpec",
+    "Candidate", "Capability", "Cluster", "Code", "Curve", "ElasticityPolicy", "Gradients", "Grant", "Health", "Job",
+    "JobState", "Ledger", "Measurement", "Node", "Placement", "PlacementPolicy", "Plan", "Policy", "Reason", "Response",
+    "ScalerPolicy", "Seat", "Seating", "Standing", "StepTimes", "Truth", "Tuning", "TypeBatch", "TypeTimes", "UnlikeRates",
+    "UnlikeTimes", "Verdict", "View", "count_devices", "field", "first_devices", "list_devices", "lowest_devices", "main", "replicas",
 ]

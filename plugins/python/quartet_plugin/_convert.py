@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from ._proto import stages_pb2, view_pb2
 from .cluster import Seat
-from .decisions import Code, Curve, Grant, Placement, Reason, Response, Standing, Tuning, Verdict
+from .decisions import Code, Curve, Grant, Placement, Reason, Response, Standing, Tuning, UnlikeRates, Verdict
+from .job import AloneTime, Gradients, Measurement, StepTimes, Truth, TypeTimes, UnlikeTimes
 
 _CODES = {Code.ADMIT: view_pb2.CODE_ADMIT, Code.DEFER: view_pb2.CODE_DEFER, Code.REJECT: view_pb2.CODE_REJECT}
 
@@ -77,7 +78,7 @@ def verdicts_to(verdicts: Iterable[Verdict]) -> list[view_pb2.Verdict]:
 
 
 def tuning_from(told: view_pb2.Tuning) -> Tuning:
-    return Tuning(told.job, told.batch_per_device, told.accumulation_steps, told.learning_rate_factor)
+    return Tuning(told.job, told.batch_per_device, told.accumulation_steps, told.learning_rate_factor, tuple(told.batch_by_replica))
 
 
 def tunings_from(told: Iterable[view_pb2.Tuning]) -> list[Tuning]:
@@ -88,7 +89,7 @@ def tunings_to(tunings: Iterable[Tuning]) -> list[view_pb2.Tuning]:
     return [
         view_pb2.Tuning(
             job=t.job, batch_per_device=t.batch_per_device, accumulation_steps=t.accumulation_steps,
-            learning_rate_factor=t.learning_rate_factor,
+            learning_rate_factor=t.learning_rate_factor, batch_by_replica=t.batch_by_replica,
         )
         for t in tunings
     ]
@@ -99,16 +100,41 @@ def responses_to(responses: Iterable[Response]) -> list[view_pb2.Response]:
         view_pb2.Response(
             job=r.job, min_replicas=r.min_replicas, max_replicas=r.max_replicas, remaining_work=r.remaining_work,
             curves=[view_pb2.Curve(one_node=c.one_node, many_nodes=c.many_nodes) for c in r.curves],
+            unlike=None if r.unlike is None else view_pb2.UnlikeRates(alone=r.unlike.alone, sync_seconds=r.unlike.sync_seconds),
         )
         for r in responses
     ]
 
 
 def response_from(told: view_pb2.Response, before: Response) -> Response:
-    curves = before.curves
+    curves, unlike = before.curves, before.unlike
     if not told.same_curves:
         curves = tuple([Curve(tuple(c.one_node), tuple(c.many_nodes)) for c in told.curves])
-    return Response(told.job, told.min_replicas, told.max_replicas, curves, told.remaining_work)
+        unlike = None
+        if told.HasField("unlike"):
+            unlike = UnlikeRates(tuple(told.unlike.alone), tuple(told.unlike.sync_seconds))
+    return Response(told.job, told.min_replicas, told.max_replicas, curves, told.remaining_work, unlike)
+
+
+def step_times_from(told: view_pb2.StepTimes) -> StepTimes:
+    unlike = None
+    if told.HasField("unlike"):
+        alone = tuple([AloneTime(a.accelerator, a.seconds) for a in told.unlike.alone])
+        unlike = UnlikeTimes(alone, tuple(told.unlike.sync_seconds))
+    types = tuple([TypeTimes(t.accelerator, tuple(t.one_node), tuple(t.many_nodes)) for t in told.types])
+    return StepTimes(tuple(told.one_node), tuple(told.many_nodes), types, unlike)
+
+
+def measurements_from(told: Iterable[view_pb2.Measurement]) -> tuple[Measurement, ...]:
+    return tuple([Measurement(m.nodes, m.replicas, m.per_device, m.pass_seconds, m.step_seconds, m.accelerator) for m in told])
+
+
+def gradients_from(told: view_pb2.Gradients) -> Gradients:
+    return Gradients(told.square, told.variance)
+
+
+def truth_from(told: view_pb2.Truth) -> Truth:
+    return Truth(measurements_from(told.measurements), gradients_from(told.gradients))
 
 
 def standing_to(standing: Standing | None) -> view_pb2.Standing | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from ._convert import response_from, seats_from, tuning_from
+from ._convert import gradients_from, measurements_from, response_from, seats_from, step_times_from, truth_from, tuning_from
 from ._proto import view_pb2
 from .cluster import MAX_DEVICES_PER_NODE, Cluster, Health, Node, replicas
 from .decisions import Reason, Response, Tuning
-from .job import BatchSpec, Job, JobState, StepTimes
+from .job import BatchSpec, Job, JobState, StepTimes, Truth, TypeBatch
 from .view import Candidate, View
 
 _HEALTH = {view_pb2.HEALTH_READY: Health.READY, view_pb2.HEALTH_DRAINING: Health.DRAINING, view_pb2.HEALTH_DOWN: Health.DOWN}
@@ -33,6 +33,7 @@ class ViewCopy:
         self.view = View(Cluster(accelerators))
         self.candidates: list[Candidate] = []  # of view.active, with the responses told; for allocation policies
         self._tables: dict[int, StepTimes] = {}
+        self._truths: dict[int, Truth] = {}
 
     def apply(self, update: view_pb2.ViewUpdate) -> bool:
         """Brings the copy up to date. False, and nothing changes, when the update is for another copy."""
@@ -47,7 +48,9 @@ class ViewCopy:
         if update.nodes:
             self._take_nodes(update)
         for table in update.step_times:
-            self._tables[table.table] = StepTimes(tuple(table.one_node), tuple(table.many_nodes))
+            self._tables[table.table] = step_times_from(table)
+        for truth in update.truths:
+            self._truths[truth.table] = truth_from(truth)
         self._make_room(update.submitted)
         for told in update.jobs:
             self._take_job(told)
@@ -105,6 +108,10 @@ class ViewCopy:
         job.progress, job.progress_rate, job.progress_as_of = told.progress, told.progress_rate, told.progress_as_of_seconds
         job.steps_left, job.first_start, job.last_change = told.steps_left, told.first_start_seconds, told.last_change_seconds
         job.restarts, job.preemptions = told.restarts, told.preemptions
+        if told.measured:
+            job.measured = (*job.measured, *measurements_from(told.measured))
+        if told.HasField("gradients"):
+            job.gradients = gradients_from(told.gradients)
         if told.HasField("response"):
             self._respond(job, told.response)
 
@@ -118,7 +125,9 @@ class ViewCopy:
             max_replicas=spec.max_replicas, accelerators=tuple(spec.accelerators),
             batch=BatchSpec(b.requested, b.initial, b.max, b.min_per_device, b.max_per_device),
             cpus=spec.cpus, memory_gb=spec.memory_gb, command=tuple(spec.command), total_work=spec.total_work,
-            step_times=self._tables.get(spec.step_times),
+            step_times=self._tables.get(spec.step_times), truth=self._truths.get(spec.truth),
+            pinned=spec.pinned, mixes_types=spec.mixes_types,
+            batch_by_type=tuple(TypeBatch(on.accelerator, on.min_per_device, on.max_per_device) for on in spec.batch_by_type),
         )
         self.view.jobs[told.id] = job
         return job

@@ -228,7 +228,8 @@ class Server:
         grants = owned_grants(policy.allocate(self._view.view, self._view.candidates))
         steps, inserted = self._grants_out.tell(grants)
         return stages_pb2.AllocateResponse(
-            edit=view_pb2.Edit(steps=steps), grants=grants_to(inserted), standing=standing_to(policy.standing())
+            edit=view_pb2.Edit(steps=steps), grants=grants_to(inserted), standing=standing_to(policy.standing()),
+            gap_ratio=policy.gap_ratio(),
         )
 
     def place(self, request: stages_pb2.PlaceRequest) -> stages_pb2.PlaceResponse:

@@ -15,6 +15,7 @@ class Capability(str, enum.Enum):
 
     REMAINING_WORK = "remaining_work"  # Job.total_work and Job.progress are known
     STEP_TIMES = "step_times"  # Job.step_times and Job.steps_left are the truth
+    MEASUREMENTS = "measurements"  # Job.truth is known
     SCALE_CLUSTER = "scale_cluster"  # nodes can be added and removed
 
 
@@ -86,6 +87,7 @@ class Tuning(NamedTuple):
     batch_per_device: int = 0
     accumulation_steps: int = 0  # extra passes per step
     learning_rate_factor: float = 0.0
+    batch_by_replica: Sequence[int] = ()  # in the order of the seats and of their devices; none for an even split
 
 
 class Curve(NamedTuple):
@@ -93,6 +95,14 @@ class Curve(NamedTuple):
 
     one_node: Sequence[float]  # all replicas on one node
     many_nodes: Sequence[float]  # consolidated over as few nodes as possible, at least two
+
+
+class UnlikeRates(NamedTuple):
+    """The rate of a job on devices of different types, each with a part of the batch in proportion to its speed: a unit of
+    work takes 1 / sum(alone) seconds, and sync_seconds more."""
+
+    alone: Sequence[float]  # work per second of one device, by accelerator type; 0 where it cannot run
+    sync_seconds: Sequence[float]  # by replicas, index r-1 for r; its length bounds the replicas
 
 
 class Response(NamedTuple):
@@ -103,6 +113,7 @@ class Response(NamedTuple):
     max_replicas: int
     curves: Sequence[Curve] = ()  # by accelerator type, the last one for all further types
     remaining_work: float = math.nan  # in the unit of the curves; NaN when unknown
+    unlike: UnlikeRates | None = None  # None for a job that does not mix types, or when unknown
 
     def rate(self, accelerator: int, replicas: int, devices_per_node: int) -> float:
         """Work per second on a consolidated placement; 0 when the job cannot run so, or nothing is known."""

@@ -24,12 +24,73 @@ class BatchSpec(NamedTuple):
 _RIGID = BatchSpec()
 
 
+class TypeTimes(NamedTuple):
+    """The step times on one accelerator type."""
+
+    accelerator: str
+    one_node: Sequence[float]
+    many_nodes: Sequence[float]
+
+
+class AloneTime(NamedTuple):
+    """How long one device of a type takes for a step with the whole batch."""
+
+    accelerator: str
+    seconds: float
+
+
+class UnlikeTimes(NamedTuple):
+    """How long a step takes on devices of different types, each with a part of the batch in proportion to its speed:
+    1 / sum(1 / alone) seconds, and sync_seconds more."""
+
+    alone: Sequence[AloneTime]
+    sync_seconds: Sequence[float]  # by replicas, index r-1 for r
+
+
 class StepTimes(NamedTuple):
     """The seconds of one optimizer step at a fixed total batch on consolidated placements. Index r-1 is r replicas;
     0 means not possible."""
 
-    one_node: Sequence[float]
+    one_node: Sequence[float]  # on any type that types does not hold
     many_nodes: Sequence[float]  # nodes filled one after another, the last one partly
+    types: Sequence[TypeTimes] = ()
+    unlike: UnlikeTimes | None = None  # None for a job that does not mix types
+
+
+class TypeBatch(NamedTuple):
+    """The bounds of the batch per device on an accelerator type, whose memory may be larger or smaller than others'."""
+
+    accelerator: str
+    min_per_device: int
+    max_per_device: int
+
+
+class Measurement(NamedTuple):
+    """What a job saw on one configuration: its replicas, on how many nodes, with which batch."""
+
+    nodes: int
+    replicas: int
+    per_device: int  # samples on each device in a pass
+    pass_seconds: float  # of a pass over them without synchronisation
+    step_seconds: float  # of a pass with it
+    accelerator: str = ""  # type of the devices; empty where types make no difference
+
+
+class Gradients(NamedTuple):
+    """The statistics of a job's gradient at its initial batch."""
+
+    square: float = 0.0  # squared norm of the expectation
+    variance: float = 0.0  # trace of the covariance
+
+
+_UNREPORTED = Gradients()
+
+
+class Truth(NamedTuple):
+    """All that can be measured of an application."""
+
+    measurements: Sequence[Measurement]
+    gradients: Gradients  # at the start of training
 
 
 class JobState(enum.IntEnum):
@@ -56,13 +117,17 @@ class Job:
     requested: int  # replicas the user asked for
     min_replicas: int  # least the job can run with
     max_replicas: int  # most the job can use
+    pinned: bool  # keeps the devices that it gets first until it ends
     accelerators: Sequence[str]  # types the job can run on; empty for all
+    mixes_types: bool  # its replicas may run on devices of different types at once
     batch: BatchSpec
+    batch_by_type: Sequence[TypeBatch]  # bounds of the batch per device on single types, instead of those of batch
     cpus: float  # per replica
     memory_gb: float  # per replica
     command: Sequence[str]
     total_work: float  # in the unit of progress; 0 when unknown. Needs Capability.REMAINING_WORK
     step_times: StepTimes | None  # true step times at the requested batch. Needs Capability.STEP_TIMES
+    truth: Truth | None  # what it would measure on every configuration. Needs Capability.MEASUREMENTS
 
     # What changes.
     state: JobState
@@ -81,12 +146,14 @@ class Job:
     last_change: float  # seconds of the last start, stop or move; of the submission before the first
     restarts: int  # starts and moves after the first start
     preemptions: int  # times its devices were taken away before it ended
+    measured: Sequence[Measurement]  # what it reported, one for each configuration it ran on, as first seen; only grows
+    gradients: Gradients  # latest statistics reported; zero before the first report
 
     __slots__ = (
-        "accelerators", "application", "as_of_seconds", "attained", "batch", "command", "cpus", "executed",
-        "first_start", "held", "id", "last_change", "max_replicas", "memory_gb", "min_replicas", "name", "preemptions",
-        "progress", "progress_as_of", "progress_rate", "requested", "restarts", "seats", "state", "step_times",
-        "steps_left", "submit_seconds", "tenant", "total_work", "tuning", "waiting_reason", "weight",
+        "accelerators", "application", "as_of_seconds", "attained", "batch", "batch_by_type", "command", "cpus", "executed",
+        "first_start", "gradients", "held", "id", "last_change", "max_replicas", "measured", "memory_gb", "min_replicas",
+        "mixes_types", "name", "pinned", "preemptions", "progress", "progress_as_of", "progress_rate", "requested", "restarts",
+        "seats", "state", "step_times", "steps_left", "submit_seconds", "tenant", "total_work", "truth", "tuning", "waiting_reason", "weight",
     )
 
     def __init__(
@@ -94,19 +161,23 @@ class Job:
         submit_seconds: float = 0.0, requested: int = 1, min_replicas: int = 1, max_replicas: int = 1,
         accelerators: Sequence[str] = (), batch: BatchSpec = _RIGID, cpus: float = 0.0, memory_gb: float = 0.0,
         command: Sequence[str] = (), total_work: float = 0.0, step_times: StepTimes | None = None,
+        truth: Truth | None = None, pinned: bool = False, mixes_types: bool = False,
+        batch_by_type: Sequence[TypeBatch] = (),
     ) -> None:
         """A job that was just submitted."""
         self.id, self.name, self.tenant, self.application = id, name, tenant, application
         self.weight, self.submit_seconds = weight, submit_seconds
         self.requested, self.min_replicas, self.max_replicas = requested, min_replicas, max_replicas
         self.accelerators, self.batch, self.cpus, self.memory_gb = accelerators, batch, cpus, memory_gb
-        self.command, self.total_work, self.step_times = command, total_work, step_times
+        self.command, self.total_work, self.step_times, self.truth = command, total_work, step_times, truth
+        self.pinned, self.mixes_types, self.batch_by_type = pinned, mixes_types, batch_by_type
         self.state, self.waiting_reason = JobState.PENDING, Reason.NONE
         self.seats, self.held, self.tuning = (), 0, Tuning(id)
         self.as_of_seconds = self.progress_as_of = self.last_change = submit_seconds
         self.executed = self.attained = self.progress = self.progress_rate = 0.0
         self.steps_left = self.first_start = math.nan
         self.restarts = self.preemptions = 0
+        self.measured, self.gradients = (), _UNREPORTED
 
     # The accounts follow core/job.go operation by operation, so that both languages decide on the same numbers.
 

@@ -59,6 +59,11 @@ class AllocationPolicy(Policy):
         running ones included; a running job without a grant is preempted. Grants may exceed capacity."""
         raise NotImplementedError
 
+    def gap_ratio(self) -> float | None:
+        """What a better answer than the last one could still gain, as a part of the bound on the objective: 0 when it is
+        proven best. None when nothing is known."""
+        return None
+
 
 class PlacementPolicy(Policy):
     """Decides which devices a grant is seated on."""

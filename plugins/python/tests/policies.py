@@ -11,7 +11,8 @@ from typing import Any
 
 from quartet_plugin import (
     ANY_ACCELERATOR, FOR_EVER, AdmissionPolicy, AllocationPolicy, Capability, Code, Curve, ElasticityPolicy, Grant, JobState,
-    Ledger, Placement, PlacementPolicy, Reason, Response, ScalerPolicy, Seating, Tuning, Verdict, field, main, replicas,
+    Ledger, Placement, PlacementPolicy, Reason, Response, ScalerPolicy, Seat, Seating, Tuning, Verdict, field, main,
+    replicas,
 )
 
 
@@ -208,7 +209,7 @@ class Strict(ScalerPolicy):
 class Mirror(AdmissionPolicy):
     type = "mirror"
     summary = "admits every job, and tells what it sees"
-    capabilities = (Capability.REMAINING_WORK, Capability.STEP_TIMES)
+    capabilities = (Capability.REMAINING_WORK, Capability.STEP_TIMES, Capability.MEASUREMENTS)
 
     def admit(self, view, waiting):
         return [Verdict(j.id, Code.ADMIT, message="\n".join(self._lines(view, j))) for j in waiting]
@@ -226,14 +227,45 @@ class Mirror(AdmissionPolicy):
             if j is None:
                 continue
             yield f"{j.id} {j.name} {j.tenant} {j.application} {j.requested} {j.min_replicas} {j.max_replicas}"
-            yield f"{' '.join(j.accelerators)} {' '.join(map(str, j.batch))} {' '.join(j.command)}"
+            bounds = (part for on in j.batch_by_type for part in on)
+            yield f"{' '.join(j.accelerators)} {j.mixes_types} {' '.join(map(str, j.batch))} {' '.join(map(str, bounds))} {' '.join(j.command)}"
             yield f"{j.state.name.lower()} {j.waiting_reason.value} {' '.join(f'{s.node}:{s.devices}' for s in j.seats)}"
-            yield f"{j.tuning.batch_per_device} {j.tuning.accumulation_steps} {j.restarts} {j.preemptions} {j.held}"
+            yield f"{j.tuning.batch_per_device} {j.tuning.accumulation_steps} {' '.join(map(str, j.tuning.batch_by_replica))} {j.restarts} {j.preemptions} {j.held}"
             yield bits(j.weight, j.submit_seconds, j.cpus, j.memory_gb, j.total_work, j.tuning.learning_rate_factor)
             yield bits(j.steps_left, j.first_start, j.last_change)
             yield bits(j.executed_seconds(now), j.attained_service(now), j.work_done(now), j.remaining_work(now))
             if j.step_times:
                 yield bits(*j.step_times.one_node) + "|" + bits(*j.step_times.many_nodes)
+                for on in j.step_times.types:
+                    yield on.accelerator + " " + bits(*on.one_node) + "|" + bits(*on.many_nodes)
+                if j.step_times.unlike:
+                    yield " ".join(f"{a.accelerator} {bits(a.seconds)}" for a in j.step_times.unlike.alone)
+                    yield bits(*j.step_times.unlike.sync_seconds)
+            if j.truth:
+                yield from measurements("true", j.truth.measurements, j.truth.gradients)
+            yield from measurements("seen", j.measured, j.gradients)
+
+
+class Echo(AllocationPolicy):
+    type = "echo"
+    summary = "tells what it sees of the candidates, every number as the bits of a seat"
+
+    def allocate(self, view, candidates):
+        for c in candidates:
+            r = c.response
+            numbers = [r.remaining_work]
+            for curve in r.curves:
+                numbers += [len(curve.one_node), *curve.one_node, len(curve.many_nodes), *curve.many_nodes]
+            if r.unlike:
+                numbers += [*r.unlike.alone, *r.unlike.sync_seconds]
+            seats = [Seat(0, int.from_bytes(struct.pack(">d", x), "big")) for x in numbers]
+            yield Grant(c.job.id, r.min_replicas, r.max_replicas, proposed=seats)
+
+
+def measurements(kind, measured, gradients):
+    yield f"{kind} {bits(gradients.square, gradients.variance)}"
+    for m in measured:
+        yield f"{m.accelerator} {m.nodes} {m.replicas} {m.per_device} {bits(m.pass_seconds, m.step_seconds)}"
 
 
 def bits(*numbers):
@@ -251,6 +283,7 @@ class Misbehaving(AdmissionPolicy):
     @dataclass
     class Config:
         fault: str = field("none", doc="what to do", enum=FAULTS)
+
     def admit(self, view, waiting):
         fault = self.config.fault
         if fault == "raise":
@@ -274,6 +307,6 @@ class Misbehaving(AdmissionPolicy):
 if __name__ == "__main__":
     print("printed before main")
     main(
-        AcceptAll, LoadLimit, Fifo, Las, FirstFit, Fixed, Linear, Keep, Everything, Strict, Mirror, Misbehaving,
+        AcceptAll, LoadLimit, Fifo, Las, FirstFit, Fixed, Linear, Keep, Everything, Strict, Mirror, Echo, Misbehaving,
         version="v1.2.3",
     )

@@ -1,6 +1,6 @@
 import pytest
 
-from quartet_plugin import Health, JobState, Reason, Response, Seat
+from quartet_plugin import Gradients, Health, JobState, Reason, Response, Seat
 from quartet_plugin._copy import ViewCopy
 from quartet_plugin._proto import view_pb2 as pb
 
@@ -66,8 +66,25 @@ def test_step_times_are_shared():
     copy.apply(pb.ViewUpdate(sequence=8, jobs=[
         pb.Job(id=i, state=pb.JOB_STATE_PENDING, waiting_reason="none", spec=spec) for i in range(2)
     ]))
-    assert copy.view.job(0).step_times == ((0.5,), (0.75,))
+    assert copy.view.job(0).step_times == ((0.5,), (0.75,), (), None)
     assert copy.view.job(0).step_times is copy.view.job(1).step_times
+
+
+def test_measurements_are_added_to_those_told_before():
+    copy = ViewCopy()
+    first, second = [pb.Measurement(nodes=1, replicas=r, per_device=32, pass_seconds=1, step_seconds=2) for r in (1, 2)]
+    truth = pb.Truth(table=1, measurements=[first, second], gradients=pb.Gradients(square=1, variance=2))
+    spec = pb.JobSpec(name="a", truth=1)
+    copy.apply(full(truths=[truth], jobs=[
+        pb.Job(id=i, state=pb.JOB_STATE_PENDING, waiting_reason="none", spec=spec) for i in range(2)
+    ]))
+    a, b = copy.view.job(0), copy.view.job(1)
+    assert a.truth is b.truth and a.truth.gradients == (1, 2) and a.truth.measurements[1] == (1, 2, 32, 1, 2, "")
+    assert a.measured == () and a.gradients == Gradients()
+    told = job(0, spec=False, measured=[first], gradients=pb.Gradients(square=3, variance=4))
+    copy.apply(pb.ViewUpdate(sequence=8, jobs=[told]))
+    copy.apply(pb.ViewUpdate(sequence=9, jobs=[job(0, spec=False, measured=[second])]))
+    assert [m.replicas for m in a.measured] == [1, 2] and a.gradients == (3, 4) and b.measured == ()
 
 
 @pytest.mark.parametrize("sequence", [0, 6, 7, 9])

@@ -35,16 +35,18 @@ class AllocateRequest(_message.Message):
     def __init__(self, view: _Optional[_Union[_view_pb2.ViewUpdate, _Mapping]] = ...) -> None: ...
 
 class AllocateResponse(_message.Message):
-    __slots__ = ["edit", "grants", "resync", "standing"]
+    __slots__ = ["edit", "gap_ratio", "grants", "resync", "standing"]
     EDIT_FIELD_NUMBER: _ClassVar[int]
+    GAP_RATIO_FIELD_NUMBER: _ClassVar[int]
     GRANTS_FIELD_NUMBER: _ClassVar[int]
     RESYNC_FIELD_NUMBER: _ClassVar[int]
     STANDING_FIELD_NUMBER: _ClassVar[int]
     edit: _view_pb2.Edit
+    gap_ratio: float
     grants: _containers.RepeatedCompositeFieldContainer[Grant]
     resync: bool
     standing: _view_pb2.Standing
-    def __init__(self, resync: bool = ..., edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., grants: _Optional[_Iterable[_Union[Grant, _Mapping]]] = ..., standing: _Optional[_Union[_view_pb2.Standing, _Mapping]] = ...) -> None: ...
+    def __init__(self, resync: bool = ..., edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., grants: _Optional[_Iterable[_Union[Grant, _Mapping]]] = ..., standing: _Optional[_Union[_view_pb2.Standing, _Mapping]] = ..., gap_ratio: _Optional[float] = ...) -> None: ...
 
 class Grant(_message.Message):
     __slots__ = ["accelerator", "blocking", "job", "proposed", "replicas"]

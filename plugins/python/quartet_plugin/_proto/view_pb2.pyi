@@ -18,6 +18,14 @@ JOB_STATE_RUNNING: JobState
 JOB_STATE_UNSPECIFIED: JobState
 JOB_STATE_WAITING: JobState
 
+class AloneTime(_message.Message):
+    __slots__ = ["accelerator", "seconds"]
+    ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    accelerator: str
+    seconds: float
+    def __init__(self, accelerator: _Optional[str] = ..., seconds: _Optional[float] = ...) -> None: ...
+
 class BatchSpec(_message.Message):
     __slots__ = ["initial", "max", "max_per_device", "min_per_device", "requested"]
     INITIAL_FIELD_NUMBER: _ClassVar[int]
@@ -46,14 +54,24 @@ class Edit(_message.Message):
     steps: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, steps: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class Gradients(_message.Message):
+    __slots__ = ["square", "variance"]
+    SQUARE_FIELD_NUMBER: _ClassVar[int]
+    VARIANCE_FIELD_NUMBER: _ClassVar[int]
+    square: float
+    variance: float
+    def __init__(self, square: _Optional[float] = ..., variance: _Optional[float] = ...) -> None: ...
+
 class Job(_message.Message):
-    __slots__ = ["as_of_seconds", "attained_device_seconds", "executed_seconds", "first_start_seconds", "id", "last_change_seconds", "preemptions", "progress", "progress_as_of_seconds", "progress_rate", "response", "restarts", "seats", "spec", "state", "steps_left", "tuning", "waiting_reason"]
+    __slots__ = ["as_of_seconds", "attained_device_seconds", "executed_seconds", "first_start_seconds", "gradients", "id", "last_change_seconds", "measured", "preemptions", "progress", "progress_as_of_seconds", "progress_rate", "response", "restarts", "seats", "spec", "state", "steps_left", "tuning", "waiting_reason"]
     AS_OF_SECONDS_FIELD_NUMBER: _ClassVar[int]
     ATTAINED_DEVICE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     EXECUTED_SECONDS_FIELD_NUMBER: _ClassVar[int]
     FIRST_START_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    GRADIENTS_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     LAST_CHANGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_FIELD_NUMBER: _ClassVar[int]
     PREEMPTIONS_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_AS_OF_SECONDS_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
@@ -70,8 +88,10 @@ class Job(_message.Message):
     attained_device_seconds: float
     executed_seconds: float
     first_start_seconds: float
+    gradients: Gradients
     id: int
     last_change_seconds: float
+    measured: _containers.RepeatedCompositeFieldContainer[Measurement]
     preemptions: int
     progress: float
     progress_as_of_seconds: float
@@ -84,41 +104,65 @@ class Job(_message.Message):
     steps_left: float
     tuning: Tuning
     waiting_reason: str
-    def __init__(self, id: _Optional[int] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., waiting_reason: _Optional[str] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., tuning: _Optional[_Union[Tuning, _Mapping]] = ..., as_of_seconds: _Optional[float] = ..., executed_seconds: _Optional[float] = ..., attained_device_seconds: _Optional[float] = ..., progress: _Optional[float] = ..., progress_rate: _Optional[float] = ..., progress_as_of_seconds: _Optional[float] = ..., steps_left: _Optional[float] = ..., first_start_seconds: _Optional[float] = ..., last_change_seconds: _Optional[float] = ..., restarts: _Optional[int] = ..., preemptions: _Optional[int] = ..., response: _Optional[_Union[Response, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., waiting_reason: _Optional[str] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., tuning: _Optional[_Union[Tuning, _Mapping]] = ..., as_of_seconds: _Optional[float] = ..., executed_seconds: _Optional[float] = ..., attained_device_seconds: _Optional[float] = ..., progress: _Optional[float] = ..., progress_rate: _Optional[float] = ..., progress_as_of_seconds: _Optional[float] = ..., steps_left: _Optional[float] = ..., first_start_seconds: _Optional[float] = ..., last_change_seconds: _Optional[float] = ..., restarts: _Optional[int] = ..., preemptions: _Optional[int] = ..., response: _Optional[_Union[Response, _Mapping]] = ..., measured: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., gradients: _Optional[_Union[Gradients, _Mapping]] = ...) -> None: ...
 
 class JobSpec(_message.Message):
-    __slots__ = ["accelerators", "application", "batch", "command", "cpus", "max_replicas", "memory_gb", "min_replicas", "name", "requested", "step_times", "submit_seconds", "tenant", "total_work", "weight"]
+    __slots__ = ["accelerators", "application", "batch", "batch_by_type", "command", "cpus", "max_replicas", "memory_gb", "min_replicas", "mixes_types", "name", "pinned", "requested", "step_times", "submit_seconds", "tenant", "total_work", "truth", "weight"]
     ACCELERATORS_FIELD_NUMBER: _ClassVar[int]
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
+    BATCH_BY_TYPE_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
     MAX_REPLICAS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
     MIN_REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    MIXES_TYPES_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
     REQUESTED_FIELD_NUMBER: _ClassVar[int]
     STEP_TIMES_FIELD_NUMBER: _ClassVar[int]
     SUBMIT_SECONDS_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
     TOTAL_WORK_FIELD_NUMBER: _ClassVar[int]
+    TRUTH_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     accelerators: _containers.RepeatedScalarFieldContainer[str]
     application: str
     batch: BatchSpec
+    batch_by_type: _containers.RepeatedCompositeFieldContainer[TypeBatch]
     command: _containers.RepeatedScalarFieldContainer[str]
     cpus: float
     max_replicas: int
     memory_gb: float
     min_replicas: int
+    mixes_types: bool
     name: str
+    pinned: bool
     requested: int
     step_times: int
     submit_seconds: float
     tenant: str
     total_work: float
+    truth: int
     weight: float
-    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., application: _Optional[str] = ..., weight: _Optional[float] = ..., submit_seconds: _Optional[float] = ..., requested: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., accelerators: _Optional[_Iterable[str]] = ..., batch: _Optional[_Union[BatchSpec, _Mapping]] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., command: _Optional[_Iterable[str]] = ..., total_work: _Optional[float] = ..., step_times: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., application: _Optional[str] = ..., weight: _Optional[float] = ..., submit_seconds: _Optional[float] = ..., requested: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., accelerators: _Optional[_Iterable[str]] = ..., batch: _Optional[_Union[BatchSpec, _Mapping]] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., command: _Optional[_Iterable[str]] = ..., total_work: _Optional[float] = ..., step_times: _Optional[int] = ..., truth: _Optional[int] = ..., pinned: bool = ..., mixes_types: bool = ..., batch_by_type: _Optional[_Iterable[_Union[TypeBatch, _Mapping]]] = ...) -> None: ...
+
+class Measurement(_message.Message):
+    __slots__ = ["accelerator", "nodes", "pass_seconds", "per_device", "replicas", "step_seconds"]
+    ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    PASS_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    PER_DEVICE_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    STEP_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    accelerator: str
+    nodes: int
+    pass_seconds: float
+    per_device: int
+    replicas: int
+    step_seconds: float
+    def __init__(self, nodes: _Optional[int] = ..., replicas: _Optional[int] = ..., per_device: _Optional[int] = ..., pass_seconds: _Optional[float] = ..., step_seconds: _Optional[float] = ..., accelerator: _Optional[str] = ...) -> None: ...
 
 class Node(_message.Message):
     __slots__ = ["accelerator", "cpus", "devices", "health", "id", "memory_gb", "name", "rack"]
@@ -141,20 +185,22 @@ class Node(_message.Message):
     def __init__(self, id: _Optional[int] = ..., health: _Optional[_Union[Health, str]] = ..., name: _Optional[str] = ..., accelerator: _Optional[int] = ..., devices: _Optional[int] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., rack: _Optional[str] = ...) -> None: ...
 
 class Response(_message.Message):
-    __slots__ = ["curves", "job", "max_replicas", "min_replicas", "remaining_work", "same_curves"]
+    __slots__ = ["curves", "job", "max_replicas", "min_replicas", "remaining_work", "same_curves", "unlike"]
     CURVES_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     MAX_REPLICAS_FIELD_NUMBER: _ClassVar[int]
     MIN_REPLICAS_FIELD_NUMBER: _ClassVar[int]
     REMAINING_WORK_FIELD_NUMBER: _ClassVar[int]
     SAME_CURVES_FIELD_NUMBER: _ClassVar[int]
+    UNLIKE_FIELD_NUMBER: _ClassVar[int]
     curves: _containers.RepeatedCompositeFieldContainer[Curve]
     job: int
     max_replicas: int
     min_replicas: int
     remaining_work: float
     same_curves: bool
-    def __init__(self, job: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., curves: _Optional[_Iterable[_Union[Curve, _Mapping]]] = ..., remaining_work: _Optional[float] = ..., same_curves: bool = ...) -> None: ...
+    unlike: UnlikeRates
+    def __init__(self, job: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., curves: _Optional[_Iterable[_Union[Curve, _Mapping]]] = ..., remaining_work: _Optional[float] = ..., same_curves: bool = ..., unlike: _Optional[_Union[UnlikeRates, _Mapping]] = ...) -> None: ...
 
 class Seat(_message.Message):
     __slots__ = ["devices", "node"]
@@ -173,26 +219,78 @@ class Standing(_message.Message):
     def __init__(self, until_seconds: _Optional[float] = ..., if_seated: _Optional[int] = ...) -> None: ...
 
 class StepTimes(_message.Message):
-    __slots__ = ["many_nodes", "one_node", "table"]
+    __slots__ = ["many_nodes", "one_node", "table", "types", "unlike"]
     MANY_NODES_FIELD_NUMBER: _ClassVar[int]
     ONE_NODE_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
+    TYPES_FIELD_NUMBER: _ClassVar[int]
+    UNLIKE_FIELD_NUMBER: _ClassVar[int]
     many_nodes: _containers.RepeatedScalarFieldContainer[float]
     one_node: _containers.RepeatedScalarFieldContainer[float]
     table: int
-    def __init__(self, table: _Optional[int] = ..., one_node: _Optional[_Iterable[float]] = ..., many_nodes: _Optional[_Iterable[float]] = ...) -> None: ...
+    types: _containers.RepeatedCompositeFieldContainer[TypeTimes]
+    unlike: UnlikeTimes
+    def __init__(self, table: _Optional[int] = ..., one_node: _Optional[_Iterable[float]] = ..., many_nodes: _Optional[_Iterable[float]] = ..., types: _Optional[_Iterable[_Union[TypeTimes, _Mapping]]] = ..., unlike: _Optional[_Union[UnlikeTimes, _Mapping]] = ...) -> None: ...
+
+class Truth(_message.Message):
+    __slots__ = ["gradients", "measurements", "table"]
+    GRADIENTS_FIELD_NUMBER: _ClassVar[int]
+    MEASUREMENTS_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    gradients: Gradients
+    measurements: _containers.RepeatedCompositeFieldContainer[Measurement]
+    table: int
+    def __init__(self, table: _Optional[int] = ..., measurements: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., gradients: _Optional[_Union[Gradients, _Mapping]] = ...) -> None: ...
 
 class Tuning(_message.Message):
-    __slots__ = ["accumulation_steps", "batch_per_device", "job", "learning_rate_factor"]
+    __slots__ = ["accumulation_steps", "batch_by_replica", "batch_per_device", "job", "learning_rate_factor"]
     ACCUMULATION_STEPS_FIELD_NUMBER: _ClassVar[int]
+    BATCH_BY_REPLICA_FIELD_NUMBER: _ClassVar[int]
     BATCH_PER_DEVICE_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     LEARNING_RATE_FACTOR_FIELD_NUMBER: _ClassVar[int]
     accumulation_steps: int
+    batch_by_replica: _containers.RepeatedScalarFieldContainer[int]
     batch_per_device: int
     job: int
     learning_rate_factor: float
-    def __init__(self, job: _Optional[int] = ..., batch_per_device: _Optional[int] = ..., accumulation_steps: _Optional[int] = ..., learning_rate_factor: _Optional[float] = ...) -> None: ...
+    def __init__(self, job: _Optional[int] = ..., batch_per_device: _Optional[int] = ..., accumulation_steps: _Optional[int] = ..., learning_rate_factor: _Optional[float] = ..., batch_by_replica: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class TypeBatch(_message.Message):
+    __slots__ = ["accelerator", "max_per_device", "min_per_device"]
+    ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
+    MAX_PER_DEVICE_FIELD_NUMBER: _ClassVar[int]
+    MIN_PER_DEVICE_FIELD_NUMBER: _ClassVar[int]
+    accelerator: str
+    max_per_device: int
+    min_per_device: int
+    def __init__(self, accelerator: _Optional[str] = ..., min_per_device: _Optional[int] = ..., max_per_device: _Optional[int] = ...) -> None: ...
+
+class TypeTimes(_message.Message):
+    __slots__ = ["accelerator", "many_nodes", "one_node"]
+    ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
+    MANY_NODES_FIELD_NUMBER: _ClassVar[int]
+    ONE_NODE_FIELD_NUMBER: _ClassVar[int]
+    accelerator: str
+    many_nodes: _containers.RepeatedScalarFieldContainer[float]
+    one_node: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, accelerator: _Optional[str] = ..., one_node: _Optional[_Iterable[float]] = ..., many_nodes: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class UnlikeRates(_message.Message):
+    __slots__ = ["alone", "sync_seconds"]
+    ALONE_FIELD_NUMBER: _ClassVar[int]
+    SYNC_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    alone: _containers.RepeatedScalarFieldContainer[float]
+    sync_seconds: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, alone: _Optional[_Iterable[float]] = ..., sync_seconds: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class UnlikeTimes(_message.Message):
+    __slots__ = ["alone", "sync_seconds"]
+    ALONE_FIELD_NUMBER: _ClassVar[int]
+    SYNC_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    alone: _containers.RepeatedCompositeFieldContainer[AloneTime]
+    sync_seconds: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, alone: _Optional[_Iterable[_Union[AloneTime, _Mapping]]] = ..., sync_seconds: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class Verdict(_message.Message):
     __slots__ = ["available", "code", "job", "message", "reason", "unit", "wanted"]
@@ -213,7 +311,7 @@ class Verdict(_message.Message):
     def __init__(self, job: _Optional[int] = ..., code: _Optional[_Union[Code, str]] = ..., reason: _Optional[str] = ..., wanted: _Optional[float] = ..., available: _Optional[float] = ..., unit: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class ViewUpdate(_message.Message):
-    __slots__ = ["accelerators", "changed", "ended", "full", "health_changes", "interval_seconds", "jobs", "nodes", "now_seconds", "round", "sequence", "step_times", "submitted"]
+    __slots__ = ["accelerators", "changed", "ended", "full", "health_changes", "interval_seconds", "jobs", "nodes", "now_seconds", "round", "sequence", "step_times", "submitted", "truths"]
     ACCELERATORS_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
@@ -227,6 +325,7 @@ class ViewUpdate(_message.Message):
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     STEP_TIMES_FIELD_NUMBER: _ClassVar[int]
     SUBMITTED_FIELD_NUMBER: _ClassVar[int]
+    TRUTHS_FIELD_NUMBER: _ClassVar[int]
     accelerators: _containers.RepeatedScalarFieldContainer[str]
     changed: _containers.RepeatedScalarFieldContainer[int]
     ended: _containers.RepeatedScalarFieldContainer[int]
@@ -240,7 +339,8 @@ class ViewUpdate(_message.Message):
     sequence: int
     step_times: _containers.RepeatedCompositeFieldContainer[StepTimes]
     submitted: int
-    def __init__(self, sequence: _Optional[int] = ..., full: bool = ..., now_seconds: _Optional[float] = ..., round: _Optional[int] = ..., interval_seconds: _Optional[float] = ..., accelerators: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., step_times: _Optional[_Iterable[_Union[StepTimes, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., ended: _Optional[_Iterable[int]] = ..., changed: _Optional[_Iterable[int]] = ..., health_changes: _Optional[int] = ..., submitted: _Optional[int] = ...) -> None: ...
+    truths: _containers.RepeatedCompositeFieldContainer[Truth]
+    def __init__(self, sequence: _Optional[int] = ..., full: bool = ..., now_seconds: _Optional[float] = ..., round: _Optional[int] = ..., interval_seconds: _Optional[float] = ..., accelerators: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., step_times: _Optional[_Iterable[_Union[StepTimes, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., ended: _Optional[_Iterable[int]] = ..., changed: _Optional[_Iterable[int]] = ..., health_changes: _Optional[int] = ..., submitted: _Optional[int] = ..., truths: _Optional[_Iterable[_Union[Truth, _Mapping]]] = ...) -> None: ...
 
 class Health(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

@@ -200,6 +200,7 @@ type AllocateResponse struct {
 	Edit          *Edit                  `protobuf:"bytes,2,opt,name=edit,proto3" json:"edit,omitempty"` // of the list of grants, in seating order
 	Grants        []*Grant               `protobuf:"bytes,3,rep,name=grants,proto3" json:"grants,omitempty"`
 	Standing      *Standing              `protobuf:"bytes,4,opt,name=standing,proto3" json:"standing,omitempty"`
+	GapRatio      *float64               `protobuf:"fixed64,5,opt,name=gap_ratio,json=gapRatio,proto3,oneof" json:"gap_ratio,omitempty"` // what a better answer could still gain, as a part of the bound; none when not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -260,6 +261,13 @@ func (x *AllocateResponse) GetStanding() *Standing {
 		return x.Standing
 	}
 	return nil
+}
+
+func (x *AllocateResponse) GetGapRatio() float64 {
+	if x != nil && x.GapRatio != nil {
+		return *x.GapRatio
+	}
+	return 0
 }
 
 type Grant struct {
@@ -933,12 +941,15 @@ const file_quartet_stage_v1_stages_proto_rawDesc = "" +
 	"\x04edit\x18\x03 \x01(\v2\x16.quartet.stage.v1.EditR\x04edit\x126\n" +
 	"\bstanding\x18\x04 \x01(\v2\x1a.quartet.stage.v1.StandingR\bstanding\"C\n" +
 	"\x0fAllocateRequest\x120\n" +
-	"\x04view\x18\x01 \x01(\v2\x1c.quartet.stage.v1.ViewUpdateR\x04view\"\xbf\x01\n" +
+	"\x04view\x18\x01 \x01(\v2\x1c.quartet.stage.v1.ViewUpdateR\x04view\"\xef\x01\n" +
 	"\x10AllocateResponse\x12\x16\n" +
 	"\x06resync\x18\x01 \x01(\bR\x06resync\x12*\n" +
 	"\x04edit\x18\x02 \x01(\v2\x16.quartet.stage.v1.EditR\x04edit\x12/\n" +
 	"\x06grants\x18\x03 \x03(\v2\x17.quartet.stage.v1.GrantR\x06grants\x126\n" +
-	"\bstanding\x18\x04 \x01(\v2\x1a.quartet.stage.v1.StandingR\bstanding\"\xa7\x01\n" +
+	"\bstanding\x18\x04 \x01(\v2\x1a.quartet.stage.v1.StandingR\bstanding\x12 \n" +
+	"\tgap_ratio\x18\x05 \x01(\x01H\x00R\bgapRatio\x88\x01\x01B\f\n" +
+	"\n" +
+	"_gap_ratio\"\xa7\x01\n" +
 	"\x05Grant\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x05R\x03job\x12 \n" +
 	"\vaccelerator\x18\x02 \x01(\x05R\vaccelerator\x12\x1a\n" +
@@ -1100,6 +1111,7 @@ func file_quartet_stage_v1_stages_proto_init() {
 		return
 	}
 	file_quartet_stage_v1_view_proto_init()
+	file_quartet_stage_v1_stages_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -891,9 +891,11 @@ type JobSpec struct {
 	MemoryGb      float64                `protobuf:"fixed64,12,opt,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`
 	Command       []string               `protobuf:"bytes,13,rep,name=command,proto3" json:"command,omitempty"`
 	TotalWork     float64                `protobuf:"fixed64,14,opt,name=total_work,json=totalWork,proto3" json:"total_work,omitempty"`
-	StepTimes     uint32                 `protobuf:"varint,15,opt,name=step_times,json=stepTimes,proto3" json:"step_times,omitempty"`    // table; 0 for none
-	Truth         uint32                 `protobuf:"varint,16,opt,name=truth,proto3" json:"truth,omitempty"`                             // table; 0 for none
-	MixesTypes    bool                   `protobuf:"varint,17,opt,name=mixes_types,json=mixesTypes,proto3" json:"mixes_types,omitempty"` // its replicas may run on devices of different types at once
+	StepTimes     uint32                 `protobuf:"varint,15,opt,name=step_times,json=stepTimes,proto3" json:"step_times,omitempty"`        // table; 0 for none
+	Truth         uint32                 `protobuf:"varint,16,opt,name=truth,proto3" json:"truth,omitempty"`                                 // table; 0 for none
+	Pinned        bool                   `protobuf:"varint,17,opt,name=pinned,proto3" json:"pinned,omitempty"`                               // keeps the devices that it gets first until it ends
+	MixesTypes    bool                   `protobuf:"varint,18,opt,name=mixes_types,json=mixesTypes,proto3" json:"mixes_types,omitempty"`     // its replicas may run on devices of different types at once
+	BatchByType   []*TypeBatch           `protobuf:"bytes,19,rep,name=batch_by_type,json=batchByType,proto3" json:"batch_by_type,omitempty"` // bounds on single types, instead of those of batch
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1040,11 +1042,25 @@ func (x *JobSpec) GetTruth() uint32 {
 	return 0
 }
 
+func (x *JobSpec) GetPinned() bool {
+	if x != nil {
+		return x.Pinned
+	}
+	return false
+}
+
 func (x *JobSpec) GetMixesTypes() bool {
 	if x != nil {
 		return x.MixesTypes
 	}
 	return false
+}
+
+func (x *JobSpec) GetBatchByType() []*TypeBatch {
+	if x != nil {
+		return x.BatchByType
+	}
+	return nil
 }
 
 type BatchSpec struct {
@@ -1123,6 +1139,67 @@ func (x *BatchSpec) GetMaxPerDevice() int64 {
 	return 0
 }
 
+// TypeBatch bounds the batch per device on an accelerator type.
+type TypeBatch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Accelerator   string                 `protobuf:"bytes,1,opt,name=accelerator,proto3" json:"accelerator,omitempty"`
+	MinPerDevice  int64                  `protobuf:"varint,2,opt,name=min_per_device,json=minPerDevice,proto3" json:"min_per_device,omitempty"`
+	MaxPerDevice  int64                  `protobuf:"varint,3,opt,name=max_per_device,json=maxPerDevice,proto3" json:"max_per_device,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TypeBatch) Reset() {
+	*x = TypeBatch{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TypeBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TypeBatch) ProtoMessage() {}
+
+func (x *TypeBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TypeBatch.ProtoReflect.Descriptor instead.
+func (*TypeBatch) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *TypeBatch) GetAccelerator() string {
+	if x != nil {
+		return x.Accelerator
+	}
+	return ""
+}
+
+func (x *TypeBatch) GetMinPerDevice() int64 {
+	if x != nil {
+		return x.MinPerDevice
+	}
+	return 0
+}
+
+func (x *TypeBatch) GetMaxPerDevice() int64 {
+	if x != nil {
+		return x.MaxPerDevice
+	}
+	return 0
+}
+
 // Job is the state of a job. Executed and attained are those of as_of_seconds, and grow while devices are held.
 type Job struct {
 	state                 protoimpl.MessageState `protogen:"open.v1"`
@@ -1152,7 +1229,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1164,7 +1241,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1177,7 +1254,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{11}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Job) GetId() int32 {
@@ -1331,7 +1408,7 @@ type Seat struct {
 
 func (x *Seat) Reset() {
 	*x = Seat{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1343,7 +1420,7 @@ func (x *Seat) String() string {
 func (*Seat) ProtoMessage() {}
 
 func (x *Seat) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1356,7 +1433,7 @@ func (x *Seat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seat.ProtoReflect.Descriptor instead.
 func (*Seat) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{12}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Seat) GetNode() int32 {
@@ -1386,7 +1463,7 @@ type Tuning struct {
 
 func (x *Tuning) Reset() {
 	*x = Tuning{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1475,7 @@ func (x *Tuning) String() string {
 func (*Tuning) ProtoMessage() {}
 
 func (x *Tuning) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1488,7 @@ func (x *Tuning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tuning.ProtoReflect.Descriptor instead.
 func (*Tuning) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{13}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Tuning) GetJob() int32 {
@@ -1464,7 +1541,7 @@ type Response struct {
 
 func (x *Response) Reset() {
 	*x = Response{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1553,7 @@ func (x *Response) String() string {
 func (*Response) ProtoMessage() {}
 
 func (x *Response) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1566,7 @@ func (x *Response) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Response.ProtoReflect.Descriptor instead.
 func (*Response) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{14}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Response) GetJob() int32 {
@@ -1552,7 +1629,7 @@ type UnlikeRates struct {
 
 func (x *UnlikeRates) Reset() {
 	*x = UnlikeRates{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1564,7 +1641,7 @@ func (x *UnlikeRates) String() string {
 func (*UnlikeRates) ProtoMessage() {}
 
 func (x *UnlikeRates) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1577,7 +1654,7 @@ func (x *UnlikeRates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlikeRates.ProtoReflect.Descriptor instead.
 func (*UnlikeRates) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{15}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *UnlikeRates) GetAlone() []float64 {
@@ -1605,7 +1682,7 @@ type Curve struct {
 
 func (x *Curve) Reset() {
 	*x = Curve{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1617,7 +1694,7 @@ func (x *Curve) String() string {
 func (*Curve) ProtoMessage() {}
 
 func (x *Curve) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1630,7 +1707,7 @@ func (x *Curve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Curve.ProtoReflect.Descriptor instead.
 func (*Curve) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{16}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Curve) GetOneNode() []float64 {
@@ -1662,7 +1739,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1674,7 +1751,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1687,7 +1764,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{17}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Verdict) GetJob() int32 {
@@ -1752,7 +1829,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1764,7 +1841,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1777,7 +1854,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{18}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Edit) GetSteps() []uint32 {
@@ -1798,7 +1875,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1810,7 +1887,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1823,7 +1900,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{19}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Standing) GetUntilSeconds() float64 {
@@ -1905,7 +1982,7 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x05Truth\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12A\n" +
 	"\fmeasurements\x18\x02 \x03(\v2\x1d.quartet.stage.v1.MeasurementR\fmeasurements\x129\n" +
-	"\tgradients\x18\x03 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\"\x91\x04\n" +
+	"\tgradients\x18\x03 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\"\xea\x04\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12 \n" +
@@ -1925,15 +2002,21 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"total_work\x18\x0e \x01(\x01R\ttotalWork\x12\x1d\n" +
 	"\n" +
 	"step_times\x18\x0f \x01(\rR\tstepTimes\x12\x14\n" +
-	"\x05truth\x18\x10 \x01(\rR\x05truth\x12\x1f\n" +
-	"\vmixes_types\x18\x11 \x01(\bR\n" +
-	"mixesTypes\"\xa1\x01\n" +
+	"\x05truth\x18\x10 \x01(\rR\x05truth\x12\x16\n" +
+	"\x06pinned\x18\x11 \x01(\bR\x06pinned\x12\x1f\n" +
+	"\vmixes_types\x18\x12 \x01(\bR\n" +
+	"mixesTypes\x12?\n" +
+	"\rbatch_by_type\x18\x13 \x03(\v2\x1b.quartet.stage.v1.TypeBatchR\vbatchByType\"\xa1\x01\n" +
 	"\tBatchSpec\x12\x1c\n" +
 	"\trequested\x18\x01 \x01(\x03R\trequested\x12\x18\n" +
 	"\ainitial\x18\x02 \x01(\x03R\ainitial\x12\x10\n" +
 	"\x03max\x18\x03 \x01(\x03R\x03max\x12$\n" +
 	"\x0emin_per_device\x18\x04 \x01(\x03R\fminPerDevice\x12$\n" +
-	"\x0emax_per_device\x18\x05 \x01(\x03R\fmaxPerDevice\"\xe5\x06\n" +
+	"\x0emax_per_device\x18\x05 \x01(\x03R\fmaxPerDevice\"y\n" +
+	"\tTypeBatch\x12 \n" +
+	"\vaccelerator\x18\x01 \x01(\tR\vaccelerator\x12$\n" +
+	"\x0emin_per_device\x18\x02 \x01(\x03R\fminPerDevice\x12$\n" +
+	"\x0emax_per_device\x18\x03 \x01(\x03R\fmaxPerDevice\"\xe5\x06\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x12-\n" +
 	"\x04spec\x18\x02 \x01(\v2\x19.quartet.stage.v1.JobSpecR\x04spec\x120\n" +
@@ -2026,7 +2109,7 @@ func file_quartet_stage_v1_view_proto_rawDescGZIP() []byte {
 }
 
 var file_quartet_stage_v1_view_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_quartet_stage_v1_view_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_quartet_stage_v1_view_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_quartet_stage_v1_view_proto_goTypes = []any{
 	(Health)(0),         // 0: quartet.stage.v1.Health
 	(JobState)(0),       // 1: quartet.stage.v1.JobState
@@ -2042,20 +2125,21 @@ var file_quartet_stage_v1_view_proto_goTypes = []any{
 	(*Truth)(nil),       // 11: quartet.stage.v1.Truth
 	(*JobSpec)(nil),     // 12: quartet.stage.v1.JobSpec
 	(*BatchSpec)(nil),   // 13: quartet.stage.v1.BatchSpec
-	(*Job)(nil),         // 14: quartet.stage.v1.Job
-	(*Seat)(nil),        // 15: quartet.stage.v1.Seat
-	(*Tuning)(nil),      // 16: quartet.stage.v1.Tuning
-	(*Response)(nil),    // 17: quartet.stage.v1.Response
-	(*UnlikeRates)(nil), // 18: quartet.stage.v1.UnlikeRates
-	(*Curve)(nil),       // 19: quartet.stage.v1.Curve
-	(*Verdict)(nil),     // 20: quartet.stage.v1.Verdict
-	(*Edit)(nil),        // 21: quartet.stage.v1.Edit
-	(*Standing)(nil),    // 22: quartet.stage.v1.Standing
+	(*TypeBatch)(nil),   // 14: quartet.stage.v1.TypeBatch
+	(*Job)(nil),         // 15: quartet.stage.v1.Job
+	(*Seat)(nil),        // 16: quartet.stage.v1.Seat
+	(*Tuning)(nil),      // 17: quartet.stage.v1.Tuning
+	(*Response)(nil),    // 18: quartet.stage.v1.Response
+	(*UnlikeRates)(nil), // 19: quartet.stage.v1.UnlikeRates
+	(*Curve)(nil),       // 20: quartet.stage.v1.Curve
+	(*Verdict)(nil),     // 21: quartet.stage.v1.Verdict
+	(*Edit)(nil),        // 22: quartet.stage.v1.Edit
+	(*Standing)(nil),    // 23: quartet.stage.v1.Standing
 }
 var file_quartet_stage_v1_view_proto_depIdxs = []int32{
 	4,  // 0: quartet.stage.v1.ViewUpdate.nodes:type_name -> quartet.stage.v1.Node
 	5,  // 1: quartet.stage.v1.ViewUpdate.step_times:type_name -> quartet.stage.v1.StepTimes
-	14, // 2: quartet.stage.v1.ViewUpdate.jobs:type_name -> quartet.stage.v1.Job
+	15, // 2: quartet.stage.v1.ViewUpdate.jobs:type_name -> quartet.stage.v1.Job
 	11, // 3: quartet.stage.v1.ViewUpdate.truths:type_name -> quartet.stage.v1.Truth
 	0,  // 4: quartet.stage.v1.Node.health:type_name -> quartet.stage.v1.Health
 	6,  // 5: quartet.stage.v1.StepTimes.types:type_name -> quartet.stage.v1.TypeTimes
@@ -2064,21 +2148,22 @@ var file_quartet_stage_v1_view_proto_depIdxs = []int32{
 	9,  // 8: quartet.stage.v1.Truth.measurements:type_name -> quartet.stage.v1.Measurement
 	10, // 9: quartet.stage.v1.Truth.gradients:type_name -> quartet.stage.v1.Gradients
 	13, // 10: quartet.stage.v1.JobSpec.batch:type_name -> quartet.stage.v1.BatchSpec
-	12, // 11: quartet.stage.v1.Job.spec:type_name -> quartet.stage.v1.JobSpec
-	1,  // 12: quartet.stage.v1.Job.state:type_name -> quartet.stage.v1.JobState
-	15, // 13: quartet.stage.v1.Job.seats:type_name -> quartet.stage.v1.Seat
-	16, // 14: quartet.stage.v1.Job.tuning:type_name -> quartet.stage.v1.Tuning
-	17, // 15: quartet.stage.v1.Job.response:type_name -> quartet.stage.v1.Response
-	9,  // 16: quartet.stage.v1.Job.measured:type_name -> quartet.stage.v1.Measurement
-	10, // 17: quartet.stage.v1.Job.gradients:type_name -> quartet.stage.v1.Gradients
-	19, // 18: quartet.stage.v1.Response.curves:type_name -> quartet.stage.v1.Curve
-	18, // 19: quartet.stage.v1.Response.unlike:type_name -> quartet.stage.v1.UnlikeRates
-	2,  // 20: quartet.stage.v1.Verdict.code:type_name -> quartet.stage.v1.Code
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	14, // 11: quartet.stage.v1.JobSpec.batch_by_type:type_name -> quartet.stage.v1.TypeBatch
+	12, // 12: quartet.stage.v1.Job.spec:type_name -> quartet.stage.v1.JobSpec
+	1,  // 13: quartet.stage.v1.Job.state:type_name -> quartet.stage.v1.JobState
+	16, // 14: quartet.stage.v1.Job.seats:type_name -> quartet.stage.v1.Seat
+	17, // 15: quartet.stage.v1.Job.tuning:type_name -> quartet.stage.v1.Tuning
+	18, // 16: quartet.stage.v1.Job.response:type_name -> quartet.stage.v1.Response
+	9,  // 17: quartet.stage.v1.Job.measured:type_name -> quartet.stage.v1.Measurement
+	10, // 18: quartet.stage.v1.Job.gradients:type_name -> quartet.stage.v1.Gradients
+	20, // 19: quartet.stage.v1.Response.curves:type_name -> quartet.stage.v1.Curve
+	19, // 20: quartet.stage.v1.Response.unlike:type_name -> quartet.stage.v1.UnlikeRates
+	2,  // 21: quartet.stage.v1.Verdict.code:type_name -> quartet.stage.v1.Code
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_quartet_stage_v1_view_proto_init() }
@@ -2092,7 +2177,7 @@ func file_quartet_stage_v1_view_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quartet_stage_v1_view_proto_rawDesc), len(file_quartet_stage_v1_view_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,65 @@
+package pollux
+
+import (
+	"math"
+	"testing"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+// Devices of the rarer type must not idle while jobs that can run on them wait, and a job keeps to its type.
+func TestEveryTypeIsUsed(t *testing.T) {
+	cluster := coretest.MakeCluster().Nodes(2, "t4", 4).Nodes(1, "v100", 4).Obj()
+	for name, tc := range map[string]struct {
+		types string
+		jobs  []*coretest.JobBuilder
+		want  map[core.AcceleratorID]int // devices granted by type
+	}{
+		"jobs spill over": {"each", []*coretest.JobBuilder{
+			coretest.MakeJob("a").ID(0).Elastic(4, 4, 4), coretest.MakeJob("b").ID(1).Elastic(4, 4, 4), coretest.MakeJob("c").ID(2).Elastic(4, 4, 4),
+		}, map[core.AcceleratorID]int{0: 8, 1: 4}},
+		"a job bound to the rarer type": {"each", []*coretest.JobBuilder{
+			coretest.MakeJob("a").ID(0).Elastic(4, 4, 4).Accelerators("v100"),
+		}, map[core.AcceleratorID]int{1: 4}},
+		"blind to types, none is mixed": {"blind", []*coretest.JobBuilder{
+			coretest.MakeJob("a").ID(0).Elastic(1, 2, 12),
+		}, map[core.AcceleratorID]int{0: 8}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := coretest.MakeView(cluster).Jobs(tc.jobs...).Obj()
+			v.NowSeconds, v.IntervalSeconds = 600, 60
+			p := component(t, New(), map[string]any{"types": tc.types})
+			rates := make([]float64, 12)
+			for i := range rates {
+				rates[i] = float64(i + 1)
+			}
+			var candidates []core.Candidate
+			for _, j := range v.Jobs {
+				candidates = append(candidates, core.Candidate{Job: j, Response: &core.Response{
+					Job: j.ID, MinReplicas: j.MinReplicas, MaxReplicas: j.MaxReplicas, RemainingWork: math.NaN(),
+					Curves: []core.Curve{{OneNode: rates, ManyNodes: rates}},
+				}})
+			}
+			grants, err := p.Allocate(t.Context(), v, candidates)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[core.AcceleratorID]int{}
+			for _, g := range grants {
+				of := cluster.Nodes[g.Proposed[0].Node].Accelerator
+				for _, s := range g.Proposed {
+					if cluster.Nodes[s.Node].Accelerator != of {
+						t.Errorf("job %d is given two types", g.Job)
+					}
+				}
+				got[of] += g.Replicas
+			}
+			for accelerator, want := range tc.want {
+				if got[accelerator] != want {
+					t.Errorf("devices by type = %v, want %v", got, tc.want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,222 @@
+// Package sia allocates devices of several accelerator types by the goodput that each job would have of each.
+package sia
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/optim"
+)
+
+// Config configures New.
+type Config struct {
+	Power               float64       `config:"power" doc:"of a job's goodput against its least: 1 is the sum, 0 the product, the lower the more even; -0.5 as published" min:"-20" max:"1"`
+	WaitingPenalty      float64       `config:"waiting_penalty" doc:"what a job without devices costs, above 1, which is what the least of its configurations costs" min:"1"`
+	RestartOverhead     time.Duration `config:"restart_overhead" doc:"what a restart is taken to cost a job" min:"0s"`
+	ApplicationOverhead []Overhead    `config:"application_overhead" doc:"restart overheads of single applications, instead of restart_overhead"`
+	ClampRestarts       bool          `config:"clamp_restarts" doc:"however often a job was restarted, running it is better than leaving it; as published it is not"`
+	FinishRestarts      bool          `config:"finish_restarts" doc:"a job that is restarting keeps what it has"`
+	MostNodes           []MostNodes   `config:"most_nodes" doc:"nodes of single accelerator types that a job may span; no limit for others"`
+	Digits              int           `config:"digits" doc:"decimals that utilities are rounded to, 2 as published; 0 does not round" min:"0" max:"12"`
+	Gap                 float64       `config:"gap" doc:"part of the best value that a choice may fall short of it" min:"0" max:"1"`
+}
+
+// Overhead is the restart overhead of one application.
+type Overhead struct {
+	Application string        `config:"application" required:"true" doc:"name of the application"`
+	Overhead    time.Duration `config:"overhead" required:"true" doc:"what a restart is taken to cost it" min:"0s"`
+}
+
+// MostNodes bounds the nodes of one type that a job may span.
+type MostNodes struct {
+	Accelerator string `config:"accelerator" required:"true" doc:"accelerator type"`
+	Nodes       int    `config:"nodes" required:"true" doc:"nodes that a job may span" min:"1"`
+}
+
+// Validate reports what is listed twice.
+func (c Config) Validate() error {
+	var problems []error
+	if !(c.WaitingPenalty > 1) {
+		problems = append(problems, errors.New("waiting_penalty: must be above 1, or no job would run"))
+	}
+	for i, o := range c.ApplicationOverhead {
+		if slices.ContainsFunc(c.ApplicationOverhead[:i], func(earlier Overhead) bool { return earlier.Application == o.Application }) {
+			problems = append(problems, fmt.Errorf("application_overhead[%d].application: %q is listed twice", i, o.Application))
+		}
+	}
+	for i, m := range c.MostNodes {
+		if slices.ContainsFunc(c.MostNodes[:i], func(earlier MostNodes) bool { return earlier.Accelerator == m.Accelerator }) {
+			problems = append(problems, fmt.Errorf("most_nodes[%d].accelerator: %q is listed twice", i, m.Accelerator))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Default is the published objective, with restarts clamped and utilities not rounded.
+var Default = Config{
+	Power: -0.5, WaitingPenalty: 1.1, RestartOverhead: 30 * time.Second, ClampRestarts: true, FinishRestarts: true, Gap: 1e-4,
+}
+
+// New chooses for every job a number of devices of one type, or none, so that the sum of the jobs' utilities is highest.
+//
+// A configuration is a power of two devices on one node, or some whole nodes, of one type. Its utility is a power of the
+// job's goodput there, as a multiple of the least it could have, and less after a restart the more of its life the job
+// has lost to restarts. Choosing is a knapsack with a capacity for each type, solved to a proven gap. Jobs that cannot be
+// resized have one configuration a type. Devices are proposed largest job first, whole nodes first; who keeps its
+// configuration keeps its devices, unless they are in the way of a larger job; pinned jobs always do.
+//
+// Source: Sia (SOSP'23), section 3. Deviations: ties go to the configuration that a job has. O(jobs × configurations) a
+// round, times the iterations of the knapsack.
+func New() core.Factory[core.Allocator] {
+	return core.NewFactory(core.Info{
+		Type:    "sia",
+		Summary: "chooses devices of one of several types for each job, by goodput",
+		Description: "Weighs how much each job gains from configurations of each accelerator type, by curves that elasticity tells, and solves the " +
+			"choice to a proven gap. Proposes seats: use placement proposed.",
+		Source: "Sia, SOSP'23, section 3",
+	}, Default, func(c Config, _ core.Settings) (core.Allocator, error) {
+		return &allocator{config: c, knapsack: optim.Knapsack{Gap: c.Gap}}, nil
+	})
+}
+
+type allocator struct {
+	config   Config
+	knapsack optim.Knapsack
+	types    []kind
+	capacity []int
+	menus    []optim.Menu
+	choices  []optim.Choice
+	grants   []core.Grant
+	seats    seats
+	gap      float64 // proven of the last choice, as a part of its value
+}
+
+// Allocate answers with the grants of each type, larger ones first.
+func (p *allocator) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	p.survey(v.Cluster)
+	p.menus, p.choices = p.menus[:0], p.choices[:0]
+	for i := range candidates {
+		p.menus = append(p.menus, p.menu(v, &candidates[i]))
+	}
+	chosen, err := p.knapsack.Solve(ctx, p.capacity, p.menus)
+	if errors.Is(err, optim.ErrKnapsackInfeasible) { // those in restart cannot all stay
+		for i := range p.menus {
+			p.menus[i].Forced = false
+		}
+		chosen, err = p.knapsack.Solve(ctx, p.capacity, p.menus)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.gap = chosen.Gap()
+	return p.seat(v, candidates, chosen.Picks), nil
+}
+
+// menu lists what a job can choose from: nothing, if it is pinned to what it has, which is then no longer to be had.
+func (p *allocator) menu(v *core.View, c *core.Candidate) optim.Menu {
+	if c.MustStay(v.Cluster, c.Response) {
+		for _, s := range c.Seats {
+			p.capacity[v.Cluster.Nodes[s.Node].Accelerator] -= s.Devices.Count()
+		}
+		return optim.Menu{}
+	}
+	first := len(p.choices)
+	has, held := core.AnyAccelerator, c.Held
+	if held > 0 {
+		has = v.Cluster.Nodes[c.Seats[0].Node].Accelerator
+	}
+	staying := p.config.FinishRestarts && held > 0 && c.ProgressAsOf > v.NowSeconds && p.usable(v.Cluster, c.Seats)
+	for t := range p.types {
+		if !c.CanRunOn(v.Cluster, core.AcceleratorID(t)) {
+			continue
+		}
+		p.types[t].each(c.Response.MinReplicas, c.Response.MaxReplicas, func(n int) {
+			if rate := p.rate(c.Response, core.AcceleratorID(t), n); rate > 0 {
+				p.choices = append(p.choices, optim.Choice{Type: t, Devices: n, Value: rate})
+			}
+		})
+	}
+	choices := p.choices[first:]
+	least := math.Inf(1)
+	for i := range choices {
+		least = min(least, choices[i].Value)
+	}
+	restart := p.restartFactor(v, c)
+	for i := range choices {
+		stays := core.AcceleratorID(choices[i].Type) == has && choices[i].Devices == held
+		goodput := choices[i].Value / least * float64(c.Response.MinReplicas)
+		if held > 0 && !stays {
+			goodput *= restart
+			if p.config.ClampRestarts {
+				goodput = max(goodput, float64(c.Response.MinReplicas))
+			}
+		}
+		choices[i].Value = p.value(goodput)
+		if stays {
+			if staying {
+				p.choices[first] = choices[i]
+				p.choices = p.choices[:first+1]
+				return optim.Menu{Choices: slices.Clip(p.choices[first:]), Forced: true}
+			}
+			choices[i].Value += tie
+		}
+	}
+	return optim.Menu{Choices: slices.Clip(choices)}
+}
+
+// tie is what makes a job stay where something else is as good.
+const tie = 1e-7
+
+// rate is the goodput of n devices of a type; without curves, devices count alike.
+func (p *allocator) rate(r *core.Response, t core.AcceleratorID, n int) float64 {
+	if len(r.Curves) == 0 {
+		return float64(n)
+	}
+	return r.Rate(t, n, p.types[t].perNode)
+}
+
+// restartFactor is the part of a job's goodput that is left when its configuration changes.
+func (p *allocator) restartFactor(v *core.View, c *core.Candidate) float64 {
+	cost := p.config.RestartOverhead
+	for _, o := range p.config.ApplicationOverhead {
+		if o.Application == c.Application {
+			cost = o.Overhead
+		}
+	}
+	seconds, age := cost.Seconds(), v.NowSeconds-c.SubmitSeconds
+	if age < seconds || age+seconds == 0 {
+		return 1
+	}
+	return max(age-float64(c.Restarts)*seconds, 0) / (age + seconds)
+}
+
+// worst bounds the cost of a configuration, as published.
+const worst = 3000
+
+// value is what a goodput is worth against leaving the job without devices.
+func (p *allocator) value(goodput float64) float64 {
+	power, utility := p.config.Power, 0.0
+	if power == 0 {
+		utility = math.Log(max(goodput, 1e-9))
+	} else {
+		utility = min(math.Pow(goodput, power), worst)
+	}
+	if p.config.Digits > 0 {
+		unit := math.Pow(10, float64(p.config.Digits))
+		utility = math.RoundToEven(utility*unit) / unit
+	}
+	if power < 0 {
+		return p.config.WaitingPenalty - utility
+	}
+	return p.config.WaitingPenalty + utility
+}
+
+// usable reports whether all nodes of some seats are ready.
+func (p *allocator) usable(c *core.Cluster, seats []core.Seat) bool {
+	return !slices.ContainsFunc(seats, func(s core.Seat) bool { return c.Nodes[s.Node].Usable() == 0 })
+}

@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// profiled is a model whose rate depends on all that a profile's does: the phase, the replicas, how they are spread, and
+// the batch.
+type profiled struct{ phased }
+
+func (profiled) Rate(phase int, r workload.Running) float64 {
+	return float64(r.Replicas) / float64(len(r.Shape)) * (1 + float64(r.Tuning.BatchPerDevice)/10) / float64(1+phase%3)
+}
+
+func (profiled) Measure(phase int, r workload.Running) (core.Measurement, core.Gradients, bool) {
+	return core.Measurement{Nodes: len(r.Shape), Replicas: r.Replicas, PerDevice: r.Tuning.BatchPerDevice}, core.Gradients{Square: float64(phase)}, true
+}
+
+// progressAt is what a job has done at a moment after its last event.
+func (j *simJob) progressAt(now float64) float64 {
+	return j.progress + max(now-max(j.asOf, j.pausedUntil), 0)*j.rate
+}
+
+// Progress event by event and round by round are the same where nothing happens inside a round that concerns another job:
+// without interference always, and with it until the first job ends.
+func TestBothWaysToProgressAgree(t *testing.T) {
+	seconds := func(t *rapid.T, most int, name string) time.Duration {
+		return time.Duration(rapid.IntRange(0, most).Draw(t, name)) * time.Second
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		config := Config{
+			RestartOverhead: seconds(rt, 100, "overhead"), TuneOverhead: seconds(rt, 70, "tune_overhead"),
+			Resize:          Resize{InPlace: rapid.Bool().Draw(rt, "in_place"), Overhead: seconds(rt, 100, "resize")},
+			FreeFirstStart:  rapid.Bool().Draw(rt, "free_first_start"),
+			LocalityPenalty: rapid.Float64Range(0, 0.9).Draw(rt, "locality_penalty"),
+		}
+		last := 0.0 // work after the drawn phases
+		if rapid.Bool().Draw(rt, "interferes") {
+			config.Interference, last = rapid.Float64Range(0.1, 0.9).Draw(rt, "interference"), 1e9
+		}
+		var arrivals []arrival
+		for range rapid.IntRange(1, 4).Draw(rt, "jobs") {
+			var ends phased
+			end := 0.0
+			for range rapid.IntRange(1, 5).Draw(rt, "phases") {
+				end += rapid.Float64Range(1, 300).Draw(rt, "work")
+				ends = append(ends, end)
+			}
+			if last > 0 {
+				ends = append(ends, last)
+			}
+			arrivals = append(arrivals, arrival{0, profiled{ends}})
+		}
+		var both [2]*Simulator
+		for i, progress := range []string{exact, perRound} {
+			c := config
+			c.Publication = Publication{FirstRound: atStart, Progress: progress}
+			both[i] = open(t, c, 3, arrivals...)
+		}
+		ends := [2]map[core.JobID]float64{{}, {}}
+		measured := [2]map[core.JobID]core.Measurement{{}, {}}
+		for now := 0.0; now < 20*60; now += 60 {
+			changes := drawChanges(rt, both[0])
+			for i, s := range both {
+				seen, err := s.Next(context.Background(), by(now, 60))
+				if errors.Is(err, io.EOF) && s.active == 0 {
+					continue
+				}
+				if err != nil || seen.NowSeconds != now {
+					rt.Fatalf("round at %v s with error %v, want %v s", seen.NowSeconds, err, now)
+				}
+				for _, e := range seen.Events {
+					switch e.Kind {
+					case core.JobFinished:
+						ends[i][e.Job] = e.AtSeconds
+					case core.JobMeasured:
+						measured[i][e.Job] = e.Measurement
+					}
+				}
+				if err := s.Apply(context.Background(), changes); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			for id := range arrivals {
+				a, b := &both[0].jobs[id], &both[1].jobs[id]
+				if math.Abs(ends[0][a.Spec.ID]-ends[1][b.Spec.ID]) > 1e-6 {
+					rt.Fatalf("job %d ends at %v s event by event and at %v s round by round", id, ends[0][a.Spec.ID], ends[1][b.Spec.ID])
+				}
+				if x, y := measured[0][a.Spec.ID], measured[1][b.Spec.ID]; !a.ended && x != y {
+					rt.Fatalf("job %d at %v s: last measured %+v event by event and %+v round by round", id, now, x, y)
+				}
+				if x, y := a.progressAt(now), b.progressAt(now); !a.ended && (math.Abs(x-y) > 1e-6 || a.phase != b.phase || a.rate != b.rate) {
+					rt.Fatalf("job %d at %v s: %v done in phase %d at rate %v event by event, %v in phase %d at rate %v round by round",
+						id, now, x, a.phase, a.rate, y, b.phase, b.rate)
+				}
+			}
+		}
+	})
+}
+
+// drawChanges draws what a round does to each job. A job only uses devices of its own, one a node.
+func drawChanges(t *rapid.T, s *Simulator) []core.Change {
+	var changes []core.Change
+	for id := range s.jobs {
+		c := core.Change{Job: core.JobID(id), Tuning: core.Tuning{BatchPerDevice: rapid.IntRange(0, 3).Draw(t, "batch")}}
+		nodes := rapid.IntRange(0, 7).Draw(t, "nodes")
+		for n := range core.NodeID(3) {
+			if nodes>>n&1 == 1 {
+				c.Seats = append(c.Seats, seats(n, 1<<id))
+			}
+		}
+		switch holds := s.jobs[id].seats != nil; {
+		case rapid.Bool().Draw(t, "leave it"):
+			continue
+		case nodes == 0 && holds:
+			c.Action = core.Stop
+		case nodes == 0:
+			continue
+		case holds && rapid.Bool().Draw(t, "tune"):
+			c.Action, c.Seats = core.Tune, nil
+		case holds:
+			c.Action = core.Move
+		}
+		changes = append(changes, c)
+	}
+	return changes
+}

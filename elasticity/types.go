@@ -1,0 +1,180 @@
+package elasticity
+
+import (
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/goodput"
+)
+
+// typeModel is what is known of a job on an accelerator type.
+type typeModel struct {
+	fitted int // measurements that performance was fitted to
+	goodput.Performance
+	curves *goodput.Curves // nil where nothing was measured: then
+	like   int             // it does as on this type,
+	ratio  float64         // so many times as fast
+}
+
+// anyType is the list of types where they make no difference.
+var anyType = []string{""}
+
+// model makes the models of a job: one for each accelerator type, or a single one while types make no difference.
+func (p *goodputAgent) model(a *agent, c *core.Cluster, j *core.Job) {
+	types := c.Accelerators
+	if !a.tellsTypes() || p.config.Types == blindType {
+		types = anyType
+	}
+	if len(a.models) != len(types) {
+		a.models = make([]typeModel, len(types))
+	}
+	for t := range types {
+		m := &a.models[t]
+		m.curves = nil
+		if types[t] != "" && !j.CanRunOn(c, core.AcceleratorID(t)) || !p.know(a, m, types[t]) {
+			continue
+		}
+		m.curves = goodput.NewCurves(p.grid(limitsOf(p.bounds(j, types[t]))), m.Performance, goodput.Gradients(a.gradients), a.most)
+	}
+	p.borrow(a, c, j)
+}
+
+// tellsTypes reports whether what is known of a job names accelerator types.
+func (a *agent) tellsTypes() bool {
+	named := func(m core.Measurement) bool { return m.Accelerator != "" }
+	return slices.ContainsFunc(a.seen, named) || a.past != nil && slices.ContainsFunc(a.past.seen, named)
+}
+
+// bounds are those of a job's batch on a type; to the blind, those that hold on every type.
+func (p *goodputAgent) bounds(j *core.Job, accelerator string) core.BatchSpec {
+	if p.config.Types != blindType {
+		return j.BatchOn(accelerator)
+	}
+	b := j.Batch
+	for i, on := range j.BatchByType {
+		if i == 0 {
+			b.MinPerDevice, b.MaxPerDevice = on.MinPerDevice, on.MaxPerDevice
+		}
+		b.MinPerDevice, b.MaxPerDevice = max(b.MinPerDevice, on.MinPerDevice), min(b.MaxPerDevice, on.MaxPerDevice)
+	}
+	return b
+}
+
+// hear is what the agent takes of a job's measurements. The blind does not see the type: of several on as many nodes and
+// replicas with one batch, the first counts.
+func (p *goodputAgent) hear(kept, all []core.Measurement) []core.Measurement {
+	if p.config.Types != blindType {
+		return append(kept, all...)
+	}
+	for _, m := range all {
+		m.Accelerator = ""
+		same := func(k core.Measurement) bool {
+			return k.Nodes == m.Nodes && k.Replicas == m.Replicas && k.PerDevice == m.PerDevice
+		}
+		if !slices.ContainsFunc(kept, same) {
+			kept = append(kept, m)
+		}
+	}
+	return kept
+}
+
+// know brings a model up to what is known of its type; false when that is nothing.
+func (p *goodputAgent) know(a *agent, m *typeModel, accelerator string) bool {
+	if a.past != nil {
+		if known := a.past.on(accelerator); known != nil {
+			m.Performance, m.fitted = *known, 0
+			return true
+		}
+	}
+	seen := measuredOn(a.seen, accelerator)
+	if len(seen) > 0 && len(seen) != m.fitted {
+		m.Performance, m.fitted = p.fits.fit(seen), len(seen)
+	}
+	return len(seen) > 0
+}
+
+// measuredOn are the measurements on an accelerator type; all of them if they are all on it.
+func measuredOn(all []core.Measurement, accelerator string) []core.Measurement {
+	other := func(m core.Measurement) bool { return m.Accelerator != accelerator }
+	if !slices.ContainsFunc(all, other) {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), other)
+}
+
+// borrow lets the first model that rests on measurements stand for the types that have none.
+func (p *goodputAgent) borrow(a *agent, c *core.Cluster, j *core.Job) {
+	like := slices.IndexFunc(a.models, func(m typeModel) bool { return m.curves != nil })
+	if like < 0 {
+		a.models = nil
+		return
+	}
+	for t := range a.models {
+		m := &a.models[t]
+		if m.like, m.ratio = like, 1; m.curves != nil {
+			m.like = t
+			continue
+		}
+		if !j.CanRunOn(c, core.AcceleratorID(t)) {
+			m.ratio = 0
+			continue
+		}
+		if p.config.Profiled && j.Truth != nil {
+			own, others := alone(j.Truth, c.Accelerators[t]), alone(j.Truth, c.Accelerators[like])
+			if own > 0 && others > 0 {
+				m.ratio = own / others
+			}
+		}
+	}
+}
+
+// alone is the samples a second of one device of a type at the largest batch measured; 0 when there is none.
+func alone(known *core.Truth, accelerator string) float64 {
+	best, largest := 0.0, 0
+	for _, m := range known.Measurements {
+		if m.Accelerator == accelerator && m.Replicas == 1 && m.PerDevice > largest {
+			best, largest = float64(m.PerDevice)/m.StepSeconds, m.PerDevice
+		}
+	}
+	return best
+}
+
+// update takes in new gradient statistics.
+func (a *agent) update() {
+	for t := range a.models {
+		if curves := a.models[t].curves; curves != nil {
+			curves.Update(goodput.Gradients(a.gradients))
+		}
+	}
+}
+
+// tell makes the curves of the response.
+func (a *agent) tell(j *core.Job) {
+	if len(a.models) == 0 {
+		return
+	}
+	a.told = make([]core.Curve, len(a.models))
+	for t := range a.models {
+		m := &a.models[t]
+		if m.ratio == 0 {
+			continue // it cannot run there
+		}
+		curves := a.models[m.like].curves
+		a.told[t] = core.Curve{
+			OneNode:   perIteration(curves.Goodput[goodput.OneNode], j.Batch.Initial, m.ratio),
+			ManyNodes: perIteration(curves.Goodput[goodput.ManyNodes], j.Batch.Initial, m.ratio),
+		}
+	}
+}
+
+// choice is the batch that suits replicas best; zero where that is not known.
+func (a *agent) choice(t core.AcceleratorID, shape, replicas int) goodput.Choice {
+	if len(a.models) == 0 {
+		return goodput.Choice{}
+	}
+	curves := a.models[min(int(t), len(a.models)-1)].curves
+	if curves == nil || replicas > len(curves.Choices[shape]) {
+		return goodput.Choice{}
+	}
+	return curves.Choices[shape][replicas-1]
+}

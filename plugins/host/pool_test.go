@@ -1,0 +1,49 @@
+package host_test
+
+import (
+	"testing"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/plugins/host"
+	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
+)
+
+// TestAPoolThrowsAwayWhatFailed asks a component that fails, and then a new one in the same place.
+func TestAPoolThrowsAwayWhatFailed(t *testing.T) {
+	pool, err := host.NewPool(t.Context(), faultyBinary(serveFaulty), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	told, err := pool.Describe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, _ := told.Component(stagev1.Stage_STAGE_ALLOCATION, "faulty")
+	f := host.PoolFactory[core.Allocator](pool, info)
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()).Round(faultyRound).Jobs(coretest.MakeJob("only").Replicas(1).Waiting()).Obj()
+	ask := func(fault string) error {
+		config, problems := f.Decode(map[string]any{"fault": fault})
+		if err := problems.Err(); err != nil {
+			t.Fatal(err)
+		}
+		policy, err := f.New(config, core.Settings{ID: "allocation/faulty"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = policy.Allocate(t.Context(), v, coretest.Candidates(v, coretest.Rigid))
+		return err
+	}
+	for fault, want := range map[string]string{
+		"hang": `plugin "faulty": call timed out after 5s`,
+		"exit": `plugin "faulty": the process died: exit status 3; its last words: "the licence server is gone"`,
+	} {
+		if err := ask(fault); err == nil || err.Error() != want {
+			t.Errorf("%s: error %v, want %s", fault, err, want)
+		}
+		if err := ask(""); err != nil {
+			t.Errorf("after %s: %v", fault, err)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package host
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+var moduleNotFound = regexp.MustCompile(`^ModuleNotFoundError: No module named '([^']+)'`)
+
+// missingModule is the module that a Python program died for want of; empty when its last words speak of none.
+func missingModule(lastWords string) string {
+	if match := moduleNotFound.FindStringSubmatch(lastWords); match != nil {
+		return match[1]
+	}
+	return ""
+}
+
+// packages names what to ask pip for, where that is not the module itself.
+var packages = map[string]string{"google": "protobuf", "grpc": "grpcio", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+
+func howToInstall(module, python string) string {
+	module, _, _ = strings.Cut(module, ".")
+	if module == "quartet_plugin" {
+		return fmt.Sprintf("run `%s -m pip install ./plugins/python` in a checkout of Quartet", python)
+	}
+	return fmt.Sprintf("run `%s -m pip install %s`", python, cmp.Or(packages[module], module))
+}
+
+// interpreterOf is the program that runs a script, by its first line.
+func interpreterOf(script string) string {
+	const usual = "python3"
+	f, err := os.Open(script)
+	if err != nil {
+		return usual
+	}
+	defer f.Close()
+	line, _ := bufio.NewReader(f).ReadString('\n')
+	words := strings.Fields(strings.TrimPrefix(line, "#!"))
+	if !strings.HasPrefix(line, "#!") || len(words) == 0 {
+		return usual
+	}
+	python := words[0]
+	if filepath.Base(python) == "env" {
+		python = words[len(words)-1]
+	}
+	if !strings.HasPrefix(filepath.Base(python), "py") {
+		return usual
+	}
+	return python
+}
