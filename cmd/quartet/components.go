@@ -42,6 +42,7 @@ func catalog() configs.Catalog {
 			allocation.NewTiresias(),
 			allocation.NewOptimus(),
 			allocation.NewAFS(),
+			allocation.NewThemis(),
 			pollux.New(),
 			sia.New(),
 			gavel.NewMaxMin(),
