@@ -18,7 +18,7 @@ type fits struct {
 // mostFits bounds what is remembered.
 const mostFits = 10_000
 
-// fit is goodput.Fit from a cold start.
+// fit is goodput.Fit.
 func (f *fits) fit(seen []core.Measurement) goodput.Performance {
 	f.key = f.key[:0]
 	for _, m := range seen {
@@ -30,7 +30,7 @@ func (f *fits) fit(seen []core.Measurement) goodput.Performance {
 	}
 	p, known := f.known[string(f.key)]
 	if !known {
-		p = goodput.Fit(seen, nil)
+		p = goodput.Fit(seen)
 		if f.known == nil || len(f.known) == mostFits {
 			f.known = map[string]goodput.Performance{}
 		}

@@ -19,7 +19,7 @@ func TestFitsAreThoseOfTheMeasurements(t *testing.T) {
 	slower[1].StepSeconds *= 1.5
 	for range 2 {
 		for _, seen := range [][]core.Measurement{j.Measured, j.Measured[:1], swapped, slower} {
-			if got, want := f.fit(seen), goodput.Fit(seen, nil); got != want {
+			if got, want := f.fit(seen), goodput.Fit(seen); got != want {
 				t.Errorf("%+v: %+v, want %+v", seen, got, want)
 			}
 		}

@@ -210,15 +210,25 @@ func (p *goodputAgent) learn(c *core.Cluster, j *core.Job) *agent {
 // begin is the agent of a job that has not run yet.
 func (p *goodputAgent) begin(c *core.Cluster, j *core.Job) *agent {
 	a := &agent{application: j.Application, limits: limitsOf(j.Batch), past: p.known(j)}
-	a.most = a.reach(j, p.config.MostReplicas)
-	if a.past == nil {
-		a.told = p.optimism()
-		return a
+	if a.most = a.reach(j, p.config.MostReplicas); a.past != nil {
+		a.gradients = a.past.gradients
+		p.model(a, c, j)
+		if a.runs() {
+			a.tell(j)
+			return a
+		}
+		a.past, a.models, a.gradients = nil, nil, core.Gradients{} // by these a job would never start
+		a.most = a.reach(j, p.config.MostReplicas)
 	}
-	a.gradients = a.past.gradients
-	p.model(a, c, j)
-	a.tell(j)
+	a.told = p.optimism()
 	return a
+}
+
+// runs reports whether the models let one replica run on some type.
+func (a *agent) runs() bool {
+	return slices.ContainsFunc(a.models, func(m typeModel) bool {
+		return m.curves != nil && m.curves.Goodput[goodput.OneNode][0] > 0 && !math.IsInf(m.curves.Goodput[goodput.OneNode][0], 1)
+	})
 }
 
 // known is what was learned of the job's application before it started.

@@ -57,7 +57,7 @@ func newPast(name string, limits core.BatchSpec, seen []core.Measurement, g core
 	}
 	for _, m := range seen {
 		if a.on(m.Accelerator) == nil {
-			a.models = append(a.models, pastModel{m.Accelerator, goodput.Fit(measuredOn(seen, m.Accelerator), nil)})
+			a.models = append(a.models, pastModel{m.Accelerator, goodput.Fit(measuredOn(seen, m.Accelerator))})
 		}
 	}
 	return a
@@ -111,9 +111,23 @@ func distance(a, b core.BatchSpec) float64 {
 	return sum
 }
 
+// The most that a pool takes, as the tags of its form say: sums and products of so much are finite.
+const (
+	mostGradient = 1e30
+	mostSeconds  = 1e9
+)
+
+// sane tells whether a pool with what a job measured could be read again.
+func sane(seen []core.Measurement, g core.Gradients) bool {
+	part := func(x float64) bool { return x >= 0 && x <= mostGradient }
+	return part(g.Square) && part(g.Variance) && !slices.ContainsFunc(seen, func(m core.Measurement) bool {
+		return !(m.PassSeconds > 0 && m.PassSeconds <= m.StepSeconds && m.StepSeconds <= mostSeconds)
+	})
+}
+
 // add takes in what a job measured. It is for the runs that follow: what is known in this one does not change.
 func (p *pool) add(a *agent) {
-	if len(a.seen) == 0 {
+	if len(a.seen) == 0 || !sane(a.seen, a.first) {
 		return
 	}
 	fresh := p.fresh[a.application]
@@ -179,8 +193,8 @@ type (
 		Max       int              `config:"max_batch" yaml:"max_batch" required:"true" min:"1" max:"1000000000" doc:"largest total batch that still trains"`
 		MinDevice int              `config:"min_batch_per_device" yaml:"min_batch_per_device" min:"0" max:"1000000000" doc:"least batch of a device in a pass"`
 		MaxDevice int              `config:"max_batch_per_device" yaml:"max_batch_per_device" min:"0" max:"1000000000" doc:"largest batch that a device holds"`
-		Square    float64          `config:"gradient_square" yaml:"gradient_square" min:"0" doc:"squared norm of the gradient, at the start of training"`
-		Variance  float64          `config:"gradient_variance" yaml:"gradient_variance" min:"0" doc:"its variance at the initial batch"`
+		Square    float64          `config:"gradient_square" yaml:"gradient_square" min:"0" max:"1e30" doc:"squared norm of the gradient, at the start of training"`
+		Variance  float64          `config:"gradient_variance" yaml:"gradient_variance" min:"0" max:"1e30" doc:"its variance at the initial batch"`
 		Measured  []measuredConfig `config:"measurements" yaml:"measurements" doc:"seconds by configuration"`
 	}
 	measuredConfig struct {
@@ -188,8 +202,8 @@ type (
 		Nodes       int     `config:"nodes" yaml:"nodes" required:"true" min:"1" max:"1000000" doc:"nodes that the replicas sat on"`
 		Replicas    int     `config:"replicas" yaml:"replicas" required:"true" min:"1" max:"1000000" doc:"replicas"`
 		PerDevice   int     `config:"batch_per_device" yaml:"batch_per_device" required:"true" min:"1" max:"1000000000" doc:"batch of a device in a pass"`
-		Pass        float64 `config:"pass_seconds" yaml:"pass_seconds" required:"true" doc:"seconds of a pass without synchronisation"`
-		Step        float64 `config:"step_seconds" yaml:"step_seconds" required:"true" doc:"seconds of a pass with it"`
+		Pass        float64 `config:"pass_seconds" yaml:"pass_seconds" required:"true" max:"1e9" doc:"seconds of a pass without synchronisation"`
+		Step        float64 `config:"step_seconds" yaml:"step_seconds" required:"true" max:"1e9" doc:"seconds of a pass with it"`
 	}
 )
 

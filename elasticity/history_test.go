@@ -201,6 +201,54 @@ func TestHistoryGrows(t *testing.T) {
 	}
 }
 
+// What no pool could hold is not written, for the next run could not read it.
+func TestWhatIsOutOfRangeIsNotKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history.yaml")
+	fit, unfit := trainingJob(), trainingJob()
+	cases := map[string]func(*core.Job){
+		"gradients": func(j *core.Job) { j.Gradients.Square = 2 * mostGradient },
+		"noise":     func(j *core.Job) { j.Gradients.Variance = 2 * mostGradient },
+		"seconds":   func(j *core.Job) { j.Measured[0].StepSeconds = 2 * mostSeconds },
+		"no time":   func(j *core.Job) { j.Measured[0].PassSeconds = 0 },
+	}
+	for name, spoil := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := remembering(t, path, nil)
+			for i, j := range []*core.Job{fit, unfit} {
+				*j = *trainingJob()
+				j.Application = []string{"fit", "unfit"}[i]
+				ran(j, truth, 1, 1, 64)
+			}
+			spoil(unfit)
+			respond(t, p, fit)
+			p.pool.add(p.agents[0])
+			p.agents = nil
+			respond(t, p, unfit)
+			closed(t, p)
+			read, err := readPool(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(read.applications) != 1 || read.applications[0].name != "fit" {
+				t.Errorf("the file holds %d applications, want fit alone", len(read.applications))
+			}
+		})
+	}
+}
+
+// A past by which a job would never start is as good as none.
+func TestPastWithoutARateIsIgnored(t *testing.T) {
+	p := newGoodput(t, map[string]any{"knowledge": oracle})
+	j := trainingJob()
+	measured := trainingJob()
+	ran(measured, truth, 1, 4, 64)
+	j.Truth = &core.Truth{Measurements: measured.Measured, Gradients: core.Gradients{Square: 1e308, Variance: 1e308}}
+	got, want := respond(t, p, j), respond(t, newGoodput(t, nil), trainingJob())
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("response (-with nothing known +with rates that overflow):\n%s", diff)
+	}
+}
+
 func TestFrozenHistoryIsNotWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.yaml")
 	p := remembering(t, path, map[string]any{"history_frozen": true})
@@ -298,6 +346,9 @@ func TestHistoryProblems(t *testing.T) {
 		"unknown key":        {"jobs: 2", "jobs: 2\n      job: 2", `h.yaml:5:7: applications[0].job: unknown key; did you mean "jobs"? valid keys: name, jobs, initial_batch, max_batch, min_batch_per_device, max_batch_per_device, gradient_square, gradient_variance, measurements`},
 		"twice":              {"applications:", "applications:\n    - {name: app, jobs: 1, initial_batch: 1, max_batch: 1}", `h.yaml:4:7: applications[1].name: "app" appears twice`},
 		"not a number":       {"gradient_variance: 30", "gradient_variance: .nan", "h.yaml:10:7: applications[0].gradient_variance: expected a finite number, got NaN"},
+		"too much to learn":  {"gradient_square: 1", "gradient_square: 1e308", "h.yaml:9:7: applications[0].gradient_square: must be at most 1e30, got 1e+308"},
+		"too much noise":     {"gradient_variance: 30", "gradient_variance: 1e31", "h.yaml:10:7: applications[0].gradient_variance: must be at most 1e30, got 1e+31"},
+		"too slow":           {"step_seconds: 0.75", "step_seconds: 1e10", "h.yaml:16:11: applications[0].measurements[0].step_seconds: must be at most 1e9, got 1e+10"},
 		"a step too short":   {"step_seconds: 0.75", "step_seconds: 0.25", "h.yaml:12:11: applications[0].measurements[0]: pass_seconds must be above 0, and step_seconds no less"},
 		"no time":            {"pass_seconds: 0.5", "pass_seconds: 0", "h.yaml:12:11: applications[0].measurements[0]: pass_seconds must be above 0, and step_seconds no less"},
 		"measured by nobody": {"replicas: 2", "replicas: 0", "h.yaml:13:11: applications[0].measurements[0].replicas: must be at least 1, got 0"},
@@ -377,10 +428,10 @@ func TestHistoryRoundTrips(t *testing.T) {
 					Initial: rapid.IntRange(1, 1000).Draw(t, "initial"), Max: rapid.IntRange(1, 1e9).Draw(t, "max"),
 					MinPerDevice: rapid.IntRange(0, 100).Draw(t, "least"), MaxPerDevice: rapid.IntRange(0, 1e6).Draw(t, "most"),
 				},
-				gradients: core.Gradients{Square: rapid.Float64Range(0, 1e300).Draw(t, "square"), Variance: rapid.Float64Range(0, 1e300).Draw(t, "variance")},
+				gradients: core.Gradients{Square: rapid.Float64Range(0, mostGradient).Draw(t, "square"), Variance: rapid.Float64Range(0, mostGradient).Draw(t, "variance")},
 			}
 			for range rapid.IntRange(1, 4).Draw(t, "measurements") {
-				pass := rapid.Float64Range(1e-9, 1e9).Draw(t, "pass")
+				pass := rapid.Float64Range(1e-9, mostSeconds/10).Draw(t, "pass")
 				a.seen = append(a.seen, core.Measurement{
 					Accelerator: rapid.OneOf(rapid.Just(""), rapid.String()).Draw(t, "accelerator"), Nodes: rapid.IntRange(1, 16).Draw(t, "nodes"), Replicas: rapid.IntRange(1, 64).Draw(t, "replicas"),
 					PerDevice: rapid.IntRange(1, 1e6).Draw(t, "per device"), PassSeconds: pass,

@@ -135,7 +135,7 @@ func TestGoodputTunesByType(t *testing.T) {
 		for _, batch := range []int{64, 200} {
 			ranOn(other, "", faster, 1, 2, batch)
 		}
-		m := goodput.Model{Performance: goodput.Fit(other.Measured, nil), Gradients: goodput.Gradients(j.Gradients), Limits: bounds}
+		m := goodput.Model{Performance: goodput.Fit(other.Measured), Gradients: goodput.Gradients(j.Gradients), Limits: bounds}
 		want := m.Best(1, 2)
 		if got := tuned(node); got.BatchPerDevice != want.PerDevice || got.AccumulationSteps != want.Accumulation {
 			t.Errorf("node %d: %d samples, %d passes more; want %+v", node, got.BatchPerDevice, got.AccumulationSteps, want)

@@ -39,7 +39,7 @@ func (p *mechanism) Allocate(ctx context.Context, v *core.View, candidates []cor
 	changed := p.roster.update(p, v, candidates)
 	p.due = p.due || resized || changed
 	elapsed := v.NowSeconds - p.reset
-	if p.due && (elapsed >= p.config.RecomputeInterval.Seconds() || p.reset == 0) {
+	if p.due && (elapsed >= p.config.RecomputeInterval.Seconds() || p.reset == 0) { // at 0 s all is new, as published
 		if err := p.recompute(ctx, v); err != nil {
 			return nil, err
 		}

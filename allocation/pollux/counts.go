@@ -33,12 +33,13 @@ type counts struct {
 // find sets the counts and returns a lower bound of what any seating costs.
 func (c *counts) find(p *allocator) float64 {
 	c.of = slices.Grow(c.of[:0], len(p.jobs))[:len(p.jobs)]
-	steps := 0
+	steps, widest := 0, int32(0)
 	c.relax(p)
 	for _, options := range c.options {
 		steps += len(options) * p.devices
+		widest = max(widest, options[len(options)-1].replicas)
 	}
-	if steps <= tableLimit {
+	if steps <= tableLimit && widest <= math.MaxUint16 { // the table holds no more
 		return c.byTable(p.devices)
 	}
 	return c.byPrice(p.devices)

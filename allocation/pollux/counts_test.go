@@ -63,6 +63,22 @@ func TestTableFindsTheLeastCost(t *testing.T) {
 	})
 }
 
+// TestWideGang asks for more devices than the table can name.
+func TestWideGang(t *testing.T) {
+	const wide = math.MaxUint16 + 5
+	p := &allocator{devices: wide, perNode: wide, nodes: 1, config: Default}
+	values := make([]float64, wide+1)
+	values[wide] = 1
+	p.jobs = []job{{least: wide, most: wide, weight: 1, move: 1, one: values, many: values}}
+	p.usable = []int{wide}
+	p.price(&p.jobs[0])
+	var c counts
+	bound := c.find(p)
+	if c.of[0] != wide || bound != c.cost(0) {
+		t.Errorf("%d replicas at %v, want %d at %v", c.of[0], bound, wide, p.jobs[0].costs[0][wide])
+	}
+}
+
 func TestPriceBoundsTheLeastCost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, devices := drawCounts(t)

@@ -29,6 +29,7 @@ func (p *allocator) exact() {
 	bound := p.search.counts.find(p)
 	p.search.hope = slices.Grow(p.search.hope[:0], p.perNode+1)[:p.perNode+1]
 	p.search.dreams = slices.Grow(p.search.dreams[:0], len(p.jobs))[:len(p.jobs)]
+	p.plan.reset(len(p.jobs))
 	p.plan.cost = math.Inf(1)
 	for _, seat := range [...]func(*allocator){
 		func(p *allocator) { p.seatCounts(func(*job) bool { return true }) },
@@ -173,15 +174,22 @@ func (p *allocator) fitness(cost float64) float64 {
 	}
 }
 
-// certify notes how far the plan is from what bounds it, as a part of the fitness.
+// certify notes how far the plan is from what bounds it, as a part of the fitness; NaN where the numbers prove nothing.
 func (p *allocator) certify(bound float64) {
-	best := p.fitness(bound)
-	p.gap = max(1-p.fitness(p.plan.cost)/best, 0)
-	if best <= 0 || math.IsNaN(p.gap) {
+	cost := p.plan.cost
+	best, got := p.fitness(bound), p.fitness(cost)
+	switch {
+	case math.IsNaN(cost-bound) || math.IsInf(cost-bound, 0):
+		p.gap = math.NaN()
+	case cost <= bound+rounding*math.Abs(bound):
 		p.gap = 0
+	case best > 0 && got >= 0 && !math.IsInf(best, 1):
+		p.gap = max(1-got/best, 0)
+	default:
+		p.gap = math.NaN()
 	}
 }
 
 // GapRatio is the certified distance of the last plan from the best possible one, as a part of the fitness: 0 for one
-// that is proven best. The genetic search proves nothing.
+// that is proven best, NaN for unknown. The genetic search proves nothing.
 func (p *allocator) GapRatio() float64 { return p.gap }

@@ -76,6 +76,38 @@ func checkFloor(t *testing.T, p *allocator) {
 
 func (s nodeSet) has(n int32) bool { return s[n/64]>>(n%64)&1 == 1 }
 
+// TestCertify tells what is proven from what the numbers leave open.
+func TestCertify(t *testing.T) {
+	inf, nan := math.Inf(1), math.NaN()
+	cases := map[string]struct {
+		power, cost, bound float64
+		want               float64
+	}{
+		"best":                        {-1, 2, 2, 0},
+		"best but for rounding":       {-1, 2 + 1e-13, 2, 0},
+		"half as fit":                 {-1, 4, 2, 0.5},
+		"half as fit, of a sum":       {1, -1, -2, 0.5},
+		"nothing to gain":             {1, 0, 0, 0},
+		"nothing gained":              {1, 0, -2, 1},
+		"no cost":                     {-1, nan, 2, nan},
+		"no bound":                    {-1, 2, nan, nan},
+		"a bound that proves nothing": {1, -2, -inf, nan},
+		"both beyond all bounds":      {1, -inf, -inf, nan},
+		"fitness underflows":          {0, 4000, 2000, nan},
+		"fitness overflows":           {0, -2000, -4000, nan},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &allocator{config: Config{FairnessP: tc.power}, weight: 1}
+			p.plan.cost = tc.cost
+			p.certify(tc.bound)
+			if got := p.GapRatio(); math.Abs(got-tc.want) > 1e-12 || math.IsNaN(got) != math.IsNaN(tc.want) {
+				t.Errorf("gap %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 // TestExactStays holds the search to what jobs have when nothing is better: two that fill a node each.
 func TestExactStays(t *testing.T) {
 	v, candidates := busy(t, 8, 2)

@@ -15,7 +15,10 @@ var powers = []float64{1, 0, -1, -10}
 
 // drawQuestion draws up to four jobs, some of which run and some of which are pinned, on nodes of equal size.
 func drawQuestion(t *rapid.T, nodes int) (*core.View, []core.Candidate) {
-	devices := rapid.IntRange(1, 6).Draw(t, "devices of a node")
+	return drawJobs(t, rapid.IntRange(1, 4).Draw(t, "jobs"), nodes, rapid.IntRange(1, 6).Draw(t, "devices of a node"))
+}
+
+func drawJobs(t *rapid.T, jobs, nodes, devices int) (*core.View, []core.Candidate) {
 	v := &core.View{NowSeconds: 3600, Round: 60, IntervalSeconds: 60, Cluster: &core.Cluster{Accelerators: []string{"t4"}}}
 	free := make([]core.DeviceSet, nodes)
 	for i := range nodes {
@@ -24,7 +27,7 @@ func drawQuestion(t *rapid.T, nodes int) (*core.View, []core.Candidate) {
 	}
 	v.Devices = nodes * devices
 	var candidates []core.Candidate
-	for i := range rapid.IntRange(1, 4).Draw(t, "jobs") {
+	for i := range jobs {
 		least := rapid.IntRange(1, 3).Draw(t, "least")
 		most := least + rapid.IntRange(0, 4).Draw(t, "more")
 		j := core.NewJob(&core.JobSpec{
@@ -37,6 +40,11 @@ func drawQuestion(t *rapid.T, nodes int) (*core.View, []core.Candidate) {
 			seat := core.Seat{Node: core.NodeID(node), Devices: free[node].Lowest(held)}
 			free[node] &^= seat.Devices
 			j.State, j.Seats, j.Held = core.Running, []core.Seat{seat}, held
+		}
+		if next := node + 1; j.Held >= 1 && j.Held < most && next < nodes && free[next].Count() > 0 && rapid.Bool().Draw(t, "spans") {
+			seat := core.Seat{Node: core.NodeID(next), Devices: free[next].Lowest(1)}
+			free[next] &^= seat.Devices
+			j.Seats, j.Held = append(j.Seats, seat), j.Held+1
 		}
 		var curve core.Curve
 		rates := rapid.Float64Range(0.1, 10)
@@ -133,6 +141,82 @@ func TestExactIsWithinItsGap(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// leastOnTwo tries every row of every job on two nodes with so many devices free, of which some jobs that span both claim
+// each.
+func leastOnTwo(jobs []job, free [2]int32, claimed [2]bool) float64 {
+	if len(jobs) == 0 {
+		return 0
+	}
+	j, best := &jobs[0], math.Inf(1)
+	for a := range free[0] + 1 {
+		for b := range free[1] + 1 {
+			var row []share
+			if a > 0 {
+				row = append(row, share{0, a})
+			}
+			if b > 0 {
+				row = append(row, share{1, b})
+			}
+			k, spans := int(a+b), len(row) > 1
+			if k > j.most || k > 0 && k < j.least || spans && (claimed[0] || claimed[1]) {
+				continue
+			}
+			rest := leastOnTwo(jobs[1:], [2]int32{free[0] - a, free[1] - b}, [2]bool{claimed[0] || spans, claimed[1] || spans})
+			best = min(best, j.costOf(row)+rest)
+		}
+	}
+	return best
+}
+
+// TestExactIsWithinItsGapOfTheOptimum compares with every seating on two nodes of two devices: the gap that is certified
+// is no less than the true one, and the plan never better than the best there is.
+func TestExactIsWithinItsGapOfTheOptimum(t *testing.T) {
+	for _, power := range powers {
+		t.Run(fmt.Sprint(power), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				v, candidates := drawJobs(t, rapid.IntRange(2, 3).Draw(t, "jobs"), 2, 2)
+				p := search(t, power, v, candidates)
+				optimum := leastOnTwo(p.jobs, [2]int32{int32(p.usable[0]), int32(p.usable[1])}, [2]bool(p.claimed))
+				if p.plan.cost < optimum && !near(p.plan.cost, optimum) {
+					t.Errorf("plan costs %v, the best of all seatings %v", p.plan.cost, optimum)
+				}
+				best, got, gap := p.fitness(optimum), p.fitness(p.plan.cost), p.GapRatio()
+				if !(got >= best*(1-gap)-1e-9*math.Abs(best)) {
+					t.Errorf("fitness %v, certified to be at most %v below the best, which is %v", got, gap, best)
+				}
+			})
+		})
+	}
+}
+
+// TestExactBearsAnyRate puts rates of any size to the search: a gap is a part or unknown, and grants are what jobs can use.
+func TestExactBearsAnyRate(t *testing.T) {
+	unknown := 0
+	for _, power := range powers {
+		rapid.Check(t, func(t *rapid.T) {
+			v, candidates := drawQuestion(t, rapid.IntRange(1, 2).Draw(t, "nodes"))
+			for i := range candidates {
+				curve := &candidates[i].Response.Curves[0]
+				for _, rates := range [][]float64{curve.OneNode, curve.ManyNodes} {
+					for k := range rates {
+						rates[k] = rapid.SampledFrom([]float64{0, 5e-324, 1e-308, 1, 1e300, math.MaxFloat64}).Draw(t, "rate")
+					}
+				}
+			}
+			gap := search(t, power, v, candidates).GapRatio()
+			if gap < 0 || gap > 1 {
+				t.Errorf("gap %v", gap)
+			}
+			if math.IsNaN(gap) {
+				unknown++
+			}
+		})
+	}
+	if unknown == 0 {
+		t.Error("nothing overflows: the rates are too small to test that")
 	}
 }
 

@@ -25,6 +25,7 @@ func catalog() configs.Catalog {
 			workload.NewTiresias(),
 			workload.NewBlox(),
 			workload.NewPollux(),
+			workload.NewShockwave(),
 			workload.NewSia(),
 			workload.NewGavel(),
 			workload.NewGavelGenerated(),

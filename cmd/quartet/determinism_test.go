@@ -29,6 +29,8 @@ func TestSameBytes(t *testing.T) {
 		"tiresias": append(rigid, "--set", "pipeline.allocation={type: tiresias}"),
 		"failures": append(rigid, "--set", "pipeline.allocation={type: las}", "--set", "backend.config.failures={mtbf: 24h, repair: 30m}"),
 		"events":   append(rigid, "--set", "pipeline.allocation={type: srtf}", "--set", "round={interval: 60s, on_events: true}"),
+		"types": append(rigid, "--set", "cluster.nodes=[{name: a, count: 8, accelerator: t4, devices: 4}, {name: b, count: 4, accelerator: v100, devices: 4}]",
+			"--set", "pipeline.allocation={type: gavel_max_min, config: {types: shuffled}}"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want map[string]string

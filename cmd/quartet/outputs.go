@@ -13,7 +13,7 @@ import (
 )
 
 // The files of a run that depend on nothing but its config and inputs: the same run writes the same bytes.
-var repeatableFiles = []string{"jobs.csv", "rounds.csv", "decisions.jsonl"}
+var repeatableFiles = []string{"jobs.csv", "rounds.csv", "decisions.jsonl", "accelerators.csv", "fairness.csv"}
 
 const (
 	summaryFile  = "summary.json"

@@ -66,7 +66,7 @@ func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*res
 		return nil, err
 	}
 	defer files.discard()
-	collector, err := newCollector(c, files)
+	collector, err := newCollector(c, files, cluster, jobs, world)
 	if err != nil {
 		return nil, err
 	}
@@ -147,10 +147,21 @@ func build[S any](selected configs.Selected[S], seed uint64, log *slog.Logger) (
 	return core.Component[S]{ID: selected.ID, Policy: policy}, nil
 }
 
+// pausing is a backend that knows for how many seconds a job pauses when it first starts.
+type pausing interface {
+	StartPause(id core.JobID) float64
+}
+
 // newCollector measures the run into those files that the config asks for.
-func newCollector(c *configs.Config, files *outputs) (*metrics.Collector, error) {
+func newCollector(c *configs.Config, files *outputs, cluster *core.Cluster, jobs *workload.Workload, world core.Backend) (*metrics.Collector, error) {
 	var to metrics.Outputs
-	for i, slot := range []*io.Writer{&to.Jobs, &to.Rounds, &to.Decisions} {
+	if c.Output.Writes("fairness") {
+		to.Alone = workload.NewAlone(cluster, jobs.Jobs).Seconds
+		if p, ok := world.(pausing); ok {
+			to.StartPause = p.StartPause
+		}
+	}
+	for i, slot := range []*io.Writer{&to.Jobs, &to.Rounds, &to.Decisions, &to.Accelerators, &to.Fairness} {
 		name := repeatableFiles[i]
 		if !c.Output.Writes(strings.TrimSuffix(name, filepath.Ext(name))) {
 			continue

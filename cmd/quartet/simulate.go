@@ -56,7 +56,7 @@ func (a *app) simulateCommand() *cobra.Command {
 		Short: "Run a composition on a workload and measure it",
 		Long: `Runs the scheduler that a config composes on its workload, prints what it came to, and writes
 manifest.json, summary.json, jobs.csv, rounds.csv and decisions.jsonl into a folder named after
-the run. docs/outputs.md defines every field.
+the run; output.write in the config asks for more or fewer. docs/outputs.md defines every field.
 
 -o json prints summary.json exactly. --from repeats a recorded run and compares its files byte
 for byte; it writes files only with --out.`,

@@ -29,7 +29,13 @@ func (a *app) print(r *result) error {
 	if _, err := fmt.Fprintln(a.stdout); err != nil {
 		return err
 	}
-	return spans(r.summary).Write(a.stdout, a.format)
+	if err := spans(r.summary).Write(a.stdout, a.format); err != nil || len(r.summary.Accelerators) == 0 {
+		return err
+	}
+	if _, err := fmt.Fprintln(a.stdout); err != nil {
+		return err
+	}
+	return accelerators(r.summary).Write(a.stdout, a.format)
 }
 
 // printNumbers writes the leaves of a JSON document as a list.
@@ -52,9 +58,17 @@ func facts(s *metrics.Summary) render.Table {
 	add("utilisation", "%s", render.Percent(float64(s.UtilizationRatio)))
 	add("GPU time", "%s", render.Decimal(float64(s.GPUHours), 1, " h"))
 	add("restarts", "%d (%s a job), %d preemptions", s.Restarts.Total, render.Decimal(float64(s.Restarts.Mean), 2, ""), s.Preemptions)
-	if s.Fairness.RhoMean.Known() {
-		add("fairness", "rho %s mean, %s max, %s of jobs unfair", render.Decimal(float64(s.Fairness.RhoMean), 2, ""),
-			render.Decimal(float64(s.Fairness.RhoMax), 2, ""), render.Percent(float64(s.Fairness.UnfairRatio)))
+	addRho := func(name string, r metrics.Rho) {
+		if r.Mean.Known() {
+			add(name, "rho %s mean, %s max, %s of jobs unfair", render.Decimal(float64(r.Mean), 2, ""),
+				render.Decimal(float64(r.Max), 2, ""), render.Percent(float64(r.UnfairRatio)))
+		}
+	}
+	f := &s.Fairness
+	addRho("fairness", metrics.Rho{Mean: f.RhoMean, Max: f.RhoMax, UnfairRatio: f.UnfairRatio})
+	addRho("fairness, Themis", f.Themis)
+	if f.Sia != nil {
+		addRho("fairness, Sia", *f.Sia)
 	}
 	add("rounds", "%d, %s to decide on average", s.Rounds, render.Span(float64(s.DecisionSeconds.Mean)))
 	for _, t := range s.Plugins {
@@ -82,6 +96,21 @@ func spans(s *metrics.Summary) render.Table {
 	}
 	add("JCT", s.JCTSeconds)
 	add("queueing", s.QueueingSeconds)
+	return t
+}
+
+func accelerators(s *metrics.Summary) render.Table {
+	t := render.Table{Columns: []render.Column{{Name: "accelerator"}}}
+	for _, name := range []string{"devices", "utilisation", "GPU time", "jobs", "queueing", "bound jobs", "their queueing"} {
+		t.Columns = append(t.Columns, render.Column{Name: name, Numeric: true})
+	}
+	for i := range s.Accelerators {
+		u := &s.Accelerators[i]
+		t.Rows = append(t.Rows, []any{
+			u.Accelerator, u.Devices, render.Percent(float64(u.UtilizationRatio)), render.Decimal(float64(u.GPUHours), 1, " h"), u.Jobs,
+			render.Span(float64(u.QueueingSecondsMean)), u.BoundJobs, render.Span(float64(u.BoundQueueingSecondsMean)),
+		})
+	}
 	return t
 }
 

@@ -48,7 +48,7 @@ func FitProfile(name string, limits BatchLimits, maxReplicas int, seen []core.Me
 	if len(within) == 0 {
 		return Profile{}, fmt.Errorf("no measurement lies within the limits of %q", name)
 	}
-	v := Fit(within, nil).vector()
+	v := Fit(within).vector()
 	for i := range v {
 		v[i] = rounded(v[i])
 	}

@@ -25,8 +25,8 @@ func (r ScalingRule) Factor(scale float64, g Gradients, w Warmup) float64 {
 	case Linear:
 		return scale
 	case LEGW:
-		if whole := scale * w.Iterations; w.Progress < whole {
-			return math.Sqrt(scale) * w.Progress / whole
+		if whole, done := scale*w.Iterations, w.Progress+1; done < whole { // the step ahead counts, or the first had no rate
+			return math.Sqrt(scale) * done / whole
 		}
 		return math.Sqrt(scale)
 	default:

@@ -15,17 +15,18 @@ func TestScalingRules(t *testing.T) {
 		warmup Warmup
 		want   float64
 	}{
-		"adascale is the gain":                    {AdaScale, 3, Warmup{}, 2},      // (3+1)/(3/3+1)
-		"adascale at the initial batch":           {AdaScale, 1, Warmup{}, 1},      //
-		"square root":                             {SquareRoot, 9, Warmup{}, 3},    //
-		"linear":                                  {Linear, 9, Warmup{}, 9},        //
-		"legew at the start":                      {LEGW, 4, Warmup{0, 100}, 0},    // warms up over 4·100
-		"legew halfway":                           {LEGW, 4, Warmup{200, 100}, 1},  // 2·200/400
-		"legew warmed up":                         {LEGW, 4, Warmup{400, 100}, 2},  //
-		"legew long after":                        {LEGW, 4, Warmup{9000, 100}, 2}, //
-		"legew without warm-up":                   {LEGW, 4, Warmup{0, 0}, 2},      //
-		"legew warms up longer with larger batch": {LEGW, 16, Warmup{400, 100}, 1}, // 4·400/1600
-		"an empty rule is adascale":               {"", 3, Warmup{}, 2},            //
+		"adascale is the gain":                    {AdaScale, 3, Warmup{}, 2},       // (3+1)/(3/3+1)
+		"adascale at the initial batch":           {AdaScale, 1, Warmup{}, 1},       //
+		"square root":                             {SquareRoot, 9, Warmup{}, 3},     //
+		"linear":                                  {Linear, 9, Warmup{}, 9},         //
+		"legew at the start":                      {LEGW, 4, Warmup{0, 100}, 0.005}, // a step of 4·100
+		"legew halfway":                           {LEGW, 4, Warmup{199, 100}, 1},   // 2·200/400
+		"legew at the last step":                  {LEGW, 4, Warmup{399, 100}, 2},   //
+		"legew warmed up":                         {LEGW, 4, Warmup{400, 100}, 2},   //
+		"legew long after":                        {LEGW, 4, Warmup{9000, 100}, 2},  //
+		"legew without warm-up":                   {LEGW, 4, Warmup{0, 0}, 2},       //
+		"legew warms up longer with larger batch": {LEGW, 16, Warmup{399, 100}, 1},  // 4·400/1600
+		"an empty rule is adascale":               {"", 3, Warmup{}, 2},             //
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,12 @@ import (
 
 // Outputs is where a collector writes; nil for what is not wanted.
 type Outputs struct {
-	Jobs, Rounds, Decisions io.Writer
+	Jobs, Rounds, Decisions, Accelerators, Fairness io.Writer
+
+	// Alone is what fairness takes of jobs whose run time is not declared, and Sia's measure of all. nil leaves both out.
+	Alone Alone
+	// StartPause is how many seconds a job pauses when it first starts, wherever it runs; nil for not at all.
+	StartPause func(core.JobID) float64
 }
 
 // Collector is the observer that measures a run. In a round in which nothing changed it allocates nothing.
@@ -20,10 +25,13 @@ type Collector struct {
 	components Components
 	window     Window
 
-	jobs, rounds, decisions *bufio.Writer // nil for what is not wanted
+	jobs, rounds, decisions, accelerators, fairness *bufio.Writer // nil for what is not wanted
 
 	records    []record // by JobID; an empty spec is an id not yet submitted
 	demand     demand
+	alone      Alone
+	startPause func(core.JobID) float64
+	types      *typeBooks    // nil while neither the cluster nor an output calls for them
 	cluster    *core.Cluster // nil before the first round
 	roundsHeld int
 
@@ -40,11 +48,15 @@ const bufferSize = 64 << 10
 // NewCollector returns a collector for one run of the given components.
 func NewCollector(components Components, o Outputs) *Collector {
 	return &Collector{
-		components: components,
-		window:     AllJobs,
-		jobs:       buffered(o.Jobs, jobsHeader),
-		rounds:     buffered(o.Rounds, roundsHeader),
-		decisions:  buffered(o.Decisions, ""),
+		components:   components,
+		window:       AllJobs,
+		alone:        o.Alone,
+		startPause:   o.StartPause,
+		jobs:         buffered(o.Jobs, jobsHeader),
+		rounds:       buffered(o.Rounds, roundsHeader),
+		decisions:    buffered(o.Decisions, ""),
+		accelerators: buffered(o.Accelerators, acceleratorsHeader),
+		fairness:     buffered(o.Fairness, fairnessHeader),
 	}
 }
 
@@ -62,11 +74,17 @@ func buffered(w io.Writer, header string) *bufio.Writer {
 
 // ObserveRound takes in one round.
 func (c *Collector) ObserveRound(r *core.Report) error {
+	if c.cluster == nil && (c.accelerators != nil || mixesTypes(r.View.Cluster)) {
+		c.types = &typeBooks{}
+	}
 	c.cluster = r.View.Cluster
 	c.roundsHeld++
 	c.measure(r)
 	c.gaps.add(r.GapRatio)
 	c.follow(r)
+	if c.types != nil {
+		c.types.follow(r)
+	}
 	if c.rounds != nil {
 		if err := writeRound(c.rounds, r); err != nil {
 			return fmt.Errorf("write rounds: %w", err)
@@ -116,7 +134,7 @@ func (c *Collector) enter(spec *core.JobSpec, atSeconds float64) {
 	}
 	job := &c.records[spec.ID]
 	job.spec = spec
-	job.contention = c.demand.add(spec.Requested, atSeconds)
+	job.demanded = c.demand.add(spec.Requested, 1, atSeconds)
 }
 
 // leave ends the demand of a job.
@@ -126,32 +144,34 @@ func (c *Collector) leave(id core.JobID, atSeconds float64) {
 		return
 	}
 	job.left = true
-	job.contention = c.demand.add(-job.spec.Requested, atSeconds) - job.contention
+	job.demanded = c.demand.add(-job.spec.Requested, -1, atSeconds).since(job.demanded)
 }
 
 func (c *Collector) jobName(id core.JobID) string { return c.records[id].spec.Name }
 
-// Finish adds the jobs that never ended, writes jobs.csv, flushes every output and sums up. It is called once, also
-// after a run that was cut short. Name, Seed and WallSeconds of the summary are the caller's to fill in.
+// Finish adds the jobs that never ended, writes the files that hold a row a job, flushes every output and sums up. It is
+// called once, also after a run that was cut short. Name, Seed and WallSeconds of the summary are the caller's to fill in.
 func (c *Collector) Finish(unfinishedJobs []*core.Job, endSeconds float64) (*Summary, error) {
 	for _, j := range unfinishedJobs {
 		if int(j.ID) >= len(c.records) || c.records[j.ID].spec == nil { // submitted in a round that was not completed
 			c.enter(j.JobSpec, j.SubmitSeconds)
 		}
 		c.records[j.ID].settle(j, endSeconds)
-	}
-	summary := c.summarise(endSeconds)
-	if c.jobs != nil {
-		for i := range c.records {
-			if c.records[i].spec == nil {
-				continue
-			}
-			if err := c.records[i].write(c.jobs); err != nil {
-				return nil, fmt.Errorf("write jobs: %w", err)
-			}
+		if c.types != nil {
+			c.types.finish(j, endSeconds)
 		}
 	}
-	for _, w := range []*bufio.Writer{c.jobs, c.rounds, c.decisions} {
+	shares := newShares(c.cluster, c.alone, c.startPause)
+	summary := c.summarise(shares, endSeconds)
+	for i := range c.records {
+		if c.records[i].spec == nil {
+			continue
+		}
+		if err := c.writeJob(&c.records[i], shares); err != nil {
+			return nil, err
+		}
+	}
+	for _, w := range []*bufio.Writer{c.jobs, c.rounds, c.decisions, c.accelerators, c.fairness} {
 		if w == nil {
 			continue
 		}
@@ -160,4 +180,25 @@ func (c *Collector) Finish(unfinishedJobs []*core.Job, endSeconds float64) (*Sum
 		}
 	}
 	return summary, nil
+}
+
+// writeJob writes what each file holds of a job.
+func (c *Collector) writeJob(r *record, s *shares) error {
+	if c.jobs != nil {
+		if err := r.write(c.jobs); err != nil {
+			return fmt.Errorf("write jobs: %w", err)
+		}
+	}
+	if c.accelerators != nil && c.types != nil && r.started() {
+		if err := c.types.write(c.accelerators, r.spec.ID, c.cluster); err != nil {
+			return fmt.Errorf("write accelerators: %w", err)
+		}
+	}
+	if c.fairness != nil && r.outcome == completed {
+		f := s.of(r)
+		if err := writeFairness(c.fairness, r.spec.ID, &f); err != nil {
+			return fmt.Errorf("write fairness: %w", err)
+		}
+	}
+	return nil
 }

@@ -222,6 +222,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errFullDisk }
 func TestFinishTellsOfWriteErrors(t *testing.T) {
 	for name, o := range map[string]Outputs{
 		"jobs": {Jobs: fullDisk{}}, "rounds": {Rounds: fullDisk{}}, "decisions": {Decisions: fullDisk{}},
+		"accelerators": {Accelerators: fullDisk{}}, "fairness": {Fairness: fullDisk{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := NewCollector(testComponents, o)
@@ -271,10 +272,20 @@ func checkGolden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// BenchmarkLargeTrace follows a trace the size of Philly's through its whole life.
+// BenchmarkLargeTrace follows a trace the size of Philly's through its whole life, on devices of one type and of two.
 func BenchmarkLargeTrace(b *testing.B) {
 	const count = 82247
-	cluster := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{Name: "t4-0", Devices: 8}}}
+	for types, name := range []string{"one type", "two types"} {
+		b.Run(name, func(b *testing.B) {
+			cluster := &core.Cluster{Accelerators: []string{"t4", "a100"}, Nodes: []core.Node{
+				{Name: "t4-0", Devices: 8}, {Name: "a100-0", Devices: 8, Accelerator: core.AcceleratorID(types)},
+			}}
+			benchmarkTrace(b, cluster, count)
+		})
+	}
+}
+
+func benchmarkTrace(b *testing.B, cluster *core.Cluster, count int) {
 	jobs := make([]*core.Job, count)
 	for i := range jobs {
 		jobs[i] = core.NewJob(&core.JobSpec{ID: core.JobID(i), Name: "philly-000000", SubmitSeconds: float64(i), Requested: 1, TotalWork: 100})
@@ -293,13 +304,13 @@ func BenchmarkLargeTrace(b *testing.B) {
 					{Kind: core.JobFinished, AtSeconds: float64(i) + 0.5, Job: j.ID},
 				},
 				Ended:   jobs[i : i+1],
-				Changes: []core.Change{{Action: core.Start, Job: j.ID, Seats: []core.Seat{{Devices: 1}}, By: "placement/first_fit"}},
+				Changes: []core.Change{{Action: core.Start, Job: j.ID, Seats: []core.Seat{{Node: core.NodeID(i % 2), Devices: 1}}, By: "placement/first_fit"}},
 			}
 			if err := c.ObserveRound(&r); err != nil {
 				b.Fatal(err)
 			}
 		}
-		if _, err := c.Finish(nil, count); err != nil {
+		if _, err := c.Finish(nil, float64(count)); err != nil {
 			b.Fatal(err)
 		}
 	}

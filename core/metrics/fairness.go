@@ -1,32 +1,57 @@
 package metrics
 
-import "github.com/quartet-sched/quartet/core"
+import (
+	"bufio"
+	"math"
+	"strconv"
 
-// Finish-time fairness compares a job's JCT with the JCT it would have on a fair share of the cluster:
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Finish-time fairness compares a job's JCT with the JCT it would have on a fair share of the cluster. The measures
+// differ in what they take for that share; docs/outputs.md defines them:
 //
-//	rho = JCT / (exclusive run time × max(1, contention))
+//	rho     its requested replicas, divided by the devices requested over those there are
+//	themis  its requested replicas, divided by the jobs in the system over the devices there are
+//	sia     as many devices as there are for each job in the system, of the mix of types that the cluster has
 //
-// where contention is the devices requested by all jobs in the system over the devices there are, averaged over the
-// job's life. rho above 1 means that the job got less than its share.
+// The requests and the jobs are averaged over the job's life. Above 1 the job got less than its share.
 
 // unfairAbove is 1 with room for rounding, so that a job that was never held up is not called unfair.
 const unfairAbove = 1 + 1e-9
 
-// demand integrates the devices requested by the jobs in the system over time.
+// Alone tells how many seconds a job takes with so many devices of an accelerator type to itself, at its best and
+// without costs; +Inf where it cannot run.
+type Alone func(job core.JobID, accelerator core.AcceleratorID, devices int) float64
+
+// demand integrates what the jobs in the system ask for over time.
 type demand struct {
-	devices   int
-	integral  float64 // device-seconds
+	devices   int // requested
+	jobs      int
 	atSeconds float64
+	upTo      demanded
 }
 
-// add changes the demand at a moment and returns the integral up to it.
-func (d *demand) add(devices int, atSeconds float64) float64 {
+// demanded is demand over a time.
+type demanded struct {
+	deviceSeconds float64
+	jobSeconds    float64
+}
+
+func (d demanded) since(start demanded) demanded {
+	return demanded{d.deviceSeconds - start.deviceSeconds, d.jobSeconds - start.jobSeconds}
+}
+
+// add changes the demand at a moment and returns the integrals up to it.
+func (d *demand) add(devices, jobs int, atSeconds float64) demanded {
 	if atSeconds > d.atSeconds {
-		d.integral += float64(d.devices) * (atSeconds - d.atSeconds)
+		d.upTo.deviceSeconds += float64(d.devices) * (atSeconds - d.atSeconds)
+		d.upTo.jobSeconds += float64(d.jobs) * (atSeconds - d.atSeconds)
 		d.atSeconds = atSeconds
 	}
 	d.devices += devices
-	return d.integral
+	d.jobs += jobs
+	return d.upTo
 }
 
 // ExclusiveSeconds is the time that the job takes on its requested replicas, alone. It is not known of a profiled
@@ -35,13 +60,117 @@ func ExclusiveSeconds(s *core.JobSpec) (seconds float64, known bool) {
 	return s.TotalWork, s.TotalWork > 0 && s.StepTimes == nil
 }
 
-// rho is the finish-time fairness of a completed job on a cluster of so many devices.
-func (r *record) rho(devices int) (rho float64, ok bool) {
-	exclusive, known := ExclusiveSeconds(r.spec)
-	jct := r.jct()
-	if !known || !(jct > 0) || devices == 0 {
-		return 0, false
+// shares tell what a completed job would have got of the cluster, had it been shared fairly.
+type shares struct {
+	cluster *core.Cluster
+	devices []int // by AcceleratorID
+	total   int
+	alone   Alone // nil when only declared run times are known
+	pause   func(core.JobID) float64
+}
+
+func newShares(c *core.Cluster, alone Alone, pause func(core.JobID) float64) *shares {
+	if pause == nil {
+		pause = func(core.JobID) float64 { return 0 }
 	}
-	contention := r.contention / jct / float64(devices)
-	return jct / (exclusive * max(1, contention)), true
+	s := &shares{cluster: c, alone: alone, pause: pause}
+	if c != nil {
+		s.devices, s.total = devicesByType(c), c.Devices()
+	}
+	return s
+}
+
+// fairness is how a completed job fared. What is not known is NaN.
+type fairness struct {
+	jobsMean  float64 // in the system over the job's life, itself included
+	exclusive float64 // seconds on its requested replicas, alone
+	fair      float64 // seconds on its fair share as Sia has it
+	rho       float64
+	themis    float64
+	sia       float64
+}
+
+func (s *shares) of(r *record) fairness {
+	unknown := math.NaN()
+	f := fairness{jobsMean: unknown, exclusive: unknown, fair: unknown, rho: unknown, themis: unknown, sia: unknown}
+	jct := r.jct()
+	if !(jct > 0) || s.total == 0 {
+		return f
+	}
+	f.jobsMean = r.demanded.jobSeconds / jct
+	if declared, known := ExclusiveSeconds(r.spec); known {
+		f.exclusive = declared
+	} else {
+		f.exclusive = s.aloneOn(r.spec, float64(r.spec.Requested), 0)
+	}
+	f.rho = jct / (f.exclusive * max(1, r.demanded.deviceSeconds/jct/float64(s.total)))
+	f.themis = jct / (f.exclusive * max(1, f.jobsMean/float64(s.total)))
+	f.fair = s.aloneOn(r.spec, float64(s.total)/f.jobsMean, s.pause(r.spec.ID))
+	f.sia = jct / f.fair
+	return f
+}
+
+// aloneOn is the time that a job takes alone on so many devices, after a pause, averaged over the types that it can run on
+// by the devices that the cluster has of each. NaN when that is not known.
+func (s *shares) aloneOn(spec *core.JobSpec, devices, pause float64) float64 {
+	if s.alone == nil {
+		return math.NaN()
+	}
+	sum, weight := 0.0, 0
+	for t, n := range s.devices {
+		accelerator := core.AcceleratorID(t)
+		if !spec.CanRunOn(s.cluster, accelerator) {
+			continue
+		}
+		if seconds := s.between(spec.ID, accelerator, devices, pause); !math.IsInf(seconds, 1) {
+			sum += float64(n) * seconds
+			weight += n
+		}
+	}
+	return sum / float64(weight)
+}
+
+// between interpolates the time on a fraction of devices linearly. Less than one device is one for part of the time.
+func (s *shares) between(job core.JobID, accelerator core.AcceleratorID, devices, pause float64) float64 {
+	if devices < 1 {
+		return (pause + s.alone(job, accelerator, 1)) / devices
+	}
+	low := math.Floor(devices)
+	seconds := s.alone(job, accelerator, int(low))
+	if low == devices || math.IsInf(seconds, 1) {
+		return pause + seconds
+	}
+	return pause + seconds + (devices-low)*(s.alone(job, accelerator, int(low)+1)-seconds)
+}
+
+// rhos gathers one measure of the jobs of which it is known.
+type rhos []float64
+
+func (r *rhos) add(rho float64) {
+	if !math.IsNaN(rho) {
+		*r = append(*r, rho)
+	}
+}
+
+func (r rhos) describe() Rho {
+	all, unfair := Describe(r), 0
+	for _, rho := range r {
+		if rho > unfairAbove {
+			unfair++
+		}
+	}
+	return Rho{Mean: all.Mean, Max: all.Max, UnfairRatio: Number(float64(unfair) / float64(len(r)))}
+}
+
+const fairnessHeader = "job,jobs_mean,exclusive_s,fair_s,rho,rho_themis,rho_sia\n"
+
+// writeFairness writes the row of a completed job.
+func writeFairness(w *bufio.Writer, id core.JobID, f *fairness) error {
+	b := strconv.AppendInt(w.AvailableBuffer(), int64(id), 10)
+	for _, x := range [...]float64{f.jobsMean, f.exclusive, f.fair, f.rho, f.themis, f.sia} {
+		b = append(b, ',')
+		b = appendNumber(b, x)
+	}
+	_, err := w.Write(append(b, '\n'))
+	return err
 }

@@ -25,11 +25,11 @@ var outcomeNames = [...]string{"unfinished", "completed", "rejected", "failed"}
 // record is what is kept of a submitted job. It is small: a trace has many.
 type record struct {
 	spec        *core.JobSpec
-	firstStart  float64 // NaN when the job never started
-	finish      float64 // NaN unless completed or failed
-	executed    float64 // seconds with devices
-	attained    float64 // device-seconds
-	contention  float64 // integral of the demand: up to the submission, then over the job's life
+	firstStart  float64  // NaN when the job never started
+	finish      float64  // NaN unless completed or failed
+	executed    float64  // seconds with devices
+	attained    float64  // device-seconds
+	demanded    demanded // by all jobs: up to the submission, then over the job's life
 	restarts    int32
 	preemptions int32
 	outcome     outcome
@@ -63,6 +63,9 @@ func (r *record) jct() float64 {
 
 // queueing is the time from submission to the first start; NaN for a job that never started.
 func (r *record) queueing() float64 { return r.firstStart - r.spec.SubmitSeconds }
+
+// started reports whether the accounts of the job are known and it ever held devices.
+func (r *record) started() bool { return !math.IsNaN(r.firstStart) }
 
 // replicasMean is the number of devices held, averaged over the time with devices.
 func (r *record) replicasMean() float64 { return r.attained / r.executed }

@@ -8,22 +8,19 @@ import (
 )
 
 // summarise sums up the records in the order of JobID, so that every sum has one value.
-func (c *Collector) summarise(endSeconds float64) *Summary {
+func (c *Collector) summarise(shares *shares, endSeconds float64) *Summary {
 	s := &Summary{Schema: SummarySchema, Components: c.components, Rounds: c.roundsHeld, WallSeconds: unknown}
 	if c.window != AllJobs {
 		s.Measured = &c.window
 	}
 	var (
-		jcts, queueing, rhos []float64
-		started              int
-		attained             float64
-		firstSubmit          = math.Inf(1)
-		lastEnd              = math.Inf(-1)
-		devices              int
+		jcts, queueing   []float64
+		rho, themis, sia rhos
+		started          int
+		attained         float64
+		firstSubmit      = math.Inf(1)
+		lastEnd          = math.Inf(-1)
 	)
-	if c.cluster != nil {
-		devices = c.cluster.Devices()
-	}
 	for i := range c.records {
 		r := &c.records[i]
 		if r.spec == nil {
@@ -42,25 +39,32 @@ func (c *Collector) summarise(endSeconds float64) *Summary {
 		s.Jobs.count(r.outcome)
 		s.Restarts.Total += int(r.restarts)
 		s.Preemptions += int(r.preemptions)
-		if !math.IsNaN(r.firstStart) {
+		if r.started() {
 			started++
 			queueing = append(queueing, r.queueing())
 		}
 		if r.outcome == completed {
 			jcts = append(jcts, r.jct())
-			if rho, ok := r.rho(devices); ok {
-				rhos = append(rhos, rho)
-			}
+			f := shares.of(r)
+			rho.add(f.rho)
+			themis.add(f.themis)
+			sia.add(f.sia)
 		}
 	}
 	s.JCTSeconds, s.QueueingSeconds = Describe(jcts), Describe(queueing)
 	s.MakespanSeconds, s.UtilizationRatio = Number(lastEnd-firstSubmit), unknown
 	if s.MakespanSeconds.Known() {
-		s.UtilizationRatio = Number(attained / (float64(devices) * (lastEnd - firstSubmit)))
+		s.UtilizationRatio = Number(attained / (float64(shares.total) * (lastEnd - firstSubmit)))
 	}
 	s.GPUHours = Number(attained / 3600)
 	s.Restarts.Mean = Number(float64(s.Restarts.Total) / float64(started))
-	s.Fairness = fairness(rhos)
+	all := rho.describe()
+	s.Fairness = Fairness{RhoMean: all.Mean, RhoMax: all.Max, UnfairRatio: all.UnfairRatio, Themis: themis.describe()}
+	if c.alone != nil {
+		described := sia.describe()
+		s.Fairness.Sia = &described
+	}
+	s.Accelerators = c.acceleratorUse(s.MakespanSeconds)
 	s.GapRatio = c.gaps.describe()
 	s.DecisionSeconds = c.decisionSeconds()
 	return s
@@ -100,17 +104,6 @@ func (n *JobCounts) count(o outcome) {
 	default:
 		n.Unfinished++
 	}
-}
-
-func fairness(rhos []float64) Fairness {
-	all := Describe(rhos)
-	unfair := 0
-	for _, rho := range rhos {
-		if rho > unfairAbove {
-			unfair++
-		}
-	}
-	return Fairness{RhoMean: all.Mean, RhoMax: all.Max, UnfairRatio: Number(float64(unfair) / float64(len(rhos)))}
 }
 
 func (c *Collector) decisionSeconds() DecisionTimes {

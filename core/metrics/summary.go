@@ -34,6 +34,9 @@ type Summary struct {
 	DecisionSeconds  DecisionTimes `json:"decision_seconds"`
 	GapRatio         Gap           `json:"gap_ratio"`
 	Plugins          []Trouble     `json:"plugins,omitempty"` // of components that failed and were survived
+
+	// Accelerators is in the order of the cluster's types. It is empty when all devices are of one type.
+	Accelerators []AcceleratorUse `json:"accelerators,omitempty"`
 }
 
 // Trouble is what a component in a process of its own went through in a run that went on all the same.
@@ -75,6 +78,30 @@ type Fairness struct {
 	RhoMean     Number `json:"rho_mean"`
 	RhoMax      Number `json:"rho_max"`
 	UnfairRatio Number `json:"unfair_ratio"`
+	Themis      Rho    `json:"themis"`
+	Sia         *Rho   `json:"sia,omitempty"` // nil when the run times of jobs alone were not asked for
+}
+
+// Rho is one measure of finish-time fairness. UnfairRatio is the share of the jobs above 1.
+type Rho struct {
+	Mean        Number `json:"mean"`
+	Max         Number `json:"max"`
+	UnfairRatio Number `json:"unfair_ratio"`
+}
+
+// AcceleratorUse is what a run made of the devices of one type.
+type AcceleratorUse struct {
+	Accelerator              string `json:"accelerator"`
+	Devices                  int    `json:"devices"`
+	DeviceSeconds            Number `json:"device_seconds"`
+	UtilizationRatio         Number `json:"utilization_ratio"`
+	GPUHours                 Number `json:"gpu_hours"`
+	Jobs                     int    `json:"jobs"`                        // that ever held one
+	Starts                   int    `json:"starts"`                      // and moves, that gave a job some
+	FirstJobs                int    `json:"first_jobs"`                  // that first ran on this type
+	QueueingSecondsMean      Number `json:"queueing_seconds_mean"`       // of FirstJobs
+	BoundJobs                int    `json:"bound_jobs"`                  // that can run on no other type of the cluster, rejected ones left out
+	BoundQueueingSecondsMean Number `json:"bound_queueing_seconds_mean"` // of those that started
 }
 
 // Gap is the certified gap of the allocator's answers, over those that it certified.

@@ -18,7 +18,7 @@ var ErrAuctionInfeasible = errors.New("optim: the workers do not meet every dema
 //
 // The total is within Epsilon·Σ demand of the largest, so exactly the largest for integer values when Epsilon is below
 // 1/Σ demand. Where Epsilon is 0, Solve uses a thousandth less than that limit for integer values; for others, what keeps
-// the total within a thousandth of their span. Time grows with the span over Epsilon; Transport is faster, and always exact.
+// the total within a thousandth of their span. No raise is less than a millionth of the largest value. Time grows with the span over Epsilon; Transport is faster, and always exact.
 //
 // An Auction holds the buffers of its calls: it is reused, by one goroutine at a time. The zero value is ready.
 type Auction struct {
@@ -54,6 +54,9 @@ func (a *Auction) Solve(ctx context.Context, value [][]float64, demand []int) (S
 		return Sale{}, err
 	}
 	raise, span := a.raise(value, demand)
+	if math.IsInf(span, 1) {
+		return Sale{}, errors.New("optim: auction: the values are too far apart for a price")
+	}
 	a.owner, a.price = zeroed(a.owner, workers), zeroed(a.price, workers)
 	for k := range a.owner {
 		a.owner[k] = -1
@@ -71,7 +74,9 @@ func (a *Auction) Solve(ctx context.Context, value [][]float64, demand []int) (S
 		}
 		i := a.waiting[len(a.waiting)-1]
 		a.waiting = a.waiting[:len(a.waiting)-1]
-		a.bid(i, value[i], raise, span)
+		if !a.bid(i, value[i], raise, span) {
+			return Sale{}, errors.New("optim: auction: a raise is lost to the rounding of a price: the values are too far apart")
+		}
 	}
 	sale := Sale{Owners: a.owner, Prices: a.price, Bids: bids}
 	for k, i := range a.owner {
@@ -86,8 +91,12 @@ func (a *Auction) Solve(ctx context.Context, value [][]float64, demand []int) (S
 	return sale, nil
 }
 
-// bid lets one unit of a job bid for the worker that pays it most at present prices, up to where the second best does.
-func (a *Auction) bid(i int, value []float64, raise, span float64) {
+// leastRaise is the least raise as a part of the largest value.
+const leastRaise = 1e-6
+
+// bid lets one unit of a job bid for the worker that pays it most at present prices, up to where the second best does. It
+// reports whether that raised the price.
+func (a *Auction) bid(i int, value []float64, raise, span float64) bool {
 	best, first, second := -1, math.Inf(-1), math.Inf(-1)
 	for k, v := range value {
 		if a.owner[k] == i || math.IsInf(v, -1) {
@@ -102,11 +111,16 @@ func (a *Auction) bid(i int, value []float64, raise, span float64) {
 	if math.IsInf(second, -1) { // nothing else will do: out of reach of whoever has a choice
 		second = first - span
 	}
+	before := a.price[best]
 	a.price[best] += first - second + raise
+	if !(a.price[best] > before) || math.IsInf(a.price[best], 1) {
+		return false
+	}
 	if loser := a.owner[best]; loser >= 0 {
 		a.waiting = append(a.waiting, loser)
 	}
 	a.owner[best] = i
+	return true
 }
 
 // best is what the best workers of a job pay it at present prices.
@@ -158,8 +172,8 @@ func (a *Auction) raise(value [][]float64, demand []int) (raise, span float64) {
 	default:
 		raise = span / 1000 / float64(max(total, 1))
 	}
-	// Smaller raises would drown in the rounding of the prices, and the auction would not end.
-	return math.Max(raise, math.Max(math.Abs(high), math.Abs(low))*1e-12), span
+	// Smaller raises would drown in the rounding of the prices, and a war of bids over so many would not end in our time.
+	return math.Max(raise, math.Max(math.Abs(high), math.Abs(low))*leastRaise), span
 }
 
 // inspect tells every fault of the input, and whether the demands can be met at all.

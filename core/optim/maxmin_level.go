@@ -95,13 +95,17 @@ func (s *SharesSolver) highest(ctx context.Context, p Polytope) (MaxMinResult, e
 	if !math.IsInf(level, 1) {
 		lower()
 	}
-	for {
+	for steps := 0; ; steps++ {
+		if steps > 1000 {
+			return MaxMinResult{}, ErrPivots
+		}
+		last := level < t.lowest()
 		if level < t.lowest() {
-			if level < t.lowest()-tolerance {
+			level = t.lowest()
+			if cost, _, budget := m.spend(t, level); cost > budget*(1+tolerance) {
 				result.Short = -1
 				return result, context.Cause(ctx)
 			}
-			level = t.lowest()
 		}
 		m.aim(t, level)
 		if !math.IsInf(level, 1) && m.jobs >= sampleFrom {
@@ -109,7 +113,7 @@ func (s *SharesSolver) highest(ctx context.Context, p Polytope) (MaxMinResult, e
 				return MaxMinResult{}, err
 			}
 			before := level
-			if lower(); level < before-tolerance*math.Abs(before) {
+			if lower(); !last && level < before-tolerance*math.Abs(before) {
 				continue
 			}
 			level = before
@@ -132,7 +136,7 @@ func (s *SharesSolver) highest(ctx context.Context, p Polytope) (MaxMinResult, e
 		}
 		before := level
 		lower()
-		if level == before { // the excess left is rounding
+		if last || level == before { // the excess left is rounding
 			break
 		}
 	}
@@ -183,20 +187,8 @@ func (s *priceSimplex) aim(t *targets, level float64) {
 // fall is the level below the given one at which the jobs' least cost at the prices meets the budget: no higher one can be
 // reached. It is minus infinity when the cost is above the budget at every level, and the level itself when it is within.
 func (s *priceSimplex) fall(t *targets, level float64) float64 {
-	var budget float64
-	for j, p := range s.price {
-		if s.perUnit[j] > 0 {
-			budget += max(p, 0)
-		}
-	}
 	for range 200 { // the cost is convex and has pieces: each step ends one for good, and a few do
-		var cost, slope float64
-		for i := range s.jobs {
-			rise := s.demandAt(t, i, level)
-			r, _ := s.respond(i)
-			cost += s.members[i] * r.cost
-			slope += s.members[i] * r.costPerPoint * rise
-		}
+		cost, slope, budget := s.spend(t, level)
 		if cost <= budget*(1+1e-15) {
 			break
 		}
@@ -210,6 +202,22 @@ func (s *priceSimplex) fall(t *targets, level float64) float64 {
 		level = next
 	}
 	return level
+}
+
+// spend is the jobs' least cost of a level at the prices, how fast it grows with the level, and the budget.
+func (s *priceSimplex) spend(t *targets, level float64) (cost, slope, budget float64) {
+	for j, p := range s.price {
+		if s.perUnit[j] > 0 {
+			budget += max(p, 0)
+		}
+	}
+	for i := range s.jobs {
+		rise := s.demandAt(t, i, level)
+		r, _ := s.respond(i)
+		cost += s.members[i] * r.cost
+		slope += s.members[i] * r.costPerPoint * rise
+	}
+	return cost, slope, budget
 }
 
 // bottlenecks tells which jobs cannot rise above their demand at the level unless another falls: a little more of it costs

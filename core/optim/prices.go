@@ -37,7 +37,7 @@ type priceSimplex struct {
 	rate     []float64 // of one device of a type
 
 	direction, step, work []float64
-	pivots                int
+	pivots, most          int // steps taken, and after how many to give up
 
 	// While the prices are held, each stays within its bounds: a type may be overloaded at the highest, and pays the lowest for
 	// what it has left.
@@ -504,7 +504,7 @@ func (s *priceSimplex) short() bool {
 // jobs, each of which may take a step at once. The jobs that took one are most of those at the margin between two
 // responses, so they are gone round until none of them gains before all others are looked at again.
 func (s *priceSimplex) solve(ctx context.Context) error {
-	most := s.pivots + 200*(s.jobs+s.types) + 10_000
+	s.most = s.pivots + 200*(s.jobs+s.types) + 10_000
 	s.atMargin = resize(s.atMargin, s.jobs)
 	clear(s.atMargin)
 	s.margin = s.margin[:0]
@@ -528,7 +528,7 @@ func (s *priceSimplex) solve(ctx context.Context) error {
 					s.margin = append(s.margin, i)
 				}
 			}
-			if s.pivots > most {
+			if s.pivots > s.most {
 				return ErrPivots
 			}
 		}
@@ -544,7 +544,7 @@ func (s *priceSimplex) solve(ctx context.Context) error {
 				if s.better(i) {
 					more = true
 				}
-				if s.pivots > most {
+				if s.pivots > s.most {
 					return ErrPivots
 				}
 			}
@@ -566,7 +566,7 @@ func (s *priceSimplex) better(i int) bool {
 	if !s.enter(column{kind: i, how: r}) {
 		s.start()
 	}
-	for j := 0; j < s.types; j++ { // a price below its bounds makes a type keep devices, one above them overloads it
+	for j := 0; j < s.types && s.pivots <= s.most; j++ { // a price below its bounds makes a type keep devices, one above them overloads it
 		in := column{kind: leftover, row: j}
 		switch least := improvement * s.penalty; {
 		case s.price[j] < s.lowest[j]-least:

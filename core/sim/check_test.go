@@ -49,6 +49,7 @@ func TestCheck(t *testing.T) {
 		{Path: "publication.progress", Summary: "per_round" + rounds, Hint: hint},
 		{Path: "publication.completion", Summary: "next_round" + rounds, Hint: hint},
 	}
+	backToBackRounds := Config{Publication: Publication{Progress: backToBack}}
 	event := func(node, to string) []NodeEvent { return []NodeEvent{{Node: node, At: time.Second, To: to}} }
 	for name, tc := range map[string]struct {
 		config Config
@@ -59,6 +60,8 @@ func TestCheck(t *testing.T) {
 		"published rounds on an interval": {Config{Publication: published}, 1, core.RoundOptions{IntervalSeconds: 60}, nil},
 		"published rounds without one":    {Config{Publication: published}, 1, core.RoundOptions{OnEvents: true}, refused},
 		"published rounds on events too":  {Config{Publication: published}, 1, core.RoundOptions{IntervalSeconds: 60, OnEvents: true}, refused},
+		"rounds back to back":             {backToBackRounds, 1, core.RoundOptions{IntervalSeconds: 60}, nil},
+		"rounds back to back on events":   {backToBackRounds, 1, core.RoundOptions{IntervalSeconds: 60, OnEvents: true}, core.Diagnostics{{Path: "publication.progress", Summary: "back_to_back" + rounds, Hint: hint}}},
 		"exact rounds on anything":        {Config{}, 1, core.RoundOptions{OnEvents: true}, nil},
 		"an event on a node":              {Config{NodeEvents: event("n0", "down")}, 1, core.RoundOptions{}, nil},
 		"an event on a mistyped node":     {Config{NodeEvents: event("no", "down")}, 2, core.RoundOptions{}, core.Diagnostics{{Path: "node_events[0].node", Summary: `unknown node "no"`, Hint: `did you mean "n0"? valid nodes: n0, n1`}}},

@@ -112,6 +112,40 @@ func TestSimulator(t *testing.T) {
 				{wake: every(60), now: 120, tells: []string{"job_progressed 0@0", "job_progressed 0@70", "job_finished 0@100"}},
 			},
 		},
+		// A unit of work a second: the second job ends at 25 and keeps its device to 65, and the last round is short.
+		"back to back, a round is over when the last job is": {
+			config: Config{Publication: Publication{Progress: backToBack}}, nodes: 1, arrivals: []arrival{{5, phased{130.5}}, {5, phased{20}}, {200, phased{1}}},
+			steps: []step{
+				{
+					wake: every(60), now: 5, tells: []string{"job_submitted 0@5", "job_submitted 1@5"},
+					apply: []core.Change{start(0, seats(0, 1)), start(1, seats(0, 2))},
+				},
+				{wake: by(65, 60), now: 65, tells: []string{
+					"job_progressed 0@5", "job_progressed 1@5", "job_finished 1@25", "job_progressed 0@65",
+				}},
+				{wake: by(125, 60), now: 125, tells: []string{"job_progressed 0@125"}},
+				{wake: by(185, 60), now: 135.5, tells: []string{"job_finished 0@135.5"}},
+				{wake: every(60), now: 200, tells: []string{"job_submitted 2@200"}},
+				{wake: by(260, 60), now: 260, tells: nil},
+			},
+		},
+		"back to back, only whole steps are done": {
+			config: Config{Publication: Publication{Progress: backToBack}, RestartOverhead: second / 2}, nodes: 1, arrivals: []arrival{{0, phased{100}}},
+			steps: []step{
+				{wake: every(10), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: by(10, 10), now: 9.5, tells: []string{"job_progressed 0@0", "job_progressed 0@9.5"}},
+				{wake: by(20, 10), now: 19.5, tells: []string{"job_progressed 0@19.5"}, apply: []core.Change{stop(0)}},
+				{wake: by(30, 10), now: 29.5, tells: []string{"job_progressed 0@19.5"}},
+			},
+		},
+		"back to back, quiet rounds are not told": {
+			config: Config{Publication: Publication{Progress: backToBack}}, nodes: 1, arrivals: []arrival{{0, phased{100}}},
+			steps: []step{
+				{wake: every(10), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: every(10), now: 100, tells: []string{"job_progressed 0@0", "job_finished 0@100"}},
+				{wake: every(10), end: true},
+			},
+		},
 		"interference slows both, until one is gone": {
 			config: Config{Interference: 0.5}, nodes: 2, arrivals: []arrival{{0, phased{200}}, {0, phased{200}}},
 			steps: []step{

@@ -60,10 +60,11 @@ func writesBack(t *testing.T, w *Workload) {
 	}
 }
 
-func FuzzCSV(f *testing.F)      { fuzzReader(f, "csv", writesBack) }
-func FuzzPhilly(f *testing.F)   { fuzzReader(f, "philly", writesBack) }
-func FuzzTiresias(f *testing.F) { fuzzReader(f, "tiresias", writesBack) }
-func FuzzBlox(f *testing.F)     { fuzzReader(f, "blox", writesBack) }
+func FuzzCSV(f *testing.F)       { fuzzReader(f, "csv", writesBack) }
+func FuzzPhilly(f *testing.F)    { fuzzReader(f, "philly", writesBack) }
+func FuzzTiresias(f *testing.F)  { fuzzReader(f, "tiresias", writesBack) }
+func FuzzBlox(f *testing.F)      { fuzzReader(f, "blox", writesBack) }
+func FuzzShockwave(f *testing.F) { fuzzReader(f, "shockwave", writesBack) }
 
 func FuzzPollux(f *testing.F) {
 	folder := toyProfile(f)
@@ -86,6 +87,51 @@ func FuzzPollux(f *testing.F) {
 			shape := consolidated(job.Spec.Requested, profileDevicesPerNode)
 			if rate := job.Model.Rate(0, Running{Shape: shape, Replicas: job.Spec.Requested}); !(rate > 0) {
 				t.Errorf("job %+v runs at a rate of %v", job.Spec, rate)
+			}
+		}
+	})
+}
+
+func FuzzGavel(f *testing.F) {
+	f.Add(uint8(0), []byte(toyStream))
+	f.Add(uint8(1), []byte(toyTrace))
+	f.Add(uint8(2), []byte(toyPhilly))
+	f.Add(uint8(0), []byte(toyStreamHeader+"0,A3C,2,1e11,1e15,1e11\n"))
+	f.Fuzz(func(t *testing.T, format uint8, content []byte) {
+		c := GavelConfig{Format: []string{gavelStream, gavelTrace, gavelPhilly}[format%3], JobsPerHour: float64(format) / 3, Jobs: int(format) / 3}
+		in, err := newInput("t.csv", content)
+		if err != nil {
+			positioned(t, err)
+			return
+		}
+		w, err := c.read(in, toyGavel(t, toySpeeds))
+		if err != nil {
+			positioned(t, err)
+			return
+		}
+		checkWorkload(t, w)
+	})
+}
+
+// FuzzGavelSpeeds reads throughputs in either form.
+func FuzzGavelSpeeds(f *testing.F) {
+	f.Add([]byte(toySpeeds))
+	f.Add([]byte(toyDocument))
+	f.Add([]byte(`{"": {}, "v100": {"('A3C', 9999999999)": {"null": 1e400}}}`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		in, err := newInput("t.csv", content)
+		if err != nil {
+			positioned(t, err)
+			return
+		}
+		speeds, err := readGavelSpeeds(in)
+		if err != nil {
+			positioned(t, err)
+			return
+		}
+		for task, speed := range speeds.byTask {
+			if task.replicas != speed.replicas || len(speed.rates) != len(speed.stepTimes.Types) {
+				t.Errorf("%+v has %+v", task, speed)
 			}
 		}
 	})

@@ -13,8 +13,8 @@ type gavelReader struct {
 	problems core.Diagnostics
 }
 
-// maxSteps bounds the steps of a job: above it a step more is lost in a float64.
-const maxSteps = 1 << 53
+// maxSteps bounds the steps of a job: not far above it a step more is lost in a float64.
+const maxSteps = 1e15
 
 const (
 	streamID = iota

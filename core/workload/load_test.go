@@ -101,6 +101,7 @@ func TestFactories(t *testing.T) {
 		"generated": {NewGenerated(), nil},
 		"philly":    {NewPhilly(), path},
 		"pollux":    {NewPollux(), map[string]any{"path": "trace.csv", "profiles": "profiles"}},
+		"shockwave": {NewShockwave(), path},
 		"tiresias":  {NewTiresias(), path},
 	}
 	for name, tc := range factories {

@@ -124,7 +124,7 @@ func TestTruthTellsTheParameters(t *testing.T) {
 	for i := range profiles {
 		p := &profiles[i]
 		truth := truthOf(p)
-		fitted := goodput.Fit(truth.Measurements, nil)
+		fitted := goodput.Fit(truth.Measurements)
 		for _, m := range truth.Measurements {
 			if got := fitted.StepTime(m.Nodes, m.Replicas, float64(m.PerDevice), 0); math.Abs(math.Log(got/m.StepSeconds)) > 0.1 {
 				t.Errorf("%s: fitted step on %d nodes, %d replicas, batch %d takes %.4g s, not %.4g", p.Name, m.Nodes, m.Replicas, m.PerDevice, got, m.StepSeconds)

@@ -90,6 +90,17 @@ func TestProblemsOfATable(t *testing.T) {
 			`t.csv:2:7: iterations is "x"; expected a number from 0 to 1e300`,
 			`t.csv:2:19: interval is ""; expected a number from 0 to 1e300`,
 		}},
+		"shockwave": {readShockwave, "LM\tgo\tlm\t-n\t2\t0\t1.5\tfast\t0\t-2\t0\t-1\nLM\tgo\tlm\t-n\t1\t9\t1\tstatic\t1\t-1\t60\n", []string{
+			`t.csv:1:13: needs_data_dir is "2"; expected a flag from 0 to 1`,
+			`t.csv:1:15: total_steps is "0"; expected a number of steps above 0, at most 1e300`,
+			`t.csv:1:17: scale_factor is "1.5"; expected a whole number from 1 to 1048576`,
+			`t.csv:1:21: mode is "fast"; expected one of static, accordion, gns`,
+			`t.csv:1:26: priority_weight is "0"; expected a number from 1e-6 to 1000000`,
+			`t.csv:1:28: slo is "-2"; expected a number from -1 to 1e300`,
+			`t.csv:1:31: duration_s is "0"; expected a number of seconds above 0, at most 1e11`,
+			`t.csv:1:33: arrival_s is "-1"; expected a number of seconds from 0 to 1e11`,
+			`t.csv:2:1: 11 fields; expected 12`,
+		}},
 		"blox": {readBlox, "job_id,submit_time_s,num_gpus,total_iterations,iteration_time_s\n0,130,1,0,1\n1,130,1,1e9,1e9\n", []string{
 			`t.csv:2:9: total_iterations is "0"; expected a number above 0, at most 1e11`,
 			`t.csv:3:9: total_iterations is "1e9"; expected total_iterations × iteration_time_s to be above 0 and at most 1e11 seconds`,

@@ -32,9 +32,14 @@ var readers = map[string]struct {
 		"2017-10-09 07:01:55,66.0,1,66.0,11cb48\n\n"},
 	"tiresias": {readTiresias, "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n" +
 		"0,1,0,606,vgg19,164,30\n10,8,30,133,vgg11,147,23\n9,8,30,133,vgg11,147,0\n"},
+	"shockwave": {readShockwave, shockwaveExample},
 	"blox": {readBlox, "job_id,submit_time_s,num_gpus,total_iterations,iteration_time_s,blox_first_run_seen_s,blox_completion_s,jct_s,responsiveness_s\n" +
 		"0,130,1,35424.3471980879,1,600,36000,35870,470\n1,396,2,1000,0.5,900,5400,5004,504\n"},
 }
+
+const shockwaveExample = "LM (batch size 10)\tpython3 main.py --data %s/wikitext2\tlanguage_modeling\t--steps\t1\t134583\t1\tgns\t1\t-1.000000\t1418\t0\n" +
+	"ResNet-18 (batch size 32)\tpython3 main.py \"a b\"\timage_classification/cifar10\t--num_steps\t1\t143450\t1\taccordion\t1\t-1.000000\t3338\t55\n" +
+	"ResNet-18 (batch size 256)\tpython3 main.py\timage_classification/cifar10\t--num_steps\t0\t7861.5\t4\tstatic\t5\t1e4\t1244\t55\n"
 
 func TestReaders(t *testing.T) {
 	job := func(id int, name string, submit, seconds float64, replicas int, change func(*core.JobSpec)) Job {
@@ -64,6 +69,11 @@ func TestReaders(t *testing.T) {
 			job(1, "9", 30, 147, 8, func(s *core.JobSpec) { s.Application = "vgg11" }),
 			job(2, "10", 30, 147, 8, func(s *core.JobSpec) { s.Application = "vgg11" }),
 		},
+		"shockwave": {
+			job(0, "shockwave-000000", 0, 1418, 1, func(s *core.JobSpec) { s.Application = "LM (batch size 10)" }),
+			job(1, "shockwave-000001", 55, 1244, 4, func(s *core.JobSpec) { s.Application, s.Weight = "ResNet-18 (batch size 256)", 5 }),
+			job(2, "shockwave-000002", 55, 3338, 1, func(s *core.JobSpec) { s.Application = "ResNet-18 (batch size 32)" }),
+		},
 		"blox": {
 			job(0, "0", 130, 35424.3471980879, 1, nil),
 			job(1, "1", 396, 500, 2, nil),
@@ -79,7 +89,7 @@ func TestReaders(t *testing.T) {
 				t.Errorf("jobs (-want +got):\n%s", diff)
 			}
 			for i := range got.Jobs {
-				if at := got.Jobs[i].At; at.File != "t.csv" || at.Line < 2 || at.Column != 1 {
+				if at := got.Jobs[i].At; at.File != "t.csv" || at.Line < 1 || at.Column != 1 {
 					t.Errorf("job %q is declared at %v", got.Jobs[i].Spec.Name, at)
 				}
 			}
@@ -235,9 +245,10 @@ func TestPublishedTraces(t *testing.T) {
 		wantLast float64
 		wantWork float64 // device-seconds
 	}{
-		"philly":   {NewPhilly(), []string{"data", "pollux-osdi21", "philly.csv.gz"}, 82247, 9408690, 3521082502},
-		"tiresias": {NewTiresias(), []string{"data", "tiresias", "60_job.csv"}, 60, 1779, 26624},
-		"blox":     {NewBlox(), []string{"reference", "blox", "ref_s1000_Las.csv"}, 1000, 432033, 62766411},
+		"philly":    {NewPhilly(), []string{"data", "pollux-osdi21", "philly.csv.gz"}, 82247, 9408690, 3521082502},
+		"tiresias":  {NewTiresias(), []string{"data", "tiresias", "60_job.csv"}, 60, 1779, 26624},
+		"shockwave": {NewShockwave(), []string{"data", "shockwave", "tacc_120jobs.trace"}, 120, 5011, 711371},
+		"blox":      {NewBlox(), []string{"reference", "blox", "ref_s1000_Las.csv"}, 1000, 432033, 62766411},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

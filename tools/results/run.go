@@ -41,17 +41,20 @@ func newBench(quartet, data, out, kept string) (*bench, error) {
 type outcome struct {
 	Name string `json:"name"`
 	JCT  struct {
-		Mean, P99 float64
+		Mean, P50, P99, Max float64
 	} `json:"jct_seconds"`
 	Queueing struct {
 		Mean float64
 	} `json:"queueing_seconds"`
-	Makespan    float64                `json:"makespan_seconds"`
-	Utilization float64                `json:"utilization_ratio"`
-	Preemptions int                    `json:"preemptions"`
-	GPUHours    float64                `json:"gpu_hours"`
-	Restarts    struct{ Mean float64 } `json:"restarts"`
-	jobs        map[string][]string    // rows of jobs.csv by name
+	Restarts struct {
+		Mean float64
+	} `json:"restarts"`
+	Makespan    float64             `json:"makespan_seconds"`
+	Utilization float64             `json:"utilization_ratio"`
+	GPUHours    float64             `json:"gpu_hours"`
+	Preemptions int                 `json:"preemptions"`
+	jobs        map[string][]string // rows of jobs.csv by name
+	cpu         time.Duration       // processor time of the process
 }
 
 // run is a composition, by its path below configs/, and what is set in it.
@@ -122,7 +125,10 @@ func (b *bench) simulateInto(dir string, r run) (cpu time.Duration, err error) {
 		return 0, fmt.Errorf("%v: %w\n%s", args, err, stderr.String())
 	}
 	cpu = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
-	return cpu, os.WriteFile(filepath.Join(dir, "summary.json"), stdout, 0o644)
+	return cpu, errors.Join(
+		os.WriteFile(filepath.Join(dir, "cpu"), []byte(cpu.String()), 0o644),
+		os.WriteFile(filepath.Join(dir, "summary.json"), stdout, 0o644),
+	)
 }
 
 // read reads a run that was kept.
@@ -133,6 +139,13 @@ func read(dir string) (*outcome, error) {
 	}
 	var o outcome
 	if err := json.Unmarshal(text, &o); err != nil {
+		return nil, err
+	}
+	spent, err := os.ReadFile(filepath.Join(dir, "cpu"))
+	if err != nil {
+		return nil, err
+	}
+	if o.cpu, err = time.ParseDuration(string(spent)); err != nil {
 		return nil, err
 	}
 	o.jobs, err = readRows(filepath.Join(dir, o.Name, "jobs.csv"), 1)

@@ -201,5 +201,3 @@ func (b *bench) siaVariants() ([][]string, error) {
 	}
 	return rows, nil
 }
-
-func hours(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }

@@ -243,7 +243,8 @@ func (e *exchanger) refresh(i int) {
 	}
 	a, held := &e.p.agents[i], e.held[i]
 	e.speed[i], e.size[i] = speedOf(a.rate, held)
-	e.seconds[i] = a.seconds(e.speed[i], e.size[i])
+	e.seconds[i] = a.seconds(e.speed[i], e.size[i]) + a.moves(held)
+	unlike := a.unlike(held)
 	for gives := range types + 1 {
 		speed, size := e.speed[i], e.size[i]
 		able := true
@@ -257,11 +258,43 @@ func (e *exchanger) refresh(i int) {
 			case !able || gives == takes:
 			case takes == types:
 				if size >= a.least {
-					change[x] = a.seconds(speed, size) - e.seconds[i]
+					change[x] = a.seconds(speed, size) + a.movesBy(held, unlike, gives, takes) - e.seconds[i]
 				}
 			case a.rate[takes] > 0 && size < a.most:
-				change[x] = a.seconds(speed+a.rate[takes], size+1) - e.seconds[i]
+				change[x] = a.seconds(speed+a.rate[takes], size+1) + a.movesBy(held, unlike, gives, takes) - e.seconds[i]
 			}
 		}
 	}
+}
+
+// unlike is the number of types of which an agent holds more or fewer than it did.
+func (a *agent) unlike(held []int) (types int) {
+	for t := range a.from {
+		if held[t] != a.from[t] {
+			types++
+		}
+	}
+	return types
+}
+
+// movesBy is what moving costs after an exchange, from how many types are unlike before.
+func (a *agent) movesBy(held []int, unlike, gives, takes int) float64 {
+	if a.from == nil {
+		return 0
+	}
+	off := func(t, by int) int {
+		switch {
+		case t == len(held):
+			return 0
+		case held[t] == a.from[t]:
+			return 1
+		case held[t]+by == a.from[t]:
+			return -1
+		}
+		return 0
+	}
+	if unlike+off(gives, -1)+off(takes, 1) == 0 {
+		return 0
+	}
+	return a.move
 }

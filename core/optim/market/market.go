@@ -31,6 +31,10 @@ type Job struct {
 	Rates      []float64 // samples/s of one worker, by type; 0 where the job cannot run
 	Least      int       // workers below which its batch does not fit in memory; 0 is 1
 	Most       int       // workers it can use; 0 is any number
+
+	// MoveSeconds is what it costs to run on other workers than those Held, which is nil for a job that does not run yet.
+	Held        []int // by type
+	MoveSeconds float64
 }
 
 // Workers is what a cluster holds.

@@ -103,7 +103,7 @@ func (o *optimum) price(a *agent) {
 		}
 		o.cost[state] = math.Inf(1)
 		if able && size >= a.least && size <= a.most {
-			o.cost[state] = a.seconds(speed, size)
+			o.cost[state] = a.seconds(speed, size) + a.moves(held)
 		}
 	}
 }

@@ -25,9 +25,19 @@ type agent struct {
 	work        float64 // weight · iterations · batch
 	wire        float64 // weighted seconds of communication, among many workers
 	least, most int
+	from        []int   // what it holds now; nil when it may move freely
+	move        float64 // weighted seconds of moving
 }
 
-// seconds is the agent's weighted time, its share of the mean.
+// moves is what it costs the agent to hold so many workers of each type.
+func (a *agent) moves(held []int) float64 {
+	if a.from == nil || slices.Equal(a.from, held) {
+		return 0
+	}
+	return a.move
+}
+
+// seconds is the agent's weighted time, its share of the mean, once it runs.
 func (a *agent) seconds(speed float64, size int) float64 {
 	return a.work/speed + a.wires(size)
 }
@@ -59,6 +69,8 @@ func newProblem(jobs []Job, workers Workers) (*problem, error) {
 	return p, nil
 }
 
+func negative(n int) bool { return n < 0 }
+
 func checkInput(jobs []Job, workers Workers) error {
 	var faults []error
 	fault := func(format string, values ...any) { faults = append(faults, fmt.Errorf("market: "+format, values...)) }
@@ -87,6 +99,10 @@ func checkInput(jobs []Job, workers Workers) error {
 		if job.Least < 0 || job.Most < 0 || job.Most > 0 && job.Most < job.Least {
 			fault("job %d: from %d to %d workers, want a range, where 0 is no limit", i, job.Least, job.Most)
 		}
+		if !number(job.MoveSeconds) || job.Held != nil && len(job.Held) != len(workers.Count) || slices.ContainsFunc(job.Held, negative) {
+			fault("job %d: holds %v, moves in %v s: want none or more workers of each of %d types, and a number from 0 up",
+				i, job.Held, job.MoveSeconds, len(workers.Count))
+		}
 	}
 	return errors.Join(faults...)
 }
@@ -113,6 +129,9 @@ func (p *problem) agent(i int) (agent, bool) {
 	a.work = p.weight(i) * job.Iterations * job.Batch
 	if p.link > 0 {
 		a.wire = p.weight(i) * job.Iterations * 2 * job.ModelBytes / p.link
+	}
+	if job.MoveSeconds > 0 && job.Held != nil {
+		a.from, a.move = job.Held, p.weight(i)*job.MoveSeconds
 	}
 	return a, true
 }
@@ -179,7 +198,7 @@ func (p *problem) assignment(held [][]int, bound float64, score scoring) Assignm
 	for i := range p.agents {
 		a := &p.agents[i]
 		copy(out.Counts[a.job], held[i])
-		seconds[i] = a.seconds(speedOf(a.rate, held[i]))
+		seconds[i] = a.seconds(speedOf(a.rate, held[i])) + a.moves(held[i])
 		out.Seconds[a.job] = seconds[i] / p.weight(a.job)
 		out.Mean += seconds[i]
 		ratio := share(seconds[i], score.equal[i])

@@ -81,7 +81,7 @@ func checkAssignment(t interface{ Errorf(string, ...any) }, in instance, got Ass
 		if in.workers.SlowestLink > 0 {
 			wire = 2 * float64(size-1) * job.ModelBytes / (in.workers.SlowestLink * float64(size))
 		}
-		want := job.Iterations * (job.Batch/speed + wire)
+		want := job.Iterations*(job.Batch/speed+wire) + moves(job, row)
 		if math.Abs(got.Seconds[i]-want) > 1e-9*want {
 			t.Errorf("job %d needs %v s, want %v", i, got.Seconds[i], want)
 		}

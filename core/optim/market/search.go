@@ -62,6 +62,11 @@ func (s *search) run(ctx context.Context) (Assignment, error) {
 			return Assignment{}, err
 		}
 	}
+	if s.stay() {
+		if err := s.improve(ctx); err != nil {
+			return Assignment{}, err
+		}
+	}
 	for range s.kicks() {
 		s.e.load(s.held)
 		s.disturb()
@@ -74,6 +79,67 @@ func (s *search) run(ctx context.Context) (Assignment, error) {
 		return Assignment{}, err
 	}
 	return s.p.assignment(s.held, bound, s.e.score), nil
+}
+
+// stay starts from what the agents hold now, where moving costs them; those that do not run yet take what is left, or what the
+// largest can spare. It tells whether there is such a start.
+func (s *search) stay() bool {
+	seats, any := s.p.newSeats(), false
+	for i := range s.p.agents {
+		a := &s.p.agents[i]
+		size, fits := 0, a.from != nil
+		for t := 0; fits && t < len(a.from); t++ {
+			size += a.from[t]
+			fits = a.from[t] <= seats.left[t] && (a.from[t] == 0 || a.rate[t] > 0)
+		}
+		if !fits || size < a.least || size > a.most {
+			continue
+		}
+		any = true
+		for t, n := range a.from {
+			seats.held[i][t] = n
+			seats.left[t] -= n
+		}
+	}
+	for i := range s.p.agents {
+		for any && total(seats.held[i]) < s.p.agents[i].least {
+			any = seats.add(i, 1) || s.spare(seats, i)
+		}
+	}
+	if any {
+		s.e.load(seats.held)
+	}
+	return any
+}
+
+// spare frees a worker the agent can use, of the largest agent above its least.
+func (s *search) spare(seats *seats, agent int) bool {
+	from, of, most := -1, 0, 0
+	for j, held := range seats.held {
+		size := total(held)
+		if j == agent || size <= s.p.agents[j].least || size <= most {
+			continue
+		}
+		for t, n := range held {
+			if n > 0 && s.p.agents[agent].rate[t] > 0 {
+				from, of, most = j, t, size
+				break
+			}
+		}
+	}
+	if from < 0 {
+		return false
+	}
+	seats.held[from][of]--
+	seats.left[of]++
+	return true
+}
+
+func total(held []int) (size int) {
+	for _, n := range held {
+		size += n
+	}
+	return size
 }
 
 // equalSizes matches equal sizes as well as it can: what fairness is measured by. The exchanger holds the outcome.

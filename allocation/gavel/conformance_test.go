@@ -1,0 +1,39 @@
+package gavel
+
+import (
+	"testing"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+func TestConformance(t *testing.T) {
+	published := map[string]any{"recompute_interval": "1920s", "new_jobs": wait}
+	blind := map[string]any{"type_blind": true, "types": shuffled}
+	cases := map[string]struct {
+		factory core.Factory[core.Allocator]
+		config  map[string]any
+	}{
+		"max-min":                        {NewMaxMin(), nil},
+		"max-min as published":           {NewMaxMin(), published},
+		"max-min blind":                  {NewMaxMin(), blind},
+		"max-min in one queue":           {NewMaxMin(), map[string]any{"global_queue": true, "keep_accounts": true}},
+		"water-filling":                  {NewWaterFilling(), nil},
+		"water-filling for tenants":      {NewWaterFilling(), map[string]any{"tenants": []any{map[string]any{"name": "blue", "weight": 2.0, "inside": fifo}}}},
+		"finish-time fairness":           {NewFinishTimeFairness(), nil},
+		"finish-time fairness blind":     {NewFinishTimeFairness(), blind},
+		"makespan":                       {NewMakespan(), nil},
+		"makespan as published":          {NewMakespan(), map[string]any{"tolerance": 0.05, "new_jobs": wait}},
+		"max-sum":                        {NewMaxSum(), nil},
+		"best normalised sum":            {NewBestNormalisedSum(), nil},
+		"best normalised sum with floor": {NewBestNormalisedSum(), map[string]any{"fairness_floor": 1.0}},
+		"fifo_perf":                      {NewFIFOPerf(), nil},
+		"fifo":                           {NewFIFOPerf(), blind},
+		"isolated":                       {NewIsolated(), nil},
+		"allox":                          {NewAlloX(), nil},
+		"allox blind":                    {NewAlloX(), blind},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config)) })
+	}
+}

@@ -1,0 +1,249 @@
+package metrics
+
+import (
+	"bufio"
+	"strconv"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+const acceleratorsHeader = "job,accelerator,device_seconds,seconds,starts\n"
+
+// tenure is what a job held of one accelerator type.
+type tenure struct {
+	accelerator   core.AcceleratorID
+	held          int32 // devices, now
+	starts        int32
+	seconds       float64
+	deviceSeconds float64
+}
+
+// holder is what a job held, of every type it ran on.
+type holder struct {
+	tenures []tenure // in the order in which it got the types
+	since   float64  // moment up to which the tenures are counted
+	first   core.AcceleratorID
+}
+
+// typeBooks say which jobs held devices of which type, for how long. They follow events and changes only, so that a round
+// costs nothing for the jobs on which nothing happened.
+type typeBooks struct {
+	holders []holder // by JobID
+}
+
+// follow enters what happened up to a round, then what the round changed.
+func (b *typeBooks) follow(r *core.Report) {
+	for i := range r.Events {
+		switch e := &r.Events[i]; e.Kind {
+		case core.JobFinished, core.JobFailed, core.JobInterrupted:
+			b.release(e.Job, e.AtSeconds)
+		}
+	}
+	for i := range r.Changes {
+		switch change := &r.Changes[i]; change.Action {
+		case core.Stop:
+			b.release(change.Job, r.View.NowSeconds)
+		case core.Start, core.Move:
+			b.seat(change.Job, change.Seats, r.View.Cluster, r.View.NowSeconds)
+		}
+	}
+}
+
+// release ends what a job holds at a moment; nothing when it holds nothing.
+func (b *typeBooks) release(id core.JobID, now float64) {
+	if int(id) >= len(b.holders) {
+		return
+	}
+	h := &b.holders[id]
+	h.count(now)
+	for i := range h.tenures {
+		h.tenures[i].held = 0
+	}
+}
+
+// count brings the tenures up to a moment.
+func (h *holder) count(now float64) {
+	for i := range h.tenures {
+		if t := &h.tenures[i]; t.held > 0 {
+			t.seconds += now - h.since
+			t.deviceSeconds += (now - h.since) * float64(t.held)
+		}
+	}
+	h.since = now
+}
+
+// seat replaces what a job holds.
+func (b *typeBooks) seat(id core.JobID, seats []core.Seat, c *core.Cluster, now float64) {
+	for int(id) >= len(b.holders) {
+		b.holders = append(b.holders, holder{})
+	}
+	b.release(id, now)
+	h := &b.holders[id]
+	begins := len(h.tenures) == 0
+	for _, s := range seats {
+		h.of(c.Nodes[s.Node].Accelerator).held += int32(s.Devices.Count())
+	}
+	most := int32(0)
+	for i := range h.tenures {
+		t := &h.tenures[i]
+		if t.held == 0 {
+			continue
+		}
+		t.starts++
+		if begins && t.held > most {
+			h.first, most = t.accelerator, t.held
+		}
+	}
+}
+
+// of is the tenure of a type, begun when there is none.
+func (h *holder) of(accelerator core.AcceleratorID) *tenure {
+	for i := range h.tenures {
+		if h.tenures[i].accelerator == accelerator {
+			return &h.tenures[i]
+		}
+	}
+	h.tenures = append(h.tenures, tenure{accelerator: accelerator})
+	return &h.tenures[len(h.tenures)-1]
+}
+
+// finish ends the books of a job that did not end. One that holds nothing may have lost it in a round that was not
+// completed, and so was never told of.
+func (b *typeBooks) finish(j *core.Job, endSeconds float64) {
+	if j.Held == 0 {
+		endSeconds = j.LastChange
+	}
+	b.release(j.ID, endSeconds)
+}
+
+// tenures of a job; none when it never held devices.
+func (b *typeBooks) tenures(id core.JobID) []tenure {
+	if int(id) >= len(b.holders) {
+		return nil
+	}
+	return b.holders[id].tenures
+}
+
+// write writes the rows of a job, in the order of the cluster's types.
+func (b *typeBooks) write(w *bufio.Writer, id core.JobID, c *core.Cluster) error {
+	tenures := b.tenures(id)
+	for accelerator, name := range c.Accelerators {
+		for i := range tenures {
+			t := &tenures[i]
+			if int(t.accelerator) != accelerator {
+				continue
+			}
+			row := strconv.AppendInt(w.AvailableBuffer(), int64(id), 10)
+			row = append(row, ',')
+			row = appendCell(row, name)
+			row = append(row, ',')
+			row = appendNumber(row, t.deviceSeconds)
+			row = append(row, ',')
+			row = appendNumber(row, t.seconds)
+			row = append(row, ',')
+			row = strconv.AppendInt(row, int64(t.starts), 10)
+			if _, err := w.Write(append(row, '\n')); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// devicesByType counts the devices of every type, whatever the health of their nodes.
+func devicesByType(c *core.Cluster) []int {
+	devices := make([]int, len(c.Accelerators))
+	for i := range c.Nodes {
+		if t := int(c.Nodes[i].Accelerator); t < len(devices) {
+			devices[t] += c.Nodes[i].Devices
+		}
+	}
+	return devices
+}
+
+// mixesTypes reports whether the cluster has devices of more than one type.
+func mixesTypes(c *core.Cluster) bool {
+	for i := range c.Nodes {
+		if c.Nodes[i].Accelerator != c.Nodes[0].Accelerator {
+			return true
+		}
+	}
+	return false
+}
+
+// acceleratorUse sums up the books by type, over a makespan in seconds; nil when the cluster has but one.
+func (c *Collector) acceleratorUse(makespan Number) []AcceleratorUse {
+	if c.types == nil || !mixesTypes(c.cluster) {
+		return nil
+	}
+	use := make([]AcceleratorUse, len(c.cluster.Accelerators))
+	waited, bound := make([]average, len(use)), make([]average, len(use))
+	for t, devices := range devicesByType(c.cluster) {
+		use[t].Accelerator, use[t].Devices = c.cluster.Accelerators[t], devices
+	}
+	for i := range c.records {
+		r := &c.records[i]
+		if r.spec == nil || r.outcome == rejected {
+			continue
+		}
+		only, isBound := onlyType(r.spec, c.cluster, use)
+		if isBound {
+			use[only].BoundJobs++
+		}
+		if !r.started() {
+			continue
+		}
+		if isBound {
+			bound[only].add(r.queueing())
+		}
+		tenures := c.types.tenures(r.spec.ID)
+		for _, held := range tenures {
+			u := &use[held.accelerator]
+			u.DeviceSeconds += Number(held.deviceSeconds)
+			u.Jobs++
+			u.Starts += int(held.starts)
+		}
+		if len(tenures) > 0 {
+			first := c.types.holders[r.spec.ID].first
+			use[first].FirstJobs++
+			waited[first].add(r.queueing())
+		}
+	}
+	for t := range use {
+		u := &use[t]
+		u.GPUHours = u.DeviceSeconds / 3600
+		u.UtilizationRatio = unknown
+		if makespan.Known() {
+			u.UtilizationRatio = u.DeviceSeconds / (Number(u.Devices) * makespan)
+		}
+		u.QueueingSecondsMean, u.BoundQueueingSecondsMean = waited[t].mean(), bound[t].mean()
+	}
+	return use
+}
+
+// onlyType is the one type of the cluster that a job can run on, when it is bound to one.
+func onlyType(spec *core.JobSpec, c *core.Cluster, use []AcceleratorUse) (only core.AcceleratorID, bound bool) {
+	for t := range use {
+		if use[t].Devices == 0 || !spec.CanRunOn(c, core.AcceleratorID(t)) {
+			continue
+		}
+		if bound {
+			return 0, false
+		}
+		only, bound = core.AcceleratorID(t), true
+	}
+	return only, bound
+}
+
+// average of numbers in the order they are added.
+type average struct {
+	sum   float64
+	count int
+}
+
+func (a *average) add(x float64) {
+	a.sum += x
+	a.count++
+}
+
+func (a *average) mean() Number { return Number(a.sum / float64(a.count)) }
