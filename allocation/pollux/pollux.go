@@ -122,6 +122,7 @@ func (p *allocator) Allocate(_ context.Context, v *core.View, candidates []core.
 		gap = max(gap, p.gap)
 	}
 	p.gap = gap
+	p.grantBound(v.Cluster)
 	return p.grants, nil
 }
 
@@ -141,6 +142,7 @@ type allocator struct {
 	left        []*core.Candidate    // those without a grant in this round
 	contending  []*core.Candidate
 	granted     map[core.JobID]bool // in the search for a type
+	homeless    []core.JobID        // that got too few replicas of each type
 	accelerator core.AcceleratorID  // the type that is optimised, AnyAccelerator for all of them
 	usable      []int               // devices by node, of that type
 	pinned      []*core.Candidate   // jobs that must stay
