@@ -50,7 +50,9 @@ type themis struct {
 	capacity capacity
 	left     []int // devices by type
 	bidders  []bidder
+	rates    []float64 // of all bidders
 	menus    []optim.Menu
+	choices  []optim.Choice // of all menus
 	grants   []core.Grant
 }
 
@@ -102,6 +104,7 @@ func (p *themis) Allocate(ctx context.Context, v *core.View, candidates []core.C
 func (p *themis) begin(v *core.View, candidates []core.Candidate) {
 	p.capacity.count(v.Cluster)
 	p.left, p.bidders, p.grants = append(p.left[:0], p.capacity.byType...), p.bidders[:0], p.grants[:0]
+	p.rates = slices.Grow(p.rates[:0], len(candidates)*len(p.left))
 	p.demand.pass(v.NowSeconds)
 	p.demand.devices = 0
 	for i := range candidates {
@@ -139,7 +142,10 @@ func (p *themis) grant(c *core.Candidate, t core.AcceleratorID, replicas int) {
 
 // bid estimates how far behind its fair finish a job is.
 func (p *themis) bid(v *core.View, c *core.Candidate) bidder {
-	b := bidder{Candidate: c, age: max(v.NowSeconds-c.SubmitSeconds, 0), rates: make([]float64, len(p.left))}
+	first := len(p.rates)
+	p.rates = p.rates[:first+len(p.left)]
+	b := bidder{Candidate: c, age: max(v.NowSeconds-c.SubmitSeconds, 0), rates: p.rates[first:]}
+	clear(b.rates)
 	b.replicas = p.capacity.limit(c, v.Cluster, min(max(c.Requested, c.Response.MinReplicas), c.Response.MaxReplicas))
 	best := 0.0
 	for t := range b.rates {
@@ -188,16 +194,15 @@ func (p *themis) remaining(v *core.View, c *core.Candidate) (left, part float64)
 
 // auctionAmong gives free devices to those bidders that make the product of the ratios least.
 func (p *themis) auctionAmong(ctx context.Context, v *core.View, bidders []bidder) error {
-	p.menus = p.menus[:0]
+	p.menus, p.choices = p.menus[:0], slices.Grow(p.choices[:0], len(bidders)*len(p.left))
 	for i := range bidders {
-		b := &bidders[i]
-		menu := optim.Menu{}
+		b, first := &bidders[i], len(p.choices)
 		for t, rate := range b.rates {
 			if b.replicas > 0 && b.replicas <= p.left[t] && rate > 0 {
-				menu.Choices = append(menu.Choices, optim.Choice{Type: t, Devices: b.replicas, Value: p.gain(b, rate)})
+				p.choices = append(p.choices, optim.Choice{Type: t, Devices: b.replicas, Value: p.gain(b, rate)})
 			}
 		}
-		p.menus = append(p.menus, menu)
+		p.menus = append(p.menus, optim.Menu{Choices: p.choices[first:]})
 	}
 	won, err := p.auction.Solve(ctx, p.left, p.menus)
 	if err != nil {
