@@ -30,8 +30,10 @@ func TestConformance(t *testing.T) {
 		"tiresias gittins": {NewTiresias(), map[string]any{
 			"thresholds": []any{3250}, "inside": insideGittins, "samples": []any{100, 200, 5000, 90000},
 		}},
-		"optimus": {NewOptimus(), nil},
-		"afs":     {NewAFS(), nil},
+		"optimus":               {NewOptimus(), nil},
+		"afs":                   {NewAFS(), nil},
+		"themis":                {NewThemis(), nil},
+		"themis for efficiency": {NewThemis(), map[string]any{"offered_to": 1.0, "lease": "10m"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config)) })

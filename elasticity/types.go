@@ -11,6 +11,7 @@ import (
 type typeModel struct {
 	fitted int // measurements that performance was fitted to
 	goodput.Performance
+	most   int             // replicas that the curves end at
 	curves *goodput.Curves // nil where nothing was measured: then
 	like   int             // it does as on this type,
 	ratio  float64         // so many times as fast
@@ -30,11 +31,16 @@ func (p *goodputAgent) model(a *agent, c *core.Cluster, j *core.Job) {
 	}
 	for t := range types {
 		m := &a.models[t]
-		m.curves = nil
-		if types[t] != "" && !j.CanRunOn(c, core.AcceleratorID(t)) || !p.know(a, m, types[t]) {
-			continue
+		before := m.Performance
+		switch {
+		case types[t] != "" && !j.CanRunOn(c, core.AcceleratorID(t)) || !p.know(a, m, types[t]):
+			m.curves = nil
+		case m.curves != nil && m.Performance == before && m.most == a.most:
+			m.curves.Update(goodput.Gradients(a.gradients))
+		default:
+			m.most = a.most
+			m.curves = goodput.NewCurves(p.grid(limitsOf(p.bounds(j, types[t]))), m.Performance, goodput.Gradients(a.gradients), a.most)
 		}
-		m.curves = goodput.NewCurves(p.grid(limitsOf(p.bounds(j, types[t]))), m.Performance, goodput.Gradients(a.gradients), a.most)
 	}
 	p.borrow(a, c, j)
 }

@@ -47,11 +47,10 @@ func (p *bestNormalisedSum) strict() bool { return false }
 func (p *bestNormalisedSum) divide(ctx context.Context, d *problem) error {
 	values := make([][]float64, len(d.jobs))
 	for i, m := range d.jobs {
-		best := m.best()
-		values[i] = make([]float64, len(m.rates))
+		values[i] = normalised(m.rates)
 		weight := 1 + attainedTie/(1+m.attained/3600)
-		for t, rate := range m.rates {
-			values[i][t] = weight * rate / best
+		for t := range values[i] {
+			values[i][t] *= weight
 		}
 	}
 	floors, err := p.floors(ctx, d)
@@ -77,8 +76,5 @@ func (p *bestNormalisedSum) floors(ctx context.Context, d *problem) ([]float64, 
 	if err != nil {
 		return nil, err
 	}
-	for i, slope := range slopes {
-		slopes[i] = p.floor * r.Level * slope
-	}
-	return slopes, nil
+	return fairRates(slopes, p.floor*r.Level), nil
 }

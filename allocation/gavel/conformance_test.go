@@ -8,7 +8,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	published := map[string]any{"recompute_interval": "1920s", "new_jobs": wait}
+	published := map[string]any{"recompute_interval": "1920s", "new_jobs": wait, "spare": spareRounds}
 	blind := map[string]any{"type_blind": true, "types": shuffled}
 	cases := map[string]struct {
 		factory core.Factory[core.Allocator]

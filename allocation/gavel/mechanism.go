@@ -71,8 +71,8 @@ func (p *mechanism) recompute(ctx context.Context, v *core.View) error {
 	p.problem.jobs = p.problem.jobs[:0]
 	for _, m := range p.roster.members {
 		for t, share := range m.share {
-			m.deficit[t] += share*elapsed - (m.seconds[t] - credit)
 			if !p.config.KeepAccounts {
+				m.deficit[t] += share*elapsed - (m.seconds[t] - credit)
 				m.seconds[t] = credit
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
@@ -137,5 +139,79 @@ func TestRoundsFollowTheShares(t *testing.T) {
 				t.Errorf("who ran (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Whatever the shares: no type is granted beyond its devices, nobody twice or where it cannot run, and no job is left out that
+// would have fitted.
+func TestRoundsUseWhatThereIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cluster := coretest.MakeCluster()
+		capacity := map[string]int{}
+		for _, accelerator := range []string{"a", "b", "c"} {
+			capacity[accelerator] = rapid.IntRange(1, 6).Draw(t, "nodes") * 2
+			cluster.Nodes(capacity[accelerator]/2, accelerator, 2)
+		}
+		c := cluster.Obj()
+		shares := map[core.JobID][]float64{}
+		var jobs []*coretest.JobBuilder
+		for i := range rapid.IntRange(1, 12).Draw(t, "jobs") {
+			j := coretest.MakeJob("j").Replicas(rapid.IntRange(1, 8).Draw(t, "replicas")).Waiting()
+			if only := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "only"); only != "" {
+				j.Accelerators(only)
+			}
+			jobs = append(jobs, j)
+			shares[core.JobID(i)] = rapid.SliceOfN(rapid.Float64Range(0, 1), 3, 3).Draw(t, "shares")
+		}
+		config := Rounds{NewJobs: share, Types: inOrder, GlobalQueue: rapid.Bool().Draw(t, "one queue")}
+		m := newMechanism(config, &given{shares: shares}, core.Settings{})
+		v := coretest.MakeView(c).Interval(360).Jobs(jobs...).Obj()
+		grants, err := m.Allocate(context.Background(), v, coretest.Candidates(v, coretest.Rigid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted := map[core.JobID]bool{}
+		for _, g := range grants {
+			if granted[g.Job] || !v.Jobs[g.Job].CanRunOn(c, g.Accelerator) {
+				t.Fatalf("%+v is for a job that has a grant or cannot run there", g)
+			}
+			granted[g.Job] = true
+			capacity[c.Accelerators[g.Accelerator]] -= g.Replicas
+		}
+		for accelerator, left := range capacity {
+			if left < 0 {
+				t.Fatalf("%d more devices granted of %s than there are", -left, accelerator)
+			}
+		}
+		for _, j := range v.Jobs {
+			for k, accelerator := range c.Accelerators {
+				if !granted[j.ID] && j.CanRunOn(c, core.AcceleratorID(k)) && j.Requested <= capacity[accelerator] {
+					t.Fatalf("job %d of %d devices is left out, and %d of %s idle", j.ID, j.Requested, capacity[accelerator], accelerator)
+				}
+			}
+		}
+	})
+}
+
+// Over many rounds each job runs for its share of the time, when the shares fill the cluster.
+func TestRoundsAddUpToTheShares(t *testing.T) {
+	const rounds = 400
+	want := map[core.JobID][]float64{0: {0.5, 0.25}, 1: {0.3, 0.1}, 2: {0.2, 0.65}}
+	m := newMechanism(defaults, &given{shares: want}, core.Settings{})
+	one := func() *coretest.JobBuilder { return coretest.MakeJob("j").Replicas(1) }
+	cluster := coretest.MakeCluster().Nodes(1, "a", 1).Nodes(1, "b", 1).Obj()
+	got := map[core.JobID][]float64{0: {0, 0}, 1: {0, 0}, 2: {0, 0}}
+	for _, round := range hold(t, m, cluster, []*coretest.JobBuilder{one(), one(), one()}, []int{0, 0, 0}, rounds) {
+		for k, cell := range strings.Fields(round) {
+			_, id, _ := strings.Cut(cell, ":")
+			for i := range got {
+				if fmt.Sprint(i) == id {
+					got[i][k] += 1. / rounds
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 0.02)); diff != "" {
+		t.Errorf("parts of the time (-want +got):\n%s", diff)
 	}
 }

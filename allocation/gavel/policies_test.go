@@ -68,6 +68,10 @@ func TestPolicies(t *testing.T) {
 		"max-min takes no more than it needs": {
 			new(maxMin), newProblem([]float64{1, 1}, task{rates: []float64{4, 1}}, task{rates: []float64{1, 2}}), []string{"0.833 0.000", "0.000 1.000"},
 		},
+		// The same, and the first takes the rest of its type.
+		"max-min divides the rest": {
+			&maxMin{spare: true}, newProblem([]float64{1, 1}, task{rates: []float64{4, 1}}, task{rates: []float64{1, 2}}), []string{"1.000 0.000", "0.000 1.000"},
+		},
 		// Weight 3 against 1 on a single device.
 		"max-min by weight": {new(maxMin), newProblem([]float64{1}, task{rates: []float64{4}, weight: 3}, task{rates: []float64{7}}), []string{"0.750", "0.250"}},
 		// A job of two devices gets half the time of a job of one, on two devices: 2 x + 2x = 2.

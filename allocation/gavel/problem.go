@@ -64,15 +64,6 @@ func (m *member) rate(x []float64) float64 {
 	return sum
 }
 
-// best is the highest rate on any type.
-func (m *member) best() float64 {
-	best := 0.0
-	for _, rate := range m.rates {
-		best = max(best, rate)
-	}
-	return best
-}
-
 // equal is the rate of a job in an equal share of every device: the mean over all of them.
 func (p *problem) equal(m *member) float64 {
 	sum := 0.0

@@ -64,7 +64,7 @@ func drawJobs(t *rapid.T, jobs, nodes, devices int) (*core.View, []core.Candidat
 func search(t *rapid.T, power float64, v *core.View, candidates []core.Candidate) *allocator {
 	config := Default
 	config.FairnessP, config.Reference = power, "one" // whatever the size of the cluster
-	p := &allocator{config: config}
+	p := &allocator{config: config, granted: map[core.JobID]bool{}}
 	grants, err := p.Allocate(t.Context(), v, candidates)
 	if err != nil {
 		t.Fatal(err)

@@ -80,7 +80,7 @@ func New() core.Factory[core.Allocator] {
 			"Searches exactly with a certified gap, or genetically as published. Accelerator types are optimised one after another.",
 		Source: "Pollux, OSDI'21, section 4.2",
 	}, Default, func(c Config, s core.Settings) (core.Allocator, error) {
-		return &allocator{config: c, rand: s.Rand, gap: math.NaN(), evolution: map[core.AcceleratorID]*geneticSearch{}}, nil
+		return &allocator{config: c, rand: s.Rand, gap: math.NaN(), evolution: map[core.AcceleratorID]*geneticSearch{}, granted: map[core.JobID]bool{}}, nil
 	})
 }
 
@@ -122,6 +122,7 @@ func (p *allocator) Allocate(_ context.Context, v *core.View, candidates []core.
 		gap = max(gap, p.gap)
 	}
 	p.gap = gap
+	p.grantBound(v.Cluster)
 	return p.grants, nil
 }
 
@@ -140,12 +141,14 @@ type allocator struct {
 	byType      []int                // ready devices by type
 	left        []*core.Candidate    // those without a grant in this round
 	contending  []*core.Candidate
-	accelerator core.AcceleratorID // the type that is optimised, AnyAccelerator for all of them
-	usable      []int              // devices by node, of that type
-	pinned      []*core.Candidate  // jobs that must stay
-	claimed     []bool             // by node: a pinned job that spans nodes sits there
-	weight      float64            // of all jobs
-	groups      []group            // scratch
+	granted     map[core.JobID]bool // in the search for a type
+	homeless    []core.JobID        // that got too few replicas of each type
+	accelerator core.AcceleratorID  // the type that is optimised, AnyAccelerator for all of them
+	usable      []int               // devices by node, of that type
+	pinned      []*core.Candidate   // jobs that must stay
+	claimed     []bool              // by node: a pinned job that spans nodes sits there
+	weight      float64             // of all jobs
+	groups      []group             // scratch
 	horizon     horizon
 	search      exactSearch
 	evolution   map[core.AcceleratorID]*geneticSearch

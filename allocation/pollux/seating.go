@@ -101,9 +101,9 @@ func (p *allocator) grant(v *core.View) {
 		}
 	}
 	p.seatChanged()
-	granted := make(map[core.JobID]bool, len(p.grants)-first)
+	clear(p.granted)
 	for _, g := range p.grants[first:] {
-		granted[g.Job] = true
+		p.granted[g.Job] = true
 	}
-	p.left = slices.DeleteFunc(p.left, func(c *core.Candidate) bool { return granted[c.ID] })
+	p.left = slices.DeleteFunc(p.left, func(c *core.Candidate) bool { return p.granted[c.ID] })
 }

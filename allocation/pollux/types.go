@@ -62,9 +62,28 @@ func (p *allocator) canRun(c *core.Cluster, j *core.Job) bool {
 	return true
 }
 
+// grantBound serves the jobs that the blind pass over, as they cannot run on every type, or that got too little of each:
+// they keep what they hold, or get their least, wherever that fits.
+func (p *allocator) grantBound(c *core.Cluster) {
+	if p.config.Types != "blind" {
+		return
+	}
+	for _, j := range p.left {
+		if p.canRun(c, j.Job) && !slices.Contains(p.homeless, j.ID) {
+			continue
+		}
+		n := j.Response.MinReplicas
+		if j.Held > n && j.Held <= j.Response.MaxReplicas {
+			n = j.Held
+		}
+		p.grants = append(p.grants, core.Grant{Job: j.ID, Accelerator: core.AnyAccelerator, Replicas: n})
+	}
+}
+
 // unmix leaves every job the nodes of one type, that of most of its replicas, the lowest of several. If that is fewer than
-// the job needs, it gets none.
+// the job needs, it is homeless.
 func (p *allocator) unmix(c *core.Cluster) {
+	p.homeless = p.homeless[:0]
 	if p.accelerator != core.AnyAccelerator {
 		return
 	}
@@ -81,8 +100,8 @@ func (p *allocator) unmix(c *core.Cluster) {
 			}
 		}
 		row = slices.DeleteFunc(slices.Clone(row), func(s share) bool { return c.Nodes[s.node].Accelerator != most })
-		if replicas[most] < p.jobs[i].least {
-			row = nil
+		if j := &p.jobs[i]; len(row) > 0 && replicas[most] < j.least {
+			row, p.homeless = nil, append(p.homeless, j.id)
 		}
 		p.plan.rows[i] = row
 	}

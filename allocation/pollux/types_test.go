@@ -22,6 +22,9 @@ func TestEveryTypeIsUsed(t *testing.T) {
 		"a job bound to the rarer type": {"each", []*coretest.JobBuilder{
 			coretest.MakeJob("a").ID(0).Elastic(4, 4, 4).Accelerators("v100"),
 		}, map[core.AcceleratorID]int{1: 4}},
+		"blind to types, a job bound to one": {"blind", []*coretest.JobBuilder{
+			coretest.MakeJob("a").ID(0).Elastic(4, 4, 4).Accelerators("v100"),
+		}, map[core.AcceleratorID]int{core.AnyAccelerator: 4}},
 		"blind to types, none is mixed": {"blind", []*coretest.JobBuilder{
 			coretest.MakeJob("a").ID(0).Elastic(1, 2, 12),
 		}, map[core.AcceleratorID]int{0: 8}},
@@ -47,7 +50,10 @@ func TestEveryTypeIsUsed(t *testing.T) {
 			}
 			got := map[core.AcceleratorID]int{}
 			for _, g := range grants {
-				of := cluster.Nodes[g.Proposed[0].Node].Accelerator
+				of := core.AnyAccelerator
+				if len(g.Proposed) > 0 {
+					of = cluster.Nodes[g.Proposed[0].Node].Accelerator
+				}
 				for _, s := range g.Proposed {
 					if cluster.Nodes[s.Node].Accelerator != of {
 						t.Errorf("job %d is given two types", g.Job)

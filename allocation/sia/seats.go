@@ -42,7 +42,7 @@ func (p *allocator) seat(v *core.View, candidates []core.Candidate, picks []int)
 		}
 		chosen := p.menus[i].Choices[choice]
 		k := pick{job: c, accelerator: core.AcceleratorID(chosen.Type), devices: chosen.Devices}
-		k.stays = c.Held == k.devices && v.Cluster.Nodes[c.Seats[0].Node].Accelerator == k.accelerator && p.usable(v.Cluster, c.Seats)
+		k.stays = c.Held == k.devices && typeOf(v.Cluster, c.Seats) == k.accelerator && p.usable(v.Cluster, c.Seats)
 		if k.stays {
 			s.mark(c.Seats, true)
 		}
@@ -83,8 +83,8 @@ func (s *seats) mark(seats []core.Seat, stays bool) {
 	}
 }
 
-// place finds devices for a job: whole nodes as far as it fills them, then the node that the rest fits best, in either
-// case those first where it is least in the way of jobs that stay; then whatever is free.
+// place finds devices for a job, of which there are enough: whole nodes as far as it fills them, then the node that the
+// rest fits best, in either case those first where it is least in the way of jobs that stay; then whatever is free.
 func (s *seats) place(c *core.Cluster, k *pick) []core.Seat {
 	first, left := len(s.all), k.devices
 	s.nodes = s.nodes[:0]
@@ -100,34 +100,29 @@ func (s *seats) place(c *core.Cluster, k *pick) []core.Seat {
 		}
 	}
 	for left > 0 {
-		best, cost := core.NodeID(-1), [2]int{}
-		for _, n := range s.nodes {
-			free := s.ledger.Free(n)
-			if free < left {
-				continue
-			}
-			idle := free - s.taken[n].Count()
-			if at := [2]int{max(left-idle, 0), idle}; best < 0 || slices.Compare(at[:], cost[:]) < 0 {
-				best, cost = n, at
-			}
+		n, found := s.tightest(left)
+		if !found {
+			n = slices.MaxFunc(s.nodes, func(a, b core.NodeID) int { return cmp.Compare(s.ledger.Free(a), s.ledger.Free(b)) })
 		}
-		if best >= 0 {
-			s.take(best, left)
-			break
-		}
-		for _, n := range s.nodes {
-			if best < 0 || s.ledger.Free(n) > s.ledger.Free(best) {
-				best = n
-			}
-		}
-		if best < 0 || s.ledger.Free(best) == 0 {
-			break
-		}
-		left -= s.take(best, left)
+		left -= s.take(n, left)
 	}
 	seats := s.all[first:len(s.all):len(s.all)]
 	slices.SortFunc(seats, func(a, b core.Seat) int { return cmp.Compare(a.Node, b.Node) })
 	return seats
+}
+
+// tightest is the node with room for so many devices where fewest of them are those of jobs that stay, and then fewest
+// idle; false if no node has the room.
+func (s *seats) tightest(wanted int) (best core.NodeID, found bool) {
+	var least [2]int
+	for _, n := range s.nodes {
+		free := s.ledger.FreeDevices(n)
+		idle := (free &^ s.taken[n]).Count()
+		if cost := [2]int{max(wanted-idle, 0), idle}; free.Count() >= wanted && (!found || slices.Compare(cost[:], least[:]) < 0) {
+			best, least, found = n, cost, true
+		}
+	}
+	return best, found
 }
 
 // take takes up to n devices of a node, those of jobs that stay last, and returns how many.

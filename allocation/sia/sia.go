@@ -126,17 +126,14 @@ func (p *allocator) menu(v *core.View, c *core.Candidate) optim.Menu {
 		return optim.Menu{}
 	}
 	first := len(p.choices)
-	has, held := core.AnyAccelerator, c.Held
-	if held > 0 {
-		has = v.Cluster.Nodes[c.Seats[0].Node].Accelerator
-	}
+	has, held := typeOf(v.Cluster, c.Seats), c.Held
 	staying := p.config.FinishRestarts && held > 0 && c.ProgressAsOf > v.NowSeconds && p.usable(v.Cluster, c.Seats)
 	for t := range p.types {
 		if !c.CanRunOn(v.Cluster, core.AcceleratorID(t)) {
 			continue
 		}
 		p.types[t].each(c.Response.MinReplicas, c.Response.MaxReplicas, func(n int) {
-			if rate := p.rate(c.Response, core.AcceleratorID(t), n); rate > 0 {
+			if rate := p.rate(c.Response, core.AcceleratorID(t), n); rate > 0 && !math.IsInf(rate, 1) {
 				p.choices = append(p.choices, optim.Choice{Type: t, Devices: n, Value: rate})
 			}
 		})
@@ -214,6 +211,19 @@ func (p *allocator) value(goodput float64) float64 {
 		return p.config.WaitingPenalty - utility
 	}
 	return p.config.WaitingPenalty + utility
+}
+
+// typeOf is the one accelerator type of some seats; AnyAccelerator if there is none.
+func typeOf(c *core.Cluster, seats []core.Seat) core.AcceleratorID {
+	one := core.AnyAccelerator
+	for i, s := range seats {
+		if t := c.Nodes[s.Node].Accelerator; i == 0 {
+			one = t
+		} else if t != one {
+			return core.AnyAccelerator
+		}
+	}
+	return one
 }
 
 // usable reports whether all nodes of some seats are ready.

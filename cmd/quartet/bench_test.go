@@ -104,6 +104,20 @@ func BenchmarkBlox(b *testing.B) {
 	}
 }
 
+// BenchmarkGavel is a whole run of the 6,000 jobs of a stream, against the 115 to 180 s that the published simulator takes for
+// 5,000 of them (spec/heterogeneity.md, 5.2).
+func BenchmarkGavel(b *testing.B) {
+	const referenceSeconds = 115
+	for name, sets := range map[string][]string{
+		"fifo_perf": {"pipeline.allocation={type: fifo_perf}"}, "max_min": nil, "best_normalised_sum": {"pipeline.allocation={type: best_normalised_sum}"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			c, jobs := loaded(b, "gavel-osdi20/max-min.yaml", sets...)
+			measure(b, referenceSeconds, func() int { return simulateOnly(b, c, jobs) })
+		})
+	}
+}
+
 // BenchmarkPhilly shows how the cost grows with jobs, at the share of devices of the whole trace, and with devices.
 func BenchmarkPhilly(b *testing.B) {
 	for _, bc := range []struct {

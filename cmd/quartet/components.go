@@ -45,6 +45,7 @@ func catalog() configs.Catalog {
 			allocation.NewTiresias(),
 			allocation.NewOptimus(),
 			allocation.NewAFS(),
+			allocation.NewThemis(),
 			pollux.New(),
 			matching.New(),
 			sia.New(),

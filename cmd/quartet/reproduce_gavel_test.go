@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
@@ -22,12 +23,11 @@ type gavelFixture struct {
 
 func gavelFixtures(t *testing.T) map[string]gavelFixture {
 	t.Helper()
-	f, err := os.Open(reference(t, "reference", "gavel", "small_fixtures.json.gz"))
+	disk, err := os.ReadFile(reference(t, "reference", "gavel", "small_fixtures.json.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	content, err := gzip.NewReader(f)
+	content, err := gzip.NewReader(bytes.NewReader(disk))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,15 +13,19 @@ type GavelConfig struct {
 	Path            string  `config:"path" required:"true" doc:"Jobs to read; a file compressed by gzip is recognised by its content."`
 	Format          string  `config:"format" enum:"stream|trace|philly" doc:"What path is: a stream of jobs with the gaps between them, a trace of 10 columns, or one of 7 derived from Philly; the traces have no header, and tabs between columns."`
 	ThroughputsPath string  `config:"throughputs_path" required:"true" doc:"Measured steps per second by accelerator type, as JSON or as CSV."`
+	Sizes           string  `config:"sizes" enum:"measured|scaled" doc:"What becomes of a job with a number of replicas that its type was not measured with: it is a problem, or goes in proportion to the next smaller number, as some of Philly must."`
 	JobsPerHour     float64 `config:"jobs_per_hour" min:"0" max:"1e6" doc:"Rate at which the jobs of a stream are submitted; 0 submits all at once."`
 	Jobs            int     `config:"jobs" min:"0" doc:"How many jobs to take from the front; 0 for all."`
 }
 
-// The values of GavelConfig.Format.
+// The values of GavelConfig.Format and of Sizes.
 const (
 	gavelStream = "stream"
 	gavelTrace  = "trace"
 	gavelPhilly = "philly"
+
+	sizesMeasured = "measured"
+	sizesScaled   = "scaled"
 )
 
 // Validate reports empty paths, and a rate for jobs that come with their times.
@@ -48,7 +52,7 @@ func NewGavel() core.Factory[Source] {
 			"do on the accelerator type that it runs on, wherever its devices are. A type without a measurement, or with one of 0, " +
 			"cannot run it. Measurements of two jobs that share devices are not used.",
 		Source: "Gavel, OSDI 2020, artifact",
-	}, GavelConfig{Format: gavelStream}, func(c GavelConfig, _ core.Settings) (Source, error) {
+	}, GavelConfig{Format: gavelStream, Sizes: sizesMeasured}, func(c GavelConfig, _ core.Settings) (Source, error) {
 		return gavelSource(c), nil
 	})
 }
@@ -69,7 +73,7 @@ func (s gavelSource) Load(ctx context.Context) (*Workload, error) {
 
 // read reads the jobs of a file. Those after the first c.Jobs are checked like the others.
 func (c GavelConfig) read(in *input, speeds *gavelSpeeds) (*Workload, error) {
-	r := &gavelReader{speeds: speeds}
+	r := &gavelReader{speeds: speeds, scales: c.Sizes == sizesScaled}
 	var jobs []Job
 	switch c.Format {
 	case gavelStream:

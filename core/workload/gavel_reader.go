@@ -10,6 +10,7 @@ import (
 // gavelReader reads jobs in the forms that the publication has them in.
 type gavelReader struct {
 	speeds   *gavelSpeeds
+	scales   bool // jobs of sizes that were not measured go in proportion
 	problems core.Diagnostics
 }
 
@@ -129,6 +130,9 @@ func (r *gavelReader) job(t *table, at gavelCells, name string, submit float64) 
 		return Job{}
 	}
 	speed := r.speeds.byTask[task]
+	if speed == nil && r.scales {
+		speed = r.speeds.scale(task)
+	}
 	switch {
 	case speed != nil && len(speed.rates) > 0:
 		return newGavelJob(name, task.jobType, submit, steps, speed)

@@ -68,11 +68,11 @@ func TestReadsPublishedTraces(t *testing.T) {
 		want         int
 	}{
 		"physical cluster": {gavelTrace, "physical_cluster/max_min_fairness.trace", 96},
-		"philly":           {gavelPhilly, "msr_seed0/795a4c.trace", 3},
+		"philly":           {gavelPhilly, "msr_seed0/2869ce.trace", 533},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := mustLoad(t, NewGavel(), map[string]any{
-				"path": referenceFile(t, "data", "gavel", tc.file), "throughputs_path": throughputs, "format": tc.format,
+				"path": referenceFile(t, "data", "gavel", tc.file), "throughputs_path": throughputs, "format": tc.format, "sizes": sizesScaled,
 			})
 			checkWorkload(t, w)
 			if len(w.Jobs) != tc.want {

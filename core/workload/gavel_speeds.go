@@ -43,6 +43,24 @@ func (s *gavelSpeeds) sizes(jobType string) []string {
 	return sizes
 }
 
+// scale makes up the speed of a task from that with the next smaller number of replicas, in proportion, and keeps it; nil if
+// there is none.
+func (s *gavelSpeeds) scale(task gavelTask) *gavelSpeed {
+	for smaller := task.replicas - 1; smaller > 0; smaller-- {
+		from := s.byTask[gavelTask{task.jobType, smaller}]
+		if from == nil || len(from.rates) == 0 {
+			continue
+		}
+		rates := slices.Clone(from.rates)
+		for i := range rates {
+			rates[i] *= float64(task.replicas) / float64(smaller)
+		}
+		s.byTask[task] = newGavelSpeed(task.replicas, from.accelerators, rates)
+		return s.byTask[task]
+	}
+	return nil
+}
+
 // gavelRates are rates by task and accelerator type, as they are read.
 type gavelRates map[gavelTask]map[string]float64
 

@@ -64,6 +64,9 @@ func TestGavelReaders(t *testing.T) {
 		"stream at once, the first job": {GavelConfig{Format: gavelStream, Jobs: 1}, toyStream, []jobSummary{
 			with(lm, func(s *jobSummary) { s.Name, s.Steps = "0", 1000.5 }),
 		}},
+		"stream, a size that was not measured": {GavelConfig{Format: gavelStream, Sizes: sizesScaled}, toyStreamHeader + "0,LM (batch size 5),3,10,1000.5,0.5\n", []jobSummary{
+			with(lm, func(s *jobSummary) { s.Name, s.Steps, s.Replicas, s.OnV100 = "0", 1000.5, 3, 150 }),
+		}},
 		"trace": {GavelConfig{Format: gavelTrace}, toyTrace, []jobSummary{
 			with(a3c, func(s *jobSummary) {
 				s.Name, s.Submit, s.Command = "gavel-000001", 15.5, `python main.py "x" --max-steps`

@@ -63,6 +63,7 @@ var tables = map[string]func(*bench) ([][]string, error){
 	"compositions":        (*bench).compositions,
 	"gavel-small":         (*bench).gavelSmall,
 	"gavel-continuous":    (*bench).gavelContinuous,
+	"gavel-spare":         (*bench).gavelSpare,
 	"gavel-floor":         (*bench).gavelFloor,
 	"gavel-makespan":      (*bench).gavelMakespan,
 	"blox":                (*bench).blox,

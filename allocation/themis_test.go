@@ -1,0 +1,86 @@
+package allocation
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+// typed renders the grants of a round as "job@type", in order.
+func typed(t *testing.T, policy core.Allocator, v *core.View, respond func(*core.Job) core.Response) string {
+	t.Helper()
+	var words []string
+	for _, g := range ask(t, policy, v, respond) {
+		words = append(words, fmt.Sprintf("%d@%s", g.Job, v.Cluster.Accelerators[g.Accelerator]))
+	}
+	return strings.Join(words, " ")
+}
+
+func TestThemis(t *testing.T) {
+	one := coretest.MakeCluster().Nodes(1, "slow", 1).Obj()
+	two := coretest.MakeCluster().Nodes(1, "slow", 1).Nodes(1, "fast", 1).Obj()
+	waiting := func(submit, work float64) *coretest.JobBuilder {
+		return coretest.MakeJob("j").Submit(submit).Replicas(1).Work(work).Waiting()
+	}
+	// curves tells how much faster each job is on the second type.
+	curves := func(times ...float64) func(*core.Job) core.Response {
+		return func(j *core.Job) core.Response {
+			r := coretest.Rigid(j)
+			for _, rate := range []float64{1, times[j.ID]} {
+				r.Curves = append(r.Curves, core.Curve{OneNode: []float64{rate}, ManyNodes: []float64{rate}})
+			}
+			return r
+		}
+	}
+	cases := map[string]struct {
+		config  map[string]any
+		cluster *core.Cluster
+		jobs    []*coretest.JobBuilder
+		respond func(*core.Job) core.Response
+		want    string
+	}{
+		// At 1000 s the jobs are (1000 + 500)/500 and (900 + 100)/100 of their lengths.
+		"the worst ratio first": {nil, one, []*coretest.JobBuilder{waiting(0, 500), waiting(100, 100)}, coretest.Rigid, "1@slow"},
+		// Both are offered the devices; the first loses half on the slow type, the second nearly nothing.
+		"the auction looks at both": {
+			map[string]any{"offered_to": 1.0}, two, []*coretest.JobBuilder{waiting(0, 5000), waiting(0, 5000)}, curves(2, 1.1), "0@fast 1@slow",
+		},
+		// Offered to the second alone, which is behind: it takes the fast type, and the other one what is left.
+		"the worst off alone bids": {
+			map[string]any{"offered_to": 0.5}, two, []*coretest.JobBuilder{waiting(500, 5000), waiting(0, 5000)}, curves(2, 1.1), "1@fast 0@slow",
+		},
+		"nobody can use what is left": {nil, one, []*coretest.JobBuilder{waiting(0, 500).Accelerators("fast")}, coretest.Rigid, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			v := coretest.MakeView(tc.cluster).Now(1000).Jobs(tc.jobs...).Obj()
+			if got := typed(t, newPolicy(t, NewThemis(), tc.config), v, tc.respond); got != tc.want {
+				t.Errorf("granted %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestThemisKeepsLeases(t *testing.T) {
+	policy := newPolicy(t, NewThemis(), map[string]any{"lease": "10m"})
+	cluster := coretest.MakeCluster().Nodes(1, "t4", 1).Obj()
+	holder := coretest.MakeJob("j").Replicas(1).Work(9000)
+	behind := coretest.MakeJob("j").Replicas(1).Work(10).Waiting()
+	for _, round := range []struct {
+		now  float64
+		jobs []*coretest.JobBuilder
+		want string
+	}{
+		{0, []*coretest.JobBuilder{holder.Waiting()}, "0@t4"},
+		{300, []*coretest.JobBuilder{holder.Running(0, coretest.Seat(0, 0)).Progress(0, 1), behind}, "0@t4"},
+		{600, []*coretest.JobBuilder{holder, behind}, "1@t4"},
+	} {
+		v := coretest.MakeView(cluster).Now(round.now).Jobs(round.jobs...).Obj()
+		if got := typed(t, policy, v, coretest.Rigid); got != round.want {
+			t.Errorf("at %v s granted %q, want %q", round.now, got, round.want)
+		}
+	}
+}
