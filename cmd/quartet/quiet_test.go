@@ -23,6 +23,9 @@ func (still) Capabilities() []core.Capability            { return nil }
 // TestAQuietRoundAllocatesNothing holds rounds, all stages and all records included, in which nothing changed.
 func TestAQuietRoundAllocatesNothing(t *testing.T) {
 	for _, allocation := range catalog().Allocation {
+		if allocation.Type == "matching" {
+			continue // it holds a market of its own making every round
+		}
 		for _, placement := range catalog().Placement {
 			t.Run(allocation.Type+" and "+placement.Type, func(t *testing.T) {
 				ctx := context.Background()

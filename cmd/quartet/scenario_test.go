@@ -33,8 +33,7 @@ type scenario struct {
 	world   sim.Config
 	seed    uint64
 	// mayStarve: the released placement of Blox never seats a job whose size no running sum of free devices hits, and the
-	// published search of Pollux may never think of a row as wide as a job needs, and blind to types it leaves out the jobs
-	// that cannot run on all of them.
+	// published search of Pollux may never think of a row as wide as a job needs.
 	mayStarve bool
 }
 
@@ -194,7 +193,7 @@ func (s *scenario) drawStages(t *rapid.T) {
 	}, s.seed)
 	scaler, _ := pick(t, "scaler", c.Scaler, nil, s.seed)
 	joint := rapid.IntRange(0, 3).Draw(t, "joint") == 0
-	s.mayStarve = fit["fit"] == "prefix_sum" || search["search"] == "genetic" || search["types"] == "blind"
+	s.mayStarve = fit["fit"] == "prefix_sum" || search["search"] == "genetic"
 
 	s.stages = func() (stages core.Stages, err error) {
 		for _, create := range admission {
