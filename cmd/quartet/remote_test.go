@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path"
+	"slices"
 	"testing"
 
 	"github.com/quartet-sched/quartet/configs"
@@ -123,8 +124,10 @@ func shippedConfigs(t testing.TB) []string {
 
 // jobsThroughTheWire is how many jobs of a config are run in three ways: fewer where rounds are many and long.
 func jobsThroughTheWire(config string) int {
-	switch path.Base(path.Dir(config)) {
-	case "gavel-osdi20", "matching-tpds24", "sia-sosp23", "compositions":
+	switch {
+	case path.Base(config) == "pollux-genetic.yaml":
+		return 20
+	case slices.Contains([]string{"gavel-osdi20", "matching-tpds24", "sia-sosp23", "compositions"}, path.Base(path.Dir(config))):
 		return 60
 	default:
 		return 10_000
