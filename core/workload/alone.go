@@ -58,7 +58,7 @@ func (a *Alone) with(job *Job, accelerator core.AcceleratorID, replicas int) flo
 	running := Running{
 		Shape: shape, Replicas: replicas, Accelerators: slices.Repeat([]string{a.cluster.Accelerators[accelerator]}, len(shape)),
 	}
-	tunings := tunings(job.Spec.Batch, replicas)
+	tunings := tunings(job.Spec.BatchOn(a.cluster.Accelerators[accelerator]), replicas)
 	seconds, done := 0.0, 0.0
 	for phase := range job.Model.Phases() {
 		fastest := 0.0

@@ -58,6 +58,10 @@ func TestAlone(t *testing.T) {
 		}
 	})
 	batched.Spec.Batch = core.BatchSpec{Requested: 16, Initial: 16, Max: 64, MinPerDevice: 4, MaxPerDevice: 16}
+	// The more samples a device takes at once, the better: up to 4 on a t4, 16 elsewhere.
+	narrower := elastic(2, 2, func(_ int, c Running) float64 { return float64(max(c.Tuning.BatchPerDevice, 1)) })
+	narrower.Spec.Batch = batched.Spec.Batch
+	narrower.Spec.BatchByType = []core.TypeBatch{{Accelerator: "t4", MinPerDevice: 4, MaxPerDevice: 4}}
 	for name, tc := range map[string]struct {
 		job         Job
 		accelerator core.AcceleratorID
@@ -89,6 +93,8 @@ func TestAlone(t *testing.T) {
 			return 4
 		}), t4, 4, 100},
 		"the best batch of each phase": {batched, a100, 2, 100 + 300.0/4},
+		"within the bounds of a type":  {narrower, t4, 2, 400.0 / 4},
+		"and of the others":            {narrower, a100, 2, 400.0 / 16},
 	} {
 		t.Run(name, func(t *testing.T) {
 			alone := NewAlone(loneCluster(), []Job{tc.job})
