@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -45,7 +44,7 @@ type matching struct {
 	options market.Options
 	jobs    []market.Job // of the grants that need new seats
 	sizes   []int
-	bound   []int // scratch
+	single  []int // scratch
 }
 
 func (p *matching) Place(ctx context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
@@ -84,7 +83,7 @@ func (p *matching) match(ctx context.Context, v *core.View, grants []core.Grant)
 		return nil, err
 	}
 	won, err := market.Match(ctx, p.jobs, p.workers(), p.sizes, p.options)
-	if err != nil || !p.bind(v, grants, won.Counts) {
+	if err != nil || !market.Bind(p.jobs, won.Counts, p.workers(), p.bound(v, grants), false) {
 		return won.Counts, err
 	}
 	if err := p.fit(v, grants); err != nil {
@@ -196,34 +195,15 @@ func (p *matching) fit(v *core.View, grants []core.Grant) error {
 	return nil
 }
 
-// bind leaves to each job that does not mix types only one: that which makes most of what it won, of those with room beside
-// the jobs bound before it, and these are the larger ones. It is false when there is no such job.
-func (p *matching) bind(v *core.View, grants []core.Grant, won [][]int) bool {
-	p.bound = p.bound[:0]
+// bound is the sizes of the grants whose jobs do not mix types, 0 for the others.
+func (p *matching) bound(v *core.View, grants []core.Grant) []int {
+	p.single = append(p.single[:0], p.sizes...)
 	for k, i := range p.rest {
-		if !v.Jobs[grants[i].Job].MixesTypes && p.sizes[k] > 0 {
-			p.bound = append(p.bound, k)
+		if v.Jobs[grants[i].Job].MixesTypes {
+			p.single[k] = 0
 		}
 	}
-	slices.SortStableFunc(p.bound, func(a, b int) int { return cmp.Compare(p.sizes[b], p.sizes[a]) })
-	left := slices.Clone(p.free)
-	for _, k := range p.bound {
-		job, best, most := &p.jobs[k], -1, 0.0
-		for t, rate := range job.Rates {
-			if made := rate * (float64(won[k][t]) + hardly); left[t] >= p.sizes[k] && made > most {
-				best, most = t, made
-			}
-		}
-		for t := range job.Rates {
-			if t != best {
-				job.Rates[t] = 0
-			}
-		}
-		if best >= 0 {
-			left[best] -= p.sizes[k]
-		}
-	}
-	return len(p.bound) > 0
+	return p.single
 }
 
 // seatCounts seats a grant on so many devices of each type, if they are there.

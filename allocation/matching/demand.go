@@ -14,14 +14,14 @@ type demand struct {
 	workers    market.Workers
 	candidates []*core.Candidate // that take part
 	jobs       []market.Job
-	mixes      []bool
+	sizes      []int // that jobs must have on one type; 0 for those that mix types
 	perNode    []int // devices of the largest node, by type
 	ranks      []int
 }
 
 func (d *demand) gather(v *core.View, candidates []core.Candidate, config *Config) {
 	d.count(v)
-	d.candidates, d.jobs, d.mixes = d.candidates[:0], d.jobs[:0], d.mixes[:0]
+	d.candidates, d.jobs, d.sizes = d.candidates[:0], d.jobs[:0], d.sizes[:0]
 	for i := range candidates {
 		c := &candidates[i]
 		if c.MustStay(v.Cluster, c.Response) {
@@ -30,7 +30,11 @@ func (d *demand) gather(v *core.View, candidates []core.Candidate, config *Confi
 			}
 			continue
 		}
-		d.candidates, d.jobs, d.mixes = append(d.candidates, c), append(d.jobs, d.job(v, c)), append(d.mixes, c.MixesTypes)
+		size := c.Response.MinReplicas
+		if c.MixesTypes {
+			size = 0
+		}
+		d.candidates, d.jobs, d.sizes = append(d.candidates, c), append(d.jobs, d.job(v, c)), append(d.sizes, size)
 	}
 	d.assumeLengths()
 	for i := range d.jobs {
@@ -223,47 +227,4 @@ func (d *demand) stays(i int, won []int, blind bool) bool {
 		return false
 	}
 	return slices.Equal(held, won) || blind && sum(won) == c.Held
-}
-
-// bind leaves to each job that does not mix types only one: that which makes most of what it won, of those that still hold
-// its least number beside the jobs bound before it, and these are the ones with the greatest. It is false when there is no
-// such job.
-func (d *demand) bind(won [][]int) bool {
-	d.ranks = d.ranks[:0]
-	for i, mixes := range d.mixes {
-		if !mixes {
-			d.ranks = append(d.ranks, i)
-		}
-	}
-	slices.SortStableFunc(d.ranks, func(a, b int) int { return cmp.Compare(d.jobs[b].Least, d.jobs[a].Least) })
-	left := slices.Clone(d.workers.Count)
-	for _, i := range d.ranks {
-		job := &d.jobs[i]
-		best := mostOf(job, won[i], left)
-		if best < 0 {
-			best = mostOf(job, won[i], d.workers.Count)
-		}
-		for t := range job.Rates {
-			if t != best {
-				job.Rates[t] = 0
-			}
-		}
-		if best >= 0 {
-			left[best] -= job.Least
-		}
-	}
-	return len(d.ranks) > 0
-}
-
-// mostOf is the type that makes most of what a job won, or the fastest where it won nothing, of those with room for its
-// least number; -1 for none.
-func mostOf(job *market.Job, won, room []int) int {
-	const nothing = 1e-3
-	best, most := -1, 0.0
-	for t, rate := range job.Rates {
-		if made := rate * (float64(won[t]) + nothing); room[t] >= job.Least && made > most {
-			best, most = t, made
-		}
-	}
-	return best
 }

@@ -88,7 +88,7 @@ func (p *allocator) Allocate(ctx context.Context, v *core.View, candidates []cor
 func (p *allocator) hold(ctx context.Context) (market.Assignment, error) {
 	d := &p.demand
 	won, err := p.solve(ctx)
-	if err == nil && d.bind(won.Counts) {
+	if err == nil && market.Bind(d.jobs, won.Counts, d.workers, d.sizes, true) {
 		won, err = p.solve(ctx)
 	}
 	return won, err
