@@ -15,6 +15,7 @@ func TestConformance(t *testing.T) {
 		"nearly max-min":  {"power": -20},
 		"restarts break":  {"finish_restarts": false, "restart_overhead": "0s"},
 		"one node":        {"most_nodes": []any{map[string]any{"accelerator": "a100", "nodes": 1}}},
+		"types ignored":   {"types": "blind"},
 		"waiting is dear": {"waiting_penalty": 100},
 	}
 	for name, config := range cases {

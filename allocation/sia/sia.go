@@ -22,6 +22,7 @@ type Config struct {
 	ClampRestarts       bool          `config:"clamp_restarts" doc:"however often a job was restarted, running it is better than leaving it; as published it is not"`
 	FinishRestarts      bool          `config:"finish_restarts" doc:"a job that is restarting keeps what it has"`
 	MostNodes           []MostNodes   `config:"most_nodes" doc:"nodes of single accelerator types that a job may span; no limit for others"`
+	Types               string        `config:"types" doc:"each: a job is worth on a type what it does there; blind: on all types the same, what it does on their devices on average" enum:"each|blind"`
 	Digits              int           `config:"digits" doc:"decimals that utilities are rounded to, 2 as published; 0 does not round" min:"0" max:"12"`
 	Gap                 float64       `config:"gap" doc:"part of the best value that a choice may fall short of it" min:"0" max:"1"`
 }
@@ -37,6 +38,12 @@ type MostNodes struct {
 	Accelerator string `config:"accelerator" required:"true" doc:"accelerator type"`
 	Nodes       int    `config:"nodes" required:"true" doc:"nodes that a job may span" min:"1"`
 }
+
+// The values of Config.Types.
+const (
+	eachType   = "each"
+	blindTypes = "blind"
+)
 
 // Validate reports what is listed twice.
 func (c Config) Validate() error {
@@ -59,7 +66,7 @@ func (c Config) Validate() error {
 
 // Default is the published objective, with restarts clamped and utilities not rounded.
 var Default = Config{
-	Power: -0.5, WaitingPenalty: 1.1, RestartOverhead: 30 * time.Second, ClampRestarts: true, FinishRestarts: true, Gap: 1e-4,
+	Power: -0.5, WaitingPenalty: 1.1, RestartOverhead: 30 * time.Second, ClampRestarts: true, FinishRestarts: true, Types: eachType, Gap: 1e-4,
 }
 
 // New chooses for every job a number of devices of one type, or none, so that the sum of the jobs' utilities is highest.
@@ -69,6 +76,8 @@ var Default = Config{
 // has lost to restarts. Choosing is a knapsack with a capacity for each type, solved to a proven gap. Jobs that cannot be
 // resized have one configuration a type. Devices are proposed largest job first, whole nodes first; who keeps its
 // configuration keeps its devices, unless they are in the way of a larger job; pinned jobs always do.
+//
+// With types blind, what the types of the cluster do for a job is averaged over their devices, for comparison.
 //
 // Source: Sia (SOSP'23), section 3. Deviations: ties go to the configuration that a job has. O(jobs × configurations) a
 // round, times the iterations of the knapsack.
@@ -133,7 +142,7 @@ func (p *allocator) menu(v *core.View, c *core.Candidate) optim.Menu {
 			continue
 		}
 		p.types[t].each(c.Response.MinReplicas, c.Response.MaxReplicas, func(n int) {
-			if rate := p.rate(c.Response, core.AcceleratorID(t), n); rate > 0 && !math.IsInf(rate, 1) {
+			if rate := p.rate(v.Cluster, c, core.AcceleratorID(t), n); rate > 0 && !math.IsInf(rate, 1) {
 				p.choices = append(p.choices, optim.Choice{Type: t, Devices: n, Value: rate})
 			}
 		})
@@ -169,8 +178,27 @@ func (p *allocator) menu(v *core.View, c *core.Candidate) optim.Menu {
 // tie is what makes a job stay where something else is as good.
 const tie = 1e-7
 
-// rate is the goodput of n devices of a type; without curves, devices count alike.
-func (p *allocator) rate(r *core.Response, t core.AcceleratorID, n int) float64 {
+// rate is the goodput that a job is taken to have on n devices of a type.
+func (p *allocator) rate(cluster *core.Cluster, c *core.Candidate, t core.AcceleratorID, n int) float64 {
+	rate := p.rateOn(c.Response, t, n)
+	if p.config.Types != blindTypes || rate == 0 {
+		return rate
+	}
+	sum, devices := 0.0, 0
+	for other := range p.types {
+		if !c.CanRunOn(cluster, core.AcceleratorID(other)) {
+			continue
+		}
+		if rate := p.rateOn(c.Response, core.AcceleratorID(other), n); rate > 0 {
+			sum += rate * float64(p.types[other].devices)
+			devices += p.types[other].devices
+		}
+	}
+	return sum / float64(devices)
+}
+
+// rateOn is the goodput of n devices of a type by the curve of it; without curves, devices count alike.
+func (p *allocator) rateOn(r *core.Response, t core.AcceleratorID, n int) float64 {
 	if len(r.Curves) == 0 {
 		return float64(n)
 	}

@@ -152,6 +152,27 @@ func TestAllocates(t *testing.T) {
 			func(w *world) { run(w.add(1, 4, flat(1), flat(1)), seat(1, 0x8)) },
 			grants{0: {seat(1, 0x8)}},
 		},
+		"a job moves to a faster type": {
+			[]int{1, 1},
+			[]int{1, 1},
+			nil,
+			func(w *world) { run(w.add(1, 1, linear(1), linear(9)), seat(0, 0x1)) },
+			grants{0: {seat(1, 0x1)}},
+		},
+		"unless it does not see types": {
+			[]int{1, 1},
+			[]int{1, 1},
+			func(c *Config) { c.Types = blindTypes },
+			func(w *world) { run(w.add(1, 1, linear(1), linear(9)), seat(0, 0x1)) },
+			grants{0: {seat(0, 0x1)}},
+		},
+		"a type where it cannot run it sees even so": {
+			[]int{1, 1},
+			[]int{1, 1},
+			func(c *Config) { c.Types = blindTypes },
+			func(w *world) { w.add(1, 1, flat(0), linear(1)) },
+			grants{0: {seat(1, 0x1)}},
+		},
 		"a young job does not move for little": {
 			[]int{2},
 			[]int{4},
@@ -265,6 +286,19 @@ func TestAllocates(t *testing.T) {
 				t.Errorf("seats (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Blind to types, it does not matter which of them a job is fast on: rates count by the devices that there are.
+func TestBlindRates(t *testing.T) {
+	w := newWorld([]int{1, 1, 1}, []int{1, 3, 4})
+	w.add(1, 1, flat(8), flat(4), flat(100)).Accelerators = []string{"type0", "type1"}
+	p := newAllocator(t, func(c *Config) { c.Types = blindTypes }).(*allocator)
+	p.survey(w.view.Cluster)
+	for accelerator := range core.AcceleratorID(2) {
+		if got := p.rate(w.view.Cluster, &w.candidates[0], accelerator, 1); got != 5 {
+			t.Errorf("rate %v on type %d, want (1·8 + 3·4)/4", got, accelerator)
+		}
 	}
 }
 

@@ -180,6 +180,8 @@ func (b *bench) siaVariants() ([][]string, error) {
 		{"utilities not rounded", []string{allocation + "digits=0"}},
 		{"both: Quartet's default", []string{allocation + "clamp_restarts=true", allocation + "digits=0"}},
 		{"every move is a restart", []string{"backend.config.publication.moves=restart"}},
+		{"types ignored", []string{allocation + "types=blind", elasticity + "types=blind"}},
+		{"types ignored by allocation alone", []string{allocation + "types=blind"}},
 		{"jobs not profiled", []string{elasticity + "profiled=false"}},
 		{"the truth known", []string{elasticity + "knowledge=oracle"}},
 		{"strong-scaling jobs", []string{"workload.config.jobs=strong_scaling"}},
