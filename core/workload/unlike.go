@@ -13,6 +13,7 @@ import (
 
 // UnlikeConfig is the Config of the source `unlike_workers`.
 type UnlikeConfig struct {
+	Path            string        `config:"path" doc:"Trace in Quartet's own CSV format that says when jobs come, on how many replicas and how long they last; jobs, span and the two durations are then not used. None if empty."`
 	Jobs            int           `config:"jobs" min:"1" max:"1000000" doc:"Number of jobs."`
 	Span            time.Duration `config:"span" min:"0" doc:"Time within which all jobs are submitted, evenly at random; 0 submits them at once."`
 	ShortestSeconds float64       `config:"shortest_seconds" min:"1" max:"1e8" doc:"Least duration of a job, on the replicas it requests of type V100M32."`
@@ -33,7 +34,8 @@ func NewUnlike() core.Factory[Source] {
 		Description: "Jobs train six applications on the accelerator types of the openb cluster: T4, P100, V100M16, V100M32, A10, G2 and G3. " +
 			"How fast a type is follows from its published peak rates and from what a sample costs in arithmetic and memory traffic. The trace hides what G2 and G3 are: they count as A10 and A100. " +
 			"A job has a fixed batch and runs on any number of replicas from 1 up, in steps that last until the slowest replica is done with its part of the batch, and then reduces its gradients in a ring over the slowest link. " +
-			"It asks for 1, 2, 4 or 8 replicas like the jobs of Gavel. Submission times are in whole seconds, and durations are drawn evenly in the exponent.",
+			"It asks for 1, 2, 4 or 8 replicas like the jobs of Gavel. Submission times are in whole seconds, and durations are drawn evenly in the exponent. " +
+			"With a path, a job lasts as long on the replicas it requests of type V100M32 as its row says, and trains the application of its row, or one drawn at random. Types that its row allows bound those it can run on; any number of replicas will do, whatever the row says.",
 		Source: "Liu et al., IEEE TPDS 35(6), 2024: model of a step; NVIDIA data sheets: peak rates; Gavel, OSDI 2020: replicas",
 	}, defaults, func(c UnlikeConfig, s core.Settings) (Source, error) {
 		g := &unlikeGenerator{config: c, rand: s.Rand}
@@ -166,6 +168,9 @@ type unlikeGenerator struct {
 
 // Load generates the workload. A second call goes on in the random stream, and so yields other jobs.
 func (g *unlikeGenerator) Load(ctx context.Context) (*Workload, error) {
+	if g.config.Path != "" {
+		return g.read(ctx)
+	}
 	jobs := make([]Job, g.config.Jobs)
 	arrivals := make([]float64, len(jobs))
 	for i := range arrivals {
@@ -186,17 +191,21 @@ func (g *unlikeGenerator) job(name string, submit float64) Job {
 	replicas := min(gavelReplicaMix.draw(g.rand), len(task.sync))
 	low, high := math.Log(g.config.ShortestSeconds), math.Log(g.config.LongestSeconds)
 	seconds := math.Exp(low + (high-low)*g.rand.Float64())
+	spec := core.JobSpec{Name: name, SubmitSeconds: submit, Weight: 1, Requested: replicas, Accelerators: task.types}
+	return g.training(task, spec, seconds)
+}
+
+// training is a job that trains for so many seconds on the replicas it requests of the reference type.
+func (g *unlikeGenerator) training(task *unlikeTask, spec core.JobSpec, seconds float64) Job {
+	replicas := spec.Requested
 	step := float64(task.kind.batch)/task.reference/float64(replicas) + task.sync[replicas-1]
 	m := &unlikeModel{task: task, iterations: max(math.Round(seconds/step), 1)}
-	job := Job{Model: m}
-	spec := &job.Spec
-	spec.Name, spec.Application, spec.SubmitSeconds, spec.Weight = name, task.kind.name, submit, 1
-	spec.Requested, spec.MinReplicas, spec.MaxReplicas = replicas, 1, len(task.sync)
-	spec.Accelerators, spec.MixesTypes = task.types, g.config.MixesTypes
+	spec.Application, spec.MixesTypes = task.kind.name, g.config.MixesTypes
+	spec.MinReplicas, spec.MaxReplicas = 1, len(task.sync)
 	batch := task.kind.batch
 	spec.Batch = core.BatchSpec{Requested: batch, Initial: batch, Max: batch, MinPerDevice: 1}
 	spec.TotalWork, spec.StepTimes = m.iterations, &task.stepTimes
-	return job
+	return Job{Spec: spec, Model: m}
 }
 
 // unlikePhases is how often a job tells how many steps are left.
