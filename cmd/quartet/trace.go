@@ -19,7 +19,7 @@ import (
 
 func (a *app) traceCommand() *cobra.Command {
 	return group("trace", "Describe, convert and generate workloads",
-		a.traceInfoCommand(), a.traceConvertCommand(), a.traceGenerateCommand())
+		a.traceInfoCommand(), a.traceConvertCommand(), a.traceGenerateCommand(), a.traceNodesCommand())
 }
 
 // traceFlags choose a workload: that of a config, or one by type and settings.
