@@ -21,8 +21,8 @@ type JobSpec struct {
 	MinReplicas int // least the job can run with
 	MaxReplicas int // most the job can use
 
-	// Pinned is set for a job that cannot be preempted: the devices that it gets first stay its own until it ends, or one
-	// of their nodes fails or is drained. A policy that takes them away breaks a rule.
+	// Pinned is set for a job that cannot be preempted: the devices that it gets first stay its own until it ends, or
+	// one of their nodes fails or is drained. A policy that takes them away breaks a rule.
 	Pinned bool
 
 	Accelerators []string // types the job can run on; empty for all
@@ -166,8 +166,8 @@ func (j *Job) RemainingWork(now float64) float64 {
 	return max(j.TotalWork-j.WorkDone(now), 0)
 }
 
-// MustStay reports whether the job is pinned to the seats it holds. It is not when a node of them is no longer ready, or
-// when the job can no longer run on so many.
+// MustStay reports whether the job is pinned to the seats it holds. It is not when a node of them is no longer ready,
+// or when the job can no longer run on so many.
 func (j *Job) MustStay(c *Cluster, r *Response) bool {
 	return j.Pinned && j.State == Running && j.Held >= r.MinReplicas && j.Held <= r.MaxReplicas &&
 		!slices.ContainsFunc(j.Seats, func(s Seat) bool { return s.Devices&^c.Nodes[s.Node].Usable() != 0 })

@@ -34,11 +34,12 @@ func (c FixedConfig) Capabilities() []core.Capability {
 // duration is taken to scale linearly. An elastic job gets at most as many replicas as its batch has shares of the
 // least per-device batch, and as its step times cover.
 //
-// Where the replicas of a job that mixes types run on several, a proportional split gives each device the part of the batch
-// that it does while the others do theirs, in whole samples, so that no device waits for another by more than one sample.
+// Where the replicas of a job that mixes types run on several, a proportional split gives each device
+// the part of the batch that it does while the others do theirs, in whole samples, so that no device
+// waits for another by more than one sample.
 //
-// Source: the fixed batch of the Pollux artifact (OSDI'21), whose rule splits it over the replicas; the proportional split of
-// Liu et al. (TPDS'24). O(jobs) a call, and O(replicas log replicas) for a proportional split.
+// Source: the fixed batch of the Pollux artifact (OSDI'21), whose rule splits it over the replicas; the proportional
+// split of Liu et al. (TPDS'24). O(jobs) a call, and O(replicas log replicas) for a proportional split.
 func NewFixed() core.Factory[core.Elasticity] {
 	return core.NewFactory(core.Info{
 		Type:    "fixed",

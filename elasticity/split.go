@@ -21,9 +21,9 @@ type splitter struct {
 
 func (s *splitter) begin() { s.parts = s.parts[:0] }
 
-// split divides the batch of a job over devices of different types so that the slowest is done as early as it can be, and
-// the total stays what was requested. It is false when all devices are alike, or their speeds are not known: then the
-// batch is split evenly.
+// split divides the batch of a job over devices of different types so that the slowest is done as early as it
+// can be, and the total stays what was requested. It is false when all devices are alike, or their speeds are
+// not known: then the batch is split evenly.
 func (s *splitter) split(c *core.Cluster, j *core.Job, seats []core.Seat) (core.Tuning, bool) {
 	if !j.MixesTypes || j.StepTimes == nil || j.StepTimes.Unlike == nil || !unlike(c, seats) {
 		return core.Tuning{}, false

@@ -66,8 +66,8 @@ func (p *goodputAgent) bounds(j *core.Job, accelerator string) core.BatchSpec {
 	return b
 }
 
-// hear is what the agent takes of a job's measurements. The blind does not see the type: of several on as many nodes and
-// replicas with one batch, the first counts.
+// hear is what the agent takes of a job's measurements. The blind does not see the type: of several on as many nodes
+// and replicas with one batch, the first counts.
 func (p *goodputAgent) hear(kept, all []core.Measurement) []core.Measurement {
 	if p.config.Types != blindType {
 		return append(kept, all...)

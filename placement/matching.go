@@ -18,12 +18,12 @@ type MatchingConfig struct {
 // NewMatching seats any allocator's grants on the accelerator types where they end soonest on average.
 //
 // The sizes that were granted are a category: free devices go to the new grants in one market (package market), most to
-// whom they shorten most. A job that mixes types may get some of each; another gets the type that the market gives it most
-// of, and the market is held again for the rest. Within a type it is consolidated, on nodes where the job sits before others.
-// Grants that fit beside those before them take part; a job that keeps its grant keeps its devices.
+// whom they shorten most. A job that mixes types may get some of each; another gets the type that the market gives it
+// most of, and the market is held again for the rest. Within a type it is consolidated, on nodes where the job sits
+// before others. Grants that fit beside those before them take part; a job that keeps its grant keeps its devices.
 //
-// Source: Liu et al., IEEE TPDS 35(6), 2024, the market inside a category. Deviations: those of package market; speeds and
-// lengths are true step times and steps left, and a job without them counts as average and alike on all types.
+// Source: Liu et al., IEEE TPDS 35(6), 2024, the market inside a category. Deviations: those of package market; speeds
+// and lengths are true step times and steps left, and a job without them counts as average and alike on all types.
 // O(grants × types) a step of the market, and O(nodes) for each node taken.
 func NewMatching() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{

@@ -163,7 +163,8 @@ func (s *seater) acrossTypes(v *core.View, g *core.Grant, choose choice) bool {
 	return true
 }
 
-// try takes devices of a type for a grant, if the type is eligible, has enough of them and the choice likes their shape.
+// try takes devices of a type for a grant, if the type is eligible, has
+// enough of them and the choice likes their shape.
 func (s *seater) try(v *core.View, g *core.Grant, t core.AcceleratorID, choose choice) bool {
 	j := v.Jobs[g.Job]
 	return s.free[t] >= g.Replicas && eligible(v, j, g, t) && choose(s, v, j, t, g.Replicas)
@@ -214,8 +215,8 @@ func eligible(v *core.View, j *core.Job, g *core.Grant, t core.AcceleratorID) bo
 	return (g.Accelerator == core.AnyAccelerator || g.Accelerator == t) && j.CanRunOn(v.Cluster, t)
 }
 
-// within reports whether seats on nodes of the cluster are of types that a grant allows, of one type unless its job mixes
-// them.
+// within reports whether seats on nodes of the cluster are of types that a grant
+// allows, of one type unless its job mixes them.
 func within(v *core.View, g *core.Grant, seats []core.Seat) bool {
 	j, first := v.Jobs[g.Job], v.Cluster.Nodes[seats[0].Node].Accelerator
 	for _, seat := range seats {

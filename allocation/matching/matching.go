@@ -31,14 +31,14 @@ var Default = Config{
 
 // New decides together how many devices each job gets and of which types, so that the mean completion time is least.
 //
-// Each round is a market: jobs in the order of the work they have left, as many as can hold their least number; categories
-// of sizes, some of them drawn; inside a category devices go to those whom they help most; and the best assignment is
-// improved by exchanges (package market). A job that changes its devices pays for the restart, so that it is not moved for
-// less. Devices are proposed: use placement proposed.
+// Each round is a market: jobs in the order of the work they have left, as many as can hold their least number;
+// categories of sizes, some of them drawn; inside a category devices go to those whom they help most; and the best
+// assignment is improved by exchanges (package market). A job that changes its devices pays for the restart, so that it
+// is not moved for less. Devices are proposed: use placement proposed.
 //
-// Source: Liu et al., IEEE TPDS 35(6), 2024, whose abstract was at hand. Deviations: those of package market; urgency; a job
-// that does not mix types takes the type that the market gives it most of, and the market is held again; a job of unknown
-// length counts as long as the others on average. O(jobs × types²) for each exchange.
+// Source: Liu et al., IEEE TPDS 35(6), 2024, whose abstract was at hand. Deviations: those of package market; urgency;
+// a job that does not mix types takes the type that the market gives it most of, and the market is held again; a job of
+// unknown length counts as long as the others on average. O(jobs × types²) for each exchange.
 func New() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "matching",

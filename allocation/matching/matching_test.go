@@ -94,7 +94,8 @@ func TestTypesGoToWhomTheyHelpMost(t *testing.T) {
 	}
 }
 
-// A job with 100 units left holds one v100, of rate 4, and 10 s of restart: a second brings its end from 25 s to 22.5 s.
+// A job with 100 units left holds one v100, of rate 4, and 10 s of restart: a
+// second brings its end from 25 s to 22.5 s.
 func TestMovingIsWeighedAgainstTheRestart(t *testing.T) {
 	held := coretest.Seat(2, 0)
 	for name, tc := range map[string]struct {

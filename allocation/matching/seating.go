@@ -25,8 +25,8 @@ func (s *seating) byType(v *core.View, c *core.Candidate, counts []int) []core.S
 	return s.seats[first:len(s.seats):len(s.seats)]
 }
 
-// anyType seats replicas on any types, as many as there are devices for; a job that does not mix them on the lowest that has
-// enough. It is nil for a job that gets too few.
+// anyType seats replicas on any types, as many as there are devices for; a job that does not mix them on the lowest
+// that has enough. It is nil for a job that gets too few.
 func (s *seating) anyType(v *core.View, c *core.Candidate, n int) []core.Seat {
 	first := len(s.seats)
 	canRun := func(t core.AcceleratorID) bool { return c.CanRunOn(v.Cluster, t) }

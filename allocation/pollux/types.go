@@ -62,8 +62,8 @@ func (p *allocator) canRun(c *core.Cluster, j *core.Job) bool {
 	return true
 }
 
-// grantBound serves the jobs that the blind pass over, as they cannot run on every type, or that got too little of each:
-// they keep what they hold, or get their least, wherever that fits.
+// grantBound serves the jobs that the blind pass over, as they cannot run on every type, or that got too little of
+// each: they keep what they hold, or get their least, wherever that fits.
 func (p *allocator) grantBound(c *core.Cluster) {
 	if p.config.Types != "blind" {
 		return
@@ -80,8 +80,8 @@ func (p *allocator) grantBound(c *core.Cluster) {
 	}
 }
 
-// unmix leaves every job the nodes of one type, that of most of its replicas, the lowest of several. If that is fewer than
-// the job needs, it is homeless.
+// unmix leaves every job the nodes of one type, that of most of its replicas, the lowest of several. If that
+// is fewer than the job needs, it is homeless.
 func (p *allocator) unmix(c *core.Cluster) {
 	p.homeless = p.homeless[:0]
 	if p.accelerator != core.AnyAccelerator {

@@ -69,13 +69,14 @@ var Default = Config{
 	Power: -0.5, WaitingPenalty: 1.1, RestartOverhead: 30 * time.Second, ClampRestarts: true, FinishRestarts: true, Types: eachType, Gap: 1e-4,
 }
 
-// New chooses for every job a number of devices of one type, or none, so that the sum of the jobs' utilities is highest.
+// New chooses for every job a number of devices of one type, or none, so that
+// the sum of the jobs' utilities is highest.
 //
-// A configuration is a power of two devices on one node, or some whole nodes, of one type. Its utility is a power of the
-// job's goodput there, as a multiple of the least it could have, and less after a restart the more of its life the job
-// has lost to restarts. Choosing is a knapsack with a capacity for each type, solved to a proven gap. Jobs that cannot be
-// resized have one configuration a type. Devices are proposed largest job first, whole nodes first; who keeps its
-// configuration keeps its devices, unless they are in the way of a larger job; pinned jobs always do.
+// A configuration is a power of two devices on one node, or some whole nodes, of one type. Its utility is a power of
+// the job's goodput there, as a multiple of the least it could have, and less after a restart the more of its life the
+// job has lost to restarts. Choosing is a knapsack with a capacity for each type, solved to a proven gap. Jobs that
+// cannot be resized have one configuration a type. Devices are proposed largest job first, whole nodes first; who keeps
+// its configuration keeps its devices, unless they are in the way of a larger job; pinned jobs always do.
 //
 // With types blind, what the types of the cluster do for a job is averaged over their devices, for comparison.
 //

@@ -91,8 +91,8 @@ func allRows(t *testing.T, path string) []map[string]string {
 	return rows
 }
 
-// TestBooksByTypeMatchTheDecisions audits whole runs: who ran where for how long follows from decisions.jsonl alone, and
-// adds up to what jobs.csv and the summary say.
+// TestBooksByTypeMatchTheDecisions audits whole runs: who ran where for how long follows from decisions.jsonl alone,
+// and adds up to what jobs.csv and the summary say.
 func TestBooksByTypeMatchTheDecisions(t *testing.T) {
 	for name, sets := range map[string][]string{
 		"las":      nil,
@@ -158,8 +158,8 @@ func TestBooksByTypeMatchTheDecisions(t *testing.T) {
 	}
 }
 
-// A job alone on a cluster gets all that is fair: but for the pause of its start, which only Sia takes for fair, it takes no
-// longer than alone. Its files are among those that a repetition compares.
+// A job alone on a cluster gets all that is fair: but for the pause of its start, which only Sia takes for fair, it
+// takes no longer than alone. Its files are among those that a repetition compares.
 func TestAloneIsFair(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mixed.yaml")

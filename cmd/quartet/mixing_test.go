@@ -10,8 +10,8 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// mixing is the model of a job whose replicas run on devices of different types, each with its part of a fixed batch: the
-// slowest sets the pace.
+// mixing is the model of a job whose replicas run on devices of different types, each with its part
+// of a fixed batch: the slowest sets the pace.
 type mixing struct {
 	samples map[string]float64 // a second on one device, by type; none where it cannot run
 	batch   int

@@ -25,8 +25,8 @@ type holder struct {
 	first   core.AcceleratorID
 }
 
-// typeBooks say which jobs held devices of which type, for how long. They follow events and changes only, so that a round
-// costs nothing for the jobs on which nothing happened.
+// typeBooks say which jobs held devices of which type, for how long. They follow events and changes only, so that a
+// round costs nothing for the jobs on which nothing happened.
 type typeBooks struct {
 	holders []holder // by JobID
 }

@@ -49,7 +49,8 @@ func submission(j *core.Job) core.Event {
 
 // told is the run that TestBooksByType works out:
 //
-//	  0 s  m, which mixes types, starts on both a100; y, bound to a100, waits; z, bound to t4, and v, which is rejected, too
+//	  0 s  m, which mixes types, starts on both a100; y, bound to a100, waits; so do z, bound to t4, and v, which is
+//	       rejected
 //	100 s  m moves to four t4 of b, y starts on one a100
 //	150 s  b fails and m with it, told at 160 s, where m starts again on one a100 and both t4 of c
 //	160 s  y is stopped
@@ -219,8 +220,8 @@ func TestQuietRoundOnMixedTypesAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestBooksBalance tells random runs on random types, with mixed seats, moves, failures and a sudden end, and audits the
-// books with a second way of counting: device by device, from who sat where between one moment and the next.
+// TestBooksBalance tells random runs on random types, with mixed seats, moves, failures and a sudden end, and audits
+// the books with a second way of counting: device by device, from who sat where between one moment and the next.
 func TestBooksBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var jobsFile, accelerators bytes.Buffer
@@ -364,7 +365,8 @@ func (s *auditedRun) settle(j *core.Job) {
 	j.Executed, j.Attained, j.AsOfSeconds, j.LastChange = j.ExecutedSeconds(s.now), j.AttainedService(s.now), s.now, s.now
 }
 
-// drawChanges starts, moves and stops jobs on any devices, which need not be free: who else sits there is no matter here.
+// drawChanges starts, moves and stops jobs on any devices, which need not be
+// free: who else sits there is no matter here.
 func (s *auditedRun) drawChanges(r *core.Report) {
 	for _, j := range s.jobs {
 		change := core.Change{Job: j.ID}

@@ -110,8 +110,8 @@ func (s *shares) of(r *record) fairness {
 	return f
 }
 
-// aloneOn is the time that a job takes alone on so many devices, after a pause, averaged over the types that it can run on
-// by the devices that the cluster has of each. NaN when that is not known.
+// aloneOn is the time that a job takes alone on so many devices, after a pause, averaged over the types that it can run
+// on by the devices that the cluster has of each. NaN when that is not known.
 func (s *shares) aloneOn(spec *core.JobSpec, devices, pause float64) float64 {
 	if s.alone == nil {
 		return math.NaN()

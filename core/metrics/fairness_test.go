@@ -56,7 +56,8 @@ func TestFairness(t *testing.T) {
 			nil, 0, 12, 4,
 			fairness{jobsMean: 4, exclusive: nan, fair: nan, rho: nan, themis: nan, sia: nan},
 		},
-		// 8/4 = 2 devices of each type: 60 s on a100 and 120 s on t4, weighted 2 to 6, are 105 s. The same with the 2 requested.
+		// 8/4 = 2 devices of each type: 60 s on a100 and 120 s on t4, weighted 2 to 6, are
+		// 105 s. The same with the 2 requested.
 		"modelled": {
 			core.JobSpec{TotalWork: 1, Requested: 2, StepTimes: &core.StepTimes{}},
 			linear, 0, 12, 4,
@@ -74,7 +75,8 @@ func TestFairness(t *testing.T) {
 			linear, 0, 16, 16,
 			fairness{jobsMean: 16, exclusive: 100, fair: 240, rho: 0.75, themis: 0.75, sia: 150.0 / 240},
 		},
-		// The pause of the start is part of Sia's share, and twice of half a device: 240 + 2·10 s. It is no part of a run time alone.
+		// The pause of the start is part of Sia's share, and twice of half a device: 240 + 2·10 s.
+		// It is no part of a run time alone.
 		"after a pause": {
 			core.JobSpec{TotalWork: 1, Requested: 1, Accelerators: []string{"a100"}, StepTimes: &core.StepTimes{}},
 			linear, 10, 16, 16,
@@ -132,8 +134,9 @@ func TestFairnessIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Of four t4. In a's life there is 1 job for 0-10, 2 for 10-90, 1 for 90-120 and 2 for 120-150: 260 job-seconds, 1.733
-	// jobs, which leave 4/1.733 = 2.308 devices: 60 s on 2 and 40 s on 3 make 53.846 s. In b's there are always 2.
+	// Of four t4. In a's life there is 1 job for 0-10, 2 for 10-90, 1 for 90-120 and 2 for 120-150:
+	// 260 job-seconds, 1.733 jobs, which leave 4/1.733 = 2.308 devices: 60 s on 2 and 40 s on 3
+	// make 53.846 s. In b's there are always 2.
 	rows := strings.Split(strings.TrimSpace(file.String()), "\n")
 	if len(rows) != 3 || rows[0]+"\n" != fairnessHeader {
 		t.Fatalf("fairness.csv is\n%s", file.String())
@@ -156,8 +159,9 @@ func TestFairnessIsWritten(t *testing.T) {
 	}
 }
 
-// TestThemisAsPublished compares with what the artifact of Shockwave (NSDI'23) computed for its own runs: the JCT, the
-// static rho, which tells the exclusive run time, and the rho of Themis of each job. Its contention is sampled at rounds.
+// TestThemisAsPublished compares with what the artifact of Shockwave (NSDI'23) computed for its
+// own runs: the JCT, the static rho, which tells the exclusive run time, and the rho of Themis of
+// each job. Its contention is sampled at rounds.
 func TestThemisAsPublished(t *testing.T) {
 	folder := os.Getenv("QUARTET_DATA")
 	if folder == "" {

@@ -10,9 +10,9 @@ import (
 // ErrAssignmentInfeasible says that the shorter side of a table cannot be matched.
 var ErrAssignmentInfeasible = errors.New("optim: not every row and column of the shorter side can be matched")
 
-// Assigner matches rows to columns one to one at the least cost; of a rectangular table the shorter side is matched whole.
-// A cost of +Inf forbids a pair. Shortest augmenting paths with the row reduction of Jonker and Volgenant (Computing 38,
-// 1987) in the rectangular form of Crouse (IEEE TAES 52, 2016). O(r²c) for r rows and c ≥ r columns.
+// Assigner matches rows to columns one to one at the least cost; of a rectangular table the shorter side is matched
+// whole. A cost of +Inf forbids a pair. Shortest augmenting paths with the row reduction of Jonker and Volgenant
+// (Computing 38, 1987) in the rectangular form of Crouse (IEEE TAES 52, 2016). O(r²c) for r rows and c ≥ r columns.
 //
 // An Assigner holds the buffers of its calls: it is reused, by one goroutine at a time. The zero value is ready.
 type Assigner struct {
@@ -32,8 +32,8 @@ type Assigner struct {
 type Matching struct {
 	Columns []int // of each row, -1 when it has none
 	Cost    float64
-	// Rows and Prices are duals: a row's dual plus a column's never exceed their cost and meet it on matched pairs; those
-	// of the longer side are not positive, and 0 where unmatched.
+	// Rows and Prices are duals: a row's dual plus a column's never exceed their cost and meet it on matched pairs;
+	// those of the longer side are not positive, and 0 where unmatched.
 	Rows, Prices []float64
 	Bound        float64 // the sum of the duals: no matching costs less
 }

@@ -12,13 +12,14 @@ import (
 var ErrAuctionInfeasible = errors.New("optim: the workers do not meet every demand")
 
 // Auction sells workers to jobs for the largest total value: job i buys demand[i] of them, a worker goes to one job at
-// most, value[i][k] is what worker k is worth to job i, -Inf where it is worth nothing at any price. The forward auction
-// of Bertsekas (Annals of Operations Research 14, 1988), each job sending as many unit bidders as it demands, who do not
-// bid on a worker of their own job. Prices start at 0, and a worker nobody wants keeps that price.
+// most, value[i][k] is what worker k is worth to job i, -Inf where it is worth nothing at any price. The forward
+// auction of Bertsekas (Annals of Operations Research 14, 1988), each job sending as many unit bidders as it demands,
+// who do not bid on a worker of their own job. Prices start at 0, and a worker nobody wants keeps that price.
 //
 // The total is within Epsilon·Σ demand of the largest, so exactly the largest for integer values when Epsilon is below
-// 1/Σ demand. Where Epsilon is 0, Solve uses a thousandth less than that limit for integer values; for others, what keeps
-// the total within a thousandth of their span. No raise is less than a millionth of the largest value. Time grows with the span over Epsilon; Transport is faster, and always exact.
+// 1/Σ demand. Where Epsilon is 0, Solve uses a thousandth less than that limit for integer values; for others, what
+// keeps the total within a thousandth of their span. No raise is less than a millionth of the largest value. Time grows
+// with the span over Epsilon; Transport is faster, and always exact.
 //
 // An Auction holds the buffers of its calls: it is reused, by one goroutine at a time. The zero value is ready.
 type Auction struct {
@@ -34,7 +35,8 @@ type Auction struct {
 	check   Transport
 }
 
-// A Sale is the outcome of an auction with its certificate. Its slices belong to the Auction and last until its next call.
+// A Sale is the outcome of an auction with its certificate. Its slices belong
+// to the Auction and last until its next call.
 type Sale struct {
 	Owners []int // job of each worker, -1 when unsold
 	Value  float64
@@ -43,8 +45,8 @@ type Sale struct {
 	Bids   int
 }
 
-// Solve holds an auction. It fails on malformed values, when no sale meets every demand (ErrAuctionInfeasible), and when
-// the context ends.
+// Solve holds an auction. It fails on malformed values, when no sale meets every demand
+// (ErrAuctionInfeasible), and when the context ends.
 func (a *Auction) Solve(ctx context.Context, value [][]float64, demand []int) (Sale, error) {
 	workers := 0
 	if len(value) > 0 {
@@ -94,8 +96,8 @@ func (a *Auction) Solve(ctx context.Context, value [][]float64, demand []int) (S
 // leastRaise is the least raise as a part of the largest value.
 const leastRaise = 1e-6
 
-// bid lets one unit of a job bid for the worker that pays it most at present prices, up to where the second best does. It
-// reports whether that raised the price.
+// bid lets one unit of a job bid for the worker that pays it most at present prices, up to where the second best
+// does. It reports whether that raised the price.
 func (a *Auction) bid(i int, value []float64, raise, span float64) bool {
 	best, first, second := -1, math.Inf(-1), math.Inf(-1)
 	for k, v := range value {
@@ -172,7 +174,8 @@ func (a *Auction) raise(value [][]float64, demand []int) (raise, span float64) {
 	default:
 		raise = span / 1000 / float64(max(total, 1))
 	}
-	// Smaller raises would drown in the rounding of the prices, and a war of bids over so many would not end in our time.
+	// Smaller raises would drown in the rounding of the prices, and a war of bids
+	// over so many would not end in our time.
 	return math.Max(raise, math.Max(math.Abs(high), math.Abs(low))*leastRaise), span
 }
 

@@ -26,8 +26,8 @@ func drawAuction(t *rapid.T) (value [][]float64, demand []int) {
 	return value, demand
 }
 
-// With whole values, the auction sells for exactly what the transport problem gives. Its prices are an equilibrium: every
-// job holds one of its best sets up to the raise, and a worker nobody wants is free.
+// With whole values, the auction sells for exactly what the transport problem gives. Its prices are an equilibrium:
+// every job holds one of its best sets up to the raise, and a worker nobody wants is free.
 func TestAuctionIsExactOnWholeValues(t *testing.T) {
 	var a Auction
 	var tr Transport

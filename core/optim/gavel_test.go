@@ -36,8 +36,8 @@ func gavelRows(t testing.TB, name string) [][]string {
 	return rows[1:]
 }
 
-// gavelPolytope is the published stream's first jobs with the coefficients of Gavel's max-min, on as many devices of each of
-// three types as a quarter of the jobs.
+// gavelPolytope is the published stream's first jobs with the coefficients of Gavel's max-min, on as many devices of
+// each of three types as a quarter of the jobs.
 func gavelPolytope(t testing.TB, jobs int) optim.Polytope {
 	t.Helper()
 	types := []string{"k80", "p100", "v100"}
@@ -75,7 +75,8 @@ func gavelPolytope(t testing.TB, jobs int) optim.Polytope {
 	return p
 }
 
-// On the published stream, 2,048 jobs are 83 classes at most; the classes, the jobs one by one and the dense simplex agree.
+// On the published stream, 2,048 jobs are 83 classes at most; the classes, the
+// jobs one by one and the dense simplex agree.
 func TestMaxMinOfGavel(t *testing.T) {
 	p := gavelPolytope(t, 2048)
 	rows, _ := p.Group()

@@ -12,8 +12,8 @@ import (
 // sizes are the jobs × types of the benchmarks. The first is that of the published comparison.
 var sizes = []struct{ jobs, types int }{{800, 6}, {2048, 3}, {20_000, 3}, {20_000, 8}}
 
-// workloads are jobs of three kinds: all different; each of 26 kinds of rates on a scale of its own, which ties all jobs of a
-// kind at once; and 83 classes.
+// workloads are jobs of three kinds: all different; each of 26 kinds of rates on a scale of its own, which ties
+// all jobs of a kind at once; and 83 classes.
 func workloads(jobs, types int) map[string]optim.Polytope {
 	differ := scarce(differing(jobs, types, 7))
 	scaled := optim.Polytope{Capacity: differ.Capacity}

@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// Finish describes jobs by what finish-time fairness asks of them. At a rate r, job i finishes rho times later than it would
-// have alone in its share of the cluster:
+// Finish describes jobs by what finish-time fairness asks of them. At a rate r, job i finishes rho times later than it
+// would have alone in its share of the cluster:
 //
 //	rho_i = (Elapsed[i] + Remaining[i]/r) / Alone[i]
 type Finish struct {
-	// Elapsed is the time since the job came, Alone the whole time it would take by itself. Remaining is in the units of the
-	// rates times the unit of time.
+	// Elapsed is the time since the job came, Alone the whole time it would take by itself. Remaining is in the
+	// units of the rates times the unit of time.
 	Elapsed, Remaining, Alone []float64
 }
 
@@ -38,10 +38,11 @@ type FinishResult struct {
 	// Feasible is false when the job Short can never finish.
 	Feasible bool
 	Shares   [][]float64
-	// Ratio is the worst rho under Shares, Bound a proof that no division has a smaller one; they differ by rounding only.
+	// Ratio is the worst rho under Shares, Bound a proof that no division has a
+	// smaller one; they differ by rounding only.
 	Ratio, Bound float64
-	// Prices are per device of each type: the jobs' Polytope.Cost at Bound is the Budget. They are 0 where the job Short alone
-	// sets the ratio.
+	// Prices are per device of each type: the jobs' Polytope.Cost at Bound is the Budget. They are 0
+	// where the job Short alone sets the ratio.
 	Prices []float64
 	Short  int
 }
@@ -82,8 +83,8 @@ type MakespanResult struct {
 	// Feasible is false when the job Short can never finish.
 	Feasible bool
 	Shares   [][]float64
-	// Seconds is when the last job ends if Shares are held, in the unit of time of the rates; Bound proves that it cannot be
-	// sooner.
+	// Seconds is when the last job ends if Shares are held, in the unit of time of the rates;
+	// Bound proves that it cannot be sooner.
 	Seconds, Bound float64
 	Short          int
 }

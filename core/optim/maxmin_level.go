@@ -184,8 +184,9 @@ func (s *priceSimplex) aim(t *targets, level float64) {
 	}
 }
 
-// fall is the level below the given one at which the jobs' least cost at the prices meets the budget: no higher one can be
-// reached. It is minus infinity when the cost is above the budget at every level, and the level itself when it is within.
+// fall is the level below the given one at which the jobs' least cost at the prices meets the budget:
+// no higher one can be reached. It is minus infinity when the cost is above the budget at every
+// level, and the level itself when it is within.
 func (s *priceSimplex) fall(t *targets, level float64) float64 {
 	for range 200 { // the cost is convex and has pieces: each step ends one for good, and a few do
 		cost, slope, budget := s.spend(t, level)
@@ -220,8 +221,8 @@ func (s *priceSimplex) spend(t *targets, level float64) (cost, slope, budget flo
 	return cost, slope, budget
 }
 
-// bottlenecks tells which jobs cannot rise above their demand at the level unless another falls: a little more of it costs
-// something at prices at which the whole budget is spent, or they run at their best type all the time.
+// bottlenecks tells which jobs cannot rise above their demand at the level unless another falls: a little more of it
+// costs something at prices at which the whole budget is spent, or they run at their best type all the time.
 func (s *priceSimplex) bottlenecks(t *targets, level float64) []bool {
 	stuck := make([]bool, s.jobs)
 	for i := range stuck {
@@ -246,7 +247,8 @@ const (
 	sampleFrom  = 64
 )
 
-// guess sets prices to start from: those of a sample of the jobs in as small a cluster, found in the same way, or even ones.
+// guess sets prices to start from: those of a sample of the jobs in as small a
+// cluster, found in the same way, or even ones.
 func (s *SharesSolver) guess(ctx context.Context, p Polytope) error {
 	s.prices.evenPrices()
 	if len(p.Jobs) < sampleFrom {
@@ -280,8 +282,8 @@ func (p Polytope) sample() Polytope {
 	return small
 }
 
-// sample is the targets of the jobs in a sample. Where no job has a slope, the floors stand for slopes, for there to be a
-// level.
+// sample is the targets of the jobs in a sample. Where no job has a slope, the floors
+// stand for slopes, for there to be a level.
 func (t *targets) sample() targets {
 	if t.finish != nil {
 		return targets{finish: &Finish{every(t.finish.Elapsed), every(t.finish.Remaining), every(t.finish.Alone)}}

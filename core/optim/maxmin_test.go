@@ -61,8 +61,8 @@ func drawLevel(t *rapid.T, jobs int) optim.Level {
 	return level
 }
 
-// checkMaxMin checks an answer by its own certificates: the shares lie inside and reach the level, the prices prove that no
-// more can be had.
+// checkMaxMin checks an answer by its own certificates: the shares lie inside and reach the
+// level, the prices prove that no more can be had.
 func checkMaxMin(t *rapid.T, p optim.Polytope, level optim.Level, r optim.MaxMinResult) {
 	t.Helper()
 	demand := func(to float64) []float64 {
@@ -293,8 +293,8 @@ func indices(n int) []int {
 	return all
 }
 
-// A few hundred jobs, where samples guess the first prices: certificates, few split jobs, and the same bytes again whatever the
-// solver did before.
+// A few hundred jobs, where samples guess the first prices: certificates, few split jobs, and the same
+// bytes again whatever the solver did before.
 func TestMaxMinOfMany(t *testing.T) {
 	var used optim.SharesSolver
 	for _, size := range []struct{ jobs, types int }{{300, 2}, {700, 3}, {500, 6}, {400, 8}} {
@@ -376,8 +376,8 @@ func differing(jobs, types int, seed uint64) optim.Polytope {
 	return p
 }
 
-// scarce relates the rates of each job to what it gets from an equal share of the cluster, per device: the coefficients of Gavel's
-// max-min, under which capacities and not a single job set the level.
+// scarce relates the rates of each job to what it gets from an equal share of the cluster, per device: the coefficients
+// of Gavel's max-min, under which capacities and not a single job set the level.
 func scarce(p optim.Polytope) optim.Polytope {
 	var all float64
 	for _, w := range p.Capacity {

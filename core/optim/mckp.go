@@ -27,19 +27,19 @@ type Menu struct {
 // Knapsack solves the multiple-choice knapsack with one capacity per type: the selection of the largest value whose
 // devices fit.
 //
-//   - Prices of devices by type make the jobs independent (Lagrange). The best prices are found exactly, by column generation:
-//     the master problem has one row per type, so a basis of a few columns.
-//   - A selection is made to fit: over capacity, jobs change to where they lose least for what they free; below it, they
-//     improve while something fits.
-//   - A core search (Pisinger, European Journal of Operational Research 83, 1995) closes the gap. At the best prices every
-//     choice has a loss against its job's best. Jobs enter by their smallest loss, states are vectors of used devices
-//     with their least loss, and those that lose too much are dropped. It is a branch and bound in layers, exact unless it
-//     meets its limits, and then it says what is left could still be worth.
+//   - Prices of devices by type make the jobs independent (Lagrange). The best prices are found exactly, by column
+//     generation: the master problem has one row per type, so a basis of a few columns.
+//   - A selection is made to fit: over capacity, jobs change to where they lose least for what they free; below it,
+//     they improve while something fits.
+//   - A core search (Pisinger, European Journal of Operational Research 83, 1995) closes the gap. At the best prices
+//     every choice has a loss against its job's best. Jobs enter by their smallest loss, states are vectors of used
+//     devices with their least loss, and those that lose too much are dropped. It is a branch and bound in layers,
+//     exact unless it meets its limits, and then it says what is left could still be worth.
 //
 // A column takes time in proportion to all choices, prices take some tens of columns, a repair one pass a change.
 //
-// At the default limits a few devices for each of many jobs, or room for almost all, end in a proof. Some 40 jobs that take
-// large parts of a few types need Width 1<<18 and Effort 1<<28, and up to a second.
+// At the default limits a few devices for each of many jobs, or room for almost all, end in a proof. Some 40 jobs that
+// take large parts of a few types need Width 1<<18 and Effort 1<<28, and up to a second.
 //
 // A Knapsack holds the buffers of its calls: it is reused, by one goroutine at a time. The zero value is ready.
 type Knapsack struct {

@@ -55,7 +55,8 @@ type mckpNode struct {
 	parent, job, pick int32
 }
 
-// search looks for a selection better than the best so far among those that leave the base choices, and lowers the bound.
+// search looks for a selection better than the best so far among those that
+// leave the base choices, and lowers the bound.
 func (k *Knapsack) search(ctx context.Context) error {
 	if k.budget() <= 0 {
 		k.bound = k.value
@@ -143,8 +144,8 @@ func (k *Knapsack) enter() (unseen float64) {
 	return unseen
 }
 
-// layOut gives every type a field of the key that holds whatever the jobs can use, and leaves the last jobs out when the
-// key is full. It returns the smallest loss of those, +Inf when there are none.
+// layOut gives every type a field of the key that holds whatever the jobs can use, and leaves the last jobs out when
+// the key is full. It returns the smallest loss of those, +Inf when there are none.
 func (k *Knapsack) layOut() (unseen float64) {
 	c, types := &k.core, len(k.capacity)
 	c.low, c.shift, c.mask = append(c.low[:0], k.used...), zeroed(c.shift, types), zeroed(c.mask, types)
@@ -262,7 +263,8 @@ func (c *mckpCore) narrow(width int) float64 {
 	return dropped
 }
 
-// extend adds what a job's options make of the states. An option moves all keys alike, so it is a merge of sorted lists.
+// extend adds what a job's options make of the states. An option moves all
+// keys alike, so it is a merge of sorted lists.
 func (k *Knapsack) extend(job mckpCoreJob) {
 	c := &k.core
 	budget := k.budget()

@@ -11,9 +11,10 @@ const (
 	mckpSmooth  = 0.5   // how far the prices asked for stay from the master's, towards the best so far
 )
 
-// priceOut finds the prices that prove the smallest bound, and what every job chooses at them. Columns are selections the
-// jobs make by themselves; the master mixes them to fit, and its duals are the next prices. Prices asked for lie between
-// those and the best so far, without which the first ones swing (Pessoa et al., Informs Journal on Computing 30, 2018).
+// priceOut finds the prices that prove the smallest bound, and what every job chooses at them. Columns are
+// selections the jobs make by themselves; the master mixes them to fit, and its duals are the next prices.
+// Prices asked for lie between those and the best so far, without which the first ones swing (Pessoa et
+// al., Informs Journal on Computing 30, 2018).
 func (k *Knapsack) priceOut(ctx context.Context) error {
 	types := len(k.capacity)
 	k.base, k.worth = zeroed(k.base, len(k.menus)), zeroed(k.worth, len(k.menus))
@@ -99,9 +100,9 @@ func (k *Knapsack) choose(price []float64) (bound, value float64) {
 	return bound, value
 }
 
-// An mckpMaster mixes columns to the largest value that fits: max Σ λ·value, Σ λ·used ≤ capacity, Σ λ = 1. A primal simplex
-// on a dense inverse of types+1 rows; the basis lasts from column to column. Columns 0 to types-1 are the slacks, the next
-// one pays for having no column.
+// An mckpMaster mixes columns to the largest value that fits: max Σ λ·value, Σ λ·used ≤ capacity, Σ λ = 1. A primal
+// simplex on a dense inverse of types+1 rows; the basis lasts from column to column. Columns 0 to types-1 are the
+// slacks, the next one pays for having no column.
 type mckpMaster struct {
 	rows    int
 	value   []float64
@@ -129,8 +130,8 @@ func (m *mckpMaster) reset(capacity []int, penalty float64) {
 	m.value[m.rows-1] = penalty
 }
 
-// add offers a column, and fills prices with the duals of the best mixture. It returns what that is worth, and whether the
-// column has a part in finding it.
+// add offers a column, and fills prices with the duals of the best mixture. It returns what that is worth, and
+// whether the column has a part in finding it.
 func (m *mckpMaster) add(value float64, used []int, prices []float64) (worth float64, entered bool) {
 	m.value = append(m.value, value)
 	for _, devices := range used {

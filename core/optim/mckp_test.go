@@ -75,7 +75,8 @@ func checkSelection(t interface{ Errorf(string, ...any) }, s Selection, capacity
 	}
 }
 
-// Small knapsacks are solved exactly, proven, with forced jobs and negative values; and without the search the bound holds.
+// Small knapsacks are solved exactly, proven, with forced jobs and negative
+// values; and without the search the bound holds.
 func TestKnapsackIsExact(t *testing.T) {
 	var k Knapsack
 	rapid.Check(t, func(t *rapid.T) {
@@ -138,8 +139,8 @@ func TestKnapsackOnExtremes(t *testing.T) {
 	})
 }
 
-// goodputMenus are jobs with the configurations of Sia's clusters (spec 3.1 and 3.3): concave goodputs to a power, rounded to
-// hundredths, against a penalty of 1.1 for not running. A job's scale limits its choices.
+// goodputMenus are jobs with the configurations of Sia's clusters (spec 3.1 and 3.3): concave goodputs to a power,
+// rounded to hundredths, against a penalty of 1.1 for not running. A job's scale limits its choices.
 func goodputMenus(rng *rand.Rand, jobs int, power float64, large bool) []Menu {
 	shapes := [][]int{{1, 2, 4, 8, 12, 16, 20, 24}, {1, 2, 4, 8, 16}, {1, 2, 4, 8, 16, 24}}
 	if large {

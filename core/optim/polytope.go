@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Polytope is the set of time shares that a cluster of a few accelerator types can give to jobs. With x[i][j] the fraction
-// of time a member of row i spends on type j, s_i its devices and N_i its members, it holds every x >= 0 with
+// Polytope is the set of time shares that a cluster of a few accelerator types can give to jobs. With x[i][j] the
+// fraction of time a member of row i spends on type j, s_i its devices and N_i its members, it holds every x >= 0 with
 //
 //	Σ_i N_i s_i x[i][j] <= Capacity[j]    for every type
 //	Σ_j x[i][j]         <= 1              for every row
@@ -89,7 +89,8 @@ func (p Polytope) check(found *problems) {
 	}
 }
 
-// checkPerJob notes what is wrong with a value given for each job: it may be left out, or must hold a number >= 0 for each.
+// checkPerJob notes what is wrong with a value given for each job: it may be
+// left out, or must hold a number >= 0 for each.
 func (p Polytope) checkPerJob(found *problems, name string, values []float64) {
 	if values == nil {
 		return
@@ -114,9 +115,9 @@ func (p Polytope) Rate(i int, x []float64) float64 {
 	return sum
 }
 
-// Excess is by how much the shares break the polytope: the largest of the relative overload of a type, of the time beyond
-// 1 of a row, and of the negative shares. It is 0 or below the rounding for shares inside. Shares of another shape are
-// infinitely far out.
+// Excess is by how much the shares break the polytope: the largest of the relative overload of a type, of
+// the time beyond 1 of a row, and of the negative shares. It is 0 or below the rounding for shares inside.
+// Shares of another shape are infinitely far out.
 func (p Polytope) Excess(x [][]float64) float64 {
 	if len(x) != len(p.Jobs) {
 		return math.Inf(1)
@@ -155,8 +156,8 @@ func (p Polytope) Budget(prices []float64) float64 {
 	return sum
 }
 
-// Cost is the least that the jobs pay, at the prices per device, for every member of row i to progress at demand[i]; it is
-// infinite where a job cannot. Prices >= 0 with Cost above Budget prove that no shares reach the demand.
+// Cost is the least that the jobs pay, at the prices per device, for every member of row i to progress at demand[i]; it
+// is infinite where a job cannot. Prices >= 0 with Cost above Budget prove that no shares reach the demand.
 func (p Polytope) Cost(prices, demand []float64) float64 {
 	var sum float64
 	for i, job := range p.Jobs {
@@ -165,8 +166,8 @@ func (p Polytope) Cost(prices, demand []float64) float64 {
 	return sum
 }
 
-// cost is the least that a member pays to progress at the demand: the lower hull, at the demand, of the points (rate, price
-// of full time) of the types and of idling.
+// cost is the least that a member pays to progress at the demand: the lower hull, at the demand, of the points (rate,
+// price of full time) of the types and of idling.
 func (j ShareJob) cost(capacity, prices []float64, demand float64) float64 {
 	if demand <= 0 {
 		return 0

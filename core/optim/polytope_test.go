@@ -10,8 +10,8 @@ import (
 	"github.com/quartet-sched/quartet/core/optim"
 )
 
-// drawPolytope draws a polytope that is tight now and then: whole numbers for ties, jobs that cannot run on some types or on
-// any, types without devices, and rows of several members.
+// drawPolytope draws a polytope that is tight now and then: whole numbers for ties, jobs that cannot run on some types
+// or on any, types without devices, and rows of several members.
 func drawPolytope(t *rapid.T, jobs, types int) optim.Polytope {
 	rate := rapid.Map(rapid.IntRange(0, 4), func(v int) float64 { return float64(v) })
 	if rapid.Bool().Draw(t, "smooth") {
@@ -36,8 +36,8 @@ func perJob(t *rapid.T, label string, jobs, most int) []float64 {
 	return rapid.SliceOfN(rapid.Map(rapid.IntRange(0, 97*most), func(v int) float64 { return float64(v) / 97 }), jobs, jobs).Draw(t, label)
 }
 
-// program writes a polytope out as a linear program: a variable for each row and type (n×types of them), then as many further
-// ones as asked for.
+// program writes a polytope out as a linear program: a variable for each row and type (n×types of
+// them), then as many further ones as asked for.
 func program(p optim.Polytope, further int) optim.LinearProgram {
 	types := len(p.Capacity)
 	width := len(p.Jobs)*types + further

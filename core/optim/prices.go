@@ -7,15 +7,15 @@ import (
 
 // priceSimplex is the simplex method for many jobs that only share a few capacities.
 //
-// A job's responses are the corners of its own small polytope: idle, one type all the time, or a mix of two types (or of
-// one and idling) that just meets its demand. A division is a weighting of responses, with weights summing to the members of
-// each job, under one capacity row per type. In such a program (generalised upper bounds) a basis has one key response
-// for each job and as many further columns as there are types, so that all linear algebra is types × types, and the best
-// response to given prices has a closed form. A step costs O(types³), a look at a job O(types²); nothing grows with the
-// number of jobs but the number of jobs to look at.
+// A job's responses are the corners of its own small polytope: idle, one type all the time, or a mix of two types (or
+// of one and idling) that just meets its demand. A division is a weighting of responses, with weights summing to the
+// members of each job, under one capacity row per type. In such a program (generalised upper bounds) a basis has one
+// key response for each job and as many further columns as there are types, so that all linear algebra is types ×
+// types, and the best response to given prices has a closed form. A step costs O(types³), a look at a job O(types²);
+// nothing grows with the number of jobs but the number of jobs to look at.
 //
-// Without values it minimises the excess: the relative growth of all capacities that the demands need. With values it maximises
-// their sum, less a penalty on the excess.
+// Without values it minimises the excess: the relative growth of all capacities that the demands need. With values it
+// maximises their sum, less a penalty on the excess.
 type priceSimplex struct {
 	jobs, types int
 
@@ -39,8 +39,8 @@ type priceSimplex struct {
 	direction, step, work []float64
 	pivots, most          int // steps taken, and after how many to give up
 
-	// While the prices are held, each stays within its bounds: a type may be overloaded at the highest, and pays the lowest for
-	// what it has left.
+	// While the prices are held, each stays within its bounds: a type may be overloaded at the highest,
+	// and pays the lowest for what it has left.
 	held            bool
 	lowest, highest []float64
 
@@ -55,8 +55,8 @@ type response struct {
 	cost, costPerPoint float64 // at the prices it was chosen at: in all, and for the last point of demand
 }
 
-// worse tells whether another corner costs less, or as much at a steeper slope. Where a demand is all that a type can do, every mix
-// with a slower one is that type alone; the steepest tells what a little less of it would save.
+// worse tells whether another corner costs less, or as much at a steeper slope. Where a demand is all that a type can
+// do, every mix with a slower one is that type alone; the steepest tells what a little less of it would save.
 func (r *response) worse(cost, slope float64) bool {
 	equal := rounding * math.Abs(cost)
 	return cost < r.cost-equal || cost <= r.cost+equal && slope > r.costPerPoint
@@ -85,8 +85,8 @@ const (
 	improvement = 1e-12
 	// rounding is the relative error of a price.
 	rounding = 1e-14
-	// shift keeps steps from being empty: capacities are made larger by about so much, each by another amount, so that no two
-	// ratios tie and the method cannot circle. Answers are scaled back into the true capacities.
+	// shift keeps steps from being empty: capacities are made larger by about so much, each by another amount, so that
+	// no two ratios tie and the method cannot circle. Answers are scaled back into the true capacities.
 	shift = 1e-11
 	// checkEvery is how many looks at jobs pass between two looks at the context.
 	checkEvery = 4096
@@ -158,8 +158,8 @@ func (s *priceSimplex) spreadPrices() {
 	}
 }
 
-// respond is the best response of a job to the prices: the least cost less value among the corners that meet its demand,
-// idling before types and lower types before higher ones. A demand that the job cannot meet has none.
+// respond is the best response of a job to the prices: the least cost less value among the corners that meet its
+// demand, idling before types and lower types before higher ones. A demand that the job cannot meet has none.
 func (s *priceSimplex) respond(i int) (response, bool) {
 	demand := s.demand[i]
 	best, some := idle, demand <= 0
@@ -271,7 +271,8 @@ func (s *priceSimplex) usage(into []float64, c column) float64 {
 	return s.valueOf(c.kind, s.key[c.kind]) - s.valueOf(c.kind, c.how)
 }
 
-// start makes a first basis of the keys alone; where they need more than the capacities, the excess or overloads make room.
+// start makes a first basis of the keys alone; where they need more than the
+// capacities, the excess or overloads make room.
 func (s *priceSimplex) start() {
 	s.sumKeys()
 	tightest := 0
@@ -290,8 +291,8 @@ func (s *priceSimplex) start() {
 	s.factor()
 }
 
-// settle makes the keys a good start: prices near the ones given may move within bounds, which turns over the jobs that are
-// close to indifferent and no others. The prices are nearly right after it.
+// settle makes the keys a good start: prices near the ones given may move within bounds, which turns over the jobs that
+// are close to indifferent and no others. The prices are nearly right after it.
 func (s *priceSimplex) settle(ctx context.Context) error {
 	for j, p := range s.price {
 		s.lowest[j], s.highest[j] = p*(1-holding), p*(1+holding)+1e-6*s.penalty
@@ -370,7 +371,8 @@ func (s *priceSimplex) weigh() {
 	}
 }
 
-// invert turns the unit matrix in into the inverse of the n×n matrix a, which it destroys (Gauss-Jordan, partial pivoting).
+// invert turns the unit matrix in into the inverse of the n×n matrix a, which it
+// destroys (Gauss-Jordan, partial pivoting).
 func invert(a, in []float64, n int) bool {
 	for c := range n {
 		at := c
@@ -418,8 +420,8 @@ func (s *priceSimplex) keyWeight(job, entering int) (left, falls float64) {
 	return left, falls
 }
 
-// enter takes a column into the basis, and out the one whose weight first falls to 0. It is false when rounding leaves no
-// sound step.
+// enter takes a column into the basis, and out the one whose weight first falls to 0. It
+// is false when rounding leaves no sound step.
 func (s *priceSimplex) enter(in column) bool {
 	s.pivots++
 	s.usage(s.direction, in)
@@ -500,8 +502,8 @@ func (s *priceSimplex) short() bool {
 	return false
 }
 
-// solve improves the basis until no response gains anything, or, without values, until no excess is left. It goes round the
-// jobs, each of which may take a step at once. The jobs that took one are most of those at the margin between two
+// solve improves the basis until no response gains anything, or, without values, until no excess is left. It goes round
+// the jobs, each of which may take a step at once. The jobs that took one are most of those at the margin between two
 // responses, so they are gone round until none of them gains before all others are looked at again.
 func (s *priceSimplex) solve(ctx context.Context) error {
 	s.most = s.pivots + 200*(s.jobs+s.types) + 10_000
@@ -566,7 +568,8 @@ func (s *priceSimplex) better(i int) bool {
 	if !s.enter(column{kind: i, how: r}) {
 		s.start()
 	}
-	for j := 0; j < s.types && s.pivots <= s.most; j++ { // a price below its bounds makes a type keep devices, one above them overloads it
+	// A price below its bounds makes a type keep devices, one above them overloads it.
+	for j := 0; j < s.types && s.pivots <= s.most; j++ {
 		in := column{kind: leftover, row: j}
 		switch least := improvement * s.penalty; {
 		case s.price[j] < s.lowest[j]-least:
@@ -583,8 +586,8 @@ func (s *priceSimplex) better(i int) bool {
 	return true
 }
 
-// least is the gain from which a response of the job counts as better than one of the cost: a part of what is at stake, and the
-// rounding of the prices, which is in proportion to the penalty, their sum at most.
+// least is the gain from which a response of the job counts as better than one of the cost: a part of what is at stake,
+// and the rounding of the prices, which is in proportion to the penalty, their sum at most.
 func (s *priceSimplex) least(i int, cost float64) float64 {
 	var value, part float64
 	for j, p := range s.perUnit {

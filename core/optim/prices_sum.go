@@ -9,19 +9,19 @@ import (
 type MaxSumResult struct {
 	// Feasible tells whether the floors can be met; Prices and Short prove it where not, as in FeasibleResult.
 	Feasible bool
-	// Shares is the fraction of time that a member of each row spends on each type. Beyond mixes that just meet a floor, at most
-	// as many rows as there are types are split.
+	// Shares is the fraction of time that a member of each row spends on each type. Beyond mixes that just meet a
+	// floor, at most as many rows as there are types are split.
 	Shares [][]float64
-	// Value is the total of Shares, Bound what the prices prove to be the most: the Budget and what each job gains beyond them
-	// at best. They differ by rounding only.
+	// Value is the total of Shares, Bound what the prices prove to be the most: the Budget and what each job gains
+	// beyond them at best. They differ by rounding only.
 	Value, Bound float64
 	// Prices are per device of each type: what one more would add to the value.
 	Prices []float64
 	Short  int
 }
 
-// MaxSum finds the shares of the largest Σ_i N_i Σ_j values[i][j] x[i][j] under which every member of row i progresses at
-// floors[i] at least; no floors stands for all 0. A value where the rate is 0 does not count.
+// MaxSum finds the shares of the largest Σ_i N_i Σ_j values[i][j] x[i][j] under which every member of row i progresses
+// at floors[i] at least; no floors stands for all 0. A value where the rate is 0 does not count.
 func (s *SharesSolver) MaxSum(ctx context.Context, p Polytope, values [][]float64, floors []float64) (MaxSumResult, error) {
 	var found problems
 	p.check(&found)

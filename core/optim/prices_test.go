@@ -90,8 +90,8 @@ func TestMaxSumAgainstLinear(t *testing.T) {
 	}
 }
 
-// Of a few hundred jobs, with every device alike wanted by many (whole numbers: nothing but ties), few are split and the prices
-// prove the value.
+// Of a few hundred jobs, with every device alike wanted by many (whole numbers: nothing but ties),
+// few are split and the prices prove the value.
 func TestMaxSumOfMany(t *testing.T) {
 	for _, size := range []struct{ jobs, types int }{{300, 2}, {700, 3}, {500, 6}} {
 		p := differing(size.jobs, size.types, uint64(size.jobs))

@@ -127,8 +127,8 @@ func (p LinearProgram) upper(k int) float64 {
 	return p.Upper[k]
 }
 
-// Bound is what the duals prove to be the largest value of an objective: no x that keeps the rows has more. It is infinite
-// where they prove nothing. A gain of up to 1e-9 of the objective's largest coefficient passes for rounding.
+// Bound is what the duals prove to be the largest value of an objective: no x that keeps the rows has more. It is
+// infinite where they prove nothing. A gain of up to 1e-9 of the objective's largest coefficient passes for rounding.
 func (p LinearProgram) Bound(objective, duals []float64) float64 {
 	var bound, scale float64
 	for i, row := range p.Rows {
@@ -153,9 +153,9 @@ func (p LinearProgram) Bound(objective, duals []float64) float64 {
 	return bound
 }
 
-// SolveLinear solves a linear program on a dense tableau in two phases. The entering variable is the one of the largest gain, or, after
-// steps that change nothing, the first that gains (Bland's rule, which cannot circle). A pivot costs O(rows ×
-// (variables + rows)).
+// SolveLinear solves a linear program on a dense tableau in two phases. The entering variable is the one of the
+// largest gain, or, after steps that change nothing, the first that gains (Bland's rule, which cannot circle).
+// A pivot costs O(rows × (variables + rows)).
 func SolveLinear(ctx context.Context, p LinearProgram) (LinearSolution, error) {
 	var found problems
 	p.check(&found)

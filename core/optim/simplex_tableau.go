@@ -5,11 +5,12 @@ import (
 	"math"
 )
 
-// tableau is a linear program in the form that pivots work on: every row an equation, solved for its basic variable, all others at
+// tableau is a linear program in the form that pivots work on: every row an equation,
+// solved for its basic variable, all others at
 // 0. A variable at its upper bound is exchanged for its distance to it, so that it is at 0 as well.
 //
-// Variables are numbered: those of the program, then a logical one per row (what the row leaves over), then an artificial one per
-// row, which only exists while it is basic. The logical of an equation is artificial too.
+// Variables are numbered: those of the program, then a logical one per row (what the row leaves over), then an
+// artificial one per row, which only exists while it is basic. The logical of an equation is artificial too.
 type tableau struct {
 	variables, rows int
 	cell            [][]float64 // by row: one for each variable and logical
@@ -134,8 +135,8 @@ func (t *tableau) missed() float64 {
 	return missed / size
 }
 
-// retire takes the artificial variables, which are 0 up to rounding, out of the basis. Those in rows that say nothing new stay
-// there for good.
+// retire takes the artificial variables, which are 0 up to rounding, out of the basis. Those in
+// rows that say nothing new stay there for good.
 func (t *tableau) retire() {
 	for i, b := range t.basic {
 		if !t.artificial(b) {
@@ -206,7 +207,8 @@ func (t *tableau) entering(first bool) int {
 	return best
 }
 
-// leaving is the row whose basic variable first stops the entering one, and how far that gets; -1 where its own upper bound does.
+// leaving is the row whose basic variable first stops the entering one, and how far
+// that gets; -1 where its own upper bound does.
 func (t *tableau) leaving(entering int) (row int, length float64) {
 	row, length = -1, t.upper[entering]
 	for i, b := range t.basic {
@@ -316,8 +318,8 @@ func (t *tableau) ray(entering int) []float64 {
 	return x
 }
 
-// duals is the price of each row of the program, where the logicals of equations had the given coefficient. What is rounding beside
-// the largest is 0.
+// duals is the price of each row of the program, where the logicals of equations had the given
+// coefficient. What is rounding beside the largest is 0.
 func (t *tableau) duals(p LinearProgram, ofEquations float64) []float64 {
 	duals := make([]float64, t.rows)
 	largest := t.size

@@ -169,7 +169,8 @@ func drawProgram(t *rapid.T) optim.LinearProgram {
 	return p
 }
 
-// enumerate is the best corner of a program, found by trying every choice of as many tight constraints as there are variables.
+// enumerate is the best corner of a program, found by trying every choice of as
+// many tight constraints as there are variables.
 func enumerate(p optim.LinearProgram) (best float64, some bool) {
 	n := len(p.Objective)
 	var normals [][]float64
@@ -237,7 +238,8 @@ func missedBy(p optim.LinearProgram, x []float64) float64 {
 	return worst
 }
 
-// A solution keeps the rows, is the best corner, and its duals prove it; where there is none, the duals or the ray prove that.
+// A solution keeps the rows, is the best corner, and its duals prove it; where
+// there is none, the duals or the ray prove that.
 func TestSolveLinearAgainstCorners(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProgram(t)

@@ -29,7 +29,8 @@ type Transport struct {
 	supplierSeen []int
 }
 
-// Shipment is a plan of least cost with its certificate. Its slices belong to the Transport and last until its next call.
+// Shipment is a plan of least cost with its certificate. Its slices belong to
+// the Transport and last until its next call.
 type Shipment struct {
 	Flow [][]int // units by supplier and type
 	Cost float64
@@ -136,8 +137,8 @@ func (tr *Transport) augment(cost [][]float64, root, units int) int {
 	}
 }
 
-// shortest labels types by their distance from the supplier, at reduced costs, up to the nearest with room; -1 when there
-// is none.
+// shortest labels types by their distance from the supplier, at reduced costs, up to
+// the nearest with room; -1 when there is none.
 func (tr *Transport) shortest(cost [][]float64, root int) (last int, length float64) {
 	for t := range tr.distance {
 		tr.distance[t], tr.done[t] = math.Inf(1), false

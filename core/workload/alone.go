@@ -7,10 +7,10 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Alone tells how long jobs would take with devices to themselves: seated on as few nodes as there can be, with the
-// fastest number of replicas and in each phase the fastest batch that they allow, without waiting, restarts or
-// interference. A job keeps its batch when it has no freedom in it. It is what a fair share is measured by, and depends on
-// no policy.
+// Alone tells how long jobs would take with devices to themselves: seated on as few nodes as there can be,
+// with the fastest number of replicas and in each phase the fastest batch that they allow, without
+// waiting, restarts or interference. A job keeps its batch when it has no freedom in it. It is what a fair
+// share is measured by, and depends on no policy.
 type Alone struct {
 	cluster *core.Cluster
 	jobs    []Job // by JobID
@@ -29,8 +29,8 @@ func NewAlone(c *core.Cluster, jobs []Job) *Alone {
 	return &Alone{cluster: c, jobs: jobs, fastest: map[loner][]float64{}}
 }
 
-// Seconds is the time that a job takes alone with so many devices of a type, 1 or more. On fewer than it needs it runs for
-// part of the time. +Inf where it cannot run.
+// Seconds is the time that a job takes alone with so many devices of a type, 1 or more. On fewer than it needs it runs
+// for part of the time. +Inf where it cannot run.
 func (a *Alone) Seconds(id core.JobID, accelerator core.AcceleratorID, devices int) float64 {
 	job := &a.jobs[id]
 	least := job.Spec.MinReplicas

@@ -131,8 +131,8 @@ func TestAloneIsConsolidated(t *testing.T) {
 	}
 }
 
-// On the applications that come with Quartet: more devices never take longer, no setting that is allowed is faster, and the
-// order of the questions does not matter.
+// On the applications that come with Quartet: more devices never take longer, no setting that is allowed is faster, and
+// the order of the questions does not matter.
 func TestAloneOfApplications(t *testing.T) {
 	models, err := tunedModels()
 	if err != nil {

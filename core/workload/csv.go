@@ -100,9 +100,9 @@ func readOptional(t *table, spec *core.JobSpec) {
 	}
 }
 
-// WriteCSV writes a workload in the format that the source `csv` reads: all of it, for jobs of known duration. A job with
-// another model is a core.Diagnostics error, before anything is written. Optional columns are written when a job needs
-// them.
+// WriteCSV writes a workload in the format that the source `csv` reads: all of it, for jobs of known
+// duration. A job with another model is a core.Diagnostics error, before anything is written. Optional
+// columns are written when a job needs them.
 func WriteCSV(w io.Writer, workload *Workload) error {
 	kept, err := columnsNeeded(workload)
 	if err != nil {

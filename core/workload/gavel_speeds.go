@@ -43,8 +43,8 @@ func (s *gavelSpeeds) sizes(jobType string) []string {
 	return sizes
 }
 
-// scale makes up the speed of a task from that with the next smaller number of replicas, in proportion, and keeps it; nil if
-// there is none.
+// scale makes up the speed of a task from that with the next smaller number of replicas, in
+// proportion, and keeps it; nil if there is none.
 func (s *gavelSpeeds) scale(task gavelTask) *gavelSpeed {
 	for smaller := task.replicas - 1; smaller > 0; smaller-- {
 		from := s.byTask[gavelTask{task.jobType, smaller}]

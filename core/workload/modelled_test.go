@@ -13,8 +13,9 @@ import (
 	"github.com/quartet-sched/quartet/core/goodput"
 )
 
-// simple is an application with round figures: a pass over b samples takes 1 + b/10 s, synchronisation 1 s on one node
-// and 4 s across nodes, without overlap. The gradient noise scale is 30 samples in the first epoch and 90 in the second.
+// simple is an application with round figures: a pass over b samples takes 1 + b/10 s,
+// synchronisation 1 s on one node and 4 s across nodes, without overlap. The gradient noise scale is
+// 30 samples in the first epoch and 90 in the second.
 func simple() *goodput.Profile {
 	return &goodput.Profile{
 		Version: 1, Name: "simple", MaxReplicas: 8, Epochs: 2, IterationsPerEpoch: 100,

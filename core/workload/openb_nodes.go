@@ -26,8 +26,8 @@ type NodeCount struct {
 	Nodes       int
 }
 
-// ReadOpenBNodes counts the nodes that openb lists, those of the type with most devices first. CPUs and memory are checked to
-// be numbers and not used; nodes without devices are left out.
+// ReadOpenBNodes counts the nodes that openb lists, those of the type with most devices first. CPUs and memory are
+// checked to be numbers and not used; nodes without devices are left out.
 func ReadOpenBNodes(ctx context.Context, path string) ([]NodeCount, error) {
 	in, err := openInput(ctx, path)
 	if err != nil {

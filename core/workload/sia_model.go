@@ -120,8 +120,8 @@ func (m *siaModel) Phases() int { return len(m.ends) }
 
 func (m *siaModel) PhaseEnd(phase int) float64 { return m.ends[phase] }
 
-// step is the time of an optimizer step, and the total batch it takes, at the requested batch when the tuning leaves the
-// batch to the job; false where the job cannot run so.
+// step is the time of an optimizer step, and the total batch it takes, at the requested batch when the tuning leaves
+// the batch to the job; false where the job cannot run so.
 func (m *siaModel) step(c Running) (s *siaSpeeds, time stepTime, perDevice, accumulation int, ok bool) {
 	accelerator, one := c.Accelerator()
 	if s = m.on(accelerator); s == nil || !one {

@@ -9,8 +9,8 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// read takes submission, length and size of the jobs from a trace. Draws fall in the order of submission, so that the order
-// of the rows does not matter.
+// read takes submission, length and size of the jobs from a trace. Draws fall in the order of submission, so
+// that the order of the rows does not matter.
 func (g *unlikeGenerator) read(ctx context.Context) (*Workload, error) {
 	in, err := openInput(ctx, g.config.Path)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 
 const (
 	matchingSeeds = 10
-	// matchingQuantile is that of Student's t for 95 % on both sides, with a degree of freedom less than there are seeds.
+	// matchingQuantile is that of Student's t for 95 % on both sides, with a
+	// degree of freedom less than there are seeds.
 	matchingQuantile = 2.262
 )
 

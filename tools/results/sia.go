@@ -14,7 +14,8 @@ import (
 	"strings"
 )
 
-// siaTraces are the workloads of the Sia artifact of which there are answers, and siaOther the one of which there are none.
+// siaTraces are the workloads of the Sia artifact of which there are answers,
+// and siaOther the one of which there are none.
 var (
 	siaTraces = []string{"saturn/workload-1", "saturn/workload-2", "saturn/workload-3", "philly/workload-1"}
 	siaOther  = "philly/workload-2"

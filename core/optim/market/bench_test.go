@@ -27,8 +27,8 @@ func BenchmarkPlace(b *testing.B) {
 }
 
 // BenchmarkEnumeration matches every category, workers idle included, as well as Place matches equal sizes, and reports
-// how many times as long that takes as Place, and how far each is from the optimum. Run it with -benchtime=1x; instances of
-// more than 20,000 categories, where the ratio only grows, are left out.
+// how many times as long that takes as Place, and how far each is from the optimum. Run it with -benchtime=1x;
+// instances of more than 20,000 categories, where the ratio only grows, are left out.
 func BenchmarkEnumeration(b *testing.B) {
 	const repeats = 20
 	for _, name := range []string{"graded", "skewed"} {

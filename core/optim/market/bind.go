@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Bind leaves to jobs that run on one type at a time only one, before the market is held again: the type that makes most
-// of what a job won, or the fastest where it won nothing, of those with room for its size beside the jobs bound before it,
-// larger ones first. A job of size 0 is left alone. One that finds no room is left no type; with crowd it takes the type
-// that would do if it were the only job. Bind reports whether it bound any.
+// Bind leaves to jobs that run on one type at a time only one, before the market is held again: the type that makes
+// most of what a job won, or the fastest where it won nothing, of those with room for its size beside the jobs bound
+// before it, larger ones first. A job of size 0 is left alone. One that finds no room is left no type; with crowd it
+// takes the type that would do if it were the only job. Bind reports whether it bound any.
 func Bind(jobs []Job, won [][]int, workers Workers, sizes []int, crowd bool) bool {
 	var bound []int
 	for i, size := range sizes {

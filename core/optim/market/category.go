@@ -20,8 +20,8 @@ func (p *problem) equal() []int {
 	})
 }
 
-// base is the category of marginal gains: every worker goes to the job it saves most time, communication counted, as long
-// as it saves any. A job's workers are taken to be as fast as the mean of those it can use.
+// base is the category of marginal gains: every worker goes to the job it saves most time, communication counted, as
+// long as it saves any. A job's workers are taken to be as fast as the mean of those it can use.
 func (p *problem) base() []int {
 	return p.deal(func(s *seats, sizes []int) {
 		queue := make(gains, 0, len(p.agents))
@@ -113,7 +113,7 @@ func (p *problem) newSampler() *sampler {
 			}
 			s.ways[i][r] = max(sum, 0)
 		}
-		if most := s.ways[i][p.total]; most > 1e200 { // rows never fall; below that, they stay whole numbers as long as they can
+		if most := s.ways[i][p.total]; most > 1e200 { // rows never fall, and below that are whole as long as they can be
 			for r := range s.ways[i] {
 				s.ways[i][r] /= most
 			}
@@ -142,8 +142,8 @@ func (s *sampler) draw(rng *rand.Rand, sizes []int) {
 	}
 }
 
-// near changes a category by a few moves of one worker, from or to idling as well: half of the times by one, a quarter by
-// two, and so on.
+// near changes a category by a few moves of one worker, from or to idling as well: half of the
+// times by one, a quarter by two, and so on.
 func (p *problem) near(rng *rand.Rand, sizes []int) {
 	idle := p.total
 	for _, size := range sizes {

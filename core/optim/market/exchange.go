@@ -19,9 +19,9 @@ type cycle struct {
 	count int
 }
 
-// An exchanger improves an assignment by cycles of exchanges until none is left (Ahuja, Ergun, Orlin and Punnen, Discrete
-// Applied Mathematics 123, 2002). For each pair of types only the two agents who gain most count, so a step costs O(S·T²)
-// for S agents and T types, and O(T³) where only three can still agree.
+// An exchanger improves an assignment by cycles of exchanges until none is left (Ahuja, Ergun, Orlin and Punnen,
+// Discrete Applied Mathematics 123, 2002). For each pair of types only the two agents who gain most count, so a step
+// costs O(S·T²) for S agents and T types, and O(T³) where only three can still agree.
 type exchanger struct {
 	p       *problem
 	score   scoring
@@ -175,8 +175,8 @@ func (e *exchanger) triples(nodes int, least float64) []cycle {
 	return e.found
 }
 
-// try makes the first cycle, in the order of what they promise, that brings the score below a limit. Only fairness makes a
-// promise that may not hold.
+// try makes the first cycle, in the order of what they promise, that brings the score below a limit. Only
+// fairness makes a promise that may not hold.
 func (e *exchanger) try(cycles []cycle, limit float64) (float64, bool) {
 	for len(cycles) > 0 {
 		best := 0

@@ -19,8 +19,8 @@ func size(rng *rand.Rand) (jobs, workers, types int) {
 	return 4 + rng.IntN(5), 12 + rng.IntN(13), 3 + rng.IntN(5)
 }
 
-// graded has types from slow to five times as fast, for all jobs alike but for some spread, and communication from none up
-// to about the time of the computation.
+// graded has types from slow to five times as fast, for all jobs alike but for some spread, and communication from
+// none up to about the time of the computation.
 func graded(rng *rand.Rand) instance {
 	jobs, workers, types := size(rng)
 	in := instance{workers: Workers{Count: make([]int, types), SlowestLink: 1e9}}
@@ -43,8 +43,8 @@ func graded(rng *rand.Rand) instance {
 	return in
 }
 
-// skewed has rates of a heavy tail that know no common order of the types, few workers of most types, lengths over three
-// magnitudes, weights, and communication that is none, some or most of the time.
+// skewed has rates of a heavy tail that know no common order of the types, few workers of most types, lengths over
+// three magnitudes, weights, and communication that is none, some or most of the time.
 func skewed(rng *rand.Rand) instance {
 	jobs, workers, types := size(rng)
 	in := instance{workers: Workers{Count: make([]int, types), SlowestLink: 1e8}}

@@ -1,20 +1,21 @@
 // Package market places several training jobs at once on unlike workers: the matching market with sampled categories of
 // Liu et al. (IEEE TPDS 35(6), 2024).
 //
-// A job that holds n_t workers of type t trains at s = Σ rate_t·n_t samples a second when its batch is split in proportion
-// (Split), and needs
+// A job that holds n_t workers of type t trains at s = Σ rate_t·n_t samples a second when its
+// batch is split in proportion (Split), and needs
 //
 //	seconds = iterations · (batch / s + 2·(K-1)/K · model bytes / slowest link),   K = Σ n_t
 //
 // and the time of a move more, unless these are the workers it has.
 //
-// A category fixes how many workers each job gets. Inside one the communication is fixed and what remains is a market:
-// workers go to the jobs that value them most, and prices clear it (Match). Place draws categories, matches those that
-// look best, and improves each assignment by small cycles of exchanges. Optimum is exact, and there to measure the rest.
+// A category fixes how many workers each job gets. Inside one the communication is fixed and what remains is
+// a market: workers go to the jobs that value them most, and prices clear it (Match). Place draws
+// categories, matches those that look best, and improves each assignment by small cycles of exchanges.
+// Optimum is exact, and there to measure the rest.
 //
-// Deviations. Of the publication only the abstract was at hand. A job values a worker by how much it shortens the job, not
-// by its raw rate, which may cost four fifths; workers may idle, without which heavy communication may cost a quarter; a
-// transport problem clears the market, the price auction only where asked.
+// Deviations. Of the publication only the abstract was at hand. A job values a worker by how much it shortens the job,
+// not by its raw rate, which may cost four fifths; workers may idle, without which heavy communication may cost a
+// quarter; a transport problem clears the market, the price auction only where asked.
 package market
 
 import (
@@ -31,13 +32,14 @@ type Job struct {
 	ModelBytes float64   // that a ring all-reduce moves
 	Weight     float64   // in the mean; 0 is 1
 	Rates      []float64 // samples/s of one worker, by type; 0 where the job cannot run
-	// SyncSeconds are the communication of an iteration by the number of workers, index K-1 for K, where it is no ring of
-	// ModelBytes. Their number bounds the workers.
+	// SyncSeconds are the communication of an iteration by the number of workers, index K-1 for K, where it is no ring
+	// of ModelBytes. Their number bounds the workers.
 	SyncSeconds []float64
 	Least       int // workers below which its batch does not fit in memory; 0 is 1
 	Most        int // workers it can use; 0 is any number
 
-	// MoveSeconds is what it costs to run on other workers than those Held, which is nil for a job that does not run yet.
+	// MoveSeconds is what it costs to run on other workers than those Held, which
+	// is nil for a job that does not run yet.
 	Held        []int // by type
 	MoveSeconds float64
 }
@@ -74,8 +76,8 @@ type Options struct {
 // ErrNoRoom says that not even one job can be placed.
 var ErrNoRoom = errors.New("market: no job can be placed")
 
-// Place shares the workers out. Of jobs that cannot all hold their least number at once, those with the most work wait. All
-// chance comes from rng.
+// Place shares the workers out. Of jobs that cannot all hold their least number at once, those with the
+// most work wait. All chance comes from rng.
 func Place(ctx context.Context, jobs []Job, workers Workers, options Options, rng *rand.Rand) (Assignment, error) {
 	p, err := newProblem(jobs, workers)
 	if !(options.Fairness >= 0 && options.Fairness <= 1) {
@@ -94,8 +96,8 @@ func Place(ctx context.Context, jobs []Job, workers Workers, options Options, rn
 	return newSearch(p, options, rng).run(ctx)
 }
 
-// Match shares the workers out among jobs whose sizes are decided, a category: size 0 makes a job wait. Of the options it
-// takes those of the market. It fails with optim.ErrTransportInfeasible when the types do not hold these sizes.
+// Match shares the workers out among jobs whose sizes are decided, a category: size 0 makes a job wait. Of the options
+// it takes those of the market. It fails with optim.ErrTransportInfeasible when the types do not hold these sizes.
 func Match(ctx context.Context, jobs []Job, workers Workers, sizes []int, options Options) (Assignment, error) {
 	p, err := newProblem(jobs, workers)
 	if len(sizes) != len(jobs) {

@@ -233,7 +233,8 @@ func TestPlaceByHand(t *testing.T) {
 			instance{[]Job{{Iterations: 9, Batch: 1, Rates: []float64{1}}, {Iterations: 1, Batch: 1, Rates: []float64{1}}}, Workers{Count: []int{1}}},
 			[][]int{{0}, {1}},
 		},
-		"who can go elsewhere makes room": { // the first in the queue would like type 0 best, which is all the other can use
+		// The first in the queue would like type 0 best, which is all the other can use.
+		"who can go elsewhere makes room": {
 			instance{[]Job{{Iterations: 1, Batch: 1, Rates: []float64{9, 1}}, {Iterations: 9, Batch: 1, Rates: []float64{1, 0}}}, Workers{Count: []int{1, 1}}},
 			[][]int{{0, 1}, {1, 0}},
 		},

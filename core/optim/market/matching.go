@@ -31,8 +31,8 @@ type Values string
 // The values.
 const (
 	Gradient Values = "gradient" // how much the worker shortens the job; also the empty name
-	// RawRates are the samples a second that the worker makes, as in a public replication, for comparison. Values that do not tell what the
-	// job gains clear the market, but nothing is exchanged after it, and bounds are -Inf.
+	// RawRates are the samples a second that the worker makes, as in a public replication, for comparison. Values that
+	// do not tell what the job gains clear the market, but nothing is exchanged after it, and bounds are -Inf.
 	RawRates Values = "raw_rate"
 )
 
@@ -43,16 +43,17 @@ func (v Values) check() error {
 	return fmt.Errorf("market: unknown values %q, want %q or %q", v, Gradient, RawRates)
 }
 
-// Rounds of linearisation. The first finds most of the gain, later ones repair jobs whose speed is far from the mean, which
-// exchanges repair as well where they follow.
+// Rounds of linearisation. The first finds most of the gain, later ones repair jobs whose speed is far from the mean,
+// which exchanges repair as well where they follow.
 const (
 	rounds      = 8
 	startRounds = 2
 )
 
-// A matching finds who gets which workers in a category. What is left to minimise there, Σ work/speed, is convex in the
-// speeds: linearised at some speeds it values a worker of type t at work·rate_t/speed², the values clear the market, and
-// the speeds move towards the outcome (Frank and Wolfe). The tangent that prices the market also bounds the category.
+// A matching finds who gets which workers in a category. What is left to minimise there, Σ work/speed, is
+// convex in the speeds: linearised at some speeds it values a worker of type t at work·rate_t/speed², the
+// values clear the market, and the speeds move towards the outcome (Frank and Wolfe). The tangent that
+// prices the market also bounds the category.
 type matching struct {
 	p         *problem
 	matcher   Matcher

@@ -14,9 +14,9 @@ const optimumStates = 1 << 17
 // ErrTooLarge says that a problem is beyond the exact optimum.
 var ErrTooLarge = errors.New("market: too many workers of too many types for the exact optimum")
 
-// Optimum is an assignment of the smallest mean, by dynamic programming over the workers used: O(S·Π (N_t+1)(N_t+2)/2)
-// time for S jobs and N_t workers of each type. It fails with ErrTooLarge where Π (N_t+1) exceeds 131,072. The same jobs
-// wait as in Place.
+// Optimum is an assignment of the smallest mean, by dynamic programming over the workers used: O(S·Π
+// (N_t+1)(N_t+2)/2) time for S jobs and N_t workers of each type. It fails with ErrTooLarge where Π (N_t+1)
+// exceeds 131,072. The same jobs wait as in Place.
 func Optimum(ctx context.Context, jobs []Job, workers Workers) (Assignment, error) {
 	p, err := newProblem(jobs, workers)
 	if err != nil {
@@ -45,8 +45,8 @@ func Optimum(ctx context.Context, jobs []Job, workers Workers) (Assignment, erro
 	return out, nil
 }
 
-// An optimum numbers vectors of workers in a mixed radix: stride[t] is what one worker of type t counts. That of the last
-// type is largest, so vectors below another in every type are runs of neighbours in the first.
+// An optimum numbers vectors of workers in a mixed radix: stride[t] is what one worker of type t counts. That of the
+// last type is largest, so vectors below another in every type are runs of neighbours in the first.
 type optimum struct {
 	p      *problem
 	states int

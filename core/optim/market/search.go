@@ -13,13 +13,14 @@ import (
 const (
 	samples = 16 // categories drawn, unless told otherwise
 	kicks   = 32 // at most, unless told otherwise
-	// drawnTable is the largest table for drawing categories uniformly; where it would be larger, they are too many for a
-	// few draws to help.
+	// drawnTable is the largest table for drawing categories uniformly; where it would be larger,
+	// they are too many for a few draws to help.
 	drawnTable = 1 << 20
 )
 
-// A search goes from category to assignment. The base, the equal sizes, and of the categories drawn the one of each kind
-// that looks best on mean workers, are matched and improved by exchanges; the best of them is disturbed and improved again.
+// A search goes from category to assignment. The base, the equal sizes, and of the categories drawn
+// the one of each kind that looks best on mean workers, are matched and improved by exchanges; the
+// best of them is disturbed and improved again.
 type search struct {
 	p       *problem
 	options Options
@@ -71,8 +72,8 @@ func (s *search) run(ctx context.Context) (Assignment, error) {
 	return s.p.assignment(s.held, bound, s.e.score), nil
 }
 
-// stay starts from what the agents hold now, where moving costs them; those that do not run yet take what is left, or what the
-// largest can spare. It tells whether there is such a start.
+// stay starts from what the agents hold now, where moving costs them; those that do not run yet take what is left, or
+// what the largest can spare. It tells whether there is such a start.
 func (s *search) stay() bool {
 	seats, any := s.p.newSeats(), false
 	for i := range s.p.agents {
@@ -196,8 +197,8 @@ func (s *search) improve(ctx context.Context) error {
 	return nil
 }
 
-// starts are the base, the best of the categories drawn uniformly and the best of those drawn near the base, by the time on
-// mean workers.
+// starts are the base, the best of the categories drawn uniformly and the best of those drawn
+// near the base, by the time on mean workers.
 func (s *search) starts() [][]int {
 	n := s.options.Samples
 	if n == 0 {

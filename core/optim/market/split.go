@@ -18,9 +18,10 @@ type Share struct {
 // ErrBatchTooLarge says that a batch does not fit in the workers' memory.
 var ErrBatchTooLarge = errors.New("market: the batch does not fit in the workers' memory")
 
-// Split shares a batch out so that the slowest worker ends as early as it can. Up to a common level every worker takes
-// what it finishes (in proportion to the rates, without overheads and limits); the few samples that rounding leaves go, one by
-// one, to who ends first with it. So no two workers below their limits end more than one sample apart. O(n log n).
+// Split shares a batch out so that the slowest worker ends as early as it can. Up to a common level every
+// worker takes what it finishes (in proportion to the rates, without overheads and limits); the few
+// samples that rounding leaves go, one by one, to who ends first with it. So no two workers below their
+// limits end more than one sample apart. O(n log n).
 func Split(batch int, workers []Share) ([]int, error) {
 	if err := checkSplit(batch, workers); err != nil {
 		return nil, err

@@ -39,8 +39,9 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// Every sample is given out within the limits; no worker could end a whole sample earlier than the last and still take one;
-// moving a sample from the last to any other ends no earlier, so the end is the earliest there is; nor does the even split.
+// Every sample is given out within the limits; no worker could end a whole sample earlier than the last
+// and still take one; moving a sample from the last to any other ends no earlier, so the end is the
+// earliest there is; nor does the even split.
 func TestSplitEndsTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Share {
