@@ -4,17 +4,21 @@ import "github.com/quartet-sched/quartet/core"
 
 // capacity is how many devices a job could hold if it were alone: those of ready nodes of one type.
 type capacity struct {
-	byType []int
-	least  int // devices of the type with the fewest
+	byType  []int
+	largest []int // devices of the largest ready node by type
+	least   int   // devices of the type with the fewest
 }
 
 func (k *capacity) count(c *core.Cluster) {
 	if len(k.byType) != len(c.Accelerators) {
-		k.byType = make([]int, len(c.Accelerators))
+		k.byType, k.largest = make([]int, len(c.Accelerators)), make([]int, len(c.Accelerators))
 	}
 	clear(k.byType)
+	clear(k.largest)
 	for i := range c.Nodes {
-		k.byType[c.Nodes[i].Accelerator] += c.Nodes[i].Usable().Count()
+		t, devices := c.Nodes[i].Accelerator, c.Nodes[i].Usable().Count()
+		k.byType[t] += devices
+		k.largest[t] = max(k.largest[t], devices)
 	}
 	k.least = 0
 	for t, devices := range k.byType {

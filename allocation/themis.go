@@ -119,7 +119,8 @@ func (p *themis) begin(v *core.View, candidates []core.Candidate) {
 
 // keep grants a job the devices that it has a lease on.
 func (p *themis) keep(v *core.View, c *core.Candidate) bool {
-	if c.State != core.Running || p.accounts[c.ID].until <= v.NowSeconds {
+	stays := c.MustStay(v.Cluster, c.Response)
+	if c.State != core.Running || !stays && p.accounts[c.ID].until <= v.NowSeconds {
 		return false
 	}
 	t := v.Cluster.Nodes[c.Seats[0].Node].Accelerator
@@ -154,7 +155,7 @@ func (p *themis) bid(v *core.View, c *core.Candidate) bidder {
 			continue
 		}
 		if b.rates[t] = 1; c.Response.Curves != nil {
-			b.rates[t] = c.Response.Rate(accelerator, b.replicas, v.Cluster.LargestNode())
+			b.rates[t] = c.Response.Rate(accelerator, b.replicas, p.capacity.largest[t])
 		}
 		best = max(best, b.rates[t])
 	}

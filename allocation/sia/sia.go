@@ -127,6 +127,9 @@ func (p *allocator) Allocate(ctx context.Context, v *core.View, candidates []cor
 	return p.seat(v, candidates, chosen.Picks), nil
 }
 
+// GapRatio is the proven distance of the last choice from the best one, as a part of its value.
+func (p *allocator) GapRatio() float64 { return min(max(p.gap, 0), 1) }
+
 // menu lists what a job can choose from: nothing, if it is pinned to what it has, which is then no longer to be had.
 func (p *allocator) menu(v *core.View, c *core.Candidate) optim.Menu {
 	if c.MustStay(v.Cluster, c.Response) {
