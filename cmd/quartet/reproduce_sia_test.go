@@ -32,10 +32,22 @@ func TestReproducesSia(t *testing.T) {
 }
 
 func TestReproducesTheOrderOfSia(t *testing.T) {
-	const trace = "saturn/workload-1"
-	sia, pollux, gavel := onSiaTrace(t, "sia", trace), onSiaTrace(t, "pollux", trace), onSiaTrace(t, "gavel", trace)
-	if !(1.2*sia < pollux && 1.2*pollux < gavel) {
-		t.Errorf("mean JCT %v h with Sia, %v h with Pollux, %v h with Gavel; want them in this order, far apart", sia, pollux, gavel)
+	for _, trace := range []string{"saturn/workload-1", "philly/workload-2"} {
+		t.Run(trace, func(t *testing.T) {
+			sia, pollux, gavel := onSiaTrace(t, "sia", trace), onSiaTrace(t, "pollux", trace), onSiaTrace(t, "gavel", trace)
+			if !(1.2*sia < pollux && 1.2*pollux < gavel) {
+				t.Errorf("mean JCT %v h with Sia, %v h with Pollux, %v h with Gavel; want them in this order, far apart", sia, pollux, gavel)
+			}
+		})
+	}
+}
+
+// Whoever does not see types is slower for it.
+func TestSiaGainsFromTypes(t *testing.T) {
+	const trace = "saturn/workload-2"
+	blind := onSiaTrace(t, "sia", trace, "pipeline.allocation.config.types=blind", "pipeline.elasticity.job.config.types=blind")
+	if seeing := siaHours[trace]; !(blind > 1.2*seeing) {
+		t.Errorf("mean JCT %v h without types, %v h with them", blind, seeing)
 	}
 }
 

@@ -211,7 +211,8 @@ func (b *bench) gavelFloor() ([][]string, error) {
 	return rows, nil
 }
 
-// gavelMakespan submits all jobs at once: those that the published generator draws for the seed of the published figures.
+// gavelMakespan submits all jobs at once: those that the generator draws for the seed of the published figures, which are
+// not the published ones, so that neither figure comes within what is asked.
 func (b *bench) gavelMakespan() ([][]string, error) {
 	published, err := readPairs(filepath.Join(b.data, "reference", "gavel", "published_makespan_seed1.csv"))
 	if err != nil {
