@@ -21,6 +21,7 @@ func drawQuestion(t *rapid.T, nodes int) (*core.View, []core.Candidate) {
 func drawJobs(t *rapid.T, jobs, nodes, devices int) (*core.View, []core.Candidate) {
 	v := &core.View{NowSeconds: 3600, Round: 60, IntervalSeconds: 60, Cluster: &core.Cluster{Accelerators: []string{"t4"}}}
 	free := make([]core.DeviceSet, nodes)
+	spanned := make([]bool, nodes) // by a job held: interference is avoided, so by one at most
 	for i := range nodes {
 		v.Cluster.Nodes = append(v.Cluster.Nodes, core.Node{ID: core.NodeID(i), Name: fmt.Sprintf("n%d", i), Devices: devices})
 		free[i] = core.FirstDevices(devices)
@@ -41,10 +42,11 @@ func drawJobs(t *rapid.T, jobs, nodes, devices int) (*core.View, []core.Candidat
 			free[node] &^= seat.Devices
 			j.State, j.Seats, j.Held = core.Running, []core.Seat{seat}, held
 		}
-		if next := node + 1; j.Held >= 1 && j.Held < most && next < nodes && free[next].Count() > 0 && rapid.Bool().Draw(t, "spans") {
+		if next := node + 1; j.Held >= 1 && j.Held < most && next < nodes && !spanned[node] && !spanned[next] && free[next].Count() > 0 && rapid.Bool().Draw(t, "spans") {
 			seat := core.Seat{Node: core.NodeID(next), Devices: free[next].Lowest(1)}
 			free[next] &^= seat.Devices
 			j.Seats, j.Held = append(j.Seats, seat), j.Held+1
+			spanned[node], spanned[next] = true, true
 		}
 		var curve core.Curve
 		rates := rapid.Float64Range(0.1, 10)

@@ -220,10 +220,10 @@ func (p *allocator) pin(v *core.View, candidates []*core.Candidate) {
 	}
 }
 
-// holds reports whether all nodes of a row are usable.
+// holds reports whether all nodes of a row are usable, and none that it spans is a pinned job's to span.
 func (p *allocator) holds(row []share) bool {
 	for _, at := range row {
-		if p.usable[at.node] < int(at.replicas) {
+		if p.usable[at.node] < int(at.replicas) || p.config.InterferenceAvoiding && len(row) > 1 && p.claimed[at.node] {
 			return false
 		}
 	}
