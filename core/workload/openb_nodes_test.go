@@ -26,7 +26,7 @@ func TestReadOpenBNodes(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := ReadOpenBNodes(t.Context(), writeFile(t, header+tc.rows, "nodes.csv"))
+			got, err := ReadOpenBNodes(t.Context(), writeFile(t, header+tc.rows, t.TempDir(), "nodes.csv"))
 			if (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Fatalf("error %v, want %q", err, tc.err)
 			}

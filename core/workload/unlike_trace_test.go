@@ -16,7 +16,7 @@ import (
 func readUnlike(t *testing.T, seed uint64, rows ...string) (*Workload, error) {
 	t.Helper()
 	factory := NewUnlike()
-	path := writeFile(t, "name,submit_s,duration_s,replicas,application,tenant,accelerators\n"+strings.Join(rows, "\n"), "trace.csv")
+	path := writeFile(t, "name,submit_s,duration_s,replicas,application,tenant,accelerators\n"+strings.Join(rows, "\n"), t.TempDir(), "trace.csv")
 	config, problems := factory.Decode(map[string]any{"path": path})
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
