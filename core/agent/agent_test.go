@@ -24,8 +24,24 @@ func socket(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(folder) })
+	t.Cleanup(func() { must(t, os.RemoveAll(folder)) })
 	return filepath.Join(folder, "agent.sock")
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// say writes to a connection that the other side may end at any moment.
+func say(conn io.Writer, text string) { _, _ = io.WriteString(conn, text) }
+
+func send(t *testing.T, s *Server, job string, m ToJob) {
+	t.Helper()
+	_, err := s.Send(job, m)
+	must(t, err)
 }
 
 func listen(t testing.TB, path string, jobs ...string) *Server {
@@ -34,7 +50,7 @@ func listen(t testing.TB, path string, jobs ...string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
+	t.Cleanup(func() { must(t, s.Close()) })
 	for _, job := range jobs {
 		s.Expect(job)
 	}
@@ -157,7 +173,7 @@ func TestListen(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.SetUnlinkOnClose(false)
-			l.Close()
+			must(t, l.Close())
 		}, ""},
 		"a socket in use": {func(t *testing.T, path string) { listen(t, path) }, "another process serves it"},
 		"a file": {func(t *testing.T, path string) {
@@ -172,7 +188,7 @@ func TestListen(t *testing.T) {
 			tc.before(t, path)
 			s, err := Listen(path)
 			if err == nil {
-				s.Close()
+				must(t, s.Close())
 			}
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("error %v, want %q", err, tc.want)
@@ -211,8 +227,8 @@ func TestGarbage(t *testing.T) {
 			}
 			defer conn.Close()
 			go func() {
-				io.WriteString(conn, tc.say)
-				conn.(*net.UnixConn).CloseWrite()
+				say(conn, tc.say)
+				_ = conn.(*net.UnixConn).CloseWrite() // likewise
 			}()
 			if e := until(t, s, isGone); e.Err == nil || !strings.Contains(e.Err.Error(), tc.want) {
 				t.Errorf("told %v, want %q", e.Err, tc.want)
@@ -222,7 +238,7 @@ func TestGarbage(t *testing.T) {
 				t.Errorf("answered %q, want %q", answer, tc.want)
 			}
 			c := dial(t, path, "well", 0)
-			c.Done()
+			must(t, c.Done())
 			until(t, s, func(e Event) bool { return e.Job == "well" && e.Done != nil })
 		})
 	}
@@ -236,7 +252,7 @@ func TestUnknownIsIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	io.WriteString(conn, `{"hello": {"protocol": 1, "job": "train", "rank": 0, "colour": "red"}, "song": {"verses": 3}}`+"\n{}\n"+`{"done": {}}`+"\n")
+	say(conn, `{"hello": {"protocol": 1, "job": "train", "rank": 0, "colour": "red"}, "song": {"verses": 3}}`+"\n{}\n"+`{"done": {}}`+"\n")
 	until(t, s, func(e Event) bool { return e.Done != nil && !e.Gone })
 }
 
@@ -245,12 +261,12 @@ func TestSchedulerRestarts(t *testing.T) {
 	path := socket(t)
 	first := listen(t, path, "train")
 	c := dial(t, path, "train", 0)
-	c.Checkpointed(3)
-	c.Report(Report{Replicas: 1, Nodes: 1, Progress: 4})
+	must(t, c.Checkpointed(3))
+	must(t, c.Report(Report{Replicas: 1, Nodes: 1, Progress: 4}))
 	until(t, first, func(e Event) bool { return e.Report != nil })
-	first.Close()
+	must(t, first.Close())
 	second := listen(t, path, "train")
-	second.Send("train", ToJob{Tuning: &Tuning{BatchPerDevice: 9}})
+	send(t, second, "train", ToJob{Tuning: &Tuning{BatchPerDevice: 9}})
 	e := until(t, second, func(e Event) bool { return e.Hello != nil })
 	if e.Report == nil || e.Report.Progress != 4 || e.Checkpointed == nil || e.Checkpointed.Progress != 3 {
 		t.Errorf("the new scheduler hears %+v", e)
@@ -269,14 +285,14 @@ func TestExpectAnew(t *testing.T) {
 	s := listen(t, path, "train")
 	old := dial(t, path, "train", 0)
 	until(t, s, func(e Event) bool { return e.Hello != nil })
-	s.Send("train", ToJob{Stop: &Stop{GraceSeconds: 1}})
+	send(t, s, "train", ToJob{Stop: &Stop{GraceSeconds: 1}})
 	told(t, old, hasStop)
 	old.Close()
 	until(t, s, isGone)
 	s.Expect("train")
 	c := dial(t, path, "train", 0)
 	until(t, s, func(e Event) bool { return e.Hello != nil })
-	s.Send("train", ToJob{Tuning: &Tuning{BatchPerDevice: 9}})
+	send(t, s, "train", ToJob{Tuning: &Tuning{BatchPerDevice: 9}})
 	if l := told(t, c, hasTuning); l.Stop != nil {
 		t.Error("the new run is stopped by the order to the old one")
 	}
@@ -296,7 +312,7 @@ func TestReplicaConnectsAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		io.WriteString(conn, `{"hello": {"protocol": 1, "job": "train", "rank": 0}}`+"\n")
+		say(conn, `{"hello": {"protocol": 1, "job": "train", "rank": 0}}`+"\n")
 		if e := next(t, s); e.Gone || e.Hello == nil {
 			t.Errorf("told %+v", e)
 		}
@@ -336,7 +352,7 @@ func TestCloseDoesNotHang(t *testing.T) {
 	}
 	defer l.Close()
 	for name, c := range map[string]*Client{"deaf": dial(t, path, "train", 0), "absent": dial(t, path+"-none", "train", 0)} {
-		c.Done()
+		must(t, c.Done())
 		ended := make(chan struct{})
 		go func() {
 			c.Close()

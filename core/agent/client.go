@@ -148,38 +148,42 @@ func (c *Client) run(ctx context.Context) {
 // talk writes and reads on one connection until it fails; nil when the client was closed and all is said. It reports
 // whether the scheduler said something other than no.
 func (c *Client) talk(ctx context.Context, conn net.Conn) (heard bool, err error) {
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	stop := context.AfterFunc(ctx, func() { hangUp(conn) })
 	defer stop()
-	failed := make(chan error, 1)
+	ended := make(chan struct{})
+	var failure error
 	go func() {
-		var err error
-		heard, err = c.listen(conn)
-		failed <- err
+		defer close(ended)
+		heard, failure = c.listen(conn)
 	}()
-	err = c.write(conn, failed)
-	conn.Close()
-	if err == nil {
-		<-failed
+	all, err := c.write(conn, ended)
+	if all {
+		hangUp(conn)
 	}
-	return heard, err
+	<-ended // a scheduler that hung up may have said why
+	if all {
+		return heard, nil
+	}
+	return heard, errors.Join(err, failure)
 }
 
-func (c *Client) write(conn net.Conn, failed chan error) error {
+// write says what there is to say until the connection ends. It reports whether the client was closed and all is said.
+func (c *Client) write(conn net.Conn, ended chan struct{}) (all bool, err error) {
 	c.repeat()
 	for closing := false; ; {
 		if l, full := c.out.take(); full {
 			c.said.add(l)
 			if err := writeLine(conn, l); err != nil {
-				return errors.Join(err, <-failed) // whoever hung up may have said why
+				return false, err
 			}
 			continue
 		}
 		if closing {
-			return nil
+			return true, nil
 		}
 		select {
-		case err := <-failed:
-			return err
+		case <-ended:
+			return false, nil
 		case <-c.out.ready:
 		case <-c.closed:
 			closing = true
@@ -197,8 +201,9 @@ func (c *Client) repeat() {
 	})
 }
 
-// listen reads until the connection fails.
+// listen reads until the connection ends, and ends it when what is said makes no sense.
 func (c *Client) listen(conn net.Conn) (heard bool, err error) {
+	defer hangUp(conn)
 	lines := newReader[ToJob](conn)
 	for {
 		l, err := lines.next()
@@ -206,7 +211,6 @@ func (c *Client) listen(conn net.Conn) (heard bool, err error) {
 		case errors.Is(err, io.EOF):
 			return heard, errors.New("the scheduler ended the connection")
 		case err != nil:
-			conn.Close()
 			return heard, err
 		case l.Refused != nil:
 			return heard, errors.New("the scheduler refused: " + l.Refused.Message)

@@ -56,6 +56,9 @@ func writeLine(to io.Writer, l any) error {
 	return err
 }
 
+// hangUp closes a connection of which nothing more is wanted.
+func hangUp(c io.Closer) { _ = c.Close() }
+
 // outbox holds the line to be written next: the latest message of each kind. Nobody waits to put something in.
 type outbox[L any] struct {
 	mutex sync.Mutex

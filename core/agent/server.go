@@ -55,7 +55,7 @@ type peer struct {
 // folder must exist, and be nobody else's to write to.
 func Listen(path string) (*Server, error) {
 	if conn, err := net.Dial("unix", path); err == nil {
-		conn.Close()
+		hangUp(conn)
 		return nil, fmt.Errorf("listen on %q: another process serves it", path)
 	}
 	l, err := listenPrivately(path)
@@ -90,7 +90,7 @@ func listenPrivately(path string) (net.Listener, error) {
 		err = os.Rename(made, path)
 	}
 	if err != nil {
-		l.Close()
+		hangUp(l)
 		return nil, err
 	}
 	return l, nil
@@ -119,7 +119,7 @@ func (s *Server) Forget(job string) {
 func (s *Server) forget(job string) {
 	if r := s.jobs[job]; r != nil {
 		for _, p := range r.peers {
-			p.conn.Close()
+			hangUp(p.conn)
 		}
 		delete(s.jobs, job)
 	}
@@ -153,7 +153,7 @@ func (s *Server) Close() error {
 	}
 	close(s.closing)
 	for conn := range s.open {
-		conn.Close()
+		hangUp(conn)
 	}
 	s.open = nil
 	s.mutex.Unlock()
@@ -187,7 +187,7 @@ func (s *Server) accept() {
 		s.mutex.Lock()
 		if s.open == nil {
 			s.mutex.Unlock()
-			conn.Close()
+			hangUp(conn)
 			return
 		}
 		s.open[conn] = true
@@ -199,13 +199,13 @@ func (s *Server) accept() {
 // serve reads from one connection until it ends.
 func (s *Server) serve(conn net.Conn) {
 	defer func() {
-		conn.Close()
+		hangUp(conn)
 		s.mutex.Lock()
 		delete(s.open, conn)
 		s.mutex.Unlock()
 	}()
 	lines := newReader[FromJob](conn)
-	limit := time.AfterFunc(helloLimit, func() { conn.Close() })
+	limit := time.AfterFunc(helloLimit, func() { hangUp(conn) })
 	first, err := lines.next()
 	if !limit.Stop() && err != nil {
 		err = fmt.Errorf("no hello within %v", helloLimit)
@@ -253,7 +253,7 @@ func (s *Server) welcome(h Hello, conn net.Conn) (*peer, error) {
 		return nil, net.ErrClosed
 	}
 	if before := r.peers[h.Rank]; before != nil {
-		before.conn.Close()
+		hangUp(before.conn)
 	}
 	p := &peer{conn, newOutbox[ToJob](), make(chan struct{})}
 	r.peers[h.Rank] = p
@@ -286,7 +286,7 @@ func (p *peer) write() {
 		case <-p.out.ready:
 		}
 		if l, full := p.out.take(); full && writeLine(p.conn, l) != nil {
-			p.conn.Close()
+			hangUp(p.conn)
 			return
 		}
 	}
@@ -297,7 +297,7 @@ func refuse(conn net.Conn, err error) {
 	if err = spoken(err); err == nil {
 		return
 	}
-	limit := time.AfterFunc(refuseLimit, func() { conn.Close() })
+	limit := time.AfterFunc(refuseLimit, func() { hangUp(conn) })
 	defer limit.Stop()
 	_ = writeLine(conn, ToJob{Refused: &Refused{Message: err.Error()}}) // it may be gone
 }
