@@ -31,7 +31,7 @@ func noiseScale(g core.Gradients, batch int) float64 { return g.Variance / g.Squ
 
 // The noise scale that a job reports is that of the whole data set within 15 %, early and late in a training, from
 // several replicas and from one. The training stands still meanwhile, for an estimate is an average of the past: see
-// the next test for one that moves.
+// the next test for one that moves. Late, some 7 % are due to a data set so small that its batches are no random draws.
 func TestNoiseScale(t *testing.T) {
 	for _, model := range []string{modelSoftmax, modelMLP} {
 		for _, done := range []int{0, 150, 600} {
@@ -40,8 +40,8 @@ func TestNoiseScale(t *testing.T) {
 			if done > 0 {
 				trained(t, testOptions(t, append(args, "-rate", "0.003", "-iterations", fmt.Sprint(done))...), 1, folder)
 			}
-			for _, replicas := range []int{1, 2, 4} {
-				o := testOptions(t, append(args, "-rate", "1e-9", "-iterations", fmt.Sprint(done+1500))...)
+			for _, replicas := range []int{1, 4} {
+				o := testOptions(t, append(args, "-rate", "1e-9", "-iterations", fmt.Sprint(done+1000))...)
 				s := &state{Task: o.task, Parameters: newModel(&o.task).start(o.Seed)}
 				if done > 0 {
 					s = loaded(t, o, folder)
