@@ -99,6 +99,7 @@ func readOptions(args []string, usage io.Writer) (*options, error) {
 	positive("hidden", o.Hidden, 10_000)
 	positive("batch", o.Batch, 10_000_000)
 	positive("stand-in", o.StandIn, 10_000_000)
+	check(o.StandIn == 1 || *profile != "", "-stand-in: only a profile has samples to stand for")
 	check(o.Replicas >= 0 && o.Replicas <= 1024, "-replicas: %d is not from 0 to 1024", o.Replicas)
 	check(o.Rate > 0 && o.Rate < 1e6, "-rate: %v is not above 0", o.Rate)
 	check(o.Iterations > 0 && o.Iterations < 1e12, "-iterations: %v is not above 0", o.Iterations)

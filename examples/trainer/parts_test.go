@@ -143,6 +143,27 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// However samples are split, as many stand for them.
+func TestStandIns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		first, each := rapid.Uint64Range(0, 1000).Draw(t, "first"), rapid.IntRange(1, 20).Draw(t, "each")
+		shares := rapid.SliceOfN(rapid.IntRange(0, 50), 1, 5).Draw(t, "shares")
+		at, split, one := first, 0, 0
+		for _, n := range shares {
+			split += standIns(at, n, each)
+			at += uint64(n)
+		}
+		for n := first; n < at; n++ {
+			if n%uint64(each) == 0 {
+				one++
+			}
+		}
+		if split != one || standIns(first, sum(shares), each) != one {
+			t.Errorf("%d in shares, %d together, want %d", split, standIns(first, sum(shares), each), one)
+		}
+	})
+}
+
 // Whatever the shares, norms as they are expected give back the statistics that they come from.
 func TestScatterHasNoBias(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

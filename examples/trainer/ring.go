@@ -119,7 +119,10 @@ func (r *ring) exchange(give []int64, take int) ([]byte, error) {
 		r.out = binary.LittleEndian.AppendUint64(r.out, uint64(n))
 	}
 	go func() {
-		_, err := r.next.Write(r.out)
+		var err error
+		if len(r.out) > 0 { // who awaits nothing may be gone
+			_, err = r.next.Write(r.out)
+		}
 		r.sent <- err
 	}()
 	if cap(r.in) < 8*take {

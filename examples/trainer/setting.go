@@ -1,8 +1,6 @@
 package main
 
 import (
-	"math"
-
 	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/core/goodput"
 )
@@ -76,7 +74,9 @@ func (s *setting) scatter(localSum, total float64, initialBatch int) goodput.Sca
 	}
 }
 
-// scaled is the number of samples to train on that stand for so many.
-func scaled(samples, standIn int) int {
-	return int(math.Ceil(float64(samples) / float64(standIn)))
+// standIns counts those among samples, from first on, that are trained on when each stands for so many: the multiples of
+// that number, whoever holds them.
+func standIns(first uint64, samples, standIn int) int {
+	k := uint64(standIn)
+	return int((first+uint64(samples)+k-1)/k - (first+k-1)/k)
 }

@@ -157,32 +157,27 @@ func (t *trainer) step(stop context.Context) (stopped bool, err error) {
 	if err := t.ring.sum(t.vector); err != nil {
 		return false, err
 	}
-	t.learn(tail, norms)
+	trained := t.trained()
+	t.learn(norms, trained)
 	t.pace.step(stop, from, slices.Max(t.setting.shares))
-	t.window.add(computed.Sub(from), time.Since(from), float64(tail[slotLoss])*unit/float64(t.trained()))
+	t.window.add(computed.Sub(from), time.Since(from), float64(tail[slotLoss])*unit/float64(max(trained, 1)))
 	t.retune(tail, shares)
 	return tail[slotStop] > 0, nil
 }
 
-// trained is how many samples a step really trains on.
-func (t *trainer) trained() int {
-	total := 0
-	for _, b := range t.setting.shares {
-		total += scaled(b, t.o.StandIn)
-	}
-	return total * t.setting.passes
-}
+// trained is how many samples the step ahead really trains on.
+func (t *trainer) trained() int { return standIns(t.state.Samples, t.setting.batch(), t.o.StandIn) }
 
 // accumulate adds the gradients of a pass to the vector, and returns the squared norm of their mean.
 func (t *trainer) accumulate(tail []int64, first uint64, count int) (square float64, err error) {
-	trained := scaled(count, t.o.StandIn)
+	trained := standIns(first, count, t.o.StandIn)
 	if trained == 0 {
 		return 0, nil
 	}
 	clear(t.passSums)
-	total := t.trained()
-	for i := range trained {
-		at := t.order.at(first + uint64(i))
+	total, each := t.trained(), uint64(t.o.StandIn)
+	for i := (first + each - 1) / each * each; i < first+uint64(count); i += each {
+		at := t.order.at(i)
 		loss := t.model.gradient(t.state.Parameters, t.data.features[at], t.data.labels[at], t.gradient)
 		if err := errors.Join(addExact(t.passSums, t.gradient, total), addExact(tail[slotLoss:slotLoss+1], []float64{loss}, total)); err != nil {
 			return 0, err
@@ -196,8 +191,8 @@ func (t *trainer) accumulate(tail []int64, first uint64, count int) (square floa
 }
 
 // learn takes the step that all replicas agreed on.
-func (t *trainer) learn(tail, norms []int64) {
-	mean(t.gradient, t.vector[:len(t.gradient)], t.trained())
+func (t *trainer) learn(norms []int64, trained int) {
+	mean(t.gradient, t.vector[:len(t.gradient)], max(trained, 1))
 	var local float64
 	for _, bits := range norms {
 		local += math.Float64frombits(uint64(bits))
