@@ -19,9 +19,9 @@ type pacer struct {
 // mostLag is how far a training may be late and still catch up.
 const mostLag = time.Second
 
-// begin is when a pass begins: when the one before should have ended, so that what one is late the next makes up for.
-func (p *pacer) begin() time.Time {
-	now := time.Now()
+// begin is when a pass that begins now is taken to begin: when the one before should have ended, so that what one is late
+// the next makes up for.
+func (p *pacer) begin(now time.Time) time.Time {
 	if p.profile == nil || now.Sub(p.due) > mostLag {
 		return now
 	}

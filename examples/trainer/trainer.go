@@ -60,12 +60,12 @@ const (
 	slots
 )
 
-// window is what is averaged until the next report.
+// window is what the next report is made of.
 type window struct {
-	since            time.Time
-	steps            int
-	pass, step, loss float64
-	skipped          bool // the first step, which waited for the others to begin
+	since      time.Time
+	pass, step []float64 // seconds; the report has medians, for others may disturb a step
+	loss       float64   // sum
+	skipped    bool      // the first step, which waited for the others to begin
 }
 
 // train runs one replica until the work is done, which is nil, or the training ends otherwise. It stops when told by
@@ -140,10 +140,11 @@ func (t *trainer) step(stop context.Context) (stopped bool, err error) {
 	t.orders.write(tail, shares)
 
 	var norm float64
-	var from time.Time
+	var began, from time.Time // really, and as the pace wants it
 	own := t.setting.shares[t.env.Rank]
 	for pass := range t.setting.passes {
-		from = t.pace.begin()
+		began = time.Now()
+		from = t.pace.begin(began)
 		first := t.state.Samples + uint64(pass*t.setting.pass()+sum(t.setting.shares[:t.env.Rank]))
 		square, err := t.accumulate(tail, first, own)
 		if err != nil {
@@ -160,7 +161,7 @@ func (t *trainer) step(stop context.Context) (stopped bool, err error) {
 	trained := t.trained()
 	t.learn(norms, trained)
 	t.pace.step(stop, from, slices.Max(t.setting.shares))
-	t.window.add(computed.Sub(from), time.Since(from), float64(tail[slotLoss])*unit/float64(max(trained, 1)))
+	t.window.add(computed.Sub(began), time.Since(began), float64(tail[slotLoss])*unit/float64(max(trained, 1)))
 	t.retune(tail, shares)
 	return tail[slotStop] > 0, nil
 }
@@ -243,10 +244,14 @@ func (w *window) add(pass, step time.Duration, loss float64) {
 		w.skipped = true
 		return
 	}
-	w.steps++
-	w.pass += pass.Seconds()
-	w.step += step.Seconds()
+	w.pass, w.step = append(w.pass, pass.Seconds()), append(w.step, step.Seconds())
 	w.loss += loss
+}
+
+// median is the one in the middle; it sorts.
+func median(seconds []float64) float64 {
+	slices.Sort(seconds)
+	return seconds[len(seconds)/2]
 }
 
 // account is what rank 0 does after a step: it reports, and makes checkpoints.
@@ -254,7 +259,7 @@ func (t *trainer) account(stopped bool) error {
 	if t.env.Rank != 0 {
 		return nil
 	}
-	if w := &t.window; w.steps > 0 && time.Since(w.since) >= t.o.ReportEvery {
+	if w := &t.window; len(w.step) > 0 && time.Since(w.since) >= t.o.ReportEvery {
 		if err := t.report(); err != nil {
 			return err
 		}
@@ -270,12 +275,12 @@ func (t *trainer) account(stopped bool) error {
 
 func (t *trainer) report() error {
 	w, g := &t.window, t.statistics()
-	n := float64(w.steps)
+	n := float64(len(w.step))
 	t.line("step=%d samples=%d progress=%.6g batch=%d loss=%.6g noise_scale=%.4g", t.state.Step, t.state.Samples,
 		t.state.Progress, t.setting.batch(), w.loss/n, g.Variance/g.Square*float64(t.o.Batch))
 	return t.agent.Report(agent.Report{
 		Replicas: t.env.Replicas, Nodes: t.env.Nodes, BatchPerDevice: t.setting.perDevice(),
-		PassSeconds: w.pass / n, StepSeconds: w.step / n, GradientSquare: g.Square, GradientVariance: g.Variance,
+		PassSeconds: median(w.pass), StepSeconds: median(w.step), GradientSquare: g.Square, GradientVariance: g.Variance,
 		Progress: t.state.Progress,
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -249,6 +250,7 @@ func TestPaced(t *testing.T) {
 	}
 	s, path := schedule(t)
 	ended := make(chan []error, 1)
+	begin := time.Now()
 	go func() {
 		ended <- trainAll(t, t.Context(), o, agent.Environment{Replicas: 2, Socket: path})
 	}()
@@ -256,10 +258,6 @@ func TestPaced(t *testing.T) {
 	for e := range s.Events() {
 		if r := e.Report; r != nil {
 			reports++
-			pass, step := profile.Performance.GradTime(50)/4, profile.Performance.StepTime(1, 2, 50, 0)/4
-			if r.PassSeconds < pass || r.StepSeconds < step*(1-1e-9) {
-				t.Errorf("a pass of %v s, a step of %v s; want at least %v and %v", r.PassSeconds, r.StepSeconds, pass, step)
-			}
 			if r.GradientSquare != 1 || r.GradientVariance != 3 {
 				t.Errorf("statistics %v and %v, want those of the profile", r.GradientSquare, r.GradientVariance)
 			}
@@ -267,6 +265,9 @@ func TestPaced(t *testing.T) {
 		if e.Done != nil {
 			break
 		}
+	}
+	if took, least := time.Since(begin).Seconds(), 10*profile.Performance.StepTime(1, 2, 50, 0)/4; took < least {
+		t.Errorf("ten steps took %v s, those of the profile %v", took, least)
 	}
 	if reports == 0 {
 		t.Error("no report")
