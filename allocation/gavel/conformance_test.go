@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 		"max-min":                        {NewMaxMin(), nil},
 		"max-min as published":           {NewMaxMin(), published},
 		"max-min blind":                  {NewMaxMin(), blind},
-		"max-min in one queue":           {NewMaxMin(), map[string]any{"global_queue": true, "keep_accounts": true}},
+		"max-min in one queue":           {NewMaxMin(), map[string]any{"global_queue": true, "accounts": kept}},
 		"water-filling":                  {NewWaterFilling(), nil},
 		"water-filling for tenants":      {NewWaterFilling(), map[string]any{"tenants": []any{map[string]any{"name": "blue", "weight": 2.0, "inside": fifo}}}},
 		"finish-time fairness":           {NewFinishTimeFairness(), nil},

@@ -63,19 +63,14 @@ func (p *mechanism) count(c *core.Cluster) bool {
 
 // recompute settles what the jobs were short of, and asks the policy for new shares.
 func (p *mechanism) recompute(ctx context.Context, v *core.View) error {
-	elapsed, credit := v.NowSeconds-p.reset, v.IntervalSeconds/2
+	elapsed := v.NowSeconds - p.reset
 	p.problem.now, p.problem.capacity, p.problem.devices = v.NowSeconds, append(p.problem.capacity[:0], p.devices...), p.total
 	if p.config.TypeBlind {
 		p.problem.capacity = append(p.problem.capacity[:0], p.total)
 	}
 	p.problem.jobs = p.problem.jobs[:0]
 	for _, m := range p.roster.members {
-		for t, share := range m.share {
-			if !p.config.KeepAccounts {
-				m.deficit[t] += share*elapsed - (m.seconds[t] - credit)
-				m.seconds[t] = credit
-			}
-		}
+		p.settle(m, elapsed, v.IntervalSeconds)
 		clear(m.share)
 		if m.runs() {
 			p.problem.jobs = append(p.problem.jobs, m)
@@ -106,4 +101,19 @@ func (p *mechanism) recompute(ctx context.Context, v *core.View) error {
 		}
 	}
 	return nil
+}
+
+// settle closes the account of the shares so far. What a job is short of, or ahead, never needs to exceed a round: it is
+// served before. More comes of devices that nobody wanted, or of grants that could not be seated, and is nobody's loss.
+func (p *mechanism) settle(m *member, elapsed, interval float64) {
+	if p.config.Accounts == kept {
+		return
+	}
+	credit := interval / 2
+	for t, share := range m.share {
+		m.deficit[t] += share*elapsed - (m.seconds[t] - credit)
+		if m.seconds[t] = credit; p.config.Accounts == settled {
+			m.deficit[t] = min(max(m.deficit[t], -interval), interval)
+		}
+	}
 }

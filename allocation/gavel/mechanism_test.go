@@ -32,8 +32,9 @@ func (g *given) divide(_ context.Context, p *problem) error {
 	return nil
 }
 
-// hold holds rounds of 360 s in which each job runs where it was granted, and renders who ran on which type: "a:0,1 b:2".
-func hold(t *testing.T, m *mechanism, c *core.Cluster, jobs []*coretest.JobBuilder, arrivals []int, rounds int) []string {
+// hold holds rounds of 360 s in which each job runs where it was granted, and renders who ran on which type: "a:0,1 b:2". In a busy
+// cluster, shares are computed anew every round.
+func hold(t *testing.T, m *mechanism, c *core.Cluster, jobs []*coretest.JobBuilder, arrivals []int, rounds int, busy bool) []string {
 	t.Helper()
 	var ran []string
 	executed := make([]float64, len(jobs))
@@ -46,6 +47,7 @@ func hold(t *testing.T, m *mechanism, c *core.Cluster, jobs []*coretest.JobBuild
 			}
 		}
 		v := coretest.MakeView(c).Now(now).Round(round + 1).Interval(360).Jobs(here...).Obj()
+		m.due = m.due || busy
 		grants, err := m.Allocate(t.Context(), v, coretest.Candidates(v, coretest.Rigid))
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +108,7 @@ func TestRoundsFollowTheShares(t *testing.T) {
 		// The second comes two rounds after a computation, and takes part in the next, 1920 s and so 6 rounds later. Until then b is set aside
 		// for it and idles. (A computation at 0 s does not count.)
 		"a new job waits as published": {
-			Rounds{RecomputeInterval: 1920e9, NewJobs: wait, Types: inOrder},
+			Rounds{RecomputeInterval: 1920e9, NewJobs: wait, Types: inOrder, Accounts: reset},
 			map[core.JobID][]float64{0: {1, 0}, 1: {0, 1}},
 			false, two,
 			[]*coretest.JobBuilder{one(), one()},
@@ -114,7 +116,7 @@ func TestRoundsFollowTheShares(t *testing.T) {
 			[]string{"a: b:", "a:0 b:", "a:0 b:", "a:0 b:", "a:0 b:", "a:0 b:", "a:0 b:", "a:0 b:1"},
 		},
 		"a new job shares at once": {
-			Rounds{RecomputeInterval: 1920e9, NewJobs: share, Types: inOrder},
+			Rounds{RecomputeInterval: 1920e9, NewJobs: share, Types: inOrder, Accounts: reset},
 			map[core.JobID][]float64{0: {1, 0}, 1: {0, 1}},
 			false, two,
 			[]*coretest.JobBuilder{one(), one()},
@@ -123,7 +125,7 @@ func TestRoundsFollowTheShares(t *testing.T) {
 		},
 		// The most urgent of both types first: 1 on b, 6/5 of its credit, and then 0 on b, 2 : 1, before 1 on a.
 		"one queue": {
-			Rounds{NewJobs: share, Types: inOrder, GlobalQueue: true},
+			Rounds{NewJobs: share, Types: inOrder, Accounts: settled, GlobalQueue: true},
 			map[core.JobID][]float64{0: {0.5, 0.5}, 1: {0.4, 0.6}},
 			false, two,
 			[]*coretest.JobBuilder{one(), one()},
@@ -134,7 +136,7 @@ func TestRoundsFollowTheShares(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			m := newMechanism(tc.config, &given{shares: tc.shares, strictly: tc.strict}, core.Settings{})
-			got := hold(t, m, tc.cluster, tc.jobs, tc.arrivals, len(tc.want))
+			got := hold(t, m, tc.cluster, tc.jobs, tc.arrivals, len(tc.want), false)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("who ran (-want +got):\n%s", diff)
 			}
@@ -163,7 +165,7 @@ func TestRoundsUseWhatThereIs(t *testing.T) {
 			jobs = append(jobs, j)
 			shares[core.JobID(i)] = rapid.SliceOfN(rapid.Float64Range(0, 1), 3, 3).Draw(t, "shares")
 		}
-		config := Rounds{NewJobs: share, Types: inOrder, GlobalQueue: rapid.Bool().Draw(t, "one queue")}
+		config := Rounds{NewJobs: share, Types: inOrder, Accounts: settled, GlobalQueue: rapid.Bool().Draw(t, "one queue")}
 		m := newMechanism(config, &given{shares: shares}, core.Settings{})
 		v := coretest.MakeView(c).Interval(360).Jobs(jobs...).Obj()
 		grants, err := m.Allocate(context.Background(), v, coretest.Candidates(v, coretest.Rigid))
@@ -193,25 +195,52 @@ func TestRoundsUseWhatThereIs(t *testing.T) {
 	})
 }
 
-// Over many rounds each job runs for its share of the time, when the shares fill the cluster.
+// Over many rounds each job runs for its share of the time, when the shares fill the cluster, however often they are computed.
 func TestRoundsAddUpToTheShares(t *testing.T) {
 	const rounds = 400
-	want := map[core.JobID][]float64{0: {0.5, 0.25}, 1: {0.3, 0.1}, 2: {0.2, 0.65}}
-	m := newMechanism(defaults, &given{shares: want}, core.Settings{})
-	one := func() *coretest.JobBuilder { return coretest.MakeJob("j").Replicas(1) }
-	cluster := coretest.MakeCluster().Nodes(1, "a", 1).Nodes(1, "b", 1).Obj()
-	got := map[core.JobID][]float64{0: {0, 0}, 1: {0, 0}, 2: {0, 0}}
-	for _, round := range hold(t, m, cluster, []*coretest.JobBuilder{one(), one(), one()}, []int{0, 0, 0}, rounds) {
-		for k, cell := range strings.Fields(round) {
-			_, id, _ := strings.Cut(cell, ":")
-			for i := range got {
-				if fmt.Sprint(i) == id {
-					got[i][k] += 1. / rounds
+	even := map[core.JobID][]float64{0: {0.5, 0.25}, 1: {0.3, 0.1}, 2: {0.2, 0.65}}
+	for name, tc := range map[string]struct {
+		busy     bool
+		accounts string
+		want     map[core.JobID][]float64
+	}{
+		"computed once":            {false, settled, even},
+		"computed once, and reset": {false, reset, even},
+		"computed every round":     {true, settled, even},
+		"and kept":                 {true, kept, even},
+		// As published: the largest share of each type wins every round, and the last job gets nothing.
+		"and reset": {true, reset, map[core.JobID][]float64{0: {1, 0}, 1: {0, 0}, 2: {0, 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMechanism(Rounds{NewJobs: share, Types: inOrder, Accounts: tc.accounts}, &given{shares: even}, core.Settings{})
+			one := func() *coretest.JobBuilder { return coretest.MakeJob("j").Replicas(1) }
+			cluster := coretest.MakeCluster().Nodes(1, "a", 1).Nodes(1, "b", 1).Obj()
+			got := map[core.JobID][]float64{0: {0, 0}, 1: {0, 0}, 2: {0, 0}}
+			for _, round := range hold(t, m, cluster, []*coretest.JobBuilder{one(), one(), one()}, []int{0, 0, 0}, rounds, tc.busy) {
+				for k, cell := range strings.Fields(round) {
+					_, id, _ := strings.Cut(cell, ":")
+					for i := range got {
+						if fmt.Sprint(i) == id {
+							got[i][k] += 1. / rounds
+						}
+					}
 				}
 			}
-		}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateApprox(0, 0.02)); diff != "" {
+				t.Errorf("parts of the time (-want +got):\n%s", diff)
+			}
+		})
 	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 0.02)); diff != "" {
-		t.Errorf("parts of the time (-want +got):\n%s", diff)
+}
+
+// A job that was alone for long owes a round at most to one that comes.
+func TestIdleDevicesCostNobodyHisShare(t *testing.T) {
+	one := func() *coretest.JobBuilder { return coretest.MakeJob("j").Replicas(1) }
+	cluster := coretest.MakeCluster().Nodes(1, "a", 1).Obj()
+	m := newMechanism(defaults, &given{shares: map[core.JobID][]float64{0: {0.5}, 1: {0.5}}}, core.Settings{})
+	got := hold(t, m, cluster, []*coretest.JobBuilder{one(), one()}, []int{0, 100}, 106, true)[98:]
+	want := []string{"a:0", "a:0", "a:1", "a:1", "a:0", "a:1", "a:0", "a:1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("who ran (-want +got):\n%s", diff)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// starved is the weight of a share of a type on which a job received no time at all.
+// starved is the weight of a share of a type on which a job received no time at all, or less.
 const starved = 1e9
 
 // queue hands out the devices of a round.
@@ -74,15 +74,28 @@ func (p *mechanism) enlist(t int) {
 		}
 		e := entry{member: m, on: t}
 		if m.share[t] > 0 {
-			e.priority = starved * m.share[t]
-			if m.seconds[t] > 0 {
-				e.priority = m.share[t] / (m.seconds[t] / total)
-			}
+			e.priority = urgency(m.share[t], p.received(m, t), total)
 		}
 		if e.priority > 0 || !p.policy.strict() {
 			p.queue.entries = append(p.queue.entries, e)
 		}
 	}
+}
+
+// received is the time on a type that the share is weighed against.
+func (p *mechanism) received(m *member, t int) float64 {
+	if p.config.Accounts == settled {
+		return m.seconds[t] - m.deficit[t]
+	}
+	return m.seconds[t]
+}
+
+// urgency weighs a share against the part received of all time given; it rises on where less than nothing was.
+func urgency(share, received, total float64) float64 {
+	if received > 0 {
+		return share / (received / total)
+	}
+	return starved * (share - received/share)
 }
 
 // serve grants devices along the queue, skipping what does not fit.
