@@ -61,11 +61,13 @@ func (p *bestNormalisedSum) divide(ctx context.Context, d *problem) error {
 	if err != nil {
 		return err
 	}
-	d.take(r.Shares)
+	if r.Feasible { // else the max-min shares stand, to which rounding left no room
+		d.take(r.Shares)
+	}
 	return nil
 }
 
-// floors is the throughput that each job must keep; nil for none.
+// floors is the throughput that each job must keep; nil for none. The shares become those of max-min.
 func (p *bestNormalisedSum) floors(ctx context.Context, d *problem) ([]float64, error) {
 	if p.floor == 0 {
 		return nil, nil
@@ -76,5 +78,6 @@ func (p *bestNormalisedSum) floors(ctx context.Context, d *problem) ([]float64, 
 	if err != nil {
 		return nil, err
 	}
+	d.take(groups.Spread(r.Shares))
 	return fairRates(slopes, p.floor*r.Level), nil
 }

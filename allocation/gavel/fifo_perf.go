@@ -44,17 +44,16 @@ func (p *fifoPerf) divide(_ context.Context, d *problem) error {
 		p.left = append(p.left, int(w))
 	}
 	for _, m := range d.jobs {
-		if t := p.held(m); t >= 0 {
-			p.left[t] -= m.devices
+		t := m.settled()
+		if stays := p.stay && t >= 0 && m.devices <= p.left[t]; !stays {
+			clear(m.x)
+			continue
 		}
+		p.left[t] -= m.devices
 	}
 	blocked := false
 	for _, m := range d.jobs {
-		if p.held(m) >= 0 {
-			continue
-		}
-		clear(m.x)
-		if blocked {
+		if blocked || m.settled() >= 0 {
 			continue
 		}
 		t, fits := p.choose(m)
@@ -64,19 +63,6 @@ func (p *fifoPerf) divide(_ context.Context, d *problem) error {
 		}
 	}
 	return nil
-}
-
-// held is the type that the job stays on, -1 for none.
-func (p *fifoPerf) held(m *member) int {
-	if !p.stay || !m.shared {
-		return -1
-	}
-	for t, x := range m.x {
-		if x == 1 && m.rates[t] > 0 {
-			return t
-		}
-	}
-	return -1
 }
 
 // choose is the type for a job, -1 for none. It fits if some type has enough devices left, be it one that cannot run it.

@@ -55,6 +55,16 @@ func (m *member) runs() bool {
 	return false
 }
 
+// settled is the type that the job has for itself, -1 for none.
+func (m *member) settled() int {
+	for t, x := range m.x {
+		if m.shared && x == 1 && m.rates[t] > 0 {
+			return t
+		}
+	}
+	return -1
+}
+
 // rate is the progress under shares of time.
 func (m *member) rate(x []float64) float64 {
 	sum := 0.0

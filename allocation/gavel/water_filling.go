@@ -19,8 +19,8 @@ type WaterFillingConfig struct {
 // Tenant is one that jobs belong to.
 type Tenant struct {
 	Name   string  `config:"name" doc:"name of the tenant"`
-	Weight float64 `config:"weight" doc:"its part against those of others" min:"1e-6" max:"1e6"`
-	Inside string  `config:"inside" doc:"how its jobs divide its part: fair by weight, or fifo" enum:"fair|fifo"`
+	Weight float64 `config:"weight" doc:"its part against those of others, 1 if left out" min:"1e-6" max:"1e6"`
+	Inside string  `config:"inside" doc:"how its jobs divide its part: fair by weight, which it is if left out, or fifo" enum:"fair|fifo"`
 }
 
 const fifo = "fifo"
