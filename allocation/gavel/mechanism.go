@@ -13,7 +13,8 @@ import (
 //
 // A job is the more urgent on a type the larger its share of it is against the part it received of all the time given
 // there since the shares were computed. Each type takes the most urgent jobs that fit, and what is left goes to others,
-// so that no device idles while a job could use it, unless the policy is strict.
+// so that no device idles while a job could use it, unless the policy is strict. Pinned jobs and their devices are left out of
+// it all; a job that is restarting keeps its type, lest it be moved again before it has run.
 type mechanism struct {
 	config Rounds
 	policy policy
@@ -21,7 +22,7 @@ type mechanism struct {
 
 	roster  roster
 	problem problem
-	devices []float64 // of ready nodes, by accelerator type
+	devices []float64 // of ready nodes and not of pinned jobs, by accelerator type
 	total   float64   // sum of devices
 	before  []float64 // devices in the round before
 	nodes   []int     // devices of the largest node, by accelerator type
@@ -35,7 +36,8 @@ func newMechanism(c Rounds, p policy, s core.Settings) *mechanism {
 }
 
 func (p *mechanism) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	resized := p.count(v.Cluster)
+	p.queue.grants = p.queue.grants[:0]
+	resized := p.count(v, candidates)
 	changed := p.roster.update(p, v, candidates)
 	p.due = p.due || resized || changed
 	elapsed := v.NowSeconds - p.reset
@@ -47,8 +49,10 @@ func (p *mechanism) Allocate(ctx context.Context, v *core.View, candidates []cor
 	return p.choose(), nil
 }
 
-// count counts the devices of ready nodes, and reports whether there are now more or fewer of a type.
-func (p *mechanism) count(c *core.Cluster) bool {
+// count counts the devices of ready nodes, less those that pinned jobs keep, and reports whether there are now more or fewer
+// of a type.
+func (p *mechanism) count(v *core.View, candidates []core.Candidate) bool {
+	c := v.Cluster
 	p.devices, p.before = append(p.before[:0], make([]float64, len(c.Accelerators))...), p.devices
 	p.nodes, p.total = append(p.nodes[:0], make([]int, len(c.Accelerators))...), 0
 	for i := range c.Nodes {
@@ -57,6 +61,15 @@ func (p *mechanism) count(c *core.Cluster) bool {
 		p.devices[n.Accelerator] += usable
 		p.total += usable
 		p.nodes[n.Accelerator] = max(p.nodes[n.Accelerator], n.Devices)
+	}
+	for i := range candidates {
+		if j := &candidates[i]; j.MustStay(c, j.Response) {
+			for _, s := range j.Seats {
+				p.devices[c.Nodes[s.Node].Accelerator] -= float64(s.Devices.Count())
+			}
+			p.total -= float64(j.Held)
+			p.queue.grants = append(p.queue.grants, core.Grant{Job: j.ID, Accelerator: core.AnyAccelerator, Replicas: j.Held})
+		}
 	}
 	return !slices.Equal(p.devices, p.before)
 }

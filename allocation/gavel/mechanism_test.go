@@ -244,3 +244,34 @@ func TestIdleDevicesCostNobodyHisShare(t *testing.T) {
 		t.Errorf("who ran (-want +got):\n%s", diff)
 	}
 }
+
+// A job in a pause that outlasts a round stays on its type, whatever the shares say, while its devices are there.
+func TestARestartIsFinished(t *testing.T) {
+	two := coretest.MakeCluster().Nodes(2, "a", 1).Nodes(1, "b", 1)
+	stays := []core.Grant{{Job: 1, Accelerator: 0, Replicas: 1}, {Job: 0, Accelerator: 1, Replicas: 1}}
+	follows := []core.Grant{{Job: 0, Accelerator: 0, Replicas: 1}, {Job: 1, Accelerator: 1, Replicas: 1}}
+	for name, tc := range map[string]struct {
+		until float64 // end of the pause
+		node  core.NodeID
+		want  []core.Grant
+	}{
+		"restarting":                     {361, 1, stays},
+		"restarted":                      {360, 1, follows},
+		"restarting on a node that left": {361, 0, follows},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := coretest.MakeView(two.Health(0, core.Draining).Obj()).Now(360).Round(2).Interval(360).Jobs(
+				coretest.MakeJob("j").Replicas(1).Waiting(), coretest.MakeJob("j").Replicas(1).Running(60, coretest.Seat(tc.node, 0)),
+			).Obj()
+			v.Jobs[1].ProgressAsOf = tc.until
+			m := newMechanism(defaults, &given{shares: map[core.JobID][]float64{0: {1, 0}, 1: {0, 1}}}, core.Settings{})
+			got, err := m.Allocate(t.Context(), v, coretest.Candidates(v, coretest.Rigid))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("grants (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -142,6 +142,10 @@ func TestPolicies(t *testing.T) {
 			newProblem([]float64{1}, task{tenant: "a", rates: []float64{1}}, task{tenant: "a", rates: []float64{1}}, task{tenant: "b", rates: []float64{1}}, task{tenant: "b", rates: []float64{1}}),
 			[]string{"0.333", "0.333", "0.333", "0.000"},
 		},
+		"water-filling for a tenant of default weight": {
+			&waterFilling{tenants: []Tenant{{Name: "a"}, {Name: "b", Weight: 3}}},
+			newProblem([]float64{1}, task{tenant: "a", rates: []float64{1}}, task{tenant: "b", rates: []float64{1}}), []string{"0.250", "0.750"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

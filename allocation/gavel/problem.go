@@ -37,12 +37,13 @@ type member struct {
 
 	// The accounts of the mechanism, by accelerator type of the cluster.
 	granted  core.AcceleratorID
-	executed float64   // seconds with devices, as of the last round
-	speed    []float64 // work per second
-	shared   bool      // share was computed by the policy
-	share    []float64 // fraction of time
-	seconds  []float64 // received since the shares were computed, and a credit
-	deficit  []float64 // seconds short of the shares before that
+	restarts core.AcceleratorID // type on which it is restarting with all of its devices, AnyAccelerator for none
+	executed float64            // seconds with devices, as of the last round
+	speed    []float64          // work per second
+	shared   bool               // share was computed by the policy
+	share    []float64          // fraction of time
+	seconds  []float64          // received since the shares were computed, and a credit
+	deficit  []float64          // seconds short of the shares before that
 }
 
 // runs reports whether the job can run on some type now.

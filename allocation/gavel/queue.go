@@ -37,6 +37,11 @@ func compareEntries(a, b entry) int {
 func (p *mechanism) choose() []core.Grant {
 	q := &p.queue
 	q.begin(p.devices)
+	for _, m := range p.roster.members {
+		if m.restarts != core.AnyAccelerator && m.devices <= q.left[m.restarts] {
+			p.grant(m, m.restarts)
+		}
+	}
 	if p.config.Types == shuffled {
 		p.rand.Shuffle(len(q.order), func(a, b int) { q.order[a], q.order[b] = q.order[b], q.order[a] })
 	}
@@ -56,7 +61,7 @@ func (p *mechanism) choose() []core.Grant {
 }
 
 func (q *queue) begin(capacity []float64) {
-	q.left, q.order, q.entries, q.grants = q.left[:0], q.order[:0], q.entries[:0], q.grants[:0]
+	q.left, q.order, q.entries = q.left[:0], q.order[:0], q.entries[:0]
 	for t, w := range capacity {
 		q.left, q.order = append(q.left, int(w)), append(q.order, t)
 	}
@@ -106,10 +111,14 @@ func (p *mechanism) serve() {
 		if e.granted != core.AnyAccelerator || e.devices > q.left[e.on] {
 			continue
 		}
-		q.left[e.on] -= e.devices
-		e.granted = core.AcceleratorID(e.on)
-		if e.shared || p.config.NewJobs == share {
-			q.grants = append(q.grants, core.Grant{Job: e.id, Accelerator: e.granted, Replicas: e.devices})
-		}
+		p.grant(e.member, core.AcceleratorID(e.on))
+	}
+}
+
+func (p *mechanism) grant(m *member, on core.AcceleratorID) {
+	p.queue.left[on] -= m.devices
+	m.granted = on
+	if m.shared || p.config.NewJobs == share || m.restarts == on {
+		p.queue.grants = append(p.queue.grants, core.Grant{Job: m.id, Accelerator: on, Replicas: m.devices})
 	}
 }

@@ -20,6 +20,9 @@ func (r *roster) update(p *mechanism, v *core.View, candidates []core.Candidate)
 	at := 0
 	for i := range candidates {
 		c := &candidates[i]
+		if c.MustStay(v.Cluster, c.Response) {
+			continue
+		}
 		for at < len(r.before) && r.before[at].id < c.ID {
 			r.spare, changed = append(r.spare, r.before[at]), true
 			at++
@@ -36,6 +39,7 @@ func (r *roster) update(p *mechanism, v *core.View, candidates []core.Candidate)
 		if m.measure(p, v.Cluster, c) {
 			changed = true
 		}
+		m.restarts = restarts(v, c, m)
 		r.members = append(r.members, m)
 	}
 	for ; at < len(r.before); at++ {
@@ -106,6 +110,23 @@ func (m *member) measure(p *mechanism, c *core.Cluster, candidate *core.Candidat
 		m.rates[0] = m.speed[max(first, 0)]
 	}
 	return changed
+}
+
+// restarts is the type on which a job is in a restart pause, if it can go on there as it is.
+func restarts(v *core.View, c *core.Candidate, m *member) core.AcceleratorID {
+	if c.Held == 0 || c.Held != m.devices || c.ProgressAsOf <= v.NowSeconds {
+		return core.AnyAccelerator
+	}
+	on := v.Cluster.Nodes[c.Seats[0].Node].Accelerator
+	for _, s := range c.Seats {
+		if n := &v.Cluster.Nodes[s.Node]; n.Accelerator != on || s.Devices&^n.Usable() != 0 {
+			return core.AnyAccelerator
+		}
+	}
+	if m.speed[on] <= 0 {
+		return core.AnyAccelerator
+	}
+	return on
 }
 
 // replicas is what the candidate asked for, within what it can use and what some type has ready for it.

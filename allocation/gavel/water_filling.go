@@ -1,6 +1,7 @@
 package gavel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,8 @@ type WaterFillingConfig struct {
 // Tenant is one that jobs belong to.
 type Tenant struct {
 	Name   string  `config:"name" doc:"name of the tenant"`
-	Weight float64 `config:"weight" doc:"its part against those of others, 1 if left out" min:"1e-6" max:"1e6"`
-	Inside string  `config:"inside" doc:"how its jobs divide its part: fair by weight, which it is if left out, or fifo" enum:"fair|fifo"`
+	Weight float64 `config:"weight" doc:"its part against those of others; 0, as when it is left out, stands for 1" min:"0" max:"1e6"`
+	Inside string  `config:"inside" doc:"how its jobs divide its part: fair by weight, also when it is left out, or fifo" enum:"fair|fifo|"`
 }
 
 const fifo = "fifo"
@@ -97,6 +98,7 @@ func (p *waterFilling) tenantsOf(d *problem) *tenancy {
 			terms := Tenant{Weight: 1}
 			if k := slices.IndexFunc(p.tenants, func(t Tenant) bool { return t.Name == m.tenant }); k >= 0 {
 				terms = p.tenants[k]
+				terms.Weight = cmp.Or(terms.Weight, 1)
 			}
 			y.names, y.terms = append(y.names, m.tenant), append(y.terms, terms)
 		}
