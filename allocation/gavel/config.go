@@ -9,6 +9,7 @@ import (
 // Rounds configures the mechanism of every policy.
 type Rounds struct {
 	RecomputeInterval time.Duration `config:"recompute_interval" doc:"least time between two computations of the shares, which a job that comes or ends calls for; 0s computes them at once" min:"0s"`
+	Lease             time.Duration `config:"lease" doc:"least time that a job keeps the type it started on or was moved to, longer while it restarts; what makes short rounds bearable where a restart costs time" min:"0s"`
 	NewJobs           string        `config:"new_jobs" doc:"what a job gets before its first shares are computed: share is an equal share of each type; wait is nothing, though devices are set aside for it that then idle, as published" enum:"share|wait"`
 	Types             string        `config:"types" doc:"order in which accelerator types choose among the jobs: as in the cluster, or shuffled each round" enum:"in_order|shuffled"`
 	GlobalQueue       bool          `config:"global_queue" doc:"one queue of jobs and types together, instead of one for each type"`
@@ -28,8 +29,8 @@ const (
 )
 
 // defaults compute at once: the published interval spared a slow solver. Accounts are settled since events can be as frequent
-// as rounds.
-var defaults = Rounds{NewJobs: share, Types: inOrder, Accounts: settled}
+// as rounds. The lease is the published round.
+var defaults = Rounds{Lease: 6 * time.Minute, NewJobs: share, Types: inOrder, Accounts: settled}
 
 const source = "Gavel, OSDI 2020"
 

@@ -35,6 +35,8 @@ func TestConformance(t *testing.T) {
 		"allox blind":                    {NewAlloX(), blind},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning()) })
+		t.Run(name, func(t *testing.T) {
+			coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning())
+		})
 	}
 }

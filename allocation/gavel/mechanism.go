@@ -14,7 +14,7 @@ import (
 // A job is the more urgent on a type the larger its share of it is against the part it received of all the time given
 // there since the shares were computed. Each type takes the most urgent jobs that fit, and what is left goes to others,
 // so that no device idles while a job could use it, unless the policy is strict. Pinned jobs and their devices are left out of
-// it all; a job that is restarting keeps its type, lest it be moved again before it has run.
+// it all; a job whose lease runs keeps its type, lest it be moved again before it has run for its restart.
 type mechanism struct {
 	config Rounds
 	policy policy

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -245,26 +246,30 @@ func TestIdleDevicesCostNobodyHisShare(t *testing.T) {
 	}
 }
 
-// A job in a pause that outlasts a round stays on its type, whatever the shares say, while its devices are there.
-func TestARestartIsFinished(t *testing.T) {
+// A job stays on its type for a lease, and until it has restarted, whatever the shares say, while its devices are there.
+func TestALeaseIsKept(t *testing.T) {
 	two := coretest.MakeCluster().Nodes(2, "a", 1).Nodes(1, "b", 1)
 	stays := []core.Grant{{Job: 1, Accelerator: 0, Replicas: 1}, {Job: 0, Accelerator: 1, Replicas: 1}}
 	follows := []core.Grant{{Job: 0, Accelerator: 0, Replicas: 1}, {Job: 1, Accelerator: 1, Replicas: 1}}
 	for name, tc := range map[string]struct {
 		until float64 // end of the pause
+		lease time.Duration
 		node  core.NodeID
 		want  []core.Grant
 	}{
-		"restarting":                     {361, 1, stays},
-		"restarted":                      {360, 1, follows},
-		"restarting on a node that left": {361, 0, follows},
+		"restarting":                     {361, 0, 1, stays},
+		"restarted":                      {360, 0, 1, follows},
+		"restarting on a node that left": {361, 0, 0, follows},
+		"leased":                         {60, 301 * time.Second, 1, stays},
+		"no longer leased":               {60, 300 * time.Second, 1, follows},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := coretest.MakeView(two.Health(0, core.Draining).Obj()).Now(360).Round(2).Interval(360).Jobs(
+			v := coretest.MakeView(two.Health(0, core.Draining).Obj()).Now(360).Round(7).Interval(60).Jobs(
 				coretest.MakeJob("j").Replicas(1).Waiting(), coretest.MakeJob("j").Replicas(1).Running(60, coretest.Seat(tc.node, 0)),
 			).Obj()
 			v.Jobs[1].ProgressAsOf = tc.until
-			m := newMechanism(defaults, &given{shares: map[core.JobID][]float64{0: {1, 0}, 1: {0, 1}}}, core.Settings{})
+			config := Rounds{Lease: tc.lease, NewJobs: share, Types: inOrder, Accounts: settled}
+			m := newMechanism(config, &given{shares: map[core.JobID][]float64{0: {1, 0}, 1: {0, 1}}}, core.Settings{})
 			got, err := m.Allocate(t.Context(), v, coretest.Candidates(v, coretest.Rigid))
 			if err != nil {
 				t.Fatal(err)

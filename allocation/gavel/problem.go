@@ -37,7 +37,7 @@ type member struct {
 
 	// The accounts of the mechanism, by accelerator type of the cluster.
 	granted  core.AcceleratorID
-	restarts core.AcceleratorID // type on which it is restarting with all of its devices, AnyAccelerator for none
+	leased   core.AcceleratorID // type that it holds all of its devices of and has a lease on, AnyAccelerator for none
 	executed float64            // seconds with devices, as of the last round
 	speed    []float64          // work per second
 	shared   bool               // share was computed by the policy

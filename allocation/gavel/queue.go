@@ -38,8 +38,8 @@ func (p *mechanism) choose() []core.Grant {
 	q := &p.queue
 	q.begin(p.devices)
 	for _, m := range p.roster.members {
-		if m.restarts != core.AnyAccelerator && m.devices <= q.left[m.restarts] {
-			p.grant(m, m.restarts)
+		if m.leased != core.AnyAccelerator && m.devices <= q.left[m.leased] {
+			p.grant(m, m.leased)
 		}
 	}
 	if p.config.Types == shuffled {
@@ -118,7 +118,7 @@ func (p *mechanism) serve() {
 func (p *mechanism) grant(m *member, on core.AcceleratorID) {
 	p.queue.left[on] -= m.devices
 	m.granted = on
-	if m.shared || p.config.NewJobs == share || m.restarts == on {
+	if m.shared || p.config.NewJobs == share || m.leased == on {
 		p.queue.grants = append(p.queue.grants, core.Grant{Job: m.id, Accelerator: on, Replicas: m.devices})
 	}
 }

@@ -39,7 +39,7 @@ func (r *roster) update(p *mechanism, v *core.View, candidates []core.Candidate)
 		if m.measure(p, v.Cluster, c) {
 			changed = true
 		}
-		m.restarts = restarts(v, c, m)
+		m.leased = p.leased(v, c, m)
 		r.members = append(r.members, m)
 	}
 	for ; at < len(r.before); at++ {
@@ -112,9 +112,10 @@ func (m *member) measure(p *mechanism, c *core.Cluster, candidate *core.Candidat
 	return changed
 }
 
-// restarts is the type on which a job is in a restart pause, if it can go on there as it is.
-func restarts(v *core.View, c *core.Candidate, m *member) core.AcceleratorID {
-	if c.Held == 0 || c.Held != m.devices || c.ProgressAsOf <= v.NowSeconds {
+// leased is the type that a job came to lately, or is still in a restart pause on, if it can go on there as it is.
+func (p *mechanism) leased(v *core.View, c *core.Candidate, m *member) core.AcceleratorID {
+	until := max(c.LastChange+p.config.Lease.Seconds(), c.ProgressAsOf)
+	if c.Held == 0 || c.Held != m.devices || until <= v.NowSeconds {
 		return core.AnyAccelerator
 	}
 	on := v.Cluster.Nodes[c.Seats[0].Node].Accelerator
