@@ -9,13 +9,14 @@ import (
 	"github.com/quartet-sched/quartet/core/optim"
 )
 
-// NewAlloX ends jobs early on average: it matches those that wait to places in the queues of the free devices, a place
-// counting as often as there are jobs behind it, and starts the first of each queue. A job that has started keeps its type.
+// NewAlloX ends jobs early on average: it matches those that wait to places in the queues of the free devices, a
+// place counting as often as there are jobs behind it, and starts the first of each queue. A job that has started
+// keeps its type.
 //
-// Source: AlloX (EuroSys'20), as Gavel (OSDI'20), section 7, has it. That serves jobs of one device; here, one with more is
-// matched like them, and starts when enough devices are left. Exact: devices of a type are alike, and the places of
-// a rank in their queues are one, that takes as many jobs as there are devices. Near O(w p) for w waiting jobs and p such
-// ranks, about w/f of each type with f free devices; O(w² p) at worst.
+// Source: AlloX (EuroSys'20), as Gavel (OSDI'20), section 7, has it. That serves jobs of one device; here, one with
+// more is matched like them, and starts when enough devices are left. Exact: devices of a type are alike, and the
+// places of a rank in their queues are one, that takes as many jobs as there are devices. Near O(w p) for w waiting
+// jobs and p such ranks, about w/f of each type with f free devices; O(w² p) at worst.
 func NewAlloX() core.Factory[core.Allocator] {
 	return newFactory(core.Info{
 		Type:    "allox",
@@ -74,8 +75,8 @@ func (p *alloX) divide(ctx context.Context, d *problem) error {
 	return nil
 }
 
-// begin parts the jobs that keep their type, while there are devices for them, from those that wait, and lists the places
-// for these. The longest come first: each then finds its place with few others on the way.
+// begin parts the jobs that keep their type, while there are devices for them, from those that wait, and lists the
+// places for these. The longest come first: each then finds its place with few others on the way.
 func (p *alloX) begin(d *problem) {
 	p.left, p.waiting, p.places, p.room = p.left[:0], p.waiting[:0], p.places[:0], p.room[:0]
 	for _, w := range d.capacity {

@@ -10,7 +10,8 @@ import (
 	"github.com/quartet-sched/quartet/core/coretest"
 )
 
-// BenchmarkAllocate holds rounds over 2,048 jobs of 26 kinds on three types, of which every second one computes shares anew.
+// BenchmarkAllocate holds rounds over 2,048 jobs of 26 kinds on three types, of which every second one computes
+// shares anew.
 func BenchmarkAllocate(b *testing.B) {
 	const jobs, kinds = 2048, 26
 	for name, factory := range map[string]core.Factory[core.Allocator]{

@@ -28,8 +28,8 @@ const (
 	kept     = "kept"
 )
 
-// defaults compute at once: the published interval spared a slow solver. Accounts are settled since events can be as frequent
-// as rounds. The lease is the published round.
+// defaults compute at once: the published interval spared a slow solver. Accounts are settled since events can be as
+// frequent as rounds. The lease is the published round.
 var defaults = Rounds{Lease: 6 * time.Minute, NewJobs: share, Types: inOrder, Accounts: settled}
 
 const source = "Gavel, OSDI 2020"

@@ -7,11 +7,12 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// NewFIFOPerf serves jobs in the order of their submission, each on the type on which it is fastest of those with enough
-// devices left. The first that fits nowhere holds up all behind it. Running jobs may have to move: each computation begins
-// with an empty cluster.
+// NewFIFOPerf serves jobs in the order of their submission, each on the type on which it is fastest of those with
+// enough devices left. The first that fits nowhere holds up all behind it. Running jobs may have to move: each
+// computation begins with an empty cluster.
 //
-// Blind to types, a job stays on its type until it ends, and a new one takes any type with enough devices, drawn at random.
+// Blind to types, a job stays on its type until it ends, and a new one takes any type with enough devices, drawn at
+// random.
 //
 // Source: Gavel (OSDI'20), section 5 and artifact. O(jobs × types) a computation.
 func NewFIFOPerf() core.Factory[core.Allocator] {
@@ -65,7 +66,8 @@ func (p *fifoPerf) divide(_ context.Context, d *problem) error {
 	return nil
 }
 
-// choose is the type for a job, -1 for none. It fits if some type has enough devices left, be it one that cannot run it.
+// choose is the type for a job, -1 for none. It fits if some type has enough devices left, be it one that cannot run
+// it.
 func (p *fifoPerf) choose(m *member) (t int, fits bool) {
 	p.fitting = p.fitting[:0]
 	for t, left := range p.left {

@@ -26,8 +26,9 @@ const leastTolerance = 1e-9
 
 // NewMakespan ends the last job as early as shares of time can.
 //
-// Source: Gavel (OSDI'20), section 4.2, which searches for the makespan. That is one max-min problem over the rates per work
-// left, and so the search, whose slack leaves the longest jobs waiting now and then, is an option for reproductions.
+// Source: Gavel (OSDI'20), section 4.2, which searches for the makespan. That is one max-min problem over the rates
+// per work left, and so the search, whose slack leaves the longest jobs waiting now and then, is an option for
+// reproductions.
 func NewMakespan() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "gavel_makespan",

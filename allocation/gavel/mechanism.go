@@ -12,9 +12,10 @@ import (
 // mechanism is the allocator that every policy becomes part of.
 //
 // A job is the more urgent on a type the larger its share of it is against the part it received of all the time given
-// there since the shares were computed. Each type takes the most urgent jobs that fit, and what is left goes to others,
-// so that no device idles while a job could use it, unless the policy is strict. Pinned jobs and their devices are left out of
-// it all; a job whose lease runs keeps its type, lest it be moved again before it has run for its restart.
+// there since the shares were computed. Each type takes the most urgent jobs that fit, and what is left goes to
+// others, so that no device idles while a job could use it, unless the policy is strict. Pinned jobs and their
+// devices are left out of it all; a job whose lease runs keeps its type, lest it be moved again before it has run for
+// its restart.
 type mechanism struct {
 	config Rounds
 	policy policy
@@ -49,8 +50,8 @@ func (p *mechanism) Allocate(ctx context.Context, v *core.View, candidates []cor
 	return p.choose(), nil
 }
 
-// count counts the devices of ready nodes, less those that pinned jobs keep, and reports whether there are now more or fewer
-// of a type.
+// count counts the devices of ready nodes, less those that pinned jobs keep, and reports whether there are now more
+// or fewer of a type.
 func (p *mechanism) count(v *core.View, candidates []core.Candidate) bool {
 	c := v.Cluster
 	p.devices, p.before = append(p.before[:0], make([]float64, len(c.Accelerators))...), p.devices
@@ -116,8 +117,9 @@ func (p *mechanism) recompute(ctx context.Context, v *core.View) error {
 	return nil
 }
 
-// settle closes the account of the shares so far. What a job is short of, or ahead, never needs to exceed a round: it is
-// served before. More comes of devices that nobody wanted, or of grants that could not be seated, and is nobody's loss.
+// settle closes the account of the shares so far. What a job is short of, or ahead, never needs to exceed a round: it
+// is served before. More comes of devices that nobody wanted, or of grants that could not be seated, and is nobody's
+// loss.
 func (p *mechanism) settle(m *member, elapsed, interval float64) {
 	if p.config.Accounts == kept {
 		return

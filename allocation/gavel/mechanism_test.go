@@ -33,8 +33,8 @@ func (g *given) divide(_ context.Context, p *problem) error {
 	return nil
 }
 
-// hold holds rounds of 360 s in which each job runs where it was granted, and renders who ran on which type: "a:0,1 b:2". In a busy
-// cluster, shares are computed anew every round.
+// hold holds rounds of 360 s in which each job runs where it was granted, and renders who ran on which type: "a:0,1
+// b:2". In a busy cluster, shares are computed anew every round.
 func hold(t *testing.T, m *mechanism, c *core.Cluster, jobs []*coretest.JobBuilder, arrivals []int, rounds int, busy bool) []string {
 	t.Helper()
 	var ran []string
@@ -80,8 +80,8 @@ func TestRoundsFollowTheShares(t *testing.T) {
 		arrivals []int
 		want     []string
 	}{
-		// Two thirds and one third of the type. A credit of half a round at first: 2/3 : 180 s and 1/3 : 180 s, then 2/3 : 540 s = 1/3 : 270 s
-		// before 1/3 : 180 s, and so on.
+		// Two thirds and one third of the type. A credit of half a round at first: 2/3 : 180 s and 1/3 : 180 s, then
+		// 2/3 : 540 s = 1/3 : 270 s before 1/3 : 180 s, and so on.
 		"in proportion": {
 			defaults,
 			map[core.JobID][]float64{0: {2. / 3}, 1: {1. / 3}},
@@ -106,8 +106,8 @@ func TestRoundsFollowTheShares(t *testing.T) {
 			[]int{0, 0, 0},
 			[]string{"a:0,2"},
 		},
-		// The second comes two rounds after a computation, and takes part in the next, 1920 s and so 6 rounds later. Until then b is set aside
-		// for it and idles. (A computation at 0 s does not count.)
+		// The second comes two rounds after a computation, and takes part in the next, 1920 s and so 6 rounds later.
+		// Until then b is set aside for it and idles. (A computation at 0 s does not count.)
 		"a new job waits as published": {
 			Rounds{RecomputeInterval: 1920e9, NewJobs: wait, Types: inOrder, Accounts: reset},
 			map[core.JobID][]float64{0: {1, 0}, 1: {0, 1}},
@@ -145,8 +145,8 @@ func TestRoundsFollowTheShares(t *testing.T) {
 	}
 }
 
-// Whatever the shares: no type is granted beyond its devices, nobody twice or where it cannot run, and no job is left out that
-// would have fitted.
+// Whatever the shares: no type is granted beyond its devices, nobody twice or where it cannot run, and no job is left
+// out that would have fitted.
 func TestRoundsUseWhatThereIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cluster := coretest.MakeCluster()
@@ -196,7 +196,8 @@ func TestRoundsUseWhatThereIs(t *testing.T) {
 	})
 }
 
-// Over many rounds each job runs for its share of the time, when the shares fill the cluster, however often they are computed.
+// Over many rounds each job runs for its share of the time, when the shares fill the cluster, however often they are
+// computed.
 func TestRoundsAddUpToTheShares(t *testing.T) {
 	const rounds = 400
 	even := map[core.JobID][]float64{0: {0.5, 0.25}, 1: {0.3, 0.1}, 2: {0.2, 0.65}}
@@ -246,7 +247,8 @@ func TestIdleDevicesCostNobodyHisShare(t *testing.T) {
 	}
 }
 
-// A job stays on its type for a lease, and until it has restarted, whatever the shares say, while its devices are there.
+// A job stays on its type for a lease, and until it has restarted, whatever the shares say, while its devices are
+// there.
 func TestALeaseIsKept(t *testing.T) {
 	two := coretest.MakeCluster().Nodes(2, "a", 1).Nodes(1, "b", 1)
 	stays := []core.Grant{{Job: 1, Accelerator: 0, Replicas: 1}, {Job: 0, Accelerator: 1, Replicas: 1}}

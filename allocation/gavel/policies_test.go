@@ -68,7 +68,8 @@ func TestPolicies(t *testing.T) {
 		p      *problem
 		want   []string
 	}{
-		// Each on its best type reaches 4/2.5 and 2/1.5 of its equal share; more than 2/1.5 there is not, which 5/6 of the time is enough for.
+		// Each on its best type reaches 4/2.5 and 2/1.5 of its equal share; more than 2/1.5 there is not, which 5/6
+		// of the time is enough for.
 		"max-min takes no more than it needs": {
 			new(maxMin), newProblem([]float64{1, 1}, task{rates: []float64{4, 1}}, task{rates: []float64{1, 2}}), []string{"0.833 0.000", "0.000 1.000"},
 		},
@@ -120,7 +121,8 @@ func TestPolicies(t *testing.T) {
 		// Work 5 and 1 on one device: the short one first, for 1 + 6 is less than 5 + 6.
 		"allox runs the shortest first": {new(alloX), newProblem([]float64{1}, task{rates: []float64{1}, remaining: 5}, task{rates: []float64{1}}), []string{"0.000", "1.000"}},
 		"allox keeps what runs":         {new(alloX), newProblem([]float64{1}, task{rates: []float64{1}, remaining: 5, had: []float64{1}}, task{rates: []float64{1}}), []string{"1.000", "0.000"}},
-		// Alone each would take the fast type. 10 s there and 5 s on the slow one beat 10 s and twice 10/3 s, as the other one waits.
+		// Alone each would take the fast type. 10 s there and 5 s on the slow one beat 10 s and twice 10/3 s, as the
+		// other one waits.
 		"allox gives the fast type to the keen": {new(alloX), newProblem([]float64{1, 1}, task{rates: []float64{3, 2}, remaining: 10}, task{rates: keen, remaining: 100}), []string{"0.000 1.000", "1.000 0.000"}},
 		// A device of two broke: of those that have the type for themselves, the first keeps it.
 		"allox keeps no more than there is": {

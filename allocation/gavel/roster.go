@@ -13,8 +13,8 @@ type roster struct {
 	spare           []*member // of jobs that ended, for those to come
 }
 
-// update brings the accounts up to the round, and reports whether shares are to be computed anew: because a job came, ended
-// or changed its speed.
+// update brings the accounts up to the round, and reports whether shares are to be computed anew: because a job came,
+// ended or changed its speed.
 func (r *roster) update(p *mechanism, v *core.View, candidates []core.Candidate) (changed bool) {
 	r.before, r.members = r.members, r.before[:0]
 	at := 0
@@ -83,8 +83,8 @@ func (m *member) charge(executed float64) {
 	m.executed, m.granted = executed, core.AnyAccelerator
 }
 
-// measure notes how fast the job is on each type, and reports whether that is news. A job whose speed is unknown is taken
-// to be as fast wherever it can run.
+// measure notes how fast the job is on each type, and reports whether that is news. A job whose speed is unknown is
+// taken to be as fast wherever it can run.
 func (m *member) measure(p *mechanism, c *core.Cluster, candidate *core.Candidate) (changed bool) {
 	response := candidate.Response
 	replicas := p.replicas(c, candidate)
@@ -142,8 +142,8 @@ func (p *mechanism) replicas(c *core.Cluster, candidate *core.Candidate) int {
 	return min(max(candidate.Requested, r.MinReplicas), r.MaxReplicas, most)
 }
 
-// remaining is the work left in the unit of the curves. What elasticity tells may count whole epochs only, and the declared
-// work smaller steps.
+// remaining is the work left in the unit of the curves. What elasticity tells may count whole epochs only, and the
+// declared work smaller steps.
 func remaining(c *core.Candidate, now float64) float64 {
 	declared, told := c.RemainingWork(now), c.Response.RemainingWork
 	switch {

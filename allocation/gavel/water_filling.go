@@ -37,11 +37,11 @@ func (c WaterFillingConfig) Validate() error {
 	return errors.Join(problems...)
 }
 
-// NewWaterFilling raises all jobs together, as gavel_max_min does, and goes on with the others when some can rise no more. With
-// tenants, each rises by its weight, and its jobs by theirs or one after the other.
+// NewWaterFilling raises all jobs together, as gavel_max_min does, and goes on with the others when some can rise no
+// more. With tenants, each rises by its weight, and its jobs by theirs or one after the other.
 //
-// Source: Gavel (OSDI'20), section 4.3, whose integer programs find the jobs that can rise no more; here the duals of the
-// linear one tell them. A dozen max-min problems at most for jobs of a few kinds.
+// Source: Gavel (OSDI'20), section 4.3, whose integer programs find the jobs that can rise no more; here the duals of
+// the linear one tell them. A dozen max-min problems at most for jobs of a few kinds.
 func NewWaterFilling() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "gavel_water_filling",
@@ -110,8 +110,8 @@ func (p *waterFilling) tenantsOf(d *problem) *tenancy {
 	return y
 }
 
-// divide sets how fast each row rises against its own weight: a tenant's weight, over the weight of those of its jobs that
-// still rise, or of the first of them alone.
+// divide sets how fast each row rises against its own weight: a tenant's weight, over the weight of those of its jobs
+// that still rise, or of the first of them alone.
 func (y *tenancy) divide(groups optim.Groups, frozen []bool, slope []float64, jobs []*member) {
 	for row := range slope {
 		slope[row] = 1
