@@ -15,8 +15,8 @@ import (
 //
 // Source: AlloX (EuroSys'20), as Gavel (OSDI'20), section 7, has it. That serves jobs of one device; here, one with
 // more is matched like them, and starts when enough devices are left. Exact: devices of a type are alike, and the
-// places of a rank in their queues are one, that takes as many jobs as there are devices. Near O(w p) for w waiting
-// jobs and p such ranks, about w/f of each type with f free devices; O(w² p) at worst.
+// places of a rank in their queues are one, that takes as many jobs as there are devices. O(w² p) for w waiting jobs
+// and p such ranks, w/f of each type with f free devices; O(w log w) while devices of one type only are free.
 func NewAlloX() core.Factory[core.Allocator] {
 	return newFactory(core.Info{
 		Type:    "allox",
@@ -43,7 +43,7 @@ type place struct{ on, fromBehind int }
 type queued struct {
 	*member
 	left float64 // work
-	best float64 // least seconds to its end
+	best float64 // least seconds to its end where devices are free
 	at   place
 }
 
@@ -55,6 +55,13 @@ func (p *alloX) strict() bool { return false }
 func (p *alloX) divide(ctx context.Context, d *problem) error {
 	p.begin(d)
 	if len(p.waiting) == 0 || len(p.places) == 0 {
+		return nil
+	}
+	if p.places[0].on == p.places[len(p.places)-1].on { // one type: the shortest jobs first
+		for i := range p.waiting {
+			p.waiting[i].at = p.places[i/p.room[0]]
+		}
+		p.start()
 		return nil
 	}
 	costs, cells, supply := make([][]float64, len(p.waiting)), make([]float64, len(p.waiting)*len(p.places)), make([]int, len(p.waiting))
@@ -76,7 +83,7 @@ func (p *alloX) divide(ctx context.Context, d *problem) error {
 }
 
 // begin parts the jobs that keep their type, while there are devices for them, from those that wait, and lists the
-// places for these. The longest come first: each then finds its place with few others on the way.
+// places for these, the longest first.
 func (p *alloX) begin(d *problem) {
 	p.left, p.waiting, p.places, p.room = p.left[:0], p.waiting[:0], p.places[:0], p.room[:0]
 	for _, w := range d.capacity {
@@ -89,7 +96,17 @@ func (p *alloX) begin(d *problem) {
 			continue
 		}
 		clear(m.x)
-		p.waiting = append(p.waiting, queued{member: m, left: work[i], best: work[i] / slices.Max(m.rates)})
+		p.waiting = append(p.waiting, queued{member: m, left: work[i]})
+	}
+	for i := range p.waiting {
+		w := &p.waiting[i]
+		rate := slowest
+		for t, free := range p.left {
+			if free > 0 {
+				rate = max(rate, w.rates[t])
+			}
+		}
+		w.best = w.left / rate
 	}
 	slices.SortStableFunc(p.waiting, func(a, b queued) int { return cmp.Compare(b.best, a.best) })
 	for t, free := range p.left {

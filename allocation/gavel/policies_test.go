@@ -146,7 +146,8 @@ func TestPolicies(t *testing.T) {
 		},
 		"water-filling for a tenant of default weight": {
 			&waterFilling{tenants: []Tenant{{Name: "a"}, {Name: "b", Weight: 3}}},
-			newProblem([]float64{1}, task{tenant: "a", rates: []float64{1}}, task{tenant: "b", rates: []float64{1}}), []string{"0.250", "0.750"},
+			newProblem([]float64{1}, task{tenant: "a", rates: []float64{1}}, task{tenant: "b", rates: []float64{1}}),
+			[]string{"0.250", "0.750"},
 		},
 	}
 	for name, tc := range cases {
