@@ -10,12 +10,13 @@ import (
 	"github.com/quartet-sched/quartet/core/coretest"
 )
 
-// BenchmarkAllocate holds rounds over 2,048 jobs of 26 kinds on three types, of which every second one computes shares anew.
+// BenchmarkAllocate holds rounds over 2,048 jobs of 26 kinds on three types, of which every second one computes
+// shares anew.
 func BenchmarkAllocate(b *testing.B) {
 	const jobs, kinds = 2048, 26
 	for name, factory := range map[string]core.Factory[core.Allocator]{
 		"max_min": NewMaxMin(), "water_filling": NewWaterFilling(), "finish_time_fairness": NewFinishTimeFairness(),
-		"makespan": NewMakespan(), "best_normalised_sum": NewBestNormalisedSum(), "fifo_perf": NewFIFOPerf(),
+		"makespan": NewMakespan(), "best_normalised_sum": NewBestNormalisedSum(), "fifo_perf": NewFIFOPerf(), "allox": NewAlloX(),
 	} {
 		b.Run(name, func(b *testing.B) {
 			draw := rand.New(rand.NewPCG(1, 1))

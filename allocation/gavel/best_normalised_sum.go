@@ -16,12 +16,12 @@ type BestNormalisedConfig struct {
 // NewBestNormalisedSum gives each type to the jobs that lose most by being elsewhere: it maximises the sum of the jobs'
 // throughputs, each measured against that on its best type.
 //
-// Of jobs that gain alike, that with the least attained service goes first, without which long jobs of a kind hold up its short
-// ones. It needs to know nothing about a job's length, and hardly moves jobs. By itself it is fair to nobody; a fairness
-// floor holds every job at a part of what max-min would give it.
+// Of jobs that gain alike, that with the least attained service goes first, without which long jobs of a kind hold up
+// its short ones. It needs to know nothing about a job's length, and hardly moves jobs. By itself it is fair to
+// nobody; a fairness floor holds every job at a part of what max-min would give it.
 //
-// Source: none; a finding of this project's measurements of Gavel (OSDI'20), whose mechanism it uses. O(jobs × types) for each of a few
-// prices.
+// Source: none; a finding of this project's measurements of Gavel (OSDI'20), whose mechanism it uses. O(jobs × types)
+// for each of a few prices.
 func NewBestNormalisedSum() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "best_normalised_sum",
@@ -38,8 +38,8 @@ type bestNormalisedSum struct {
 	solver optim.SharesSolver
 }
 
-// attainedTie is by how much a job without service outweighs one with a lot: enough to choose between jobs that gain alike, too
-// little to choose against gain.
+// attainedTie is by how much a job without service outweighs one with a lot: enough to choose between jobs that gain
+// alike, too little to choose against gain.
 const attainedTie = 1e-4
 
 func (p *bestNormalisedSum) strict() bool { return false }
@@ -61,11 +61,13 @@ func (p *bestNormalisedSum) divide(ctx context.Context, d *problem) error {
 	if err != nil {
 		return err
 	}
-	d.take(r.Shares)
+	if r.Feasible { // else the max-min shares stand, to which rounding left no room
+		d.take(r.Shares)
+	}
 	return nil
 }
 
-// floors is the throughput that each job must keep; nil for none.
+// floors is the throughput that each job must keep; nil for none. The shares become those of max-min.
 func (p *bestNormalisedSum) floors(ctx context.Context, d *problem) ([]float64, error) {
 	if p.floor == 0 {
 		return nil, nil
@@ -76,5 +78,6 @@ func (p *bestNormalisedSum) floors(ctx context.Context, d *problem) ([]float64, 
 	if err != nil {
 		return nil, err
 	}
+	d.take(groups.Spread(r.Shares))
 	return fairRates(slopes, p.floor*r.Level), nil
 }

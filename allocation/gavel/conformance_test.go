@@ -17,9 +17,10 @@ func TestConformance(t *testing.T) {
 		"max-min":                        {NewMaxMin(), nil},
 		"max-min as published":           {NewMaxMin(), published},
 		"max-min blind":                  {NewMaxMin(), blind},
-		"max-min in one queue":           {NewMaxMin(), map[string]any{"global_queue": true, "keep_accounts": true}},
+		"max-min in one queue":           {NewMaxMin(), map[string]any{"global_queue": true, "accounts": kept}},
 		"water-filling":                  {NewWaterFilling(), nil},
 		"water-filling for tenants":      {NewWaterFilling(), map[string]any{"tenants": []any{map[string]any{"name": "blue", "weight": 2.0, "inside": fifo}}}},
+		"water-filling by defaults":      {NewWaterFilling(), map[string]any{"tenants": []any{map[string]any{"name": "blue"}}}},
 		"finish-time fairness":           {NewFinishTimeFairness(), nil},
 		"finish-time fairness blind":     {NewFinishTimeFairness(), blind},
 		"makespan":                       {NewMakespan(), nil},
@@ -34,6 +35,8 @@ func TestConformance(t *testing.T) {
 		"allox blind":                    {NewAlloX(), blind},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config)) })
+		t.Run(name, func(t *testing.T) {
+			coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning())
+		})
 	}
 }

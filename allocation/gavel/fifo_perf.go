@@ -7,11 +7,12 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// NewFIFOPerf serves jobs in the order of their submission, each on the type on which it is fastest of those with enough
-// devices left. The first that fits nowhere holds up all behind it. Running jobs may have to move: each computation begins
-// with an empty cluster.
+// NewFIFOPerf serves jobs in the order of their submission, each on the type on which it is fastest of those with
+// enough devices left. The first that fits nowhere holds up all behind it. Running jobs may have to move: each
+// computation begins with an empty cluster.
 //
-// Blind to types, a job stays on its type until it ends, and a new one takes any type with enough devices, drawn at random.
+// Blind to types, a job stays on its type until it ends, and a new one takes any type with enough devices, drawn at
+// random.
 //
 // Source: Gavel (OSDI'20), section 5 and artifact. O(jobs × types) a computation.
 func NewFIFOPerf() core.Factory[core.Allocator] {
@@ -44,17 +45,16 @@ func (p *fifoPerf) divide(_ context.Context, d *problem) error {
 		p.left = append(p.left, int(w))
 	}
 	for _, m := range d.jobs {
-		if t := p.held(m); t >= 0 {
-			p.left[t] -= m.devices
+		t := m.settled()
+		if stays := p.stay && t >= 0 && m.devices <= p.left[t]; !stays {
+			clear(m.x)
+			continue
 		}
+		p.left[t] -= m.devices
 	}
 	blocked := false
 	for _, m := range d.jobs {
-		if p.held(m) >= 0 {
-			continue
-		}
-		clear(m.x)
-		if blocked {
+		if blocked || m.settled() >= 0 {
 			continue
 		}
 		t, fits := p.choose(m)
@@ -66,20 +66,8 @@ func (p *fifoPerf) divide(_ context.Context, d *problem) error {
 	return nil
 }
 
-// held is the type that the job stays on, -1 for none.
-func (p *fifoPerf) held(m *member) int {
-	if !p.stay || !m.shared {
-		return -1
-	}
-	for t, x := range m.x {
-		if x == 1 && m.rates[t] > 0 {
-			return t
-		}
-	}
-	return -1
-}
-
-// choose is the type for a job, -1 for none. It fits if some type has enough devices left, be it one that cannot run it.
+// choose is the type for a job, -1 for none. It fits if some type has enough devices left, be it one that cannot run
+// it.
 func (p *fifoPerf) choose(m *member) (t int, fits bool) {
 	p.fitting = p.fitting[:0]
 	for t, left := range p.left {

@@ -10,10 +10,11 @@ import (
 // NewFinishTimeFairness brings the job nearest to its fair finish that is furthest behind it: the one whose time from
 // submission to end is longest against what it would be in an isolated part of the cluster.
 //
-// Time in isolation is booked as the job progresses, at the rates that its part had while it did, since that part changes with
-// the number of jobs.
+// Time in isolation is booked as the job progresses, at the rates that its part had while it did, since that part
+// changes with the number of jobs.
 //
-// Source: Themis (NSDI'20), as Gavel (OSDI'20), section 4.2, has it; weights play no role. Exact, by Newton's method on prices.
+// Source: Themis (NSDI'20), as Gavel (OSDI'20), section 4.2, has it; weights play no role. Exact, by Newton's method
+// on prices.
 func NewFinishTimeFairness() core.Factory[core.Allocator] {
 	return newFactory(core.Info{
 		Type:    "finish_time_fairness",

@@ -6,7 +6,8 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// NewIsolated gives every job its part of each type for itself: what it would have in a partition of its own. O(jobs × types).
+// NewIsolated gives every job its part of each type for itself: what it would have in a partition of its own. O(jobs
+// × types).
 //
 // Source: Gavel (OSDI'20), the baseline that sharing is measured against.
 func NewIsolated() core.Factory[core.Allocator] {

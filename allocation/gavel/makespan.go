@@ -2,6 +2,7 @@ package gavel
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim"
@@ -13,10 +14,21 @@ type MakespanConfig struct {
 	Tolerance float64 `config:"tolerance" doc:"how much longer than the least the makespan may be, as a part of it: 0 is exact, 0.05 searches for it as published" min:"0" max:"1"`
 }
 
+// Validate refuses a tolerance that the search could not meet by floating-point numbers.
+func (c MakespanConfig) Validate() error {
+	if c.Tolerance > 0 && c.Tolerance < leastTolerance {
+		return fmt.Errorf("tolerance: %v is too little to search to; give 0 for the exact makespan, or %v at least", c.Tolerance, leastTolerance)
+	}
+	return nil
+}
+
+const leastTolerance = 1e-9
+
 // NewMakespan ends the last job as early as shares of time can.
 //
-// Source: Gavel (OSDI'20), section 4.2, which searches for the makespan. That is one max-min problem over the rates per work
-// left, and so the search, whose slack leaves the longest jobs waiting now and then, is an option for reproductions.
+// Source: Gavel (OSDI'20), section 4.2, which searches for the makespan. That is one max-min problem over the rates
+// per work left, and so the search, whose slack leaves the longest jobs waiting now and then, is an option for
+// reproductions.
 func NewMakespan() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "gavel_makespan",
@@ -64,6 +76,9 @@ func (p *makespan) search(ctx context.Context, d *problem) error {
 	for from, to := float64(searchFrom), float64(searchTo); !met && to <= searchMost; from, to = to, 10*to {
 		for low, high := from, to; high > (1+p.tolerance)*low; {
 			middle := (low + high) / 2
+			if middle == low || middle == high {
+				break
+			}
 			for i := range demand {
 				demand[i] = left[i] / middle
 			}

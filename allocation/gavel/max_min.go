@@ -22,9 +22,9 @@ const (
 // NewMaxMin makes the job fastest that is slowest against its equal share of every device: least attained service, over
 // accelerators of several types. Of two jobs that gain equally, one with twice the devices gets half the time.
 //
-// Source: Gavel (OSDI'20), section 4.1. The solver is ours, exact, and sees jobs with equal rates, devices and weights as one.
-// Dividing what is left over is ours, too: it costs nobody the fairness, and lowers the mean completion time.
-// Blind to types it is max-min over time alone. O(classes of jobs × types) for each of a few prices.
+// Source: Gavel (OSDI'20), section 4.1. The solver is ours, exact, and sees jobs with equal rates, devices and
+// weights as one. Dividing what is left over is ours, too: it costs nobody the fairness, and lowers the mean
+// completion time. Blind to types it is max-min over time alone. O(classes of jobs × types) for each of a few prices.
 func NewMaxMin() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "gavel_max_min",
@@ -62,8 +62,8 @@ func (p *maxMin) divide(ctx context.Context, d *problem) error {
 	return nil
 }
 
-// fastest are the shares of the largest sum of throughputs, each against that on the best type, of those that keep the fair
-// ones.
+// fastest are the shares of the largest sum of throughputs, each against that on the best type, of those that keep
+// the fair ones.
 func (p *maxMin) fastest(ctx context.Context, d optim.Polytope, fair []float64, shares [][]float64) ([][]float64, error) {
 	values := make([][]float64, len(d.Jobs))
 	for i, j := range d.Jobs {

@@ -12,8 +12,10 @@ import (
 // mechanism is the allocator that every policy becomes part of.
 //
 // A job is the more urgent on a type the larger its share of it is against the part it received of all the time given
-// there since the shares were computed. Each type takes the most urgent jobs that fit, and what is left goes to others,
-// so that no device idles while a job could use it, unless the policy is strict.
+// there since the shares were computed. Each type takes the most urgent jobs that fit, and what is left goes to
+// others, so that no device idles while a job could use it, unless the policy is strict. Pinned jobs and their
+// devices are left out of it all; a job whose lease runs keeps its type, lest it be moved again before it has run for
+// its restart.
 type mechanism struct {
 	config Rounds
 	policy policy
@@ -21,7 +23,7 @@ type mechanism struct {
 
 	roster  roster
 	problem problem
-	devices []float64 // of ready nodes, by accelerator type
+	devices []float64 // of ready nodes and not of pinned jobs, by accelerator type
 	total   float64   // sum of devices
 	before  []float64 // devices in the round before
 	nodes   []int     // devices of the largest node, by accelerator type
@@ -35,7 +37,8 @@ func newMechanism(c Rounds, p policy, s core.Settings) *mechanism {
 }
 
 func (p *mechanism) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	resized := p.count(v.Cluster)
+	p.queue.grants = p.queue.grants[:0]
+	resized := p.count(v, candidates)
 	changed := p.roster.update(p, v, candidates)
 	p.due = p.due || resized || changed
 	elapsed := v.NowSeconds - p.reset
@@ -47,8 +50,10 @@ func (p *mechanism) Allocate(ctx context.Context, v *core.View, candidates []cor
 	return p.choose(), nil
 }
 
-// count counts the devices of ready nodes, and reports whether there are now more or fewer of a type.
-func (p *mechanism) count(c *core.Cluster) bool {
+// count counts the devices of ready nodes, less those that pinned jobs keep, and reports whether there are now more
+// or fewer of a type.
+func (p *mechanism) count(v *core.View, candidates []core.Candidate) bool {
+	c := v.Cluster
 	p.devices, p.before = append(p.before[:0], make([]float64, len(c.Accelerators))...), p.devices
 	p.nodes, p.total = append(p.nodes[:0], make([]int, len(c.Accelerators))...), 0
 	for i := range c.Nodes {
@@ -58,24 +63,28 @@ func (p *mechanism) count(c *core.Cluster) bool {
 		p.total += usable
 		p.nodes[n.Accelerator] = max(p.nodes[n.Accelerator], n.Devices)
 	}
+	for i := range candidates {
+		if j := &candidates[i]; j.MustStay(c, j.Response) {
+			for _, s := range j.Seats {
+				p.devices[c.Nodes[s.Node].Accelerator] -= float64(s.Devices.Count())
+			}
+			p.total -= float64(j.Held)
+			p.queue.grants = append(p.queue.grants, core.Grant{Job: j.ID, Accelerator: core.AnyAccelerator, Replicas: j.Held})
+		}
+	}
 	return !slices.Equal(p.devices, p.before)
 }
 
 // recompute settles what the jobs were short of, and asks the policy for new shares.
 func (p *mechanism) recompute(ctx context.Context, v *core.View) error {
-	elapsed, credit := v.NowSeconds-p.reset, v.IntervalSeconds/2
+	elapsed := v.NowSeconds - p.reset
 	p.problem.now, p.problem.capacity, p.problem.devices = v.NowSeconds, append(p.problem.capacity[:0], p.devices...), p.total
 	if p.config.TypeBlind {
 		p.problem.capacity = append(p.problem.capacity[:0], p.total)
 	}
 	p.problem.jobs = p.problem.jobs[:0]
 	for _, m := range p.roster.members {
-		for t, share := range m.share {
-			if !p.config.KeepAccounts {
-				m.deficit[t] += share*elapsed - (m.seconds[t] - credit)
-				m.seconds[t] = credit
-			}
-		}
+		p.settle(m, elapsed, v.IntervalSeconds)
 		clear(m.share)
 		if m.runs() {
 			p.problem.jobs = append(p.problem.jobs, m)
@@ -106,4 +115,20 @@ func (p *mechanism) recompute(ctx context.Context, v *core.View) error {
 		}
 	}
 	return nil
+}
+
+// settle closes the account of the shares so far. What a job is short of, or ahead, never needs to exceed a round: it
+// is served before. More comes of devices that nobody wanted, or of grants that could not be seated, and is nobody's
+// loss.
+func (p *mechanism) settle(m *member, elapsed, interval float64) {
+	if p.config.Accounts == kept {
+		return
+	}
+	credit := interval / 2
+	for t, share := range m.share {
+		m.deficit[t] += share*elapsed - (m.seconds[t] - credit)
+		if m.seconds[t] = credit; p.config.Accounts == settled {
+			m.deficit[t] = min(max(m.deficit[t], -interval), interval)
+		}
+	}
 }

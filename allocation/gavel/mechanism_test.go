@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -32,8 +33,9 @@ func (g *given) divide(_ context.Context, p *problem) error {
 	return nil
 }
 
-// hold holds rounds of 360 s in which each job runs where it was granted, and renders who ran on which type: "a:0,1 b:2".
-func hold(t *testing.T, m *mechanism, c *core.Cluster, jobs []*coretest.JobBuilder, arrivals []int, rounds int) []string {
+// hold holds rounds of 360 s in which each job runs where it was granted, and renders who ran on which type: "a:0,1
+// b:2". In a busy cluster, shares are computed anew every round.
+func hold(t *testing.T, m *mechanism, c *core.Cluster, jobs []*coretest.JobBuilder, arrivals []int, rounds int, busy bool) []string {
 	t.Helper()
 	var ran []string
 	executed := make([]float64, len(jobs))
@@ -46,6 +48,7 @@ func hold(t *testing.T, m *mechanism, c *core.Cluster, jobs []*coretest.JobBuild
 			}
 		}
 		v := coretest.MakeView(c).Now(now).Round(round + 1).Interval(360).Jobs(here...).Obj()
+		m.due = m.due || busy
 		grants, err := m.Allocate(t.Context(), v, coretest.Candidates(v, coretest.Rigid))
 		if err != nil {
 			t.Fatal(err)
@@ -77,8 +80,8 @@ func TestRoundsFollowTheShares(t *testing.T) {
 		arrivals []int
 		want     []string
 	}{
-		// Two thirds and one third of the type. A credit of half a round at first: 2/3 : 180 s and 1/3 : 180 s, then 2/3 : 540 s = 1/3 : 270 s
-		// before 1/3 : 180 s, and so on.
+		// Two thirds and one third of the type. A credit of half a round at first: 2/3 : 180 s and 1/3 : 180 s, then
+		// 2/3 : 540 s = 1/3 : 270 s before 1/3 : 180 s, and so on.
 		"in proportion": {
 			defaults,
 			map[core.JobID][]float64{0: {2. / 3}, 1: {1. / 3}},
@@ -103,10 +106,10 @@ func TestRoundsFollowTheShares(t *testing.T) {
 			[]int{0, 0, 0},
 			[]string{"a:0,2"},
 		},
-		// The second comes two rounds after a computation, and takes part in the next, 1920 s and so 6 rounds later. Until then b is set aside
-		// for it and idles. (A computation at 0 s does not count.)
+		// The second comes two rounds after a computation, and takes part in the next, 1920 s and so 6 rounds later.
+		// Until then b is set aside for it and idles. (A computation at 0 s does not count.)
 		"a new job waits as published": {
-			Rounds{RecomputeInterval: 1920e9, NewJobs: wait, Types: inOrder},
+			Rounds{RecomputeInterval: 1920e9, NewJobs: wait, Types: inOrder, Accounts: reset},
 			map[core.JobID][]float64{0: {1, 0}, 1: {0, 1}},
 			false, two,
 			[]*coretest.JobBuilder{one(), one()},
@@ -114,7 +117,7 @@ func TestRoundsFollowTheShares(t *testing.T) {
 			[]string{"a: b:", "a:0 b:", "a:0 b:", "a:0 b:", "a:0 b:", "a:0 b:", "a:0 b:", "a:0 b:1"},
 		},
 		"a new job shares at once": {
-			Rounds{RecomputeInterval: 1920e9, NewJobs: share, Types: inOrder},
+			Rounds{RecomputeInterval: 1920e9, NewJobs: share, Types: inOrder, Accounts: reset},
 			map[core.JobID][]float64{0: {1, 0}, 1: {0, 1}},
 			false, two,
 			[]*coretest.JobBuilder{one(), one()},
@@ -123,7 +126,7 @@ func TestRoundsFollowTheShares(t *testing.T) {
 		},
 		// The most urgent of both types first: 1 on b, 6/5 of its credit, and then 0 on b, 2 : 1, before 1 on a.
 		"one queue": {
-			Rounds{NewJobs: share, Types: inOrder, GlobalQueue: true},
+			Rounds{NewJobs: share, Types: inOrder, Accounts: settled, GlobalQueue: true},
 			map[core.JobID][]float64{0: {0.5, 0.5}, 1: {0.4, 0.6}},
 			false, two,
 			[]*coretest.JobBuilder{one(), one()},
@@ -134,7 +137,7 @@ func TestRoundsFollowTheShares(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			m := newMechanism(tc.config, &given{shares: tc.shares, strictly: tc.strict}, core.Settings{})
-			got := hold(t, m, tc.cluster, tc.jobs, tc.arrivals, len(tc.want))
+			got := hold(t, m, tc.cluster, tc.jobs, tc.arrivals, len(tc.want), false)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("who ran (-want +got):\n%s", diff)
 			}
@@ -142,8 +145,8 @@ func TestRoundsFollowTheShares(t *testing.T) {
 	}
 }
 
-// Whatever the shares: no type is granted beyond its devices, nobody twice or where it cannot run, and no job is left out that
-// would have fitted.
+// Whatever the shares: no type is granted beyond its devices, nobody twice or where it cannot run, and no job is left
+// out that would have fitted.
 func TestRoundsUseWhatThereIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cluster := coretest.MakeCluster()
@@ -163,7 +166,7 @@ func TestRoundsUseWhatThereIs(t *testing.T) {
 			jobs = append(jobs, j)
 			shares[core.JobID(i)] = rapid.SliceOfN(rapid.Float64Range(0, 1), 3, 3).Draw(t, "shares")
 		}
-		config := Rounds{NewJobs: share, Types: inOrder, GlobalQueue: rapid.Bool().Draw(t, "one queue")}
+		config := Rounds{NewJobs: share, Types: inOrder, Accounts: settled, GlobalQueue: rapid.Bool().Draw(t, "one queue")}
 		m := newMechanism(config, &given{shares: shares}, core.Settings{})
 		v := coretest.MakeView(c).Interval(360).Jobs(jobs...).Obj()
 		grants, err := m.Allocate(context.Background(), v, coretest.Candidates(v, coretest.Rigid))
@@ -193,25 +196,89 @@ func TestRoundsUseWhatThereIs(t *testing.T) {
 	})
 }
 
-// Over many rounds each job runs for its share of the time, when the shares fill the cluster.
+// Over many rounds each job runs for its share of the time, when the shares fill the cluster, however often they are
+// computed.
 func TestRoundsAddUpToTheShares(t *testing.T) {
 	const rounds = 400
-	want := map[core.JobID][]float64{0: {0.5, 0.25}, 1: {0.3, 0.1}, 2: {0.2, 0.65}}
-	m := newMechanism(defaults, &given{shares: want}, core.Settings{})
-	one := func() *coretest.JobBuilder { return coretest.MakeJob("j").Replicas(1) }
-	cluster := coretest.MakeCluster().Nodes(1, "a", 1).Nodes(1, "b", 1).Obj()
-	got := map[core.JobID][]float64{0: {0, 0}, 1: {0, 0}, 2: {0, 0}}
-	for _, round := range hold(t, m, cluster, []*coretest.JobBuilder{one(), one(), one()}, []int{0, 0, 0}, rounds) {
-		for k, cell := range strings.Fields(round) {
-			_, id, _ := strings.Cut(cell, ":")
-			for i := range got {
-				if fmt.Sprint(i) == id {
-					got[i][k] += 1. / rounds
+	even := map[core.JobID][]float64{0: {0.5, 0.25}, 1: {0.3, 0.1}, 2: {0.2, 0.65}}
+	for name, tc := range map[string]struct {
+		busy     bool
+		accounts string
+		want     map[core.JobID][]float64
+	}{
+		"computed once":            {false, settled, even},
+		"computed once, and reset": {false, reset, even},
+		"computed every round":     {true, settled, even},
+		"and kept":                 {true, kept, even},
+		// As published: the largest share of each type wins every round, and the last job gets nothing.
+		"and reset": {true, reset, map[core.JobID][]float64{0: {1, 0}, 1: {0, 0}, 2: {0, 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMechanism(Rounds{NewJobs: share, Types: inOrder, Accounts: tc.accounts}, &given{shares: even}, core.Settings{})
+			one := func() *coretest.JobBuilder { return coretest.MakeJob("j").Replicas(1) }
+			cluster := coretest.MakeCluster().Nodes(1, "a", 1).Nodes(1, "b", 1).Obj()
+			got := map[core.JobID][]float64{0: {0, 0}, 1: {0, 0}, 2: {0, 0}}
+			for _, round := range hold(t, m, cluster, []*coretest.JobBuilder{one(), one(), one()}, []int{0, 0, 0}, rounds, tc.busy) {
+				for k, cell := range strings.Fields(round) {
+					_, id, _ := strings.Cut(cell, ":")
+					for i := range got {
+						if fmt.Sprint(i) == id {
+							got[i][k] += 1. / rounds
+						}
+					}
 				}
 			}
-		}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateApprox(0, 0.02)); diff != "" {
+				t.Errorf("parts of the time (-want +got):\n%s", diff)
+			}
+		})
 	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 0.02)); diff != "" {
-		t.Errorf("parts of the time (-want +got):\n%s", diff)
+}
+
+// A job that was alone for long owes a round at most to one that comes.
+func TestIdleDevicesCostNobodyHisShare(t *testing.T) {
+	one := func() *coretest.JobBuilder { return coretest.MakeJob("j").Replicas(1) }
+	cluster := coretest.MakeCluster().Nodes(1, "a", 1).Obj()
+	m := newMechanism(defaults, &given{shares: map[core.JobID][]float64{0: {0.5}, 1: {0.5}}}, core.Settings{})
+	got := hold(t, m, cluster, []*coretest.JobBuilder{one(), one()}, []int{0, 100}, 106, true)[98:]
+	want := []string{"a:0", "a:0", "a:1", "a:1", "a:0", "a:1", "a:0", "a:1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("who ran (-want +got):\n%s", diff)
+	}
+}
+
+// A job stays on its type for a lease, and until it has restarted, whatever the shares say, while its devices are
+// there.
+func TestALeaseIsKept(t *testing.T) {
+	two := coretest.MakeCluster().Nodes(2, "a", 1).Nodes(1, "b", 1)
+	stays := []core.Grant{{Job: 1, Accelerator: 0, Replicas: 1}, {Job: 0, Accelerator: 1, Replicas: 1}}
+	follows := []core.Grant{{Job: 0, Accelerator: 0, Replicas: 1}, {Job: 1, Accelerator: 1, Replicas: 1}}
+	for name, tc := range map[string]struct {
+		until float64 // end of the pause
+		lease time.Duration
+		node  core.NodeID
+		want  []core.Grant
+	}{
+		"restarting":                     {361, 0, 1, stays},
+		"restarted":                      {360, 0, 1, follows},
+		"restarting on a node that left": {361, 0, 0, follows},
+		"leased":                         {60, 301 * time.Second, 1, stays},
+		"no longer leased":               {60, 300 * time.Second, 1, follows},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := coretest.MakeView(two.Health(0, core.Draining).Obj()).Now(360).Round(7).Interval(60).Jobs(
+				coretest.MakeJob("j").Replicas(1).Waiting(), coretest.MakeJob("j").Replicas(1).Running(60, coretest.Seat(tc.node, 0)),
+			).Obj()
+			v.Jobs[1].ProgressAsOf = tc.until
+			config := Rounds{Lease: tc.lease, NewJobs: share, Types: inOrder, Accounts: settled}
+			m := newMechanism(config, &given{shares: map[core.JobID][]float64{0: {1, 0}, 1: {0, 1}}}, core.Settings{})
+			got, err := m.Allocate(t.Context(), v, coretest.Candidates(v, coretest.Rigid))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("grants (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

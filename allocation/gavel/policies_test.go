@@ -1,15 +1,19 @@
 package gavel
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/optim"
 )
 
 // task is a job of a problem in short: what is left out is 1, but for the submission and the accounts, which are 0.
@@ -64,7 +68,8 @@ func TestPolicies(t *testing.T) {
 		p      *problem
 		want   []string
 	}{
-		// Each on its best type reaches 4/2.5 and 2/1.5 of its equal share; more than 2/1.5 there is not, which 5/6 of the time is enough for.
+		// Each on its best type reaches 4/2.5 and 2/1.5 of its equal share; more than 2/1.5 there is not, which 5/6
+		// of the time is enough for.
 		"max-min takes no more than it needs": {
 			new(maxMin), newProblem([]float64{1, 1}, task{rates: []float64{4, 1}}, task{rates: []float64{1, 2}}), []string{"0.833 0.000", "0.000 1.000"},
 		},
@@ -86,6 +91,10 @@ func TestPolicies(t *testing.T) {
 		},
 		"best normalised sum keeps a floor": {
 			&bestNormalisedSum{floor: 0.5}, newProblem([]float64{1}, task{rates: []float64{3}, attained: 7200}, task{rates: []float64{5}}), []string{"0.250", "0.750"},
+		},
+		// No shares hold twice the fairest: these it is then.
+		"best normalised sum under a floor that cannot be held": {
+			&bestNormalisedSum{floor: 2}, newProblem([]float64{1}, task{rates: []float64{3}, weight: 3}, task{rates: []float64{5}}), []string{"0.750", "0.250"},
 		},
 		// Work 30 and 10 on one device: both end at 40/speed if they have 3/4 and 1/4 of it.
 		"makespan": {new(makespan), newProblem([]float64{1}, task{rates: []float64{1}, remaining: 30}, task{rates: []float64{1}, remaining: 10}), []string{"0.750", "0.250"}},
@@ -112,8 +121,18 @@ func TestPolicies(t *testing.T) {
 		// Work 5 and 1 on one device: the short one first, for 1 + 6 is less than 5 + 6.
 		"allox runs the shortest first": {new(alloX), newProblem([]float64{1}, task{rates: []float64{1}, remaining: 5}, task{rates: []float64{1}}), []string{"0.000", "1.000"}},
 		"allox keeps what runs":         {new(alloX), newProblem([]float64{1}, task{rates: []float64{1}, remaining: 5, had: []float64{1}}, task{rates: []float64{1}}), []string{"1.000", "0.000"}},
-		// Alone each would take the fast type. 10 s there and 5 s on the slow one beat 10 s and twice 10/3 s, as the other one waits.
+		// Alone each would take the fast type. 10 s there and 5 s on the slow one beat 10 s and twice 10/3 s, as the
+		// other one waits.
 		"allox gives the fast type to the keen": {new(alloX), newProblem([]float64{1, 1}, task{rates: []float64{3, 2}, remaining: 10}, task{rates: keen, remaining: 100}), []string{"0.000 1.000", "1.000 0.000"}},
+		// A device of two broke: of those that have the type for themselves, the first keeps it.
+		"allox keeps no more than there is": {
+			new(alloX), newProblem([]float64{1}, task{rates: []float64{1}, remaining: 5, had: []float64{1}}, task{rates: []float64{1}, had: []float64{1}}), []string{"1.000", "0.000"},
+		},
+		"fifo keeps no more than there is": {
+			&fifoPerf{stay: true, rand: rand.New(rand.NewPCG(1, 1))},
+			newProblem([]float64{1, 0}, task{rates: keen, had: []float64{1, 0}}, task{rates: keen, had: []float64{1, 0}}),
+			[]string{"1.000 0.000", "0.000 0.000"},
+		},
 		// The first job can use half of the time; the others share what it leaves.
 		"water-filling": {
 			new(waterFilling), newProblem([]float64{1, 1}, task{rates: []float64{1, 0}}, task{rates: []float64{1, 0}}, task{rates: []float64{0, 1}}),
@@ -125,6 +144,11 @@ func TestPolicies(t *testing.T) {
 			newProblem([]float64{1}, task{tenant: "a", rates: []float64{1}}, task{tenant: "a", rates: []float64{1}}, task{tenant: "b", rates: []float64{1}}, task{tenant: "b", rates: []float64{1}}),
 			[]string{"0.333", "0.333", "0.333", "0.000"},
 		},
+		"water-filling for a tenant of default weight": {
+			&waterFilling{tenants: []Tenant{{Name: "a"}, {Name: "b", Weight: 3}}},
+			newProblem([]float64{1}, task{tenant: "a", rates: []float64{1}}, task{tenant: "b", rates: []float64{1}}),
+			[]string{"0.250", "0.750"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -135,5 +159,73 @@ func TestPolicies(t *testing.T) {
 				t.Errorf("shares (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The places of a rank are one, and so must come to what matching jobs to single places comes to.
+func TestAlloXMatchesAtTheLeastCost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		capacity := []float64{float64(rapid.IntRange(0, 3).Draw(t, "a")), float64(rapid.IntRange(1, 3).Draw(t, "b"))}
+		var tasks []task
+		for range rapid.IntRange(1, 8).Draw(t, "jobs") {
+			rate := rapid.Float64Range(1, 10)
+			tasks = append(tasks, task{remaining: rapid.Float64Range(1, 100).Draw(t, "work"), rates: []float64{rate.Draw(t, "on a"), rate.Draw(t, "on b")}})
+		}
+		p := newProblem(capacity, tasks...)
+		var costs [][]float64
+		for _, m := range p.jobs {
+			var row []float64
+			for on, devices := range capacity {
+				for range int(devices) {
+					for k := range p.jobs {
+						row = append(row, float64(k+1)*m.remaining/m.rates[on])
+					}
+				}
+			}
+			costs = append(costs, row)
+		}
+		want, err := new(optim.Assigner).Solve(context.Background(), costs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		policy := new(alloX)
+		if err := policy.divide(context.Background(), p); err != nil {
+			t.Fatal(err)
+		}
+		got := 0.0
+		for _, w := range policy.waiting {
+			got += float64(w.at.fromBehind) * w.left / w.rates[w.at.on]
+		}
+		if math.Abs(got-want.Cost) > 1e-9*want.Cost {
+			t.Fatalf("queues of cost %v, want %v", got, want.Cost)
+		}
+		started := 0
+		for _, m := range p.jobs {
+			if slices.Max(m.x) == 1 {
+				started++
+			}
+		}
+		if started == 0 || float64(started) > p.devices {
+			t.Fatalf("%d jobs started on %v devices", started, p.devices)
+		}
+	})
+}
+
+func TestMakespanRefusesWhatItCannotSearchTo(t *testing.T) {
+	for tolerance, valid := range map[float64]bool{0: true, 1e-17: false, 0.9e-9: false, leastTolerance: true, 0.05: true} {
+		if err := (MakespanConfig{Tolerance: tolerance}).Validate(); (err == nil) != valid {
+			t.Errorf("tolerance %v: %v", tolerance, err)
+		}
+	}
+}
+
+// A search that is asked for more than numbers hold ends all the same.
+func TestMakespanSearchEnds(t *testing.T) {
+	p := newProblem([]float64{1}, task{rates: []float64{1}, remaining: 300}, task{rates: []float64{1}, remaining: 100})
+	if err := (&makespan{tolerance: 1e-17}).divide(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"0.750", "0.250"}, p.shares()); diff != "" {
+		t.Errorf("shares (-want +got):\n%s", diff)
 	}
 }

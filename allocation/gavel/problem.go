@@ -37,12 +37,13 @@ type member struct {
 
 	// The accounts of the mechanism, by accelerator type of the cluster.
 	granted  core.AcceleratorID
-	executed float64   // seconds with devices, as of the last round
-	speed    []float64 // work per second
-	shared   bool      // share was computed by the policy
-	share    []float64 // fraction of time
-	seconds  []float64 // received since the shares were computed, and a credit
-	deficit  []float64 // seconds short of the shares before that
+	leased   core.AcceleratorID // type that it holds all of its devices of and has a lease on, AnyAccelerator for none
+	executed float64            // seconds with devices, as of the last round
+	speed    []float64          // work per second
+	shared   bool               // share was computed by the policy
+	share    []float64          // fraction of time
+	seconds  []float64          // received since the shares were computed, and a credit
+	deficit  []float64          // seconds short of the shares before that
 }
 
 // runs reports whether the job can run on some type now.
@@ -53,6 +54,16 @@ func (m *member) runs() bool {
 		}
 	}
 	return false
+}
+
+// settled is the type that the job has for itself, -1 for none.
+func (m *member) settled() int {
+	for t, x := range m.x {
+		if m.shared && x == 1 && m.rates[t] > 0 {
+			return t
+		}
+	}
+	return -1
 }
 
 // rate is the progress under shares of time.

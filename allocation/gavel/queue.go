@@ -7,7 +7,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// starved is the weight of a share of a type on which a job received no time at all.
+// starved is the weight of a share of a type on which a job received no time at all, or less.
 const starved = 1e9
 
 // queue hands out the devices of a round.
@@ -37,6 +37,11 @@ func compareEntries(a, b entry) int {
 func (p *mechanism) choose() []core.Grant {
 	q := &p.queue
 	q.begin(p.devices)
+	for _, m := range p.roster.members {
+		if m.leased != core.AnyAccelerator && m.devices <= q.left[m.leased] {
+			p.grant(m, m.leased)
+		}
+	}
 	if p.config.Types == shuffled {
 		p.rand.Shuffle(len(q.order), func(a, b int) { q.order[a], q.order[b] = q.order[b], q.order[a] })
 	}
@@ -56,7 +61,7 @@ func (p *mechanism) choose() []core.Grant {
 }
 
 func (q *queue) begin(capacity []float64) {
-	q.left, q.order, q.entries, q.grants = q.left[:0], q.order[:0], q.entries[:0], q.grants[:0]
+	q.left, q.order, q.entries = q.left[:0], q.order[:0], q.entries[:0]
 	for t, w := range capacity {
 		q.left, q.order = append(q.left, int(w)), append(q.order, t)
 	}
@@ -74,15 +79,28 @@ func (p *mechanism) enlist(t int) {
 		}
 		e := entry{member: m, on: t}
 		if m.share[t] > 0 {
-			e.priority = starved * m.share[t]
-			if m.seconds[t] > 0 {
-				e.priority = m.share[t] / (m.seconds[t] / total)
-			}
+			e.priority = urgency(m.share[t], p.received(m, t), total)
 		}
 		if e.priority > 0 || !p.policy.strict() {
 			p.queue.entries = append(p.queue.entries, e)
 		}
 	}
+}
+
+// received is the time on a type that the share is weighed against.
+func (p *mechanism) received(m *member, t int) float64 {
+	if p.config.Accounts == settled {
+		return m.seconds[t] - m.deficit[t]
+	}
+	return m.seconds[t]
+}
+
+// urgency weighs a share against the part received of all time given; it rises on where less than nothing was.
+func urgency(share, received, total float64) float64 {
+	if received > 0 {
+		return share / (received / total)
+	}
+	return starved * (share - received/share)
 }
 
 // serve grants devices along the queue, skipping what does not fit.
@@ -93,10 +111,14 @@ func (p *mechanism) serve() {
 		if e.granted != core.AnyAccelerator || e.devices > q.left[e.on] {
 			continue
 		}
-		q.left[e.on] -= e.devices
-		e.granted = core.AcceleratorID(e.on)
-		if e.shared || p.config.NewJobs == share {
-			q.grants = append(q.grants, core.Grant{Job: e.id, Accelerator: e.granted, Replicas: e.devices})
-		}
+		p.grant(e.member, core.AcceleratorID(e.on))
+	}
+}
+
+func (p *mechanism) grant(m *member, on core.AcceleratorID) {
+	p.queue.left[on] -= m.devices
+	m.granted = on
+	if m.shared || p.config.NewJobs == share || m.leased == on {
+		p.queue.grants = append(p.queue.grants, core.Grant{Job: m.id, Accelerator: on, Replicas: m.devices})
 	}
 }

@@ -13,13 +13,16 @@ type roster struct {
 	spare           []*member // of jobs that ended, for those to come
 }
 
-// update brings the accounts up to the round, and reports whether shares are to be computed anew: because a job came, ended
-// or changed its speed.
+// update brings the accounts up to the round, and reports whether shares are to be computed anew: because a job came,
+// ended or changed its speed.
 func (r *roster) update(p *mechanism, v *core.View, candidates []core.Candidate) (changed bool) {
 	r.before, r.members = r.members, r.before[:0]
 	at := 0
 	for i := range candidates {
 		c := &candidates[i]
+		if c.MustStay(v.Cluster, c.Response) {
+			continue
+		}
 		for at < len(r.before) && r.before[at].id < c.ID {
 			r.spare, changed = append(r.spare, r.before[at]), true
 			at++
@@ -36,6 +39,7 @@ func (r *roster) update(p *mechanism, v *core.View, candidates []core.Candidate)
 		if m.measure(p, v.Cluster, c) {
 			changed = true
 		}
+		m.leased = p.leased(v, c, m)
 		r.members = append(r.members, m)
 	}
 	for ; at < len(r.before); at++ {
@@ -79,8 +83,8 @@ func (m *member) charge(executed float64) {
 	m.executed, m.granted = executed, core.AnyAccelerator
 }
 
-// measure notes how fast the job is on each type, and reports whether that is news. A job whose speed is unknown is taken
-// to be as fast wherever it can run.
+// measure notes how fast the job is on each type, and reports whether that is news. A job whose speed is unknown is
+// taken to be as fast wherever it can run.
 func (m *member) measure(p *mechanism, c *core.Cluster, candidate *core.Candidate) (changed bool) {
 	response := candidate.Response
 	replicas := p.replicas(c, candidate)
@@ -108,6 +112,24 @@ func (m *member) measure(p *mechanism, c *core.Cluster, candidate *core.Candidat
 	return changed
 }
 
+// leased is the type that a job came to lately, or is still in a restart pause on, if it can go on there as it is.
+func (p *mechanism) leased(v *core.View, c *core.Candidate, m *member) core.AcceleratorID {
+	until := max(c.LastChange+p.config.Lease.Seconds(), c.ProgressAsOf)
+	if c.Held == 0 || c.Held != m.devices || until <= v.NowSeconds {
+		return core.AnyAccelerator
+	}
+	on := v.Cluster.Nodes[c.Seats[0].Node].Accelerator
+	for _, s := range c.Seats {
+		if n := &v.Cluster.Nodes[s.Node]; n.Accelerator != on || s.Devices&^n.Usable() != 0 {
+			return core.AnyAccelerator
+		}
+	}
+	if m.speed[on] <= 0 {
+		return core.AnyAccelerator
+	}
+	return on
+}
+
 // replicas is what the candidate asked for, within what it can use and what some type has ready for it.
 func (p *mechanism) replicas(c *core.Cluster, candidate *core.Candidate) int {
 	r := candidate.Response
@@ -120,8 +142,8 @@ func (p *mechanism) replicas(c *core.Cluster, candidate *core.Candidate) int {
 	return min(max(candidate.Requested, r.MinReplicas), r.MaxReplicas, most)
 }
 
-// remaining is the work left in the unit of the curves. What elasticity tells may count whole epochs only, and the declared
-// work smaller steps.
+// remaining is the work left in the unit of the curves. What elasticity tells may count whole epochs only, and the
+// declared work smaller steps.
 func remaining(c *core.Candidate, now float64) float64 {
 	declared, told := c.RemainingWork(now), c.Response.RemainingWork
 	switch {

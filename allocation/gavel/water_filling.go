@@ -1,6 +1,7 @@
 package gavel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,8 @@ type WaterFillingConfig struct {
 // Tenant is one that jobs belong to.
 type Tenant struct {
 	Name   string  `config:"name" doc:"name of the tenant"`
-	Weight float64 `config:"weight" doc:"its part against those of others" min:"1e-6" max:"1e6"`
-	Inside string  `config:"inside" doc:"how its jobs divide its part: fair by weight, or fifo" enum:"fair|fifo"`
+	Weight float64 `config:"weight" doc:"its part against those of others; 0, as when it is left out, stands for 1" min:"0" max:"1e6"`
+	Inside string  `config:"inside" doc:"how its jobs divide its part: fair by weight, also when it is left out, or fifo" enum:"fair|fifo|"`
 }
 
 const fifo = "fifo"
@@ -36,11 +37,11 @@ func (c WaterFillingConfig) Validate() error {
 	return errors.Join(problems...)
 }
 
-// NewWaterFilling raises all jobs together, as gavel_max_min does, and goes on with the others when some can rise no more. With
-// tenants, each rises by its weight, and its jobs by theirs or one after the other.
+// NewWaterFilling raises all jobs together, as gavel_max_min does, and goes on with the others when some can rise no
+// more. With tenants, each rises by its weight, and its jobs by theirs or one after the other.
 //
-// Source: Gavel (OSDI'20), section 4.3, whose integer programs find the jobs that can rise no more; here the duals of the
-// linear one tell them. A dozen max-min problems at most for jobs of a few kinds.
+// Source: Gavel (OSDI'20), section 4.3, whose integer programs find the jobs that can rise no more; here the duals of
+// the linear one tell them. A dozen max-min problems at most for jobs of a few kinds.
 func NewWaterFilling() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "gavel_water_filling",
@@ -97,6 +98,7 @@ func (p *waterFilling) tenantsOf(d *problem) *tenancy {
 			terms := Tenant{Weight: 1}
 			if k := slices.IndexFunc(p.tenants, func(t Tenant) bool { return t.Name == m.tenant }); k >= 0 {
 				terms = p.tenants[k]
+				terms.Weight = cmp.Or(terms.Weight, 1)
 			}
 			y.names, y.terms = append(y.names, m.tenant), append(y.terms, terms)
 		}
@@ -108,8 +110,8 @@ func (p *waterFilling) tenantsOf(d *problem) *tenancy {
 	return y
 }
 
-// divide sets how fast each row rises against its own weight: a tenant's weight, over the weight of those of its jobs that
-// still rise, or of the first of them alone.
+// divide sets how fast each row rises against its own weight: a tenant's weight, over the weight of those of its jobs
+// that still rise, or of the first of them alone.
 func (y *tenancy) divide(groups optim.Groups, frozen []bool, slope []float64, jobs []*member) {
 	for row := range slope {
 		slope[row] = 1

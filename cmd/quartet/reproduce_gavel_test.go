@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"testing"
 )
 
@@ -38,18 +39,24 @@ func gavelFixtures(t *testing.T) map[string]gavelFixture {
 	return fixtures
 }
 
-// TestReproducesGavel holds every job of fifo_perf, which has no linear program, to the published answer, and the means of the
-// policies that have one to 2 %. min_total_duration is left out: see docs/results.md.
+// TestReproducesGavel holds every job of fifo_perf, which has no linear program, to the published answer, and the
+// means of the policies that have one to 2 %. Those that have no composition, or none that is alike, are named.
 func TestReproducesGavel(t *testing.T) {
 	configs := map[string]string{
 		"fifo_perf": "fifo-perf", "isolated": "isolated", "max_min_fairness": "max-min-blind", "max_min_fairness_perf": "max-min",
 		"finish_time_fairness_perf": "finish-time-fairness", "max_sum_throughput_perf": "max-sum", "allox": "allox",
 	}
+	leftOut := []string{"gandiva", "min_total_duration_perf"} // shares devices; leaves most to its solver, see docs/results.md
+	ran := 0
 	for name, f := range gavelFixtures(t) {
 		config := configs[f.Policy]
 		if config == "" {
+			if !slices.Contains(leftOut, f.Policy) {
+				t.Errorf("%s: nothing repeats policy %q", name, f.Policy)
+			}
 			continue
 		}
+		ran++
 		t.Run(name, func(t *testing.T) {
 			stream, first, last := "continuous_single_seed0.csv.gz", 50, 149
 			if f.Multi {
@@ -80,9 +87,13 @@ func TestReproducesGavel(t *testing.T) {
 			}
 		})
 	}
+	if ran != 12 {
+		t.Errorf("%d fixtures ran, want 12", ran)
+	}
 }
 
-// TestReproducesGavelAtFullSize runs over thousands of jobs on 108 devices of three types (spec/heterogeneity.md, 5.2 and 6.5).
+// TestReproducesGavelAtFullSize runs over thousands of jobs on 108 devices of three types (spec/heterogeneity.md, 5.2
+// and 6.5).
 func TestReproducesGavelAtFullSize(t *testing.T) {
 	for name, tc := range map[string]struct {
 		config, stream string
@@ -90,9 +101,11 @@ func TestReproducesGavelAtFullSize(t *testing.T) {
 		within         float64
 		orLess         bool
 	}{
-		"fifo_perf":           {"fifo-perf", "single", 4, 17.331, 0.001, false},
-		"max-min, multi":      {"max-min", "multi", 2, 19.017, 0.03, false},
-		"best normalised sum": {"best-normalised-sum", "single", 5.2, 17.9, 0, true},
+		"fifo_perf":                    {"fifo-perf", "single", 4, 17.331, 0.001, false},
+		"max-min, multi":               {"max-min", "multi", 2, 19.017, 0.03, false},
+		"max-min, single":              {"max-min", "single", 4, 17.052, 0.03, false},
+		"best normalised sum":          {"best-normalised-sum", "single", 5.2, 17.9, 0, true},
+		"best normalised sum, crowded": {"best-normalised-sum", "single", 6, 34.3, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			summary, _ := simulated(t, "gavel-osdi20/"+tc.config+".yaml",
