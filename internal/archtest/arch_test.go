@@ -30,7 +30,8 @@ type room struct {
 var rooms = []room{
 	{"core/coretest", []string{"core"}},
 	{"core/backend/kube", []string{"core/..."}},
-	{"core/backend", []string{"core", "core/workload", "core/goodput"}},
+	{"core/agent", nil},
+	{"core/backend", []string{"core", "core/agent", "core/workload", "core/goodput"}},
 	{"core/sim", []string{"core", "core/backend", "core/workload", "core/goodput"}},
 	{"core/workload", []string{"core", "core/goodput"}},
 	{"core/metrics", []string{"core"}},
@@ -44,6 +45,7 @@ var rooms = []room{
 	{"plugins", []string{"core/..."}},
 	{"configs", []string{"core/..."}},
 	{"cmd", []string{"..."}},
+	{"examples", []string{"core", "core/agent", "core/goodput"}},
 	{"internal", nil},
 }
 

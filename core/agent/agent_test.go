@@ -1,0 +1,426 @@
+package agent
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what must come.
+const patience = 10 * time.Second
+
+func socket(t testing.TB) string {
+	folder, err := os.MkdirTemp("", "agent") // the folder of a test may be too long a path for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { must(t, os.RemoveAll(folder)) })
+	return filepath.Join(folder, "agent.sock")
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// say writes to a connection that the other side may end at any moment.
+func say(conn io.Writer, text string) { _, _ = io.WriteString(conn, text) }
+
+func send(t *testing.T, s *Server, job string, m ToJob) {
+	t.Helper()
+	_, err := s.Send(job, m)
+	must(t, err)
+}
+
+func listen(t testing.TB, path string, jobs ...string) *Server {
+	t.Helper()
+	s, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { must(t, s.Close()) })
+	for _, job := range jobs {
+		s.Expect(job)
+	}
+	return s
+}
+
+func dial(t testing.TB, path, job string, rank int) *Client {
+	c := Dial(Environment{Job: job, Rank: rank, Replicas: rank + 1, Nodes: 1, Socket: path})
+	t.Cleanup(c.Close)
+	return c
+}
+
+func next(t *testing.T, s *Server) Event {
+	t.Helper()
+	select {
+	case e := <-s.Events():
+		return e
+	case <-time.After(patience):
+		t.Fatal("nothing was told")
+		panic("unreachable")
+	}
+}
+
+// until takes events up to one that is as wanted.
+func until(t *testing.T, s *Server, want func(Event) bool) Event {
+	t.Helper()
+	for {
+		if e := next(t, s); want(e) {
+			return e
+		}
+	}
+}
+
+func told(t *testing.T, c *Client, want func(ToJob) bool) ToJob {
+	t.Helper()
+	limit := time.After(patience)
+	for {
+		if l := c.Poll(); want(l) {
+			return l
+		}
+		select {
+		case <-c.Told():
+		case <-limit:
+			t.Fatal("the job was told nothing")
+		}
+	}
+}
+
+func hasTuning(l ToJob) bool { return l.Tuning != nil }
+func hasStop(l ToJob) bool   { return l.Stop != nil }
+func isGone(e Event) bool    { return e.Gone }
+
+func TestConversation(t *testing.T) {
+	path := socket(t)
+	s := listen(t, path, "train")
+	tuning := Tuning{BatchPerDevice: 32, AccumulationSteps: 1, LearningRateFactor: 1.5, BatchByReplica: []int{40, 24}}
+	if n, err := s.Send("train", ToJob{Tuning: &tuning}); n != 0 || err != nil {
+		t.Errorf("told %d replicas, %v; none is there yet", n, err)
+	}
+	c := dial(t, path, "train", 1)
+	if got := told(t, c, hasTuning).Tuning; !cmp.Equal(*got, tuning) {
+		t.Errorf("tuning (-want +got):\n%s", cmp.Diff(tuning, *got))
+	}
+	hello := until(t, s, func(e Event) bool { return e.Hello != nil })
+	if hello.Job != "train" || hello.Rank != 1 || hello.Gone {
+		t.Errorf("hello %+v", hello)
+	}
+	report := Report{Replicas: 2, Nodes: 1, BatchPerDevice: 32, PassSeconds: 0.1, StepSeconds: 0.2, GradientSquare: 3, GradientVariance: 4, Progress: 5}
+	if err := c.Report(report); err != nil {
+		t.Error(err)
+	}
+	if got := until(t, s, func(e Event) bool { return e.Report != nil }); *got.Report != report {
+		t.Errorf("report (-want +got):\n%s", cmp.Diff(report, *got.Report))
+	}
+	if n, err := s.Send("train", ToJob{Checkpoint: &Checkpoint{}, Stop: &Stop{GraceSeconds: 7}}); n != 1 || err != nil {
+		t.Errorf("told %d replicas, %v; want one", n, err)
+	}
+	if l := told(t, c, hasStop); l.Stop.GraceSeconds != 7 || l.Checkpoint == nil {
+		t.Errorf("told %+v", l)
+	}
+	if err := c.Checkpointed(6); err != nil {
+		t.Error(err)
+	}
+	if err := c.Done(); err != nil {
+		t.Error(err)
+	}
+	c.Close()
+	var checkpointed, done bool
+	for !done {
+		e := next(t, s)
+		checkpointed = checkpointed || e.Checkpointed != nil && e.Checkpointed.Progress == 6
+		done = e.Done != nil
+	}
+	if !checkpointed {
+		t.Error("the checkpoint was not told")
+	}
+	if e := next(t, s); !e.Gone || e.Err != nil {
+		t.Errorf("at the end %+v", e)
+	}
+}
+
+func TestSocketIsPrivate(t *testing.T) {
+	path := socket(t)
+	listen(t, path)
+	info, err := os.Stat(path)
+	if err != nil || info.Mode() != os.ModeSocket|0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+func TestListen(t *testing.T) {
+	cases := map[string]struct {
+		before func(t *testing.T, path string)
+		want   string
+	}{
+		"nothing there": {func(*testing.T, string) {}, ""},
+		"a socket that nobody serves": {func(t *testing.T, path string) {
+			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.SetUnlinkOnClose(false)
+			must(t, l.Close())
+		}, ""},
+		"a socket in use": {func(t *testing.T, path string) { listen(t, path) }, "another process serves it"},
+		"a file": {func(t *testing.T, path string) {
+			if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "the file is not a socket"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			path := socket(t)
+			tc.before(t, path)
+			s, err := Listen(path)
+			if err == nil {
+				must(t, s.Close())
+			}
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("error %v, want %q", err, tc.want)
+			}
+			if _, err := os.Stat(path); tc.want == "" && err == nil {
+				t.Error("the socket is still there")
+			}
+		})
+	}
+}
+
+// Garbage ends the connection with an error in words on both sides, and harms no other.
+func TestGarbage(t *testing.T) {
+	const hello = `{"hello": {"protocol": 1, "job": "train", "rank": 0}}` + "\n"
+	cases := map[string]struct{ say, want string }{
+		"no JSON":                  {"GET / HTTP/1.1\n", "invalid character"},
+		"no hello":                 {`{"done": {}}` + "\n", "the first line has no hello"},
+		"another protocol":         {`{"hello": {"protocol": 2, "job": "train", "rank": 0}}` + "\n", "protocol 2 is not spoken here, only 1"},
+		"a job nobody expects":     {`{"hello": {"protocol": 1, "job": "other", "rank": 0}}` + "\n", `job "other" is not expected`},
+		"a rank below 0":           {`{"hello": {"protocol": 1, "job": "train", "rank": -1}}` + "\n", "hello: rank is -1"},
+		"a line without end":       {strings.Repeat("x", MaxLine), "longer than 65536 bytes"},
+		"a string for a number":    {hello + `{"report": {"replicas": "four"}}` + "\n", "cannot unmarshal string"},
+		"two problems":             {hello + `{"report": {"replicas": 0, "nodes": 1, "progress": -1}}` + "\n", "replicas is 0, must be from 1 to 1000000\nreport: progress is -1"},
+		"hello as somebody else":   {hello + `{"hello": {"protocol": 1, "job": "other", "rank": 0}}` + "\n", `hello of job "other", rank 0, after that of job "train", rank 0`},
+		"an end in the middle":     {hello + `{"repo`, "connection ended in the middle"},
+		"a list":                   {hello + "[]\n", "cannot unmarshal array"},
+		"a number that is too big": {hello + `{"checkpointed": {"progress": 1e999}}` + "\n", "1e999"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			path := socket(t)
+			s := listen(t, path, "train", "well")
+			conn, err := net.Dial("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			go func() {
+				say(conn, tc.say)
+				_ = conn.(*net.UnixConn).CloseWrite() // likewise
+			}()
+			if e := until(t, s, isGone); e.Err == nil || !strings.Contains(e.Err.Error(), tc.want) {
+				t.Errorf("told %v, want %q", e.Err, tc.want)
+			}
+			answer, _ := bufio.NewReader(conn).ReadString('\n')
+			if want := strings.ReplaceAll(strings.ReplaceAll(tc.want, `"`, `\"`), "\n", `\n`); !strings.Contains(answer, want) {
+				t.Errorf("answered %q, want %q", answer, tc.want)
+			}
+			c := dial(t, path, "well", 0)
+			must(t, c.Done())
+			until(t, s, func(e Event) bool { return e.Job == "well" && e.Done != nil })
+		})
+	}
+}
+
+func TestUnknownIsIgnored(t *testing.T) {
+	path := socket(t)
+	s := listen(t, path, "train")
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	say(conn, `{"hello": {"protocol": 1, "job": "train", "rank": 0, "colour": "red"}, "song": {"verses": 3}}`+"\n{}\n"+`{"done": {}}`+"\n")
+	until(t, s, func(e Event) bool { return e.Done != nil && !e.Gone })
+}
+
+// A scheduler that went and came again hears what it must know, and the job hears of it.
+func TestSchedulerRestarts(t *testing.T) {
+	path := socket(t)
+	first := listen(t, path, "train")
+	c := dial(t, path, "train", 0)
+	must(t, c.Checkpointed(3))
+	must(t, c.Report(Report{Replicas: 1, Nodes: 1, Progress: 4}))
+	until(t, first, func(e Event) bool { return e.Report != nil })
+	must(t, first.Close())
+	second := listen(t, path, "train")
+	send(t, second, "train", ToJob{Tuning: &Tuning{BatchPerDevice: 9}})
+	e := until(t, second, func(e Event) bool { return e.Hello != nil })
+	if e.Report == nil || e.Report.Progress != 4 || e.Checkpointed == nil || e.Checkpointed.Progress != 3 {
+		t.Errorf("the new scheduler hears %+v", e)
+	}
+	if got := told(t, c, hasTuning).Tuning.BatchPerDevice; got != 9 {
+		t.Errorf("told a batch of %d", got)
+	}
+	if err := c.Err(); err == nil {
+		t.Error("the client knows nothing of the interruption")
+	}
+}
+
+// A new run of a job begins without what the run before was told, and without its replicas.
+func TestExpectAnew(t *testing.T) {
+	path := socket(t)
+	s := listen(t, path, "train")
+	old := dial(t, path, "train", 0)
+	until(t, s, func(e Event) bool { return e.Hello != nil })
+	send(t, s, "train", ToJob{Stop: &Stop{GraceSeconds: 1}})
+	told(t, old, hasStop)
+	old.Close()
+	until(t, s, isGone)
+	s.Expect("train")
+	c := dial(t, path, "train", 0)
+	until(t, s, func(e Event) bool { return e.Hello != nil })
+	send(t, s, "train", ToJob{Tuning: &Tuning{BatchPerDevice: 9}})
+	if l := told(t, c, hasTuning); l.Stop != nil {
+		t.Error("the new run is stopped by the order to the old one")
+	}
+	s.Forget("train")
+	if _, err := s.Send("train", ToJob{}); err == nil {
+		t.Error("a forgotten job can be told")
+	}
+}
+
+// The second connection of a rank takes the place of the first, which is not told to be gone.
+func TestReplicaConnectsAgain(t *testing.T) {
+	path := socket(t)
+	s := listen(t, path, "train")
+	for range 2 {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		say(conn, `{"hello": {"protocol": 1, "job": "train", "rank": 0}}`+"\n")
+		if e := next(t, s); e.Gone || e.Hello == nil {
+			t.Errorf("told %+v", e)
+		}
+	}
+	if n, _ := s.Send("train", ToJob{Checkpoint: &Checkpoint{}}); n != 1 {
+		t.Errorf("%d replicas, want one", n)
+	}
+}
+
+// A scheduler that reads nothing costs a job nothing: of what waits, the latest is kept.
+func TestNobodyListens(t *testing.T) {
+	path := socket(t)
+	s := listen(t, path, "train")
+	c := dial(t, path, "train", 0)
+	const last = 20_000 // reports, far more than are read ahead
+	for i := range last + 1 {
+		if err := c.Report(Report{Replicas: 1, Nodes: 1, Progress: float64(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := 0
+	until(t, s, func(e Event) bool {
+		count++
+		return e.Report != nil && e.Report.Progress == last
+	})
+	if count > last {
+		t.Errorf("%d events", count)
+	}
+}
+
+// A scheduler that does not even take the connection holds up neither the job nor its end.
+func TestCloseDoesNotHang(t *testing.T) {
+	path := socket(t)
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for name, c := range map[string]*Client{"deaf": dial(t, path, "train", 0), "absent": dial(t, path+"-none", "train", 0)} {
+		must(t, c.Done())
+		ended := make(chan struct{})
+		go func() {
+			c.Close()
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			t.Errorf("%s: still waiting", name)
+		}
+	}
+}
+
+func TestWithoutScheduler(t *testing.T) {
+	c := Dial(Environment{Job: "train"})
+	if c != nil {
+		t.Fatal("there is a client")
+	}
+	if err := c.Report(Report{Replicas: 1, Nodes: 1}); err != nil {
+		t.Error(err)
+	}
+	if c.Poll() != (ToJob{}) || c.Told() != nil || c.Err() != nil || c.Checkpointed(1) != nil || c.Done() != nil {
+		t.Error("it is told something")
+	}
+	c.Close()
+}
+
+func TestReportThatMakesNoSense(t *testing.T) {
+	c := dial(t, socket(t), "train", 0)
+	err := c.Report(Report{Replicas: 2, Nodes: 3, StepSeconds: -1})
+	const want = "report: nodes is 3, must be from 1 to 2\nreport: step_seconds is -1, must be a number from 0"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	e := Environment{Job: "train", Rank: 2, Replicas: 4, Nodes: 2, Rendezvous: "/run/1", Checkpoint: "/keep", Socket: "/run/agent.sock"}
+	cases := map[string]struct {
+		variables []string
+		want      Environment
+		wantErr   string
+	}{
+		"alone":              {nil, Environment{Replicas: 1, Nodes: 1}, ""},
+		"as it was written":  {e.Variables(), e, ""},
+		"a rank too high":    {[]string{"QUARTET_RANK=2", "QUARTET_REPLICAS=2", "QUARTET_RENDEZVOUS=/x"}, Environment{}, `QUARTET_RANK: "2" is not a whole number from 0 to 1`},
+		"no number":          {[]string{"QUARTET_REPLICAS=some"}, Environment{}, `QUARTET_REPLICAS: "some" is not a whole number from 1 to 1000000`},
+		"nowhere to meet":    {[]string{"QUARTET_REPLICAS=2"}, Environment{}, "QUARTET_RENDEZVOUS: is not set, but there are 2 replicas"},
+		"a job without name": {[]string{"QUARTET_AGENT=/x"}, Environment{}, "QUARTET_JOB: is not set, but QUARTET_AGENT is"},
+		"two problems":       {[]string{"QUARTET_AGENT=/x", "QUARTET_NODES=0"}, Environment{}, "QUARTET_NODES: \"0\" is not a whole number from 1 to 1\nQUARTET_JOB: is not set, but QUARTET_AGENT is"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			variables := make(map[string]string)
+			for _, v := range tc.variables {
+				name, value, _ := strings.Cut(v, "=")
+				variables[name] = value
+			}
+			got, err := ReadEnvironment(func(name string) (string, bool) { v, ok := variables[name]; return v, ok })
+			if tc.wantErr != "" {
+				if err == nil || err.Error() != tc.wantErr {
+					t.Errorf("error %v, want %s", err, tc.wantErr)
+				}
+				return
+			}
+			if err != nil || got != tc.want {
+				t.Errorf("%v (-want +got):\n%s", err, cmp.Diff(tc.want, got))
+			}
+		})
+	}
+}

@@ -1,0 +1,137 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Protocol is the version spoken here.
+const Protocol = 1
+
+// MaxReplicas bounds the ranks of a job.
+const MaxReplicas = 1_000_000
+
+// maxName bounds the name of a job, in bytes.
+const maxName = 1024
+
+// FromJob is a line from a job: one or more messages, those that are not nil.
+type FromJob struct {
+	Hello        *Hello        `json:"hello,omitempty"`
+	Report       *Report       `json:"report,omitempty"`
+	Checkpointed *Checkpointed `json:"checkpointed,omitempty"`
+	Done         *Done         `json:"done,omitempty"`
+}
+
+// ToJob is a line to a job.
+type ToJob struct {
+	Tuning     *Tuning     `json:"tuning,omitempty"`
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+	Stop       *Stop       `json:"stop,omitempty"`
+	Refused    *Refused    `json:"refused,omitempty"`
+}
+
+// Hello opens a connection: it is in its first line.
+type Hello struct {
+	Protocol int    `json:"protocol"`
+	Job      string `json:"job"`
+	Rank     int    `json:"rank"`
+}
+
+// Report is what a job sees of itself while it runs. A number is 0 as long as it is unknown.
+type Report struct {
+	Replicas         int     `json:"replicas"`
+	Nodes            int     `json:"nodes"`
+	BatchPerDevice   int     `json:"batch_per_device"`
+	PassSeconds      float64 `json:"pass_seconds"` // of a pass over the batch of a device, without synchronisation
+	StepSeconds      float64 `json:"step_seconds"` // of a pass with it
+	GradientSquare   float64 `json:"gradient_square"`
+	GradientVariance float64 `json:"gradient_variance"` // at the initial batch
+	Progress         float64 `json:"progress"`          // iterations at the initial batch, or whatever the job declared its work in
+}
+
+// Checkpointed says that a checkpoint was completed: what was done up to Progress is not lost any more.
+type Checkpointed struct {
+	Progress float64 `json:"progress"`
+}
+
+// Done says that all work is done, before the job exits.
+type Done struct{}
+
+// Tuning is the batch setting to go on with, as core.Tuning has it. What is 0 or absent is left to the job.
+type Tuning struct {
+	BatchPerDevice     int     `json:"batch_per_device"`
+	AccumulationSteps  int     `json:"accumulation_steps"`
+	LearningRateFactor float64 `json:"learning_rate_factor"`
+	BatchByReplica     []int   `json:"batch_by_replica,omitempty"` // by rank
+}
+
+// Checkpoint asks for a checkpoint now.
+type Checkpoint struct{}
+
+// Stop asks the job to checkpoint and exit; it is killed when the grace is over.
+type Stop struct {
+	GraceSeconds float64 `json:"grace_seconds"`
+}
+
+// Refused says why the scheduler ends the connection.
+type Refused struct {
+	Message string `json:"message"`
+}
+
+// Validate reports everything that makes no sense.
+func (m *FromJob) Validate() error {
+	var p problems
+	if h := m.Hello; h != nil {
+		p.check(h.Protocol == Protocol, "hello: protocol %d is not spoken here, only %d", h.Protocol, Protocol)
+		p.check(h.Job != "" && len(h.Job) <= maxName, "hello: job has %d bytes, must have from 1 to %d", len(h.Job), maxName)
+		p.whole("hello: rank", h.Rank, 0, MaxReplicas-1)
+	}
+	if r := m.Report; r != nil {
+		p.whole("report: replicas", r.Replicas, 1, MaxReplicas)
+		p.whole("report: nodes", r.Nodes, 1, max(r.Replicas, 1))
+		p.whole("report: batch_per_device", r.BatchPerDevice, 0, math.MaxInt32)
+		p.amount("report: pass_seconds", r.PassSeconds)
+		p.amount("report: step_seconds", r.StepSeconds)
+		p.amount("report: gradient_square", r.GradientSquare)
+		p.amount("report: gradient_variance", r.GradientVariance)
+		p.amount("report: progress", r.Progress)
+	}
+	if c := m.Checkpointed; c != nil {
+		p.amount("checkpointed: progress", c.Progress)
+	}
+	return errors.Join(p...)
+}
+
+// Validate reports everything that makes no sense.
+func (m *ToJob) Validate() error {
+	var p problems
+	if t := m.Tuning; t != nil {
+		p.whole("tuning: batch_per_device", t.BatchPerDevice, 0, math.MaxInt32)
+		p.whole("tuning: accumulation_steps", t.AccumulationSteps, 0, math.MaxInt32)
+		p.amount("tuning: learning_rate_factor", t.LearningRateFactor)
+		for i, b := range t.BatchByReplica {
+			p.whole(fmt.Sprintf("tuning: batch_by_replica[%d]", i), b, 0, math.MaxInt32)
+		}
+	}
+	if s := m.Stop; s != nil {
+		p.amount("stop: grace_seconds", s.GraceSeconds)
+	}
+	return errors.Join(p...)
+}
+
+type problems []error
+
+func (p *problems) check(ok bool, format string, args ...any) {
+	if !ok {
+		*p = append(*p, fmt.Errorf(format, args...))
+	}
+}
+
+func (p *problems) whole(name string, value, least, most int) {
+	p.check(value >= least && value <= most, "%s is %d, must be from %d to %d", name, value, least, most)
+}
+
+func (p *problems) amount(name string, value float64) {
+	p.check(value >= 0 && value <= math.MaxFloat64, "%s is %v, must be a number from 0", name, value)
+}
