@@ -9,6 +9,7 @@ import (
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/local"
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
@@ -29,6 +30,7 @@ func catalog() configs.Catalog {
 			workload.NewSia(),
 			workload.NewGavel(),
 			workload.NewGavelGenerated(),
+			workload.NewJobs(),
 		},
 		Admission: []core.Factory[core.Admitter]{
 			admission.NewAcceptAll(),
@@ -72,6 +74,7 @@ func catalog() configs.Catalog {
 		},
 		Backend: []core.Factory[backend.Opener]{
 			sim.NewSimulator(),
+			local.New(wallClock{}),
 		},
 	}
 }

@@ -20,9 +20,16 @@ func identify(int) (identity, bool) { return identity{}, false }
 
 func (identity) alive() bool { return false }
 
-func withVariable(string, func(string) bool) []identity { return nil }
+type found struct {
+	identity
+	value string
+}
 
-func startKeeper(string, []string) (*exec.Cmd, *os.File, error) { return nil, nil, errors.ErrUnsupported }
+func withVariable(string) []found { return nil }
+
+func startKeeper(string, []string) (*exec.Cmd, *os.File, error) {
+	return nil, nil, errors.ErrUnsupported
+}
 
 func terminate(identity) {}
 

@@ -83,18 +83,24 @@ func processes() []process {
 	return list
 }
 
-// withVariable lists the live processes whose environment, as they were started, gives a variable a value that passes.
-func withVariable(name string, pass func(value string) bool) []identity {
-	var list []identity
+// found is a process that has a variable in its environment.
+type found struct {
+	identity
+	value string
+}
+
+// withVariable lists the live processes whose environment, as they were started, gives a variable a value.
+func withVariable(name string) (list []found) {
 	for _, p := range processes() {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid))
 		if err != nil {
 			continue // gone, or somebody else's
 		}
 		for entry := range bytes.SplitSeq(text, []byte{0}) {
-			value, ok := strings.CutPrefix(string(entry), name+"=")
-			if id, alive := identify(p.pid); ok && alive && pass(value) {
-				list = append(list, id)
+			if value, ok := bytes.CutPrefix(entry, []byte(name+"=")); ok {
+				if id, alive := identify(p.pid); alive {
+					list = append(list, found{id, string(value)})
+				}
 			}
 		}
 	}
@@ -103,10 +109,6 @@ func withVariable(name string, pass func(value string) bool) []identity {
 
 // startKeeper starts a keeper of a run, which waits for its go-ahead: a byte on the pipe.
 func startKeeper(dir string, environment []string) (*exec.Cmd, *os.File, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, nil, err
-	}
 	out, err := openLog(dir + "/keeper.log")
 	if err != nil {
 		return nil, nil, err
@@ -118,7 +120,7 @@ func startKeeper(dir string, environment []string) (*exec.Cmd, *os.File, error) 
 	}
 	defer wait.Close()
 	c := &exec.Cmd{
-		Path: self, Args: []string{"quartet-keeper", dir}, Env: append([]string{keeperVariable + "=" + dir}, environment...),
+		Path: "/proc/self/exe", Args: []string{"quartet-keeper", dir}, Env: append([]string{keeperVariable + "=" + dir}, environment...),
 		Dir: "/", Stdout: out, Stderr: out, ExtraFiles: []*os.File{wait}, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := c.Start(); err != nil {
