@@ -94,8 +94,12 @@ func (a *app) execute(ctx context.Context, c *configs.Config, dir string, real *
 		return nil, err
 	}
 
+	end := pipeline.NowSeconds()
+	if real, ok := world.(elapsing); ok && interrupted {
+		end = real.ElapsedSeconds()
+	}
 	r = &result{
-		interrupted: interrupted, endSeconds: pipeline.NowSeconds(), inputs: digestsOf(jobs.Inputs),
+		interrupted: interrupted, endSeconds: end, inputs: digestsOf(jobs.Inputs),
 		unfinished: window.Among(pipeline.Unfinished()), plugins: a.pluginsUsed(),
 	}
 	if r.summary, err = collector.Finish(pipeline.Unfinished(), r.endSeconds); err != nil {
@@ -160,6 +164,11 @@ func build[S any](selected configs.Selected[S], seed uint64, log *slog.Logger) (
 // pausing is a backend that knows for how many seconds a job pauses when it first starts.
 type pausing interface {
 	StartPause(id core.JobID) float64
+}
+
+// elapsing is a backend whose time goes on between rounds.
+type elapsing interface {
+	ElapsedSeconds() float64
 }
 
 // newCollector measures the run into those files that the config asks for.

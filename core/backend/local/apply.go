@@ -230,7 +230,7 @@ func (b *Backend) lastWord(j *job) (e exit, atSeconds float64) {
 }
 
 // ran takes in that a wanted run is gone. It reports whether the job is to be started again in its place.
-func (b *Backend) ran(j *job, now float64) (again bool) {
+func (b *Backend) ran(j *job) (again bool) {
 	b.unwatch(j)
 	e, at := b.lastWord(j)
 	switch e.Outcome {
@@ -253,8 +253,8 @@ func (b *Backend) ran(j *job, now float64) (again bool) {
 			endStrays(b.runFolder(j, j.run.Number), nil)
 			b.log.Warn("a run was lost: its keeper did not say how it ended", "job", j.Spec.Name, "run", j.run.Number)
 		}
-		j.leave(now)
-		b.events = append(b.events, core.Event{Kind: core.JobInterrupted, AtSeconds: now, Job: j.Spec.ID, Progress: j.progress})
+		j.leave(at)
+		b.events = append(b.events, core.Event{Kind: core.JobInterrupted, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress})
 	}
 	return false
 }

@@ -168,6 +168,9 @@ func (b *Backend) goOn(m *meta, run string) error {
 // Capabilities repeats what the opener told.
 func (b *Backend) Capabilities() []core.Capability { return b.capabilities }
 
+// ElapsedSeconds is the present, which lies after the last round.
+func (b *Backend) ElapsedSeconds() float64 { return b.elapsed() }
+
 // elapsed is the present in seconds of the run, in whole milliseconds. It never goes back.
 func (b *Backend) elapsed() float64 {
 	seconds := b.openedAt + b.clock.Now().Sub(b.opened).Seconds()
@@ -298,7 +301,7 @@ func (b *Backend) look(now float64) error {
 		b.lastWork = now
 		select {
 		case <-j.gone:
-			if b.ran(j, now) {
+			if b.ran(j) {
 				again = append(again, j)
 			}
 		default:
