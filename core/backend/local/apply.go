@@ -259,8 +259,12 @@ func (b *Backend) ran(j *job) (again bool) {
 	return false
 }
 
-// Close stops what still runs and leaves the store for a run to come to go on with.
+// Close stops what still runs and leaves the store for a run to come to go on with. Closing it twice has the effect of once.
 func (b *Backend) Close() error {
+	if b.closed {
+		return nil
+	}
+	b.closed = true
 	b.findRuns()
 	var live []*job
 	for i := range b.jobs {

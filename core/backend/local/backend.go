@@ -43,6 +43,7 @@ type Backend struct {
 	active   int       // submitted and not ended
 	lastWork float64   // when a job last ran, or was submitted
 	found    bool      // the runs of schedulers before this one were looked for
+	closed   bool
 	events   []core.Event
 	happened chan struct{} // a keeper may have ended
 }

@@ -85,7 +85,7 @@ func schedule(policy, dir, file string) int {
 			Placement:  core.Component[core.Placer]{ID: "placement", Policy: create(placement.NewFirstFit(), nil, log)},
 			Elasticity: core.Component[core.Elasticity]{ID: "elasticity", Policy: create(elasticity.NewFixed(), nil, log)},
 		}
-		p := core.NewPipeline(cluster, stages, core.RoundOptions{IntervalSeconds: 0.1, OnEvents: true}, nil)
+		p := core.NewPipeline(cluster, stages, core.RoundOptions{OnEvents: true}, nil)
 		if err := p.Run(context.Background(), b); err != nil {
 			return err
 		}
@@ -131,14 +131,15 @@ func work(args []string) int {
 		}
 		defer f.Close()
 	}
+	if kind == "deaf" {
+		ignoreTermination()
+	}
 	note(ledger, "begun", name)
 	switch kind {
 	case "fail once":
 		if err := os.Mkdir(filepath.Join(ledger, "failed-"+name), 0o700); err == nil {
 			return 3
 		}
-	case "deaf":
-		ignoreTermination()
 	case "fork": // a child that leaves the group and the session
 		c := exec.Command("/proc/self/exe", "work", ledger, "deaf", "60000")
 		c.Env = []string{"QUARTET_JOB=child", "QUARTET_RANK=" + name, visibleDevices + "=child-" + name}

@@ -96,15 +96,20 @@ func openStore(dir string, fresh bool) (*store, error) {
 }
 
 func (s *store) open() error {
+	var file *os.File
+	options := &bolt.Options{Timeout: lockWait, OpenFile: func(name string, flag int, mode os.FileMode) (f *os.File, err error) {
+		f, err = os.OpenFile(name, flag, mode)
+		file = f
+		return f, err
+	}}
 	err := s.guard(func() (err error) {
-		if s.db, err = bolt.Open(s.path, 0o600, &bolt.Options{Timeout: lockWait}); err != nil {
+		if s.db, err = bolt.Open(s.path, 0o600, options); err != nil {
 			return err
 		}
 		return s.check()
 	})
-	if err != nil && s.db != nil {
-		_ = s.guard(s.db.Close) // of a damaged file
-		s.db = nil
+	if err != nil && file != nil {
+		file.Close() // with its lock, which a panic leaves behind; it may be closed already
 	}
 	return err
 }
