@@ -360,8 +360,10 @@ func TestRefusals(t *testing.T) {
 	}{
 		"no command":     {nil, commands(command("j")), `job "j" has no command`},
 		"path traversal": {nil, commands(command("../j", "true")), `job "../j" has a name that is no plain file name`},
-		"another scheduler": {func(t *testing.T, dir string) { opened(t, dir, realClock{}, jobs()) }, jobs(),
-			"another scheduler runs on this store"},
+		"another scheduler": {
+			func(t *testing.T, dir string) { opened(t, dir, realClock{}, jobs()) }, jobs(),
+			"another scheduler runs on this store",
+		},
 		"another run": {func(t *testing.T, dir string) {
 			b, err := tryOpen(dir, "other", false, realClock{}, jobs())
 			if err != nil {

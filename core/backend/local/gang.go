@@ -47,7 +47,7 @@ func (b *Backend) start(jobs []*job, now float64) error {
 			b.watch(p.job, p.keeper)
 			_, _ = p.begin.Write([]byte{1}) // a keeper that is gone is noticed
 		}
-		p.begin.Close()
+		_ = p.begin.Close()
 	}
 	if err != nil {
 		for _, p := range ready {
@@ -75,8 +75,9 @@ func (b *Backend) prepare(j *job) (prepared, error) {
 	}
 	id, alive := identify(keeper.Process.Pid)
 	if !alive {
-		begin.Close()
-		return prepared{}, fmt.Errorf("the keeper ended at once: %v; see %s/keeper.log", keeper.Wait(), folder)
+		_ = begin.Close()
+		_ = keeper.Wait() // its log says more
+		return prepared{}, fmt.Errorf("the keeper ended at once; see %s/keeper.log", folder)
 	}
 	next.Keeper = id
 	j.run = next

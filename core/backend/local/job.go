@@ -20,7 +20,6 @@ type job struct {
 	run      run           // the last one; Number 0 for none
 	watched  bool          // this process knows when the keeper of run ends
 	gone     chan struct{} // closed then
-	overdue  bool          // the keeper was told to end
 	ended    bool
 	reported report
 

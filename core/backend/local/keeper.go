@@ -60,11 +60,11 @@ func writeFile(path string, value any) error {
 	}
 	defer os.Remove(f.Name())
 	if _, err := f.Write(append(text, '\n')); err != nil {
-		f.Close()
+		_ = f.Close()
 		return err
 	}
 	if err := f.Sync(); err != nil {
-		f.Close()
+		_ = f.Close()
 		return err
 	}
 	if err := f.Close(); err != nil {

@@ -40,7 +40,7 @@ func keep(dir string) int {
 	if n, _ := pipe.Read(make([]byte, 1)); n == 0 {
 		return 0 // the scheduler died before it had recorded this run
 	}
-	pipe.Close()
+	_ = pipe.Close()
 	// Whatever the replicas leave behind becomes a child of the keeper, which ends it.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Fprintln(os.Stderr, err)

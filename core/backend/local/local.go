@@ -94,7 +94,7 @@ func (o *Opener) Capabilities() []core.Capability {
 // Check refuses systems that lack what the backend is made of.
 func (o *Opener) Check(*core.Cluster, core.RoundOptions) core.Diagnostics {
 	if runtime.GOOS != "linux" {
-		return core.Diagnostics{{Summary: fmt.Sprintf("runs on Linux only, not on %s", runtime.GOOS)}}
+		return core.Diagnostics{{Summary: "runs on Linux only, not on " + runtime.GOOS}}
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 // realClock is the clock of this machine.
 type realClock struct{}
 
-func (realClock) Now() time.Time                         { return time.Now() }
+func (realClock) Now() time.Time                         { return time.Now() } //nolint:forbidigo // a clock is what it is
 func (realClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // machine is a cluster of two nodes with two devices each.

@@ -124,7 +124,7 @@ func startKeeper(dir string, environment []string) (*exec.Cmd, *os.File, error) 
 		Dir: "/", Stdout: out, Stderr: out, ExtraFiles: []*os.File{wait}, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := c.Start(); err != nil {
-		begin.Close()
+		_ = begin.Close()
 		return nil, nil, err
 	}
 	return c, begin, nil
@@ -133,3 +133,6 @@ func startKeeper(dir string, environment []string) (*exec.Cmd, *os.File, error) 
 func terminate(id identity) { id.signal(syscall.SIGTERM) }
 
 func kill(id identity) { id.signal(syscall.SIGKILL) }
+
+// unlock gives up the lock of a file, also for those who still map it.
+func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) } // a closed one has none

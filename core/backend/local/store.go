@@ -109,7 +109,8 @@ func (s *store) open() error {
 		return s.check()
 	})
 	if err != nil && file != nil {
-		file.Close() // with its lock, which a panic leaves behind; it may be closed already
+		unlock(file)     // the memory map that a panic leaves behind would hold the lock
+		_ = file.Close() // it may be closed already
 	}
 	return err
 }
