@@ -87,7 +87,7 @@ func killInOneLife(t *testing.T, rng *rand.Rand, policy string, most, life int) 
 			}
 			killed++
 			_ = c.Process.Kill()
-			<-done
+			_ = <-done // killed
 		}
 	}
 	if wrong := lines(t, ledger, "violations"); len(wrong) > 0 {
