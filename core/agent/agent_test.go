@@ -343,6 +343,27 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
+// A server that nobody listens to any more can be closed while jobs talk.
+func TestCloseWhileJobsTalk(t *testing.T) {
+	path := socket(t)
+	s := listen(t, path, "train")
+	c := dial(t, path, "train", 0)
+	until(t, s, func(e Event) bool { return e.Hello != nil })
+	for len(s.events) < cap(s.events) {
+		must(t, c.Report(Report{Replicas: 1, Nodes: 1}))
+	}
+	closed := make(chan struct{})
+	go func() {
+		must(t, s.Close())
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(patience):
+		t.Fatal("still waiting")
+	}
+}
+
 // A scheduler that does not even take the connection holds up neither the job nor its end.
 func TestCloseDoesNotHang(t *testing.T) {
 	path := socket(t)

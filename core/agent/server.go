@@ -232,7 +232,8 @@ func (s *Server) serve(conn net.Conn) {
 			break
 		}
 		if !s.tell(Event{Job: hello.Job, Rank: hello.Rank, FromJob: l}) {
-			return
+			err = net.ErrClosed
+			break
 		}
 	}
 	refuse(conn, err)

@@ -1,6 +1,7 @@
 package goodput
 
 import (
+	"encoding/json"
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
@@ -101,6 +102,31 @@ func (t *Tracker) take(s Scatter, successive bool) {
 	keep := math.Pow(decay, s.Scale)
 	t.square.add(g.Square, keep)
 	t.variance.add(g.Variance, keep)
+}
+
+// kept is a tracker in a checkpoint.
+type kept struct {
+	Square     [2]float64 `json:"square"` // sum and weight of the average
+	Variance   [2]float64 `json:"variance"`
+	Successive bool       `json:"successive,omitempty"`
+}
+
+// MarshalJSON keeps the averages for a checkpoint. The last gradient is left out, for it is large: a job that goes on
+// with a single part needs two steps to learn more.
+func (t *Tracker) MarshalJSON() ([]byte, error) {
+	return json.Marshal(kept{
+		[2]float64{t.square.sum, t.square.weight}, [2]float64{t.variance.sum, t.variance.weight}, t.successive,
+	})
+}
+
+// UnmarshalJSON goes on from a checkpoint.
+func (t *Tracker) UnmarshalJSON(text []byte) error {
+	var k kept
+	if err := json.Unmarshal(text, &k); err != nil {
+		return err
+	}
+	*t = Tracker{square: average{k.Square[0], k.Square[1]}, variance: average{k.Variance[0], k.Variance[1]}, successive: k.Successive}
+	return nil
 }
 
 // leastVariance keeps a report from telling of gradients without any noise.

@@ -1,6 +1,7 @@
 package goodput
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -166,5 +167,37 @@ func TestTrackerFindsTheTruth(t *testing.T) {
 				t.Errorf("statistics (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A tracker that went through a checkpoint reports the same, now and after further steps in several parts.
+func TestTrackerIsKept(t *testing.T) {
+	for name, parts := range map[string][][]float64{"several parts": {{3, 1}, {1, 3}}, "one part": {{3, 1}}} {
+		var before, after Tracker
+		for _, shift := range []float64{0, 0.5, 0.1} {
+			for _, part := range parts {
+				part[0] += shift
+			}
+			before.Observe(parts, 2)
+		}
+		text, err := json.Marshal(&before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &after); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := Report(&after), Report(&before); got != want || want.Variance == 0 {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+		step := Scatter{Parts: 2, Local: 7, Total: 5, Scale: 2}
+		before.Take(step)
+		after.Take(step)
+		if got, want := Report(&after), Report(&before); got != want {
+			t.Errorf("%s, a step later: %+v, want %+v", name, got, want)
+		}
+	}
+	if err := json.Unmarshal([]byte(`{"square": "much"}`), new(Tracker)); err == nil {
+		t.Error("garbage is a tracker")
 	}
 }

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/quartet-sched/quartet/core/goodput"
+)
+
+// pacer holds a training to the times of a profile, so that a small machine shows what a cluster would do. Without a
+// profile it holds nothing up.
+type pacer struct {
+	profile         *goodput.Profile
+	nodes, replicas int
+	speedup         float64
+	due             time.Time // when the pass before should have ended
+}
+
+// mostLag is how far a training may be late and still catch up.
+const mostLag = time.Second
+
+// begin is when a pass that begins now is taken to begin: when the one before should have ended, so that what one is late
+// the next makes up for.
+func (p *pacer) begin(now time.Time) time.Time {
+	if p.profile == nil || now.Sub(p.due) > mostLag {
+		return now
+	}
+	return p.due
+}
+
+// pass waits until a pass over b samples that began at a moment may end.
+func (p *pacer) pass(stop context.Context, from time.Time, b int) {
+	if p.profile != nil {
+		p.wait(stop, from, p.profile.Performance.GradTime(float64(b)))
+	}
+}
+
+// step is pass for one that synchronises.
+func (p *pacer) step(stop context.Context, from time.Time, b int) {
+	if p.profile != nil {
+		p.wait(stop, from, p.profile.Performance.StepTime(p.nodes, p.replicas, float64(b), 0))
+	}
+}
+
+func (p *pacer) wait(stop context.Context, from time.Time, seconds float64) {
+	p.due = from.Add(time.Duration(seconds / p.speedup * float64(time.Second)))
+	timer := time.NewTimer(time.Until(p.due))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-stop.Done():
+	}
+}

@@ -1,0 +1,256 @@
+"""What a training job tells its scheduler while it runs, and is told: docs/agent.md of Quartet, in Python.
+
+    agent = Agent()
+    for step in range(start, steps):
+        ...
+        agent.report(replicas=4, batch_per_device=32, step_seconds=0.2, progress=step)
+        told = agent.poll()
+        if told.tuning:
+            batch = told.tuning.batch_per_device
+        if told.stop:
+            save(step)
+            agent.checkpointed(step)
+            agent.close()
+            sys.exit(STOPPED)
+    agent.done()
+    agent.close()
+
+Without a scheduler it does nothing. Nothing but close waits: of what could not be said yet the latest of each kind is
+kept, and what was last said is repeated when the scheduler restarts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import select
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+__all__ = ["STOPPED", "Agent", "Environment", "Told", "Tuning"]
+
+PROTOCOL = 1
+MAX_LINE = 64 << 10  # bytes, the end included
+STOPPED = 75  # exit code of a job that can go on later
+
+_FIRST_WAIT, _LONG_WAIT, _FLUSH_LIMIT = 0.05, 5.0, 1.0  # seconds
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What a replica is told when it starts. The defaults are those of a job that runs alone."""
+
+    job: str = ""
+    rank: int = 0
+    replicas: int = 1
+    nodes: int = 1
+    rendezvous: str = ""
+    checkpoint: str = ""
+    agent: str = ""
+
+    @classmethod
+    def read(cls, variables: Mapping[str, str] = os.environ) -> Environment:
+        """Reads the variables; a ValueError names all that are wrong."""
+        problems = []
+
+        def number(name: str, absent: int, least: int, most: float) -> int:
+            text = variables.get("QUARTET_" + name, "")
+            if not text:
+                return absent
+            if text.isascii() and text.isdigit() and least <= int(text) <= most:
+                return int(text)
+            problems.append(f"QUARTET_{name}: {text!r} is not a whole number from {least} to {most}")
+            return absent
+
+        texts = {name: variables.get("QUARTET_" + name.upper(), "") for name in ("job", "rendezvous", "checkpoint", "agent")}
+        replicas = number("REPLICAS", 1, 1, 1_000_000)
+        rank, nodes = number("RANK", 0, 0, replicas - 1), number("NODES", 1, 1, replicas)
+        if replicas > 1 and not texts["rendezvous"]:
+            problems.append(f"QUARTET_RENDEZVOUS: is not set, but there are {replicas} replicas")
+        if texts["agent"] and not texts["job"]:
+            problems.append("QUARTET_JOB: is not set, but QUARTET_AGENT is")
+        if problems:
+            raise ValueError("\n".join(problems))
+        return cls(rank=rank, replicas=replicas, nodes=nodes, **texts)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The batch setting to go on with. What is 0 or empty is left to the job."""
+
+    batch_per_device: int = 0
+    accumulation_steps: int = 0
+    learning_rate_factor: float = 0.0
+    batch_by_replica: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the job was told since it last asked."""
+
+    tuning: Optional[Tuning] = None
+    checkpoint: bool = False
+    stop: bool = False
+    grace_seconds: float = 0.0
+
+
+class Agent:
+    """The job's side. It may be used from any thread."""
+
+    def __init__(self, environment: Optional[Environment] = None) -> None:
+        self.environment = environment or Environment.read()
+        self.error: Optional[str] = None  # what last went wrong with the connection
+        self._lock = threading.Lock()
+        self._say: dict[str, dict[str, Any]] = {}
+        self._said: dict[str, dict[str, Any]] = {}
+        self._told = Told()
+        self._closing = False
+        self._thread: Optional[threading.Thread] = None
+        if self.environment.agent:
+            self._waker, self._wake = socket.socketpair()
+            self._waker.setblocking(False)
+            self._thread = threading.Thread(target=self._run, name="quartet-agent", daemon=True)
+            self._thread.start()
+
+    def report(self, *, replicas: int = 0, nodes: int = 0, batch_per_device: int = 0, pass_seconds: float = 0.0,
+               step_seconds: float = 0.0, gradient_square: float = 0.0, gradient_variance: float = 0.0,
+               progress: float = 0.0) -> None:
+        """Says how the job does. What is not known is left out."""
+        counts = {"replicas": replicas or self.environment.replicas, "nodes": nodes or self.environment.nodes,
+                  "batch_per_device": batch_per_device}
+        amounts = {"pass_seconds": pass_seconds, "step_seconds": step_seconds, "gradient_square": gradient_square,
+                   "gradient_variance": gradient_variance, "progress": progress}
+        self._put("report", {**{k: int(v) for k, v in counts.items()}, **{k: float(v) for k, v in amounts.items()}})
+
+    def checkpointed(self, progress: float) -> None:
+        """Says that a checkpoint is complete."""
+        self._put("checkpointed", {"progress": float(progress)})
+
+    def done(self) -> None:
+        """Says that all work is done."""
+        self._put("done", {})
+
+    def poll(self) -> Told:
+        """What the job was told since the last call, the latest of each kind. A training loop asks once a step."""
+        with self._lock:
+            told, self._told = self._told, Told()
+        return told
+
+    def close(self) -> None:
+        """Ends the connection once what was said is written, or a second has passed."""
+        with self._lock:
+            self._closing = True
+        if self._thread:
+            self._nudge()
+            self._thread.join(_FLUSH_LIMIT + 0.5)
+            self._waker.close()
+
+    def _put(self, kind: str, message: dict[str, Any]) -> None:
+        wrong = [f"{kind}: {name} is {value}, must be a number from 0" for name, value in message.items()
+                 if not (math.isfinite(value) and value >= 0)]
+        if wrong:
+            raise ValueError("\n".join(wrong))
+        if self._thread:
+            with self._lock:
+                self._say[kind] = message
+            self._nudge()
+
+    def _nudge(self) -> None:
+        try:
+            self._waker.send(b"x")
+        except OSError:  # it was nudged often enough, or is gone
+            pass
+
+    def _run(self) -> None:
+        wait, last = _FIRST_WAIT, False
+        while True:
+            heard, error = False, None
+            try:
+                with socket.socket(socket.AF_UNIX) as connection:
+                    connection.settimeout(_LONG_WAIT)
+                    connection.connect(self.environment.agent)
+                    heard = self._talk(connection)
+                    return
+            except _Ended as end:
+                heard, error = end.heard, str(end)
+            except OSError as failed:
+                error = str(failed)
+            self.error = error
+            if last:
+                return
+            wait = _FIRST_WAIT if heard else min(2 * wait, _LONG_WAIT)
+            deadline = time.monotonic() + wait
+            while not self._closing and (left := deadline - time.monotonic()) > 0:
+                if select.select([self._wake], [], [], left)[0]:
+                    self._wake.recv(4096)
+            last = self._closing
+
+    def _talk(self, connection: socket.socket) -> bool:
+        """Talks until the agent is closed and all is said; _Ended or OSError when the connection ends before."""
+        hello = {"protocol": PROTOCOL, "job": self.environment.job, "rank": self.environment.rank}
+        with self._lock:
+            self._say = {"hello": hello, **self._said, **self._say}
+        read, heard = b"", False
+        while True:
+            with self._lock:
+                line, self._say = self._say, {}
+                self._said.update((k, v) for k, v in line.items() if k != "hello")
+                closing = self._closing
+            if line:
+                connection.settimeout(_FLUSH_LIMIT if closing else None)
+                try:
+                    connection.sendall(json.dumps(line).encode() + b"\n")
+                except BrokenPipeError:  # whoever hung up may have said why
+                    pass
+                else:
+                    continue
+            elif closing:
+                return heard
+            ready, _, _ = select.select([connection, self._wake], [], [])
+            if self._wake in ready:
+                self._wake.recv(4096)
+            if connection in ready:
+                chunk = connection.recv(MAX_LINE)
+                if not chunk:
+                    raise _Ended("the scheduler ended the connection", heard)
+                *lines, read = (read + chunk).split(b"\n")
+                for text in lines:
+                    self._hear(text, heard)
+                    heard = True
+                if len(read) >= MAX_LINE:
+                    raise _Ended(f"read line: longer than {MAX_LINE} bytes", heard)
+
+    def _hear(self, text: bytes, heard: bool) -> None:
+        try:
+            line = json.loads(text)
+            refused = line.get("refused")
+            tuning, stop = line.get("tuning"), line.get("stop")
+            new = None
+            if tuning is not None:
+                new = Tuning(
+                    int(tuning.get("batch_per_device", 0)), int(tuning.get("accumulation_steps", 0)),
+                    float(tuning.get("learning_rate_factor", 0)), [int(b) for b in tuning.get("batch_by_replica") or ()],
+                )
+            grace = float(stop.get("grace_seconds", 0)) if stop is not None else 0.0
+            message = str(refused["message"]) if refused else ""
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as wrong:
+            raise _Ended(f"read line: {wrong}", heard) from None
+        if message:
+            raise _Ended(f"the scheduler refused: {message}", heard)
+        with self._lock:
+            before = self._told
+            self._told = Told(
+                tuning=new or before.tuning, checkpoint=before.checkpoint or line.get("checkpoint") is not None,
+                stop=before.stop or stop is not None, grace_seconds=grace if stop is not None else before.grace_seconds,
+            )
+
+
+class _Ended(Exception):
+    def __init__(self, why: str, heard: bool) -> None:
+        super().__init__(why)
+        self.heard = heard
