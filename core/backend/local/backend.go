@@ -313,7 +313,8 @@ func (b *Backend) look(now float64) error {
 
 // over reports whether nothing will ever happen again, and no job could be found a place for too long.
 func (b *Backend) over(now, due float64) bool {
-	if b.arrived < len(b.jobs) {
+	news := func(e core.Event) bool { return e.Kind != core.JobProgressed }
+	if b.arrived < len(b.jobs) || slices.ContainsFunc(b.events, news) {
 		return false
 	}
 	for i := range b.jobs {

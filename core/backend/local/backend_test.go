@@ -281,6 +281,25 @@ func TestRoundsAreOnTheGrid(t *testing.T) {
 	}
 }
 
+// The last job's end waits for the grid like any other event, and the run for it.
+func TestTheLastEndIsTold(t *testing.T) {
+	b := opened(t, t.TempDir(), realClock{}, commands(command("j", "true")))
+	wake := core.Wake{BySeconds: math.Inf(1), IntervalSeconds: 0.3}
+	for _, want := range []core.EventKind{core.JobSubmitted, core.JobFinished} {
+		o, err := b.Next(context.Background(), wake)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := o.Events[len(o.Events)-1]; last.Kind != want {
+			t.Fatalf("told %v, want %v", last.Kind, want)
+		}
+		apply(t, b, on(0, 1))
+	}
+	if _, err := b.Next(context.Background(), wake); !errors.Is(err, io.EOF) {
+		t.Errorf("after the last job: %v, want the end", err)
+	}
+}
+
 func TestClockIsSetBack(t *testing.T) {
 	dir, clock := t.TempDir(), &jumpingClock{now: time.Unix(1e9, 0)}
 	w := commands(command("a", "true"), command("b", "true"))
