@@ -10,6 +10,7 @@ import (
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/local"
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
@@ -32,6 +33,7 @@ func catalog() configs.Catalog {
 			workload.NewGavelGenerated(),
 			workload.NewOpenB(),
 			workload.NewUnlike(),
+			workload.NewJobs(),
 		},
 		Admission: []core.Factory[core.Admitter]{
 			admission.NewAcceptAll(),
@@ -77,6 +79,7 @@ func catalog() configs.Catalog {
 		},
 		Backend: []core.Factory[backend.Opener]{
 			sim.NewSimulator(),
+			local.New(wallClock{}),
 		},
 	}
 }

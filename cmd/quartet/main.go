@@ -1,4 +1,4 @@
-// Command quartet composes a GPU-cluster scheduler from four parts and simulates it.
+// Command quartet composes a GPU-cluster scheduler from four parts, simulates it, and runs it.
 package main
 
 import (
@@ -6,9 +6,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/quartet-sched/quartet/core/backend/local"
 )
 
 func main() {
+	local.KeepIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop) // a second signal kills
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))

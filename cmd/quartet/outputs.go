@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // The files of a run that depend on nothing but its config and inputs: the same run writes the same bytes.
@@ -123,6 +124,27 @@ func (f *output) commit(dir string) error {
 	}
 	f.file = nil
 	return nil
+}
+
+// removeLeftovers removes what a run that was killed had not committed. No other run may write into the folder.
+func removeLeftovers(dir string) error {
+	for _, name := range append([]string{summaryFile, manifestFile}, repeatableFiles...) {
+		left, err := filepath.Glob(filepath.Join(globQuoted(dir), "."+name+"-*"))
+		if err != nil {
+			return err
+		}
+		for _, path := range left {
+			if err := os.Remove(path); err != nil {
+				return fmt.Errorf("remove the file of a killed run: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// globQuoted is a path as a pattern that matches it alone.
+func globQuoted(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
 // discard removes what was not committed.

@@ -109,9 +109,10 @@ func isTerminal(w io.Writer) bool {
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "quartet",
-		Short: "Compose a GPU-cluster scheduler from four parts and simulate it",
+		Short: "Compose a GPU-cluster scheduler from four parts, simulate it, and run it",
 		Long: `Quartet composes a scheduler for GPU training clusters from four swappable parts
-(admission, allocation, placement, elasticity), simulates it on a trace, and measures it.
+(admission, allocation, placement, elasticity), simulates it on a trace or runs it on this
+machine, and measures it.
 
 Data goes to stdout, all else to stderr. Exit codes: 0 done, 1 the run failed, 2 wrong usage
 or config, 3 unfinished or rejected jobs under --strict, 130 interrupted.`,
@@ -128,7 +129,7 @@ or config, 3 unfinished or rejected jobs under --strict, 130 interrupted.`,
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no notes on stderr")
 	mustComplete(root, "output", render.Formats)
 	root.AddCommand(
-		a.simulateCommand(), a.configCommand(), a.policyCommand(), a.pluginCommand(), a.traceCommand(), a.profileCommand(), a.versionCommand(),
+		a.simulateCommand(), a.runCommand(), a.configCommand(), a.policyCommand(), a.pluginCommand(), a.traceCommand(), a.profileCommand(), a.versionCommand(),
 	)
 	a.noteStart(root)
 	return root

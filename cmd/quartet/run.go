@@ -30,8 +30,9 @@ type result struct {
 	unfinished  []*core.Job
 }
 
-// simulate runs a config to its end, or until the context ends, and writes the files into dir; "" only digests them.
-func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*result, error) {
+// execute runs a config to its end, or until the context ends, and writes the files into dir; "" only digests them. Only a
+// real run may have a real backend.
+func (a *app) execute(ctx context.Context, c *configs.Config, dir string, real *realRun) (r *result, err error) {
 	started := time.Now()
 	stopwatch := func() time.Duration { return time.Since(started) }
 	log := a.logger()
@@ -56,9 +57,18 @@ func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*res
 	if err != nil {
 		return nil, err
 	}
+	if err := real.house(opener, c, jobs, dir); err != nil {
+		return nil, err
+	}
 	world, err := opener.Open(ctx, cluster, jobs)
 	if err != nil {
 		return nil, err
+	}
+	if closer, ok := world.(io.Closer); ok {
+		defer func() { err = errors.Join(err, closer.Close()) }()
+		if err := removeLeftovers(dir); err != nil {
+			return nil, err
+		}
 	}
 
 	files, err := newOutputs(dir)
@@ -84,8 +94,12 @@ func (a *app) simulate(ctx context.Context, c *configs.Config, dir string) (*res
 		return nil, err
 	}
 
-	r := &result{
-		interrupted: interrupted, endSeconds: pipeline.NowSeconds(), inputs: digestsOf(jobs.Inputs),
+	end := pipeline.NowSeconds()
+	if real, ok := world.(elapsing); ok && interrupted {
+		end = real.ElapsedSeconds()
+	}
+	r = &result{
+		interrupted: interrupted, endSeconds: end, inputs: digestsOf(jobs.Inputs),
 		unfinished: window.Among(pipeline.Unfinished()), plugins: a.pluginsUsed(),
 	}
 	if r.summary, err = collector.Finish(pipeline.Unfinished(), r.endSeconds); err != nil {
@@ -150,6 +164,11 @@ func build[S any](selected configs.Selected[S], seed uint64, log *slog.Logger) (
 // pausing is a backend that knows for how many seconds a job pauses when it first starts.
 type pausing interface {
 	StartPause(id core.JobID) float64
+}
+
+// elapsing is a backend whose time goes on between rounds.
+type elapsing interface {
+	ElapsedSeconds() float64
 }
 
 // newCollector measures the run into those files that the config asks for.

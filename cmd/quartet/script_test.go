@@ -3,18 +3,25 @@ package main
 import (
 	"errors"
 	"flag"
+	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/quartet-sched/quartet/core/backend/local"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected outputs in testdata/script")
 
 func TestMain(m *testing.M) {
+	local.KeepIfAsked()
 	serveIfAsked()
-	testscript.Main(m, map[string]func(){"quartet": main})
+	testscript.Main(m, map[string]func(){"quartet": main, "job": job})
 }
 
 func TestScripts(t *testing.T) {
@@ -23,7 +30,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "follow": follow},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "follow": follow, "waitfor": waitFor},
 		Setup:               followTools,
 		Condition:           followable,
 	})
@@ -47,4 +54,33 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// job is a program to run as a job: job fail-once FILE fails unless the file is there, which it makes; job wait FILE says
+// that it has begun and waits for the file.
+func job() {
+	switch _, err := os.Stat(os.Args[2]); {
+	case os.Args[1] == "wait":
+		fmt.Println("begun")
+		for ; err != nil; _, err = os.Stat(os.Args[2]) {
+			time.Sleep(5 * time.Millisecond)
+		}
+	case err != nil:
+		_ = os.WriteFile(os.Args[2], nil, 0o600)
+		os.Exit(1)
+	}
+}
+
+// waitFor waits until a file holds a text: waitfor FILE TEXT
+func waitFor(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: waitfor FILE TEXT")
+	}
+	for range 2000 {
+		if text, err := os.ReadFile(ts.MkAbs(args[0])); err == nil && strings.Contains(string(text), args[1]) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ts.Fatalf("%s does not come to hold %q", args[0], args[1])
 }

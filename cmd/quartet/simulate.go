@@ -73,7 +73,7 @@ for byte; it writes files only with --out.`,
 				return err
 			}
 			dir := filepath.Join(config.Output.Dir, config.Name)
-			r, err := a.simulate(c.Context(), config, dir)
+			r, err := a.execute(c.Context(), config, dir, nil)
 			if err != nil {
 				return err
 			}
@@ -123,7 +123,7 @@ func (a *app) repeat(ctx context.Context, f *simulateFlags) error {
 	if f.out != "" {
 		dir = filepath.Join(config.Output.Dir, config.Name)
 	}
-	r, err := a.simulate(ctx, config, dir)
+	r, err := a.execute(ctx, config, dir, nil)
 	if err != nil {
 		return err
 	}

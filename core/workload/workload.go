@@ -20,11 +20,12 @@ type Workload struct {
 	Inputs []Input
 }
 
-// Job is a job of a workload together with the model that the simulator runs it by.
+// Job is a job of a workload together with the model that the simulator runs it by, and how real machines run it.
 type Job struct {
-	Spec  core.JobSpec
-	Model Model
-	At    core.Position // where the trace declares it
+	Spec    core.JobSpec
+	Model   Model
+	Process Process       // what a real backend needs besides
+	At      core.Position // where the trace declares it
 }
 
 // Input is a file that was read, for the manifest.

@@ -57,6 +57,7 @@ var onlyIn = []struct{ prefix, folder string }{
 	{"github.com/olekukonko/tablewriter", "cmd"},
 	{"github.com/schollz/progressbar", "cmd"},
 	{"github.com/spf13/viper", "configs"},
+	{"go.etcd.io/bbolt", "core/backend/local"},
 	{"github.com/hashicorp/go-plugin", "plugins"},
 	{"pgregory.net/rapid", "core/coretest"},
 }

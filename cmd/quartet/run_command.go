@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/local"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// runConfig is the embedded config that `run` takes when no file is given.
+const runConfig = "local.yaml"
+
+// wallClock is the clock of real backends.
+type wallClock struct{}
+
+func (wallClock) Now() time.Time                         { return time.Now() }
+func (wallClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+type runFlags struct {
+	simulateFlags
+	jobs  string
+	fresh bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Run the jobs of a job file on this machine with the scheduler that a config composes",
+		Long: `Runs real processes with the pipeline that simulate uses, until every job has ended, and writes
+the same files. The nodes of the config are shares of this machine. A config for the simulator
+will do: its backend is replaced.
+
+A run whose scheduler was killed goes on where it was when it is run again: its jobs have run on
+meanwhile. SIGINT and SIGTERM stop the jobs, write the results up to then and exit 130; run again,
+it goes on too. docs/run.md tells of job files, folders and failures.`,
+		Example: `  quartet run --jobs jobs.yaml
+  quartet run -f my.yaml --jobs jobs.yaml -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			config, err := f.load(c.Context(), a)
+			if err != nil {
+				return err
+			}
+			dir := filepath.Join(config.Output.Dir, config.Name)
+			r, err := a.execute(c.Context(), config, dir, &realRun{fresh: f.fresh})
+			if err != nil {
+				return err
+			}
+			if err := a.print(r); err != nil {
+				return err
+			}
+			a.note("wrote %s", dir)
+			return f.verdict(a, r)
+		},
+	}
+	f.register(a, c)
+	c.Flags().StringVar(&f.jobs, "jobs", "", "job file, instead of the config's workload")
+	c.Flags().StringVar(&f.out, "out", "", "folder for the results, instead of output.dir")
+	c.Flags().BoolVar(&f.strict, "strict", false, "exit 3 when jobs were rejected or did not finish")
+	c.Flags().BoolVar(&f.fresh, "fresh", false, "stop and forget what is left of an unfinished run of the same name")
+	return c
+}
+
+// load reads the config with a real backend and the jobs that the flags name.
+func (f *runFlags) load(ctx context.Context, a *app) (*configs.Config, error) {
+	flags := configFlags{files: f.files, sets: f.sets}
+	if len(flags.files) == 0 {
+		flags.files = []string{runConfig}
+	}
+	if f.jobs != "" {
+		path, err := json.Marshal(f.jobs)
+		if err != nil {
+			return nil, err
+		}
+		flags.sets = append(flags.sets, "workload=null", fmt.Sprintf("workload={type: jobs, config: {path: %s}}", path))
+	}
+	c, err := flags.load(ctx, a, f.out)
+	if err != nil {
+		return nil, err
+	}
+	opener, err := c.Backend.New(c.Seed, nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, real := opener.(*local.Opener); real {
+		return c, nil
+	}
+	flags.sets = append(flags.sets, "backend=null", "backend={type: local}")
+	return flags.load(ctx, a, f.out)
+}
+
+// realRun says how a run on real machines begins; nil for a simulation.
+type realRun struct {
+	fresh bool
+}
+
+// house tells a real backend where it lives, and refuses one in a simulation.
+func (r *realRun) house(opener backend.Opener, c *configs.Config, w *workload.Workload, dir string) error {
+	machine, real := opener.(*local.Opener)
+	if !real {
+		return nil
+	}
+	if r == nil {
+		return problem("backend.type", fmt.Sprintf("%q runs real processes", c.Backend.ID), `use "quartet run"`)
+	}
+	identity, err := identityOf(c, w)
+	if err != nil {
+		return err
+	}
+	machine.KeepIn(filepath.Join(dir, "live"), identity, r.fresh)
+	return nil
+}
+
+// identityOf is the same for runs that decide alike: of one config, with the same inputs.
+func identityOf(c *configs.Config, w *workload.Workload) (string, error) {
+	resolved, err := placeless(c).Resolved()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	sum.Write(resolved)
+	for _, in := range w.Inputs {
+		fmt.Fprintln(sum, in.SHA256)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}

@@ -1,0 +1,96 @@
+package local
+
+import (
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/agent"
+)
+
+// report is what a job said since its replicas began, of which the pipeline was not told.
+type report struct {
+	latest       agent.Report
+	fresh        bool // latest was not told
+	at           float64
+	checkpointed bool // ever
+	checkpoint   float64
+	told         core.Measurement // last configuration that was told
+}
+
+// listen hears what jobs said, without waiting.
+func (b *Backend) listen(now float64) {
+	for {
+		select {
+		case e := <-b.agent.Events():
+			b.hear(&e, now)
+		default:
+			return
+		}
+	}
+}
+
+// hear takes in what a replica said. Those of rank 0 speak for the job.
+func (b *Backend) hear(e *agent.Event, now float64) {
+	id, known := b.byName[e.Job]
+	if e.Err != nil {
+		b.log.Warn("a job broke the agent's protocol", "job", e.Job, "rank", e.Rank, "error", e.Err)
+	}
+	if !known || e.Rank != 0 || !b.jobs[id].live() {
+		return
+	}
+	j := &b.jobs[id]
+	if e.Checkpointed != nil {
+		j.reported.checkpointed, j.reported.checkpoint = true, e.Checkpointed.Progress
+	}
+	if e.Report != nil && j.wanted() && e.Report.Replicas == core.Replicas(j.seats) {
+		if now > j.asOf && e.Report.Progress > j.progress {
+			j.rate = (e.Report.Progress - j.progress) / (now - j.asOf)
+			j.progress, j.asOf = e.Report.Progress, now
+		}
+		j.reported.latest, j.reported.fresh, j.reported.at = *e.Report, true, now
+		if !sameConfiguration(b.measurement(j), j.reported.told) {
+			b.tell(j)
+		}
+	}
+}
+
+// tell tells what a job measured and how far it is.
+func (b *Backend) tell(j *job) {
+	r := &j.reported
+	r.fresh = false
+	b.events = append(b.events, j.progressed(r.at))
+	m := b.measurement(j)
+	if m.PassSeconds == 0 || m.StepSeconds == 0 {
+		return
+	}
+	r.told = m
+	b.events = append(b.events, core.Event{
+		Kind: core.JobMeasured, AtSeconds: r.at, Job: j.Spec.ID, Measurement: m,
+		Gradients: core.Gradients{Square: r.latest.GradientSquare, Variance: r.latest.GradientVariance},
+	})
+}
+
+// tellReports tells what jobs said since the last round.
+func (b *Backend) tellReports() {
+	for i := range b.jobs[:b.arrived] {
+		if j := &b.jobs[i]; j.reported.fresh && j.seats != nil {
+			b.tell(j)
+		}
+	}
+}
+
+// measurement is the latest report in the terms of the pipeline.
+func (b *Backend) measurement(j *job) core.Measurement {
+	r := &j.reported.latest
+	m := core.Measurement{
+		Nodes: r.Nodes, Replicas: r.Replicas, PerDevice: r.BatchPerDevice, PassSeconds: r.PassSeconds, StepSeconds: r.StepSeconds,
+	}
+	if len(b.cluster.Accelerators) > 1 {
+		m.Accelerator = b.cluster.Accelerators[b.cluster.Nodes[j.seats[0].Node].Accelerator]
+	}
+	return m
+}
+
+// sameConfiguration reports whether two measurements are of the same replicas and batch.
+func sameConfiguration(a, b core.Measurement) bool {
+	a.PassSeconds, a.StepSeconds = b.PassSeconds, b.StepSeconds
+	return a == b
+}

@@ -1,0 +1,185 @@
+package local
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/agent"
+)
+
+// visibleDevices is the variable that tells a replica its device.
+const visibleDevices = "CUDA_VISIBLE_DEVICES"
+
+// prepared is a keeper that waits for its go-ahead.
+type prepared struct {
+	*job
+	keeper *exec.Cmd
+	begin  *os.File
+}
+
+// start starts runs of jobs on their seats. Their keepers are recorded before any of them begins, so that a scheduler after
+// this one knows them all, and those not recorded end by themselves.
+func (b *Backend) start(jobs []*job, now float64) error {
+	var ready []prepared
+	var recorded []*job
+	for _, j := range jobs {
+		p, err := b.prepare(j)
+		if err != nil {
+			b.log.Warn("a run could not be started", "job", j.Spec.Name, "error", err)
+			j.leave(now)
+			b.finish(j, core.JobFailed, now)
+			continue
+		}
+		ready, recorded = append(ready, p), append(recorded, j)
+	}
+	if len(ready) == 0 {
+		return nil
+	}
+	err := b.store.begin(recorded)
+	for _, p := range ready {
+		if err == nil {
+			b.watch(p.job, p.keeper)
+			_, _ = p.begin.Write([]byte{1}) // a keeper that is gone is noticed
+		}
+		_ = p.begin.Close()
+	}
+	if err != nil {
+		for _, p := range ready {
+			_ = p.keeper.Wait() // it ends without a go-ahead
+		}
+		return fmt.Errorf("record what is started: %w", err)
+	}
+	return nil
+}
+
+// prepare makes the folders of a run and a keeper for it.
+func (b *Backend) prepare(j *job) (prepared, error) {
+	next := run{Number: j.run.Number + 1, Round: j.decided, Failures: j.run.Failures}
+	folder := b.runFolder(j, next.Number)
+	o, err := b.orders(j, folder)
+	if err != nil {
+		return prepared{}, err
+	}
+	if err := writeFile(filepath.Join(folder, ordersFile), o); err != nil {
+		return prepared{}, err
+	}
+	keeper, begin, err := startKeeper(folder, b.handedDown)
+	if err != nil {
+		return prepared{}, err
+	}
+	id, alive := identify(keeper.Process.Pid)
+	if !alive {
+		_ = begin.Close()
+		_ = keeper.Wait() // its log says more
+		return prepared{}, fmt.Errorf("the keeper ended at once; see %s/keeper.log", folder)
+	}
+	next.Keeper = id
+	j.run = next
+	return prepared{j, keeper, begin}, nil
+}
+
+// orders says what the replicas of a run are, and makes their folders.
+func (b *Backend) orders(j *job, folder string) (*orders, error) {
+	e := agent.Environment{
+		Job: j.Spec.Name, Replicas: core.Replicas(j.seats), Nodes: len(j.seats), Rendezvous: filepath.Join(folder, "peers"),
+		Checkpoint: filepath.Join(b.folder(j), "checkpoint"), Socket: filepath.Join(b.dir, "agent.sock"),
+	}
+	logs := filepath.Join(b.folder(j), "logs")
+	for _, dir := range [...]string{e.Rendezvous, e.Checkpoint, logs} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	dir := j.Process.Dir
+	if dir == "" {
+		var err error
+		if dir, err = os.Getwd(); err != nil {
+			return nil, err
+		}
+	}
+	command, err := b.program(j.Spec.Command, dir)
+	if err != nil {
+		return nil, err
+	}
+	o := &orders{Command: command, Dir: dir, GraceSeconds: b.config.Grace.Seconds()}
+	for _, seat := range j.seats {
+		for _, device := range seat.Devices.List() {
+			e.Rank = len(o.Replicas)
+			log := filepath.Join(logs, strconv.Itoa(e.Rank))
+			o.Replicas = append(o.Replicas, replica{
+				Environment: environment(b.handedDown, j.Process.Environment,
+					append(e.Variables(), visibleDevices+"="+strconv.Itoa(b.firstDevice[seat.Node]+device))...),
+				Out: log + ".out", Err: log + ".err",
+			})
+		}
+	}
+	return o, nil
+}
+
+// program finds the program of a command: as it is if it has a slash, relative to the working folder, in the search path
+// otherwise.
+func (b *Backend) program(command []string, dir string) ([]string, error) {
+	found := command[0]
+	switch {
+	case !strings.Contains(found, "/"):
+		var err error
+		if found, err = exec.LookPath(found); err != nil {
+			return nil, err
+		}
+		if found, err = filepath.Abs(found); err != nil {
+			return nil, err
+		}
+	case !filepath.IsAbs(found):
+		found = filepath.Join(dir, found)
+	}
+	return append([]string{found}, command[1:]...), nil
+}
+
+// watch waits for a keeper that is a child of this process.
+func (b *Backend) watch(j *job, keeper *exec.Cmd) {
+	j.watched, j.gone = true, make(chan struct{})
+	b.agent.Expect(j.Spec.Name)
+	b.sendTuning(j)
+	gone := j.gone
+	go func() {
+		_ = keeper.Wait() // its last word is in its folder
+		b.ends(gone)
+	}()
+}
+
+// endStrays kills what runs in the folders of jobs, or in that of one run, and is not to be spared: keepers, their
+// replicas, and what the replicas of keepers that are gone left behind. It returns when all of it is gone.
+func endStrays(folder string, spare func(keeper identity) bool) {
+	below := func(path string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
+	for {
+		var found []identity
+		spared := map[string]bool{} // folders of runs
+		for _, p := range withVariable(keeperVariable) {
+			switch {
+			case !below(p.value):
+			case spare != nil && spare(p.identity):
+				spared[p.value] = true
+			default:
+				found = append(found, p.identity)
+			}
+		}
+		for _, p := range withVariable(agent.RendezvousVariable) {
+			if below(p.value) && !spared[filepath.Dir(p.value)] {
+				found = append(found, p.identity)
+			}
+		}
+		if len(found) == 0 {
+			return
+		}
+		for _, id := range found {
+			kill(id)
+		}
+		time.Sleep(lookAgain)
+	}
+}

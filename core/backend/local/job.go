@@ -1,0 +1,85 @@
+package local
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// job is what the backend knows of a job.
+type job struct {
+	*workload.Job
+
+	// What is decided: seats is nil for none.
+	seats   []core.Seat
+	tuning  core.Tuning
+	decided int // round that decided the seats
+
+	run      run           // the last one; Number 0 for none
+	watched  bool          // this process knows when the keeper of run ends
+	gone     chan struct{} // closed then
+	ended    bool
+	reported report
+
+	// Work done, in the unit of TotalWork: progress at asOf seconds, growing with rate.
+	progress, rate, asOf float64
+}
+
+// wanted reports whether the last run is the one that was decided.
+func (j *job) wanted() bool { return j.seats != nil && !j.ended && j.run.Round == j.decided }
+
+// live reports whether the keeper of the last run has not been seen to end.
+func (j *job) live() bool { return j.watched }
+
+// workDone is the progress at a moment, as far as is known.
+func (j *job) workDone(now float64) float64 {
+	done := j.progress
+	if now > j.asOf {
+		done += (now - j.asOf) * j.rate
+	}
+	if j.Spec.TotalWork > 0 {
+		done = min(done, j.Spec.TotalWork)
+	}
+	return done
+}
+
+// kept is what is left of the progress when the replicas end before the work is done.
+func (j *job) kept(now float64) float64 {
+	switch {
+	case j.reported.checkpointed:
+		return j.reported.checkpoint
+	case j.Process.Checkpoints:
+		return j.workDone(now)
+	default:
+		return 0
+	}
+}
+
+// begin notes that the replicas start at a moment: with a rate where the job declared how long it takes.
+func (j *job) begin(now float64) {
+	j.asOf, j.rate = now, 0
+	if j.Spec.TotalWork > 0 {
+		j.rate = float64(core.Replicas(j.seats)) / float64(j.Spec.Requested)
+	}
+}
+
+// leave notes that the replicas ended at a moment.
+func (j *job) leave(now float64) {
+	j.progress = j.kept(now)
+	j.asOf, j.rate, j.seats = now, 0, nil
+}
+
+func (j *job) progressed(now float64) core.Event {
+	return core.Event{
+		Kind: core.JobProgressed, AtSeconds: now, Job: j.Spec.ID, Progress: j.progress, Rate: j.rate, FromSeconds: j.asOf,
+	}
+}
+
+// The folders and files of a job.
+func (b *Backend) folder(j *job) string { return filepath.Join(b.dir, "jobs", j.Spec.Name) }
+
+func (b *Backend) runFolder(j *job, number int) string {
+	return filepath.Join(b.folder(j), fmt.Sprintf("run-%d", number))
+}

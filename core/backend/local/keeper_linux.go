@@ -1,0 +1,183 @@
+package local
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// KeepIfAsked ends the program as a keeper if it was started as one. It is the first thing that a program with this
+// backend does.
+func KeepIfAsked() {
+	if dir := os.Getenv(keeperVariable); dir != "" {
+		os.Exit(keep(dir))
+	}
+}
+
+// goAhead is the descriptor on which the scheduler allows a keeper to begin.
+const goAhead = 3
+
+// keep starts the replicas of a run once the scheduler has recorded the keeper, and stays until the last of their
+// processes is gone.
+func keep(dir string) int {
+	runtime.LockOSThread() // a parent's death signal is sent when the thread ends that started the child
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
+	var o orders
+	if err := readFile(filepath.Join(dir, ordersFile), &o); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	pipe := os.NewFile(goAhead, "go ahead")
+	if n, _ := pipe.Read(make([]byte, 1)); n == 0 {
+		return 0 // the scheduler died before it had recorded this run
+	}
+	_ = pipe.Close()
+	// Whatever the replicas leave behind becomes a child of the keeper, which ends it.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	g := &gang{orders: &o, running: map[int]*exec.Cmd{}, ended: make(chan int), codes: make([]int, len(o.Replicas))}
+	e := g.hold(stop)
+	endChildren()
+	if err := writeFile(filepath.Join(dir, exitFile), e); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// gang is the replicas of a run.
+type gang struct {
+	orders  *orders
+	running map[int]*exec.Cmd // by rank
+	ended   chan int          // ranks
+	codes   []int
+}
+
+// hold starts the replicas and waits for them. The first to fail ends the others, and so does a stop.
+func (g *gang) hold(stop <-chan os.Signal) exit {
+	e := exit{Outcome: finished, Codes: g.codes}
+	for rank := range g.codes {
+		g.codes[rank] = -1
+	}
+	var overdue <-chan time.Time
+	end := func(o outcome, reason string) {
+		if e.Outcome == finished {
+			e.Outcome, e.Reason = o, reason
+			g.signal(syscall.SIGTERM)
+			overdue = time.After(time.Duration(g.orders.GraceSeconds * float64(time.Second)))
+		}
+	}
+	for rank := range g.orders.Replicas {
+		if err := g.start(rank); err != nil {
+			end(failed, fmt.Sprintf("start replica %d: %v", rank, err))
+			break
+		}
+	}
+	for len(g.running) > 0 {
+		select {
+		case rank := <-g.ended:
+			g.codes[rank] = exitCode(g.running[rank].ProcessState)
+			delete(g.running, rank)
+			if code := g.codes[rank]; code != 0 {
+				end(failed, fmt.Sprintf("replica %d exited with %d", rank, code))
+			}
+		case <-stop:
+			if g.works() {
+				end(stopped, "")
+			}
+		case <-overdue:
+			g.signal(syscall.SIGKILL)
+		}
+	}
+	return e
+}
+
+// start starts a replica in a process group of its own.
+func (g *gang) start(rank int) error {
+	r := &g.orders.Replicas[rank]
+	c := exec.Command(g.orders.Command[0], g.orders.Command[1:]...)
+	c.Dir, c.Env = g.orders.Dir, r.Environment
+	out, err := openLog(r.Out)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	errors, err := openLog(r.Err)
+	if err != nil {
+		return err
+	}
+	defer errors.Close()
+	c.Stdout, c.Stderr = out, errors
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := c.Start(); err != nil {
+		return err
+	}
+	g.running[rank] = c
+	go func() {
+		_ = c.Wait() // ProcessState tells
+		g.ended <- rank
+	}()
+	return nil
+}
+
+func openLog(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+}
+
+// works reports whether a replica is left that has not ended by itself.
+func (g *gang) works() bool {
+	for _, c := range g.running {
+		if _, alive := identify(c.Process.Pid); alive {
+			return true
+		}
+	}
+	return false
+}
+
+// signal tells the groups of all replicas that run.
+func (g *gang) signal(s syscall.Signal) {
+	for _, c := range g.running {
+		_ = syscall.Kill(-c.Process.Pid, s) // it may have ended
+	}
+}
+
+func exitCode(s *os.ProcessState) int {
+	if status, ok := s.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return s.ExitCode()
+}
+
+// endChildren kills what the replicas left behind.
+func endChildren() {
+	self := os.Getpid()
+	for {
+		children := 0
+		for _, p := range processes() {
+			if p.parent == self {
+				children++
+				_ = syscall.Kill(p.pid, syscall.SIGKILL) // it may be a zombie
+			}
+		}
+		if children == 0 {
+			return
+		}
+		for {
+			if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
+				break
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,137 @@
+package local
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quartet-sched/quartet/core/agent"
+)
+
+func ignoreTermination() { signal.Ignore(syscall.SIGTERM) }
+
+// TestSchedulerIsKilled kills schedulers at random moments, one after the other, each of which has to go on where the one
+// before was. Every job must end, having done its work once, on devices of its own, and leave nothing behind.
+func TestSchedulerIsKilled(t *testing.T) {
+	t.Logf("seed %d, %d kills", *seed, *kills)
+	rng := rand.New(rand.NewPCG(*seed, 0))
+	for left, life := *kills, 0; left > 0; life++ {
+		policy := patient
+		if life%2 == 1 {
+			policy = preempting
+		}
+		left -= killInOneLife(t, rng, policy, min(left, mostInOneLife), life)
+	}
+}
+
+// mostInOneLife leaves time for the jobs of every life to end.
+const mostInOneLife = 4
+
+// killInOneLife returns how often a scheduler was killed before the jobs were done.
+func killInOneLife(t *testing.T, rng *rand.Rand, policy string, most, life int) (killed int) {
+	root := t.TempDir()
+	ledger, dir := filepath.Join(root, "ledger"), filepath.Join(root, "live")
+	if err := os.Mkdir(ledger, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	text.WriteString("version: 1\njobs:\n")
+	replicas := map[string]int{}
+	for i := range 10 {
+		name, kind := fmt.Sprintf("job-%d", i), "plain"
+		switch {
+		case i == 3:
+			kind = "fail once"
+		case i == 5:
+			kind = "deaf"
+		case i == 7:
+			kind = "fork"
+		}
+		replicas[name] = 1 + rng.IntN(3)
+		fmt.Fprintf(&text, "  - {name: %s, command: [%q, work, %q, %s, %q], replicas: %d, retries: 9, submit: %dms}\n",
+			name, testProgram(t), ledger, kind, fmt.Sprint(20+rng.IntN(100)), replicas[name], rng.IntN(300))
+	}
+	file := filepath.Join(root, "jobs.yaml")
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for ended := false; !ended; {
+		var said bytes.Buffer
+		c := exec.Command(testProgram(t), "schedule", policy, dir, file)
+		c.Stderr = &said
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- c.Wait() }()
+		limit := time.Minute
+		if killed < most {
+			limit = time.Duration(rng.IntN(150_000)) * time.Microsecond
+		}
+		select {
+		case err := <-done:
+			if ended = true; err != nil {
+				t.Fatalf("life %d after %d kills: %v\n%s", life, killed, err, said.String())
+			}
+		case <-time.After(limit):
+			if killed == most {
+				t.Fatalf("life %d after %d kills: the jobs do not end\n%s", life, killed, said.String())
+			}
+			killed++
+			_ = c.Process.Kill()
+			ended = <-done == nil // faster than the signal
+		}
+	}
+	if wrong := lines(t, ledger, "violations"); len(wrong) > 0 {
+		t.Errorf("life %d: run twice at once: %q", life, wrong)
+	}
+	done := map[string]int{}
+	for _, replica := range lines(t, ledger, "done") {
+		done[replica]++
+	}
+	for name, n := range replicas {
+		for rank := range n {
+			replica := fmt.Sprintf("%s-%d", name, rank)
+			if got := done[replica]; got < 1 || got > 1 && policy == patient { // one that is stopped may just have ended
+				t.Errorf("life %d: replica %s did its work %d times, want once", life, replica, got)
+			}
+		}
+	}
+	for _, variable := range []string{keeperVariable, agent.RendezvousVariable} {
+		for _, p := range withVariable(variable) {
+			if strings.HasPrefix(p.value, root) {
+				t.Errorf("life %d: process %d is left, with %s=%s", life, p.PID, variable, p.value)
+			}
+		}
+	}
+	return killed
+}
+
+func lines(t *testing.T, ledger, file string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(ledger, file))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
+}
+
+func testProgram(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return self
+}

@@ -1,0 +1,132 @@
+// Package local is the backend of real processes on this machine. The nodes of the cluster are declared; a replica is a
+// process that is told its device by CUDA_VISIBLE_DEVICES.
+//
+// Each run of a job has a keeper, a process that starts the replicas, all or none, and outlives the scheduler. Before it
+// acts, the scheduler writes what it saw and decided into a store. A scheduler that was killed is therefore replaced by one
+// that replays the recorded rounds through the same pipeline, finds the keepers by process id and start time, finishes what
+// was half done, and goes on.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// Config are the settings of the backend.
+type Config struct {
+	Dir         string        `config:"dir" doc:"folder of the store, the logs and the checkpoints; folder live of the run's results if left out"`
+	Grace       time.Duration `config:"grace" doc:"time between SIGTERM and SIGKILL when a job is stopped; a round waits for the jobs it stops" min:"0s" max:"1h"`
+	Environment []string      `config:"environment" doc:"variables of the scheduler's environment that jobs see, besides the usual ones"`
+	Declared    bool          `config:"declared" doc:"trust the seconds that jobs declare, and refuse jobs that declare none: gives remaining_work"`
+	StallAfter  time.Duration `config:"stall_after" doc:"end the run when no job ran, started or was submitted for so long" min:"1s"`
+}
+
+// usual are the variables that every job sees.
+var usual = []string{"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH"}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// Validate reports variables that cannot be handed down.
+func (c Config) Validate() error {
+	var problems []error
+	for i, name := range c.Environment {
+		if !variableName.MatchString(name) || strings.HasPrefix(name, "QUARTET_") || name == visibleDevices {
+			problems = append(problems, fmt.Errorf("environment[%d]: %q cannot be handed down", i, name))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Clock is where time comes from. Now has a monotonic reading where there is one.
+type Clock interface {
+	Now() time.Time
+	After(d time.Duration) <-chan time.Time
+}
+
+// New is the factory of the local backend.
+func New(clock Clock) core.Factory[backend.Opener] {
+	return core.NewFactory(core.Info{
+		Type:    "local",
+		Summary: "real processes on this machine, which survive the scheduler",
+		Description: "The nodes of the config are declared shares of this machine; devices are numbered through over all of them. " +
+			"It needs Linux, and jobs with commands.",
+	}, Config{Grace: 10 * time.Second, StallAfter: time.Hour}, func(c Config, s core.Settings) (backend.Opener, error) {
+		return &Opener{config: c, log: s.Log, clock: clock}, nil
+	})
+}
+
+// Opener opens the backend.
+type Opener struct {
+	config   Config
+	log      *slog.Logger
+	clock    Clock
+	identity string
+	fresh    bool
+}
+
+// KeepIn tells the folder of the run, for what the config does not place elsewhere, and what identifies the run: a store is
+// gone on with only by a run of the same identity. A fresh run stops and forgets what it finds.
+func (o *Opener) KeepIn(dir, identity string, fresh bool) {
+	if o.config.Dir == "" {
+		o.config.Dir = dir
+	}
+	o.identity, o.fresh = identity, fresh
+}
+
+// Capabilities are what the jobs declare, when that is trusted.
+func (o *Opener) Capabilities() []core.Capability {
+	if o.config.Declared {
+		return []core.Capability{core.CapabilityRemainingWork}
+	}
+	return nil
+}
+
+// Check refuses systems that lack what the backend is made of.
+func (o *Opener) Check(*core.Cluster, core.RoundOptions) core.Diagnostics {
+	if runtime.GOOS != "linux" {
+		return core.Diagnostics{{Summary: "runs on Linux only, not on " + runtime.GOOS}}
+	}
+	return nil
+}
+
+// checkJobs refuses jobs that are no processes.
+func (o *Opener) checkJobs(w *workload.Workload) core.Diagnostics {
+	var found core.Diagnostics
+	for i := range w.Jobs {
+		job := &w.Jobs[i]
+		refuse := func(summary, hint string) {
+			found = append(found, core.Diagnostic{Position: job.At, Summary: fmt.Sprintf("job %q %s", job.Spec.Name, summary), Hint: hint})
+		}
+		if len(job.Spec.Command) == 0 {
+			refuse("has no command", "give a job file with --jobs, or simulate this workload")
+		}
+		if !workload.PlainName(job.Spec.Name) {
+			refuse("has a name that is no plain file name", "logs and checkpoints are named after it")
+		}
+		if o.config.Declared && job.Spec.TotalWork <= 0 {
+			refuse("does not declare its seconds", "backend.config.declared asks for them")
+		}
+	}
+	return found
+}
+
+// Open opens the store, replaces a scheduler that was killed, and starts the clock.
+func (o *Opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
+	if err := append(o.Check(c, core.RoundOptions{}), o.checkJobs(w)...).Err(); err != nil {
+		return nil, err
+	}
+	if o.config.Dir == "" {
+		return nil, core.Diagnostics{{Path: "backend.config.dir", Summary: "required but missing"}}
+	}
+	return open(o, c, w)
+}

@@ -1,0 +1,164 @@
+package local
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quartet-sched/quartet/admission"
+	"github.com/quartet-sched/quartet/allocation"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/elasticity"
+	"github.com/quartet-sched/quartet/placement"
+)
+
+var (
+	kills = flag.Int("local.kills", 6, "how often TestSchedulerIsKilled kills a scheduler")
+	seed  = flag.Uint64("local.seed", 1, "seed of TestSchedulerIsKilled")
+)
+
+// The test program is also the keeper, the scheduler that is killed, and the replicas that run: the first argument says.
+func TestMain(m *testing.M) {
+	KeepIfAsked()
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "schedule":
+			os.Exit(schedule(os.Args[2], os.Args[3], os.Args[4]))
+		case "work":
+			os.Exit(work(os.Args[2:]))
+		}
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// realClock is the clock of this machine.
+type realClock struct{}
+
+func (realClock) Now() time.Time                         { return time.Now() } //nolint:forbidigo // a clock is what it is
+func (realClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// machine is a cluster of two nodes with two devices each.
+func machine() *core.Cluster {
+	return &core.Cluster{Accelerators: []string{"gpu"}, Nodes: []core.Node{
+		{ID: 0, Name: "a", Devices: 2}, {ID: 1, Name: "b", Devices: 2},
+	}}
+}
+
+// The policies of the scheduler.
+const (
+	patient    = "patient" // takes no devices away
+	preempting = "preempting"
+)
+
+// schedule is a scheduler: it runs the jobs of a file to their end.
+func schedule(policy, dir, file string) int {
+	err := func() error {
+		queue := allocation.NewFIFO()
+		if policy == preempting {
+			queue = allocation.NewLAS()
+		}
+		log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+		jobs, err := create(workload.NewJobs(), map[string]any{"path": file}, log).Load(context.Background())
+		if err != nil {
+			return err
+		}
+		opener := create(New(realClock{}), map[string]any{"dir": dir, "grace": "200ms"}, log)
+		opener.(*Opener).KeepIn(dir, "test", false)
+		cluster := machine()
+		b, err := opener.Open(context.Background(), cluster, jobs)
+		if err != nil {
+			return err
+		}
+		stages := core.Stages{
+			Admission:  []core.Component[core.Admitter]{{ID: "admission", Policy: create(admission.NewAcceptAll(), nil, log)}},
+			Allocation: core.Component[core.Allocator]{ID: "allocation", Policy: create(queue, nil, log)},
+			Placement:  core.Component[core.Placer]{ID: "placement", Policy: create(placement.NewFirstFit(), nil, log)},
+			Elasticity: core.Component[core.Elasticity]{ID: "elasticity", Policy: create(elasticity.NewFixed(), nil, log)},
+		}
+		p := core.NewPipeline(cluster, stages, core.RoundOptions{OnEvents: true}, nil)
+		if err := p.Run(context.Background(), b); err != nil {
+			return err
+		}
+		if left := p.Unfinished(); len(left) > 0 {
+			return fmt.Errorf("%d jobs did not finish", len(left))
+		}
+		return b.(*Backend).Close()
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func create[S any](f core.Factory[S], raw map[string]any, log *slog.Logger) S {
+	config, problems := f.Decode(raw)
+	if len(problems) > 0 {
+		panic(problems)
+	}
+	s, err := f.New(config, core.Settings{ID: f.Type, Rand: core.NewRand(1, f.Type), Log: log})
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// work is a replica. It holds a lock on its rank and on its device, and complains when somebody else does.
+func work(args []string) int {
+	ledger, kind := args[0], args[1]
+	millis, err := strconv.Atoi(args[2])
+	if err != nil {
+		return 9
+	}
+	name := os.Getenv("QUARTET_JOB") + "-" + os.Getenv("QUARTET_RANK")
+	for _, lock := range []string{"rank-" + name, "device-" + os.Getenv(visibleDevices)} {
+		f, err := os.OpenFile(filepath.Join(ledger, lock), os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return 9
+		}
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+			note(ledger, "violations", name+" wants "+lock)
+		}
+		defer f.Close()
+	}
+	if kind == "deaf" {
+		ignoreTermination()
+	}
+	note(ledger, "begun", name)
+	switch kind {
+	case "fail once":
+		if err := os.Mkdir(filepath.Join(ledger, "failed-"+name), 0o700); err == nil {
+			return 3
+		}
+	case "fork": // a child that leaves the group and the session
+		c := exec.Command("/proc/self/exe", "work", ledger, "deaf", "60000")
+		c.Env = []string{"QUARTET_JOB=child", "QUARTET_RANK=" + name, visibleDevices + "=child-" + name}
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if c.Start() != nil {
+			return 9
+		}
+	}
+	time.Sleep(time.Duration(millis) * time.Millisecond)
+	note(ledger, "done", name)
+	return 0
+}
+
+// note appends a line.
+func note(ledger, file, text string) {
+	f, err := os.OpenFile(filepath.Join(ledger, file), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	fmt.Fprintln(f, text)
+}

@@ -1,0 +1,38 @@
+//go:build !linux
+
+package local
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+)
+
+// KeepIfAsked does nothing: Opener.Check refuses this system.
+func KeepIfAsked() {}
+
+type identity struct {
+	PID   int
+	Start string
+}
+
+func identify(int) (identity, bool) { return identity{}, false }
+
+func (identity) alive() bool { return false }
+
+type found struct {
+	identity
+	value string
+}
+
+func withVariable(string) []found { return nil }
+
+func startKeeper(string, []string) (*exec.Cmd, *os.File, error) {
+	return nil, nil, errors.ErrUnsupported
+}
+
+func terminate(identity) {}
+
+func kill(identity) {}
+
+func unlock(*os.File) {}

@@ -1,0 +1,257 @@
+package local
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// storeSchema names the form of a store. It changes when a field changes its meaning or goes away.
+const storeSchema = "quartet.state/v1"
+
+var (
+	metaBucket    = []byte("meta")    // "run": meta
+	roundsBucket  = []byte("rounds")  // round number: observation
+	changesBucket = []byte("changes") // round number: []core.Change
+	runsBucket    = []byte("runs")    // job name: run
+)
+
+var metaKey = []byte("run")
+
+// meta is what a store says of its run.
+type meta struct {
+	Schema    string
+	Identity  string
+	EpochUnix int64 // nanoseconds: moment 0 of the run
+	Complete  bool  // nothing is left to go on with
+}
+
+// observation is what a round saw.
+type observation struct {
+	NowSeconds float64
+	Events     []event `json:",omitempty"`
+}
+
+// round is one recorded round; Decided is false when the scheduler ended before it had decided.
+type round struct {
+	observation
+	Changes []core.Change
+	Decided bool
+}
+
+// run is one start of a job's replicas.
+type run struct {
+	Number   int // 1 for the first
+	Round    int // that decided the seats
+	Failures int // of earlier runs
+	Keeper   identity
+}
+
+// store keeps what must outlive the scheduler. Every method but close returns once its data is on disk.
+type store struct {
+	db   *bolt.DB
+	path string
+}
+
+// lockWait is how long an instance that is just ending is waited for.
+const lockWait = 500 * time.Millisecond
+
+// openStore opens or creates a store, for one instance at a time. A damaged one is set aside when the run is fresh, and a
+// core.Diagnostics error otherwise.
+func openStore(dir string, fresh bool) (*store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of the store: %w", err)
+	}
+	s := &store{path: filepath.Join(dir, "state.db")}
+	err := s.open()
+	if err == nil {
+		return s, nil
+	}
+	refusal := core.Diagnostic{Position: core.Position{File: s.path}}
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		refusal.Summary, refusal.Hint = "another scheduler runs on this store", "one at a time: end it, or give the run another name"
+		return nil, core.Diagnostics{refusal}
+	}
+	if !fresh {
+		refusal.Summary, refusal.Hint = fmt.Sprintf("the store is damaged: %v", err), "--fresh stops its jobs, sets it aside and begins anew"
+		return nil, core.Diagnostics{refusal}
+	}
+	if err := os.Rename(s.path, s.path+".damaged"); err != nil {
+		return nil, fmt.Errorf("set the damaged store aside: %w", err)
+	}
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("begin a new store: %w", err)
+	}
+	return s, nil
+}
+
+func (s *store) open() error {
+	var file *os.File
+	options := &bolt.Options{Timeout: lockWait, OpenFile: func(name string, flag int, mode os.FileMode) (f *os.File, err error) {
+		f, err = os.OpenFile(name, flag, mode)
+		file = f
+		return f, err
+	}}
+	err := s.guard(func() (err error) {
+		if s.db, err = bolt.Open(s.path, 0o600, options); err != nil {
+			return err
+		}
+		return s.check()
+	})
+	if err != nil && file != nil {
+		unlock(file)     // the memory map that a panic leaves behind would hold the lock
+		_ = file.Close() // it may be closed already
+	}
+	return err
+}
+
+// guard turns what a damaged file does to a memory map into an error.
+func (s *store) guard(do func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	return do()
+}
+
+// check holds the pages of the file against each other, and makes the buckets.
+func (s *store) check() error {
+	if err := s.db.View(func(tx *bolt.Tx) error {
+		if info, err := os.Stat(s.path); err != nil || info.Size() < tx.Size() {
+			return errors.Join(err, errors.New("the file is cut short"))
+		}
+		var first error
+		for err := range tx.Check() {
+			if first == nil {
+				first = err
+			}
+		}
+		return first
+	}); err != nil {
+		return err
+	}
+	return s.db.Update(func(tx *bolt.Tx) error {
+		for _, name := range [...][]byte{metaBucket, roundsBucket, changesBucket, runsBucket} {
+			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (s *store) close() error { return s.db.Close() }
+
+// meta is nil for a new store.
+func (s *store) meta() (m *meta, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		text := tx.Bucket(metaBucket).Get(metaKey)
+		if text == nil {
+			return nil
+		}
+		m = &meta{}
+		return json.Unmarshal(text, m)
+	})
+	return m, err
+}
+
+func (s *store) setMeta(m *meta) error {
+	return s.db.Update(func(tx *bolt.Tx) error { return put(tx, metaBucket, metaKey, m) })
+}
+
+// reset forgets everything and begins a new run.
+func (s *store) reset(m *meta) error {
+	return s.db.Update(func(tx *bolt.Tx) error {
+		for _, name := range [...][]byte{roundsBucket, changesBucket, runsBucket} {
+			if err := tx.DeleteBucket(name); err != nil {
+				return err
+			}
+			if _, err := tx.CreateBucket(name); err != nil {
+				return err
+			}
+		}
+		return put(tx, metaBucket, metaKey, m)
+	})
+}
+
+func (s *store) observe(n int, o *observation) error {
+	return s.db.Update(func(tx *bolt.Tx) error { return put(tx, roundsBucket, key(n), o) })
+}
+
+func (s *store) decide(n int, changes []core.Change) error {
+	return s.db.Update(func(tx *bolt.Tx) error { return put(tx, changesBucket, key(n), changes) })
+}
+
+// begin records runs, all or none.
+func (s *store) begin(started []*job) error {
+	return s.db.Update(func(tx *bolt.Tx) error {
+		for _, j := range started {
+			if err := put(tx, runsBucket, []byte(j.Spec.Name), j.run); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// history reads the recorded rounds, in order.
+func (s *store) history() (rounds []round, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		return tx.Bucket(roundsBucket).ForEach(func(k, text []byte) error {
+			var r round
+			if err := json.Unmarshal(text, &r.observation); err != nil {
+				return err
+			}
+			if text := tx.Bucket(changesBucket).Get(k); text != nil {
+				r.Decided = true
+				if err := json.Unmarshal(text, &r.Changes); err != nil {
+					return err
+				}
+			}
+			rounds = append(rounds, r)
+			if int(binary.BigEndian.Uint64(k)) != len(rounds) {
+				return fmt.Errorf("round %d is missing", len(rounds))
+			}
+			return nil
+		})
+	})
+	return rounds, err
+}
+
+// runs reads the last run of each job, by name.
+func (s *store) runs() (runs map[string]run, err error) {
+	runs = map[string]run{}
+	err = s.db.View(func(tx *bolt.Tx) error {
+		return tx.Bucket(runsBucket).ForEach(func(name, text []byte) error {
+			var r run
+			if err := json.Unmarshal(text, &r); err != nil {
+				return err
+			}
+			runs[string(name)] = r
+			return nil
+		})
+	})
+	return runs, err
+}
+
+func put(tx *bolt.Tx, bucket, key []byte, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return tx.Bucket(bucket).Put(key, text)
+}
+
+func key(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }

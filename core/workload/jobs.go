@@ -1,0 +1,206 @@
+package workload
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/goodput"
+)
+
+// jobFile is the form of a job file.
+type jobFile struct {
+	Version int        `config:"version" doc:"version of the form of this file, 1" required:"true"`
+	Jobs    []jobEntry `config:"jobs" doc:"the jobs" required:"true"`
+}
+
+type jobEntry struct {
+	Name         string        `config:"name" doc:"name of the job: letters, digits, -, _ and ." required:"true"`
+	Command      []string      `config:"command" doc:"program and arguments of each replica; no shell reads them" required:"true"`
+	Dir          string        `config:"dir" doc:"working folder; that of the scheduler if left out"`
+	Environment  []Variable    `config:"environment" doc:"variables besides those that the scheduler hands down"`
+	Submit       time.Duration `config:"submit" doc:"moment of submission, since the start of the run" min:"0s"`
+	Tenant       string        `config:"tenant" doc:"whose job it is"`
+	Application  string        `config:"application" doc:"what it trains"`
+	Weight       float64       `config:"weight" doc:"its share against other jobs; 0 or left out: 1" min:"0" max:"1e6"`
+	Replicas     int           `config:"replicas" doc:"replicas it asks for; 0 or left out: 1" min:"0" max:"1000000"`
+	MinReplicas  int           `config:"min_replicas" doc:"least replicas it can run with; 0 or left out: as many as it asks for" min:"0"`
+	MaxReplicas  int           `config:"max_replicas" doc:"most replicas it can use; 0 or left out: as many as it asks for" min:"0" max:"1000000"`
+	Accelerators []string      `config:"accelerators" doc:"types it can run on; all if left out"`
+	Pinned       bool          `config:"pinned" doc:"never preempted"`
+	Batch        jobBatch      `config:"batch" doc:"bounds of its batch, in samples"`
+	Seconds      float64       `config:"seconds" doc:"how long it takes on the replicas it asks for, as far as known; 0: unknown" min:"0" max:"1e12"`
+	Retries      int           `config:"retries" doc:"failed runs that are repeated" min:"0" max:"1000"`
+	Checkpoint   bool          `config:"checkpoint" doc:"a run goes on where the one before stopped, from the folder QUARTET_CHECKPOINT"`
+}
+
+type jobBatch struct {
+	Requested    int `config:"requested" doc:"total batch it asks for; 0: the batch is its own affair" min:"0"`
+	Initial      int `config:"initial" doc:"total batch its learning rate was tuned for; 0: the requested one" min:"0"`
+	Max          int `config:"max" doc:"largest total batch that still trains; 0: the requested one" min:"0"`
+	MinPerDevice int `config:"min_per_device" doc:"least batch of a device; 0: 1" min:"0"`
+	MaxPerDevice int `config:"max_per_device" doc:"largest batch of a device; 0: the largest total" min:"0"`
+}
+
+// NewJobs makes the factory of the source `jobs`.
+func NewJobs() core.Factory[Source] {
+	return newTraceFactory(core.Info{
+		Type:    "jobs",
+		Summary: "job file: commands to run on real machines",
+		Description: "A YAML file with one item for each job; docs/run.md tells its keys. In a simulation a job runs for the " +
+			"seconds it declares, and without end when it declares none.",
+	}, readJobs)
+}
+
+func readJobs(in *input) (*Workload, error) {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, cannotRead(in.Path, err)
+	}
+	var f jobFile
+	if err := goodput.DecodeYAML(in.Path, text, &f); err != nil {
+		return nil, err
+	}
+	jobs := make([]Job, len(f.Jobs))
+	for i := range f.Jobs {
+		jobs[i] = f.Jobs[i].job()
+		jobs[i].At = core.Position{File: in.Path}
+	}
+	return assemble(jobs, []Input{in.Input}, nil)
+}
+
+// Validate reports everything that the form alone cannot refuse.
+func (f jobFile) Validate() error {
+	var found core.Diagnostics
+	if f.Version != 1 {
+		found = append(found, core.Diagnostic{Path: "version", Summary: fmt.Sprintf("unknown version %d; this program reads version 1", f.Version)})
+	}
+	if len(f.Jobs) == 0 {
+		found = append(found, core.Diagnostic{Path: "jobs", Summary: "holds no job"})
+	}
+	for i := range f.Jobs {
+		f.Jobs[i].check(func(key, summary, hint string) {
+			found = append(found, core.Diagnostic{Path: fmt.Sprintf("jobs[%d].%s", i, key), Summary: summary, Hint: hint})
+		})
+		for k := range i {
+			if f.Jobs[k].Name == f.Jobs[i].Name {
+				found = append(found, core.Diagnostic{
+					Path: fmt.Sprintf("jobs[%d].name", i), Summary: fmt.Sprintf("job name %q appears twice", f.Jobs[i].Name),
+					Hint: fmt.Sprintf("first in jobs[%d]", k),
+				})
+				break
+			}
+		}
+	}
+	return found.Err()
+}
+
+// longestName leaves room for a job's name in the path of a socket.
+const longestName = 60
+
+var (
+	jobName      = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// PlainName reports whether a job's name can be that of a folder and leads nowhere else.
+func PlainName(name string) bool { return len(name) <= longestName && jobName.MatchString(name) }
+
+// ours reports whether a variable is for the scheduler to set.
+func ours(name string) bool {
+	return strings.HasPrefix(name, "QUARTET_") || name == "CUDA_VISIBLE_DEVICES"
+}
+
+func (e *jobEntry) check(problem func(key, summary, hint string)) {
+	if !PlainName(e.Name) {
+		problem("name", fmt.Sprintf("%q cannot name a job", e.Name),
+			fmt.Sprintf("use up to %d letters, digits, \"-\", \"_\" and \".\", the first a letter, digit or \"_\"", longestName))
+	}
+	if len(e.Command) == 0 || e.Command[0] == "" {
+		problem("command", "names no program", "")
+	}
+	if slices.ContainsFunc(append(slices.Clone(e.Command), e.Dir), hasNUL) {
+		problem("command", "holds a NUL character", "")
+	}
+	for i, v := range e.Environment {
+		key := fmt.Sprintf("environment[%d]", i)
+		switch {
+		case !variableName.MatchString(v.Name) || hasNUL(v.Value):
+			problem(key, fmt.Sprintf("%q is no variable", v.Name), "a name is letters, digits and \"_\"; a value holds no NUL")
+		case ours(v.Name):
+			problem(key, fmt.Sprintf("%q is set by the scheduler", v.Name), "")
+		}
+	}
+	replicas := max(e.Replicas, 1)
+	if e.MinReplicas > replicas {
+		problem("min_replicas", fmt.Sprintf("must be at most the %d of replicas, got %d", replicas, e.MinReplicas), "")
+	}
+	if e.MaxReplicas > 0 && e.MaxReplicas < replicas {
+		problem("max_replicas", fmt.Sprintf("must be at least the %d of replicas, got %d", replicas, e.MaxReplicas), "")
+	}
+	for i, accelerator := range e.Accelerators {
+		if accelerator == "" || slices.Contains(e.Accelerators[:i], accelerator) {
+			problem(fmt.Sprintf("accelerators[%d]", i), fmt.Sprintf("%q is empty or named before", accelerator), "")
+		}
+	}
+	e.Batch.check(problem)
+}
+
+func (b *jobBatch) check(problem func(key, summary, hint string)) {
+	if *b == (jobBatch{}) {
+		return
+	}
+	if b.Requested == 0 {
+		problem("batch.requested", "must be given with the other bounds of the batch", "")
+		return
+	}
+	s := b.spec()
+	for _, order := range [...]struct {
+		key          string
+		least, most  int
+		lower, upper string
+	}{
+		{"batch.max", s.Requested, s.Max, "requested", "max"},
+		{"batch.max", s.Initial, s.Max, "initial", "max"},
+		{"batch.max_per_device", s.MinPerDevice, s.MaxPerDevice, "min_per_device", "max_per_device"},
+		{"batch.min_per_device", s.MinPerDevice, s.Requested, "min_per_device", "requested"},
+	} {
+		if order.least > order.most {
+			problem(order.key, fmt.Sprintf("%s must be at most %s, got %d and %d", order.lower, order.upper, order.least, order.most), "")
+		}
+	}
+}
+
+func (b *jobBatch) spec() core.BatchSpec {
+	if b.Requested == 0 {
+		return core.BatchSpec{}
+	}
+	most := cmp.Or(b.Max, max(b.Requested, b.Initial))
+	return core.BatchSpec{
+		Requested: b.Requested, Initial: cmp.Or(b.Initial, b.Requested), Max: most,
+		MinPerDevice: cmp.Or(b.MinPerDevice, 1), MaxPerDevice: cmp.Or(b.MaxPerDevice, most),
+	}
+}
+
+func hasNUL(s string) bool { return strings.ContainsRune(s, 0) }
+
+func (e *jobEntry) job() Job {
+	replicas := max(e.Replicas, 1)
+	job := Job{
+		Spec: core.JobSpec{
+			Name: e.Name, Tenant: e.Tenant, Application: e.Application, Weight: cmp.Or(e.Weight, 1),
+			SubmitSeconds: e.Submit.Seconds(), Requested: replicas,
+			MinReplicas: cmp.Or(e.MinReplicas, replicas), MaxReplicas: cmp.Or(e.MaxReplicas, replicas),
+			Accelerators: e.Accelerators, Pinned: e.Pinned, Batch: e.Batch.spec(), Command: e.Command, TotalWork: e.Seconds,
+		},
+		Process: Process{Dir: e.Dir, Environment: e.Environment, Retries: e.Retries, Checkpoints: e.Checkpoint},
+	}
+	job.Model = NewDurationModel(cmp.Or(e.Seconds, math.Inf(1)), replicas)
+	return job
+}
