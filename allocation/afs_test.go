@@ -29,7 +29,8 @@ func TestAFS(t *testing.T) {
 		"too few devices go to the shortest": {
 			[]*coretest.JobBuilder{elastic(8), elastic(8), elastic(8), elastic(8), elastic(8), elastic(8), elastic(8), elastic(8), elastic(8)},
 			[][]float64{poor, poor, poor, poor, poor, poor, poor, poor, poor},
-			[]float64{9, 1, 2, 3, 4, 5, 6, 7, 8}, "1×1 2×1 3×1 4×1 5×1 6×1 7×1 8×1",
+			[]float64{9, 1, 2, 3, 4, 5, 6, 7, 8},
+			"1×1 2×1 3×1 4×1 5×1 6×1 7×1 8×1",
 		},
 		// With perfect speed-up the long job's claim is 1/(n+1) and the short one's 1/n: the short one, which wins ties,
 		// stays one or two devices ahead.
@@ -46,8 +47,10 @@ func TestAFS(t *testing.T) {
 			[]*coretest.JobBuilder{elastic(8), elastic(4)}, [][]float64{dip, perfect}, []float64{100, 1}, "0×2 1×4",
 		},
 		"a rigid job gets what it needs or nothing": {
-			[]*coretest.JobBuilder{waits(6).Work(9), waits(4).Work(5), waits(2).Work(7)}, [][]float64{nil, nil, nil},
-			[]float64{unknown, unknown, unknown}, "2×2 1×4",
+			[]*coretest.JobBuilder{waits(6).Work(9), waits(4).Work(5), waits(2).Work(7)},
+			[][]float64{nil, nil, nil},
+			[]float64{unknown, unknown, unknown},
+			"2×2 1×4",
 		},
 		"declared work stands in for steps left": {
 			[]*coretest.JobBuilder{elastic(8).Work(70), elastic(8).Work(10)}, [][]float64{perfect, perfect}, []float64{unknown, unknown}, "0×3 1×5",

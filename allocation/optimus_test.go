@@ -41,7 +41,8 @@ func TestOptimus(t *testing.T) {
 		"everyone gets one before anyone gets two": {
 			[]*coretest.JobBuilder{elastic(8), elastic(8), elastic(8), elastic(8), elastic(8), elastic(8), elastic(8), elastic(8), elastic(8)},
 			[][]float64{halving, halving, halving, halving, halving, halving, halving, halving, halving},
-			[]float64{1, 2, 3, 4, 5, 6, 7, 8, 9}, "0×1 1×1 2×1 3×1 4×1 5×1 6×1 7×1",
+			[]float64{1, 2, 3, 4, 5, 6, 7, 8, 9},
+			"0×1 1×1 2×1 3×1 4×1 5×1 6×1 7×1",
 		},
 		// Gains of job 0: 40, 20, 10, 5, …; of job 1: 80, 40, 20, 10, …; ties to job 0. The six devices left go to
 		// 80, 40 (0), 40 (1), 20 (0), 20 (1), 10 (0).
@@ -61,8 +62,10 @@ func TestOptimus(t *testing.T) {
 			[]*coretest.JobBuilder{waits(6), waits(4), waits(2)}, [][]float64{nil, nil, nil}, []float64{math.NaN(), math.NaN(), math.NaN()}, "2×2 0×6",
 		},
 		"declared work stands in for steps left": {
-			[]*coretest.JobBuilder{elastic(8).Work(10), elastic(8).Work(20)}, [][]float64{halving, halving},
-			[]float64{math.NaN(), math.NaN()}, "0×4 1×4",
+			[]*coretest.JobBuilder{elastic(8).Work(10), elastic(8).Work(20)},
+			[][]float64{halving, halving},
+			[]float64{math.NaN(), math.NaN()},
+			"0×4 1×4",
 		},
 	}
 	for name, tc := range cases {

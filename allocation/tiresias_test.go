@@ -30,7 +30,8 @@ func TestTiresias(t *testing.T) {
 		"wall time does not count replicas":        {map[string]any{"service": wallTime}, []*coretest.JobBuilder{demoted(8), waits(1)}, "0×8"},
 		"more queues": {
 			map[string]any{"thresholds": []any{1000, 2000}},
-			[]*coretest.JobBuilder{runs(1).Executed(1950, 0), runs(1).Executed(1000, 0), waits(6)}, "2×6 1×1 0×1",
+			[]*coretest.JobBuilder{runs(1).Executed(1950, 0), runs(1).Executed(1000, 0), waits(6)},
+			"2×6 1×1 0×1",
 		},
 		"running jobs first inside a queue": {
 			map[string]any{"inside": insideRunningFirst}, []*coretest.JobBuilder{waits(8), runs(1), waits(7)}, "1×1 2×7",

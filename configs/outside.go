@@ -110,7 +110,7 @@ func (l *loader) pluginOptions(path string) PluginOptions {
 			ds = core.Diagnostics{{Path: "on_failure", Summary: "there is no fallback", Hint: "add fallback: {type: …} with a built-in policy"}}
 		case o.OnFailure != onFailureFallback && o.Fallback.Type != "":
 			ds = core.Diagnostics{{
-				Path: "fallback", Summary: fmt.Sprintf("is never used with on_failure: %s", o.OnFailure),
+				Path: "fallback", Summary: "is never used with on_failure: " + o.OnFailure,
 				Hint: "set on_failure: fallback, or leave it out",
 			}}
 		}

@@ -64,23 +64,32 @@ func TestRunningJobsStay(t *testing.T) {
 		want    string
 	}{
 		"whoever comes first": {
-			nodes(core.Ready), []*coretest.JobBuilder{waits(4), holds(seat(0, 1, 2))},
-			[]core.Grant{{Job: 0, Accelerator: -1, Replicas: 4}, {Job: 1, Accelerator: -1, Replicas: 2}}, lines("1: 0[1,2]", "0: 0[0,3] 1[0,1]"),
+			nodes(core.Ready),
+			[]*coretest.JobBuilder{waits(4), holds(seat(0, 1, 2))},
+			[]core.Grant{{Job: 0, Accelerator: -1, Replicas: 4}, {Job: 1, Accelerator: -1, Replicas: 2}},
+			lines("1: 0[1,2]", "0: 0[0,3] 1[0,1]"),
 		},
 		"but not on a node that is draining": {
-			nodes(core.Draining), []*coretest.JobBuilder{holds(seat(0, 0, 1))},
-			[]core.Grant{{Job: 0, Accelerator: -1, Replicas: 2}}, "0: 1[0,1]",
+			nodes(core.Draining),
+			[]*coretest.JobBuilder{holds(seat(0, 0, 1))},
+			[]core.Grant{{Job: 0, Accelerator: -1, Replicas: 2}},
+			"0: 1[0,1]",
 		},
 		"nor with another number": {
-			nodes(core.Ready), []*coretest.JobBuilder{holds(seat(1, 0, 1))},
-			[]core.Grant{{Job: 0, Accelerator: -1, Replicas: 3}}, "0: 0[0,1,2]",
+			nodes(core.Ready),
+			[]*coretest.JobBuilder{holds(seat(1, 0, 1))},
+			[]core.Grant{{Job: 0, Accelerator: -1, Replicas: 3}},
+			"0: 0[0,1,2]",
 		},
 		"what is not granted is free": {
-			nodes(core.Ready), []*coretest.JobBuilder{holds(seat(0, 0, 1, 2, 3)), waits(8)},
-			[]core.Grant{{Job: 1, Accelerator: -1, Replicas: 8}}, "1: 0[0,1,2,3] 1[0,1,2,3]",
+			nodes(core.Ready),
+			[]*coretest.JobBuilder{holds(seat(0, 0, 1, 2, 3)), waits(8)},
+			[]core.Grant{{Job: 1, Accelerator: -1, Replicas: 8}},
+			"1: 0[0,1,2,3] 1[0,1,2,3]",
 		},
 		"a blocking grant stops those that wait": {
-			nodes(core.Ready), []*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(0, 1)), waits(8), waits(7), waits(1)},
+			nodes(core.Ready),
+			[]*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(0, 1)), waits(8), waits(7), waits(1)},
 			[]core.Grant{{Job: 2, Accelerator: -1, Replicas: 8, Blocking: true}, {Job: 0, Accelerator: -1, Replicas: 1}, {Job: 1, Accelerator: -1, Replicas: 2}, {Job: 3, Accelerator: -1, Replicas: 7}, {Job: 4, Accelerator: -1, Replicas: 1}},
 			lines("0: 0[0]", "1: 0[1,2]", "2: waiting_for_devices 8/7", "3: waiting_for_devices 7/5", "4: blocked_by_earlier 1/5"),
 		},

@@ -22,7 +22,8 @@ func TestProposed(t *testing.T) {
 		"keeps one that is where it belongs": {[]*coretest.JobBuilder{waits(1), holds(seat(0, 0))}, []core.Grant{grant(0, 1, seat(0, 0)), grant(1, 1, seat(0, 0))}, lines("1: 0[0]", "0: 0[1]")},
 		"two can swap": {
 			[]*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(1, 0))},
-			[]core.Grant{grant(0, 1, seat(1, 0)), grant(1, 1, seat(0, 0))}, lines("0: 1[0]", "1: 0[0]"),
+			[]core.Grant{grant(0, 1, seat(1, 0)), grant(1, 1, seat(0, 0))},
+			lines("0: 1[0]", "1: 0[0]"),
 		},
 		"without a proposal a job stays":        {[]*coretest.JobBuilder{holds(seat(1, 3))}, []core.Grant{grant(0, 1)}, "0: 1[3]"},
 		"without a proposal a job consolidates": {[]*coretest.JobBuilder{waits(2)}, []core.Grant{grant(0, 2)}, "0: 0[0,1]"},

@@ -15,24 +15,29 @@ func TestTailEviction(t *testing.T) {
 		want string
 	}{
 		"evicts the last first, and only as many as it takes": {
-			scattered, []*coretest.JobBuilder{waits(2), holds(node0), holds(seat(1, 0, 1)), holds(seat(1, 2, 3))},
+			scattered,
+			[]*coretest.JobBuilder{waits(2), holds(node0), holds(seat(1, 0, 1)), holds(seat(1, 2, 3))},
 			lines("0: 1[2,3]", "1: 0[0,1,2,3]", "2: 1[0,1]", "3: waiting_for_devices 2/0"),
 		},
 		"never evicts one ahead": {
-			scattered, []*coretest.JobBuilder{holds(node0), holds(seat(1, 0)), waits(4), holds(seat(1, 1))},
+			scattered,
+			[]*coretest.JobBuilder{holds(node0), holds(seat(1, 0)), waits(4), holds(seat(1, 1))},
 			lines("0: 0[0,1,2,3]", "1: 1[0]", "2: waiting_for_devices 4/3", "3: blocked_by_earlier 1/3"),
 		},
 		"stops at the first that does not fit, keeping the evictions": {
-			scattered, []*coretest.JobBuilder{holds(node0), waits(5), waits(1), holds(node1)},
+			scattered,
+			[]*coretest.JobBuilder{holds(node0), waits(5), waits(1), holds(node1)},
 			lines("0: 0[0,1,2,3]", "1: waiting_for_devices 5/4", "2: blocked_by_earlier 1/4", "3: blocked_by_earlier 4/4"),
 		},
 		"seats an evicted job again where there is room": {
-			scattered, []*coretest.JobBuilder{waits(4), holds(seat(0, 0, 1)), holds(seat(0, 2, 3), seat(1, 0))},
+			scattered,
+			[]*coretest.JobBuilder{waits(4), holds(seat(0, 0, 1)), holds(seat(0, 2, 3), seat(1, 0))},
 			lines("0: 0[2,3] 1[0,1]", "1: 0[0,1]", "2: waiting_for_devices 3/2"),
 		},
 		// Free are 1 and 3: no prefix adds up to 3. Without job 3 it is 3 and 3, and job 3 moves.
 		"as released, evicts until the sum is exact": {
-			prefixSum, []*coretest.JobBuilder{waits(3), holds(seat(0, 0)), holds(seat(1, 0)), holds(seat(0, 1, 2))},
+			prefixSum,
+			[]*coretest.JobBuilder{waits(3), holds(seat(0, 0)), holds(seat(1, 0)), holds(seat(0, 1, 2))},
 			lines("0: 0[1,2,3]", "1: 0[0]", "2: 1[0]", "3: 1[1,2]"),
 		},
 	}

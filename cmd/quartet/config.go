@@ -78,7 +78,7 @@ With --origin, lists each value with the place it comes from, in the format of -
 func originTable(c *configs.Config) render.Table {
 	t := render.Table{Columns: []render.Column{{Name: "path"}, {Name: "value"}, {Name: "from"}}}
 	for _, o := range c.Origins() {
-		t.Rows = append(t.Rows, []any{o.Path, fmt.Sprint(o.Value), o.From})
+		t.Rows = append(t.Rows, []any{o.Path, o.Value, o.From})
 	}
 	return t
 }
@@ -126,7 +126,7 @@ func (a *app) writeNew(path string, content []byte) error {
 		return fmt.Errorf("create the config: %w", err)
 	}
 	if _, err := file.Write(content); err != nil {
-		file.Close()
+		_ = file.Close()
 		return fmt.Errorf("write %q: %w", path, err)
 	}
 	if err := file.Close(); err != nil {

@@ -151,8 +151,8 @@ func globQuoted(path string) string {
 func (o *outputs) discard() {
 	for _, f := range o.files {
 		if f.file != nil {
-			f.file.Close()
-			os.Remove(f.file.Name()) // best effort: the run failed already
+			_ = f.file.Close()
+			_ = os.Remove(f.file.Name()) // best effort: the run failed already
 		}
 	}
 }

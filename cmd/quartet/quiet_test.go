@@ -63,7 +63,7 @@ func TestAQuietRoundAllocatesNothing(t *testing.T) {
 // fortyJobs take 40 of the 64 devices of the default cluster, so that each keeps running.
 func fortyJobs() []core.Event {
 	var events []core.Event
-	for id := core.JobID(0); id < 40; id++ {
+	for id := range core.JobID(40) {
 		events = append(events, core.Event{Kind: core.JobSubmitted, Job: id, Spec: &core.JobSpec{
 			ID: id, Name: fmt.Sprint(id), Weight: 1, Requested: 1, MinReplicas: 1, MaxReplicas: 1, TotalWork: 1e9,
 		}})

@@ -117,7 +117,7 @@ func accelerators(s *metrics.Summary) render.Table {
 // policies lists the types of the four parts.
 func policies(c *metrics.Components) string {
 	var names []string
-	for _, id := range append(c.Admission[:len(c.Admission):len(c.Admission)], c.Allocation, c.Placement, c.Elasticity) {
+	for _, id := range append(slices.Clip(c.Admission), c.Allocation, c.Placement, c.Elasticity) {
 		names = append(names, path.Base(id))
 	}
 	return strings.Join(names, " + ")

@@ -68,7 +68,7 @@ func buffered(w io.Writer, header string) *bufio.Writer {
 		return nil
 	}
 	b := bufio.NewWriterSize(w, bufferSize)
-	b.WriteString(header) // fits the buffer
+	_, _ = b.WriteString(header) // fits the buffer
 	return b
 }
 

@@ -46,19 +46,23 @@ func TestTheScheduleAndChanceDoNotUndoEachOther(t *testing.T) {
 	}{
 		"a repair ends no scheduled outage": {
 			[]NodeEvent{at("n0", 10, "down"), at("n0", 40, "ready")},
-			nodeHeap{{5, 0, core.Down}, {20, 0, core.Ready}}, []string{"0 down@5", "0 ready@40"},
+			nodeHeap{{5, 0, core.Down}, {20, 0, core.Ready}},
+			[]string{"0 down@5", "0 ready@40"},
 		},
 		"nor a drain, which it uncovers": {
 			[]NodeEvent{at("n0", 10, "draining"), at("n0", 40, "ready")},
-			nodeHeap{{15, 0, core.Down}, {20, 0, core.Ready}}, []string{"0 draining@10", "0 down@15", "0 draining@20", "0 ready@40"},
+			nodeHeap{{15, 0, core.Down}, {20, 0, core.Ready}},
+			[]string{"0 draining@10", "0 down@15", "0 draining@20", "0 ready@40"},
 		},
 		"the schedule repairs nothing": {
 			[]NodeEvent{at("n0", 10, "down"), at("n0", 40, "ready")},
-			nodeHeap{{20, 0, core.Down}}, []string{"0 down@10"},
+			nodeHeap{{20, 0, core.Down}},
+			[]string{"0 down@10"},
 		},
 		"a failure of a draining node is told": {
 			[]NodeEvent{at("n0", 10, "draining"), at("n0", 40, "ready")},
-			nodeHeap{{20, 0, core.Down}}, []string{"0 draining@10", "0 down@20"},
+			nodeHeap{{20, 0, core.Down}},
+			[]string{"0 draining@10", "0 down@20"},
 		},
 		"both causes are told in order of time, then node": {
 			[]NodeEvent{at("n2", 50, "down"), at("n0", 30, "down"), at("n0", 20, "draining")},

@@ -18,13 +18,16 @@ import (
 // phased is a model with given phase ends and one unit of work per second and replica.
 type phased []float64
 
-func (p phased) Phases() int                              { return len(p) }
-func (p phased) PhaseEnd(i int) float64                   { return p[i] }
-func (p phased) Rate(_ int, r workload.Running) float64   { return float64(r.Replicas) }
-func (p phased) StepsLeft(phase int) float64              { return float64(len(p) - phase) }
-func seats(node core.NodeID, d core.DeviceSet) core.Seat  { return core.Seat{Node: node, Devices: d} }
+func (p phased) Phases() int                             { return len(p) }
+func (p phased) PhaseEnd(i int) float64                  { return p[i] }
+func (p phased) Rate(_ int, r workload.Running) float64  { return float64(r.Replicas) }
+func (p phased) StepsLeft(phase int) float64             { return float64(len(p) - phase) }
+func seats(node core.NodeID, d core.DeviceSet) core.Seat { return core.Seat{Node: node, Devices: d} }
+
 func start(id core.JobID, seats ...core.Seat) core.Change { return core.Change{Job: id, Seats: seats} }
-func stop(id core.JobID) core.Change                      { return core.Change{Action: core.Stop, Job: id} }
+
+func stop(id core.JobID) core.Change { return core.Change{Action: core.Stop, Job: id} }
+
 func every(interval float64) core.Wake {
 	return core.Wake{BySeconds: math.Inf(1), IntervalSeconds: interval}
 }

@@ -92,7 +92,7 @@ func (g gunzipped) Read(p []byte) (int, error) {
 
 // cutShort words the error of a compressed file that ends too early.
 func cutShort(err error) error {
-	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the file is cut short: its gzip data has no end")
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,11 +38,9 @@ func (f *Format) Type() string { return "format" }
 
 // Set takes a format by name.
 func (f *Format) Set(name string) error {
-	for _, known := range Formats {
-		if name == known {
-			*f = Format(name)
-			return nil
-		}
+	if slices.Contains(Formats, name) {
+		*f = Format(name)
+		return nil
 	}
 	return fmt.Errorf("unknown format %q; valid values: %s", name, strings.Join(Formats, ", "))
 }
@@ -134,12 +133,12 @@ func (t Table) writeCSV(w io.Writer) error {
 	for i, c := range t.Columns {
 		record[i] = c.Name
 	}
-	out.Write(record) // kept by out, told by Error
+	_ = out.Write(record) // kept by out, told by Error
 	for _, row := range t.Rows {
 		for i, value := range row {
 			record[i] = text(value)
 		}
-		out.Write(record)
+		_ = out.Write(record)
 	}
 	out.Flush()
 	return out.Error()
