@@ -5,7 +5,8 @@ import (
 	"errors"
 )
 
-// ErrPivots is returned when a solver gives up after more steps than any sound input needs.
+// ErrPivots is returned when a solver gives up after more steps than any sound input needs: numbers that lie more than a
+// million times apart may end so.
 var ErrPivots = errors.New("optim: too many pivots")
 
 // SharesSolver finds time shares over a Polytope. It keeps its buffers from one call to the next. The zero value is

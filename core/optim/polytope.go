@@ -63,14 +63,43 @@ func sane(v float64) bool { return v == 0 || math.Abs(v) >= 1e-50 && math.Abs(v)
 // wanted says in errors what sane numbers are.
 const wanted = "want 0 or 1e-50 to 1e50"
 
+// widest is how many times the least of the capacities and devices, or of the rates, the largest may be: beyond it the
+// shares are lost in rounding.
+const widest = 1e9
+
+// span keeps the least and the largest of numbers above 0.
+type span struct{ least, most float64 }
+
+func (s *span) add(v float64) {
+	if v > 0 {
+		if s.least == 0 || v < s.least {
+			s.least = v
+		}
+		s.most = math.Max(s.most, v)
+	}
+}
+
+func (s *span) tooWide() bool { return s.most > widest*s.least }
+
 // check notes what is wrong with the polytope.
 func (p Polytope) check(found *problems) {
+	var devices, rates span
+	defer func() {
+		if devices.tooWide() {
+			found.add("optim: capacities and devices from %v to %v, want them within a factor of %v", devices.least, devices.most, widest)
+		}
+		if rates.tooWide() {
+			found.add("optim: rates from %v to %v, want them within a factor of %v", rates.least, rates.most, widest)
+		}
+	}()
 	for j, w := range p.Capacity {
+		devices.add(w)
 		if !sane(w) || w < 0 {
 			found.add("optim: capacity of type %d is %v, "+wanted, j, w)
 		}
 	}
 	for i, job := range p.Jobs {
+		devices.add(job.Devices)
 		if !sane(job.Devices) || job.Devices <= 0 {
 			found.add("optim: devices of job %d are %v, want 1e-50 to 1e50", i, job.Devices)
 		}
@@ -82,6 +111,7 @@ func (p Polytope) check(found *problems) {
 			continue
 		}
 		for j, a := range job.Rates {
+			rates.add(a)
 			if !sane(a) || a < 0 {
 				found.add("optim: rate of job %d on type %d is %v, "+wanted, i, j, a)
 			}

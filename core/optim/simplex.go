@@ -2,8 +2,10 @@ package optim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Relation is how a row of a linear program compares with its bound.
@@ -87,8 +89,8 @@ type LinearSolution struct {
 func (p LinearProgram) check(found *problems) {
 	n := len(p.Objective)
 	number := func(v float64, name string, args ...any) {
-		if math.IsNaN(v) || math.Abs(v) > 1e50 {
-			found.add("optim: %s is %v, want -1e50 to 1e50", fmt.Sprintf(name, args...), v)
+		if !sane(v) {
+			found.add("optim: %s is %v, want 0 or 1e-50 to 1e50 or its negative", fmt.Sprintf(name, args...), v)
 		}
 	}
 	for k, v := range p.Objective {
@@ -153,6 +155,9 @@ func (p LinearProgram) Bound(objective, duals []float64) float64 {
 	return bound
 }
 
+// ErrRange is returned when the numbers of a problem are too far apart for its solution to be told.
+var ErrRange = errors.New("optim: the numbers are too far apart")
+
 // SolveLinear solves a linear program on a dense tableau in two phases. The entering variable is the one of the
 // largest gain, or, after steps that change nothing, the first that gains (Bland's rule, which cannot circle).
 // A pivot costs O(rows × (variables + rows)).
@@ -195,5 +200,10 @@ func SolveLinear(ctx context.Context, p LinearProgram) (LinearSolution, error) {
 		return solution, nil
 	}
 	solution.Duals = t.duals(p, 0)
+	for _, v := range slices.Concat(solution.X, solution.Duals) {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return LinearSolution{}, ErrRange
+		}
+	}
 	return solution, nil
 }

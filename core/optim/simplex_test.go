@@ -120,10 +120,10 @@ func TestSolveLinearRefuses(t *testing.T) {
 		Upper:     []float64{-1},
 		MaxPivots: -1,
 	})
-	want := `optim: objective of variable 0 is NaN, want -1e50 to 1e50
+	want := `optim: objective of variable 0 is NaN, want 0 or 1e-50 to 1e50 or its negative
 optim: row 0 has relation 7, want AtMost, Equal or AtLeast
 optim: row 0 has 2 coefficients, want one for each of 1 variables
-optim: bound of row 0 is +Inf, want -1e50 to 1e50
+optim: bound of row 0 is +Inf, want 0 or 1e-50 to 1e50 or its negative
 optim: upper bound of variable 0 is -1, want a number >= 0
 optim: at most -1 pivots, want >= 0`
 	if err == nil || err.Error() != want {
