@@ -52,16 +52,7 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
 			if err != nil {
 				return err
 			}
-			dir := filepath.Join(config.Output.Dir, config.Name)
-			r, err := a.execute(c.Context(), config, dir, &realRun{fresh: f.fresh})
-			if err != nil {
-				return err
-			}
-			if err := a.print(r); err != nil {
-				return err
-			}
-			a.note("wrote %s", dir)
-			return f.verdict(a, r)
+			return f.complete(c.Context(), a, config, &realRun{fresh: f.fresh})
 		},
 	}
 	f.register(a, c)

@@ -72,16 +72,7 @@ for byte; it writes files only with --out.`,
 			if err != nil {
 				return err
 			}
-			dir := filepath.Join(config.Output.Dir, config.Name)
-			r, err := a.execute(c.Context(), config, dir, nil)
-			if err != nil {
-				return err
-			}
-			if err := a.print(r); err != nil {
-				return err
-			}
-			a.note("wrote %s", dir)
-			return f.verdict(a, r)
+			return f.complete(c.Context(), a, config, nil)
 		},
 	}
 	f.register(a, c)
@@ -91,6 +82,20 @@ for byte; it writes files only with --out.`,
 	c.MarkFlagsMutuallyExclusive("from", "file")
 	c.MarkFlagsMutuallyExclusive("from", "set")
 	return c
+}
+
+// complete runs a config to its end, and prints what came of it.
+func (f *simulateFlags) complete(ctx context.Context, a *app, config *configs.Config, real *realRun) error {
+	dir := filepath.Join(config.Output.Dir, config.Name)
+	r, err := a.execute(ctx, config, dir, real)
+	if err != nil {
+		return err
+	}
+	if err := a.print(r); err != nil {
+		return err
+	}
+	a.note("wrote %s", dir)
+	return f.verdict(a, r)
 }
 
 // verdict notes jobs that did not finish, and is the error that a whole, measured run still ends with.
