@@ -136,6 +136,9 @@ func jobsThroughTheWire(config string) int {
 
 func TestSameBytesThroughTheWire(t *testing.T) {
 	for _, name := range shippedConfigs(t) {
+		if name == runConfig {
+			continue // it runs commands, on a clock of its own
+		}
 		t.Run(name, func(t *testing.T) {
 			if name != "default.yaml" {
 				reference(t, "data")
@@ -147,9 +150,6 @@ func TestSameBytesThroughTheWire(t *testing.T) {
 			c, err := configs.Parse(catalog(), name, text, configs.Options{Env: os.LookupEnv})
 			if err != nil {
 				t.Fatal(err)
-			}
-			if c.Backend.Factory.Type != "simulator" {
-				t.Skip("it runs commands, on a clock of its own")
 			}
 			jobs, err := loadWorkload(t.Context(), c, nil)
 			if err != nil {
