@@ -76,9 +76,10 @@ const (
 	Completed
 	Rejected
 	Failed
+	Cancelled // by whoever submitted it
 )
 
-var jobStateNames = [...]string{"pending", "waiting", "running", "completed", "rejected", "failed"}
+var jobStateNames = [...]string{"pending", "waiting", "running", "completed", "rejected", "failed", "cancelled"}
 
 func (s JobState) String() string { return name(jobStateNames[:], int(s)) }
 
@@ -106,7 +107,7 @@ type Job struct {
 	LastChange    float64 // seconds of the last start, stop or move; of the submission before the first
 	Restarts      int     // starts and moves after the first start
 	Preemptions   int     // times its devices were taken away before it ended
-	FinishSeconds float64 // NaN until Completed or Failed
+	FinishSeconds float64 // NaN until the job ended
 
 	// Measured is what the job reported of itself, one entry for each configuration it ran on, in the order they were
 	// first seen. It only grows.

@@ -47,10 +47,11 @@ const (
 	NodeChanged                     // the health of a node changed
 	JobInterrupted                  // a running job lost its devices with their node, and waits again
 	JobSubmitted
+	JobCancelled // nobody wants the job any more
 )
 
 var eventNames = [...]string{
-	"job_progressed", "job_measured", "job_finished", "job_failed", "node_changed", "job_interrupted", "job_submitted",
+	"job_progressed", "job_measured", "job_finished", "job_failed", "node_changed", "job_interrupted", "job_submitted", "job_cancelled",
 }
 
 func (k EventKind) String() string { return name(eventNames[:], int(k)) }

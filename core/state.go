@@ -113,15 +113,27 @@ func (s *state) take(e *Event) error {
 		j.Preemptions++
 		j.Progress, j.ProgressRate, j.ProgressAsOf, j.StepsLeft = e.Progress, 0, e.AtSeconds, e.StepsLeft
 		j.WaitingReason = NodeUnavailable
-	case JobFinished, JobFailed:
+	case JobFinished, JobFailed, JobCancelled:
 		s.release(j, e.AtSeconds)
-		s.end(j, Completed, e.AtSeconds)
-		j.Progress, j.ProgressRate = j.TotalWork, 0
-		if e.Kind == JobFailed {
-			j.State, j.Progress = Failed, e.Progress
+		s.end(j, endState(e.Kind), e.AtSeconds)
+		j.Progress, j.ProgressRate = e.Progress, 0
+		if e.Kind == JobFinished {
+			j.Progress = j.TotalWork
 		}
 	}
 	return nil
+}
+
+// endState is the state in which an event leaves a job that it ends.
+func endState(k EventKind) JobState {
+	switch k {
+	case JobFinished:
+		return Completed
+	case JobCancelled:
+		return Cancelled
+	default:
+		return Failed
+	}
 }
 
 // touch notes that something about a job changed since the round before.

@@ -151,7 +151,7 @@ func countJobs(n metrics.JobCounts) string {
 	for _, other := range []struct {
 		count int
 		what  string
-	}{{n.Rejected, "rejected"}, {n.Failed, "failed"}, {n.Unfinished, "unfinished"}} {
+	}{{n.Rejected, "rejected"}, {n.Failed, "failed"}, {n.Cancelled, "cancelled"}, {n.Unfinished, "unfinished"}} {
 		if other.count > 0 {
 			text += fmt.Sprintf(", %d %s", other.count, other.what)
 		}

@@ -3,6 +3,7 @@ package backend
 
 import (
 	"context"
+	"io"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload"
@@ -15,4 +16,36 @@ type Opener interface {
 	Check(c *core.Cluster, o core.RoundOptions) core.Diagnostics
 	Open(ctx context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error)
 	Capabilities() []core.Capability
+}
+
+// Operated is a backend that people give orders to while it runs. Its methods may be called from any goroutine; each
+// returns once its order outlives the scheduler. What an order comes to, the pipeline is told as an event.
+type Operated interface {
+	core.Backend
+	// Submit takes in the jobs of a file, all or none, and returns their names. What is wrong with them is a
+	// core.Diagnostics error.
+	Submit(ctx context.Context, f JobFile) ([]string, error)
+	// Cancel ends a job. It is an error to name one that was never submitted, and none to name one that has ended.
+	Cancel(ctx context.Context, job string) error
+	// SetHealth drains a node, or makes it ready again.
+	SetHealth(ctx context.Context, node string, h core.Health) error
+	// ReadLog writes what a replica put out, from the beginning of what is kept.
+	ReadLog(ctx context.Context, l Log, to io.Writer) error
+	// WriteSnapshot writes all that a scheduler needs to take over from this one: Preview begins from it.
+	WriteSnapshot(ctx context.Context, to io.Writer) error
+}
+
+// JobFile is a file of jobs as its submitter sees it.
+type JobFile struct {
+	Name string // for diagnostics
+	Text []byte
+	Dir  string // the submitter's working folder, absolute: where jobs run that do not say, and what their folders are relative to
+}
+
+// Log names the output of one replica of a job.
+type Log struct {
+	Job    string
+	Rank   int
+	Stderr bool // standard error instead of standard output
+	Follow bool // until the job has ended
 }

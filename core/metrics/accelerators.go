@@ -35,7 +35,7 @@ type typeBooks struct {
 func (b *typeBooks) follow(r *core.Report) {
 	for i := range r.Events {
 		switch e := &r.Events[i]; e.Kind {
-		case core.JobFinished, core.JobFailed, core.JobInterrupted:
+		case core.JobFinished, core.JobFailed, core.JobCancelled, core.JobInterrupted:
 			b.release(e.Job, e.AtSeconds)
 		}
 	}

@@ -115,7 +115,7 @@ func (c *Collector) follow(r *core.Report) {
 		switch e := &r.Events[i]; e.Kind {
 		case core.JobSubmitted:
 			c.enter(e.Spec, e.AtSeconds)
-		case core.JobFinished, core.JobFailed:
+		case core.JobFinished, core.JobFailed, core.JobCancelled:
 			c.leave(e.Job, e.AtSeconds)
 		}
 	}

@@ -64,7 +64,7 @@ func (c *Collector) writeDecisions(r *core.Report) error {
 
 func (c *Collector) writeEvent(r *core.Report, e *core.Event) error {
 	switch e.Kind {
-	case core.JobFinished, core.JobFailed, core.JobInterrupted:
+	case core.JobFinished, core.JobFailed, core.JobCancelled, core.JobInterrupted:
 		return startLine(c.decisions, r.View.Round, e.AtSeconds).
 			text("job", c.jobName(e.Job)).
 			text("event", e.Kind.String()).

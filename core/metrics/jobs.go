@@ -18,9 +18,10 @@ const (
 	completed
 	rejected
 	failed
+	cancelled
 )
 
-var outcomeNames = [...]string{"unfinished", "completed", "rejected", "failed"}
+var outcomeNames = [...]string{"unfinished", "completed", "rejected", "failed", "cancelled"}
 
 // record is what is kept of a submitted job. It is small: a trace has many.
 type record struct {
@@ -48,6 +49,8 @@ func (r *record) settle(j *core.Job, nowSeconds float64) {
 		r.outcome, r.finish = failed, j.FinishSeconds
 	case core.Rejected:
 		r.outcome = rejected
+	case core.Cancelled:
+		r.outcome = cancelled
 	default:
 		r.outcome = unfinished
 	}

@@ -101,6 +101,8 @@ func (n *JobCounts) count(o outcome) {
 		n.Rejected++
 	case failed:
 		n.Failed++
+	case cancelled:
+		n.Cancelled++
 	default:
 		n.Unfinished++
 	}

@@ -64,6 +64,7 @@ type JobCounts struct {
 	Completed  int `json:"completed"`
 	Rejected   int `json:"rejected"`
 	Failed     int `json:"failed"`
+	Cancelled  int `json:"cancelled,omitempty"` // only real backends have such jobs
 	Unfinished int `json:"unfinished"`
 }
 
