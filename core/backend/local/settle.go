@@ -130,6 +130,10 @@ func (b *Backend) ran(j *job) {
 	wanted := j.wanted()
 	b.unwatch(j)
 	e, at := b.lastWord(j)
+	if e.Outcome == lost { // its devices are free when nothing is left of it, wanted or not
+		endStrays(b.runFolder(j, j.run.Number), nil)
+		b.log.Warn("a run was lost: its keeper did not say how it ended", "job", j.Spec.Name, "run", j.run.Number)
+	}
 	switch {
 	case e.Outcome == finished && j.spoke && !j.done:
 		e.Outcome, e.Reason = failed, "exited with 0 before it said that it was done"
@@ -149,10 +153,6 @@ func (b *Backend) ran(j *job) {
 	case e.Outcome == failed:
 		b.failed(j, e.Reason, at)
 	default:
-		if e.Outcome == lost {
-			endStrays(b.runFolder(j, j.run.Number), nil)
-			b.log.Warn("a run was lost: its keeper did not say how it ended", "job", j.Spec.Name, "run", j.run.Number)
-		}
 		j.leave(at)
 		b.events = append(b.events, core.Event{Kind: core.JobInterrupted, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress})
 	}
