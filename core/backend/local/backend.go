@@ -127,6 +127,9 @@ func handedDown(more []string, lookup func(string) (string, bool)) (list []strin
 	return list
 }
 
+// Replaying reports whether the next round is one that a scheduler before this one recorded.
+func (b *Backend) Replaying() bool { return b.rounds < len(b.history) }
+
 // Capabilities repeats what the opener told.
 func (b *Backend) Capabilities() []core.Capability { return b.capabilities }
 
