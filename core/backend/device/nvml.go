@@ -9,7 +9,9 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// library asks the driver's library, at a path or, if that is empty, where the system has it.
+// library asks the driver's library, at a path or, if that is empty, where the system has it. The symbols of the library are
+// bound when they are first called, so that the program starts without it; linked with -z now, or started with LD_BIND_NOW,
+// it would not.
 func library(path string) source {
 	return source{"NVML", func(ctx context.Context) ([]Device, error) {
 		var options []nvml.LibraryOption
@@ -31,7 +33,7 @@ func ask(l nvml.Interface) ([]Device, error) {
 	default:
 		return nil, fmt.Errorf("initialise: %w", ret)
 	}
-	defer l.Shutdown()
+	defer func() { _ = l.Shutdown() }() // all is known by then
 	count, ret := l.DeviceGetCount()
 	if ret != nvml.SUCCESS {
 		return nil, fmt.Errorf("count: %w", ret)

@@ -18,7 +18,7 @@ func (f Found) visible(lookup func(string) (string, bool)) (Found, error) {
 	}
 	order, _ := lookup("CUDA_DEVICE_ORDER")
 	var kept []Device
-	for _, entry := range strings.Split(list, ",") {
+	for entry := range strings.SplitSeq(list, ",") {
 		if entry = strings.TrimSpace(entry); nothing(entry) {
 			break
 		}

@@ -57,7 +57,7 @@ func deal(c *core.Cluster, found device.Found) (names []string, problems core.Di
 		if len(have) < n.Devices {
 			problems = append(problems, core.Diagnostic{
 				Path:    "cluster.nodes",
-				Summary: fmt.Sprintf("node %q declares %d devices of type %q, this machine has %d left for it", n.Name, n.Devices, kind, len(have)),
+				Summary: fmt.Sprintf("node %q wants %d of type %q, this machine has %d left", n.Name, n.Devices, kind, len(have)),
 				Hint:    "found on this machine: " + found.String(),
 			})
 		}
