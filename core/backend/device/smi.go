@@ -2,6 +2,7 @@ package device
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -42,18 +43,11 @@ func program(name string) source {
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("no answer: %w", ctx.Err())
 		case err != nil && firstLine(out.Bytes()) != noDevices:
-			return nil, errors.Join(err, said(firstLine(out.Bytes())), said(firstLine(complaint.Bytes())))
+			// It writes most of its complaints to standard output.
+			return nil, fmt.Errorf("%w: it said %q", err, cmp.Or(firstLine(complaint.Bytes()), firstLine(out.Bytes())))
 		}
 		return parse(out.Bytes())
 	}}
-}
-
-// said is an error of nvidia-smi in its own words; it writes most of them to standard output.
-func said(line string) error {
-	if line == "" {
-		return nil
-	}
-	return fmt.Errorf("it said %q", line)
 }
 
 func firstLine(text []byte) string {
