@@ -25,8 +25,11 @@ func nodesOf(found device.Found) ([]configs.NodeGroup, error) {
 	return nodes, nil
 }
 
-// discoveredSets are the settings that make these nodes the whole cluster of a config with the local backend.
-func discoveredSets(nodes []configs.NodeGroup) ([]string, error) {
+// discovered has the local backend look for the devices that nodes declare.
+const discovered = "backend.config.devices=discovered"
+
+// clusterSets are the settings that make nodes the whole cluster of a config.
+func clusterSets(nodes []configs.NodeGroup) ([]string, error) {
 	type node struct {
 		Name        string `json:"name"`
 		Accelerator string `json:"accelerator"`
@@ -40,5 +43,5 @@ func discoveredSets(nodes []configs.NodeGroup) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []string{"cluster=null", `cluster={"nodes": ` + string(text) + `}`, "backend.config.devices=discovered"}, nil
+	return []string{"cluster=null", `cluster={"nodes": ` + string(text) + `}`}, nil
 }

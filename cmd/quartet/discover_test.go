@@ -46,11 +46,11 @@ func TestNodesOf(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
-			sets, err := discoveredSets(got)
+			sets, err := clusterSets(got)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := configs.Load(catalog(), configs.Options{Files: []string{runConfig}, Sets: sets})
+			c, err := configs.Load(catalog(), configs.Options{Files: []string{runConfig}, Sets: append(sets, discovered)})
 			if err != nil {
 				t.Fatal(err)
 			}
