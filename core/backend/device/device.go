@@ -1,5 +1,5 @@
-// Package device finds the NVIDIA devices of this machine: through the driver's library, NVML, in programs built with cgo for
-// Linux, and through nvidia-smi in others and where the library is missing. It decides nothing about them.
+// Package device finds the NVIDIA devices of this machine: through nvidia-smi, or first through the driver's library, NVML, in
+// programs for Linux that are built with cgo and -tags nvml. It decides nothing about them.
 //
 // It was tested with stand-ins for the library and for nvidia-smi, and on machines without devices. It never ran on a machine
 // that has some.

@@ -135,12 +135,12 @@ func (c *Config) checkJobs(jobs []workload.Job) core.Diagnostics {
 }
 
 // Open opens the store, replaces a scheduler that was killed, and starts the clock.
-func (o *Opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
+func (o *Opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
 	if err := append(o.Check(c, core.RoundOptions{}), o.config.checkJobs(w.Jobs)...).Err(); err != nil {
 		return nil, err
 	}
 	if o.config.Dir == "" {
 		return nil, core.Diagnostics{{Path: "backend.config.dir", Summary: "required but missing"}}
 	}
-	return open(o, c, w)
+	return open(ctx, o, c, w)
 }
