@@ -117,7 +117,9 @@ func (w writer) decisions(s *metrics.Summary) {
 func (w writer) accelerators(use []metrics.AcceleratorUse) {
 	for i := range use {
 		u := &use[i]
-		gauge := func(name, help string, value metrics.Number) { w.number("accelerator_"+name, help, value, "type", u.Accelerator) }
+		gauge := func(name, help string, value metrics.Number) {
+			w.number("accelerator_"+name, help, value, "type", u.Accelerator)
+		}
 		gauge("devices", "Devices of a type, those of failed nodes too.", metrics.Number(u.Devices))
 		gauge("device_seconds", "Device time held of a type.", u.DeviceSeconds)
 		gauge("gpu_hours", "Device-hours held of a type.", u.GPUHours)
