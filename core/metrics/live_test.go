@@ -49,7 +49,7 @@ func busy(t testing.TB, jobs int, observers ...core.Observer) (p *core.Pipeline,
 		}
 		w.Jobs = append(w.Jobs, workload.Job{
 			Model: workload.NewDurationModel(seconds, replicas),
-			Spec:  *coretest.MakeJob(fmt.Sprint(id)).ID(core.JobID(id)).Submit(float64(200 * id)).Work(seconds).Replicas(replicas).Obj().JobSpec,
+			Spec:  *coretest.MakeJob(fmt.Sprint(id)).ID(core.JobID(id)).Submit(float64(500 * id)).Work(seconds).Replicas(replicas).Obj().JobSpec,
 		})
 	}
 	opener := component(t, sim.NewSimulator(), map[string]any{"restart_overhead": "30s"}).Policy
