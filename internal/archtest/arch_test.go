@@ -59,6 +59,7 @@ var onlyIn = []struct{ prefix, folder string }{
 	{"github.com/spf13/viper", "configs"},
 	{"go.etcd.io/bbolt", "core/backend/local"},
 	{"github.com/hashicorp/go-plugin", "plugins"},
+	{"github.com/prometheus/", "core/metrics/exposition"},
 	{"pgregory.net/rapid", "core/coretest"},
 }
 

@@ -41,10 +41,21 @@ func NewHandler(s Source) http.Handler {
 		options.ErrorLog = slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, options))
+	mux.Handle("GET /metrics", s.Health.onceReady(promhttp.HandlerFor(registry, options)))
 	mux.HandleFunc("GET /healthz", answer(s.Health.Alive))
 	mux.HandleFunc("GET /readyz", answer(s.Health.readiness))
 	return mux
+}
+
+// onceReady serves nothing while rounds are replayed: counters would fall and rise again.
+func (h *Health) onceReady(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := h.replayed(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // answer is "ok", or 503 with what is wrong.

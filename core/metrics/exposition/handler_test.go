@@ -98,9 +98,11 @@ func get(h http.Handler, path string) (code int, body string) {
 }
 
 func handlerOf(s *metrics.Snapshot) http.Handler {
+	health := NewHealth(func() time.Duration { return 0 }, Patience)
+	health.waits(true)
 	return NewHandler(Source{
 		Snapshot: func() *metrics.Snapshot { return s },
-		Health:   NewHealth(func() time.Duration { return 0 }),
+		Health:   health,
 		Build:    Build{Version: "v1", Commit: "abc", Go: "go1"},
 	})
 }
@@ -318,7 +320,7 @@ func TestPaths(t *testing.T) {
 	}{
 		"metrics":              {http.MethodGet, "/metrics", http.StatusOK},
 		"head":                 {http.MethodHead, "/healthz", http.StatusOK},
-		"not ready":            {http.MethodGet, "/readyz", http.StatusServiceUnavailable},
+		"ready":                {http.MethodGet, "/readyz", http.StatusOK},
 		"nothing can be sent":  {http.MethodPost, "/metrics", http.StatusMethodNotAllowed},
 		"nothing else is told": {http.MethodGet, "/debug/pprof/", http.StatusNotFound},
 	} {

@@ -10,13 +10,14 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Patience is how long a round may take before the scheduler counts as stuck.
+// Patience is how long a round may take before the scheduler counts as stuck, where none waits for jobs to stop.
 const Patience = 2 * time.Minute
 
 // Health is how a scheduler fares. Between rounds it may rightly wait for hours, so a sign of life is that no round
-// failed and none takes longer than Patience. Its methods may be called from any goroutine.
+// failed and none takes too long. Its methods may be called from any goroutine.
 type Health struct {
 	stopwatch func() time.Duration
+	patience  time.Duration
 
 	mu      sync.Mutex
 	ready   bool
@@ -25,20 +26,19 @@ type Health struct {
 	failure error
 }
 
-// NewHealth returns the health of a scheduler that is not ready. The stopwatch times its rounds.
-func NewHealth(stopwatch func() time.Duration) *Health { return &Health{stopwatch: stopwatch} }
-
-// Watch returns the backend, and sees from the calls to it when a round begins and ends.
-func (h *Health) Watch(b core.Backend) core.Backend { return &watched{b, h} }
-
-// SetReady says that the rounds of earlier schedulers have been replayed: what is decided now is new.
-func (h *Health) SetReady() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.ready = true
+// NewHealth returns the health of a scheduler that is not ready. The stopwatch times its rounds, none of which may take
+// longer than the patience.
+func NewHealth(stopwatch func() time.Duration, patience time.Duration) *Health {
+	return &Health{stopwatch: stopwatch, patience: patience}
 }
 
-// Ready reports whether SetReady was called.
+// Watch returns the backend, and sees from the calls to it when a round begins and ends. The backend tells whether the
+// next round is one of an earlier scheduler, replayed; nil for never.
+func (h *Health) Watch(b core.Backend, replaying func() bool) core.Backend {
+	return &watched{b, h, replaying}
+}
+
+// Ready reports whether the scheduler has come to rounds that are new. Before, its figures are those of the past.
 func (h *Health) Ready() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -62,7 +62,7 @@ func (h *Health) Alive() error {
 	if !h.inRound {
 		return nil
 	}
-	if spent := h.stopwatch() - h.began; spent > Patience {
+	if spent := h.stopwatch() - h.began; spent > h.patience {
 		return fmt.Errorf("a round has taken %v so far", spent.Truncate(time.Second))
 	}
 	return nil
@@ -73,28 +73,43 @@ func (h *Health) readiness() error {
 	if err := h.Alive(); err != nil {
 		return err
 	}
+	return h.replayed()
+}
+
+func (h *Health) replayed() error {
 	if !h.Ready() {
-		return errors.New("the rounds of an earlier scheduler are being replayed")
+		return errors.New("no new rounds yet: those of an earlier scheduler are replayed first")
 	}
 	return nil
 }
 
-func (h *Health) round(going bool) {
+// waits notes that no round is going on, and whether the next one is new.
+func (h *Health) waits(ready bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.inRound, h.began = going, h.stopwatch()
+	h.inRound = false
+	h.ready = h.ready || ready
+}
+
+func (h *Health) begins() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.inRound, h.began = true, h.stopwatch()
 }
 
 // watched is a backend under observation.
 type watched struct {
 	core.Backend
-	health *Health
+	health    *Health
+	replaying func() bool
 }
 
 // Next ends a round when it is called and begins one when it returns.
 func (w *watched) Next(ctx context.Context, wake core.Wake) (core.Observation, error) {
-	w.health.round(false)
+	w.health.waits(w.replaying == nil || !w.replaying())
 	seen, err := w.Backend.Next(ctx, wake)
-	w.health.round(err == nil)
+	if err == nil {
+		w.health.begins()
+	}
 	return seen, err
 }

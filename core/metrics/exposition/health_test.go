@@ -25,42 +25,47 @@ func (b idle) Next(context.Context, core.Wake) (core.Observation, error) {
 
 func TestHealth(t *testing.T) {
 	const ok, unavailable = http.StatusOK, http.StatusServiceUnavailable
+	snapshot := full(t)
 	for name, tc := range map[string]struct {
 		before               func(h *Health, clock *time.Duration)
 		wantAlive, wantReady int
 		wantSays             string
 	}{
 		"before the first round": {func(*Health, *time.Duration) {}, ok, unavailable, "replayed"},
-		"ready":                  {func(h *Health, _ *time.Duration) { h.SetReady() }, ok, ok, "ok"},
+		"replaying":              {func(h *Health, _ *time.Duration) { next(h, nil, true) }, ok, unavailable, "replayed"},
+		"done with replaying": {func(h *Health, _ *time.Duration) {
+			next(h, nil, true)
+			next(h, nil, false)
+		}, ok, ok, "ok"},
 		"in a round": {func(h *Health, clock *time.Duration) {
-			h.SetReady()
-			next(h, nil)
+			next(h, nil, false)
 			*clock += Patience
 		}, ok, ok, "ok"},
 		"in a round that does not end": {func(h *Health, clock *time.Duration) {
-			h.SetReady()
-			next(h, nil)
+			next(h, nil, false)
 			*clock += Patience + time.Second
 		}, unavailable, unavailable, "a round has taken 2m1s"},
 		"waiting for hours after a round": {func(h *Health, clock *time.Duration) {
-			h.SetReady()
-			next(h, nil)
+			next(h, nil, false)
 			*clock += Patience / 2
-			next(h, io.EOF) // a call that has not returned looks the same
+			next(h, io.EOF, false) // a call that has not returned looks the same
 			*clock += 5 * time.Hour
 		}, ok, ok, "ok"},
 		"after a failure": {func(h *Health, _ *time.Duration) {
-			h.SetReady()
+			next(h, nil, false)
 			h.Fail(errors.New("round 3: it broke"))
 		}, unavailable, unavailable, "round 3: it broke"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var clock time.Duration
-			health := NewHealth(func() time.Duration { return clock })
+			health := NewHealth(func() time.Duration { return clock }, Patience)
 			tc.before(health, &clock)
-			handler := NewHandler(Source{Snapshot: func() *metrics.Snapshot { return nil }, Health: health})
+			handler := NewHandler(Source{Snapshot: func() *metrics.Snapshot { return snapshot }, Health: health})
 			if code, body := get(handler, "/healthz"); code != tc.wantAlive {
 				t.Errorf("/healthz: status %d, want %d: %s", code, tc.wantAlive, body)
+			}
+			if code, body := get(handler, "/metrics"); (code == ok) != health.Ready() {
+				t.Errorf("/metrics: status %d when ready is %v: %s", code, health.Ready(), body)
 			}
 			if code, body := get(handler, "/readyz"); code != tc.wantReady || !strings.Contains(body, tc.wantSays) {
 				t.Errorf("/readyz: status %d, want %d that says %q: %s", code, tc.wantReady, tc.wantSays, body)
@@ -70,19 +75,19 @@ func TestHealth(t *testing.T) {
 }
 
 // next is a call of Next that returns at once.
-func next(h *Health, err error) {
-	_, _ = h.Watch(idle{err: err}).Next(context.Background(), core.Wake{})
+func next(h *Health, err error, replaying bool) {
+	_, _ = h.Watch(idle{err: err}, func() bool { return replaying }).Next(context.Background(), core.Wake{})
 }
 
 func TestWaitingForARoundIsHealthy(t *testing.T) {
 	var clock time.Duration
-	health := NewHealth(func() time.Duration { return clock })
-	next(health, nil)
+	health := NewHealth(func() time.Duration { return clock }, Patience)
+	next(health, nil, false)
 	var alive error
 	_, err := health.Watch(during{func() {
 		clock += 5 * time.Hour
 		alive = health.Alive()
-	}}).Next(t.Context(), core.Wake{})
+	}}, nil).Next(t.Context(), core.Wake{})
 	if err != nil || alive != nil {
 		t.Errorf("while it waits: %v, %v", alive, err)
 	}
