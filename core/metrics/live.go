@@ -15,6 +15,7 @@ type Run struct {
 	Name     string
 	Seed     uint64
 	Wall     func() time.Duration // how long the run has taken; called from any goroutine
+	Now      func() float64       // present of the run in seconds, likewise; nil where time stands still between rounds
 	Troubles func() []Trouble     // of the plugins; called between the stages of rounds only
 }
 
@@ -30,12 +31,14 @@ type Live struct {
 	troubles  []Trouble
 	round     Snapshot  // but for what is counted on demand
 	latest    *Snapshot // nil when a round came after it
+	finished  bool
 }
 
-// Snapshot is what a run has come to at its last round.
+// Snapshot is what a run has come to, by what is known since its last round.
 type Snapshot struct {
-	Summary       *Summary // as Finish would return it, had the run ended there
+	Summary       *Summary // as Finish would return it, had the run ended now
 	NowSeconds    float64
+	RoundSeconds  float64        // moment of the last round
 	Started       int            // jobs that ever held devices: those that Summary.QueueingSeconds describes
 	Running       int            // jobs that hold devices
 	Pending       map[string]int // jobs that hold none, by each of core.Reasons
@@ -55,7 +58,7 @@ func (l *Live) ObserveRound(r *core.Report) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.latest = nil
-	l.round = Snapshot{NowSeconds: r.View.NowSeconds, DevicesUsed: r.DevicesUsed, DevicesUsable: r.View.Devices}
+	l.round = Snapshot{RoundSeconds: r.View.NowSeconds, DevicesUsed: r.DevicesUsed, DevicesUsable: r.View.Devices}
 	if l.run.Troubles != nil {
 		l.troubles = l.run.Troubles()
 	}
@@ -93,12 +96,12 @@ func (l *Live) copy(v *core.View, id core.JobID) {
 }
 
 // Snapshot is what the run has come to. It is not to be changed. It costs time in proportion to the jobs submitted so far,
-// once a round, for which the next round waits.
+// once a moment, for which the next round waits.
 func (l *Live) Snapshot() *Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.latest == nil {
-		l.latest = l.count()
+	if now := l.now(); !l.finished && (l.latest == nil || l.latest.NowSeconds != now) {
+		l.latest = l.count(now)
 	}
 	snapshot, summary := *l.latest, *l.latest.Summary
 	if l.run.Wall != nil {
@@ -108,8 +111,17 @@ func (l *Live) Snapshot() *Snapshot {
 	return &snapshot
 }
 
-func (l *Live) count() *Snapshot {
+// now is the present, never before the last round.
+func (l *Live) now() float64 {
+	if l.run.Now == nil || l.collector.roundsHeld == 0 {
+		return l.round.RoundSeconds
+	}
+	return max(l.run.Now(), l.round.RoundSeconds)
+}
+
+func (l *Live) count(nowSeconds float64) *Snapshot {
 	s := l.round
+	s.NowSeconds = nowSeconds
 	s.Pending = map[string]int{}
 	for _, reason := range core.Reasons() {
 		s.Pending[reason] = 0
@@ -147,12 +159,10 @@ func (c *Collector) started(unfinished map[core.JobID]*core.Job) int {
 	return n
 }
 
-// Finish ends the collector, as Collector.Finish. There is no round after it.
+// Finish ends the collector, as Collector.Finish. There is no round after it, and every later snapshot is of the end.
 func (l *Live) Finish(unfinishedJobs []*core.Job, endSeconds float64) (*Summary, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.latest == nil {
-		l.latest = l.count()
-	}
+	l.latest, l.finished = l.count(endSeconds), true
 	return l.collector.Finish(unfinishedJobs, endSeconds)
 }

@@ -191,6 +191,39 @@ func TestSnapshotCountsTheJobsOfTheView(t *testing.T) {
 	}
 }
 
+func TestTimePassesBetweenRounds(t *testing.T) {
+	now := 0.0
+	collector := NewCollector(testComponents, Outputs{})
+	live := NewLive(collector, Run{Now: func() float64 { return now }})
+	p, world, _ := busy(t, 1, live, untilRound(1)) // a job that starts at once on some of the 16 devices
+	if s := live.Snapshot(); s.NowSeconds != 0 || s.Summary.Rounds != 0 {
+		t.Errorf("before the first round: %+v", s)
+	}
+	if err := p.Run(t.Context(), world); !errors.Is(err, errEnough) {
+		t.Fatal(err)
+	}
+	held := p.Unfinished()[0].Held
+	for _, at := range []float64{0, 3600, 7200} {
+		now = at
+		s := live.Snapshot()
+		if got, want := s.Summary.GPUHours, Number(float64(held)*at/3600); held == 0 || got != want || s.RoundSeconds != 0 || s.NowSeconds != at {
+			t.Errorf("at %v s: %v GPU hours, want %v: %+v", at, got, want, s)
+		}
+	}
+	now = -5 // a clock that was set back
+	if s := live.Snapshot(); s.NowSeconds != 0 {
+		t.Errorf("now is %v, before the last round", s.NowSeconds)
+	}
+	summary, err := live.Finish(p.Unfinished(), 1800)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now = 1e9
+	if diff := cmp.Diff(asJSON(t, summary), asJSON(t, live.Snapshot().Summary)); diff != "" {
+		t.Errorf("after the end (-finished +told):\n%s", diff)
+	}
+}
+
 func TestSnapshotBeforeTheFirstRound(t *testing.T) {
 	live := NewLive(NewCollector(testComponents, Outputs{}), Run{Name: "mine", Seed: 3})
 	s := live.Snapshot()

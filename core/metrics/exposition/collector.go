@@ -1,9 +1,9 @@
 package exposition
 
 import (
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,7 +36,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 }
 
 func (w writer) standing(s *metrics.Snapshot) {
-	w.gauge("time_seconds", "Time of the run at its last round: the other figures are those of this moment.", s.NowSeconds)
+	w.gauge("time_seconds", "Time of the run: the figures are as if it ended now.", s.NowSeconds)
+	w.gauge("last_round_seconds", "Time of the run at its last round.", s.RoundSeconds)
 	w.gauge("running_jobs", "Jobs that hold devices.", float64(s.Running))
 	for _, reason := range slices.Sorted(maps.Keys(s.Pending)) {
 		w.gauge("pending_jobs", "Jobs that hold no devices, by why.", float64(s.Pending[reason]), "reason", reason)
@@ -48,7 +49,7 @@ func (w writer) standing(s *metrics.Snapshot) {
 func (w writer) run(s *metrics.Summary) {
 	c := &s.Components
 	w.gauge("run_info", "Always 1: the run and its components.", 1,
-		"name", s.Name, "seed", fmt.Sprint(s.Seed), "workload", c.Workload, "admission", strings.Join(c.Admission, "+"),
+		"name", s.Name, "seed", strconv.FormatUint(s.Seed, 10), "workload", c.Workload, "admission", strings.Join(c.Admission, "+"),
 		"allocation", c.Allocation, "placement", c.Placement, "elasticity", c.Elasticity, "scaler", c.Scaler, "backend", c.Backend)
 	if s.Measured != nil {
 		w.gauge("measured_first_job", "First job that the figures of jobs are about.", float64(s.Measured.First))

@@ -39,7 +39,7 @@ func full(t *testing.T) *metrics.Snapshot {
 	}
 	last := 0.0
 	number(t, reflect.ValueOf(s).Elem(), &last)
-	snapshot := &metrics.Snapshot{Summary: s, NowSeconds: 1e6, Started: 17, Running: 9, Pending: map[string]int{}, DevicesUsed: 31, DevicesUsable: 33}
+	snapshot := &metrics.Snapshot{Summary: s, NowSeconds: 1e6, RoundSeconds: 1e5, Started: 17, Running: 9, Pending: map[string]int{}, DevicesUsed: 31, DevicesUsable: 33}
 	for i, reason := range core.Reasons() {
 		snapshot.Pending[reason] = 200 + i
 	}
@@ -51,8 +51,8 @@ func number(t *testing.T, v reflect.Value, last *float64) {
 	t.Helper()
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			number(t, v.Field(i), last)
+		for _, field := range v.Fields() {
+			number(t, field, last)
 		}
 	case reflect.Pointer:
 		number(t, v.Elem(), last)
@@ -218,6 +218,7 @@ func TestEveryNumberOfASummaryIsTold(t *testing.T) {
 
 	want := map[string]float64{
 		"quartet_time_seconds":                                   1e6,
+		"quartet_last_round_seconds":                             1e5,
 		"quartet_running_jobs":                                   9,
 		`quartet_pending_jobs{reason="none"}`:                    200,
 		`quartet_pending_jobs{reason="waiting_for_devices"}`:     205,
