@@ -33,6 +33,7 @@ type app struct {
 	noColor        bool
 	quiet          bool
 	pluginDirs     []string
+	logs           logFlags
 
 	running bool          // the command line was understood
 	library *host.Library // opened when it is needed

@@ -60,6 +60,7 @@ var onlyIn = []struct{ prefix, folder string }{
 	{"go.etcd.io/bbolt", "core/backend/local"},
 	{"github.com/NVIDIA/go-nvml", "core/backend/device"},
 	{"github.com/hashicorp/go-plugin", "plugins"},
+	{"github.com/prometheus/", "core/metrics/exposition"},
 	{"pgregory.net/rapid", "core/coretest"},
 }
 
