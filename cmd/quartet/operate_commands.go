@@ -96,15 +96,22 @@ func (a *app) logsCommand() *cobra.Command {
 		Short:   "Print what a replica of a job put out",
 		Example: "  quartet logs -f train\n  quartet logs train --rank 1 --stderr",
 		Args:    cobra.ExactArgs(1),
-		PreRunE: func(c *cobra.Command, _ []string) error { return a.refuseOtherFormats(c, "the output as it is") },
 	}
 	c.Flags().Uint32Var(&rank, "rank", 0, "which replica")
 	c.Flags().BoolVar(&log.Stderr, "stderr", false, "standard error instead of standard output")
 	c.Flags().BoolVarP(&log.Follow, "follow", "f", false, "go on until the job has ended")
-	return f.complete(f.operation(c, func(ctx context.Context, client *control.Client, args []string) error {
+	f.complete(f.operation(c, func(ctx context.Context, client *control.Client, args []string) error {
 		log.Job, log.Rank = args[0], int(rank)
 		return client.ReadLog(ctx, log, a.stdout)
 	}), 1, allJobs)
+	read := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := a.refuseOtherFormats(c, "the output as it is"); err != nil {
+			return err
+		}
+		return read(c, args)
+	}
+	return c
 }
 
 func (a *app) nodesCommand() *cobra.Command {

@@ -269,7 +269,8 @@ func introduce(w io.Writer, j *controlv1.Job, now float64) error {
 		line("ran", fmt.Sprintf("%s, %s of devices", render.Span(j.GetExecutedSeconds()), render.Span(j.GetAttainedSeconds())))
 	}
 	if j.Id != nil {
-		line("restarts", fmt.Sprintf("%d, %d times preempted", j.GetRestarts(), j.GetPreemptions()))
+		line("restarts", strconv.Itoa(int(j.GetRestarts())))
+		line("preemptions", strconv.Itoa(int(j.GetPreemptions())))
 		line("progress", progressOf(j))
 	}
 	if m := j.GetMeasurement(); m != nil {
