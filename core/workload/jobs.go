@@ -37,6 +37,7 @@ type jobEntry struct {
 	Pinned       bool          `config:"pinned" doc:"never preempted"`
 	Batch        jobBatch      `config:"batch" doc:"bounds of its batch, in samples"`
 	Seconds      float64       `config:"seconds" doc:"how long it takes on the replicas it asks for, as far as known; 0: unknown" min:"0" max:"1e12"`
+	Iterations   float64       `config:"iterations" doc:"work it has to do, in iterations at its initial batch, for a job that reports its progress so; instead of seconds" min:"0" max:"1e15"`
 	Retries      int           `config:"retries" doc:"failed runs that are repeated" min:"0" max:"1000"`
 	Checkpoint   bool          `config:"checkpoint" doc:"a run goes on where the one before stopped, from the folder QUARTET_CHECKPOINT"`
 }
@@ -169,6 +170,9 @@ func (e *jobEntry) check(problem func(key, summary, hint string)) {
 	if e.MaxReplicas > 0 && e.MaxReplicas < replicas {
 		problem("max_replicas", fmt.Sprintf("must be at least the %d of replicas, got %d", replicas, e.MaxReplicas), "")
 	}
+	if e.Seconds > 0 && e.Iterations > 0 {
+		problem("iterations", "must not be given together with seconds", "work is counted in one of them")
+	}
 	for i, accelerator := range e.Accelerators {
 		if accelerator == "" || slices.Contains(e.Accelerators[:i], accelerator) {
 			problem(fmt.Sprintf("accelerators[%d]", i), fmt.Sprintf("%q is empty or named before", accelerator), "")
@@ -222,9 +226,9 @@ func (e *jobEntry) job() Job {
 			Name: e.Name, Tenant: e.Tenant, Application: e.Application, Weight: cmp.Or(e.Weight, 1),
 			SubmitSeconds: e.Submit.Seconds(), Requested: replicas,
 			MinReplicas: cmp.Or(e.MinReplicas, replicas), MaxReplicas: cmp.Or(e.MaxReplicas, replicas),
-			Accelerators: e.Accelerators, Pinned: e.Pinned, Batch: e.Batch.spec(), Command: e.Command, TotalWork: e.Seconds,
+			Accelerators: e.Accelerators, Pinned: e.Pinned, Batch: e.Batch.spec(), Command: e.Command, TotalWork: max(e.Seconds, e.Iterations),
 		},
-		Process: Process{Dir: e.Dir, Environment: e.Environment, Retries: e.Retries, Checkpoints: e.Checkpoint},
+		Process: Process{Dir: e.Dir, Environment: e.Environment, Retries: e.Retries, Checkpoints: e.Checkpoint, Reports: e.Iterations > 0},
 	}
 	job.Model = NewDurationModel(cmp.Or(e.Seconds, math.Inf(1)), replicas)
 	return job

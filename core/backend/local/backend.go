@@ -59,7 +59,7 @@ var _ backend.Operated = (*Backend)(nil)
 // longestSocket is what the address of a unix socket has room for.
 const longestSocket = 100
 
-func open(o *Opener, c *core.Cluster, w *workload.Workload) (b *Backend, err error) {
+func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload) (b *Backend, err error) {
 	dir, err := filepath.Abs(o.config.Dir)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func open(o *Opener, c *core.Cluster, w *workload.Workload) (b *Backend, err err
 	if b.store, err = openStore(dir, o.fresh); err != nil {
 		return nil, err
 	}
-	if err := b.resume(o); err != nil {
+	if err := b.resume(ctx, o); err != nil {
 		return nil, errors.Join(err, b.store.close())
 	}
 	if b.agent, err = agent.Listen(socket); err != nil {
@@ -126,6 +126,9 @@ func handedDown(more []string, lookup func(string) (string, bool)) (list []strin
 	}
 	return list
 }
+
+// Replaying reports whether the next round is one that a scheduler before this one recorded.
+func (b *Backend) Replaying() bool { return b.rounds < len(b.history) }
 
 // Capabilities repeats what the opener told.
 func (b *Backend) Capabilities() []core.Capability { return b.capabilities }
