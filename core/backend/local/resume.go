@@ -75,7 +75,8 @@ func (b *Backend) recall(m *meta) error {
 	}
 	for i := range b.history {
 		for _, e := range b.history[i].Events {
-			if e.Job < 0 || int(e.Job) >= len(b.jobs) || e.Node < 0 || int(e.Node) >= len(b.health) {
+			unknownJob := e.Kind != core.NodeChanged && (e.Job < 0 || int(e.Job) >= len(b.jobs))
+			if unknownJob || e.Node < 0 || int(e.Node) >= len(b.health) {
 				return b.refuse(fmt.Sprintf("round %d tells of unknown job %d or node %d", i+1, e.Job, e.Node), "begin anew with --fresh")
 			}
 		}
@@ -110,6 +111,10 @@ func (b *Backend) retell(events []event) []core.Event {
 
 // take brings what the backend knows up to an event of a recorded round.
 func (b *Backend) take(e *core.Event) {
+	if e.Kind == core.NodeChanged {
+		b.health[e.Node] = e.Health
+		return
+	}
 	j := b.jobs[e.Job]
 	switch e.Kind {
 	case core.JobSubmitted:
@@ -123,8 +128,6 @@ func (b *Backend) take(e *core.Event) {
 		j.progress = e.Progress
 	case core.JobProgressed:
 		j.progress, j.rate, j.asOf = e.Progress, e.Rate, e.FromSeconds
-	case core.NodeChanged:
-		b.health[e.Node] = e.Health
 	}
 }
 
@@ -144,8 +147,8 @@ func (b *Backend) wakeUp() {
 			b.cancel(j)
 		}
 	}
-	for node, health := range b.store.health {
-		if id := slices.IndexFunc(b.cluster.Nodes, func(n core.Node) bool { return n.Name == node }); id >= 0 {
+	for id := range b.cluster.Nodes {
+		if health, ordered := b.store.health[b.cluster.Nodes[id].Name]; ordered {
 			b.setHealth(core.NodeID(id), health)
 		}
 	}
