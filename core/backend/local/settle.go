@@ -195,6 +195,7 @@ func (b *Backend) Close() error {
 	}
 	b.closed = true
 	close(b.ended)
+	b.work.Wait()
 	b.wakeUp()
 	return errors.Join(b.stopAll(), b.store.setMeta(b.meta), b.agent.Close(), b.store.close())
 }

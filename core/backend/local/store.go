@@ -52,11 +52,10 @@ type observation struct {
 	Events     []event `json:",omitempty"`
 }
 
-// round is one recorded round; Decided is false when the scheduler ended before it had decided.
+// round is one recorded round.
 type round struct {
 	observation
 	Changes []core.Change
-	Decided bool
 }
 
 // run is one start of a job's replicas.
@@ -198,12 +197,11 @@ func (s *store) reset(m *meta) error {
 	})
 }
 
-func (s *store) observe(n int, o *observation) error {
-	return s.db.Update(func(tx *bolt.Tx) error { return put(tx, roundsBucket, key(n), o) })
-}
-
-func (s *store) decide(n int, changes []core.Change) error {
-	return s.db.Update(func(tx *bolt.Tx) error { return put(tx, changesBucket, key(n), changes) })
+// round records what a round saw and decided.
+func (s *store) round(n int, o *observation, changes []core.Change) error {
+	return s.db.Update(func(tx *bolt.Tx) error {
+		return errors.Join(put(tx, roundsBucket, key(n), o), put(tx, changesBucket, key(n), changes))
+	})
 }
 
 // begin records runs, all or none.
@@ -226,11 +224,8 @@ func (s *store) history() (rounds []round, err error) {
 			if err := json.Unmarshal(text, &r.observation); err != nil {
 				return err
 			}
-			if text := tx.Bucket(changesBucket).Get(k); text != nil {
-				r.Decided = true
-				if err := json.Unmarshal(text, &r.Changes); err != nil {
-					return err
-				}
+			if err := json.Unmarshal(tx.Bucket(changesBucket).Get(k), &r.Changes); err != nil {
+				return err
 			}
 			rounds = append(rounds, r)
 			if int(binary.BigEndian.Uint64(k)) != len(rounds) {
