@@ -20,6 +20,8 @@ func identify(int) (identity, bool) { return identity{}, false }
 
 func (identity) alive() bool { return false }
 
+func (identity) wait() {}
+
 type found struct {
 	identity
 	value string

@@ -154,13 +154,11 @@ func (b *Backend) wakeUp() {
 	}
 }
 
-// lookAgain is how often a keeper is looked at that is not a child of this process.
+// lookAgain is how often something is looked at that cannot be waited for.
 const lookAgain = 20 * time.Millisecond
 
 func (b *Backend) await(keeper identity, gone chan<- struct{}) {
-	for keeper.alive() {
-		time.Sleep(lookAgain)
-	}
+	keeper.wait()
 	b.ends(gone)
 }
 
