@@ -207,7 +207,7 @@ func (b *Backend) observe(now float64) core.Observation {
 	b.tellReports()
 	b.sortEvents()
 	b.rounds, b.now = b.rounds+1, now
-	b.seen = &observation{NowSeconds: now, Events: recorded(b.events)}
+	b.seen = &observation{NowSeconds: now, Events: recorded(b.events), Heard: b.unrecorded()}
 	told := b.events
 	b.events = nil
 	return core.Observation{NowSeconds: now, Events: told}

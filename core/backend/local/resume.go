@@ -73,11 +73,16 @@ func (b *Backend) recall(m *meta) error {
 	if err := b.store.recall(b); err != nil {
 		return b.refuse(fmt.Sprintf("the store is damaged: %v", err), "begin anew with --fresh")
 	}
+	unknown := func(id core.JobID) bool { return id < 0 || int(id) >= len(b.jobs) }
 	for i := range b.history {
 		for _, e := range b.history[i].Events {
-			unknownJob := e.Kind != core.NodeChanged && (e.Job < 0 || int(e.Job) >= len(b.jobs))
-			if unknownJob || e.Node < 0 || int(e.Node) >= len(b.health) {
+			if e.Kind != core.NodeChanged && unknown(e.Job) || e.Node < 0 || int(e.Node) >= len(b.health) {
 				return b.refuse(fmt.Sprintf("round %d tells of unknown job %d or node %d", i+1, e.Job, e.Node), "begin anew with --fresh")
+			}
+		}
+		for _, h := range b.history[i].Heard {
+			if unknown(h.Job) {
+				return b.refuse(fmt.Sprintf("round %d tells of unknown job %d", i+1, h.Job), "begin anew with --fresh")
 			}
 		}
 	}
@@ -95,6 +100,7 @@ func (b *Backend) repeat() core.Observation {
 	b.rounds++
 	b.now = seen.NowSeconds
 	told := b.retell(seen.Events)
+	b.rehear(seen.Heard)
 	b.events = nil
 	return core.Observation{NowSeconds: b.now, Events: told}
 }
@@ -131,6 +137,9 @@ func (b *Backend) take(e *core.Event) {
 	}
 }
 
+// reconnect is how long a job may take to connect to a new scheduler.
+const reconnect = 10 * time.Second
+
 // wakeUp finds, when all recorded rounds are repeated, the keepers that a scheduler before this one left, and the orders that
 // it could not tell any more.
 func (b *Backend) wakeUp() {
@@ -141,6 +150,9 @@ func (b *Backend) wakeUp() {
 	for _, j := range b.jobs {
 		if j.run.Number > 0 && !j.ended || j.run.Keeper.alive() {
 			b.watch(j)
+			if j.heardIn == j.run.Number {
+				j.silent, j.heardAt = true, b.elapsed()+b.seconds(reconnect)
+			}
 			go b.await(j.run.Keeper, j.gone)
 		}
 		if j.cancelled && j.submitted {

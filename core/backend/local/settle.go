@@ -93,10 +93,10 @@ func (b *Backend) endHung(j *job, now float64) {
 
 // hangsAt is when a run is taken to hang unless it says something before.
 func (b *Backend) hangsAt(j *job) float64 {
-	if b.config.HangAfter == 0 || !j.live() || !j.wanted() || !j.spoke || j.hung {
+	if b.config.HangAfter == 0 || !j.live() || !j.wanted() || !j.spoke && !j.silent || j.hung {
 		return math.Inf(1)
 	}
-	return j.heardAt + b.config.HangAfter.Seconds()
+	return j.heardAt + b.seconds(b.config.HangAfter)
 }
 
 // patienceEnds is when somebody must be looked after who says nothing.

@@ -2,6 +2,7 @@ package local
 
 import (
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,3 +29,6 @@ func (id identity) waitFor(f *os.File) {
 		return ready != 0
 	})
 }
+
+// lock takes the lock of a file, and reports false when another process holds it.
+func lock(f *os.File) bool { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil }
