@@ -136,7 +136,14 @@ func (s *store) open() (err error) {
 		if err := checkPages(s.path); err != nil {
 			return err
 		}
-		options := &bolt.Options{Timeout: lockWait, OpenFile: func(string, int, os.FileMode) (*os.File, error) { return file, nil }}
+		opened := false
+		options := &bolt.Options{Timeout: lockWait, OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			if opened { // for a snapshot
+				return os.OpenFile(name, flag, mode)
+			}
+			opened = true
+			return file, nil
+		}}
 		if s.db, err = bolt.Open(s.path, 0o600, options); err != nil {
 			return err
 		}
