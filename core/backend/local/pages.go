@@ -10,17 +10,20 @@ import (
 
 // The form of the library's file: pages, of which the first two are heads that take turns.
 const (
-	heads        = 2
-	headMagic    = 0xED0CDAED
-	headVersion  = 2
-	headSum      = 56 // where in a head its checksum stands, of all before
-	pageHeader   = 16
-	elementSize  = 16
-	bucketHeader = 16
-	branchPage   = 1
-	leafPage     = 2
-	freePage     = 16
-	manyFree     = 0xFFFF // the number of free pages stands before them
+	heads         = 2
+	headMagic     = 0xED0CDAED
+	headVersion   = 2
+	headSum       = 56 // where in a head its checksum stands, of all before
+	pageHeader    = 16
+	elementSize   = 16
+	bucketHeader  = 16
+	branchPage    = 1
+	leafPage      = 2
+	headPage      = 4
+	freePage      = 16
+	plainElement  = 0
+	bucketElement = 1
+	manyFree      = 0xFFFF // the number of free pages stands before them
 )
 
 var native = binary.NativeEndian
@@ -70,7 +73,11 @@ func (p *pages) head(i uint64) ([]byte, error) {
 	if uint64(len(p.text)) < (i+1)*p.size {
 		return nil, errors.New("the file is cut short")
 	}
-	head := p.text[i*p.size+pageHeader:][:headSum+8]
+	page := p.text[i*p.size:]
+	if native.Uint64(page) != i || native.Uint16(page[8:]) != headPage {
+		return nil, fmt.Errorf("page %d is not the head of a store", i)
+	}
+	head := page[pageHeader:][:headSum+8]
 	sum := fnv.New64a()
 	_, _ = sum.Write(head[:headSum]) // never fails
 	if native.Uint32(head) != headMagic || native.Uint32(head[4:]) != headVersion || sum.Sum64() != native.Uint64(head[headSum:]) {
@@ -155,10 +162,14 @@ func (p *pages) elements(page []byte, kind uint16) error {
 		if err != nil {
 			return err
 		}
-		if bucket := native.Uint32(e) != 0; bucket {
+		switch native.Uint32(e) {
+		case plainElement:
+		case bucketElement:
 			if err := p.bucket(value); err != nil {
 				return err
 			}
+		default:
+			return errTorn
 		}
 	}
 	return nil
