@@ -1,0 +1,130 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// smallDisk mounts a disk with little room.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skipf("mount a small disk: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// fill leaves no room on a disk until the file is removed.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for chunk := make([]byte, 4096); err == nil; {
+		_, err = f.Write(chunk)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+}
+
+// scheduling is a scheduler and how its pipeline ends.
+func scheduling(t *testing.T, dir string) (*Backend, *watcher, <-chan error) {
+	t.Helper()
+	b, err := tryOpen(dir, "test", false, realClock{}, &workload.Workload{Open: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, ended := &watcher{lines: make(chan string, 10_000)}, make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer close(ended)
+		err := core.NewPipeline(b.cluster, composition(), core.RoundOptions{OnEvents: true}, nil, w).Run(ctx, b)
+		_ = b.Close() // it cannot record its end on a full disk
+		ended <- err
+	}()
+	t.Cleanup(func() {
+		cancel()
+		for range ended { // until it is closed
+		}
+	})
+	return b, w, ended
+}
+
+// A scheduler whose disk is full refuses what it cannot keep, then ends and stops its jobs. When there is room again, the next
+// one goes on, with all that was acknowledged.
+func TestTheDiskIsFull(t *testing.T) {
+	disk := smallDisk(t)
+	dir := filepath.Join(disk, "live")
+	b, w, ended := scheduling(t, dir)
+	if _, err := submit(b, `{version: 1, jobs: [{name: first, command: [sleep, "60"]}]}`); err != nil {
+		t.Fatal(err)
+	}
+	w.expect(t, "start a")
+	fill(t, filepath.Join(disk, "filler"))
+	acknowledged := []string{"first"}
+	var end error
+	for i := 0; end == nil; i++ {
+		name := fmt.Sprintf("job-%d", i)
+		_, err := submit(b, fmt.Sprintf(`{version: 1, jobs: [{name: %s, command: ["true"]}]}`, name))
+		switch {
+		case err == nil:
+			acknowledged = append(acknowledged, name)
+		case !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, errEnded):
+			t.Fatalf("submit: %v, want that there is no room", err)
+		}
+		if err := b.give(context.Background(), request{do: func() error {
+			b.events = append(b.events, core.Event{Kind: core.NodeChanged, AtSeconds: b.elapsed()}) // calls for a round
+			return nil
+		}}); err != nil {
+			end = <-ended
+		}
+	}
+	if !errors.Is(end, syscall.ENOSPC) {
+		t.Errorf("ended with %v, want that there is no room", end)
+	}
+	if left := strays(dir); left != 0 {
+		t.Errorf("%d processes are left", left)
+	}
+
+	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
+		t.Fatal(err)
+	}
+	b, _, _ = scheduling(t, dir)
+	if err := b.Cancel(context.Background(), "first"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range acknowledged {
+		limit := time.After(time.Minute)
+		for done := false; !done; {
+			var err error
+			if done, err = b.hasEnded(context.Background(), name); err != nil {
+				t.Fatalf("acknowledged, and lost: %v", err)
+			}
+			select {
+			case <-limit:
+				t.Fatalf("job %q does not end", name)
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+}
