@@ -105,24 +105,21 @@ func (r *realRun) house(opener backend.Opener, c *configs.Config, w *workload.Wo
 	if r == nil {
 		return problem("backend.type", fmt.Sprintf("%q runs real processes", c.Backend.ID), `use "quartet run"`)
 	}
-	identity, err := identityOf(c, w)
+	resolved, err := placeless(c).Resolved()
 	if err != nil {
 		return err
 	}
-	machine.KeepIn(filepath.Join(dir, "live"), identity, r.fresh)
+	identity := identityOf(resolved, w)
+	machine.For(local.Run{Dir: filepath.Join(dir, "live"), Identity: identity, Config: string(resolved), Fresh: r.fresh})
 	return nil
 }
 
 // identityOf is the same for runs that decide alike: of one config, with the same inputs.
-func identityOf(c *configs.Config, w *workload.Workload) (string, error) {
-	resolved, err := placeless(c).Resolved()
-	if err != nil {
-		return "", err
-	}
+func identityOf(resolved []byte, w *workload.Workload) string {
 	sum := sha256.New()
 	sum.Write(resolved)
 	for _, in := range w.Inputs {
 		fmt.Fprintln(sum, in.SHA256)
 	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	return hex.EncodeToString(sum.Sum(nil))
 }

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -63,17 +64,41 @@ func readJobs(in *input) (*Workload, error) {
 	if err != nil {
 		return nil, cannotRead(in.Path, err)
 	}
+	jobs, err := DecodeJobs(in.Path, text)
+	if err != nil {
+		return nil, err
+	}
+	return assemble(jobs, []Input{in.Input}, nil)
+}
+
+// DecodeJobs reads the text of a job file, in the order of its items. Their moments of submission count from when they are
+// taken in.
+func DecodeJobs(file string, text []byte) ([]Job, error) {
 	var f jobFile
-	if err := goodput.DecodeYAML(in.Path, text, &f); err != nil {
+	if err := goodput.DecodeYAML(file, text, &f); err != nil {
 		return nil, err
 	}
 	jobs := make([]Job, len(f.Jobs))
 	for i := range f.Jobs {
 		jobs[i] = f.Jobs[i].job()
-		jobs[i].At = core.Position{File: in.Path}
+		jobs[i].At = core.Position{File: file}
 	}
-	return assemble(jobs, []Input{in.Input}, nil)
+	return jobs, nil
 }
+
+// submitted is a workload that is yet to come.
+type submitted struct{}
+
+// NewSubmitted makes the factory of the source `submitted`.
+func NewSubmitted() core.Factory[Source] {
+	return core.NewFactory(core.Info{
+		Type:        "submitted",
+		Summary:     "no jobs of its own: they are submitted while the run goes on",
+		Description: "For `quartet run`, which then goes on until it is stopped; docs/run.md. A simulation of it has no jobs.",
+	}, core.None{}, func(core.None, core.Settings) (Source, error) { return submitted{}, nil })
+}
+
+func (submitted) Load(context.Context) (*Workload, error) { return &Workload{Open: true}, nil }
 
 // Validate reports everything that the form alone cannot refuse.
 func (f jobFile) Validate() error {
