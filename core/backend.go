@@ -21,13 +21,15 @@ type Backend interface {
 	// nothing: the next call tells what this one did not. It returns io.EOF when nothing more will ever happen, and from
 	// then on. Any other error is a malfunction that ends the run.
 	Next(ctx context.Context, w Wake) (Observation, error)
-	// Apply carries out the changes of a round, in order, as of the observation last told. It may wait for jobs to stop, and
-	// returns once the changes outlive the scheduler where the backend does. Applying the changes of a round again has no
-	// further effect: Change.Round tells a repetition from a new decision.
+	// Apply takes in the changes of a round, as of the observation last told. It returns once they outlive the scheduler,
+	// where jobs do, and need not wait for them to be carried out: a job that is to run on devices that another one has not
+	// let go of starts when they are free. Applying the changes of a round again has no further effect; Change.Round tells
+	// a repetition from a new decision.
 	//
-	// A change for a job that has ended, or ended meanwhile, has no effect. What became of the others is told as events: a
-	// start that comes to nothing, on a node that just failed say, is told as JobInterrupted. An error, for a job that was
-	// never submitted among others, is a malfunction that ends the run; some changes may then have been carried out.
+	// A change for a job that has ended, or lost its devices, since the observation has no effect, for the pipeline is yet to
+	// be told. What becomes of the others is told as events: a start that comes to nothing, because its node is down, as
+	// JobInterrupted; the end of a job that was faster than its stop, as that. An error, for a job that was never submitted
+	// say, is a malfunction that ends the run; some changes may have been taken in.
 	Apply(ctx context.Context, changes []Change) error
 	// Capabilities are the same at every call.
 	Capabilities() []Capability

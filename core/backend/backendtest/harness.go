@@ -64,9 +64,10 @@ func cluster() *core.Cluster {
 
 // Seats on that cluster.
 var (
-	firstOfA = []core.Seat{{Node: 0, Devices: 0b01}}
-	bothOfA  = []core.Seat{{Node: 0, Devices: 0b11}}
-	firstOfB = []core.Seat{{Node: 1, Devices: 0b01}}
+	firstOfA  = []core.Seat{{Node: 0, Devices: 0b01}}
+	bothOfA   = []core.Seat{{Node: 0, Devices: 0b11}}
+	firstOfB  = []core.Seat{{Node: 1, Devices: 0b01}}
+	secondOfB = []core.Seat{{Node: 1, Devices: 0b10}}
 )
 
 func start(id core.JobID, seats []core.Seat) core.Change {

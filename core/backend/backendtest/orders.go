@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -44,68 +43,52 @@ func operate(t testing.TB, h *Harness) *operated {
 	return &operated{s, b}
 }
 
+// order gives an order, and holds rounds until it was carried out, for which a backend may need one.
+func (o *operated) order(do func(ctx context.Context) error) error {
+	o.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	waiting, carriedOut := context.WithCancel(ctx)
+	defer cancel()
+	answer := make(chan error, 1)
+	go func() {
+		answer <- do(ctx)
+		carriedOut()
+	}()
+	for {
+		_, err := o.tryNext(waiting, onEvents)
+		if err == nil {
+			o.apply()
+			continue
+		}
+		if !errors.Is(err, context.Canceled) {
+			o.Fatalf("next, while an order is given: %v", err)
+		}
+		return <-answer
+	}
+}
+
 func (o *operated) submit(jobs ...Job) []string {
 	o.Helper()
-	names, err := o.trySubmit(jobs...)
+	names, err := o.submitFile(o.h.File(o, o.h.scaled(jobs)))
 	if err != nil {
 		o.Fatalf("submit: %v", err)
 	}
 	return names
 }
 
-func (o *operated) trySubmit(jobs ...Job) ([]string, error) {
+func (o *operated) submitFile(f backend.JobFile) (names []string, err error) {
 	o.Helper()
-	for i := range jobs {
-		if jobs[i].Name == "" {
-			jobs[i].Name = fmt.Sprintf("job-%d", len(o.jobs)+i)
-		}
-	}
-	return o.backend.Submit(context.Background(), o.h.File(o, o.h.scaled(jobs)))
-}
-
-// news holds rounds for a unit, and lists what is told besides progress.
-func (o *operated) news() []string {
-	o.Helper()
-	var list []string
-	for until := o.now + o.h.UnitSeconds; o.now < until; {
-		for _, e := range o.next(core.Wake{BySeconds: until, OnEvents: true}) {
-			switch e.Kind {
-			case core.JobProgressed, core.JobMeasured:
-			case core.NodeChanged:
-				list = append(list, fmt.Sprintf("%v %d %v", e.Kind, e.Node, e.Health))
-			default:
-				list = append(list, fmt.Sprintf("%v %d", e.Kind, e.Job))
-			}
-		}
-		o.apply()
-	}
-	return list
-}
-
-func (o *operated) wantNews(after string, want ...string) {
-	o.Helper()
-	if got := o.news(); !slices.Equal(got, want) {
-		o.Errorf("%s, told %q, want %q", after, got, want)
-	}
+	err = o.order(func(ctx context.Context) (err error) {
+		names, err = o.backend.Submit(ctx, f)
+		return err
+	})
+	return names, err
 }
 
 func submits(t testing.TB, h *Harness) {
 	o := operate(t, h)
-	told := make(chan []core.Event)
-	go func() {
-		o.submitted(1)
-		close(told)
-	}()
-	time.Sleep(pause) // it waits for this order, most likely
-	first := o.backend
-	names, err := first.Submit(context.Background(), h.File(t, h.scaled([]Job{{Name: "one", Seconds: 1}})))
-	if err != nil || !slices.Equal(names, []string{"one"}) {
-		t.Fatalf("submitted %q, error %v", names, err)
-	}
-	select {
-	case <-told:
-	case <-time.After(patience):
-		t.Fatal("Next does not tell of a submission that it waits for")
+	if got := o.submit(Job{Name: "one", Seconds: 1}); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("submitted %q, want the name of the job", got)
 	}
 	if got := o.submit(Job{Name: "two", Seconds: Endless}, Job{Name: "three", Seconds: 1}); !slices.Equal(got, []string{"two", "three"}) {
 		t.Errorf("submitted %q, want the names of the file, in order", got)
@@ -161,14 +144,15 @@ func refusesFiles(t testing.TB, h *Harness) {
 		"a name used twice": h.File(t, h.scaled([]Job{{Name: "twin", Seconds: 1}, {Name: "twin", Seconds: 1}})),
 	}
 	for name, file := range cases {
-		if names, err := o.backend.Submit(context.Background(), file); err == nil || len(names) > 0 {
+		if names, err := o.submitFile(file); err == nil || len(names) > 0 {
 			t.Errorf("%s: submitted %q, error %v", name, names, err)
 		} else if _, ok := errors.AsType[core.Diagnostics](err); !ok {
 			t.Errorf("%s: refused with %v, want diagnostics", name, err)
 		}
 	}
+	o.news = nil
 	o.wantNews("after files that were refused")
-	if _, err := o.backend.Submit(context.Background(), good); err != nil {
+	if _, err := o.submitFile(good); err != nil {
 		t.Errorf("a good file: %v", err)
 	}
 	o.wantNews("after a good file", "job_submitted 1")
@@ -177,10 +161,15 @@ func refusesFiles(t testing.TB, h *Harness) {
 func (o *operated) cancel(names ...string) {
 	o.Helper()
 	for _, name := range names {
-		if err := o.backend.Cancel(context.Background(), name); err != nil {
+		if err := o.tryCancel(name); err != nil {
 			o.Errorf("cancel %q: %v", name, err)
 		}
 	}
+}
+
+func (o *operated) tryCancel(name string) error {
+	o.Helper()
+	return o.order(func(ctx context.Context) error { return o.backend.Cancel(ctx, name) })
 }
 
 func cancelsJobs(t testing.TB, h *Harness) {
@@ -189,7 +178,8 @@ func cancelsJobs(t testing.TB, h *Harness) {
 	o.submitted(4)
 	o.apply(start(1, firstOfA), start(2, firstOfB), core.Change{Action: core.Discard, Job: 3})
 	o.end(2)
-	if err := o.backend.Cancel(context.Background(), "nobody"); err == nil {
+	o.news = nil
+	if err := o.tryCancel("nobody"); err == nil {
 		t.Error("a job that was never submitted is cancelled")
 	}
 	o.cancel("ends", "discarded")
@@ -206,17 +196,31 @@ func cancelsJobs(t testing.TB, h *Harness) {
 	}
 }
 
+// Whether the orders or the changes come first is up to chance.
 func cancelsInTheMidst(t testing.TB, h *Harness) {
 	o := operate(t, h)
 	o.submit(Job{Name: "starts", Seconds: Endless}, Job{Name: "moves", Seconds: Endless})
 	o.submitted(2)
 	o.apply(start(1, firstOfA))
-	o.cancel("starts", "moves")
-	o.apply(start(0, firstOfB), move(1, bothOfA))
-	got := o.news()
-	slices.Sort(got)
-	if want := []string{"job_cancelled 0", "job_cancelled 1"}; !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q", got, want)
+	o.news = nil
+	var both sync.WaitGroup
+	for _, name := range []string{"starts", "moves"} {
+		both.Go(func() {
+			if err := o.backend.Cancel(context.Background(), name); err != nil {
+				t.Errorf("cancel %q: %v", name, err)
+			}
+		})
+	}
+	o.apply(start(0, firstOfB), move(1, secondOfB))
+	for o.jobs[0].ended == nil || o.jobs[1].ended == nil {
+		o.next(onEvents)
+		o.apply()
+	}
+	both.Wait()
+	o.pass(1)
+	slices.Sort(o.news)
+	if want := []string{"job_cancelled 0", "job_cancelled 1"}; !slices.Equal(o.news, want) {
+		t.Errorf("told %q, want %q", o.news, want)
 	}
 	o.submit(Job{Name: "next", Seconds: 1, Replicas: 2})
 	o.submitted(3)
@@ -226,9 +230,14 @@ func cancelsInTheMidst(t testing.TB, h *Harness) {
 
 func (o *operated) health(node string, h core.Health) {
 	o.Helper()
-	if err := o.backend.SetHealth(context.Background(), node, h); err != nil {
+	if err := o.trySetHealth(node, h); err != nil {
 		o.Errorf("make node %q %v: %v", node, h, err)
 	}
+}
+
+func (o *operated) trySetHealth(node string, h core.Health) error {
+	o.Helper()
+	return o.order(func(ctx context.Context) error { return o.backend.SetHealth(ctx, node, h) })
 }
 
 func drains(t testing.TB, h *Harness) {
@@ -236,6 +245,7 @@ func drains(t testing.TB, h *Harness) {
 	o.submit(Job{Name: "runs", Seconds: Endless})
 	o.submitted(1)
 	o.apply(start(0, firstOfA))
+	o.news = nil
 	o.health("a", core.Draining)
 	o.health("a", core.Draining)
 	o.wantNews("after a node was drained twice", "node_changed 0 draining")
@@ -245,18 +255,23 @@ func drains(t testing.TB, h *Harness) {
 	o.health("a", core.Ready)
 	o.health("b", core.Ready)
 	o.wantNews("after a node was undrained", "node_changed 0 ready")
-	if err := o.backend.SetHealth(context.Background(), "nowhere", core.Draining); err == nil {
+	if err := o.trySetHealth("nowhere", core.Draining); err == nil {
 		t.Error("a node that there is not is drained")
 	}
 }
 
+// A job that is started on a draining node runs until the next round moves it.
 func drainsInTheMidst(t testing.TB, h *Harness) {
 	o := operate(t, h)
-	o.submit(Job{Name: "starts", Seconds: 1})
+	o.submit(Job{Name: "starts", Seconds: 2})
 	o.submitted(1)
-	o.health("a", core.Draining)
+	drained := make(chan error, 1)
+	go func() { drained <- o.backend.SetHealth(context.Background(), "a", core.Draining) }()
 	o.apply(start(0, firstOfA))
 	o.end(0)
+	if err := <-drained; err != nil {
+		t.Errorf("drain: %v", err)
+	}
 }
 
 func readsLogs(t testing.TB, h *Harness) {
@@ -264,20 +279,17 @@ func readsLogs(t testing.TB, h *Harness) {
 	o.submit(Job{Name: "writes", Seconds: 1})
 	o.submitted(1)
 	o.apply(start(0, firstOfA))
-	if err := o.backend.ReadLog(context.Background(), backend.Log{Job: "nobody"}, io.Discard); err == nil {
+	read := func(l backend.Log) error {
+		return o.order(func(ctx context.Context) error { return o.backend.ReadLog(ctx, l, io.Discard) })
+	}
+	if err := read(backend.Log{Job: "nobody"}); err == nil {
 		t.Error("the log of a job that was never submitted is read")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	followed := make(chan error, 1)
-	go func() {
-		followed <- o.backend.ReadLog(ctx, backend.Log{Job: "writes", Follow: true}, io.Discard)
-	}()
-	o.end(0)
-	if err := <-followed; err != nil {
+	if err := read(backend.Log{Job: "writes", Follow: true}); err != nil {
 		t.Errorf("follow a log to the end of its job: %v", err)
 	}
-	if err := o.backend.ReadLog(ctx, backend.Log{Job: "writes"}, io.Discard); err != nil {
+	o.end(0)
+	if err := read(backend.Log{Job: "writes"}); err != nil {
 		t.Errorf("read the log of a job that has ended: %v", err)
 	}
 }
@@ -287,7 +299,8 @@ func takesSnapshot(t testing.TB, h *Harness) {
 	o.submit(Job{Name: "waits", Seconds: 1})
 	o.submitted(1)
 	var text strings.Builder
-	if err := o.backend.WriteSnapshot(context.Background(), &text); err != nil || text.Len() == 0 {
+	err := o.order(func(ctx context.Context) error { return o.backend.WriteSnapshot(ctx, &text) })
+	if err != nil || text.Len() == 0 {
 		t.Errorf("a snapshot of %d bytes, error %v", text.Len(), err)
 	}
 }

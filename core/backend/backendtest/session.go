@@ -27,6 +27,7 @@ type session struct {
 	lastID uint64
 	jobs   []jobSeen // by JobID
 	nodes  map[core.NodeID]float64
+	news   []string // what was told besides progress, since somebody looked
 }
 
 // jobSeen is what a session was told of a job.
@@ -70,11 +71,6 @@ func (h *Harness) scaled(jobs []Job) []Job {
 	return jobs
 }
 
-// in is a wake-up in so many units, or at an event before.
-func (s *session) in(units float64) core.Wake {
-	return core.Wake{BySeconds: s.now + units*s.h.UnitSeconds, OnEvents: true}
-}
-
 // next waits for the next round and returns the events that were not told before.
 func (s *session) next(w core.Wake) []core.Event {
 	s.Helper()
@@ -110,6 +106,7 @@ func (s *session) tryNext(ctx context.Context, w core.Wake) ([]core.Event, error
 			s.Errorf("%v of %v s is told at %v s, after the observation of %v s", e.Kind, e.AtSeconds, seen.NowSeconds, s.now)
 		}
 		s.hear(e)
+		s.note(e)
 		fresh = append(fresh, *e)
 	}
 	s.checkDue(seen.NowSeconds, w, fresh)
@@ -194,6 +191,26 @@ func (s *session) hear(e *core.Event) {
 	}
 }
 
+func (s *session) note(e *core.Event) {
+	switch e.Kind {
+	case core.JobProgressed, core.JobMeasured:
+	case core.NodeChanged:
+		s.news = append(s.news, fmt.Sprintf("%v %d %v", e.Kind, e.Node, e.Health))
+	default:
+		s.news = append(s.news, fmt.Sprintf("%v %d", e.Kind, e.Job))
+	}
+}
+
+// wantNews lets a unit go by, and complains unless this is what was told since somebody looked last.
+func (s *session) wantNews(after string, want ...string) {
+	s.Helper()
+	s.pass(1)
+	if !slices.Equal(s.news, want) {
+		s.Errorf("%s, told %q, want %q", after, s.news, want)
+	}
+	s.news = nil
+}
+
 // apply carries out the changes of a round, and carries them out again.
 func (s *session) apply(changes ...core.Change) {
 	s.Helper()
@@ -242,20 +259,13 @@ func (s *session) over() {
 	s.Helper()
 	for range 3 {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		events, err := s.tryNext(ctx, onEvents)
+		s.news = nil
+		_, err := s.tryNext(ctx, onEvents)
 		cancel()
 		if !errors.Is(err, io.EOF) {
-			s.Fatalf("nothing is left, and Next tells %v, error %v; want io.EOF", kinds(events), err)
+			s.Fatalf("nothing is left, and Next tells %q, error %v; want io.EOF", s.news, err)
 		}
 	}
-}
-
-func kinds(events []core.Event) []string {
-	var list []string
-	for i := range events {
-		list = append(list, fmt.Sprintf("%v %d", events[i].Kind, events[i].Job))
-	}
-	return list
 }
 
 // pass lets time go by: rounds are held until so many units are over.
