@@ -16,13 +16,17 @@ import (
 // patience is how long a test waits for what must come, on a machine that is busy.
 const patience = time.Minute
 
+// mostRounds is more than any test needs.
+const mostRounds = 1000
+
 // session is a test's talk with a backend. It holds every observation to the contract.
 type session struct {
 	testing.TB
 	h       *Harness
 	backend core.Backend
 
-	round  int
+	held   int // rounds
+	round  int // of changes
 	now    float64
 	lastID uint64
 	jobs   []jobSeen // by JobID
@@ -88,6 +92,9 @@ func (s *session) tryNext(ctx context.Context, w core.Wake) ([]core.Event, error
 	seen, err := s.backend.Next(ctx, w)
 	if err != nil {
 		return nil, err
+	}
+	if s.held++; s.held > mostRounds {
+		s.Fatalf("%d rounds, and no end of them", mostRounds)
 	}
 	if !(seen.NowSeconds >= s.now) {
 		s.Errorf("time went back from %v to %v s", s.now, seen.NowSeconds)
@@ -260,7 +267,7 @@ func (s *session) over() {
 	for range 3 {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		s.news = nil
-		_, err := s.tryNext(ctx, onEvents)
+		_, err := s.tryNext(ctx, core.Wake{BySeconds: s.now + s.h.UnitSeconds, OnEvents: true})
 		cancel()
 		if !errors.Is(err, io.EOF) {
 			s.Fatalf("nothing is left, and Next tells %q, error %v; want io.EOF", s.news, err)
