@@ -66,9 +66,13 @@ func (a *app) operate(ctx context.Context, c *configs.Config, cluster *core.Clus
 		return nil, errors.New("the backend takes no orders")
 	}
 	log := a.logger()
+	watched := metrics.Run{Name: c.Name, Seed: c.Seed, Wall: stopwatch, Troubles: a.troubles}
+	if clock, ticks := e.Backend.(interface{ Present() float64 }); ticks {
+		watched.Now = clock.Present
+	}
 	health := exposition.NewHealth(stopwatch, exposition.Patience)
 	o := &onMachines{
-		live:  metrics.NewLive(collector, metrics.Run{Name: c.Name, Seed: c.Seed, Wall: stopwatch, Troubles: a.troubles}),
+		live:  metrics.NewLive(collector, watched),
 		world: health.Watch(e, replayingOf(machine)), board: control.NewBoard(cluster), log: &roundLog{log, health.Ready},
 	}
 	defer func() {

@@ -133,13 +133,17 @@ func (b *Backend) Replaying() bool { return b.rounds < len(b.history) }
 // Capabilities repeats what the opener told.
 func (b *Backend) Capabilities() []core.Capability { return b.capabilities }
 
+// Present is about now, in seconds of the run. Unlike the other methods that tell the time it may be called from any goroutine.
+func (b *Backend) Present() float64 {
+	return b.openedAt + b.clock.Now().Sub(b.opened).Seconds()*b.config.Speedup
+}
+
 // ElapsedSeconds is the present, which lies after the last round.
 func (b *Backend) ElapsedSeconds() float64 { return b.elapsed() }
 
 // elapsed is the present in seconds of the run, in whole milliseconds. It never goes back.
 func (b *Backend) elapsed() float64 {
-	seconds := b.openedAt + b.clock.Now().Sub(b.opened).Seconds()*b.config.Speedup
-	return max(math.Floor(seconds*1000)/1000, b.now)
+	return max(math.Floor(b.Present()*1000)/1000, b.now)
 }
 
 // Next repeats what schedulers before this one saw, then waits until a round is due.
