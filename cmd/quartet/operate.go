@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/control"
@@ -95,7 +97,11 @@ func (f *schedulerFlags) with(ctx context.Context, do func(*control.Client) erro
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(client), client.Close())
+	err = errors.Join(do(client), client.Close())
+	if f.server != "" && status.Code(err) == codes.Unavailable {
+		return fmt.Errorf("%w; is there one on %s, and does it take this certificate?", err, f.server)
+	}
+	return err
 }
 
 // operation makes a command that talks to a running scheduler.

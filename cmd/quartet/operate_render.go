@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -392,8 +393,8 @@ func measurementOf(m *controlv1.Measurement) *jobMeasurement {
 
 func reversed(list []*controlv1.Decision) []*controlv1.Decision {
 	turned := make([]*controlv1.Decision, 0, len(list))
-	for i := len(list) - 1; i >= 0; i-- {
-		turned = append(turned, list[i])
+	for _, d := range slices.Backward(list) {
+		turned = append(turned, d)
 	}
 	return turned
 }

@@ -41,7 +41,7 @@ func (o *operated) Submit(_ context.Context, f backend.JobFile) ([]string, error
 
 func (o *operated) Cancel(_ context.Context, job string) error {
 	o.orders = append(o.orders, "cancel "+job)
-	if job == "thrid" {
+	if job == "forth" {
 		return fmt.Errorf("no job %q", job)
 	}
 	return nil
@@ -275,14 +275,17 @@ func TestOperateOrders(t *testing.T) {
 		"one is not":      {[]string{"submit", "nothing", "bad"}, 2, "", "nothing: cannot be read: no such file or directory\n" + badly},
 		"nothing given":   {[]string{"submit"}, 2, "", "error: requires at least 1 arg(s), only received 0\nsee \"quartet submit --help\"\n"},
 		"cancel":          {[]string{"cancel", "first", "second"}, 0, "", ""},
-		"cancel no job":   {[]string{"cancel", "thrid", "first"}, 2, "", `unknown job "thrid"; valid jobs: second, huge, first` + "\n"},
+		"cancel no job":   {[]string{"cancel", "forth", "first"}, 2, "", `there is no job "forth"; valid jobs: second, huge, first` + "\n"},
 		"drain":           {[]string{"drain", "t4-0", "t4-1"}, 0, "", ""},
 		"undrain":         {[]string{"undrain", "t4-0"}, 0, "", ""},
-		"drain no node":   {[]string{"drain", "t4-7"}, 2, "", `unknown node "t4-7"; did you mean "t4-0"? valid nodes: t4-0, t4-1` + "\n"},
-		"describe no job": {[]string{"describe", "fisrt"}, 2, "", `unknown job "fisrt"; did you mean "first"? valid jobs: second, huge, first` + "\n"},
-		"explain no job":  {[]string{"explain", "hug"}, 2, "", `unknown job "hug"; did you mean "huge"? valid jobs: second, huge, first` + "\n"},
-		"logs have one form": {[]string{"logs", "first", "-o", "json"}, 2, "",
-			`--output: "json" is no format of "quartet logs"; it writes the output as it is` + "\n"},
+		"drain no node":   {[]string{"drain", "t4-7"}, 2, "", `there is no node "t4-7"; did you mean "t4-0"? valid nodes: t4-0, t4-1` + "\n"},
+		"describe no job": {[]string{"describe", "fisrt"}, 2, "", `there is no job "fisrt"; did you mean "first"? valid jobs: second, huge, first` + "\n"},
+		"explain no job":  {[]string{"explain", "hug"}, 2, "", `there is no job "hug"; did you mean "huge"? valid jobs: second, huge, first` + "\n"},
+		"logs have one form": {
+			[]string{"logs", "first", "-o", "json"},
+			2, "",
+			`--output: "json" is no format of "quartet logs"; it writes the output as it is` + "\n",
+		},
 		"no such run": {[]string{"jobs", "--run", "other"}, 1, "", `error: no scheduler is running: nobody serves "runs/other/live/quartet.sock"; ` +
 			"start one with \"quartet run\", or say which with --run, --out or --socket\n"},
 		"a run elsewhere":       {[]string{"cancel", "first", "--out", here + "/runs"}, 0, "", ""},

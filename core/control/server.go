@@ -23,11 +23,13 @@ import (
 	"github.com/quartet-sched/quartet/internal/unixsocket"
 )
 
-const (
-	// MaxMessage bounds one message in bytes, and MaxJobFile a job file, which shares its message with little else.
-	MaxMessage = 64 << 20
-	MaxJobFile = MaxMessage - 1<<20
+// MaxMessage bounds one message in bytes.
+const MaxMessage = 64 << 20
 
+// MaxJobFile bounds a job file, which shares its message with little else.
+const MaxJobFile = MaxMessage - 1<<20
+
+const (
 	callLimit  = time.Minute     // for a call whose answer is one message
 	greetLimit = 5 * time.Second // for a connection until it can carry calls
 	closeLimit = 3 * time.Second // for the calls under way when the server is closed
