@@ -132,7 +132,10 @@ func (b *Backend) Submit(ctx context.Context, f backend.JobFile) ([]string, erro
 		}
 		names[i] = jobs[i].Spec.Name
 	}
-	return names, b.give(ctx, request{submit: jobs})
+	if err := b.give(ctx, request{submit: jobs}); err != nil {
+		return nil, err
+	}
+	return names, nil
 }
 
 // unknown refuses what names nothing.
