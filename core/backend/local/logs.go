@@ -24,6 +24,7 @@ type logFile struct {
 
 	file    *os.File // nil: to be opened
 	size    int64
+	inLine  bool // the file ends within a line
 	dropped int64
 }
 
@@ -50,7 +51,7 @@ func (l *logFile) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// write writes as much of p as the file has room for, up to the end of a line if there is one.
+// write writes as much of p as the file has room for: whole lines if possible.
 func (l *logFile) write(p []byte) (int, error) {
 	if l.file == nil {
 		if err := l.open(); err != nil {
@@ -59,7 +60,7 @@ func (l *logFile) write(p []byte) (int, error) {
 	}
 	if l.bytes > 0 && l.size+int64(len(p)) > l.bytes {
 		room := max(l.bytes-l.size, 0)
-		if end := bytes.LastIndexByte(p[:room], '\n'); end >= 0 {
+		if end := bytes.LastIndexByte(p[:room], '\n'); end >= 0 || l.size > 0 && !l.inLine {
 			room = int64(end) + 1
 		}
 		n, err := l.append(p[:room])
@@ -73,7 +74,9 @@ func (l *logFile) write(p []byte) (int, error) {
 
 func (l *logFile) append(p []byte) (int, error) {
 	n, err := l.file.Write(p)
-	l.size += int64(n)
+	if n > 0 {
+		l.size, l.inLine = l.size+int64(n), p[n-1] != '\n'
+	}
 	return n, err
 }
 
@@ -87,7 +90,7 @@ func (l *logFile) open() error {
 		_ = f.Close()
 		return err
 	}
-	l.file, l.size = f, info.Size()
+	l.file, l.size, l.inLine = f, info.Size(), false
 	return nil
 }
 
