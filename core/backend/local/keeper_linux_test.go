@@ -43,7 +43,9 @@ func keepRun(t *testing.T, dir string, replicas int, script string, o orders) *k
 	}
 	k := &kept{dir, keeper}
 	t.Cleanup(func() {
-		_ = keeper.Process.Kill() // it has ended, usually, and its replicas end with it
+		late := time.AfterFunc(time.Minute, func() { _ = keeper.Process.Kill() })
+		defer late.Stop()
+		_ = keeper.Process.Signal(syscall.SIGTERM) // it has ended, usually
 		_ = keeper.Wait()
 	})
 	if _, err := begin.Write([]byte{1}); err != nil {
