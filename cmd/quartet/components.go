@@ -34,6 +34,7 @@ func catalog() configs.Catalog {
 			workload.NewOpenB(),
 			workload.NewUnlike(),
 			workload.NewJobs(),
+			workload.NewSubmitted(),
 		},
 		Admission: []core.Factory[core.Admitter]{
 			admission.NewAcceptAll(),

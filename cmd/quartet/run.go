@@ -240,16 +240,3 @@ func placeless(c *configs.Config) *configs.Config {
 	copied.Output.Dir = "runs"
 	return &copied
 }
-
-// logger tells the components' warnings to stderr.
-func (a *app) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{
-		Level: slog.LevelWarn,
-		ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
-			if len(groups) == 0 && attr.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return attr
-		},
-	}))
-}

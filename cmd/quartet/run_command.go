@@ -13,6 +13,7 @@ import (
 
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/device"
 	"github.com/quartet-sched/quartet/core/backend/local"
 	"github.com/quartet-sched/quartet/core/workload"
 )
@@ -28,8 +29,9 @@ func (wallClock) After(d time.Duration) <-chan time.Time { return time.After(d) 
 
 type runFlags struct {
 	simulateFlags
-	jobs  string
-	fresh bool
+	jobs     string
+	fresh    bool
+	discover bool
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -60,6 +62,7 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
 	c.Flags().StringVar(&f.out, "out", "", "folder for the results, instead of output.dir")
 	c.Flags().BoolVar(&f.strict, "strict", false, "exit 3 when jobs were rejected or did not finish")
 	c.Flags().BoolVar(&f.fresh, "fresh", false, "stop and forget what is left of an unfinished run of the same name")
+	c.Flags().BoolVar(&f.discover, "discover", false, "run on the devices of this machine, instead of the config's cluster")
 	return c
 }
 
@@ -76,6 +79,21 @@ func (f *runFlags) load(ctx context.Context, a *app) (*configs.Config, error) {
 		}
 		flags.sets = append(flags.sets, "workload=null", fmt.Sprintf("workload={type: jobs, config: {path: %s}}", path))
 	}
+	if f.discover {
+		found, err := device.Discover(ctx)
+		if err != nil {
+			return nil, err
+		}
+		nodes, err := nodesOf(found)
+		if err != nil {
+			return nil, err
+		}
+		sets, err := clusterSets(nodes)
+		if err != nil {
+			return nil, err
+		}
+		flags.sets = append(flags.sets, sets...)
+	}
 	c, err := flags.load(ctx, a, f.out)
 	if err != nil {
 		return nil, err
@@ -84,10 +102,16 @@ func (f *runFlags) load(ctx context.Context, a *app) (*configs.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, real := opener.(*local.Opener); real {
+	_, real := opener.(*local.Opener)
+	if real && !f.discover {
 		return c, nil
 	}
-	flags.sets = append(flags.sets, "backend=null", "backend={type: local}")
+	if !real {
+		flags.sets = append(flags.sets, "backend=null", "backend={type: local}")
+	}
+	if f.discover {
+		flags.sets = append(flags.sets, discovered)
+	}
 	return flags.load(ctx, a, f.out)
 }
 
@@ -105,24 +129,21 @@ func (r *realRun) house(opener backend.Opener, c *configs.Config, w *workload.Wo
 	if r == nil {
 		return problem("backend.type", fmt.Sprintf("%q runs real processes", c.Backend.ID), `use "quartet run"`)
 	}
-	identity, err := identityOf(c, w)
+	resolved, err := placeless(c).Resolved()
 	if err != nil {
 		return err
 	}
-	machine.KeepIn(filepath.Join(dir, "live"), identity, r.fresh)
+	identity := identityOf(resolved, w)
+	machine.For(local.Run{Dir: filepath.Join(dir, "live"), Identity: identity, Config: string(resolved), Fresh: r.fresh})
 	return nil
 }
 
 // identityOf is the same for runs that decide alike: of one config, with the same inputs.
-func identityOf(c *configs.Config, w *workload.Workload) (string, error) {
-	resolved, err := placeless(c).Resolved()
-	if err != nil {
-		return "", err
-	}
+func identityOf(resolved []byte, w *workload.Workload) string {
 	sum := sha256.New()
 	sum.Write(resolved)
 	for _, in := range w.Inputs {
 		fmt.Fprintln(sum, in.SHA256)
 	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	return hex.EncodeToString(sum.Sum(nil))
 }

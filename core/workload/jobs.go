@@ -2,6 +2,7 @@ package workload
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -38,6 +39,7 @@ type jobEntry struct {
 	Pinned       bool          `config:"pinned" doc:"never preempted"`
 	Batch        jobBatch      `config:"batch" doc:"bounds of its batch, in samples"`
 	Seconds      float64       `config:"seconds" doc:"how long it takes on the replicas it asks for, as far as known; 0: unknown" min:"0" max:"1e12"`
+	Iterations   float64       `config:"iterations" doc:"work it has to do, in iterations at its initial batch, for a job that reports its progress so; instead of seconds" min:"0" max:"1e15"`
 	Retries      int           `config:"retries" doc:"failed runs that are repeated" min:"0" max:"1000"`
 	Checkpoint   bool          `config:"checkpoint" doc:"a run goes on where the one before stopped, from the folder QUARTET_CHECKPOINT"`
 }
@@ -65,17 +67,41 @@ func readJobs(in *input) (*Workload, error) {
 	if err != nil {
 		return nil, cannotRead(in.Path, err)
 	}
+	jobs, err := DecodeJobs(in.Path, text)
+	if err != nil {
+		return nil, err
+	}
+	return assemble(jobs, []Input{in.Input}, nil)
+}
+
+// DecodeJobs reads the text of a job file, in the order of its items. Their moments of submission count from when they are
+// taken in.
+func DecodeJobs(file string, text []byte) ([]Job, error) {
 	var f jobFile
-	if err := goodput.DecodeYAML(in.Path, text, &f); err != nil {
+	if err := goodput.DecodeYAML(file, text, &f); err != nil {
 		return nil, err
 	}
 	jobs := make([]Job, len(f.Jobs))
 	for i := range f.Jobs {
 		jobs[i] = f.Jobs[i].job()
-		jobs[i].At = core.Position{File: in.Path}
+		jobs[i].At = core.Position{File: file}
 	}
-	return assemble(jobs, []Input{in.Input}, nil)
+	return jobs, nil
 }
+
+// submitted is a workload that is yet to come.
+type submitted struct{}
+
+// NewSubmitted makes the factory of the source `submitted`.
+func NewSubmitted() core.Factory[Source] {
+	return core.NewFactory(core.Info{
+		Type:        "submitted",
+		Summary:     "no jobs of its own: they are submitted while the run goes on",
+		Description: "For `quartet run`, which then goes on until it is stopped; docs/run.md. A simulation of it has no jobs.",
+	}, core.None{}, func(core.None, core.Settings) (Source, error) { return submitted{}, nil })
+}
+
+func (submitted) Load(context.Context) (*Workload, error) { return &Workload{Open: true}, nil }
 
 // Validate reports everything that the form alone cannot refuse.
 func (f jobFile) Validate() error {
@@ -152,6 +178,9 @@ func (e *jobEntry) check(problem func(key, summary, hint string)) {
 	if e.MaxReplicas > 0 && e.MaxReplicas < replicas {
 		problem("max_replicas", fmt.Sprintf("must be at least the %d of replicas, got %d", replicas, e.MaxReplicas), "")
 	}
+	if e.Seconds > 0 && e.Iterations > 0 {
+		problem("iterations", "must not be given together with seconds", "work is counted in one of them")
+	}
 	for i, accelerator := range e.Accelerators {
 		if accelerator == "" || slices.Contains(e.Accelerators[:i], accelerator) {
 			problem(fmt.Sprintf("accelerators[%d]", i), fmt.Sprintf("%q is empty or named before", accelerator), "")
@@ -211,9 +240,10 @@ func (e *jobEntry) job() Job {
 			Name: e.Name, Tenant: e.Tenant, Application: e.Application, Weight: cmp.Or(e.Weight, 1),
 			SubmitSeconds: e.Submit.Seconds(), Requested: replicas,
 			MinReplicas: cmp.Or(e.MinReplicas, replicas), MaxReplicas: cmp.Or(e.MaxReplicas, replicas),
-			Accelerators: e.Accelerators, CPUs: e.CPUs, MemoryGB: e.MemoryGB, Pinned: e.Pinned, Batch: e.Batch.spec(), Command: e.Command, TotalWork: e.Seconds,
+			Accelerators: e.Accelerators, CPUs: e.CPUs, MemoryGB: e.MemoryGB, Pinned: e.Pinned, Batch: e.Batch.spec(), Command: e.Command,
+			TotalWork: max(e.Seconds, e.Iterations),
 		},
-		Process: Process{Dir: e.Dir, Environment: e.Environment, Retries: e.Retries, Checkpoints: e.Checkpoint},
+		Process: Process{Dir: e.Dir, Environment: e.Environment, Retries: e.Retries, Checkpoints: e.Checkpoint, Reports: e.Iterations > 0},
 	}
 	job.Model = NewDurationModel(cmp.Or(e.Seconds, math.Inf(1)), replicas)
 	return job

@@ -18,6 +18,7 @@ type Source interface {
 type Workload struct {
 	Jobs   []Job
 	Inputs []Input
+	Open   bool // more jobs are submitted while the run goes on, which has no end of its own
 }
 
 // Job is a job of a workload together with the model that the simulator runs it by, and how real machines run it.

@@ -36,7 +36,12 @@ func (b *Backend) hear(e *agent.Event, now float64) {
 	if !known || e.Rank != 0 || !b.jobs[id].live() {
 		return
 	}
-	j := &b.jobs[id]
+	j := b.jobs[id]
+	j.connected = !e.Gone
+	if !e.Gone {
+		j.spoke, j.heardAt = true, now
+	}
+	j.done = j.done || e.Done != nil
 	if e.Checkpointed != nil {
 		j.reported.checkpointed, j.reported.checkpoint = true, e.Checkpointed.Progress
 	}
@@ -70,8 +75,8 @@ func (b *Backend) tell(j *job) {
 
 // tellReports tells what jobs said since the last round.
 func (b *Backend) tellReports() {
-	for i := range b.jobs[:b.arrived] {
-		if j := &b.jobs[i]; j.reported.fresh && j.seats != nil {
+	for _, j := range b.jobs {
+		if j.reported.fresh && j.seats != nil {
 			b.tell(j)
 		}
 	}
@@ -81,7 +86,8 @@ func (b *Backend) tellReports() {
 func (b *Backend) measurement(j *job) core.Measurement {
 	r := &j.reported.latest
 	m := core.Measurement{
-		Nodes: r.Nodes, Replicas: r.Replicas, PerDevice: r.BatchPerDevice, PassSeconds: r.PassSeconds, StepSeconds: r.StepSeconds,
+		Nodes: r.Nodes, Replicas: r.Replicas, PerDevice: r.BatchPerDevice,
+		PassSeconds: r.PassSeconds * b.config.Speedup, StepSeconds: r.StepSeconds * b.config.Speedup,
 	}
 	if len(b.cluster.Accelerators) > 1 {
 		m.Accelerator = b.cluster.Accelerators[b.cluster.Nodes[j.seats[0].Node].Accelerator]

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func opened(t *testing.T, dir string, clock Clock, w *workload.Workload) *Backen
 
 func tryOpen(dir, identity string, fresh bool, clock Clock, w *workload.Workload) (*Backend, error) {
 	o := create(New(clock), map[string]any{"grace": "200ms"}, discard).(*Opener)
-	o.KeepIn(dir, identity, fresh)
+	o.For(Run{Dir: dir, Identity: identity, Fresh: fresh})
 	b, err := o.Open(context.Background(), machine(), w)
 	if err != nil {
 		return nil, err
@@ -213,11 +214,46 @@ func TestStopKillsAJobThatDoesNotListen(t *testing.T) {
 	}
 	started := b.elapsed()
 	apply(t, b, core.Change{Action: core.Stop})
+	settled(t, b)
 	if took := b.elapsed() - started; took < 0.2 {
 		t.Errorf("stopped after %v s, before the grace was over", took)
 	}
 	if left := strays(dir); left != 0 {
 		t.Errorf("%d processes are left", left)
+	}
+}
+
+// settled waits until what runs is what is decided.
+func settled(t *testing.T, b *Backend) {
+	t.Helper()
+	unlike := func(j *job) bool { return j.live() && !j.wanted() || j.due() }
+	for slices.ContainsFunc(b.jobs, unlike) {
+		if err := b.look(b.elapsed()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestADeviceIsNotTakenBeforeItIsLeft(t *testing.T) {
+	ledger := t.TempDir()
+	b := opened(t, t.TempDir(), realClock{}, commands(
+		command("deaf", testProgram(t), "work", ledger, "deaf", "60000"), command("next", testProgram(t), "work", ledger, "plain", "0"),
+	))
+	seen(t, b)
+	apply(t, b, on(0, 1))
+	for len(lines(t, ledger, "begun")) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	apply(t, b, core.Change{Action: core.Stop, Job: 0}, on(1, 1))
+	if b.jobs[1].live() {
+		t.Error("started on a device that is taken")
+	}
+	if diff := cmp.Diff([]string{"job_finished next"}, seen(t, b)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if wrong := lines(t, ledger, "violations"); len(wrong) > 0 {
+		t.Errorf("run twice at once: %q", wrong)
 	}
 }
 

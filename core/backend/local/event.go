@@ -32,7 +32,7 @@ func recorded(events []core.Event) []event {
 }
 
 // told is the event as the pipeline is told it.
-func (e *event) told(jobs []job) core.Event {
+func (e *event) told(jobs []*job) core.Event {
 	t := core.Event{
 		Kind: e.Kind, AtSeconds: e.AtSeconds, Job: e.Job, Node: e.Node, Health: e.Health,
 		Progress: e.Progress, Rate: e.Rate, FromSeconds: e.FromSeconds, StepsLeft: math.NaN(),

@@ -44,7 +44,7 @@ func (b *Backend) start(jobs []*job, now float64) error {
 	err := b.store.begin(recorded)
 	for _, p := range ready {
 		if err == nil {
-			b.watch(p.job, p.keeper)
+			b.started(p.job, p.keeper)
 			_, _ = p.begin.Write([]byte{1}) // a keeper that is gone is noticed
 		}
 		_ = p.begin.Close()
@@ -60,7 +60,7 @@ func (b *Backend) start(jobs []*job, now float64) error {
 
 // prepare makes the folders of a run and a keeper for it.
 func (b *Backend) prepare(j *job) (prepared, error) {
-	next := run{Number: j.run.Number + 1, Round: j.decided, Failures: j.run.Failures}
+	next := run{Number: j.run.Number + 1, Round: j.decided, Failures: j.run.Failures, Devices: b.devicesOf(j.seats)}
 	folder := b.runFolder(j, next.Number)
 	o, err := b.orders(j, folder)
 	if err != nil {
@@ -88,7 +88,7 @@ func (b *Backend) prepare(j *job) (prepared, error) {
 func (b *Backend) orders(j *job, folder string) (*orders, error) {
 	e := agent.Environment{
 		Job: j.Spec.Name, Replicas: core.Replicas(j.seats), Nodes: len(j.seats), Rendezvous: filepath.Join(folder, "peers"),
-		Checkpoint: filepath.Join(b.folder(j), "checkpoint"), Socket: filepath.Join(b.dir, "agent.sock"),
+		Checkpoint: filepath.Join(b.folder(j), "checkpoint"), Socket: filepath.Join(b.dir, agentSocket),
 	}
 	logs := filepath.Join(b.folder(j), "logs")
 	for _, dir := range [...]string{e.Rendezvous, e.Checkpoint, logs} {
@@ -108,16 +108,13 @@ func (b *Backend) orders(j *job, folder string) (*orders, error) {
 		return nil, err
 	}
 	o := &orders{Command: command, Dir: dir, GraceSeconds: b.config.Grace.Seconds()}
-	for _, seat := range j.seats {
-		for _, device := range seat.Devices.List() {
-			e.Rank = len(o.Replicas)
-			log := filepath.Join(logs, strconv.Itoa(e.Rank))
-			o.Replicas = append(o.Replicas, replica{
-				Environment: environment(b.handedDown, j.Process.Environment,
-					append(e.Variables(), visibleDevices+"="+strconv.Itoa(b.firstDevice[seat.Node]+device))...),
-				Out: log + ".out", Err: log + ".err",
-			})
-		}
+	for rank, device := range b.devicesOf(j.seats) {
+		e.Rank = rank
+		log := filepath.Join(logs, strconv.Itoa(rank))
+		o.Replicas = append(o.Replicas, replica{
+			Environment: environment(b.handedDown, j.Process.Environment, append(e.Variables(), visibleDevices+"="+b.meta.Devices[device])...),
+			Out:         log + ".out", Err: log + ".err",
+		})
 	}
 	return o, nil
 }
@@ -141,16 +138,29 @@ func (b *Backend) program(command []string, dir string) ([]string, error) {
 	return append([]string{found}, command[1:]...), nil
 }
 
-// watch waits for a keeper that is a child of this process.
-func (b *Backend) watch(j *job, keeper *exec.Cmd) {
-	j.watched, j.gone = true, make(chan struct{})
-	b.agent.Expect(j.Spec.Name)
-	b.sendTuning(j)
+// started waits for a keeper that is a child of this process.
+func (b *Backend) started(j *job, keeper *exec.Cmd) {
+	b.watch(j)
 	gone := j.gone
 	go func() {
 		_ = keeper.Wait() // its last word is in its folder
 		b.ends(gone)
 	}()
+}
+
+// watch begins to look after a run.
+func (b *Backend) watch(j *job) {
+	j.again, j.watched, j.gone, j.watch = false, true, make(chan struct{}), watch{}
+	b.agent.Expect(j.Spec.Name)
+	if j.wanted() {
+		b.sendTuning(j)
+	}
+}
+
+func (b *Backend) unwatch(j *job) {
+	j.watched = false
+	j.reported.fresh, j.reported.told = false, core.Measurement{}
+	b.agent.Forget(j.Spec.Name)
 }
 
 // endStrays kills what runs in the folders of jobs, or in that of one run, and is not to be spared: keepers, their

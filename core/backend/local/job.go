@@ -17,18 +17,39 @@ type job struct {
 	tuning  core.Tuning
 	decided int // round that decided the seats
 
-	run      run           // the last one; Number 0 for none
-	watched  bool          // this process knows when the keeper of run ends
-	gone     chan struct{} // closed then
-	ended    bool
-	reported report
+	submitted bool // the pipeline was told, or is about to be
+	ended     bool
+	cancelled bool
+	reported  report
+
+	run     run           // the last one; Number 0 for none
+	again   bool          // it failed, and is to be repeated
+	watched bool          // this process waits for the keeper of run to end
+	gone    chan struct{} // closed then
+	watch
 
 	// Work done, in the unit of TotalWork: progress at asOf seconds, growing with rate.
 	progress, rate, asOf float64
 }
 
+// watch is what is seen of a run while this process waits for its end. Times are seconds of the run of the scheduler.
+type watch struct {
+	spoke, done bool    // its rank 0 said anything, and that all work is done
+	connected   bool    // rank 0 may have more to say
+	heardAt     float64 // when it last said something
+	hung        bool
+	stopBy      float64 // when it should be gone; 0 while it was not told to stop
+	slow        bool    // it was told that it is not
+	lingers     float64 // until when its last words are waited for; 0 while it runs
+}
+
 // wanted reports whether the last run is the one that was decided.
 func (j *job) wanted() bool { return j.seats != nil && !j.ended && j.run.Round == j.decided }
+
+// due reports whether a run is to be started.
+func (j *job) due() bool {
+	return j.seats != nil && !j.ended && !j.watched && (j.again || j.run.Round != j.decided)
+}
 
 // live reports whether the keeper of the last run has not been seen to end.
 func (j *job) live() bool { return j.watched }
@@ -60,7 +81,7 @@ func (j *job) kept(now float64) float64 {
 // begin notes that the replicas start at a moment: with a rate where the job declared how long it takes.
 func (j *job) begin(now float64) {
 	j.asOf, j.rate = now, 0
-	if j.Spec.TotalWork > 0 {
+	if j.Spec.TotalWork > 0 && !j.Process.Reports {
 		j.rate = float64(core.Replicas(j.seats)) / float64(j.Spec.Requested)
 	}
 }
@@ -77,7 +98,13 @@ func (j *job) progressed(now float64) core.Event {
 	}
 }
 
-// The folders and files of a job.
+// The files of a backend.
+const (
+	storeFile   = "state.db"
+	agentSocket = "agent.sock"
+)
+
+// The folders of a job.
 func (b *Backend) folder(j *job) string { return filepath.Join(b.dir, "jobs", j.Spec.Name) }
 
 func (b *Backend) runFolder(j *job, number int) string {

@@ -31,6 +31,9 @@ type Config struct {
 	LogFiles    int           `config:"log_files" doc:"renamed files of output that are kept" min:"0" max:"1000"`
 	Limits      string        `config:"limits" doc:"limits of jobs on processors and memory, by control groups: not set, set if possible, or else the run of the job fails" enum:"off|try|required"`
 	Declared    bool          `config:"declared" doc:"trust the seconds that jobs declare, and refuse jobs that declare none: gives remaining_work"`
+	Devices     string        `config:"devices" doc:"declared: the devices of the nodes are numbered; discovered: they are found on this machine, which must have them" enum:"declared|discovered"`
+	HangAfter   time.Duration `config:"hang_after" doc:"a run whose agent spoke and then says nothing for so long has failed; 0 for never" min:"0s"`
+	Speedup     float64       `config:"speedup" doc:"how many seconds of the run pass in one: a trace is replayed so much faster" min:"0.001" max:"1e6"`
 	StallAfter  time.Duration `config:"stall_after" doc:"end the run when no job ran, started or was submitted for so long" min:"1s"`
 }
 
@@ -63,7 +66,9 @@ func New(clock Clock) core.Factory[backend.Opener] {
 		Summary: "real processes on this machine, which survive the scheduler",
 		Description: "The nodes of the config are declared shares of this machine; devices are numbered through over all of them. " +
 			"It needs Linux, and jobs with commands.",
-	}, Config{Grace: 10 * time.Second, LogMB: 64, LogFiles: 3, Limits: limitsTry, StallAfter: time.Hour}, func(c Config, s core.Settings) (backend.Opener, error) {
+	}, Config{
+		Grace: 10 * time.Second, LogMB: 64, LogFiles: 3, Limits: limitsTry, Devices: declaredDevices, Speedup: 1, StallAfter: time.Hour,
+	}, func(c Config, s core.Settings) (backend.Opener, error) {
 		return &Opener{config: c, log: s.Log, clock: clock}, nil
 	})
 }
@@ -74,17 +79,28 @@ type Opener struct {
 	log      *slog.Logger
 	clock    Clock
 	identity string
+	resolved string
 	fresh    bool
 }
 
-// KeepIn tells the folder of the run, for what the config does not place elsewhere, and what identifies the run: a store is
-// gone on with only by a run of the same identity. A fresh run stops and forgets what it finds.
-func (o *Opener) KeepIn(dir, identity string, fresh bool) {
-	if o.config.Dir == "" {
-		o.config.Dir = dir
-	}
-	o.identity, o.fresh = identity, fresh
+// Run says what a backend is opened for.
+type Run struct {
+	Dir      string // its folder, for what the config does not place elsewhere
+	Identity string // a store is gone on with only by a run of the same identity
+	Config   string // resolved, for whoever reads the store
+	Fresh    bool   // what is found is stopped and forgotten
 }
+
+// For tells what the backend is opened for.
+func (o *Opener) For(r Run) {
+	if o.config.Dir == "" {
+		o.config.Dir = r.Dir
+	}
+	o.identity, o.resolved, o.fresh = r.Identity, r.Config, r.Fresh
+}
+
+// Dir is the folder of the backend.
+func (o *Opener) Dir() string { return o.config.Dir }
 
 // Capabilities are what the jobs declare, when that is trusted.
 func (o *Opener) Capabilities() []core.Capability {
@@ -103,10 +119,10 @@ func (o *Opener) Check(*core.Cluster, core.RoundOptions) core.Diagnostics {
 }
 
 // checkJobs refuses jobs that are no processes.
-func (o *Opener) checkJobs(w *workload.Workload) core.Diagnostics {
+func (c *Config) checkJobs(jobs []workload.Job) core.Diagnostics {
 	var found core.Diagnostics
-	for i := range w.Jobs {
-		job := &w.Jobs[i]
+	for i := range jobs {
+		job := &jobs[i]
 		refuse := func(summary, hint string) {
 			found = append(found, core.Diagnostic{Position: job.At, Summary: fmt.Sprintf("job %q %s", job.Spec.Name, summary), Hint: hint})
 		}
@@ -116,7 +132,7 @@ func (o *Opener) checkJobs(w *workload.Workload) core.Diagnostics {
 		if !workload.PlainName(job.Spec.Name) {
 			refuse("has a name that is no plain file name", "logs and checkpoints are named after it")
 		}
-		if o.config.Declared && job.Spec.TotalWork <= 0 {
+		if c.Declared && job.Spec.TotalWork <= 0 {
 			refuse("does not declare its seconds", "backend.config.declared asks for them")
 		}
 	}
@@ -124,12 +140,12 @@ func (o *Opener) checkJobs(w *workload.Workload) core.Diagnostics {
 }
 
 // Open opens the store, replaces a scheduler that was killed, and starts the clock.
-func (o *Opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
-	if err := append(o.Check(c, core.RoundOptions{}), o.checkJobs(w)...).Err(); err != nil {
+func (o *Opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
+	if err := append(o.Check(c, core.RoundOptions{}), o.config.checkJobs(w.Jobs)...).Err(); err != nil {
 		return nil, err
 	}
 	if o.config.Dir == "" {
 		return nil, core.Diagnostics{{Path: "backend.config.dir", Summary: "required but missing"}}
 	}
-	return open(o, c, w)
+	return open(ctx, o, c, w)
 }

@@ -1,7 +1,7 @@
 package local
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,127 +9,134 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
+
+	"github.com/quartet-sched/quartet/core/backend"
 )
 
-// logFile is a file that output is appended to. When it is full it is renamed to NAME.1, what was NAME.1 to NAME.2, and so
-// on. Output that cannot be written is dropped: a full disk does not hold up who writes it.
-//
-// lumberjack does not fit: it names old files by the millisecond, so that a fast writer overwrites them, counts in MB, and
-// leaves a goroutine behind.
-type logFile struct {
-	path  string
-	bytes int64     // that it has room for; 0: for all
-	older int       // files that are kept
-	notes io.Writer // where it is told what goes wrong
+// followEvery is how often a log is looked at that is followed.
+const followEvery = 200 * time.Millisecond
 
-	file    *os.File // nil: to be opened
-	size    int64
-	inLine  bool // the file ends within a line
-	dropped int64
-}
-
-// newLogFile opens the file, so that it is there also when nothing is written.
-func newLogFile(path string, bytes int64, older int, notes io.Writer) *logFile {
-	l := &logFile{path: path, bytes: bytes, older: older, notes: notes}
-	_ = l.open() // the first write tries again, and tells
-	return l
-}
-
-// Write takes all of p, whatever becomes of it.
-func (l *logFile) Write(p []byte) (int, error) {
-	for rest := p; len(rest) > 0; {
-		n, err := l.write(rest)
-		rest = rest[n:]
-		if err != nil {
-			if l.dropped == 0 {
-				fmt.Fprintf(l.notes, "%s: output is dropped: %v\n", filepath.Base(l.path), err)
-			}
-			l.dropped += int64(len(rest))
+// ReadLog writes what is kept of the output of a replica, and goes on until its job has ended when it is to follow.
+func (b *Backend) ReadLog(ctx context.Context, l backend.Log, to io.Writer) error {
+	ended, err := b.hasEnded(ctx, l.Job)
+	if err != nil {
+		return err
+	}
+	kind := ".out"
+	if l.Stderr {
+		kind = ".err"
+	}
+	reader := logReader{path: filepath.Join(b.dir, "jobs", l.Job, "logs", strconv.Itoa(l.Rank)+kind), to: to}
+	defer reader.close()
+	for {
+		if err := reader.read(); err != nil {
+			return err
+		}
+		if !l.Follow || ended {
 			break
 		}
-	}
-	return len(p), nil
-}
-
-// write writes as much of p as the file has room for: whole lines if possible.
-func (l *logFile) write(p []byte) (int, error) {
-	if l.file == nil {
-		if err := l.open(); err != nil {
-			return 0, err
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-b.ended:
+			return errEnded
+		case <-time.After(followEvery): // logs are written in the time of this machine
+		}
+		if ended, err = b.hasEnded(ctx, l.Job); err != nil {
+			return err
 		}
 	}
-	if l.bytes > 0 && l.size+int64(len(p)) > l.bytes {
-		room := max(l.bytes-l.size, 0)
-		if end := bytes.LastIndexByte(p[:room], '\n'); end >= 0 || l.size > 0 && !l.inLine {
-			room = int64(end) + 1
-		}
-		n, err := l.append(p[:room])
-		if err != nil {
-			return n, err
-		}
-		return n, l.rotate()
+	if !reader.begun {
+		return fmt.Errorf("replica %d of job %q has put out nothing", l.Rank, l.Job)
 	}
-	return l.append(p)
-}
-
-func (l *logFile) append(p []byte) (int, error) {
-	n, err := l.file.Write(p)
-	if n > 0 {
-		l.size, l.inLine = l.size+int64(n), p[n-1] != '\n'
-	}
-	return n, err
-}
-
-func (l *logFile) open() error {
-	f, err := openLog(l.path)
-	if err != nil {
-		return err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		_ = f.Close()
-		return err
-	}
-	l.file, l.size, l.inLine = f, info.Size(), false
 	return nil
 }
 
-func openLog(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+// hasEnded tells of a job and of its replicas.
+func (b *Backend) hasEnded(ctx context.Context, name string) (ended bool, err error) {
+	err = b.give(ctx, request{do: func() error {
+		j, err := b.job(name)
+		ended = err == nil && j.ended && !j.live()
+		return err
+	}})
+	return ended, err
 }
 
-// rotate makes room. What it did not get done, the next write does.
-func (l *logFile) rotate() error {
-	_ = l.file.Close() // every write has told its error
-	l.file = nil
-	if l.older == 0 {
-		if err := os.Remove(l.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// logReader reads a log that grows, and is set aside as PATH.1, then PATH.2 and so on, when it is long.
+type logReader struct {
+	path  string
+	to    io.Writer
+	file  *os.File
+	begun bool
+}
+
+// read writes what was added since it was last called.
+func (r *logReader) read() error {
+	if !r.begun {
+		if err := r.readOlder(); err != nil {
 			return err
 		}
 	}
-	for n := l.older; n > 0; n-- {
-		if err := os.Rename(l.name(n-1), l.name(n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for {
+		if r.file == nil {
+			f, err := os.Open(r.path)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			r.file, r.begun = f, true
+		}
+		moved := r.moved() // asked first: what was added before it was set aside is read
+		if _, err := io.Copy(r.to, r.file); err != nil {
+			return err
+		}
+		if !moved {
+			return nil
+		}
+		r.close()
+	}
+}
+
+// readOlder writes what was set aside, the oldest first.
+func (r *logReader) readOlder() error {
+	last := 0
+	for exists(fmt.Sprintf("%s.%d", r.path, last+1)) {
+		last++
+	}
+	for ; last > 0; last-- {
+		f, err := os.Open(fmt.Sprintf("%s.%d", r.path, last))
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(r.to, f)
+		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}
 	}
-	return l.open()
+	return nil
 }
 
-// name is that of the n-th older file.
-func (l *logFile) name(n int) string {
-	if n == 0 {
-		return l.path
-	}
-	return l.path + "." + strconv.Itoa(n)
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
-// end closes the file and tells how much is missing, if anything is.
-func (l *logFile) end() (warning string) {
-	if l.file != nil {
-		_ = l.file.Close() // every write has told its error
+// moved reports whether the file that is read was set aside.
+func (r *logReader) moved() bool {
+	mine, err := r.file.Stat()
+	if err != nil {
+		return false
 	}
-	if l.dropped == 0 {
-		return ""
+	now, err := os.Stat(r.path)
+	return err == nil && !os.SameFile(mine, now)
+}
+
+func (r *logReader) close() {
+	if r.file != nil {
+		_ = r.file.Close() // it was only read
+		r.file = nil
 	}
-	return fmt.Sprintf("%s: %d bytes of output were dropped", filepath.Base(l.path), l.dropped)
 }

@@ -58,6 +58,7 @@ func machine() *core.Cluster {
 const (
 	patient    = "patient" // takes no devices away
 	preempting = "preempting"
+	unhurried  = "unhurried" // is patient, and holds rounds at an interval only
 )
 
 // schedule is a scheduler: it runs the jobs of a file to their end.
@@ -73,7 +74,7 @@ func schedule(policy, dir, file string) int {
 			return err
 		}
 		opener := create(New(realClock{}), map[string]any{"dir": dir, "grace": "200ms"}, log)
-		opener.(*Opener).KeepIn(dir, "test", false)
+		opener.(*Opener).For(Run{Dir: dir, Identity: "test"})
 		cluster := machine()
 		b, err := opener.Open(context.Background(), cluster, jobs)
 		if err != nil {
@@ -85,7 +86,11 @@ func schedule(policy, dir, file string) int {
 			Placement:  core.Component[core.Placer]{ID: "placement", Policy: create(placement.NewFirstFit(), nil, log)},
 			Elasticity: core.Component[core.Elasticity]{ID: "elasticity", Policy: create(elasticity.NewFixed(), nil, log)},
 		}
-		p := core.NewPipeline(cluster, stages, core.RoundOptions{OnEvents: true}, nil)
+		rounds := core.RoundOptions{OnEvents: true}
+		if policy == unhurried {
+			rounds = core.RoundOptions{IntervalSeconds: 0.05}
+		}
+		p := core.NewPipeline(cluster, stages, rounds, nil)
 		if err := p.Run(context.Background(), b); err != nil {
 			return err
 		}

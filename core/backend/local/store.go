@@ -8,12 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // storeSchema names the form of a store. It changes when a field changes its meaning or goes away.
@@ -24,7 +27,12 @@ var (
 	roundsBucket  = []byte("rounds")  // round number: observation
 	changesBucket = []byte("changes") // round number: []core.Change
 	runsBucket    = []byte("runs")    // job name: run
+	jobsBucket    = []byte("jobs")    // job id: submission
+	ordersBucket  = []byte("orders")  // see cancelled and health
+	pendingBucket = []byte("pending") // of a snapshot: what is to be told next
 )
+
+var buckets = [...][]byte{metaBucket, roundsBucket, changesBucket, runsBucket, jobsBucket, ordersBucket, pendingBucket}
 
 var metaKey = []byte("run")
 
@@ -32,8 +40,10 @@ var metaKey = []byte("run")
 type meta struct {
 	Schema    string
 	Identity  string
-	EpochUnix int64 // nanoseconds: moment 0 of the run
-	Complete  bool  // nothing is left to go on with
+	Config    string   `json:",omitempty"` // resolved
+	Devices   []string // what CUDA_VISIBLE_DEVICES calls them, by number
+	EpochUnix int64    // nanoseconds: moment 0 of the run
+	Complete  bool     // nothing is left to go on with
 }
 
 // observation is what a round saw.
@@ -54,13 +64,15 @@ type run struct {
 	Number   int // 1 for the first
 	Round    int // that decided the seats
 	Failures int // of earlier runs
+	Devices  []int
 	Keeper   identity
 }
 
 // store keeps what must outlive the scheduler. Every method but close returns once its data is on disk.
 type store struct {
-	db   *bolt.DB
-	path string
+	db     *bolt.DB
+	path   string
+	health map[string]core.Health // by node name, as ordered
 }
 
 // lockWait is how long an instance that is just ending is waited for.
@@ -72,7 +84,7 @@ func openStore(dir string, fresh bool) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the store: %w", err)
 	}
-	s := &store{path: filepath.Join(dir, "state.db")}
+	s := &store{path: filepath.Join(dir, storeFile), health: map[string]core.Health{}}
 	err := s.open()
 	if err == nil {
 		return s, nil
@@ -143,7 +155,7 @@ func (s *store) check() error {
 		return err
 	}
 	return s.db.Update(func(tx *bolt.Tx) error {
-		for _, name := range [...][]byte{metaBucket, roundsBucket, changesBucket, runsBucket} {
+		for _, name := range buckets {
 			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 				return err
 			}
@@ -174,7 +186,7 @@ func (s *store) setMeta(m *meta) error {
 // reset forgets everything and begins a new run.
 func (s *store) reset(m *meta) error {
 	return s.db.Update(func(tx *bolt.Tx) error {
-		for _, name := range [...][]byte{roundsBucket, changesBucket, runsBucket} {
+		for _, name := range buckets {
 			if err := tx.DeleteBucket(name); err != nil {
 				return err
 			}
@@ -255,3 +267,110 @@ func put(tx *bolt.Tx, bucket, key []byte, value any) error {
 }
 
 func key(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
+
+// submission is a job that was submitted to a running scheduler.
+type submission struct {
+	Spec    core.JobSpec
+	Process workload.Process
+}
+
+// submit records jobs, all or none.
+func (s *store) submit(jobs []*workload.Job) error {
+	return s.db.Update(func(tx *bolt.Tx) error {
+		for _, j := range jobs {
+			if err := put(tx, jobsBucket, key(int(j.Spec.ID)), submission{j.Spec, j.Process}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// What an order is kept under: the id of a cancelled job, or the name of a node.
+const (
+	cancelOrder = "cancel/"
+	healthOrder = "health/"
+)
+
+func (s *store) cancel(id core.JobID) error {
+	return s.db.Update(func(tx *bolt.Tx) error {
+		return put(tx, ordersBucket, []byte(cancelOrder+strconv.Itoa(int(id))), true)
+	})
+}
+
+func (s *store) setHealth(node string, h core.Health) error {
+	err := s.db.Update(func(tx *bolt.Tx) error { return put(tx, ordersBucket, []byte(healthOrder+node), h) })
+	if err == nil {
+		s.health[node] = h
+	}
+	return err
+}
+
+// recall reads into a backend what it is to go on with.
+func (s *store) recall(b *Backend) (err error) {
+	return s.guard(func() error {
+		if err := s.db.View(func(tx *bolt.Tx) error {
+			if err := tx.Bucket(jobsBucket).ForEach(func(k, text []byte) error {
+				var j submission
+				if err := json.Unmarshal(text, &j); err != nil {
+					return err
+				}
+				if int(j.Spec.ID) != len(b.jobs) || int(binary.BigEndian.Uint64(k)) != len(b.jobs) {
+					return fmt.Errorf("job %d is missing", len(b.jobs))
+				}
+				b.know(&workload.Job{Spec: j.Spec, Process: j.Process})
+				return nil
+			}); err != nil {
+				return err
+			}
+			return tx.Bucket(ordersBucket).ForEach(func(k, text []byte) error { return s.recallOrder(b, string(k), text) })
+		}); err != nil {
+			return err
+		}
+		b.history, err = s.history()
+		return err
+	})
+}
+
+func (s *store) recallOrder(b *Backend, order string, text []byte) error {
+	if job, cancelled := strings.CutPrefix(order, cancelOrder); cancelled {
+		id, err := strconv.Atoi(job)
+		if err != nil || id < 0 || id >= len(b.jobs) {
+			return fmt.Errorf("unknown job %q is cancelled", job)
+		}
+		b.jobs[id].cancelled = true
+		return nil
+	}
+	var h core.Health
+	if err := json.Unmarshal(text, &h); err != nil {
+		return err
+	}
+	s.health[strings.TrimPrefix(order, healthOrder)] = h
+	return nil
+}
+
+// snapshot copies the store into a new file, together with what is to be told next.
+func (s *store) snapshot(path string, pending *observation) error {
+	if err := s.db.View(func(tx *bolt.Tx) error { return tx.CopyFile(path, 0o600) }); err != nil {
+		return err
+	}
+	copied := &store{path: path, health: map[string]core.Health{}}
+	if err := copied.open(); err != nil {
+		return err
+	}
+	err := copied.db.Update(func(tx *bolt.Tx) error { return put(tx, pendingBucket, metaKey, pending) })
+	return errors.Join(err, copied.close())
+}
+
+// pending is what was to be told next when a snapshot was made; nil when this is none.
+func (s *store) pending() (o *observation, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		text := tx.Bucket(pendingBucket).Get(metaKey)
+		if text == nil {
+			return nil
+		}
+		o = &observation{}
+		return json.Unmarshal(text, o)
+	})
+	return o, err
+}

@@ -1,0 +1,120 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/agent"
+)
+
+// Apply records the changes of the round last told, and begins to carry them out: it waits for nobody. What is to be stopped
+// may take its grace; what is to run on its devices begins when it is gone. A round that a scheduler before this one decided
+// must be decided alike, and is not carried out again, except what the last one left half done.
+func (b *Backend) Apply(_ context.Context, changes []core.Change) error {
+	decided := b.rounds <= len(b.history) && b.history[b.rounds-1].Decided
+	if decided {
+		if err := b.compare(changes); err != nil {
+			return err
+		}
+	} else if err := b.store.decide(b.rounds, changes); err != nil {
+		return fmt.Errorf("record the decisions: %w", err)
+	}
+	if err := b.decideAll(changes); err != nil {
+		return err
+	}
+	if b.rounds < len(b.history) {
+		return nil
+	}
+	b.wakeUp()
+	return b.settle(b.elapsed())
+}
+
+// compare refuses decisions that are not those of a scheduler before this one.
+func (b *Backend) compare(changes []core.Change) error {
+	was, err := json.Marshal(b.history[b.rounds-1].Changes)
+	if err != nil {
+		return err
+	}
+	is, err := json.Marshal(changes)
+	if err != nil {
+		return err
+	}
+	if string(is) != string(was) && len(changes)+len(b.history[b.rounds-1].Changes) > 0 {
+		return fmt.Errorf("round %d was decided otherwise before the scheduler was restarted; a policy does not repeat itself: begin anew with --fresh\nbefore: %s\nnow:    %s", b.rounds, was, is)
+	}
+	return nil
+}
+
+func (b *Backend) decideAll(changes []core.Change) error {
+	for i := range changes {
+		if err := b.decide(&changes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decide takes in one change. Taken in twice, it has the effect of once.
+func (b *Backend) decide(c *core.Change) error {
+	if c.Job < 0 || int(c.Job) >= len(b.jobs) || !b.jobs[c.Job].submitted {
+		return fmt.Errorf("%v job %d, which was never submitted", c.Action, c.Job)
+	}
+	j := b.jobs[c.Job]
+	if j.ended {
+		return nil
+	}
+	b.unlike = true
+	switch c.Action {
+	case core.Discard:
+		b.end(j, b.now)
+	case core.Stop:
+		j.leave(b.now)
+		b.events = append(b.events, j.progressed(b.now))
+	case core.Tune:
+		j.tuning = c.Tuning
+		if j.live() {
+			b.sendTuning(j)
+		}
+	case core.Start, core.Move:
+		if core.SameSeats(j.seats, c.Seats) && j.tuning.Equal(c.Tuning) {
+			return nil
+		}
+		if j.seats != nil {
+			j.leave(b.now)
+		}
+		j.seats, j.tuning, j.decided = slices.Clone(c.Seats), c.Tuning, b.rounds
+		j.begin(b.now)
+		b.events = append(b.events, j.progressed(b.now))
+	}
+	return nil
+}
+
+func (b *Backend) sendTuning(j *job) {
+	t := &j.tuning
+	if t.BatchPerDevice == 0 && t.LearningRateFactor == 0 {
+		return // the batch is the job's own affair
+	}
+	_, err := b.agent.Send(j.Spec.Name, agent.ToJob{Tuning: &agent.Tuning{
+		BatchPerDevice: t.BatchPerDevice, AccumulationSteps: t.AccumulationSteps, LearningRateFactor: t.LearningRateFactor,
+		BatchByReplica: t.BatchByReplica,
+	}})
+	if err != nil {
+		b.log.Warn("a tuning could not be told", "job", j.Spec.Name, "error", err)
+	}
+}
+
+func (b *Backend) end(j *job, now float64) {
+	if !j.ended {
+		j.ended = true
+		b.active--
+		b.lastWork = now
+	}
+}
+
+func (b *Backend) finish(j *job, kind core.EventKind, at float64) {
+	b.end(j, at)
+	b.events = append(b.events, core.Event{Kind: kind, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress})
+}

@@ -1,0 +1,170 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// resume takes over from the scheduler before, or begins anew when there was none, or nothing is left of its run.
+func (b *Backend) resume(ctx context.Context, o *Opener) error {
+	b.opened = b.clock.Now()
+	m, err := b.store.meta()
+	if err != nil {
+		return b.refuse(fmt.Sprintf("the store is damaged: %v", err), "--fresh stops its jobs, sets it aside and begins anew")
+	}
+	if m != nil && !o.fresh && !m.Complete {
+		if m.Devices, err = o.deviceNames(ctx, b.cluster, m.Devices); err != nil {
+			return err
+		}
+		return b.goOn(m, o.identity)
+	}
+	devices, err := o.deviceNames(ctx, b.cluster, nil)
+	if err != nil {
+		return err
+	}
+	jobs := filepath.Join(b.dir, "jobs")
+	endStrays(jobs, nil)
+	if err := os.RemoveAll(jobs); err != nil {
+		return fmt.Errorf("remove the jobs of an earlier run: %w", err)
+	}
+	b.found = true
+	b.meta = &meta{Schema: storeSchema, Identity: o.identity, Config: o.resolved, Devices: devices, EpochUnix: b.opened.UnixNano()}
+	return b.store.reset(b.meta)
+}
+
+func (b *Backend) goOn(m *meta, run string) error {
+	if m.Identity != run {
+		return b.refuse("holds an unfinished run of another config or other jobs", "finish that one, give this one another name, or begin anew with --fresh")
+	}
+	if err := b.recall(m); err != nil {
+		return err
+	}
+	runs, err := b.store.runs()
+	if err != nil {
+		return b.refuse(fmt.Sprintf("the store is damaged: %v", err), "begin anew with --fresh")
+	}
+	for name, r := range runs {
+		if id, known := b.byName[name]; known {
+			b.jobs[id].run = r
+		}
+	}
+	b.openedAt = max(b.opened.Sub(time.Unix(0, m.EpochUnix)).Seconds()*b.config.Speedup, 0)
+	if len(b.history) > 0 {
+		b.openedAt = max(b.openedAt, b.history[len(b.history)-1].NowSeconds) // the clock may have been set back
+	}
+	endStrays(filepath.Join(b.dir, "jobs"), func(keeper identity) bool {
+		return slices.ContainsFunc(b.jobs, func(j *job) bool { return j.run.Keeper == keeper })
+	})
+	return nil
+}
+
+// recall reads the jobs, rounds and orders of schedulers before this one.
+func (b *Backend) recall(m *meta) error {
+	if m.Schema != storeSchema {
+		return b.refuse(fmt.Sprintf("holds schema %q, this program reads %q", m.Schema, storeSchema), "end the run with the program that began it, or begin anew with --fresh")
+	}
+	b.meta = m
+	if err := b.store.recall(b); err != nil {
+		return b.refuse(fmt.Sprintf("the store is damaged: %v", err), "begin anew with --fresh")
+	}
+	for i := range b.history {
+		for _, e := range b.history[i].Events {
+			if e.Job < 0 || int(e.Job) >= len(b.jobs) || e.Node < 0 || int(e.Node) >= len(b.health) {
+				return b.refuse(fmt.Sprintf("round %d tells of unknown job %d or node %d", i+1, e.Job, e.Node), "begin anew with --fresh")
+			}
+		}
+	}
+	return nil
+}
+
+// refuse is what is wrong with the store.
+func (b *Backend) refuse(summary, hint string) error {
+	return core.Diagnostics{{Position: core.Position{File: b.store.path}, Summary: summary, Hint: hint}}
+}
+
+// repeat tells what was seen in a recorded round.
+func (b *Backend) repeat() core.Observation {
+	seen := &b.history[b.rounds]
+	b.rounds++
+	b.now = seen.NowSeconds
+	told := b.retell(seen.Events)
+	b.events = nil
+	return core.Observation{NowSeconds: b.now, Events: told}
+}
+
+// retell takes recorded events in, and makes them what the pipeline is told.
+func (b *Backend) retell(events []event) []core.Event {
+	told := make([]core.Event, len(events))
+	for i := range events {
+		told[i] = events[i].told(b.jobs)
+		b.take(&told[i])
+	}
+	return told
+}
+
+// take brings what the backend knows up to an event of a recorded round.
+func (b *Backend) take(e *core.Event) {
+	j := b.jobs[e.Job]
+	switch e.Kind {
+	case core.JobSubmitted:
+		b.coming = slices.DeleteFunc(b.coming, func(other *job) bool { return other == j })
+		b.submitted(j, e.AtSeconds)
+	case core.JobFinished, core.JobFailed, core.JobCancelled:
+		j.leave(e.AtSeconds)
+		b.end(j, e.AtSeconds)
+	case core.JobInterrupted:
+		j.leave(e.AtSeconds)
+		j.progress = e.Progress
+	case core.JobProgressed:
+		j.progress, j.rate, j.asOf = e.Progress, e.Rate, e.FromSeconds
+	case core.NodeChanged:
+		b.health[e.Node] = e.Health
+	}
+}
+
+// wakeUp finds, when all recorded rounds are repeated, the keepers that a scheduler before this one left, and the orders that
+// it could not tell any more.
+func (b *Backend) wakeUp() {
+	if b.found {
+		return
+	}
+	b.found, b.unlike = true, true
+	for _, j := range b.jobs {
+		if j.run.Number > 0 && !j.ended || j.run.Keeper.alive() {
+			b.watch(j)
+			go b.await(j.run.Keeper, j.gone)
+		}
+		if j.cancelled && j.submitted {
+			b.cancel(j)
+		}
+	}
+	for node, health := range b.store.health {
+		if id := slices.IndexFunc(b.cluster.Nodes, func(n core.Node) bool { return n.Name == node }); id >= 0 {
+			b.setHealth(core.NodeID(id), health)
+		}
+	}
+}
+
+// lookAgain is how often a keeper is looked at that is not a child of this process.
+const lookAgain = 20 * time.Millisecond
+
+func (b *Backend) await(keeper identity, gone chan<- struct{}) {
+	for keeper.alive() {
+		time.Sleep(lookAgain)
+	}
+	b.ends(gone)
+}
+
+func (b *Backend) ends(gone chan<- struct{}) {
+	close(gone)
+	select {
+	case b.happened <- struct{}{}:
+	default: // there is a note already
+	}
+}

@@ -1,0 +1,224 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/agent"
+)
+
+// settle brings what runs closer to what is decided: it tells runs to stop that are not wanted any more, and starts those
+// whose devices nobody holds any more.
+func (b *Backend) settle(now float64) error {
+	if !b.unlike {
+		return nil
+	}
+	b.unlike = false
+	held := map[int]bool{}
+	for _, j := range b.jobs {
+		if !j.live() {
+			continue
+		}
+		if !j.wanted() {
+			b.stop(j, now)
+		}
+		for _, device := range j.run.Devices {
+			held[device] = true
+		}
+	}
+	var starting []*job
+	for _, j := range b.jobs {
+		if j.due() && b.free(j.seats, held) {
+			starting = append(starting, j)
+		}
+	}
+	return b.start(starting, now)
+}
+
+// devicesOf numbers the devices of seats.
+func (b *Backend) devicesOf(seats []core.Seat) (devices []int) {
+	for _, seat := range seats {
+		for _, device := range seat.Devices.List() {
+			devices = append(devices, b.firstDevice[seat.Node]+device)
+		}
+	}
+	return devices
+}
+
+func (b *Backend) free(seats []core.Seat, held map[int]bool) bool {
+	for _, device := range b.devicesOf(seats) {
+		if held[device] {
+			return false
+		}
+	}
+	return true
+}
+
+// How long beyond its grace a run may take to be gone before somebody is told, and how long a job that is gone may have
+// words on the way.
+const (
+	patience = 10 * time.Second
+	linger   = time.Second
+)
+
+// stop tells a run to end.
+func (b *Backend) stop(j *job, now float64) {
+	if j.stopBy > 0 {
+		return
+	}
+	j.stopBy = now + b.seconds(b.config.Grace+patience)
+	_, _ = b.agent.Send(j.Spec.Name, agent.ToJob{Stop: &agent.Stop{GraceSeconds: b.config.Grace.Seconds()}}) // SIGTERM tells those who do not listen
+	terminate(j.run.Keeper)
+}
+
+// seconds is a time of this machine in the time of the run.
+func (b *Backend) seconds(d time.Duration) float64 { return d.Seconds() * b.config.Speedup }
+
+// endHung ends a run that spoke, and has said nothing for too long; it tells of runs that do not end.
+func (b *Backend) endHung(j *job, now float64) {
+	if j.stopBy > 0 && now > j.stopBy && !j.slow {
+		j.slow = true
+		b.log.Warn("a run does not end, though it was killed; its devices stay taken", "job", j.Spec.Name, "keeper", j.run.Keeper.PID)
+	}
+	if by := b.hangsAt(j); now >= by {
+		j.hung = true
+		b.stop(j, now)
+	}
+}
+
+// hangsAt is when a run is taken to hang unless it says something before.
+func (b *Backend) hangsAt(j *job) float64 {
+	if b.config.HangAfter == 0 || !j.live() || !j.wanted() || !j.spoke || j.hung {
+		return math.Inf(1)
+	}
+	return j.heardAt + b.config.HangAfter.Seconds()
+}
+
+// patienceEnds is when somebody must be looked after who says nothing.
+func (b *Backend) patienceEnds(now float64) float64 {
+	by := math.Inf(1)
+	for _, j := range b.jobs {
+		if j.live() {
+			by = min(by, b.hangsAt(j))
+			if j.lingers > now {
+				by = min(by, j.lingers)
+			}
+		}
+	}
+	return by
+}
+
+// saysMore reports whether words of a run that is gone are still on their way.
+func (b *Backend) saysMore(j *job, now float64) bool {
+	if !j.connected {
+		return false
+	}
+	if j.lingers == 0 {
+		j.lingers = now + b.seconds(linger)
+	}
+	return now < j.lingers
+}
+
+// ran takes in that a run is gone.
+func (b *Backend) ran(j *job) {
+	b.unlike = true
+	wanted := j.wanted()
+	b.unwatch(j)
+	e, at := b.lastWord(j)
+	switch {
+	case e.Outcome == finished && j.spoke && !j.done:
+		e.Outcome, e.Reason = failed, "exited with 0 before it said that it was done"
+	case e.Outcome == stopped && j.hung:
+		e.Outcome, e.Reason = failed, fmt.Sprintf("said nothing for %v", b.config.HangAfter)
+	}
+	switch {
+	case j.ended:
+	case e.Outcome == finished: // if it is not wanted any more, it was faster
+		j.leave(at)
+		b.finish(j, core.JobFinished, at)
+	case !wanted:
+		if j.reported.checkpointed && j.reported.checkpoint != j.progress {
+			j.progress = j.reported.checkpoint
+			b.events = append(b.events, j.progressed(at))
+		}
+	case e.Outcome == failed:
+		b.failed(j, e.Reason, at)
+	default:
+		if e.Outcome == lost {
+			endStrays(b.runFolder(j, j.run.Number), nil)
+			b.log.Warn("a run was lost: its keeper did not say how it ended", "job", j.Spec.Name, "run", j.run.Number)
+		}
+		j.leave(at)
+		b.events = append(b.events, core.Event{Kind: core.JobInterrupted, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress})
+	}
+}
+
+// failed starts a job again in its place, or gives it up.
+func (b *Backend) failed(j *job, reason string, at float64) {
+	j.run.Failures++
+	b.log.Warn("a run failed", "job", j.Spec.Name, "run", j.run.Number, "reason", reason, "retries_left", max(j.Process.Retries-j.run.Failures+1, 0))
+	if j.run.Failures > j.Process.Retries {
+		j.leave(at)
+		b.finish(j, core.JobFailed, at)
+		return
+	}
+	j.again = true
+	j.progress = j.kept(at)
+	j.begin(at)
+	b.events = append(b.events, j.progressed(at))
+}
+
+// lastWord is what a keeper left, and when in the run.
+func (b *Backend) lastWord(j *job) (e exit, atSeconds float64) {
+	now := b.elapsed()
+	path := filepath.Join(b.runFolder(j, j.run.Number), exitFile)
+	info, err := os.Stat(path)
+	if err == nil {
+		err = readFile(path, &e)
+	}
+	if err != nil {
+		return exit{Outcome: lost}, now
+	}
+	since := float64(info.ModTime().UnixNano()-b.meta.EpochUnix) / 1e9 * b.config.Speedup
+	return e, min(max(math.Floor(since*1000)/1000, b.now), now)
+}
+
+// Close stops what still runs and leaves the store for a run to come to go on with. Closing it twice has the effect of once.
+func (b *Backend) Close() error {
+	if b.closed {
+		return nil
+	}
+	b.closed = true
+	close(b.ended)
+	b.wakeUp()
+	return errors.Join(b.stopAll(), b.store.setMeta(b.meta), b.agent.Close(), b.store.close())
+}
+
+// stopAll stops what runs, and waits until it is gone.
+func (b *Backend) stopAll() error {
+	now := b.elapsed()
+	for _, j := range b.jobs {
+		if j.live() {
+			b.stop(j, now)
+		}
+	}
+	late := time.After(b.config.Grace + patience)
+	for _, j := range b.jobs {
+		for j.live() {
+			select {
+			case <-j.gone:
+				b.unwatch(j)
+			case e := <-b.agent.Events():
+				b.hear(&e, b.elapsed())
+			case <-late:
+				return fmt.Errorf("job %q does not end, though it was killed; its keeper is process %d", j.Spec.Name, j.run.Keeper.PID)
+			}
+		}
+	}
+	return nil
+}
