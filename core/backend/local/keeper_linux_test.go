@@ -25,9 +25,9 @@ type kept struct {
 }
 
 // keepRun starts a keeper of replicas that run a script of the shell. Their output goes to the folder of the run.
-func keepRun(t *testing.T, dir string, replicas int, script string, o orders) *kept {
+func keepRun(t testing.TB, dir string, replicas int, script string, o orders) *kept {
 	t.Helper()
-	o.Command, o.Dir, o.GraceSeconds = []string{"/bin/sh", "-c", script}, dir, 0.2
+	o.Command, o.Dir, o.GraceSeconds = []string{"/bin/sh", "-c", script}, dir, 30
 	for rank := range replicas {
 		log := filepath.Join(dir, strconv.Itoa(rank))
 		o.Replicas = append(o.Replicas, replica{
@@ -56,7 +56,7 @@ func keepRun(t *testing.T, dir string, replicas int, script string, o orders) *k
 }
 
 // end is the last word of the keeper.
-func (k *kept) end(t *testing.T) exit {
+func (k *kept) end(t testing.TB) exit {
 	t.Helper()
 	late := time.AfterFunc(time.Minute, func() { _ = k.keeper.Process.Kill() })
 	defer late.Stop()
@@ -70,7 +70,7 @@ func (k *kept) end(t *testing.T) exit {
 	return e
 }
 
-func (k *kept) read(t *testing.T, file string) string {
+func (k *kept) read(t testing.TB, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(k.dir, file))
 	if err != nil {
@@ -274,14 +274,14 @@ func BenchmarkOutput(b *testing.B) {
 	text := []byte(strings.Repeat(strings.Repeat("x", 99)+"\n", 600))
 	measure := func(b *testing.B, w io.Writer, end func()) {
 		b.SetBytes(int64(len(text)))
-		before := processorTime()
+		before := processorTime(syscall.RUSAGE_SELF)
 		for b.Loop() {
 			if _, err := w.Write(text); err != nil {
 				b.Fatal(err)
 			}
 		}
 		end()
-		b.ReportMetric((processorTime()-before).Seconds()/float64(b.N*len(text))*bytesInGB, "cpu-s/GB")
+		b.ReportMetric((processorTime(syscall.RUSAGE_SELF)-before).Seconds()/float64(b.N*len(text))*bytesInGB, "cpu-s/GB")
 	}
 	b.Run("straight", func(b *testing.B) {
 		measure(b, newLogFile(filepath.Join(b.TempDir(), "0.out"), most, 1, io.Discard), func() {})
@@ -299,8 +299,26 @@ func BenchmarkOutput(b *testing.B) {
 	})
 }
 
-func processorTime() time.Duration {
+// processorTime is what this process or its children have used.
+func processorTime(who int) time.Duration {
 	var used syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // it never fails
+	_ = syscall.Getrusage(who, &used) // it never fails
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// BenchmarkKeeper measures what a run costs, from its orders to its last word.
+func BenchmarkKeeper(b *testing.B) {
+	for name, o := range map[string]orders{
+		"without limits": {}, "with limits": {Limits: limitsTry, CPUs: 1, MemoryBytes: 64 * bytesInMB},
+	} {
+		b.Run(name, func(b *testing.B) {
+			before := processorTime(syscall.RUSAGE_CHILDREN)
+			for b.Loop() {
+				if e := keepRun(b, b.TempDir(), 1, "exit 0", o).end(b); e.Outcome != finished {
+					b.Fatal(e)
+				}
+			}
+			b.ReportMetric((processorTime(syscall.RUSAGE_CHILDREN)-before).Seconds()*1000/float64(b.N), "cpu-ms/run")
+		})
+	}
 }
