@@ -27,6 +27,9 @@ type Config struct {
 	Dir         string        `config:"dir" doc:"folder of the store, the logs and the checkpoints; folder live of the run's results if left out"`
 	Grace       time.Duration `config:"grace" doc:"time between SIGTERM and SIGKILL when a job is stopped; a round waits for the jobs it stops" min:"0s" max:"1h"`
 	Environment []string      `config:"environment" doc:"variables of the scheduler's environment that jobs see, besides the usual ones"`
+	LogMB       int           `config:"log_mb" doc:"MB that a file of output may have before it is renamed and a new one begun; 0: any" min:"0" max:"1000000"`
+	LogFiles    int           `config:"log_files" doc:"renamed files of output that are kept" min:"0" max:"1000"`
+	Limits      string        `config:"limits" doc:"limits of jobs on processors and memory, by control groups: not set, set if possible, or else the run of the job fails" enum:"off|try|required"`
 	Declared    bool          `config:"declared" doc:"trust the seconds that jobs declare, and refuse jobs that declare none: gives remaining_work"`
 	Devices     string        `config:"devices" doc:"declared: the devices of the nodes are numbered; discovered: they are found on this machine, which must have them" enum:"declared|discovered"`
 	HangAfter   time.Duration `config:"hang_after" doc:"a run whose agent spoke and then says nothing for so long has failed; 0 for never" min:"0s"`
@@ -63,7 +66,9 @@ func New(clock Clock) core.Factory[backend.Opener] {
 		Summary: "real processes on this machine, which survive the scheduler",
 		Description: "The nodes of the config are declared shares of this machine; devices are numbered through over all of them. " +
 			"It needs Linux, and jobs with commands.",
-	}, Config{Grace: 10 * time.Second, Devices: declaredDevices, Speedup: 1, StallAfter: time.Hour}, func(c Config, s core.Settings) (backend.Opener, error) {
+	}, Config{
+		Grace: 10 * time.Second, LogMB: 64, LogFiles: 3, Limits: limitsTry, Devices: declaredDevices, Speedup: 1, StallAfter: time.Hour,
+	}, func(c Config, s core.Settings) (backend.Opener, error) {
 		return &Opener{config: c, log: s.Log, clock: clock}, nil
 	})
 }
