@@ -34,9 +34,12 @@ type jobEntry struct {
 	MinReplicas  int           `config:"min_replicas" doc:"least replicas it can run with; 0 or left out: as many as it asks for" min:"0"`
 	MaxReplicas  int           `config:"max_replicas" doc:"most replicas it can use; 0 or left out: as many as it asks for" min:"0" max:"1000000"`
 	Accelerators []string      `config:"accelerators" doc:"types it can run on; all if left out"`
+	CPUs         float64       `config:"cpus" doc:"processors that a replica may use; 0 or left out: no limit" min:"0" max:"1e6"`
+	MemoryGB     float64       `config:"memory_gb" doc:"memory that a replica may use, in GB of 2^30 bytes; 0 or left out: no limit" min:"0" max:"1e6"`
 	Pinned       bool          `config:"pinned" doc:"never preempted"`
 	Batch        jobBatch      `config:"batch" doc:"bounds of its batch, in samples"`
 	Seconds      float64       `config:"seconds" doc:"how long it takes on the replicas it asks for, as far as known; 0: unknown" min:"0" max:"1e12"`
+	Iterations   float64       `config:"iterations" doc:"work it has to do, in iterations at its initial batch, for a job that reports its progress so; instead of seconds" min:"0" max:"1e15"`
 	Retries      int           `config:"retries" doc:"failed runs that are repeated" min:"0" max:"1000"`
 	Checkpoint   bool          `config:"checkpoint" doc:"a run goes on where the one before stopped, from the folder QUARTET_CHECKPOINT"`
 }
@@ -142,6 +145,12 @@ func ours(name string) bool {
 	return strings.HasPrefix(name, "QUARTET_") || name == "CUDA_VISIBLE_DEVICES"
 }
 
+// The least limits of a replica: the system enforces none below, or nothing starts within them.
+const (
+	leastCPUs     = 0.01
+	leastMemoryGB = 0.01
+)
+
 func (e *jobEntry) check(problem func(key, summary, hint string)) {
 	if !PlainName(e.Name) {
 		problem("name", fmt.Sprintf("%q cannot name a job", e.Name),
@@ -169,10 +178,19 @@ func (e *jobEntry) check(problem func(key, summary, hint string)) {
 	if e.MaxReplicas > 0 && e.MaxReplicas < replicas {
 		problem("max_replicas", fmt.Sprintf("must be at least the %d of replicas, got %d", replicas, e.MaxReplicas), "")
 	}
+	if e.Seconds > 0 && e.Iterations > 0 {
+		problem("iterations", "must not be given together with seconds", "work is counted in one of them")
+	}
 	for i, accelerator := range e.Accelerators {
 		if accelerator == "" || slices.Contains(e.Accelerators[:i], accelerator) {
 			problem(fmt.Sprintf("accelerators[%d]", i), fmt.Sprintf("%q is empty or named before", accelerator), "")
 		}
+	}
+	if e.CPUs > 0 && e.CPUs < leastCPUs {
+		problem("cpus", fmt.Sprintf("must be 0 or at least %v, got %v", leastCPUs, e.CPUs), "")
+	}
+	if e.MemoryGB > 0 && e.MemoryGB < leastMemoryGB {
+		problem("memory_gb", fmt.Sprintf("must be 0 or at least %v, got %v", leastMemoryGB, e.MemoryGB), "")
 	}
 	e.Batch.check(problem)
 }
@@ -222,9 +240,10 @@ func (e *jobEntry) job() Job {
 			Name: e.Name, Tenant: e.Tenant, Application: e.Application, Weight: cmp.Or(e.Weight, 1),
 			SubmitSeconds: e.Submit.Seconds(), Requested: replicas,
 			MinReplicas: cmp.Or(e.MinReplicas, replicas), MaxReplicas: cmp.Or(e.MaxReplicas, replicas),
-			Accelerators: e.Accelerators, Pinned: e.Pinned, Batch: e.Batch.spec(), Command: e.Command, TotalWork: e.Seconds,
+			Accelerators: e.Accelerators, CPUs: e.CPUs, MemoryGB: e.MemoryGB, Pinned: e.Pinned, Batch: e.Batch.spec(), Command: e.Command,
+			TotalWork: max(e.Seconds, e.Iterations),
 		},
-		Process: Process{Dir: e.Dir, Environment: e.Environment, Retries: e.Retries, Checkpoints: e.Checkpoint},
+		Process: Process{Dir: e.Dir, Environment: e.Environment, Retries: e.Retries, Checkpoints: e.Checkpoint, Reports: e.Iterations > 0},
 	}
 	job.Model = NewDurationModel(cmp.Or(e.Seconds, math.Inf(1)), replicas)
 	return job

@@ -6,6 +6,7 @@ type Process struct {
 	Environment []Variable // besides what the scheduler hands down
 	Retries     int        // failed runs that are repeated
 	Checkpoints bool       // a run goes on where the one before stopped
+	Reports     bool       // its declared work is in the unit that it reports its progress in, not in seconds
 }
 
 // Variable is a variable of the environment.

@@ -59,7 +59,7 @@ var _ backend.Operated = (*Backend)(nil)
 // longestSocket is what the address of a unix socket has room for.
 const longestSocket = 100
 
-func open(o *Opener, c *core.Cluster, w *workload.Workload) (b *Backend, err error) {
+func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload) (b *Backend, err error) {
 	dir, err := filepath.Abs(o.config.Dir)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func open(o *Opener, c *core.Cluster, w *workload.Workload) (b *Backend, err err
 	if b.store, err = openStore(dir, o.fresh); err != nil {
 		return nil, err
 	}
-	if err := b.resume(o); err != nil {
+	if err := b.resume(ctx, o); err != nil {
 		return nil, errors.Join(err, b.store.close())
 	}
 	if b.agent, err = agent.Listen(socket); err != nil {
@@ -127,16 +127,23 @@ func handedDown(more []string, lookup func(string) (string, bool)) (list []strin
 	return list
 }
 
+// Replaying reports whether the next round is one that a scheduler before this one recorded.
+func (b *Backend) Replaying() bool { return b.rounds < len(b.history) }
+
 // Capabilities repeats what the opener told.
 func (b *Backend) Capabilities() []core.Capability { return b.capabilities }
+
+// Present is about now, in seconds of the run. Unlike the other methods that tell the time it may be called from any goroutine.
+func (b *Backend) Present() float64 {
+	return b.openedAt + b.clock.Now().Sub(b.opened).Seconds()*b.config.Speedup
+}
 
 // ElapsedSeconds is the present, which lies after the last round.
 func (b *Backend) ElapsedSeconds() float64 { return b.elapsed() }
 
 // elapsed is the present in seconds of the run, in whole milliseconds. It never goes back.
 func (b *Backend) elapsed() float64 {
-	seconds := b.openedAt + b.clock.Now().Sub(b.opened).Seconds()*b.config.Speedup
-	return max(math.Floor(seconds*1000)/1000, b.now)
+	return max(math.Floor(b.Present()*1000)/1000, b.now)
 }
 
 // Next repeats what schedulers before this one saw, then waits until a round is due.

@@ -82,7 +82,7 @@ func (j *job) kept(now float64) float64 {
 // begin notes that the replicas start at a moment: with a rate where the job declared how long it takes.
 func (j *job) begin(now float64) {
 	j.asOf, j.rate = now, 0
-	if j.Spec.TotalWork > 0 {
+	if j.Spec.TotalWork > 0 && !j.Process.Reports {
 		j.rate = float64(core.Replicas(j.seats)) / float64(j.Spec.Requested)
 	}
 }
