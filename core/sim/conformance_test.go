@@ -105,9 +105,7 @@ func (c *doneAfter) Err() error {
 
 func happened(o core.Observation) (moments []float64) {
 	for _, e := range o.Events {
-		if e.Kind != core.JobProgressed {
-			moments = append(moments, e.AtSeconds)
-		}
+		moments = append(moments, e.AtSeconds)
 	}
 	return moments
 }
