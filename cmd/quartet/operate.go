@@ -45,10 +45,10 @@ func (f *serveFlags) register(c *cobra.Command) {
 	f.tlsFlags.register(c, "listen", "the scheduler")
 }
 
-// serve takes orders for the backend of a run until the server is closed. The live folder must be there.
-func (f *serveFlags) serve(runDir string, o backend.Operated, b *control.Board, log *slog.Logger) (*control.Server, error) {
+// serve takes orders for a backend, through a socket in its folder, until the server is closed.
+func (f *serveFlags) serve(folder string, o backend.Operated, b *control.Board, log *slog.Logger) (*control.Server, error) {
 	s := control.NewServer(o, b, log)
-	err := s.ServeSocket(controlSocket(runDir))
+	err := s.ServeSocket(filepath.Join(folder, control.SocketName))
 	if err == nil && f.listen != "" {
 		_, err = s.ServeTLS(f.listen, f.TLSFiles)
 	}

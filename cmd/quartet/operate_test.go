@@ -109,7 +109,7 @@ func scheduler(t *testing.T, o *operated) {
 	}
 	o.elapsed = 70
 	var f serveFlags
-	server, err := f.serve(filepath.Join("runs", "local"), o, board, log)
+	server, err := f.serve(filepath.Join("runs", "local", "live"), o, board, log)
 	if err != nil {
 		t.Fatal(err)
 	}

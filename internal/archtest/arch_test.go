@@ -59,7 +59,9 @@ var onlyIn = []struct{ prefix, folder string }{
 	{"github.com/schollz/progressbar", "cmd"},
 	{"github.com/spf13/viper", "configs"},
 	{"go.etcd.io/bbolt", "core/backend/local"},
+	{"github.com/NVIDIA/go-nvml", "core/backend/device"},
 	{"github.com/hashicorp/go-plugin", "plugins"},
+	{"github.com/prometheus/", "core/metrics/exposition"},
 	{"pgregory.net/rapid", "core/coretest"},
 }
 

@@ -59,7 +59,7 @@ var _ backend.Operated = (*Backend)(nil)
 // longestSocket is what the address of a unix socket has room for.
 const longestSocket = 100
 
-func open(o *Opener, c *core.Cluster, w *workload.Workload) (b *Backend, err error) {
+func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload) (b *Backend, err error) {
 	dir, err := filepath.Abs(o.config.Dir)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func open(o *Opener, c *core.Cluster, w *workload.Workload) (b *Backend, err err
 	if b.store, err = openStore(dir, o.fresh); err != nil {
 		return nil, err
 	}
-	if err := b.resume(o); err != nil {
+	if err := b.resume(ctx, o); err != nil {
 		return nil, errors.Join(err, b.store.close())
 	}
 	if b.agent, err = agent.Listen(socket); err != nil {

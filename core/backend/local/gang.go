@@ -112,7 +112,7 @@ func (b *Backend) orders(j *job, folder string) (*orders, error) {
 		e.Rank = rank
 		log := filepath.Join(logs, strconv.Itoa(rank))
 		o.Replicas = append(o.Replicas, replica{
-			Environment: environment(b.handedDown, j.Process.Environment, append(e.Variables(), visibleDevices+"="+strconv.Itoa(device))...),
+			Environment: environment(b.handedDown, j.Process.Environment, append(e.Variables(), visibleDevices+"="+b.meta.Devices[device])...),
 			Out:         log + ".out", Err: log + ".err",
 		})
 	}

@@ -28,6 +28,7 @@ type Config struct {
 	Grace       time.Duration `config:"grace" doc:"time between SIGTERM and SIGKILL when a job is stopped; a round waits for the jobs it stops" min:"0s" max:"1h"`
 	Environment []string      `config:"environment" doc:"variables of the scheduler's environment that jobs see, besides the usual ones"`
 	Declared    bool          `config:"declared" doc:"trust the seconds that jobs declare, and refuse jobs that declare none: gives remaining_work"`
+	Devices     string        `config:"devices" doc:"declared: the devices of the nodes are numbered; discovered: they are found on this machine, which must have them" enum:"declared|discovered"`
 	HangAfter   time.Duration `config:"hang_after" doc:"a run whose agent spoke and then says nothing for so long has failed; 0 for never" min:"0s"`
 	Speedup     float64       `config:"speedup" doc:"how many seconds of the run pass in one: a trace is replayed so much faster" min:"0.001" max:"1e6"`
 	StallAfter  time.Duration `config:"stall_after" doc:"end the run when no job ran, started or was submitted for so long" min:"1s"`
@@ -62,7 +63,7 @@ func New(clock Clock) core.Factory[backend.Opener] {
 		Summary: "real processes on this machine, which survive the scheduler",
 		Description: "The nodes of the config are declared shares of this machine; devices are numbered through over all of them. " +
 			"It needs Linux, and jobs with commands.",
-	}, Config{Grace: 10 * time.Second, Speedup: 1, StallAfter: time.Hour}, func(c Config, s core.Settings) (backend.Opener, error) {
+	}, Config{Grace: 10 * time.Second, Devices: declaredDevices, Speedup: 1, StallAfter: time.Hour}, func(c Config, s core.Settings) (backend.Opener, error) {
 		return &Opener{config: c, log: s.Log, clock: clock}, nil
 	})
 }
@@ -134,12 +135,12 @@ func (c *Config) checkJobs(jobs []workload.Job) core.Diagnostics {
 }
 
 // Open opens the store, replaces a scheduler that was killed, and starts the clock.
-func (o *Opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
+func (o *Opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
 	if err := append(o.Check(c, core.RoundOptions{}), o.config.checkJobs(w.Jobs)...).Err(); err != nil {
 		return nil, err
 	}
 	if o.config.Dir == "" {
 		return nil, core.Diagnostics{{Path: "backend.config.dir", Summary: "required but missing"}}
 	}
-	return open(o, c, w)
+	return open(ctx, o, c, w)
 }

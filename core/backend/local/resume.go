@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,14 +12,21 @@ import (
 )
 
 // resume takes over from the scheduler before, or begins anew when there was none, or nothing is left of its run.
-func (b *Backend) resume(o *Opener) error {
+func (b *Backend) resume(ctx context.Context, o *Opener) error {
 	b.opened = b.clock.Now()
 	m, err := b.store.meta()
 	if err != nil {
 		return b.refuse(fmt.Sprintf("the store is damaged: %v", err), "--fresh stops its jobs, sets it aside and begins anew")
 	}
 	if m != nil && !o.fresh && !m.Complete {
+		if m.Devices, err = o.deviceNames(ctx, b.cluster, m.Devices); err != nil {
+			return err
+		}
 		return b.goOn(m, o.identity)
+	}
+	devices, err := o.deviceNames(ctx, b.cluster, nil)
+	if err != nil {
+		return err
 	}
 	jobs := filepath.Join(b.dir, "jobs")
 	endStrays(jobs, nil)
@@ -26,7 +34,7 @@ func (b *Backend) resume(o *Opener) error {
 		return fmt.Errorf("remove the jobs of an earlier run: %w", err)
 	}
 	b.found = true
-	b.meta = &meta{Schema: storeSchema, Identity: o.identity, Config: o.resolved, EpochUnix: b.opened.UnixNano()}
+	b.meta = &meta{Schema: storeSchema, Identity: o.identity, Config: o.resolved, Devices: devices, EpochUnix: b.opened.UnixNano()}
 	return b.store.reset(b.meta)
 }
 

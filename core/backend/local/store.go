@@ -40,9 +40,10 @@ var metaKey = []byte("run")
 type meta struct {
 	Schema    string
 	Identity  string
-	Config    string `json:",omitempty"` // resolved
-	EpochUnix int64  // nanoseconds: moment 0 of the run
-	Complete  bool   // nothing is left to go on with
+	Config    string   `json:",omitempty"` // resolved
+	Devices   []string // what CUDA_VISIBLE_DEVICES calls them, by number
+	EpochUnix int64    // nanoseconds: moment 0 of the run
+	Complete  bool     // nothing is left to go on with
 }
 
 // observation is what a round saw.
