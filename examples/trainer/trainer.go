@@ -236,7 +236,7 @@ func (t *trainer) retune(tail, shares []int64) {
 		tuning.BatchByReplica = append(tuning.BatchByReplica, int(b))
 	}
 	t.setting = tuned(tuning, t.o.Batch, t.env.Replicas)
-	t.window = window{since: t.window.since, skipped: true}
+	t.window = window{since: time.Now(), skipped: true} // a report has times of one setting, and enough of them
 }
 
 func (w *window) add(pass, step time.Duration, loss float64) {
