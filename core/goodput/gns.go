@@ -3,13 +3,17 @@ package goodput
 import (
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Scatter is how far the gradients of one optimizer step lie apart: those of several equal parts of its batch, each
-// replica and each accumulation pass being one. Norms are squared, and of gradients as they are with mixed precision
-// undone; under Adam, divided element by element by its denominator first.
+// Scatter is how far the gradients of one optimizer step lie apart: those of several parts of its batch, each replica
+// and each accumulation pass being one. Norms are squared, and of gradients as they are with mixed precision undone;
+// under Adam, divided element by element by its denominator first.
+//
+// The means weigh each part by its samples. So weighted, the norm of a part is above that of the batch by the same as
+// if the parts were equal: the variance that it has too much is in inverse proportion to its samples.
 type Scatter struct {
 	Parts int     // at least 2
 	Local float64 // mean of the squared norms of the parts
@@ -17,18 +21,30 @@ type Scatter struct {
 	Scale float64 // batch of all parts together, over the initial batch
 }
 
-// ScatterOf compares the gradients of equal parts of a batch that is scale times the initial one. They are of one
-// length.
-func ScatterOf(parts [][]float64, scale float64) Scatter {
-	s := Scatter{Parts: len(parts), Scale: scale}
-	if len(parts) == 0 {
+// ScatterOf compares the gradients of parts of a batch that is scale times the initial one. They are of one length. The
+// parts are of so many samples, or equal when nothing is said.
+func ScatterOf(parts [][]float64, scale float64, samples ...int) Scatter {
+	s := Scatter{Scale: scale}
+	if len(samples) == 0 {
+		samples = slices.Repeat([]int{1}, len(parts))
+	}
+	if len(parts) == 0 || len(samples) != len(parts) {
 		return s
 	}
+	all := 0
+	for _, n := range samples {
+		all += n
+	}
 	mean := make([]float64, len(parts[0]))
-	for _, part := range parts {
-		s.Local += squaredNorm(part) / float64(len(parts))
-		for i, x := range part {
-			mean[i] += x / float64(len(parts))
+	for i, part := range parts {
+		if samples[i] == 0 { // an idle replica has no gradient
+			continue
+		}
+		s.Parts++
+		share := float64(samples[i]) / float64(all)
+		s.Local += share * squaredNorm(part)
+		for d, x := range part {
+			mean[d] += share * x
 		}
 	}
 	s.Total = squaredNorm(mean)
