@@ -174,6 +174,24 @@ func TestTrackerFindsTheTruth(t *testing.T) {
 	}
 }
 
+// A training that learned much in few steps is followed: a thousand before do not weigh on the report for long.
+func TestTrackerFollows(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var tracker Tracker
+	learn := func(steps int, truth core.Gradients) {
+		for range steps {
+			square, variance := truth.Square*(1+0.2*r.NormFloat64()), truth.Variance*(1+0.2*r.NormFloat64())
+			tracker.Take(Scatter{Parts: 2, Local: square + 2*variance, Total: square + variance, Scale: 1})
+		}
+	}
+	learn(1000, core.Gradients{Square: 4, Variance: 10})
+	want := core.Gradients{Square: 1, Variance: 9}
+	learn(120, want)
+	if diff := cmp.Diff(want, Report(&tracker), cmpopts.EquateApprox(0.15, 0)); diff != "" {
+		t.Errorf("statistics (-want +got):\n%s", diff)
+	}
+}
+
 // A tracker that went through a checkpoint reports the same, now and after further steps in several parts.
 func TestTrackerIsKept(t *testing.T) {
 	for name, parts := range map[string][][]float64{"several parts": {{3, 1}, {1, 3}}, "one part": {{3, 1}}} {
