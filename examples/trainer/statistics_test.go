@@ -83,7 +83,7 @@ func TestNoiseScaleOnTheWay(t *testing.T) {
 			if _, err := r.step(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if step >= 50 && step%20 == 0 {
+			if step >= 50 && step%40 == 0 {
 				want := noiseScale(fullStatistics(r.model, r.data, r.state.Parameters, o.Batch), 1)
 				got := noiseScale(goodput.Report(&r.state.Statistics), 1)
 				band := int(math.Exp2(math.Floor(math.Log2(want))))
