@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,13 +26,13 @@ func BenchmarkScheduled(b *testing.B) {
 				s.Expect("train")
 				with, endWith := lone(b, args, agent.Environment{Job: "train", Replicas: 1, Nodes: 1, Socket: path})
 				without, endWithout := lone(b, args, agent.Environment{Replicas: 1, Nodes: 1})
-				var times [2][]float64 // of blocks; their medians count, for others disturb some
+				var times [2][]float64 // of blocks; a quick one of each counts, for others disturb many
 				for b.Loop() {
 					for i, r := range [...]*trainer{without, with} {
 						times[i] = append(times[i], block(b, r))
 					}
 				}
-				alone, scheduled := median(times[0]), median(times[1])
+				alone, scheduled := quick(times[0]), quick(times[1])
 				b.ReportMetric(1e6*alone/blockSteps, "alone-µs/step")
 				b.ReportMetric(1e6*scheduled/blockSteps, "scheduled-µs/step")
 				b.ReportMetric(100*(scheduled/alone-1), "%overhead")
@@ -64,6 +65,12 @@ func lone(b *testing.B, args []string, env agent.Environment) (r *trainer, end f
 		follow()
 		r.agent.Close()
 	}
+}
+
+// quick is what nine tenths exceed.
+func quick(seconds []float64) float64 {
+	slices.Sort(seconds)
+	return seconds[len(seconds)/10]
 }
 
 // block takes some steps.
