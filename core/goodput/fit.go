@@ -37,7 +37,7 @@ var coldStart = vector{0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 1.001}
 // it: more than two replicas, one node, several nodes.
 //
 // The search is a projected quasi-Newton method in the logarithms of the parameters, with the closed-form gradient. It
-// begins at the cold start each time, as published: a fit takes 0.1 ms at the median. To begin also where the fit before
+// begins at the cold start each time, as published, unless all is quick: a fit takes 0.1 ms at the median. To begin also where the fit before
 // ended and keep the better one makes a run 1.2 times as long, and schedules worse: mean JCTs of pollux-best were 2.0 %
 // higher over the published workloads, of pollux-guarded 1.3 %. Alone, the fit before is a trap: what it took to be free
 // has no slope in logarithms, and stays so.
