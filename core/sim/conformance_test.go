@@ -2,8 +2,13 @@ package sim
 
 import (
 	"context"
+	"errors"
+	"io"
+	"math"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/backendtest"
@@ -30,4 +35,89 @@ func TestConformance(t *testing.T) {
 		}
 		return b
 	}})
+}
+
+func TestAnInterruptedJobIsNotStartedByARepetition(t *testing.T) {
+	s := open(t, Config{NodeEvents: []NodeEvent{{Node: "n0", At: 10 * time.Second, To: "down"}}}, 2, arrival{0, phased{100}})
+	onEvents := core.Wake{BySeconds: math.Inf(1), OnEvents: true}
+	if _, err := s.Next(t.Context(), onEvents); err != nil {
+		t.Fatal(err)
+	}
+	c := start(0, seats(0, 1))
+	c.Round = 1
+	for range 2 { // before and after it was interrupted
+		if err := s.Apply(t.Context(), []core.Change{c}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Next(t.Context(), onEvents); err != nil {
+			if !errors.Is(err, io.EOF) {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Error("the job goes on after the repetition, want the end, for nothing runs")
+}
+
+func TestNothingIsLostWithAContext(t *testing.T) {
+	for name, progress := range map[string]string{"exact": exact, "per round": perRound, "back to back": backToBack} {
+		t.Run(name, func(t *testing.T) {
+			run := func(interrupted bool) (moments []float64) {
+				s := open(t, Config{Publication: Publication{Progress: progress}}, 1, arrival{0, phased{70, 170}}, arrival{30, phased{500}})
+				for round := 0; ; round++ {
+					var seen core.Observation
+					err := context.Canceled
+					if interrupted {
+						seen, err = s.Next(&doneAfter{t.Context(), round % 3}, every(60))
+					}
+					if errors.Is(err, context.Canceled) {
+						seen, err = s.Next(t.Context(), every(60))
+					}
+					if errors.Is(err, io.EOF) {
+						return moments
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					moments = append(append(moments, seen.NowSeconds), happened(seen)...)
+					startAll(t, s)
+				}
+			}
+			if diff := cmp.Diff(run(false), run(true)); diff != "" {
+				t.Errorf("(-in one go +interrupted):\n%s", diff)
+			}
+		})
+	}
+}
+
+// doneAfter is a context that ends after it was asked so often.
+type doneAfter struct {
+	context.Context
+	left int
+}
+
+func (c *doneAfter) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func happened(o core.Observation) (moments []float64) {
+	for _, e := range o.Events {
+		moments = append(moments, e.AtSeconds)
+	}
+	return moments
+}
+
+// startAll starts every job that was submitted, on a device of its own.
+func startAll(t *testing.T, s *Simulator) {
+	t.Helper()
+	for id := range core.JobID(s.arrived) {
+		c := start(id, seats(0, 1<<id))
+		c.Round = 1
+		if err := s.Apply(t.Context(), []core.Change{c}); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -193,6 +193,12 @@ func TestSuiteCatches(t *testing.T) {
 			}
 			return b.Backend.Next(ctx, w)
 		}}, "next: EOF"},
+		"repetitions that are not recognised": {"a round is applied again after a later one", applies(func(_ *broken, changes []core.Change) []core.Change {
+			for i := range changes {
+				changes[i].Round = 0
+			}
+			return changes
+		}), "starts jobs"},
 		"a start that is ignored": {"a job runs to its end", applies(func(*broken, []core.Change) []core.Change { return nil }), "next: EOF"},
 		"a stop that is ignored": {"a job is stopped and started again", applies(func(_ *broken, changes []core.Change) []core.Change {
 			return slices.DeleteFunc(changes, func(c core.Change) bool { return c.Action == core.Stop })

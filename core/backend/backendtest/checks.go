@@ -24,6 +24,7 @@ var checks = []check{
 	{"a job moves, and another takes its place", moves},
 	{"a job ends while it is being stopped", stopsTooLate},
 	{"a round is applied again after its jobs have ended", appliesAfterTheEnd},
+	{"a round is applied again after a later one", appliesAfterALaterRound},
 	{"a job is tuned", tunes},
 	{"a discarded job is over", discards},
 	{"an unknown job is an error", refusesTheUnknown},
@@ -241,6 +242,25 @@ func appliesAfterTheEnd(t testing.TB, h *Harness) {
 	}
 	s.round++
 	s.pass(1) // an event of the job would be one too many
+}
+
+func appliesAfterALaterRound(t testing.TB, h *Harness) {
+	s := open(t, h, Job{Seconds: 1}, Job{Seconds: Endless})
+	s.submitted(2)
+	s.apply(start(0, firstOfA), start(1, firstOfB))
+	first := s.round
+	s.apply(stop(0), stop(1))
+	s.pass(1)
+	for id, seats := range [][]core.Seat{firstOfA, firstOfB} {
+		c := start(core.JobID(id), seats)
+		c.Round = first
+		s.again(c)
+	}
+	s.news = nil
+	s.pass(2)
+	if len(s.news) > 0 {
+		t.Errorf("a repetition of round %d after round %d starts jobs: told %q", first, s.round, s.news)
+	}
 }
 
 func tunes(t testing.TB, h *Harness) {

@@ -48,10 +48,13 @@ type check struct {
 	run  func(t testing.TB, h *Harness)
 }
 
-// Run tests a backend.
+// Run tests a backend. Several are open at once.
 func Run(t *testing.T, h Harness) {
 	for _, c := range append(checks, orderChecks...) {
-		t.Run(c.name, func(t *testing.T) { c.run(t, &h) })
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // where time is real, it is mostly waited for
+			c.run(t, &h)
+		})
 	}
 }
 

@@ -63,9 +63,10 @@ func (b *Backend) decide(c *core.Change) error {
 		return fmt.Errorf("%v job %d, which was never submitted", c.Action, c.Job)
 	}
 	j := b.jobs[c.Job]
-	if j.ended {
+	if j.ended || c.Round > 0 && c.Round <= j.changed {
 		return nil
 	}
+	j.changed = c.Round
 	b.unlike = true
 	switch c.Action {
 	case core.Discard:
