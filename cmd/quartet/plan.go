@@ -41,6 +41,9 @@ which the scheduler was started.`,
 				}
 				return a.plan(c.Context(), config, "")
 			}
+			if len(f.sets) > 0 {
+				return problem("--set", "changes a config, only with -f or --jobs", "the running scheduler has its own")
+			}
 			return s.with(c.Context(), func(client *control.Client) error { return a.planSnapshot(c.Context(), client) })
 		},
 	}

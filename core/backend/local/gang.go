@@ -108,6 +108,7 @@ func (b *Backend) orders(j *job, folder string) (*orders, error) {
 		return nil, err
 	}
 	o := &orders{Command: command, Dir: dir, GraceSeconds: b.config.Grace.Seconds()}
+	o.bound(&b.config, &j.Spec)
 	for rank, device := range b.devicesOf(j.seats) {
 		e.Rank = rank
 		log := filepath.Join(logs, strconv.Itoa(rank))

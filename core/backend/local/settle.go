@@ -130,6 +130,9 @@ func (b *Backend) ran(j *job) {
 	wanted := j.wanted()
 	b.unwatch(j)
 	e, at := b.lastWord(j)
+	for _, warning := range e.Warnings {
+		b.log.Warn("a run tells", "job", j.Spec.Name, "run", j.run.Number, "warning", warning)
+	}
 	switch {
 	case e.Outcome == finished && j.spoke && !j.done:
 		e.Outcome, e.Reason = failed, "exited with 0 before it said that it was done"
