@@ -3,20 +3,30 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math"
+	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -352,4 +362,96 @@ round      at  what             by                   where or why
 	if code, _, stderr := quartet(t, "explain", "a", "--run-dir", "."); code != 2 || !strings.HasPrefix(stderr, "decisions.jsonl:5: no decision: ") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
+}
+
+// FuzzReadDecisions holds the reader of decisions.jsonl to its word: whatever the file holds, it tells of the job or of what
+// is wrong.
+func FuzzReadDecisions(f *testing.F) {
+	f.Add([]byte(`{"round":1,"t_s":0,"job":"a","action":"start","seats":[["n","0,1"]],"by":"p"}` + "\n" + `{"round":2,"t_s":3,"job":"a","event":"job_finished"}`))
+	f.Add([]byte(`{"job":"a","verdict":"reject","reason":"exceeds_cluster","wanted":9,"available":8,"unit":"devices"}`))
+	f.Add([]byte(`{"job":"a","seats":[[]],"t_s":1e300}` + "\n\n" + `{}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "decisions.jsonl"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d, err := readDecisions(dir, "a")
+		if err != nil {
+			if _, ok := errors.AsType[core.Diagnostics](err); !ok {
+				t.Fatalf("%v is no diagnostic", err)
+			}
+			return
+		}
+		if n := len(d.GetDecisions()); n == 0 || n > keptHistory || d.GetJob().GetState() == "" && d.GetDecisions()[n-1].GetWhat() != core.Tune.String() {
+			t.Errorf("%d decisions leave the job %q", n, d.GetJob().GetState())
+		}
+		a := &app{stdout: io.Discard, format: render.Text}
+		if err := a.writeExplanation(d); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A scheduler that listens on TCP answers whoever shows a certificate, here the one of its authority itself.
+func TestOperateOverTCP(t *testing.T) {
+	dir := t.TempDir()
+	files := selfSigned(t, dir)
+	o := &operated{}
+	f := serveFlags{listen: "127.0.0.1:0", tlsFlags: tlsFlags{files}}
+	if err := os.Mkdir(filepath.Join(dir, "s"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", f.listen) // for a port that is free
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.listen = l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	server, err := f.serve("s", o, control.NewBoard(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--server", f.listen, "--tls-cert", files.Certificate, "--tls-key", files.Key, "--tls-ca", files.Authority}
+	code, stdout, stderr := quartet(t, append([]string{"nodes", "-o", "csv"}, flags...)...)
+	if want := "node,accelerator,rack,devices,used,health\nt4-0,t4,,4,0,ready\n"; code != 0 || stdout != want {
+		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+	code, _, stderr = quartet(t, append([]string{"nodes"}, flags...)...)
+	if code != 1 || !strings.Contains(stderr, "does not answer") || !strings.Contains(stderr, "is there one on "+f.listen) {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+}
+
+// selfSigned writes a certificate that is its own authority.
+func selfSigned(t *testing.T, dir string) control.TLSFiles {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC), KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{"crt": {Type: "CERTIFICATE", Bytes: certificate}, "key": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return control.TLSFiles{Certificate: filepath.Join(dir, "crt"), Key: filepath.Join(dir, "key"), Authority: filepath.Join(dir, "crt")}
 }
