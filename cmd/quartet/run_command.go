@@ -28,8 +28,9 @@ func (wallClock) After(d time.Duration) <-chan time.Time { return time.After(d) 
 
 type runFlags struct {
 	simulateFlags
-	jobs  string
-	fresh bool
+	jobs    string
+	fresh   bool
+	speedup float64
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -39,13 +40,15 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Run the jobs of a job file on this machine with the scheduler that a config composes",
 		Long: `Runs real processes with the pipeline that simulate uses, until every job has ended, and writes
 the same files. The nodes of the config are shares of this machine. A config for the simulator
-will do: its backend is replaced.
+will do: its backend is replaced. The jobs of a trace have no commands: something stands in for
+them, and --speedup lets the time of the run pass faster than that of the machine.
 
 A run whose scheduler was killed goes on where it was when it is run again: its jobs have run on
 meanwhile. SIGINT and SIGTERM stop the jobs, write the results up to then and exit 130; run again,
 it goes on too. docs/run.md tells of job files, folders and failures.`,
 		Example: `  quartet run --jobs jobs.yaml
-  quartet run -f my.yaml --jobs jobs.yaml -o json`,
+  quartet run -f my.yaml --jobs jobs.yaml -o json
+  quartet run -f default.yaml --speedup 600`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := f.load(c.Context(), a)
@@ -57,6 +60,7 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
 	}
 	f.register(a, c)
 	c.Flags().StringVar(&f.jobs, "jobs", "", "job file, instead of the config's workload")
+	c.Flags().Float64Var(&f.speedup, "speedup", 0, "seconds of the run that pass in one, instead of backend.config.speedup")
 	c.Flags().StringVar(&f.out, "out", "", "folder for the results, instead of output.dir")
 	c.Flags().BoolVar(&f.strict, "strict", false, "exit 3 when jobs were rejected or did not finish")
 	c.Flags().BoolVar(&f.fresh, "fresh", false, "stop and forget what is left of an unfinished run of the same name")
@@ -84,11 +88,20 @@ func (f *runFlags) load(ctx context.Context, a *app) (*configs.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, real := opener.(*local.Opener); real {
+	if _, real := opener.(*local.Opener); !real {
+		flags.sets = append(flags.sets, "backend=null", fmt.Sprintf("backend={type: local, config: {declared: %t}}", f.jobs == "" && isTrace(c)))
+	} else if f.speedup == 0 {
 		return c, nil
 	}
-	flags.sets = append(flags.sets, "backend=null", "backend={type: local}")
+	if f.speedup != 0 {
+		flags.sets = append(flags.sets, fmt.Sprintf("backend.config.speedup=%v", f.speedup))
+	}
 	return flags.load(ctx, a, f.out)
+}
+
+// isTrace reports whether the jobs of a config come from a trace, which tells how much work they are.
+func isTrace(c *configs.Config) bool {
+	return c.Workload.ID != "workload/jobs" && c.Workload.ID != "workload/submitted"
 }
 
 // realRun says how a run on real machines begins; nil for a simulation.

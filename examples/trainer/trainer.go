@@ -71,6 +71,7 @@ type window struct {
 // train runs one replica until the work is done, which is nil, or the training ends otherwise. It stops when told by
 // its context or by the scheduler.
 func train(ctx context.Context, o *options, env agent.Environment, out io.Writer) error {
+	began := time.Now()
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t, resumed, err := newTrainer(o, env, out) // before it joins, for nobody makes a checkpoint until all have joined
@@ -92,6 +93,7 @@ func train(ctx context.Context, o *options, env agent.Environment, out io.Writer
 		defer t.orders.follow(t.agent, cancel)()
 		t.line("resumed=%v pid=%d", resumed, os.Getpid())
 	}
+	t.pace.wait(stop, began, o.StartUp.Seconds())
 	return t.run(stop)
 }
 
@@ -99,7 +101,7 @@ func train(ctx context.Context, o *options, env agent.Environment, out io.Writer
 func newTrainer(o *options, env agent.Environment, out io.Writer) (t *trainer, resumed bool, err error) {
 	t = &trainer{
 		o: o, env: env, out: out, data: makeData(&o.task), model: newModel(&o.task), setting: initial(o.Batch, env.Replicas),
-		pace: pacer{profile: o.Profile, nodes: env.Nodes, replicas: env.Replicas, speedup: o.Speedup},
+		pace: pacer{profile: o.Profile, nodes: env.Nodes, replicas: env.Replicas, speedup: o.Speedup, least: o.Least, together: 1},
 	}
 	t.order.data = t.data
 	n := t.model.parameters()
@@ -134,6 +136,9 @@ func (t *trainer) step(stop context.Context) (stopped bool, err error) {
 	clear(t.vector)
 	tail := t.vector[n:]
 	norms, shares := tail[slots:slots+t.env.Replicas], tail[slots+t.env.Replicas:]
+	if t.o.Least > 0 {
+		t.pace.plan(&t.setting, (t.o.Iterations-t.state.Progress)/t.gain())
+	}
 	if stop.Err() != nil {
 		tail[slotStop] = 1
 	}
@@ -161,7 +166,8 @@ func (t *trainer) step(stop context.Context) (stopped bool, err error) {
 	trained := t.trained()
 	t.learn(norms, trained)
 	t.pace.step(stop, from, slices.Max(t.setting.shares))
-	t.window.add(computed.Sub(began), time.Since(began), float64(tail[slotLoss])*unit/float64(max(trained, 1)))
+	together := time.Duration(t.pace.together)
+	t.window.add(computed.Sub(began)/together, time.Since(began)/together, float64(tail[slotLoss])*unit/float64(max(trained, 1)))
 	t.retune(tail, shares)
 	return tail[slotStop] > 0, nil
 }
@@ -210,9 +216,14 @@ func (t *trainer) learn(norms []int64, trained int) {
 		factor = t.o.Scaling.Factor(scatter.Scale, g, goodput.Warmup{})
 	}
 	floats.AddScaled(t.state.Parameters, -t.o.Rate*factor, t.gradient)
-	t.state.Progress += g.Gain(scatter.Scale)
-	t.state.Samples += uint64(t.setting.batch())
-	t.state.Step++
+	t.state.Progress += g.Gain(scatter.Scale) * float64(t.pace.together)
+	t.state.Samples += uint64(t.setting.batch() * t.pace.together)
+	t.state.Step += uint64(t.pace.together)
+}
+
+// gain is the progress of a step, as far as is known before it.
+func (t *trainer) gain() float64 {
+	return goodput.Gradients(t.statistics()).Gain(float64(t.setting.batch()) / float64(t.o.Batch))
 }
 
 // statistics are those of the gradient as the job reports them: measured, or those of the profile when it is paced.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -103,8 +104,11 @@ func (b *Backend) orders(j *job, folder string) (*orders, error) {
 			return nil, err
 		}
 	}
-	command, err := b.program(j.Spec.Command, dir)
+	command, variables, err := b.command(j, folder)
 	if err != nil {
+		return nil, err
+	}
+	if command, err = b.program(command, dir); err != nil {
 		return nil, err
 	}
 	o := &orders{Command: command, Dir: dir, GraceSeconds: b.config.Grace.Seconds()}
@@ -112,7 +116,7 @@ func (b *Backend) orders(j *job, folder string) (*orders, error) {
 		e.Rank = rank
 		log := filepath.Join(logs, strconv.Itoa(rank))
 		o.Replicas = append(o.Replicas, replica{
-			Environment: environment(b.handedDown, j.Process.Environment, append(e.Variables(), visibleDevices+"="+strconv.Itoa(device))...),
+			Environment: environment(b.handedDown, j.Process.Environment, slices.Concat(e.Variables(), variables, []string{visibleDevices + "=" + strconv.Itoa(device)})...),
 			Out:         log + ".out", Err: log + ".err",
 		})
 	}

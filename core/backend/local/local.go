@@ -28,6 +28,7 @@ type Config struct {
 	Grace       time.Duration `config:"grace" doc:"time between SIGTERM and SIGKILL when a job is stopped; a round waits for the jobs it stops" min:"0s" max:"1h"`
 	Environment []string      `config:"environment" doc:"variables of the scheduler's environment that jobs see, besides the usual ones"`
 	Declared    bool          `config:"declared" doc:"trust the seconds that jobs declare, and refuse jobs that declare none: gives remaining_work"`
+	StandIn     []string      `config:"stand_in" doc:"command of jobs that have none, with {name}, {application}, {profile}, {work}, {seconds}, {replicas}, {batch} and {speedup} of the job filled in; if left out, such jobs do nothing for as long as the simulator would let them"`
 	HangAfter   time.Duration `config:"hang_after" doc:"a run whose agent spoke and then says nothing for so long has failed; 0 for never" min:"0s"`
 	Speedup     float64       `config:"speedup" doc:"how many seconds of the run pass in one: a trace is replayed so much faster" min:"0.001" max:"1e6"`
 	StallAfter  time.Duration `config:"stall_after" doc:"end the run when no job ran, started or was submitted for so long" min:"1s"`
@@ -38,9 +39,9 @@ var usual = []string{"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "LD_LIBRARY
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Validate reports variables that cannot be handed down.
+// Validate reports variables that cannot be handed down, and stand-ins that nobody knows how to start.
 func (c Config) Validate() error {
-	var problems []error
+	problems := c.checkStandIn()
 	for i, name := range c.Environment {
 		if !variableName.MatchString(name) || strings.HasPrefix(name, "QUARTET_") || name == visibleDevices {
 			problems = append(problems, fmt.Errorf("environment[%d]: %q cannot be handed down", i, name))
@@ -121,7 +122,9 @@ func (c *Config) checkJobs(jobs []workload.Job) core.Diagnostics {
 			found = append(found, core.Diagnostic{Position: job.At, Summary: fmt.Sprintf("job %q %s", job.Spec.Name, summary), Hint: hint})
 		}
 		if len(job.Spec.Command) == 0 {
-			refuse("has no command", "give a job file with --jobs, or simulate this workload")
+			for _, name := range c.unfilled(job) {
+				refuse(fmt.Sprintf("has no {%s}", name), "backend.config.stand_in asks for it")
+			}
 		}
 		if !workload.PlainName(job.Spec.Name) {
 			refuse("has a name that is no plain file name", "logs and checkpoints are named after it")
