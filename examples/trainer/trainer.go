@@ -93,7 +93,9 @@ func train(ctx context.Context, o *options, env agent.Environment, out io.Writer
 		defer t.orders.follow(t.agent, cancel)()
 		t.line("resumed=%v pid=%d", resumed, os.Getpid())
 	}
-	t.pace.wait(stop, began, o.StartUp.Seconds())
+	if o.StartUp > 0 {
+		t.pace.wait(stop, began, o.StartUp.Seconds())
+	}
 	return t.run(stop)
 }
 

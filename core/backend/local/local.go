@@ -121,7 +121,11 @@ func (c *Config) checkJobs(jobs []workload.Job) core.Diagnostics {
 		refuse := func(summary, hint string) {
 			found = append(found, core.Diagnostic{Position: job.At, Summary: fmt.Sprintf("job %q %s", job.Spec.Name, summary), Hint: hint})
 		}
-		if len(job.Spec.Command) == 0 {
+		switch {
+		case len(job.Spec.Command) > 0:
+		case job.Model == nil && len(c.StandIn) == 0:
+			refuse("has no command", "name one, or a stand-in with backend.config.stand_in")
+		default:
 			for _, name := range c.unfilled(job) {
 				refuse(fmt.Sprintf("has no {%s}", name), "backend.config.stand_in asks for it")
 			}
