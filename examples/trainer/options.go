@@ -44,7 +44,7 @@ type options struct {
 	StandIn int              // samples of the profile for which one is trained
 	Least   time.Duration    // shortest step: so many of the profile are taken at once as last so long
 
-	StartUp time.Duration // of the profile: how long it takes from the start of the process to the first step
+	StartUp time.Duration // of the profile: how long it takes from the start of the job to its first step
 
 	Replicas int // to start; 0 when somebody else starts them
 }
@@ -72,7 +72,7 @@ func readOptions(args []string, usage io.Writer) (*options, error) {
 	f.Float64Var(&o.Speedup, "speedup", 1, "how many seconds of the profile pass in one")
 	f.IntVar(&o.StandIn, "stand-in", 1, "samples of the profile for which one is trained on")
 	f.DurationVar(&o.Least, "least-step", 0, "shortest step: one step is taken for as many of the profile as last so long")
-	f.DurationVar(&o.StartUp, "start-up", 0, "time of the profile from the start of a replica to its first step")
+	f.DurationVar(&o.StartUp, "start-up", 0, "time of the profile from the start of the job to its first step")
 	f.IntVar(&o.Replicas, "replicas", 0, "replicas to start on this machine")
 	if err := f.Parse(args); err != nil {
 		return nil, err

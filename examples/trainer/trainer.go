@@ -71,7 +71,7 @@ type window struct {
 // train runs one replica until the work is done, which is nil, or the training ends otherwise. It stops when told by
 // its context or by the scheduler.
 func train(ctx context.Context, o *options, env agent.Environment, out io.Writer) error {
-	began := time.Now()
+	began := beginning(env.Rendezvous)
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t, resumed, err := newTrainer(o, env, out) // before it joins, for nobody makes a checkpoint until all have joined
@@ -97,6 +97,16 @@ func train(ctx context.Context, o *options, env agent.Environment, out io.Writer
 		t.pace.wait(stop, began, o.StartUp.Seconds())
 	}
 	return t.run(stop)
+}
+
+// beginning is when this run of the job began: its replicas meet in a folder made for it.
+func beginning(folder string) time.Time {
+	now := time.Now()
+	info, err := os.Stat(folder)
+	if err != nil {
+		return now // alone
+	}
+	return now.Add(min(info.ModTime().Sub(now), 0))
 }
 
 // newTrainer makes a replica that goes on from the checkpoint, if there is one.
