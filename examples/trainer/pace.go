@@ -41,6 +41,12 @@ func (p *pacer) begin(now time.Time) time.Time {
 	return p.due
 }
 
+// hurried reports whether a pass that really began at one moment, and is taken to have begun at another, made up for time
+// lost: it says nothing of the profile.
+func (p *pacer) hurried(began, from time.Time) bool {
+	return p.profile != nil && 10*began.Sub(from) > p.due.Sub(from)
+}
+
 // pass waits until a pass over b samples that began at a moment may end.
 func (p *pacer) pass(stop context.Context, from time.Time, b int) {
 	if p.profile != nil {

@@ -126,6 +126,9 @@ func newTrainer(o *options, env agent.Environment, out io.Writer) (t *trainer, r
 }
 
 func (t *trainer) run(stop context.Context) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
 	t.checkpoints, t.window.since = time.Now(), time.Now()
 	for t.state.Progress < t.o.Iterations {
 		stopped, err := t.step(stop)
@@ -140,6 +143,18 @@ func (t *trainer) run(stop context.Context) error {
 		}
 	}
 	return t.finish()
+}
+
+// begin takes over the tuning that rank 0 was told up to now.
+func (t *trainer) begin() error {
+	tail := t.vector[len(t.gradient):]
+	shares := tail[slots+t.env.Replicas:]
+	t.orders.write(tail, shares)
+	if err := t.ring.sum(t.vector); err != nil {
+		return err
+	}
+	t.retune(tail, shares)
+	return nil
 }
 
 // step is one optimizer step. It reports whether the replicas agree to stop after it.
@@ -178,8 +193,10 @@ func (t *trainer) step(stop context.Context) (stopped bool, err error) {
 	trained := t.trained()
 	t.learn(norms, trained)
 	t.pace.step(stop, from, slices.Max(t.setting.shares))
-	together := time.Duration(t.pace.together)
-	t.window.add(computed.Sub(began)/together, time.Since(began)/together, float64(tail[slotLoss])*unit/float64(max(trained, 1)))
+	if !t.pace.hurried(began, from) {
+		together := time.Duration(t.pace.together)
+		t.window.add(computed.Sub(began)/together, time.Since(began)/together, float64(tail[slotLoss])*unit/float64(max(trained, 1)))
+	}
 	t.retune(tail, shares)
 	return tail[slotStop] > 0, nil
 }
@@ -271,6 +288,14 @@ func (w *window) add(pass, step time.Duration, loss float64) {
 	w.loss += loss
 }
 
+// tells reports whether the window is long enough for a report: it has steps enough that one of them may be disturbed,
+// or there are few because they are long.
+func (w *window) tells(every time.Duration) bool {
+	const enough, patience = 3, 10
+	long := time.Since(w.since)
+	return len(w.step) >= enough && long >= every || len(w.step) > 0 && long >= patience*every
+}
+
 // median is the one in the middle; it sorts.
 func median(seconds []float64) float64 {
 	slices.Sort(seconds)
@@ -282,7 +307,7 @@ func (t *trainer) account(stopped bool) error {
 	if t.env.Rank != 0 {
 		return nil
 	}
-	if w := &t.window; len(w.step) > 0 && time.Since(w.since) >= t.o.ReportEvery {
+	if t.window.tells(t.o.ReportEvery) {
 		if err := t.report(); err != nil {
 			return err
 		}
