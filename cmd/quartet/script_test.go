@@ -21,6 +21,7 @@ var update = flag.Bool("update", false, "rewrite the expected outputs in testdat
 
 func TestMain(m *testing.M) {
 	local.KeepIfAsked()
+	local.StandInIfAsked(wallClock{})
 	serveIfAsked()
 	testscript.Main(m, map[string]func(){"quartet": main, "job": job})
 }

@@ -112,7 +112,7 @@ func newBackend(o *Opener, c *core.Cluster, w *workload.Workload) *Backend {
 
 // know takes in a job that is to be submitted when its moment comes.
 func (b *Backend) know(spec *workload.Job) {
-	j := &job{Job: spec}
+	j := &job{Job: standingIn(spec)}
 	b.jobs = append(b.jobs, j)
 	b.byName[spec.Spec.Name] = spec.Spec.ID
 	at, _ := slices.BinarySearchFunc(b.coming, j, compareComing)

@@ -100,6 +100,12 @@ func (b *Backend) sendTuning(j *job) {
 	if t.BatchPerDevice == 0 && t.LearningRateFactor == 0 {
 		return // the batch is the job's own affair
 	}
+	if b.pacesItself(j) { // it reads how it goes now when it hears of the tuning
+		if err := b.writePace(j, b.runFolder(j, j.run.Number)); err != nil {
+			b.log.Warn("a tuning could not be told", "job", j.Spec.Name, "error", err)
+			return
+		}
+	}
 	_, err := b.agent.Send(j.Spec.Name, agent.ToJob{Tuning: &agent.Tuning{
 		BatchPerDevice: t.BatchPerDevice, AccumulationSteps: t.AccumulationSteps, LearningRateFactor: t.LearningRateFactor,
 		BatchByReplica: t.BatchByReplica,
