@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -177,11 +178,11 @@ func TestSuiteCatches(t *testing.T) {
 		}), "after job_finished"},
 		"the end that is not the last": {"the end is the end", &broken{next: func(b *broken, ctx context.Context, w core.Wake) (core.Observation, error) {
 			o, err := b.Backend.Next(ctx, w)
-			if err == io.EOF && b.seen.NowSeconds > 0 {
+			if errors.Is(err, io.EOF) && b.seen.NowSeconds > 0 {
 				return b.seen, nil
 			}
 			b.seen = core.Observation{NowSeconds: o.NowSeconds}
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				b.seen.NowSeconds = 1e9
 			}
 			return o, err

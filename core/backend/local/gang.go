@@ -1,6 +1,7 @@
 package local
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -66,7 +67,11 @@ func (b *Backend) prepare(j *job) (prepared, error) {
 	if err != nil {
 		return prepared{}, err
 	}
-	if err := writeFile(filepath.Join(folder, ordersFile), o); err != nil {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return prepared{}, err
+	}
+	if err := os.WriteFile(filepath.Join(folder, ordersFile), text, 0o600); err != nil { // its only reader is yet to start
 		return prepared{}, err
 	}
 	keeper, begin, err := startKeeper(folder, b.handedDown)

@@ -164,6 +164,16 @@ func TestNodesAreDrained(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	b, w, end := operated(t, dir, nil)
+	if err := b.SetHealth(ctx, "a", core.Draining); err != nil { // before there is any job
+		t.Fatal(err)
+	}
+	w.expect(t, "node_changed a draining")
+	end()
+
+	b, w, end = operated(t, dir, nil)
+	if err := b.SetHealth(ctx, "a", core.Ready); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := submit(b, `{version: 1, jobs: [{name: a, command: [sleep, "60"], replicas: 3}]}`); err != nil {
 		t.Fatal(err)
 	}

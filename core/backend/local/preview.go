@@ -96,10 +96,8 @@ func (p *Preview) Apply(_ context.Context, changes []core.Change) error {
 		p.changes = slices.Clone(changes)
 		return nil
 	}
-	if p.backend.history[p.backend.rounds-1].Decided {
-		if err := p.backend.compare(changes); err != nil {
-			return err
-		}
+	if err := p.backend.compare(changes); err != nil {
+		return err
 	}
 	return p.backend.decideAll(changes)
 }
