@@ -212,7 +212,7 @@ func explain(d *controlv1.DescribeResponse) string {
 	}
 	switch j.GetState() {
 	case "submitted":
-		return fmt.Sprintf("%q was taken in; the next round will see it", j.GetName())
+		return fmt.Sprintf("%q was taken in; the first round after its moment of submission will see it", j.GetName())
 	case core.Pending.String():
 		return fmt.Sprintf("%q awaits admission%s", j.GetName(), said)
 	case core.Waiting.String():
