@@ -23,7 +23,7 @@ func (f *metricsFlags) register(c *cobra.Command) {
 	f.given = func() bool { return c.Flags().Changed("metrics") }
 }
 
-// serve serves the source until stop is called. Another program on the default address is no reason not to run.
+// serve serves the source, which has a log, until stop is called. Another program on the default address is no reason not to run.
 func (f *metricsFlags) serve(ctx context.Context, s exposition.Source) (stop func(), err error) {
 	if f.address == metricsOff || f.address == "" {
 		return func() {}, nil

@@ -144,16 +144,16 @@ func logChange(log *slog.Logger, v *core.View, c *core.Change) {
 	case core.Stop:
 		log.Info("job stopped", "job", j.Name, "reason", c.Reason.String(), "component", c.By)
 	case core.Start:
-		log.Info("job started", "job", j.Name, "replicas", core.Replicas(c.Seats), "nodes", nodesOf(v.Cluster, c.Seats), "component", c.By)
+		log.Info("job started", "job", j.Name, "replicas", core.Replicas(c.Seats), "nodes", nodeNamesOf(v.Cluster, c.Seats), "component", c.By)
 	case core.Move:
-		log.Info("job moved", "job", j.Name, "replicas", core.Replicas(c.Seats), "nodes", nodesOf(v.Cluster, c.Seats), "component", c.By)
+		log.Info("job moved", "job", j.Name, "replicas", core.Replicas(c.Seats), "nodes", nodeNamesOf(v.Cluster, c.Seats), "component", c.By)
 	case core.Tune:
 		log.Info("job tuned", "job", j.Name, "batch_per_device", c.Tuning.BatchPerDevice, "component", c.By)
 	}
 }
 
-// nodesOf names the nodes of seats, each once, in their order.
-func nodesOf(c *core.Cluster, seats []core.Seat) []string {
+// nodeNamesOf names the nodes of seats, each once, in their order.
+func nodeNamesOf(c *core.Cluster, seats []core.Seat) []string {
 	var names []string
 	for _, s := range seats {
 		if name := c.Nodes[s.Node].Name; !slices.Contains(names, name) {

@@ -12,6 +12,7 @@ import (
 
 func main() {
 	local.KeepIfAsked()
+	local.StandInIfAsked(wallClock{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop) // a second signal kills
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))

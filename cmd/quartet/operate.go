@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/control"
@@ -43,10 +45,10 @@ func (f *serveFlags) register(c *cobra.Command) {
 	f.tlsFlags.register(c, "listen", "the scheduler")
 }
 
-// serve takes orders for the backend of a run until the server is closed. The live folder must be there.
-func (f *serveFlags) serve(runDir string, o backend.Operated, b *control.Board, log *slog.Logger) (*control.Server, error) {
+// serve takes orders for a backend, through a socket in its folder, until the server is closed.
+func (f *serveFlags) serve(folder string, o backend.Operated, b *control.Board, log *slog.Logger) (*control.Server, error) {
 	s := control.NewServer(o, b, log)
-	err := s.ServeSocket(controlSocket(runDir))
+	err := s.ServeSocket(filepath.Join(folder, control.SocketName))
 	if err == nil && f.listen != "" {
 		_, err = s.ServeTLS(f.listen, f.TLSFiles)
 	}
@@ -95,7 +97,11 @@ func (f *schedulerFlags) with(ctx context.Context, do func(*control.Client) erro
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(client), client.Close())
+	err = errors.Join(do(client), client.Close())
+	if f.server != "" && status.Code(err) == codes.Unavailable {
+		return fmt.Errorf("%w; is there one on %s, and does it take this certificate?", err, f.server)
+	}
+	return err
 }
 
 // operation makes a command that talks to a running scheduler.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -211,7 +212,7 @@ func explain(d *controlv1.DescribeResponse) string {
 	}
 	switch j.GetState() {
 	case "submitted":
-		return fmt.Sprintf("%q was taken in; the next round will see it", j.GetName())
+		return fmt.Sprintf("%q was taken in; the first round after its moment of submission will see it", j.GetName())
 	case core.Pending.String():
 		return fmt.Sprintf("%q awaits admission%s", j.GetName(), said)
 	case core.Waiting.String():
@@ -392,8 +393,8 @@ func measurementOf(m *controlv1.Measurement) *jobMeasurement {
 
 func reversed(list []*controlv1.Decision) []*controlv1.Decision {
 	turned := make([]*controlv1.Decision, 0, len(list))
-	for i := len(list) - 1; i >= 0; i-- {
-		turned = append(turned, list[i])
+	for _, d := range slices.Backward(list) {
+		turned = append(turned, d)
 	}
 	return turned
 }

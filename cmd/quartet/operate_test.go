@@ -3,20 +3,30 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math"
+	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -41,7 +51,7 @@ func (o *operated) Submit(_ context.Context, f backend.JobFile) ([]string, error
 
 func (o *operated) Cancel(_ context.Context, job string) error {
 	o.orders = append(o.orders, "cancel "+job)
-	if job == "thrid" {
+	if job == "forth" {
 		return fmt.Errorf("no job %q", job)
 	}
 	return nil
@@ -109,7 +119,7 @@ func scheduler(t *testing.T, o *operated) {
 	}
 	o.elapsed = 70
 	var f serveFlags
-	server, err := f.serve(filepath.Join("runs", "local"), o, board, log)
+	server, err := f.serve(filepath.Join("runs", "local", "live"), o, board, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,14 +285,17 @@ func TestOperateOrders(t *testing.T) {
 		"one is not":      {[]string{"submit", "nothing", "bad"}, 2, "", "nothing: cannot be read: no such file or directory\n" + badly},
 		"nothing given":   {[]string{"submit"}, 2, "", "error: requires at least 1 arg(s), only received 0\nsee \"quartet submit --help\"\n"},
 		"cancel":          {[]string{"cancel", "first", "second"}, 0, "", ""},
-		"cancel no job":   {[]string{"cancel", "thrid", "first"}, 2, "", `unknown job "thrid"; valid jobs: second, huge, first` + "\n"},
+		"cancel no job":   {[]string{"cancel", "forth", "first"}, 2, "", `there is no job "forth"; valid jobs: second, huge, first` + "\n"},
 		"drain":           {[]string{"drain", "t4-0", "t4-1"}, 0, "", ""},
 		"undrain":         {[]string{"undrain", "t4-0"}, 0, "", ""},
-		"drain no node":   {[]string{"drain", "t4-7"}, 2, "", `unknown node "t4-7"; did you mean "t4-0"? valid nodes: t4-0, t4-1` + "\n"},
-		"describe no job": {[]string{"describe", "fisrt"}, 2, "", `unknown job "fisrt"; did you mean "first"? valid jobs: second, huge, first` + "\n"},
-		"explain no job":  {[]string{"explain", "hug"}, 2, "", `unknown job "hug"; did you mean "huge"? valid jobs: second, huge, first` + "\n"},
-		"logs have one form": {[]string{"logs", "first", "-o", "json"}, 2, "",
-			`--output: "json" is no format of "quartet logs"; it writes the output as it is` + "\n"},
+		"drain no node":   {[]string{"drain", "t4-7"}, 2, "", `there is no node "t4-7"; did you mean "t4-0"? valid nodes: t4-0, t4-1` + "\n"},
+		"describe no job": {[]string{"describe", "fisrt"}, 2, "", `there is no job "fisrt"; did you mean "first"? valid jobs: second, huge, first` + "\n"},
+		"explain no job":  {[]string{"explain", "hug"}, 2, "", `there is no job "hug"; did you mean "huge"? valid jobs: second, huge, first` + "\n"},
+		"logs have one form": {
+			[]string{"logs", "first", "-o", "json"},
+			2, "",
+			`--output: "json" is no format of "quartet logs"; it writes the output as it is` + "\n",
+		},
 		"no such run": {[]string{"jobs", "--run", "other"}, 1, "", `error: no scheduler is running: nobody serves "runs/other/live/quartet.sock"; ` +
 			"start one with \"quartet run\", or say which with --run, --out or --socket\n"},
 		"a run elsewhere":       {[]string{"cancel", "first", "--out", here + "/runs"}, 0, "", ""},
@@ -349,4 +362,96 @@ round      at  what             by                   where or why
 	if code, _, stderr := quartet(t, "explain", "a", "--run-dir", "."); code != 2 || !strings.HasPrefix(stderr, "decisions.jsonl:5: no decision: ") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
+}
+
+// FuzzReadDecisions holds the reader of decisions.jsonl to its word: whatever the file holds, it tells of the job or of what
+// is wrong.
+func FuzzReadDecisions(f *testing.F) {
+	f.Add([]byte(`{"round":1,"t_s":0,"job":"a","action":"start","seats":[["n","0,1"]],"by":"p"}` + "\n" + `{"round":2,"t_s":3,"job":"a","event":"job_finished"}`))
+	f.Add([]byte(`{"job":"a","verdict":"reject","reason":"exceeds_cluster","wanted":9,"available":8,"unit":"devices"}`))
+	f.Add([]byte(`{"job":"a","seats":[[]],"t_s":1e300}` + "\n\n" + `{}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "decisions.jsonl"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d, err := readDecisions(dir, "a")
+		if err != nil {
+			if _, ok := errors.AsType[core.Diagnostics](err); !ok {
+				t.Fatalf("%v is no diagnostic", err)
+			}
+			return
+		}
+		if n := len(d.GetDecisions()); n == 0 || n > keptHistory || d.GetJob().GetState() == "" && d.GetDecisions()[n-1].GetWhat() != core.Tune.String() {
+			t.Errorf("%d decisions leave the job %q", n, d.GetJob().GetState())
+		}
+		a := &app{stdout: io.Discard, format: render.Text}
+		if err := a.writeExplanation(d); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A scheduler that listens on TCP answers whoever shows a certificate, here the one of its authority itself.
+func TestOperateOverTCP(t *testing.T) {
+	dir := t.TempDir()
+	files := selfSigned(t, dir)
+	o := &operated{}
+	f := serveFlags{listen: "127.0.0.1:0", tlsFlags: tlsFlags{files}}
+	if err := os.Mkdir(filepath.Join(dir, "s"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", f.listen) // for a port that is free
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.listen = l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	server, err := f.serve("s", o, control.NewBoard(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--server", f.listen, "--tls-cert", files.Certificate, "--tls-key", files.Key, "--tls-ca", files.Authority}
+	code, stdout, stderr := quartet(t, append([]string{"nodes", "-o", "csv"}, flags...)...)
+	if want := "node,accelerator,rack,devices,used,health\nt4-0,t4,,4,0,ready\n"; code != 0 || stdout != want {
+		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+	code, _, stderr = quartet(t, append([]string{"nodes"}, flags...)...)
+	if code != 1 || !strings.Contains(stderr, "does not answer") || !strings.Contains(stderr, "is there one on "+f.listen) {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+}
+
+// selfSigned writes a certificate that is its own authority.
+func selfSigned(t *testing.T, dir string) control.TLSFiles {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC), KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{"crt": {Type: "CERTIFICATE", Bytes: certificate}, "key": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return control.TLSFiles{Certificate: filepath.Join(dir, "crt"), Key: filepath.Join(dir, "key"), Authority: filepath.Join(dir, "crt")}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -309,4 +310,45 @@ func TestJobsComeInParts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestReadersGoOnBesideRounds is for the race detector.
+func TestReadersGoOnBesideRounds(t *testing.T) {
+	b := NewBoard(cluster())
+	w := newWorld(t, b)
+	_, path := serve(t, &fake{}, b, discard)
+	w.submit("job-0", 8)
+	w.round()
+	c := dial(t, path)
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	readers.Go(func() {
+		for {
+			jobs, _, err := c.Jobs(t.Context(), true)
+			must(t, err)
+			if !slices.IsSortedFunc(jobs, func(a, b *controlv1.Job) int { return int(a.GetId() - b.GetId()) }) {
+				t.Error("the jobs are not in order")
+			}
+			_, err = c.Describe(t.Context(), "job-0")
+			must(t, err)
+			_, err = c.Nodes(t.Context())
+			must(t, err)
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	})
+	for i := range 200 {
+		id := w.submit(fmt.Sprint("job-", w.jobs), 1+i%8)
+		w.tell(core.Event{Kind: core.JobMeasured, Job: 0, Measurement: core.Measurement{Replicas: i}})
+		if i%3 == 0 {
+			w.round()
+			w.tell(core.Event{Kind: core.JobCancelled, Job: id})
+		}
+		w.round()
+	}
+	close(stop)
+	readers.Wait()
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -42,14 +43,14 @@ func (s *Server) Cancel(ctx context.Context, r *controlv1.CancelRequest) (*contr
 	return &controlv1.CancelResponse{}, nil
 }
 
-// order tells of a job that neither the backend nor the board knows which one may have been meant. The backend is asked
-// first, for it remembers jobs that the board forgot.
+// order tells of a job that neither the backend nor the board knows which one may have been meant, unless the backend did.
+// It is asked first, for it may remember jobs that the board forgot.
 func (s *Server) order(ctx context.Context, job string, do func() error) error {
 	if !workload.PlainName(job) { // and nothing that leads elsewhere
 		return s.unknownJob(job)
 	}
 	err := do()
-	if err == nil || ctx.Err() != nil {
+	if _, told := errors.AsType[core.Diagnostics](err); told || err == nil || ctx.Err() != nil {
 		return err
 	}
 	if _, _, _, known := s.board.find(job); !known {

@@ -119,7 +119,7 @@ const (
 
 // unknown tells that there is no job or node of a name, and which one may have been meant.
 func unknown(noun, name string, valid []string) error {
-	d := core.Diagnostic{Summary: fmt.Sprintf("unknown %s %q", noun, name)}
+	d := core.Diagnostic{Summary: fmt.Sprintf("there is no %s %q", noun, name)}
 	nearest := core.Nearest(name, valid)
 	switch {
 	case len(valid) == 0:

@@ -23,11 +23,13 @@ import (
 	"github.com/quartet-sched/quartet/internal/unixsocket"
 )
 
-const (
-	// MaxMessage bounds one message in bytes, and MaxJobFile a job file, which shares its message with little else.
-	MaxMessage = 64 << 20
-	MaxJobFile = MaxMessage - 1<<20
+// MaxMessage bounds one message in bytes.
+const MaxMessage = 64 << 20
 
+// MaxJobFile bounds a job file, which shares its message with little else.
+const MaxJobFile = MaxMessage - 1<<20
+
+const (
 	callLimit  = time.Minute     // for a call whose answer is one message
 	greetLimit = 5 * time.Second // for a connection until it can carry calls
 	closeLimit = 3 * time.Second // for the calls under way when the server is closed
@@ -106,7 +108,8 @@ func (s *Server) serve(l net.Listener, c credentials.TransportCredentials) error
 	return nil
 }
 
-// Close lets the orders under way finish, ends the streams, and removes the sockets. It may be called more than once.
+// Close calls off what is under way, for a scheduler that ends carries out no order any more, and removes the sockets. It
+// may be called more than once.
 func (s *Server) Close() error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -132,19 +135,23 @@ func (s *Server) Close() error {
 func (s *Server) guardCall(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
+	defer context.AfterFunc(s.closing, cancel)()
 	defer s.recover(info.FullMethod, &err)
 	answer, err = handle(ctx, request)
-	return answer, toStatus(err)
+	return answer, s.toCaller(err)
 }
 
-// guardStream ends a stream with the server.
+// guardStream does the same for a stream, which may last.
 func (s *Server) guardStream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
 	defer s.recover(info.FullMethod, &err)
-	err = handle(server, &boundStream{stream, ctx})
-	if err != nil && s.closing.Err() != nil {
+	return s.toCaller(handle(server, &boundStream{stream, ctx}))
+}
+
+func (s *Server) toCaller(err error) error {
+	if errors.Is(err, context.Canceled) && s.closing.Err() != nil {
 		return status.Error(codes.Unavailable, "it is ending")
 	}
 	return toStatus(err)

@@ -24,7 +24,7 @@ import (
 )
 
 func TestOrdersReachTheBackend(t *testing.T) {
-	f := &fake{submit: func(backend.JobFile) ([]string, error) { return []string{"x", "y"}, nil }}
+	f := &fake{}
 	f.submit = func(file backend.JobFile) ([]string, error) {
 		f.files = append(f.files, file)
 		return []string{"x", "y"}, nil
@@ -118,13 +118,13 @@ func TestUnknownNamesAreSuggested(t *testing.T) {
 		err  error
 		want string
 	}{
-		"cancel":      {c.Cancel(t.Context(), "resnot"), `unknown job "resnot"; did you mean "resnet"? valid jobs: bert, resnet`},
-		"describe":    {describe("bret"), `unknown job "bret"; did you mean "bert"? valid jobs: bert, resnet`},
-		"log":         {log("zzz"), `unknown job "zzz"; valid jobs: bert, resnet`},
-		"path":        {log("../../etc"), `unknown job "../../etc"; valid jobs: bert, resnet`},
-		"cancel path": {c.Cancel(t.Context(), "../bert"), `unknown job "../bert"; did you mean "bert"? valid jobs: bert, resnet`},
-		"node":        {health("t4-2"), `unknown node "t4-2"; did you mean "t4-0"? valid nodes: t4-0, t4-1`},
-		"no node":     {health(""), `unknown node ""; valid nodes: t4-0, t4-1`},
+		"cancel":      {c.Cancel(t.Context(), "resnot"), `there is no job "resnot"; did you mean "resnet"? valid jobs: bert, resnet`},
+		"describe":    {describe("bret"), `there is no job "bret"; did you mean "bert"? valid jobs: bert, resnet`},
+		"log":         {log("zzz"), `there is no job "zzz"; valid jobs: bert, resnet`},
+		"path":        {log("../../etc"), `there is no job "../../etc"; valid jobs: bert, resnet`},
+		"cancel path": {c.Cancel(t.Context(), "../bert"), `there is no job "../bert"; did you mean "bert"? valid jobs: bert, resnet`},
+		"node":        {health("t4-2"), `there is no node "t4-2"; did you mean "t4-0"? valid nodes: t4-0, t4-1`},
+		"no node":     {health(""), `there is no node ""; valid nodes: t4-0, t4-1`},
 		"down":        {c.SetHealth(t.Context(), "t4-0", core.Down), `a node cannot be made "down"; valid values: ready, draining`},
 		"known job":   {c.Cancel(t.Context(), "bert"), "no such job"},
 		"known log":   {log("bert"), "no such log"},

@@ -3,6 +3,7 @@ package control
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 
@@ -30,7 +31,7 @@ func (f TLSFiles) load() (tls.Certificate, *x509.CertPool, error) {
 	case err != nil:
 		wrong(f.Authority, fmt.Errorf("read authority: %w", err))
 	case !pool.AppendCertsFromPEM(text):
-		wrong(f.Authority, fmt.Errorf("read authority: no certificate in PEM"))
+		wrong(f.Authority, errors.New("read authority: no certificate in PEM"))
 	}
 	return pair, pool, found.Err()
 }

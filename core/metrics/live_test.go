@@ -191,6 +191,18 @@ func TestSnapshotCountsTheJobsOfTheView(t *testing.T) {
 	}
 }
 
+func TestAQuietRoundAllocatesNothing(t *testing.T) {
+	live := NewLive(NewCollector(testComponents, Outputs{}), Run{})
+	quiet := &core.Report{View: &core.View{Cluster: coretest.MakeCluster().Nodes(1, "t4", 4).Obj()}}
+	if n := testing.AllocsPerRun(100, func() {
+		if err := live.ObserveRound(quiet); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations a round, want 0", n)
+	}
+}
+
 func TestTimePassesBetweenRounds(t *testing.T) {
 	now := 0.0
 	collector := NewCollector(testComponents, Outputs{})

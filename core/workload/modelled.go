@@ -101,6 +101,9 @@ func (m *modelledModel) setting(c Running) (perDevice, accumulation int, ok bool
 	return perDevice, accumulation, m.trains(c.Replicas, perDevice, accumulation)
 }
 
+// Profile is shared; it is not to be changed.
+func (m *modelledModel) Profile() *goodput.Profile { return m.profile }
+
 func (m *modelledModel) Phases() int { return m.profile.Epochs }
 
 func (m *modelledModel) PhaseEnd(phase int) float64 {

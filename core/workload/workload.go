@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/goodput"
 )
 
 // Source yields a workload: a reader of a trace format, or a generator.
@@ -27,6 +28,12 @@ type Job struct {
 	Model   Model
 	Process Process       // what a real backend needs besides
 	At      core.Position // where the trace declares it
+}
+
+// CountsSeconds reports whether the job's work is counted in seconds at the replicas it asks for.
+func (j *Job) CountsSeconds() bool {
+	_, seconds := j.Model.(*durationModel)
+	return seconds
 }
 
 // Input is a file that was read, for the manifest.
@@ -64,6 +71,11 @@ func (c *Running) Accelerator() (accelerator string, one bool) {
 		accelerator = other
 	}
 	return accelerator, true
+}
+
+// Profiled is implemented by a model that goes as a profile says.
+type Profiled interface {
+	Profile() *goodput.Profile
 }
 
 // Measurer is implemented by a model whose jobs report what they measure while they run.

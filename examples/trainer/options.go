@@ -42,6 +42,9 @@ type options struct {
 	Profile *goodput.Profile // nil unless paced
 	Speedup float64          // of the profile's time
 	StandIn int              // samples of the profile for which one is trained
+	Least   time.Duration    // shortest step: so many of the profile are taken at once as last so long
+
+	StartUp time.Duration // of the profile: how long it takes from the start of the job to its first step
 
 	Replicas int // to start; 0 when somebody else starts them
 }
@@ -68,6 +71,8 @@ func readOptions(args []string, usage io.Writer) (*options, error) {
 	profile := f.String("profile", "", "profile to take times, noise, batch and iterations from")
 	f.Float64Var(&o.Speedup, "speedup", 1, "how many seconds of the profile pass in one")
 	f.IntVar(&o.StandIn, "stand-in", 1, "samples of the profile for which one is trained on")
+	f.DurationVar(&o.Least, "least-step", 0, "shortest step: one step is taken for as many of the profile as last so long")
+	f.DurationVar(&o.StartUp, "start-up", 0, "time of the profile from the start of the job to its first step")
 	f.IntVar(&o.Replicas, "replicas", 0, "replicas to start on this machine")
 	if err := f.Parse(args); err != nil {
 		return nil, err
@@ -100,6 +105,10 @@ func readOptions(args []string, usage io.Writer) (*options, error) {
 	positive("batch", o.Batch, 10_000_000)
 	positive("stand-in", o.StandIn, 10_000_000)
 	check(o.StandIn == 1 || *profile != "", "-stand-in: only a profile has samples to stand for")
+	check(o.StartUp >= 0 && o.StartUp <= 24*time.Hour, "-start-up: %v is not from 0 to a day", o.StartUp)
+	check(o.StartUp == 0 || *profile != "", "-start-up: only a profile has a time of its own")
+	check(o.Least >= 0 && o.Least <= time.Minute, "-least-step: %v is not from 0 to a minute", o.Least)
+	check(o.Least == 0 || *profile != "", "-least-step: only a profile has steps to take together")
 	check(o.Replicas >= 0 && o.Replicas <= 1024, "-replicas: %d is not from 0 to 1024", o.Replicas)
 	check(o.Rate > 0 && o.Rate < 1e6, "-rate: %v is not above 0", o.Rate)
 	check(o.Iterations > 0 && o.Iterations < 1e12, "-iterations: %v is not above 0", o.Iterations)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/quartet-sched/quartet/core/goodput"
@@ -13,8 +15,19 @@ type pacer struct {
 	profile         *goodput.Profile
 	nodes, replicas int
 	speedup         float64
+	least           time.Duration
 	due             time.Time // when the pass before should have ended
+	together        int       // steps of the profile that the step at hand is taken for
 }
+
+// plan decides how many steps of the profile the next one is taken for: at most as many as are left. All replicas decide
+// alike.
+func (p *pacer) plan(s *setting, left float64) {
+	seconds := p.profile.Performance.StepTime(p.nodes, p.replicas, float64(slices.Max(s.shares)), s.passes-1) / p.speedup
+	p.together = max(int(min(math.Ceil(p.least.Seconds()/seconds), math.Ceil(left), mostTogether)), 1)
+}
+
+const mostTogether = 1 << 20
 
 // mostLag is how far a training may be late and still catch up.
 const mostLag = time.Second
@@ -26,6 +39,12 @@ func (p *pacer) begin(now time.Time) time.Time {
 		return now
 	}
 	return p.due
+}
+
+// hurried reports whether a pass that really began at one moment, and is taken to have begun at another, made up for time
+// lost: it says nothing of the profile.
+func (p *pacer) hurried(began, from time.Time) bool {
+	return p.profile != nil && 10*began.Sub(from) > p.due.Sub(from)
 }
 
 // pass waits until a pass over b samples that began at a moment may end.
@@ -43,7 +62,7 @@ func (p *pacer) step(stop context.Context, from time.Time, b int) {
 }
 
 func (p *pacer) wait(stop context.Context, from time.Time, seconds float64) {
-	p.due = from.Add(time.Duration(seconds / p.speedup * float64(time.Second)))
+	p.due = from.Add(time.Duration(seconds * float64(p.together) / p.speedup * float64(time.Second)))
 	timer := time.NewTimer(time.Until(p.due))
 	defer timer.Stop()
 	select {

@@ -49,7 +49,7 @@ type trainer struct {
 }
 
 // The slots of the vector behind the gradient. Those of rank 0 alone carry what it was told to all others; and then
-// come two for each replica: the squared norms of its parts, and its share in a new tuning.
+// come two for each replica: the squared norms of its parts, weighted by their samples, and its share in a new tuning.
 const (
 	slotLoss = iota
 	slotStop
@@ -71,6 +71,7 @@ type window struct {
 // train runs one replica until the work is done, which is nil, or the training ends otherwise. It stops when told by
 // its context or by the scheduler.
 func train(ctx context.Context, o *options, env agent.Environment, out io.Writer) error {
+	began := beginning(env.Rendezvous)
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t, resumed, err := newTrainer(o, env, out) // before it joins, for nobody makes a checkpoint until all have joined
@@ -92,14 +93,27 @@ func train(ctx context.Context, o *options, env agent.Environment, out io.Writer
 		defer t.orders.follow(t.agent, cancel)()
 		t.line("resumed=%v pid=%d", resumed, os.Getpid())
 	}
+	if o.StartUp > 0 {
+		t.pace.wait(stop, began, o.StartUp.Seconds())
+	}
 	return t.run(stop)
+}
+
+// beginning is when this run of the job began: its replicas meet in a folder made for it.
+func beginning(folder string) time.Time {
+	now := time.Now()
+	info, err := os.Stat(folder)
+	if err != nil {
+		return now // alone
+	}
+	return now.Add(min(info.ModTime().Sub(now), 0))
 }
 
 // newTrainer makes a replica that goes on from the checkpoint, if there is one.
 func newTrainer(o *options, env agent.Environment, out io.Writer) (t *trainer, resumed bool, err error) {
 	t = &trainer{
 		o: o, env: env, out: out, data: makeData(&o.task), model: newModel(&o.task), setting: initial(o.Batch, env.Replicas),
-		pace: pacer{profile: o.Profile, nodes: env.Nodes, replicas: env.Replicas, speedup: o.Speedup},
+		pace: pacer{profile: o.Profile, nodes: env.Nodes, replicas: env.Replicas, speedup: o.Speedup, least: o.Least, together: 1},
 	}
 	t.order.data = t.data
 	n := t.model.parameters()
@@ -112,6 +126,9 @@ func newTrainer(o *options, env agent.Environment, out io.Writer) (t *trainer, r
 }
 
 func (t *trainer) run(stop context.Context) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
 	t.checkpoints, t.window.since = time.Now(), time.Now()
 	for t.state.Progress < t.o.Iterations {
 		stopped, err := t.step(stop)
@@ -128,12 +145,27 @@ func (t *trainer) run(stop context.Context) error {
 	return t.finish()
 }
 
+// begin takes over the tuning that rank 0 was told up to now.
+func (t *trainer) begin() error {
+	tail := t.vector[len(t.gradient):]
+	shares := tail[slots+t.env.Replicas:]
+	t.orders.write(tail, shares)
+	if err := t.ring.sum(t.vector); err != nil {
+		return err
+	}
+	t.retune(tail, shares)
+	return nil
+}
+
 // step is one optimizer step. It reports whether the replicas agree to stop after it.
 func (t *trainer) step(stop context.Context) (stopped bool, err error) {
 	n := len(t.gradient)
 	clear(t.vector)
 	tail := t.vector[n:]
 	norms, shares := tail[slots:slots+t.env.Replicas], tail[slots+t.env.Replicas:]
+	if t.o.Least > 0 {
+		t.pace.plan(&t.setting, (t.o.Iterations-t.state.Progress)/t.gain())
+	}
 	if stop.Err() != nil {
 		tail[slotStop] = 1
 	}
@@ -161,7 +193,10 @@ func (t *trainer) step(stop context.Context) (stopped bool, err error) {
 	trained := t.trained()
 	t.learn(norms, trained)
 	t.pace.step(stop, from, slices.Max(t.setting.shares))
-	t.window.add(computed.Sub(began), time.Since(began), float64(tail[slotLoss])*unit/float64(max(trained, 1)))
+	if !t.pace.hurried(began, from) {
+		together := time.Duration(t.pace.together)
+		t.window.add(computed.Sub(began)/together, time.Since(began)/together, float64(tail[slotLoss])*unit/float64(max(trained, 1)))
+	}
 	t.retune(tail, shares)
 	return tail[slotStop] > 0, nil
 }
@@ -169,7 +204,7 @@ func (t *trainer) step(stop context.Context) (stopped bool, err error) {
 // trained is how many samples the step ahead really trains on.
 func (t *trainer) trained() int { return standIns(t.state.Samples, t.setting.batch(), t.o.StandIn) }
 
-// accumulate adds the gradients of a pass to the vector, and returns the squared norm of their mean.
+// accumulate adds the gradients of a pass to the vector, and returns the squared norm of their mean times their number.
 func (t *trainer) accumulate(tail []int64, first uint64, count int) (square float64, err error) {
 	trained := standIns(first, count, t.o.StandIn)
 	if trained == 0 {
@@ -188,7 +223,7 @@ func (t *trainer) accumulate(tail []int64, first uint64, count int) (square floa
 		t.vector[i] += s
 	}
 	mean(t.gradient, t.passSums, trained)
-	return floats.Dot(t.gradient, t.gradient), nil
+	return float64(trained) * floats.Dot(t.gradient, t.gradient), nil
 }
 
 // learn takes the step that all replicas agreed on.
@@ -198,7 +233,7 @@ func (t *trainer) learn(norms []int64, trained int) {
 	for _, bits := range norms {
 		local += math.Float64frombits(uint64(bits))
 	}
-	scatter := t.setting.scatter(local, floats.Dot(t.gradient, t.gradient), t.o.Batch)
+	scatter := t.setting.scatter(local/float64(max(trained, 1)), floats.Dot(t.gradient, t.gradient), t.o.Batch)
 	if scatter.Parts == 1 {
 		t.state.Statistics.Observe([][]float64{t.gradient}, scatter.Scale)
 	} else {
@@ -210,9 +245,14 @@ func (t *trainer) learn(norms []int64, trained int) {
 		factor = t.o.Scaling.Factor(scatter.Scale, g, goodput.Warmup{})
 	}
 	floats.AddScaled(t.state.Parameters, -t.o.Rate*factor, t.gradient)
-	t.state.Progress += g.Gain(scatter.Scale)
-	t.state.Samples += uint64(t.setting.batch())
-	t.state.Step++
+	t.state.Progress += g.Gain(scatter.Scale) * float64(t.pace.together)
+	t.state.Samples += uint64(t.setting.batch() * t.pace.together)
+	t.state.Step += uint64(t.pace.together)
+}
+
+// gain is the progress of a step, as far as is known before it.
+func (t *trainer) gain() float64 {
+	return goodput.Gradients(t.statistics()).Gain(float64(t.setting.batch()) / float64(t.o.Batch))
 }
 
 // statistics are those of the gradient as the job reports them: measured, or those of the profile when it is paced.
@@ -236,7 +276,7 @@ func (t *trainer) retune(tail, shares []int64) {
 		tuning.BatchByReplica = append(tuning.BatchByReplica, int(b))
 	}
 	t.setting = tuned(tuning, t.o.Batch, t.env.Replicas)
-	t.window = window{since: t.window.since, skipped: true}
+	t.window = window{since: time.Now(), skipped: true} // a report has times of one setting, and enough of them
 }
 
 func (w *window) add(pass, step time.Duration, loss float64) {
@@ -246,6 +286,14 @@ func (w *window) add(pass, step time.Duration, loss float64) {
 	}
 	w.pass, w.step = append(w.pass, pass.Seconds()), append(w.step, step.Seconds())
 	w.loss += loss
+}
+
+// tells reports whether the window is long enough for a report: it has steps enough that one of them may be disturbed,
+// or there are few because they are long.
+func (w *window) tells(every time.Duration) bool {
+	const enough, patience = 3, 10
+	long := time.Since(w.since)
+	return len(w.step) >= enough && long >= every || len(w.step) > 0 && long >= patience*every
 }
 
 // median is the one in the middle; it sorts.
@@ -259,7 +307,7 @@ func (t *trainer) account(stopped bool) error {
 	if t.env.Rank != 0 {
 		return nil
 	}
-	if w := &t.window; len(w.step) > 0 && time.Since(w.since) >= t.o.ReportEvery {
+	if t.window.tells(t.o.ReportEvery) {
 		if err := t.report(); err != nil {
 			return err
 		}

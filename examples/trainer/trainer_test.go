@@ -17,7 +17,7 @@ import (
 	"github.com/quartet-sched/quartet/core/goodput"
 )
 
-func testOptions(t *testing.T, args ...string) *options {
+func testOptions(t testing.TB, args ...string) *options {
 	t.Helper()
 	o, err := readOptions(args, io.Discard)
 	if err != nil {
@@ -27,7 +27,7 @@ func testOptions(t *testing.T, args ...string) *options {
 }
 
 // meeting is a folder for sockets: that of a test may be too long a path.
-func meeting(t *testing.T) string {
+func meeting(t testing.TB) string {
 	folder, err := os.MkdirTemp("", "ring")
 	if err != nil {
 		t.Fatal(err)
@@ -231,19 +231,50 @@ func TestTrainingUnderAScheduler(t *testing.T) {
 	}
 }
 
-// A paced training takes no less than the time of its profile, whose noise it reports, and does not wait it out when it
-// is stopped.
-func TestPaced(t *testing.T) {
-	profile := goodput.Profile{
+// paced is a profile of ten iterations, and a file of it.
+func paced(t *testing.T) (profile goodput.Profile, file string) {
+	t.Helper()
+	profile = goodput.Profile{
 		Version: 1, Name: "paced", Batch: goodput.BatchLimits{Initial: 100, Max: 400, MinPerDevice: 10, MaxPerDevice: 100},
 		MaxReplicas: 4, Epochs: 2, IterationsPerEpoch: 5,
 		Performance: goodput.Performance{AlphaGrad: 0.01, BetaGrad: 0.001, AlphaNode: 0.2, BetaNode: 0.1, AlphaLocal: 0.04, BetaLocal: 0.02, Gamma: 1.5},
 		Noise:       []goodput.NoisePoint{{Progress: 0.5, Samples: 300}},
 	}
-	file := filepath.Join(t.TempDir(), "paced.yaml")
+	file = filepath.Join(t.TempDir(), "paced.yaml")
 	if err := os.WriteFile(file, profile.YAML(), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return profile, file
+}
+
+// Steps of the profile that are taken together come to the same work in no less time, and starting takes its time too.
+func TestStepsTogether(t *testing.T) {
+	profile, file := paced(t)
+	folder := t.TempDir()
+	o := testOptions(t, "-profile", file, "-speedup", "100", "-least-step", "5ms", "-start-up", "20s")
+	begin := time.Now()
+	got := trained(t, o, 2, folder)
+	took := time.Since(begin).Seconds()
+	if got.Step != 10 || got.Samples != 1000 || got.Progress != 10 {
+		t.Errorf("%d steps, %d samples, progress %v; want 10, 1000, 10", got.Step, got.Samples, got.Progress)
+	}
+	const coarse = 0.01 // the system's clock for files ticks so often
+	if least := (20+10*profile.Performance.StepTime(1, 2, 50, 0))/100 - coarse; took < least {
+		t.Errorf("took %v s, the profile says %v", took, least)
+	}
+	p := pacer{profile: &profile, nodes: 1, replicas: 2, speedup: 100, least: 5 * time.Millisecond}
+	s := initial(100, 2)
+	for left, want := range map[float64]int{1000: 7, 10: 7, 2.5: 3, 0.1: 1, 0: 1} {
+		if p.plan(&s, left); p.together != want {
+			t.Errorf("%d steps at once with %v left, want %d", p.together, left, want)
+		}
+	}
+}
+
+// A paced training takes no less than the time of its profile, whose noise it reports, and does not wait it out when it
+// is stopped.
+func TestPaced(t *testing.T) {
+	profile, file := paced(t)
 	o := testOptions(t, "-profile", file, "-speedup", "4", "-report-every", "0", "-stand-in", "8")
 	if o.Batch != 100 || o.Iterations != 10 {
 		t.Errorf("batch %d, %v iterations, want those of the profile", o.Batch, o.Iterations)

@@ -112,7 +112,7 @@ func newBackend(o *Opener, c *core.Cluster, w *workload.Workload) *Backend {
 
 // know takes in a job that is to be submitted when its moment comes.
 func (b *Backend) know(spec *workload.Job) {
-	j := &job{Job: spec}
+	j := &job{Job: standingIn(spec)}
 	b.jobs = append(b.jobs, j)
 	b.byName[spec.Spec.Name] = spec.Spec.ID
 	at, _ := slices.BinarySearchFunc(b.coming, j, compareComing)
@@ -139,6 +139,11 @@ func (b *Backend) Replaying() bool { return b.rounds < len(b.history) }
 // Capabilities repeats what the opener told.
 func (b *Backend) Capabilities() []core.Capability { return b.capabilities }
 
+// Present is about now, in seconds of the run. Unlike the other methods that tell the time it may be called from any goroutine.
+func (b *Backend) Present() float64 {
+	return b.openedAt + b.clock.Now().Sub(b.opened).Seconds()*b.config.Speedup
+}
+
 // ElapsedSeconds is the present, which lies after the last round.
 func (b *Backend) ElapsedSeconds() float64 { return b.elapsed() }
 
@@ -147,8 +152,7 @@ func (b *Backend) elapsed() float64 { return max(b.moment(), b.now) }
 
 // moment is what the clock says. It may be called from any goroutine.
 func (b *Backend) moment() float64 {
-	seconds := b.openedAt + b.clock.Now().Sub(b.opened).Seconds()*b.config.Speedup
-	return math.Floor(seconds*1000) / 1000
+	return math.Floor(b.Present()*1000) / 1000
 }
 
 // Next repeats what schedulers before this one saw, then waits until a round is due.

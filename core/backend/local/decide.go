@@ -65,9 +65,10 @@ func (b *Backend) decide(c *core.Change) error {
 		return fmt.Errorf("%v job %d, which was never submitted", c.Action, c.Job)
 	}
 	j := b.jobs[c.Job]
-	if j.ended {
+	if j.ended || c.Round > 0 && c.Round <= j.changed {
 		return nil
 	}
+	j.changed = c.Round
 	b.unlike = true
 	switch c.Action {
 	case core.Discard:
@@ -98,6 +99,12 @@ func (b *Backend) sendTuning(j *job) {
 	t := &j.tuning
 	if t.BatchPerDevice == 0 && t.LearningRateFactor == 0 {
 		return // the batch is the job's own affair
+	}
+	if b.pacesItself(j) { // it reads how it goes now when it hears of the tuning
+		if err := b.writePace(j, b.runFolder(j, j.run.Number)); err != nil {
+			b.log.Warn("a tuning could not be told", "job", j.Spec.Name, "error", err)
+			return
+		}
 	}
 	_, err := b.agent.Send(j.Spec.Name, agent.ToJob{Tuning: &agent.Tuning{
 		BatchPerDevice: t.BatchPerDevice, AccumulationSteps: t.AccumulationSteps, LearningRateFactor: t.LearningRateFactor,

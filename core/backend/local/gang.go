@@ -132,16 +132,20 @@ func (b *Backend) orders(j *job, folder string) (*orders, error) {
 			return nil, err
 		}
 	}
-	command, err := b.program(j.Spec.Command, dir)
+	command, variables, err := b.command(j, folder)
 	if err != nil {
 		return nil, err
 	}
+	if command, err = b.program(command, dir); err != nil {
+		return nil, err
+	}
 	o := &orders{Command: command, Dir: dir, GraceSeconds: b.config.Grace.Seconds()}
+	o.bound(&b.config, &j.Spec)
 	for rank, device := range b.devicesOf(j.seats) {
 		e.Rank = rank
 		log := filepath.Join(logs, strconv.Itoa(rank))
 		o.Replicas = append(o.Replicas, replica{
-			Environment: environment(b.handedDown, j.Process.Environment, append(e.Variables(), visibleDevices+"="+b.meta.Devices[device])...),
+			Environment: environment(b.handedDown, j.Process.Environment, slices.Concat(e.Variables(), variables, []string{visibleDevices + "=" + b.meta.Devices[device]})...),
 			Out:         log + ".out", Err: log + ".err",
 		})
 	}

@@ -16,6 +16,7 @@ type job struct {
 	seats   []core.Seat
 	tuning  core.Tuning
 	decided int // round that decided the seats
+	changed int // round of the last change
 
 	submitted bool // the pipeline was told, or is about to be
 	ended     bool

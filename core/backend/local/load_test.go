@@ -113,15 +113,6 @@ func (l *loaded) take(tb testing.TB, jobs ...string) {
 
 func short(i int) string { return fmt.Sprintf("{name: short-%d, command: [\"true\"]}", i) }
 
-// processorTime is what this process took, without those that it started.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // BenchmarkSubmit submits short jobs to a scheduler that starts them meanwhile: in one file, and one by one.
 func BenchmarkSubmit(b *testing.B) {
 	for name, callers := range map[string]int{"file": 0, "one by one": 1, "16 at once": 16} {
@@ -160,14 +151,14 @@ func BenchmarkSubmit(b *testing.B) {
 func BenchmarkLoad(b *testing.B) {
 	const quiet = 10 * time.Second
 	share := func() float64 {
-		before := processorTime()
+		before := processorTime(syscall.RUSAGE_SELF)
 		time.Sleep(quiet)
-		return 100 * (processorTime() - before).Seconds() / quiet.Seconds()
+		return 100 * (processorTime(syscall.RUSAGE_SELF) - before).Seconds() / quiet.Seconds()
 	}
 	for b.Loop() {
 		dir := filepath.Join(b.TempDir(), "live")
 		l := load(b, dir)
-		began, before := realClock{}.Now(), processorTime()
+		began, before := realClock{}.Now(), processorTime(syscall.RUSAGE_SELF)
 		var jobs []string
 		for i := range loadJobs {
 			jobs = append(jobs, short(i))
@@ -176,7 +167,7 @@ func BenchmarkLoad(b *testing.B) {
 		l.await(func() bool { return len(l.ends) == loadJobs })
 		took := realClock{}.Now().Sub(began)
 		b.ReportMetric(loadJobs/took.Seconds(), "jobs/s")
-		b.ReportMetric(1000*(processorTime()-before).Seconds()/loadJobs, "ms-cpu/job")
+		b.ReportMetric(1000*(processorTime(syscall.RUSAGE_SELF)-before).Seconds()/loadJobs, "ms-cpu/job")
 		for id, kind := range l.ends {
 			if kind != core.JobFinished {
 				b.Errorf("job %d: %v", id, kind)

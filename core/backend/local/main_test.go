@@ -29,6 +29,7 @@ var (
 // The test program is also the keeper, the scheduler that is killed, and the replicas that run: the first argument says.
 func TestMain(m *testing.M) {
 	KeepIfAsked()
+	StandInIfAsked(realClock{})
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "schedule":

@@ -130,6 +130,9 @@ func (b *Backend) ran(j *job) {
 	wanted := j.wanted()
 	b.unwatch(j)
 	e, at := b.lastWord(j)
+	for _, warning := range e.Warnings {
+		b.log.Warn("a run tells", "job", j.Spec.Name, "run", j.run.Number, "warning", warning)
+	}
 	if e.Outcome == lost { // its devices are free when nothing is left of it, wanted or not
 		endStrays(b.runFolder(j, j.run.Number), nil)
 		b.log.Warn("a run was lost: its keeper did not say how it ended", "job", j.Spec.Name, "run", j.run.Number)
