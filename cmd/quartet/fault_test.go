@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// scheduler is a `quartet run` in a process of its own.
-type scheduler struct {
+// runner is a `quartet run` in a process of its own.
+type runner struct {
 	*exec.Cmd
 	said bytes.Buffer
 }
 
-func startScheduler(t *testing.T, dir string, args ...string) *scheduler {
+func startRun(t *testing.T, dir string, args ...string) *runner {
 	t.Helper()
-	s := &scheduler{Cmd: exec.Command("quartet", append([]string{"run", "--set", "name=r"}, args...)...)}
+	s := &runner{Cmd: exec.Command("quartet", append([]string{"run", "--set", "name=r"}, args...)...)}
 	s.Dir, s.Stderr = dir, &s.said
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
@@ -34,8 +34,8 @@ func startScheduler(t *testing.T, dir string, args ...string) *scheduler {
 	return s
 }
 
-// exits waits for the end of a scheduler.
-func (s *scheduler) exits(t *testing.T, want int) {
+// exits waits for the end of a run.
+func (s *runner) exits(t *testing.T, want int) {
 	t.Helper()
 	limit := time.AfterFunc(2*time.Minute, func() { _ = s.Process.Kill() })
 	defer limit.Stop()
@@ -62,8 +62,8 @@ func holds(path, text string) bool {
 	return err == nil && bytes.Contains(got, []byte(text))
 }
 
-// policyProcess is that of the policy of a scheduler, 0 when it has none.
-func policyProcess(s *scheduler) int {
+// policyProcess is that of the policy of a run, 0 when it has none.
+func policyProcess(s *runner) int {
 	entries, _ := os.ReadDir("/proc")
 	for _, entry := range entries {
 		stat, err := os.ReadFile("/proc/" + entry.Name() + "/stat")
@@ -113,7 +113,7 @@ func TestThePolicyIsKilled(t *testing.T) {
 				"--jobs", "jobs.yaml", "--set", "cluster.nodes=[{name: here, accelerator: gpu, devices: 2}]",
 				"--set", fmt.Sprintf("pipeline.allocation={type: fifo, isolate: true, plugin: {on_failure: %s}}", onFailure),
 			}
-			s := startScheduler(t, dir, args...)
+			s := startRun(t, dir, args...)
 			until(t, "the jobs begin", func() bool {
 				return holds(filepath.Join(dir, "runs/r/live/jobs/long/logs/0.out"), "begun") && holds(filepath.Join(dir, "runs/r/live/jobs/short/logs/0.out"), "begun")
 			})
@@ -146,7 +146,7 @@ func TestThePolicyIsKilled(t *testing.T) {
 			}
 			if code != 0 { // the next one goes on
 				write("go", "")
-				startScheduler(t, dir, args...).exits(t, 0)
+				startRun(t, dir, args...).exits(t, 0)
 			}
 			if !holds(filepath.Join(dir, "runs/r/jobs.csv"), "next") || holds(filepath.Join(dir, "runs/r/jobs.csv"), "unfinished") {
 				t.Error("not all jobs finished")

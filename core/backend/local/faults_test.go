@@ -53,12 +53,12 @@ func TestCrashesAreToldApart(t *testing.T) {
 		script string
 		want   exit
 	}{
-		"a code":             {"exit 7", exit{failed, "replica 0 exited with 7", []int{7}}},
-		"a fault":            {"kill -SEGV $$", exit{failed, "replica 0 exited with 139", []int{139}}},
-		"a core":             {"kill -ABRT $$", exit{failed, "replica 0 exited with 134", []int{134}}},
-		"killed by somebody": {"kill -KILL $$", exit{failed, "replica 0 exited with 137", []int{137}}},
-		"stopped by nobody":  {"exit 143", exit{failed, "replica 0 exited with 143", []int{143}}},
-		"says it was told":   {"exit 75", exit{failed, "replica 0 exited with 75", []int{75}}},
+		"a code":             {"exit 7", exit{Outcome: failed, Reason: "replica 0 exited with 7", Codes: []int{7}}},
+		"a fault":            {"kill -SEGV $$", exit{Outcome: failed, Reason: "replica 0 exited with 139", Codes: []int{139}}},
+		"a core":             {"kill -ABRT $$", exit{Outcome: failed, Reason: "replica 0 exited with 134", Codes: []int{134}}},
+		"killed by somebody": {"kill -KILL $$", exit{Outcome: failed, Reason: "replica 0 exited with 137", Codes: []int{137}}},
+		"stopped by nobody":  {"exit 143", exit{Outcome: failed, Reason: "replica 0 exited with 143", Codes: []int{143}}},
+		"says it was told":   {"exit 75", exit{Outcome: failed, Reason: "replica 0 exited with 75", Codes: []int{75}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

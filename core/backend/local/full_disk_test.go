@@ -10,42 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload"
 )
-
-// smallDisk mounts a disk with little room.
-func smallDisk(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"); err != nil {
-		t.Skipf("mount a small disk: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
-// fill leaves no room on a disk until the file is removed.
-func fill(t *testing.T, path string) {
-	t.Helper()
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for chunk := make([]byte, 4096); err == nil; {
-		_, err = f.Write(chunk)
-	}
-	if !errors.Is(err, syscall.ENOSPC) {
-		t.Fatal(err)
-	}
-}
 
 // scheduling is a scheduler and how its pipeline ends.
 func scheduling(t *testing.T, dir string) (*Backend, *watcher, <-chan error) {
@@ -73,14 +40,14 @@ func scheduling(t *testing.T, dir string) (*Backend, *watcher, <-chan error) {
 // A scheduler whose disk is full refuses what it cannot keep, then ends and stops its jobs. When there is room again, the next
 // one goes on, with all that was acknowledged.
 func TestTheDiskIsFull(t *testing.T) {
-	disk := smallDisk(t)
+	disk := tinyDisk(t, 2<<20)
 	dir := filepath.Join(disk, "live")
 	b, w, ended := scheduling(t, dir)
 	if _, err := submit(b, `{version: 1, jobs: [{name: first, command: [sleep, "60"]}]}`); err != nil {
 		t.Fatal(err)
 	}
 	w.expect(t, "start a")
-	fill(t, filepath.Join(disk, "filler"))
+	fillDisk(t, disk, 0)
 	acknowledged := []string{"first"}
 	var end error
 	for i := 0; end == nil; i++ {
@@ -106,7 +73,7 @@ func TestTheDiskIsFull(t *testing.T) {
 		t.Errorf("%d processes are left", left)
 	}
 
-	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
+	if err := os.Remove(filepath.Join(disk, "fill")); err != nil {
 		t.Fatal(err)
 	}
 	b, _, _ = scheduling(t, dir)
