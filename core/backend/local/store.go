@@ -90,6 +90,14 @@ func openStore(dir string, fresh bool) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the store: %w", err)
 	}
+	if info, err := os.Stat(dir); err != nil {
+		return nil, err
+	} else if info.Mode().Perm()&0o002 != 0 {
+		return nil, core.Diagnostics{{
+			Position: core.Position{File: dir}, Summary: "others may write to this folder, and so act in its user's name",
+			Hint: "chmod o-w it",
+		}}
+	}
 	s := &store{path: filepath.Join(dir, storeFile), health: map[string]core.Health{}}
 	err := s.open()
 	if err == nil {
