@@ -6,12 +6,32 @@ import (
 )
 
 // Backend is the world that a pipeline schedules: the simulator, or real machines. It tells events and applies changes.
+// One goroutine calls Next and Apply, in turn. What a backend keeps to, backendtest.Run checks.
+//
+// Time is the backend's own, in seconds since the run began, from a clock that it was given. NowSeconds never goes back,
+// not even over a restart of the scheduler.
+//
+// A backend that may tell an event again, because a watch was set up anew or a scheduler ended between telling and
+// remembering, gives its events ids. See Event.ID.
 type Backend interface {
-	// Next waits until a round is due and returns the moment and what happened up to it, in order of time. It returns
-	// io.EOF when nothing more will ever happen.
+	// Next waits until a round is due, and returns the moment and what happened up to it: what happened to one job, or to
+	// one node, in order of time. A real clock may be late for a round, and is never early for one.
+	//
+	// It waits for nothing else. When the context ends it returns its error, or the round that is due anyway, and loses
+	// nothing: the next call tells what this one did not. It returns io.EOF when nothing more will ever happen, and from
+	// then on. Any other error is a malfunction that ends the run.
 	Next(ctx context.Context, w Wake) (Observation, error)
-	// Apply carries out the changes of a round. Applying the same changes twice has the effect of once.
+	// Apply takes in the changes of a round, as of the observation last told. It returns once they outlive the scheduler,
+	// where jobs do, and need not wait for them to be carried out: a job that is to run on devices that another one has not
+	// let go of starts when they are free. Applying the changes of a round again has no further effect; Change.Round tells
+	// a repetition from a new decision.
+	//
+	// A change for a job that has ended, or lost its devices, since the observation has no effect, for the pipeline is yet to
+	// be told. What becomes of the others is told as events: a start that comes to nothing, because its node is down, as
+	// JobInterrupted; the end of a job that was faster than its stop, as that. An error, for a job that was never submitted
+	// say, is a malfunction that ends the run; some changes may have been taken in.
 	Apply(ctx context.Context, changes []Change) error
+	// Capabilities are the same at every call.
 	Capabilities() []Capability
 }
 
@@ -25,7 +45,9 @@ type Wake struct {
 	OnEvents bool
 }
 
-// Observation is what a backend tells at a round. The events are valid until the next call of Next.
+// Observation is what a backend tells at a round. The events are valid until the next call of Next. None is later than
+// NowSeconds, and none that is told for the first time is earlier than the observation before: what a backend learns too
+// late, such as that a job ended before it was stopped, it tells as of then.
 type Observation struct {
 	NowSeconds float64
 	Events     []Event

@@ -115,12 +115,14 @@ type recorder struct {
 	verdicts []core.Verdict
 	ended    []*core.Job
 	used     []int
+	events   []int
 }
 
 func (r *recorder) ObserveRound(report *core.Report) error {
 	r.verdicts = append(r.verdicts, report.Verdicts...)
 	r.ended = append(r.ended, report.Ended...)
 	r.used = append(r.used, report.DevicesUsed)
+	r.events = append(r.events, len(report.Events))
 	return nil
 }
 
@@ -448,12 +450,12 @@ func TestRoundTellsTheWholeStory(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantApplied := []core.Change{
-		{Action: core.Start, Job: 0, Seats: []core.Seat{{Node: 0, Devices: 15}}, By: "placement/fake"},
-		{Action: core.Start, Job: 1, Seats: []core.Seat{{Node: 1, Devices: 7}}, By: "placement/fake"},
-		{Action: core.Discard, Job: 3, Reason: core.ExceedsCluster, By: "pipeline"},
+		{Round: 1, Action: core.Start, Job: 0, Seats: []core.Seat{{Node: 0, Devices: 15}}, By: "placement/fake"},
+		{Round: 1, Action: core.Start, Job: 1, Seats: []core.Seat{{Node: 1, Devices: 7}}, By: "placement/fake"},
+		{Round: 1, Action: core.Discard, Job: 3, Reason: core.ExceedsCluster, By: "pipeline"},
 		// seatFirst keeps nobody's seats
-		{Action: core.Move, Job: 1, Seats: []core.Seat{{Node: 0, Devices: 7}}, By: "placement/fake"},
-		{Action: core.Start, Job: 2, Seats: []core.Seat{{Node: 1, Devices: 3}}, By: "placement/fake"},
+		{Round: 2, Action: core.Move, Job: 1, Seats: []core.Seat{{Node: 0, Devices: 7}}, By: "placement/fake"},
+		{Round: 2, Action: core.Start, Job: 2, Seats: []core.Seat{{Node: 1, Devices: 3}}, By: "placement/fake"},
 	}
 	if diff := cmp.Diff(wantApplied, b.applied); diff != "" {
 		t.Errorf("applied (-want +got):\n%s", diff)
@@ -561,5 +563,64 @@ func TestTimeNeverGoesBack(t *testing.T) {
 	b := &script{observations: []core.Observation{{NowSeconds: 60}, {NowSeconds: 30}}}
 	if err := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil).Run(context.Background(), b); err == nil {
 		t.Error("a backend that goes back in time was believed")
+	}
+}
+
+func TestEventsToldAgain(t *testing.T) {
+	numbered := func(id uint64, e core.Event) core.Event { e.ID = id; return e }
+	interrupted := core.Event{Kind: core.JobInterrupted, Job: 0, AtSeconds: 30, StepsLeft: math.NaN()}
+	finished := core.Event{Kind: core.JobFinished, Job: 0, AtSeconds: 50}
+	cases := map[string]struct {
+		second, third []core.Event
+		want          []int // events that observers are told of each round
+		ended         int
+		restarts      int
+		err           string
+	}{
+		"once": {
+			second: []core.Event{numbered(2, interrupted)}, third: []core.Event{numbered(3, finished)},
+			want: []int{1, 1, 1}, ended: 1, restarts: 1,
+		},
+		"again in the same round and in the next": {
+			second: []core.Event{numbered(1, submit(0, 0, 4)), numbered(2, interrupted), numbered(2, interrupted)},
+			third:  []core.Event{numbered(2, interrupted), numbered(3, finished), numbered(1, submit(0, 0, 4))},
+			want:   []int{1, 1, 1}, ended: 1, restarts: 1,
+		},
+		"without numbers, of a job that has ended": {
+			second: []core.Event{finished}, third: []core.Event{interrupted, finished},
+			want: []int{1, 1, 2}, ended: 1,
+		},
+		"without a number, a submission": {
+			second: []core.Event{finished}, third: []core.Event{submit(0, 0, 4)},
+			want: []int{1, 1}, ended: 1, err: "round 3: backend submitted job 0 without a specification of its own",
+		},
+		"of a job that never was": {
+			second: []core.Event{{Kind: core.JobFinished, Job: 1}},
+			want:   []int{1}, err: "round 2: backend told job_finished of unknown job 1",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &script{observations: []core.Observation{
+				{NowSeconds: 0, Events: []core.Event{numbered(1, submit(0, 0, 4))}},
+				{NowSeconds: 60, Events: tc.second},
+				{NowSeconds: 120, Events: tc.third},
+			}}
+			var told recorder
+			p := core.NewPipeline(twoNodes(), fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told)
+			err := p.Run(context.Background(), b)
+			if got := fmt.Sprint(err); got != tc.err && (err != nil || tc.err != "") {
+				t.Errorf("error %q, want %q", got, tc.err)
+			}
+			if diff := cmp.Diff(tc.want, told.events); diff != "" {
+				t.Errorf("events of each round (-want +got):\n%s", diff)
+			}
+			if len(told.ended) != tc.ended {
+				t.Fatalf("%d jobs ended, want %d", len(told.ended), tc.ended)
+			}
+			if tc.ended > 0 && told.ended[0].Restarts != tc.restarts {
+				t.Errorf("%d restarts, want %d", told.ended[0].Restarts, tc.restarts)
+			}
+		})
 	}
 }

@@ -25,8 +25,12 @@ var actionNames = [...]string{"start", "stop", "move", "tune", "discard"}
 
 func (a Action) String() string { return name(actionNames[:], int(a)) }
 
-// Change is one difference between the plan and what runs. The backend applies changes in order; stops come first.
+// Change is one difference between the plan and what runs. The backend applies changes in order; stops come first. A round
+// has at most one for each job.
 type Change struct {
+	// Round is the round that decided it. A backend that remembers the last one it carried out for a job does nothing for a
+	// change that is not of a later round: it was carried out before. 0 is unknown, and always carried out.
+	Round  int
 	Action Action
 	Job    JobID
 	Seats  []Seat // seats to run on; nil for Stop and Tune
@@ -58,6 +62,11 @@ func (k EventKind) String() string { return name(eventNames[:], int(k)) }
 
 // Event is something that happened on the backend since the round before.
 type Event struct {
+	// ID is 0 from a backend that tells each event once. One that may tell an event again numbers its events in the order
+	// in which it tells them first, and tells an event again under the same number: the pipeline skips what is not above
+	// the highest number it has taken.
+	ID uint64
+
 	Kind      EventKind
 	AtSeconds float64
 	Job       JobID

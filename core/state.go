@@ -23,11 +23,14 @@ type state struct {
 	changes  []Change
 	report   Report
 	marks    []mark // by JobID
+	lastID   uint64 // highest id of an event taken
 	ledger   Ledger
 }
 
 // mark is what this round already said about a job: a field holds when its number is that of the round.
 type mark struct {
+	submitted bool // for good
+
 	touched, granted, answered, placed, tuned int
 	grant, verdict, tuning                    int // indices into the grants, the unseated verdicts and the tunings
 	replicas                                  int // granted
@@ -47,10 +50,10 @@ func (s *state) observe(seen Observation) error {
 	v.Round++
 	v.NowSeconds = seen.NowSeconds
 	v.Changed, s.stale = v.Changed[:0], s.stale[:0]
-	s.report.Events = seen.Events
+	s.report.Events = s.skipTold(seen.Events)
 	s.report.Ended, s.report.Verdicts = s.report.Ended[:0], s.report.Verdicts[:0]
-	for i := range seen.Events {
-		if err := s.take(&seen.Events[i]); err != nil {
+	for i := range s.report.Events {
+		if err := s.take(&s.report.Events[i]); err != nil {
 			return fmt.Errorf("round %d: %w", v.Round, err)
 		}
 	}
@@ -64,11 +67,28 @@ func (s *state) observe(seen Observation) error {
 	return nil
 }
 
+// skipTold leaves out the events that were told before.
+func (s *state) skipTold(events []Event) []Event {
+	fresh := events
+	for i := range events {
+		switch id := events[i].ID; {
+		case id == 0 || id > s.lastID:
+			s.lastID = max(s.lastID, id)
+			if len(fresh) < len(events) {
+				fresh = append(fresh, events[i])
+			}
+		case len(fresh) == len(events):
+			fresh = slices.Clip(events[:i]) // the buffer is the backend's
+		}
+	}
+	return fresh
+}
+
 func (s *state) take(e *Event) error {
 	v := &s.view
 	switch e.Kind {
 	case JobSubmitted:
-		if e.Spec == nil || e.Spec.ID != e.Job || v.Job(e.Job) != nil || e.Job < 0 {
+		if e.Spec == nil || e.Spec.ID != e.Job || e.Job < 0 || s.submitted(e.Job) {
 			return fmt.Errorf("backend submitted job %d without a specification of its own", e.Job)
 		}
 		for int(e.Job) >= len(v.Jobs) {
@@ -76,6 +96,7 @@ func (s *state) take(e *Event) error {
 			s.responses = append(s.responses, nil)
 			s.marks = append(s.marks, mark{})
 		}
+		s.marks[e.Job].submitted = true
 		j := NewJob(e.Spec)
 		j.StepsLeft = e.StepsLeft
 		s.pinned = s.pinned || j.Pinned
@@ -92,11 +113,11 @@ func (s *state) take(e *Event) error {
 		v.Devices = v.Cluster.UsableDevices()
 		return nil
 	}
-	j := v.Job(e.Job)
-	if j == nil {
+	if !s.submitted(e.Job) {
 		return fmt.Errorf("backend told %v of unknown job %d", e.Kind, e.Job)
 	}
-	if j.State.Ended() { // told at least once
+	j := v.Job(e.Job)
+	if j == nil || j.State.Ended() { // it had not heard of the end yet
 		return nil
 	}
 	s.touch(e.Job)
@@ -122,6 +143,11 @@ func (s *state) take(e *Event) error {
 		}
 	}
 	return nil
+}
+
+// submitted reports whether there ever was such a job.
+func (s *state) submitted(id JobID) bool {
+	return id >= 0 && int(id) < len(s.marks) && s.marks[id].submitted
 }
 
 // endState is the state in which an event leaves a job that it ends.
@@ -252,7 +278,7 @@ func (s *state) diff(plan *Plan, stages *Stages) []Change {
 		if s.marks[j.ID].placed == round {
 			continue
 		}
-		c := Change{Action: Stop, Job: j.ID, Reason: PreemptedByPriority, By: stages.Allocation.ID}
+		c := Change{Round: round, Action: Stop, Job: j.ID, Reason: PreemptedByPriority, By: stages.Allocation.ID}
 		if s.marks[j.ID].granted == round {
 			c.By = stages.Placement.ID
 		}
@@ -264,7 +290,7 @@ func (s *state) diff(plan *Plan, stages *Stages) []Change {
 	for i := range plan.Placements {
 		p := &plan.Placements[i]
 		j := s.view.Jobs[p.Job]
-		c := Change{Action: Start, Job: p.Job, Tuning: j.Tuning, By: stages.Placement.ID}
+		c := Change{Round: round, Action: Start, Job: p.Job, Tuning: j.Tuning, By: stages.Placement.ID}
 		if m := &s.marks[p.Job]; m.tuned == round {
 			c.Tuning = plan.Tunings[m.tuning]
 		} else if len(c.Tuning.BatchByReplica) != Replicas(p.Seats) {
@@ -291,7 +317,7 @@ func (s *state) diff(plan *Plan, stages *Stages) []Change {
 	}
 	for _, j := range s.report.Ended {
 		if j.State == Rejected {
-			s.changes = append(s.changes, Change{Action: Discard, Job: j.ID, Reason: j.WaitingReason, By: "pipeline"})
+			s.changes = append(s.changes, Change{Round: round, Action: Discard, Job: j.ID, Reason: j.WaitingReason, By: "pipeline"})
 		}
 	}
 	return s.changes

@@ -9,6 +9,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // redrawEvery is how often the progress bar is drawn, whatever the pace of the rounds.
@@ -22,10 +23,10 @@ type progress struct {
 }
 
 // startProgress shows a bar on stderr, if that is a terminal and the user wants to see it.
-func (a *app) startProgress(jobs int) *progress {
+func (a *app) startProgress(w *workload.Workload) *progress {
 	p := &progress{}
-	if !a.quiet && isTerminal(a.stderr) {
-		p.show(a.stderr, jobs)
+	if !a.quiet && !w.Open && isTerminal(a.stderr) {
+		p.show(a.stderr, len(w.Jobs))
 	}
 	return p
 }

@@ -136,8 +136,8 @@ func jobsThroughTheWire(config string) int {
 
 func TestSameBytesThroughTheWire(t *testing.T) {
 	for _, name := range shippedConfigs(t) {
-		if name == runConfig {
-			continue // it runs commands, on a clock of its own
+		if name == runConfig || name == "elastic.yaml" {
+			continue // they run commands, on a clock of their own
 		}
 		t.Run(name, func(t *testing.T) {
 			if name != "default.yaml" {

@@ -33,6 +33,7 @@ type app struct {
 	noColor        bool
 	quiet          bool
 	pluginDirs     []string
+	logs           logFlags
 
 	running bool          // the command line was understood
 	library *host.Library // opened when it is needed
@@ -129,8 +130,9 @@ or config, 3 unfinished or rejected jobs under --strict, 130 interrupted.`,
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no notes on stderr")
 	mustComplete(root, "output", render.Formats)
 	root.AddCommand(
-		a.simulateCommand(), a.runCommand(), a.configCommand(), a.policyCommand(), a.pluginCommand(), a.traceCommand(), a.profileCommand(), a.versionCommand(),
+		a.simulateCommand(), a.runCommand(), a.planCommand(), a.configCommand(), a.policyCommand(), a.pluginCommand(), a.traceCommand(), a.profileCommand(), a.versionCommand(),
 	)
+	root.AddCommand(a.operateCommands()...)
 	a.noteStart(root)
 	return root
 }

@@ -81,14 +81,24 @@ func (a *app) execute(ctx context.Context, c *configs.Config, dir string, real *
 		return nil, err
 	}
 	collector.Measure(window)
-	progress := a.startProgress(len(jobs.Jobs))
 	ending := &ending{Backend: world, window: window, left: window.Of(len(jobs.Jobs))}
-	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), stopwatch, collector, progress, ending)
-	err = pipeline.Run(ctx, ending)
+	var around surroundings = &undisturbed{collector, ending}
+	if real != nil {
+		if around, err = a.operate(ctx, c, cluster, real, collector, ending, stopwatch); err != nil {
+			return nil, err
+		}
+	}
+	defer around.stop()
+	progress := a.startProgress(jobs)
+	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), stopwatch, append(around.observers(), progress, ending)...)
+	err = pipeline.Run(ctx, around.backend())
 	progress.stop()
 	interrupted := ctx.Err() != nil && errors.Is(err, ctx.Err())
 	if err != nil && !interrupted {
 		return nil, err
+	}
+	if jobs.Open && len(pipeline.Unfinished()) == 0 {
+		interrupted = false // it was to go on until then
 	}
 	if err := closeStages(&stages); err != nil {
 		return nil, err
@@ -102,7 +112,7 @@ func (a *app) execute(ctx context.Context, c *configs.Config, dir string, real *
 		interrupted: interrupted, endSeconds: end, inputs: digestsOf(jobs.Inputs),
 		unfinished: window.Among(pipeline.Unfinished()), plugins: a.pluginsUsed(),
 	}
-	if r.summary, err = collector.Finish(pipeline.Unfinished(), r.endSeconds); err != nil {
+	if r.summary, err = around.finish(pipeline.Unfinished(), r.endSeconds); err != nil {
 		return nil, err
 	}
 	r.summary.Name, r.summary.Seed = c.Name, c.Seed
@@ -239,17 +249,4 @@ func placeless(c *configs.Config) *configs.Config {
 	copied := *c
 	copied.Output.Dir = "runs"
 	return &copied
-}
-
-// logger tells the components' warnings to stderr.
-func (a *app) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{
-		Level: slog.LevelWarn,
-		ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {
-			if len(groups) == 0 && attr.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return attr
-		},
-	}))
 }

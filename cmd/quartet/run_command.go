@@ -13,6 +13,7 @@ import (
 
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/device"
 	"github.com/quartet-sched/quartet/core/backend/local"
 	"github.com/quartet-sched/quartet/core/workload"
 )
@@ -28,25 +29,33 @@ func (wallClock) After(d time.Duration) <-chan time.Time { return time.After(d) 
 
 type runFlags struct {
 	simulateFlags
-	jobs    string
-	fresh   bool
-	speedup float64
+	serveFlags
+	metricsFlags
+	jobs     string
+	fresh    bool
+	discover bool
+	speedup  float64
 }
 
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use:   "run",
-		Short: "Run the jobs of a job file on this machine with the scheduler that a config composes",
-		Long: `Runs real processes with the pipeline that simulate uses, until every job has ended, and writes
-the same files. The nodes of the config are shares of this machine. A config for the simulator
-will do: its backend is replaced. The jobs of a trace have no commands: something stands in for
-them, and --speedup lets the time of the run pass faster than that of the machine.
+		Short: "Run commands on this machine with the scheduler that a config composes",
+		Long: `Runs real processes with the pipeline that simulate uses, and writes the same files. The nodes
+of the config are shares of this machine. A config for the simulator will do: its backend is
+replaced. With jobs of its own, those of a job file or of a trace, a run ends when all jobs have
+ended; without, it goes on until it is stopped. Either way quartet submit gives it jobs, and jobs,
+describe, explain, plan, logs, cancel, drain and undrain operate it.
+
+The jobs of a trace have no commands: something stands in for them, and --speedup lets the time
+of the run pass faster than that of the machine.
 
 A run whose scheduler was killed goes on where it was when it is run again: its jobs have run on
 meanwhile. SIGINT and SIGTERM stop the jobs, write the results up to then and exit 130; run again,
 it goes on too. docs/run.md tells of job files, folders and failures.`,
-		Example: `  quartet run --jobs jobs.yaml
+		Example: `  quartet run
+  quartet run --jobs jobs.yaml
   quartet run -f my.yaml --jobs jobs.yaml -o json
   quartet run -f default.yaml --speedup 600`,
 		Args: cobra.NoArgs,
@@ -55,15 +64,19 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
 			if err != nil {
 				return err
 			}
-			return f.complete(c.Context(), a, config, &realRun{fresh: f.fresh})
+			return f.complete(c.Context(), a, config, &realRun{fresh: f.fresh, serve: &f.serveFlags, metrics: &f.metricsFlags})
 		},
 	}
-	f.register(a, c)
+	f.simulateFlags.register(a, c)
+	f.serveFlags.register(c)
+	f.metricsFlags.register(c)
+	a.logs.register(c)
 	c.Flags().StringVar(&f.jobs, "jobs", "", "job file, instead of the config's workload")
 	c.Flags().Float64Var(&f.speedup, "speedup", 0, "seconds of the run that pass in one, instead of backend.config.speedup")
 	c.Flags().StringVar(&f.out, "out", "", "folder for the results, instead of output.dir")
 	c.Flags().BoolVar(&f.strict, "strict", false, "exit 3 when jobs were rejected or did not finish")
 	c.Flags().BoolVar(&f.fresh, "fresh", false, "stop and forget what is left of an unfinished run of the same name")
+	c.Flags().BoolVar(&f.discover, "discover", false, "run on the devices of this machine, instead of the config's cluster")
 	return c
 }
 
@@ -80,6 +93,21 @@ func (f *runFlags) load(ctx context.Context, a *app) (*configs.Config, error) {
 		}
 		flags.sets = append(flags.sets, "workload=null", fmt.Sprintf("workload={type: jobs, config: {path: %s}}", path))
 	}
+	if f.discover {
+		found, err := device.Discover(ctx)
+		if err != nil {
+			return nil, err
+		}
+		nodes, err := nodesOf(found)
+		if err != nil {
+			return nil, err
+		}
+		sets, err := clusterSets(nodes)
+		if err != nil {
+			return nil, err
+		}
+		flags.sets = append(flags.sets, sets...)
+	}
 	c, err := flags.load(ctx, a, f.out)
 	if err != nil {
 		return nil, err
@@ -88,10 +116,15 @@ func (f *runFlags) load(ctx context.Context, a *app) (*configs.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, real := opener.(*local.Opener); !real {
-		flags.sets = append(flags.sets, "backend=null", fmt.Sprintf("backend={type: local, config: {declared: %t}}", f.jobs == "" && isTrace(c)))
-	} else if f.speedup == 0 {
+	_, real := opener.(*local.Opener)
+	if real && !f.discover && f.speedup == 0 {
 		return c, nil
+	}
+	if !real {
+		flags.sets = append(flags.sets, "backend=null", fmt.Sprintf("backend={type: local, config: {declared: %t}}", f.jobs == "" && isTrace(c)))
+	}
+	if f.discover {
+		flags.sets = append(flags.sets, discovered)
 	}
 	if f.speedup != 0 {
 		flags.sets = append(flags.sets, fmt.Sprintf("backend.config.speedup=%v", f.speedup))
@@ -106,7 +139,10 @@ func isTrace(c *configs.Config) bool {
 
 // realRun says how a run on real machines begins; nil for a simulation.
 type realRun struct {
-	fresh bool
+	fresh   bool
+	serve   *serveFlags
+	metrics *metricsFlags
+	folder  string // of the backend
 }
 
 // house tells a real backend where it lives, and refuses one in a simulation.
@@ -124,6 +160,7 @@ func (r *realRun) house(opener backend.Opener, c *configs.Config, w *workload.Wo
 	}
 	identity := identityOf(resolved, w)
 	machine.For(local.Run{Dir: filepath.Join(dir, "live"), Identity: identity, Config: string(resolved), Fresh: r.fresh})
+	r.folder = machine.Dir()
 	return nil
 }
 

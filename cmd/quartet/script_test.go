@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "follow": follow, "waitfor": waitFor},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "follow": follow, "waitfor": waitFor, "await": await},
 		Setup:               followTools,
 		Condition:           followable,
 	})
@@ -84,4 +85,20 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	ts.Fatalf("%s does not come to hold %q", args[0], args[1])
+}
+
+// await runs a program again and again until it exits with 0 and prints what matches: await PATTERN PROGRAM [ARGUMENT ...]
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: await PATTERN PROGRAM [ARGUMENT ...]")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	for range 600 {
+		if ts.Exec(args[1], args[2:]...) == nil && pattern.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	ts.Fatalf("%s does not come to print %q", strings.Join(args[1:], " "), args[0])
 }

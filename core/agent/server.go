@@ -6,9 +6,10 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/quartet-sched/quartet/internal/unixsocket"
 )
 
 // How long a connection may take to say who it is, and to hear why it is ended.
@@ -54,13 +55,9 @@ type peer struct {
 // Listen serves a socket that only the user may open. It takes the place of one that nobody serves any more. The
 // folder must exist, and be nobody else's to write to.
 func Listen(path string) (*Server, error) {
-	if conn, err := net.Dial("unix", path); err == nil {
-		hangUp(conn)
-		return nil, fmt.Errorf("listen on %q: another process serves it", path)
-	}
-	l, err := listenPrivately(path)
+	l, err := unixsocket.Listen(path)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %q: %w", path, err)
+		return nil, err
 	}
 	s := &Server{
 		path: path, listener: l, events: make(chan Event, 256), closing: make(chan struct{}),
@@ -68,32 +65,6 @@ func Listen(path string) (*Server, error) {
 	}
 	s.work.Go(s.accept)
 	return s, nil
-}
-
-// listenPrivately makes the socket where nobody else can reach it, and moves it to its path when its mode is right.
-func listenPrivately(path string) (net.Listener, error) {
-	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != os.ModeSocket {
-		return nil, errors.New("the file is not a socket")
-	}
-	folder, err := os.MkdirTemp(filepath.Dir(path), ".")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(folder)
-	made := filepath.Join(folder, "s")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	l.SetUnlinkOnClose(false)
-	if err = os.Chmod(made, 0o600); err == nil {
-		err = os.Rename(made, path)
-	}
-	if err != nil {
-		hangUp(l)
-		return nil, err
-	}
-	return l, nil
 }
 
 // Events tells what the jobs say, in order for each replica, until the server is closed. A job whose events nobody

@@ -3,13 +3,17 @@ package goodput
 import (
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Scatter is how far the gradients of one optimizer step lie apart: those of several equal parts of its batch, each
-// replica and each accumulation pass being one. Norms are squared, and of gradients as they are with mixed precision
-// undone; under Adam, divided element by element by its denominator first.
+// Scatter is how far the gradients of one optimizer step lie apart: those of several parts of its batch, each replica
+// and each accumulation pass being one. Norms are squared, and of gradients as they are with mixed precision undone;
+// under Adam, divided element by element by its denominator first.
+//
+// The means weigh each part by its samples. So weighted, the norm of a part is above that of the batch by the same as
+// if the parts were equal: the variance that it has too much is in inverse proportion to its samples.
 type Scatter struct {
 	Parts int     // at least 2
 	Local float64 // mean of the squared norms of the parts
@@ -17,18 +21,30 @@ type Scatter struct {
 	Scale float64 // batch of all parts together, over the initial batch
 }
 
-// ScatterOf compares the gradients of equal parts of a batch that is scale times the initial one. They are of one
-// length.
-func ScatterOf(parts [][]float64, scale float64) Scatter {
-	s := Scatter{Parts: len(parts), Scale: scale}
-	if len(parts) == 0 {
+// ScatterOf compares the gradients of parts of a batch that is scale times the initial one. They are of one length. The
+// parts are of so many samples, or equal when nothing is said.
+func ScatterOf(parts [][]float64, scale float64, samples ...int) Scatter {
+	s := Scatter{Scale: scale}
+	if len(samples) == 0 {
+		samples = slices.Repeat([]int{1}, len(parts))
+	}
+	if len(parts) == 0 || len(samples) != len(parts) {
 		return s
 	}
+	all := 0
+	for _, n := range samples {
+		all += n
+	}
 	mean := make([]float64, len(parts[0]))
-	for _, part := range parts {
-		s.Local += squaredNorm(part) / float64(len(parts))
-		for i, x := range part {
-			mean[i] += x / float64(len(parts))
+	for i, part := range parts {
+		if samples[i] == 0 { // an idle replica has no gradient
+			continue
+		}
+		s.Parts++
+		share := float64(samples[i]) / float64(all)
+		s.Local += share * squaredNorm(part)
+		for d, x := range part {
+			mean[d] += share * x
 		}
 	}
 	s.Total = squaredNorm(mean)
@@ -53,15 +69,15 @@ func (s Scatter) Estimate() (Gradients, bool) {
 	return g, finite(g.Square) && finite(g.Variance)
 }
 
-// decay is what an average keeps of itself over a step at the initial batch.
-const decay = 0.999
-
 // Tracker follows the gradient statistics of one group of parameters from step to step, by moving averages that forget
-// with the samples seen. The zero value has seen nothing.
+// with the samples seen. Of averages from short to long, the longest counts that the shorter ones do not contradict: a
+// training that stands still is averaged over a thousand steps, one that learns quickly is followed. The zero value has
+// seen nothing.
 //
-// Source: the agent of AdaptDL (Pollux, OSDI'21).
+// Source: the agent of AdaptDL (Pollux, OSDI'21), which has the longest average alone; the choice among several is that
+// of Goldenshluger and Nemirovski (1997).
 type Tracker struct {
-	square, variance average
+	square, variance averages
 
 	successive    bool      // the averages hold estimates from successive gradients
 	previous      []float64 // last gradient of a step in one part; nil if the last step had several
@@ -92,31 +108,28 @@ func (t *Tracker) TakeSuccessive(s Scatter) { t.take(s, true) }
 
 func (t *Tracker) take(s Scatter, successive bool) {
 	g, ok := s.Estimate()
-	if !ok {
+	if !ok || !finite(g.Square*g.Square) || !finite(g.Variance*g.Variance) {
 		return
 	}
 	if t.successive && !successive {
-		t.square, t.variance = average{}, average{}
+		t.square, t.variance = averages{}, averages{}
 	}
 	t.successive = successive
-	keep := math.Pow(decay, s.Scale)
-	t.square.add(g.Square, keep)
-	t.variance.add(g.Variance, keep)
+	t.square.add(g.Square, s.Scale)
+	t.variance.add(g.Variance, s.Scale)
 }
 
 // kept is a tracker in a checkpoint.
 type kept struct {
-	Square     [2]float64 `json:"square"` // sum and weight of the average
-	Variance   [2]float64 `json:"variance"`
-	Successive bool       `json:"successive,omitempty"`
+	Square     averages `json:"square"`
+	Variance   averages `json:"variance"`
+	Successive bool     `json:"successive,omitempty"`
 }
 
 // MarshalJSON keeps the averages for a checkpoint. The last gradient is left out, for it is large: a job that goes on
 // with a single part needs two steps to learn more.
 func (t *Tracker) MarshalJSON() ([]byte, error) {
-	return json.Marshal(kept{
-		[2]float64{t.square.sum, t.square.weight}, [2]float64{t.variance.sum, t.variance.weight}, t.successive,
-	})
+	return json.Marshal(kept{t.square, t.variance, t.successive})
 }
 
 // UnmarshalJSON goes on from a checkpoint.
@@ -125,7 +138,7 @@ func (t *Tracker) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &k); err != nil {
 		return err
 	}
-	*t = Tracker{square: average{k.Square[0], k.Square[1]}, variance: average{k.Variance[0], k.Variance[1]}, successive: k.Successive}
+	*t = Tracker{square: k.Square, variance: k.Variance, successive: k.Successive}
 	return nil
 }
 
@@ -137,7 +150,7 @@ const leastVariance = 1e-6
 func Report(groups ...*Tracker) core.Gradients {
 	var g core.Gradients
 	for _, t := range groups {
-		if t.square.weight > 0 {
+		if t.square.known() && t.variance.known() {
 			g.Square += max(t.square.value(), 0)
 			g.Variance += max(t.variance.value(), leastVariance)
 		}
@@ -145,15 +158,58 @@ func Report(groups ...*Tracker) core.Gradients {
 	return g
 }
 
-// average is an exponential moving average with bias correction.
-type average struct{ sum, weight float64 }
+// memories are what averages, from short to long, keep of themselves over a step at the initial batch.
+var memories = [...]float64{0.8, 0.9, 0.95, 0.97, 0.985, 0.993, 0.997, 0.999}
 
-func (a *average) add(x, keep float64) {
-	a.sum = keep*a.sum + (1-keep)*x
-	a.weight = keep*a.weight + (1 - keep)
+// averages are exponential moving averages of one quantity, one for each memory.
+type averages [len(memories)]average
+
+// average is an exponential moving average with bias correction, and what tells how uncertain it is.
+type average struct {
+	Sum     float64 `json:"sum"`
+	Squares float64 `json:"squares"` // sum of squares
+	Weight  float64 `json:"weight"`
+	Weights float64 `json:"weights"` // sum of squared weights
 }
 
-func (a *average) value() float64 { return a.sum / a.weight }
+func (a *averages) add(x, scale float64) {
+	for i, memory := range memories {
+		keep := math.Pow(memory, scale)
+		forget := 1 - keep
+		m := &a[i]
+		m.Sum = keep*m.Sum + forget*x
+		m.Squares = keep*m.Squares + forget*x*x
+		m.Weight = keep*m.Weight + forget
+		m.Weights = keep*keep*m.Weights + forget*forget
+	}
+}
+
+func (a *averages) known() bool { return a[len(a)-1].Weight > 0 }
+
+const (
+	leastSteps = 6   // that an average must stand for to say how uncertain it is
+	errorBars  = 1.5 // standard errors at which averages contradict each other
+)
+
+// value is the longest average that agrees with all shorter ones.
+func (a *averages) value() float64 {
+	value := a[len(a)-1].mean()
+	low, high := math.Inf(-1), math.Inf(1)
+	for i := range a {
+		mean, steps := a[i].mean(), a[i].Weight*a[i].Weight/a[i].Weights
+		if !(steps >= leastSteps) {
+			continue
+		}
+		margin := errorBars * math.Sqrt(max(a[i].Squares/a[i].Weight-mean*mean, 0)/steps)
+		if mean-margin > high || mean+margin < low {
+			break
+		}
+		value, low, high = mean, max(low, mean-margin), min(high, mean+margin)
+	}
+	return value
+}
+
+func (a *average) mean() float64 { return a.Sum / a.Weight }
 
 func squaredNorm(v []float64) float64 {
 	sum := 0.0

@@ -28,12 +28,16 @@ func TestScatter(t *testing.T) {
 		"noise alone": {ScatterOf([][]float64{{1}, {-1}}, 2), Gradients{Square: -1, Variance: 2}, true},
 		// The first case again, at twice a scale of 2.
 		"successive steps": {Successive(10, 10, 8, 2), Gradients{Square: 6, Variance: 8}, true},
-		"equal parts":      {ScatterOf([][]float64{{3, 4}, {3, 4}}, 2), Gradients{Square: 25}, true},
-		"one part":         {ScatterOf([][]float64{{3, 4}}, 1), Gradients{}, false},
-		"no part":          {ScatterOf(nil, 1), Gradients{}, false},
-		"overflowed":       {ScatterOf([][]float64{{math.Inf(1)}, {1}}, 2), Gradients{}, false},
-		"not a number":     {Successive(1, 1, math.NaN(), 1), Gradients{}, false},
-		"norm overflows":   {ScatterOf([][]float64{{1e200}, {1}}, 2), Gradients{}, false},
+		// 3 of one sample and 1 of three: local (9+3)/4 = 3; mean (3+3)/4, total 2.25; square 2·2.25-3 = 1.5, variance (3-2.25)·2.
+		"unequal parts":   {ScatterOf([][]float64{{3}, {1}}, 2, 1, 3), Gradients{Square: 1.5, Variance: 1.5}, true},
+		"an idle replica": {ScatterOf([][]float64{{3, 1}, {9, 9}, {1, 3}}, 4, 5, 0, 5), Gradients{Square: 6, Variance: 8}, true},
+		"samples missing": {ScatterOf([][]float64{{3, 1}, {1, 3}}, 4, 5), Gradients{}, false},
+		"equal parts":     {ScatterOf([][]float64{{3, 4}, {3, 4}}, 2), Gradients{Square: 25}, true},
+		"one part":        {ScatterOf([][]float64{{3, 4}}, 1), Gradients{}, false},
+		"no part":         {ScatterOf(nil, 1), Gradients{}, false},
+		"overflowed":      {ScatterOf([][]float64{{math.Inf(1)}, {1}}, 2), Gradients{}, false},
+		"not a number":    {Successive(1, 1, math.NaN(), 1), Gradients{}, false},
+		"norm overflows":  {ScatterOf([][]float64{{1e200}, {1}}, 2), Gradients{}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -170,6 +174,24 @@ func TestTrackerFindsTheTruth(t *testing.T) {
 	}
 }
 
+// A training that learned much in few steps is followed: a thousand before do not weigh on the report for long.
+func TestTrackerFollows(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var tracker Tracker
+	learn := func(steps int, truth core.Gradients) {
+		for range steps {
+			square, variance := truth.Square*(1+0.2*r.NormFloat64()), truth.Variance*(1+0.2*r.NormFloat64())
+			tracker.Take(Scatter{Parts: 2, Local: square + 2*variance, Total: square + variance, Scale: 1})
+		}
+	}
+	learn(1000, core.Gradients{Square: 4, Variance: 10})
+	want := core.Gradients{Square: 1, Variance: 9}
+	learn(120, want)
+	if diff := cmp.Diff(want, Report(&tracker), cmpopts.EquateApprox(0.15, 0)); diff != "" {
+		t.Errorf("statistics (-want +got):\n%s", diff)
+	}
+}
+
 // A tracker that went through a checkpoint reports the same, now and after further steps in several parts.
 func TestTrackerIsKept(t *testing.T) {
 	for name, parts := range map[string][][]float64{"several parts": {{3, 1}, {1, 3}}, "one part": {{3, 1}}} {
@@ -199,5 +221,26 @@ func TestTrackerIsKept(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(`{"square": "much"}`), new(Tracker)); err == nil {
 		t.Error("garbage is a tracker")
+	}
+}
+
+// The same of unequal parts.
+func TestUnequalPartsTellTheTruth(t *testing.T) {
+	want := core.Gradients{Square: 4, Variance: 10} // at the initial batch of 1
+	r := rand.New(rand.NewPCG(1, 2))
+	samples, all := []int{1, 8, 3, 0, 20}, 32
+	var tracker Tracker
+	for range 2000 {
+		parts := make([][]float64, len(samples))
+		for i, n := range samples {
+			parts[i] = make([]float64, 50)
+			for d := range parts[i] {
+				parts[i][d] = math.Sqrt(want.Square/50) + math.Sqrt(want.Variance/50/math.Max(float64(n), 1))*r.NormFloat64()
+			}
+		}
+		tracker.Take(ScatterOf(parts, float64(all), samples...))
+	}
+	if diff := cmp.Diff(want, Report(&tracker), cmpopts.EquateApprox(0.08, 0)); diff != "" {
+		t.Errorf("statistics (-want +got):\n%s", diff)
 	}
 }

@@ -220,3 +220,27 @@ func TestGradientOfTheObjective(t *testing.T) {
 		}
 	})
 }
+
+// Measured by the example trainer, whose passes take 0.1 ms: they fit as well as if the unit of time were another.
+func TestQuickPassesFit(t *testing.T) {
+	cases := map[string][][2]float64{ // pass and step, in µs, of two replicas with the batches below
+		"softmax":     {{34.361, 174.619}, {133.448, 357.83}, {42.103, 188.449}, {58.727, 209.18}, {66.298, 196.606}, {76.704, 205.584}},
+		"mlp":         {{54.701, 176.882}, {205.985, 496.185}, {88.431, 235.038}, {79.198, 233.997}, {101.029, 287.326}},
+		"another mlp": {{52.678, 185.695}, {295.067, 657.575}, {99.237, 313.955}, {90.665, 274.907}, {85.728, 294.947}, {103.343, 314.356}},
+	}
+	batches := map[string][]int{"softmax": {32, 152, 57, 61, 70, 81}, "mlp": {32, 115, 46, 49, 53}, "another mlp": {32, 132, 46, 49, 53, 57}}
+	for name, times := range cases {
+		in := func(unit float64) float64 {
+			var seen []core.Measurement
+			for i, micros := range times {
+				seen = append(seen, core.Measurement{
+					Nodes: 1, Replicas: 2, PerDevice: batches[name][i], PassSeconds: unit * micros[0], StepSeconds: unit * micros[1],
+				})
+			}
+			return Objective(seen, Fit(seen))
+		}
+		if got, want := in(1e-6), in(1e-3); math.Abs(got-want) > 1e-3 {
+			t.Errorf("%s: objective %v, %v in another unit", name, got, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"bufio"
+	"slices"
 	"strconv"
 
 	"github.com/quartet-sched/quartet/core"
@@ -114,6 +115,21 @@ func (b *typeBooks) finish(j *core.Job, endSeconds float64) {
 		endSeconds = j.LastChange
 	}
 	b.release(j.ID, endSeconds)
+}
+
+// clone copies the books of the given jobs deeply; the others' must not change.
+func (b *typeBooks) clone(jobs []*core.Job) *typeBooks {
+	if b == nil {
+		return nil
+	}
+	copied := &typeBooks{holders: slices.Clone(b.holders)}
+	for _, j := range jobs {
+		if int(j.ID) < len(copied.holders) {
+			h := &copied.holders[j.ID]
+			h.tenures = slices.Clone(h.tenures)
+		}
+	}
+	return copied
 }
 
 // tenures of a job; none when it never held devices.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
@@ -152,16 +153,7 @@ func (c *Collector) jobName(id core.JobID) string { return c.records[id].spec.Na
 // Finish adds the jobs that never ended, writes the files that hold a row a job, flushes every output and sums up. It is
 // called once, also after a run that was cut short. Name, Seed and WallSeconds of the summary are the caller's to fill in.
 func (c *Collector) Finish(unfinishedJobs []*core.Job, endSeconds float64) (*Summary, error) {
-	for _, j := range unfinishedJobs {
-		if int(j.ID) >= len(c.records) || c.records[j.ID].spec == nil { // submitted in a round that was not completed
-			c.enter(j.JobSpec, j.SubmitSeconds)
-		}
-		c.records[j.ID].settle(j, endSeconds)
-		if c.types != nil {
-			c.types.finish(j, endSeconds)
-		}
-	}
-	shares := newShares(c.cluster, c.alone, c.startPause)
+	shares := c.close(unfinishedJobs, endSeconds)
 	summary := c.summarise(shares, endSeconds)
 	for i := range c.records {
 		if c.records[i].spec == nil {
@@ -180,6 +172,28 @@ func (c *Collector) Finish(unfinishedJobs []*core.Job, endSeconds float64) (*Sum
 		}
 	}
 	return summary, nil
+}
+
+// close ends the accounts of the jobs that have not ended, and tells what jobs are measured by.
+func (c *Collector) close(unfinishedJobs []*core.Job, endSeconds float64) *shares {
+	for _, j := range unfinishedJobs {
+		if int(j.ID) >= len(c.records) || c.records[j.ID].spec == nil { // submitted in a round that was not completed
+			c.enter(j.JobSpec, j.SubmitSeconds)
+		}
+		c.records[j.ID].settle(j, endSeconds)
+		if c.types != nil {
+			c.types.finish(j, endSeconds)
+		}
+	}
+	return newShares(c.cluster, c.alone, c.startPause)
+}
+
+// SoFar sums up as Finish would if the run ended now, and leaves the collector and its files as they are.
+func (c *Collector) SoFar(unfinishedJobs []*core.Job, nowSeconds float64) *Summary {
+	copied := *c
+	copied.records = slices.Clone(c.records)
+	copied.types = c.types.clone(unfinishedJobs)
+	return copied.summarise(copied.close(unfinishedJobs, nowSeconds), nowSeconds)
 }
 
 // writeJob writes what each file holds of a job.

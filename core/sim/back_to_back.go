@@ -15,6 +15,7 @@ func (s *Simulator) advanceBackToBack(ctx context.Context, w core.Wake) (float64
 	now, told := s.now, len(s.events)
 	for {
 		if err := ctx.Err(); err != nil {
+			s.now = now
 			return 0, err
 		}
 		next := s.endOfRound(now, w.IntervalSeconds)

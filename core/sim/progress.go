@@ -27,6 +27,7 @@ type simJob struct {
 	disturbed       bool    // by another job that spans one of its nodes
 	started         bool
 	ended           bool
+	changed         int // round of the last change
 
 	measuring  workload.Measurer // nil when the model measures nothing
 	unmeasured bool              // it runs on another configuration or in another phase than it reported of
@@ -181,6 +182,7 @@ func (s *Simulator) advanceByRounds(ctx context.Context, w core.Wake) (float64, 
 	now := s.now
 	for {
 		if err := ctx.Err(); err != nil {
+			s.now = now
 			return 0, err
 		}
 		next := core.NextOnGrid(now, w.IntervalSeconds)

@@ -93,6 +93,7 @@ func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, er
 	}
 	now, err := advance(ctx, w)
 	if err != nil {
+		s.notes = append(s.notes, s.events...) // nothing is lost when the context ended
 		return core.Observation{}, err
 	}
 	if s.config.Publication.Progress != perRound {
@@ -113,7 +114,7 @@ func (s *Simulator) advanceByEvents(ctx context.Context, w core.Wake) (float64, 
 		if at > due {
 			return due, nil
 		}
-		if err := ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil && !happened { // what happened is told
 			return 0, err
 		}
 		if wakes := s.happen(at, w); wakes <= due {
@@ -214,9 +215,10 @@ func (s *Simulator) Apply(_ context.Context, changes []core.Change) error {
 			return fmt.Errorf("%v job %d, which was never submitted", c.Action, c.Job)
 		}
 		j := &s.jobs[c.Job]
-		if j.ended {
+		if j.ended || c.Round > 0 && c.Round <= j.changed {
 			continue
 		}
+		j.changed = c.Round
 		if c.Action == core.Discard {
 			j.ended = true
 			s.active--

@@ -34,6 +34,8 @@ type jobEntry struct {
 	MinReplicas  int           `config:"min_replicas" doc:"least replicas it can run with; 0 or left out: as many as it asks for" min:"0"`
 	MaxReplicas  int           `config:"max_replicas" doc:"most replicas it can use; 0 or left out: as many as it asks for" min:"0" max:"1000000"`
 	Accelerators []string      `config:"accelerators" doc:"types it can run on; all if left out"`
+	CPUs         float64       `config:"cpus" doc:"processors that a replica may use; 0 or left out: no limit" min:"0" max:"1e6"`
+	MemoryGB     float64       `config:"memory_gb" doc:"memory that a replica may use, in GB of 2^30 bytes; 0 or left out: no limit" min:"0" max:"1e6"`
 	Pinned       bool          `config:"pinned" doc:"never preempted"`
 	Batch        jobBatch      `config:"batch" doc:"bounds of its batch, in samples"`
 	Seconds      float64       `config:"seconds" doc:"how long it takes on the replicas it asks for, as far as known; 0: unknown" min:"0" max:"1e12"`
@@ -143,6 +145,12 @@ func ours(name string) bool {
 	return strings.HasPrefix(name, "QUARTET_") || name == "CUDA_VISIBLE_DEVICES"
 }
 
+// The least limits of a replica: the system enforces none below, or nothing starts within them.
+const (
+	leastCPUs     = 0.01
+	leastMemoryGB = 0.01
+)
+
 func (e *jobEntry) check(problem func(key, summary, hint string)) {
 	if !PlainName(e.Name) {
 		problem("name", fmt.Sprintf("%q cannot name a job", e.Name),
@@ -177,6 +185,12 @@ func (e *jobEntry) check(problem func(key, summary, hint string)) {
 		if accelerator == "" || slices.Contains(e.Accelerators[:i], accelerator) {
 			problem(fmt.Sprintf("accelerators[%d]", i), fmt.Sprintf("%q is empty or named before", accelerator), "")
 		}
+	}
+	if e.CPUs > 0 && e.CPUs < leastCPUs {
+		problem("cpus", fmt.Sprintf("must be 0 or at least %v, got %v", leastCPUs, e.CPUs), "")
+	}
+	if e.MemoryGB > 0 && e.MemoryGB < leastMemoryGB {
+		problem("memory_gb", fmt.Sprintf("must be 0 or at least %v, got %v", leastMemoryGB, e.MemoryGB), "")
 	}
 	e.Batch.check(problem)
 }
@@ -226,7 +240,8 @@ func (e *jobEntry) job() Job {
 			Name: e.Name, Tenant: e.Tenant, Application: e.Application, Weight: cmp.Or(e.Weight, 1),
 			SubmitSeconds: e.Submit.Seconds(), Requested: replicas,
 			MinReplicas: cmp.Or(e.MinReplicas, replicas), MaxReplicas: cmp.Or(e.MaxReplicas, replicas),
-			Accelerators: e.Accelerators, Pinned: e.Pinned, Batch: e.Batch.spec(), Command: e.Command, TotalWork: max(e.Seconds, e.Iterations),
+			Accelerators: e.Accelerators, CPUs: e.CPUs, MemoryGB: e.MemoryGB, Pinned: e.Pinned, Batch: e.Batch.spec(), Command: e.Command,
+			TotalWork: max(e.Seconds, e.Iterations),
 		},
 		Process: Process{Dir: e.Dir, Environment: e.Environment, Retries: e.Retries, Checkpoints: e.Checkpoint, Reports: e.Iterations > 0},
 	}

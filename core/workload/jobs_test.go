@@ -21,6 +21,8 @@ jobs:
     min_replicas: 1
     max_replicas: 4
     accelerators: [v100]
+    cpus: 1.5
+    memory_gb: 8
     batch: {requested: 64, max: 256, max_per_device: 32}
     seconds: 120
     retries: 3
@@ -30,7 +32,7 @@ jobs:
 		t.Fatal(err)
 	}
 	want := []core.JobSpec{{
-		ID: 0, Name: "elastic", Weight: 1, Requested: 2, MinReplicas: 1, MaxReplicas: 4, Accelerators: []string{"v100"},
+		ID: 0, Name: "elastic", Weight: 1, Requested: 2, MinReplicas: 1, MaxReplicas: 4, Accelerators: []string{"v100"}, CPUs: 1.5, MemoryGB: 8,
 		Batch:   core.BatchSpec{Requested: 64, Initial: 64, Max: 256, MinPerDevice: 1, MaxPerDevice: 32},
 		Command: []string{"train", "--all"}, TotalWork: 120,
 	}, {
@@ -64,6 +66,9 @@ func TestJobFileProblems(t *testing.T) {
 		"batch without a size":  {`{name: a, command: [x], batch: {max: 8}}`, `batch.requested: must be given`},
 		"batch above its most":  {`{name: a, command: [x], batch: {requested: 9, max: 8}}`, `requested must be at most max, got 9 and 8`},
 		"type named twice":      {`{name: a, command: [x], accelerators: [v, v]}`, `accelerators[1]: "v" is empty or named before`},
+		"too little of a CPU":   {`{name: a, command: [x], cpus: 0.001}`, `cpus: must be 0 or at least 0.01, got 0.001`},
+		"too little memory":     {`{name: a, command: [x], memory_gb: 0.001}`, `memory_gb: must be 0 or at least 0.01, got 0.001`},
+		"negative memory":       {`{name: a, command: [x], memory_gb: -1}`, `memory_gb: must be at least 0, got -1`},
 		"name used twice":       {"{name: a, command: [x]}\n  - {name: a, command: [x]}", `jobs[1].name: job name "a" appears twice; first in jobs[0]`},
 	}
 	for name, tc := range cases {

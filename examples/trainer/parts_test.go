@@ -177,13 +177,13 @@ func TestScatterHasNoBias(t *testing.T) {
 		for _, b := range s.shares {
 			if b > 0 {
 				parts += s.passes
-				localSum += float64(s.passes) * (square + perSample/float64(b))
+				localSum += float64(s.passes) * float64(b) * (square + perSample/float64(b))
 			}
 		}
 		if parts < 2 {
 			t.Skip("one part tells nothing")
 		}
-		g, ok := s.scatter(localSum, square+perSample/float64(s.batch()), initialBatch).Estimate()
+		g, ok := s.scatter(localSum/float64(s.batch()), square+perSample/float64(s.batch()), initialBatch).Estimate()
 		if want := perSample / initialBatch; !ok || math.Abs(g.Square/square-1) > 1e-6 || math.Abs(g.Variance/want-1) > 1e-6 {
 			t.Errorf("%+v: estimate %+v, want %v and %v", s, g, square, want)
 		}

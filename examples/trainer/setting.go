@@ -53,25 +53,16 @@ func (s *setting) batch() int { return s.pass() * s.passes }
 // perDevice is the mean share, rounded up.
 func (s *setting) perDevice() int { return (s.pass() + len(s.shares) - 1) / len(s.shares) }
 
-// scatter compares the gradients of a step's parts, each that of a replica in a pass: given the sum of their squared
-// norms, and that of their mean. Where the parts are unequal, the local norm is corrected so that the estimate, which
-// takes them for equal, has no bias: the variance of a part is in inverse proportion to its samples.
-func (s *setting) scatter(localSum, total float64, initialBatch int) goodput.Scatter {
-	n, inverse := 0, 0.0
+// scatter compares the gradients of a step's parts, each that of a replica in a pass: given the mean of their squared
+// norms, weighted by samples, and the squared norm of their mean.
+func (s *setting) scatter(local, total float64, initialBatch int) goodput.Scatter {
+	parts := 0
 	for _, b := range s.shares {
 		if b > 0 {
-			n++
-			inverse += 1 / float64(b)
+			parts += s.passes
 		}
 	}
-	local := localSum / float64(n*s.passes)
-	parts := float64(n * s.passes)
-	if even := float64(s.pass()) * inverse / float64(n) * float64(s.passes); parts > 1 {
-		local = total + (local-total)*(parts-1)/(even-1)
-	}
-	return goodput.Scatter{
-		Parts: n * s.passes, Local: local, Total: total, Scale: float64(s.batch()) / float64(initialBatch),
-	}
+	return goodput.Scatter{Parts: parts, Local: local, Total: total, Scale: float64(s.batch()) / float64(initialBatch)}
 }
 
 // standIns counts those among samples, from first on, that are trained on when each stands for so many: the multiples of

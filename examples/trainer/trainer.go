@@ -49,7 +49,7 @@ type trainer struct {
 }
 
 // The slots of the vector behind the gradient. Those of rank 0 alone carry what it was told to all others; and then
-// come two for each replica: the squared norms of its parts, and its share in a new tuning.
+// come two for each replica: the squared norms of its parts, weighted by their samples, and its share in a new tuning.
 const (
 	slotLoss = iota
 	slotStop
@@ -204,7 +204,7 @@ func (t *trainer) step(stop context.Context) (stopped bool, err error) {
 // trained is how many samples the step ahead really trains on.
 func (t *trainer) trained() int { return standIns(t.state.Samples, t.setting.batch(), t.o.StandIn) }
 
-// accumulate adds the gradients of a pass to the vector, and returns the squared norm of their mean.
+// accumulate adds the gradients of a pass to the vector, and returns the squared norm of their mean times their number.
 func (t *trainer) accumulate(tail []int64, first uint64, count int) (square float64, err error) {
 	trained := standIns(first, count, t.o.StandIn)
 	if trained == 0 {
@@ -223,7 +223,7 @@ func (t *trainer) accumulate(tail []int64, first uint64, count int) (square floa
 		t.vector[i] += s
 	}
 	mean(t.gradient, t.passSums, trained)
-	return floats.Dot(t.gradient, t.gradient), nil
+	return float64(trained) * floats.Dot(t.gradient, t.gradient), nil
 }
 
 // learn takes the step that all replicas agreed on.
@@ -233,7 +233,7 @@ func (t *trainer) learn(norms []int64, trained int) {
 	for _, bits := range norms {
 		local += math.Float64frombits(uint64(bits))
 	}
-	scatter := t.setting.scatter(local, floats.Dot(t.gradient, t.gradient), t.o.Batch)
+	scatter := t.setting.scatter(local/float64(max(trained, 1)), floats.Dot(t.gradient, t.gradient), t.o.Batch)
 	if scatter.Parts == 1 {
 		t.state.Statistics.Observe([][]float64{t.gradient}, scatter.Scale)
 	} else {
@@ -276,7 +276,7 @@ func (t *trainer) retune(tail, shares []int64) {
 		tuning.BatchByReplica = append(tuning.BatchByReplica, int(b))
 	}
 	t.setting = tuned(tuning, t.o.Batch, t.env.Replicas)
-	t.window = window{since: t.window.since, skipped: true}
+	t.window = window{since: time.Now(), skipped: true} // a report has times of one setting, and enough of them
 }
 
 func (w *window) add(pass, step time.Duration, loss float64) {

@@ -17,7 +17,7 @@ import (
 	"github.com/quartet-sched/quartet/core/goodput"
 )
 
-func testOptions(t *testing.T, args ...string) *options {
+func testOptions(t testing.TB, args ...string) *options {
 	t.Helper()
 	o, err := readOptions(args, io.Discard)
 	if err != nil {
@@ -27,7 +27,7 @@ func testOptions(t *testing.T, args ...string) *options {
 }
 
 // meeting is a folder for sockets: that of a test may be too long a path.
-func meeting(t *testing.T) string {
+func meeting(t testing.TB) string {
 	folder, err := os.MkdirTemp("", "ring")
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,8 @@ type room struct {
 var rooms = []room{
 	{"core/coretest", []string{"core"}},
 	{"core/backend/kube", []string{"core/..."}},
-	{"core/agent", nil},
+	{"core/agent", []string{"internal/unixsocket"}},
+	{"core/control", []string{"core", "core/backend", "core/workload", "internal/unixsocket"}},
 	{"core/backend", []string{"core", "core/agent", "core/workload", "core/goodput"}},
 	{"core/sim", []string{"core", "core/backend", "core/workload", "core/goodput"}},
 	{"core/workload", []string{"core", "core/goodput"}},
@@ -58,7 +59,9 @@ var onlyIn = []struct{ prefix, folder string }{
 	{"github.com/schollz/progressbar", "cmd"},
 	{"github.com/spf13/viper", "configs"},
 	{"go.etcd.io/bbolt", "core/backend/local"},
+	{"github.com/NVIDIA/go-nvml", "core/backend/device"},
 	{"github.com/hashicorp/go-plugin", "plugins"},
+	{"github.com/prometheus/", "core/metrics/exposition"},
 	{"pgregory.net/rapid", "core/coretest"},
 }
 
@@ -111,7 +114,7 @@ func within(folder, pattern string) bool {
 func decides(folder string) bool {
 	for _, r := range [...]string{"core/...", "admission/...", "allocation/...", "placement/...", "elasticity/..."} {
 		if within(folder, r) {
-			return !within(folder, "core/coretest/...") && !within(folder, "core/backend/...")
+			return !within(folder, "core/coretest/...") && !within(folder, "core/backend/...") && !within(folder, "core/control/...")
 		}
 	}
 	return false

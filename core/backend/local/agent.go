@@ -39,11 +39,12 @@ func (b *Backend) hear(e *agent.Event, now float64) {
 	j := b.jobs[id]
 	j.connected = !e.Gone
 	if !e.Gone {
+		j.news = j.news || !j.spoke
 		j.spoke, j.heardAt = true, now
 	}
 	j.done = j.done || e.Done != nil
 	if e.Checkpointed != nil {
-		j.reported.checkpointed, j.reported.checkpoint = true, e.Checkpointed.Progress
+		j.reported.checkpointed, j.reported.checkpoint, j.news = true, e.Checkpointed.Progress, true
 	}
 	if e.Report != nil && j.wanted() && e.Report.Replicas == core.Replicas(j.seats) {
 		if now > j.asOf && e.Report.Progress > j.progress {
@@ -54,6 +55,25 @@ func (b *Backend) hear(e *agent.Event, now float64) {
 		if !sameConfiguration(b.measurement(j), j.reported.told) {
 			b.tell(j)
 		}
+	}
+}
+
+// unrecorded lists what jobs said since it was last recorded.
+func (b *Backend) unrecorded() (list []heard) {
+	for _, j := range b.jobs {
+		if j.news {
+			j.news = false
+			list = append(list, heard{j.Spec.ID, j.run.Number, j.reported.checkpointed, j.reported.checkpoint})
+		}
+	}
+	return list
+}
+
+// rehear takes in what jobs said to a scheduler before this one.
+func (b *Backend) rehear(list []heard) {
+	for _, h := range list {
+		j := b.jobs[h.Job]
+		j.heardIn, j.reported.checkpointed, j.reported.checkpoint = h.Run, h.Checkpointed, h.Checkpoint
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
@@ -50,8 +51,11 @@ type Backend struct {
 	health   []core.Health // by node, as last told or about to be
 	events   []core.Event
 	happened chan struct{} // a keeper may have ended
+	seen     *observation  // what the round under way saw; nil when it is recorded
+	intake   *intake
 	requests chan request
 	ended    chan struct{} // closed when no order is carried out any more
+	work     sync.WaitGroup
 }
 
 var _ backend.Operated = (*Backend)(nil)
@@ -59,7 +63,7 @@ var _ backend.Operated = (*Backend)(nil)
 // longestSocket is what the address of a unix socket has room for.
 const longestSocket = 100
 
-func open(o *Opener, c *core.Cluster, w *workload.Workload) (b *Backend, err error) {
+func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload) (b *Backend, err error) {
 	dir, err := filepath.Abs(o.config.Dir)
 	if err != nil {
 		return nil, err
@@ -76,12 +80,14 @@ func open(o *Opener, c *core.Cluster, w *workload.Workload) (b *Backend, err err
 	if b.store, err = openStore(dir, o.fresh); err != nil {
 		return nil, err
 	}
-	if err := b.resume(o); err != nil {
+	if err := b.resume(ctx, o); err != nil {
 		return nil, errors.Join(err, b.store.close())
 	}
 	if b.agent, err = agent.Listen(socket); err != nil {
 		return nil, errors.Join(err, b.store.close())
 	}
+	b.intake = newIntake(b.store, b.moment, b.jobs)
+	b.work.Go(func() { b.intake.work(b.ended) })
 	return b, nil
 }
 
@@ -133,13 +139,20 @@ func (b *Backend) Replaying() bool { return b.rounds < len(b.history) }
 // Capabilities repeats what the opener told.
 func (b *Backend) Capabilities() []core.Capability { return b.capabilities }
 
+// Present is about now, in seconds of the run. Unlike the other methods that tell the time it may be called from any goroutine.
+func (b *Backend) Present() float64 {
+	return b.openedAt + b.clock.Now().Sub(b.opened).Seconds()*b.config.Speedup
+}
+
 // ElapsedSeconds is the present, which lies after the last round.
 func (b *Backend) ElapsedSeconds() float64 { return b.elapsed() }
 
 // elapsed is the present in seconds of the run, in whole milliseconds. It never goes back.
-func (b *Backend) elapsed() float64 {
-	seconds := b.openedAt + b.clock.Now().Sub(b.opened).Seconds()*b.config.Speedup
-	return max(math.Floor(seconds*1000)/1000, b.now)
+func (b *Backend) elapsed() float64 { return max(b.moment(), b.now) }
+
+// moment is what the clock says. It may be called from any goroutine.
+func (b *Backend) moment() float64 {
+	return math.Floor(b.Present()*1000) / 1000
 }
 
 // Next repeats what schedulers before this one saw, then waits until a round is due.
@@ -161,7 +174,7 @@ func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, erro
 			due = min(due, wakes(&b.events[i], w))
 		}
 		if due <= now {
-			return b.observe(max(now, due))
+			return b.observe(max(now, due)), nil
 		}
 		if b.over(now, due) {
 			b.meta.Complete = b.active == 0 && !b.open
@@ -192,17 +205,16 @@ func wakes(e *core.Event, w core.Wake) float64 {
 	}
 }
 
-// observe records what happened and tells it.
-func (b *Backend) observe(now float64) (core.Observation, error) {
+// observe tells what happened. It is recorded with what is decided: until then nothing comes of it, and a scheduler after this
+// one would find out again.
+func (b *Backend) observe(now float64) core.Observation {
 	b.tellReports()
 	b.sortEvents()
 	b.rounds, b.now = b.rounds+1, now
-	if err := b.store.observe(b.rounds, &observation{NowSeconds: now, Events: recorded(b.events)}); err != nil {
-		return core.Observation{}, fmt.Errorf("record what happened: %w", err)
-	}
+	b.seen = &observation{NowSeconds: now, Events: recorded(b.events), Heard: b.unrecorded()}
 	told := b.events
 	b.events = nil
-	return core.Observation{NowSeconds: now, Events: told}, nil
+	return core.Observation{NowSeconds: now, Events: told}
 }
 
 // sortEvents brings what is to be told into order.
@@ -217,6 +229,7 @@ func (b *Backend) sortEvents() {
 
 // look finds out what happened up to now, and goes on with what is half done.
 func (b *Backend) look(now float64) error {
+	b.takeIn()
 	b.arrive(now)
 	b.listen(now)
 	for _, j := range b.jobs {
@@ -281,6 +294,7 @@ func (b *Backend) sleep(ctx context.Context, now, due float64) error {
 		return ctx.Err()
 	case <-alarm:
 	case <-b.happened:
+	case <-b.intake.arrived:
 	case r := <-b.requests:
 		b.obey(r)
 	case e := <-b.agent.Events():

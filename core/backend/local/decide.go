@@ -14,13 +14,15 @@ import (
 // may take its grace; what is to run on its devices begins when it is gone. A round that a scheduler before this one decided
 // must be decided alike, and is not carried out again, except what the last one left half done.
 func (b *Backend) Apply(_ context.Context, changes []core.Change) error {
-	decided := b.rounds <= len(b.history) && b.history[b.rounds-1].Decided
-	if decided {
+	if b.rounds <= len(b.history) {
 		if err := b.compare(changes); err != nil {
 			return err
 		}
-	} else if err := b.store.decide(b.rounds, changes); err != nil {
-		return fmt.Errorf("record the decisions: %w", err)
+	} else if b.seen != nil {
+		if err := b.store.round(b.rounds, b.seen, changes); err != nil {
+			return fmt.Errorf("record round %d: %w", b.rounds, err)
+		}
+		b.seen = nil
 	}
 	if err := b.decideAll(changes); err != nil {
 		return err
@@ -63,9 +65,10 @@ func (b *Backend) decide(c *core.Change) error {
 		return fmt.Errorf("%v job %d, which was never submitted", c.Action, c.Job)
 	}
 	j := b.jobs[c.Job]
-	if j.ended {
+	if j.ended || c.Round > 0 && c.Round <= j.changed {
 		return nil
 	}
+	j.changed = c.Round
 	b.unlike = true
 	switch c.Action {
 	case core.Discard:

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -67,7 +68,11 @@ func (b *Backend) prepare(j *job) (prepared, error) {
 	if err != nil {
 		return prepared{}, err
 	}
-	if err := writeFile(filepath.Join(folder, ordersFile), o); err != nil {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return prepared{}, err
+	}
+	if err := os.WriteFile(filepath.Join(folder, ordersFile), text, 0o600); err != nil { // its only reader is yet to start
 		return prepared{}, err
 	}
 	keeper, begin, err := startKeeper(folder, b.handedDown)
@@ -112,11 +117,12 @@ func (b *Backend) orders(j *job, folder string) (*orders, error) {
 		return nil, err
 	}
 	o := &orders{Command: command, Dir: dir, GraceSeconds: b.config.Grace.Seconds()}
+	o.bound(&b.config, &j.Spec)
 	for rank, device := range b.devicesOf(j.seats) {
 		e.Rank = rank
 		log := filepath.Join(logs, strconv.Itoa(rank))
 		o.Replicas = append(o.Replicas, replica{
-			Environment: environment(b.handedDown, j.Process.Environment, slices.Concat(e.Variables(), variables, []string{visibleDevices + "=" + strconv.Itoa(device)})...),
+			Environment: environment(b.handedDown, j.Process.Environment, slices.Concat(e.Variables(), variables, []string{visibleDevices + "=" + b.meta.Devices[device]})...),
 			Out:         log + ".out", Err: log + ".err",
 		})
 	}

@@ -16,11 +16,14 @@ type job struct {
 	seats   []core.Seat
 	tuning  core.Tuning
 	decided int // round that decided the seats
+	changed int // round of the last change
 
 	submitted bool // the pipeline was told, or is about to be
 	ended     bool
 	cancelled bool
 	reported  report
+	news      bool // it said something that is not recorded
+	heardIn   int  // last run that is recorded to have said anything
 
 	run     run           // the last one; Number 0 for none
 	again   bool          // it failed, and is to be repeated
@@ -35,6 +38,7 @@ type job struct {
 // watch is what is seen of a run while this process waits for its end. Times are seconds of the run of the scheduler.
 type watch struct {
 	spoke, done bool    // its rank 0 said anything, and that all work is done
+	silent      bool    // it spoke to a scheduler before this one
 	connected   bool    // rank 0 may have more to say
 	heardAt     float64 // when it last said something
 	hung        bool

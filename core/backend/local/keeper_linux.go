@@ -41,15 +41,18 @@ func keep(dir string) int {
 		return 0 // the scheduler died before it had recorded this run
 	}
 	_ = pipe.Close()
+	word, err := newReserve(filepath.Join(dir, exitFile), len(o.Replicas))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "there is no room for the last word:", err) // it may be there by then
+	}
 	// Whatever the replicas leave behind becomes a child of the keeper, which ends it.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	g := &gang{orders: &o, running: map[int]*exec.Cmd{}, ended: make(chan int), codes: make([]int, len(o.Replicas))}
-	e := g.hold(stop)
-	endChildren()
-	if err := writeFile(filepath.Join(dir, exitFile), e); err != nil {
+	e := g.run(stop)
+	if err := word.become(filepath.Join(dir, exitFile), e); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -59,17 +62,47 @@ func keep(dir string) int {
 // gang is the replicas of a run.
 type gang struct {
 	orders  *orders
+	limits  limits
+	output  output
 	running map[int]*exec.Cmd // by rank
 	ended   chan int          // ranks
 	codes   []int
 }
 
-// hold starts the replicas and waits for them. The first to fail ends the others, and so does a stop.
-func (g *gang) hold(stop <-chan os.Signal) exit {
-	e := exit{Outcome: finished, Codes: g.codes}
+// run holds the replicas within their limits, and returns when nothing is left of them but their output.
+func (g *gang) run(stop <-chan os.Signal) exit {
 	for rank := range g.codes {
 		g.codes[rank] = -1
 	}
+	var warnings []string
+	warn := func(list ...string) {
+		for _, warning := range list {
+			fmt.Fprintln(os.Stderr, warning)
+		}
+		warnings = append(warnings, list...)
+	}
+	if g.orders.limited() {
+		var err error
+		if g.limits, err = newLimits(g.orders); err != nil {
+			if g.orders.Limits == limitsRequired {
+				return exit{Outcome: failed, Reason: fmt.Sprintf("set the limits: %v", err), Codes: g.codes}
+			}
+			warn(fmt.Sprintf("the replicas have no limits: %v", err))
+		}
+	}
+	e := g.hold(stop)
+	endChildren()
+	warn(g.output.end()...)
+	if err := g.limits.remove(); err != nil {
+		warn(fmt.Sprintf("a control group is left: %v", err))
+	}
+	e.Warnings = warnings
+	return e
+}
+
+// hold starts the replicas and waits for them. The first to fail ends the others, and so does a stop.
+func (g *gang) hold(stop <-chan os.Signal) exit {
+	e := exit{Outcome: finished, Codes: g.codes}
 	var overdue <-chan time.Time
 	end := func(o outcome, reason string) {
 		if e.Outcome == finished {
@@ -90,7 +123,11 @@ func (g *gang) hold(stop <-chan os.Signal) exit {
 			g.codes[rank] = exitCode(g.running[rank].ProcessState)
 			delete(g.running, rank)
 			if code := g.codes[rank]; code != 0 {
-				end(failed, fmt.Sprintf("replica %d exited with %d", rank, code))
+				reason := fmt.Sprintf("replica %d exited with %d", rank, code)
+				if g.limits.exceeded(rank) {
+					reason = fmt.Sprintf("replica %d exceeded its memory limit of %d MB", rank, g.orders.MemoryBytes/bytesInMB)
+				}
+				end(failed, reason)
 			}
 		case <-stop:
 			if g.works() {
@@ -108,19 +145,17 @@ func (g *gang) start(rank int) error {
 	r := &g.orders.Replicas[rank]
 	c := exec.Command(g.orders.Command[0], g.orders.Command[1:]...)
 	c.Dir, c.Env = g.orders.Dir, r.Environment
-	out, err := openLog(r.Out)
-	if err != nil {
-		return err
+	var err error
+	var ends [2]*os.File
+	for i, path := range [...]string{r.Out, r.Err} {
+		if ends[i], err = g.output.to(newLogFile(path, g.orders.LogBytes, g.orders.LogFiles, os.Stderr)); err != nil {
+			return err
+		}
+		defer ends[i].Close()
 	}
-	defer out.Close()
-	errors, err := openLog(r.Err)
-	if err != nil {
-		return err
-	}
-	defer errors.Close()
-	c.Stdout, c.Stderr = out, errors
+	c.Stdout, c.Stderr = ends[0], ends[1]
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := c.Start(); err != nil {
+	if err := g.limits.start(c, rank); err != nil {
 		return err
 	}
 	g.running[rank] = c
@@ -129,10 +164,6 @@ func (g *gang) start(rank int) error {
 		g.ended <- rank
 	}()
 	return nil
-}
-
-func openLog(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 }
 
 // works reports whether a replica is left that has not ended by itself.

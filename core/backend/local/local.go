@@ -25,9 +25,13 @@ import (
 // Config are the settings of the backend.
 type Config struct {
 	Dir         string        `config:"dir" doc:"folder of the store, the logs and the checkpoints; folder live of the run's results if left out"`
-	Grace       time.Duration `config:"grace" doc:"time between SIGTERM and SIGKILL when a job is stopped; a round waits for the jobs it stops" min:"0s" max:"1h"`
+	Grace       time.Duration `config:"grace" doc:"time between SIGTERM and SIGKILL when a job is stopped" min:"0s" max:"1h"`
 	Environment []string      `config:"environment" doc:"variables of the scheduler's environment that jobs see, besides the usual ones"`
+	LogMB       int           `config:"log_mb" doc:"MB that a file of output may have before it is renamed and a new one begun; 0: any" min:"0" max:"1000000"`
+	LogFiles    int           `config:"log_files" doc:"renamed files of output that are kept" min:"0" max:"1000"`
+	Limits      string        `config:"limits" doc:"limits of jobs on processors and memory, by control groups: not set, set if possible, or else the run of the job fails" enum:"off|try|required"`
 	Declared    bool          `config:"declared" doc:"trust the seconds that jobs declare, and refuse jobs that declare none: gives remaining_work"`
+	Devices     string        `config:"devices" doc:"declared: the devices of the nodes are numbered; discovered: they are found on this machine, which must have them" enum:"declared|discovered"`
 	StandIn     []string      `config:"stand_in" doc:"command of jobs that have none, with {name}, {application}, {profile}, {work}, {seconds}, {replicas}, {batch} and {speedup} of the job filled in; if left out, such jobs do nothing for as long as the simulator would let them"`
 	HangAfter   time.Duration `config:"hang_after" doc:"a run whose agent spoke and then says nothing for so long has failed; 0 for never" min:"0s"`
 	Speedup     float64       `config:"speedup" doc:"how many seconds of the run pass in one: a trace is replayed so much faster" min:"0.001" max:"1e6"`
@@ -63,7 +67,9 @@ func New(clock Clock) core.Factory[backend.Opener] {
 		Summary: "real processes on this machine, which survive the scheduler",
 		Description: "The nodes of the config are declared shares of this machine; devices are numbered through over all of them. " +
 			"It needs Linux, and jobs with commands.",
-	}, Config{Grace: 10 * time.Second, Speedup: 1, StallAfter: time.Hour}, func(c Config, s core.Settings) (backend.Opener, error) {
+	}, Config{
+		Grace: 10 * time.Second, LogMB: 64, LogFiles: 3, Limits: limitsTry, Devices: declaredDevices, Speedup: 1, StallAfter: time.Hour,
+	}, func(c Config, s core.Settings) (backend.Opener, error) {
 		return &Opener{config: c, log: s.Log, clock: clock}, nil
 	})
 }
@@ -141,12 +147,12 @@ func (c *Config) checkJobs(jobs []workload.Job) core.Diagnostics {
 }
 
 // Open opens the store, replaces a scheduler that was killed, and starts the clock.
-func (o *Opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
+func (o *Opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
 	if err := append(o.Check(c, core.RoundOptions{}), o.config.checkJobs(w.Jobs)...).Err(); err != nil {
 		return nil, err
 	}
 	if o.config.Dir == "" {
 		return nil, core.Diagnostics{{Path: "backend.config.dir", Summary: "required but missing"}}
 	}
-	return open(o, c, w)
+	return open(ctx, o, c, w)
 }

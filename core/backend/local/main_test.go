@@ -34,6 +34,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "schedule":
 			os.Exit(schedule(os.Args[2], os.Args[3], os.Args[4]))
+		case "operate":
+			os.Exit(operate(os.Args[2], os.Args[3]))
 		case "work":
 			os.Exit(work(os.Args[2:]))
 		}
@@ -60,15 +62,33 @@ const (
 	patient    = "patient" // takes no devices away
 	preempting = "preempting"
 	unhurried  = "unhurried" // is patient, and holds rounds at an interval only
+	leasing    = "leasing"   // takes devices away, at an interval only
 )
+
+// compose is the composition of a policy, and when it holds rounds.
+func compose(policy string, log *slog.Logger) (core.Stages, core.RoundOptions) {
+	queue := create(allocation.NewFIFO(), nil, log)
+	rounds := core.RoundOptions{OnEvents: true}
+	switch policy {
+	case preempting:
+		queue = create(allocation.NewLAS(), nil, log)
+	case unhurried:
+		rounds = core.RoundOptions{IntervalSeconds: 0.05}
+	case leasing:
+		queue = create(allocation.NewLAS(), map[string]any{"quantum_seconds": 0.5}, log)
+		rounds = core.RoundOptions{IntervalSeconds: 0.3}
+	}
+	return core.Stages{
+		Admission:  []core.Component[core.Admitter]{{ID: "admission", Policy: create(admission.NewAcceptAll(), nil, log)}},
+		Allocation: core.Component[core.Allocator]{ID: "allocation", Policy: queue},
+		Placement:  core.Component[core.Placer]{ID: "placement", Policy: create(placement.NewFirstFit(), nil, log)},
+		Elasticity: core.Component[core.Elasticity]{ID: "elasticity", Policy: create(elasticity.NewFixed(), nil, log)},
+	}, rounds
+}
 
 // schedule is a scheduler: it runs the jobs of a file to their end.
 func schedule(policy, dir, file string) int {
 	err := func() error {
-		queue := allocation.NewFIFO()
-		if policy == preempting {
-			queue = allocation.NewLAS()
-		}
 		log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 		jobs, err := create(workload.NewJobs(), map[string]any{"path": file}, log).Load(context.Background())
 		if err != nil {
@@ -81,16 +101,7 @@ func schedule(policy, dir, file string) int {
 		if err != nil {
 			return err
 		}
-		stages := core.Stages{
-			Admission:  []core.Component[core.Admitter]{{ID: "admission", Policy: create(admission.NewAcceptAll(), nil, log)}},
-			Allocation: core.Component[core.Allocator]{ID: "allocation", Policy: create(queue, nil, log)},
-			Placement:  core.Component[core.Placer]{ID: "placement", Policy: create(placement.NewFirstFit(), nil, log)},
-			Elasticity: core.Component[core.Elasticity]{ID: "elasticity", Policy: create(elasticity.NewFixed(), nil, log)},
-		}
-		rounds := core.RoundOptions{OnEvents: true}
-		if policy == unhurried {
-			rounds = core.RoundOptions{IntervalSeconds: 0.05}
-		}
+		stages, rounds := compose(policy, log)
 		p := core.NewPipeline(cluster, stages, rounds, nil)
 		if err := p.Run(context.Background(), b); err != nil {
 			return err
@@ -153,6 +164,9 @@ func work(args []string) int {
 		if c.Start() != nil {
 			return 9
 		}
+	}
+	if kind == "train" {
+		return train(ledger, name, millis)
 	}
 	time.Sleep(time.Duration(millis) * time.Millisecond)
 	note(ledger, "done", name)

@@ -17,9 +17,8 @@ import (
 // request is what somebody wants of the scheduler, whose goroutine carries it out: between rounds, and not before the rounds
 // of schedulers before it are repeated.
 type request struct {
-	submit []workload.Job // all or none
-	do     func() error   // or this
-	done   chan error
+	do   func() error
+	done chan error
 }
 
 // mostRequests is how many may wait to be carried out; further ones wait to be taken.
@@ -29,90 +28,20 @@ var errEnded = errors.New("the scheduler has ended")
 
 func (b *Backend) give(ctx context.Context, r request) error {
 	r.done = make(chan error, 1)
-	select {
-	case b.requests <- r:
-	case <-b.ended:
-		return errEnded
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case err := <-r.done:
-		return err
-	case <-b.ended:
-		return errEnded
-	case <-ctx.Done():
-		return ctx.Err() // it may be carried out all the same
-	}
+	return handIn(ctx, b, b.requests, r, r.done)
 }
 
-// obey carries out a request, and those that wait behind it. Submissions are recorded together: a store writes many as fast
-// as one.
+// obey carries out a request, which may be about jobs that were just recorded.
 func (b *Backend) obey(r request) {
-	var submissions []request
-	for waiting := true; waiting; {
-		if r.do == nil {
-			submissions = append(submissions, r)
-		} else {
-			b.takeIn(submissions)
-			submissions = nil
-			r.done <- r.do()
-		}
-		select {
-		case r = <-b.requests:
-		default:
-			waiting = false
-		}
-	}
-	b.takeIn(submissions)
+	b.takeIn()
+	r.done <- r.do()
 }
 
-// takeIn records jobs that were submitted, and knows them from then on.
-func (b *Backend) takeIn(submissions []request) {
-	if len(submissions) == 0 {
-		return
+// takeIn gets to know the jobs that were recorded meanwhile.
+func (b *Backend) takeIn() {
+	for _, j := range b.intake.take() {
+		b.know(j)
 	}
-	now, next := b.elapsed(), core.JobID(len(b.jobs))
-	var taken []request
-	var jobs []*workload.Job
-	names := map[string]bool{}
-	for _, r := range submissions {
-		if err := b.checkNames(r.submit, names).Err(); err != nil {
-			r.done <- err
-			continue
-		}
-		for i := range r.submit {
-			s := &r.submit[i].Spec
-			s.ID, s.SubmitSeconds = next, s.SubmitSeconds+now
-			names[s.Name] = true
-			jobs = append(jobs, &r.submit[i])
-			next++
-		}
-		taken = append(taken, r)
-	}
-	err := b.store.submit(jobs)
-	if err == nil {
-		for _, j := range jobs {
-			b.know(j)
-		}
-	}
-	for _, r := range taken {
-		r.done <- err
-	}
-}
-
-// checkNames refuses names that are taken.
-func (b *Backend) checkNames(jobs []workload.Job, taken map[string]bool) (found core.Diagnostics) {
-	for i := range jobs {
-		name := jobs[i].Spec.Name
-		if _, known := b.byName[name]; known || taken[name] {
-			found = append(found, core.Diagnostic{
-				Position: jobs[i].At, Path: fmt.Sprintf("jobs[%d].name", i),
-				Summary: fmt.Sprintf("there is a job %q already", name), Hint: "its logs and checkpoints are named after it: choose another name",
-			})
-		}
-	}
-	return found
 }
 
 // Submit takes in the jobs of a file. They run in the folder of their submitter unless they say otherwise.
@@ -132,7 +61,10 @@ func (b *Backend) Submit(ctx context.Context, f backend.JobFile) ([]string, erro
 		}
 		names[i] = jobs[i].Spec.Name
 	}
-	return names, b.give(ctx, request{submit: jobs})
+	if err := b.submit(ctx, jobs); err != nil {
+		return nil, err
+	}
+	return names, nil
 }
 
 // unknown refuses what names nothing.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,9 +79,7 @@ func composition() core.Stages {
 func operated(t *testing.T, dir string, settings map[string]any) (b *Backend, w *watcher, end func()) {
 	t.Helper()
 	raw := map[string]any{"grace": "200ms"}
-	for k, v := range settings {
-		raw[k] = v
-	}
+	maps.Copy(raw, settings)
 	o := create(New(realClock{}), raw, discard).(*Opener)
 	o.For(Run{Dir: dir, Identity: "test", Config: "the config"})
 	cluster := machine()
@@ -152,7 +151,7 @@ func TestJobsAreSubmittedAndCancelled(t *testing.T) {
 		t.Errorf("after the end: %v, want %v", err, errEnded)
 	}
 	b, w, _ = operated(t, dir, nil)
-	if names, err = submit(b, `{version: 1, jobs: [{name: d, command: ["true"]}]}`); err != nil {
+	if _, err := submit(b, `{version: 1, jobs: [{name: d, command: ["true"]}]}`); err != nil {
 		t.Fatal(err)
 	}
 	w.expect(t, "job_finished d") // jobName(3): the names of the first scheduler's jobs are known
@@ -165,6 +164,16 @@ func TestNodesAreDrained(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	b, w, end := operated(t, dir, nil)
+	if err := b.SetHealth(ctx, "a", core.Draining); err != nil { // before there is any job
+		t.Fatal(err)
+	}
+	w.expect(t, "node_changed a draining")
+	end()
+
+	b, w, end = operated(t, dir, nil)
+	if err := b.SetHealth(ctx, "a", core.Ready); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := submit(b, `{version: 1, jobs: [{name: a, command: [sleep, "60"], replicas: 3}]}`); err != nil {
 		t.Fatal(err)
 	}

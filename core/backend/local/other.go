@@ -20,6 +20,8 @@ func identify(int) (identity, bool) { return identity{}, false }
 
 func (identity) alive() bool { return false }
 
+func (identity) wait() {}
+
 type found struct {
 	identity
 	value string
@@ -34,5 +36,7 @@ func startKeeper(string, []string) (*exec.Cmd, *os.File, error) {
 func terminate(identity) {}
 
 func kill(identity) {}
+
+func lock(*os.File) bool { return true }
 
 func unlock(*os.File) {}

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -29,7 +30,7 @@ func SnapshotConfig(path string) (string, error) {
 	}
 	m, err := s.meta()
 	if err == nil && m == nil {
-		err = fmt.Errorf("the snapshot holds no run")
+		err = errors.New("the snapshot holds no run")
 	}
 	if closing := s.close(); err == nil {
 		err = closing
@@ -51,7 +52,7 @@ func (o *Opener) Preview(snapshot string, c *core.Cluster, w *workload.Workload)
 	if err := b.store.open(); err != nil {
 		return nil, fmt.Errorf("open the snapshot: %w", err)
 	}
-	defer b.store.close()
+	defer func() { _ = b.store.close() }() // it was only read
 	m, err := b.store.meta()
 	if err != nil {
 		return nil, err
@@ -95,10 +96,8 @@ func (p *Preview) Apply(_ context.Context, changes []core.Change) error {
 		p.changes = slices.Clone(changes)
 		return nil
 	}
-	if p.backend.history[p.backend.rounds-1].Decided {
-		if err := p.backend.compare(changes); err != nil {
-			return err
-		}
+	if err := p.backend.compare(changes); err != nil {
+		return err
 	}
 	return p.backend.decideAll(changes)
 }

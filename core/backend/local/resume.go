@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,14 +12,21 @@ import (
 )
 
 // resume takes over from the scheduler before, or begins anew when there was none, or nothing is left of its run.
-func (b *Backend) resume(o *Opener) error {
+func (b *Backend) resume(ctx context.Context, o *Opener) error {
 	b.opened = b.clock.Now()
 	m, err := b.store.meta()
 	if err != nil {
 		return b.refuse(fmt.Sprintf("the store is damaged: %v", err), "--fresh stops its jobs, sets it aside and begins anew")
 	}
 	if m != nil && !o.fresh && !m.Complete {
+		if m.Devices, err = o.deviceNames(ctx, b.cluster, m.Devices); err != nil {
+			return err
+		}
 		return b.goOn(m, o.identity)
+	}
+	devices, err := o.deviceNames(ctx, b.cluster, nil)
+	if err != nil {
+		return err
 	}
 	jobs := filepath.Join(b.dir, "jobs")
 	endStrays(jobs, nil)
@@ -26,7 +34,7 @@ func (b *Backend) resume(o *Opener) error {
 		return fmt.Errorf("remove the jobs of an earlier run: %w", err)
 	}
 	b.found = true
-	b.meta = &meta{Schema: storeSchema, Identity: o.identity, Config: o.resolved, EpochUnix: b.opened.UnixNano()}
+	b.meta = &meta{Schema: storeSchema, Identity: o.identity, Config: o.resolved, Devices: devices, EpochUnix: b.opened.UnixNano()}
 	return b.store.reset(b.meta)
 }
 
@@ -65,10 +73,16 @@ func (b *Backend) recall(m *meta) error {
 	if err := b.store.recall(b); err != nil {
 		return b.refuse(fmt.Sprintf("the store is damaged: %v", err), "begin anew with --fresh")
 	}
+	unknown := func(id core.JobID) bool { return id < 0 || int(id) >= len(b.jobs) }
 	for i := range b.history {
 		for _, e := range b.history[i].Events {
-			if e.Job < 0 || int(e.Job) >= len(b.jobs) || e.Node < 0 || int(e.Node) >= len(b.health) {
+			if e.Kind != core.NodeChanged && unknown(e.Job) || e.Node < 0 || int(e.Node) >= len(b.health) {
 				return b.refuse(fmt.Sprintf("round %d tells of unknown job %d or node %d", i+1, e.Job, e.Node), "begin anew with --fresh")
+			}
+		}
+		for _, h := range b.history[i].Heard {
+			if unknown(h.Job) {
+				return b.refuse(fmt.Sprintf("round %d tells of unknown job %d", i+1, h.Job), "begin anew with --fresh")
 			}
 		}
 	}
@@ -86,6 +100,7 @@ func (b *Backend) repeat() core.Observation {
 	b.rounds++
 	b.now = seen.NowSeconds
 	told := b.retell(seen.Events)
+	b.rehear(seen.Heard)
 	b.events = nil
 	return core.Observation{NowSeconds: b.now, Events: told}
 }
@@ -102,6 +117,10 @@ func (b *Backend) retell(events []event) []core.Event {
 
 // take brings what the backend knows up to an event of a recorded round.
 func (b *Backend) take(e *core.Event) {
+	if e.Kind == core.NodeChanged {
+		b.health[e.Node] = e.Health
+		return
+	}
 	j := b.jobs[e.Job]
 	switch e.Kind {
 	case core.JobSubmitted:
@@ -115,10 +134,11 @@ func (b *Backend) take(e *core.Event) {
 		j.progress = e.Progress
 	case core.JobProgressed:
 		j.progress, j.rate, j.asOf = e.Progress, e.Rate, e.FromSeconds
-	case core.NodeChanged:
-		b.health[e.Node] = e.Health
 	}
 }
+
+// reconnect is how long a job may take to connect to a new scheduler.
+const reconnect = 10 * time.Second
 
 // wakeUp finds, when all recorded rounds are repeated, the keepers that a scheduler before this one left, and the orders that
 // it could not tell any more.
@@ -130,26 +150,27 @@ func (b *Backend) wakeUp() {
 	for _, j := range b.jobs {
 		if j.run.Number > 0 && !j.ended || j.run.Keeper.alive() {
 			b.watch(j)
+			if j.heardIn == j.run.Number {
+				j.silent, j.heardAt = true, b.elapsed()+b.seconds(reconnect)
+			}
 			go b.await(j.run.Keeper, j.gone)
 		}
 		if j.cancelled && j.submitted {
 			b.cancel(j)
 		}
 	}
-	for node, health := range b.store.health {
-		if id := slices.IndexFunc(b.cluster.Nodes, func(n core.Node) bool { return n.Name == node }); id >= 0 {
+	for id := range b.cluster.Nodes {
+		if health, ordered := b.store.health[b.cluster.Nodes[id].Name]; ordered {
 			b.setHealth(core.NodeID(id), health)
 		}
 	}
 }
 
-// lookAgain is how often a keeper is looked at that is not a child of this process.
+// lookAgain is how often something is looked at that cannot be waited for.
 const lookAgain = 20 * time.Millisecond
 
 func (b *Backend) await(keeper identity, gone chan<- struct{}) {
-	for keeper.alive() {
-		time.Sleep(lookAgain)
-	}
+	keeper.wait()
 	b.ends(gone)
 }
 

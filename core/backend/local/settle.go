@@ -93,10 +93,10 @@ func (b *Backend) endHung(j *job, now float64) {
 
 // hangsAt is when a run is taken to hang unless it says something before.
 func (b *Backend) hangsAt(j *job) float64 {
-	if b.config.HangAfter == 0 || !j.live() || !j.wanted() || !j.spoke || j.hung {
+	if b.config.HangAfter == 0 || !j.live() || !j.wanted() || !j.spoke && !j.silent || j.hung {
 		return math.Inf(1)
 	}
-	return j.heardAt + b.config.HangAfter.Seconds()
+	return j.heardAt + b.seconds(b.config.HangAfter)
 }
 
 // patienceEnds is when somebody must be looked after who says nothing.
@@ -130,6 +130,13 @@ func (b *Backend) ran(j *job) {
 	wanted := j.wanted()
 	b.unwatch(j)
 	e, at := b.lastWord(j)
+	for _, warning := range e.Warnings {
+		b.log.Warn("a run tells", "job", j.Spec.Name, "run", j.run.Number, "warning", warning)
+	}
+	if e.Outcome == lost { // its devices are free when nothing is left of it, wanted or not
+		endStrays(b.runFolder(j, j.run.Number), nil)
+		b.log.Warn("a run was lost: its keeper did not say how it ended", "job", j.Spec.Name, "run", j.run.Number)
+	}
 	switch {
 	case e.Outcome == finished && j.spoke && !j.done:
 		e.Outcome, e.Reason = failed, "exited with 0 before it said that it was done"
@@ -149,10 +156,6 @@ func (b *Backend) ran(j *job) {
 	case e.Outcome == failed:
 		b.failed(j, e.Reason, at)
 	default:
-		if e.Outcome == lost {
-			endStrays(b.runFolder(j, j.run.Number), nil)
-			b.log.Warn("a run was lost: its keeper did not say how it ended", "job", j.Spec.Name, "run", j.run.Number)
-		}
 		j.leave(at)
 		b.events = append(b.events, core.Event{Kind: core.JobInterrupted, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress})
 	}
@@ -195,6 +198,7 @@ func (b *Backend) Close() error {
 	}
 	b.closed = true
 	close(b.ended)
+	b.work.Wait()
 	b.wakeUp()
 	return errors.Join(b.stopAll(), b.store.setMeta(b.meta), b.agent.Close(), b.store.close())
 }

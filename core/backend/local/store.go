@@ -2,7 +2,6 @@ package local
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload"
@@ -40,22 +38,31 @@ var metaKey = []byte("run")
 type meta struct {
 	Schema    string
 	Identity  string
-	Config    string `json:",omitempty"` // resolved
-	EpochUnix int64  // nanoseconds: moment 0 of the run
-	Complete  bool   // nothing is left to go on with
+	Config    string   `json:",omitempty"` // resolved
+	Devices   []string // what CUDA_VISIBLE_DEVICES calls them, by number
+	EpochUnix int64    // nanoseconds: moment 0 of the run
+	Complete  bool     // nothing is left to go on with
 }
 
 // observation is what a round saw.
 type observation struct {
 	NowSeconds float64
 	Events     []event `json:",omitempty"`
+	Heard      []heard `json:",omitempty"`
 }
 
-// round is one recorded round; Decided is false when the scheduler ended before it had decided.
+// heard is what a job said of itself that a scheduler after this one must know.
+type heard struct {
+	Job          core.JobID
+	Run          int
+	Checkpointed bool `json:",omitempty"`
+	Checkpoint   float64
+}
+
+// round is one recorded round.
 type round struct {
 	observation
 	Changes []core.Change
-	Decided bool
 }
 
 // run is one start of a job's replicas.
@@ -89,7 +96,7 @@ func openStore(dir string, fresh bool) (*store, error) {
 		return s, nil
 	}
 	refusal := core.Diagnostic{Position: core.Position{File: s.path}}
-	if errors.Is(err, bolterrors.ErrTimeout) {
+	if errors.Is(err, errLocked) {
 		refusal.Summary, refusal.Hint = "another scheduler runs on this store", "one at a time: end it, or give the run another name"
 		return nil, core.Diagnostics{refusal}
 	}
@@ -106,24 +113,42 @@ func openStore(dir string, fresh bool) (*store, error) {
 	return s, nil
 }
 
-func (s *store) open() error {
-	var file *os.File
-	options := &bolt.Options{Timeout: lockWait, OpenFile: func(name string, flag int, mode os.FileMode) (f *os.File, err error) {
-		f, err = os.OpenFile(name, flag, mode)
-		file = f
-		return f, err
-	}}
-	err := s.guard(func() (err error) {
+var errLocked = errors.New("another process holds its lock")
+
+func (s *store) open() (err error) {
+	file, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			unlock(file)     // the memory map that a panic leaves behind would hold the lock
+			_ = file.Close() // it may be closed already
+		}
+	}()
+	for wait := lockWait; !lock(file); wait -= lookAgain {
+		if wait <= 0 {
+			return errLocked
+		}
+		time.Sleep(lookAgain)
+	}
+	return s.guard(func() (err error) {
+		if err := checkPages(s.path); err != nil {
+			return err
+		}
+		opened := false
+		options := &bolt.Options{Timeout: lockWait, OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			if opened { // for a snapshot
+				return os.OpenFile(name, flag, mode)
+			}
+			opened = true
+			return file, nil
+		}}
 		if s.db, err = bolt.Open(s.path, 0o600, options); err != nil {
 			return err
 		}
 		return s.check()
 	})
-	if err != nil && file != nil {
-		unlock(file)     // the memory map that a panic leaves behind would hold the lock
-		_ = file.Close() // it may be closed already
-	}
-	return err
 }
 
 // guard turns what a damaged file does to a memory map into an error.
@@ -137,12 +162,9 @@ func (s *store) guard(do func() error) (err error) {
 	return do()
 }
 
-// check holds the pages of the file against each other, and makes the buckets.
+// check makes the buckets of a new store, and holds the records of another against their checksums and their number.
 func (s *store) check() error {
 	if err := s.db.View(func(tx *bolt.Tx) error {
-		if info, err := os.Stat(s.path); err != nil || info.Size() < tx.Size() {
-			return errors.Join(err, errors.New("the file is cut short"))
-		}
 		var first error
 		for err := range tx.Check() {
 			if first == nil {
@@ -154,12 +176,10 @@ func (s *store) check() error {
 		return err
 	}
 	return s.db.Update(func(tx *bolt.Tx) error {
-		for _, name := range buckets {
-			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-				return err
-			}
+		if name, _ := tx.Cursor().First(); name == nil {
+			return makeBuckets(tx)
 		}
-		return nil
+		return checkRecords(tx)
 	})
 }
 
@@ -168,12 +188,12 @@ func (s *store) close() error { return s.db.Close() }
 // meta is nil for a new store.
 func (s *store) meta() (m *meta, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
-		text := tx.Bucket(metaBucket).Get(metaKey)
-		if text == nil {
-			return nil
+		found := meta{}
+		there, err := get(tx, metaBucket, metaKey, &found)
+		if there {
+			m = &found
 		}
-		m = &meta{}
-		return json.Unmarshal(text, m)
+		return err
 	})
 	return m, err
 }
@@ -189,20 +209,19 @@ func (s *store) reset(m *meta) error {
 			if err := tx.DeleteBucket(name); err != nil {
 				return err
 			}
-			if _, err := tx.CreateBucket(name); err != nil {
-				return err
-			}
+		}
+		if err := makeBuckets(tx); err != nil {
+			return err
 		}
 		return put(tx, metaBucket, metaKey, m)
 	})
 }
 
-func (s *store) observe(n int, o *observation) error {
-	return s.db.Update(func(tx *bolt.Tx) error { return put(tx, roundsBucket, key(n), o) })
-}
-
-func (s *store) decide(n int, changes []core.Change) error {
-	return s.db.Update(func(tx *bolt.Tx) error { return put(tx, changesBucket, key(n), changes) })
+// round records what a round saw and decided.
+func (s *store) round(n int, o *observation, changes []core.Change) error {
+	return s.db.Update(func(tx *bolt.Tx) error {
+		return errors.Join(put(tx, roundsBucket, key(n), o), put(tx, changesBucket, key(n), changes))
+	})
 }
 
 // begin records runs, all or none.
@@ -220,16 +239,13 @@ func (s *store) begin(started []*job) error {
 // history reads the recorded rounds, in order.
 func (s *store) history() (rounds []round, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
-		return tx.Bucket(roundsBucket).ForEach(func(k, text []byte) error {
+		return tx.Bucket(roundsBucket).ForEach(func(k, sealed []byte) error {
 			var r round
-			if err := json.Unmarshal(text, &r.observation); err != nil {
+			if err := decode(roundsBucket, k, sealed, &r.observation); err != nil {
 				return err
 			}
-			if text := tx.Bucket(changesBucket).Get(k); text != nil {
-				r.Decided = true
-				if err := json.Unmarshal(text, &r.Changes); err != nil {
-					return err
-				}
+			if there, err := get(tx, changesBucket, k, &r.Changes); err != nil || !there {
+				return errors.Join(err, fmt.Errorf("round %d has no decision", len(rounds)+1))
 			}
 			rounds = append(rounds, r)
 			if int(binary.BigEndian.Uint64(k)) != len(rounds) {
@@ -245,9 +261,9 @@ func (s *store) history() (rounds []round, err error) {
 func (s *store) runs() (runs map[string]run, err error) {
 	runs = map[string]run{}
 	err = s.db.View(func(tx *bolt.Tx) error {
-		return tx.Bucket(runsBucket).ForEach(func(name, text []byte) error {
+		return tx.Bucket(runsBucket).ForEach(func(name, sealed []byte) error {
 			var r run
-			if err := json.Unmarshal(text, &r); err != nil {
+			if err := decode(runsBucket, name, sealed, &r); err != nil {
 				return err
 			}
 			runs[string(name)] = r
@@ -255,14 +271,6 @@ func (s *store) runs() (runs map[string]run, err error) {
 		})
 	})
 	return runs, err
-}
-
-func put(tx *bolt.Tx, bucket, key []byte, value any) error {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	return tx.Bucket(bucket).Put(key, text)
 }
 
 func key(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
@@ -309,9 +317,9 @@ func (s *store) setHealth(node string, h core.Health) error {
 func (s *store) recall(b *Backend) (err error) {
 	return s.guard(func() error {
 		if err := s.db.View(func(tx *bolt.Tx) error {
-			if err := tx.Bucket(jobsBucket).ForEach(func(k, text []byte) error {
+			if err := tx.Bucket(jobsBucket).ForEach(func(k, sealed []byte) error {
 				var j submission
-				if err := json.Unmarshal(text, &j); err != nil {
+				if err := decode(jobsBucket, k, sealed, &j); err != nil {
 					return err
 				}
 				if int(j.Spec.ID) != len(b.jobs) || int(binary.BigEndian.Uint64(k)) != len(b.jobs) {
@@ -322,7 +330,7 @@ func (s *store) recall(b *Backend) (err error) {
 			}); err != nil {
 				return err
 			}
-			return tx.Bucket(ordersBucket).ForEach(func(k, text []byte) error { return s.recallOrder(b, string(k), text) })
+			return tx.Bucket(ordersBucket).ForEach(func(k, sealed []byte) error { return s.recallOrder(b, string(k), sealed) })
 		}); err != nil {
 			return err
 		}
@@ -331,7 +339,7 @@ func (s *store) recall(b *Backend) (err error) {
 	})
 }
 
-func (s *store) recallOrder(b *Backend, order string, text []byte) error {
+func (s *store) recallOrder(b *Backend, order string, sealed []byte) error {
 	if job, cancelled := strings.CutPrefix(order, cancelOrder); cancelled {
 		id, err := strconv.Atoi(job)
 		if err != nil || id < 0 || id >= len(b.jobs) {
@@ -341,7 +349,7 @@ func (s *store) recallOrder(b *Backend, order string, text []byte) error {
 		return nil
 	}
 	var h core.Health
-	if err := json.Unmarshal(text, &h); err != nil {
+	if err := decode(ordersBucket, []byte(order), sealed, &h); err != nil {
 		return err
 	}
 	s.health[strings.TrimPrefix(order, healthOrder)] = h
@@ -364,12 +372,12 @@ func (s *store) snapshot(path string, pending *observation) error {
 // pending is what was to be told next when a snapshot was made; nil when this is none.
 func (s *store) pending() (o *observation, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
-		text := tx.Bucket(pendingBucket).Get(metaKey)
-		if text == nil {
-			return nil
+		found := observation{}
+		there, err := get(tx, pendingBucket, metaKey, &found)
+		if there {
+			o = &found
 		}
-		o = &observation{}
-		return json.Unmarshal(text, o)
+		return err
 	})
 	return o, err
 }

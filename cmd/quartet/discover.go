@@ -1,0 +1,47 @@
+package main
+
+import (
+	"encoding/json"
+
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core/backend/device"
+)
+
+// nodesOf turns the devices of this machine into nodes for a config: one for each type, called "here", or "here-TYPE" when
+// there are several types.
+func nodesOf(found device.Found) ([]configs.NodeGroup, error) {
+	groups := found.Groups()
+	if len(groups) == 0 {
+		return nil, problem("this machine", found.String(), "declare devices in cluster.nodes")
+	}
+	nodes := make([]configs.NodeGroup, len(groups))
+	for i, g := range groups {
+		name := "here"
+		if len(groups) > 1 {
+			name += "-" + g.Type
+		}
+		nodes[i] = configs.NodeGroup{Name: name, Count: 1, Accelerator: g.Type, Devices: len(g.Devices)}
+	}
+	return nodes, nil
+}
+
+// discovered has the local backend look for the devices that nodes declare.
+const discovered = "backend.config.devices=discovered"
+
+// clusterSets are the settings that make nodes the whole cluster of a config.
+func clusterSets(nodes []configs.NodeGroup) ([]string, error) {
+	type node struct {
+		Name        string `json:"name"`
+		Accelerator string `json:"accelerator"`
+		Devices     int    `json:"devices"`
+	}
+	list := make([]node, len(nodes))
+	for i, n := range nodes {
+		list[i] = node{n.Name, n.Accelerator, n.Devices}
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return nil, err
+	}
+	return []string{"cluster=null", `cluster={"nodes": ` + string(text) + `}`}, nil
+}

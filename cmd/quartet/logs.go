@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// logFlags say what is logged to stderr, and how. The zero value logs warnings as text.
+type logFlags struct {
+	format, level choice
+}
+
+var (
+	logFormats = []string{"text", "json"}
+	logLevels  = []string{"debug", "info", "warn", "error"}
+)
+
+func (f *logFlags) register(c *cobra.Command) {
+	f.format = choice{"text", logFormats}
+	f.level = choice{"warn", logLevels}
+	c.Flags().Var(&f.format, "log-format", "format of the log on stderr: "+strings.Join(logFormats, ", "))
+	c.Flags().Var(&f.level, "log-level", "least level that is logged: "+strings.Join(logLevels, ", ")+"; info tells of every job, debug of every round")
+	mustComplete(c, "log-format", logFormats)
+	mustComplete(c, "log-level", logLevels)
+}
+
+// choice is a flag value out of a few.
+type choice struct {
+	value string
+	among []string
+}
+
+func (c *choice) String() string { return c.value }
+
+// Type names the flag's value in the help.
+func (c *choice) Type() string { return "name" }
+
+// Set takes a value by name.
+func (c *choice) Set(name string) error {
+	if !slices.Contains(c.among, name) {
+		return fmt.Errorf("unknown value %q; valid values: %s", name, strings.Join(c.among, ", "))
+	}
+	c.value = name
+	return nil
+}
+
+func (f *logFlags) leastLevel() slog.Level {
+	level := slog.LevelWarn
+	if f.level.value != "" {
+		_ = level.UnmarshalText([]byte(f.level.value)) // one of logLevels: slog knows them
+	}
+	return level
+}
+
+// logger logs to stderr as the flags say. Text is for people who watch and has no time; JSON is for machines.
+func (a *app) logger() *slog.Logger {
+	options := &slog.HandlerOptions{Level: a.logs.leastLevel()}
+	if a.logs.format.value == "json" {
+		return slog.New(slog.NewJSONHandler(a.stderr, options))
+	}
+	options.ReplaceAttr = func(groups []string, attr slog.Attr) slog.Attr {
+		if len(groups) == 0 && attr.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return attr
+	}
+	return slog.New(slog.NewTextHandler(a.stderr, options))
+}
+
+// roundLog logs what happens to jobs and nodes at info, and every round at debug.
+type roundLog struct {
+	log *slog.Logger
+	now func() bool // whether rounds are new; those of an earlier scheduler, replayed, were logged by it
+}
+
+func (l *roundLog) ObserveRound(r *core.Report) error {
+	ctx := context.Background()
+	if !l.log.Enabled(ctx, slog.LevelInfo) || !l.now() {
+		return nil
+	}
+	log := l.log.With("round", r.View.Round)
+	for i := range r.Events {
+		logEvent(log, r.View, &r.Events[i])
+	}
+	for _, j := range r.Ended {
+		logEnd(log, j)
+	}
+	for i := range r.Changes {
+		logChange(log, r.View, &r.Changes[i])
+	}
+	if !l.log.Enabled(ctx, slog.LevelDebug) {
+		return nil
+	}
+	active := len(r.View.Active)
+	log.Debug("round held", "time_seconds", r.View.NowSeconds, "active", active, "waiting", r.View.Waiting,
+		"running", active-r.View.Waiting, "devices_used", r.DevicesUsed, "devices_usable", r.View.Devices, "changes", len(r.Changes))
+	for i := range r.Verdicts {
+		v := &r.Verdicts[i]
+		log.Debug("job told", "job", nameOf(r, v.Job), "verdict", v.Code.String(), "why", v.Explain(), "component", v.By)
+	}
+	return nil
+}
+
+// logEvent logs an event that is not the end of a job.
+func logEvent(log *slog.Logger, v *core.View, e *core.Event) {
+	switch e.Kind {
+	case core.JobSubmitted:
+		log.Info("job submitted", "job", e.Spec.Name, "replicas", e.Spec.Requested)
+	case core.JobInterrupted:
+		if j := v.Job(e.Job); j != nil {
+			log.Info("job interrupted", "job", j.Name, "restarts", j.Restarts)
+		}
+	case core.NodeChanged:
+		log.Info("node changed", "node", v.Cluster.Nodes[e.Node].Name, "health", e.Health.String())
+	}
+}
+
+func logEnd(log *slog.Logger, j *core.Job) {
+	switch j.State {
+	case core.Completed:
+		log.Info("job finished", "job", j.Name, "jct_seconds", j.FinishSeconds-j.SubmitSeconds, "restarts", j.Restarts)
+	case core.Rejected:
+		log.Info("job rejected", "job", j.Name, "reason", j.WaitingReason.String())
+	case core.Failed:
+		log.Info("job failed", "job", j.Name, "restarts", j.Restarts)
+	case core.Cancelled:
+		log.Info("job cancelled", "job", j.Name)
+	}
+}
+
+func logChange(log *slog.Logger, v *core.View, c *core.Change) {
+	j := v.Job(c.Job)
+	if j == nil { // rejected: it ended
+		return
+	}
+	switch c.Action {
+	case core.Stop:
+		log.Info("job stopped", "job", j.Name, "reason", c.Reason.String(), "component", c.By)
+	case core.Start:
+		log.Info("job started", "job", j.Name, "replicas", core.Replicas(c.Seats), "nodes", nodeNamesOf(v.Cluster, c.Seats), "component", c.By)
+	case core.Move:
+		log.Info("job moved", "job", j.Name, "replicas", core.Replicas(c.Seats), "nodes", nodeNamesOf(v.Cluster, c.Seats), "component", c.By)
+	case core.Tune:
+		log.Info("job tuned", "job", j.Name, "batch_per_device", c.Tuning.BatchPerDevice, "component", c.By)
+	}
+}
+
+// nodeNamesOf names the nodes of seats, each once, in their order.
+func nodeNamesOf(c *core.Cluster, seats []core.Seat) []string {
+	var names []string
+	for _, s := range seats {
+		if name := c.Nodes[s.Node].Name; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// nameOf is the name of a job that is there or ended in this round.
+func nameOf(r *core.Report, id core.JobID) string {
+	if j := r.View.Job(id); j != nil {
+		return j.Name
+	}
+	for _, j := range r.Ended {
+		if j.ID == id {
+			return j.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/control"
+)
+
+// defaultRun is the name of the run that the embedded config of `run` makes.
+const defaultRun = "local"
+
+// controlSocket is where the scheduler of a run takes orders.
+func controlSocket(runDir string) string { return filepath.Join(runDir, "live", control.SocketName) }
+
+// tlsFlags name the files for TCP.
+type tlsFlags struct{ control.TLSFiles }
+
+func (f *tlsFlags) register(c *cobra.Command, address, whose string) {
+	c.Flags().StringVar(&f.Certificate, "tls-cert", "", "certificate of "+whose+", in PEM")
+	c.Flags().StringVar(&f.Key, "tls-key", "", "its key, in PEM")
+	c.Flags().StringVar(&f.Authority, "tls-ca", "", "authority of the certificates of the other side, in PEM")
+	c.MarkFlagsRequiredTogether(address, "tls-cert", "tls-key", "tls-ca")
+}
+
+// serveFlags say how a scheduler takes orders, besides through its socket.
+type serveFlags struct {
+	tlsFlags
+	listen string
+}
+
+func (f *serveFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.listen, "listen", "", "take orders on this HOST:PORT, too, from whoever shows a certificate of --tls-ca")
+	f.tlsFlags.register(c, "listen", "the scheduler")
+}
+
+// serve takes orders for a backend, through a socket in its folder, until the server is closed.
+func (f *serveFlags) serve(folder string, o backend.Operated, b *control.Board, log *slog.Logger) (*control.Server, error) {
+	s := control.NewServer(o, b, log)
+	err := s.ServeSocket(filepath.Join(folder, control.SocketName))
+	if err == nil && f.listen != "" {
+		_, err = s.ServeTLS(f.listen, f.TLSFiles)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// schedulerFlags say which scheduler is meant.
+type schedulerFlags struct {
+	tlsFlags
+	run, out, socket, server string
+}
+
+func (f *schedulerFlags) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.run, "run", defaultRun, "name of the run")
+	c.Flags().StringVar(&f.out, "out", "runs", "folder in which the run is")
+	c.Flags().StringVar(&f.socket, "socket", "", "socket of the scheduler, instead of that of a run")
+	c.Flags().StringVar(&f.server, "server", "", "HOST:PORT of the scheduler, instead of a socket")
+	f.tlsFlags.register(c, "server", "yours")
+	for _, other := range [][2]string{{"socket", "server"}, {"run", "socket"}, {"run", "server"}, {"out", "socket"}, {"out", "server"}} {
+		c.MarkFlagsMutuallyExclusive(other[0], other[1])
+	}
+}
+
+// open connects to the scheduler.
+func (f *schedulerFlags) open(ctx context.Context) (*control.Client, error) {
+	if f.server != "" {
+		return control.DialTLS(f.server, f.TLSFiles)
+	}
+	path := f.socket
+	if path == "" {
+		path = controlSocket(filepath.Join(f.out, f.run))
+	}
+	client, err := control.Dial(ctx, path)
+	if errors.Is(err, control.ErrNotRunning) {
+		return nil, fmt.Errorf("%w; start one with \"quartet run\", or say which with --run, --out or --socket", err)
+	}
+	return client, err
+}
+
+// with connects to the scheduler, does something there, and hangs up.
+func (f *schedulerFlags) with(ctx context.Context, do func(*control.Client) error) error {
+	client, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(do(client), client.Close())
+	if f.server != "" && status.Code(err) == codes.Unavailable {
+		return fmt.Errorf("%w; is there one on %s, and does it take this certificate?", err, f.server)
+	}
+	return err
+}
+
+// operation makes a command that talks to a running scheduler.
+func (f *schedulerFlags) operation(c *cobra.Command, do func(ctx context.Context, client *control.Client, args []string) error) *cobra.Command {
+	f.register(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return f.with(c.Context(), func(client *control.Client) error { return do(c.Context(), client, args) })
+	}
+	return c
+}
+
+// completionLimit bounds how long a shell waits for names.
+const completionLimit = 2 * time.Second
+
+// complete offers names that the scheduler knows, for so many arguments.
+func (f *schedulerFlags) complete(c *cobra.Command, most int, names func(context.Context, *control.Client) ([]string, error)) *cobra.Command {
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
+		defer cancel()
+		var list []string
+		if err := f.with(ctx, func(client *control.Client) (err error) {
+			list, err = names(ctx, client)
+			return err
+		}); err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return list, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c
+}
+
+func liveJobs(ctx context.Context, client *control.Client) ([]string, error) {
+	return jobNames(ctx, client, false)
+}
+
+func allJobs(ctx context.Context, client *control.Client) ([]string, error) {
+	return jobNames(ctx, client, true)
+}
+
+func jobNames(ctx context.Context, client *control.Client, ended bool) (names []string, err error) {
+	jobs, _, err := client.Jobs(ctx, ended)
+	for _, j := range jobs {
+		names = append(names, j.GetName())
+	}
+	return names, err
+}
+
+func nodeNames(ctx context.Context, client *control.Client) (names []string, err error) {
+	nodes, err := client.Nodes(ctx)
+	for _, n := range nodes {
+		names = append(names, n.GetName())
+	}
+	return names, err
+}
+
+// each does something to every one of several, whatever comes of the others.
+func each(list []string, do func(string) error) error {
+	var errs []error
+	for _, one := range list {
+		errs = append(errs, do(one))
+	}
+	return errors.Join(errs...)
+}
+
+// readJobFile reads a job file, or standard input for "-".
+func readJobFile(name string, stdin io.Reader) (file backend.JobFile, err error) {
+	from := stdin
+	if name == "-" {
+		name = "stdin"
+	} else {
+		opened, err := os.Open(name)
+		if err != nil {
+			return file, problem(name, "cannot be read: "+errors.Unwrap(err).Error(), "")
+		}
+		defer opened.Close()
+		from = opened
+	}
+	file.Name = name
+	if file.Text, err = io.ReadAll(io.LimitReader(from, control.MaxJobFile+1)); err != nil {
+		return file, problem(name, "cannot be read: "+err.Error(), "")
+	}
+	if len(file.Text) > control.MaxJobFile {
+		return file, problem(name, fmt.Sprintf("is larger than %d MiB", control.MaxJobFile>>20), "split it")
+	}
+	if file.Dir, err = os.Getwd(); err != nil {
+		return file, err
+	}
+	return file, nil
+}

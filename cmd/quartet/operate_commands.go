@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quartet-sched/quartet/cmd/internal/render"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/control"
+)
+
+// operateCommands talk to a running scheduler.
+func (a *app) operateCommands() []*cobra.Command {
+	return []*cobra.Command{
+		a.submitCommand(), a.jobsCommand(), a.describeCommand(), a.explainCommand(), a.logsCommand(), a.cancelCommand(), a.nodesCommand(),
+		a.healthCommand("drain", "Take the jobs off nodes and place no more there", core.Draining),
+		a.healthCommand("undrain", "Place jobs on drained nodes again", core.Ready),
+	}
+}
+
+func (a *app) submitCommand() *cobra.Command {
+	var f schedulerFlags
+	c := &cobra.Command{
+		Use:   "submit FILE...|-",
+		Short: "Hand job files to the running scheduler",
+		Long: `Hands the jobs of each file to the running scheduler, all of a file or none, and prints their names.
+"-" reads standard input. Jobs run in the working folder of this command, unless they say otherwise.`,
+		Example: "  quartet submit jobs.yaml\n  generate-jobs | quartet submit -",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	return f.operation(c, func(ctx context.Context, client *control.Client, args []string) error {
+		t := render.Table{Columns: []render.Column{{Name: "job"}}}
+		err := each(args, func(name string) error {
+			file, err := readJobFile(name, c.InOrStdin())
+			if err != nil {
+				return err
+			}
+			names, err := client.Submit(ctx, file)
+			for _, name := range names {
+				t.Rows = append(t.Rows, []any{name})
+			}
+			return err
+		})
+		if told := a.tellNames(t); told != nil {
+			return told
+		}
+		return err
+	})
+}
+
+// tellNames writes names a line each for people and shells.
+func (a *app) tellNames(t render.Table) error {
+	if a.format != render.Text {
+		return t.Write(a.stdout, a.format)
+	}
+	for _, row := range t.Rows {
+		if _, err := fmt.Fprintln(a.stdout, row[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) cancelCommand() *cobra.Command {
+	var f schedulerFlags
+	return f.complete(f.operation(&cobra.Command{
+		Use:   "cancel JOB...",
+		Short: "End jobs that nobody wants any more",
+		Args:  cobra.MinimumNArgs(1),
+	}, func(ctx context.Context, client *control.Client, args []string) error {
+		return each(args, func(job string) error { return client.Cancel(ctx, job) })
+	}), math.MaxInt, liveJobs)
+}
+
+func (a *app) healthCommand(name, short string, h core.Health) *cobra.Command {
+	var f schedulerFlags
+	return f.complete(f.operation(&cobra.Command{
+		Use:   name + " NODE...",
+		Short: short,
+		Args:  cobra.MinimumNArgs(1),
+	}, func(ctx context.Context, client *control.Client, args []string) error {
+		return each(args, func(node string) error { return client.SetHealth(ctx, node, h) })
+	}), math.MaxInt, nodeNames)
+}
+
+func (a *app) logsCommand() *cobra.Command {
+	var f schedulerFlags
+	var log backend.Log
+	var rank uint32
+	c := &cobra.Command{
+		Use:     "logs JOB",
+		Short:   "Print what a replica of a job put out",
+		Example: "  quartet logs -f train\n  quartet logs train --rank 1 --stderr",
+		Args:    cobra.ExactArgs(1),
+	}
+	c.Flags().Uint32Var(&rank, "rank", 0, "which replica")
+	c.Flags().BoolVar(&log.Stderr, "stderr", false, "standard error instead of standard output")
+	c.Flags().BoolVarP(&log.Follow, "follow", "f", false, "go on until the job has ended")
+	f.complete(f.operation(c, func(ctx context.Context, client *control.Client, args []string) error {
+		log.Job, log.Rank = args[0], int(rank)
+		return client.ReadLog(ctx, log, a.stdout)
+	}), 1, allJobs)
+	read := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := a.refuseOtherFormats(c, "the output as it is"); err != nil {
+			return err
+		}
+		return read(c, args)
+	}
+	return c
+}
+
+func (a *app) nodesCommand() *cobra.Command {
+	var f schedulerFlags
+	return f.operation(&cobra.Command{
+		Use:   "nodes",
+		Short: "List the nodes of the running scheduler",
+		Args:  cobra.NoArgs,
+	}, func(ctx context.Context, client *control.Client, _ []string) error {
+		nodes, err := client.Nodes(ctx)
+		if err != nil {
+			return err
+		}
+		t := render.Table{Columns: []render.Column{
+			{Name: "node"}, {Name: "accelerator"}, {Name: "rack"}, {Name: "devices", Numeric: true}, {Name: "used", Numeric: true}, {Name: "health"},
+		}}
+		for _, n := range nodes {
+			t.Rows = append(t.Rows, []any{n.GetName(), n.GetAccelerator(), n.GetRack(), n.GetDevices(), n.GetUsed(), n.GetHealth()})
+		}
+		return t.Write(a.stdout, a.format)
+	})
+}
+
+func (a *app) jobsCommand() *cobra.Command {
+	var f schedulerFlags
+	var all bool
+	c := &cobra.Command{
+		Use:   "jobs",
+		Short: "List the jobs of the running scheduler",
+		Long: `Lists the jobs that have not ended, by id, which is their rank in order of submission. With --all
+also those that have ended, of which the scheduler keeps the last 10,000; jobs.csv holds them all.`,
+		Args: cobra.NoArgs,
+	}
+	c.Flags().BoolVar(&all, "all", false, "list the jobs that have ended, too")
+	return f.operation(c, func(ctx context.Context, client *control.Client, _ []string) error {
+		jobs, now, err := client.Jobs(ctx, all)
+		if err != nil {
+			return err
+		}
+		return a.writeJobs(jobs, now)
+	})
+}
+
+func (a *app) describeCommand() *cobra.Command {
+	var f schedulerFlags
+	return f.complete(f.operation(&cobra.Command{
+		Use:   "describe JOB",
+		Short: "Tell all that is known of a job, with what was last decided about it",
+		Args:  cobra.ExactArgs(1),
+	}, func(ctx context.Context, client *control.Client, args []string) error {
+		d, err := client.Describe(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return a.writeDescription(d)
+	}), 1, allJobs)
+}
+
+func (a *app) explainCommand() *cobra.Command {
+	var f schedulerFlags
+	var runDir string
+	c := &cobra.Command{
+		Use:   "explain JOB",
+		Short: "Tell why a job waits, and what was decided about it before",
+		Long: `Tells why a job waits, in the words of the verdict, and what was decided about it before, the latest
+first. With --run-dir it asks no scheduler but reads the decisions.jsonl of a run or a simulation.`,
+		Example: "  quartet explain train\n  quartet explain job-17 --run-dir runs/default",
+		Args:    cobra.ExactArgs(1),
+	}
+	c.Flags().StringVar(&runDir, "run-dir", "", "folder of a finished run or simulation, instead of a scheduler")
+	for _, other := range []string{"run", "out", "socket", "server"} {
+		defer c.MarkFlagsMutuallyExclusive("run-dir", other)
+	}
+	f.complete(f.operation(c, func(ctx context.Context, client *control.Client, args []string) error {
+		d, err := client.Describe(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return a.writeExplanation(d)
+	}), 1, allJobs)
+	ask := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if runDir == "" {
+			return ask(c, args)
+		}
+		d, err := readDecisions(runDir, args[0])
+		if err != nil {
+			return err
+		}
+		return a.writeExplanation(d)
+	}
+	return c
+}

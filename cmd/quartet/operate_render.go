@@ -1,0 +1,400 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quartet-sched/quartet/cmd/internal/render"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/control/controlv1"
+)
+
+// jobsTable gives every number as it is.
+func jobsTable(jobs []*controlv1.Job) render.Table {
+	t := render.Table{}
+	for _, name := range []string{
+		"id", "job", "tenant", "application", "state", "reason", "requested", "min_replicas", "max_replicas", "replicas", "seats",
+		"submit_s", "first_start_s", "finish_s", "executed_s", "gpu_seconds", "restarts", "preemptions", "progress", "total_work",
+	} {
+		t.Columns = append(t.Columns, render.Column{Name: name})
+	}
+	for _, j := range jobs {
+		t.Rows = append(t.Rows, []any{
+			idOf(j), j.GetName(), j.GetTenant(), j.GetApplication(), j.GetState(), j.GetReason(),
+			j.GetRequested(), j.GetMinReplicas(), j.GetMaxReplicas(), held(j), seats(j.GetSeats()),
+			orUnknown(j.SubmitSeconds), orUnknown(j.FirstStartSeconds), orUnknown(j.FinishSeconds), j.GetExecutedSeconds(), j.GetAttainedSeconds(),
+			j.GetRestarts(), j.GetPreemptions(), j.GetProgress(), totalWork(j),
+		})
+	}
+	return t
+}
+
+// writeJobs words the jobs for people, and gives every number as it is to programs.
+func (a *app) writeJobs(jobs []*controlv1.Job, now float64) error {
+	if a.format == render.JSON || a.format == render.CSV {
+		return jobsTable(jobs).Write(a.stdout, a.format)
+	}
+	t := render.Table{Columns: []render.Column{
+		{Name: "id", Numeric: true},
+		{Name: "job"},
+		{Name: "state"},
+		{Name: "replicas", Numeric: true},
+		{Name: "age", Numeric: true},
+		{Name: "ran", Numeric: true},
+		{Name: "progress", Numeric: true},
+		{Name: "where or why not"},
+	}}
+	for _, j := range jobs {
+		replicas, where := held(j), seats(j.GetSeats())
+		if where == "" {
+			replicas, where = int(j.GetRequested()), j.GetReason()
+		}
+		age := now - orUnknown(j.SubmitSeconds)
+		if j.FinishSeconds != nil {
+			age = j.GetFinishSeconds() - j.GetSubmitSeconds()
+		}
+		t.Rows = append(t.Rows, []any{
+			idOf(j), j.GetName(), j.GetState(), replicas, render.Span(age), render.Span(j.GetExecutedSeconds()), progressOf(j), where,
+		})
+	}
+	return t.Write(a.stdout, a.format)
+}
+
+// writeDescription writes all that is known of a job.
+func (a *app) writeDescription(d *controlv1.DescribeResponse) error {
+	j := d.GetJob()
+	table := jobsTable([]*controlv1.Job{j})
+	switch a.format {
+	case render.JSON:
+		return a.writeDocument(table, []member{
+			{"command", nonNil(j.GetCommand())}, {"tuning", tuningOf(j.GetTuning())}, {"measurement", measurementOf(j.GetMeasurement())},
+		}, d.GetDecisions())
+	case render.CSV:
+		fields := render.Table{Columns: []render.Column{{Name: "field"}, {Name: "value"}}}
+		for i, c := range table.Columns {
+			fields.Rows = append(fields.Rows, []any{c.Name, table.Rows[0][i]})
+		}
+		return fields.Write(a.stdout, a.format)
+	}
+	if err := introduce(a.stdout, j, d.GetNowSeconds()); err != nil {
+		return err
+	}
+	return a.writeDecisions(d, d.GetDecisions())
+}
+
+// writeExplanation tells why a job is where it is, and what was decided before, the latest first.
+func (a *app) writeExplanation(d *controlv1.DescribeResponse) error {
+	decisions := reversed(d.GetDecisions())
+	switch a.format {
+	case render.JSON:
+		return a.writeDocument(render.Table{
+			Columns: []render.Column{{Name: "job"}, {Name: "state"}, {Name: "reason"}, {Name: "explanation"}},
+			Rows:    [][]any{{d.GetJob().GetName(), d.GetJob().GetState(), d.GetJob().GetReason(), explain(d)}},
+		}, nil, decisions)
+	case render.CSV:
+		return decisionsTable(decisions).Write(a.stdout, a.format)
+	}
+	if _, err := fmt.Fprintln(a.stdout, explain(d)); err != nil {
+		return err
+	}
+	return a.writeDecisions(d, decisions)
+}
+
+type member struct {
+	name  string
+	value any
+}
+
+// writeDocument writes the one row of a table as an object with further members, and decisions as the last.
+func (a *app) writeDocument(row render.Table, more []member, decisions []*controlv1.Decision) error {
+	var text bytes.Buffer
+	if err := decisionsTable(decisions).Write(&text, render.JSON); err != nil {
+		return err
+	}
+	for _, m := range append(more, member{"decisions", json.RawMessage(text.Bytes())}) {
+		row.Columns = append(row.Columns, render.Column{Name: m.name})
+		row.Rows[0] = append(row.Rows[0], m.value)
+	}
+	var list bytes.Buffer
+	if err := row.Write(&list, render.JSON); err != nil {
+		return err
+	}
+	var objects []json.RawMessage
+	if err := json.Unmarshal(list.Bytes(), &objects); err != nil {
+		return err
+	}
+	return render.Document(a.stdout, objects[0])
+}
+
+// decisionsTable gives every number as it is, in the words of decisions.jsonl.
+func decisionsTable(decisions []*controlv1.Decision) render.Table {
+	t := render.Table{}
+	for _, name := range []string{"round", "t_s", "what", "by", "reason", "message", "wanted", "available", "unit", "seats", "batch_per_device", "accumulation_steps", "learning_rate_factor"} {
+		t.Columns = append(t.Columns, render.Column{Name: name})
+	}
+	for _, d := range decisions {
+		wanted, available := math.NaN(), math.NaN()
+		if d.GetUnit() != "" {
+			wanted, available = d.GetWanted(), d.GetAvailable()
+		}
+		batch, steps, factor := math.NaN(), math.NaN(), math.NaN()
+		if tuning := d.GetTuning(); tuning != nil {
+			batch, steps, factor = float64(tuning.GetBatchPerDevice()), float64(tuning.GetAccumulationSteps()), tuning.GetLearningRateFactor()
+		}
+		t.Rows = append(t.Rows, []any{
+			d.GetRound(), d.GetAtSeconds(), d.GetWhat(), d.GetBy(), d.GetReason(), d.GetMessage(), wanted, available, d.GetUnit(),
+			seats(d.GetSeats()), batch, steps, factor,
+		})
+	}
+	return t
+}
+
+// writeDecisions words decisions for people, below what was written before.
+func (a *app) writeDecisions(d *controlv1.DescribeResponse, decisions []*controlv1.Decision) error {
+	if len(decisions) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(a.stdout); err != nil {
+		return err
+	}
+	t := render.Table{Columns: []render.Column{
+		{Name: "round", Numeric: true}, {Name: "at", Numeric: true}, {Name: "what"}, {Name: "by"}, {Name: "where or why"},
+	}}
+	for _, one := range decisions {
+		t.Rows = append(t.Rows, []any{one.GetRound(), render.Span(one.GetAtSeconds()), one.GetWhat(), one.GetBy(), because(one)})
+	}
+	return t.Write(a.stdout, a.format)
+}
+
+// because is what a decision says besides what it is.
+func because(d *controlv1.Decision) string {
+	var parts []string
+	if where := seats(d.GetSeats()); where != "" {
+		parts = append(parts, where)
+	}
+	if t := d.GetTuning(); t != nil {
+		parts = append(parts, wordTuning(t))
+	}
+	if d.GetReason() != "" || d.GetMessage() != "" {
+		parts = append(parts, wordVerdict(d))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// wordVerdict is the verdict's own sentence.
+func wordVerdict(d *controlv1.Decision) string {
+	reason, _ := core.ParseReason(d.GetReason())
+	return core.Verdict{Reason: reason, Message: d.GetMessage(), Wanted: d.GetWanted(), Available: d.GetAvailable(), Unit: d.GetUnit()}.Explain()
+}
+
+// explain is one sentence on why a job is where it is.
+func explain(d *controlv1.DescribeResponse) string {
+	j := d.GetJob()
+	said := ""
+	for _, one := range reversed(d.GetDecisions()) {
+		if j.GetReason() != "" && one.GetReason() == j.GetReason() {
+			said = ": " + wordVerdict(one)
+			if one.GetBy() != "" {
+				said += ", said " + one.GetBy()
+			}
+			said += fmt.Sprintf(" in round %d", one.GetRound())
+			break
+		}
+	}
+	if said == "" && j.GetReason() != "" {
+		said = ": " + j.GetReason()
+	}
+	switch j.GetState() {
+	case "submitted":
+		return fmt.Sprintf("%q was taken in; the first round after its moment of submission will see it", j.GetName())
+	case core.Pending.String():
+		return fmt.Sprintf("%q awaits admission%s", j.GetName(), said)
+	case core.Waiting.String():
+		return fmt.Sprintf("%q waits for devices%s", j.GetName(), said)
+	case core.Running.String():
+		if where := seats(j.GetSeats()); where != "" {
+			said = " on " + where
+		}
+		return fmt.Sprintf("%q runs%s", j.GetName(), said)
+	case core.Rejected.String():
+		return fmt.Sprintf("%q was rejected%s", j.GetName(), said)
+	default:
+		return fmt.Sprintf("%q has ended: %s", j.GetName(), j.GetState())
+	}
+}
+
+// introduce words a job for people, one line for each thing known.
+func introduce(w io.Writer, j *controlv1.Job, now float64) error {
+	var text strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&text, "%-12s  %s\n", name, value)
+		}
+	}
+	ago := func(at *float64) string {
+		if at == nil {
+			return ""
+		}
+		return fmt.Sprintf("at %s, %s ago", render.Span(*at), render.Span(max(now-*at, 0)))
+	}
+	line("job", j.GetName())
+	if j.Id != nil {
+		line("id", strconv.Itoa(int(j.GetId())))
+	}
+	line("state", strings.TrimSuffix(j.GetState()+": "+j.GetReason(), ": "))
+	line("tenant", j.GetTenant())
+	line("application", j.GetApplication())
+	line("command", strings.Join(j.GetCommand(), " "))
+	if j.Id != nil {
+		replicas := fmt.Sprintf("%d asked for", j.GetRequested())
+		if j.GetMinReplicas() != j.GetMaxReplicas() {
+			replicas += fmt.Sprintf(", %d to %d possible", j.GetMinReplicas(), j.GetMaxReplicas())
+		}
+		if n := held(j); n > 0 {
+			replicas += fmt.Sprintf(", %d held", n)
+		}
+		line("replicas", replicas)
+	}
+	line("devices", seats(j.GetSeats()))
+	line("batch", wordTuning(j.GetTuning()))
+	line("submitted", ago(j.SubmitSeconds))
+	line("first start", ago(j.FirstStartSeconds))
+	line("finished", ago(j.FinishSeconds))
+	if j.GetExecutedSeconds() > 0 {
+		line("ran", fmt.Sprintf("%s, %s of devices", render.Span(j.GetExecutedSeconds()), render.Span(j.GetAttainedSeconds())))
+	}
+	if j.Id != nil {
+		line("restarts", strconv.Itoa(int(j.GetRestarts())))
+		line("preemptions", strconv.Itoa(int(j.GetPreemptions())))
+		line("progress", progressOf(j))
+	}
+	if m := j.GetMeasurement(); m != nil {
+		line("measured", fmt.Sprintf("%s a step on %d replicas, %d nodes, batch %d per device",
+			render.Span(m.GetStepSeconds()), m.GetReplicas(), m.GetNodes(), m.GetBatchPerDevice()))
+	}
+	if g := j.GetGradients(); g != nil {
+		line("gradients", fmt.Sprintf("squared norm %.4g, variance %.4g", g.GetSquare(), g.GetVariance()))
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+func held(j *controlv1.Job) int {
+	n := 0
+	for _, s := range j.GetSeats() {
+		n += len(s.GetDevices())
+	}
+	return n
+}
+
+// seats words devices: "t4-0:0,1 t4-1:3".
+func seats(list []*controlv1.Seat) string {
+	var words []string
+	for _, s := range list {
+		var devices []string
+		for _, device := range s.GetDevices() {
+			devices = append(devices, strconv.Itoa(int(device)))
+		}
+		words = append(words, s.GetNode()+":"+strings.Join(devices, ","))
+	}
+	return strings.Join(words, " ")
+}
+
+func wordTuning(t *controlv1.Tuning) string {
+	if t == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%d per device", t.GetBatchPerDevice())
+	if n := t.GetAccumulationSteps(); n > 0 {
+		text += fmt.Sprintf(" in %d passes", n+1)
+	}
+	if f := t.GetLearningRateFactor(); f != 0 && f != 1 {
+		text += fmt.Sprintf(", learning rate × %.4g", f)
+	}
+	return text
+}
+
+// progressOf is a part of what is declared, or the work done.
+func progressOf(j *controlv1.Job) string {
+	switch {
+	case j.GetTotalWork() > 0:
+		return render.Percent(j.GetProgress() / j.GetTotalWork())
+	case j.GetProgress() > 0:
+		return strconv.FormatFloat(j.GetProgress(), 'g', 6, 64)
+	default:
+		return "-"
+	}
+}
+
+func idOf(j *controlv1.Job) any {
+	if j.Id == nil {
+		return math.NaN()
+	}
+	return j.GetId()
+}
+
+func totalWork(j *controlv1.Job) float64 {
+	if j.GetTotalWork() == 0 {
+		return math.NaN()
+	}
+	return j.GetTotalWork()
+}
+
+func orUnknown(x *float64) float64 {
+	if x == nil {
+		return math.NaN()
+	}
+	return *x
+}
+
+func nonNil(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// batchSetting and measured are how JSON tells what a table has no columns for; nil where nothing is known.
+type batchSetting struct {
+	BatchPerDevice     uint32   `json:"batch_per_device"`
+	AccumulationSteps  uint32   `json:"accumulation_steps"`
+	LearningRateFactor float64  `json:"learning_rate_factor"`
+	BatchByReplica     []uint32 `json:"batch_by_replica,omitempty"`
+}
+
+func tuningOf(t *controlv1.Tuning) *batchSetting {
+	if t == nil {
+		return nil
+	}
+	return &batchSetting{t.GetBatchPerDevice(), t.GetAccumulationSteps(), t.GetLearningRateFactor(), t.GetBatchByReplica()}
+}
+
+type jobMeasurement struct {
+	Accelerator    string  `json:"accelerator"`
+	Nodes          uint32  `json:"nodes"`
+	Replicas       uint32  `json:"replicas"`
+	BatchPerDevice uint32  `json:"batch_per_device"`
+	PassSeconds    float64 `json:"pass_seconds"`
+	StepSeconds    float64 `json:"step_seconds"`
+}
+
+func measurementOf(m *controlv1.Measurement) *jobMeasurement {
+	if m == nil {
+		return nil
+	}
+	return &jobMeasurement{m.GetAccelerator(), m.GetNodes(), m.GetReplicas(), m.GetBatchPerDevice(), m.GetPassSeconds(), m.GetStepSeconds()}
+}
+
+func reversed(list []*controlv1.Decision) []*controlv1.Decision {
+	turned := make([]*controlv1.Decision, 0, len(list))
+	for _, d := range slices.Backward(list) {
+		turned = append(turned, d)
+	}
+	return turned
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quartet-sched/quartet/cmd/internal/render"
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/local"
+	"github.com/quartet-sched/quartet/core/control"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	var f runFlags
+	var s schedulerFlags
+	c := &cobra.Command{
+		Use:   "plan",
+		Short: "Show what the next round would do, without doing it",
+		Long: `Asks the running scheduler for all that it knows, repeats its rounds in this process, and holds
+one more: what that decides is shown, and nobody is told. With -f or --jobs it shows the first
+round of a run that has not begun.
+
+The files that the config of the run names must be where they were: plan is for the folder in
+which the scheduler was started.`,
+		Example: `  quartet plan
+  quartet plan --run train -o json
+  quartet plan -f my.yaml --jobs jobs.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if len(f.files) > 0 || f.jobs != "" {
+				config, err := f.load(c.Context(), a)
+				if err != nil {
+					return err
+				}
+				return a.plan(c.Context(), config, "")
+			}
+			if len(f.sets) > 0 {
+				return problem("--set", "changes a config, only with -f or --jobs", "the running scheduler has its own")
+			}
+			return s.with(c.Context(), func(client *control.Client) error { return a.planSnapshot(c.Context(), client) })
+		},
+	}
+	f.simulateFlags.register(a, c)
+	c.Flags().StringVar(&f.jobs, "jobs", "", "job file, instead of the config's workload")
+	s.register(c)
+	return c
+}
+
+// planSnapshot plans on what a running scheduler knows.
+func (a *app) planSnapshot(ctx context.Context, client *control.Client) error {
+	folder, err := os.MkdirTemp("", "quartet-plan-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, "state.db")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(client.WriteSnapshot(ctx, f), f.Close()); err != nil {
+		return err
+	}
+	text, err := local.SnapshotConfig(path)
+	if err != nil {
+		return err
+	}
+	config, err := configs.Parse(catalog(), "the running config", []byte(text), configs.Options{Outside: a.outside(ctx)})
+	if err != nil {
+		return err
+	}
+	return a.plan(ctx, config, path)
+}
+
+// plan holds the next round of a run, or its first when there is no snapshot.
+func (a *app) plan(ctx context.Context, c *configs.Config, snapshot string) error {
+	log := a.logger()
+	jobs, err := loadWorkload(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	cluster := c.BuildCluster()
+	stages, err := buildStages(c, log)
+	if err != nil {
+		return err
+	}
+	opener, err := c.Backend.New(c.Seed, log)
+	if err != nil {
+		return err
+	}
+	machine, real := opener.(*local.Opener)
+	if !real {
+		return problem("backend.type", fmt.Sprintf("%q has no state to plan on", c.Backend.ID), "")
+	}
+	world, err := machine.Preview(snapshot, cluster, jobs)
+	if err != nil {
+		return err
+	}
+	seen := &foreseen{cluster: cluster, verdicts: map[core.JobID]core.Verdict{}, names: map[core.JobID]string{}}
+	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), nil, seen)
+	if err := pipeline.Run(ctx, world); err != nil {
+		return err
+	}
+	if err := closeStages(&stages); err != nil {
+		return err
+	}
+	a.note("round %d, at %s", seen.round, render.Span(pipeline.NowSeconds()))
+	return seen.table(world.Changes(), pipeline.Unfinished()).Write(a.stdout, a.format)
+}
+
+// foreseen notes what a table of the next round needs.
+type foreseen struct {
+	cluster  *core.Cluster
+	round    int
+	verdicts map[core.JobID]core.Verdict // last told
+	names    map[core.JobID]string
+}
+
+// ObserveRound notes what is told in a round.
+func (s *foreseen) ObserveRound(r *core.Report) error {
+	s.round = r.View.Round
+	for i := range r.Events {
+		if e := &r.Events[i]; e.Kind == core.JobSubmitted {
+			s.names[e.Job] = e.Spec.Name
+		}
+	}
+	for _, v := range r.Verdicts {
+		s.verdicts[v.Job] = v
+	}
+	return nil
+}
+
+// table lists what changes, then who waits and why.
+func (s *foreseen) table(changes []core.Change, unfinished []*core.Job) render.Table {
+	t := render.Table{Columns: []render.Column{{Name: "job"}, {Name: "action"}, {Name: "replicas", Numeric: true}, {Name: "on"}, {Name: "why"}, {Name: "by"}}}
+	for _, c := range changes {
+		why := ""
+		if c.Reason != core.NoReason {
+			why = c.Reason.String()
+		}
+		t.Rows = append(t.Rows, []any{s.names[c.Job], c.Action.String(), core.Replicas(c.Seats), seatsText(s.cluster, c.Seats), why, c.By})
+	}
+	for _, j := range unfinished {
+		if j.State == core.Running {
+			continue
+		}
+		v, told := s.verdicts[j.ID]
+		why := j.WaitingReason.String()
+		if told && v.Reason == j.WaitingReason {
+			why = v.Explain()
+		}
+		t.Rows = append(t.Rows, []any{j.Name, "wait", 0, "", why, v.By})
+	}
+	return t
+}
+
+// seatsText writes seats as "node:0-3 other:1".
+func seatsText(c *core.Cluster, seats []core.Seat) string {
+	var parts []string
+	for _, seat := range seats {
+		parts = append(parts, c.Nodes[seat.Node].Name+":"+seat.Devices.String())
+	}
+	return strings.Join(parts, " ")
+}

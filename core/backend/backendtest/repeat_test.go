@@ -1,0 +1,116 @@
+package backendtest_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/admission"
+	"github.com/quartet-sched/quartet/allocation"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/backendtest"
+	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/sim"
+	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/elasticity"
+	"github.com/quartet-sched/quartet/placement"
+)
+
+// simulation is a drawn run.
+type simulation struct {
+	nodes     int
+	devices   int
+	jobs      []workload.Job
+	simulator map[string]any
+	allocator core.Factory[core.Allocator]
+	rounds    core.RoundOptions
+}
+
+func drawSimulation(t *rapid.T) *simulation {
+	s := &simulation{nodes: rapid.IntRange(1, 4).Draw(t, "nodes"), devices: rapid.IntRange(1, 4).Draw(t, "devices")}
+	at := 0.0
+	for i := range rapid.IntRange(1, 20).Draw(t, "jobs") {
+		at += rapid.SampledFrom([]float64{0, 0, 7, 60, 333.25}).Draw(t, "gap")
+		replicas := rapid.IntRange(1, s.nodes*s.devices+1).Draw(t, "replicas") // one too many is rejected
+		seconds := rapid.Float64Range(1, 1000).Draw(t, "seconds")
+		j := workload.Job{Model: workload.NewDurationModel(seconds, replicas)}
+		j.Spec = core.JobSpec{
+			ID: core.JobID(i), Name: fmt.Sprintf("job-%d", i), Weight: 1, SubmitSeconds: at, TotalWork: seconds,
+			Requested: replicas, MinReplicas: rapid.IntRange(1, replicas).Draw(t, "least"), MaxReplicas: replicas + rapid.IntRange(0, 2).Draw(t, "more"),
+		}
+		s.jobs = append(s.jobs, j)
+	}
+	s.simulator = map[string]any{
+		"restart_overhead": rapid.SampledFrom([]string{"0s", "5s", "45s"}).Draw(t, "overhead"),
+		"stall_after":      "24h",
+	}
+	if rapid.Bool().Draw(t, "nodes fail") {
+		s.simulator["failures"] = map[string]any{"mtbf": "20m", "repair": "2m"}
+		s.simulator["checkpoint_interval"] = "50s"
+	}
+	s.allocator = rapid.SampledFrom([]core.Factory[core.Allocator]{
+		allocation.NewFIFO(), allocation.NewLAS(), allocation.NewSRTF(), allocation.NewTiresias(), allocation.NewAFS(),
+	}).Draw(t, "allocator")
+	s.rounds.IntervalSeconds = rapid.SampledFrom([]float64{30, 60, 100}).Draw(t, "interval")
+	s.rounds.OnEvents = rapid.Bool().Draw(t, "on events")
+	return s
+}
+
+func create[S any](t *rapid.T, f core.Factory[S], raw map[string]any) S {
+	config, problems := f.Decode(raw)
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := f.New(config, core.Settings{ID: f.Type, Rand: core.NewRand(1, f.Type), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// run returns what the simulation writes.
+func (s *simulation) run(t *rapid.T, change func(core.Backend) core.Backend) map[string]string {
+	c := &core.Cluster{Accelerators: []string{"gpu"}}
+	for i := range s.nodes {
+		c.Nodes = append(c.Nodes, core.Node{ID: core.NodeID(i), Name: fmt.Sprintf("node-%d", i), Devices: s.devices})
+	}
+	b, err := create(t, sim.NewSimulator(), s.simulator).Open(context.Background(), c, &workload.Workload{Jobs: s.jobs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stages := core.Stages{
+		Admission:  []core.Component[core.Admitter]{{ID: "admission", Policy: create(t, admission.NewAcceptAll(), nil)}},
+		Allocation: core.Component[core.Allocator]{ID: "allocation", Policy: create(t, s.allocator, nil)},
+		Placement:  core.Component[core.Placer]{ID: "placement", Policy: create(t, placement.NewFirstFit(), nil)},
+		Elasticity: core.Component[core.Elasticity]{ID: "elasticity", Policy: create(t, elasticity.NewFixed(), nil)},
+	}
+	var jobs, rounds, decisions bytes.Buffer
+	told := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: &jobs, Rounds: &rounds, Decisions: &decisions})
+	p := core.NewPipeline(c, stages, s.rounds, nil, told)
+	if err := p.Run(context.Background(), change(b)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := told.Finish(p.Unfinished(), p.NowSeconds()); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"jobs.csv": jobs.String(), "rounds.csv": rounds.String(), "decisions.jsonl": decisions.String()}
+}
+
+func TestRepetitionsMakeNoDifference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, seed := drawSimulation(t), rapid.Uint64().Draw(t, "seed of the repetitions")
+		once := s.run(t, func(b core.Backend) core.Backend { return b })
+		again := s.run(t, func(b core.Backend) core.Backend {
+			return backendtest.Repeat(b, rand.New(rand.NewPCG(seed, 0)))
+		})
+		if diff := cmp.Diff(once, again); diff != "" {
+			t.Errorf("%s (-once +again):\n%s", s.allocator.Type, diff)
+		}
+	})
+}

@@ -1,0 +1,88 @@
+//go:build cgo && linux && nvml
+
+package device
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// library asks the driver's library, at a path or, if that is empty, where the system has it. The symbols of the library are
+// bound when they are first called, so that the program starts without it; linked with -z now, or started with LD_BIND_NOW,
+// it would not.
+func library(path string) source {
+	return source{"NVML", func(ctx context.Context) ([]Device, error) {
+		var options []nvml.LibraryOption
+		if path != "" {
+			options = append(options, nvml.WithLibraryPath(path))
+		}
+		if err := ctx.Err(); err != nil { // its calls cannot be ended
+			return nil, err
+		}
+		return ask(nvml.New(options...))
+	}}
+}
+
+func ask(l nvml.Interface) ([]Device, error) {
+	switch ret := l.Init(); ret {
+	case nvml.SUCCESS:
+	case nvml.ERROR_LIBRARY_NOT_FOUND:
+		return nil, absent("libnvidia-ml.so.1 was not found")
+	default:
+		return nil, fmt.Errorf("initialise: %w", ret)
+	}
+	defer func() { _ = l.Shutdown() }() // all is known by then
+	count, ret := l.DeviceGetCount()
+	if ret != nvml.SUCCESS {
+		return nil, fmt.Errorf("count: %w", ret)
+	}
+	// A symbol that an old library lacks ends the program when it is called.
+	knowsMIG := l.Extensions().LookupSymbol("nvmlDeviceGetMigMode") == nil
+	var devices []Device
+	for i := range count {
+		handle, ret := l.DeviceGetHandleByIndex(i)
+		if ret == nvml.ERROR_NO_PERMISSION {
+			continue // for others to use
+		}
+		if ret != nvml.SUCCESS {
+			return nil, fmt.Errorf("device %d: %w", i, ret)
+		}
+		d, err := describe(handle, i, knowsMIG)
+		if err != nil {
+			return nil, fmt.Errorf("device %d: %w", i, err)
+		}
+		devices = append(devices, d)
+	}
+	return devices, nil
+}
+
+func describe(handle nvml.Device, index int, knowsMIG bool) (Device, error) {
+	d := Device{Index: index}
+	var ret nvml.Return
+	if d.UUID, ret = handle.GetUUID(); ret != nvml.SUCCESS {
+		return d, fmt.Errorf("UUID: %w", ret)
+	}
+	if d.Model, ret = handle.GetName(); ret != nvml.SUCCESS {
+		return d, fmt.Errorf("name: %w", ret)
+	}
+	switch memory, ret := handle.GetMemoryInfo(); ret {
+	case nvml.SUCCESS:
+		d.MemoryMiB = int(memory.Total >> 20)
+	case nvml.ERROR_NOT_SUPPORTED: // it shares the memory of the processor
+	default:
+		return d, fmt.Errorf("memory: %w", ret)
+	}
+	if !knowsMIG {
+		return d, nil
+	}
+	switch mode, _, ret := handle.GetMigMode(); ret {
+	case nvml.SUCCESS:
+		d.MIG = mode == nvml.DEVICE_MIG_ENABLE
+	case nvml.ERROR_NOT_SUPPORTED:
+	default:
+		return d, fmt.Errorf("MIG mode: %w", ret)
+	}
+	return d, nil
+}

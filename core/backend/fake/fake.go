@@ -1,0 +1,238 @@
+// Package fake is a backend in memory, for tests of whatever drives a backend: pipelines, servers, the conformance suite.
+//
+// Its clock is virtual and jumps to what happens next. Jobs do as their scripts say, and faults that real backends have can
+// be asked for. Orders may come from any goroutine; while nothing lies ahead, Next waits for them.
+package fake
+
+import (
+	"context"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// Script is what a job does besides working: its TotalWork in seconds at the requested replicas, or without end when that is
+// 0. What it did it keeps when it is stopped.
+type Script struct {
+	Fails       bool      // when its work is done
+	InterruptAt []float64 // work, increasing, at which it loses its devices
+	Log         string    // what each replica puts out
+}
+
+// Options are the scripts of the jobs, and the faults.
+type Options struct {
+	Scripts map[string]Script // by job name; a job without one finishes
+	// StopSeconds is how long Apply waits for the jobs that it stops. They work on meanwhile, and may end before.
+	StopSeconds float64
+	// TellAgain is the share of the observations that tell events again. It needs Rand.
+	TellAgain float64
+	Rand      *rand.Rand
+	// StallSeconds is how long no job may run, start or be submitted before nothing more is expected; 0 for an hour.
+	StallSeconds float64
+}
+
+// Backend is a core.Backend over nothing.
+type Backend struct {
+	options Options
+	open    bool // jobs may be submitted for ever
+
+	mu       sync.Mutex
+	ordered  chan struct{} // an order came
+	cluster  *core.Cluster
+	health   []core.Health // by node; that of the cluster is the pipeline's
+	used     []core.DeviceSet
+	byName   map[string]*job
+	coming   []*job // not yet submitted, by time
+	jobs     []*job // by JobID
+	active   int    // submitted and not ended
+	clock    float64
+	lastWork float64
+	events   []core.Event // not yet told
+	told     []core.Event
+	over     bool
+}
+
+var _ backend.Operated = (*Backend)(nil)
+
+// job is a job and what became of it.
+type job struct {
+	spec   core.JobSpec
+	script Script
+	ended  chan struct{}
+
+	seats    []core.Seat
+	tuning   core.Tuning
+	progress float64 // work done at asOf, growing with rate
+	asOf     float64
+	rate     float64
+	changed  int  // round of the last change
+	lost     bool // its devices, and the pipeline has not been told
+}
+
+// Open begins a run. A workload without end makes a run without end, until it is closed.
+func Open(c *core.Cluster, w *workload.Workload, o Options) *Backend {
+	if o.StallSeconds == 0 {
+		o.StallSeconds = 3600
+	}
+	b := &Backend{
+		options: o, open: w.Open, ordered: make(chan struct{}, 1), cluster: c, used: make([]core.DeviceSet, len(c.Nodes)),
+		byName: make(map[string]*job, len(w.Jobs)),
+	}
+	for i := range c.Nodes {
+		b.health = append(b.health, c.Nodes[i].Health)
+	}
+	for i := range w.Jobs {
+		b.expect(w.Jobs[i].Spec)
+	}
+	return b
+}
+
+// expect takes in a job that is submitted when its time comes.
+func (b *Backend) expect(spec core.JobSpec) {
+	j := &job{spec: spec, script: b.options.Scripts[spec.Name], ended: make(chan struct{})}
+	b.byName[spec.Name] = j
+	after := slices.IndexFunc(b.coming, func(other *job) bool { return other.spec.SubmitSeconds > spec.SubmitSeconds })
+	if after < 0 {
+		after = len(b.coming)
+	}
+	b.coming = slices.Insert(b.coming, after, j)
+}
+
+// Capabilities is that jobs do as they declare.
+func (b *Backend) Capabilities() []core.Capability {
+	return []core.Capability{core.CapabilityRemainingWork}
+}
+
+// Next goes from one event to the next until a round is due, and waits when there are none.
+func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for {
+		if err := ctx.Err(); err != nil {
+			return core.Observation{}, err
+		}
+		at, due := b.nextEvent(), b.due(w)
+		switch {
+		case b.over || b.complete():
+			b.over = true
+			return core.Observation{}, io.EOF
+		case at <= due && !math.IsInf(at, 1):
+			b.happen(at)
+		case !math.IsInf(due, 1) && !b.stalled(at, due):
+			return b.observe(max(due, b.clock)), nil
+		case !b.open && !b.running():
+			b.over = true
+			return core.Observation{}, io.EOF
+		default:
+			b.await(ctx)
+		}
+	}
+}
+
+// await waits for an order, or for the context to end.
+func (b *Backend) await(ctx context.Context) {
+	b.mu.Unlock()
+	defer b.mu.Lock()
+	select {
+	case <-ctx.Done():
+	case <-b.ordered:
+	}
+}
+
+// due is when the next round is, as far as is known.
+func (b *Backend) due(w core.Wake) float64 {
+	onGrid := func(t float64) float64 {
+		if w.IntervalSeconds > 0 && !math.IsInf(t, 1) {
+			return core.OnGrid(t, w.IntervalSeconds)
+		}
+		return t
+	}
+	due := onGrid(w.BySeconds)
+	for i := range b.events {
+		switch e := &b.events[i]; {
+		case e.Kind == core.JobProgressed:
+		case w.OnEvents:
+			due = min(due, e.AtSeconds)
+		default:
+			due = min(due, onGrid(e.AtSeconds))
+		}
+	}
+	return due
+}
+
+// nextEvent is when a job is submitted or ends next.
+func (b *Backend) nextEvent() float64 {
+	at := math.Inf(1)
+	if len(b.coming) > 0 {
+		at = b.coming[0].spec.SubmitSeconds
+	}
+	for _, j := range b.jobs {
+		at = min(at, j.turnsAt())
+	}
+	return at
+}
+
+// happen lets everything of one moment happen.
+func (b *Backend) happen(at float64) {
+	b.clock = max(b.clock, at)
+	for _, j := range b.jobs {
+		if j.turnsAt() <= at {
+			b.turn(j)
+		}
+	}
+	for len(b.coming) > 0 && b.coming[0].spec.SubmitSeconds <= at {
+		j := b.coming[0]
+		b.coming = b.coming[1:]
+		j.spec.ID = core.JobID(len(b.jobs))
+		b.jobs = append(b.jobs, j)
+		b.active++
+		b.lastWork = at
+		b.tell(core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: j.spec.ID, Spec: &j.spec, StepsLeft: math.NaN()})
+	}
+}
+
+// complete reports whether nothing is left to tell or to wait for.
+func (b *Backend) complete() bool {
+	news := func(e core.Event) bool { return e.Kind != core.JobProgressed }
+	return !b.open && len(b.coming) == 0 && b.active == 0 && !slices.ContainsFunc(b.events, news)
+}
+
+// stalled reports whether no round has led to anything for too long, and nothing lies ahead.
+func (b *Backend) stalled(next, due float64) bool {
+	return math.IsInf(next, 1) && len(b.events) == 0 && !b.running() && due-b.lastWork > b.options.StallSeconds
+}
+
+func (b *Backend) running() bool {
+	return slices.ContainsFunc(b.jobs, func(j *job) bool { return j.seats != nil })
+}
+
+// tell numbers an event, to be told with the next observation.
+func (b *Backend) tell(e core.Event) {
+	e.ID = uint64(len(b.told) + len(b.events) + 1)
+	b.events = append(b.events, e)
+}
+
+func (b *Backend) observe(now float64) core.Observation {
+	b.clock = now
+	if b.running() {
+		b.lastWork = now
+	}
+	for _, j := range b.jobs {
+		j.lost = false
+	}
+	fresh := b.events
+	b.events = nil
+	seen := core.Observation{NowSeconds: now, Events: fresh}
+	if r := b.options.Rand; b.options.TellAgain > 0 && r.Float64() < b.options.TellAgain {
+		earlier := b.told[r.IntN(len(b.told)+1):]
+		seen.Events = slices.Concat(earlier[:r.IntN(len(earlier)+1)], fresh, fresh[r.IntN(len(fresh)+1):])
+	}
+	b.told = append(b.told, fresh...)
+	return seen
+}

@@ -1,0 +1,150 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// filledStore is a store with jobs, rounds, runs and orders on several pages of each kind, as a file and as its records.
+func filledStore(t testing.TB) (file []byte, records map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := openStore(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(s.reset(&meta{Schema: storeSchema, Identity: "test", EpochUnix: 1}))
+	var jobs []*workload.Job
+	var started []*job
+	for i := range 200 {
+		spec := core.JobSpec{ID: core.JobID(i), Name: fmt.Sprintf("job-%d", i), Command: []string{"true"}, Requested: 1}
+		jobs = append(jobs, &workload.Job{Spec: spec})
+		started = append(started, &job{Job: jobs[i], run: run{Number: 1, Round: i, Devices: []int{i}}})
+	}
+	must(s.submit(jobs))
+	for i := range 60 {
+		must(s.round(i+1, &observation{NowSeconds: float64(i), Events: []event{{Kind: core.JobSubmitted, Job: core.JobID(i)}}}, []core.Change{on(core.JobID(i), 1)}))
+	}
+	must(s.begin(started))
+	must(s.cancel(7))
+	must(s.setHealth("a", core.Draining))
+	records = recordsOf(t, s)
+	must(s.close())
+	file, err = os.ReadFile(filepath.Join(dir, storeFile))
+	must(err)
+	return file, records
+}
+
+func recordsOf(t testing.TB, s *store) map[string]string {
+	t.Helper()
+	records := map[string]string{}
+	if err := s.db.View(func(tx *bolt.Tx) error {
+		for _, name := range buckets {
+			if err := tx.Bucket(name).ForEach(func(k, v []byte) error {
+				records[fmt.Sprintf("%s %x", name, k)] = string(v)
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return records
+}
+
+// judge opens a damaged file: it is refused, or all that was recorded is there.
+func judge(t testing.TB, dir string, damaged []byte, want map[string]string) (opened bool) {
+	t.Helper()
+	path := filepath.Join(dir, storeFile)
+	if err := os.WriteFile(path, damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := openStore(dir, false)
+	if err != nil {
+		if _, refused := errors.AsType[core.Diagnostics](err); !refused {
+			t.Errorf("error %v, want diagnostics", err)
+		}
+		return false
+	}
+	if diff := cmp.Diff(want, recordsOf(t, s)); diff != "" {
+		t.Errorf("a damaged store was opened (-want +got):\n%s", diff)
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+	return true
+}
+
+func TestADamagedStoreIsRefused(t *testing.T) {
+	const trials = 300
+	file, want := filledStore(t)
+	size := os.Getpagesize()
+	dir := t.TempDir()
+	if !judge(t, dir, file, want) {
+		t.Fatal("a store that nobody damaged is refused")
+	}
+	for at := size; at < len(file); at += size { // an empty file is a new store, and the last pages may hold nothing
+		if judge(t, dir, file[:at], want) && at < len(file)/2 {
+			t.Errorf("a store cut short after %d of %d bytes was opened", at, len(file))
+		}
+	}
+	rng := rand.New(rand.NewPCG(*seed, 0))
+	pages := len(file) / size
+	for name, damage := range map[string]func(page []byte){
+		"noise": func(page []byte) {
+			for i := range page {
+				page[i] = byte(rng.Uint32())
+			}
+		},
+		"zeros":        func(page []byte) { clear(page) },
+		"another page": func(page []byte) { copy(page, file[rng.IntN(pages)*size:][:size]) },
+		"a bit":        func(page []byte) { page[rng.IntN(size)] ^= 1 << rng.IntN(8) },
+		"a number":     func(page []byte) { copy(page[rng.IntN(64):], []byte{0xff, 0xff, 0xff, 0xff}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			opened := 0
+			for range trials {
+				damaged := append([]byte{}, file...)
+				damage(damaged[rng.IntN(pages)*size:][:size])
+				if judge(t, dir, damaged, want) {
+					opened++
+				}
+			}
+			t.Logf("%d of %d opened", opened, trials) // the others hit what is in use
+			if opened == trials {
+				t.Error("no damage was found")
+			}
+		})
+	}
+}
+
+// FuzzStore overwrites a place of a store with anything.
+func FuzzStore(f *testing.F) {
+	file, want := filledStore(f)
+	f.Add(uint32(0), []byte{0})
+	f.Add(uint32(os.Getpagesize()+16), []byte("garbage"))
+	f.Add(uint32(len(file)/2), make([]byte, os.Getpagesize()))
+	f.Fuzz(func(t *testing.T, at uint32, what []byte) {
+		damaged := append([]byte{}, file...)
+		copy(damaged[int(at)%len(damaged):], what)
+		judge(t, t.TempDir(), damaged, want)
+	})
+}

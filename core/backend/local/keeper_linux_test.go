@@ -1,0 +1,324 @@
+package local
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// kept is a run with a keeper, and no scheduler.
+type kept struct {
+	dir    string
+	keeper *exec.Cmd
+}
+
+// keepRun starts a keeper of replicas that run a script of the shell. Their output goes to the folder of the run.
+func keepRun(t testing.TB, dir string, replicas int, script string, o orders) *kept {
+	t.Helper()
+	o.Command, o.Dir, o.GraceSeconds = []string{"/bin/sh", "-c", script}, dir, 30
+	for rank := range replicas {
+		log := filepath.Join(dir, strconv.Itoa(rank))
+		o.Replicas = append(o.Replicas, replica{
+			Environment: []string{"PATH=" + os.Getenv("PATH"), "RANK=" + strconv.Itoa(rank)}, Out: log + ".out", Err: log + ".err",
+		})
+	}
+	if err := writeFile(filepath.Join(dir, ordersFile), o); err != nil {
+		t.Fatal(err)
+	}
+	keeper, begin, err := startKeeper(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &kept{dir, keeper}
+	t.Cleanup(func() {
+		late := time.AfterFunc(time.Minute, func() { _ = keeper.Process.Kill() })
+		defer late.Stop()
+		_ = keeper.Process.Signal(syscall.SIGTERM) // it has ended, usually
+		_ = keeper.Wait()
+	})
+	if _, err := begin.Write([]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	_ = begin.Close()
+	return k
+}
+
+// end is the last word of the keeper.
+func (k *kept) end(t testing.TB) exit {
+	t.Helper()
+	late := time.AfterFunc(time.Minute, func() { _ = k.keeper.Process.Kill() })
+	defer late.Stop()
+	if err := k.keeper.Wait(); err != nil {
+		t.Fatalf("the keeper: %v; %s", err, k.read(t, "keeper.log"))
+	}
+	var e exit
+	if err := readFile(filepath.Join(k.dir, exitFile), &e); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func (k *kept) read(t testing.TB, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(k.dir, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	const attempts, interval = 6000, 10 * time.Millisecond
+	for range attempts {
+		if holds() {
+			return
+		}
+		time.Sleep(interval)
+	}
+	t.Fatalf("%s: still not so", what)
+}
+
+func TestOutputIsKeptByteForByte(t *testing.T) {
+	rng := rand.NewChaCha8([32]byte{1})
+	data := make([]byte, 3<<20+17)
+	_, _ = rng.Read(data) // it never fails
+	source := filepath.Join(t.TempDir(), "data")
+	if err := os.WriteFile(source, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]orders{"one file": {}, "rotated": {LogBytes: bytesInMB, LogFiles: 9}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			k := keepRun(t, dir, 2, "cat "+source+"; echo $RANK >&2", o)
+			if diff := cmp.Diff(exit{Outcome: finished, Codes: []int{0, 0}}, k.end(t)); diff != "" {
+				t.Errorf("last word (-want +got):\n%s", diff)
+			}
+			for rank := range 2 {
+				var got []byte
+				l := &logFile{path: filepath.Join(dir, strconv.Itoa(rank)+".out")}
+				for n := o.LogFiles; n >= 0; n-- {
+					text, _ := os.ReadFile(l.name(n))
+					got = append(got, text...)
+				}
+				if !bytes.Equal(got, data) {
+					t.Errorf("rank %d: %d bytes of output are not the %d that were written", rank, len(got), len(data))
+				}
+				if got, want := k.read(t, strconv.Itoa(rank)+".err"), fmt.Sprintln(rank); got != want {
+					t.Errorf("rank %d complains %q, want %q", rank, got, want)
+				}
+			}
+			if _, err := os.Stat(filepath.Join(dir, "0.out.1")); (err == nil) != (o.LogBytes > 0) {
+				t.Errorf("an older file: %v", err)
+			}
+		})
+	}
+}
+
+// A grandchild, and somebody outside of the run, may hold the output of a replica open.
+func TestOutputThatIsHeldOpen(t *testing.T) {
+	dir := t.TempDir()
+	k := keepRun(t, dir, 1, `setsid sleep 60 & echo $$ > pid; while [ ! -e go ]; do sleep 0.01; done; echo last`, orders{})
+	eventually(t, "the replica runs", func() bool {
+		text, _ := os.ReadFile(filepath.Join(dir, "pid"))
+		return bytes.HasSuffix(text, []byte("\n"))
+	})
+	outside, err := os.OpenFile(fmt.Sprintf("/proc/%s/fd/1", strings.TrimSpace(k.read(t, "pid"))), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outside.Close()
+	if _, err := outside.WriteString("outside\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(exit{Outcome: finished, Codes: []int{0}}, k.end(t)); diff != "" {
+		t.Errorf("last word (-want +got):\n%s", diff)
+	}
+	if got, want := k.read(t, "0.out"), "outside\nlast\n"; got != want {
+		t.Errorf("output %q, want %q", got, want)
+	}
+}
+
+// tinyDisk is a folder with room for so many bytes.
+func tinyDisk(t *testing.T, bytes int) string {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=700", bytes)); err != nil {
+		t.Skipf("mounting a tmpfs is not permitted: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+const fill = "cat /dev/zero > fill 2>/dev/null; "
+
+func TestDiskIsFull(t *testing.T) {
+	cases := map[string]struct {
+		before bool // it is full when the keeper begins
+		script string
+		want   exit
+	}{
+		"job fills it and ends well": {false, fill + "head -c 1000000 /dev/zero", exit{Outcome: finished, Codes: []int{0}}},
+		"job fills it and fails":     {false, fill + "head -c 1000000 /dev/zero; exit 7", exit{Outcome: failed, Reason: "replica 0 exited with 7", Codes: []int{7}}},
+		"output fills it":            {false, "head -c 3000000 /dev/zero", exit{Outcome: finished, Codes: []int{0}}},
+		"job makes room":             {true, "head -c 1000000 /dev/zero; rm fill", exit{Outcome: finished, Codes: []int{0}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := tinyDisk(t, 1<<19)
+			if tc.before {
+				fillDisk(t, dir, roomForTexts/2)
+			}
+			k := keepRun(t, dir, 1, tc.script, orders{})
+			got := k.end(t)
+			if len(got.Warnings) != 1 || !strings.HasPrefix(got.Warnings[0], "0.out: ") || !strings.HasSuffix(got.Warnings[0], " bytes of output were dropped") {
+				t.Errorf("warnings %q, want one of dropped output", got.Warnings)
+			}
+			got.Warnings = nil
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("last word (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// fillDisk leaves so many bytes.
+func fillDisk(t *testing.T, dir string, bytes int) {
+	t.Helper()
+	left, err := os.Create(filepath.Join(dir, "left"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer left.Close()
+	if _, err := left.Write(make([]byte, bytes)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(dir, "fill"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := io.Copy(f, zeros{}); err == nil {
+		t.Fatal("the disk is endless")
+	}
+	if err := os.Remove(left.Name()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// Where nothing can be reserved and nothing gets free the run is lost: no last word is better than half of one.
+func TestDiskStaysFull(t *testing.T) {
+	dir := tinyDisk(t, 1<<19)
+	fillDisk(t, dir, os.Getpagesize()) // for the orders
+	k := keepRun(t, dir, 1, fill, orders{})
+	_ = k.keeper.Wait() // it cannot say how it went
+	if _, err := os.Stat(filepath.Join(dir, exitFile)); !os.IsNotExist(err) {
+		t.Errorf("a last word: %v", err)
+	}
+}
+
+func TestLastWordFitsItsReserve(t *testing.T) {
+	const replicas = 1000
+	path := filepath.Join(t.TempDir(), exitFile)
+	r, err := newReserve(path, replicas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(r.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("\x01", 10000) // six characters each in JSON
+	if err := r.become(path, exit{failed, long, slices.Repeat([]int{137}, replicas), slices.Repeat([]string{long}, 10)}); err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.Size() > before.Size() {
+		t.Errorf("the last word has %d bytes, %d were reserved", after.Size(), before.Size())
+	}
+	var e exit
+	if err := readFile(path, &e); err != nil || e.Outcome != failed || len(e.Codes) != replicas {
+		t.Errorf("read %.100v: %v", e, err)
+	}
+}
+
+// BenchmarkOutput measures how fast a replica's output gets to its file, straight and through the keeper.
+func BenchmarkOutput(b *testing.B) {
+	const most = 64 * bytesInMB // in a file
+	text := []byte(strings.Repeat(strings.Repeat("x", 99)+"\n", 600))
+	measure := func(b *testing.B, w io.Writer, end func()) {
+		b.SetBytes(int64(len(text)))
+		before := processorTime(syscall.RUSAGE_SELF)
+		for b.Loop() {
+			if _, err := w.Write(text); err != nil {
+				b.Fatal(err)
+			}
+		}
+		end()
+		b.ReportMetric((processorTime(syscall.RUSAGE_SELF)-before).Seconds()/float64(b.N*len(text))*bytesInGB, "cpu-s/GB")
+	}
+	b.Run("straight", func(b *testing.B) {
+		measure(b, newLogFile(filepath.Join(b.TempDir(), "0.out"), most, 1, io.Discard), func() {})
+	})
+	b.Run("keeper", func(b *testing.B) {
+		var o output
+		w, err := o.to(newLogFile(filepath.Join(b.TempDir(), "0.out"), most, 1, io.Discard))
+		if err != nil {
+			b.Fatal(err)
+		}
+		measure(b, w, func() {
+			_ = w.Close()
+			o.end()
+		})
+	})
+}
+
+// processorTime is what this process or its children have used.
+func processorTime(who int) time.Duration {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(who, &used) // it never fails
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// BenchmarkKeeper measures what a run costs, from its orders to its last word.
+func BenchmarkKeeper(b *testing.B) {
+	for name, o := range map[string]orders{
+		"without limits": {}, "with limits": {Limits: limitsTry, CPUs: 1, MemoryBytes: 64 * bytesInMB},
+	} {
+		b.Run(name, func(b *testing.B) {
+			before := processorTime(syscall.RUSAGE_CHILDREN)
+			for b.Loop() {
+				if e := keepRun(b, b.TempDir(), 1, "exit 0", o).end(b); e.Outcome != finished {
+					b.Fatal(e)
+				}
+			}
+			b.ReportMetric((processorTime(syscall.RUSAGE_CHILDREN)-before).Seconds()*1000/float64(b.N), "cpu-ms/run")
+		})
+	}
+}

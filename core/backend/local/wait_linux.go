@@ -1,0 +1,34 @@
+package local
+
+import (
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// wait returns when a process is gone, child of this one or not. It costs nothing meanwhile where the system can tell.
+func (id identity) wait() {
+	if fd, err := unix.PidfdOpen(id.PID, unix.PIDFD_NONBLOCK); err == nil {
+		id.waitFor(os.NewFile(uintptr(fd), "process"))
+	}
+	for id.alive() { // the system cannot tell, or told early
+		time.Sleep(lookAgain)
+	}
+}
+
+func (id identity) waitFor(f *os.File) {
+	defer f.Close()
+	conn, err := f.SyscallConn()
+	if err != nil || !id.alive() { // asked once the file holds on to its process: numbers are used again
+		return
+	}
+	_ = conn.Read(func(fd uintptr) bool { // what goes wrong is looked after by the caller
+		ready, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		return ready != 0
+	})
+}
+
+// lock takes the lock of a file, and reports false when another process holds it.
+func lock(f *os.File) bool { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil }

@@ -1,0 +1,290 @@
+package control
+
+import (
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/control/controlv1"
+)
+
+// The bounds of what a board keeps.
+const (
+	keptDecisions = 50     // of a job, the last ones
+	keptEnded     = 10_000 // jobs that have ended, the last ones
+	keptExpected  = 100_000
+)
+
+// Board is a copy of what a pipeline knows, for readers in other goroutines. It observes the rounds, each in time
+// proportional to the jobs that changed. Of the jobs that have ended it keeps the last 10,000.
+type Board struct {
+	mutex  sync.RWMutex
+	now    float64
+	cursor int      // in the journal of the view
+	jobs   []*entry // by JobID; nil before submission and once forgotten
+	named  map[string]core.JobID
+	ended  []core.JobID // in the order in which they ended
+	nodes  []node
+	types  []string // of accelerators
+
+	expected map[string]bool // submitted, and not yet seen by a round
+}
+
+// entry is a job on the board. The facts are replaced, never changed: a reader may keep them.
+type entry struct {
+	*facts
+	decisions []decision // the last ones, oldest first
+}
+
+// facts are a job as it was after a round.
+type facts struct {
+	core.Job    // without Measured
+	measurement *core.Measurement
+}
+
+type node struct {
+	core.Node
+	used int
+}
+
+// decision is one thing that was decided about a job, or happened to it.
+type decision struct {
+	round             int
+	at                float64
+	what, by          string
+	reason            core.Reason
+	message           string
+	wanted, available float64
+	unit              string
+	seats             []core.Seat
+	tuning            *core.Tuning
+}
+
+// NewBoard returns a board of the nodes of a cluster, and no job yet.
+func NewBoard(c *core.Cluster) *Board {
+	b := &Board{named: make(map[string]core.JobID), expected: make(map[string]bool), types: slices.Clone(c.Accelerators)}
+	for i := range c.Nodes {
+		b.nodes = append(b.nodes, node{Node: c.Nodes[i]})
+	}
+	return b
+}
+
+// ObserveRound brings the board up to date.
+func (b *Board) ObserveRound(r *core.Report) error {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	v := r.View
+	b.now = v.NowSeconds
+	changed, next, complete := v.ChangesSince(b.cursor)
+	b.cursor = next
+	if complete {
+		for _, id := range changed {
+			b.take(v.Job(id))
+		}
+	} else {
+		for _, j := range v.Jobs {
+			b.take(j)
+		}
+	}
+	for _, j := range r.Ended {
+		b.take(j)
+	}
+	for i := range r.Events {
+		b.hear(v.Round, &r.Events[i])
+	}
+	for i := range r.Verdicts {
+		b.judge(v, &r.Verdicts[i])
+	}
+	for i := range r.Changes {
+		b.move(v, &r.Changes[i])
+	}
+	for _, j := range r.Ended {
+		b.retire(j.ID)
+	}
+	return nil
+}
+
+// take replaces the facts of a job; nil for one that has ended, whose facts the report brings.
+func (b *Board) take(j *core.Job) {
+	if j == nil {
+		return
+	}
+	for int(j.ID) >= len(b.jobs) {
+		b.jobs = append(b.jobs, nil)
+	}
+	e := b.jobs[j.ID]
+	if e == nil {
+		e = &entry{facts: &facts{}}
+		b.jobs[j.ID] = e
+		b.named[j.Name] = j.ID
+		delete(b.expected, j.Name)
+	}
+	b.use(e.Seats, -1)
+	e.facts = &facts{Job: *j, measurement: e.measurement}
+	e.Measured = nil
+	b.use(e.Seats, 1)
+}
+
+func (b *Board) use(seats []core.Seat, sign int) {
+	for _, s := range seats {
+		b.nodes[s.Node].used += sign * s.Devices.Count()
+	}
+}
+
+func (b *Board) hear(round int, e *core.Event) {
+	switch e.Kind {
+	case core.NodeChanged:
+		b.nodes[e.Node].Health = e.Health
+	case core.JobMeasured:
+		if j := b.job(e.Job); j != nil && e.Measurement != (core.Measurement{}) {
+			m, copied := e.Measurement, *j.facts // the event is the backend's
+			copied.measurement = &m
+			j.facts = &copied
+		}
+	case core.JobSubmitted, core.JobFinished, core.JobFailed, core.JobCancelled, core.JobInterrupted:
+		d := decision{round: round, at: e.AtSeconds, what: e.Kind.String()}
+		if e.Kind == core.JobInterrupted {
+			d.reason = core.NodeUnavailable
+		}
+		b.note(e.Job, d)
+	default: // progress is no decision
+	}
+}
+
+func (b *Board) judge(v *core.View, verdict *core.Verdict) {
+	b.note(verdict.Job, decision{
+		round: v.Round, at: v.NowSeconds, what: verdict.Code.String(), by: verdict.By, reason: verdict.Reason,
+		message: verdict.Message, wanted: verdict.Wanted, available: verdict.Available, unit: verdict.Unit,
+	})
+}
+
+func (b *Board) move(v *core.View, c *core.Change) {
+	if c.Action == core.Discard {
+		return // the verdict said it
+	}
+	d := decision{round: v.Round, at: v.NowSeconds, what: c.Action.String(), by: c.By, reason: c.Reason, seats: c.Seats}
+	if c.Action != core.Stop {
+		tuning := c.Tuning
+		d.tuning = &tuning
+	}
+	b.note(c.Job, d)
+}
+
+func (b *Board) note(id core.JobID, d decision) {
+	e := b.job(id)
+	if e == nil {
+		return
+	}
+	if len(e.decisions) == keptDecisions {
+		e.decisions = slices.Delete(e.decisions, 0, 1)
+	}
+	e.decisions = append(e.decisions, d)
+}
+
+func (b *Board) job(id core.JobID) *entry {
+	if id < 0 || int(id) >= len(b.jobs) {
+		return nil
+	}
+	return b.jobs[id]
+}
+
+// retire counts a job as ended, and forgets the one that ended first when there are too many.
+func (b *Board) retire(id core.JobID) {
+	b.ended = append(b.ended, id)
+	if len(b.ended) <= keptEnded {
+		return
+	}
+	first := b.ended[0]
+	b.ended = b.ended[1:]
+	name := b.jobs[first].Name
+	if b.named[name] == first {
+		delete(b.named, name)
+	}
+	b.jobs[first] = nil
+}
+
+// expect lists jobs that the backend has taken in and no round has seen.
+func (b *Board) expect(names []string) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	for _, name := range names {
+		if _, seen := b.named[name]; !seen && len(b.expected) < keptExpected {
+			b.expected[name] = true
+		}
+	}
+}
+
+// list returns the facts of all jobs by JobID, with or without those that have ended, the names of those that are
+// expected, sorted, and the moment of the last round.
+func (b *Board) list(ended bool) (jobs []*facts, expected []string, now float64) {
+	b.mutex.RLock()
+	defer b.mutex.RUnlock()
+	for _, e := range b.jobs {
+		if e != nil && (ended || !e.State.Ended()) {
+			jobs = append(jobs, e.facts)
+		}
+	}
+	for name := range b.expected {
+		expected = append(expected, name)
+	}
+	slices.Sort(expected)
+	return jobs, expected, b.now
+}
+
+// find returns what is known of a job. Facts are nil for one that is only expected.
+func (b *Board) find(name string) (f *facts, decisions []decision, now float64, known bool) {
+	b.mutex.RLock()
+	defer b.mutex.RUnlock()
+	if id, ok := b.named[name]; ok {
+		e := b.jobs[id]
+		return e.facts, slices.Clone(e.decisions), b.now, true
+	}
+	return nil, nil, b.now, b.expected[name]
+}
+
+// jobNames lists names to suggest: those of the jobs submitted last, at most n.
+func (b *Board) jobNames(n int) []string {
+	b.mutex.RLock()
+	defer b.mutex.RUnlock()
+	var names []string
+	for _, e := range slices.Backward(b.jobs) {
+		if e != nil && len(names) < n {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+func (b *Board) hasNode(name string) bool { return slices.Contains(b.nodeNames(), name) }
+
+func (b *Board) nodeNames() []string {
+	names := make([]string, len(b.nodes)) // names never change
+	for i := range b.nodes {
+		names[i] = b.nodes[i].Name
+	}
+	return names
+}
+
+// listNodes renders the nodes in the order of the config.
+func (b *Board) listNodes() []*controlv1.Node {
+	b.mutex.RLock()
+	defer b.mutex.RUnlock()
+	list := make([]*controlv1.Node, len(b.nodes))
+	for i := range b.nodes {
+		n := &b.nodes[i]
+		list[i] = &controlv1.Node{
+			Name: clean(n.Name), Accelerator: clean(b.types[n.Accelerator]), Rack: clean(n.Rack),
+			Devices: uint32(n.Devices), Used: uint32(n.used), Health: n.Health.String(),
+		}
+	}
+	return list
+}
+
+// known is x unless it stands for not known.
+func known(x float64) *float64 {
+	if math.IsNaN(x) {
+		return nil
+	}
+	return &x
+}

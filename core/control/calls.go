@@ -1,0 +1,174 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"google.golang.org/grpc"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/control/controlv1"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+const (
+	jobsPerMessage = 500
+	chunkBytes     = 64 << 10
+	maxRank        = 1 << 20
+)
+
+// Submit hands a job file to the backend.
+func (s *Server) Submit(ctx context.Context, r *controlv1.SubmitRequest) (*controlv1.SubmitResponse, error) {
+	dir := string(r.GetDir())
+	if !filepath.IsAbs(dir) || strings.ContainsRune(dir, 0) {
+		return nil, invalid("working folder %q is not an absolute path", dir)
+	}
+	names, err := s.backend.Submit(ctx, backend.JobFile{Name: r.GetName(), Text: r.GetText(), Dir: filepath.Clean(dir)})
+	if err != nil {
+		return nil, err
+	}
+	s.board.expect(names)
+	return &controlv1.SubmitResponse{Jobs: names}, nil
+}
+
+// Cancel ends a job.
+func (s *Server) Cancel(ctx context.Context, r *controlv1.CancelRequest) (*controlv1.CancelResponse, error) {
+	if err := s.order(ctx, r.GetJob(), func() error { return s.backend.Cancel(ctx, r.GetJob()) }); err != nil {
+		return nil, err
+	}
+	return &controlv1.CancelResponse{}, nil
+}
+
+// order tells of a job that neither the backend nor the board knows which one may have been meant, unless the backend did.
+// It is asked first, for it may remember jobs that the board forgot.
+func (s *Server) order(ctx context.Context, job string, do func() error) error {
+	if !workload.PlainName(job) { // and nothing that leads elsewhere
+		return s.unknownJob(job)
+	}
+	err := do()
+	if _, told := errors.AsType[core.Diagnostics](err); told || err == nil || ctx.Err() != nil {
+		return err
+	}
+	if _, _, _, known := s.board.find(job); !known {
+		return s.unknownJob(job)
+	}
+	return err
+}
+
+func (s *Server) unknownJob(job string) error {
+	return unknown("job", job, s.board.jobNames(suggestFrom))
+}
+
+// SetHealth drains a node, or makes it ready again.
+func (s *Server) SetHealth(ctx context.Context, r *controlv1.SetHealthRequest) (*controlv1.SetHealthResponse, error) {
+	var health core.Health
+	switch r.GetHealth() {
+	case core.Ready.String():
+		health = core.Ready
+	case core.Draining.String():
+		health = core.Draining
+	default:
+		return nil, invalid("a node cannot be made %q; valid values: %s, %s", r.GetHealth(), core.Ready, core.Draining)
+	}
+	if !s.board.hasNode(r.GetNode()) {
+		return nil, unknown("node", r.GetNode(), s.board.nodeNames())
+	}
+	if err := s.backend.SetHealth(ctx, r.GetNode(), health); err != nil {
+		return nil, err
+	}
+	return &controlv1.SetHealthResponse{}, nil
+}
+
+// Jobs lists the jobs on the board, those that no round has seen last.
+func (s *Server) Jobs(r *controlv1.JobsRequest, to grpc.ServerStreamingServer[controlv1.JobsResponse]) error {
+	jobs, expected, now := s.board.list(r.GetEnded())
+	m := &controlv1.JobsResponse{NowSeconds: s.now(now)}
+	add := func(j *controlv1.Job) (err error) {
+		if m.Jobs = append(m.Jobs, j); len(m.Jobs) == jobsPerMessage {
+			err = to.Send(m)
+			m = &controlv1.JobsResponse{NowSeconds: m.NowSeconds}
+		}
+		return err
+	}
+	for _, f := range jobs {
+		if err := add(s.board.render(f, m.NowSeconds)); err != nil {
+			return err
+		}
+	}
+	for _, name := range expected {
+		if err := add(&controlv1.Job{Name: clean(name), State: submitted}); err != nil {
+			return err
+		}
+	}
+	return to.Send(m)
+}
+
+// now is the moment, or the last one that is known when the backend has no clock to ask.
+func (s *Server) now(lastRound float64) float64 {
+	if clock, ok := s.backend.(interface{ ElapsedSeconds() float64 }); ok {
+		return max(lastRound, clock.ElapsedSeconds())
+	}
+	return lastRound
+}
+
+// Nodes lists the nodes.
+func (s *Server) Nodes(context.Context, *controlv1.NodesRequest) (*controlv1.NodesResponse, error) {
+	return &controlv1.NodesResponse{Nodes: s.board.listNodes()}, nil
+}
+
+// Describe tells what is on the board of a job.
+func (s *Server) Describe(_ context.Context, r *controlv1.DescribeRequest) (*controlv1.DescribeResponse, error) {
+	f, decisions, now, known := s.board.find(r.GetJob())
+	if !known {
+		return nil, s.unknownJob(r.GetJob())
+	}
+	m := &controlv1.DescribeResponse{NowSeconds: s.now(now), Decisions: s.board.renderDecisions(decisions)}
+	if f == nil {
+		m.Job = &controlv1.Job{Name: clean(r.GetJob()), State: submitted}
+	} else {
+		m.Job = s.board.render(f, m.NowSeconds)
+	}
+	return m, nil
+}
+
+// Logs sends the output of a replica.
+func (s *Server) Logs(r *controlv1.LogsRequest, to grpc.ServerStreamingServer[controlv1.LogsResponse]) error {
+	if r.GetRank() >= maxRank {
+		return invalid("no job has a rank %d", r.GetRank())
+	}
+	l := backend.Log{Job: r.GetJob(), Rank: int(r.GetRank()), Stderr: r.GetStderr(), Follow: r.GetFollow()}
+	return s.order(to.Context(), l.Job, func() error {
+		return s.backend.ReadLog(to.Context(), l, sender(func(chunk []byte) error {
+			return to.Send(&controlv1.LogsResponse{Chunk: chunk})
+		}))
+	})
+}
+
+// Snapshot sends what another scheduler begins from.
+func (s *Server) Snapshot(_ *controlv1.SnapshotRequest, to grpc.ServerStreamingServer[controlv1.SnapshotResponse]) error {
+	return s.backend.WriteSnapshot(to.Context(), sender(func(chunk []byte) error {
+		return to.Send(&controlv1.SnapshotResponse{Chunk: chunk})
+	}))
+}
+
+// sender is a writer that sends a chunk at a time.
+type sender func(chunk []byte) error
+
+func (send sender) Write(p []byte) (n int, err error) {
+	for n < len(p) {
+		chunk := p[n:min(n+chunkBytes, len(p))]
+		if err := send(chunk); err != nil {
+			return n, err
+		}
+		n += len(chunk)
+	}
+	return n, nil
+}
+
+func invalid(format string, args ...any) error {
+	return core.Diagnostics{{Summary: fmt.Sprintf(format, args...)}}
+}

@@ -1,0 +1,132 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/control/controlv1"
+)
+
+// What a status may hold travels in a header, whose size is bounded.
+const (
+	sentDiagnostics = 500
+	sentText        = 1 << 10 // bytes of each text
+)
+
+// toStatus is an error as it crosses the wire.
+func toStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, already := status.FromError(err); already {
+		return err
+	}
+	found, ok := errors.AsType[core.Diagnostics](err)
+	if !ok {
+		if s := status.FromContextError(err); s.Code() != codes.Unknown {
+			return s.Err()
+		}
+		return status.Error(codes.Unknown, short(err.Error()))
+	}
+	s, failed := status.New(codes.InvalidArgument, short(found[0].String())).WithDetails(renderDiagnostics(found))
+	if failed != nil {
+		return status.Error(codes.InvalidArgument, short(err.Error()))
+	}
+	return s.Err()
+}
+
+func renderDiagnostics(found core.Diagnostics) *controlv1.Diagnostics {
+	message := &controlv1.Diagnostics{}
+	for i, d := range found {
+		if i == sentDiagnostics {
+			message.List = append(message.List, &controlv1.Diagnostic{
+				File: short(d.Position.File), Summary: fmt.Sprintf("%d more problems", len(found)-i),
+			})
+			break
+		}
+		message.List = append(message.List, &controlv1.Diagnostic{
+			File: short(d.Position.File), Line: uint32(d.Position.Line), Column: uint32(d.Position.Column),
+			Path: short(d.Path), Summary: short(d.Summary), Hint: short(d.Hint),
+		})
+	}
+	return message
+}
+
+// short is the beginning of a text.
+func short(text string) string {
+	if len(text) > sentText {
+		text = text[:sentText] + "…"
+	}
+	return clean(text)
+}
+
+// fromStatus is an error as the caller of a client sees it.
+func fromStatus(err error) error {
+	s, ok := status.FromError(err)
+	if err == nil || !ok {
+		return err
+	}
+	for _, detail := range s.Details() {
+		if told, ok := detail.(*controlv1.Diagnostics); ok && len(told.GetList()) > 0 {
+			return readDiagnostics(told)
+		}
+	}
+	return &callError{s}
+}
+
+func readDiagnostics(told *controlv1.Diagnostics) core.Diagnostics {
+	found := make(core.Diagnostics, len(told.GetList()))
+	for i, d := range told.GetList() {
+		found[i] = core.Diagnostic{
+			Position: core.Position{File: d.GetFile(), Line: int(d.GetLine()), Column: int(d.GetColumn())},
+			Path:     d.GetPath(), Summary: d.GetSummary(), Hint: d.GetHint(),
+		}
+	}
+	return found
+}
+
+// callError is what a call came to, in the scheduler's words.
+type callError struct{ *status.Status }
+
+func (e *callError) Error() string {
+	switch e.Code() {
+	case codes.Unknown:
+		return e.Message()
+	case codes.Unavailable:
+		return "the scheduler does not answer: " + strings.TrimPrefix(e.Message(), "connection error: desc = ")
+	case codes.DeadlineExceeded:
+		return "the scheduler took too long to answer"
+	case codes.Internal:
+		return "fault in the scheduler: " + e.Message()
+	default:
+		return e.Code().String() + ": " + e.Message()
+	}
+}
+
+// GRPCStatus lets status.Code look inside.
+func (e *callError) GRPCStatus() *status.Status { return e.Status }
+
+// suggestFrom bounds how many names an unknown one is compared with, and listed how many are told in full.
+const (
+	suggestFrom = 10_000
+	listed      = 10
+)
+
+// unknown tells that there is no job or node of a name, and which one may have been meant.
+func unknown(noun, name string, valid []string) error {
+	d := core.Diagnostic{Summary: fmt.Sprintf("there is no %s %q", noun, name)}
+	nearest := core.Nearest(name, valid)
+	switch {
+	case len(valid) == 0:
+	case len(valid) <= listed:
+		d.Hint = core.SuggestHint(name, noun+"s", valid)
+	case nearest != "":
+		d.Hint = fmt.Sprintf("did you mean %q?", nearest)
+	}
+	return core.Diagnostics{d}
+}

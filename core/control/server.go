@@ -1,0 +1,172 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/control/controlv1"
+	"github.com/quartet-sched/quartet/internal/unixsocket"
+)
+
+// MaxMessage bounds one message in bytes.
+const MaxMessage = 64 << 20
+
+// MaxJobFile bounds a job file, which shares its message with little else.
+const MaxJobFile = MaxMessage - 1<<20
+
+const (
+	callLimit  = time.Minute     // for a call whose answer is one message
+	greetLimit = 5 * time.Second // for a connection until it can carry calls
+	closeLimit = 3 * time.Second // for the calls under way when the server is closed
+)
+
+// SocketName is the file of the socket in the live folder of a run.
+const SocketName = "quartet.sock"
+
+// Server takes orders for a backend, and tells what is on a board.
+type Server struct {
+	controlv1.UnimplementedControlServiceServer
+	backend backend.Operated
+	board   *Board
+	log     *slog.Logger
+	closing context.Context
+	close   context.CancelFunc
+	work    sync.WaitGroup
+
+	mutex   sync.Mutex
+	servers []*grpc.Server // nil once closed
+	sockets []string
+	closed  bool
+}
+
+// NewServer returns a server that nobody can reach yet.
+func NewServer(o backend.Operated, b *Board, log *slog.Logger) *Server {
+	closing, end := context.WithCancel(context.Background())
+	return &Server{backend: o, board: b, log: log, closing: closing, close: end}
+}
+
+// ServeSocket answers on a unix socket that only this user and root may open. The folder must exist, and be nobody else's to
+// write to.
+func (s *Server) ServeSocket(path string) error {
+	l, err := unixsocket.Listen(path)
+	if err != nil {
+		return err
+	}
+	refused := func(err error) { s.log.Warn("a caller was refused", "socket", path, "error", err) }
+	s.mutex.Lock()
+	s.sockets = append(s.sockets, path)
+	s.mutex.Unlock()
+	return s.serve(unixsocket.Guard(l, refused), insecure.NewCredentials())
+}
+
+// ServeTLS answers on a TCP address those who show a certificate of the authority. Whoever has one may do everything. It
+// returns the address, whose port is chosen by the system when it is given as 0.
+func (s *Server) ServeTLS(address string, files TLSFiles) (net.Addr, error) {
+	config, err := files.server()
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: %w", address, err)
+	}
+	return l.Addr(), s.serve(l, credentials.NewTLS(config))
+}
+
+func (s *Server) serve(l net.Listener, c credentials.TransportCredentials) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.closed {
+		return errors.Join(net.ErrClosed, l.Close())
+	}
+	server := grpc.NewServer(
+		grpc.Creds(c), grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.ConnectionTimeout(greetLimit),
+		grpc.UnaryInterceptor(s.guardCall), grpc.StreamInterceptor(s.guardStream),
+	)
+	controlv1.RegisterControlServiceServer(server, s)
+	s.servers = append(s.servers, server)
+	s.work.Go(func() {
+		if err := server.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			s.log.Error("orders are no longer taken", "address", l.Addr().String(), "error", err)
+		}
+	})
+	return nil
+}
+
+// Close calls off what is under way, for a scheduler that ends carries out no order any more, and removes the sockets. It
+// may be called more than once.
+func (s *Server) Close() error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.closed = true
+	s.close()
+	var errs []error
+	for _, path := range s.sockets {
+		if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	for _, server := range s.servers {
+		limit := time.AfterFunc(closeLimit, server.Stop)
+		server.GracefulStop()
+		limit.Stop()
+	}
+	s.work.Wait()
+	s.servers, s.sockets = nil, nil
+	return errors.Join(errs...)
+}
+
+// guardCall bounds a call in time, and keeps what goes wrong in it from ending the scheduler.
+func (s *Server) guardCall(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	defer context.AfterFunc(s.closing, cancel)()
+	defer s.recover(info.FullMethod, &err)
+	answer, err = handle(ctx, request)
+	return answer, s.toCaller(err)
+}
+
+// guardStream does the same for a stream, which may last.
+func (s *Server) guardStream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	defer context.AfterFunc(s.closing, cancel)()
+	defer s.recover(info.FullMethod, &err)
+	return s.toCaller(handle(server, &boundStream{stream, ctx}))
+}
+
+func (s *Server) toCaller(err error) error {
+	if errors.Is(err, context.Canceled) && s.closing.Err() != nil {
+		return status.Error(codes.Unavailable, "it is ending")
+	}
+	return toStatus(err)
+}
+
+type boundStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (b *boundStream) Context() context.Context { return b.ctx }
+
+func (s *Server) recover(method string, err *error) {
+	if p := recover(); p != nil {
+		s.log.Error("a call panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
+		*err = status.Errorf(codes.Internal, "%s panicked", filepath.Base(method))
+	}
+}

@@ -1,0 +1,55 @@
+package control
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// TLSFiles are what one side shows to the other, and the authority that must have signed what the other side shows.
+type TLSFiles struct {
+	Certificate, Key, Authority string // PEM
+}
+
+// load reads the files.
+func (f TLSFiles) load() (tls.Certificate, *x509.CertPool, error) {
+	var found core.Diagnostics
+	wrong := func(file string, err error) {
+		found = append(found, core.Diagnostic{Position: core.Position{File: file}, Summary: err.Error()})
+	}
+	pair, err := tls.LoadX509KeyPair(f.Certificate, f.Key)
+	if err != nil {
+		wrong(f.Certificate, fmt.Errorf("read certificate with key %q: %w", f.Key, err))
+	}
+	pool := x509.NewCertPool()
+	text, err := os.ReadFile(f.Authority)
+	switch {
+	case err != nil:
+		wrong(f.Authority, fmt.Errorf("read authority: %w", err))
+	case !pool.AppendCertsFromPEM(text):
+		wrong(f.Authority, errors.New("read authority: no certificate in PEM"))
+	}
+	return pair, pool, found.Err()
+}
+
+func (f TLSFiles) server() (*tls.Config, error) {
+	pair, pool, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
+	}, nil
+}
+
+func (f TLSFiles) client() (*tls.Config, error) {
+	pair, pool, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, MinVersion: tls.VersionTLS13}, nil
+}

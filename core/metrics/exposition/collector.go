@@ -1,0 +1,151 @@
+package exposition
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quartet-sched/quartet/core/metrics"
+)
+
+const namespace = "quartet_"
+
+// collector asks for a snapshot at every scrape. It describes nothing in advance: which series there are depends on the
+// run.
+type collector struct{ source Source }
+
+// Describe makes it an unchecked collector.
+func (collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect tells every number of the snapshot. The figures of a summary are told from that very summary.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	snapshot, w := c.source.Snapshot(), writer{out}
+	b := c.source.Build
+	w.gauge("build_info", "Always 1: what the program was built from.", 1, "version", b.Version, "commit", b.Commit, "go", b.Go)
+	w.standing(snapshot)
+	w.run(snapshot.Summary)
+	w.jobs(snapshot.Summary, snapshot.Started)
+	w.use(snapshot.Summary)
+	w.fairness(&snapshot.Summary.Fairness)
+	w.decisions(snapshot.Summary)
+	w.accelerators(snapshot.Summary.Accelerators)
+	w.plugins(snapshot.Summary.Plugins)
+}
+
+func (w writer) standing(s *metrics.Snapshot) {
+	w.gauge("time_seconds", "Time of the run: the figures are as if it ended now.", s.NowSeconds)
+	w.gauge("last_round_seconds", "Time of the run at its last round.", s.RoundSeconds)
+	w.gauge("running_jobs", "Jobs that hold devices.", float64(s.Running))
+	for _, reason := range slices.Sorted(maps.Keys(s.Pending)) {
+		w.gauge("pending_jobs", "Jobs that hold no devices, by why.", float64(s.Pending[reason]), "reason", reason)
+	}
+	w.gauge("devices_used", "Devices that jobs hold.", float64(s.DevicesUsed))
+	w.gauge("devices_usable", "Devices of ready nodes.", float64(s.DevicesUsable))
+}
+
+func (w writer) run(s *metrics.Summary) {
+	c := &s.Components
+	w.gauge("run_info", "Always 1: the run and its components.", 1,
+		"name", s.Name, "seed", strconv.FormatUint(s.Seed, 10), "workload", c.Workload, "admission", strings.Join(c.Admission, "+"),
+		"allocation", c.Allocation, "placement", c.Placement, "elasticity", c.Elasticity, "scaler", c.Scaler, "backend", c.Backend)
+	if s.Measured != nil {
+		w.gauge("measured_first_job", "First job that the figures of jobs are about.", float64(s.Measured.First))
+		w.gauge("measured_last_job", "Last of them; -1 for an open end.", float64(s.Measured.Last))
+	}
+	w.counter("rounds_total", "Rounds held.", float64(s.Rounds))
+	w.number("wall_seconds", "Time that the run has taken.", s.WallSeconds)
+}
+
+func (w writer) jobs(s *metrics.Summary, started int) {
+	w.counter("jobs_submitted_total", "Jobs submitted.", float64(s.Jobs.Submitted))
+	for _, outcome := range []struct {
+		name  string
+		count int
+	}{
+		{"completed", s.Jobs.Completed},
+		{"rejected", s.Jobs.Rejected},
+		{"failed", s.Jobs.Failed},
+		{"cancelled", s.Jobs.Cancelled},
+	} {
+		w.counter("jobs_total", "Jobs that ended, by how.", float64(outcome.count), "outcome", outcome.name)
+	}
+	w.gauge("jobs_unfinished", "Jobs that have not ended.", float64(s.Jobs.Unfinished))
+	w.distribution("job_completion", "time from submission to completion, of completed jobs", s.JCTSeconds, s.Jobs.Completed)
+	w.distribution("queueing_delay", "time from submission to the first start, of jobs that started", s.QueueingSeconds, started)
+	w.counter("restarts_total", "Starts and moves of jobs after their first start.", float64(s.Restarts.Total))
+	w.number("restarts_mean", "Restarts per job that started.", s.Restarts.Mean)
+	w.counter("preemptions_total", "Times that a job's devices were taken away before it ended.", float64(s.Preemptions))
+}
+
+func (w writer) use(s *metrics.Summary) {
+	w.number("makespan_seconds", "Time from the first submission to the last end, or to now while jobs are unfinished.", s.MakespanSeconds)
+	w.number("utilization_ratio", "Device time held, of the device time there was.", s.UtilizationRatio)
+	w.number("gpu_hours", "Device-hours held.", s.GPUHours)
+}
+
+func (w writer) fairness(f *metrics.Fairness) {
+	w.rho("requested", metrics.Rho{Mean: f.RhoMean, Max: f.RhoMax, UnfairRatio: f.UnfairRatio})
+	w.rho("themis", f.Themis)
+	if f.Sia != nil {
+		w.rho("sia", *f.Sia)
+	}
+}
+
+// rho tells one measure of finish-time fairness. Fairness by the devices requested has no name in a summary.
+func (w writer) rho(measure string, r metrics.Rho) {
+	w.number("fairness_rho_mean", "Mean finish-time fairness rho of completed jobs.", r.Mean, "measure", measure)
+	w.number("fairness_rho_max", "Largest rho.", r.Max, "measure", measure)
+	w.number("fairness_unfair_ratio", "Completed jobs with a rho above 1, of those with a known one.", r.UnfairRatio, "measure", measure)
+}
+
+func (w writer) decisions(s *metrics.Summary) {
+	d := &s.DecisionSeconds
+	w.summary("round_duration_seconds", "Time that the stages took in a round.", s.Rounds, d.Mean, map[float64]metrics.Number{0.99: d.P99})
+	w.number("round_duration_max_seconds", "Longest time that the stages took in a round.", d.Max)
+	for i := range d.ByComponent {
+		c := &d.ByComponent[i]
+		labels := []string{"component", c.Component, "stage", c.Stage}
+		w.summary("stage_duration_seconds", "Time that a step of the round took.", s.Rounds, c.Mean, nil, labels...)
+		w.number("stage_duration_max_seconds", "Longest time that a step of the round took.", c.Max, labels...)
+	}
+	w.number("gap_mean_ratio", "Mean certified gap of the allocator's answers.", s.GapRatio.Mean)
+	w.number("gap_max_ratio", "Largest certified gap of the allocator's answers.", s.GapRatio.Max)
+}
+
+func (w writer) accelerators(use []metrics.AcceleratorUse) {
+	for i := range use {
+		u := &use[i]
+		gauge := func(name, help string, value metrics.Number) {
+			w.number("accelerator_"+name, help, value, "type", u.Accelerator)
+		}
+		gauge("devices", "Devices of a type, those of failed nodes too.", metrics.Number(u.Devices))
+		gauge("device_seconds", "Device time held of a type.", u.DeviceSeconds)
+		gauge("gpu_hours", "Device-hours held of a type.", u.GPUHours)
+		gauge("utilization_ratio", "Device time held of a type, of what there was.", u.UtilizationRatio)
+		gauge("jobs", "Jobs that ever held a device of a type.", metrics.Number(u.Jobs))
+		gauge("starts", "Starts and moves that gave a job devices of a type.", metrics.Number(u.Starts))
+		gauge("first_jobs", "Jobs that first ran on a type.", metrics.Number(u.FirstJobs))
+		gauge("queueing_seconds_mean", "Mean queueing delay of those jobs.", u.QueueingSecondsMean)
+		gauge("bound_jobs", "Jobs that can run on no other type.", metrics.Number(u.BoundJobs))
+		gauge("bound_queueing_seconds_mean", "Mean queueing delay of those that started.", u.BoundQueueingSecondsMean)
+	}
+}
+
+// plugins tells of each component once, whatever the number of its troubles.
+func (w writer) plugins(troubles []metrics.Trouble) {
+	restarts, fallback := map[string]float64{}, map[string]float64{}
+	for _, t := range troubles {
+		restarts[t.Component] += float64(t.Restarts)
+		fallback[t.Component] += 0
+		if t.Fallback {
+			fallback[t.Component] = 1
+		}
+	}
+	for _, component := range slices.Sorted(maps.Keys(restarts)) {
+		w.counter("plugin_restarts_total", "Restarts of a policy in another process.", restarts[component], "plugin", component)
+		w.gauge("plugin_fallback", "1 when the built-in policy took over.", fallback[component], "plugin", component)
+	}
+}

@@ -1,0 +1,168 @@
+package metrics
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Run is what a collector cannot know of the run it measures. Its functions may be nil.
+type Run struct {
+	Name     string
+	Seed     uint64
+	Wall     func() time.Duration // how long the run has taken; called from any goroutine
+	Now      func() float64       // present of the run in seconds, likewise; nil where time stands still between rounds
+	Troubles func() []Trouble     // of the plugins; called between the stages of rounds only
+}
+
+// Live is a collector that any goroutine may ask what the run has come to. It keeps copies of the jobs that have not
+// ended, for the pipeline changes its own between rounds.
+type Live struct {
+	run Run
+
+	mu        sync.Mutex
+	collector *Collector
+	jobs      map[core.JobID]*core.Job
+	cursor    int // of the changes that were copied
+	troubles  []Trouble
+	round     Snapshot  // but for what is counted on demand
+	latest    *Snapshot // nil when a round came after it
+	finished  bool
+}
+
+// Snapshot is what a run has come to, by what is known since its last round.
+type Snapshot struct {
+	Summary       *Summary // as Finish would return it, had the run ended now
+	NowSeconds    float64
+	RoundSeconds  float64        // moment of the last round
+	Started       int            // jobs that ever held devices: those that Summary.QueueingSeconds describes
+	Running       int            // jobs that hold devices
+	Pending       map[string]int // jobs that hold none, by each of core.Reasons
+	DevicesUsed   int
+	DevicesUsable int // of ready nodes
+}
+
+var _ core.Observer = (*Live)(nil)
+
+// NewLive makes a collector live. From then on it is called through Live alone.
+func NewLive(c *Collector, r Run) *Live {
+	return &Live{run: r, collector: c, jobs: map[core.JobID]*core.Job{}}
+}
+
+// ObserveRound takes in one round. It copies the jobs that changed.
+func (l *Live) ObserveRound(r *core.Report) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.latest = nil
+	l.round = Snapshot{RoundSeconds: r.View.NowSeconds, DevicesUsed: r.DevicesUsed, DevicesUsable: r.View.Devices}
+	if l.run.Troubles != nil {
+		l.troubles = l.run.Troubles()
+	}
+	l.follow(r.View)
+	return l.collector.ObserveRound(r)
+}
+
+func (l *Live) follow(v *core.View) {
+	changed, next, complete := v.ChangesSince(l.cursor)
+	l.cursor = next
+	if !complete {
+		for id := range v.Jobs {
+			l.copy(v, core.JobID(id))
+		}
+		return
+	}
+	for _, id := range changed {
+		l.copy(v, id)
+	}
+}
+
+func (l *Live) copy(v *core.View, id core.JobID) {
+	j := v.Job(id)
+	if j == nil {
+		delete(l.jobs, id)
+		return
+	}
+	kept := l.jobs[id]
+	if kept == nil {
+		kept = &core.Job{}
+		l.jobs[id] = kept
+	}
+	*kept = *j
+	kept.Seats, kept.Measured, kept.Tuning = nil, nil, core.Tuning{} // they are the pipeline's
+}
+
+// Snapshot is what the run has come to. It is not to be changed. It costs time in proportion to the jobs submitted so far,
+// once a moment, for which the next round waits.
+func (l *Live) Snapshot() *Snapshot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := l.now(); !l.finished && (l.latest == nil || l.latest.NowSeconds != now) {
+		l.latest = l.count(now)
+	}
+	snapshot, summary := *l.latest, *l.latest.Summary
+	if l.run.Wall != nil {
+		summary.WallSeconds = Number(l.run.Wall().Seconds())
+	}
+	snapshot.Summary = &summary
+	return &snapshot
+}
+
+// now is the present, never before the last round.
+func (l *Live) now() float64 {
+	if l.run.Now == nil || l.collector.roundsHeld == 0 {
+		return l.round.RoundSeconds
+	}
+	return max(l.run.Now(), l.round.RoundSeconds)
+}
+
+func (l *Live) count(nowSeconds float64) *Snapshot {
+	s := l.round
+	s.NowSeconds = nowSeconds
+	s.Pending = map[string]int{}
+	for _, reason := range core.Reasons() {
+		s.Pending[reason] = 0
+	}
+	unfinished := make([]*core.Job, 0, len(l.jobs))
+	for _, id := range slices.Sorted(maps.Keys(l.jobs)) {
+		unfinished = append(unfinished, l.jobs[id])
+	}
+	for _, j := range unfinished {
+		if j.State == core.Running {
+			s.Running++
+		} else {
+			s.Pending[j.WaitingReason.String()]++
+		}
+	}
+	s.Started = l.collector.started(l.jobs)
+	s.Summary = l.collector.SoFar(unfinished, s.NowSeconds)
+	s.Summary.Name, s.Summary.Seed, s.Summary.Plugins = l.run.Name, l.run.Seed, l.troubles
+	return &s
+}
+
+// started counts the measured jobs that ever held devices, going by the given jobs where they have not ended.
+func (c *Collector) started(unfinished map[core.JobID]*core.Job) int {
+	n := 0
+	for i := range c.records {
+		if r := &c.records[i]; r.spec != nil && c.window.Holds(r.spec.ID) && r.started() {
+			n++
+		}
+	}
+	for id, j := range unfinished {
+		if c.window.Holds(id) && !math.IsNaN(j.FirstStart) {
+			n++
+		}
+	}
+	return n
+}
+
+// Finish ends the collector, as Collector.Finish. There is no round after it, and every later snapshot is of the end.
+func (l *Live) Finish(unfinishedJobs []*core.Job, endSeconds float64) (*Summary, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.latest, l.finished = l.count(endSeconds), true
+	return l.collector.Finish(unfinishedJobs, endSeconds)
+}
