@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -128,6 +129,24 @@ func startKeeper(dir string, environment []string) (*exec.Cmd, *os.File, error) 
 		return nil, nil, err
 	}
 	return c, begin, nil
+}
+
+// ours reports whether a file belongs to the user of this process.
+func ours(info os.FileInfo) bool {
+	owner, known := info.Sys().(*syscall.Stat_t)
+	return known && int(owner.Uid) == os.Geteuid()
+}
+
+// openLogFile opens a log for reading, which may be anything by now: a pipe would hold up its reader, a link lead elsewhere.
+func openLogFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%q is no plain file", path), err, f.Close())
+	}
+	return f, nil
 }
 
 func terminate(id identity) { id.signal(syscall.SIGTERM) }
