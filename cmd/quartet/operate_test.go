@@ -68,7 +68,7 @@ func (o *operated) ReadLog(_ context.Context, l backend.Log, to io.Writer) error
 }
 
 func (*operated) WriteSnapshot(context.Context, io.Writer) error { return nil }
-func (o *operated) ElapsedSeconds() float64                      { return o.elapsed }
+func (o *operated) Present() float64                             { return o.elapsed }
 func (*operated) Next(context.Context, core.Wake) (core.Observation, error) {
 	return core.Observation{}, io.EOF
 }
@@ -296,7 +296,7 @@ func TestOperateOrders(t *testing.T) {
 			2, "",
 			`--output: "json" is no format of "quartet logs"; it writes the output as it is` + "\n",
 		},
-		"no such run": {[]string{"jobs", "--run", "other"}, 1, "", `error: no scheduler is running: nobody serves "runs/other/live/quartet.sock"; ` +
+		"no such run": {[]string{"jobs", "--run", "other", "--wait", "0s"}, 1, "", `error: no scheduler is running: nobody serves "runs/other/live/quartet.sock"; ` +
 			"start one with \"quartet run\", or say which with --run, --out or --socket\n"},
 		"a run elsewhere":       {[]string{"cancel", "first", "--out", here + "/runs"}, 0, "", ""},
 		"a socket":              {[]string{"cancel", "first", "--socket", "runs/local/live/quartet.sock"}, 0, "", ""},

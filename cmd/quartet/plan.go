@@ -99,6 +99,11 @@ func (a *app) plan(ctx context.Context, c *configs.Config, snapshot string) erro
 	if !real {
 		return problem("backend.type", fmt.Sprintf("%q has no state to plan on", c.Backend.ID), "")
 	}
+	resolved, err := placeless(c).Resolved()
+	if err != nil {
+		return err
+	}
+	machine.For(local.Run{Identity: identityOf(resolved, jobs), Config: string(resolved)})
 	world, err := machine.Preview(snapshot, cluster, jobs)
 	if err != nil {
 		return err
