@@ -156,9 +156,9 @@ func TestOperateWords(t *testing.T) {
 |  1 | huge   | rejected |        9 |    0 s |    0 s |    0.0 % | exceeds_cluster       |
 |  2 | second | running  |        2 | 1m 00s | 1m 00s |    0.0 % | t4-0:0,1              |
 `},
-		"jobs for programs": {[]string{"jobs", "-o", "csv"}, `id,job,tenant,application,state,reason,requested,min_replicas,max_replicas,replicas,seats,submit_s,first_start_s,finish_s,executed_s,gpu_seconds,restarts,preemptions,progress,total_work
-0,first,vision,,waiting,preempted_by_priority,8,8,8,0,,0,0,,10,80,0,1,40,1000
-2,second,vision,,running,,2,2,2,2,"t4-0:0,1",10,10,,60,120,0,0,0,1000
+		"jobs for programs": {[]string{"jobs", "-o", "csv"}, `id,job,tenant,application,state,reason,requested,min_replicas,max_replicas,replicas,seats,submit_s,first_start_s,finish_s,executed_s,gpu_seconds,restarts,preemptions,progress,total_work,failures,message
+0,first,vision,,waiting,preempted_by_priority,8,8,8,0,,0,0,,10,80,0,1,40,1000,0,
+2,second,vision,,running,,2,2,2,2,"t4-0:0,1",10,10,,60,120,0,0,0,1000,0,
 `},
 		"nodes": {[]string{"nodes"}, `node  accelerator  rack  devices  used  health
 t4-0  t4                       4     2  ready
@@ -203,7 +203,7 @@ round      at  what           by                   where or why
 `},
 		"describe for programs": {[]string{"describe", "huge", "-o", "csv"}, "field,value\nid,1\njob,huge\ntenant,vision\napplication,\nstate,rejected\n" +
 			"reason,exceeds_cluster\nrequested,9\nmin_replicas,9\nmax_replicas,9\nreplicas,0\nseats,\nsubmit_s,0\nfirst_start_s,\nfinish_s,0\nexecuted_s,0\n" +
-			"gpu_seconds,0\nrestarts,0\npreemptions,0\nprogress,0\ntotal_work,1000\n"},
+			"gpu_seconds,0\nrestarts,0\npreemptions,0\nprogress,0\ntotal_work,1000\nfailures,0\nmessage,\n"},
 		"logs":              {[]string{"logs", "first"}, "{Job:first Rank:0 Stderr:false Follow:false}\n"},
 		"logs of a replica": {[]string{"logs", "first", "--rank", "3", "--stderr", "-f"}, "{Job:first Rank:3 Stderr:true Follow:true}\n"},
 	}
@@ -285,12 +285,12 @@ func TestOperateOrders(t *testing.T) {
 		"one is not":      {[]string{"submit", "nothing", "bad"}, 2, "", "nothing: cannot be read: no such file or directory\n" + badly},
 		"nothing given":   {[]string{"submit"}, 2, "", "error: requires at least 1 arg(s), only received 0\nsee \"quartet submit --help\"\n"},
 		"cancel":          {[]string{"cancel", "first", "second"}, 0, "", ""},
-		"cancel no job":   {[]string{"cancel", "forth", "first"}, 2, "", `there is no job "forth"; valid jobs: second, huge, first` + "\n"},
+		"cancel no job":   {[]string{"cancel", "forth", "first"}, 2, "", `there is no job "forth"; valid jobs: first, huge, second` + "\n"},
 		"drain":           {[]string{"drain", "t4-0", "t4-1"}, 0, "", ""},
 		"undrain":         {[]string{"undrain", "t4-0"}, 0, "", ""},
 		"drain no node":   {[]string{"drain", "t4-7"}, 2, "", `there is no node "t4-7"; did you mean "t4-0"? valid nodes: t4-0, t4-1` + "\n"},
-		"describe no job": {[]string{"describe", "fisrt"}, 2, "", `there is no job "fisrt"; did you mean "first"? valid jobs: second, huge, first` + "\n"},
-		"explain no job":  {[]string{"explain", "hug"}, 2, "", `there is no job "hug"; did you mean "huge"? valid jobs: second, huge, first` + "\n"},
+		"describe no job": {[]string{"describe", "fisrt"}, 2, "", `there is no job "fisrt"; did you mean "first"? valid jobs: first, huge, second` + "\n"},
+		"explain no job":  {[]string{"explain", "hug"}, 2, "", `there is no job "hug"; did you mean "huge"? valid jobs: first, huge, second` + "\n"},
 		"logs have one form": {
 			[]string{"logs", "first", "-o", "json"},
 			2, "",
@@ -382,7 +382,7 @@ func FuzzReadDecisions(f *testing.F) {
 			}
 			return
 		}
-		if n := len(d.GetDecisions()); n == 0 || n > keptHistory || d.GetJob().GetState() == "" && d.GetDecisions()[n-1].GetWhat() != core.Tune.String() {
+		if n := len(d.GetDecisions()); n == 0 || n > keptHistory || d.GetJob().GetState() == "" && !slices.Contains([]string{core.Tune.String(), core.JobProgressed.String()}, d.GetDecisions()[n-1].GetWhat()) {
 			t.Errorf("%d decisions leave the job %q", n, d.GetJob().GetState())
 		}
 		a := &app{stdout: io.Discard, format: render.Text}
