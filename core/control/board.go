@@ -278,6 +278,12 @@ func (b *Board) jobNames(n int) []string {
 	return names
 }
 
+// hasEnded reports whether a round has seen a job end.
+func (b *Board) hasEnded(name string) bool {
+	f, _, _, _ := b.find(name)
+	return f != nil && f.State.Ended()
+}
+
 // has reports whether a round has seen a job, and it is not forgotten.
 func (b *Board) has(id core.JobID) bool {
 	b.mutex.RLock()

@@ -192,11 +192,15 @@ func (s *Server) Logs(r *controlv1.LogsRequest, to grpc.ServerStreamingServer[co
 		return invalid("no job has a rank %d", r.GetRank())
 	}
 	l := backend.Log{Job: r.GetJob(), Rank: int(r.GetRank()), Stderr: r.GetStderr(), Follow: r.GetFollow()}
-	return s.order(to.Context(), l.Job, func() error {
+	err := s.order(to.Context(), l.Job, func() error {
 		return s.backend.ReadLog(to.Context(), l, sender(func(chunk []byte) error {
 			return to.Send(&controlv1.LogsResponse{Chunk: chunk})
 		}))
 	})
+	if l.Follow && errors.Is(err, context.Canceled) && s.closing.Err() != nil && s.board.hasEnded(l.Job) {
+		return nil // all is read: the run ends because its jobs have
+	}
+	return err
 }
 
 // Snapshot sends what another scheduler begins from.
