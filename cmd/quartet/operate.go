@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/control"
 )
@@ -38,6 +39,7 @@ func (f *tlsFlags) register(c *cobra.Command, address, whose string) {
 type serveFlags struct {
 	tlsFlags
 	listen string
+	bound  *control.TLSListener // nil when it is not given, and once it is served on
 }
 
 func (f *serveFlags) register(c *cobra.Command) {
@@ -45,12 +47,33 @@ func (f *serveFlags) register(c *cobra.Command) {
 	f.tlsFlags.register(c, "listen", "the scheduler")
 }
 
-// serve takes orders for a backend, through a socket in its folder, until the server is closed.
+// bind takes the address before the run begins.
+func (f *serveFlags) bind(ctx context.Context) (err error) {
+	if f.listen == "" {
+		return nil
+	}
+	f.bound, err = control.ListenTLS(ctx, f.listen, f.TLSFiles)
+	if _, told := errors.AsType[core.Diagnostics](err); err == nil || told {
+		return err
+	}
+	return problem("--listen", err.Error(), "give a free HOST:PORT")
+}
+
+// release gives up an address on which nobody came to answer.
+func (f *serveFlags) release() {
+	if f.bound != nil {
+		_ = f.bound.Close() // nobody was served
+		f.bound = nil
+	}
+}
+
+// serve takes orders for a backend, through a socket in its folder and on the address that was bound, until the server is closed.
 func (f *serveFlags) serve(folder string, o backend.Operated, b *control.Board, log *slog.Logger) (*control.Server, error) {
 	s := control.NewServer(o, b, log)
 	err := s.ServeSocket(filepath.Join(folder, control.SocketName))
-	if err == nil && f.listen != "" {
-		_, err = s.ServeTLS(f.listen, f.TLSFiles)
+	if err == nil && f.bound != nil {
+		err = s.ServeTLS(f.bound)
+		f.bound = nil
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

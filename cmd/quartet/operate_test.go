@@ -300,7 +300,8 @@ func TestOperateOrders(t *testing.T) {
 			"start one with \"quartet run\", or say which with --run, --out or --socket\n"},
 		"a run elsewhere":       {[]string{"cancel", "first", "--out", here + "/runs"}, 0, "", ""},
 		"a socket":              {[]string{"cancel", "first", "--socket", "runs/local/live/quartet.sock"}, 0, "", ""},
-		"TCP without files":     {[]string{"jobs", "--server", "localhost:1"}, 2, "", "error: if any flags in the group [server tls-cert tls-key tls-ca] are set they must all be set; missing [tls-ca tls-cert tls-key]\nsee \"quartet jobs --help\"\n"},
+		"TCP without files":     {[]string{"jobs", "--server", "localhost:1"}, 2, "", "error: --server needs --tls-cert, --tls-key and --tls-ca too\nsee \"quartet jobs --help\"\n"},
+		"a run and a server":    {[]string{"jobs", "--run", "r", "--server", "localhost:1"}, 2, "", "error: --run and --server exclude each other\nsee \"quartet jobs --help\"\n"},
 		"files that are absent": {[]string{"jobs", "--server", "localhost:1", "--tls-cert", "c", "--tls-key", "k", "--tls-ca", "a"}, 2, "", "a: read authority: open a: no such file or directory\nc: read certificate with key \"k\": open c: no such file or directory\n"},
 	}
 	for name, tc := range cases {
@@ -401,29 +402,29 @@ func TestOperateOverTCP(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "s"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", f.listen) // for a port that is free
-	if err != nil {
+	if err := f.bind(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f.listen = l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := f.bound.Addr().String()
 	t.Chdir(dir)
 	server, err := f.serve("s", o, control.NewBoard(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags := []string{"--server", f.listen, "--tls-cert", files.Certificate, "--tls-key", files.Key, "--tls-ca", files.Authority}
+	flags := []string{"--server", address, "--tls-cert", files.Certificate, "--tls-key", files.Key, "--tls-ca", files.Authority}
 	code, stdout, stderr := quartet(t, append([]string{"nodes", "-o", "csv"}, flags...)...)
 	if want := "node,accelerator,rack,devices,used,health\nt4-0,t4,,4,0,ready\n"; code != 0 || stdout != want {
 		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
+	}
+	second := serveFlags{listen: address, tlsFlags: tlsFlags{files}}
+	if _, told := errors.AsType[core.Diagnostics](second.bind(t.Context())); !told {
+		t.Error("an address that is taken is bound, or not told of as what the user gave")
 	}
 	if err := server.Close(); err != nil {
 		t.Error(err)
 	}
 	code, _, stderr = quartet(t, append([]string{"nodes"}, flags...)...)
-	if code != 1 || !strings.Contains(stderr, "does not answer") || !strings.Contains(stderr, "is there one on "+f.listen) {
+	if code != 1 || !strings.Contains(stderr, "does not answer") || !strings.Contains(stderr, "is there one on "+address) {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }

@@ -140,6 +140,7 @@ or config, 3 unfinished, failed or rejected jobs under --strict, 130 interrupted
 // noteStart makes a command note that it runs: what went wrong before is a matter of usage.
 func (a *app) noteStart(c *cobra.Command) {
 	if body := c.RunE; body != nil {
+		c.PreRunE = checkFlagGroups
 		c.RunE = func(c *cobra.Command, args []string) error {
 			a.running = true
 			return body(c, args)

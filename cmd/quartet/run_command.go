@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -66,6 +67,10 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
 			if err != nil {
 				return err
 			}
+			defer f.release()
+			if err := f.bind(c.Context()); err != nil {
+				return err
+			}
 			return f.complete(c.Context(), a, config, &realRun{fresh: f.fresh, serve: &f.serveFlags, metrics: &f.metricsFlags})
 		},
 	}
@@ -81,6 +86,16 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
 	c.Flags().BoolVar(&f.fresh, "fresh", false, "stop and forget what is left of an unfinished run of the same name")
 	c.Flags().BoolVar(&f.discover, "discover", false, "run on the devices of this machine, instead of the config's cluster")
 	return c
+}
+
+// bind takes the addresses of the run, all or none.
+func (f *runFlags) bind(ctx context.Context) error {
+	return errors.Join(f.metricsFlags.bind(ctx), f.serveFlags.bind(ctx))
+}
+
+func (f *runFlags) release() {
+	f.metricsFlags.release()
+	f.serveFlags.release()
 }
 
 // load reads the config with a real backend and the jobs that the flags name.
