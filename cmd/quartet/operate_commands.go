@@ -30,12 +30,14 @@ func (a *app) submitCommand() *cobra.Command {
 		Use:   "submit FILE...|-",
 		Short: "Hand job files to the running scheduler",
 		Long: `Hands the jobs of each file to the running scheduler, all of a file or none, and prints their names.
-"-" reads standard input. Jobs run in the working folder of this command, unless they say otherwise.`,
+"-" reads standard input. Jobs run in the working folder of this command, unless they say otherwise.
+Their "submit" counts from now. A note tells of jobs that need more devices than there are.`,
 		Example: "  quartet submit jobs.yaml\n  generate-jobs | quartet submit -",
 		Args:    cobra.MinimumNArgs(1),
 	}
 	return f.operation(c, func(ctx context.Context, client *control.Client, args []string) error {
 		t := render.Table{Columns: []render.Column{{Name: "job"}}}
+		var taken []backend.JobFile
 		err := each(args, func(name string) error {
 			file, err := readJobFile(name, c.InOrStdin())
 			if err != nil {
@@ -45,8 +47,14 @@ func (a *app) submitCommand() *cobra.Command {
 			for _, name := range names {
 				t.Rows = append(t.Rows, []any{name})
 			}
+			if err == nil {
+				taken = append(taken, file)
+			}
 			return err
 		})
+		if !a.quiet && len(taken) > 0 {
+			a.noteMisfits(ctx, client, taken)
+		}
 		if told := a.tellNames(t); told != nil {
 			return told
 		}
