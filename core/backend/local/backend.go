@@ -167,6 +167,8 @@ func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, erro
 		due = onGrid(w.BySeconds, w)
 	}
 	for {
+		b.takeIn()
+		b.obeyAll()
 		now := b.elapsed()
 		if err := b.look(now); err != nil {
 			return core.Observation{}, err
@@ -230,8 +232,6 @@ func sorted(events []core.Event) []core.Event {
 
 // look finds out what happened up to now, and goes on with what is half done.
 func (b *Backend) look(now float64) error {
-	b.takeIn()
-	b.obeyAll()
 	b.arrive(now)
 	b.listen(now)
 	for _, j := range b.jobs {

@@ -217,7 +217,12 @@ func TestPreviewTellsTheNextRound(t *testing.T) {
 		t.Errorf("streamed %d bytes, error %v", streamed.Len(), err)
 	}
 	cluster := machine()
-	p, err := create(New(realClock{}), nil, discard).(*Opener).Preview(path, cluster, &workload.Workload{Open: true})
+	o := create(New(realClock{}), nil, discard).(*Opener)
+	if _, err := o.Preview(path, machine(), &workload.Workload{Open: true}); err == nil || !strings.Contains(err.Error(), "other inputs") {
+		t.Errorf("error %v, want one about the inputs", err)
+	}
+	o.For(Run{Identity: "test"})
+	p, err := o.Preview(path, cluster, &workload.Workload{Open: true})
 	if err != nil {
 		t.Fatal(err)
 	}

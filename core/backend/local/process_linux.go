@@ -149,6 +149,8 @@ func openLogFile(path string) (*os.File, error) {
 	return f, nil
 }
 
+func askToStop(id identity) { id.signal(askedToStop) }
+
 func terminate(id identity) { id.signal(syscall.SIGTERM) }
 
 func kill(id identity) { id.signal(syscall.SIGKILL) }

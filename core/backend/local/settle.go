@@ -69,14 +69,18 @@ const (
 // mostLost is how many runs in a row may be lost before that is the job's own fault.
 const mostLost = 3
 
-// stop tells a run to end.
+// stop tells a run to end: its agent, if one listens, or else by SIGTERM. Who heard the one is not killed by the other.
 func (b *Backend) stop(j *job, now float64) {
 	if j.stopBy > 0 {
 		return
 	}
-	j.stopBy = now + b.seconds(b.config.Grace+patience)
-	_, _ = b.agent.Send(j.Spec.Name, agent.ToJob{Stop: &agent.Stop{GraceSeconds: b.config.Grace.Seconds()}}) // SIGTERM tells those who do not listen
-	terminate(j.run.Keeper)
+	j.stopBy = now + b.seconds(2*b.config.Grace+patience)
+	if !j.connected || j.hung {
+		terminate(j.run.Keeper)
+		return
+	}
+	_, _ = b.agent.Send(j.Spec.Name, agent.ToJob{Stop: &agent.Stop{GraceSeconds: b.config.Grace.Seconds()}}) // or it is told when the grace is over
+	askToStop(j.run.Keeper)
 }
 
 // seconds is a time of this machine in the time of the run.
@@ -230,7 +234,7 @@ func (b *Backend) stopAll() error {
 			b.stop(j, now)
 		}
 	}
-	late, killed := time.After(b.config.Grace+patience), false
+	late, killed := time.After(2*b.config.Grace+patience), false
 	for _, j := range b.jobs {
 		for j.live() {
 			select {
