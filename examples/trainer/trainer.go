@@ -245,7 +245,10 @@ func (t *trainer) learn(norms []int64, trained int) {
 		factor = t.o.Scaling.Factor(scatter.Scale, g, goodput.Warmup{})
 	}
 	floats.AddScaled(t.state.Parameters, -t.o.Rate*factor, t.gradient)
-	t.state.Progress += g.Gain(scatter.Scale) * float64(t.pace.together)
+	t.state.Progress += g.Gain(scatter.Scale)
+	for range t.pace.together - 1 {
+		t.state.Progress += goodput.Gradients(t.statistics()).Gain(scatter.Scale) // which grows as the training goes on
+	}
 	t.state.Samples += uint64(t.setting.batch() * t.pace.together)
 	t.state.Step += uint64(t.pace.together)
 }

@@ -27,6 +27,7 @@ type outcome struct {
 	} `json:"jct_seconds"`
 	Makespan float64 `json:"makespan_seconds"`
 	Restarts struct{ Total int }
+	Wall     float64 `json:"wall_seconds"`
 
 	busy float64 // part of the machine's processors that the run took
 	load string  // of the machine, by all that ran on it, in its last minute
@@ -83,7 +84,6 @@ func (b *bench) quartet(command, name string, sets []string) (*outcome, error) {
 	c := exec.Command(filepath.Join(b.dir, "quartet"), args...)
 	var problems strings.Builder
 	c.Stderr = &problems
-	began := time.Now()
 	text, err := c.Output()
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w\n%s", command, name, err, &problems)
@@ -93,7 +93,7 @@ func (b *bench) quartet(command, name string, sets []string) (*outcome, error) {
 		return nil, fmt.Errorf("read the summary of %s: %w", name, err)
 	}
 	cpu := c.ProcessState.UserTime() + c.ProcessState.SystemTime()
-	o.busy = cpu.Seconds() / time.Since(began).Seconds() / float64(runtime.NumCPU())
+	o.busy = cpu.Seconds() / o.Wall / float64(runtime.NumCPU())
 	load, err := os.ReadFile("/proc/loadavg")
 	o.load, _, _ = strings.Cut(string(load), " ")
 	return o, err

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -128,7 +129,7 @@ func (c *Config) asked() (names []string) {
 
 func (c *Config) checkStandIn() (problems []error) {
 	if len(c.StandIn) > 0 && c.StandIn[0] == "" {
-		problems = append(problems, fmt.Errorf("stand_in: names no program"))
+		problems = append(problems, errors.New("stand_in: names no program"))
 	}
 	for _, name := range c.asked() {
 		if !slices.Contains(placeholders, name) {

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -42,9 +43,7 @@ func (training) Measure(_ int, c workload.Running) (core.Measurement, core.Gradi
 func fast(t *testing.T, dir string, settings map[string]any, w *workload.Workload) (*Backend, error) {
 	t.Helper()
 	raw := map[string]any{"grace": "5s", "speedup": 100.0}
-	for key, value := range settings {
-		raw[key] = value
-	}
+	maps.Copy(raw, settings)
 	o := create(New(realClock{}), raw, discard).(*Opener)
 	o.For(Run{Dir: dir, Identity: "test"})
 	opened, err := o.Open(context.Background(), machine(), w)
@@ -202,7 +201,7 @@ func TestStandInsAreChecked(t *testing.T) {
 		command []string
 		want    string
 	}{
-		"a placeholder mistyped": {[]string{"echo", "{aplication}"}, `stand_in: nothing is known as {aplication}; did you mean "application"? valid placeholders: name, application, profile, work, seconds, replicas, batch, speedup`},
+		"a placeholder mistyped": {[]string{"echo", "{applications}"}, `stand_in: nothing is known as {applications}; did you mean "application"? valid placeholders: name, application, profile, work, seconds, replicas, batch, speedup`},
 		"no program":             {[]string{"", "{name}"}, "stand_in: names no program"},
 	} {
 		t.Run(name, func(t *testing.T) {
