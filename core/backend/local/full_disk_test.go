@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload"
@@ -81,17 +80,6 @@ func TestTheDiskIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range acknowledged {
-		limit := time.After(time.Minute)
-		for done := false; !done; {
-			var err error
-			if done, err = b.hasEnded(context.Background(), name); err != nil {
-				t.Fatalf("acknowledged, and lost: %v", err)
-			}
-			select {
-			case <-limit:
-				t.Fatalf("job %q does not end", name)
-			case <-time.After(time.Millisecond):
-			}
-		}
+		waitUntilGone(t, b, name) // none of them was lost
 	}
 }
