@@ -40,14 +40,14 @@ func (b *Backend) start(jobs []*job, now float64) error {
 		case errors.Is(err, errKilled):
 			b.log.Warn("a run was lost before it began", "job", j.Spec.Name, "error", err)
 			j.leave(now)
-			b.events = append(b.events, core.Event{Kind: core.JobInterrupted, AtSeconds: now, Job: j.Spec.ID, Progress: j.progress})
+			b.interrupt(j, err.Error(), now)
 		case slices.ContainsFunc(machineFaults, func(fault error) bool { return errors.Is(err, fault) }):
 			dismiss(ready)
 			return fmt.Errorf("start job %q: %w", j.Spec.Name, err)
 		default:
 			b.log.Warn("a run could not be started", "job", j.Spec.Name, "error", err)
 			j.leave(now)
-			b.finish(j, core.JobFailed, now)
+			b.fail(j, err.Error(), now)
 		}
 	}
 	if len(ready) == 0 {
@@ -82,7 +82,7 @@ var errKilled = errors.New("its keeper was killed")
 
 // prepare makes the folders of a run and a keeper for it.
 func (b *Backend) prepare(j *job) (prepared, error) {
-	next := run{Number: j.run.Number + 1, Round: j.decided, Failures: j.run.Failures, Devices: b.devicesOf(j.seats)}
+	next := run{Number: j.run.Number + 1, Round: j.decided, Failures: j.run.Failures, Lost: j.run.Lost, Devices: b.devicesOf(j.seats)}
 	folder := b.runFolder(j, next.Number)
 	o, err := b.orders(j, folder)
 	if err != nil {
@@ -134,6 +134,11 @@ func (b *Backend) orders(j *job, folder string) (*orders, error) {
 		if dir, err = os.Getwd(); err != nil {
 			return nil, err
 		}
+	}
+	if info, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("working folder: %w", err)
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("working folder %q is none", dir)
 	}
 	command, variables, err := b.command(j, folder)
 	if err != nil {

@@ -30,7 +30,7 @@ func keep(dir string) int {
 	runtime.LockOSThread() // a parent's death signal is sent when the thread ends that started the child
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
-	signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT) // unheeded here, and not inherited as ignored
 	var o orders
 	if err := readFile(filepath.Join(dir, ordersFile), &o); err != nil {
 		fmt.Fprintln(os.Stderr, err)

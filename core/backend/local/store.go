@@ -70,6 +70,7 @@ type run struct {
 	Number   int // 1 for the first
 	Round    int // that decided the seats
 	Failures int // of earlier runs
+	Lost     int // earlier runs in a row whose keepers did not say how they ended
 	Devices  []int
 	Keeper   identity
 }
@@ -92,10 +93,10 @@ func openStore(dir string, fresh bool) (*store, error) {
 	}
 	if info, err := os.Stat(dir); err != nil {
 		return nil, err
-	} else if info.Mode().Perm()&0o002 != 0 {
+	} else if info.Mode().Perm()&0o022 != 0 || !ours(info) {
 		return nil, core.Diagnostics{{
-			Position: core.Position{File: dir}, Summary: "others may write to this folder, and so act in its user's name",
-			Hint: "chmod o-w it",
+			Position: core.Position{File: dir}, Summary: "the folder is another user's, or others may write to it: what is in it could be theirs",
+			Hint: "take a folder of your own, and chmod go-w it",
 		}}
 	}
 	s := &store{path: filepath.Join(dir, storeFile), health: map[string]core.Health{}}
