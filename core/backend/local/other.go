@@ -45,4 +45,4 @@ func askToStop(identity) {}
 
 func ours(os.FileInfo) bool { return true }
 
-func openLogFile(path string) (*os.File, error) { return os.Open(path) }
+func openLogFile(path string) (*os.File, error) { return openPlain(path, os.O_RDONLY) }

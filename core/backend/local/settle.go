@@ -226,6 +226,23 @@ func (b *Backend) Close() error {
 	return errors.Join(b.stopAll(), b.store.setMeta(b.meta), b.agent.Close(), b.store.close())
 }
 
+// Leave ends the scheduler and lets its jobs run on, as if it had been killed: one after it takes them over. It returns how many
+// there are.
+func (b *Backend) Leave() (running int, err error) {
+	if b.closed {
+		return 0, nil
+	}
+	b.closed = true
+	close(b.ended)
+	b.work.Wait()
+	for _, j := range b.jobs {
+		if j.run.Number > 0 && j.run.Keeper.alive() {
+			running++
+		}
+	}
+	return running, errors.Join(b.agent.Close(), b.store.close())
+}
+
 // stopAll stops what runs, and waits until it is gone.
 func (b *Backend) stopAll() error {
 	now := b.elapsed()
