@@ -171,7 +171,7 @@ func (r *realRun) house(opener backend.Opener, c *configs.Config, w *workload.Wo
 func identityOf(c *configs.Config, w *workload.Workload) (string, error) {
 	alike := *c
 	alike.Output = configs.Output{}
-	if settings, real := alike.Backend.Config.(local.Config); real {
+	if settings, real := alike.Backend.Config.(*local.Config); real {
 		alike.Backend.Config = settings.Deciding()
 	}
 	resolved, err := alike.Resolved()

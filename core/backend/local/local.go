@@ -40,8 +40,8 @@ type Config struct {
 }
 
 // Deciding are the settings that decisions depend on. A run goes on when others are changed.
-func (c Config) Deciding() Config {
-	return Config{Declared: c.Declared, Speedup: c.Speedup, StandIn: c.StandIn}
+func (c *Config) Deciding() *Config {
+	return &Config{Declared: c.Declared, Speedup: c.Speedup, StandIn: c.StandIn}
 }
 
 // usual are the variables that every job sees.
