@@ -78,6 +78,10 @@ type Event struct {
 	Progress, Rate, FromSeconds float64
 	StepsLeft                   float64 // JobSubmitted, JobProgressed and JobInterrupted; NaN when unknown
 
+	// Message says in one sentence why, of a job that failed, was interrupted or begins again; empty when nobody knows. It
+	// is for people: no decision depends on it.
+	Message string
+
 	Measurement Measurement // JobMeasured
 	Gradients   Gradients   // JobMeasured
 }

@@ -12,6 +12,9 @@ const Protocol = 1
 // MaxReplicas bounds the ranks of a job.
 const MaxReplicas = 1_000_000
 
+// mostAmount is more than anything that is measured, and leaves room to count with it.
+const mostAmount = 1e30
+
 // maxName bounds the name of a job, in bytes.
 const maxName = 1024
 
@@ -133,5 +136,5 @@ func (p *problems) whole(name string, value, least, most int) {
 }
 
 func (p *problems) amount(name string, value float64) {
-	p.check(value >= 0 && value <= math.MaxFloat64, "%s is %v, must be a number from 0", name, value)
+	p.check(value >= 0 && value <= mostAmount, "%s is %v, must be a number from 0 to %v", name, value, mostAmount)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,10 @@ const (
 	helloLimit  = 10 * time.Second
 	refuseLimit = time.Second
 )
+
+// mostStrangers is how many connections may be open that did not say who they are: the oldest makes room for another, so that
+// a job that opens them without end takes the scheduler's descriptors from nobody.
+const mostStrangers = 128
 
 // Event is what a server tells of a replica: what it said, or that it went.
 type Event struct {
@@ -35,9 +40,10 @@ type Server struct {
 	closing  chan struct{}
 	work     sync.WaitGroup
 
-	mutex sync.Mutex
-	open  map[net.Conn]bool // all connections; nil once the server is closed
-	jobs  map[string]*run
+	mutex     sync.Mutex
+	open      map[net.Conn]bool // all connections; nil once the server is closed
+	strangers []net.Conn        // those that did not say yet who they are, the oldest first
+	jobs      map[string]*run
 }
 
 // run is one run of a job.
@@ -162,6 +168,10 @@ func (s *Server) accept() {
 			return
 		}
 		s.open[conn] = true
+		if s.strangers = append(s.strangers, conn); len(s.strangers) > mostStrangers {
+			hangUp(s.strangers[0])
+			s.strangers = s.strangers[1:]
+		}
 		s.work.Go(func() { s.serve(conn) })
 		s.mutex.Unlock()
 	}
@@ -173,6 +183,7 @@ func (s *Server) serve(conn net.Conn) {
 		hangUp(conn)
 		s.mutex.Lock()
 		delete(s.open, conn)
+		s.isKnown(conn)
 		s.mutex.Unlock()
 	}()
 	lines := newReader[FromJob](conn)
@@ -213,6 +224,10 @@ func (s *Server) serve(conn net.Conn) {
 	}
 }
 
+func (s *Server) isKnown(conn net.Conn) {
+	s.strangers = slices.DeleteFunc(s.strangers, func(other net.Conn) bool { return other == conn })
+}
+
 // welcome makes a connection that of its replica, in the place of any before.
 func (s *Server) welcome(h Hello, conn net.Conn) (*peer, error) {
 	s.mutex.Lock()
@@ -227,6 +242,7 @@ func (s *Server) welcome(h Hello, conn net.Conn) (*peer, error) {
 	if before := r.peers[h.Rank]; before != nil {
 		hangUp(before.conn)
 	}
+	s.isKnown(conn)
 	p := &peer{conn, newOutbox[ToJob](), make(chan struct{})}
 	r.peers[h.Rank] = p
 	if r.told != (ToJob{}) {

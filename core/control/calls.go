@@ -109,8 +109,8 @@ func (s *Server) Jobs(r *controlv1.JobsRequest, to grpc.ServerStreamingServer[co
 
 // now is the moment, or the last one that is known when the backend has no clock to ask.
 func (s *Server) now(lastRound float64) float64 {
-	if clock, ok := s.backend.(interface{ ElapsedSeconds() float64 }); ok {
-		return max(lastRound, clock.ElapsedSeconds())
+	if clock, ok := s.backend.(interface{ Present() float64 }); ok {
+		return max(lastRound, clock.Present())
 	}
 	return lastRound
 }

@@ -65,10 +65,13 @@ func (c *Collector) writeDecisions(r *core.Report) error {
 func (c *Collector) writeEvent(r *core.Report, e *core.Event) error {
 	switch e.Kind {
 	case core.JobFinished, core.JobFailed, core.JobCancelled, core.JobInterrupted:
-		return startLine(c.decisions, r.View.Round, e.AtSeconds).
+		l := startLine(c.decisions, r.View.Round, e.AtSeconds).
 			text("job", c.jobName(e.Job)).
-			text("event", e.Kind.String()).
-			end(c.decisions)
+			text("event", e.Kind.String())
+		if e.Message != "" {
+			l = l.text("message", e.Message)
+		}
+		return l.end(c.decisions)
 	case core.NodeChanged:
 		return startLine(c.decisions, r.View.Round, e.AtSeconds).
 			text("node", r.View.Cluster.Nodes[e.Node].Name).

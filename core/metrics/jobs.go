@@ -27,7 +27,7 @@ var outcomeNames = [...]string{"unfinished", "completed", "rejected", "failed", 
 type record struct {
 	spec        *core.JobSpec
 	firstStart  float64  // NaN when the job never started
-	finish      float64  // NaN unless completed or failed
+	finish      float64  // NaN unless completed, failed or cancelled
 	executed    float64  // seconds with devices
 	attained    float64  // device-seconds
 	demanded    demanded // by all jobs: up to the submission, then over the job's life
@@ -50,7 +50,7 @@ func (r *record) settle(j *core.Job, nowSeconds float64) {
 	case core.Rejected:
 		r.outcome = rejected
 	case core.Cancelled:
-		r.outcome = cancelled
+		r.outcome, r.finish = cancelled, j.FinishSeconds
 	default:
 		r.outcome = unfinished
 	}

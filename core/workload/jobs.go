@@ -112,19 +112,19 @@ func (f jobFile) Validate() error {
 	if len(f.Jobs) == 0 {
 		found = append(found, core.Diagnostic{Path: "jobs", Summary: "holds no job"})
 	}
+	first := make(map[string]int, len(f.Jobs))
 	for i := range f.Jobs {
 		f.Jobs[i].check(func(key, summary, hint string) {
 			found = append(found, core.Diagnostic{Path: fmt.Sprintf("jobs[%d].%s", i, key), Summary: summary, Hint: hint})
 		})
-		for k := range i {
-			if f.Jobs[k].Name == f.Jobs[i].Name {
-				found = append(found, core.Diagnostic{
-					Path: fmt.Sprintf("jobs[%d].name", i), Summary: fmt.Sprintf("job name %q appears twice", f.Jobs[i].Name),
-					Hint: fmt.Sprintf("first in jobs[%d]", k),
-				})
-				break
-			}
+		if k, twice := first[f.Jobs[i].Name]; twice {
+			found = append(found, core.Diagnostic{
+				Path: fmt.Sprintf("jobs[%d].name", i), Summary: fmt.Sprintf("job name %q appears twice", f.Jobs[i].Name),
+				Hint: fmt.Sprintf("first in jobs[%d]", k),
+			})
+			continue
 		}
+		first[f.Jobs[i].Name] = i
 	}
 	return found.Err()
 }

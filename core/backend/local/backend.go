@@ -80,6 +80,7 @@ func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload)
 	if b.store, err = openStore(dir, o.fresh); err != nil {
 		return nil, err
 	}
+	b.removeSnapshots()
 	if err := b.resume(ctx, o); err != nil {
 		return nil, errors.Join(err, b.store.close())
 	}
@@ -166,6 +167,8 @@ func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, erro
 		due = onGrid(w.BySeconds, w)
 	}
 	for {
+		b.takeIn()
+		b.obeyAll()
 		now := b.elapsed()
 		if err := b.look(now); err != nil {
 			return core.Observation{}, err
@@ -209,27 +212,26 @@ func wakes(e *core.Event, w core.Wake) float64 {
 // one would find out again.
 func (b *Backend) observe(now float64) core.Observation {
 	b.tellReports()
-	b.sortEvents()
 	b.rounds, b.now = b.rounds+1, now
-	b.seen = &observation{NowSeconds: now, Events: recorded(b.events), Heard: b.unrecorded()}
-	told := b.events
+	told := sorted(b.events)
+	b.seen = &observation{NowSeconds: now, Events: recorded(told), Heard: b.unrecorded()}
 	b.events = nil
 	return core.Observation{NowSeconds: now, Events: told}
 }
 
-// sortEvents brings what is to be told into order.
-func (b *Backend) sortEvents() {
-	slices.SortStableFunc(b.events, func(x, y core.Event) int {
+// sorted brings what is to be told into order.
+func sorted(events []core.Event) []core.Event {
+	slices.SortStableFunc(events, func(x, y core.Event) int {
 		return cmp.Or(cmp.Compare(x.AtSeconds, y.AtSeconds), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Job, y.Job))
 	})
-	for i := range b.events {
-		b.events[i].StepsLeft = math.NaN()
+	for i := range events {
+		events[i].StepsLeft = math.NaN()
 	}
+	return events
 }
 
 // look finds out what happened up to now, and goes on with what is half done.
 func (b *Backend) look(now float64) error {
-	b.takeIn()
 	b.arrive(now)
 	b.listen(now)
 	for _, j := range b.jobs {
@@ -275,7 +277,7 @@ func (b *Backend) over(now, due float64) bool {
 	if b.open || len(b.coming) > 0 || slices.ContainsFunc(b.events, news) || slices.ContainsFunc(b.jobs, (*job).live) {
 		return false
 	}
-	return b.active == 0 || math.IsInf(due, 1) || now-b.lastWork > b.config.StallAfter.Seconds()
+	return b.active == 0 || math.IsInf(due, 1) || now-b.lastWork > b.seconds(b.config.StallAfter)
 }
 
 // sleep waits until something may have happened, at the latest until a round is due.

@@ -133,7 +133,7 @@ func TestOutcomes(t *testing.T) {
 			j := command("j", "true")
 			j.Process.Dir = "/no-such-folder"
 			return j
-		}, "job_failed j", 1},
+		}, "job_failed j", 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestApplyingTwiceHasTheEffectOfOnce(t *testing.T) {
 
 func TestKeeperIsKilled(t *testing.T) {
 	dir, ledger := t.TempDir(), t.TempDir()
-	b := opened(t, dir, realClock{}, commands(worker(t, ledger, "fork", 2)))
+	b := opened(t, dir, realClock{}, commands(worker(t, ledger, "fork openly", 2)))
 	b.jobs[0].Spec.Command[4] = "60000"
 	seen(t, b)
 	apply(t, b, on(0, 2))

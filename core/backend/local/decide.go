@@ -123,6 +123,17 @@ func (b *Backend) end(j *job, now float64) {
 	}
 }
 
+// fail tells that a job failed, and why.
+func (b *Backend) fail(j *job, why string, at float64) {
+	b.finish(j, core.JobFailed, at)
+	b.events[len(b.events)-1].Message = why
+}
+
+// interrupt tells that a job lost its devices, and why.
+func (b *Backend) interrupt(j *job, why string, at float64) {
+	b.events = append(b.events, core.Event{Kind: core.JobInterrupted, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress, Message: why})
+}
+
 func (b *Backend) finish(j *job, kind core.EventKind, at float64) {
 	b.end(j, at)
 	b.events = append(b.events, core.Event{Kind: kind, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress})

@@ -17,6 +17,7 @@ type event struct {
 	Progress    float64
 	Rate        float64
 	FromSeconds float64
+	Message     string `json:",omitempty"`
 	Measurement core.Measurement
 	Gradients   core.Gradients
 }
@@ -25,7 +26,7 @@ func recorded(events []core.Event) []event {
 	list := make([]event, len(events))
 	for i, e := range events {
 		list[i] = event{
-			e.Kind, e.AtSeconds, e.Job, e.Node, e.Health, e.Progress, e.Rate, e.FromSeconds, e.Measurement, e.Gradients,
+			e.Kind, e.AtSeconds, e.Job, e.Node, e.Health, e.Progress, e.Rate, e.FromSeconds, e.Message, e.Measurement, e.Gradients,
 		}
 	}
 	return list
@@ -35,7 +36,7 @@ func recorded(events []core.Event) []event {
 func (e *event) told(jobs []*job) core.Event {
 	t := core.Event{
 		Kind: e.Kind, AtSeconds: e.AtSeconds, Job: e.Job, Node: e.Node, Health: e.Health,
-		Progress: e.Progress, Rate: e.Rate, FromSeconds: e.FromSeconds, StepsLeft: math.NaN(),
+		Progress: e.Progress, Rate: e.Rate, FromSeconds: e.FromSeconds, Message: e.Message, StepsLeft: math.NaN(),
 		Measurement: e.Measurement, Gradients: e.Gradients,
 	}
 	if e.Kind == core.JobSubmitted {

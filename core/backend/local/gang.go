@@ -2,6 +2,7 @@ package local
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
@@ -32,37 +34,55 @@ func (b *Backend) start(jobs []*job, now float64) error {
 	var recorded []*job
 	for _, j := range jobs {
 		p, err := b.prepare(j)
-		if err != nil {
+		switch {
+		case err == nil:
+			ready, recorded = append(ready, p), append(recorded, j)
+		case errors.Is(err, errKilled):
+			b.log.Warn("a run was lost before it began", "job", j.Spec.Name, "error", err)
+			j.leave(now)
+			b.interrupt(j, err.Error(), now)
+		case slices.ContainsFunc(machineFaults, func(fault error) bool { return errors.Is(err, fault) }):
+			dismiss(ready)
+			return fmt.Errorf("start job %q: %w", j.Spec.Name, err)
+		default:
 			b.log.Warn("a run could not be started", "job", j.Spec.Name, "error", err)
 			j.leave(now)
-			b.finish(j, core.JobFailed, now)
-			continue
+			b.fail(j, err.Error(), now)
 		}
-		ready, recorded = append(ready, p), append(recorded, j)
 	}
 	if len(ready) == 0 {
 		return nil
 	}
-	err := b.store.begin(recorded)
-	for _, p := range ready {
-		if err == nil {
-			b.started(p.job, p.keeper)
-			_, _ = p.begin.Write([]byte{1}) // a keeper that is gone is noticed
-		}
-		_ = p.begin.Close()
-	}
-	if err != nil {
-		for _, p := range ready {
-			_ = p.keeper.Wait() // it ends without a go-ahead
-		}
+	if err := b.store.begin(recorded); err != nil {
+		dismiss(ready)
 		return fmt.Errorf("record what is started: %w", err)
+	}
+	for _, p := range ready {
+		b.started(p.job, p.keeper)
+		_, _ = p.begin.Write([]byte{1}) // a keeper that is gone is noticed
+		_ = p.begin.Close()
 	}
 	return nil
 }
 
+// dismiss ends keepers that wait for their go-ahead.
+func dismiss(keepers []prepared) {
+	for _, p := range keepers {
+		_ = p.begin.Close()
+		_ = p.keeper.Wait() // it ends without a go-ahead
+	}
+}
+
+// machineFaults are no fault of a job: as long as there is one, none could be started.
+var machineFaults = []error{
+	syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM,
+}
+
+var errKilled = errors.New("its keeper was killed")
+
 // prepare makes the folders of a run and a keeper for it.
 func (b *Backend) prepare(j *job) (prepared, error) {
-	next := run{Number: j.run.Number + 1, Round: j.decided, Failures: j.run.Failures, Devices: b.devicesOf(j.seats)}
+	next := run{Number: j.run.Number + 1, Round: j.decided, Failures: j.run.Failures, Lost: j.run.Lost, Devices: b.devicesOf(j.seats)}
 	folder := b.runFolder(j, next.Number)
 	o, err := b.orders(j, folder)
 	if err != nil {
@@ -82,7 +102,10 @@ func (b *Backend) prepare(j *job) (prepared, error) {
 	id, alive := identify(keeper.Process.Pid)
 	if !alive {
 		_ = begin.Close()
-		_ = keeper.Wait() // its log says more
+		_ = keeper.Wait()
+		if keeper.ProcessState.ExitCode() < 0 {
+			return prepared{}, errKilled
+		}
 		return prepared{}, fmt.Errorf("the keeper ended at once; see %s/keeper.log", folder)
 	}
 	next.Keeper = id
@@ -96,6 +119,9 @@ func (b *Backend) orders(j *job, folder string) (*orders, error) {
 		Job: j.Spec.Name, Replicas: core.Replicas(j.seats), Nodes: len(j.seats), Rendezvous: filepath.Join(folder, "peers"),
 		Checkpoint: filepath.Join(b.folder(j), "checkpoint"), Socket: filepath.Join(b.dir, agentSocket),
 	}
+	if err := os.RemoveAll(folder); err != nil { // a start that was never recorded left it
+		return nil, err
+	}
 	logs := filepath.Join(b.folder(j), "logs")
 	for _, dir := range [...]string{e.Rendezvous, e.Checkpoint, logs} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -108,6 +134,11 @@ func (b *Backend) orders(j *job, folder string) (*orders, error) {
 		if dir, err = os.Getwd(); err != nil {
 			return nil, err
 		}
+	}
+	if info, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("working folder: %w", err)
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("working folder %q is none", dir)
 	}
 	command, variables, err := b.command(j, folder)
 	if err != nil {

@@ -43,7 +43,7 @@ type watch struct {
 	heardAt     float64 // when it last said something
 	hung        bool
 	stopBy      float64 // when it should be gone; 0 while it was not told to stop
-	slow        bool    // it was told that it is not
+	slow        bool    // its keeper was killed, for it is not
 	lingers     float64 // until when its last words are waited for; 0 while it runs
 }
 

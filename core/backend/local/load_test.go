@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -81,11 +82,19 @@ func load(tb testing.TB, dir string) *loaded {
 	return l
 }
 
+// halt ends the rounds.
+func (l *loaded) halt(tb testing.TB) {
+	tb.Helper()
+	l.stop()
+	if err := <-l.ended; !errors.Is(err, context.Canceled) {
+		tb.Error(err)
+	}
+}
+
 // end ends the scheduler, and what runs.
 func (l *loaded) end(tb testing.TB) {
 	tb.Helper()
-	l.stop()
-	<-l.ended
+	l.halt(tb)
 	if err := l.Close(); err != nil {
 		tb.Fatal(err)
 	}
@@ -94,8 +103,7 @@ func (l *loaded) end(tb testing.TB) {
 // die ends the scheduler as a kill does: what runs goes on.
 func (l *loaded) die(tb testing.TB) {
 	tb.Helper()
-	l.stop()
-	<-l.ended
+	l.halt(tb)
 	if err := l.agent.Close(); err != nil {
 		tb.Fatal(err)
 	}

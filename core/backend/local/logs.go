@@ -80,7 +80,7 @@ func (r *logReader) read() error {
 	}
 	for {
 		if r.file == nil {
-			f, err := os.Open(r.path)
+			f, err := openLogFile(r.path)
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
@@ -107,7 +107,7 @@ func (r *logReader) readOlder() error {
 		last++
 	}
 	for ; last > 0; last-- {
-		f, err := os.Open(fmt.Sprintf("%s.%d", r.path, last))
+		f, err := openLogFile(fmt.Sprintf("%s.%d", r.path, last))
 		if err != nil {
 			return err
 		}

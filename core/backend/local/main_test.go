@@ -16,6 +16,7 @@ import (
 	"github.com/quartet-sched/quartet/admission"
 	"github.com/quartet-sched/quartet/allocation"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
 	"github.com/quartet-sched/quartet/placement"
@@ -157,9 +158,12 @@ func work(args []string) int {
 		if err := os.Mkdir(filepath.Join(ledger, "failed-"+name), 0o700); err == nil {
 			return 3
 		}
-	case "fork": // a child that leaves the group and the session
+	case "fork", "fork openly": // a child that leaves the group and the session, and the environment too unless openly
 		c := exec.Command("/proc/self/exe", "work", ledger, "deaf", "60000")
 		c.Env = []string{"QUARTET_JOB=child", "QUARTET_RANK=" + name, visibleDevices + "=child-" + name}
+		if kind == "fork openly" {
+			c.Env = append(c.Env, agent.RendezvousVariable+"="+os.Getenv(agent.RendezvousVariable))
+		}
 		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if c.Start() != nil {
 			return 9

@@ -37,6 +37,18 @@ func (b *Backend) obey(r request) {
 	r.done <- r.do()
 }
 
+// obeyAll carries out what waits, also when there is always a round to hold.
+func (b *Backend) obeyAll() {
+	for {
+		select {
+		case r := <-b.requests:
+			b.obey(r)
+		default:
+			return
+		}
+	}
+}
+
 // takeIn gets to know the jobs that were recorded meanwhile.
 func (b *Backend) takeIn() {
 	for _, j := range b.intake.take() {
@@ -143,18 +155,26 @@ func (b *Backend) setHealth(id core.NodeID, h core.Health) {
 	}
 }
 
+const snapshotFolder = ".snapshot-"
+
+// removeSnapshots removes those that a scheduler was killed over.
+func (b *Backend) removeSnapshots() {
+	left, _ := filepath.Glob(filepath.Join(b.dir, snapshotFolder+"*")) // the pattern is well-formed
+	for _, folder := range left {
+		_ = os.RemoveAll(folder) // they are in nobody's way
+	}
+}
+
 // WriteSnapshot writes the store, and what is to be told next.
 func (b *Backend) WriteSnapshot(ctx context.Context, to io.Writer) error {
-	folder, err := os.MkdirTemp(b.dir, ".snapshot-*")
+	folder, err := os.MkdirTemp(b.dir, snapshotFolder+"*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
 	path := filepath.Join(folder, storeFile)
 	if err := b.give(ctx, request{do: func() error {
-		b.tellReports()
-		b.sortEvents()
-		return b.store.snapshot(path, &observation{NowSeconds: b.elapsed(), Events: recorded(b.events)})
+		return b.store.snapshot(path, &observation{NowSeconds: b.elapsed(), Events: recorded(sorted(slices.Clone(b.events)))})
 	}}); err != nil {
 		return err
 	}

@@ -112,6 +112,26 @@ func submit(b *Backend, text string) ([]string, error) {
 	return b.Submit(context.Background(), backend.JobFile{Name: "jobs.yaml", Text: []byte(text), Dir: os.TempDir()})
 }
 
+// waitUntilGone waits until a job has ended and nothing of it runs.
+func waitUntilGone(t *testing.T, b *Backend, name string) {
+	t.Helper()
+	limit := time.After(time.Minute)
+	for {
+		gone, err := b.hasEnded(context.Background(), name)
+		if err != nil {
+			t.Fatalf("job %q: %v", name, err)
+		}
+		if gone {
+			return
+		}
+		select {
+		case <-limit:
+			t.Fatalf("job %q does not end", name)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
 func TestJobsAreSubmittedAndCancelled(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -135,9 +155,7 @@ func TestJobsAreSubmittedAndCancelled(t *testing.T) {
 		}
 	}
 	w.expect(t, "job_cancelled a")
-	if err := b.ReadLog(ctx, backend.Log{Job: "a", Follow: true}, &bytes.Buffer{}); err != nil { // waits until its replicas are gone
-		t.Error(err)
-	}
+	waitUntilGone(t, b, "a")
 	if left := strays(dir); left != 0 {
 		t.Errorf("%d processes are left", left)
 	}
@@ -217,7 +235,12 @@ func TestPreviewTellsTheNextRound(t *testing.T) {
 		t.Errorf("streamed %d bytes, error %v", streamed.Len(), err)
 	}
 	cluster := machine()
-	p, err := create(New(realClock{}), nil, discard).(*Opener).Preview(path, cluster, &workload.Workload{Open: true})
+	o := create(New(realClock{}), nil, discard).(*Opener)
+	if _, err := o.Preview(path, machine(), &workload.Workload{Open: true}); err == nil || !strings.Contains(err.Error(), "other inputs") {
+		t.Errorf("error %v, want one about the inputs", err)
+	}
+	o.For(Run{Identity: "test"})
+	p, err := o.Preview(path, cluster, &workload.Workload{Open: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -221,7 +221,7 @@ func (l *aLife) plan() (list []order) {
 	self := testProgram(l.t)
 	job := func(i int, kind string, millis int) string {
 		return fmt.Sprintf("{name: job-%d, command: [%q, work, %q, %s, %q], replicas: %d, retries: 9}",
-			i, self, l.ledger, kind, strconv.Itoa(millis), 1+l.rng.IntN(3))
+			i, self, l.ledger, strconv.Quote(kind), strconv.Itoa(millis), 1+l.rng.IntN(3))
 	}
 	for i := 0; i < 12; i += 2 {
 		first, second := job(i, "plain", 20+l.rng.IntN(100)), job(i+1, "train", 5+l.rng.IntN(30))
@@ -230,6 +230,9 @@ func (l *aLife) plan() (list []order) {
 			second = job(i+1, "plain", 3_600_000) // cancelled below
 		case 6:
 			first = job(i, "fork", 50)
+			if l.keepers { // without a keeper nobody knows whose a child without the environment is
+				first = job(i, "fork openly", 50)
+			}
 		case 8:
 			first = job(i, "deaf", 50)
 		}

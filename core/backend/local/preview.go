@@ -60,6 +60,9 @@ func (o *Opener) Preview(snapshot string, c *core.Cluster, w *workload.Workload)
 	if m == nil {
 		return nil, b.refuse("holds no run", "")
 	}
+	if m.Identity != o.identity {
+		return nil, b.refuse("is of a run with other inputs", "the files that its config names were changed, or this is not the folder that it runs in")
+	}
 	if err := b.recall(m); err != nil {
 		return nil, err
 	}

@@ -130,6 +130,19 @@ func startKeeper(dir string, environment []string) (*exec.Cmd, *os.File, error) 
 	return c, begin, nil
 }
 
+// ours reports whether a file belongs to the user of this process.
+func ours(info os.FileInfo) bool {
+	owner, known := info.Sys().(*syscall.Stat_t)
+	return known && int(owner.Uid) == os.Geteuid()
+}
+
+// openLogFile opens a log for reading, which may be anything by now: a pipe would hold up its reader, a link lead elsewhere.
+func openLogFile(path string) (*os.File, error) {
+	return openPlain(path, os.O_RDONLY|syscall.O_NOFOLLOW)
+}
+
+func askToStop(id identity) { id.signal(askedToStop) }
+
 func terminate(id identity) { id.signal(syscall.SIGTERM) }
 
 func kill(id identity) { id.signal(syscall.SIGKILL) }

@@ -140,6 +140,13 @@ func (b *Backend) take(e *core.Event) {
 // reconnect is how long a job may take to connect to a new scheduler.
 const reconnect = 10 * time.Second
 
+// expectSilence gives a run that spoke to a scheduler before this one time to speak again.
+func (b *Backend) expectSilence(j *job) {
+	if j.heardIn == j.run.Number {
+		j.silent, j.heardAt = true, b.elapsed()+b.seconds(reconnect)
+	}
+}
+
 // wakeUp finds, when all recorded rounds are repeated, the keepers that a scheduler before this one left, and the orders that
 // it could not tell any more.
 func (b *Backend) wakeUp() {
@@ -150,9 +157,7 @@ func (b *Backend) wakeUp() {
 	for _, j := range b.jobs {
 		if j.run.Number > 0 && !j.ended || j.run.Keeper.alive() {
 			b.watch(j)
-			if j.heardIn == j.run.Number {
-				j.silent, j.heardAt = true, b.elapsed()+b.seconds(reconnect)
-			}
+			b.expectSilence(j)
 			go b.await(j.run.Keeper, j.gone)
 		}
 		if j.cancelled && j.submitted {

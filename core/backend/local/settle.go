@@ -66,24 +66,32 @@ const (
 	linger   = time.Second
 )
 
-// stop tells a run to end.
+// mostLost is how many runs in a row may be lost before that is the job's own fault.
+const mostLost = 3
+
+// stop tells a run to end: its agent, if one listens, or else by SIGTERM. Who heard the one is not killed by the other.
 func (b *Backend) stop(j *job, now float64) {
 	if j.stopBy > 0 {
 		return
 	}
-	j.stopBy = now + b.seconds(b.config.Grace+patience)
-	_, _ = b.agent.Send(j.Spec.Name, agent.ToJob{Stop: &agent.Stop{GraceSeconds: b.config.Grace.Seconds()}}) // SIGTERM tells those who do not listen
-	terminate(j.run.Keeper)
+	j.stopBy = now + b.seconds(2*b.config.Grace+patience)
+	if !j.connected || j.hung {
+		terminate(j.run.Keeper)
+		return
+	}
+	_, _ = b.agent.Send(j.Spec.Name, agent.ToJob{Stop: &agent.Stop{GraceSeconds: b.config.Grace.Seconds()}}) // or it is told when the grace is over
+	askToStop(j.run.Keeper)
 }
 
 // seconds is a time of this machine in the time of the run.
 func (b *Backend) seconds(d time.Duration) float64 { return d.Seconds() * b.config.Speedup }
 
-// endHung ends a run that spoke, and has said nothing for too long; it tells of runs that do not end.
+// endHung ends a run that spoke, and has said nothing for too long, and one whose keeper does not end it.
 func (b *Backend) endHung(j *job, now float64) {
-	if j.stopBy > 0 && now > j.stopBy && !j.slow {
+	if j.stopBy > 0 && now >= j.stopBy && !j.slow {
 		j.slow = true
-		b.log.Warn("a run does not end, though it was killed; its devices stay taken", "job", j.Spec.Name, "keeper", j.run.Keeper.PID)
+		b.log.Warn("a keeper does not end its run; it is killed, and its devices stay taken until it is gone", "job", j.Spec.Name, "keeper", j.run.Keeper.PID)
+		kill(j.run.Keeper) // its replicas die with it
 	}
 	if by := b.hangsAt(j); now >= by {
 		j.hung = true
@@ -105,6 +113,9 @@ func (b *Backend) patienceEnds(now float64) float64 {
 	for _, j := range b.jobs {
 		if j.live() {
 			by = min(by, b.hangsAt(j))
+			if j.stopBy > now {
+				by = min(by, j.stopBy)
+			}
 			if j.lingers > now {
 				by = min(by, j.lingers)
 			}
@@ -137,6 +148,9 @@ func (b *Backend) ran(j *job) {
 		endStrays(b.runFolder(j, j.run.Number), nil)
 		b.log.Warn("a run was lost: its keeper did not say how it ended", "job", j.Spec.Name, "run", j.run.Number)
 	}
+	if j.run.Lost++; e.Outcome != lost {
+		j.run.Lost = 0
+	}
 	switch {
 	case e.Outcome == finished && j.spoke && !j.done:
 		e.Outcome, e.Reason = failed, "exited with 0 before it said that it was done"
@@ -153,12 +167,19 @@ func (b *Backend) ran(j *job) {
 			j.progress = j.reported.checkpoint
 			b.events = append(b.events, j.progressed(at))
 		}
+	case e.Outcome == lost && j.run.Lost >= mostLost:
+		b.failed(j, fmt.Sprintf("its keeper was killed %d times in a row", j.run.Lost), at)
 	case e.Outcome == failed:
 		b.failed(j, e.Reason, at)
 	default:
 		j.leave(at)
-		b.events = append(b.events, core.Event{Kind: core.JobInterrupted, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress})
+		b.interrupt(j, interruptions[e.Outcome], at)
 	}
+}
+
+// interruptions say why a run ended that nobody had told to.
+var interruptions = map[outcome]string{
+	stopped: "it was stopped", lost: "its keeper was killed",
 }
 
 // failed starts a job again in its place, or gives it up.
@@ -167,13 +188,15 @@ func (b *Backend) failed(j *job, reason string, at float64) {
 	b.log.Warn("a run failed", "job", j.Spec.Name, "run", j.run.Number, "reason", reason, "retries_left", max(j.Process.Retries-j.run.Failures+1, 0))
 	if j.run.Failures > j.Process.Retries {
 		j.leave(at)
-		b.finish(j, core.JobFailed, at)
+		b.fail(j, reason, at)
 		return
 	}
 	j.again = true
 	j.progress = j.kept(at)
 	j.begin(at)
-	b.events = append(b.events, j.progressed(at))
+	again := j.progressed(at)
+	again.Message = fmt.Sprintf("begins again, for run %d failed: %s", j.run.Number, reason)
+	b.events = append(b.events, again)
 }
 
 // lastWord is what a keeper left, and when in the run.
@@ -203,6 +226,23 @@ func (b *Backend) Close() error {
 	return errors.Join(b.stopAll(), b.store.setMeta(b.meta), b.agent.Close(), b.store.close())
 }
 
+// Leave ends the scheduler and lets its jobs run on, as if it had been killed: one after it takes them over. It returns how many
+// there are.
+func (b *Backend) Leave() (running int, err error) {
+	if b.closed {
+		return 0, nil
+	}
+	b.closed = true
+	close(b.ended)
+	b.work.Wait()
+	for _, j := range b.jobs {
+		if j.run.Number > 0 && j.run.Keeper.alive() {
+			running++
+		}
+	}
+	return running, errors.Join(b.agent.Close(), b.store.close())
+}
+
 // stopAll stops what runs, and waits until it is gone.
 func (b *Backend) stopAll() error {
 	now := b.elapsed()
@@ -211,7 +251,7 @@ func (b *Backend) stopAll() error {
 			b.stop(j, now)
 		}
 	}
-	late := time.After(b.config.Grace + patience)
+	late, killed := time.After(2*b.config.Grace+patience), false
 	for _, j := range b.jobs {
 		for j.live() {
 			select {
@@ -220,7 +260,15 @@ func (b *Backend) stopAll() error {
 			case e := <-b.agent.Events():
 				b.hear(&e, b.elapsed())
 			case <-late:
-				return fmt.Errorf("job %q does not end, though it was killed; its keeper is process %d", j.Spec.Name, j.run.Keeper.PID)
+				if killed {
+					return fmt.Errorf("job %q does not end, though it was killed; its keeper is process %d", j.Spec.Name, j.run.Keeper.PID)
+				}
+				killed, late = true, time.After(patience)
+				for _, other := range b.jobs {
+					if other.live() {
+						kill(other.run.Keeper) // its replicas die with it
+					}
+				}
 			}
 		}
 	}

@@ -70,6 +70,7 @@ type run struct {
 	Number   int // 1 for the first
 	Round    int // that decided the seats
 	Failures int // of earlier runs
+	Lost     int // earlier runs in a row whose keepers did not say how they ended
 	Devices  []int
 	Keeper   identity
 }
@@ -89,6 +90,14 @@ const lockWait = 500 * time.Millisecond
 func openStore(dir string, fresh bool) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the store: %w", err)
+	}
+	if info, err := os.Stat(dir); err != nil {
+		return nil, err
+	} else if info.Mode().Perm()&0o022 != 0 || !ours(info) {
+		return nil, core.Diagnostics{{
+			Position: core.Position{File: dir}, Summary: "the folder is another user's, or others may write to it: what is in it could be theirs",
+			Hint: "take a folder of your own, and chmod go-w it",
+		}}
 	}
 	s := &store{path: filepath.Join(dir, storeFile), health: map[string]core.Health{}}
 	err := s.open()

@@ -1,0 +1,89 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// scheduling is a scheduler and how its pipeline ends.
+func scheduling(t *testing.T, dir string) (*Backend, *watcher, <-chan error) {
+	t.Helper()
+	b, err := tryOpen(dir, "test", false, realClock{}, &workload.Workload{Open: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, ended := &watcher{lines: make(chan string, 10_000)}, make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer close(ended)
+		err := core.NewPipeline(b.cluster, composition(), core.RoundOptions{OnEvents: true}, nil, w).Run(ctx, b)
+		if errors.Is(err, context.Canceled) {
+			_ = b.Close() // it may not be able to record its end
+		} else if _, err := b.Leave(); err != nil {
+			t.Error(err)
+		}
+		ended <- err
+	}()
+	t.Cleanup(func() {
+		cancel()
+		for range ended { // until it is closed
+		}
+	})
+	return b, w, ended
+}
+
+// A scheduler whose disk is full refuses what it cannot keep, then ends. Its jobs run on. When there is room again, the next
+// one goes on, with all that was acknowledged.
+func TestTheDiskIsFull(t *testing.T) {
+	disk := tinyDisk(t, 2<<20)
+	dir := filepath.Join(disk, "live")
+	b, w, ended := scheduling(t, dir)
+	if _, err := submit(b, `{version: 1, jobs: [{name: first, command: [sleep, "60"]}]}`); err != nil {
+		t.Fatal(err)
+	}
+	w.expect(t, "start a")
+	fillDisk(t, disk, 0)
+	acknowledged := []string{"first"}
+	var end error
+	for i := 0; end == nil; i++ {
+		name := fmt.Sprintf("job-%d", i)
+		_, err := submit(b, fmt.Sprintf(`{version: 1, jobs: [{name: %s, command: ["true"]}]}`, name))
+		switch {
+		case err == nil:
+			acknowledged = append(acknowledged, name)
+		case !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, errEnded):
+			t.Fatalf("submit: %v, want that there is no room", err)
+		}
+		if err := b.give(context.Background(), request{do: func() error {
+			b.events = append(b.events, core.Event{Kind: core.NodeChanged, AtSeconds: b.elapsed()}) // calls for a round
+			return nil
+		}}); err != nil {
+			end = <-ended
+		}
+	}
+	if !errors.Is(end, syscall.ENOSPC) {
+		t.Errorf("ended with %v, want that there is no room", end)
+	}
+	if strays(dir) == 0 {
+		t.Error("the job does not run on")
+	}
+
+	if err := os.Remove(filepath.Join(disk, "fill")); err != nil {
+		t.Fatal(err)
+	}
+	b, _, _ = scheduling(t, dir)
+	if err := b.Cancel(context.Background(), "first"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range acknowledged {
+		waitUntilGone(t, b, name) // none of them was lost
+	}
+}
