@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,20 +13,8 @@ import (
 	"github.com/quartet-sched/quartet/core/backend/local"
 )
 
-// late is a world in which a round comes some time after what it is told of, as every real one does.
-type late struct {
-	*local.Preview
-	seconds float64
-}
-
-func (l late) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
-	o, err := l.Preview.Next(ctx, w)
-	o.NowSeconds += l.seconds
-	return o, err
-}
-
-// A plan tells of jobs that are submitted at that very moment, a run a little later: with every composition that comes
-// with Quartet and can run real jobs, the first round is the one that was planned.
+// With every composition that comes with Quartet and can run real jobs, the first round is the one that was planned,
+// whenever it is: with rounds on events even at the very moment of the submissions.
 func TestPlanIsTheFirstRound(t *testing.T) {
 	dir := t.TempDir()
 	jobs := filepath.Join(dir, "jobs.yaml")
@@ -44,7 +31,7 @@ jobs:
 	for _, name := range configs.EmbeddedNames() {
 		f := runFlags{jobs: jobs}
 		f.files = []string{name}
-		f.sets = []string{"round.on_events=true", "backend=null", "backend={type: local, config: {declared: true}}"}
+		f.sets = []string{"backend=null", "backend={type: local, config: {declared: true}}"}
 		a := &app{}
 		if _, err := f.load(t.Context(), a); err != nil {
 			if !strings.Contains(err.Error(), "needs") {
@@ -54,7 +41,9 @@ jobs:
 		}
 		planned++
 		t.Run(name, func(t *testing.T) {
-			round := func(seconds float64) (started []string) {
+			round := func(seconds float64, sets ...string) (started []string) {
+				f := f
+				f.sets = append(sets, f.sets...)
 				c, err := f.load(t.Context(), a)
 				if err != nil {
 					t.Fatal(err)
@@ -84,12 +73,16 @@ jobs:
 				}
 				return started
 			}
-			plan := round(0)
+			plan := round(firstRoundSeconds)
 			if len(plan) == 0 {
 				t.Error("nothing is to start on an idle cluster")
 			}
-			if diff := cmp.Diff(plan, round(0.004)); diff != "" {
-				t.Errorf("first round (-planned +run):\n%s", diff)
+			for what, first := range map[string][]string{
+				"soon": round(0.002), "late": round(0.1), "at once": round(0, "round.on_events=true"), "on events": round(0.002, "round.on_events=true"),
+			} {
+				if diff := cmp.Diff(plan, first); diff != "" {
+					t.Errorf("first round %s (-planned +run):\n%s", what, diff)
+				}
 			}
 		})
 	}
