@@ -35,6 +35,7 @@ func main() {
 	flag.Float64Var(&b.speedup, "speedup", 100, "how many seconds of the trace pass in one")
 	flag.IntVar(&b.jobs, "jobs", 40, "jobs of the trace")
 	flag.DurationVar(&b.span, "span", 0, "time within which they are submitted; that of the config if 0")
+	flag.BoolVar(&b.onEvents, "on-events", false, "hold rounds at events too, not on the grid only")
 	only := flag.String("only", "", "policies, separated by commas; all if empty")
 	keep := flag.String("keep", "", "folder that keeps what the runs wrote; none if empty")
 	flag.Parse()
