@@ -211,7 +211,7 @@ func wakes(e *core.Event, w core.Wake) float64 {
 // observe tells what happened. It is recorded with what is decided: until then nothing comes of it, and a scheduler after this
 // one would find out again.
 func (b *Backend) observe(now float64) core.Observation {
-	b.tellReports()
+	b.tellReports(now)
 	b.rounds, b.now = b.rounds+1, now
 	told := sorted(b.events)
 	b.seen = &observation{NowSeconds: now, Events: recorded(told), Heard: b.unrecorded()}
@@ -245,7 +245,7 @@ func (b *Backend) look(now float64) error {
 				b.ran(j)
 			}
 		default:
-			b.endHung(j, now)
+			b.lookAfter(j, now)
 		}
 	}
 	return b.settle(now)

@@ -80,6 +80,14 @@ func TestTheDiskIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, _, _ = scheduling(t, dir)
+	if err := b.give(context.Background(), request{do: func() error {
+		if got := b.jobs[0].run.Number; got != 1 {
+			t.Errorf("the job that ran on has %d runs, want 1", got)
+		}
+		return nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
 	if err := b.Cancel(context.Background(), "first"); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -304,6 +305,30 @@ func TestAJobThatSpoke(t *testing.T) {
 			}
 			w.expect(t, tc.want)
 		})
+	}
+}
+
+// A job that does not heed signals in any way loses nothing when its agent listens.
+func TestAnAgentIsAsked(t *testing.T) {
+	ledger, dir := t.TempDir(), t.TempDir()
+	b, w, _ := operated(t, dir, map[string]any{"grace": "20s", "checkpoint_every": "50ms"})
+	if _, err := submit(b, fmt.Sprintf(`{version: 1, jobs: [{name: a, command: [%q, work, %q, listens, "0"]}]}`, testProgram(t), ledger)); err != nil {
+		t.Fatal(err)
+	}
+	w.expect(t, "start a")
+	for len(lines(t, ledger, "asked")) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := b.Cancel(context.Background(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	waitUntilGone(t, b, "a")
+	if got := len(lines(t, ledger, "kept")); got != 1 {
+		t.Errorf("it kept its work %d times, want once", got)
+	}
+	var e exit
+	if err := readFile(filepath.Join(dir, "jobs/a/run-1", exitFile), &e); err != nil || e.Outcome != stopped {
+		t.Errorf("the run ended as %q, error %v, want that it was stopped", e.Outcome, err)
 	}
 }
 

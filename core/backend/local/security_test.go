@@ -51,8 +51,8 @@ func TestTheFolderIsPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := tryOpen(dir, "test", false, realClock{}, commands(command("j", "true")))
-	if _, refused := errors.AsType[core.Diagnostics](err); !refused || !strings.Contains(err.Error(), "others may write to") {
-		t.Errorf("error %v, want a refusal of a folder that others may write to", err)
+	if _, refused := errors.AsType[core.Diagnostics](err); !refused || !strings.Contains(err.Error(), "everybody may write to it") {
+		t.Errorf("error %v, want a refusal of a folder that everybody may write to", err)
 	}
 }
 

@@ -86,12 +86,19 @@ func (b *Backend) stop(j *job, now float64) {
 // seconds is a time of this machine in the time of the run.
 func (b *Backend) seconds(d time.Duration) float64 { return d.Seconds() * b.config.Speedup }
 
-// endHung ends a run that spoke, and has said nothing for too long, and one whose keeper does not end it.
-func (b *Backend) endHung(j *job, now float64) {
+// lookAfter asks a run for a checkpoint when it is time, and ends one that spoke and has said nothing for too long, and one
+// whose keeper does not end it.
+func (b *Backend) lookAfter(j *job, now float64) {
 	if j.stopBy > 0 && now >= j.stopBy && !j.slow {
 		j.slow = true
 		b.log.Warn("a keeper does not end its run; it is killed, and its devices stay taken until it is gone", "job", j.Spec.Name, "keeper", j.run.Keeper.PID)
 		kill(j.run.Keeper) // its replicas die with it
+	}
+	if b.config.CheckpointEvery > 0 && j.connected && j.wanted() && now >= j.checkpointBy {
+		if j.checkpointBy > 0 {
+			_, _ = b.agent.Send(j.Spec.Name, agent.ToJob{Checkpoint: &agent.Checkpoint{}}) // it connects again, and is asked again
+		}
+		j.checkpointBy = now + b.seconds(b.config.CheckpointEvery)
 	}
 	if by := b.hangsAt(j); now >= by {
 		j.hung = true
@@ -113,6 +120,9 @@ func (b *Backend) patienceEnds(now float64) float64 {
 	for _, j := range b.jobs {
 		if j.live() {
 			by = min(by, b.hangsAt(j))
+			if j.checkpointBy > now {
+				by = min(by, j.checkpointBy)
+			}
 			if j.stopBy > now {
 				by = min(by, j.stopBy)
 			}
