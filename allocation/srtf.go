@@ -12,13 +12,22 @@ type SRTFConfig struct {
 	Preemptive     bool   `config:"preemptive" doc:"let a shorter job take the devices of a longer one that runs"`
 	WeighByDevices bool   `config:"weigh_by_devices" doc:"order by remaining seconds times replicas (shortest service first) instead of remaining seconds"`
 	Queue          string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
+	StepTimes      bool   `config:"step_times" doc:"read the true step times and steps left of a profiled job whose curve elasticity does not tell, instead of its declared work as seconds"`
+}
+
+// Capabilities are those that reading step times needs, besides the work left.
+func (c SRTFConfig) Capabilities() []core.Capability {
+	if c.StepTimes {
+		return []core.Capability{core.CapabilityStepTimes}
+	}
+	return nil
 }
 
 // NewSRTF serves the job with the least time left first, which it learns from an oracle.
 //
 // Source: shortest remaining time first, as in Blox (EuroSys'24) and, with weigh_by_devices, the shortest-gpu schedule
 // of Tiresias (NSDI'19). The time left is the work left over the rate at the granted replicas where elasticity tells
-// both; otherwise the steps left times the step time for a profiled job, and the declared seconds left for any other.
+// both; otherwise the declared seconds left, or with step_times the steps left times the step time for a profiled job.
 // The publications know every length; here one of unknown length counts as the longest. O(candidates) a round when few
 // change places.
 func NewSRTF() core.Factory[core.Allocator] {
@@ -26,19 +35,19 @@ func NewSRTF() core.Factory[core.Allocator] {
 		Type:    "srtf",
 		Summary: "shortest remaining time first, with or without preemption",
 		Description: "Orders jobs by the seconds they still need at the replicas they request; ties go to the job submitted first. " +
-			"Those are the work left over the rate where elasticity tells both; otherwise the steps left times the step time for a profiled job, and the declared seconds left for any other. " +
+			"Those are the work left over the rate where elasticity tells both; otherwise the declared work left, taken as seconds, or with step_times the steps left times the step time for a profiled job. " +
 			"The publications know every length; here jobs of unknown length come last. O(candidates) a round when few change places.",
 		Source:       "Blox, EuroSys'24; Tiresias, NSDI'19 (shortest, shortest-gpu)",
-		Capabilities: []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes},
+		Capabilities: []core.Capability{core.CapabilityRemainingWork},
 	}, SRTFConfig{Preemptive: true, Queue: backfill}, func(c SRTFConfig, _ core.Settings) (core.Allocator, error) {
-		return &srtf{preemptive: c.Preemptive, weigh: c.WeighByDevices, walk: walk{queue: c.Queue}}, nil
+		return &srtf{preemptive: c.Preemptive, weigh: c.WeighByDevices, steps: c.StepTimes, walk: walk{queue: c.Queue}}, nil
 	})
 }
 
 type srtf struct {
-	preemptive, weigh bool
-	order             order
-	walk              walk
+	preemptive, weigh, steps bool
+	order                    order
+	walk                     walk
 }
 
 func (p *srtf) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
@@ -46,7 +55,7 @@ func (p *srtf) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 	p.walk.begin(v)
 	ranks := p.order.arrange(candidates, func(c *core.Candidate) float64 {
 		n := p.walk.replicas(v, c)
-		seconds := remainingSeconds(c, now, n, perNode)
+		seconds := p.remainingSeconds(c, now, n, perNode)
 		if p.weigh {
 			seconds *= float64(n)
 		}
@@ -72,12 +81,12 @@ func (p *srtf) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 }
 
 // remainingSeconds is the time a job still needs on n replicas; NaN when unknown.
-func remainingSeconds(c *core.Candidate, now float64, n, perNode int) float64 {
+func (p *srtf) remainingSeconds(c *core.Candidate, now float64, n, perNode int) float64 {
 	rate := c.Response.Rate(core.AnyAccelerator, n, perNode)
 	switch {
 	case rate > 0 && !math.IsNaN(c.Response.RemainingWork):
 		return c.Response.RemainingWork / rate
-	case c.StepTimes != nil: // the declared work counts iterations
+	case p.steps && c.StepTimes != nil: // the declared work counts iterations
 		return c.StepsLeft * stepTime(c.StepTimes, n, perNode)
 	case c.TotalWork > 0:
 		return c.RemainingWork(now)

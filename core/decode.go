@@ -240,10 +240,11 @@ func (c *checker) mismatch(path, typ string, raw any) {
 	d := Diagnostic{Path: path, Summary: fmt.Sprintf("expected %s, got %s", expected(typ), given(raw))}
 	_, whole := wholeNumber(raw)
 	_, fractional := raw.(float64)
+	_, truth := raw.(bool)
 	switch {
 	case typ == "duration" && (whole || fractional):
 		d.Hint = fmt.Sprintf(`write "%vs"`, raw)
-	case typ == "string" && (whole || fractional):
+	case typ == "string" && (whole || fractional || truth):
 		d.Hint = fmt.Sprintf(`write "%v" in quotes`, raw)
 	}
 	c.refuse(d)

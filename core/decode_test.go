@@ -136,6 +136,7 @@ func TestDecodeProblems(t *testing.T) {
 		"zero fraction":         {settings{"jobs": 2.0}, `jobs: expected a whole number, got number 2`},
 		"too large for a whole": {settings{"jobs": uint64(math.MaxUint64)}, `jobs: 18446744073709551615 is out of range`},
 		"negative seed":         {settings{"seed": -1}, `seed: -1 is out of range`},
+		"truth for text":        {settings{"label": true}, `label: expected text, got true; write "true" in quotes`},
 		"number for text":       {settings{"label": 12}, `label: expected text, got number 12; write "12" in quotes`},
 		"text for a switch":     {settings{"verbose": "yes"}, `verbose: expected true or false, got text "yes"`},
 		"number for a switch":   {settings{"verbose": 1}, `verbose: expected true or false, got number 1`},

@@ -37,7 +37,7 @@ type mark struct {
 }
 
 func (s *state) init(c *Cluster, o RoundOptions) {
-	s.view = View{IntervalSeconds: o.IntervalSeconds, Cluster: c, Devices: c.UsableDevices()}
+	s.view = View{IntervalSeconds: o.IntervalSeconds, OnEvents: o.OnEvents, Cluster: c, Devices: c.UsableDevices()}
 	s.report.View = &s.view
 }
 

@@ -6,6 +6,7 @@ type View struct {
 	NowSeconds      float64
 	Round           int     // 1 for the first round
 	IntervalSeconds float64 // length of a round; 0 when rounds happen on events only
+	OnEvents        bool    // a round happens at each event, such as a submission, too
 	Cluster         *Cluster
 	Devices         int // devices of ready nodes
 

@@ -70,7 +70,8 @@ func (c Config) Validate() error {
 //
 // Source: Pollux (OSDI'21), section 4.2. Deviations: the published search is genetic (search genetic repeats it, but for
 // the rate at which rows grow, which is fitted to the published means); accelerator types, which the paper does not have,
-// are optimised one after another; pinned jobs stay where they sit, and the search shares out the rest.
+// are optimised one after another; pinned jobs stay where they sit, and the search shares out the rest; with rounds on
+// events a start is worth something at any age, or a job would wait because its submission is what made the round.
 // O(jobs × devices × replicas) a round, O(jobs × replicas) on more than a few hundred devices.
 func New() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
@@ -301,7 +302,7 @@ func (p *allocator) restartFactor(v *core.View, c *core.Candidate, overhead time
 			return 1 // nothing is lost
 		}
 		factor := max(age-p.config.RestartOverhead.Seconds()*float64(c.Restarts), 0) / (age + change)
-		if v.IntervalSeconds == 0 { // no later round may come in which it would be worth more
+		if v.OnEvents { // the submission of a job of no age may be what made the round
 			factor = max(factor, epsilon)
 		}
 		return factor

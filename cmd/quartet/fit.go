@@ -55,7 +55,7 @@ func respondToAll(ctx context.Context, c *configs.Config, cluster *core.Cluster,
 		defer remote.Close() // it ends again with the run, which tells what goes wrong
 	}
 	view := core.View{
-		Round: 1, IntervalSeconds: c.Round.Options().IntervalSeconds, Cluster: cluster, Devices: cluster.UsableDevices(),
+		Round: 1, IntervalSeconds: c.Round.Options().IntervalSeconds, OnEvents: c.Round.OnEvents, Cluster: cluster, Devices: cluster.UsableDevices(),
 		Jobs: make([]*core.Job, len(w.Jobs)),
 	}
 	for i := range w.Jobs {

@@ -102,18 +102,20 @@ func (a *app) plan(ctx context.Context, c *configs.Config, snapshot string) erro
 	if !real {
 		return problem("backend.type", fmt.Sprintf("%q has no state to plan on", c.Backend.ID), "")
 	}
-	resolved, err := placeless(c).Resolved()
-	if err != nil {
+	if err := (&realRun{}).house(opener, c, jobs, ""); err != nil {
 		return err
 	}
-	machine.For(local.Run{Identity: identityOf(resolved, jobs), Config: string(resolved)})
 	world, err := machine.Preview(snapshot, cluster, jobs)
 	if err != nil {
 		return err
 	}
 	seen := &foreseen{cluster: cluster, verdicts: map[core.JobID]core.Verdict{}, names: map[core.JobID]string{}}
 	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), nil, seen)
-	if err := pipeline.Run(ctx, world); err != nil {
+	var told core.Backend = world
+	if snapshot == "" {
+		told = late{world, firstRoundSeconds}
+	}
+	if err := pipeline.Run(ctx, told); err != nil {
 		return err
 	}
 	if err := closeStages(&stages); err != nil {
@@ -195,4 +197,19 @@ func seatsText(c *core.Cluster, seats []core.Seat) string {
 		parts = append(parts, c.Nodes[seat.Node].Name+":"+seat.Devices.String())
 	}
 	return strings.Join(parts, " ")
+}
+
+// firstRoundSeconds is about when the first round of a run is: no job is told of at the very moment of its submission.
+const firstRoundSeconds = 0.01
+
+// late is a world whose rounds come so much after what they are told of.
+type late struct {
+	core.Backend
+	seconds float64
+}
+
+func (l late) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+	o, err := l.Backend.Next(ctx, w)
+	o.NowSeconds += l.seconds
+	return o, err
 }

@@ -13,29 +13,54 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// DecodeYAML reads a struct with config tags, such as a Profile, from a file of one YAML document; file is named in
-// problems. It is strict, and reports every problem at once as core.Diagnostics.
-func DecodeYAML(file string, text []byte, into any) error {
+// YAML is a file of one YAML document, whose positions are still known.
+type YAML struct {
+	Raw  map[string]any
+	file string
+	root *yaml.Node
+}
+
+// ParseYAML reads a file's text; file is named in problems.
+func ParseYAML(file string, text []byte) (*YAML, error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	var document yaml.Node
 	if err := d.Decode(&document); errors.Is(err, io.EOF) {
-		return core.Diagnostics{{Position: core.Position{File: file}, Summary: "is empty"}}
+		return nil, core.Diagnostics{{Position: core.Position{File: file}, Summary: "is empty"}}
 	} else if err != nil {
-		return syntax(file, err)
+		return nil, syntax(file, err)
 	}
 	var raw map[string]any
 	if err := document.Decode(&raw); err != nil {
-		return syntax(file, err)
+		return nil, syntax(file, err)
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return core.Diagnostics{{Position: core.Position{File: file}, Summary: "holds more than one document"}}
+		return nil, core.Diagnostics{{Position: core.Position{File: file}, Summary: "holds more than one document"}}
 	}
-	problems := core.Decode(into, raw)
+	return &YAML{Raw: raw, file: file, root: document.Content[0]}, nil
+}
+
+// At is the position of the key or list element at a path such as noise[3].samples, or of the nearest one above it.
+func (y *YAML) At(path string) core.Position {
+	at := locate(y.root, path)
+	return core.Position{File: y.file, Line: at.Line, Column: at.Column}
+}
+
+// Locate gives problems the positions of their paths.
+func (y *YAML) Locate(problems core.Diagnostics) core.Diagnostics {
 	for i := range problems {
-		at := locate(document.Content[0], problems[i].Path)
-		problems[i].Position = core.Position{File: file, Line: at.Line, Column: at.Column}
+		problems[i].Position = y.At(problems[i].Path)
 	}
-	return problems.Err()
+	return problems
+}
+
+// DecodeYAML reads a struct with config tags, such as a Profile, from a file of one YAML document; file is named in
+// problems. It is strict, and reports every problem at once as core.Diagnostics.
+func DecodeYAML(file string, text []byte, into any) error {
+	y, err := ParseYAML(file, text)
+	if err != nil {
+		return err
+	}
+	return y.Locate(core.Decode(into, y.Raw)).Err()
 }
 
 var syntaxLine = regexp.MustCompile(`line (\d+): (.*)`)

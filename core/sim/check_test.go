@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -84,6 +85,19 @@ func TestCheck(t *testing.T) {
 				t.Errorf("opens with error %v, want one: %v", err, refuses)
 			}
 		})
+	}
+}
+
+// A job of unknown length would let virtual time pass without end.
+func TestOpenRefusesEndlessJobs(t *testing.T) {
+	w := &workload.Workload{Jobs: []workload.Job{
+		{Spec: core.JobSpec{Name: "known"}, Model: workload.NewDurationModel(5, 1)},
+		{Spec: core.JobSpec{Name: "open"}, Model: workload.NewDurationModel(math.Inf(1), 1), At: core.Position{File: "jobs.yaml", Line: 4}},
+	}}
+	_, err := (&opener{}).Open(t.Context(), &core.Cluster{}, w)
+	want := `jobs.yaml:4: job "open" does not say how long it takes, and would never end in a simulation; give it "seconds"`
+	if fmt.Sprint(err) != want {
+		t.Errorf("error %v, want %s", err, want)
 	}
 }
 

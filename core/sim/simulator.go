@@ -33,6 +33,9 @@ func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) 
 	if err := o.config.checkNodeEvents(c).Err(); err != nil {
 		return nil, err
 	}
+	if err := checkEnds(w).Err(); err != nil {
+		return nil, err
+	}
 	s := &Simulator{config: o.config, cluster: c, jobs: make([]simJob, len(w.Jobs))}
 	overheads := make(map[string]float64, len(o.config.ApplicationOverhead))
 	for _, a := range o.config.ApplicationOverhead {
@@ -50,6 +53,20 @@ func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) 
 	}
 	s.nodes = newNodeEvents(o.config, c, o.settings.Rand)
 	return s, nil
+}
+
+// checkEnds refuses jobs of unknown length: virtual time would pass without end.
+func checkEnds(w *workload.Workload) (found core.Diagnostics) {
+	for i := range w.Jobs {
+		j := &w.Jobs[i]
+		if math.IsInf(j.Model.PhaseEnd(j.Model.Phases()-1), 1) {
+			found = append(found, core.Diagnostic{
+				Position: j.At, Summary: fmt.Sprintf("job %q does not say how long it takes, and would never end in a simulation", j.Spec.Name),
+				Hint: "give it \"seconds\"",
+			})
+		}
+	}
+	return found
 }
 
 // Simulator is a core.Backend over virtual time.

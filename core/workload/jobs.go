@@ -6,31 +6,29 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/goodput"
 )
 
-// jobFile is the form of a job file.
+// jobFile is the form of a job file, each of its jobs a jobEntry.
 type jobFile struct {
-	Version int        `config:"version" doc:"version of the form of this file, 1" required:"true"`
-	Jobs    []jobEntry `config:"jobs" doc:"the jobs" required:"true"`
+	Version int              `config:"version" doc:"version of the form of this file, 1" required:"true"`
+	Jobs    []map[string]any `config:"jobs" doc:"the jobs" required:"true"`
 }
 
 type jobEntry struct {
-	Name         string        `config:"name" doc:"name of the job: letters, digits, -, _ and ." required:"true"`
-	Command      []string      `config:"command" doc:"program and arguments of each replica; no shell reads them" required:"true"`
+	Name         string        `config:"name" doc:"name of the job: letters, digits, -, _ and ."`
+	Command      []string      `config:"command" doc:"program and arguments of each replica; no shell reads them"`
 	Dir          string        `config:"dir" doc:"working folder; that of the scheduler if left out"`
 	Environment  []Variable    `config:"environment" doc:"variables besides those that the scheduler hands down"`
 	Submit       time.Duration `config:"submit" doc:"moment of submission, since the start of the run" min:"0s"`
 	Tenant       string        `config:"tenant" doc:"whose job it is"`
 	Application  string        `config:"application" doc:"what it trains"`
 	Weight       float64       `config:"weight" doc:"its share against other jobs; 0 or left out: 1" min:"0" max:"1e6"`
-	Replicas     int           `config:"replicas" doc:"replicas it asks for; 0 or left out: 1" min:"0" max:"1000000"`
+	Replicas     int           `config:"replicas" doc:"replicas it asks for; left out: 1" min:"0" max:"1000000"`
 	MinReplicas  int           `config:"min_replicas" doc:"least replicas it can run with; 0 or left out: as many as it asks for" min:"0"`
 	MaxReplicas  int           `config:"max_replicas" doc:"most replicas it can use; 0 or left out: as many as it asks for" min:"0" max:"1000000"`
 	Accelerators []string      `config:"accelerators" doc:"types it can run on; all if left out"`
@@ -58,7 +56,7 @@ func NewJobs() core.Factory[Source] {
 		Type:    "jobs",
 		Summary: "job file: commands to run on real machines",
 		Description: "A YAML file with one item for each job; docs/run.md tells its keys. In a simulation a job runs for the " +
-			"seconds it declares, and without end when it declares none.",
+			"seconds it declares; one that declares none is refused there.",
 	}, readJobs)
 }
 
@@ -71,20 +69,28 @@ func readJobs(in *input) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	return assemble(jobs, []Input{in.Input}, nil)
+	slices.SortStableFunc(jobs, func(a, b Job) int { return cmp.Compare(a.Spec.SubmitSeconds, b.Spec.SubmitSeconds) }) // as if submitted so
+	for i := range jobs {
+		jobs[i].Spec.ID = core.JobID(i)
+	}
+	return &Workload{Jobs: jobs, Inputs: []Input{in.Input}}, nil
 }
 
 // DecodeJobs reads the text of a job file, in the order of its items. Their moments of submission count from when they are
 // taken in.
 func DecodeJobs(file string, text []byte) ([]Job, error) {
-	var f jobFile
-	if err := goodput.DecodeYAML(file, text, &f); err != nil {
+	y, err := goodput.ParseYAML(file, text)
+	if err != nil {
 		return nil, err
 	}
-	jobs := make([]Job, len(f.Jobs))
-	for i := range f.Jobs {
-		jobs[i] = f.Jobs[i].job()
-		jobs[i].At = core.Position{File: file}
+	entries, problems := decodeJobs(y.Raw)
+	if err := y.Locate(problems).Err(); err != nil {
+		return nil, err
+	}
+	jobs := make([]Job, len(entries))
+	for i := range entries {
+		jobs[i] = entries[i].job()
+		jobs[i].At = y.At(fmt.Sprintf("jobs[%d].name", i))
 	}
 	return jobs, nil
 }
@@ -103,123 +109,6 @@ func NewSubmitted() core.Factory[Source] {
 
 func (submitted) Load(context.Context) (*Workload, error) { return &Workload{Open: true}, nil }
 
-// Validate reports everything that the form alone cannot refuse.
-func (f jobFile) Validate() error {
-	var found core.Diagnostics
-	if f.Version != 1 {
-		found = append(found, core.Diagnostic{Path: "version", Summary: fmt.Sprintf("unknown version %d; this program reads version 1", f.Version)})
-	}
-	if len(f.Jobs) == 0 {
-		found = append(found, core.Diagnostic{Path: "jobs", Summary: "holds no job"})
-	}
-	first := make(map[string]int, len(f.Jobs))
-	for i := range f.Jobs {
-		f.Jobs[i].check(func(key, summary, hint string) {
-			found = append(found, core.Diagnostic{Path: fmt.Sprintf("jobs[%d].%s", i, key), Summary: summary, Hint: hint})
-		})
-		if k, twice := first[f.Jobs[i].Name]; twice {
-			found = append(found, core.Diagnostic{
-				Path: fmt.Sprintf("jobs[%d].name", i), Summary: fmt.Sprintf("job name %q appears twice", f.Jobs[i].Name),
-				Hint: fmt.Sprintf("first in jobs[%d]", k),
-			})
-			continue
-		}
-		first[f.Jobs[i].Name] = i
-	}
-	return found.Err()
-}
-
-// longestName leaves room for a job's name in the path of a socket.
-const longestName = 60
-
-var (
-	jobName      = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
-	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-)
-
-// PlainName reports whether a job's name can be that of a folder and leads nowhere else.
-func PlainName(name string) bool { return len(name) <= longestName && jobName.MatchString(name) }
-
-// ours reports whether a variable is for the scheduler to set.
-func ours(name string) bool {
-	return strings.HasPrefix(name, "QUARTET_") || name == "CUDA_VISIBLE_DEVICES"
-}
-
-// The least limits of a replica: the system enforces none below, or nothing starts within them.
-const (
-	leastCPUs     = 0.01
-	leastMemoryGB = 0.01
-)
-
-func (e *jobEntry) check(problem func(key, summary, hint string)) {
-	if !PlainName(e.Name) {
-		problem("name", fmt.Sprintf("%q cannot name a job", e.Name),
-			fmt.Sprintf("use up to %d letters, digits, \"-\", \"_\" and \".\", the first a letter, digit or \"_\"", longestName))
-	}
-	if len(e.Command) == 0 || e.Command[0] == "" {
-		problem("command", "names no program", "")
-	}
-	if slices.ContainsFunc(append(slices.Clone(e.Command), e.Dir), hasNUL) {
-		problem("command", "holds a NUL character", "")
-	}
-	for i, v := range e.Environment {
-		key := fmt.Sprintf("environment[%d]", i)
-		switch {
-		case !variableName.MatchString(v.Name) || hasNUL(v.Value):
-			problem(key, fmt.Sprintf("%q is no variable", v.Name), "a name is letters, digits and \"_\"; a value holds no NUL")
-		case ours(v.Name):
-			problem(key, fmt.Sprintf("%q is set by the scheduler", v.Name), "")
-		}
-	}
-	replicas := max(e.Replicas, 1)
-	if e.MinReplicas > replicas {
-		problem("min_replicas", fmt.Sprintf("must be at most the %d of replicas, got %d", replicas, e.MinReplicas), "")
-	}
-	if e.MaxReplicas > 0 && e.MaxReplicas < replicas {
-		problem("max_replicas", fmt.Sprintf("must be at least the %d of replicas, got %d", replicas, e.MaxReplicas), "")
-	}
-	if e.Seconds > 0 && e.Iterations > 0 {
-		problem("iterations", "must not be given together with seconds", "work is counted in one of them")
-	}
-	for i, accelerator := range e.Accelerators {
-		if accelerator == "" || slices.Contains(e.Accelerators[:i], accelerator) {
-			problem(fmt.Sprintf("accelerators[%d]", i), fmt.Sprintf("%q is empty or named before", accelerator), "")
-		}
-	}
-	if e.CPUs > 0 && e.CPUs < leastCPUs {
-		problem("cpus", fmt.Sprintf("must be 0 or at least %v, got %v", leastCPUs, e.CPUs), "")
-	}
-	if e.MemoryGB > 0 && e.MemoryGB < leastMemoryGB {
-		problem("memory_gb", fmt.Sprintf("must be 0 or at least %v, got %v", leastMemoryGB, e.MemoryGB), "")
-	}
-	e.Batch.check(problem)
-}
-
-func (b *jobBatch) check(problem func(key, summary, hint string)) {
-	if *b == (jobBatch{}) {
-		return
-	}
-	if b.Requested == 0 {
-		problem("batch.requested", "must be given with the other bounds of the batch", "")
-		return
-	}
-	s := b.spec()
-	for _, order := range [...]struct {
-		key          string
-		least, most  int
-		lower, upper string
-	}{
-		{"batch.max", s.Requested, s.Max, "requested", "max"},
-		{"batch.max", s.Initial, s.Max, "initial", "max"},
-		{"batch.max_per_device", s.MinPerDevice, s.MaxPerDevice, "min_per_device", "max_per_device"},
-		{"batch.min_per_device", s.MinPerDevice, s.Requested, "min_per_device", "requested"},
-	} {
-		if order.least > order.most {
-			problem(order.key, fmt.Sprintf("%s must be at most %s, got %d and %d", order.lower, order.upper, order.least, order.most), "")
-		}
-	}
-}
-
 func (b *jobBatch) spec() core.BatchSpec {
 	if b.Requested == 0 {
 		return core.BatchSpec{}
@@ -230,8 +119,6 @@ func (b *jobBatch) spec() core.BatchSpec {
 		MinPerDevice: cmp.Or(b.MinPerDevice, 1), MaxPerDevice: cmp.Or(b.MaxPerDevice, most),
 	}
 }
-
-func hasNUL(s string) bool { return strings.ContainsRune(s, 0) }
 
 func (e *jobEntry) job() Job {
 	replicas := max(e.Replicas, 1)

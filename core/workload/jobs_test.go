@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -51,6 +52,63 @@ jobs:
 	}
 }
 
+// Jobs of one moment keep the order of the file, as if they were submitted one by one.
+func TestJobFileKeepsItsOrder(t *testing.T) {
+	w, err := readString(readJobs, `version: 1
+jobs:
+  - {name: z10, command: [x], submit: 5s}
+  - {name: b, command: [x]}
+  - name: a
+    command: [x]
+  - {command: [x], name: z9, submit: 5s}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range w.Jobs {
+		got = append(got, fmt.Sprintf("%d %s %s", w.Jobs[i].Spec.ID, w.Jobs[i].Spec.Name, w.Jobs[i].At))
+	}
+	if diff := cmp.Diff([]string{"0 b t.csv:4:6", "1 a t.csv:5:5", "2 z10 t.csv:3:6", "3 z9 t.csv:7:20"}, got); diff != "" {
+		t.Errorf("jobs (-want +got):\n%s", diff)
+	}
+}
+
+// A problem of form hides none of sense, but those of settings that make sense only together with it.
+func TestJobFileTellsEveryProblem(t *testing.T) {
+	_, err := readString(readJobs, `version: 2
+jobs:
+  - {name: a b, command: [], submit: -5s, cpus: 0.001}
+  - {name: b, command: [x], replicas: two, min_replicas: 7, iterations: 1, seconds: 1}
+  - text
+  - {name: c, command: [x], batch: {requested: x, max: 4}, retry: 3, environment: [{name: 1A}, {name: 2, value: x}]}
+  - {name: b, command: [x], batch: {requested: 9, max: 8}}
+`)
+	var got []string
+	for line := range strings.SplitSeq(fmt.Sprint(err), "\n") {
+		summary, _, _ := strings.Cut(line, ";")
+		got = append(got, strings.TrimPrefix(summary, "t.csv:"))
+	}
+	want := []string{
+		`1:1: version: unknown version 2`,
+		`3:6: jobs[0].name: "a b" cannot name a job`,
+		`3:17: jobs[0].command: names no program`,
+		`3:30: jobs[0].submit: must be at least 0s, got -5s`,
+		`3:43: jobs[0].cpus: must be 0 or at least 0.01, got 0.001`,
+		`4:29: jobs[1].replicas: expected a whole number, got text "two"`,
+		`4:61: jobs[1].iterations: must not be given together with seconds`,
+		`5:5: jobs[2]: expected a mapping, got text "text"`,
+		`6:37: jobs[3].batch.requested: expected a whole number, got text "x"`,
+		`6:60: jobs[3].retry: unknown key`,
+		`6:97: jobs[3].environment[1].name: expected text, got number 2`,
+		`7:6: jobs[4].name: job name "b" appears twice`,
+		`7:51: jobs[4].batch.max: requested must be at most max, got 9 and 8`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
 func TestJobFileProblems(t *testing.T) {
 	cases := map[string]struct{ job, want string }{
 		"path as a name":        {`{name: ../../etc, command: [x]}`, `jobs[0].name: "../../etc" cannot name a job`},
@@ -69,6 +127,12 @@ func TestJobFileProblems(t *testing.T) {
 		"too little of a CPU":   {`{name: a, command: [x], cpus: 0.001}`, `cpus: must be 0 or at least 0.01, got 0.001`},
 		"too little memory":     {`{name: a, command: [x], memory_gb: 0.001}`, `memory_gb: must be 0 or at least 0.01, got 0.001`},
 		"negative memory":       {`{name: a, command: [x], memory_gb: -1}`, `memory_gb: must be at least 0, got -1`},
+		"program as text":       {`{name: a, command: echo hi}`, `jobs[0].command: expected a list, got text "echo hi"; write [sh, -c, "echo hi"]`},
+		"truth as an argument":  {`{name: a, command: [true]}`, `jobs[0].command[0]: expected text, got true; write "true" in quotes`},
+		"no replica":            {`{name: a, command: [x], replicas: 0}`, `jobs[0].replicas: must be at least 1, got 0`},
+		"variable set twice":    {`{name: a, command: [x], environment: [{name: A}, {name: A, value: b}]}`, `jobs[0].environment[1]: "A" is set twice`},
+		"no name":               {`{command: [x]}`, `jobs[0].name: required but missing`},
+		"no mapping":            {`a`, `jobs[0]: expected a mapping, got text "a"`},
 		"name used twice":       {"{name: a, command: [x]}\n  - {name: a, command: [x]}", `jobs[1].name: job name "a" appears twice; first in jobs[0]`},
 	}
 	for name, tc := range cases {
@@ -86,4 +150,23 @@ func TestJobFileProblems(t *testing.T) {
 			t.Errorf("%q: problems %v, want %q", text, err, want)
 		}
 	}
+}
+
+func FuzzJobFile(f *testing.F) {
+	f.Add("version: 1\njobs: [{name: a, command: [x]}]")
+	f.Add("version: 1\njobs:\n  - &a {name: a, command: [x], batch: {requested: 4}, submit: 1m}\n  - {<<: *a, name: b, replicas: 0}")
+	f.Add("jobs: [1, {command: x, environment: [{name: 3}]}, {name: [], seconds: -1}]\nversion: x")
+	f.Fuzz(func(t *testing.T, text string) {
+		w, err := readString(readJobs, text)
+		if err != nil {
+			positioned(t, err)
+			return
+		}
+		for i := range w.Jobs {
+			s := &w.Jobs[i].Spec
+			if int(s.ID) != i || !PlainName(s.Name) || len(s.Command) == 0 || s.MinReplicas < 1 || s.MinReplicas > s.Requested || s.Requested > s.MaxReplicas || w.Jobs[i].At.Line == 0 {
+				t.Errorf("job %d: %+v", i, s)
+			}
+		}
+	})
 }

@@ -15,7 +15,7 @@ type Source interface {
 }
 
 // Workload is a list of jobs in submission order: by time, then by the trailing number of their names, then by name,
-// so that permuting the rows of a trace changes nothing. Jobs[i].Spec.ID is i.
+// so that permuting the rows of a trace changes nothing; those of a job file keep its order. Jobs[i].Spec.ID is i.
 type Workload struct {
 	Jobs   []Job
 	Inputs []Input

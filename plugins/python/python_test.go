@@ -147,7 +147,7 @@ func TestReportsAreEqual(t *testing.T) {
 		Allocation: core.Component[core.Allocator]{ID: settings.ID, Policy: echoed{allocator, t}},
 		Placement:  core.Component[core.Placer]{ID: settings.ID, Policy: idle{}},
 		Elasticity: core.Component[core.Elasticity]{ID: settings.ID, Policy: idle{}},
-	}, core.RoundOptions{IntervalSeconds: 60}, nil)
+	}, core.RoundOptions{IntervalSeconds: 60, OnEvents: true}, nil)
 
 	measured := func(i int) core.Measurement {
 		return core.Measurement{Accelerator: []string{"t4", ""}[i%2], Nodes: 1 + i%3, Replicas: 1 + i%4, PerDevice: 32 << (i % 2), PassSeconds: 0.1 * float64(i), StepSeconds: 0.3 * float64(i)}
@@ -273,7 +273,7 @@ func (m mirrored) Admit(ctx context.Context, v *core.View, waiting []*core.Job) 
 func describe(v *core.View) string {
 	var lines []string
 	line := func(parts ...any) { lines = append(lines, strings.TrimSuffix(fmt.Sprintln(parts...), "\n")) }
-	line(bits(v.NowSeconds), v.Round, bits(v.IntervalSeconds), v.Devices, v.Waiting)
+	line(bits(v.NowSeconds), v.Round, bits(v.IntervalSeconds), v.OnEvents, v.Devices, v.Waiting)
 	line(v.HealthChanges, len(v.Jobs))
 	line(joined(v.Active))
 	line(joined(v.Changed))

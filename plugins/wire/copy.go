@@ -33,7 +33,7 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 	c.sequence = u.GetSequence()
 	v := &c.View
 	v.NowSeconds, v.Round, v.IntervalSeconds = u.GetNowSeconds(), int(u.GetRound()), u.GetIntervalSeconds()
-	v.HealthChanges = int(u.GetHealthChanges())
+	v.OnEvents, v.HealthChanges = u.GetOnEvents(), int(u.GetHealthChanges())
 	if err := c.nodes(u); err != nil {
 		return false, err
 	}

@@ -32,7 +32,7 @@ func (t *Teller) Tell(v *core.View, candidates []core.Candidate) *stagev1.ViewUp
 	changes, cursor, complete := v.ChangesSince(t.cursor)
 	u := &stagev1.ViewUpdate{
 		Full: t.told != v.Cluster || !complete, NowSeconds: v.NowSeconds, Round: int64(v.Round), IntervalSeconds: v.IntervalSeconds,
-		HealthChanges: int64(v.HealthChanges), Submitted: int32(len(v.Jobs)), Changed: Jobs(v.Changed),
+		OnEvents: v.OnEvents, HealthChanges: int64(v.HealthChanges), Submitted: int32(len(v.Jobs)), Changed: Jobs(v.Changed),
 	}
 	t.cursor = cursor
 	t.sequence++

@@ -44,7 +44,8 @@ class ViewCopy:
         self._sequence = -1  # until all of the update is taken in
         view = self.view
         view.now_seconds, view.round = update.now_seconds, update.round
-        view.interval_seconds, view.health_changes = update.interval_seconds, update.health_changes
+        view.interval_seconds, view.on_events = update.interval_seconds, update.on_events
+        view.health_changes = update.health_changes
         if update.nodes:
             self._take_nodes(update)
         for table in update.step_times:

@@ -14,13 +14,14 @@ class View:
     """The state of the world. It is read-only, and valid only during the call: keep no reference into it."""
 
     __slots__ = (
-        "active", "changed", "cluster", "devices", "health_changes", "interval_seconds", "jobs", "now_seconds", "round",
-        "waiting",
+        "active", "changed", "cluster", "devices", "health_changes", "interval_seconds", "jobs", "now_seconds", "on_events",
+        "round", "waiting",
     )
 
     now_seconds: float  # since the start
     round: int  # 1 for the first round
     interval_seconds: float  # length of a round; 0 when rounds happen on events only
+    on_events: bool  # a round happens at each event, such as a submission, too
     cluster: Cluster
     devices: int  # of ready nodes
     jobs: list[Job | None]  # each submitted job at its id; None once it has ended
@@ -31,6 +32,7 @@ class View:
 
     def __init__(self, cluster: Cluster | None = None) -> None:
         self.now_seconds, self.round, self.interval_seconds = 0.0, 0, 0.0
+        self.on_events = False
         self.cluster = cluster or Cluster()
         self.devices = self.cluster.usable_devices()
         self.jobs, self.active, self.changed = [], [], ()

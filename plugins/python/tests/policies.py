@@ -216,7 +216,7 @@ class Mirror(AdmissionPolicy):
 
     def _lines(self, view, asked):
         now = view.now_seconds
-        yield f"{bits(now)} {view.round} {bits(view.interval_seconds)} {view.devices} {view.waiting}"
+        yield f"{bits(now)} {view.round} {bits(view.interval_seconds)} {str(view.on_events).lower()} {view.devices} {view.waiting}"
         yield f"{view.health_changes} {len(view.jobs)}"
         yield " ".join(map(str, view.active))
         yield " ".join(map(str, view.changed))

@@ -197,6 +197,7 @@ type ViewUpdate struct {
 	HealthChanges   int64                  `protobuf:"varint,12,opt,name=health_changes,json=healthChanges,proto3" json:"health_changes,omitempty"` // how often the health of a node changed so far
 	Submitted       int32                  `protobuf:"varint,13,opt,name=submitted,proto3" json:"submitted,omitempty"`                              // jobs submitted so far, ended ones included: identifiers are below it
 	Truths          []*Truth               `protobuf:"bytes,14,rep,name=truths,proto3" json:"truths,omitempty"`                                     // tables not sent before
+	OnEvents        bool                   `protobuf:"varint,15,opt,name=on_events,json=onEvents,proto3" json:"on_events,omitempty"`                // a round happens at each event too
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -327,6 +328,13 @@ func (x *ViewUpdate) GetTruths() []*Truth {
 		return x.Truths
 	}
 	return nil
+}
+
+func (x *ViewUpdate) GetOnEvents() bool {
+	if x != nil {
+		return x.OnEvents
+	}
+	return false
 }
 
 type Node struct {
@@ -1921,7 +1929,7 @@ var File_quartet_stage_v1_view_proto protoreflect.FileDescriptor
 
 const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\n" +
-	"\x1bquartet/stage/v1/view.proto\x12\x10quartet.stage.v1\"\xfd\x03\n" +
+	"\x1bquartet/stage/v1/view.proto\x12\x10quartet.stage.v1\"\x9a\x04\n" +
 	"\n" +
 	"ViewUpdate\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x12\n" +
@@ -1940,7 +1948,8 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\achanged\x18\v \x03(\x05R\achanged\x12%\n" +
 	"\x0ehealth_changes\x18\f \x01(\x03R\rhealthChanges\x12\x1c\n" +
 	"\tsubmitted\x18\r \x01(\x05R\tsubmitted\x12/\n" +
-	"\x06truths\x18\x0e \x03(\v2\x17.quartet.stage.v1.TruthR\x06truths\"\xdd\x01\n" +
+	"\x06truths\x18\x0e \x03(\v2\x17.quartet.stage.v1.TruthR\x06truths\x12\x1b\n" +
+	"\ton_events\x18\x0f \x01(\bR\bonEvents\"\xdd\x01\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x120\n" +
 	"\x06health\x18\x02 \x01(\x0e2\x18.quartet.stage.v1.HealthR\x06health\x12\x12\n" +
