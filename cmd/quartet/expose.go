@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"net"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,9 @@ import (
 type metricsFlags struct {
 	address string
 	given   func() bool // by the user
+
+	bound   net.Listener // until it is served on
+	problem error        // why the default address is not
 }
 
 const metricsOff = "off"
@@ -23,25 +27,43 @@ func (f *metricsFlags) register(c *cobra.Command) {
 	f.given = func() bool { return c.Flags().Changed("metrics") }
 }
 
-// serve serves the source, which has a log, until stop is called. Another program on the default address is no reason not to run.
-func (f *metricsFlags) serve(ctx context.Context, s exposition.Source) (stop func(), err error) {
+// bind takes the address before the run begins, so that none is left behind that was refused. Another program on the default
+// address is no reason not to run.
+func (f *metricsFlags) bind(ctx context.Context) (err error) {
 	if f.address == metricsOff || f.address == "" {
-		return func() {}, nil
+		return nil
 	}
+	f.bound, f.problem = exposition.Bind(ctx, f.address)
+	if f.problem != nil && f.given() {
+		return problem("--metrics", f.problem.Error(), `give a free HOST:PORT, such as 127.0.0.1:0 for any port, or "off"`)
+	}
+	return nil
+}
+
+// release gives up an address on which nothing came to be served.
+func (f *metricsFlags) release() {
+	if f.bound != nil {
+		_ = f.bound.Close() // nobody was served
+		f.bound = nil
+	}
+}
+
+// serve serves the source, which has a log, on the address that was bound, until stop is called.
+func (f *metricsFlags) serve(s exposition.Source) (stop func()) {
 	log := s.Log
-	server, err := exposition.Listen(ctx, f.address, exposition.NewHandler(s))
-	if err != nil && f.given() {
-		return nil, problem("--metrics", err.Error(), `give a free HOST:PORT, such as 127.0.0.1:0 for any port, or "off"`)
+	if f.problem != nil {
+		log.Warn("metrics are not served", "address", f.address, "error", f.problem)
 	}
-	if err != nil {
-		log.Warn("metrics are not served", "address", f.address, "error", err)
-		return func() {}, nil
+	if f.bound == nil {
+		return func() {}
 	}
+	server := exposition.Serve(f.bound, exposition.NewHandler(s))
+	f.bound = nil
 	log.Info("metrics are served", "address", server.Addr())
 	if !server.Loopback() {
 		log.Warn("metrics can be read from other machines", "address", server.Addr())
 	}
-	return func() { stopServing(server, log) }, nil
+	return func() { stopServing(server, log) }
 }
 
 func stopServing(s *exposition.Server, log *slog.Logger) {

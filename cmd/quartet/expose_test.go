@@ -26,13 +26,16 @@ func served(t *testing.T, f *metricsFlags) (stop func(), stderr string, err erro
 		t.Fatal(err)
 	}
 	live := metrics.NewLive(metrics.NewCollector(metrics.Components{}, metrics.Outputs{}), metrics.Run{})
-	stop, err = f.serve(t.Context(), exposition.Source{
+	if err := f.bind(t.Context()); err != nil {
+		return nil, "", err
+	}
+	stop = f.serve(exposition.Source{
 		Snapshot: live.Snapshot,
 		Health:   exposition.NewHealth(func() time.Duration { return 0 }, exposition.Patience),
 		Build:    buildOf(readBuild()),
 		Log:      a.logger(),
 	})
-	return stop, log.String(), err
+	return stop, log.String(), nil
 }
 
 func metricsFlag(t *testing.T, args ...string) *metricsFlags {

@@ -90,7 +90,7 @@ func (l *roundLog) ObserveRound(r *core.Report) error {
 		logEvent(log, r.View, &r.Events[i])
 	}
 	for _, j := range r.Ended {
-		logEnd(log, j)
+		logEnd(log, j, r)
 	}
 	for i := range r.Changes {
 		logChange(log, r.View, &r.Changes[i])
@@ -115,24 +115,42 @@ func logEvent(log *slog.Logger, v *core.View, e *core.Event) {
 		log.Info("job submitted", "job", e.Spec.Name, "replicas", e.Spec.Requested)
 	case core.JobInterrupted:
 		if j := v.Job(e.Job); j != nil {
-			log.Info("job interrupted", "job", j.Name, "restarts", j.Restarts)
+			log.Info("job interrupted", "job", j.Name, "restarts", j.Restarts, why(e.Message))
 		}
 	case core.NodeChanged:
 		log.Info("node changed", "node", v.Cluster.Nodes[e.Node].Name, "health", e.Health.String())
 	}
 }
 
-func logEnd(log *slog.Logger, j *core.Job) {
+func logEnd(log *slog.Logger, j *core.Job, r *core.Report) {
 	switch j.State {
 	case core.Completed:
 		log.Info("job finished", "job", j.Name, "jct_seconds", j.FinishSeconds-j.SubmitSeconds, "restarts", j.Restarts)
 	case core.Rejected:
 		log.Info("job rejected", "job", j.Name, "reason", j.WaitingReason.String())
 	case core.Failed:
-		log.Info("job failed", "job", j.Name, "restarts", j.Restarts)
+		log.Info("job failed", "job", j.Name, "restarts", j.Restarts, why(failureOf(r, j.ID)))
 	case core.Cancelled:
 		log.Info("job cancelled", "job", j.Name)
 	}
+}
+
+// why is nothing where nobody knows.
+func why(message string) slog.Attr {
+	if message == "" {
+		return slog.Attr{}
+	}
+	return slog.String("why", message)
+}
+
+// failureOf is why a job failed in this round.
+func failureOf(r *core.Report, id core.JobID) string {
+	for i := range r.Events {
+		if e := &r.Events[i]; e.Kind == core.JobFailed && e.Job == id {
+			return e.Message
+		}
+	}
+	return ""
 }
 
 func logChange(log *slog.Logger, v *core.View, c *core.Change) {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/control"
 )
@@ -38,6 +39,7 @@ func (f *tlsFlags) register(c *cobra.Command, address, whose string) {
 type serveFlags struct {
 	tlsFlags
 	listen string
+	bound  *control.TLSListener // nil when it is not given, and once it is served on
 }
 
 func (f *serveFlags) register(c *cobra.Command) {
@@ -45,12 +47,33 @@ func (f *serveFlags) register(c *cobra.Command) {
 	f.tlsFlags.register(c, "listen", "the scheduler")
 }
 
-// serve takes orders for a backend, through a socket in its folder, until the server is closed.
+// bind takes the address before the run begins.
+func (f *serveFlags) bind(ctx context.Context) (err error) {
+	if f.listen == "" {
+		return nil
+	}
+	f.bound, err = control.ListenTLS(ctx, f.listen, f.TLSFiles)
+	if _, told := errors.AsType[core.Diagnostics](err); err == nil || told {
+		return err
+	}
+	return problem("--listen", err.Error(), "give a free HOST:PORT")
+}
+
+// release gives up an address on which nobody came to answer.
+func (f *serveFlags) release() {
+	if f.bound != nil {
+		_ = f.bound.Close() // nobody was served
+		f.bound = nil
+	}
+}
+
+// serve takes orders for a backend, through a socket in its folder and on the address that was bound, until the server is closed.
 func (f *serveFlags) serve(folder string, o backend.Operated, b *control.Board, log *slog.Logger) (*control.Server, error) {
 	s := control.NewServer(o, b, log)
 	err := s.ServeSocket(filepath.Join(folder, control.SocketName))
-	if err == nil && f.listen != "" {
-		_, err = s.ServeTLS(f.listen, f.TLSFiles)
+	if err == nil && f.bound != nil {
+		err = s.ServeTLS(f.bound)
+		f.bound = nil
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -62,13 +85,21 @@ func (f *serveFlags) serve(folder string, o backend.Operated, b *control.Board, 
 type schedulerFlags struct {
 	tlsFlags
 	run, out, socket, server string
+	patience                 time.Duration
 }
+
+// The patience of commands: a scheduler that was just started needs a moment until it answers.
+const (
+	usualPatience = 5 * time.Second
+	knockEvery    = 50 * time.Millisecond
+)
 
 func (f *schedulerFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.run, "run", defaultRun, "name of the run")
 	c.Flags().StringVar(&f.out, "out", "runs", "folder in which the run is")
 	c.Flags().StringVar(&f.socket, "socket", "", "socket of the scheduler, instead of that of a run")
 	c.Flags().StringVar(&f.server, "server", "", "HOST:PORT of the scheduler, instead of a socket")
+	c.Flags().DurationVar(&f.patience, "wait", usualPatience, "how long to wait for the scheduler to open its socket")
 	f.tlsFlags.register(c, "server", "yours")
 	for _, other := range [][2]string{{"socket", "server"}, {"run", "socket"}, {"run", "server"}, {"out", "socket"}, {"out", "server"}} {
 		c.MarkFlagsMutuallyExclusive(other[0], other[1])
@@ -84,11 +115,39 @@ func (f *schedulerFlags) open(ctx context.Context) (*control.Client, error) {
 	if path == "" {
 		path = controlSocket(filepath.Join(f.out, f.run))
 	}
-	client, err := control.Dial(ctx, path)
+	client, err := f.knock(ctx, path)
 	if errors.Is(err, control.ErrNotRunning) {
-		return nil, fmt.Errorf("%w; start one with \"quartet run\", or say which with --run, --out or --socket", err)
+		return nil, fmt.Errorf("%w; %s", err, f.whatElse())
 	}
 	return client, err
+}
+
+// knock opens a socket, as soon as there is one.
+func (f *schedulerFlags) knock(ctx context.Context, path string) (*control.Client, error) {
+	limit := time.NewTimer(f.patience)
+	defer limit.Stop()
+	for {
+		client, err := control.Dial(ctx, path)
+		if !errors.Is(err, control.ErrNotRunning) {
+			return client, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-limit.C:
+			return nil, err
+		case <-time.After(knockEvery):
+		}
+	}
+}
+
+// whatElse is what can be done when nobody answers. To start a run again may remove the logs of the last one.
+func (f *schedulerFlags) whatElse() string {
+	dir := filepath.Join(f.out, f.run)
+	if _, err := os.Stat(filepath.Join(dir, "live")); f.socket == "" && err == nil {
+		return fmt.Sprintf("the run has ended, or its scheduler was killed: logs and explain read what it left with --run-dir %s", dir)
+	}
+	return `start one with "quartet run", or say which with --run, --out or --socket`
 }
 
 // with connects to the scheduler, does something there, and hangs up.
@@ -122,6 +181,7 @@ func (f *schedulerFlags) complete(c *cobra.Command, most int, names func(context
 		if len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
+		f.patience = 0
 		ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
 		defer cancel()
 		var list []string

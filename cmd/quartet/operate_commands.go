@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/local"
 	"github.com/quartet-sched/quartet/core/control"
 )
 
@@ -28,12 +30,14 @@ func (a *app) submitCommand() *cobra.Command {
 		Use:   "submit FILE...|-",
 		Short: "Hand job files to the running scheduler",
 		Long: `Hands the jobs of each file to the running scheduler, all of a file or none, and prints their names.
-"-" reads standard input. Jobs run in the working folder of this command, unless they say otherwise.`,
+"-" reads standard input. Jobs run in the working folder of this command, unless they say otherwise.
+Their "submit" counts from now. A note tells of jobs that need more devices than there are.`,
 		Example: "  quartet submit jobs.yaml\n  generate-jobs | quartet submit -",
 		Args:    cobra.MinimumNArgs(1),
 	}
 	return f.operation(c, func(ctx context.Context, client *control.Client, args []string) error {
 		t := render.Table{Columns: []render.Column{{Name: "job"}}}
+		var taken []backend.JobFile
 		err := each(args, func(name string) error {
 			file, err := readJobFile(name, c.InOrStdin())
 			if err != nil {
@@ -43,8 +47,14 @@ func (a *app) submitCommand() *cobra.Command {
 			for _, name := range names {
 				t.Rows = append(t.Rows, []any{name})
 			}
+			if err == nil {
+				taken = append(taken, file)
+			}
 			return err
 		})
+		if !a.quiet && len(taken) > 0 {
+			a.noteMisfits(ctx, client, taken)
+		}
 		if told := a.tellNames(t); told != nil {
 			return told
 		}
@@ -91,11 +101,18 @@ func (a *app) logsCommand() *cobra.Command {
 	var f schedulerFlags
 	var log backend.Log
 	var rank uint32
+	var runDir string
 	c := &cobra.Command{
-		Use:     "logs JOB",
-		Short:   "Print what a replica of a job put out",
-		Example: "  quartet logs -f train\n  quartet logs train --rank 1 --stderr",
+		Use:   "logs JOB",
+		Short: "Print what a replica of a job put out",
+		Long: `Prints what a replica of a job put out. With --run-dir it asks no scheduler but reads the files of a run:
+one that has ended, or whose scheduler was killed.`,
+		Example: "  quartet logs -f train\n  quartet logs train --rank 1 --stderr\n  quartet logs train --run-dir runs/local",
 		Args:    cobra.ExactArgs(1),
+	}
+	c.Flags().StringVar(&runDir, "run-dir", "", "folder of a run, instead of a scheduler")
+	for _, other := range []string{"run", "out", "socket", "server", "follow"} {
+		defer c.MarkFlagsMutuallyExclusive("run-dir", other)
 	}
 	c.Flags().Uint32Var(&rank, "rank", 0, "which replica")
 	c.Flags().BoolVar(&log.Stderr, "stderr", false, "standard error instead of standard output")
@@ -108,6 +125,10 @@ func (a *app) logsCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := a.refuseOtherFormats(c, "the output as it is"); err != nil {
 			return err
+		}
+		if runDir != "" {
+			log.Job, log.Rank = args[0], int(rank)
+			return local.ReadLogIn(filepath.Join(runDir, "live"), log, a.stdout)
 		}
 		return read(c, args)
 	}

@@ -115,7 +115,7 @@ func (l *decisionLine) follow(d *controlv1.DescribeResponse) {
 	case core.JobFinished.String():
 		j.State = core.Completed.String()
 	case core.JobFailed.String():
-		j.State = core.Failed.String()
+		j.State, j.Message = core.Failed.String(), l.Message
 	case core.JobCancelled.String():
 		j.State = core.Cancelled.String()
 	case core.Reject.String():
@@ -124,10 +124,15 @@ func (l *decisionLine) follow(d *controlv1.DescribeResponse) {
 		j.State, j.Seats = core.Running.String(), one.GetSeats()
 	case core.Tune.String():
 		return
+	case core.JobProgressed.String(): // it begins again
+		j.Message = l.Message
+		j.Failures++
+		return
 	default:
 		j.State = core.Waiting.String()
 	}
 	if j.Reason = l.Reason; one.GetWhat() == core.JobInterrupted.String() {
+		j.Message = l.Message
 		j.Reason, one.Reason = core.NodeUnavailable.String(), core.NodeUnavailable.String()
 	}
 	if j.GetState() != core.Running.String() {

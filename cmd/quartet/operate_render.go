@@ -21,6 +21,7 @@ func jobsTable(jobs []*controlv1.Job) render.Table {
 	for _, name := range []string{
 		"id", "job", "tenant", "application", "state", "reason", "requested", "min_replicas", "max_replicas", "replicas", "seats",
 		"submit_s", "first_start_s", "finish_s", "executed_s", "gpu_seconds", "restarts", "preemptions", "progress", "total_work",
+		"failures", "message",
 	} {
 		t.Columns = append(t.Columns, render.Column{Name: name})
 	}
@@ -29,7 +30,7 @@ func jobsTable(jobs []*controlv1.Job) render.Table {
 			idOf(j), j.GetName(), j.GetTenant(), j.GetApplication(), j.GetState(), j.GetReason(),
 			j.GetRequested(), j.GetMinReplicas(), j.GetMaxReplicas(), held(j), seats(j.GetSeats()),
 			orUnknown(j.SubmitSeconds), orUnknown(j.FirstStartSeconds), orUnknown(j.FinishSeconds), j.GetExecutedSeconds(), j.GetAttainedSeconds(),
-			j.GetRestarts(), j.GetPreemptions(), j.GetProgress(), totalWork(j),
+			j.GetRestarts(), j.GetPreemptions(), j.GetProgress(), totalWork(j), j.GetFailures(), j.GetMessage(),
 		})
 	}
 	return t
@@ -53,9 +54,12 @@ func (a *app) writeJobs(jobs []*controlv1.Job, now float64) error {
 	for _, j := range jobs {
 		replicas, where := held(j), seats(j.GetSeats())
 		if where == "" {
-			replicas, where = int(j.GetRequested()), j.GetReason()
+			replicas, where = int(j.GetRequested()), whyNot(j)
 		}
 		age := now - orUnknown(j.SubmitSeconds)
+		if comes(j) {
+			age = math.NaN()
+		}
 		if j.FinishSeconds != nil {
 			age = j.GetFinishSeconds() - j.GetSubmitSeconds()
 		}
@@ -64,6 +68,21 @@ func (a *app) writeJobs(jobs []*controlv1.Job, now float64) error {
 		})
 	}
 	return t.Write(a.stdout, a.format)
+}
+
+// comes reports whether the moment of submission of a job is known and no round has seen it.
+func comes(j *controlv1.Job) bool { return j.GetState() == "submitted" && j.SubmitSeconds != nil }
+
+// whyNot is why a job has no devices.
+func whyNot(j *controlv1.Job) string {
+	switch {
+	case comes(j):
+		return "comes at " + render.Span(j.GetSubmitSeconds())
+	case failure(j) != "":
+		return failure(j)
+	default:
+		return j.GetReason()
+	}
 }
 
 // writeDescription writes all that is known of a job.
@@ -189,6 +208,9 @@ func because(d *controlv1.Decision) string {
 
 // wordVerdict is the verdict's own sentence.
 func wordVerdict(d *controlv1.Decision) string {
+	if d.GetReason() == "" {
+		return d.GetMessage()
+	}
 	reason, _ := core.ParseReason(d.GetReason())
 	return core.Verdict{Reason: reason, Message: d.GetMessage(), Wanted: d.GetWanted(), Available: d.GetAvailable(), Unit: d.GetUnit()}.Explain()
 }
@@ -212,6 +234,9 @@ func explain(d *controlv1.DescribeResponse) string {
 	}
 	switch j.GetState() {
 	case "submitted":
+		if in := j.GetSubmitSeconds() - d.GetNowSeconds(); comes(j) && in > 0 {
+			return fmt.Sprintf("%q comes at %s, in %s", j.GetName(), render.Span(j.GetSubmitSeconds()), render.Span(in))
+		}
 		return fmt.Sprintf("%q was taken in; the first round after its moment of submission will see it", j.GetName())
 	case core.Pending.String():
 		return fmt.Sprintf("%q awaits admission%s", j.GetName(), said)
@@ -225,8 +250,16 @@ func explain(d *controlv1.DescribeResponse) string {
 	case core.Rejected.String():
 		return fmt.Sprintf("%q was rejected%s", j.GetName(), said)
 	default:
-		return fmt.Sprintf("%q has ended: %s", j.GetName(), j.GetState())
+		return strings.TrimSuffix(fmt.Sprintf("%q has ended: %s: %s", j.GetName(), j.GetState(), failure(j)), ": ")
 	}
+}
+
+// failure is why a job failed.
+func failure(j *controlv1.Job) string {
+	if j.GetState() != core.Failed.String() {
+		return ""
+	}
+	return j.GetMessage()
 }
 
 // introduce words a job for people, one line for each thing known.
@@ -247,7 +280,7 @@ func introduce(w io.Writer, j *controlv1.Job, now float64) error {
 	if j.Id != nil {
 		line("id", strconv.Itoa(int(j.GetId())))
 	}
-	line("state", strings.TrimSuffix(j.GetState()+": "+j.GetReason(), ": "))
+	line("state", strings.TrimSuffix(j.GetState()+": "+j.GetReason()+failure(j), ": "))
 	line("tenant", j.GetTenant())
 	line("application", j.GetApplication())
 	line("command", strings.Join(j.GetCommand(), " "))
@@ -263,13 +296,23 @@ func introduce(w io.Writer, j *controlv1.Job, now float64) error {
 	}
 	line("devices", seats(j.GetSeats()))
 	line("batch", wordTuning(j.GetTuning()))
-	line("submitted", ago(j.SubmitSeconds))
+	if comes(j) {
+		line("comes", fmt.Sprintf("at %s, in %s", render.Span(j.GetSubmitSeconds()), render.Span(max(j.GetSubmitSeconds()-now, 0))))
+	} else {
+		line("submitted", ago(j.SubmitSeconds))
+	}
 	line("first start", ago(j.FirstStartSeconds))
 	line("finished", ago(j.FinishSeconds))
 	if j.GetExecutedSeconds() > 0 {
 		line("ran", fmt.Sprintf("%s, %s of devices", render.Span(j.GetExecutedSeconds()), render.Span(j.GetAttainedSeconds())))
 	}
-	if j.Id != nil {
+	if n := j.GetFailures(); n > 0 {
+		line("failed runs", strconv.Itoa(int(n)))
+	}
+	if failure(j) == "" {
+		line("last trouble", j.GetMessage())
+	}
+	if j.Id != nil && !comes(j) {
 		line("restarts", strconv.Itoa(int(j.GetRestarts())))
 		line("preemptions", strconv.Itoa(int(j.GetPreemptions())))
 		line("progress", progressOf(j))

@@ -68,7 +68,7 @@ func (o *operated) ReadLog(_ context.Context, l backend.Log, to io.Writer) error
 }
 
 func (*operated) WriteSnapshot(context.Context, io.Writer) error { return nil }
-func (o *operated) ElapsedSeconds() float64                      { return o.elapsed }
+func (o *operated) Present() float64                             { return o.elapsed }
 func (*operated) Next(context.Context, core.Wake) (core.Observation, error) {
 	return core.Observation{}, io.EOF
 }
@@ -156,9 +156,9 @@ func TestOperateWords(t *testing.T) {
 |  1 | huge   | rejected |        9 |    0 s |    0 s |    0.0 % | exceeds_cluster       |
 |  2 | second | running  |        2 | 1m 00s | 1m 00s |    0.0 % | t4-0:0,1              |
 `},
-		"jobs for programs": {[]string{"jobs", "-o", "csv"}, `id,job,tenant,application,state,reason,requested,min_replicas,max_replicas,replicas,seats,submit_s,first_start_s,finish_s,executed_s,gpu_seconds,restarts,preemptions,progress,total_work
-0,first,vision,,waiting,preempted_by_priority,8,8,8,0,,0,0,,10,80,0,1,40,1000
-2,second,vision,,running,,2,2,2,2,"t4-0:0,1",10,10,,60,120,0,0,0,1000
+		"jobs for programs": {[]string{"jobs", "-o", "csv"}, `id,job,tenant,application,state,reason,requested,min_replicas,max_replicas,replicas,seats,submit_s,first_start_s,finish_s,executed_s,gpu_seconds,restarts,preemptions,progress,total_work,failures,message
+0,first,vision,,waiting,preempted_by_priority,8,8,8,0,,0,0,,10,80,0,1,40,1000,0,
+2,second,vision,,running,,2,2,2,2,"t4-0:0,1",10,10,,60,120,0,0,0,1000,0,
 `},
 		"nodes": {[]string{"nodes"}, `node  accelerator  rack  devices  used  health
 t4-0  t4                       4     2  ready
@@ -203,7 +203,7 @@ round      at  what           by                   where or why
 `},
 		"describe for programs": {[]string{"describe", "huge", "-o", "csv"}, "field,value\nid,1\njob,huge\ntenant,vision\napplication,\nstate,rejected\n" +
 			"reason,exceeds_cluster\nrequested,9\nmin_replicas,9\nmax_replicas,9\nreplicas,0\nseats,\nsubmit_s,0\nfirst_start_s,\nfinish_s,0\nexecuted_s,0\n" +
-			"gpu_seconds,0\nrestarts,0\npreemptions,0\nprogress,0\ntotal_work,1000\n"},
+			"gpu_seconds,0\nrestarts,0\npreemptions,0\nprogress,0\ntotal_work,1000\nfailures,0\nmessage,\n"},
 		"logs":              {[]string{"logs", "first"}, "{Job:first Rank:0 Stderr:false Follow:false}\n"},
 		"logs of a replica": {[]string{"logs", "first", "--rank", "3", "--stderr", "-f"}, "{Job:first Rank:3 Stderr:true Follow:true}\n"},
 	}
@@ -285,22 +285,23 @@ func TestOperateOrders(t *testing.T) {
 		"one is not":      {[]string{"submit", "nothing", "bad"}, 2, "", "nothing: cannot be read: no such file or directory\n" + badly},
 		"nothing given":   {[]string{"submit"}, 2, "", "error: requires at least 1 arg(s), only received 0\nsee \"quartet submit --help\"\n"},
 		"cancel":          {[]string{"cancel", "first", "second"}, 0, "", ""},
-		"cancel no job":   {[]string{"cancel", "forth", "first"}, 2, "", `there is no job "forth"; valid jobs: second, huge, first` + "\n"},
+		"cancel no job":   {[]string{"cancel", "forth", "first"}, 2, "", `there is no job "forth"; valid jobs: first, huge, second` + "\n"},
 		"drain":           {[]string{"drain", "t4-0", "t4-1"}, 0, "", ""},
 		"undrain":         {[]string{"undrain", "t4-0"}, 0, "", ""},
 		"drain no node":   {[]string{"drain", "t4-7"}, 2, "", `there is no node "t4-7"; did you mean "t4-0"? valid nodes: t4-0, t4-1` + "\n"},
-		"describe no job": {[]string{"describe", "fisrt"}, 2, "", `there is no job "fisrt"; did you mean "first"? valid jobs: second, huge, first` + "\n"},
-		"explain no job":  {[]string{"explain", "hug"}, 2, "", `there is no job "hug"; did you mean "huge"? valid jobs: second, huge, first` + "\n"},
+		"describe no job": {[]string{"describe", "fisrt"}, 2, "", `there is no job "fisrt"; did you mean "first"? valid jobs: first, huge, second` + "\n"},
+		"explain no job":  {[]string{"explain", "hug"}, 2, "", `there is no job "hug"; did you mean "huge"? valid jobs: first, huge, second` + "\n"},
 		"logs have one form": {
 			[]string{"logs", "first", "-o", "json"},
 			2, "",
 			`--output: "json" is no format of "quartet logs"; it writes the output as it is` + "\n",
 		},
-		"no such run": {[]string{"jobs", "--run", "other"}, 1, "", `error: no scheduler is running: nobody serves "runs/other/live/quartet.sock"; ` +
+		"no such run": {[]string{"jobs", "--run", "other", "--wait", "0s"}, 1, "", `error: no scheduler is running: nobody serves "runs/other/live/quartet.sock"; ` +
 			"start one with \"quartet run\", or say which with --run, --out or --socket\n"},
 		"a run elsewhere":       {[]string{"cancel", "first", "--out", here + "/runs"}, 0, "", ""},
 		"a socket":              {[]string{"cancel", "first", "--socket", "runs/local/live/quartet.sock"}, 0, "", ""},
-		"TCP without files":     {[]string{"jobs", "--server", "localhost:1"}, 2, "", "error: if any flags in the group [server tls-cert tls-key tls-ca] are set they must all be set; missing [tls-ca tls-cert tls-key]\nsee \"quartet jobs --help\"\n"},
+		"TCP without files":     {[]string{"jobs", "--server", "localhost:1"}, 2, "", "error: --server needs --tls-cert, --tls-key and --tls-ca too\nsee \"quartet jobs --help\"\n"},
+		"a run and a server":    {[]string{"jobs", "--run", "r", "--server", "localhost:1"}, 2, "", "error: --run and --server exclude each other\nsee \"quartet jobs --help\"\n"},
 		"files that are absent": {[]string{"jobs", "--server", "localhost:1", "--tls-cert", "c", "--tls-key", "k", "--tls-ca", "a"}, 2, "", "a: read authority: open a: no such file or directory\nc: read certificate with key \"k\": open c: no such file or directory\n"},
 	}
 	for name, tc := range cases {
@@ -382,7 +383,7 @@ func FuzzReadDecisions(f *testing.F) {
 			}
 			return
 		}
-		if n := len(d.GetDecisions()); n == 0 || n > keptHistory || d.GetJob().GetState() == "" && d.GetDecisions()[n-1].GetWhat() != core.Tune.String() {
+		if n := len(d.GetDecisions()); n == 0 || n > keptHistory || d.GetJob().GetState() == "" && !slices.Contains([]string{core.Tune.String(), core.JobProgressed.String()}, d.GetDecisions()[n-1].GetWhat()) {
 			t.Errorf("%d decisions leave the job %q", n, d.GetJob().GetState())
 		}
 		a := &app{stdout: io.Discard, format: render.Text}
@@ -401,29 +402,29 @@ func TestOperateOverTCP(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "s"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", f.listen) // for a port that is free
-	if err != nil {
+	if err := f.bind(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f.listen = l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := f.bound.Addr().String()
 	t.Chdir(dir)
 	server, err := f.serve("s", o, control.NewBoard(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags := []string{"--server", f.listen, "--tls-cert", files.Certificate, "--tls-key", files.Key, "--tls-ca", files.Authority}
+	flags := []string{"--server", address, "--tls-cert", files.Certificate, "--tls-key", files.Key, "--tls-ca", files.Authority}
 	code, stdout, stderr := quartet(t, append([]string{"nodes", "-o", "csv"}, flags...)...)
 	if want := "node,accelerator,rack,devices,used,health\nt4-0,t4,,4,0,ready\n"; code != 0 || stdout != want {
 		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
+	}
+	second := serveFlags{listen: address, tlsFlags: tlsFlags{files}}
+	if _, told := errors.AsType[core.Diagnostics](second.bind(t.Context())); !told {
+		t.Error("an address that is taken is bound, or not told of as what the user gave")
 	}
 	if err := server.Close(); err != nil {
 		t.Error(err)
 	}
 	code, _, stderr = quartet(t, append([]string{"nodes"}, flags...)...)
-	if code != 1 || !strings.Contains(stderr, "does not answer") || !strings.Contains(stderr, "is there one on "+f.listen) {
+	if code != 1 || !strings.Contains(stderr, "does not answer") || !strings.Contains(stderr, "is there one on "+address) {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/local"
 	"github.com/quartet-sched/quartet/core/control"
+	"github.com/quartet-sched/quartet/core/control/controlv1"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -146,13 +148,13 @@ func (s *foreseen) ObserveRound(r *core.Report) error {
 
 // table lists what changes, then who waits and why.
 func (s *foreseen) table(changes []core.Change, unfinished []*core.Job) render.Table {
-	t := render.Table{Columns: []render.Column{{Name: "job"}, {Name: "action"}, {Name: "replicas", Numeric: true}, {Name: "on"}, {Name: "why"}, {Name: "by"}}}
+	t := render.Table{Columns: []render.Column{{Name: "job"}, {Name: "action"}, {Name: "replicas", Numeric: true}, {Name: "on"}, {Name: "batch"}, {Name: "why"}, {Name: "by"}}}
 	for _, c := range changes {
 		why := ""
 		if c.Reason != core.NoReason {
 			why = c.Reason.String()
 		}
-		t.Rows = append(t.Rows, []any{s.names[c.Job], c.Action.String(), core.Replicas(c.Seats), seatsText(s.cluster, c.Seats), why, c.By})
+		t.Rows = append(t.Rows, []any{s.names[c.Job], c.Action.String(), replicasOf(c.Seats), seatsText(s.cluster, c.Seats), tuningText(&c), why, c.By})
 	}
 	for _, j := range unfinished {
 		if j.State == core.Running {
@@ -163,9 +165,28 @@ func (s *foreseen) table(changes []core.Change, unfinished []*core.Job) render.T
 		if told && v.Reason == j.WaitingReason {
 			why = v.Explain()
 		}
-		t.Rows = append(t.Rows, []any{j.Name, "wait", 0, "", why, v.By})
+		t.Rows = append(t.Rows, []any{j.Name, "wait", replicasOf(nil), "", "", why, v.By})
 	}
 	return t
+}
+
+// replicasOf is nothing for a change of no devices.
+func replicasOf(seats []core.Seat) any {
+	if len(seats) == 0 {
+		return math.NaN()
+	}
+	return core.Replicas(seats)
+}
+
+// tuningText words the batch that a change sets.
+func tuningText(c *core.Change) string {
+	t := &c.Tuning
+	if c.Action == core.Stop || c.Action == core.Discard || t.BatchPerDevice == 0 && t.AccumulationSteps == 0 && t.LearningRateFactor == 0 {
+		return ""
+	}
+	return wordTuning(&controlv1.Tuning{
+		BatchPerDevice: uint32(t.BatchPerDevice), AccumulationSteps: uint32(t.AccumulationSteps), LearningRateFactor: t.LearningRateFactor,
+	})
 }
 
 // seatsText writes seats as "node:0-3 other:1".

@@ -22,7 +22,7 @@ const (
 	exitOK          = 0
 	exitFailed      = 1   // the run failed
 	exitUsage       = 2   // wrong usage, config or input
-	exitIncomplete  = 3   // unfinished or rejected jobs under --strict
+	exitIncomplete  = 3   // unfinished, failed or rejected jobs under --strict
 	exitInterrupted = 130 // stopped by a signal, partial results written
 )
 
@@ -116,7 +116,7 @@ func (a *app) rootCommand() *cobra.Command {
 machine, and measures it.
 
 Data goes to stdout, all else to stderr. Exit codes: 0 done, 1 the run failed, 2 wrong usage
-or config, 3 unfinished or rejected jobs under --strict, 130 interrupted.`,
+or config, 3 unfinished, failed or rejected jobs under --strict, 130 interrupted.`,
 		Args:          knownCommand,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -140,6 +140,7 @@ or config, 3 unfinished or rejected jobs under --strict, 130 interrupted.`,
 // noteStart makes a command note that it runs: what went wrong before is a matter of usage.
 func (a *app) noteStart(c *cobra.Command) {
 	if body := c.RunE; body != nil {
+		c.PreRunE = checkFlagGroups
 		c.RunE = func(c *cobra.Command, args []string) error {
 			a.running = true
 			return body(c, args)

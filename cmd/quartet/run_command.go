@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -32,6 +33,7 @@ type runFlags struct {
 	serveFlags
 	metricsFlags
 	jobs     string
+	name     string
 	fresh    bool
 	discover bool
 	speedup  float64
@@ -57,11 +59,16 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
 		Example: `  quartet run
   quartet run --jobs jobs.yaml
   quartet run -f my.yaml --jobs jobs.yaml -o json
+  quartet run --name second --set 'cluster.nodes=[{name: n, accelerator: gpu, devices: 8}]'
   quartet run -f default.yaml --speedup 600`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := f.load(c.Context(), a)
 			if err != nil {
+				return err
+			}
+			defer f.release()
+			if err := f.bind(c.Context()); err != nil {
 				return err
 			}
 			return f.complete(c.Context(), a, config, &realRun{fresh: f.fresh, serve: &f.serveFlags, metrics: &f.metricsFlags})
@@ -72,12 +79,23 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
 	f.metricsFlags.register(c)
 	a.logs.register(c)
 	c.Flags().StringVar(&f.jobs, "jobs", "", "job file, instead of the config's workload")
+	c.Flags().StringVar(&f.name, "name", "", "name of the run, instead of the config's: runs of different names go on beside each other")
 	c.Flags().Float64Var(&f.speedup, "speedup", 0, "seconds of the run that pass in one, instead of backend.config.speedup")
 	c.Flags().StringVar(&f.out, "out", "", "folder for the results, instead of output.dir")
-	c.Flags().BoolVar(&f.strict, "strict", false, "exit 3 when jobs were rejected or did not finish")
+	c.Flags().BoolVar(&f.strict, "strict", false, "exit 3 when jobs were rejected, failed or did not finish; not for those that were cancelled")
 	c.Flags().BoolVar(&f.fresh, "fresh", false, "stop and forget what is left of an unfinished run of the same name")
 	c.Flags().BoolVar(&f.discover, "discover", false, "run on the devices of this machine, instead of the config's cluster")
 	return c
+}
+
+// bind takes the addresses of the run, all or none.
+func (f *runFlags) bind(ctx context.Context) error {
+	return errors.Join(f.metricsFlags.bind(ctx), f.serveFlags.bind(ctx))
+}
+
+func (f *runFlags) release() {
+	f.metricsFlags.release()
+	f.serveFlags.release()
 }
 
 // load reads the config with a real backend and the jobs that the flags name.
@@ -92,6 +110,13 @@ func (f *runFlags) load(ctx context.Context, a *app) (*configs.Config, error) {
 			return nil, err
 		}
 		flags.sets = append(flags.sets, "workload=null", fmt.Sprintf("workload={type: jobs, config: {path: %s}}", path))
+	}
+	if f.name != "" {
+		name, err := json.Marshal(f.name)
+		if err != nil {
+			return nil, err
+		}
+		flags.sets = append(flags.sets, fmt.Sprintf("name=%s", name))
 	}
 	if f.discover {
 		found, err := device.Discover(ctx)

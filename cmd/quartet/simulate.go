@@ -77,7 +77,7 @@ for byte; it writes files only with --out.`,
 	}
 	f.register(a, c)
 	c.Flags().StringVar(&f.out, "out", "", "folder for the results, instead of output.dir")
-	c.Flags().BoolVar(&f.strict, "strict", false, "exit 3 when jobs were rejected or did not finish")
+	c.Flags().BoolVar(&f.strict, "strict", false, "exit 3 when jobs were rejected, failed or did not finish")
 	c.Flags().StringVar(&f.from, "from", "", "manifest of a run to repeat and compare with")
 	c.MarkFlagsMutuallyExclusive("from", "file")
 	c.MarkFlagsMutuallyExclusive("from", "set")
@@ -107,8 +107,8 @@ func (f *simulateFlags) verdict(a *app, r *result) error {
 		a.note("%s", leftOver(r.unfinished))
 	}
 	n := r.summary.Jobs
-	if left := n.Rejected + n.Unfinished; f.strict && left > 0 {
-		return &exitError{exitIncomplete, fmt.Errorf("%d jobs rejected and %d unfinished", n.Rejected, n.Unfinished)}
+	if left := n.Rejected + n.Failed + n.Unfinished; f.strict && left > 0 {
+		return &exitError{exitIncomplete, fmt.Errorf("jobs rejected: %d, failed: %d, unfinished: %d", n.Rejected, n.Failed, n.Unfinished)}
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func (o *onMachines) stop() {
 }
 
 // operate lets people watch a run and give it orders.
-func (a *app) operate(ctx context.Context, c *configs.Config, cluster *core.Cluster, real *realRun, collector *metrics.Collector, e *ending, stopwatch func() time.Duration) (_ surroundings, err error) {
+func (a *app) operate(_ context.Context, c *configs.Config, cluster *core.Cluster, real *realRun, collector *metrics.Collector, e *ending, stopwatch func() time.Duration) (_ surroundings, err error) {
 	machine, operable := e.Backend.(backend.Operated)
 	if !operable {
 		return nil, errors.New("the backend takes no orders")
@@ -80,10 +80,7 @@ func (a *app) operate(ctx context.Context, c *configs.Config, cluster *core.Clus
 			o.stop()
 		}
 	}()
-	stop, err := real.metrics.serve(ctx, exposition.Source{Snapshot: o.live.Snapshot, Health: health, Build: buildOf(readBuild()), Log: log})
-	if err != nil {
-		return nil, err
-	}
+	stop := real.metrics.serve(exposition.Source{Snapshot: o.live.Snapshot, Health: health, Build: buildOf(readBuild()), Log: log})
 	o.stops = append(o.stops, stop)
 	server, err := real.serve.serve(real.folder, machine, o.board, log)
 	if err != nil {

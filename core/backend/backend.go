@@ -35,6 +35,18 @@ type Operated interface {
 	WriteSnapshot(ctx context.Context, to io.Writer) error
 }
 
+// Expecting is a backend that knows of jobs before their moment of submission.
+type Expecting interface {
+	// Coming lists the jobs that the pipeline was not told of yet, by moment of submission. It may be called from any goroutine.
+	Coming(ctx context.Context) ([]Coming, error)
+}
+
+// Coming is a job that is still to be submitted.
+type Coming struct {
+	core.JobSpec
+	Cancelled bool // it ends when its moment comes
+}
+
 // JobFile is a file of jobs as its submitter sees it.
 type JobFile struct {
 	Name string // for diagnostics

@@ -41,6 +41,8 @@ type entry struct {
 type facts struct {
 	core.Job    // without Measured
 	measurement *core.Measurement
+	message     string // what last went wrong
+	failures    int    // runs of its command that failed
 }
 
 type node struct {
@@ -121,7 +123,7 @@ func (b *Board) take(j *core.Job) {
 		delete(b.expected, j.Name)
 	}
 	b.use(e.Seats, -1)
-	e.facts = &facts{Job: *j, measurement: e.measurement}
+	e.facts = &facts{Job: *j, measurement: e.measurement, message: e.message, failures: e.failures}
 	e.Measured = nil
 	b.use(e.Seats, 1)
 }
@@ -143,13 +145,32 @@ func (b *Board) hear(round int, e *core.Event) {
 			j.facts = &copied
 		}
 	case core.JobSubmitted, core.JobFinished, core.JobFailed, core.JobCancelled, core.JobInterrupted:
-		d := decision{round: round, at: e.AtSeconds, what: e.Kind.String()}
+		d := decision{round: round, at: e.AtSeconds, what: e.Kind.String(), message: e.Message}
 		if e.Kind == core.JobInterrupted {
 			d.reason = core.NodeUnavailable
 		}
 		b.note(e.Job, d)
-	default: // progress is no decision
+	case core.JobProgressed:
+		if e.Message != "" { // it begins again; other progress is no decision
+			b.note(e.Job, decision{round: round, at: e.AtSeconds, what: e.Kind.String(), message: e.Message})
+		}
 	}
+	b.blame(e)
+}
+
+// blame keeps what went wrong with a job.
+func (b *Board) blame(e *core.Event) {
+	failed := e.Kind == core.JobFailed || e.Kind == core.JobProgressed && e.Message != ""
+	j := b.job(e.Job)
+	if j == nil || !failed && e.Kind != core.JobInterrupted {
+		return
+	}
+	copied := *j.facts
+	copied.message = e.Message
+	if failed {
+		copied.failures++
+	}
+	j.facts = &copied
 }
 
 func (b *Board) judge(v *core.View, verdict *core.Verdict) {
@@ -243,7 +264,7 @@ func (b *Board) find(name string) (f *facts, decisions []decision, now float64, 
 	return nil, nil, b.now, b.expected[name]
 }
 
-// jobNames lists names to suggest: those of the jobs submitted last, at most n.
+// jobNames lists names to suggest: those of the jobs submitted last, at most n, by id.
 func (b *Board) jobNames(n int) []string {
 	b.mutex.RLock()
 	defer b.mutex.RUnlock()
@@ -253,7 +274,21 @@ func (b *Board) jobNames(n int) []string {
 			names = append(names, e.Name)
 		}
 	}
+	slices.Reverse(names)
 	return names
+}
+
+// hasEnded reports whether a round has seen a job end.
+func (b *Board) hasEnded(name string) bool {
+	f, _, _, _ := b.find(name)
+	return f != nil && f.State.Ended()
+}
+
+// has reports whether a round has seen a job, and it is not forgotten.
+func (b *Board) has(id core.JobID) bool {
+	b.mutex.RLock()
+	defer b.mutex.RUnlock()
+	return b.job(id) != nil
 }
 
 func (b *Board) hasNode(name string) bool { return slices.Contains(b.nodeNames(), name) }

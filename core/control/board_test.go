@@ -1,6 +1,8 @@
 package control
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -15,6 +17,7 @@ import (
 	"github.com/quartet-sched/quartet/admission"
 	"github.com/quartet-sched/quartet/allocation"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/elasticity"
@@ -126,6 +129,88 @@ func TestDescribe(t *testing.T) {
 		{Name: "t4-0", Accelerator: "t4", Devices: 4, Used: 2, Health: "ready"}, {Name: "t4-1", Accelerator: "t4", Devices: 4, Health: "ready"},
 	}, nodes, protocmp.Transform(), protocmp.IgnoreFields(&controlv1.Node{}, "rack")); diff != "" {
 		t.Errorf("nodes (-want,+got):\n%s", diff)
+	}
+}
+
+// Why a job failed, was interrupted or begins again is told with the job and with what was decided about it.
+func TestBoardTellsWhatWentWrong(t *testing.T) {
+	b := NewBoard(cluster())
+	w := newWorld(t, b)
+	id := w.submit("a", 1)
+	w.round()
+	for _, e := range []core.Event{
+		{Kind: core.JobProgressed, Progress: 1},
+		{Kind: core.JobProgressed, Message: "begins again"},
+		{Kind: core.JobInterrupted, Message: "lost"},
+		{Kind: core.JobFailed, Message: "exited with 1"},
+	} {
+		e.Job = id
+		w.tell(e)
+		w.round()
+	}
+	f, decisions, now, _ := b.find("a")
+	if j := b.render(f, now); j.GetMessage() != "exited with 1" || j.GetFailures() != 2 || j.GetState() != "failed" {
+		t.Errorf("the job is %v", j)
+	}
+	var told []string
+	for _, d := range b.renderDecisions(decisions) {
+		if d.GetMessage() != "" {
+			told = append(told, d.GetWhat()+": "+d.GetMessage())
+		}
+	}
+	want := []string{"job_progressed: begins again", "job_interrupted: lost", "job_failed: exited with 1"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("(-want,+got):\n%s", diff)
+	}
+}
+
+// expecting is a backend that knows of jobs which are still to come, or is too busy to tell.
+type expecting struct {
+	fake
+	list []backend.Coming
+	err  error
+}
+
+func (e *expecting) Coming(context.Context) ([]backend.Coming, error) { return e.list, e.err }
+
+func TestJobsThatAreStillToCome(t *testing.T) {
+	b := NewBoard(cluster())
+	w := newWorld(t, b)
+	w.submit("seen", 1)
+	w.round()
+	coming := func(id core.JobID, name string, cancelled bool) backend.Coming {
+		return backend.Coming{JobSpec: *coretest.MakeJob(name).ID(id).Replicas(2).Submit(60).Obj().JobSpec, Cancelled: cancelled}
+	}
+	e := &expecting{list: []backend.Coming{coming(0, "seen", false), coming(1, "a", false), coming(2, "unwanted", true)}}
+	_, path := serve(t, e, b, discard)
+	c := dial(t, path)
+	if _, err := c.Submit(t.Context(), file); err != nil { // of a and b
+		t.Fatal(err)
+	}
+	states := func(ended bool) (list []string) {
+		jobs, _, err := c.Jobs(t.Context(), ended)
+		must(t, err)
+		for _, j := range jobs {
+			list = append(list, fmt.Sprintf("%s %s %v", j.GetName(), j.GetState(), j.SubmitSeconds != nil && j.GetSubmitSeconds() == 60))
+		}
+		return list
+	}
+	for ended, want := range map[bool][]string{
+		false: {"seen running false", "a submitted true", "b submitted false"},
+		true:  {"seen running false", "a submitted true", "unwanted cancelled true", "b submitted false"},
+	} {
+		if diff := cmp.Diff(want, states(ended)); diff != "" {
+			t.Errorf("(-want,+got):\n%s", diff)
+		}
+	}
+	for job, want := range map[string]string{"a": "submitted", "unwanted": "cancelled", "seen": "running", "b": "submitted"} {
+		if d, err := c.Describe(t.Context(), job); err != nil || d.GetJob().GetState() != want {
+			t.Errorf("%s is %v: %v", job, d.GetJob(), err)
+		}
+	}
+	e.err = errors.New("in the middle of a round")
+	if diff := cmp.Diff([]string{"seen running false", "a submitted false", "b submitted false"}, states(false)); diff != "" {
+		t.Errorf("a busy backend (-want,+got):\n%s", diff)
 	}
 }
 

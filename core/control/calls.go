@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -83,8 +85,9 @@ func (s *Server) SetHealth(ctx context.Context, r *controlv1.SetHealthRequest) (
 	return &controlv1.SetHealthResponse{}, nil
 }
 
-// Jobs lists the jobs on the board, those that no round has seen last.
+// Jobs lists the jobs on the board, and last those that no round has seen.
 func (s *Server) Jobs(r *controlv1.JobsRequest, to grpc.ServerStreamingServer[controlv1.JobsResponse]) error {
+	coming := s.coming(to.Context()) // asked first: what comes meanwhile is on the board
 	jobs, expected, now := s.board.list(r.GetEnded())
 	m := &controlv1.JobsResponse{NowSeconds: s.now(now)}
 	add := func(j *controlv1.Job) (err error) {
@@ -99,12 +102,43 @@ func (s *Server) Jobs(r *controlv1.JobsRequest, to grpc.ServerStreamingServer[co
 			return err
 		}
 	}
+	listed := make(map[string]bool, len(coming))
+	for _, c := range coming {
+		listed[c.Name] = true
+		if s.board.has(c.ID) || c.Cancelled && !r.GetEnded() {
+			continue
+		}
+		if err := add(renderComing(c)); err != nil {
+			return err
+		}
+	}
 	for _, name := range expected {
+		if listed[name] {
+			continue
+		}
 		if err := add(&controlv1.Job{Name: clean(name), State: submitted}); err != nil {
 			return err
 		}
 	}
 	return to.Send(m)
+}
+
+// comingLimit bounds how long a backend that is in the middle of a round is waited for.
+const comingLimit = 2 * time.Second
+
+// coming is what is still to be submitted, as far as the backend tells.
+func (s *Server) coming(ctx context.Context) []backend.Coming {
+	b, tells := s.backend.(backend.Expecting)
+	if !tells {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, comingLimit)
+	defer cancel()
+	list, err := b.Coming(ctx)
+	if err != nil {
+		return nil // the names of what was handed in are known without
+	}
+	return list
 }
 
 // now is the moment, or the last one that is known when the backend has no clock to ask.
@@ -121,18 +155,35 @@ func (s *Server) Nodes(context.Context, *controlv1.NodesRequest) (*controlv1.Nod
 }
 
 // Describe tells what is on the board of a job.
-func (s *Server) Describe(_ context.Context, r *controlv1.DescribeRequest) (*controlv1.DescribeResponse, error) {
+func (s *Server) Describe(ctx context.Context, r *controlv1.DescribeRequest) (*controlv1.DescribeResponse, error) {
 	f, decisions, now, known := s.board.find(r.GetJob())
-	if !known {
-		return nil, s.unknownJob(r.GetJob())
+	var next *backend.Coming
+	if f == nil {
+		next = s.comes(ctx, r.GetJob())
+		f, decisions, now, known = s.board.find(r.GetJob()) // it may have come meanwhile
 	}
 	m := &controlv1.DescribeResponse{NowSeconds: s.now(now), Decisions: s.board.renderDecisions(decisions)}
-	if f == nil {
-		m.Job = &controlv1.Job{Name: clean(r.GetJob()), State: submitted}
-	} else {
+	switch {
+	case f != nil:
 		m.Job = s.board.render(f, m.NowSeconds)
+	case next != nil:
+		m.Job = renderComing(*next)
+	case known:
+		m.Job = &controlv1.Job{Name: clean(r.GetJob()), State: submitted}
+	default:
+		return nil, s.unknownJob(r.GetJob())
 	}
 	return m, nil
+}
+
+// comes finds a job that is still to be submitted.
+func (s *Server) comes(ctx context.Context, job string) *backend.Coming {
+	list := s.coming(ctx)
+	at := slices.IndexFunc(list, func(c backend.Coming) bool { return c.Name == job })
+	if at < 0 {
+		return nil
+	}
+	return &list[at]
 }
 
 // Logs sends the output of a replica.
@@ -141,11 +192,15 @@ func (s *Server) Logs(r *controlv1.LogsRequest, to grpc.ServerStreamingServer[co
 		return invalid("no job has a rank %d", r.GetRank())
 	}
 	l := backend.Log{Job: r.GetJob(), Rank: int(r.GetRank()), Stderr: r.GetStderr(), Follow: r.GetFollow()}
-	return s.order(to.Context(), l.Job, func() error {
+	err := s.order(to.Context(), l.Job, func() error {
 		return s.backend.ReadLog(to.Context(), l, sender(func(chunk []byte) error {
 			return to.Send(&controlv1.LogsResponse{Chunk: chunk})
 		}))
 	})
+	if l.Follow && errors.Is(err, context.Canceled) && s.closing.Err() != nil && s.board.hasEnded(l.Job) {
+		return nil // all is read: the run ends because its jobs have
+	}
+	return err
 }
 
 // Snapshot sends what another scheduler begins from.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 )
 
@@ -26,6 +27,7 @@ func (b *Board) render(f *facts, now float64) *controlv1.Job {
 		SubmitSeconds: known(f.SubmitSeconds), FirstStartSeconds: known(f.FirstStart), FinishSeconds: known(f.FinishSeconds),
 		ChangeSeconds: known(f.LastChange), ExecutedSeconds: f.ExecutedSeconds(now), AttainedSeconds: f.AttainedService(now),
 		Restarts: uint32(f.Restarts), Preemptions: uint32(f.Preemptions), Progress: f.WorkDone(now), TotalWork: f.TotalWork,
+		Message: clean(f.message), Failures: uint32(f.failures),
 	}
 	if f.TotalWork > 0 {
 		j.Progress = min(j.Progress, f.TotalWork)
@@ -90,4 +92,20 @@ func (b *Board) renderDecisions(decisions []decision) []*controlv1.Decision {
 		}
 	}
 	return list
+}
+
+// renderComing is a job whose moment of submission has not come.
+func renderComing(c backend.Coming) *controlv1.Job {
+	id := int32(c.ID)
+	j := &controlv1.Job{
+		Id: &id, Name: clean(c.Name), Tenant: clean(c.Tenant), Application: clean(c.Application), State: submitted, Requested: uint32(c.Requested),
+		MinReplicas: uint32(c.MinReplicas), MaxReplicas: uint32(c.MaxReplicas), SubmitSeconds: &c.SubmitSeconds, TotalWork: c.TotalWork,
+	}
+	if c.Cancelled {
+		j.State = core.Cancelled.String()
+	}
+	for _, word := range c.Command {
+		j.Command = append(j.Command, clean(word))
+	}
+	return j
 }

@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -98,7 +99,7 @@ func (e *callError) Error() string {
 	case codes.Unknown:
 		return e.Message()
 	case codes.Unavailable:
-		return "the scheduler does not answer: " + strings.TrimPrefix(e.Message(), "connection error: desc = ")
+		return "the scheduler does not answer: " + plainly(e.Message())
 	case codes.DeadlineExceeded:
 		return "the scheduler took too long to answer"
 	case codes.Internal:
@@ -106,6 +107,30 @@ func (e *callError) Error() string {
 	default:
 		return e.Code().String() + ": " + e.Message()
 	}
+}
+
+// wrappings are what gRPC puts around the cause of a failure.
+var wrappings = []string{
+	"connection error: ", "desc = ", "transport: ", "error reading server preface: ", "authentication handshake failed: ",
+	"Error while dialing: ", "failed to write client preface: ",
+}
+
+// plainly is the cause of a failure.
+func plainly(message string) string {
+	for unwrapped := true; unwrapped; {
+		unwrapped = false
+		for _, wrapping := range wrappings {
+			rest, found := strings.CutPrefix(message, wrapping)
+			if inside, err := strconv.Unquote(rest); err == nil {
+				rest, found = inside, true
+			}
+			message, unwrapped = rest, unwrapped || found
+		}
+	}
+	if message == "EOF" {
+		return "the connection was closed"
+	}
+	return message
 }
 
 // GRPCStatus lets status.Code look inside.

@@ -128,7 +128,7 @@ func (r *record) String() string {
 }
 
 // serve serves a fake on a socket until the test ends.
-func serve(t testing.TB, f *fake, b *Board, log *slog.Logger) (*Server, string) {
+func serve(t testing.TB, f backend.Operated, b *Board, log *slog.Logger) (*Server, string) {
 	t.Helper()
 	path := filepath.Join(folder(t), SocketName)
 	s := NewServer(f, b, log)

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -74,19 +73,28 @@ func (s *Server) ServeSocket(path string) error {
 	return s.serve(unixsocket.Guard(l, refused), insecure.NewCredentials())
 }
 
-// ServeTLS answers on a TCP address those who show a certificate of the authority. Whoever has one may do everything. It
-// returns the address, whose port is chosen by the system when it is given as 0.
-func (s *Server) ServeTLS(address string, files TLSFiles) (net.Addr, error) {
+// TLSListener is a TCP address on which nobody answers yet.
+type TLSListener struct {
+	net.Listener
+	credentials credentials.TransportCredentials
+}
+
+// ListenTLS takes a TCP address for those who show a certificate of the authority. The system chooses a port that is given as 0.
+func ListenTLS(ctx context.Context, address string, files TLSFiles) (*TLSListener, error) {
 	config, err := files.server()
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", address)
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %q: %w", address, err)
+		return nil, err
 	}
-	return l.Addr(), s.serve(l, credentials.NewTLS(config))
+	return &TLSListener{l, credentials.NewTLS(config)}, nil
 }
+
+// ServeTLS answers those who show a certificate of the authority. Whoever has one may do everything.
+func (s *Server) ServeTLS(l *TLSListener) error { return s.serve(l.Listener, l.credentials) }
 
 func (s *Server) serve(l net.Listener, c credentials.TransportCredentials) error {
 	s.mutex.Lock()

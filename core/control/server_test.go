@@ -118,11 +118,11 @@ func TestUnknownNamesAreSuggested(t *testing.T) {
 		err  error
 		want string
 	}{
-		"cancel":      {c.Cancel(t.Context(), "resnot"), `there is no job "resnot"; did you mean "resnet"? valid jobs: bert, resnet`},
-		"describe":    {describe("bret"), `there is no job "bret"; did you mean "bert"? valid jobs: bert, resnet`},
-		"log":         {log("zzz"), `there is no job "zzz"; valid jobs: bert, resnet`},
-		"path":        {log("../../etc"), `there is no job "../../etc"; valid jobs: bert, resnet`},
-		"cancel path": {c.Cancel(t.Context(), "../bert"), `there is no job "../bert"; did you mean "bert"? valid jobs: bert, resnet`},
+		"cancel":      {c.Cancel(t.Context(), "resnot"), `there is no job "resnot"; did you mean "resnet"? valid jobs: resnet, bert`},
+		"describe":    {describe("bret"), `there is no job "bret"; did you mean "bert"? valid jobs: resnet, bert`},
+		"log":         {log("zzz"), `there is no job "zzz"; valid jobs: resnet, bert`},
+		"path":        {log("../../etc"), `there is no job "../../etc"; valid jobs: resnet, bert`},
+		"cancel path": {c.Cancel(t.Context(), "../bert"), `there is no job "../bert"; did you mean "bert"? valid jobs: resnet, bert`},
 		"node":        {health("t4-2"), `there is no node "t4-2"; did you mean "t4-0"? valid nodes: t4-0, t4-1`},
 		"no node":     {health(""), `there is no node ""; valid nodes: t4-0, t4-1`},
 		"down":        {c.SetHealth(t.Context(), "t4-0", core.Down), `a node cannot be made "down"; valid values: ready, draining`},

@@ -99,7 +99,7 @@ func TestTLS(t *testing.T) {
 	s := NewServer(f, NewBoard(cluster()), discard)
 	t.Cleanup(func() { must(t, s.Close()) })
 	ours, theirs := newAuthority(t), newAuthority(t)
-	address, err := s.ServeTLS("127.0.0.1:0", ours.files("server", x509.ExtKeyUsageServerAuth, time.Time{}))
+	address, err := serveTLS(t, s, ours.files("server", x509.ExtKeyUsageServerAuth, time.Time{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestTLSFilesAreNamedWhenWrong(t *testing.T) {
 	defer s.Close()
 	for name, tc := range cases {
 		_, client := DialTLS("localhost:1", tc.files)
-		_, server := s.ServeTLS("127.0.0.1:0", tc.files)
+		_, server := serveTLS(t, s, tc.files)
 		for _, err := range []error{client, server} {
 			for _, want := range tc.want {
 				if !strings.Contains(diagnostics(err).Error(), want) {
@@ -195,4 +195,13 @@ func TestTLSFilesAreNamedWhenWrong(t *testing.T) {
 			}
 		}
 	}
+}
+
+func serveTLS(t *testing.T, s *Server, files TLSFiles) (net.Addr, error) {
+	t.Helper()
+	l, err := ListenTLS(t.Context(), "127.0.0.1:0", files)
+	if err != nil {
+		return nil, err
+	}
+	return l.Addr(), s.ServeTLS(l)
 }

@@ -63,8 +63,11 @@ func (c *Collector) writeDecisions(r *core.Report) error {
 }
 
 func (c *Collector) writeEvent(r *core.Report, e *core.Event) error {
+	if e.Kind == core.JobProgressed && e.Message == "" {
+		return nil // nothing was decided, and nothing went wrong
+	}
 	switch e.Kind {
-	case core.JobFinished, core.JobFailed, core.JobCancelled, core.JobInterrupted:
+	case core.JobFinished, core.JobFailed, core.JobCancelled, core.JobInterrupted, core.JobProgressed:
 		l := startLine(c.decisions, r.View.Round, e.AtSeconds).
 			text("job", c.jobName(e.Job)).
 			text("event", e.Kind.String())
@@ -79,7 +82,7 @@ func (c *Collector) writeEvent(r *core.Report, e *core.Event) error {
 			text("health", e.Health.String()).
 			end(c.decisions)
 	default:
-		return nil // submissions are in jobs.csv, progress is no decision
+		return nil // submissions are in jobs.csv
 	}
 }
 

@@ -17,6 +17,8 @@ type bench struct {
 	jobs    int
 	span    time.Duration
 	dir     string
+
+	onEvents bool
 }
 
 // outcome is what a run came to.
@@ -72,6 +74,9 @@ func (b *bench) run(name string, sets []string) (*outcome, error) {
 func (b *bench) quartet(command, name string, sets []string) (*outcome, error) {
 	args := []string{command, "-q", "--strict", "-o", "json", "-f", filepath.Join(b.dir, "reality.yaml"), "--out", b.dir}
 	sets = append([]string{"name=" + name, fmt.Sprintf("seed=%d", b.seed), fmt.Sprintf("workload.config.jobs=%d", b.jobs)}, sets...)
+	if b.onEvents {
+		sets = append(sets, "round.on_events=true")
+	}
 	if b.span > 0 {
 		sets = append(sets, fmt.Sprintf("workload.config.span=%v", b.span))
 	}

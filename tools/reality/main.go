@@ -1,7 +1,10 @@
 // Command reality holds the simulator against reality: it simulates a trace under several policies, replays it with paced
 // trainings on declared devices under the same config, and compares what both came to. docs/run.md tells of replays.
 //
-// Usage: go run ./tools/reality [-seed 3] [-speedup 100] [-only fifo,pollux] [-keep DIR]
+// A policy takes some minutes. Where other programs keep the machine busy, run it with priority, and keep its files in memory:
+// what disturbs the trainings is in the figures.
+//
+// Usage: go run ./tools/reality [-seed 3] [-speedup 60] [-only fifo,pollux] [-keep /dev/shm/reality]
 package main
 
 import (
@@ -32,9 +35,10 @@ var policies = []struct {
 func main() {
 	var b bench
 	flag.Uint64Var(&b.seed, "seed", 3, "seed of the trace")
-	flag.Float64Var(&b.speedup, "speedup", 100, "how many seconds of the trace pass in one")
+	flag.Float64Var(&b.speedup, "speedup", 60, "how many seconds of the trace pass in one")
 	flag.IntVar(&b.jobs, "jobs", 40, "jobs of the trace")
 	flag.DurationVar(&b.span, "span", 0, "time within which they are submitted; that of the config if 0")
+	flag.BoolVar(&b.onEvents, "on-events", false, "hold rounds at events too, not on the grid only")
 	only := flag.String("only", "", "policies, separated by commas; all if empty")
 	keep := flag.String("keep", "", "folder that keeps what the runs wrote; none if empty")
 	flag.Parse()

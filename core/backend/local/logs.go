@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 )
 
@@ -23,11 +25,7 @@ func (b *Backend) ReadLog(ctx context.Context, l backend.Log, to io.Writer) erro
 	if err != nil {
 		return err
 	}
-	kind := ".out"
-	if l.Stderr {
-		kind = ".err"
-	}
-	reader := logReader{path: filepath.Join(b.dir, "jobs", l.Job, "logs", strconv.Itoa(l.Rank)+kind), to: to}
+	reader := logReader{path: logPath(b.dir, l), to: to}
 	defer reader.close()
 	for {
 		if err := reader.read(); err != nil {
@@ -38,19 +36,56 @@ func (b *Backend) ReadLog(ctx context.Context, l backend.Log, to io.Writer) erro
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
 		case <-b.ended:
-			return errEnded
 		case <-time.After(followEvery): // logs are written in the time of this machine
 		}
 		if ended, err = b.hasEnded(ctx, l.Job); err != nil {
-			return err
+			return errors.Join(reader.read(), err) // a job that ended with its scheduler has no more to say
 		}
 	}
-	if !reader.begun {
-		return fmt.Errorf("replica %d of job %q has put out nothing", l.Rank, l.Job)
+	return reader.verdict(l)
+}
+
+// ReadLogIn writes what is kept of the output of a replica in the folder of a backend, whether a scheduler runs or not.
+func ReadLogIn(dir string, l backend.Log, to io.Writer) error {
+	names, err := jobsIn(dir)
+	if err != nil {
+		return err
 	}
-	return nil
+	if !slices.Contains(names, l.Job) {
+		return unknown("job", l.Job, names)
+	}
+	reader := logReader{path: logPath(dir, l), to: to}
+	defer reader.close()
+	if err := reader.read(); err != nil {
+		return err
+	}
+	return reader.verdict(l)
+}
+
+// jobsIn lists the jobs that have a folder.
+func jobsIn(dir string) ([]string, error) {
+	path := filepath.Join(dir, "jobs")
+	entries, err := os.ReadDir(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, core.Diagnostics{{Position: core.Position{File: path}, Summary: "no such folder", Hint: "a run on real machines makes it"}}
+	}
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+func logPath(dir string, l backend.Log) string {
+	kind := ".out"
+	if l.Stderr {
+		kind = ".err"
+	}
+	return filepath.Join(dir, "jobs", l.Job, "logs", strconv.Itoa(l.Rank)+kind)
 }
 
 // hasEnded tells of a job and of its replicas.
@@ -69,6 +104,14 @@ type logReader struct {
 	to    io.Writer
 	file  *os.File
 	begun bool
+}
+
+// verdict tells when there was nothing to read.
+func (r *logReader) verdict(l backend.Log) error {
+	if !r.begun {
+		return fmt.Errorf("replica %d of job %q has put out nothing", l.Rank, l.Job)
+	}
+	return nil
 }
 
 // read writes what was added since it was last called.

@@ -40,7 +40,8 @@ func (b *Backend) resume(ctx context.Context, o *Opener) error {
 
 func (b *Backend) goOn(m *meta, run string) error {
 	if m.Identity != run {
-		return b.refuse("holds an unfinished run of another config or other jobs", "finish that one, give this one another name, or begin anew with --fresh")
+		return b.refuse("holds a run of another config or with other jobs, which can be gone on with",
+			"run that one again, give this one another name with --name, or begin anew with --fresh, which removes its jobs and their logs")
 	}
 	if err := b.recall(m); err != nil {
 		return err

@@ -772,7 +772,8 @@ type Job struct {
 	Name        string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Tenant      string                 `protobuf:"bytes,3,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	Application string                 `protobuf:"bytes,4,opt,name=application,proto3" json:"application,omitempty"`
-	// pending, waiting, running, completed, rejected, failed or cancelled; submitted until the next round.
+	// pending, waiting, running, completed, rejected, failed or cancelled; submitted until the first round after its moment of
+	// submission, which may lie ahead.
 	State             string       `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`
 	Reason            string       `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`        // why it waits or was rejected, one of the reasons of verdicts; empty for none
 	Requested         uint32       `protobuf:"varint,7,opt,name=requested,proto3" json:"requested,omitempty"` // replicas
@@ -794,6 +795,8 @@ type Job struct {
 	TotalWork         float64      `protobuf:"fixed64,23,opt,name=total_work,json=totalWork,proto3" json:"total_work,omitempty"` // in the unit of progress; 0 when unknown
 	Measurement       *Measurement `protobuf:"bytes,24,opt,name=measurement,proto3" json:"measurement,omitempty"`                // the last one reported
 	Gradients         *Gradients   `protobuf:"bytes,25,opt,name=gradients,proto3" json:"gradients,omitempty"`
+	Message           string       `protobuf:"bytes,26,opt,name=message,proto3" json:"message,omitempty"`    // what last went wrong with it, in one sentence; empty for nothing, or when nobody knows
+	Failures          uint32       `protobuf:"varint,27,opt,name=failures,proto3" json:"failures,omitempty"` // runs of its command that failed, repeated ones among them
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1001,6 +1004,20 @@ func (x *Job) GetGradients() *Gradients {
 		return x.Gradients
 	}
 	return nil
+}
+
+func (x *Job) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Job) GetFailures() uint32 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
 }
 
 type Seat struct {
@@ -1641,7 +1658,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\x11\n" +
 	"\x0fSnapshotRequest\"(\n" +
 	"\x10SnapshotResponse\x12\x14\n" +
-	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\xf0\a\n" +
+	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\xa6\b\n" +
 	"\x03Job\x12\x13\n" +
 	"\x02id\x18\x01 \x01(\x05H\x00R\x02id\x88\x01\x01\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -1669,7 +1686,9 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"total_work\x18\x17 \x01(\x01R\ttotalWork\x12A\n" +
 	"\vmeasurement\x18\x18 \x01(\v2\x1f.quartet.control.v1.MeasurementR\vmeasurement\x12;\n" +
-	"\tgradients\x18\x19 \x01(\v2\x1d.quartet.control.v1.GradientsR\tgradientsB\x05\n" +
+	"\tgradients\x18\x19 \x01(\v2\x1d.quartet.control.v1.GradientsR\tgradients\x12\x18\n" +
+	"\amessage\x18\x1a \x01(\tR\amessage\x12\x1a\n" +
+	"\bfailures\x18\x1b \x01(\rR\bfailuresB\x05\n" +
 	"\x03_idB\x11\n" +
 	"\x0f_submit_secondsB\x16\n" +
 	"\x14_first_start_secondsB\x11\n" +

@@ -13,8 +13,8 @@ import (
 // Patience is how long a round may take before the scheduler counts as stuck, where none waits for jobs to stop.
 const Patience = 2 * time.Minute
 
-// Health is how a scheduler fares. Between rounds it may rightly wait for hours, so a sign of life is that no round
-// failed and none takes too long. Its methods may be called from any goroutine.
+// Health is how a scheduler fares. Between rounds it may rightly wait for hours, so a sign of life is that no
+// round takes too long. Its methods may be called from any goroutine.
 type Health struct {
 	stopwatch func() time.Duration
 	patience  time.Duration
@@ -23,7 +23,6 @@ type Health struct {
 	ready   bool
 	inRound bool
 	began   time.Duration // of the round, by the stopwatch
-	failure error
 }
 
 // NewHealth returns the health of a scheduler that is not ready. The stopwatch times its rounds, none of which may take
@@ -45,20 +44,10 @@ func (h *Health) Ready() bool {
 	return h.ready
 }
 
-// Fail says that the scheduler holds no more rounds, and why.
-func (h *Health) Fail(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.failure = err
-}
-
 // Alive is nil, or what is wrong with the scheduler.
 func (h *Health) Alive() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.failure != nil {
-		return fmt.Errorf("the scheduler stopped: %w", h.failure)
-	}
 	if !h.inRound {
 		return nil
 	}

@@ -2,7 +2,6 @@ package exposition
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -51,10 +50,6 @@ func TestHealth(t *testing.T) {
 			next(h, io.EOF, false) // a call that has not returned looks the same
 			*clock += 5 * time.Hour
 		}, ok, ok, "ok"},
-		"after a failure": {func(h *Health, _ *time.Duration) {
-			next(h, nil, false)
-			h.Fail(errors.New("round 3: it broke"))
-		}, unavailable, unavailable, "round 3: it broke"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var clock time.Duration

@@ -29,13 +29,27 @@ type Server struct {
 	served chan error
 }
 
-// Listen begins to serve on an address, HOST:PORT. Port 0 takes any free one.
-func Listen(ctx context.Context, address string, h http.Handler) (*Server, error) {
+// Bind takes an address, HOST:PORT, on which nothing is served yet. Port 0 takes any free one.
+func Bind(ctx context.Context, address string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("serve metrics: %w", err)
 	}
+	return listener, nil
+}
+
+// Listen binds an address and begins to serve on it.
+func Listen(ctx context.Context, address string, h http.Handler) (*Server, error) {
+	listener, err := Bind(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return Serve(listener, h), nil
+}
+
+// Serve begins to serve on an address that was bound.
+func Serve(listener net.Listener, h http.Handler) *Server {
 	s := &Server{
 		http: http.Server{
 			Handler:           h,
@@ -49,7 +63,7 @@ func Listen(ctx context.Context, address string, h http.Handler) (*Server, error
 		served: make(chan error, 1),
 	}
 	go func() { s.served <- s.http.Serve(listener) }()
-	return s, nil
+	return s
 }
 
 // Addr is the address with the port it got.
