@@ -318,8 +318,8 @@ func introduce(w io.Writer, j *controlv1.Job, now float64) error {
 		line("progress", progressOf(j))
 	}
 	if m := j.GetMeasurement(); m != nil {
-		line("measured", fmt.Sprintf("%s a step on %d replicas, %d nodes, batch %d per device",
-			render.Span(m.GetStepSeconds()), m.GetReplicas(), m.GetNodes(), m.GetBatchPerDevice()))
+		line("measured", fmt.Sprintf("%s a step on %s, %s, batch %d per device",
+			render.Span(m.GetStepSeconds()), render.Count(int(m.GetReplicas()), "replica"), render.Count(int(m.GetNodes()), "node"), m.GetBatchPerDevice()))
 	}
 	if g := j.GetGradients(); g != nil {
 		line("gradients", fmt.Sprintf("squared norm %.4g, variance %.4g", g.GetSquare(), g.GetVariance()))

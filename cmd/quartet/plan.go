@@ -49,6 +49,7 @@ which the scheduler was started.`,
 			return s.with(c.Context(), func(client *control.Client) error { return a.planSnapshot(c.Context(), client) })
 		},
 	}
+	f.usual = runConfig
 	f.simulateFlags.register(a, c)
 	c.Flags().StringVar(&f.jobs, "jobs", "", "job file, instead of the config's workload")
 	s.register(c)

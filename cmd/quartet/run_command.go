@@ -45,8 +45,8 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run",
 		Short: "Run commands on this machine with the scheduler that a config composes",
 		Long: `Runs real processes with the pipeline that simulate uses, and writes the same files. The nodes
-of the config are shares of this machine. A config for the simulator will do: its backend is
-replaced. With jobs of its own, those of a job file or of a trace, a run ends when all jobs have
+of the config are shares of this machine. The backend of a config for the simulator is replaced;
+policies that must know how much work is left need jobs that declare it, and say so. With jobs of its own, those of a job file or of a trace, a run ends when all jobs have
 ended; without, it goes on until it is stopped. Either way quartet submit gives it jobs, and jobs,
 describe, explain, plan, logs, cancel, drain and undrain operate it.
 
@@ -74,6 +74,7 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
 			return f.complete(c.Context(), a, config, &realRun{fresh: f.fresh, serve: &f.serveFlags, metrics: &f.metricsFlags})
 		},
 	}
+	f.usual = runConfig
 	f.simulateFlags.register(a, c)
 	f.serveFlags.register(c)
 	f.metricsFlags.register(c)
@@ -100,9 +101,14 @@ func (f *runFlags) release() {
 
 // load reads the config with a real backend and the jobs that the flags name.
 func (f *runFlags) load(ctx context.Context, a *app) (*configs.Config, error) {
+	c, err := f.loadReal(ctx, a)
+	return c, hintNeeds(err)
+}
+
+func (f *runFlags) loadReal(ctx context.Context, a *app) (*configs.Config, error) {
 	flags := configFlags{files: f.files, sets: f.sets}
 	if len(flags.files) == 0 {
-		flags.files = []string{runConfig}
+		flags.files = []string{f.usual}
 	}
 	if f.jobs != "" {
 		path, err := json.Marshal(f.jobs)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,11 +20,15 @@ import (
 type configFlags struct {
 	files []string
 	sets  []string
+	usual string // embedded config that is taken when none is given; "" for the default
 }
+
+// without names the embedded config that is taken when no file is given.
+func (f *configFlags) without() string { return cmp.Or(f.usual, "default.yaml") }
 
 func (f *configFlags) register(a *app, c *cobra.Command) {
 	a.registerPluginDirs(c)
-	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "config file, or name of an embedded config; may be repeated, later ones override (default: the embedded default.yaml)")
+	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "config file, or name of an embedded config; may be repeated, later ones override (default: the embedded "+f.without()+")")
 	c.Flags().StringArrayVar(&f.sets, "set", nil, "change one value of the config, such as seed=7; may be repeated")
 	completeConfigs(c)
 }

@@ -56,7 +56,7 @@ func facts(s *metrics.Summary) render.Table {
 	add("jobs", "%s", countJobs(s.Jobs))
 	add("makespan", "%s", render.Span(float64(s.MakespanSeconds)))
 	add("utilisation", "%s", render.Percent(float64(s.UtilizationRatio)))
-	add("GPU time", "%s", render.Decimal(float64(s.GPUHours), 1, " h"))
+	add("GPU time", "%s", render.DeviceTime(float64(s.GPUHours)*3600))
 	add("restarts", "%d (%s a job), %d preemptions", s.Restarts.Total, render.Decimal(float64(s.Restarts.Mean), 2, ""), s.Preemptions)
 	addRho := func(name string, r metrics.Rho) {
 		if r.Mean.Known() {
@@ -107,7 +107,7 @@ func accelerators(s *metrics.Summary) render.Table {
 	for i := range s.Accelerators {
 		u := &s.Accelerators[i]
 		t.Rows = append(t.Rows, []any{
-			u.Accelerator, u.Devices, render.Percent(float64(u.UtilizationRatio)), render.Decimal(float64(u.GPUHours), 1, " h"), u.Jobs,
+			u.Accelerator, u.Devices, render.Percent(float64(u.UtilizationRatio)), render.DeviceTime(float64(u.GPUHours)*3600), u.Jobs,
 			render.Span(float64(u.QueueingSecondsMean)), u.BoundJobs, render.Span(float64(u.BoundQueueingSecondsMean)),
 		})
 	}

@@ -215,7 +215,7 @@ func (t traceInfo) write(a *app) error {
 	}{{"mean", d.Mean}, {"p50", d.P50}, {"p90", d.P90}, {"p99", d.P99}, {"longest", d.Max}} {
 		add("duration, "+q.name, render.Span(float64(q.value)))
 	}
-	add("GPU time", render.Decimal(float64(t.GPUHours), 1, " h"))
+	add("GPU time", render.DeviceTime(float64(t.GPUHours)*3600))
 	if t.Devices > 0 {
 		add("load on "+strconv.Itoa(t.Devices)+" devices", render.Percent(float64(t.LoadRatio)))
 	}

@@ -34,6 +34,22 @@ func Span(seconds float64) string {
 	}
 }
 
+// DeviceTime words seconds of devices in hours, "916.2 h", and those of short runs as a span.
+func DeviceTime(seconds float64) string {
+	if seconds < 3600 {
+		return Span(seconds)
+	}
+	return Decimal(seconds/3600, 1, " h")
+}
+
+// Count words how many there are of something: "1 node", "2 nodes".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // split is the whole units in a rounded amount, and the rest.
 func split(amount float64, unit int64) (whole, rest int64) {
 	n := int64(math.Round(amount))

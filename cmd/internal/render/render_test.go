@@ -111,6 +111,25 @@ func TestSpan(t *testing.T) {
 	}
 }
 
+func TestDeviceTime(t *testing.T) {
+	for seconds, want := range map[float64]string{0: "0 s", 12.5: "12.5 s", 3599: "59m 59s", 3600: "1.0 h", 916.2 * 3600: "916.2 h"} {
+		if got := DeviceTime(seconds); got != want {
+			t.Errorf("DeviceTime(%v) = %q, want %q", seconds, got, want)
+		}
+	}
+	if got := DeviceTime(math.NaN()); got != "-" {
+		t.Errorf("DeviceTime of nothing = %q", got)
+	}
+}
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int]string{0: "0 nodes", 1: "1 node", 2: "2 nodes"} {
+		if got := Count(n, "node"); got != want {
+			t.Errorf("Count(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
 func TestDecimal(t *testing.T) {
 	if got, want := Percent(0.71349), "71.3 %"; got != want {
 		t.Errorf("Percent = %q, want %q", got, want)
