@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -38,9 +39,7 @@ func filledStore(t testing.TB) (file []byte, records map[string]string) {
 		started = append(started, &job{Job: jobs[i], run: run{Number: 1, Round: i, Devices: []int{i}}})
 	}
 	must(s.submit(jobs))
-	for i := range 60 {
-		must(s.round(i+1, &observation{NowSeconds: float64(i), Events: []event{{Kind: core.JobSubmitted, Job: core.JobID(i)}}}, []core.Change{on(core.JobID(i), 1)}))
-	}
+	appendRounds(t, s, 1, rounds)
 	must(s.begin(started))
 	must(s.cancel(7))
 	must(s.setHealth("a", core.Draining))
@@ -70,7 +69,7 @@ func recordsOf(t testing.TB, s *store) map[string]string {
 	return records
 }
 
-// judge opens a damaged file: it is refused, or all that was recorded is there.
+// judge opens a damaged file: it is refused, or all that was recorded is there, and stays when more is recorded.
 func judge(t testing.TB, dir string, damaged []byte, want map[string]string) (opened bool) {
 	t.Helper()
 	path := filepath.Join(dir, storeFile)
@@ -87,14 +86,44 @@ func judge(t testing.TB, dir string, damaged []byte, want map[string]string) (op
 	if diff := cmp.Diff(want, recordsOf(t, s)); diff != "" {
 		t.Errorf("a damaged store was opened (-want +got):\n%s", diff)
 	}
+	appendRounds(t, s, rounds+1, 20)
+	after := recordsOf(t, s)
+	for record, text := range want {
+		if after[record] != text && record != countRecord {
+			t.Errorf("record %s was lost when more was recorded", record)
+		}
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = openStore(dir, false); err != nil {
+		t.Fatalf("a store was damaged by what was recorded after it was opened: %v", err)
+	}
 	if err := s.close(); err != nil {
 		t.Error(err)
 	}
 	return true
 }
 
+// rounds are those of a filled store.
+const rounds = 60
+
+// appendRounds records rounds.
+func appendRounds(t testing.TB, s *store, first, n int) {
+	t.Helper()
+	for i := first; i < first+n; i++ {
+		seen := &observation{NowSeconds: float64(i), Events: []event{{Kind: core.JobSubmitted, Job: core.JobID(i)}}}
+		if err := s.round(i, seen, []core.Change{on(core.JobID(i), 1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var countRecord = fmt.Sprintf("%s %x", metaBucket, countKey)
+
+var damages = flag.Int("local.damages", 40, "how often TestADamagedStoreIsRefused damages a store, of each kind")
+
 func TestADamagedStoreIsRefused(t *testing.T) {
-	const trials = 300
 	file, want := filledStore(t)
 	size := os.Getpagesize()
 	dir := t.TempDir()
@@ -106,7 +135,7 @@ func TestADamagedStoreIsRefused(t *testing.T) {
 			t.Errorf("a store cut short after %d of %d bytes was opened", at, len(file))
 		}
 	}
-	rng := rand.New(rand.NewPCG(*seed, 0))
+	var rng *rand.Rand
 	pages := len(file) / size
 	for name, damage := range map[string]func(page []byte){
 		"noise": func(page []byte) {
@@ -114,22 +143,24 @@ func TestADamagedStoreIsRefused(t *testing.T) {
 				page[i] = byte(rng.Uint32())
 			}
 		},
-		"zeros":        func(page []byte) { clear(page) },
-		"another page": func(page []byte) { copy(page, file[rng.IntN(pages)*size:][:size]) },
-		"a bit":        func(page []byte) { page[rng.IntN(size)] ^= 1 << rng.IntN(8) },
-		"a number":     func(page []byte) { copy(page[rng.IntN(64):], []byte{0xff, 0xff, 0xff, 0xff}) },
+		"zeros":          func(page []byte) { clear(page) },
+		"another page":   func(page []byte) { copy(page, file[rng.IntN(pages)*size:][:size]) },
+		"a bit":          func(page []byte) { page[rng.IntN(size)] ^= 1 << rng.IntN(8) },
+		"a number":       func(page []byte) { copy(page[rng.IntN(64):], []byte{0xff, 0xff, 0xff, 0xff}) },
+		"another number": func(page []byte) { page[rng.IntN(128)] = byte(rng.IntN(pages)) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			rng = rand.New(rand.NewPCG(*seed, 0))
 			opened := 0
-			for range trials {
+			for range *damages {
 				damaged := append([]byte{}, file...)
 				damage(damaged[rng.IntN(pages)*size:][:size])
 				if judge(t, dir, damaged, want) {
 					opened++
 				}
 			}
-			t.Logf("%d of %d opened", opened, trials) // the others hit what is in use
-			if opened == trials {
+			t.Logf("%d of %d opened", opened, *damages) // the others hit what is in use
+			if opened == *damages {
 				t.Error("no damage was found")
 			}
 		})
