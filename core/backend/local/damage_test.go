@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -163,6 +164,76 @@ func TestADamagedStoreIsRefused(t *testing.T) {
 			if opened == *damages {
 				t.Error("no damage was found")
 			}
+		})
+	}
+}
+
+// A store stays locked while it is checked, and after it.
+func TestACheckKeepsTheLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), storeFile)
+	content, _ := filledStore(t)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := func() *os.File {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	ours, theirs := open(), open()
+	if !lock(ours) {
+		t.Fatal("the store is locked by nobody")
+	}
+	checked := make(chan error)
+	go func() { checked <- checkStore(ours) }()
+	for done := false; !done; {
+		select {
+		case err := <-checked:
+			if done = true; err != nil {
+				t.Fatal(err)
+			}
+		default:
+		}
+		if lock(theirs) {
+			t.Fatal("somebody else got the lock")
+		}
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, content) {
+		t.Errorf("the check wrote to the store (error %v)", err)
+	}
+}
+
+// BenchmarkCheck checks stores of some sizes, one process each.
+func BenchmarkCheck(b *testing.B) {
+	for _, n := range []int{0, 1000, 100_000} {
+		b.Run(fmt.Sprintf("%d rounds", n), func(b *testing.B) {
+			s, err := openStore(b.TempDir(), false)
+			if err != nil {
+				b.Fatal(err)
+			}
+			s.db.NoSync = true
+			appendRounds(b, s, 1, n)
+			if err := s.close(); err != nil {
+				b.Fatal(err)
+			}
+			file, err := os.OpenFile(s.path, os.O_RDWR, 0)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer file.Close()
+			info, err := file.Stat()
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if err := checkStore(file); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(info.Size()), "file-B")
 		})
 	}
 }

@@ -216,7 +216,7 @@ func (s *store) reset(m *meta) error {
 // round records what a round saw and decided.
 func (s *store) round(n int, o *observation, changes []core.Change) error {
 	return s.db.Update(func(tx *bolt.Tx) error {
-		return errors.Join(put(tx, roundsBucket, key(n), o), put(tx, changesBucket, key(n), changes))
+		return errors.Join(put(tx, roundsBucket, key(n), o), put(tx, changesBucket, key(n), recordedChanges(changes)))
 	})
 }
 
@@ -240,8 +240,12 @@ func (s *store) history() (rounds []round, err error) {
 			if err := decode(roundsBucket, k, sealed, &r.observation); err != nil {
 				return err
 			}
-			if there, err := get(tx, changesBucket, k, &r.Changes); err != nil || !there {
+			var changes []change
+			if there, err := get(tx, changesBucket, k, &changes); err != nil || !there {
 				return errors.Join(err, fmt.Errorf("round %d has no decision", len(rounds)+1))
+			}
+			for _, c := range changes {
+				r.Changes = append(r.Changes, core.Change(c))
 			}
 			rounds = append(rounds, r)
 			if int(binary.BigEndian.Uint64(k)) != len(rounds) {
