@@ -99,6 +99,9 @@ func (a *app) plan(ctx context.Context, c *configs.Config, snapshot string) erro
 	if !real {
 		return problem("backend.type", fmt.Sprintf("%q has no state to plan on", c.Backend.ID), "")
 	}
+	if err := (&realRun{}).house(opener, c, jobs, ""); err != nil {
+		return err
+	}
 	world, err := machine.Preview(snapshot, cluster, jobs)
 	if err != nil {
 		return err

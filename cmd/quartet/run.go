@@ -65,7 +65,7 @@ func (a *app) execute(ctx context.Context, c *configs.Config, dir string, real *
 		return nil, err
 	}
 	if closer, ok := world.(io.Closer); ok {
-		defer func() { err = errors.Join(err, closer.Close()) }()
+		defer func() { err = errors.Join(err, a.endWorld(closer, err)) }()
 		if err := removeLeftovers(dir); err != nil {
 			return nil, err
 		}
@@ -122,6 +122,24 @@ func (a *app) execute(ctx context.Context, c *configs.Config, dir string, real *
 		return nil, err
 	}
 	return r, nil
+}
+
+// leaving is a backend whose jobs can outlive the scheduler.
+type leaving interface {
+	Leave() (running int, err error)
+}
+
+// endWorld closes a backend. When the run ends by an error, that is no fault of the jobs: they run on where they can.
+func (a *app) endWorld(world io.Closer, failure error) error {
+	left, can := world.(leaving)
+	if failure == nil || !can {
+		return world.Close()
+	}
+	running, err := left.Leave()
+	if running > 0 {
+		a.note("%d jobs run on: run it again to go on with them, or with --fresh to stop them", running)
+	}
+	return err
 }
 
 // closeStages ends the policies that have something to end: a process, or a file to write.

@@ -158,18 +158,30 @@ func (r *realRun) house(opener backend.Opener, c *configs.Config, w *workload.Wo
 	if err != nil {
 		return err
 	}
-	identity := identityOf(resolved, w)
+	identity, err := identityOf(c, w)
+	if err != nil {
+		return err
+	}
 	machine.For(local.Run{Dir: filepath.Join(dir, "live"), Identity: identity, Config: string(resolved), Fresh: r.fresh})
 	r.folder = machine.Dir()
 	return nil
 }
 
 // identityOf is the same for runs that decide alike: of one config, with the same inputs.
-func identityOf(resolved []byte, w *workload.Workload) string {
+func identityOf(c *configs.Config, w *workload.Workload) (string, error) {
+	alike := *c
+	alike.Output = configs.Output{}
+	if settings, real := alike.Backend.Config.(*local.Config); real {
+		alike.Backend.Config = settings.Deciding()
+	}
+	resolved, err := alike.Resolved()
+	if err != nil {
+		return "", err
+	}
 	sum := sha256.New()
 	sum.Write(resolved)
 	for _, in := range w.Inputs {
 		fmt.Fprintln(sum, in.SHA256)
 	}
-	return hex.EncodeToString(sum.Sum(nil))
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }

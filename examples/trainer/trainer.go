@@ -57,6 +57,7 @@ const (
 	slotBatch
 	slotAccumulation
 	slotFactor
+	slotBegan
 	slots
 )
 
@@ -93,10 +94,7 @@ func train(ctx context.Context, o *options, env agent.Environment, out io.Writer
 		defer t.orders.follow(t.agent, cancel)()
 		t.line("resumed=%v pid=%d", resumed, os.Getpid())
 	}
-	if o.StartUp > 0 {
-		t.pace.wait(stop, began, o.StartUp.Seconds())
-	}
-	return t.run(stop)
+	return t.run(stop, began)
 }
 
 // beginning is when this run of the job began: its replicas meet in a folder made for it.
@@ -125,8 +123,8 @@ func newTrainer(o *options, env agent.Environment, out io.Writer) (t *trainer, r
 	return t, resumed, err
 }
 
-func (t *trainer) run(stop context.Context) error {
-	if err := t.begin(); err != nil {
+func (t *trainer) run(stop context.Context, began time.Time) error {
+	if err := t.begin(stop, began); err != nil {
 		return err
 	}
 	t.checkpoints, t.window.since = time.Now(), time.Now()
@@ -145,15 +143,25 @@ func (t *trainer) run(stop context.Context) error {
 	return t.finish()
 }
 
-// begin takes over the tuning that rank 0 was told up to now.
-func (t *trainer) begin() error {
+// begin lets the start take its time. All replicas count it from when rank 0 saw the job begin, the first to look, and take
+// over the tuning that it was told meanwhile.
+func (t *trainer) begin(stop context.Context, began time.Time) error {
 	tail := t.vector[len(t.gradient):]
 	shares := tail[slots+t.env.Replicas:]
+	if t.o.StartUp > 0 {
+		t.pace.wait(stop, began, t.o.StartUp.Seconds())
+		if t.env.Rank == 0 {
+			tail[slotBegan] = t.pace.due.UnixNano()
+		}
+	}
 	t.orders.write(tail, shares)
 	if err := t.ring.sum(t.vector); err != nil {
 		return err
 	}
 	t.retune(tail, shares)
+	if now := time.Now(); t.o.StartUp > 0 {
+		t.pace.due = now.Add(time.Unix(0, tail[slotBegan]).Sub(now)) // which keeps the steady reading of the clock
+	}
 	return nil
 }
 

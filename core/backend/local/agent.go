@@ -1,6 +1,8 @@
 package local
 
 import (
+	"time"
+
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
 )
@@ -93,9 +95,16 @@ func (b *Backend) tell(j *job) {
 	})
 }
 
-// tellReports tells what jobs said since the last round.
-func (b *Backend) tellReports() {
+// silence is how long a job may take between reports before its progress is no longer taken to go on.
+const silence = time.Minute
+
+// tellReports tells what jobs said since the last round, and of whom nothing is heard any more.
+func (b *Backend) tellReports(now float64) {
 	for _, j := range b.jobs {
+		if j.live() && j.spoke && j.rate > 0 && now-j.heardAt > b.seconds(silence) {
+			j.rate = 0
+			b.events = append(b.events, j.progressed(now))
+		}
 		if j.reported.fresh && j.seats != nil {
 			b.tell(j)
 		}

@@ -167,6 +167,8 @@ func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, erro
 		due = onGrid(w.BySeconds, w)
 	}
 	for {
+		b.takeIn()
+		b.obeyAll()
 		now := b.elapsed()
 		if err := b.look(now); err != nil {
 			return core.Observation{}, err
@@ -209,7 +211,7 @@ func wakes(e *core.Event, w core.Wake) float64 {
 // observe tells what happened. It is recorded with what is decided: until then nothing comes of it, and a scheduler after this
 // one would find out again.
 func (b *Backend) observe(now float64) core.Observation {
-	b.tellReports()
+	b.tellReports(now)
 	b.rounds, b.now = b.rounds+1, now
 	told := sorted(b.events)
 	b.seen = &observation{NowSeconds: now, Events: recorded(told), Heard: b.unrecorded()}
@@ -230,8 +232,6 @@ func sorted(events []core.Event) []core.Event {
 
 // look finds out what happened up to now, and goes on with what is half done.
 func (b *Backend) look(now float64) error {
-	b.takeIn()
-	b.obeyAll()
 	b.arrive(now)
 	b.listen(now)
 	for _, j := range b.jobs {
@@ -245,7 +245,7 @@ func (b *Backend) look(now float64) error {
 				b.ran(j)
 			}
 		default:
-			b.endHung(j, now)
+			b.lookAfter(j, now)
 		}
 	}
 	return b.settle(now)

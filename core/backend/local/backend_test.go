@@ -133,7 +133,7 @@ func TestOutcomes(t *testing.T) {
 			j := command("j", "true")
 			j.Process.Dir = "/no-such-folder"
 			return j
-		}, "job_failed j", 1},
+		}, "job_failed j", 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

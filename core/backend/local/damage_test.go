@@ -168,6 +168,25 @@ func TestADamagedStoreIsRefused(t *testing.T) {
 	}
 }
 
+// A scheduler may be killed before it has made the buckets of a new store.
+func TestAStoreWithoutBucketsIsNew(t *testing.T) {
+	dir := t.TempDir()
+	db, err := bolt.Open(filepath.Join(dir, storeFile), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := openStore(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.setMeta(&meta{Schema: storeSchema}), s.close()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A store stays locked while it is checked, and after it.
 func TestACheckKeepsTheLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), storeFile)

@@ -24,10 +24,7 @@ import (
 // abandon ends a scheduler as a kill does: what runs goes on.
 func abandon(t *testing.T, b *Backend) {
 	t.Helper()
-	b.closed = true
-	close(b.ended)
-	b.work.Wait()
-	if err := errors.Join(b.agent.Close(), b.store.close()); err != nil {
+	if _, err := b.Leave(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -119,6 +119,9 @@ func (b *Backend) orders(j *job, folder string) (*orders, error) {
 		Job: j.Spec.Name, Replicas: core.Replicas(j.seats), Nodes: len(j.seats), Rendezvous: filepath.Join(folder, "peers"),
 		Checkpoint: filepath.Join(b.folder(j), "checkpoint"), Socket: filepath.Join(b.dir, agentSocket),
 	}
+	if err := os.RemoveAll(folder); err != nil { // a start that was never recorded left it
+		return nil, err
+	}
 	logs := filepath.Join(b.folder(j), "logs")
 	for _, dir := range [...]string{e.Rendezvous, e.Checkpoint, logs} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

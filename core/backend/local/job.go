@@ -37,14 +37,15 @@ type job struct {
 
 // watch is what is seen of a run while this process waits for its end. Times are seconds of the run of the scheduler.
 type watch struct {
-	spoke, done bool    // its rank 0 said anything, and that all work is done
-	silent      bool    // it spoke to a scheduler before this one
-	connected   bool    // rank 0 may have more to say
-	heardAt     float64 // when it last said something
-	hung        bool
-	stopBy      float64 // when it should be gone; 0 while it was not told to stop
-	slow        bool    // its keeper was killed, for it is not
-	lingers     float64 // until when its last words are waited for; 0 while it runs
+	spoke, done  bool    // its rank 0 said anything, and that all work is done
+	silent       bool    // it spoke to a scheduler before this one
+	connected    bool    // rank 0 may have more to say
+	heardAt      float64 // when it last said something
+	hung         bool
+	checkpointBy float64 // when it is asked for a checkpoint
+	stopBy       float64 // when it should be gone; 0 while it was not told to stop
+	slow         bool    // its keeper was killed, for it is not
+	lingers      float64 // until when its last words are waited for; 0 while it runs
 }
 
 // wanted reports whether the last run is the one that was decided.

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload"
@@ -159,8 +161,16 @@ func writeFile(path string, value any) error {
 	return os.Rename(f.Name(), path)
 }
 
+// longestFile is what a file of a run has at most, by far.
+const longestFile = 64 << 20
+
 func readFile(path string, into any) error {
-	text, err := os.ReadFile(path)
+	f, err := openPlain(path, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, longestFile))
 	if err != nil {
 		return err
 	}
@@ -168,6 +178,24 @@ func readFile(path string, into any) error {
 		return fmt.Errorf("read %q: %w", path, err)
 	}
 	return nil
+}
+
+// openPlain opens a file in a folder that jobs can write to. It refuses what is no plain file: a pipe, for one, would hold up
+// whoever opens it.
+func openPlain(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%q is no plain file", path)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // environment is what a replica sees: what is handed down, what its job asks for, and what the scheduler tells it.

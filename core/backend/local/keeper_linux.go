@@ -30,7 +30,7 @@ const goAhead = 3
 func keep(dir string) int {
 	runtime.LockOSThread() // a parent's death signal is sent when the thread ends that started the child
 	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM)
+	signal.Notify(stop, syscall.SIGTERM, askedToStop)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT) // unheeded here, and not inherited as ignored
 	var o orders
 	if err := readFile(filepath.Join(dir, ordersFile), &o); err != nil {
@@ -59,6 +59,9 @@ func keep(dir string) int {
 	}
 	return 0
 }
+
+// askedToStop tells a keeper that the agent of its job was asked to stop: nobody is signalled before the grace is over.
+const askedToStop = syscall.SIGUSR1
 
 // gang is the replicas of a run.
 type gang struct {
@@ -101,15 +104,24 @@ func (g *gang) run(stop <-chan os.Signal) exit {
 	return e
 }
 
-// hold starts the replicas and waits for them. The first to fail ends the others, and so does a stop.
+// hold starts the replicas and waits for them. The first to fail ends the others, and so does a stop. One that was asked to
+// stop, and ends, did as it was told.
 func (g *gang) hold(stop <-chan os.Signal) exit {
 	e := exit{Outcome: finished, Codes: g.codes}
 	var overdue <-chan time.Time
+	last := syscall.Signal(0) // sent
+	send := func(s syscall.Signal) {
+		if last != s {
+			if last = s; s != askedToStop { // that one is for the keeper
+				g.signal(s)
+			}
+			overdue = time.After(time.Duration(g.orders.GraceSeconds * float64(time.Second)))
+		}
+	}
 	end := func(o outcome, reason string) {
 		if e.Outcome == finished {
 			e.Outcome, e.Reason = o, reason
-			g.signal(syscall.SIGTERM)
-			overdue = time.After(time.Duration(g.orders.GraceSeconds * float64(time.Second)))
+			send(syscall.SIGTERM)
 		}
 	}
 	for rank := range g.orders.Replicas {
@@ -123,6 +135,9 @@ func (g *gang) hold(stop <-chan os.Signal) exit {
 		case rank := <-g.ended:
 			g.codes[rank] = exitCode(g.running[rank].ProcessState)
 			delete(g.running, rank)
+			if last == askedToStop {
+				send(syscall.SIGTERM) // the others may not have heard
+			}
 			if code := g.codes[rank]; code != 0 {
 				reason := fmt.Sprintf("replica %d exited with %d", rank, code)
 				if g.limits.exceeded(rank) {
@@ -130,12 +145,23 @@ func (g *gang) hold(stop <-chan os.Signal) exit {
 				}
 				end(failed, reason)
 			}
-		case <-stop:
-			if g.works() {
+		case s := <-stop:
+			switch {
+			case !g.works():
+			case s == askedToStop && e.Outcome == finished:
+				e.Outcome = stopped
+				send(askedToStop)
+			case last == askedToStop:
+				send(syscall.SIGTERM)
+			default:
 				end(stopped, "")
 			}
 		case <-overdue:
-			g.signal(syscall.SIGKILL)
+			if last == askedToStop {
+				send(syscall.SIGTERM)
+			} else {
+				send(syscall.SIGKILL)
+			}
 		}
 	}
 	return e

@@ -104,10 +104,7 @@ func (l *loaded) end(tb testing.TB) {
 func (l *loaded) die(tb testing.TB) {
 	tb.Helper()
 	l.halt(tb)
-	if err := l.agent.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	if err := l.store.close(); err != nil {
+	if _, err := l.Leave(); err != nil {
 		tb.Fatal(err)
 	}
 }

@@ -24,18 +24,24 @@ import (
 
 // Config are the settings of the backend.
 type Config struct {
-	Dir         string        `config:"dir" doc:"folder of the store, the logs and the checkpoints; folder live of the run's results if left out"`
-	Grace       time.Duration `config:"grace" doc:"time between SIGTERM and SIGKILL when a job is stopped" min:"0s" max:"1h"`
-	Environment []string      `config:"environment" doc:"variables of the scheduler's environment that jobs see, besides the usual ones"`
-	LogMB       int           `config:"log_mb" doc:"MB that a file of output may have before it is renamed and a new one begun; 0: any" min:"0" max:"1000000"`
-	LogFiles    int           `config:"log_files" doc:"renamed files of output that are kept" min:"0" max:"1000"`
-	Limits      string        `config:"limits" doc:"limits of jobs on processors and memory, by control groups: not set, set if possible, or else the run of the job fails" enum:"off|try|required"`
-	Declared    bool          `config:"declared" doc:"trust the seconds that jobs declare, and refuse jobs that declare none: gives remaining_work"`
-	Devices     string        `config:"devices" doc:"declared: the devices of the nodes are numbered; discovered: they are found on this machine, which must have them" enum:"declared|discovered"`
-	StandIn     []string      `config:"stand_in" doc:"command of jobs that have none, with {name}, {application}, {profile}, {work}, {seconds}, {replicas}, {batch} and {speedup} of the job filled in; if left out, such jobs do nothing for as long as the simulator would let them"`
-	HangAfter   time.Duration `config:"hang_after" doc:"a run whose agent spoke and then says nothing for so long has failed; 0 for never" min:"0s"`
-	Speedup     float64       `config:"speedup" doc:"how many seconds of the run pass in one: a trace is replayed so much faster" min:"0.001" max:"1e6"`
-	StallAfter  time.Duration `config:"stall_after" doc:"end the run when no job ran, started or was submitted for so long" min:"1s"`
+	Dir             string        `config:"dir" doc:"folder of the store, the logs and the checkpoints; folder live of the run's results if left out"`
+	Grace           time.Duration `config:"grace" doc:"time between SIGTERM and SIGKILL when a job is stopped" min:"0s" max:"1h"`
+	Environment     []string      `config:"environment" doc:"variables of the scheduler's environment that jobs see, besides the usual ones"`
+	LogMB           int           `config:"log_mb" doc:"MB that a file of output may have before it is renamed and a new one begun; 0: any" min:"0" max:"1000000"`
+	LogFiles        int           `config:"log_files" doc:"renamed files of output that are kept" min:"0" max:"1000"`
+	Limits          string        `config:"limits" doc:"limits of jobs on processors and memory, by control groups: not set, set if possible, or else the run of the job fails" enum:"off|try|required"`
+	Declared        bool          `config:"declared" doc:"trust the seconds that jobs declare, and refuse jobs that declare none: gives remaining_work"`
+	Devices         string        `config:"devices" doc:"declared: the devices of the nodes are numbered; discovered: they are found on this machine, which must have them" enum:"declared|discovered"`
+	StandIn         []string      `config:"stand_in" doc:"command of jobs that have none, with {name}, {application}, {profile}, {work}, {seconds}, {replicas}, {batch} and {speedup} of the job filled in; if left out, such jobs do nothing for as long as the simulator would let them"`
+	HangAfter       time.Duration `config:"hang_after" doc:"a run whose agent spoke and then says nothing for so long has failed; 0 for never" min:"0s"`
+	CheckpointEvery time.Duration `config:"checkpoint_every" doc:"how often jobs that speak the agent protocol are asked for a checkpoint; 0 for never: they make them when they see fit, and when they are stopped" min:"0s"`
+	Speedup         float64       `config:"speedup" doc:"how many seconds of the run pass in one: a trace is replayed so much faster" min:"0.001" max:"1e6"`
+	StallAfter      time.Duration `config:"stall_after" doc:"end the run when no job ran, started or was submitted for so long" min:"1s"`
+}
+
+// Deciding are the settings that decisions depend on. A run goes on when others are changed.
+func (c *Config) Deciding() *Config {
+	return &Config{Declared: c.Declared, Speedup: c.Speedup, StandIn: c.StandIn}
 }
 
 // usual are the variables that every job sees.

@@ -95,7 +95,7 @@ func (l *logFile) open() error {
 }
 
 func openLog(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	return openPlain(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY)
 }
 
 // rotate makes room. What it did not get done, the next write does.

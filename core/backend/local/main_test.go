@@ -158,6 +158,8 @@ func work(args []string) int {
 		if err := os.Mkdir(filepath.Join(ledger, "failed-"+name), 0o700); err == nil {
 			return 3
 		}
+	case "listens": // to its agent, and not to signals
+		return obey(ledger, name)
 	case "fork", "fork openly": // a child that leaves the group and the session, and the environment too unless openly
 		c := exec.Command("/proc/self/exe", "work", ledger, "deaf", "60000")
 		c.Env = []string{"QUARTET_JOB=child", "QUARTET_RANK=" + name, visibleDevices + "=child-" + name}
@@ -175,6 +177,31 @@ func work(args []string) int {
 	time.Sleep(time.Duration(millis) * time.Millisecond)
 	note(ledger, "done", name)
 	return 0
+}
+
+// obey makes checkpoints when it is asked for them, and one more when it is to stop, for which it takes its time.
+func obey(ledger, name string) int {
+	e, err := agent.ReadEnvironment(os.LookupEnv)
+	if err != nil {
+		return 9
+	}
+	c := agent.Dial(e)
+	defer c.Close()
+	if c.Report(agent.Report{Replicas: e.Replicas, Nodes: e.Nodes}) != nil {
+		return 9
+	}
+	for range c.Told() {
+		told := c.Poll()
+		if told.Checkpoint != nil {
+			note(ledger, "asked", name)
+		}
+		if told.Stop != nil {
+			time.Sleep(50 * time.Millisecond)
+			note(ledger, "kept", name)
+			return 75
+		}
+	}
+	return 9
 }
 
 // note appends a line.

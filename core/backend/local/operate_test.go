@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -112,6 +113,26 @@ func submit(b *Backend, text string) ([]string, error) {
 	return b.Submit(context.Background(), backend.JobFile{Name: "jobs.yaml", Text: []byte(text), Dir: os.TempDir()})
 }
 
+// waitUntilGone waits until a job has ended and nothing of it runs.
+func waitUntilGone(t *testing.T, b *Backend, name string) {
+	t.Helper()
+	limit := time.After(time.Minute)
+	for {
+		gone, err := b.hasEnded(context.Background(), name)
+		if err != nil {
+			t.Fatalf("job %q: %v", name, err)
+		}
+		if gone {
+			return
+		}
+		select {
+		case <-limit:
+			t.Fatalf("job %q does not end", name)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
 func TestJobsAreSubmittedAndCancelled(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -135,9 +156,7 @@ func TestJobsAreSubmittedAndCancelled(t *testing.T) {
 		}
 	}
 	w.expect(t, "job_cancelled a")
-	if err := b.ReadLog(ctx, backend.Log{Job: "a", Follow: true}, &bytes.Buffer{}); err != nil { // waits until its replicas are gone
-		t.Error(err)
-	}
+	waitUntilGone(t, b, "a")
 	if left := strays(dir); left != 0 {
 		t.Errorf("%d processes are left", left)
 	}
@@ -217,7 +236,12 @@ func TestPreviewTellsTheNextRound(t *testing.T) {
 		t.Errorf("streamed %d bytes, error %v", streamed.Len(), err)
 	}
 	cluster := machine()
-	p, err := create(New(realClock{}), nil, discard).(*Opener).Preview(path, cluster, &workload.Workload{Open: true})
+	o := create(New(realClock{}), nil, discard).(*Opener)
+	if _, err := o.Preview(path, machine(), &workload.Workload{Open: true}); err == nil || !strings.Contains(err.Error(), "other inputs") {
+		t.Errorf("error %v, want one about the inputs", err)
+	}
+	o.For(Run{Identity: "test"})
+	p, err := o.Preview(path, cluster, &workload.Workload{Open: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,6 +305,30 @@ func TestAJobThatSpoke(t *testing.T) {
 			}
 			w.expect(t, tc.want)
 		})
+	}
+}
+
+// A job that does not heed signals in any way loses nothing when its agent listens.
+func TestAnAgentIsAsked(t *testing.T) {
+	ledger, dir := t.TempDir(), t.TempDir()
+	b, w, _ := operated(t, dir, map[string]any{"grace": "20s", "checkpoint_every": "50ms"})
+	if _, err := submit(b, fmt.Sprintf(`{version: 1, jobs: [{name: a, command: [%q, work, %q, listens, "0"]}]}`, testProgram(t), ledger)); err != nil {
+		t.Fatal(err)
+	}
+	w.expect(t, "start a")
+	for len(lines(t, ledger, "asked")) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := b.Cancel(context.Background(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	waitUntilGone(t, b, "a")
+	if got := len(lines(t, ledger, "kept")); got != 1 {
+		t.Errorf("it kept its work %d times, want once", got)
+	}
+	var e exit
+	if err := readFile(filepath.Join(dir, "jobs/a/run-1", exitFile), &e); err != nil || e.Outcome != stopped {
+		t.Errorf("the run ended as %q, error %v, want that it was stopped", e.Outcome, err)
 	}
 }
 

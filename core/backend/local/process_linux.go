@@ -2,7 +2,6 @@ package local
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -139,15 +138,10 @@ func ours(info os.FileInfo) bool {
 
 // openLogFile opens a log for reading, which may be anything by now: a pipe would hold up its reader, a link lead elsewhere.
 func openLogFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%q is no plain file", path), err, f.Close())
-	}
-	return f, nil
+	return openPlain(path, os.O_RDONLY|syscall.O_NOFOLLOW)
 }
+
+func askToStop(id identity) { id.signal(askedToStop) }
 
 func terminate(id identity) { id.signal(syscall.SIGTERM) }
 

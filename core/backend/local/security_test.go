@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -50,8 +51,8 @@ func TestTheFolderIsPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := tryOpen(dir, "test", false, realClock{}, commands(command("j", "true")))
-	if _, refused := errors.AsType[core.Diagnostics](err); !refused || !strings.Contains(err.Error(), "others may write to") {
-		t.Errorf("error %v, want a refusal of a folder that others may write to", err)
+	if _, refused := errors.AsType[core.Diagnostics](err); !refused || !strings.Contains(err.Error(), "everybody may write to it") {
+		t.Errorf("error %v, want a refusal of a folder that everybody may write to", err)
 	}
 }
 
@@ -156,5 +157,21 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	}
 	if _, err := os.Stat(precious); err != nil {
 		t.Error(err)
+	}
+}
+
+// A job that puts pipes where files of its runs belong holds up neither the scheduler nor its own next run.
+func TestPipesHoldNobodyUp(t *testing.T) {
+	script := `cd "$QUARTET_CHECKPOINT/.." && [ -e again ] && exit
+		touch again; mkdir run-2; mkfifo run-2/keeper.log run-2/orders.json run-2/exit.json run-1/exit.json logs/0.new
+		mv logs/0.new logs/0.out; kill -KILL $PPID`
+	b, w, _ := operated(t, t.TempDir(), nil)
+	if _, err := submit(b, `{version: 1, jobs: [{name: a, command: [sh, -c, `+strconv.Quote(script)+`]}]}`); err != nil {
+		t.Fatal(err)
+	}
+	w.expect(t, "job_interrupted a", "job_finished a")
+	var text bytes.Buffer
+	if err := b.ReadLog(context.Background(), backend.Log{Job: "a"}, &text); err == nil || !strings.Contains(err.Error(), "no plain file") {
+		t.Errorf("read %q, error %v, want that the log is none", text.String(), err)
 	}
 }

@@ -69,25 +69,36 @@ const (
 // mostLost is how many runs in a row may be lost before that is the job's own fault.
 const mostLost = 3
 
-// stop tells a run to end.
+// stop tells a run to end: its agent, if one listens, or else by SIGTERM. Who heard the one is not killed by the other.
 func (b *Backend) stop(j *job, now float64) {
 	if j.stopBy > 0 {
 		return
 	}
-	j.stopBy = now + b.seconds(b.config.Grace+patience)
-	_, _ = b.agent.Send(j.Spec.Name, agent.ToJob{Stop: &agent.Stop{GraceSeconds: b.config.Grace.Seconds()}}) // SIGTERM tells those who do not listen
-	terminate(j.run.Keeper)
+	j.stopBy = now + b.seconds(2*b.config.Grace+patience)
+	if !j.connected || j.hung {
+		terminate(j.run.Keeper)
+		return
+	}
+	_, _ = b.agent.Send(j.Spec.Name, agent.ToJob{Stop: &agent.Stop{GraceSeconds: b.config.Grace.Seconds()}}) // or it is told when the grace is over
+	askToStop(j.run.Keeper)
 }
 
 // seconds is a time of this machine in the time of the run.
 func (b *Backend) seconds(d time.Duration) float64 { return d.Seconds() * b.config.Speedup }
 
-// endHung ends a run that spoke, and has said nothing for too long, and one whose keeper does not end it.
-func (b *Backend) endHung(j *job, now float64) {
+// lookAfter asks a run for a checkpoint when it is time, and ends one that spoke and has said nothing for too long, and one
+// whose keeper does not end it.
+func (b *Backend) lookAfter(j *job, now float64) {
 	if j.stopBy > 0 && now >= j.stopBy && !j.slow {
 		j.slow = true
 		b.log.Warn("a keeper does not end its run; it is killed, and its devices stay taken until it is gone", "job", j.Spec.Name, "keeper", j.run.Keeper.PID)
 		kill(j.run.Keeper) // its replicas die with it
+	}
+	if b.config.CheckpointEvery > 0 && j.connected && j.wanted() && now >= j.checkpointBy {
+		if j.checkpointBy > 0 {
+			_, _ = b.agent.Send(j.Spec.Name, agent.ToJob{Checkpoint: &agent.Checkpoint{}}) // it connects again, and is asked again
+		}
+		j.checkpointBy = now + b.seconds(b.config.CheckpointEvery)
 	}
 	if by := b.hangsAt(j); now >= by {
 		j.hung = true
@@ -109,6 +120,9 @@ func (b *Backend) patienceEnds(now float64) float64 {
 	for _, j := range b.jobs {
 		if j.live() {
 			by = min(by, b.hangsAt(j))
+			if j.checkpointBy > now {
+				by = min(by, j.checkpointBy)
+			}
 			if j.stopBy > now {
 				by = min(by, j.stopBy)
 			}
@@ -222,6 +236,23 @@ func (b *Backend) Close() error {
 	return errors.Join(b.stopAll(), b.store.setMeta(b.meta), b.agent.Close(), b.store.close())
 }
 
+// Leave ends the scheduler and lets its jobs run on, as if it had been killed: one after it takes them over. It returns how many
+// there are.
+func (b *Backend) Leave() (running int, err error) {
+	if b.closed {
+		return 0, nil
+	}
+	b.closed = true
+	close(b.ended)
+	b.work.Wait()
+	for _, j := range b.jobs {
+		if j.run.Number > 0 && j.run.Keeper.alive() {
+			running++
+		}
+	}
+	return running, errors.Join(b.agent.Close(), b.store.close())
+}
+
 // stopAll stops what runs, and waits until it is gone.
 func (b *Backend) stopAll() error {
 	now := b.elapsed()
@@ -230,7 +261,7 @@ func (b *Backend) stopAll() error {
 			b.stop(j, now)
 		}
 	}
-	late, killed := time.After(b.config.Grace+patience), false
+	late, killed := time.After(2*b.config.Grace+patience), false
 	for _, j := range b.jobs {
 		for j.live() {
 			select {

@@ -93,10 +93,10 @@ func openStore(dir string, fresh bool) (*store, error) {
 	}
 	if info, err := os.Stat(dir); err != nil {
 		return nil, err
-	} else if info.Mode().Perm()&0o022 != 0 || !ours(info) {
+	} else if info.Mode().Perm()&0o002 != 0 || !ours(info) {
 		return nil, core.Diagnostics{{
-			Position: core.Position{File: dir}, Summary: "the folder is another user's, or others may write to it: what is in it could be theirs",
-			Hint: "take a folder of your own, and chmod go-w it",
+			Position: core.Position{File: dir}, Summary: "the folder is another user's, or everybody may write to it: what is in it could be theirs",
+			Hint: "take a folder of your own, and chmod o-w it",
 		}}
 	}
 	s := &store{path: filepath.Join(dir, storeFile), health: map[string]core.Health{}}
