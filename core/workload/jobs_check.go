@@ -59,7 +59,7 @@ func (e *jobEntry) decode(raw map[string]any) (found core.Diagnostics) {
 	if len(found) > 0 {
 		rest := maps.Clone(raw)
 		maps.DeleteFunc(rest, func(key string, _ any) bool { return wrong[topic(key)] })
-		core.Decode(e, rest) // its problems are told above
+		_ = core.Decode(e, rest) // its problems are told above
 	}
 	problem := func(key, summary, hint string) {
 		if !wrong[topic(key)] {

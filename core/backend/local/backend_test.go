@@ -427,7 +427,7 @@ func TestRefusals(t *testing.T) {
 			if err := b.Close(); err != nil {
 				t.Fatal(err)
 			}
-		}, jobs(), "unfinished run of another config"},
+		}, jobs(), "holds a run of another config"},
 		"a store cut short": {func(t *testing.T, dir string) {
 			b := opened(t, dir, realClock{}, jobs())
 			seen(t, b)

@@ -1,7 +1,9 @@
 package local
 
 import (
+	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -38,9 +40,7 @@ func filledStore(t testing.TB) (file []byte, records map[string]string) {
 		started = append(started, &job{Job: jobs[i], run: run{Number: 1, Round: i, Devices: []int{i}}})
 	}
 	must(s.submit(jobs))
-	for i := range 60 {
-		must(s.round(i+1, &observation{NowSeconds: float64(i), Events: []event{{Kind: core.JobSubmitted, Job: core.JobID(i)}}}, []core.Change{on(core.JobID(i), 1)}))
-	}
+	appendRounds(t, s, 1, rounds)
 	must(s.begin(started))
 	must(s.cancel(7))
 	must(s.setHealth("a", core.Draining))
@@ -70,7 +70,7 @@ func recordsOf(t testing.TB, s *store) map[string]string {
 	return records
 }
 
-// judge opens a damaged file: it is refused, or all that was recorded is there.
+// judge opens a damaged file: it is refused, or all that was recorded is there, and stays when more is recorded.
 func judge(t testing.TB, dir string, damaged []byte, want map[string]string) (opened bool) {
 	t.Helper()
 	path := filepath.Join(dir, storeFile)
@@ -87,14 +87,44 @@ func judge(t testing.TB, dir string, damaged []byte, want map[string]string) (op
 	if diff := cmp.Diff(want, recordsOf(t, s)); diff != "" {
 		t.Errorf("a damaged store was opened (-want +got):\n%s", diff)
 	}
+	appendRounds(t, s, rounds+1, 20)
+	after := recordsOf(t, s)
+	for record, text := range want {
+		if after[record] != text && record != countRecord {
+			t.Errorf("record %s was lost when more was recorded", record)
+		}
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = openStore(dir, false); err != nil {
+		t.Fatalf("a store was damaged by what was recorded after it was opened: %v", err)
+	}
 	if err := s.close(); err != nil {
 		t.Error(err)
 	}
 	return true
 }
 
+// rounds are those of a filled store.
+const rounds = 60
+
+// appendRounds records rounds.
+func appendRounds(t testing.TB, s *store, first, n int) {
+	t.Helper()
+	for i := first; i < first+n; i++ {
+		seen := &observation{NowSeconds: float64(i), Events: []event{{Kind: core.JobSubmitted, Job: core.JobID(i)}}}
+		if err := s.round(i, seen, []core.Change{on(core.JobID(i), 1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var countRecord = fmt.Sprintf("%s %x", metaBucket, countKey)
+
+var damages = flag.Int("local.damages", 40, "how often TestADamagedStoreIsRefused damages a store, of each kind")
+
 func TestADamagedStoreIsRefused(t *testing.T) {
-	const trials = 300
 	file, want := filledStore(t)
 	size := os.Getpagesize()
 	dir := t.TempDir()
@@ -106,7 +136,7 @@ func TestADamagedStoreIsRefused(t *testing.T) {
 			t.Errorf("a store cut short after %d of %d bytes was opened", at, len(file))
 		}
 	}
-	rng := rand.New(rand.NewPCG(*seed, 0))
+	var rng *rand.Rand
 	pages := len(file) / size
 	for name, damage := range map[string]func(page []byte){
 		"noise": func(page []byte) {
@@ -114,24 +144,115 @@ func TestADamagedStoreIsRefused(t *testing.T) {
 				page[i] = byte(rng.Uint32())
 			}
 		},
-		"zeros":        func(page []byte) { clear(page) },
-		"another page": func(page []byte) { copy(page, file[rng.IntN(pages)*size:][:size]) },
-		"a bit":        func(page []byte) { page[rng.IntN(size)] ^= 1 << rng.IntN(8) },
-		"a number":     func(page []byte) { copy(page[rng.IntN(64):], []byte{0xff, 0xff, 0xff, 0xff}) },
+		"zeros":          func(page []byte) { clear(page) },
+		"another page":   func(page []byte) { copy(page, file[rng.IntN(pages)*size:][:size]) },
+		"a bit":          func(page []byte) { page[rng.IntN(size)] ^= 1 << rng.IntN(8) },
+		"a number":       func(page []byte) { copy(page[rng.IntN(64):], []byte{0xff, 0xff, 0xff, 0xff}) },
+		"another number": func(page []byte) { page[rng.IntN(128)] = byte(rng.IntN(pages)) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			rng = rand.New(rand.NewPCG(*seed, 0))
 			opened := 0
-			for range trials {
+			for range *damages {
 				damaged := append([]byte{}, file...)
 				damage(damaged[rng.IntN(pages)*size:][:size])
 				if judge(t, dir, damaged, want) {
 					opened++
 				}
 			}
-			t.Logf("%d of %d opened", opened, trials) // the others hit what is in use
-			if opened == trials {
+			t.Logf("%d of %d opened", opened, *damages) // the others hit what is in use
+			if opened == *damages {
 				t.Error("no damage was found")
 			}
+		})
+	}
+}
+
+// A scheduler may be killed before it has made the buckets of a new store.
+func TestAStoreWithoutBucketsIsNew(t *testing.T) {
+	dir := t.TempDir()
+	db, err := bolt.Open(filepath.Join(dir, storeFile), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := openStore(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.setMeta(&meta{Schema: storeSchema}), s.close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A store stays locked while it is checked, and after it.
+func TestACheckKeepsTheLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), storeFile)
+	content, _ := filledStore(t)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := func() *os.File {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	ours, theirs := open(), open()
+	if !lock(ours) {
+		t.Fatal("the store is locked by nobody")
+	}
+	checked := make(chan error)
+	go func() { checked <- checkStore(ours) }()
+	for done := false; !done; {
+		select {
+		case err := <-checked:
+			if done = true; err != nil {
+				t.Fatal(err)
+			}
+		default:
+		}
+		if lock(theirs) {
+			t.Fatal("somebody else got the lock")
+		}
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, content) {
+		t.Errorf("the check wrote to the store (error %v)", err)
+	}
+}
+
+// BenchmarkCheck checks stores of some sizes, one process each.
+func BenchmarkCheck(b *testing.B) {
+	for _, n := range []int{0, 1000, 100_000} {
+		b.Run(fmt.Sprintf("%d rounds", n), func(b *testing.B) {
+			s, err := openStore(b.TempDir(), false)
+			if err != nil {
+				b.Fatal(err)
+			}
+			s.db.NoSync = true
+			appendRounds(b, s, 1, n)
+			if err := s.close(); err != nil {
+				b.Fatal(err)
+			}
+			file, err := os.OpenFile(s.path, os.O_RDWR, 0)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer file.Close()
+			info, err := file.Stat()
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if err := checkStore(file); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(info.Size()), "file-B")
 		})
 	}
 }

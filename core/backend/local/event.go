@@ -12,14 +12,14 @@ type event struct {
 	Kind        core.EventKind
 	AtSeconds   float64
 	Job         core.JobID
-	Node        core.NodeID
-	Health      core.Health
-	Progress    float64
-	Rate        float64
-	FromSeconds float64
-	Message     string `json:",omitempty"`
-	Measurement core.Measurement
-	Gradients   core.Gradients
+	Node        core.NodeID      `json:",omitzero"`
+	Health      core.Health      `json:",omitzero"`
+	Progress    float64          `json:",omitzero"`
+	Rate        float64          `json:",omitzero"`
+	FromSeconds float64          `json:",omitzero"`
+	Message     string           `json:",omitzero"`
+	Measurement core.Measurement `json:",omitzero"`
+	Gradients   core.Gradients   `json:",omitzero"`
 }
 
 func recorded(events []core.Event) []event {
@@ -43,4 +43,23 @@ func (e *event) told(jobs []*job) core.Event {
 		t.Spec = &jobs[e.Job].Spec
 	}
 	return t
+}
+
+// change is a core.Change as the store keeps it.
+type change struct {
+	Round  int
+	Action core.Action
+	Job    core.JobID
+	Seats  []core.Seat `json:",omitzero"`
+	Tuning core.Tuning `json:",omitzero"`
+	Reason core.Reason `json:",omitzero"`
+	By     string
+}
+
+func recordedChanges(changes []core.Change) []change {
+	list := make([]change, len(changes))
+	for i, c := range changes {
+		list[i] = change(c)
+	}
+	return list
 }

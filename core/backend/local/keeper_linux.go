@@ -13,9 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KeepIfAsked ends the program as a keeper if it was started as one. It is the first thing that a program with this
-// backend does.
+// KeepIfAsked ends the program as a keeper, or as the check of a store, if it was started as one. It is the first thing that
+// a program with this backend does.
 func KeepIfAsked() {
+	checkIfAsked()
 	if dir := os.Getenv(keeperVariable); dir != "" {
 		os.Exit(keep(dir))
 	}

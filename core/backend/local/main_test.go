@@ -24,7 +24,7 @@ import (
 
 var (
 	kills = flag.Int("local.kills", 6, "how often TestSchedulerIsKilled kills a scheduler")
-	seed  = flag.Uint64("local.seed", 1, "seed of TestSchedulerIsKilled")
+	seed  = flag.Uint64("local.seed", 1, "seed of what tests do at random")
 )
 
 // The test program is also the keeper, the scheduler that is killed, and the replicas that run: the first argument says.

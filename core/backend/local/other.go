@@ -46,3 +46,7 @@ func askToStop(identity) {}
 func ours(os.FileInfo) bool { return true }
 
 func openLogFile(path string) (*os.File, error) { return openPlain(path, os.O_RDONLY) }
+
+var errUnchecked = errors.New("the store cannot be checked")
+
+func checkStore(*os.File) error { return errUnchecked }

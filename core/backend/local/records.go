@@ -43,6 +43,9 @@ func checkRecords(tx *bolt.Tx) error {
 	return nil
 }
 
+// pageFill is how full a page is left when it is split: nearly all records are added behind the others.
+const pageFill = 0.95
+
 // put writes a record: its text behind a checksum of where it belongs and what it says.
 func put(tx *bolt.Tx, bucket, key []byte, value any) error {
 	text, err := json.Marshal(value)
@@ -50,6 +53,7 @@ func put(tx *bolt.Tx, bucket, key []byte, value any) error {
 		return err
 	}
 	b := tx.Bucket(bucket)
+	b.FillPercent = pageFill
 	if b.Get(key) == nil {
 		n, err := count(tx)
 		if err != nil {

@@ -109,6 +109,9 @@ func openStore(dir string, fresh bool) (*store, error) {
 		refusal.Summary, refusal.Hint = "another scheduler runs on this store", "one at a time: end it, or give the run another name"
 		return nil, core.Diagnostics{refusal}
 	}
+	if errors.Is(err, errUnchecked) {
+		return nil, err
+	}
 	if !fresh {
 		refusal.Summary, refusal.Hint = fmt.Sprintf("the store is damaged: %v", err), "--fresh stops its jobs, sets it aside and begins anew"
 		return nil, core.Diagnostics{refusal}
@@ -142,7 +145,7 @@ func (s *store) open() (err error) {
 		time.Sleep(lookAgain)
 	}
 	return s.guard(func() (err error) {
-		if err := checkPages(s.path); err != nil {
+		if err := checkStore(file); err != nil {
 			return err
 		}
 		opened := false
@@ -156,7 +159,12 @@ func (s *store) open() (err error) {
 		if s.db, err = bolt.Open(s.path, 0o600, options); err != nil {
 			return err
 		}
-		return s.check()
+		return s.db.Update(func(tx *bolt.Tx) error {
+			if name, _ := tx.Cursor().First(); name == nil {
+				return makeBuckets(tx)
+			}
+			return nil
+		})
 	})
 }
 
@@ -169,27 +177,6 @@ func (s *store) guard(do func() error) (err error) {
 		}
 	}()
 	return do()
-}
-
-// check makes the buckets of a new store, and holds the records of another against their checksums and their number.
-func (s *store) check() error {
-	if err := s.db.View(func(tx *bolt.Tx) error {
-		var first error
-		for err := range tx.Check() {
-			if first == nil {
-				first = err
-			}
-		}
-		return first
-	}); err != nil {
-		return err
-	}
-	return s.db.Update(func(tx *bolt.Tx) error {
-		if name, _ := tx.Cursor().First(); name == nil {
-			return makeBuckets(tx)
-		}
-		return checkRecords(tx)
-	})
 }
 
 func (s *store) close() error { return s.db.Close() }
@@ -229,7 +216,7 @@ func (s *store) reset(m *meta) error {
 // round records what a round saw and decided.
 func (s *store) round(n int, o *observation, changes []core.Change) error {
 	return s.db.Update(func(tx *bolt.Tx) error {
-		return errors.Join(put(tx, roundsBucket, key(n), o), put(tx, changesBucket, key(n), changes))
+		return errors.Join(put(tx, roundsBucket, key(n), o), put(tx, changesBucket, key(n), recordedChanges(changes)))
 	})
 }
 
@@ -253,8 +240,12 @@ func (s *store) history() (rounds []round, err error) {
 			if err := decode(roundsBucket, k, sealed, &r.observation); err != nil {
 				return err
 			}
-			if there, err := get(tx, changesBucket, k, &r.Changes); err != nil || !there {
+			var changes []change
+			if there, err := get(tx, changesBucket, k, &changes); err != nil || !there {
 				return errors.Join(err, fmt.Errorf("round %d has no decision", len(rounds)+1))
+			}
+			for _, c := range changes {
+				r.Changes = append(r.Changes, core.Change(c))
 			}
 			rounds = append(rounds, r)
 			if int(binary.BigEndian.Uint64(k)) != len(rounds) {

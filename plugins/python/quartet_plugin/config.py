@@ -302,6 +302,8 @@ class _Checker:
                 hint = f'write "{number_text(raw)}s"'
             elif type_ == "string":
                 hint = f'write "{number_text(raw)}" in quotes'
+        elif isinstance(raw, bool) and type_ == "string":
+            hint = f'write "{_given(raw)}" in quotes'
         self.refuse(path, f"expected {_expected(type_)}, got {_given(raw)}", hint)
 
 
