@@ -54,6 +54,8 @@ func (b *bench) measure(only, keep string) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	} else if err := os.MkdirAll(keep, 0o755); err != nil {
+		return err
 	}
 	if b.dir, err = filepath.Abs(b.dir); err != nil {
 		return err
