@@ -22,7 +22,7 @@ type Child struct {
 	begin   *os.File
 }
 
-// ErrKilled is that of a keeper which was killed before it could be told from others.
+// ErrKilled means that a keeper was killed before its identity was known: the run is lost, which is no fault of its job.
 var ErrKilled = errors.New("its keeper was killed")
 
 // Start starts a keeper in the folder of a run. It does nothing until it is told to begin, and ends if whoever started it
