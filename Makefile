@@ -26,13 +26,14 @@ PIPELINE := ./core ./core/agent/... ./core/backend/... ./core/control/... ./plug
 PROPERTIES := $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/pgregory.net\/rapid|core\/coretest[] ]/ { print $$1 }'
 
 FUZZTIME    ?= 30s
+SEED        ?= 1
 BENCH       ?= .
 BENCH_COUNT ?= 10
 BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race python examples slow fuzz cover lint staticcheck fmt bench bench-compare results generate verify clean
+.PHONY: help build test race python examples slow kills reality fuzz cover lint staticcheck fmt bench bench-compare results generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +63,12 @@ examples: ## test the plugin examples, which are modules of their own
 
 slow: ## run the properties at length: a thousand random worlds each
 	$(GO) test -count=1 -timeout=30m $$($(PROPERTIES)) -rapid.checks=1000
+
+kills: ## kill schedulers of real processes 200 times each way (SEED=1), and damage stores at length
+	$(GO) test -count=1 -timeout=30m ./core/backend/local -run='IsKilled|Damaged' -v -local.kills=200 -local.seed=$(SEED) -local.damages=400
+
+reality: ## hold the simulator against paced trainings: some 15 minutes
+	$(GO) run ./tools/reality
 
 fuzz: ## fuzz every target for FUZZTIME (30s)
 	@.ci/fuzz $(FUZZTIME)

@@ -18,7 +18,7 @@ func TestConformance(t *testing.T) {
 		"srtf":                           {NewSRTF(), nil},
 		"srtf blocking":                  {NewSRTF(), map[string]any{"queue": blocking}},
 		"srtf all":                       {NewSRTF(), map[string]any{"queue": all}},
-		"srtf by step times":             {NewSRTF(), map[string]any{"step_times": true}},
+		"srtf by declared work":          {NewSRTF(), map[string]any{"step_times": false}},
 		"srtf without preemption":        {NewSRTF(), map[string]any{"preemptive": false, "weigh_by_devices": true}},
 		"las":                            {NewLAS(), nil},
 		"las blocking":                   {NewLAS(), map[string]any{"queue": blocking, "service": wallTime}},

@@ -12,7 +12,7 @@ type SRTFConfig struct {
 	Preemptive     bool   `config:"preemptive" doc:"let a shorter job take the devices of a longer one that runs"`
 	WeighByDevices bool   `config:"weigh_by_devices" doc:"order by remaining seconds times replicas (shortest service first) instead of remaining seconds"`
 	Queue          string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
-	StepTimes      bool   `config:"step_times" doc:"read the true step times and steps left of a profiled job whose curve elasticity does not tell, instead of its declared work as seconds"`
+	StepTimes      bool   `config:"step_times" doc:"read the true step times and steps left of a profiled job whose curve elasticity does not tell; a real backend has none: there the declared work counts as seconds"`
 }
 
 // Capabilities are those that reading step times needs, besides the work left.
@@ -27,7 +27,7 @@ func (c SRTFConfig) Capabilities() []core.Capability {
 //
 // Source: shortest remaining time first, as in Blox (EuroSys'24) and, with weigh_by_devices, the shortest-gpu schedule
 // of Tiresias (NSDI'19). The time left is the work left over the rate at the granted replicas where elasticity tells
-// both; otherwise the declared seconds left, or with step_times the steps left times the step time for a profiled job.
+// both; otherwise the steps left times the step time for a profiled job, unless step_times is off, and the declared seconds left.
 // The publications know every length; here one of unknown length counts as the longest. O(candidates) a round when few
 // change places.
 func NewSRTF() core.Factory[core.Allocator] {
@@ -35,11 +35,11 @@ func NewSRTF() core.Factory[core.Allocator] {
 		Type:    "srtf",
 		Summary: "shortest remaining time first, with or without preemption",
 		Description: "Orders jobs by the seconds they still need at the replicas they request; ties go to the job submitted first. " +
-			"Those are the work left over the rate where elasticity tells both; otherwise the declared work left, taken as seconds, or with step_times the steps left times the step time for a profiled job. " +
+			"Those are the work left over the rate where elasticity tells both; otherwise the steps left times the step time for a profiled job, unless step_times is off, and the declared work left, taken as seconds. " +
 			"The publications know every length; here jobs of unknown length come last. O(candidates) a round when few change places.",
 		Source:       "Blox, EuroSys'24; Tiresias, NSDI'19 (shortest, shortest-gpu)",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
-	}, SRTFConfig{Preemptive: true, Queue: backfill}, func(c SRTFConfig, _ core.Settings) (core.Allocator, error) {
+	}, SRTFConfig{Preemptive: true, Queue: backfill, StepTimes: true}, func(c SRTFConfig, _ core.Settings) (core.Allocator, error) {
 		return &srtf{preemptive: c.Preemptive, weigh: c.WeighByDevices, steps: c.StepTimes, walk: walk{queue: c.Queue}}, nil
 	})
 }

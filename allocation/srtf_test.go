@@ -67,23 +67,22 @@ func TestSRTFReadsStepTimesWithoutACurve(t *testing.T) {
 	profiled := func(replicas int, steps float64) *coretest.JobBuilder {
 		return waits(replicas).Work(1e6).StepTimes(table, steps)
 	}
-	steps := map[string]any{"step_times": true}
 	cases := map[string]struct {
 		config map[string]any
 		jobs   []*coretest.JobBuilder
 		want   string
 	}{
-		"not unless told to":                 {nil, []*coretest.JobBuilder{profiled(8, 99), waits(8).Work(1e6 - 1)}, "1×8"},
-		"seconds against seconds":            {steps, []*coretest.JobBuilder{waits(8).Work(200), profiled(4, 150)}, "1×4"},
-		"and the other way round":            {steps, []*coretest.JobBuilder{profiled(4, 250), waits(8).Work(200)}, "1×8"},
-		"iterations do not count":            {steps, []*coretest.JobBuilder{profiled(8, 100).Work(1), profiled(8, 99).Work(2)}, "1×8"},
-		"on one node":                        {steps, []*coretest.JobBuilder{profiled(2, 100), profiled(4, 101), waits(8).Work(300)}, "1×4 0×2"},
-		"across nodes":                       {steps, []*coretest.JobBuilder{waits(8).Work(301), profiled(8, 100)}, "1×8"},
-		"a placement without a time is last": {steps, []*coretest.JobBuilder{profiled(6, 1), waits(8).Work(1e6)}, "1×8"},
-		"a placement beyond the table too":   {steps, []*coretest.JobBuilder{waits(8).StepTimes(&core.StepTimes{OneNode: []float64{1}}, 1), waits(8).Work(1e6)}, "1×8"},
-		"steps left unknown are last":        {steps, []*coretest.JobBuilder{profiled(8, math.NaN()), waits(8).Work(1e6)}, "1×8"},
-		"work unknown is last":               {steps, []*coretest.JobBuilder{waits(8), waits(8).Work(1e6)}, "1×8"},
-		"also weighed by devices":            {map[string]any{"step_times": true, "weigh_by_devices": true}, []*coretest.JobBuilder{waits(8), profiled(6, 1), waits(1).Work(1e6)}, "2×1 1×6"},
+		"not if told not to":                 {map[string]any{"step_times": false}, []*coretest.JobBuilder{profiled(8, 99), waits(8).Work(1e6 - 1)}, "1×8"},
+		"seconds against seconds":            {nil, []*coretest.JobBuilder{waits(8).Work(200), profiled(4, 150)}, "1×4"},
+		"and the other way round":            {nil, []*coretest.JobBuilder{profiled(4, 250), waits(8).Work(200)}, "1×8"},
+		"iterations do not count":            {nil, []*coretest.JobBuilder{profiled(8, 100).Work(1), profiled(8, 99).Work(2)}, "1×8"},
+		"on one node":                        {nil, []*coretest.JobBuilder{profiled(2, 100), profiled(4, 101), waits(8).Work(300)}, "1×4 0×2"},
+		"across nodes":                       {nil, []*coretest.JobBuilder{waits(8).Work(301), profiled(8, 100)}, "1×8"},
+		"a placement without a time is last": {nil, []*coretest.JobBuilder{profiled(6, 1), waits(8).Work(1e6)}, "1×8"},
+		"a placement beyond the table too":   {nil, []*coretest.JobBuilder{waits(8).StepTimes(&core.StepTimes{OneNode: []float64{1}}, 1), waits(8).Work(1e6)}, "1×8"},
+		"steps left unknown are last":        {nil, []*coretest.JobBuilder{profiled(8, math.NaN()), waits(8).Work(1e6)}, "1×8"},
+		"work unknown is last":               {nil, []*coretest.JobBuilder{waits(8), waits(8).Work(1e6)}, "1×8"},
+		"also weighed by devices":            {map[string]any{"weigh_by_devices": true}, []*coretest.JobBuilder{waits(8), profiled(6, 1), waits(1).Work(1e6)}, "2×1 1×6"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -145,7 +145,7 @@ func (f *schedulerFlags) knock(ctx context.Context, path string) (*control.Clien
 func (f *schedulerFlags) whatElse() string {
 	dir := filepath.Join(f.out, f.run)
 	if _, err := os.Stat(filepath.Join(dir, "live")); f.socket == "" && err == nil {
-		return fmt.Sprintf("the run has ended, or its scheduler was killed: logs and explain read what it left with --run-dir %s", dir)
+		return "the run has ended, or its scheduler was killed: logs and explain read what it left with --run-dir " + dir
 	}
 	return `start one with "quartet run", or say which with --run, --out or --socket`
 }

@@ -46,8 +46,10 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Run commands on this machine with the scheduler that a config composes",
 		Long: `Runs real processes with the pipeline that simulate uses, and writes the same files. The nodes
 of the config are shares of this machine. The backend of a config for the simulator is replaced;
-policies that must know how much work is left need jobs that declare it, and say so. With jobs of its own, those of a job file or of a trace, a run ends when all jobs have
-ended; without, it goes on until it is stopped. Either way quartet submit gives it jobs, and jobs,
+policies that must know how much work is left need jobs that declare it, and say so.
+
+With jobs of its own, those of a job file or of a trace, a run ends when all jobs have ended;
+without, it goes on until it is stopped. Either way quartet submit gives it jobs, and jobs,
 describe, explain, plan, logs, cancel, drain and undrain operate it.
 
 The jobs of a trace have no commands: something stands in for them, and --speedup lets the time

@@ -11,11 +11,12 @@ import (
 
 // The settings with which a config for the simulator runs real jobs.
 const (
-	trustJobs  = `if all jobs declare their seconds or iterations: --set 'backend={type: local, config: {declared: true}}'`
-	knowNoWork = `if not: --set pipeline.elasticity.job.config.declared_work=false`
+	trustJobs    = `if all jobs declare their seconds or iterations: --set 'backend={type: local, config: {declared: true}}'`
+	knowNoWork   = `if not: --set pipeline.elasticity.job.config.declared_work=false`
+	declaredWork = "its jobs are ordered by what they declare with --set pipeline.allocation.config.step_times=false"
 )
 
-// hintNeeds tells what to set when a policy must know how much work real jobs have left.
+// hintNeeds tells what to set when a policy must know more of jobs than real ones tell.
 func hintNeeds(err error) error {
 	found, ok := errors.AsType[core.Diagnostics](err)
 	if !ok {
@@ -24,12 +25,17 @@ func hintNeeds(err error) error {
 	found = slices.Clone(found)
 	for i := range found {
 		d := &found[i]
-		if d.Hint != "" || !strings.Contains(d.Summary, fmt.Sprintf("needs capability %q", core.CapabilityRemainingWork)) {
-			continue
+		needs := func(c core.Capability) bool {
+			return d.Hint == "" && strings.Contains(d.Summary, fmt.Sprintf("needs capability %q", c))
 		}
-		d.Hint = trustJobs
-		if strings.Contains(d.Summary, `"elasticity/goodput"`) {
-			d.Hint += "; " + knowNoWork
+		switch {
+		case needs(core.CapabilityRemainingWork):
+			d.Hint = trustJobs
+			if strings.Contains(d.Summary, `"elasticity/goodput"`) {
+				d.Hint += "; " + knowNoWork
+			}
+		case needs(core.CapabilityStepTimes) && strings.Contains(d.Summary, `"allocation/srtf"`):
+			d.Hint = declaredWork
 		}
 	}
 	return found

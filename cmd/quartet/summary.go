@@ -107,7 +107,7 @@ func accelerators(s *metrics.Summary) render.Table {
 	for i := range s.Accelerators {
 		u := &s.Accelerators[i]
 		t.Rows = append(t.Rows, []any{
-			u.Accelerator, u.Devices, render.Percent(float64(u.UtilizationRatio)), render.DeviceTime(float64(u.GPUHours)*3600), u.Jobs,
+			u.Accelerator, u.Devices, render.Percent(float64(u.UtilizationRatio)), render.DeviceTime(float64(u.GPUHours) * 3600), u.Jobs,
 			render.Span(float64(u.QueueingSecondsMean)), u.BoundJobs, render.Span(float64(u.BoundQueueingSecondsMean)),
 		})
 	}

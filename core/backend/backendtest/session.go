@@ -267,7 +267,7 @@ func (s *session) over() {
 	for range 3 {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		s.news = nil
-		_, err := s.tryNext(ctx, core.Wake{BySeconds: s.now + s.h.UnitSeconds, OnEvents: true})
+		_, err := s.tryNext(ctx, core.Wake{BySeconds: s.now + 1000*s.h.UnitSeconds, OnEvents: true})
 		cancel()
 		if !errors.Is(err, io.EOF) {
 			s.Fatalf("nothing is left, and Next tells %q, error %v; want io.EOF", s.news, err)

@@ -52,10 +52,10 @@ func TestCrashesAreToldApart(t *testing.T) {
 		want   keeper.Exit
 	}{
 		"a code":             {"exit 7", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 7", Codes: []int{7}}},
-		"a fault":            {"kill -SEGV $$", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 139", Codes: []int{139}}},
-		"a core":             {"kill -ABRT $$", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 134", Codes: []int{134}}},
-		"killed by somebody": {"kill -KILL $$", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 137", Codes: []int{137}}},
-		"stopped by nobody":  {"exit 143", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 143", Codes: []int{143}}},
+		"a fault":            {"kill -SEGV $$", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 139 (SIGSEGV)", Codes: []int{139}}},
+		"a core":             {"kill -ABRT $$", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 134 (SIGABRT)", Codes: []int{134}}},
+		"killed by somebody": {"kill -KILL $$", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 137 (SIGKILL)", Codes: []int{137}}},
+		"stopped by nobody":  {"exit 143", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 143 (SIGTERM)", Codes: []int{143}}},
 		"says it was told":   {"exit 75", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 75", Codes: []int{75}}},
 	}
 	for name, tc := range cases {

@@ -151,7 +151,7 @@ func (b *Backend) ran(j *job) {
 	b.unwatch(j)
 	e, at := b.lastWord(j)
 	for _, warning := range e.Warnings {
-		b.log.Warn("a run tells", "job", j.Spec.Name, "run", j.run.Number, "warning", warning)
+		b.log.Warn("a run had trouble", "job", j.Spec.Name, "run", j.run.Number, "warning", warning)
 	}
 	if e.Outcome == keeper.Lost { // its devices are free when nothing is left of it, wanted or not
 		keeper.EndStrays(b.runFolder(j, j.run.Number), nil)

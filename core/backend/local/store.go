@@ -110,7 +110,7 @@ func openStore(dir string, fresh bool) (*store, error) {
 	}
 	refusal := core.Diagnostic{Position: core.Position{File: s.path}}
 	if errors.Is(err, errLocked) {
-		refusal.Summary, refusal.Hint = "another scheduler runs on this store", "one at a time: end it, or give the run another name"
+		refusal.Summary, refusal.Hint = "another scheduler runs on this store", "one at a time: end it, or give the run another name with --name"
 		return nil, core.Diagnostics{refusal}
 	}
 	if errors.Is(err, errUnchecked) {

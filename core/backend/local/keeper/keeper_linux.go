@@ -137,7 +137,7 @@ func (g *gang) hold(stop <-chan os.Signal) Exit {
 				send(syscall.SIGTERM) // the others may not have heard
 			}
 			if code := g.codes[rank]; code != 0 {
-				reason := fmt.Sprintf("replica %d exited with %d", rank, code)
+				reason := fmt.Sprintf("replica %d exited with %d%s", rank, code, signalOf(code))
 				if g.limits.exceeded(rank) {
 					reason = fmt.Sprintf("replica %d exceeded its memory limit of %d MB", rank, g.orders.MemoryBytes/bytesInMB)
 				}
@@ -236,4 +236,12 @@ func endChildren() {
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// signalOf names the signal that a code stands for, as a remark: a program may exit with such a code by itself.
+func signalOf(code int) string {
+	if name := unix.SignalName(syscall.Signal(code - 128)); code > 128 && name != "" {
+		return " (" + name + ")"
+	}
+	return ""
 }

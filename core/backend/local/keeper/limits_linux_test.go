@@ -93,7 +93,7 @@ func TestMemoryLimit(t *testing.T) {
 		},
 		"a replica is killed by others": {
 			"[ $RANK = 1 ] && kill -9 $$; exec sleep 60",
-			Exit{Outcome: Failed, Reason: "replica 1 exited with 137", Codes: []int{143, 137}},
+			Exit{Outcome: Failed, Reason: "replica 1 exited with 137 (SIGKILL)", Codes: []int{143, 137}},
 		},
 	}
 	for name, tc := range cases {
