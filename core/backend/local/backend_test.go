@@ -17,6 +17,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
+	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -166,16 +167,7 @@ func worker(t *testing.T, ledger, kind string, replicas int) workload.Job {
 	return j
 }
 
-func strays(dir string) (n int) {
-	for _, variable := range []string{keeperVariable, agent.RendezvousVariable} {
-		for _, p := range withVariable(variable) {
-			if strings.HasPrefix(p.value, dir) {
-				n++
-			}
-		}
-	}
-	return n
-}
+func strays(dir string) int { return len(keeper.Find(dir)) }
 
 func TestReplicasSeeWhatIsMeantForThem(t *testing.T) {
 	t.Setenv("SECRET", "not for jobs")
@@ -198,7 +190,7 @@ func TestReplicasSeeWhatIsMeantForThem(t *testing.T) {
 				t.Errorf("rank %d does not see %q:\n%s", rank, want, text)
 			}
 		}
-		if strings.Contains(text, "SECRET") || strings.Contains(text, keeperVariable) {
+		if strings.Contains(text, "SECRET") || strings.Contains(text, keeper.Variable) {
 			t.Errorf("rank %d sees what is not for it:\n%s", rank, text)
 		}
 	}
@@ -280,7 +272,7 @@ func TestKeeperIsKilled(t *testing.T) {
 	for len(lines(t, ledger, "begun")) < 4 { // two replicas and a child of each
 		time.Sleep(time.Millisecond)
 	}
-	kill(b.jobs[0].run.Keeper)
+	b.jobs[0].run.Keeper.Kill()
 	if diff := cmp.Diff([]string{"job_interrupted j"}, seen(t, b)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
+	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -48,14 +49,14 @@ func shell(name, script string) workload.Job { return command(name, "sh", "-c", 
 func TestCrashesAreToldApart(t *testing.T) {
 	cases := map[string]struct {
 		script string
-		want   exit
+		want   keeper.Exit
 	}{
-		"a code":             {"exit 7", exit{Outcome: failed, Reason: "replica 0 exited with 7", Codes: []int{7}}},
-		"a fault":            {"kill -SEGV $$", exit{Outcome: failed, Reason: "replica 0 exited with 139 (SIGSEGV)", Codes: []int{139}}},
-		"a core":             {"kill -ABRT $$", exit{Outcome: failed, Reason: "replica 0 exited with 134 (SIGABRT)", Codes: []int{134}}},
-		"killed by somebody": {"kill -KILL $$", exit{Outcome: failed, Reason: "replica 0 exited with 137 (SIGKILL)", Codes: []int{137}}},
-		"stopped by nobody":  {"exit 143", exit{Outcome: failed, Reason: "replica 0 exited with 143 (SIGTERM)", Codes: []int{143}}},
-		"says it was told":   {"exit 75", exit{Outcome: failed, Reason: "replica 0 exited with 75", Codes: []int{75}}},
+		"a code":             {"exit 7", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 7", Codes: []int{7}}},
+		"a fault":            {"kill -SEGV $$", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 139 (SIGSEGV)", Codes: []int{139}}},
+		"a core":             {"kill -ABRT $$", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 134 (SIGABRT)", Codes: []int{134}}},
+		"killed by somebody": {"kill -KILL $$", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 137 (SIGKILL)", Codes: []int{137}}},
+		"stopped by nobody":  {"exit 143", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 143 (SIGTERM)", Codes: []int{143}}},
+		"says it was told":   {"exit 75", keeper.Exit{Outcome: keeper.Failed, Reason: "replica 0 exited with 75", Codes: []int{75}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -110,11 +111,11 @@ func TestACheckpointOutlivesTheScheduler(t *testing.T) {
 	b.events = append(b.events, core.Event{Kind: core.NodeChanged, AtSeconds: b.elapsed()}) // calls for a round
 	seen(t, b)
 	apply(t, b)
-	keeper := b.jobs[0].run.Keeper
+	id := b.jobs[0].run.Keeper
 	abandon(t, b)
 	c.Close()
-	kill(keeper)
-	keeper.wait()
+	id.Kill()
+	id.Wait()
 
 	b = opened(t, dir, realClock{}, w)
 	for range 2 {
@@ -195,7 +196,7 @@ func TestASecondScheduler(t *testing.T) {
 	}
 	seen(t, first)
 	apply(t, first, on(0, 1))
-	if !first.jobs[0].live() || !first.jobs[0].run.Keeper.alive() {
+	if !first.jobs[0].live() || !first.jobs[0].run.Keeper.Alive() {
 		t.Error("the second scheduler did something to the jobs of the first")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/internal/testdisk"
 )
 
 // scheduling is a scheduler and how its pipeline ends.
@@ -45,14 +46,14 @@ func scheduling(t *testing.T, dir string) (*Backend, *watcher, <-chan error) {
 // A scheduler whose disk is full refuses what it cannot keep, then ends. Its jobs run on. When there is room again, the next
 // one goes on, with all that was acknowledged.
 func TestTheDiskIsFull(t *testing.T) {
-	disk := tinyDisk(t, 2<<20)
+	disk := testdisk.New(t, 2<<20)
 	dir := filepath.Join(disk, "live")
 	b, w, ended := scheduling(t, dir)
 	if _, err := submit(b, `{version: 1, jobs: [{name: first, command: [sleep, "60"]}]}`); err != nil {
 		t.Fatal(err)
 	}
 	w.expect(t, "start a")
-	fillDisk(t, disk, 0)
+	testdisk.Fill(t, disk, 0)
 	acknowledged := []string{"first"}
 	var end error
 	for i := 0; end == nil; i++ {
@@ -78,7 +79,7 @@ func TestTheDiskIsFull(t *testing.T) {
 		t.Error("the job does not run on")
 	}
 
-	if err := os.Remove(filepath.Join(disk, "fill")); err != nil {
+	if err := os.Remove(filepath.Join(disk, testdisk.Filling)); err != nil {
 		t.Fatal(err)
 	}
 	b, _, _ = scheduling(t, dir)

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,10 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
+	"github.com/quartet-sched/quartet/core/backend/local/keeper"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // visibleDevices is the variable that tells a replica its device.
@@ -23,8 +23,7 @@ const visibleDevices = "CUDA_VISIBLE_DEVICES"
 // prepared is a keeper that waits for its go-ahead.
 type prepared struct {
 	*job
-	keeper *exec.Cmd
-	begin  *os.File
+	keeper *keeper.Child
 }
 
 // start starts runs of jobs on their seats. Their keepers are recorded before any of them begins, so that a scheduler after
@@ -37,7 +36,7 @@ func (b *Backend) start(jobs []*job, now float64) error {
 		switch {
 		case err == nil:
 			ready, recorded = append(ready, p), append(recorded, j)
-		case errors.Is(err, errKilled):
+		case errors.Is(err, keeper.ErrKilled):
 			b.log.Warn("a run was lost before it began", "job", j.Spec.Name, "error", err)
 			j.leave(now)
 			b.interrupt(j, err.Error(), now)
@@ -59,8 +58,7 @@ func (b *Backend) start(jobs []*job, now float64) error {
 	}
 	for _, p := range ready {
 		b.started(p.job, p.keeper)
-		_, _ = p.begin.Write([]byte{1}) // a keeper that is gone is noticed
-		_ = p.begin.Close()
+		p.keeper.Begin()
 	}
 	return nil
 }
@@ -68,8 +66,7 @@ func (b *Backend) start(jobs []*job, now float64) error {
 // dismiss ends keepers that wait for their go-ahead.
 func dismiss(keepers []prepared) {
 	for _, p := range keepers {
-		_ = p.begin.Close()
-		_ = p.keeper.Wait() // it ends without a go-ahead
+		p.keeper.Dismiss()
 	}
 }
 
@@ -77,8 +74,6 @@ func dismiss(keepers []prepared) {
 var machineFaults = []error{
 	syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM,
 }
-
-var errKilled = errors.New("its keeper was killed")
 
 // prepare makes the folders of a run and a keeper for it.
 func (b *Backend) prepare(j *job) (prepared, error) {
@@ -88,33 +83,17 @@ func (b *Backend) prepare(j *job) (prepared, error) {
 	if err != nil {
 		return prepared{}, err
 	}
-	text, err := json.Marshal(o)
+	child, err := keeper.Start(folder, o, b.handedDown)
 	if err != nil {
 		return prepared{}, err
 	}
-	if err := os.WriteFile(filepath.Join(folder, ordersFile), text, 0o600); err != nil { // its only reader is yet to start
-		return prepared{}, err
-	}
-	keeper, begin, err := startKeeper(folder, b.handedDown)
-	if err != nil {
-		return prepared{}, err
-	}
-	id, alive := identify(keeper.Process.Pid)
-	if !alive {
-		_ = begin.Close()
-		_ = keeper.Wait()
-		if keeper.ProcessState.ExitCode() < 0 {
-			return prepared{}, errKilled
-		}
-		return prepared{}, fmt.Errorf("the keeper ended at once; see %s/keeper.log", folder)
-	}
-	next.Keeper = id
+	next.Keeper = child.Identity
 	j.run = next
-	return prepared{j, keeper, begin}, nil
+	return prepared{j, child}, nil
 }
 
 // orders says what the replicas of a run are, and makes their folders.
-func (b *Backend) orders(j *job, folder string) (*orders, error) {
+func (b *Backend) orders(j *job, folder string) (*keeper.Orders, error) {
 	e := agent.Environment{
 		Job: j.Spec.Name, Replicas: core.Replicas(j.seats), Nodes: len(j.seats), Rendezvous: filepath.Join(folder, "peers"),
 		Checkpoint: filepath.Join(b.folder(j), "checkpoint"), Socket: filepath.Join(b.dir, agentSocket),
@@ -147,17 +126,42 @@ func (b *Backend) orders(j *job, folder string) (*orders, error) {
 	if command, err = b.program(command, dir); err != nil {
 		return nil, err
 	}
-	o := &orders{Command: command, Dir: dir, GraceSeconds: b.config.Grace.Seconds()}
-	o.bound(&b.config, &j.Spec)
+	o := &keeper.Orders{Command: command, Dir: dir, GraceSeconds: b.config.Grace.Seconds()}
+	b.config.bound(o, &j.Spec)
 	for rank, device := range b.devicesOf(j.seats) {
 		e.Rank = rank
 		log := filepath.Join(logs, strconv.Itoa(rank))
-		o.Replicas = append(o.Replicas, replica{
+		o.Replicas = append(o.Replicas, keeper.Replica{
 			Environment: environment(b.handedDown, j.Process.Environment, slices.Concat(e.Variables(), variables, []string{visibleDevices + "=" + b.meta.Devices[device]})...),
 			Out:         log + ".out", Err: log + ".err",
 		})
 	}
 	return o, nil
+}
+
+const (
+	bytesInMB = 1 << 20
+	bytesInGB = 1 << 30
+)
+
+// limitsOff is the setting with which keepers are told of no limits.
+const limitsOff = "off"
+
+// bound puts bounds on what the replicas of a job write and use.
+func (c *Config) bound(o *keeper.Orders, j *core.JobSpec) {
+	o.LogBytes, o.LogFiles = int64(c.LogMB)*bytesInMB, c.LogFiles
+	if c.Limits != limitsOff {
+		o.Limits, o.CPUs, o.MemoryBytes = c.Limits, j.CPUs, int64(j.MemoryGB*bytesInGB)
+	}
+}
+
+// environment is what a replica sees: what is handed down, what its job asks for, and what the scheduler tells it.
+func environment(handedDown []string, own []workload.Variable, told ...string) []string {
+	list := append([]string{}, handedDown...)
+	for _, v := range own {
+		list = append(list, v.Name+"="+v.Value)
+	}
+	return append(list, told...)
 }
 
 // program finds the program of a command: as it is if it has a slash, relative to the working folder, in the search path
@@ -180,11 +184,11 @@ func (b *Backend) program(command []string, dir string) ([]string, error) {
 }
 
 // started waits for a keeper that is a child of this process.
-func (b *Backend) started(j *job, keeper *exec.Cmd) {
+func (b *Backend) started(j *job, child *keeper.Child) {
 	b.watch(j)
 	gone := j.gone
 	go func() {
-		_ = keeper.Wait() // its last word is in its folder
+		child.Wait()
 		b.ends(gone)
 	}()
 }
@@ -202,35 +206,4 @@ func (b *Backend) unwatch(j *job) {
 	j.watched = false
 	j.reported.fresh, j.reported.told = false, core.Measurement{}
 	b.agent.Forget(j.Spec.Name)
-}
-
-// endStrays kills what runs in the folders of jobs, or in that of one run, and is not to be spared: keepers, their
-// replicas, and what the replicas of keepers that are gone left behind. It returns when all of it is gone.
-func endStrays(folder string, spare func(keeper identity) bool) {
-	below := func(path string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
-	for {
-		var found []identity
-		spared := map[string]bool{} // folders of runs
-		for _, p := range withVariable(keeperVariable) {
-			switch {
-			case !below(p.value):
-			case spare != nil && spare(p.identity):
-				spared[p.value] = true
-			default:
-				found = append(found, p.identity)
-			}
-		}
-		for _, p := range withVariable(agent.RendezvousVariable) {
-			if below(p.value) && !spared[filepath.Dir(p.value)] {
-				found = append(found, p.identity)
-			}
-		}
-		if len(found) == 0 {
-			return
-		}
-		for _, id := range found {
-			kill(id)
-		}
-		time.Sleep(lookAgain)
-	}
 }

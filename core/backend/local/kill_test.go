@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quartet-sched/quartet/core/agent"
+	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 )
 
 func ignoreTermination() { signal.Ignore(syscall.SIGTERM) }
@@ -103,12 +103,8 @@ func killInOneLife(t *testing.T, rng *rand.Rand, policy string, most, life int) 
 			}
 		}
 	}
-	for _, variable := range []string{keeperVariable, agent.RendezvousVariable} {
-		for _, p := range withVariable(variable) {
-			if strings.HasPrefix(p.value, root) {
-				t.Errorf("life %d: process %d is left, with %s=%s", life, p.PID, variable, p.value)
-			}
-		}
+	for _, p := range keeper.Find(root) {
+		t.Errorf("life %d: process %d of %s is left; a keeper: %v", life, p.PID, p.Run, p.Keeper)
 	}
 	return killed
 }

@@ -19,8 +19,16 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 	"github.com/quartet-sched/quartet/core/workload"
 )
+
+// KeepIfAsked ends the program as a keeper, or as the check of a store, if it was started as one. It is the first thing that
+// a program with this backend does.
+func KeepIfAsked() {
+	checkIfAsked()
+	keeper.IfAsked()
+}
 
 // Config are the settings of the backend.
 type Config struct {
@@ -74,7 +82,7 @@ func New(clock Clock) core.Factory[backend.Opener] {
 		Description: "The nodes of the config are declared shares of this machine; devices are numbered through over all of them. " +
 			"It needs Linux, and jobs with commands.",
 	}, Config{
-		Grace: 10 * time.Second, LogMB: 64, LogFiles: 3, Limits: limitsTry, Devices: declaredDevices, Speedup: 1, StallAfter: time.Hour,
+		Grace: 10 * time.Second, LogMB: 64, LogFiles: 3, Limits: keeper.LimitsTry, Devices: declaredDevices, Speedup: 1, StallAfter: time.Hour,
 	}, func(c Config, s core.Settings) (backend.Opener, error) {
 		return &Opener{config: c, log: s.Log, clock: clock}, nil
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 )
 
 // followEvery is how often a log is looked at that is followed.
@@ -123,7 +124,7 @@ func (r *logReader) read() error {
 	}
 	for {
 		if r.file == nil {
-			f, err := openLogFile(r.path)
+			f, err := keeper.OpenOutput(r.path)
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
@@ -150,7 +151,7 @@ func (r *logReader) readOlder() error {
 		last++
 	}
 	for ; last > 0; last-- {
-		f, err := openLogFile(fmt.Sprintf("%s.%d", r.path, last))
+		f, err := keeper.OpenOutput(fmt.Sprintf("%s.%d", r.path, last))
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
 	"github.com/quartet-sched/quartet/placement"
@@ -326,8 +327,8 @@ func TestAnAgentIsAsked(t *testing.T) {
 	if got := len(lines(t, ledger, "kept")); got != 1 {
 		t.Errorf("it kept its work %d times, want once", got)
 	}
-	var e exit
-	if err := readFile(filepath.Join(dir, "jobs/a/run-1", exitFile), &e); err != nil || e.Outcome != stopped {
+	e, _, err := keeper.LastWord(filepath.Join(dir, "jobs/a/run-1"))
+	if err != nil || e.Outcome != keeper.Stopped {
 		t.Errorf("the run ended as %q, error %v, want that it was stopped", e.Outcome, err)
 	}
 }

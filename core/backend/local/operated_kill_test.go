@@ -21,6 +21,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -389,9 +390,9 @@ func (l *aLife) acknowledge(o *order, problem string) (later bool) {
 
 // killKeeper kills any keeper of the life.
 func (l *aLife) killKeeper() {
-	for _, p := range withVariable(keeperVariable) {
-		if strings.HasPrefix(p.value, l.dir) {
-			kill(p.identity)
+	for _, p := range keeper.Find(l.dir) {
+		if p.Keeper {
+			p.Kill()
 			return
 		}
 	}
@@ -414,11 +415,7 @@ func (l *aLife) judge(root string) {
 			l.t.Errorf("life %d: job %q is to be %s, and %d of its replicas did their work", l.number, job, want, got)
 		}
 	}
-	for _, variable := range []string{keeperVariable, agent.RendezvousVariable} {
-		for _, p := range withVariable(variable) {
-			if strings.HasPrefix(p.value, root) {
-				l.t.Errorf("life %d: process %d is left, with %s=%s", l.number, p.PID, variable, p.value)
-			}
-		}
+	for _, p := range keeper.Find(root) {
+		l.t.Errorf("life %d: process %d of %s is left; a keeper: %v", l.number, p.PID, p.Run, p.Keeper)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 )
 
 // resume takes over from the scheduler before, or begins anew when there was none, or nothing is left of its run.
@@ -29,7 +30,7 @@ func (b *Backend) resume(ctx context.Context, o *Opener) error {
 		return err
 	}
 	jobs := filepath.Join(b.dir, "jobs")
-	endStrays(jobs, nil)
+	keeper.EndStrays(jobs, nil)
 	if err := os.RemoveAll(jobs); err != nil {
 		return fmt.Errorf("remove the jobs of an earlier run: %w", err)
 	}
@@ -59,8 +60,8 @@ func (b *Backend) goOn(m *meta, run string) error {
 	if len(b.history) > 0 {
 		b.openedAt = max(b.openedAt, b.history[len(b.history)-1].NowSeconds) // the clock may have been set back
 	}
-	endStrays(filepath.Join(b.dir, "jobs"), func(keeper identity) bool {
-		return slices.ContainsFunc(b.jobs, func(j *job) bool { return j.run.Keeper == keeper })
+	keeper.EndStrays(filepath.Join(b.dir, "jobs"), func(id keeper.Identity) bool {
+		return slices.ContainsFunc(b.jobs, func(j *job) bool { return j.run.Keeper == id })
 	})
 	return nil
 }
@@ -156,7 +157,7 @@ func (b *Backend) wakeUp() {
 	}
 	b.found, b.unlike = true, true
 	for _, j := range b.jobs {
-		if j.run.Number > 0 && !j.ended || j.run.Keeper.alive() {
+		if j.run.Number > 0 && !j.ended || j.run.Keeper.Alive() {
 			b.watch(j)
 			b.expectSilence(j)
 			go b.await(j.run.Keeper, j.gone)
@@ -172,11 +173,8 @@ func (b *Backend) wakeUp() {
 	}
 }
 
-// lookAgain is how often something is looked at that cannot be waited for.
-const lookAgain = 20 * time.Millisecond
-
-func (b *Backend) await(keeper identity, gone chan<- struct{}) {
-	keeper.wait()
+func (b *Backend) await(id keeper.Identity, gone chan<- struct{}) {
+	id.Wait()
 	b.ends(gone)
 }
 

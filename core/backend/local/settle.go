@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
+	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 )
 
 // settle brings what runs closer to what is decided: it tells runs to stop that are not wanted any more, and starts those
@@ -76,11 +75,11 @@ func (b *Backend) stop(j *job, now float64) {
 	}
 	j.stopBy = now + b.seconds(2*b.config.Grace+patience)
 	if !j.connected || j.hung {
-		terminate(j.run.Keeper)
+		j.run.Keeper.Terminate()
 		return
 	}
 	_, _ = b.agent.Send(j.Spec.Name, agent.ToJob{Stop: &agent.Stop{GraceSeconds: b.config.Grace.Seconds()}}) // or it is told when the grace is over
-	askToStop(j.run.Keeper)
+	j.run.Keeper.AskToStop()
 }
 
 // seconds is a time of this machine in the time of the run.
@@ -92,7 +91,7 @@ func (b *Backend) lookAfter(j *job, now float64) {
 	if j.stopBy > 0 && now >= j.stopBy && !j.slow {
 		j.slow = true
 		b.log.Warn("a keeper does not end its run; it is killed, and its devices stay taken until it is gone", "job", j.Spec.Name, "keeper", j.run.Keeper.PID)
-		kill(j.run.Keeper) // its replicas die with it
+		j.run.Keeper.Kill() // its replicas die with it
 	}
 	if b.config.CheckpointEvery > 0 && j.connected && j.wanted() && now >= j.checkpointBy {
 		if j.checkpointBy > 0 {
@@ -154,22 +153,22 @@ func (b *Backend) ran(j *job) {
 	for _, warning := range e.Warnings {
 		b.log.Warn("a run had trouble", "job", j.Spec.Name, "run", j.run.Number, "warning", warning)
 	}
-	if e.Outcome == lost { // its devices are free when nothing is left of it, wanted or not
-		endStrays(b.runFolder(j, j.run.Number), nil)
+	if e.Outcome == keeper.Lost { // its devices are free when nothing is left of it, wanted or not
+		keeper.EndStrays(b.runFolder(j, j.run.Number), nil)
 		b.log.Warn("a run was lost: its keeper did not say how it ended", "job", j.Spec.Name, "run", j.run.Number)
 	}
-	if j.run.Lost++; e.Outcome != lost {
+	if j.run.Lost++; e.Outcome != keeper.Lost {
 		j.run.Lost = 0
 	}
 	switch {
-	case e.Outcome == finished && j.spoke && !j.done:
-		e.Outcome, e.Reason = failed, "exited with 0 before it said that it was done"
-	case e.Outcome == stopped && j.hung:
-		e.Outcome, e.Reason = failed, fmt.Sprintf("said nothing for %v", b.config.HangAfter)
+	case e.Outcome == keeper.Finished && j.spoke && !j.done:
+		e.Outcome, e.Reason = keeper.Failed, "exited with 0 before it said that it was done"
+	case e.Outcome == keeper.Stopped && j.hung:
+		e.Outcome, e.Reason = keeper.Failed, fmt.Sprintf("said nothing for %v", b.config.HangAfter)
 	}
 	switch {
 	case j.ended:
-	case e.Outcome == finished: // if it is not wanted any more, it was faster
+	case e.Outcome == keeper.Finished: // if it is not wanted any more, it was faster
 		j.leave(at)
 		b.finish(j, core.JobFinished, at)
 	case !wanted:
@@ -177,9 +176,9 @@ func (b *Backend) ran(j *job) {
 			j.progress = j.reported.checkpoint
 			b.events = append(b.events, j.progressed(at))
 		}
-	case e.Outcome == lost && j.run.Lost >= mostLost:
+	case e.Outcome == keeper.Lost && j.run.Lost >= mostLost:
 		b.failed(j, fmt.Sprintf("its keeper was killed %d times in a row", j.run.Lost), at)
-	case e.Outcome == failed:
+	case e.Outcome == keeper.Failed:
 		b.failed(j, e.Reason, at)
 	default:
 		j.leave(at)
@@ -188,8 +187,8 @@ func (b *Backend) ran(j *job) {
 }
 
 // interruptions say why a run ended that nobody had told to.
-var interruptions = map[outcome]string{
-	stopped: "it was stopped", lost: "its keeper was killed",
+var interruptions = map[keeper.Outcome]string{
+	keeper.Stopped: "it was stopped", keeper.Lost: "its keeper was killed",
 }
 
 // failed starts a job again in its place, or gives it up.
@@ -210,17 +209,13 @@ func (b *Backend) failed(j *job, reason string, at float64) {
 }
 
 // lastWord is what a keeper left, and when in the run.
-func (b *Backend) lastWord(j *job) (e exit, atSeconds float64) {
+func (b *Backend) lastWord(j *job) (e keeper.Exit, atSeconds float64) {
 	now := b.elapsed()
-	path := filepath.Join(b.runFolder(j, j.run.Number), exitFile)
-	info, err := os.Stat(path)
-	if err == nil {
-		err = readFile(path, &e)
-	}
+	e, at, err := keeper.LastWord(b.runFolder(j, j.run.Number))
 	if err != nil {
-		return exit{Outcome: lost}, now
+		return keeper.Exit{Outcome: keeper.Lost}, now
 	}
-	since := float64(info.ModTime().UnixNano()-b.meta.EpochUnix) / 1e9 * b.config.Speedup
+	since := float64(at.UnixNano()-b.meta.EpochUnix) / 1e9 * b.config.Speedup
 	return e, min(max(math.Floor(since*1000)/1000, b.now), now)
 }
 
@@ -246,7 +241,7 @@ func (b *Backend) Leave() (running int, err error) {
 	close(b.ended)
 	b.work.Wait()
 	for _, j := range b.jobs {
-		if j.run.Number > 0 && j.run.Keeper.alive() {
+		if j.run.Number > 0 && j.run.Keeper.Alive() {
 			running++
 		}
 	}
@@ -276,7 +271,7 @@ func (b *Backend) stopAll() error {
 				killed, late = true, time.After(patience)
 				for _, other := range b.jobs {
 					if other.live() {
-						kill(other.run.Keeper) // its replicas die with it
+						other.run.Keeper.Kill() // its replicas die with it
 					}
 				}
 			}

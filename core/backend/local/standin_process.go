@@ -1,6 +1,7 @@
 package local
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core/agent"
+	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 )
 
 // StandInIfAsked ends the program as a replica of a job that has no command if it was started as one. A program with this
@@ -99,12 +101,12 @@ type pacer struct {
 }
 
 func (s *pacer) resume() error {
-	err := readFile(s.progress, &s.done)
+	err := keeper.ReadFile(s.progress, &s.done)
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}
 	s.asOf = s.clock.Now()
-	return errors.Join(err, readFile(s.path, &s.pace))
+	return errors.Join(err, keeper.ReadFile(s.path, &s.pace))
 }
 
 // run goes on until the work is done, or it is told to stop.
@@ -136,7 +138,7 @@ func (s *pacer) run(stop <-chan os.Signal) (finished bool, err error) {
 				err = s.checkpoint()
 			}
 			if told.Tuning != nil {
-				err = errors.Join(err, readFile(s.path, &s.pace))
+				err = errors.Join(err, keeper.ReadFile(s.path, &s.pace))
 				s.reported = time.Time{}
 			}
 			if told.Stop != nil || err != nil {
@@ -182,4 +184,29 @@ func (s *pacer) checkpoint() error {
 		return err
 	}
 	return s.agent.Checkpointed(s.done)
+}
+
+// writeFile replaces a file as a whole, and returns once it is on disk.
+func writeFile(path string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err := f.Write(append(text, '\n')); err != nil {
+		_ = f.Close()
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		_ = f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }

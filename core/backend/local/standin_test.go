@@ -15,6 +15,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
+	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 	"github.com/quartet-sched/quartet/core/goodput"
 	"github.com/quartet-sched/quartet/core/workload"
 )
@@ -102,7 +103,7 @@ func TestAStandInGoesOnWhereItWasStopped(t *testing.T) {
 	until(t, b, core.JobSubmitted)
 	apply(t, b, on(0, 2))
 	done := func() (done float64) {
-		if err := readFile(filepath.Join(dir, "jobs", "j", "checkpoint", progressFile), &done); err != nil {
+		if err := keeper.ReadFile(filepath.Join(dir, "jobs", "j", "checkpoint", progressFile), &done); err != nil {
 			t.Fatal(err)
 		}
 		return done

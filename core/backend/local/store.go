@@ -14,6 +14,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -72,7 +73,7 @@ type run struct {
 	Failures int // of earlier runs
 	Lost     int // earlier runs in a row whose keepers did not say how they ended
 	Devices  []int
-	Keeper   identity
+	Keeper   keeper.Identity
 }
 
 // store keeps what must outlive the scheduler. Every method but close returns once its data is on disk.
@@ -82,8 +83,11 @@ type store struct {
 	health map[string]core.Health // by node name, as ordered
 }
 
-// lockWait is how long an instance that is just ending is waited for.
-const lockWait = 500 * time.Millisecond
+// How long an instance that is just ending is waited for, and how often it is looked for.
+const (
+	lockWait  = 500 * time.Millisecond
+	lookAgain = 20 * time.Millisecond
+)
 
 // openStore opens or creates a store, for one instance at a time. A damaged one is set aside when the run is fresh, and a
 // core.Diagnostics error otherwise.

@@ -1,4 +1,4 @@
-package local
+package keeper
 
 import (
 	"fmt"
@@ -13,11 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KeepIfAsked ends the program as a keeper, or as the check of a store, if it was started as one. It is the first thing that
-// a program with this backend does.
-func KeepIfAsked() {
-	checkIfAsked()
-	if dir := os.Getenv(keeperVariable); dir != "" {
+// IfAsked ends the program as a keeper if it was started as one. A program that starts keepers does it first, for it is them too.
+func IfAsked() {
+	if dir := os.Getenv(Variable); dir != "" {
 		os.Exit(keep(dir))
 	}
 }
@@ -32,8 +30,8 @@ func keep(dir string) int {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, askedToStop)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT) // unheeded here, and not inherited as ignored
-	var o orders
-	if err := readFile(filepath.Join(dir, ordersFile), &o); err != nil {
+	var o Orders
+	if err := ReadFile(filepath.Join(dir, ordersFile), &o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -65,7 +63,7 @@ const askedToStop = syscall.SIGUSR1
 
 // gang is the replicas of a run.
 type gang struct {
-	orders  *orders
+	orders  *Orders
 	limits  limits
 	output  output
 	running map[int]*exec.Cmd // by rank
@@ -74,7 +72,7 @@ type gang struct {
 }
 
 // run holds the replicas within their limits, and returns when nothing is left of them but their output.
-func (g *gang) run(stop <-chan os.Signal) exit {
+func (g *gang) run(stop <-chan os.Signal) Exit {
 	for rank := range g.codes {
 		g.codes[rank] = -1
 	}
@@ -88,8 +86,8 @@ func (g *gang) run(stop <-chan os.Signal) exit {
 	if g.orders.limited() {
 		var err error
 		if g.limits, err = newLimits(g.orders); err != nil {
-			if g.orders.Limits == limitsRequired {
-				return exit{Outcome: failed, Reason: fmt.Sprintf("set the limits: %v", err), Codes: g.codes}
+			if g.orders.Limits == LimitsRequired {
+				return Exit{Outcome: Failed, Reason: fmt.Sprintf("set the limits: %v", err), Codes: g.codes}
 			}
 			warn(fmt.Sprintf("the replicas have no limits: %v", err))
 		}
@@ -106,8 +104,8 @@ func (g *gang) run(stop <-chan os.Signal) exit {
 
 // hold starts the replicas and waits for them. The first to fail ends the others, and so does a stop. One that was asked to
 // stop, and ends, did as it was told.
-func (g *gang) hold(stop <-chan os.Signal) exit {
-	e := exit{Outcome: finished, Codes: g.codes}
+func (g *gang) hold(stop <-chan os.Signal) Exit {
+	e := Exit{Outcome: Finished, Codes: g.codes}
 	var overdue <-chan time.Time
 	last := syscall.Signal(0) // sent
 	send := func(s syscall.Signal) {
@@ -118,15 +116,15 @@ func (g *gang) hold(stop <-chan os.Signal) exit {
 			overdue = time.After(time.Duration(g.orders.GraceSeconds * float64(time.Second)))
 		}
 	}
-	end := func(o outcome, reason string) {
-		if e.Outcome == finished {
+	end := func(o Outcome, reason string) {
+		if e.Outcome == Finished {
 			e.Outcome, e.Reason = o, reason
 			send(syscall.SIGTERM)
 		}
 	}
 	for rank := range g.orders.Replicas {
 		if err := g.start(rank); err != nil {
-			end(failed, fmt.Sprintf("start replica %d: %v", rank, err))
+			end(Failed, fmt.Sprintf("start replica %d: %v", rank, err))
 			break
 		}
 	}
@@ -143,18 +141,18 @@ func (g *gang) hold(stop <-chan os.Signal) exit {
 				if g.limits.exceeded(rank) {
 					reason = fmt.Sprintf("replica %d exceeded its memory limit of %d MB", rank, g.orders.MemoryBytes/bytesInMB)
 				}
-				end(failed, reason)
+				end(Failed, reason)
 			}
 		case s := <-stop:
 			switch {
 			case !g.works():
-			case s == askedToStop && e.Outcome == finished:
-				e.Outcome = stopped
+			case s == askedToStop && e.Outcome == Finished:
+				e.Outcome = Stopped
 				send(askedToStop)
 			case last == askedToStop:
 				send(syscall.SIGTERM)
 			default:
-				end(stopped, "")
+				end(Stopped, "")
 			}
 		case <-overdue:
 			if last == askedToStop {

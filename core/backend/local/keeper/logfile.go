@@ -1,4 +1,4 @@
-package local
+package keeper
 
 import (
 	"bytes"
@@ -81,7 +81,7 @@ func (l *logFile) append(p []byte) (int, error) {
 }
 
 func (l *logFile) open() error {
-	f, err := openLog(l.path)
+	f, err := openForAppend(l.path)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (l *logFile) open() error {
 	return nil
 }
 
-func openLog(path string) (*os.File, error) {
+func openForAppend(path string) (*os.File, error) {
 	return openPlain(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY)
 }
 

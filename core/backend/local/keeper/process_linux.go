@@ -1,4 +1,4 @@
-package local
+package keeper
 
 import (
 	"bytes"
@@ -17,29 +17,33 @@ type process struct {
 	start       string // in ticks since the system started
 }
 
-// identity names a process for good: process ids are used again.
-type identity struct {
-	PID   int
-	Start string // which boot of the machine, and when in it
-}
-
 // identify returns the identity of a process, and whether it is there and more than a zombie.
-func identify(pid int) (identity, bool) {
+func identify(pid int) (Identity, bool) {
 	p, ok := readProcess(pid)
 	if !ok || p.state == 'Z' || p.state == 'X' {
-		return identity{}, false
+		return Identity{}, false
 	}
-	return identity{pid, bootID() + "/" + p.start}, true
+	return Identity{pid, bootID() + "/" + p.start}, true
 }
 
-func (id identity) alive() bool {
+// Alive reports whether the process is there and more than a zombie.
+func (id Identity) Alive() bool {
 	now, ok := identify(id.PID)
 	return ok && now == id
 }
 
+// AskToStop tells a keeper that the agent of its job was asked to stop: replicas that go on are signalled when the grace is over.
+func (id Identity) AskToStop() { id.signal(askedToStop) }
+
+// Terminate tells a keeper to stop its replicas: by SIGTERM, and by SIGKILL when the grace is over.
+func (id Identity) Terminate() { id.signal(syscall.SIGTERM) }
+
+// Kill ends the process at once, and if it is a keeper its replicas with it.
+func (id Identity) Kill() { id.signal(syscall.SIGKILL) }
+
 // signal tells the process itself, and nobody who has its number by now.
-func (id identity) signal(s syscall.Signal) {
-	if id.alive() {
+func (id Identity) signal(s syscall.Signal) {
+	if id.Alive() {
 		_ = syscall.Kill(id.PID, s) // it may have ended
 	}
 }
@@ -83,14 +87,8 @@ func processes() []process {
 	return list
 }
 
-// found is a process that has a variable in its environment.
-type found struct {
-	identity
-	value string
-}
-
 // withVariable lists the live processes whose environment, as they were started, gives a variable a value.
-func withVariable(name string) (list []found) {
+func withVariable(name string) (list []holder) {
 	for _, p := range processes() {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid))
 		if err != nil {
@@ -99,7 +97,7 @@ func withVariable(name string) (list []found) {
 		for entry := range bytes.SplitSeq(text, []byte{0}) {
 			if value, ok := bytes.CutPrefix(entry, []byte(name+"=")); ok {
 				if id, alive := identify(p.pid); alive {
-					list = append(list, found{id, string(value)})
+					list = append(list, holder{id, string(value)})
 				}
 			}
 		}
@@ -107,9 +105,9 @@ func withVariable(name string) (list []found) {
 	return list
 }
 
-// startKeeper starts a keeper of a run, which waits for its go-ahead: a byte on the pipe.
-func startKeeper(dir string, environment []string) (*exec.Cmd, *os.File, error) {
-	out, err := openLog(dir + "/keeper.log")
+// launch starts the process of a keeper, which waits for its go-ahead: a byte on the pipe.
+func launch(dir string, environment []string) (*exec.Cmd, *os.File, error) {
+	out, err := openForAppend(dir + "/keeper.log")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,7 +118,7 @@ func startKeeper(dir string, environment []string) (*exec.Cmd, *os.File, error) 
 	}
 	defer wait.Close()
 	c := &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{"quartet-keeper", dir}, Env: append([]string{keeperVariable + "=" + dir}, environment...),
+		Path: "/proc/self/exe", Args: []string{"quartet-keeper", dir}, Env: append([]string{Variable + "=" + dir}, environment...),
 		Dir: "/", Stdout: out, Stderr: out, ExtraFiles: []*os.File{wait}, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := c.Start(); err != nil {
@@ -129,23 +127,3 @@ func startKeeper(dir string, environment []string) (*exec.Cmd, *os.File, error) 
 	}
 	return c, begin, nil
 }
-
-// ours reports whether a file belongs to the user of this process.
-func ours(info os.FileInfo) bool {
-	owner, known := info.Sys().(*syscall.Stat_t)
-	return known && int(owner.Uid) == os.Geteuid()
-}
-
-// openLogFile opens a log for reading, which may be anything by now: a pipe would hold up its reader, a link lead elsewhere.
-func openLogFile(path string) (*os.File, error) {
-	return openPlain(path, os.O_RDONLY|syscall.O_NOFOLLOW)
-}
-
-func askToStop(id identity) { id.signal(askedToStop) }
-
-func terminate(id identity) { id.signal(syscall.SIGTERM) }
-
-func kill(id identity) { id.signal(syscall.SIGKILL) }
-
-// unlock gives up the lock of a file, also for those who still map it.
-func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) } // a closed one has none

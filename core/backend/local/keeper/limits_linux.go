@@ -1,4 +1,4 @@
-package local
+package keeper
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ const (
 )
 
 // newLimits makes the groups of all replicas of a run.
-func newLimits(o *orders) (limits, error) {
+func newLimits(o *Orders) (limits, error) {
 	self, ok := readProcess(os.Getpid())
 	if !ok {
 		return limits{}, errors.New("there is no /proc")
@@ -59,7 +59,7 @@ func newLimits(o *orders) (limits, error) {
 }
 
 // makeGroups makes all groups, or none.
-func makeGroups(hierarchies []hierarchy, name string, o *orders) (limits, error) {
+func makeGroups(hierarchies []hierarchy, name string, o *Orders) (limits, error) {
 	var l limits
 	for _, h := range hierarchies {
 		parent, err := h.parent()
@@ -76,7 +76,7 @@ func makeGroups(hierarchies []hierarchy, name string, o *orders) (limits, error)
 	return l, nil
 }
 
-func (t *tree) make(o *orders) error {
+func (t *tree) make(o *Orders) error {
 	if err := os.Mkdir(t.run, 0o700); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ type setting struct {
 
 const periodMicros = 100_000
 
-func settings(unified bool, controller string, o *orders) []setting {
+func settings(unified bool, controller string, o *Orders) []setting {
 	quota, memory := strconv.Itoa(int(o.CPUs*periodMicros)), strconv.FormatInt(o.MemoryBytes, 10)
 	switch {
 	case controller == cpuController && unified:

@@ -1,4 +1,8 @@
-package local
+// Package keeper is the process that looks after one run of a job on this machine. It starts the replicas, all or none, holds
+// them within their limits, takes their output to files, ends what they leave behind, and leaves a last word. It outlives
+// whoever started it, who finds it again by its identity. A run has a folder, which holds all that the two tell each other,
+// but for signals.
+package keeper
 
 import (
 	"encoding/json"
@@ -9,13 +13,11 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-
-	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/workload"
+	"time"
 )
 
-// keeperVariable makes a program that calls KeepIfAsked the keeper of the run in the folder it names.
-const keeperVariable = "QUARTET_KEEPER"
+// Variable makes a program that calls IfAsked the keeper of the run in the folder it names.
+const Variable = "QUARTET_KEEPER"
 
 // The files of a run's folder.
 const (
@@ -23,59 +25,49 @@ const (
 	exitFile   = "exit.json"
 )
 
-// orders say what a keeper is to start.
-type orders struct {
+// Orders say what a keeper is to start.
+type Orders struct {
 	Command      []string
 	Dir          string
-	Replicas     []replica // by rank
+	Replicas     []Replica // by rank
 	GraceSeconds float64
-	LogBytes     int64 // that a file of output has room for; 0: for all
-	LogFiles     int   // older files of output that are kept
-	Limits       string
+	LogBytes     int64   // that a file of output has room for; 0: for all
+	LogFiles     int     // older files of output that are kept
+	Limits       string  // what is done when those below cannot be set
 	CPUs         float64 // of a replica; 0: no limit
 	MemoryBytes  int64   // of a replica; 0: no limit
 }
 
-// What is done about the limits of replicas.
+// What is done when limits of replicas cannot be set.
 const (
-	limitsOff      = "off"
-	limitsTry      = "try"      // the run goes on without those that cannot be set
-	limitsRequired = "required" // the run fails then
+	LimitsTry      = "try"      // the run goes on without them
+	LimitsRequired = "required" // the run fails
 )
 
-const (
-	bytesInMB = 1 << 20
-	bytesInGB = 1 << 30
-)
+const bytesInMB = 1 << 20
 
-// bound puts bounds on what the replicas of a job write and use.
-func (o *orders) bound(c *Config, j *core.JobSpec) {
-	o.LogBytes, o.LogFiles = int64(c.LogMB)*bytesInMB, c.LogFiles
-	if c.Limits != limitsOff {
-		o.Limits, o.CPUs, o.MemoryBytes = c.Limits, j.CPUs, int64(j.MemoryGB*bytesInGB)
-	}
-}
+func (o *Orders) limited() bool { return o.CPUs > 0 || o.MemoryBytes > 0 }
 
-func (o *orders) limited() bool { return o.CPUs > 0 || o.MemoryBytes > 0 }
-
-type replica struct {
+// Replica is a process that a keeper starts.
+type Replica struct {
 	Environment []string
 	Out, Err    string // files that its output is appended to
 }
 
-// outcome is how a run ended.
-type outcome string
+// Outcome is how a run ended.
+type Outcome string
 
+// The ways to end. A keeper never says Lost: that is for those who find no last word.
 const (
-	finished outcome = "finished" // every replica exited with 0
-	failed   outcome = "failed"
-	stopped  outcome = "stopped" // as it was told to
-	lost     outcome = "lost"    // nobody knows: the keeper was killed, or never began
+	Finished Outcome = "finished" // every replica exited with 0
+	Failed   Outcome = "failed"
+	Stopped  Outcome = "stopped" // as it was told to
+	Lost     Outcome = "lost"    // nobody knows: the keeper was killed, or never began
 )
 
-// exit is the last word of a keeper.
-type exit struct {
-	Outcome  outcome
+// Exit is the last word of a keeper: how its run ended.
+type Exit struct {
+	Outcome  Outcome
 	Reason   string   `json:",omitempty"`
 	Codes    []int    // by rank; 128 + the signal for a replica that one ended, -1 for one that did not run
 	Warnings []string `json:",omitempty"` // what else is worth knowing
@@ -106,7 +98,7 @@ func newReserve(path string, replicas int) (reserve, error) {
 }
 
 // become writes the last word.
-func (r reserve) become(path string, e exit) error {
+func (r reserve) become(path string, e Exit) error {
 	e.Reason, e.Warnings = cut(e.Reason), e.Warnings[:min(len(e.Warnings), mostWarnings)]
 	for i := range e.Warnings {
 		e.Warnings[i] = cut(e.Warnings[i])
@@ -136,35 +128,24 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:longestText], "") + "..."
 }
 
-// writeFile replaces a file as a whole, and returns once it is on disk.
-func writeFile(path string, value any) error {
-	text, err := json.Marshal(value)
+// LastWord is what the keeper of the run in a folder left, and when. It is an error if it left nothing that can be read.
+func LastWord(dir string) (e Exit, at time.Time, err error) {
+	path := filepath.Join(dir, exitFile)
+	info, err := os.Stat(path)
 	if err != nil {
-		return err
+		return Exit{}, time.Time{}, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
+	if err := ReadFile(path, &e); err != nil {
+		return Exit{}, time.Time{}, err
 	}
-	defer os.Remove(f.Name())
-	if _, err := f.Write(append(text, '\n')); err != nil {
-		_ = f.Close()
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		_ = f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return e, info.ModTime(), nil
 }
 
 // longestFile is what a file of a run has at most, by far.
 const longestFile = 64 << 20
 
-func readFile(path string, into any) error {
+// ReadFile reads a value as JSON from a file that jobs can write to, or put another one in the place of.
+func ReadFile(path string, into any) error {
 	f, err := openPlain(path, os.O_RDONLY)
 	if err != nil {
 		return err
@@ -196,13 +177,4 @@ func openPlain(path string, flags int) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// environment is what a replica sees: what is handed down, what its job asks for, and what the scheduler tells it.
-func environment(handedDown []string, own []workload.Variable, told ...string) []string {
-	list := append([]string{}, handedDown...)
-	for _, v := range own {
-		list = append(list, v.Name+"="+v.Value)
-	}
-	return append(list, told...)
 }

@@ -1,4 +1,4 @@
-package local
+package keeper
 
 import (
 	"bytes"
@@ -16,7 +16,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet/internal/testdisk"
 )
+
+const bytesInGB = 1 << 30
+
+// The test program is also the keeper.
+func TestMain(m *testing.M) {
+	IfAsked()
+	os.Exit(m.Run())
+}
 
 // kept is a run with a keeper, and no scheduler.
 type kept struct {
@@ -25,46 +35,40 @@ type kept struct {
 }
 
 // keepRun starts a keeper of replicas that run a script of the shell. Their output goes to the folder of the run.
-func keepRun(t testing.TB, dir string, replicas int, script string, o orders) *kept {
+func keepRun(t testing.TB, dir string, replicas int, script string, o Orders) *kept {
 	t.Helper()
 	o.Command, o.Dir, o.GraceSeconds = []string{"/bin/sh", "-c", script}, dir, 30
 	for rank := range replicas {
 		log := filepath.Join(dir, strconv.Itoa(rank))
-		o.Replicas = append(o.Replicas, replica{
+		o.Replicas = append(o.Replicas, Replica{
 			Environment: []string{"PATH=" + os.Getenv("PATH"), "RANK=" + strconv.Itoa(rank)}, Out: log + ".out", Err: log + ".err",
 		})
 	}
-	if err := writeFile(filepath.Join(dir, ordersFile), o); err != nil {
-		t.Fatal(err)
-	}
-	keeper, begin, err := startKeeper(dir, nil)
+	child, err := Start(dir, &o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &kept{dir, keeper}
+	k := &kept{dir, child.command}
 	t.Cleanup(func() {
-		late := time.AfterFunc(time.Minute, func() { _ = keeper.Process.Kill() })
+		late := time.AfterFunc(time.Minute, func() { _ = k.keeper.Process.Kill() })
 		defer late.Stop()
-		_ = keeper.Process.Signal(syscall.SIGTERM) // it has ended, usually
-		_ = keeper.Wait()
+		_ = k.keeper.Process.Signal(syscall.SIGTERM) // it has ended, usually
+		_ = k.keeper.Wait()
 	})
-	if _, err := begin.Write([]byte{1}); err != nil {
-		t.Fatal(err)
-	}
-	_ = begin.Close()
+	child.Begin()
 	return k
 }
 
 // end is the last word of the keeper.
-func (k *kept) end(t testing.TB) exit {
+func (k *kept) end(t testing.TB) Exit {
 	t.Helper()
 	late := time.AfterFunc(time.Minute, func() { _ = k.keeper.Process.Kill() })
 	defer late.Stop()
 	if err := k.keeper.Wait(); err != nil {
 		t.Fatalf("the keeper: %v; %s", err, k.read(t, "keeper.log"))
 	}
-	var e exit
-	if err := readFile(filepath.Join(k.dir, exitFile), &e); err != nil {
+	e, _, err := LastWord(k.dir)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -100,11 +104,11 @@ func TestOutputIsKeptByteForByte(t *testing.T) {
 	if err := os.WriteFile(source, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, o := range map[string]orders{"one file": {}, "rotated": {LogBytes: bytesInMB, LogFiles: 9}} {
+	for name, o := range map[string]Orders{"one file": {}, "rotated": {LogBytes: bytesInMB, LogFiles: 9}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			k := keepRun(t, dir, 2, "cat "+source+"; echo $RANK >&2", o)
-			if diff := cmp.Diff(exit{Outcome: finished, Codes: []int{0, 0}}, k.end(t)); diff != "" {
+			if diff := cmp.Diff(Exit{Outcome: Finished, Codes: []int{0, 0}}, k.end(t)); diff != "" {
 				t.Errorf("last word (-want +got):\n%s", diff)
 			}
 			for rank := range 2 {
@@ -131,7 +135,7 @@ func TestOutputIsKeptByteForByte(t *testing.T) {
 // A grandchild, and somebody outside of the run, may hold the output of a replica open.
 func TestOutputThatIsHeldOpen(t *testing.T) {
 	dir := t.TempDir()
-	k := keepRun(t, dir, 1, `setsid sleep 60 & echo $$ > pid; while [ ! -e go ]; do sleep 0.01; done; echo last`, orders{})
+	k := keepRun(t, dir, 1, `setsid sleep 60 & echo $$ > pid; while [ ! -e go ]; do sleep 0.01; done; echo last`, Orders{})
 	eventually(t, "the replica runs", func() bool {
 		text, _ := os.ReadFile(filepath.Join(dir, "pid"))
 		return bytes.HasSuffix(text, []byte("\n"))
@@ -147,26 +151,12 @@ func TestOutputThatIsHeldOpen(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(exit{Outcome: finished, Codes: []int{0}}, k.end(t)); diff != "" {
+	if diff := cmp.Diff(Exit{Outcome: Finished, Codes: []int{0}}, k.end(t)); diff != "" {
 		t.Errorf("last word (-want +got):\n%s", diff)
 	}
 	if got, want := k.read(t, "0.out"), "outside\nlast\n"; got != want {
 		t.Errorf("output %q, want %q", got, want)
 	}
-}
-
-// tinyDisk is a folder with room for so many bytes.
-func tinyDisk(t *testing.T, bytes int) string {
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=700", bytes)); err != nil {
-		t.Skipf("mounting a tmpfs is not permitted: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
 }
 
 const fill = "cat /dev/zero > fill 2>/dev/null; "
@@ -175,20 +165,20 @@ func TestDiskIsFull(t *testing.T) {
 	cases := map[string]struct {
 		before bool // it is full when the keeper begins
 		script string
-		want   exit
+		want   Exit
 	}{
-		"job fills it and ends well": {false, fill + "head -c 1000000 /dev/zero", exit{Outcome: finished, Codes: []int{0}}},
-		"job fills it and fails":     {false, fill + "head -c 1000000 /dev/zero; exit 7", exit{Outcome: failed, Reason: "replica 0 exited with 7", Codes: []int{7}}},
-		"output fills it":            {false, "head -c 3000000 /dev/zero", exit{Outcome: finished, Codes: []int{0}}},
-		"job makes room":             {true, "head -c 1000000 /dev/zero; rm fill", exit{Outcome: finished, Codes: []int{0}}},
+		"job fills it and ends well": {false, fill + "head -c 1000000 /dev/zero", Exit{Outcome: Finished, Codes: []int{0}}},
+		"job fills it and fails":     {false, fill + "head -c 1000000 /dev/zero; exit 7", Exit{Outcome: Failed, Reason: "replica 0 exited with 7", Codes: []int{7}}},
+		"output fills it":            {false, "head -c 3000000 /dev/zero", Exit{Outcome: Finished, Codes: []int{0}}},
+		"job makes room":             {true, "head -c 1000000 /dev/zero; rm " + testdisk.Filling, Exit{Outcome: Finished, Codes: []int{0}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			dir := tinyDisk(t, 1<<19)
+			dir := testdisk.New(t, 1<<19)
 			if tc.before {
-				fillDisk(t, dir, roomForTexts/2)
+				testdisk.Fill(t, dir, roomForTexts/2)
 			}
-			k := keepRun(t, dir, 1, tc.script, orders{})
+			k := keepRun(t, dir, 1, tc.script, Orders{})
 			got := k.end(t)
 			if len(got.Warnings) != 1 || !strings.HasPrefix(got.Warnings[0], "0.out: ") || !strings.HasSuffix(got.Warnings[0], " bytes of output were dropped") {
 				t.Errorf("warnings %q, want one of dropped output", got.Warnings)
@@ -201,39 +191,11 @@ func TestDiskIsFull(t *testing.T) {
 	}
 }
 
-// fillDisk leaves so many bytes.
-func fillDisk(t *testing.T, dir string, bytes int) {
-	t.Helper()
-	left, err := os.Create(filepath.Join(dir, "left"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer left.Close()
-	if _, err := left.Write(make([]byte, bytes)); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Create(filepath.Join(dir, "fill"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := io.Copy(f, zeros{}); err == nil {
-		t.Fatal("the disk is endless")
-	}
-	if err := os.Remove(left.Name()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
-
 // Where nothing can be reserved and nothing gets free the run is lost: no last word is better than half of one.
 func TestDiskStaysFull(t *testing.T) {
-	dir := tinyDisk(t, 1<<19)
-	fillDisk(t, dir, os.Getpagesize()) // for the orders
-	k := keepRun(t, dir, 1, fill, orders{})
+	dir := testdisk.New(t, 1<<19)
+	testdisk.Fill(t, dir, os.Getpagesize()) // for the orders
+	k := keepRun(t, dir, 1, fill, Orders{})
 	_ = k.keeper.Wait() // it cannot say how it went
 	if _, err := os.Stat(filepath.Join(dir, exitFile)); !os.IsNotExist(err) {
 		t.Errorf("a last word: %v", err)
@@ -252,7 +214,7 @@ func TestLastWordFitsItsReserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("\x01", 10000) // six characters each in JSON
-	if err := r.become(path, exit{failed, long, slices.Repeat([]int{137}, replicas), slices.Repeat([]string{long}, 10)}); err != nil {
+	if err := r.become(path, Exit{Failed, long, slices.Repeat([]int{137}, replicas), slices.Repeat([]string{long}, 10)}); err != nil {
 		t.Fatal(err)
 	}
 	after, err := os.Stat(path)
@@ -262,8 +224,8 @@ func TestLastWordFitsItsReserve(t *testing.T) {
 	if after.Size() > before.Size() {
 		t.Errorf("the last word has %d bytes, %d were reserved", after.Size(), before.Size())
 	}
-	var e exit
-	if err := readFile(path, &e); err != nil || e.Outcome != failed || len(e.Codes) != replicas {
+	var e Exit
+	if err := ReadFile(path, &e); err != nil || e.Outcome != Failed || len(e.Codes) != replicas {
 		t.Errorf("read %.100v: %v", e, err)
 	}
 }
@@ -308,13 +270,13 @@ func processorTime(who int) time.Duration {
 
 // BenchmarkKeeper measures what a run costs, from its orders to its last word.
 func BenchmarkKeeper(b *testing.B) {
-	for name, o := range map[string]orders{
-		"without limits": {}, "with limits": {Limits: limitsTry, CPUs: 1, MemoryBytes: 64 * bytesInMB},
+	for name, o := range map[string]Orders{
+		"without limits": {}, "with limits": {Limits: LimitsTry, CPUs: 1, MemoryBytes: 64 * bytesInMB},
 	} {
 		b.Run(name, func(b *testing.B) {
 			before := processorTime(syscall.RUSAGE_CHILDREN)
 			for b.Loop() {
-				if e := keepRun(b, b.TempDir(), 1, "exit 0", o).end(b); e.Outcome != finished {
+				if e := keepRun(b, b.TempDir(), 1, "exit 0", o).end(b); e.Outcome != Finished {
 					b.Fatal(e)
 				}
 			}

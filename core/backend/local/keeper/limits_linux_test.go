@@ -1,4 +1,4 @@
-package local
+package keeper
 
 import (
 	"fmt"
@@ -11,14 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"github.com/quartet-sched/quartet/core"
 )
 
 // needLimits skips tests where limits cannot be set.
 func needLimits(t *testing.T) {
 	t.Helper()
-	l, err := newLimits(&orders{Replicas: make([]replica, 1), CPUs: 1, MemoryBytes: bytesInGB})
+	l, err := newLimits(&Orders{Replicas: make([]Replica, 1), CPUs: 1, MemoryBytes: bytesInGB})
 	if err != nil {
 		t.Skipf("control groups are not permitted: %v", err)
 	}
@@ -79,23 +77,23 @@ func TestMemoryLimit(t *testing.T) {
 	needLimits(t)
 	cases := map[string]struct {
 		script string
-		want   exit
+		want   Exit
 	}{
-		"within": {"head -c 1000000 /dev/zero | tail > /dev/null", exit{Outcome: finished, Codes: []int{0, 0}}},
+		"within": {"head -c 1000000 /dev/zero | tail > /dev/null", Exit{Outcome: Finished, Codes: []int{0, 0}}},
 		"a replica exceeds it": {
 			"[ $RANK = 1 ] && exec tail /dev/zero; exec sleep 60",
-			exit{Outcome: failed, Reason: "replica 1 exceeded its memory limit of 64 MB", Codes: []int{143, 137}},
+			Exit{Outcome: Failed, Reason: "replica 1 exceeded its memory limit of 64 MB", Codes: []int{143, 137}},
 		},
 		"a child of a replica exceeds it": {
 			"[ $RANK = 1 ] && { tail /dev/zero; exit 5; }; exec sleep 60",
-			exit{Outcome: failed, Reason: "replica 1 exceeded its memory limit of 64 MB", Codes: []int{143, 5}},
+			Exit{Outcome: Failed, Reason: "replica 1 exceeded its memory limit of 64 MB", Codes: []int{143, 5}},
 		},
 		"a child exceeds it, and the replica does without": {
-			"tail /dev/zero; exit 0", exit{Outcome: finished, Codes: []int{0, 0}},
+			"tail /dev/zero; exit 0", Exit{Outcome: Finished, Codes: []int{0, 0}},
 		},
 		"a replica is killed by others": {
 			"[ $RANK = 1 ] && kill -9 $$; exec sleep 60",
-			exit{Outcome: failed, Reason: "replica 1 exited with 137 (SIGKILL)", Codes: []int{143, 137}},
+			Exit{Outcome: Failed, Reason: "replica 1 exited with 137 (SIGKILL)", Codes: []int{143, 137}},
 		},
 	}
 	for name, tc := range cases {
@@ -103,7 +101,7 @@ func TestMemoryLimit(t *testing.T) {
 			if _, unified, _ := membership(textOf(t, "/proc/self/cgroup"), memoryController); unified && strings.Contains(name, "child") {
 				t.Skip("version 2 kills the whole replica")
 			}
-			k := keepRun(t, t.TempDir(), 2, tc.script, orders{Limits: limitsRequired, MemoryBytes: 64 * bytesInMB})
+			k := keepRun(t, t.TempDir(), 2, tc.script, Orders{Limits: LimitsRequired, MemoryBytes: 64 * bytesInMB})
 			if diff := cmp.Diff(tc.want, k.end(t)); diff != "" {
 				t.Errorf("last word (-want +got):\n%s", diff)
 			}
@@ -113,7 +111,7 @@ func TestMemoryLimit(t *testing.T) {
 
 func TestProcessorLimit(t *testing.T) {
 	needLimits(t)
-	k := keepRun(t, t.TempDir(), 2, "while :; do :; done", orders{Limits: limitsRequired, CPUs: 0.05, MemoryBytes: 64 * bytesInMB})
+	k := keepRun(t, t.TempDir(), 2, "while :; do :; done", Orders{Limits: LimitsRequired, CPUs: 0.05, MemoryBytes: 64 * bytesInMB})
 	var group string
 	eventually(t, "a replica is slowed down", func() bool {
 		group = groupsOf(t, k.keeper.Process.Pid)[cpuController]
@@ -133,7 +131,7 @@ func TestProcessorLimit(t *testing.T) {
 		t.Errorf("groups %q, want one for each controller", groups)
 	}
 	_ = k.keeper.Process.Signal(syscall.SIGTERM) // it runs
-	if got := k.end(t); got.Outcome != stopped || len(got.Warnings) > 0 {
+	if got := k.end(t); got.Outcome != Stopped || len(got.Warnings) > 0 {
 		t.Errorf("last word %+v, want that it was stopped", got)
 	}
 	gone(t, groups)
@@ -142,7 +140,7 @@ func TestProcessorLimit(t *testing.T) {
 // A replica is in its groups from its first instant, and the keeper is in none of them.
 func TestReplicasBeginInTheirGroups(t *testing.T) {
 	needLimits(t)
-	k := keepRun(t, t.TempDir(), 3, "cat /proc/self/cgroup; sleep 60 & wait", orders{Limits: limitsTry, CPUs: 1, MemoryBytes: 64 * bytesInMB})
+	k := keepRun(t, t.TempDir(), 3, "cat /proc/self/cgroup; sleep 60 & wait", Orders{Limits: LimitsTry, CPUs: 1, MemoryBytes: 64 * bytesInMB})
 	name := filepath.Base(groupsOfStarted(t, k)[memoryController])
 	eventually(t, "all replicas run", func() bool {
 		for rank := range 3 {
@@ -181,7 +179,7 @@ func matches(t *testing.T, pattern string) []string {
 // The groups of a keeper that was killed are removed by the next, those of a living one are not.
 func TestGroupsOfKilledKeepers(t *testing.T) {
 	needLimits(t)
-	o := orders{Limits: limitsRequired, CPUs: 1, MemoryBytes: 64 * bytesInMB}
+	o := Orders{Limits: LimitsRequired, CPUs: 1, MemoryBytes: 64 * bytesInMB}
 	killed, living := keepRun(t, t.TempDir(), 2, "exec sleep 60", o), keepRun(t, t.TempDir(), 1, "exec sleep 60", o)
 	left, used := groupsOfStarted(t, killed), groupsOfStarted(t, living)
 	if err := killed.keeper.Process.Kill(); err != nil {
@@ -189,7 +187,7 @@ func TestGroupsOfKilledKeepers(t *testing.T) {
 	}
 	_ = killed.keeper.Wait() // it was killed
 	eventually(t, "the groups are removed", func() bool {
-		if got := keepRun(t, t.TempDir(), 1, "exit 0", o).end(t); got.Outcome != finished {
+		if got := keepRun(t, t.TempDir(), 1, "exit 0", o).end(t); got.Outcome != Finished {
 			t.Fatalf("last word %+v", got)
 		}
 		for _, group := range left {
@@ -213,18 +211,18 @@ const tooManyCPUs = 1e12
 func TestLimitsThatCannotBeSet(t *testing.T) {
 	cases := map[string]struct {
 		limits string
-		want   exit
+		want   Exit
 		reason string
 		warns  string
 	}{
-		"tried":    {limitsTry, exit{Outcome: finished, Codes: []int{0}}, "", "the replicas have no limits: "},
-		"required": {limitsRequired, exit{Outcome: failed, Codes: []int{-1}}, "set the limits: ", ""},
+		"tried":    {LimitsTry, Exit{Outcome: Finished, Codes: []int{0}}, "", "the replicas have no limits: "},
+		"required": {LimitsRequired, Exit{Outcome: Failed, Codes: []int{-1}}, "set the limits: ", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			k := keepRun(t, t.TempDir(), 1, "exit 0", orders{Limits: tc.limits, CPUs: tooManyCPUs, MemoryBytes: bytesInGB})
+			k := keepRun(t, t.TempDir(), 1, "exit 0", Orders{Limits: tc.limits, CPUs: tooManyCPUs, MemoryBytes: bytesInGB})
 			got := k.end(t)
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(exit{}, "Reason", "Warnings")); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(Exit{}, "Reason", "Warnings")); diff != "" {
 				t.Errorf("last word (-want +got):\n%s", diff)
 			}
 			warns := strings.Join(got.Warnings, "; ")
@@ -243,7 +241,7 @@ func TestGroupsOfVersion2(t *testing.T) {
 		t.Skip("control groups of version 2 are not mounted")
 	}
 	name := fmt.Sprintf("quartet-test-%d", os.Getpid())
-	l, err := makeGroups([]hierarchy{{unified: true, own: own}}, name, &orders{Replicas: make([]replica, 2)})
+	l, err := makeGroups([]hierarchy{{unified: true, own: own}}, name, &Orders{Replicas: make([]Replica, 2)})
 	if err != nil {
 		t.Skipf("control groups are not permitted: %v", err)
 	}
@@ -281,26 +279,24 @@ func TestVersion2HandsDownControllers(t *testing.T) {
 	}
 }
 
-func TestBounds(t *testing.T) {
-	job := &core.JobSpec{CPUs: 0.5, MemoryGB: 0.25}
+func TestLimited(t *testing.T) {
 	cases := map[string]struct {
-		config Config
-		want   orders
+		orders Orders
+		want   bool
 	}{
-		"tried": {Config{LogMB: 2, LogFiles: 3, Limits: limitsTry}, orders{LogBytes: 2 << 20, LogFiles: 3, Limits: limitsTry, CPUs: 0.5, MemoryBytes: 256 << 20}},
-		"off":   {Config{Limits: limitsOff}, orders{}},
+		"no":         {Orders{LogBytes: 1, Limits: LimitsRequired}, false},
+		"processors": {Orders{CPUs: 0.5}, true},
+		"memory":     {Orders{MemoryBytes: 1}, true},
 	}
 	for name, tc := range cases {
-		var got orders
-		got.bound(&tc.config, job)
-		if diff := cmp.Diff(tc.want, got); diff != "" || got.limited() != (name != "off") {
-			t.Errorf("%s: limited %v (-want +got):\n%s", name, got.limited(), diff)
+		if got := tc.orders.limited(); got != tc.want {
+			t.Errorf("%s: limited %v, want %v", name, got, tc.want)
 		}
 	}
 }
 
 func TestSettings(t *testing.T) {
-	o := &orders{CPUs: 1.5, MemoryBytes: bytesInMB}
+	o := &Orders{CPUs: 1.5, MemoryBytes: bytesInMB}
 	cases := map[string]struct {
 		unified    bool
 		controller string

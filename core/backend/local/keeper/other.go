@@ -1,0 +1,36 @@
+//go:build !linux
+
+package keeper
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+)
+
+// IfAsked does nothing: there are no keepers on this system.
+func IfAsked() {}
+
+func launch(string, []string) (*exec.Cmd, *os.File, error) { return nil, nil, errors.ErrUnsupported }
+
+func identify(int) (Identity, bool) { return Identity{}, false }
+
+func withVariable(string) []holder { return nil }
+
+// Alive reports false.
+func (Identity) Alive() bool { return false }
+
+// Wait returns at once.
+func (Identity) Wait() {}
+
+// AskToStop does nothing.
+func (Identity) AskToStop() {}
+
+// Terminate does nothing.
+func (Identity) Terminate() {}
+
+// Kill does nothing.
+func (Identity) Kill() {}
+
+// OpenOutput opens a file of output for reading.
+func OpenOutput(path string) (*os.File, error) { return openPlain(path, os.O_RDONLY) }
