@@ -1,7 +1,7 @@
 // Package local is the backend of real processes on this machine. The nodes of the cluster are declared; a replica is a
 // process that is told its device by CUDA_VISIBLE_DEVICES.
 //
-// Each run of a job has a keeper, a process that starts the replicas, all or none, and outlives the scheduler. Before it
+// Each run of a job has a keeper (package keeper), a process that outlives the scheduler and holds the replicas. Before it
 // acts, the scheduler writes what it saw and decided into a store. A scheduler that was killed is therefore replaced by one
 // that replays the recorded rounds through the same pipeline, finds the keepers by process id and start time, finishes what
 // was half done, and goes on.
