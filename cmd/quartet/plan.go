@@ -90,6 +90,11 @@ func (a *app) plan(ctx context.Context, c *configs.Config, snapshot string) erro
 		return err
 	}
 	cluster := c.BuildCluster()
+	if snapshot == "" {
+		if err := checkFit(ctx, c, cluster, jobs, log); err != nil {
+			return err
+		}
+	}
 	stages, err := buildStages(c, log)
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ func (a *app) execute(ctx context.Context, c *configs.Config, dir string, real *
 	ending := &ending{Backend: world, window: window, left: window.Of(len(jobs.Jobs))}
 	var around surroundings = &undisturbed{collector, ending}
 	if real != nil {
-		if around, err = a.operate(ctx, c, cluster, real, collector, ending, stopwatch); err != nil {
+		if around, err = a.operate(c, cluster, real, collector, ending, stopwatch); err != nil {
 			return nil, err
 		}
 	}

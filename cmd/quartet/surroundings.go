@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -60,7 +59,7 @@ func (o *onMachines) stop() {
 }
 
 // operate lets people watch a run and give it orders.
-func (a *app) operate(_ context.Context, c *configs.Config, cluster *core.Cluster, real *realRun, collector *metrics.Collector, e *ending, stopwatch func() time.Duration) (_ surroundings, err error) {
+func (a *app) operate(c *configs.Config, cluster *core.Cluster, real *realRun, collector *metrics.Collector, e *ending, stopwatch func() time.Duration) (_ surroundings, err error) {
 	machine, operable := e.Backend.(backend.Operated)
 	if !operable {
 		return nil, errors.New("the backend takes no orders")

@@ -41,12 +41,14 @@ func (b *Backend) hear(e *agent.Event, now float64) {
 	j := b.jobs[id]
 	j.connected = !e.Gone
 	if !e.Gone {
-		j.news = j.news || !j.spoke
+		if !j.spoke {
+			j.news = j.run.Number
+		}
 		j.spoke, j.heardAt = true, now
 	}
 	j.done = j.done || e.Done != nil
 	if e.Checkpointed != nil {
-		j.reported.checkpointed, j.reported.checkpoint, j.news = true, e.Checkpointed.Progress, true
+		j.reported.checkpointed, j.reported.checkpoint, j.news = true, e.Checkpointed.Progress, j.run.Number
 	}
 	if e.Report != nil && j.wanted() && e.Report.Replicas == core.Replicas(j.seats) {
 		if now > j.asOf && e.Report.Progress > j.progress {
@@ -63,9 +65,9 @@ func (b *Backend) hear(e *agent.Event, now float64) {
 // unrecorded lists what jobs said since it was last recorded.
 func (b *Backend) unrecorded() (list []heard) {
 	for _, j := range b.jobs {
-		if j.news {
-			j.news = false
-			list = append(list, heard{j.Spec.ID, j.run.Number, j.reported.checkpointed, j.reported.checkpoint})
+		if j.news > 0 {
+			list = append(list, heard{j.Spec.ID, j.news, j.reported.checkpointed, j.reported.checkpoint})
+			j.news = 0
 		}
 	}
 	return list

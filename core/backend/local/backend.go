@@ -20,7 +20,8 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// Backend is a core.Backend over processes of this machine. All but what backend.Operated promises is for one goroutine.
+// Backend is a core.Backend over processes of this machine. All but what backend.Operated and backend.Expecting
+// promise, Present and moment is for one goroutine.
 type Backend struct {
 	config       Config
 	capabilities []core.Capability
@@ -140,7 +141,7 @@ func (b *Backend) Replaying() bool { return b.rounds < len(b.history) }
 // Capabilities repeats what the opener told.
 func (b *Backend) Capabilities() []core.Capability { return b.capabilities }
 
-// Present is about now, in seconds of the run. Unlike the other methods that tell the time it may be called from any goroutine.
+// Present is about now, in seconds of the run. It may be called from any goroutine.
 func (b *Backend) Present() float64 {
 	return b.openedAt + b.clock.Now().Sub(b.opened).Seconds()*b.config.Speedup
 }
@@ -179,7 +180,7 @@ func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, erro
 		if due <= now {
 			return b.observe(max(now, due)), nil
 		}
-		if b.over(now, due) {
+		if b.over(now, due) && b.intake.end() {
 			b.meta.Complete = b.active == 0 && !b.open
 			return core.Observation{}, io.EOF
 		}
@@ -240,12 +241,15 @@ func (b *Backend) look(now float64) error {
 		}
 		b.lastWork = now
 		select {
-		case <-j.gone:
-			if !b.saysMore(j, now) {
-				b.ran(j)
-			}
+		case j.exitedAt = <-j.gone:
+			j.exited = true
 		default:
+		}
+		switch {
+		case !j.exited:
 			b.lookAfter(j, now)
+		case !b.saysMore(j, now):
+			b.ran(j)
 		}
 	}
 	return b.settle(now)

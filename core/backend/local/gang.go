@@ -78,6 +78,9 @@ var machineFaults = []error{
 // prepare makes the folders of a run and a keeper for it.
 func (b *Backend) prepare(j *job) (prepared, error) {
 	next := run{Number: j.run.Number + 1, Round: j.decided, Failures: j.run.Failures, Lost: j.run.Lost, Devices: b.devicesOf(j.seats)}
+	if j.again {
+		next.Why, next.BeganSeconds, next.From = j.run.Why, j.run.BeganSeconds, j.run.From
+	}
 	folder := b.runFolder(j, next.Number)
 	o, err := b.orders(j, folder)
 	if err != nil {
@@ -195,7 +198,7 @@ func (b *Backend) started(j *job, child *keeper.Child) {
 
 // watch begins to look after a run.
 func (b *Backend) watch(j *job) {
-	j.again, j.watched, j.gone, j.watch = false, true, make(chan struct{}), watch{}
+	j.again, j.watched, j.gone, j.watch = false, true, make(chan float64, 1), watch{}
 	b.agent.Expect(j.Spec.Name)
 	if j.wanted() {
 		b.sendTuning(j)

@@ -22,6 +22,19 @@ type intake struct {
 
 	mutex    sync.Mutex
 	recorded []*workload.Job // and not yet taken
+
+	gate  sync.Mutex // held while something is recorded
+	ended bool
+}
+
+// end refuses what is submitted from now on. It reports false, and refuses nothing, when something is yet to be taken.
+func (in *intake) end() bool {
+	in.gate.Lock()
+	defer in.gate.Unlock()
+	in.mutex.Lock()
+	defer in.mutex.Unlock()
+	in.ended = in.ended || len(in.recorded) == 0
+	return in.ended
 }
 
 // submitting is what somebody submits: all or none.
@@ -66,6 +79,14 @@ func (in *intake) work(end <-chan struct{}) {
 }
 
 func (in *intake) record(list []submitting) {
+	in.gate.Lock()
+	defer in.gate.Unlock()
+	if in.ended {
+		for _, s := range list {
+			s.done <- errEnded
+		}
+		return
+	}
 	now, next := in.now(), in.next
 	var accepted []submitting
 	var jobs []*workload.Job

@@ -22,13 +22,13 @@ type job struct {
 	ended     bool
 	cancelled bool
 	reported  report
-	news      bool // it said something that is not recorded
-	heardIn   int  // last run that is recorded to have said anything
+	news      int // run that said something that is not recorded; 0 for none
+	heardIn   int // last run that is recorded to have said anything
 
-	run     run           // the last one; Number 0 for none
-	again   bool          // it failed, and is to be repeated
-	watched bool          // this process waits for the keeper of run to end
-	gone    chan struct{} // closed then
+	run     run          // the last one; Number 0 for none
+	again   bool         // it failed, and is to be repeated
+	watched bool         // this process waits for the keeper of run to end
+	gone    chan float64 // receives when it did
 	watch
 
 	// Work done, in the unit of TotalWork: progress at asOf seconds, growing with rate.
@@ -41,6 +41,9 @@ type watch struct {
 	silent       bool    // it spoke to a scheduler before this one
 	connected    bool    // rank 0 may have more to say
 	heardAt      float64 // when it last said something
+	before       bool    // it had ended before this scheduler began
+	exited       bool    // its keeper has ended,
+	exitedAt     float64 // and when
 	hung         bool
 	checkpointBy float64 // when it is asked for a checkpoint
 	stopBy       float64 // when it should be gone; 0 while it was not told to stop

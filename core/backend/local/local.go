@@ -33,7 +33,7 @@ func KeepIfAsked() {
 // Config are the settings of the backend.
 type Config struct {
 	Dir             string        `config:"dir" doc:"folder of the store, the logs and the checkpoints; folder live of the run's results if left out"`
-	Grace           time.Duration `config:"grace" doc:"time between SIGTERM and SIGKILL when a job is stopped" min:"0s" max:"1h"`
+	Grace           time.Duration `config:"grace" doc:"time that an agent has to stop its job before SIGTERM, and a job between SIGTERM and SIGKILL" min:"0s" max:"1h"`
 	Environment     []string      `config:"environment" doc:"variables of the scheduler's environment that jobs see, besides the usual ones"`
 	LogMB           int           `config:"log_mb" doc:"MB that a file of output may have before it is renamed and a new one begun; 0: any" min:"0" max:"1000000"`
 	LogFiles        int           `config:"log_files" doc:"renamed files of output that are kept" min:"0" max:"1000"`
@@ -49,7 +49,7 @@ type Config struct {
 
 // Deciding are the settings that decisions depend on. A run goes on when others are changed.
 func (c *Config) Deciding() *Config {
-	return &Config{Declared: c.Declared, Speedup: c.Speedup, StandIn: c.StandIn}
+	return &Config{Devices: c.Devices, Declared: c.Declared, Speedup: c.Speedup, StandIn: c.StandIn}
 }
 
 // usual are the variables that every job sees.

@@ -37,15 +37,10 @@ func (b *Backend) obey(r request) {
 	r.done <- r.do()
 }
 
-// obeyAll carries out what waits, also when there is always a round to hold.
+// obeyAll carries out what waits, also when there is always a round to hold, and no more: rounds are held too.
 func (b *Backend) obeyAll() {
-	for {
-		select {
-		case r := <-b.requests:
-			b.obey(r)
-		default:
-			return
-		}
+	for range len(b.requests) {
+		b.obey(<-b.requests)
 	}
 }
 
@@ -174,6 +169,7 @@ func (b *Backend) WriteSnapshot(ctx context.Context, to io.Writer) error {
 	defer os.RemoveAll(folder)
 	path := filepath.Join(folder, storeFile)
 	if err := b.give(ctx, request{do: func() error {
+		b.arrive(b.elapsed())
 		return b.store.snapshot(path, &observation{NowSeconds: b.elapsed(), Events: recorded(sorted(slices.Clone(b.events)))})
 	}}); err != nil {
 		return err

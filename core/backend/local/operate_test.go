@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -80,6 +81,20 @@ func composition() core.Stages {
 // operated runs a scheduler that jobs are submitted to, until it is told to end.
 func operated(t *testing.T, dir string, settings map[string]any) (b *Backend, w *watcher, end func()) {
 	t.Helper()
+	return scheduled(t, dir, settings, (*Backend).Close)
+}
+
+// leaving is operated, but that the jobs run on.
+func leaving(t *testing.T, dir string, settings map[string]any) (b *Backend, w *watcher, end func()) {
+	t.Helper()
+	return scheduled(t, dir, settings, func(b *Backend) error {
+		_, err := b.Leave()
+		return err
+	})
+}
+
+func scheduled(t *testing.T, dir string, settings map[string]any, finish func(*Backend) error) (b *Backend, w *watcher, end func()) {
+	t.Helper()
 	raw := map[string]any{"grace": "200ms"}
 	maps.Copy(raw, settings)
 	o := create(New(realClock{}), raw, discard).(*Opener)
@@ -98,7 +113,7 @@ func operated(t *testing.T, dir string, settings map[string]any) (b *Backend, w 
 		if err := p.Run(ctx, b); !errors.Is(err, context.Canceled) {
 			t.Errorf("the pipeline ended with %v", err)
 		}
-		if err := b.Close(); err != nil {
+		if err := finish(b); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -330,6 +345,67 @@ func TestAnAgentIsAsked(t *testing.T) {
 	e, _, err := keeper.LastWord(filepath.Join(dir, "jobs/a/run-1"))
 	if err != nil || e.Outcome != keeper.Stopped {
 		t.Errorf("the run ended as %q, error %v, want that it was stopped", e.Outcome, err)
+	}
+}
+
+// A scheduler that takes over asks an agent that has not connected again yet, too, and lets it have its grace.
+func TestAnAgentIsAskedByTheNextScheduler(t *testing.T) {
+	ledger, dir := t.TempDir(), t.TempDir()
+	settings := map[string]any{"grace": "20s", "checkpoint_every": "50ms"}
+	b, w, end := leaving(t, dir, settings)
+	if _, err := submit(b, fmt.Sprintf(`{version: 1, jobs: [{name: a, command: [%q, work, %q, listens, "0"]}, {name: b, command: ["true"]}]}`, testProgram(t), ledger)); err != nil {
+		t.Fatal(err)
+	}
+	w.expect(t, "start a", "job_finished b")
+	for len(lines(t, ledger, "asked")) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for said := false; !said; { // that a spoke is recorded with the next round
+		if err := b.SetHealth(context.Background(), "b", core.Draining); err != nil {
+			t.Fatal(err)
+		}
+		w.expect(t, "node_changed b draining")
+		if err := b.give(context.Background(), request{do: func() error { said = b.jobs[0].spoke && b.jobs[0].news == 0; return nil }}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.SetHealth(context.Background(), "b", core.Ready); err != nil {
+			t.Fatal(err)
+		}
+		w.expect(t, "node_changed b ready")
+	}
+	if err := b.store.cancel(0); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	b, _, _ = operated(t, dir, settings)
+	waitUntilGone(t, b, "a")
+	if got := len(lines(t, ledger, "kept")); got != 1 {
+		t.Errorf("it kept its work %d times, want once", got)
+	}
+}
+
+// What is acknowledged is not lost to the end of a run.
+func TestNothingIsTakenAfterTheEnd(t *testing.T) {
+	b := opened(t, t.TempDir(), realClock{}, commands(command("j", "true")))
+	seen(t, b)
+	apply(t, b, on(0, 1))
+	seen(t, b)
+	apply(t, b)
+	late := []workload.Job{command("late", "true")}
+	if err := b.submit(context.Background(), late); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"job_submitted late"}, seen(t, b)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	apply(t, b, on(1, 1))
+	seen(t, b)
+	apply(t, b)
+	if _, err := b.Next(context.Background(), onEvents); !errors.Is(err, io.EOF) {
+		t.Fatalf("error %v, want the end", err)
+	}
+	if err := b.submit(context.Background(), []workload.Job{command("later", "true")}); !errors.Is(err, errEnded) {
+		t.Errorf("error %v, want %v", err, errEnded)
 	}
 }
 

@@ -45,6 +45,9 @@ func SnapshotConfig(path string) (string, error) {
 func (o *Opener) Preview(snapshot string, c *core.Cluster, w *workload.Workload) (*Preview, error) {
 	b := newBackend(o, c, w)
 	if snapshot == "" {
+		if err := o.config.checkJobs(w.Jobs).Err(); err != nil {
+			return nil, err
+		}
 		b.arrive(0)
 		return &Preview{backend: b, pending: &observation{Events: recorded(b.events)}}, nil
 	}

@@ -160,6 +160,8 @@ func (b *Backend) wakeUp() {
 		if j.run.Number > 0 && !j.ended || j.run.Keeper.Alive() {
 			b.watch(j)
 			b.expectSilence(j)
+			j.before = !j.run.Keeper.Alive()
+			b.resumeRepeated(j)
 			go b.await(j.run.Keeper, j.gone)
 		}
 		if j.cancelled && j.submitted {
@@ -173,13 +175,27 @@ func (b *Backend) wakeUp() {
 	}
 }
 
-func (b *Backend) await(id keeper.Identity, gone chan<- struct{}) {
+// resumeRepeated tells of a run in the place of one that failed, which was started after the last recorded round.
+func (b *Backend) resumeRepeated(j *job) {
+	r := &j.run
+	if r.Why == "" || !j.wanted() || r.BeganSeconds <= j.asOf {
+		return
+	}
+	j.progress = r.From
+	j.begin(r.BeganSeconds)
+	again := j.progressed(max(r.BeganSeconds, b.now))
+	again.Message = r.Why
+	b.events = append(b.events, again)
+}
+
+func (b *Backend) await(id keeper.Identity, gone chan<- float64) {
 	id.Wait()
 	b.ends(gone)
 }
 
-func (b *Backend) ends(gone chan<- struct{}) {
-	close(gone)
+// ends notes when a keeper was seen to end: the clock of files may be set meanwhile.
+func (b *Backend) ends(gone chan<- float64) {
+	gone <- b.moment()
 	select {
 	case b.happened <- struct{}{}:
 	default: // there is a note already

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
@@ -74,7 +75,7 @@ func (b *Backend) stop(j *job, now float64) {
 		return
 	}
 	j.stopBy = now + b.seconds(2*b.config.Grace+patience)
-	if !j.connected || j.hung {
+	if !j.connected && !j.silent || j.hung {
 		j.run.Keeper.Terminate()
 		return
 	}
@@ -161,6 +162,8 @@ func (b *Backend) ran(j *job) {
 		j.run.Lost = 0
 	}
 	switch {
+	case e.Outcome == keeper.Stopped && j.done && !slices.ContainsFunc(e.Codes, func(code int) bool { return code != 0 }):
+		e.Outcome = keeper.Finished // it was done when it was asked to stop
 	case e.Outcome == keeper.Finished && j.spoke && !j.done:
 		e.Outcome, e.Reason = keeper.Failed, "exited with 0 before it said that it was done"
 	case e.Outcome == keeper.Stopped && j.hung:
@@ -203,17 +206,22 @@ func (b *Backend) failed(j *job, reason string, at float64) {
 	j.again = true
 	j.progress = j.kept(at)
 	j.begin(at)
+	j.run.Why, j.run.BeganSeconds, j.run.From = fmt.Sprintf("begins again, for run %d failed: %s", j.run.Number, reason), at, j.progress
 	again := j.progressed(at)
-	again.Message = fmt.Sprintf("begins again, for run %d failed: %s", j.run.Number, reason)
+	again.Message = j.run.Why
 	b.events = append(b.events, again)
 }
 
-// lastWord is what a keeper left, and when in the run.
+// lastWord is what a keeper left, and when the run ended. Only of one that ended while no scheduler ran does its file tell
+// when: a clock may be set, and a running scheduler does not notice.
 func (b *Backend) lastWord(j *job) (e keeper.Exit, atSeconds float64) {
 	now := b.elapsed()
 	e, at, err := keeper.LastWord(b.runFolder(j, j.run.Number))
 	if err != nil {
 		return keeper.Exit{Outcome: keeper.Lost}, now
+	}
+	if !j.before {
+		return e, min(max(j.exitedAt, b.now), now)
 	}
 	since := float64(at.UnixNano()-b.meta.EpochUnix) / 1e9 * b.config.Speedup
 	return e, min(max(math.Floor(since*1000)/1000, b.now), now)

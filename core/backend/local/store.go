@@ -27,7 +27,7 @@ var (
 	changesBucket = []byte("changes") // round number: []core.Change
 	runsBucket    = []byte("runs")    // job name: run
 	jobsBucket    = []byte("jobs")    // job id: submission
-	ordersBucket  = []byte("orders")  // see cancelled and health
+	ordersBucket  = []byte("orders")  // see cancelOrder and healthOrder
 	pendingBucket = []byte("pending") // of a snapshot: what is to be told next
 )
 
@@ -72,8 +72,12 @@ type run struct {
 	Round    int // that decided the seats
 	Failures int // of earlier runs
 	Lost     int // earlier runs in a row whose keepers did not say how they ended
-	Devices  []int
-	Keeper   keeper.Identity
+
+	// Of a run in the place of one that failed: why it was started, when, and with what progress.
+	Why                string  `json:",omitempty"`
+	BeganSeconds, From float64 `json:",omitempty"`
+	Devices            []int
+	Keeper             keeper.Identity
 }
 
 // store keeps what must outlive the scheduler. Every method but close returns once its data is on disk.

@@ -149,6 +149,7 @@ func (g *gang) hold(stop <-chan os.Signal) Exit {
 			case s == askedToStop && e.Outcome == Finished:
 				e.Outcome = Stopped
 				send(askedToStop)
+			case s == askedToStop: // again, by another scheduler
 			case last == askedToStop:
 				send(syscall.SIGTERM)
 			default:
