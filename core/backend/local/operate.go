@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
+
+	bolt "go.etcd.io/bbolt"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -168,10 +171,30 @@ func (b *Backend) WriteSnapshot(ctx context.Context, to io.Writer) error {
 	}
 	defer os.RemoveAll(folder)
 	path := filepath.Join(folder, storeFile)
-	if err := b.give(ctx, request{do: func() error {
+	var moment *bolt.Tx
+	var pending observation
+	taken := make(chan struct{})
+	var settled atomic.Bool // who comes second sees to it that the moment is let go of: a store that is held on to cannot be closed
+	err = b.give(ctx, request{do: func() (err error) {
 		b.arrive(b.elapsed())
-		return b.store.snapshot(path, &observation{NowSeconds: b.elapsed(), Events: recorded(sorted(slices.Clone(b.events)))})
-	}}); err != nil {
+		pending = observation{NowSeconds: b.elapsed(), Events: recorded(sorted(slices.Clone(b.events)))}
+		if moment, err = b.store.moment(); err != nil {
+			return err
+		}
+		if !settled.CompareAndSwap(false, true) {
+			return moment.Rollback() // nobody waits for it any more
+		}
+		close(taken)
+		return nil
+	}})
+	if err != nil {
+		if !settled.CompareAndSwap(false, true) { // it was carried out all the same
+			<-taken
+			err = errors.Join(err, moment.Rollback())
+		}
+		return err
+	}
+	if err := writeSnapshot(path, moment, &pending); err != nil {
 		return err
 	}
 	f, err := os.Open(path)

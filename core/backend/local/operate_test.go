@@ -239,7 +239,11 @@ func TestPreviewTellsTheNextRound(t *testing.T) {
 	if err := b.give(ctx, request{do: func() error { // as if a had just ended
 		b.finish(b.jobs[0], core.JobFinished, b.elapsed())
 		path := filepath.Join(b.dir, "snapshot")
-		return b.store.snapshot(path, &observation{NowSeconds: b.elapsed(), Events: recorded(b.events)})
+		moment, err := b.store.moment()
+		if err != nil {
+			return err
+		}
+		return writeSnapshot(path, moment, &observation{NowSeconds: b.elapsed(), Events: recorded(b.events)})
 	}}); err != nil {
 		t.Fatal(err)
 	}

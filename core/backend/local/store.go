@@ -364,9 +364,13 @@ func (s *store) recallOrder(b *Backend, order string, sealed []byte) error {
 	return nil
 }
 
-// snapshot copies the store into a new file, together with what is to be told next.
-func (s *store) snapshot(path string, pending *observation) error {
-	if err := s.db.View(func(tx *bolt.Tx) error { return tx.CopyFile(path, 0o600) }); err != nil {
+// moment holds on to the store as it is now, until writeSnapshot is done with it.
+func (s *store) moment() (*bolt.Tx, error) { return s.db.Begin(false) }
+
+// writeSnapshot copies the store as it was at a moment into a new file, together with what was to be told next. The store may be
+// written to meanwhile.
+func writeSnapshot(path string, moment *bolt.Tx, pending *observation) error {
+	if err := errors.Join(moment.CopyFile(path, 0o600), moment.Rollback()); err != nil {
 		return err
 	}
 	copied := &store{path: path, health: map[string]core.Health{}}
