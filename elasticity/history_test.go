@@ -390,7 +390,7 @@ func TestHistoryThatCannotBe(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if name == "unreadable" && os.Geteuid() == 0 {
-				t.Skip("the superuser reads every file")
+				t.Skip("there is no file that the superuser cannot read")
 			}
 			config, problems := NewGoodput().Decode(map[string]any{"knowledge": history, "history_path": tc.path})
 			if err := problems.Err(); err != nil {

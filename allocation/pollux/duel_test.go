@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
+	"github.com/quartet-sched/quartet/internal/refdata"
 	"github.com/quartet-sched/quartet/placement"
 )
 
@@ -34,11 +34,7 @@ func component[S any](t testing.TB, f core.Factory[S], config map[string]any) S 
 // published simulates a workload of the artifact under an allocator, as its configs do.
 func published(t testing.TB, file string, a core.Allocator) {
 	t.Helper()
-	root := os.Getenv("QUARTET_DATA")
-	if root == "" {
-		t.Skip("QUARTET_DATA is not set: it names the folder that holds data/ and reference/")
-	}
-	data := filepath.Join(root, "data", "pollux-osdi21")
+	data := refdata.Path(t, "data", "pollux-osdi21")
 	jobs, err := component(t, workload.NewPollux(), map[string]any{
 		"path": filepath.Join(data, file), "profiles": data,
 	}).Load(t.Context())

@@ -15,7 +15,7 @@ import (
 // A trace that is replayed comes to what its simulation says. tools/reality compares more jobs, more closely.
 func TestReplayIsLikeTheSimulation(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs processes for ten seconds")
+		t.Skip("-short: runs processes for ten seconds")
 	}
 	if runtime.GOOS != "linux" {
 		t.Skip("the local backend is for Linux")

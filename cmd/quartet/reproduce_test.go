@@ -14,21 +14,14 @@ import (
 	"testing"
 
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/internal/refdata"
 	"gonum.org/v1/gonum/stat"
 )
 
 // reference returns a file of the reference data, or skips the test.
 func reference(t testing.TB, elements ...string) string {
 	t.Helper()
-	root := os.Getenv("QUARTET_DATA")
-	if root == "" {
-		t.Skip("QUARTET_DATA is not set: it names the folder that holds data/ and reference/")
-	}
-	path := filepath.Join(append([]string{root}, elements...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("no reference data: %v", err)
-	}
-	return path
+	return refdata.Path(t, elements...)
 }
 
 // simulated runs a shipped composition as a user would, and returns its summary and the rows of jobs.csv by name.

@@ -20,7 +20,7 @@ import (
 // is resized at least twice while its loss falls.
 func TestTheExampleOfTheReadme(t *testing.T) {
 	if testing.Short() {
-		t.Skip("trains for half a minute")
+		t.Skip("-short: trains for half a minute")
 	}
 	t.Parallel()
 	root, err := filepath.Abs("../..")

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 type golden struct {
@@ -34,13 +34,9 @@ type golden struct {
 
 func readGolden(t testing.TB) golden {
 	t.Helper()
-	root := os.Getenv("QUARTET_DATA")
-	if root == "" {
-		t.Skip("QUARTET_DATA is not set: it names the folder that holds data/ and reference/")
-	}
-	text, err := os.ReadFile(filepath.Join(root, "reference", "pollux-osdi21", "golden.json"))
+	text, err := os.ReadFile(refdata.Path(t, "reference", "pollux-osdi21", "golden.json"))
 	if err != nil {
-		t.Skipf("no reference data: %v", err)
+		t.Fatal(err)
 	}
 	var g golden
 	if err := json.Unmarshal(text, &g); err != nil {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 // twoTypes is 2 a100 and 6 t4.
@@ -163,12 +163,8 @@ func TestFairnessIsWritten(t *testing.T) {
 // own runs: the JCT, the static rho, which tells the exclusive run time, and the rho of Themis of
 // each job. Its contention is sampled at rounds.
 func TestThemisAsPublished(t *testing.T) {
-	folder := os.Getenv("QUARTET_DATA")
-	if folder == "" {
-		t.Skip("QUARTET_DATA is unset: it names the folder that holds data/ and reference/")
-	}
 	var arrivals []float64
-	trace, err := os.ReadFile(filepath.Join(folder, "data", "shockwave", "tacc_120jobs.trace"))
+	trace, err := os.ReadFile(refdata.Path(t, "data", "shockwave", "tacc_120jobs.trace"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +175,7 @@ func TestThemisAsPublished(t *testing.T) {
 		}
 		arrivals = append(arrivals, arrival)
 	}
-	packed, err := os.ReadFile(filepath.Join(folder, "reference", "shockwave", "tacc_32gpu_120job_reference_results.json.gz"))
+	packed, err := os.ReadFile(refdata.Path(t, "reference", "shockwave", "tacc_32gpu_120job_reference_results.json.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,21 +6,17 @@ import (
 	"encoding/csv"
 	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/quartet-sched/quartet/core/optim"
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 // gavelRows reads a published table of Gavel, less its header.
 func gavelRows(t testing.TB, name string) [][]string {
 	t.Helper()
-	root := os.Getenv("QUARTET_DATA")
-	if root == "" {
-		t.Skip("QUARTET_DATA is not set: it names the folder that holds data/ and reference/")
-	}
-	file, err := os.Open(filepath.Join(root, "data", "gavel", name))
+	file, err := os.Open(refdata.Path(t, "data", "gavel", name))
 	if err != nil {
 		t.Fatal(err)
 	}

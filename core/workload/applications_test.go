@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/quartet-sched/quartet/core/goodput"
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 func TestApplications(t *testing.T) {
@@ -43,11 +44,7 @@ func TestApplications(t *testing.T) {
 
 // The embedded profiles are what the command fits.
 func TestApplicationsAreAsFitted(t *testing.T) {
-	root := os.Getenv("QUARTET_DATA")
-	if root == "" {
-		t.Skip("QUARTET_DATA is not set: it names the folder that holds data/ and reference/")
-	}
-	folder := filepath.Join(root, "data", "pollux-osdi21")
+	folder := refdata.Path(t, "data", "pollux-osdi21")
 	names, err := FittedNames(folder)
 	if err != nil {
 		t.Fatal(err)

@@ -3,18 +3,20 @@ package workload
 import (
 	"math"
 	"testing"
+
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 // The published streams came from the published generator: ours draws the same jobs.
 func TestGeneratesThePublishedStreams(t *testing.T) {
-	throughputs := referenceFile(t, "data", "gavel", "throughputs_flat.csv.gz")
+	throughputs := refdata.Path(t, "data", "gavel", "throughputs_flat.csv.gz")
 	for name, tc := range map[string]struct{ file, replicas string }{
 		"one device":      {"continuous_single_seed0.csv.gz", replicasOne},
 		"several devices": {"continuous_multi_seed0.csv.gz", replicasMixed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := mustLoad(t, NewGavel(), map[string]any{
-				"path": referenceFile(t, "data", "gavel", tc.file), "throughputs_path": throughputs, "jobs_per_hour": 4.0,
+				"path": refdata.Path(t, "data", "gavel", tc.file), "throughputs_path": throughputs, "jobs_per_hour": 4.0,
 			})
 			config := mustDecode(t, NewGavelGenerated(), map[string]any{
 				"throughputs_path": throughputs, "jobs": int64(len(want.Jobs)), "jobs_per_hour": 4.0, "replicas": tc.replicas,
@@ -36,11 +38,11 @@ func TestGeneratesThePublishedStreams(t *testing.T) {
 
 // Both forms of the throughputs say the same.
 func TestThroughputsAgree(t *testing.T) {
-	table, err := loadGavelSpeeds(t.Context(), referenceFile(t, "data", "gavel", "throughputs_flat.csv.gz"))
+	table, err := loadGavelSpeeds(t.Context(), refdata.Path(t, "data", "gavel", "throughputs_flat.csv.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	document, err := loadGavelSpeeds(t.Context(), referenceFile(t, "data", "gavel", "simulation_throughputs.json.gz"))
+	document, err := loadGavelSpeeds(t.Context(), refdata.Path(t, "data", "gavel", "simulation_throughputs.json.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +64,7 @@ func TestThroughputsAgree(t *testing.T) {
 }
 
 func TestReadsPublishedTraces(t *testing.T) {
-	throughputs := referenceFile(t, "data", "gavel", "throughputs_flat.csv.gz")
+	throughputs := refdata.Path(t, "data", "gavel", "throughputs_flat.csv.gz")
 	for name, tc := range map[string]struct {
 		format, file string
 		want         int
@@ -72,7 +74,7 @@ func TestReadsPublishedTraces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := mustLoad(t, NewGavel(), map[string]any{
-				"path": referenceFile(t, "data", "gavel", tc.file), "throughputs_path": throughputs, "format": tc.format, "sizes": sizesScaled,
+				"path": refdata.Path(t, "data", "gavel", tc.file), "throughputs_path": throughputs, "format": tc.format, "sizes": sizesScaled,
 			})
 			checkWorkload(t, w)
 			if len(w.Jobs) != tc.want {

@@ -2,8 +2,6 @@ package workload
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/goodput"
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 // simple is an application with round figures: a pass over b samples takes 1 + b/10 s,
@@ -136,11 +135,7 @@ func TestTruthTellsTheParameters(t *testing.T) {
 
 // A whole training in a tuned configuration takes about as long by its model as by the measurements.
 func TestModelsAgreeWithMeasurements(t *testing.T) {
-	root := os.Getenv("QUARTET_DATA")
-	if root == "" {
-		t.Skip("QUARTET_DATA is not set: it names the folder that holds data/ and reference/")
-	}
-	reader := profileReader{folder: filepath.Join(root, "data", "pollux-osdi21")}
+	reader := profileReader{folder: refdata.Path(t, "data", "pollux-osdi21")}
 	models, err := tunedModels()
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 func TestReadOpenBNodes(t *testing.T) {
@@ -39,7 +40,7 @@ func TestReadOpenBNodes(t *testing.T) {
 
 // The published cluster has 1,213 nodes with 6,212 devices.
 func TestReadOpenBNodesOfTheReference(t *testing.T) {
-	counts, err := ReadOpenBNodes(t.Context(), referenceFile(t, "data", "alibaba-openb-2023", "openb_node_list_gpu_node.csv.gz"))
+	counts, err := ReadOpenBNodes(t.Context(), refdata.Path(t, "data", "alibaba-openb-2023", "openb_node_list_gpu_node.csv.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 // toyProfile writes the profile of an application `toy` that was trained with batches 10 and 20, on 1 to 4 nodes and,
@@ -303,7 +304,7 @@ func secondsAlone(m Model, c Running) float64 {
 }
 
 func TestPublishedWorkloads(t *testing.T) {
-	profiles := referenceFile(t, "data", "pollux-osdi21")
+	profiles := refdata.Path(t, "data", "pollux-osdi21")
 	names, err := filepath.Glob(filepath.Join(profiles, "workloads*", "*.csv"))
 	if err != nil || len(names) < 9 {
 		t.Fatalf("%d workloads, %v", len(names), err)

@@ -7,29 +7,18 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
-
-// referenceFile is a file below the folder that QUARTET_DATA names, which holds data/ and reference/. Without it the
-// test is skipped.
-func referenceFile(t testing.TB, elements ...string) string {
-	t.Helper()
-	folder := os.Getenv("QUARTET_DATA")
-	if folder == "" {
-		t.Skip("QUARTET_DATA is unset: it names the folder that holds data/ and reference/")
-	}
-	return filepath.Join(append([]string{folder}, elements...)...)
-}
 
 func referenceProfiles(t testing.TB) map[string]*profile {
 	t.Helper()
-	reader := profileReader{folder: referenceFile(t, "data", "pollux-osdi21")}
+	reader := profileReader{folder: refdata.Path(t, "data", "pollux-osdi21")}
 	names, err := reader.applications()
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +55,7 @@ type goldenLookups struct {
 
 func readGolden(t *testing.T) goldenLookups {
 	t.Helper()
-	data, err := os.ReadFile(referenceFile(t, "reference", "pollux-osdi21", "golden.json"))
+	data, err := os.ReadFile(refdata.Path(t, "reference", "pollux-osdi21", "golden.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +100,7 @@ func TestProfileMatchesPublishedLookups(t *testing.T) {
 
 func TestFixedBatchStepTimes(t *testing.T) {
 	profiles := referenceProfiles(t)
-	data, err := os.ReadFile(referenceFile(t, "reference", "pollux-osdi21", "fixed-batch-throughput.csv"))
+	data, err := os.ReadFile(refdata.Path(t, "reference", "pollux-osdi21", "fixed-batch-throughput.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 // toySia writes the profiles of two applications: `toy`, trained with batches 10 and 20 and measured on machines of two
@@ -290,7 +291,7 @@ func FuzzSiaProfile(f *testing.F) {
 
 // The profiles of the artifact cover all that Sia's configurations need.
 func TestSiaProfilesCover(t *testing.T) {
-	folder := referenceFile(t, "data", "sia", "profiles")
+	folder := refdata.Path(t, "data", "sia", "profiles")
 	reader := profileReader{folder: folder}
 	types := []SiaAccelerator{{"t4", "aws"}, {"a100", "dgx-ext"}, {"rtx", "rtx"}}
 	shapes := map[string][][]int{

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 // readers are the sources that read one file, with a small trace of each.
@@ -265,7 +266,7 @@ func TestPublishedTraces(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := mustLoad(t, tc.factory, map[string]any{"path": referenceFile(t, tc.path...)})
+			w := mustLoad(t, tc.factory, map[string]any{"path": refdata.Path(t, tc.path...)})
 			work := 0.0
 			for i := range w.Jobs {
 				work += w.Jobs[i].Spec.TotalWork * float64(w.Jobs[i].Spec.Requested)

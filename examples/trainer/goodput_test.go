@@ -140,7 +140,7 @@ func worst(t *testing.T, name string, p goodput.Performance, unseen []core.Measu
 // else gets three attempts.
 func TestLearnedModelPredictsUnseenReplicas(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes seconds")
+		t.Skip("-short: runs the trainer for seconds")
 	}
 	cases := map[string]struct {
 		speedup string
@@ -157,7 +157,7 @@ func TestLearnedModelPredictsUnseenReplicas(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if tc.figures && !*figures {
-				t.Skip("measured with -figures")
+				t.Skip("-figures is not set: it measures for docs/results.md, on a quiet machine")
 			}
 			file := filepath.Join("..", "..", "core", "workload", "applications", name+".yaml")
 			args := []string{
@@ -188,7 +188,7 @@ func TestLearnedModelPredictsUnseenReplicas(t *testing.T) {
 // Without a profile, one machine's cores soon have other things to do: this is for information.
 func TestLearnedModelOnThisMachine(t *testing.T) {
 	if !*figures {
-		t.Skip("measured with -figures")
+		t.Skip("-figures is not set: it measures for docs/results.md, on a quiet machine")
 	}
 	for _, model := range []string{modelSoftmax, modelMLP} {
 		args := []string{"-model", model, "-features", "64", "-hidden", "64", "-report-every", "1s", "-checkpoint-every", "0", "-iterations", "1e9", "-rate", "1e-6"}

@@ -181,7 +181,7 @@ func TestScatterHasNoBias(t *testing.T) {
 			}
 		}
 		if parts < 2 {
-			t.Skip("one part tells nothing")
+			t.Skip("the draw has one part, which tells nothing of covariance")
 		}
 		g, ok := s.scatter(localSum/float64(s.batch()), square+perSample/float64(s.batch()), initialBatch).Estimate()
 		if want := perSample / initialBatch; !ok || math.Abs(g.Square/square-1) > 1e-6 || math.Abs(g.Variance/want-1) > 1e-6 {

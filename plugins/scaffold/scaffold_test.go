@@ -21,7 +21,7 @@ func plugin(stage, language string) scaffold.Plugin {
 // TestGoPluginsPass vets the plugin of every stage as it is written, and runs its test.
 func TestGoPluginsPass(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds five plugins")
+		t.Skip("-short: builds five plugins")
 	}
 	root, err := filepath.Abs(checkout)
 	if err != nil {

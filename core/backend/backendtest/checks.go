@@ -164,7 +164,7 @@ func (h *Harness) checkSpan(t testing.TB, got, want float64) {
 
 func fails(t testing.TB, h *Harness) {
 	if h.NeverFails {
-		t.Skip("its jobs do not fail")
+		t.Skip("the jobs of this backend do not fail")
 	}
 	s := open(t, h, Job{Seconds: 1, Fails: true})
 	s.submitted(1)
@@ -319,7 +319,7 @@ func closesTwice(t testing.TB, h *Harness) {
 	s := open(t, h, Job{Seconds: Endless})
 	c, ok := s.backend.(io.Closer)
 	if !ok {
-		t.Skip("it is not closed")
+		t.Skip("this backend has no Close")
 	}
 	s.submitted(1)
 	s.apply(start(0, firstOfA))

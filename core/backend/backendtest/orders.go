@@ -38,7 +38,7 @@ func operate(t testing.TB, h *Harness) *operated {
 	s := openWorld(t, h, World{Open: true})
 	b, ok := s.backend.(backend.Operated)
 	if !ok || h.File == nil {
-		t.Skip("it takes no orders")
+		t.Skip("this backend is not backend.Operated")
 	}
 	return &operated{s, b}
 }
