@@ -14,6 +14,7 @@ import (
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/workload"
 )
@@ -105,8 +106,8 @@ func (a *app) execute(ctx context.Context, c *configs.Config, dir string, real *
 	}
 
 	end := pipeline.NowSeconds()
-	if real, ok := world.(elapsing); ok && interrupted {
-		end = real.ElapsedSeconds()
+	if real, ok := world.(backend.Ticking); ok && interrupted {
+		end = max(end, real.Present())
 	}
 	r = &result{
 		interrupted: interrupted, endSeconds: end, inputs: digestsOf(jobs.Inputs),
@@ -192,11 +193,6 @@ func build[S any](selected configs.Selected[S], seed uint64, log *slog.Logger) (
 // pausing is a backend that knows for how many seconds a job pauses when it first starts.
 type pausing interface {
 	StartPause(id core.JobID) float64
-}
-
-// elapsing is a backend whose time goes on between rounds.
-type elapsing interface {
-	ElapsedSeconds() float64
 }
 
 // newCollector measures the run into those files that the config asks for.

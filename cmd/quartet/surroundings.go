@@ -66,7 +66,7 @@ func (a *app) operate(c *configs.Config, cluster *core.Cluster, real *realRun, c
 	}
 	log := a.logger()
 	watched := metrics.Run{Name: c.Name, Seed: c.Seed, Wall: stopwatch, Troubles: a.troubles}
-	if clock, ticks := e.Backend.(interface{ Present() float64 }); ticks {
+	if clock, ticks := e.Backend.(backend.Ticking); ticks {
 		watched.Now = clock.Present
 	}
 	health := exposition.NewHealth(stopwatch, exposition.Patience)

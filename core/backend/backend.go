@@ -61,3 +61,9 @@ type Log struct {
 	Stderr bool // standard error instead of standard output
 	Follow bool // until the job has ended
 }
+
+// Ticking is implemented by a backend whose time goes on between rounds.
+type Ticking interface {
+	// Present is the time in seconds of the run. It may be called from any goroutine.
+	Present() float64
+}

@@ -143,7 +143,7 @@ func (s *Server) coming(ctx context.Context) []backend.Coming {
 
 // now is the moment, or the last one that is known when the backend has no clock to ask.
 func (s *Server) now(lastRound float64) float64 {
-	if clock, ok := s.backend.(interface{ Present() float64 }); ok {
+	if clock, ok := s.backend.(backend.Ticking); ok {
 		return max(lastRound, clock.Present())
 	}
 	return lastRound

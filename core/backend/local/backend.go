@@ -21,7 +21,7 @@ import (
 )
 
 // Backend is a core.Backend over processes of this machine. All but what backend.Operated and backend.Expecting
-// promise, Present and moment is for one goroutine.
+// promise, and Present, is for one goroutine.
 type Backend struct {
 	config       Config
 	capabilities []core.Capability
@@ -59,7 +59,10 @@ type Backend struct {
 	work     sync.WaitGroup
 }
 
-var _ backend.Operated = (*Backend)(nil)
+var (
+	_ backend.Operated = (*Backend)(nil)
+	_ backend.Ticking  = (*Backend)(nil)
+)
 
 // longestSocket is what the address of a unix socket has room for.
 const longestSocket = 100
@@ -88,7 +91,7 @@ func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload)
 	if b.agent, err = agent.Listen(socket); err != nil {
 		return nil, errors.Join(err, b.store.close())
 	}
-	b.intake = newIntake(b.store, b.moment, b.jobs)
+	b.intake = newIntake(b.store, b.Present, b.jobs)
 	b.work.Go(func() { b.intake.work(b.ended) })
 	return b, nil
 }
@@ -141,21 +144,13 @@ func (b *Backend) Replaying() bool { return b.rounds < len(b.history) }
 // Capabilities repeats what the opener told.
 func (b *Backend) Capabilities() []core.Capability { return b.capabilities }
 
-// Present is about now, in seconds of the run. It may be called from any goroutine.
+// Present is what the clock says, in seconds of the run, in whole milliseconds. It may be called from any goroutine.
 func (b *Backend) Present() float64 {
-	return b.openedAt + b.clock.Now().Sub(b.opened).Seconds()*b.config.Speedup
+	return math.Floor((b.openedAt+b.clock.Now().Sub(b.opened).Seconds()*b.config.Speedup)*1000) / 1000
 }
 
-// ElapsedSeconds is the present, which lies after the last round.
-func (b *Backend) ElapsedSeconds() float64 { return b.elapsed() }
-
-// elapsed is the present in seconds of the run, in whole milliseconds. It never goes back.
-func (b *Backend) elapsed() float64 { return max(b.moment(), b.now) }
-
-// moment is what the clock says. It may be called from any goroutine.
-func (b *Backend) moment() float64 {
-	return math.Floor(b.Present()*1000) / 1000
-}
+// elapsed is the present, which never goes back before the last round.
+func (b *Backend) elapsed() float64 { return max(b.Present(), b.now) }
 
 // Next repeats what schedulers before this one saw, then waits until a round is due.
 func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, error) {

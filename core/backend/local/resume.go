@@ -195,7 +195,7 @@ func (b *Backend) await(id keeper.Identity, gone chan<- float64) {
 
 // ends notes when a keeper was seen to end: the clock of files may be set meanwhile.
 func (b *Backend) ends(gone chan<- float64) {
-	gone <- b.moment()
+	gone <- b.Present()
 	select {
 	case b.happened <- struct{}{}:
 	default: // there is a note already
