@@ -10,7 +10,8 @@ import (
 // Variable names the folder that holds data/ and reference/.
 const Variable = "QUARTET_DATA"
 
-// Path is a file or folder of the published data. Without it the test is skipped.
+// Path is a file or folder of the published data. A test is skipped where Variable is not set, and fails where it names a
+// folder that lacks the data: what was meant to run is not left out in silence.
 func Path(t testing.TB, elements ...string) string {
 	t.Helper()
 	root := os.Getenv(Variable)
@@ -19,7 +20,7 @@ func Path(t testing.TB, elements ...string) string {
 	}
 	path := filepath.Join(append([]string{root}, elements...)...)
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("no published data: %v", err)
+		t.Fatalf("%s is set, but there is no published data: %v", Variable, err)
 	}
 	return path
 }

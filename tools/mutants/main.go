@@ -1,0 +1,94 @@
+// Command mutants tells how much the tests of a package hold: it changes the code in one place at a time, runs the package's
+// own tests on each change, and lists the changes that no test noticed.
+//
+//	go run ./tools/mutants [flags] PACKAGE...
+//
+// All changes of a package are compiled into one test binary and chosen by a variable of the environment, so that a change
+// costs one run of the tests and no build. See docs/mutants.md for what is changed and what survives.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+)
+
+func main() {
+	var o options
+	flag.Float64Var(&o.atLeast, "at-least", 0, "fail when a smaller part in per cent is noticed in any package")
+	flag.IntVar(&o.sample, "sample", 0, "try so many changes of a package, drawn by -seed; 0 for all")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of the sample")
+	flag.IntVar(&o.workers, "j", 2, "test runs at a time")
+	flag.BoolVar(&o.short, "short", false, "run the tests with -short")
+	flag.StringVar(&o.known, "known", "", "file of survivors that were looked at, each with its reason")
+	flag.StringVar(&o.skip, "skip", "", "pattern of tests to leave out, such as those of speed")
+	flag.StringVar(&o.files, "files", "", "pattern of the names of files to change; empty for all")
+	flag.Float64Var(&o.timeoutFactor, "timeout-factor", 4, "how many times the time of the unchanged tests a run may take")
+	flag.BoolVar(&o.list, "list", false, "list the changes and run nothing")
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), "usage: mutants [flags] PACKAGE...\n")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags.
+type options struct {
+	atLeast       float64
+	sample        int
+	seed          uint64
+	workers       int
+	short         bool
+	known         string
+	skip          string
+	files         string
+	timeoutFactor float64
+	list          bool
+}
+
+func run(ctx context.Context, o options, patterns []string) error {
+	if len(patterns) == 0 {
+		return errors.New("name at least one package, such as ./placement")
+	}
+	known, err := readKnown(o.known)
+	if err != nil {
+		return err
+	}
+	packages, err := load(patterns)
+	if err != nil {
+		return err
+	}
+	low := 0
+	for _, p := range packages {
+		started := time.Now()
+		s, err := p.try(ctx, o, known)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.path, err)
+		}
+		if o.list {
+			continue
+		}
+		fmt.Printf("%s: %d changes, %d noticed (%.1f %%), %d known to survive, %d survive, %s\n",
+			p.path, s.tried, s.noticed, s.percent(), s.known, len(s.survivors), time.Since(started).Round(time.Second))
+		for _, m := range s.survivors {
+			fmt.Println("  " + m.String())
+		}
+		if s.percent() < o.atLeast {
+			low++
+		}
+	}
+	if low > 0 {
+		return fmt.Errorf("%d of %d packages are below %v %%", low, len(packages), o.atLeast)
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// chooser is the file that every changed package gets: it tells which change is chosen, and notes which ones are reached.
+const chooser = `package %s
+
+import (
+	"os"
+	"strconv"
+	"sync"
+)
+
+var mutantNumber, _ = strconv.Atoi(os.Getenv("QUARTET_MUTANT"))
+
+var mutantTrace = os.Getenv("QUARTET_MUTANT_TRACE")
+
+var (
+	mutantLock sync.Mutex
+	mutantSeen = map[int]bool{}
+)
+
+func mutantChosen(n int) bool {
+	if mutantTrace != "" {
+		mutantReached(n)
+	}
+	return n == mutantNumber
+}
+
+func mutantReached(n int) {
+	mutantLock.Lock()
+	defer mutantLock.Unlock()
+	if mutantSeen[n] {
+		return
+	}
+	mutantSeen[n] = true
+	f, err := os.OpenFile(mutantTrace, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(strconv.Itoa(n) + "\n"); err != nil {
+		panic(err)
+	}
+}
+`
+
+// score is what became of the changes of a package.
+type score struct {
+	tried, noticed, known int
+	survivors             []*mutant
+}
+
+// percent is the part of the changes that were noticed or are known to make no difference.
+func (s *score) percent() float64 {
+	if s.tried == 0 {
+		return 100
+	}
+	return 100 * float64(s.noticed+s.known) / float64(s.tried)
+}
+
+// try makes the changes of a package one after the other and runs its tests on each.
+func (p *pack) try(ctx context.Context, o options, known map[string]string) (*score, error) {
+	work, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(work)
+	mutants, err := p.instrument(work, o.files)
+	if err != nil {
+		return nil, err
+	}
+	chosen := drawn(mutants, o.sample, o.seed)
+	if o.list {
+		for _, m := range chosen {
+			fmt.Println(m)
+		}
+		return &score{}, nil
+	}
+	t := &trial{dir: p.dir, binary: filepath.Join(work, "tests")}
+	if err := t.build(ctx, p.path, filepath.Join(work, "overlay.json"), o); err != nil {
+		return nil, err
+	}
+	if t.args == nil { // no tests
+		return &score{tried: len(chosen), survivors: chosen}, nil
+	}
+	reached, err := t.baseline(ctx, filepath.Join(work, "trace"), o)
+	if err != nil {
+		return nil, err
+	}
+	s := &score{tried: len(chosen)}
+	var lock sync.Mutex
+	var wait sync.WaitGroup
+	next := make(chan *mutant)
+	for range max(o.workers, 1) {
+		wait.Go(func() {
+			for m := range next {
+				noticed := reached[m.id] && t.notices(ctx, m.id)
+				lock.Lock()
+				switch {
+				case noticed:
+					s.noticed++
+				case known[p.path+"/"+m.key()] != "":
+					s.known++
+				default:
+					s.survivors = append(s.survivors, m)
+				}
+				lock.Unlock()
+			}
+		})
+	}
+	for _, m := range chosen {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- m
+	}
+	close(next)
+	wait.Wait()
+	slices.SortFunc(s.survivors, func(a, b *mutant) int { return a.id - b.id })
+	return s, ctx.Err()
+}
+
+// instrument writes the changed files and the overlay that puts them in place of the real ones.
+func (p *pack) instrument(work, pattern string) ([]*mutant, error) {
+	files, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, err
+	}
+	var mutants []*mutant
+	replace := map[string]string{}
+	for i, s := range p.files {
+		if !files.MatchString(filepath.Base(s.path)) || bytes.Contains(s.text, []byte("// Code generated")) {
+			continue
+		}
+		text := p.mutate(s, &mutants)
+		to := filepath.Join(work, strconv.Itoa(i)+".go")
+		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+		replace[s.path] = to
+	}
+	to := filepath.Join(work, "chooser.go")
+	if err := os.WriteFile(to, fmt.Appendf(nil, chooser, p.files[0].ast.Name.Name), 0o600); err != nil {
+		return nil, err
+	}
+	replace[filepath.Join(p.dir, "mutant_chooser.go")] = to
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return nil, err
+	}
+	return mutants, os.WriteFile(filepath.Join(work, "overlay.json"), overlay, 0o600)
+}
+
+// drawn is a sample without repetition, in order.
+func drawn(mutants []*mutant, n int, seed uint64) []*mutant {
+	if n == 0 || n >= len(mutants) {
+		return mutants
+	}
+	order := rand.New(rand.NewPCG(seed, 0)).Perm(len(mutants))[:n]
+	slices.Sort(order)
+	var list []*mutant
+	for _, i := range order {
+		list = append(list, mutants[i])
+	}
+	return list
+}
+
+// trial runs the tests of one package.
+type trial struct {
+	dir, binary string
+	args        []string
+	timeout     time.Duration
+}
+
+func (t *trial) build(ctx context.Context, path, overlay string, o options) error {
+	c := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", t.binary, path)
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the tests: %w\n%s", err, out)
+	}
+	if _, err := os.Stat(t.binary); err != nil {
+		return nil
+	}
+	t.args = []string{"-test.failfast"}
+	if o.short {
+		t.args = append(t.args, "-test.short")
+	}
+	if o.skip != "" {
+		t.args = append(t.args, "-test.skip", o.skip)
+	}
+	help, _ := exec.CommandContext(ctx, t.binary, "-h").CombinedOutput() // exits with 2
+	if bytes.Contains(help, []byte("rapid.nofailfile")) {
+		t.args = append(t.args, "-rapid.nofailfile")
+	}
+	return nil
+}
+
+// baseline runs the tests with no change chosen: they pass, and tell what they reach.
+func (t *trial) baseline(ctx context.Context, trace string, o options) (map[int]bool, error) {
+	t.timeout = 10 * time.Minute
+	if out, err := t.run(ctx, "QUARTET_MUTANT_TRACE="+trace); err != nil {
+		return nil, fmt.Errorf("the tests fail on the unchanged code: %w\n%s", err, out)
+	}
+	started := time.Now()
+	if out, err := t.run(ctx); err != nil {
+		return nil, fmt.Errorf("the tests fail on the unchanged code: %w\n%s", err, out)
+	}
+	t.timeout = 5*time.Second + time.Duration(o.timeoutFactor*float64(time.Since(started)))
+	text, err := os.ReadFile(trace)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	reached := map[int]bool{}
+	for line := range strings.FieldsSeq(string(text)) {
+		if n, err := strconv.Atoi(line); err == nil {
+			reached[n] = true
+		}
+	}
+	return reached, nil
+}
+
+// notices reports whether the tests fail on a change, or do not end.
+func (t *trial) notices(ctx context.Context, id int) bool {
+	_, err := t.run(ctx, "QUARTET_MUTANT="+strconv.Itoa(id))
+	return err != nil && ctx.Err() == nil
+}
+
+func (t *trial) run(ctx context.Context, env ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.timeout+5*time.Second)
+	defer cancel()
+	c := isolated(ctx, t.binary, append(slices.Clip(t.args), "-test.timeout="+t.timeout.String())...)
+	c.Dir, c.Env = t.dir, append(os.Environ(), env...)
+	c.WaitDelay = time.Second
+	out, err := c.CombinedOutput()
+	return out[max(0, len(out)-4000):], err
+}
+
+// readKnown reads the list of survivors that were looked at: lines "package/file: line: from -> to", and under each, indented,
+// why it makes no difference that a test could see.
+func readKnown(path string) (map[string]string, error) {
+	known := map[string]string{}
+	if path == "" {
+		return known, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	last := ""
+	for i, line := range strings.Split(string(text), "\n") {
+		switch {
+		case strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#"):
+		case !strings.HasPrefix(line, "\t"):
+			last = line
+			known[last] = ""
+		case last == "":
+			return nil, fmt.Errorf("%s:%d: a reason without a change", path, i+1)
+		default:
+			known[last] += strings.TrimSpace(line) + " "
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(known)) {
+		if known[k] == "" {
+			return nil, fmt.Errorf("%s: no reason for %q", path, k)
+		}
+	}
+	return known, nil
+}
