@@ -13,23 +13,6 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// Catalog lists the components that a config may name, by the slot they fill.
-type Catalog struct {
-	Admission  []core.Factory[core.Admitter]
-	Allocation []core.Factory[core.Allocator]
-	Placement  []core.Factory[core.Placer]
-	Elasticity []core.Factory[core.Elasticity]
-	Scaler     []core.Factory[core.ClusterScaler]
-	Workload   []core.Factory[workload.Source]
-	Backend    []core.Factory[backend.Opener]
-}
-
-func (c Catalog) admission() []core.Factory[core.Admitter]    { return c.Admission }
-func (c Catalog) allocation() []core.Factory[core.Allocator]  { return c.Allocation }
-func (c Catalog) placement() []core.Factory[core.Placer]      { return c.Placement }
-func (c Catalog) elasticity() []core.Factory[core.Elasticity] { return c.Elasticity }
-func (c Catalog) scaler() []core.Factory[core.ClusterScaler]  { return c.Scaler }
-
 // Config is a checked composition, ready to be built.
 type Config struct {
 	Version    int

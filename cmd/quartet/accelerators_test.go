@@ -9,9 +9,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core/metrics"
 )
 
@@ -171,16 +173,16 @@ func TestAloneIsFair(t *testing.T) {
 	}, io.Discard, os.Stderr); code != exitOK {
 		t.Fatalf("exit %d", code)
 	}
-	manifest := filepath.Join(dir, "mixed", manifestFile)
+	manifest := filepath.Join(dir, "mixed", quartet.ManifestFile)
 	if code := run(t.Context(), []string{"simulate", "-q", "--from", manifest}, io.Discard, os.Stderr); code != exitOK {
 		t.Fatalf("exit %d when repeated", code)
 	}
-	recorded, err := readManifest(manifest)
+	recorded, err := quartet.ReadManifest(manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{"accelerators.csv", "fairness.csv"} {
-		if _, ok := find(recorded.Outputs, file); !ok {
+		if !slices.ContainsFunc(recorded.Outputs, func(d quartet.Digest) bool { return d.File == file }) {
 			t.Errorf("the manifest has no %s", file)
 		}
 	}

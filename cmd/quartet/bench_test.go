@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
@@ -25,7 +26,7 @@ func loaded(b *testing.B, file string, sets ...string) (*configs.Config, *worklo
 	if err != nil {
 		b.Fatal(err)
 	}
-	jobs, err := loadWorkload(context.Background(), c, nil)
+	jobs, err := quartet.LoadWorkload(context.Background(), c, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -36,7 +37,7 @@ func loaded(b *testing.B, file string, sets ...string) (*configs.Config, *worklo
 func simulateOnly(b *testing.B, c *configs.Config, jobs *workload.Workload) int {
 	b.Helper()
 	ctx := context.Background()
-	stages, err := buildStages(c, nil)
+	stages, err := quartet.BuildStages(c, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -67,7 +67,7 @@ jobs: [{name: talk, command: [sh, -c, "echo begun; while [ ! -e go ]; do sleep 0
 		t.Errorf("%d lines, want 20001", lines)
 	}
 
-	code, stdout, stderr := quartet(t, "logs", "talk", "--run-dir", filepath.Join("runs", "local"))
+	code, stdout, stderr := invoke(t, "logs", "talk", "--run-dir", filepath.Join("runs", "local"))
 	if code != 0 || stdout != out.String() {
 		t.Errorf("exit code %d, %d bytes of %d: %s", code, len(stdout), out.Len(), stderr)
 	}
@@ -81,7 +81,7 @@ jobs: [{name: talk, command: [sh, -c, "echo begun; while [ ! -e go ]; do sleep 0
 		"no replica": {[]string{"logs", "talk", "--rank", "1", "--run-dir", "runs/local"}, "error: replica 1 of job \"talk\" has put out nothing\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, stderr := quartet(t, tc.args...)
+			_, _, stderr := invoke(t, tc.args...)
 			if diff := cmp.Diff(tc.want, stderr); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/control"
@@ -27,7 +28,7 @@ func (a *app) noteMisfits(ctx context.Context, client *control.Client, files []b
 		for i := range jobs {
 			spec := &jobs[i].Spec
 			if capacity := cluster.CapacityFor(spec); spec.MinReplicas > capacity {
-				a.note("%s; the next round will reject it", misfit(&jobs[i], cluster, spec.MinReplicas, capacity).Summary)
+				a.note("%s; the next round will reject it", quartet.Misfit(&jobs[i], cluster, spec.MinReplicas, capacity).Summary)
 			}
 		}
 	}

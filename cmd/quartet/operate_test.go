@@ -26,6 +26,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
@@ -93,7 +94,7 @@ func scheduler(t *testing.T, o *operated) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	stages, err := buildStages(config, log)
+	stages, err := quartet.BuildStages(config, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,8 +131,8 @@ func scheduler(t *testing.T, o *operated) {
 	})
 }
 
-// quartet runs a command and returns its exit code and what it writes.
-func quartet(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// invoke runs a command and returns its exit code and what it writes.
+func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = run(t.Context(), args, &out, &errs)
@@ -209,7 +210,7 @@ round      at  what           by                   where or why
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			code, stdout, stderr := quartet(t, tc.args...)
+			code, stdout, stderr := invoke(t, tc.args...)
 			if code != 0 || stderr != "" {
 				t.Errorf("exit code %d: %s", code, stderr)
 			}
@@ -222,7 +223,7 @@ round      at  what           by                   where or why
 
 func TestOperateDocuments(t *testing.T) {
 	scheduler(t, &operated{})
-	code, stdout, stderr := quartet(t, "describe", "first", "-o", "json")
+	code, stdout, stderr := invoke(t, "describe", "first", "-o", "json")
 	var described struct {
 		ID          int
 		Job, State  string
@@ -245,7 +246,7 @@ func TestOperateDocuments(t *testing.T) {
 		d.Measurement.Step != 0.25 || len(d.Decisions) != 3 || d.Decisions[2].Reason != "preempted_by_priority" || d.Decisions[2].Wanted != nil {
 		t.Errorf("described as %s", stdout)
 	}
-	code, stdout, stderr = quartet(t, "explain", "huge", "-o", "json")
+	code, stdout, stderr = invoke(t, "explain", "huge", "-o", "json")
 	var explained struct {
 		Job, State, Reason, Explanation string
 		Decisions                       []struct {
@@ -306,7 +307,7 @@ func TestOperateOrders(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			code, stdout, stderr := quartet(t, tc.args...)
+			code, stdout, stderr := invoke(t, tc.args...)
 			if diff := cmp.Diff([]any{tc.code, tc.stdout, tc.stderr}, []any{code, stdout, stderr}); diff != "" {
 				t.Errorf("(-want,+got):\n%s", diff)
 			}
@@ -327,14 +328,14 @@ func TestOperateOrders(t *testing.T) {
 // The decisions of a simulation are explained as those of a scheduler.
 func TestExplainARecordedRun(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if code, _, stderr := quartet(t, "simulate", "--out", "runs", "-q"); code != 0 {
+	if code, _, stderr := invoke(t, "simulate", "--out", "runs", "-q"); code != 0 {
 		t.Fatal(stderr)
 	}
-	code, stdout, stderr := quartet(t, "explain", "job-000007", "--run-dir", "runs/default")
+	code, stdout, stderr := invoke(t, "explain", "job-000007", "--run-dir", "runs/default")
 	if code != 0 || !strings.HasPrefix(stdout, "\"job-000007\" has ended: completed\n\nround ") || !strings.Contains(stdout, "start") {
 		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
 	}
-	code, _, stderr = quartet(t, "explain", "jbo-000007", "--run-dir", "runs/default")
+	code, _, stderr = invoke(t, "explain", "jbo-000007", "--run-dir", "runs/default")
 	if code != 2 || !strings.Contains(stderr, `tells of no job "jbo-000007"; did you mean "job-000007"?`) {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
@@ -353,14 +354,14 @@ round      at  what             by                   where or why
     2  10.0 s  start            placement/first_fit  t4-0:0,1
     1     0 s  defer            placement/first_fit  waiting_for_devices (wants 2 devices, 1 available)
 `
-	code, stdout, stderr = quartet(t, "explain", "a", "--run-dir", ".")
+	code, stdout, stderr = invoke(t, "explain", "a", "--run-dir", ".")
 	if diff := cmp.Diff(want, stdout); diff != "" || code != 0 {
 		t.Errorf("exit code %d, %s (-want,+got):\n%s", code, stderr, diff)
 	}
 	if err := os.WriteFile("decisions.jsonl", []byte(lines+"garbage\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := quartet(t, "explain", "a", "--run-dir", "."); code != 2 || !strings.HasPrefix(stderr, "decisions.jsonl:5: no decision: ") {
+	if code, _, stderr := invoke(t, "explain", "a", "--run-dir", "."); code != 2 || !strings.HasPrefix(stderr, "decisions.jsonl:5: no decision: ") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }
@@ -412,7 +413,7 @@ func TestOperateOverTCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	flags := []string{"--server", address, "--tls-cert", files.Certificate, "--tls-key", files.Key, "--tls-ca", files.Authority}
-	code, stdout, stderr := quartet(t, append([]string{"nodes", "-o", "csv"}, flags...)...)
+	code, stdout, stderr := invoke(t, append([]string{"nodes", "-o", "csv"}, flags...)...)
 	if want := "node,accelerator,rack,devices,used,health\nt4-0,t4,,4,0,ready\n"; code != 0 || stdout != want {
 		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
 	}
@@ -423,7 +424,7 @@ func TestOperateOverTCP(t *testing.T) {
 	if err := server.Close(); err != nil {
 		t.Error(err)
 	}
-	code, _, stderr = quartet(t, append([]string{"nodes"}, flags...)...)
+	code, _, stderr = invoke(t, append([]string{"nodes"}, flags...)...)
 	if code != 1 || !strings.Contains(stderr, "does not answer") || !strings.Contains(stderr, "is there one on "+address) {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}

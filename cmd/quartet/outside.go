@@ -6,11 +6,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/plugins/host"
 )
+
+// plugin names a plugin and its content.
+type plugin = quartet.Plugin
 
 // registerPluginDirs adds --plugin-dir to a command and those under it.
 func (a *app) registerPluginDirs(c *cobra.Command) {
@@ -40,12 +44,26 @@ func (a *app) closePlugins() {
 	}
 }
 
-// troubles tells of plugins that failed in a run that went on.
-func (a *app) troubles() (list []metrics.Trouble) {
-	if a.library == nil {
+// plugins tells of the policies of this invocation that are in processes of their own.
+type plugins app
+
+// Used lists the plugins that policies were created from.
+func (p *plugins) Used() (list []plugin) {
+	if p.library == nil {
 		return nil
 	}
-	for _, t := range a.library.Troubles() {
+	for _, used := range p.library.Used() {
+		list = append(list, plugin{Name: used.Name, Version: used.Version, SHA256: used.SHA256})
+	}
+	return list
+}
+
+// Troubles tells of plugins that failed in a run that went on.
+func (p *plugins) Troubles() (list []metrics.Trouble) {
+	if p.library == nil {
+		return nil
+	}
+	for _, t := range p.library.Troubles() {
 		list = append(list, metrics.Trouble(t))
 	}
 	return list

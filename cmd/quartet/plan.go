@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
@@ -82,91 +82,32 @@ func (a *app) planSnapshot(ctx context.Context, client *control.Client) error {
 	return a.plan(ctx, config, path)
 }
 
-// plan holds the next round of a run, or its first when there is no snapshot.
-func (a *app) plan(ctx context.Context, c *configs.Config, snapshot string) error {
-	log := a.logger()
-	jobs, err := loadWorkload(ctx, c, log)
+// plan shows the next round of a run, or its first when there is no snapshot.
+func (a *app) plan(ctx context.Context, config *configs.Config, snapshot string) error {
+	c := &quartet.Composition{Config: config, Log: a.logger()}
+	p, err := c.Plan(ctx, snapshot)
 	if err != nil {
 		return err
 	}
-	cluster := c.BuildCluster()
-	if snapshot == "" {
-		if err := checkFit(ctx, c, cluster, jobs, log); err != nil {
-			return err
-		}
-	}
-	stages, err := buildStages(c, log)
-	if err != nil {
-		return err
-	}
-	opener, err := c.Backend.New(c.Seed, log)
-	if err != nil {
-		return err
-	}
-	machine, real := opener.(*local.Opener)
-	if !real {
-		return problem("backend.type", fmt.Sprintf("%q has no state to plan on", c.Backend.ID), "")
-	}
-	if err := (&realRun{}).house(opener, c, jobs, ""); err != nil {
-		return err
-	}
-	world, err := machine.Preview(snapshot, cluster, jobs)
-	if err != nil {
-		return err
-	}
-	seen := &foreseen{cluster: cluster, verdicts: map[core.JobID]core.Verdict{}, names: map[core.JobID]string{}}
-	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), nil, seen)
-	var told core.Backend = world
-	if snapshot == "" {
-		told = late{world, firstRoundSeconds}
-	}
-	if err := pipeline.Run(ctx, told); err != nil {
-		return err
-	}
-	if err := closeStages(&stages); err != nil {
-		return err
-	}
-	a.note("round %d, at %s", seen.round, render.Span(pipeline.NowSeconds()))
-	return seen.table(world.Changes(), pipeline.Unfinished()).Write(a.stdout, a.format)
+	a.note("round %d, at %s", p.Round, render.Span(p.NowSeconds))
+	return planTable(p).Write(a.stdout, a.format)
 }
 
-// foreseen notes what a table of the next round needs.
-type foreseen struct {
-	cluster  *core.Cluster
-	round    int
-	verdicts map[core.JobID]core.Verdict // last told
-	names    map[core.JobID]string
-}
-
-// ObserveRound notes what is told in a round.
-func (s *foreseen) ObserveRound(r *core.Report) error {
-	s.round = r.View.Round
-	for i := range r.Events {
-		if e := &r.Events[i]; e.Kind == core.JobSubmitted {
-			s.names[e.Job] = e.Spec.Name
-		}
-	}
-	for _, v := range r.Verdicts {
-		s.verdicts[v.Job] = v
-	}
-	return nil
-}
-
-// table lists what changes, then who waits and why.
-func (s *foreseen) table(changes []core.Change, unfinished []*core.Job) render.Table {
+// planTable lists what changes, then who waits and why.
+func planTable(p *quartet.Plan) render.Table {
 	t := render.Table{Columns: []render.Column{{Name: "job"}, {Name: "action"}, {Name: "replicas", Numeric: true}, {Name: "on"}, {Name: "batch"}, {Name: "why"}, {Name: "by"}}}
-	for _, c := range changes {
+	for _, c := range p.Changes {
 		why := ""
 		if c.Reason != core.NoReason {
 			why = c.Reason.String()
 		}
-		t.Rows = append(t.Rows, []any{s.names[c.Job], c.Action.String(), replicasOf(c.Seats), seatsText(s.cluster, c.Seats), tuningText(&c), why, c.By})
+		t.Rows = append(t.Rows, []any{p.Names[c.Job], c.Action.String(), replicasOf(c.Seats), seatsText(p.Cluster, c.Seats), tuningText(&c), why, c.By})
 	}
-	for _, j := range unfinished {
+	for _, j := range p.Unfinished {
 		if j.State == core.Running {
 			continue
 		}
-		v, told := s.verdicts[j.ID]
+		v, told := p.Verdicts[j.ID]
 		why := j.WaitingReason.String()
 		if told && v.Reason == j.WaitingReason {
 			why = v.Explain()
@@ -202,19 +143,4 @@ func seatsText(c *core.Cluster, seats []core.Seat) string {
 		parts = append(parts, c.Nodes[seat.Node].Name+":"+seat.Devices.String())
 	}
 	return strings.Join(parts, " ")
-}
-
-// firstRoundSeconds is about when the first round of a run is: no job is told of at the very moment of its submission.
-const firstRoundSeconds = 0.01
-
-// late is a world whose rounds come so much after what they are told of.
-type late struct {
-	core.Backend
-	seconds float64
-}
-
-func (l late) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
-	o, err := l.Backend.Next(ctx, w)
-	o.NowSeconds += l.seconds
-	return o, err
 }

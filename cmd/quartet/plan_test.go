@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/local"
@@ -48,11 +49,11 @@ jobs:
 				if err != nil {
 					t.Fatal(err)
 				}
-				jobs, err := loadWorkload(t.Context(), c, a.logger())
+				jobs, err := quartet.LoadWorkload(t.Context(), c, a.logger())
 				if err != nil {
 					t.Fatal(err)
 				}
-				stages, err := buildStages(c, a.logger())
+				stages, err := quartet.BuildStages(c, a.logger())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -65,7 +66,7 @@ jobs:
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := core.NewPipeline(cluster, stages, c.Round.Options(), nil).Run(t.Context(), late{world, seconds}); err != nil {
+				if err := core.NewPipeline(cluster, stages, c.Round.Options(), nil).Run(t.Context(), quartet.Late(world, seconds)); err != nil {
 					t.Fatal(err)
 				}
 				for _, change := range world.Changes() {
@@ -73,7 +74,7 @@ jobs:
 				}
 				return started
 			}
-			plan := round(firstRoundSeconds)
+			plan := round(quartet.FirstRoundSeconds)
 			if len(plan) == 0 {
 				t.Error("nothing is to start on an idle cluster")
 			}

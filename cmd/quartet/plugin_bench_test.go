@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
@@ -38,7 +39,7 @@ pipeline:
 // outOfProcess names which stages of a composition run in a process of their own.
 var outOfProcess = map[string]func(testing.TB, way, *configs.Config) core.Stages{
 	"allocation": func(t testing.TB, by way, c *configs.Config) core.Stages {
-		stages, err := buildStages(c, nil)
+		stages, err := quartet.BuildStages(c, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +58,7 @@ func BenchmarkPlugin(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			jobs, err := loadWorkload(context.Background(), c, nil)
+			jobs, err := quartet.LoadWorkload(context.Background(), c, nil)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -90,7 +91,7 @@ func pair(b *testing.B, c *configs.Config, jobs *workload.Workload, isolate func
 	var directCPU, isolatedCPU time.Duration
 	rounds := 0
 	for b.Loop() {
-		stages, err := buildStages(c, nil)
+		stages, err := quartet.BuildStages(c, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -105,7 +106,7 @@ func pair(b *testing.B, c *configs.Config, jobs *workload.Workload, isolate func
 		start = append(start, time.Since(begin))
 		took, rounds = timed(b, c, jobs, stages)
 		isolated = append(isolated, took)
-		if err := closeStages(&stages); err != nil {
+		if err := quartet.CloseStages(&stages); err != nil {
 			b.Fatal(err)
 		}
 		isolatedCPU += cpuOfAll(b) - used
@@ -203,7 +204,7 @@ func BenchmarkChanged(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			direct, err := buildStages(c, nil)
+			direct, err := quartet.BuildStages(c, nil)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -235,7 +236,7 @@ func BenchmarkChanged(b *testing.B) {
 			for name, t := range took {
 				b.ReportMetric(t.Seconds()*1e6/float64(b.N), name)
 			}
-			if err := errors.Join(closeStages(&counted), closeStages(&isolated)); err != nil {
+			if err := errors.Join(quartet.CloseStages(&counted), quartet.CloseStages(&isolated)); err != nil {
 				b.Fatal(err)
 			}
 		})

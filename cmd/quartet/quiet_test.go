@@ -6,6 +6,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
@@ -35,7 +36,7 @@ func TestAQuietRoundAllocatesNothing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				stages, err := buildStages(c, nil)
+				stages, err := quartet.BuildStages(c, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

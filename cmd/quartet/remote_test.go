@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
@@ -151,12 +152,12 @@ func TestSameBytesThroughTheWire(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			jobs, err := loadWorkload(t.Context(), c, nil)
+			jobs, err := quartet.LoadWorkload(t.Context(), c, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			jobs.Jobs = jobs.Jobs[:min(jobsThroughTheWire(name), len(jobs.Jobs))]
-			direct, err := buildStages(c, nil)
+			direct, err := quartet.BuildStages(c, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,21 +2,16 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quartet-sched/quartet/configs"
-	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/device"
 	"github.com/quartet-sched/quartet/core/backend/local"
-	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // runConfig is the embedded config that `run` takes when no file is given.
@@ -175,46 +170,4 @@ type realRun struct {
 	fresh   bool
 	serve   *serveFlags
 	metrics *metricsFlags
-	folder  string // of the backend
-}
-
-// house tells a real backend where it lives, and refuses one in a simulation.
-func (r *realRun) house(opener backend.Opener, c *configs.Config, w *workload.Workload, dir string) error {
-	machine, real := opener.(*local.Opener)
-	if !real {
-		return nil
-	}
-	if r == nil {
-		return problem("backend.type", fmt.Sprintf("%q runs real processes", c.Backend.ID), `use "quartet run"`)
-	}
-	resolved, err := placeless(c).Resolved()
-	if err != nil {
-		return err
-	}
-	identity, err := identityOf(c, w)
-	if err != nil {
-		return err
-	}
-	machine.For(local.Run{Dir: filepath.Join(dir, "live"), Identity: identity, Config: string(resolved), Fresh: r.fresh})
-	r.folder = machine.Dir()
-	return nil
-}
-
-// identityOf is the same for runs that decide alike: of one config, with the same inputs.
-func identityOf(c *configs.Config, w *workload.Workload) (string, error) {
-	alike := *c
-	alike.Output = configs.Output{}
-	if settings, real := alike.Backend.Config.(*local.Config); real {
-		alike.Backend.Config = settings.Deciding()
-	}
-	resolved, err := alike.Resolved()
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.New()
-	sum.Write(resolved)
-	for _, in := range w.Inputs {
-		fmt.Fprintln(sum, in.SHA256)
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/quartet-sched/quartet"
 )
 
 // countdown is a context that is cancelled when it was asked so many times: a Ctrl-C at a known round.
@@ -55,7 +57,7 @@ func TestInterruptKeepsPartialResults(t *testing.T) {
 	if got, want := bytes.Count(jobs, []byte("\n")), summary.Jobs.Submitted+1; got != want {
 		t.Errorf("jobs.csv has %d lines, want %d", got, want)
 	}
-	if _, err := readManifest(filepath.Join(runDir, manifestFile)); err == nil || !strings.Contains(err.Error(), "interrupted") {
+	if _, err := quartet.ReadManifest(filepath.Join(runDir, quartet.ManifestFile)); err == nil || !strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("manifest of an interrupted run is taken for a whole one: %v", err)
 	}
 	wantNoTemporaryFiles(t, runDir)
@@ -83,22 +85,6 @@ func wantNoTemporaryFiles(t *testing.T, dir string) {
 			t.Errorf("temporary file %q is left", e.Name())
 		}
 	}
-}
-
-func TestOutputsLeaveNothingHalfDone(t *testing.T) {
-	dir := t.TempDir()
-	files, err := newOutputs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := files.write("jobs.csv", []byte("half")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "jobs.csv")); err == nil {
-		t.Error("jobs.csv exists before commit")
-	}
-	files.discard()
-	wantNoTemporaryFiles(t, dir)
 }
 
 func TestUnwritableOutputFails(t *testing.T) {

@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
 )
@@ -89,29 +91,52 @@ for byte; it writes files only with --out.`,
 	return c
 }
 
-// complete runs a config to its end, and prints what came of it.
+// complete simulates a config, or runs it on real machines, and prints what came of it.
 func (f *simulateFlags) complete(ctx context.Context, a *app, config *configs.Config, real *realRun) error {
-	dir := filepath.Join(config.Output.Dir, config.Name)
-	r, err := a.execute(ctx, config, dir, real)
-	if err != nil {
+	c := a.composition(config, real)
+	c.Dir = filepath.Join(config.Output.Dir, config.Name)
+	do := c.Simulate
+	if real != nil {
+		do = c.Run
+	}
+	r, err := do(ctx)
+	if r == nil {
+		return err
+	}
+	if err != nil && !r.Interrupted {
+		a.note("wrote %s: the results up to the failure", r.Dir)
 		return err
 	}
 	if err := a.print(r); err != nil {
 		return err
 	}
-	a.note("wrote %s", dir)
+	a.note("wrote %s", r.Dir)
 	return f.verdict(a, r)
 }
 
+// composition is a config with what this program adds to its runs.
+func (a *app) composition(config *configs.Config, real *realRun) *quartet.Composition {
+	started := time.Now()
+	c := &quartet.Composition{
+		Config: config, Log: a.logger(), Plugins: (*plugins)(a), Stopwatch: func() time.Duration { return time.Since(started) },
+		Note: func(text string) { a.note("%s", text) },
+	}
+	c.Attach = func(s quartet.Session) (quartet.Attachment, error) { return a.attach(s, real) }
+	if real != nil {
+		c.Fresh = real.fresh
+	}
+	return c
+}
+
 // verdict notes jobs that did not finish, and is the error that a whole, measured run still ends with.
-func (f *simulateFlags) verdict(a *app, r *result) error {
-	if r.interrupted {
-		return &exitError{exitInterrupted, fmt.Errorf("interrupted at %s; the results are those up to then", render.Span(r.endSeconds))}
+func (f *simulateFlags) verdict(a *app, r *quartet.Result) error {
+	if r.Interrupted {
+		return &exitError{exitInterrupted, fmt.Errorf("interrupted at %s; the results are those up to then", render.Span(r.EndSeconds))}
 	}
-	if len(r.unfinished) > 0 {
-		a.note("%s", leftOver(r.unfinished))
+	if len(r.Unfinished) > 0 {
+		a.note("%s", leftOver(r.Unfinished))
 	}
-	n := r.summary.Jobs
+	n := r.Summary.Jobs
 	if left := n.Rejected + n.Failed + n.Unfinished; f.strict && left > 0 {
 		return &exitError{exitIncomplete, fmt.Errorf("jobs rejected: %d, failed: %d, unfinished: %d", n.Rejected, n.Failed, n.Unfinished)}
 	}
@@ -120,7 +145,7 @@ func (f *simulateFlags) verdict(a *app, r *result) error {
 
 // repeat runs what a manifest records and compares the files.
 func (a *app) repeat(ctx context.Context, f *simulateFlags) error {
-	m, err := readManifest(f.from)
+	m, err := quartet.ReadManifest(f.from)
 	if err != nil {
 		return err
 	}
@@ -129,28 +154,28 @@ func (a *app) repeat(ctx context.Context, f *simulateFlags) error {
 	if err != nil {
 		return err
 	}
-	dir := ""
+	c := a.composition(config, nil)
 	if f.out != "" {
-		dir = filepath.Join(config.Output.Dir, config.Name)
+		c.Dir = filepath.Join(config.Output.Dir, config.Name)
 	}
-	r, err := a.execute(ctx, config, dir, nil)
-	if err != nil {
+	r, err := c.Simulate(ctx)
+	if err != nil && (r == nil || !r.Interrupted) {
 		return err
 	}
 	if err := a.print(r); err != nil {
 		return err
 	}
-	if r.interrupted {
+	if r.Interrupted {
 		return f.verdict(a, r)
 	}
-	if differences := m.compare(r); len(differences) > 0 {
+	if differences := m.Differences(r); len(differences) > 0 {
 		return &exitError{exitFailed, errors.New(differs(m, differences))}
 	}
 	a.note("repeated %s: every file is the same, byte for byte", f.from)
 	return f.verdict(a, r)
 }
 
-func differs(m *manifest, differences []string) string {
+func differs(m *quartet.Manifest, differences []string) string {
 	text := "the run did not repeat:\n  " + strings.Join(differences, "\n  ")
 	if b := readBuild(); b.Version != m.Quartet || b.Commit != m.Commit || b.Go != m.Go {
 		text += fmt.Sprintf("\n  recorded by quartet %s (commit %s, %s), this is %s (commit %s, %s)",

@@ -9,33 +9,34 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 )
 
 // print writes what the run came to: summary.json as it is, its numbers as a list, or a table for people.
-func (a *app) print(r *result) error {
+func (a *app) print(r *quartet.Result) error {
 	switch a.format {
 	case render.JSON:
-		_, err := a.stdout.Write(r.text)
+		_, err := a.stdout.Write(r.Text)
 		return err
 	case render.CSV:
-		return a.printNumbers(r.text)
+		return a.printNumbers(r.Text)
 	}
-	if err := facts(r.summary).Write(a.stdout, a.format); err != nil {
+	if err := facts(r.Summary).Write(a.stdout, a.format); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintln(a.stdout); err != nil {
 		return err
 	}
-	if err := spans(r.summary).Write(a.stdout, a.format); err != nil || len(r.summary.Accelerators) == 0 {
+	if err := spans(r.Summary).Write(a.stdout, a.format); err != nil || len(r.Summary.Accelerators) == 0 {
 		return err
 	}
 	if _, err := fmt.Fprintln(a.stdout); err != nil {
 		return err
 	}
-	return accelerators(r.summary).Write(a.stdout, a.format)
+	return accelerators(r.Summary).Write(a.stdout, a.format)
 }
 
 // printNumbers writes the leaves of a JSON document as a list.

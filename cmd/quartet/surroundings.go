@@ -3,9 +3,8 @@ package main
 import (
 	"errors"
 	"log/slog"
-	"time"
 
-	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/control"
@@ -13,80 +12,55 @@ import (
 	"github.com/quartet-sched/quartet/core/metrics/exposition"
 )
 
-// surroundings are what a run goes on in.
-type surroundings interface {
-	backend() core.Backend
-	observers() []core.Observer
-	finish(unfinished []*core.Job, endSeconds float64) (*metrics.Summary, error)
-	stop()
-}
-
-// undisturbed is a run that nobody else has to do with.
-type undisturbed struct {
-	collector *metrics.Collector
-	world     core.Backend
-}
-
-func (s *undisturbed) backend() core.Backend      { return s.world }
-func (s *undisturbed) observers() []core.Observer { return []core.Observer{s.collector} }
-func (s *undisturbed) stop()                      {}
-
-func (s *undisturbed) finish(unfinished []*core.Job, endSeconds float64) (*metrics.Summary, error) {
-	return s.collector.Finish(unfinished, endSeconds)
-}
-
-// onMachines is a run that people watch and give orders to.
-type onMachines struct {
-	world core.Backend
-	live  *metrics.Live
-	board *control.Board
-	log   *roundLog
-	stops []func()
-}
-
-func (o *onMachines) backend() core.Backend      { return o.world }
-func (o *onMachines) observers() []core.Observer { return []core.Observer{o.live, o.board, o.log} }
-
-func (o *onMachines) finish(unfinished []*core.Job, endSeconds float64) (*metrics.Summary, error) {
-	return o.live.Finish(unfinished, endSeconds)
-}
-
-func (o *onMachines) stop() {
-	for _, stop := range o.stops {
-		stop()
+// attach lets people watch a run, and give orders to one on real machines; nil for a simulation.
+func (a *app) attach(s quartet.Session, real *realRun) (quartet.Attachment, error) {
+	attached := quartet.Attachment{}
+	if real != nil {
+		var err error
+		if attached, err = a.operate(s, real); err != nil {
+			return attached, err
+		}
 	}
-	o.stops = nil
+	progress := a.startProgress(s.Workload)
+	attached.Observers = append(attached.Observers, progress)
+	stop := attached.Stop
+	attached.Stop = func() {
+		progress.stop()
+		if stop != nil {
+			stop()
+		}
+	}
+	return attached, nil
 }
 
-// operate lets people watch a run and give it orders.
-func (a *app) operate(c *configs.Config, cluster *core.Cluster, real *realRun, collector *metrics.Collector, e *ending, stopwatch func() time.Duration) (_ surroundings, err error) {
-	machine, operable := e.Backend.(backend.Operated)
+// operate lets people watch a run on real machines and give it orders.
+func (a *app) operate(s quartet.Session, real *realRun) (_ quartet.Attachment, err error) {
+	machine, operable := s.World.(backend.Operated)
 	if !operable {
-		return nil, errors.New("the backend takes no orders")
+		return quartet.Attachment{}, errors.New("the backend takes no orders")
 	}
 	log := a.logger()
-	watched := metrics.Run{Name: c.Name, Seed: c.Seed, Wall: stopwatch, Troubles: a.troubles}
-	if clock, ticks := e.Backend.(backend.Ticking); ticks {
+	watched := metrics.Run{Name: s.Config.Name, Seed: s.Config.Seed, Wall: s.Stopwatch, Troubles: s.Troubles}
+	if clock, ticks := s.World.(backend.Ticking); ticks {
 		watched.Now = clock.Present
 	}
-	health := exposition.NewHealth(stopwatch, exposition.Patience)
-	o := &onMachines{
-		live:  metrics.NewLive(collector, watched),
-		world: health.Watch(e, replayingOf(machine)), board: control.NewBoard(cluster), log: &roundLog{log, health.Ready},
-	}
-	defer func() {
-		if err != nil {
-			o.stop()
-		}
-	}()
-	stop := real.metrics.serve(exposition.Source{Snapshot: o.live.Snapshot, Health: health, Build: buildOf(readBuild()), Log: log})
-	o.stops = append(o.stops, stop)
-	server, err := real.serve.serve(real.folder, machine, o.board, log)
+	health := exposition.NewHealth(s.Stopwatch, exposition.Patience)
+	live, board := metrics.NewLive(s.Collector, watched), control.NewBoard(s.Cluster)
+	stopMetrics := real.metrics.serve(exposition.Source{Snapshot: live.Snapshot, Health: health, Build: buildOf(readBuild()), Log: log})
+	server, err := real.serve.serve(s.State, machine, board, log)
 	if err != nil {
-		return nil, err
+		stopMetrics()
+		return quartet.Attachment{}, err
 	}
-	o.stops = append(o.stops, func() { closeServer(server, log) })
-	return o, nil
+	return quartet.Attachment{
+		Backend:   health.Watch(s.Backend, replayingOf(machine)),
+		Observers: []core.Observer{live, board, &roundLog{log, health.Ready}},
+		Finish:    live.Finish,
+		Stop: func() {
+			stopMetrics()
+			closeServer(server, log)
+		},
+	}, nil
 }
 
 // replayingOf tells whether the next round of a backend is one of an earlier scheduler; nil when it repeats none.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core/metrics"
@@ -64,7 +65,7 @@ func (f *traceFlags) load(ctx context.Context, a *app, seedGiven bool) (*workloa
 	if err != nil {
 		return nil, nil, err
 	}
-	w, err := loadWorkload(ctx, config, a.logger())
+	w, err := quartet.LoadWorkload(ctx, config, a.logger())
 	return w, config, err
 }
 

@@ -18,6 +18,35 @@ type Opener interface {
 	Capabilities() []core.Capability
 }
 
+// Run says what a backend of real machines is opened for.
+type Run struct {
+	Dir      string // its folder, for what the config does not place elsewhere
+	Identity string // the same for runs that decide alike
+	Config   string // resolved, for whoever reads the state
+	Fresh    bool   // what is found is stopped and forgotten
+}
+
+// Durable opens a backend of real machines, whose state outlives the scheduler. For is called before Open.
+type Durable interface {
+	Opener
+	For(r Run)
+	// Dir is the folder of the state.
+	Dir() string
+}
+
+// Planner opens a backend on what a scheduler knows, without touching anything that runs.
+type Planner interface {
+	// Preview opens a snapshot, as Operated writes it; without one, the run is taken to begin now.
+	Preview(snapshot string, c *core.Cluster, w *workload.Workload) (Preview, error)
+}
+
+// Preview is a backend that repeats what a scheduler saw and ends with the round that comes next.
+type Preview interface {
+	core.Backend
+	// Changes are what the next round would do.
+	Changes() []core.Change
+}
+
 // Operated is a backend that people give orders to while it runs. Its methods may be called from any goroutine; each
 // returns once its order outlives the scheduler. What an order comes to, the pipeline is told as an event.
 type Operated interface {

@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -46,8 +47,13 @@ var rooms = []room{
 	{"elasticity", []string{"core", "core/goodput", "core/optim/..."}},
 	{"plugins", []string{"core/..."}},
 	{"configs", []string{"core/..."}},
+	{".", []string{
+		"configs", "core", "core/backend", "core/metrics", "core/sim", "core/workload",
+		"admission/...", "allocation/...", "placement/...", "elasticity/...",
+	}},
 	{"cmd", []string{"..."}},
-	{"tools", []string{"core/..."}},
+	{"tools", []string{".", "configs", "core/..."}},
+	{"examples/embed", []string{".", "core/..."}},
 	{"examples", []string{"core", "core/agent", "core/goodput"}},
 	{"internal", nil},
 }
@@ -113,7 +119,7 @@ func within(folder, pattern string) bool {
 
 // decides reports whether the code in a folder takes part in decisions, which must repeat to the byte.
 func decides(folder string) bool {
-	for _, r := range [...]string{"core/...", "admission/...", "allocation/...", "placement/...", "elasticity/..."} {
+	for _, r := range [...]string{".", "core/...", "admission/...", "allocation/...", "placement/...", "elasticity/..."} {
 		if within(folder, r) {
 			return !within(folder, "core/coretest/...") && !within(folder, "core/backend/...") && !within(folder, "core/control/...")
 		}
@@ -204,6 +210,30 @@ func TestTreeKeepsTheRules(t *testing.T) {
 	}
 }
 
+// engines are what backends of real machines and processes of plugins are reached by: nobody links them who embeds Quartet.
+var engines = []string{
+	"k8s.io/", "go.etcd.io/bbolt", "google.golang.org/grpc", "github.com/hashicorp/go-plugin", "github.com/NVIDIA/", "github.com/prometheus/",
+	module + "/core/backend/local", module + "/core/backend/kube", module + "/core/control", module + "/plugins", module + "/cmd",
+}
+
+func TestTheDoorLinksNoEngine(t *testing.T) {
+	text, err := exec.Command("go", "list", "-deps", module).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := strings.Fields(string(text))
+	if !slices.Contains(packages, module+"/core/sim") {
+		t.Errorf("go list does not tell of the simulator: %q", packages)
+	}
+	for _, p := range packages {
+		for _, engine := range engines {
+			if strings.HasPrefix(p, engine) {
+				t.Errorf("package quartet links %s", p)
+			}
+		}
+	}
+}
+
 func TestImportFault(t *testing.T) {
 	cases := map[string]struct {
 		folder, imported string
@@ -229,6 +259,12 @@ func TestImportFault(t *testing.T) {
 		"the simulator imports kube":         {"core/sim", module + "/core/backend/kube", true},
 		"a keeper imports its scheduler":     {"core/backend/local/keeper", module + "/core/backend/local", true},
 		"a scheduler imports its keeper":     {"core/backend/local", module + "/core/backend/local/keeper", false},
+		"the door imports a stage":           {".", module + "/allocation/pollux", false},
+		"the door imports real processes":    {".", module + "/core/backend/local", true},
+		"the door imports the command line":  {".", module + "/cmd/quartet", true},
+		"the door imports plugin hosts":      {".", module + "/plugins/host", true},
+		"the command imports the door":       {"cmd/quartet", module, false},
+		"a stage imports the door":           {"allocation", module, true},
 		"cmd imports kube":                   {"cmd/quartet", module + "/core/backend/kube", false},
 		"cmd imports a stage":                {"cmd/quartet", module + "/allocation", false},
 		"core imports cobra":                 {"core", "github.com/spf13/cobra", true},

@@ -48,7 +48,7 @@ type Config struct {
 }
 
 // Deciding are the settings that decisions depend on. A run goes on when others are changed.
-func (c *Config) Deciding() *Config {
+func (c *Config) Deciding() any {
 	return &Config{Devices: c.Devices, Declared: c.Declared, Speedup: c.Speedup, StandIn: c.StandIn}
 }
 
@@ -99,12 +99,7 @@ type Opener struct {
 }
 
 // Run says what a backend is opened for.
-type Run struct {
-	Dir      string // its folder, for what the config does not place elsewhere
-	Identity string // a store is gone on with only by a run of the same identity
-	Config   string // resolved, for whoever reads the store
-	Fresh    bool   // what is found is stopped and forgotten
-}
+type Run = backend.Run
 
 // For tells what the backend is opened for.
 func (o *Opener) For(r Run) {
@@ -113,6 +108,11 @@ func (o *Opener) For(r Run) {
 	}
 	o.identity, o.resolved, o.fresh = r.Identity, r.Config, r.Fresh
 }
+
+var (
+	_ backend.Durable = (*Opener)(nil)
+	_ backend.Planner = (*Opener)(nil)
+)
 
 // Dir is the folder of the backend.
 func (o *Opener) Dir() string { return o.config.Dir }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -42,7 +43,7 @@ func SnapshotConfig(path string) (string, error) {
 }
 
 // Preview opens a snapshot, as backend.Operated writes it; without one, the run is taken to begin now.
-func (o *Opener) Preview(snapshot string, c *core.Cluster, w *workload.Workload) (*Preview, error) {
+func (o *Opener) Preview(snapshot string, c *core.Cluster, w *workload.Workload) (backend.Preview, error) {
 	b := newBackend(o, c, w)
 	if snapshot == "" {
 		if err := o.config.checkJobs(w.Jobs).Err(); err != nil {

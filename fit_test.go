@@ -1,4 +1,4 @@
-package main
+package quartet
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func TestFitIsForTheElasticityToSay(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, err := configs.Parse(catalog(), "default.yaml", configs.Default(), configs.Options{
+			c, err := configs.Parse(Builtins(), "default.yaml", configs.Default(), configs.Options{
 				Sets: []string{"workload.config={jobs: 3, replicas: one}"},
 			})
 			if err != nil {
@@ -51,7 +51,7 @@ func TestFitIsForTheElasticityToSay(t *testing.T) {
 					return wide{tc.least}, nil
 				}),
 			}
-			jobs, err := loadWorkload(t.Context(), c, nil)
+			jobs, err := LoadWorkload(t.Context(), c, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +68,7 @@ func TestFitIsForTheElasticityToSay(t *testing.T) {
 
 // BenchmarkFit checks as many jobs as the Philly trace has, a third of which are particular about accelerators.
 func BenchmarkFit(b *testing.B) {
-	c, err := configs.Parse(catalog(), "default.yaml", configs.Default(), configs.Options{
+	c, err := configs.Parse(Builtins(), "default.yaml", configs.Default(), configs.Options{
 		Sets: []string{"cluster.nodes=[{name: n, count: 300, accelerator: t4, devices: 8}]"},
 	})
 	if err != nil {

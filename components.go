@@ -1,4 +1,4 @@
-package main
+package quartet
 
 import (
 	"github.com/quartet-sched/quartet/admission"
@@ -7,19 +7,18 @@ import (
 	"github.com/quartet-sched/quartet/allocation/matching"
 	"github.com/quartet-sched/quartet/allocation/pollux"
 	"github.com/quartet-sched/quartet/allocation/sia"
-	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
-	"github.com/quartet-sched/quartet/core/backend/local"
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
 	"github.com/quartet-sched/quartet/placement"
 )
 
-// catalog is the one list of every built-in component. A new policy is one more line here.
-func catalog() configs.Catalog {
-	return configs.Catalog{
+// Builtins is the one list of every built-in component: a new policy is one more line here. Backends of real machines are
+// not among them, so that whoever embeds the simulator links no client of an engine: add them with WithBackend.
+func Builtins() Catalog {
+	return Catalog{
 		Workload: []core.Factory[workload.Source]{
 			workload.NewGenerated(),
 			workload.NewCSV(),
@@ -80,7 +79,6 @@ func catalog() configs.Catalog {
 		},
 		Backend: []core.Factory[backend.Opener]{
 			sim.NewSimulator(),
-			local.New(wallClock{}),
 		},
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package quartet
 
 import (
 	"encoding/json"
@@ -6,15 +6,16 @@ import (
 	"os"
 	"slices"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // manifestSchema names the form of a manifest. It changes when a field changes its meaning or goes away.
 const manifestSchema = "quartet.manifest/v1"
 
-// manifest is what it takes to repeat a run byte for byte. It holds no time and nothing of the machine but the paths
+// Manifest is what it takes to repeat a run byte for byte. It holds no time and nothing of the machine but the paths
 // of the inputs.
-type manifest struct {
+type Manifest struct {
 	Schema      string   `json:"schema"`
 	Name        string   `json:"name"`
 	Seed        uint64   `json:"seed"`
@@ -22,45 +23,35 @@ type manifest struct {
 	Commit      string   `json:"commit"`
 	Go          string   `json:"go"`
 	Interrupted bool     `json:"interrupted"`       // the outputs are those of a part of the run
+	Failed      string   `json:"failed,omitempty"`  // why the run failed; the outputs are those up to then
 	Config      string   `json:"config"`            // resolved, YAML
-	Plugins     []plugin `json:"plugins,omitempty"` // those that took part
-	Inputs      []digest `json:"inputs"`
-	Outputs     []digest `json:"outputs"`
+	Plugins     []Plugin `json:"plugins,omitempty"` // those that took part
+	Inputs      []Digest `json:"inputs"`
+	Outputs     []Digest `json:"outputs"`
 }
 
-// plugin names a plugin and its content.
-type plugin struct {
+// Plugin names a plugin and its content.
+type Plugin struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	SHA256  string `json:"sha256"`
 }
 
-// pluginsUsed lists the plugins that policies were created from.
-func (a *app) pluginsUsed() []plugin {
-	if a.library == nil {
-		return nil
-	}
-	var list []plugin
-	for _, p := range a.library.Used() {
-		list = append(list, plugin{Name: p.Name, Version: p.Version, SHA256: p.SHA256})
-	}
-	return list
-}
-
-func digestsOf(inputs []workload.Input) []digest {
-	list := []digest{}
+func digestsOf(inputs []workload.Input) []Digest {
+	list := []Digest{}
 	for _, in := range inputs {
-		list = append(list, digest{File: in.Path, SHA256: in.SHA256})
+		list = append(list, Digest{File: in.Path, SHA256: in.SHA256})
 	}
 	return list
 }
 
-func readManifest(path string) (*manifest, error) {
+// ReadManifest reads the manifest of a run that can be repeated.
+func ReadManifest(path string) (*Manifest, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, problem(path, err.Error(), "")
 	}
-	var m manifest
+	var m Manifest
 	if err := json.Unmarshal(data, &m); err != nil {
 		return nil, problem(path, fmt.Sprintf("not a manifest: %v", err), "")
 	}
@@ -69,35 +60,37 @@ func readManifest(path string) (*manifest, error) {
 		return nil, problem(path, fmt.Sprintf("schema is %q", m.Schema), fmt.Sprintf("this program repeats %q", manifestSchema))
 	case m.Interrupted:
 		return nil, problem(path, "the run was interrupted", "only a whole run can be repeated")
+	case m.Failed != "":
+		return nil, problem(path, "the run failed: "+m.Failed, "only a whole run can be repeated")
 	case m.Config == "":
 		return nil, problem(path, "holds no config", "nothing can be repeated without it")
 	}
 	return &m, nil
 }
 
-// compare lists how a repeated run differs from the recorded one.
-func (m *manifest) compare(r *result) []string {
+// Differences lists how a repeated run differs from the recorded one.
+func (m *Manifest) Differences(r *Result) []string {
 	var differences []string
 	for _, in := range m.Inputs {
-		if got, ok := find(r.inputs, in.File); !ok || got != in.SHA256 {
+		if got, ok := find(r.Inputs, in.File); !ok || got != in.SHA256 {
 			differences = append(differences, fmt.Sprintf("input %q is not the recorded one: sha256 %s, recorded %s", in.File, orNone(got), in.SHA256))
 		}
 	}
 	for _, p := range m.Plugins {
-		if !slices.Contains(r.plugins, p) {
+		if !slices.Contains(r.Plugins, p) {
 			differences = append(differences, fmt.Sprintf("plugin %q %s with sha256 %s is not the one that took part", p.Name, p.Version, p.SHA256))
 		}
 	}
 	for _, name := range repeatableFiles {
 		want, recorded := find(m.Outputs, name)
-		if got, _ := find(r.outputs, name); recorded && got != want {
+		if got, _ := find(r.Outputs, name); recorded && got != want {
 			differences = append(differences, fmt.Sprintf("%s differs: sha256 %s, recorded %s", name, orNone(got), want))
 		}
 	}
 	return differences
 }
 
-func find(list []digest, file string) (sha string, ok bool) {
+func find(list []Digest, file string) (sha string, ok bool) {
 	for _, d := range list {
 		if d.File == file {
 			return d.SHA256, true
@@ -111,4 +104,9 @@ func orNone(sha string) string {
 		return "none"
 	}
 	return sha
+}
+
+// problem is a single thing wrong with what the user gave; place is a file or a key of the config.
+func problem(place, summary, hint string) error {
+	return core.Diagnostics{{Position: core.Position{File: place}, Summary: summary, Hint: hint}}
 }

@@ -1,6 +1,7 @@
-package main
+package quartet
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -16,13 +17,14 @@ import (
 // The files of a run that depend on nothing but its config and inputs: the same run writes the same bytes.
 var repeatableFiles = []string{"jobs.csv", "rounds.csv", "decisions.jsonl", "accelerators.csv", "fairness.csv"}
 
+// The files that every run writes besides.
 const (
-	summaryFile  = "summary.json"
-	manifestFile = "manifest.json"
+	SummaryFile  = "summary.json"
+	ManifestFile = "manifest.json"
 )
 
-// digest names a file and its content.
-type digest struct {
+// Digest names a file and its content.
+type Digest struct {
 	File   string `json:"file"`
 	SHA256 string `json:"sha256"`
 }
@@ -31,6 +33,7 @@ type digest struct {
 // half a run. With no folder, content is only digested.
 type outputs struct {
 	dir   string
+	keep  bool // the content, too
 	files []*output
 }
 
@@ -38,30 +41,36 @@ type output struct {
 	name string
 	file *os.File // nil when only digested
 	hash hash.Hash
+	kept *bytes.Buffer // nil when the content is not kept
 	out  io.Writer
 }
 
-func newOutputs(dir string) (*outputs, error) {
+func newOutputs(dir string, keep bool) (*outputs, error) {
 	if dir != "" {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, fmt.Errorf("make the output folder: %w", err)
 		}
 	}
-	return &outputs{dir: dir}, nil
+	return &outputs{dir: dir, keep: keep}, nil
 }
 
 // create begins a file.
 func (o *outputs) create(name string) (io.Writer, error) {
 	f := &output{name: name, hash: sha256.New()}
-	f.out = f.hash
+	to := []io.Writer{f.hash}
+	if o.keep {
+		f.kept = &bytes.Buffer{}
+		to = append(to, f.kept)
+	}
 	if o.dir != "" {
 		file, err := os.CreateTemp(o.dir, "."+name+"-*")
 		if err != nil {
 			return nil, fmt.Errorf("create %q: %w", filepath.Join(o.dir, name), err)
 		}
 		f.file = file
-		f.out = io.MultiWriter(file, f.hash)
+		to = append(to, file)
 	}
+	f.out = io.MultiWriter(to...)
 	o.files = append(o.files, f)
 	return f.out, nil
 }
@@ -79,10 +88,22 @@ func (o *outputs) write(name string, content []byte) error {
 }
 
 // digests lists what was written so far, in the order of creation.
-func (o *outputs) digests() []digest {
-	list := []digest{}
+func (o *outputs) digests() []Digest {
+	list := []Digest{}
 	for _, f := range o.files {
-		list = append(list, digest{File: f.name, SHA256: hex.EncodeToString(f.hash.Sum(nil))})
+		list = append(list, Digest{File: f.name, SHA256: hex.EncodeToString(f.hash.Sum(nil))})
+	}
+	return list
+}
+
+// contents lists what was written so far, with its content where that is kept.
+func (o *outputs) contents() []File {
+	list := make([]File, len(o.files))
+	for i, d := range o.digests() {
+		list[i].Digest = d
+		if kept := o.files[i].kept; kept != nil {
+			list[i].Content = kept.Bytes()
+		}
 	}
 	return list
 }
@@ -128,7 +149,10 @@ func (f *output) commit(dir string) error {
 
 // removeLeftovers removes what a run that was killed had not committed. No other run may write into the folder.
 func removeLeftovers(dir string) error {
-	for _, name := range append([]string{summaryFile, manifestFile}, repeatableFiles...) {
+	if dir == "" {
+		return nil
+	}
+	for _, name := range append([]string{SummaryFile, ManifestFile}, repeatableFiles...) {
 		left, err := filepath.Glob(filepath.Join(globQuoted(dir), "."+name+"-*"))
 		if err != nil {
 			return err
@@ -147,8 +171,8 @@ func globQuoted(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// discard removes what was not committed.
-func (o *outputs) discard() {
+// Close removes what was not committed.
+func (o *outputs) Close() {
 	for _, f := range o.files {
 		if f.file != nil {
 			_ = f.file.Close()

@@ -1,4 +1,4 @@
-package main
+package quartet
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func checkFit(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *
 			capacities[types] = capacity
 		}
 		if r.MinReplicas > capacity {
-			found = append(found, misfit(job, cluster, r.MinReplicas, capacity))
+			found = append(found, Misfit(job, cluster, r.MinReplicas, capacity))
 		}
 	}
 	if len(found) > 0 && found[0].Position == (core.Position{}) { // generated: to name each of them helps nobody
@@ -70,8 +70,8 @@ func respondToAll(ctx context.Context, c *configs.Config, cluster *core.Cluster,
 	return responses, nil
 }
 
-// misfit tells of a job that needs more devices than there are for it.
-func misfit(job *workload.Job, cluster *core.Cluster, need, capacity int) core.Diagnostic {
+// Misfit tells of a job that needs more devices than there are for it.
+func Misfit(job *workload.Job, cluster *core.Cluster, need, capacity int) core.Diagnostic {
 	spec := &job.Spec
 	d := core.Diagnostic{
 		Position: job.At,

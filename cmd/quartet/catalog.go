@@ -1,0 +1,11 @@
+package main
+
+import (
+	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/core/backend/local"
+)
+
+// catalog lists the components of this program: the built-in ones, and the engines that it can run on.
+func catalog() quartet.Catalog {
+	return quartet.Builtins().WithBackend(local.New(wallClock{}))
+}

@@ -1,0 +1,36 @@
+package metrics
+
+import "github.com/quartet-sched/quartet/core"
+
+// Job is what a run came to for one job: a row of jobs.csv. Times are in seconds; a Number that is not known is NaN.
+type Job struct {
+	ID                core.JobID
+	Name, Application string
+	SubmitSeconds     float64
+	FirstStartSeconds Number
+	FinishSeconds     Number
+	JCTSeconds        Number // of completed jobs
+	QueueingSeconds   Number
+	ReplicasMean      Number // while it held devices
+	Restarts          int
+	GPUSeconds        float64 // attained service
+	Outcome           string  // completed, rejected, failed, cancelled or unfinished
+}
+
+// Jobs lists every submitted job in order of submission. It is called after Finish.
+func (c *Collector) Jobs() []Job {
+	list := make([]Job, 0, len(c.records))
+	for i := range c.records {
+		r := &c.records[i]
+		if r.spec == nil {
+			continue
+		}
+		list = append(list, Job{
+			ID: r.spec.ID, Name: r.spec.Name, Application: r.spec.Application, SubmitSeconds: r.spec.SubmitSeconds,
+			FirstStartSeconds: Number(r.firstStart), FinishSeconds: Number(r.finish), JCTSeconds: Number(r.jct()),
+			QueueingSeconds: Number(r.queueing()), ReplicasMean: Number(r.replicasMean()), Restarts: int(r.restarts),
+			GPUSeconds: r.attained, Outcome: outcomeNames[r.outcome],
+		})
+	}
+	return list
+}

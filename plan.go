@@ -1,0 +1,110 @@
+package quartet
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// Plan is what the next round of a run would do.
+type Plan struct {
+	Round      int
+	NowSeconds float64 // moment of the round
+	Cluster    *core.Cluster
+	Changes    []core.Change
+	Names      map[core.JobID]string       // of the jobs that were submitted until then
+	Verdicts   map[core.JobID]core.Verdict // last told of each job
+	Unfinished []*core.Job
+}
+
+// Plan holds the next round of a run whose scheduler wrote a snapshot, or the first round when the name of the snapshot is
+// empty, and changes nothing. What the first round of a simulation would do is told, too.
+func (c *Composition) Plan(ctx context.Context, snapshot string) (*Plan, error) {
+	log := c.logger()
+	jobs, err := LoadWorkload(ctx, c.Config, log)
+	if err != nil {
+		return nil, err
+	}
+	cluster := c.BuildCluster()
+	if snapshot == "" {
+		if err := checkFit(ctx, c.Config, cluster, jobs, log); err != nil {
+			return nil, err
+		}
+	}
+	stages, err := BuildStages(c.Config, log)
+	if err != nil {
+		return nil, err
+	}
+	world, err := c.preview(ctx, snapshot, cluster, jobs)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Cluster: cluster, Verdicts: map[core.JobID]core.Verdict{}, Names: map[core.JobID]string{}}
+	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), nil, foreseen{p})
+	var seen core.Backend = world
+	if snapshot == "" {
+		seen = Late(world, FirstRoundSeconds)
+	}
+	if err := pipeline.Run(ctx, seen); err != nil {
+		return nil, err
+	}
+	if err := CloseStages(&stages); err != nil {
+		return nil, err
+	}
+	p.NowSeconds, p.Changes, p.Unfinished = pipeline.NowSeconds(), world.Changes(), pipeline.Unfinished()
+	return p, nil
+}
+
+// preview opens the backend without starting anything.
+func (c *Composition) preview(ctx context.Context, snapshot string, cluster *core.Cluster, jobs *workload.Workload) (backend.Preview, error) {
+	opener, err := c.Backend.New(c.Seed, c.logger())
+	if err != nil {
+		return nil, err
+	}
+	if durable, ok := opener.(backend.Durable); ok {
+		if err := settle(durable, c.Config, jobs, "", false); err != nil {
+			return nil, err
+		}
+	}
+	if planner, ok := opener.(backend.Planner); ok {
+		return planner.Preview(snapshot, cluster, jobs)
+	}
+	return nil, problem("backend.type", fmt.Sprintf("%q has no state to plan on", c.Backend.ID), "")
+}
+
+// foreseen notes what is told in a round.
+type foreseen struct{ *Plan }
+
+// ObserveRound notes what a plan needs.
+func (s foreseen) ObserveRound(r *core.Report) error {
+	s.Round = r.View.Round
+	for i := range r.Events {
+		if e := &r.Events[i]; e.Kind == core.JobSubmitted {
+			s.Names[e.Job] = e.Spec.Name
+		}
+	}
+	for _, v := range r.Verdicts {
+		s.Verdicts[v.Job] = v
+	}
+	return nil
+}
+
+// FirstRoundSeconds is about when the first round of a run is: no job is told of at the very moment of its submission.
+const FirstRoundSeconds = 0.01
+
+// Late is a backend whose rounds come so many seconds after what they are told of.
+func Late(b core.Backend, seconds float64) core.Backend { return late{b, seconds} }
+
+type late struct {
+	core.Backend
+	seconds float64
+}
+
+func (l late) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+	o, err := l.Backend.Next(ctx, w)
+	o.NowSeconds += l.seconds
+	return o, err
+}

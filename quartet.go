@@ -1,0 +1,125 @@
+// Package quartet composes a GPU-cluster scheduler of four parts and simulates it, runs it, or tells what it would do next.
+//
+// A Catalog lists the components there are: Builtins, and one's own beside them. Load, Parse and Compose choose from it and
+// yield a Composition, which Simulate, Run and Plan carry out. What a run came to is a value, a Result; files are written
+// only where a folder is named.
+//
+// The package links no client of an engine: backends of real machines are brought by the caller, with Catalog.WithBackend.
+package quartet
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/metrics"
+)
+
+// Catalog lists the components that a config may name, by the slot they fill.
+type Catalog = configs.Catalog
+
+// Options say which files and settings a composition is loaded from.
+type Options = configs.Options
+
+// Composition is a checked composition of components with a cluster and a workload. Its fields may be set before it is
+// carried out; the zero values write no file, measure no time and log nothing.
+type Composition struct {
+	*configs.Config
+
+	// Dir is the folder that Simulate and Run write into. Simulate never writes over the files of another run: see
+	// Result.Dir. Empty for no files.
+	Dir string
+	// Keep keeps the content of the files in Result.Files, whether they are written or not.
+	Keep bool
+	// Log takes what components log.
+	Log *slog.Logger
+	// Stopwatch tells the time from any fixed moment. Without one the summary knows no wall time and no decision times, and
+	// is the same whenever the run is repeated.
+	Stopwatch func() time.Duration
+	// Observers are told of every round.
+	Observers []core.Observer
+	// Attach lets people watch a run and give it orders.
+	Attach func(Session) (Attachment, error)
+	// Note is told what people should know of the run that is neither a result nor an error.
+	Note func(text string)
+	// Fresh has Run stop and forget what is left of an unfinished run in the same folder.
+	Fresh bool
+	// Plugins tells of the policies in processes of their own; nil when there are none.
+	Plugins Plugins
+}
+
+// Plugins tells of policies in processes of their own.
+type Plugins interface {
+	// Used lists the plugins that took part.
+	Used() []Plugin
+	// Troubles lists the plugins that failed in a run that went on.
+	Troubles() []metrics.Trouble
+}
+
+// Load reads the composition that config files describe. An error is a core.Diagnostics with every problem found.
+func Load(c Catalog, o Options) (*Composition, error) {
+	config, err := configs.Load(c, o)
+	return compositionOf(config, err)
+}
+
+// Parse is Load for a config in memory; name stands for it in diagnostics.
+func Parse(c Catalog, name, config string, o Options) (*Composition, error) {
+	parsed, err := configs.Parse(c, name, []byte(config), o)
+	return compositionOf(parsed, err)
+}
+
+func compositionOf(c *configs.Config, err error) (*Composition, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Composition{Config: c}, nil
+}
+
+// Given is the factory of a component that is there already. The component serves one run: give the next one another.
+func Given[S any](name string, component S) core.Factory[S] {
+	info := core.Info{Type: name, Summary: "given by the program"}
+	return core.NewFactory(info, core.None{}, func(core.None, core.Settings) (S, error) { return component, nil })
+}
+
+func (c *Composition) logger() *slog.Logger {
+	if c.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return c.Log
+}
+
+func (c *Composition) note(text string) {
+	if c.Note != nil {
+		c.Note(text)
+	}
+}
+
+// stopwatch tells the time from now on; that of a composition without a stopwatch stands still.
+func (c *Composition) stopwatch() func() time.Duration {
+	if c.Stopwatch == nil {
+		return func() time.Duration { return 0 }
+	}
+	begin := c.Stopwatch()
+	return func() time.Duration { return c.Stopwatch() - begin }
+}
+
+func (c *Composition) pluginsUsed() []Plugin {
+	if c.Plugins == nil {
+		return nil
+	}
+	return c.Plugins.Used()
+}
+
+func (c *Composition) troubles() []metrics.Trouble {
+	if c.Plugins == nil {
+		return nil
+	}
+	return c.Plugins.Troubles()
+}
+
+// File is a file of a run.
+type File struct {
+	Digest
+	Content []byte // only with Composition.Keep
+}

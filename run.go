@@ -1,0 +1,311 @@
+package quartet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// Result is what a run came to.
+type Result struct {
+	Summary     *metrics.Summary
+	Text        []byte        // Summary as in summary.json
+	Jobs        []metrics.Job // every submitted job, in order of submission
+	Unfinished  []*core.Job   // those of the measured jobs that have not ended
+	Interrupted bool          // the context ended before the run did
+	EndSeconds  float64       // of the run
+	Dir         string        // that holds the files; empty when none were written
+	Files       []File        // all but summary.json and manifest.json, which depend on how long the run took or on these
+	Inputs      []Digest
+	Outputs     []Digest
+	Plugins     []Plugin // that took part
+
+	failure error
+}
+
+// Simulate runs the composition on its simulator until all jobs have ended, nothing can happen any more, or the context
+// ends. When the context ends or a component fails there is a result besides the error: that up to then. Without a result,
+// the run did not begin and nothing was written.
+func (c *Composition) Simulate(ctx context.Context) (*Result, error) {
+	return c.execute(ctx, false)
+}
+
+// Run runs the composition on real machines, as Simulate does on the simulator. The state of the run is kept in a folder
+// "live" of Dir, unless the config of the backend names another: a run that was killed goes on when it is run again.
+func (c *Composition) Run(ctx context.Context) (*Result, error) {
+	return c.execute(ctx, true)
+}
+
+// Session is a run that is about to begin.
+type Session struct {
+	Config    *configs.Config
+	Cluster   *core.Cluster
+	Workload  *workload.Workload
+	Backend   core.Backend // as the pipeline sees it
+	World     core.Backend // as it was opened
+	State     string       // folder that holds the state of a run on real machines
+	Collector *metrics.Collector
+	Stopwatch func() time.Duration // time since the run began
+	Troubles  func() []metrics.Trouble
+}
+
+// Attachment is what someone who watches a run or gives it orders puts between the pipeline and what it works with.
+type Attachment struct {
+	Backend   core.Backend    // instead of that of the session; nil to keep it
+	Observers []core.Observer // told of every round before others are
+	// Finish is called instead of Session.Collector.Finish, and Observers see rounds instead of that collector; nil for neither.
+	Finish func(unfinished []*core.Job, endSeconds float64) (*metrics.Summary, error)
+	Stop   func() // called when the run has ended; nil for nothing to do
+}
+
+// execution is one run from its beginning to its end.
+type execution struct {
+	*Composition
+	log       *slog.Logger
+	stopwatch func() time.Duration
+	jobs      *workload.Workload
+	window    metrics.Window
+	cluster   *core.Cluster
+	files     *outputs
+	collector *metrics.Collector
+}
+
+// execute runs a composition to its end, or until the context ends.
+func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err error) {
+	e := &execution{Composition: c, log: c.logger(), stopwatch: c.stopwatch(), cluster: c.BuildCluster()}
+	if e.jobs, err = LoadWorkload(ctx, c.Config, e.log); err != nil {
+		return nil, err
+	}
+	if e.window, err = measured(c.Config, len(e.jobs.Jobs)); err != nil {
+		return nil, err
+	}
+	if err := checkFit(ctx, c.Config, e.cluster, e.jobs, e.log); err != nil {
+		return nil, err
+	}
+	stages, err := BuildStages(c.Config, e.log)
+	if err != nil {
+		return nil, err
+	}
+	world, state, err := e.open(ctx, real)
+	if err != nil {
+		return nil, err
+	}
+	if closer, ok := world.(io.Closer); ok {
+		defer func() { err = errors.Join(err, e.endWorld(closer, r, err)) }()
+		if err := removeLeftovers(c.Dir); err != nil {
+			return nil, err
+		}
+	}
+	if e.files, err = newOutputs(c.Dir, c.Keep); err != nil {
+		return nil, err
+	}
+	defer e.files.Close()
+	if err := e.newCollector(world); err != nil {
+		return nil, err
+	}
+	r, err = e.run(ctx, world, state, &stages)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.failure
+}
+
+// open opens the backend. Only a run on real machines may have a backend of real machines.
+func (e *execution) open(ctx context.Context, real bool) (world core.Backend, state string, err error) {
+	opener, err := e.Backend.New(e.Seed, e.log)
+	if err != nil {
+		return nil, "", err
+	}
+	durable, ok := opener.(backend.Durable)
+	switch {
+	case ok && !real:
+		return nil, "", problem("backend.type", fmt.Sprintf("%q runs real processes", e.Backend.ID), `use "quartet run"`)
+	case !ok && real:
+		return nil, "", problem("backend.type", fmt.Sprintf("%q does not run real processes", e.Backend.ID), `use "quartet simulate"`)
+	case ok:
+		if err := settle(durable, e.Config, e.jobs, e.Dir, e.Fresh); err != nil {
+			return nil, "", err
+		}
+		state = durable.Dir()
+	}
+	world, err = opener.Open(ctx, e.cluster, e.jobs)
+	return world, state, err
+}
+
+// leaving is a backend whose jobs can outlive the scheduler.
+type leaving interface {
+	Leave() (running int, err error)
+}
+
+// endWorld closes a backend. When the run ends by an error, that is no fault of the jobs: they run on where they can.
+func (e *execution) endWorld(world io.Closer, r *Result, failure error) error {
+	left, can := world.(leaving)
+	if failure == nil || !can || r != nil && r.Interrupted {
+		return world.Close()
+	}
+	running, err := left.Leave()
+	if running > 0 {
+		e.note(fmt.Sprintf("%d jobs run on: run it again to go on with them, or with --fresh to stop them", running))
+	}
+	return err
+}
+
+// pausing is a backend that knows for how many seconds a job pauses when it first starts.
+type pausing interface {
+	StartPause(id core.JobID) float64
+}
+
+// newCollector measures the run into those files that the config asks for.
+func (e *execution) newCollector(world core.Backend) error {
+	var to metrics.Outputs
+	if e.Output.Writes("fairness") {
+		to.Alone = workload.NewAlone(e.cluster, e.jobs.Jobs).Seconds
+		if p, ok := world.(pausing); ok {
+			to.StartPause = p.StartPause
+		}
+	}
+	for i, slot := range []*io.Writer{&to.Jobs, &to.Rounds, &to.Decisions, &to.Accelerators, &to.Fairness} {
+		name := repeatableFiles[i]
+		if !e.Output.Writes(strings.TrimSuffix(name, filepath.Ext(name))) {
+			continue
+		}
+		w, err := e.files.create(name)
+		if err != nil {
+			return err
+		}
+		*slot = w
+	}
+	e.collector = metrics.NewCollector(componentsOf(e.Config), to)
+	e.collector.Measure(e.window)
+	return nil
+}
+
+// run holds the rounds and writes what they came to, however they end.
+func (e *execution) run(ctx context.Context, world core.Backend, state string, stages *core.Stages) (*Result, error) {
+	ending := &ending{Backend: world, window: e.window, left: e.window.Of(len(e.jobs.Jobs))}
+	attached, err := e.attach(ending, state)
+	if err != nil {
+		return nil, errors.Join(err, CloseStages(stages))
+	}
+	defer attached.Stop()
+	observers := append(attached.Observers, e.Observers...)
+	pipeline := core.NewPipeline(e.cluster, *stages, e.Round.Options(), e.stopwatch, append(observers, ending)...)
+	failure := pipeline.Run(ctx, attached.Backend)
+	interrupted := ctx.Err() != nil && errors.Is(failure, ctx.Err())
+	if interrupted {
+		failure = nil
+	}
+	if e.jobs.Open && len(pipeline.Unfinished()) == 0 {
+		interrupted = false // it was to go on until then
+	}
+	failure = errors.Join(failure, CloseStages(stages))
+
+	end := pipeline.NowSeconds()
+	if real, ok := world.(backend.Ticking); ok && interrupted {
+		end = max(end, real.Present())
+	}
+	r := &Result{
+		Interrupted: interrupted, EndSeconds: end, Inputs: digestsOf(e.jobs.Inputs), Dir: e.Dir,
+		Unfinished: e.window.Among(pipeline.Unfinished()), Plugins: e.pluginsUsed(), failure: failure,
+	}
+	if r.Summary, err = attached.Finish(pipeline.Unfinished(), r.EndSeconds); err != nil {
+		return nil, errors.Join(failure, err)
+	}
+	r.Summary.Name, r.Summary.Seed = e.Name, e.Seed
+	r.Summary.Plugins = e.troubles()
+	r.Summary.WallSeconds = metrics.Number(e.stopwatch().Seconds())
+	r.Jobs = e.collector.Jobs()
+	if err := r.write(e.Config, e.files); err != nil {
+		return nil, errors.Join(failure, err)
+	}
+	if interrupted {
+		r.failure = ctx.Err()
+	}
+	return r, nil
+}
+
+// attach asks who watches the run, and fills in what they leave to the run.
+func (e *execution) attach(world *ending, state string) (a Attachment, err error) {
+	if e.Attach != nil {
+		a, err = e.Attach(Session{
+			Config: e.Config, Cluster: e.cluster, Workload: e.jobs, Backend: world, World: world.Backend, State: state, Collector: e.collector,
+			Stopwatch: e.stopwatch, Troubles: e.troubles,
+		})
+		if err != nil {
+			return a, err
+		}
+	}
+	if a.Backend == nil {
+		a.Backend = world
+	}
+	if a.Finish == nil {
+		a.Finish = e.collector.Finish
+		a.Observers = append([]core.Observer{e.collector}, a.Observers...)
+	}
+	if a.Stop == nil {
+		a.Stop = func() {}
+	}
+	return a, nil
+}
+
+// write completes the files of the run.
+func (r *Result) write(c *configs.Config, files *outputs) (err error) {
+	if r.Text, err = document(r.Summary); err != nil {
+		return fmt.Errorf("write summary: %w", err)
+	}
+	r.Outputs, r.Files = files.digests(), files.contents()
+	resolved, err := placeless(c).Resolved()
+	if err != nil {
+		return err
+	}
+	m := Manifest{
+		Schema: manifestSchema, Name: c.Name, Seed: c.Seed, Interrupted: r.Interrupted, Config: string(resolved),
+		Plugins: r.Plugins, Inputs: r.Inputs, Outputs: r.Outputs,
+	}
+	b := ReadBuild()
+	m.Quartet, m.Commit, m.Go = b.Version, b.Commit, b.Go
+	if r.failure != nil {
+		m.Failed = r.failure.Error()
+	}
+	record, err := document(m)
+	if err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	if err := files.write(SummaryFile, r.Text); err != nil {
+		return err
+	}
+	if err := files.write(ManifestFile, record); err != nil {
+		return err
+	}
+	return files.commit()
+}
+
+// document is a value as JSON for files.
+func document(value any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(value)
+	return b.Bytes(), err
+}
+
+// placeless is the config with the default output folder: where results go is no part of the run.
+func placeless(c *configs.Config) *configs.Config {
+	copied := *c
+	copied.Output.Dir = "runs"
+	return &copied
+}

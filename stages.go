@@ -1,0 +1,73 @@
+package quartet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// LoadWorkload reads or generates the jobs of a config. A nil log discards.
+func LoadWorkload(ctx context.Context, c *configs.Config, log *slog.Logger) (*workload.Workload, error) {
+	source, err := c.Workload.New(c.Seed, log)
+	if err != nil {
+		return nil, err
+	}
+	return source.Load(ctx)
+}
+
+// BuildStages creates the components of every stage. CloseStages ends them. A nil log discards.
+func BuildStages(c *configs.Config, log *slog.Logger) (core.Stages, error) {
+	var s core.Stages
+	errs := make([]error, 4, 4+len(c.Admission))
+	for _, selected := range c.Admission {
+		admission, err := build(selected, c.Seed, log)
+		errs = append(errs, err)
+		s.Admission = append(s.Admission, admission)
+	}
+	s.Allocation, errs[0] = build(c.Allocation, c.Seed, log)
+	s.Placement, errs[1] = build(c.Placement, c.Seed, log)
+	s.Elasticity, errs[2] = build(c.Elasticity, c.Seed, log)
+	s.Scaler, errs[3] = build(c.Scaler, c.Seed, log)
+	return s, errors.Join(errs...)
+}
+
+func build[S any](selected configs.Selected[S], seed uint64, log *slog.Logger) (core.Component[S], error) {
+	policy, err := selected.New(seed, log)
+	if err != nil {
+		return core.Component[S]{}, fmt.Errorf("create %q: %w", selected.ID, err)
+	}
+	return core.Component[S]{ID: selected.ID, Policy: policy}, nil
+}
+
+// CloseStages ends the policies that have something to end: a process, or a file to write.
+func CloseStages(s *core.Stages) error {
+	policies := []any{s.Allocation.Policy, s.Placement.Policy, s.Elasticity.Policy, s.Scaler.Policy}
+	for _, admission := range s.Admission {
+		policies = append(policies, admission.Policy)
+	}
+	var errs []error
+	for _, policy := range policies {
+		if closer, ok := policy.(io.Closer); ok {
+			errs = append(errs, closer.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func componentsOf(c *configs.Config) metrics.Components {
+	parts := metrics.Components{
+		Workload: c.Workload.ID, Allocation: c.Allocation.ID, Placement: c.Placement.ID,
+		Elasticity: c.Elasticity.ID, Scaler: c.Scaler.ID, Backend: c.Backend.ID,
+	}
+	for _, admission := range c.Admission {
+		parts.Admission = append(parts.Admission, admission.ID)
+	}
+	return parts
+}
