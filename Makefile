@@ -25,6 +25,10 @@ PIPELINE := ./core ./core/agent/... ./core/backend/... ./core/control/... ./plug
 # Prints the packages whose tests hold properties: others do not know rapid's flags.
 PROPERTIES := $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/pgregory.net\/rapid|core\/coretest[] ]/ { print $$1 }'
 
+# The packages whose tests are held to changes of the code.
+PACKAGES ?= ./core ./core/sim ./core/goodput ./placement ./admission ./elasticity ./configs ./plugins/host
+SAMPLE   ?= 0
+
 FUZZTIME    ?= 30s
 SEED        ?= 1
 BENCH       ?= .
@@ -33,7 +37,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race python examples slow kills reality fuzz cover lint staticcheck fmt bench bench-compare results generate verify clean
+.PHONY: help build test mutants race python examples slow kills reality fuzz cover lint staticcheck fmt bench bench-compare results generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +74,9 @@ kills: ## kill schedulers of real processes 200 times each way (SEED=1), and dam
 reality: ## hold the simulator against paced trainings: some 15 minutes
 	$(GO) run ./tools/reality
 
+mutants: ## change the code in one place at a time and list the changes that no test notices (PACKAGES, SAMPLE=0)
+	$(GO) run ./tools/mutants -sample $(SAMPLE) -known tools/mutants/survivors.txt $(PACKAGES)
+
 fuzz: ## fuzz every target for FUZZTIME (30s)
 	@.ci/fuzz $(FUZZTIME)
 
@@ -93,9 +100,9 @@ bench: ## run the benchmarks matching BENCH, results into BENCH_NEW
 bench-compare: $(BENCHSTAT) ## compare BENCH_OLD with BENCH_NEW
 	$(BENCHSTAT) $(BENCH_OLD) $(BENCH_NEW)
 
-results: ## measure the reproductions again and write the tables of docs/results.md (ONLY=NAME,NAME; KEEP=DIR keeps runs)
+results: ## measure the reproductions again and write the tables of docs/results (ONLY=NAME,NAME; KEEP=DIR keeps runs)
 	$(GO) build -o $(BIN)/quartet ./cmd/quartet
-	$(GO) run ./tools/results -quartet $(BIN)/quartet -write docs/results.md $(if $(ONLY),-only $(ONLY)) $(if $(KEEP),-keep $(KEEP))
+	$(GO) run ./tools/results -quartet $(BIN)/quartet -write docs/results $(if $(ONLY),-only $(ONLY)) $(if $(KEEP),-keep $(KEEP))
 
 generate: $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) ## write what is generated
 	PROTOC_GEN_GO=$(PROTOC_GEN_GO) PROTOC_GEN_GO_GRPC=$(PROTOC_GEN_GO_GRPC) $(GO) generate ./...

@@ -13,7 +13,7 @@ import (
 
 const matchingMarket = "matching-tpds24/matching.yaml"
 
-// TestMatchingBeatsItsBaselines holds the order of docs/results.md on fewer workloads.
+// TestMatchingBeatsItsBaselines holds the order of docs/results on fewer workloads.
 func TestMatchingBeatsItsBaselines(t *testing.T) {
 	seconds := func(config string, sets ...string) float64 {
 		sum := 0.0

@@ -46,7 +46,7 @@ func TestReproducesGavel(t *testing.T) {
 		"fifo_perf": "fifo-perf", "isolated": "isolated", "max_min_fairness": "max-min-blind", "max_min_fairness_perf": "max-min",
 		"finish_time_fairness_perf": "finish-time-fairness", "max_sum_throughput_perf": "max-sum", "allox": "allox",
 	}
-	leftOut := []string{"gandiva", "min_total_duration_perf"} // shares devices; leaves most to its solver, see docs/results.md
+	leftOut := []string{"gandiva", "min_total_duration_perf"} // shares devices; leaves most to its solver, see docs/results
 	ran := 0
 	for name, f := range gavelFixtures(t) {
 		config := configs[f.Policy]

@@ -111,7 +111,7 @@ func TestReproducesBaselinesOfPollux(t *testing.T) {
 	}
 }
 
-// TestReproducesPollux holds rows of docs/results.md that cost little: the others are chaotic in the same way.
+// TestReproducesPollux holds rows of docs/results that cost little: the others are chaotic in the same way.
 func TestReproducesPollux(t *testing.T) {
 	published := publishedPollux(t)
 	for name, tc := range map[string]struct {

@@ -1,14 +1,16 @@
-// Command results measures every reproduction again and writes the tables of docs/results.md: what stands between
+// Command results measures every reproduction again and writes the tables of docs/results: what stands between
 // <!-- table NAME --> and <!-- end --> there is replaced, the words around it stay.
 //
-// Usage: go run ./tools/results -quartet PATH [-write docs/results.md] [-only NAME,NAME] [-keep DIR], with QUARTET_DATA set.
+// Usage: go run ./tools/results -quartet PATH [-write docs/results] [-only NAME,NAME] [-keep DIR], with QUARTET_DATA set.
 package main
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,7 +18,7 @@ import (
 
 func main() {
 	quartet := flag.String("quartet", "quartet", "the binary to measure")
-	document := flag.String("write", "docs/results.md", "the document to write into")
+	folder := flag.String("write", "docs/results", "the folder of the documents to write into")
 	only := flag.String("only", "", "the tables to write, separated by commas; all if empty")
 	keep := flag.String("keep", "", "the folder that keeps runs, so that the next time only what changed is run; none if empty")
 	flag.Parse()
@@ -25,13 +27,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "QUARTET_DATA is not set: it names the folder that holds data/ and reference/")
 		os.Exit(2)
 	}
-	if err := measureAll(*quartet, data, *keep, *document, *only); err != nil {
+	if err := measureAll(*quartet, data, *keep, *folder, *only); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func measureAll(quartet, data, keep, document, only string) (err error) {
+func measureAll(quartet, data, keep, folder, only string) (err error) {
 	out, err := os.MkdirTemp("", "quartet-results")
 	if err != nil {
 		return err
@@ -44,7 +46,7 @@ func measureAll(quartet, data, keep, document, only string) (err error) {
 	if err != nil {
 		return err
 	}
-	return b.write(document, only)
+	return b.writeAll(folder, only)
 }
 
 // tables lists what the document may ask for.
@@ -81,42 +83,60 @@ var tables = map[string]func(*bench) ([][]string, error){
 
 var block = regexp.MustCompile(`(?s)<!-- table (\S+) -->\n.*?<!-- end -->`)
 
-// write replaces the tables of a document, or only those named.
-func (b *bench) write(document, only string) error {
-	text, err := os.ReadFile(document)
+// writeAll replaces the tables of every document of a folder, or only those named.
+func (b *bench) writeAll(folder, only string) error {
+	documents, err := filepath.Glob(filepath.Join(folder, "*.md"))
 	if err != nil {
 		return err
 	}
 	wanted := strings.FieldsFunc(only, func(r rune) bool { return r == ',' })
-	found := map[string]bool{}
+	missing := slices.Clone(wanted)
+	for _, document := range documents {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			return err
+		}
+		for _, found := range block.FindAllSubmatch(text, -1) {
+			missing = slices.DeleteFunc(missing, func(name string) bool { return name == string(found[1]) })
+			if tables[string(found[1])] == nil {
+				return fmt.Errorf("%s asks for unknown table %q", document, found[1])
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("no document in %s has table %q", folder, missing[0])
+	}
+	for _, document := range documents {
+		if err := b.write(document, wanted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write replaces the tables of a document, or only those wanted.
+func (b *bench) write(document string, wanted []string) error {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		return err
+	}
 	var failed error
-	text = block.ReplaceAllFunc(text, func(old []byte) []byte {
+	replaced := block.ReplaceAllFunc(text, func(old []byte) []byte {
 		name := string(block.FindSubmatch(old)[1])
-		found[name] = true
 		if failed != nil || len(wanted) > 0 && !slices.Contains(wanted, name) {
 			return old
 		}
-		measure, known := tables[name]
-		if !known {
-			failed = fmt.Errorf("%s asks for unknown table %q", document, name)
-			return old
-		}
-		rows, err := measure(b)
+		rows, err := tables[name](b)
 		if err != nil {
 			failed = fmt.Errorf("table %q: %w", name, err)
 			return old
 		}
 		return fmt.Appendf(nil, "<!-- table %s -->\n%s<!-- end -->", name, markdown(rows))
 	})
-	for _, name := range wanted {
-		if failed == nil && !found[name] {
-			failed = fmt.Errorf("%s has no table %q", document, name)
-		}
-	}
-	if failed != nil {
+	if failed != nil || bytes.Equal(replaced, text) {
 		return failed
 	}
-	return os.WriteFile(document, text, 0o644)
+	return os.WriteFile(document, replaced, 0o644)
 }
 
 func markdown(rows [][]string) string {

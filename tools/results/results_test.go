@@ -19,21 +19,21 @@ func TestWriteReplacesTheTablesNamed(t *testing.T) {
 	for name, tc := range map[string]struct{ only, want, fails string }{
 		"all":          {only: "", want: "before\n<!-- table one -->\n" + table + "<!-- end -->\nbetween\n<!-- table two -->\n" + table + "<!-- end -->\n"},
 		"one":          {only: "two", want: "before\n<!-- table one -->\nold\n<!-- end -->\nbetween\n<!-- table two -->\n" + table + "<!-- end -->\n"},
-		"a wrong name": {only: "two,three", want: document, fails: `DOC has no table "three"`},
+		"a wrong name": {only: "two,three", want: document, fails: `no document in . has table "three"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			if err := os.WriteFile("DOC", []byte(document), 0o600); err != nil {
+			if err := os.WriteFile("DOC.md", []byte(document), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			got := ""
-			if err := (&bench{}).write("DOC", tc.only); err != nil {
+			if err := (&bench{}).writeAll(".", tc.only); err != nil {
 				got = err.Error()
 			}
 			if got != tc.fails {
 				t.Errorf("error %q, want %q", got, tc.fails)
 			}
-			text, err := os.ReadFile("DOC")
+			text, err := os.ReadFile("DOC.md")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,7 +13,7 @@ import (
 var instances = flag.Uint64("instances", 100, "instances of each generator that are compared with the exact optimum")
 
 // Place is within the published 2.04 % of the exact optimum in the mean over the instances of each generator, and
-// within 6 % for 95 of 100: the figures of docs/results.md, section "Matching market".
+// within 6 % for 95 of 100: the figures of docs/results, section "Matching market".
 func TestGapToTheOptimum(t *testing.T) {
 	for name, generate := range generators {
 		t.Run(name, func(t *testing.T) {
