@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
@@ -173,5 +174,23 @@ func TestAdmitAllocatesNothing(t *testing.T) {
 				t.Errorf("%v allocations a round, want 0", got)
 			}
 		})
+	}
+}
+
+// A quota counts what is active now, however often it was asked before.
+func TestQuotaIsAskedAgain(t *testing.T) {
+	policy, err := NewQuota().New(&QuotaConfig{DefaultDevices: 4}, core.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := view(active(2), pending(2))
+	for range 3 {
+		verdicts, err := policy.Admit(context.Background(), v, []*core.Job{v.Jobs[1]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]core.Verdict{}, verdicts, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("verdicts (-want +got):\n%s", diff)
+		}
 	}
 }
