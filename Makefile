@@ -58,8 +58,9 @@ python: $(BIN)/python ## run the tests of the Python SDK and its example
 	QUARTET_PYTHON=$(BIN)/python/bin/python3 $(GO) test -count=1 ./plugins/python ./plugins/scaffold
 	QUARTET_PYTHON=$(BIN)/python/bin/python3 $(GO) test -count=1 -run='^TestScripts$$/^plugin' ./cmd/quartet
 
-examples: ## test the plugin examples, which are modules of their own
+examples: ## test the examples that are modules of their own
 	cd plugins/examples/go-backfill && $(GO) vet ./... && $(GO) test ./...
+	cd examples/embed && $(GO) vet ./... && $(GO) test ./...
 
 slow: ## run the properties at length: a thousand random worlds each
 	$(GO) test -count=1 -timeout=30m $$($(PROPERTIES)) -rapid.checks=1000
