@@ -96,7 +96,7 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	if e.window, err = measured(c.Config, len(e.jobs.Jobs)); err != nil {
 		return nil, err
 	}
-	if err := checkFit(ctx, c.Config, e.cluster, e.jobs, e.log); err != nil {
+	if err := c.checkFit(ctx, e.cluster, e.jobs); err != nil {
 		return nil, err
 	}
 	stages, err := BuildStages(c.Config, e.log)
