@@ -20,7 +20,7 @@ PROTOC_GEN_GO_GRPC := $(BIN)/protoc-gen-go-grpc-$(PROTOC_GEN_GO_GRPC_VERSION)
 
 # The packages of which the pipeline of a run is made. The policies below allocation/ are left out: they start no goroutine, and
 # their properties take minutes under the race detector.
-PIPELINE := ./core ./core/agent/... ./core/backend/... ./core/control/... ./plugins/wire/... ./plugins/sdk/... ./plugins/host/... ./core/sim/... ./core/metrics/... ./core/coretest/... ./admission/... ./allocation ./placement/... ./elasticity/...
+PIPELINE := ./core ./core/agent/... ./core/backend/... ./core/control/... ./plugins/wire/... ./plugins/sdk/... ./plugins/host/... ./core/sim/... ./core/metrics/... ./core/queue ./core/coretest/... ./admission/... ./allocation ./placement/... ./elasticity/...
 
 # Prints the packages whose tests hold properties: others do not know rapid's flags.
 PROPERTIES := $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/pgregory.net\/rapid|core\/coretest[] ]/ { print $$1 }'
@@ -62,8 +62,9 @@ python: $(BIN)/python ## run the tests of the Python SDK and its example
 	QUARTET_PYTHON=$(BIN)/python/bin/python3 $(GO) test -count=1 ./plugins/python ./plugins/scaffold
 	QUARTET_PYTHON=$(BIN)/python/bin/python3 $(GO) test -count=1 -run='^TestScripts$$/^plugin' ./cmd/quartet
 
-examples: ## test the plugin examples, which are modules of their own
+examples: ## test the examples that are modules of their own
 	cd plugins/examples/go-backfill && $(GO) vet ./... && $(GO) test ./...
+	cd examples/embed && $(GO) vet ./... && $(GO) test ./...
 
 slow: ## run the properties at length: a thousand random worlds each
 	$(GO) test -count=1 -timeout=30m $$($(PROPERTIES)) -rapid.checks=1000

@@ -13,35 +13,63 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// checkFit refuses a workload with jobs that the cluster could not run even when it is empty and healthy: they would
-// only be rejected one by one.
-func checkFit(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, log *slog.Logger) error {
-	responses, err := respondToAll(ctx, c, cluster, w, log)
-	if err != nil {
+// checkFit notes the jobs that the cluster could not run even when it is empty and healthy: the pipeline rejects each of them.
+// A workload of which no job fits is refused: nothing would run.
+func (c *Composition) checkFit(ctx context.Context, cluster *core.Cluster, w *workload.Workload) error {
+	found, err := misfits(ctx, c.Config, cluster, w, c.logger())
+	if err != nil || len(found) == 0 {
 		return err
 	}
-	var found core.Diagnostics
-	capacities := map[string]int{}
+	shown := found[:min(len(found), shownMisfits)]
+	if found[0].Position == (core.Position{}) { // generated: to name each of them helps nobody
+		shown = found[:1]
+	}
+	if len(found) == len(w.Jobs) {
+		if len(shown) < len(found) {
+			shown[len(shown)-1].Hint += fmt.Sprintf("; %d of its %d jobs do not fit", len(found), len(w.Jobs))
+		}
+		return shown.Err()
+	}
+	c.note(fmt.Sprintf("%d of %d jobs will be rejected: the cluster is too small for them, or has none of their accelerators", len(found), len(w.Jobs)))
+	for _, d := range shown {
+		c.note("  " + d.String())
+	}
+	if more := len(found) - len(shown); more > 0 {
+		c.note(fmt.Sprintf("  and %d more", more))
+	}
+	return nil
+}
+
+// shownMisfits bounds how many jobs are named that do not fit.
+const shownMisfits = 5
+
+// misfits lists the jobs that need more devices than there are for them.
+func misfits(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, log *slog.Logger) (found core.Diagnostics, err error) {
+	responses, err := respondToAll(ctx, c, cluster, w, log)
+	if err != nil {
+		return nil, err
+	}
+	type kind struct {
+		mixes bool
+		types string
+	}
+	capacities := map[kind]int{}
 	for _, r := range responses {
 		if r.Job < 0 || int(r.Job) >= len(w.Jobs) {
 			continue // the pipeline blames the component
 		}
 		job := &w.Jobs[r.Job]
-		types := strings.Join(job.Spec.Accelerators, "\n")
-		capacity, known := capacities[types]
+		k := kind{job.Spec.MixesTypes, strings.Join(job.Spec.Accelerators, "\n")}
+		capacity, known := capacities[k]
 		if !known {
 			capacity = cluster.CapacityFor(&job.Spec)
-			capacities[types] = capacity
+			capacities[k] = capacity
 		}
 		if r.MinReplicas > capacity {
 			found = append(found, Misfit(job, cluster, r.MinReplicas, capacity))
 		}
 	}
-	if len(found) > 0 && found[0].Position == (core.Position{}) { // generated: to name each of them helps nobody
-		found[0].Hint = fmt.Sprintf("enlarge the cluster, or change the settings of the workload: %d of its %d jobs do not fit", len(found), len(w.Jobs))
-		found = found[:1]
-	}
-	return found.Err()
+	return found, nil
 }
 
 // respondToAll asks an elasticity component of its own, so that the run's does not notice, what each job can do with

@@ -35,7 +35,7 @@ func TestFitIsForTheElasticityToSay(t *testing.T) {
 	}{
 		"all that there is": {least: 64},
 		"more": {least: 65, want: `job "job-000000" needs 65 devices, the cluster has 64 that it can run on; ` +
-			`enlarge the cluster, or change the settings of the workload: 3 of its 3 jobs do not fit`},
+			`enlarge the cluster or leave the job out; 3 of its 3 jobs do not fit`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestFitIsForTheElasticityToSay(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := ""
-			if err := checkFit(t.Context(), c, c.BuildCluster(), jobs, nil); err != nil {
+			if err := (&Composition{Config: c}).checkFit(t.Context(), c.BuildCluster(), jobs); err != nil {
 				got = err.Error()
 			}
 			if got != tc.want {
@@ -83,10 +83,10 @@ func BenchmarkFit(b *testing.B) {
 			job.Spec.Accelerators = []string{"t4", "v100"}
 		}
 	}
-	cluster := c.BuildCluster()
+	cluster, composition := c.BuildCluster(), &Composition{Config: c}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := checkFit(b.Context(), c, cluster, jobs, nil); err != nil {
+		if err := composition.checkFit(b.Context(), cluster, jobs); err != nil {
 			b.Fatal(err)
 		}
 	}

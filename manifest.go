@@ -45,15 +45,24 @@ func digestsOf(inputs []workload.Input) []Digest {
 	return list
 }
 
-// ReadManifest reads the manifest of a run that can be repeated.
-func ReadManifest(path string) (*Manifest, error) {
+// loadManifest reads a manifest of this or an older program.
+func loadManifest(path string) (*Manifest, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, problem(path, err.Error(), "")
+		return nil, err
 	}
 	var m Manifest
 	if err := json.Unmarshal(data, &m); err != nil {
-		return nil, problem(path, fmt.Sprintf("not a manifest: %v", err), "")
+		return nil, fmt.Errorf("not a manifest: %w", err)
+	}
+	return &m, nil
+}
+
+// ReadManifest reads the manifest of a run that can be repeated.
+func ReadManifest(path string) (*Manifest, error) {
+	m, err := loadManifest(path)
+	if err != nil {
+		return nil, problem(path, err.Error(), "")
 	}
 	switch {
 	case m.Schema != manifestSchema:
@@ -65,7 +74,7 @@ func ReadManifest(path string) (*Manifest, error) {
 	case m.Config == "":
 		return nil, problem(path, "holds no config", "nothing can be repeated without it")
 	}
-	return &m, nil
+	return m, nil
 }
 
 // Differences lists how a repeated run differs from the recorded one.

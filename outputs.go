@@ -152,18 +152,28 @@ func removeLeftovers(dir string) error {
 	if dir == "" {
 		return nil
 	}
-	for _, name := range append([]string{SummaryFile, ManifestFile}, repeatableFiles...) {
-		left, err := filepath.Glob(filepath.Join(globQuoted(dir), "."+name+"-*"))
-		if err != nil {
-			return err
-		}
-		for _, path := range left {
-			if err := os.Remove(path); err != nil {
-				return fmt.Errorf("remove the file of a killed run: %w", err)
-			}
+	left, err := leftovers(dir)
+	if err != nil {
+		return err
+	}
+	for _, path := range left {
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("remove the file of a killed run: %w", err)
 		}
 	}
 	return nil
+}
+
+// leftovers lists the files of runs that have not committed them.
+func leftovers(dir string) (list []string, err error) {
+	for _, name := range append([]string{SummaryFile, ManifestFile}, repeatableFiles...) {
+		left, err := filepath.Glob(filepath.Join(globQuoted(dir), "."+name+"-*"))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, left...)
+	}
+	return list, nil
 }
 
 // globQuoted is a path as a pattern that matches it alone.
@@ -178,5 +188,8 @@ func (o *outputs) Close() {
 			_ = f.file.Close()
 			_ = os.Remove(f.file.Name()) // best effort: the run failed already
 		}
+	}
+	if o.dir != "" {
+		_ = os.Remove(o.dir) // goes only when it is empty: nothing was written
 	}
 }

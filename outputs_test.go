@@ -9,6 +9,9 @@ import (
 
 func TestOutputsLeaveNothingHalfDone(t *testing.T) {
 	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "other"), nil, 0o600); err != nil { // a folder with nothing in it goes
+		t.Fatal(err)
+	}
 	files, err := newOutputs(dir, false)
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func (c *Composition) Plan(ctx context.Context, snapshot string) (*Plan, error) 
 	}
 	cluster := c.BuildCluster()
 	if snapshot == "" {
-		if err := checkFit(ctx, c.Config, cluster, jobs, log); err != nil {
+		if err := c.checkFit(ctx, cluster, jobs); err != nil {
 			return nil, err
 		}
 	}

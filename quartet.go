@@ -8,6 +8,7 @@
 package quartet
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -21,6 +22,19 @@ type Catalog = configs.Catalog
 
 // Options say which files and settings a composition is loaded from.
 type Options = configs.Options
+
+// The form of a config, as the file has it.
+type (
+	Spec       = configs.File
+	Cluster    = configs.Cluster
+	NodeGroup  = configs.NodeGroup
+	Round      = configs.Round
+	Measure    = configs.Measure
+	Pipeline   = configs.Pipeline
+	Elasticity = configs.Elasticity
+	Policy     = configs.Policy
+	Part       = configs.Part
+)
 
 // Composition is a checked composition of components with a cluster and a workload. Its fields may be set before it is
 // carried out; the zero values write no file, measure no time and log nothing.
@@ -69,11 +83,29 @@ func Parse(c Catalog, name, config string, o Options) (*Composition, error) {
 	return compositionOf(parsed, err)
 }
 
+// Compose is Load for a config that a program makes, beginning with NewSpec.
+func Compose(c Catalog, s Spec) (*Composition, error) {
+	config, err := configs.Build(c, s, Options{})
+	return compositionOf(config, err)
+}
+
+// NewSpec is a config in which only what has no default is missing: the nodes of a cluster, a workload and an allocation.
+func NewSpec() Spec { return configs.DefaultFile() }
+
 func compositionOf(c *configs.Config, err error) (*Composition, error) {
 	if err != nil {
 		return nil, err
 	}
 	return &Composition{Config: c}, nil
+}
+
+// Simulate loads a composition and simulates it.
+func Simulate(ctx context.Context, c Catalog, o Options) (*Result, error) {
+	composition, err := Load(c, o)
+	if err != nil {
+		return nil, err
+	}
+	return composition.Simulate(ctx)
 }
 
 // Given is the factory of a component that is there already. The component serves one run: give the next one another.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ type Result struct {
 	Interrupted bool          // the context ended before the run did
 	EndSeconds  float64       // of the run
 	Dir         string        // that holds the files; empty when none were written
+	Repeats     bool          // Dir held the same run before, whose files these replace
 	Files       []File        // all but summary.json and manifest.json, which depend on how long the run took or on these
 	Inputs      []Digest
 	Outputs     []Digest
@@ -74,6 +76,8 @@ type Attachment struct {
 // execution is one run from its beginning to its end.
 type execution struct {
 	*Composition
+	dir       string // that holds the files
+	repeats   bool   // what is recorded there
 	log       *slog.Logger
 	stopwatch func() time.Duration
 	jobs      *workload.Workload
@@ -85,14 +89,14 @@ type execution struct {
 
 // execute runs a composition to its end, or until the context ends.
 func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err error) {
-	e := &execution{Composition: c, log: c.logger(), stopwatch: c.stopwatch(), cluster: c.BuildCluster()}
+	e := &execution{Composition: c, dir: c.Dir, log: c.logger(), stopwatch: c.stopwatch(), cluster: c.BuildCluster()}
 	if e.jobs, err = LoadWorkload(ctx, c.Config, e.log); err != nil {
 		return nil, err
 	}
 	if e.window, err = measured(c.Config, len(e.jobs.Jobs)); err != nil {
 		return nil, err
 	}
-	if err := checkFit(ctx, c.Config, e.cluster, e.jobs, e.log); err != nil {
+	if err := c.checkFit(ctx, e.cluster, e.jobs); err != nil {
 		return nil, err
 	}
 	stages, err := BuildStages(c.Config, e.log)
@@ -105,11 +109,16 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	}
 	if closer, ok := world.(io.Closer); ok {
 		defer func() { err = errors.Join(err, e.endWorld(closer, r, err)) }()
-		if err := removeLeftovers(c.Dir); err != nil {
+		if err := errors.Join(removeLeftovers(e.dir), e.setAside()); err != nil {
 			return nil, err
 		}
 	}
-	if e.files, err = newOutputs(c.Dir, c.Keep); err != nil {
+	if !real {
+		if err := e.claim(); err != nil {
+			return nil, err
+		}
+	}
+	if e.files, err = newOutputs(e.dir, c.Keep); err != nil {
 		return nil, err
 	}
 	defer e.files.Close()
@@ -136,7 +145,7 @@ func (e *execution) open(ctx context.Context, real bool) (world core.Backend, st
 	case !ok && real:
 		return nil, "", problem("backend.type", fmt.Sprintf("%q does not run real processes", e.Backend.ID), `use "quartet simulate"`)
 	case ok:
-		if err := settle(durable, e.Config, e.jobs, e.Dir, e.Fresh); err != nil {
+		if err := settle(durable, e.Config, e.jobs, e.dir, e.Fresh); err != nil {
 			return nil, "", err
 		}
 		state = durable.Dir()
@@ -203,7 +212,7 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	defer attached.Stop()
 	observers := append(attached.Observers, e.Observers...)
 	pipeline := core.NewPipeline(e.cluster, *stages, e.Round.Options(), e.stopwatch, append(observers, ending)...)
-	failure := pipeline.Run(ctx, attached.Backend)
+	failure := e.hold(ctx, pipeline, attached.Backend)
 	interrupted := ctx.Err() != nil && errors.Is(failure, ctx.Err())
 	if interrupted {
 		failure = nil
@@ -218,7 +227,7 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		end = max(end, real.Present())
 	}
 	r := &Result{
-		Interrupted: interrupted, EndSeconds: end, Inputs: digestsOf(e.jobs.Inputs), Dir: e.Dir,
+		Interrupted: interrupted, EndSeconds: end, Inputs: digestsOf(e.jobs.Inputs), Dir: e.dir, Repeats: e.repeats,
 		Unfinished: e.window.Among(pipeline.Unfinished()), Plugins: e.pluginsUsed(), failure: failure,
 	}
 	if r.Summary, err = attached.Finish(pipeline.Unfinished(), r.EndSeconds); err != nil {
@@ -235,6 +244,17 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		r.failure = ctx.Err()
 	}
 	return r, nil
+}
+
+// hold holds the rounds. A component that panics ends the run as one that fails: what was until then is not lost.
+func (e *execution) hold(ctx context.Context, p *core.Pipeline, world core.Backend) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			e.log.Error("a component panicked", "cause", cause, "stack", string(debug.Stack()))
+			err = fmt.Errorf("a component panicked: %v", cause)
+		}
+	}()
+	return p.Run(ctx, world)
 }
 
 // attach asks who watches the run, and fills in what they leave to the run.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/queue"
 )
 
 // NewAFS gives devices, one at a time, to the job that wins a comparison with every other.
@@ -33,9 +34,9 @@ func NewAFS() core.Factory[core.Allocator] {
 }
 
 type afs struct {
-	capacity capacity
+	capacity queue.Capacity
 	bids     []bid // by index among the candidates
-	ranks    []rank
+	ranks    []queue.Rank
 	grants   []core.Grant
 	standing core.Standing
 }
@@ -68,11 +69,11 @@ func (p *afs) Allocate(_ context.Context, v *core.View, candidates []core.Candid
 
 // open lets every candidate ask for its least number of replicas.
 func (p *afs) open(v *core.View, candidates []core.Candidate, perNode int) {
-	p.capacity.count(v.Cluster)
+	p.capacity.Count(v.Cluster)
 	p.bids, p.standing = p.bids[:0], core.Standing{UntilSeconds: math.Inf(1)}
 	for i := range candidates {
 		c := &candidates[i]
-		b := bid{work: c.Response.RemainingWork, most: p.capacity.limit(c, v.Cluster, c.Response.MaxReplicas)}
+		b := bid{work: c.Response.RemainingWork, most: p.capacity.Limit(c, v.Cluster, c.Response.MaxReplicas)}
 		if math.IsNaN(b.work) {
 			b.work, p.standing.UntilSeconds = math.Inf(1), v.NowSeconds
 			if c.TotalWork > 0 {
@@ -135,13 +136,13 @@ func (p *afs) grantAscending(candidates []core.Candidate) []core.Grant {
 	p.ranks = p.ranks[:0]
 	for i := range candidates {
 		if n := p.bids[i].replicas; n > 0 {
-			p.ranks = append(p.ranks, rank{key: float64(n), job: candidates[i].ID, index: int32(i)})
+			p.ranks = append(p.ranks, queue.Rank{Key: float64(n), Job: candidates[i].ID, Index: int32(i)})
 		}
 	}
-	sortRanks(p.ranks)
+	queue.SortRanks(p.ranks)
 	p.grants = p.grants[:0]
 	for _, r := range p.ranks {
-		p.grants = append(p.grants, core.Grant{Job: r.job, Accelerator: core.AnyAccelerator, Replicas: p.bids[r.index].replicas})
+		p.grants = append(p.grants, core.Grant{Job: r.Job, Accelerator: core.AnyAccelerator, Replicas: p.bids[r.Index].replicas})
 	}
 	return p.grants
 }

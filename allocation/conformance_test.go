@@ -5,6 +5,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/core/queue"
 )
 
 func TestConformance(t *testing.T) {
@@ -13,20 +14,20 @@ func TestConformance(t *testing.T) {
 		config  map[string]any
 	}{
 		"fifo":                           {NewFIFO(), nil},
-		"fifo backfill":                  {NewFIFO(), map[string]any{"queue": backfill}},
-		"fifo all":                       {NewFIFO(), map[string]any{"queue": all}},
+		"fifo backfill":                  {NewFIFO(), map[string]any{"queue": queue.Backfill}},
+		"fifo all":                       {NewFIFO(), map[string]any{"queue": queue.All}},
 		"srtf":                           {NewSRTF(), nil},
-		"srtf blocking":                  {NewSRTF(), map[string]any{"queue": blocking}},
-		"srtf all":                       {NewSRTF(), map[string]any{"queue": all}},
+		"srtf blocking":                  {NewSRTF(), map[string]any{"queue": queue.Blocking}},
+		"srtf all":                       {NewSRTF(), map[string]any{"queue": queue.All}},
 		"srtf by declared work":          {NewSRTF(), map[string]any{"step_times": false}},
 		"srtf without preemption":        {NewSRTF(), map[string]any{"preemptive": false, "weigh_by_devices": true}},
 		"las":                            {NewLAS(), nil},
-		"las blocking":                   {NewLAS(), map[string]any{"queue": blocking, "service": wallTime}},
-		"las all":                        {NewLAS(), map[string]any{"queue": all, "starvation_after": "1h"}},
+		"las blocking":                   {NewLAS(), map[string]any{"queue": queue.Blocking, "service": wallTime}},
+		"las all":                        {NewLAS(), map[string]any{"queue": queue.All, "starvation_after": "1h"}},
 		"las in steps":                   {NewLAS(), map[string]any{"quantum_seconds": 3600}},
 		"tiresias":                       {NewTiresias(), nil},
 		"tiresias with four queues":      {NewTiresias(), map[string]any{"thresholds": []any{60, 600, 6000.5}, "promote_factor": 2}},
-		"tiresias blocking by wall time": {NewTiresias(), map[string]any{"thresholds": []any{60}, "service": wallTime, "queue": blocking}},
+		"tiresias blocking by wall time": {NewTiresias(), map[string]any{"thresholds": []any{60}, "service": wallTime, "queue": queue.Blocking}},
 		"tiresias running first":         {NewTiresias(), map[string]any{"thresholds": []any{3250}, "inside": insideRunningFirst}},
 		"tiresias gittins": {NewTiresias(), map[string]any{
 			"thresholds": []any{3250}, "inside": insideGittins, "samples": []any{100, 200, 5000, 90000},

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/queue"
 )
 
 // FIFOConfig configures NewFIFO.
@@ -20,31 +21,31 @@ func NewFIFO() core.Factory[core.Allocator] {
 		Summary: "first submitted, first served, without preemption",
 		Description: "Running jobs keep their devices; waiting ones are granted what they request in submission order. " +
 			"A job that lost its devices with a node waits in its old place. O(candidates) a round.",
-	}, FIFOConfig{Queue: blocking}, func(c FIFOConfig, _ core.Settings) (core.Allocator, error) {
-		return &fifo{walk: walk{queue: c.Queue}}, nil
+	}, FIFOConfig{Queue: queue.Blocking}, func(c FIFOConfig, _ core.Settings) (core.Allocator, error) {
+		return &fifo{walk: queue.Walk{Discipline: c.Queue}}, nil
 	})
 }
 
-type fifo struct{ walk walk }
+type fifo struct{ walk queue.Walk }
 
 func (p *fifo) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	p.walk.begin(v)
+	p.walk.Begin(v)
 	for i := range candidates {
 		if c := &candidates[i]; c.State == core.Running {
-			p.walk.keep(v, c)
+			p.walk.Keep(v, c)
 		}
 	}
 	for i := range candidates {
-		if c := &candidates[i]; c.State != core.Running && !p.walk.offer(v, c) {
+		if c := &candidates[i]; c.State != core.Running && !p.walk.Offer(v, c) {
 			break
 		}
 	}
-	return p.walk.grants, nil
+	return p.walk.Grants(), nil
 }
 
 // Standing is for ever, unless a running job loses its devices in the round and takes its place among the waiting ones.
 // A job that is seated moves ahead of the waiting ones, who keep their order and find no more devices than before;
 // nothing here depends on the time.
 func (p *fifo) Standing() core.Standing {
-	return core.Standing{UntilSeconds: math.Inf(1), IfSeated: p.walk.kept}
+	return core.Standing{UntilSeconds: math.Inf(1), IfSeated: p.walk.Kept()}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/core/queue"
 )
 
 func TestFIFO(t *testing.T) {
@@ -13,12 +14,12 @@ func TestFIFO(t *testing.T) {
 		jobs  []*coretest.JobBuilder
 		want  string
 	}{
-		"submission order":                             {blocking, []*coretest.JobBuilder{waits(2), waits(4), waits(2)}, "0×2| 1×4| 2×2|"},
-		"running jobs come first":                      {blocking, []*coretest.JobBuilder{waits(2), waits(2), runs(4)}, "2×4| 0×2| 1×2|"},
-		"blocking ends with the first that lacks room": {blocking, []*coretest.JobBuilder{runs(4), waits(8), waits(1)}, "0×4| 1×8|"},
-		"backfill lets others pass it":                 {backfill, []*coretest.JobBuilder{runs(4), waits(8), waits(1), waits(3), waits(1)}, "0×4 2×1 3×3"},
-		"all leaves it to the placer":                  {all, []*coretest.JobBuilder{runs(4), waits(8), waits(1)}, "0×4 1×8 2×1"},
-		"an elastic job gets what it requests":         {blocking, []*coretest.JobBuilder{waits(1).Elastic(1, 3, 8)}, "0×3|"},
+		"submission order":                             {queue.Blocking, []*coretest.JobBuilder{waits(2), waits(4), waits(2)}, "0×2| 1×4| 2×2|"},
+		"running jobs come first":                      {queue.Blocking, []*coretest.JobBuilder{waits(2), waits(2), runs(4)}, "2×4| 0×2| 1×2|"},
+		"blocking ends with the first that lacks room": {queue.Blocking, []*coretest.JobBuilder{runs(4), waits(8), waits(1)}, "0×4| 1×8|"},
+		"backfill lets others pass it":                 {queue.Backfill, []*coretest.JobBuilder{runs(4), waits(8), waits(1), waits(3), waits(1)}, "0×4 2×1 3×3"},
+		"all leaves it to the placer":                  {queue.All, []*coretest.JobBuilder{runs(4), waits(8), waits(1)}, "0×4 1×8 2×1"},
+		"an elastic job gets what it requests":         {queue.Blocking, []*coretest.JobBuilder{waits(1).Elastic(1, 3, 8)}, "0×3|"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +48,7 @@ func TestGrantsFitTheCluster(t *testing.T) {
 			Curves: []core.Curve{{OneNode: rates, ManyNodes: rates}},
 		}
 	}
-	policy := newPolicy(t, NewFIFO(), map[string]any{"queue": all})
+	policy := newPolicy(t, NewFIFO(), map[string]any{"queue": queue.All})
 	if got, want := allocate(t, policy, v, respond), "0×4 1×3 2×5 3×6"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/queue"
 )
 
 // The measures of attained service.
@@ -35,10 +36,10 @@ func NewLAS() core.Factory[core.Allocator] {
 			"Blox serves starved jobs in the order of their service; here the longest wait goes first. The guard ends when the job runs, so it buys at least one round. " +
 			"O(candidates) a round when few change places.",
 		Source: "Blox, EuroSys'24; Tiresias, NSDI'19",
-	}, LASConfig{Service: deviceTime, Queue: backfill}, func(c LASConfig, _ core.Settings) (core.Allocator, error) {
+	}, LASConfig{Service: deviceTime, Queue: queue.Backfill}, func(c LASConfig, _ core.Settings) (core.Allocator, error) {
 		return &las{
 			wall: c.Service == wallTime, quantum: c.QuantumSeconds, starvation: c.StarvationAfter.Seconds(),
-			walk: walk{queue: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)},
+			walk: queue.Walk{Discipline: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)},
 		}, nil
 	})
 }
@@ -46,25 +47,25 @@ func NewLAS() core.Factory[core.Allocator] {
 type las struct {
 	wall                bool
 	quantum, starvation float64
-	order               order
-	walk                walk
+	order               queue.Order
+	walk                queue.Walk
 	standing            core.Standing
 }
 
 func (p *las) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	now := v.NowSeconds
-	ranks := p.order.arrange(candidates, func(c *core.Candidate) float64 { return p.key(c.Job, now) })
-	p.walk.begin(v)
+	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 { return p.key(c.Job, now) })
+	p.walk.Begin(v)
 	for _, r := range ranks {
-		if !p.walk.offer(v, &candidates[r.index]) {
+		if !p.walk.Offer(v, &candidates[r.Index]) {
 			break
 		}
 	}
 	p.standing = core.Standing{UntilSeconds: now}
-	if granted := len(p.walk.grants); granted == len(candidates) {
+	if granted := len(p.walk.Grants()); granted == len(candidates) {
 		p.standing = core.Standing{UntilSeconds: math.Inf(1), IfSeated: granted}
 	}
-	return p.walk.grants, nil
+	return p.walk.Grants(), nil
 }
 
 // key is the attained service, or minus the wait of a starved job.

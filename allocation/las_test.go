@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/core/queue"
 )
 
 func TestLAS(t *testing.T) {
@@ -26,7 +27,7 @@ func TestLAS(t *testing.T) {
 		"a starved job comes first":          {map[string]any{"starvation_after": "1000s"}, []*coretest.JobBuilder{waits(8).Submit(1), waits(8).Executed(5, 40)}, "1×8"},
 		"of two starved the longest wait":    {map[string]any{"starvation_after": "500s"}, []*coretest.JobBuilder{waits(8).Submit(100), waits(8).Submit(50).Executed(9, 9)}, "1×8"},
 		"one that runs is not starved":       {map[string]any{"starvation_after": "50s"}, []*coretest.JobBuilder{runs(8), waits(8).Submit(980)}, "1×8"},
-		"blocking ends with the first large": {map[string]any{"queue": blocking}, []*coretest.JobBuilder{waits(5), waits(5), waits(1)}, "0×5| 1×5|"},
+		"blocking ends with the first large": {map[string]any{"queue": queue.Blocking}, []*coretest.JobBuilder{waits(5), waits(5), waits(1)}, "0×5| 1×5|"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

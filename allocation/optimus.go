@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/queue"
 )
 
 // NewOptimus gives devices, one at a time, to the job whose end they bring nearest.
@@ -31,10 +32,10 @@ func NewOptimus() core.Factory[core.Allocator] {
 }
 
 type optimus struct {
-	capacity capacity
+	capacity queue.Capacity
 	shares   []share // by index among the candidates
 	gains    gainHeap
-	ranks    []rank
+	ranks    []queue.Rank
 	grants   []core.Grant
 	standing core.Standing
 }
@@ -64,12 +65,12 @@ func (p *optimus) Allocate(_ context.Context, v *core.View, candidates []core.Ca
 
 // giveLeast gives out the least numbers of replicas and returns how many devices are left.
 func (p *optimus) giveLeast(v *core.View, candidates []core.Candidate) int {
-	p.capacity.count(v.Cluster)
+	p.capacity.Count(v.Cluster)
 	left := v.Devices
 	p.shares, p.standing = p.shares[:0], core.Standing{UntilSeconds: math.Inf(1)}
 	for i := range candidates {
 		c := &candidates[i]
-		s := share{most: p.capacity.limit(c, v.Cluster, c.Response.MaxReplicas), remaining: c.Response.RemainingWork}
+		s := share{most: p.capacity.Limit(c, v.Cluster, c.Response.MaxReplicas), remaining: c.Response.RemainingWork}
 		if math.IsNaN(s.remaining) && c.Response.MaxReplicas > c.Response.MinReplicas {
 			s.remaining, p.standing.UntilSeconds = c.RemainingWork(v.NowSeconds), v.NowSeconds
 		}
@@ -99,13 +100,13 @@ func (p *optimus) grantAscending(candidates []core.Candidate) []core.Grant {
 	p.ranks = p.ranks[:0]
 	for i := range candidates {
 		if n := p.shares[i].replicas; n > 0 {
-			p.ranks = append(p.ranks, rank{key: float64(n), job: candidates[i].ID, index: int32(i)})
+			p.ranks = append(p.ranks, queue.Rank{Key: float64(n), Job: candidates[i].ID, Index: int32(i)})
 		}
 	}
-	sortRanks(p.ranks)
+	queue.SortRanks(p.ranks)
 	p.grants = p.grants[:0]
 	for _, r := range p.ranks {
-		p.grants = append(p.grants, core.Grant{Job: r.job, Accelerator: core.AnyAccelerator, Replicas: p.shares[r.index].replicas})
+		p.grants = append(p.grants, core.Grant{Job: r.Job, Accelerator: core.AnyAccelerator, Replicas: p.shares[r.Index].replicas})
 	}
 	return p.grants
 }

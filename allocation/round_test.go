@@ -4,8 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
 )
@@ -72,35 +70,4 @@ func BenchmarkRound(b *testing.B) {
 			}
 		})
 	}
-}
-
-// Backfill and blocking never grant more than there is, but for one last grant that says why the others wait.
-func TestWalkStaysWithinCapacity(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var jobs []*coretest.JobBuilder
-		for range rapid.IntRange(0, 20).Draw(t, "jobs") {
-			jobs = append(jobs, waits(rapid.IntRange(1, 9).Draw(t, "replicas")))
-		}
-		v := eightDevices(jobs...)
-		w := walk{queue: rapid.SampledFrom([]string{backfill, blocking}).Draw(t, "queue")}
-		w.begin(v)
-		candidates := coretest.Candidates(v, coretest.Rigid)
-		for i := range candidates {
-			if !w.offer(v, &candidates[i]) {
-				break
-			}
-		}
-		granted := 0
-		for _, g := range w.grants[:w.fitted] {
-			granted += g.Replicas
-		}
-		if granted > v.Devices {
-			t.Fatalf("granted %d of %d devices", granted, v.Devices)
-		}
-		switch rest := w.grants[w.fitted:]; {
-		case len(rest) == 1 && w.queue == blocking && rest[0].Replicas > v.Devices-granted:
-		case len(rest) > 0:
-			t.Fatalf("%d grants after those that fit: %v", len(rest), rest)
-		}
-	})
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/queue"
 )
 
 // SRTFConfig configures NewSRTF.
@@ -39,22 +40,22 @@ func NewSRTF() core.Factory[core.Allocator] {
 			"The publications know every length; here jobs of unknown length come last. O(candidates) a round when few change places.",
 		Source:       "Blox, EuroSys'24; Tiresias, NSDI'19 (shortest, shortest-gpu)",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
-	}, SRTFConfig{Preemptive: true, Queue: backfill, StepTimes: true}, func(c SRTFConfig, _ core.Settings) (core.Allocator, error) {
-		return &srtf{preemptive: c.Preemptive, weigh: c.WeighByDevices, steps: c.StepTimes, walk: walk{queue: c.Queue}}, nil
+	}, SRTFConfig{Preemptive: true, Queue: queue.Backfill, StepTimes: true}, func(c SRTFConfig, _ core.Settings) (core.Allocator, error) {
+		return &srtf{preemptive: c.Preemptive, weigh: c.WeighByDevices, steps: c.StepTimes, walk: queue.Walk{Discipline: c.Queue}}, nil
 	})
 }
 
 type srtf struct {
 	preemptive, weigh, steps bool
-	order                    order
-	walk                     walk
+	order                    queue.Order
+	walk                     queue.Walk
 }
 
 func (p *srtf) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	now, perNode := v.NowSeconds, v.Cluster.LargestNode()
-	p.walk.begin(v)
-	ranks := p.order.arrange(candidates, func(c *core.Candidate) float64 {
-		n := p.walk.replicas(v, c)
+	p.walk.Begin(v)
+	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 {
+		n := p.walk.Replicas(v, c)
 		seconds := p.remainingSeconds(c, now, n, perNode)
 		if p.weigh {
 			seconds *= float64(n)
@@ -63,21 +64,21 @@ func (p *srtf) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 	})
 	if !p.preemptive {
 		for _, r := range ranks {
-			if c := &candidates[r.index]; c.State == core.Running {
-				p.walk.keep(v, c)
+			if c := &candidates[r.Index]; c.State == core.Running {
+				p.walk.Keep(v, c)
 			}
 		}
 	}
 	for _, r := range ranks {
-		c := &candidates[r.index]
+		c := &candidates[r.Index]
 		if !p.preemptive && c.State == core.Running {
 			continue
 		}
-		if !p.walk.offer(v, c) {
+		if !p.walk.Offer(v, c) {
 			break
 		}
 	}
-	return p.walk.grants, nil
+	return p.walk.Grants(), nil
 }
 
 // remainingSeconds is the time a job still needs on n replicas; NaN when unknown.
@@ -112,11 +113,11 @@ func stepTime(times *core.StepTimes, n, perNode int) float64 {
 // its count. Without preemption the waiting jobs keep their order behind the running ones, unless one of those loses
 // its devices; and when everyone is granted, only the order among running jobs can change.
 func (p *srtf) Standing() core.Standing {
-	s := core.Standing{UntilSeconds: math.Inf(1), IfSeated: p.walk.fitted}
+	s := core.Standing{UntilSeconds: math.Inf(1), IfSeated: p.walk.Fitted()}
 	switch {
 	case !p.preemptive:
-		s.IfSeated = p.walk.kept
-	case p.walk.queue == all:
+		s.IfSeated = p.walk.Kept()
+	case p.walk.Discipline == queue.All:
 		s.IfSeated = 0
 	}
 	return s

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/core/queue"
 )
 
 func TestSRTF(t *testing.T) {
@@ -28,7 +29,7 @@ func TestSRTF(t *testing.T) {
 		},
 		"ties go to the earlier job": {nil, []*coretest.JobBuilder{short(), short(), short()}, "0×4 1×4"},
 		"blocking": {
-			map[string]any{"queue": blocking}, []*coretest.JobBuilder{short(), waits(8).Work(200), long()}, "0×4| 1×8|",
+			map[string]any{"queue": queue.Blocking}, []*coretest.JobBuilder{short(), waits(8).Work(200), long()}, "0×4| 1×8|",
 		},
 	}
 	for name, tc := range cases {
@@ -101,10 +102,10 @@ func TestSRTFIsSteadyOnceItsGrantsRun(t *testing.T) {
 	}{
 		"granted jobs run":                        {nil, []*coretest.JobBuilder{runs(8).Work(150).Progress(0, 1), waits(8).Work(200)}, forever},
 		"a granted job was not seated":            {nil, []*coretest.JobBuilder{runs(8).Work(900), waits(4).Work(200)}, 1000},
-		"the job that blocks need not run":        {map[string]any{"queue": blocking}, []*coretest.JobBuilder{runs(4).Work(1), waits(8).Work(2)}, forever},
+		"the job that blocks need not run":        {map[string]any{"queue": queue.Blocking}, []*coretest.JobBuilder{runs(4).Work(1), waits(8).Work(2)}, forever},
 		"nobody waits":                            {nil, []*coretest.JobBuilder{runs(4).Work(9), runs(4).Work(3)}, forever},
 		"without preemption nothing changes":      {map[string]any{"preemptive": false}, []*coretest.JobBuilder{runs(6).Work(9), waits(2).Work(3)}, forever},
-		"with a grant for all it is the placer's": {map[string]any{"queue": all}, []*coretest.JobBuilder{runs(6).Work(9), waits(2).Work(3)}, forever},
+		"with a grant for all it is the placer's": {map[string]any{"queue": queue.All}, []*coretest.JobBuilder{runs(6).Work(9), waits(2).Work(3)}, forever},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

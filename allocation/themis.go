@@ -9,6 +9,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim"
+	"github.com/quartet-sched/quartet/core/queue"
 )
 
 // ThemisConfig configures NewThemis.
@@ -47,7 +48,7 @@ type themis struct {
 
 	demand   demand
 	accounts []account // by JobID
-	capacity capacity
+	capacity queue.Capacity
 	left     []int // devices by type
 	bidders  []bidder
 	rates    []float64 // of all bidders
@@ -102,14 +103,14 @@ func (p *themis) Allocate(ctx context.Context, v *core.View, candidates []core.C
 }
 
 func (p *themis) begin(v *core.View, candidates []core.Candidate) {
-	p.capacity.count(v.Cluster)
-	p.left, p.bidders, p.grants = append(p.left[:0], p.capacity.byType...), p.bidders[:0], p.grants[:0]
+	p.capacity.Count(v.Cluster)
+	p.left, p.bidders, p.grants = append(p.left[:0], p.capacity.ByType...), p.bidders[:0], p.grants[:0]
 	p.rates = slices.Grow(p.rates[:0], len(candidates)*len(p.left))
 	p.demand.pass(v.NowSeconds)
 	p.demand.devices = 0
 	for i := range candidates {
 		c := &candidates[i]
-		p.accounts = grown(p.accounts, c.ID)
+		p.accounts = queue.Grown(p.accounts, c.ID)
 		if a := &p.accounts[c.ID]; !a.known {
 			*a = account{known: true, before: p.demand.integral, until: v.NowSeconds}
 		}
@@ -147,15 +148,15 @@ func (p *themis) bid(v *core.View, c *core.Candidate) bidder {
 	p.rates = p.rates[:first+len(p.left)]
 	b := bidder{Candidate: c, age: max(v.NowSeconds-c.SubmitSeconds, 0), rates: p.rates[first:]}
 	clear(b.rates)
-	b.replicas = p.capacity.limit(c, v.Cluster, min(max(c.Requested, c.Response.MinReplicas), c.Response.MaxReplicas))
+	b.replicas = p.capacity.Limit(c, v.Cluster, min(max(c.Requested, c.Response.MinReplicas), c.Response.MaxReplicas))
 	best := 0.0
 	for t := range b.rates {
 		accelerator := core.AcceleratorID(t)
-		if b.replicas > p.capacity.byType[t] || !c.CanRunOn(v.Cluster, accelerator) {
+		if b.replicas > p.capacity.ByType[t] || !c.CanRunOn(v.Cluster, accelerator) {
 			continue
 		}
 		if b.rates[t] = 1; c.Response.Curves != nil {
-			b.rates[t] = c.Response.Rate(accelerator, b.replicas, p.capacity.largest[t])
+			b.rates[t] = c.Response.Rate(accelerator, b.replicas, p.capacity.Largest[t])
 		}
 		best = max(best, b.rates[t])
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/queue"
 )
 
 // The orders inside a queue of tiresias.
@@ -63,12 +64,12 @@ func NewTiresias() core.Factory[core.Allocator] {
 			"O(candidates) a round; gittins sorts, O(candidates log candidates).",
 		Source: "Tiresias, NSDI'19; Pollux artifact, OSDI'21",
 	}, TiresiasConfig{
-		Thresholds: []float64{57600}, Service: deviceTime, Inside: insideFIFO, GittinsQuantum: 3250, Queue: backfill,
+		Thresholds: []float64{57600}, Service: deviceTime, Inside: insideFIFO, GittinsQuantum: 3250, Queue: queue.Backfill,
 	}, func(c TiresiasConfig, _ core.Settings) (core.Allocator, error) {
 		return &tiresias{
 			thresholds: slices.Clone(c.Thresholds), wall: c.Service == wallTime, promoteFactor: c.PromoteFactor,
 			inside: c.Inside, index: newGittins(c.Samples, c.GittinsQuantum),
-			queues: make([][]core.JobID, len(c.Thresholds)+1), walk: walk{queue: c.Queue},
+			queues: make([][]core.JobID, len(c.Thresholds)+1), walk: queue.Walk{Discipline: c.Queue},
 			standing: core.Standing{UntilSeconds: math.Inf(1)},
 		}, nil
 	})
@@ -83,8 +84,8 @@ type tiresias struct {
 
 	queues   [][]core.JobID // each in the order of joining
 	jobs     []queued       // by JobID
-	ranks    []rank
-	walk     walk
+	ranks    []queue.Rank
+	walk     queue.Walk
 	standing core.Standing
 }
 
@@ -97,21 +98,21 @@ type queued struct {
 
 func (p *tiresias) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	p.requeue(v.NowSeconds, candidates)
-	p.walk.begin(v)
+	p.walk.Begin(v)
 	for _, queue := range p.queues {
 		if !p.serve(v, queue, candidates) {
 			break
 		}
 	}
 	p.standing = p.stand(v.NowSeconds, candidates)
-	return p.walk.grants, nil
+	return p.walk.Grants(), nil
 }
 
 // requeue brings the queues up to date: new jobs join, some change queue, ended ones leave.
 func (p *tiresias) requeue(now float64, candidates []core.Candidate) {
 	for i := range candidates {
 		c := &candidates[i]
-		p.jobs = grown(p.jobs, c.ID)
+		p.jobs = queue.Grown(p.jobs, c.ID)
 		q := &p.jobs[c.ID]
 		q.slot = int32(i)
 		switch {
@@ -180,20 +181,20 @@ func (p *tiresias) serve(v *core.View, queue []core.JobID, candidates []core.Can
 	case insideRunningFirst:
 		for _, running := range [...]bool{true, false} {
 			for _, id := range queue {
-				if c := &candidates[p.jobs[id].slot]; (c.State == core.Running) == running && !p.walk.offer(v, c) {
+				if c := &candidates[p.jobs[id].slot]; (c.State == core.Running) == running && !p.walk.Offer(v, c) {
 					return false
 				}
 			}
 		}
 	case insideGittins:
 		for _, r := range p.byIndex(v.NowSeconds, queue, candidates) {
-			if !p.walk.offer(v, &candidates[r.index]) {
+			if !p.walk.Offer(v, &candidates[r.Index]) {
 				return false
 			}
 		}
 	default:
 		for _, id := range queue {
-			if !p.walk.offer(v, &candidates[p.jobs[id].slot]) {
+			if !p.walk.Offer(v, &candidates[p.jobs[id].slot]) {
 				return false
 			}
 		}
@@ -202,15 +203,15 @@ func (p *tiresias) serve(v *core.View, queue []core.JobID, candidates []core.Can
 }
 
 // byIndex orders a queue by descending Gittins index, ties by time of joining.
-func (p *tiresias) byIndex(now float64, queue []core.JobID, candidates []core.Candidate) []rank {
+func (p *tiresias) byIndex(now float64, waiting []core.JobID, candidates []core.Candidate) []queue.Rank {
 	p.ranks = p.ranks[:0]
-	for i, id := range queue {
+	for i, id := range waiting {
 		q := &p.jobs[id]
 		c := &candidates[q.slot]
 		service := (c.ExecutedSeconds(now) - q.forgotten) * float64(c.Requested)
-		p.ranks = append(p.ranks, rank{key: -p.index.at(service), job: core.JobID(i), index: q.slot})
+		p.ranks = append(p.ranks, queue.Rank{Key: -p.index.at(service), Job: core.JobID(i), Index: q.slot})
 	}
-	sortRanks(p.ranks)
+	queue.SortRanks(p.ranks)
 	return p.ranks
 }
 
@@ -224,11 +225,11 @@ const early = 1e-6
 func (p *tiresias) Standing() core.Standing { return p.standing }
 
 func (p *tiresias) stand(now float64, candidates []core.Candidate) core.Standing {
-	granted := len(p.walk.grants)
+	granted := len(p.walk.Grants())
 	s := core.Standing{UntilSeconds: p.nextChange(now, candidates)}
 	switch p.inside {
 	case insideRunningFirst:
-		s.IfSeated = p.walk.fitted
+		s.IfSeated = p.walk.Fitted()
 	case insideGittins:
 		s.IfSeated = granted
 		if granted < len(candidates) {
@@ -242,8 +243,8 @@ func (p *tiresias) stand(now float64, candidates []core.Candidate) core.Standing
 // waits: which of the two a granted one does is for the placer to say.
 func (p *tiresias) nextChange(now float64, candidates []core.Candidate) float64 {
 	next := math.Inf(1)
-	for i := range p.walk.grants {
-		q := &p.jobs[p.walk.grants[i].Job]
+	for i := range p.walk.Grants() {
+		q := &p.jobs[p.walk.Grants()[i].Job]
 		if queue := int(q.queue) - 1; queue < len(p.thresholds) {
 			j := candidates[q.slot].Job
 			missing := p.thresholds[queue]/p.weight(j) - (j.ExecutedSeconds(now) - q.forgotten)

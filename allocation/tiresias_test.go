@@ -8,6 +8,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/core/queue"
 )
 
 // The rules of the Pollux artifact: two queues, threshold 57,600 device-seconds, FIFO inside, smaller jobs pass.
@@ -36,7 +37,7 @@ func TestTiresias(t *testing.T) {
 		"running jobs first inside a queue": {
 			map[string]any{"inside": insideRunningFirst}, []*coretest.JobBuilder{waits(8), runs(1), waits(7)}, "1×1 2×7",
 		},
-		"blocking": {map[string]any{"queue": blocking}, []*coretest.JobBuilder{runs(4), waits(8), waits(4)}, "0×4| 1×8|"},
+		"blocking": {map[string]any{"queue": queue.Blocking}, []*coretest.JobBuilder{runs(4), waits(8), waits(4)}, "0×4| 1×8|"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -110,7 +110,11 @@ func (f *simulateFlags) complete(ctx context.Context, a *app, config *configs.Co
 	if err := a.print(r); err != nil {
 		return err
 	}
-	a.note("wrote %s", r.Dir)
+	if r.Repeats {
+		a.note("wrote %s, in the place of the same run", r.Dir)
+	} else {
+		a.note("wrote %s", r.Dir)
+	}
 	return f.verdict(a, r)
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/queue"
 )
 
 // Config configures New.
@@ -34,11 +35,12 @@ func New() core.Factory[core.Allocator] {
 }
 
 type backfill struct {
-	config  Config
-	grants  []core.Grant
-	leaving []leaving // those who will have devices after the round
-	now     float64
-	timed   bool // whether somebody may pass was a matter of time
+	config   Config
+	grants   []core.Grant
+	leaving  []leaving // those who will have devices after the round
+	capacity queue.Capacity
+	now      float64
+	timed    bool // whether somebody may pass was a matter of time
 }
 
 // leaving is a job that is expected to give its devices back.
@@ -50,6 +52,7 @@ type leaving struct {
 // Allocate keeps what runs, starts waiting jobs in order up to the first that does not fit, and fills in behind it.
 func (p *backfill) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	p.grants, p.leaving, p.now, p.timed = p.grants[:0], p.leaving[:0], v.NowSeconds, false
+	p.capacity.Count(v.Cluster)
 	free := v.Devices
 	for i := range candidates {
 		if c := &candidates[i]; c.State == core.Running {
@@ -65,7 +68,7 @@ func (p *backfill) Allocate(_ context.Context, v *core.View, candidates []core.C
 		if c.State == core.Running {
 			continue
 		}
-		n := within(c, c.Requested)
+		n := p.capacity.Limit(c, v.Cluster, within(c, c.Requested))
 		if reservation == nil {
 			if n > free {
 				reservation = p.reserve(free, n)

@@ -1,4 +1,4 @@
-package allocation
+package queue
 
 import (
 	"math"
@@ -13,11 +13,11 @@ import (
 // Through rounds in which jobs come, go and change their keys, the order is the one that sorting from scratch gives.
 func TestOrderSortsFromAnyOrderBefore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var o order
+		var o Order
 		keys := rapid.SampledFrom([]float64{0, 1, 2, 3, 1e9, -5, math.Inf(1), math.NaN()})
 		for range rapid.IntRange(1, 8).Draw(t, "rounds") {
 			var candidates []core.Candidate
-			var want []rank
+			var want []Rank
 			for id := range core.JobID(rapid.IntRange(0, 60).Draw(t, "jobs")) {
 				if rapid.IntRange(0, 3).Draw(t, "absent") == 0 {
 					continue
@@ -28,18 +28,18 @@ func TestOrderSortsFromAnyOrderBefore(t *testing.T) {
 				if math.IsNaN(key) {
 					key = math.Inf(1)
 				}
-				want = append(want, rank{key: key, job: id, index: int32(len(candidates) - 1)})
+				want = append(want, Rank{Key: key, Job: id, Index: int32(len(candidates) - 1)})
 			}
-			slices.SortStableFunc(want, func(a, b rank) int {
+			slices.SortStableFunc(want, func(a, b Rank) int {
 				switch {
-				case a.key < b.key:
+				case a.Key < b.Key:
 					return -1
-				case a.key > b.key:
+				case a.Key > b.Key:
 					return 1
 				}
 				return 0
 			})
-			got := o.arrange(candidates, func(c *core.Candidate) float64 { return c.Progress })
+			got := o.Arrange(candidates, func(c *core.Candidate) float64 { return c.Progress })
 			if !slices.Equal(got, want) {
 				t.Fatalf("got %v, want %v", got, want)
 			}
@@ -49,12 +49,12 @@ func TestOrderSortsFromAnyOrderBefore(t *testing.T) {
 
 // More ranks out of place than insertion is allowed to move.
 func TestSortRanksReversed(t *testing.T) {
-	var ranks, want []rank
+	var ranks, want []Rank
 	for i := range 1000 {
-		ranks = append(ranks, rank{key: float64(1000 - i), job: core.JobID(i)})
-		want = append(want, rank{key: float64(i + 1), job: core.JobID(999 - i)})
+		ranks = append(ranks, Rank{Key: float64(1000 - i), Job: core.JobID(i)})
+		want = append(want, Rank{Key: float64(i + 1), Job: core.JobID(999 - i)})
 	}
-	sortRanks(ranks)
+	SortRanks(ranks)
 	if !slices.Equal(ranks, want) {
 		t.Error("the ranks are not in order")
 	}

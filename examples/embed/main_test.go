@@ -1,0 +1,10 @@
+package main
+
+// The same on every machine.
+func Example() {
+	main()
+	// Output:
+	// fifo        mean JCT  2326 s  makespan 61383 s
+	// las         mean JCT  2026 s  makespan 60393 s
+	// last_first  mean JCT 12551 s  makespan 581292 s
+}

@@ -1,0 +1,126 @@
+package quartet
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/quartet-sched/quartet/configs"
+)
+
+// claim finds the folder for the files of a run: the one that was asked for or, where that holds another run, the first of
+// it with a number behind its name that does not. A run that is repeated goes where it was. What was chosen is noted, unless
+// nothing is there yet.
+func (e *execution) claim() error {
+	if e.dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(e.dir), 0o755); err != nil {
+		return fmt.Errorf("make the output folder: %w", err)
+	}
+	first := ""
+	for n := 1; ; n++ {
+		dir := e.dir
+		if n > 1 {
+			dir = fmt.Sprintf("%s-%d", e.dir, n)
+		}
+		err := os.Mkdir(dir, 0o755)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("make the output folder: %w", err)
+		}
+		held := ""
+		if err != nil {
+			if held, e.repeats, err = e.held(dir); err != nil {
+				return err
+			}
+		}
+		if held != "" {
+			if n == 1 {
+				first = held
+			}
+			continue
+		}
+		if n > 1 {
+			e.note(fmt.Sprintf("%s holds another run (%s): this one goes to %s", e.dir, first, dir))
+		}
+		e.dir = dir
+		return nil
+	}
+}
+
+// held tells how the run in a folder differs from this one, empty when nothing is in the way, and whether it is the same.
+func (e *execution) held(dir string) (difference string, same bool, err error) {
+	m, err := loadManifest(filepath.Join(dir, ManifestFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		if left, err := leftovers(dir); err != nil || len(left) > 0 {
+			return "one that has not ended, or was killed", false, err
+		}
+		return "", false, nil
+	}
+	if err != nil {
+		if info, statErr := os.Stat(dir); statErr == nil && !info.IsDir() {
+			return "", false, fmt.Errorf("make the output folder: %w", err)
+		}
+		return "its manifest cannot be read", false, nil
+	}
+	difference, err = e.differs(m)
+	return difference, difference == "", err
+}
+
+// differs tells how a recorded run differs from this one; empty when it does not.
+func (e *execution) differs(m *Manifest) (string, error) {
+	resolved, err := placeless(e.Config).Resolved()
+	if err != nil {
+		return "", err
+	}
+	different, err := configs.Differ(resolved, []byte(m.Config))
+	b := ReadBuild()
+	switch {
+	case err != nil:
+		return "its config cannot be read", nil
+	case len(different) == 1:
+		return different[0], nil
+	case len(different) > 1:
+		return fmt.Sprintf("%s, and %d more", different[0], len(different)-1), nil
+	case !slices.Equal(m.Inputs, digestsOf(e.jobs.Inputs)):
+		return "with other inputs", nil
+	case !slices.Equal(m.Plugins, e.pluginsUsed()):
+		return "with other plugins", nil
+	case m.Quartet != b.Version || m.Commit != b.Commit:
+		return "of another version of the program", nil
+	}
+	return "", nil
+}
+
+// setAside moves the files of an earlier run that has ended to a folder of their own, so that they never stand in for those
+// of this one. The files of an interrupted run stay until those of the run that goes on with it take their place.
+func (e *execution) setAside() error {
+	if e.dir == "" {
+		return nil
+	}
+	m, err := loadManifest(filepath.Join(e.dir, ManifestFile))
+	if err != nil || !e.Fresh && (m.Interrupted || m.Failed != "") {
+		return nil // there is none, or this is the same run
+	}
+	to := ""
+	for n := 1; ; n++ {
+		to = filepath.Join(e.dir, fmt.Sprintf("earlier-%d", n))
+		err := os.Mkdir(to, 0o755)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("set the results of an earlier run aside: %w", err)
+		}
+	}
+	for _, name := range append([]string{ManifestFile, SummaryFile}, repeatableFiles...) {
+		if err := os.Rename(filepath.Join(e.dir, name), filepath.Join(to, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("set the results of an earlier run aside: %w", err)
+		}
+	}
+	e.note(fmt.Sprintf("the results of an earlier run are in %s now", to))
+	return nil
+}

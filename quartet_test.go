@@ -1,0 +1,196 @@
+package quartet_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/core"
+)
+
+// faulty grants what fits, until a round in which it does otherwise.
+type faulty struct {
+	until int
+	then  func() ([]core.Grant, error)
+}
+
+func (f *faulty) Allocate(_ context.Context, v *core.View, jobs []core.Candidate) (grants []core.Grant, _ error) {
+	if v.Round >= f.until {
+		return f.then()
+	}
+	for i := range jobs {
+		grants = append(grants, core.Grant{Job: jobs[i].ID, Accelerator: core.AnyAccelerator, Replicas: jobs[i].Response.MinReplicas})
+	}
+	return grants, nil
+}
+
+// small is three jobs on four devices.
+func small() quartet.Spec {
+	s := quartet.NewSpec()
+	s.Name = "small"
+	s.Cluster.Nodes = []quartet.NodeGroup{{Name: "n", Count: 2, Accelerator: "t4", Devices: 2}}
+	s.Workload = quartet.Part{Type: "generated", Config: map[string]any{"jobs": 20, "span": "1h", "replicas": "one"}}
+	s.Pipeline.Allocation.Type = "fifo"
+	return s
+}
+
+func compose(t *testing.T, c quartet.Catalog, s quartet.Spec) *quartet.Composition {
+	t.Helper()
+	composition, err := quartet.Compose(c, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return composition
+}
+
+func simulate(t *testing.T, c *quartet.Composition) *quartet.Result {
+	t.Helper()
+	r, err := c.Simulate(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Whatever ends a run, what was until then is written, the manifest says why, and nothing of an earlier run is beside it.
+func TestAFailedRunWritesWhatWasUntilThen(t *testing.T) {
+	cases := map[string]struct {
+		until int
+		then  func() ([]core.Grant, error)
+		want  string
+	}{
+		"an error in round 5": {5, func() ([]core.Grant, error) { return nil, errors.New("out of ideas") }, "out of ideas"},
+		"an error at once":    {1, func() ([]core.Grant, error) { return nil, errors.New("out of ideas") }, "out of ideas"},
+		"a broken rule":       {3, func() ([]core.Grant, error) { return []core.Grant{{Job: 0, Replicas: 100}}, nil }, "broke"},
+		"a panic":             {3, func() ([]core.Grant, error) { panic("lost") }, "lost"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := small()
+			s.Pipeline.Allocation.Type = "faulty"
+			dir := filepath.Join(t.TempDir(), "small")
+			run := func(f *faulty) (*quartet.Result, error) {
+				c := compose(t, quartet.Builtins().WithAllocation(quartet.Given[core.Allocator]("faulty", f)), s)
+				c.Dir, c.Keep = dir, true
+				return c.Simulate(t.Context())
+			}
+			whole, err := run(&faulty{until: 1 << 30})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := run(&faulty{tc.until, tc.then})
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("error %v, want one with %q", err, tc.want)
+			}
+			if r == nil {
+				t.Fatal("no result besides the error")
+			}
+			var m quartet.Manifest
+			read(t, filepath.Join(dir, quartet.ManifestFile), &m)
+			if !strings.Contains(m.Failed, tc.want) {
+				t.Errorf("the manifest says %q of the failure", m.Failed)
+			}
+			for i, f := range r.Files {
+				onDisk, err := os.ReadFile(filepath.Join(dir, f.File))
+				if err != nil {
+					t.Error(err)
+				}
+				if !bytes.Equal(onDisk, f.Content) {
+					t.Errorf("%s is not that of the failed run", f.File)
+				}
+				if f.File != "jobs.csv" && !bytes.HasPrefix(whole.Files[i].Content, f.Content) {
+					t.Errorf("%s is not how the whole run began", f.File)
+				}
+			}
+			if _, err := quartet.ReadManifest(filepath.Join(dir, quartet.ManifestFile)); err == nil || !strings.Contains(err.Error(), "the run failed") {
+				t.Errorf("the manifest of a failed run can be repeated: %v", err)
+			}
+		})
+	}
+}
+
+func read(t *testing.T, path string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRunsDoNotWriteOverEachOther(t *testing.T) {
+	out := t.TempDir()
+	var notes []string
+	run := func(change func(*quartet.Spec)) string {
+		t.Helper()
+		s := small()
+		change(&s)
+		c := compose(t, quartet.Builtins(), s)
+		c.Dir = filepath.Join(out, c.Name)
+		c.Note = func(text string) { notes = append(notes, strings.ReplaceAll(text, out+"/", "")) }
+		r := simulate(t, c)
+		return filepath.Base(r.Dir)
+	}
+	same := func(*quartet.Spec) {}
+	las := func(s *quartet.Spec) { s.Pipeline.Allocation.Type = "las" }
+	seed := func(s *quartet.Spec) { s.Seed, s.Round.OnEvents = 9, true }
+	less := func(s *quartet.Spec) { s.Output.Write = []string{"jobs"} }
+	steps := []struct {
+		change func(*quartet.Spec)
+		want   string
+	}{{same, "small"}, {same, "small"}, {las, "small-2"}, {seed, "small-3"}, {las, "small-2"}, {same, "small"}, {less, "small"}}
+	for i, step := range steps {
+		if got := run(step.change); got != step.want {
+			t.Errorf("step %d: written into %s, want %s", i, got, step.want)
+		}
+	}
+	want := []string{
+		"small holds another run (pipeline.allocation.type: las, there fifo): this one goes to small-2",
+		"small holds another run (seed: 9, there 1, and 1 more): this one goes to small-3",
+		"small holds another run (pipeline.allocation.type: las, there fifo): this one goes to small-2",
+	}
+	if diff := cmp.Diff(want, notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+	if _, err := os.Stat(filepath.Join(out, "small", "rounds.csv")); err == nil {
+		t.Error("rounds.csv of the earlier run is beside a run that wrote none")
+	}
+}
+
+func TestComposeTellsEveryProblem(t *testing.T) {
+	s := small()
+	s.Pipeline.Allocation.Type = "fif"
+	s.Round.Interval = -1
+	s.Cluster.Nodes[0].Devices = 99
+	_, err := quartet.Compose(quartet.Builtins(), s)
+	if err == nil {
+		t.Fatal("a config with three problems is taken")
+	}
+	for _, want := range []string{"program: pipeline.allocation.type: unknown allocation", "cluster.nodes[0].devices", "round.interval"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in:\n%v", want, err)
+		}
+	}
+}
+
+func TestSimulateTakesNoCatalogOfItsCallerAway(t *testing.T) {
+	before := len(quartet.Builtins().Allocation)
+	c := quartet.Builtins()
+	more := c.WithAllocation(quartet.Given[core.Allocator]("fifo", &faulty{}), quartet.Given[core.Allocator]("mine", &faulty{}))
+	if got := len(more.Allocation); got != before+1 {
+		t.Errorf("%d allocators, want %d: one is new, one replaces fifo", got, before+1)
+	}
+	if len(c.Allocation) != before || c.Allocation[0].Summary == "given by the program" {
+		t.Error("the catalog that was added to has changed")
+	}
+}
