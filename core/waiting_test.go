@@ -22,7 +22,9 @@ func TestWhyAJobWaitsWhileNodesAreMissing(t *testing.T) {
 	}
 	on := func(e core.Event, types ...string) core.Event { e.Spec.Accelerators = types; return e }
 	mixing := func(e core.Event) core.Event { e.Spec.MixesTypes = true; return e }
-	node := func(id core.NodeID, h core.Health) core.Event { return core.Event{Kind: core.NodeChanged, Node: id, Health: h} }
+	node := func(id core.NodeID, h core.Health) core.Event {
+		return core.Event{Kind: core.NodeChanged, Node: id, Health: h}
+	}
 	const placer = "placement/fake"
 	for name, tc := range map[string]struct {
 		events   []core.Event
