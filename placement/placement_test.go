@@ -104,6 +104,31 @@ func TestRunningJobsStay(t *testing.T) {
 	}
 }
 
+// The fewest nodes are those of the type that are ready: a larger one that is down, or of another type, is none of them.
+func TestStrictCountsTheNodesThatAreReady(t *testing.T) {
+	cluster := func() *coretest.ClusterBuilder {
+		return coretest.MakeCluster().Nodes(1, "t4", 8).Nodes(2, "t4", 4).Nodes(1, "a100", 8)
+	}
+	cases := map[string]struct {
+		health core.Health
+		want   string
+	}{
+		"ready":    {core.Ready, lines("1: 0[0,1,2,3,4,5,6,7]")},
+		"draining": {core.Draining, lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
+		"down":     {core.Down, lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			other := holds(seat(3, 0)).Accelerators("a100")
+			v := coretest.MakeView(cluster().Health(0, tc.health).Obj()).Jobs(other, waits(8).Accelerators("t4")).Obj()
+			policy := newPlacer(t, NewConsolidated(), map[string]any{"strict": true})
+			if got, want := place(t, policy, v, inOrder(v)), lines("0: 3[0]", tc.want); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
 // Node 0 and 1 are of type a100, 2 and 3 of type t4, each with two devices.
 func TestTypesAreNotMixed(t *testing.T) {
 	cases := map[string]struct {
