@@ -140,3 +140,42 @@ func TestAnInterruptedJobIsToldWhatIsMissing(t *testing.T) {
 		t.Errorf("%d preemptions, %d restarts, %v device-seconds; want 2, 1 and 480", j.Preemptions, j.Restarts, j.Attained)
 	}
 }
+
+// Two nodes of t4 are ready and a smaller one is down: the 8 devices that the job needs are there, and others hold them.
+func TestAJobThatOthersKeepWaitingIsNotBlamedOnNodes(t *testing.T) {
+	c := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{
+		{ID: 0, Name: "a", Devices: 4}, {ID: 1, Name: "b", Devices: 4}, {ID: 2, Name: "c", Devices: 2},
+	}}
+	var told recorder
+	b := &script{observations: []core.Observation{{Events: []core.Event{
+		{Kind: core.NodeChanged, Node: 2, Health: core.Down}, submit(0, 0, 4), submit(1, 0, 3), submit(2, 0, 8),
+	}}}}
+	if err := core.NewPipeline(c, fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told).Run(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+	want := []core.Verdict{{Job: 2, Code: core.Defer, Reason: core.WaitingForDevices, By: "placement/fake"}}
+	if diff := cmp.Diff(want, told.verdicts); diff != "" {
+		t.Errorf("verdicts (-want +got):\n%s", diff)
+	}
+}
+
+// The round that stops a job on a drained node tells what it misses, though the stop gives the reason.
+func TestAJobOnADrainedNodeIsToldWhatIsMissing(t *testing.T) {
+	f := fakes{grant: grantAll{change: func(g []core.Grant) []core.Grant { return g[:min(1, len(g))] }}}
+	var told recorder
+	b := &script{observations: []core.Observation{
+		{Events: []core.Event{submit(0, 0, 4)}},
+		{NowSeconds: 60, Events: []core.Event{
+			{Kind: core.NodeChanged, Node: 0, Health: core.Draining}, {Kind: core.NodeChanged, Node: 1, Health: core.Draining},
+		}},
+	}}
+	if err := core.NewPipeline(twoNodes(), f.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told).Run(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(b.applied); n != 2 || b.applied[1].Action != core.Stop || b.applied[1].Reason != core.NodeUnavailable {
+		t.Errorf("applied %+v, want a start and a stop", b.applied)
+	}
+	if len(told.verdicts) != 1 || told.verdicts[0].Wanted != 4 || told.verdicts[0].Reason != core.NodeUnavailable {
+		t.Errorf("told %+v, want once that 4 devices are missing", told.verdicts)
+	}
+}
