@@ -15,7 +15,7 @@ func (a *app) completeSets(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		a.completeSets(sub)
 	}
-	if c.Flags().Lookup("set") == nil || c.Flags().Lookup("file") == nil {
+	if c.Flags().Lookup("set") == nil {
 		return
 	}
 	mustCompleteFunc(c, "set", func(c *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -41,7 +41,7 @@ func (a *app) completeSets(c *cobra.Command) {
 }
 
 // ofWorkload reports whether the command reads the workload of a config only.
-func ofWorkload(c *cobra.Command) bool { return c.Flags().Lookup("type") != nil }
+func ofWorkload(c *cobra.Command) bool { return c.Parent().Name() == "trace" }
 
 // configSoFar is the config of the flags that were typed already; nil when it cannot be read yet.
 func (a *app) configSoFar(c *cobra.Command) *configs.Config {

@@ -154,7 +154,7 @@ func (s *foreseen) ObserveRound(r *core.Report) error {
 
 // table lists what changes, then who waits and why.
 func (s *foreseen) table(changes []core.Change, unfinished []*core.Job) render.Table {
-	t := render.Table{Columns: []render.Column{{Name: "job"}, {Name: "action"}, {Name: "replicas", Numeric: true}, {Name: "on"}, {Name: "batch"}, {Name: "why"}, {Name: "by"}}}
+	t := render.Table{Columns: []render.Column{{Name: "job"}, {Name: "action"}, {Name: "replicas", Numeric: true}, {Name: "on"}, {Name: "batch", Drop: 1}, {Name: "why"}, {Name: "by", Drop: 2}}}
 	for _, c := range changes {
 		why := ""
 		if c.Reason != core.NoReason {

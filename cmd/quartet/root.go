@@ -25,6 +25,9 @@ const (
 	exitFailed      = 1   // the run failed
 	exitUsage       = 2   // wrong usage, config or input
 	exitIncomplete  = 3   // unfinished, failed or rejected jobs under --strict
+	exitRejected    = 4   // "wait": a job was rejected
+	exitCancelled   = 5   // "wait": a job was cancelled
+	exitTimeout     = 124 // "wait": the jobs have not ended in time
 	exitInterrupted = 130 // stopped by a signal, partial results written
 )
 
