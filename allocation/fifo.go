@@ -15,12 +15,15 @@ type FIFOConfig struct {
 
 // NewFIFO serves jobs in submission order and never takes devices away from one that runs. A job that lost
 // its devices with a node waits in its old place. O(candidates) a round.
+//
+// A job that does not fit blocks those behind it on the accelerator types that it can use. Which type a job gets is for the
+// placer to say, so in a cluster of several types every waiting job is granted, and the placer holds the blocking grants.
 func NewFIFO() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "fifo",
 		Summary: "first submitted, first served, without preemption",
 		Description: "Running jobs keep their devices; waiting ones are granted what they request in submission order. " +
-			"A job that lost its devices with a node waits in its old place. O(candidates) a round.",
+			"A job that lost its devices with a node waits in its old place. With queue blocking, a job that does not fit makes those behind it wait that can use a type which it can use. O(candidates) a round.",
 	}, FIFOConfig{Queue: queue.Blocking}, func(c FIFOConfig, _ core.Settings) (core.Allocator, error) {
 		return &fifo{walk: queue.Walk{Discipline: c.Queue}}, nil
 	})
@@ -35,9 +38,14 @@ func (p *fifo) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 			p.walk.Keep(v, c)
 		}
 	}
+	byType := p.walk.Discipline == queue.Blocking && len(v.Cluster.Accelerators) > 1
 	for i := range candidates {
-		if c := &candidates[i]; c.State != core.Running && !p.walk.Offer(v, c) {
-			break
+		switch c := &candidates[i]; {
+		case c.State == core.Running:
+		case byType:
+			p.walk.Take(v, c)
+		case !p.walk.Offer(v, c):
+			return p.walk.Grants(), nil
 		}
 	}
 	return p.walk.Grants(), nil

@@ -34,6 +34,25 @@ func TestFIFO(t *testing.T) {
 	}
 }
 
+// The a100 are held, and the job that waits for them keeps nobody from the t4: the placer is shown all, and holds the turns.
+func TestFIFOBlocksByType(t *testing.T) {
+	cluster := coretest.MakeCluster().Nodes(1, "a100", 4).Nodes(1, "t4", 4).Obj()
+	v := coretest.MakeView(cluster).Jobs(
+		coretest.MakeJob("holds").Replicas(4).Accelerators("a100").Running(0, coretest.Seat(0, 0, 1, 2, 3)),
+		waits(4).Accelerators("a100"), waits(4).Accelerators("t4"), waits(1).Accelerators("a100"), waits(1),
+	).Obj()
+	for discipline, want := range map[string]string{
+		queue.Blocking: "0×4| 1×4| 2×4| 3×1| 4×1|",
+		queue.Backfill: "0×4 1×4",
+		queue.All:      "0×4 1×4 2×4 3×1 4×1",
+	} {
+		policy := newPolicy(t, NewFIFO(), map[string]any{"queue": discipline})
+		if got := allocate(t, policy, v, coretest.Rigid); got != want {
+			t.Errorf("%s: got %q, want %q", discipline, got, want)
+		}
+	}
+}
+
 // An elastic job that asks for more than there is would wait for ever. Types are not mixed: of three a100 and four t4,
 // four are the most, and three for a job that is bound to a100.
 func TestGrantsFitTheCluster(t *testing.T) {

@@ -196,6 +196,12 @@ func TestInvariantsBlameTheComponent(t *testing.T) {
 		"a grant of an unknown accelerator": {
 			grants(func(g []core.Grant) []core.Grant { g[0].Accelerator = 5; return g }), "allocation/fake", core.RuleOneAccelerator,
 		},
+		"a grant of the first type that there is not": {
+			grants(func(g []core.Grant) []core.Grant { g[0].Accelerator = 2; return g }), "allocation/fake", core.RuleOneAccelerator,
+		},
+		"a grant of a type below any": {
+			grants(func(g []core.Grant) []core.Grant { g[0].Accelerator = core.AnyAccelerator - 1; return g }), "allocation/fake", core.RuleOneAccelerator,
+		},
 		"a gap beyond the whole": {
 			fakes{grant: grantAll{gap: 1.5}}, "allocation/fake", core.RuleGapSane,
 		},
@@ -403,6 +409,12 @@ func TestPinnedJobsKeepTheirDevices(t *testing.T) {
 					s.Placed[0].Seats = []core.Seat{{Node: 1, Devices: 3}}
 					s.Placed[1].Seats = []core.Seat{{Node: 0, Devices: 3}}
 				}
+				return s
+			}}}, want: "placement/fake",
+		},
+		"evicted to the same place": {
+			fakes: fakes{seat: seatFirst{func(s core.Seating) core.Seating {
+				s.Placed[0].Evicted = len(s.Placed) > 1
 				return s
 			}}}, want: "placement/fake",
 		},

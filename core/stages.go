@@ -26,7 +26,7 @@ type Allocator interface {
 // Placer decides which devices a grant is seated on.
 type Placer interface {
 	// Place seats grants in their order. It skips a grant that does not fit, unless it is Blocking: then it places
-	// nothing that does not already run. Every grant ends in Placed or Unseated.
+	// nothing that does not already run on the types that the grant could use. Every grant ends in Placed or Unseated.
 	Place(ctx context.Context, v *View, grants []Grant) (Seating, error)
 }
 
@@ -144,7 +144,7 @@ type Grant struct {
 	Job         JobID
 	Accelerator AcceleratorID // AnyAccelerator leaves the type to placement
 	Replicas    int
-	Blocking    bool   // nothing new is seated after this grant if it does not fit
+	Blocking    bool   // if it does not fit, nothing new is seated after it on a type that it could use
 	Proposed    []Seat // seating of a policy that decides jointly; may be ignored
 }
 

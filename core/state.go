@@ -25,6 +25,8 @@ type state struct {
 	marks    []mark // by JobID
 	lastID   uint64 // highest id of an event taken
 	ledger   Ledger
+	devices  int // of the cluster, whatever the health of their nodes
+	missing  missing
 }
 
 // mark is what this round already said about a job: a field holds when its number is that of the round.
@@ -34,11 +36,13 @@ type mark struct {
 	touched, granted, answered, placed, tuned int
 	grant, verdict, tuning                    int // indices into the grants, the unseated verdicts and the tunings
 	replicas                                  int // granted
+
+	nodesTold bool // the job was told which devices it misses
 }
 
 func (s *state) init(c *Cluster, o RoundOptions) {
 	s.view = View{IntervalSeconds: o.IntervalSeconds, OnEvents: o.OnEvents, Cluster: c, Devices: c.UsableDevices()}
-	s.report.View = &s.view
+	s.report.View, s.devices = &s.view, c.Devices()
 }
 
 // observe brings the state up to the moment of the round.
@@ -372,36 +376,8 @@ func (s *state) seat(j *Job, c *Change, now float64) {
 		j.Restarts++
 	}
 	j.State, j.WaitingReason = Running, NoReason
+	s.marks[j.ID].nodesTold = false
 	j.Seats, j.Held, j.Tuning, j.LastChange = c.Seats, Replicas(c.Seats), c.Tuning, now
-}
-
-// explainWaiting tells each admitted job without devices why, when the reason is new.
-func (s *state) explainWaiting() {
-	if s.view.Waiting == 0 {
-		return
-	}
-	notGranted := WaitingForDevices
-	if s.blocked {
-		notGranted = BlockedByEarlier
-	}
-	for _, c := range s.candidates {
-		j := c.Job
-		if j.State != Waiting {
-			continue
-		}
-		if !math.IsNaN(j.FirstStart) && j.LastChange == s.view.NowSeconds {
-			continue // the stop, told in this round, says why
-		}
-		v := Verdict{Job: j.ID, Code: Defer, Reason: notGranted, By: "pipeline"}
-		if m := &s.marks[j.ID]; m.answered == s.view.Round {
-			v = s.unseated[m.verdict]
-		}
-		if v.Reason != j.WaitingReason {
-			j.WaitingReason = v.Reason
-			s.view.journal.add(j.ID)
-			s.report.Verdicts = append(s.report.Verdicts, v)
-		}
-	}
 }
 
 func (s *state) malfunction(component, call string, err error) error {

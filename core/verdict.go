@@ -34,7 +34,7 @@ const (
 	BlockedByEarlier           // devices are free, but an earlier job that does not fit keeps its turn
 	Fragmented                 // enough devices are free, but not in a shape the placement accepts
 	PreemptedByPriority        // its devices went to a job that comes first
-	NodeUnavailable            // the node it ran on failed or is draining
+	NodeUnavailable            // the node it ran on, or nodes that it needs, are down or draining
 	PolicyDecision             // the policy said no for a reason of its own; see the message
 )
 

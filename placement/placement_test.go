@@ -104,6 +104,75 @@ func TestRunningJobsStay(t *testing.T) {
 	}
 }
 
+// Four a100 of which one is free, and four t4 that are all free. Job 1 waits for a100 and keeps its turn there, not on t4.
+func TestABlockingGrantBlocksTheTypesItCouldUse(t *testing.T) {
+	cluster := coretest.MakeCluster().Nodes(1, "a100", 4).Nodes(1, "t4", 4).Obj()
+	cases := map[string]struct {
+		jobs []*coretest.JobBuilder
+		want string
+	}{
+		"others on its type wait": {
+			[]*coretest.JobBuilder{waits(2).Accelerators("a100"), waits(1).Accelerators("a100")},
+			lines("1: waiting_for_devices 2/1", "2: blocked_by_earlier 1/1"),
+		},
+		"on another type nobody waits": {
+			[]*coretest.JobBuilder{waits(2).Accelerators("a100"), waits(3).Accelerators("t4"), waits(1)},
+			lines("2: 1[0,1,2]", "3: 1[3]", "1: waiting_for_devices 2/1"),
+		},
+		"one that can use either takes the open type": {
+			[]*coretest.JobBuilder{waits(2).Accelerators("a100"), waits(1)},
+			lines("2: 1[0]", "1: waiting_for_devices 2/1"),
+		},
+		"one that mixes types takes nothing of the closed one": {
+			[]*coretest.JobBuilder{waits(2).Accelerators("a100"), waits(5).MixesTypes()},
+			lines("1: waiting_for_devices 2/1", "2: waiting_for_devices 5/4"),
+		},
+		"one that could use both blocks both": {
+			[]*coretest.JobBuilder{waits(5), waits(1).Accelerators("t4")},
+			lines("1: waiting_for_devices 5/4", "2: blocked_by_earlier 1/4"),
+		},
+	}
+	for name, tc := range cases {
+		for _, f := range []core.Factory[core.Placer]{NewFirstFit(), NewConsolidated(), NewProposed()} {
+			t.Run(name+", "+f.Type, func(t *testing.T) {
+				v := coretest.MakeView(cluster).Jobs(append([]*coretest.JobBuilder{holds(seat(0, 0, 1, 2)).Accelerators("a100")}, tc.jobs...)...).Obj()
+				grants := inOrder(v)
+				for i := range grants {
+					grants[i].Blocking = true
+				}
+				if got, want := place(t, newPlacer(t, f, nil), v, grants), lines("0: 0[0,1,2]", tc.want); got != want {
+					t.Errorf("got\n%s\nwant\n%s", got, want)
+				}
+			})
+		}
+	}
+}
+
+// The fewest nodes are those of the type that are ready: a larger one that is down, or of another type, is none of them.
+func TestStrictCountsTheNodesThatAreReady(t *testing.T) {
+	cluster := func() *coretest.ClusterBuilder {
+		return coretest.MakeCluster().Nodes(1, "t4", 8).Nodes(2, "t4", 4).Nodes(1, "a100", 8)
+	}
+	cases := map[string]struct {
+		health core.Health
+		want   string
+	}{
+		"ready":    {core.Ready, lines("1: 0[0,1,2,3,4,5,6,7]")},
+		"draining": {core.Draining, lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
+		"down":     {core.Down, lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			other := holds(seat(3, 0)).Accelerators("a100")
+			v := coretest.MakeView(cluster().Health(0, tc.health).Obj()).Jobs(other, waits(8).Accelerators("t4")).Obj()
+			policy := newPlacer(t, NewConsolidated(), map[string]any{"strict": true})
+			if got, want := place(t, policy, v, inOrder(v)), lines("0: 3[0]", tc.want); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
 // Node 0 and 1 are of type a100, 2 and 3 of type t4, each with two devices.
 func TestTypesAreNotMixed(t *testing.T) {
 	cases := map[string]struct {

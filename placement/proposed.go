@@ -34,18 +34,16 @@ func (p *proposed) Place(_ context.Context, v *core.View, grants []core.Grant) (
 			p.rest = append(p.rest, i)
 		}
 	}
-	blocked := false
 	for _, i := range p.rest {
 		g := &grants[i]
-		turn := !blocked || v.Jobs[g.Job].State == core.Running
-		if turn && (p.follow(v, g) || p.stay(v, g) || p.onFewestNodes(v, g, chooseConsolidated)) {
+		if p.follow(v, g) || p.stay(v, g) || p.onFewestNodes(v, g, chooseConsolidated) {
 			continue
 		}
-		p.refuse(v, g, !turn)
+		p.refuse(v, g, false)
 		if len(g.Proposed) > 0 {
 			p.unseated[len(p.unseated)-1].Message = "the proposed seating cannot be followed"
 		}
-		blocked = blocked || g.Blocking
+		p.close(v, g)
 	}
 	return p.seating(), nil
 }
@@ -56,7 +54,8 @@ func (p *proposed) follow(v *core.View, g *core.Grant) bool {
 		return false
 	}
 	for _, seat := range g.Proposed {
-		if seat.Node < 0 || int(seat.Node) >= len(v.Cluster.Nodes) || seat.Devices == 0 {
+		if seat.Node < 0 || int(seat.Node) >= len(v.Cluster.Nodes) || seat.Devices == 0 ||
+			!p.open(v, g, v.Cluster.Nodes[seat.Node].Accelerator) {
 			return false
 		}
 	}

@@ -10,9 +10,10 @@ import (
 // seater is what placers share: the free devices of a round, and the answer as it grows. Its buffers are reused.
 type seater struct {
 	ledger   core.Ledger
-	free     []int // free devices by accelerator type
-	nodes    []int // nodes by accelerator type, whatever their health
-	rest     []int // indices of the grants that need new seats
+	free     []int  // free devices by accelerator type
+	nodes    []int  // nodes by accelerator type, whatever their health
+	closed   []bool // by accelerator type: an earlier job that does not fit keeps its turn there
+	rest     []int  // indices of the grants that need new seats
 	seats    []core.Seat
 	placed   []core.Placement
 	unseated []core.Verdict
@@ -32,17 +33,29 @@ func (s *seater) seat(v *core.View, grants []core.Grant, seatAnew func(*core.Gra
 			s.rest = append(s.rest, i)
 		}
 	}
-	blocked := false
 	for _, i := range s.rest {
 		g := &grants[i]
-		turn := !blocked || v.Jobs[g.Job].State == core.Running
-		if turn && seatAnew(g) {
+		if seatAnew(g) {
 			continue
 		}
-		s.refuse(v, g, !turn)
-		blocked = blocked || g.Blocking
+		s.refuse(v, g, false)
+		s.close(v, g)
 	}
 	return s.seating()
+}
+
+// close keeps the types that a blocking grant without seats could use from the jobs behind it.
+func (s *seater) close(v *core.View, g *core.Grant) {
+	for t := range s.closed {
+		s.closed[t] = s.closed[t] || g.Blocking && eligible(v, v.Jobs[g.Job], g, core.AcceleratorID(t))
+	}
+}
+
+// open reports whether a grant may have new seats on a type: it suits the job, and no earlier one keeps its turn there. A job
+// that runs has had its turn.
+func (s *seater) open(v *core.View, g *core.Grant, t core.AcceleratorID) bool {
+	j := v.Jobs[g.Job]
+	return eligible(v, j, g, t) && (!s.closed[t] || j.State == core.Running)
 }
 
 // Standing is for ever: a placer depends on grants and on the health of nodes only. Given the same grants again, all
@@ -54,10 +67,11 @@ func (s *seater) begin(v *core.View) {
 	s.rest, s.seats, s.placed, s.unseated = s.rest[:0], s.seats[:0], s.placed[:0], s.unseated[:0]
 	s.ledger.Reset(v.Cluster)
 	if types := len(v.Cluster.Accelerators); len(s.free) != types {
-		s.free, s.nodes = make([]int, types), make([]int, types)
+		s.free, s.nodes, s.closed = make([]int, types), make([]int, types), make([]bool, types)
 	}
 	clear(s.free)
 	clear(s.nodes)
+	clear(s.closed)
 	for i := range v.Cluster.Nodes {
 		t := v.Cluster.Nodes[i].Accelerator
 		s.free[t] += s.ledger.Free(core.NodeID(i))
@@ -150,7 +164,7 @@ func (s *seater) acrossTypes(v *core.View, g *core.Grant, choose choice) bool {
 	first, left := len(s.seats), g.Replicas
 	for t := range s.free {
 		n := min(left, s.free[t])
-		if n > 0 && eligible(v, j, g, core.AcceleratorID(t)) && choose(s, v, j, core.AcceleratorID(t), n) {
+		if n > 0 && s.open(v, g, core.AcceleratorID(t)) && choose(s, v, j, core.AcceleratorID(t), n) {
 			left -= n
 		}
 	}
@@ -163,11 +177,10 @@ func (s *seater) acrossTypes(v *core.View, g *core.Grant, choose choice) bool {
 	return true
 }
 
-// try takes devices of a type for a grant, if the type is eligible, has
+// try takes devices of a type for a grant, if the type is open to it, has
 // enough of them and the choice likes their shape.
 func (s *seater) try(v *core.View, g *core.Grant, t core.AcceleratorID, choose choice) bool {
-	j := v.Jobs[g.Job]
-	return s.free[t] >= g.Replicas && eligible(v, j, g, t) && choose(s, v, j, t, g.Replicas)
+	return s.free[t] >= g.Replicas && s.open(v, g, t) && choose(s, v, v.Jobs[g.Job], t, g.Replicas)
 }
 
 // place answers a grant with the seats taken since there were first of them, all of a type.
@@ -190,17 +203,20 @@ func (s *seater) untake(first int) {
 	s.seats = s.seats[:first]
 }
 
-// refuse answers a grant with the reason why it has no seats. skipped says that an earlier grant kept its turn.
+// refuse answers a grant with the reason why it has no seats. skipped says that an earlier grant kept its turn on every type.
 func (s *seater) refuse(v *core.View, g *core.Grant, skipped bool) {
-	reason, available := core.AcceleratorMissing, 0
+	reason, available, open := core.AcceleratorMissing, 0, 0
 	for t := range s.free {
 		if s.nodes[t] > 0 && eligible(v, v.Jobs[g.Job], g, core.AcceleratorID(t)) {
 			reason, available = core.WaitingForDevices, max(available, s.free[t])
+			if s.open(v, g, core.AcceleratorID(t)) {
+				open = max(open, s.free[t])
+			}
 		}
 	}
 	if available >= g.Replicas {
 		reason = core.Fragmented
-		if skipped {
+		if skipped || open < g.Replicas {
 			reason = core.BlockedByEarlier
 		}
 	}

@@ -22,6 +22,9 @@ import (
 // defaultRun is the name of the run that the embedded config of `run` makes.
 const defaultRun = "local"
 
+// defaultOut is the folder of runs, unless a config or a flag names another.
+const defaultOut = "runs"
+
 // controlSocket is where the scheduler of a run takes orders.
 func controlSocket(runDir string) string { return filepath.Join(runDir, "live", control.SocketName) }
 
@@ -39,7 +42,8 @@ func (f *tlsFlags) register(c *cobra.Command, address, whose string) {
 type serveFlags struct {
 	tlsFlags
 	listen string
-	bound  *control.TLSListener // nil when it is not given, and once it is served on
+	note   func(format string, args ...any) // tells the user; nil for nobody
+	bound  *control.TLSListener             // nil when it is not given, and once it is served on
 }
 
 func (f *serveFlags) register(c *cobra.Command) {
@@ -70,7 +74,8 @@ func (f *serveFlags) release() {
 // serve takes orders for a backend, through a socket in its folder and on the address that was bound, until the server is closed.
 func (f *serveFlags) serve(folder string, o backend.Operated, b *control.Board, log *slog.Logger) (*control.Server, error) {
 	s := control.NewServer(o, b, log)
-	err := s.ServeSocket(filepath.Join(folder, control.SocketName))
+	socket := filepath.Join(folder, control.SocketName)
+	err := s.ServeSocket(socket)
 	if err == nil && f.bound != nil {
 		err = s.ServeTLS(f.bound)
 		f.bound = nil
@@ -78,7 +83,31 @@ func (f *serveFlags) serve(folder string, o backend.Operated, b *control.Board, 
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	if f.note != nil {
+		f.noteReady(socket)
+	}
 	return s, nil
+}
+
+// noteReady tells where the scheduler takes orders, and how to give it one.
+func (f *serveFlags) noteReady(socket string) {
+	which := ""
+	dir := filepath.Dir(filepath.Dir(socket)) // OUT/NAME
+	if controlSocket(dir) != socket {
+		which = " --socket " + socket
+	} else {
+		if name := filepath.Base(dir); name != defaultRun {
+			which = " --run " + name
+		}
+		if out := filepath.Dir(dir); out != defaultOut {
+			which += " --out " + out
+		}
+	}
+	where := socket
+	if f.listen != "" {
+		where += " and " + f.listen
+	}
+	f.note("ready: takes orders on %s; jobs come with: quartet submit%s FILE", where, which)
 }
 
 // schedulerFlags say which scheduler is meant.
@@ -96,7 +125,7 @@ const (
 
 func (f *schedulerFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.run, "run", defaultRun, "name of the run")
-	c.Flags().StringVar(&f.out, "out", "runs", "folder in which the run is")
+	c.Flags().StringVar(&f.out, "out", defaultOut, "folder in which the run is")
 	c.Flags().StringVar(&f.socket, "socket", "", "socket of the scheduler, instead of that of a run")
 	c.Flags().StringVar(&f.server, "server", "", "HOST:PORT of the scheduler, instead of a socket")
 	c.Flags().DurationVar(&f.patience, "wait", usualPatience, "how long to wait for the scheduler to open its socket")

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,12 +15,13 @@ import (
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/local"
 	"github.com/quartet-sched/quartet/core/control"
+	"github.com/quartet-sched/quartet/core/control/controlv1"
 )
 
 // operateCommands talk to a running scheduler.
 func (a *app) operateCommands() []*cobra.Command {
 	return []*cobra.Command{
-		a.submitCommand(), a.jobsCommand(), a.describeCommand(), a.explainCommand(), a.logsCommand(), a.cancelCommand(), a.nodesCommand(),
+		a.submitCommand(), a.jobsCommand(), a.describeCommand(), a.explainCommand(), a.logsCommand(), a.waitCommand(), a.cancelCommand(), a.nodesCommand(),
 		a.healthCommand("drain", "Take the jobs off nodes and place no more there", core.Draining),
 		a.healthCommand("undrain", "Place jobs on drained nodes again", core.Ready),
 	}
@@ -64,7 +67,7 @@ Their "submit" counts from now. A note tells of jobs that need more devices than
 
 // tellNames writes names a line each for people and shells.
 func (a *app) tellNames(t render.Table) error {
-	if a.format != render.Text {
+	if a.format != render.Text && a.format != render.Wide {
 		return t.Write(a.stdout, a.format)
 	}
 	for _, row := range t.Rows {
@@ -82,7 +85,21 @@ func (a *app) cancelCommand() *cobra.Command {
 		Short: "End jobs that nobody wants any more",
 		Args:  cobra.MinimumNArgs(1),
 	}, func(ctx context.Context, client *control.Client, args []string) error {
-		return each(args, func(job string) error { return client.Cancel(ctx, job) })
+		return each(args, func(job string) error {
+			before, err := client.Describe(ctx, job)
+			if err == nil {
+				err = client.Cancel(ctx, job)
+			}
+			if err != nil {
+				return err
+			}
+			if state := before.GetJob().GetState(); outcomeKnown(state) {
+				a.note("job %q had ended before: %s", job, state)
+			} else {
+				a.note("job %q is cancelled; it was %s", job, state)
+			}
+			return nil
+		})
 	}), math.MaxInt, liveJobs)
 }
 
@@ -93,8 +110,49 @@ func (a *app) healthCommand(name, short string, h core.Health) *cobra.Command {
 		Short: short,
 		Args:  cobra.MinimumNArgs(1),
 	}, func(ctx context.Context, client *control.Client, args []string) error {
-		return each(args, func(node string) error { return client.SetHealth(ctx, node, h) })
+		nodes, err := client.Nodes(ctx)
+		if err != nil {
+			return err
+		}
+		jobs, _, err := client.Jobs(ctx, false)
+		if err != nil {
+			return err
+		}
+		return each(args, func(node string) error {
+			if err := client.SetHealth(ctx, node, h); err != nil {
+				return err
+			}
+			a.noteHealth(node, nodes, jobs, h)
+			return nil
+		})
 	}), math.MaxInt, nodeNames)
+}
+
+// noteHealth tells what becomes of a node that was drained, or is ready again.
+func (a *app) noteHealth(name string, nodes []*controlv1.Node, jobs []*controlv1.Job, h core.Health) {
+	at := slices.IndexFunc(nodes, func(n *controlv1.Node) bool { return n.GetName() == name })
+	if at >= 0 && nodes[at].GetHealth() == h.String() {
+		a.note("node %q is %s already", name, h)
+		return
+	}
+	if h == core.Ready {
+		a.note("node %q is ready for jobs again", name)
+		return
+	}
+	var on []string
+	for _, j := range jobs {
+		if slices.ContainsFunc(j.GetSeats(), func(s *controlv1.Seat) bool { return s.GetNode() == name }) {
+			on = append(on, j.GetName())
+		}
+	}
+	switch {
+	case len(on) == 0:
+		a.note("node %q is drained; no job runs on it", name)
+	case len(on) <= 5:
+		a.note("node %q is drained: the next round takes %s off it: %s", name, render.Count(len(on), "job"), strings.Join(on, ", "))
+	default:
+		a.note("node %q is drained: the next round takes %d jobs off it: %s, …", name, len(on), strings.Join(on[:5], ", "))
+	}
 }
 
 func (a *app) logsCommand() *cobra.Command {
@@ -147,32 +205,12 @@ func (a *app) nodesCommand() *cobra.Command {
 			return err
 		}
 		t := render.Table{Columns: []render.Column{
-			{Name: "node"}, {Name: "accelerator"}, {Name: "rack"}, {Name: "devices", Numeric: true}, {Name: "used", Numeric: true}, {Name: "health"},
+			{Name: "node"}, {Name: "accelerator"}, {Name: "rack", Drop: 1}, {Name: "devices", Numeric: true}, {Name: "used", Numeric: true}, {Name: "health"},
 		}}
 		for _, n := range nodes {
 			t.Rows = append(t.Rows, []any{n.GetName(), n.GetAccelerator(), n.GetRack(), n.GetDevices(), n.GetUsed(), n.GetHealth()})
 		}
 		return t.Write(a.stdout, a.format)
-	})
-}
-
-func (a *app) jobsCommand() *cobra.Command {
-	var f schedulerFlags
-	var all bool
-	c := &cobra.Command{
-		Use:   "jobs",
-		Short: "List the jobs of the running scheduler",
-		Long: `Lists the jobs that have not ended, by id, which is their rank in order of submission. With --all
-also those that have ended, of which the scheduler keeps the last 10,000; jobs.csv holds them all.`,
-		Args: cobra.NoArgs,
-	}
-	c.Flags().BoolVar(&all, "all", false, "list the jobs that have ended, too")
-	return f.operation(c, func(ctx context.Context, client *control.Client, _ []string) error {
-		jobs, now, err := client.Jobs(ctx, all)
-		if err != nil {
-			return err
-		}
-		return a.writeJobs(jobs, now)
 	})
 }
 

@@ -45,10 +45,13 @@ func (a *app) writeJobs(jobs []*controlv1.Job, now float64) error {
 		{Name: "id", Numeric: true},
 		{Name: "job"},
 		{Name: "state"},
+		{Name: "tenant", Wide: true},
+		{Name: "application", Wide: true},
 		{Name: "replicas", Numeric: true},
-		{Name: "age", Numeric: true},
-		{Name: "ran", Numeric: true},
-		{Name: "progress", Numeric: true},
+		{Name: "age", Numeric: true, Drop: 2},
+		{Name: "ran", Numeric: true, Drop: 3},
+		{Name: "restarts", Numeric: true, Wide: true},
+		{Name: "progress", Numeric: true, Drop: 1},
 		{Name: "where or why not"},
 	}}
 	for _, j := range jobs {
@@ -64,14 +67,15 @@ func (a *app) writeJobs(jobs []*controlv1.Job, now float64) error {
 			age = j.GetFinishSeconds() - j.GetSubmitSeconds()
 		}
 		t.Rows = append(t.Rows, []any{
-			idOf(j), j.GetName(), j.GetState(), replicas, render.Span(age), render.Span(j.GetExecutedSeconds()), progressOf(j), where,
+			idOf(j), j.GetName(), j.GetState(), j.GetTenant(), j.GetApplication(), replicas, render.Span(age), render.Span(j.GetExecutedSeconds()),
+			j.GetRestarts(), progressOf(j), where,
 		})
 	}
 	return t.Write(a.stdout, a.format)
 }
 
 // comes reports whether the moment of submission of a job is known and no round has seen it.
-func comes(j *controlv1.Job) bool { return j.GetState() == "submitted" && j.SubmitSeconds != nil }
+func comes(j *controlv1.Job) bool { return j.GetState() == submittedState && j.SubmitSeconds != nil }
 
 // whyNot is why a job has no devices.
 func whyNot(j *controlv1.Job) string {
@@ -183,7 +187,7 @@ func (a *app) writeDecisions(d *controlv1.DescribeResponse, decisions []*control
 		return err
 	}
 	t := render.Table{Columns: []render.Column{
-		{Name: "round", Numeric: true}, {Name: "at", Numeric: true}, {Name: "what"}, {Name: "by"}, {Name: "where or why"},
+		{Name: "round", Numeric: true}, {Name: "at", Numeric: true}, {Name: "what"}, {Name: "by", Drop: 1}, {Name: "where or why"},
 	}}
 	for _, one := range decisions {
 		t.Rows = append(t.Rows, []any{one.GetRound(), render.Span(one.GetAtSeconds()), one.GetWhat(), one.GetBy(), because(one)})
@@ -233,7 +237,7 @@ func explain(d *controlv1.DescribeResponse) string {
 		said = ": " + j.GetReason()
 	}
 	switch j.GetState() {
-	case "submitted":
+	case submittedState:
 		if in := j.GetSubmitSeconds() - d.GetNowSeconds(); comes(j) && in > 0 {
 			return fmt.Sprintf("%q comes at %s, in %s", j.GetName(), render.Span(j.GetSubmitSeconds()), render.Span(in))
 		}
@@ -299,7 +303,7 @@ func introduce(w io.Writer, j *controlv1.Job, now float64) error {
 	if comes(j) {
 		line("comes", fmt.Sprintf("at %s, in %s", render.Span(j.GetSubmitSeconds()), render.Span(max(j.GetSubmitSeconds()-now, 0))))
 	} else {
-		line("submitted", ago(j.SubmitSeconds))
+		line(submittedState, ago(j.SubmitSeconds))
 	}
 	line("first start", ago(j.FirstStartSeconds))
 	line("finished", ago(j.FinishSeconds))

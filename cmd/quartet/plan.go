@@ -95,7 +95,7 @@ func (a *app) plan(ctx context.Context, config *configs.Config, snapshot string)
 
 // planTable lists what changes, then who waits and why.
 func planTable(p *quartet.Plan) render.Table {
-	t := render.Table{Columns: []render.Column{{Name: "job"}, {Name: "action"}, {Name: "replicas", Numeric: true}, {Name: "on"}, {Name: "batch"}, {Name: "why"}, {Name: "by"}}}
+	t := render.Table{Columns: []render.Column{{Name: "job"}, {Name: "action"}, {Name: "replicas", Numeric: true}, {Name: "on"}, {Name: "batch", Drop: 1}, {Name: "why"}, {Name: "by", Drop: 2}}}
 	for _, c := range p.Changes {
 		why := ""
 		if c.Reason != core.NoReason {

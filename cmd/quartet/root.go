@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +25,9 @@ const (
 	exitFailed      = 1   // the run failed
 	exitUsage       = 2   // wrong usage, config or input
 	exitIncomplete  = 3   // unfinished, failed or rejected jobs under --strict
+	exitRejected    = 4   // "wait": a job was rejected
+	exitCancelled   = 5   // "wait": a job was cancelled
+	exitTimeout     = 124 // "wait": the jobs have not ended in time
 	exitInterrupted = 130 // stopped by a signal, partial results written
 )
 
@@ -30,6 +35,7 @@ const (
 type app struct {
 	stdout, stderr io.Writer
 	format         render.Format
+	yaml           bool // the data is asked for as YAML: it is made as JSON, and translated
 	noColor        bool
 	quiet          bool
 	pluginDirs     []string
@@ -115,13 +121,16 @@ func (a *app) rootCommand() *cobra.Command {
 (admission, allocation, placement, elasticity), simulates it on a trace or runs it on this
 machine, and measures it.
 
-Data goes to stdout, all else to stderr. Exit codes: 0 done, 1 the run failed, 2 wrong usage
+Data goes to stdout, all else to stderr. Tables fit the terminal; -o wide shows them whole. Exit codes: 0 done, 1 the run failed, 2 wrong usage
 or config, 3 unfinished, failed or rejected jobs under --strict, 130 interrupted.`,
 		Args:          knownCommand,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	build := readBuild()
+	root.Version = build.Version
+	root.SetVersionTemplate(fmt.Sprintf("quartet %s (commit %s, %s)\n", build.Version, build.Commit, build.Go))
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	flags := root.PersistentFlags()
@@ -130,20 +139,27 @@ or config, 3 unfinished, failed or rejected jobs under --strict, 130 interrupted
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no notes on stderr")
 	mustComplete(root, "output", render.Formats)
 	root.AddCommand(
-		a.simulateCommand(), a.runCommand(), a.planCommand(), a.configCommand(), a.policyCommand(), a.pluginCommand(), a.traceCommand(), a.profileCommand(), a.versionCommand(),
+		a.simulateCommand(), a.runCommand(), a.planCommand(), a.configCommand(), a.policyCommand(), a.pluginCommand(), a.traceCommand(), a.profileCommand(), a.versionCommand(), a.manCommand(),
 	)
 	root.AddCommand(a.operateCommands()...)
+	a.completeSets(root)
 	a.noteStart(root)
 	return root
 }
 
 // noteStart makes a command note that it runs: what went wrong before is a matter of usage.
 func (a *app) noteStart(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error { return tellArguments(c, args, check(c, args)) }
+	}
 	if body := c.RunE; body != nil {
 		c.PreRunE = checkFlagGroups
 		c.RunE = func(c *cobra.Command, args []string) error {
 			a.running = true
-			return body(c, args)
+			if a.format != render.YAML {
+				return body(c, args)
+			}
+			return a.asYAML(func() error { return body(c, args) })
 		}
 	}
 	for _, sub := range c.Commands() {
@@ -151,12 +167,55 @@ func (a *app) noteStart(c *cobra.Command) {
 	}
 }
 
+// asYAML lets a command write JSON, and translates it. What is no JSON stays as it is.
+func (a *app) asYAML(body func() error) error {
+	var document bytes.Buffer
+	out := a.stdout
+	a.stdout, a.format, a.yaml = &document, render.JSON, true
+	err := body()
+	a.stdout = out
+	if document.Len() == 0 {
+		return err
+	}
+	if !json.Valid(document.Bytes()) {
+		_, told := document.WriteTo(out)
+		return errors.Join(err, told)
+	}
+	return errors.Join(err, render.AsYAML(out, document.Bytes()))
+}
+
+// tellArguments words what cobra says of the number of arguments, by which it tells how many but not of what.
+func tellArguments(c *cobra.Command, args []string, err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if !strings.HasPrefix(text, "accepts ") && !strings.HasPrefix(text, "requires ") && !strings.HasPrefix(text, "unknown command ") || c.HasSubCommands() {
+		return err
+	}
+	_, wanted, takes := strings.Cut(c.Use, " ")
+	switch {
+	case !takes:
+		return fmt.Errorf("%q takes no arguments, and was given %q", c.CommandPath(), args[0])
+	case len(args) == 0:
+		return fmt.Errorf("%q needs %s: %s", c.CommandPath(), wanted, c.UseLine())
+	default:
+		return fmt.Errorf("%q takes %s, and was given %s: %s", c.CommandPath(), wanted, render.Count(len(args), "argument"), c.UseLine())
+	}
+}
+
 // refuseOtherFormats refuses a format asked for with -o, where the data has a form of its own.
 func (a *app) refuseOtherFormats(c *cobra.Command, form string, same ...render.Format) error {
+	asked := a.format
+	if a.yaml {
+		if asked = render.YAML; strings.HasPrefix(form, "YAML") {
+			return nil
+		}
+	}
 	if !c.Flags().Changed("output") || slices.Contains(same, a.format) {
 		return nil
 	}
-	return problem("--output", fmt.Sprintf("%q is no format of %q", a.format, c.CommandPath()), "it writes "+form)
+	return problem("--output", fmt.Sprintf("%q is no format of %q", asked, c.CommandPath()), "it writes "+form)
 }
 
 // group is a command that only holds others.

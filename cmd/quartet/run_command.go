@@ -71,7 +71,7 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
 			return f.complete(c.Context(), a, config, &realRun{fresh: f.fresh, serve: &f.serveFlags, metrics: &f.metricsFlags})
 		},
 	}
-	f.usual = runConfig
+	f.usual, f.note = runConfig, a.note
 	f.simulateFlags.register(a, c)
 	f.serveFlags.register(c)
 	f.metricsFlags.register(c)

@@ -103,7 +103,11 @@ func spans(s *metrics.Summary) render.Table {
 func accelerators(s *metrics.Summary) render.Table {
 	t := render.Table{Columns: []render.Column{{Name: "accelerator"}}}
 	for _, name := range []string{"devices", "utilisation", "GPU time", "jobs", "queueing", "bound jobs", "their queueing"} {
-		t.Columns = append(t.Columns, render.Column{Name: name, Numeric: true})
+		drop := 0
+		if strings.HasPrefix(name, "bound") || strings.HasPrefix(name, "their") {
+			drop = 1
+		}
+		t.Columns = append(t.Columns, render.Column{Name: name, Numeric: true, Drop: drop})
 	}
 	for i := range s.Accelerators {
 		u := &s.Accelerators[i]

@@ -76,10 +76,14 @@ func (e Effort) apply() (restore func(), err error) {
 			return nil, err
 		}
 	}
+	worlds := cmp.Or(e.Worlds, defaultWorlds)
+	if testing.Short() {
+		worlds *= shortDivisor // the effort is asked for as it is
+	}
 	// Nothing is shrunk: with a policy that hangs each attempt takes its time, and the seed says enough.
 	settings := map[string]string{
 		"rapid.nofailfile": "true", "rapid.shrinktime": "0s", "rapid.seed": strconv.FormatUint(e.Seed, 10),
-		"rapid.checks": strconv.Itoa(cmp.Or(e.Worlds, defaultWorlds)),
+		"rapid.checks": strconv.Itoa(worlds),
 	}
 	before := map[string]string{}
 	restore = func() {
@@ -97,7 +101,10 @@ func (e Effort) apply() (restore func(), err error) {
 	return restore, nil
 }
 
-const defaultWorlds = 100
+const (
+	defaultWorlds = 100
+	shortDivisor  = 5 // by which rapid divides the number of checks under -short
+)
 
 var (
 	seedPattern = regexp.MustCompile(`-rapid\.seed=(\d+)`)

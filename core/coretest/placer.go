@@ -2,6 +2,7 @@ package coretest
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -72,7 +73,8 @@ func (j judgedPlacer) judgeSeats(v *core.View, grants []core.Grant, seating core
 	for _, p := range seating.Placed {
 		seated[p.Job] = p.Seats
 	}
-	blocked := false
+	closed := make([]bool, len(v.Cluster.Accelerators)) // an earlier job keeps its turn on the type
+	onClosed := func(seat core.Seat) bool { return closed[v.Cluster.Nodes[seat.Node].Accelerator] }
 	for i := range grants {
 		g := &grants[i]
 		job := v.Job(g.Job)
@@ -81,14 +83,17 @@ func (j judgedPlacer) judgeSeats(v *core.View, grants []core.Grant, seating core
 		switch {
 		case placed && seatsFault(v.Cluster, job, g.Accelerator, seats) != "":
 			j.t.Fatalf("seats of job %d: %s", g.Job, seatsFault(v.Cluster, job, g.Accelerator, seats))
-		case placed && blocked && job.State != core.Running:
+		case placed && job.State != core.Running && slices.ContainsFunc(seats, onClosed):
 			j.t.Fatalf("started job %d after a blocking grant that it did not seat", g.Job)
 		case placed && unchanged && !j.options.evicts && !core.SameSeats(seats, job.Seats):
 			j.t.Fatalf("moved job %d from %v to %v although its grant is unchanged", g.Job, job.Seats, seats)
 		case !placed && unchanged && !j.options.evicts:
 			j.t.Fatalf("took the devices of job %d although its grant is unchanged", g.Job)
 		}
-		blocked = blocked || g.Blocking && !placed
+		for t := range closed {
+			could := job.CanRunOn(v.Cluster, core.AcceleratorID(t)) && (g.Accelerator == core.AnyAccelerator || int(g.Accelerator) == t)
+			closed[t] = closed[t] || g.Blocking && !placed && could
+		}
 	}
 }
 

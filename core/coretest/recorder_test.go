@@ -22,9 +22,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// record runs one check and returns what it complained about.
+// record runs one check in the same worlds each time and returns what it complained about.
 func record(t *testing.T, checks []check, name string) string {
 	t.Helper()
+	restore, err := Effort{Seed: 1}.apply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer restore()
 	for _, c := range checks {
 		if c.name == name {
 			return c.record()

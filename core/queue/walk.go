@@ -48,11 +48,13 @@ func (w *Walk) Offer(v *core.View, c *core.Candidate) bool {
 	return w.left > 0
 }
 
-// Keep grants the candidate its replicas whatever is left: after a node failed, the placer finds out who lost. It comes
-// before any offer.
+// Take grants the candidate its replicas whatever is left, and the placer finds out whether they fit.
+func (w *Walk) Take(v *core.View, c *core.Candidate) { w.take(c, w.Replicas(v, c)) }
+
+// Keep is Take for a job that runs, which may have lost its devices with a node. It comes before any other grant.
 func (w *Walk) Keep(v *core.View, c *core.Candidate) {
 	w.kept++
-	w.take(c, w.Replicas(v, c))
+	w.Take(v, c)
 }
 
 // Grants are those of the round so far, in order. They are the walk's own, until the next round begins.

@@ -69,6 +69,16 @@ func TestTheScheduleAndChanceDoNotUndoEachOther(t *testing.T) {
 			nodeHeap{{20, 1, core.Down}, {50, 1, core.Ready}, {40, 2, core.Down}},
 			[]string{"0 draining@20", "1 down@20", "0 down@30", "2 down@40", "1 ready@50"},
 		},
+		"of one moment, the lower node comes first, whatever the cause": {
+			[]NodeEvent{at("n2", 20, "down"), at("n0", 20, "down"), at("n1", 40, "draining")},
+			nodeHeap{{20, 1, core.Down}, {40, 0, core.Down}, {40, 2, core.Down}},
+			[]string{"0 down@20", "1 down@20", "2 down@20"},
+		},
+		"of one moment and node, the schedule comes before chance": {
+			[]NodeEvent{at("n0", 20, "draining")},
+			nodeHeap{{20, 0, core.Down}},
+			[]string{"0 draining@20", "0 down@20"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newNodeEvents(Config{NodeEvents: tc.schedule}, threeNodes(), core.NewRand(1, "nodes"))

@@ -3,11 +3,13 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
@@ -134,4 +136,33 @@ func drawChanges(t *rapid.T, s *Simulator) []core.Change {
 		changes = append(changes, c)
 	}
 	return changes
+}
+
+// A job reports once of each phase in which a round finds it, and not again while nothing changes.
+func TestEachPhaseIsMeasured(t *testing.T) {
+	for _, progress := range []string{exact, perRound} {
+		t.Run(progress, func(t *testing.T) {
+			s := open(t, Config{Publication: Publication{FirstRound: atStart, Progress: progress}}, 1, arrival{0, profiled{phased{70, 400}}})
+			var got []string
+			for round := range 4 {
+				seen, err := s.Next(context.Background(), by(60*float64(round), 60))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range seen.Events {
+					if e.Kind == core.JobMeasured {
+						got = append(got, fmt.Sprintf("phase %v in round %d", e.Gradients.Square, round))
+					}
+				}
+				if round == 0 {
+					if err := s.Apply(context.Background(), []core.Change{start(0, seats(0, 1))}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if diff := cmp.Diff([]string{"phase 0 in round 1", "phase 1 in round 2"}, got); diff != "" {
+				t.Errorf("measured (-want +got):\n%s", diff)
+			}
+		})
+	}
 }

@@ -24,6 +24,11 @@ func (p phased) Rate(_ int, r workload.Running) float64  { return float64(r.Repl
 func (p phased) StepsLeft(phase int) float64             { return float64(len(p) - phase) }
 func seats(node core.NodeID, d core.DeviceSet) core.Seat { return core.Seat{Node: node, Devices: d} }
 
+// slow does one unit of work in 25 s.
+type slow struct{ phased }
+
+func (slow) Rate(int, workload.Running) float64 { return 1.0 / 25 }
+
 func start(id core.JobID, seats ...core.Seat) core.Change { return core.Change{Job: id, Seats: seats} }
 
 func stop(id core.JobID) core.Change { return core.Change{Action: core.Stop, Job: id} }
@@ -141,6 +146,25 @@ func TestSimulator(t *testing.T) {
 				{wake: by(30, 10), now: 29.5, tells: []string{"job_progressed 0@19.5"}},
 			},
 		},
+		// A step takes 25 s: a round of 10 s lasts as long as one.
+		"back to back, a round does one step at least": {
+			config: Config{Publication: Publication{Progress: backToBack}}, nodes: 1, arrivals: []arrival{{0, slow{phased{3}}}},
+			steps: []step{
+				{wake: every(10), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: by(10, 10), now: 25, tells: []string{"job_progressed 0@0", "job_progressed 0@25"}},
+				{wake: by(35, 10), now: 50, tells: []string{"job_progressed 0@50"}},
+				{wake: by(60, 10), now: 75, tells: []string{"job_finished 0@75"}},
+			},
+		},
+		// The 5 s that the pause leaves of the first round are too few, and none is forced there.
+		"back to back, no step is forced into a part of a round": {
+			config: Config{Publication: Publication{Progress: backToBack}, RestartOverhead: 5 * second}, nodes: 1, arrivals: []arrival{{0, slow{phased{3}}}},
+			steps: []step{
+				{wake: every(10), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: by(10, 10), now: 5, tells: []string{"job_progressed 0@0", "job_progressed 0@5"}},
+				{wake: by(15, 10), now: 30, tells: []string{"job_progressed 0@30"}},
+			},
+		},
 		"back to back, quiet rounds are not told": {
 			config: Config{Publication: Publication{Progress: backToBack}}, nodes: 1, arrivals: []arrival{{0, phased{100}}},
 			steps: []step{
@@ -167,6 +191,42 @@ func TestSimulator(t *testing.T) {
 			steps: []step{
 				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1), seats(1, 1))}},
 				{wake: onEvents, now: 100, tells: []string{"job_progressed 0@0", "job_finished 0@100"}},
+			},
+		},
+		"a job on one node pays no locality penalty": {
+			config: Config{LocalityPenalty: 0.5}, nodes: 2, arrivals: []arrival{{0, phased{100}}},
+			steps: []step{
+				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 3))}},
+				{wake: onEvents, now: 50, tells: []string{"job_progressed 0@0", "job_finished 0@50"}},
+			},
+		},
+		// A checkpoint at 50, after a pause of 30 s: 5 of the 25 s that it worked are lost, and 80 are left.
+		"a pause is no time worked since a checkpoint": {
+			config: Config{
+				RestartOverhead: 30 * second, CheckpointInterval: 20 * second,
+				NodeEvents: []NodeEvent{{"n0", 55 * second, "down"}, {"n0", 60 * second, "ready"}},
+			},
+			nodes: 1, arrivals: []arrival{{0, phased{100}}},
+			steps: []step{
+				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: onEvents, now: 55, tells: []string{"job_progressed 0@0", "node_changed 0@55", "job_interrupted 0@55"}},
+				{wake: onEvents, now: 60, tells: []string{"node_changed 0@60"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: onEvents, now: 170, tells: []string{"job_progressed 0@60", "job_finished 0@170"}},
+			},
+		},
+		// 15 s into a pause that a change of the batch caused: nothing was worked since, and nothing is lost of the 50 s before.
+		"a failure in a pause takes nothing that was done before it": {
+			config: Config{
+				TuneOverhead: 40 * second, CheckpointInterval: 200 * second,
+				NodeEvents: []NodeEvent{{"n0", 65 * second, "down"}, {"n0", 70 * second, "ready"}},
+			},
+			nodes: 1, arrivals: []arrival{{0, phased{100}}},
+			steps: []step{
+				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: by(50, 0), now: 50, tells: []string{"job_progressed 0@0"}, apply: []core.Change{{Action: core.Tune, Tuning: core.Tuning{BatchPerDevice: 8}}}},
+				{wake: onEvents, now: 65, tells: []string{"job_progressed 0@50", "node_changed 0@65", "job_interrupted 0@65"}},
+				{wake: onEvents, now: 70, tells: []string{"node_changed 0@70"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: onEvents, now: 120, tells: []string{"job_progressed 0@70", "job_finished 0@120"}},
 			},
 		},
 		"a failing node throws its jobs back to the last checkpoint": {

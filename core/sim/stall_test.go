@@ -118,3 +118,26 @@ func TestWorkThatFailuresUndoIsNoWork(t *testing.T) {
 		})
 	}
 }
+
+// No work is done for two hours, but somebody asked for the repair that ends them.
+func TestAScheduledRepairIsWaitedFor(t *testing.T) {
+	for _, progress := range []string{exact, perRound} {
+		t.Run(progress, func(t *testing.T) {
+			s := open(t, Config{
+				StallAfter: 10 * time.Minute, NodeEvents: []NodeEvent{{"n0", time.Second, "down"}, {"n0", 2 * time.Hour, "ready"}},
+				Publication: Publication{FirstRound: atStart, Progress: progress},
+			}, 1, arrival{0, phased{100}})
+			started := false
+			last := lastRound(t, s, func(round int) []core.Change {
+				if round == 0 || started || s.nodes.told[0] != core.Ready {
+					return nil
+				}
+				started = true
+				return []core.Change{start(0, seats(0, 1))}
+			})
+			if want := 7200.0 + 120; last != want {
+				t.Errorf("the last round is at %v s, want %v s, when the job is done", last, want)
+			}
+		})
+	}
+}

@@ -188,6 +188,7 @@ type trial struct {
 	dir, binary string
 	args        []string
 	timeout     time.Duration
+	quick, slow []string // names of tests
 }
 
 func (t *trial) build(ctx context.Context, path, overlay string, o options) error {
@@ -212,17 +213,30 @@ func (t *trial) build(ctx context.Context, path, overlay string, o options) erro
 	return nil
 }
 
-// baseline runs the tests with no change chosen: they pass, and tell what they reach.
+// slowTest is how long a test may take to be among those that are run first.
+const slowTest = 0.3 // seconds
+
+var passed = regexp.MustCompile(`(?m)^--- PASS: (\S+) \(([0-9.]+)s\)`)
+
+// baseline runs the tests with no change chosen: they pass, and tell what they reach and how long each takes.
 func (t *trial) baseline(ctx context.Context, trace string, o options) (map[int]bool, error) {
 	t.timeout = 10 * time.Minute
-	if out, err := t.run(ctx, "QUARTET_MUTANT_TRACE="+trace); err != nil {
-		return nil, fmt.Errorf("the tests fail on the unchanged code: %w\n%s", err, out)
+	if out, err := t.run(ctx, []string{"QUARTET_MUTANT_TRACE=" + trace}); err != nil {
+		return nil, fmt.Errorf("the tests fail on the unchanged code: %w\n%s", err, tail(out))
 	}
 	started := time.Now()
-	if out, err := t.run(ctx); err != nil {
-		return nil, fmt.Errorf("the tests fail on the unchanged code: %w\n%s", err, out)
+	out, err := t.run(ctx, nil, "-test.v")
+	if err != nil {
+		return nil, fmt.Errorf("the tests fail on the unchanged code: %w\n%s", err, tail(out))
 	}
 	t.timeout = 5*time.Second + time.Duration(o.timeoutFactor*float64(time.Since(started)))
+	for _, test := range passed.FindAllSubmatch(out, -1) {
+		if seconds, _ := strconv.ParseFloat(string(test[2]), 64); seconds < slowTest {
+			t.quick = append(t.quick, string(test[1]))
+		} else {
+			t.slow = append(t.slow, string(test[1]))
+		}
+	}
 	text, err := os.ReadFile(trace)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -236,21 +250,30 @@ func (t *trial) baseline(ctx context.Context, trace string, o options) (map[int]
 	return reached, nil
 }
 
-// notices reports whether the tests fail on a change, or do not end.
+// notices reports whether the tests fail on a change, or do not end. The quick ones are asked first.
 func (t *trial) notices(ctx context.Context, id int) bool {
-	_, err := t.run(ctx, "QUARTET_MUTANT="+strconv.Itoa(id))
-	return err != nil && ctx.Err() == nil
+	for _, tests := range [][]string{t.quick, t.slow} {
+		if len(tests) == 0 {
+			continue
+		}
+		only := "-test.run=^(" + strings.Join(tests, "|") + ")$"
+		if _, err := t.run(ctx, []string{"QUARTET_MUTANT=" + strconv.Itoa(id)}, only); err != nil {
+			return ctx.Err() == nil
+		}
+	}
+	return false
 }
 
-func (t *trial) run(ctx context.Context, env ...string) ([]byte, error) {
+func (t *trial) run(ctx context.Context, env []string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout+5*time.Second)
 	defer cancel()
-	c := isolated(ctx, t.binary, append(slices.Clip(t.args), "-test.timeout="+t.timeout.String())...)
+	c := isolated(ctx, t.binary, slices.Concat(t.args, args, []string{"-test.timeout=" + t.timeout.String()})...)
 	c.Dir, c.Env = t.dir, append(os.Environ(), env...)
 	c.WaitDelay = time.Second
-	out, err := c.CombinedOutput()
-	return out[max(0, len(out)-4000):], err
+	return c.CombinedOutput()
 }
+
+func tail(out []byte) []byte { return out[max(0, len(out)-4000):] }
 
 // readKnown reads the list of survivors that were looked at: lines "package/file: line: from -> to", and under each, indented,
 // why it makes no difference that a test could see.

@@ -20,16 +20,19 @@ import (
 // Format is how data is written. It is a flag value.
 type Format string
 
-// The formats.
+// The formats. Wide is Text with every column, however wide the terminal is. YAML is JSON in another notation: whoever writes
+// documents of its own writes JSON, and AsYAML translates it.
 const (
 	Text     Format = "table"
+	Wide     Format = "wide"
 	JSON     Format = "json"
+	YAML     Format = "yaml"
 	CSV      Format = "csv"
 	Markdown Format = "markdown"
 )
 
 // Formats lists the formats in the order of the help.
-var Formats = []string{string(Text), string(JSON), string(CSV), string(Markdown)}
+var Formats = []string{string(Text), string(Wide), string(JSON), string(YAML), string(CSV), string(Markdown)}
 
 func (f *Format) String() string { return string(*f) }
 
@@ -49,6 +52,9 @@ func (f *Format) Set(name string) error {
 type Column struct {
 	Name    string
 	Numeric bool // right-aligned
+	Wide    bool // only in the formats for programs and with Wide
+	// Drop says how soon the column is left out where the terminal is too narrow: higher numbers first, 0 never.
+	Drop int
 }
 
 // Table is rows of values. A value is a string, an integer, a bool or a float64, whose NaN stands for not known.
@@ -64,10 +70,18 @@ func (t Table) Write(w io.Writer, f Format) error {
 		return t.writeJSON(w)
 	case CSV:
 		return t.writeCSV(w)
+	case YAML:
+		var text bytes.Buffer
+		if err := t.writeJSON(&text); err != nil {
+			return err
+		}
+		return AsYAML(w, text.Bytes())
 	case Markdown:
-		return t.writeMarkdown(w)
-	default:
+		return t.without(func(c Column) bool { return c.Wide }).writeMarkdown(w)
+	case Wide:
 		return t.writeText(w)
+	default:
+		return t.without(func(c Column) bool { return c.Wide }).fit(widthOf(w)).writeText(w)
 	}
 }
 

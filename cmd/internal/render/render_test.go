@@ -92,9 +92,9 @@ func TestFormatSet(t *testing.T) {
 	if err := format.Set("csv"); err != nil || format != CSV {
 		t.Errorf("Set(csv) = %v and leaves %q", err, format)
 	}
-	err := format.Set("yaml")
-	if want := `unknown format "yaml"; valid values: table, json, csv, markdown`; err == nil || err.Error() != want {
-		t.Errorf("Set(yaml) = %v, want %s", err, want)
+	err := format.Set("xml")
+	if want := `unknown format "xml"; valid values: table, wide, json, yaml, csv, markdown`; err == nil || err.Error() != want {
+		t.Errorf("Set(xml) = %v, want %s", err, want)
 	}
 }
 

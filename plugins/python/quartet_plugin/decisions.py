@@ -61,7 +61,7 @@ class Grant(NamedTuple):
     job: int
     replicas: int
     accelerator: int = ANY_ACCELERATOR
-    blocking: bool = False  # nothing new is seated after this grant if it does not fit
+    blocking: bool = False  # if it does not fit, nothing new is seated after it on a type it could use
     proposed: Sequence[Seat] = ()  # seating of a policy that decides jointly; may be ignored
 
 

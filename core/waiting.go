@@ -1,0 +1,107 @@
+package core
+
+import (
+	"fmt"
+	"math"
+)
+
+// explainWaiting tells each admitted job without devices why, when the reason is new.
+func (s *state) explainWaiting() {
+	if s.view.Waiting == 0 {
+		return
+	}
+	notGranted := WaitingForDevices
+	if s.blocked {
+		notGranted = BlockedByEarlier
+	}
+	nodesMissing := s.missing.count(s)
+	for _, c := range s.candidates {
+		j, m := c.Job, &s.marks[c.ID]
+		if j.State != Waiting {
+			continue
+		}
+		v := Verdict{Job: j.ID, Code: Defer, Reason: notGranted, By: "pipeline"}
+		if m.answered == s.view.Round {
+			v = s.unseated[m.verdict]
+		}
+		if nodesMissing {
+			s.missing.blame(s, c, &v)
+		}
+		if !math.IsNaN(j.FirstStart) && j.LastChange == s.view.NowSeconds && v.Reason != NodeUnavailable {
+			continue // the stop, told in this round, says why
+		}
+		unproven := v.Reason == NodeUnavailable && !m.nodesTold
+		if v.Reason != j.WaitingReason || unproven {
+			j.WaitingReason, m.nodesTold = v.Reason, v.Reason == NodeUnavailable
+			s.view.journal.add(j.ID)
+			s.report.Verdicts = append(s.report.Verdicts, v)
+		}
+	}
+}
+
+// missing counts the devices of each accelerator type while nodes are down or draining.
+type missing struct {
+	usable []int // on ready nodes
+	free   []int // of those, the ones that no job holds
+	lost   []int // on nodes that are down or draining
+}
+
+// count brings the numbers up to date, and reports whether any device is lost. O(nodes + seats) when there is one,
+// otherwise O(1).
+func (m *missing) count(s *state) bool {
+	if s.devices == s.view.Devices {
+		return false
+	}
+	c := s.view.Cluster
+	m.usable = append(m.usable[:0], make([]int, len(c.Accelerators))...)
+	m.lost = append(m.lost[:0], m.usable...)
+	for i := range c.Nodes {
+		node := &c.Nodes[i]
+		usable := node.Usable().Count()
+		m.usable[node.Accelerator] += usable
+		m.lost[node.Accelerator] += node.Devices - usable
+	}
+	m.free = append(m.free[:0], m.usable...)
+	for _, j := range s.running {
+		for _, seat := range j.Seats {
+			node := &c.Nodes[seat.Node]
+			m.free[node.Accelerator] -= (seat.Devices & node.Usable()).Count()
+		}
+	}
+	return true
+}
+
+// blame corrects a verdict about a job that lacks devices because nodes are missing: it does not fit the free ones, and it
+// would if those nodes were ready, or it cannot run before they are, whatever the other jobs do.
+func (m *missing) blame(s *state, c Candidate, v *Verdict) {
+	switch v.Reason {
+	case WaitingForDevices, BlockedByEarlier, Fragmented:
+	default:
+		return
+	}
+	need := c.Response.MinReplicas
+	if mark := &s.marks[c.ID]; mark.granted == s.view.Round {
+		need = mark.replicas
+	}
+	cluster := s.view.Cluster
+	free, usable, back, lost := 0, 0, 0, 0 // of the best type, or of all that it mixes
+	for t := range cluster.Accelerators {
+		if !c.CanRunOn(cluster, AcceleratorID(t)) {
+			continue
+		}
+		lost += m.lost[t]
+		if c.MixesTypes {
+			free, usable, back = free+m.free[t], usable+m.usable[t], back+m.free[t]+m.lost[t]
+		} else {
+			free, usable, back = max(free, m.free[t]), max(usable, m.usable[t]), max(back, m.free[t]+m.lost[t])
+		}
+	}
+	if lost == 0 || free >= need || back < need && usable >= need {
+		return
+	}
+	*v = Verdict{
+		Job: v.Job, Code: Defer, Reason: NodeUnavailable, By: "pipeline",
+		Wanted: float64(need), Available: float64(free), Unit: "devices",
+		Message: fmt.Sprintf("%d of the devices that it can use are on nodes that are down or draining", lost),
+	}
+}
