@@ -110,7 +110,7 @@ func (a *app) plan(ctx context.Context, c *configs.Config, snapshot string) erro
 	if err := (&realRun{}).house(opener, c, jobs, ""); err != nil {
 		return err
 	}
-	world, err := machine.Preview(snapshot, cluster, jobs)
+	world, err := machine.Preview(ctx, snapshot, cluster, jobs)
 	if err != nil {
 		return err
 	}

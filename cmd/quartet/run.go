@@ -15,6 +15,7 @@ import (
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/workload"
 )
@@ -91,12 +92,30 @@ func (a *app) execute(ctx context.Context, c *configs.Config, dir string, real *
 	}
 	defer around.stop()
 	progress := a.startProgress(jobs)
-	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), stopwatch, append(around.observers(), progress, ending)...)
+	observers := append(around.observers(), progress, ending)
+	memory, remembers := world.(core.Memory)
+	if remembers {
+		observers = append(observers, journal.Announce(log, cluster))
+	}
+	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), stopwatch, observers...)
+	if remembers {
+		pipeline.Remember(memory, func(context.Context) (core.Stages, error) {
+			again, err := buildStages(c, log)
+			if err == nil {
+				err = closeStages(&stages)
+				stages = again
+			}
+			return again, err
+		})
+	}
 	err = pipeline.Run(ctx, around.backend())
 	progress.stop()
 	interrupted := ctx.Err() != nil && errors.Is(err, ctx.Err())
 	if err != nil && !interrupted {
 		return nil, err
+	}
+	if repeats := replayingOf(world); interrupted && repeats != nil && repeats() {
+		return nil, errors.New("stopped while the rounds of an earlier scheduler were repeated: nothing was decided and no results are written; run it again to go on")
 	}
 	if jobs.Open && len(pipeline.Unfinished()) == 0 {
 		interrupted = false // it was to go on until then

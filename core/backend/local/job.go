@@ -38,6 +38,7 @@ type job struct {
 // watch is what is seen of a run while this process waits for its end. Times are seconds of the run of the scheduler.
 type watch struct {
 	spoke, done  bool    // its rank 0 said anything, and that all work is done
+	kept         bool    // it made a checkpoint
 	silent       bool    // it spoke to a scheduler before this one
 	connected    bool    // rank 0 may have more to say
 	heardAt      float64 // when it last said something
@@ -74,8 +75,8 @@ func (j *job) workDone(now float64) float64 {
 	return done
 }
 
-// kept is what is left of the progress when the replicas end before the work is done.
-func (j *job) kept(now float64) float64 {
+// keeps is what is left of the progress when the replicas end before the work is done.
+func (j *job) keeps(now float64) float64 {
 	switch {
 	case j.reported.checkpointed:
 		return j.reported.checkpoint
@@ -96,7 +97,7 @@ func (j *job) begin(now float64) {
 
 // leave notes that the replicas ended at a moment.
 func (j *job) leave(now float64) {
-	j.progress = j.kept(now)
+	j.progress = j.keeps(now)
 	j.asOf, j.rate, j.seats = now, 0, nil
 }
 
