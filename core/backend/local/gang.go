@@ -199,7 +199,7 @@ func (b *Backend) started(j *job, child *keeper.Child) {
 // watch begins to look after a run.
 func (b *Backend) watch(j *job) {
 	j.again, j.watched, j.gone, j.watch = false, true, make(chan float64, 1), watch{}
-	b.agent.Expect(j.Spec.Name)
+	b.agent.ExpectReplicas(j.Spec.Name, max(len(j.run.Names), 1))
 	if j.wanted() {
 		b.sendTuning(j)
 	}
