@@ -92,6 +92,7 @@ func (a *app) execute(ctx context.Context, c *configs.Config, dir string, real *
 	}
 	defer around.stop()
 	progress := a.startProgress(jobs)
+	parts := &composition{config: c, stages: stages, log: log}
 	observers := append(around.observers(), progress, ending)
 	memory, remembers := world.(core.Memory)
 	if remembers {
@@ -99,14 +100,9 @@ func (a *app) execute(ctx context.Context, c *configs.Config, dir string, real *
 	}
 	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), stopwatch, observers...)
 	if remembers {
-		pipeline.Remember(memory, func(context.Context) (core.Stages, error) {
-			again, err := buildStages(c, log)
-			if err == nil {
-				err = closeStages(&stages)
-				stages = again
-			}
-			return again, err
-		})
+		pipeline.Remember(memory, parts.again)
+		follower := &reloading{composition: parts, pipeline: pipeline, cluster: cluster, jobs: jobs, load: real.load, files: real.files}
+		defer follower.follow(ctx)()
 	}
 	err = pipeline.Run(ctx, around.backend())
 	progress.stop()
@@ -120,7 +116,7 @@ func (a *app) execute(ctx context.Context, c *configs.Config, dir string, real *
 	if jobs.Open && len(pipeline.Unfinished()) == 0 {
 		interrupted = false // it was to go on until then
 	}
-	if err := closeStages(&stages); err != nil {
+	if err := parts.close(); err != nil {
 		return nil, err
 	}
 
