@@ -1,5 +1,7 @@
 package core
 
+import "slices"
+
 // Cause is why a job lost its devices, or failed, as far as its backend knows.
 type Cause uint8
 
@@ -20,6 +22,12 @@ var causeNames = [...]string{
 }
 
 func (c Cause) String() string { return name(causeNames[:], int(c)) }
+
+// ParseCause returns the cause of a name; false for one that there is not.
+func ParseCause(text string) (Cause, bool) {
+	i := slices.Index(causeNames[:], text)
+	return Cause(max(i, 0)), i >= 0
+}
 
 // Reason is why a job waits that was interrupted for this cause.
 func (c Cause) Reason() Reason {

@@ -127,7 +127,11 @@ func (a *app) plan(ctx context.Context, c *configs.Config, snapshot string) erro
 		return err
 	}
 	a.note("round %d, at %s", seen.round, render.Span(pipeline.NowSeconds()))
-	return seen.table(world.Changes(), pipeline.Unfinished()).Write(a.stdout, a.format)
+	table := seen.table(world.Changes(), pipeline.Unfinished())
+	if len(table.Rows) == 0 {
+		a.note("the next round changes nothing, and nobody waits")
+	}
+	return table.Write(a.stdout, a.format)
 }
 
 // foreseen notes what a table of the next round needs.

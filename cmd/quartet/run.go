@@ -113,7 +113,11 @@ func (a *app) execute(ctx context.Context, c *configs.Config, dir string, real *
 	if repeats := replayingOf(world); interrupted && repeats != nil && repeats() {
 		return nil, errors.New("stopped while the rounds of an earlier scheduler were repeated: nothing was decided and no results are written; run it again to go on")
 	}
-	if jobs.Open && len(pipeline.Unfinished()) == 0 {
+	unfinished := pipeline.Unfinished()
+	if waiting, ok := world.(interface{ Awaited() []*core.Job }); ok && interrupted {
+		unfinished = append(unfinished, waiting.Awaited()...)
+	}
+	if jobs.Open && len(unfinished) == 0 {
 		interrupted = false // it was to go on until then
 	}
 	if err := parts.close(); err != nil {
@@ -126,9 +130,9 @@ func (a *app) execute(ctx context.Context, c *configs.Config, dir string, real *
 	}
 	r = &result{
 		interrupted: interrupted, endSeconds: end, inputs: digestsOf(jobs.Inputs),
-		unfinished: window.Among(pipeline.Unfinished()), plugins: a.pluginsUsed(),
+		unfinished: window.Among(unfinished), plugins: a.pluginsUsed(),
 	}
-	if r.summary, err = around.finish(pipeline.Unfinished(), r.endSeconds); err != nil {
+	if r.summary, err = around.finish(unfinished, r.endSeconds); err != nil {
 		return nil, err
 	}
 	r.summary.Name, r.summary.Seed = c.Name, c.Seed

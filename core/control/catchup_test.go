@@ -30,8 +30,11 @@ func TestNobodyIsAnsweredDuringAReplay(t *testing.T) {
 	soon, cancel := context.WithTimeout(t.Context(), 2*catchUpEvery)
 	defer cancel()
 	for name, ask := range map[string]func(context.Context) error{
-		"nodes":    func(ctx context.Context) error { _, err := s.Nodes(ctx, nil); return err },
-		"describe": func(ctx context.Context) error { _, err := s.Describe(ctx, &controlv1.DescribeRequest{Job: "j"}); return err },
+		"nodes": func(ctx context.Context) error { _, err := s.Nodes(ctx, nil); return err },
+		"describe": func(ctx context.Context) error {
+			_, err := s.Describe(ctx, &controlv1.DescribeRequest{Job: "j"})
+			return err
+		},
 	} {
 		if err := ask(soon); err == nil {
 			t.Errorf("%s is answered", name)

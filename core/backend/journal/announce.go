@@ -34,7 +34,11 @@ func (a *announcer) ObserveRound(r *core.Report) error {
 		}
 	}
 	if s := r.Resumed; s != nil && !r.Repeated {
-		a.log.Warn("other policies go on with the run", "why", s.Why, "round", r.View.Round, "keep_what_they_learned", strings.Join(s.Restored, " "))
+		told := []any{"why", s.Why, "round", r.View.Round}
+		if len(s.Restored) > 0 {
+			told = append(told, "keep_what_was_learned", strings.Join(s.Restored, " "))
+		}
+		a.log.Warn("other policies go on with the run", told...)
 		for _, why := range s.Lost {
 			a.log.Warn("a policy goes on without what was learned", "why", why)
 		}

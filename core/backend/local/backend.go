@@ -33,6 +33,7 @@ type Backend struct {
 	handedDown   []string
 	cluster      *core.Cluster
 	devices      *devices
+	claims       claims
 	jobs         []*job // by JobID
 	byName       map[string]core.JobID
 	open         bool // more jobs may be submitted, so that the run has no end of its own
@@ -97,10 +98,10 @@ func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload)
 	b.journal = journal.Open(store, o.identity, o.resolved)
 	b.removeSnapshots()
 	if err := b.resume(ctx, o, w); err != nil {
-		return nil, errors.Join(err, b.store.close())
+		return nil, errors.Join(err, b.store.close(), b.unclaim())
 	}
 	if b.agent, err = agent.Listen(socket); err != nil {
-		return nil, errors.Join(err, b.store.close())
+		return nil, errors.Join(err, b.store.close(), b.unclaim())
 	}
 	names := make([]string, len(b.jobs))
 	for i, j := range b.jobs {
@@ -255,7 +256,9 @@ func (b *Backend) look(now float64) error {
 		if !j.live() {
 			continue
 		}
-		b.lastWork = now
+		if j.advances(now, b.seconds(b.config.StallAfter)) {
+			b.lastWork = now
+		}
 		select {
 		case j.exitedAt = <-j.gone:
 			j.exited = true
@@ -294,10 +297,14 @@ func (b *Backend) submitted(j *job, now float64) {
 // over reports whether nothing will ever happen again, and no job could be found a place for too long.
 func (b *Backend) over(now, due float64) bool {
 	news := func(e core.Event) bool { return e.Kind != core.JobProgressed }
-	if b.open || len(b.coming) > 0 || slices.ContainsFunc(b.events, news) || slices.ContainsFunc(b.jobs, (*job).live) {
+	if b.open || len(b.coming) > 0 || slices.ContainsFunc(b.events, news) {
 		return false
 	}
-	return b.active == 0 || math.IsInf(due, 1) || now-b.lastWork > b.seconds(b.config.StallAfter)
+	stalled := now-b.lastWork > b.seconds(b.config.StallAfter)
+	if slices.ContainsFunc(b.jobs, (*job).live) {
+		return stalled
+	}
+	return b.active == 0 || math.IsInf(due, 1) || stalled
 }
 
 // sleep waits until something may have happened, at the latest until a round is due.

@@ -198,7 +198,7 @@ func (b *Backend) started(j *job, child *keeper.Child) {
 
 // watch begins to look after a run.
 func (b *Backend) watch(j *job) {
-	j.again, j.watched, j.gone, j.watch = false, true, make(chan float64, 1), watch{}
+	j.again, j.watched, j.gone, j.watch = false, true, make(chan float64, 1), watch{beganAt: b.elapsed()}
 	b.agent.ExpectReplicas(j.Spec.Name, max(len(j.run.Names), 1))
 	if j.wanted() {
 		b.sendTuning(j)

@@ -178,6 +178,12 @@ func (b *Backend) ran(j *job) {
 		e.Outcome, e.Reason = keeper.Failed, fmt.Sprintf("said nothing for %v", b.config.HangAfter)
 	}
 	switch {
+	case j.kept:
+		j.thrown = 0
+	case wanted && e.Outcome != keeper.Finished:
+		j.thrown = max(j.thrown, at-j.beganAt, 1e-3)
+	}
+	switch {
 	case j.ended:
 	case e.Outcome == keeper.Finished: // if it is not wanted any more, it was faster
 		j.leave(at)

@@ -50,7 +50,7 @@ var _ journal.Store = (*store)(nil)
 
 // How long an instance that is just ending is waited for, and how often it is looked for.
 const (
-	lockWait  = 500 * time.Millisecond
+	lockWait  = 3 * time.Second // the child of one that was killed may check the store, and takes a moment to die on a busy machine
 	lookAgain = 20 * time.Millisecond
 )
 
