@@ -70,7 +70,7 @@ func (c *Composition) preview(ctx context.Context, snapshot string, cluster *cor
 		}
 	}
 	if planner, ok := opener.(backend.Planner); ok {
-		return planner.Preview(snapshot, cluster, jobs)
+		return planner.Preview(ctx, snapshot, cluster, jobs)
 	}
 	return nil, problem("backend.type", fmt.Sprintf("%q has no state to plan on", c.Backend.ID), "")
 }

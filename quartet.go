@@ -55,6 +55,9 @@ type Composition struct {
 	Observers []core.Observer
 	// Attach lets people watch a run and give it orders.
 	Attach func(Session) (Attachment, error)
+	// Follow is told how to put other policies in the place of those that decide, when a run on real machines begins. What it
+	// returns is called when the run has ended.
+	Follow func(context.Context, Takeover) (stop func())
 	// Note is told what people should know of the run that is neither a result nor an error.
 	Note func(text string)
 	// Fresh has Run stop and forget what is left of an unfinished run in the same folder.

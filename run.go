@@ -16,6 +16,7 @@ import (
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/workload"
 )
@@ -210,17 +211,35 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		return nil, errors.Join(err, CloseStages(stages))
 	}
 	defer attached.Stop()
-	observers := append(attached.Observers, e.Observers...)
-	pipeline := core.NewPipeline(e.cluster, *stages, e.Round.Options(), e.stopwatch, append(observers, ending)...)
+	parts := &policies{config: e.Config, stages: *stages, log: e.log}
+	observers := append(append(attached.Observers, e.Observers...), ending)
+	memory, remembers := world.(core.Memory)
+	if remembers {
+		observers = append(observers, journal.Announce(e.log, e.cluster))
+	}
+	pipeline := core.NewPipeline(e.cluster, *stages, e.Round.Options(), e.stopwatch, observers...)
+	if remembers {
+		pipeline.Remember(memory, parts.again)
+		if e.Follow != nil {
+			defer e.Follow(ctx, e.takeover(parts, pipeline))()
+		}
+	}
 	failure := e.hold(ctx, pipeline, attached.Backend)
 	interrupted := ctx.Err() != nil && errors.Is(failure, ctx.Err())
 	if interrupted {
 		failure = nil
 	}
-	if e.jobs.Open && len(pipeline.Unfinished()) == 0 {
+	if interrupted && remembers && memory.Replaying() {
+		return nil, errors.Join(parts.close(), errors.New("stopped while the rounds of an earlier scheduler were repeated: nothing was decided and no results are written; run it again to go on"))
+	}
+	unfinished := pipeline.Unfinished()
+	if waiting, ok := world.(interface{ Awaited() []*core.Job }); ok && interrupted {
+		unfinished = append(unfinished, waiting.Awaited()...)
+	}
+	if e.jobs.Open && len(unfinished) == 0 {
 		interrupted = false // it was to go on until then
 	}
-	failure = errors.Join(failure, CloseStages(stages))
+	failure = errors.Join(failure, parts.close())
 
 	end := pipeline.NowSeconds()
 	if real, ok := world.(backend.Ticking); ok && interrupted {
@@ -228,9 +247,9 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	}
 	r := &Result{
 		Interrupted: interrupted, EndSeconds: end, Inputs: digestsOf(e.jobs.Inputs), Dir: e.dir, Repeats: e.repeats,
-		Unfinished: e.window.Among(pipeline.Unfinished()), Plugins: e.pluginsUsed(), failure: failure,
+		Unfinished: e.window.Among(unfinished), Plugins: e.pluginsUsed(), failure: failure,
 	}
-	if r.Summary, err = attached.Finish(pipeline.Unfinished(), r.EndSeconds); err != nil {
+	if r.Summary, err = attached.Finish(unfinished, r.EndSeconds); err != nil {
 		return nil, errors.Join(failure, err)
 	}
 	r.Summary.Name, r.Summary.Seed = e.Name, e.Seed

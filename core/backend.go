@@ -51,6 +51,8 @@ type Wake struct {
 type Observation struct {
 	NowSeconds float64
 	Events     []Event
+	// Decided is set for a round that an earlier scheduler held: what it decided stands. nil for a new round.
+	Decided *Decided
 }
 
 // Capability is something beyond the plain View that a backend can tell and a policy may need. A config that puts a

@@ -37,6 +37,10 @@ type Report struct {
 	// StageTime is the time each of StageNames took. Nothing else in a report depends on the machine.
 	StageTime   [len(StageNames)]time.Duration
 	DevicesUsed int // devices held after the changes
+	// Repeated says that an earlier scheduler held the round.
+	Repeated bool
+	// Resumed tells how the stages took over from others in this round; nil in all others.
+	Resumed *Resumed
 	// GapRatio is what the allocator certified of its answer; NaN when it was not asked, or could not tell.
 	GapRatio float64
 }
@@ -56,6 +60,8 @@ type Pipeline struct {
 	state     state
 	plan      Plan
 	standing  Standing // of the answers of the last round together; IfSeated is the allocator's
+
+	resumption resumption
 }
 
 // NewPipeline returns a pipeline over a cluster, whose Health fields it takes over. The stopwatch times the stages and
@@ -75,11 +81,14 @@ func (p *Pipeline) Run(ctx context.Context, b Backend) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		seen, err := b.Next(ctx, p.wake())
+		seen, err := p.next(ctx, b)
 		if errors.Is(err, io.EOF) {
-			return nil
+			return p.keep()
 		}
 		if err != nil {
+			if keeping := p.keep(); ctx.Err() == nil {
+				err = errors.Join(err, keeping)
+			}
 			return fmt.Errorf("wait for round %d: %w", p.state.view.Round+1, err)
 		}
 		if err := p.Round(ctx, seen, b); err != nil {
@@ -95,21 +104,11 @@ func (p *Pipeline) Round(ctx context.Context, seen Observation, b Backend) error
 		return err
 	}
 	p.standing = Standing{UntilSeconds: math.Inf(1)}
-	watch := p.stopwatch()
-	for i, step := range [...]func(*Pipeline, context.Context) error{
-		(*Pipeline).respond,  // 2: what each job can do with accelerators
-		(*Pipeline).admit,    // 3: who may compete
-		(*Pipeline).allocate, // 4: how many for whom
-		(*Pipeline).place,    // 5: which ones
-		(*Pipeline).tune,     // 6: with which batch, on how many nodes
-	} {
-		if err := step(p, ctx); err != nil {
-			return err
-		}
-		now := p.stopwatch()
-		s.report.StageTime[i], watch = now-watch, now
+	changes, err := p.decide(ctx, seen.Decided) // 2 to 6: the stages, one after the other
+	if err != nil {
+		return err
 	}
-	if err := b.Apply(ctx, s.diff(&p.plan, &p.stages)); err != nil { // 7: make it so
+	if err := b.Apply(ctx, changes); err != nil { // 7: make it so
 		return fmt.Errorf("round %d: apply: %w", s.view.Round, err)
 	}
 	s.commit()
@@ -118,7 +117,7 @@ func (p *Pipeline) Round(ctx context.Context, seen Observation, b Backend) error
 			return fmt.Errorf("round %d: record: %w", s.view.Round, err)
 		}
 	}
-	return nil
+	return p.remember(seen.Decided)
 }
 
 // NowSeconds is the moment of the last round.

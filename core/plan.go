@@ -49,7 +49,7 @@ const (
 	JobFinished                     // all work is done
 	JobFailed                       // the job ended without finishing
 	NodeChanged                     // the health of a node changed
-	JobInterrupted                  // a running job lost its devices with their node, and waits again
+	JobInterrupted                  // a running job lost its devices, and waits again; Cause tells why
 	JobSubmitted
 	JobCancelled // nobody wants the job any more
 )
@@ -81,6 +81,8 @@ type Event struct {
 	// Message says in one sentence why, of a job that failed, was interrupted or begins again; empty when nobody knows. It
 	// is for people: no decision depends on it.
 	Message string
+	// Cause is why, of a job that was interrupted or failed. Absent, it is CauseUnknown.
+	Cause Cause
 
 	Measurement Measurement // JobMeasured
 	Gradients   Gradients   // JobMeasured

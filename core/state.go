@@ -19,7 +19,9 @@ type state struct {
 	stale    []*Job // jobs whose response must be asked for, by JobID
 	asked    []*Job // pending jobs that every admitter so far admits
 	unseated []Verdict
-	blocked  bool // a blocking grant was not seated
+	evicted  []*Job // that get the same devices again
+	blocked  bool   // a blocking grant was not seated
+	recorded bool   // the round was decided by an earlier scheduler, and nobody is asked
 	changes  []Change
 	report   Report
 	marks    []mark // by JobID
@@ -61,14 +63,22 @@ func (s *state) observe(seen Observation) error {
 			return fmt.Errorf("round %d: %w", v.Round, err)
 		}
 	}
+	s.report.Repeated = seen.Decided != nil
+	s.restale()
+	s.forgetEnded()
+	return nil
+}
+
+// restale lists the jobs that changed and those whose response must be asked for.
+func (s *state) restale() {
+	v := &s.view
 	slices.Sort(v.Changed)
+	s.stale = s.stale[:0]
 	for _, id := range v.Changed {
 		if j := v.Jobs[id]; j != nil && !j.State.Ended() {
 			s.stale = append(s.stale, j)
 		}
 	}
-	s.forgetEnded()
-	return nil
 }
 
 // skipTold leaves out the events that were told before.
@@ -135,9 +145,11 @@ func (s *state) take(e *Event) error {
 		}
 	case JobInterrupted:
 		s.release(j, e.AtSeconds)
-		j.Preemptions++
+		if e.Cause.preempts() {
+			j.Preemptions++
+		}
 		j.Progress, j.ProgressRate, j.ProgressAsOf, j.StepsLeft = e.Progress, 0, e.AtSeconds, e.StepsLeft
-		j.WaitingReason = NodeUnavailable
+		j.WaitingReason = e.Cause.Reason()
 	case JobFinished, JobFailed, JobCancelled:
 		s.release(j, e.AtSeconds)
 		s.end(j, endState(e.Kind), e.AtSeconds)
@@ -259,13 +271,7 @@ func (s *state) reject(j *Job, v Verdict) {
 // admitRest admits those jobs that no admitter held back.
 func (s *state) admitRest() {
 	for _, j := range s.asked {
-		j.State = Waiting
-		s.view.Waiting++
-		j.WaitingReason = NoReason
-		s.view.journal.add(j.ID)
-		c := Candidate{Job: j, Response: s.responses[j.ID]}
-		at, _ := slices.BinarySearchFunc(s.candidates, j.ID, func(c Candidate, id JobID) int { return cmp.Compare(c.ID, id) })
-		s.candidates = slices.Insert(s.candidates, at, c)
+		s.admit(j)
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(j *Job) bool { return j.State != Pending })
 	if len(s.asked) > 0 {
@@ -273,10 +279,24 @@ func (s *state) admitRest() {
 	}
 }
 
+// admit makes a pending job a candidate. It is still listed as pending.
+func (s *state) admit(j *Job) {
+	j.State = Waiting
+	s.view.Waiting++
+	j.WaitingReason = NoReason
+	s.view.journal.add(j.ID)
+	if s.responses[j.ID] == nil {
+		s.responses[j.ID] = new(Response) // filled in before anybody sees it
+	}
+	c := Candidate{Job: j, Response: s.responses[j.ID]}
+	at, _ := slices.BinarySearchFunc(s.candidates, j.ID, func(c Candidate, id JobID) int { return cmp.Compare(c.ID, id) })
+	s.candidates = slices.Insert(s.candidates, at, c)
+}
+
 // diff compares the plan with what runs: stops first, then moves, starts and tunings in the order of placement, then
 // the jobs rejected in this round.
 func (s *state) diff(plan *Plan, stages *Stages) []Change {
-	s.changes = s.changes[:0]
+	s.changes, s.evicted = s.changes[:0], s.evicted[:0]
 	round := s.view.Round
 	for _, j := range s.running {
 		if s.marks[j.ID].placed == round {
@@ -302,8 +322,7 @@ func (s *state) diff(plan *Plan, stages *Stages) []Change {
 		}
 		if j.State == Running {
 			if p.Evicted {
-				j.Preemptions++ // here, for the same seats make no change
-				s.view.journal.add(j.ID)
+				s.evicted = append(s.evicted, j) // the same seats make no change
 			}
 			c.Action = Move
 			if SameSeats(j.Seats, p.Seats) {
@@ -339,6 +358,10 @@ func (s *state) onReadyNodes(seats []Seat) bool {
 // commit enters the applied changes into the state and completes the report.
 func (s *state) commit() {
 	now := s.view.NowSeconds
+	for _, j := range s.evicted {
+		j.Preemptions++
+		s.view.journal.add(j.ID)
+	}
 	for i := range s.changes {
 		c := &s.changes[i]
 		j := s.view.Jobs[c.Job]
@@ -355,7 +378,9 @@ func (s *state) commit() {
 			j.Tuning = c.Tuning
 		}
 	}
-	s.explainWaiting()
+	if !s.recorded {
+		s.explainWaiting()
+	}
 	s.report.Changes = s.changes
 	s.report.DevicesUsed = 0
 	for _, j := range s.running {

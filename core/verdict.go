@@ -36,11 +36,13 @@ const (
 	PreemptedByPriority        // its devices went to a job that comes first
 	NodeUnavailable            // the node it ran on, or nodes that it needs, are down or draining
 	PolicyDecision             // the policy said no for a reason of its own; see the message
+	Interrupted                // its processes were killed or never began; it is to start again
 )
 
 var reasonNames = [...]string{
 	"none", "exceeds_cluster", "accelerator_missing", "quota_exceeded", "load_limit", "waiting_for_devices",
 	"blocked_by_earlier", "fragmented", "preempted_by_priority", "node_unavailable", "policy_decision",
+	"interrupted",
 }
 
 // Reasons lists the names of all reasons in order of precedence.

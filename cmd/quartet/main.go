@@ -13,7 +13,11 @@ import (
 func main() {
 	local.KeepIfAsked()
 	local.StandInIfAsked(wallClock{})
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if len(os.Args) < 2 || os.Args[1] != "run" || isTerminal(os.Stderr) {
+		ends = append(ends, syscall.SIGHUP) // to a run without a terminal it says that the config was changed
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	context.AfterFunc(ctx, stop) // a second signal kills
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }

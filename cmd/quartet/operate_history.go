@@ -34,6 +34,7 @@ type decisionLine struct {
 	Available float64     `json:"available"`
 	Unit      string      `json:"unit"`
 	Message   string      `json:"message"`
+	Cause     string      `json:"cause"`
 	By        string      `json:"by"`
 	Seats     [][2]string `json:"seats"`
 
@@ -133,7 +134,8 @@ func (l *decisionLine) follow(d *controlv1.DescribeResponse) {
 	}
 	if j.Reason = l.Reason; one.GetWhat() == core.JobInterrupted.String() {
 		j.Message = l.Message
-		j.Reason, one.Reason = core.NodeUnavailable.String(), core.NodeUnavailable.String()
+		cause, _ := core.ParseCause(l.Cause) // absent from a run of before, and unknown then
+		j.Reason, one.Reason = cause.Reason().String(), cause.Reason().String()
 	}
 	if j.GetState() != core.Running.String() {
 		j.Seats = nil

@@ -59,7 +59,7 @@ func (a *app) writeJobs(jobs []*controlv1.Job, now float64) error {
 		if where == "" {
 			replicas, where = int(j.GetRequested()), whyNot(j)
 		}
-		age := now - orUnknown(j.SubmitSeconds)
+		age := max(now-orUnknown(j.SubmitSeconds), 0) // a clock may have been set back
 		if comes(j) {
 			age = math.NaN()
 		}

@@ -90,7 +90,11 @@ func (a *app) plan(ctx context.Context, config *configs.Config, snapshot string)
 		return err
 	}
 	a.note("round %d, at %s", p.Round, render.Span(p.NowSeconds))
-	return planTable(p).Write(a.stdout, a.format)
+	table := planTable(p)
+	if len(table.Rows) == 0 {
+		a.note("the next round changes nothing, and nobody waits")
+	}
+	return table.Write(a.stdout, a.format)
 }
 
 // planTable lists what changes, then who waits and why.

@@ -62,7 +62,7 @@ jobs:
 					t.Fatal(err)
 				}
 				cluster := c.BuildCluster()
-				world, err := opener.(*local.Opener).Preview("", cluster, jobs)
+				world, err := opener.(*local.Opener).Preview(t.Context(), "", cluster, jobs)
 				if err != nil {
 					t.Fatal(err)
 				}

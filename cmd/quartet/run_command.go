@@ -68,7 +68,10 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
 			if err := f.bind(c.Context()); err != nil {
 				return err
 			}
-			return f.complete(c.Context(), a, config, &realRun{fresh: f.fresh, serve: &f.serveFlags, metrics: &f.metricsFlags})
+			return f.complete(c.Context(), a, config, &realRun{
+				fresh: f.fresh, serve: &f.serveFlags, metrics: &f.metricsFlags, files: f.files,
+				load: func(ctx context.Context) (*configs.Config, error) { return f.load(ctx, a) },
+			})
 		},
 	}
 	f.usual, f.note = runConfig, a.note
@@ -170,4 +173,6 @@ type realRun struct {
 	fresh   bool
 	serve   *serveFlags
 	metrics *metricsFlags
+	files   []string                                       // of the config
+	load    func(context.Context) (*configs.Config, error) // it as it is now
 }

@@ -128,6 +128,9 @@ func (a *app) composition(config *configs.Config, real *realRun) *quartet.Compos
 	c.Attach = func(s quartet.Session) (quartet.Attachment, error) { return a.attach(s, real) }
 	if real != nil {
 		c.Fresh = real.fresh
+		c.Follow = func(ctx context.Context, t quartet.Takeover) (stop func()) {
+			return (&reloading{takeover: t, load: real.load, files: real.files, log: a.logger()}).follow(ctx)
+		}
 	}
 	return c
 }

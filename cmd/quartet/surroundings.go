@@ -64,7 +64,7 @@ func (a *app) operate(s quartet.Session, real *realRun) (_ quartet.Attachment, e
 }
 
 // replayingOf tells whether the next round of a backend is one of an earlier scheduler; nil when it repeats none.
-func replayingOf(b core.Backend) func() bool {
+func replayingOf(b any) func() bool {
 	if r, repeats := b.(interface{ Replaying() bool }); repeats {
 		return r.Replaying
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/quartet-sched/quartet/internal/unixsocket"
@@ -22,6 +23,17 @@ const (
 // mostStrangers is how many connections may be open that did not say who they are: the oldest makes room for another, so that
 // a job that opens them without end takes the scheduler's descriptors from nobody.
 const mostStrangers = 128
+
+// mostConnections is half of the descriptors that this process may have.
+func mostConnections() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > 2*mostEver {
+		return mostEver
+	}
+	return int(limit.Cur / 2)
+}
+
+const mostEver = 1 << 20
 
 // Event is what a server tells of a replica: what it said, or that it went.
 type Event struct {
@@ -48,8 +60,9 @@ type Server struct {
 
 // run is one run of a job.
 type run struct {
-	told  ToJob // tuning and stop, for replicas that connect later
-	peers map[int]*peer
+	told     ToJob // tuning and stop, for replicas that connect later
+	peers    map[int]*peer
+	replicas int
 }
 
 type peer struct {
@@ -66,7 +79,7 @@ func Listen(path string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		path: path, listener: l, events: make(chan Event, 256), closing: make(chan struct{}),
+		path: path, listener: unixsocket.Guard(l, nil), events: make(chan Event, 256), closing: make(chan struct{}),
 		open: make(map[net.Conn]bool), jobs: make(map[string]*run),
 	}
 	s.work.Go(s.accept)
@@ -79,11 +92,15 @@ func (s *Server) Events() <-chan Event { return s.events }
 
 // Expect begins a run of a job: its replicas may connect, those of the run before are cut off, and what that was told
 // is forgotten. A server refuses jobs that it does not expect.
-func (s *Server) Expect(job string) {
+func (s *Server) Expect(job string) { s.ExpectReplicas(job, MaxReplicas) }
+
+// ExpectReplicas is Expect for a run of so many replicas: others are refused, so that a job takes no more connections than it
+// has replicas.
+func (s *Server) ExpectReplicas(job string, replicas int) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.forget(job)
-	s.jobs[job] = &run{peers: make(map[int]*peer)}
+	s.jobs[job] = &run{peers: make(map[int]*peer), replicas: replicas}
 }
 
 // Forget ends a run of a job.
@@ -167,6 +184,11 @@ func (s *Server) accept() {
 			hangUp(conn)
 			return
 		}
+		if len(s.open) >= mostConnections() {
+			s.mutex.Unlock()
+			hangUp(conn) // the scheduler needs descriptors for more than jobs that talk
+			continue
+		}
 		s.open[conn] = true
 		if s.strangers = append(s.strangers, conn); len(s.strangers) > mostStrangers {
 			hangUp(s.strangers[0])
@@ -238,6 +260,9 @@ func (s *Server) welcome(h Hello, conn net.Conn) (*peer, error) {
 	}
 	if s.open == nil {
 		return nil, net.ErrClosed
+	}
+	if h.Rank >= r.replicas {
+		return nil, fmt.Errorf("job %q has no rank %d, it runs on %d replicas", h.Job, h.Rank, r.replicas)
 	}
 	if before := r.peers[h.Rank]; before != nil {
 		hangUp(before.conn)

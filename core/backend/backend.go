@@ -37,7 +37,7 @@ type Durable interface {
 // Planner opens a backend on what a scheduler knows, without touching anything that runs.
 type Planner interface {
 	// Preview opens a snapshot, as Operated writes it; without one, the run is taken to begin now.
-	Preview(snapshot string, c *core.Cluster, w *workload.Workload) (Preview, error)
+	Preview(ctx context.Context, snapshot string, c *core.Cluster, w *workload.Workload) (Preview, error)
 }
 
 // Preview is a backend that repeats what a scheduler saw and ends with the round that comes next.

@@ -147,7 +147,7 @@ func (b *Board) hear(round int, e *core.Event) {
 	case core.JobSubmitted, core.JobFinished, core.JobFailed, core.JobCancelled, core.JobInterrupted:
 		d := decision{round: round, at: e.AtSeconds, what: e.Kind.String(), message: e.Message}
 		if e.Kind == core.JobInterrupted {
-			d.reason = core.NodeUnavailable
+			d.reason = e.Cause.Reason()
 		}
 		b.note(e.Job, d)
 	case core.JobProgressed:

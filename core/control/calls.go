@@ -87,6 +87,9 @@ func (s *Server) SetHealth(ctx context.Context, r *controlv1.SetHealthRequest) (
 
 // Jobs lists the jobs on the board, and last those that no round has seen.
 func (s *Server) Jobs(r *controlv1.JobsRequest, to grpc.ServerStreamingServer[controlv1.JobsResponse]) error {
+	if err := s.caughtUp(to.Context()); err != nil {
+		return err
+	}
 	coming := s.coming(to.Context()) // asked first: what comes meanwhile is on the board
 	jobs, expected, now := s.board.list(r.GetEnded())
 	m := &controlv1.JobsResponse{NowSeconds: s.now(now)}
@@ -150,12 +153,18 @@ func (s *Server) now(lastRound float64) float64 {
 }
 
 // Nodes lists the nodes.
-func (s *Server) Nodes(context.Context, *controlv1.NodesRequest) (*controlv1.NodesResponse, error) {
+func (s *Server) Nodes(ctx context.Context, _ *controlv1.NodesRequest) (*controlv1.NodesResponse, error) {
+	if err := s.caughtUp(ctx); err != nil {
+		return nil, err
+	}
 	return &controlv1.NodesResponse{Nodes: s.board.listNodes()}, nil
 }
 
 // Describe tells what is on the board of a job.
 func (s *Server) Describe(ctx context.Context, r *controlv1.DescribeRequest) (*controlv1.DescribeResponse, error) {
+	if err := s.caughtUp(ctx); err != nil {
+		return nil, err
+	}
 	f, decisions, now, known := s.board.find(r.GetJob())
 	var next *backend.Coming
 	if f == nil {

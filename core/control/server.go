@@ -59,6 +59,38 @@ func NewServer(o backend.Operated, b *Board, log *slog.Logger) *Server {
 	return &Server{backend: o, board: b, log: log, closing: closing, close: end}
 }
 
+// How long a caller waits for a scheduler that repeats the rounds of the one before it, and how often it looks.
+const (
+	catchUpLimit = 10 * time.Second
+	catchUpEvery = 20 * time.Millisecond
+)
+
+// caughtUp waits until the board shows what is, and not what once was: while the backend repeats rounds, it is no answer.
+func (s *Server) caughtUp(ctx context.Context) error {
+	b, repeats := s.backend.(interface{ Replaying() bool })
+	if !repeats || !b.Replaying() {
+		return nil
+	}
+	limit, again := time.NewTimer(catchUpLimit), time.NewTicker(catchUpEvery)
+	defer limit.Stop()
+	defer again.Stop()
+	for b.Replaying() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.closing.Done():
+			return ErrCatchingUp
+		case <-limit.C:
+			return ErrCatchingUp
+		case <-again.C:
+		}
+	}
+	return nil
+}
+
+// ErrCatchingUp is the answer to questions that only the end of a replay can answer.
+var ErrCatchingUp = status.Error(codes.Unavailable, "the scheduler was restarted and is catching up with the rounds before; ask again in a moment")
+
 // ServeSocket answers on a unix socket that only this user and root may open. The folder must exist, and be nobody else's to
 // write to.
 func (s *Server) ServeSocket(path string) error {

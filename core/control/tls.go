@@ -21,6 +21,11 @@ func (f TLSFiles) load() (tls.Certificate, *x509.CertPool, error) {
 	wrong := func(file string, err error) {
 		found = append(found, core.Diagnostic{Position: core.Position{File: file}, Summary: err.Error()})
 	}
+	if info, err := os.Stat(f.Key); err == nil && info.Mode().Perm()&0o007 != 0 {
+		found = append(found, core.Diagnostic{
+			Position: core.Position{File: f.Key}, Summary: "everybody may read this key: whoever did can give orders", Hint: "make a new one, and chmod o= it",
+		})
+	}
 	pair, err := tls.LoadX509KeyPair(f.Certificate, f.Key)
 	if err != nil {
 		wrong(f.Certificate, fmt.Errorf("read certificate with key %q: %w", f.Key, err))

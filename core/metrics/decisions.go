@@ -71,6 +71,9 @@ func (c *Collector) writeEvent(r *core.Report, e *core.Event) error {
 		l := startLine(c.decisions, r.View.Round, e.AtSeconds).
 			text("job", c.jobName(e.Job)).
 			text("event", e.Kind.String())
+		if e.Cause != core.CauseUnknown {
+			l = l.text("cause", e.Cause.String())
+		}
 		if e.Message != "" {
 			l = l.text("message", e.Message)
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
@@ -150,12 +151,20 @@ func (t Table) writeCSV(w io.Writer) error {
 	_ = out.Write(record) // kept by out, told by Error
 	for _, row := range t.Rows {
 		for i, value := range row {
-			record[i] = text(value)
+			record[i] = strings.Map(plain, text(value))
 		}
 		_ = out.Write(record)
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// plain replaces what a terminal would obey: a CSV is often looked at with cat.
+func plain(r rune) rune {
+	if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		return unicode.ReplacementChar
+	}
+	return r
 }
 
 // writeJSON writes a list of objects whose keys are in the order of the columns.

@@ -30,6 +30,7 @@ var checks = []check{
 	{"an unknown job is an error", refusesTheUnknown},
 	{"capabilities stay", keepsCapabilities},
 	{"closes twice", closesTwice},
+	{"another scheduler takes over", takesOver},
 	{"a pipeline runs, on events", func(t testing.TB, h *Harness) { runsPipeline(t, h, core.RoundOptions{OnEvents: true}) }},
 	{"a pipeline runs, on a grid", func(t testing.TB, h *Harness) {
 		runsPipeline(t, h, core.RoundOptions{IntervalSeconds: 2 * h.UnitSeconds})

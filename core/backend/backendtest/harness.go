@@ -38,6 +38,9 @@ type Harness struct {
 	Exact bool
 	// NeverFails says that the jobs of the backend do not fail.
 	NeverFails bool
+	// Restart puts another scheduler of the same composition in the place of one that ends as if it were killed, and returns the
+	// backend as that one sees it. Without it, no scheduler takes over.
+	Restart func(t testing.TB, b core.Backend) core.Backend
 	// File writes jobs as Submit reads them. Without it, or when the backend is not backend.Operated, no orders are tested.
 	File func(t testing.TB, jobs []Job) backend.JobFile
 }

@@ -18,6 +18,12 @@ func (b *Backend) Apply(_ context.Context, changes []core.Change) error {
 			return fmt.Errorf("%v job %d, which was never submitted", c.Action, c.Job)
 		}
 	}
+	if b.seen != nil {
+		if err := b.journal.Record(b.seen, changes); err != nil {
+			return err
+		}
+		b.seen = nil
+	}
 	todo := slices.DeleteFunc(slices.Clone(changes), func(c core.Change) bool { return b.done(&c) })
 	b.stop(todo)
 	for i := range todo {

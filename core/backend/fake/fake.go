@@ -5,6 +5,7 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"math"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -35,6 +37,8 @@ type Options struct {
 	Rand      *rand.Rand
 	// StallSeconds is how long no job may run, start or be submitted before nothing more is expected; 0 for an hour.
 	StallSeconds float64
+	// Identity is that of the composition that decides.
+	Identity string
 }
 
 // Backend is a core.Backend over nothing.
@@ -56,9 +60,16 @@ type Backend struct {
 	events   []core.Event // not yet told
 	told     []core.Event
 	over     bool
+
+	store   *journal.Memory
+	journal *journal.Log
+	seen    *journal.Seen // what the round under way saw; nil when it is recorded
 }
 
-var _ backend.Operated = (*Backend)(nil)
+var (
+	_ backend.Operated = (*Backend)(nil)
+	_ core.Memory      = (*Backend)(nil)
+)
 
 // job is a job and what became of it.
 type job struct {
@@ -82,8 +93,10 @@ func Open(c *core.Cluster, w *workload.Workload, o Options) *Backend {
 	}
 	b := &Backend{
 		options: o, open: w.Open, ordered: make(chan struct{}, 1), cluster: c, used: make([]core.DeviceSet, len(c.Nodes)),
-		byName: make(map[string]*job, len(w.Jobs)),
+		byName: make(map[string]*job, len(w.Jobs)), store: journal.NewMemory(),
 	}
+	b.journal = journal.Open(b.store, o.Identity, "")
+	_ = b.journal.Reset(&journal.Meta{}) // memory does not fail
 	for i := range c.Nodes {
 		b.health = append(b.health, c.Nodes[i].Health)
 	}
@@ -104,6 +117,41 @@ func (b *Backend) expect(spec core.JobSpec) {
 	b.coming = slices.Insert(b.coming, after, j)
 }
 
+// Restart puts another scheduler in the place of the one that drove the backend, for a composition of an identity: the world goes
+// on as it is, and the rounds so far are told again.
+func (b *Backend) Restart(identity string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.seen != nil { // what was not decided about is told to the next one
+		for _, e := range b.told[len(b.told)-len(b.seen.Events):] {
+			b.events = append(b.events, e)
+		}
+		b.told, b.seen = b.told[:len(b.told)-len(b.seen.Events)], nil
+		slices.SortStableFunc(b.events, func(x, y core.Event) int { return cmp.Compare(x.ID, y.ID) })
+	}
+	b.journal = journal.Open(b.store, identity, "")
+	_, err := b.journal.Recall(0)
+	return err
+}
+
+// Replaying reports whether the next round is one that an earlier scheduler held.
+func (b *Backend) Replaying() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.journal.Replaying()
+}
+
+// Learned is what was last kept.
+func (b *Backend) Learned() []core.Learned { return b.journal.Learned() }
+
+// Keep replaces what is kept.
+func (b *Backend) Keep(l []core.Learned) error { return b.journal.Keep(l) }
+
+// Begin records that a composition decides from a round on.
+func (b *Backend) Begin(round int, c *core.Composition, from []core.Learned) error {
+	return b.journal.Begin(round, c, from)
+}
+
 // Capabilities is that jobs do as they declare.
 func (b *Backend) Capabilities() []core.Capability {
 	return []core.Capability{core.CapabilityRemainingWork}
@@ -116,6 +164,10 @@ func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, erro
 	for {
 		if err := ctx.Err(); err != nil {
 			return core.Observation{}, err
+		}
+		if b.journal.Replaying() {
+			seen, _ := b.journal.Repeat(func(id core.JobID) *core.JobSpec { return &b.jobs[id].spec })
+			return seen, nil
 		}
 		at, due := b.nextEvent(), b.due(w)
 		switch {
@@ -191,6 +243,7 @@ func (b *Backend) happen(at float64) {
 		b.coming = b.coming[1:]
 		j.spec.ID = core.JobID(len(b.jobs))
 		b.jobs = append(b.jobs, j)
+		_ = b.journal.Submit([]*workload.Job{{Spec: j.spec}}) // memory does not fail
 		b.active++
 		b.lastWork = at
 		b.tell(core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: j.spec.ID, Spec: &j.spec, StepsLeft: math.NaN()})
@@ -228,6 +281,8 @@ func (b *Backend) observe(now float64) core.Observation {
 	}
 	fresh := b.events
 	b.events = nil
+	b.journal.Tell()
+	b.seen = &journal.Seen{NowSeconds: now, Events: journal.Events(fresh)}
 	seen := core.Observation{NowSeconds: now, Events: fresh}
 	if r := b.options.Rand; b.options.TellAgain > 0 && r.Float64() < b.options.TellAgain {
 		earlier := b.told[r.IntN(len(b.told)+1):]

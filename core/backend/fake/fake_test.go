@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			backendtest.Run(t, backendtest.Harness{UnitSeconds: tc.unit, Exact: tc.options.StopSeconds == 0, File: file, Open: func(t testing.TB, w backendtest.World) core.Backend {
+			backendtest.Run(t, backendtest.Harness{UnitSeconds: tc.unit, Exact: tc.options.StopSeconds == 0, File: file, Restart: restart, Open: func(t testing.TB, w backendtest.World) core.Backend {
 				o := tc.options
 				o.Rand = rand.New(rand.NewPCG(1, 2))
 				return open(t, w, o)
@@ -53,6 +53,13 @@ func open(t testing.TB, w backendtest.World, o fake.Options) *fake.Backend {
 	}
 	b := fake.Open(w.Cluster, &jobs, o)
 	t.Cleanup(func() { _ = b.Close() })
+	return b
+}
+
+func restart(t testing.TB, b core.Backend) core.Backend {
+	if err := b.(*fake.Backend).Restart(""); err != nil {
+		t.Fatal(err)
+	}
 	return b
 }
 

@@ -2,7 +2,6 @@ package fake
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -132,23 +132,15 @@ func (b *Backend) ReadLog(ctx context.Context, l backend.Log, to io.Writer) erro
 	}
 }
 
-// WriteSnapshot writes what the fake knows, which nothing reads back.
+// WriteSnapshot writes the journal, and what is to be told next.
 func (b *Backend) WriteSnapshot(_ context.Context, to io.Writer) error {
-	type snapshotJob struct {
-		Name  string
-		Ended bool
-		Seats []core.Seat
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := struct {
-		NowSeconds float64
-		Jobs       []snapshotJob
-	}{NowSeconds: b.clock}
-	for _, j := range b.jobs {
-		s.Jobs = append(s.Jobs, snapshotJob{j.spec.Name, j.hasEnded(), j.seats})
+	held, err := b.journal.Hold(&journal.Seen{NowSeconds: b.clock, Events: journal.Events(b.events)})
+	if err != nil {
+		return err
 	}
-	return json.NewEncoder(to).Encode(s)
+	return held.Write(to)
 }
 
 // Close ends the run. Closing it twice has the effect of once.

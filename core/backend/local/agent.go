@@ -5,6 +5,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
+	"github.com/quartet-sched/quartet/core/backend/journal"
 )
 
 // report is what a job said since its replicas began, of which the pipeline was not told.
@@ -49,6 +50,7 @@ func (b *Backend) hear(e *agent.Event, now float64) {
 	j.done = j.done || e.Done != nil
 	if e.Checkpointed != nil {
 		j.reported.checkpointed, j.reported.checkpoint, j.news = true, e.Checkpointed.Progress, j.run.Number
+		j.kept = true
 	}
 	if e.Report != nil && j.wanted() && e.Report.Replicas == core.Replicas(j.seats) {
 		if now > j.asOf && e.Report.Progress > j.progress {
@@ -63,10 +65,10 @@ func (b *Backend) hear(e *agent.Event, now float64) {
 }
 
 // unrecorded lists what jobs said since it was last recorded.
-func (b *Backend) unrecorded() (list []heard) {
+func (b *Backend) unrecorded() (list []journal.Said) {
 	for _, j := range b.jobs {
 		if j.news > 0 {
-			list = append(list, heard{j.Spec.ID, j.news, j.reported.checkpointed, j.reported.checkpoint})
+			list = append(list, journal.Said{Job: j.Spec.ID, Run: j.news, Checkpointed: j.reported.checkpointed, Checkpoint: j.reported.checkpoint})
 			j.news = 0
 		}
 	}
@@ -74,7 +76,7 @@ func (b *Backend) unrecorded() (list []heard) {
 }
 
 // rehear takes in what jobs said to a scheduler before this one.
-func (b *Backend) rehear(list []heard) {
+func (b *Backend) rehear(list []journal.Said) {
 	for _, h := range list {
 		j := b.jobs[h.Job]
 		j.heardIn, j.reported.checkpointed, j.reported.checkpoint = h.Run, h.Checkpointed, h.Checkpoint

@@ -12,11 +12,13 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -30,31 +32,33 @@ type Backend struct {
 	dir          string
 	handedDown   []string
 	cluster      *core.Cluster
-	firstDevice  []int  // by node: its devices are numbered from here on
+	devices      *devices
+	claims       claims
 	jobs         []*job // by JobID
 	byName       map[string]core.JobID
 	open         bool // more jobs may be submitted, so that the run has no end of its own
 	store        *store
+	journal      *journal.Log
+	meta         *journal.Meta
+	ordered      map[string]core.Health // by node name, by earlier schedulers
 	agent        *agent.Server
-	meta         *meta
 
-	opened   time.Time // when this scheduler began,
-	openedAt float64   // in seconds of the run
-	history  []round   // of schedulers before this one
-	rounds   int       // observed, those of the history among them
-	now      float64   // of the last one
-	coming   []*job    // not yet submitted, by moment of submission
-	active   int       // submitted and not ended
-	lastWork float64   // when a job last ran, or was submitted
-	found    bool      // the runs of schedulers before this one were looked for
-	unlike   bool      // what runs is not what is decided
+	opened   time.Time   // when this scheduler began,
+	openedAt float64     // in seconds of the run
+	behind   atomic.Bool // recorded rounds are still to be repeated
+	now      float64     // of the last round
+	coming   []*job      // not yet submitted, by moment of submission
+	active   int         // submitted and not ended
+	lastWork float64     // when a job last ran, or was submitted
+	found    bool        // the runs of schedulers before this one were looked for
+	unlike   bool        // what runs is not what is decided
 	closed   bool
 	health   []core.Health // by node, as last told or about to be
 	events   []core.Event
 	happened chan struct{} // a keeper may have ended
-	seen     *observation  // what the round under way saw; nil when it is recorded
-	intake   *intake
-	requests chan request
+	seen     *journal.Seen // what the round under way saw; nil when it is recorded
+	intake   *journal.Intake
+	wanted   *journal.Orders
 	ended    chan struct{} // closed when no order is carried out any more
 	work     sync.WaitGroup
 }
@@ -62,6 +66,7 @@ type Backend struct {
 var (
 	_ backend.Operated = (*Backend)(nil)
 	_ backend.Ticking  = (*Backend)(nil)
+	_ core.Memory      = (*Backend)(nil)
 )
 
 // longestSocket is what the address of a unix socket has room for.
@@ -79,20 +84,31 @@ func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload)
 			Hint: fmt.Sprintf("give a folder so that it has at most %d characters", longestSocket),
 		}}
 	}
-	b = newBackend(o, c, w)
-	b.dir, b.handedDown = dir, handedDown(o.config.Environment, os.LookupEnv)
-	if b.store, err = openStore(dir, o.fresh); err != nil {
+	if !o.fresh {
+		if err := refuseOrphans(dir); err != nil {
+			return nil, err
+		}
+	}
+	store, err := openStore(dir, o.fresh)
+	if err != nil {
 		return nil, err
 	}
+	b = newBackend(o, c, w)
+	b.dir, b.handedDown, b.store = dir, handedDown(o.config.Environment, os.LookupEnv), store
+	b.journal = journal.Open(store, o.identity, o.resolved)
 	b.removeSnapshots()
-	if err := b.resume(ctx, o); err != nil {
-		return nil, errors.Join(err, b.store.close())
+	if err := b.resume(ctx, o, w); err != nil {
+		return nil, errors.Join(err, b.store.close(), b.unclaim())
 	}
 	if b.agent, err = agent.Listen(socket); err != nil {
-		return nil, errors.Join(err, b.store.close())
+		return nil, errors.Join(err, b.store.close(), b.unclaim())
 	}
-	b.intake = newIntake(b.store, b.Present, b.jobs)
-	b.work.Go(func() { b.intake.work(b.ended) })
+	names := make([]string, len(b.jobs))
+	for i, j := range b.jobs {
+		names[i] = j.Spec.Name
+	}
+	b.intake = journal.NewIntake(b.journal, b.Present, names, b.ended)
+	b.work.Go(b.intake.Work)
 	return b, nil
 }
 
@@ -100,15 +116,9 @@ func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload)
 func newBackend(o *Opener, c *core.Cluster, w *workload.Workload) *Backend {
 	b := &Backend{
 		config: o.config, capabilities: o.Capabilities(), log: o.log, clock: o.clock, cluster: c, open: w.Open,
-		byName: make(map[string]core.JobID, len(w.Jobs)), health: make([]core.Health, len(c.Nodes)),
-		happened: make(chan struct{}, 1), requests: make(chan request, mostRequests), ended: make(chan struct{}),
+		byName: make(map[string]core.JobID, len(w.Jobs)), happened: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
-	devices := 0
-	for i := range c.Nodes {
-		b.firstDevice = append(b.firstDevice, devices)
-		devices += c.Nodes[i].Devices
-		b.health[i] = c.Nodes[i].Health
-	}
+	b.wanted = journal.NewOrders(b.ended)
 	for i := range w.Jobs {
 		b.know(&w.Jobs[i])
 	}
@@ -139,7 +149,18 @@ func handedDown(more []string, lookup func(string) (string, bool)) (list []strin
 }
 
 // Replaying reports whether the next round is one that a scheduler before this one recorded.
-func (b *Backend) Replaying() bool { return b.rounds < len(b.history) }
+func (b *Backend) Replaying() bool { return b.behind.Load() }
+
+// Learned is what the stages of earlier schedulers had learned.
+func (b *Backend) Learned() []core.Learned { return b.journal.Learned() }
+
+// Keep records what the stages learned.
+func (b *Backend) Keep(l []core.Learned) error { return b.journal.Keep(l) }
+
+// Begin records that a composition decides from a round on.
+func (b *Backend) Begin(round int, c *core.Composition, from []core.Learned) error {
+	return b.journal.Begin(round, c, from)
+}
 
 // Capabilities repeats what the opener told.
 func (b *Backend) Capabilities() []core.Capability { return b.capabilities }
@@ -154,7 +175,7 @@ func (b *Backend) elapsed() float64 { return max(b.Present(), b.now) }
 
 // Next repeats what schedulers before this one saw, then waits until a round is due.
 func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
-	if b.rounds < len(b.history) {
+	if b.journal.Replaying() {
 		return b.repeat(), nil
 	}
 	b.wakeUp()
@@ -175,7 +196,7 @@ func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, erro
 		if due <= now {
 			return b.observe(max(now, due)), nil
 		}
-		if b.over(now, due) && b.intake.end() {
+		if b.over(now, due) && b.intake.End() {
 			b.meta.Complete = b.active == 0 && !b.open
 			return core.Observation{}, io.EOF
 		}
@@ -208,9 +229,10 @@ func wakes(e *core.Event, w core.Wake) float64 {
 // one would find out again.
 func (b *Backend) observe(now float64) core.Observation {
 	b.tellReports(now)
-	b.rounds, b.now = b.rounds+1, now
+	b.journal.Tell()
+	b.now = now
 	told := sorted(b.events)
-	b.seen = &observation{NowSeconds: now, Events: recorded(told), Heard: b.unrecorded()}
+	b.seen = &journal.Seen{NowSeconds: now, Events: journal.Events(told), Said: b.unrecorded()}
 	b.events = nil
 	return core.Observation{NowSeconds: now, Events: told}
 }
@@ -234,7 +256,9 @@ func (b *Backend) look(now float64) error {
 		if !j.live() {
 			continue
 		}
-		b.lastWork = now
+		if j.advances(now, b.seconds(b.config.StallAfter)) {
+			b.lastWork = now
+		}
 		select {
 		case j.exitedAt = <-j.gone:
 			j.exited = true
@@ -273,10 +297,14 @@ func (b *Backend) submitted(j *job, now float64) {
 // over reports whether nothing will ever happen again, and no job could be found a place for too long.
 func (b *Backend) over(now, due float64) bool {
 	news := func(e core.Event) bool { return e.Kind != core.JobProgressed }
-	if b.open || len(b.coming) > 0 || slices.ContainsFunc(b.events, news) || slices.ContainsFunc(b.jobs, (*job).live) {
+	if b.open || len(b.coming) > 0 || slices.ContainsFunc(b.events, news) {
 		return false
 	}
-	return b.active == 0 || math.IsInf(due, 1) || now-b.lastWork > b.seconds(b.config.StallAfter)
+	stalled := now-b.lastWork > b.seconds(b.config.StallAfter)
+	if slices.ContainsFunc(b.jobs, (*job).live) {
+		return stalled
+	}
+	return b.active == 0 || math.IsInf(due, 1) || stalled
 }
 
 // sleep waits until something may have happened, at the latest until a round is due.
@@ -295,8 +323,8 @@ func (b *Backend) sleep(ctx context.Context, now, due float64) error {
 		return ctx.Err()
 	case <-alarm:
 	case <-b.happened:
-	case <-b.intake.arrived:
-	case r := <-b.requests:
+	case <-b.intake.Arrived():
+	case r := <-b.wanted.Wanted():
 		b.obey(r)
 	case e := <-b.agent.Events():
 		b.hear(&e, b.elapsed())

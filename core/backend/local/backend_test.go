@@ -412,14 +412,14 @@ func TestRefusals(t *testing.T) {
 			"another scheduler runs on this store",
 		},
 		"another run": {func(t *testing.T, dir string) {
-			b, err := tryOpen(dir, "other", false, realClock{}, jobs())
+			b, err := tryOpen(dir, "test", false, realClock{}, commands(command("other", "sleep", "60")))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := b.Close(); err != nil {
 				t.Fatal(err)
 			}
-		}, jobs(), "holds a run of another config"},
+		}, jobs(), "holds a run that began with other jobs"},
 		"a store cut short": {func(t *testing.T, dir string) {
 			b := opened(t, dir, realClock{}, jobs())
 			seen(t, b)
@@ -451,7 +451,7 @@ func TestRefusals(t *testing.T) {
 			if _, refused := errors.AsType[core.Diagnostics](err); !refused || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want diagnostics with %q", err, tc.want)
 			}
-			if !strings.Contains(tc.want, "damaged") && !strings.Contains(tc.want, "another config") {
+			if !strings.Contains(tc.want, "damaged") && !strings.Contains(tc.want, "other jobs") {
 				return
 			}
 			b, err := tryOpen(dir, "test", true, realClock{}, tc.w)
@@ -465,19 +465,29 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatDoesNotRepeatItself(t *testing.T) {
-	dir := t.TempDir()
-	w := commands(command("j", "sleep", "60"))
-	b := opened(t, dir, realClock{}, w)
-	seen(t, b)
-	apply(t, b, on(0, 1))
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b = opened(t, dir, realClock{}, w)
-	seen(t, b)
-	if err := b.Apply(context.Background(), []core.Change{on(0, 2)}); err == nil || !strings.Contains(err.Error(), "decided otherwise") {
-		t.Errorf("error %v, want one about the decision", err)
+// What was decided is told again, and stands: whether a policy repeats itself is the pipeline's to see.
+func TestADecisionIsToldAgain(t *testing.T) {
+	for name, same := range map[string]bool{"test": true, "other": false} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			w := commands(command("j", "sleep", "60"))
+			b := opened(t, dir, realClock{}, w)
+			seen(t, b)
+			apply(t, b, on(0, 1))
+			abandon(t, b)
+			b, err := tryOpen(dir, name, false, realClock{}, w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			o, err := b.Next(t.Context(), core.Wake{BySeconds: math.Inf(1)})
+			if err != nil || o.Decided == nil {
+				t.Fatalf("told %+v, error %v, want what was decided", o, err)
+			}
+			if diff := cmp.Diff([]core.Change{on(0, 1)}, o.Decided.Changes); diff != "" || o.Decided.Same != same {
+				t.Errorf("by the same composition: %v, want %v; changes (-want +got):\n%s", o.Decided.Same, same, diff)
+			}
+		})
 	}
 }
 

@@ -13,7 +13,28 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	backendtest.Run(t, backendtest.Harness{UnitSeconds: 0.2, File: jobFile, Open: func(t testing.TB, w backendtest.World) core.Backend {
+	open := func(t testing.TB, dir string, c *core.Cluster, jobs *workload.Workload) core.Backend {
+		o := create(New(realClock{}), map[string]any{"grace": "200ms"}, discard).(*Opener)
+		o.For(Run{Dir: dir, Identity: "test"})
+		b, err := o.Open(t.Context(), c, jobs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = b.(*Backend).Close() }) // it may be closed already
+		return b
+	}
+	restart := func(t testing.TB, before core.Backend) core.Backend {
+		b := before.(*Backend)
+		if _, err := b.Leave(); err != nil {
+			t.Fatal(err)
+		}
+		jobs := &workload.Workload{Open: b.open}
+		for _, j := range b.jobs {
+			jobs.Jobs = append(jobs.Jobs, *j.Job)
+		}
+		return open(t, b.dir, b.cluster, jobs)
+	}
+	backendtest.Run(t, backendtest.Harness{UnitSeconds: 0.2, File: jobFile, Restart: restart, Open: func(t testing.TB, w backendtest.World) core.Backend {
 		jobs := &workload.Workload{Open: w.Open}
 		for i, j := range w.Jobs {
 			jobs.Jobs = append(jobs.Jobs, workload.Job{Spec: core.JobSpec{
@@ -21,14 +42,7 @@ func TestConformance(t *testing.T) {
 				Requested: j.Replicas, MinReplicas: j.Replicas, MaxReplicas: j.Replicas, Command: sleeps(j),
 			}})
 		}
-		o := create(New(realClock{}), map[string]any{"grace": "200ms"}, discard).(*Opener)
-		o.For(Run{Dir: t.TempDir(), Identity: "test"})
-		b, err := o.Open(t.Context(), w.Cluster, jobs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = b.(*Backend).Close() }) // it may be closed already
-		return b
+		return open(t, t.TempDir(), w.Cluster, jobs)
 	}})
 }
 

@@ -14,6 +14,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -31,19 +32,20 @@ func filledStore(t testing.TB) (file []byte, records map[string]string) {
 			t.Fatal(err)
 		}
 	}
-	must(s.reset(&meta{Schema: storeSchema, Identity: "test", EpochUnix: 1}))
+	l := journal.Open(s, "test", "")
+	must(l.Reset(&journal.Meta{EpochUnix: 1}))
 	var jobs []*workload.Job
 	var started []*job
 	for i := range 200 {
 		spec := core.JobSpec{ID: core.JobID(i), Name: fmt.Sprintf("job-%d", i), Command: []string{"true"}, Requested: 1}
 		jobs = append(jobs, &workload.Job{Spec: spec})
-		started = append(started, &job{Job: jobs[i], run: run{Number: 1, Round: i, Devices: []int{i}}})
+		started = append(started, &job{Job: jobs[i], run: run{Number: 1, Round: i, Names: []string{"0"}}})
 	}
-	must(s.submit(jobs))
-	appendRounds(t, s, 1, rounds)
+	must(l.Submit(jobs))
+	appendRounds(t, l, rounds)
 	must(s.begin(started))
-	must(s.cancel(7))
-	must(s.setHealth("a", core.Draining))
+	must(l.Cancel(7))
+	must(l.SetHealth("a", core.Draining))
 	records = recordsOf(t, s)
 	must(s.close())
 	file, err = os.ReadFile(filepath.Join(dir, storeFile))
@@ -56,7 +58,7 @@ func recordsOf(t testing.TB, s *store) map[string]string {
 	records := map[string]string{}
 	if err := s.db.View(func(tx *bolt.Tx) error {
 		for _, name := range buckets {
-			if err := tx.Bucket(name).ForEach(func(k, v []byte) error {
+			if err := tx.Bucket([]byte(name)).ForEach(func(k, v []byte) error {
 				records[fmt.Sprintf("%s %x", name, k)] = string(v)
 				return nil
 			}); err != nil {
@@ -87,7 +89,11 @@ func judge(t testing.TB, dir string, damaged []byte, want map[string]string) (op
 	if diff := cmp.Diff(want, recordsOf(t, s)); diff != "" {
 		t.Errorf("a damaged store was opened (-want +got):\n%s", diff)
 	}
-	appendRounds(t, s, rounds+1, 20)
+	l := journal.Open(s, "test", "")
+	for range rounds {
+		l.Tell()
+	}
+	appendRounds(t, l, 20)
 	after := recordsOf(t, s)
 	for record, text := range want {
 		if after[record] != text && record != countRecord {
@@ -110,11 +116,12 @@ func judge(t testing.TB, dir string, damaged []byte, want map[string]string) (op
 const rounds = 60
 
 // appendRounds records rounds.
-func appendRounds(t testing.TB, s *store, first, n int) {
+func appendRounds(t testing.TB, l *journal.Log, n int) {
 	t.Helper()
-	for i := first; i < first+n; i++ {
-		seen := &observation{NowSeconds: float64(i), Events: []event{{Kind: core.JobSubmitted, Job: core.JobID(i)}}}
-		if err := s.round(i, seen, []core.Change{on(core.JobID(i), 1)}); err != nil {
+	for range n {
+		i := l.Tell()
+		seen := &journal.Seen{NowSeconds: float64(i), Events: []journal.Event{{Kind: core.JobSubmitted, Job: core.JobID(i)}}}
+		if err := l.Record(seen, []core.Change{on(core.JobID(i), 1)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -182,7 +189,7 @@ func TestAStoreWithoutBucketsIsNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.setMeta(&meta{Schema: storeSchema}), s.close()); err != nil {
+	if err := errors.Join(journal.Open(s, "", "").SetMeta(&journal.Meta{}), s.close()); err != nil {
 		t.Error(err)
 	}
 }
@@ -234,7 +241,7 @@ func BenchmarkCheck(b *testing.B) {
 				b.Fatal(err)
 			}
 			s.db.NoSync = true
-			appendRounds(b, s, 1, n)
+			appendRounds(b, journal.Open(s, "test", ""), n)
 			if err := s.close(); err != nil {
 				b.Fatal(err)
 			}

@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -11,43 +10,23 @@ import (
 )
 
 // Apply records the changes of the round last told, and begins to carry them out: it waits for nobody. What is to be stopped
-// may take its grace; what is to run on its devices begins when it is gone. A round that a scheduler before this one decided
-// must be decided alike, and is not carried out again, except what the last one left half done.
+// may take its grace; what is to run on its devices begins when it is gone. A round that an earlier scheduler held is not
+// carried out again, except what the last one left half done.
 func (b *Backend) Apply(_ context.Context, changes []core.Change) error {
-	if b.rounds <= len(b.history) {
-		if err := b.compare(changes); err != nil {
+	if !b.journal.Repeated() && b.seen != nil {
+		if err := b.journal.Record(b.seen, changes); err != nil {
 			return err
-		}
-	} else if b.seen != nil {
-		if err := b.store.round(b.rounds, b.seen, changes); err != nil {
-			return fmt.Errorf("record round %d: %w", b.rounds, err)
 		}
 		b.seen = nil
 	}
 	if err := b.decideAll(changes); err != nil {
 		return err
 	}
-	if b.rounds < len(b.history) {
+	if b.journal.Replaying() {
 		return nil
 	}
 	b.wakeUp()
 	return b.settle(b.elapsed())
-}
-
-// compare refuses decisions that are not those of a scheduler before this one.
-func (b *Backend) compare(changes []core.Change) error {
-	was, err := json.Marshal(b.history[b.rounds-1].Changes)
-	if err != nil {
-		return err
-	}
-	is, err := json.Marshal(changes)
-	if err != nil {
-		return err
-	}
-	if string(is) != string(was) && len(changes)+len(b.history[b.rounds-1].Changes) > 0 {
-		return fmt.Errorf("round %d was decided otherwise before the scheduler was restarted; a policy does not repeat itself: begin anew with --fresh\nbefore: %s\nnow:    %s", b.rounds, was, is)
-	}
-	return nil
 }
 
 func (b *Backend) decideAll(changes []core.Change) error {
@@ -88,7 +67,7 @@ func (b *Backend) decide(c *core.Change) error {
 		if j.seats != nil {
 			j.leave(b.now)
 		}
-		j.seats, j.tuning, j.decided = slices.Clone(c.Seats), c.Tuning, b.rounds
+		j.seats, j.tuning, j.decided = slices.Clone(c.Seats), c.Tuning, b.journal.Rounds()
 		j.begin(b.now)
 		b.events = append(b.events, j.progressed(b.now))
 	}
@@ -130,8 +109,10 @@ func (b *Backend) fail(j *job, why string, at float64) {
 }
 
 // interrupt tells that a job lost its devices, and why.
-func (b *Backend) interrupt(j *job, why string, at float64) {
-	b.events = append(b.events, core.Event{Kind: core.JobInterrupted, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress, Message: why})
+func (b *Backend) interrupt(j *job, cause core.Cause, why string, at float64) {
+	b.events = append(b.events, core.Event{
+		Kind: core.JobInterrupted, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress, FromSeconds: at, Message: why, Cause: cause,
+	})
 }
 
 func (b *Backend) finish(j *job, kind core.EventKind, at float64) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/device"
+	"github.com/quartet-sched/quartet/core/backend/journal"
 )
 
 // The ways to come by devices.
@@ -16,75 +17,162 @@ const (
 	discoveredDevices = "discovered"
 )
 
-// deviceNames is what CUDA_VISIBLE_DEVICES calls the devices, numbered through over all nodes: their numbers, or the UUIDs of
-// those that were found on this machine. Before are the names that a scheduler before this one gave, nil if there was none:
-// they stay, since its replicas may still run.
-func (o *Opener) deviceNames(ctx context.Context, c *core.Cluster, before []string) ([]string, error) {
-	if o.config.Devices != discoveredDevices {
-		names := make([]string, c.Devices())
-		for i := range names {
-			names[i] = strconv.Itoa(i)
+// devices are what a run has: a node keeps its id, and a device its name, for as long as the run lasts.
+type devices struct {
+	names [][]string // by node: what CUDA_VISIBLE_DEVICES calls them
+}
+
+// flat lists the names by number.
+func (d *devices) flat() []string { return slices.Concat(d.names...) }
+
+// adopt makes a cluster that of a run so far: its nodes keep their ids, those that are gone stay as nodes without devices, and
+// new ones come last. A device that is still there keeps its name; one that was added, or is there in the place of another, gets
+// the next that is free.
+func (o *Opener) adopt(ctx context.Context, c *core.Cluster, m *journal.Meta) (*devices, error) {
+	supply := supply{taken: map[string]bool{}}
+	if o.config.Devices == discoveredDevices {
+		found, err := device.Discover(ctx)
+		if err != nil {
+			return nil, err
 		}
-		return names, nil
+		supply.found = &found
 	}
-	found, err := device.Discover(ctx)
+	return adopt(c, m, &supply)
+}
+
+func adopt(c *core.Cluster, m *journal.Meta, s *supply) (*devices, error) {
+	before, err := namesOf(c, m)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	same := make([]bool, len(c.Nodes)) // by node of the config
+	var nodes []core.Node
+	d := new(devices)
+	for id := range before {
+		old := before[id]
+		at := slices.IndexFunc(c.Nodes, func(n core.Node) bool { return n.Name == old.Name })
+		n := core.Node{Name: old.Name, Health: core.Down, Accelerator: core.AcceleratorID(max(slices.Index(c.Accelerators, old.Accelerator), 0))}
+		if at >= 0 {
+			same[at], n = true, c.Nodes[at]
+		}
+		kept := make([]string, n.Devices)
+		for i, name := range old.names {
+			if i < n.Devices && c.Accelerators[n.Accelerator] == old.Accelerator && s.has(name) {
+				kept[i] = name
+				s.taken[name] = true
+			}
+		}
+		nodes, d.names = append(nodes, n), append(d.names, kept)
+	}
+	for i := range c.Nodes {
+		if !same[i] {
+			nodes, d.names = append(nodes, c.Nodes[i]), append(d.names, make([]string, c.Nodes[i].Devices))
+		}
+	}
 	var problems core.Diagnostics
-	if before == nil {
-		names, problems = deal(c, found)
-	} else {
-		names, problems = before, missing(c, found, before)
+	for id := range nodes {
+		nodes[id].ID = core.NodeID(id)
+		have := s.left(c.Accelerators[nodes[id].Accelerator])
+		for i, name := range d.names[id] {
+			if name != "" {
+				continue
+			}
+			if d.names[id][i] = s.next(c.Accelerators[nodes[id].Accelerator]); d.names[id][i] == "" {
+				problems = append(problems, s.missing(&nodes[id], c.Accelerators[nodes[id].Accelerator], have))
+				break
+			}
+		}
 	}
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	return names, nil
+	c.Nodes = nodes
+	return d, nil
 }
 
-// deal gives the nodes, in their order, the next devices of their type.
-func deal(c *core.Cluster, found device.Found) (names []string, problems core.Diagnostics) {
-	left := map[string][]device.Device{}
-	for _, g := range found.Groups() {
-		left[g.Type] = g.Devices
-	}
-	for i := range c.Nodes {
-		n := &c.Nodes[i]
-		kind := c.Accelerators[n.Accelerator]
-		have := left[kind]
-		if len(have) < n.Devices {
-			problems = append(problems, core.Diagnostic{
-				Path:    "cluster.nodes",
-				Summary: fmt.Sprintf("node %q wants %d of type %q, this machine has %d left", n.Name, n.Devices, kind, len(have)),
-				Hint:    "found on this machine: " + found.String(),
-			})
-		}
-		for _, d := range have[:min(n.Devices, len(have))] {
-			names = append(names, d.UUID)
-		}
-		left[kind] = have[min(n.Devices, len(have)):]
-	}
-	return names, problems
+// named is a node of earlier schedulers with the names of its devices.
+type named struct {
+	journal.Node
+	names []string
 }
 
-// missing reports devices that were dealt and are not found any more.
-func missing(c *core.Cluster, found device.Found, names []string) (problems core.Diagnostics) {
-	if len(names) != c.Devices() {
-		return core.Diagnostics{{Path: "backend.config.devices", Summary: fmt.Sprintf("the unfinished run has %d devices, the cluster declares %d", len(names), c.Devices()), Hint: "begin anew with --fresh"}}
+// namesOf are the nodes that a run had; none for a new run.
+func namesOf(c *core.Cluster, m *journal.Meta) (list []named, err error) {
+	if m == nil {
+		return nil, nil
 	}
-	for i := range c.Nodes {
-		n := &c.Nodes[i]
-		for _, name := range names[:n.Devices] {
-			if !slices.ContainsFunc(found.Devices, func(d device.Device) bool { return d.UUID == name && !d.MIG }) {
-				problems = append(problems, core.Diagnostic{
-					Path: "cluster.nodes", Summary: fmt.Sprintf("device %s of node %q is gone from this machine", name, n.Name),
-					Hint: "bring it back, or begin anew with --fresh; found on this machine: " + found.String(),
-				})
-			}
+	nodes, names := m.Nodes, m.Devices
+	if len(nodes) == 0 { // its scheduler did not tell them: they are those of the config, which it was identified by
+		nodes = nodesOf(c)
+	}
+	for _, n := range nodes {
+		if n.Devices > len(names) {
+			return nil, core.Diagnostics{{Path: "backend.config.devices", Summary: fmt.Sprintf("the unfinished run has %d devices, the cluster declares %d", len(m.Devices), c.Devices()), Hint: "begin anew with --fresh"}}
 		}
+		list = append(list, named{n, names[:n.Devices]})
 		names = names[n.Devices:]
 	}
-	return problems
+	return list, nil
+}
+
+func nodesOf(c *core.Cluster) (list []journal.Node) {
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		list = append(list, journal.Node{Name: n.Name, Accelerator: c.Accelerators[n.Accelerator], Devices: n.Devices})
+	}
+	return list
+}
+
+// supply is the names that devices may have: numbers, or the UUIDs of those that were found on this machine.
+type supply struct {
+	found *device.Found // nil for numbers
+	taken map[string]bool
+}
+
+func (s *supply) has(name string) bool {
+	return s.found == nil || slices.ContainsFunc(s.found.Devices, func(d device.Device) bool { return d.UUID == name && !d.MIG })
+}
+
+// next is the next free device of a type; empty for none.
+func (s *supply) next(kind string) string {
+	if s.found == nil {
+		for i := 0; ; i++ {
+			if name := strconv.Itoa(i); !s.taken[name] {
+				s.taken[name] = true
+				return name
+			}
+		}
+	}
+	for _, g := range s.found.Groups() {
+		for _, d := range g.Devices {
+			if g.Type == kind && !s.taken[d.UUID] {
+				s.taken[d.UUID] = true
+				return d.UUID
+			}
+		}
+	}
+	return ""
+}
+
+// left is how many devices of a type are free; 0 where devices are numbers, which never end.
+func (s *supply) left(kind string) (n int) {
+	if s.found == nil {
+		return 0
+	}
+	for _, g := range s.found.Groups() {
+		for _, d := range g.Devices {
+			if g.Type == kind && !s.taken[d.UUID] {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (s *supply) missing(n *core.Node, kind string, have int) core.Diagnostic {
+	return core.Diagnostic{
+		Path:    "cluster.nodes",
+		Summary: fmt.Sprintf("node %q wants %d of type %q, this machine has %d left", n.Name, n.Devices, kind, have),
+		Hint:    "found on this machine: " + s.found.String(),
+	}
 }

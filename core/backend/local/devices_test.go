@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/device"
+	"github.com/quartet-sched/quartet/core/backend/journal"
 )
 
 // UUIDs of devices.
@@ -87,11 +89,12 @@ func TestDeal(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, problems := deal(tc.cluster, tc.found)
+			got, err := adopt(tc.cluster, nil, &supply{found: &tc.found, taken: map[string]bool{}})
+			problems, _ := errors.AsType[core.Diagnostics](err)
 			if !told(t, problems, tc.wantErr) {
 				return
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, got.flat()); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
@@ -112,33 +115,92 @@ func told(t *testing.T, problems core.Diagnostics, want []string) bool {
 	return len(want) == 0
 }
 
+// nodesAre is a cluster of nodes of one type with so many devices.
+func nodesAre(list ...any) *core.Cluster {
+	c := &core.Cluster{Accelerators: []string{"t4"}}
+	for i := 0; i < len(list); i += 2 {
+		c.Nodes = append(c.Nodes, core.Node{ID: core.NodeID(len(c.Nodes)), Name: list[i].(string), Devices: list[i+1].(int)})
+	}
+	return c
+}
+
+// A run keeps the ids of its nodes and the names of its devices, whatever the config says by now.
+func TestARunKeepsItsDevices(t *testing.T) {
+	before := &journal.Meta{
+		Nodes:   []journal.Node{{Name: "a", Accelerator: "t4", Devices: 2}, {Name: "b", Accelerator: "t4", Devices: 1}},
+		Devices: []string{"0", "1", "2"},
+	}
+	cases := map[string]struct {
+		cluster *core.Cluster
+		meta    *journal.Meta
+		want    map[string][]string // by node
+		ids     string
+	}{
+		"as it was":           {nodesAre("a", 2, "b", 1), before, map[string][]string{"a": {"0", "1"}, "b": {"2"}}, "a b"},
+		"in another order":    {nodesAre("b", 1, "a", 2), before, map[string][]string{"a": {"0", "1"}, "b": {"2"}}, "a b"},
+		"a node grows":        {nodesAre("a", 4, "b", 1), before, map[string][]string{"a": {"0", "1", "3", "4"}, "b": {"2"}}, "a b"},
+		"a node comes":        {nodesAre("c", 2, "a", 2, "b", 1), before, map[string][]string{"a": {"0", "1"}, "b": {"2"}, "c": {"3", "4"}}, "a b c"},
+		"a node shrinks":      {nodesAre("a", 1, "b", 1), before, map[string][]string{"a": {"0"}, "b": {"2"}}, "a b"},
+		"a node goes":         {nodesAre("b", 1), before, map[string][]string{"a": {}, "b": {"2"}}, "a b"},
+		"one for another":     {nodesAre("b", 1, "c", 2), before, map[string][]string{"a": {}, "b": {"2"}, "c": {"0", "1"}}, "a b c"},
+		"a node comes back":   {nodesAre("a", 1), &journal.Meta{Nodes: []journal.Node{{Name: "a", Accelerator: "t4"}}}, map[string][]string{"a": {"0"}}, "a"},
+		"nodes were not told": {nodesAre("a", 2, "b", 1), &journal.Meta{Devices: before.Devices}, map[string][]string{"a": {"0", "1"}, "b": {"2"}}, "a b"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d, err := adopt(tc.cluster, tc.meta, &supply{taken: map[string]bool{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, ids := map[string][]string{}, []string{}
+			for i, n := range tc.cluster.Nodes {
+				got[n.Name] = d.names[i]
+				ids = append(ids, n.Name)
+				if n.ID != core.NodeID(i) || n.Devices != len(d.names[i]) {
+					t.Errorf("node %q has id %d and %d devices", n.Name, n.ID, n.Devices)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || strings.Join(ids, " ") != tc.ids {
+				t.Errorf("nodes %v, want %q; names -want +got\n%s", ids, tc.ids, diff)
+			}
+		})
+	}
+}
+
 func TestMissing(t *testing.T) {
 	dealt := []string{idD, idC, idB, idA} // not as they would be dealt today
 	cases := map[string]struct {
 		found device.Found
 		names []string
 		want  []string
+		kept  []string
 	}{
-		"all there":   {found: foundDevices(), names: dealt},
-		"one is gone": {found: without(idB), names: dealt, want: []string{"device " + idB + ` of node "c" is gone from this machine; bring it back, or begin anew with --fresh`}},
-		"divided":     {found: divided(idC), names: dealt, want: []string{"device " + idC + ` of node "b" is gone`}},
-		"all gone":    {names: dealt, want: []string{idD, idC, idB, idA}},
+		"all there":   {found: foundDevices(), names: dealt, kept: dealt},
+		"one is gone": {found: without(idB), names: dealt, want: []string{`node "c" wants 2 of type "t4", this machine has 0 left`}},
+		"all gone":    {names: dealt, want: []string{`node "a" wants 1`, `node "b" wants 1`, `node "c" wants 2`}},
 		"other count": {found: foundDevices(), names: dealt[1:], want: []string{"has 3 devices, the cluster declares 4"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			told(t, missing(twoTypes(), tc.found, tc.names), tc.want)
+			d, err := adopt(twoTypes(), &journal.Meta{Devices: tc.names}, &supply{found: &tc.found, taken: map[string]bool{}})
+			problems, _ := errors.AsType[core.Diagnostics](err)
+			if !told(t, problems, tc.want) {
+				return
+			}
+			if diff := cmp.Diff(tc.kept, d.flat()); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
 		})
 	}
 }
 
 func TestDeclaredDevicesAreNumbered(t *testing.T) {
 	o := &Opener{config: Config{Devices: declaredDevices}}
-	got, err := o.deviceNames(context.Background(), machine(), nil)
+	got, err := o.adopt(context.Background(), machine(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"0", "1", "2", "3"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"0", "1", "2", "3"}, got.flat()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -164,17 +226,17 @@ func TestDiscoveredDevicesAreNamed(t *testing.T) {
 	}
 	cluster := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{Name: "a", Devices: 2}}}
 	o := &Opener{config: Config{Devices: discoveredDevices}}
-	got, err := o.deviceNames(context.Background(), cluster, nil)
+	got, err := o.adopt(context.Background(), cluster, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{idA, idB}, got); diff != "" {
+	if diff := cmp.Diff([]string{idA, idB}, got.flat()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if got, err = o.deviceNames(context.Background(), cluster, []string{idB, idA}); err != nil || got[0] != idB {
+	if got, err = o.adopt(context.Background(), cluster, &journal.Meta{Devices: []string{idB, idA}}); err != nil || got.flat()[0] != idB {
 		t.Errorf("got %v, %v; want the order of the scheduler before", got, err)
 	}
-	if _, err = o.deviceNames(context.Background(), machine(), nil); err == nil {
+	if _, err = o.adopt(context.Background(), machine(), nil); err == nil {
 		t.Error("got no error for a cluster of another type")
 	}
 }

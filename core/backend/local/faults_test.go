@@ -18,6 +18,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
+	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 	"github.com/quartet-sched/quartet/core/workload"
 )
@@ -28,6 +29,13 @@ func abandon(t *testing.T, b *Backend) {
 	if _, err := b.Leave(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// recordedRounds reads what is recorded by now of a run that began without jobs.
+func recordedRounds(b *Backend) ([]journal.Round, error) {
+	l := journal.Open(b.store, "", "")
+	_, err := l.Recall(0)
+	return l.History(), err
 }
 
 // hears waits until the scheduler has heard what makes a condition true.
@@ -82,12 +90,12 @@ func TestASilentJobHoldsUntilItIsCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.expect(t, "start a")
-	if err := b.give(ctx, request{do: func() error {
+	if err := b.wanted.Give(ctx, func() error {
 		if by := b.hangsAt(b.jobs[0]); !math.IsInf(by, 1) {
 			t.Errorf("taken to hang at %v s, though it never spoke", by)
 		}
 		return nil
-	}}); err != nil {
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Cancel(ctx, "a"); err != nil {
@@ -120,7 +128,7 @@ func TestACheckpointOutlivesTheScheduler(t *testing.T) {
 	b = opened(t, dir, realClock{}, w)
 	for range 2 {
 		seen(t, b)
-		if b.rounds == 1 {
+		if b.journal.Rounds() == 1 {
 			apply(t, b, on(0, 1))
 		} else {
 			apply(t, b)
@@ -149,7 +157,7 @@ func TestAJobHangsAcrossSchedulers(t *testing.T) {
 		}
 		return nil
 	}
-	for b.give(context.Background(), request{do: hear}) != nil {
+	for b.wanted.Give(context.Background(), hear) != nil {
 		time.Sleep(time.Millisecond)
 	}
 	if err := b.SetHealth(context.Background(), "b", core.Draining); err != nil {
@@ -157,13 +165,13 @@ func TestAJobHangsAcrossSchedulers(t *testing.T) {
 	}
 	w.expect(t, "node_changed b draining") // a round records what was heard
 	_ = end
-	if err := b.give(context.Background(), request{do: func() error {
-		history, err := b.store.history()
+	if err := b.wanted.Give(context.Background(), func() error {
+		history, err := recordedRounds(b)
 		if err != nil {
 			return err
 		}
-		last := history[len(history)-1].Heard
-		if diff := cmp.Diff([]heard{{Run: 1}}, last); diff != "" {
+		last := history[len(history)-1].Said
+		if diff := cmp.Diff([]journal.Said{{Run: 1}}, last); diff != "" {
 			t.Errorf("heard (-want +got):\n%s", diff)
 		}
 		next := newBackend(&Opener{config: b.config, log: discard, clock: realClock{}}, b.cluster, &workload.Workload{})
@@ -175,7 +183,7 @@ func TestAJobHangsAcrossSchedulers(t *testing.T) {
 			t.Error("is waited for without end")
 		}
 		return nil
-	}}); err != nil {
+	}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -262,7 +270,7 @@ func TestAgentGarbage(t *testing.T) {
 	}
 	limit := time.After(20 * time.Second)
 	for done := false; !done; {
-		if err := b.give(context.Background(), request{do: func() error { done = b.jobs[1].done; return nil }}); err != nil {
+		if err := b.wanted.Give(context.Background(), func() error { done = b.jobs[1].done; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -271,12 +279,12 @@ func TestAgentGarbage(t *testing.T) {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	if err := b.give(context.Background(), request{do: func() error {
+	if err := b.wanted.Give(context.Background(), func() error {
 		if j := b.jobs[0]; j.done || j.reported.checkpointed || !j.live() {
 			return fmt.Errorf("garbage had an effect on job a: %+v", j.watch)
 		}
 		return nil
-	}}); err != nil {
+	}); err != nil {
 		t.Error(err)
 	}
 }

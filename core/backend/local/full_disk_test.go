@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/internal/testdisk"
 )
@@ -62,13 +63,13 @@ func TestTheDiskIsFull(t *testing.T) {
 		switch {
 		case err == nil:
 			acknowledged = append(acknowledged, name)
-		case !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, errEnded):
+		case !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, journal.ErrEnded):
 			t.Fatalf("submit: %v, want that there is no room", err)
 		}
-		if err := b.give(context.Background(), request{do: func() error {
+		if err := b.wanted.Give(context.Background(), func() error {
 			b.events = append(b.events, core.Event{Kind: core.NodeChanged, AtSeconds: b.elapsed()}) // calls for a round
 			return nil
-		}}); err != nil {
+		}); err != nil {
 			end = <-ended
 		}
 	}
@@ -83,12 +84,12 @@ func TestTheDiskIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, _, _ = scheduling(t, dir)
-	if err := b.give(context.Background(), request{do: func() error {
+	if err := b.wanted.Give(context.Background(), func() error {
 		if got := b.jobs[0].run.Number; got != 1 {
 			t.Errorf("the job that ran on has %d runs, want 1", got)
 		}
 		return nil
-	}}); err != nil {
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Cancel(context.Background(), "first"); err != nil {

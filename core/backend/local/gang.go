@@ -39,7 +39,7 @@ func (b *Backend) start(jobs []*job, now float64) error {
 		case errors.Is(err, keeper.ErrKilled):
 			b.log.Warn("a run was lost before it began", "job", j.Spec.Name, "error", err)
 			j.leave(now)
-			b.interrupt(j, err.Error(), now)
+			b.interrupt(j, core.CauseNeverBegan, err.Error(), now)
 		case slices.ContainsFunc(machineFaults, func(fault error) bool { return errors.Is(err, fault) }):
 			dismiss(ready)
 			return fmt.Errorf("start job %q: %w", j.Spec.Name, err)
@@ -77,7 +77,7 @@ var machineFaults = []error{
 
 // prepare makes the folders of a run and a keeper for it.
 func (b *Backend) prepare(j *job) (prepared, error) {
-	next := run{Number: j.run.Number + 1, Round: j.decided, Failures: j.run.Failures, Lost: j.run.Lost, Devices: b.devicesOf(j.seats)}
+	next := run{Number: j.run.Number + 1, Round: j.decided, Failures: j.run.Failures, Lost: j.run.Lost, Unbegun: j.run.Unbegun, Names: b.devicesOf(j.seats)}
 	if j.again {
 		next.Why, next.BeganSeconds, next.From = j.run.Why, j.run.BeganSeconds, j.run.From
 	}
@@ -135,7 +135,7 @@ func (b *Backend) orders(j *job, folder string) (*keeper.Orders, error) {
 		e.Rank = rank
 		log := filepath.Join(logs, strconv.Itoa(rank))
 		o.Replicas = append(o.Replicas, keeper.Replica{
-			Environment: environment(b.handedDown, j.Process.Environment, slices.Concat(e.Variables(), variables, []string{visibleDevices + "=" + b.meta.Devices[device]})...),
+			Environment: environment(b.handedDown, j.Process.Environment, slices.Concat(e.Variables(), variables, []string{visibleDevices + "=" + device})...),
 			Out:         log + ".out", Err: log + ".err",
 		})
 	}
@@ -198,8 +198,8 @@ func (b *Backend) started(j *job, child *keeper.Child) {
 
 // watch begins to look after a run.
 func (b *Backend) watch(j *job) {
-	j.again, j.watched, j.gone, j.watch = false, true, make(chan float64, 1), watch{}
-	b.agent.Expect(j.Spec.Name)
+	j.again, j.watched, j.gone, j.watch = false, true, make(chan float64, 1), watch{beganAt: b.elapsed()}
+	b.agent.ExpectReplicas(j.Spec.Name, max(len(j.run.Names), 1))
 	if j.wanted() {
 		b.sendTuning(j)
 	}

@@ -27,6 +27,7 @@ type job struct {
 
 	run     run          // the last one; Number 0 for none
 	again   bool         // it failed, and is to be repeated
+	thrown  float64      // longest life of its runs that ended without success, since it last got further
 	watched bool         // this process waits for the keeper of run to end
 	gone    chan float64 // receives when it did
 	watch
@@ -38,8 +39,10 @@ type job struct {
 // watch is what is seen of a run while this process waits for its end. Times are seconds of the run of the scheduler.
 type watch struct {
 	spoke, done  bool    // its rank 0 said anything, and that all work is done
+	kept         bool    // it made a checkpoint
 	silent       bool    // it spoke to a scheduler before this one
 	connected    bool    // rank 0 may have more to say
+	beganAt      float64 // when it was first seen
 	heardAt      float64 // when it last said something
 	before       bool    // it had ended before this scheduler began
 	exited       bool    // its keeper has ended,
@@ -62,6 +65,12 @@ func (j *job) due() bool {
 // live reports whether the keeper of the last run has not been seen to end.
 func (j *job) live() bool { return j.watched }
 
+// advances reports whether the run that is under way gets further than those that came to nothing: a job that is thrown back
+// again and again, each time before the run is taken to stall, does not work.
+func (j *job) advances(now, stall float64) bool {
+	return j.thrown == 0 || j.thrown >= stall || now-j.beganAt > j.thrown
+}
+
 // workDone is the progress at a moment, as far as is known.
 func (j *job) workDone(now float64) float64 {
 	done := j.progress
@@ -74,8 +83,8 @@ func (j *job) workDone(now float64) float64 {
 	return done
 }
 
-// kept is what is left of the progress when the replicas end before the work is done.
-func (j *job) kept(now float64) float64 {
+// keeps is what is left of the progress when the replicas end before the work is done.
+func (j *job) keeps(now float64) float64 {
 	switch {
 	case j.reported.checkpointed:
 		return j.reported.checkpoint
@@ -96,7 +105,7 @@ func (j *job) begin(now float64) {
 
 // leave notes that the replicas ended at a moment.
 func (j *job) leave(now float64) {
-	j.progress = j.kept(now)
+	j.progress = j.keeps(now)
 	j.asOf, j.rate, j.seats = now, 0, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,6 +28,7 @@ func TestSchedulerIsKilled(t *testing.T) {
 		policy := [...]string{patient, preempting, unhurried}[life%3]
 		left -= killInOneLife(t, rng, policy, min(left, mostInOneLife), life)
 	}
+	t.Logf("stores refused: %v", refusals)
 }
 
 // mostInOneLife leaves time for the jobs of every life to end.
@@ -60,7 +62,11 @@ func killInOneLife(t *testing.T, rng *rand.Rand, policy string, most, life int) 
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for ended := false; !ended; {
+	var restore func(said string) bool // while the store is damaged
+	for ended, lives := false, 0; !ended; lives++ {
+		if lives > 0 && restore == nil && rng.IntN(2) == 0 {
+			restore = damage(t, rng, dir)
+		}
 		var said bytes.Buffer
 		c := exec.Command(testProgram(t), "schedule", policy, dir, file)
 		c.Stderr = &said
@@ -75,6 +81,10 @@ func killInOneLife(t *testing.T, rng *rand.Rand, policy string, most, life int) 
 		}
 		select {
 		case err := <-done:
+			if restore != nil && restore(said.String()) {
+				restore = nil
+				continue
+			}
 			if ended = true; err != nil {
 				t.Fatalf("life %d after %d kills: %v\n%s", life, killed, err, said.String())
 			}
@@ -84,7 +94,10 @@ func killInOneLife(t *testing.T, rng *rand.Rand, policy string, most, life int) 
 			}
 			killed++
 			_ = c.Process.Kill()
-			ended = <-done == nil // faster than the signal
+			ended = <-done == nil                         // faster than the signal
+			if restore != nil && restore(said.String()) { // it had refused already
+				restore, ended = nil, false
+			}
 		}
 	}
 	if wrong := lines(t, ledger, "violations"); len(wrong) > 0 {
@@ -135,4 +148,74 @@ func mkfifo(t *testing.T, path string) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// damage damages the store of a scheduler that was killed. The function that it returns is told what the next scheduler said: it
+// reports whether that refused the store, which is then put back, and complains of anything that is gone.
+func damage(t *testing.T, rng *rand.Rand, dir string) (restore func(said string) bool) {
+	t.Helper()
+	path := filepath.Join(dir, storeFile)
+	whole, err := os.ReadFile(path)
+	if err != nil || len(whole) == 0 || !strings.Contains(string(whole), "Schema") {
+		return nil // it was killed before it recorded its run
+	}
+	kind := [...]string{"truncated", "empty", "missing", "bit flipped"}[rng.IntN(4)]
+	broken := append([]byte{}, whole...)
+	switch kind {
+	case "truncated":
+		broken = broken[:rng.IntN(len(broken))]
+	case "empty":
+		broken = nil
+	case "bit flipped":
+		broken[rng.IntN(len(broken))] ^= 1 << rng.IntN(8)
+	}
+	if kind == "missing" {
+		err = os.Remove(path)
+	} else {
+		err = os.WriteFile(path, broken, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, running := outputs(t, dir), keeper.Find(dir)
+	return func(said string) bool {
+		after := outputs(t, dir)
+		for _, file := range kept {
+			if !slices.Contains(after, file) {
+				t.Errorf("a store that is %s: %s was removed", kind, file)
+			}
+		}
+		if !strings.Contains(said, storeFile) {
+			if said != "" && (kind == "empty" || kind == "missing") && len(kept)+len(running) > 0 {
+				t.Errorf("a store that is %s is not refused: %s", kind, said)
+			}
+			return false
+		}
+		for _, p := range running {
+			if _, _, err := keeper.LastWord(p.Run); p.Keeper && !p.Alive() && err != nil && keeper.Began(p.Run) {
+				t.Errorf("a store that is %s: the keeper of %s was killed", kind, p.Run)
+			}
+		}
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refusals[kind]++
+		return true
+	}
+}
+
+// refusals counts the stores that were refused, by what was wrong with them.
+var refusals = map[string]int{}
+
+// outputs are the logs and the checkpoints of all jobs.
+func outputs(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	for _, kind := range []string{"logs", "checkpoint"} {
+		found, err := filepath.Glob(filepath.Join(dir, "jobs", "*", kind, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, found...)
+	}
+	return list
 }

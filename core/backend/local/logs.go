@@ -14,6 +14,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 )
 
@@ -54,7 +55,7 @@ func ReadLogIn(dir string, l backend.Log, to io.Writer) error {
 		return err
 	}
 	if !slices.Contains(names, l.Job) {
-		return unknown("job", l.Job, names)
+		return journal.Unknown("job", l.Job, names)
 	}
 	reader := logReader{path: logPath(dir, l), to: to}
 	defer reader.close()
@@ -91,11 +92,11 @@ func logPath(dir string, l backend.Log) string {
 
 // hasEnded tells of a job and of its replicas.
 func (b *Backend) hasEnded(ctx context.Context, name string) (ended bool, err error) {
-	err = b.give(ctx, request{do: func() error {
+	err = b.wanted.Give(ctx, func() error {
 		j, err := b.job(name)
 		ended = err == nil && j.ended && !j.live()
 		return err
-	}})
+	})
 	return ended, err
 }
 
@@ -117,21 +118,15 @@ func (r *logReader) verdict(l backend.Log) error {
 
 // read writes what was added since it was last called.
 func (r *logReader) read() error {
-	if !r.begun {
-		if err := r.readOlder(); err != nil {
-			return err
-		}
-	}
 	for {
 		if r.file == nil {
-			f, err := keeper.OpenOutput(r.path)
+			err := r.open(r.oldest())
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			r.file, r.begun = f, true
 		}
 		moved := r.moved() // asked first: what was added before it was set aside is read
 		if _, err := io.Copy(r.to, r.file); err != nil {
@@ -140,27 +135,98 @@ func (r *logReader) read() error {
 		if !moved {
 			return nil
 		}
-		r.close()
+		if err := r.next(); err != nil {
+			return err
+		}
 	}
 }
 
-// readOlder writes what was set aside, the oldest first.
-func (r *logReader) readOlder() error {
-	last := 0
-	for exists(fmt.Sprintf("%s.%d", r.path, last+1)) {
-		last++
+func (r *logReader) open(number int) error {
+	f, err := keeper.OpenOutput(r.numbered(number))
+	if err == nil {
+		r.close()
+		r.file, r.begun = f, true
 	}
-	for ; last > 0; last-- {
-		f, err := keeper.OpenOutput(fmt.Sprintf("%s.%d", r.path, last))
-		if err != nil {
+	return err
+}
+
+// numbered is the path of a file that was set aside; 0 is the one that is written to.
+func (r *logReader) numbered(n int) string {
+	if n == 0 {
+		return r.path
+	}
+	return fmt.Sprintf("%s.%d", r.path, n)
+}
+
+// oldest is the number of the oldest file that is kept.
+func (r *logReader) oldest() (number int) {
+	for exists(r.numbered(number + 1)) {
+		number++
+	}
+	return number
+}
+
+// mostRenames is how often files may be renamed while one is looked for.
+const mostRenames = 100
+
+// next goes on with the file after the one that is read, or with the oldest that is kept when that was removed meanwhile.
+func (r *logReader) next() error {
+	for range mostRenames {
+		at := r.number()
+		if at == 0 {
+			return nil // it is the one that is written to, after all
+		}
+		before := r.file
+		r.file = nil // to be closed when it is known to be the one before
+		if at < 0 {
+			_ = before.Close() // it was only read
+			if _, err := io.WriteString(r.to, removedMeanwhile); err != nil {
+				return err
+			}
+			return ignoreMissing(r.open(r.oldest()))
+		}
+		err := r.open(at - 1)
+		found := r.file
+		r.file = before
+		if err == nil && r.number() == at { // nothing was renamed meanwhile
+			r.close()
+			r.file = found
+			return nil
+		}
+		if err == nil {
+			_ = found.Close() // it was not read
+		} else if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		_, err = io.Copy(r.to, f)
-		if err := errors.Join(err, f.Close()); err != nil {
-			return err
+	}
+	return errors.New("the files of the log are renamed faster than they can be read")
+}
+
+// removedMeanwhile stands for output that nobody can read any more.
+const removedMeanwhile = "\n--- quartet: output is missing here; it was removed by backend.config.log_files before it was read ---\n"
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// number is that of the file that is read; -1 when it was removed.
+func (r *logReader) number() int {
+	mine, err := r.file.Stat()
+	if err != nil {
+		return -1
+	}
+	for n := 0; ; n++ {
+		now, err := os.Stat(r.numbered(n))
+		if err != nil && n > 0 {
+			return -1
+		}
+		if err == nil && os.SameFile(mine, now) {
+			return n
 		}
 	}
-	return nil
 }
 
 func exists(path string) bool {

@@ -10,46 +10,28 @@ import (
 	"slices"
 	"sync/atomic"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// request is what somebody wants of the scheduler, whose goroutine carries it out: between rounds, and not before the rounds
-// of schedulers before it are repeated.
-type request struct {
-	do   func() error
-	done chan error
-}
-
-// mostRequests is how many may wait to be carried out; further ones wait to be taken.
-const mostRequests = 256
-
-var errEnded = errors.New("the scheduler has ended")
-
-func (b *Backend) give(ctx context.Context, r request) error {
-	r.done = make(chan error, 1)
-	return handIn(ctx, b, b.requests, r, r.done)
-}
-
 // obey carries out a request, which may be about jobs that were just recorded.
-func (b *Backend) obey(r request) {
+func (b *Backend) obey(r journal.Order) {
 	b.takeIn()
-	r.done <- r.do()
+	r.CarryOut()
 }
 
 // obeyAll carries out what waits, also when there is always a round to hold, and no more: rounds are held too.
 func (b *Backend) obeyAll() {
-	for range len(b.requests) {
-		b.obey(<-b.requests)
+	for range b.wanted.Waiting() {
+		b.obey(<-b.wanted.Wanted())
 	}
 }
 
 // takeIn gets to know the jobs that were recorded meanwhile.
 func (b *Backend) takeIn() {
-	for _, j := range b.intake.take() {
+	for _, j := range b.intake.Take() {
 		b.know(j)
 	}
 }
@@ -71,19 +53,10 @@ func (b *Backend) Submit(ctx context.Context, f backend.JobFile) ([]string, erro
 		}
 		names[i] = jobs[i].Spec.Name
 	}
-	if err := b.submit(ctx, jobs); err != nil {
+	if err := b.intake.Submit(ctx, jobs); err != nil {
 		return nil, err
 	}
 	return names, nil
-}
-
-// unknown refuses what names nothing.
-func unknown(kind, name string, known []string) error {
-	d := core.Diagnostic{Summary: fmt.Sprintf("there is no %s %q", kind, name)}
-	if nearest := core.Nearest(name, known); nearest != "" {
-		d.Hint = fmt.Sprintf("did you mean %q?", nearest)
-	}
-	return core.Diagnostics{d}
 }
 
 // job finds a job by its name.
@@ -94,25 +67,25 @@ func (b *Backend) job(name string) (*job, error) {
 		for i, j := range b.jobs {
 			names[i] = j.Spec.Name
 		}
-		return nil, unknown("job", name, names)
+		return nil, journal.Unknown("job", name, names)
 	}
 	return b.jobs[id], nil
 }
 
 // Cancel ends a job, whose replicas are stopped; one that is to be submitted later ends then.
 func (b *Backend) Cancel(ctx context.Context, name string) error {
-	return b.give(ctx, request{do: func() error {
+	return b.wanted.Give(ctx, func() error {
 		j, err := b.job(name)
 		if err != nil || j.ended {
 			return err
 		}
-		if err := b.store.cancel(j.Spec.ID); err != nil {
+		if err := b.journal.Cancel(j.Spec.ID); err != nil {
 			return fmt.Errorf("record that job %q is cancelled: %w", name, err)
 		}
 		j.cancelled = true
 		b.cancel(j)
 		return nil
-	}})
+	})
 }
 
 func (b *Backend) cancel(j *job) {
@@ -129,21 +102,21 @@ func (b *Backend) cancel(j *job) {
 
 // SetHealth drains a node, whose jobs wait again after the next round, or makes it ready.
 func (b *Backend) SetHealth(ctx context.Context, node string, h core.Health) error {
-	return b.give(ctx, request{do: func() error {
+	return b.wanted.Give(ctx, func() error {
 		id := slices.IndexFunc(b.cluster.Nodes, func(n core.Node) bool { return n.Name == node })
 		if id < 0 {
 			names := make([]string, len(b.cluster.Nodes))
 			for i := range names {
 				names[i] = b.cluster.Nodes[i].Name
 			}
-			return unknown("node", node, names)
+			return journal.Unknown("node", node, names)
 		}
-		if err := b.store.setHealth(node, h); err != nil {
+		if err := b.journal.SetHealth(node, h); err != nil {
 			return fmt.Errorf("record the health of node %q: %w", node, err)
 		}
 		b.setHealth(core.NodeID(id), h)
 		return nil
-	}})
+	})
 }
 
 func (b *Backend) setHealth(id core.NodeID, h core.Health) {
@@ -155,7 +128,7 @@ func (b *Backend) setHealth(id core.NodeID, h core.Health) {
 
 const snapshotFolder = ".snapshot-"
 
-// removeSnapshots removes those that a scheduler was killed over.
+// removeSnapshots removes those that an earlier version of this program was killed over.
 func (b *Backend) removeSnapshots() {
 	left, _ := filepath.Glob(filepath.Join(b.dir, snapshotFolder+"*")) // the pattern is well-formed
 	for _, folder := range left {
@@ -163,45 +136,29 @@ func (b *Backend) removeSnapshots() {
 	}
 }
 
-// WriteSnapshot writes the store, and what is to be told next.
+// WriteSnapshot writes the journal, and what is to be told next.
 func (b *Backend) WriteSnapshot(ctx context.Context, to io.Writer) error {
-	folder, err := os.MkdirTemp(b.dir, snapshotFolder+"*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(folder)
-	path := filepath.Join(folder, storeFile)
-	var moment *bolt.Tx
-	var pending observation
+	var held *journal.Held
 	taken := make(chan struct{})
 	var settled atomic.Bool // who comes second sees to it that the moment is let go of: a store that is held on to cannot be closed
-	err = b.give(ctx, request{do: func() (err error) {
+	err := b.wanted.Give(ctx, func() (err error) {
 		b.arrive(b.elapsed())
-		pending = observation{NowSeconds: b.elapsed(), Events: recorded(sorted(slices.Clone(b.events)))}
-		if moment, err = b.store.moment(); err != nil {
+		pending := &journal.Seen{NowSeconds: b.elapsed(), Events: journal.Events(sorted(slices.Clone(b.events)))}
+		if held, err = b.journal.Hold(pending); err != nil {
 			return err
 		}
 		if !settled.CompareAndSwap(false, true) {
-			return moment.Rollback() // nobody waits for it any more
+			return held.Release() // nobody waits for it any more
 		}
 		close(taken)
 		return nil
-	}})
+	})
 	if err != nil {
 		if !settled.CompareAndSwap(false, true) { // it was carried out all the same
 			<-taken
-			err = errors.Join(err, moment.Rollback())
+			err = errors.Join(err, held.Release())
 		}
 		return err
 	}
-	if err := writeSnapshot(path, moment, &pending); err != nil {
-		return err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = io.Copy(to, f)
-	return err
+	return held.Write(to)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
@@ -182,8 +183,8 @@ func TestJobsAreSubmittedAndCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	end()
-	if err := b.Cancel(ctx, "c"); !errors.Is(err, errEnded) {
-		t.Errorf("after the end: %v, want %v", err, errEnded)
+	if err := b.Cancel(ctx, "c"); !errors.Is(err, journal.ErrEnded) {
+		t.Errorf("after the end: %v, want %v", err, journal.ErrEnded)
 	}
 	b, w, _ = operated(t, dir, nil)
 	if _, err := submit(b, `{version: 1, jobs: [{name: d, command: ["true"]}]}`); err != nil {
@@ -236,15 +237,18 @@ func TestPreviewTellsTheNextRound(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.expect(t, "start a")
-	if err := b.give(ctx, request{do: func() error { // as if a had just ended
+	if err := b.wanted.Give(ctx, func() error { // as if a had just ended
 		b.finish(b.jobs[0], core.JobFinished, b.elapsed())
-		path := filepath.Join(b.dir, "snapshot")
-		moment, err := b.store.moment()
+		held, err := b.journal.Hold(&journal.Seen{NowSeconds: b.elapsed(), Events: journal.Events(b.events)})
 		if err != nil {
 			return err
 		}
-		return writeSnapshot(path, moment, &observation{NowSeconds: b.elapsed(), Events: recorded(b.events)})
-	}}); err != nil {
+		f, err := os.Create(filepath.Join(b.dir, "snapshot"))
+		if err != nil {
+			return err
+		}
+		return errors.Join(held.Write(f), f.Close())
+	}); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(b.dir, "snapshot")
@@ -257,11 +261,11 @@ func TestPreviewTellsTheNextRound(t *testing.T) {
 	}
 	cluster := machine()
 	o := create(New(realClock{}), nil, discard).(*Opener)
-	if _, err := o.Preview(path, machine(), &workload.Workload{Open: true}); err == nil || !strings.Contains(err.Error(), "other inputs") {
+	if _, err := o.Preview(ctx, path, machine(), commands(command("z", "true"))); err == nil || !strings.Contains(err.Error(), "other jobs") {
 		t.Errorf("error %v, want one about the inputs", err)
 	}
 	o.For(Run{Identity: "test"})
-	p, err := o.Preview(path, cluster, &workload.Workload{Open: true})
+	p, err := o.Preview(ctx, path, cluster, &workload.Workload{Open: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +318,7 @@ func TestAJobThatSpoke(t *testing.T) {
 			}
 			heard := func() bool { return b.jobs[0].spoke && b.jobs[0].done == tc.done }
 			for ok := false; !ok; {
-				if err := b.give(context.Background(), request{do: func() error { ok = heard(); return nil }}); err != nil {
+				if err := b.wanted.Give(context.Background(), func() error { ok = heard(); return nil }); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -369,7 +373,7 @@ func TestAnAgentIsAskedByTheNextScheduler(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.expect(t, "node_changed b draining")
-		if err := b.give(context.Background(), request{do: func() error { said = b.jobs[0].spoke && b.jobs[0].news == 0; return nil }}); err != nil {
+		if err := b.wanted.Give(context.Background(), func() error { said = b.jobs[0].spoke && b.jobs[0].news == 0; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.SetHealth(context.Background(), "b", core.Ready); err != nil {
@@ -377,7 +381,7 @@ func TestAnAgentIsAskedByTheNextScheduler(t *testing.T) {
 		}
 		w.expect(t, "node_changed b ready")
 	}
-	if err := b.store.cancel(0); err != nil {
+	if err := b.journal.Cancel(0); err != nil {
 		t.Fatal(err)
 	}
 	end()
@@ -396,7 +400,7 @@ func TestNothingIsTakenAfterTheEnd(t *testing.T) {
 	seen(t, b)
 	apply(t, b)
 	late := []workload.Job{command("late", "true")}
-	if err := b.submit(context.Background(), late); err != nil {
+	if err := b.intake.Submit(context.Background(), late); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"job_submitted late"}, seen(t, b)); diff != "" {
@@ -408,8 +412,8 @@ func TestNothingIsTakenAfterTheEnd(t *testing.T) {
 	if _, err := b.Next(context.Background(), onEvents); !errors.Is(err, io.EOF) {
 		t.Fatalf("error %v, want the end", err)
 	}
-	if err := b.submit(context.Background(), []workload.Job{command("later", "true")}); !errors.Is(err, errEnded) {
-		t.Errorf("error %v, want %v", err, errEnded)
+	if err := b.intake.Submit(context.Background(), []workload.Job{command("later", "true")}); !errors.Is(err, journal.ErrEnded) {
+		t.Errorf("error %v, want %v", err, journal.ErrEnded)
 	}
 }
 

@@ -102,10 +102,10 @@ func obeyLines(ctx context.Context, b *Backend, ends outcomes) {
 			case o.Undrain != "":
 				err = b.SetHealth(ctx, o.Undrain, core.Ready)
 			default:
-				err = b.give(ctx, request{do: func() error {
+				err = b.wanted.Give(ctx, func() error {
 					a = account(b, ends)
 					return nil
-				}})
+				})
 			}
 			return err
 		}()

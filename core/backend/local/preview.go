@@ -2,112 +2,71 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"slices"
+	"os"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// Preview is a backend that repeats what a scheduler saw, tells what it would be told next, and only listens to what is
-// decided then: a pipeline that runs on it finds out what the next round would do. Nothing that runs is touched.
-type Preview struct {
-	backend *Backend
-	pending *observation
-	seen    bool
-	changes []core.Change
+// readSnapshot reads a snapshot, as backend.Operated writes it.
+func readSnapshot(path string) (*journal.Memory, *journal.Meta, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the snapshot: %w", err)
+	}
+	defer f.Close()
+	m, err := journal.ReadSnapshot(f)
+	var meta *journal.Meta
+	if err == nil {
+		meta, err = journal.Open(m, "", "").Meta()
+	}
+	switch {
+	case err != nil:
+	case meta == nil:
+		err = refuseAt(path, "holds no run", "")
+	case meta.Schema != journal.Schema:
+		err = refuseAt(path, fmt.Sprintf("holds schema %q, this program reads %q", meta.Schema, journal.Schema), "ask with the program that runs")
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return m, meta, nil
 }
-
-var _ core.Backend = (*Preview)(nil)
 
 // SnapshotConfig is the resolved config of the run that a snapshot is of.
 func SnapshotConfig(path string) (string, error) {
-	s := &store{path: path, health: map[string]core.Health{}}
-	if err := s.open(); err != nil {
-		return "", fmt.Errorf("open the snapshot: %w", err)
-	}
-	m, err := s.meta()
-	if err == nil && m == nil {
-		err = errors.New("the snapshot holds no run")
-	}
-	if closing := s.close(); err == nil {
-		err = closing
-	}
+	_, meta, err := readSnapshot(path)
 	if err != nil {
 		return "", err
 	}
-	return m.Config, nil
+	return meta.Config, nil
 }
 
-// Preview opens a snapshot, as backend.Operated writes it; without one, the run is taken to begin now.
-func (o *Opener) Preview(snapshot string, c *core.Cluster, w *workload.Workload) (backend.Preview, error) {
-	b := newBackend(o, c, w)
+// Preview opens a snapshot, as backend.Operated writes it, and makes the cluster that of its run; without one, the run is taken
+// to begin now.
+func (o *Opener) Preview(ctx context.Context, snapshot string, c *core.Cluster, w *workload.Workload) (backend.Preview, error) {
 	if snapshot == "" {
 		if err := o.config.checkJobs(w.Jobs).Err(); err != nil {
 			return nil, err
 		}
-		b.arrive(0)
-		return &Preview{backend: b, pending: &observation{Events: recorded(b.events)}}, nil
+		return journal.NewPreview(w, o.Capabilities()), nil
 	}
-	b.store = &store{path: snapshot, health: map[string]core.Health{}}
-	if err := b.store.open(); err != nil {
-		return nil, fmt.Errorf("open the snapshot: %w", err)
-	}
-	defer func() { _ = b.store.close() }() // it was only read
-	m, err := b.store.meta()
+	m, meta, err := readSnapshot(snapshot)
 	if err != nil {
 		return nil, err
 	}
-	if m == nil {
-		return nil, b.refuse("holds no run", "")
+	if meta.Workload != identityOf(w) {
+		return nil, refuseAt(snapshot, "is of a run with other jobs", "the files that its config names were changed, or this is not the folder that it runs in")
 	}
-	if m.Identity != o.identity {
-		return nil, b.refuse("is of a run with other inputs", "the files that its config names were changed, or this is not the folder that it runs in")
-	}
-	if err := b.recall(m); err != nil {
+	if _, err := adopt(c, meta, &supply{taken: map[string]bool{}}); err != nil { // nobody is told their names
 		return nil, err
 	}
-	pending, err := b.store.pending()
+	p, err := journal.Open(m, o.identity, "").Preview(w, o.Capabilities())
 	if err != nil {
-		return nil, err
+		return nil, refuseAt(snapshot, err.Error(), "")
 	}
-	if pending == nil {
-		return nil, b.refuse("is no snapshot of a running scheduler", "")
-	}
-	return &Preview{backend: b, pending: pending}, nil
+	return p, nil
 }
-
-// Capabilities are those of the backend.
-func (p *Preview) Capabilities() []core.Capability { return p.backend.capabilities }
-
-// Next repeats the recorded rounds, and tells of one more.
-func (p *Preview) Next(context.Context, core.Wake) (core.Observation, error) {
-	b := p.backend
-	switch {
-	case b.rounds < len(b.history):
-		return b.repeat(), nil
-	case p.seen:
-		return core.Observation{}, io.EOF
-	}
-	p.seen = true
-	b.now = max(p.pending.NowSeconds, b.now)
-	return core.Observation{NowSeconds: b.now, Events: b.retell(p.pending.Events)}, nil
-}
-
-// Apply keeps the changes of the round that is not recorded.
-func (p *Preview) Apply(_ context.Context, changes []core.Change) error {
-	if p.seen {
-		p.changes = slices.Clone(changes)
-		return nil
-	}
-	if err := p.backend.compare(changes); err != nil {
-		return err
-	}
-	return p.backend.decideAll(changes)
-}
-
-// Changes are what the next round would do.
-func (p *Preview) Changes() []core.Change { return p.changes }

@@ -2,7 +2,6 @@ package local
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -13,7 +12,7 @@ import (
 
 func makeBuckets(tx *bolt.Tx) error {
 	for _, name := range buckets {
-		if _, err := tx.CreateBucket(name); err != nil {
+		if _, err := tx.CreateBucket([]byte(name)); err != nil {
 			return err
 		}
 	}
@@ -23,12 +22,12 @@ func makeBuckets(tx *bolt.Tx) error {
 func checkRecords(tx *bolt.Tx) error {
 	found := 0
 	for _, name := range buckets {
-		bucket := tx.Bucket(name)
+		bucket := tx.Bucket([]byte(name))
 		if bucket == nil {
 			return fmt.Errorf("bucket %q is missing", name)
 		}
 		if err := bucket.ForEach(func(k, sealed []byte) error {
-			if string(k) != string(countKey) {
+			if string(k) != countKey {
 				found++
 			}
 			_, err := unseal(name, k, sealed)
@@ -37,7 +36,7 @@ func checkRecords(tx *bolt.Tx) error {
 			return err
 		}
 	}
-	if recorded, err := count(tx); err != nil || recorded != found {
+	if recorded, err := (records{tx}).count(); err != nil || recorded != found {
 		return errors.Join(err, fmt.Errorf("it has %d records of %d", found, recorded))
 	}
 	return nil
@@ -46,66 +45,103 @@ func checkRecords(tx *bolt.Tx) error {
 // pageFill is how full a page is left when it is split: nearly all records are added behind the others.
 const pageFill = 0.95
 
-// put writes a record: its text behind a checksum of where it belongs and what it says.
-func put(tx *bolt.Tx, bucket, key []byte, value any) error {
-	text, err := json.Marshal(value)
+// records are those of a transaction. Each is kept behind a checksum of where it belongs and what it says.
+type records struct{ tx *bolt.Tx }
+
+func (r records) bucket(name string) (*bolt.Bucket, error) {
+	if b := r.tx.Bucket([]byte(name)); b != nil {
+		return b, nil
+	}
+	return nil, fmt.Errorf("bucket %q is missing", name)
+}
+
+// Get returns a record.
+func (r records) Get(bucket, key string) ([]byte, error) {
+	b, err := r.bucket(bucket)
+	if err != nil {
+		return nil, err
+	}
+	sealed := b.Get([]byte(key))
+	if sealed == nil {
+		return nil, nil
+	}
+	return unseal(bucket, []byte(key), sealed)
+}
+
+// Each walks through a bucket.
+func (r records) Each(bucket string, do func(key string, record []byte) error) error {
+	b, err := r.bucket(bucket)
 	if err != nil {
 		return err
 	}
-	b := tx.Bucket(bucket)
+	return b.ForEach(func(k, sealed []byte) error {
+		text, err := unseal(bucket, k, sealed)
+		if err != nil || bucket == metaBucket && string(k) == countKey {
+			return err
+		}
+		return do(string(k), text)
+	})
+}
+
+// Put writes a record.
+func (r records) Put(bucket, key string, record []byte) error {
+	b, err := r.bucket(bucket)
+	if err != nil {
+		return err
+	}
 	b.FillPercent = pageFill
-	if b.Get(key) == nil {
-		n, err := count(tx)
+	if b.Get([]byte(key)) == nil {
+		n, err := r.count()
 		if err != nil {
 			return err
 		}
-		if err := tx.Bucket(metaBucket).Put(countKey, seal(metaBucket, countKey, strconv.AppendInt(nil, int64(n)+1, 10))); err != nil {
+		counted := seal(metaBucket, []byte(countKey), strconv.AppendInt(nil, int64(n)+1, 10))
+		if err := r.tx.Bucket([]byte(metaBucket)).Put([]byte(countKey), counted); err != nil {
 			return err
 		}
 	}
-	return b.Put(key, seal(bucket, key, text))
+	return b.Put([]byte(key), seal(bucket, []byte(key), record))
 }
 
-// get reads a record, and tells whether it is there.
-func get(tx *bolt.Tx, bucket, key []byte, into any) (there bool, err error) {
-	sealed := tx.Bucket(bucket).Get(key)
-	if sealed == nil {
-		return false, nil
+// Clear removes every record.
+func (r records) Clear() error {
+	for _, name := range buckets {
+		if err := r.tx.DeleteBucket([]byte(name)); err != nil {
+			return err
+		}
 	}
-	return true, decode(bucket, key, sealed, into)
+	return makeBuckets(r.tx)
 }
 
-func decode(bucket, key, sealed []byte, into any) error {
-	text, err := unseal(bucket, key, sealed)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, into)
-}
+// Release ends the transaction.
+func (r records) Release() error { return r.tx.Rollback() }
 
 // countKey is that of the number of records, in which it is not counted.
-var countKey = []byte("count")
+const countKey = "count"
 
-func count(tx *bolt.Tx) (n int, err error) {
-	_, err = get(tx, metaBucket, countKey, &n)
-	return n, err
+func (r records) count() (n int, err error) {
+	text, err := r.Get(metaBucket, countKey)
+	if err != nil || text == nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(text))
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const sumSize = 4
 
-func sum(bucket, key, text []byte) uint32 {
-	s := crc32.Checksum(bucket, castagnoli)
+func sum(bucket string, key, text []byte) uint32 {
+	s := crc32.Checksum([]byte(bucket), castagnoli)
 	s = crc32.Update(s, castagnoli, append([]byte{0}, key...))
 	return crc32.Update(s, castagnoli, append([]byte{0}, text...))
 }
 
-func seal(bucket, key, text []byte) []byte {
+func seal(bucket string, key, text []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, sum(bucket, key, text)), text...)
 }
 
-func unseal(bucket, key, sealed []byte) ([]byte, error) {
+func unseal(bucket string, key, sealed []byte) ([]byte, error) {
 	if len(sealed) < sumSize || binary.BigEndian.Uint32(sealed) != sum(bucket, key, sealed[sumSize:]) {
 		return nil, fmt.Errorf("record %q of %q is not as it was written", key, bucket)
 	}

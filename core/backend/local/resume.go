@@ -2,31 +2,88 @@ package local
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/backend/local/keeper"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
+// refuseOrphans refuses a folder with jobs and no store, or an empty one: that is no new run, somebody or something took what
+// was recorded. Nothing is touched.
+func refuseOrphans(dir string) error {
+	path := filepath.Join(dir, storeFile)
+	state := "is missing"
+	switch info, err := os.Stat(path); {
+	case err == nil && info.Size() > 0:
+		return nil
+	case err == nil:
+		state = "is empty"
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return orphans(dir, state)
+}
+
+// orphans refuses a folder with jobs that no store tells of.
+func orphans(dir, state string) error {
+	jobs := filepath.Join(dir, "jobs")
+	folders, err := os.ReadDir(jobs)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	running := keeper.Find(jobs)
+	if len(folders) == 0 && len(running) == 0 {
+		return nil
+	}
+	var names []string
+	for _, f := range folders[:min(len(folders), mostNamed)] {
+		names = append(names, f.Name())
+	}
+	if len(folders) > mostNamed {
+		names = append(names, "...")
+	}
+	return core.Diagnostics{{
+		Position: core.Position{File: filepath.Join(dir, storeFile)},
+		Summary: fmt.Sprintf("the store %s, and its folder has the logs and checkpoints of %d jobs (%s), of which %d processes run: this is no new run",
+			state, len(folders), strings.Join(names, ", "), len(running)),
+		Hint: "put the store back from a copy, or give the run another name with --name; --fresh stops the processes and removes logs and checkpoints",
+	}}
+}
+
+// mostNamed is how many jobs a message names.
+const mostNamed = 5
+
 // resume takes over from the scheduler before, or begins anew when there was none, or nothing is left of its run.
-func (b *Backend) resume(ctx context.Context, o *Opener) error {
+func (b *Backend) resume(ctx context.Context, o *Opener, w *workload.Workload) error {
 	b.opened = b.clock.Now()
-	m, err := b.store.meta()
+	m, err := b.journal.Meta()
 	if err != nil {
 		return b.refuse(fmt.Sprintf("the store is damaged: %v", err), "--fresh stops its jobs, sets it aside and begins anew")
 	}
 	if m != nil && !o.fresh && !m.Complete {
-		if m.Devices, err = o.deviceNames(ctx, b.cluster, m.Devices); err != nil {
+		return b.goOn(ctx, o, m, w)
+	}
+	if m == nil && !o.fresh {
+		if err := orphans(b.dir, "holds no run"); err != nil {
 			return err
 		}
-		return b.goOn(m, o.identity)
 	}
-	devices, err := o.deviceNames(ctx, b.cluster, nil)
-	if err != nil {
+	if b.devices, err = o.adopt(ctx, b.cluster, nil); err != nil {
+		return err
+	}
+	if err := b.claim(); err != nil {
 		return err
 	}
 	jobs := filepath.Join(b.dir, "jobs")
@@ -35,86 +92,127 @@ func (b *Backend) resume(ctx context.Context, o *Opener) error {
 		return fmt.Errorf("remove the jobs of an earlier run: %w", err)
 	}
 	b.found = true
-	b.meta = &meta{Schema: storeSchema, Identity: o.identity, Config: o.resolved, Devices: devices, EpochUnix: b.opened.UnixNano()}
-	return b.store.reset(b.meta)
+	b.takeNodes()
+	b.meta = &journal.Meta{Workload: identityOf(w), Nodes: nodesOf(b.cluster), Devices: b.devices.flat(), EpochUnix: b.opened.UnixNano()}
+	return b.journal.Reset(b.meta)
 }
 
-func (b *Backend) goOn(m *meta, run string) error {
-	if m.Identity != run {
-		return b.refuse("holds a run of another config or with other jobs, which can be gone on with",
-			"run that one again, give this one another name with --name, or begin anew with --fresh, which removes its jobs and their logs")
+// identityOf is the same for workloads of the same jobs.
+func identityOf(w *workload.Workload) string {
+	sum := sha256.New()
+	text := json.NewEncoder(sum)
+	for i := range w.Jobs {
+		spec := w.Jobs[i].Spec
+		spec.StepTimes, spec.Truth = nil, nil               // the application tells them
+		_ = text.Encode(submitted{spec, w.Jobs[i].Process}) // numbers and strings always can be
 	}
-	if err := b.recall(m); err != nil {
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+type submitted struct {
+	Spec    core.JobSpec
+	Process workload.Process
+}
+
+func (b *Backend) goOn(ctx context.Context, o *Opener, m *journal.Meta, w *workload.Workload) (err error) {
+	if m.Schema != journal.Schema {
+		return b.refuse(fmt.Sprintf("holds schema %q, this program reads %q", m.Schema, journal.Schema), "end the run with the program that began it, or begin anew with --fresh")
+	}
+	if m.Workload == "" && m.Identity != o.identity || m.Workload != "" && m.Workload != identityOf(w) {
+		return b.refuse("holds a run that began with other jobs, which can be gone on with",
+			"run it with those again, and submit more with quartet submit; give this one another name with --name; or begin anew with --fresh, which removes its jobs and their logs")
+	}
+	before := m.Devices
+	if b.devices, err = o.adopt(ctx, b.cluster, m); err != nil {
+		return err
+	}
+	if err := b.claim(); err != nil {
+		return err
+	}
+	b.takeNodes()
+	if err := b.recall(len(w.Jobs)); err != nil {
 		return err
 	}
 	runs, err := b.store.runs()
 	if err != nil {
 		return b.refuse(fmt.Sprintf("the store is damaged: %v", err), "begin anew with --fresh")
 	}
+	var unnamed []*job
 	for name, r := range runs {
-		if id, known := b.byName[name]; known {
-			b.jobs[id].run = r
+		id, known := b.byName[name]
+		if !known {
+			continue
+		}
+		j := b.jobs[id]
+		j.run = r
+		if r.Names == nil && len(r.Devices) > 0 {
+			for _, device := range r.Devices {
+				if device < 0 || device >= len(before) {
+					return b.refuse(fmt.Sprintf("job %q ran on unknown device %d", name, device), "begin anew with --fresh")
+				}
+				j.run.Names = append(j.run.Names, before[device])
+			}
+			j.run.Devices, unnamed = nil, append(unnamed, j)
 		}
 	}
-	b.openedAt = max(b.opened.Sub(time.Unix(0, m.EpochUnix)).Seconds()*b.config.Speedup, 0)
-	if len(b.history) > 0 {
-		b.openedAt = max(b.openedAt, b.history[len(b.history)-1].NowSeconds) // the clock may have been set back
+	if err := b.store.begin(unnamed); err != nil {
+		return err
 	}
+	b.meta = m
+	m.Workload, m.Nodes, m.Devices = identityOf(w), nodesOf(b.cluster), b.devices.flat()
+	if err := b.journal.SetMeta(m); err != nil {
+		return err
+	}
+	b.openedAt = max(b.opened.Sub(time.Unix(0, m.EpochUnix)).Seconds()*b.config.Speedup, 0)
+	b.openedAt = max(b.openedAt, b.journal.LastSeconds()) // the clock may have been set back
 	keeper.EndStrays(filepath.Join(b.dir, "jobs"), func(id keeper.Identity) bool {
 		return slices.ContainsFunc(b.jobs, func(j *job) bool { return j.run.Keeper == id })
 	})
 	return nil
 }
 
-// recall reads the jobs, rounds and orders of schedulers before this one.
-func (b *Backend) recall(m *meta) error {
-	if m.Schema != storeSchema {
-		return b.refuse(fmt.Sprintf("holds schema %q, this program reads %q", m.Schema, storeSchema), "end the run with the program that began it, or begin anew with --fresh")
+// takeNodes takes in the nodes of the run, those that are gone among them.
+func (b *Backend) takeNodes() {
+	b.health = make([]core.Health, len(b.cluster.Nodes))
+	for i := range b.cluster.Nodes {
+		b.health[i] = b.cluster.Nodes[i].Health
 	}
-	b.meta = m
-	if err := b.store.recall(b); err != nil {
+}
+
+// recall reads the jobs, rounds and orders of schedulers before this one.
+func (b *Backend) recall(jobs int) error {
+	found, err := b.journal.Recall(jobs)
+	if err != nil {
 		return b.refuse(fmt.Sprintf("the store is damaged: %v", err), "begin anew with --fresh")
 	}
-	unknown := func(id core.JobID) bool { return id < 0 || int(id) >= len(b.jobs) }
-	for i := range b.history {
-		for _, e := range b.history[i].Events {
-			if e.Kind != core.NodeChanged && unknown(e.Job) || e.Node < 0 || int(e.Node) >= len(b.health) {
-				return b.refuse(fmt.Sprintf("round %d tells of unknown job %d or node %d", i+1, e.Job, e.Node), "begin anew with --fresh")
-			}
-		}
-		for _, h := range b.history[i].Heard {
-			if unknown(h.Job) {
-				return b.refuse(fmt.Sprintf("round %d tells of unknown job %d", i+1, h.Job), "begin anew with --fresh")
-			}
-		}
+	for i := range found.Jobs {
+		b.know(&found.Jobs[i])
 	}
+	for _, id := range found.Cancelled {
+		b.jobs[id].cancelled = true
+	}
+	b.ordered = found.Health
+	b.behind.Store(b.journal.Replaying())
 	return nil
 }
 
 // refuse is what is wrong with the store.
-func (b *Backend) refuse(summary, hint string) error {
-	return core.Diagnostics{{Position: core.Position{File: b.store.path}, Summary: summary, Hint: hint}}
+func (b *Backend) refuse(summary, hint string) error { return refuseAt(b.store.path, summary, hint) }
+
+func refuseAt(path, summary, hint string) error {
+	return core.Diagnostics{{Position: core.Position{File: path}, Summary: summary, Hint: hint}}
 }
 
-// repeat tells what was seen in a recorded round.
+// repeat tells what was seen in a recorded round, and takes it in.
 func (b *Backend) repeat() core.Observation {
-	seen := &b.history[b.rounds]
-	b.rounds++
+	seen, said := b.journal.Repeat(func(id core.JobID) *core.JobSpec { return &b.jobs[id].Spec })
 	b.now = seen.NowSeconds
-	told := b.retell(seen.Events)
-	b.rehear(seen.Heard)
-	b.events = nil
-	return core.Observation{NowSeconds: b.now, Events: told}
-}
-
-// retell takes recorded events in, and makes them what the pipeline is told.
-func (b *Backend) retell(events []event) []core.Event {
-	told := make([]core.Event, len(events))
-	for i := range events {
-		told[i] = events[i].told(b.jobs)
-		b.take(&told[i])
+	for i := range seen.Events {
+		b.take(&seen.Events[i])
 	}
-	return told
+	b.rehear(said)
+	b.events = nil
+	return seen
 }
 
 // take brings what the backend knows up to an event of a recorded round.
@@ -156,6 +254,7 @@ func (b *Backend) wakeUp() {
 		return
 	}
 	b.found, b.unlike = true, true
+	b.behind.Store(false)
 	for _, j := range b.jobs {
 		if j.run.Number > 0 && !j.ended || j.run.Keeper.Alive() {
 			b.watch(j)
@@ -164,12 +263,18 @@ func (b *Backend) wakeUp() {
 			b.resumeRepeated(j)
 			go b.await(j.run.Keeper, j.gone)
 		}
+		if j.seats != nil && b.lost(j) {
+			b.log.Warn("a job loses its devices, which are gone", "job", j.Spec.Name)
+			now := b.elapsed()
+			j.leave(now)
+			b.interrupt(j, core.CauseDeviceLost, "a device that it ran on is gone", now)
+		}
 		if j.cancelled && j.submitted {
 			b.cancel(j)
 		}
 	}
 	for id := range b.cluster.Nodes {
-		if health, ordered := b.store.health[b.cluster.Nodes[id].Name]; ordered {
+		if health, ordered := b.ordered[b.cluster.Nodes[id].Name]; ordered && b.cluster.Nodes[id].Devices > 0 {
 			b.setHealth(core.NodeID(id), health)
 		}
 	}
@@ -186,6 +291,16 @@ func (b *Backend) resumeRepeated(j *job) {
 	again := j.progressed(max(r.BeganSeconds, b.now))
 	again.Message = r.Why
 	b.events = append(b.events, again)
+}
+
+// lost reports whether a device that a job was given is gone, or is there in the place of another.
+func (b *Backend) lost(j *job) bool {
+	for _, seat := range j.seats {
+		if int(seat.Node) >= len(b.devices.names) || seat.Devices&^core.FirstDevices(len(b.devices.names[seat.Node])) != 0 {
+			return true
+		}
+	}
+	return j.wanted() && !slices.Equal(j.run.Names, b.devicesOf(j.seats))
 }
 
 func (b *Backend) await(id keeper.Identity, gone chan<- float64) {

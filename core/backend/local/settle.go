@@ -19,7 +19,7 @@ func (b *Backend) settle(now float64) error {
 		return nil
 	}
 	b.unlike = false
-	held := map[int]bool{}
+	held := map[string]bool{}
 	for _, j := range b.jobs {
 		if !j.live() {
 			continue
@@ -27,7 +27,7 @@ func (b *Backend) settle(now float64) error {
 		if !j.wanted() {
 			b.stop(j, now)
 		}
-		for _, device := range j.run.Devices {
+		for _, device := range j.run.Names {
 			held[device] = true
 		}
 	}
@@ -40,17 +40,17 @@ func (b *Backend) settle(now float64) error {
 	return b.start(starting, now)
 }
 
-// devicesOf numbers the devices of seats.
-func (b *Backend) devicesOf(seats []core.Seat) (devices []int) {
+// devicesOf are the names of the devices of seats.
+func (b *Backend) devicesOf(seats []core.Seat) (names []string) {
 	for _, seat := range seats {
 		for _, device := range seat.Devices.List() {
-			devices = append(devices, b.firstDevice[seat.Node]+device)
+			names = append(names, b.devices.names[seat.Node][device])
 		}
 	}
-	return devices
+	return names
 }
 
-func (b *Backend) free(seats []core.Seat, held map[int]bool) bool {
+func (b *Backend) free(seats []core.Seat, held map[string]bool) bool {
 	for _, device := range b.devicesOf(seats) {
 		if held[device] {
 			return false
@@ -158,8 +158,16 @@ func (b *Backend) ran(j *job) {
 		keeper.EndStrays(b.runFolder(j, j.run.Number), nil)
 		b.log.Warn("a run was lost: its keeper did not say how it ended", "job", j.Spec.Name, "run", j.run.Number)
 	}
-	if j.run.Lost++; e.Outcome != keeper.Lost {
+	switch {
+	case e.Outcome == keeper.NeverBegan:
+		j.rate = 0 // nothing was done, and what was lost before is no matter of this run
+		b.log.Warn("a run never began", "job", j.Spec.Name, "run", j.run.Number)
+	case e.Outcome != keeper.Lost:
 		j.run.Lost = 0
+	case j.kept:
+		j.run.Lost = 1 // it got further than those before
+	default:
+		j.run.Lost++
 	}
 	switch {
 	case e.Outcome == keeper.Stopped && j.done && !slices.ContainsFunc(e.Codes, func(code int) bool { return code != 0 }):
@@ -168,6 +176,12 @@ func (b *Backend) ran(j *job) {
 		e.Outcome, e.Reason = keeper.Failed, "exited with 0 before it said that it was done"
 	case e.Outcome == keeper.Stopped && j.hung:
 		e.Outcome, e.Reason = keeper.Failed, fmt.Sprintf("said nothing for %v", b.config.HangAfter)
+	}
+	switch {
+	case j.kept:
+		j.thrown = 0
+	case wanted && e.Outcome != keeper.Finished:
+		j.thrown = max(j.thrown, at-j.beganAt, 1e-3)
 	}
 	switch {
 	case j.ended:
@@ -185,13 +199,19 @@ func (b *Backend) ran(j *job) {
 		b.failed(j, e.Reason, at)
 	default:
 		j.leave(at)
-		b.interrupt(j, interruptions[e.Outcome], at)
+		why := interruptions[e.Outcome]
+		b.interrupt(j, why.cause, why.text, at)
 	}
 }
 
 // interruptions say why a run ended that nobody had told to.
-var interruptions = map[keeper.Outcome]string{
-	keeper.Stopped: "it was stopped", keeper.Lost: "its keeper was killed",
+var interruptions = map[keeper.Outcome]struct {
+	cause core.Cause
+	text  string
+}{
+	keeper.Stopped:    {core.CauseKilled, "it was stopped"},
+	keeper.Lost:       {core.CauseKilled, "its keeper was killed"},
+	keeper.NeverBegan: {core.CauseNeverBegan, "none of its processes was started"},
 }
 
 // failed starts a job again in its place, or gives it up.
@@ -204,7 +224,7 @@ func (b *Backend) failed(j *job, reason string, at float64) {
 		return
 	}
 	j.again = true
-	j.progress = j.kept(at)
+	j.progress = j.keeps(at)
 	j.begin(at)
 	j.run.Why, j.run.BeganSeconds, j.run.From = fmt.Sprintf("begins again, for run %d failed: %s", j.run.Number, reason), at, j.progress
 	again := j.progressed(at)
@@ -218,7 +238,11 @@ func (b *Backend) lastWord(j *job) (e keeper.Exit, atSeconds float64) {
 	now := b.elapsed()
 	e, at, err := keeper.LastWord(b.runFolder(j, j.run.Number))
 	if err != nil {
-		return keeper.Exit{Outcome: keeper.Lost}, now
+		e.Outcome = keeper.Lost
+		if !keeper.Began(b.runFolder(j, j.run.Number)) {
+			e.Outcome = keeper.NeverBegan
+		}
+		return e, now
 	}
 	if !j.before {
 		return e, min(max(j.exitedAt, b.now), now)
@@ -236,7 +260,7 @@ func (b *Backend) Close() error {
 	close(b.ended)
 	b.work.Wait()
 	b.wakeUp()
-	return errors.Join(b.stopAll(), b.store.setMeta(b.meta), b.agent.Close(), b.store.close())
+	return errors.Join(b.stopAll(), b.journal.SetMeta(b.meta), b.agent.Close(), b.store.close(), b.unclaim())
 }
 
 // Leave ends the scheduler and lets its jobs run on, as if it had been killed: one after it takes them over. It returns how many
@@ -253,7 +277,7 @@ func (b *Backend) Leave() (running int, err error) {
 			running++
 		}
 	}
-	return running, errors.Join(b.agent.Close(), b.store.close())
+	return running, errors.Join(b.agent.Close(), b.store.close(), b.unclaim())
 }
 
 // stopAll stops what runs, and waits until it is gone.

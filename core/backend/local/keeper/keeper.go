@@ -23,6 +23,7 @@ const Variable = "QUARTET_KEEPER"
 const (
 	ordersFile = "orders.json"
 	exitFile   = "exit.json"
+	begunFile  = "begun" // is there when replicas may have been started
 )
 
 // Orders say what a keeper is to start.
@@ -57,12 +58,14 @@ type Replica struct {
 // Outcome is how a run ended.
 type Outcome string
 
-// The ways to end. A keeper never says Lost: that is for those who find no last word.
+// The ways to end. A keeper never says Lost or NeverBegan: those are for whoever finds no last word.
 const (
 	Finished Outcome = "finished" // every replica exited with 0
 	Failed   Outcome = "failed"
 	Stopped  Outcome = "stopped" // as it was told to
-	Lost     Outcome = "lost"    // nobody knows: the keeper was killed, or never began
+	Lost     Outcome = "lost"    // nobody knows: the keeper was killed
+	// NeverBegan is a run whose keeper was not told to begin, or was killed before: no replica was started.
+	NeverBegan Outcome = "never_began"
 )
 
 // Exit is the last word of a keeper: how its run ended.
@@ -78,6 +81,8 @@ type Exit struct {
 // such as btrfs, do not keep the promise; a run without a last word is lost.
 type reserve struct{ path string }
 
+const reserved = ".reserve"
+
 // The room for a last word without its codes, of which each takes up to longestCode characters. The texts in it are cut to
 // longestText characters, which JSON may make longer.
 const (
@@ -88,7 +93,7 @@ const (
 )
 
 func newReserve(path string, replicas int) (reserve, error) {
-	r := reserve{path + ".reserve"}
+	r := reserve{path + reserved}
 	f, err := os.OpenFile(r.path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return r, err
@@ -139,6 +144,16 @@ func LastWord(dir string) (e Exit, at time.Time, err error) {
 		return Exit{}, time.Time{}, err
 	}
 	return e, info.ModTime(), nil
+}
+
+// Began reports whether the keeper of the run in a folder began to start replicas.
+func Began(dir string) bool {
+	for _, file := range [...]string{begunFile, exitFile + reserved, exitFile} { // the last two are all that earlier versions made
+		if _, err := os.Lstat(filepath.Join(dir, file)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // longestFile is what a file of a run has at most, by far.

@@ -40,6 +40,12 @@ func keep(dir string) int {
 		return 0 // the scheduler died before it had recorded this run
 	}
 	_ = pipe.Close()
+	if begun, err := os.OpenFile(filepath.Join(dir, begunFile), os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
+		fmt.Fprintln(os.Stderr, err) // a full disk has room for an empty file, most likely
+		return 1
+	} else {
+		_ = begun.Close() // nothing was written
+	}
 	word, err := newReserve(filepath.Join(dir, exitFile), len(o.Replicas))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "there is no room for the last word:", err) // it may be there by then

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // process is what the system tells of one.
@@ -43,7 +45,15 @@ func (id Identity) Kill() { id.signal(syscall.SIGKILL) }
 
 // signal tells the process itself, and nobody who has its number by now.
 func (id Identity) signal(s syscall.Signal) {
-	if id.Alive() {
+	fd, err := unix.PidfdOpen(id.PID, 0)
+	if err == nil {
+		defer func() { _ = unix.Close(fd) }() // it was only signalled through
+	}
+	switch {
+	case !id.Alive(): // asked once the descriptor holds on to the process
+	case err == nil:
+		_ = unix.PidfdSendSignal(fd, s, nil, 0) // it may have ended
+	default: // the system has no such descriptors
 		_ = syscall.Kill(id.PID, s) // it may have ended
 	}
 }

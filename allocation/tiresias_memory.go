@@ -1,0 +1,61 @@
+package allocation
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/queue"
+)
+
+// What no fact of a job tells: in which order jobs joined their queues, and what was forgotten when they rose.
+
+var _ core.Snapshotter = (*tiresias)(nil)
+
+// learnedQueues is what a tiresias hands to the next.
+type learnedQueues struct {
+	Thresholds []float64
+	Queues     [][]core.JobID
+	Forgotten  []float64 // in the order of the queues, one after the other
+}
+
+// Snapshot is the queues.
+func (p *tiresias) Snapshot() ([]byte, error) {
+	l := learnedQueues{Thresholds: p.thresholds, Queues: p.queues}
+	for _, queue := range p.queues {
+		for _, id := range queue {
+			l.Forgotten = append(l.Forgotten, p.jobs[id].forgotten)
+		}
+	}
+	return json.Marshal(l)
+}
+
+// Restore takes the queues up. Those of other thresholds are of no use.
+func (p *tiresias) Restore(learned []byte) error {
+	var l learnedQueues
+	if err := json.Unmarshal(learned, &l); err != nil {
+		return err
+	}
+	if !slices.Equal(l.Thresholds, p.thresholds) || len(l.Queues) != len(p.queues) {
+		return fmt.Errorf("the queues are those of thresholds %v", l.Thresholds)
+	}
+	total := 0
+	seen := map[core.JobID]bool{}
+	for _, queue := range l.Queues {
+		for _, id := range queue {
+			if total++; id < 0 || seen[id] || total > len(l.Forgotten) {
+				return fmt.Errorf("job %d has no place of its own in the queues", id)
+			}
+			seen[id] = true
+		}
+	}
+	for i, ids := range l.Queues {
+		for _, id := range ids {
+			p.jobs = queue.Grown(p.jobs, id)
+			p.jobs[id].forgotten, l.Forgotten = l.Forgotten[0], l.Forgotten[1:]
+			p.join(id, i)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package core
+
+import "slices"
+
+// Cause is why a job lost its devices, or failed, as far as its backend knows.
+type Cause uint8
+
+// The causes. Unknown is what a backend says that cannot tell, and stands for a node that failed.
+const (
+	CauseUnknown     Cause = iota
+	CauseNodeFailed        // a node it ran on is down
+	CauseNodeDrained       // a node it ran on is being emptied
+	CauseDeviceLost        // a device it ran on is gone
+	CauseKilled            // somebody or something ended its processes, and not the scheduler
+	CauseNeverBegan        // it was given devices, and no process of it ever ran
+	CausePreempted         // its devices went to others
+	CauseExited            // its own processes ended it
+)
+
+var causeNames = [...]string{
+	"unknown", "node_failed", "node_drained", "device_lost", "killed", "never_began", "preempted", "exited",
+}
+
+func (c Cause) String() string { return name(causeNames[:], int(c)) }
+
+// ParseCause returns the cause of a name; false for one that there is not.
+func ParseCause(text string) (Cause, bool) {
+	i := slices.Index(causeNames[:], text)
+	return Cause(max(i, 0)), i >= 0
+}
+
+// Reason is why a job waits that was interrupted for this cause.
+func (c Cause) Reason() Reason {
+	switch c {
+	case CausePreempted:
+		return PreemptedByPriority
+	case CauseKilled, CauseNeverBegan, CauseExited:
+		return Interrupted
+	default:
+		return NodeUnavailable
+	}
+}
+
+// preempts reports whether an interruption for this cause counts as a preemption. One of an unknown cause does, as it always
+// has.
+func (c Cause) preempts() bool {
+	return c == CauseUnknown || c == CausePreempted || c == CauseNodeDrained
+}

@@ -1,0 +1,437 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A run outlives its policies. A backend that records its rounds tells them again to the scheduler that comes next, with what
+// was decided: a round is then taken in one of two ways. The same composition is asked again and must decide alike, which
+// brings its stages to where they were. Any other is not asked: what was decided stands, and gives the facts from which new
+// stages go on. Stages that are Snapshotters also get back what the last stages of their id had learned.
+
+// Snapshotter is implemented by a stage that learns what no fact of a job tells, such as the order of its queues. One that
+// does not is created anew and goes on from the facts.
+type Snapshotter interface {
+	// Snapshot is what the stage has learned. It is called between rounds and changes nothing.
+	Snapshot() ([]byte, error)
+	// Restore takes up what a stage of the same id had learned, perhaps with other settings or by another version. It is
+	// called before the stage is asked anything. After an error the stage is as if it was not called.
+	Restore(learned []byte) error
+}
+
+// Learned is what a component had learned.
+type Learned struct {
+	Component string // id
+	Data      []byte
+}
+
+// Decided is what an earlier scheduler decided in a round.
+type Decided struct {
+	Changes []Change
+	// Same says that a composition of the same identity decided: it is asked again, and its answer compared.
+	Same bool
+	// Learned is what that composition began with, if it did in this round or the first one before it that is not Same.
+	Learned []Learned
+}
+
+// Composition is stages and when they are asked.
+type Composition struct {
+	Stages   Stages
+	Options  RoundOptions
+	Identity string // the same for compositions that decide alike
+	Config   string // resolved
+}
+
+// Memory keeps for later schedulers which composition decided, and what it had learned. A backend that records its rounds
+// has one.
+type Memory interface {
+	// Replaying reports whether the next round is one that an earlier scheduler held.
+	Replaying() bool
+	// Learned is what was last kept.
+	Learned() []Learned
+	// Keep replaces what is kept.
+	Keep(l []Learned) error
+	// Begin records that a composition decides from a round on, and what it began with. A composition without an identity is
+	// that for which the memory was opened.
+	Begin(round int, c *Composition, from []Learned) error
+}
+
+// Resumed tells, in the report of the first round that a composition decides, how it took over.
+type Resumed struct {
+	Why      string   // in one sentence
+	Restored []string // ids of the components that took up what those before them had learned
+	Lost     []string // why others that could, did not
+}
+
+// keepEvery is after how many rounds what the stages learned is kept again.
+const keepEvery = 32
+
+// resumption is how a pipeline takes over from another, or its stages from others.
+type resumption struct {
+	memory Memory
+	again  func(context.Context) (Stages, error)
+
+	behind    bool // rounds were taken in that the stages were not asked about
+	diverged  bool // the stages decided otherwise than recorded
+	asked     bool // the stages were asked something
+	why       string
+	taken     *Resumed // by the round to come
+	unkept    int      // rounds since what was learned was kept
+	immediate bool     // the next round is due at once
+
+	mutex   sync.Mutex
+	pending *replacement
+	cancel  context.CancelFunc // ends the wait for the next round
+}
+
+type replacement struct {
+	with *Composition
+	done chan error
+}
+
+// Remember makes the pipeline keep what its stages learn, and go on from what is recorded whatever they decide: again
+// creates stages anew when those that the pipeline has decided otherwise. Without it, that is an error.
+func (p *Pipeline) Remember(m Memory, again func(context.Context) (Stages, error)) {
+	p.resumption.memory, p.resumption.again = m, again
+}
+
+// Replace lets another composition decide from the next round on, which is held at once. It may be called from any goroutine
+// while the pipeline runs, and returns when the new stages have taken over. The stages before are not closed.
+func (p *Pipeline) Replace(ctx context.Context, c *Composition) error {
+	r := &p.resumption
+	if r.memory == nil {
+		return errors.New("this pipeline remembers nothing")
+	}
+	wanted := &replacement{c, make(chan error, 1)}
+	r.mutex.Lock()
+	if r.pending != nil {
+		r.mutex.Unlock()
+		return errors.New("another composition is about to take over")
+	}
+	if r.pending = wanted; r.cancel != nil {
+		r.cancel()
+	}
+	r.mutex.Unlock()
+	select {
+	case err := <-wanted.done:
+		return err
+	case <-ctx.Done():
+		r.mutex.Lock()
+		defer r.mutex.Unlock()
+		if r.pending == wanted {
+			r.pending = nil
+			return ctx.Err()
+		}
+		return <-wanted.done // it is being carried out
+	}
+}
+
+// next waits for a round, and for other compositions to take over before it.
+func (p *Pipeline) next(ctx context.Context, b Backend) (Observation, error) {
+	r := &p.resumption
+	if r.memory == nil {
+		return b.Next(ctx, p.wake())
+	}
+	for {
+		replaying := r.memory.Replaying()
+		waiting, cancel := context.WithCancel(ctx)
+		r.mutex.Lock()
+		wanted := r.pending
+		if replaying {
+			wanted = nil
+		} else if wanted != nil {
+			r.pending = nil
+		} else {
+			r.cancel = cancel
+		}
+		r.mutex.Unlock()
+		if wanted != nil {
+			wanted.done <- p.replace(wanted.with)
+			cancel()
+			continue
+		}
+		w := p.wake()
+		if r.immediate {
+			w.BySeconds = p.state.view.NowSeconds
+		}
+		seen, err := b.Next(waiting, w)
+		r.mutex.Lock()
+		r.cancel = nil
+		r.mutex.Unlock()
+		cancel()
+		if err != nil && errors.Is(err, context.Canceled) && ctx.Err() == nil {
+			continue // Replace asks for it
+		}
+		return seen, err
+	}
+}
+
+// replace puts a composition in the place of the one that decided so far.
+func (p *Pipeline) replace(c *Composition) error {
+	r := &p.resumption
+	learned := p.learned()
+	taken := restore(&c.Stages, learned)
+	if err := errors.Join(r.memory.Keep(learned), r.memory.Begin(p.state.view.Round+1, c, learned)); err != nil {
+		return fmt.Errorf("record the new composition: %w", err)
+	}
+	taken.Why = "the config was changed"
+	p.stages, p.options = c.Stages, c.Options
+	p.state.view.IntervalSeconds, p.state.view.OnEvents = c.Options.IntervalSeconds, c.Options.OnEvents
+	r.taken, r.immediate = taken, p.state.view.Round > 0
+	return nil
+}
+
+// decide finds the changes of a round: those of the stages, or those that were recorded.
+func (p *Pipeline) decide(ctx context.Context, seen *Decided) ([]Change, error) {
+	s, r := &p.state, &p.resumption
+	s.recorded = false
+	s.report.Resumed, r.immediate = nil, false
+	if seen != nil && (r.diverged || !seen.Same) {
+		r.behind, r.immediate = true, true
+		return p.repeat(seen.Changes)
+	}
+	if err := p.takeOver(ctx, seen); err != nil {
+		return nil, err
+	}
+	r.asked = true
+	err := p.ask(ctx)
+	if seen == nil {
+		if err != nil {
+			return nil, err
+		}
+		return s.diff(&p.plan, &p.stages), nil
+	}
+	if ctx.Err() != nil {
+		return nil, errors.Join(err, ctx.Err())
+	}
+	if err == nil {
+		is := s.diff(&p.plan, &p.stages)
+		if r.why = differs(is, seen.Changes); r.why == "" {
+			return is, nil
+		}
+	} else {
+		r.why = err.Error()
+	}
+	r.why = fmt.Sprintf("round %d was decided otherwise before: %s", s.view.Round, r.why)
+	if r.again == nil {
+		return nil, errors.New(r.why)
+	}
+	r.behind, r.diverged, r.immediate = true, true, true
+	s.revive()
+	return p.repeat(seen.Changes)
+}
+
+// ask asks the stages, in their order.
+func (p *Pipeline) ask(ctx context.Context) error {
+	watch := p.stopwatch()
+	for i, step := range [...]func(*Pipeline, context.Context) error{
+		(*Pipeline).respond,  // 2: what each job can do with accelerators
+		(*Pipeline).admit,    // 3: who may compete
+		(*Pipeline).allocate, // 4: how many for whom
+		(*Pipeline).place,    // 5: which ones
+		(*Pipeline).tune,     // 6: with which batch, on how many nodes
+	} {
+		if err := step(p, ctx); err != nil {
+			return err
+		}
+		now := p.stopwatch()
+		p.state.report.StageTime[i], watch = now-watch, now
+	}
+	return nil
+}
+
+// repeat takes in what was decided without asking the stages.
+func (p *Pipeline) repeat(changes []Change) ([]Change, error) {
+	p.plan = Plan{Grants: p.plan.Grants[:0], Placements: p.plan.Placements[:0], Tunings: p.plan.Tunings[:0]}
+	return p.state.repeat(changes)
+}
+
+// takeOver makes the stages those that decide from this round on, when they were not asked about the rounds before.
+func (p *Pipeline) takeOver(ctx context.Context, seen *Decided) error {
+	s, r := &p.state, &p.resumption
+	if r.behind {
+		r.behind = false
+		if r.asked {
+			stages, err := r.again(ctx)
+			if err != nil {
+				return fmt.Errorf("round %d: create the stages again: %w", s.view.Round, err)
+			}
+			p.stages = stages
+		}
+		var learned []Learned
+		switch {
+		case seen != nil:
+			learned = seen.Learned
+		case r.memory != nil:
+			learned = r.memory.Learned()
+		}
+		taken := restore(&p.stages, learned)
+		if taken.Why = r.why; taken.Why == "" {
+			taken.Why = "the run was begun by another composition"
+		}
+		if seen == nil && r.memory != nil {
+			if err := r.memory.Begin(s.view.Round, &Composition{}, learned); err != nil {
+				return fmt.Errorf("round %d: record the new composition: %w", s.view.Round, err)
+			}
+		}
+		r.taken = taken
+	}
+	if r.taken != nil {
+		s.report.Resumed, r.taken = r.taken, nil
+		s.touchAll()
+	}
+	return nil
+}
+
+// remember keeps what the stages learned, every so many new rounds.
+func (p *Pipeline) remember(seen *Decided) error {
+	r := &p.resumption
+	if r.memory == nil || seen != nil {
+		return nil
+	}
+	if r.unkept++; r.unkept < keepEvery {
+		return nil
+	}
+	return p.keep()
+}
+
+// keep keeps what the stages learned, if they were asked about the last round.
+func (p *Pipeline) keep() error {
+	r := &p.resumption
+	if r.memory == nil || r.behind || r.unkept == 0 {
+		return nil
+	}
+	r.unkept = 0
+	learned := p.learned()
+	if len(learned) == 0 {
+		return nil
+	}
+	if err := r.memory.Keep(learned); err != nil {
+		return fmt.Errorf("round %d: keep what was learned: %w", p.state.view.Round, err)
+	}
+	return nil
+}
+
+// learned is what the stages learned. One that cannot tell is left out: it goes on from the facts.
+func (p *Pipeline) learned() (list []Learned) {
+	for id, policy := range p.stages.all {
+		if s, ok := policy.(Snapshotter); ok {
+			if data, err := s.Snapshot(); err == nil {
+				list = append(list, Learned{id, data})
+			}
+		}
+	}
+	return list
+}
+
+// restore gives stages what those of their id had learned.
+func restore(to *Stages, learned []Learned) *Resumed {
+	taken := new(Resumed)
+	for id, policy := range to.all {
+		s, ok := policy.(Snapshotter)
+		at := slices.IndexFunc(learned, func(l Learned) bool { return l.Component == id })
+		if !ok || at < 0 {
+			continue
+		}
+		if err := s.Restore(learned[at].Data); err != nil {
+			taken.Lost = append(taken.Lost, fmt.Sprintf("%s: %v", id, err))
+			continue
+		}
+		taken.Restored = append(taken.Restored, id)
+	}
+	return taken
+}
+
+// all walks through the components of every slot.
+func (s *Stages) all(yield func(id string, policy any) bool) {
+	for i := range s.Admission {
+		if !yield(s.Admission[i].ID, s.Admission[i].Policy) {
+			return
+		}
+	}
+	_ = yield(s.Allocation.ID, s.Allocation.Policy) && yield(s.Placement.ID, s.Placement.Policy) &&
+		yield(s.Elasticity.ID, s.Elasticity.Policy) && yield(s.Scaler.ID, s.Scaler.Policy)
+}
+
+// differs says in what first; empty for the same changes.
+func differs(is, was []Change) string {
+	for i := range max(len(is), len(was)) {
+		switch {
+		case i >= len(is):
+			return fmt.Sprintf("%v job %d is missing", was[i].Action, was[i].Job)
+		case i >= len(was):
+			return fmt.Sprintf("%v job %d is new", is[i].Action, is[i].Job)
+		case !is[i].same(&was[i]):
+			return fmt.Sprintf("%v is now %v", was[i], is[i])
+		}
+	}
+	return ""
+}
+
+// same reports whether two changes of a round are the same decision, by the same component.
+func (c *Change) same(o *Change) bool {
+	return c.Round == o.Round && c.Action == o.Action && c.Job == o.Job && c.Reason == o.Reason && c.By == o.By &&
+		SameSeats(c.Seats, o.Seats) && c.Tuning.Equal(o.Tuning)
+}
+
+// repeat makes recorded changes those of the round: who was started was admitted, who was discarded was rejected.
+func (s *state) repeat(changes []Change) ([]Change, error) {
+	s.recorded, s.evicted, s.changes = true, s.evicted[:0], s.changes[:0]
+	s.report.Verdicts, s.report.StageTime = s.report.Verdicts[:0], [len(StageNames)]time.Duration{}
+	s.report.GapRatio = math.NaN()
+	for i := range changes {
+		c := changes[i]
+		c.Seats = slices.Clone(c.Seats)
+		j := s.view.Job(c.Job)
+		if j == nil {
+			return nil, fmt.Errorf("round %d: a record has %v of job %d, which is not there", s.view.Round, c.Action, c.Job)
+		}
+		for _, seat := range c.Seats {
+			if seat.Node < 0 || int(seat.Node) >= len(s.view.Cluster.Nodes) {
+				return nil, fmt.Errorf("round %d: a record has job %q on node %d, which is not there", s.view.Round, j.Name, seat.Node)
+			}
+		}
+		if j.State == Pending && c.Action != Discard {
+			s.admit(j)
+		}
+		if c.Action == Discard {
+			s.reject(j, Verdict{Job: c.Job, Code: Reject, Reason: c.Reason, By: c.By})
+		}
+		s.changes = append(s.changes, c)
+	}
+	s.pending = slices.DeleteFunc(s.pending, func(j *Job) bool { return j.State != Pending })
+	s.listActive()
+	s.forgetEnded()
+	return s.changes, nil
+}
+
+// revive takes back that jobs were rejected in this round: what is recorded stands.
+func (s *state) revive() {
+	s.report.Ended = slices.DeleteFunc(s.report.Ended, func(j *Job) bool {
+		if j.State != Rejected {
+			return false
+		}
+		j.State, j.FinishSeconds, j.WaitingReason = Pending, math.NaN(), NoReason
+		s.view.Jobs[j.ID] = j
+		s.pending = insertJob(s.pending, j)
+		s.view.journal.add(j.ID)
+		return true
+	})
+}
+
+// touchAll has every job looked at anew.
+func (s *state) touchAll() {
+	for _, j := range s.view.Jobs {
+		if j != nil {
+			s.touch(j.ID)
+		}
+	}
+	s.view.HealthChanges++
+	s.restale()
+}
