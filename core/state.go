@@ -120,6 +120,9 @@ func (s *state) take(e *Event) error {
 	if j == nil || j.State.Ended() { // it had not heard of the end yet
 		return nil
 	}
+	if err := e.check(j); err != nil {
+		return err
+	}
 	s.touch(e.Job)
 	switch e.Kind {
 	case JobProgressed:
@@ -248,7 +251,7 @@ func (s *state) rejectFor(j *Job, need, capacity int) {
 
 func (s *state) reject(j *Job, v Verdict) {
 	j.WaitingReason = v.Reason
-	s.report.Verdicts = append(s.report.Verdicts, v)
+	s.tell(v)
 	s.end(j, Rejected, s.view.NowSeconds)
 }
 
@@ -399,7 +402,7 @@ func (s *state) explainWaiting() {
 		if v.Reason != j.WaitingReason {
 			j.WaitingReason = v.Reason
 			s.view.journal.add(j.ID)
-			s.report.Verdicts = append(s.report.Verdicts, v)
+			s.tell(v)
 		}
 	}
 }
