@@ -37,9 +37,6 @@ func (s *state) checkResponse(component string, j *Job, r *Response) error {
 	if !amount(r.RemainingWork) && !math.IsNaN(r.RemainingWork) {
 		return s.broken(component, j.ID, RuleResponseSane, "remaining work of %v", r.RemainingWork)
 	}
-	if n := max(len(s.view.Cluster.Accelerators), 1); len(r.Curves) > n {
-		return s.broken(component, j.ID, RuleResponseSane, "curves for %d accelerator types of %d", len(r.Curves), n)
-	}
 	for t := range r.Curves {
 		c := &r.Curves[t]
 		if err := s.checkRates(component, j, r, c.OneNode, "on one node", t); err != nil {
@@ -68,9 +65,6 @@ func (s *state) checkRates(component string, j *Job, r *Response, rates []float6
 
 func (s *state) checkUnlike(component string, j *Job, r *Response) error {
 	u := r.Unlike
-	if n := max(len(s.view.Cluster.Accelerators), 1); len(u.Alone) > n {
-		return s.broken(component, j.ID, RuleResponseSane, "rates alone for %d accelerator types of %d", len(u.Alone), n)
-	}
 	if t := wrongAmount(u.Alone); t >= 0 {
 		return s.broken(component, j.ID, RuleResponseSane, "a rate of %v alone, accelerator type %d", u.Alone[t], t)
 	}

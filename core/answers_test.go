@@ -78,10 +78,6 @@ func wrongAnswers() map[string]struct {
 	respond("synchronisation beyond the cluster", core.RuleResponseSane, func(r *core.Response) {
 		r.Unlike = &core.UnlikeRates{SyncSeconds: make([]float64, 9)}
 	})
-	respond("curves of unknown types", core.RuleResponseSane, func(r *core.Response) { r.Curves = make([]core.Curve, 3) })
-	respond("rates alone of unknown types", core.RuleResponseSane, func(r *core.Response) {
-		r.Unlike = &core.UnlikeRates{Alone: make([]float64, 3)}
-	})
 	for name, seats := range map[string][]core.Seat{
 		"on an unknown node":        {{Node: 2, Devices: 3}},
 		"on a node below all":       {{Node: -1, Devices: 3}},
@@ -143,7 +139,9 @@ func TestWrongAnswersAreRefused(t *testing.T) {
 }
 
 func TestUncommonAnswersAreTaken(t *testing.T) {
-	change := func(r *core.Response) { *r = core.Response{Job: r.Job, MinReplicas: 2, MaxReplicas: 8, RemainingWork: math.NaN()} }
+	change := func(r *core.Response) {
+		*r = core.Response{Job: r.Job, MinReplicas: 2, MaxReplicas: 8, RemainingWork: math.NaN()}
+	}
 	for name, f := range map[string]fakes{
 		"all the devices there are": {fixed: rigid{respond: func(r []core.Response) []core.Response {
 			change(&r[0])

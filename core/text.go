@@ -30,7 +30,7 @@ func CleanText(text string, limit int) string {
 		}
 		return ' '
 	}, text)
-	text = strings.TrimSpace(text)
+	text = strings.TrimRight(text, " ")
 	const more = "…"
 	if len(text) <= limit && whole {
 		return text
@@ -39,7 +39,7 @@ func CleanText(text string, limit int) string {
 	for end > 0 && end < len(text) && !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return strings.TrimSpace(text[:end]) + more
+	return strings.TrimRight(text[:end], " ") + more
 }
 
 // plain reports whether a text holds printable ASCII only.

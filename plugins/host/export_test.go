@@ -1,0 +1,18 @@
+package host
+
+import (
+	"encoding/base64"
+	"encoding/pem"
+	"testing"
+)
+
+// Certificate is one as a handshake carries it.
+func Certificate(t *testing.T) string {
+	t.Helper()
+	text, _, err := newTLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode([]byte(text))
+	return base64.RawStdEncoding.EncodeToString(block.Bytes)
+}
