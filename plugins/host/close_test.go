@@ -39,11 +39,36 @@ func (b *buffer) String() string {
 	return b.text.String()
 }
 
+// shortDir is t.TempDir with a path that is short enough for sockets.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// TestALongFolderForTemporaryFiles is too long for the path of a socket.
+func TestALongFolderForTemporaryFiles(t *testing.T) {
+	long := filepath.Join(t.TempDir(), strings.Repeat("x", 100))
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", long)
+	p, err := faultyBinary(serveFaulty).Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+}
+
 // asked is an allocator in a process of its own, once it was asked a question at which it goes wrong. TMPDIR is a folder
 // of the test's own, by which all its processes are known.
 func asked(t *testing.T, fault string, level slog.Level) (log *buffer, temporary string, err error, end func()) {
 	t.Helper()
-	temporary = t.TempDir()
+	temporary = shortDir(t)
 	t.Setenv("TMPDIR", temporary)
 	log = &buffer{}
 	b := faultyBinary(serveFaulty)
@@ -88,7 +113,7 @@ func TestCloseEndsEverything(t *testing.T) {
 // TestCloseOfADeafPlugin shakes hands with a program that answers nothing, ignores every signal that it can, and has
 // children that do the same.
 func TestCloseOfADeafPlugin(t *testing.T) {
-	temporary := t.TempDir()
+	temporary := shortDir(t)
 	t.Setenv("TMPDIR", temporary)
 	deaf := program(t, 0o700, "trap '' INT TERM HUP", "(while :; do sleep 1; done) &", "echo '1|1|unix|"+temporary+"/nobody|grpc|"+host.Certificate(t)+"'",
 		"while :; do sleep 1; done")
@@ -147,7 +172,7 @@ func TestANastyErrorIsCleaned(t *testing.T) {
 
 // TestFoldersLeftBehindAreRemoved leaves the folders of a host that lives, of one that was killed, and of somebody else.
 func TestFoldersLeftBehindAreRemoved(t *testing.T) {
-	temporary := t.TempDir()
+	temporary := shortDir(t)
 	t.Setenv("TMPDIR", temporary)
 	folder := func(name string) string {
 		path := filepath.Join(temporary, "quartet-"+name)

@@ -17,10 +17,22 @@ type socketFolder struct {
 
 const lockName = "host.lock"
 
+// longestTemporary bounds the folder for temporary files: the path of a socket may have no more than 104 bytes on some
+// systems, of which plugins need some 40.
+const longestTemporary = 60
+
+// temporary is where folders are made.
+func temporary() string {
+	if folder := os.TempDir(); len(folder) <= longestTemporary {
+		return folder
+	}
+	return "/tmp"
+}
+
 // newSocketFolder makes a folder, and removes those of hosts that were killed together with their plugins.
 func newSocketFolder() (*socketFolder, error) {
 	sweepFolders()
-	path, err := os.MkdirTemp("", wire.SocketFolder)
+	path, err := os.MkdirTemp(temporary(), wire.SocketFolder)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +59,7 @@ func (f *socketFolder) remove() {
 
 // sweepFolders removes the folders whose host is gone: those that hold a lock that nobody holds.
 func sweepFolders() {
-	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), wire.SocketFolder+"*", lockName))
+	locks, _ := filepath.Glob(filepath.Join(temporary(), wire.SocketFolder+"*", lockName))
 	for _, path := range locks {
 		lock, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
