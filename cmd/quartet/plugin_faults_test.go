@@ -245,8 +245,12 @@ func TestPluginFaults(t *testing.T) {
 		}
 		t.Run(tc.String(), func(t *testing.T) {
 			at := map[string]int{"simulate": faulty.Round, "run": 1}[tc.mode]
+			faults := fmt.Sprintf("%s@%d", tc.fault, at)
+			if tc.stage == "elasticity" && tc.mode == "run" {
+				faults += fmt.Sprintf(",%s@0", tc.fault) // one for the component that says whether the jobs fit
+			}
 			code, said := faultyRun(t, tc.mode, faultyStage{
-				stage: tc.stage, faults: fmt.Sprintf("%s@%d", tc.fault, at), onFailure: tc.onFailure, restarts: 2,
+				stage: tc.stage, faults: faults, onFailure: tc.onFailure, restarts: 2,
 				once: tc.onFailure == string(host.Restart) || tc.harmless,
 			})
 			want, words := exitOK, ""
