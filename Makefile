@@ -37,7 +37,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test mutants race python examples slow kills reality fuzz cover lint staticcheck fmt bench bench-compare results generate verify clean
+.PHONY: help build test mutants race python examples slow kills faults reality fuzz cover lint staticcheck fmt bench bench-compare results generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ slow: ## run the properties at length: a thousand random worlds each
 
 kills: ## kill schedulers of real processes 200 times each way (SEED=1), and damage stores at length
 	$(GO) test -count=1 -timeout=30m ./core/backend/local -run='IsKilled|Damaged' -v -local.kills=200 -local.seed=$(SEED) -local.damages=400
+
+faults: ## every fault of a plugin in every stage, simulated and run, and 500 random sequences of them (SEED=1): some 30 minutes
+	$(GO) test -count=1 -timeout=90m ./cmd/quartet -run='TestPluginFault' -faults.all -faults.sequences=500 -faults.seed=$(SEED)
 
 reality: ## hold the simulator against paced trainings: some 15 minutes
 	$(GO) run ./tools/reality

@@ -22,6 +22,10 @@ const (
 	RulePinnedStays      = "a pinned job keeps its devices"
 	RuleTuningSane       = "batch settings not negative"
 	RuleVerdictAllowed   = "verdicts with a code and a reason that the stage may give"
+	RuleResponseSane     = "rates and work that are finite, not negative, and of possible replicas"
+	RuleProposalSane     = "a proposal of one existing device for each replica, or none"
+	RuleStandingSane     = "a standing that ends at a moment, if grants of this answer are seated"
+	RuleTargetSane       = "a target that is a number of nodes"
 )
 
 // ask asks a stage, and again as long as its answer breaks a rule and it can recover from that. forget takes back what
@@ -69,8 +73,8 @@ func (s *state) takeResponses(component string, responses []Response) error {
 		if r.Job != id {
 			return s.broken(component, id, RuleAnswerForAsked, "response %d is for job %d", i, r.Job)
 		}
-		if r.MinReplicas < 1 || r.MaxReplicas < r.MinReplicas {
-			return s.broken(component, id, RuleReplicasInRange, "responds with %d..%d replicas", r.MinReplicas, r.MaxReplicas)
+		if err := s.checkResponse(component, s.stale[i], r); err != nil {
+			return err
 		}
 		if s.responses[id] == nil {
 			s.responses[id] = new(Response)
@@ -102,7 +106,7 @@ func (s *state) takeVerdicts(component string, verdicts []Verdict) error {
 			if j.WaitingReason != v.Reason {
 				j.WaitingReason = v.Reason
 				s.view.journal.add(j.ID)
-				s.report.Verdicts = append(s.report.Verdicts, v)
+				s.tell(v)
 			}
 		}
 	}
@@ -129,10 +133,20 @@ func (s *state) checkVerdicts(component string, verdicts []Verdict) error {
 	return nil
 }
 
-// checkAllowed refuses a verdict with a code other than these, or with a reason outside the closed list.
+// tell reports a verdict, its texts bounded: whoever reads the outputs is no part of the policy's.
+func (s *state) tell(v Verdict) {
+	v.Message, v.Unit = CleanText(v.Message, MaxText), CleanText(v.Unit, MaxText)
+	s.report.Verdicts = append(s.report.Verdicts, v)
+}
+
+// checkAllowed refuses a verdict with a code other than these, with a reason outside the closed list, or with evidence
+// that is no number.
 func (s *state) checkAllowed(component string, v *Verdict, codes ...Code) error {
 	if !slices.Contains(codes, v.Code) || int(v.Reason) >= len(reasonNames) {
 		return s.broken(component, v.Job, RuleVerdictAllowed, "answers with code %v and reason %v", v.Code, v.Reason)
+	}
+	if !finite(v.Wanted) || !finite(v.Available) {
+		return s.broken(component, v.Job, RuleVerdictAllowed, "wants %v, %v available", v.Wanted, v.Available)
 	}
 	return nil
 }
@@ -155,6 +169,9 @@ func (s *state) checkGrants(component string, grants []Grant) error {
 		}
 		if g.Accelerator < AnyAccelerator || int(g.Accelerator) >= len(s.view.Cluster.Accelerators) {
 			return s.broken(component, g.Job, RuleOneAccelerator, "granted accelerator type %d of %d", g.Accelerator, len(s.view.Cluster.Accelerators))
+		}
+		if err := s.checkProposed(component, g); err != nil {
+			return err
 		}
 	}
 	return s.checkPinned(component, grants)
@@ -273,7 +290,7 @@ func (s *state) checkTunings(component string, tunings []Tuning) error {
 			return s.broken(component, t.Job, RuleAnswerOnce, "tuned twice")
 		}
 		m.tuned, m.tuning = s.view.Round, i
-		if t.BatchPerDevice < 0 || t.AccumulationSteps < 0 || !(t.LearningRateFactor >= 0) {
+		if t.BatchPerDevice < 0 || t.AccumulationSteps < 0 || !amount(t.LearningRateFactor) {
 			return s.broken(component, t.Job, RuleTuningSane, "%+v", *t)
 		}
 		if n := len(t.BatchByReplica); n > 0 && (n != m.replicas || slices.Min(t.BatchByReplica) < 0) {

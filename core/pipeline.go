@@ -182,11 +182,13 @@ func (p *Pipeline) askAdmitters(ctx context.Context) (again bool, err error) {
 			if err != nil {
 				return s.malfunction(c.ID, "admit", err)
 			}
+			if _, err := p.takeStanding(c.ID, c.Policy, 0); err != nil {
+				return err
+			}
 			return s.takeVerdicts(c.ID, verdicts)
 		}); err != nil {
 			return false, err
 		}
-		p.hear(c.Policy)
 		if len(s.report.Ended) > ended {
 			s.forgetEnded() // the next admitter is not shown what this one rejected
 			again = again || i > 0
@@ -208,11 +210,15 @@ func (p *Pipeline) allocate(ctx context.Context) error {
 		if err := s.checkGrants(c.ID, p.plan.Grants); err != nil {
 			return err
 		}
-		return s.takeGap(c.ID, c.Policy)
+		if err := s.takeGap(c.ID, c.Policy); err != nil {
+			return err
+		}
+		told, err := p.takeStanding(c.ID, c.Policy, len(p.plan.Grants))
+		p.standing.IfSeated = told.IfSeated
+		return err
 	}); err != nil {
 		return err
 	}
-	p.standing.IfSeated = p.hear(c.Policy).IfSeated
 	return nil
 }
 
@@ -228,11 +234,14 @@ func (p *Pipeline) place(ctx context.Context) error {
 			return s.malfunction(c.ID, "place", err)
 		}
 		p.plan.Placements, s.unseated = seating.Placed, seating.Unseated
-		return s.checkSeating(c.ID, p.plan.Grants, seating)
+		if err := s.checkSeating(c.ID, p.plan.Grants, seating); err != nil {
+			return err
+		}
+		_, err = p.takeStanding(c.ID, c.Policy, 0)
+		return err
 	}); err != nil {
 		return err
 	}
-	p.hear(c.Policy)
 	return nil
 }
 
@@ -244,25 +253,33 @@ func (p *Pipeline) tune(ctx context.Context) error {
 			if p.plan.Tunings, err = c.Policy.Tune(ctx, &s.view, p.plan.Placements); err != nil {
 				return s.malfunction(c.ID, "tune", err)
 			}
-			return s.checkTunings(c.ID, p.plan.Tunings)
+			if err := s.checkTunings(c.ID, p.plan.Tunings); err != nil {
+				return err
+			}
+			_, err = p.takeStanding(c.ID, c.Policy, 0) // not after Respond, which is asked about events only
+			return err
 		}); err != nil {
 			return err
 		}
-		p.hear(c.Policy) // not after Respond, which is asked about events only
 	}
 	return p.scale(ctx)
 }
 
-func (p *Pipeline) scale(ctx context.Context) (err error) {
+func (p *Pipeline) scale(ctx context.Context) error {
 	s, c := &p.state, &p.stages.Scaler
 	if c.Policy == nil {
 		return nil
 	}
-	if p.plan.Cluster, err = c.Policy.Scale(ctx, &s.view, &p.plan); err != nil {
-		return s.malfunction(c.ID, "scale", err)
-	}
-	p.hear(c.Policy)
-	return nil
+	return s.ask(ctx, c.Policy, nil, func() (err error) {
+		if p.plan.Cluster, err = c.Policy.Scale(ctx, &s.view, &p.plan); err != nil {
+			return s.malfunction(c.ID, "scale", err)
+		}
+		if err := s.checkTarget(c.ID, p.plan.Cluster); err != nil {
+			return err
+		}
+		_, err = p.takeStanding(c.ID, c.Policy, 0)
+		return err
+	})
 }
 
 // wake says when the next round is due at the latest: at the next interval, or later while every stage is steady.
@@ -290,18 +307,4 @@ func (p *Pipeline) StandsUntil() float64 {
 		}
 	}
 	return p.standing.UntilSeconds
-}
-
-// hear takes in how long the answer stands that a policy just gave.
-func (p *Pipeline) hear(policy any) Standing {
-	now := p.state.view.NowSeconds
-	told := Standing{UntilSeconds: now}
-	if steady, ok := policy.(Steady); ok {
-		told = steady.Standing()
-	}
-	if !(told.UntilSeconds > now) { // NaN promises nothing either
-		told.UntilSeconds = now
-	}
-	p.standing.UntilSeconds = min(p.standing.UntilSeconds, told.UntilSeconds)
-	return told
 }

@@ -134,6 +134,9 @@ func (s *state) take(e *Event) error {
 	if j == nil || j.State.Ended() { // it had not heard of the end yet
 		return nil
 	}
+	if err := e.check(j); err != nil {
+		return err
+	}
 	s.touch(e.Job)
 	switch e.Kind {
 	case JobProgressed:
@@ -264,7 +267,7 @@ func (s *state) rejectFor(j *Job, need, capacity int) {
 
 func (s *state) reject(j *Job, v Verdict) {
 	j.WaitingReason = v.Reason
-	s.report.Verdicts = append(s.report.Verdicts, v)
+	s.tell(v)
 	s.end(j, Rejected, s.view.NowSeconds)
 }
 

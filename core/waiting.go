@@ -34,7 +34,7 @@ func (s *state) explainWaiting() {
 		if v.Reason != j.WaitingReason || unproven {
 			j.WaitingReason, m.nodesTold = v.Reason, v.Reason == NodeUnavailable
 			s.view.journal.add(j.ID)
-			s.report.Verdicts = append(s.report.Verdicts, v)
+			s.tell(v)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (a *app) outside(ctx context.Context) func(configs.Outside) (configs.Catalo
 		terms := host.Terms{
 			Options: host.Options{
 				OnFailure: host.OnFailure(o.Options.OnFailure), MaxRestarts: o.Options.MaxRestarts,
-				Backoff: o.Options.Backoff, CallTimeout: o.Options.CallTimeout,
+				Backoff: o.Options.Backoff, CallTimeout: o.Options.CallTimeout, Log: a.logger(),
 			},
 			StartTimeout: o.Options.StartTimeout, Environment: o.Options.Environment, Instead: o.Instead,
 		}

@@ -23,6 +23,7 @@ func TestMain(m *testing.M) {
 	local.KeepIfAsked()
 	local.StandInIfAsked(wallClock{})
 	serveIfAsked()
+	serveFaultyIfAsked()
 	testscript.Main(m, map[string]func(){"quartet": main, "job": job})
 }
 

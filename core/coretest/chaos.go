@@ -83,7 +83,7 @@ func (c *chaos) Admit(_ context.Context, _ *core.View, waiting []*core.Job) ([]c
 	return c.verdicts, nil
 }
 
-// Allocate draws grants for some candidates in any order, beyond the capacity, with proposals that may be nonsense.
+// Allocate draws grants for some candidates in any order, beyond the capacity, with proposals that nobody may be able to follow.
 func (c *chaos) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	if c.quiet {
 		isCandidate := func(g core.Grant) bool {
@@ -118,7 +118,7 @@ func (c *chaos) drawGrant(v *core.View, candidate core.Candidate) core.Grant {
 	g.Blocking = rapid.IntRange(0, 7).Draw(t, "blocking") == 0
 	switch rapid.IntRange(0, 7).Draw(t, "propose") {
 	case 0:
-		g.Proposed = drawNonsense(t, v.Cluster)
+		g.Proposed = drawScattered(t, v.Cluster, g.Replicas)
 	case 1, 2: // each for itself, so that two may want the same device
 		c.ledger.Reset(v.Cluster)
 		nodes := rapid.Permutation(v.Cluster.Nodes).Draw(t, "proposed order")
@@ -127,15 +127,18 @@ func (c *chaos) drawGrant(v *core.View, candidate core.Candidate) core.Grant {
 	return g
 }
 
-func drawNonsense(t *rapid.T, c *core.Cluster) []core.Seat {
-	var seats []core.Seat
-	for range rapid.IntRange(0, 3).Draw(t, "proposed seats") {
-		seats = append(seats, core.Seat{
-			Node:    core.NodeID(rapid.IntRange(-1, len(c.Nodes)).Draw(t, "proposed node")),
-			Devices: core.DeviceSet(rapid.Uint64Range(0, 1<<9).Draw(t, "proposed devices")),
-		})
+// drawScattered draws that many devices of any nodes, whatever their health and type, in any order.
+func drawScattered(t *rapid.T, c *core.Cluster, replicas int) []core.Seat {
+	var devices []core.Seat
+	for i := range c.Nodes {
+		for d := range c.Nodes[i].Devices {
+			devices = append(devices, core.Seat{Node: c.Nodes[i].ID, Devices: 1 << d})
+		}
 	}
-	return seats
+	if len(devices) < replicas {
+		return nil
+	}
+	return rapid.Permutation(devices).Draw(t, "proposed devices")[:replicas]
 }
 
 // Place draws legal seats: jobs stay, move, are refused or evicted. In a quiet round they stay, what was refused is

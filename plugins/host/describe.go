@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"google.golang.org/grpc"
 
@@ -50,21 +51,56 @@ func Describe(ctx context.Context, conn grpc.ClientConnInterface) (*Description,
 		return nil, fmt.Errorf("the plugin speaks protocol %d to %d, this quartet %d to %d; rebuild the plugin, or use another quartet",
 			answer.GetMinProtocol(), answer.GetMaxProtocol(), wire.MinProtocol, wire.Protocol)
 	}
-	d := &Description{Name: answer.GetName(), Version: answer.GetVersion(), Protocol: int(answer.GetMaxProtocol())}
+	d := &Description{
+		Name: core.CleanText(answer.GetName(), longestWords), Version: core.CleanText(answer.GetVersion(), longestWords),
+		Protocol: int(answer.GetMaxProtocol()),
+	}
 	for _, c := range answer.GetComponents() {
+		if !fits(c.GetType(), typePattern) {
+			return nil, fmt.Errorf("the plugin calls a component %q; its author must name it in lower_snake_case, with at most %d letters",
+				core.CleanText(c.GetType(), longestWords), longestName)
+		}
 		info := ComponentInfo{Stage: c.GetStage(), Info: core.Info{
-			Type: c.GetType(), Summary: c.GetSummary(), Description: c.GetDescription(), Source: c.GetSource(),
-			Capabilities: capabilities(c.GetCapabilities()),
+			Type: c.GetType(), Summary: core.CleanText(c.GetSummary(), core.MaxText), Description: cleanLines(c.GetDescription()),
+			Source: core.CleanText(c.GetSource(), core.MaxText), Capabilities: capabilities(c.GetCapabilities()),
 		}}
 		if err := unmarshal(c.GetFieldsJson(), &info.Fields); err != nil {
 			return nil, fmt.Errorf("fields_json of %q: %w", info.ID(), err)
 		}
+		cleanFields(info.Fields)
 		if err := unmarshal(c.GetConfigSchemaJson(), &info.Schema); err != nil {
 			return nil, fmt.Errorf("config_schema_json of %q: %w", info.ID(), err)
 		}
 		d.Components = append(d.Components, info)
 	}
 	return d, nil
+}
+
+// longestDescription bounds the description of a component, in lines.
+const longestDescription = 200
+
+// cleanLines is core.CleanText of each line.
+func cleanLines(text string) string {
+	lines := strings.SplitN(text, "\n", longestDescription+1)
+	lines = lines[:min(len(lines), longestDescription)]
+	for i, line := range lines {
+		lines[i] = core.CleanText(line, core.MaxText)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// cleanFields makes what a plugin says of its settings fit to be shown.
+func cleanFields(fields []core.Field) {
+	for i := range fields {
+		f := &fields[i]
+		for _, text := range []*string{&f.Name, &f.Type, &f.Doc, &f.Default, &f.Min, &f.Max} {
+			*text = core.CleanText(*text, core.MaxText)
+		}
+		for k := range f.Enum {
+			f.Enum[k] = core.CleanText(f.Enum[k], core.MaxText)
+		}
+		cleanFields(f.Fields)
+	}
 }
 
 // unmarshal reads JSON; an empty text leaves the value as it is.

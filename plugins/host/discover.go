@@ -57,7 +57,7 @@ func (p Installed) Binary() Binary {
 
 // Verify holds the file of the plugin against the lock, and against carelessness with permissions.
 func (p Installed) Verify() error {
-	if _, err := p.Binary().verify(); err != nil {
+	if err := p.Binary().verify(); err != nil {
 		return fmt.Errorf("plugin %q: %w", p.Name, err)
 	}
 	return nil

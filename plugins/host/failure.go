@@ -22,9 +22,10 @@ type Failure struct {
 }
 
 func (f *Failure) Error() string {
-	parts := []string{fmt.Sprintf("plugin %q: %v", f.Plugin, f.Cause)}
+	cause := core.CleanText(f.Cause.Error(), core.MaxText)
+	parts := []string{fmt.Sprintf("plugin %q: %s", f.Plugin, cause)}
 	if rule := (*core.InvariantError)(nil); errors.As(f.Cause, &rule) { // which names round and component itself
-		parts[0] = fmt.Sprintf("%v (answer of plugin %q)", f.Cause, f.Plugin)
+		parts[0] = fmt.Sprintf("%s (answer of plugin %q)", cause, f.Plugin)
 	}
 	if f.LastWords != "" {
 		parts = append(parts, fmt.Sprintf("its last words: %q", f.LastWords))

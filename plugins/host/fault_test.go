@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/plugins/faulty"
 	"github.com/quartet-sched/quartet/plugins/host"
 )
 
@@ -68,15 +69,15 @@ func (g *golden) compare(t *testing.T, name string, err error) {
 
 // faulting lists the faults that end a run, by the stage that they are in.
 var faulting = map[string]struct {
-	stage func(*testing.T, faultyConfig, host.Options) (core.Stages, error)
+	stage func(*testing.T, faulty.Config, host.Options) (core.Stages, error)
 	limit time.Duration // of a call; 0 for plenty
 }{
 	"panic":             {stage: faultyAllocation},
 	"panic_elsewhere":   {stage: faultyAllocation},
 	"exit":              {stage: faultyAllocation},
 	"kill":              {stage: faultyAllocation},
-	"stop":              {stage: faultyAllocation, limit: 200 * time.Millisecond},
-	"hang":              {stage: faultyAllocation, limit: 200 * time.Millisecond},
+	"stop":              {stage: faultyAllocation, limit: 600 * time.Millisecond},
+	"hang":              {stage: faultyAllocation, limit: 600 * time.Millisecond},
 	"error":             {stage: faultyAllocation},
 	"too_many_replicas": {stage: faultyAllocation},
 	"unknown_job":       {stage: faultyAllocation},
@@ -94,7 +95,7 @@ func TestAFaultIsTold(t *testing.T) {
 	messages := openGolden(t, "faults")
 	for name, tc := range faulting {
 		t.Run(name, func(t *testing.T) {
-			stages, err := tc.stage(t, faultyConfig{Fault: name}, limited(host.Fail, tc.limit))
+			stages, err := tc.stage(t, faulty.Config{Fault: name}, limited(host.Fail, tc.limit))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +106,7 @@ func TestAFaultIsTold(t *testing.T) {
 }
 
 func TestRestartsAreBounded(t *testing.T) {
-	stages, err := faultyAllocation(t, faultyConfig{Fault: "exit"}, quickly(host.Restart))
+	stages, err := faultyAllocation(t, faulty.Config{Fault: "exit"}, quickly(host.Restart))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,17 +147,17 @@ func TestAFaultIsSurvived(t *testing.T) {
 	}
 	for name, tc := range faulting {
 		t.Run(name+"/restart", func(t *testing.T) {
-			stages, err := tc.stage(t, faultyConfig{Fault: name, Marker: filepath.Join(t.TempDir(), "marker")}, limited(host.Restart, tc.limit))
+			stages, err := tc.stage(t, faulty.Config{Fault: name, Marker: filepath.Join(t.TempDir(), "marker")}, limited(host.Restart, tc.limit))
 			survive(t, stages, err, host.Trouble{Restarts: 1})
 		})
 		t.Run(name+"/fallback", func(t *testing.T) {
-			stages, err := tc.stage(t, faultyConfig{Fault: name}, limited(host.Fallback, tc.limit))
+			stages, err := tc.stage(t, faulty.Config{Fault: name}, limited(host.Fallback, tc.limit))
 			survive(t, stages, err, host.Trouble{Fallback: true})
 		})
 	}
 	for _, harmless := range []string{"", "slow", "print"} {
 		t.Run("harmless "+harmless, func(t *testing.T) {
-			stages, err := faultyAllocation(t, faultyConfig{Fault: harmless}, quickly(host.Fail))
+			stages, err := faultyAllocation(t, faulty.Config{Fault: harmless}, quickly(host.Fail))
 			survive(t, stages, err, host.Trouble{})
 		})
 	}

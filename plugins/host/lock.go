@@ -51,7 +51,16 @@ type LockedComponent struct {
 var (
 	namePattern    = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 	versionPattern = regexp.MustCompile(`^v?[0-9][0-9A-Za-z.+-]*$`)
+	typePattern    = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 )
+
+// longestName bounds names, versions and types in bytes: they become names of files.
+const longestName = 64
+
+// fits reports whether a name is of a form, and not too long.
+func fits(name string, form *regexp.Regexp) bool {
+	return len(name) <= longestName && form.MatchString(name)
+}
 
 // ReadLock reads the lock of a folder, empty where there is none. An error is a core.Diagnostics with every problem.
 func ReadLock(folder string) (Lock, error) {
@@ -108,11 +117,11 @@ func (l *Lock) check() (problems core.Diagnostics) {
 			report(at+".name", "there are two plugins %q", e.Name)
 		}
 		names[e.Name] = true
-		if !namePattern.MatchString(e.Name) {
-			report(at+".name", "%q is no name of a plugin; use lower case letters, digits and \"-\"", e.Name)
+		if !fits(e.Name, namePattern) {
+			report(at+".name", "%q is no name of a plugin; use lower case letters, digits and \"-\", at most %d", core.CleanText(e.Name, longestWords), longestName)
 		}
-		if !versionPattern.MatchString(e.Version) {
-			report(at+".version", "%q is no version", e.Version)
+		if !fits(e.Version, versionPattern) {
+			report(at+".version", "%q is no version", core.CleanText(e.Version, longestWords))
 		}
 		if !filepath.IsLocal(e.Path) {
 			report(at+".path", "%q leaves the folder of the lock", e.Path)
@@ -127,6 +136,9 @@ func (l *Lock) check() (problems core.Diagnostics) {
 			at := fmt.Sprintf("%s.components[%d]", at, k)
 			if wire.StageNamed(c.Stage) == 0 {
 				report(at+".stage", "unknown stage %q", c.Stage)
+			}
+			if !fits(c.Type, typePattern) {
+				report(at+".type", "%q is no type of a component; write it in lower_snake_case, at most %d letters", core.CleanText(c.Type, longestWords), longestName)
 			}
 			if owner, taken := owners[c.ID()]; taken {
 				report(at+".type", "%q is also a component of plugin %q", c.ID(), owner)

@@ -63,6 +63,7 @@ func TestLockProblems(t *testing.T) {
 		"path upwards":    {"version: 1\nplugins:\n- " + strings.Replace(good, "path: p", "path: ../p", 1), `:3:30: plugins[0].path: "../p" leaves the folder of the lock`},
 		"absolute path":   {"version: 1\nplugins:\n- " + strings.Replace(good, "path: p", "path: /bin/sh", 1), `"/bin/sh" leaves the folder of the lock`},
 		"bad stage":       {"version: 1\nplugins:\n- " + strings.Replace(good, "allocation", "alloc", 1), `unknown stage "alloc"`},
+		"bad type":        {"version: 1\nplugins:\n- " + strings.Replace(good, "type: t", "type: ../x", 1), `"../x" is no type of a component`},
 		"bad name":        {"version: 1\nplugins:\n- " + strings.Replace(good, "name: a", "name: A_b", 1), `"A_b" is no name of a plugin`},
 		"no components":   {"version: 1\nplugins:\n- " + strings.Replace(good, "{stage: allocation, type: t}", "", 1), `plugin "a" holds no components`},
 		"not YAML":        {"version: [", "cannot read YAML"},

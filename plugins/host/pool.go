@@ -80,7 +80,7 @@ func PoolFactory[S any](p *Pool, info ComponentInfo) core.Factory[S] {
 // take is the worker whose component was created longest ago, with a process that lives.
 func (p *Pool) take() (*poolWorker, error) {
 	w := &p.workers[p.next]
-	if !w.process.client.Exited() {
+	if !w.process.Exited() {
 		return w, nil
 	}
 	w.process.Close()

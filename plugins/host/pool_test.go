@@ -5,6 +5,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/plugins/faulty"
 	"github.com/quartet-sched/quartet/plugins/host"
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
 )
@@ -22,7 +23,7 @@ func TestAPoolThrowsAwayWhatFailed(t *testing.T) {
 	}
 	info, _ := told.Component(stagev1.Stage_STAGE_ALLOCATION, "faulty")
 	f := host.PoolFactory[core.Allocator](pool, info)
-	v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()).Round(faultyRound).Jobs(coretest.MakeJob("only").Replicas(1).Waiting()).Obj()
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()).Round(faulty.Round).Jobs(coretest.MakeJob("only").Replicas(1).Waiting()).Obj()
 	ask := func(fault string) error {
 		config, problems := f.Decode(map[string]any{"fault": fault})
 		if err := problems.Err(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/plugins/faulty"
 	"github.com/quartet-sched/quartet/plugins/host"
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
 )
@@ -16,7 +17,7 @@ func TestWhatAPolicyPrintsIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	b := faultyBinary(serveFaulty)
 	b.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	c := host.Component{Stage: stagev1.Stage_STAGE_ALLOCATION, Type: "faulty", ID: "allocation/faulty", Config: core.Encode(faultyConfig{Fault: "print"})}
+	c := host.Component{Stage: stagev1.Stage_STAGE_ALLOCATION, Type: "faulty", ID: "allocation/faulty", Config: core.Encode(faulty.Config{Fault: "print"})}
 	allocator, err := host.Allocator(t.Context(), host.Spec[core.Allocator]{
 		ID: c.ID, Plugin: "faulty", Options: quickly(host.Fail), Dial: dialBinary(b, c),
 	})

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -10,11 +11,9 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
@@ -48,77 +47,166 @@ var environment = []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "GO
 
 // Process is a started plugin.
 type Process struct {
-	Conn    *grpc.ClientConn
-	client  *plugin.Client
+	Conn    *grpc.ClientConn // nil until it shook hands
 	command *exec.Cmd
-	stderr  *tail
-	folder  string
+	folder  *socketFolder
+	output  *output
+	pipes   []*os.File     // our ends of its stdout and stderr
+	reading sync.WaitGroup // the goroutines on them
+	ended   chan struct{}  // closed once it ended
+	close   sync.Once
 }
 
-// Start starts the plugin and shakes hands. It ends with the process.
+// Start starts the plugin and shakes hands. The caller closes the process.
 func (b Binary) Start(ctx context.Context) (*Process, error) {
-	secure, err := b.verify()
-	if err != nil {
+	if err := b.verify(); err != nil {
 		return nil, fmt.Errorf("start plugin %q (%s): %w", b.Name, b.Path, err)
 	}
 	certificate, tlsConfig, err := newTLS()
 	if err != nil {
 		return nil, b.failed(err, nil)
 	}
-	folder, err := os.MkdirTemp("", wire.SocketFolder)
+	p, stdout, err := b.launch(certificate)
 	if err != nil {
 		return nil, b.failed(err, nil)
 	}
-	command := exec.Command(b.Path, b.Args...)
-	command.Env = append(b.environment(), envHostCertificate+"="+certificate, plugin.EnvUnixSocketDir+"="+folder)
-	log := b.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	words := &tail{}
-	client := plugin.NewClient(&plugin.ClientConfig{
-		HandshakeConfig:  wire.Handshake,
-		VersionedPlugins: map[int]plugin.PluginSet{wire.Protocol: {wire.PluginName: dialled{}}},
-		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		Cmd:              command,
-		TLSConfig:        tlsConfig,
-		SkipHostEnv:      true,
-		SecureConfig:     secure,
-		StartTimeout:     b.startTimeout(),
-		Logger:           newLogger(log, b.Name),
-		Stderr:           words,
-		SyncStdout:       io.Discard,
-		SyncStderr:       io.Discard,
-		GRPCDialOptions:  wire.DialOptions(),
-	})
-	p := &Process{client: client, command: command, stderr: words, folder: folder}
-	stop := context.AfterFunc(ctx, client.Kill)
-	defer stop()
-	protocol, err := client.Client()
+	timed, cancel := context.WithTimeout(ctx, b.startTimeout())
+	defer cancel()
+	at, err := p.shakeHands(timed, stdout)
 	if err == nil {
-		var raw any
-		if raw, err = protocol.Dispense(wire.PluginName); err == nil {
-			p.Conn = raw.(*grpc.ClientConn)
+		if p.Conn, err = at.dial(tlsConfig); err == nil {
 			return p, nil
 		}
 	}
 	p.Close()
-	return nil, b.failed(err, words)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if timed.Err() != nil {
+		err = errTimeout
+	}
+	return nil, b.failed(err, p)
 }
 
-// patience is how long a process may take to end when asked to.
-const patience = 2 * time.Second
-
-// Close ends the process. One that does not answer is killed.
-func (p *Process) Close() {
-	kill := time.AfterFunc(patience, func() {
-		if p.command.Process != nil {
-			_ = p.command.Process.Kill() // it may be gone
+// launch starts the process, in a group of its own and with pipes of ours.
+func (b Binary) launch(certificate string) (p *Process, stdout *bufio.Reader, err error) {
+	p = &Process{output: newOutput(b.Log, b.Name), ended: make(chan struct{})}
+	if p.folder, err = newSocketFolder(); err != nil {
+		return nil, nil, err
+	}
+	p.command = exec.Command(b.Path, b.Args...)
+	p.command.Env = append(b.environment(), handshakeEnvironment(certificate, p.folder.path)...)
+	p.command.SysProcAttr = ownGroup()
+	var theirs []*os.File
+	for _, stream := range []*io.Writer{&p.command.Stdout, &p.command.Stderr} {
+		ours, other, err := os.Pipe()
+		if err != nil {
+			p.abandon(theirs)
+			return nil, nil, err
 		}
+		*stream, theirs, p.pipes = other, append(theirs, other), append(p.pipes, ours)
+	}
+	if err := p.command.Start(); err != nil {
+		p.abandon(theirs)
+		return nil, nil, err
+	}
+	closeAll(theirs)
+	stderr := bufio.NewReader(p.pipes[1])
+	p.reading.Go(func() { p.output.read(stderr) })
+	go p.wait()
+	return p, bufio.NewReader(p.pipes[0]), nil
+}
+
+// abandon gives up what was made for a process that did not start.
+func (p *Process) abandon(theirs []*os.File) {
+	closeAll(theirs)
+	closeAll(p.pipes)
+	p.folder.remove()
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close() // pipes: there is nothing to lose
+	}
+}
+
+// wait waits for the end of the process, and ends the children that it leaves. Right after its end, for its number is
+// given to another one some day.
+func (p *Process) wait() {
+	_ = p.command.Wait() // its state tells
+	killGroup(p.command.Process.Pid)
+	close(p.ended)
+}
+
+// shakeHands waits for the handshake, and passes on what the process prints to stdout after it.
+func (p *Process) shakeHands(ctx context.Context, stdout *bufio.Reader) (at address, err error) {
+	stop := context.AfterFunc(ctx, func() { _ = p.pipes[0].SetReadDeadline(time.Unix(0, 1)) })
+	defer stop()
+	if at, err = readHandshake(stdout); err != nil {
+		return at, err
+	}
+	p.reading.Go(func() { p.output.read(stdout) })
+	return at, nil
+}
+
+const (
+	// patience is how long a process may take to end when asked to.
+	patience = 2 * time.Second
+	// afterwards is how long its pipes are read once it has ended, and everything of it was killed.
+	afterwards = 200 * time.Millisecond
+)
+
+// Close ends the process and its children, within patience and a little more, whatever they do. One that does not end
+// when it is asked to is killed.
+func (p *Process) Close() {
+	p.close.Do(func() {
+		p.end()
+		killStrays(p.folder.path)
+		read := make(chan struct{})
+		go func() { p.reading.Wait(); close(read) }()
+		select {
+		case <-read:
+		case <-time.After(afterwards): // somebody holds them open whom we cannot end
+		}
+		for _, pipe := range p.pipes {
+			_ = pipe.SetReadDeadline(time.Unix(0, 1))
+		}
+		<-read
+		closeAll(p.pipes)
+		p.output.end()
+		p.folder.remove()
 	})
-	defer kill.Stop()
-	p.client.Kill()
-	_ = os.RemoveAll(p.folder) // in the folder for temporary files: it is forgotten at worst
+}
+
+// end ends the process and its group.
+func (p *Process) end() {
+	if p.Conn != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		go func() {
+			defer cancel()
+			<-p.ended
+		}()
+		if !p.Exited() {
+			askToEnd(ctx, p.Conn)
+		}
+		<-ctx.Done()
+		_ = p.Conn.Close() // nobody is at the other end
+	}
+	if !p.Exited() {
+		killGroup(p.command.Process.Pid)
+	}
+	<-p.ended
+}
+
+// Exited reports whether the process has ended.
+func (p *Process) Exited() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // PID is that of the process.
@@ -127,8 +215,8 @@ func (p *Process) PID() int { return p.command.Process.Pid }
 // End tells how the process ended, once Close returned.
 func (p *Process) End() string { return p.command.ProcessState.String() }
 
-// LastWords is the end of what the process wrote to stderr.
-func (p *Process) LastWords() string { return p.stderr.String() }
+// LastWords is the end of what the process wrote, once Close returned.
+func (p *Process) LastWords() string { return p.output.lastWords() }
 
 // Session starts the plugin and configures one component in it. Problems in the settings are core.Diagnostics.
 func (b Binary) Session(ctx context.Context, c Component) (*Session, error) {
@@ -149,7 +237,7 @@ func (b Binary) serve(ctx context.Context, p *Process, c Component) (*Session, e
 	conn, err := Calls(ctx, p.Conn, configured)
 	if err != nil {
 		p.Close()
-		return nil, b.failed(err, p.stderr)
+		return nil, b.failed(err, p)
 	}
 	return &Session{Conn: conn, Close: p.Close, End: p.End, LastWords: p.LastWords}, nil
 }
@@ -172,16 +260,19 @@ func (b Binary) explain(ctx, timed context.Context, p *Process, err error) error
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case timed.Err() != nil:
-		err = errors.New("timeout")
+		err = errTimeout
 	default:
 		if s, ok := status.FromError(err); ok {
 			err = errors.New(s.Message())
 		}
 	}
-	return b.failed(err, p.stderr)
+	return b.failed(err, p)
 }
 
 func (b Binary) startTimeout() time.Duration { return cmp.Or(b.StartTimeout, DefaultStartTimeout) }
+
+// mostProblems bounds the problems that a plugin can find in its settings.
+const mostProblems = 50
 
 // Configure creates a component at the other end of a connection, or only checks its settings. Problems in the
 // settings are core.Diagnostics, with paths relative to the settings.
@@ -197,8 +288,11 @@ func Configure(ctx context.Context, conn grpc.ClientConnInterface, c Component, 
 		return nil, err
 	}
 	var problems core.Diagnostics
-	for _, d := range answer.GetDiagnostics() {
-		problems = append(problems, core.Diagnostic{Path: d.GetPath(), Summary: d.GetSummary(), Hint: d.GetHint()})
+	told := answer.GetDiagnostics()
+	for _, d := range told[:min(len(told), mostProblems)] {
+		problems = append(problems, core.Diagnostic{
+			Path: core.CleanText(d.GetPath(), core.MaxText), Summary: core.CleanText(d.GetSummary(), core.MaxText), Hint: core.CleanText(d.GetHint(), core.MaxText),
+		})
 	}
 	return answer, problems.Err()
 }
@@ -215,25 +309,26 @@ func (b Binary) environment() []string {
 	return env
 }
 
-// failed words a failure to start; words is what the process wrote to stderr, nil if none ran.
-func (b Binary) failed(err error, words *tail) error {
-	text := strings.TrimSpace(strings.SplitN(err.Error(), "\n", 2)[0])
-	if words == nil { // nothing ran: the text says what to do
+// errTimeout says that a plugin was not ready in time.
+var errTimeout = errors.New("not ready in time")
+
+// failed words a failure to start; p is nil if no process ran, and closed otherwise.
+func (b Binary) failed(err error, p *Process) error {
+	text := core.CleanText(err.Error(), core.MaxText)
+	if p == nil { // nothing ran: the text says what to do
 		return fmt.Errorf("start plugin %q (%s): %s", b.Name, b.Path, text)
 	}
-	remedy := fmt.Sprintf("`quartet plugin test %s` says more", b.Path)
-	last := words.String()
+	remedy := fmt.Sprintf("started by hand, %s says what it is, or why it cannot start", b.Path)
+	last := p.LastWords()
 	switch module := missingModule(last); {
 	case module != "":
 		text = fmt.Sprintf("its Python lacks the module %q", module)
 		remedy, last = howToInstall(module, interpreterOf(b.Path)), ""
-	case strings.Contains(text, "Unrecognized remote plugin message"), strings.Contains(text, "failed to read any lines"):
-		text = "it is not a plugin of Quartet, or printed something before it was ready: " + text
+	case errors.Is(err, errNoPlugin):
 		remedy = "a plugin calls sdk.Main and prints nothing to stdout before"
-	case strings.Contains(text, "ncompatible"):
-		text = "it speaks another protocol: " + text
+	case errors.Is(err, errProtocol):
 		remedy = fmt.Sprintf("this quartet speaks protocol %d to %d: rebuild the plugin", wire.MinProtocol, wire.Protocol)
-	case strings.Contains(text, "timeout"):
+	case errors.Is(err, errTimeout):
 		text = fmt.Sprintf("it was not ready after %v", b.startTimeout())
 		remedy = "raise plugin.start_timeout if it needs the time"
 	}
@@ -241,49 +336,6 @@ func (b Binary) failed(err error, words *tail) error {
 		text += fmt.Sprintf("; its last words: %q", last)
 	}
 	return fmt.Errorf("start plugin %q (%s): %s; %s", b.Name, b.Path, text, remedy)
-}
-
-// dialled hands out the connection itself.
-type dialled struct{ plugin.NetRPCUnsupportedPlugin }
-
-func (dialled) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
-	return errors.New("the host calls; the plugin serves")
-}
-
-func (dialled) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
-	return conn, nil
-}
-
-// tail keeps the end of a stream.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-const tailLength = 8 << 10
-
-// Write keeps the last of it.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if extra := len(t.text) - tailLength; extra > 0 {
-		t.text = append(t.text[:0], t.text[extra:]...)
-	}
-	return len(p), nil
-}
-
-// String is the line that says most: why a Go program crashed, or the last one.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
-	for _, line := range lines {
-		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
-			return line
-		}
-	}
-	return lines[len(lines)-1]
 }
 
 // DefaultStartTimeout is how long a plugin may take to be ready, unless a config says otherwise.

@@ -78,7 +78,7 @@ func TestAStartThatFailsIsTold(t *testing.T) {
 		}},
 		"other stage": {
 			binary:    func(*testing.T) host.Binary { return faultyBinary(serveFaulty) },
-			component: host.Component{Stage: stagev1.Stage_STAGE_PLACEMENT, Type: "faulty", ID: "placement/faulty"},
+			component: host.Component{Stage: stagev1.Stage_STAGE_PLACEMENT, Type: "other", ID: "placement/other"},
 		},
 		"bad settings": {
 			binary: func(*testing.T) host.Binary { return faultyBinary(serveFaulty) },

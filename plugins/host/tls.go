@@ -12,10 +12,6 @@ import (
 	"time"
 )
 
-// envHostCertificate is where go-plugin's protocol hands a plugin the certificate of its host. A plugin that finds one
-// there answers with its own in the handshake.
-const envHostCertificate = "PLUGIN_CLIENT_CERT"
-
 // newTLS makes the certificate that a host shows to one plugin, in PEM, and what to call that plugin by. It does what
 // go-plugin's AutoMTLS does, but on the curve P-256: with that library's P-521 a plugin on BoringSSL, such as gRPC's
 // own build for Python, finds no signature to agree on. It is faster, too.

@@ -12,6 +12,7 @@ import (
 	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/plugins/faulty"
 	"github.com/quartet-sched/quartet/plugins/host"
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
 )
@@ -26,8 +27,8 @@ func quickly(on host.OnFailure) host.Options {
 }
 
 // faultyAdmission and faultyAllocation put a faulty stage, in a process of its own, among good ones.
-func faultyAdmission(t *testing.T, c faultyConfig, o host.Options) (core.Stages, error) {
-	spec := host.Spec[core.Admitter]{ID: "admission/faulty", Plugin: "faulty", Options: o, Instead: &faulty{}}
+func faultyAdmission(t *testing.T, c faulty.Config, o host.Options) (core.Stages, error) {
+	spec := host.Spec[core.Admitter]{ID: "admission/faulty", Plugin: "faulty", Options: o, Instead: &faulty.Policy{}}
 	spec.Dial = dialFaulty(host.Component{Stage: stagev1.Stage_STAGE_ADMISSION, Type: "faulty", ID: spec.ID, Config: core.Encode(c)})
 	admitter, err := host.Admitter(t.Context(), spec)
 	stages := goodStages()
@@ -36,8 +37,8 @@ func faultyAdmission(t *testing.T, c faultyConfig, o host.Options) (core.Stages,
 	return stages, err
 }
 
-func faultyAllocation(t *testing.T, c faultyConfig, o host.Options) (core.Stages, error) {
-	spec := host.Spec[core.Allocator]{ID: "allocation/faulty", Plugin: "faulty", Options: o, Instead: &faulty{}}
+func faultyAllocation(t *testing.T, c faulty.Config, o host.Options) (core.Stages, error) {
+	spec := host.Spec[core.Allocator]{ID: "allocation/faulty", Plugin: "faulty", Options: o, Instead: &faulty.Policy{}}
 	spec.Dial = dialFaulty(host.Component{Stage: stagev1.Stage_STAGE_ALLOCATION, Type: "faulty", ID: spec.ID, Config: core.Encode(c)})
 	allocator, err := host.Allocator(t.Context(), spec)
 	stages := goodStages()
@@ -60,48 +61,11 @@ func closeAfter(t *testing.T, policy any) {
 
 func goodStages() core.Stages {
 	return core.Stages{
-		Admission:  []core.Component[core.Admitter]{{ID: "admission/good", Policy: &faulty{}}},
-		Allocation: core.Component[core.Allocator]{ID: "allocation/good", Policy: &faulty{}},
-		Placement:  core.Component[core.Placer]{ID: "placement/good", Policy: good{}},
-		Elasticity: core.Component[core.Elasticity]{ID: "elasticity/good", Policy: good{}},
+		Admission:  []core.Component[core.Admitter]{{ID: "admission/good", Policy: &faulty.Policy{}}},
+		Allocation: core.Component[core.Allocator]{ID: "allocation/good", Policy: &faulty.Policy{}},
+		Placement:  core.Component[core.Placer]{ID: "placement/good", Policy: &faulty.Policy{}},
+		Elasticity: core.Component[core.Elasticity]{ID: "elasticity/good", Policy: &faulty.Policy{}},
 	}
-}
-
-// good keeps what runs and seats the others on the first free devices, each on one node.
-type good struct{}
-
-func (good) Place(_ context.Context, v *core.View, grants []core.Grant) (s core.Seating, err error) {
-	var ledger core.Ledger
-	ledger.Reset(v.Cluster)
-	for _, g := range grants {
-		ledger.Occupy(v.Job(g.Job).Seats)
-	}
-	for _, g := range grants {
-		seats := v.Job(g.Job).Seats
-		for n := range v.Cluster.Nodes {
-			if len(seats) == 0 && ledger.Free(core.NodeID(n)) >= g.Replicas {
-				seats = []core.Seat{ledger.Take(core.NodeID(n), g.Replicas)}
-			}
-		}
-		if len(seats) == 0 {
-			s.Unseated = append(s.Unseated, core.Verdict{Job: g.Job, Code: core.Defer, Reason: core.Fragmented})
-			continue
-		}
-		s.Placed = append(s.Placed, core.Placement{Job: g.Job, Seats: seats})
-	}
-	return s, nil
-}
-
-func (good) Respond(_ context.Context, _ *core.View, jobs []*core.Job) ([]core.Response, error) {
-	responses := make([]core.Response, len(jobs))
-	for i, j := range jobs {
-		responses[i] = coretest.Rigid(j)
-	}
-	return responses, nil
-}
-
-func (good) Tune(context.Context, *core.View, []core.Placement) ([]core.Tuning, error) {
-	return nil, nil
 }
 
 // outcomes notes how and when jobs end.

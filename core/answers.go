@@ -1,0 +1,136 @@
+package core
+
+import "math"
+
+// The checks of the numbers in an answer. A rate that is no number would not fail at once: jobs would wait for ever
+// instead. They cost a look at each value of a new answer, and nothing where nothing is answered.
+
+// amount reports whether a value is a finite number that is not negative.
+func amount(x float64) bool { return x >= 0 && x <= math.MaxFloat64 }
+
+// finite reports whether a value is a number, and not infinite.
+func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
+
+// wrongAmount is the index of the first value that is no amount; -1 for none.
+func wrongAmount(values []float64) int {
+	for i, x := range values {
+		if !amount(x) {
+			return i
+		}
+	}
+	return -1
+}
+
+// mostReplicas bounds what a response may speak of: the devices of the cluster, or what the job was submitted with where
+// that is more.
+func (s *state) mostReplicas(j *Job) int {
+	return max(j.Requested, j.MaxReplicas, s.view.Cluster.Devices())
+}
+
+func (s *state) checkResponse(component string, j *Job, r *Response) error {
+	if r.MinReplicas < 1 || r.MaxReplicas < r.MinReplicas {
+		return s.broken(component, j.ID, RuleReplicasInRange, "responds with %d..%d replicas", r.MinReplicas, r.MaxReplicas)
+	}
+	if r.MaxReplicas > j.MaxReplicas && r.MaxReplicas > s.mostReplicas(j) {
+		return s.broken(component, j.ID, RuleReplicasInRange, "responds with up to %d replicas, of %d possible", r.MaxReplicas, s.mostReplicas(j))
+	}
+	if !amount(r.RemainingWork) && !math.IsNaN(r.RemainingWork) {
+		return s.broken(component, j.ID, RuleResponseSane, "remaining work of %v", r.RemainingWork)
+	}
+	for t := range r.Curves {
+		c := &r.Curves[t]
+		if err := s.checkRates(component, j, r, c.OneNode, "on one node", t); err != nil {
+			return err
+		}
+		if err := s.checkRates(component, j, r, c.ManyNodes, "across nodes", t); err != nil {
+			return err
+		}
+	}
+	if r.Unlike == nil {
+		return nil
+	}
+	return s.checkUnlike(component, j, r)
+}
+
+// checkRates holds one half of a curve to amounts, no more of them than there can be replicas.
+func (s *state) checkRates(component string, j *Job, r *Response, rates []float64, where string, accelerator int) error {
+	if len(rates) > r.MaxReplicas && len(rates) > s.mostReplicas(j) {
+		return s.broken(component, j.ID, RuleResponseSane, "a curve %s of %d replicas, of %d possible", where, len(rates), s.mostReplicas(j))
+	}
+	if i := wrongAmount(rates); i >= 0 {
+		return s.broken(component, j.ID, RuleResponseSane, "a rate of %v with %d replicas %s, accelerator type %d", rates[i], i+1, where, accelerator)
+	}
+	return nil
+}
+
+func (s *state) checkUnlike(component string, j *Job, r *Response) error {
+	u := r.Unlike
+	if t := wrongAmount(u.Alone); t >= 0 {
+		return s.broken(component, j.ID, RuleResponseSane, "a rate of %v alone, accelerator type %d", u.Alone[t], t)
+	}
+	if n := len(u.SyncSeconds); n > r.MaxReplicas && n > s.mostReplicas(j) {
+		return s.broken(component, j.ID, RuleResponseSane, "synchronisation of %d replicas, of %d possible", n, s.mostReplicas(j))
+	}
+	if i := wrongAmount(u.SyncSeconds); i >= 0 {
+		return s.broken(component, j.ID, RuleResponseSane, "synchronisation of %v s with %d replicas", u.SyncSeconds[i], i+1)
+	}
+	return nil
+}
+
+// checkProposed holds a proposed seating to one existing device for each replica; whether they are free is the placer's
+// to see.
+func (s *state) checkProposed(component string, g *Grant) error {
+	if len(g.Proposed) == 0 {
+		return nil
+	}
+	nodes := s.view.Cluster.Nodes
+	last, ascending := NodeID(-1), true
+	for _, seat := range g.Proposed {
+		if seat.Node < 0 || int(seat.Node) >= len(nodes) || seat.Devices == 0 || seat.Devices&^FirstDevices(nodes[seat.Node].Devices) != 0 {
+			return s.broken(component, g.Job, RuleProposalSane, "proposes seats that do not exist: %s", s.describeSeats(g.Proposed))
+		}
+		ascending = ascending && seat.Node > last
+		last = seat.Node
+	}
+	if got := Replicas(g.Proposed); got != g.Replicas {
+		return s.broken(component, g.Job, RuleProposalSane, "proposes seats for %d of %d replicas", got, g.Replicas)
+	}
+	if ascending {
+		return nil
+	}
+	taken := make(map[NodeID]DeviceSet, len(g.Proposed))
+	for _, seat := range g.Proposed {
+		if taken[seat.Node]&seat.Devices != 0 {
+			return s.broken(component, g.Job, RuleProposalSane, "proposes seats with a device twice: %s", s.describeSeats(g.Proposed))
+		}
+		taken[seat.Node] |= seat.Devices
+	}
+	return nil
+}
+
+// takeStanding takes in for how long the answer stands that a policy just gave. grants is how many the answer holds, of
+// which the standing may name the first as its condition.
+func (p *Pipeline) takeStanding(component string, policy any, grants int) (Standing, error) {
+	s := &p.state
+	now := s.view.NowSeconds
+	told := Standing{UntilSeconds: now}
+	if steady, ok := policy.(Steady); ok {
+		told = steady.Standing()
+	}
+	if math.IsNaN(told.UntilSeconds) {
+		return told, s.broken(component, -1, RuleStandingSane, "stands until %v", told.UntilSeconds)
+	}
+	if told.IfSeated < 0 || told.IfSeated > grants {
+		return told, s.broken(component, -1, RuleStandingSane, "stands if %d grants of %d are seated", told.IfSeated, grants)
+	}
+	p.standing.UntilSeconds = min(p.standing.UntilSeconds, max(told.UntilSeconds, now))
+	return told, nil
+}
+
+// checkTarget holds a scaler to a number of nodes.
+func (s *state) checkTarget(component string, target ClusterTarget) error {
+	if target.Nodes < 0 {
+		return s.broken(component, -1, RuleTargetSane, "wants %d nodes", target.Nodes)
+	}
+	return nil
+}
