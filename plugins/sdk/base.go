@@ -120,7 +120,7 @@ func (p *served) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientCon
 	return nil, errors.New("the SDK serves; the host calls")
 }
 
-// Describe tells what the plugin holds.
+// Describe says what the plugin holds.
 func (s *server) Describe(context.Context, *stagev1.DescribeRequest) (*stagev1.DescribeResponse, error) {
 	answer := &stagev1.DescribeResponse{
 		Name: name(), Version: version(), MinProtocol: wire.MinProtocol, MaxProtocol: wire.Protocol,
@@ -134,14 +134,14 @@ func (s *server) Describe(context.Context, *stagev1.DescribeRequest) (*stagev1.D
 		if err != nil {
 			return nil, status.Errorf(codes.Internal, "fields of %q: %v", c.info.Type, err)
 		}
-		told := &stagev1.Component{
+		described := &stagev1.Component{
 			Stage: c.stage, Type: c.info.Type, Summary: c.info.Summary, Description: c.info.Description,
 			Source: c.info.Source, ConfigSchemaJson: string(schema), FieldsJson: string(fields),
 		}
 		for _, need := range c.info.Capabilities {
-			told.Capabilities = append(told.Capabilities, string(need))
+			described.Capabilities = append(described.Capabilities, string(need))
 		}
-		answer.Components = append(answer.Components, told)
+		answer.Components = append(answer.Components, described)
 	}
 	return answer, nil
 }

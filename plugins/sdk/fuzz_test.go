@@ -93,8 +93,8 @@ func FuzzStages(f *testing.F) {
 		}
 		return message
 	}
-	var teller wire.Teller
-	full, change := teller.Tell(v, coretest.Candidates(v, coretest.Rigid)), teller.Tell(v, nil)
+	var encoder wire.Encoder
+	full, change := encoder.Encode(v, coretest.Candidates(v, coretest.Rigid)), encoder.Encode(v, nil)
 	calls := []struct {
 		method  string
 		stage   stagev1.Stage
