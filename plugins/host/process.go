@@ -53,6 +53,7 @@ type Process struct {
 	command *exec.Cmd
 	stderr  *tail
 	folder  string
+	channel *channel
 }
 
 // Start starts the plugin and shakes hands. It ends with the process.
@@ -70,7 +71,13 @@ func (b Binary) Start(ctx context.Context) (*Process, error) {
 		return nil, b.failed(err, nil)
 	}
 	command := exec.Command(b.Path, b.Args...)
-	command.Env = append(b.environment(), envHostCertificate+"="+certificate, plugin.EnvUnixSocketDir+"="+folder)
+	channel, err := newChannel()
+	if err != nil {
+		_ = os.RemoveAll(folder) // it is empty
+		return nil, b.failed(err, nil)
+	}
+	command.ExtraFiles = []*os.File{channel.theirs} // descriptor 3
+	command.Env = append(b.environment(), envHostCertificate+"="+certificate, plugin.EnvUnixSocketDir+"="+folder, wire.EnvChannel+"=3")
 	log := b.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -91,10 +98,11 @@ func (b Binary) Start(ctx context.Context) (*Process, error) {
 		SyncStderr:       io.Discard,
 		GRPCDialOptions:  wire.DialOptions(),
 	})
-	p := &Process{client: client, command: command, stderr: words, folder: folder}
+	p := &Process{client: client, command: command, stderr: words, folder: folder, channel: channel}
 	stop := context.AfterFunc(ctx, client.Kill)
 	defer stop()
 	protocol, err := client.Client()
+	channel.started()
 	if err == nil {
 		var raw any
 		if raw, err = protocol.Dispense(wire.PluginName); err == nil {
@@ -118,6 +126,7 @@ func (p *Process) Close() {
 	})
 	defer kill.Stop()
 	p.client.Kill()
+	_ = p.channel.Close()
 	_ = os.RemoveAll(p.folder) // in the folder for temporary files: it is forgotten at worst
 }
 
@@ -146,7 +155,7 @@ func (b Binary) serve(ctx context.Context, p *Process, c Component) (*Session, e
 		p.Close()
 		return nil, err
 	}
-	conn, err := Calls(ctx, p.Conn, configured)
+	conn, err := p.calls(ctx, configured)
 	if err != nil {
 		p.Close()
 		return nil, b.failed(err, p.stderr)
@@ -158,7 +167,7 @@ func (b Binary) serve(ctx context.Context, p *Process, c Component) (*Session, e
 func (b Binary) configure(ctx context.Context, p *Process, c Component, checkOnly bool) (*stagev1.ConfigureResponse, error) {
 	timed, cancel := context.WithTimeout(ctx, b.startTimeout())
 	defer cancel()
-	answer, err := Configure(timed, p.Conn, c, checkOnly)
+	answer, err := configure(timed, p.Conn, c, checkOnly, true)
 	var problems core.Diagnostics
 	if err == nil || errors.As(err, &problems) {
 		return answer, err
@@ -186,12 +195,17 @@ func (b Binary) startTimeout() time.Duration { return cmp.Or(b.StartTimeout, Def
 // Configure creates a component at the other end of a connection, or only checks its settings. Problems in the
 // settings are core.Diagnostics, with paths relative to the settings.
 func Configure(ctx context.Context, conn grpc.ClientConnInterface, c Component, checkOnly bool) (*stagev1.ConfigureResponse, error) {
+	return configure(ctx, conn, c, checkOnly, false)
+}
+
+// configure also offers a channel to the plugin, if it has one.
+func configure(ctx context.Context, conn grpc.ClientConnInterface, c Component, checkOnly, channel bool) (*stagev1.ConfigureResponse, error) {
 	settings, err := json.Marshal(c.Config)
 	if err != nil {
 		return nil, fmt.Errorf("settings of %q: %w", c.ID, err)
 	}
 	answer, err := stagev1.NewBaseServiceClient(conn).Configure(ctx, &stagev1.ConfigureRequest{
-		Stage: c.Stage, Type: c.Type, ComponentId: c.ID, Seed: c.Seed, ConfigJson: string(settings), CheckOnly: checkOnly,
+		Stage: c.Stage, Type: c.Type, ComponentId: c.ID, Seed: c.Seed, ConfigJson: string(settings), CheckOnly: checkOnly, Channel: channel,
 	})
 	if err != nil {
 		return nil, err

@@ -24,6 +24,7 @@ type server struct {
 	components []component
 	calls      map[string]call // of the stage services, by full name
 	log        *slog.Logger
+	channel    bool // calls are taken over it, too
 
 	mu     sync.Mutex // one call at a time, as in process
 	policy any        // the component; nil before Configure
@@ -186,7 +187,7 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 	defer s.mu.Unlock()
 	s.policy, s.view = policy, wire.Copy{}
 	s.lists = newLists()
-	answer.Exchange = true
+	answer.Exchange, answer.Channel = true, s.channel && q.GetChannel()
 	return answer, nil
 }
 
