@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
@@ -24,8 +23,8 @@ import (
 type channel struct {
 	*wire.Channel
 	theirs  *os.File // nil once the plugin has it
-	request stagev1.ExchangeRequest
-	answer  stagev1.ExchangeResponse
+	call    uint64   // number of the last one
+	answer  wire.Frame
 	failure error // why it cannot be used any more
 }
 
@@ -77,14 +76,10 @@ func (c *channel) Invoke(ctx context.Context, method string, request, answer any
 	if c.failure != nil {
 		return c.failure
 	}
-	c.request.Method = method
-	c.request.Call++
-	if c.request.Message, err = (proto.MarshalOptions{}).MarshalAppend(c.request.Message[:0], request.(proto.Message)); err != nil {
-		return err
-	}
+	c.call++
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { _ = c.Conn().SetDeadline(longAgo); close(interrupted) })
-	err = c.exchange()
+	err = c.exchange(method, request.(proto.Message))
 	if !stop() {
 		<-interrupted
 		_ = c.Conn().SetDeadline(time.Time{})
@@ -99,29 +94,29 @@ func (c *channel) Invoke(ctx context.Context, method string, request, answer any
 	default:
 		return err
 	}
-	if code := codes.Code(c.answer.GetCode()); code != codes.OK {
-		return status.Error(code, c.answer.GetError())
+	if code := codes.Code(c.answer.Code); code != codes.OK {
+		return status.Error(code, c.answer.Error)
 	}
-	return proto.Unmarshal(c.answer.GetMessage(), answer.(proto.Message))
+	return proto.Unmarshal(c.answer.Message, answer.(proto.Message))
 }
 
 // exchange sends the request and waits for its answer, past those to calls that were given up.
-func (c *channel) exchange() error {
-	if err := c.Send(&c.request); err != nil {
-		if status.Code(err) != codes.ResourceExhausted {
+func (c *channel) exchange(method string, request proto.Message) error {
+	if err := c.SendRequest(method, c.call, request); err != nil {
+		if _, unsent := status.FromError(err); !unsent {
 			c.failure = status.Errorf(codes.Unavailable, "a request was sent in part: %v", err)
 		}
 		return err
 	}
 	for {
-		if err := c.Receive(&c.answer); err != nil {
+		if err := c.ReceiveAnswer(&c.answer); err != nil {
 			return err
 		}
-		switch call := c.answer.GetCall(); {
-		case call == c.request.GetCall():
+		switch {
+		case c.answer.Call == c.call:
 			return nil
-		case call > c.request.GetCall():
-			return fmt.Errorf("the plugin answers call %d, after %d were made", call, c.request.GetCall())
+		case c.answer.Call > c.call:
+			return fmt.Errorf("the plugin answers call %d, after %d were made", c.answer.Call, c.call)
 		}
 	}
 }

@@ -6,11 +6,9 @@ import (
 	"os"
 	"strconv"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
@@ -35,35 +33,18 @@ func inheritChannel() *wire.Channel {
 
 // serveChannel takes calls over the channel until the host ends it.
 func (s *server) serveChannel(c *wire.Channel) {
-	var request stagev1.ExchangeRequest
-	var response stagev1.ExchangeResponse
-	for c.Receive(&request) == nil {
-		s.respond(&request, &response)
-		err := c.Send(&response)
-		if status.Code(err) == codes.ResourceExhausted {
-			fail(&response, err)
-			err = c.Send(&response)
+	var request wire.Frame
+	for c.ReceiveRequest(&request) == nil {
+		answer, err := s.call(context.Background(), request.Method, request.Message)
+		if err == nil {
+			err = c.SendAnswer(request.Call, answer.(proto.Message))
+			if _, unsent := status.FromError(err); !unsent {
+				break
+			}
 		}
-		if err != nil {
+		if err != nil && c.SendFailure(request.Call, err) != nil {
 			break
 		}
 	}
 	_ = c.Close() // the host finds out
-}
-
-// respond makes the answer to a request.
-func (s *server) respond(request *stagev1.ExchangeRequest, response *stagev1.ExchangeResponse) {
-	response.Call, response.Code, response.Error = request.GetCall(), 0, ""
-	answer, err := s.call(context.Background(), request)
-	if err == nil {
-		response.Message, err = proto.MarshalOptions{}.MarshalAppend(response.Message[:0], answer.(proto.Message))
-	}
-	if err != nil {
-		fail(response, err)
-	}
-}
-
-func fail(response *stagev1.ExchangeResponse, err error) {
-	s := status.Convert(err)
-	response.Message, response.Code, response.Error = nil, uint32(s.Code()), s.Message()
 }
