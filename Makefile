@@ -37,7 +37,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test mutants race python examples slow kills faults reality fuzz cover lint staticcheck fmt bench bench-compare results generate verify clean
+.PHONY: help build test mutants race python node examples slow kills faults reality fuzz cover lint staticcheck fmt bench bench-compare results generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,22 @@ python: $(BIN)/python ## run the tests of the Python SDK and its example
 	cd plugins/examples/python-deadline && PYTHONPATH=../../python $(BIN)/python/bin/python3 -m pytest -q
 	QUARTET_PYTHON=$(BIN)/python/bin/python3 $(GO) test -count=1 ./plugins/python ./plugins/scaffold
 	QUARTET_PYTHON=$(BIN)/python/bin/python3 $(GO) test -count=1 -run='^TestScripts$$/^plugin' ./cmd/quartet
+
+NODE_PLUGIN := plugins/examples/node-shortest
+
+node: ## test the plugin in JavaScript, and run it; does nothing where there is no node
+	@command -v node > /dev/null && command -v npm > /dev/null || { echo "make node: no node and npm here; the plugin in JavaScript is not tested"; exit 0; }; \
+	$(MAKE) --no-print-directory node-plugin
+
+.PHONY: node-plugin
+node-plugin:
+	cd $(NODE_PLUGIN) && npm ci --silent && npm test --silent && npm run --silent build
+	QUARTET_NODE_PLUGIN=$(CURDIR)/$(NODE_PLUGIN)/dist/node-shortest $(GO) test -count=1 ./$(NODE_PLUGIN)
+	$(GO) build -o $(BIN)/quartet ./cmd/quartet
+	$(BIN)/quartet plugin test $(NODE_PLUGIN)/dist/node-shortest
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	$(BIN)/quartet plugin install --dir "$$folder" $(NODE_PLUGIN)/dist/node-shortest; \
+	$(BIN)/quartet simulate -f $(NODE_PLUGIN)/shortest.yaml --plugin-dir "$$folder" --out "$$folder/runs"
 
 examples: ## test the examples that are modules of their own
 	cd plugins/examples/go-backfill && $(GO) vet ./... && $(GO) test ./...

@@ -28,6 +28,14 @@ func Calls(ctx context.Context, conn grpc.ClientConnInterface, configured *stage
 	return &exchange{stream: stream, end: end}, nil
 }
 
+// calls is what to call the configured component of a process by: the channel where the plugin serves it.
+func (p *Process) calls(ctx context.Context, configured *stagev1.ConfigureResponse) (grpc.ClientConnInterface, error) {
+	if configured.GetChannel() {
+		return p.channel, nil
+	}
+	return Calls(ctx, p.Conn, configured)
+}
+
 // exchange makes calls over one stream, one at a time. It ends when it is closed, with its connection, or with the first
 // call that fails.
 type exchange struct {

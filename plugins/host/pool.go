@@ -109,7 +109,7 @@ func (p *Pool) session(ctx context.Context, c Component) (*Session, error) {
 		}
 		return nil, err
 	}
-	calls, err := Calls(ctx, process.Conn, configured)
+	calls, err := process.calls(ctx, configured)
 	if err != nil {
 		process.Close()
 		return nil, err

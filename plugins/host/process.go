@@ -50,6 +50,7 @@ type Process struct {
 	Conn    *grpc.ClientConn // nil until it shook hands
 	command *exec.Cmd
 	folder  *socketFolder
+	channel *channel
 	output  *output
 	pipes   []*os.File     // our ends of its stdout and stderr
 	reading sync.WaitGroup // the goroutines on them
@@ -94,8 +95,13 @@ func (b Binary) launch(certificate string) (p *Process, stdout *bufio.Reader, er
 	if p.folder, err = newSocketFolder(); err != nil {
 		return nil, nil, err
 	}
+	if p.channel, err = newChannel(); err != nil {
+		p.abandon(nil)
+		return nil, nil, err
+	}
 	p.command = exec.Command(b.Path, b.Args...)
-	p.command.Env = append(b.environment(), handshakeEnvironment(certificate, p.folder.path)...)
+	p.command.Env = append(b.environment(), append(handshakeEnvironment(certificate, p.folder.path), wire.EnvChannel+"=3")...)
+	p.command.ExtraFiles = []*os.File{p.channel.theirs} // descriptor 3
 	p.command.SysProcAttr = ownGroup()
 	var theirs []*os.File
 	for _, stream := range []*io.Writer{&p.command.Stdout, &p.command.Stderr} {
@@ -111,6 +117,7 @@ func (b Binary) launch(certificate string) (p *Process, stdout *bufio.Reader, er
 		return nil, nil, err
 	}
 	closeAll(theirs)
+	p.channel.started()
 	stderr := bufio.NewReader(p.pipes[1])
 	p.reading.Go(func() { p.output.read(stderr) })
 	go p.wait()
@@ -121,6 +128,9 @@ func (b Binary) launch(certificate string) (p *Process, stdout *bufio.Reader, er
 func (p *Process) abandon(theirs []*os.File) {
 	closeAll(theirs)
 	closeAll(p.pipes)
+	if p.channel != nil {
+		_ = p.channel.Close() // nobody is at the other end
+	}
 	p.folder.remove()
 }
 
@@ -161,6 +171,7 @@ const (
 func (p *Process) Close() {
 	p.close.Do(func() {
 		p.end()
+		_ = p.channel.Close() // nobody is at the other end
 		killStrays(p.folder.path)
 		read := make(chan struct{})
 		go func() { p.reading.Wait(); close(read) }()
@@ -234,7 +245,7 @@ func (b Binary) serve(ctx context.Context, p *Process, c Component) (*Session, e
 		p.Close()
 		return nil, err
 	}
-	conn, err := Calls(ctx, p.Conn, configured)
+	conn, err := p.calls(ctx, configured)
 	if err != nil {
 		p.Close()
 		return nil, b.failed(err, p)
@@ -246,7 +257,7 @@ func (b Binary) serve(ctx context.Context, p *Process, c Component) (*Session, e
 func (b Binary) configure(ctx context.Context, p *Process, c Component, checkOnly bool) (*stagev1.ConfigureResponse, error) {
 	timed, cancel := context.WithTimeout(ctx, b.startTimeout())
 	defer cancel()
-	answer, err := Configure(timed, p.Conn, c, checkOnly)
+	answer, err := configure(timed, p.Conn, c, checkOnly, true)
 	var problems core.Diagnostics
 	if err == nil || errors.As(err, &problems) {
 		return answer, err
@@ -277,12 +288,17 @@ const mostProblems = 50
 // Configure creates a component at the other end of a connection, or only checks its settings. Problems in the
 // settings are core.Diagnostics, with paths relative to the settings.
 func Configure(ctx context.Context, conn grpc.ClientConnInterface, c Component, checkOnly bool) (*stagev1.ConfigureResponse, error) {
+	return configure(ctx, conn, c, checkOnly, false)
+}
+
+// configure also offers a channel to the plugin, if it has one.
+func configure(ctx context.Context, conn grpc.ClientConnInterface, c Component, checkOnly, channel bool) (*stagev1.ConfigureResponse, error) {
 	settings, err := json.Marshal(c.Config)
 	if err != nil {
 		return nil, fmt.Errorf("settings of %q: %w", c.ID, err)
 	}
 	answer, err := stagev1.NewBaseServiceClient(conn).Configure(ctx, &stagev1.ConfigureRequest{
-		Stage: c.Stage, Type: c.Type, ComponentId: c.ID, Seed: c.Seed, ConfigJson: string(settings), CheckOnly: checkOnly,
+		Stage: c.Stage, Type: c.Type, ComponentId: c.ID, Seed: c.Seed, ConfigJson: string(settings), CheckOnly: checkOnly, Channel: channel,
 	})
 	if err != nil {
 		return nil, err

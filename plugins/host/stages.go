@@ -89,7 +89,7 @@ func (a *admitter) Admit(ctx context.Context, v *core.View, waiting []*core.Job)
 		a.ids = append(a.ids, j.ID)
 	}
 	err = a.ask(ctx, v, nil, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
-		steps, inserted := a.asked.Tell(a.ids)
+		steps, inserted := a.asked.Encode(a.ids)
 		answer, err := stagev1.NewAdmissionServiceClient(a.session.Conn).Admit(ctx, &stagev1.AdmitRequest{
 			View: u, Edit: &stagev1.Edit{Steps: steps}, Waiting: wire.Jobs(inserted),
 		})
@@ -162,7 +162,7 @@ type placer struct {
 // Place puts the question to the process.
 func (p *placer) Place(ctx context.Context, v *core.View, grants []core.Grant) (seating core.Seating, err error) {
 	err = p.ask(ctx, v, nil, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
-		steps, inserted := p.grants.Tell(grants)
+		steps, inserted := p.grants.Encode(grants)
 		answer, err := stagev1.NewPlacementServiceClient(p.session.Conn).Place(ctx, &stagev1.PlaceRequest{
 			View: u, Edit: &stagev1.Edit{Steps: steps}, Grants: wire.Grants(inserted),
 		})
@@ -220,7 +220,7 @@ func (e *elasticity) Respond(ctx context.Context, v *core.View, jobs []*core.Job
 // Tune puts the question to the process.
 func (e *elasticity) Tune(ctx context.Context, v *core.View, placements []core.Placement) (tunings []core.Tuning, err error) {
 	err = e.ask(ctx, v, nil, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
-		steps, inserted := e.placements.Tell(placements)
+		steps, inserted := e.placements.Encode(placements)
 		answer, err := stagev1.NewElasticityServiceClient(e.session.Conn).Tune(ctx, &stagev1.TuneRequest{
 			View: u, Edit: &stagev1.Edit{Steps: steps}, Placements: wire.Placements(inserted),
 		})
@@ -249,8 +249,8 @@ type scaler struct {
 // Scale puts the question to the process.
 func (s *scaler) Scale(ctx context.Context, v *core.View, plan *core.Plan) (target core.ClusterTarget, err error) {
 	err = s.ask(ctx, v, nil, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
-		grantSteps, grants := s.grants.Tell(plan.Grants)
-		placementSteps, placements := s.placements.Tell(plan.Placements)
+		grantSteps, grants := s.grants.Encode(plan.Grants)
+		placementSteps, placements := s.placements.Encode(plan.Placements)
 		answer, err := stagev1.NewScalerServiceClient(s.session.Conn).Scale(ctx, &stagev1.ScaleRequest{
 			View: u, GrantsEdit: &stagev1.Edit{Steps: grantSteps}, Grants: wire.Grants(grants),
 			PlacementsEdit: &stagev1.Edit{Steps: placementSteps}, Placements: wire.Placements(placements), Tunings: wire.Tunings(plan.Tunings),

@@ -58,7 +58,7 @@ type worker struct {
 	instead  bool   // the fallback took over
 	reason   string // of the last failure; empty for none
 
-	teller   wire.Teller
+	encoder  wire.Encoder
 	standing core.Standing
 	reset    func() // of the lists that the stage tells and hears, with each full view
 }
@@ -72,7 +72,7 @@ func (w *worker) start(ctx context.Context) error {
 		return err
 	}
 	w.session = session
-	w.teller.Reset()
+	w.encoder.Reset()
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (w *worker) ask(ctx context.Context, v *core.View, candidates []core.Candid
 
 func (w *worker) askOnce(ctx context.Context, v *core.View, candidates []core.Candidate, question func(context.Context, *stagev1.ViewUpdate) (bool, *stagev1.Standing, error)) error {
 	for range 2 {
-		u := w.teller.Tell(v, candidates)
+		u := w.encoder.Encode(v, candidates)
 		if u.GetFull() {
 			w.reset()
 		}
@@ -121,7 +121,7 @@ func (w *worker) askOnce(ctx context.Context, v *core.View, candidates []core.Ca
 			return err
 		}
 		if resync {
-			w.teller.Reset()
+			w.encoder.Reset()
 			continue
 		}
 		w.standing = core.Standing{UntilSeconds: v.NowSeconds}

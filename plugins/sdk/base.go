@@ -24,6 +24,7 @@ type server struct {
 	components []component
 	calls      map[string]call // of the stage services, by full name
 	log        *slog.Logger
+	channel    bool // calls are taken over it, too
 
 	mu     sync.Mutex // one call at a time, as in process
 	policy any        // the component; nil before Configure
@@ -120,7 +121,7 @@ func (p *served) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientCon
 	return nil, errors.New("the SDK serves; the host calls")
 }
 
-// Describe tells what the plugin holds.
+// Describe says what the plugin holds.
 func (s *server) Describe(context.Context, *stagev1.DescribeRequest) (*stagev1.DescribeResponse, error) {
 	answer := &stagev1.DescribeResponse{
 		Name: name(), Version: version(), MinProtocol: wire.MinProtocol, MaxProtocol: wire.Protocol,
@@ -134,14 +135,14 @@ func (s *server) Describe(context.Context, *stagev1.DescribeRequest) (*stagev1.D
 		if err != nil {
 			return nil, status.Errorf(codes.Internal, "fields of %q: %v", c.info.Type, err)
 		}
-		told := &stagev1.Component{
+		described := &stagev1.Component{
 			Stage: c.stage, Type: c.info.Type, Summary: c.info.Summary, Description: c.info.Description,
 			Source: c.info.Source, ConfigSchemaJson: string(schema), FieldsJson: string(fields),
 		}
 		for _, need := range c.info.Capabilities {
-			told.Capabilities = append(told.Capabilities, string(need))
+			described.Capabilities = append(described.Capabilities, string(need))
 		}
-		answer.Components = append(answer.Components, told)
+		answer.Components = append(answer.Components, described)
 	}
 	return answer, nil
 }
@@ -186,7 +187,7 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 	defer s.mu.Unlock()
 	s.policy, s.view = policy, wire.Copy{}
 	s.lists = newLists()
-	answer.Exchange = true
+	answer.Exchange, answer.Channel = true, s.channel && q.GetChannel()
 	return answer, nil
 }
 

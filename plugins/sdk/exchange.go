@@ -36,7 +36,7 @@ func (s *server) Exchange(stream grpc.BidiStreamingServer[stagev1.ExchangeReques
 		} else if err != nil {
 			return err
 		}
-		answer, err := s.call(stream.Context(), &request)
+		answer, err := s.call(stream.Context(), request.GetMethod(), request.GetMessage())
 		if err != nil {
 			return err
 		}
@@ -49,10 +49,10 @@ func (s *server) Exchange(stream grpc.BidiStreamingServer[stagev1.ExchangeReques
 	}
 }
 
-func (s *server) call(ctx context.Context, request *stagev1.ExchangeRequest) (any, error) {
-	answer, known := s.calls[request.GetMethod()]
+func (s *server) call(ctx context.Context, method string, request []byte) (any, error) {
+	answer, known := s.calls[method]
 	if !known {
-		return nil, status.Errorf(codes.Unimplemented, "there is no call %q", request.GetMethod())
+		return nil, status.Errorf(codes.Unimplemented, "there is no call %q", method)
 	}
-	return answer(ctx, request.GetMessage())
+	return answer(ctx, request)
 }

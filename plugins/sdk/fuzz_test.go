@@ -93,8 +93,8 @@ func FuzzStages(f *testing.F) {
 		}
 		return message
 	}
-	var teller wire.Teller
-	full, change := teller.Tell(v, coretest.Candidates(v, coretest.Rigid)), teller.Tell(v, nil)
+	var encoder wire.Encoder
+	full, change := encoder.Encode(v, coretest.Candidates(v, coretest.Rigid)), encoder.Encode(v, nil)
 	calls := []struct {
 		method  string
 		stage   stagev1.Stage
@@ -131,7 +131,7 @@ func FuzzStages(f *testing.F) {
 			t.Fatalf("configure: %v, error %v", configured, err)
 		}
 		for _, message := range [][]byte{encode(c.request(full)), message} {
-			if _, err := s.call(ctx, &stagev1.ExchangeRequest{Method: c.method, Message: message}); err != nil && strings.Contains(err.Error(), "panic") {
+			if _, err := s.call(ctx, c.method, message); err != nil && strings.Contains(err.Error(), "panic") {
 				t.Fatal(err)
 			}
 		}
@@ -158,7 +158,7 @@ func TestEveryCallIsServed(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("an exchange takes %v, want %v", got, want)
 	}
-	if _, err := s.call(context.Background(), &stagev1.ExchangeRequest{Method: "/quartet.stage.v1.BaseService/Exchange"}); err == nil {
+	if _, err := s.call(context.Background(), "/quartet.stage.v1.BaseService/Exchange", nil); err == nil {
 		t.Error("an unknown call is answered")
 	}
 }

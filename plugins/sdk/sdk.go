@@ -45,6 +45,10 @@ func Main(factories ...Factory) {
 		os.Exit(0)
 	}
 	go endWithHost()
+	if channel := inheritChannel(); channel != nil {
+		server.channel = true
+		go server.serveChannel(channel)
+	}
 	os.Stdout = out // go-plugin writes the handshake there, and takes it over
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig:  wire.Handshake,

@@ -11,7 +11,7 @@ import (
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
-// lists are those that the two ends tell each other by their edits. A full view starts them anew.
+// lists are those that the two ends send each other by their edits. A full view starts them anew.
 type lists struct {
 	waiting   wire.Receiver[core.JobID]
 	grantsIn  wire.Receiver[core.Grant]
@@ -82,7 +82,7 @@ func (s admission) Admit(ctx context.Context, q *stagev1.AdmitRequest) (*stagev1
 	if err != nil {
 		return nil, err
 	}
-	steps, inserted := s.lists.verdicts.Tell(verdicts)
+	steps, inserted := s.lists.verdicts.Encode(verdicts)
 	return &stagev1.AdmitResponse{Edit: &stagev1.Edit{Steps: steps}, Verdicts: wire.Verdicts(inserted), Standing: s.standing()}, nil
 }
 
@@ -120,7 +120,7 @@ func (s allocation) Allocate(ctx context.Context, q *stagev1.AllocateRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	steps, inserted := s.lists.grantsOut.Tell(grants)
+	steps, inserted := s.lists.grantsOut.Encode(grants)
 	return &stagev1.AllocateResponse{
 		Edit: &stagev1.Edit{Steps: steps}, Grants: wire.Grants(inserted), Standing: s.standing(), GapRatio: gapOf(policy),
 	}, nil
@@ -157,8 +157,8 @@ func (s placement) Place(ctx context.Context, q *stagev1.PlaceRequest) (*stagev1
 	if err != nil {
 		return nil, err
 	}
-	placedSteps, placed := s.lists.placedOut.Tell(seating.Placed)
-	unseatedSteps, unseated := s.lists.unseated.Tell(seating.Unseated)
+	placedSteps, placed := s.lists.placedOut.Encode(seating.Placed)
+	unseatedSteps, unseated := s.lists.unseated.Encode(seating.Unseated)
 	return &stagev1.PlaceResponse{
 		PlacedEdit: &stagev1.Edit{Steps: placedSteps}, Placed: wire.Placements(placed),
 		UnseatedEdit: &stagev1.Edit{Steps: unseatedSteps}, Unseated: wire.Verdicts(unseated), Standing: s.standing(),

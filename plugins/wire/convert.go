@@ -12,19 +12,19 @@ import (
 // Seats.
 
 func seatsTo(seats []core.Seat) []*stagev1.Seat {
-	told := make([]*stagev1.Seat, 0, len(seats))
+	m := make([]*stagev1.Seat, 0, len(seats))
 	for _, s := range seats {
-		told = append(told, &stagev1.Seat{Node: int32(s.Node), Devices: uint64(s.Devices)})
+		m = append(m, &stagev1.Seat{Node: int32(s.Node), Devices: uint64(s.Devices)})
 	}
-	return told
+	return m
 }
 
-func seatsFrom(told []*stagev1.Seat) []core.Seat {
-	if len(told) == 0 {
+func seatsFrom(m []*stagev1.Seat) []core.Seat {
+	if len(m) == 0 {
 		return nil
 	}
-	seats := make([]core.Seat, 0, len(told))
-	for _, s := range told {
+	seats := make([]core.Seat, 0, len(m))
+	for _, s := range m {
 		seats = append(seats, core.Seat{Node: core.NodeID(s.GetNode()), Devices: core.DeviceSet(s.GetDevices())})
 	}
 	return seats
@@ -47,8 +47,8 @@ func grantFrom(g *stagev1.Grant) core.Grant {
 }
 
 // acceleratorFrom keeps a type that is out of range out of range.
-func acceleratorFrom(told int32) core.AcceleratorID {
-	return core.AcceleratorID(min(max(told, math.MinInt16), math.MaxInt16))
+func acceleratorFrom(m int32) core.AcceleratorID {
+	return core.AcceleratorID(min(max(m, math.MinInt16), math.MaxInt16))
 }
 
 func equalGrants(a, b *core.Grant) bool {
@@ -56,7 +56,7 @@ func equalGrants(a, b *core.Grant) bool {
 		core.SameSeats(a.Proposed, b.Proposed)
 }
 
-// NewGrantSender tells lists of grants.
+// NewGrantSender encodes lists of grants.
 func NewGrantSender() *Sender[core.Grant] {
 	return &Sender[core.Grant]{
 		Job:   func(g *core.Grant) core.JobID { return g.Job },
@@ -75,7 +75,7 @@ func placementFrom(p *stagev1.Placement) core.Placement {
 	return core.Placement{Job: core.JobID(p.GetJob()), Seats: seatsFrom(p.GetSeats()), Evicted: p.GetEvicted()}
 }
 
-// NewPlacementSender tells lists of placements.
+// NewPlacementSender encodes lists of placements.
 func NewPlacementSender() *Sender[core.Placement] {
 	return &Sender[core.Placement]{
 		Job: func(p *core.Placement) core.JobID { return p.Job },
@@ -110,7 +110,7 @@ func verdictFrom(v *stagev1.Verdict) (core.Verdict, error) {
 	}, nil
 }
 
-// NewVerdictSender tells lists of verdicts.
+// NewVerdictSender encodes lists of verdicts.
 func NewVerdictSender() *Sender[core.Verdict] {
 	return &Sender[core.Verdict]{
 		Job:   func(v *core.Verdict) core.JobID { return v.Job },
@@ -119,7 +119,7 @@ func NewVerdictSender() *Sender[core.Verdict] {
 	}
 }
 
-// NewJobSender tells lists of jobs.
+// NewJobSender encodes lists of jobs.
 func NewJobSender() *Sender[core.JobID] {
 	return &Sender[core.JobID]{
 		Job:   func(id *core.JobID) core.JobID { return *id },
@@ -131,30 +131,30 @@ func NewJobSender() *Sender[core.JobID] {
 // Responses.
 
 func responseTo(r *core.Response) *stagev1.Response {
-	told := &stagev1.Response{
+	m := &stagev1.Response{
 		Job: int32(r.Job), MinReplicas: int32(r.MinReplicas), MaxReplicas: int32(r.MaxReplicas), RemainingWork: r.RemainingWork,
 	}
 	for _, c := range r.Curves {
-		told.Curves = append(told.Curves, &stagev1.Curve{OneNode: c.OneNode, ManyNodes: c.ManyNodes})
+		m.Curves = append(m.Curves, &stagev1.Curve{OneNode: c.OneNode, ManyNodes: c.ManyNodes})
 	}
 	if r.Unlike != nil {
-		told.Unlike = &stagev1.UnlikeRates{Alone: r.Unlike.Alone, SyncSeconds: r.Unlike.SyncSeconds}
+		m.Unlike = &stagev1.UnlikeRates{Alone: r.Unlike.Alone, SyncSeconds: r.Unlike.SyncSeconds}
 	}
-	return told
+	return m
 }
 
 func responseFrom(r *stagev1.Response) core.Response {
-	heard := core.Response{
+	response := core.Response{
 		Job: core.JobID(r.GetJob()), MinReplicas: int(r.GetMinReplicas()), MaxReplicas: int(r.GetMaxReplicas()),
 		RemainingWork: r.GetRemainingWork(),
 	}
 	for _, c := range r.GetCurves() {
-		heard.Curves = append(heard.Curves, core.Curve{OneNode: c.GetOneNode(), ManyNodes: c.GetManyNodes()})
+		response.Curves = append(response.Curves, core.Curve{OneNode: c.GetOneNode(), ManyNodes: c.GetManyNodes()})
 	}
 	if u := r.GetUnlike(); u != nil {
-		heard.Unlike = &core.UnlikeRates{Alone: u.GetAlone(), SyncSeconds: u.GetSyncSeconds()}
+		response.Unlike = &core.UnlikeRates{Alone: u.GetAlone(), SyncSeconds: u.GetSyncSeconds()}
 	}
-	return heard
+	return response
 }
 
 // Tunings.
@@ -197,32 +197,32 @@ func gradientsTo(g core.Gradients) *stagev1.Gradients {
 	return &stagev1.Gradients{Square: g.Square, Variance: g.Variance}
 }
 
-func gradientsFrom(told *stagev1.Gradients) core.Gradients {
-	return core.Gradients{Square: told.GetSquare(), Variance: told.GetVariance()}
+func gradientsFrom(m *stagev1.Gradients) core.Gradients {
+	return core.Gradients{Square: m.GetSquare(), Variance: m.GetVariance()}
 }
 
 // Step times.
 
 func stepTimesTo(table uint32, t *core.StepTimes) *stagev1.StepTimes {
-	told := &stagev1.StepTimes{Table: table, OneNode: t.OneNode, ManyNodes: t.ManyNodes}
+	m := &stagev1.StepTimes{Table: table, OneNode: t.OneNode, ManyNodes: t.ManyNodes}
 	for _, on := range t.Types {
-		told.Types = append(told.Types, &stagev1.TypeTimes{Accelerator: on.Accelerator, OneNode: on.OneNode, ManyNodes: on.ManyNodes})
+		m.Types = append(m.Types, &stagev1.TypeTimes{Accelerator: on.Accelerator, OneNode: on.OneNode, ManyNodes: on.ManyNodes})
 	}
 	if u := t.Unlike; u != nil {
-		told.Unlike = &stagev1.UnlikeTimes{SyncSeconds: u.SyncSeconds}
+		m.Unlike = &stagev1.UnlikeTimes{SyncSeconds: u.SyncSeconds}
 		for _, alone := range u.Alone {
-			told.Unlike.Alone = append(told.Unlike.Alone, &stagev1.AloneTime{Accelerator: alone.Accelerator, Seconds: alone.Seconds})
+			m.Unlike.Alone = append(m.Unlike.Alone, &stagev1.AloneTime{Accelerator: alone.Accelerator, Seconds: alone.Seconds})
 		}
 	}
-	return told
+	return m
 }
 
-func stepTimesFrom(told *stagev1.StepTimes) *core.StepTimes {
-	t := &core.StepTimes{OneNode: told.GetOneNode(), ManyNodes: told.GetManyNodes()}
-	for _, on := range told.GetTypes() {
+func stepTimesFrom(m *stagev1.StepTimes) *core.StepTimes {
+	t := &core.StepTimes{OneNode: m.GetOneNode(), ManyNodes: m.GetManyNodes()}
+	for _, on := range m.GetTypes() {
 		t.Types = append(t.Types, core.TypeTimes{Accelerator: on.GetAccelerator(), OneNode: on.GetOneNode(), ManyNodes: on.GetManyNodes()})
 	}
-	if u := told.GetUnlike(); u != nil {
+	if u := m.GetUnlike(); u != nil {
 		t.Unlike = &core.UnlikeTimes{SyncSeconds: u.GetSyncSeconds()}
 		for _, alone := range u.GetAlone() {
 			t.Unlike.Alone = append(t.Unlike.Alone, core.AloneTime{Accelerator: alone.GetAccelerator(), Seconds: alone.GetSeconds()})
@@ -237,7 +237,7 @@ func stepTimesFrom(told *stagev1.StepTimes) *core.StepTimes {
 func Grants(grants []core.Grant) []*stagev1.Grant { return each(grants, grantTo) }
 
 // GrantsFrom converts grants from the wire.
-func GrantsFrom(told []*stagev1.Grant) []core.Grant { return each(told, grantFrom) }
+func GrantsFrom(m []*stagev1.Grant) []core.Grant { return each(m, grantFrom) }
 
 // Placements converts placements for the wire.
 func Placements(placements []core.Placement) []*stagev1.Placement {
@@ -245,15 +245,15 @@ func Placements(placements []core.Placement) []*stagev1.Placement {
 }
 
 // PlacementsFrom converts placements from the wire.
-func PlacementsFrom(told []*stagev1.Placement) []core.Placement { return each(told, placementFrom) }
+func PlacementsFrom(m []*stagev1.Placement) []core.Placement { return each(m, placementFrom) }
 
 // Verdicts converts verdicts for the wire.
 func Verdicts(verdicts []core.Verdict) []*stagev1.Verdict { return each(verdicts, verdictTo) }
 
 // VerdictsFrom converts verdicts from the wire, and refuses codes and reasons that are on no list.
-func VerdictsFrom(told []*stagev1.Verdict) ([]core.Verdict, error) {
-	verdicts := make([]core.Verdict, 0, len(told))
-	for _, t := range told {
+func VerdictsFrom(m []*stagev1.Verdict) ([]core.Verdict, error) {
+	verdicts := make([]core.Verdict, 0, len(m))
+	for _, t := range m {
 		v, err := verdictFrom(t)
 		if err != nil {
 			return nil, err
@@ -265,28 +265,28 @@ func VerdictsFrom(told []*stagev1.Verdict) ([]core.Verdict, error) {
 
 // Responses converts responses for the wire.
 func Responses(responses []core.Response) []*stagev1.Response {
-	told := make([]*stagev1.Response, 0, len(responses))
+	m := make([]*stagev1.Response, 0, len(responses))
 	for i := range responses {
-		told = append(told, responseTo(&responses[i]))
+		m = append(m, responseTo(&responses[i]))
 	}
-	return told
+	return m
 }
 
 // ResponsesFrom converts responses from the wire.
-func ResponsesFrom(told []*stagev1.Response) []core.Response { return each(told, responseFrom) }
+func ResponsesFrom(m []*stagev1.Response) []core.Response { return each(m, responseFrom) }
 
 // Tunings converts tunings for the wire.
 func Tunings(tunings []core.Tuning) []*stagev1.Tuning { return each(tunings, tuningTo) }
 
 // TuningsFrom converts tunings from the wire.
-func TuningsFrom(told []*stagev1.Tuning) []core.Tuning { return each(told, tuningFrom) }
+func TuningsFrom(m []*stagev1.Tuning) []core.Tuning { return each(m, tuningFrom) }
 
 // Jobs converts job identifiers for the wire.
 func Jobs(ids []core.JobID) []int32 { return each(ids, func(id core.JobID) int32 { return int32(id) }) }
 
 // JobsFrom converts job identifiers from the wire.
-func JobsFrom(told []int32) []core.JobID {
-	return each(told, func(id int32) core.JobID { return core.JobID(id) })
+func JobsFrom(m []int32) []core.JobID {
+	return each(m, func(id int32) core.JobID { return core.JobID(id) })
 }
 
 func each[A, B any](list []A, convert func(A) B) []B {

@@ -10,10 +10,10 @@ import (
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
 )
 
-// Copy is a view kept up to date by updates: what a Teller tells at one end is View at the other.
+// Copy is a view kept up to date by updates: what an Encoder sends at one end is View at the other.
 type Copy struct {
 	View       core.View
-	Candidates []core.Candidate // with the responses told; for allocators
+	Candidates []core.Candidate // with their responses; for allocators
 
 	started  bool
 	sequence uint64
@@ -46,8 +46,8 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 	if err := c.submit(u.GetSubmitted()); err != nil {
 		return false, err
 	}
-	for _, told := range u.GetJobs() {
-		if err := c.job(told); err != nil {
+	for _, m := range u.GetJobs() {
+		if err := c.job(m); err != nil {
 			return false, err
 		}
 	}
@@ -117,55 +117,55 @@ func (c *Copy) submit(jobs int32) error {
 	return nil
 }
 
-func (c *Copy) job(told *stagev1.Job) error {
-	j, err := c.named(told)
+func (c *Copy) job(m *stagev1.Job) error {
+	j, err := c.named(m)
 	if err != nil {
 		return err
 	}
-	if told.GetState() < stagev1.JobState_JOB_STATE_PENDING || told.GetState() > stagev1.JobState_JOB_STATE_RUNNING {
-		return fmt.Errorf("job %d is told in state %v", j.ID, told.GetState())
+	if m.GetState() < stagev1.JobState_JOB_STATE_PENDING || m.GetState() > stagev1.JobState_JOB_STATE_RUNNING {
+		return fmt.Errorf("job %d is sent in state %v", j.ID, m.GetState())
 	}
-	reason, known := core.ParseReason(told.GetWaitingReason())
+	reason, known := core.ParseReason(m.GetWaitingReason())
 	if !known {
-		return fmt.Errorf("job %d waits for unknown reason %q", j.ID, told.GetWaitingReason())
+		return fmt.Errorf("job %d waits for unknown reason %q", j.ID, m.GetWaitingReason())
 	}
-	for _, s := range told.GetSeats() {
+	for _, s := range m.GetSeats() {
 		if s.GetNode() < 0 || int(s.GetNode()) >= len(c.View.Cluster.Nodes) {
 			return fmt.Errorf("job %d holds devices on unknown node %d", j.ID, s.GetNode())
 		}
 	}
-	state := core.JobState(told.GetState() - stagev1.JobState_JOB_STATE_PENDING)
+	state := core.JobState(m.GetState() - stagev1.JobState_JOB_STATE_PENDING)
 	c.count(j, -1)
 	j.State, j.WaitingReason = state, reason
-	j.Seats = seatsFrom(told.GetSeats())
+	j.Seats = seatsFrom(m.GetSeats())
 	j.Held = core.Replicas(j.Seats)
 	j.Tuning = core.Tuning{}
-	if told.GetTuning() != nil {
-		j.Tuning = tuningFrom(told.GetTuning())
+	if m.GetTuning() != nil {
+		j.Tuning = tuningFrom(m.GetTuning())
 	}
-	j.AsOfSeconds, j.Executed, j.Attained = told.GetAsOfSeconds(), told.GetExecutedSeconds(), told.GetAttainedDeviceSeconds()
-	j.Progress, j.ProgressRate, j.ProgressAsOf = told.GetProgress(), told.GetProgressRate(), told.GetProgressAsOfSeconds()
-	j.Measured = append(j.Measured, measurementsFrom(told.GetMeasured())...)
-	if told.GetGradients() != nil {
-		j.Gradients = gradientsFrom(told.GetGradients())
+	j.AsOfSeconds, j.Executed, j.Attained = m.GetAsOfSeconds(), m.GetExecutedSeconds(), m.GetAttainedDeviceSeconds()
+	j.Progress, j.ProgressRate, j.ProgressAsOf = m.GetProgress(), m.GetProgressRate(), m.GetProgressAsOfSeconds()
+	j.Measured = append(j.Measured, measurementsFrom(m.GetMeasured())...)
+	if m.GetGradients() != nil {
+		j.Gradients = gradientsFrom(m.GetGradients())
 	}
-	j.StepsLeft, j.FirstStart, j.LastChange = told.GetStepsLeft(), told.GetFirstStartSeconds(), told.GetLastChangeSeconds()
-	j.Restarts, j.Preemptions = int(told.GetRestarts()), int(told.GetPreemptions())
+	j.StepsLeft, j.FirstStart, j.LastChange = m.GetStepsLeft(), m.GetFirstStartSeconds(), m.GetLastChangeSeconds()
+	j.Restarts, j.Preemptions = int(m.GetRestarts()), int(m.GetPreemptions())
 	c.count(j, +1)
-	c.respond(j, told.GetResponse())
+	c.respond(j, m.GetResponse())
 	return nil
 }
 
-// named is the job that is told of, a new one if it comes with its specification.
-func (c *Copy) named(told *stagev1.Job) (*core.Job, error) {
-	v, id := &c.View, core.JobID(told.GetId())
+// named is the job that a message is about, a new one if it comes with its specification.
+func (c *Copy) named(m *stagev1.Job) (*core.Job, error) {
+	v, id := &c.View, core.JobID(m.GetId())
 	if j := v.Job(id); j != nil {
 		return j, nil
 	}
-	if told.GetSpec() == nil || id < 0 || int(id) >= len(v.Jobs) {
-		return nil, fmt.Errorf("job %d is told without its specification, or was not submitted", id)
+	if m.GetSpec() == nil || id < 0 || int(id) >= len(v.Jobs) {
+		return nil, fmt.Errorf("job %d is sent without its specification, or was not submitted", id)
 	}
-	v.Jobs[id] = core.NewJob(c.spec(id, told.GetSpec()))
+	v.Jobs[id] = core.NewJob(c.spec(id, m.GetSpec()))
 	return v.Jobs[id], nil
 }
 
@@ -182,19 +182,19 @@ func (c *Copy) count(j *core.Job, by int) {
 	c.Candidates = slices.Insert(c.Candidates, at, core.Candidate{Job: j})
 }
 
-func (c *Copy) respond(j *core.Job, told *stagev1.Response) {
-	if told == nil {
+func (c *Copy) respond(j *core.Job, m *stagev1.Response) {
+	if m == nil {
 		return
 	}
 	at, found := slices.BinarySearchFunc(c.Candidates, j.ID, func(c core.Candidate, id core.JobID) int { return cmp.Compare(c.ID, id) })
 	if !found {
 		return
 	}
-	heard := responseFrom(told)
-	if last := c.Candidates[at].Response; last != nil && told.GetSameCurves() {
-		heard.Curves, heard.Unlike = last.Curves, last.Unlike
+	response := responseFrom(m)
+	if last := c.Candidates[at].Response; last != nil && m.GetSameCurves() {
+		response.Curves, response.Unlike = last.Curves, last.Unlike
 	}
-	c.Candidates[at].Response = &heard
+	c.Candidates[at].Response = &response
 }
 
 func (c *Copy) end(id core.JobID) error {

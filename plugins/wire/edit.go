@@ -7,8 +7,8 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// Sender tells a list of items, at most one for each job, as an edit of the list before. Lists that break this rule are
-// told all the same, so that whoever checks them sees them. The zero Sender has told the empty list.
+// Sender encodes a list of items, at most one for each job, as an edit of the list before. Lists that break this rule are
+// sent all the same, so that whoever checks them sees them. The zero Sender has sent the empty list.
 type Sender[T any] struct {
 	Job   func(*T) core.JobID
 	Equal func(a, b *T) bool
@@ -23,7 +23,7 @@ type Sender[T any] struct {
 	before    []int32
 }
 
-// Reset forgets what was told.
+// Reset forgets what was sent.
 func (s *Sender[T]) Reset() {
 	for i := range s.old {
 		if job := s.Job(&s.old[i]); known(job) {
@@ -36,9 +36,9 @@ func (s *Sender[T]) Reset() {
 // known reports whether there can be such a job.
 func known(job core.JobID) bool { return job >= 0 && job < maxJobs }
 
-// Tell returns the steps of an Edit that turns the list before into list, and the items to insert. Both are valid until
+// Encode returns the steps of an Edit that turns the list before into list, and the items to insert. Both are valid until
 // the next call.
-func (s *Sender[T]) Tell(list []T) (steps []uint32, inserted []T) {
+func (s *Sender[T]) Encode(list []T) (steps []uint32, inserted []T) {
 	s.match(list)
 	s.keepOrder()
 	s.next, s.inserted, s.steps = s.next[:0], s.inserted[:0], s.steps[:0]

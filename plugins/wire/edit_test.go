@@ -35,7 +35,7 @@ func TestEditsRebuildEveryList(t *testing.T) {
 				s.Reset()
 				r.Reset()
 			}
-			steps, inserted := s.Tell(list)
+			steps, inserted := s.Encode(list)
 			got, err := r.Apply(steps, inserted)
 			if err != nil {
 				t.Fatal(err)
@@ -68,8 +68,8 @@ func TestEditCarriesOnlyWhatChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newItems()
-			s.Tell(list)
-			steps, inserted := s.Tell(tc.change(append([]item(nil), list...)))
+			s.Encode(list)
+			steps, inserted := s.Encode(tc.change(append([]item(nil), list...)))
 			if len(inserted) != tc.wantInserted || len(steps) > tc.wantSteps {
 				t.Errorf("%d items in %d steps, want %d in at most %d", len(inserted), len(steps), tc.wantInserted, tc.wantSteps)
 			}

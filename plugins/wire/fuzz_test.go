@@ -19,9 +19,9 @@ func told(t testing.TB) (full, change []byte) {
 		coretest.MakeJob("pending"), coretest.MakeJob("waiting").Waiting(), coretest.MakeJob("running").Running(0, coretest.Seat(0, 1)),
 	}
 	v := coretest.MakeView(coretest.MakeCluster().Nodes(2, "t4", 4).Obj()).Jobs(jobs...).Obj()
-	var teller wire.Teller
+	var encoder wire.Encoder
 	encode := func() []byte {
-		message, err := proto.Marshal(teller.Tell(v, coretest.Candidates(v, coretest.Rigid)))
+		message, err := proto.Marshal(encoder.Encode(v, coretest.Candidates(v, coretest.Rigid)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func FuzzEdit(f *testing.F) {
 		}
 		sender, receiver := wire.NewJobSender(), wire.Receiver[core.JobID]{}
 		for _, want := range [][]core.JobID{{5, 1, 2}, widen[core.JobID](list), {2, 3}} {
-			steps, inserted := sender.Tell(want)
+			steps, inserted := sender.Encode(want)
 			if got, err := receiver.Apply(steps, inserted); err != nil || !slices.Equal(got, want) {
 				t.Fatalf("told %v, heard %v, error %v", want, got, err)
 			}

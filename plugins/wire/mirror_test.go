@@ -15,17 +15,17 @@ import (
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
-// mirror is a stage that keeps a copy of its view by what a Teller tells, and refuses to answer when they differ.
+// mirror is a stage that keeps a copy of its view by what a Encoder tells, and refuses to answer when they differ.
 type mirror struct {
-	teller wire.Teller
-	copy   wire.Copy
-	bytes  int  // of the last update
-	full   bool // it told everything
+	encoder wire.Encoder
+	copy    wire.Copy
+	bytes   int  // of the last update
+	full    bool // it told everything
 }
 
 // look tells the view through the wire and compares what arrived.
 func (m *mirror) look(v *core.View, candidates []core.Candidate) error {
-	message, err := proto.Marshal(m.teller.Tell(v, candidates))
+	message, err := proto.Marshal(m.encoder.Encode(v, candidates))
 	if err != nil {
 		return err
 	}

@@ -137,9 +137,9 @@ func TestBytesFollowTheChanges(t *testing.T) {
 
 func TestAnUpdateForAnotherCopyIsNotTaken(t *testing.T) {
 	v := coretest.MakeView(coretest.MakeCluster().Nodes(2, "t4", 4).Obj()).Jobs(coretest.MakeJob("a"), coretest.MakeJob("b").Waiting()).Obj()
-	var teller wire.Teller
+	var encoder wire.Encoder
 	var heard wire.Copy
-	first, second, third := teller.Tell(v, nil), teller.Tell(v, nil), teller.Tell(v, nil)
+	first, second, third := encoder.Encode(v, nil), encoder.Encode(v, nil), encoder.Encode(v, nil)
 	refused := func() {
 		t.Helper()
 		if known, err := heard.Apply(second); known || err != nil {
@@ -157,8 +157,8 @@ func TestAnUpdateForAnotherCopyIsNotTaken(t *testing.T) {
 		t.Errorf("the second update: known %v, error %v", known, err)
 	}
 	refused() // again
-	teller.Reset()
-	if known, err := heard.Apply(teller.Tell(v, nil)); !known || err != nil || len(heard.View.Jobs) != 2 {
+	encoder.Reset()
+	if known, err := heard.Apply(encoder.Encode(v, nil)); !known || err != nil || len(heard.View.Jobs) != 2 {
 		t.Errorf("a full update: known %v, error %v, %d jobs", known, err, len(heard.View.Jobs))
 	}
 }

@@ -33,32 +33,36 @@ class Component(_message.Message):
     def __init__(self, stage: _Optional[_Union[Stage, str]] = ..., type: _Optional[str] = ..., summary: _Optional[str] = ..., description: _Optional[str] = ..., source: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_schema_json: _Optional[str] = ..., fields_json: _Optional[str] = ...) -> None: ...
 
 class ConfigureRequest(_message.Message):
-    __slots__ = ["check_only", "component_id", "config_json", "seed", "stage", "type"]
+    __slots__ = ["channel", "check_only", "component_id", "config_json", "seed", "stage", "type"]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
     CHECK_ONLY_FIELD_NUMBER: _ClassVar[int]
     COMPONENT_ID_FIELD_NUMBER: _ClassVar[int]
     CONFIG_JSON_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     STAGE_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
+    channel: bool
     check_only: bool
     component_id: str
     config_json: str
     seed: int
     stage: Stage
     type: str
-    def __init__(self, stage: _Optional[_Union[Stage, str]] = ..., type: _Optional[str] = ..., component_id: _Optional[str] = ..., seed: _Optional[int] = ..., config_json: _Optional[str] = ..., check_only: bool = ...) -> None: ...
+    def __init__(self, stage: _Optional[_Union[Stage, str]] = ..., type: _Optional[str] = ..., component_id: _Optional[str] = ..., seed: _Optional[int] = ..., config_json: _Optional[str] = ..., check_only: bool = ..., channel: bool = ...) -> None: ...
 
 class ConfigureResponse(_message.Message):
-    __slots__ = ["capabilities", "config_json", "diagnostics", "exchange"]
+    __slots__ = ["capabilities", "channel", "config_json", "diagnostics", "exchange"]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
+    CHANNEL_FIELD_NUMBER: _ClassVar[int]
     CONFIG_JSON_FIELD_NUMBER: _ClassVar[int]
     DIAGNOSTICS_FIELD_NUMBER: _ClassVar[int]
     EXCHANGE_FIELD_NUMBER: _ClassVar[int]
     capabilities: _containers.RepeatedScalarFieldContainer[str]
+    channel: bool
     config_json: str
     diagnostics: _containers.RepeatedCompositeFieldContainer[Diagnostic]
     exchange: bool
-    def __init__(self, diagnostics: _Optional[_Iterable[_Union[Diagnostic, _Mapping]]] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_json: _Optional[str] = ..., exchange: bool = ...) -> None: ...
+    def __init__(self, diagnostics: _Optional[_Iterable[_Union[Diagnostic, _Mapping]]] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_json: _Optional[str] = ..., exchange: bool = ..., channel: bool = ...) -> None: ...
 
 class DescribeRequest(_message.Message):
     __slots__ = []
@@ -89,18 +93,26 @@ class Diagnostic(_message.Message):
     def __init__(self, path: _Optional[str] = ..., summary: _Optional[str] = ..., hint: _Optional[str] = ...) -> None: ...
 
 class ExchangeRequest(_message.Message):
-    __slots__ = ["message", "method"]
+    __slots__ = ["call", "message", "method"]
+    CALL_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
+    call: int
     message: bytes
     method: str
-    def __init__(self, method: _Optional[str] = ..., message: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, method: _Optional[str] = ..., message: _Optional[bytes] = ..., call: _Optional[int] = ...) -> None: ...
 
 class ExchangeResponse(_message.Message):
-    __slots__ = ["message"]
+    __slots__ = ["call", "code", "error", "message"]
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    call: int
+    code: int
+    error: str
     message: bytes
-    def __init__(self, message: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, message: _Optional[bytes] = ..., call: _Optional[int] = ..., code: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
 
 class HealthRequest(_message.Message):
     __slots__ = []

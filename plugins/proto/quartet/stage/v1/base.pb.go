@@ -293,13 +293,16 @@ func (x *Component) GetFieldsJson() string {
 }
 
 type ConfigureRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Stage         Stage                  `protobuf:"varint,1,opt,name=stage,proto3,enum=quartet.stage.v1.Stage" json:"stage,omitempty"`
-	Type          string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
-	ComponentId   string                 `protobuf:"bytes,3,opt,name=component_id,json=componentId,proto3" json:"component_id,omitempty"` // under which it is blamed, and which seeds its random stream
-	Seed          uint64                 `protobuf:"varint,4,opt,name=seed,proto3" json:"seed,omitempty"`
-	ConfigJson    string                 `protobuf:"bytes,5,opt,name=config_json,json=configJson,proto3" json:"config_json,omitempty"` // the user's settings; empty for none
-	CheckOnly     bool                   `protobuf:"varint,6,opt,name=check_only,json=checkOnly,proto3" json:"check_only,omitempty"`   // create nothing
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Stage       Stage                  `protobuf:"varint,1,opt,name=stage,proto3,enum=quartet.stage.v1.Stage" json:"stage,omitempty"`
+	Type        string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
+	ComponentId string                 `protobuf:"bytes,3,opt,name=component_id,json=componentId,proto3" json:"component_id,omitempty"` // under which it is blamed, and which seeds its random stream
+	Seed        uint64                 `protobuf:"varint,4,opt,name=seed,proto3" json:"seed,omitempty"`
+	ConfigJson  string                 `protobuf:"bytes,5,opt,name=config_json,json=configJson,proto3" json:"config_json,omitempty"` // the user's settings; empty for none
+	CheckOnly   bool                   `protobuf:"varint,6,opt,name=check_only,json=checkOnly,proto3" json:"check_only,omitempty"`   // create nothing
+	// The host can call over the channel: a stream socket that the plugin inherits, whose descriptor the variable
+	// QUARTET_CHANNEL names.
+	Channel       bool `protobuf:"varint,7,opt,name=channel,proto3" json:"channel,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -376,12 +379,20 @@ func (x *ConfigureRequest) GetCheckOnly() bool {
 	return false
 }
 
+func (x *ConfigureRequest) GetChannel() bool {
+	if x != nil {
+		return x.Channel
+	}
+	return false
+}
+
 type ConfigureResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Diagnostics   []*Diagnostic          `protobuf:"bytes,1,rep,name=diagnostics,proto3" json:"diagnostics,omitempty"`                 // nothing was created if there is one
 	Capabilities  []string               `protobuf:"bytes,2,rep,name=capabilities,proto3" json:"capabilities,omitempty"`               // needed by this config
 	ConfigJson    string                 `protobuf:"bytes,3,opt,name=config_json,json=configJson,proto3" json:"config_json,omitempty"` // the settings with every default filled in
 	Exchange      bool                   `protobuf:"varint,4,opt,name=exchange,proto3" json:"exchange,omitempty"`                      // calls are also taken over BaseService.Exchange
+	Channel       bool                   `protobuf:"varint,5,opt,name=channel,proto3" json:"channel,omitempty"`                        // calls are also taken over the channel; only when the request offers it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -440,6 +451,13 @@ func (x *ConfigureResponse) GetConfigJson() string {
 func (x *ConfigureResponse) GetExchange() bool {
 	if x != nil {
 		return x.Exchange
+	}
+	return false
+}
+
+func (x *ConfigureResponse) GetChannel() bool {
+	if x != nil {
+		return x.Channel
 	}
 	return false
 }
@@ -577,10 +595,13 @@ func (*HealthResponse) Descriptor() ([]byte, []int) {
 	return file_quartet_stage_v1_base_proto_rawDescGZIP(), []int{7}
 }
 
+// ExchangeRequest is one call, over Exchange or over the channel. On the channel each message follows its length in
+// bytes, as four bytes, the highest first.
 type ExchangeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Method        string                 `protobuf:"bytes,1,opt,name=method,proto3" json:"method,omitempty"`   // full name of the call, such as "/quartet.stage.v1.PlacementService/Place"
 	Message       []byte                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"` // its request
+	Call          uint64                 `protobuf:"varint,3,opt,name=call,proto3" json:"call,omitempty"`      // channel only: number of the call, from 1
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -629,9 +650,19 @@ func (x *ExchangeRequest) GetMessage() []byte {
 	return nil
 }
 
+func (x *ExchangeRequest) GetCall() uint64 {
+	if x != nil {
+		return x.Call
+	}
+	return 0
+}
+
 type ExchangeResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Message       []byte                 `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"` // the answer to the request before
+	Call          uint64                 `protobuf:"varint,2,opt,name=call,proto3" json:"call,omitempty"`      // channel only: the call that this answers; the host drops an answer to any but its last call
+	Code          uint32                 `protobuf:"varint,3,opt,name=code,proto3" json:"code,omitempty"`      // channel only: gRPC status code of a call that failed, 0 for none; the channel stays open
+	Error         string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`     // channel only: message of that status
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -673,6 +704,27 @@ func (x *ExchangeResponse) GetMessage() []byte {
 	return nil
 }
 
+func (x *ExchangeResponse) GetCall() uint64 {
+	if x != nil {
+		return x.Call
+	}
+	return 0
+}
+
+func (x *ExchangeResponse) GetCode() uint32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *ExchangeResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 var File_quartet_stage_v1_base_proto protoreflect.FileDescriptor
 
 const file_quartet_stage_v1_base_proto_rawDesc = "" +
@@ -696,7 +748,7 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"\fcapabilities\x18\x06 \x03(\tR\fcapabilities\x12,\n" +
 	"\x12config_schema_json\x18\a \x01(\tR\x10configSchemaJson\x12\x1f\n" +
 	"\vfields_json\x18\b \x01(\tR\n" +
-	"fieldsJson\"\xcc\x01\n" +
+	"fieldsJson\"\xe6\x01\n" +
 	"\x10ConfigureRequest\x12-\n" +
 	"\x05stage\x18\x01 \x01(\x0e2\x17.quartet.stage.v1.StageR\x05stage\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12!\n" +
@@ -705,25 +757,31 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"\vconfig_json\x18\x05 \x01(\tR\n" +
 	"configJson\x12\x1d\n" +
 	"\n" +
-	"check_only\x18\x06 \x01(\bR\tcheckOnly\"\xb4\x01\n" +
+	"check_only\x18\x06 \x01(\bR\tcheckOnly\x12\x18\n" +
+	"\achannel\x18\a \x01(\bR\achannel\"\xce\x01\n" +
 	"\x11ConfigureResponse\x12>\n" +
 	"\vdiagnostics\x18\x01 \x03(\v2\x1c.quartet.stage.v1.DiagnosticR\vdiagnostics\x12\"\n" +
 	"\fcapabilities\x18\x02 \x03(\tR\fcapabilities\x12\x1f\n" +
 	"\vconfig_json\x18\x03 \x01(\tR\n" +
 	"configJson\x12\x1a\n" +
-	"\bexchange\x18\x04 \x01(\bR\bexchange\"N\n" +
+	"\bexchange\x18\x04 \x01(\bR\bexchange\x12\x18\n" +
+	"\achannel\x18\x05 \x01(\bR\achannel\"N\n" +
 	"\n" +
 	"Diagnostic\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
 	"\asummary\x18\x02 \x01(\tR\asummary\x12\x12\n" +
 	"\x04hint\x18\x03 \x01(\tR\x04hint\"\x0f\n" +
 	"\rHealthRequest\"\x10\n" +
-	"\x0eHealthResponse\"C\n" +
+	"\x0eHealthResponse\"W\n" +
 	"\x0fExchangeRequest\x12\x16\n" +
 	"\x06method\x18\x01 \x01(\tR\x06method\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\fR\amessage\",\n" +
+	"\amessage\x18\x02 \x01(\fR\amessage\x12\x12\n" +
+	"\x04call\x18\x03 \x01(\x04R\x04call\"j\n" +
 	"\x10ExchangeResponse\x12\x18\n" +
-	"\amessage\x18\x01 \x01(\fR\amessage*\x86\x01\n" +
+	"\amessage\x18\x01 \x01(\fR\amessage\x12\x12\n" +
+	"\x04call\x18\x02 \x01(\x04R\x04call\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\rR\x04code\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error*\x86\x01\n" +
 	"\x05Stage\x12\x15\n" +
 	"\x11STAGE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTAGE_ADMISSION\x10\x01\x12\x14\n" +

@@ -1,0 +1,105 @@
+package host
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
+	"github.com/quartet-sched/quartet/plugins/wire"
+)
+
+// pairOf returns a channel and the plugin's end of it.
+func pairOf(t *testing.T) (*channel, *wire.Channel) {
+	t.Helper()
+	ours, err := newChannel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.FileConn(ours.theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours.started()
+	theirs := wire.NewChannel(conn)
+	t.Cleanup(func() { _ = ours.Close(); _ = theirs.Close() })
+	return ours, theirs
+}
+
+func ask(ctx context.Context, c *channel) (*stagev1.ScaleResponse, error) {
+	return stagev1.NewScalerServiceClient(c).Scale(ctx, &stagev1.ScaleRequest{})
+}
+
+// TestALateAnswerIsDropped gives up a call, makes the next one, and then has both answered.
+func TestALateAnswerIsDropped(t *testing.T) {
+	ours, theirs := pairOf(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	received := make(chan error, 2)
+	go func() {
+		var request wire.Frame
+		received <- theirs.ReceiveRequest(&request)
+		cancel()
+		received <- theirs.ReceiveRequest(&request)
+		_ = theirs.SendAnswer(1, &stagev1.ScaleResponse{Nodes: 1})
+		_ = theirs.SendAnswer(2, &stagev1.ScaleResponse{Nodes: 2})
+	}()
+	if _, err := ask(ctx, ours); status.Code(err) != codes.Canceled {
+		t.Fatalf("error %v, want cancelled", err)
+	}
+	if answer, err := ask(t.Context(), ours); err != nil || answer.GetNodes() != 2 {
+		t.Errorf("%v, error %v; want the answer to the second call", answer, err)
+	}
+	for range 2 {
+		if err := <-received; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAFailedCallLeavesTheChannelOpen(t *testing.T) {
+	ours, theirs := pairOf(t)
+	go func() {
+		var request wire.Frame
+		_ = theirs.ReceiveRequest(&request)
+		_ = theirs.SendFailure(request.Call, status.Error(codes.InvalidArgument, "no"))
+		_ = theirs.ReceiveRequest(&request)
+		_ = theirs.SendAnswer(request.Call, &stagev1.ScaleResponse{Nodes: 3})
+		_ = theirs.Close()
+	}()
+	if _, err := ask(t.Context(), ours); status.Code(err) != codes.InvalidArgument || status.Convert(err).Message() != "no" {
+		t.Fatalf("error %v", err)
+	}
+	if answer, err := ask(t.Context(), ours); err != nil || answer.GetNodes() != 3 {
+		t.Fatalf("%v, error %v", answer, err)
+	}
+	for range 2 {
+		if _, err := ask(t.Context(), ours); status.Code(err) != codes.Unavailable {
+			t.Errorf("error %v, want unavailable: the plugin is gone", err)
+		}
+	}
+}
+
+func TestAnAnswerAheadOfItsCallIsRefused(t *testing.T) {
+	ours, theirs := pairOf(t)
+	go func() { _ = theirs.SendAnswer(9, &stagev1.ScaleResponse{}) }()
+	if _, err := ask(t.Context(), ours); err == nil {
+		t.Error("it is taken")
+	}
+}
+
+func TestACancelledCallSendsNothing(t *testing.T) {
+	ours, theirs := pairOf(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := ask(ctx, ours); status.Code(err) != codes.Canceled {
+		t.Fatalf("error %v, want cancelled", err)
+	}
+	_ = ours.Close()
+	var request wire.Frame
+	if theirs.ReceiveRequest(&request) == nil {
+		t.Errorf("%+v was sent", request)
+	}
+}
