@@ -236,8 +236,9 @@ func (a *app) explainCommand() *cobra.Command {
 		Use:   "explain JOB",
 		Short: "Tell why a job waits, and what was decided about it before",
 		Long: `Tells why a job waits, in the words of the verdict, and what was decided about it before, the latest
-first. With --run-dir it asks no scheduler but reads the decisions.jsonl of a run or a simulation.`,
-		Example: "  quartet explain train\n  quartet explain job-17 --run-dir runs/default",
+first. It sums up how long the job waited for which reason, and tells who is in front of a blocked one.
+With --run-dir it asks no scheduler but reads the decisions.jsonl of a run or a simulation.`,
+		Example: "  quartet explain train\n  quartet explain job-000017 --run-dir runs/default",
 		Args:    cobra.ExactArgs(1),
 	}
 	c.Flags().StringVar(&runDir, "run-dir", "", "folder of a finished run or simulation, instead of a scheduler")
@@ -249,7 +250,11 @@ first. With --run-dir it asks no scheduler but reads the decisions.jsonl of a ru
 		if err != nil {
 			return err
 		}
-		return a.writeExplanation(d)
+		front, err := inFront(ctx, client, d.GetJob())
+		if err != nil {
+			return err
+		}
+		return a.writeExplanation(d, front)
 	}), 1, allJobs)
 	ask := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -260,7 +265,7 @@ first. With --run-dir it asks no scheduler but reads the decisions.jsonl of a ru
 		if err != nil {
 			return err
 		}
-		return a.writeExplanation(d)
+		return a.writeExplanation(d, nil)
 	}
 	return c
 }

@@ -112,7 +112,8 @@ func (a *app) writeDescription(d *controlv1.DescribeResponse) error {
 }
 
 // writeExplanation tells why a job is where it is, and what was decided before, the latest first.
-func (a *app) writeExplanation(d *controlv1.DescribeResponse) error {
+// inFront lists the jobs whose turn it waits for, as far as that is known.
+func (a *app) writeExplanation(d *controlv1.DescribeResponse, inFront []string) error {
 	decisions := reversed(d.GetDecisions())
 	switch a.format {
 	case render.JSON:
@@ -123,7 +124,14 @@ func (a *app) writeExplanation(d *controlv1.DescribeResponse) error {
 	case render.CSV:
 		return decisionsTable(decisions).Write(a.stdout, a.format)
 	}
-	if _, err := fmt.Fprintln(a.stdout, explain(d)); err != nil {
+	text := explain(d) + "\n"
+	if len(inFront) > 0 {
+		text += "in front of it: " + strings.Join(inFront, ", ") + "\n"
+	}
+	if waited := wordWaits(waits(d.GetDecisions(), d.GetNowSeconds())); waited != "" {
+		text += waited + "\n"
+	}
+	if _, err := io.WriteString(a.stdout, text); err != nil {
 		return err
 	}
 	return a.writeDecisions(d, decisions)
@@ -219,11 +227,22 @@ func wordVerdict(d *controlv1.Decision) string {
 	return core.Verdict{Reason: reason, Message: d.GetMessage(), Wanted: d.GetWanted(), Available: d.GetAvailable(), Unit: d.GetUnit()}.Explain()
 }
 
+// evident puts a verdict with evidence before the change of the same round and reason that has none: the stop of a job on a
+// drained node says less than what it misses.
+func evident(latestFirst []*controlv1.Decision) []*controlv1.Decision {
+	for i, d := range latestFirst[:max(len(latestFirst)-1, 0)] {
+		if next := latestFirst[i+1]; d.GetUnit() == "" && next.GetUnit() != "" && next.GetRound() == d.GetRound() && next.GetReason() == d.GetReason() {
+			latestFirst[i], latestFirst[i+1] = next, d
+		}
+	}
+	return latestFirst
+}
+
 // explain is one sentence on why a job is where it is.
 func explain(d *controlv1.DescribeResponse) string {
 	j := d.GetJob()
 	said := ""
-	for _, one := range reversed(d.GetDecisions()) {
+	for _, one := range evident(reversed(d.GetDecisions())) {
 		if j.GetReason() != "" && one.GetReason() == j.GetReason() {
 			said = ": " + wordVerdict(one)
 			if one.GetBy() != "" {

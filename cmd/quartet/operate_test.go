@@ -185,6 +185,7 @@ round      at  what           by                   where or why
     2  10.0 s  stop           allocation/las       preempted_by_priority
 `},
 		"explain": {[]string{"explain", "first"}, `"first" waits for devices: preempted_by_priority, said allocation/las in round 2
+waited 1m 00s: preempted_by_priority 1m 00s
 
 round      at  what           by                   where or why
     2  10.0 s  stop           allocation/las       preempted_by_priority
@@ -274,6 +275,7 @@ func TestOperateOrders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	const cancelled = "job \"first\" is cancelled; it was waiting\n"
 	const badly = "bad:3:6: jobs[0].name: is bad; make it good\n"
 	cases := map[string]struct {
 		args           []string
@@ -284,11 +286,11 @@ func TestOperateOrders(t *testing.T) {
 		"for programs":    {[]string{"submit", "one", "-o", "csv"}, 0, "job\na\nb\n", ""},
 		"one is bad":      {[]string{"submit", "one", "bad", "two"}, 2, "a\nb\nc\n", badly},
 		"one is not":      {[]string{"submit", "nothing", "bad"}, 2, "", "nothing: cannot be read: no such file or directory\n" + badly},
-		"nothing given":   {[]string{"submit"}, 2, "", "error: requires at least 1 arg(s), only received 0\nsee \"quartet submit --help\"\n"},
-		"cancel":          {[]string{"cancel", "first", "second"}, 0, "", ""},
-		"cancel no job":   {[]string{"cancel", "forth", "first"}, 2, "", `there is no job "forth"; valid jobs: first, huge, second` + "\n"},
-		"drain":           {[]string{"drain", "t4-0", "t4-1"}, 0, "", ""},
-		"undrain":         {[]string{"undrain", "t4-0"}, 0, "", ""},
+		"nothing given":   {[]string{"submit"}, 2, "", "error: \"quartet submit\" needs FILE...|-: quartet submit FILE...|- [flags]\nsee \"quartet submit --help\"\n"},
+		"cancel":          {[]string{"cancel", "first", "second"}, 0, "", cancelled + "job \"second\" is cancelled; it was running\n"},
+		"cancel no job":   {[]string{"cancel", "forth", "first"}, 2, "", cancelled + `there is no job "forth"; valid jobs: first, huge, second` + "\n"},
+		"drain":           {[]string{"drain", "t4-0", "t4-1"}, 0, "", "node \"t4-0\" is drained: the next round takes 1 job off it: second\nnode \"t4-1\" is drained; no job runs on it\n"},
+		"undrain":         {[]string{"undrain", "t4-0"}, 0, "", "node \"t4-0\" is ready already\n"},
 		"drain no node":   {[]string{"drain", "t4-7"}, 2, "", `there is no node "t4-7"; did you mean "t4-0"? valid nodes: t4-0, t4-1` + "\n"},
 		"describe no job": {[]string{"describe", "fisrt"}, 2, "", `there is no job "fisrt"; did you mean "first"? valid jobs: first, huge, second` + "\n"},
 		"explain no job":  {[]string{"explain", "hug"}, 2, "", `there is no job "hug"; did you mean "huge"? valid jobs: first, huge, second` + "\n"},
@@ -299,8 +301,8 @@ func TestOperateOrders(t *testing.T) {
 		},
 		"no such run": {[]string{"jobs", "--run", "other", "--wait", "0s"}, 1, "", `error: no scheduler is running: nobody serves "runs/other/live/quartet.sock"; ` +
 			"start one with \"quartet run\", or say which with --run, --out or --socket\n"},
-		"a run elsewhere":       {[]string{"cancel", "first", "--out", here + "/runs"}, 0, "", ""},
-		"a socket":              {[]string{"cancel", "first", "--socket", "runs/local/live/quartet.sock"}, 0, "", ""},
+		"a run elsewhere":       {[]string{"cancel", "first", "--out", here + "/runs"}, 0, "", cancelled},
+		"a socket":              {[]string{"cancel", "first", "--socket", "runs/local/live/quartet.sock"}, 0, "", cancelled},
 		"TCP without files":     {[]string{"jobs", "--server", "localhost:1"}, 2, "", "error: --server needs --tls-cert, --tls-key and --tls-ca too\nsee \"quartet jobs --help\"\n"},
 		"a run and a server":    {[]string{"jobs", "--run", "r", "--server", "localhost:1"}, 2, "", "error: --run and --server exclude each other\nsee \"quartet jobs --help\"\n"},
 		"files that are absent": {[]string{"jobs", "--server", "localhost:1", "--tls-cert", "c", "--tls-key", "k", "--tls-ca", "a"}, 2, "", "a: read authority: open a: no such file or directory\nc: read certificate with key \"k\": open c: no such file or directory\n"},
@@ -348,6 +350,7 @@ func TestExplainARecordedRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `"a" waits for devices: node_unavailable in round 3
+waited 10.0 s: waiting_for_devices 10.0 s
 
 round      at  what             by                   where or why
     3  20.0 s  job_interrupted                       node_unavailable
@@ -388,7 +391,7 @@ func FuzzReadDecisions(f *testing.F) {
 			t.Errorf("%d decisions leave the job %q", n, d.GetJob().GetState())
 		}
 		a := &app{stdout: io.Discard, format: render.Text}
-		if err := a.writeExplanation(d); err != nil {
+		if err := a.writeExplanation(d, nil); err != nil {
 			t.Error(err)
 		}
 	})

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/internal/refdata"
+)
+
+// Every block of shell commands of a page is run as it stands, those of one page in order and in one folder, which begins
+// with the files of testdata/docs. A block that cannot run in a test says why in its info string:
+//
+//	```sh no-run: it waits for devices
+//
+// One that reads published data begins with "```sh data", and is left out where QUARTET_DATA names none.
+
+// docBlock is a fenced block of a page.
+type docBlock struct {
+	line       int // of the fence
+	info, text string
+}
+
+// blocksOf lists the fenced blocks of a page.
+func blocksOf(page string) (blocks []docBlock) {
+	var open *docBlock
+	for i, line := range strings.Split(page, "\n") {
+		info, fence := strings.CutPrefix(strings.TrimLeft(line, " "), "```")
+		switch {
+		case fence && open == nil:
+			open = &docBlock{line: i + 1, info: strings.TrimSpace(info)}
+		case fence:
+			blocks = append(blocks, *open)
+			open = nil
+		case open != nil:
+			open.text += line + "\n"
+		}
+	}
+	return blocks
+}
+
+// pages are those whose blocks are run here. The guides to policies and plugins have tests of their own, which build what
+// they show.
+func pages(t *testing.T) []string {
+	t.Helper()
+	list, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(slices.DeleteFunc(list, func(path string) bool { return strings.HasPrefix(filepath.Base(path), "write-a-") }), "../../README.md")
+}
+
+// aPage bounds the commands of a page.
+const aPage = 4 * time.Minute
+
+func TestEveryBlockOfEveryPageRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: the commands of the pages take a while")
+	}
+	quartet, err := exec.LookPath("quartet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range pages(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS("testdata/docs")); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), aPage)
+			defer cancel()
+			run, left := 0, 0
+			for _, b := range blocksOf(string(text)) {
+				shell, reason := shellBlock(t, b)
+				switch {
+				case !shell:
+					continue
+				case reason != "":
+					left++
+					t.Logf("line %d is not run: %s", b.line, reason)
+					continue
+				}
+				run++
+				if out, err := runBlock(ctx, dir, quartet, b.text); err != nil {
+					t.Errorf("line %d: %v\n%s%s", b.line, err, b.text, out)
+				}
+			}
+			if run+left > 0 {
+				t.Logf("%d blocks run, %d do not", run, left)
+			}
+		})
+	}
+}
+
+// shellBlock reports whether a block holds shell commands, and why they cannot be run here.
+func shellBlock(t *testing.T, b docBlock) (shell bool, reason string) {
+	t.Helper()
+	language, how, _ := strings.Cut(b.info, " ")
+	if language != "sh" {
+		return false, ""
+	}
+	if why, marked := strings.CutPrefix(how, "no-run:"); marked {
+		if strings.TrimSpace(why) == "" {
+			t.Errorf("line %d: no-run without a reason", b.line)
+		}
+		return true, strings.TrimSpace(why)
+	}
+	if how == "data" {
+		if os.Getenv(refdata.Variable) == "" {
+			return true, "no published data"
+		}
+		return true, ""
+	}
+	if how != "" {
+		t.Errorf("line %d: %q is no way to run a block; valid: data, no-run: REASON", b.line, how)
+	}
+	return true, ""
+}
+
+// runBlock runs commands with this program as quartet; "go run ./cmd/quartet" is the same program.
+func runBlock(ctx context.Context, dir, quartet, text string) (string, error) {
+	text = strings.ReplaceAll(text, "go run ./cmd/quartet", "quartet")
+	c := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", text)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "PATH="+filepath.Dir(quartet)+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+dir)
+	c.WaitDelay = time.Second
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	err := c.Run()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("the page takes longer than %v", aPage)
+	}
+	if n := out.Len(); n > 4000 {
+		out.Next(n - 4000)
+	}
+	return out.String(), err
+}
+
+// Every YAML block is YAML, and one that is a config, or a part of one, is valid over the default.
+func TestEveryConfigOfEveryPageIsValid(t *testing.T) {
+	keys := []string{"cluster", "name", "output", "pipeline", "plugins", "round", "seed", "version", "workload", "backend"}
+	checked := 0
+	for _, path := range pages(t) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range blocksOf(string(text)) {
+			language, how, _ := strings.Cut(b.info, " ")
+			if language != "yaml" {
+				continue
+			}
+			var document map[string]any
+			if err := yaml.Unmarshal([]byte(b.text), &document); err != nil {
+				t.Errorf("%s:%d: %v", path, b.line, err)
+				continue
+			}
+			if _, jobs := document["jobs"]; jobs {
+				file := filepath.Join(t.TempDir(), "jobs.yaml")
+				if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if code, _, stderr := quartet(t, "trace", "info", "--type", "jobs", "--set", "path="+file); code != exitOK {
+					t.Errorf("%s:%d: %s", path, b.line, stderr)
+				}
+				checked++
+				continue
+			}
+			other := slices.ContainsFunc(slices.Collect(maps.Keys(document)), func(key string) bool { return !slices.Contains(keys, key) })
+			if other || strings.HasPrefix(how, "no-run:") {
+				continue
+			}
+			file := filepath.Join(t.TempDir(), "part.yaml")
+			if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := configs.Load(catalog(), configs.Options{Files: []string{"default.yaml", file}}); err != nil {
+				t.Errorf("%s:%d: %v", path, b.line, err)
+			}
+			checked++
+		}
+	}
+	if checked < 3 {
+		t.Errorf("%d configs found, want more: are the blocks still marked as yaml?", checked)
+	}
+	t.Logf("%d configs and job files are valid", checked)
+}
+
+func TestBlocksOf(t *testing.T) {
+	page := "text\n```sh no-run: why\na\n\nb\n```\n```\nplain\n```\n    ```sh\n    c\n    ```\n"
+	want := []docBlock{{2, "sh no-run: why", "a\n\nb\n"}, {7, "", "plain\n"}, {10, "sh", "    c\n"}}
+	if got := blocksOf(page); !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
