@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -211,7 +212,7 @@ func choose[S any](l *loader, stage, path string, factories []core.Factory[S]) S
 		}})
 		return Selected[S]{}
 	}
-	s := Selected[S]{ID: stage + "/" + name, Factory: factories[i], At: l.position(path + ".type")}
+	s := Selected[S]{ID: stage + "/" + name, Factory: factories[i], At: l.position(path + ".type"), drew: &atomic.Bool{}}
 	raw, _ := lookup(l.settings, path+".config").(map[string]any)
 	config, ds := s.Factory.Decode(raw)
 	l.report(path+".config", ds)
@@ -235,7 +236,23 @@ func (l *loader) checkCapabilities(c *Config) {
 	needs(l, "pipeline.placement", c.Placement, c.Backend.ID, opener)
 	needs(l, "pipeline.elasticity.job", c.Elasticity, c.Backend.ID, opener)
 	needs(l, "pipeline.elasticity.cluster", c.Scaler, c.Backend.ID, opener)
+	l.noteScaler(c, opener)
 }
+
+// noteScaler tells when nothing carries out what a scaler decides. That is no problem: it can be watched deciding.
+func (l *loader) noteScaler(c *Config, opener backend.Opener) {
+	if c.Scaler.Factory.Type == noScaler || slices.Contains(opener.Capabilities(), core.CapabilityScaleCluster) {
+		return
+	}
+	const path = "pipeline.elasticity.cluster.type"
+	c.Notes = append(c.Notes, core.Diagnostic{
+		Position: l.position(path), Path: path,
+		Summary: fmt.Sprintf("what %q decides is not carried out: %q neither adds nor removes nodes", c.Scaler.ID, c.Backend.ID),
+	})
+}
+
+// noScaler is the type of the scaler that decides nothing.
+const noScaler = "none"
 
 func needs[S any](l *loader, path string, s Selected[S], backendID string, opener backend.Opener) {
 	if s.Remote != nil && s.Remote.Fallback != nil {

@@ -32,6 +32,9 @@ func (a *app) configValidateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			for _, n := range config.Notes {
+				a.note("%s", n)
+			}
 			a.note("config %q is valid", config.Name)
 			return nil
 		},
@@ -46,7 +49,7 @@ func (a *app) configPrintCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "print",
 		Aliases: []string{"view"},
-		Short: "Show the whole config with every default filled in",
+		Short:   "Show the whole config with every default filled in",
 		Long: `Shows the config as a run would use it, as YAML that is a config itself.
 With --origin, lists each value with the place it comes from, in the format of -o.`,
 		Args: byFlag,

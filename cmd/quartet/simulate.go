@@ -151,6 +151,9 @@ func (f *simulateFlags) complete(ctx context.Context, a *app, config *configs.Co
 	if err := a.print(r); err != nil {
 		return err
 	}
+	if config.SeedGiven() && len(config.SeedUsers()) == 0 {
+		a.note("seed %d changes nothing here: no component draws a number at random", config.Seed)
+	}
 	if r.Repeats {
 		a.note("wrote %s, in the place of the same run", r.Dir)
 	} else {
