@@ -14,6 +14,7 @@ import (
 
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // faulty grants what fits, until a round in which it does otherwise.
@@ -193,4 +194,62 @@ func TestSimulateTakesNoCatalogOfItsCallerAway(t *testing.T) {
 	if len(c.Allocation) != before || c.Allocation[0].Summary == "given by the program" {
 		t.Error("the catalog that was added to has changed")
 	}
+}
+
+// more wants one node more than there are.
+type more struct{}
+
+func (more) Scale(_ context.Context, v *core.View, _ *core.Plan) (core.ClusterTarget, error) {
+	return core.ClusterTarget{Nodes: len(v.Cluster.Nodes) + 1}, nil
+}
+
+func TestAScalerThatNobodyObeysIsTold(t *testing.T) {
+	for scaler, want := range map[string][]string{
+		"none": nil,
+		"more": {`program: pipeline.elasticity.cluster.type: what "scaler/more" decides is not carried out: "backend/simulator" neither adds nor removes nodes`},
+	} {
+		t.Run(scaler, func(t *testing.T) {
+			s := small()
+			s.Pipeline.Elasticity.Cluster.Type = scaler
+			c := compose(t, quartet.Builtins().WithScaler(quartet.Given[core.ClusterScaler]("more", more{})), s)
+			var notes []string
+			c.Note = func(text string) { notes = append(notes, text) }
+			simulate(t, c)
+			if diff := cmp.Diff(want, notes); diff != "" {
+				t.Errorf("notes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheSeedIsToldToChangeNothing(t *testing.T) {
+	for kind, want := range map[string][]string{
+		"generated": {"workload/generated"},
+		"fixed":     nil,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			s := small()
+			if s.Workload.Type = kind; kind == "fixed" {
+				s.Workload.Config = nil
+			}
+			catalog := quartet.Builtins().WithWorkload(quartet.Given[source]("fixed", fixed{}))
+			c := compose(t, catalog, s)
+			simulate(t, c)
+			if diff := cmp.Diff(want, c.SeedUsers()); diff != "" {
+				t.Errorf("who drew (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+type source = workload.Source
+
+// fixed is one job of a minute.
+type fixed struct{}
+
+func (fixed) Load(context.Context) (*workload.Workload, error) {
+	return &workload.Workload{Jobs: []workload.Job{{
+		Spec:  core.JobSpec{Name: "a", Requested: 1, MinReplicas: 1, MaxReplicas: 1, TotalWork: 60, Weight: 1},
+		Model: workload.NewDurationModel(60, 1),
+	}}}, nil
 }

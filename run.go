@@ -90,6 +90,9 @@ type execution struct {
 
 // execute runs a composition to its end, or until the context ends.
 func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err error) {
+	for _, n := range c.Notes {
+		c.note(n.String())
+	}
 	e := &execution{Composition: c, dir: c.Dir, log: c.logger(), stopwatch: c.stopwatch(), cluster: c.BuildCluster()}
 	if e.jobs, err = LoadWorkload(ctx, c.Config, e.log); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
@@ -31,6 +32,9 @@ type Config struct {
 	Backend    Selected[backend.Opener]
 	Output     Output
 
+	// Notes tell of what is valid and yet comes to nothing.
+	Notes core.Diagnostics
+
 	tree *node // what was written, and where
 }
 
@@ -41,6 +45,8 @@ type Selected[S any] struct {
 	Config  any
 	At      core.Position // of its type
 	Remote  *Remote[S]    // nil for a component of this process
+
+	drew *atomic.Bool // a number at random; nil when nobody asks
 }
 
 // New creates the component with its own random stream. A nil log discards.
@@ -48,7 +54,45 @@ func (s Selected[S]) New(seed uint64, log *slog.Logger) (S, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return s.Factory.New(s.Config, core.Settings{ID: s.ID, Seed: seed, Rand: core.NewRand(seed, s.ID), Log: log})
+	random := core.NewRand(seed, s.ID)
+	if drew := s.drew; drew != nil {
+		random = core.NewWatchedRand(seed, s.ID, func() { drew.Store(true) })
+	}
+	component, err := s.Factory.New(s.Config, core.Settings{ID: s.ID, Seed: seed, Rand: random, Log: log})
+	if u, ok := any(component).(interface{ UsesSeed() bool }); ok && u.UsesSeed() && s.drew != nil {
+		s.drew.Store(true)
+	}
+	return component, err
+}
+
+// usesSeed lists the component when the seed made a difference to it so far, or may have in another process.
+func (s Selected[S]) usesSeed(list []string) []string {
+	if s.Remote != nil || s.drew != nil && s.drew.Load() {
+		list = append(list, s.ID)
+	}
+	return list
+}
+
+// SeedUsers lists the components that drew random numbers so far, and those of other processes, of which nobody knows.
+func (c *Config) SeedUsers() []string {
+	list := c.Workload.usesSeed(nil)
+	for _, s := range c.Admission {
+		list = s.usesSeed(list)
+	}
+	list = c.Allocation.usesSeed(list)
+	list = c.Placement.usesSeed(list)
+	list = c.Elasticity.usesSeed(list)
+	list = c.Scaler.usesSeed(list)
+	return c.Backend.usesSeed(list)
+}
+
+// SeedGiven reports whether somebody chose the seed.
+func (c *Config) SeedGiven() bool {
+	if c.tree == nil {
+		return false
+	}
+	_, given := c.tree.find([]step{{key: "seed"}})
+	return given
 }
 
 // Cluster is the machines of a config.

@@ -5,65 +5,32 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/spf13/viper"
-
 	"github.com/quartet-sched/quartet/core"
 )
 
-// layer lays the tree over the defaults, key by key. Viper folds the case of keys and loses empty mappings and nulls,
-// without a word: the grammar of configs knows no other keys than lower case ones, and the rest travels sealed.
-func (l *loader) layer() error {
-	v := viper.NewWithOptions(viper.KeyDelimiter("::"))
+// layer lays the tree over the defaults, key by key.
+func (l *loader) layer() {
 	f := defaultFile()
-	for key, value := range nonZero(core.Encode(&f)) {
-		v.SetDefault(key, value)
-	}
-	v.SetDefault("name", strings.TrimSuffix(filepath.Base(l.name), filepath.Ext(l.name)))
-	sealed := map[string]any{}
-	for key, value := range l.root.fields {
-		sealed[key] = seal(value)
-	}
-	if err := v.MergeConfigMap(sealed); err != nil {
-		return err
-	}
-	l.settings = map[string]any{}
-	for key, value := range v.AllSettings() {
-		l.settings[key] = unseal(value)
-	}
-	return nil
+	defaults := nonZero(core.Encode(&f))
+	defaults["name"] = strings.TrimSuffix(filepath.Base(l.name), filepath.Ext(l.name))
+	l.settings, _ = laid(defaults, l.root.plain()).(map[string]any)
 }
 
-// seal is the plain value of a mapping of the file's own keys. What viper would lose, and the settings of components,
-// stay nodes, which viper hands on untouched.
-func seal(n *node) any {
-	if n.kind != mappingKind || len(n.keys) == 0 {
-		return n
+// laid is a value over a default: mappings key by key; everything else replaces, an empty mapping too.
+func laid(under, over any) any {
+	lower, ok := under.(map[string]any)
+	upper, both := over.(map[string]any)
+	if !ok || !both {
+		return over
 	}
-	m := make(map[string]any, len(n.fields))
-	for key, value := range n.fields {
-		if key == "config" {
-			m[key] = value
-		} else {
-			m[key] = seal(value)
+	for key, value := range upper {
+		m, mapping := value.(map[string]any)
+		if earlier, given := lower[key]; given && (!mapping || len(m) > 0) {
+			value = laid(earlier, value)
 		}
+		lower[key] = value
 	}
-	return m
-}
-
-// unseal makes the value plain again.
-func unseal(value any) any {
-	switch value := value.(type) {
-	case *node:
-		return value.plain()
-	case map[string]any:
-		m := make(map[string]any, len(value))
-		for key, v := range value {
-			m[key] = unseal(v)
-		}
-		return m
-	default:
-		return value
-	}
+	return lower
 }
 
 // nonZero leaves out what has no default, so that it is still missed when nobody gives it.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -14,13 +15,15 @@ import (
 // Options say what to load besides the catalog.
 type Options struct {
 	// Files are laid over each other in this order; none for the embedded default. Where there is no such file, the
-	// name of an embedded config will do.
+	// name of an embedded config will do. "-" is Stdin.
 	Files  []string
 	Sets   []string // path=value, applied after the files
 	OutDir string   // overrides output.dir when not empty
 
-	// Env looks up a variable of the environment; nil for an empty environment, so that a recorded config means the
-	// same everywhere.
+	// Stdin reads all of standard input, and may be called again; nil where it is not to be read.
+	Stdin func() ([]byte, error)
+	// Env looks up the variables that paths name; nil for an empty environment, so that a recorded config means the same
+	// everywhere. With it, the variables listed by Variables set values, too: those of the process.
 	Env func(name string) (value string, set bool)
 	// Outside lists the policies of other processes, to be used on the terms given; nil when there are none. It is asked
 	// only for what the catalog does not hold and for what is to be isolated.
@@ -39,9 +42,13 @@ func Load(c Catalog, o Options) (*Config, error) {
 	if len(o.Files) == 0 {
 		return Parse(c, builtIn+defaultName, defaultConfig, o)
 	}
-	l := newLoader(c, o, o.Files[0])
+	name := o.Files[0]
+	if name == stdinName {
+		name = stdinPlace
+	}
+	l := newLoader(c, o, name)
 	for _, name := range o.Files {
-		place, data, err := readConfig(name)
+		place, data, err := o.read(name)
 		if err != nil {
 			l.found, l.unreadable = append(l.found, unreadable(name, err)), true
 			continue
@@ -58,8 +65,11 @@ func Parse(c Catalog, name string, data []byte, o Options) (*Config, error) {
 	return l.load()
 }
 
-// readConfig reads a file or, where there is none, the embedded config of that name. The place is what positions name.
-func readConfig(name string) (place string, data []byte, err error) {
+// read reads a file or, where there is none, the embedded config of that name. The place is what positions name.
+func (o Options) read(name string) (place string, data []byte, err error) {
+	if name == stdinName {
+		return o.stdin()
+	}
 	data, err = os.ReadFile(name)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return name, data, err
@@ -115,9 +125,7 @@ func (l *loader) load() (*Config, error) {
 	if l.unreadable {
 		return nil, l.found.Err()
 	}
-	if err := l.layer(); err != nil {
-		return nil, core.Diagnostics{{Position: l.root.at, Summary: err.Error()}}
-	}
+	l.layer()
 	f := defaultFile()
 	ds := core.Decode(&f, l.settings)
 	l.report("", ds)
@@ -204,7 +212,7 @@ func choose[S any](l *loader, stage, path string, factories []core.Factory[S]) S
 		}})
 		return Selected[S]{}
 	}
-	s := Selected[S]{ID: stage + "/" + name, Factory: factories[i], At: l.position(path + ".type")}
+	s := Selected[S]{ID: stage + "/" + name, Factory: factories[i], At: l.position(path + ".type"), drew: &atomic.Bool{}}
 	raw, _ := lookup(l.settings, path+".config").(map[string]any)
 	config, ds := s.Factory.Decode(raw)
 	l.report(path+".config", ds)
@@ -228,7 +236,23 @@ func (l *loader) checkCapabilities(c *Config) {
 	needs(l, "pipeline.placement", c.Placement, c.Backend.ID, opener)
 	needs(l, "pipeline.elasticity.job", c.Elasticity, c.Backend.ID, opener)
 	needs(l, "pipeline.elasticity.cluster", c.Scaler, c.Backend.ID, opener)
+	l.noteScaler(c, opener)
 }
+
+// noteScaler tells when nothing carries out what a scaler decides. That is no problem: it can be watched deciding.
+func (l *loader) noteScaler(c *Config, opener backend.Opener) {
+	if c.Scaler.Factory.Type == noScaler || slices.Contains(opener.Capabilities(), core.CapabilityScaleCluster) {
+		return
+	}
+	const path = "pipeline.elasticity.cluster.type"
+	c.Notes = append(c.Notes, core.Diagnostic{
+		Position: l.position(path), Path: path,
+		Summary: fmt.Sprintf("what %q decides is not carried out: %q neither adds nor removes nodes", c.Scaler.ID, c.Backend.ID),
+	})
+}
+
+// noScaler is the type of the scaler that decides nothing.
+const noScaler = "none"
 
 func needs[S any](l *loader, path string, s Selected[S], backendID string, opener backend.Opener) {
 	if s.Remote != nil && s.Remote.Fallback != nil {

@@ -87,6 +87,7 @@ func unpack(t *testing.T, archive *txtar.Archive) (o Options, wantAt int) {
 			for _, line := range lines {
 				name, value, _ := strings.Cut(line, "=")
 				variables[name] = value
+				t.Setenv(name, value)
 			}
 		default:
 			o.Files = append(o.Files, f.Name)
@@ -189,9 +190,9 @@ func TestBuildCluster(t *testing.T) {
 }
 
 func TestOrigins(t *testing.T) {
+	t.Setenv("QUARTET_SEED", "9")
 	o := Options{
-		Sets: []string{"pipeline.allocation.config.queue=blocking"}, OutDir: "elsewhere",
-		Env: environmentOf(map[string]string{"QUARTET_SEED": "9"}),
+		Sets: []string{"pipeline.allocation.config.queue=blocking"}, OutDir: "elsewhere", Env: os.LookupEnv,
 	}
 	got := map[string]Origin{}
 	for _, origin := range mustParse(t, minimal, o).Origins() {

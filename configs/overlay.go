@@ -16,28 +16,11 @@ const (
 	fromEnv     = "env "
 )
 
-// environment lists the scalars that the environment may set.
-var environment = []struct{ variable, key string }{
-	{"QUARTET_NAME", "name"},
-	{"QUARTET_SEED", "seed"},
-}
-
 // overlay applies what was given outside of the files, the stronger later: environment, --set, --out.
 func overlay(root *node, o Options) core.Diagnostics {
 	var ds core.Diagnostics
-	for _, e := range environment {
-		if value, set := o.env(e.variable); set {
-			at := core.Position{File: fromEnv + e.variable}
-			n := &node{at: at, scalar: value}
-			if e.key != "name" { // a name of digits is still a name
-				var problems core.Diagnostics
-				n, problems = readValue(at, value)
-				ds = append(ds, problems...)
-			}
-			if n != nil {
-				root.put(e.key, n)
-			}
-		}
+	if o.Env != nil {
+		ds = append(ds, environment(root)...)
 	}
 	for _, assignment := range typesFirst(o.Sets) {
 		ds = append(ds, set(root, assignment)...)

@@ -12,7 +12,7 @@ func NewNone() core.Factory[core.ClusterScaler] {
 	return core.NewFactory(core.Info{
 		Type:        "none",
 		Summary:     "leaves the number of nodes as it is",
-		Description: "Never has an opinion on the size of the cluster. O(1).",
+		Description: "Never has an opinion on the size of the cluster. It is the only scaler there is: no backend adds or removes nodes yet. O(1).",
 	}, core.None{}, func(core.None, core.Settings) (core.ClusterScaler, error) { return none{}, nil })
 }
 

@@ -23,7 +23,7 @@ func (a *app) configValidateCommand() *cobra.Command {
 		Use:   "validate",
 		Short: "Check a config and tell every problem in it",
 		Long:  "Checks everything that can be known without reading the workload. Exit code 2 when there are problems.",
-		Args:  cobra.NoArgs,
+		Args:  byFlag,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := a.refuseOtherFormats(c, "no data"); err != nil {
 				return err
@@ -31,6 +31,9 @@ func (a *app) configValidateCommand() *cobra.Command {
 			config, err := f.load(c.Context(), a, "")
 			if err != nil {
 				return err
+			}
+			for _, n := range config.Notes {
+				a.note("%s", n)
 			}
 			a.note("config %q is valid", config.Name)
 			return nil
@@ -44,11 +47,12 @@ func (a *app) configPrintCommand() *cobra.Command {
 	var f configFlags
 	var origin bool
 	c := &cobra.Command{
-		Use:   "print",
-		Short: "Show the whole config with every default filled in",
+		Use:     "print",
+		Aliases: []string{"view"},
+		Short:   "Show the whole config with every default filled in",
 		Long: `Shows the config as a run would use it, as YAML that is a config itself.
 With --origin, lists each value with the place it comes from, in the format of -o.`,
-		Args: cobra.NoArgs,
+		Args: byFlag,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !origin {
 				if err := a.refuseOtherFormats(c, "YAML; with --origin, a table in any format"); err != nil {

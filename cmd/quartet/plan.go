@@ -34,7 +34,7 @@ which the scheduler was started.`,
 		Example: `  quartet plan
   quartet plan --run train -o json
   quartet plan -f my.yaml --jobs jobs.yaml`,
-		Args: cobra.NoArgs,
+		Args: byFlag,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if len(f.files) > 0 || f.jobs != "" {
 				config, err := f.load(c.Context(), a)

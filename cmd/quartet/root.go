@@ -43,6 +43,10 @@ type app struct {
 
 	running bool          // the command line was understood
 	library *host.Library // opened when it is needed
+
+	stdinText []byte // once read
+	stdinErr  error
+	noted     []string // by noteOnce
 }
 
 // exitError ends the program with a code of its own.

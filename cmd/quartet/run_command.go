@@ -58,7 +58,7 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
   quartet run -f my.yaml --jobs jobs.yaml -o json
   quartet run --name second --set 'cluster.nodes=[{name: n, accelerator: gpu, devices: 8}]'
   quartet run -f default.yaml --speedup 600`,
-		Args: cobra.NoArgs,
+		Args: byFlag,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := f.load(c.Context(), a)
 			if err != nil {
@@ -106,10 +106,7 @@ func (f *runFlags) load(ctx context.Context, a *app) (*configs.Config, error) {
 }
 
 func (f *runFlags) loadReal(ctx context.Context, a *app) (*configs.Config, error) {
-	flags := configFlags{files: f.files, sets: f.sets}
-	if len(flags.files) == 0 {
-		flags.files = []string{f.usual}
-	}
+	flags := configFlags{files: f.files, sets: f.sets, usual: f.usual}
 	if f.jobs != "" {
 		path, err := json.Marshal(f.jobs)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,9 +31,36 @@ func (f *configFlags) without() string { return cmp.Or(f.usual, "default.yaml") 
 
 func (f *configFlags) register(a *app, c *cobra.Command) {
 	a.registerPluginDirs(c)
-	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "config file, or name of an embedded config; may be repeated, later ones override (default: the embedded "+f.without()+")")
+	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "config file, name of an embedded config, or - for standard input; may be repeated, later ones override (default: $"+configs.FileVariable+", or quartet.yaml of this folder or of the user, or the embedded "+f.without()+")")
 	c.Flags().StringArrayVar(&f.sets, "set", nil, "change one value of the config, such as seed=7; may be repeated")
 	completeConfigs(c)
+}
+
+// byFlag refuses arguments of a command that takes its config by flag.
+func byFlag(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%q takes its config by flag: %s -f %s", c.CommandPath(), c.CommandPath(), strings.Join(args, " -f "))
+}
+
+// readStdin reads standard input, once: a config may be loaded twice.
+func (a *app) readStdin() ([]byte, error) {
+	if a.stdinText == nil && a.stdinErr == nil {
+		a.stdinText, a.stdinErr = io.ReadAll(io.LimitReader(os.Stdin, maxStdin))
+	}
+	return a.stdinText, a.stdinErr
+}
+
+// maxStdin bounds a config that is given on standard input.
+const maxStdin = 16 << 20
+
+// noteOnce is note for what is found again and again.
+func (a *app) noteOnce(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(a.noted, text) {
+		a.noted = append(a.noted, text)
+		a.note("%s", text)
+	}
 }
 
 // completeConfigs completes -f to the embedded configs, and where none fits to files.
@@ -44,8 +72,21 @@ func completeConfigs(c *cobra.Command) {
 }
 
 func (f *configFlags) load(ctx context.Context, a *app, outDir string) (*configs.Config, error) {
+	files := f.files
+	if len(files) == 0 {
+		found, err := configs.Discover()
+		if err != nil {
+			return nil, err
+		}
+		if found != "" {
+			a.noteOnce("config: %s", found)
+			files = []string{found}
+		} else if f.usual != "" {
+			files = []string{f.usual}
+		}
+	}
 	return configs.Load(catalog(), configs.Options{
-		Files: f.files, Sets: f.sets, OutDir: outDir, Env: os.LookupEnv, Outside: a.outside(ctx),
+		Files: files, Sets: f.sets, OutDir: outDir, Stdin: a.readStdin, Env: os.LookupEnv, Outside: a.outside(ctx),
 	})
 }
 
@@ -70,7 +111,7 @@ for byte; it writes files only with --out.`,
 		Example: `  quartet simulate
   quartet simulate -f my.yaml --set pipeline.allocation.type=las -o json
   quartet simulate --from runs/default/manifest.json`,
-		Args: cobra.NoArgs,
+		Args: byFlag,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if f.from != "" {
 				return a.repeat(c.Context(), &f)
@@ -109,6 +150,9 @@ func (f *simulateFlags) complete(ctx context.Context, a *app, config *configs.Co
 	}
 	if err := a.print(r); err != nil {
 		return err
+	}
+	if config.SeedGiven() && len(config.SeedUsers()) == 0 {
+		a.note("seed %d changes nothing here: no component draws a number at random", config.Seed)
 	}
 	if r.Repeats {
 		a.note("wrote %s, in the place of the same run", r.Dir)

@@ -148,3 +148,6 @@ func gavelTemplates() []string {
 func distributes(jobType string) bool {
 	return strings.HasPrefix(jobType, "ResNet") || strings.HasPrefix(jobType, "Transformer") || strings.HasPrefix(jobType, "LM")
 }
+
+// UsesSeed tells that the published generators are seeded directly.
+func (*gavelGenerator) UsesSeed() bool { return true }
