@@ -174,10 +174,11 @@ func (p *allocator) fitness(cost float64) float64 {
 	}
 }
 
-// certify notes how far the plan is from what bounds it, as a part of the fitness; NaN where the numbers prove nothing.
+// certify notes how far the plan is from what bounds it, as a part of the fitness: how much higher that could be at the
+// same efficiency. NaN where the numbers prove nothing.
 func (p *allocator) certify(bound float64) {
-	cost := p.plan.cost
-	best, got := p.fitness(bound), p.fitness(cost)
+	cost, efficiency := p.plan.cost, p.planEfficiency()
+	best, got := p.fitness(bound+efficiency), p.fitness(cost+efficiency)
 	switch {
 	case math.IsNaN(cost-bound) || math.IsInf(cost-bound, 0):
 		p.gap = math.NaN()
@@ -188,6 +189,19 @@ func (p *allocator) certify(bound float64) {
 	default:
 		p.gap = math.NaN()
 	}
+}
+
+// planEfficiency is what the plan owes to the worth of efficient devices.
+func (p *allocator) planEfficiency() float64 {
+	if p.efficiency == 0 {
+		return 0
+	}
+	sum := 0.0
+	for i, row := range p.plan.rows {
+		j := &p.jobs[i]
+		sum += p.efficiency * j.devices * j.speed(row) * j.factor(row)
+	}
+	return sum
 }
 
 // GapRatio is the certified distance of the last plan from the best possible one, as a part of the fitness: 0 for one
