@@ -73,8 +73,7 @@ func (c Config) Validate() error {
 // cluster, from a price per device). Counts are then seated in several ways, leftovers handed out, and the best true
 // objective wins. The relaxation bounds what any seating could reach, which certifies the gap.
 //
-// Source: Pollux (OSDI'21), section 4.2. Deviations: the published search is genetic (search genetic repeats it, but for
-// the rate at which rows grow, which is fitted to the published means); accelerator types, which the paper does not have,
+// Source: Pollux (OSDI'21), section 4.2. Deviations: the published search is genetic (search genetic repeats it); accelerator types, which the paper does not have,
 // are optimised one after another; pinned jobs stay where they sit, and the search shares out the rest; with rounds on
 // events a start is worth something at any age, or a job would wait because its submission is what made the round.
 // O(jobs × devices × replicas) a round, O(jobs × replicas) on more than a few hundred devices.
@@ -82,7 +81,7 @@ func New() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "pollux",
 		Summary: "maximises the fitness of the cluster: a power mean of the jobs' goodput against a reference",
-		Description: "Weighs how much each job gains from devices, by curves that elasticity tells, and proposes seats: use placement proposed. " +
+		Description: "Weighs how much each job gains from devices, by curves that elasticity reports, and proposes seats: use placement proposed. " +
 			"Searches exactly with a certified gap, or genetically as published. Accelerator types are optimised one after another.",
 		Source: "Pollux, OSDI'21, section 4.2",
 	}, Default, func(c Config, s core.Settings) (core.Allocator, error) {
@@ -149,7 +148,7 @@ type allocator struct {
 	left        []*core.Candidate    // those without a grant in this round
 	contending  []*core.Candidate
 	granted     map[core.JobID]bool // in the search for a type
-	homeless    []core.JobID        // that got too few replicas of each type
+	unallocated []core.JobID        // that got too few replicas of each type
 	accelerator core.AcceleratorID  // the type that is optimised, AnyAccelerator for all of them
 	usable      []int               // devices by node, of that type
 	pinned      []*core.Candidate   // jobs that must stay
@@ -266,8 +265,8 @@ func (p *allocator) term(v *core.View, c *core.Candidate, index, fair int) job {
 	return j
 }
 
-// rate is the work per second of k replicas on one node or across nodes. More replicas than are told of are as good as
-// the last told.
+// rate is the work per second of k replicas on one node or across nodes. More replicas than are reported are as good as
+// the last reported.
 func rate(r *core.Response, t core.AcceleratorID, k int, many bool) float64 {
 	if len(r.Curves) == 0 {
 		return float64(k)
