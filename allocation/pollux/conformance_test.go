@@ -16,6 +16,7 @@ func TestConformance(t *testing.T) {
 		"resizing in place":    {"resize": map[string]any{"in_place": true, "overhead": "5s"}, "restart": "horizon"},
 		"for free by age":      {"resize": map[string]any{"in_place": true}},
 		"genetic in place":     {"search": "genetic", "generations": 5, "population": 10, "resize": map[string]any{"in_place": true}},
+		"efficient devices":    {"weights": "remaining", "fairness_p": 0.25, "reference": "best", "restart": "horizon", "efficiency_weight": 0.3},
 		"sum":                  {"fairness_p": 1},
 		"product":              {"fairness_p": 0},
 		"nearly the least one": {"fairness_p": -10},

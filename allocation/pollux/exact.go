@@ -8,27 +8,27 @@ import (
 
 // exactSearch holds the buffers of the exact search.
 type exactSearch struct {
-	counts  counts
-	floor   floor
-	order   []int
-	row     []share
-	takers  []int32
-	only    []int32
-	few     bool // jobs and nodes: larger changes can be tried everywhere
-	clipped []share
-	heldOn  [][]int32 // by node: jobs that hold devices of it
-	hope    []float64 // by devices: what any job could gain from so many more
-	dreams  []float64 // by job: what it could gain from as many more as a node holds
-	slack   float64   // how much more than its least, at the price, the jobs of a better plan can cost together
-	moved   []float64 // by job: how much of the slack it takes to move it from where it stays
+	counts    counts
+	occupancy occupancy
+	order     []int
+	row       []share
+	takers    []int32
+	only      []int32
+	few       bool // jobs and nodes: larger changes can be tried everywhere
+	clipped   []share
+	heldOn    [][]int32 // by node: jobs that hold devices of it
+	gainBound []float64 // by devices: what any job could gain from so many more
+	mostGain  []float64 // by job: what it could gain from as many more as a node holds
+	slack     float64   // how much more than its least, at the price, the jobs of a better plan can cost together
+	moved     []float64 // by job: how much of the slack it takes to move it from where it stays
 }
 
 // exact finds the plan: the best counts if nodes did not matter, then the best of several ways to seat them. It stops at
 // a plan that is proven best.
 func (p *allocator) exact() {
 	bound := p.search.counts.find(p)
-	p.search.hope = slices.Grow(p.search.hope[:0], p.perNode+1)[:p.perNode+1]
-	p.search.dreams = slices.Grow(p.search.dreams[:0], len(p.jobs))[:len(p.jobs)]
+	p.search.gainBound = slices.Grow(p.search.gainBound[:0], p.perNode+1)[:p.perNode+1]
+	p.search.mostGain = slices.Grow(p.search.mostGain[:0], len(p.jobs))[:len(p.jobs)]
 	p.plan.reset(len(p.jobs))
 	p.plan.cost = math.Inf(1)
 	for _, seat := range [...]func(*allocator){
@@ -50,9 +50,9 @@ func (p *allocator) exact() {
 // rounding is how far two sums of the same costs may be apart.
 const rounding = 1e-12
 
-// propose takes the seating on the floor for the plan if it is better.
+// propose takes the seating on the occupancy for the plan if it is better.
 func (p *allocator) propose() {
-	f := &p.search.floor
+	f := &p.search.occupancy
 	f.cost = 0
 	for i := range p.jobs {
 		f.cost += p.jobs[i].costOf(f.rows[i])
@@ -64,7 +64,7 @@ func (p *allocator) propose() {
 
 // polish tries larger changes on the plan so far.
 func (p *allocator) polish() {
-	f := &p.search.floor
+	f := &p.search.occupancy
 	f.empty(p)
 	for i, row := range p.plan.rows {
 		f.seat(int32(i), row)
@@ -94,14 +94,14 @@ func (p *allocator) listHeld() {
 // rest that will do.
 func (p *allocator) seatCounts(stays func(*job) bool) {
 	s := &p.search
-	s.floor.empty(p)
+	s.occupancy.empty(p)
 	s.order = s.order[:0]
 	for i, count := range s.counts.of {
 		j := &p.jobs[i]
 		switch {
 		case count == 0:
 		case count == j.held && j.canStay() && stays(j):
-			s.floor.seat(int32(i), j.row)
+			s.occupancy.seat(int32(i), j.row)
 		default:
 			s.order = append(s.order, i)
 		}
@@ -110,16 +110,16 @@ func (p *allocator) seatCounts(stays func(*job) bool) {
 		return cmp.Or(cmp.Compare(s.counts.of[b], s.counts.of[a]), cmp.Compare(p.jobs[a].rank, p.jobs[b].rank))
 	})
 	for _, i := range s.order {
-		s.floor.seat(int32(i), p.fit(i, s.counts.of[i]))
+		s.occupancy.seat(int32(i), p.fit(i, s.counts.of[i]))
 	}
 }
 
 // stayAsIs leaves every job that can where it sits.
 func (p *allocator) stayAsIs() {
-	p.search.floor.empty(p)
+	p.search.occupancy.empty(p)
 	for i := range p.jobs {
 		if j := &p.jobs[i]; j.canStay() {
-			p.search.floor.seat(int32(i), j.row)
+			p.search.occupancy.seat(int32(i), j.row)
 		}
 	}
 }
@@ -129,11 +129,11 @@ func (p *allocator) stayAsIs() {
 func (p *allocator) fit(i, k int) []share {
 	s, j := &p.search, &p.jobs[i]
 	if k <= p.perNode {
-		if n := s.floor.smallest(k); n >= 0 {
+		if n := s.occupancy.smallest(k); n >= 0 {
 			return s.oneNode(n, k)
 		}
 	}
-	across := s.floor.across(k, p.config.InterferenceAvoiding)
+	across := s.occupancy.across(k, p.config.InterferenceAvoiding)
 	if replicasOf(across) < max(j.least, 1) {
 		across = nil
 	}
@@ -141,11 +141,11 @@ func (p *allocator) fit(i, k int) []share {
 		return across
 	}
 	// fewer on one node may beat as many across nodes
-	n := s.floor.roomiest()
-	if n < 0 || int(s.floor.free[n]) < j.least {
+	n := s.occupancy.roomiest()
+	if n < 0 || int(s.occupancy.free[n]) < j.least {
 		return across
 	}
-	here := s.oneNode(n, min(int(s.floor.free[n]), k))
+	here := s.oneNode(n, min(int(s.occupancy.free[n]), k))
 	if across != nil && j.costOf(across) < j.costOf(here) {
 		return across
 	}
@@ -174,10 +174,11 @@ func (p *allocator) fitness(cost float64) float64 {
 	}
 }
 
-// certify notes how far the plan is from what bounds it, as a part of the fitness; NaN where the numbers prove nothing.
+// certify notes how far the plan is from what bounds it, as a part of the fitness: how much higher that could be at the
+// same efficiency. NaN where the numbers prove nothing.
 func (p *allocator) certify(bound float64) {
-	cost := p.plan.cost
-	best, got := p.fitness(bound), p.fitness(cost)
+	cost, efficiency := p.plan.cost, p.planEfficiency()
+	best, got := p.fitness(bound+efficiency), p.fitness(cost+efficiency)
 	switch {
 	case math.IsNaN(cost-bound) || math.IsInf(cost-bound, 0):
 		p.gap = math.NaN()
@@ -188,6 +189,19 @@ func (p *allocator) certify(bound float64) {
 	default:
 		p.gap = math.NaN()
 	}
+}
+
+// planEfficiency is what the plan owes to the worth of efficient devices.
+func (p *allocator) planEfficiency() float64 {
+	if p.efficiency == 0 {
+		return 0
+	}
+	sum := 0.0
+	for i, row := range p.plan.rows {
+		j := &p.jobs[i]
+		sum += p.efficiency * j.devices * j.speed(row) * j.factor(row)
+	}
+	return sum
 }
 
 // GapRatio is the certified distance of the last plan from the best possible one, as a part of the fitness: 0 for one

@@ -9,8 +9,8 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// TestFloorStaysConsistent repeats decisions on changing gains and compares the books of the floor with its rows.
-func TestFloorStaysConsistent(t *testing.T) {
+// TestOccupancyStaysConsistent repeats decisions on changing gains and compares the books of the occupancy with its rows.
+func TestOccupancyStaysConsistent(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			v, candidates := busy(t, 40, 14)
@@ -23,7 +23,7 @@ func TestFloorStaysConsistent(t *testing.T) {
 				if _, err := p.Allocate(t.Context(), v, candidates); err != nil {
 					t.Fatal(err)
 				}
-				checkFloor(t, p)
+				checkOccupancy(t, p)
 				if gap := p.GapRatio(); !(gap >= 0 && gap <= 0.2) {
 					t.Errorf("round %d: gap %v", round, gap)
 				}
@@ -32,14 +32,14 @@ func TestFloorStaysConsistent(t *testing.T) {
 	}
 }
 
-func checkFloor(t *testing.T, p *allocator) {
+func checkOccupancy(t *testing.T, p *allocator) {
 	t.Helper()
-	f := &p.search.floor
+	f := &p.search.occupancy
 	free, spans := make([]int32, len(p.usable)), make([]int32, len(p.usable))
 	for n, devices := range p.usable {
 		free[n] = int32(devices)
 	}
-	// The seating that lost is the floor's again once the plan was taken from it, so that the plan is checked.
+	// The seating that lost is the occupancy's again once the plan was taken from it, so that the plan is checked.
 	for i, row := range p.plan.rows {
 		j := &p.jobs[i]
 		if k := replicasOf(row); k > j.most || k > 0 && k < j.least {

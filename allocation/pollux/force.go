@@ -6,7 +6,7 @@ import "slices"
 // for another. It reports whether one of them was worth it.
 func (p *allocator) force() bool {
 	s := &p.search
-	f := &s.floor
+	f := &s.occupancy
 	forced := false
 	p.slacken()
 	for i := range p.jobs {
@@ -25,7 +25,7 @@ func (p *allocator) force() bool {
 
 // forceOne tries every node for a job.
 func (p *allocator) forceOne(i int32) bool {
-	f, j, count := &p.search.floor, &p.jobs[i], p.search.counts.of[i]
+	f, j, count := &p.search.occupancy, &p.jobs[i], p.search.counts.of[i]
 	displaced := p.displaces(f.rows[i])
 	for n, devices := range p.usable {
 		k := min(count, devices)
@@ -44,7 +44,7 @@ func (p *allocator) displaces(row []share) bool {
 	s := &p.search
 	for _, at := range row {
 		for _, i := range s.heldOn[at.node] {
-			if p.jobs[i].stays < p.jobs[i].costOf(s.floor.rows[i])-leastGain {
+			if p.jobs[i].stays < p.jobs[i].costOf(s.occupancy.rows[i])-leastGain {
 				return true
 			}
 		}
@@ -54,7 +54,7 @@ func (p *allocator) displaces(row []share) bool {
 
 // forceMore tries every node for a job besides those that it has.
 func (p *allocator) forceMore(i int32) bool {
-	f, j := &p.search.floor, &p.jobs[i]
+	f, j := &p.search.occupancy, &p.jobs[i]
 	if f.has[i] == 0 {
 		return false
 	}
@@ -78,7 +78,7 @@ func (p *allocator) forceMore(i int32) bool {
 // alike reports whether two nodes hold as much of the same jobs, now and before.
 func (p *allocator) alike(a, b int32) bool {
 	s := &p.search
-	f := &s.floor
+	f := &s.occupancy
 	if f.free[a] != f.free[b] || p.claimed[a] != p.claimed[b] || !slices.Equal(f.onNode[a], f.onNode[b]) || !slices.Equal(s.heldOn[a], s.heldOn[b]) {
 		return false
 	}
@@ -100,14 +100,14 @@ func (p *allocator) slacken() {
 	s := &p.search
 	cost := 0.0
 	for i := range p.jobs {
-		cost += p.jobs[i].costOf(s.floor.rows[i])
+		cost += p.jobs[i].costOf(s.occupancy.rows[i])
 	}
 	s.slack = cost - s.counts.priced(p.devices) - leastGain
 	s.moved = slices.Grow(s.moved[:0], len(p.jobs))[:len(p.jobs)]
 	for i := range p.jobs {
 		j := &p.jobs[i]
 		s.moved[i] = 0
-		if j.held == 0 || !slices.Equal(s.floor.rows[i], j.row) {
+		if j.held == 0 || !slices.Equal(s.occupancy.rows[i], j.row) {
 			continue
 		}
 		least := j.costs[0][0]
@@ -122,7 +122,7 @@ func (p *allocator) slacken() {
 	}
 }
 
-// tooDear reports whether no plan with a job at that cost for so many replicas can be better than the one on the floor.
+// tooDear reports whether no plan with a job at that cost for so many replicas can be better than the one on the occupancy.
 func (p *allocator) tooDear(i int32, cost float64, replicas int) bool {
 	c := &p.search.counts
 	return cost+c.price*float64(replicas)-c.least[i] >= p.search.slack
@@ -135,11 +135,11 @@ func (p *allocator) open(i int32, row []share) bool {
 		if p.config.InterferenceAvoiding && len(row) > 1 && p.claimed[at.node] {
 			return false
 		}
-		room := s.floor.free[at.node]
-		for _, other := range s.floor.onNode[at.node] {
+		room := s.occupancy.free[at.node]
+		for _, other := range s.occupancy.onNode[at.node] {
 			if other == i || s.moved[other] < s.slack {
-				room += replicasOn(s.floor.rows[other], at.node)
-			} else if p.config.InterferenceAvoiding && len(row) > 1 && len(s.floor.rows[other]) > 1 {
+				room += replicasOn(s.occupancy.rows[other], at.node)
+			} else if p.config.InterferenceAvoiding && len(row) > 1 && len(s.occupancy.rows[other]) > 1 {
 				return false
 			}
 		}
@@ -156,7 +156,7 @@ func (p *allocator) forceRow(i int32, row []share) bool {
 	if !p.open(i, row) {
 		return false
 	}
-	f := &p.search.floor
+	f := &p.search.occupancy
 	f.log = f.log[:0]
 	left := f.rows[i]
 	f.reseat(i, nil)
@@ -190,7 +190,7 @@ func (p *allocator) forceRow(i int32, row []share) bool {
 	}
 	debt := p.debt()
 	for at := 1; at < evicted && debt >= -leastGain; at++ {
-		if victim := f.log[at].job; !p.logged(victim, at) && (p.search.few || f.has[victim] == 0) && p.rob(victim, debt) {
+		if victim := f.log[at].job; !p.logged(victim, at) && (p.search.few || f.has[victim] == 0) && p.swapIn(victim, debt) {
 			debt = p.debt()
 		}
 	}
@@ -205,7 +205,7 @@ func (p *allocator) forceRow(i int32, row []share) bool {
 
 // debt is what the changes in the log cost.
 func (p *allocator) debt() float64 {
-	f := &p.search.floor
+	f := &p.search.occupancy
 	debt := 0.0
 	for at, w := range f.log {
 		if !p.logged(w.job, at) {
@@ -218,9 +218,9 @@ func (p *allocator) debt() float64 {
 // tooDearWith reports whether no better plan can hold a job on its row, moving those that had to leave it.
 func (p *allocator) tooDearWith(i int32, evicted int) bool {
 	s := &p.search
-	dear := p.jobs[i].costOf(s.floor.rows[i]) + s.counts.price*float64(s.floor.has[i]) - s.counts.least[i]
+	dear := p.jobs[i].costOf(s.occupancy.rows[i]) + s.counts.price*float64(s.occupancy.has[i]) - s.counts.least[i]
 	for at := 1; at < evicted; at++ {
-		if victim := s.floor.log[at].job; !p.logged(victim, at) {
+		if victim := s.occupancy.log[at].job; !p.logged(victim, at) {
 			dear += s.moved[victim]
 		}
 	}
@@ -229,7 +229,7 @@ func (p *allocator) tooDearWith(i int32, evicted int) bool {
 
 // logged reports whether a job is in the log before a position.
 func (p *allocator) logged(i int32, before int) bool {
-	for _, w := range p.search.floor.log[:before] {
+	for _, w := range p.search.occupancy.log[:before] {
 		if w.job == i {
 			return true
 		}
@@ -239,7 +239,7 @@ func (p *allocator) logged(i int32, before int) bool {
 
 // evict frees up to so many devices of a node, of the job that loses least by it.
 func (p *allocator) evict(n, devices int32) {
-	f := &p.search.floor
+	f := &p.search.occupancy
 	victim, least, give := int32(-1), 0.0, int32(0)
 	for _, i := range f.onNode[n] {
 		j := &p.jobs[i]
@@ -257,7 +257,7 @@ func (p *allocator) evict(n, devices int32) {
 // refit seats a job anew if it finds something better than what it was left with.
 func (p *allocator) refit(i int32) {
 	s := &p.search
-	f, j := &s.floor, &p.jobs[i]
+	f, j := &s.occupancy, &p.jobs[i]
 	left := f.rows[i]
 	best := j.costOf(left)
 	if int(f.has[i]) < j.least {
@@ -277,7 +277,7 @@ func (p *allocator) refit(i int32) {
 // restore gives the jobs that held devices of a row's nodes their seats back, where these are free again.
 func (p *allocator) restore(row []share) {
 	s := &p.search
-	f := &s.floor
+	f := &s.occupancy
 	for _, at := range row {
 		for _, i := range s.heldOn[at.node] {
 			j := &p.jobs[i]
@@ -296,7 +296,7 @@ func (p *allocator) restore(row []share) {
 
 // clipped is what is free of a job's seats.
 func (p *allocator) clipped(i int32) []share {
-	f, j := &p.search.floor, &p.jobs[i]
+	f, j := &p.search.occupancy, &p.jobs[i]
 	row := p.search.clipped[:0]
 	for _, at := range j.row {
 		if p.config.InterferenceAvoiding && len(j.row) > 1 && f.spans[at.node] > 0 {

@@ -6,22 +6,18 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// The rates of the genetic search are the published ones, but for growRate. The published search is described to grow every
-// row of every child, which would be a rate of 1; then jobs stay without devices through crowded rounds, which they never do
-// in published runs. The rate is fitted: it is the one at which the published mean JCTs come out, so that their agreement
-// confirms the rest of the search, but not the rate.
+// The published rates of the genetic search.
 const (
 	crossoverRate = 0.9
 	resetRate     = 0.1 // of rows, to what the job holds
 	thinRate      = 0.1 // of rows
 	dropRate      = 0.1 // of the nodes of a thinned row
-	growRate      = 0.1 // of rows; fitted
 	matings       = 100 // tries to fill a generation with new seatings
 	widestRow     = 16  // nodes of a job
 )
 
-// geneticSearch is NSGA-II over seatings (Pollux's artifact, on the algorithm of Deb et al., 2002), but for the rate at
-// which rows grow. Its population lives from round to round.
+// geneticSearch is NSGA-II over seatings (Pollux's artifact, on the algorithm of Deb et al., 2002). Its population lives
+// from round to round.
 type geneticSearch struct {
 	rand       *rand.Rand
 	size       int
@@ -32,13 +28,13 @@ type geneticSearch struct {
 	front      int       // members on it
 	offspring  []*member
 	spare      []*member
-	nursery    nursery
+	variation  variation
 	pareto     pareto
 	draws      []int32 // what is left of the permutation that parents are drawn by
 	known      map[uint64]*member
 }
 
-// genetic finds the plan as published, but for growRate: the fittest seating on the Pareto front of the last generation.
+// genetic finds the plan as published: the fittest seating on the Pareto front of the last generation.
 func (p *allocator) genetic() {
 	p.plan.reset(len(p.jobs))
 	if len(p.jobs) == 0 {
@@ -80,26 +76,26 @@ func (g *geneticSearch) seed(p *allocator) {
 		j := &p.jobs[i]
 		g.jobs[j.rank], g.ids[j.rank] = j, j.id
 	}
-	g.nursery.begin(p, g)
+	g.variation.begin(p, g)
 	g.known = make(map[uint64]*member, 2*g.size)
 	g.offspring = g.offspring[:0]
 	for _, old := range g.population[:g.front] {
-		g.nursery.draft.clear()
+		g.variation.draft.clear()
 		for _, id := range g.ids {
 			var row []share
 			if rank, here := rankOf[id]; here {
 				row = old.row(rank)
 			}
-			g.nursery.draft.add(row)
+			g.variation.draft.add(row)
 		}
-		g.raise(false)
+		g.admit(false)
 	}
 	if g.front == 0 {
-		g.nursery.draft.clear()
+		g.variation.draft.clear()
 		for _, j := range g.jobs {
-			g.nursery.draft.add(j.row)
+			g.variation.draft.add(j.row)
 		}
-		g.raise(false)
+		g.admit(false)
 	}
 	g.spare = append(g.spare, g.population...)
 	g.population = g.population[:0]
@@ -124,25 +120,25 @@ func (g *geneticSearch) breed() {
 			if g.rand.Float64() < crossoverRate {
 				cut = g.rand.IntN(len(g.jobs))
 			}
-			g.nursery.mutate(b, a, cut)
-			g.raise(true)
+			g.variation.mutate(b, a, cut)
+			g.admit(true)
 			if len(g.offspring) < g.size {
-				g.nursery.mutate(a, b, cut)
-				g.raise(true)
+				g.variation.mutate(a, b, cut)
+				g.admit(true)
 			}
 		}
 	}
 }
 
-// raise repairs the draft, lets it grow if told so, and takes it in if there is none like it.
-func (g *geneticSearch) raise(grow bool) {
+// admit repairs the draft, lets it grow if told so, and takes it in if there is none like it.
+func (g *geneticSearch) admit(grow bool) {
 	var m *member
 	if last := len(g.spare) - 1; last >= 0 {
 		m, g.spare = g.spare[last], g.spare[:last]
 	} else {
 		m = &member{}
 	}
-	g.nursery.finish(m, grow)
+	g.variation.finish(m, grow)
 	if twin := g.known[m.hash]; twin != nil && twin.same(m) {
 		g.spare = append(g.spare, m)
 		return

@@ -1,6 +1,7 @@
 package pollux
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -25,7 +26,7 @@ func TestRepair(t *testing.T) {
 		"too few are none, and their devices waste": {most: 8, least: 3, rows: rows{{{0, 3}}, {{0, 4}}, {{0, 4}}}, want: rows{{{0, 3}}, {}, {}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := &nursery{rand: rand.New(rand.NewPCG(1, 1)), avoid: tc.avoid, left: []int32{4, 4, 4, 4}, spanned: make([]bool, 4)}
+			n := &variation{rand: rand.New(rand.NewPCG(1, 1)), avoid: tc.avoid, left: []int32{4, 4, 4, 4}, spanned: make([]bool, 4)}
 			var got rows
 			for _, row := range tc.rows {
 				n.row = append([]share{}, row...)
@@ -34,6 +35,52 @@ func TestRepair(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(share{})); diff != "" {
 				t.Errorf("rows (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestGrowthIsByNode draws where a seating grows, on four nodes of four devices. Of all jobs one grows on a node that is
+// open, on average, and of those that sit there one as well: of J jobs that is 2 − 1/J where some sit, 1 where none do.
+func TestGrowthIsByNode(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rows [][]share // of the first jobs
+		jobs int
+		want []float64 // times that somebody grows, by node
+	}{
+		"an empty cluster":              {nil, 10, []float64{1, 1, 1, 1}},
+		"a full node":                   {[][]share{{{0, 4}}}, 10, []float64{0, 1, 1, 1}},
+		"one job on a node":             {[][]share{{{1, 2}}}, 10, []float64{1, 1.9, 1, 1}},
+		"two jobs on a node":            {[][]share{{{1, 1}}, {{1, 1}}}, 10, []float64{1, 1.9, 1, 1}},
+		"one that spans nodes":          {[][]share{{{1, 4}, {2, 1}}}, 5, []float64{1, 0, 1.8, 1}},
+		"more than a node holds":        {[][]share{{{3, 4}}, {{3, 4}}}, 5, []float64{1, 1, 1, 0}},
+		"a job alone grows for certain": {nil, 1, []float64{1, 1, 1, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := &variation{rand: rand.New(rand.NewPCG(1, 1)), capacity: []int{4, 4, 4, 4}, jobs: make([]*job, tc.jobs), free: make([]int32, 4), seated: make([]int32, 4)}
+			for rank := range tc.jobs {
+				var row []share
+				if rank < len(tc.rows) {
+					row = tc.rows[rank]
+				}
+				n.draft.add(row)
+			}
+			const draws = 20000
+			got := make([]float64, 4)
+			for range draws {
+				n.growing = n.growing[:0]
+				n.drawGrowth()
+				for i, at := range n.growing {
+					got[at.node] += 1.0 / draws
+					if i > 0 && (n.growing[i-1].rank > at.rank || n.growing[i-1] == at) {
+						t.Fatalf("places %v, want them by rank, each once", n.growing)
+					}
+				}
+			}
+			for node, want := range tc.want {
+				if math.Abs(got[node]-want) > 0.05 {
+					t.Errorf("%.3f jobs grow on node %d, want %v", got[node], node, want)
+				}
 			}
 		})
 	}

@@ -65,7 +65,12 @@ func drawJobs(t *rapid.T, jobs, nodes, devices int) (*core.View, []core.Candidat
 // search answers a question and returns the policy with what it knows of it.
 func search(t *rapid.T, power float64, v *core.View, candidates []core.Candidate) *allocator {
 	config := Default
-	config.FairnessP, config.Reference = power, "one" // whatever the size of the cluster
+	config.FairnessP = power
+	return searchWith(t, config, v, candidates)
+}
+
+func searchWith(t *rapid.T, config Config, v *core.View, candidates []core.Candidate) *allocator {
+	config.Reference = "one" // whatever the size of the cluster
 	p := &allocator{config: config, granted: map[core.JobID]bool{}}
 	grants, err := p.Allocate(t.Context(), v, candidates)
 	if err != nil {

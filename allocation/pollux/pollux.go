@@ -4,6 +4,7 @@ package pollux
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -21,13 +22,14 @@ type Config struct {
 
 	RestartOverhead      time.Duration `config:"restart_overhead" doc:"what a restart costs a job" min:"0s"`
 	Resize               Resize        `config:"resize" doc:"what a change of devices costs a job that keeps one"`
-	Horizon              time.Duration `config:"horizon" doc:"span over which restart horizon spreads a restart" min:"1s"`
+	Horizon              time.Duration `config:"horizon" doc:"span over which restart horizon spreads a restart of up to 30 s; beyond that it grows with restart_overhead to the power of 2/3" min:"1s"`
 	AdaptiveHorizon      bool          `config:"adaptive_horizon" doc:"lengthen the horizon to the mean time between changes of the job list"`
 	Weights              string        `config:"weights" doc:"none as published; remaining: jobs with less declared work left count more, by rank; attained: jobs that received less service count more" enum:"none|remaining|attained"`
 	RankPower            float64       `config:"rank_power" doc:"power of the rank with weights remaining" min:"0"`
 	RankOffset           float64       `config:"rank_offset" doc:"added to the rank, from 0, before its power with weights remaining: the more, the less the longest jobs are put off while there are few" min:"0"`
 	WeightFloor          float64       `config:"weight_floor" doc:"least weight of a job, as a part of the heaviest: the longest jobs are not put off for ever, which shortens the makespan" min:"0" max:"1"`
 	AttainedScale        float64       `config:"attained_scale" doc:"device-seconds added to a job's service with weights attained" min:"1"`
+	EfficiencyWeight     float64       `config:"efficiency_weight" doc:"what the devices of the cluster are worth to the jobs that do not get them: the more, the less a job may spread at a falling gain; 0 as published" min:"0"`
 	WaitingFloor         time.Duration `config:"waiting_floor" doc:"a job that waited so long counts as much as the heaviest; 0 for never" min:"0s"`
 	InterferenceAvoiding bool          `config:"avoid_interference" doc:"seat at most one job that spans nodes on a node"`
 	Types                string        `config:"types" doc:"each: one accelerator type after another, the commonest first, each for the jobs that hold devices of it and those that got none; blind: all types are taken for one, and a job that gets several keeps the one it gets most of" enum:"each|blind"`
@@ -56,8 +58,11 @@ func (c Config) Validate() error {
 	if c.Resize.Overhead > 0 && !c.Resize.InPlace {
 		problems = append(problems, errors.New("resize.overhead: needs resize.in_place"))
 	}
-	if c.Restart == "horizon" && c.Horizon <= c.RestartOverhead {
-		problems = append(problems, errors.New("horizon: must be longer than restart_overhead, or nothing is worth a start"))
+	if span := c.span(); c.Restart == "horizon" && span <= c.RestartOverhead.Seconds() {
+		problems = append(problems, fmt.Errorf("horizon: spans %.0f s at this restart_overhead, and must be longer than it, or nothing is worth a start", span))
+	}
+	if c.EfficiencyWeight > 0 && c.Search != "exact" {
+		problems = append(problems, errors.New("efficiency_weight: needs search exact, for the genetic search compares fitness alone"))
 	}
 	return errors.Join(problems...)
 }
@@ -68,8 +73,7 @@ func (c Config) Validate() error {
 // cluster, from a price per device). Counts are then seated in several ways, leftovers handed out, and the best true
 // objective wins. The relaxation bounds what any seating could reach, which certifies the gap.
 //
-// Source: Pollux (OSDI'21), section 4.2. Deviations: the published search is genetic (search genetic repeats it, but for
-// the rate at which rows grow, which is fitted to the published means); accelerator types, which the paper does not have,
+// Source: Pollux (OSDI'21), section 4.2. Deviations: the published search is genetic (search genetic repeats it); accelerator types, which the paper does not have,
 // are optimised one after another; pinned jobs stay where they sit, and the search shares out the rest; with rounds on
 // events a start is worth something at any age, or a job would wait because its submission is what made the round.
 // O(jobs × devices × replicas) a round, O(jobs × replicas) on more than a few hundred devices.
@@ -77,7 +81,7 @@ func New() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "pollux",
 		Summary: "maximises the fitness of the cluster: a power mean of the jobs' goodput against a reference",
-		Description: "Weighs how much each job gains from devices, by curves that elasticity tells, and proposes seats: use placement proposed. " +
+		Description: "Weighs how much each job gains from devices, by curves that elasticity reports, and proposes seats: use placement proposed. " +
 			"Searches exactly with a certified gap, or genetically as published. Accelerator types are optimised one after another.",
 		Source: "Pollux, OSDI'21, section 4.2",
 	}, Default, func(c Config, s core.Settings) (core.Allocator, error) {
@@ -92,6 +96,7 @@ type job struct {
 	rank      int // in the published order: less service first
 	attained  float64
 	weight    float64
+	devices   float64 // at full efficiency, that a unit of value stands for
 	keep      float64 // restart factor when its seats stay
 	move      float64 // when they change
 	resize    float64 // when they change and one of them stays, if that is easy
@@ -143,12 +148,13 @@ type allocator struct {
 	left        []*core.Candidate    // those without a grant in this round
 	contending  []*core.Candidate
 	granted     map[core.JobID]bool // in the search for a type
-	homeless    []core.JobID        // that got too few replicas of each type
+	unallocated []core.JobID        // that got too few replicas of each type
 	accelerator core.AcceleratorID  // the type that is optimised, AnyAccelerator for all of them
 	usable      []int               // devices by node, of that type
 	pinned      []*core.Candidate   // jobs that must stay
 	claimed     []bool              // by node: a pinned job that spans nodes sits there
 	weight      float64             // of all jobs
+	efficiency  float64             // worth of a device at full efficiency
 	groups      []group             // scratch
 	horizon     horizon
 	search      exactSearch
@@ -191,6 +197,7 @@ func (p *allocator) prepare(v *core.View, candidates []*core.Candidate) {
 	p.pin(v, candidates)
 	p.rankJobs()
 	p.weigh(v)
+	p.efficiency = p.config.EfficiencyWeight * float64(len(p.jobs)) / float64(max(p.devices, 1))
 	for i := range p.jobs {
 		j := &p.jobs[i]
 		j.row = p.rowOf(j)
@@ -247,6 +254,7 @@ func (p *allocator) term(v *core.View, c *core.Candidate, index, fair int) job {
 		j.resize = p.restartFactor(v, c, p.config.Resize.Overhead)
 	}
 	reference := p.reference(c.Response, &j, fair)
+	j.devices = reference / p.bestRate(c.Response)
 	j.one, j.many = p.numbers.cut(min(j.most, p.perNode)+1), p.numbers.cut(j.most+1)
 	for k := 1; k <= j.most; k++ {
 		if k < len(j.one) {
@@ -257,8 +265,8 @@ func (p *allocator) term(v *core.View, c *core.Candidate, index, fair int) job {
 	return j
 }
 
-// rate is the work per second of k replicas on one node or across nodes. More replicas than are told of are as good as
-// the last told.
+// rate is the work per second of k replicas on one node or across nodes. More replicas than are reported are as good as
+// the last reported.
 func rate(r *core.Response, t core.AcceleratorID, k int, many bool) float64 {
 	if len(r.Curves) == 0 {
 		return float64(k)
@@ -293,6 +301,21 @@ func (p *allocator) reference(r *core.Response, j *job, fair int) float64 {
 	return reference
 }
 
+// bestRate is the most that a device does for a job, on any number of them on one node.
+func (p *allocator) bestRate(r *core.Response) float64 {
+	best := 0.0
+	for k := 1; k <= p.perNode; k++ {
+		best = max(best, rate(r, p.accelerator, k, false)/float64(k))
+	}
+	for k := r.MinReplicas; k <= r.MaxReplicas && best == 0; k++ { // it never fits on one node
+		best = rate(r, p.accelerator, k, true) / float64(k)
+	}
+	if !(best > 0) {
+		return 1
+	}
+	return best
+}
+
 // restartFactor is the part of a job's speed that is left by a change that costs so much.
 func (p *allocator) restartFactor(v *core.View, c *core.Candidate, overhead time.Duration) float64 {
 	change := overhead.Seconds()
@@ -314,8 +337,18 @@ func (p *allocator) restartFactor(v *core.View, c *core.Candidate, overhead time
 // epsilon keeps the power of nothing finite, as published.
 const epsilon = 1e-3
 
-// cost is what the search minimises, summed over jobs: minus the weighed power of a job's value.
+// cost is what the search minimises, summed over jobs: minus the weighed power of a job's value, and minus the worth of
+// the devices at full efficiency that the value stands for.
 func (p *allocator) cost(j *job, value float64) float64 {
+	cost := p.meanCost(j, value)
+	if p.efficiency > 0 {
+		cost -= p.efficiency * j.devices * value
+	}
+	return cost
+}
+
+// meanCost is a job's part of the power mean.
+func (p *allocator) meanCost(j *job, value float64) float64 {
 	switch power := p.config.FairnessP; power {
 	case 0:
 		return -j.weight * math.Log(value+epsilon)

@@ -8,7 +8,7 @@ const fewLimit = 1 << 16
 // leastGain is the gain below which a change is rounding.
 const leastGain = 1e-9
 
-// refine improves the seating on the floor by small changes until none helps: free devices are handed out, replicas
+// refine improves the seating on the occupancy by small changes until none helps: free devices are handed out, replicas
 // passed on from job to job, jobs moved.
 func (p *allocator) refine() {
 	p.listTakers()
@@ -24,7 +24,7 @@ func (p *allocator) listTakers() {
 	s := &p.search
 	s.takers, s.few = s.takers[:0], len(p.jobs)*len(p.usable) <= fewLimit
 	for i, count := range s.counts.of {
-		if s.few || int(s.floor.has[i]) < count {
+		if s.few || int(s.occupancy.has[i]) < count {
 			s.takers = append(s.takers, int32(i))
 		}
 	}
@@ -33,7 +33,7 @@ func (p *allocator) listTakers() {
 // grow hands out what is free, node by node.
 func (p *allocator) grow() bool {
 	grown := false
-	for n := range p.search.floor.free {
+	for n := range p.search.occupancy.free {
 		grown = p.growOn(int32(n)) || grown
 	}
 	return grown
@@ -42,7 +42,7 @@ func (p *allocator) grow() bool {
 // growOn hands out what is free on a node, the best gain for a device first.
 func (p *allocator) growOn(n int32) bool {
 	s := &p.search
-	f := &s.floor
+	f := &s.occupancy
 	grown := false
 	for f.free[n] > 0 {
 		best, gain, add := int32(-1), leastGain, int32(0)
@@ -84,14 +84,14 @@ type offer struct {
 func (p *allocator) pass() bool {
 	s := &p.search
 	passed := false
-	p.hopeAll()
-	for n := range s.floor.free {
+	p.boundGains()
+	for n := range s.occupancy.free {
 		for again := true; again; {
 			again = false
-			for _, from := range s.floor.onNode[n] {
+			for _, from := range s.occupancy.onNode[n] {
 				o := offer{gain: leastGain}
-				p.bid(&o, int32(n), from, s.takers)
-				p.bid(&o, int32(n), from, s.floor.onNode[n])
+				p.improve(&o, int32(n), from, s.takers)
+				p.improve(&o, int32(n), from, s.occupancy.onNode[n])
 				if o.take > 0 {
 					p.accept(&o)
 					again, passed = true, true
@@ -103,18 +103,18 @@ func (p *allocator) pass() bool {
 	return passed
 }
 
-// rob lets a job take replicas where that gains most, if it is more than so much.
-func (p *allocator) rob(to int32, least float64) bool {
+// swapIn lets a job take replicas where that gains most, if it is more than so much.
+func (p *allocator) swapIn(to int32, least float64) bool {
 	s := &p.search
 	s.only = append(s.only[:0], to)
 	o := offer{gain: max(least, leastGain)}
-	clear(s.hope)
-	if p.hopeFor(to); s.dreams[to] <= o.gain {
+	clear(s.gainBound)
+	if p.boundGain(to); s.mostGain[to] <= o.gain {
 		return false
 	}
-	for n, jobs := range s.floor.onNode[:len(s.floor.free)] {
+	for n, jobs := range s.occupancy.onNode[:len(s.occupancy.free)] {
 		for _, from := range jobs {
-			p.bid(&o, int32(n), from, s.only)
+			p.improve(&o, int32(n), from, s.only)
 		}
 	}
 	if o.take > 0 {
@@ -126,36 +126,36 @@ func (p *allocator) rob(to int32, least float64) bool {
 func (p *allocator) accept(o *offer) {
 	p.change(o.from, o.node, -o.give)
 	p.change(o.to, o.node, o.take)
-	p.hopeFor(o.from)
-	p.hopeFor(o.to)
+	p.boundGain(o.from)
+	p.boundGain(o.to)
 }
 
-// hopeAll bounds what any job could gain from so many devices more, so that most offers need no bids.
-func (p *allocator) hopeAll() {
+// boundGains bounds what any job could gain from so many devices more, so that most offers need not be worked out.
+func (p *allocator) boundGains() {
 	s := &p.search
-	clear(s.hope)
+	clear(s.gainBound)
 	for i := range p.jobs {
-		p.hopeFor(int32(i))
+		p.boundGain(int32(i))
 	}
 }
 
-// hopeFor lifts the bounds to what a job could gain.
-func (p *allocator) hopeFor(i int32) {
+// boundGain lifts the bounds to what a job could gain.
+func (p *allocator) boundGain(i int32) {
 	s := &p.search
-	options, has, at := s.counts.options[i], s.floor.has[i], 0
-	now := p.jobs[i].costOf(s.floor.rows[i])
-	for k := range s.hope {
+	options, has, at := s.counts.options[i], s.occupancy.has[i], 0
+	now := p.jobs[i].costOf(s.occupancy.rows[i])
+	for k := range s.gainBound {
 		for at+1 < len(options) && options[at+1].replicas <= has+int32(k) {
 			at++
 		}
-		s.hope[k] = max(s.hope[k], now-options[at].cost)
+		s.gainBound[k] = max(s.gainBound[k], now-options[at].cost)
 	}
-	s.dreams[i] = now - options[at].cost
+	s.mostGain[i] = now - options[at].cost
 }
 
-// bid raises an offer to the best one of a job's replicas on a node, with what is free there, to one of the takers.
-func (p *allocator) bid(o *offer, n, from int32, takers []int32) {
-	f, giver := &p.search.floor, &p.jobs[from]
+// improve raises an offer to the best one of a job's replicas on a node, with what is free there, to one of the takers.
+func (p *allocator) improve(o *offer, n, from int32, takers []int32) {
+	f, giver := &p.search.occupancy, &p.jobs[from]
 	here := replicasOn(f.rows[from], n)
 	was := giver.costOf(f.rows[from])
 	for k := int32(1); k <= here; k++ {
@@ -163,11 +163,11 @@ func (p *allocator) bid(o *offer, n, from int32, takers []int32) {
 			continue
 		}
 		loss := p.costAfter(from, n, -k) - was
-		if p.search.hope[k+f.free[n]]-loss <= o.gain {
+		if p.search.gainBound[k+f.free[n]]-loss <= o.gain {
 			continue
 		}
 		for _, to := range takers {
-			if p.search.dreams[to]-loss <= o.gain {
+			if p.search.mostGain[to]-loss <= o.gain {
 				continue
 			}
 			j := &p.jobs[to]
@@ -189,7 +189,7 @@ func (p *allocator) bid(o *offer, n, from int32, takers []int32) {
 
 // maySpan reports whether a job on a row can take replicas on a node without two jobs that span nodes meeting on one,
 // once another row has given some of that node, or all.
-func (f *floor) maySpan(row []share, n int32, giver []share, all bool) bool {
+func (f *occupancy) maySpan(row []share, n int32, giver []share, all bool) bool {
 	if len(row) == 0 || sits(row, n) {
 		return true
 	}
@@ -208,7 +208,7 @@ func (p *allocator) change(i, n, k int32) {
 	s := &p.search
 	row := s.row[:0]
 	placed := false
-	for _, at := range s.floor.rows[i] {
+	for _, at := range s.occupancy.rows[i] {
 		if at.node == n {
 			at.replicas += k
 			placed = true
@@ -224,14 +224,14 @@ func (p *allocator) change(i, n, k int32) {
 		row = append(row, share{n, k})
 	}
 	s.row = row
-	s.floor.reseat(i, row)
+	s.occupancy.reseat(i, row)
 }
 
 // costAfter is what a job would cost with more or fewer replicas on a node.
 func (p *allocator) costAfter(i, n, k int32) float64 {
-	j, row := &p.jobs[i], p.search.floor.rows[i]
+	j, row := &p.jobs[i], p.search.occupancy.rows[i]
 	here := replicasOn(row, n)
-	nodes, has := len(row), p.search.floor.has[i]+k
+	nodes, has := len(row), p.search.occupancy.has[i]+k
 	switch {
 	case here == 0:
 		nodes++

@@ -49,7 +49,7 @@ func meet(a, b []share) bool {
 	return slices.ContainsFunc(a, func(at share) bool { return sits(b, at.node) })
 }
 
-// meetsAfter reports whether the job's row on the floor, with so many replicas on a node, shares a node with the one held.
+// meetsAfter reports whether the job's row on the occupancy, with so many replicas on a node, shares a node with the one held.
 func (j *job) meetsAfter(row []share, n, replicas int32) bool {
 	return replicas > 0 && sits(j.row, n) ||
 		slices.ContainsFunc(row, func(at share) bool { return at.node != n && sits(j.row, at.node) })

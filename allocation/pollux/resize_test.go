@@ -113,7 +113,7 @@ func TestResizesInPlace(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				checkFloor(t, p)
+				checkOccupancy(t, p)
 				checkKept(t, v, grants)
 				if bound := p.search.counts.find(p); p.plan.cost < bound-1e-9 {
 					t.Errorf("plan costs %v, less than its bound %v", p.plan.cost, bound)
@@ -150,7 +150,7 @@ func checkKept(t *testing.T, v *core.View, grants []core.Grant) {
 // gets one.
 func checkCostAfter(t *testing.T, p *allocator) {
 	t.Helper()
-	f := &p.search.floor
+	f := &p.search.occupancy
 	f.empty(p)
 	for i, row := range p.plan.rows {
 		f.seat(int32(i), row)

@@ -71,6 +71,18 @@ func (j *job) speed(row []share) float64 {
 	return j.one[replicasOf(row)]
 }
 
+// factor is the part of a job's speed on a row that a restart leaves.
+func (j *job) factor(row []share) float64 {
+	switch {
+	case slices.Equal(row, j.row):
+		return j.keep
+	case j.easy && meet(row, j.row):
+		return j.resize
+	default:
+		return j.move
+	}
+}
+
 // costOf is a job's part of the objective on a row.
 func (j *job) costOf(row []share) float64 {
 	if slices.Equal(row, j.row) {

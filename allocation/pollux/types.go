@@ -69,7 +69,7 @@ func (p *allocator) grantBound(c *core.Cluster) {
 		return
 	}
 	for _, j := range p.left {
-		if p.canRun(c, j.Job) && !slices.Contains(p.homeless, j.ID) {
+		if p.canRun(c, j.Job) && !slices.Contains(p.unallocated, j.ID) {
 			continue
 		}
 		n := j.Response.MinReplicas
@@ -81,9 +81,9 @@ func (p *allocator) grantBound(c *core.Cluster) {
 }
 
 // unmix leaves every job the nodes of one type, that of most of its replicas, the lowest of several. If that
-// is fewer than the job needs, it is homeless.
+// is fewer than the job needs, it is unallocated.
 func (p *allocator) unmix(c *core.Cluster) {
-	p.homeless = p.homeless[:0]
+	p.unallocated = p.unallocated[:0]
 	if p.accelerator != core.AnyAccelerator {
 		return
 	}
@@ -101,7 +101,7 @@ func (p *allocator) unmix(c *core.Cluster) {
 		}
 		row = slices.DeleteFunc(slices.Clone(row), func(s share) bool { return c.Nodes[s.node].Accelerator != most })
 		if j := &p.jobs[i]; len(row) > 0 && replicas[most] < j.least {
-			row, p.homeless = nil, append(p.homeless, j.id)
+			row, p.unallocated = nil, append(p.unallocated, j.id)
 		}
 		p.plan.rows[i] = row
 	}

@@ -92,8 +92,8 @@ func TestFitApplication(t *testing.T) {
 		"more sync than step": {"app", "scalability.csv", scalability + "6,6,10,0.4,0.5\n", `scalability.csv:2:12: sync_time is "0.5"; expected less than the whole step`},
 		"an empty training":   {"app", "validation-10.csv", "progress,iteration,metric,grad_sqr,grad_var\n", `validation-10.csv: no rows; expected at least one`},
 		"no replicas that it can use": {
-			"ncf", "placements.csv", "placement,local_bsz,step_time,sync_time\n2,10,0.2,0.1\n2,20,0.3,0.1\n",
-			`no measurement lies within the limits of "ncf"`,
+			"app", "placements.csv", "placement,local_bsz,step_time,sync_time\n44,10,0.2,0.1\n44,20,0.3,0.1\n", // eight share at most 40
+			`no measurement lies within the limits of "app"`,
 		},
 	}
 	write := func(t *testing.T, application, file, text string) string {

@@ -36,9 +36,16 @@ func newMeasuredModel(p *profile, batch int, published bool) *measuredModel {
 	return m
 }
 
-// stepSeconds is the time of an optimizer step at the requested batch; 0 where the job cannot run so.
+// stepSeconds is the time of an optimizer step at the requested batch; 0 where the job cannot run so. The published form
+// accumulates on a single replica at any batch, where a job does so above its initial batch only.
 func (m *measuredModel) stepSeconds(shape []int, replicas int) float64 {
 	perDevice, accumulation := core.SplitBatch(m.batch.Requested, replicas, m.batch)
+	if m.published && replicas == 1 && accumulation == 0 {
+		half := min((perDevice+1)/2, m.batch.Max/2)
+		if time, ok := m.stepTime(shape, half); ok {
+			return time.total(1)
+		}
+	}
 	time, ok := m.stepTime(shape, perDevice)
 	if !ok {
 		return 0

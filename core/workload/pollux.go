@@ -14,7 +14,7 @@ import (
 type PolluxConfig struct {
 	Path      string `config:"path" required:"true" doc:"Workload to read: a CSV file with a job a row; one compressed by gzip is recognised by its content."`
 	Profiles  string `config:"profiles" required:"true" doc:"Folder of the measured profiles, holding traces/ and delaunay/."`
-	Remaining string `config:"remaining" enum:"exact|published" doc:"How the steps that a job has left are counted: exact, or one epoch short as the publication's Optimus did."`
+	Remaining string `config:"remaining" enum:"exact|published" doc:"What policies know of the time that a job has left: exact, or as the publication's Optimus reckons it: the steps one epoch short, and a step on one device always with accumulation."`
 }
 
 // The values of PolluxConfig.Remaining.

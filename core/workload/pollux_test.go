@@ -328,3 +328,67 @@ func TestPublishedWorkloads(t *testing.T) {
 		}
 	}
 }
+
+// TestOptimusAccumulatesOnOneDevice holds what the publication's Optimus takes a step to cost. Nobody else does: on one
+// device it has two passes, although a job needs one at its initial batch.
+func TestOptimusAccumulatesOnOneDevice(t *testing.T) {
+	ten, five := 0.5+8*2.0/18, 0.5+3*2.0/18 // seconds of a pass with so many samples on one device
+	for name, tc := range map[string]struct {
+		remaining string
+		batch     int
+		want      float64
+	}{
+		"initial batch, exact":         {remainingExact, 10, ten},
+		"initial batch, published":     {remainingPublished, 10, 2 * five},
+		"above it, exact":              {remainingExact, 20, 2 * ten},
+		"above it, published the same": {remainingPublished, 20, 2 * ten},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, err := loadToy(t, fmt.Sprintf("toy-0,0,toy,1,%d\n", tc.batch), tc.remaining)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := w.Jobs[0].Spec.StepTimes.OneNode[0]; relativeError(got, tc.want) > 1e-12 {
+				t.Errorf("a step on one device takes %v s, want %v s", got, tc.want)
+			}
+			running := Running{Shape: []int{1}, Replicas: 1}
+			if got := w.Jobs[0].Model.Rate(0, running); tc.batch == 10 && relativeError(got, 1/ten) > 1e-12 {
+				t.Errorf("rate is %v, want %v: the job itself does not accumulate", got, 1/ten)
+			}
+		})
+	}
+}
+
+// TestStatedLimitsAreThoseOfTheArtifact holds that a user's application of the same name keeps what was measured.
+func TestStatedLimitsAreThoseOfTheArtifact(t *testing.T) {
+	for _, name := range []string{"yolov3", "ncf"} {
+		t.Run(name, func(t *testing.T) {
+			folder := toyProfile(t)
+			for from, to := range map[string]string{
+				"traces/toy": "traces/" + name, "delaunay/toy-points.csv": "delaunay/" + name + "-points.csv",
+				"delaunay/toy-simplices.csv": "delaunay/" + name + "-simplices.csv",
+			} {
+				if err := os.Rename(filepath.Join(folder, from), filepath.Join(folder, to)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			reader := profileReader{folder: folder}
+			p := reader.read(t.Context(), name)
+			if p == nil {
+				t.Fatal(reader.problems)
+			}
+			if p.batch.MaxPerDevice != 20 || p.maxReplicas != 10 {
+				t.Errorf("at most %d samples a device on %d replicas, want 20 on 10", p.batch.MaxPerDevice, p.maxReplicas)
+			}
+		})
+	}
+	t.Run("the artifact's own", func(t *testing.T) {
+		profiles := referenceProfiles(t)
+		if got := profiles["yolov3"].batch.MaxPerDevice; got != 8 {
+			t.Errorf("yolov3 runs with %d samples a device, want 8", got)
+		}
+		if got := profiles["ncf"].maxReplicas; got != 1 {
+			t.Errorf("ncf runs on %d replicas, want 1", got)
+		}
+	})
+}

@@ -47,19 +47,32 @@ func (r *profileReader) read(ctx context.Context, application string) *profile {
 // limit sets the bounds that follow from what was measured, and those that the artifact states beside its files.
 func (p *profile) limit() {
 	p.batch.Initial, p.batch.Max = p.trainings[0].batch, p.trainings[len(p.trainings)-1].batch
-	p.batch.MaxPerDevice = min(p.batch.MaxPerDevice, statedLimit(p.application))
-	if p.application == "ncf" {
-		p.maxReplicas = 1
-	}
-	p.maxReplicas = max(min(p.maxReplicas, p.batch.Max/p.batch.MinPerDevice), 1)
+	stated := p.stated(p.application)
+	p.batch.MaxPerDevice = min(p.batch.MaxPerDevice, stated.perDevice)
+	p.maxReplicas = max(min(p.maxReplicas, stated.replicas, p.batch.Max/p.batch.MinPerDevice), 1)
 }
 
-// statedLimit is the bound that the artifacts of Pollux and Sia set to the batch of a device, whatever was measured.
-func statedLimit(application string) int {
-	if application == "yolov3" {
-		return 8
+// statedLimits are bounds that the artifacts of Pollux and Sia state beside their files.
+type statedLimits struct{ perDevice, replicas int }
+
+// stated are the bounds that hold whatever was measured. They belong to the profiles of the artifacts, and not to those
+// that others call the same: these are told apart by the batches of their trainings.
+func (p *learning) stated(application string) statedLimits {
+	limits := statedLimits{math.MaxInt, math.MaxInt}
+	if len(p.trainings) == 0 {
+		return limits
 	}
-	return math.MaxInt
+	type artifact struct {
+		application      string
+		initial, largest int
+	}
+	switch (artifact{application, p.trainings[0].batch, p.trainings[len(p.trainings)-1].batch}) {
+	case artifact{"yolov3", 8, 512}:
+		limits.perDevice = 8
+	case artifact{"ncf", 256, 32768}:
+		limits.replicas = 1
+	}
+	return limits
 }
 
 // open opens a file as a table and hands it to read; without problems it becomes an input of the workload.

@@ -36,9 +36,15 @@ func (r *profileReader) readSia(ctx context.Context, application string, acceler
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue // it cannot run on this type
 		}
-		p.types = append(p.types, r.readSpeeds(ctx, application, a.Name, path, filepath.Join(folder, "scalability-"+a.Profile+".csv")))
+		p.types = append(p.types, r.readSpeeds(ctx, a.Name, path, filepath.Join(folder, "scalability-"+a.Profile+".csv")))
 	}
 	r.readTrainings(ctx, &p.learning, folder)
+	stated := p.stated(application)
+	for i := range p.types {
+		if s := &p.types[i]; s.least <= stated.perDevice {
+			s.most = min(s.most, stated.perDevice)
+		}
+	}
 	if len(r.problems) == before && len(p.types) == 0 {
 		r.fail(folder, errors.New("no profile of the accelerators listed, such as placements-"+accelerators[0].Profile+".csv"))
 	}
@@ -50,7 +56,7 @@ func (r *profileReader) readSia(ctx context.Context, application string, acceler
 
 // readSpeeds reads what was measured on one type. A batch per device that one of the two files does not reach is not
 // counted on.
-func (r *profileReader) readSpeeds(ctx context.Context, application, accelerator, placements, scalability string) siaSpeeds {
+func (r *profileReader) readSpeeds(ctx context.Context, accelerator, placements, scalability string) siaSpeeds {
 	before := len(r.problems)
 	s := siaSpeeds{accelerator: accelerator, placements: map[uint64]*stepCurve{}}
 	var points []siaPoint
@@ -91,7 +97,7 @@ func (r *profileReader) readSpeeds(ctx context.Context, application, accelerator
 			}
 		}
 	})
-	s.least, s.most = max(s.least, least), min(s.most, most, statedLimit(application))
+	s.least, s.most = max(s.least, least), min(s.most, most)
 	switch {
 	case len(r.problems) > before:
 	case s.devicesPerNode == 0:

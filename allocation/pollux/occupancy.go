@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// floor is the cluster while jobs are being seated: what is free on each node, and who sits there.
-type floor struct {
+// occupancy is the cluster while jobs are being seated: what is free on each node, and who sits there.
+type occupancy struct {
 	free   []int32
 	spans  []int32   // by node: jobs on it that span nodes
 	onNode [][]int32 // by node: jobs on it
@@ -28,8 +28,8 @@ type nodeSet []uint64
 
 func (s nodeSet) flip(n int32) { s[n/64] ^= 1 << (n % 64) }
 
-// empty clears the floor.
-func (f *floor) empty(p *allocator) {
+// empty clears it.
+func (f *occupancy) empty(p *allocator) {
 	f.reset(len(p.jobs))
 	f.has = slices.Grow(f.has[:0], len(p.jobs))[:len(p.jobs)]
 	clear(f.has)
@@ -59,9 +59,9 @@ func (f *floor) empty(p *allocator) {
 }
 
 // seat gives a job without seats a row, which is copied.
-func (f *floor) seat(i int32, row []share) { f.occupy(i, f.keep(row)) }
+func (f *occupancy) seat(i int32, row []share) { f.occupy(i, f.keep(row)) }
 
-func (f *floor) occupy(i int32, row []share) {
+func (f *occupancy) occupy(i int32, row []share) {
 	f.rows[i] = row
 	for _, at := range row {
 		f.take(at.node, at.replicas)
@@ -74,7 +74,7 @@ func (f *floor) occupy(i int32, row []share) {
 }
 
 // leave takes a job's seats away.
-func (f *floor) leave(i int32) {
+func (f *occupancy) leave(i int32) {
 	row := f.rows[i]
 	for _, at := range row {
 		f.take(at.node, -at.replicas)
@@ -89,14 +89,14 @@ func (f *floor) leave(i int32) {
 }
 
 // reseat gives a job another row and remembers the one it had.
-func (f *floor) reseat(i int32, row []share) {
+func (f *occupancy) reseat(i int32, row []share) {
 	f.log = append(f.log, was{i, f.rows[i]})
 	f.leave(i)
 	f.seat(i, row)
 }
 
 // undo takes all remembered changes back.
-func (f *floor) undo() {
+func (f *occupancy) undo() {
 	for _, w := range slices.Backward(f.log) {
 		f.leave(w.job)
 		f.occupy(w.job, w.row)
@@ -105,14 +105,14 @@ func (f *floor) undo() {
 }
 
 // take occupies devices of a node.
-func (f *floor) take(n, devices int32) {
+func (f *occupancy) take(n, devices int32) {
 	f.byFree[f.free[n]].flip(n)
 	f.free[n] -= devices
 	f.byFree[f.free[n]].flip(n)
 }
 
 // smallest is the first node with the least room that holds k replicas, -1 if there is none.
-func (f *floor) smallest(k int) int32 {
+func (f *occupancy) smallest(k int) int32 {
 	for free := k; free < len(f.byFree); free++ {
 		if n := f.firstOf(free, false, nil); n >= 0 {
 			return n
@@ -122,7 +122,7 @@ func (f *floor) smallest(k int) int32 {
 }
 
 // roomiest is the first node with the most room, -1 if all are full.
-func (f *floor) roomiest() int32 {
+func (f *occupancy) roomiest() int32 {
 	for free := len(f.byFree) - 1; free > 0; free-- {
 		if n := f.firstOf(free, false, nil); n >= 0 {
 			return n
@@ -133,7 +133,7 @@ func (f *floor) roomiest() int32 {
 
 // firstOf is the first node with so many devices free, outside a row, and if told so without a job that spans nodes; -1
 // if there is none.
-func (f *floor) firstOf(free int, alone bool, outside []share) int32 {
+func (f *occupancy) firstOf(free int, alone bool, outside []share) int32 {
 	for w, word := range f.byFree[free] {
 		for ; word != 0; word &= word - 1 {
 			n := int32(w*64 + bits.TrailingZeros64(word))
@@ -147,7 +147,7 @@ func (f *floor) firstOf(free int, alone bool, outside []share) int32 {
 
 // across builds a row of k replicas over nodes: the emptiest first, the rest where it fits best. It is shorter if there
 // is no room, and empty if one node would do. It is valid until the next call.
-func (f *floor) across(k int, alone bool) []share {
+func (f *occupancy) across(k int, alone bool) []share {
 	row := f.row[:0]
 	for k > 0 {
 		n := int32(-1)

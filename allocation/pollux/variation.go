@@ -1,13 +1,14 @@
 package pollux
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
 )
 
-// nursery makes one seating from two, as published. Its buffers serve all.
-type nursery struct {
+// variation makes offspring, one seating from two, as published. Its buffers serve all.
+type variation struct {
 	rand     *rand.Rand
 	jobs     []*job // by rank
 	capacity []int  // devices by node
@@ -17,33 +18,33 @@ type nursery struct {
 
 	draft   rows    // before growth and repair
 	row     []share // of one job, on the way
-	grown   []int32 // nodes on which it has grown
 	free    []int32 // by node, of the draft; may be negative
-	open    []int32 // nodes with a free device
+	seated  []int32 // by node: jobs of the draft on it
+	growing []place // of the draft, by rank and node
 	left    []int32 // by node, while repairing
 	spanned []bool  // by node: a job that spans nodes has claimed it
 	inUse   []bool  // by node
 }
 
-func (n *nursery) begin(p *allocator, g *geneticSearch) {
+func (n *variation) begin(p *allocator, g *geneticSearch) {
 	n.rand, n.jobs, n.capacity, n.claimed, n.avoid, n.fitness = g.rand, g.jobs, p.usable, p.claimed, g.avoid, p.fitness
 	nodes := len(n.capacity)
 	n.free, n.left = slices.Grow(n.free[:0], nodes)[:nodes], slices.Grow(n.left[:0], nodes)[:nodes]
+	n.seated = slices.Grow(n.seated[:0], nodes)[:nodes]
 	n.spanned, n.inUse = slices.Grow(n.spanned[:0], nodes)[:nodes], slices.Grow(n.inUse[:0], nodes)[:nodes]
 }
 
 var (
 	resetSkip = skipOf(resetRate)
 	thinSkip  = skipOf(thinRate)
-	growSkip  = skipOf(growRate)
 )
 
 // skip draws how many trials fail before the next success; see skipOf.
-func (n *nursery) skip(mean float64) int { return int(n.rand.ExpFloat64() * mean) }
+func (n *variation) skip(mean float64) int { return int(n.rand.ExpFloat64() * mean) }
 
 // mutate drafts the rows of one seating, those below a cut from the other, of which some are reset to what their jobs
 // hold and some lose nodes.
-func (n *nursery) mutate(most, below *member, cut int) {
+func (n *variation) mutate(most, below *member, cut int) {
 	n.draft.clear()
 	reset, thin := n.skip(resetSkip), n.skip(thinSkip)
 	for rank, j := range n.jobs {
@@ -71,22 +72,22 @@ func (n *nursery) mutate(most, below *member, cut int) {
 }
 
 // finish makes a seating of the draft: it lets jobs grow on free nodes if told so, repairs conflicts and weighs it up.
-func (n *nursery) finish(m *member, grow bool) {
+func (n *variation) finish(m *member, grow bool) {
 	m.clear()
 	m.hash, m.cost = 0, 0
 	for node, devices := range n.capacity {
 		n.left[node], n.spanned[node], n.inUse[node] = int32(devices), n.claimed[node], false
 	}
-	next, skip := math.MaxInt, 0.0 // rank that grows next
-	if grow && n.listOpen() {
-		next, skip = n.skip(growSkip), skipOf(1/float64(len(n.open)))
+	n.growing = n.growing[:0]
+	if grow {
+		n.drawGrowth()
 	}
+	growing := n.growing
 	value := 0.0
 	for rank, j := range n.jobs {
 		n.row = append(n.row[:0], n.draft.row(rank)...)
-		if rank == next {
-			n.grow(skip)
-			next += 1 + n.skip(growSkip)
+		for ; len(growing) > 0 && int(growing[0].rank) == rank; growing = growing[1:] {
+			n.growOn(growing[0].node)
 		}
 		n.repair(j)
 		for _, at := range n.row {
@@ -110,48 +111,41 @@ func (n *nursery) finish(m *member, grow bool) {
 	}
 }
 
-// listOpen finds the nodes on which the draft leaves a device free, and reports whether there is one.
-func (n *nursery) listOpen() bool {
+// drawGrowth draws where jobs grow: on each node with a free device, of all jobs one on average, and of those that sit
+// there one on average. A place that both draws hit grows once.
+func (n *variation) drawGrowth() {
 	for node, devices := range n.capacity {
-		n.free[node] = int32(devices)
+		n.free[node], n.seated[node] = int32(devices), 0
 	}
 	for _, at := range n.draft.shares {
 		n.free[at.node] -= at.replicas
+		n.seated[at.node]++
 	}
-	n.open = n.open[:0]
+	anyone := skipOf(1 / float64(len(n.jobs)))
 	for node, free := range n.free {
-		if free > 0 {
-			n.open = append(n.open, int32(node))
+		if free < 1 {
+			continue
+		}
+		for rank := n.skip(anyone); rank < len(n.jobs); rank += 1 + n.skip(anyone) {
+			n.growing = append(n.growing, place{int32(rank), int32(node)})
 		}
 	}
-	return len(n.open) > 0
+	for rank := range n.jobs {
+		for _, at := range n.draft.row(rank) {
+			if n.free[at.node] > 0 && n.rand.IntN(int(n.seated[at.node])) == 0 {
+				n.growing = append(n.growing, place{int32(rank), at.node})
+			}
+		}
+	}
+	slices.SortFunc(n.growing, func(a, b place) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.node, b.node)) })
+	n.growing = slices.Compact(n.growing)
 }
 
-// grow lets the row grow on one open node on average, and on one of those where it sits on average. A node that both
-// draws hit grows once.
-func (n *nursery) grow(skip float64) {
-	n.grown = n.grown[:0]
-	seated := 0
-	for _, at := range n.row {
-		if n.free[at.node] > 0 {
-			seated++
-		}
-	}
-	for i := range n.row {
-		if node := n.row[i].node; n.free[node] > 0 && n.rand.IntN(seated) == 0 {
-			n.growOn(node)
-			n.grown = append(n.grown, node)
-		}
-	}
-	for at := n.skip(skip); at < len(n.open); at += 1 + n.skip(skip) {
-		if node := n.open[at]; !slices.Contains(n.grown, node) {
-			n.growOn(node)
-		}
-	}
-}
+// place is where a job may sit.
+type place struct{ rank, node int32 }
 
 // growOn draws the replicas of the row on an open node between what they are and what the node holds.
-func (n *nursery) growOn(node int32) {
+func (n *variation) growOn(node int32) {
 	i := 0
 	for i < len(n.row) && n.row[i].node < node {
 		i++
@@ -164,7 +158,7 @@ func (n *nursery) growOn(node int32) {
 }
 
 // repair makes the row one that its job can hold beside those of lower rank, in the published order of steps.
-func (n *nursery) repair(j *job) {
+func (n *variation) repair(j *job) {
 	if n.avoid && len(n.row) > 1 {
 		n.row = slices.DeleteFunc(n.row, func(at share) bool {
 			claimed := n.spanned[at.node]
@@ -188,7 +182,7 @@ func (n *nursery) repair(j *job) {
 }
 
 // cut leaves the row so many replicas, on nodes in random order.
-func (n *nursery) cut(most int) {
+func (n *variation) cut(most int) {
 	n.rand.Shuffle(len(n.row), func(a, b int) { n.row[a], n.row[b] = n.row[b], n.row[a] })
 	n.row = n.row[:min(len(n.row), widestRow)]
 	left, kept := int32(most), n.row[:0]
