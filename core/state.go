@@ -126,7 +126,7 @@ func (s *state) take(e *Event) error {
 		j.Progress, j.ProgressRate, j.ProgressAsOf, j.StepsLeft = e.Progress, e.Rate, e.FromSeconds, e.StepsLeft
 	case JobMeasured:
 		j.Gradients = e.Gradients
-		if !slices.ContainsFunc(j.Measured, func(m Measurement) bool { return m.sameConfiguration(e.Measurement) }) {
+		if !slices.ContainsFunc(j.Measured, func(m Measurement) bool { return m.SameConfiguration(e.Measurement) }) {
 			j.Measured = append(j.Measured, e.Measurement)
 		}
 	case JobInterrupted:
@@ -138,7 +138,7 @@ func (s *state) take(e *Event) error {
 		s.release(j, e.AtSeconds)
 		s.end(j, endState(e.Kind), e.AtSeconds)
 		j.Progress, j.ProgressRate = e.Progress, 0
-		if e.Kind == JobFinished {
+		if e.Kind == JobFinished && j.TotalWork > 0 {
 			j.Progress = j.TotalWork
 		}
 	}

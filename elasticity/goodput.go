@@ -92,7 +92,7 @@ func NewGoodput() core.Factory[core.Elasticity] {
 	}, newGoodputAgent)
 }
 
-func newGoodputAgent(c GoodputConfig, _ core.Settings) (core.Elasticity, error) {
+func newGoodputAgent(c GoodputConfig, s core.Settings) (core.Elasticity, error) {
 	p := &goodputAgent{
 		config: c, standing: core.Standing{UntilSeconds: math.Inf(1)}, grids: map[core.BatchSpec]*goodput.Grid{}, truths: map[*core.Truth]*pastApplication{},
 		rigid: fixed{elastic: true, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
@@ -106,7 +106,10 @@ func newGoodputAgent(c GoodputConfig, _ core.Settings) (core.Elasticity, error) 
 		}
 	}
 	var err error
-	p.pool, err = readPool(c.HistoryPath)
+	var note string
+	if p.pool, note, err = readPool(c.HistoryPath); note != "" && s.Log != nil {
+		s.Log.Warn("the history knows nothing: jobs start without it", "component", s.ID, "history_path", c.HistoryPath, "because", note)
+	}
 	return p, err
 }
 
@@ -132,6 +135,7 @@ type agent struct {
 	heard       int                // measurements that the job reported
 	seen        []core.Measurement // those that count
 	first       core.Gradients     // the first statistics reported
+	changed     bool               // the job proved wrong what was known before
 	most        int                // replicas it may use
 	gradients   core.Gradients
 	models      []typeModel // by AcceleratorID, the last one for all further types; none before anything is known
@@ -153,15 +157,59 @@ func (p *goodputAgent) Respond(ctx context.Context, v *core.View, jobs []*core.J
 		}
 		a := p.learn(v.Cluster, j)
 		r := core.Response{Job: j.ID, MinReplicas: min(j.MinReplicas, a.most), MaxReplicas: a.most, Curves: a.told, RemainingWork: math.NaN()}
-		if p.config.DeclaredWork {
-			r.RemainingWork = j.RemainingWork(v.NowSeconds)
-			if a.models == nil { // the curve is not in iterations yet
-				r.RemainingWork = p.config.UnmeasuredSeconds
-			}
-		}
+		r.RemainingWork = p.left(a, j, v.NowSeconds)
 		p.responses = append(p.responses, r)
 	}
 	return p.responses, nil
+}
+
+// left is the work that a job has left, as declared or else as jobs before it had; NaN when neither is known.
+func (p *goodputAgent) left(a *agent, j *core.Job, now float64) float64 {
+	switch {
+	case p.config.DeclaredWork && a.models == nil: // the curve is not in iterations yet
+		return p.config.UnmeasuredSeconds
+	case p.config.DeclaredWork:
+		return j.RemainingWork(now)
+	case p.pool == nil:
+		return math.NaN()
+	}
+	if a.models == nil {
+		return p.pool.work.whole(j.Application)
+	}
+	past := p.pool.named(j.Application)
+	changed := a.changed || past != nil && !past.believed()
+	return p.pool.work.left(j.Application, changed, j.WorkDone(now), a.single())
+}
+
+// single is the rate on one device, of the first type that it is known of.
+func (a *agent) single() float64 {
+	for _, c := range a.told {
+		if len(c.OneNode) > 0 && c.OneNode[0] > 0 {
+			return c.OneNode[0]
+		}
+	}
+	return 1
+}
+
+// Ended keeps how much work the jobs had.
+func (p *goodputAgent) Ended(_ context.Context, _ *core.View, jobs []*core.Job) error {
+	if p.pool == nil {
+		return nil
+	}
+	for _, j := range jobs {
+		if int(j.ID) >= len(p.agents) || p.agents[j.ID] == nil || p.agents[j.ID].models == nil {
+			continue
+		}
+		a := p.agents[j.ID]
+		e := ending{work: j.Progress, seconds: j.Progress / a.single(), finished: j.State == core.Completed}
+		if !(e.work > 0 && e.work <= mostGradient && e.seconds > 0 && e.seconds <= mostGradient) {
+			continue
+		}
+		p.pool.work.add(j.Application, e)
+		fresh := p.pool.extend(a)
+		fresh.endings = newest(append(fresh.endings, e))
+	}
+	return nil
 }
 
 // forget drops the agents of jobs that have ended, and keeps what they learned.
@@ -241,7 +289,7 @@ func (p *goodputAgent) known(j *core.Job) *pastApplication {
 		return nil // what most jobs proved wrong is not believed again
 	case p.config.Knowledge == oracle && j.Truth != nil:
 		if p.truths[j.Truth] == nil {
-			p.truths[j.Truth] = newPast(j.Application, j.Batch, p.hear(nil, j.Truth.Measurements), j.Truth.Gradients)
+			p.truths[j.Truth] = newPast(j.Application, j.Batch, p.hear(nil, j.Truth.Measurements), j.Truth.Gradients).fit()
 		}
 		return p.truths[j.Truth]
 	default:
@@ -268,7 +316,7 @@ func (a *agent) doubt() {
 	switch wrong := compared > 0 && !(sum/compared < doubted); {
 	case wrong:
 		a.past.refuted++
-		a.past = nil
+		a.past, a.changed = nil, true
 	case first:
 		a.past.confirmed++
 	}
