@@ -126,9 +126,7 @@ func (s *state) take(e *Event) error {
 		j.Progress, j.ProgressRate, j.ProgressAsOf, j.StepsLeft = e.Progress, e.Rate, e.FromSeconds, e.StepsLeft
 	case JobMeasured:
 		j.Gradients = e.Gradients
-		if !slices.ContainsFunc(j.Measured, func(m Measurement) bool { return m.SameConfiguration(e.Measurement) }) {
-			j.Measured = append(j.Measured, e.Measurement)
-		}
+		j.measure(e.Measurement)
 	case JobInterrupted:
 		s.release(j, e.AtSeconds)
 		j.Preemptions++

@@ -23,7 +23,7 @@ func (f *fits) fit(seen []core.Measurement) goodput.Performance {
 	f.key = f.key[:0]
 	for _, m := range seen {
 		for _, part := range [...]uint64{
-			uint64(m.Nodes), uint64(m.Replicas), uint64(m.PerDevice), math.Float64bits(m.PassSeconds), math.Float64bits(m.StepSeconds),
+			uint64(m.Nodes), uint64(m.Replicas), uint64(m.PerDevice), math.Float64bits(m.PassSeconds), math.Float64bits(m.StepSeconds), uint64(goodput.Weight(m)),
 		} {
 			f.key = binary.LittleEndian.AppendUint64(f.key, part)
 		}

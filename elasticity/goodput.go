@@ -132,7 +132,7 @@ type agent struct {
 	application string
 	limits      core.BatchSpec
 	past        *pastApplication   // what was known before; nil for nothing, or once the job proved it wrong
-	heard       int                // measurements that the job reported
+	reported    []core.Measurement // by the job
 	seen        []core.Measurement // those that count
 	first       core.Gradients     // the first statistics reported
 	changed     bool               // the job proved wrong what was known before
@@ -235,17 +235,18 @@ func (p *goodputAgent) learn(c *core.Cluster, j *core.Job) *agent {
 		a = p.begin(c, j)
 		p.agents[j.ID] = a
 	}
-	if a.heard == 0 && len(j.Measured) > 0 {
+	if len(a.reported) == 0 && len(j.Measured) > 0 {
 		a.first = j.Gradients
 	}
 	switch {
-	case len(j.Measured) > a.heard:
-		a.heard, a.seen = len(j.Measured), p.hear(a.seen[:0], j.Measured) // the View is not to be kept
+	case !slices.Equal(a.reported, j.Measured):
+		a.reported = append(a.reported[:0], j.Measured...) // the View is not to be kept
+		a.seen = p.collect(a.seen[:0], a.reported)
 		a.gradients = j.Gradients
 		a.doubt()
 		a.most = a.reach(j, p.config.MostReplicas)
 		p.model(a, c, j)
-	case a.heard > 0 && j.Gradients != a.gradients:
+	case len(a.reported) > 0 && j.Gradients != a.gradients:
 		a.gradients = j.Gradients
 		a.update()
 	default:
@@ -289,7 +290,7 @@ func (p *goodputAgent) known(j *core.Job) *pastApplication {
 		return nil // what most jobs proved wrong is not believed again
 	case p.config.Knowledge == oracle && j.Truth != nil:
 		if p.truths[j.Truth] == nil {
-			p.truths[j.Truth] = newPast(j.Application, j.Batch, p.hear(nil, j.Truth.Measurements), j.Truth.Gradients).fit()
+			p.truths[j.Truth] = newPast(j.Application, j.Batch, p.collect(nil, j.Truth.Measurements), j.Truth.Gradients).fit()
 		}
 		return p.truths[j.Truth]
 	default:

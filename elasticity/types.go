@@ -9,7 +9,6 @@ import (
 
 // typeModel is what is known of a job on an accelerator type.
 type typeModel struct {
-	fitted int // measurements that performance was fitted to
 	goodput.Performance
 	most   int             // replicas that the curves end at
 	curves *goodput.Curves // nil where nothing was measured: then
@@ -66,9 +65,9 @@ func (p *goodputAgent) bounds(j *core.Job, accelerator string) core.BatchSpec {
 	return b
 }
 
-// hear is what the agent takes of a job's measurements. The blind does not see the type: of several on as many nodes
+// collect is what the agent takes of a job's measurements. The blind does not see the type: of several on as many nodes
 // and replicas with one batch, the first counts.
-func (p *goodputAgent) hear(kept, all []core.Measurement) []core.Measurement {
+func (p *goodputAgent) collect(kept, all []core.Measurement) []core.Measurement {
 	if p.config.Types != blindType {
 		return append(kept, all...)
 	}
@@ -88,13 +87,13 @@ func (p *goodputAgent) hear(kept, all []core.Measurement) []core.Measurement {
 func (p *goodputAgent) know(a *agent, m *typeModel, accelerator string) bool {
 	if a.past != nil {
 		if known := a.past.on(accelerator); known != nil {
-			m.Performance, m.fitted = *known, 0
+			m.Performance = *known
 			return true
 		}
 	}
 	seen := measuredOn(a.seen, accelerator)
-	if len(seen) > 0 && len(seen) != m.fitted {
-		m.Performance, m.fitted = p.fits.fit(seen), len(seen)
+	if len(seen) > 0 {
+		m.Performance = p.fits.fit(seen)
 	}
 	return len(seen) > 0
 }
