@@ -123,8 +123,8 @@ type Measurement struct {
 	PassSeconds                float64 // of a pass over PerDevice samples without synchronisation
 	StepSeconds                float64 // of a pass with it
 
-	// Count is how many reports it rests on, and Spread their typical distance from it, as a part of StepSeconds. 0 stands
-	// for a single report, of which the spread is not known.
+	// Count is how many reports it rests on, and Spread the mean distance of those that disagree with it, over all, as a
+	// part of StepSeconds. 0 stands for a single report, of which the spread is not known.
 	Count  int
 	Spread float64
 }
@@ -217,7 +217,7 @@ func (j *Job) measure(m Measurement) {
 		r.Add(j.Measured[at])
 	}
 	r.Add(m)
-	j.Measured[at] = r.Of(m)
+	j.Measured[at] = r.Correct(j.Measured[at])
 }
 
 // SameConfiguration reports whether two measurements are of the same replicas, nodes, type and batch.

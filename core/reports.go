@@ -33,21 +33,27 @@ func push(list []float64, x float64) []float64 {
 	return append(list, x)
 }
 
-// Of is the measurement of a configuration by all its reports: the lower median of both times, for what disturbs a job
-// slows it down, and as spread their median distance from it.
-func (r *Reports) Of(configuration Measurement) Measurement {
-	m := configuration
-	m.PassSeconds, m.StepSeconds, m.Count = lowerMedian(r.passes), lowerMedian(r.steps), r.count
-	off := make([]float64, len(r.steps))
-	for i, s := range r.steps {
-		off[i] = math.Abs(s - m.StepSeconds)
+// jitter is the part of a step time by which reports may differ and still agree. What differs less moves no curve, and
+// costs no fit.
+const jitter = 0.05
+
+// Correct is a measurement corrected by all reports of its configuration: the lower median of both times, for what
+// disturbs a job slows it down, and as spread their mean distance from it. Times that agree with the median stay.
+func (r *Reports) Correct(m Measurement) Measurement {
+	pass, step := lowerMedian(r.passes), lowerMedian(r.steps)
+	if differ(pass, m.PassSeconds) || differ(step, m.StepSeconds) {
+		m.PassSeconds, m.StepSeconds = pass, step
 	}
-	m.Spread = 0
-	if m.StepSeconds > 0 {
-		m.Spread = lowerMedian(off) / m.StepSeconds
+	m.Count, m.Spread = r.count, 0
+	for _, s := range r.steps {
+		if differ(s, m.StepSeconds) {
+			m.Spread += math.Abs(s-m.StepSeconds) / m.StepSeconds / float64(len(r.steps))
+		}
 	}
 	return m
 }
+
+func differ(seconds, from float64) bool { return math.Abs(seconds-from) > jitter*from }
 
 func lowerMedian(list []float64) float64 {
 	sorted := slices.Sorted(slices.Values(list))

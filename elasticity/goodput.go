@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -36,6 +37,9 @@ func (c GoodputConfig) Capabilities() []core.Capability {
 	}
 	if c.Knowledge == oracle || c.Profiled {
 		needs = append(needs, core.CapabilityMeasurements)
+	}
+	if c.Knowledge == oracle {
+		needs = append(needs, core.CapabilityStepTimes) // of jobs that measure nothing
 	}
 	return needs
 }
@@ -95,7 +99,8 @@ func NewGoodput() core.Factory[core.Elasticity] {
 func newGoodputAgent(c GoodputConfig, s core.Settings) (core.Elasticity, error) {
 	p := &goodputAgent{
 		config: c, standing: core.Standing{UntilSeconds: math.Inf(1)}, grids: map[core.BatchSpec]*goodput.Grid{}, truths: map[*core.Truth]*pastApplication{},
-		rigid: fixed{elastic: true, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
+		log: s.Log, id: s.ID,
+		rigid: fixed{elastic: true, oracle: c.Knowledge == oracle, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
 	}
 	if c.Knowledge != history {
 		return p, nil
@@ -110,6 +115,9 @@ func newGoodputAgent(c GoodputConfig, s core.Settings) (core.Elasticity, error) 
 	if p.pool, note, err = readPool(c.HistoryPath); note != "" && s.Log != nil {
 		s.Log.Warn("the history knows nothing: jobs start without it", "component", s.ID, "history_path", c.HistoryPath, "because", note)
 	}
+	if err == nil {
+		p.pool.work.unmeasured = max(c.UnmeasuredSeconds, 1)
+	}
 	return p, err
 }
 
@@ -118,7 +126,14 @@ type goodputAgent struct {
 	grids  map[core.BatchSpec]*goodput.Grid
 	truths map[*core.Truth]*pastApplication
 	fits   fits
-	pool   *pool    // nil unless knowledge is history
+	pool   *pool  // nil unless knowledge is history
+	silent []bool // by JobID: the job measures nothing
+	// What is noted of jobs, and of how many.
+	log                *slog.Logger
+	id                 string
+	silences, ungraded int
+
+	differ bool     // reports of one configuration were seen to
 	agents []*agent // by JobID; nil for jobs that have ended or have no batch to tune
 	rigid  fixed    // answers for jobs without one
 
@@ -135,6 +150,7 @@ type agent struct {
 	reported    []core.Measurement // by the job
 	seen        []core.Measurement // those that count
 	first       core.Gradients     // the first statistics reported
+	isUngraded  bool               // it reports no gradient statistics
 	changed     bool               // the job proved wrong what was known before
 	most        int                // replicas it may use
 	gradients   core.Gradients
@@ -147,7 +163,7 @@ func (p *goodputAgent) Respond(ctx context.Context, v *core.View, jobs []*core.J
 	p.forget(v)
 	p.responses = p.responses[:0]
 	for i, j := range jobs {
-		if j.Batch.Initial == 0 || j.Batch.Max == 0 {
+		if j.Batch.Initial == 0 || j.Batch.Max == 0 || p.reportsNothing(j, v.NowSeconds) {
 			rigid, err := p.rigid.Respond(ctx, v, jobs[i:i+1])
 			if err != nil {
 				return nil, err
@@ -161,6 +177,75 @@ func (p *goodputAgent) Respond(ctx context.Context, v *core.View, jobs []*core.J
 		p.responses = append(p.responses, r)
 	}
 	return p.responses, nil
+}
+
+// reportsNothing reports whether a job with a batch to tune measures nothing: it has worked and told nothing of itself, or
+// even the truth does not know it. Such a job keeps the batch that its user asked for, on any number of replicas, along its
+// true step times if the truth is to be known, and otherwise as if it scaled linearly; on one device it would never grow.
+func (p *goodputAgent) reportsNothing(j *core.Job, now float64) bool {
+	if int(j.ID) < len(p.silent) && p.silent[j.ID] {
+		if len(j.Measured) > 0 {
+			p.silent[j.ID] = false
+		}
+		return len(j.Measured) == 0
+	}
+	worked := j.Held > 0 && j.ProgressRate > 0 && now > j.ProgressAsOf
+	if len(j.Measured) > 0 || !worked && (p.config.Knowledge != oracle || j.Truth != nil) {
+		return false
+	}
+	for int(j.ID) >= len(p.silent) {
+		p.silent = append(p.silent, false)
+	}
+	p.silent[j.ID] = true
+	p.note(&p.silences, j, "a job reports no measurements: it keeps its batch, and is taken to scale "+p.scales(j))
+	if int(j.ID) < len(p.agents) {
+		p.agents[j.ID] = nil
+	}
+	return true
+}
+
+// scales says how a job that reports nothing is taken to scale.
+func (p *goodputAgent) scales(j *core.Job) string {
+	if p.rigid.oracle && j.StepTimes != nil {
+		return "as its true step times say"
+	}
+	return "linearly"
+}
+
+// note says something about the first job that it holds for; Close says for how many it did.
+func (p *goodputAgent) note(count *int, j *core.Job, message string) {
+	if *count++; *count == 1 && p.log != nil {
+		p.log.Warn(message, "component", p.id, "first_job", j.Name)
+	}
+}
+
+// noteCounts says for how many jobs each note held.
+func (p *goodputAgent) noteCounts() {
+	if p.log == nil {
+		return
+	}
+	if p.silences > 1 {
+		p.log.Warn("jobs reported no measurements", "component", p.id, "jobs", p.silences)
+	}
+	if p.ungraded > 1 {
+		p.log.Warn("jobs reported no gradient statistics", "component", p.id, "jobs", p.ungraded)
+	}
+}
+
+// ungradedBatch is the total batch of a job that reports times but no gradient statistics, so that nobody can tell what
+// another batch is worth: the one its user asked for. 0 for any other job.
+func (p *goodputAgent) ungradedBatch(a *agent, j *core.Job) int {
+	if len(a.reported) == 0 || a.gradients != (core.Gradients{}) {
+		return 0
+	}
+	if !a.isUngraded {
+		a.isUngraded = true
+		p.note(&p.ungraded, j, "a job reports no gradient statistics: it keeps its batch, and grows by its throughput")
+	}
+	if j.Batch.Requested > 0 {
+		return j.Batch.Requested
+	}
+	return j.Batch.Initial
 }
 
 // left is the work that a job has left, as declared or else as jobs before it had; NaN when neither is known.
@@ -241,7 +326,7 @@ func (p *goodputAgent) learn(c *core.Cluster, j *core.Job) *agent {
 	switch {
 	case !slices.Equal(a.reported, j.Measured):
 		a.reported = append(a.reported[:0], j.Measured...) // the View is not to be kept
-		a.seen = p.collect(a.seen[:0], a.reported)
+		a.seen = p.confirmed(p.collect(a.seen[:0], a.reported), a.past == nil)
 		a.gradients = j.Gradients
 		a.doubt()
 		a.most = a.reach(j, p.config.MostReplicas)
@@ -326,7 +411,7 @@ func (a *agent) doubt() {
 // reach is the most replicas a job may use: twice those it ran on, or that its application ran on before.
 func (a *agent) reach(j *core.Job, limit int) int {
 	most := 1
-	for _, m := range a.seen {
+	for _, m := range a.reported {
 		most = max(most, 2*m.Replicas)
 	}
 	if a.past != nil {
@@ -405,7 +490,7 @@ func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Se
 	limits, choice := p.bounds(j, v.Cluster.Accelerators[accelerator]), a.choice(accelerator, shape, replicas)
 	t := core.Tuning{Job: j.ID}
 	switch fixed := slices.Contains(p.config.FixedBatch, j.Application); {
-	case fixed:
+	case fixed || p.ungradedBatch(a, j) > 0 && j.Batch.Requested > 0:
 		t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, replicas, limits)
 	case choice.PerDevice == 0:
 		total := max(limits.Initial, limits.MinPerDevice*replicas)
@@ -428,6 +513,7 @@ func (p *goodputAgent) Standing() core.Standing { return p.standing }
 
 // Close writes the history back, if there is something new in it.
 func (p *goodputAgent) Close() error {
+	p.noteCounts()
 	if p.pool == nil || p.config.HistoryFrozen {
 		return nil
 	}

@@ -38,7 +38,11 @@ func (p *goodputAgent) model(a *agent, c *core.Cluster, j *core.Job) {
 			m.curves.Update(goodput.Gradients(a.gradients))
 		default:
 			m.most = a.most
-			m.curves = goodput.NewCurves(p.grid(limitsOf(p.bounds(j, types[t]))), m.Performance, goodput.Gradients(a.gradients), a.most)
+			limits := limitsOf(p.bounds(j, types[t]))
+			if batch := p.ungradedBatch(a, j); batch > 0 {
+				limits.Initial, limits.Max = batch, batch
+			}
+			m.curves = goodput.NewCurves(p.grid(limits), m.Performance, goodput.Gradients(a.gradients), a.most)
 		}
 	}
 	p.borrow(a, c, j)
@@ -73,14 +77,25 @@ func (p *goodputAgent) collect(kept, all []core.Measurement) []core.Measurement 
 	}
 	for _, m := range all {
 		m.Accelerator = ""
-		same := func(k core.Measurement) bool {
-			return k.Nodes == m.Nodes && k.Replicas == m.Replicas && k.PerDevice == m.PerDevice
-		}
-		if !slices.ContainsFunc(kept, same) {
+		if !slices.ContainsFunc(kept, m.SameConfiguration) {
 			kept = append(kept, m)
 		}
 	}
 	return kept
+}
+
+// confirmed leaves out what was reported once, if reports are known to differ: such a report may be far off, and a job that
+// shrinks by it never makes another. A job of which nothing else is known keeps it.
+func (p *goodputAgent) confirmed(seen []core.Measurement, nothingElse bool) []core.Measurement {
+	p.differ = p.differ || slices.ContainsFunc(seen, func(m core.Measurement) bool { return m.Spread > 0 })
+	once := func(m core.Measurement) bool { return m.Count < 2 }
+	if !p.differ || !slices.ContainsFunc(seen, once) {
+		return seen
+	}
+	if nothingElse && !slices.ContainsFunc(seen, func(m core.Measurement) bool { return !once(m) }) {
+		return seen
+	}
+	return slices.DeleteFunc(seen, once)
 }
 
 // know brings a model up to what is known of its type; false when that is nothing.

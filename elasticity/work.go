@@ -72,9 +72,18 @@ func (d *total) left(done float64) float64 {
 		return -1
 	})
 	if next == n {
-		return done // of one that goes on beyond all others, as much again is expected
+		return double(d.at[n-1], done)
 	}
 	return d.at[next] - done + d.survive[next]*d.beyond[next]
+}
+
+// double is what is left of a guess that was doubled until it lay beyond what is done. The guess stands for a while, so that
+// of two jobs that go on beyond all others the one that is ahead stays so.
+func double(guess, done float64) float64 {
+	for guess <= done {
+		guess *= 2
+	}
+	return guess - done
 }
 
 // newest drops the oldest endings beyond what is kept.
@@ -88,6 +97,7 @@ func newest(endings []ending) []ending {
 // workPool is what is known of how much work jobs have to do: by application, and over all of them, in seconds on one
 // device, for applications that were never seen.
 type workPool struct {
+	unmeasured   float64 // seconds
 	applications map[string]*pastWork
 	prior        total
 	stale        bool // prior
@@ -161,7 +171,7 @@ func (w *pastWork) believed() bool { return w.refuted <= w.confirmed }
 func (p *workPool) believed(application string) bool { return p.of(application).believed() }
 
 // left is the work that a job is expected to have left, given how much it has done and how much one device does in a
-// second; NaN when nothing is known. Earlier runs are left aside when the application is not what it was.
+// second. Before anything is known, a job is taken to need unmeasured seconds, or twice or four times as many. Earlier runs are left aside when the application is not what it was.
 func (p *workPool) left(application string, changed bool, done, perSecond float64) float64 {
 	w := p.of(application)
 	switch {
@@ -173,10 +183,13 @@ func (p *workPool) left(application string, changed bool, done, perSecond float6
 	if p.stale {
 		p.prior, p.stale = newTotal(p.all(), bySeconds), false
 	}
+	if len(p.prior.at) == 0 {
+		return double(p.unmeasured, done/perSecond) * perSecond
+	}
 	return p.prior.left(done/perSecond) * perSecond
 }
 
-// whole is the seconds on one device that a job which has not begun is expected to need; NaN when nothing is known.
+// whole is the seconds on one device that a job which has not begun is expected to need.
 func (p *workPool) whole(application string) float64 {
 	w, d := p.of(application), total{}
 	switch {

@@ -101,7 +101,7 @@ func newFitting(seen []core.Measurement) *fitting {
 	mean, alike := 0.0, true
 	for _, m := range seen {
 		mean += float64(Weight(m)) / float64(len(seen))
-		alike = alike && Weight(m) == Weight(seen[0])
+		alike = alike && m.Spread == 0 // where reports never differ, one is as good as many
 	}
 	for i := range f.low {
 		f.low[i], f.high[i] = math.Log(tiny), math.Inf(1)
