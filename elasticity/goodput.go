@@ -126,6 +126,7 @@ type goodputAgent struct {
 	grids  map[core.BatchSpec]*goodput.Grid
 	truths map[*core.Truth]*pastApplication
 	fits   fits
+	curves goodput.Cache
 	pool   *pool  // nil unless knowledge is history
 	silent []bool // by JobID: the job measures nothing
 	// What is noted of jobs, and of how many.
