@@ -113,7 +113,6 @@ type Job struct {
 	// first seen. It only grows, and an entry changes when the job reports of its configuration again.
 	Measured  []Measurement
 	Gradients Gradients // latest statistics reported; zero before the first report
-	reports   []Reports // by Measured, of those that were reported of again; shorter where none was
 }
 
 // Measurement is what a job saw on one configuration: its replicas, on how many nodes, with which batch.
@@ -200,24 +199,6 @@ func (s *JobSpec) BatchOn(accelerator string) BatchSpec {
 // CanRunOn reports whether the job can run on an accelerator type of the cluster.
 func (s *JobSpec) CanRunOn(c *Cluster, t AcceleratorID) bool {
 	return len(s.Accelerators) == 0 || slices.Contains(s.Accelerators, c.Accelerators[t])
-}
-
-// measure takes in what the job reported of a configuration.
-func (j *Job) measure(m Measurement) {
-	at := slices.IndexFunc(j.Measured, m.SameConfiguration)
-	if at < 0 {
-		j.Measured = append(j.Measured, m)
-		return
-	}
-	for len(j.reports) <= at {
-		j.reports = append(j.reports, Reports{})
-	}
-	r := &j.reports[at]
-	if r.count == 0 {
-		r.Add(j.Measured[at])
-	}
-	r.Add(m)
-	j.Measured[at] = r.Correct(j.Measured[at])
 }
 
 // SameConfiguration reports whether two measurements are of the same replicas, nodes, type and batch.

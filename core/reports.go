@@ -16,6 +16,34 @@ type Reports struct {
 	steps  []float64 // of the same reports, in the same order
 }
 
+// measure takes in what a job reported of a configuration.
+func (s *state) measure(j *Job, m Measurement) {
+	at := slices.IndexFunc(j.Measured, m.SameConfiguration)
+	if at < 0 {
+		j.Measured = append(j.Measured, m)
+		return
+	}
+	for int(j.ID) >= len(s.reports) {
+		s.reports = append(s.reports, nil)
+	}
+	for len(s.reports[j.ID]) <= at {
+		s.reports[j.ID] = append(s.reports[j.ID], Reports{})
+	}
+	r := &s.reports[j.ID][at]
+	if r.count == 0 {
+		r.Add(j.Measured[at])
+	}
+	r.Add(m)
+	j.Measured[at] = r.Correct(j.Measured[at])
+}
+
+// forgetReports drops what an ended job reported.
+func (s *state) forgetReports(id JobID) {
+	if int(id) < len(s.reports) {
+		s.reports[id] = nil
+	}
+}
+
 // Add takes in a report, or a measurement that rests on several.
 func (r *Reports) Add(m Measurement) {
 	n := max(m.Count, 1)

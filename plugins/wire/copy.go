@@ -145,7 +145,13 @@ func (c *Copy) job(told *stagev1.Job) error {
 	}
 	j.AsOfSeconds, j.Executed, j.Attained = told.GetAsOfSeconds(), told.GetExecutedSeconds(), told.GetAttainedDeviceSeconds()
 	j.Progress, j.ProgressRate, j.ProgressAsOf = told.GetProgress(), told.GetProgressRate(), told.GetProgressAsOfSeconds()
-	j.Measured = append(j.Measured, measurementsFrom(told.GetMeasured())...)
+	for _, m := range measurementsFrom(told.GetMeasured()) {
+		if at := slices.IndexFunc(j.Measured, m.SameConfiguration); at >= 0 {
+			j.Measured[at] = m // corrected
+		} else {
+			j.Measured = append(j.Measured, m)
+		}
+	}
 	if told.GetGradients() != nil {
 		j.Gradients = gradientsFrom(told.GetGradients())
 	}

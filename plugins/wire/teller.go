@@ -19,9 +19,9 @@ type Teller struct {
 	known         []bool // by JobID: the specification was told, and the job has not ended
 	tables        map[*core.StepTimes]uint32
 	truths        map[*core.Truth]uint32
-	measured      []int            // by JobID: measurements told
-	responses     []*core.Response // by JobID, as told; allocators only
-	changed       []core.JobID     // scratch
+	measured      [][]core.Measurement // by JobID, as told
+	responses     []*core.Response     // by JobID, as told; allocators only
+	changed       []core.JobID         // scratch
 }
 
 // Reset makes the next update a full one.
@@ -57,7 +57,7 @@ func (t *Teller) Tell(v *core.View, candidates []core.Candidate) *stagev1.ViewUp
 		} else if int(id) < len(t.known) && t.known[id] {
 			t.known[id] = false
 			if int(id) < len(t.measured) {
-				t.measured[id] = 0
+				t.measured[id] = nil
 			}
 			u.Ended = append(u.Ended, int32(id))
 			if int(id) < len(t.responses) {
@@ -125,17 +125,26 @@ func (t *Teller) job(u *stagev1.ViewUpdate, j *core.Job, candidates []core.Candi
 	return told
 }
 
-// tellMeasured tells what the job measured since it was told last.
+// tellMeasured tells what the job measured since it was told last, and what later reports corrected.
 func (t *Teller) tellMeasured(told *stagev1.Job, j *core.Job) {
 	if len(j.Measured) == 0 && j.Gradients == (core.Gradients{}) {
 		return
 	}
 	for int(j.ID) >= len(t.measured) {
-		t.measured = append(t.measured, 0)
+		t.measured = append(t.measured, nil)
 	}
-	told.Measured = measurementsTo(j.Measured[t.measured[j.ID]:])
+	last := t.measured[j.ID]
+	var news []core.Measurement
+	for i, m := range j.Measured {
+		if i >= len(last) || last[i] != m {
+			news = append(news, m)
+		}
+	}
+	told.Measured = measurementsTo(news)
 	told.Gradients = gradientsTo(j.Gradients)
-	t.measured[j.ID] = len(j.Measured)
+	if len(news) > 0 {
+		t.measured[j.ID] = append(last[:0], j.Measured...)
+	}
 }
 
 func (t *Teller) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec {
