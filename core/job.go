@@ -110,7 +110,7 @@ type Job struct {
 	FinishSeconds float64 // NaN until the job ended
 
 	// Measured is what the job reported of itself, one entry for each configuration it ran on, in the order they were
-	// first seen. It only grows.
+	// first seen. It only grows, and an entry changes when the job reports of its configuration again.
 	Measured  []Measurement
 	Gradients Gradients // latest statistics reported; zero before the first report
 }
@@ -121,6 +121,11 @@ type Measurement struct {
 	Nodes, Replicas, PerDevice int
 	PassSeconds                float64 // of a pass over PerDevice samples without synchronisation
 	StepSeconds                float64 // of a pass with it
+
+	// Count is how many reports it rests on, and Spread the mean distance of those that disagree with it, over all, as a
+	// part of StepSeconds. 0 stands for a single report, of which the spread is not known.
+	Count  int
+	Spread float64
 }
 
 // Gradients are the statistics of a job's gradient at its initial batch: the squared norm of its expectation, and the
@@ -196,6 +201,7 @@ func (s *JobSpec) CanRunOn(c *Cluster, t AcceleratorID) bool {
 	return len(s.Accelerators) == 0 || slices.Contains(s.Accelerators, c.Accelerators[t])
 }
 
-func (m Measurement) sameConfiguration(o Measurement) bool {
+// SameConfiguration reports whether two measurements are of the same replicas, nodes, type and batch.
+func (m Measurement) SameConfiguration(o Measurement) bool {
 	return m.Accelerator == o.Accelerator && m.Nodes == o.Nodes && m.Replicas == o.Replicas && m.PerDevice == o.PerDevice
 }

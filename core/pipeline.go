@@ -136,6 +136,11 @@ func (p *Pipeline) Unfinished() []*Job {
 
 func (p *Pipeline) respond(ctx context.Context) error {
 	s, c := &p.state, &p.stages.Elasticity
+	if h, learns := c.Policy.(Historian); learns && len(s.report.Ended) > 0 {
+		if err := h.Ended(ctx, &s.view, s.report.Ended); err != nil {
+			return s.malfunction(c.ID, "ended", err)
+		}
+	}
 	if len(s.stale) == 0 {
 		return nil
 	}

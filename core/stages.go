@@ -39,6 +39,13 @@ type Elasticity interface {
 	Tune(ctx context.Context, v *View, placements []Placement) ([]Tuning, error)
 }
 
+// Historian is implemented by an elasticity that learns from how jobs end.
+type Historian interface {
+	// Ended tells the jobs that ended since the round before, by JobID, before Respond and also when no job is asked about.
+	// Progress is the work done and State says how they ended. The jobs are valid during the call only.
+	Ended(ctx context.Context, v *View, jobs []*Job) error
+}
+
 // ClusterScaler decides how many nodes the cluster should have. A backend without CapabilityScaleCluster drops the
 // answer; a scaler that makes no sense there declares the capability.
 type ClusterScaler interface {

@@ -13,6 +13,7 @@ type state struct {
 	pending    []*Job      // submitted, not yet admitted, by JobID
 	candidates []Candidate // admitted, not ended, by JobID
 	responses  []*Response // by JobID
+	reports    [][]Reports // by JobID and Job.Measured, of configurations that were reported of again; shorter without
 	running    []*Job      // by JobID
 	pinned     bool        // whether a pinned job was submitted
 
@@ -143,9 +144,7 @@ func (s *state) take(e *Event) error {
 		j.Progress, j.ProgressRate, j.ProgressAsOf, j.StepsLeft = e.Progress, e.Rate, e.FromSeconds, e.StepsLeft
 	case JobMeasured:
 		j.Gradients = e.Gradients
-		if !slices.ContainsFunc(j.Measured, func(m Measurement) bool { return m.sameConfiguration(e.Measurement) }) {
-			j.Measured = append(j.Measured, e.Measurement)
-		}
+		s.measure(j, e.Measurement)
 	case JobInterrupted:
 		s.release(j, e.AtSeconds)
 		if e.Cause.preempts() {
@@ -157,7 +156,7 @@ func (s *state) take(e *Event) error {
 		s.release(j, e.AtSeconds)
 		s.end(j, endState(e.Kind), e.AtSeconds)
 		j.Progress, j.ProgressRate = e.Progress, 0
-		if e.Kind == JobFinished {
+		if e.Kind == JobFinished && j.TotalWork > 0 {
 			j.Progress = j.TotalWork
 		}
 	}
@@ -219,6 +218,7 @@ func (s *state) forgetEnded() {
 	slices.SortFunc(s.report.Ended, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
 	for _, j := range s.report.Ended {
 		s.view.Jobs[j.ID], s.responses[j.ID] = nil, nil
+		s.forgetReports(j.ID)
 	}
 	ended := func(j *Job) bool { return j.State.Ended() }
 	s.pending = slices.DeleteFunc(s.pending, ended)

@@ -3,6 +3,7 @@ package elasticity
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/goodput"
@@ -21,9 +22,14 @@ const mostFits = 10_000
 // fit is goodput.Fit.
 func (f *fits) fit(seen []core.Measurement) goodput.Performance {
 	f.key = f.key[:0]
+	differ := slices.ContainsFunc(seen, func(m core.Measurement) bool { return m.Spread > 0 })
 	for _, m := range seen {
+		weight := 1
+		if differ {
+			weight = goodput.Weight(m)
+		}
 		for _, part := range [...]uint64{
-			uint64(m.Nodes), uint64(m.Replicas), uint64(m.PerDevice), math.Float64bits(m.PassSeconds), math.Float64bits(m.StepSeconds),
+			uint64(m.Nodes), uint64(m.Replicas), uint64(m.PerDevice), math.Float64bits(m.PassSeconds), math.Float64bits(m.StepSeconds), uint64(weight),
 		} {
 			f.key = binary.LittleEndian.AppendUint64(f.key, part)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -36,6 +37,9 @@ func (c GoodputConfig) Capabilities() []core.Capability {
 	}
 	if c.Knowledge == oracle || c.Profiled {
 		needs = append(needs, core.CapabilityMeasurements)
+	}
+	if c.Knowledge == oracle {
+		needs = append(needs, core.CapabilityStepTimes) // of jobs that measure nothing
 	}
 	return needs
 }
@@ -92,10 +96,11 @@ func NewGoodput() core.Factory[core.Elasticity] {
 	}, newGoodputAgent)
 }
 
-func newGoodputAgent(c GoodputConfig, _ core.Settings) (core.Elasticity, error) {
+func newGoodputAgent(c GoodputConfig, s core.Settings) (core.Elasticity, error) {
 	p := &goodputAgent{
 		config: c, standing: core.Standing{UntilSeconds: math.Inf(1)}, grids: map[core.BatchSpec]*goodput.Grid{}, truths: map[*core.Truth]*pastApplication{},
-		rigid: fixed{elastic: true, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
+		log: s.Log, id: s.ID,
+		rigid: fixed{elastic: true, oracle: c.Knowledge == oracle, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
 	}
 	if c.Knowledge != history {
 		return p, nil
@@ -106,7 +111,13 @@ func newGoodputAgent(c GoodputConfig, _ core.Settings) (core.Elasticity, error) 
 		}
 	}
 	var err error
-	p.pool, err = readPool(c.HistoryPath)
+	var note string
+	if p.pool, note, err = readPool(c.HistoryPath); note != "" && s.Log != nil {
+		s.Log.Warn("the history knows nothing: jobs start without it", "component", s.ID, "history_path", c.HistoryPath, "because", note)
+	}
+	if err == nil {
+		p.pool.work.unmeasured = max(c.UnmeasuredSeconds, 1)
+	}
 	return p, err
 }
 
@@ -115,7 +126,15 @@ type goodputAgent struct {
 	grids  map[core.BatchSpec]*goodput.Grid
 	truths map[*core.Truth]*pastApplication
 	fits   fits
-	pool   *pool    // nil unless knowledge is history
+	curves goodput.Cache
+	pool   *pool  // nil unless knowledge is history
+	silent []bool // by JobID: the job measures nothing
+	// What is noted of jobs, and of how many.
+	log                *slog.Logger
+	id                 string
+	silences, ungraded int
+
+	differ bool     // reports of one configuration were seen to
 	agents []*agent // by JobID; nil for jobs that have ended or have no batch to tune
 	rigid  fixed    // answers for jobs without one
 
@@ -129,9 +148,11 @@ type agent struct {
 	application string
 	limits      core.BatchSpec
 	past        *pastApplication   // what was known before; nil for nothing, or once the job proved it wrong
-	heard       int                // measurements that the job reported
+	reported    []core.Measurement // by the job
 	seen        []core.Measurement // those that count
 	first       core.Gradients     // the first statistics reported
+	isUngraded  bool               // it reports no gradient statistics
+	changed     bool               // the job proved wrong what was known before
 	most        int                // replicas it may use
 	gradients   core.Gradients
 	models      []typeModel // by AcceleratorID, the last one for all further types; none before anything is known
@@ -143,7 +164,7 @@ func (p *goodputAgent) Respond(ctx context.Context, v *core.View, jobs []*core.J
 	p.forget(v)
 	p.responses = p.responses[:0]
 	for i, j := range jobs {
-		if j.Batch.Initial == 0 || j.Batch.Max == 0 {
+		if j.Batch.Initial == 0 || j.Batch.Max == 0 || p.reportsNothing(j, v.NowSeconds) {
 			rigid, err := p.rigid.Respond(ctx, v, jobs[i:i+1])
 			if err != nil {
 				return nil, err
@@ -153,15 +174,128 @@ func (p *goodputAgent) Respond(ctx context.Context, v *core.View, jobs []*core.J
 		}
 		a := p.learn(v.Cluster, j)
 		r := core.Response{Job: j.ID, MinReplicas: min(j.MinReplicas, a.most), MaxReplicas: a.most, Curves: a.told, RemainingWork: math.NaN()}
-		if p.config.DeclaredWork {
-			r.RemainingWork = j.RemainingWork(v.NowSeconds)
-			if a.models == nil { // the curve is not in iterations yet
-				r.RemainingWork = p.config.UnmeasuredSeconds
-			}
-		}
+		r.RemainingWork = p.left(a, j, v.NowSeconds)
 		p.responses = append(p.responses, r)
 	}
 	return p.responses, nil
+}
+
+// reportsNothing reports whether a job with a batch to tune measures nothing: it has worked and told nothing of itself, or
+// even the truth does not know it. Such a job keeps the batch that its user asked for, on any number of replicas, along its
+// true step times if the truth is to be known, and otherwise as if it scaled linearly; on one device it would never grow.
+func (p *goodputAgent) reportsNothing(j *core.Job, now float64) bool {
+	if int(j.ID) < len(p.silent) && p.silent[j.ID] {
+		if len(j.Measured) > 0 {
+			p.silent[j.ID] = false
+		}
+		return len(j.Measured) == 0
+	}
+	worked := j.Held > 0 && j.ProgressRate > 0 && now > j.ProgressAsOf
+	if len(j.Measured) > 0 || !worked && (p.config.Knowledge != oracle || j.Truth != nil) {
+		return false
+	}
+	for int(j.ID) >= len(p.silent) {
+		p.silent = append(p.silent, false)
+	}
+	p.silent[j.ID] = true
+	p.note(&p.silences, j, "a job reports no measurements: it keeps its batch, and is taken to scale "+p.scales(j))
+	if int(j.ID) < len(p.agents) {
+		p.agents[j.ID] = nil
+	}
+	return true
+}
+
+// scales says how a job that reports nothing is taken to scale.
+func (p *goodputAgent) scales(j *core.Job) string {
+	if p.rigid.oracle && j.StepTimes != nil {
+		return "as its true step times say"
+	}
+	return "linearly"
+}
+
+// note says something about the first job that it holds for; Close says for how many it did.
+func (p *goodputAgent) note(count *int, j *core.Job, message string) {
+	if *count++; *count == 1 && p.log != nil {
+		p.log.Warn(message, "component", p.id, "first_job", j.Name)
+	}
+}
+
+// noteCounts says for how many jobs each note held.
+func (p *goodputAgent) noteCounts() {
+	if p.log == nil {
+		return
+	}
+	if p.silences > 1 {
+		p.log.Warn("jobs reported no measurements", "component", p.id, "jobs", p.silences)
+	}
+	if p.ungraded > 1 {
+		p.log.Warn("jobs reported no gradient statistics", "component", p.id, "jobs", p.ungraded)
+	}
+}
+
+// ungradedBatch is the total batch of a job that reports times but no gradient statistics, so that nobody can tell what
+// another batch is worth: the one its user asked for. 0 for any other job.
+func (p *goodputAgent) ungradedBatch(a *agent, j *core.Job) int {
+	if len(a.reported) == 0 || a.gradients != (core.Gradients{}) {
+		return 0
+	}
+	if !a.isUngraded {
+		a.isUngraded = true
+		p.note(&p.ungraded, j, "a job reports no gradient statistics: it keeps its batch, and grows by its throughput")
+	}
+	if j.Batch.Requested > 0 {
+		return j.Batch.Requested
+	}
+	return j.Batch.Initial
+}
+
+// left is the work that a job has left, as declared or else as jobs before it had; NaN when neither is known.
+func (p *goodputAgent) left(a *agent, j *core.Job, now float64) float64 {
+	switch {
+	case p.config.DeclaredWork && a.models == nil: // the curve is not in iterations yet
+		return p.config.UnmeasuredSeconds
+	case p.config.DeclaredWork:
+		return j.RemainingWork(now)
+	case p.pool == nil:
+		return math.NaN()
+	}
+	if a.models == nil {
+		return p.pool.work.whole(j.Application)
+	}
+	past := p.pool.named(j.Application)
+	changed := a.changed || past != nil && !past.believed()
+	return p.pool.work.left(j.Application, changed, j.WorkDone(now), a.single())
+}
+
+// single is the rate on one device, of the first type that it is known of.
+func (a *agent) single() float64 {
+	for _, c := range a.told {
+		if len(c.OneNode) > 0 && c.OneNode[0] > 0 {
+			return c.OneNode[0]
+		}
+	}
+	return 1
+}
+
+// Ended keeps how much work the jobs had.
+func (p *goodputAgent) Ended(_ context.Context, _ *core.View, jobs []*core.Job) error {
+	if p.pool == nil {
+		return nil
+	}
+	for _, j := range jobs {
+		if int(j.ID) >= len(p.agents) || p.agents[j.ID] == nil || p.agents[j.ID].models == nil {
+			continue
+		}
+		a := p.agents[j.ID]
+		e := ending{work: j.Progress, seconds: j.Progress / a.single(), finished: j.State == core.Completed}
+		if !(e.work > 0 && e.work <= mostGradient && e.seconds > 0 && e.seconds <= mostGradient) {
+			continue
+		}
+		p.pool.work.add(j.Application, e)
+		fresh := p.pool.extend(a)
+		fresh.endings = newest(append(fresh.endings, e))
+	}
+	return nil
 }
 
 // forget drops the agents of jobs that have ended, and keeps what they learned.
@@ -187,17 +321,18 @@ func (p *goodputAgent) learn(c *core.Cluster, j *core.Job) *agent {
 		a = p.begin(c, j)
 		p.agents[j.ID] = a
 	}
-	if a.heard == 0 && len(j.Measured) > 0 {
+	if len(a.reported) == 0 && len(j.Measured) > 0 {
 		a.first = j.Gradients
 	}
 	switch {
-	case len(j.Measured) > a.heard:
-		a.heard, a.seen = len(j.Measured), p.hear(a.seen[:0], j.Measured) // the View is not to be kept
+	case !slices.Equal(a.reported, j.Measured):
+		a.reported = append(a.reported[:0], j.Measured...) // the View is not to be kept
+		a.seen = p.confirmed(p.collect(a.seen[:0], a.reported), a.past == nil)
 		a.gradients = j.Gradients
 		a.doubt()
 		a.most = a.reach(j, p.config.MostReplicas)
 		p.model(a, c, j)
-	case a.heard > 0 && j.Gradients != a.gradients:
+	case len(a.reported) > 0 && j.Gradients != a.gradients:
 		a.gradients = j.Gradients
 		a.update()
 	default:
@@ -241,7 +376,7 @@ func (p *goodputAgent) known(j *core.Job) *pastApplication {
 		return nil // what most jobs proved wrong is not believed again
 	case p.config.Knowledge == oracle && j.Truth != nil:
 		if p.truths[j.Truth] == nil {
-			p.truths[j.Truth] = newPast(j.Application, j.Batch, p.hear(nil, j.Truth.Measurements), j.Truth.Gradients)
+			p.truths[j.Truth] = newPast(j.Application, j.Batch, p.collect(nil, j.Truth.Measurements), j.Truth.Gradients).fit()
 		}
 		return p.truths[j.Truth]
 	default:
@@ -268,7 +403,7 @@ func (a *agent) doubt() {
 	switch wrong := compared > 0 && !(sum/compared < doubted); {
 	case wrong:
 		a.past.refuted++
-		a.past = nil
+		a.past, a.changed = nil, true
 	case first:
 		a.past.confirmed++
 	}
@@ -277,7 +412,7 @@ func (a *agent) doubt() {
 // reach is the most replicas a job may use: twice those it ran on, or that its application ran on before.
 func (a *agent) reach(j *core.Job, limit int) int {
 	most := 1
-	for _, m := range a.seen {
+	for _, m := range a.reported {
 		most = max(most, 2*m.Replicas)
 	}
 	if a.past != nil {
@@ -356,7 +491,7 @@ func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Se
 	limits, choice := p.bounds(j, v.Cluster.Accelerators[accelerator]), a.choice(accelerator, shape, replicas)
 	t := core.Tuning{Job: j.ID}
 	switch fixed := slices.Contains(p.config.FixedBatch, j.Application); {
-	case fixed:
+	case fixed || p.ungradedBatch(a, j) > 0 && j.Batch.Requested > 0:
 		t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, replicas, limits)
 	case choice.PerDevice == 0:
 		total := max(limits.Initial, limits.MinPerDevice*replicas)
@@ -379,6 +514,7 @@ func (p *goodputAgent) Standing() core.Standing { return p.standing }
 
 // Close writes the history back, if there is something new in it.
 func (p *goodputAgent) Close() error {
+	p.noteCounts()
 	if p.pool == nil || p.config.HistoryFrozen {
 		return nil
 	}

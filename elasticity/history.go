@@ -2,16 +2,9 @@ package elasticity
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"io/fs"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/goodput"
@@ -22,6 +15,8 @@ type pool struct {
 	applications []*pastApplication          // as read, by name
 	borrowed     map[kind]*pastApplication   // for jobs of applications that were never seen, that of the nearest one
 	fresh        map[string]*pastApplication // what jobs of this run add
+	runs         int                         // that contributed
+	work         workPool
 }
 
 // kind is what tells jobs of unseen applications apart.
@@ -38,7 +33,10 @@ type pastApplication struct {
 	gradients core.Gradients // at the start of training
 	jobs      int            // that contributed
 	replicas  int            // the most that were ever measured
-	models    []pastModel
+	run       int            // the last that contributed, counted from 1
+	endings   []ending       // oldest first
+	fitted    bool
+	models    []pastModel // once fitted
 
 	confirmed, refuted int // by jobs of this run
 }
@@ -49,15 +47,24 @@ type pastModel struct {
 	goodput.Performance
 }
 
-// newPast fits an application to what was measured of it.
+// newPast is an application of which so much was measured.
 func newPast(name string, limits core.BatchSpec, seen []core.Measurement, g core.Gradients) *pastApplication {
 	a := &pastApplication{name: name, limits: limits, seen: seen, gradients: g}
 	for _, m := range seen {
 		a.replicas = max(a.replicas, m.Replicas)
 	}
-	for _, m := range seen {
+	return a
+}
+
+// fit makes the models, once.
+func (a *pastApplication) fit() *pastApplication {
+	if a.fitted {
+		return a
+	}
+	a.fitted = true
+	for _, m := range a.seen {
 		if a.on(m.Accelerator) == nil {
-			a.models = append(a.models, pastModel{m.Accelerator, goodput.Fit(measuredOn(seen, m.Accelerator))})
+			a.models = append(a.models, pastModel{m.Accelerator, goodput.Fit(measuredOn(a.seen, m.Accelerator))})
 		}
 	}
 	return a
@@ -79,8 +86,11 @@ func (p *pool) find(j *core.Job) *pastApplication {
 	var nearest *pastApplication
 	least := 1.0 // within a factor e over all limits
 	for _, a := range p.applications {
+		if len(a.seen) == 0 {
+			continue
+		}
 		if a.name == j.Application {
-			return a
+			return a.fit()
 		}
 		if d := distance(a.limits, j.Batch); d < least {
 			nearest, least = a, d
@@ -92,7 +102,7 @@ func (p *pool) find(j *core.Job) *pastApplication {
 	k := kind{j.Application, j.Batch}
 	k.limits.Requested = 0
 	if p.borrowed[k] == nil {
-		copied := *nearest
+		copied := *nearest.fit()
 		copied.confirmed, copied.refuted = 0, 0
 		p.borrowed[k] = &copied
 	}
@@ -130,189 +140,99 @@ func (p *pool) add(a *agent) {
 	if len(a.seen) == 0 || !sane(a.seen, a.first) {
 		return
 	}
+	p.extend(a).join(&pastApplication{seen: a.seen, gradients: a.first, jobs: 1})
+}
+
+// extend is what this run adds to the application of a job.
+func (p *pool) extend(a *agent) *pastApplication {
 	fresh := p.fresh[a.application]
 	if fresh == nil {
 		fresh = &pastApplication{name: a.application, limits: a.limits}
 		p.fresh[a.application] = fresh
 	}
-	fresh.join(&pastApplication{seen: a.seen, gradients: a.first, jobs: 1})
+	return fresh
 }
 
-// join adds what others of the application measured. A configuration that both measured is as the others say.
+// join adds what others of the application measured later.
 func (a *pastApplication) join(o *pastApplication) {
-	total := float64(a.jobs + o.jobs)
-	share := float64(o.jobs) / total
-	a.gradients.Square += share * (o.gradients.Square - a.gradients.Square)
-	a.gradients.Variance += share * (o.gradients.Variance - a.gradients.Variance)
-	a.jobs += o.jobs
+	if total := float64(min(a.jobs, mostWeight) + o.jobs); o.jobs > 0 {
+		share := float64(o.jobs) / total
+		a.gradients.Square += share * (o.gradients.Square - a.gradients.Square)
+		a.gradients.Variance += share * (o.gradients.Variance - a.gradients.Variance)
+	}
+	a.jobs = min(a.jobs+o.jobs, mostJobs)
 	for _, m := range o.seen {
-		at := slices.IndexFunc(a.seen, func(k core.Measurement) bool {
-			return k.Accelerator == m.Accelerator && k.Nodes == m.Nodes && k.Replicas == m.Replicas && k.PerDevice == m.PerDevice
-		})
+		at := slices.IndexFunc(a.seen, m.SameConfiguration)
 		switch {
 		case at >= 0:
-			a.seen[at] = m
+			a.seen[at] = blend(a.seen[at], m)
 		case len(a.seen) < mostKept:
 			a.seen = append(a.seen, m)
 		}
 	}
+	a.endings = newest(append(a.endings, o.endings...))
 }
 
-// mostKept bounds the measurements kept of an application.
-const mostKept = 200
+// blend corrects a measurement by a later one of the same configuration, by how often each was made. However often the
+// earlier one was, it counts as mostWeight at most: what was measured long ago is forgotten.
+func blend(old, later core.Measurement) core.Measurement {
+	before, now := max(old.Count, 1), max(later.Count, 1)
+	share := float64(now) / float64(min(before, mostWeight)+now)
+	old.PassSeconds += share * (later.PassSeconds - old.PassSeconds)
+	old.StepSeconds += share * (later.StepSeconds - old.StepSeconds)
+	old.Spread += share * (later.Spread - old.Spread)
+	old.Count = min(before+now, mostJobs)
+	return old
+}
 
-// merged is what was read together with what this run adds, by name. Of what jobs proved wrong nothing is kept.
-func (p *pool) merged() []*pastApplication {
+// The bounds of what is kept.
+const (
+	mostKept         = 200     // measurements of an application
+	mostApplications = 1000    // those that contributed last
+	mostWeight       = 4       // reports that earlier ones count as, against one that is new
+	mostJobs         = 1 << 30 // counted
+)
+
+// merged is a pool on disk together with what this run adds, by name. Of what jobs of this run proved wrong nothing is
+// kept, unless another run has changed it meanwhile.
+func (p *pool) merged(disk *pool) []*pastApplication {
 	all := maps.Clone(p.fresh)
-	for _, a := range p.applications {
+	for _, a := range disk.applications {
 		fresh := p.fresh[a.name]
-		if fresh != nil && !a.believed() {
+		if fresh == nil {
+			all[a.name] = a
 			continue
 		}
 		kept := *a
-		kept.seen = slices.Clone(a.seen)
-		if fresh != nil {
-			kept.limits = fresh.limits
-			kept.join(fresh)
+		kept.seen, kept.endings = slices.Clone(a.seen), slices.Clone(a.endings)
+		if read := p.named(a.name); read != nil && read.run == a.run {
+			if !read.believed() {
+				kept.seen, kept.jobs = nil, 0
+			}
+			if !p.work.believed(a.name) {
+				kept.endings = nil
+			}
 		}
+		kept.limits = fresh.limits
+		kept.join(fresh)
 		all[a.name] = &kept
 	}
-	return slices.SortedFunc(maps.Values(all), func(a, b *pastApplication) int { return cmp.Compare(a.name, b.name) })
+	for name := range p.fresh {
+		all[name].run = disk.runs + 1
+	}
+	list := slices.SortedFunc(maps.Values(all), func(a, b *pastApplication) int {
+		return cmp.Or(cmp.Compare(b.run, a.run), cmp.Compare(a.name, b.name))
+	})
+	list = list[:min(len(list), mostApplications)]
+	slices.SortFunc(list, func(a, b *pastApplication) int { return cmp.Compare(a.name, b.name) })
+	return list
 }
 
-// The form of a pool on disk.
-type (
-	poolFile struct {
-		Version      int               `config:"version" yaml:"version" required:"true" min:"1" max:"1" doc:"version of the format, 1"`
-		Applications []applicationFile `config:"applications" yaml:"applications" doc:"what is known, by application"`
-	}
-	applicationFile struct {
-		Name      string           `config:"name" yaml:"name" doc:"name of the application"`
-		Jobs      int              `config:"jobs" yaml:"jobs" required:"true" min:"1" max:"1000000000" doc:"jobs that contributed"`
-		Initial   int              `config:"initial_batch" yaml:"initial_batch" required:"true" min:"1" max:"1000000000" doc:"total batch that the learning rate was tuned for"`
-		Max       int              `config:"max_batch" yaml:"max_batch" required:"true" min:"1" max:"1000000000" doc:"largest total batch that still trains"`
-		MinDevice int              `config:"min_batch_per_device" yaml:"min_batch_per_device" min:"0" max:"1000000000" doc:"least batch of a device in a pass"`
-		MaxDevice int              `config:"max_batch_per_device" yaml:"max_batch_per_device" min:"0" max:"1000000000" doc:"largest batch that a device holds"`
-		Square    float64          `config:"gradient_square" yaml:"gradient_square" min:"0" max:"1e30" doc:"squared norm of the gradient, at the start of training"`
-		Variance  float64          `config:"gradient_variance" yaml:"gradient_variance" min:"0" max:"1e30" doc:"its variance at the initial batch"`
-		Measured  []measuredConfig `config:"measurements" yaml:"measurements" doc:"seconds by configuration"`
-	}
-	measuredConfig struct {
-		Accelerator string  `config:"accelerator" yaml:"accelerator,omitempty" doc:"accelerator type of the devices; none where types make no difference"`
-		Nodes       int     `config:"nodes" yaml:"nodes" required:"true" min:"1" max:"1000000" doc:"nodes that the replicas sat on"`
-		Replicas    int     `config:"replicas" yaml:"replicas" required:"true" min:"1" max:"1000000" doc:"replicas"`
-		PerDevice   int     `config:"batch_per_device" yaml:"batch_per_device" required:"true" min:"1" max:"1000000000" doc:"batch of a device in a pass"`
-		Pass        float64 `config:"pass_seconds" yaml:"pass_seconds" required:"true" max:"1e9" doc:"seconds of a pass without synchronisation"`
-		Step        float64 `config:"step_seconds" yaml:"step_seconds" required:"true" max:"1e9" doc:"seconds of a pass with it"`
-	}
-)
-
-// Validate reports what makes no sense together.
-func (f poolFile) Validate() error {
-	var problems []error
-	seen := map[string]bool{}
-	for i, a := range f.Applications {
-		if seen[a.Name] {
-			problems = append(problems, fmt.Errorf("applications[%d].name: %q appears twice", i, a.Name))
-		}
-		seen[a.Name] = true
-		for k, m := range a.Measured {
-			if !(m.Pass > 0) || !(m.Step >= m.Pass) {
-				problems = append(problems, fmt.Errorf("applications[%d].measurements[%d]: pass_seconds must be above 0, and step_seconds no less", i, k))
-			}
-		}
-	}
-	return errors.Join(problems...)
-}
-
-// readPool reads a pool; one that does not exist is empty. Every problem of the file is reported at once.
-func readPool(path string) (*pool, error) {
-	p := &pool{borrowed: map[kind]*pastApplication{}, fresh: map[string]*pastApplication{}}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return p, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the history: %w", err)
-	}
-	var file poolFile
-	if err := goodput.DecodeYAML(path, text, &file); err != nil {
-		return nil, err
-	}
-	for _, f := range file.Applications {
-		var seen []core.Measurement
-		for _, m := range f.Measured {
-			seen = append(seen, core.Measurement{Accelerator: m.Accelerator, Nodes: m.Nodes, Replicas: m.Replicas, PerDevice: m.PerDevice, PassSeconds: m.Pass, StepSeconds: m.Step})
-		}
-		if len(seen) == 0 {
-			continue
-		}
-		limits := core.BatchSpec{Initial: f.Initial, Max: f.Max, MinPerDevice: f.MinDevice, MaxPerDevice: f.MaxDevice}
-		a := newPast(f.Name, limits, seen, core.Gradients{Square: f.Square, Variance: f.Variance})
-		a.jobs = f.Jobs
-		p.applications = append(p.applications, a)
-	}
-	return p, nil
-}
-
-// write replaces the file, if there is something new. Of two runs that end at once, the later one's stays, whole.
-func (p *pool) write(path string) error {
-	if len(p.fresh) == 0 {
+// named is what was read of an application; nil for nothing.
+func (p *pool) named(application string) *pastApplication {
+	at, found := slices.BinarySearchFunc(p.applications, application, func(a *pastApplication, name string) int { return cmp.Compare(a.name, name) })
+	if !found {
 		return nil
 	}
-	file, all := poolFile{Version: 1}, p.merged()
-	for _, a := range all {
-		f := applicationFile{
-			Jobs: a.jobs, Initial: a.limits.Initial, Max: a.limits.Max, MinDevice: a.limits.MinPerDevice,
-			MaxDevice: a.limits.MaxPerDevice, Square: a.gradients.Square, Variance: a.gradients.Variance,
-		}
-		for _, m := range a.seen {
-			accelerator := ""
-			if m.Accelerator != "" {
-				accelerator = "named below"
-			}
-			f.Measured = append(f.Measured, measuredConfig{accelerator, m.Nodes, m.Replicas, m.PerDevice, m.PassSeconds, m.StepSeconds})
-		}
-		file.Applications = append(file.Applications, f)
-	}
-	var document yaml.Node
-	if err := document.Encode(file); err != nil {
-		return err
-	}
-	for i, a := range document.Content[3].Content { // names may hold anything; the library breaks some that are not quoted
-		quoted(a.Content[1], all[i].name)
-		for k, m := range a.Content[len(a.Content)-1].Content {
-			if name := all[i].seen[k].Accelerator; name != "" {
-				quoted(m.Content[1], name)
-			}
-		}
-	}
-	text, err := yaml.Marshal(&document)
-	if err != nil {
-		return err
-	}
-	if err := replaceFile(path, text); err != nil {
-		return fmt.Errorf("write the history: %w", err)
-	}
-	return nil
-}
-
-func quoted(n *yaml.Node, value string) { n.Value, n.Style = value, yaml.DoubleQuotedStyle }
-
-// replaceFile puts a whole file in the place of another, so that a reader sees one or the other.
-func replaceFile(path string, text []byte) (err error) {
-	part, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(part.Name()))
-		}
-	}()
-	_, err = part.Write(text)
-	if err = errors.Join(err, part.Chmod(0o644), part.Close()); err != nil {
-		return err
-	}
-	return os.Rename(part.Name(), path)
+	return p.applications[at]
 }

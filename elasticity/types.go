@@ -9,7 +9,6 @@ import (
 
 // typeModel is what is known of a job on an accelerator type.
 type typeModel struct {
-	fitted int // measurements that performance was fitted to
 	goodput.Performance
 	most   int             // replicas that the curves end at
 	curves *goodput.Curves // nil where nothing was measured: then
@@ -39,7 +38,11 @@ func (p *goodputAgent) model(a *agent, c *core.Cluster, j *core.Job) {
 			m.curves.Update(goodput.Gradients(a.gradients))
 		default:
 			m.most = a.most
-			m.curves = goodput.NewCurves(p.grid(limitsOf(p.bounds(j, types[t]))), m.Performance, goodput.Gradients(a.gradients), a.most)
+			limits := limitsOf(p.bounds(j, types[t]))
+			if batch := p.ungradedBatch(a, j); batch > 0 {
+				limits.Initial, limits.Max = batch, batch
+			}
+			m.curves = p.curves.NewCurves(p.grid(limits), m.Performance, goodput.Gradients(a.gradients), a.most)
 		}
 	}
 	p.borrow(a, c, j)
@@ -66,35 +69,46 @@ func (p *goodputAgent) bounds(j *core.Job, accelerator string) core.BatchSpec {
 	return b
 }
 
-// hear is what the agent takes of a job's measurements. The blind does not see the type: of several on as many nodes
+// collect is what the agent takes of a job's measurements. The blind does not see the type: of several on as many nodes
 // and replicas with one batch, the first counts.
-func (p *goodputAgent) hear(kept, all []core.Measurement) []core.Measurement {
+func (p *goodputAgent) collect(kept, all []core.Measurement) []core.Measurement {
 	if p.config.Types != blindType {
 		return append(kept, all...)
 	}
 	for _, m := range all {
 		m.Accelerator = ""
-		same := func(k core.Measurement) bool {
-			return k.Nodes == m.Nodes && k.Replicas == m.Replicas && k.PerDevice == m.PerDevice
-		}
-		if !slices.ContainsFunc(kept, same) {
+		if !slices.ContainsFunc(kept, m.SameConfiguration) {
 			kept = append(kept, m)
 		}
 	}
 	return kept
 }
 
+// confirmed leaves out what was reported once, if reports are known to differ: such a report may be far off, and a job that
+// shrinks by it never makes another. A job of which nothing else is known keeps it.
+func (p *goodputAgent) confirmed(seen []core.Measurement, nothingElse bool) []core.Measurement {
+	p.differ = p.differ || slices.ContainsFunc(seen, func(m core.Measurement) bool { return m.Spread > 0 })
+	once := func(m core.Measurement) bool { return m.Count < 2 }
+	if !p.differ || !slices.ContainsFunc(seen, once) {
+		return seen
+	}
+	if nothingElse && !slices.ContainsFunc(seen, func(m core.Measurement) bool { return !once(m) }) {
+		return seen
+	}
+	return slices.DeleteFunc(seen, once)
+}
+
 // know brings a model up to what is known of its type; false when that is nothing.
 func (p *goodputAgent) know(a *agent, m *typeModel, accelerator string) bool {
 	if a.past != nil {
 		if known := a.past.on(accelerator); known != nil {
-			m.Performance, m.fitted = *known, 0
+			m.Performance = *known
 			return true
 		}
 	}
 	seen := measuredOn(a.seen, accelerator)
-	if len(seen) > 0 && len(seen) != m.fitted {
-		m.Performance, m.fitted = p.fits.fit(seen), len(seen)
+	if len(seen) > 0 {
+		m.Performance = p.fits.fit(seen)
 	}
 	return len(seen) > 0
 }

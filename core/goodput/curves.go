@@ -43,11 +43,20 @@ func (g *Grid) Most() int { return len(g.settings) }
 // Curves are the best goodput of a job by replicas, on one node and across nodes, and the settings that reach it. They
 // are what Model.Best returns, kept so that new gradient statistics cost no new step times.
 type Curves struct {
-	grid      *Grid
-	steps     [2][][]float64 // seconds of a step, by shape, replicas-1 and setting
-	Goodput   [2][]float64   // samples a second that count as at the initial batch, by shape and replicas-1
-	Choices   [2][]Choice
-	gradients Gradients
+	grid    *Grid
+	corners *corners
+	at      [2][]int32   // by shape and replicas-1: the corner of the best setting
+	Goodput [2][]float64 // samples a second that count as at the initial batch, by shape and replicas-1
+	Choices [2][]Choice
+}
+
+// corners are, by shape and replicas-1, the settings that some gradient statistics make the best, by ascending batch. They
+// depend on the throughput model only, so that jobs that measured alike share them.
+type corners [2][][]corner
+
+type corner struct {
+	setting int32
+	seconds float64 // of a step
 }
 
 // The shapes by which curves are indexed.
@@ -56,41 +65,102 @@ const (
 	ManyNodes
 )
 
+// Cache makes curves, and remembers the corners of models, for jobs of an application often measure alike. The zero value
+// remembers nothing yet.
+type Cache struct{ known map[cacheKey]*corners }
+
+type cacheKey struct {
+	grid *Grid
+	Performance
+	most int
+}
+
+// mostCached bounds what is remembered, some 10 kB each.
+const mostCached = 4096
+
 // NewCurves returns the curves of a model: over one node for all replicas of the grid, for a reference may lie beyond
 // what a node holds, and across nodes up to most replicas.
-func NewCurves(g *Grid, p Performance, gradients Gradients, most int) *Curves {
-	c := &Curves{grid: g}
-	most = min(most, g.Most())
-	for shape, length := range [2]int{g.Most(), most} {
-		c.steps[shape] = make([][]float64, length)
-		c.Goodput[shape] = make([]float64, length)
-		c.Choices[shape] = make([]Choice, length)
-		for r := 1; r <= length; r++ {
-			logSync := math.Log(p.SyncTime(1+shape, r))
-			seconds := make([]float64, len(g.settings[r-1]))
-			for i, s := range g.settings[r-1] {
-				grad := p.GradTime(float64(s.perDevice))
-				seconds[i] = float64(s.accumulation)*grad + math.Exp(p.lastPass(math.Log(grad), logSync))
-			}
-			c.steps[shape][r-1] = seconds
+func (c *Cache) NewCurves(g *Grid, p Performance, gradients Gradients, most int) *Curves {
+	key := cacheKey{g, p, min(most, g.Most())}
+	known := c.known[key]
+	if known == nil {
+		known = newCorners(g, p, key.most)
+		if c.known == nil || len(c.known) == mostCached {
+			c.known = map[cacheKey]*corners{}
 		}
+		c.known[key] = known
+	}
+	return newCurves(g, known, gradients)
+}
+
+// NewCurves is Cache.NewCurves without a memory.
+func NewCurves(g *Grid, p Performance, gradients Gradients, most int) *Curves {
+	return newCurves(g, newCorners(g, p, min(most, g.Most())), gradients)
+}
+
+func newCurves(g *Grid, known *corners, gradients Gradients) *Curves {
+	c := &Curves{grid: g, corners: known}
+	for shape := range known {
+		length := len(known[shape])
+		c.at[shape], c.Goodput[shape], c.Choices[shape] = make([]int32, length), make([]float64, length), make([]Choice, length)
 	}
 	c.Update(gradients)
 	return c
 }
 
-// Update takes in new gradient statistics.
-func (c *Curves) Update(g Gradients) {
-	c.gradients = g
-	for shape := range c.steps {
-		for r, seconds := range c.steps[shape] {
-			best, at := 0.0, -1
-			for i := range seconds {
-				s := &c.grid.settings[r][i]
-				if goodput := s.total / seconds[i] * g.Efficiency(s.scale); goodput > best {
-					best, at = goodput, i
-				}
+func newCorners(g *Grid, p Performance, most int) *corners {
+	c := &corners{}
+	var seconds []float64
+	var hull []int32
+	for shape, length := range [2]int{g.Most(), most} {
+		c[shape] = make([][]corner, length)
+		for r := 1; r <= length; r++ {
+			logSync := math.Log(p.SyncTime(1+shape, r))
+			seconds = seconds[:0]
+			for _, s := range g.settings[r-1] {
+				grad := p.GradTime(float64(s.perDevice))
+				seconds = append(seconds, float64(s.accumulation)*grad+math.Exp(p.lastPass(math.Log(grad), logSync)))
 			}
+			hull = lowerHull(hull[:0], g.settings[r-1], seconds)
+			c[shape][r-1] = make([]corner, len(hull))
+			for k, i := range hull {
+				c[shape][r-1][k] = corner{i, seconds[i]}
+			}
+		}
+	}
+	return c
+}
+
+// lowerHull lists the settings that are best under some gradient statistics. A step of s seconds at scale z yields the more,
+// the less Variance·s/z + Square·s is: that is linear in (s/z, s), so that the best one is a corner of the lower hull of
+// these points. O(settings), for they come by ascending scale.
+func lowerHull(hull []int32, settings []setting, seconds []float64) []int32 {
+	x := func(i int32) float64 { return seconds[i] / settings[i].scale }
+	for i := range int32(len(seconds)) {
+		for len(hull) > 0 && seconds[i] < seconds[hull[len(hull)-1]] {
+			hull = hull[:len(hull)-1] // larger and quicker
+		}
+		if len(hull) > 0 && x(i) >= x(hull[len(hull)-1]) {
+			continue // slower, and slower for each sample
+		}
+		for len(hull) > 1 {
+			b, a := hull[len(hull)-1], hull[len(hull)-2]
+			if (x(a)-x(b))*(seconds[i]-seconds[b]) > (x(b)-x(i))*(seconds[b]-seconds[a]) {
+				break
+			}
+			hull = hull[:len(hull)-1]
+		}
+		hull = append(hull, i)
+	}
+	return hull
+}
+
+// Update takes in new gradient statistics. O(replicas) where they changed little, for along the corners the goodput rises
+// to the best one and falls.
+func (c *Curves) Update(g Gradients) {
+	for shape := range c.corners {
+		for r := range c.corners[shape] {
+			best, at := c.best(g, shape, r)
 			c.Goodput[shape][r], c.Choices[shape][r] = best, Choice{}
 			if at >= 0 {
 				s := &c.grid.settings[r][at]
@@ -98,4 +168,38 @@ func (c *Curves) Update(g Gradients) {
 			}
 		}
 	}
+}
+
+// best is the highest goodput, and the setting that reaches it, the first among equals; -1 when there is none.
+func (c *Curves) best(g Gradients, shape, r int) (best float64, at int32) {
+	settings, corners := c.grid.settings[r], c.corners[shape][r]
+	if len(corners) == 0 {
+		return 0, -1
+	}
+	value := func(k int) float64 {
+		s := &settings[corners[k].setting]
+		return s.total / corners[k].seconds * g.Efficiency(s.scale)
+	}
+	k := int(c.at[shape][r])
+	best = value(k)
+	for k+1 < len(corners) {
+		next := value(k + 1)
+		if !(next > best) {
+			break
+		}
+		best, k = next, k+1
+	}
+	for k > 0 {
+		before := value(k - 1)
+		if !(before >= best) {
+			break
+		}
+		best, k = before, k-1
+	}
+	c.at[shape][r] = int32(k)
+	if !(best > 0) {
+		c.at[shape][r] = 0
+		return 0, -1
+	}
+	return best, corners[k].setting
 }

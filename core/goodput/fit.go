@@ -52,6 +52,12 @@ func Fit(seen []core.Measurement) Performance {
 	return p
 }
 
+// mostWeight is the number of reports beyond which more of them make a measurement no surer: the rest is the model's error.
+const mostWeight = 8
+
+// Weight is how much a measurement counts in a fit: by its reports.
+func Weight(m core.Measurement) int { return min(max(m.Count, 1), mostWeight) }
+
 // quick is the mean seconds of a pass below which the cold start is too far away: of fits to passes of 0.1 ms some
 // ended with an objective of 0.8 where 0.3 was to be had.
 const quick = 1e-3
@@ -82,6 +88,7 @@ func Objective(seen []core.Measurement, p Performance) float64 {
 // fitting is one problem: the data, and the box in which the logarithms of the parameters lie.
 type fitting struct {
 	seen      []core.Measurement
+	weight    []float64 // of a measurement, 1 on average
 	logPass   []float64
 	logStep   []float64
 	meanPass  float64 // seconds
@@ -90,13 +97,21 @@ type fitting struct {
 }
 
 func newFitting(seen []core.Measurement) *fitting {
-	f := &fitting{seen: seen, logPass: make([]float64, len(seen)), logStep: make([]float64, len(seen))}
+	f := &fitting{seen: seen, weight: make([]float64, len(seen)), logPass: make([]float64, len(seen)), logStep: make([]float64, len(seen))}
+	mean, alike := 0.0, true
+	for _, m := range seen {
+		mean += float64(Weight(m)) / float64(len(seen))
+		alike = alike && m.Spread == 0 // where reports never differ, one is as good as many
+	}
 	for i := range f.low {
 		f.low[i], f.high[i] = math.Log(tiny), math.Inf(1)
 	}
 	f.low[gamma], f.high[gamma] = 0, math.Log(10)
 	oneBatch, local, many := true, false, false
 	for i, m := range seen {
+		if f.weight[i] = 1; !alike {
+			f.weight[i] = float64(Weight(m)) / mean
+		}
 		f.logPass[i], f.logStep[i] = math.Log(m.PassSeconds), math.Log(m.StepSeconds)
 		f.meanPass += m.PassSeconds / float64(len(seen))
 		oneBatch = oneBatch && m.PerDevice == seen[0].PerDevice
@@ -140,13 +155,15 @@ func (f *fitting) evaluate(y, gradient *vector) float64 {
 		grad, sync := p.GradTime(float64(m.PerDevice)), p.SyncTime(m.Nodes, m.Replicas)
 		logGrad, logSync := math.Log(grad), math.Log(sync)
 		off := logGrad - f.logPass[i]
-		passSquares += off * off
+		passSquares += f.weight[i] * off * off
+		off *= f.weight[i]
 		passGradient[alphaGrad] += off / grad
 		passGradient[betaGrad] += off * float64(m.PerDevice) / grad
 
 		logStep := p.lastPass(logGrad, logSync)
 		off = logStep - f.logStep[i]
-		stepSquares += off * off
+		stepSquares += f.weight[i] * off * off
+		off *= f.weight[i]
 		share := 1 / (1 + math.Exp(p.Gamma*(logSync-logGrad))) // of the pass in the sum of powers
 		stepGradient[alphaGrad] += off * share / grad
 		stepGradient[betaGrad] += off * share * float64(m.PerDevice) / grad

@@ -27,6 +27,7 @@ type Config struct {
 	CheckpointInterval  time.Duration         `config:"checkpoint_interval" doc:"a node failure throws a job back to its last multiple of this running time; 0 loses nothing" min:"0s"`
 	Failures            Failures              `config:"failures" doc:"random node failures"`
 	NodeEvents          []NodeEvent           `config:"node_events" doc:"scheduled failures, repairs and drains"`
+	MeasurementNoise    MeasurementNoise      `config:"measurement_noise" doc:"how far what jobs report of their times is off; with any, they report anew at each round"`
 	StallAfter          time.Duration         `config:"stall_after" doc:"end the run when no work was done, beyond what failures undid, and no job submitted for so long, unless node_events lie ahead; longer than any overhead" min:"1s"`
 	Publication         Publication           `config:"publication" doc:"semantics of published simulators, for reproductions only"`
 }
@@ -36,6 +37,19 @@ type Config struct {
 type Resize struct {
 	InPlace  bool          `config:"in_place" doc:"a job that keeps one of its devices is not restarted"`
 	Overhead time.Duration `config:"overhead" doc:"its pause with in_place, at most the restart overhead; what is left of an earlier pause runs on meanwhile" min:"0s"`
+}
+
+// MeasurementNoise says how far reports of step times are off. Jobs run at their true speed all the same.
+type MeasurementNoise struct {
+	Spread        float64 `config:"spread" doc:"standard deviation of the logarithm of the times" min:"0" max:"10"`
+	Outliers      float64 `config:"outliers" doc:"part of the reports that are outlier_factor times too slow" min:"0" max:"1"`
+	OutlierFactor float64 `config:"outlier_factor" doc:"how much too slow outliers are" min:"1" max:"1000"`
+	FirstFactor   float64 `config:"first_factor" doc:"how much too slow a job's first report of each configuration is" min:"1" max:"1000"`
+}
+
+// any reports whether there is noise at all.
+func (n *MeasurementNoise) any() bool {
+	return n.Spread > 0 || n.Outliers > 0 && n.OutlierFactor > 1 || n.FirstFactor > 1
 }
 
 // ApplicationOverhead is the restart overhead of one application.
@@ -131,7 +145,8 @@ func NewSimulator() core.Factory[backend.Opener] {
 		Description: "Jobs progress by the models of their workload. Costs, failures and interference are options of the " +
 			"simulated world; the options under publication reproduce published simulators.",
 	}, Config{
-		StallAfter: 30 * 24 * time.Hour,
+		StallAfter:       30 * 24 * time.Hour,
+		MeasurementNoise: MeasurementNoise{OutlierFactor: 3, FirstFactor: 1},
 		Publication: Publication{
 			FirstRound: atStart, Progress: exact, EpochEnds: exact, Moves: restart, Completion: exact,
 		},

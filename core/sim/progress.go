@@ -29,8 +29,10 @@ type simJob struct {
 	ended           bool
 	changed         int // round of the last change
 
-	measuring  workload.Measurer // nil when the model measures nothing
-	unmeasured bool              // it runs on another configuration or in another phase than it reported of
+	measuring  workload.Measurer  // nil when the model measures nothing
+	unmeasured bool               // it runs on another configuration or in another phase than it reported of
+	fresh      bool               // it has not reported since it was started or moved
+	reported   []core.Measurement // with noise, the configurations that it reported of
 
 	nextAt    float64 // end of the phase; +Inf when it does not progress
 	heapIndex int     // in the queue, -1 outside
@@ -119,29 +121,6 @@ func (s *Simulator) finish(j *simJob, at float64) {
 	s.events = append(s.events, core.Event{Kind: core.JobFinished, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress})
 }
 
-// report tells what a job measures, if that is new.
-func (s *Simulator) report(j *simJob, at float64) {
-	if !j.unmeasured || j.measuring == nil {
-		return
-	}
-	j.unmeasured = false
-	if m, g, ok := j.measuring.Measure(j.phase, j.running); ok {
-		s.events = append(s.events, core.Event{Kind: core.JobMeasured, AtSeconds: at, Job: j.Spec.ID, Measurement: m, Gradients: g})
-	}
-}
-
-// reportAll lets those report that ran since they were started and have not yet.
-func (s *Simulator) reportAll(now float64) {
-	if !s.measured {
-		return
-	}
-	for _, j := range s.running {
-		if now > j.pausedUntil {
-			s.report(j, now)
-		}
-	}
-}
-
 // span counts a job in or out of the nodes it spans.
 func (s *Simulator) span(j *simJob, by int) {
 	if s.config.Interference == 0 || len(j.seats) < 2 {
@@ -220,6 +199,9 @@ func (s *Simulator) advanceRound(j *simJob, now, seconds float64) {
 	}
 	j.asOf = now
 	phase := j.phase
+	if seconds > 0 && s.noise != nil {
+		j.unmeasured = true // each round anew
+	}
 	for seconds > 0 && j.rate > 0 {
 		s.report(j, now)
 		end := j.Model.PhaseEnd(j.phase)

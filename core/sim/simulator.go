@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
@@ -51,6 +52,9 @@ func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) 
 			j.overhead = own
 		}
 	}
+	if o.config.MeasurementNoise.any() {
+		s.noise = core.NewRand(o.settings.Seed, o.settings.ID+"/measurement_noise")
+	}
 	s.nodes = newNodeEvents(o.config, c, o.settings.Rand)
 	return s, nil
 }
@@ -76,8 +80,9 @@ type Simulator struct {
 	jobs    []simJob // by JobID
 	nodes   nodeEvents
 
-	measured bool // some jobs report what they measure
-	begun    bool // the first round was held
+	measured bool       // some jobs report what they measure
+	noise    *rand.Rand // of measurements; nil without
+	begun    bool       // the first round was held
 	now      float64
 	arrived  int       // jobs[:arrived] were submitted
 	active   int       // submitted and not ended
@@ -125,6 +130,9 @@ func (s *Simulator) advanceByEvents(ctx context.Context, w core.Wake) (float64, 
 	due, happened := s.onGrid(w.BySeconds, w), false
 	for {
 		at := s.nextEvent()
+		if report := s.nextReport(w); report < due {
+			due = report
+		}
 		if !happened && s.over(min(at, due)) || math.IsInf(min(at, due), 1) {
 			return 0, io.EOF
 		}
@@ -273,7 +281,7 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 			j.running.Shape = append(j.running.Shape, seat.Devices.Count())
 			j.running.Accelerators = append(j.running.Accelerators, s.cluster.Accelerators[s.cluster.Nodes[seat.Node].Accelerator])
 		}
-		j.started, j.progressAtStart, j.unmeasured = true, j.progress, true
+		j.started, j.progressAtStart, j.unmeasured, j.fresh = true, j.progress, true, true
 		at, _ := slices.BinarySearchFunc(s.running, j, compareJobs)
 		s.running = slices.Insert(s.running, at, j)
 		s.span(j, +1)

@@ -181,6 +181,7 @@ func measurementsTo(measured []core.Measurement) []*stagev1.Measurement {
 	return each(measured, func(m core.Measurement) *stagev1.Measurement {
 		return &stagev1.Measurement{
 			Accelerator: m.Accelerator, Nodes: int32(m.Nodes), Replicas: int32(m.Replicas), PerDevice: int64(m.PerDevice), PassSeconds: m.PassSeconds, StepSeconds: m.StepSeconds,
+			Count: int64(m.Count), Spread: m.Spread,
 		}
 	})
 }
@@ -189,6 +190,7 @@ func measurementsFrom(told []*stagev1.Measurement) []core.Measurement {
 	return each(told, func(m *stagev1.Measurement) core.Measurement {
 		return core.Measurement{
 			Accelerator: m.GetAccelerator(), Nodes: int(m.GetNodes()), Replicas: int(m.GetReplicas()), PerDevice: int(m.GetPerDevice()), PassSeconds: m.GetPassSeconds(), StepSeconds: m.GetStepSeconds(),
+			Count: int(m.GetCount()), Spread: m.GetSpread(),
 		}
 	})
 }

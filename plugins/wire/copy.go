@@ -145,7 +145,13 @@ func (c *Copy) job(m *stagev1.Job) error {
 	}
 	j.AsOfSeconds, j.Executed, j.Attained = m.GetAsOfSeconds(), m.GetExecutedSeconds(), m.GetAttainedDeviceSeconds()
 	j.Progress, j.ProgressRate, j.ProgressAsOf = m.GetProgress(), m.GetProgressRate(), m.GetProgressAsOfSeconds()
-	j.Measured = append(j.Measured, measurementsFrom(m.GetMeasured())...)
+	for _, r := range measurementsFrom(m.GetMeasured()) {
+		if at := slices.IndexFunc(j.Measured, r.SameConfiguration); at >= 0 {
+			j.Measured[at] = r // corrected
+		} else {
+			j.Measured = append(j.Measured, r)
+		}
+	}
 	if m.GetGradients() != nil {
 		j.Gradients = gradientsFrom(m.GetGradients())
 	}

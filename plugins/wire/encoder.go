@@ -19,9 +19,9 @@ type Encoder struct {
 	known         []bool // by JobID: the specification was sent, and the job has not ended
 	tables        map[*core.StepTimes]uint32
 	truths        map[*core.Truth]uint32
-	measured      []int            // by JobID: measurements sent
-	responses     []*core.Response // by JobID, as sent; allocators only
-	changed       []core.JobID     // scratch
+	measured      [][]core.Measurement // by JobID, as sent
+	responses     []*core.Response     // by JobID, as sent; allocators only
+	changed       []core.JobID         // scratch
 }
 
 // Reset makes the next update a full one.
@@ -57,7 +57,7 @@ func (e *Encoder) Encode(v *core.View, candidates []core.Candidate) *stagev1.Vie
 		} else if int(id) < len(e.known) && e.known[id] {
 			e.known[id] = false
 			if int(id) < len(e.measured) {
-				e.measured[id] = 0
+				e.measured[id] = nil
 			}
 			u.Ended = append(u.Ended, int32(id))
 			if int(id) < len(e.responses) {
@@ -125,17 +125,26 @@ func (e *Encoder) job(u *stagev1.ViewUpdate, j *core.Job, candidates []core.Cand
 	return m
 }
 
-// encodeMeasured adds what the job measured since it was last sent.
+// tellMeasured tells what the job measured since it was sent last, and what later reports corrected.
 func (e *Encoder) encodeMeasured(m *stagev1.Job, j *core.Job) {
 	if len(j.Measured) == 0 && j.Gradients == (core.Gradients{}) {
 		return
 	}
 	for int(j.ID) >= len(e.measured) {
-		e.measured = append(e.measured, 0)
+		e.measured = append(e.measured, nil)
 	}
-	m.Measured = measurementsTo(j.Measured[e.measured[j.ID]:])
+	last := e.measured[j.ID]
+	var news []core.Measurement
+	for i, r := range j.Measured {
+		if i >= len(last) || last[i] != r {
+			news = append(news, r)
+		}
+	}
+	m.Measured = measurementsTo(news)
 	m.Gradients = gradientsTo(j.Gradients)
-	e.measured[j.ID] = len(j.Measured)
+	if len(news) > 0 {
+		e.measured[j.ID] = append(last[:0], j.Measured...)
+	}
 }
 
 func (e *Encoder) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec {

@@ -126,7 +126,7 @@ def step_times_from(told: view_pb2.StepTimes) -> StepTimes:
 
 
 def measurements_from(told: Iterable[view_pb2.Measurement]) -> tuple[Measurement, ...]:
-    return tuple([Measurement(m.nodes, m.replicas, m.per_device, m.pass_seconds, m.step_seconds, m.accelerator) for m in told])
+    return tuple([Measurement(m.nodes, m.replicas, m.per_device, m.pass_seconds, m.step_seconds, m.accelerator, m.count, m.spread) for m in told])
 
 
 def gradients_from(told: view_pb2.Gradients) -> Gradients:

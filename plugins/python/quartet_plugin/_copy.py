@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 
 from ._convert import gradients_from, measurements_from, response_from, seats_from, step_times_from, truth_from, tuning_from
 from ._proto import view_pb2
 from .cluster import MAX_DEVICES_PER_NODE, Cluster, Health, Node, replicas
 from .decisions import Reason, Response, Tuning
-from .job import BatchSpec, Job, JobState, StepTimes, Truth, TypeBatch
+from .job import BatchSpec, Job, JobState, Measurement, StepTimes, Truth, TypeBatch
 from .view import Candidate, View
 
 _HEALTH = {view_pb2.HEALTH_READY: Health.READY, view_pb2.HEALTH_DRAINING: Health.DRAINING, view_pb2.HEALTH_DOWN: Health.DOWN}
@@ -20,6 +21,18 @@ _STATES = {
 _MAX_JOBS = 1 << 24  # bounds what a stray number can cost in memory
 _UNTOLD = Response(-1, 1, 1)  # the host tells an allocation policy the response of every candidate
 _REASONS = {reason.value: reason for reason in Reason}
+
+
+def _corrected(known: Sequence[Measurement], news: Sequence[Measurement]) -> tuple[Measurement, ...]:
+    """What a job measured, with what is new: a measurement of a known configuration replaces it."""
+    measured = list(known)
+    for m in news:
+        at = next((i for i, k in enumerate(measured) if k.same_configuration(m)), None)
+        if at is None:
+            measured.append(m)
+        else:
+            measured[at] = m
+    return tuple(measured)
 
 
 class ViewCopy:
@@ -110,7 +123,7 @@ class ViewCopy:
         job.steps_left, job.first_start, job.last_change = told.steps_left, told.first_start_seconds, told.last_change_seconds
         job.restarts, job.preemptions = told.restarts, told.preemptions
         if told.measured:
-            job.measured = (*job.measured, *measurements_from(told.measured))
+            job.measured = _corrected(job.measured, measurements_from(told.measured))
         if told.HasField("gradients"):
             job.gradients = gradients_from(told.gradients)
         if told.HasField("response"):

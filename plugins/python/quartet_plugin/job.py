@@ -74,6 +74,12 @@ class Measurement(NamedTuple):
     pass_seconds: float  # of a pass over them without synchronisation
     step_seconds: float  # of a pass with it
     accelerator: str = ""  # type of the devices; empty where types make no difference
+    reports: int = 0  # it rests on so many; 0 stands for one
+    spread: float = 0.0  # mean distance of the reports that disagree with it, over all, as a part of step_seconds
+
+    def same_configuration(self, other: "Measurement") -> bool:
+        """Whether both are of the same replicas, nodes, type and batch."""
+        return (self.accelerator, *self[:3]) == (other.accelerator, *other[:3])
 
 
 class Gradients(NamedTuple):
@@ -146,7 +152,7 @@ class Job:
     last_change: float  # seconds of the last start, stop or move; of the submission before the first
     restarts: int  # starts and moves after the first start
     preemptions: int  # times its devices were taken away before it ended
-    measured: Sequence[Measurement]  # what it reported, one for each configuration it ran on, as first seen; only grows
+    measured: Sequence[Measurement]  # what it reported, one for each configuration it ran on, as first seen; later reports correct it
     gradients: Gradients  # latest statistics reported; zero before the first report
 
     __slots__ = (

@@ -149,20 +149,24 @@ class JobSpec(_message.Message):
     def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., application: _Optional[str] = ..., weight: _Optional[float] = ..., submit_seconds: _Optional[float] = ..., requested: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., accelerators: _Optional[_Iterable[str]] = ..., batch: _Optional[_Union[BatchSpec, _Mapping]] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., command: _Optional[_Iterable[str]] = ..., total_work: _Optional[float] = ..., step_times: _Optional[int] = ..., truth: _Optional[int] = ..., pinned: bool = ..., mixes_types: bool = ..., batch_by_type: _Optional[_Iterable[_Union[TypeBatch, _Mapping]]] = ...) -> None: ...
 
 class Measurement(_message.Message):
-    __slots__ = ["accelerator", "nodes", "pass_seconds", "per_device", "replicas", "step_seconds"]
+    __slots__ = ["accelerator", "count", "nodes", "pass_seconds", "per_device", "replicas", "spread", "step_seconds"]
     ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     PASS_SECONDS_FIELD_NUMBER: _ClassVar[int]
     PER_DEVICE_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    SPREAD_FIELD_NUMBER: _ClassVar[int]
     STEP_SECONDS_FIELD_NUMBER: _ClassVar[int]
     accelerator: str
+    count: int
     nodes: int
     pass_seconds: float
     per_device: int
     replicas: int
+    spread: float
     step_seconds: float
-    def __init__(self, nodes: _Optional[int] = ..., replicas: _Optional[int] = ..., per_device: _Optional[int] = ..., pass_seconds: _Optional[float] = ..., step_seconds: _Optional[float] = ..., accelerator: _Optional[str] = ...) -> None: ...
+    def __init__(self, nodes: _Optional[int] = ..., replicas: _Optional[int] = ..., per_device: _Optional[int] = ..., pass_seconds: _Optional[float] = ..., step_seconds: _Optional[float] = ..., accelerator: _Optional[str] = ..., count: _Optional[int] = ..., spread: _Optional[float] = ...) -> None: ...
 
 class Node(_message.Message):
     __slots__ = ["accelerator", "cpus", "devices", "health", "id", "memory_gb", "name", "rack"]

@@ -692,6 +692,8 @@ type Measurement struct {
 	PassSeconds   float64                `protobuf:"fixed64,4,opt,name=pass_seconds,json=passSeconds,proto3" json:"pass_seconds,omitempty"` // without synchronisation
 	StepSeconds   float64                `protobuf:"fixed64,5,opt,name=step_seconds,json=stepSeconds,proto3" json:"step_seconds,omitempty"` // with it
 	Accelerator   string                 `protobuf:"bytes,6,opt,name=accelerator,proto3" json:"accelerator,omitempty"`                      // type of the devices; empty where types make no difference
+	Count         int64                  `protobuf:"varint,7,opt,name=count,proto3" json:"count,omitempty"`                                 // reports that it rests on; 0 stands for one
+	Spread        float64                `protobuf:"fixed64,8,opt,name=spread,proto3" json:"spread,omitempty"`                              // mean distance of the reports that disagree with it, over all, as a part of step_seconds
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -766,6 +768,20 @@ func (x *Measurement) GetAccelerator() string {
 		return x.Accelerator
 	}
 	return ""
+}
+
+func (x *Measurement) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Measurement) GetSpread() float64 {
+	if x != nil {
+		return x.Spread
+	}
+	return 0
 }
 
 // Gradients are the statistics of a job's gradient at its initial batch.
@@ -1229,7 +1245,7 @@ type Job struct {
 	Restarts              int32                  `protobuf:"varint,16,opt,name=restarts,proto3" json:"restarts,omitempty"`
 	Preemptions           int32                  `protobuf:"varint,17,opt,name=preemptions,proto3" json:"preemptions,omitempty"`
 	Response              *Response              `protobuf:"bytes,18,opt,name=response,proto3" json:"response,omitempty"`   // to allocators only, when it changed
-	Measured              []*Measurement         `protobuf:"bytes,19,rep,name=measured,proto3" json:"measured,omitempty"`   // those that were not sent before
+	Measured              []*Measurement         `protobuf:"bytes,19,rep,name=measured,proto3" json:"measured,omitempty"`   // new ones, and those that were corrected: one of a known configuration replaces it
 	Gradients             *Gradients             `protobuf:"bytes,20,opt,name=gradients,proto3" json:"gradients,omitempty"` // latest reported; none before the first
 	unknownFields         protoimpl.UnknownFields
 	sizeCache             protoimpl.SizeCache
@@ -1976,7 +1992,7 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\fsync_seconds\x18\x02 \x03(\x01R\vsyncSeconds\"G\n" +
 	"\tAloneTime\x12 \n" +
 	"\vaccelerator\x18\x01 \x01(\tR\vaccelerator\x12\x18\n" +
-	"\aseconds\x18\x02 \x01(\x01R\aseconds\"\xc6\x01\n" +
+	"\aseconds\x18\x02 \x01(\x01R\aseconds\"\xf4\x01\n" +
 	"\vMeasurement\x12\x14\n" +
 	"\x05nodes\x18\x01 \x01(\x05R\x05nodes\x12\x1a\n" +
 	"\breplicas\x18\x02 \x01(\x05R\breplicas\x12\x1d\n" +
@@ -1984,7 +2000,9 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"per_device\x18\x03 \x01(\x03R\tperDevice\x12!\n" +
 	"\fpass_seconds\x18\x04 \x01(\x01R\vpassSeconds\x12!\n" +
 	"\fstep_seconds\x18\x05 \x01(\x01R\vstepSeconds\x12 \n" +
-	"\vaccelerator\x18\x06 \x01(\tR\vaccelerator\"?\n" +
+	"\vaccelerator\x18\x06 \x01(\tR\vaccelerator\x12\x14\n" +
+	"\x05count\x18\a \x01(\x03R\x05count\x12\x16\n" +
+	"\x06spread\x18\b \x01(\x01R\x06spread\"?\n" +
 	"\tGradients\x12\x16\n" +
 	"\x06square\x18\x01 \x01(\x01R\x06square\x12\x1a\n" +
 	"\bvariance\x18\x02 \x01(\x01R\bvariance\"\x9b\x01\n" +

@@ -1,0 +1,57 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A configuration is as most of its reports say, whatever the first one said.
+func TestReportsCorrectAMeasurement(t *testing.T) {
+	cases := map[string]struct {
+		steps []float64
+		want  Measurement
+	}{
+		"one report":                       {[]float64{1}, Measurement{StepSeconds: 1}},
+		"the same again":                   {[]float64{1, 1, 1}, Measurement{StepSeconds: 1, Count: 3}},
+		"within what may differ":           {[]float64{1, 1.04, 1.04}, Measurement{StepSeconds: 1, Count: 3}},
+		"the first was twice too slow":     {[]float64{2, 1}, Measurement{StepSeconds: 1, Count: 2, Spread: 0.5}},
+		"one of many is too slow":          {[]float64{1, 1, 3, 1}, Measurement{StepSeconds: 1, Count: 4, Spread: 0.5}},
+		"it is slower for good":            {[]float64{1, 2, 2, 2}, Measurement{StepSeconds: 2, Count: 4, Spread: 0.125}},
+		"what is long past is not counted": {append([]float64{9, 9, 9}, make15(1)...), Measurement{StepSeconds: 1, Count: 18}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, j := &state{}, &Job{JobSpec: &JobSpec{ID: 2}}
+			for _, step := range tc.steps {
+				s.measure(j, Measurement{Nodes: 1, Replicas: 2, PerDevice: 3, PassSeconds: step / 2, StepSeconds: step})
+			}
+			tc.want.Nodes, tc.want.Replicas, tc.want.PerDevice, tc.want.PassSeconds = 1, 2, 3, tc.want.StepSeconds/2
+			if diff := cmp.Diff([]Measurement{tc.want}, j.Measured); diff != "" {
+				t.Errorf("measured (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func make15(x float64) []float64 {
+	list := make([]float64, mostReports)
+	for i := range list {
+		list[i] = x
+	}
+	return list
+}
+
+// A measurement that rests on several reports counts as so many.
+func TestReportsOfSeveral(t *testing.T) {
+	s, j := &state{}, &Job{JobSpec: &JobSpec{}}
+	s.measure(j, Measurement{Replicas: 1, PassSeconds: 1, StepSeconds: 1, Count: 5})
+	s.measure(j, Measurement{Replicas: 1, PassSeconds: 4, StepSeconds: 4, Count: 3})
+	s.measure(j, Measurement{Replicas: 2, PassSeconds: 4, StepSeconds: 4})
+	want := []Measurement{
+		{Replicas: 1, PassSeconds: 1, StepSeconds: 1, Count: 8, Spread: 9.0 / 8}, {Replicas: 2, PassSeconds: 4, StepSeconds: 4},
+	}
+	if diff := cmp.Diff(want, j.Measured); diff != "" {
+		t.Errorf("measured (-want +got):\n%s", diff)
+	}
+}

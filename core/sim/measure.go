@@ -1,0 +1,69 @@
+package sim
+
+import (
+	"math"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// report tells what a job measures, if that is new.
+func (s *Simulator) report(j *simJob, at float64) {
+	if !j.unmeasured || j.measuring == nil {
+		return
+	}
+	j.unmeasured, j.fresh = false, false
+	if m, g, ok := j.measuring.Measure(j.phase, j.running); ok {
+		if s.noise != nil {
+			s.blur(j, &m)
+		}
+		s.events = append(s.events, core.Event{Kind: core.JobMeasured, AtSeconds: at, Job: j.Spec.ID, Measurement: m, Gradients: g})
+	}
+}
+
+// blur puts a report off the truth.
+func (s *Simulator) blur(j *simJob, m *core.Measurement) {
+	n := &s.config.MeasurementNoise
+	factor := math.Exp(n.Spread * s.noise.NormFloat64())
+	if s.noise.Float64() < n.Outliers {
+		factor *= n.OutlierFactor
+	}
+	if !slices.ContainsFunc(j.reported, m.SameConfiguration) {
+		j.reported = append(j.reported, *m)
+		factor *= n.FirstFactor
+	}
+	m.PassSeconds *= factor
+	m.StepSeconds *= factor
+}
+
+// reportAll lets those report that ran since they were started and have not yet, and with noise all.
+func (s *Simulator) reportAll(now float64) {
+	if !s.measured {
+		return
+	}
+	for _, j := range s.running {
+		if now > j.pausedUntil {
+			j.unmeasured = j.unmeasured || s.noise != nil
+			s.report(j, now)
+		}
+	}
+}
+
+// nextReport is the earliest moment at which a job that was started or moved has done a step and reports of it; +Inf when
+// rounds are on a grid, where it waits for the next. Without it, a job that may grow once it has reported would wait for
+// something else to happen.
+func (s *Simulator) nextReport(w core.Wake) float64 {
+	next := math.Inf(1)
+	if !s.measured || w.IntervalSeconds > 0 {
+		return next
+	}
+	for _, j := range s.running {
+		if !j.fresh || j.measuring == nil {
+			continue
+		}
+		if m, _, ok := j.measuring.Measure(j.phase, j.running); ok && m.StepSeconds > 0 {
+			next = min(next, max(j.pausedUntil, s.now)+m.StepSeconds)
+		}
+	}
+	return next
+}
