@@ -2,6 +2,7 @@ package gavel
 
 import (
 	"context"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim"
@@ -47,7 +48,7 @@ func (p *bestNormalisedSum) strict() bool { return false }
 func (p *bestNormalisedSum) divide(ctx context.Context, d *problem) error {
 	values := make([][]float64, len(d.jobs))
 	for i, m := range d.jobs {
-		values[i] = normalised(m.rates)
+		values[i] = slices.Clone(m.rates)
 		weight := 1 + attainedTie/(1+m.attained/3600)
 		for t := range values[i] {
 			values[i][t] *= weight

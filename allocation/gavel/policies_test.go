@@ -33,7 +33,7 @@ func newProblem(capacity []float64, tasks ...task) *problem {
 	for i, t := range tasks {
 		m := &member{
 			id: core.JobID(i), tenant: t.tenant, weight: t.weight, submit: t.submit, devices: max(t.devices, 1), remaining: t.remaining,
-			attained: t.attained, rates: t.rates, x: make([]float64, len(capacity)), shared: t.had != nil,
+			attained: t.attained, rates: make([]float64, len(t.rates)), x: make([]float64, len(capacity)), shared: t.had != nil,
 		}
 		if m.weight == 0 {
 			m.weight = 1
@@ -41,6 +41,7 @@ func newProblem(capacity []float64, tasks ...task) *problem {
 		if m.remaining == 0 {
 			m.remaining = 1
 		}
+		m.scale(t.rates)
 		copy(m.x, t.had)
 		p.jobs = append(p.jobs, m)
 	}
@@ -178,7 +179,7 @@ func TestAlloXMatchesAtTheLeastCost(t *testing.T) {
 			for on, devices := range capacity {
 				for range int(devices) {
 					for k := range p.jobs {
-						row = append(row, float64(k+1)*m.remaining/m.rates[on])
+						row = append(row, float64(k+1)*m.remaining/m.unit/m.rates[on])
 					}
 				}
 			}

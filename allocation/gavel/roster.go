@@ -104,10 +104,10 @@ func (m *member) measure(p *mechanism, c *core.Cluster, candidate *core.Candidat
 		}
 	}
 	if !p.config.TypeBlind {
-		copy(m.rates, m.speed)
+		m.scale(m.speed)
 	} else if len(m.rates) > 0 {
-		first := slices.IndexFunc(m.speed, func(speed float64) bool { return speed > 0 })
-		m.rates[0] = m.speed[max(first, 0)]
+		first := max(slices.IndexFunc(m.speed, func(speed float64) bool { return speed > 0 }), 0)
+		m.scale(m.speed[first : first+1])
 	}
 	return changed
 }
