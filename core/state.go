@@ -25,6 +25,8 @@ type state struct {
 	marks    []mark // by JobID
 	lastID   uint64 // highest id of an event taken
 	ledger   Ledger
+	capacity Capacity // counted in rounds that look at pending jobs
+	oneType  string   // id of the allocator, if it puts each job on one type
 }
 
 // mark is what this round already said about a job: a field holds when its number is that of the round.
@@ -218,12 +220,15 @@ func (s *state) listActive() {
 // the admitters about. A job is looked at when its response is new.
 func (s *state) rejectImpossible() {
 	s.asked = s.asked[:0]
+	if len(s.pending) > 0 {
+		s.capacity.Count(s.view.Cluster)
+	}
 	ended := len(s.report.Ended)
 	for _, j := range s.pending {
 		if s.marks[j.ID].touched == s.view.Round {
-			need, capacity := s.responses[j.ID].MinReplicas, s.view.Cluster.CapacityFor(j.JobSpec)
-			if need > capacity {
-				s.rejectFor(j, need, capacity)
+			need := s.responses[j.ID].MinReplicas
+			if capacity, widest := s.capacity.For(s.view.Cluster, j.JobSpec); need > capacity {
+				s.rejectFor(j, need, capacity, widest)
 				continue
 			}
 		}
@@ -234,14 +239,18 @@ func (s *state) rejectImpossible() {
 	}
 }
 
-// rejectFor rejects a job that needs more devices than the cluster has for it.
-func (s *state) rejectFor(j *Job, need, capacity int) {
+// rejectFor rejects a job that needs more devices than the cluster has for it, or than its widest type has where the
+// allocator mixes none.
+func (s *state) rejectFor(j *Job, need, capacity int, widest AcceleratorID) {
 	v := Verdict{
 		Job: j.ID, Code: Reject, Reason: ExceedsCluster, By: "pipeline",
 		Wanted: float64(need), Available: float64(capacity), Unit: "devices",
 	}
-	if capacity == 0 {
+	switch {
+	case capacity == 0:
 		v.Reason = AcceleratorMissing
+	case j.MixesTypes && s.capacity.OneType:
+		v.By, v.Message = s.oneType, NotMixed(s.oneType, s.view.Cluster.Accelerators[widest])
 	}
 	s.reject(j, v)
 }

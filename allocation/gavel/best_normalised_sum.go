@@ -26,6 +26,7 @@ type BestNormalisedConfig struct {
 func NewBestNormalisedSum() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "best_normalised_sum",
+		OneType: true,
 		Summary: "each type to the jobs that lose most elsewhere, with a floor of fairness",
 		Description: "Maximises the sum of the jobs' throughputs, each as a part of that on its best type; of jobs that gain alike, the one with the least service goes first. " +
 			"With a fairness_floor, every job progresses at that part of its max-min throughput at least. O(jobs × types) for each of a few prices.",

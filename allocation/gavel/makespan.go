@@ -32,6 +32,7 @@ const leastTolerance = 1e-9
 func NewMakespan() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "gavel_makespan",
+		OneType: true,
 		Summary: "ends the last of the jobs as early as possible",
 		Description: "Maximises the least progress of a job against the work that it has left, which it must know. " +
 			"O(jobs × types) for each of a few prices.",

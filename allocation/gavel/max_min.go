@@ -28,6 +28,7 @@ const (
 func NewMaxMin() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "gavel_max_min",
+		OneType: true,
 		Summary: "max-min fairness over types: the slowest job against its equal share as fast as can be",
 		Description: "Maximises the least throughput of a job, measured against that in an equal share of every device, by weight and devices; " +
 			"what that leaves over makes the others faster. O(classes of jobs × types) for each of a few prices.",

@@ -21,21 +21,23 @@ func checkFit(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *
 		return err
 	}
 	var found core.Diagnostics
-	capacities := map[string]int{}
+	capacity := core.Capacity{OneType: c.Allocation.Factory.OneType}
+	capacity.Count(cluster)
 	for _, r := range responses {
 		if r.Job < 0 || int(r.Job) >= len(w.Jobs) {
 			continue // the pipeline blames the component
 		}
 		job := &w.Jobs[r.Job]
-		types := strings.Join(job.Spec.Accelerators, "\n")
-		capacity, known := capacities[types]
-		if !known {
-			capacity = cluster.CapacityFor(&job.Spec)
-			capacities[types] = capacity
+		most, widest := capacity.For(cluster, &job.Spec)
+		if r.MinReplicas <= most {
+			continue
 		}
-		if r.MinReplicas > capacity {
-			found = append(found, misfit(job, cluster, r.MinReplicas, capacity))
+		d := misfit(job, cluster, r.MinReplicas, most)
+		if capacity.OneType && job.Spec.MixesTypes && most > 0 {
+			d.Summary += ": " + core.NotMixed(c.Allocation.ID, cluster.Accelerators[widest])
+			d.Hint = "enlarge the cluster, leave the job out, or take an allocation that mixes types, such as matching"
 		}
+		found = append(found, d)
 	}
 	if len(found) > 0 && found[0].Position == (core.Position{}) { // generated: to name each of them helps nobody
 		found[0].Hint = fmt.Sprintf("enlarge the cluster, or change the settings of the workload: %d of its %d jobs do not fit", len(found), len(w.Jobs))

@@ -137,7 +137,7 @@ func pick[S any](t *rapid.T, id string, factories []core.Factory[S], choices map
 	id += "/" + f.Type
 	return func() (core.Component[S], error) {
 		policy, err := f.New(config, core.Settings{ID: id, Rand: core.NewRand(seed, id), Log: slog.New(slog.DiscardHandler)})
-		return core.Component[S]{ID: id, Policy: policy}, err
+		return core.Component[S]{ID: id, Policy: policy, OneType: f.OneType}, err
 	}, raw
 }
 

@@ -54,7 +54,7 @@ func Describe(ctx context.Context, conn grpc.ClientConnInterface) (*Description,
 	for _, c := range answer.GetComponents() {
 		info := ComponentInfo{Stage: c.GetStage(), Info: core.Info{
 			Type: c.GetType(), Summary: c.GetSummary(), Description: c.GetDescription(), Source: c.GetSource(),
-			Capabilities: capabilities(c.GetCapabilities()),
+			Capabilities: capabilities(c.GetCapabilities()), OneType: c.GetOneType(),
 		}}
 		if err := unmarshal(c.GetFieldsJson(), &info.Fields); err != nil {
 			return nil, fmt.Errorf("fields_json of %q: %w", info.ID(), err)

@@ -137,6 +137,7 @@ func (s *server) Describe(context.Context, *stagev1.DescribeRequest) (*stagev1.D
 		told := &stagev1.Component{
 			Stage: c.stage, Type: c.info.Type, Summary: c.info.Summary, Description: c.info.Description,
 			Source: c.info.Source, ConfigSchemaJson: string(schema), FieldsJson: string(fields),
+			OneType: c.info.OneType,
 		}
 		for _, need := range c.info.Capabilities {
 			told.Capabilities = append(told.Capabilities, string(need))

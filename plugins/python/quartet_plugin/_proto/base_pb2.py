@@ -13,7 +13,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bquartet/stage/v1/base.proto\x12\x10quartet.stage.v1\"\x11\n\x0f\x44\x65scribeRequest\"\x8e\x01\n\x10\x44\x65scribeResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12/\n\ncomponents\x18\x03 \x03(\x0b\x32\x1b.quartet.stage.v1.Component\x12\x14\n\x0cmin_protocol\x18\x04 \x01(\r\x12\x14\n\x0cmax_protocol\x18\x05 \x01(\r\"\xbe\x01\n\tComponent\x12&\n\x05stage\x18\x01 \x01(\x0e\x32\x17.quartet.stage.v1.Stage\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0f\n\x07summary\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\x12\x0e\n\x06source\x18\x05 \x01(\t\x12\x14\n\x0c\x63\x61pabilities\x18\x06 \x03(\t\x12\x1a\n\x12\x63onfig_schema_json\x18\x07 \x01(\t\x12\x13\n\x0b\x66ields_json\x18\x08 \x01(\t\"\x95\x01\n\x10\x43onfigureRequest\x12&\n\x05stage\x18\x01 \x01(\x0e\x32\x17.quartet.stage.v1.Stage\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x14\n\x0c\x63omponent_id\x18\x03 \x01(\t\x12\x0c\n\x04seed\x18\x04 \x01(\x04\x12\x13\n\x0b\x63onfig_json\x18\x05 \x01(\t\x12\x12\n\ncheck_only\x18\x06 \x01(\x08\"\x83\x01\n\x11\x43onfigureResponse\x12\x31\n\x0b\x64iagnostics\x18\x01 \x03(\x0b\x32\x1c.quartet.stage.v1.Diagnostic\x12\x14\n\x0c\x63\x61pabilities\x18\x02 \x03(\t\x12\x13\n\x0b\x63onfig_json\x18\x03 \x01(\t\x12\x10\n\x08\x65xchange\x18\x04 \x01(\x08\"9\n\nDiagnostic\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0f\n\x07summary\x18\x02 \x01(\t\x12\x0c\n\x04hint\x18\x03 \x01(\t\"\x0f\n\rHealthRequest\"\x10\n\x0eHealthResponse\"2\n\x0f\x45xchangeRequest\x12\x0e\n\x06method\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\x0c\"#\n\x10\x45xchangeResponse\x12\x0f\n\x07message\x18\x01 \x01(\x0c*\x86\x01\n\x05Stage\x12\x15\n\x11STAGE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTAGE_ADMISSION\x10\x01\x12\x14\n\x10STAGE_ALLOCATION\x10\x02\x12\x13\n\x0fSTAGE_PLACEMENT\x10\x03\x12\x14\n\x10STAGE_ELASTICITY\x10\x04\x12\x10\n\x0cSTAGE_SCALER\x10\x05\x32\xda\x02\n\x0b\x42\x61seService\x12Q\n\x08\x44\x65scribe\x12!.quartet.stage.v1.DescribeRequest\x1a\".quartet.stage.v1.DescribeResponse\x12T\n\tConfigure\x12\".quartet.stage.v1.ConfigureRequest\x1a#.quartet.stage.v1.ConfigureResponse\x12K\n\x06Health\x12\x1f.quartet.stage.v1.HealthRequest\x1a .quartet.stage.v1.HealthResponse\x12U\n\x08\x45xchange\x12!.quartet.stage.v1.ExchangeRequest\x1a\".quartet.stage.v1.ExchangeResponse(\x01\x30\x01\x42IZGgithub.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1;stagev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bquartet/stage/v1/base.proto\x12\x10quartet.stage.v1\"\x11\n\x0f\x44\x65scribeRequest\"\x8e\x01\n\x10\x44\x65scribeResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12/\n\ncomponents\x18\x03 \x03(\x0b\x32\x1b.quartet.stage.v1.Component\x12\x14\n\x0cmin_protocol\x18\x04 \x01(\r\x12\x14\n\x0cmax_protocol\x18\x05 \x01(\r\"\xd0\x01\n\tComponent\x12&\n\x05stage\x18\x01 \x01(\x0e\x32\x17.quartet.stage.v1.Stage\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0f\n\x07summary\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\x12\x0e\n\x06source\x18\x05 \x01(\t\x12\x14\n\x0c\x63\x61pabilities\x18\x06 \x03(\t\x12\x1a\n\x12\x63onfig_schema_json\x18\x07 \x01(\t\x12\x13\n\x0b\x66ields_json\x18\x08 \x01(\t\x12\x10\n\x08one_type\x18\t \x01(\x08\"\x95\x01\n\x10\x43onfigureRequest\x12&\n\x05stage\x18\x01 \x01(\x0e\x32\x17.quartet.stage.v1.Stage\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x14\n\x0c\x63omponent_id\x18\x03 \x01(\t\x12\x0c\n\x04seed\x18\x04 \x01(\x04\x12\x13\n\x0b\x63onfig_json\x18\x05 \x01(\t\x12\x12\n\ncheck_only\x18\x06 \x01(\x08\"\x83\x01\n\x11\x43onfigureResponse\x12\x31\n\x0b\x64iagnostics\x18\x01 \x03(\x0b\x32\x1c.quartet.stage.v1.Diagnostic\x12\x14\n\x0c\x63\x61pabilities\x18\x02 \x03(\t\x12\x13\n\x0b\x63onfig_json\x18\x03 \x01(\t\x12\x10\n\x08\x65xchange\x18\x04 \x01(\x08\"9\n\nDiagnostic\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0f\n\x07summary\x18\x02 \x01(\t\x12\x0c\n\x04hint\x18\x03 \x01(\t\"\x0f\n\rHealthRequest\"\x10\n\x0eHealthResponse\"2\n\x0f\x45xchangeRequest\x12\x0e\n\x06method\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\x0c\"#\n\x10\x45xchangeResponse\x12\x0f\n\x07message\x18\x01 \x01(\x0c*\x86\x01\n\x05Stage\x12\x15\n\x11STAGE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTAGE_ADMISSION\x10\x01\x12\x14\n\x10STAGE_ALLOCATION\x10\x02\x12\x13\n\x0fSTAGE_PLACEMENT\x10\x03\x12\x14\n\x10STAGE_ELASTICITY\x10\x04\x12\x10\n\x0cSTAGE_SCALER\x10\x05\x32\xda\x02\n\x0b\x42\x61seService\x12Q\n\x08\x44\x65scribe\x12!.quartet.stage.v1.DescribeRequest\x1a\".quartet.stage.v1.DescribeResponse\x12T\n\tConfigure\x12\".quartet.stage.v1.ConfigureRequest\x1a#.quartet.stage.v1.ConfigureResponse\x12K\n\x06Health\x12\x1f.quartet.stage.v1.HealthRequest\x1a .quartet.stage.v1.HealthResponse\x12U\n\x08\x45xchange\x12!.quartet.stage.v1.ExchangeRequest\x1a\".quartet.stage.v1.ExchangeResponse(\x01\x30\x01\x42IZGgithub.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1;stagev1b\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'quartet.stage.v1.base_pb2', globals())
@@ -21,28 +21,28 @@ if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
   DESCRIPTOR._serialized_options = b'ZGgithub.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1;stagev1'
-  _STAGE._serialized_start=876
-  _STAGE._serialized_end=1010
+  _STAGE._serialized_start=894
+  _STAGE._serialized_end=1028
   _DESCRIBEREQUEST._serialized_start=49
   _DESCRIBEREQUEST._serialized_end=66
   _DESCRIBERESPONSE._serialized_start=69
   _DESCRIBERESPONSE._serialized_end=211
   _COMPONENT._serialized_start=214
-  _COMPONENT._serialized_end=404
-  _CONFIGUREREQUEST._serialized_start=407
-  _CONFIGUREREQUEST._serialized_end=556
-  _CONFIGURERESPONSE._serialized_start=559
-  _CONFIGURERESPONSE._serialized_end=690
-  _DIAGNOSTIC._serialized_start=692
-  _DIAGNOSTIC._serialized_end=749
-  _HEALTHREQUEST._serialized_start=751
-  _HEALTHREQUEST._serialized_end=766
-  _HEALTHRESPONSE._serialized_start=768
-  _HEALTHRESPONSE._serialized_end=784
-  _EXCHANGEREQUEST._serialized_start=786
-  _EXCHANGEREQUEST._serialized_end=836
-  _EXCHANGERESPONSE._serialized_start=838
-  _EXCHANGERESPONSE._serialized_end=873
-  _BASESERVICE._serialized_start=1013
-  _BASESERVICE._serialized_end=1359
+  _COMPONENT._serialized_end=422
+  _CONFIGUREREQUEST._serialized_start=425
+  _CONFIGUREREQUEST._serialized_end=574
+  _CONFIGURERESPONSE._serialized_start=577
+  _CONFIGURERESPONSE._serialized_end=708
+  _DIAGNOSTIC._serialized_start=710
+  _DIAGNOSTIC._serialized_end=767
+  _HEALTHREQUEST._serialized_start=769
+  _HEALTHREQUEST._serialized_end=784
+  _HEALTHRESPONSE._serialized_start=786
+  _HEALTHRESPONSE._serialized_end=802
+  _EXCHANGEREQUEST._serialized_start=804
+  _EXCHANGEREQUEST._serialized_end=854
+  _EXCHANGERESPONSE._serialized_start=856
+  _EXCHANGERESPONSE._serialized_end=891
+  _BASESERVICE._serialized_start=1031
+  _BASESERVICE._serialized_end=1377
 # @@protoc_insertion_point(module_scope)
