@@ -16,21 +16,17 @@ import (
 // checkFit refuses a workload with jobs that the cluster could not run even when it is empty and healthy: they would
 // only be rejected one by one.
 func checkFit(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, log *slog.Logger) error {
-	responses, err := respondToAll(ctx, c, cluster, w, log)
-	if err != nil {
-		return err
-	}
 	var found core.Diagnostics
 	capacity := core.Capacity{OneType: c.Allocation.Factory.OneType}
 	capacity.Count(cluster)
-	for _, r := range responses {
+	if err := respondToAll(ctx, c, cluster, w, log, func(r *core.Response) {
 		if r.Job < 0 || int(r.Job) >= len(w.Jobs) {
-			continue // the pipeline blames the component
+			return // the pipeline blames the component
 		}
 		job := &w.Jobs[r.Job]
 		most, widest := capacity.For(cluster, &job.Spec)
 		if r.MinReplicas <= most {
-			continue
+			return
 		}
 		d := misfit(job, cluster, r.MinReplicas, most)
 		if capacity.OneType && job.Spec.MixesTypes && most > 0 {
@@ -38,6 +34,8 @@ func checkFit(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *
 			d.Hint = "enlarge the cluster, leave the job out, or take an allocation that mixes types, such as matching"
 		}
 		found = append(found, d)
+	}); err != nil {
+		return err
 	}
 	if len(found) > 0 && found[0].Position == (core.Position{}) { // generated: to name each of them helps nobody
 		found[0].Hint = fmt.Sprintf("enlarge the cluster, or change the settings of the workload: %d of its %d jobs do not fit", len(found), len(w.Jobs))
@@ -46,12 +44,17 @@ func checkFit(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *
 	return found.Err()
 }
 
+// atOnce is how many jobs an elasticity is asked about at once: a large workload is not laid out twice.
+const atOnce = 4096
+
 // respondToAll asks an elasticity component of its own, so that the run's does not notice, what each job can do with
 // accelerators when it is submitted.
-func respondToAll(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, log *slog.Logger) ([]core.Response, error) {
+func respondToAll(
+	ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, log *slog.Logger, take func(*core.Response),
+) error {
 	elasticity, err := build(c.Elasticity, c.Seed, log)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if remote, ok := elasticity.Policy.(io.Closer); ok {
 		defer remote.Close() // it ends again with the run, which tells what goes wrong
@@ -60,16 +63,23 @@ func respondToAll(ctx context.Context, c *configs.Config, cluster *core.Cluster,
 		Round: 1, IntervalSeconds: c.Round.Options().IntervalSeconds, OnEvents: c.Round.OnEvents, Cluster: cluster, Devices: cluster.UsableDevices(),
 		Jobs: make([]*core.Job, len(w.Jobs)),
 	}
-	for i := range w.Jobs {
-		job := core.NewJob(&w.Jobs[i].Spec)
-		job.StepsLeft = w.Jobs[i].Model.StepsLeft(0)
-		view.Jobs[i], view.NowSeconds = job, job.SubmitSeconds
+	for first := 0; first < len(w.Jobs); first += atOnce {
+		asked := view.Jobs[first:min(first+atOnce, len(w.Jobs))]
+		for k := range asked {
+			job := core.NewJob(&w.Jobs[first+k].Spec)
+			job.StepsLeft = w.Jobs[first+k].Model.StepsLeft(0)
+			asked[k], view.NowSeconds = job, job.SubmitSeconds
+		}
+		responses, err := elasticity.Policy.Respond(ctx, &view, asked)
+		if err != nil {
+			return fmt.Errorf("component %q: respond: %w", elasticity.ID, err)
+		}
+		for i := range responses {
+			take(&responses[i])
+		}
+		clear(asked)
 	}
-	responses, err := elasticity.Policy.Respond(ctx, &view, view.Jobs)
-	if err != nil {
-		return nil, fmt.Errorf("component %q: respond: %w", elasticity.ID, err)
-	}
-	return responses, nil
+	return nil
 }
 
 // misfit tells of a job that needs more devices than there are for it.
