@@ -22,7 +22,8 @@ type state struct {
 	blocked  bool // a blocking grant was not seated
 	changes  []Change
 	report   Report
-	marks    []mark // by JobID
+	marks    []*mark // by JobID; nil before the submission, over after the end
+	over     mark
 	lastID   uint64 // highest id of an event taken
 	ledger   Ledger
 	capacity Capacity // counted in rounds that look at pending jobs
@@ -31,8 +32,6 @@ type state struct {
 
 // mark is what this round already said about a job: a field holds when its number is that of the round.
 type mark struct {
-	submitted bool // for good
-
 	touched, granted, answered, placed, tuned int
 	grant, verdict, tuning                    int // indices into the grants, the unseated verdicts and the tunings
 	replicas                                  int // granted
@@ -96,9 +95,9 @@ func (s *state) take(e *Event) error {
 		for int(e.Job) >= len(v.Jobs) {
 			v.Jobs = append(v.Jobs, nil)
 			s.responses = append(s.responses, nil)
-			s.marks = append(s.marks, mark{})
+			s.marks = append(s.marks, nil)
 		}
-		s.marks[e.Job].submitted = true
+		s.marks[e.Job] = new(mark)
 		j := NewJob(e.Spec)
 		j.StepsLeft = e.StepsLeft
 		s.pinned = s.pinned || j.Pinned
@@ -149,7 +148,7 @@ func (s *state) take(e *Event) error {
 
 // submitted reports whether there ever was such a job.
 func (s *state) submitted(id JobID) bool {
-	return id >= 0 && int(id) < len(s.marks) && s.marks[id].submitted
+	return id >= 0 && int(id) < len(s.marks) && s.marks[id] != nil
 }
 
 // endState is the state in which an event leaves a job that it ends.
@@ -167,7 +166,7 @@ func endState(k EventKind) JobState {
 // touch notes that something about a job changed since the round before.
 func (s *state) touch(id JobID) {
 	s.view.journal.add(id)
-	if m := &s.marks[id]; m.touched != s.view.Round {
+	if m := s.marks[id]; m.touched != s.view.Round {
 		m.touched = s.view.Round
 		s.view.Changed = append(s.view.Changed, id)
 	}
@@ -201,7 +200,7 @@ func (s *state) forgetEnded() {
 	}
 	slices.SortFunc(s.report.Ended, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
 	for _, j := range s.report.Ended {
-		s.view.Jobs[j.ID], s.responses[j.ID] = nil, nil
+		s.view.Jobs[j.ID], s.responses[j.ID], s.marks[j.ID] = nil, nil, &s.over
 	}
 	ended := func(j *Job) bool { return j.State.Ended() }
 	s.pending = slices.DeleteFunc(s.pending, ended)
@@ -300,7 +299,7 @@ func (s *state) diff(plan *Plan, stages *Stages) []Change {
 		p := &plan.Placements[i]
 		j := s.view.Jobs[p.Job]
 		c := Change{Round: round, Action: Start, Job: p.Job, Tuning: j.Tuning, By: stages.Placement.ID}
-		if m := &s.marks[p.Job]; m.tuned == round {
+		if m := s.marks[p.Job]; m.tuned == round {
 			c.Tuning = plan.Tunings[m.tuning]
 		} else if len(c.Tuning.BatchByReplica) != Replicas(p.Seats) {
 			c.Tuning.BatchByReplica = nil // it was for other seats
@@ -402,7 +401,7 @@ func (s *state) explainWaiting() {
 			continue // the stop, told in this round, says why
 		}
 		v := Verdict{Job: j.ID, Code: Defer, Reason: notGranted, By: "pipeline"}
-		if m := &s.marks[j.ID]; m.answered == s.view.Round {
+		if m := s.marks[j.ID]; m.answered == s.view.Round {
 			v = s.unseated[m.verdict]
 		}
 		if v.Reason != j.WaitingReason {
