@@ -19,7 +19,7 @@ type demand struct {
 	ranks      []int
 }
 
-// gather takes in the candidates; apart is the mean time between two jobs that come or end.
+// gather takes in the candidates; apart is the mean time between two arrivals.
 func (d *demand) gather(v *core.View, candidates []core.Candidate, config *Config, apart float64) {
 	d.count(v)
 	d.candidates, d.jobs, d.sizes = d.candidates[:0], d.jobs[:0], d.sizes[:0]
@@ -41,7 +41,7 @@ func (d *demand) gather(v *core.View, candidates []core.Candidate, config *Confi
 	for i := range d.jobs {
 		job := &d.jobs[i]
 		job.MoveSeconds = config.RestartOverhead.Seconds()
-		if config.MovesPay == untilEvent {
+		if config.MovesPay == untilArrival {
 			job.MoveSeconds *= max(1, secondsAsIs(job)/apart)
 		}
 		if config.Values == "blind" {
