@@ -174,18 +174,20 @@ func TestAlloXMatchesAtTheLeastCost(t *testing.T) {
 		}
 		p := newProblem(capacity, tasks...)
 		var costs [][]float64
-		for _, m := range p.jobs {
+		work := p.workLeft()
+		for i, m := range p.jobs {
 			var row []float64
 			for on, devices := range capacity {
 				for range int(devices) {
 					for k := range p.jobs {
-						row = append(row, float64(k+1)*m.remaining/m.unit/m.rates[on])
+						row = append(row, float64(k+1)*work[i]/m.rates[on])
 					}
 				}
 			}
 			costs = append(costs, row)
 		}
-		want, err := new(optim.Assigner).Solve(context.Background(), costs)
+		ones := func(n int) []int { return slices.Repeat([]int{1}, n) }
+		want, err := new(optim.Transport).Solve(context.Background(), costs, ones(len(costs)), ones(len(costs[0])))
 		if err != nil {
 			t.Fatal(err)
 		}
