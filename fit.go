@@ -45,39 +45,38 @@ const shownMisfits = 5
 
 // misfits lists the jobs that need more devices than there are for them.
 func misfits(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, log *slog.Logger) (found core.Diagnostics, err error) {
-	responses, err := respondToAll(ctx, c, cluster, w, log)
-	if err != nil {
-		return nil, err
-	}
-	type kind struct {
-		mixes bool
-		types string
-	}
-	capacities := map[kind]int{}
-	for _, r := range responses {
+	capacity := core.Capacity{OneType: c.Allocation.Factory.OneType}
+	capacity.Count(cluster)
+	err = respondToAll(ctx, c, cluster, w, log, func(r *core.Response) {
 		if r.Job < 0 || int(r.Job) >= len(w.Jobs) {
-			continue // the pipeline blames the component
+			return // the pipeline blames the component
 		}
 		job := &w.Jobs[r.Job]
-		k := kind{job.Spec.MixesTypes, strings.Join(job.Spec.Accelerators, "\n")}
-		capacity, known := capacities[k]
-		if !known {
-			capacity = cluster.CapacityFor(&job.Spec)
-			capacities[k] = capacity
+		most, widest := capacity.For(cluster, &job.Spec)
+		if r.MinReplicas <= most {
+			return
 		}
-		if r.MinReplicas > capacity {
-			found = append(found, Misfit(job, cluster, r.MinReplicas, capacity))
+		d := Misfit(job, cluster, r.MinReplicas, most)
+		if capacity.OneType && job.Spec.MixesTypes && most > 0 {
+			d.Summary += ": " + core.NotMixed(c.Allocation.ID, cluster.Accelerators[widest])
+			d.Hint = "enlarge the cluster, leave the job out, or take an allocation that mixes types, such as matching"
 		}
-	}
-	return found, nil
+		found = append(found, d)
+	})
+	return found, err
 }
+
+// atOnce is how many jobs an elasticity is asked about at once: a large workload is not laid out twice.
+const atOnce = 4096
 
 // respondToAll asks an elasticity component of its own, so that the run's does not notice, what each job can do with
 // accelerators when it is submitted.
-func respondToAll(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, log *slog.Logger) ([]core.Response, error) {
+func respondToAll(
+	ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, log *slog.Logger, take func(*core.Response),
+) error {
 	elasticity, err := build(c.Elasticity, c.Seed, log)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if remote, ok := elasticity.Policy.(io.Closer); ok {
 		defer remote.Close() // it ends again with the run, which tells what goes wrong
@@ -86,16 +85,23 @@ func respondToAll(ctx context.Context, c *configs.Config, cluster *core.Cluster,
 		Round: 1, IntervalSeconds: c.Round.Options().IntervalSeconds, OnEvents: c.Round.OnEvents, Cluster: cluster, Devices: cluster.UsableDevices(),
 		Jobs: make([]*core.Job, len(w.Jobs)),
 	}
-	for i := range w.Jobs {
-		job := core.NewJob(&w.Jobs[i].Spec)
-		job.StepsLeft = w.Jobs[i].Model.StepsLeft(0)
-		view.Jobs[i], view.NowSeconds = job, job.SubmitSeconds
+	for first := 0; first < len(w.Jobs); first += atOnce {
+		asked := view.Jobs[first:min(first+atOnce, len(w.Jobs))]
+		for k := range asked {
+			job := core.NewJob(&w.Jobs[first+k].Spec)
+			job.StepsLeft = w.Jobs[first+k].Model.StepsLeft(0)
+			asked[k], view.NowSeconds = job, job.SubmitSeconds
+		}
+		responses, err := elasticity.Policy.Respond(ctx, &view, asked)
+		if err != nil {
+			return fmt.Errorf("component %q: respond: %w", elasticity.ID, err)
+		}
+		for i := range responses {
+			take(&responses[i])
+		}
+		clear(asked)
 	}
-	responses, err := elasticity.Policy.Respond(ctx, &view, view.Jobs)
-	if err != nil {
-		return nil, fmt.Errorf("component %q: respond: %w", elasticity.ID, err)
-	}
-	return responses, nil
+	return nil
 }
 
 // Misfit tells of a job that needs more devices than there are for it.

@@ -43,7 +43,7 @@ func build[S any](selected configs.Selected[S], seed uint64, log *slog.Logger) (
 	if err != nil {
 		return core.Component[S]{}, fmt.Errorf("create %q: %w", selected.ID, err)
 	}
-	return core.Component[S]{ID: selected.ID, Policy: policy}, nil
+	return core.Component[S]{ID: selected.ID, Policy: policy, OneType: selected.Factory.OneType}, nil
 }
 
 // CloseStages ends the policies that have something to end: a process, or a file to write.

@@ -32,6 +32,7 @@ type ThemisConfig struct {
 func NewThemis() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "themis",
+		OneType: true,
 		Summary: "leases devices by auction to the jobs furthest behind their fair finish",
 		Description: "Devices whose lease has ended are auctioned among the jobs with the largest finish-time ratio, so that the product of the ratios becomes least; " +
 			"what is left goes to the others, worst first. Jobs must know their remaining work. O(jobs log jobs) a round and a bounded search for each auction.",

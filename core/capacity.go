@@ -1,8 +1,46 @@
 package core
 
-// CapacityFor is the greatest number of devices that a job can run on at once, whatever the health of their nodes: what
-// the job could get of an idle, healthy cluster. They are of one accelerator type, unless the job mixes types. 0 when no
-// node carries a type it can run on. O(types × nodes), without allocating.
+import "fmt"
+
+// Capacity is how many devices each accelerator type has, whatever the health of their nodes: what a job could get of an
+// idle, healthy cluster.
+type Capacity struct {
+	// OneType leaves out that jobs may mix types, for an allocator that puts each on devices of one.
+	OneType bool
+	byType  []int
+}
+
+// Count counts the devices of a cluster. O(nodes), allocating only when there are other types than before.
+func (k *Capacity) Count(c *Cluster) {
+	if len(k.byType) != len(c.Accelerators) {
+		k.byType = make([]int, len(c.Accelerators))
+	}
+	clear(k.byType)
+	for i := range c.Nodes {
+		k.byType[c.Nodes[i].Accelerator] += c.Nodes[i].Devices
+	}
+}
+
+// For is the greatest number of devices of the cluster counted that a job can run on at once. They are of one
+// accelerator type, the widest, unless the job mixes types. 0 and AnyAccelerator when no node carries a type it can run
+// on. O(types).
+func (k *Capacity) For(c *Cluster, spec *JobSpec) (devices int, widest AcceleratorID) {
+	most, all, widest := 0, 0, AnyAccelerator
+	for t, n := range k.byType {
+		if !spec.CanRunOn(c, AcceleratorID(t)) {
+			continue
+		}
+		if all += n; n > most {
+			most, widest = n, AcceleratorID(t)
+		}
+	}
+	if spec.MixesTypes && !k.OneType {
+		return all, widest
+	}
+	return most, widest
+}
+
+// CapacityFor is Capacity.For a single job, under an allocator that mixes types. O(types × nodes), without allocating.
 func (c *Cluster) CapacityFor(spec *JobSpec) int {
 	most, all := 0, 0
 	for t := range c.Accelerators {
@@ -25,4 +63,9 @@ func (c *Cluster) devicesOf(accelerator AcceleratorID) int {
 		}
 	}
 	return total
+}
+
+// NotMixed says why an allocator of one type a job cannot serve a job that mixes types and is wider than any.
+func NotMixed(allocator, widest string) string {
+	return fmt.Sprintf("%s puts a job on devices of one type, and %s has most of them", allocator, widest)
 }

@@ -28,6 +28,11 @@ func TestCapacityFor(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			spec := &JobSpec{Accelerators: tc.accelerators, MixesTypes: tc.mixes}
+			var all Capacity
+			all.Count(c)
+			if got, _ := all.For(c, spec); got != tc.want {
+				t.Errorf("Capacity.For: %d, want %d", got, tc.want)
+			}
 			if got := c.CapacityFor(spec); got != tc.want {
 				t.Errorf("capacity %d, want %d", got, tc.want)
 			}
@@ -38,5 +43,30 @@ func TestCapacityFor(t *testing.T) {
 	}
 	if got := (&Cluster{}).CapacityFor(&JobSpec{}); got != 0 {
 		t.Errorf("an empty cluster has capacity %d, want 0", got)
+	}
+}
+
+func TestCapacityOfOneType(t *testing.T) {
+	c := &Cluster{Accelerators: []string{"t4", "v100", "k80"}, Nodes: []Node{{Accelerator: 0, Devices: 4}, {Accelerator: 1, Devices: 5}, {Accelerator: 0, Devices: 4}}}
+	capacity := Capacity{OneType: true}
+	for range 2 { // counted again, nothing adds up
+		capacity.Count(c)
+	}
+	cases := map[string]struct {
+		accelerators []string
+		want         int
+		widest       AcceleratorID
+	}{
+		"the widest":          {nil, 8, 0},
+		"of those it can use": {[]string{"v100", "k80"}, 5, 1},
+		"a type without node": {[]string{"k80"}, 0, AnyAccelerator},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, widest := capacity.For(c, &JobSpec{Accelerators: tc.accelerators, MixesTypes: true})
+			if got != tc.want || widest != tc.widest {
+				t.Errorf("%d devices of type %d, want %d of %d", got, widest, tc.want, tc.widest)
+			}
+		})
 	}
 }

@@ -13,6 +13,9 @@ type Info struct {
 	Description  string // idea, deviations from the source, limits
 	Source       string // paper, section or equation; empty for ideas of nobody in particular
 	Capabilities []Capability
+	// OneType is told by an allocator that grants a job devices of one accelerator type at a time, even one that mixes
+	// types: a job that needs more than any type has is then rejected, instead of waiting for ever.
+	OneType bool
 }
 
 // Settings is what a component is created with, besides its Config.
@@ -61,8 +64,9 @@ func (f Factory[S]) Needs(config any) []Capability {
 
 // Component is a constructed policy together with the id it is blamed and recorded under.
 type Component[S any] struct {
-	ID     string
-	Policy S
+	ID      string
+	Policy  S
+	OneType bool // Info.OneType, of an allocator
 }
 
 // None is the Config of a component without settings.

@@ -45,7 +45,9 @@ func (s *state) ask(ctx context.Context, policy any, forget func(*mark), ask fun
 		}
 		if forget != nil {
 			for i := range s.marks {
-				forget(&s.marks[i])
+				if s.marks[i] != nil {
+					forget(s.marks[i])
+				}
 			}
 		}
 	}
@@ -159,7 +161,7 @@ func (s *state) checkGrants(component string, grants []Grant) error {
 		if j == nil || j.State != Waiting && j.State != Running {
 			return s.broken(component, g.Job, RuleAnswerForAsked, "grant for job %d, which is no candidate", g.Job)
 		}
-		m := &s.marks[g.Job]
+		m := s.marks[g.Job]
 		if m.granted == round {
 			return s.broken(component, g.Job, RuleAnswerOnce, "granted twice")
 		}
@@ -186,7 +188,7 @@ func (s *state) checkPinned(component string, grants []Grant) error {
 		if !j.MustStay(s.view.Cluster, s.responses[j.ID]) {
 			continue
 		}
-		if m := &s.marks[j.ID]; m.granted != s.view.Round || grants[m.grant].Replicas != j.Held {
+		if m := s.marks[j.ID]; m.granted != s.view.Round || grants[m.grant].Replicas != j.Held {
 			return s.broken(component, j.ID, RulePinnedStays, "does not grant it the %d devices that it holds", j.Held)
 		}
 	}
@@ -227,7 +229,7 @@ func (s *state) checkSeating(component string, grants []Grant, seating Seating) 
 		if j := s.view.Jobs[v.Job]; j.MustStay(s.view.Cluster, s.responses[v.Job]) {
 			return s.broken(component, v.Job, RulePinnedStays, "does not seat it")
 		}
-		m := &s.marks[v.Job]
+		m := s.marks[v.Job]
 		m.verdict = i
 		s.blocked = s.blocked || grants[m.grant].Blocking
 	}
@@ -241,7 +243,7 @@ func (s *state) checkPlacement(component string, grants []Grant, p *Placement) e
 	if err := s.answersGrant(component, p.Job); err != nil {
 		return err
 	}
-	m := &s.marks[p.Job]
+	m := s.marks[p.Job]
 	m.placed = s.view.Round
 	g := &grants[m.grant]
 	if got := Replicas(p.Seats); got != g.Replicas {
@@ -285,7 +287,7 @@ func (s *state) checkTunings(component string, tunings []Tuning) error {
 		if s.view.Job(t.Job) == nil || s.marks[t.Job].placed != s.view.Round {
 			return s.broken(component, t.Job, RuleAnswerForAsked, "tunes job %d, which has no devices", t.Job)
 		}
-		m := &s.marks[t.Job]
+		m := s.marks[t.Job]
 		if m.tuned == s.view.Round {
 			return s.broken(component, t.Job, RuleAnswerOnce, "tuned twice")
 		}

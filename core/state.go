@@ -25,17 +25,18 @@ type state struct {
 	recorded bool   // the round was decided by an earlier scheduler, and nobody is asked
 	changes  []Change
 	report   Report
-	marks    []mark // by JobID
+	marks    []*mark // by JobID; nil before the submission, over after the end
+	over     mark
 	lastID   uint64 // highest id of an event taken
 	ledger   Ledger
 	devices  int // of the cluster, whatever the health of their nodes
 	missing  missing
+	capacity Capacity // counted in rounds that look at pending jobs
+	oneType  string   // id of the allocator, if it puts each job on one type
 }
 
 // mark is what this round already said about a job: a field holds when its number is that of the round.
 type mark struct {
-	submitted bool // for good
-
 	touched, granted, answered, placed, tuned int
 	grant, verdict, tuning                    int // indices into the grants, the unseated verdicts and the tunings
 	replicas                                  int // granted
@@ -109,9 +110,9 @@ func (s *state) take(e *Event) error {
 		for int(e.Job) >= len(v.Jobs) {
 			v.Jobs = append(v.Jobs, nil)
 			s.responses = append(s.responses, nil)
-			s.marks = append(s.marks, mark{})
+			s.marks = append(s.marks, nil)
 		}
-		s.marks[e.Job].submitted = true
+		s.marks[e.Job] = new(mark)
 		j := NewJob(e.Spec)
 		j.StepsLeft = e.StepsLeft
 		s.pinned = s.pinned || j.Pinned
@@ -165,7 +166,7 @@ func (s *state) take(e *Event) error {
 
 // submitted reports whether there ever was such a job.
 func (s *state) submitted(id JobID) bool {
-	return id >= 0 && int(id) < len(s.marks) && s.marks[id].submitted
+	return id >= 0 && int(id) < len(s.marks) && s.marks[id] != nil
 }
 
 // endState is the state in which an event leaves a job that it ends.
@@ -183,7 +184,7 @@ func endState(k EventKind) JobState {
 // touch notes that something about a job changed since the round before.
 func (s *state) touch(id JobID) {
 	s.view.journal.add(id)
-	if m := &s.marks[id]; m.touched != s.view.Round {
+	if m := s.marks[id]; m.touched != s.view.Round {
 		m.touched = s.view.Round
 		s.view.Changed = append(s.view.Changed, id)
 	}
@@ -217,7 +218,7 @@ func (s *state) forgetEnded() {
 	}
 	slices.SortFunc(s.report.Ended, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
 	for _, j := range s.report.Ended {
-		s.view.Jobs[j.ID], s.responses[j.ID] = nil, nil
+		s.view.Jobs[j.ID], s.responses[j.ID], s.marks[j.ID] = nil, nil, &s.over
 		s.forgetReports(j.ID)
 	}
 	ended := func(j *Job) bool { return j.State.Ended() }
@@ -237,12 +238,15 @@ func (s *state) listActive() {
 // the admitters about. A job is looked at when its response is new.
 func (s *state) rejectImpossible() {
 	s.asked = s.asked[:0]
+	if len(s.pending) > 0 {
+		s.capacity.Count(s.view.Cluster)
+	}
 	ended := len(s.report.Ended)
 	for _, j := range s.pending {
 		if s.marks[j.ID].touched == s.view.Round {
-			need, capacity := s.responses[j.ID].MinReplicas, s.view.Cluster.CapacityFor(j.JobSpec)
-			if need > capacity {
-				s.rejectFor(j, need, capacity)
+			need := s.responses[j.ID].MinReplicas
+			if capacity, widest := s.capacity.For(s.view.Cluster, j.JobSpec); need > capacity {
+				s.rejectFor(j, need, capacity, widest)
 				continue
 			}
 		}
@@ -253,14 +257,18 @@ func (s *state) rejectImpossible() {
 	}
 }
 
-// rejectFor rejects a job that needs more devices than the cluster has for it.
-func (s *state) rejectFor(j *Job, need, capacity int) {
+// rejectFor rejects a job that needs more devices than the cluster has for it, or than its widest type has where the
+// allocator mixes none.
+func (s *state) rejectFor(j *Job, need, capacity int, widest AcceleratorID) {
 	v := Verdict{
 		Job: j.ID, Code: Reject, Reason: ExceedsCluster, By: "pipeline",
 		Wanted: float64(need), Available: float64(capacity), Unit: "devices",
 	}
-	if capacity == 0 {
+	switch {
+	case capacity == 0:
 		v.Reason = AcceleratorMissing
+	case j.MixesTypes && s.capacity.OneType:
+		v.By, v.Message = s.oneType, NotMixed(s.oneType, s.view.Cluster.Accelerators[widest])
 	}
 	s.reject(j, v)
 }
@@ -318,7 +326,7 @@ func (s *state) diff(plan *Plan, stages *Stages) []Change {
 		p := &plan.Placements[i]
 		j := s.view.Jobs[p.Job]
 		c := Change{Round: round, Action: Start, Job: p.Job, Tuning: j.Tuning, By: stages.Placement.ID}
-		if m := &s.marks[p.Job]; m.tuned == round {
+		if m := s.marks[p.Job]; m.tuned == round {
 			c.Tuning = plan.Tunings[m.tuning]
 		} else if len(c.Tuning.BatchByReplica) != Replicas(p.Seats) {
 			c.Tuning.BatchByReplica = nil // it was for other seats

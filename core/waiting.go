@@ -16,7 +16,7 @@ func (s *state) explainWaiting() {
 	}
 	nodesMissing := s.missing.count(s)
 	for _, c := range s.candidates {
-		j, m := c.Job, &s.marks[c.ID]
+		j, m := c.Job, s.marks[c.ID]
 		if j.State != Waiting {
 			continue
 		}
@@ -80,7 +80,7 @@ func (m *missing) blame(s *state, c Candidate, v *Verdict) {
 		return
 	}
 	need := c.Response.MinReplicas
-	if mark := &s.marks[c.ID]; mark.granted == s.view.Round {
+	if mark := s.marks[c.ID]; mark.granted == s.view.Round {
 		need = mark.replicas
 	}
 	cluster := s.view.Cluster

@@ -77,7 +77,9 @@ func (s *seater) tightest(v *core.View, t core.AcceleratorID, n int) core.NodeID
 			better = free > bestFree || free == bestFree && idle && !bestIdle
 		}
 		if better {
-			best, bestFree, bestIdle = core.NodeID(i), free, idle
+			if best, bestFree, bestIdle = core.NodeID(i), free, idle; free == n {
+				break // no later one is better
+			}
 		}
 	}
 	return best

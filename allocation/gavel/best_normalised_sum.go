@@ -2,6 +2,7 @@ package gavel
 
 import (
 	"context"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim"
@@ -25,6 +26,7 @@ type BestNormalisedConfig struct {
 func NewBestNormalisedSum() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "best_normalised_sum",
+		OneType: true,
 		Summary: "each type to the jobs that lose most elsewhere, with a floor of fairness",
 		Description: "Maximises the sum of the jobs' throughputs, each as a part of that on its best type; of jobs that gain alike, the one with the least service goes first. " +
 			"With a fairness_floor, every job progresses at that part of its max-min throughput at least. O(jobs × types) for each of a few prices.",
@@ -47,7 +49,7 @@ func (p *bestNormalisedSum) strict() bool { return false }
 func (p *bestNormalisedSum) divide(ctx context.Context, d *problem) error {
 	values := make([][]float64, len(d.jobs))
 	for i, m := range d.jobs {
-		values[i] = normalised(m.rates)
+		values[i] = slices.Clone(m.rates)
 		weight := 1 + attainedTie/(1+m.attained/3600)
 		for t := range values[i] {
 			values[i][t] *= weight

@@ -36,6 +36,7 @@ const source = "Gavel, OSDI 2020"
 
 // newFactory makes the factory of a policy whose only settings are those of the mechanism.
 func newFactory(info core.Info, newPolicy func(Rounds, core.Settings) policy) core.Factory[core.Allocator] {
+	info.OneType = true
 	return core.NewFactory(info, defaults, func(c Rounds, s core.Settings) (core.Allocator, error) {
 		return newMechanism(c, newPolicy(c, s), s), nil
 	})

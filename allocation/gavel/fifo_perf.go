@@ -18,6 +18,7 @@ import (
 func NewFIFOPerf() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "fifo_perf",
+		OneType: true,
 		Summary: "first submitted, first served, each job on its fastest free type",
 		Description: "Serves jobs in submission order; each takes the fastest type with enough devices left, and the first that fits nowhere holds up those behind it. " +
 			"Jobs move when a faster type becomes free. With type_blind, a job takes a type at random and stays there. O(jobs × types).",

@@ -2,6 +2,7 @@ package gavel
 
 import (
 	"context"
+	"math"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim"
@@ -34,7 +35,8 @@ type finishTimes struct {
 // booking is how long a job would have taken in isolation for what it did so far.
 type booking struct {
 	seconds   float64
-	remaining float64 // work left when it was last booked
+	remaining float64 // work left when it was last booked, NaN when unknown
+	unit      float64 // work per second that a rate of 1 stood for then
 	rate      float64 // of its isolated part then
 }
 
@@ -43,10 +45,10 @@ func (p *finishTimes) strict() bool { return false }
 func (p *finishTimes) divide(ctx context.Context, d *problem) error {
 	n := len(d.jobs)
 	finish := optim.Finish{Elapsed: make([]float64, n), Remaining: d.workLeft(), Alone: make([]float64, n)}
-	for i, b := range p.book(d, finish.Remaining) {
+	for i, b := range p.book(d) {
 		finish.Elapsed[i] = max(d.now-d.jobs[i].submit, 0)
 		// a job without work left, or of unknown length, asks for nothing
-		finish.Alone[i] = max(b.seconds+b.remaining/b.rate, 1e-9)
+		finish.Alone[i] = max(seconds(b.seconds)+finish.Remaining[i]/b.rate, 1e-9)
 	}
 	r, err := p.solver.FinishTimes(ctx, d.polytope(), finish)
 	if err != nil {
@@ -57,16 +59,16 @@ func (p *finishTimes) divide(ctx context.Context, d *problem) error {
 }
 
 // book brings the bookings up to date and returns those of the jobs there are, forgetting the others.
-func (p *finishTimes) book(d *problem, remaining []float64) []booking {
+func (p *finishTimes) book(d *problem) []booking {
 	bookings, part := make([]booking, len(d.jobs)), make([]float64, len(d.capacity))
 	next := make(map[core.JobID]booking, len(d.jobs))
 	for i, m := range d.jobs {
 		d.isolated(m, part)
 		b := p.booked[m.id]
-		if b.rate > 0 {
-			b.seconds += (b.remaining - remaining[i]) / b.rate
+		if done := (b.remaining - m.remaining) / b.unit / b.rate; math.Abs(done) <= longest { // not of the first booking
+			b.seconds += done
 		}
-		b.remaining, b.rate = remaining[i], m.rate(part)
+		b.remaining, b.unit, b.rate = m.remaining, m.unit, m.rate(part)
 		bookings[i], next[m.id] = b, b
 	}
 	p.booked = next

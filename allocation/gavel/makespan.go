@@ -32,6 +32,7 @@ const leastTolerance = 1e-9
 func NewMakespan() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "gavel_makespan",
+		OneType: true,
 		Summary: "ends the last of the jobs as early as possible",
 		Description: "Maximises the least progress of a job against the work that it has left, which it must know. " +
 			"O(jobs × types) for each of a few prices.",
@@ -65,7 +66,6 @@ func (p *makespan) divide(ctx context.Context, d *problem) error {
 const (
 	searchFrom = 100
 	searchTo   = 1e6
-	searchMost = 1e15 // beyond any real work
 )
 
 // search halves the span of makespans until its ends are near enough, and takes the shares of the last that can be met.
@@ -73,7 +73,7 @@ func (p *makespan) search(ctx context.Context, d *problem) error {
 	left, demand := d.workLeft(), make([]float64, len(d.jobs))
 	polytope := d.polytope()
 	met := false
-	for from, to := float64(searchFrom), float64(searchTo); !met && to <= searchMost; from, to = to, 10*to {
+	for from, to := float64(searchFrom), float64(searchTo); !met && to <= longest; from, to = to, 10*to {
 		for low, high := from, to; high > (1+p.tolerance)*low; {
 			middle := (low + high) / 2
 			if middle == low || middle == high {
@@ -95,16 +95,4 @@ func (p *makespan) search(ctx context.Context, d *problem) error {
 		}
 	}
 	return nil
-}
-
-// workLeft is the work each job has left; one whose work is unknown counts as having done it.
-func (p *problem) workLeft() []float64 {
-	left := make([]float64, len(p.jobs))
-	for i, m := range p.jobs {
-		left[i] = max(m.remaining, 0) // NaN stays NaN
-		if left[i] != left[i] {
-			left[i] = 0
-		}
-	}
-	return left
 }

@@ -28,6 +28,7 @@ const (
 func NewMaxMin() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "gavel_max_min",
+		OneType: true,
 		Summary: "max-min fairness over types: the slowest job against its equal share as fast as can be",
 		Description: "Maximises the least throughput of a job, measured against that in an equal share of every device, by weight and devices; " +
 			"what that leaves over makes the others faster. O(classes of jobs × types) for each of a few prices.",
@@ -67,7 +68,7 @@ func (p *maxMin) divide(ctx context.Context, d *problem) error {
 func (p *maxMin) fastest(ctx context.Context, d optim.Polytope, fair []float64, shares [][]float64) ([][]float64, error) {
 	values := make([][]float64, len(d.Jobs))
 	for i, j := range d.Jobs {
-		values[i] = normalised(j.Rates)
+		values[i] = j.Rates
 	}
 	r, err := p.solver.MaxSum(ctx, d, values, fair)
 	if err != nil || !r.Feasible {
@@ -93,17 +94,4 @@ func fairRates(slopes []float64, level float64) []float64 {
 		rates[i] = level * (1 - rounding) * slope
 	}
 	return rates
-}
-
-// normalised are rates as parts of the best.
-func normalised(rates []float64) []float64 {
-	best := 0.0
-	for _, rate := range rates {
-		best = max(best, rate)
-	}
-	parts := make([]float64, len(rates))
-	for t, rate := range rates {
-		parts[t] = rate / best
-	}
-	return parts
 }

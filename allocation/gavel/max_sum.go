@@ -22,12 +22,24 @@ func NewMaxSum() core.Factory[core.Allocator] {
 
 type maxSum struct{ solver optim.SharesSolver }
 
+// leastValue is the part of the largest throughput below which one adds nothing to their sum, but rounding.
+const leastValue = 1e-16
+
 func (p *maxSum) strict() bool { return false }
 
 func (p *maxSum) divide(ctx context.Context, d *problem) error {
+	most := 0.0
+	for _, m := range d.jobs {
+		most = max(most, m.unit)
+	}
 	values := make([][]float64, len(d.jobs))
 	for i, m := range d.jobs {
-		values[i] = m.rates
+		values[i] = make([]float64, len(m.rates))
+		if unit := m.unit / most; unit >= leastValue {
+			for t, rate := range m.rates {
+				values[i][t] = rate * unit
+			}
+		}
 	}
 	r, err := p.solver.MaxSum(ctx, d.polytope(), values, nil)
 	if err != nil {

@@ -21,15 +21,15 @@ type mechanism struct {
 	policy policy
 	rand   *rand.Rand
 
-	roster  roster
-	problem problem
-	devices []float64 // of ready nodes and not of pinned jobs, by accelerator type
-	total   float64   // sum of devices
-	before  []float64 // devices in the round before
-	nodes   []int     // devices of the largest node, by accelerator type
-	due     bool      // the shares are out of date
-	reset   float64
-	queue   queue
+	jobTable jobTable
+	problem  problem
+	devices  []float64 // of ready nodes and not of pinned jobs, by accelerator type
+	total    float64   // sum of devices
+	before   []float64 // devices in the round before
+	nodes    []int     // devices of the largest node, by accelerator type
+	due      bool      // the shares are out of date
+	reset    float64
+	queue    queue
 }
 
 func newMechanism(c Rounds, p policy, s core.Settings) *mechanism {
@@ -39,7 +39,7 @@ func newMechanism(c Rounds, p policy, s core.Settings) *mechanism {
 func (p *mechanism) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	p.queue.grants = p.queue.grants[:0]
 	resized := p.count(v, candidates)
-	changed := p.roster.update(p, v, candidates)
+	changed := p.jobTable.update(p, v, candidates)
 	p.due = p.due || resized || changed
 	elapsed := v.NowSeconds - p.reset
 	if p.due && (elapsed >= p.config.RecomputeInterval.Seconds() || p.reset == 0) { // at 0 s all is new, as published
@@ -83,7 +83,7 @@ func (p *mechanism) recompute(ctx context.Context, v *core.View) error {
 		p.problem.capacity = append(p.problem.capacity[:0], p.total)
 	}
 	p.problem.jobs = p.problem.jobs[:0]
-	for _, m := range p.roster.members {
+	for _, m := range p.jobTable.members {
 		p.settle(m, elapsed, v.IntervalSeconds)
 		clear(m.share)
 		if m.runs() {

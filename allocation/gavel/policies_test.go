@@ -33,7 +33,7 @@ func newProblem(capacity []float64, tasks ...task) *problem {
 	for i, t := range tasks {
 		m := &member{
 			id: core.JobID(i), tenant: t.tenant, weight: t.weight, submit: t.submit, devices: max(t.devices, 1), remaining: t.remaining,
-			attained: t.attained, rates: t.rates, x: make([]float64, len(capacity)), shared: t.had != nil,
+			attained: t.attained, rates: make([]float64, len(t.rates)), x: make([]float64, len(capacity)), shared: t.had != nil,
 		}
 		if m.weight == 0 {
 			m.weight = 1
@@ -41,6 +41,7 @@ func newProblem(capacity []float64, tasks ...task) *problem {
 		if m.remaining == 0 {
 			m.remaining = 1
 		}
+		m.scale(t.rates)
 		copy(m.x, t.had)
 		p.jobs = append(p.jobs, m)
 	}
@@ -173,18 +174,20 @@ func TestAlloXMatchesAtTheLeastCost(t *testing.T) {
 		}
 		p := newProblem(capacity, tasks...)
 		var costs [][]float64
-		for _, m := range p.jobs {
+		work := p.workLeft()
+		for i, m := range p.jobs {
 			var row []float64
 			for on, devices := range capacity {
 				for range int(devices) {
 					for k := range p.jobs {
-						row = append(row, float64(k+1)*m.remaining/m.rates[on])
+						row = append(row, float64(k+1)*work[i]/m.rates[on])
 					}
 				}
 			}
 			costs = append(costs, row)
 		}
-		want, err := new(optim.Assigner).Solve(context.Background(), costs)
+		ones := func(n int) []int { return slices.Repeat([]int{1}, n) }
+		want, err := new(optim.Transport).Solve(context.Background(), costs, ones(len(costs)), ones(len(costs[0])))
 		if err != nil {
 			t.Fatal(err)
 		}

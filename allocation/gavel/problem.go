@@ -2,6 +2,7 @@ package gavel
 
 import (
 	"context"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim"
@@ -30,9 +31,10 @@ type member struct {
 	weight    float64
 	submit    float64
 	devices   int       // that it holds while it runs
-	remaining float64   // work left, in the unit of the rates; NaN when unknown
+	remaining float64   // work left; NaN when unknown
 	attained  float64   // device-seconds received
-	rates     []float64 // work per second by type of the problem; 0 where it cannot run
+	unit      float64   // work per second on its best type
+	rates     []float64 // by type of the problem, in parts of unit: 1 on the best one, 0 where it cannot run
 	x         []float64 // fraction of time by type of the problem, as the policy sets it
 
 	// The accounts of the mechanism, by accelerator type of the cluster.
@@ -46,14 +48,46 @@ type member struct {
 	deficit  []float64          // seconds short of the shares before that
 }
 
-// runs reports whether the job can run on some type now.
-func (m *member) runs() bool {
-	for _, rate := range m.rates {
-		if rate > 0 {
-			return true
+// leastRate is the part of a job's best rate below which a type counts for nothing when time is divided: the solvers
+// could not tell it from rounding.
+const leastRate = 1e-8
+
+// scale sets the rates from speeds in work per second. What a job counts as work is its own affair, so that only the
+// ratios of its speeds reach a policy.
+func (m *member) scale(speeds []float64) {
+	m.unit = 0
+	for _, speed := range speeds {
+		m.unit = max(m.unit, speed)
+	}
+	for t, speed := range speeds {
+		m.rates[t] = 0
+		if part := speed / m.unit; part >= leastRate {
+			m.rates[t] = coarse(part)
 		}
 	}
-	return false
+}
+
+// coarse rounds a number to single precision, so that jobs that differ by nothing but their unit of work are equal, and
+// one class to the solvers.
+func coarse(x float64) float64 { return float64(float32(x)) }
+
+// The range of seconds that the solvers are given: beyond any real work, and next to none.
+const (
+	longest  = 1e15
+	shortest = 1e-15
+)
+
+// seconds brings a length of time into range; one that is unknown counts as over.
+func seconds(x float64) float64 {
+	if !(x >= shortest) {
+		return 0
+	}
+	return coarse(min(x, longest))
+}
+
+// runs reports whether the job can run on some type now.
+func (m *member) runs() bool {
+	return slices.ContainsFunc(m.rates, func(rate float64) bool { return rate > 0 })
 }
 
 // settled is the type that the job has for itself, -1 for none.
@@ -66,7 +100,7 @@ func (m *member) settled() int {
 	return -1
 }
 
-// rate is the progress under shares of time.
+// rate is the progress under shares of time, in parts of unit.
 func (m *member) rate(x []float64) float64 {
 	sum := 0.0
 	for t, fraction := range x {
@@ -103,6 +137,16 @@ func (p *problem) polytope() optim.Polytope {
 		jobs[i] = optim.ShareJob{Devices: float64(m.devices), Rates: m.rates}
 	}
 	return optim.Polytope{Capacity: p.capacity, Jobs: jobs}
+}
+
+// workLeft is the work that each job has left, in seconds on its best type; a job whose work is unknown counts as having
+// done it.
+func (p *problem) workLeft() []float64 {
+	left := make([]float64, len(p.jobs))
+	for i, m := range p.jobs {
+		left[i] = seconds(m.remaining / m.unit)
+	}
+	return left
 }
 
 // take copies shares of a solver, one row a job.

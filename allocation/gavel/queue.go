@@ -37,7 +37,7 @@ func compareEntries(a, b entry) int {
 func (p *mechanism) choose() []core.Grant {
 	q := &p.queue
 	q.begin(p.devices)
-	for _, m := range p.roster.members {
+	for _, m := range p.jobTable.members {
 		if m.leased != core.AnyAccelerator && m.devices <= q.left[m.leased] {
 			p.grant(m, m.leased)
 		}
@@ -70,10 +70,10 @@ func (q *queue) begin(capacity []float64) {
 // enlist adds the jobs that can run on a type, with their priorities there.
 func (p *mechanism) enlist(t int) {
 	total := 0.0
-	for _, m := range p.roster.members {
+	for _, m := range p.jobTable.members {
 		total += m.seconds[t]
 	}
-	for _, m := range p.roster.members {
+	for _, m := range p.jobTable.members {
 		if m.speed[t] <= 0 || m.granted != core.AnyAccelerator {
 			continue
 		}

@@ -45,6 +45,7 @@ func (c WaterFillingConfig) Validate() error {
 func NewWaterFilling() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "gavel_water_filling",
+		OneType: true,
 		Summary: "max-min fairness at every level, for jobs or for tenants and their jobs",
 		Description: "Raises the throughput of all jobs together, each against its equal share, freezes those that can rise no more, and goes on with the others. " +
 			"Tenants divide the cluster by weight, and their jobs a tenant's part by weight or in order of submission.",

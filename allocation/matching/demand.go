@@ -19,7 +19,8 @@ type demand struct {
 	ranks      []int
 }
 
-func (d *demand) gather(v *core.View, candidates []core.Candidate, config *Config) {
+// gather takes in the candidates; apart is the mean time between two arrivals.
+func (d *demand) gather(v *core.View, candidates []core.Candidate, config *Config, apart float64) {
 	d.count(v)
 	d.candidates, d.jobs, d.sizes = d.candidates[:0], d.jobs[:0], d.sizes[:0]
 	for i := range candidates {
@@ -40,6 +41,9 @@ func (d *demand) gather(v *core.View, candidates []core.Candidate, config *Confi
 	for i := range d.jobs {
 		job := &d.jobs[i]
 		job.MoveSeconds = config.RestartOverhead.Seconds()
+		if config.MovesPay == untilArrival {
+			job.MoveSeconds *= max(1, secondsAsIs(job)/apart)
+		}
 		if config.Values == "blind" {
 			d.blind(job)
 		}
@@ -108,6 +112,23 @@ func (d *demand) alone(r *core.Response, requested, t int) float64 {
 		rate = r.Rate(core.AcceleratorID(t), k, d.perNode[t]) / float64(k)
 	}
 	return rate
+}
+
+// secondsAsIs is how long a job lasts on the workers it holds; 0 when it holds none that it runs on.
+func secondsAsIs(job *market.Job) float64 {
+	speed, size := 0.0, 0
+	for t, n := range job.Held {
+		speed += float64(n) * job.Rates[t]
+		size += n
+	}
+	if !(speed > 0) {
+		return 0
+	}
+	unit := job.Batch / speed
+	if size <= len(job.SyncSeconds) {
+		unit += job.SyncSeconds[size-1]
+	}
+	return job.Iterations * unit
 }
 
 // cannotRun stands for the seconds that a unit of work takes where the job cannot run, over those on one device.

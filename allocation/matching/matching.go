@@ -22,19 +22,28 @@ type Config struct {
 	Fairness        float64       `config:"fairness" doc:"weight of Jain's index of the completion times, each over that of equal sizes, against their mean" min:"0" max:"1"`
 	Urgency         float64       `config:"urgency" doc:"power by which a job counts more the less work it has left; 0 weighs all alike, for the plain mean" min:"0" max:"8"`
 	RestartOverhead time.Duration `config:"restart_overhead" doc:"what a change of devices costs a job; the larger, the fewer jobs are moved" min:"0s"`
+	MovesPay        string        `config:"moves_pay" doc:"time in which a change of devices must make up for its cost: until_arrival, the mean time until the next job comes and takes devices; for_life, all that the job has left" enum:"until_arrival|for_life"`
 }
 
 // Default is the market with the values of this package's own.
 var Default = Config{
-	Values: "gradient", Search: "sampled", Market: "transport", Samples: 16, Kicks: 16, Urgency: 0, RestartOverhead: 30 * time.Second,
+	Values: "gradient", Search: "sampled", Market: "transport", Samples: 16, Kicks: 16, Urgency: 0.5, RestartOverhead: 30 * time.Second,
+	MovesPay: untilArrival,
 }
+
+// The values of Config.MovesPay.
+const (
+	untilArrival = "until_arrival"
+	forLife      = "for_life"
+)
 
 // New decides together how many devices each job gets and of which types, so that the mean completion time is least.
 //
 // Each round is a market: jobs in the order of the work they have left, as many as can hold their least number;
 // categories of sizes, some of them drawn; inside a category devices go to those whom they help most; and the best
 // assignment is improved by exchanges (package market). A job that changes its devices pays for the restart, so that it
-// is not moved for less. Devices are proposed: use placement proposed.
+// is not moved for less; and the change must pay until the next job comes and takes devices. Devices
+// are proposed: use placement proposed.
 //
 // Source: Liu et al., IEEE TPDS 35(6), 2024, whose abstract was at hand. Deviations: those of package market; urgency;
 // a job that does not mix types takes the type that the market gives it most of, and the market is held again; a job of
@@ -57,14 +66,16 @@ type allocator struct {
 	config Config
 	rand   *rand.Rand
 
-	demand  demand
-	seating seating
-	order   []int // of grants
-	grants  []core.Grant
+	demand   demand
+	arrivals arrivals
+	seating  seating
+	order    []int // of grants
+	grants   []core.Grant
 }
 
 func (p *allocator) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	p.demand.gather(v, candidates, &p.config)
+	p.arrivals.observe(v.NowSeconds, candidates)
+	p.demand.gather(v, candidates, &p.config, p.arrivals.apart())
 	p.seating.begin(v)
 	p.grants = p.grants[:0]
 	for i := range candidates {

@@ -69,8 +69,8 @@ func TestTypesGoToWhomTheyHelpMost(t *testing.T) {
 		want   map[string][]int
 	}{
 		// Σ left/rate: 1000/9 + 10/1 with one t4 for the short job; any other share is worse.
-		"the short job spares a t4":         {nil, []*coretest.JobBuilder{mixes("long"), mixes("short")}, 8, map[string][]int{"long": {3, 2}, "short": {1, 0}}},
-		"exactly":                           {func(c *Config) { c.Search = "exact" }, []*coretest.JobBuilder{mixes("long"), mixes("short")}, 8, map[string][]int{"long": {3, 2}, "short": {1, 0}}},
+		"the short job spares a t4":         {func(c *Config) { c.Urgency = 0 }, []*coretest.JobBuilder{mixes("long"), mixes("short")}, 8, map[string][]int{"long": {3, 2}, "short": {1, 0}}},
+		"exactly":                           {func(c *Config) { c.Search, c.Urgency = "exact", 0 }, []*coretest.JobBuilder{mixes("long"), mixes("short")}, 8, map[string][]int{"long": {3, 2}, "short": {1, 0}}},
 		"raw rates give a v100 to speed":    {func(c *Config) { c.Values = "raw_rate" }, []*coretest.JobBuilder{mixes("long"), mixes("short")}, 2, map[string][]int{"long": {1, 1}, "short": {0, 1}}},
 		"and gains to whom it saves more":   {nil, []*coretest.JobBuilder{mixes("long"), mixes("short")}, 2, map[string][]int{"long": {0, 2}, "short": {2, 0}}},
 		"blind takes the fewest nodes":      {func(c *Config) { c.Values = "blind" }, []*coretest.JobBuilder{mixes("long")}, 2, map[string][]int{"long": {2, 0}}},

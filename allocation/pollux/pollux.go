@@ -80,6 +80,7 @@ func (c Config) Validate() error {
 func New() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "pollux",
+		OneType: true,
 		Summary: "maximises the fitness of the cluster: a power mean of the jobs' goodput against a reference",
 		Description: "Weighs how much each job gains from devices, by curves that elasticity reports, and proposes seats: use placement proposed. " +
 			"Searches exactly with a certified gap, or genetically as published. Accelerator types are optimised one after another.",

@@ -85,6 +85,7 @@ var Default = Config{
 func New() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "sia",
+		OneType: true,
 		Summary: "chooses devices of one of several types for each job, by goodput",
 		Description: "Weighs how much each job gains from configurations of each accelerator type, by curves that elasticity tells, and solves the " +
 			"choice to a proven gap. Proposes seats: use placement proposed.",

@@ -175,7 +175,7 @@ func TestEveryConfigOfEveryPageIsValid(t *testing.T) {
 				if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				if code, _, stderr := quartet(t, "trace", "info", "--type", "jobs", "--set", "path="+file); code != exitOK {
+				if code, _, stderr := invoke(t, "trace", "info", "--type", "jobs", "--set", "path="+file); code != exitOK {
 					t.Errorf("%s:%d: %s", path, b.line, stderr)
 				}
 				checked++

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 )
@@ -22,13 +23,13 @@ func BenchmarkRound10kGPUs5kJobs(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	jobs, err := loadWorkload(context.Background(), c, nil)
+	jobs, err := quartet.LoadWorkload(context.Background(), c, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
 		var t roundTimer
-		stages, err := buildStages(c, nil)
+		stages, err := quartet.BuildStages(c, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -137,7 +137,7 @@ func pick[S any](t *rapid.T, id string, factories []core.Factory[S], choices map
 	id += "/" + f.Type
 	return func() (core.Component[S], error) {
 		policy, err := f.New(config, core.Settings{ID: id, Rand: core.NewRand(seed, id), Log: slog.New(slog.DiscardHandler)})
-		return core.Component[S]{ID: id, Policy: policy}, err
+		return core.Component[S]{ID: id, Policy: policy, OneType: f.OneType}, err
 	}, raw
 }
 
@@ -173,7 +173,7 @@ func (s *scenario) drawStages(t *rapid.T) {
 			"finish_restarts": {false}, "digits": {2}, "gap": {0.05},
 		},
 		"matching": {
-			"values": {"raw_rate", "blind"}, "samples": {0, 4}, "kicks": {0}, "fairness": {0.5}, "urgency": {0.5},
+			"values": {"raw_rate", "blind"}, "samples": {0, 4}, "kicks": {0}, "fairness": {0.5}, "urgency": {0.0, 2.0}, "moves_pay": {"for_life"},
 			"restart_overhead": {s.duration(30).String(), "0s"},
 		},
 	}, s.seed)

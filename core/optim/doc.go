@@ -1,11 +1,10 @@
 // Package optim solves the optimisation problems that allocation and placement policies come down to. It knows numbers
 // only: no job, node or view of the scheduler.
 //
-//   - [SolveLinear] is a dense simplex for any small linear program.
 //   - [SharesSolver] divides the time of accelerators of a few types among many jobs over a [Polytope]: max-min
 //     fairness with floors, water-filling, finish-time fairness, makespan, largest sum, and plain feasibility.
 //   - [Knapsack] picks a choice for each of many jobs, with a capacity for each type.
-//   - [Assigner], [Transport] and [Auction] match; package market places jobs on unlike workers with them.
+//   - [Transport] and [Auction] match; package market places jobs on unlike workers with them.
 //
 // Every solver repeats: same input, same bytes. Every answer comes with a certificate (prices, duals or a bound) that
 // can be checked without trusting the solver. Input that makes no sense is an error that names all that is wrong, never

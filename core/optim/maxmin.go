@@ -34,7 +34,8 @@ type MaxMinResult struct {
 	// Level is the level that Shares reach; it is infinite when no job has a slope.
 	Level float64
 	// Bound is a proof that no level above it can be reached: Level and Bound differ
-	// by rounding (about 1e-9 of Bound) only.
+	// by rounding only: mostly about 1e-9 of Bound, 3.4e-4 at worst in some
+	// 3,000 random instances, where numbers lie many magnitudes apart.
 	Bound float64
 	// Prices are per device of each type. Where they are not all 0, the jobs' Polytope.Cost at Bound is the Budget;
 	// where they are, the job Short runs at its best type all the time and cannot go faster.

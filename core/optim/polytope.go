@@ -63,8 +63,8 @@ func sane(v float64) bool { return v == 0 || math.Abs(v) >= 1e-50 && math.Abs(v)
 // wanted says in errors what sane numbers are.
 const wanted = "want 0 or 1e-50 to 1e50"
 
-// widest is how many times the least of the capacities and devices, or of the rates, the largest may be: beyond it the
-// shares are lost in rounding.
+// widest is how many times the least of the capacities and devices, or of the rates of one job, the largest may be:
+// beyond it the shares are lost in rounding. Rates of different jobs may be of different units.
 const widest = 1e9
 
 // span keeps the least and the largest of numbers above 0.
@@ -83,15 +83,7 @@ func (s *span) tooWide() bool { return s.most > widest*s.least }
 
 // check notes what is wrong with the polytope.
 func (p Polytope) check(found *problems) {
-	var devices, rates span
-	defer func() {
-		if devices.tooWide() {
-			found.add("optim: capacities and devices from %v to %v, want them within a factor of %v", devices.least, devices.most, widest)
-		}
-		if rates.tooWide() {
-			found.add("optim: rates from %v to %v, want them within a factor of %v", rates.least, rates.most, widest)
-		}
-	}()
+	var devices span
 	for j, w := range p.Capacity {
 		devices.add(w)
 		if !sane(w) || w < 0 {
@@ -110,12 +102,19 @@ func (p Polytope) check(found *problems) {
 			found.add("optim: job %d has %d rates, want one for each of %d types", i, len(job.Rates), len(p.Capacity))
 			continue
 		}
+		var rates span
 		for j, a := range job.Rates {
 			rates.add(a)
 			if !sane(a) || a < 0 {
 				found.add("optim: rate of job %d on type %d is %v, "+wanted, i, j, a)
 			}
 		}
+		if rates.tooWide() {
+			found.add("optim: rates of job %d from %v to %v, want them within a factor of %v", i, rates.least, rates.most, widest)
+		}
+	}
+	if devices.tooWide() {
+		found.add("optim: capacities and devices from %v to %v, want them within a factor of %v", devices.least, devices.most, widest)
 	}
 }
 

@@ -1,11 +1,22 @@
 package sim
 
-import "github.com/quartet-sched/quartet/core"
+import (
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
+)
 
 // StartPause is how many seconds a job pauses when it first starts.
 func (s *Simulator) StartPause(id core.JobID) float64 {
 	if s.config.FreeFirstStart {
 		return 0
 	}
-	return s.jobs[id].overhead
+	return s.overheadOf(&s.workload[id])
+}
+
+// overheadOf is how many seconds a job pauses at a start or move.
+func (s *Simulator) overheadOf(j *workload.Job) float64 {
+	if own, ok := s.overheads[j.Spec.Application]; ok {
+		return own
+	}
+	return s.config.RestartOverhead.Seconds()
 }

@@ -38,6 +38,20 @@ type simJob struct {
 	heapIndex int     // in the queue, -1 outside
 }
 
+// newJob is a job that is submitted now.
+func (s *Simulator) newJob(job *workload.Job) *simJob {
+	j := &simJob{Job: job, nextAt: math.Inf(1), heapIndex: -1, overhead: s.overheadOf(job)}
+	j.measuring, _ = job.Model.(workload.Measurer)
+	return j
+}
+
+// end forgets a job that ended.
+func (s *Simulator) end(j *simJob) {
+	j.ended = true
+	s.jobs[j.Spec.ID] = nil
+	s.active--
+}
+
 // progressed tells the job's progress as of a moment.
 func (j *simJob) progressed(at float64) core.Event {
 	return core.Event{
@@ -116,8 +130,7 @@ func (s *Simulator) endPhase(j *simJob, w core.Wake) bool {
 
 func (s *Simulator) finish(j *simJob, at float64) {
 	s.unseat(j)
-	j.ended = true
-	s.active--
+	s.end(j)
 	s.events = append(s.events, core.Event{Kind: core.JobFinished, AtSeconds: at, Job: j.Spec.ID, Progress: j.progress})
 }
 

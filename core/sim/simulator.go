@@ -37,24 +37,18 @@ func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) 
 	if err := checkEnds(w).Err(); err != nil {
 		return nil, err
 	}
-	s := &Simulator{config: o.config, cluster: c, jobs: make([]simJob, len(w.Jobs))}
-	overheads := make(map[string]float64, len(o.config.ApplicationOverhead))
+	s := &Simulator{config: o.config, cluster: c, workload: w.Jobs, jobs: make([]*simJob, len(w.Jobs))}
+	s.overheads = make(map[string]float64, len(o.config.ApplicationOverhead))
 	for _, a := range o.config.ApplicationOverhead {
-		overheads[a.Application] = a.Overhead.Seconds()
-	}
-	for i := range w.Jobs {
-		j := &s.jobs[i]
-		*j = simJob{Job: &w.Jobs[i], nextAt: math.Inf(1), heapIndex: -1, overhead: o.config.RestartOverhead.Seconds()}
-		if j.measuring, _ = w.Jobs[i].Model.(workload.Measurer); j.measuring != nil {
-			s.measured = true
-		}
-		if own, ok := overheads[j.Spec.Application]; ok {
-			j.overhead = own
-		}
+		s.overheads[a.Application] = a.Overhead.Seconds()
 	}
 	if o.config.MeasurementNoise.any() {
 		s.noise = core.NewRand(o.settings.Seed, o.settings.ID+"/measurement_noise")
 	}
+	s.measured = slices.ContainsFunc(w.Jobs, func(j workload.Job) bool {
+		_, measures := j.Model.(workload.Measurer)
+		return measures
+	})
 	s.nodes = newNodeEvents(o.config, c, o.settings.Rand)
 	return s, nil
 }
@@ -77,8 +71,11 @@ func checkEnds(w *workload.Workload) (found core.Diagnostics) {
 type Simulator struct {
 	config  Config
 	cluster *core.Cluster
-	jobs    []simJob // by JobID
 	nodes   nodeEvents
+
+	workload  []workload.Job     // in order of submission
+	overheads map[string]float64 // seconds of pause at a start or move, of single applications
+	jobs      []*simJob          // by JobID; nil before the submission and after the end
 
 	measured bool       // some jobs report what they measure
 	noise    *rand.Rand // of measurements; nil without
@@ -152,7 +149,7 @@ func (s *Simulator) advanceByEvents(ctx context.Context, w core.Wake) (float64, 
 func (s *Simulator) nextEvent() float64 {
 	at := s.nodes.next()
 	if s.arrived < len(s.jobs) {
-		at = min(at, s.jobs[s.arrived].Spec.SubmitSeconds)
+		at = min(at, s.workload[s.arrived].Spec.SubmitSeconds)
 	}
 	if len(s.queue) > 0 {
 		at = min(at, s.queue[0].nextAt)
@@ -187,8 +184,9 @@ func (s *Simulator) happen(at float64, w core.Wake) (wakes float64) {
 // arrive submits the jobs whose time has come.
 func (s *Simulator) arrive(at float64) bool {
 	any := false
-	for s.arrived < len(s.jobs) && s.jobs[s.arrived].Spec.SubmitSeconds <= at {
-		j := &s.jobs[s.arrived]
+	for s.arrived < len(s.jobs) && s.workload[s.arrived].Spec.SubmitSeconds <= at {
+		j := s.newJob(&s.workload[s.arrived])
+		s.jobs[s.arrived] = j
 		s.events = append(s.events, core.Event{
 			Kind: core.JobSubmitted, AtSeconds: j.Spec.SubmitSeconds, Job: j.Spec.ID, Spec: &j.Spec,
 			StepsLeft: j.Model.StepsLeft(0),
@@ -239,14 +237,13 @@ func (s *Simulator) Apply(_ context.Context, changes []core.Change) error {
 		if c.Job < 0 || int(c.Job) >= s.arrived {
 			return fmt.Errorf("%v job %d, which was never submitted", c.Action, c.Job)
 		}
-		j := &s.jobs[c.Job]
-		if j.ended || c.Round > 0 && c.Round <= j.changed {
+		j := s.jobs[c.Job]
+		if j == nil || c.Round > 0 && c.Round <= j.changed {
 			continue
 		}
 		j.changed = c.Round
 		if c.Action == core.Discard {
-			j.ended = true
-			s.active--
+			s.end(j)
 			continue
 		}
 		s.carryOut(j, c)

@@ -52,6 +52,8 @@ func (f traceFile) Load(ctx context.Context) (*Workload, error) {
 type input struct {
 	Input
 	io.Reader // the content, decompressed
+
+	lines int // of the content, so that jobs are laid out once; 0 when it is compressed
 }
 
 func openInput(ctx context.Context, path string) (*input, error) {
@@ -75,6 +77,8 @@ func newInput(path string, disk []byte) (*input, error) {
 			return nil, cannotRead(path, cutShort(err))
 		}
 		in.Reader = gunzipped{content}
+	} else {
+		in.lines = bytes.Count(disk, []byte("\n"))
 	}
 	return in, nil
 }

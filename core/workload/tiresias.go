@@ -40,7 +40,7 @@ func readTiresias(in *input) (*Workload, error) {
 // readTrace reads a trace with one job a row.
 func readTrace(in *input, cols columns, readRow func(*table) Job) (*Workload, error) {
 	t := openTable(in, cols)
-	var jobs []Job
+	jobs := make([]Job, 0, in.lines)
 	for t.next() {
 		job := readRow(t)
 		if t.ok() {

@@ -23,7 +23,9 @@ type matchingRow struct {
 func (b *bench) matching() ([][]string, error) {
 	return b.matchingTable([]matchingRow{
 		{"matching", "matching market", nil},
-		{"matching-urgent", "and jobs that end soon count more", nil},
+		{"matching", "all jobs count alike", []string{"pipeline.allocation.config={urgency: 0}"}},
+		{"matching", "moves pay over a job's life", []string{"pipeline.allocation.config={moves_pay: for_life}"}},
+		{"matching", "allocation of Sia", []string{"pipeline.allocation={type: sia}"}},
 		{"matching", "without draws and kicks", []string{"pipeline.allocation.config={samples: 0, kicks: 0}"}},
 		{"matching", "jobs that do not mix types", []string{"workload.config.mixes_types=false"}},
 		{"even-split", "even split of the batch", nil},

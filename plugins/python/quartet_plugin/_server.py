@@ -75,7 +75,7 @@ class _Component:
         return base_pb2.Component(
             stage=self.stage, type=policy.type, summary=policy.summary,
             description=policy.description or policy.summary, source=policy.source,
-            capabilities=_names(policy.capabilities),
+            capabilities=_names(policy.capabilities), one_type=policy.one_type,
             config_schema_json=json.dumps(schema, sort_keys=True), fields_json=json.dumps(fields),
         )
 

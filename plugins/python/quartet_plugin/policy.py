@@ -24,6 +24,7 @@ class Policy:
     description: ClassVar[str] = ""  # idea, deviations from the source, limits
     source: ClassVar[str] = ""  # paper, section or equation
     capabilities: ClassVar[Sequence[Capability]] = ()  # needed whatever the config
+    one_type: ClassVar[bool] = False  # of an allocator: grants a job devices of one type, even one that mixes types
 
     @dataclasses.dataclass
     class Config:

@@ -13,11 +13,12 @@ STAGE_SCALER: Stage
 STAGE_UNSPECIFIED: Stage
 
 class Component(_message.Message):
-    __slots__ = ["capabilities", "config_schema_json", "description", "fields_json", "source", "stage", "summary", "type"]
+    __slots__ = ["capabilities", "config_schema_json", "description", "fields_json", "one_type", "source", "stage", "summary", "type"]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     CONFIG_SCHEMA_JSON_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     FIELDS_JSON_FIELD_NUMBER: _ClassVar[int]
+    ONE_TYPE_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     STAGE_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
@@ -26,11 +27,12 @@ class Component(_message.Message):
     config_schema_json: str
     description: str
     fields_json: str
+    one_type: bool
     source: str
     stage: Stage
     summary: str
     type: str
-    def __init__(self, stage: _Optional[_Union[Stage, str]] = ..., type: _Optional[str] = ..., summary: _Optional[str] = ..., description: _Optional[str] = ..., source: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_schema_json: _Optional[str] = ..., fields_json: _Optional[str] = ...) -> None: ...
+    def __init__(self, stage: _Optional[_Union[Stage, str]] = ..., type: _Optional[str] = ..., summary: _Optional[str] = ..., description: _Optional[str] = ..., source: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_schema_json: _Optional[str] = ..., fields_json: _Optional[str] = ..., one_type: bool = ...) -> None: ...
 
 class ConfigureRequest(_message.Message):
     __slots__ = ["channel", "check_only", "component_id", "config_json", "seed", "stage", "type"]

@@ -202,6 +202,7 @@ type Component struct {
 	Capabilities     []string               `protobuf:"bytes,6,rep,name=capabilities,proto3" json:"capabilities,omitempty"`                                   // needed whatever the config
 	ConfigSchemaJson string                 `protobuf:"bytes,7,opt,name=config_schema_json,json=configSchemaJson,proto3" json:"config_schema_json,omitempty"` // JSON Schema, draft 2020-12
 	FieldsJson       string                 `protobuf:"bytes,8,opt,name=fields_json,json=fieldsJson,proto3" json:"fields_json,omitempty"`                     // documentation of the config, in order
+	OneType          bool                   `protobuf:"varint,9,opt,name=one_type,json=oneType,proto3" json:"one_type,omitempty"`                             // an allocator that grants a job devices of one accelerator type at a time, even one that mixes types
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -290,6 +291,13 @@ func (x *Component) GetFieldsJson() string {
 		return x.FieldsJson
 	}
 	return ""
+}
+
+func (x *Component) GetOneType() bool {
+	if x != nil {
+		return x.OneType
+	}
+	return false
 }
 
 type ConfigureRequest struct {
@@ -738,7 +746,7 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"components\x18\x03 \x03(\v2\x1b.quartet.stage.v1.ComponentR\n" +
 	"components\x12!\n" +
 	"\fmin_protocol\x18\x04 \x01(\rR\vminProtocol\x12!\n" +
-	"\fmax_protocol\x18\x05 \x01(\rR\vmaxProtocol\"\x95\x02\n" +
+	"\fmax_protocol\x18\x05 \x01(\rR\vmaxProtocol\"\xb0\x02\n" +
 	"\tComponent\x12-\n" +
 	"\x05stage\x18\x01 \x01(\x0e2\x17.quartet.stage.v1.StageR\x05stage\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x18\n" +
@@ -748,7 +756,8 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"\fcapabilities\x18\x06 \x03(\tR\fcapabilities\x12,\n" +
 	"\x12config_schema_json\x18\a \x01(\tR\x10configSchemaJson\x12\x1f\n" +
 	"\vfields_json\x18\b \x01(\tR\n" +
-	"fieldsJson\"\xe6\x01\n" +
+	"fieldsJson\x12\x19\n" +
+	"\bone_type\x18\t \x01(\bR\aoneType\"\xe6\x01\n" +
 	"\x10ConfigureRequest\x12-\n" +
 	"\x05stage\x18\x01 \x01(\x0e2\x17.quartet.stage.v1.StageR\x05stage\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12!\n" +

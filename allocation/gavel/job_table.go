@@ -7,15 +7,15 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// roster keeps the accounts of the jobs that are there, by JobID.
-type roster struct {
+// jobTable keeps the accounts of the jobs that are there, by JobID.
+type jobTable struct {
 	members, before []*member
 	spare           []*member // of jobs that ended, for those to come
 }
 
 // update brings the accounts up to the round, and reports whether shares are to be computed anew: because a job came,
 // ended or changed its speed.
-func (r *roster) update(p *mechanism, v *core.View, candidates []core.Candidate) (changed bool) {
+func (r *jobTable) update(p *mechanism, v *core.View, candidates []core.Candidate) (changed bool) {
 	r.before, r.members = r.members, r.before[:0]
 	at := 0
 	for i := range candidates {
@@ -49,7 +49,7 @@ func (r *roster) update(p *mechanism, v *core.View, candidates []core.Candidate)
 }
 
 // enter opens the accounts of a job.
-func (r *roster) enter(p *mechanism, v *core.View, c *core.Candidate) *member {
+func (r *jobTable) enter(p *mechanism, v *core.View, c *core.Candidate) *member {
 	types := len(v.Cluster.Accelerators)
 	m := new(member)
 	if last := len(r.spare) - 1; last >= 0 && len(r.spare[last].share) == types {
@@ -104,10 +104,10 @@ func (m *member) measure(p *mechanism, c *core.Cluster, candidate *core.Candidat
 		}
 	}
 	if !p.config.TypeBlind {
-		copy(m.rates, m.speed)
+		m.scale(m.speed)
 	} else if len(m.rates) > 0 {
-		first := slices.IndexFunc(m.speed, func(speed float64) bool { return speed > 0 })
-		m.rates[0] = m.speed[max(first, 0)]
+		first := max(slices.IndexFunc(m.speed, func(speed float64) bool { return speed > 0 }), 0)
+		m.scale(m.speed[first : first+1])
 	}
 	return changed
 }

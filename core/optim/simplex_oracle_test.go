@@ -132,6 +132,9 @@ func (p LinearProgram) upper(k int) float64 {
 // Bound is what the duals prove to be the largest value of an objective: no x that keeps the rows has more. It is
 // infinite where they prove nothing. A gain of up to 1e-9 of the objective's largest coefficient passes for rounding.
 func (p LinearProgram) Bound(objective, duals []float64) float64 {
+	if len(duals) != len(p.Rows) {
+		return math.Inf(1) // they prove nothing
+	}
 	var bound, scale float64
 	for i, row := range p.Rows {
 		y := duals[i]

@@ -1,0 +1,24 @@
+package core
+
+import "testing"
+
+// A seating that cannot be taken as a whole takes nothing, and devices are free once however often they are given back.
+func TestLedgerTakesAllOrNothing(t *testing.T) {
+	var l Ledger
+	l.Reset(&Cluster{Accelerators: []string{"t4"}, Nodes: []Node{{Devices: 4}, {ID: 1, Devices: 2}}})
+	if l.Occupy([]Seat{{Node: 0, Devices: 0b0011}, {Node: 1, Devices: 0b0100}}) {
+		t.Fatal("occupied a device that does not exist")
+	}
+	if l.Total() != 6 || l.Free(0) != 4 || l.Free(1) != 2 {
+		t.Errorf("%d free, %d and %d by node, want 6, 4 and 2", l.Total(), l.Free(0), l.Free(1))
+	}
+	seats := []Seat{{Node: 0, Devices: 0b0011}, {Node: 1, Devices: 0b0001}}
+	if !l.Occupy(seats) || l.Total() != 3 {
+		t.Errorf("%d free after 3 of 6 were taken", l.Total())
+	}
+	for range 2 {
+		if l.Release(seats); l.Total() != 6 || l.Free(0) != 4 {
+			t.Errorf("%d free, %d on the first node, want 6 and 4", l.Total(), l.Free(0))
+		}
+	}
+}
