@@ -114,11 +114,11 @@ func (a *app) execute(ctx context.Context, c *configs.Config, dir string, real *
 		return nil, errors.New("stopped while the rounds of an earlier scheduler were repeated: nothing was decided and no results are written; run it again to go on")
 	}
 	unfinished := pipeline.Unfinished()
-	if waiting, ok := world.(interface{ Awaited() []*core.Job }); ok && interrupted {
-		unfinished = append(unfinished, waiting.Awaited()...)
-	}
 	if jobs.Open && len(unfinished) == 0 {
 		interrupted = false // it was to go on until then
+	}
+	if waiting, ok := world.(interface{ Awaited() []*core.Job }); ok {
+		unfinished = append(unfinished, waiting.Awaited()...)
 	}
 	if err := parts.close(); err != nil {
 		return nil, err
