@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
@@ -114,5 +115,53 @@ func TestLastWordsAreWaitedFor(t *testing.T) {
 	}
 	if b.saysMore(&job{}, 10) {
 		t.Error("one that is not connected says more")
+	}
+}
+
+// Output that was removed before it was read is not passed over in silence, and what is kept is read in order.
+func TestRemovedOutputIsTold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		then map[string]string // files after the next look
+		want string
+	}{
+		"nothing is renamed": {map[string]string{"0.out": "a\nmore\n"}, "a\nmore\n"},
+		"once":               {map[string]string{"0.out": "c\n", "0.out.1": "a\nb\n"}, "a\nb\nc\n"},
+		"twice":              {map[string]string{"0.out": "d\n", "0.out.1": "c\n", "0.out.2": "a\nb\n"}, "a\nb\nc\nd\n"},
+		"out of sight":       {map[string]string{"0.out": "z\n", "0.out.1": "y\n"}, "a\n" + removedMeanwhile + "y\nz\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "0.out")
+			if err := os.WriteFile(path, []byte("a\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var got strings.Builder
+			r := logReader{path: path, to: &got}
+			defer r.close()
+			if err := r.read(); err != nil {
+				t.Fatal(err)
+			}
+			aside := filepath.Join(dir, "aside")
+			if err := os.Rename(path, aside); err != nil {
+				t.Fatal(err)
+			}
+			for file, text := range tc.then {
+				at := filepath.Join(dir, file)
+				if strings.HasPrefix(text, "a\n") { // the file that is read
+					if err := os.Rename(aside, at); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := r.read(); err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != tc.want {
+				t.Errorf("read %q, want %q", got.String(), tc.want)
+			}
+		})
 	}
 }
