@@ -82,16 +82,14 @@ func NewPipeline(c *Cluster, s Stages, o RoundOptions, stopwatch func() time.Dur
 func (p *Pipeline) Run(ctx context.Context, b Backend) error {
 	for {
 		if err := ctx.Err(); err != nil {
-			return err
+			return errors.Join(err, p.keep())
 		}
 		seen, err := p.next(ctx, b)
 		if errors.Is(err, io.EOF) {
 			return p.keep()
 		}
 		if err != nil {
-			if keeping := p.keep(); ctx.Err() == nil {
-				err = errors.Join(err, keeping)
-			}
+			err = errors.Join(err, p.keep())
 			return fmt.Errorf("wait for round %d: %w", p.state.view.Round+1, err)
 		}
 		if err := p.Round(ctx, seen, b); err != nil {

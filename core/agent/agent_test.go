@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -443,5 +444,27 @@ func TestEnvironment(t *testing.T) {
 				t.Errorf("%v (-want +got):\n%s", err, cmp.Diff(tc.want, got))
 			}
 		})
+	}
+}
+
+// A job has as many connections as replicas, however many ranks it says hello as.
+func TestARankThatIsNotThereIsRefused(t *testing.T) {
+	path := socket(t)
+	s := listen(t, path)
+	s.ExpectReplicas("train", 2)
+	for rank, want := range map[int]bool{0: true, 1: true, 2: false, MaxReplicas - 1: false} {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		say(conn, fmt.Sprintf(`{"hello":{"protocol":%d,"job":"train","rank":%d}}`+"\n", Protocol, rank))
+		e := next(t, s)
+		if e.Rank != rank || (e.Hello != nil) != want || (e.Err == nil) != want {
+			t.Errorf("rank %d: told %+v, want that it is welcome: %v", rank, e, want)
+		}
+		_ = conn.Close()
+		if want {
+			until(t, s, isGone)
+		}
 	}
 }

@@ -14,7 +14,9 @@ var _ backend.Expecting = (*Backend)(nil)
 func (b *Backend) Awaited() (list []*core.Job) {
 	b.takeIn()
 	for _, j := range b.coming {
-		list = append(list, core.NewJob(&j.Spec))
+		if !j.cancelled {
+			list = append(list, core.NewJob(&j.Spec))
+		}
 	}
 	return list
 }

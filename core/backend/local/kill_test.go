@@ -167,7 +167,11 @@ func damage(t *testing.T, rng *rand.Rand, dir string) (restore func(said string)
 	case "empty":
 		broken = nil
 	case "bit flipped":
-		broken[rng.IntN(len(broken))] ^= 1 << rng.IntN(8)
+		at := rng.IntN(len(broken))
+		for broken[at] == 0 { // most of a small store is empty
+			at = rng.IntN(len(broken))
+		}
+		broken[at] ^= 1 << rng.IntN(8)
 	}
 	if kind == "missing" {
 		err = os.Remove(path)
