@@ -49,7 +49,7 @@ var rooms = []room{
 	{"plugins", []string{"core/..."}},
 	{"configs", []string{"core/..."}},
 	{".", []string{
-		"configs", "core", "core/backend", "core/metrics", "core/sim", "core/workload",
+		"configs", "core", "core/backend", "core/backend/journal", "core/metrics", "core/sim", "core/workload",
 		"admission/...", "allocation/...", "placement/...", "elasticity/...",
 	}},
 	{"cmd", []string{"..."}},
