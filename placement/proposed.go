@@ -55,10 +55,7 @@ func (p *proposed) follow(v *core.View, g *core.Grant) bool {
 	if len(g.Proposed) == 0 || core.Replicas(g.Proposed) != g.Replicas {
 		return false
 	}
-	for i, seat := range g.Proposed {
-		if slices.ContainsFunc(g.Proposed[:i], func(other core.Seat) bool { return other.Node == seat.Node }) {
-			return false // a node is one seat
-		}
+	for _, seat := range g.Proposed {
 		if seat.Node < 0 || int(seat.Node) >= len(v.Cluster.Nodes) || seat.Devices == 0 ||
 			!p.open(v, g, v.Cluster.Nodes[seat.Node].Accelerator) {
 			return false
