@@ -69,15 +69,6 @@ func wrongAnswers() map[string]struct {
 		}
 	}
 	respond("a range beyond the cluster", core.RuleReplicasInRange, func(r *core.Response) { r.MaxReplicas = 9 })
-	respond("a curve beyond the cluster", core.RuleResponseSane, func(r *core.Response) {
-		r.Curves = []core.Curve{{OneNode: make([]float64, 9)}}
-	})
-	respond("a curve across nodes beyond the cluster", core.RuleResponseSane, func(r *core.Response) {
-		r.Curves = []core.Curve{{ManyNodes: make([]float64, 9)}}
-	})
-	respond("synchronisation beyond the cluster", core.RuleResponseSane, func(r *core.Response) {
-		r.Unlike = &core.UnlikeRates{SyncSeconds: make([]float64, 9)}
-	})
 	for name, seats := range map[string][]core.Seat{
 		"on an unknown node":        {{Node: 2, Devices: 3}},
 		"on a node below all":       {{Node: -1, Devices: 3}},
@@ -147,6 +138,12 @@ func TestUncommonAnswersAreTaken(t *testing.T) {
 			change(&r[0])
 			r[0].Curves = []core.Curve{{OneNode: make([]float64, 8)}, {ManyNodes: []float64{0, math.MaxFloat64}}}
 			r[0].Unlike = &core.UnlikeRates{Alone: make([]float64, 2), SyncSeconds: make([]float64, 8)}
+			return r
+		}}},
+		"curves longer than the cluster is wide, which jobs share": {fixed: rigid{respond: func(r []core.Response) []core.Response {
+			change(&r[0])
+			r[0].Curves = []core.Curve{{OneNode: make([]float64, 9), ManyNodes: make([]float64, 64)}}
+			r[0].Unlike = &core.UnlikeRates{SyncSeconds: make([]float64, 9)}
 			return r
 		}}},
 		"an unknown gap": {grant: grantAll{gap: math.NaN()}},

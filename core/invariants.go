@@ -22,7 +22,7 @@ const (
 	RulePinnedStays      = "a pinned job keeps its devices"
 	RuleTuningSane       = "batch settings not negative"
 	RuleVerdictAllowed   = "verdicts with a code and a reason that the stage may give"
-	RuleResponseSane     = "rates and work that are finite, not negative, and of possible replicas"
+	RuleResponseSane     = "rates and work that are finite and not negative"
 	RuleProposalSane     = "a proposal of one existing device for each replica, or none"
 	RuleStandingSane     = "a standing that ends at a moment, if grants of this answer are seated"
 	RuleTargetSane       = "a target that is a number of nodes"

@@ -25,7 +25,7 @@ func newPlacer(t rapid.TB, f core.Factory[core.Placer], config map[string]any) c
 	return policy
 }
 
-// place asks a placer and renders its answer: one line for each seated grant, "job: node[devices] …", then one for
+// place asks a placer and renders its answer: one line for each seated grant, "job: node[devices] …", with "evicted" behind if it is so, then one for
 // each refused one, "job: reason wanted/available".
 func place(t rapid.TB, policy core.Placer, v *core.View, grants []core.Grant) string {
 	t.Helper()
@@ -38,6 +38,9 @@ func place(t rapid.TB, policy core.Placer, v *core.View, grants []core.Grant) st
 		line := fmt.Sprintf("%d:", p.Job)
 		for _, seat := range p.Seats {
 			line += fmt.Sprintf(" %d[%s]", seat.Node, seat.Devices)
+		}
+		if p.Evicted {
+			line += " evicted"
 		}
 		lines = append(lines, line)
 	}

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,6 +27,11 @@ func typedJob(name string, t4, v100, left float64) *coretest.JobBuilder {
 	}}, left)
 }
 
+// onTypes does not mix types by its step times but may, and has 100 steps left.
+func onTypes(name string, times ...core.TypeTimes) *coretest.JobBuilder {
+	return coretest.MakeJob(name).Elastic(1, 2, 8).MixesTypes().Waiting().StepTimes(&core.StepTimes{Types: times}, 100)
+}
+
 // Nodes 0 and 1 have 2 t4 each, node 2 has 2 v100.
 func TestMatchingSeats(t *testing.T) {
 	grant := func(job core.JobID, replicas int) core.Grant {
@@ -34,6 +40,7 @@ func TestMatchingSeats(t *testing.T) {
 	blocking := func(g core.Grant) core.Grant { g.Blocking = true; return g }
 	of := func(g core.Grant, t core.AcceleratorID) core.Grant { g.Accelerator = t; return g }
 	seat := coretest.Seat
+	held := unlikeJob("d", 1, 1, 1).Running(0, seat(2, 0))
 	cases := map[string]struct {
 		config MatchingConfig
 		jobs   []*coretest.JobBuilder
@@ -99,6 +106,99 @@ func TestMatchingSeats(t *testing.T) {
 			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 1), unlikeJob("b", 1, 1, 1), unlikeJob("c", 1, 1, 1)},
 			[]core.Grant{grant(0, 4), blocking(grant(1, 3)), grant(2, 2)},
 			map[core.JobID][]core.Seat{0: {seat(0, 0, 1), seat(1, 0, 1)}},
+		},
+		// On the v100 that is free b saves 100 s if it takes 25 s there, as c does; c saves 75 s.
+		"a job of unknown length counts as average": {
+			MatchingConfig{},
+			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 0), unlikeJob("b", 1, 0.2, math.NaN()), unlikeJob("c", 1, 0.25, 100), held},
+			[]core.Grant{grant(0, 1), grant(1, 1), grant(2, 1), grant(3, 1)},
+			map[core.JobID][]core.Seat{0: {seat(0, 0)}, 1: {seat(2, 1)}, 2: {seat(0, 1)}, 3: {seat(2, 0)}},
+		},
+		// The mean of 95 s and 25 s is 60 s, and b saves as much.
+		"of which the mean is taken": {
+			MatchingConfig{},
+			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 95), unlikeJob("b", 1, 0.5, math.NaN()), unlikeJob("c", 1, 0.25, 100), held},
+			[]core.Grant{grant(0, 1), grant(1, 1), grant(2, 1), grant(3, 1)},
+			map[core.JobID][]core.Seat{0: {seat(0, 0)}, 1: {seat(0, 1)}, 2: {seat(2, 1)}, 3: {seat(2, 0)}},
+		},
+		"so that a longer job makes it longer": {
+			MatchingConfig{},
+			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 155), unlikeJob("b", 1, 0.5, math.NaN()), unlikeJob("c", 1, 0.25, 100), held},
+			[]core.Grant{grant(0, 1), grant(1, 1), grant(2, 1), grant(3, 1)},
+			map[core.JobID][]core.Seat{0: {seat(0, 0)}, 1: {seat(2, 1)}, 2: {seat(0, 1)}, 3: {seat(2, 0)}},
+		},
+		"but not one without step times": {
+			MatchingConfig{},
+			[]*coretest.JobBuilder{coretest.MakeJob("a").Replicas(1).Waiting().StepTimes(nil, 1e6), unlikeJob("b", 1, 0.5, math.NaN()), unlikeJob("c", 1, 0.25, 100), held},
+			[]core.Grant{grant(0, 1), grant(1, 1), grant(2, 1), grant(3, 1)},
+			map[core.JobID][]core.Seat{0: {seat(0, 0)}, 1: {seat(0, 1)}, 2: {seat(2, 1)}, 3: {seat(2, 0)}},
+		},
+		"a type of unknown speed is the last choice": {
+			MatchingConfig{},
+			[]*coretest.JobBuilder{onTypes("a", core.TypeTimes{Accelerator: "t4", OneNode: []float64{100, 50}})},
+			[]core.Grant{grant(0, 2)},
+			map[core.JobID][]core.Seat{0: {seat(0, 0, 1)}},
+		},
+		"unknown is also a time of 0": {
+			MatchingConfig{},
+			[]*coretest.JobBuilder{unlikeJob("a", 100, 0, 1000)},
+			[]core.Grant{grant(0, 2)},
+			map[core.JobID][]core.Seat{0: {seat(0, 0, 1)}},
+		},
+		"where one node will not do, many nodes count": {
+			MatchingConfig{},
+			[]*coretest.JobBuilder{onTypes("a",
+				core.TypeTimes{Accelerator: "t4", OneNode: []float64{1, 0.5}},
+				core.TypeTimes{Accelerator: "v100", OneNode: []float64{0.5, 0}, ManyNodes: []float64{0, 1}})},
+			[]core.Grant{grant(0, 2)},
+			map[core.JobID][]core.Seat{0: {seat(0, 0, 1)}},
+		},
+		"and the times of so many replicas": {
+			MatchingConfig{},
+			[]*coretest.JobBuilder{onTypes("a",
+				core.TypeTimes{Accelerator: "t4", OneNode: []float64{1, 0.5}},
+				core.TypeTimes{Accelerator: "v100", OneNode: []float64{2, 0.25}})},
+			[]core.Grant{grant(0, 2)},
+			map[core.JobID][]core.Seat{0: {seat(2, 0, 1)}},
+		},
+		// Together two devices of a do 2 or 4 steps a second: it saves 25 s on the v100, and b 12.5 s.
+		"which are shared by the replicas": {
+			MatchingConfig{},
+			[]*coretest.JobBuilder{onTypes("a",
+				core.TypeTimes{Accelerator: "t4", OneNode: []float64{1, 0.5}},
+				core.TypeTimes{Accelerator: "v100", OneNode: []float64{0.5, 0.25}}), unlikeJob("b", 1, 0.5, 50)},
+			[]core.Grant{grant(0, 2), grant(1, 2)},
+			map[core.JobID][]core.Seat{0: {seat(2, 0, 1)}, 1: {seat(0, 0, 1)}},
+		},
+		"a job that mixes types may know no more than others": {
+			MatchingConfig{},
+			[]*coretest.JobBuilder{typedJob("a", 1, 0.25, 1000).MixesTypes()},
+			[]core.Grant{grant(0, 3)},
+			map[core.JobID][]core.Seat{0: {seat(0, 0), seat(2, 0, 1)}},
+		},
+		"whom a blocking grant keeps waiting takes no part in the market": {
+			MatchingConfig{},
+			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 1), unlikeJob("b", 1, 0.1, 1000), unlikeJob("c", 1, 0.5, 100).Running(0, seat(0, 0))},
+			[]core.Grant{blocking(grant(0, 7)), grant(1, 2), grant(2, 2)},
+			map[core.JobID][]core.Seat{2: {seat(2, 0, 1)}},
+		},
+		"and leaves room to one that runs": {
+			MatchingConfig{},
+			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 1), unlikeJob("b", 1, 0.1, 1000), unlikeJob("c", 1, 0.5, 100).Running(0, seat(0, 0))},
+			[]core.Grant{blocking(grant(0, 7)), grant(1, 4), grant(2, 3)},
+			map[core.JobID][]core.Seat{2: {seat(0, 0), seat(2, 0, 1)}},
+		},
+		"one that fits blocks nobody": {
+			MatchingConfig{},
+			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 1), unlikeJob("b", 1, 0.1, 1000)},
+			[]core.Grant{blocking(grant(0, 2)), grant(1, 2)},
+			map[core.JobID][]core.Seat{0: {seat(0, 0, 1)}, 1: {seat(2, 0, 1)}},
+		},
+		"nor does one that does not fit and does not block": {
+			MatchingConfig{},
+			[]*coretest.JobBuilder{unlikeJob("a", 1, 1, 1), unlikeJob("b", 1, 0.1, 1000)},
+			[]core.Grant{grant(0, 7), grant(1, 2)},
+			map[core.JobID][]core.Seat{1: {seat(2, 0, 1)}},
 		},
 		"jobs without step times are seated too": {
 			MatchingConfig{},

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -333,5 +334,73 @@ func TestTypesAreMixedWhereOneIsTooSmall(t *testing.T) {
 	v := coretest.MakeView(cluster).Jobs(waits(4).MixesTypes()).Obj()
 	if got, want := place(t, newPlacer(t, NewFirstFit(), nil), v, inOrder(v)), "0: 0[0] 1[0] 2[0,1]"; got != want {
 		t.Errorf("first_fit: got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A node that is idle goes before a larger one with as many free devices, not before one with more.
+func TestIdleNodesGoFirstAmongEqualOnes(t *testing.T) {
+	all := func(n int) (devices []int) {
+		for d := range n {
+			devices = append(devices, d)
+		}
+		return devices
+	}
+	cases := map[string]struct {
+		sizes, used []int // of each node
+		want        string
+	}{
+		"the idle one is later":          {[]int{8, 4}, []int{4, 0}, "1: 1[0,1,2,3] 0[4]"},
+		"the idle one is earlier":        {[]int{4, 8}, []int{0, 4}, "1: 0[0,1,2,3] 1[4]"},
+		"neither is idle":                {[]int{8, 8}, []int{4, 4}, "1: 0[4,5,6,7] 1[4]"},
+		"both are idle":                  {[]int{4, 4, 8}, []int{0, 0, 5}, "1: 0[0,1,2,3] 2[5]"},
+		"an idle one with less is later": {[]int{8, 3}, []int{4, 0}, "1: 0[4,5,6,7] 1[0]"},
+		"an idle one with less is first": {[]int{3, 8}, []int{0, 4}, "1: 1[4,5,6,7] 0[0]"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			cluster, seats := coretest.MakeCluster(), []core.Seat(nil)
+			for i, size := range tc.sizes {
+				cluster.Nodes(1, "t4", size)
+				if tc.used[i] > 0 {
+					seats = append(seats, seat(core.NodeID(i), all(tc.used[i])...))
+				}
+			}
+			occupant := waits(1).Accelerators("none")
+			if seats != nil {
+				occupant = holds(seats...)
+			}
+			v := coretest.MakeView(cluster.Obj()).Jobs(occupant, waits(5)).Obj()
+			got := place(t, newPlacer(t, NewConsolidated(), nil), v, inOrder(v))
+			if _, got, _ = strings.Cut(got, "\n"); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// Two types of two nodes with two devices each: a job on two nodes has the lowest type, whoever was seated before it.
+func TestOfTypesOnAsManyNodesTheLowest(t *testing.T) {
+	cluster := coretest.MakeCluster().Nodes(3, "a100", 2).Nodes(2, "t4", 2).Obj()
+	v := coretest.MakeView(cluster).Jobs(waits(2), waits(3)).Obj()
+	want := lines("0: 0[0,1]", "1: 1[0,1] 2[0]")
+	if got := place(t, newPlacer(t, NewConsolidated(), nil), v, inOrder(v)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A type of which the cluster lists no node is missing, even if the cluster of the call before had one.
+func TestATypeWithoutNodesIsMissing(t *testing.T) {
+	with := coretest.MakeCluster().Nodes(1, "t4", 1).Nodes(1, "h100", 1).Obj()
+	without := coretest.MakeCluster().Nodes(1, "t4", 1).Obj()
+	without.Accelerators = append(without.Accelerators, "h100")
+	policy := newPlacer(t, NewFirstFit(), nil)
+	for _, tc := range []struct {
+		cluster *core.Cluster
+		want    string
+	}{{with, "0: waiting_for_devices 2/1"}, {without, "0: accelerator_missing 2/0"}, {with, "0: waiting_for_devices 2/1"}} {
+		v := coretest.MakeView(tc.cluster).Jobs(waits(2).Accelerators("h100")).Obj()
+		if got := place(t, policy, v, inOrder(v)); got != tc.want {
+			t.Errorf("%d nodes: got %q, want %q", len(tc.cluster.Nodes), got, tc.want)
+		}
 	}
 }

@@ -1,17 +1,19 @@
 package placement
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 )
 
 // NewProposed seats a grant where the allocator proposes, for allocators that decide on devices too.
 //
-// A proposal is followed when its devices are free, of one type that the job can run on, and as many as granted.
-// Otherwise the job keeps the devices it holds, if they suit the grant, or is seated like consolidated; a verdict says
-// so when that fails too. A proposal that differs from what a job holds moves it. O(nodes × nodes taken) for a grant
-// without a usable proposal.
+// A proposal is followed when its devices are free, of one type that the job can run on, as many as granted, and in one
+// seat a node. Otherwise the job keeps the devices it holds, if they suit the grant, or is seated like consolidated; a
+// verdict says so when that fails too. A proposal that differs from what a job holds moves it. O(nodes × nodes taken)
+// for a grant without a usable proposal.
 func NewProposed() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "proposed",
@@ -59,12 +61,26 @@ func (p *proposed) follow(v *core.View, g *core.Grant) bool {
 			return false
 		}
 	}
-	if !within(v, g, g.Proposed) || !p.ledger.Occupy(g.Proposed) {
+	if nodeTwice(g.Proposed) || !within(v, g, g.Proposed) || !p.ledger.Occupy(g.Proposed) {
 		return false
 	}
 	p.count(v, g.Proposed, -1)
 	p.placed = append(p.placed, core.Placement{Job: g.Job, Seats: g.Proposed})
 	return true
+}
+
+// nodeTwice reports whether two seats are on one node: a job has at most one there, for its nodes are counted by its seats.
+func nodeTwice(seats []core.Seat) bool {
+	ascending := func(a, b core.Seat) int { return cmp.Compare(a.Node, b.Node) }
+	if !slices.IsSortedFunc(seats, ascending) {
+		seats = slices.SortedFunc(slices.Values(seats), ascending)
+	}
+	for i := range seats[1:] {
+		if seats[i].Node == seats[i+1].Node {
+			return true
+		}
+	}
+	return false
 }
 
 // stay leaves a job where it is, when its proposal cannot be followed.

@@ -38,7 +38,7 @@ func TestTailEviction(t *testing.T) {
 		"as released, evicts until the sum is exact": {
 			prefixSum,
 			[]*coretest.JobBuilder{waits(3), holds(seat(0, 0)), holds(seat(1, 0)), holds(seat(0, 1, 2))},
-			lines("0: 0[1,2,3]", "1: 0[0]", "2: 1[0]", "3: 1[1,2]"),
+			lines("0: 0[1,2,3]", "1: 0[0]", "2: 1[0]", "3: 1[1,2] evicted"),
 		},
 	}
 	for name, tc := range cases {
