@@ -300,3 +300,35 @@ func TestThePlanOfASimulationIsItsFirstRound(t *testing.T) {
 		t.Error("a simulation was planned on a snapshot")
 	}
 }
+
+// A run that cannot begin writes nothing, and says whose files are where its own would be.
+func TestARunThatCannotBeginSaysWhoseFilesAreThere(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "small")
+	broken := quartet.Builtins().WithAllocation(core.NewFactory(core.Info{Type: "fifo"}, core.None{}, func(core.None, core.Settings) (core.Allocator, error) {
+		return nil, errors.New("no licence")
+	}))
+	for _, there := range []bool{false, true} {
+		if there {
+			c := compose(t, quartet.Builtins(), small())
+			c.Dir = dir
+			simulate(t, c)
+		}
+		var notes []string
+		c := compose(t, broken, small())
+		c.Dir, c.Note = dir, func(text string) { notes = append(notes, text) }
+		r, err := c.Simulate(t.Context())
+		if r != nil || err == nil || !strings.Contains(err.Error(), "no licence") {
+			t.Fatalf("%v, %v", r, err)
+		}
+		want := []string(nil)
+		if there {
+			want = []string{"nothing was written: the files in " + dir + " are of an earlier run"}
+		}
+		if diff := cmp.Diff(want, notes); diff != "" {
+			t.Errorf("there %t: notes (-want +got):\n%s", there, diff)
+		}
+		if _, err := os.Stat(dir); (err == nil) != there {
+			t.Errorf("there %t: %v", there, err)
+		}
+	}
+}
