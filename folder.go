@@ -124,3 +124,13 @@ func (e *execution) setAside() error {
 	e.note(fmt.Sprintf("the results of an earlier run are in %s now", to))
 	return nil
 }
+
+// noteEarlier tells whose files are in the folder, when a run did not begin: nobody takes them for its own.
+func (c *Composition) noteEarlier() {
+	if c.Dir == "" {
+		return
+	}
+	if _, err := os.Stat(filepath.Join(c.Dir, ManifestFile)); err == nil {
+		c.note(fmt.Sprintf("nothing was written: the files in %s are of an earlier run", c.Dir))
+	}
+}

@@ -21,7 +21,7 @@ type Plan struct {
 }
 
 // Plan holds the next round of a run whose scheduler wrote a snapshot, or the first round when the name of the snapshot is
-// empty, and changes nothing. What the first round of a simulation would do is told, too.
+// empty, and changes nothing. That of a simulation is its first round that knows of a job, at its own time.
 func (c *Composition) Plan(ctx context.Context, snapshot string) (*Plan, error) {
 	log := c.logger()
 	jobs, err := LoadWorkload(ctx, c.Config, log)
@@ -38,14 +38,14 @@ func (c *Composition) Plan(ctx context.Context, snapshot string) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	world, err := c.preview(ctx, snapshot, cluster, jobs)
+	world, simulated, err := c.preview(ctx, snapshot, cluster, jobs)
 	if err != nil {
 		return nil, err
 	}
 	p := &Plan{Cluster: cluster, Verdicts: map[core.JobID]core.Verdict{}, Names: map[core.JobID]string{}}
 	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), nil, foreseen{p})
 	var seen core.Backend = world
-	if snapshot == "" {
+	if snapshot == "" && !simulated {
 		seen = Late(world, FirstRoundSeconds)
 	}
 	if err := pipeline.Run(ctx, seen); err != nil {
@@ -58,21 +58,25 @@ func (c *Composition) Plan(ctx context.Context, snapshot string) (*Plan, error) 
 	return p, nil
 }
 
-// preview opens the backend without starting anything.
-func (c *Composition) preview(ctx context.Context, snapshot string, cluster *core.Cluster, jobs *workload.Workload) (backend.Preview, error) {
+// preview opens the backend without starting anything. That of a simulation knows of submissions at their own time.
+func (c *Composition) preview(
+	ctx context.Context, snapshot string, cluster *core.Cluster, jobs *workload.Workload,
+) (world backend.Preview, simulated bool, err error) {
 	opener, err := c.Backend.New(c.Seed, c.logger())
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if durable, ok := opener.(backend.Durable); ok {
+	durable, real := opener.(backend.Durable)
+	if real {
 		if err := settle(durable, c.Config, jobs, "", false); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	if planner, ok := opener.(backend.Planner); ok {
-		return planner.Preview(ctx, snapshot, cluster, jobs)
+		world, err = planner.Preview(ctx, snapshot, cluster, jobs)
+		return world, !real, err
 	}
-	return nil, problem("backend.type", fmt.Sprintf("%q has no state to plan on", c.Backend.ID), "")
+	return nil, false, problem("backend.type", fmt.Sprintf("%q has no state to plan on", c.Backend.ID), "")
 }
 
 // foreseen notes what is told in a round.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -252,4 +253,82 @@ func (fixed) Load(context.Context) (*workload.Workload, error) {
 		Spec:  core.JobSpec{Name: "a", Requested: 1, MinReplicas: 1, MaxReplicas: 1, TotalWork: 60, Weight: 1},
 		Model: workload.NewDurationModel(60, 1),
 	}}}, nil
+}
+
+// observing calls itself for each round.
+type observing func(r *core.Report)
+
+func (o observing) ObserveRound(r *core.Report) error {
+	o(r)
+	return nil
+}
+
+// The plan of a simulation is its first round, whenever that is, and changes nothing.
+func TestThePlanOfASimulationIsItsFirstRound(t *testing.T) {
+	for name, change := range map[string]func(s *quartet.Spec){
+		"rounds":   func(*quartet.Spec) {},
+		"events":   func(s *quartet.Spec) { s.Round.OnEvents = true },
+		"all jobs": func(s *quartet.Spec) { s.Workload.Config["span"] = "1s" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := small()
+			change(&s)
+			var first *core.Report
+			c := compose(t, quartet.Builtins(), s)
+			c.Observers = append(c.Observers, observing(func(r *core.Report) {
+				if first == nil {
+					first = &core.Report{View: &core.View{Round: r.View.Round, NowSeconds: r.View.NowSeconds}}
+					first.Changes = slices.Clone(r.Changes)
+				}
+			}))
+			simulate(t, c)
+			for range 2 {
+				p, err := compose(t, quartet.Builtins(), s).Plan(t.Context(), "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(first.Changes, p.Changes); diff != "" || len(p.Changes) == 0 {
+					t.Errorf("changes (-simulated +planned):\n%s", diff)
+				}
+				if p.Round != first.View.Round || p.NowSeconds != first.View.NowSeconds {
+					t.Errorf("round %d at %v s, simulated: %d at %v s", p.Round, p.NowSeconds, first.View.Round, first.View.NowSeconds)
+				}
+			}
+		})
+	}
+	if _, err := compose(t, quartet.Builtins(), small()).Plan(t.Context(), "no.db"); err == nil {
+		t.Error("a simulation was planned on a snapshot")
+	}
+}
+
+// A run that cannot begin writes nothing, and says whose files are where its own would be.
+func TestARunThatCannotBeginSaysWhoseFilesAreThere(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "small")
+	broken := quartet.Builtins().WithAllocation(core.NewFactory(core.Info{Type: "fifo"}, core.None{}, func(core.None, core.Settings) (core.Allocator, error) {
+		return nil, errors.New("no licence")
+	}))
+	for _, there := range []bool{false, true} {
+		if there {
+			c := compose(t, quartet.Builtins(), small())
+			c.Dir = dir
+			simulate(t, c)
+		}
+		var notes []string
+		c := compose(t, broken, small())
+		c.Dir, c.Note = dir, func(text string) { notes = append(notes, text) }
+		r, err := c.Simulate(t.Context())
+		if r != nil || err == nil || !strings.Contains(err.Error(), "no licence") {
+			t.Fatalf("%v, %v", r, err)
+		}
+		want := []string(nil)
+		if there {
+			want = []string{"nothing was written: the files in " + dir + " are of an earlier run"}
+		}
+		if diff := cmp.Diff(want, notes); diff != "" {
+			t.Errorf("there %t: notes (-want +got):\n%s", there, diff)
+		}
+		if _, err := os.Stat(dir); (err == nil) != there {
+			t.Errorf("there %t: %v", there, err)
+		}
+	}
 }

@@ -93,6 +93,11 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	for _, n := range c.Notes {
 		c.note(n.String())
 	}
+	defer func() {
+		if r == nil && err != nil {
+			c.noteEarlier()
+		}
+	}()
 	e := &execution{Composition: c, dir: c.Dir, log: c.logger(), stopwatch: c.stopwatch(), cluster: c.BuildCluster()}
 	if e.jobs, err = LoadWorkload(ctx, c.Config, e.log); err != nil {
 		return nil, err

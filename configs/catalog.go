@@ -62,6 +62,22 @@ func (c Catalog) WithBackend(f ...core.Factory[backend.Opener]) Catalog {
 	return c
 }
 
+// Beside adds the policies of another catalog whose types the receiver does not have, such as those of plugins.
+func (c Catalog) Beside(other Catalog) Catalog {
+	c.Admission = beside(c.Admission, other.Admission)
+	c.Allocation = beside(c.Allocation, other.Allocation)
+	c.Placement = beside(c.Placement, other.Placement)
+	c.Elasticity = beside(c.Elasticity, other.Elasticity)
+	c.Scaler = beside(c.Scaler, other.Scaler)
+	return c
+}
+
+func beside[S any](list, more []core.Factory[S]) []core.Factory[S] {
+	return with(list, slices.DeleteFunc(slices.Clone(more), func(f core.Factory[S]) bool {
+		return slices.ContainsFunc(list, func(known core.Factory[S]) bool { return known.Type == f.Type })
+	}))
+}
+
 func with[S any](list, more []core.Factory[S]) []core.Factory[S] {
 	list = slices.Clone(list)
 	for _, f := range more {

@@ -1,17 +1,15 @@
 package configs
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/yamlpos"
 )
 
 // reader turns YAML into nodes and collects what breaks the grammar of configs.
@@ -27,15 +25,15 @@ func readFile(file string, data []byte) (*node, core.Diagnostics) {
 		return core.Position{File: file, Line: line, Column: column}
 	}}
 	root := newMapping(r.position(1, 1))
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	var document yaml.Node
-	if err := d.Decode(&document); errors.Is(err, io.EOF) {
-		return root, nil
-	} else if err != nil {
+	document, err := yamlpos.Read(file, data)
+	switch {
+	case err != nil:
 		r.syntax(err)
 		return nil, r.found
+	case document.Root == nil:
+		return root, nil
 	}
-	top := document.Content[0]
+	top := document.Root
 	switch {
 	case top.Kind == yaml.MappingNode:
 		root = r.mapping(top, root.at)
@@ -43,9 +41,8 @@ func readFile(file string, data []byte) (*node, core.Diagnostics) {
 		r.add(r.position(top.Line, top.Column), "expected a mapping at the top level", "")
 		return nil, r.found
 	}
-	var second yaml.Node
-	if err := d.Decode(&second); err == nil {
-		r.add(r.position(second.Line, second.Column), "a config is a single YAML document", "remove the second one")
+	if second, err := document.Next(); err == nil {
+		r.add(second, "a config is a single YAML document", "remove the second one")
 	} else if !errors.Is(err, io.EOF) {
 		r.syntax(err)
 		return nil, r.found
@@ -56,32 +53,29 @@ func readFile(file string, data []byte) (*node, core.Diagnostics) {
 // readValue reads a value given outside of files, as flow or scalar YAML.
 func readValue(at core.Position, value string) (*node, core.Diagnostics) {
 	r := &reader{position: func(int, int) core.Position { return at }}
-	var document yaml.Node
-	if err := yaml.Unmarshal([]byte(value), &document); err != nil {
+	document, err := yamlpos.Read(at.File, []byte(value))
+	switch {
+	case err != nil:
 		r.syntax(err)
 		return nil, r.found
-	}
-	if len(document.Content) == 0 {
+	case document.Root == nil:
 		r.add(at, "has no value", "")
 		return nil, r.found
 	}
-	return r.value(document.Content[0], at, ""), r.found
+	return r.value(document.Root, at, ""), r.found
 }
 
 func (r *reader) add(at core.Position, summary, hint string) {
 	r.found = append(r.found, core.Diagnostic{Position: at, Summary: summary, Hint: hint})
 }
 
-var syntaxLine = regexp.MustCompile(`^line (\d+): `)
-
+// syntax tells why a text is no YAML.
 func (r *reader) syntax(err error) {
-	line := 1
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	if match := syntaxLine.FindStringSubmatch(text); match != nil {
-		line, _ = strconv.Atoi(match[1])
-		text = strings.TrimPrefix(text, match[0])
+	if e, ok := errors.AsType[*yamlpos.SyntaxError](err); ok {
+		for _, line := range e.Lines {
+			r.add(r.position(max(line.Number, 1), 0), "cannot read YAML: "+line.Text, "")
+		}
 	}
-	r.add(r.position(line, 0), "cannot read YAML: "+text, "")
 }
 
 // value is nil when the value was refused.

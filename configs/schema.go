@@ -45,6 +45,7 @@ func policySchema[S any](factories []core.Factory[S]) map[string]any {
 	plugin["description"] = "how a policy in another process is kept"
 	properties := schema["properties"].(map[string]any)
 	properties["plugin"] = plugin
+	properties["type"].(map[string]any)["description"] = "type of the component, built in or of a plugin; those of plugins are listed if they were known when the schema was written"
 	properties["isolate"] = map[string]any{"type": "boolean", "default": false, "description": "run a built-in in a process of its own"}
 	return schema
 }
@@ -56,6 +57,9 @@ func componentSchema[S any](factories []core.Factory[S]) map[string]any {
 	for _, f := range factories {
 		types = append(types, f.Type)
 		config := f.Schema()
+		if config == nil { // the plugin does not tell
+			config = map[string]any{"type": "object"}
+		}
 		delete(config, "$schema")
 		cases = append(cases, map[string]any{
 			"if":   map[string]any{"properties": map[string]any{"type": map[string]any{"const": f.Type}}},

@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fsnotify/fsnotify"
 	"github.com/spf13/viper"
 
 	"github.com/quartet-sched/quartet/core"
@@ -44,19 +42,6 @@ func Discover() (path string, err error) {
 		path = filepath.Base(path)
 	}
 	return path, nil
-}
-
-// Watch calls changed whenever a config file was written or replaced, from a goroutine of its own, until the context ends.
-func Watch(ctx context.Context, file string, changed func()) {
-	v := viper.New()
-	v.SetConfigFile(file)
-	v.SetConfigType("yaml")
-	v.OnConfigChange(func(fsnotify.Event) {
-		if ctx.Err() == nil {
-			changed()
-		}
-	})
-	v.WatchConfig()
 }
 
 // bound lists the keys that the environment may set: the scalars of a config that belong to no component.

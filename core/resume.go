@@ -418,7 +418,7 @@ func (s *state) revive() {
 			return false
 		}
 		j.State, j.FinishSeconds, j.WaitingReason = Pending, math.NaN(), NoReason
-		s.view.Jobs[j.ID] = j
+		s.view.Jobs[j.ID], s.marks[j.ID] = j, new(mark)
 		s.pending = insertJob(s.pending, j)
 		s.view.journal.add(j.ID)
 		return true

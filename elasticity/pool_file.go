@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/goodput"
+	"github.com/quartet-sched/quartet/internal/yamlpos"
 )
 
 // The form of a pool on disk.
@@ -110,7 +110,7 @@ func readPool(path string) (p *pool, note string, err error) {
 		return p, "the file is empty", nil
 	}
 	var file poolFile
-	if err := goodput.DecodeYAML(path, text, &file); err != nil {
+	if err := yamlpos.Decode(path, text, &file); err != nil {
 		return nil, "", err
 	}
 	p.runs = file.Runs

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/plugins/host"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -88,17 +89,30 @@ func originTable(c *configs.Config) render.Table {
 }
 
 func (a *app) configSchemaCommand() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON schema of configs, for editors",
-		Args:  cobra.NoArgs,
+		Long: `Prints the JSON schema of configs, with the settings of every component. The types of plugins are
+those of the installed ones, of $QUARTET_PLUGIN_PATH and of --plugin-dir; their processes are
+started to tell their settings. A note says when there are none.`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := a.refuseOtherFormats(c, "JSON", render.JSON); err != nil {
 				return err
 			}
-			return render.Document(a.stdout, configs.Schema(catalog()))
+			plugins, err := host.Find(a.pluginFolders(nil))
+			if err != nil {
+				return err
+			}
+			if len(plugins) == 0 {
+				a.note("no plugins are known here, and the schema lists no types of them; --plugin-dir names a folder with some")
+			}
+			known := catalog().Beside(installed(a.openLibrary(c.Context()), plugins, host.Terms{Options: host.Options{Log: a.logger()}}))
+			return render.Document(a.stdout, configs.Schema(known))
 		},
 	}
+	a.registerPluginDirs(c)
+	return c
 }
 
 func (a *app) configInitCommand() *cobra.Command {

@@ -27,7 +27,7 @@ func (a *app) planCommand() *cobra.Command {
 		Short: "Show what the next round would do, without doing it",
 		Long: `Asks the running scheduler for all that it knows, repeats its rounds in this process, and holds
 one more: what that decides is shown, and nobody is told. With -f or --jobs it shows the first
-round of a run that has not begun.
+round of a run or a simulation that has not begun.
 
 The files that the config of the run names must be where they were: plan is for the folder in
 which the scheduler was started.`,
@@ -37,7 +37,11 @@ which the scheduler was started.`,
 		Args: byFlag,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if len(f.files) > 0 || f.jobs != "" {
-				config, err := f.load(c.Context(), a)
+				load := f.load
+				if f.jobs == "" { // the first round of a simulation, if it is one
+					load = func(ctx context.Context, a *app) (*configs.Config, error) { return f.configFlags.load(ctx, a, "") }
+				}
+				config, err := load(c.Context(), a)
 				if err != nil {
 					return err
 				}

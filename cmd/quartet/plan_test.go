@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,7 +34,7 @@ jobs:
 		f := runFlags{jobs: jobs}
 		f.files = []string{name}
 		f.sets = []string{"backend=null", "backend={type: local, config: {declared: true}}"}
-		a := &app{}
+		a := &app{stderr: io.Discard}
 		if _, err := f.load(t.Context(), a); err != nil {
 			if !strings.Contains(err.Error(), "needs") {
 				t.Errorf("%s: %v", name, err)

@@ -46,7 +46,6 @@ type app struct {
 
 	stdinText []byte // once read
 	stdinErr  error
-	noted     []string // by noteOnce
 }
 
 // exitError ends the program with a code of its own.

@@ -106,6 +106,9 @@ func (f *runFlags) load(ctx context.Context, a *app) (*configs.Config, error) {
 }
 
 func (f *runFlags) loadReal(ctx context.Context, a *app) (*configs.Config, error) {
+	if err := f.configFlags.discover(a); err != nil { // once: a run stays with the files that it began with
+		return nil, err
+	}
 	flags := configFlags{files: f.files, sets: f.sets, usual: f.usual}
 	if f.jobs != "" {
 		path, err := json.Marshal(f.jobs)

@@ -241,7 +241,10 @@ func (p *proposer) propose(v *core.View, g *core.Grant) []core.Seat {
 	job := v.Job(g.Job)
 	switch {
 	case g.Job%5 == 4:
-		return []core.Seat{{Node: 0, Devices: 1}, {Node: 0, Devices: 1}}
+		if g.Replicas > v.Cluster.Nodes[0].Devices {
+			return nil
+		}
+		return []core.Seat{{Node: 0, Devices: core.FirstDevices(g.Replicas)}} // whoever holds them
 	case job.Held == g.Replicas && p.ledger.Occupy(job.Seats):
 		return slices.Clone(job.Seats)
 	}

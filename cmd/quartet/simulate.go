@@ -55,14 +55,6 @@ func (a *app) readStdin() ([]byte, error) {
 // maxStdin bounds a config that is given on standard input.
 const maxStdin = 16 << 20
 
-// noteOnce is note for what is found again and again.
-func (a *app) noteOnce(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(a.noted, text) {
-		a.noted = append(a.noted, text)
-		a.note("%s", text)
-	}
-}
-
 // completeConfigs completes -f to the embedded configs, and where none fits to files.
 func completeConfigs(c *cobra.Command) {
 	mustCompleteFunc(c, "file", func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -71,22 +63,30 @@ func completeConfigs(c *cobra.Command) {
 	})
 }
 
+// discover names the files of the config that is found without being named, if none is.
+func (f *configFlags) discover(a *app) error {
+	if len(f.files) > 0 {
+		return nil
+	}
+	found, err := configs.Discover()
+	if err != nil {
+		return err
+	}
+	if found != "" {
+		a.note("config: %s", found)
+		f.files = []string{found}
+	} else if f.usual != "" {
+		f.files = []string{f.usual}
+	}
+	return nil
+}
+
 func (f *configFlags) load(ctx context.Context, a *app, outDir string) (*configs.Config, error) {
-	files := f.files
-	if len(files) == 0 {
-		found, err := configs.Discover()
-		if err != nil {
-			return nil, err
-		}
-		if found != "" {
-			a.noteOnce("config: %s", found)
-			files = []string{found}
-		} else if f.usual != "" {
-			files = []string{f.usual}
-		}
+	if err := f.discover(a); err != nil {
+		return nil, err
 	}
 	return configs.Load(catalog(), configs.Options{
-		Files: files, Sets: f.sets, OutDir: outDir, Stdin: a.readStdin, Env: os.LookupEnv, Outside: a.outside(ctx),
+		Files: f.files, Sets: f.sets, OutDir: outDir, Stdin: a.readStdin, Env: os.LookupEnv, Outside: a.outside(ctx),
 	})
 }
 
@@ -173,7 +173,7 @@ func (a *app) composition(config *configs.Config, real *realRun) *quartet.Compos
 	if real != nil {
 		c.Fresh = real.fresh
 		c.Follow = func(ctx context.Context, t quartet.Takeover) (stop func()) {
-			return (&reloading{takeover: t, load: real.load, files: real.files, log: a.logger()}).follow(ctx)
+			return (&reloading{takeover: t, load: real.load, files: followFiles(real.files), log: a.logger()}).follow(ctx)
 		}
 	}
 	return c

@@ -7,12 +7,14 @@ import (
 	"strings"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/yamlpos"
 )
 
-// ReadProfile reads a profile as DecodeYAML does.
+// ReadProfile reads a profile from a file of one YAML document; file is named in problems. It is strict, and reports every problem at
+// once as core.Diagnostics.
 func ReadProfile(file string, text []byte) (Profile, error) {
 	var p Profile
-	err := DecodeYAML(file, text, &p)
+	err := yamlpos.Decode(file, text, &p)
 	return p, err
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/goodput"
+	"github.com/quartet-sched/quartet/internal/yamlpos"
 )
 
 // jobFile is the form of a job file, each of its jobs a jobEntry.
@@ -79,18 +79,18 @@ func readJobs(in *input) (*Workload, error) {
 // DecodeJobs reads the text of a job file, in the order of its items. Their moments of submission count from when they are
 // taken in.
 func DecodeJobs(file string, text []byte) ([]Job, error) {
-	y, err := goodput.ParseYAML(file, text)
+	d, values, err := yamlpos.Parse(file, text)
 	if err != nil {
 		return nil, err
 	}
-	entries, problems := decodeJobs(y.Raw)
-	if err := y.Locate(problems).Err(); err != nil {
+	entries, problems := decodeJobs(values)
+	if err := d.Locate(problems).Err(); err != nil {
 		return nil, err
 	}
 	jobs := make([]Job, len(entries))
 	for i := range entries {
 		jobs[i] = entries[i].job()
-		jobs[i].At = y.At(fmt.Sprintf("jobs[%d].name", i))
+		jobs[i].At = d.At(fmt.Sprintf("jobs[%d].name", i))
 	}
 	return jobs, nil
 }

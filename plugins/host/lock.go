@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/yamlpos"
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
@@ -76,23 +76,20 @@ func ReadLock(folder string) (Lock, error) {
 	if err != nil {
 		return lock, fmt.Errorf("read the lock: %w", err)
 	}
-	tree := &yaml.Node{}
-	raw := map[string]any{}
-	err = yaml.Unmarshal(data, tree)
+	var values map[string]any
+	document, err := yamlpos.Read(path, data)
 	if err == nil {
-		err = tree.Decode(&raw)
+		values, err = document.Values()
 	}
 	if err != nil {
-		return lock, core.Diagnostics{{
-			Position: core.Position{File: path}, Summary: "cannot read YAML: " + strings.TrimPrefix(err.Error(), "yaml: "), Hint: repairHint,
-		}}
+		return lock, core.Diagnostics{{Position: core.Position{File: path}, Summary: "cannot read YAML: " + err.Error(), Hint: repairHint}}
 	}
-	problems := core.Decode(&lock, raw)
+	problems := core.Decode(&lock, values)
 	if len(problems) == 0 {
 		problems = lock.check()
 	}
+	document.Locate(problems)
 	for i := range problems {
-		problems[i].Position = positionOf(tree, path, problems[i].Path)
 		if problems[i].Hint == "" {
 			problems[i].Hint = repairHint
 		}
@@ -151,41 +148,6 @@ func (l *Lock) check() (problems core.Diagnostics) {
 
 // ID is the component id: stage/type.
 func (c LockedComponent) ID() string { return c.Stage + "/" + c.Type }
-
-// positionOf is where the value at a path of the document was written, at its key in a mapping, or the nearest place
-// above it.
-func positionOf(document *yaml.Node, file, path string) core.Position {
-	n := document
-	if len(n.Content) > 0 {
-		n = n.Content[0]
-	}
-	at := n
-	for step := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
-		place, value := childOf(n, step)
-		if value == nil {
-			break
-		}
-		at, n = place, value
-	}
-	return core.Position{File: file, Line: at.Line, Column: at.Column}
-}
-
-// childOf is the value of a key or at an index, and the node that stands for its place; nil where there is none.
-func childOf(n *yaml.Node, step string) (place, value *yaml.Node) {
-	switch n.Kind {
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == step {
-				return n.Content[i], n.Content[i+1]
-			}
-		}
-	case yaml.SequenceNode:
-		if i, err := strconv.Atoi(step); err == nil && i < len(n.Content) {
-			return n.Content[i], n.Content[i]
-		}
-	}
-	return nil, nil
-}
 
 // put records a plugin in place of one of the same name.
 func (l *Lock) put(e Entry) {

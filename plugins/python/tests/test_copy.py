@@ -79,7 +79,7 @@ def test_measurements_are_added_to_those_told_before():
         pb.Job(id=i, state=pb.JOB_STATE_PENDING, waiting_reason="none", spec=spec) for i in range(2)
     ]))
     a, b = copy.view.job(0), copy.view.job(1)
-    assert a.truth is b.truth and a.truth.gradients == (1, 2) and a.truth.measurements[1] == (1, 2, 32, 1, 2, "")
+    assert a.truth is b.truth and a.truth.gradients == (1, 2) and a.truth.measurements[1] == (1, 2, 32, 1, 2, "", 0, 0)
     assert a.measured == () and a.gradients == Gradients()
     told = job(0, spec=False, measured=[first], gradients=pb.Gradients(square=3, variance=4))
     copy.apply(pb.ViewUpdate(sequence=8, jobs=[told]))
