@@ -88,7 +88,7 @@ const mostBytes = 64 << 20
 // readPool reads a pool, and says what is to be known of it: one that does not exist, or is an empty file, is empty. Every
 // problem of the file is reported at once.
 func readPool(path string) (p *pool, note string, err error) {
-	p = &pool{borrowed: map[kind]*pastApplication{}, fresh: map[string]*pastApplication{}}
+	p = newPool()
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, "there is no such file yet", nil
