@@ -514,6 +514,14 @@ func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Se
 // Standing is for ever, for everything is learned from events, but for a warm-up, which goes on while jobs run.
 func (p *goodputAgent) Standing() core.Standing { return p.standing }
 
+// FilesRead is the history as it was read.
+func (p *goodputAgent) FilesRead() []core.FileRead {
+	if p.pool == nil || p.config.HistoryPath == "" {
+		return nil
+	}
+	return []core.FileRead{{Path: p.config.HistoryPath, SHA256: p.pool.sha256}}
+}
+
 // Close writes the history back, if there is something new in it.
 func (p *goodputAgent) Close() error {
 	p.noteCounts()

@@ -17,6 +17,7 @@ type pool struct {
 	fresh        map[string]*pastApplication // what jobs of this run add
 	live         map[string]*pastApplication // the same as jobs that begin see it, until more is added
 	runs         int                         // that contributed
+	sha256       string                      // of the file, hex; "" for none
 	work         workPool
 }
 

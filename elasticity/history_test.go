@@ -2,6 +2,8 @@ package elasticity
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -214,6 +216,31 @@ func TestHistoryWithoutAFile(t *testing.T) {
 	closed(t, p)
 	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
 		t.Errorf("leaves %v, %v", left, err)
+	}
+}
+
+// A run says which history it read, as it was.
+func TestHistoryIsAnInput(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "history.yaml")
+	if err := os.WriteFile(path, []byte(validHistory), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	absent := filepath.Join(dir, "absent.yaml")
+	cases := map[string]struct {
+		path string
+		want []core.FileRead
+	}{
+		"none":   {"", nil},
+		"absent": {absent, []core.FileRead{{Path: absent}}},
+		"a file": {path, []core.FileRead{{Path: path, SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(validHistory)))}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, remembering(t, tc.path, nil).FilesRead()); diff != "" {
+				t.Errorf("files read (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

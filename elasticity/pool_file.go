@@ -3,6 +3,7 @@ package elasticity
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -106,6 +107,7 @@ func readPool(path string) (p *pool, note string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("read the history: %w", err)
 	}
+	p.sha256 = fmt.Sprintf("%x", sha256.Sum256(text))
 	if len(bytes.TrimSpace(text)) == 0 {
 		return p, "the file is empty", nil
 	}
