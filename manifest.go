@@ -82,7 +82,7 @@ func (m *Manifest) Differences(r *Result) []string {
 	var differences []string
 	for _, in := range m.Inputs {
 		if got, ok := find(r.Inputs, in.File); !ok || got != in.SHA256 {
-			differences = append(differences, fmt.Sprintf("input %q is not the recorded one: sha256 %s, recorded %s", in.File, orNone(got), in.SHA256))
+			differences = append(differences, fmt.Sprintf("input %q is not the recorded one: sha256 %s, recorded %s", in.File, orNone(got), orNone(in.SHA256)))
 		}
 	}
 	for _, p := range m.Plugins {

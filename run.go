@@ -254,7 +254,7 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		end = max(end, real.Present())
 	}
 	r := &Result{
-		Interrupted: interrupted, EndSeconds: end, Inputs: digestsOf(e.jobs.Inputs), Dir: e.dir, Repeats: e.repeats,
+		Interrupted: interrupted, EndSeconds: end, Inputs: append(digestsOf(e.jobs.Inputs), filesRead(stages)...), Dir: e.dir, Repeats: e.repeats,
 		Unfinished: e.window.Among(unfinished), Plugins: e.pluginsUsed(), failure: failure,
 	}
 	if r.Summary, err = attached.Finish(unfinished, r.EndSeconds); err != nil {

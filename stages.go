@@ -48,17 +48,34 @@ func build[S any](selected configs.Selected[S], seed uint64, log *slog.Logger) (
 
 // CloseStages ends the policies that have something to end: a process, or a file to write.
 func CloseStages(s *core.Stages) error {
-	policies := []any{s.Allocation.Policy, s.Placement.Policy, s.Elasticity.Policy, s.Scaler.Policy}
-	for _, admission := range s.Admission {
-		policies = append(policies, admission.Policy)
-	}
 	var errs []error
-	for _, policy := range policies {
+	for _, policy := range policiesOf(s) {
 		if closer, ok := policy.(io.Closer); ok {
 			errs = append(errs, closer.Close())
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func policiesOf(s *core.Stages) []any {
+	policies := []any{s.Allocation.Policy, s.Placement.Policy, s.Elasticity.Policy, s.Scaler.Policy}
+	for _, admission := range s.Admission {
+		policies = append(policies, admission.Policy)
+	}
+	return policies
+}
+
+// filesRead lists the files that policies read when they were made.
+func filesRead(s *core.Stages) []Digest {
+	var list []Digest
+	for _, policy := range policiesOf(s) {
+		if reader, reads := policy.(core.FileReader); reads {
+			for _, f := range reader.FilesRead() {
+				list = append(list, Digest{File: f.Path, SHA256: f.SHA256})
+			}
+		}
+	}
+	return list
 }
 
 func componentsOf(c *configs.Config) metrics.Components {

@@ -69,7 +69,7 @@ const jitter = 0.05
 // disturbs a job slows it down, and as spread their mean distance from it. Times that agree with the median stay.
 func (r *Reports) Correct(m Measurement) Measurement {
 	pass, step := lowerMedian(r.passes), lowerMedian(r.steps)
-	if differ(pass, m.PassSeconds) || differ(step, m.StepSeconds) {
+	if math.Abs(pass-m.PassSeconds) > jitter*m.StepSeconds || differ(step, m.StepSeconds) {
 		m.PassSeconds, m.StepSeconds = pass, step
 	}
 	m.Count, m.Spread = r.count, 0

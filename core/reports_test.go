@@ -34,6 +34,25 @@ func TestReportsCorrectAMeasurement(t *testing.T) {
 	}
 }
 
+// A pass that is a small part of a step may differ by more than a large one.
+func TestReportsOfPasses(t *testing.T) {
+	cases := map[string]struct{ pass, want float64 }{
+		"by little of the step": {0.088, 0.1},
+		"by much of it":         {0.04, 0.04},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, j := &state{}, &Job{JobSpec: &JobSpec{}}
+			s.measure(j, Measurement{Replicas: 4, PassSeconds: 0.1, StepSeconds: 1})
+			s.measure(j, Measurement{Replicas: 4, PassSeconds: tc.pass, StepSeconds: 1})
+			want := []Measurement{{Replicas: 4, PassSeconds: tc.want, StepSeconds: 1, Count: 2}}
+			if diff := cmp.Diff(want, j.Measured); diff != "" {
+				t.Errorf("measured (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func make15(x float64) []float64 {
 	list := make([]float64, mostReports)
 	for i := range list {

@@ -39,6 +39,18 @@ type Elasticity interface {
 	Tune(ctx context.Context, v *View, placements []Placement) ([]Tuning, error)
 }
 
+// FileReader is implemented by a component that reads files when it is made, and decides by them: a run is repeated only
+// with the same ones.
+type FileReader interface {
+	FilesRead() []FileRead
+}
+
+// FileRead is a file as a component found it.
+type FileRead struct {
+	Path   string
+	SHA256 string // of its bytes, hex; "" where there was no such file
+}
+
 // Historian is implemented by an elasticity that learns from how jobs end.
 type Historian interface {
 	// Ended tells the jobs that ended since the round before, by JobID, before Respond and also when no job is asked about.

@@ -16,8 +16,8 @@ import (
 
 // GoodputConfig configures NewGoodput.
 type GoodputConfig struct {
-	Knowledge         string   `config:"knowledge" doc:"what is known of a job that starts: learned is nothing, history what jobs of its application measured before, oracle the truth" enum:"learned|history|oracle"`
-	HistoryPath       string   `config:"history_path" doc:"file that history is read from, and written to at the end of a run; read only if it exists"`
+	Knowledge         string   `config:"knowledge" doc:"what is known of a job that starts: learned is nothing, history what jobs of its application measured before, in earlier runs or in this one, oracle the truth" enum:"learned|history|oracle"`
+	HistoryPath       string   `config:"history_path" doc:"file that history is read from, and written to at the end of a run; read only if it exists; none to learn within the run alone"`
 	HistoryFrozen     bool     `config:"history_frozen" doc:"do not write the history back"`
 	Profiled          bool     `config:"profiled" doc:"each job was measured on one device of each accelerator type before it starts, which tells how types compare"`
 	Types             string   `config:"types" doc:"each accelerator type has a model of its own, or the model is blind to types" enum:"each|blind"`
@@ -49,10 +49,10 @@ func (c GoodputConfig) warmsUp() bool {
 	return goodput.ScalingRule(c.ScalingRule) == goodput.LEGW && c.WarmupIterations > 0
 }
 
-// Validate reports a history without a file.
+// Validate reports a frozen history without a file.
 func (c GoodputConfig) Validate() error {
-	if c.Knowledge == history && c.HistoryPath == "" {
-		return errors.New("history_path: knowledge history needs a file")
+	if c.Knowledge == history && c.HistoryFrozen && c.HistoryPath == "" {
+		return errors.New("history_frozen: needs history_path, the file that is not to be written")
 	}
 	return nil
 }
@@ -103,6 +103,11 @@ func newGoodputAgent(c GoodputConfig, s core.Settings) (core.Elasticity, error) 
 		rigid: fixed{elastic: true, oracle: c.Knowledge == oracle, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
 	}
 	if c.Knowledge != history {
+		return p, nil
+	}
+	if c.HistoryPath == "" {
+		p.pool = newPool()
+		p.pool.work.unmeasured = max(c.UnmeasuredSeconds, 1)
 		return p, nil
 	}
 	if !c.HistoryFrozen { // better told now than when the run has ended
@@ -370,10 +375,7 @@ func (a *agent) runs() bool {
 func (p *goodputAgent) known(j *core.Job) *pastApplication {
 	switch {
 	case p.pool != nil:
-		if past := p.pool.find(j); past != nil && past.believed() {
-			return past
-		}
-		return nil // what most jobs proved wrong is not believed again
+		return p.pool.find(j)
 	case p.config.Knowledge == oracle && j.Truth != nil:
 		if p.truths[j.Truth] == nil {
 			p.truths[j.Truth] = newPast(j.Application, j.Batch, p.collect(nil, j.Truth.Measurements), j.Truth.Gradients).fit()
@@ -512,10 +514,18 @@ func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Se
 // Standing is for ever, for everything is learned from events, but for a warm-up, which goes on while jobs run.
 func (p *goodputAgent) Standing() core.Standing { return p.standing }
 
+// FilesRead is the history as it was read.
+func (p *goodputAgent) FilesRead() []core.FileRead {
+	if p.pool == nil || p.config.HistoryPath == "" {
+		return nil
+	}
+	return []core.FileRead{{Path: p.config.HistoryPath, SHA256: p.pool.sha256}}
+}
+
 // Close writes the history back, if there is something new in it.
 func (p *goodputAgent) Close() error {
 	p.noteCounts()
-	if p.pool == nil || p.config.HistoryFrozen {
+	if p.pool == nil || p.config.HistoryPath == "" || p.config.HistoryFrozen {
 		return nil
 	}
 	for _, a := range p.agents {

@@ -15,8 +15,15 @@ type pool struct {
 	applications []*pastApplication          // as read, by name
 	borrowed     map[kind]*pastApplication   // for jobs of applications that were never seen, that of the nearest one
 	fresh        map[string]*pastApplication // what jobs of this run add
+	live         map[string]*pastApplication // the same as jobs that begin see it, until more is added
 	runs         int                         // that contributed
+	sha256       string                      // of the file, hex; "" for none
 	work         workPool
+}
+
+// newPool knows nothing.
+func newPool() *pool {
+	return &pool{borrowed: map[kind]*pastApplication{}, fresh: map[string]*pastApplication{}, live: map[string]*pastApplication{}}
 }
 
 // kind is what tells jobs of unseen applications apart.
@@ -80,9 +87,43 @@ func (a *pastApplication) on(accelerator string) *goodput.Performance {
 	return nil
 }
 
-// find is what is known of a job's application: by its name, or else that of the application whose batch limits are
-// nearest, if they are near at all. What is borrowed is believed or refuted for itself, and not its owner's fault.
+// find is what is known and believed of a job's application, nil for nothing: what earlier runs tell, or else what jobs
+// told that ended in this one, or else what is borrowed.
 func (p *pool) find(j *core.Job) *pastApplication {
+	if a := p.named(j.Application); a != nil && len(a.seen) > 0 && a.believed() {
+		return a.fit()
+	}
+	if a := p.ofThisRun(j.Application); a != nil && a.believed() {
+		return a
+	}
+	if a := p.borrow(j); a != nil && a.believed() {
+		return a
+	}
+	return nil
+}
+
+// ofThisRun is what the jobs of an application that have ended measured; nil for nothing.
+func (p *pool) ofThisRun(application string) *pastApplication {
+	fresh := p.fresh[application]
+	if fresh == nil || len(fresh.seen) == 0 {
+		return nil
+	}
+	old := p.live[application]
+	if old != nil && old.jobs == fresh.jobs {
+		return old
+	}
+	a := newPast(application, fresh.limits, slices.Clone(fresh.seen), fresh.gradients).fit()
+	a.jobs = fresh.jobs
+	if old != nil {
+		a.confirmed, a.refuted = old.confirmed, old.refuted
+	}
+	p.live[application] = a
+	return a
+}
+
+// borrow is what is known of the application whose batch limits are nearest, if they are near at all. It is believed or
+// refuted for itself, and not its owner's fault. An application that is known itself borrows nothing.
+func (p *pool) borrow(j *core.Job) *pastApplication {
 	var nearest *pastApplication
 	least := 1.0 // within a factor e over all limits
 	for _, a := range p.applications {
@@ -90,7 +131,7 @@ func (p *pool) find(j *core.Job) *pastApplication {
 			continue
 		}
 		if a.name == j.Application {
-			return a.fit()
+			return nil
 		}
 		if d := distance(a.limits, j.Batch); d < least {
 			nearest, least = a, d
@@ -135,7 +176,7 @@ func sane(seen []core.Measurement, g core.Gradients) bool {
 	})
 }
 
-// add takes in what a job measured. It is for the runs that follow: what is known in this one does not change.
+// add takes in what a job measured.
 func (p *pool) add(a *agent) {
 	if len(a.seen) == 0 || !sane(a.seen, a.first) {
 		return

@@ -2,6 +2,8 @@ package elasticity
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -72,9 +74,6 @@ func TestHistoryIsKnownInTheNextRun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.yaml")
 	first := remembering(t, path, nil)
 	trained(t, first, "app", truth, limits, 1, 2, 4)
-	if got := begins(t, first, "app", limits); got.MaxReplicas != 1 {
-		t.Errorf("in the same run a job may use %d replicas at once: what it knows depends on who ended before", got.MaxReplicas)
-	}
 	closed(t, first)
 	got := begins(t, remembering(t, path, nil), "app", limits)
 	learned := trainingJob()
@@ -162,11 +161,86 @@ func TestBorrowedHistoryIsRefutedForItself(t *testing.T) {
 	for range 3 {
 		trained(t, second, "borrower", slower, limits, 1)
 	}
-	if got := begins(t, second, "borrower", limits); got.MaxReplicas != 1 {
-		t.Errorf("a borrower begins with %d replicas, though others refuted what it borrows", got.MaxReplicas)
+	if got := begins(t, second, "borrower", limits); got.MaxReplicas != 2 {
+		t.Errorf("a borrower begins with %d replicas, want twice as many as its own kind ran on", got.MaxReplicas)
 	}
 	if got := begins(t, second, "owner", limits); got.MaxReplicas != 4 {
 		t.Errorf("a job of the owner begins with %d replicas, want 4", got.MaxReplicas)
+	}
+}
+
+// A job is known by those of its application that ended in the same run, with a file or without, and not by those that most
+// jobs since proved wrong.
+func TestHistoryOfTheSameRun(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history.yaml")
+	earlier := remembering(t, path, nil)
+	trained(t, earlier, "refuted", slower, limits, 1, 2, 4)
+	closed(t, earlier)
+	cases := map[string]struct {
+		path, application string
+		before            func(*goodputAgent)
+		want              int // replicas that a job begins with
+	}{
+		"nobody ended":              {"", "app", func(*goodputAgent) {}, 1},
+		"one ended":                 {"", "app", func(p *goodputAgent) { trained(t, p, "app", truth, limits, 1, 2) }, 4},
+		"another application ended": {"", "app", func(p *goodputAgent) { trained(t, p, "other", truth, limits, 1, 2) }, 1},
+		"a larger one ended since": {"", "app", func(p *goodputAgent) {
+			trained(t, p, "app", truth, limits, 1)
+			begins(t, p, "app", limits)
+			trained(t, p, "app", truth, limits, 1, 2, 4)
+		}, 8},
+		"proved wrong": {"", "app", func(p *goodputAgent) {
+			trained(t, p, "app", slower, limits, 1, 2)
+			trained(t, p, "app", truth, limits, 1)
+		}, 1},
+		"beside a file":                   {path, "app", func(p *goodputAgent) { trained(t, p, "app", truth, limits, 1, 2) }, 4},
+		"after a file that proved wrong":  {path, "refuted", func(p *goodputAgent) { trained(t, p, "refuted", truth, limits, 1, 2, 4, 8) }, 16},
+		"a file that nobody proved wrong": {path, "refuted", func(p *goodputAgent) { trained(t, p, "refuted", slower, limits, 1) }, 8},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := remembering(t, tc.path, nil)
+			tc.before(p)
+			if got := begins(t, p, tc.application, limits); got.MaxReplicas != tc.want {
+				t.Errorf("begins with %d replicas, want %d", got.MaxReplicas, tc.want)
+			}
+		})
+	}
+}
+
+// Without a file nothing is written.
+func TestHistoryWithoutAFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	p := remembering(t, "", nil)
+	trained(t, p, "app", truth, limits, 1)
+	closed(t, p)
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("leaves %v, %v", left, err)
+	}
+}
+
+// A run says which history it read, as it was.
+func TestHistoryIsAnInput(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "history.yaml")
+	if err := os.WriteFile(path, []byte(validHistory), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	absent := filepath.Join(dir, "absent.yaml")
+	cases := map[string]struct {
+		path string
+		want []core.FileRead
+	}{
+		"none":   {"", nil},
+		"absent": {absent, []core.FileRead{{Path: absent}}},
+		"a file": {path, []core.FileRead{{Path: path, SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(validHistory)))}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, remembering(t, tc.path, nil).FilesRead()); diff != "" {
+				t.Errorf("files read (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -403,8 +477,8 @@ func TestHistoryThatCannotBe(t *testing.T) {
 			}
 		})
 	}
-	if _, problems := NewGoodput().Decode(map[string]any{"knowledge": history}); problems.Err() == nil {
-		t.Error("takes a history without a file")
+	if _, problems := NewGoodput().Decode(map[string]any{"knowledge": history, "history_frozen": true}); problems.Err() == nil {
+		t.Error("takes a frozen history without a file")
 	}
 	if err := replaceFile(filepath.Join(dir, "missing", "h.yaml"), nil); err == nil {
 		t.Error("writes where there is no folder")

@@ -3,6 +3,7 @@ package elasticity
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -88,7 +89,7 @@ const mostBytes = 64 << 20
 // readPool reads a pool, and says what is to be known of it: one that does not exist, or is an empty file, is empty. Every
 // problem of the file is reported at once.
 func readPool(path string) (p *pool, note string, err error) {
-	p = &pool{borrowed: map[kind]*pastApplication{}, fresh: map[string]*pastApplication{}}
+	p = newPool()
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, "there is no such file yet", nil
@@ -106,6 +107,7 @@ func readPool(path string) (p *pool, note string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("read the history: %w", err)
 	}
+	p.sha256 = fmt.Sprintf("%x", sha256.Sum256(text))
 	if len(bytes.TrimSpace(text)) == 0 {
 		return p, "the file is empty", nil
 	}

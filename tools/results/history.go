@@ -4,51 +4,98 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 )
 
-// polluxHistory runs each workload with what the other four have taught, and with the same under the names of other
-// applications.
-func (b *bench) polluxHistory() ([][]string, error) {
-	rows := [][]string{{"workload", "learned, mean JCT s", "history", "difference", "wrong history", "difference"}}
-	var sums [3][]figures
-	for _, n := range given["1.0"] {
-		pool := filepath.Join(b.out, "pool-"+n+".yaml")
-		for _, other := range given["1.0"] {
-			if other == n {
-				continue
-			}
-			if _, err := b.again(run{polluxBest, onPath(b.workload("1.0", other), withHistory(pool, "false")...)}); err != nil {
+const (
+	polluxHistory   = "papers/pollux-osdi21/pollux-history.yaml"
+	polluxKnown     = "papers/pollux-osdi21/pollux-known.yaml"
+	polluxKnownFast = "papers/pollux-osdi21/pollux-known-fast.yaml"
+)
+
+// polluxKnowledge runs the compositions that rest on a pool, each with one that it filled on the other four workloads of
+// load 1.0.
+func (b *bench) polluxKnowledge() ([][]string, error) {
+	rows := [][]string{{"composition", "pool", "load", "mean JCT s by workload", "mean JCT s", "against published", "p99", "makespan"}}
+	for _, c := range []struct {
+		label, config string
+		load          string
+		pool          func(config, workload string) (string, error)
+		poolLabel     string
+	}{
+		{"pollux-known", polluxKnown, "1.0", b.pool, "of the others"},
+		{"pollux-known", polluxKnown, "0.5", b.pool, "of the others"},
+		{"pollux-known-fast", polluxKnownFast, "1.0", b.pool, "of the others"},
+		{"pollux-known-fast", polluxKnownFast, "0.5", b.pool, "of the others"},
+		{"pollux-history", polluxHistory, "1.0", b.pool, "of the others"},
+		{"pollux-history", polluxHistory, "0.5", b.pool, "of the others"},
+		{"pollux-history", polluxHistory, "1.0", b.wrongPool, "wrong"},
+		{"pollux-history", polluxHistory, "0.5", b.wrongPool, "wrong"},
+		{"pollux-history", polluxHistory, "1.0", b.noPool, "none"},
+		{"pollux-history", polluxHistory, "0.5", b.noPool, "none"},
+	} {
+		var runs []run
+		for _, n := range given[c.load] {
+			pool, err := c.pool(c.config, n)
+			if err != nil {
 				return nil, err
 			}
+			runs = append(runs, run{c.config, onPath(b.workload(c.load, n), withHistory(pool, "true")...)})
 		}
-		wrong := filepath.Join(b.out, "wrong-"+n+".yaml")
-		if err := confuse(pool, wrong); err != nil {
-			return nil, err
-		}
-		got, err := b.figures([]run{
-			{polluxBest, onPath(b.workload("1.0", n))},
-			{polluxBest, onPath(b.workload("1.0", n), withHistory(pool, "true")...)},
-			{polluxBest, onPath(b.workload("1.0", n), withHistory(wrong, "true")...)},
-		})
+		got, err := b.figures(runs)
 		if err != nil {
 			return nil, err
 		}
-		for i := range got {
-			sums[i] = append(sums[i], got[i])
+		want, err := b.published("results-jobload", "pollux-"+c.load, given[c.load])
+		if err != nil {
+			return nil, err
 		}
-		rows = append(rows, historyRow(n, got))
+		ours, theirs := meanOf(got), meanOf(want)
+		rows = append(rows, []string{
+			c.label, c.poolLabel, c.load + "x", averages(got), decimal(ours.Avg),
+			percent(ours.Avg, theirs.Avg), percent(ours.P99, theirs.P99), percent(ours.Makespan, theirs.Makespan),
+		})
 	}
-	return append(rows, historyRow("mean", []figures{meanOf(sums[0]), meanOf(sums[1]), meanOf(sums[2])})), nil
+	return rows, nil
 }
 
-func historyRow(label string, got []figures) []string {
-	learned, right, wrong := got[0].Avg, got[1].Avg, got[2].Avg
-	return []string{label, decimal(learned), decimal(right), percent(right, learned), decimal(wrong), percent(wrong, learned)}
+// pool is what a composition learns on all workloads of load 1.0 but one.
+func (b *bench) pool(config, workload string) (string, error) {
+	pool := b.poolPath(config, workload)
+	if _, err := os.Stat(pool); err == nil {
+		return pool, nil
+	}
+	part := pool + ".part"
+	for _, other := range given["1.0"] {
+		if other == workload {
+			continue
+		}
+		if _, err := b.again(run{config, onPath(b.workload("1.0", other), withHistory(part, "false")...)}); err != nil {
+			return "", err
+		}
+	}
+	return pool, os.Rename(part, pool)
+}
+
+// wrongPool is the same under the names of other applications.
+func (b *bench) wrongPool(config, workload string) (string, error) {
+	pool, err := b.pool(config, workload)
+	if err != nil {
+		return "", err
+	}
+	wrong := pool + ".wrong"
+	return wrong, confuse(pool, wrong)
+}
+
+// noPool is a file that does not exist.
+func (b *bench) noPool(string, string) (string, error) { return filepath.Join(b.out, "none.yaml"), nil }
+
+func (b *bench) poolPath(config, workload string) string {
+	return filepath.Join(b.out, strings.TrimSuffix(filepath.Base(config), ".yaml")+"-pool-"+workload+".yaml")
 }
 
 func withHistory(pool, frozen string) []string {
 	return []string{
-		"pipeline.elasticity.job.config.knowledge=history",
 		"pipeline.elasticity.job.config.history_path=" + pool,
 		"pipeline.elasticity.job.config.history_frozen=" + frozen,
 	}
