@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
@@ -50,5 +51,26 @@ func BenchmarkAllocate(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkAlloX2000 decides for 2,000 jobs that wait, with two free devices of each of six types.
+func BenchmarkAlloX2000(b *testing.B) {
+	const types = 6
+	draw := rand.New(rand.NewPCG(1, 1))
+	var tasks []task
+	for range 2000 {
+		job := task{remaining: 1e4 * draw.ExpFloat64()}
+		for range types {
+			job.rates = append(job.rates, 0.5+10*draw.Float64())
+		}
+		tasks = append(tasks, job)
+	}
+	p := newProblem(slices.Repeat([]float64{2}, types), tasks...)
+	policy := new(alloX)
+	for b.Loop() {
+		if err := policy.divide(b.Context(), p); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package gavel
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -10,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim"
@@ -163,55 +161,67 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// The places of a rank are one, and so must come to what matching jobs to single places comes to.
+// Decisions at size: what starts is the front of queues that cost no more than matching jobs to ranks does, each on a
+// device.
 func TestAlloXMatchesAtTheLeastCost(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		capacity := []float64{float64(rapid.IntRange(0, 3).Draw(t, "a")), float64(rapid.IntRange(1, 3).Draw(t, "b"))}
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		capacity := make([]float64, 1+rng.IntN(6))
+		for on := range capacity {
+			capacity[on] = float64(rng.IntN(4))
+		}
+		capacity[0]++
 		var tasks []task
-		for range rapid.IntRange(1, 8).Draw(t, "jobs") {
-			rate := rapid.Float64Range(1, 10)
-			tasks = append(tasks, task{remaining: rapid.Float64Range(1, 100).Draw(t, "work"), rates: []float64{rate.Draw(t, "on a"), rate.Draw(t, "on b")}})
+		for range 1 + rng.IntN(60) {
+			job := task{remaining: 1 + 100*rng.ExpFloat64()}
+			for range capacity {
+				job.rates = append(job.rates, 1+9*rng.Float64())
+			}
+			tasks = append(tasks, job)
 		}
 		p := newProblem(capacity, tasks...)
-		var costs [][]float64
+		var room []int
+		costs := make([][]float64, len(tasks))
 		work := p.workLeft()
-		for i, m := range p.jobs {
-			var row []float64
-			for on, devices := range capacity {
-				for range int(devices) {
-					for k := range p.jobs {
-						row = append(row, float64(k+1)*work[i]/m.rates[on])
-					}
+		for on, devices := range capacity {
+			for k := range len(tasks) {
+				room = append(room, int(devices))
+				for i, m := range p.jobs {
+					costs[i] = append(costs[i], float64(k+1)*work[i]/m.rates[on])
 				}
 			}
-			costs = append(costs, row)
 		}
-		ones := func(n int) []int { return slices.Repeat([]int{1}, n) }
-		want, err := new(optim.Transport).Solve(context.Background(), costs, ones(len(costs)), ones(len(costs[0])))
+		want, err := new(optim.Transport).Solve(t.Context(), costs, slices.Repeat([]int{1}, len(tasks)), room)
 		if err != nil {
 			t.Fatal(err)
 		}
 		policy := new(alloX)
-		if err := policy.divide(context.Background(), p); err != nil {
+		if err := policy.divide(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		got := 0.0
-		for _, w := range policy.waiting {
-			got += float64(w.at.fromBehind) * w.left / w.rates[w.at.on]
+		queues, err := policy.solver.Solve(t.Context(), policy.lengths, counts(capacity))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if math.Abs(got-want.Cost) > 1e-9*want.Cost {
-			t.Fatalf("queues of cost %v, want %v", got, want.Cost)
+		if math.Abs(queues.Cost-want.Cost) > 1e-9*want.Cost {
+			t.Errorf("seed %d: queues of cost %v, want %v", seed, queues.Cost, want.Cost)
 		}
-		started := 0
-		for _, m := range p.jobs {
-			if slices.Max(m.x) == 1 {
-				started++
+		for on, queue := range queues.Order {
+			for at, i := range queue {
+				if starts := p.jobs[i].x[on] == 1; starts != (at < int(capacity[on])) {
+					t.Errorf("seed %d: job %d, at %d in the queue of %v devices, starts: %v", seed, i, at, capacity[on], starts)
+				}
 			}
 		}
-		if started == 0 || float64(started) > p.devices {
-			t.Fatalf("%d jobs started on %v devices", started, p.devices)
-		}
-	})
+	}
+}
+
+func counts(capacity []float64) []int {
+	whole := make([]int, len(capacity))
+	for on, w := range capacity {
+		whole[on] = int(w)
+	}
+	return whole
 }
 
 func TestMakespanRefusesWhatItCannotSearchTo(t *testing.T) {

@@ -5,6 +5,7 @@
 //     fairness with floors, water-filling, finish-time fairness, makespan, largest sum, and plain feasibility.
 //   - [Knapsack] picks a choice for each of many jobs, with a capacity for each type.
 //   - [Transport] and [Auction] match; package market places jobs on unlike workers with them.
+//   - [Queues] puts jobs into the queues of machines for the least sum of completion times.
 //
 // Every solver repeats: same input, same bytes. Every answer comes with a certificate (prices, duals or a bound) that
 // can be checked without trusting the solver. Input that makes no sense is an error that names all that is wrong, never
