@@ -144,7 +144,7 @@ func drawChanges(t *rapid.T, s *Simulator) []core.Change {
 
 // A job reports once of each phase in which a round finds it, and not again while nothing changes.
 func TestEachPhaseIsMeasured(t *testing.T) {
-	for _, progress := range []string{exact, perRound} {
+	for _, progress := range []string{exact, perRound, backToBack} {
 		t.Run(progress, func(t *testing.T) {
 			s := open(t, Config{Publication: Publication{FirstRound: atStart, Progress: progress}}, 1, arrival{0, profiled{phased{70, 400}}})
 			var got []string
