@@ -85,6 +85,15 @@ func TestBackToBack(t *testing.T) {
 				{wake: every(10), now: 75, tells: []string{"job_finished 0@75"}},
 			},
 		},
+		// At 2 a second phase 0 ends at 7.5 s, and two steps of 1 s fit what is left of the round.
+		"a round goes on in the next phase, on two devices": {
+			config: Config{Publication: Publication{Progress: backToBack}}, nodes: 1, arrivals: []arrival{{0, profiled{phased{15, 45}}}},
+			steps: []step{
+				{wake: every(10), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 3))}},
+				{wake: by(10, 10), now: 9.5, tells: []string{"job_progressed 0@0", "job_progressed 0@9.5", "job_measured 0@9.5"}},
+				{wake: every(10), now: 37.5, tells: []string{"job_finished 0@37.5"}},
+			},
+		},
 		"two jobs end in one round": {
 			config: Config{Publication: Publication{Progress: backToBack}}, nodes: 1, arrivals: []arrival{{0, phased{5}}, {0, phased{7}}, {0, phased{3}}},
 			steps: []step{

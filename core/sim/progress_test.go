@@ -20,8 +20,8 @@ import (
 // the batch.
 type profiled struct{ phased }
 
-func (profiled) Rate(phase int, r workload.Running) float64 {
-	return float64(r.Replicas) / float64(len(r.Shape)) * (1 + float64(r.Tuning.BatchPerDevice)/10) / float64(1+phase%3)
+func (m profiled) Rate(phase int, r workload.Running) float64 {
+	return m.phased.Rate(phase, r) / float64(len(r.Shape)) * (1 + float64(r.Tuning.BatchPerDevice)/10) / float64(1+phase%3)
 }
 
 func (profiled) Measure(phase int, r workload.Running) (core.Measurement, core.Gradients, bool) {

@@ -20,7 +20,7 @@ type phased []float64
 
 func (p phased) Phases() int                             { return len(p) }
 func (p phased) PhaseEnd(i int) float64                  { return p[i] }
-func (p phased) Rate(_ int, r workload.Running) float64  { return float64(r.Replicas) }
+func (p phased) Rate(i int, r workload.Running) float64  { return float64(r.Replicas) + 0*p[i] } // of its phases only
 func (p phased) StepsLeft(phase int) float64             { return float64(len(p) - phase) }
 func seats(node core.NodeID, d core.DeviceSet) core.Seat { return core.Seat{Node: node, Devices: d} }
 

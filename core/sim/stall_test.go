@@ -108,7 +108,7 @@ func TestDoingAgainWhatAFailureUndidIsWork(t *testing.T) {
 			Publication: Publication{FirstRound: atStart, Progress: progress},
 		}, 1, arrival{0, phased{8000}})
 		got := lastRound(t, s, func(int) []core.Change {
-			if s.nodes.told[0] != core.Ready {
+			if s.nodes.told[0] != core.Ready || len(s.running) > 0 {
 				return nil
 			}
 			return []core.Change{start(0, seats(0, 0xf))}
