@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -129,7 +130,8 @@ func TestDiagnosticsAreInOrderOfPosition(t *testing.T) {
 		return core.Diagnostic{Position: core.Position{File: file, Line: line, Column: column}}
 	}
 	want := core.Diagnostics{at("a", 1, 9), at("a", 2, 3), at("a", 2, 5), at("a", 10, 1), at("b", 1, 1), at("b", 1, 2)}
-	got := core.Diagnostics{want[4], want[3], want[5], want[1], want[0], want[2]}
+	got := slices.Clone(want)
+	slices.Reverse(got)
 	if err := got.Err(); !errors.As(err, &got) {
 		t.Fatalf("error %v, want the problems", err)
 	}
@@ -215,7 +217,7 @@ func TestLedgerCounts(t *testing.T) {
 			t.Errorf("took %v, %d left", got, l.Total())
 		}
 		l.Reset(small)
-		if l.Total() != 2 || l.Free(0) != 2 || l.Occupy([]core.Seat{{Node: 1, Devices: 1}}) {
+		if l.Total() != 2 || l.Free(0) != 2 || l.Occupy([]core.Seat{{Node: 1, Devices: 8}}) {
 			t.Errorf("%d devices in a cluster of 2, or a node more", l.Total())
 		}
 	}
@@ -345,5 +347,132 @@ func TestLongTextsAreCut(t *testing.T) {
 	}
 	if !slices.Contains(core.Reasons(), "fragmented") {
 		t.Error("the reasons lack fragmented")
+	}
+}
+
+// Validate may name the setting that it means; what only looks like it stays a sentence.
+func TestProblemsOfValidationNameTheirSetting(t *testing.T) {
+	_, got := sampleFactory().Decode(settings{"label": "forbidden", "limits": settings{"least": 1}})
+	want := core.Diagnostics{{Path: "limits.least", Summary: "exceeds limits.most"}, {Summary: "this label, sadly: is taken"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+type step struct {
+	Pause time.Duration `config:"pause" doc:"how long" min:"1s"`
+	Kind  string        `config:"kind" doc:"which" enum:"a|b"`
+	Name  string        `config:"name" doc:"any"`
+	Where struct {
+		Node string `config:"node" doc:"name of a node" required:"true"`
+	} `config:"where" doc:"place"`
+}
+
+type steps struct {
+	Steps  []step         `config:"steps" doc:"one after the other"`
+	Free   map[string]any `config:"free" doc:"anything"`
+	Counts map[string]int `config:"counts" doc:"of no use"`
+	Nested nested         `config:"nested" doc:"a list of itself"`
+}
+
+type nested []nested
+
+// An element of a list has no defaults: what may not be 0 must be given.
+func TestElementsOfAListHaveNoDefaults(t *testing.T) {
+	ds := core.Decode(&steps{}, settings{"steps": []any{settings{}}})
+	want := core.Diagnostics{
+		{Path: "steps[0].pause", Summary: "required but missing", Hint: "how long"},
+		{Path: "steps[0].kind", Summary: "required but missing", Hint: "which"},
+		{Path: "steps[0].where.node", Summary: "required but missing", Hint: "name of a node"},
+	}
+	if diff := cmp.Diff(want, ds); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	fields := core.FieldsOf(&steps{})
+	if fields[1].Type != "mapping" || fields[2].Type != "unsupported map[string]int" || !strings.HasPrefix(fields[3].Type, "list of list of ") {
+		t.Errorf("types %q, %q and %q", fields[1].Type, fields[2].Type, fields[3].Type)
+	}
+}
+
+func TestEncodeLeavesOutWhatHasNoKey(t *testing.T) {
+	type partly struct {
+		Bare   string
+		hidden int `config:"hidden"` //nolint:unused // as a config may have it
+		Good   int `config:"good"`
+	}
+	if diff := cmp.Diff(settings{"good": int64(4)}, core.Encode(&partly{Bare: "x", Good: 4})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTheLargestWholeNumber(t *testing.T) {
+	config, ds := sampleFactory().Decode(settings{"jobs": uint64(math.MaxInt64)})
+	if got, ok := config.(*sample); !ok || got.Jobs != math.MaxInt64 {
+		t.Errorf("config %+v, problems %v", config, ds)
+	}
+}
+
+func TestCleanTextAtItsBounds(t *testing.T) {
+	for _, tc := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"abcé", 5, "abcé"}, {"abcé", 4, "a…"}, {"abc" + strings.Repeat(" ", 37), 10, "abc"}, {"abc" + strings.Repeat(" ", 38), 10, "abc…"},
+	} {
+		if got := core.CleanText(tc.text, tc.limit); got != tc.want {
+			t.Errorf("%q in %d bytes: %q, want %q", tc.text, tc.limit, got, tc.want)
+		}
+	}
+}
+
+// Reports that differ by less than a part of the time agree, however long that is.
+func TestReportsAgreeInParts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		steps []float64
+		want  float64
+	}{
+		"by less": {[]float64{10.2, 10, 10}, 10.2}, "by more": {[]float64{10, 20, 20}, 20},
+	} {
+		var r core.Reports
+		for _, s := range tc.steps {
+			r.Add(core.Measurement{PassSeconds: 1, StepSeconds: s})
+		}
+		if got := r.Correct(core.Measurement{PassSeconds: 1, StepSeconds: tc.steps[0]}); got.StepSeconds != tc.want || got.PassSeconds != 1 {
+			t.Errorf("%s: %v s in %v s, want %v s", name, got.PassSeconds, got.StepSeconds, tc.want)
+		}
+	}
+}
+
+// The placer refuses both jobs in the second round, each for a reason of its own.
+func TestAStopIsBlamedOnThePlacer(t *testing.T) {
+	f := fakes{seat: seatFirst{func(s core.Seating) core.Seating {
+		if len(s.Placed) < 3 {
+			return s
+		}
+		return core.Seating{Unseated: []core.Verdict{
+			{Job: 2, Code: core.Defer, Reason: core.PolicyDecision}, {Job: 0, Code: core.Defer, Reason: core.Fragmented}, {Job: 1, Code: core.Defer, Reason: core.WaitingForDevices},
+		}}
+	}}}
+	var told recorder
+	b := &script{observations: []core.Observation{
+		{Events: []core.Event{submit(0, 0, 2), submit(1, 0, 2)}}, {NowSeconds: 60, Events: []core.Event{submit(2, 60, 2)}}, {NowSeconds: 120}, {NowSeconds: 90},
+	}}
+	err := core.NewPipeline(twoNodes(), f.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told).Run(t.Context(), b)
+	if err == nil || err.Error() != "round 4: backend went back in time from 120 to 90 s" {
+		t.Errorf("error %v, want one of the fourth round", err)
+	}
+	for _, c := range b.applied[2:] {
+		if c.Action != core.Stop || c.By != "placement/fake" {
+			t.Errorf("%+v, want a stop by the placer", c)
+		}
+	}
+	reasons := map[core.JobID]core.Reason{}
+	for _, v := range told.verdicts {
+		reasons[v.Job] = v.Reason
+	}
+	want := map[core.JobID]core.Reason{0: core.Fragmented, 1: core.WaitingForDevices, 2: core.PolicyDecision}
+	if diff := cmp.Diff(want, reasons); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
 	}
 }
