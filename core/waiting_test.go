@@ -179,3 +179,60 @@ func TestAJobOnADrainedNodeIsToldWhatIsMissing(t *testing.T) {
 		t.Errorf("told %+v, want once that 4 devices are missing", told.verdicts)
 	}
 }
+
+// Of three types, the last is down. What a job misses that mixes them is counted over all of its types.
+func TestWhatAJobMissesThatMixesTypes(t *testing.T) {
+	cluster := func(down int) *core.Cluster {
+		return &core.Cluster{Accelerators: []string{"t4", "v100", "h100"}, Nodes: []core.Node{
+			{ID: 0, Name: "a", Devices: 4}, {ID: 1, Name: "b", Devices: 4, Accelerator: 1}, {ID: 2, Name: "c", Devices: down, Accelerator: 2, Health: core.Down},
+		}}
+	}
+	mixing := func(replicas int, types ...string) core.Event {
+		e := submit(2, 0, replicas)
+		e.Spec.MixesTypes, e.Spec.Accelerators = true, types
+		return e
+	}
+	waits := core.Verdict{Job: 2, Code: core.Defer, Reason: core.WaitingForDevices, By: "placement/fake"}
+	lost := func(wanted, available float64, devices string) core.Verdict {
+		return core.Verdict{
+			Job: 2, Code: core.Defer, Reason: core.NodeUnavailable, Wanted: wanted, Available: available, Unit: "devices", By: "pipeline",
+			Message: devices + " of the devices that it can use are on nodes that are down or draining",
+		}
+	}
+	for name, tc := range map[string]struct {
+		cluster *core.Cluster
+		held    [2]int // by jobs on a and b
+		job     core.Event
+		want    core.Verdict
+	}{
+		"with the node it would run":                 {cluster(4), [2]int{2, 1}, mixing(8), lost(8, 5, "4")},
+		"with the node it would just run":            {cluster(3), [2]int{2, 1}, mixing(8), lost(8, 5, "3")},
+		"even then it would not, as others run":      {cluster(2), [2]int{2, 1}, mixing(8), waits},
+		"even alone it would not":                    {cluster(2), [2]int{2, 1}, mixing(9), lost(9, 5, "2")},
+		"as many are free as it needs, on two nodes": {cluster(4), [2]int{2, 1}, mixing(5), waits},
+		"one more is needed than are free":           {cluster(4), [2]int{2, 1}, mixing(6), lost(6, 5, "4")},
+		"it cannot use the node":                     {cluster(4), [2]int{2, 1}, mixing(6, "t4", "v100"), waits},
+		"it can use the node and another one":        {cluster(4), [2]int{2, 1}, mixing(6, "t4", "h100"), lost(6, 2, "4")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told recorder
+			placed := 0
+			f := fakes{seat: seatFirst{func(s core.Seating) core.Seating {
+				placed = len(s.Placed)
+				// Job 1 goes to b, whatever room is left on a.
+				s.Placed[1].Seats = []core.Seat{{Node: 1, Devices: core.FirstDevices(tc.held[1])}}
+				return s
+			}}}
+			b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, tc.held[0]), submit(1, 0, tc.held[1]), tc.job}}}}
+			if err := core.NewPipeline(tc.cluster, f.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told).Run(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			if placed != 2 {
+				t.Fatalf("%d jobs are placed, want 2", placed)
+			}
+			if diff := cmp.Diff([]core.Verdict{tc.want}, told.verdicts); diff != "" {
+				t.Errorf("verdicts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -32,6 +32,7 @@ func TestChoices(t *testing.T) {
 		"consolidated takes the fewest":      {NewConsolidated(), nil, []*coretest.JobBuilder{waits(6)}, "1: 2[0,1,2,3] 3[1,3]"},
 		"consolidated spreads if it must":    {NewConsolidated(), nil, []*coretest.JobBuilder{waits(8)}, "1: 2[0,1,2,3] 1[1,2,3] 0[3]"},
 		"strict does not":                    {NewConsolidated(), strict, []*coretest.JobBuilder{waits(8), waits(4)}, lines("2: 2[0,1,2,3]", "1: fragmented 8/10")},
+		"strict refuses all that is left":    {NewConsolidated(), strict, []*coretest.JobBuilder{waits(10)}, "1: fragmented 10/10"},
 		"strict spreads over the fewest":     {NewConsolidated(), strict, []*coretest.JobBuilder{waits(7)}, "1: 2[0,1,2,3] 1[1,2,3]"},
 		"most_free empties the emptiest":     {NewMostFree(), nil, []*coretest.JobBuilder{waits(1), waits(6)}, lines("1: 2[0]", "2: 1[1,2,3] 2[1,2,3]")},
 		"most_free visits in order of free":  {NewMostFree(), nil, []*coretest.JobBuilder{waits(9)}, "1: 2[0,1,2,3] 1[1,2,3] 3[1,3]"},
@@ -146,6 +147,20 @@ func TestABlockingGrantBlocksTheTypesItCouldUse(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A turn is kept for a round: when the job that waits is gone, so is its turn.
+func TestATurnEndsWithItsRound(t *testing.T) {
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()).Jobs(waits(5), waits(1)).Obj()
+	policy := newPlacer(t, NewFirstFit(), nil)
+	grants := inOrder(v)
+	grants[0].Blocking = true
+	if got, want := place(t, policy, v, grants), lines("0: waiting_for_devices 5/4", "1: blocked_by_earlier 1/4"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got, want := place(t, policy, v, grants[1:]), "1: 0[0]"; got != want {
+		t.Errorf("in the next round got\n%s\nwant\n%s", got, want)
 	}
 }
 

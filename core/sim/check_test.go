@@ -42,6 +42,63 @@ func TestConfigNamesEveryProblem(t *testing.T) {
 	}
 }
 
+// Each option is alright by itself, or with the one that it needs.
+func TestConfigsThatContradictThemselves(t *testing.T) {
+	const (
+		repair      = "failures.repair: must be positive when failures.mtbf is set"
+		resize      = "resize.overhead: needs resize.in_place"
+		wholeEnds   = "publication.epoch_ends: whole_seconds needs publication.progress: per_round"
+		completion  = "publication.completion: next_round needs publication.progress: exact"
+		firstRound  = "publication.first_round: one_interval needs rounds on a clock, not publication.progress: back_to_back"
+		application = "application_overhead[0].overhead: must be shorter than stall_after"
+	)
+	published := func(progress string, change func(*Publication)) Config {
+		p := Publication{FirstRound: atStart, Progress: progress, EpochEnds: exact, Completion: exact}
+		change(&p)
+		return Config{Publication: p}
+	}
+	nothing := func(*Publication) {}
+	whole := func(p *Publication) { p.EpochEnds = wholeSeconds }
+	next := func(p *Publication) { p.Completion = nextRound }
+	one := func(p *Publication) { p.FirstRound = oneInterval }
+	for name, tc := range map[string]struct {
+		config Config
+		want   string
+	}{
+		"exact":                             {published(exact, nothing), ""},
+		"rounds":                            {published(perRound, nothing), ""},
+		"rounds back to back":               {published(backToBack, nothing), ""},
+		"failures and repairs":              {Config{Failures: Failures{MTBF: 1, Repair: 1}}, ""},
+		"failures alone":                    {Config{Failures: Failures{MTBF: 1}}, repair},
+		"repairs alone":                     {Config{Failures: Failures{Repair: 1}}, ""},
+		"resizing in place":                 {Config{Resize: Resize{InPlace: true, Overhead: 1}}, ""},
+		"resizing in place for free":        {Config{Resize: Resize{InPlace: true}}, ""},
+		"a cost of resizing alone":          {Config{Resize: Resize{Overhead: 1}}, resize},
+		"whole seconds in rounds":           {published(perRound, whole), ""},
+		"whole seconds in exact time":       {published(exact, whole), wholeEnds},
+		"whole seconds back to back":        {published(backToBack, whole), wholeEnds},
+		"ends at the next round":            {published(exact, next), ""},
+		"ends at the next of rounds":        {published(perRound, next), completion},
+		"ends at the next round, in a row":  {published(backToBack, next), completion},
+		"one interval first":                {published(exact, one), ""},
+		"one interval first, in rounds":     {published(perRound, one), ""},
+		"one interval first, back to back":  {published(backToBack, one), firstRound},
+		"an application just below the end": {Config{ApplicationOverhead: []ApplicationOverhead{{"a", time.Hour - 1}}}, ""},
+		"an application as long as a stall": {Config{ApplicationOverhead: []ApplicationOverhead{{"a", time.Hour}}}, application},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.config.StallAfter = time.Hour
+			got := ""
+			if err := tc.config.Validate(); err != nil {
+				got = err.Error()
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestCheck(t *testing.T) {
 	const rounds, hint = " needs rounds on an interval, and none on events", "set round.interval, and round.on_events to false"
 	published := Publication{FirstRound: oneInterval, Progress: perRound, Completion: nextRound}
@@ -60,6 +117,8 @@ func TestCheck(t *testing.T) {
 	}{
 		"published rounds on an interval": {Config{Publication: published}, 1, core.RoundOptions{IntervalSeconds: 60}, nil},
 		"published rounds without one":    {Config{Publication: published}, 1, core.RoundOptions{OnEvents: true}, refused},
+		"published rounds on nothing":     {Config{Publication: published}, 1, core.RoundOptions{}, refused},
+		"an event on a node of many":      {Config{NodeEvents: event("rack-seven", "down")}, 16, core.RoundOptions{}, core.Diagnostics{{Path: "node_events[0].node", Summary: `unknown node "rack-seven"`, Hint: "valid nodes: n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15"}}},
 		"published rounds on events too":  {Config{Publication: published}, 1, core.RoundOptions{IntervalSeconds: 60, OnEvents: true}, refused},
 		"rounds back to back":             {backToBackRounds, 1, core.RoundOptions{IntervalSeconds: 60}, nil},
 		"rounds back to back on events":   {backToBackRounds, 1, core.RoundOptions{IntervalSeconds: 60, OnEvents: true}, core.Diagnostics{{Path: "publication.progress", Summary: "back_to_back" + rounds, Hint: hint}}},

@@ -62,13 +62,13 @@ func TestAnInterruptedJobIsNotStartedByARepetition(t *testing.T) {
 func TestNothingIsLostWithAContext(t *testing.T) {
 	for name, progress := range map[string]string{"exact": exact, "per round": perRound, "back to back": backToBack} {
 		t.Run(name, func(t *testing.T) {
-			run := func(interrupted bool) (moments []float64) {
+			run := func(interrupted bool, after int) (moments []float64) {
 				s := open(t, Config{Publication: Publication{Progress: progress}}, 1, arrival{0, phased{70, 170}}, arrival{30, phased{500}})
 				for round := 0; ; round++ {
 					var seen core.Observation
 					err := context.Canceled
 					if interrupted {
-						seen, err = s.Next(&doneAfter{t.Context(), round % 3}, every(60))
+						seen, err = s.Next(&doneAfter{t.Context(), (round + after) % 3}, every(60))
 					}
 					if errors.Is(err, context.Canceled) {
 						seen, err = s.Next(t.Context(), every(60))
@@ -83,8 +83,10 @@ func TestNothingIsLostWithAContext(t *testing.T) {
 					startAll(t, s)
 				}
 			}
-			if diff := cmp.Diff(run(false), run(true)); diff != "" {
-				t.Errorf("(-in one go +interrupted):\n%s", diff)
+			for after := range 3 {
+				if diff := cmp.Diff(run(false, 0), run(true, after)); diff != "" {
+					t.Errorf("after %d (-in one go +interrupted):\n%s", after, diff)
+				}
 			}
 		})
 	}

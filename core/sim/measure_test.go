@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -33,6 +34,9 @@ func reports(t *testing.T, c Config, w core.Wake, rounds int) map[float64][]floa
 		for _, e := range seen.Events {
 			if e.Kind == core.JobMeasured {
 				told[seen.NowSeconds] = append(told[seen.NowSeconds], e.Measurement.StepSeconds)
+				if pass, step := e.Measurement.PassSeconds, e.Measurement.StepSeconds; pass != step/2 {
+					t.Errorf("a pass of %v s in a step of %v s, want half of it", pass, step)
+				}
 			}
 		}
 		if i == 0 {
@@ -60,9 +64,10 @@ func TestMeasurementNoise(t *testing.T) {
 		noise MeasurementNoise
 		want  map[float64][]float64
 	}{
-		"none":         {MeasurementNoise{OutlierFactor: 3, FirstFactor: 1}, map[float64][]float64{60: {2}}},
-		"the first":    {MeasurementNoise{OutlierFactor: 3, FirstFactor: 2}, map[float64][]float64{60: {4}, 120: {2}, 180: {2}}},
-		"all outliers": {MeasurementNoise{Outliers: 1, OutlierFactor: 3, FirstFactor: 1}, map[float64][]float64{60: {6}, 120: {6}, 180: {6}}},
+		"none":                  {MeasurementNoise{OutlierFactor: 3, FirstFactor: 1}, map[float64][]float64{60: {2}}},
+		"the first":             {MeasurementNoise{OutlierFactor: 3, FirstFactor: 2}, map[float64][]float64{60: {4}, 120: {2}, 180: {2}}},
+		"slow by a factor of 1": {MeasurementNoise{Outliers: 1, OutlierFactor: 1, FirstFactor: 1}, map[float64][]float64{60: {2}}},
+		"all outliers":          {MeasurementNoise{Outliers: 1, OutlierFactor: 3, FirstFactor: 1}, map[float64][]float64{60: {6}, 120: {6}, 180: {6}}},
 	}
 	for name, tc := range cases {
 		for _, progress := range []string{exact, perRound} {
@@ -73,6 +78,80 @@ func TestMeasurementNoise(t *testing.T) {
 					t.Errorf("reports (-want +got):\n%s", diff)
 				}
 			})
+		}
+	}
+}
+
+// The logarithms of the reports are normal around the truth.
+func TestTheSpreadOfReports(t *testing.T) {
+	const n, spread = 2000, 0.25
+	c := Config{MeasurementNoise: MeasurementNoise{Spread: spread, FirstFactor: 1}}
+	sum, squares := 0.0, 0.0
+	for _, told := range reports(t, c, core.Wake{IntervalSeconds: 0.25}, n) {
+		for _, seconds := range told {
+			off := math.Log(seconds / 2)
+			sum, squares = sum+off, squares+off*off
+		}
+	}
+	mean := sum / n
+	deviation := math.Sqrt(squares/n - mean*mean)
+	if math.Abs(mean) > 0.02 || math.Abs(deviation-spread) > 0.02 {
+		t.Errorf("mean %v and deviation %v of the logarithms, want 0 and %v", mean, deviation, spread)
+	}
+}
+
+// silent is a model that measures nothing yet, and instant one whose steps take no time that it knows.
+type silent struct{ timed }
+
+func (m silent) Measure(phase int, r workload.Running) (core.Measurement, core.Gradients, bool) {
+	got, g, _ := m.timed.Measure(phase, r)
+	return got, g, false
+}
+
+type instant struct{ profiled }
+
+// Only a first step makes a round of its own: what comes next is the end of the job, after a pause of 30 s and 100 s of work.
+func TestNoFurtherReportMakesARound(t *testing.T) {
+	for name, tc := range map[string]struct {
+		model workload.Model
+		want  []float64
+	}{
+		"it reports":            {timed{profiled{phased{100}}}, []float64{0, 32, 130}},
+		"it never reports":      {phased{100}, []float64{0, 130}},
+		"it does not report":    {silent{timed{profiled{phased{100}}}}, []float64{0, 130}},
+		"its steps are unknown": {instant{profiled{phased{100}}}, []float64{0, 130}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// Job 1 makes the simulator ask for reports.
+			s := open(t, Config{RestartOverhead: 30 * time.Second}, 1, arrival{0, tc.model}, arrival{1000, timed{profiled{phased{100}}}})
+			var got []float64
+			for range tc.want {
+				seen, err := s.Next(t.Context(), core.Wake{BySeconds: 1e9, OnEvents: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, seen.NowSeconds)
+				if seen.NowSeconds > 0 {
+					continue
+				}
+				if err := s.Apply(t.Context(), []core.Change{start(0, seats(0, 1))}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("rounds (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A job that pauses for a whole round has nothing to report.
+func TestNothingIsReportedOfAPause(t *testing.T) {
+	for _, progress := range []string{exact, perRound} {
+		c := Config{RestartOverhead: time.Minute, Publication: Publication{FirstRound: atStart, Progress: progress}}
+		got := reports(t, c, core.Wake{IntervalSeconds: 60}, 4)
+		if diff := cmp.Diff(map[float64][]float64{120: {2}}, got); diff != "" {
+			t.Errorf("%s: reports (-want +got):\n%s", progress, diff)
 		}
 	}
 }

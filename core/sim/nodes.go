@@ -121,13 +121,8 @@ type nodeHeap []nodeEvent
 func (h nodeHeap) Len() int           { return len(h) }
 func (h nodeHeap) Less(a, b int) bool { return compareNodeEvents(h[a], h[b]) < 0 }
 func (h nodeHeap) Swap(a, b int)      { h[a], h[b] = h[b], h[a] }
-func (h *nodeHeap) Push(x any)        { *h = append(*h, x.(nodeEvent)) }
-func (h *nodeHeap) Pop() any {
-	last := len(*h) - 1
-	e := (*h)[last]
-	*h = (*h)[:last]
-	return e
-}
+func (h *nodeHeap) Push(any)          { panic("nodes: each node has one event ahead, always") }
+func (h *nodeHeap) Pop() any          { panic("nodes: each node has one event ahead, always") }
 
 // happenToNodes lets the changes of nodes up to a moment happen, and reports whether there was one.
 func (s *Simulator) happenToNodes(at float64) bool {

@@ -137,6 +137,43 @@ func TestNodeEventsProperties(t *testing.T) {
 	})
 }
 
+// What a cluster says of its nodes holds until something happens to them.
+func TestANodeThatIsNotReadyBecomesSo(t *testing.T) {
+	c := threeNodes()
+	c.Nodes[0].Health, c.Nodes[1].Health = core.Draining, core.Down
+	e := newNodeEvents(Config{NodeEvents: []NodeEvent{
+		{"n0", 10 * time.Second, "ready"}, {"n1", 20 * time.Second, "down"}, {"n1", 30 * time.Second, "ready"}, {"n2", 40 * time.Second, "ready"},
+	}}, c, core.NewRand(1, "nodes"))
+	if diff := cmp.Diff([]string{"0 ready@10", "1 ready@30"}, told(&e, 60)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+// Of many nodes, the mean time to the first failure and from there to the repair is as configured, within 5 %.
+func TestMeanTimesOfFailures(t *testing.T) {
+	const nodes = 10_000
+	c := &core.Cluster{Nodes: make([]core.Node, nodes)}
+	e := newNodeEvents(Config{Failures: Failures{MTBF: time.Hour, Repair: time.Minute}}, c, core.NewRand(1, "nodes"))
+	var failed, repaired [nodes]float64
+	for left := nodes; left > 0; {
+		change, _ := e.take(e.next())
+		switch n := change.node; {
+		case change.to == core.Down && failed[n] == 0:
+			failed[n] = change.at
+		case change.to == core.Ready && repaired[n] == 0:
+			repaired[n] = change.at
+			left--
+		}
+	}
+	first, repair := 0.0, 0.0
+	for n := range nodes {
+		first, repair = first+failed[n]/nodes, repair+(repaired[n]-failed[n])/nodes
+	}
+	if math.Abs(first/3600-1) > 0.05 || math.Abs(repair/60-1) > 0.05 {
+		t.Errorf("fail after %v s and are repaired in %v s on average, want 3600 s and 60 s", first, repair)
+	}
+}
+
 // Both nodes change within a round; the earlier change is one of chance.
 func TestPerRoundTellsNodesInOrderOfTime(t *testing.T) {
 	s := open(t, Config{

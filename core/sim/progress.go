@@ -87,8 +87,6 @@ func (s *Simulator) schedule(j *simJob) {
 	}
 	switch {
 	case s.config.Publication.byRounds():
-	case j.heapIndex >= 0 && j.seats == nil:
-		heap.Remove(&s.queue, j.heapIndex)
 	case j.heapIndex >= 0:
 		heap.Fix(&s.queue, j.heapIndex)
 	case j.seats != nil:
@@ -206,11 +204,9 @@ func (s *Simulator) advanceByRounds(ctx context.Context, w core.Wake) (float64, 
 
 // advanceRound advances a job by the seconds of a round.
 func (s *Simulator) advanceRound(j *simJob, now, seconds float64) {
-	if pause := min(max(j.pausedUntil-now, 0), seconds); pause > 0 {
-		now += pause
-		seconds -= pause
-	}
-	j.asOf = now
+	pause := min(max(j.pausedUntil-now, 0), seconds)
+	now += pause
+	seconds -= pause
 	phase := j.phase
 	if seconds > 0 && s.noise != nil {
 		j.unmeasured = true // each round anew

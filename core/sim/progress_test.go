@@ -20,8 +20,8 @@ import (
 // the batch.
 type profiled struct{ phased }
 
-func (profiled) Rate(phase int, r workload.Running) float64 {
-	return float64(r.Replicas) / float64(len(r.Shape)) * (1 + float64(r.Tuning.BatchPerDevice)/10) / float64(1+phase%3)
+func (m profiled) Rate(phase int, r workload.Running) float64 {
+	return m.phased.Rate(phase, r) / float64(len(r.Shape)) * (1 + float64(r.Tuning.BatchPerDevice)/10) / float64(1+phase%3)
 }
 
 func (profiled) Measure(phase int, r workload.Running) (core.Measurement, core.Gradients, bool) {
@@ -144,7 +144,7 @@ func drawChanges(t *rapid.T, s *Simulator) []core.Change {
 
 // A job reports once of each phase in which a round finds it, and not again while nothing changes.
 func TestEachPhaseIsMeasured(t *testing.T) {
-	for _, progress := range []string{exact, perRound} {
+	for _, progress := range []string{exact, perRound, backToBack} {
 		t.Run(progress, func(t *testing.T) {
 			s := open(t, Config{Publication: Publication{FirstRound: atStart, Progress: progress}}, 1, arrival{0, profiled{phased{70, 400}}})
 			var got []string

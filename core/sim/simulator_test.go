@@ -20,7 +20,7 @@ type phased []float64
 
 func (p phased) Phases() int                             { return len(p) }
 func (p phased) PhaseEnd(i int) float64                  { return p[i] }
-func (p phased) Rate(_ int, r workload.Running) float64  { return float64(r.Replicas) }
+func (p phased) Rate(i int, r workload.Running) float64  { return float64(r.Replicas) + 0*p[i] } // of its phases only
 func (p phased) StepsLeft(phase int) float64             { return float64(len(p) - phase) }
 func seats(node core.NodeID, d core.DeviceSet) core.Seat { return core.Seat{Node: node, Devices: d} }
 
@@ -28,6 +28,26 @@ func seats(node core.NodeID, d core.DeviceSet) core.Seat { return core.Seat{Node
 type slow struct{ phased }
 
 func (slow) Rate(int, workload.Running) float64 { return 1.0 / 25 }
+
+// halting does nothing with a batch of 9 on each device.
+type halting struct{ phased }
+
+func (m halting) Rate(phase int, r workload.Running) float64 {
+	if r.Tuning.BatchPerDevice == 9 {
+		return 0
+	}
+	return m.phased.Rate(phase, r)
+}
+
+// typed is ten times as fast on an a100.
+type typed struct{ phased }
+
+func (m typed) Rate(phase int, r workload.Running) float64 {
+	if r.Accelerators[0] == "a100" {
+		return 10 * m.phased.Rate(phase, r)
+	}
+	return m.phased.Rate(phase, r)
+}
 
 func start(id core.JobID, seats ...core.Seat) core.Change { return core.Change{Job: id, Seats: seats} }
 
@@ -76,16 +96,49 @@ type step struct {
 	end   bool // Next must tell the end
 }
 
+// scenario is a run, round by round.
+type scenario struct {
+	config   Config
+	nodes    int
+	arrivals []arrival
+	steps    []step
+}
+
+func (tc scenario) run(t *testing.T) {
+	t.Helper()
+	s := open(t, tc.config, tc.nodes, tc.arrivals...)
+	for i, step := range tc.steps {
+		seen, err := s.Next(context.Background(), step.wake)
+		if step.end {
+			if !errors.Is(err, io.EOF) {
+				t.Fatalf("step %d: error %v, want the end", i, err)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		if seen.NowSeconds != step.now {
+			t.Errorf("step %d: now %v, want %v", i, seen.NowSeconds, step.now)
+		}
+		var tells []string
+		for _, e := range seen.Events {
+			tells = append(tells, fmt.Sprintf("%v %d@%v", e.Kind, e.Job, e.AtSeconds))
+		}
+		if diff := cmp.Diff(step.tells, tells); diff != "" {
+			t.Errorf("step %d: events (-want +got):\n%s", i, diff)
+		}
+		if err := s.Apply(context.Background(), step.apply); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+	}
+}
+
 func TestSimulator(t *testing.T) {
 	second := time.Second
 	onEvents := core.Wake{BySeconds: math.Inf(1), OnEvents: true}
 	publishedByPollux := Publication{FirstRound: oneInterval, Progress: perRound, EpochEnds: wholeSeconds}
-	for name, tc := range map[string]struct {
-		config   Config
-		nodes    int
-		arrivals []arrival
-		steps    []step
-	}{
+	for name, tc := range map[string]scenario{
 		"a job ends at the exact moment, after its pause": {
 			config: Config{RestartOverhead: 30 * second}, nodes: 1, arrivals: []arrival{{10, phased{100}}},
 			steps: []step{
@@ -120,57 +173,139 @@ func TestSimulator(t *testing.T) {
 				{wake: every(60), now: 120, tells: []string{"job_progressed 0@0", "job_progressed 0@70", "job_finished 0@100"}},
 			},
 		},
-		// A unit of work a second: the second job ends at 25 and keeps its device to 65, and the last round is short.
-		"back to back, a round is over when the last job is": {
-			config: Config{Publication: Publication{Progress: backToBack}}, nodes: 1, arrivals: []arrival{{5, phased{130.5}}, {5, phased{20}}, {200, phased{1}}},
+		"phases wake the grid though no job ends": {
+			nodes: 1, arrivals: []arrival{{0, phased{70, 400}}},
+			steps: []step{
+				{wake: every(60), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: every(60), now: 120, tells: []string{"job_progressed 0@0", "job_progressed 0@70"}},
+			},
+		},
+		"jobs that end at one moment are told in their order": {
+			nodes: 1, arrivals: []arrival{{0, phased{50}}, {0, phased{50}}, {0, phased{50}}},
 			steps: []step{
 				{
-					wake: every(60), now: 5, tells: []string{"job_submitted 0@5", "job_submitted 1@5"},
-					apply: []core.Change{start(0, seats(0, 1)), start(1, seats(0, 2))},
+					wake: onEvents, now: 0, tells: []string{"job_submitted 0@0", "job_submitted 1@0", "job_submitted 2@0"},
+					apply: []core.Change{start(2, seats(0, 1)), start(1, seats(0, 2)), start(0, seats(0, 4))},
 				},
-				{wake: by(65, 60), now: 65, tells: []string{
-					"job_progressed 0@5", "job_progressed 1@5", "job_finished 1@25", "job_progressed 0@65",
+				{wake: onEvents, now: 50, tells: []string{
+					"job_progressed 2@0", "job_progressed 1@0", "job_progressed 0@0", "job_finished 0@50", "job_finished 1@50", "job_finished 2@50",
 				}},
-				{wake: by(125, 60), now: 125, tells: []string{"job_progressed 0@125"}},
-				{wake: by(185, 60), now: 135.5, tells: []string{"job_finished 0@135.5"}},
-				{wake: every(60), now: 200, tells: []string{"job_submitted 2@200"}},
-				{wake: by(260, 60), now: 260, tells: nil},
 			},
 		},
-		"back to back, only whole steps are done": {
-			config: Config{Publication: Publication{Progress: backToBack}, RestartOverhead: second / 2}, nodes: 1, arrivals: []arrival{{0, phased{100}}},
+		"a rejected job is not told of again": {
+			nodes: 1, arrivals: []arrival{{0, phased{50}}, {10, phased{50}}},
 			steps: []step{
-				{wake: every(10), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
-				{wake: by(10, 10), now: 9.5, tells: []string{"job_progressed 0@0", "job_progressed 0@9.5"}},
-				{wake: by(20, 10), now: 19.5, tells: []string{"job_progressed 0@19.5"}, apply: []core.Change{stop(0)}},
-				{wake: by(30, 10), now: 29.5, tells: []string{"job_progressed 0@19.5"}},
+				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{{Action: core.Discard}}},
+				{wake: onEvents, now: 10, tells: []string{"job_submitted 1@10"}},
 			},
 		},
-		// A step takes 25 s: a round of 10 s lasts as long as one.
-		"back to back, a round does one step at least": {
-			config: Config{Publication: Publication{Progress: backToBack}}, nodes: 1, arrivals: []arrival{{0, slow{phased{3}}}},
+		// Two devices do 2 a second: 60 are done at 30 s, of which the 20 since the checkpoint at 20 s are lost.
+		"a checkpoint in an earlier phase": {
+			config: Config{
+				CheckpointInterval: 20 * second,
+				NodeEvents:         []NodeEvent{{"n0", 30 * second, "down"}, {"n0", 60 * second, "ready"}},
+			},
+			nodes: 1, arrivals: []arrival{{0, phased{45, 100}}},
 			steps: []step{
-				{wake: every(10), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
-				{wake: by(10, 10), now: 25, tells: []string{"job_progressed 0@0", "job_progressed 0@25"}},
-				{wake: by(35, 10), now: 50, tells: []string{"job_progressed 0@50"}},
-				{wake: by(60, 10), now: 75, tells: []string{"job_finished 0@75"}},
+				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 3))}},
+				{wake: onEvents, now: 30, tells: []string{"job_progressed 0@0", "job_progressed 0@22.5", "node_changed 0@30", "job_interrupted 0@30"}},
+				{wake: onEvents, now: 60, tells: []string{"node_changed 0@60"}, apply: []core.Change{start(0, seats(0, 3))}},
+				{wake: onEvents, now: 90, tells: []string{"job_progressed 0@60", "job_progressed 0@62.5", "job_finished 0@90"}},
 			},
 		},
-		// The 5 s that the pause leaves of the first round are too few, and none is forced there.
-		"back to back, no step is forced into a part of a round": {
-			config: Config{Publication: Publication{Progress: backToBack}, RestartOverhead: 5 * second}, nodes: 1, arrivals: []arrival{{0, slow{phased{3}}}},
+		"a checkpoint at the beginning of a phase does not end the one before again": {
+			config: Config{
+				CheckpointInterval: 20 * second,
+				NodeEvents:         []NodeEvent{{"n0", 50 * second, "down"}, {"n0", 60 * second, "ready"}},
+			},
+			nodes: 1, arrivals: []arrival{{0, phased{40, 100}}},
 			steps: []step{
-				{wake: every(10), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
-				{wake: by(10, 10), now: 5, tells: []string{"job_progressed 0@0", "job_progressed 0@5"}},
-				{wake: by(15, 10), now: 30, tells: []string{"job_progressed 0@30"}},
+				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: onEvents, now: 50, tells: []string{"job_progressed 0@0", "job_progressed 0@40", "node_changed 0@50", "job_interrupted 0@50"}},
+				{wake: onEvents, now: 60, tells: []string{"node_changed 0@60"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: onEvents, now: 120, tells: []string{"job_progressed 0@60", "job_finished 0@120"}},
 			},
 		},
-		"back to back, quiet rounds are not told": {
-			config: Config{Publication: Publication{Progress: backToBack}}, nodes: 1, arrivals: []arrival{{0, phased{100}}},
+		// Disturbed, job 0 does 1 a second for 100 s, and then 2. At its speed of now, the 120 s since its start are more than
+		// it did: it begins again, and not before its start.
+		"no more is lost than was done since the start": {
+			config: Config{
+				Interference: 0.5, CheckpointInterval: 1000 * second,
+				NodeEvents: []NodeEvent{{"n0", 120 * second, "down"}, {"n0", 130 * second, "ready"}},
+			},
+			nodes: 2, arrivals: []arrival{{0, phased{200}}, {0, phased{100}}},
 			steps: []step{
-				{wake: every(10), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
-				{wake: every(10), now: 100, tells: []string{"job_progressed 0@0", "job_finished 0@100"}},
-				{wake: every(10), end: true},
+				{
+					wake: onEvents, now: 0, tells: []string{"job_submitted 0@0", "job_submitted 1@0"},
+					apply: []core.Change{start(0, seats(0, 1), seats(1, 1)), start(1, seats(0, 2), seats(1, 2))},
+				},
+				{wake: onEvents, now: 100, tells: []string{
+					"job_progressed 0@0", "job_progressed 1@0", "job_progressed 0@0", "job_progressed 1@0", "job_finished 1@100", "job_progressed 0@100",
+				}},
+				{wake: onEvents, now: 120, tells: []string{"node_changed 0@120", "job_interrupted 0@120"}},
+				{wake: onEvents, now: 130, tells: []string{"node_changed 0@130"}, apply: []core.Change{start(0, seats(0, 1), seats(1, 1))}},
+				{wake: onEvents, now: 230, tells: []string{"job_progressed 0@130", "job_finished 0@230"}},
+			},
+		},
+		// Job 0 does 10 until n0 fails, and job 1 as much: 90 are left, at 2 a second.
+		"a failure ends the interference of the job that it stops": {
+			config: Config{Interference: 0.5, NodeEvents: []NodeEvent{{"n0", 10 * second, "down"}}},
+			nodes:  3, arrivals: []arrival{{0, phased{100}}, {0, phased{100}}},
+			steps: []step{
+				{
+					wake: onEvents, now: 0, tells: []string{"job_submitted 0@0", "job_submitted 1@0"},
+					apply: []core.Change{start(0, seats(0, 1), seats(1, 1)), start(1, seats(1, 2), seats(2, 2))},
+				},
+				{wake: onEvents, now: 10, tells: []string{
+					"job_progressed 0@0", "job_progressed 1@0", "job_progressed 0@0", "job_progressed 1@0", "node_changed 0@10", "job_interrupted 0@10", "job_progressed 1@10",
+				}},
+				{wake: onEvents, now: 55, tells: []string{"job_finished 1@55"}},
+			},
+		},
+		"a job on one node disturbs nobody": {
+			config: Config{Interference: 0.5}, nodes: 2, arrivals: []arrival{{0, phased{100}}, {0, phased{100}}},
+			steps: []step{
+				{
+					wake: onEvents, now: 0, tells: []string{"job_submitted 0@0", "job_submitted 1@0"},
+					apply: []core.Change{start(0, seats(0, 1), seats(1, 1)), start(1, seats(0, 2))},
+				},
+				{wake: onEvents, now: 50, tells: []string{"job_progressed 0@0", "job_progressed 1@0", "job_finished 0@50"}},
+				{wake: onEvents, now: 100, tells: []string{"job_finished 1@100"}},
+			},
+		},
+		// With a batch of 9 on each device it does nothing.
+		"a job that stands still does not end": {
+			nodes: 1, arrivals: []arrival{{0, halting{phased{100}}}},
+			steps: []step{
+				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: by(50, 0), now: 50, tells: []string{"job_progressed 0@0"}, apply: []core.Change{{Action: core.Tune, Tuning: core.Tuning{BatchPerDevice: 9}}}},
+				{wake: by(500, 0), now: 500, tells: []string{"job_progressed 0@50"}, apply: []core.Change{{Action: core.Tune}}},
+				{wake: onEvents, now: 550, tells: []string{"job_progressed 0@500", "job_finished 0@550"}},
+			},
+		},
+		"a moved job runs where it is, not where it was": {
+			nodes: 2, arrivals: []arrival{{0, profiled{phased{100}}}},
+			steps: []step{
+				{wake: by(0, 0), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: by(40, 0), now: 40, tells: []string{"job_progressed 0@0", "job_measured 0@40"}, apply: []core.Change{{Action: core.Move, Seats: []core.Seat{seats(1, 1)}}}},
+				{wake: by(500, 0), now: 100, tells: []string{"job_progressed 0@40", "job_finished 0@100"}},
+			},
+		},
+		"published: quiet rounds are not told": {
+			config: Config{Publication: Publication{Progress: perRound}}, nodes: 1, arrivals: []arrival{{0, phased{1000}}},
+			steps: []step{
+				{wake: every(60), now: 60, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: by(120, 60), now: 120, tells: []string{"job_progressed 0@60"}},
+				{wake: by(300, 60), now: 300},
+			},
+		},
+		// After a pause of half a second, 59.5 s are rounded to 60 s: half a second more than the round has left.
+		"published: whole seconds do not exceed the round": {
+			config: Config{RestartOverhead: second / 2, Publication: Publication{FirstRound: atStart, Progress: perRound, EpochEnds: wholeSeconds}},
+			nodes:  1, arrivals: []arrival{{0, phased{59.5}}},
+			steps: []step{
+				{wake: every(60), now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
+				{wake: every(60), now: 60, tells: []string{"job_progressed 0@0", "job_finished 0@60"}},
 			},
 		},
 		"interference slows both, until one is gone": {
@@ -295,33 +430,6 @@ func TestSimulator(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := open(t, tc.config, tc.nodes, tc.arrivals...)
-			for i, step := range tc.steps {
-				seen, err := s.Next(context.Background(), step.wake)
-				if step.end {
-					if !errors.Is(err, io.EOF) {
-						t.Fatalf("step %d: error %v, want the end", i, err)
-					}
-					return
-				}
-				if err != nil {
-					t.Fatalf("step %d: %v", i, err)
-				}
-				if seen.NowSeconds != step.now {
-					t.Errorf("step %d: now %v, want %v", i, seen.NowSeconds, step.now)
-				}
-				var tells []string
-				for _, e := range seen.Events {
-					tells = append(tells, fmt.Sprintf("%v %d@%v", e.Kind, e.Job, e.AtSeconds))
-				}
-				if diff := cmp.Diff(step.tells, tells); diff != "" {
-					t.Errorf("step %d: events (-want +got):\n%s", i, diff)
-				}
-				if err := s.Apply(context.Background(), step.apply); err != nil {
-					t.Fatalf("step %d: %v", i, err)
-				}
-			}
-		})
+		t.Run(name, tc.run)
 	}
 }

@@ -50,19 +50,26 @@ func TestARunThatDoesNoWorkEnds(t *testing.T) {
 		}
 		return nil
 	}
+	hour := func(round int) []core.Change {
+		if round == 20 {
+			return []core.Change{stop(0)}
+		}
+		return once(round)
+	}
 	for name, tc := range map[string]struct {
 		overhead time.Duration
 		models   []workload.Model
 		decide   func(round int) []core.Change
 		want     float64
 	}{
-		"restarts take all the time":          {60 * time.Second, []workload.Model{phased{100}, phased{100}}, turns, 600},
-		"a second of work a turn is enough":   {59 * time.Second, []workload.Model{phased{12}, phased{12}}, turns, 24 * 60},
-		"a long job is no stall":              {60 * time.Second, []workload.Model{phased{6000}}, once, 6060},
-		"a job that holds devices in vain is": {0, []workload.Model{stuck{phased{100}}}, once, 600},
-		"a job that nobody starts is":         {0, []workload.Model{phased{100}}, func(int) []core.Change { return nil }, 600},
+		"restarts take all the time":            {60 * time.Second, []workload.Model{phased{100}, phased{100}}, turns, 600},
+		"a second of work a turn is enough":     {59 * time.Second, []workload.Model{phased{12}, phased{12}}, turns, 24 * 60},
+		"a long job is no stall":                {60 * time.Second, []workload.Model{phased{6000}}, once, 6060},
+		"a job that holds devices in vain is":   {0, []workload.Model{stuck{phased{100}}}, once, 600},
+		"it has its time from the last work on": {0, []workload.Model{phased{6000}}, hour, 1200 + 600},
+		"a job that nobody starts is":           {0, []workload.Model{phased{100}}, func(int) []core.Change { return nil }, 600},
 	} {
-		for _, progress := range []string{exact, perRound} {
+		for _, progress := range []string{exact, perRound, backToBack} {
 			t.Run(name+", "+progress, func(t *testing.T) {
 				var arrivals []arrival
 				for _, m := range tc.models {
@@ -76,6 +83,38 @@ func TestARunThatDoesNoWorkEnds(t *testing.T) {
 					t.Errorf("the last round is at %v s, want %v s", got, tc.want)
 				}
 			})
+		}
+	}
+}
+
+// The run has its time from the last submission on, too.
+func TestASubmissionIsNoStall(t *testing.T) {
+	for _, progress := range []string{exact, perRound} {
+		s := open(t, Config{StallAfter: 10 * time.Minute, Publication: Publication{FirstRound: atStart, Progress: progress}}, 1,
+			arrival{0, phased{100}}, arrival{1200, phased{100}})
+		if got := lastRound(t, s, func(int) []core.Change { return nil }); got != 1800 {
+			t.Errorf("%s: the last round is at %v s, want 1800 s", progress, got)
+		}
+	}
+}
+
+// At 4 a second the job has done 4000 when a failure undoes it all. It comes further than that before a stall would end the run,
+// though exact time has no event that says so.
+func TestDoingAgainWhatAFailureUndidIsWork(t *testing.T) {
+	for _, progress := range []string{exact, perRound} {
+		s := open(t, Config{
+			StallAfter: 1050 * time.Second, CheckpointInterval: 1000 * time.Hour,
+			NodeEvents:  []NodeEvent{{"n0", 1000 * time.Second, "down"}, {"n0", 1020 * time.Second, "ready"}},
+			Publication: Publication{FirstRound: atStart, Progress: progress},
+		}, 1, arrival{0, phased{8000}})
+		got := lastRound(t, s, func(int) []core.Change {
+			if s.nodes.told[0] != core.Ready || len(s.running) > 0 {
+				return nil
+			}
+			return []core.Change{start(0, seats(0, 0xf))}
+		})
+		if want := 1020.0 + 2000 + 40; got != want {
+			t.Errorf("%s: the last round is at %v s, want %v s, when the job is done", progress, got, want)
 		}
 	}
 }
