@@ -75,31 +75,6 @@ func TestNumbersAreShort(t *testing.T) {
 	}
 }
 
-// Problems point at the key, or at the nearest thing above it that is in the file.
-func TestAt(t *testing.T) {
-	y, err := ParseYAML("f.yaml", []byte("a: &shared\n  deep: 1\nb: *shared\nlist:\n  - x: 1\n  - x: 2\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cases := map[string]struct{ line, column int }{
-		"a.deep":       {2, 3},
-		"b.deep":       {2, 3}, // through the alias
-		"b":            {3, 1},
-		"b.other":      {3, 1},
-		"list[1].x":    {6, 5},
-		"list[2].x":    {4, 1},
-		"list[9]":      {4, 1},
-		"list.first":   {4, 1}, // no index
-		"a.deep.below": {2, 3},
-		"c":            {1, 1},
-	}
-	for path, want := range cases {
-		if got := y.At(path); got.Line != want.line || got.Column != want.column {
-			t.Errorf("%s: line %d, column %d; want %d, %d", path, got.Line, got.Column, want.line, want.column)
-		}
-	}
-}
-
 // Estimates that are not finite, or whose squares are not, tell nothing.
 func TestOverflowsTellNothing(t *testing.T) {
 	cases := map[string]struct {
