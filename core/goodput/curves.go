@@ -131,21 +131,29 @@ func newCorners(g *Grid, p Performance, most int) *corners {
 	return c
 }
 
-// lowerHull lists the settings that are best under some gradient statistics. A step of s seconds at scale z yields the more,
-// the less Variance·s/z + Square·s is: that is linear in (s/z, s), so that the best one is a corner of the lower hull of
-// these points. O(settings), for they come by ascending scale.
+// tie is how much worse, as a part, a setting must be to be worse for certain: far above what rounding does to a goodput, and
+// far below what tells two settings apart.
+const tie = 1e-12
+
+// lowerHull lists the settings that can be the best under some gradient statistics. A step of s seconds at scale z yields the
+// more, the less Variance·s/z + Square·s is: that is linear in (s/z, s), so that the best one is a corner of the lower hull of
+// these points. A point that lies so little above it that rounding might prefer it stays. O(settings), for they come by
+// ascending scale.
 func lowerHull(hull []int32, settings []setting, seconds []float64) []int32 {
 	x := func(i int32) float64 { return seconds[i] / settings[i].scale }
 	for i := range int32(len(seconds)) {
-		for len(hull) > 0 && seconds[i] < seconds[hull[len(hull)-1]] {
+		for len(hull) > 0 && seconds[i] < seconds[hull[len(hull)-1]]*(1-tie) {
 			hull = hull[:len(hull)-1] // larger and quicker
 		}
-		if len(hull) > 0 && x(i) >= x(hull[len(hull)-1]) {
+		if len(hull) > 0 && x(i) > x(hull[len(hull)-1])*(1+tie) {
 			continue // slower, and slower for each sample
 		}
 		for len(hull) > 1 {
 			b, a := hull[len(hull)-1], hull[len(hull)-2]
-			if (x(a)-x(b))*(seconds[i]-seconds[b]) > (x(b)-x(i))*(seconds[b]-seconds[a]) {
+			// The line from a to i is where these weights yield the same.
+			ofX, ofS := seconds[i]-seconds[a], x(a)-x(i)
+			line := ofX*x(a) + ofS*seconds[a]
+			if !(ofX > 0 && ofS > 0 && ofX*x(b)+ofS*seconds[b] > line*(1+tie)) {
 				break
 			}
 			hull = hull[:len(hull)-1]
@@ -180,21 +188,25 @@ func (c *Curves) best(g Gradients, shape, r int) (best float64, at int32) {
 		s := &settings[corners[k].setting]
 		return s.total / corners[k].seconds * g.Efficiency(s.scale)
 	}
-	k := int(c.at[shape][r])
-	best = value(k)
-	for k+1 < len(corners) {
-		next := value(k + 1)
-		if !(next > best) {
+	start := int(c.at[shape][r])
+	best, k := value(start), start
+	for next := start + 1; next < len(corners); next++ {
+		v := value(next)
+		if !(v >= best*(1-2*tie)) {
 			break
 		}
-		best, k = next, k+1
+		if v > best {
+			best, k = v, next
+		}
 	}
-	for k > 0 {
-		before := value(k - 1)
-		if !(before >= best) {
+	for before := start - 1; before >= 0; before-- {
+		v := value(before)
+		if !(v >= best*(1-2*tie)) {
 			break
 		}
-		best, k = before, k-1
+		if v >= best {
+			best, k = v, before
+		}
 	}
 	c.at[shape][r] = int32(k)
 	if !(best > 0) {
