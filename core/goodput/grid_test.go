@@ -66,22 +66,22 @@ func TestGridEndsAtTheLimits(t *testing.T) {
 	}
 }
 
-// Settings that are best under no statistics are left out.
+// Settings that are best under no statistics are left out; what is as good but for rounding stays.
 func TestLowerHull(t *testing.T) {
 	cases := map[string]struct {
 		scales, seconds []float64
 		want            []int32
 	}{
-		"none":                            {nil, nil, nil},
-		"one":                             {[]float64{1}, []float64{1}, []int32{0}},
-		"larger and slower":               {[]float64{1, 2}, []float64{1, 1.5}, []int32{0, 1}},
-		"larger and quicker":              {[]float64{1, 2, 4}, []float64{4, 5, 3}, []int32{2}},
-		"larger and as quick":             {[]float64{1, 2}, []float64{1, 1}, []int32{0, 1}},
-		"slower for each sample":          {[]float64{1, 2, 4}, []float64{1, 3, 2}, []int32{0, 2}},
-		"as slow for each sample":         {[]float64{1, 2}, []float64{1, 2}, []int32{0}},
-		"above the line between":          {[]float64{1, 1.5, 4}, []float64{1, 1.4, 1.6}, []int32{0, 2}},
-		"below the line between":          {[]float64{1, 2, 4}, []float64{1, 1.1, 2}, []int32{0, 1, 2}},
-		"on the line between is left out": {[]float64{1, 2, 8}, []float64{1, 1.5, 2}, []int32{0, 2}},
+		"none":                    {nil, nil, nil},
+		"one":                     {[]float64{1}, []float64{1}, []int32{0}},
+		"larger and slower":       {[]float64{1, 2}, []float64{1, 1.5}, []int32{0, 1}},
+		"larger and quicker":      {[]float64{1, 2, 4}, []float64{4, 5, 3}, []int32{2}},
+		"larger and as quick":     {[]float64{1, 2}, []float64{1, 1}, []int32{0, 1}},
+		"slower for each sample":  {[]float64{1, 2, 4}, []float64{1, 3, 2}, []int32{0, 2}},
+		"as slow for each sample": {[]float64{1, 2}, []float64{1, 2}, []int32{0, 1}},
+		"above the line between":  {[]float64{1, 1.5, 4}, []float64{1, 1.4, 1.6}, []int32{0, 2}},
+		"below the line between":  {[]float64{1, 2, 4}, []float64{1, 1.1, 2}, []int32{0, 1, 2}},
+		"on the line between":     {[]float64{1, 2, 4}, []float64{1, 1.5, 2}, []int32{0, 1, 2}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
