@@ -1,0 +1,284 @@
+package configs
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// programmed is what minimal is, made by a program.
+func programmed() File {
+	f := DefaultFile()
+	f.Cluster.Nodes = []NodeGroup{{Name: "a", Accelerator: "t4", Devices: 4}}
+	f.Workload.Type = "generated"
+	f.Pipeline.Allocation.Type = "tiresias"
+	return f
+}
+
+func TestBuild(t *testing.T) {
+	cases := map[string]struct {
+		change func(*File)
+		text   string // the same, in a file
+	}{
+		"as little as possible": {func(*File) {}, minimal},
+		"a name":                {func(f *File) { f.Name = "mine" }, "name: mine\n" + minimal},
+		"rounds on events":      {func(f *File) { f.Round.OnEvents = true }, "round: {on_events: true}\n" + minimal},
+		"settings": {
+			func(f *File) { f.Pipeline.Allocation.Config = map[string]any{"queue": "blocking", "oracle": false} },
+			strings.Replace(minimal, "type: tiresias", "type: tiresias, config: {queue: blocking, oracle: false}", 1),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := programmed()
+			if tc.change(&f); f.Name == "" {
+				f.Name = "test"
+			}
+			c, err := Build(fakeCatalog(), f, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.Resolved()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := mustParse(t, tc.text, Options{}).Resolved()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("resolved (-of the file +of the program):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBuildRefuses(t *testing.T) {
+	f := programmed()
+	f.Version, f.Pipeline.Allocation.Type = 0, "tyresias"
+	_, err := Build(fakeCatalog(), f, Options{})
+	for _, want := range []string{"program", "version", `unknown allocation "tyresias"; did you mean "tiresias"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("built with %v, want %q in it", err, want)
+		}
+	}
+}
+
+// A catalog holds each type once, the later in the place of the earlier, and leaves the one it came from alone.
+func TestWith(t *testing.T) {
+	one, two := fake[core.Placer]("one", core.None{}), fake[core.Placer]("two", core.None{})
+	other := one
+	other.Summary = "another"
+	first := Catalog{}.WithPlacement(one, two)
+	second := first.WithPlacement(other)
+	if len(first.Placement) != 2 || len(second.Placement) != 2 || second.Placement[0].Summary != "another" || second.Placement[1].Type != "two" {
+		t.Errorf("first %+v, then %+v", first.Placement, second.Placement)
+	}
+	if first.Placement[0].Summary != one.Summary {
+		t.Error("the catalog before has changed")
+	}
+	c := Catalog{}.
+		WithAdmission(fake[core.Admitter]("a", core.None{})).WithAllocation(fake[core.Allocator]("b", core.None{})).
+		WithElasticity(fake[core.Elasticity]("c", core.None{})).WithScaler(fake[core.ClusterScaler]("d", core.None{})).
+		WithWorkload(fake[workload.Source]("e", core.None{})).WithBackend(fake[backend.Opener]("f", core.None{}))
+	got := c.Admission[0].Type + c.Allocation[0].Type + c.Elasticity[0].Type + c.Scaler[0].Type + c.Workload[0].Type + c.Backend[0].Type
+	if got != "abcdef" {
+		t.Errorf("components %q", got)
+	}
+}
+
+func TestDiffer(t *testing.T) {
+	cases := map[string]struct {
+		a, b string
+		want []string
+	}{
+		"alike":                         {"seed: 1", "seed: 1", nil},
+		"empty":                         {"", "", nil},
+		"one empty":                     {"seed: 1", "", []string{"seed: 1, there nothing"}},
+		"a value":                       {"seed: 1\nname: a", "name: b\nseed: 1", []string{"name: a, there b"}},
+		"only there":                    {"seed: 1", "seed: 1\nname: b", []string{"name: nothing, there b"}},
+		"where results go":              {"output: {dir: a}", "output: {dir: b}", nil},
+		"a type says it all":            {"p: {type: a, config: {x: 1}}\nq: 1", "p: {type: b, config: {x: 2}}\nq: 2", []string{"p.type: a, there b", "q: 1, there 2"}},
+		"settings of one type":          {"p: {type: a, config: {x: 1}}", "p: {type: a, config: {x: 2}}", []string{"p.config.x: 1, there 2"}},
+		"an item of a list":             {"l: [{x: 1}, {x: 2}]", "l: [{x: 1}, {x: 3}]", []string{"l[1].x: 2, there 3"}},
+		"a word that begins like it":    {"outputs: 1", "outputs: 2", []string{"outputs: 1, there 2"}},
+		"a component that is not there": {"p: {type: a, config: {x: 1}}", "", []string{"p.type: a, there nothing"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Differ([]byte(tc.a), []byte(tc.b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("differences (-want +got):\n%s", diff)
+			}
+		})
+	}
+	for _, pair := range [][2]string{{"[", "a: 1"}, {"a: 1", "["}} {
+		if _, err := Differ([]byte(pair[0]), []byte(pair[1])); err == nil {
+			t.Errorf("%q and %q are compared", pair[0], pair[1])
+		}
+	}
+}
+
+func TestDiscover(t *testing.T) {
+	here, user := t.TempDir(), t.TempDir()
+	t.Chdir(here)
+	t.Setenv("XDG_CONFIG_HOME", user)
+	t.Setenv("HOME", user)
+	t.Setenv(FileVariable, "")
+	discover := func(want string) {
+		t.Helper()
+		if got, err := Discover(); err != nil || got != want {
+			t.Errorf("discovered %q, %v; want %q", got, err, want)
+		}
+	}
+	write := func(path string) string {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(minimal), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	discover("")
+	folder, err := os.UserConfigDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	discover(write(filepath.Join(folder, "quartet", FileName)))
+	write(filepath.Join(here, FileName))
+	discover(FileName)
+	t.Setenv(FileVariable, "other.yaml")
+	discover("other.yaml")
+}
+
+func TestStdin(t *testing.T) {
+	read := func(text string, err error) func() ([]byte, error) {
+		return func() ([]byte, error) { return []byte(text), err }
+	}
+	cases := map[string]struct {
+		stdin func() ([]byte, error)
+		want  string
+	}{
+		"read":           {read(minimal, nil), ""},
+		"with a mistake": {read("seeds: 1\n"+minimal, nil), "stdin:1:1: seeds: unknown key"},
+		"not here":       {nil, "standard input is not read here"},
+		"broken":         {read("", errors.New("broken pipe")), "read standard input: broken pipe"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, err := Load(fakeCatalog(), Options{Files: []string{"-"}, Stdin: tc.stdin})
+			switch {
+			case tc.want == "" && (err != nil || c.Name != "stdin"):
+				t.Errorf("loaded %+v, %v", c, err)
+			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+				t.Errorf("loaded with %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// Every component is held to what the backend can tell, and the scaler to what it carries out.
+func TestEveryComponentNeeds(t *testing.T) {
+	needy := fakeCatalog()
+	times := core.CapabilityStepTimes
+	needy = needy.WithAdmission(fake[core.Admitter]("needy", core.None{}, times)).
+		WithAllocation(fake[core.Allocator]("needy", core.None{}, times)).WithPlacement(fake[core.Placer]("needy", core.None{}, times)).
+		WithElasticity(fake[core.Elasticity]("needy", core.None{}, times)).WithScaler(fake[core.ClusterScaler]("needy", core.None{}, times)).
+		WithWorkload(fake[workload.Source]("needy", core.None{}, times))
+	for _, path := range []string{"workload", "pipeline.admission[0]", "pipeline.allocation", "pipeline.placement", "pipeline.elasticity.job", "pipeline.elasticity.cluster"} {
+		_, err := Parse(needy, "test.yaml", []byte(minimal), Options{Sets: []string{path + ".type=needy"}})
+		if err == nil || !strings.Contains(err.Error(), path+`.type: "`) || !strings.Contains(err.Error(), `/needy" needs capability "`+string(times)+`", which "backend/simulator" does not give`) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	idle := fakeCatalog().WithScaler(fake[core.ClusterScaler]("busy", core.None{}))
+	c, err := Parse(idle, "test.yaml", []byte(minimal), Options{Sets: []string{"pipeline.elasticity.cluster.type=busy"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Notes) != 1 || !strings.Contains(c.Notes.Err().Error(), `what "scaler/busy" decides is not carried out: "backend/simulator" neither adds nor removes nodes`) {
+		t.Errorf("notes %v", c.Notes)
+	}
+	if c := mustParse(t, minimal, Options{}); len(c.Notes) > 0 {
+		t.Errorf("notes %v", c.Notes)
+	}
+}
+
+// The seed makes a difference to what drew from it, and may make one to what lives elsewhere.
+func TestSeedUsers(t *testing.T) {
+	drawing := func(s core.Settings) {
+		if s.Rand != nil {
+			s.Rand.Uint64()
+		}
+	}
+	c := mustParse(t, minimal, Options{})
+	if got := c.SeedUsers(); len(got) > 0 {
+		t.Errorf("before anything is made: %v", got)
+	}
+	catalog := fakeCatalog().WithPlacement(core.NewFactory(core.Info{Type: "random", Summary: "draws"}, core.None{},
+		func(_ core.None, s core.Settings) (core.Placer, error) { drawing(s); return nil, nil }))
+	c, err := Parse(catalog, "test.yaml", []byte(minimal), Options{Sets: []string{"pipeline.placement.type=random"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Allocation.New(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Placement.New(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"placement/random"}, c.SeedUsers()); diff != "" {
+		t.Errorf("users (-want +got):\n%s", diff)
+	}
+	c = mustParse(t, minimal, Options{Sets: []string{"pipeline.placement.type=first_fit", "pipeline.placement.isolate=true"}, Outside: fakeOutside})
+	if diff := cmp.Diff([]string{"placement/first_fit"}, c.SeedUsers()); diff != "" {
+		t.Errorf("users in another process (-want +got):\n%s", diff)
+	}
+}
+
+// The terms of a policy in another process hold what the config says of it, and a fallback that can be made.
+func TestTermsOfAPolicyElsewhere(t *testing.T) {
+	var asked []Outside
+	o := Options{
+		Sets: []string{
+			"plugins.dirs=[here, there]", "pipeline.allocation.type=backfill",
+			"pipeline.allocation.plugin={on_failure: fallback, call_timeout: 3s, fallback: {type: las}}",
+		},
+		Outside: func(terms Outside) (Catalog, error) {
+			asked = append(asked, terms)
+			return fakeOutside(terms)
+		},
+	}
+	c := mustParse(t, minimal, o)
+	if len(asked) != 1 || asked[0].Isolated || asked[0].Options.CallTimeout != 3*time.Second || asked[0].Instead == nil {
+		t.Fatalf("asked for %+v", asked)
+	}
+	if diff := cmp.Diff([]string{"here", "there"}, asked[0].Dirs); diff != "" {
+		t.Errorf("folders (-want +got):\n%s", diff)
+	}
+	if _, err := asked[0].Instead(core.Settings{}); err != nil {
+		t.Error(err)
+	}
+	if c.Allocation.Remote == nil || c.Allocation.Remote.Isolated || c.Allocation.Remote.Fallback.ID != "allocation/las" {
+		t.Errorf("kept %+v", c.Allocation.Remote)
+	}
+	o.Outside = func(Outside) (Catalog, error) { return Catalog{}, errors.New("no such folder") }
+	_, err := Parse(fakeCatalog(), "test.yaml", []byte(minimal), o)
+	if err == nil || strings.Count(err.Error(), "plugins: no such folder") != 1 {
+		t.Errorf("without plugins: %v", err)
+	}
+}

@@ -1,0 +1,150 @@
+package goodput
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// settingsOf lists the settings of a grid for r replicas as passes × batch of a device.
+func settingsOf(limits core.BatchSpec, r int) [][2]int {
+	var list [][2]int
+	for _, s := range NewGrid(limits, r).settings[r-1] {
+		list = append(list, [2]int{int(s.accumulation) + 1, int(s.perDevice)})
+	}
+	return list
+}
+
+// Every batch is tried once, by ascending size, within the bounds of a device, the bounds among them.
+func TestGridSettings(t *testing.T) {
+	cases := map[string]struct {
+		limits   core.BatchSpec
+		replicas int
+		want     [][2]int
+	}{
+		"one replica accumulates beyond the initial batch": {
+			core.BatchSpec{Initial: 4, Max: 8, MinPerDevice: 1, MaxPerDevice: 8}, 1,
+			[][2]int{{1, 4}, {2, 3}, {2, 4}},
+		},
+		"two": {
+			core.BatchSpec{Initial: 4, Max: 8, MinPerDevice: 1, MaxPerDevice: 8}, 2,
+			[][2]int{{1, 2}, {1, 3}, {1, 4}},
+		},
+		"two beyond what a device holds": {
+			core.BatchSpec{Initial: 4, Max: 8, MinPerDevice: 1, MaxPerDevice: 3}, 2,
+			[][2]int{{1, 2}, {1, 3}, {2, 2}},
+		},
+		"the least of a device": {
+			core.BatchSpec{Initial: 4, Max: 10, MinPerDevice: 3, MaxPerDevice: 5}, 2,
+			[][2]int{{1, 3}, {1, 4}, {1, 5}},
+		},
+		"passes below the least of a device are left out": {
+			core.BatchSpec{Initial: 10, Max: 24, MinPerDevice: 5, MaxPerDevice: 6}, 2,
+			[][2]int{{1, 5}, {1, 6}, {2, 5}, {2, 6}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, settingsOf(tc.limits, tc.replicas)); diff != "" {
+				t.Errorf("settings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The limits are tried as they are, however large: a power of ten of their logarithm would miss them.
+func TestGridEndsAtTheLimits(t *testing.T) {
+	for i := range 200 {
+		low, high := 400_000_000+14*i, 900_000_000+22*i
+		list := settingsOf(core.BatchSpec{Initial: low, Max: high, MinPerDevice: 1, MaxPerDevice: high}, 2)
+		if first, last := 2*list[0][1], 2*list[len(list)-1][1]; first != low || last != high {
+			t.Fatalf("from %d to %d, want %d to %d", first, last, low, high)
+		}
+	}
+}
+
+// Settings that are best under no statistics are left out; what is as good but for rounding stays.
+func TestLowerHull(t *testing.T) {
+	cases := map[string]struct {
+		scales, seconds []float64
+		want            []int32
+	}{
+		"none":                    {nil, nil, nil},
+		"one":                     {[]float64{1}, []float64{1}, []int32{0}},
+		"larger and slower":       {[]float64{1, 2}, []float64{1, 1.5}, []int32{0, 1}},
+		"larger and quicker":      {[]float64{1, 2, 4}, []float64{4, 5, 3}, []int32{2}},
+		"larger and as quick":     {[]float64{1, 2}, []float64{1, 1}, []int32{0, 1}},
+		"slower for each sample":  {[]float64{1, 2, 4}, []float64{1, 3, 2}, []int32{0, 2}},
+		"as slow for each sample": {[]float64{1, 2}, []float64{1, 2}, []int32{0, 1}},
+		"above the line between":  {[]float64{1, 1.5, 4}, []float64{1, 1.4, 1.6}, []int32{0, 2}},
+		"below the line between":  {[]float64{1, 2, 4}, []float64{1, 1.1, 2}, []int32{0, 1, 2}},
+		"on the line between":     {[]float64{1, 2, 4}, []float64{1, 1.5, 2}, []int32{0, 1, 2}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var settings []setting
+			for _, scale := range tc.scales {
+				settings = append(settings, setting{scale: scale})
+			}
+			if diff := cmp.Diff(tc.want, lowerHull(nil, settings, tc.seconds)); diff != "" {
+				t.Errorf("hull (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+var gridLimits = core.BatchSpec{Initial: 10, Max: 80, MinPerDevice: 5, MaxPerDevice: 20}
+
+// A batch that teaches nothing is none, neither at first nor after statistics under which there was one.
+func TestNothingToLearn(t *testing.T) {
+	m := Model{Performance: Performance{1, 0.1, 4, 0.5, 2, 0.25, 1.5}, Gradients: Gradients{Square: 1, Variance: -1}, Limits: gridLimits}
+	if got := m.Best(1, 4); got != (Choice{}) {
+		t.Errorf("the best batch is %+v", got)
+	}
+	curves := NewCurves(NewGrid(gridLimits, 4), m.Performance, Gradients{Square: 1, Variance: 1}, 4)
+	if curves.Goodput[OneNode][3] <= 0 {
+		t.Error("nothing to learn with four replicas")
+	}
+	curves.Update(m.Gradients)
+	if got := curves.Choices[OneNode][3]; got != (Choice{}) || curves.Goodput[OneNode][3] != 0 {
+		t.Errorf("after an update: %+v, %v", got, curves.Goodput[OneNode][3])
+	}
+}
+
+// A cache makes the curves that there are without it, shares what depends on the model alone, and is bounded.
+func TestCacheMakesTheSameCurves(t *testing.T) {
+	var c Cache
+	g := NewGrid(gridLimits, 4)
+	gradients := Gradients{Square: 1, Variance: 5}
+	models := []Performance{{1, 0.1, 4, 0.5, 2, 0.25, 1.5}, {2, 0.3, 1, 0.5, 1, 0.25, 2}}
+	for range 2 {
+		for _, p := range models {
+			for _, most := range []int{3, 4, 9} {
+				got, want := c.NewCurves(g, p, gradients, most), NewCurves(g, p, gradients, most)
+				if diff := cmp.Diff(want.Choices, got.Choices); diff != "" {
+					t.Errorf("choices (-without +with the cache):\n%s", diff)
+				}
+			}
+		}
+	}
+	if len(c.known) != 4 { // 9 replicas are as many as the grid has
+		t.Errorf("remembers %d models, want 4", len(c.known))
+	}
+	if a, b := c.NewCurves(g, models[0], gradients, 4), c.NewCurves(g, models[0], gradients, 4); a.corners != b.corners {
+		t.Error("makes what it remembers")
+	}
+	for i := range mostCached - 4 {
+		c.known[cacheKey{most: -1 - i}] = &corners{}
+	}
+	c.NewCurves(g, models[0], gradients, 4)
+	if len(c.known) != mostCached {
+		t.Errorf("forgets a model that it knows: %d", len(c.known))
+	}
+	c.NewCurves(g, models[0], gradients, 2)
+	if len(c.known) != 1 {
+		t.Errorf("remembers %s models beyond the bound", strconv.Itoa(len(c.known)))
+	}
+}
