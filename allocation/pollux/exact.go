@@ -11,6 +11,7 @@ type exactSearch struct {
 	counts    counts
 	occupancy occupancy
 	order     []int
+	patterns  patterns
 	row       []share
 	takers    []int32
 	only      []int32
@@ -43,6 +44,9 @@ func (p *allocator) exact() {
 		if p.plan.cost <= bound+rounding*math.Abs(bound) {
 			break
 		}
+	}
+	if !p.search.few && p.improvable(bound) {
+		bound = p.byPatterns(bound)
 	}
 	p.certify(bound)
 }

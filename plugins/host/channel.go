@@ -22,6 +22,7 @@ import (
 // it.
 type channel struct {
 	*wire.Channel
+	conn    net.Conn // that it goes over
 	theirs  *os.File // nil once the plugin has it
 	call    uint64   // number of the last one
 	answer  wire.Frame
@@ -48,7 +49,7 @@ func newChannel() (*channel, error) {
 		_ = theirs.Close()
 		return nil, err
 	}
-	return &channel{Channel: wire.NewChannel(conn), theirs: theirs}, nil
+	return &channel{Channel: wire.NewChannel(conn), conn: conn, theirs: theirs}, nil
 }
 
 // started gives up the plugin's end, so that the channel ends with the plugin.
@@ -78,11 +79,11 @@ func (c *channel) Invoke(ctx context.Context, method string, request, answer any
 	}
 	c.call++
 	interrupted := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { _ = c.Conn().SetDeadline(longAgo); close(interrupted) })
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(longAgo); close(interrupted) })
 	err = c.exchange(method, request.(proto.Message))
 	if !stop() {
 		<-interrupted
-		_ = c.Conn().SetDeadline(time.Time{})
+		_ = c.conn.SetDeadline(time.Time{})
 	}
 	switch {
 	case err == nil:

@@ -2,9 +2,9 @@ package sdk
 
 import (
 	"context"
-	"net"
 	"os"
 	"strconv"
+	"syscall"
 
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -19,16 +19,13 @@ func inheritChannel() *wire.Channel {
 	if err != nil || descriptor < 3 {
 		return nil
 	}
+	syscall.CloseOnExec(descriptor)
 	file := os.NewFile(uintptr(descriptor), "channel")
-	if file == nil {
+	if info, err := file.Stat(); err != nil || info.Mode()&os.ModeSocket == 0 {
 		return nil
 	}
-	defer func() { _ = file.Close() }() // the connection has a descriptor of its own
-	conn, err := net.FileConn(file)
-	if err != nil {
-		return nil
-	}
-	return wire.NewChannel(conn)
+	// The descriptor blocks, and stays so: a read that waits in the system ends sooner than one that waits for Go's poller.
+	return wire.NewChannel(file)
 }
 
 // serveChannel takes calls over the channel until the host ends it.

@@ -3,7 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
-	"net"
+	"io"
 	"slices"
 
 	"google.golang.org/grpc/codes"
@@ -36,7 +36,7 @@ const (
 // length in bytes, four bytes long, highest first. It costs a write and a read a message, a tenth of what a gRPC stream
 // does. Each end is for one goroutine.
 type Channel struct {
-	conn net.Conn
+	conn io.ReadWriteCloser
 	out  []byte
 	in   []byte // read and not yet taken
 	room []byte // that in lies in
@@ -46,13 +46,10 @@ type Channel struct {
 const lengthBytes = 4
 
 // NewChannel returns the channel over a connection, which it takes over.
-func NewChannel(conn net.Conn) *Channel { return &Channel{conn: conn} }
+func NewChannel(conn io.ReadWriteCloser) *Channel { return &Channel{conn: conn} }
 
-// Close ends the channel, and any wait for it.
+// Close ends the channel, and any wait for it of a connection that can be interrupted.
 func (c *Channel) Close() error { return c.conn.Close() }
-
-// Conn is the connection below.
-func (c *Channel) Conn() net.Conn { return c.conn }
 
 // SendRequest writes a request. An error with a gRPC status says that it could not be encoded or is too long: nothing was
 // written. After any other error the channel cannot be used.

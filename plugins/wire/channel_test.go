@@ -101,14 +101,16 @@ func TestFramesAreTheMessagesOfTheContract(t *testing.T) {
 }
 
 func TestAWaitGoesOnAfterADeadline(t *testing.T) {
-	c, conn := channelOf(t)
+	ours, conn := net.Pipe()
+	t.Cleanup(func() { _ = ours.Close(); _ = conn.Close() })
+	c := wire.NewChannel(ours)
 	frame, whole := wire.Frame{}, framed(t, &stagev1.ExchangeResponse{Call: 2})
 	go func() { _, _ = conn.Write(whole[:5]) }()
-	_ = c.Conn().SetDeadline(time.Now().Add(50 * time.Millisecond))
+	_ = ours.SetDeadline(time.Now().Add(50 * time.Millisecond))
 	if err := c.ReceiveAnswer(&frame); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("error %v, want a deadline", err)
 	}
-	_ = c.Conn().SetDeadline(time.Time{})
+	_ = ours.SetDeadline(time.Time{})
 	go func() { _, _ = conn.Write(whole[5:]) }()
 	if err := c.ReceiveAnswer(&frame); err != nil || frame.Call != 2 {
 		t.Errorf("%+v, error %v", frame, err)
