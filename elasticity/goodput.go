@@ -138,6 +138,7 @@ type goodputAgent struct {
 	log                *slog.Logger
 	id                 string
 	silences, ungraded int
+	endsTold           bool // how jobs ended, or that nobody tells
 
 	differ bool     // reports of one configuration were seen to
 	agents []*agent // by JobID; nil for jobs that have ended or have no batch to tune
@@ -287,6 +288,7 @@ func (p *goodputAgent) Ended(_ context.Context, _ *core.View, jobs []*core.Job) 
 	if p.pool == nil {
 		return nil
 	}
+	p.endsTold = true
 	for _, j := range jobs {
 		if int(j.ID) >= len(p.agents) || p.agents[j.ID] == nil || p.agents[j.ID].models == nil {
 			continue
@@ -311,8 +313,21 @@ func (p *goodputAgent) forget(v *core.View) {
 		}
 		if p.pool != nil {
 			p.pool.add(p.agents[id])
+			p.noteEnds()
 		}
 		p.agents[id] = nil
+	}
+}
+
+// noteEnds says once that nobody tells how jobs end: a policy in a process of its own is not told.
+func (p *goodputAgent) noteEnds() {
+	if p.endsTold || p.config.HistoryFrozen {
+		return
+	}
+	p.endsTold = true
+	if p.log != nil {
+		p.log.Warn("nobody tells how jobs end: the history keeps their curves, and not how much work they had; in the process of the scheduler it keeps both",
+			"component", p.id, "history_path", p.config.HistoryPath)
 	}
 }
 

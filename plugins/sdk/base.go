@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 
@@ -206,4 +207,18 @@ func (s *server) find(stage stagev1.Stage, typeName string) (component, error) {
 // Health answers while calls can be taken.
 func (s *server) Health(context.Context, *stagev1.HealthRequest) (*stagev1.HealthResponse, error) {
 	return &stagev1.HealthResponse{}, nil
+}
+
+// closePolicy closes the component, if it has something to close and is not in a call, when the host has asked the process to
+// end. The host waits for it as long as for any process.
+func (s *server) closePolicy() {
+	if !s.mu.TryLock() {
+		return
+	}
+	defer s.mu.Unlock()
+	if c, ok := s.policy.(io.Closer); ok {
+		if err := c.Close(); err != nil {
+			s.log.Error("the policy did not close", "error", err)
+		}
+	}
 }

@@ -56,6 +56,7 @@ func Main(factories ...Factory) {
 		GRPCServer:       server.newGRPCServer,
 		Logger:           quiet,
 	})
+	server.closePolicy()
 	os.Exit(0)
 }
 
