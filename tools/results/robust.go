@@ -33,7 +33,7 @@ func (b *bench) polluxRestart() ([][]string, error) {
 func (b *bench) polluxNoise() ([][]string, error) {
 	rows := [][]string{{"composition", "reports", "mean JCT s by workload", "mean JCT s", "difference"}}
 	for _, c := range []struct{ label, config string }{
-		{"pollux-exact", polluxExact}, {"pollux-best", polluxBest}, {"pollux-unknown", polluxUnknown},
+		{"pollux-exact", polluxExact}, {"pollux-best", polluxBest},
 	} {
 		undisturbed := 0.0
 		for _, n := range []struct {
