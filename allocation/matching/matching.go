@@ -15,9 +15,9 @@ import (
 // Config configures New.
 type Config struct {
 	Values          string        `config:"values" doc:"what a job bids for a device: gradient is by how much it shortens the job, raw_rate its speed, as in a public replication, blind the same for every type" enum:"gradient|raw_rate|blind"`
-	Search          string        `config:"search" doc:"sampled: categories drawn and improved; exact: dynamic programming, for a few devices of each type only" enum:"sampled|exact"`
+	Search          string        `config:"search" doc:"sampled: categories drawn and improved; each_category: a market for each category drawn, and nothing else, as published; exact: dynamic programming, for a few devices of each type only" enum:"sampled|each_category|exact"`
 	Market          string        `config:"market" doc:"what clears a market: transport, or the slower price auction" enum:"transport|auction"`
-	Samples         int           `config:"samples" doc:"categories drawn in a round, half of them uniformly and half near the category of marginal gains" min:"0" max:"100000"`
+	Samples         int           `config:"samples" doc:"categories drawn in a round, half of them uniformly and half near the category of marginal gains; all uniformly with search each_category" min:"0" max:"100000"`
 	Kicks           int           `config:"kicks" doc:"times in a round that the best assignment is disturbed and improved again" min:"0" max:"100000"`
 	Fairness        float64       `config:"fairness" doc:"weight of Jain's index of the completion times, each over that of equal sizes, against their mean" min:"0" max:"1"`
 	Urgency         float64       `config:"urgency" doc:"power by which a job counts more the less work it has left; 0 weighs all alike, for the plain mean" min:"0" max:"8"`
@@ -115,7 +115,8 @@ func (p *allocator) solve(ctx context.Context) (market.Assignment, error) {
 		return won, err
 	}
 	options := market.Options{
-		Fairness: p.config.Fairness, Matcher: market.Matcher(p.config.Market), Samples: atLeastNone(p.config.Samples), Kicks: atLeastNone(p.config.Kicks),
+		EachCategory: p.config.Search == "each_category",
+		Fairness:     p.config.Fairness, Matcher: market.Matcher(p.config.Market), Samples: atLeastNone(p.config.Samples), Kicks: atLeastNone(p.config.Kicks),
 	}
 	if p.config.Values == "raw_rate" {
 		options.Values = market.RawRates

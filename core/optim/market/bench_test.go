@@ -1,6 +1,7 @@
 package market
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -110,4 +111,41 @@ func leastCategory(b *testing.B, p *problem) float64 {
 	}
 	walk(0, p.total)
 	return least
+}
+
+// BenchmarkEachCategory holds a market for each of so many categories, over 20 instances of each generator, and reports
+// how far the outcome is from the optimum.
+func BenchmarkEachCategory(b *testing.B) {
+	for _, name := range []string{"graded", "skewed"} {
+		for _, samples := range []int{1, 4, 16, 64, 256, 1024} {
+			b.Run(fmt.Sprintf("%s/%d", name, samples), func(b *testing.B) {
+				const count = 20
+				var drawn []instance
+				var least []float64
+				for seed := range uint64(count) {
+					in := generators[name](rand.New(rand.NewPCG(seed, 100)))
+					best, err := Optimum(b.Context(), in.jobs, in.workers)
+					if err != nil {
+						b.Fatal(err)
+					}
+					drawn, least = append(drawn, in), append(least, best.Mean)
+				}
+				var gaps []float64
+				for b.Loop() {
+					gaps = gaps[:0]
+					for seed, in := range drawn {
+						got, err := Place(b.Context(), in.jobs, in.workers, Options{EachCategory: true, Samples: samples}, rand.New(rand.NewPCG(uint64(seed), 101)))
+						if err != nil {
+							b.Fatal(err)
+						}
+						gaps = append(gaps, got.Mean/least[seed]-1)
+					}
+				}
+				slices.Sort(gaps)
+				b.ReportMetric(100*mean(gaps), "%gap")
+				b.ReportMetric(100*gaps[(count*95-1)/100], "%gap_p95")
+				b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N)/count, "ms/decision")
+			})
+		}
+	}
 }

@@ -70,7 +70,10 @@ type Options struct {
 	Matcher  Matcher
 	Values   Values
 	Samples  int // categories drawn, half uniformly and half near the base; 0 is 16, negative none
-	Kicks    int // times the best is disturbed and improved again; 0 is one a job, 32 at most, negative none
+	// EachCategory is the publication's scheme: a market for each of the Samples, all drawn uniformly, and for the equal
+	// sizes; the best outcome is it, with no exchanges and no kicks. It is there to compare.
+	EachCategory bool
+	Kicks        int // times the best is disturbed and improved again; 0 is one a job, 32 at most, negative none
 }
 
 // ErrNoRoom says that not even one job can be placed.

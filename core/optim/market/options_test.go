@@ -111,3 +111,36 @@ func TestWhatFitsMatches(t *testing.T) {
 		}
 	})
 }
+
+// The more categories are sampled, the nearer is the best of their markets to the optimum; and a market for each of
+// few is no match for exchanges.
+func TestEachCategory(t *testing.T) {
+	for name, generate := range generators {
+		t.Run(name, func(t *testing.T) {
+			last := math.Inf(1)
+			for _, samples := range []int{1, 16, 64} {
+				gap := 0.0
+				for seed := range uint64(8) {
+					in := generate(rand.New(rand.NewPCG(seed, 100)))
+					best, err := Optimum(t.Context(), in.jobs, in.workers)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got, err := Place(t.Context(), in.jobs, in.workers, Options{EachCategory: true, Samples: samples}, rand.New(rand.NewPCG(seed, 101)))
+					if err != nil {
+						t.Fatal(err)
+					}
+					checkAssignment(t, in, got)
+					if got.Mean < best.Mean*(1-1e-9) {
+						t.Errorf("seed %d: mean %v, below the optimum %v", seed, got.Mean, best.Mean)
+					}
+					gap += (got.Mean/best.Mean - 1) / 8
+				}
+				if gap >= last || gap == 0 {
+					t.Errorf("gap %v of %d samples, %v of fewer", gap, samples, last)
+				}
+				last = gap
+			}
+		})
+	}
+}

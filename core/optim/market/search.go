@@ -43,6 +43,9 @@ func (s *search) run(ctx context.Context) (Assignment, error) {
 	if s.e.score, err = equalSizes(ctx, s.m, s.e, s.options.Fairness); err != nil {
 		return Assignment{}, err
 	}
+	if s.options.EachCategory {
+		return s.sample(ctx)
+	}
 	if err := s.improve(ctx); err != nil { // from the equal sizes on
 		return Assignment{}, err
 	}
@@ -64,6 +67,31 @@ func (s *search) run(ctx context.Context) (Assignment, error) {
 		if err := s.kick(ctx); err != nil {
 			return Assignment{}, err
 		}
+	}
+	bound, err := s.m.bound(ctx, s.held)
+	if err != nil {
+		return Assignment{}, err
+	}
+	return s.p.assignment(s.held, bound, s.e.score), nil
+}
+
+// sample holds a market for the equal sizes and for each of the categories drawn, and takes the best outcome. Categories
+// that the types do not hold, as jobs that run on few may have, are passed over.
+func (s *search) sample(ctx context.Context) (Assignment, error) {
+	s.e.load(s.m.held) // of the equal sizes, before exchanges
+	s.keep(s.e.score.of(s.e.seconds))
+	sizes, sampler := make([]int, len(s.p.agents)), s.p.newSampler()
+	for range s.samples() {
+		sampler.draw(s.rng, sizes)
+		_, err := s.m.solve(ctx, sizes, rounds)
+		if errors.Is(err, optim.ErrTransportInfeasible) {
+			continue
+		}
+		if err != nil {
+			return Assignment{}, err
+		}
+		s.e.load(s.m.held)
+		s.keep(s.e.score.of(s.e.seconds))
 	}
 	bound, err := s.m.bound(ctx, s.held)
 	if err != nil {
@@ -188,22 +216,31 @@ func (s *search) improve(ctx context.Context) error {
 			return err
 		}
 	}
+	s.keep(score)
+	return nil
+}
+
+// keep takes what the exchanger holds when its score is the best.
+func (s *search) keep(score float64) {
 	if score < s.score {
 		s.score = score
 		for i, row := range s.e.held {
 			copy(s.held[i], row)
 		}
 	}
-	return nil
+}
+
+func (s *search) samples() int {
+	if s.options.Samples == 0 {
+		return samples
+	}
+	return max(s.options.Samples, 0)
 }
 
 // starts are the base, the best of the categories drawn uniformly and the best of those drawn
 // near the base, by the time on mean workers.
 func (s *search) starts() [][]int {
-	n := s.options.Samples
-	if n == 0 {
-		n = samples
-	}
+	n := s.samples()
 	base := s.p.base()
 	out := [][]int{base}
 	if len(base)*s.p.total <= drawnTable {
