@@ -23,17 +23,26 @@ type Catalog = configs.Catalog
 // Options say which files and settings a composition is loaded from.
 type Options = configs.Options
 
-// The form of a config, as the file has it.
+// Spec is a config in the form that the file has.
+type Spec = configs.File
+
 type (
-	Spec       = configs.File
-	Cluster    = configs.Cluster
-	NodeGroup  = configs.NodeGroup
-	Round      = configs.Round
-	Measure    = configs.Measure
-	Pipeline   = configs.Pipeline
+	// Cluster is the machines of a Spec.
+	Cluster = configs.Cluster
+	// NodeGroup is a group of equal nodes.
+	NodeGroup = configs.NodeGroup
+	// Round says when rounds are held.
+	Round = configs.Round
+	// Measure says which jobs a summary covers.
+	Measure = configs.Measure
+	// Pipeline is the policies of a Spec.
+	Pipeline = configs.Pipeline
+	// Elasticity is the policies for jobs and for the cluster.
 	Elasticity = configs.Elasticity
-	Policy     = configs.Policy
-	Part       = configs.Part
+	// Policy is a component of the pipeline.
+	Policy = configs.Policy
+	// Part is any other component.
+	Part = configs.Part
 )
 
 // Composition is a checked composition of components with a cluster and a workload. Its fields may be set before it is

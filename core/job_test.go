@@ -97,7 +97,8 @@ func TestAnInterruptionCountsFromItsMoment(t *testing.T) {
 	b := &script{observations: []core.Observation{
 		{Events: []core.Event{submit(0, 0, 4)}},
 		{NowSeconds: 60, Events: []core.Event{
-			{Kind: core.NodeChanged, Node: 0, Health: core.Down}, {Kind: core.NodeChanged, Node: 1, Health: core.Down},
+			{Kind: core.NodeChanged, Node: 0, Health: core.Down},
+			{Kind: core.NodeChanged, Node: 1, Health: core.Down},
 			{Kind: core.JobInterrupted, Job: 0, AtSeconds: 45},
 		}},
 	}}

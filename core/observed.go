@@ -17,8 +17,10 @@ func (e *Event) check(j *Job) error {
 			what  string
 			value float64
 		}{
-			{"pass_seconds", m.PassSeconds}, {"step_seconds", m.StepSeconds},
-			{"gradient square", g.Square}, {"gradient variance", g.Variance},
+			{"pass_seconds", m.PassSeconds},
+			{"step_seconds", m.StepSeconds},
+			{"gradient square", g.Square},
+			{"gradient variance", g.Variance},
 		} {
 			if !amount(v.value) {
 				return wrong(v.what, v.value)

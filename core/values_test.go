@@ -99,8 +99,17 @@ func TestResponseRate(t *testing.T) {
 		replicas int
 		want     float64
 	}{
-		{0, 0, 0}, {0, -1, 0}, {0, 1, 1}, {0, 2, 2}, {0, 3, 3}, {0, 4, 0},
-		{1, 1, 10}, {1, 2, 20}, {1, 3, 30}, {2, 3, 30}, {core.AnyAccelerator, 3, 3},
+		{0, 0, 0},
+		{0, -1, 0},
+		{0, 1, 1},
+		{0, 2, 2},
+		{0, 3, 3},
+		{0, 4, 0},
+		{1, 1, 10},
+		{1, 2, 20},
+		{1, 3, 30},
+		{2, 3, 30},
+		{core.AnyAccelerator, 3, 3},
 	} {
 		if got := r.Rate(tc.t, tc.replicas, 2); got != tc.want {
 			t.Errorf("type %d, %d replicas: %v, want %v", tc.t, tc.replicas, got, tc.want)
@@ -166,7 +175,7 @@ func TestExplain(t *testing.T) {
 
 func TestStreamsOfComponents(t *testing.T) {
 	draw := func(seed uint64, id string) uint64 { return core.NewRand(seed, id).Uint64() }
-	if draw(1, "a") != draw(1, "a") || draw(1, "a") == draw(1, "b") || draw(1, "a") == draw(2, "a") {
+	if first, again := draw(1, "a"), draw(1, "a"); first != again || first == draw(1, "b") || first == draw(2, "a") {
 		t.Error("a stream is that of its seed and id, and of no other")
 	}
 	drawn := 0
@@ -239,8 +248,12 @@ func TestSplitBatchAtItsBounds(t *testing.T) {
 		batch           core.BatchSpec
 		device, steps   int
 	}{
-		{1, 1, core.BatchSpec{}, 1, 0}, {0, 1, core.BatchSpec{}, 0, 0}, {1, 0, core.BatchSpec{}, 0, 0},
-		{64, 1, core.BatchSpec{Initial: 64}, 64, 0}, {65, 1, core.BatchSpec{Initial: 64}, 33, 1}, {65, 1, core.BatchSpec{}, 65, 0},
+		{1, 1, core.BatchSpec{}, 1, 0},
+		{0, 1, core.BatchSpec{}, 0, 0},
+		{1, 0, core.BatchSpec{}, 0, 0},
+		{64, 1, core.BatchSpec{Initial: 64}, 64, 0},
+		{65, 1, core.BatchSpec{Initial: 64}, 33, 1},
+		{65, 1, core.BatchSpec{}, 65, 0},
 	} {
 		if device, steps := core.SplitBatch(tc.total, tc.replicas, tc.batch); device != tc.device || steps != tc.steps {
 			t.Errorf("%d over %d: %d and %d, want %d and %d", tc.total, tc.replicas, device, steps, tc.device, tc.steps)

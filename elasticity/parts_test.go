@@ -273,7 +273,8 @@ func TestConfirmed(t *testing.T) {
 // The blind takes the first of measurements that differ in their type alone.
 func TestBlindCollects(t *testing.T) {
 	all := []core.Measurement{
-		{Accelerator: "t4", Nodes: 1, Replicas: 1, PerDevice: 8, PassSeconds: 1}, {Accelerator: "v100", Nodes: 1, Replicas: 1, PerDevice: 8, PassSeconds: 2},
+		{Accelerator: "t4", Nodes: 1, Replicas: 1, PerDevice: 8, PassSeconds: 1},
+		{Accelerator: "v100", Nodes: 1, Replicas: 1, PerDevice: 8, PassSeconds: 2},
 		{Accelerator: "v100", Nodes: 1, Replicas: 2, PerDevice: 8, PassSeconds: 3},
 	}
 	got := newGoodput(t, map[string]any{"types": blindType}).collect(nil, all)
@@ -287,8 +288,11 @@ func TestBlindCollects(t *testing.T) {
 
 func TestAlone(t *testing.T) {
 	known := &core.Truth{Measurements: []core.Measurement{
-		{Accelerator: "t4", Replicas: 1, PerDevice: 32, StepSeconds: 1}, {Accelerator: "t4", Replicas: 1, PerDevice: 64, StepSeconds: 4},
-		{Accelerator: "t4", Replicas: 1, PerDevice: 64, StepSeconds: 1}, {Accelerator: "t4", Replicas: 2, PerDevice: 128, StepSeconds: 1}, {Accelerator: "v100", Replicas: 1, PerDevice: 256, StepSeconds: 1},
+		{Accelerator: "t4", Replicas: 1, PerDevice: 32, StepSeconds: 1},
+		{Accelerator: "t4", Replicas: 1, PerDevice: 64, StepSeconds: 4},
+		{Accelerator: "t4", Replicas: 1, PerDevice: 64, StepSeconds: 1},
+		{Accelerator: "t4", Replicas: 2, PerDevice: 128, StepSeconds: 1},
+		{Accelerator: "v100", Replicas: 1, PerDevice: 256, StepSeconds: 1},
 	}}
 	if a, b, c := alone(known, "t4"), alone(known, "v100"), alone(known, "a100"); a != 16 || b != 256 || c != 0 {
 		t.Errorf("%v, %v, %v samples a second; want 16, 256, 0", a, b, c)

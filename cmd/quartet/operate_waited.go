@@ -34,12 +34,11 @@ func waits(decisions []*controlv1.Decision, nowSeconds float64) (list []wait) {
 		list[i].seconds += at - since
 	}
 	for _, d := range decisions {
-		now := waiting
+		now := false
 		switch d.GetWhat() {
 		case core.JobSubmitted.String(), core.Defer.String(), core.Stop.String(), core.JobInterrupted.String():
 			now = true
 		case core.Start.String(), core.Move.String(), core.Reject.String(), core.JobFinished.String(), core.JobFailed.String(), core.JobCancelled.String():
-			now = false
 		default:
 			continue
 		}

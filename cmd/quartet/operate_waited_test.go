@@ -23,14 +23,16 @@ func TestHowLongAJobWaited(t *testing.T) {
 			[]*controlv1.Decision{
 				d(0, "job_submitted", ""), d(10, "defer", "waiting_for_devices"), d(40, "defer", "blocked_by_earlier"), d(100, "start", ""),
 				d(150, "tune", ""), d(200, "stop", "preempted_by_priority"), d(220, "defer", "waiting_for_devices"),
-			}, 260,
+			},
+			260,
 			"waited 2m 40s: waiting_for_devices 1m 10s, blocked_by_earlier 1m 00s, preempted_by_priority 20.0 s, the next round 10.0 s",
 		},
 		"it has ended": {
 			[]*controlv1.Decision{d(10, "defer", "load_limit"), d(40, "reject", "exceeds_cluster")}, 1000, "waited 30.0 s: load_limit 30.0 s",
 		},
 		"an interruption that is told late counts once": {
-			[]*controlv1.Decision{d(0, "start", ""), d(20, "job_interrupted", "node_unavailable"), d(30, "defer", "node_unavailable")}, 50,
+			[]*controlv1.Decision{d(0, "start", ""), d(20, "job_interrupted", "node_unavailable"), d(30, "defer", "node_unavailable")},
+			50,
 			"waited 30.0 s: node_unavailable 30.0 s",
 		},
 	} {

@@ -26,23 +26,28 @@ func TestGridSettings(t *testing.T) {
 		want     [][2]int
 	}{
 		"one replica accumulates beyond the initial batch": {
-			core.BatchSpec{Initial: 4, Max: 8, MinPerDevice: 1, MaxPerDevice: 8}, 1,
+			core.BatchSpec{Initial: 4, Max: 8, MinPerDevice: 1, MaxPerDevice: 8},
+			1,
 			[][2]int{{1, 4}, {2, 3}, {2, 4}},
 		},
 		"two": {
-			core.BatchSpec{Initial: 4, Max: 8, MinPerDevice: 1, MaxPerDevice: 8}, 2,
+			core.BatchSpec{Initial: 4, Max: 8, MinPerDevice: 1, MaxPerDevice: 8},
+			2,
 			[][2]int{{1, 2}, {1, 3}, {1, 4}},
 		},
 		"two beyond what a device holds": {
-			core.BatchSpec{Initial: 4, Max: 8, MinPerDevice: 1, MaxPerDevice: 3}, 2,
+			core.BatchSpec{Initial: 4, Max: 8, MinPerDevice: 1, MaxPerDevice: 3},
+			2,
 			[][2]int{{1, 2}, {1, 3}, {2, 2}},
 		},
 		"the least of a device": {
-			core.BatchSpec{Initial: 4, Max: 10, MinPerDevice: 3, MaxPerDevice: 5}, 2,
+			core.BatchSpec{Initial: 4, Max: 10, MinPerDevice: 3, MaxPerDevice: 5},
+			2,
 			[][2]int{{1, 3}, {1, 4}, {1, 5}},
 		},
 		"passes below the least of a device are left out": {
-			core.BatchSpec{Initial: 10, Max: 24, MinPerDevice: 5, MaxPerDevice: 6}, 2,
+			core.BatchSpec{Initial: 10, Max: 24, MinPerDevice: 5, MaxPerDevice: 6},
+			2,
 			[][2]int{{1, 5}, {1, 6}, {2, 5}, {2, 6}},
 		},
 	}

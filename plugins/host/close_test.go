@@ -66,7 +66,7 @@ func TestALongFolderForTemporaryFiles(t *testing.T) {
 
 // asked is an allocator in a process of its own, once it was asked a question at which it goes wrong. TMPDIR is a folder
 // of the test's own, by which all its processes are known.
-func asked(t *testing.T, fault string, level slog.Level) (log *buffer, temporary string, err error, end func()) {
+func asked(t *testing.T, fault string, level slog.Level) (log *buffer, temporary string, end func(), err error) {
 	t.Helper()
 	temporary = shortDir(t)
 	t.Setenv("TMPDIR", temporary)
@@ -87,7 +87,7 @@ func asked(t *testing.T, fault string, level slog.Level) (log *buffer, temporary
 	}
 	v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()).Round(faulty.Round).Jobs(coretest.MakeJob("only").Replicas(1).Waiting()).Obj()
 	_, err = allocator.Allocate(t.Context(), v, coretest.Candidates(v, coretest.Rigid))
-	return log, temporary, err, session.Close
+	return log, temporary, session.Close, err
 }
 
 // TestCloseEndsEverything holds Close to its bound, whatever the plugin, its children and the children that left its
@@ -95,7 +95,7 @@ func asked(t *testing.T, fault string, level slog.Level) (log *buffer, temporary
 func TestCloseEndsEverything(t *testing.T) {
 	for _, fault := range []string{"", "stray", "daemon", "stray_exit", "daemon_exit", "stop", "hang", "panic_elsewhere", "kill", "flood"} {
 		t.Run("after "+fault, func(t *testing.T) {
-			_, temporary, _, end := asked(t, fault, slog.LevelWarn)
+			_, temporary, end, _ := asked(t, fault, slog.LevelWarn)
 			limit := time.AfterFunc(30*time.Second, func() { panic("Close does not end") })
 			defer limit.Stop()
 			end()
@@ -130,7 +130,7 @@ func TestCloseOfADeafPlugin(t *testing.T) {
 }
 
 func TestOddLogsHurtNobody(t *testing.T) {
-	log, _, err, end := asked(t, "odd_log", slog.LevelDebug)
+	log, _, end, err := asked(t, "odd_log", slog.LevelDebug)
 	end()
 	if err != nil {
 		t.Error(err)
@@ -149,7 +149,7 @@ func TestOddLogsHurtNobody(t *testing.T) {
 }
 
 func TestAFloodIsBounded(t *testing.T) {
-	log, _, err, end := asked(t, "flood", slog.LevelWarn)
+	log, _, end, err := asked(t, "flood", slog.LevelWarn)
 	end()
 	if err != nil {
 		t.Error(err)
@@ -163,7 +163,7 @@ func TestAFloodIsBounded(t *testing.T) {
 }
 
 func TestANastyErrorIsCleaned(t *testing.T) {
-	_, _, err, end := asked(t, "nasty_error", slog.LevelWarn)
+	_, _, end, err := asked(t, "nasty_error", slog.LevelWarn)
 	end()
 	if err == nil || len(err.Error()) > 2*core.MaxText || strings.ContainsAny(err.Error(), "\x00\x1b\x07") || !utf8.ValidString(err.Error()) || !strings.Contains(err.Error(), `plugin "faulty": `) {
 		t.Errorf("error %.300q", fmt.Sprint(err))

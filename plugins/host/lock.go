@@ -88,7 +88,7 @@ func ReadLock(folder string) (Lock, error) {
 	if len(problems) == 0 {
 		problems = lock.check()
 	}
-	document.Locate(problems)
+	problems = document.Locate(problems)
 	for i := range problems {
 		if problems[i].Hint == "" {
 			problems[i].Hint = repairHint

@@ -40,7 +40,7 @@ func newOutput(log *slog.Logger, plugin string) *output {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &output{log: log.With("plugin", plugin), now: time.Now}
+	return &output{log: log.With("plugin", plugin), now: time.Now} //nolint:forbidigo // bounds how much a plugin writes, and reaches no decision
 }
 
 const tailLength = 8 << 10

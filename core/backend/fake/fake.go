@@ -123,9 +123,7 @@ func (b *Backend) Restart(identity string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.seen != nil { // what was not decided about is told to the next one
-		for _, e := range b.told[len(b.told)-len(b.seen.Events):] {
-			b.events = append(b.events, e)
-		}
+		b.events = append(b.events, b.told[len(b.told)-len(b.seen.Events):]...)
 		b.told, b.seen = b.told[:len(b.told)-len(b.seen.Events)], nil
 		slices.SortStableFunc(b.events, func(x, y core.Event) int { return cmp.Compare(x.ID, y.ID) })
 	}
