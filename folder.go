@@ -85,7 +85,7 @@ func (e *execution) differs(m *Manifest) (string, error) {
 		return different[0], nil
 	case len(different) > 1:
 		return fmt.Sprintf("%s, and %d more", different[0], len(different)-1), nil
-	case !slices.Equal(m.Inputs, digestsOf(e.jobs.Inputs)):
+	case !slices.Equal(m.Inputs, e.inputs):
 		return "with other inputs", nil
 	case !slices.Equal(m.Plugins, e.pluginsUsed()):
 		return "with other plugins", nil

@@ -2,6 +2,7 @@ package quartet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/quartet-sched/quartet/core"
@@ -40,7 +41,7 @@ func (c *Composition) Plan(ctx context.Context, snapshot string) (*Plan, error) 
 	}
 	world, simulated, err := c.preview(ctx, snapshot, cluster, jobs)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, discardStages(&stages))
 	}
 	p := &Plan{Cluster: cluster, Verdicts: map[core.JobID]core.Verdict{}, Names: map[core.JobID]string{}}
 	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), nil, foreseen{p})
@@ -48,10 +49,7 @@ func (c *Composition) Plan(ctx context.Context, snapshot string) (*Plan, error) 
 	if snapshot == "" && !simulated {
 		seen = Late(world, FirstRoundSeconds)
 	}
-	if err := pipeline.Run(ctx, seen); err != nil {
-		return nil, err
-	}
-	if err := CloseStages(&stages); err != nil {
+	if err := errors.Join(pipeline.Run(ctx, seen), discardStages(&stages)); err != nil {
 		return nil, err
 	}
 	p.NowSeconds, p.Changes, p.Unfinished = pipeline.NowSeconds(), world.Changes(), pipeline.Unfinished()

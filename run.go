@@ -83,6 +83,7 @@ type execution struct {
 	stopwatch func() time.Duration
 	jobs      *workload.Workload
 	window    metrics.Window
+	inputs    []Digest // files that the run rests on
 	cluster   *core.Cluster
 	files     *outputs
 	collector *metrics.Collector
@@ -112,6 +113,7 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	if err != nil {
 		return nil, err
 	}
+	e.inputs = append(digestsOf(e.jobs.Inputs), filesRead(&stages)...)
 	world, state, err := e.open(ctx, real)
 	if err != nil {
 		return nil, err
@@ -238,7 +240,7 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		failure = nil
 	}
 	if interrupted && remembers && memory.Replaying() {
-		return nil, errors.Join(parts.close(), errors.New("stopped while the rounds of an earlier scheduler were repeated: nothing was decided and no results are written; run it again to go on"))
+		return nil, errors.Join(parts.close(true), errors.New("stopped while the rounds of an earlier scheduler were repeated: nothing was decided and no results are written; run it again to go on"))
 	}
 	unfinished := pipeline.Unfinished()
 	if waiting, ok := world.(interface{ Awaited() []*core.Job }); ok && interrupted {
@@ -247,14 +249,14 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	if e.jobs.Open && len(unfinished) == 0 {
 		interrupted = false // it was to go on until then
 	}
-	failure = errors.Join(failure, parts.close())
+	failure = errors.Join(failure, parts.close(remembers && (interrupted || failure != nil)))
 
 	end := pipeline.NowSeconds()
 	if real, ok := world.(backend.Ticking); ok && interrupted {
 		end = max(end, real.Present())
 	}
 	r := &Result{
-		Interrupted: interrupted, EndSeconds: end, Inputs: append(digestsOf(e.jobs.Inputs), filesRead(stages)...), Dir: e.dir, Repeats: e.repeats,
+		Interrupted: interrupted, EndSeconds: end, Inputs: e.inputs, Dir: e.dir, Repeats: e.repeats,
 		Unfinished: e.window.Among(unfinished), Plugins: e.pluginsUsed(), failure: failure,
 	}
 	if r.Summary, err = attached.Finish(unfinished, r.EndSeconds); err != nil {

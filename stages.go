@@ -57,6 +57,20 @@ func CloseStages(s *core.Stages) error {
 	return errors.Join(errs...)
 }
 
+// discardStages ends the policies of a run that goes on later, or was only looked at: they keep nothing of what they learned
+// for other runs.
+func discardStages(s *core.Stages) error {
+	var errs []error
+	for _, policy := range policiesOf(s) {
+		if d, ok := policy.(core.Discarder); ok {
+			errs = append(errs, d.Discard())
+		} else if closer, ok := policy.(io.Closer); ok {
+			errs = append(errs, closer.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
 func policiesOf(s *core.Stages) []any {
 	policies := []any{s.Allocation.Policy, s.Placement.Policy, s.Elasticity.Policy, s.Scaler.Policy}
 	for _, admission := range s.Admission {

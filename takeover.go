@@ -35,9 +35,13 @@ func (p *policies) again(context.Context) (core.Stages, error) {
 	return stages, err
 }
 
-func (p *policies) close() error {
+// close ends the policies. Those of a run that goes on later leave nothing: they are told all of it again.
+func (p *policies) close(goesOn bool) error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	if goesOn {
+		return discardStages(&p.stages)
+	}
 	return CloseStages(&p.stages)
 }
 

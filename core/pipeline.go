@@ -72,9 +72,7 @@ func NewPipeline(c *Cluster, s Stages, o RoundOptions, stopwatch func() time.Dur
 	}
 	p := &Pipeline{stages: s, options: o, observers: observers, stopwatch: stopwatch, standing: Standing{UntilSeconds: math.Inf(1)}}
 	p.state.init(c, o)
-	if s.Allocation.OneType {
-		p.state.capacity.OneType, p.state.oneType = true, s.Allocation.ID
-	}
+	p.state.countFor(&s.Allocation)
 	return p
 }
 

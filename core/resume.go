@@ -182,6 +182,7 @@ func (p *Pipeline) replace(c *Composition) error {
 	}
 	taken.Why = "the config was changed"
 	p.stages, p.options = c.Stages, c.Options
+	p.state.countFor(&c.Stages.Allocation)
 	p.state.view.IntervalSeconds, p.state.view.OnEvents = c.Options.IntervalSeconds, c.Options.OnEvents
 	r.taken, r.immediate = taken, p.state.view.Round > 0
 	return nil

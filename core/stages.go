@@ -51,6 +51,13 @@ type FileRead struct {
 	SHA256 string // of its bytes, hex; "" where there was no such file
 }
 
+// Discarder is implemented by a stage that leaves what it learned to later runs when it is closed.
+type Discarder interface {
+	// Discard ends the stage and leaves nothing: the run goes on later and is told again, or it was none. It is called instead
+	// of Close.
+	Discard() error
+}
+
 // Historian is implemented by an elasticity that learns from how jobs end.
 type Historian interface {
 	// Ended tells the jobs that ended since the round before, by JobID, before Respond and also when no job is asked about.

@@ -49,6 +49,14 @@ func (s *state) init(c *Cluster, o RoundOptions) {
 	s.report.View, s.devices = &s.view, c.Devices()
 }
 
+// countFor counts the devices that a job can have at once under an allocator.
+func (s *state) countFor(c *Component[Allocator]) {
+	s.capacity.OneType, s.oneType = c.OneType, ""
+	if c.OneType {
+		s.oneType = c.ID
+	}
+}
+
 // observe brings the state up to the moment of the round.
 func (s *state) observe(seen Observation) error {
 	v := &s.view

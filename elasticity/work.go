@@ -80,7 +80,7 @@ func (d *total) left(done float64) float64 {
 // double is what is left of a guess that was doubled until it lay beyond what is done. The guess stands for a while, so that
 // of two jobs that go on beyond all others the one that is ahead stays so.
 func double(guess, done float64) float64 {
-	for guess <= done {
+	for guess <= done && !math.IsInf(guess, 1) {
 		guess *= 2
 	}
 	return guess - done

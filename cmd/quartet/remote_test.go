@@ -16,6 +16,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/elasticity"
 	"github.com/quartet-sched/quartet/plugins/host"
 	"github.com/quartet-sched/quartet/plugins/loopback"
 	"github.com/quartet-sched/quartet/plugins/sdk"
@@ -151,6 +152,9 @@ func TestSameBytesThroughTheWire(t *testing.T) {
 			c, err := configs.Parse(catalog(), name, text, configs.Options{Env: os.LookupEnv})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if agent, is := c.Elasticity.Config.(*elasticity.GoodputConfig); is && agent.HistoryPath != "" {
+				agent.HistoryFrozen = true // one run is not to teach the next
 			}
 			jobs, err := quartet.LoadWorkload(t.Context(), c, nil)
 			if err != nil {

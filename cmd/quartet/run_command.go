@@ -32,6 +32,7 @@ type runFlags struct {
 	fresh    bool
 	discover bool
 	speedup  float64
+	sped     bool // --speedup was given
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -60,6 +61,7 @@ it goes on too. docs/run.md tells of job files, folders and failures.`,
   quartet run -f default.yaml --speedup 600`,
 		Args: byFlag,
 		RunE: func(c *cobra.Command, _ []string) error {
+			f.sped = c.Flags().Changed("speedup")
 			config, err := f.load(c.Context(), a)
 			if err != nil {
 				return err
@@ -148,7 +150,7 @@ func (f *runFlags) loadReal(ctx context.Context, a *app) (*configs.Config, error
 		return nil, err
 	}
 	_, real := opener.(*local.Opener)
-	if real && !f.discover && f.speedup == 0 {
+	if real && !f.discover && !f.sped {
 		return c, nil
 	}
 	if !real {
@@ -157,7 +159,7 @@ func (f *runFlags) loadReal(ctx context.Context, a *app) (*configs.Config, error
 	if f.discover {
 		flags.sets = append(flags.sets, discovered)
 	}
-	if f.speedup != 0 {
+	if f.sped {
 		flags.sets = append(flags.sets, fmt.Sprintf("backend.config.speedup=%v", f.speedup))
 	}
 	return flags.load(ctx, a, f.out)

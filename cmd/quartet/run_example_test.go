@@ -124,7 +124,7 @@ func readmeCommands(t *testing.T, path string) (commands [][]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, found := strings.Cut(string(text), "```\ngo build -o bin/")
+	_, rest, found := strings.Cut(string(text), "\ngo build -o bin/")
 	block, _, closed := strings.Cut("go build -o bin/"+rest, "```")
 	if !found || !closed {
 		t.Fatal("the README has no such block")

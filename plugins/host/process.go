@@ -250,7 +250,7 @@ func (b Binary) serve(ctx context.Context, p *Process, c Component) (*Session, e
 		p.Close()
 		return nil, b.failed(err, p)
 	}
-	return &Session{Conn: conn, Close: p.Close, End: p.End, LastWords: p.LastWords}, nil
+	return &Session{Conn: conn, Close: p.Close, End: p.End, LastWords: p.LastWords, Ends: configured.GetEnds()}, nil
 }
 
 // configure is Configure within the time that a start may take, its failures told in words.

@@ -197,6 +197,25 @@ type elasticity struct {
 	asked      []int32
 }
 
+// Ended tells the process how jobs ended, where it wants to know.
+func (e *elasticity) Ended(ctx context.Context, v *core.View, jobs []*core.Job) error {
+	if !e.instead && (e.session == nil || !e.session.Ends) {
+		return nil
+	}
+	ended := wire.EndedJobs(jobs)
+	err := e.ask(ctx, v, nil, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+		answer, err := stagev1.NewElasticityServiceClient(e.session.Conn).Respond(ctx, &stagev1.RespondRequest{View: u, Ended: ended})
+		return answer.GetResync(), answer.GetStanding(), err
+	})
+	if errors.Is(err, errInstead) {
+		if h, learns := e.fallback.(core.Historian); learns {
+			return h.Ended(ctx, v, jobs)
+		}
+		return nil
+	}
+	return err
+}
+
 // Respond puts the question to the process.
 func (e *elasticity) Respond(ctx context.Context, v *core.View, jobs []*core.Job) (responses []core.Response, err error) {
 	e.asked = e.asked[:0]

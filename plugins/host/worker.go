@@ -39,6 +39,7 @@ var DefaultOptions = Options{OnFailure: Fail, MaxRestarts: 3, Backoff: 100 * tim
 type Session struct {
 	Conn  grpc.ClientConnInterface
 	Close func()
+	Ends  bool // the policy is to be told how jobs end
 	// End and LastWords tell how the process ended, and the end of what it wrote to stderr, once Close returned. Both are
 	// nil where there is no process.
 	End, LastWords func() string

@@ -190,6 +190,7 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 	s.policy, s.view = policy, wire.Copy{}
 	s.lists = newLists()
 	answer.Exchange, answer.Channel = true, s.channel && q.GetChannel()
+	_, answer.Ends = policy.(core.Historian)
 	return answer, nil
 }
 

@@ -174,9 +174,18 @@ type elasticity struct {
 func (s elasticity) Respond(ctx context.Context, q *stagev1.RespondRequest) (*stagev1.RespondResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	ended := wire.EndedJobsFrom(q.GetEnded(), s.view.View.Job) // before the view forgets them
 	policy, resync, err := begin[core.Elasticity](s.server, q.GetView())
 	if err != nil || resync {
 		return &stagev1.RespondResponse{Resync: resync}, err
+	}
+	if historian, learns := policy.(core.Historian); learns && len(ended) > 0 {
+		if err := historian.Ended(ctx, &s.view.View, ended); err != nil {
+			return nil, err
+		}
+	}
+	if len(q.GetEnded()) > 0 && len(q.GetJobs()) == 0 {
+		return &stagev1.RespondResponse{Standing: s.standing()}, nil
 	}
 	jobs, err := s.jobs(wire.JobsFrom(q.GetJobs()))
 	if err != nil {

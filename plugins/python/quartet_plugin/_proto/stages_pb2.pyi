@@ -1,10 +1,16 @@
 from . import view_pb2 as _view_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+OUTCOME_CANCELLED: Outcome
+OUTCOME_COMPLETED: Outcome
+OUTCOME_FAILED: Outcome
+OUTCOME_REJECTED: Outcome
+OUTCOME_UNSPECIFIED: Outcome
 
 class AdmitRequest(_message.Message):
     __slots__ = ["edit", "view", "waiting"]
@@ -47,6 +53,16 @@ class AllocateResponse(_message.Message):
     resync: bool
     standing: _view_pb2.Standing
     def __init__(self, resync: bool = ..., edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., grants: _Optional[_Iterable[_Union[Grant, _Mapping]]] = ..., standing: _Optional[_Union[_view_pb2.Standing, _Mapping]] = ..., gap_ratio: _Optional[float] = ...) -> None: ...
+
+class EndedJob(_message.Message):
+    __slots__ = ["id", "outcome", "progress"]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    outcome: Outcome
+    progress: float
+    def __init__(self, id: _Optional[int] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., progress: _Optional[float] = ...) -> None: ...
 
 class Grant(_message.Message):
     __slots__ = ["accelerator", "blocking", "job", "proposed", "replicas"]
@@ -99,12 +115,14 @@ class Placement(_message.Message):
     def __init__(self, job: _Optional[int] = ..., seats: _Optional[_Iterable[_Union[_view_pb2.Seat, _Mapping]]] = ..., evicted: bool = ...) -> None: ...
 
 class RespondRequest(_message.Message):
-    __slots__ = ["jobs", "view"]
+    __slots__ = ["ended", "jobs", "view"]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     VIEW_FIELD_NUMBER: _ClassVar[int]
+    ended: _containers.RepeatedCompositeFieldContainer[EndedJob]
     jobs: _containers.RepeatedScalarFieldContainer[int]
     view: _view_pb2.ViewUpdate
-    def __init__(self, view: _Optional[_Union[_view_pb2.ViewUpdate, _Mapping]] = ..., jobs: _Optional[_Iterable[int]] = ...) -> None: ...
+    def __init__(self, view: _Optional[_Union[_view_pb2.ViewUpdate, _Mapping]] = ..., jobs: _Optional[_Iterable[int]] = ..., ended: _Optional[_Iterable[_Union[EndedJob, _Mapping]]] = ...) -> None: ...
 
 class RespondResponse(_message.Message):
     __slots__ = ["responses", "resync", "standing"]
@@ -161,3 +179,6 @@ class TuneResponse(_message.Message):
     standing: _view_pb2.Standing
     tunings: _containers.RepeatedCompositeFieldContainer[_view_pb2.Tuning]
     def __init__(self, resync: bool = ..., tunings: _Optional[_Iterable[_Union[_view_pb2.Tuning, _Mapping]]] = ..., standing: _Optional[_Union[_view_pb2.Standing, _Mapping]] = ...) -> None: ...
+
+class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []

@@ -401,6 +401,7 @@ type ConfigureResponse struct {
 	ConfigJson    string                 `protobuf:"bytes,3,opt,name=config_json,json=configJson,proto3" json:"config_json,omitempty"` // the settings with every default filled in
 	Exchange      bool                   `protobuf:"varint,4,opt,name=exchange,proto3" json:"exchange,omitempty"`                      // calls are also taken over BaseService.Exchange
 	Channel       bool                   `protobuf:"varint,5,opt,name=channel,proto3" json:"channel,omitempty"`                        // calls are also taken over the channel; only when the request offers it
+	Ends          bool                   `protobuf:"varint,6,opt,name=ends,proto3" json:"ends,omitempty"`                              // an elasticity that is to be told how jobs end
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -466,6 +467,13 @@ func (x *ConfigureResponse) GetExchange() bool {
 func (x *ConfigureResponse) GetChannel() bool {
 	if x != nil {
 		return x.Channel
+	}
+	return false
+}
+
+func (x *ConfigureResponse) GetEnds() bool {
+	if x != nil {
+		return x.Ends
 	}
 	return false
 }
@@ -767,14 +775,15 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"configJson\x12\x1d\n" +
 	"\n" +
 	"check_only\x18\x06 \x01(\bR\tcheckOnly\x12\x18\n" +
-	"\achannel\x18\a \x01(\bR\achannel\"\xce\x01\n" +
+	"\achannel\x18\a \x01(\bR\achannel\"\xe2\x01\n" +
 	"\x11ConfigureResponse\x12>\n" +
 	"\vdiagnostics\x18\x01 \x03(\v2\x1c.quartet.stage.v1.DiagnosticR\vdiagnostics\x12\"\n" +
 	"\fcapabilities\x18\x02 \x03(\tR\fcapabilities\x12\x1f\n" +
 	"\vconfig_json\x18\x03 \x01(\tR\n" +
 	"configJson\x12\x1a\n" +
 	"\bexchange\x18\x04 \x01(\bR\bexchange\x12\x18\n" +
-	"\achannel\x18\x05 \x01(\bR\achannel\"N\n" +
+	"\achannel\x18\x05 \x01(\bR\achannel\x12\x12\n" +
+	"\x04ends\x18\x06 \x01(\bR\x04ends\"N\n" +
 	"\n" +
 	"Diagnostic\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +

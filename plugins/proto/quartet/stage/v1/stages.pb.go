@@ -22,6 +22,61 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type Outcome int32
+
+const (
+	Outcome_OUTCOME_UNSPECIFIED Outcome = 0
+	Outcome_OUTCOME_COMPLETED   Outcome = 1
+	Outcome_OUTCOME_REJECTED    Outcome = 2
+	Outcome_OUTCOME_FAILED      Outcome = 3
+	Outcome_OUTCOME_CANCELLED   Outcome = 4
+)
+
+// Enum value maps for Outcome.
+var (
+	Outcome_name = map[int32]string{
+		0: "OUTCOME_UNSPECIFIED",
+		1: "OUTCOME_COMPLETED",
+		2: "OUTCOME_REJECTED",
+		3: "OUTCOME_FAILED",
+		4: "OUTCOME_CANCELLED",
+	}
+	Outcome_value = map[string]int32{
+		"OUTCOME_UNSPECIFIED": 0,
+		"OUTCOME_COMPLETED":   1,
+		"OUTCOME_REJECTED":    2,
+		"OUTCOME_FAILED":      3,
+		"OUTCOME_CANCELLED":   4,
+	}
+)
+
+func (x Outcome) Enum() *Outcome {
+	p := new(Outcome)
+	*p = x
+	return p
+}
+
+func (x Outcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Outcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_quartet_stage_v1_stages_proto_enumTypes[0].Descriptor()
+}
+
+func (Outcome) Type() protoreflect.EnumType {
+	return &file_quartet_stage_v1_stages_proto_enumTypes[0]
+}
+
+func (x Outcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Outcome.Descriptor instead.
+func (Outcome) EnumDescriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{0}
+}
+
 type AdmitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	View          *ViewUpdate            `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
@@ -553,7 +608,8 @@ func (x *Placement) GetEvicted() bool {
 type RespondRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	View          *ViewUpdate            `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
-	Jobs          []int32                `protobuf:"varint,2,rep,packed,name=jobs,proto3" json:"jobs,omitempty"`
+	Jobs          []int32                `protobuf:"varint,2,rep,packed,name=jobs,proto3" json:"jobs,omitempty"` // none when ended is all there is to tell
+	Ended         []*EndedJob            `protobuf:"bytes,3,rep,name=ended,proto3" json:"ended,omitempty"`       // since the round before, by id; only where ConfigureResponse asks for ends
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -602,6 +658,74 @@ func (x *RespondRequest) GetJobs() []int32 {
 	return nil
 }
 
+func (x *RespondRequest) GetEnded() []*EndedJob {
+	if x != nil {
+		return x.Ended
+	}
+	return nil
+}
+
+// EndedJob is how a job ended.
+type EndedJob struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int32                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Outcome       Outcome                `protobuf:"varint,2,opt,name=outcome,proto3,enum=quartet.stage.v1.Outcome" json:"outcome,omitempty"`
+	Progress      float64                `protobuf:"fixed64,3,opt,name=progress,proto3" json:"progress,omitempty"` // work done, in the unit of total_work
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndedJob) Reset() {
+	*x = EndedJob{}
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndedJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndedJob) ProtoMessage() {}
+
+func (x *EndedJob) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndedJob.ProtoReflect.Descriptor instead.
+func (*EndedJob) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *EndedJob) GetId() int32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *EndedJob) GetOutcome() Outcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return Outcome_OUTCOME_UNSPECIFIED
+}
+
+func (x *EndedJob) GetProgress() float64 {
+	if x != nil {
+		return x.Progress
+	}
+	return 0
+}
+
 type RespondResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Resync        bool                   `protobuf:"varint,1,opt,name=resync,proto3" json:"resync,omitempty"`
@@ -613,7 +737,7 @@ type RespondResponse struct {
 
 func (x *RespondResponse) Reset() {
 	*x = RespondResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[9]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -625,7 +749,7 @@ func (x *RespondResponse) String() string {
 func (*RespondResponse) ProtoMessage() {}
 
 func (x *RespondResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[9]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -638,7 +762,7 @@ func (x *RespondResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RespondResponse.ProtoReflect.Descriptor instead.
 func (*RespondResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{9}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RespondResponse) GetResync() bool {
@@ -673,7 +797,7 @@ type TuneRequest struct {
 
 func (x *TuneRequest) Reset() {
 	*x = TuneRequest{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[10]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -685,7 +809,7 @@ func (x *TuneRequest) String() string {
 func (*TuneRequest) ProtoMessage() {}
 
 func (x *TuneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[10]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -698,7 +822,7 @@ func (x *TuneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TuneRequest.ProtoReflect.Descriptor instead.
 func (*TuneRequest) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{10}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TuneRequest) GetView() *ViewUpdate {
@@ -733,7 +857,7 @@ type TuneResponse struct {
 
 func (x *TuneResponse) Reset() {
 	*x = TuneResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -745,7 +869,7 @@ func (x *TuneResponse) String() string {
 func (*TuneResponse) ProtoMessage() {}
 
 func (x *TuneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -758,7 +882,7 @@ func (x *TuneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TuneResponse.ProtoReflect.Descriptor instead.
 func (*TuneResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{11}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TuneResponse) GetResync() bool {
@@ -796,7 +920,7 @@ type ScaleRequest struct {
 
 func (x *ScaleRequest) Reset() {
 	*x = ScaleRequest{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -808,7 +932,7 @@ func (x *ScaleRequest) String() string {
 func (*ScaleRequest) ProtoMessage() {}
 
 func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -821,7 +945,7 @@ func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleRequest.ProtoReflect.Descriptor instead.
 func (*ScaleRequest) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{12}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ScaleRequest) GetView() *ViewUpdate {
@@ -877,7 +1001,7 @@ type ScaleResponse struct {
 
 func (x *ScaleResponse) Reset() {
 	*x = ScaleResponse{}
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -889,7 +1013,7 @@ func (x *ScaleResponse) String() string {
 func (*ScaleResponse) ProtoMessage() {}
 
 func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_stages_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -902,7 +1026,7 @@ func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleResponse.ProtoReflect.Descriptor instead.
 func (*ScaleResponse) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{13}
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ScaleResponse) GetResync() bool {
@@ -971,10 +1095,15 @@ const file_quartet_stage_v1_stages_proto_rawDesc = "" +
 	"\tPlacement\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x05R\x03job\x12,\n" +
 	"\x05seats\x18\x02 \x03(\v2\x16.quartet.stage.v1.SeatR\x05seats\x12\x18\n" +
-	"\aevicted\x18\x03 \x01(\bR\aevicted\"Z\n" +
+	"\aevicted\x18\x03 \x01(\bR\aevicted\"\x8c\x01\n" +
 	"\x0eRespondRequest\x120\n" +
 	"\x04view\x18\x01 \x01(\v2\x1c.quartet.stage.v1.ViewUpdateR\x04view\x12\x16\n" +
-	"\x04jobs\x18\x02 \x03(\x05B\x02\x10\x01R\x04jobs\"\x9b\x01\n" +
+	"\x04jobs\x18\x02 \x03(\x05B\x02\x10\x01R\x04jobs\x120\n" +
+	"\x05ended\x18\x03 \x03(\v2\x1a.quartet.stage.v1.EndedJobR\x05ended\"k\n" +
+	"\bEndedJob\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x05R\x02id\x123\n" +
+	"\aoutcome\x18\x02 \x01(\x0e2\x19.quartet.stage.v1.OutcomeR\aoutcome\x12\x1a\n" +
+	"\bprogress\x18\x03 \x01(\x01R\bprogress\"\x9b\x01\n" +
 	"\x0fRespondResponse\x12\x16\n" +
 	"\x06resync\x18\x01 \x01(\bR\x06resync\x128\n" +
 	"\tresponses\x18\x02 \x03(\v2\x1a.quartet.stage.v1.ResponseR\tresponses\x126\n" +
@@ -1002,7 +1131,13 @@ const file_quartet_stage_v1_stages_proto_rawDesc = "" +
 	"\rScaleResponse\x12\x16\n" +
 	"\x06resync\x18\x01 \x01(\bR\x06resync\x12\x14\n" +
 	"\x05nodes\x18\x02 \x01(\x05R\x05nodes\x126\n" +
-	"\bstanding\x18\x03 \x01(\v2\x1a.quartet.stage.v1.StandingR\bstanding2\\\n" +
+	"\bstanding\x18\x03 \x01(\v2\x1a.quartet.stage.v1.StandingR\bstanding*z\n" +
+	"\aOutcome\x12\x17\n" +
+	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11OUTCOME_COMPLETED\x10\x01\x12\x14\n" +
+	"\x10OUTCOME_REJECTED\x10\x02\x12\x12\n" +
+	"\x0eOUTCOME_FAILED\x10\x03\x12\x15\n" +
+	"\x11OUTCOME_CANCELLED\x10\x042\\\n" +
 	"\x10AdmissionService\x12H\n" +
 	"\x05Admit\x12\x1e.quartet.stage.v1.AdmitRequest\x1a\x1f.quartet.stage.v1.AdmitResponse2f\n" +
 	"\x11AllocationService\x12Q\n" +
@@ -1027,82 +1162,87 @@ func file_quartet_stage_v1_stages_proto_rawDescGZIP() []byte {
 	return file_quartet_stage_v1_stages_proto_rawDescData
 }
 
-var file_quartet_stage_v1_stages_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_quartet_stage_v1_stages_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_quartet_stage_v1_stages_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_quartet_stage_v1_stages_proto_goTypes = []any{
-	(*AdmitRequest)(nil),     // 0: quartet.stage.v1.AdmitRequest
-	(*AdmitResponse)(nil),    // 1: quartet.stage.v1.AdmitResponse
-	(*AllocateRequest)(nil),  // 2: quartet.stage.v1.AllocateRequest
-	(*AllocateResponse)(nil), // 3: quartet.stage.v1.AllocateResponse
-	(*Grant)(nil),            // 4: quartet.stage.v1.Grant
-	(*PlaceRequest)(nil),     // 5: quartet.stage.v1.PlaceRequest
-	(*PlaceResponse)(nil),    // 6: quartet.stage.v1.PlaceResponse
-	(*Placement)(nil),        // 7: quartet.stage.v1.Placement
-	(*RespondRequest)(nil),   // 8: quartet.stage.v1.RespondRequest
-	(*RespondResponse)(nil),  // 9: quartet.stage.v1.RespondResponse
-	(*TuneRequest)(nil),      // 10: quartet.stage.v1.TuneRequest
-	(*TuneResponse)(nil),     // 11: quartet.stage.v1.TuneResponse
-	(*ScaleRequest)(nil),     // 12: quartet.stage.v1.ScaleRequest
-	(*ScaleResponse)(nil),    // 13: quartet.stage.v1.ScaleResponse
-	(*ViewUpdate)(nil),       // 14: quartet.stage.v1.ViewUpdate
-	(*Edit)(nil),             // 15: quartet.stage.v1.Edit
-	(*Verdict)(nil),          // 16: quartet.stage.v1.Verdict
-	(*Standing)(nil),         // 17: quartet.stage.v1.Standing
-	(*Seat)(nil),             // 18: quartet.stage.v1.Seat
-	(*Response)(nil),         // 19: quartet.stage.v1.Response
-	(*Tuning)(nil),           // 20: quartet.stage.v1.Tuning
+	(Outcome)(0),             // 0: quartet.stage.v1.Outcome
+	(*AdmitRequest)(nil),     // 1: quartet.stage.v1.AdmitRequest
+	(*AdmitResponse)(nil),    // 2: quartet.stage.v1.AdmitResponse
+	(*AllocateRequest)(nil),  // 3: quartet.stage.v1.AllocateRequest
+	(*AllocateResponse)(nil), // 4: quartet.stage.v1.AllocateResponse
+	(*Grant)(nil),            // 5: quartet.stage.v1.Grant
+	(*PlaceRequest)(nil),     // 6: quartet.stage.v1.PlaceRequest
+	(*PlaceResponse)(nil),    // 7: quartet.stage.v1.PlaceResponse
+	(*Placement)(nil),        // 8: quartet.stage.v1.Placement
+	(*RespondRequest)(nil),   // 9: quartet.stage.v1.RespondRequest
+	(*EndedJob)(nil),         // 10: quartet.stage.v1.EndedJob
+	(*RespondResponse)(nil),  // 11: quartet.stage.v1.RespondResponse
+	(*TuneRequest)(nil),      // 12: quartet.stage.v1.TuneRequest
+	(*TuneResponse)(nil),     // 13: quartet.stage.v1.TuneResponse
+	(*ScaleRequest)(nil),     // 14: quartet.stage.v1.ScaleRequest
+	(*ScaleResponse)(nil),    // 15: quartet.stage.v1.ScaleResponse
+	(*ViewUpdate)(nil),       // 16: quartet.stage.v1.ViewUpdate
+	(*Edit)(nil),             // 17: quartet.stage.v1.Edit
+	(*Verdict)(nil),          // 18: quartet.stage.v1.Verdict
+	(*Standing)(nil),         // 19: quartet.stage.v1.Standing
+	(*Seat)(nil),             // 20: quartet.stage.v1.Seat
+	(*Response)(nil),         // 21: quartet.stage.v1.Response
+	(*Tuning)(nil),           // 22: quartet.stage.v1.Tuning
 }
 var file_quartet_stage_v1_stages_proto_depIdxs = []int32{
-	14, // 0: quartet.stage.v1.AdmitRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	15, // 1: quartet.stage.v1.AdmitRequest.edit:type_name -> quartet.stage.v1.Edit
-	16, // 2: quartet.stage.v1.AdmitResponse.verdicts:type_name -> quartet.stage.v1.Verdict
-	15, // 3: quartet.stage.v1.AdmitResponse.edit:type_name -> quartet.stage.v1.Edit
-	17, // 4: quartet.stage.v1.AdmitResponse.standing:type_name -> quartet.stage.v1.Standing
-	14, // 5: quartet.stage.v1.AllocateRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	15, // 6: quartet.stage.v1.AllocateResponse.edit:type_name -> quartet.stage.v1.Edit
-	4,  // 7: quartet.stage.v1.AllocateResponse.grants:type_name -> quartet.stage.v1.Grant
-	17, // 8: quartet.stage.v1.AllocateResponse.standing:type_name -> quartet.stage.v1.Standing
-	18, // 9: quartet.stage.v1.Grant.proposed:type_name -> quartet.stage.v1.Seat
-	14, // 10: quartet.stage.v1.PlaceRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	15, // 11: quartet.stage.v1.PlaceRequest.edit:type_name -> quartet.stage.v1.Edit
-	4,  // 12: quartet.stage.v1.PlaceRequest.grants:type_name -> quartet.stage.v1.Grant
-	15, // 13: quartet.stage.v1.PlaceResponse.placed_edit:type_name -> quartet.stage.v1.Edit
-	7,  // 14: quartet.stage.v1.PlaceResponse.placed:type_name -> quartet.stage.v1.Placement
-	15, // 15: quartet.stage.v1.PlaceResponse.unseated_edit:type_name -> quartet.stage.v1.Edit
-	16, // 16: quartet.stage.v1.PlaceResponse.unseated:type_name -> quartet.stage.v1.Verdict
-	17, // 17: quartet.stage.v1.PlaceResponse.standing:type_name -> quartet.stage.v1.Standing
-	18, // 18: quartet.stage.v1.Placement.seats:type_name -> quartet.stage.v1.Seat
-	14, // 19: quartet.stage.v1.RespondRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	19, // 20: quartet.stage.v1.RespondResponse.responses:type_name -> quartet.stage.v1.Response
-	17, // 21: quartet.stage.v1.RespondResponse.standing:type_name -> quartet.stage.v1.Standing
-	14, // 22: quartet.stage.v1.TuneRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	15, // 23: quartet.stage.v1.TuneRequest.edit:type_name -> quartet.stage.v1.Edit
-	7,  // 24: quartet.stage.v1.TuneRequest.placements:type_name -> quartet.stage.v1.Placement
-	20, // 25: quartet.stage.v1.TuneResponse.tunings:type_name -> quartet.stage.v1.Tuning
-	17, // 26: quartet.stage.v1.TuneResponse.standing:type_name -> quartet.stage.v1.Standing
-	14, // 27: quartet.stage.v1.ScaleRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	15, // 28: quartet.stage.v1.ScaleRequest.grants_edit:type_name -> quartet.stage.v1.Edit
-	4,  // 29: quartet.stage.v1.ScaleRequest.grants:type_name -> quartet.stage.v1.Grant
-	15, // 30: quartet.stage.v1.ScaleRequest.placements_edit:type_name -> quartet.stage.v1.Edit
-	7,  // 31: quartet.stage.v1.ScaleRequest.placements:type_name -> quartet.stage.v1.Placement
-	20, // 32: quartet.stage.v1.ScaleRequest.tunings:type_name -> quartet.stage.v1.Tuning
-	17, // 33: quartet.stage.v1.ScaleResponse.standing:type_name -> quartet.stage.v1.Standing
-	0,  // 34: quartet.stage.v1.AdmissionService.Admit:input_type -> quartet.stage.v1.AdmitRequest
-	2,  // 35: quartet.stage.v1.AllocationService.Allocate:input_type -> quartet.stage.v1.AllocateRequest
-	5,  // 36: quartet.stage.v1.PlacementService.Place:input_type -> quartet.stage.v1.PlaceRequest
-	8,  // 37: quartet.stage.v1.ElasticityService.Respond:input_type -> quartet.stage.v1.RespondRequest
-	10, // 38: quartet.stage.v1.ElasticityService.Tune:input_type -> quartet.stage.v1.TuneRequest
-	12, // 39: quartet.stage.v1.ScalerService.Scale:input_type -> quartet.stage.v1.ScaleRequest
-	1,  // 40: quartet.stage.v1.AdmissionService.Admit:output_type -> quartet.stage.v1.AdmitResponse
-	3,  // 41: quartet.stage.v1.AllocationService.Allocate:output_type -> quartet.stage.v1.AllocateResponse
-	6,  // 42: quartet.stage.v1.PlacementService.Place:output_type -> quartet.stage.v1.PlaceResponse
-	9,  // 43: quartet.stage.v1.ElasticityService.Respond:output_type -> quartet.stage.v1.RespondResponse
-	11, // 44: quartet.stage.v1.ElasticityService.Tune:output_type -> quartet.stage.v1.TuneResponse
-	13, // 45: quartet.stage.v1.ScalerService.Scale:output_type -> quartet.stage.v1.ScaleResponse
-	40, // [40:46] is the sub-list for method output_type
-	34, // [34:40] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	16, // 0: quartet.stage.v1.AdmitRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	17, // 1: quartet.stage.v1.AdmitRequest.edit:type_name -> quartet.stage.v1.Edit
+	18, // 2: quartet.stage.v1.AdmitResponse.verdicts:type_name -> quartet.stage.v1.Verdict
+	17, // 3: quartet.stage.v1.AdmitResponse.edit:type_name -> quartet.stage.v1.Edit
+	19, // 4: quartet.stage.v1.AdmitResponse.standing:type_name -> quartet.stage.v1.Standing
+	16, // 5: quartet.stage.v1.AllocateRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	17, // 6: quartet.stage.v1.AllocateResponse.edit:type_name -> quartet.stage.v1.Edit
+	5,  // 7: quartet.stage.v1.AllocateResponse.grants:type_name -> quartet.stage.v1.Grant
+	19, // 8: quartet.stage.v1.AllocateResponse.standing:type_name -> quartet.stage.v1.Standing
+	20, // 9: quartet.stage.v1.Grant.proposed:type_name -> quartet.stage.v1.Seat
+	16, // 10: quartet.stage.v1.PlaceRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	17, // 11: quartet.stage.v1.PlaceRequest.edit:type_name -> quartet.stage.v1.Edit
+	5,  // 12: quartet.stage.v1.PlaceRequest.grants:type_name -> quartet.stage.v1.Grant
+	17, // 13: quartet.stage.v1.PlaceResponse.placed_edit:type_name -> quartet.stage.v1.Edit
+	8,  // 14: quartet.stage.v1.PlaceResponse.placed:type_name -> quartet.stage.v1.Placement
+	17, // 15: quartet.stage.v1.PlaceResponse.unseated_edit:type_name -> quartet.stage.v1.Edit
+	18, // 16: quartet.stage.v1.PlaceResponse.unseated:type_name -> quartet.stage.v1.Verdict
+	19, // 17: quartet.stage.v1.PlaceResponse.standing:type_name -> quartet.stage.v1.Standing
+	20, // 18: quartet.stage.v1.Placement.seats:type_name -> quartet.stage.v1.Seat
+	16, // 19: quartet.stage.v1.RespondRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	10, // 20: quartet.stage.v1.RespondRequest.ended:type_name -> quartet.stage.v1.EndedJob
+	0,  // 21: quartet.stage.v1.EndedJob.outcome:type_name -> quartet.stage.v1.Outcome
+	21, // 22: quartet.stage.v1.RespondResponse.responses:type_name -> quartet.stage.v1.Response
+	19, // 23: quartet.stage.v1.RespondResponse.standing:type_name -> quartet.stage.v1.Standing
+	16, // 24: quartet.stage.v1.TuneRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	17, // 25: quartet.stage.v1.TuneRequest.edit:type_name -> quartet.stage.v1.Edit
+	8,  // 26: quartet.stage.v1.TuneRequest.placements:type_name -> quartet.stage.v1.Placement
+	22, // 27: quartet.stage.v1.TuneResponse.tunings:type_name -> quartet.stage.v1.Tuning
+	19, // 28: quartet.stage.v1.TuneResponse.standing:type_name -> quartet.stage.v1.Standing
+	16, // 29: quartet.stage.v1.ScaleRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	17, // 30: quartet.stage.v1.ScaleRequest.grants_edit:type_name -> quartet.stage.v1.Edit
+	5,  // 31: quartet.stage.v1.ScaleRequest.grants:type_name -> quartet.stage.v1.Grant
+	17, // 32: quartet.stage.v1.ScaleRequest.placements_edit:type_name -> quartet.stage.v1.Edit
+	8,  // 33: quartet.stage.v1.ScaleRequest.placements:type_name -> quartet.stage.v1.Placement
+	22, // 34: quartet.stage.v1.ScaleRequest.tunings:type_name -> quartet.stage.v1.Tuning
+	19, // 35: quartet.stage.v1.ScaleResponse.standing:type_name -> quartet.stage.v1.Standing
+	1,  // 36: quartet.stage.v1.AdmissionService.Admit:input_type -> quartet.stage.v1.AdmitRequest
+	3,  // 37: quartet.stage.v1.AllocationService.Allocate:input_type -> quartet.stage.v1.AllocateRequest
+	6,  // 38: quartet.stage.v1.PlacementService.Place:input_type -> quartet.stage.v1.PlaceRequest
+	9,  // 39: quartet.stage.v1.ElasticityService.Respond:input_type -> quartet.stage.v1.RespondRequest
+	12, // 40: quartet.stage.v1.ElasticityService.Tune:input_type -> quartet.stage.v1.TuneRequest
+	14, // 41: quartet.stage.v1.ScalerService.Scale:input_type -> quartet.stage.v1.ScaleRequest
+	2,  // 42: quartet.stage.v1.AdmissionService.Admit:output_type -> quartet.stage.v1.AdmitResponse
+	4,  // 43: quartet.stage.v1.AllocationService.Allocate:output_type -> quartet.stage.v1.AllocateResponse
+	7,  // 44: quartet.stage.v1.PlacementService.Place:output_type -> quartet.stage.v1.PlaceResponse
+	11, // 45: quartet.stage.v1.ElasticityService.Respond:output_type -> quartet.stage.v1.RespondResponse
+	13, // 46: quartet.stage.v1.ElasticityService.Tune:output_type -> quartet.stage.v1.TuneResponse
+	15, // 47: quartet.stage.v1.ScalerService.Scale:output_type -> quartet.stage.v1.ScaleResponse
+	42, // [42:48] is the sub-list for method output_type
+	36, // [36:42] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_quartet_stage_v1_stages_proto_init() }
@@ -1117,13 +1257,14 @@ func file_quartet_stage_v1_stages_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quartet_stage_v1_stages_proto_rawDesc), len(file_quartet_stage_v1_stages_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   14,
+			NumEnums:      1,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   5,
 		},
 		GoTypes:           file_quartet_stage_v1_stages_proto_goTypes,
 		DependencyIndexes: file_quartet_stage_v1_stages_proto_depIdxs,
+		EnumInfos:         file_quartet_stage_v1_stages_proto_enumTypes,
 		MessageInfos:      file_quartet_stage_v1_stages_proto_msgTypes,
 	}.Build()
 	File_quartet_stage_v1_stages_proto = out.File
