@@ -91,6 +91,7 @@ func respondToAll(
 			job := core.NewJob(&w.Jobs[first+k].Spec)
 			job.StepsLeft = w.Jobs[first+k].Model.StepsLeft(0)
 			asked[k], view.NowSeconds = job, job.SubmitSeconds
+			view.NoteChange(job.ID)
 		}
 		responses, err := elasticity.Policy.Respond(ctx, &view, asked)
 		if err != nil {
@@ -98,6 +99,9 @@ func respondToAll(
 		}
 		for i := range responses {
 			take(&responses[i])
+		}
+		for _, job := range asked {
+			view.NoteChange(job.ID)
 		}
 		clear(asked)
 	}

@@ -2,6 +2,8 @@ package quartet
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/quartet-sched/quartet/configs"
@@ -61,6 +63,67 @@ func TestFitIsForTheElasticityToSay(t *testing.T) {
 			}
 			if got != tc.want {
 				t.Errorf("error %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// copying is an elasticity that knows of jobs only what changes tell it, as one in another process does.
+type copying struct {
+	wide
+	cursor int
+	known  map[core.JobID]bool
+	most   *int // jobs known at once
+}
+
+func (c *copying) Respond(ctx context.Context, v *core.View, jobs []*core.Job) ([]core.Response, error) {
+	changed, next, complete := v.ChangesSince(c.cursor)
+	if !complete {
+		return nil, errors.New("the view forgot what changed")
+	}
+	c.cursor = next
+	for _, id := range changed {
+		if v.Job(id) != nil {
+			c.known[id] = true
+		} else {
+			delete(c.known, id)
+		}
+	}
+	*c.most = max(*c.most, len(c.known))
+	for _, j := range jobs {
+		if !c.known[j.ID] {
+			return nil, fmt.Errorf("asked about unknown job %d", j.ID)
+		}
+	}
+	return c.wide.Respond(ctx, v, jobs)
+}
+
+// TestFitOfALargeWorkload asks an elasticity that keeps a copy of the view about more jobs than are laid out at once.
+func TestFitOfALargeWorkload(t *testing.T) {
+	for name, jobs := range map[string]int{"one block": atOnce, "one job more": atOnce + 1, "several blocks": 3*atOnce - 1} {
+		t.Run(name, func(t *testing.T) {
+			c, err := configs.Parse(Builtins(), "default.yaml", configs.Default(), configs.Options{
+				Sets: []string{fmt.Sprintf("workload.config={jobs: %d, replicas: one}", jobs)},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			most := 0
+			c.Elasticity = configs.Selected[core.Elasticity]{
+				ID: "elasticity/copying", Config: &core.None{},
+				Factory: core.NewFactory(core.Info{Type: "copying"}, core.None{}, func(core.None, core.Settings) (core.Elasticity, error) {
+					return &copying{wide: wide{1}, known: map[core.JobID]bool{}, most: &most}, nil
+				}),
+			}
+			w, err := LoadWorkload(t.Context(), c, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := (&Composition{Config: c}).checkFit(t.Context(), c.BuildCluster(), w); err != nil {
+				t.Error(err)
+			}
+			if most > atOnce {
+				t.Errorf("%d jobs known at once, want at most %d", most, atOnce)
 			}
 		})
 	}

@@ -28,3 +28,7 @@ func (v *View) ChangesSince(cursor int) (changed []JobID, next int, complete boo
 	}
 	return v.journal.jobs[cursor-v.journal.dropped:], next, true
 }
+
+// NoteChange records that the state of a job changed, in a view that is made by hand: whoever keeps a copy of it learns so
+// from ChangesSince.
+func (v *View) NoteChange(id JobID) { v.journal.add(id) }
