@@ -49,8 +49,9 @@ func (b *Backend) hear(e *agent.Event, now float64) {
 	}
 	j.done = j.done || e.Done != nil
 	if e.Checkpointed != nil {
+		j.kept = j.kept || !j.reported.checkpointed || e.Checkpointed.Progress > j.deepest
+		j.deepest = max(j.deepest, e.Checkpointed.Progress)
 		j.reported.checkpointed, j.reported.checkpoint, j.news = true, e.Checkpointed.Progress, j.run.Number
-		j.kept = true
 	}
 	if e.Report != nil && j.wanted() && e.Report.Replicas == core.Replicas(j.seats) {
 		if now > j.asOf && e.Report.Progress > j.progress {
@@ -80,6 +81,7 @@ func (b *Backend) rehear(list []journal.Said) {
 	for _, h := range list {
 		j := b.jobs[h.Job]
 		j.heardIn, j.reported.checkpointed, j.reported.checkpoint = h.Run, h.Checkpointed, h.Checkpoint
+		j.deepest = max(j.deepest, h.Checkpoint)
 	}
 }
 

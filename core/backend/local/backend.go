@@ -300,11 +300,23 @@ func (b *Backend) over(now, due float64) bool {
 	if b.open || len(b.coming) > 0 || slices.ContainsFunc(b.events, news) {
 		return false
 	}
-	stalled := now-b.lastWork > b.seconds(b.config.StallAfter)
+	stalled := b.stalled(now)
 	if slices.ContainsFunc(b.jobs, (*job).live) {
 		return stalled
 	}
 	return b.active == 0 || math.IsInf(due, 1) || stalled
+}
+
+// stalled reports whether no job has worked for too long. A job that was thrown back is given the time to get further than before.
+func (b *Backend) stalled(now float64) bool {
+	after := b.seconds(b.config.StallAfter)
+	grace := 0.0
+	for _, j := range b.jobs {
+		if j.submitted && !j.ended {
+			grace = max(grace, j.proves(after))
+		}
+	}
+	return now-b.lastWork > after+grace
 }
 
 // sleep waits until something may have happened, at the latest until a round is due.

@@ -179,9 +179,9 @@ func (b *Backend) ran(j *job) {
 	}
 	switch {
 	case j.kept:
-		j.thrown = 0
+		j.vain = 0
 	case wanted && e.Outcome != keeper.Finished:
-		j.thrown = max(j.thrown, at-j.beganAt, 1e-3)
+		j.vain = max(j.vain, at-j.beganAt, b.seconds(startNoise))
 	}
 	switch {
 	case j.ended:

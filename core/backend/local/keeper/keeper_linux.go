@@ -14,9 +14,10 @@ import (
 )
 
 // IfAsked ends the program as a keeper if it was started as one. A program that starts keepers does it first, for it is them too.
+// It ends by syscall.Exit: os.Exit takes a second where the race detector is on, for which the run would be taken to live on.
 func IfAsked() {
 	if dir := os.Getenv(Variable); dir != "" {
-		os.Exit(keep(dir))
+		syscall.Exit(keep(dir))
 	}
 }
 
