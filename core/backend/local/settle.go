@@ -69,7 +69,7 @@ const (
 // mostLost is how many runs in a row may be lost before that is the job's own fault.
 const mostLost = 3
 
-// stop tells a run to end: its agent, if one listens, or else by SIGTERM. Who heard the one is not killed by the other.
+// stop tells a run to end: its agent, if one listens, or else by SIGTERM. One that its agent stops in time gets no signal.
 func (b *Backend) stop(j *job, now float64) {
 	if j.stopBy > 0 {
 		return
@@ -79,8 +79,8 @@ func (b *Backend) stop(j *job, now float64) {
 		j.run.Keeper.Terminate()
 		return
 	}
+	j.run.Keeper.AskToStop(b.runFolder(j, j.run.Number))                                                     // first: what ends from then on has not failed
 	_, _ = b.agent.Send(j.Spec.Name, agent.ToJob{Stop: &agent.Stop{GraceSeconds: b.config.Grace.Seconds()}}) // or it is told when the grace is over
-	j.run.Keeper.AskToStop()
 }
 
 // seconds is a time of this machine in the time of the run.

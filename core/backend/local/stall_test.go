@@ -26,7 +26,7 @@ func TestARunStallsOverAJobThatIsThrownBack(t *testing.T) {
 	seen(t, b)
 	apply(t, b, on(0, 1))
 	for {
-		_, err := b.Next(ctx, core.Wake{BySeconds: b.now + 0.5, OnEvents: true})
+		_, err := b.Next(ctx, core.Wake{BySeconds: b.now + 0.01, OnEvents: true})
 		if errors.Is(err, io.EOF) {
 			break
 		}
