@@ -232,9 +232,19 @@ func (b *Backend) observe(now float64) core.Observation {
 	b.journal.Tell()
 	b.now = now
 	told := sorted(b.events)
+	b.noteTold(told)
 	b.seen = &journal.Seen{NowSeconds: now, Events: journal.Events(told), Said: b.unrecorded()}
 	b.events = nil
 	return core.Observation{NowSeconds: now, Events: told}
+}
+
+// noteTold notes which jobs the pipeline gets to know.
+func (b *Backend) noteTold(events []core.Event) {
+	for i := range events {
+		if e := &events[i]; e.Kind == core.JobSubmitted {
+			b.jobs[e.Job].told = true
+		}
+	}
 }
 
 // sorted brings what is to be told into order.
@@ -283,6 +293,7 @@ func (b *Backend) arrive(now float64) {
 		b.events = append(b.events, core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: j.Spec.ID, Spec: &j.Spec})
 		b.submitted(j, now)
 		if j.cancelled {
+			j.cancelledAt = at
 			b.finish(j, core.JobCancelled, at)
 		}
 	}

@@ -19,9 +19,11 @@ type job struct {
 	decided int // round that decided the seats
 	changed int // round of the last change
 
-	submitted bool // the pipeline was told, or is about to be
-	ended     bool
-	cancelled bool
+	submitted   bool // the pipeline was told, or is about to be
+	told        bool // it was
+	ended       bool
+	cancelled   bool
+	cancelledAt float64 // when that ended it
 	reported  report
 	news      int // run that said something that is not recorded; 0 for none
 	heardIn   int // last run that is recorded to have said anything

@@ -96,6 +96,7 @@ func (b *Backend) cancel(j *job) {
 	if j.seats != nil {
 		j.leave(now)
 	}
+	j.cancelledAt = now
 	b.finish(j, core.JobCancelled, now)
 	b.unlike = true
 }

@@ -207,6 +207,7 @@ func refuseAt(path, summary, hint string) error {
 func (b *Backend) repeat() core.Observation {
 	seen, said := b.journal.Repeat(func(id core.JobID) *core.JobSpec { return &b.jobs[id].Spec })
 	b.now = seen.NowSeconds
+	b.noteTold(seen.Events)
 	for i := range seen.Events {
 		b.take(&seen.Events[i])
 	}
