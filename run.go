@@ -113,6 +113,12 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	if err != nil {
 		return nil, err
 	}
+	begun := false
+	defer func() {
+		if !begun {
+			err = errors.Join(err, discardStages(&stages))
+		}
+	}()
 	e.inputs = append(digestsOf(e.jobs.Inputs), filesRead(&stages)...)
 	world, state, err := e.open(ctx, real)
 	if err != nil {
@@ -136,6 +142,7 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	if err := e.newCollector(world); err != nil {
 		return nil, err
 	}
+	begun = true
 	r, err = e.run(ctx, world, state, &stages)
 	if err != nil {
 		return nil, err

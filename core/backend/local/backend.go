@@ -98,10 +98,10 @@ func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload)
 	b.journal = journal.Open(store, o.identity, o.resolved)
 	b.removeSnapshots()
 	if err := b.resume(ctx, o, w); err != nil {
-		return nil, errors.Join(err, b.store.close(), b.unclaim())
+		return nil, errors.Join(err, b.letGo())
 	}
 	if b.agent, err = agent.Listen(socket); err != nil {
-		return nil, errors.Join(err, b.store.close(), b.unclaim())
+		return nil, errors.Join(err, b.letGo())
 	}
 	names := make([]string, len(b.jobs))
 	for i, j := range b.jobs {

@@ -24,9 +24,9 @@ type job struct {
 	ended       bool
 	cancelled   bool
 	cancelledAt float64 // when that ended it
-	reported  report
-	news      int // run that said something that is not recorded; 0 for none
-	heardIn   int // last run that is recorded to have said anything
+	reported    report
+	news        int // run that said something that is not recorded; 0 for none
+	heardIn     int // last run that is recorded to have said anything
 
 	run     run          // the last one; Number 0 for none
 	again   bool         // it failed, and is to be repeated

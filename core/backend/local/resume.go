@@ -88,13 +88,38 @@ func (b *Backend) resume(ctx context.Context, o *Opener, w *workload.Workload) e
 	}
 	jobs := filepath.Join(b.dir, "jobs")
 	keeper.EndStrays(jobs, nil)
-	if err := os.RemoveAll(jobs); err != nil {
-		return fmt.Errorf("remove the jobs of an earlier run: %w", err)
+	if o.fresh {
+		err = os.RemoveAll(jobs)
+	} else {
+		err = b.setAside(jobs)
+	}
+	if err != nil {
+		return fmt.Errorf("begin anew in the folder of an earlier run: %w", err)
 	}
 	b.found = true
 	b.takeNodes()
 	b.meta = &journal.Meta{Workload: identityOf(w), Nodes: nodesOf(b.cluster), Devices: b.devices.flat(), EpochUnix: b.opened.UnixNano()}
 	return b.journal.Reset(b.meta)
+}
+
+// setAside keeps the logs and checkpoints of a run that has ended out of the way of the next, under a name that is free.
+func (b *Backend) setAside(jobs string) error {
+	if err := os.Remove(jobs); err == nil || errors.Is(err, fs.ErrNotExist) { // it was empty, or there is none
+		return nil
+	}
+	for n := 1; ; n++ {
+		to := fmt.Sprintf("%s-%d", jobs, n)
+		_, err := os.Lstat(to)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err = os.Rename(jobs, to); err == nil {
+				b.log.Warn("the logs and checkpoints of an earlier run that has ended are set aside", "folder", to)
+			}
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // identityOf is the same for workloads of the same jobs.

@@ -260,7 +260,7 @@ func (b *Backend) Close() error {
 	close(b.ended)
 	b.work.Wait()
 	b.wakeUp()
-	return errors.Join(b.stopAll(), b.journal.SetMeta(b.meta), b.agent.Close(), b.store.close(), b.unclaim())
+	return errors.Join(b.stopAll(), b.journal.SetMeta(b.meta), b.agent.Close(), b.letGo())
 }
 
 // Leave ends the scheduler and lets its jobs run on, as if it had been killed: one after it takes them over. It returns how many
@@ -277,8 +277,11 @@ func (b *Backend) Leave() (running int, err error) {
 			running++
 		}
 	}
-	return running, errors.Join(b.agent.Close(), b.store.close(), b.unclaim())
+	return running, errors.Join(b.agent.Close(), b.letGo())
 }
+
+// letGo gives the devices up, and then the store: who has that finds the devices free.
+func (b *Backend) letGo() error { return errors.Join(b.unclaim(), b.store.close()) }
 
 // stopAll stops what runs, and waits until it is gone.
 func (b *Backend) stopAll() error {

@@ -109,7 +109,7 @@ func TestWhatIsStoppedWithTheSchedulerDoesNotFail(t *testing.T) {
 	var starts []core.Change
 	for id := range 4 {
 		starts = append(starts, core.Change{Round: 1, Action: core.Start, Job: core.JobID(id), Seats: []core.Seat{
-			{Node: core.NodeID(id / 2), Devices: core.FirstDevices(id%2 + 1) &^ core.FirstDevices(id%2)},
+			{Node: core.NodeID(id / 2), Devices: core.FirstDevices(id%2+1) &^ core.FirstDevices(id%2)},
 		}})
 	}
 	apply(t, b, starts...)
