@@ -138,7 +138,16 @@ func drawScattered(t *rapid.T, c *core.Cluster, replicas int) []core.Seat {
 	if len(devices) < replicas {
 		return nil
 	}
-	return rapid.Permutation(devices).Draw(t, "proposed devices")[:replicas]
+	var seats []core.Seat
+	for _, d := range rapid.Permutation(devices).Draw(t, "proposed devices")[:replicas] {
+		at := slices.IndexFunc(seats, func(s core.Seat) bool { return s.Node == d.Node })
+		if at < 0 {
+			seats = append(seats, d)
+			continue
+		}
+		seats[at].Devices |= d.Devices
+	}
+	return seats
 }
 
 // Place draws legal seats: jobs stay, move, are refused or evicted. In a quiet round they stay, what was refused is
