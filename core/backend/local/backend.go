@@ -43,24 +43,24 @@ type Backend struct {
 	ordered      map[string]core.Health // by node name, by earlier schedulers
 	agent        *agent.Server
 
-	opened   time.Time   // when this scheduler began,
-	openedAt float64     // in seconds of the run
-	behind   atomic.Bool // recorded rounds are still to be repeated
-	now      float64     // of the last round
-	coming   []*job      // not yet submitted, by moment of submission
-	active   int         // submitted and not ended
-	lastWork float64     // when a job last ran, or was submitted
-	found    bool        // the runs of schedulers before this one were looked for
-	unlike   bool        // what runs is not what is decided
-	closed   bool
-	health   []core.Health // by node, as last told or about to be
-	events   []core.Event
-	happened chan struct{} // a keeper may have ended
-	seen     *journal.Seen // what the round under way saw; nil when it is recorded
-	intake   *journal.Intake
-	wanted   *journal.Orders
-	ended    chan struct{} // closed when no order is carried out any more
-	work     sync.WaitGroup
+	opened    time.Time   // when this scheduler began,
+	openedAt  float64     // in seconds of the run
+	behind    atomic.Bool // recorded rounds are still to be repeated
+	now       float64     // of the last round
+	coming    []*job      // not yet submitted, by moment of submission
+	active    int         // submitted and not ended
+	lastWork  float64     // when a job last ran, or was submitted
+	found     bool        // the runs of schedulers before this one were looked for
+	unsettled bool        // what runs is not what is decided
+	closed    bool
+	health    []core.Health // by node, as last told or about to be
+	events    []core.Event
+	happened  chan struct{} // a keeper may have ended
+	seen      *journal.Seen // what the round under way saw; nil when it is recorded
+	intake    *journal.Intake
+	wanted    *journal.Orders
+	ended     chan struct{} // closed when no order is carried out any more
+	work      sync.WaitGroup
 }
 
 var (
@@ -350,7 +350,7 @@ func (b *Backend) sleep(ctx context.Context, now, due float64) error {
 	case r := <-b.wanted.Wanted():
 		b.obey(r)
 	case e := <-b.agent.Events():
-		b.hear(&e, b.elapsed())
+		b.collect(&e, b.elapsed())
 	}
 	return nil
 }

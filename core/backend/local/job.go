@@ -26,7 +26,7 @@ type job struct {
 	cancelledAt float64 // when that ended it
 	reported    report
 	news        int // run that said something that is not recorded; 0 for none
-	heardIn     int // last run that is recorded to have said anything
+	spokeIn     int // last run that is recorded to have said anything
 
 	run     run          // the last one; Number 0 for none
 	again   bool         // it failed, and is to be repeated
@@ -47,7 +47,7 @@ type watch struct {
 	silent       bool    // it spoke to a scheduler before this one
 	connected    bool    // rank 0 may have more to say
 	beganAt      float64 // when it was first seen
-	heardAt      float64 // when it last said something
+	spokeAt      float64 // when it last said something
 	before       bool    // it had ended before this scheduler began
 	exited       bool    // its keeper has ended,
 	exitedAt     float64 // and when

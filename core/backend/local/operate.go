@@ -98,7 +98,7 @@ func (b *Backend) cancel(j *job) {
 	}
 	j.cancelledAt = now
 	b.finish(j, core.JobCancelled, now)
-	b.unlike = true
+	b.unsettled = true
 }
 
 // SetHealth drains a node, whose jobs wait again after the next round, or makes it ready.

@@ -236,7 +236,7 @@ func (b *Backend) repeat() core.Observation {
 	for i := range seen.Events {
 		b.take(&seen.Events[i])
 	}
-	b.rehear(said)
+	b.recollect(said)
 	b.events = nil
 	return seen
 }
@@ -268,8 +268,8 @@ const reconnect = 10 * time.Second
 
 // expectSilence gives a run that spoke to a scheduler before this one time to speak again.
 func (b *Backend) expectSilence(j *job) {
-	if j.heardIn == j.run.Number {
-		j.silent, j.heardAt = true, b.elapsed()+b.seconds(reconnect)
+	if j.spokeIn == j.run.Number {
+		j.silent, j.spokeAt = true, b.elapsed()+b.seconds(reconnect)
 	}
 }
 
@@ -279,7 +279,7 @@ func (b *Backend) wakeUp() {
 	if b.found {
 		return
 	}
-	b.found, b.unlike = true, true
+	b.found, b.unsettled = true, true
 	b.behind.Store(false)
 	for _, j := range b.jobs {
 		if j.run.Number > 0 && !j.ended || j.run.Keeper.Alive() {

@@ -15,10 +15,10 @@ import (
 // settle brings what runs closer to what is decided: it tells runs to stop that are not wanted any more, and starts those
 // whose devices nobody holds any more.
 func (b *Backend) settle(now float64) error {
-	if !b.unlike {
+	if !b.unsettled {
 		return nil
 	}
-	b.unlike = false
+	b.unsettled = false
 	held := map[string]bool{}
 	for _, j := range b.jobs {
 		if !j.live() {
@@ -111,7 +111,7 @@ func (b *Backend) hangsAt(j *job) float64 {
 	if b.config.HangAfter == 0 || !j.live() || !j.wanted() || !j.spoke && !j.silent || j.hung {
 		return math.Inf(1)
 	}
-	return j.heardAt + b.seconds(b.config.HangAfter)
+	return j.spokeAt + b.seconds(b.config.HangAfter)
 }
 
 // patienceEnds is when somebody must be looked after who says nothing.
@@ -147,7 +147,7 @@ func (b *Backend) saysMore(j *job, now float64) bool {
 
 // ran takes in that a run is gone.
 func (b *Backend) ran(j *job) {
-	b.unlike = true
+	b.unsettled = true
 	wanted := j.wanted()
 	b.unwatch(j)
 	e, at := b.lastWord(j)
@@ -298,7 +298,7 @@ func (b *Backend) stopAll() error {
 			case <-j.gone:
 				b.unwatch(j)
 			case e := <-b.agent.Events():
-				b.hear(&e, b.elapsed())
+				b.collect(&e, b.elapsed())
 			case <-late:
 				if killed {
 					return fmt.Errorf("job %q does not end, though it was killed; its keeper is process %d", j.Spec.Name, j.run.Keeper.PID)

@@ -93,7 +93,7 @@ func TestACheckpointIsWorkWhenItIsFurther(t *testing.T) {
 			j.watched = true
 			say := func(list []float64) {
 				for _, progress := range list {
-					b.hear(&agent.Event{Job: "j", FromJob: agent.FromJob{Checkpointed: &agent.Checkpointed{Progress: progress}}}, 1)
+					b.collect(&agent.Event{Job: "j", FromJob: agent.FromJob{Checkpointed: &agent.Checkpointed{Progress: progress}}}, 1)
 				}
 			}
 			say(tc.before)

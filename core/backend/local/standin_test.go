@@ -181,7 +181,7 @@ func TestAStandInGoesOnWhereItWasStopped(t *testing.T) {
 	}
 }
 
-func TestAStandInHearsOfTunings(t *testing.T) {
+func TestAStandInReceivesTunings(t *testing.T) {
 	j := traced("j", 1e6)
 	j.Model = training{j.Model}
 	b := mustFast(t, t.TempDir(), nil, commands(j))

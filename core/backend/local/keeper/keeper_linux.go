@@ -154,7 +154,7 @@ func (g *gang) hold(stop <-chan os.Signal) Exit {
 			g.codes[rank] = exitCode(g.running[rank].ProcessState)
 			delete(g.running, rank)
 			if last == askedToStop {
-				send(syscall.SIGTERM) // the others may not have heard
+				send(syscall.SIGTERM) // the others may not have been told
 			}
 			if code := g.codes[rank]; code != 0 {
 				reason := fmt.Sprintf("replica %d exited with %d%s", rank, code, signalOf(code))
