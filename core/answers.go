@@ -71,48 +71,35 @@ func (s *state) checkUnlike(component string, j *Job, r *Response) error {
 	return nil
 }
 
-// checkProposed holds a proposed seating to one existing device for each replica, and to one seat on a node; whether they are
-// free is the placer's to see.
+// checkProposed holds a proposed seating to one existing device for each replica; whether they are free is the placer's
+// to see.
 func (s *state) checkProposed(component string, g *Grant) error {
 	if len(g.Proposed) == 0 {
 		return nil
 	}
 	nodes := s.view.Cluster.Nodes
+	last, ascending := NodeID(-1), true
 	for _, seat := range g.Proposed {
 		if seat.Node < 0 || int(seat.Node) >= len(nodes) || seat.Devices == 0 || seat.Devices&^FirstDevices(nodes[seat.Node].Devices) != 0 {
 			return s.broken(component, g.Job, RuleProposalSane, "proposes seats that do not exist: %s", s.describeSeats(g.Proposed))
 		}
+		ascending = ascending && seat.Node > last
+		last = seat.Node
 	}
 	if got := Replicas(g.Proposed); got != g.Replicas {
 		return s.broken(component, g.Job, RuleProposalSane, "proposes seats for %d of %d replicas", got, g.Replicas)
 	}
-	if !s.oneSeatANode(g.Proposed) {
-		return s.broken(component, g.Job, RuleProposalSane, "proposes seats with a node twice: %s", s.describeSeats(g.Proposed))
+	if ascending {
+		return nil
+	}
+	taken := make(map[NodeID]DeviceSet, len(g.Proposed))
+	for _, seat := range g.Proposed {
+		if taken[seat.Node]&seat.Devices != 0 {
+			return s.broken(component, g.Job, RuleProposalSane, "proposes seats with a device twice: %s", s.describeSeats(g.Proposed))
+		}
+		taken[seat.Node] |= seat.Devices
 	}
 	return nil
-}
-
-// oneSeatANode reports whether no two seats are on the same node, which exists.
-func (s *state) oneSeatANode(seats []Seat) bool {
-	last, ascending := NodeID(-1), true
-	for _, seat := range seats {
-		ascending = ascending && seat.Node > last
-		last = seat.Node
-	}
-	if ascending {
-		return true
-	}
-	if nodes := len(s.view.Cluster.Nodes); len(s.seated) < nodes {
-		s.seated = make([]int, nodes)
-	}
-	s.seatings++
-	for _, seat := range seats {
-		if s.seated[seat.Node] == s.seatings {
-			return false
-		}
-		s.seated[seat.Node] = s.seatings
-	}
-	return true
 }
 
 // takeStanding takes in for how long the answer stands that a policy just gave. grants is how many the answer holds, of

@@ -16,7 +16,6 @@ const (
 	RuleReplicasInRange  = "replicas within min..max"
 	RuleAnswerEveryGrant = "every grant is seated or refused"
 	RuleDeviceOnce       = "no device twice, none on a node that is down or draining"
-	RuleSeatOnce         = "one seat on a node"
 	RuleGangComplete     = "all replicas or none"
 	RuleOneAccelerator   = "one accelerator type for a job that does not mix them, one it can run on"
 	RuleGapSane          = "a certified gap between 0 and 1"
@@ -24,7 +23,7 @@ const (
 	RuleTuningSane       = "batch settings not negative"
 	RuleVerdictAllowed   = "verdicts with a code and a reason that the stage may give"
 	RuleResponseSane     = "rates and work that are finite and not negative"
-	RuleProposalSane     = "a proposal of one existing device for each replica, with one seat on a node, or none"
+	RuleProposalSane     = "a proposal of one existing device for each replica, or none"
 	RuleStandingSane     = "a standing that ends at a moment, if grants of this answer are seated"
 	RuleTargetSane       = "a target that is a number of nodes"
 )
@@ -266,9 +265,6 @@ func (s *state) checkPlacement(component string, grants []Grant, p *Placement) e
 		if !job.MixesTypes && accelerator != c.Nodes[p.Seats[0].Node].Accelerator || g.Accelerator != AnyAccelerator && g.Accelerator != accelerator || !job.CanRunOn(c, accelerator) {
 			return s.broken(component, p.Job, RuleOneAccelerator, "seated on %q", c.Accelerators[accelerator])
 		}
-	}
-	if !s.oneSeatANode(p.Seats) {
-		return s.broken(component, p.Job, RuleSeatOnce, "seated on %s", s.describeSeats(p.Seats))
 	}
 	return nil
 }

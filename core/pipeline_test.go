@@ -214,13 +214,6 @@ func TestInvariantsBlameTheComponent(t *testing.T) {
 		"a node that does not exist": {
 			seating(func(s core.Seating) core.Seating { s.Placed[0].Seats[0].Node = 2; return s }), "placement/fake", core.RuleDeviceOnce,
 		},
-		"two seats on a node": {
-			seating(func(s core.Seating) core.Seating {
-				node := s.Placed[0].Seats[0].Node
-				s.Placed[0].Seats = []core.Seat{{Node: node, Devices: 2}, {Node: node, Devices: 1}}
-				return s
-			}), "placement/fake", core.RuleSeatOnce,
-		},
 		"half a gang": {
 			seating(func(s core.Seating) core.Seating { s.Placed[0].Seats[0].Devices = 1; return s }), "placement/fake", core.RuleGangComplete,
 		},

@@ -29,8 +29,6 @@ type state struct {
 	over     mark
 	lastID   uint64 // highest id of an event taken
 	ledger   Ledger
-	seated   []int // by NodeID: the last of the seatings looked at that has a seat there
-	seatings int
 	devices  int // of the cluster, whatever the health of their nodes
 	missing  missing
 	capacity Capacity // counted in rounds that look at pending jobs

@@ -160,7 +160,6 @@ var remedies = []struct{ words, remedy string }{
 	{core.RuleAnswerOnce, "answer once for each job"},
 	{core.RuleAnswerEveryGrant, "put every grant into Placed or Unseated"},
 	{core.RuleDeviceOnce, "give out free devices of ready nodes only; the Ledger of the SDK counts them"},
-	{core.RuleSeatOnce, "give a job one seat on a node, with all its devices there"},
 	{core.RuleGangComplete, "seat all replicas of a grant, or none"},
 	{core.RuleOneAccelerator, "keep a job on devices of one type, that of its grant where that names one"},
 	{"proposes seats", "propose one device for each replica, or nothing"},

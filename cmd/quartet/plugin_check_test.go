@@ -15,7 +15,7 @@ func TestRemediesLeadOn(t *testing.T) {
 	for _, rule := range []string{
 		core.RuleAnswerForAsked, core.RuleAnswerOnce, core.RuleReplicasInRange, core.RuleAnswerEveryGrant, core.RuleDeviceOnce, core.RuleGangComplete,
 		core.RuleOneAccelerator, core.RuleGapSane, core.RulePinnedStays, core.RuleTuningSane, core.RuleVerdictAllowed, core.RuleResponseSane,
-		core.RuleStandingSane, core.RuleTargetSane, core.RuleSeatOnce,
+		core.RuleStandingSane, core.RuleTargetSane,
 	} {
 		err := &core.InvariantError{Component: "allocation/x", Round: 1, Rule: rule, Detail: "detail"}
 		if remedyFor(coretest.Result{Fault: err.Error()}) == general {

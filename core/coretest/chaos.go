@@ -138,16 +138,7 @@ func drawScattered(t *rapid.T, c *core.Cluster, replicas int) []core.Seat {
 	if len(devices) < replicas {
 		return nil
 	}
-	var seats []core.Seat
-	for _, d := range rapid.Permutation(devices).Draw(t, "proposed devices")[:replicas] {
-		at := slices.IndexFunc(seats, func(s core.Seat) bool { return s.Node == d.Node })
-		if at < 0 {
-			seats = append(seats, d)
-			continue
-		}
-		seats[at].Devices |= d.Devices
-	}
-	return seats
+	return rapid.Permutation(devices).Draw(t, "proposed devices")[:replicas]
 }
 
 // Place draws legal seats: jobs stay, move, are refused or evicted. In a quiet round they stay, what was refused is
