@@ -332,3 +332,55 @@ func TestARunThatCannotBeginSaysWhoseFilesAreThere(t *testing.T) {
 		}
 	}
 }
+
+// ending is an allocator that counts how often it ends.
+type ending struct {
+	faulty
+	ends *int
+}
+
+func (e *ending) Close() error { *e.ends++; return nil }
+
+// Policies that were created are ended when the run does not begin: a plugin among them is a process.
+func TestPoliciesEndWhenARunDoesNotBegin(t *testing.T) {
+	broken := core.NewFactory(core.Info{Type: "broken"}, struct{}{}, func(struct{}, core.Settings) (core.Placer, error) {
+		return nil, errors.New("no placer")
+	})
+	cases := map[string]struct {
+		placement string
+		inFile    bool // the folder of the results is to be in a file
+		real      bool
+		want      string
+	}{
+		"another policy cannot be created": {"broken", false, false, "no placer"},
+		"the folder cannot be made":        {"first_fit", true, false, "make the output folder"},
+		"the backend cannot be opened":     {"first_fit", false, true, "does not run real processes"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := small()
+			s.Pipeline.Allocation.Type = "ending"
+			ends := 0
+			s.Pipeline.Placement.Type = tc.placement
+			given := quartet.Given[core.Allocator]("ending", &ending{faulty{until: 1 << 30}, &ends})
+			c := compose(t, quartet.Builtins().WithAllocation(given).WithPlacement(broken), s)
+			if tc.inFile {
+				file := filepath.Join(t.TempDir(), "file")
+				if err := os.WriteFile(file, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				c.Dir = filepath.Join(file, "run")
+			}
+			begin := c.Simulate
+			if tc.real {
+				begin = c.Run
+			}
+			if _, err := begin(t.Context()); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want one with %q", err, tc.want)
+			}
+			if ends != 1 {
+				t.Errorf("it was ended %d times, want once", ends)
+			}
+		})
+	}
+}

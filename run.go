@@ -113,6 +113,12 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	if err != nil {
 		return nil, err
 	}
+	begun := false
+	defer func() {
+		if !begun {
+			err = errors.Join(err, discardStages(&stages))
+		}
+	}()
 	e.inputs = append(digestsOf(e.jobs.Inputs), filesRead(&stages)...)
 	world, state, err := e.open(ctx, real)
 	if err != nil {
@@ -136,6 +142,7 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	if err := e.newCollector(world); err != nil {
 		return nil, err
 	}
+	begun = true
 	r, err = e.run(ctx, world, state, &stages)
 	if err != nil {
 		return nil, err
@@ -243,8 +250,9 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		return nil, errors.Join(parts.close(true), errors.New("stopped while the rounds of an earlier scheduler were repeated: nothing was decided and no results are written; run it again to go on"))
 	}
 	unfinished := pipeline.Unfinished()
-	if waiting, ok := world.(interface{ Awaited() []*core.Job }); ok && interrupted {
-		unfinished = append(unfinished, waiting.Awaited()...)
+	var cancelled []*core.Job
+	if interrupted {
+		unfinished, cancelled = left(world, unfinished)
 	}
 	if e.jobs.Open && len(unfinished) == 0 {
 		interrupted = false // it was to go on until then
@@ -259,7 +267,7 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		Interrupted: interrupted, EndSeconds: end, Inputs: e.inputs, Dir: e.dir, Repeats: e.repeats,
 		Unfinished: e.window.Among(unfinished), Plugins: e.pluginsUsed(), failure: failure,
 	}
-	if r.Summary, err = attached.Finish(unfinished, r.EndSeconds); err != nil {
+	if r.Summary, err = attached.Finish(append(unfinished, cancelled...), r.EndSeconds); err != nil {
 		return nil, errors.Join(failure, err)
 	}
 	r.Summary.Name, r.Summary.Seed = e.Name, e.Seed
@@ -273,6 +281,28 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		r.failure = ctx.Err()
 	}
 	return r, nil
+}
+
+// left sorts what an interrupted run leaves, which its backend may know more of than the pipeline: jobs that were submitted since
+// the last round, and those that were cancelled since, with an answer to whoever did it.
+func left(world core.Backend, unsettled []*core.Job) (unfinished, cancelled []*core.Job) {
+	if waiting, ok := world.(interface{ Awaited() []*core.Job }); ok {
+		unsettled = append(unsettled, waiting.Awaited()...)
+	}
+	cancelling, ok := world.(interface {
+		Cancelled(id core.JobID) (atSeconds float64, is bool)
+	})
+	if !ok {
+		return unsettled, nil
+	}
+	for _, j := range unsettled {
+		if at, is := cancelling.Cancelled(j.ID); is {
+			cancelled = append(cancelled, j.CancelledAt(at))
+		} else {
+			unfinished = append(unfinished, j)
+		}
+	}
+	return unfinished, cancelled
 }
 
 // hold holds the rounds. A component that panics ends the run as one that fails: what was until then is not lost.

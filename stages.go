@@ -35,7 +35,10 @@ func BuildStages(c *configs.Config, log *slog.Logger) (core.Stages, error) {
 	s.Placement, errs[1] = build(c.Placement, c.Seed, log)
 	s.Elasticity, errs[2] = build(c.Elasticity, c.Seed, log)
 	s.Scaler, errs[3] = build(c.Scaler, c.Seed, log)
-	return s, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return core.Stages{}, errors.Join(err, discardStages(&s)) // those that could be created
+	}
+	return s, nil
 }
 
 func build[S any](selected configs.Selected[S], seed uint64, log *slog.Logger) (core.Component[S], error) {

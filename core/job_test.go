@@ -111,3 +111,20 @@ func TestAnInterruptionCountsFromItsMoment(t *testing.T) {
 		t.Errorf("last change at %v s, ran %v s, %v device-seconds, %d preemptions; want 45, 45, 180 and 1", j.LastChange, j.Executed, j.Attained, j.Preemptions)
 	}
 }
+
+func TestAJobIsCancelledAtAMoment(t *testing.T) {
+	running := core.NewJob(&core.JobSpec{TotalWork: 100})
+	running.State, running.Held, running.Seats, running.LastChange = core.Running, 2, []core.Seat{{Devices: 3}}, 10
+	running.AsOfSeconds, running.ProgressAsOf, running.ProgressRate = 10, 10, 2
+	got := running.CancelledAt(30)
+	if got.State != core.Cancelled || got.FinishSeconds != 30 || got.Held != 0 || got.Seats != nil || got.LastChange != 30 || got.Executed != 20 || got.Attained != 40 || got.Progress != 40 {
+		t.Errorf("%+v", got)
+	}
+	if running.State != core.Running || running.Held != 2 {
+		t.Errorf("it was changed: %+v", running)
+	}
+	waiting := core.NewJob(&core.JobSpec{SubmitSeconds: 5})
+	if got := waiting.CancelledAt(30); got.State != core.Cancelled || got.FinishSeconds != 30 || got.Executed != 0 || got.LastChange != 5 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -257,7 +257,7 @@ func TestUnknownIsIgnored(t *testing.T) {
 	until(t, s, func(e Event) bool { return e.Done != nil && !e.Gone })
 }
 
-// A scheduler that went and came again hears what it must know, and the job hears of it.
+// A scheduler that went and came again is told what it must know, and the job is told of it.
 func TestSchedulerRestarts(t *testing.T) {
 	path := socket(t)
 	first := listen(t, path, "train")
@@ -270,7 +270,7 @@ func TestSchedulerRestarts(t *testing.T) {
 	send(t, second, "train", ToJob{Tuning: &Tuning{BatchPerDevice: 9}})
 	e := until(t, second, func(e Event) bool { return e.Hello != nil })
 	if e.Report == nil || e.Report.Progress != 4 || e.Checkpointed == nil || e.Checkpointed.Progress != 3 {
-		t.Errorf("the new scheduler hears %+v", e)
+		t.Errorf("the new scheduler receives %+v", e)
 	}
 	if got := told(t, c, hasTuning).Tuning.BatchPerDevice; got != 9 {
 		t.Errorf("told a batch of %d", got)

@@ -127,8 +127,8 @@ func (c *Client) run(ctx context.Context) {
 	for last := false; ; {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", c.socket)
 		if err == nil {
-			var heard bool
-			if heard, err = c.talk(ctx, conn); heard {
+			var received bool
+			if received, err = c.talk(ctx, conn); received {
 				wait = firstWait
 			}
 		}
@@ -147,14 +147,14 @@ func (c *Client) run(ctx context.Context) {
 
 // talk writes and reads on one connection until it fails; nil when the client was closed and all is said. It reports
 // whether the scheduler said something other than no.
-func (c *Client) talk(ctx context.Context, conn net.Conn) (heard bool, err error) {
+func (c *Client) talk(ctx context.Context, conn net.Conn) (received bool, err error) {
 	stop := context.AfterFunc(ctx, func() { hangUp(conn) })
 	defer stop()
 	ended := make(chan struct{})
 	var failure error
 	go func() {
 		defer close(ended)
-		heard, failure = c.listen(conn)
+		received, failure = c.listen(conn)
 	}()
 	all, err := c.write(conn, ended)
 	if all {
@@ -162,9 +162,9 @@ func (c *Client) talk(ctx context.Context, conn net.Conn) (heard bool, err error
 	}
 	<-ended // a scheduler that hung up may have said why
 	if all {
-		return heard, nil
+		return received, nil
 	}
-	return heard, errors.Join(err, failure)
+	return received, errors.Join(err, failure)
 }
 
 // write says what there is to say until the connection ends. It reports whether the client was closed and all is said.
@@ -202,20 +202,20 @@ func (c *Client) repeat() {
 }
 
 // listen reads until the connection ends, and ends it when what is said makes no sense.
-func (c *Client) listen(conn net.Conn) (heard bool, err error) {
+func (c *Client) listen(conn net.Conn) (received bool, err error) {
 	defer hangUp(conn)
 	lines := newReader[ToJob](conn)
 	for {
 		l, err := lines.next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return heard, errors.New("the scheduler ended the connection")
+			return received, errors.New("the scheduler ended the connection")
 		case err != nil:
-			return heard, err
+			return received, err
 		case l.Refused != nil:
-			return heard, errors.New("the scheduler refused: " + l.Refused.Message)
+			return received, errors.New("the scheduler refused: " + l.Refused.Message)
 		}
-		heard = true
+		received = true
 		c.in.put(func(told *ToJob) { told.add(l) })
 	}
 }

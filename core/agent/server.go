@@ -14,7 +14,7 @@ import (
 	"github.com/quartet-sched/quartet/internal/unixsocket"
 )
 
-// How long a connection may take to say who it is, and to hear why it is ended.
+// How long a connection may take to say who it is, and to be told why it is ended.
 const (
 	helloLimit  = 10 * time.Second
 	refuseLimit = time.Second

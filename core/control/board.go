@@ -93,7 +93,7 @@ func (b *Board) ObserveRound(r *core.Report) error {
 		b.take(j)
 	}
 	for i := range r.Events {
-		b.hear(v.Round, &r.Events[i])
+		b.record(v.Round, &r.Events[i])
 	}
 	for i := range r.Verdicts {
 		b.judge(v, &r.Verdicts[i])
@@ -134,7 +134,7 @@ func (b *Board) use(seats []core.Seat, sign int) {
 	}
 }
 
-func (b *Board) hear(round int, e *core.Event) {
+func (b *Board) record(round int, e *core.Event) {
 	switch e.Kind {
 	case core.NodeChanged:
 		b.nodes[e.Node].Health = e.Health

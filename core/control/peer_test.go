@@ -104,7 +104,7 @@ func TestOtherUsersAreRefused(t *testing.T) {
 	line, end = asNobody(t, "call", path)
 	end()
 	if !strings.Contains(line, "does not answer") || len(f.noted()) > 0 {
-		t.Errorf("another user hears %q, and the backend %q", line, f.noted())
+		t.Errorf("another user reads %q, and the backend %q", line, f.noted())
 	}
 	if want := fmt.Sprintf("the other end belongs to user %d, not to user 0", nobody); !strings.Contains(log.String(), want) {
 		t.Errorf("the log does not tell: %s", &log)

@@ -150,7 +150,7 @@ func (c *Collector) leave(id core.JobID, atSeconds float64) {
 
 func (c *Collector) jobName(id core.JobID) string { return c.records[id].spec.Name }
 
-// Finish adds the jobs that never ended, writes the files that hold a row a job, flushes every output and sums up. It is
+// Finish adds the jobs that never ended, or whose end no round was told, writes the files that hold a row a job, flushes every output and sums up. It is
 // called once, also after a run that was cut short. Name, Seed and WallSeconds of the summary are the caller's to fill in.
 func (c *Collector) Finish(unfinishedJobs []*core.Job, endSeconds float64) (*Summary, error) {
 	shares := c.close(unfinishedJobs, endSeconds)

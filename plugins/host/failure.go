@@ -41,8 +41,8 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// bury ends the process of a component that failed, and words the failure.
-func (w *worker) bury(cause error) *Failure {
+// fail ends the process of a component that failed, and words the failure.
+func (w *worker) fail(cause error) *Failure {
 	f := &Failure{Plugin: w.name, Cause: cause}
 	session := w.session
 	_ = w.Close()

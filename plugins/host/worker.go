@@ -137,7 +137,7 @@ func (w *worker) askOnce(ctx context.Context, v *core.View, candidates []core.Ca
 // mend deals with a failure as the options say. It returns nil when the question can be put again, errInstead when the
 // fallback must answer, and the error that ends the run otherwise. The process is gone in any case.
 func (w *worker) mend(ctx context.Context, round int, cause error) error {
-	failure := w.bury(cause)
+	failure := w.fail(cause)
 	w.reason = failure.Error()
 	if w.options.OnFailure == Fallback {
 		w.options.Log.Warn("the fallback takes over", "component", w.id, "plugin", w.name, "round", round, "error", failure)

@@ -32,7 +32,7 @@ type Harness struct {
 	// Open opens a backend, which the harness closes when the test ends.
 	Open func(t testing.TB, w World) core.Backend
 	// UnitSeconds is how long the tests' unit of time takes: 1 on a virtual clock, less where the tests have to wait for it,
-	// but more than it takes to start a job and to hear of it.
+	// but more than it takes to start a job and to report it.
 	UnitSeconds float64
 	// Exact says that rounds are held on the dot and jobs end to the second, as on a virtual clock.
 	Exact bool

@@ -112,7 +112,7 @@ func (s *session) tryNext(ctx context.Context, w core.Wake) ([]core.Event, error
 		if !(e.AtSeconds >= s.now && e.AtSeconds <= seen.NowSeconds) {
 			s.Errorf("%v of %v s is told at %v s, after the observation of %v s", e.Kind, e.AtSeconds, seen.NowSeconds, s.now)
 		}
-		s.hear(e)
+		s.take(e)
 		s.note(e)
 		fresh = append(fresh, *e)
 	}
@@ -150,8 +150,8 @@ func (s *session) checkDue(now float64, w core.Wake, fresh []core.Event) {
 	}
 }
 
-// hear takes in an event.
-func (s *session) hear(e *core.Event) {
+// take takes in an event.
+func (s *session) take(e *core.Event) {
 	s.Helper()
 	if e.Kind == core.NodeChanged {
 		if e.Node < 0 || int(e.Node) >= len(cluster().Nodes) {

@@ -59,7 +59,7 @@ func takesOver(t testing.TB, h *Harness) {
 					continue
 				}
 				s.lastID = max(s.lastID, seen.Events[j].ID)
-				s.hear(&seen.Events[j])
+				s.take(&seen.Events[j])
 				s.note(&seen.Events[j])
 				if int(seen.Events[j].Job) < len(s.jobs) {
 					s.jobs[seen.Events[j].Job].started = true // as the rounds say

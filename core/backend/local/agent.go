@@ -18,20 +18,20 @@ type report struct {
 	told         core.Measurement // last configuration that was told
 }
 
-// listen hears what jobs said, without waiting.
+// listen collects what jobs said, without waiting.
 func (b *Backend) listen(now float64) {
 	for {
 		select {
 		case e := <-b.agent.Events():
-			b.hear(&e, now)
+			b.collect(&e, now)
 		default:
 			return
 		}
 	}
 }
 
-// hear takes in what a replica said. Those of rank 0 speak for the job.
-func (b *Backend) hear(e *agent.Event, now float64) {
+// collect takes in what a replica said. Those of rank 0 speak for the job.
+func (b *Backend) collect(e *agent.Event, now float64) {
 	id, known := b.byName[e.Job]
 	if e.Err != nil {
 		b.log.Warn("a job broke the agent's protocol", "job", e.Job, "rank", e.Rank, "error", e.Err)
@@ -45,12 +45,13 @@ func (b *Backend) hear(e *agent.Event, now float64) {
 		if !j.spoke {
 			j.news = j.run.Number
 		}
-		j.spoke, j.heardAt = true, now
+		j.spoke, j.spokeAt = true, now
 	}
 	j.done = j.done || e.Done != nil
 	if e.Checkpointed != nil {
+		j.kept = j.kept || !j.reported.checkpointed || e.Checkpointed.Progress > j.deepest
+		j.deepest = max(j.deepest, e.Checkpointed.Progress)
 		j.reported.checkpointed, j.reported.checkpoint, j.news = true, e.Checkpointed.Progress, j.run.Number
-		j.kept = true
 	}
 	if e.Report != nil && j.wanted() && e.Report.Replicas == core.Replicas(j.seats) {
 		if now > j.asOf && e.Report.Progress > j.progress {
@@ -75,11 +76,12 @@ func (b *Backend) unrecorded() (list []journal.Said) {
 	return list
 }
 
-// rehear takes in what jobs said to a scheduler before this one.
-func (b *Backend) rehear(list []journal.Said) {
+// recollect takes in what jobs said to a scheduler before this one.
+func (b *Backend) recollect(list []journal.Said) {
 	for _, h := range list {
 		j := b.jobs[h.Job]
-		j.heardIn, j.reported.checkpointed, j.reported.checkpoint = h.Run, h.Checkpointed, h.Checkpoint
+		j.spokeIn, j.reported.checkpointed, j.reported.checkpoint = h.Run, h.Checkpointed, h.Checkpoint
+		j.deepest = max(j.deepest, h.Checkpoint)
 	}
 }
 
@@ -102,10 +104,10 @@ func (b *Backend) tell(j *job) {
 // silence is how long a job may take between reports before its progress is no longer taken to go on.
 const silence = time.Minute
 
-// tellReports tells what jobs said since the last round, and of whom nothing is heard any more.
+// tellReports tells what jobs said since the last round, and which jobs no longer report.
 func (b *Backend) tellReports(now float64) {
 	for _, j := range b.jobs {
-		if j.live() && j.spoke && j.rate > 0 && now-j.heardAt > b.seconds(silence) {
+		if j.live() && j.spoke && j.rate > 0 && now-j.spokeAt > b.seconds(silence) {
 			j.rate = 0
 			b.events = append(b.events, j.progressed(now))
 		}

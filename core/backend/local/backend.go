@@ -43,24 +43,24 @@ type Backend struct {
 	ordered      map[string]core.Health // by node name, by earlier schedulers
 	agent        *agent.Server
 
-	opened   time.Time   // when this scheduler began,
-	openedAt float64     // in seconds of the run
-	behind   atomic.Bool // recorded rounds are still to be repeated
-	now      float64     // of the last round
-	coming   []*job      // not yet submitted, by moment of submission
-	active   int         // submitted and not ended
-	lastWork float64     // when a job last ran, or was submitted
-	found    bool        // the runs of schedulers before this one were looked for
-	unlike   bool        // what runs is not what is decided
-	closed   bool
-	health   []core.Health // by node, as last told or about to be
-	events   []core.Event
-	happened chan struct{} // a keeper may have ended
-	seen     *journal.Seen // what the round under way saw; nil when it is recorded
-	intake   *journal.Intake
-	wanted   *journal.Orders
-	ended    chan struct{} // closed when no order is carried out any more
-	work     sync.WaitGroup
+	opened    time.Time   // when this scheduler began,
+	openedAt  float64     // in seconds of the run
+	behind    atomic.Bool // recorded rounds are still to be repeated
+	now       float64     // of the last round
+	coming    []*job      // not yet submitted, by moment of submission
+	active    int         // submitted and not ended
+	lastWork  float64     // when a job last ran, or was submitted
+	found     bool        // the runs of schedulers before this one were looked for
+	unsettled bool        // what runs is not what is decided
+	closed    bool
+	health    []core.Health // by node, as last told or about to be
+	events    []core.Event
+	happened  chan struct{} // a keeper may have ended
+	seen      *journal.Seen // what the round under way saw; nil when it is recorded
+	intake    *journal.Intake
+	wanted    *journal.Orders
+	ended     chan struct{} // closed when no order is carried out any more
+	work      sync.WaitGroup
 }
 
 var (
@@ -98,10 +98,10 @@ func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload)
 	b.journal = journal.Open(store, o.identity, o.resolved)
 	b.removeSnapshots()
 	if err := b.resume(ctx, o, w); err != nil {
-		return nil, errors.Join(err, b.store.close(), b.unclaim())
+		return nil, errors.Join(err, b.letGo())
 	}
 	if b.agent, err = agent.Listen(socket); err != nil {
-		return nil, errors.Join(err, b.store.close(), b.unclaim())
+		return nil, errors.Join(err, b.letGo())
 	}
 	names := make([]string, len(b.jobs))
 	for i, j := range b.jobs {
@@ -232,9 +232,19 @@ func (b *Backend) observe(now float64) core.Observation {
 	b.journal.Tell()
 	b.now = now
 	told := sorted(b.events)
+	b.noteTold(told)
 	b.seen = &journal.Seen{NowSeconds: now, Events: journal.Events(told), Said: b.unrecorded()}
 	b.events = nil
 	return core.Observation{NowSeconds: now, Events: told}
+}
+
+// noteTold notes which jobs the pipeline gets to know.
+func (b *Backend) noteTold(events []core.Event) {
+	for i := range events {
+		if e := &events[i]; e.Kind == core.JobSubmitted {
+			b.jobs[e.Job].told = true
+		}
+	}
 }
 
 // sorted brings what is to be told into order.
@@ -283,6 +293,7 @@ func (b *Backend) arrive(now float64) {
 		b.events = append(b.events, core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: j.Spec.ID, Spec: &j.Spec})
 		b.submitted(j, now)
 		if j.cancelled {
+			j.cancelledAt = at
 			b.finish(j, core.JobCancelled, at)
 		}
 	}
@@ -300,11 +311,23 @@ func (b *Backend) over(now, due float64) bool {
 	if b.open || len(b.coming) > 0 || slices.ContainsFunc(b.events, news) {
 		return false
 	}
-	stalled := now-b.lastWork > b.seconds(b.config.StallAfter)
+	stalled := b.stalled(now)
 	if slices.ContainsFunc(b.jobs, (*job).live) {
 		return stalled
 	}
 	return b.active == 0 || math.IsInf(due, 1) || stalled
+}
+
+// stalled reports whether no job has worked for too long. A job that was thrown back is given the time to get further than before.
+func (b *Backend) stalled(now float64) bool {
+	after := b.seconds(b.config.StallAfter)
+	grace := 0.0
+	for _, j := range b.jobs {
+		if j.submitted && !j.ended {
+			grace = max(grace, j.proves(after))
+		}
+	}
+	return now-b.lastWork > after+grace
 }
 
 // sleep waits until something may have happened, at the latest until a round is due.
@@ -327,7 +350,7 @@ func (b *Backend) sleep(ctx context.Context, now, due float64) error {
 	case r := <-b.wanted.Wanted():
 		b.obey(r)
 	case e := <-b.agent.Events():
-		b.hear(&e, b.elapsed())
+		b.collect(&e, b.elapsed())
 	}
 	return nil
 }

@@ -218,8 +218,8 @@ func TestStopKillsAJobThatDoesNotListen(t *testing.T) {
 // settled waits until what runs is what is decided.
 func settled(t *testing.T, b *Backend) {
 	t.Helper()
-	unlike := func(j *job) bool { return j.live() && !j.wanted() || j.due() }
-	for slices.ContainsFunc(b.jobs, unlike) {
+	unsettled := func(j *job) bool { return j.live() && !j.wanted() || j.due() }
+	for slices.ContainsFunc(b.jobs, unsettled) {
 		if err := b.look(b.elapsed()); err != nil {
 			t.Fatal(err)
 		}

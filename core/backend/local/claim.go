@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/local/keeper"
@@ -39,10 +40,13 @@ func claim(folder, run string, names []string) (c claims, err error) {
 			return nil, errors.Join(fmt.Errorf("claim device %q: %w", name, err), c.release())
 		}
 		c = append(c, f)
-		free := lock(f)
-		owner := readOwner(f)
+		free, owner := lock(f), readOwner(f)
+		for wait := lockWait; !free && owner == run && wait > 0; wait -= lookAgain { // a scheduler of this run that is just ending
+			time.Sleep(lookAgain)
+			free, owner = lock(f), readOwner(f)
+		}
 		switch {
-		case !free && owner != run: // a scheduler of this run that is just ending is waited for with the store
+		case !free:
 			found = append(found, core.Diagnostic{
 				Path: "cluster.nodes", Summary: fmt.Sprintf("device %s is used by the scheduler of %s", name, owner),
 				Hint: "end that run, or declare fewer devices and set CUDA_VISIBLE_DEVICES to those of this run",

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/local/keeper"
@@ -28,6 +29,13 @@ func TestDevicesAreClaimed(t *testing.T) {
 		return c
 	}
 	first := granted("/first", idA, idB)
+	refused("/first", "device "+idA+" is used by the scheduler of /first", idA) // and so is the same run, when it does not end
+	ending := first
+	go func() {
+		time.Sleep(50 * time.Millisecond)
+		_ = ending.release()
+	}()
+	first = granted("/first", idA, idB) // one that is just ending is waited for
 	other := granted("/second", idC)
 	refused("/second", "device "+idB+" is used by the scheduler of /first", idB, idD)
 	_ = granted("/third", idD).release() // what was refused holds nothing

@@ -2,6 +2,8 @@ package local
 
 import (
 	"context"
+	"math"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -9,16 +11,31 @@ import (
 
 var _ backend.Expecting = (*Backend)(nil)
 
-// Awaited lists the jobs whose moment of submission had not come when the run ended: results tell of them too. It is for the
-// goroutine of the scheduler.
+// Awaited lists the jobs that the pipeline was not told of when the run ended, by moment of submission: results tell of them too.
+// It is for the goroutine of the scheduler.
 func (b *Backend) Awaited() (list []*core.Job) {
 	b.takeIn()
-	for _, j := range b.coming {
-		if !j.cancelled {
-			list = append(list, core.NewJob(&j.Spec))
+	var awaited []*job
+	for _, j := range b.jobs {
+		if !j.told {
+			awaited = append(awaited, j)
 		}
 	}
+	slices.SortFunc(awaited, compareComing)
+	for _, j := range awaited {
+		list = append(list, core.NewJob(&j.Spec))
+	}
 	return list
+}
+
+// Cancelled returns when a job was cancelled of which the pipeline may not have been told: whoever cancelled it has the answer
+// that it is. NaN is for one whose moment of submission has not come: it ends then. It is for the goroutine of the scheduler.
+func (b *Backend) Cancelled(id core.JobID) (atSeconds float64, is bool) {
+	j := b.jobs[id]
+	if !j.submitted && j.Spec.SubmitSeconds > b.elapsed() {
+		return math.NaN(), j.cancelled
+	}
+	return max(j.Spec.SubmitSeconds, b.now, j.cancelledAt), j.cancelled
 }
 
 // Coming lists the jobs whose moment of submission has not come.

@@ -48,7 +48,7 @@ func (b *Backend) decide(c *core.Change) error {
 		return nil
 	}
 	j.changed = c.Round
-	b.unlike = true
+	b.unsettled = true
 	switch c.Action {
 	case core.Discard:
 		b.end(j, b.now)
@@ -79,7 +79,7 @@ func (b *Backend) sendTuning(j *job) {
 	if t.BatchPerDevice == 0 && t.LearningRateFactor == 0 {
 		return // the batch is the job's own affair
 	}
-	if b.pacesItself(j) { // it reads how it goes now when it hears of the tuning
+	if b.pacesItself(j) { // it reads how it goes now when it receives the tuning
 		if err := b.writePace(j, b.runFolder(j, j.run.Number)); err != nil {
 			b.log.Warn("a tuning could not be told", "job", j.Spec.Name, "error", err)
 			return

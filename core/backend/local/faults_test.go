@@ -38,8 +38,8 @@ func recordedRounds(b *Backend) ([]journal.Round, error) {
 	return l.History(), err
 }
 
-// hears waits until the scheduler has heard what makes a condition true.
-func hears(t *testing.T, b *Backend, what func() bool) {
+// collected waits until the scheduler has collected what makes a condition true.
+func collected(t *testing.T, b *Backend, what func() bool) {
 	t.Helper()
 	limit := time.After(20 * time.Second)
 	for !what() {
@@ -115,7 +115,7 @@ func TestACheckpointOutlivesTheScheduler(t *testing.T) {
 	if err := c.Checkpointed(30); err != nil {
 		t.Fatal(err)
 	}
-	hears(t, b, func() bool { return b.jobs[0].reported.checkpointed })
+	collected(t, b, func() bool { return b.jobs[0].reported.checkpointed })
 	b.events = append(b.events, core.Event{Kind: core.NodeChanged, AtSeconds: b.elapsed()}) // calls for a round
 	seen(t, b)
 	apply(t, b)
@@ -151,19 +151,19 @@ func TestAJobHangsAcrossSchedulers(t *testing.T) {
 	}
 	w.expect(t, "start a")
 	speak(t, b, "a").Close()
-	hear := func() error {
+	order := func() error {
 		if !b.jobs[0].spoke {
 			return errors.New("not yet")
 		}
 		return nil
 	}
-	for b.wanted.Give(context.Background(), hear) != nil {
+	for b.wanted.Give(context.Background(), order) != nil {
 		time.Sleep(time.Millisecond)
 	}
 	if err := b.SetHealth(context.Background(), "b", core.Draining); err != nil {
 		t.Fatal(err)
 	}
-	w.expect(t, "node_changed b draining") // a round records what was heard
+	w.expect(t, "node_changed b draining") // a round records what was collected
 	_ = end
 	if err := b.wanted.Give(context.Background(), func() error {
 		history, err := recordedRounds(b)
@@ -172,11 +172,11 @@ func TestAJobHangsAcrossSchedulers(t *testing.T) {
 		}
 		last := history[len(history)-1].Said
 		if diff := cmp.Diff([]journal.Said{{Run: 1}}, last); diff != "" {
-			t.Errorf("heard (-want +got):\n%s", diff)
+			t.Errorf("collected (-want +got):\n%s", diff)
 		}
 		next := newBackend(&Opener{config: b.config, log: discard, clock: realClock{}}, b.cluster, &workload.Workload{})
 		next.jobs = []*job{{Job: b.jobs[0].Job, seats: b.jobs[0].seats, decided: b.jobs[0].decided, run: b.jobs[0].run}}
-		next.rehear(last)
+		next.recollect(last)
 		next.jobs[0].watched = true
 		next.expectSilence(next.jobs[0])
 		if by := next.hangsAt(next.jobs[0]); math.IsInf(by, 1) {
@@ -264,7 +264,7 @@ func TestAgentGarbage(t *testing.T) {
 		}
 	}
 	half.Wait()
-	c := speak(t, b, "b") // is heard all the same
+	c := speak(t, b, "b") // is served all the same
 	if err := c.Done(); err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestAgentGarbage(t *testing.T) {
 		}
 		select {
 		case <-limit:
-			t.Fatalf("job b is not heard among %d connections: %v", many, c.Err())
+			t.Fatalf("job b is not served among %d connections: %v", many, c.Err())
 		case <-time.After(time.Millisecond):
 		}
 	}

@@ -3,6 +3,7 @@ package local
 import (
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload"
@@ -18,16 +19,19 @@ type job struct {
 	decided int // round that decided the seats
 	changed int // round of the last change
 
-	submitted bool // the pipeline was told, or is about to be
-	ended     bool
-	cancelled bool
-	reported  report
-	news      int // run that said something that is not recorded; 0 for none
-	heardIn   int // last run that is recorded to have said anything
+	submitted   bool // the pipeline was told, or is about to be
+	told        bool // it was
+	ended       bool
+	cancelled   bool
+	cancelledAt float64 // when that ended it
+	reported    report
+	news        int // run that said something that is not recorded; 0 for none
+	spokeIn     int // last run that is recorded to have said anything
 
 	run     run          // the last one; Number 0 for none
 	again   bool         // it failed, and is to be repeated
-	thrown  float64      // longest life of its runs that ended without success, since it last got further
+	vain    float64      // longest life of its runs that ended without success since it last got further, at least startNoise
+	deepest float64      // most progress that a checkpoint kept
 	watched bool         // this process waits for the keeper of run to end
 	gone    chan float64 // receives when it did
 	watch
@@ -39,11 +43,11 @@ type job struct {
 // watch is what is seen of a run while this process waits for its end. Times are seconds of the run of the scheduler.
 type watch struct {
 	spoke, done  bool    // its rank 0 said anything, and that all work is done
-	kept         bool    // it made a checkpoint
+	kept         bool    // it made a checkpoint that is further than all before
 	silent       bool    // it spoke to a scheduler before this one
 	connected    bool    // rank 0 may have more to say
 	beganAt      float64 // when it was first seen
-	heardAt      float64 // when it last said something
+	spokeAt      float64 // when it last said something
 	before       bool    // it had ended before this scheduler began
 	exited       bool    // its keeper has ended,
 	exitedAt     float64 // and when
@@ -65,10 +69,20 @@ func (j *job) due() bool {
 // live reports whether the keeper of the last run has not been seen to end.
 func (j *job) live() bool { return j.watched }
 
-// advances reports whether the run that is under way gets further than those that came to nothing: a job that is thrown back
-// again and again, each time before the run is taken to stall, does not work.
+// How a run is told from those before it that came to nothing. It must live clearly longer, not just as much longer as a busy
+// machine makes it: each run that does so raises the mark for the next to the double, at least.
+const (
+	clearly    = 2
+	startNoise = time.Second // lives below it say nothing but how long processes take to start
+)
+
+// proves is for how long a run must live to count as work: the job was thrown back before, each time after at most vain. One
+// that lives as long as a run may stall works, whatever was before.
+func (j *job) proves(stall float64) float64 { return min(clearly*j.vain, stall) }
+
+// advances reports whether the run that is under way gets further than those that came to nothing.
 func (j *job) advances(now, stall float64) bool {
-	return j.thrown == 0 || j.thrown >= stall || now-j.beganAt > j.thrown
+	return j.vain == 0 || now-j.beganAt > j.proves(stall)
 }
 
 // workDone is the progress at a moment, as far as is known.

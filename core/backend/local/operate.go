@@ -96,8 +96,9 @@ func (b *Backend) cancel(j *job) {
 	if j.seats != nil {
 		j.leave(now)
 	}
+	j.cancelledAt = now
 	b.finish(j, core.JobCancelled, now)
-	b.unlike = true
+	b.unsettled = true
 }
 
 // SetHealth drains a node, whose jobs wait again after the next round, or makes it ready.

@@ -316,9 +316,9 @@ func TestAJobThatSpoke(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			heard := func() bool { return b.jobs[0].spoke && b.jobs[0].done == tc.done }
+			collected := func() bool { return b.jobs[0].spoke && b.jobs[0].done == tc.done }
 			for ok := false; !ok; {
-				if err := b.wanted.Give(context.Background(), func() error { ok = heard(); return nil }); err != nil {
+				if err := b.wanted.Give(context.Background(), func() error { ok = collected(); return nil }); err != nil {
 					t.Fatal(err)
 				}
 			}

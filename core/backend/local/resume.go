@@ -88,13 +88,38 @@ func (b *Backend) resume(ctx context.Context, o *Opener, w *workload.Workload) e
 	}
 	jobs := filepath.Join(b.dir, "jobs")
 	keeper.EndStrays(jobs, nil)
-	if err := os.RemoveAll(jobs); err != nil {
-		return fmt.Errorf("remove the jobs of an earlier run: %w", err)
+	if o.fresh {
+		err = os.RemoveAll(jobs)
+	} else {
+		err = b.setAside(jobs)
+	}
+	if err != nil {
+		return fmt.Errorf("begin anew in the folder of an earlier run: %w", err)
 	}
 	b.found = true
 	b.takeNodes()
 	b.meta = &journal.Meta{Workload: identityOf(w), Nodes: nodesOf(b.cluster), Devices: b.devices.flat(), EpochUnix: b.opened.UnixNano()}
 	return b.journal.Reset(b.meta)
+}
+
+// setAside keeps the logs and checkpoints of a run that has ended out of the way of the next, under a name that is free.
+func (b *Backend) setAside(jobs string) error {
+	if err := os.Remove(jobs); err == nil || errors.Is(err, fs.ErrNotExist) { // it was empty, or there is none
+		return nil
+	}
+	for n := 1; ; n++ {
+		to := fmt.Sprintf("%s-%d", jobs, n)
+		_, err := os.Lstat(to)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err = os.Rename(jobs, to); err == nil {
+				b.log.Warn("the logs and checkpoints of an earlier run that has ended are set aside", "folder", to)
+			}
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // identityOf is the same for workloads of the same jobs.
@@ -207,10 +232,11 @@ func refuseAt(path, summary, hint string) error {
 func (b *Backend) repeat() core.Observation {
 	seen, said := b.journal.Repeat(func(id core.JobID) *core.JobSpec { return &b.jobs[id].Spec })
 	b.now = seen.NowSeconds
+	b.noteTold(seen.Events)
 	for i := range seen.Events {
 		b.take(&seen.Events[i])
 	}
-	b.rehear(said)
+	b.recollect(said)
 	b.events = nil
 	return seen
 }
@@ -242,8 +268,8 @@ const reconnect = 10 * time.Second
 
 // expectSilence gives a run that spoke to a scheduler before this one time to speak again.
 func (b *Backend) expectSilence(j *job) {
-	if j.heardIn == j.run.Number {
-		j.silent, j.heardAt = true, b.elapsed()+b.seconds(reconnect)
+	if j.spokeIn == j.run.Number {
+		j.silent, j.spokeAt = true, b.elapsed()+b.seconds(reconnect)
 	}
 }
 
@@ -253,7 +279,7 @@ func (b *Backend) wakeUp() {
 	if b.found {
 		return
 	}
-	b.found, b.unlike = true, true
+	b.found, b.unsettled = true, true
 	b.behind.Store(false)
 	for _, j := range b.jobs {
 		if j.run.Number > 0 && !j.ended || j.run.Keeper.Alive() {

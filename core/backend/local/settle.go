@@ -15,10 +15,10 @@ import (
 // settle brings what runs closer to what is decided: it tells runs to stop that are not wanted any more, and starts those
 // whose devices nobody holds any more.
 func (b *Backend) settle(now float64) error {
-	if !b.unlike {
+	if !b.unsettled {
 		return nil
 	}
-	b.unlike = false
+	b.unsettled = false
 	held := map[string]bool{}
 	for _, j := range b.jobs {
 		if !j.live() {
@@ -69,7 +69,7 @@ const (
 // mostLost is how many runs in a row may be lost before that is the job's own fault.
 const mostLost = 3
 
-// stop tells a run to end: its agent, if one listens, or else by SIGTERM. Who heard the one is not killed by the other.
+// stop tells a run to end: its agent, if one listens, or else by SIGTERM. One that its agent stops in time gets no signal.
 func (b *Backend) stop(j *job, now float64) {
 	if j.stopBy > 0 {
 		return
@@ -79,8 +79,8 @@ func (b *Backend) stop(j *job, now float64) {
 		j.run.Keeper.Terminate()
 		return
 	}
+	j.run.Keeper.AskToStop(b.runFolder(j, j.run.Number))                                                     // first: what ends from then on has not failed
 	_, _ = b.agent.Send(j.Spec.Name, agent.ToJob{Stop: &agent.Stop{GraceSeconds: b.config.Grace.Seconds()}}) // or it is told when the grace is over
-	j.run.Keeper.AskToStop()
 }
 
 // seconds is a time of this machine in the time of the run.
@@ -111,7 +111,7 @@ func (b *Backend) hangsAt(j *job) float64 {
 	if b.config.HangAfter == 0 || !j.live() || !j.wanted() || !j.spoke && !j.silent || j.hung {
 		return math.Inf(1)
 	}
-	return j.heardAt + b.seconds(b.config.HangAfter)
+	return j.spokeAt + b.seconds(b.config.HangAfter)
 }
 
 // patienceEnds is when somebody must be looked after who says nothing.
@@ -147,7 +147,7 @@ func (b *Backend) saysMore(j *job, now float64) bool {
 
 // ran takes in that a run is gone.
 func (b *Backend) ran(j *job) {
-	b.unlike = true
+	b.unsettled = true
 	wanted := j.wanted()
 	b.unwatch(j)
 	e, at := b.lastWord(j)
@@ -179,9 +179,9 @@ func (b *Backend) ran(j *job) {
 	}
 	switch {
 	case j.kept:
-		j.thrown = 0
+		j.vain = 0
 	case wanted && e.Outcome != keeper.Finished:
-		j.thrown = max(j.thrown, at-j.beganAt, 1e-3)
+		j.vain = max(j.vain, at-j.beganAt, b.seconds(startNoise))
 	}
 	switch {
 	case j.ended:
@@ -260,7 +260,7 @@ func (b *Backend) Close() error {
 	close(b.ended)
 	b.work.Wait()
 	b.wakeUp()
-	return errors.Join(b.stopAll(), b.journal.SetMeta(b.meta), b.agent.Close(), b.store.close(), b.unclaim())
+	return errors.Join(b.stopAll(), b.journal.SetMeta(b.meta), b.agent.Close(), b.letGo())
 }
 
 // Leave ends the scheduler and lets its jobs run on, as if it had been killed: one after it takes them over. It returns how many
@@ -277,8 +277,11 @@ func (b *Backend) Leave() (running int, err error) {
 			running++
 		}
 	}
-	return running, errors.Join(b.agent.Close(), b.store.close(), b.unclaim())
+	return running, errors.Join(b.agent.Close(), b.letGo())
 }
+
+// letGo gives the devices up, and then the store: who has that finds the devices free.
+func (b *Backend) letGo() error { return errors.Join(b.unclaim(), b.store.close()) }
 
 // stopAll stops what runs, and waits until it is gone.
 func (b *Backend) stopAll() error {
@@ -295,7 +298,7 @@ func (b *Backend) stopAll() error {
 			case <-j.gone:
 				b.unwatch(j)
 			case e := <-b.agent.Events():
-				b.hear(&e, b.elapsed())
+				b.collect(&e, b.elapsed())
 			case <-late:
 				if killed {
 					return fmt.Errorf("job %q does not end, though it was killed; its keeper is process %d", j.Spec.Name, j.run.Keeper.PID)

@@ -7,7 +7,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -97,6 +99,54 @@ func TestAStandInTakesItsTime(t *testing.T) {
 	}
 }
 
+// Jobs that are stopped with their scheduler have not failed, however late their keepers are told: they go on.
+func TestWhatIsStoppedWithTheSchedulerDoesNotFail(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := commands(traced("a", 1e6), traced("b", 1e6), traced("c", 1e6), traced("d", 1e6))
+	b := mustFast(t, dir, nil, w)
+	until(t, b, core.JobSubmitted)
+	var starts []core.Change
+	for id := range 4 {
+		starts = append(starts, core.Change{Round: 1, Action: core.Start, Job: core.JobID(id), Seats: []core.Seat{
+			{Node: core.NodeID(id / 2), Devices: core.FirstDevices(id%2+1) &^ core.FirstDevices(id%2)},
+		}})
+	}
+	apply(t, b, starts...)
+	for _, j := range b.jobs {
+		for !j.spoke {
+			b.listen(b.elapsed())
+			time.Sleep(time.Millisecond)
+		}
+	}
+	signal := func(s syscall.Signal) {
+		for _, j := range b.jobs {
+			if err := syscall.Kill(j.run.Keeper.PID, s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	signal(syscall.SIGSTOP)
+	closed := make(chan error, 1)
+	go func() { closed <- b.Close() }()
+	replica := func(p keeper.Found) bool { return !p.Keeper }
+	for slices.ContainsFunc(keeper.Find(dir), replica) { // they do as they are asked
+		time.Sleep(time.Millisecond)
+	}
+	signal(syscall.SIGCONT)
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+	b = mustFast(t, dir, nil, w)
+	b.wakeUp()
+	for _, j := range b.jobs {
+		e, _, err := keeper.LastWord(b.runFolder(j, j.run.Number))
+		if diff := cmp.Diff(keeper.Exit{Outcome: keeper.Stopped, Codes: []int{standInStopped}}, e); diff != "" || err != nil {
+			t.Errorf("job %q: error %v, last word (-want +got):\n%s", j.Spec.Name, err, diff)
+		}
+	}
+}
+
 func TestAStandInGoesOnWhereItWasStopped(t *testing.T) {
 	dir := t.TempDir()
 	b := mustFast(t, dir, nil, commands(traced("j", 1e6)))
@@ -131,7 +181,7 @@ func TestAStandInGoesOnWhereItWasStopped(t *testing.T) {
 	}
 }
 
-func TestAStandInHearsOfTunings(t *testing.T) {
+func TestAStandInReceivesTunings(t *testing.T) {
 	j := traced("j", 1e6)
 	j.Model = training{j.Model}
 	b := mustFast(t, t.TempDir(), nil, commands(j))

@@ -24,6 +24,7 @@ const (
 	ordersFile = "orders.json"
 	exitFile   = "exit.json"
 	begunFile  = "begun" // is there when replicas may have been started
+	stopFile   = "stop"  // is there when the agent was asked to stop
 )
 
 // Orders say what a keeper is to start.

@@ -14,9 +14,10 @@ import (
 )
 
 // IfAsked ends the program as a keeper if it was started as one. A program that starts keepers does it first, for it is them too.
+// It ends by syscall.Exit: os.Exit takes a second where the race detector is on, for which the run would be taken to live on.
 func IfAsked() {
 	if dir := os.Getenv(Variable); dir != "" {
-		os.Exit(keep(dir))
+		syscall.Exit(keep(dir))
 	}
 }
 
@@ -55,7 +56,7 @@ func keep(dir string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	g := &gang{orders: &o, running: map[int]*exec.Cmd{}, ended: make(chan int), codes: make([]int, len(o.Replicas))}
+	g := &gang{dir: dir, orders: &o, running: map[int]*exec.Cmd{}, ended: make(chan int), codes: make([]int, len(o.Replicas))}
 	e := g.run(stop)
 	if err := word.become(filepath.Join(dir, exitFile), e); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -69,6 +70,7 @@ const askedToStop = syscall.SIGUSR1
 
 // gang is the replicas of a run.
 type gang struct {
+	dir     string // of the run
 	orders  *Orders
 	limits  limits
 	output  output
@@ -134,13 +136,25 @@ func (g *gang) hold(stop <-chan os.Signal) Exit {
 			break
 		}
 	}
+	ask := func() {
+		if e.Outcome == Finished {
+			e.Outcome = Stopped
+			send(askedToStop)
+		}
+	}
+	if g.askedToStop() {
+		ask()
+	}
 	for len(g.running) > 0 {
 		select {
 		case rank := <-g.ended:
+			if g.askedToStop() {
+				ask() // the signal is on its way
+			}
 			g.codes[rank] = exitCode(g.running[rank].ProcessState)
 			delete(g.running, rank)
 			if last == askedToStop {
-				send(syscall.SIGTERM) // the others may not have heard
+				send(syscall.SIGTERM) // the others may not have been told
 			}
 			if code := g.codes[rank]; code != 0 {
 				reason := fmt.Sprintf("replica %d exited with %d%s", rank, code, signalOf(code))
@@ -152,10 +166,8 @@ func (g *gang) hold(stop <-chan os.Signal) Exit {
 		case s := <-stop:
 			switch {
 			case !g.works():
-			case s == askedToStop && e.Outcome == Finished:
-				e.Outcome = Stopped
-				send(askedToStop)
-			case s == askedToStop: // again, by another scheduler
+			case s == askedToStop:
+				ask()
 			case last == askedToStop:
 				send(syscall.SIGTERM)
 			default:
@@ -196,6 +208,12 @@ func (g *gang) start(rank int) error {
 		g.ended <- rank
 	}()
 	return nil
+}
+
+// askedToStop reports whether the agent was asked to stop.
+func (g *gang) askedToStop() bool {
+	_, err := os.Lstat(filepath.Join(g.dir, stopFile))
+	return err == nil
 }
 
 // works reports whether a replica is left that has not ended by itself.

@@ -96,6 +96,45 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Fatalf("%s: still not so", what)
 }
 
+// A run whose agent was asked to stop has not failed, whatever its replicas exit with, also when the signal comes late or never.
+func TestWhoIsAskedToStopDoesNotFail(t *testing.T) {
+	cases := map[string]struct {
+		script string
+		before bool // it is asked before it begins
+		want   []int
+	}{
+		"exits with a code of its own": {"read x <gate; exit 75", false, []int{75}},
+		"exits with 0":                 {"read x <gate; exit 0", false, []int{0}},
+		"is asked before it begins":    {"read x <gate; exit 75", true, []int{75}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			gate := filepath.Join(dir, "gate")
+			if err := syscall.Mkfifo(gate, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			nobody := Identity{} // whose signals reach nobody
+			if tc.before {
+				nobody.AskToStop(dir)
+			}
+			k := keepRun(t, dir, 1, tc.script, Orders{})
+			open, err := os.OpenFile(gate, os.O_WRONLY, 0) // it runs
+			if err != nil {
+				t.Fatal(err)
+			}
+			nobody.AskToStop(dir)
+			if err := open.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(Exit{Outcome: Stopped, Codes: tc.want}, k.end(t)); diff != "" {
+				t.Errorf("last word (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestOutputIsKeptByteForByte(t *testing.T) {
 	rng := rand.NewChaCha8([32]byte{1})
 	data := make([]byte, 3<<20+17)

@@ -24,7 +24,7 @@ func (Identity) Alive() bool { return false }
 func (Identity) Wait() {}
 
 // AskToStop does nothing.
-func (Identity) AskToStop() {}
+func (Identity) AskToStop(string) {}
 
 // Terminate does nothing.
 func (Identity) Terminate() {}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,8 +35,15 @@ func (id Identity) Alive() bool {
 	return ok && now == id
 }
 
-// AskToStop tells a keeper that the agent of its job was asked to stop: replicas that go on are signalled when the grace is over.
-func (id Identity) AskToStop() { id.signal(askedToStop) }
+// AskToStop tells the keeper of the run in a folder that the agent of its job is about to be asked to stop: replicas that go on
+// are signalled when the grace is over. A signal alone might come after the end of a replica that did as it was asked, or before
+// the keeper takes any.
+func (id Identity) AskToStop(dir string) {
+	if f, err := os.OpenFile(filepath.Join(dir, stopFile), os.O_CREATE|os.O_WRONLY, 0o600); err == nil { // else the signal must do
+		_ = f.Close() // nothing was written
+	}
+	id.signal(askedToStop)
+}
 
 // Terminate tells a keeper to stop its replicas: by SIGTERM, and by SIGKILL when the grace is over.
 func (id Identity) Terminate() { id.signal(syscall.SIGTERM) }
