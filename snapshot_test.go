@@ -47,8 +47,12 @@ func (s *shadowed) Allocate(ctx context.Context, v *core.View, candidates []core
 	return want, nil
 }
 
-// drawsNothing are settings by which an allocation draws nothing at random: the stream of one that is created anew begins anew.
-var drawsNothing = map[string]map[string]any{"matching": {"samples": 0, "kicks": 0}}
+// settings are those by which an allocation draws nothing at random, for the stream of one that is created anew begins anew, and
+// by which what it learned makes a difference.
+var settings = map[string]map[string]any{
+	"matching": {"samples": 0, "kicks": 0},
+	"pollux":   {"restart": "horizon", "adaptive_horizon": true},
+}
 
 // Every built-in allocation goes on after a snapshot as if nothing had been.
 func TestAnAllocationGoesOnFromItsSnapshot(t *testing.T) {
@@ -61,7 +65,7 @@ func TestAnAllocationGoesOnFromItsSnapshot(t *testing.T) {
 					{Name: "a", Count: 3, Accelerator: "v100", Devices: 4}, {Name: "b", Count: 2, Accelerator: "k80", Devices: 2},
 				}
 				s.Workload = quartet.Part{Type: "generated", Config: map[string]any{"jobs": 60, "span": "4h"}}
-				s.Pipeline.Allocation = quartet.Policy{Type: factory.Type, Config: drawsNothing[factory.Type]}
+				s.Pipeline.Allocation = quartet.Policy{Type: factory.Type, Config: settings[factory.Type]}
 				s.Pipeline.Elasticity.Job = quartet.Policy{Type: "fixed", Config: map[string]any{"replicas": "elastic"}}
 				s.Pipeline.Placement.Type = "consolidated"
 				base := compose(t, quartet.Builtins(), s).Allocation
