@@ -16,18 +16,19 @@ const manifestSchema = "quartet.manifest/v1"
 // Manifest is what it takes to repeat a run byte for byte. It holds no time and nothing of the machine but the paths
 // of the inputs.
 type Manifest struct {
-	Schema      string   `json:"schema"`
-	Name        string   `json:"name"`
-	Seed        uint64   `json:"seed"`
-	Quartet     string   `json:"quartet"` // version
-	Commit      string   `json:"commit"`
-	Go          string   `json:"go"`
-	Interrupted bool     `json:"interrupted"`       // the outputs are those of a part of the run
-	Failed      string   `json:"failed,omitempty"`  // why the run failed; the outputs are those up to then
-	Config      string   `json:"config"`            // resolved, YAML
-	Plugins     []Plugin `json:"plugins,omitempty"` // those that took part
-	Inputs      []Digest `json:"inputs"`
-	Outputs     []Digest `json:"outputs"`
+	Schema      string          `json:"schema"`
+	Name        string          `json:"name"`
+	Seed        uint64          `json:"seed"`
+	Quartet     string          `json:"quartet"` // version
+	Commit      string          `json:"commit"`
+	Go          string          `json:"go"`
+	Interrupted bool            `json:"interrupted"`               // the outputs are those of a part of the run
+	Failed      string          `json:"failed,omitempty"`          // why the run failed; the outputs are those up to then
+	Config      string          `json:"config"`                    // in force at the end; resolved, YAML
+	Earlier     []EarlierConfig `json:"earlier_configs,omitempty"` // in force before, oldest first
+	Plugins     []Plugin        `json:"plugins,omitempty"`         // those that took part
+	Inputs      []Digest        `json:"inputs"`
+	Outputs     []Digest        `json:"outputs"`
 }
 
 // Plugin names a plugin and its content.
@@ -71,6 +72,8 @@ func ReadManifest(path string) (*Manifest, error) {
 		return nil, problem(path, "the run was interrupted", "only a whole run can be repeated")
 	case m.Failed != "":
 		return nil, problem(path, "the run failed: "+m.Failed, "only a whole run can be repeated")
+	case len(m.Earlier) > 0:
+		return nil, problem(path, "the config was changed during the run", "only a run of one config can be repeated")
 	case m.Config == "":
 		return nil, problem(path, "holds no config", "nothing can be repeated without it")
 	}

@@ -264,7 +264,7 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		end = max(end, real.Present())
 	}
 	r := &Result{
-		Interrupted: interrupted, EndSeconds: end, Inputs: e.inputs, Dir: e.dir, Repeats: e.repeats,
+		Interrupted: interrupted, EndSeconds: end, Inputs: append(e.inputs, parts.inputs...), Dir: e.dir, Repeats: e.repeats,
 		Unfinished: e.window.Among(unfinished), Plugins: e.pluginsUsed(), failure: failure,
 	}
 	if r.Summary, err = attached.Finish(append(unfinished, cancelled...), r.EndSeconds); err != nil {
@@ -274,7 +274,7 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	r.Summary.Plugins = e.troubles()
 	r.Summary.WallSeconds = metrics.Number(e.stopwatch().Seconds())
 	r.Jobs = e.collector.Jobs()
-	if err := r.write(e.Config, e.files); err != nil {
+	if err := r.write(parts, e.files); err != nil {
 		return nil, errors.Join(failure, err)
 	}
 	if interrupted {
@@ -341,7 +341,8 @@ func (e *execution) attach(world *ending, state string) (a Attachment, err error
 }
 
 // write completes the files of the run.
-func (r *Result) write(c *configs.Config, files *outputs) (err error) {
+func (r *Result) write(decided *policies, files *outputs) (err error) {
+	c := decided.config
 	if r.Text, err = document(r.Summary); err != nil {
 		return fmt.Errorf("write summary: %w", err)
 	}
@@ -352,7 +353,7 @@ func (r *Result) write(c *configs.Config, files *outputs) (err error) {
 	}
 	m := Manifest{
 		Schema: manifestSchema, Name: c.Name, Seed: c.Seed, Interrupted: r.Interrupted, Config: string(resolved),
-		Plugins: r.Plugins, Inputs: r.Inputs, Outputs: r.Outputs,
+		Earlier: decided.earlier, Plugins: r.Plugins, Inputs: r.Inputs, Outputs: r.Outputs,
 	}
 	b := ReadBuild()
 	m.Quartet, m.Commit, m.Go = b.Version, b.Commit, b.Go

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"iter"
 	"log/slog"
 
 	"github.com/quartet-sched/quartet/configs"
@@ -50,42 +50,39 @@ func build[S any](selected configs.Selected[S], seed uint64, log *slog.Logger) (
 }
 
 // CloseStages ends the policies that have something to end: a process, or a file to write.
-func CloseStages(s *core.Stages) error {
-	var errs []error
-	for _, policy := range policiesOf(s) {
-		if closer, ok := policy.(io.Closer); ok {
-			errs = append(errs, closer.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
+func CloseStages(s *core.Stages) error { return endStages(s, closePolicy) }
 
 // discardStages ends the policies of a run that goes on later, or was only looked at: they keep nothing of what they learned
 // for other runs.
-func discardStages(s *core.Stages) error {
+func discardStages(s *core.Stages) error { return endStages(s, discardPolicy) }
+
+func endStages(s *core.Stages, end func(policy any) error) error {
 	var errs []error
-	for _, policy := range policiesOf(s) {
-		if d, ok := policy.(core.Discarder); ok {
-			errs = append(errs, d.Discard())
-		} else if closer, ok := policy.(io.Closer); ok {
-			errs = append(errs, closer.Close())
-		}
+	for _, policy := range componentsIn(s) {
+		errs = append(errs, end(policy))
 	}
 	return errors.Join(errs...)
 }
 
-func policiesOf(s *core.Stages) []any {
-	policies := []any{s.Allocation.Policy, s.Placement.Policy, s.Elasticity.Policy, s.Scaler.Policy}
-	for _, admission := range s.Admission {
-		policies = append(policies, admission.Policy)
+// componentsIn walks through the policies with their ids.
+func componentsIn(s *core.Stages) iter.Seq2[string, any] {
+	return func(yield func(id string, policy any) bool) {
+		if !(yield(s.Allocation.ID, s.Allocation.Policy) && yield(s.Placement.ID, s.Placement.Policy) &&
+			yield(s.Elasticity.ID, s.Elasticity.Policy) && yield(s.Scaler.ID, s.Scaler.Policy)) {
+			return
+		}
+		for _, admission := range s.Admission {
+			if !yield(admission.ID, admission.Policy) {
+				return
+			}
+		}
 	}
-	return policies
 }
 
 // filesRead lists the files that policies read when they were made.
 func filesRead(s *core.Stages) []Digest {
 	var list []Digest
-	for _, policy := range policiesOf(s) {
+	for _, policy := range componentsIn(s) {
 		if reader, reads := policy.(core.FileReader); reads {
 			for _, f := range reader.FilesRead() {
 				list = append(list, Digest{File: f.Path, SHA256: f.SHA256})

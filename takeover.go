@@ -3,7 +3,9 @@ package quartet
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/quartet-sched/quartet/configs"
@@ -14,25 +16,62 @@ import (
 // returns an error for has changed nothing.
 type Takeover func(ctx context.Context, next *configs.Config) error
 
-// policies are those that decide, which others may take the place of.
-type policies struct {
-	mutex  sync.Mutex
-	config *configs.Config
-	stages core.Stages
-	log    *slog.Logger
+// EarlierConfig is a config whose policies decided until those of another one took over.
+type EarlierConfig struct {
+	Config     string `json:"config"`      // resolved, YAML
+	UntilRound int    `json:"until_round"` // the last that it decided; 0 for none
 }
 
-// again creates the policies anew.
+// policies are those that decide, which others may take the place of. Only the goroutine of the pipeline changes them.
+type policies struct {
+	log *slog.Logger
+
+	mutex   sync.Mutex
+	config  *configs.Config
+	stages  core.Stages
+	earlier []EarlierConfig
+	inputs  []Digest // files that policies read which took over
+}
+
+// again creates the policies anew. What those before had learned of this run is told to the new ones, or lost.
 func (p *policies) again(context.Context) (core.Stages, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	stages, err := BuildStages(p.config, p.log)
 	if err != nil {
-		return stages, err
+		return stages, errors.Join(err, discardStages(&stages))
 	}
-	err = CloseStages(&p.stages)
+	err = discardStages(&p.stages)
 	p.stages = stages
 	return stages, err
+}
+
+// inForce is the config whose policies decide.
+func (p *policies) inForce() *configs.Config {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.config
+}
+
+// take ends the policies that decided so far, for others have taken over. A policy whose successor took up what it had learned
+// is discarded: its successor leaves that to later runs. Any other leaves it now, before a new one reads what was left.
+func (p *policies) take(next *configs.Config, stages core.Stages, rounds int, taken *core.Resumed) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if resolved, err := placeless(p.config).Resolved(); err == nil { // it was resolved before
+		p.earlier = append(p.earlier, EarlierConfig{Config: string(resolved), UntilRound: rounds})
+	}
+	for id, policy := range componentsIn(&p.stages) {
+		end := closePolicy
+		if slices.Contains(taken.Restored, id) {
+			end = discardPolicy
+		}
+		if err := end(policy); err != nil {
+			p.log.Error("a policy that was replaced could not be ended as it should", "component", id, "error", err)
+		}
+	}
+	p.config, p.stages = next, stages
+	p.inputs = append(p.inputs, filesRead(&stages)...)
 }
 
 // close ends the policies. Those of a run that goes on later leave nothing: they are told all of it again.
@@ -45,26 +84,25 @@ func (p *policies) close(goesOn bool) error {
 	return CloseStages(&p.stages)
 }
 
-// takeover lets the policies of another config decide. The cluster, the backend and the workload stay.
+// takeover lets the policies of another config decide. The cluster, the backend and the workload stay, and so do the files that
+// are written.
 func (e *execution) takeover(p *policies, pipeline *core.Pipeline) Takeover {
-	return func(ctx context.Context, next *configs.Config) error {
-		p.mutex.Lock()
-		now := p.config
-		p.mutex.Unlock()
+	cluster := *e.cluster // as it is when the run begins: the pipeline changes the health of nodes
+	cluster.Nodes = slices.Clone(cluster.Nodes)
+	return func(ctx context.Context, wanted *configs.Config) error {
+		now := p.inForce()
 		before, err := identityOf(now, e.jobs)
 		if err != nil {
 			return err
 		}
-		identity, err := identityOf(next, e.jobs)
+		identity, err := identityOf(wanted, e.jobs)
 		if err != nil || identity == before {
 			return err
 		}
-		rest := *next
-		rest.Admission, rest.Allocation, rest.Placement, rest.Elasticity, rest.Scaler, rest.Round = now.Admission, now.Allocation, now.Placement, now.Elasticity, now.Scaler, now.Round
-		if same, err := identityOf(&rest, e.jobs); err != nil || same != before {
+		if same, err := identityOf(withPolicies(wanted, now), e.jobs); err != nil || same != before {
 			return errors.Join(err, problem("", "changes more than policies and rounds", "the cluster, the backend and the workload take effect when the run is stopped and run again: its jobs go on"))
 		}
-		cluster := *e.cluster
+		next := withPolicies(now, wanted)
 		if err := (&Composition{Config: next, Log: e.Log, Note: e.Note}).checkFit(ctx, &cluster, e.jobs); err != nil {
 			return err
 		}
@@ -74,16 +112,37 @@ func (e *execution) takeover(p *policies, pipeline *core.Pipeline) Takeover {
 		}
 		stages, err := BuildStages(next, e.log)
 		if err != nil {
-			return err
+			return errors.Join(err, discardStages(&stages))
 		}
-		c := &core.Composition{Stages: stages, Options: next.Round.Options(), Identity: identity, Config: string(resolved)}
+		c := &core.Composition{
+			Stages: stages, Options: next.Round.Options(), Identity: identity, Config: string(resolved),
+			Begun: func(rounds int, taken *core.Resumed) { p.take(next, stages, rounds, taken) },
+		}
 		if err := pipeline.Replace(ctx, c); err != nil {
-			return errors.Join(err, CloseStages(&stages))
+			return errors.Join(err, discardStages(&stages))
 		}
-		p.mutex.Lock()
-		defer p.mutex.Unlock()
-		old := p.stages
-		p.config, p.stages = next, stages
-		return CloseStages(&old)
+		return nil
 	}
+}
+
+// withPolicies is a config with the policies and rounds of another.
+func withPolicies(c, other *configs.Config) *configs.Config {
+	both := *c
+	both.Admission, both.Allocation, both.Placement, both.Elasticity, both.Scaler = other.Admission, other.Allocation, other.Placement, other.Elasticity, other.Scaler
+	both.Round = other.Round
+	return &both
+}
+
+func closePolicy(policy any) error {
+	if closer, ok := policy.(io.Closer); ok {
+		return closer.Close()
+	}
+	return nil
+}
+
+func discardPolicy(policy any) error {
+	if d, ok := policy.(core.Discarder); ok {
+		return d.Discard()
+	}
+	return closePolicy(policy)
 }

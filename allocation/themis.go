@@ -48,7 +48,8 @@ type themis struct {
 	auction          optim.Knapsack
 
 	demand   demand
-	accounts []account // by JobID
+	accounts []account    // by JobID
+	present  []core.JobID // in the last round
 	capacity queue.Capacity
 	left     []int // devices by type
 	bidders  []bidder
@@ -108,9 +109,10 @@ func (p *themis) begin(v *core.View, candidates []core.Candidate) {
 	p.left, p.bidders, p.grants = append(p.left[:0], p.capacity.ByType...), p.bidders[:0], p.grants[:0]
 	p.rates = slices.Grow(p.rates[:0], len(candidates)*len(p.left))
 	p.demand.pass(v.NowSeconds)
-	p.demand.devices = 0
+	p.demand.devices, p.present = 0, p.present[:0]
 	for i := range candidates {
 		c := &candidates[i]
+		p.present = append(p.present, c.ID)
 		p.accounts = queue.Grown(p.accounts, c.ID)
 		if a := &p.accounts[c.ID]; !a.known {
 			*a = account{known: true, before: p.demand.integral, until: v.NowSeconds}

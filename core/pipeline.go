@@ -78,6 +78,8 @@ func NewPipeline(c *Cluster, s Stages, o RoundOptions, stopwatch func() time.Dur
 
 // Run holds rounds until the backend has nothing more to tell, the context ends, or a component malfunctions.
 func (p *Pipeline) Run(ctx context.Context, b Backend) error {
+	p.resumption.open()
+	defer p.resumption.end()
 	for {
 		if err := ctx.Err(); err != nil {
 			return errors.Join(err, p.keep())

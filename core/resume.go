@@ -46,6 +46,10 @@ type Composition struct {
 	Options  RoundOptions
 	Identity string // the same for compositions that decide alike
 	Config   string // resolved
+
+	// Begun is told that the stages have taken over from those before them after that many rounds, before they are asked
+	// anything: the moment to end those before. nil for nothing to do. Pipeline.Replace alone calls it, between two rounds.
+	Begun func(rounds int, taken *Resumed)
 }
 
 // Memory keeps for later schedulers which composition decided, and what it had learned. A backend that records its rounds
@@ -67,6 +71,14 @@ type Resumed struct {
 	Why      string   // in one sentence
 	Restored []string // ids of the components that took up what those before them had learned
 	Lost     []string // why others that could, did not
+	// Now is the components that decide from here on, when they took over by Pipeline.Replace; otherwise nil.
+	Now *StageIDs
+}
+
+// StageIDs are the ids of the components of a composition.
+type StageIDs struct {
+	Admission                                 []string
+	Allocation, Placement, Elasticity, Scaler string
 }
 
 // keepEvery is after how many rounds what the stages learned is kept again.
@@ -88,6 +100,7 @@ type resumption struct {
 	mutex   sync.Mutex
 	pending *replacement
 	cancel  context.CancelFunc // ends the wait for the next round
+	ended   bool               // no further round is held
 }
 
 type replacement struct {
@@ -102,7 +115,8 @@ func (p *Pipeline) Remember(m Memory, again func(context.Context) (Stages, error
 }
 
 // Replace lets another composition decide from the next round on, which is held at once. It may be called from any goroutine
-// while the pipeline runs, and returns when the new stages have taken over. The stages before are not closed.
+// while the pipeline runs, and returns when the new stages have taken over, or with an error when the run has ended before. The
+// stages before are not closed: see Composition.Begun.
 func (p *Pipeline) Replace(ctx context.Context, c *Composition) error {
 	r := &p.resumption
 	if r.memory == nil {
@@ -110,6 +124,10 @@ func (p *Pipeline) Replace(ctx context.Context, c *Composition) error {
 	}
 	wanted := &replacement{c, make(chan error, 1)}
 	r.mutex.Lock()
+	if r.ended {
+		r.mutex.Unlock()
+		return errRunEnded
+	}
 	if r.pending != nil {
 		r.mutex.Unlock()
 		return errors.New("another composition is about to take over")
@@ -129,6 +147,26 @@ func (p *Pipeline) Replace(ctx context.Context, c *Composition) error {
 			return ctx.Err()
 		}
 		return <-wanted.done // it is being carried out
+	}
+}
+
+// errRunEnded is told to whoever wants to take over too late.
+var errRunEnded = errors.New("the run has ended")
+
+// open lets others take over.
+func (r *resumption) open() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.ended = false
+}
+
+// end lets nobody take over any more.
+func (r *resumption) end() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.ended = true; r.pending != nil {
+		r.pending.done <- errRunEnded
+		r.pending = nil
 	}
 }
 
@@ -152,8 +190,8 @@ func (p *Pipeline) next(ctx context.Context, b Backend) (Observation, error) {
 		}
 		r.mutex.Unlock()
 		if wanted != nil {
-			wanted.done <- p.replace(wanted.with)
 			cancel()
+			p.carryOut(wanted)
 			continue
 		}
 		w := p.wake()
@@ -172,6 +210,13 @@ func (p *Pipeline) next(ctx context.Context, b Backend) (Observation, error) {
 	}
 }
 
+// carryOut answers whoever wants to take over, whatever comes of it.
+func (p *Pipeline) carryOut(wanted *replacement) {
+	err := errRunEnded
+	defer func() { wanted.done <- err }()
+	err = p.replace(wanted.with)
+}
+
 // replace puts a composition in the place of the one that decided so far.
 func (p *Pipeline) replace(c *Composition) error {
 	r := &p.resumption
@@ -180,11 +225,14 @@ func (p *Pipeline) replace(c *Composition) error {
 	if err := errors.Join(r.memory.Keep(learned), r.memory.Begin(p.state.view.Round+1, c, learned)); err != nil {
 		return fmt.Errorf("record the new composition: %w", err)
 	}
-	taken.Why = "the config was changed"
+	taken.Why, taken.Now = "the config was changed", c.Stages.ids()
 	p.stages, p.options = c.Stages, c.Options
 	p.state.countFor(&c.Stages.Allocation)
 	p.state.view.IntervalSeconds, p.state.view.OnEvents = c.Options.IntervalSeconds, c.Options.OnEvents
 	r.taken, r.immediate = taken, p.state.view.Round > 0
+	if c.Begun != nil {
+		c.Begun(p.state.view.Round, taken)
+	}
 	return nil
 }
 
@@ -358,6 +406,15 @@ func (s *Stages) all(yield func(id string, policy any) bool) {
 	}
 	_ = yield(s.Allocation.ID, s.Allocation.Policy) && yield(s.Placement.ID, s.Placement.Policy) &&
 		yield(s.Elasticity.ID, s.Elasticity.Policy) && yield(s.Scaler.ID, s.Scaler.Policy)
+}
+
+// ids are those of the components of every slot.
+func (s *Stages) ids() *StageIDs {
+	ids := &StageIDs{Allocation: s.Allocation.ID, Placement: s.Placement.ID, Elasticity: s.Elasticity.ID, Scaler: s.Scaler.ID}
+	for i := range s.Admission {
+		ids.Admission = append(ids.Admission, s.Admission[i].ID)
+	}
+	return ids
 }
 
 // differs says in what first; empty for the same changes.

@@ -432,6 +432,52 @@ func TestReplace(t *testing.T) {
 	}
 }
 
+// Who wants to take over when the run has ended, or ends meanwhile, is told so, and not kept waiting.
+func TestReplaceAfterTheEnd(t *testing.T) {
+	p := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.RoundOptions{OnEvents: true}, nil)
+	p.Remember(&memory{}, nil)
+	waits, done := &entered{Context: t.Context(), waits: make(chan struct{})}, make(chan error)
+	go func() { done <- p.Replace(waits, &core.Composition{Stages: (&learner{}).stages()}) }()
+	<-waits.waits
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Run(over, &script{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+	const want = "the run has ended"
+	if err := <-done; err == nil || err.Error() != want {
+		t.Errorf("who waited is told %v, want %q", err, want)
+	}
+	if err := p.Replace(t.Context(), &core.Composition{Stages: (&learner{}).stages()}); err == nil || err.Error() != want {
+		t.Errorf("who came late is told %v, want %q", err, want)
+	}
+}
+
+// Stages that take over are told of between two rounds, with how many were held.
+func TestReplaceTellsWhenItHasBegun(t *testing.T) {
+	b := &script{observations: []core.Observation{{Events: []core.Event{submit(0, 0, 2)}}}}
+	p := core.NewPipeline(twoNodes(), (&learner{}).stages(), core.RoundOptions{OnEvents: true}, nil)
+	p.Remember(&memory{}, nil)
+	other := &learner{}
+	begun := ""
+	waits, done := &entered{Context: t.Context(), waits: make(chan struct{})}, make(chan error)
+	go func() {
+		done <- p.Replace(waits, &core.Composition{
+			Stages: other.stages(), Options: core.RoundOptions{OnEvents: true},
+			Begun: func(rounds int, taken *core.Resumed) {
+				begun += fmt.Sprintf("%d rounds, asked %d times, now %s", rounds, other.asked, taken.Now.Allocation)
+			},
+		})
+	}()
+	<-waits.waits
+	if err := errors.Join(p.Run(t.Context(), b), <-done); err != nil {
+		t.Fatal(err)
+	}
+	if want := "0 rounds, asked 0 times, now allocation/fake"; begun != want {
+		t.Errorf("begun %q, want %q", begun, want)
+	}
+}
+
 // entered is a context that tells when somebody waits for its end.
 type entered struct {
 	context.Context

@@ -126,6 +126,25 @@ func newGoodputAgent(c GoodputConfig, s core.Settings) (core.Elasticity, error) 
 	return p, err
 }
 
+// settle reads the history again before the first question: a policy that this one takes over from wrote it meanwhile, but not
+// once it was told which one was read, or took up what the other knew.
+func (p *goodputAgent) settle() error {
+	if p.settled {
+		return nil
+	}
+	p.settled = true
+	if p.pool == nil || p.config.HistoryPath == "" {
+		return nil
+	}
+	again, _, err := readPool(p.config.HistoryPath)
+	if err != nil {
+		return err
+	}
+	again.work.unmeasured = p.pool.work.unmeasured
+	p.pool = again
+	return nil
+}
+
 type goodputAgent struct {
 	config GoodputConfig
 	grids  map[core.BatchSpec]*goodput.Grid
@@ -134,6 +153,9 @@ type goodputAgent struct {
 	curves goodput.Cache
 	pool   *pool  // nil unless knowledge is history
 	silent []bool // by JobID: the job measures nothing
+
+	settled bool                      // the pool is the one to begin with
+	handed  map[core.JobID]learnedJob // what another agent knew of jobs
 	// What is noted of jobs, and of how many.
 	log                *slog.Logger
 	id                 string
@@ -159,6 +181,7 @@ type agent struct {
 	first       core.Gradients     // the first statistics reported
 	isUngraded  bool               // it reports no gradient statistics
 	changed     bool               // the job proved wrong what was known before
+	judged      bool               // it was judged, in another process or by other settings, whether that is wrong
 	most        int                // replicas it may use
 	gradients   core.Gradients
 	models      []typeModel // by AcceleratorID, the last one for all further types; none before anything is known
@@ -167,6 +190,9 @@ type agent struct {
 
 // Respond tells the curves of each job, in iterations at the initial batch per second.
 func (p *goodputAgent) Respond(ctx context.Context, v *core.View, jobs []*core.Job) ([]core.Response, error) {
+	if err := p.settle(); err != nil {
+		return nil, err
+	}
 	p.forget(v)
 	p.responses = p.responses[:0]
 	for i, j := range jobs {
@@ -288,6 +314,9 @@ func (p *goodputAgent) Ended(_ context.Context, _ *core.View, jobs []*core.Job) 
 	if p.pool == nil {
 		return nil
 	}
+	if err := p.settle(); err != nil {
+		return err
+	}
 	p.endsTold = true
 	for _, j := range jobs {
 		if int(j.ID) >= len(p.agents) || p.agents[j.ID] == nil || p.agents[j.ID].models == nil {
@@ -341,7 +370,7 @@ func (p *goodputAgent) learn(c *core.Cluster, j *core.Job) *agent {
 		a = p.begin(c, j)
 		p.agents[j.ID] = a
 	}
-	if len(a.reported) == 0 && len(j.Measured) > 0 {
+	if len(a.reported) == 0 && len(j.Measured) > 0 && !a.judged {
 		a.first = j.Gradients
 	}
 	switch {
@@ -365,6 +394,13 @@ func (p *goodputAgent) learn(c *core.Cluster, j *core.Job) *agent {
 // begin is the agent of a job that has not run yet.
 func (p *goodputAgent) begin(c *core.Cluster, j *core.Job) *agent {
 	a := &agent{application: j.Application, limits: limitsOf(j.Batch), past: p.known(j)}
+	if before, was := p.handed[j.ID]; was {
+		delete(p.handed, j.ID)
+		a.first, a.changed, a.judged = before.First, before.Changed, true
+		if a.changed {
+			a.past = nil
+		}
+	}
 	if a.most = a.reach(j, p.config.MostReplicas); a.past != nil {
 		a.gradients = a.past.gradients
 		p.model(a, c, j)
@@ -416,7 +452,7 @@ func (a *agent) doubt() {
 			compared++
 		}
 	}
-	first := len(a.seen) == 1
+	first := len(a.seen) == 1 && !a.judged
 	switch wrong := compared > 0 && !(sum/compared < doubted); {
 	case wrong:
 		a.past.refuted++
@@ -534,6 +570,7 @@ func (p *goodputAgent) FilesRead() []core.FileRead {
 	if p.pool == nil || p.config.HistoryPath == "" {
 		return nil
 	}
+	p.settled = true // what is told stays
 	return []core.FileRead{{Path: p.config.HistoryPath, SHA256: p.pool.sha256}}
 }
 

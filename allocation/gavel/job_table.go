@@ -35,6 +35,7 @@ func (r *jobTable) update(p *mechanism, v *core.View, candidates []core.Candidat
 		} else {
 			m, changed = r.enter(p, v, c), true
 		}
+		m.tenant, m.weight, m.submit = c.Tenant, c.Weight, c.SubmitSeconds
 		m.remaining, m.attained = remaining(c, v.NowSeconds), c.AttainedService(v.NowSeconds)
 		if m.measure(p, v.Cluster, c) {
 			changed = true
@@ -63,7 +64,7 @@ func (r *jobTable) enter(p *mechanism, v *core.View, c *core.Candidate) *member 
 			m.rates, m.x = m.rates[:1], m.x[:1]
 		}
 	}
-	m.id, m.tenant, m.weight, m.submit = c.ID, c.Tenant, c.Weight, c.SubmitSeconds
+	m.id = c.ID
 	m.granted, m.executed, m.shared, m.devices = core.AnyAccelerator, c.ExecutedSeconds(v.NowSeconds), false, 0
 	clear(m.x)
 	for t := range types {

@@ -54,6 +54,9 @@ func facts(s *metrics.Summary) render.Table {
 		t.Rows = append(t.Rows, []any{name, fmt.Sprintf(format, args...)})
 	}
 	add("policies", "%s, seed %d", policies(&s.Components), s.Seed)
+	for _, e := range s.Earlier {
+		add("policies before", "%s, until round %d", policies(&e.Components), e.UntilRound)
+	}
 	add("jobs", "%s", countJobs(s.Jobs))
 	add("makespan", "%s", render.Span(float64(s.MakespanSeconds)))
 	add("utilisation", "%s", render.Percent(float64(s.UtilizationRatio)))

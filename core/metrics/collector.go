@@ -24,6 +24,7 @@ type Outputs struct {
 // Collector is the observer that measures a run. In a round in which nothing changed it allocates nothing.
 type Collector struct {
 	components Components
+	earlier    []EarlierComponents
 	window     Window
 
 	jobs, rounds, decisions, accelerators, fairness *bufio.Writer // nil for what is not wanted
@@ -80,6 +81,9 @@ func (c *Collector) ObserveRound(r *core.Report) error {
 	}
 	c.cluster = r.View.Cluster
 	c.roundsHeld++
+	if s := r.Resumed; s != nil && s.Now != nil {
+		c.takeOver(s, r.View.Round)
+	}
 	c.measure(r)
 	c.gaps.add(r.GapRatio)
 	c.follow(r)
@@ -97,6 +101,12 @@ func (c *Collector) ObserveRound(r *core.Report) error {
 		}
 	}
 	return nil
+}
+
+// takeOver notes that other components decide from a round on.
+func (c *Collector) takeOver(s *core.Resumed, round int) {
+	c.earlier = append(c.earlier, EarlierComponents{c.components, round - 1})
+	c.components.set(s.Now)
 }
 
 // measure adds up how long the stages took.

@@ -9,7 +9,7 @@ import (
 
 // summarise sums up the records in the order of JobID, so that every sum has one value.
 func (c *Collector) summarise(shares *shares, endSeconds float64) *Summary {
-	s := &Summary{Schema: SummarySchema, Components: c.components, Rounds: c.roundsHeld, WallSeconds: unknown}
+	s := &Summary{Schema: SummarySchema, Components: c.components, Earlier: c.earlier, Rounds: c.roundsHeld, WallSeconds: unknown}
 	if c.window != AllJobs {
 		s.Measured = &c.window
 	}
@@ -124,6 +124,11 @@ func (c *Collector) decisionSeconds() DecisionTimes {
 		})
 	}
 	return t
+}
+
+// set puts the components of a pipeline in their slots.
+func (c *Components) set(ids *core.StageIDs) {
+	c.Admission, c.Allocation, c.Placement, c.Elasticity, c.Scaler = ids.Admission, ids.Allocation, ids.Placement, ids.Elasticity, ids.Scaler
 }
 
 // inStage names the components that a timed step of the round calls.

@@ -17,7 +17,7 @@ type Summary struct {
 	Schema     string     `json:"schema"`
 	Name       string     `json:"name"`
 	Seed       uint64     `json:"seed"`
-	Components Components `json:"components"`
+	Components Components `json:"components"`         // those that decided last
 	Measured   *Window    `json:"measured,omitempty"` // nil for all jobs
 
 	Jobs             JobCounts     `json:"jobs"`
@@ -34,6 +34,9 @@ type Summary struct {
 	DecisionSeconds  DecisionTimes `json:"decision_seconds"`
 	GapRatio         Gap           `json:"gap_ratio"`
 	Plugins          []Trouble     `json:"plugins,omitempty"` // of components that failed and were survived
+
+	// Earlier tells of the components that decided before others took over, oldest first.
+	Earlier []EarlierComponents `json:"earlier_components,omitempty"`
 
 	// Accelerators is in the order of the cluster's types. It is empty when all devices are of one type.
 	Accelerators []AcceleratorUse `json:"accelerators,omitempty"`
@@ -56,6 +59,12 @@ type Components struct {
 	Elasticity string   `json:"elasticity"`
 	Scaler     string   `json:"scaler"`
 	Backend    string   `json:"backend"`
+}
+
+// EarlierComponents are those that decided until others took over.
+type EarlierComponents struct {
+	Components
+	UntilRound int `json:"until_round"` // the last that they decided; 0 for none
 }
 
 // JobCounts counts the submitted jobs by outcome.

@@ -189,6 +189,15 @@ func (p *Process) Close() {
 	})
 }
 
+// Kill is Close without asking the process to end.
+func (p *Process) Kill() {
+	if !p.Exited() {
+		killGroup(p.command.Process.Pid)
+	}
+	<-p.ended
+	p.Close()
+}
+
 // end ends the process and its group.
 func (p *Process) end() {
 	if p.Conn != nil {
@@ -250,7 +259,7 @@ func (b Binary) serve(ctx context.Context, p *Process, c Component) (*Session, e
 		p.Close()
 		return nil, b.failed(err, p)
 	}
-	return &Session{Conn: conn, Close: p.Close, End: p.End, LastWords: p.LastWords, Ends: configured.GetEnds()}, nil
+	return &Session{Conn: conn, Close: p.Close, Kill: p.Kill, End: p.End, LastWords: p.LastWords, Ends: configured.GetEnds()}, nil
 }
 
 // configure is Configure within the time that a start may take, its failures told in words.

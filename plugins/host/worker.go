@@ -39,7 +39,8 @@ var DefaultOptions = Options{OnFailure: Fail, MaxRestarts: 3, Backoff: 100 * tim
 type Session struct {
 	Conn  grpc.ClientConnInterface
 	Close func()
-	Ends  bool // the policy is to be told how jobs end
+	Kill  func() // ends it without asking; nil where that is Close
+	Ends  bool   // the policy is to be told how jobs end
 	// End and LastWords tell how the process ended, and the end of what it wrote to stderr, once Close returned. Both are
 	// nil where there is no process.
 	End, LastWords func() string
@@ -84,6 +85,15 @@ func (w *worker) Close() error {
 		w.session = nil
 	}
 	return nil
+}
+
+// Discard is Close, but that a policy which learns from how jobs end is killed: asked to end, it would leave what it learned to
+// later runs.
+func (w *worker) Discard() error {
+	if s := w.session; s != nil && s.Ends && s.Kill != nil {
+		s.Kill()
+	}
+	return w.Close()
 }
 
 // ask puts a question to the process, again after a resync or a restart. question sends the view, takes the answer in,

@@ -165,6 +165,39 @@ func TestErasAreToldApart(t *testing.T) {
 	}
 }
 
+// A composition whose beginning could not be recorded does not decide.
+func TestABeginningThatIsNotRecordedChangesNothing(t *testing.T) {
+	s := &refusing{Memory: NewMemory()}
+	l := Open(s, "first", "policies: old")
+	if err := l.Reset(&Meta{}); err != nil {
+		t.Fatal(err)
+	}
+	s.why = errors.New("disk full")
+	if err := l.Begin(2, &core.Composition{Identity: "second", Config: "policies: new"}, nil); !errors.Is(err, s.why) {
+		t.Errorf("error %v, want that of the store", err)
+	}
+	s.why = nil
+	if err := l.Begin(3, &core.Composition{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if last := l.eras[len(l.eras)-1]; last.Identity != "first" || l.meta.Config != "policies: old" {
+		t.Errorf("the run goes on by %q with %q, want what it was begun with", last.Identity, l.meta.Config)
+	}
+}
+
+// refusing is a store that can refuse to write.
+type refusing struct {
+	*Memory
+	why error
+}
+
+func (r *refusing) Update(write func(Writable) error) error {
+	if r.why != nil {
+		return r.why
+	}
+	return r.Memory.Update(write)
+}
+
 // An event is told again as it was told.
 func TestEventsAreKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -281,18 +281,19 @@ func (l *Log) Keep(learned []core.Learned) error {
 
 // Begin records that a composition decides from a round on.
 func (l *Log) Begin(round int, c *core.Composition, from []core.Learned) error {
+	identity, config := l.identity, l.config
 	if c.Identity != "" {
-		l.identity, l.config = c.Identity, c.Config
+		identity, config = c.Identity, c.Config
 	}
-	next := era{round, l.identity, from}
+	next := era{round, identity, from}
 	meta := *l.meta
-	meta.Config = l.config
+	meta.Config = config
 	if err := l.store.Update(func(w Writable) error {
 		return errors.Join(put(w, metaBucket, eraKey+number(round), next), put(w, metaBucket, runKey, &meta))
 	}); err != nil {
 		return err
 	}
-	l.meta.Config = l.config
+	l.identity, l.config, l.meta.Config = identity, config, config
 	l.eras = append(l.eras, next)
 	return nil
 }

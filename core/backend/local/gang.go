@@ -77,7 +77,7 @@ var machineFaults = []error{
 
 // prepare makes the folders of a run and a keeper for it.
 func (b *Backend) prepare(j *job) (prepared, error) {
-	next := run{Number: j.run.Number + 1, Round: j.decided, Failures: j.run.Failures, Lost: j.run.Lost, Unbegun: j.run.Unbegun, Names: b.devicesOf(j.seats)}
+	next := run{Number: j.run.Number + 1, Round: j.decided, Failures: j.run.Failures, Lost: j.run.Lost, Names: b.devicesOf(j.seats)}
 	if j.again {
 		next.Why, next.BeganSeconds, next.From = j.run.Why, j.run.BeganSeconds, j.run.From
 	}

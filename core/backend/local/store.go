@@ -30,7 +30,6 @@ type run struct {
 	Round    int // that decided the seats
 	Failures int // of earlier runs
 	Lost     int // earlier runs in a row whose keepers did not say how they ended
-	Unbegun  int `json:",omitempty"` // earlier runs in a row that never began
 
 	// Of a run in the place of one that failed: why it was started, when, and with what progress.
 	Why                string   `json:",omitempty"`
