@@ -85,9 +85,12 @@ func (f *configFlags) load(ctx context.Context, a *app, outDir string) (*configs
 	if err := f.discover(a); err != nil {
 		return nil, err
 	}
-	return configs.Load(catalog(), configs.Options{
-		Files: f.files, Sets: f.sets, OutDir: outDir, Stdin: a.readStdin, Env: os.LookupEnv, Outside: a.outside(ctx),
+	var env environment
+	config, err := configs.Load(catalog(), configs.Options{
+		Files: f.files, Sets: f.sets, OutDir: outDir, Stdin: a.readStdin, Env: env.lookup, Outside: a.outside(ctx),
 	})
+	a.noteStrayVariables(&env, config)
+	return config, err
 }
 
 type simulateFlags struct {
