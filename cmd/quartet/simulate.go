@@ -151,7 +151,7 @@ func (f *simulateFlags) complete(ctx context.Context, a *app, config *configs.Co
 		a.note("wrote %s: the results up to the failure", r.Dir)
 		return err
 	}
-	if err := a.print(r); err != nil {
+	if err := a.print(r, config); err != nil {
 		return err
 	}
 	if config.SeedGiven() && len(config.SeedUsers()) == 0 {
@@ -216,7 +216,7 @@ func (a *app) repeat(ctx context.Context, f *simulateFlags) error {
 	if err != nil && (r == nil || !r.Interrupted) {
 		return err
 	}
-	if err := a.print(r); err != nil {
+	if err := a.print(r, config); err != nil {
 		return err
 	}
 	if r.Interrupted {
