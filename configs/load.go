@@ -114,6 +114,8 @@ type loader struct {
 
 	settings map[string]any // root over the defaults
 
+	wrong map[string]bool // sections of the file whose form is wrong, by key: nothing more is said about them
+
 	outsideFailed error // why policies of other processes cannot be found
 }
 
@@ -143,13 +145,14 @@ func (l *loader) load() (*Config, error) {
 	f := defaultFile()
 	ds := core.Decode(&f, l.settings)
 	l.report("", ds)
+	if len(ds) > 0 {
+		l.decodeRest(&f, ds)
+	}
 	c := &Config{
 		Version: f.Version, Name: f.Name, Seed: f.Seed, Plugins: f.Plugins, Cluster: f.Cluster, Round: f.Round, Measure: f.Measure, Output: f.Output,
 		tree: l.root,
 	}
-	if len(ds) == 0 {
-		l.checkFile(c)
-	}
+	l.checkFile(c)
 	l.selectComponents(c)
 	if len(l.found) == 0 {
 		l.checkCapabilities(c)

@@ -219,6 +219,38 @@ func TestDiscoverPassesNothingOver(t *testing.T) {
 	}
 }
 
+// A section whose form is wrong hides nothing that is wrong with another.
+func TestEveryProblemAtOnce(t *testing.T) {
+	const parts = "workload: {type: generated}\npipeline: {allocation: {type: tiresias}}\n"
+	cluster := "cluster: {nodes: [{name: a, accelerator: t4, devices: 4}]}\n"
+	cases := map[string]struct {
+		text string
+		want []string
+	}{
+		"a version and nothing else": {"version: 7\n", []string{"version: unknown version 7; this program reads version 1", "cluster.nodes: required but missing", "workload.type: required", "pipeline.allocation.type: required"}},
+		"a version below all":        {"version: -1\nseeds: 3\n" + parts, []string{"version: unknown version -1", "seeds: unknown key", "cluster.nodes: required"}},
+		"a version of no form":       {"version: one\nname: a/b\n" + cluster + parts, []string{`version: expected a whole number, got text "one"`, `name: "a/b" is not a plain file name`}},
+		"a round":                    {"version: 1\nround: {interval: 0s}\nseed: x\n" + cluster + parts, []string{"round: no round would ever be held", "seed: expected a whole number"}},
+		"the same section twice":     {"version: 1\nround: {interval: 60, on_event: true}\n" + cluster + parts, []string{"round.interval: expected a duration", "round.on_event: unknown key"}},
+		"an output without a folder": {"version: 1\noutput: {dir: ''}\n" + parts, []string{"output.dir: must not be empty", "cluster.nodes: required"}},
+		"nodes of one name":          {"version: 1\nround: [1]\ncluster: {nodes: [{name: a, accelerator: t4, devices: 4}, {name: a, accelerator: t4, devices: 4}]}\n" + parts, []string{`there are two nodes "a"`, "round: expected a mapping"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse(fakeCatalog(), "test.yaml", []byte(tc.text), Options{})
+			text := fmt.Sprint(err)
+			for _, want := range tc.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is not told in:\n%s", want, text)
+				}
+			}
+			if got := strings.Count(text, "\n") + 1; got != len(tc.want) {
+				t.Errorf("%d problems, want %d:\n%s", got, len(tc.want), text)
+			}
+		})
+	}
+}
+
 func TestStrayVariables(t *testing.T) {
 	known := []string{"QUARTET_DATA"}
 	cases := map[string]struct {
