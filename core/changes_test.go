@@ -190,6 +190,9 @@ func TestTheJournalTellsOfEveryChange(t *testing.T) {
 		}
 		preempted = r.View.Job(3).Preemptions
 	}), first, nil, nil, []core.Event{submit(4, 180, 2)}, nil)
+	if j := p.Unfinished()[0]; j.ID != 0 || j.State != core.Running {
+		t.Errorf("job %d is %v, want job 0 admitted and running", j.ID, j.State)
+	}
 	if preempted != 1 || len(p.Unfinished()) != 4 {
 		t.Errorf("%d preemptions and %d jobs, want 1 and 4", preempted, len(p.Unfinished()))
 	}
