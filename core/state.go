@@ -65,7 +65,7 @@ func (s *state) observe(seen Observation) error {
 	}
 	v.Round++
 	v.NowSeconds = seen.NowSeconds
-	v.Changed, s.stale = v.Changed[:0], s.stale[:0]
+	v.Changed = v.Changed[:0]
 	s.report.Events = s.skipTold(seen.Events)
 	s.report.Ended, s.report.Verdicts = s.report.Ended[:0], s.report.Verdicts[:0]
 	for i := range s.report.Events {
