@@ -169,10 +169,13 @@ func (f *simulateFlags) complete(ctx context.Context, a *app, config *configs.Co
 func (a *app) composition(config *configs.Config, real *realRun) *quartet.Composition {
 	started := time.Now()
 	c := &quartet.Composition{
-		Config: config, Log: a.logger(), Plugins: (*plugins)(a), Stopwatch: func() time.Duration { return time.Since(started) },
+		Config: config, Brief: true, Log: a.logger(), Plugins: (*plugins)(a), Stopwatch: func() time.Duration { return time.Since(started) },
 		Note: func(text string) { a.note("%s", text) },
 	}
-	c.Attach = func(s quartet.Session) (quartet.Attachment, error) { return a.attach(s, real) }
+	c.Attach = func(s quartet.Session) (quartet.Attachment, error) {
+		spareMemory(len(s.Workload.Jobs))
+		return a.attach(s, real)
+	}
 	if real != nil {
 		c.Fresh = real.fresh
 		c.Follow = func(ctx context.Context, t quartet.Takeover) (stop func()) {
