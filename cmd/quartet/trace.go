@@ -66,9 +66,7 @@ func (f *traceFlags) load(ctx context.Context, a *app, seedGiven bool) (*workloa
 	if seedGiven {
 		sets = append(sets, "seed="+strconv.FormatUint(f.seed, 10))
 	}
-	var env environment
-	config, err := configs.Load(catalog(), configs.Options{Files: f.files, Sets: sets, Env: env.lookup, Outside: a.outside(ctx)})
-	a.noteStrayVariables(&env, config)
+	config, err := a.loadConfig(ctx, configs.Options{Files: f.files, Sets: sets})
 	if err != nil {
 		return nil, nil, asGiven(err)
 	}
