@@ -64,9 +64,13 @@ python: $(BIN)/python ## run the tests of the Python SDK and its example
 
 NODE_PLUGIN := plugins/examples/node-shortest
 
-node: ## test the plugin in JavaScript, and run it; does nothing where there is no node
-	@command -v node > /dev/null && command -v npm > /dev/null || { echo "make node: no node and npm here; the plugin in JavaScript is not tested"; exit 0; }; \
-	$(MAKE) --no-print-directory node-plugin
+node: ## test the plugin in JavaScript, and run it; says SKIPPED where node or npm is missing
+	@missing=; for tool in node npm; do command -v $$tool > /dev/null || missing="$$missing $$tool"; done; \
+	if [ -n "$$missing" ]; then \
+		echo "make node: SKIPPED: not found:$$missing; the plugin in JavaScript is not tested (install Node.js 20 or later with npm)"; \
+	else \
+		$(MAKE) --no-print-directory node-plugin; \
+	fi
 
 .PHONY: node-plugin
 node-plugin:

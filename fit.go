@@ -81,10 +81,12 @@ func respondToAll(
 		Round: 1, IntervalSeconds: c.Round.Options().IntervalSeconds, OnEvents: c.Round.OnEvents, Cluster: cluster, Devices: cluster.UsableDevices(),
 		Jobs: make([]*core.Job, len(w.Jobs)),
 	}
+	jobs := make([]core.Job, min(atOnce, len(w.Jobs)))
 	for first := 0; first < len(w.Jobs); first += atOnce {
 		asked := view.Jobs[first:min(first+atOnce, len(w.Jobs))]
 		for k := range asked {
-			job := core.NewJob(&w.Jobs[first+k].Spec)
+			job := &jobs[k]
+			*job = *core.NewJob(&w.Jobs[first+k].Spec)
 			job.StepsLeft = w.Jobs[first+k].Model.StepsLeft(0)
 			asked[k], view.NowSeconds = job, job.SubmitSeconds
 			view.NoteChange(job.ID)

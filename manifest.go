@@ -2,8 +2,11 @@ package quartet
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
@@ -61,8 +64,17 @@ func loadManifest(path string) (*Manifest, error) {
 
 // ReadManifest reads the manifest of a run that can be repeated.
 func ReadManifest(path string) (*Manifest, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		hint := "a run leaves it as " + filepath.Join("DIR", "NAME", ManifestFile)
+		if inside := filepath.Join(path, ManifestFile); exists(inside) {
+			hint = "write " + inside
+		}
+		return nil, problem(path, "is a folder, not the manifest of a run", hint)
+	}
 	m, err := loadManifest(path)
-	if err != nil {
+	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
+		return nil, problem(path, "cannot read the manifest: "+pathError.Err.Error(), "")
+	} else if err != nil {
 		return nil, problem(path, err.Error(), "")
 	}
 	switch {
@@ -100,6 +112,11 @@ func (m *Manifest) Differences(r *Result) []string {
 		}
 	}
 	return differences
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func find(list []Digest, file string) (sha string, ok bool) {

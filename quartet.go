@@ -55,6 +55,8 @@ type Composition struct {
 	Dir string
 	// Keep keeps the content of the files in Result.Files, whether they are written or not.
 	Keep bool
+	// Brief leaves out Result.Jobs, for a caller to whom the files suffice: a large workload has many.
+	Brief bool
 	// Log takes what components log.
 	Log *slog.Logger
 	// Stopwatch tells the time from any fixed moment. Without one the summary knows no wall time and no decision times, and

@@ -384,3 +384,23 @@ func TestPoliciesEndWhenARunDoesNotBegin(t *testing.T) {
 		})
 	}
 }
+
+// Brief leaves out the list of jobs, and nothing else.
+func TestBriefListsNoJobs(t *testing.T) {
+	run := func(brief bool) *quartet.Result {
+		c := compose(t, quartet.Builtins(), small())
+		c.Brief = brief
+		r, err := c.Simulate(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	whole, brief := run(false), run(true)
+	if brief.Jobs != nil || len(whole.Jobs) == 0 {
+		t.Errorf("%d jobs, and %d when brief", len(whole.Jobs), len(brief.Jobs))
+	}
+	if diff := cmp.Diff(whole.Outputs, brief.Outputs); diff != "" {
+		t.Errorf("outputs (-whole +brief):\n%s", diff)
+	}
+}

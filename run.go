@@ -25,7 +25,7 @@ import (
 type Result struct {
 	Summary     *metrics.Summary
 	Text        []byte        // Summary as in summary.json
-	Jobs        []metrics.Job // every submitted job, in order of submission
+	Jobs        []metrics.Job // every submitted job, in order of submission; nil with Composition.Brief
 	Unfinished  []*core.Job   // those of the measured jobs that have not ended
 	Interrupted bool          // the context ended before the run did
 	EndSeconds  float64       // of the run
@@ -217,6 +217,7 @@ func (e *execution) newCollector(world core.Backend) error {
 	}
 	e.collector = metrics.NewCollector(componentsOf(e.Config), to)
 	e.collector.Measure(e.window)
+	e.collector.Expect(len(e.jobs.Jobs))
 	return nil
 }
 
@@ -273,7 +274,9 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	r.Summary.Name, r.Summary.Seed = e.Name, e.Seed
 	r.Summary.Plugins = e.troubles()
 	r.Summary.WallSeconds = metrics.Number(e.stopwatch().Seconds())
-	r.Jobs = e.collector.Jobs()
+	if !e.Brief {
+		r.Jobs = e.collector.Jobs()
+	}
 	if err := r.write(parts, e.files); err != nil {
 		return nil, errors.Join(failure, err)
 	}

@@ -14,8 +14,12 @@ const fromProgram = "program"
 func Build(c Catalog, f File, o Options) (*Config, error) {
 	l := newLoader(c, o, fromProgram)
 	at := core.Position{File: fromProgram}
+	settings := core.Encode(&f)
+	if problems := encodable(settings); len(problems) > 0 {
+		return nil, problems.Err()
+	}
 	r := &reader{position: func(int, int) core.Position { return at }}
-	root := r.mapping(fieldsNode(core.FieldsOf(&f), written(core.Encode(&f), false)), at)
+	root := r.mapping(fieldsNode(core.FieldsOf(&f), written(settings, false)), at)
 	l.found = append(l.found, r.found...)
 	l.root = root
 	return l.load()

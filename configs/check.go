@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/quartet-sched/quartet/core"
@@ -11,6 +12,32 @@ import (
 // maxNodes bounds the size of a cluster, far above any that exists, so that a slip of the finger does not eat the
 // memory of the machine.
 const maxNodes = 100_000
+
+// decodeRest decodes the sections of which no problem tells, so that one of them does not hide what is wrong with another. The
+// others hold something valid.
+func (l *loader) decodeRest(f *File, ds core.Diagnostics) {
+	valid := DefaultFile()
+	valid.Cluster.Nodes = []NodeGroup{{Name: "any", Count: 1, Accelerator: "any", Devices: 1}}
+	valid.Workload.Type, valid.Pipeline.Allocation.Type = "any", "any"
+	sections, rest := core.Encode(&valid), maps.Clone(l.settings)
+	l.wrong = map[string]bool{}
+	for _, d := range ds {
+		key := section(d.Path)
+		l.wrong[key] = true
+		if rest[key] = sections[key]; rest[key] == nil {
+			delete(rest, key) // unknown
+		}
+	}
+	_ = core.Decode(f, rest) // its problems are told
+}
+
+// section is the first key of a path.
+func section(path string) string {
+	if end := strings.IndexAny(path, ".["); end >= 0 {
+		return path[:end]
+	}
+	return path
+}
 
 // checkFile checks what the form of the file cannot say.
 func (l *loader) checkFile(c *Config) {
@@ -37,7 +64,11 @@ func (l *loader) checkBackend(c *Config, opener backend.Opener) {
 	l.report("backend.config", opener.Check(c.BuildCluster(), c.Round.Options()))
 }
 
+// problem reports what is wrong at a path of a section whose form is right.
 func (l *loader) problem(path, format string, args ...any) {
+	if l.wrong[section(path)] {
+		return
+	}
 	l.report(path, core.Diagnostics{{Summary: fmt.Sprintf(format, args...)}})
 }
 

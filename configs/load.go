@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,7 +51,7 @@ func Load(c Catalog, o Options) (*Config, error) {
 	for _, name := range o.Files {
 		place, data, err := o.read(name)
 		if err != nil {
-			l.found, l.unreadable = append(l.found, unreadable(name, err)), true
+			l.found, l.unreadable = append(l.found, unreadable(cmp.Or(name, place), err)), true
 			continue
 		}
 		l.read(place, data)
@@ -67,8 +68,11 @@ func Parse(c Catalog, name string, data []byte, o Options) (*Config, error) {
 
 // read reads a file or, where there is none, the embedded config of that name. The place is what positions name.
 func (o Options) read(name string) (place string, data []byte, err error) {
-	if name == stdinName {
+	switch name {
+	case stdinName:
 		return o.stdin()
+	case "":
+		return "-f", nil, errors.New("its name is empty")
 	}
 	data, err = os.ReadFile(name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +89,17 @@ func unreadable(name string, err error) core.Diagnostic {
 	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
 		reason = pathError.Err.Error()
 	}
-	return core.Diagnostic{Position: core.Position{File: name}, Summary: "cannot read the config: " + reason}
+	d := core.Diagnostic{Position: core.Position{File: name}, Summary: "cannot read the config: " + reason}
+	if errors.Is(err, fs.ErrNotExist) {
+		nearest := core.Nearest(name, EmbeddedNames())
+		if slices.Contains(EmbeddedNames(), name+".yaml") {
+			nearest = name + ".yaml"
+		}
+		if nearest != "" {
+			d.Hint = fmt.Sprintf("did you mean the embedded %q?", nearest)
+		}
+	}
+	return d
 }
 
 // loader carries one load from text to Config.
@@ -99,6 +113,8 @@ type loader struct {
 	unreadable bool // a file is missing from root, so that nothing more can be said about the whole
 
 	settings map[string]any // root over the defaults
+
+	wrong map[string]bool // sections of the file whose form is wrong, by key: nothing more is said about them
 
 	outsideFailed error // why policies of other processes cannot be found
 }
@@ -129,13 +145,14 @@ func (l *loader) load() (*Config, error) {
 	f := defaultFile()
 	ds := core.Decode(&f, l.settings)
 	l.report("", ds)
+	if len(ds) > 0 {
+		l.decodeRest(&f, ds)
+	}
 	c := &Config{
 		Version: f.Version, Name: f.Name, Seed: f.Seed, Plugins: f.Plugins, Cluster: f.Cluster, Round: f.Round, Measure: f.Measure, Output: f.Output,
 		tree: l.root,
 	}
-	if len(ds) == 0 {
-		l.checkFile(c)
-	}
+	l.checkFile(c)
 	l.selectComponents(c)
 	if len(l.found) == 0 {
 		l.checkCapabilities(c)

@@ -59,6 +59,21 @@ type Remote[S any] struct {
 	Fallback *Selected[S] // nil for none
 }
 
+// PluginVariables lists the variables of the environment that policies in other processes are to see.
+func (c *Config) PluginVariables() (names []string) {
+	for _, s := range c.Admission {
+		names = append(names, s.variables()...)
+	}
+	return slices.Concat(names, c.Allocation.variables(), c.Placement.variables(), c.Elasticity.variables(), c.Scaler.variables())
+}
+
+func (s *Selected[S]) variables() []string {
+	if s.Remote == nil {
+		return nil
+	}
+	return s.Remote.Options.Environment
+}
+
 // slot is where a policy goes: its stage, its place in the config, and its list in a catalog.
 type slot[S any] struct {
 	stage, path string

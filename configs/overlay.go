@@ -86,7 +86,7 @@ func (n *node) assign(path []step, value *node) core.Diagnostics {
 	case s.isIndex && n.kind != listKind:
 		return refuse("", "cannot set an item of what is not a list")
 	case s.isIndex && s.index > len(n.list):
-		return refuse(fmt.Sprintf("the list has %d items", len(n.list)), "index %d is out of range", s.index)
+		return refuse(holds(len(n.list)), "index %d is out of range", s.index)
 	case !s.isIndex && n.kind != mappingKind:
 		return refuse("", "cannot set key %q of what is not a mapping", s.key)
 	}
@@ -103,6 +103,18 @@ func (n *node) assign(path []step, value *node) core.Diagnostics {
 		n.replace(s, next)
 	}
 	return next.assign(rest, value)
+}
+
+// holds says up to where a list can be set.
+func holds(items int) string {
+	switch items {
+	case 0:
+		return "the list is empty: 0 appends"
+	case 1:
+		return "the list has 1 item: 0 is it, 1 appends"
+	default:
+		return fmt.Sprintf("the list has %d items: 0 to %d are they, %d appends", items, items-1, items)
+	}
 }
 
 // replace puts a value at a step that is valid here.

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -163,6 +164,122 @@ func TestDiscover(t *testing.T) {
 	discover(FileName)
 	t.Setenv(FileVariable, "other.yaml")
 	discover("other.yaml")
+}
+
+// What is there and cannot be read is told of: the next config is not taken in its place.
+func TestDiscoverPassesNothingOver(t *testing.T) {
+	cases := map[string]struct {
+		lay  func(path string) error
+		want string // "" where there is nothing
+	}{
+		"nothing":           {func(string) error { return nil }, ""},
+		"a folder":          {func(path string) error { return os.Mkdir(path, 0o700) }, "it is a folder"},
+		"a broken link":     {func(path string) error { return os.Symlink("gone.yaml", path) }, "it is a link to a file that does not exist"},
+		"a link in circles": {func(path string) error { return os.Symlink(filepath.Base(path), path) }, "too many levels of symbolic links"},
+		"a device":          {func(path string) error { return os.Symlink(os.DevNull, path) }, "it is no regular file"},
+		"no permission":     {func(path string) error { return os.WriteFile(path, []byte(minimal), 0o200) }, "permission denied"},
+	}
+	for name, tc := range cases {
+		for _, inUserFolder := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, user's %v", name, inUserFolder), func(t *testing.T) {
+				if name == "no permission" && os.Getuid() == 0 {
+					t.Skip("the superuser reads every file; run the tests as another user")
+				}
+				here, user := t.TempDir(), t.TempDir()
+				t.Chdir(here)
+				t.Setenv("XDG_CONFIG_HOME", user)
+				t.Setenv("HOME", user)
+				t.Setenv(FileVariable, "")
+				folder, err := os.UserConfigDir()
+				if err != nil {
+					t.Fatal(err)
+				}
+				folder = filepath.Join(folder, "quartet")
+				if err := os.MkdirAll(folder, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				path := FileName
+				if inUserFolder {
+					path = filepath.Join(folder, FileName)
+				} else if err := os.WriteFile(filepath.Join(folder, FileName), []byte(minimal), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if err := tc.lay(path); err != nil {
+					t.Fatal(err)
+				}
+				got, err := Discover()
+				switch {
+				case tc.want == "" && err != nil:
+					t.Error(err)
+				case tc.want != "" && (err == nil || err.Error() != path+": cannot read the config: "+tc.want):
+					t.Errorf("discovered %q, %v; want %q", got, err, tc.want)
+				}
+			})
+		}
+	}
+}
+
+// A section whose form is wrong hides nothing that is wrong with another.
+func TestEveryProblemAtOnce(t *testing.T) {
+	const parts = "workload: {type: generated}\npipeline: {allocation: {type: tiresias}}\n"
+	cluster := "cluster: {nodes: [{name: a, accelerator: t4, devices: 4}]}\n"
+	cases := map[string]struct {
+		text string
+		want []string
+	}{
+		"a version and nothing else": {"version: 7\n", []string{"version: unknown version 7; this program reads version 1", "cluster.nodes: required but missing", "workload.type: required", "pipeline.allocation.type: required"}},
+		"a version below all":        {"version: -1\nseeds: 3\n" + parts, []string{"version: unknown version -1", "seeds: unknown key", "cluster.nodes: required"}},
+		"a version of no form":       {"version: one\nname: a/b\n" + cluster + parts, []string{`version: expected a whole number, got text "one"`, `name: "a/b" is not a plain file name`}},
+		"a round":                    {"version: 1\nround: {interval: 0s}\nseed: x\n" + cluster + parts, []string{"round: no round would ever be held", "seed: expected a whole number"}},
+		"the same section twice":     {"version: 1\nround: {interval: 60, on_event: true}\n" + cluster + parts, []string{"round.interval: expected a duration", "round.on_event: unknown key"}},
+		"an output without a folder": {"version: 1\noutput: {dir: ''}\n" + parts, []string{"output.dir: must not be empty", "cluster.nodes: required"}},
+		"nodes of one name":          {"version: 1\nround: [1]\ncluster: {nodes: [{name: a, accelerator: t4, devices: 4}, {name: a, accelerator: t4, devices: 4}]}\n" + parts, []string{`there are two nodes "a"`, "round: expected a mapping"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse(fakeCatalog(), "test.yaml", []byte(tc.text), Options{})
+			text := fmt.Sprint(err)
+			for _, want := range tc.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is not told in:\n%s", want, text)
+				}
+			}
+			if got := strings.Count(text, "\n") + 1; got != len(tc.want) {
+				t.Errorf("%d problems, want %d:\n%s", got, len(tc.want), text)
+			}
+		})
+	}
+}
+
+func TestStrayVariables(t *testing.T) {
+	known := []string{"QUARTET_DATA"}
+	cases := map[string]struct {
+		variable string
+		want     string
+	}{
+		"a key":                  {"QUARTET_SEED=7", ""},
+		"a nested key":           {"QUARTET_ROUND_ON_EVENTS=true", ""},
+		"of something else":      {"PATH=/bin", ""},
+		"known":                  {"QUARTET_DATA=/data", ""},
+		"the config":             {"QUARTET_CONFIG=a.yaml", ""},
+		"empty":                  {"QUARTET_SEDE=", ""},
+		"without a value":        {"QUARTET_SEDE", ""},
+		"like a key":             {"QUARTET_SEDE=7", `env QUARTET_SEDE: nothing reads this variable; did you mean "QUARTET_SEED"?`},
+		"a key in small letters": {"quartet_seed=7", `env quartet_seed: nothing reads this variable; did you mean "QUARTET_SEED"?`},
+		"a misspelt stage":       {"QUARTET_PIPELINE_ALOCATION_TYPE=fifo", `env QUARTET_PIPELINE_ALOCATION_TYPE: nothing reads this variable; did you mean "QUARTET_PIPELINE_ALLOCATION_TYPE"?`},
+		"a component's setting":  {"QUARTET_PIPELINE_ALLOCATION_CONFIG_QUEUE=x", `env QUARTET_PIPELINE_ALLOCATION_CONFIG_QUEUE: nothing reads this variable; a setting of a component is given by --set …config.queue=…`},
+		"like nothing":           {"QUARTET_XYZZY=1", `env QUARTET_XYZZY: nothing reads this variable; valid variables: ` + strings.Join(Variables(), ", ")},
+		"the prefix alone":       {"QUARTET_=1", `env QUARTET_: nothing reads this variable; valid variables: ` + strings.Join(Variables(), ", ")},
+		"a word that begins so":  {"QUARTETS=1", ""},
+		"a list, which has none": {"QUARTET_OUTPUT_WRITE=jobs", `env QUARTET_OUTPUT_WRITE: nothing reads this variable; did you mean "QUARTET_OUTPUT_DIR"?`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, StrayVariables([]string{tc.variable}, known).Error()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestStdin(t *testing.T) {

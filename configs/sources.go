@@ -3,10 +3,12 @@ package configs
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/viper"
 
@@ -17,31 +19,55 @@ import (
 const FileName = "quartet.yaml"
 
 // FileVariable is the variable of the environment that names the config when no flag does.
-const FileVariable = "QUARTET_CONFIG"
+const FileVariable = variablePrefix + "CONFIG"
+
+// variablePrefix begins the names of the variables of the environment that set something.
+const variablePrefix = "QUARTET_"
 
 // Discover finds the config to load when none is named: that of $QUARTET_CONFIG, quartet.yaml in the working folder, or
 // quartet/quartet.yaml in the user's folder of configs. The first of them is taken alone; they are not laid over each other.
-// Empty when there is none.
+// Empty when there is none. One that is there and is no file to be read is an error: the next is not taken in its place.
 func Discover() (path string, err error) {
 	if path := os.Getenv(FileVariable); path != "" {
 		return path, nil
 	}
-	v := viper.New()
-	v.SetConfigName(FileName)
-	v.SetConfigType("yaml")
-	v.AddConfigPath(".")
+	candidates := []string{FileName}
 	if user, err := os.UserConfigDir(); err == nil {
-		v.AddConfigPath(filepath.Join(user, "quartet"))
+		candidates = append(candidates, filepath.Join(user, "quartet", FileName))
 	}
-	err = v.ReadInConfig() // what is wrong in it is told with positions when it is loaded
-	if notFound := (viper.ConfigFileNotFoundError{}); errors.As(err, &notFound) {
-		return "", nil
+	for _, path := range candidates {
+		switch there, err := readable(path); {
+		case err != nil:
+			return "", core.Diagnostics{unreadable(path, err)}
+		case there:
+			return path, nil
+		}
 	}
-	path = v.ConfigFileUsed()
-	if here, err := os.Getwd(); err == nil && filepath.Dir(path) == here {
-		path = filepath.Base(path)
+	return "", nil
+}
+
+// readable reports whether there is a file; it is an error when what is there is none, or cannot be opened.
+func readable(path string) (there bool, err error) {
+	_, err = os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return false, nil
 	}
-	return path, nil
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return true, errors.New("it is a link to a file that does not exist")
+	case err != nil:
+		return true, err
+	case info.IsDir():
+		return true, errors.New("it is a folder")
+	case !info.Mode().IsRegular():
+		return true, errors.New("it is no regular file") // opening a pipe waits for its writer
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return true, err
+	}
+	return true, file.Close()
 }
 
 // bound lists the keys that the environment may set: the scalars of a config that belong to no component.
@@ -67,7 +93,7 @@ func bound() []core.Field {
 
 // Variable is the variable of the environment that sets a key of the config.
 func Variable(key string) string {
-	return "QUARTET_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+	return variablePrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
 // Variables lists the variables of the environment that set keys of the config.
@@ -79,10 +105,42 @@ func Variables() []string {
 	return names
 }
 
+// StrayVariables tells of the variables among environ, each of the form NAME=value, that look as if they set a key of a config
+// and are read by nothing. Known are those that something else reads. An empty one counts as not set.
+func StrayVariables(environ, known []string) core.Diagnostics {
+	keys := make([]string, 0, len(bound()))
+	for _, name := range Variables() {
+		keys = append(keys, strings.TrimPrefix(name, variablePrefix))
+	}
+	var strays core.Diagnostics
+	for _, variable := range slices.Sorted(slices.Values(environ)) {
+		name, value, _ := strings.Cut(variable, "=")
+		key, prefixed := strings.CutPrefix(strings.ToUpper(name), variablePrefix)
+		if !prefixed || value == "" || name == FileVariable || slices.Contains(known, name) || name == variablePrefix+key && slices.Contains(keys, key) {
+			continue
+		}
+		strays = append(strays, core.Diagnostic{
+			Position: core.Position{File: fromEnv + name}, Summary: "nothing reads this variable", Hint: strayHint(key, keys),
+		})
+	}
+	return strays
+}
+
+// strayHint says what a variable was likely meant to be; key is its name without the prefix.
+func strayHint(key string, keys []string) string {
+	if _, setting, ofComponent := strings.Cut(key, "_CONFIG_"); ofComponent {
+		return fmt.Sprintf("a setting of a component is given by --set …config.%s=…", strings.ToLower(setting))
+	}
+	if nearest := core.Nearest(key, keys); nearest != "" {
+		return fmt.Sprintf("did you mean %q?", variablePrefix+nearest)
+	}
+	return "valid variables: " + strings.Join(Variables(), ", ")
+}
+
 // environment applies the variables of the environment, those of types first. An empty one counts as not set.
 func environment(root *node) core.Diagnostics {
 	v := viper.New()
-	v.SetEnvPrefix("QUARTET")
+	v.SetEnvPrefix(strings.TrimSuffix(variablePrefix, "_"))
 	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
 	var ds core.Diagnostics
 	for _, field := range bound() {

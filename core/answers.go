@@ -104,7 +104,7 @@ func (s *state) checkProposed(component string, g *Grant) error {
 
 // takeStanding takes in for how long the answer stands that a policy just gave. grants is how many the answer holds, of
 // which the standing may name the first as its condition.
-func (p *Pipeline) takeStanding(component string, policy any, grants int) (Standing, error) {
+func (p *Pipeline) takeStanding(component string, policy any, grants int) error {
 	s := &p.state
 	now := s.view.NowSeconds
 	told := Standing{UntilSeconds: now}
@@ -112,13 +112,14 @@ func (p *Pipeline) takeStanding(component string, policy any, grants int) (Stand
 		told = steady.Standing()
 	}
 	if math.IsNaN(told.UntilSeconds) {
-		return told, s.broken(component, -1, RuleStandingSane, "stands until %v", told.UntilSeconds)
+		return s.broken(component, -1, RuleStandingSane, "stands until %v", told.UntilSeconds)
 	}
 	if told.IfSeated < 0 || told.IfSeated > grants {
-		return told, s.broken(component, -1, RuleStandingSane, "stands if %d grants of %d are seated", told.IfSeated, grants)
+		return s.broken(component, -1, RuleStandingSane, "stands if %d grants of %d are seated", told.IfSeated, grants)
 	}
 	p.standing.UntilSeconds = min(p.standing.UntilSeconds, max(told.UntilSeconds, now))
-	return told, nil
+	p.standing.IfSeated = max(p.standing.IfSeated, told.IfSeated) // of no other stage than the allocator
+	return nil
 }
 
 // checkTarget holds a scaler to a number of nodes.

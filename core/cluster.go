@@ -151,6 +151,9 @@ func SameSeats(a, b []Seat) bool {
 	if len(a) != len(b) {
 		return false
 	}
+	if len(a) > 0 && &a[0] == &b[0] {
+		return true // a placer that lets a job stay answers with the seats it holds
+	}
 	for i := range a {
 		if a[i] != b[i] {
 			return false

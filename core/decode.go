@@ -169,6 +169,9 @@ func (c *checker) value(path string, f *Field, typ string, raw any, inItem bool)
 			if (typ == "uint" && v < 0) || exceeds64Bits(typ, raw) {
 				c.refuse(Diagnostic{Path: path, Summary: fmt.Sprintf("%v is out of range", raw)})
 			}
+		} else if v, float := raw.(float64); float && beyond64Bits(typ, v) { // YAML reads what is too long for a whole number as a float
+			c.refuse(Diagnostic{Path: path, Summary: fmt.Sprintf("%v is out of range", raw)})
+			return
 		}
 	case "number":
 		var v float64
@@ -242,6 +245,8 @@ func (c *checker) mismatch(path, typ string, raw any) {
 	_, fractional := raw.(float64)
 	_, truth := raw.(bool)
 	switch {
+	case (typ == "int" || typ == "uint") && fractional && isWhole(raw):
+		d.Hint = fmt.Sprintf("write %.0f", raw)
 	case typ == "duration" && (whole || fractional):
 		d.Hint = fmt.Sprintf(`write "%vs"`, raw)
 	case typ == "string" && (whole || fractional || truth):
@@ -309,6 +314,20 @@ func wholeNumber(raw any) (float64, bool) {
 func exceeds64Bits(typ string, raw any) bool {
 	v, ok := raw.(uint64)
 	return ok && typ == "int" && v > math.MaxInt64
+}
+
+func isWhole(raw any) bool {
+	v, _ := raw.(float64)
+	return v == math.Trunc(v) && !math.IsInf(v, 0)
+}
+
+// beyond64Bits reports a float that is whole and that no field of the type can hold.
+func beyond64Bits(typ string, v float64) bool {
+	most := float64(math.MaxInt64) // rounded up, as the next
+	if typ == "uint" {
+		most = math.MaxUint64
+	}
+	return !math.IsInf(v, 0) && math.Abs(v) >= most
 }
 
 // JoinPath appends a key to the path of a mapping.

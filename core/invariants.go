@@ -252,16 +252,15 @@ func (s *state) checkPlacement(component string, grants []Grant, p *Placement) e
 	if !s.ledger.Occupy(p.Seats) {
 		return s.broken(component, p.Job, RuleDeviceOnce, "seats %s are not all free", s.describeSeats(p.Seats))
 	}
-	c := s.view.Cluster
-	if j := s.view.Jobs[p.Job]; j.MustStay(c, s.responses[p.Job]) && (p.Evicted || !SameSeats(p.Seats, j.Seats)) {
-		return s.broken(component, p.Job, RulePinnedStays, "moves it from %s to %s", s.describeSeats(j.Seats), s.describeSeats(p.Seats))
+	c, job := s.view.Cluster, s.view.Jobs[p.Job]
+	if s.pinned && job.MustStay(c, s.responses[p.Job]) && (p.Evicted || !SameSeats(p.Seats, job.Seats)) {
+		return s.broken(component, p.Job, RulePinnedStays, "moves it from %s to %s", s.describeSeats(job.Seats), s.describeSeats(p.Seats))
 	}
 	for _, seat := range p.Seats {
 		accelerator := c.Nodes[seat.Node].Accelerator
 		if seat.Devices == 0 {
 			return s.broken(component, p.Job, RuleGangComplete, "a seat on node %q without devices", c.Nodes[seat.Node].Name)
 		}
-		job := s.view.Jobs[p.Job]
 		if !job.MixesTypes && accelerator != c.Nodes[p.Seats[0].Node].Accelerator || g.Accelerator != AnyAccelerator && g.Accelerator != accelerator || !job.CanRunOn(c, accelerator) {
 			return s.broken(component, p.Job, RuleOneAccelerator, "seated on %q", c.Accelerators[accelerator])
 		}
@@ -274,10 +273,11 @@ func (s *state) answersGrant(component string, id JobID) error {
 	if s.view.Job(id) == nil || s.marks[id].granted != s.view.Round {
 		return s.broken(component, id, RuleAnswerForAsked, "answers for job %d, which has no grant", id)
 	}
-	if s.marks[id].answered == s.view.Round {
+	m := s.marks[id]
+	if m.answered == s.view.Round {
 		return s.broken(component, id, RuleAnswerOnce, "answered twice")
 	}
-	s.marks[id].answered = s.view.Round
+	m.answered = s.view.Round
 	return nil
 }
 

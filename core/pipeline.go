@@ -188,7 +188,7 @@ func (p *Pipeline) askAdmitters(ctx context.Context) (again bool, err error) {
 			if err != nil {
 				return s.malfunction(c.ID, "admit", err)
 			}
-			if _, err := p.takeStanding(c.ID, c.Policy, 0); err != nil {
+			if err := p.takeStanding(c.ID, c.Policy, 0); err != nil {
 				return err
 			}
 			return s.takeVerdicts(c.ID, verdicts)
@@ -219,9 +219,7 @@ func (p *Pipeline) allocate(ctx context.Context) error {
 		if err := s.takeGap(c.ID, c.Policy); err != nil {
 			return err
 		}
-		told, err := p.takeStanding(c.ID, c.Policy, len(p.plan.Grants))
-		p.standing.IfSeated = told.IfSeated
-		return err
+		return p.takeStanding(c.ID, c.Policy, len(p.plan.Grants))
 	}); err != nil {
 		return err
 	}
@@ -243,8 +241,7 @@ func (p *Pipeline) place(ctx context.Context) error {
 		if err := s.checkSeating(c.ID, p.plan.Grants, seating); err != nil {
 			return err
 		}
-		_, err = p.takeStanding(c.ID, c.Policy, 0)
-		return err
+		return p.takeStanding(c.ID, c.Policy, 0)
 	}); err != nil {
 		return err
 	}
@@ -262,8 +259,7 @@ func (p *Pipeline) tune(ctx context.Context) error {
 			if err := s.checkTunings(c.ID, p.plan.Tunings); err != nil {
 				return err
 			}
-			_, err = p.takeStanding(c.ID, c.Policy, 0) // not after Respond, which is asked about events only
-			return err
+			return p.takeStanding(c.ID, c.Policy, 0) // not after Respond, which is asked about events only
 		}); err != nil {
 			return err
 		}
@@ -283,8 +279,7 @@ func (p *Pipeline) scale(ctx context.Context) error {
 		if err := s.checkTarget(c.ID, p.plan.Cluster); err != nil {
 			return err
 		}
-		_, err = p.takeStanding(c.ID, c.Policy, 0)
-		return err
+		return p.takeStanding(c.ID, c.Policy, 0)
 	})
 }
 
@@ -303,11 +298,8 @@ func (p *Pipeline) wake() Wake {
 // of those that the stages asked in the last round told, never before that round. A stage that the round had no question
 // for has no say, for it is not asked again before another one changes its answer.
 func (p *Pipeline) StandsUntil() float64 {
-	v, seated, grants := &p.state.view, p.standing.IfSeated, p.plan.Grants
-	if seated < 0 || seated > len(grants) {
-		return v.NowSeconds
-	}
-	for i := range grants[:seated] {
+	v, grants := &p.state.view, p.plan.Grants[:p.standing.IfSeated]
+	for i := range grants {
 		if j := v.Job(grants[i].Job); j == nil || j.State != Running {
 			return v.NowSeconds
 		}

@@ -74,3 +74,25 @@ func TestReportsOfSeveral(t *testing.T) {
 		t.Errorf("measured (-want +got):\n%s", diff)
 	}
 }
+
+// What a job reported is dropped when it ends; a time that differs by exactly what may differ agrees.
+func TestReportsOfAnEndedJobAreForgotten(t *testing.T) {
+	var s state
+	s.init(&Cluster{Nodes: []Node{{Devices: 4}}}, RoundOptions{})
+	events := []Event{{Kind: JobSubmitted, Spec: &JobSpec{}}}
+	for _, step := range []float64{20, 21, 21} {
+		events = append(events, Event{Kind: JobMeasured, Measurement: Measurement{Accelerator: "t4", Nodes: 1, Replicas: 1, PassSeconds: 1, StepSeconds: step}})
+	}
+	if err := s.observe(Observation{Events: events}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.view.Jobs[0].Measured; len(got) != 1 || got[0].StepSeconds != 20 || got[0].Spread != 0 || len(s.reports[0]) == 0 {
+		t.Errorf("measured %+v, want 20 s without a spread", got)
+	}
+	if err := s.observe(Observation{Events: []Event{{Kind: JobFinished}}}); err != nil {
+		t.Fatal(err)
+	}
+	if s.reports[0] != nil {
+		t.Errorf("kept %+v of a job that ended", s.reports[0])
+	}
+}

@@ -99,7 +99,7 @@ type resumption struct {
 
 	mutex   sync.Mutex
 	pending *replacement
-	cancel  context.CancelFunc // ends the wait for the next round
+	cancel  context.CancelFunc // ends the last wait for a round
 	ended   bool               // no further round is held
 }
 
@@ -199,9 +199,6 @@ func (p *Pipeline) next(ctx context.Context, b Backend) (Observation, error) {
 			w.BySeconds = p.state.view.NowSeconds
 		}
 		seen, err := b.Next(waiting, w)
-		r.mutex.Lock()
-		r.cancel = nil
-		r.mutex.Unlock()
 		cancel()
 		if err != nil && errors.Is(err, context.Canceled) && ctx.Err() == nil {
 			continue // Replace asks for it
@@ -297,7 +294,7 @@ func (p *Pipeline) ask(ctx context.Context) error {
 
 // repeat takes in what was decided without asking the stages.
 func (p *Pipeline) repeat(changes []Change) ([]Change, error) {
-	p.plan = Plan{Grants: p.plan.Grants[:0], Placements: p.plan.Placements[:0], Tunings: p.plan.Tunings[:0]}
+	p.standing.IfSeated = 0 // which stages said that decided otherwise
 	return p.state.repeat(changes)
 }
 
@@ -350,10 +347,10 @@ func (p *Pipeline) remember(seen *Decided) error {
 	return p.keep()
 }
 
-// keep keeps what the stages learned, if they were asked about the last round.
+// keep keeps what the stages learned, if they decided new rounds since.
 func (p *Pipeline) keep() error {
 	r := &p.resumption
-	if r.memory == nil || r.behind || r.unkept == 0 {
+	if r.unkept == 0 {
 		return nil
 	}
 	r.unkept = 0
@@ -478,12 +475,11 @@ func (s *state) revive() {
 		j.State, j.FinishSeconds, j.WaitingReason = Pending, math.NaN(), NoReason
 		s.view.Jobs[j.ID], s.marks[j.ID] = j, new(mark)
 		s.pending = insertJob(s.pending, j)
-		s.view.journal.add(j.ID)
 		return true
 	})
 }
 
-// touchAll has every job looked at anew.
+// touchAll has every job and every node looked at anew.
 func (s *state) touchAll() {
 	for _, j := range s.view.Jobs {
 		if j != nil {

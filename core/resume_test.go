@@ -152,6 +152,14 @@ func TestRecordedRounds(t *testing.T) {
 			},
 			begun: []string{`2 "" [{allocation/fake 50}]`}, asked: 51, wakes: []float64{0, 120},
 		},
+		"it rejects who was left waiting": {
+			decided: []*core.Decided{recorded(true, alike[0])}, admit: admitAll{[]core.Verdict{{Job: 1, Code: core.Reject, Reason: core.PolicyDecision}}},
+			want: []string{
+				"1 at 0: active [0], waiting 0, used 2, repeated; start 0 0[0,1] by placement/fake",
+				"2 at 60: active [0 1], waiting 0, used 4; start 1 0[2,3] by placement/fake; resumed: round 1 was decided otherwise before, restored [allocation/fake], lost []",
+			},
+			begun: []string{`2 "" [{allocation/fake 50}]`}, asked: 51, wakes: []float64{0, 120},
+		},
 		"another composition decided": {
 			decided: []*core.Decided{recorded(false, swapped...)},
 			want: []string{
@@ -225,6 +233,11 @@ func TestRecordedRounds(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, told.rounds); diff != "" {
 				t.Errorf("rounds (-want +got):\n%s", diff)
+			}
+			for _, j := range p.Unfinished() {
+				if j.State.Ended() {
+					t.Errorf("job %d is %v and still there", j.ID, j.State)
+				}
 			}
 			if diff := cmp.Diff(tc.begun, m.begun); diff != "" {
 				t.Errorf("begun (-want +got):\n%s", diff)

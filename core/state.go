@@ -27,7 +27,8 @@ type state struct {
 	report   Report
 	marks    []*mark // by JobID; nil before the submission, over after the end
 	over     mark
-	lastID   uint64 // highest id of an event taken
+	spare    []*mark // of jobs that ended, to use again
+	lastID   uint64  // highest id of an event taken
 	ledger   Ledger
 	devices  int // of the cluster, whatever the health of their nodes
 	missing  missing
@@ -65,7 +66,7 @@ func (s *state) observe(seen Observation) error {
 	}
 	v.Round++
 	v.NowSeconds = seen.NowSeconds
-	v.Changed, s.stale = v.Changed[:0], s.stale[:0]
+	v.Changed = v.Changed[:0]
 	s.report.Events = s.skipTold(seen.Events)
 	s.report.Ended, s.report.Verdicts = s.report.Ended[:0], s.report.Verdicts[:0]
 	for i := range s.report.Events {
@@ -120,7 +121,7 @@ func (s *state) take(e *Event) error {
 			s.responses = append(s.responses, nil)
 			s.marks = append(s.marks, nil)
 		}
-		s.marks[e.Job] = new(mark)
+		s.marks[e.Job] = s.newMark()
 		j := NewJob(e.Spec)
 		j.StepsLeft = e.StepsLeft
 		s.pinned = s.pinned || j.Pinned
@@ -170,6 +171,18 @@ func (s *state) take(e *Event) error {
 		}
 	}
 	return nil
+}
+
+// newMark is a blank mark, that of a job that ended if there is one.
+func (s *state) newMark() *mark {
+	last := len(s.spare) - 1
+	if last < 0 {
+		return new(mark)
+	}
+	m := s.spare[last]
+	s.spare = s.spare[:last]
+	*m = mark{}
+	return m
 }
 
 // submitted reports whether there ever was such a job.
@@ -226,6 +239,9 @@ func (s *state) forgetEnded() {
 	}
 	slices.SortFunc(s.report.Ended, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
 	for _, j := range s.report.Ended {
+		if m := s.marks[j.ID]; m != &s.over {
+			s.spare = append(s.spare, m)
+		}
 		s.view.Jobs[j.ID], s.responses[j.ID], s.marks[j.ID] = nil, nil, &s.over
 		s.forgetReports(j.ID)
 	}
@@ -333,8 +349,13 @@ func (s *state) diff(plan *Plan, stages *Stages) []Change {
 	for i := range plan.Placements {
 		p := &plan.Placements[i]
 		j := s.view.Jobs[p.Job]
+		m := s.marks[p.Job]
+		stays := j.State == Running && SameSeats(j.Seats, p.Seats)
+		if stays && !p.Evicted && (m.tuned != round || plan.Tunings[m.tuning].Equal(j.Tuning)) {
+			continue // as almost all do in most rounds
+		}
 		c := Change{Round: round, Action: Start, Job: p.Job, Tuning: j.Tuning, By: stages.Placement.ID}
-		if m := s.marks[p.Job]; m.tuned == round {
+		if m.tuned == round {
 			c.Tuning = plan.Tunings[m.tuning]
 		} else if len(c.Tuning.BatchByReplica) != Replicas(p.Seats) {
 			c.Tuning.BatchByReplica = nil // it was for other seats
@@ -344,7 +365,7 @@ func (s *state) diff(plan *Plan, stages *Stages) []Change {
 				s.evicted = append(s.evicted, j) // the same seats make no change
 			}
 			c.Action = Move
-			if SameSeats(j.Seats, p.Seats) {
+			if stays {
 				if c.Tuning.Equal(j.Tuning) {
 					continue
 				}

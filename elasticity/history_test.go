@@ -466,7 +466,7 @@ func TestHistoryThatCannotBe(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if name == "unreadable" && os.Geteuid() == 0 {
-				t.Skip("there is no file that the superuser cannot read")
+				t.Skip("there is no file that the superuser cannot read; run the tests as another user")
 			}
 			config, problems := NewGoodput().Decode(map[string]any{"knowledge": history, "history_path": tc.path})
 			if err := problems.Err(); err != nil {

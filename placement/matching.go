@@ -64,13 +64,19 @@ func (p *matching) Place(ctx context.Context, v *core.View, grants []core.Grant)
 	for k, i := range p.rest {
 		g := &grants[i]
 		turn := !blocked || v.Jobs[g.Job].State == core.Running
-		if turn && (p.seatCounts(v, g, counts[k]) || p.onFewestNodes(v, g, chooseConsolidated)) {
+		if turn && (p.seatCounts(v, g, counts[k]) || p.seatAnyhow(v, g)) {
 			continue
 		}
 		p.refuse(v, g, !turn)
 		blocked = blocked || g.Blocking
 	}
 	return p.seating(), nil
+}
+
+// seatAnyhow seats a grant that the market left without devices, or whose devices another such grant took, if it fits
+// at all: one that is refused then stays refused, however the market goes the next time.
+func (p *matching) seatAnyhow(v *core.View, g *core.Grant) bool {
+	return p.onFewestNodes(v, g, chooseConsolidated) || v.Jobs[g.Job].MixesTypes && p.mix(v, g, chooseConsolidated)
 }
 
 // match is the devices by type of each grant that needs new seats, none for one that does not fit.

@@ -3,9 +3,11 @@ package placement
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
@@ -200,6 +202,13 @@ func TestMatchingSeats(t *testing.T) {
 			[]core.Grant{grant(0, 7), grant(1, 2)},
 			map[core.JobID][]core.Seat{1: {seat(2, 0, 1)}},
 		},
+		// The market gives the v100 to b, and none to a. As a comes first it takes one, b turns to the t4, and c to what is left.
+		"what fits is seated, whatever the market gave away": {
+			MatchingConfig{},
+			[]*coretest.JobBuilder{typedJob("a", 1, 0.25, 10).Accelerators("v100"), typedJob("b", 1, 0.25, 1000), unlikeJob("c", 1, 1, 1)},
+			[]core.Grant{grant(0, 1), grant(1, 2), grant(2, 3)},
+			map[core.JobID][]core.Seat{0: {seat(2, 0)}, 1: {seat(0, 0, 1)}, 2: {seat(1, 0, 1), seat(2, 1)}},
+		},
 		"jobs without step times are seated too": {
 			MatchingConfig{},
 			[]*coretest.JobBuilder{coretest.MakeJob("a").Replicas(4).Waiting(), coretest.MakeJob("b").Replicas(2).Waiting()},
@@ -230,4 +239,57 @@ func TestMatchingSeats(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Asked again, with what it seated running and other lengths, it answers the same.
+func TestMatchingStands(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cluster := coretest.MakeCluster()
+		for _, accelerator := range []string{"t4", "v100"} {
+			cluster.Nodes(1, accelerator, rapid.IntRange(2, 6).Draw(t, "devices"))
+		}
+		seconds, left := rapid.Float64Range(0.01, 10), rapid.Float64Range(0, 1e6)
+		var jobs []*coretest.JobBuilder
+		var grants []core.Grant
+		for i := range rapid.IntRange(3, 6).Draw(t, "jobs") {
+			j := typedJob("a", seconds.Draw(t, "t4"), seconds.Draw(t, "v100"), left.Draw(t, "left"))
+			if rapid.Bool().Draw(t, "mixes types") {
+				j = unlikeJob("a", seconds.Draw(t, "t4 alone"), seconds.Draw(t, "v100 alone"), left.Draw(t, "left"))
+			}
+			if rapid.IntRange(0, 2).Draw(t, "bound") == 0 {
+				j.Accelerators("v100")
+			}
+			jobs = append(jobs, j)
+			grants = append(grants, core.Grant{
+				Job: core.JobID(i), Accelerator: core.AnyAccelerator, Replicas: rapid.IntRange(1, 6).Draw(t, "replicas"),
+				Blocking: rapid.IntRange(0, 5).Draw(t, "blocking") == 0,
+			})
+		}
+		policy := newPlacer(t, NewMatching(), nil)
+		c := cluster.Obj()
+		first, err := policy.Place(context.Background(), coretest.MakeView(c).Jobs(jobs...).Obj(), grants)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[core.JobID][]core.Seat{}
+		for _, p := range first.Placed {
+			want[p.Job] = slices.Clone(p.Seats)
+			jobs[p.Job].Running(0, want[p.Job]...)
+		}
+		v := coretest.MakeView(c).Jobs(jobs...).Obj()
+		for _, j := range v.Jobs {
+			j.StepsLeft = left.Draw(t, "left later")
+		}
+		again, err := policy.Place(context.Background(), v, grants)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[core.JobID][]core.Seat{}
+		for _, p := range again.Placed {
+			got[p.Job] = p.Seats
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("seats (-first +again):\n%s", diff)
+		}
+	})
 }

@@ -12,7 +12,8 @@ import (
 //
 // A proposal is followed when its devices are free, of one type that the job can run on, as many as granted, and in one
 // seat a node. Otherwise the job keeps the devices it holds, if they suit the grant, or is seated like consolidated; a
-// verdict says so when that fails too. A proposal that differs from what a job holds moves it. O(nodes × nodes taken)
+// verdict says so when that fails too. A proposal that differs from what a job holds moves it, but not to devices of a
+// type on which an earlier job that could not be seated keeps its turn. O(nodes × nodes taken)
 // for a grant without a usable proposal.
 func NewProposed() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
@@ -50,14 +51,14 @@ func (p *proposed) Place(_ context.Context, v *core.View, grants []core.Grant) (
 	return p.seating(), nil
 }
 
-// follow seats a grant on the proposed devices, if they are legal.
+// follow seats a grant on the proposed devices, if they are legal and no earlier job keeps its turn there. That holds for jobs
+// that run, too: one that was started elsewhere would otherwise be moved in the next round.
 func (p *proposed) follow(v *core.View, g *core.Grant) bool {
 	if len(g.Proposed) == 0 || core.Replicas(g.Proposed) != g.Replicas {
 		return false
 	}
 	for _, seat := range g.Proposed {
-		if seat.Node < 0 || int(seat.Node) >= len(v.Cluster.Nodes) || seat.Devices == 0 ||
-			!p.open(v, g, v.Cluster.Nodes[seat.Node].Accelerator) {
+		if seat.Node < 0 || int(seat.Node) >= len(v.Cluster.Nodes) || seat.Devices == 0 || p.closed[v.Cluster.Nodes[seat.Node].Accelerator] {
 			return false
 		}
 	}

@@ -12,6 +12,7 @@ func TestProposed(t *testing.T) {
 	grant := func(id core.JobID, n int, seats ...core.Seat) core.Grant {
 		return core.Grant{Job: id, Accelerator: core.AnyAccelerator, Replicas: n, Proposed: seats}
 	}
+	blocking := func(g core.Grant) core.Grant { g.Blocking = true; return g }
 	cases := map[string]struct {
 		jobs   []*coretest.JobBuilder
 		grants []core.Grant
@@ -38,13 +39,22 @@ func TestProposed(t *testing.T) {
 		"two types":                             {[]*coretest.JobBuilder{waits(2)}, []core.Grant{grant(0, 2, seat(1, 0), seat(2, 0))}, "0: 0[0,1]"},
 		"a type that the job cannot run on":     {[]*coretest.JobBuilder{waits(1).Accelerators("t4")}, []core.Grant{grant(0, 1, seat(2, 0))}, "0: 0[0]"},
 		"if it cannot be followed a job stays":  {[]*coretest.JobBuilder{holds(seat(1, 1)), holds(seat(0, 0))}, []core.Grant{grant(0, 1, seat(0, 0)), grant(1, 1)}, lines("1: 0[0]", "0: 1[1]")},
-		"the verdict tells":                     {[]*coretest.JobBuilder{waits(5), waits(4)}, []core.Grant{grant(0, 5, seat(0, 0)), grant(1, 4)}, lines("0: 0[0,1,2,3] 1[0]", "1: waiting_for_devices 4/3")},
-		"the verdict tells of the proposal":     {[]*coretest.JobBuilder{waits(8), waits(1)}, []core.Grant{grant(0, 8), grant(1, 1, seat(0, 0), seat(2, 0))}, lines("0: 0[0,1,2,3] 1[0,1,2,3]", "1: waiting_for_devices 1/0"+cannot)},
+		// Job 0 waits for more t4 than are free and keeps its turn there.
+		"a job is not moved to where another waits": {
+			[]*coretest.JobBuilder{waits(9).Accelerators("t4"), holds(seat(2, 0))},
+			[]core.Grant{blocking(grant(0, 9)), grant(1, 1, seat(0, 0))}, lines("1: 2[0]", "0: waiting_for_devices 9/8"),
+		},
+		"nor on the type that it has": {
+			[]*coretest.JobBuilder{waits(9).Accelerators("t4"), holds(seat(1, 0))},
+			[]core.Grant{blocking(grant(0, 9)), grant(1, 1, seat(0, 0))}, lines("1: 1[0]", "0: waiting_for_devices 9/8"),
+		},
+		"the verdict tells":                 {[]*coretest.JobBuilder{waits(5), waits(4)}, []core.Grant{grant(0, 5, seat(0, 0)), grant(1, 4)}, lines("0: 0[0,1,2,3] 1[0]", "1: waiting_for_devices 4/3")},
+		"the verdict tells of the proposal": {[]*coretest.JobBuilder{waits(8), waits(1)}, []core.Grant{grant(0, 8), grant(1, 1, seat(0, 0), seat(2, 0))}, lines("0: 0[0,1,2,3] 1[0,1,2,3]", "1: waiting_for_devices 1/0"+cannot)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			cluster := coretest.MakeCluster().Nodes(2, "t4", 4).Nodes(1, "v100", 4).Health(2, core.Draining)
-			if name == "two types" || name == "a type that the job cannot run on" {
+			if name == "a job is not moved to where another waits" || name == "two types" || name == "a type that the job cannot run on" {
 				cluster.Health(2, core.Ready)
 			}
 			v := coretest.MakeView(cluster.Obj()).Jobs(tc.jobs...).Obj()

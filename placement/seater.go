@@ -151,17 +151,20 @@ func (s *seater) onFewestNodes(v *core.View, g *core.Grant, choose choice) bool 
 	return true
 }
 
-// acrossTypes seats a grant that is too large for any one type on several, lowest first, if its job mixes them.
+// acrossTypes seats a grant that is too large for any one type on several, if its job mixes them.
 func (s *seater) acrossTypes(v *core.View, g *core.Grant, choose choice) bool {
 	j := v.Jobs[g.Job]
 	if !j.MixesTypes {
 		return false
 	}
 	alone := *j.JobSpec
-	if alone.MixesTypes = false; g.Replicas <= v.Cluster.CapacityFor(&alone) {
-		return false
-	}
-	first, left := len(s.seats), g.Replicas
+	alone.MixesTypes = false
+	return g.Replicas > v.Cluster.CapacityFor(&alone) && s.mix(v, g, choose)
+}
+
+// mix seats a grant on free devices of several types, lowest first.
+func (s *seater) mix(v *core.View, g *core.Grant, choose choice) bool {
+	j, first, left := v.Jobs[g.Job], len(s.seats), g.Replicas
 	for t := range s.free {
 		n := min(left, s.free[t])
 		if n > 0 && s.open(v, g, core.AcceleratorID(t)) && choose(s, v, j, core.AcceleratorID(t), n) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -199,6 +200,54 @@ func TestEveryConfigOfEveryPageIsValid(t *testing.T) {
 		t.Errorf("%d configs found, want more: are the blocks still marked as yaml?", checked)
 	}
 	t.Logf("%d configs and job files are valid", checked)
+}
+
+// A block that could be run, of whatever page of the repository, is run by a test or says why it is not.
+func TestEveryBlockIsRunOrSaysWhyNot(t *testing.T) {
+	run := map[string][]string{ // languages of the blocks that tests run, by page
+		"docs/write-a-plugin.md":   {"sh", "go", "python", "yaml"}, // followed by plugin_document.txtar
+		"docs/write-a-policy.md":   {"go", "diff"},                 // laid over the tree by internal/doctest
+		"plugins/python/README.md": {"python"},                     // held to the sources by its reference test
+	}
+	for _, path := range pages(t) {
+		run[filepath.ToSlash(strings.TrimPrefix(path, "../../"))] = []string{"sh", "yaml"}
+	}
+	code := []string{"bash", "console", "diff", "go", "javascript", "python", "sh", "yaml"}
+	found := 0
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if slices.Contains([]string{".git", ".bin", "node_modules", "testdata", "templates"}, d.Name()) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if filepath.Ext(path) != ".md" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		page := filepath.ToSlash(strings.TrimPrefix(path, "../../"))
+		for _, b := range blocksOf(string(text)) {
+			language, how, _ := strings.Cut(b.info, " ")
+			if !slices.Contains(code, language) {
+				continue
+			}
+			found++
+			why, marked := strings.CutPrefix(how, "no-run:")
+			switch {
+			case marked && strings.TrimSpace(why) == "":
+				t.Errorf("%s:%d: no-run without a reason", page, b.line)
+			case !marked && !slices.Contains(run[page], language):
+				t.Errorf("%s:%d: no test runs this block of %s; run it, or write no-run: and the reason", page, b.line, language)
+			}
+		}
+		return err
+	})
+	if err != nil || found < 50 {
+		t.Errorf("%d blocks found, %v", found, err)
+	}
 }
 
 func TestBlocksOf(t *testing.T) {

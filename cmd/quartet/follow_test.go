@@ -104,6 +104,9 @@ func blocks(markdown string) []block {
 		}
 		info, text, _ := strings.Cut(part, "\n")
 		language, file, _ := strings.Cut(info, " ")
+		if strings.HasPrefix(file, "no-run:") {
+			continue
+		}
 		all = append(all, block{language: language, file: file, text: text + "\n"})
 	}
 	return all

@@ -31,10 +31,10 @@ backend:
 // that of the plugin as it is now.
 func TestAPluginBuiltBeforeWorks(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds two plugins")
+		t.Skip("-short: it builds two plugins")
 	}
 	if err := exec.Command("git", "-C", "../..", "cat-file", "-e", released+"^{commit}").Run(); err != nil {
-		t.Skipf("the history of the repository is not here: commit %.7s is not known (%v)", released, err)
+		t.Skipf("the history of the repository is not here: commit %.7s is not known (%v); a full clone has it: git fetch --unshallow", released, err)
 	}
 	old := t.TempDir()
 	archive := filepath.Join(old, "old.tar")

@@ -41,8 +41,9 @@ type app struct {
 	pluginDirs     []string
 	logs           logFlags
 
-	running bool          // the command line was understood
-	library *host.Library // opened when it is needed
+	running            bool          // the command line was understood
+	strayVariablesTold bool          // of the environment
+	library            *host.Library // opened when it is needed
 
 	stdinText []byte // once read
 	stdinErr  error
@@ -136,6 +137,7 @@ or config, 3 unfinished, failed or rejected jobs under --strict, 130 interrupted
 	root.SetVersionTemplate(fmt.Sprintf("quartet %s (commit %s, %s)\n", build.Version, build.Commit, build.Go))
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.VarP(&a.format, "output", "o", "format of the data: "+strings.Join(render.Formats, ", "))
 	flags.BoolVar(&a.noColor, "no-color", false, "no colours (also with NO_COLOR set)")
@@ -156,7 +158,7 @@ func (a *app) noteStart(c *cobra.Command) {
 		c.Args = func(c *cobra.Command, args []string) error { return tellArguments(c, args, check(c, args)) }
 	}
 	if body := c.RunE; body != nil {
-		c.PreRunE = checkFlagGroups
+		c.PreRunE = checkFlags
 		c.RunE = func(c *cobra.Command, args []string) error {
 			a.running = true
 			if a.format != render.YAML {

@@ -85,9 +85,12 @@ func (f *configFlags) load(ctx context.Context, a *app, outDir string) (*configs
 	if err := f.discover(a); err != nil {
 		return nil, err
 	}
-	return configs.Load(catalog(), configs.Options{
-		Files: f.files, Sets: f.sets, OutDir: outDir, Stdin: a.readStdin, Env: os.LookupEnv, Outside: a.outside(ctx),
+	var env environment
+	config, err := configs.Load(catalog(), configs.Options{
+		Files: f.files, Sets: f.sets, OutDir: outDir, Stdin: a.readStdin, Env: env.lookup, Outside: a.outside(ctx),
 	})
+	a.noteStrayVariables(&env, config)
+	return config, err
 }
 
 type simulateFlags struct {
@@ -148,7 +151,7 @@ func (f *simulateFlags) complete(ctx context.Context, a *app, config *configs.Co
 		a.note("wrote %s: the results up to the failure", r.Dir)
 		return err
 	}
-	if err := a.print(r); err != nil {
+	if err := a.print(r, config); err != nil {
 		return err
 	}
 	if config.SeedGiven() && len(config.SeedUsers()) == 0 {
@@ -166,10 +169,13 @@ func (f *simulateFlags) complete(ctx context.Context, a *app, config *configs.Co
 func (a *app) composition(config *configs.Config, real *realRun) *quartet.Composition {
 	started := time.Now()
 	c := &quartet.Composition{
-		Config: config, Log: a.logger(), Plugins: (*plugins)(a), Stopwatch: func() time.Duration { return time.Since(started) },
+		Config: config, Brief: true, Log: a.logger(), Plugins: (*plugins)(a), Stopwatch: func() time.Duration { return time.Since(started) },
 		Note: func(text string) { a.note("%s", text) },
 	}
-	c.Attach = func(s quartet.Session) (quartet.Attachment, error) { return a.attach(s, real) }
+	c.Attach = func(s quartet.Session) (quartet.Attachment, error) {
+		spareMemory(len(s.Workload.Jobs))
+		return a.attach(s, real)
+	}
 	if real != nil {
 		c.Fresh = real.fresh
 		c.Follow = func(ctx context.Context, t quartet.Takeover) (stop func()) {
@@ -213,7 +219,7 @@ func (a *app) repeat(ctx context.Context, f *simulateFlags) error {
 	if err != nil && (r == nil || !r.Interrupted) {
 		return err
 	}
-	if err := a.print(r); err != nil {
+	if err := a.print(r, config); err != nil {
 		return err
 	}
 	if r.Interrupted {

@@ -8,15 +8,17 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/cmd/internal/render"
+	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 )
 
 // print writes what the run came to: summary.json as it is, its numbers as a list, or a table for people.
-func (a *app) print(r *quartet.Result) error {
+func (a *app) print(r *quartet.Result, config *configs.Config) error {
 	switch a.format {
 	case render.JSON:
 		_, err := a.stdout.Write(r.Text)
@@ -24,7 +26,7 @@ func (a *app) print(r *quartet.Result) error {
 	case render.CSV:
 		return a.printNumbers(r.Text)
 	}
-	if err := facts(r.Summary).Write(a.stdout, a.format); err != nil {
+	if err := facts(r.Summary, config.Round.Interval).Write(a.stdout, a.format); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintln(a.stdout); err != nil {
@@ -48,7 +50,8 @@ func (a *app) printNumbers(document []byte) error {
 	return render.Table{Columns: []render.Column{{Name: "metric"}, {Name: "value"}}, Rows: rows}.Write(a.stdout, a.format)
 }
 
-func facts(s *metrics.Summary) render.Table {
+// facts are what a person wants to see first of a run with rounds at an interval.
+func facts(s *metrics.Summary, interval time.Duration) render.Table {
 	t := render.Table{Columns: []render.Column{{Name: "run"}, {Name: s.Name}}}
 	add := func(name, format string, args ...any) {
 		t.Rows = append(t.Rows, []any{name, fmt.Sprintf(format, args...)})
@@ -64,7 +67,7 @@ func facts(s *metrics.Summary) render.Table {
 	add("restarts", "%d (%s a job), %d preemptions", s.Restarts.Total, render.Decimal(float64(s.Restarts.Mean), 2, ""), s.Preemptions)
 	addRho := func(name string, r metrics.Rho) {
 		if r.Mean.Known() {
-			add(name, "rho %s mean, %s max, %s of jobs unfair", render.Decimal(float64(r.Mean), 2, ""),
+			add(name, "rho %s mean, %s max, %s of jobs above 1", render.Decimal(float64(r.Mean), 2, ""),
 				render.Decimal(float64(r.Max), 2, ""), render.Percent(float64(r.UnfairRatio)))
 		}
 	}
@@ -73,6 +76,9 @@ func facts(s *metrics.Summary) render.Table {
 	addRho("fairness, Themis", f.Themis)
 	if f.Sia != nil {
 		addRho("fairness, Sia", *f.Sia)
+	}
+	if onlyRounds(s, interval) {
+		add("", "no job waited longer than a round of %s: a rho above 1 tells of rounds and costs here, not of shares", render.Span(interval.Seconds()))
 	}
 	add("rounds", "%d, %s to decide on average", s.Rounds, render.Span(float64(s.DecisionSeconds.Mean)))
 	for _, t := range s.Plugins {
@@ -84,6 +90,13 @@ func facts(s *metrics.Summary) render.Table {
 	}
 	add("wall time", "%s", render.Span(float64(s.WallSeconds)))
 	return t
+}
+
+// onlyRounds reports whether jobs took longer than on a fair share although none waited longer than for the next round, as jobs do
+// that are shorter than a round.
+func onlyRounds(s *metrics.Summary, interval time.Duration) bool {
+	f, longest := &s.Fairness, float64(s.QueueingSeconds.Max)
+	return f.RhoMax > 1 && s.Preemptions == 0 && longest > 0 && longest <= interval.Seconds()
 }
 
 func spans(s *metrics.Summary) render.Table {

@@ -3,17 +3,19 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/workload"
 )
@@ -56,17 +58,43 @@ func (f *traceFlags) load(ctx context.Context, a *app, seedGiven bool) (*workloa
 		sets = append(sets, fmt.Sprintf("workload={type: %q}", f.kind))
 	}
 	for _, set := range f.sets {
-		sets = append(sets, "workload.config."+set)
+		if !strings.Contains(set, "=") {
+			return nil, nil, problem("--set", fmt.Sprintf("%q is not of the form setting=value", set), "for example jobs=100")
+		}
+		sets = append(sets, workloadConfig+set)
 	}
 	if seedGiven {
 		sets = append(sets, "seed="+strconv.FormatUint(f.seed, 10))
 	}
-	config, err := configs.Load(catalog(), configs.Options{Files: f.files, Sets: sets, Env: os.LookupEnv, Outside: a.outside(ctx)})
+	var env environment
+	config, err := configs.Load(catalog(), configs.Options{Files: f.files, Sets: sets, Env: env.lookup, Outside: a.outside(ctx)})
+	a.noteStrayVariables(&env, config)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, asGiven(err)
 	}
 	w, err := quartet.LoadWorkload(ctx, config, a.logger())
 	return w, config, err
+}
+
+// workloadConfig begins the paths of the settings that --set gives here without it.
+const workloadConfig = "workload.config."
+
+// asGiven names the flags of these commands in problems with what they gave.
+func asGiven(err error) error {
+	ds, ok := errors.AsType[core.Diagnostics](err)
+	if !ok {
+		return err
+	}
+	for i := range ds {
+		switch d := &ds[i]; {
+		case d.Position.File != "--set":
+		case d.Path == "workload.type":
+			d.Position.File, d.Path = "--type", ""
+		default:
+			d.Path = strings.TrimPrefix(d.Path, workloadConfig)
+		}
+	}
+	return ds
 }
 
 func (a *app) traceInfoCommand() *cobra.Command {

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -108,24 +107,6 @@ func must(t testing.TB, err error) {
 
 // discard is a log that nobody reads.
 var discard = slog.New(slog.DiscardHandler)
-
-// record is a log to look into.
-type record struct {
-	mutex sync.Mutex
-	text  bytes.Buffer
-}
-
-func (r *record) Write(p []byte) (int, error) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	return r.text.Write(p)
-}
-
-func (r *record) String() string {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	return r.text.String()
-}
 
 // serve serves a fake on a socket until the test ends.
 func serve(t testing.TB, f backend.Operated, b *Board, log *slog.Logger) (*Server, string) {

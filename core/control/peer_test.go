@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/internal/syncbuffer"
 	"github.com/quartet-sched/quartet/internal/unixsocket"
 )
 
@@ -88,7 +89,7 @@ func asNobody(t *testing.T, role, path string) (line string, end func()) {
 }
 
 func TestOtherUsersAreRefused(t *testing.T) {
-	var log record
+	var log syncbuffer.Buffer
 	f := &fake{}
 	_, path := serve(t, f, NewBoard(cluster()), slog.New(slog.NewTextHandler(&log, nil)))
 	if info, err := os.Stat(path); err != nil || info.Mode() != os.ModeSocket|0o600 {

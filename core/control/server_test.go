@@ -21,6 +21,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/internal/syncbuffer"
 )
 
 func TestOrdersReachTheBackend(t *testing.T) {
@@ -203,7 +204,7 @@ func TestFollowingEnds(t *testing.T) {
 }
 
 func TestPanicsEndTheCallOnly(t *testing.T) {
-	var log record
+	var log syncbuffer.Buffer
 	f := &fake{
 		submit: func(backend.JobFile) ([]string, error) { panic("boom") },
 		read:   func(context.Context, backend.Log, io.Writer) error { panic("boom") },

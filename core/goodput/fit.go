@@ -75,16 +75,6 @@ func (f *fitting) start() vector {
 	return vector{f.meanPass / 2, f.meanPass / 2 / math.Max(batch, 1), sync, sync / 10, sync, sync / 10, 1.1}
 }
 
-// Objective is what Fit minimises, for given parameters.
-func Objective(seen []core.Measurement, p Performance) float64 {
-	f := newFitting(seen)
-	var y, gradient vector
-	for i, x := range p.vector() {
-		y[i] = math.Log(x)
-	}
-	return f.evaluate(&y, &gradient)
-}
-
 // fitting is one problem: the data, and the box in which the logarithms of the parameters lie.
 type fitting struct {
 	seen      []core.Measurement

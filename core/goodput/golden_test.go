@@ -98,8 +98,8 @@ func TestFitsAreAsGoodAsPublished(t *testing.T) {
 	}
 	for i, o := range g.Fit {
 		seen := measurements(o.Profile)
-		theirs := Objective(seen, performanceOf(o.Params))
-		got := Objective(seen, Fit(seen))
+		theirs := objective(seen, performanceOf(o.Params))
+		got := objective(seen, Fit(seen))
 		t.Logf("%d: %s, %d measurements: %.6f, published %.6f (%.6f)", i, o.App, len(seen), got, o.Objective, theirs)
 		if got > o.Objective+1e-3 {
 			t.Errorf("%d: %s, %d measurements: objective %v, published %v", i, o.App, len(seen), got, o.Objective)

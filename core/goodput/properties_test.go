@@ -238,7 +238,7 @@ func TestQuickPassesFit(t *testing.T) {
 					Nodes: 1, Replicas: 2, PerDevice: batches[name][i], PassSeconds: unit * micros[0], StepSeconds: unit * micros[1],
 				})
 			}
-			return Objective(seen, Fit(seen))
+			return objective(seen, Fit(seen))
 		}
 		if got, want := in(1e-6), in(1e-3); math.Abs(got-want) > 1e-3 {
 			t.Errorf("%s: objective %v, %v in another unit", name, got, want)

@@ -62,6 +62,10 @@ func NewCollector(components Components, o Outputs) *Collector {
 	}
 }
 
+// Expect makes room for the records of so many jobs at once, which a large workload would outgrow many times. It comes
+// before the first round, and more jobs may come.
+func (c *Collector) Expect(jobs int) { c.records = slices.Grow(c.records, jobs) }
+
 // Measure makes the summary cover only a part of the jobs in what it tells of jobs. It comes before the first round.
 func (c *Collector) Measure(w Window) { c.window = w }
 

@@ -11,6 +11,10 @@ import (
 
 // appendNumber appends the shortest decimal that reads back as x, and nothing for a number that is not known.
 func appendNumber(b []byte, x float64) []byte {
+	const exact = 1 << 53 // whole numbers below need no search for the shortest decimal
+	if n := int64(x); -exact < x && x < exact && float64(n) == x && n != 0 {
+		return strconv.AppendInt(b, n, 10)
+	}
 	if !Number(x).Known() {
 		return b
 	}

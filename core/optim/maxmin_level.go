@@ -306,7 +306,7 @@ func every(values []float64) []float64 {
 
 // adopt takes over prices per device, unless they are all 0.
 func (s *priceSimplex) adopt(p Polytope, prices []float64) {
-	budget := p.Budget(prices)
+	budget := p.budget(prices)
 	if budget <= 0 {
 		return
 	}

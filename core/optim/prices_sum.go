@@ -111,7 +111,7 @@ func (s *SharesSolver) largest(ctx context.Context, p Polytope, values [][]float
 	for j, rate := range m.rate {
 		result.Prices[j] = rate * scale
 	}
-	result.Bound = gain*scale + p.Budget(result.Prices)
+	result.Bound = gain*scale + p.budget(result.Prices)
 	return result, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 )
 
@@ -33,8 +32,8 @@ func fuzzReader(f *testing.F, name string, check func(*testing.T, *Workload)) {
 
 func checkWorkload(t *testing.T, w *Workload) {
 	t.Helper()
-	if len(w.Jobs) == 0 || !slices.IsSortedFunc(w.Jobs, compareJobs) {
-		t.Errorf("%d jobs, sorted: %v", len(w.Jobs), slices.IsSortedFunc(w.Jobs, compareJobs))
+	if len(w.Jobs) == 0 || !inOrder(w.Jobs, inSubmissionOrder) {
+		t.Errorf("%d jobs, sorted: %v", len(w.Jobs), inOrder(w.Jobs, inSubmissionOrder))
 	}
 	for i := range w.Jobs {
 		s := &w.Jobs[i].Spec

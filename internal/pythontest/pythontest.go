@@ -43,7 +43,7 @@ func Require(t testing.TB) string {
 		t.Fatal(err)
 	}
 	if path == "" {
-		t.Skip("no python3 with grpc; " + Variable + " may name one")
+		t.Skip("no python3 with grpcio and protobuf; " + Variable + " may name one, and make python installs one")
 	}
 	return path
 }

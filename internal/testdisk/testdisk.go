@@ -17,7 +17,7 @@ func New(t *testing.T, bytes int) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=700", bytes)); err != nil {
-		t.Skipf("mounting a tmpfs is not permitted: %v", err)
+		t.Skipf("mounting a tmpfs is not permitted: %v; run the tests as root with CAP_SYS_ADMIN", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"syscall"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -22,7 +20,7 @@ import (
 // it.
 type channel struct {
 	*wire.Channel
-	conn    net.Conn // that it goes over
+	socket  *socket  // that it goes over
 	theirs  *os.File // nil once the plugin has it
 	call    uint64   // number of the last one
 	answer  wire.Frame
@@ -41,15 +39,13 @@ func newChannel() (*channel, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("socketpair", err)
 	}
-	ours := os.NewFile(uintptr(ends[0]), "channel")
 	theirs := os.NewFile(uintptr(ends[1]), "channel of a plugin")
-	conn, err := net.FileConn(ours)
-	_ = ours.Close() // conn has a descriptor of its own
+	ours, err := newSocket(ends[0])
 	if err != nil {
 		_ = theirs.Close()
 		return nil, err
 	}
-	return &channel{Channel: wire.NewChannel(conn), conn: conn, theirs: theirs}, nil
+	return &channel{Channel: wire.NewChannel(ours), socket: ours, theirs: theirs}, nil
 }
 
 // started gives up the plugin's end, so that the channel ends with the plugin.
@@ -66,9 +62,6 @@ func (c *channel) Close() error {
 	return c.Channel.Close()
 }
 
-// longAgo is a deadline that ends a wait at once.
-var longAgo = time.Unix(1, 0)
-
 // Invoke makes a unary call.
 func (c *channel) Invoke(ctx context.Context, method string, request, answer any, _ ...grpc.CallOption) (err error) {
 	if ctx.Err() != nil {
@@ -78,13 +71,9 @@ func (c *channel) Invoke(ctx context.Context, method string, request, answer any
 		return c.failure
 	}
 	c.call++
-	interrupted := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(longAgo); close(interrupted) })
+	c.socket.call = ctx
 	err = c.exchange(method, request.(proto.Message))
-	if !stop() {
-		<-interrupted
-		_ = c.conn.SetDeadline(time.Time{})
-	}
+	c.socket.call = nil
 	switch {
 	case err == nil:
 	case ctx.Err() != nil && errors.Is(err, os.ErrDeadlineExceeded):

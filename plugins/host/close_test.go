@@ -1,14 +1,12 @@
 package host_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -16,28 +14,11 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/internal/syncbuffer"
 	"github.com/quartet-sched/quartet/plugins/faulty"
 	"github.com/quartet-sched/quartet/plugins/host"
 	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
 )
-
-// buffer is a bytes.Buffer that may be written from several goroutines.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
 
 // shortDir is t.TempDir with a path that is short enough for sockets.
 func shortDir(t *testing.T) string {
@@ -66,11 +47,11 @@ func TestALongFolderForTemporaryFiles(t *testing.T) {
 
 // asked is an allocator in a process of its own, once it was asked a question at which it goes wrong. TMPDIR is a folder
 // of the test's own, by which all its processes are known.
-func asked(t *testing.T, fault string, level slog.Level) (log *buffer, temporary string, end func(), err error) {
+func asked(t *testing.T, fault string, level slog.Level) (log *syncbuffer.Buffer, temporary string, end func(), err error) {
 	t.Helper()
 	temporary = shortDir(t)
 	t.Setenv("TMPDIR", temporary)
-	log = &buffer{}
+	log = &syncbuffer.Buffer{}
 	b := faultyBinary(serveFaulty)
 	b.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))
 	c := host.Component{Stage: stagev1.Stage_STAGE_ALLOCATION, Type: "faulty", ID: "allocation/faulty", Config: core.Encode(faulty.Config{Fault: fault})}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ var update = flag.Bool("update", false, "rewrite the expected messages in testda
 // golden holds the expected messages of a test, one file of an archive for each case.
 type golden struct {
 	path string
+	mu   sync.Mutex // tests compare in parallel
 	want map[string]string
 }
 
@@ -59,6 +61,8 @@ func (g *golden) compare(t *testing.T, name string, err error) {
 		t.Fatal("no error")
 	}
 	got := err.Error() + "\n"
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if *update {
 		g.want[name] = got
 	}
@@ -92,9 +96,11 @@ var faulting = map[string]struct {
 }
 
 func TestAFaultIsTold(t *testing.T) {
+	t.Parallel()
 	messages := openGolden(t, "faults")
 	for name, tc := range faulting {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			stages, err := tc.stage(t, faulty.Config{Fault: name}, limited(host.Fail, tc.limit))
 			if err != nil {
 				t.Fatal(err)
@@ -125,6 +131,7 @@ func limited(on host.OnFailure, limit time.Duration) host.Options {
 // TestAFaultIsSurvived restarts after a fault that happens once, and falls back after one that happens again and again.
 // Whoever takes over decides the same, so that every job ends as if nothing had happened.
 func TestAFaultIsSurvived(t *testing.T) {
+	t.Parallel()
 	want, err := run(t, goodStages())
 	if err != nil || len(want) != jobsInWorld {
 		t.Fatalf("%d jobs ended, error %v", len(want), err)
@@ -147,16 +154,19 @@ func TestAFaultIsSurvived(t *testing.T) {
 	}
 	for name, tc := range faulting {
 		t.Run(name+"/restart", func(t *testing.T) {
+			t.Parallel()
 			stages, err := tc.stage(t, faulty.Config{Fault: name, Marker: filepath.Join(t.TempDir(), "marker")}, limited(host.Restart, tc.limit))
 			survive(t, stages, err, host.Trouble{Restarts: 1})
 		})
 		t.Run(name+"/fallback", func(t *testing.T) {
+			t.Parallel()
 			stages, err := tc.stage(t, faulty.Config{Fault: name}, limited(host.Fallback, tc.limit))
 			survive(t, stages, err, host.Trouble{Fallback: true})
 		})
 	}
 	for _, harmless := range []string{"", "slow", "print"} {
 		t.Run("harmless "+harmless, func(t *testing.T) {
+			t.Parallel()
 			stages, err := faultyAllocation(t, faulty.Config{Fault: harmless}, quickly(host.Fail))
 			survive(t, stages, err, host.Trouble{})
 		})

@@ -12,6 +12,7 @@ import (
 
 // TestAPoolThrowsAwayWhatFailed asks a component that fails, and then a new one in the same place.
 func TestAPoolThrowsAwayWhatFailed(t *testing.T) {
+	t.Parallel()
 	pool, err := host.NewPool(t.Context(), faultyBinary(serveFaulty), 1)
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func TestTrustedOwners(t *testing.T) {
 
 func TestAPluginOfAnotherUserIsNotStarted(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root gives files away")
+		t.Skip("only root gives files away; run the tests as root")
 	}
 	for name, given := range map[string]func(file string) string{
 		"the file":   func(file string) string { return file },
@@ -40,7 +40,7 @@ func TestAPluginOfAnotherUserIsNotStarted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := installed(t, program(t, 0o700, "true"))
 			if err := os.Chown(given(b.Path), 4242, -1); err != nil {
-				t.Skip(err)
+				t.Skipf("files cannot be given away here: %v", err)
 			}
 			_, err := b.Start(t.Context())
 			if err == nil || !strings.Contains(err.Error(), "belongs to user 4242; take it over, or install the plugin yourself") {

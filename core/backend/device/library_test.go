@@ -25,7 +25,7 @@ func TestLibrary(t *testing.T) {
 	}
 	compiler, err := exec.LookPath("cc")
 	if err != nil {
-		t.Skip("there is no C compiler (cc)")
+		t.Skip("there is no C compiler (cc); install gcc or clang")
 	}
 	for name, options := range map[string][]string{"new": nil, "old": {"-DOLD"}} {
 		t.Run(name, func(t *testing.T) {

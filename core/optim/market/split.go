@@ -47,19 +47,6 @@ func Split(batch int, workers []Share) ([]int, error) {
 	return out, nil
 }
 
-// SplitEvenly shares a batch out regardless of speed, as data parallelism does by default: the baseline that waits for
-// its slowest worker.
-func SplitEvenly(batch int, workers []Share) ([]int, error) {
-	even := slices.Clone(workers)
-	for k := range even {
-		if err := even[k].check(k); err != nil {
-			return nil, err
-		}
-		even[k] = Share{Rate: min(1, math.Ceil(even[k].Rate)), Most: even[k].Most}
-	}
-	return Split(batch, even)
-}
-
 // StepSeconds is when the last worker ends with its part of the batch.
 func StepSeconds(split []int, workers []Share) float64 {
 	last := 0.0

@@ -31,7 +31,7 @@ func TestSplit(t *testing.T) {
 			if err != nil || !slices.Equal(got, tc.want) {
 				t.Errorf("split %v, error %v, want %v", got, err, tc.want)
 			}
-			even, err := SplitEvenly(tc.batch, tc.workers)
+			even, err := splitEvenly(tc.batch, tc.workers)
 			if err != nil || !slices.Equal(even, tc.even) {
 				t.Errorf("even split %v, error %v, want %v", even, err, tc.even)
 			}
@@ -79,7 +79,7 @@ func TestSplitEndsTogether(t *testing.T) {
 		if sum != batch {
 			t.Errorf("%d samples given out of %d", sum, batch)
 		}
-		even, err := SplitEvenly(batch, workers)
+		even, err := splitEvenly(batch, workers)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,20 @@ market: worker 1: rate 1, overhead of 0 s, at most -1 samples: want numbers from
 	if _, err := Split(3, []Share{{Rate: 1, Most: 2}}); err == nil || err.Error() != "market: the batch does not fit in the workers' memory: 3 samples, 2 fit" {
 		t.Errorf("error %v", err)
 	}
-	if _, err := SplitEvenly(3, nil); !errors.Is(err, ErrBatchTooLarge) {
+	if _, err := splitEvenly(3, nil); !errors.Is(err, ErrBatchTooLarge) {
 		t.Errorf("error %v, want %v", err, ErrBatchTooLarge)
 	}
+}
+
+// splitEvenly shares a batch out regardless of speed, as data parallelism does by default: the baseline that waits for
+// its slowest worker.
+func splitEvenly(batch int, workers []Share) ([]int, error) {
+	even := slices.Clone(workers)
+	for k := range even {
+		if err := even[k].check(k); err != nil {
+			return nil, err
+		}
+		even[k] = Share{Rate: min(1, math.Ceil(even[k].Rate)), Most: even[k].Most}
+	}
+	return Split(batch, even)
 }

@@ -91,7 +91,7 @@ def state(pid):
 @pytest.mark.parametrize("make", [_tls._with_cryptography, _tls._with_openssl])
 def test_certificates(make, tmp_path):
     if make is _tls._with_openssl and not shutil.which("openssl"):
-        pytest.skip("no openssl")
+        pytest.skip("the command openssl is not here; install OpenSSL")
     if make is _tls._with_cryptography:
         pytest.importorskip("cryptography")
     certificate = make()

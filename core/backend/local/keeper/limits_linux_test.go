@@ -18,7 +18,7 @@ func needLimits(t *testing.T) {
 	t.Helper()
 	l, err := newLimits(&Orders{Replicas: make([]Replica, 1), CPUs: 1, MemoryBytes: bytesInGB})
 	if err != nil {
-		t.Skipf("control groups are not permitted: %v", err)
+		t.Skipf("control groups are not permitted: %v; run the tests as root, or where a control group is delegated", err)
 	}
 	if err := l.remove(); err != nil {
 		t.Error(err)
@@ -238,12 +238,12 @@ func TestGroupsOfVersion2(t *testing.T) {
 	path, unified, _ := membership(textOf(t, "/proc/self/cgroup"), "none")
 	own, ok := mounted(textOf(t, "/proc/self/mountinfo"), path, "", true)
 	if !unified || !ok {
-		t.Skip("control groups of version 2 are not mounted")
+		t.Skip("control groups of version 2 are not mounted; mount -t cgroup2 none /sys/fs/cgroup")
 	}
 	name := fmt.Sprintf("quartet-test-%d", os.Getpid())
 	l, err := makeGroups([]hierarchy{{unified: true, own: own}}, name, &Orders{Replicas: make([]Replica, 2)})
 	if err != nil {
-		t.Skipf("control groups are not permitted: %v", err)
+		t.Skipf("control groups are not permitted: %v; run the tests as root, or where a control group is delegated", err)
 	}
 	var out strings.Builder
 	c := exec.Command("cat", "/proc/self/cgroup")

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os"
+	"slices"
+
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core/agent"
+	"github.com/quartet-sched/quartet/plugins/host"
+	"github.com/quartet-sched/quartet/plugins/wire"
+)
+
+// ownVariables lists the variables of the environment that begin as those of configs do and are for something else: where
+// plugins are, what a job or a plugin is told when it starts, and what the tests of this repository read.
+func ownVariables() []string {
+	return []string{
+		host.PathVariable, wire.EnvChannel, wire.Handshake.MagicCookieKey,
+		agent.JobVariable, agent.RankVariable, agent.ReplicasVariable, agent.NodesVariable, agent.RendezvousVariable, agent.CheckpointVariable,
+		agent.SocketVariable,
+		"QUARTET_DATA", "QUARTET_PYTHON", "QUARTET_NODE_PLUGIN", "QUARTET_MUTANT", "QUARTET_MUTANT_TRACE",
+	}
+}
+
+// environment looks up variables for a config, and remembers which.
+type environment struct{ asked []string }
+
+func (e *environment) lookup(name string) (string, bool) {
+	e.asked = append(e.asked, name)
+	return os.LookupEnv(name)
+}
+
+// noteStrayVariables tells, once, of variables that look as if they set something and are read by nothing. The config is nil where it
+// could not be loaded.
+func (a *app) noteStrayVariables(e *environment, config *configs.Config) {
+	if a.strayVariablesTold {
+		return
+	}
+	a.strayVariablesTold = true
+	known := slices.Concat(ownVariables(), e.asked)
+	if config != nil {
+		known = append(known, config.PluginVariables()...)
+	}
+	for _, d := range configs.StrayVariables(os.Environ(), known) {
+		a.note("%s", d)
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// What cobra keeps its groups of flags under, for completion.
+const (
+	excludingGroups = "cobra_annotation_mutually_exclusive"
+	togetherGroups  = "cobra_annotation_required_if_others_set"
+)
+
+// checkFlags refuses flags that are given nothing, such as --jobs "$JOBS" with JOBS unset, and flags that do not go together,
+// in words of its own: cobra tells of its groups.
+func checkFlags(c *cobra.Command, _ []string) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if err != nil {
+			return
+		}
+		if emptyFlag(f) {
+			err = fmt.Errorf("--%s is empty; leave it out, or give it a value", f.Name)
+			return
+		}
+		for _, group := range f.Annotations[excludingGroups] {
+			if given := givenOf(c, group, true); len(given) > 1 {
+				err = fmt.Errorf("%s exclude each other", flagList(given))
+				return
+			}
+		}
+		for _, group := range f.Annotations[togetherGroups] {
+			if missing := givenOf(c, group, false); len(missing) > 0 {
+				err = fmt.Errorf("--%s needs %s too", f.Name, flagList(missing))
+				return
+			}
+		}
+	})
+	return err
+}
+
+// flagError words what is wrong with a number or a truth in a flag: pflag passes on the words of the parser.
+func flagError(_ *cobra.Command, err error) error {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	parse, ok := errors.AsType[*strconv.NumError](err)
+	if !ok {
+		return err
+	}
+	wanted := "a whole number"
+	switch invalid.GetFlag().Value.Type() {
+	case "bool":
+		wanted = "true or false"
+	case "float64":
+		wanted = "a number"
+	}
+	reason := "is not " + wanted
+	if errors.Is(parse, strconv.ErrRange) {
+		reason = "is out of range"
+	}
+	return fmt.Errorf("--%s: %q %s", invalid.GetFlag().Name, invalid.GetValue(), reason)
+}
+
+// emptyFlag reports whether a flag holds an empty text. An empty --set is told of with the form of the others.
+func emptyFlag(f *pflag.Flag) bool {
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		return f.Name != "set" && slices.Contains(list.GetSlice(), "")
+	}
+	return f.Value.Type() == "string" && f.Value.String() == ""
+}
+
+// givenOf lists the flags of a group that were given, or those that were not.
+func givenOf(c *cobra.Command, group string, given bool) []string {
+	return slices.DeleteFunc(strings.Fields(group), func(name string) bool { return c.Flags().Changed(name) != given })
+}
+
+// flagList words names as in: --a, --b and --c.
+func flagList(names []string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return "--" + names[0]
+	}
+	return "--" + strings.Join(names[:last], ", --") + " and --" + names[last]
+}

@@ -1,0 +1,34 @@
+package doctest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Without Node.js `make node` does not pass for a test that ran: it says what is missing.
+func TestMakeNodeSaysThatItIsSkipped(t *testing.T) {
+	tools := t.TempDir()
+	for _, tool := range []string{"make", "bash"} {
+		path, err := exec.LookPath(tool)
+		if err != nil {
+			t.Skipf("there is no %s in PATH; install it", tool)
+		}
+		if err := os.Symlink(path, filepath.Join(tools, tool)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := exec.Command(filepath.Join(tools, "make"), "node")
+	command.Dir = root
+	command.Env = []string{"PATH=" + tools}
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "make node: SKIPPED: not found: node npm; ") {
+		t.Errorf("the last line is %q", last)
+	}
+}
