@@ -158,9 +158,13 @@ func faultyRun(t *testing.T, mode string, earlier bool, stages ...faultyStage) (
 	if len(left) > 0 {
 		t.Errorf("processes left: %v", left)
 	}
-	checkResults(t, results, code)
+	begun := !strings.Contains(said, "nothing was written")
+	checkResults(t, results, code != exitOK && begun)
 	if code == exitOK {
 		checkCompleted(t, filepath.Join(results, "jobs.csv"))
+	}
+	if t.Failed() {
+		t.Logf("it said:\n%.4000s", said)
 	}
 	return code, said
 }
@@ -182,9 +186,9 @@ func start(t *testing.T, dir, temporary string, args []string) (code int, said s
 	return code, said
 }
 
-// checkResults holds that the files in a folder are those of the run that has just ended: a manifest that says whether it
-// failed, and every output as the manifest records it.
-func checkResults(t *testing.T, folder string, code int) {
+// checkResults holds that the files in a folder are those of one run that has ended: a manifest that says whether it failed, and
+// every output as the manifest records it.
+func checkResults(t *testing.T, folder string, wantFailed bool) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, quartet.ManifestFile))
 	if err != nil {
@@ -195,8 +199,8 @@ func checkResults(t *testing.T, folder string, code int) {
 	if err := json.Unmarshal(text, &m); err != nil {
 		t.Fatal(err)
 	}
-	if failed := strings.Contains(m.Failed, `plugin "faulty"`); failed != (code != exitOK) {
-		t.Errorf("exit code %d, but the manifest says that it failed of %q", code, m.Failed)
+	if failed := strings.Contains(m.Failed, `plugin "faulty"`); failed != wantFailed {
+		t.Errorf("the manifest says that it failed of %q, want it to say so: %v", m.Failed, wantFailed)
 	}
 	var recorded []string
 	for _, o := range m.Outputs {
@@ -370,7 +374,7 @@ func TestPluginFaults(t *testing.T) {
 			at := map[string]int{"simulate": faulty.Round, "run": 1}[tc.mode]
 			faults := fmt.Sprintf("%s@%d", tc.fault, at)
 			fails := tc.onFailure == string(host.Fail) && !tc.harmless
-			if tc.stage == "elasticity" && tc.mode == "run" && !fails {
+			if tc.stage == "elasticity" && tc.mode == "run" {
 				faults += fmt.Sprintf(",%s@0", tc.fault) // one for the component that says whether the jobs fit
 			}
 			code, said := faultyRun(t, tc.mode, fails, faultyStage{
