@@ -69,6 +69,17 @@ func TestAFS(t *testing.T) {
 	}
 }
 
+// A job that begins with two devices claims 1/2 by the device. The short job gains 1, 1/2 and 1/3 by each device it adds: the
+// first three are its own, and the last one is not enough for the other.
+func TestAFSWeighsALargeStartByTheDevice(t *testing.T) {
+	short, long := coretest.MakeJob("a").Elastic(1, 1, 8).Waiting(), coretest.MakeJob("a").Elastic(2, 2, 2).Waiting()
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()).Now(1000).Jobs(short, long).Obj()
+	perfect := []float64{1, 1.0 / 2, 1.0 / 3, 1.0 / 4}
+	if got := allocate(t, newPolicy(t, NewAFS(), nil), v, profiled([][]float64{perfect, perfect}, []float64{1, 100})); got != "0×4" {
+		t.Errorf("got %q, want %q", got, "0×4")
+	}
+}
+
 func TestAFSIsSteadyWithoutDeclaredWork(t *testing.T) {
 	policy := newPolicy(t, NewAFS(), nil)
 	v := eightDevices(waits(1).Elastic(1, 1, 2).Work(10))

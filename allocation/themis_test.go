@@ -52,6 +52,10 @@ func TestThemis(t *testing.T) {
 		"the worst off alone bids": {
 			map[string]any{"offered_to": 0.5}, two, []*coretest.JobBuilder{waiting(500, 5000), waiting(0, 5000)}, curves(2, 1.1), "1@fast 0@slow",
 		},
+		// Half of three is two: jobs 1 and 0, by 1.22 and 1.2, share as above, and job 2, by 1.02, gets nothing.
+		"half of an odd number is rounded up": {
+			map[string]any{"offered_to": 0.5}, two, []*coretest.JobBuilder{waiting(500, 5000), waiting(0, 5000), waiting(900, 5000)}, curves(2, 1.1, 1), "1@slow 0@fast",
+		},
 		"nobody can use what is left": {nil, one, []*coretest.JobBuilder{waiting(0, 500).Accelerators("fast")}, coretest.Rigid, ""},
 	}
 	for name, tc := range cases {
@@ -77,6 +81,30 @@ func TestThemisKeepsLeases(t *testing.T) {
 		{0, []*coretest.JobBuilder{holder.Waiting()}, "0@t4"},
 		{300, []*coretest.JobBuilder{holder.Running(0, coretest.Seat(0, 0)).Progress(0, 1), behind}, "0@t4"},
 		{600, []*coretest.JobBuilder{holder, behind}, "1@t4"},
+	} {
+		v := coretest.MakeView(cluster).Now(round.now).Jobs(round.jobs...).Obj()
+		if got := typed(t, policy, v, coretest.Rigid); got != round.want {
+			t.Errorf("at %v s granted %q, want %q", round.now, got, round.want)
+		}
+	}
+}
+
+// Contention counts from when a job came. At 2000 s job 0 has seen 3000 device seconds asked for, of the 2000 that there were,
+// and is (2000 + 400) / (400 · 1.5) = 4 behind. Job 1 has seen 2000 of 1000 since it came, and is (1000 + 100) / (100 · 2) = 5.5
+// behind. Were what was asked for before added, it would be 2.75.
+func TestThemisCountsContentionSinceAJobCame(t *testing.T) {
+	policy := newPolicy(t, NewThemis(), nil)
+	cluster := coretest.MakeCluster().Nodes(1, "t4", 1).Obj()
+	first := coretest.MakeJob("j").Replicas(1).Work(400).Waiting()
+	second := coretest.MakeJob("j").Submit(1000).Replicas(1).Work(100).Waiting()
+	for _, round := range []struct {
+		now  float64
+		jobs []*coretest.JobBuilder
+		want string
+	}{
+		{0, []*coretest.JobBuilder{first}, "0@t4"},
+		{1000, []*coretest.JobBuilder{first, second}, "0@t4"},
+		{2000, []*coretest.JobBuilder{first, second}, "1@t4"},
 	} {
 		v := coretest.MakeView(cluster).Now(round.now).Jobs(round.jobs...).Obj()
 		if got := typed(t, policy, v, coretest.Rigid); got != round.want {

@@ -3,6 +3,7 @@ package configs
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -18,7 +19,7 @@ type Plugins struct {
 type PluginOptions struct {
 	OnFailure    string        `config:"on_failure" doc:"what happens when it crashes, hangs or breaks a rule: the run fails, a new process takes over, or the fallback does" enum:"fail|restart|fallback"`
 	MaxRestarts  int           `config:"max_restarts" doc:"restarts in a run, after which it fails" min:"0"`
-	Backoff      time.Duration `config:"backoff" doc:"wait before the first restart; doubles with each, up to a minute" min:"0s"`
+	Backoff      time.Duration `config:"backoff" doc:"wait before the first restart; doubles with each, up to a minute" min:"0s" max:"1m"`
 	CallTimeout  time.Duration `config:"call_timeout" doc:"time that the answer to one question may take" min:"1ms"`
 	StartTimeout time.Duration `config:"start_timeout" doc:"time that the process may take to be ready" min:"1ms"`
 	Environment  []string      `config:"environment" doc:"names of environment variables that the process may see, besides PATH, HOME and the like"`
@@ -120,18 +121,38 @@ func (l *loader) pluginOptions(path string) PluginOptions {
 	raw, _ := lookup(l.settings, path).(map[string]any)
 	ds := core.Decode(&o, raw)
 	if len(ds) == 0 {
+		ds = checkVariables(o.Environment)
 		switch {
 		case o.OnFailure == onFailureFallback && o.Fallback.Type == "":
-			ds = core.Diagnostics{{Path: "on_failure", Summary: "there is no fallback", Hint: "add fallback: {type: …} with a built-in policy"}}
+			ds = append(ds, core.Diagnostic{Path: "on_failure", Summary: "there is no fallback", Hint: "add fallback: {type: …} with a built-in policy"})
 		case o.OnFailure != onFailureFallback && o.Fallback.Type != "":
-			ds = core.Diagnostics{{
+			ds = append(ds, core.Diagnostic{
 				Path: "fallback", Summary: "is never used with on_failure: " + o.OnFailure,
 				Hint: "set on_failure: fallback, or leave it out",
-			}}
+			})
 		}
 	}
 	l.report(path, ds)
 	return o
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// checkVariables finds what names no variable of the environment, and what is named twice.
+func checkVariables(names []string) (ds core.Diagnostics) {
+	for i, name := range names {
+		d := core.Diagnostic{Path: fmt.Sprintf("environment[%d]", i)}
+		switch {
+		case !variableName.MatchString(name):
+			d.Summary, d.Hint = fmt.Sprintf("%q is no variable", name), "give its name only, of letters, digits and \"_\"; its value is that of the scheduler"
+		case slices.Contains(names[:i], name):
+			d.Summary = fmt.Sprintf("%q is named twice", name)
+		default:
+			continue
+		}
+		ds = append(ds, d)
+	}
+	return ds
 }
 
 func (l *loader) pluginDirs() []string {

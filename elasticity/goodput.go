@@ -348,7 +348,7 @@ func (p *goodputAgent) forget(v *core.View) {
 	}
 }
 
-// noteEnds says once that nobody tells how jobs end: a policy in a process of its own is not told.
+// noteEnds says once that the ends of jobs are not reported, as by a host or a pipeline that is older than core.Historian.
 func (p *goodputAgent) noteEnds() {
 	if p.endsTold || p.config.HistoryFrozen {
 		return

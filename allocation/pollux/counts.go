@@ -73,16 +73,6 @@ func (c *counts) relax(p *allocator) {
 	}
 }
 
-// cost is the least that a job could cost with its count.
-func (c *counts) cost(i int) float64 {
-	for _, o := range c.options[i] {
-		if int(o.replicas) == c.of[i] {
-			return o.cost
-		}
-	}
-	return math.Inf(1)
-}
-
 // byTable finds the counts of least cost by dynamic programming over devices.
 func (c *counts) byTable(devices int) float64 {
 	width := devices + 1

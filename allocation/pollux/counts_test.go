@@ -93,3 +93,13 @@ func TestPriceBoundsTheLeastCost(t *testing.T) {
 		}
 	})
 }
+
+// cost is the least that a job could cost with its count.
+func (c *counts) cost(i int) float64 {
+	for _, o := range c.options[i] {
+		if int(o.replicas) == c.of[i] {
+			return o.cost
+		}
+	}
+	return math.Inf(1)
+}

@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/csv"
+	"encoding/hex"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -18,6 +21,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/plugins/faulty"
 	"github.com/quartet-sched/quartet/plugins/host"
@@ -56,12 +60,25 @@ type faultyStage struct {
 	restarts                 int
 }
 
-func (f faultyStage) set(dir string) string {
-	slot := slots[f.stage]
-	marker := ""
-	if f.once {
-		marker = filepath.Join(dir, "marker-"+f.stage)
+func (f faultyStage) marker(dir string) string {
+	if !f.once {
+		return ""
 	}
+	return filepath.Join(dir, "marker-"+f.stage)
+}
+
+// done lists the files that say that the faults have gone wrong already.
+func (f faultyStage) done(dir string) (files []string) {
+	for fault := range strings.SplitSeq(f.faults, ",") {
+		name, round, _ := strings.Cut(fault, "@")
+		files = append(files, f.marker(dir)+"-"+name+"-"+round)
+	}
+	slices.Sort(files)
+	return slices.Compact(files)
+}
+
+func (f faultyStage) set(dir string) string {
+	slot, marker := slots[f.stage], f.marker(dir)
 	timeout := "1m"
 	if strings.Contains(f.faults, "hang") || strings.Contains(f.faults, "stop") {
 		timeout = "2s"
@@ -78,8 +95,9 @@ func (f faultyStage) set(dir string) string {
 	return slot.path + "=" + value
 }
 
-// faultyRun simulates or runs a few jobs with stages that go wrong, and tells how it ended. Nothing may be left of it.
-func faultyRun(t *testing.T, mode string, stages ...faultyStage) (code int, said string) {
+// faultyRun simulates or runs a few jobs with stages that go wrong, and returns how it ended. Nothing may be left of it but
+// its results, also where the folder holds those of an earlier run, in which nothing went wrong.
+func faultyRun(t *testing.T, mode string, earlier bool, stages ...faultyStage) (code int, said string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "q") // t.TempDir is too long for sockets
 	if err != nil {
@@ -100,25 +118,33 @@ func faultyRun(t *testing.T, mode string, stages ...faultyStage) (code int, said
 		if err := os.WriteFile(jobs, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		args = append(args, "--jobs", jobs, "--set", "cluster.nodes=[{name: here, accelerator: gpu, devices: 2}]")
+		args = append(args, "--fresh", "--jobs", jobs, "--set", "cluster.nodes=[{name: here, accelerator: gpu, devices: 2}]")
 	} else {
 		args = append(args, "--set", "cluster.nodes=[{name: n, count: 2, accelerator: t4, devices: 2}]",
 			"--set", "workload={type: generated, config: {jobs: 12, span: 10m, replicas: one, durations: pollux}}", "--set", "round.interval=60s")
 	}
+	var done []string
 	for _, s := range stages {
 		args = append(args, "--set", s.set(dir))
+		done = append(done, s.done(dir)...)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	c := exec.CommandContext(ctx, "quartet", args...)
-	var stderr bytes.Buffer
-	c.Dir, c.Stderr, c.Env = dir, &stderr, append(os.Environ(), "TMPDIR="+temporary)
-	_ = c.Run() // its code tells
-	code, said = c.ProcessState.ExitCode(), stderr.String()
-	if ctx.Err() != nil {
-		t.Fatalf("it does not end; said:\n%.2000s", said)
+	results := filepath.Join(dir, "runs/r")
+	if earlier {
+		for _, file := range done {
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if code, said = start(t, dir, temporary, args); code != exitOK {
+			t.Fatalf("the earlier run: exit code %d; it said:\n%.4000s", code, said)
+		}
+		for _, file := range done {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	checkSaid(t, said)
+	code, said = start(t, dir, temporary, args)
 	if left := faulty.Sockets(temporary); len(left) > 0 {
 		t.Errorf("folders of sockets left: %v", left)
 	}
@@ -132,10 +158,71 @@ func faultyRun(t *testing.T, mode string, stages ...faultyStage) (code int, said
 	if len(left) > 0 {
 		t.Errorf("processes left: %v", left)
 	}
+	begun := !strings.Contains(said, "nothing was written")
+	checkResults(t, results, code != exitOK && begun)
 	if code == exitOK {
-		checkCompleted(t, filepath.Join(dir, "runs/r/jobs.csv"))
+		checkCompleted(t, filepath.Join(results, "jobs.csv"))
+	}
+	if t.Failed() {
+		t.Logf("it said:\n%.4000s", said)
 	}
 	return code, said
+}
+
+// start runs quartet in a folder until it ends.
+func start(t *testing.T, dir, temporary string, args []string) (code int, said string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, "quartet", args...)
+	var stderr bytes.Buffer
+	c.Dir, c.Stderr, c.Env = dir, &stderr, append(os.Environ(), "TMPDIR="+temporary)
+	_ = c.Run() // the exit code is returned
+	code, said = c.ProcessState.ExitCode(), stderr.String()
+	if ctx.Err() != nil {
+		t.Fatalf("it does not end; said:\n%.2000s", said)
+	}
+	checkSaid(t, said)
+	return code, said
+}
+
+// checkResults holds that the files in a folder are those of one run that has ended: a manifest that says whether it failed, and
+// every output as the manifest records it.
+func checkResults(t *testing.T, folder string, wantFailed bool) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, quartet.ManifestFile))
+	if err != nil {
+		t.Errorf("no results: %v", err)
+		return
+	}
+	var m quartet.Manifest
+	if err := json.Unmarshal(text, &m); err != nil {
+		t.Fatal(err)
+	}
+	if failed := strings.Contains(m.Failed, `plugin "faulty"`); failed != wantFailed {
+		t.Errorf("the manifest says that it failed of %q, want it to say so: %v", m.Failed, wantFailed)
+	}
+	var recorded []string
+	for _, o := range m.Outputs {
+		recorded = append(recorded, o.File)
+		data, err := os.ReadFile(filepath.Join(folder, o.File))
+		if sum := sha256.Sum256(data); err != nil || hex.EncodeToString(sum[:]) != o.SHA256 {
+			t.Errorf("%s is not the file that the manifest records: %v", o.File, err)
+		}
+	}
+	for _, name := range []string{"jobs.csv", "rounds.csv", "decisions.jsonl"} {
+		if !slices.Contains(recorded, name) {
+			t.Errorf("the manifest records %v, without %s", recorded, name)
+		}
+	}
+	for _, pattern := range []string{"*.csv", "*.jsonl", "*.tmp*"} {
+		found, _ := filepath.Glob(filepath.Join(folder, pattern))
+		for _, path := range found {
+			if !slices.Contains(recorded, filepath.Base(path)) {
+				t.Errorf("%s is not of this run", path)
+			}
+		}
+	}
 }
 
 // installFaulty records the test binary in a folder as the plugin that goes wrong.
@@ -206,31 +293,71 @@ func (f faultCase) String() string {
 	return strings.Join([]string{f.stage, f.fault, f.mode, f.onFailure}, "/")
 }
 
-// faultCases is every combination, or each fault once, the other choices in turn.
+// faultCases is every combination; or each fault once in each mode where it differs by the stage and once among the stages
+// where it does not, every other one simulated only, and the values of on_failure in turn.
 func faultCases(all bool) (cases []faultCase) {
-	modes := []string{"simulate", "run"}
-	answers := []string{string(host.Fail), string(host.Restart), string(host.Fallback)}
 	stages := slices.Sorted(maps.Keys(slots))
 	for at, stage := range stages {
-		for i, fault := range slices.Concat(faulty.Answers[stage], faulty.Anywhere, faulty.Harmless[1:]) {
+		answers := []string{string(host.Fail), string(host.Restart), string(host.Fallback)}
+		if slots[stage].builtIn == "" {
+			answers = answers[:2]
+		}
+		for i, fault := range faultsOf(stage) {
 			general := i - len(faulty.Answers[stage])
 			if !all && general >= 0 && general%len(stages) != at {
 				continue
 			}
-			for m, mode := range modes {
+			for m, mode := range []string{"simulate", "run"} {
+				if !all && m == 1 && i%2 == 1 {
+					continue
+				}
 				for o, onFailure := range answers {
-					if !all && (m != min((i+at)%4, 1) == (m == 1) || o != (i+at)%3) {
-						continue
+					if all || o == (i/2+m)%len(answers) {
+						cases = append(cases, faultCase{stage, fault, mode, onFailure, slices.Contains(faulty.Harmless, fault)})
 					}
-					if onFailure == string(host.Fallback) && slots[stage].builtIn == "" {
-						continue
-					}
-					cases = append(cases, faultCase{stage, fault, mode, onFailure, slices.Contains(faulty.Harmless, fault)})
 				}
 			}
 		}
 	}
 	return cases
+}
+
+// faultsOf lists the faults of a stage, its own first.
+func faultsOf(stage string) []string {
+	return slices.Concat(faulty.Answers[stage], faulty.Anywhere, faulty.Harmless[1:])
+}
+
+// The cases that are tested by default hold every fault of every stage, each mode and each answer to a failure.
+func TestFaultCasesHoldEveryFault(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		cases := faultCases(all)
+		for stage := range slots {
+			has := func(what string, matches func(faultCase) bool) {
+				if !slices.ContainsFunc(cases, func(c faultCase) bool { return c.stage == stage && matches(c) }) {
+					t.Errorf("all=%v: no case of %s with %s", all, stage, what)
+				}
+			}
+			for _, fault := range faulty.Answers[stage] {
+				has(fault, func(c faultCase) bool { return c.fault == fault })
+			}
+			for _, mode := range []string{"simulate", "run"} {
+				has(mode, func(c faultCase) bool { return c.mode == mode })
+			}
+			for _, answer := range []host.OnFailure{host.Fail, host.Restart, host.Fallback} {
+				if answer != host.Fallback || slots[stage].builtIn != "" {
+					has(string(answer), func(c faultCase) bool { return c.onFailure == string(answer) })
+				}
+			}
+		}
+		for _, fault := range slices.Concat(faulty.Anywhere, faulty.Harmless[1:]) {
+			if !slices.ContainsFunc(cases, func(c faultCase) bool { return c.fault == fault }) {
+				t.Errorf("all=%v: no case with %s", all, fault)
+			}
+		}
+		if !all && len(cases) > 90 {
+			t.Errorf("%d cases by default, want at most 90", len(cases))
+		}
+	}
 }
 
 // TestPluginFaults goes through the list of faults, by stage, simulated and run, with each on_failure: the outcome is the
@@ -246,18 +373,19 @@ func TestPluginFaults(t *testing.T) {
 		t.Run(tc.String(), func(t *testing.T) {
 			at := map[string]int{"simulate": faulty.Round, "run": 1}[tc.mode]
 			faults := fmt.Sprintf("%s@%d", tc.fault, at)
+			fails := tc.onFailure == string(host.Fail) && !tc.harmless
 			if tc.stage == "elasticity" && tc.mode == "run" {
 				faults += fmt.Sprintf(",%s@0", tc.fault) // one for the component that says whether the jobs fit
 			}
-			code, said := faultyRun(t, tc.mode, faultyStage{
+			code, said := faultyRun(t, tc.mode, fails, faultyStage{
 				stage: tc.stage, faults: faults, onFailure: tc.onFailure, restarts: 2,
-				once: tc.onFailure == string(host.Restart) || tc.harmless,
+				once: tc.onFailure != string(host.Fallback) || tc.harmless,
 			})
 			want, words := exitOK, ""
 			switch {
 			case tc.harmless:
 				words = map[string]string{"print": `msg="a word on stdout" plugin=faulty`, "odd_log": `level=ERROR msg="an odd entry" plugin=faulty`, "flood": "left out"}[tc.fault]
-			case tc.onFailure == string(host.Fail):
+			case fails:
 				want, words = exitFailed, `plugin "faulty"`
 			case tc.onFailure == string(host.Restart):
 				words = "restarting a plugin"
@@ -285,7 +413,7 @@ func TestPluginFaultSequences(t *testing.T) {
 				mode = "run"
 			}
 			stages, mayFail := drawFaults(rng, mode)
-			code, said := faultyRun(t, mode, stages...)
+			code, said := faultyRun(t, mode, mayFail, stages...)
 			failed := code == exitFailed && strings.Contains(said, `plugin "faulty"`)
 			if code != exitOK && (!failed || !mayFail) {
 				t.Errorf("%s with %+v: exit code %d, may fail: %v; said:\n%.4000s", mode, stages, code, mayFail, said)
@@ -299,7 +427,7 @@ func drawFaults(rng *rand.Rand, mode string) (stages []faultyStage, mayFail bool
 	names := slices.Sorted(maps.Keys(slots))
 	rng.Shuffle(len(names), func(i, k int) { names[i], names[k] = names[k], names[i] })
 	for _, stage := range names[:1+rng.IntN(3)] {
-		all := slices.Concat(faulty.Answers[stage], faulty.Anywhere, faulty.Harmless[1:])
+		all := faultsOf(stage)
 		var faults []string
 		real, most := 0, map[string]int{"simulate": 12, "run": 3}[mode]
 		for range 1 + rng.IntN(3) {

@@ -51,13 +51,6 @@ func ScatterOf(parts [][]float64, scale float64, samples ...int) Scatter {
 	return s
 }
 
-// Successive compares the gradients of two steps of a job on a single replica without accumulation, given the squared
-// norms of both and of their mean; scale is that of one step. It takes the parameters for unchanged in between, which
-// biases the estimate.
-func Successive(previous, current, mean, scale float64) Scatter {
-	return Scatter{Parts: 2, Local: (previous + current) / 2, Total: mean, Scale: 2 * scale}
-}
-
 // Estimate is what one step tells of the statistics: unbiased, and as noisy as the step. Single components may be
 // negative. It is false when the parts are too few, or not finite.
 func (s Scatter) Estimate() (Gradients, bool) {

@@ -244,3 +244,10 @@ func TestUnequalPartsTellTheTruth(t *testing.T) {
 		t.Errorf("statistics (-want +got):\n%s", diff)
 	}
 }
+
+// Successive compares the gradients of two steps of a job on a single replica without accumulation, given the squared
+// norms of both and of their mean; scale is that of one step. It takes the parameters for unchanged in between, which
+// biases the estimate.
+func Successive(previous, current, mean, scale float64) Scatter {
+	return Scatter{Parts: 2, Local: (previous + current) / 2, Total: mean, Scale: 2 * scale}
+}

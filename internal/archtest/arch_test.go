@@ -30,7 +30,6 @@ type room struct {
 // rooms is in order of precedence: a package belongs to the first room that holds it.
 var rooms = []room{
 	{"core/coretest", []string{"core"}},
-	{"core/backend/kube", []string{"core/..."}},
 	{"core/agent", []string{"internal/unixsocket"}},
 	{"core/control", []string{"core", "core/backend", "core/workload", "internal/unixsocket"}},
 	{"core/backend/local/keeper", []string{"core/agent"}},
@@ -62,7 +61,6 @@ var rooms = []room{
 
 // onlyIn names modules that stay where they are needed, by prefix of the import path.
 var onlyIn = []struct{ prefix, folder string }{
-	{"k8s.io/", "core/backend/kube"},
 	{"github.com/spf13/cobra", "cmd"},
 	{"github.com/olekukonko/tablewriter", "cmd"},
 	{"github.com/schollz/progressbar", "cmd"},
@@ -90,9 +88,6 @@ func importFault(folder, imported string) string {
 	}
 	if within(target, "core/coretest/...") && !within(folder, "cmd/...") { // of which `plugin test` is one
 		return "core/coretest is for tests"
-	}
-	if within(target, "core/backend/kube/...") && !within(folder, "cmd/...") {
-		return "only cmd imports core/backend/kube"
 	}
 	for _, r := range rooms {
 		if !within(folder, r.folder+"/...") {
@@ -215,7 +210,7 @@ func TestTreeKeepsTheRules(t *testing.T) {
 // engines are what backends of real machines and processes of plugins are reached by: nobody links them who embeds Quartet.
 var engines = []string{
 	"k8s.io/", "go.etcd.io/bbolt", "google.golang.org/grpc", "github.com/hashicorp/go-plugin", "github.com/NVIDIA/", "github.com/prometheus/",
-	module + "/core/backend/local", module + "/core/backend/kube", module + "/core/control", module + "/plugins", module + "/cmd",
+	module + "/core/backend/local", module + "/core/control", module + "/plugins", module + "/cmd",
 }
 
 func TestTheDoorLinksNoEngine(t *testing.T) {
@@ -256,9 +251,6 @@ func TestImportFault(t *testing.T) {
 		"the command runs the suites":        {"cmd/quartet", module + "/core/coretest", false},
 		"a plugin imports core":              {"plugins/sdk", module + "/core", false},
 		"a plugin imports configs":           {"plugins/host", module + "/configs", true},
-		"a plugin imports client-go":         {"plugins/sdk", "k8s.io/client-go/kubernetes", true},
-		"kube imports client-go":             {"core/backend/kube", "k8s.io/client-go/kubernetes", false},
-		"the simulator imports kube":         {"core/sim", module + "/core/backend/kube", true},
 		"a keeper imports its scheduler":     {"core/backend/local/keeper", module + "/core/backend/local", true},
 		"a scheduler imports its keeper":     {"core/backend/local", module + "/core/backend/local/keeper", false},
 		"the door imports a stage":           {".", module + "/allocation/pollux", false},
@@ -267,7 +259,6 @@ func TestImportFault(t *testing.T) {
 		"the door imports plugin hosts":      {".", module + "/plugins/host", true},
 		"the command imports the door":       {"cmd/quartet", module, false},
 		"a stage imports the door":           {"allocation", module, true},
-		"cmd imports kube":                   {"cmd/quartet", module + "/core/backend/kube", false},
 		"cmd imports a stage":                {"cmd/quartet", module + "/allocation", false},
 		"core imports cobra":                 {"core", "github.com/spf13/cobra", true},
 		"a room that the list does not know": {"extras", module + "/core", true},

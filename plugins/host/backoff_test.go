@@ -17,7 +17,8 @@ func TestBackoff(t *testing.T) {
 		"bounded":           {100 * time.Millisecond, 10, time.Minute},
 		"without end":       {time.Nanosecond, math.MaxInt, time.Minute},
 		"none":              {0, 1000, 0},
-		"longer than bound": {time.Hour, 5, time.Hour},
+		"longer than bound": {time.Hour, 5, time.Minute},
+		"at once too long":  {time.Hour, 0, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := backoff(tc.first, tc.restarts); got != tc.want {

@@ -3,6 +3,7 @@ package host
 import (
 	"encoding/base64"
 	"encoding/pem"
+	"os"
 	"testing"
 )
 
@@ -19,3 +20,11 @@ func Certificate(t *testing.T) string {
 
 // Trusted is trusted.
 func Trusted(owner uint32, us int) bool { return trusted(owner, us) }
+
+// CheckPermissions is checkPermissions.
+func CheckPermissions(path string, ownerOf func(os.FileInfo) (uint32, bool)) error {
+	return checkPermissions(path, ownerOf)
+}
+
+// FileOwner is fileOwner.
+func FileOwner(info os.FileInfo) (user uint32, known bool) { return fileOwner(info) }

@@ -71,7 +71,7 @@ func ReadLock(folder string) (Lock, error) {
 		return lock, nil
 	}
 	if err == nil {
-		err = checkPermissions(path) // it vouches for what is started
+		err = checkPermissions(path, fileOwner) // it vouches for what is started
 	}
 	if err != nil {
 		return lock, fmt.Errorf("read the lock: %w", err)

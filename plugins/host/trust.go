@@ -19,7 +19,7 @@ func (b Binary) verify() error {
 	if b.SHA256 == "" {
 		return nil
 	}
-	if err := checkPermissions(b.Path); err != nil {
+	if err := checkPermissions(b.Path, fileOwner); err != nil {
 		return err
 	}
 	if sum, err := hex.DecodeString(b.SHA256); err != nil || len(sum) != sha256.Size {
@@ -53,7 +53,7 @@ const writableByOthers = 0o022
 
 // checkPermissions refuses a file that others could write or replace: it and its folder, where a link leads, belong to
 // us or to root, and nobody else writes them.
-func checkPermissions(path string) error {
+func checkPermissions(path string, ownerOf func(os.FileInfo) (user uint32, known bool)) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return err
@@ -70,11 +70,20 @@ func checkPermissions(path string) error {
 		if info.Mode().Perm()&writableByOthers != 0 {
 			return fmt.Errorf("%s can be written by others; chmod go-w it", what)
 		}
-		if owner, ok := info.Sys().(*syscall.Stat_t); ok && !trusted(owner.Uid, os.Getuid()) {
-			return fmt.Errorf("%s belongs to user %d; take it over, or install the plugin yourself", what, owner.Uid)
+		if owner, known := ownerOf(info); known && !trusted(owner, os.Getuid()) {
+			return fmt.Errorf("%s belongs to user %d; take it over, or install the plugin yourself", what, owner)
 		}
 	}
 	return nil
+}
+
+// fileOwner is the user that a file belongs to, where the system has users.
+func fileOwner(info os.FileInfo) (user uint32, known bool) {
+	stat, known := info.Sys().(*syscall.Stat_t)
+	if !known {
+		return 0, false
+	}
+	return stat.Uid, true
 }
 
 // trusted reports whether we may run what belongs to a user: ourselves, or root.

@@ -29,6 +29,38 @@ func TestTrustedOwners(t *testing.T) {
 	}
 }
 
+// Whoever owns the file or its folder could replace it.
+func TestOwnersOfAFileAndItsFolder(t *testing.T) {
+	const another = 4242
+	file, err := filepath.EvalSymlinks(program(t, 0o700, "true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	us := uint32(os.Getuid())
+	for name, tc := range map[string]struct {
+		file, folder uint32
+		want         string
+	}{
+		"ours":                {us, us, ""},
+		"root's":              {0, 0, ""},
+		"another's file":      {another, us, file + " belongs to user 4242"},
+		"in another's folder": {us, another, "the folder " + filepath.Dir(file) + " belongs to user 4242"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := host.CheckPermissions(file, func(info os.FileInfo) (uint32, bool) {
+				if info.IsDir() {
+					return tc.folder, true
+				}
+				return tc.file, true
+			})
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// The owner is looked up where the system tells it: this test needs a file of another user, and only root can make one.
 func TestAPluginOfAnotherUserIsNotStarted(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root gives files away; run the tests as root")

@@ -155,11 +155,12 @@ func (w *worker) mend(ctx context.Context, round int, cause error) error {
 		return errInstead
 	}
 	for w.options.OnFailure == Restart && w.restarts < w.options.MaxRestarts {
-		if err := sleep(ctx, backoff(w.options.Backoff, w.restarts)); err != nil {
+		wait := backoff(w.options.Backoff, w.restarts)
+		w.restarts++
+		w.options.Log.Warn("restarting a plugin", "in", wait, "component", w.id, "plugin", w.name, "round", round, "restart", w.restarts, "error", failure)
+		if err := sleep(ctx, wait); err != nil {
 			return err
 		}
-		w.restarts++
-		w.options.Log.Warn("restarting a plugin", "component", w.id, "plugin", w.name, "round", round, "restart", w.restarts, "error", failure)
 		err := w.start(ctx)
 		if err == nil {
 			return nil
@@ -200,7 +201,7 @@ func (w *worker) Recover(ctx context.Context, broken error) (again bool, err err
 	return false, err
 }
 
-// longestBackoff bounds the wait before a restart, unless the first one is longer.
+// longestBackoff bounds the wait before a restart.
 const longestBackoff = time.Minute
 
 // backoff is the wait before a restart, after so many.
@@ -208,11 +209,11 @@ func backoff(first time.Duration, restarts int) time.Duration {
 	wait := first
 	for range restarts {
 		if wait > longestBackoff/2 {
-			return max(first, longestBackoff)
+			return longestBackoff
 		}
 		wait *= 2
 	}
-	return wait
+	return min(wait, longestBackoff)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -81,11 +81,16 @@ func (o outcomes) ObserveRound(r *core.Report) error {
 // run simulates a small workload, more than the cluster has devices for at a time, with given stages.
 func run(t *testing.T, stages core.Stages) (outcomes, error) {
 	t.Helper()
+	return runIn(t.Context(), t, stages)
+}
+
+func runIn(ctx context.Context, t *testing.T, stages core.Stages) (outcomes, error) {
+	t.Helper()
 	source, err := made(t, workload.NewGenerated(), map[string]any{"jobs": jobsInWorld, "span": "10m", "replicas": "one", "durations": "pollux"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := source.Load(t.Context())
+	jobs, err := source.Load(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,13 +99,13 @@ func run(t *testing.T, stages core.Stages) (outcomes, error) {
 		t.Fatal(err)
 	}
 	cluster := coretest.MakeCluster().Nodes(2, "t4", 2).Obj()
-	world, err := opener.Open(t.Context(), cluster, jobs)
+	world, err := opener.Open(ctx, cluster, jobs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := outcomes{}
 	p := core.NewPipeline(cluster, stages, core.RoundOptions{IntervalSeconds: 60}, nil, seen)
-	return seen, p.Run(t.Context(), world)
+	return seen, p.Run(ctx, world)
 }
 
 func made[S any](t *testing.T, f core.Factory[S], raw map[string]any) (S, error) {

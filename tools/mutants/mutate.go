@@ -18,14 +18,40 @@ type mutant struct {
 	at       token.Position
 	from, to string
 	line     string // the changed line without its indentation
+	function string // that holds it, with the type of its receiver; empty outside of functions
+	ordinal  int    // among the changes that are equal in all of the above but the position, from 1; 0 if there is no other
 }
 
 func (m *mutant) String() string {
-	return fmt.Sprintf("%s:%d:%d: %s -> %s: %s", m.file, m.at.Line, m.at.Column, m.from, m.to, m.line)
+	return fmt.Sprintf("%d:%d: %s", m.at.Line, m.at.Column, m.key())
 }
 
-// key names a change in the list of known survivors: by the text of its line, for numbers of lines do not last.
-func (m *mutant) key() string { return m.file + ": " + m.line + ": " + m.from + " -> " + m.to }
+// key names one change of a package in the list of known survivors: by its function and the text of its line, for numbers of
+// lines do not last, and by its ordinal where that names several.
+func (m *mutant) key() string {
+	if m.ordinal == 0 {
+		return m.name()
+	}
+	return m.name() + " #" + strconv.Itoa(m.ordinal)
+}
+
+func (m *mutant) name() string {
+	return m.file + ": " + m.function + ": " + m.line + ": " + m.from + " -> " + m.to
+}
+
+// number gives an ordinal to each of the changes that share a name. They come in the order of the syntax tree.
+func number(mutants []*mutant) {
+	count := map[string]int{}
+	for _, m := range mutants {
+		count[m.name()]++
+		m.ordinal = count[m.name()]
+	}
+	for _, m := range mutants {
+		if count[m.name()] == 1 {
+			m.ordinal = 0
+		}
+	}
+}
 
 // swaps are the changes of a binary operator.
 var swaps = map[token.Token][]token.Token{
@@ -49,12 +75,16 @@ type mutator struct {
 	s       *source
 	mutants *[]*mutant
 	edits   []edit
+	inside  string // function
 }
 
 // mutate returns a file's text with every change in it, each behind a question whether it is the chosen one.
 func (p *pack) mutate(s *source, mutants *[]*mutant) string {
 	m := &mutator{p: p, s: s, mutants: mutants}
-	ast.Inspect(s.ast, m.visit)
+	for _, d := range s.ast.Decls {
+		m.inside = functionName(d)
+		ast.Inspect(d, m.visit)
+	}
 	slices.SortStableFunc(m.edits, func(a, b edit) int {
 		if a.from != b.from {
 			return a.from - b.from
@@ -112,9 +142,35 @@ func (m *mutator) add(at token.Pos, from, to string) int {
 	position := m.p.fset.Position(at)
 	line, _, _ := strings.Cut(string(m.s.text[position.Offset-position.Column+1:]), "\n")
 	*m.mutants = append(*m.mutants, &mutant{
-		id: len(*m.mutants) + 1, file: filepath.Base(m.s.path), at: position, from: from, to: to, line: strings.TrimSpace(line),
+		id: len(*m.mutants) + 1, file: filepath.Base(m.s.path), at: position, from: from, to: to, line: strings.TrimSpace(line), function: m.inside,
 	})
 	return len(*m.mutants)
+}
+
+// functionName is the name of a function or of a method, the latter with its type; empty for other declarations.
+func functionName(d ast.Decl) string {
+	f, ok := d.(*ast.FuncDecl)
+	if !ok {
+		return ""
+	}
+	if f.Recv == nil || len(f.Recv.List) == 0 {
+		return f.Name.Name
+	}
+	receiver := f.Recv.List[0].Type
+	for {
+		switch t := receiver.(type) {
+		case *ast.StarExpr:
+			receiver = t.X
+		case *ast.IndexExpr:
+			receiver = t.X
+		case *ast.IndexListExpr:
+			receiver = t.X
+		case *ast.Ident:
+			return t.Name + "." + f.Name.Name
+		default:
+			return f.Name.Name
+		}
+	}
 }
 
 // operator exchanges the operator of an expression that is computed when the program runs.

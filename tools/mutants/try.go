@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -77,14 +76,22 @@ func (s *score) percent() float64 {
 }
 
 // try makes the changes of a package one after the other and runs its tests on each.
-func (p *pack) try(ctx context.Context, o options, known map[string]string) (*score, error) {
+func (p *pack) try(ctx context.Context, o options, known survivors) (*score, error) {
 	work, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(work)
-	mutants, err := p.instrument(work, o.files)
+	files, err := regexp.Compile(o.files)
 	if err != nil {
+		return nil, err
+	}
+	mutants, err := p.instrument(work, files)
+	if err != nil {
+		return nil, err
+	}
+	number(mutants)
+	if err := known.check(p.path, mutants, files); err != nil {
 		return nil, err
 	}
 	chosen := drawn(mutants, o.sample, o.seed)
@@ -117,7 +124,7 @@ func (p *pack) try(ctx context.Context, o options, known map[string]string) (*sc
 				switch {
 				case noticed:
 					s.noticed++
-				case known[p.path+"/"+m.key()] != "":
+				case known[p.path+"/"+m.key()]:
 					s.known++
 				default:
 					s.survivors = append(s.survivors, m)
@@ -139,11 +146,7 @@ func (p *pack) try(ctx context.Context, o options, known map[string]string) (*sc
 }
 
 // instrument writes the changed files and the overlay that puts them in place of the real ones.
-func (p *pack) instrument(work, pattern string) ([]*mutant, error) {
-	files, err := regexp.Compile(pattern)
-	if err != nil {
-		return nil, err
-	}
+func (p *pack) instrument(work string, files *regexp.Regexp) ([]*mutant, error) {
 	var mutants []*mutant
 	replace := map[string]string{}
 	for i, s := range p.files {
@@ -274,35 +277,3 @@ func (t *trial) run(ctx context.Context, env []string, args ...string) ([]byte, 
 }
 
 func tail(out []byte) []byte { return out[max(0, len(out)-4000):] }
-
-// readKnown reads the list of survivors that were looked at: lines "package/file: line: from -> to", and under each, indented,
-// why it makes no difference that a test could see.
-func readKnown(path string) (map[string]string, error) {
-	known := map[string]string{}
-	if path == "" {
-		return known, nil
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	last := ""
-	for i, line := range strings.Split(string(text), "\n") {
-		switch {
-		case strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#"):
-		case !strings.HasPrefix(line, "\t"):
-			last = line
-			known[last] = ""
-		case last == "":
-			return nil, fmt.Errorf("%s:%d: a reason without a change", path, i+1)
-		default:
-			known[last] += strings.TrimSpace(line) + " "
-		}
-	}
-	for _, k := range slices.Sorted(maps.Keys(known)) {
-		if known[k] == "" {
-			return nil, fmt.Errorf("%s: no reason for %q", path, k)
-		}
-	}
-	return known, nil
-}

@@ -55,6 +55,7 @@ func (c *composer) stages(log *slog.Logger) core.Stages {
 // decisions counts what is decided about each job, and ends the run when so many have ended.
 type decisions struct {
 	starts, ended map[core.JobID]int
+	stops         map[core.JobID]int // decisions that take a job's devices away: preemptions and moves
 	resumed       *core.Resumed
 	first         int // changes of the round in which others took over
 	until         int
@@ -63,8 +64,12 @@ type decisions struct {
 
 func (d *decisions) ObserveRound(r *core.Report) error {
 	for i := range r.Changes {
-		if c := &r.Changes[i]; c.Action == core.Start || c.Action == core.Move {
+		c := &r.Changes[i]
+		if c.Action == core.Start || c.Action == core.Move {
 			d.starts[c.Job]++
+		}
+		if c.Action == core.Stop || c.Action == core.Move {
+			d.stops[c.Job]++
 		}
 	}
 	for _, j := range r.Ended {
@@ -95,7 +100,7 @@ func (c *composer) goOn(t *testing.T, dir string, w *workload.Workload, until in
 	b = world.(*Backend)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	d = &decisions{starts: map[core.JobID]int{}, ended: map[core.JobID]int{}, until: until, stop: stop}
+	d = &decisions{starts: map[core.JobID]int{}, stops: map[core.JobID]int{}, ended: map[core.JobID]int{}, until: until, stop: stop}
 	_, rounds := compose(c.policy, log)
 	p := core.NewPipeline(&cluster, c.stages(log), rounds, nil, d, journal.Announce(log, &cluster))
 	p.Remember(b, func(context.Context) (core.Stages, error) { return c.stages(log), nil })
@@ -159,6 +164,9 @@ func TestARunOutlivesItsPolicies(t *testing.T) {
 				}
 				if j.run.Number > d.starts[j.Spec.ID] {
 					t.Errorf("job %q was started %d times, decided %d times", j.Spec.Name, j.run.Number, d.starts[j.Spec.ID])
+				}
+				if again := j.run.Number - 1; tc.next.policy == preempting && again > d.stops[j.Spec.ID] {
+					t.Errorf("job %q was restarted %d times, and lost its devices %d times", j.Spec.Name, again, d.stops[j.Spec.ID])
 				}
 				again += j.run.Number - 1
 			}

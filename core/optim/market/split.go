@@ -47,17 +47,6 @@ func Split(batch int, workers []Share) ([]int, error) {
 	return out, nil
 }
 
-// StepSeconds is when the last worker ends with its part of the batch.
-func StepSeconds(split []int, workers []Share) float64 {
-	last := 0.0
-	for k, samples := range split {
-		if samples > 0 {
-			last = max(last, workers[k].OverheadSeconds+float64(samples)/workers[k].Rate)
-		}
-	}
-	return last
-}
-
 func checkSplit(batch int, workers []Share) error {
 	var faults []error
 	if batch < 0 {

@@ -66,7 +66,7 @@ func TestSplitEndsTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum, last := 0, StepSeconds(split, workers)
+		sum, last := 0, stepSeconds(split, workers)
 		for k, samples := range split {
 			sum += samples
 			if samples < 0 || samples > workers[k].limit() {
@@ -83,8 +83,8 @@ func TestSplitEndsTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if StepSeconds(even, workers) < last*(1-1e-9) {
-			t.Errorf("the even split ends at %v, before %v", StepSeconds(even, workers), last)
+		if stepSeconds(even, workers) < last*(1-1e-9) {
+			t.Errorf("the even split ends at %v, before %v", stepSeconds(even, workers), last)
 		}
 	})
 }
@@ -116,4 +116,15 @@ func splitEvenly(batch int, workers []Share) ([]int, error) {
 		even[k] = Share{Rate: min(1, math.Ceil(even[k].Rate)), Most: even[k].Most}
 	}
 	return Split(batch, even)
+}
+
+// stepSeconds is when the last worker ends with its part of the batch.
+func stepSeconds(split []int, workers []Share) float64 {
+	last := 0.0
+	for k, samples := range split {
+		if samples > 0 {
+			last = max(last, workers[k].OverheadSeconds+float64(samples)/workers[k].Rate)
+		}
+	}
+	return last
 }

@@ -57,7 +57,8 @@ class AllocationPolicy(Policy):
 
     def allocate(self, view: View, candidates: Sequence[Candidate]) -> Iterable[Grant] | None:
         """Answers with grants in seating order, at most one per candidate. Candidates are the admitted jobs by id,
-        running ones included; a running job without a grant is preempted. Grants may exceed capacity."""
+        running ones included; a running job without a grant is preempted. Grants may exceed capacity. None grants
+        nothing, as an empty list does, so that every running job is preempted."""
         raise NotImplementedError
 
     def gap_ratio(self) -> float | None:
