@@ -132,10 +132,10 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 			return nil, err
 		}
 	}
-	if !real {
-		if err := e.claim(); err != nil {
-			return nil, err
-		}
+	if real {
+		e.noteRounds()
+	} else if err := e.claim(); err != nil {
+		return nil, err
 	}
 	if e.files, err = newOutputs(e.dir, c.Keep); err != nil {
 		return nil, err
@@ -151,6 +151,16 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 		return nil, err
 	}
 	return r, r.failure
+}
+
+// longRound is an interval that people wait for.
+const longRound = 10 * time.Second
+
+// noteRounds says that rounds are rare, for a job that ends sooner holds its devices until the next.
+func (e *execution) noteRounds() {
+	if o := e.Round; !o.OnEvents && time.Duration(o.Interval) > longRound {
+		e.note(fmt.Sprintf("rounds are held every %v only: a job starts, and one that has ended gives its devices up, at the next one; with --set round.on_events=true at once", time.Duration(o.Interval)))
+	}
 }
 
 // open opens the backend. Only a run on real machines may have a backend of real machines.

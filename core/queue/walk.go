@@ -19,8 +19,8 @@ type Walk struct {
 	capacity Capacity
 	left     int
 	all      bool // everyone is granted
-	kept     int // grants by Keep, the first ones
-	fitted   int // grants that may be seated; with blocking, one more may follow them
+	kept     int  // grants by Keep, the first ones
+	fitted   int  // grants that may be seated; with blocking, one more may follow them
 	grants   []core.Grant
 }
 
