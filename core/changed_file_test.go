@@ -9,7 +9,9 @@ import (
 
 type reading struct{ steadyRigid }
 
-func (reading) FilesRead() []core.FileRead { return []core.FileRead{{Path: "pool.yaml", SHA256: "new"}} }
+func (reading) FilesRead() []core.FileRead {
+	return []core.FileRead{{Path: "pool.yaml", SHA256: "new"}}
+}
 
 // A round that is decided otherwise because a file changed says which.
 func TestADivergingRoundNamesTheFileThatChanged(t *testing.T) {
