@@ -66,7 +66,7 @@ func (c *Composition) preview(
 	}
 	durable, real := opener.(backend.Durable)
 	if real {
-		if err := settle(durable, c.Config, jobs, "", false); err != nil {
+		if err := settle(durable, c.Config, jobs, "", nil, false); err != nil {
 			return nil, false, err
 		}
 	}

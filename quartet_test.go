@@ -72,7 +72,7 @@ func TestAFailedRunWritesWhatWasUntilThen(t *testing.T) {
 		"an error in round 5": {5, func() ([]core.Grant, error) { return nil, errors.New("out of ideas") }, "out of ideas"},
 		"an error at once":    {1, func() ([]core.Grant, error) { return nil, errors.New("out of ideas") }, "out of ideas"},
 		"a broken rule":       {3, func() ([]core.Grant, error) { return []core.Grant{{Job: 0, Replicas: 100}}, nil }, "broke"},
-		"a panic":             {3, func() ([]core.Grant, error) { panic("lost") }, "lost"},
+		"a panic":             {3, func() ([]core.Grant, error) { panic("lost") }, `round 3: component "allocation/faulty" panicked: lost`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

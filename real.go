@@ -7,12 +7,13 @@ import (
 	"path/filepath"
 
 	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // settle tells a backend of real machines what it is opened for.
-func settle(opener backend.Durable, c *configs.Config, w *workload.Workload, dir string, fresh bool) error {
+func settle(opener backend.Durable, c *configs.Config, w *workload.Workload, dir string, files []core.FileRead, fresh bool) error {
 	resolved, err := placeless(c).Resolved()
 	if err != nil {
 		return err
@@ -21,7 +22,7 @@ func settle(opener backend.Durable, c *configs.Config, w *workload.Workload, dir
 	if err != nil {
 		return err
 	}
-	run := backend.Run{Identity: identity, Config: string(resolved), Fresh: fresh}
+	run := backend.Run{Identity: identity, Config: string(resolved), Files: files, Fresh: fresh}
 	if dir != "" {
 		run.Dir = filepath.Join(dir, "live")
 	}

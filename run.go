@@ -122,7 +122,7 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 		}
 	}()
 	e.inputs = append(digestsOf(e.jobs.Inputs), filesRead(&stages)...)
-	world, state, err := e.open(ctx, real)
+	world, state, err := e.open(ctx, real, &stages)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (e *execution) noteRounds() {
 }
 
 // open opens the backend. Only a run on real machines may have a backend of real machines.
-func (e *execution) open(ctx context.Context, real bool) (world core.Backend, state string, err error) {
+func (e *execution) open(ctx context.Context, real bool, stages *core.Stages) (world core.Backend, state string, err error) {
 	opener, err := e.Backend.New(e.Seed, e.log)
 	if err != nil {
 		return nil, "", err
@@ -176,7 +176,7 @@ func (e *execution) open(ctx context.Context, real bool) (world core.Backend, st
 	case !ok && real:
 		return nil, "", problem("backend.type", fmt.Sprintf("%q does not run real processes", e.Backend.ID), `use "quartet simulate"`)
 	case ok:
-		if err := settle(durable, e.Config, e.jobs, e.dir, e.Fresh); err != nil {
+		if err := settle(durable, e.Config, e.jobs, e.dir, filesOf(stages), e.Fresh); err != nil {
 			return nil, "", err
 		}
 		state = durable.Dir()

@@ -79,15 +79,22 @@ func componentsIn(s *core.Stages) iter.Seq2[string, any] {
 	}
 }
 
-// filesRead lists the files that policies read when they were made.
-func filesRead(s *core.Stages) []Digest {
-	var list []Digest
+// filesOf lists the files that policies read when they were made.
+func filesOf(s *core.Stages) []core.FileRead {
+	var list []core.FileRead
 	for _, policy := range componentsIn(s) {
 		if reader, reads := policy.(core.FileReader); reads {
-			for _, f := range reader.FilesRead() {
-				list = append(list, Digest{File: f.Path, SHA256: f.SHA256})
-			}
+			list = append(list, reader.FilesRead()...)
 		}
+	}
+	return list
+}
+
+// filesRead are the digests of those files.
+func filesRead(s *core.Stages) []Digest {
+	var list []Digest
+	for _, f := range filesOf(s) {
+		list = append(list, Digest{File: f.Path, SHA256: f.SHA256})
 	}
 	return list
 }

@@ -115,7 +115,7 @@ func (e *execution) takeover(p *policies, pipeline *core.Pipeline) Takeover {
 			return errors.Join(err, discardStages(&stages))
 		}
 		c := &core.Composition{
-			Stages: stages, Options: next.Round.Options(), Identity: identity, Config: string(resolved),
+			Stages: stages, Options: next.Round.Options(), Identity: identity, Config: string(resolved), Files: filesOf(&stages),
 			Begun: func(rounds int, taken *core.Resumed) { p.take(next, stages, rounds, taken) },
 		}
 		if err := pipeline.Replace(ctx, c); err != nil {

@@ -38,14 +38,17 @@ type Decided struct {
 	Same bool
 	// Learned is what that composition began with, if it did in this round or the first one before it that is not Same.
 	Learned []Learned
+	// Files are those that its components had read when it began, where they are known.
+	Files []FileRead
 }
 
 // Composition is stages and when they are asked.
 type Composition struct {
 	Stages   Stages
 	Options  RoundOptions
-	Identity string // the same for compositions that decide alike
-	Config   string // resolved
+	Identity string     // the same for compositions that decide alike
+	Config   string     // resolved
+	Files    []FileRead // that its components read when they were made
 
 	// Begun is told that the stages have taken over from those before them after that many rounds, before they are asked
 	// anything: the moment to end those before. nil for nothing to do. Pipeline.Replace alone calls it, between two rounds.
@@ -265,12 +268,31 @@ func (p *Pipeline) decide(ctx context.Context, seen *Decided) ([]Change, error) 
 		r.why = err.Error()
 	}
 	r.why = fmt.Sprintf("round %d was decided otherwise before: %s", s.view.Round, r.why)
+	if changed := p.changedFile(seen.Files); changed != "" {
+		r.why = fmt.Sprintf("%s was changed since the run read it: %s", changed, r.why)
+	}
 	if r.again == nil {
 		return nil, errors.New(r.why)
 	}
 	r.behind, r.diverged, r.immediate = true, true, true
 	s.revive()
 	return p.repeat(seen.Changes)
+}
+
+// changedFile is the first file that components had read otherwise than those of now; empty for none.
+func (p *Pipeline) changedFile(before []FileRead) string {
+	for _, policy := range p.stages.all {
+		reader, reads := policy.(FileReader)
+		if !reads {
+			continue
+		}
+		for _, now := range reader.FilesRead() {
+			if slices.ContainsFunc(before, func(f FileRead) bool { return f.Path == now.Path && f.SHA256 != now.SHA256 }) {
+				return now.Path
+			}
+		}
+	}
+	return ""
 }
 
 // ask asks the stages, in their order.

@@ -130,3 +130,40 @@ func TestAStageThatWasNotAskedHasNoSay(t *testing.T) {
 		}
 	}
 }
+
+// askedAbout notes when Respond is asked about how many jobs.
+type askedAbout struct {
+	steadyRigid
+	asked *[]float64
+}
+
+func (a askedAbout) Respond(ctx context.Context, v *core.View, jobs []*core.Job) ([]core.Response, error) {
+	for range jobs {
+		*a.asked = append(*a.asked, v.NowSeconds)
+	}
+	return a.steadyRigid.Respond(ctx, v, jobs)
+}
+
+// What a job can do may change as time passes: the elasticity names the moment, on event-only rounds too, and is asked then about
+// the jobs that run.
+func TestElasticityIsAskedAgainAtItsMoment(t *testing.T) {
+	var asked []float64
+	stages := steady(forEver)
+	stages.Elasticity.Policy = askedAbout{steadyRigid{told: core.Standing{UntilSeconds: 10}}, &asked}
+	b := &script{observations: []core.Observation{
+		{Events: []core.Event{submit(0, 0, 4)}}, {NowSeconds: 9}, {NowSeconds: 10}, {NowSeconds: 11},
+	}}
+	if err := core.NewPipeline(twoNodes(), stages, core.RoundOptions{OnEvents: true}, nil).Run(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]float64{0, 10}, asked); diff != "" {
+		t.Errorf("asked at (-want +got):\n%s", diff)
+	}
+	var by []float64
+	for _, w := range b.wakes {
+		by = append(by, w.BySeconds)
+	}
+	if diff := cmp.Diff([]float64{math.Inf(1), 10, 10, math.Inf(1), math.Inf(1)}, by); diff != "" {
+		t.Errorf("wake-ups (-want +got):\n%s", diff)
+	}
+}

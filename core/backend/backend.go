@@ -20,10 +20,11 @@ type Opener interface {
 
 // Run says what a backend of real machines is opened for.
 type Run struct {
-	Dir      string // its folder, for what the config does not place elsewhere
-	Identity string // the same for runs that decide alike
-	Config   string // resolved, for whoever reads the state
-	Fresh    bool   // what is found is stopped and forgotten
+	Dir      string          // its folder, for what the config does not place elsewhere
+	Identity string          // the same for runs that decide alike
+	Config   string          // resolved, for whoever reads the state
+	Files    []core.FileRead // that its policies read when they were made
+	Fresh    bool            // what is found is stopped and forgotten
 }
 
 // Durable opens a backend of real machines, whose state outlives the scheduler. For is called before Open.

@@ -47,6 +47,7 @@ type Log struct {
 	meta     *Meta
 	identity string // of the composition that decides now
 	config   string
+	files    []core.FileRead
 
 	history []Round // of earlier schedulers
 	eras    []era
@@ -60,6 +61,9 @@ var _ core.Memory = (*Log)(nil)
 func Open(s Store, identity, config string) *Log {
 	return &Log{store: s, identity: identity, config: config}
 }
+
+// Rest tells which files the components of the composition read: a run is repeated only with the same ones.
+func (l *Log) Rest(files []core.FileRead) { l.files = files }
 
 func number(n int) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))) }
 
@@ -90,7 +94,7 @@ func (l *Log) SetMeta(m *Meta) error {
 
 // Reset forgets everything and begins a run.
 func (l *Log) Reset(m *Meta) error {
-	m.Schema, m.Identity, m.Config = Schema, l.identity, l.config
+	m.Schema, m.Identity, m.Config, m.Files = Schema, l.identity, l.config, l.files
 	l.meta, l.history, l.eras, l.learned, l.rounds = m, nil, nil, nil, 0
 	return l.store.Update(func(w Writable) error { return errors.Join(w.Clear(), put(w, metaBucket, runKey, m)) })
 }
@@ -174,7 +178,7 @@ func (l *Log) readRounds(r Records) error {
 }
 
 func (l *Log) readEras(r Records) error {
-	l.eras, l.learned = []era{{Round: 1, Identity: l.meta.Identity}}, nil
+	l.eras, l.learned = []era{{Round: 1, Identity: l.meta.Identity, Files: l.meta.Files}}, nil
 	if _, err := get(r, metaBucket, learnedKey, &l.learned); err != nil {
 		return err
 	}
@@ -242,7 +246,7 @@ func (l *Log) Repeat(spec func(core.JobID) *core.JobSpec) (core.Observation, []S
 	}
 	now := l.eras[len(l.eras)-1]
 	seen.Decided = &core.Decided{
-		Changes: round.Changes, Same: now.Identity == l.identity && l.rounds >= now.Round, Learned: now.Learned,
+		Changes: round.Changes, Same: now.Identity == l.identity && l.rounds >= now.Round, Learned: now.Learned, Files: now.Files,
 	}
 	return seen, round.Said
 }
@@ -281,11 +285,11 @@ func (l *Log) Keep(learned []core.Learned) error {
 
 // Begin records that a composition decides from a round on.
 func (l *Log) Begin(round int, c *core.Composition, from []core.Learned) error {
-	identity, config := l.identity, l.config
+	identity, config, files := l.identity, l.config, l.files
 	if c.Identity != "" {
-		identity, config = c.Identity, c.Config
+		identity, config, files = c.Identity, c.Config, c.Files
 	}
-	next := era{round, identity, from}
+	next := era{round, identity, from, files}
 	meta := *l.meta
 	meta.Config = config
 	if err := l.store.Update(func(w Writable) error {
@@ -293,7 +297,7 @@ func (l *Log) Begin(round int, c *core.Composition, from []core.Learned) error {
 	}); err != nil {
 		return err
 	}
-	l.identity, l.config, l.meta.Config = identity, config, config
+	l.identity, l.config, l.files, l.meta.Config = identity, config, files, config
 	l.eras = append(l.eras, next)
 	return nil
 }

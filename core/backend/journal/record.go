@@ -13,13 +13,14 @@ const Schema = "quartet.state/v1"
 // Meta is what a journal says of its run.
 type Meta struct {
 	Schema    string
-	Identity  string   // of the composition that began the run
-	Workload  string   `json:",omitempty"` // identity of the jobs that it began with; empty from a scheduler that did not tell it apart
-	Config    string   `json:",omitempty"` // of the composition that decides now, resolved
-	Nodes     []Node   `json:",omitempty"` // by NodeID, those that are gone among them; none from a scheduler whose nodes never changed
-	Devices   []string // what the devices are called, by number
-	EpochUnix int64    // nanoseconds: moment 0 of the run
-	Complete  bool     // nothing is left to go on with
+	Identity  string          // of the composition that began the run
+	Workload  string          `json:",omitempty"` // identity of the jobs that it began with; empty from a scheduler that did not tell it apart
+	Config    string          `json:",omitempty"` // of the composition that decides now, resolved
+	Files     []core.FileRead `json:",omitempty"` // that the components of the composition that began the run read; none from a scheduler that did not tell
+	Nodes     []Node          `json:",omitempty"` // by NodeID, those that are gone among them; none from a scheduler whose nodes never changed
+	Devices   []string        // what the devices are called, by number
+	EpochUnix int64           // nanoseconds: moment 0 of the run
+	Complete  bool            // nothing is left to go on with
 }
 
 // Node is a node of a run. Its id is never used again.
@@ -53,7 +54,8 @@ type Round struct {
 type era struct {
 	Round    int
 	Identity string
-	Learned  []core.Learned `json:",omitempty"`
+	Learned  []core.Learned  `json:",omitempty"`
+	Files    []core.FileRead `json:",omitempty"` // that its components read
 }
 
 // Event is an event as a journal keeps it: without the specification, which is kept once, and without the steps left, which

@@ -96,6 +96,7 @@ func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload)
 	b = newBackend(o, c, w)
 	b.dir, b.handedDown, b.store = dir, handedDown(o.config.Environment, os.LookupEnv), store
 	b.journal = journal.Open(store, o.identity, o.resolved)
+	b.journal.Rest(o.files)
 	b.removeSnapshots()
 	if err := b.resume(ctx, o, w); err != nil {
 		return nil, errors.Join(err, b.letGo())

@@ -95,6 +95,7 @@ type Opener struct {
 	clock    Clock
 	identity string
 	resolved string
+	files    []core.FileRead
 	fresh    bool
 }
 
@@ -106,7 +107,7 @@ func (o *Opener) For(r Run) {
 	if o.config.Dir == "" {
 		o.config.Dir = r.Dir
 	}
-	o.identity, o.resolved, o.fresh = r.Identity, r.Config, r.Fresh
+	o.identity, o.resolved, o.files, o.fresh = r.Identity, r.Config, r.Files, r.Fresh
 }
 
 var (
