@@ -87,6 +87,7 @@ type execution struct {
 	cluster   *core.Cluster
 	files     *outputs
 	collector *metrics.Collector
+	began     bool // rounds are held
 }
 
 // execute runs a composition to its end, or until the context ends.
@@ -94,8 +95,9 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	for _, n := range c.Notes {
 		c.note(n.String())
 	}
+	held := false // rounds were held: nobody knows what was written
 	defer func() {
-		if r == nil && err != nil {
+		if r == nil && err != nil && !held {
 			c.noteEarlier()
 		}
 	}()
@@ -130,10 +132,10 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 			return nil, err
 		}
 	}
-	if !real {
-		if err := e.claim(); err != nil {
-			return nil, err
-		}
+	if real {
+		e.noteRounds()
+	} else if err := e.claim(); err != nil {
+		return nil, err
 	}
 	if e.files, err = newOutputs(e.dir, c.Keep); err != nil {
 		return nil, err
@@ -144,10 +146,21 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	}
 	begun = true
 	r, err = e.run(ctx, world, state, &stages)
+	held = e.began
 	if err != nil {
 		return nil, err
 	}
 	return r, r.failure
+}
+
+// longRound is an interval that people wait for.
+const longRound = 10 * time.Second
+
+// noteRounds says that rounds are rare, for a job that ends sooner holds its devices until the next.
+func (e *execution) noteRounds() {
+	if o := e.Round; !o.OnEvents && time.Duration(o.Interval) > longRound {
+		e.note(fmt.Sprintf("rounds are held every %v only: a job starts, and one that has ended gives its devices up, at the next one; with --set round.on_events=true at once", time.Duration(o.Interval)))
+	}
 }
 
 // open opens the backend. Only a run on real machines may have a backend of real machines.
@@ -251,9 +264,9 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		return nil, errors.Join(parts.close(true), errors.New("stopped while the rounds of an earlier scheduler were repeated: nothing was decided and no results are written; run it again to go on"))
 	}
 	unfinished := pipeline.Unfinished()
-	var cancelled []*core.Job
+	var ended []*core.Job
 	if interrupted {
-		unfinished, cancelled = left(world, unfinished)
+		unfinished, ended = left(world, unfinished)
 	}
 	if e.jobs.Open && len(unfinished) == 0 {
 		interrupted = false // it was to go on until then
@@ -268,7 +281,7 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		Interrupted: interrupted, EndSeconds: end, Inputs: append(e.inputs, parts.inputs...), Dir: e.dir, Repeats: e.repeats,
 		Unfinished: e.window.Among(unfinished), Plugins: e.pluginsUsed(), failure: failure,
 	}
-	if r.Summary, err = attached.Finish(append(unfinished, cancelled...), r.EndSeconds); err != nil {
+	if r.Summary, err = attached.Finish(append(unfinished, ended...), r.EndSeconds); err != nil {
 		return nil, errors.Join(failure, err)
 	}
 	r.Summary.Name, r.Summary.Seed = e.Name, e.Seed
@@ -287,35 +300,39 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 }
 
 // left sorts what an interrupted run leaves, which its backend may know more of than the pipeline: jobs that were submitted since
-// the last round, and those that were cancelled since, with an answer to whoever did it.
-func left(world core.Backend, unsettled []*core.Job) (unfinished, cancelled []*core.Job) {
+// the last round, and those that ended since, each as of its moment.
+func left(world core.Backend, unsettled []*core.Job) (unfinished, ended []*core.Job) {
 	if waiting, ok := world.(interface{ Awaited() []*core.Job }); ok {
 		unsettled = append(unsettled, waiting.Awaited()...)
 	}
-	cancelling, ok := world.(interface {
-		Cancelled(id core.JobID) (atSeconds float64, is bool)
+	ending, ok := world.(interface {
+		Ended(id core.JobID) (state core.JobState, atSeconds float64, is bool)
 	})
 	if !ok {
 		return unsettled, nil
 	}
 	for _, j := range unsettled {
-		if at, is := cancelling.Cancelled(j.ID); is {
-			cancelled = append(cancelled, j.CancelledAt(at))
+		if state, at, is := ending.Ended(j.ID); is {
+			ended = append(ended, j.EndedAt(state, at))
 		} else {
 			unfinished = append(unfinished, j)
 		}
 	}
-	return unfinished, cancelled
+	return unfinished, ended
 }
 
 // hold holds the rounds. A component that panics ends the run as one that fails: what was until then is not lost.
 func (e *execution) hold(ctx context.Context, p *core.Pipeline, world core.Backend) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			e.log.Error("a component panicked", "cause", cause, "stack", string(debug.Stack()))
-			err = fmt.Errorf("a component panicked: %v", cause)
+			component, round := p.Asking()
+			e.log.Error("a component panicked", "component", component, "round", round, "cause", cause, "stack", string(debug.Stack()))
+			if err = fmt.Errorf("round %d: component %q panicked: %v", round, component, cause); component == "" { // an observer, or the backend
+				err = fmt.Errorf("after round %d: a component panicked: %v", round, cause)
+			}
 		}
 	}()
+	e.began = true
 	return p.Run(ctx, world)
 }
 

@@ -16,8 +16,7 @@ type FIFOConfig struct {
 // NewFIFO serves jobs in submission order and never takes devices away from one that runs. A job that lost
 // its devices with a node waits in its old place. O(candidates) a round.
 //
-// A job that does not fit blocks those behind it on the accelerator types that it can use. Which type a job gets is for the
-// placer to say, so in a cluster of several types every waiting job is granted, and the placer holds the blocking grants.
+// A job that does not fit blocks those behind it on the accelerator types that it can use.
 func NewFIFO() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "fifo",
@@ -38,14 +37,9 @@ func (p *fifo) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 			p.walk.Keep(v, c)
 		}
 	}
-	byType := p.walk.Discipline == queue.Blocking && len(v.Cluster.Accelerators) > 1
 	for i := range candidates {
-		switch c := &candidates[i]; {
-		case c.State == core.Running:
-		case byType:
-			p.walk.Take(v, c)
-		case !p.walk.Offer(v, c):
-			return p.walk.Grants(), nil
+		if c := &candidates[i]; c.State != core.Running && !p.walk.Offer(v, c) {
+			break
 		}
 	}
 	return p.walk.Grants(), nil

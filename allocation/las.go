@@ -27,13 +27,17 @@ type LASConfig struct {
 //
 // Source: least attained service, as in Blox (EuroSys'24; wall_time, and its guard against starvation after 3.6e6 s)
 // and Tiresias (NSDI'19; device_time). Blox orders starved jobs by service; here the longest wait goes first. The
-// guard ends when the job runs, so it buys at least one round. O(candidates) a round when few change places.
+// guard ends when the job runs, so it buys at least one round. Jobs without checkpoints that live longer than a round and
+// compete for devices may take turns for ever: each begins anew whenever another has received less. O(candidates) a round
+// when few change places.
 func NewLAS() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "las",
 		Summary: "least attained service first, preemptive",
 		Description: "Orders jobs by the service they received; ties go to the job submitted first. Needs to know nothing about a job's length. " +
 			"Blox serves starved jobs in the order of their service; here the longest wait goes first. The guard ends when the job runs, so it buys at least one round. " +
+			"A job without checkpoints that is preempted begins anew, and what it received still counts: where more jobs wait than run, and rounds are shorter than the jobs, " +
+			"they may take turns for ever and none end. Set quantum_seconds above what a job takes, or let the jobs keep checkpoints. " +
 			"O(candidates) a round when few change places.",
 		Source: "Blox, EuroSys'24; Tiresias, NSDI'19",
 	}, LASConfig{Service: deviceTime, Queue: queue.Backfill}, func(c LASConfig, _ core.Settings) (core.Allocator, error) {

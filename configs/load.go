@@ -19,16 +19,25 @@ type Options struct {
 	// name of an embedded config will do. "-" is Stdin.
 	Files  []string
 	Sets   []string // path=value, applied after the files
+	Flags  []Flag   // applied after Sets
 	OutDir string   // overrides output.dir when not empty
 
 	// Stdin reads all of standard input, and may be called again; nil where it is not to be read.
 	Stdin func() ([]byte, error)
+	// ReadFile reads the files; nil for os.ReadFile.
+	ReadFile func(name string) ([]byte, error)
 	// Env looks up the variables that paths name; nil for an empty environment, so that a recorded config means the same
 	// everywhere. With it, the variables listed by Variables set values, too: those of the process.
 	Env func(name string) (value string, set bool)
 	// Outside lists the policies of other processes, to be used on the terms given; nil when there are none. It is asked
 	// only for what the catalog does not hold and for what is to be isolated.
 	Outside func(terms Outside) (Catalog, error)
+}
+
+// Flag is a flag of the program that sets a value: problems with the value name it.
+type Flag struct {
+	Name string // such as "--name"
+	Set  string // path=value
 }
 
 func (o Options) env(name string) (string, bool) {
@@ -74,7 +83,11 @@ func (o Options) read(name string) (place string, data []byte, err error) {
 	case "":
 		return "-f", nil, errors.New("its name is empty")
 	}
-	data, err = os.ReadFile(name)
+	readFile := o.ReadFile
+	if readFile == nil {
+		readFile = os.ReadFile
+	}
+	data, err = readFile(name)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return name, data, err
 	}

@@ -16,14 +16,17 @@ const (
 	fromEnv     = "env "
 )
 
-// overlay applies what was given outside of the files, the stronger later: environment, --set, --out.
+// overlay applies what was given outside of the files, the stronger later: environment, --set, flags of the program, --out.
 func overlay(root *node, o Options) core.Diagnostics {
 	var ds core.Diagnostics
 	if o.Env != nil {
 		ds = append(ds, environment(root)...)
 	}
 	for _, assignment := range typesFirst(o.Sets) {
-		ds = append(ds, set(root, assignment)...)
+		ds = append(ds, set(root, fromSet, assignment)...)
+	}
+	for _, flag := range o.Flags {
+		ds = append(ds, set(root, flag.Name, flag.Set)...)
 	}
 	if o.OutDir != "" {
 		at := core.Position{File: fromOut}
@@ -54,9 +57,9 @@ func typesFirst(sets []string) []string {
 	return sorted
 }
 
-// set applies one path=value.
-func set(root *node, assignment string) core.Diagnostics {
-	at := core.Position{File: fromSet}
+// set applies one path=value that a flag gave.
+func set(root *node, flag, assignment string) core.Diagnostics {
+	at := core.Position{File: flag}
 	path, value, ok := strings.Cut(assignment, "=")
 	steps, valid := parsePath(path)
 	if !ok || !valid {

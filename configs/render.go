@@ -26,7 +26,7 @@ func (c *Config) Resolved() ([]byte, error) {
 type Origin struct {
 	Path  string // such as "pipeline.allocation.config.fairness_p"
 	Value string // as YAML on one line
-	From  string // file:line:column, "default", "--set", "--out" or "env" and a variable
+	From  string // file:line:column, "default", "--set", "--out", another flag or "env" and a variable
 }
 
 // Origins lists every setting with where its value came from, in the order of Resolved.

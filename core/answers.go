@@ -122,6 +122,15 @@ func (p *Pipeline) takeStanding(component string, policy any, grants int) error 
 	return nil
 }
 
+// takeRevision takes in when the elasticity, whose standing was checked, wants to be asked about running jobs again.
+func (p *Pipeline) takeRevision(policy any) {
+	if steady, ok := policy.(Steady); ok {
+		if at := steady.Standing().UntilSeconds; at > p.state.view.NowSeconds {
+			p.state.reviseAt = at
+		}
+	}
+}
+
 // checkTarget holds a scaler to a number of nodes.
 func (s *state) checkTarget(component string, target ClusterTarget) error {
 	if target.Nodes < 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -213,9 +214,25 @@ func (c *checker) number(path string, f *Field, v float64, shown any) {
 	checkRange(c, path, f, v, fmt.Sprint(shown), bound)
 }
 
+// longest is the longest duration there is, in whole hours.
+const longest = "2562047h"
+
+// isDuration matches durations of any length.
+var isDuration = regexp.MustCompile(durationPattern)
+
 func (c *checker) duration(path string, f *Field, s string) {
 	v, err := time.ParseDuration(s)
-	if err != nil {
+	switch {
+	case err == nil && v == 0 && strings.ContainsAny(s, "123456789"):
+		c.refuse(Diagnostic{Path: path, Summary: fmt.Sprintf("must be 0s or at least 1ns, got %s", s)})
+		return
+	case err != nil && isDuration.MatchString(s) && strings.HasPrefix(s, "-"):
+		c.refuse(Diagnostic{Path: path, Summary: fmt.Sprintf("must be at least %s, got %s", cmp.Or(f.Min, "-"+longest), quote(s))})
+		return
+	case err != nil && isDuration.MatchString(s):
+		c.refuse(Diagnostic{Path: path, Summary: fmt.Sprintf("must be at most %s, got %s", cmp.Or(f.Max, longest), quote(s))})
+		return
+	case err != nil:
 		c.mismatch(path, "duration", s)
 		return
 	}

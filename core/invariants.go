@@ -30,9 +30,11 @@ const (
 
 // ask asks a stage, and again as long as its answer breaks a rule and it can recover from that. forget takes back what
 // a job was marked with by an answer that did not hold.
-func (s *state) ask(ctx context.Context, policy any, forget func(*mark), ask func() error) error {
+func (s *state) ask(ctx context.Context, component string, policy any, forget func(*mark), ask func() error) error {
 	for {
+		s.asking = component
 		err := ask()
+		s.asking = ""
 		if err == nil {
 			return nil
 		}

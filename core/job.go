@@ -159,15 +159,18 @@ func (j *Job) AttainedService(now float64) float64 {
 	return j.Attained + (now-j.AsOfSeconds)*float64(j.Held)
 }
 
-// CancelledAt is the job as it is once it is cancelled at a moment; NaN for one that is yet to be submitted.
-func (j *Job) CancelledAt(seconds float64) *Job {
+// EndedAt is the job as it is once it ended in a state at a moment; NaN for one that is yet to be submitted.
+func (j *Job) EndedAt(state JobState, seconds float64) *Job {
 	ended := *j
 	ended.settle(seconds)
 	if j.Held > 0 {
 		ended.LastChange = seconds
 	}
 	ended.Progress, ended.ProgressRate, ended.ProgressAsOf = j.WorkDone(seconds), 0, seconds
-	ended.State, ended.FinishSeconds, ended.Seats, ended.Held = Cancelled, seconds, nil, 0
+	ended.State, ended.FinishSeconds, ended.Seats, ended.Held = state, seconds, nil, 0
+	if state == Completed && j.TotalWork > 0 {
+		ended.Progress = j.TotalWork
+	}
 	return &ended
 }
 

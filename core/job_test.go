@@ -116,7 +116,7 @@ func TestAJobIsCancelledAtAMoment(t *testing.T) {
 	running := core.NewJob(&core.JobSpec{TotalWork: 100})
 	running.State, running.Held, running.Seats, running.LastChange = core.Running, 2, []core.Seat{{Devices: 3}}, 10
 	running.AsOfSeconds, running.ProgressAsOf, running.ProgressRate = 10, 10, 2
-	got := running.CancelledAt(30)
+	got := running.EndedAt(core.Cancelled, 30)
 	if got.State != core.Cancelled || got.FinishSeconds != 30 || got.Held != 0 || got.Seats != nil || got.LastChange != 30 || got.Executed != 20 || got.Attained != 40 || got.Progress != 40 {
 		t.Errorf("%+v", got)
 	}
@@ -124,7 +124,7 @@ func TestAJobIsCancelledAtAMoment(t *testing.T) {
 		t.Errorf("it was changed: %+v", running)
 	}
 	waiting := core.NewJob(&core.JobSpec{SubmitSeconds: 5})
-	if got := waiting.CancelledAt(30); got.State != core.Cancelled || got.FinishSeconds != 30 || got.Executed != 0 || got.LastChange != 5 {
+	if got := waiting.EndedAt(core.Cancelled, 30); got.State != core.Cancelled || got.FinishSeconds != 30 || got.Executed != 0 || got.LastChange != 5 {
 		t.Errorf("%+v", got)
 	}
 }

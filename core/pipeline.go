@@ -124,6 +124,10 @@ func (p *Pipeline) Round(ctx context.Context, seen Observation, b Backend) error
 // NowSeconds is the moment of the last round.
 func (p *Pipeline) NowSeconds() float64 { return p.state.view.NowSeconds }
 
+// Asking tells which component is being asked, and in which round: whoever recovers from its panic can name it. Empty between
+// two questions.
+func (p *Pipeline) Asking() (component string, round int) { return p.state.asking, p.state.view.Round }
+
 // Unfinished lists the jobs that were submitted and have not ended, by JobID.
 func (p *Pipeline) Unfinished() []*Job {
 	var jobs []*Job
@@ -138,14 +142,17 @@ func (p *Pipeline) Unfinished() []*Job {
 func (p *Pipeline) respond(ctx context.Context) error {
 	s, c := &p.state, &p.stages.Elasticity
 	if h, learns := c.Policy.(Historian); learns && len(s.report.Ended) > 0 {
-		if err := h.Ended(ctx, &s.view, s.report.Ended); err != nil {
+		s.asking = c.ID
+		err := h.Ended(ctx, &s.view, s.report.Ended)
+		s.asking = ""
+		if err != nil {
 			return s.malfunction(c.ID, "ended", err)
 		}
 	}
 	if len(s.stale) == 0 {
 		return nil
 	}
-	return s.ask(ctx, c.Policy, nil, func() error {
+	return s.ask(ctx, c.ID, c.Policy, nil, func() error {
 		responses, err := c.Policy.Respond(ctx, &s.view, s.stale)
 		if err != nil {
 			return s.malfunction(c.ID, "respond", err)
@@ -183,7 +190,7 @@ func (p *Pipeline) askAdmitters(ctx context.Context) (again bool, err error) {
 			break
 		}
 		ended := len(s.report.Ended)
-		if err := s.ask(ctx, c.Policy, nil, func() error {
+		if err := s.ask(ctx, c.ID, c.Policy, nil, func() error {
 			verdicts, err := c.Policy.Admit(ctx, &s.view, s.asked)
 			if err != nil {
 				return s.malfunction(c.ID, "admit", err)
@@ -209,7 +216,7 @@ func (p *Pipeline) allocate(ctx context.Context) error {
 	if len(s.candidates) == 0 {
 		return nil
 	}
-	if err := s.ask(ctx, c.Policy, (*mark).forgetGrant, func() (err error) {
+	if err := s.ask(ctx, c.ID, c.Policy, (*mark).forgetGrant, func() (err error) {
 		if p.plan.Grants, err = c.Policy.Allocate(ctx, &s.view, s.candidates); err != nil {
 			return s.malfunction(c.ID, "allocate", err)
 		}
@@ -232,7 +239,7 @@ func (p *Pipeline) place(ctx context.Context) error {
 	if len(p.plan.Grants) == 0 {
 		return nil
 	}
-	if err := s.ask(ctx, c.Policy, (*mark).forgetSeats, func() error {
+	if err := s.ask(ctx, c.ID, c.Policy, (*mark).forgetSeats, func() error {
 		seating, err := c.Policy.Place(ctx, &s.view, p.plan.Grants)
 		if err != nil {
 			return s.malfunction(c.ID, "place", err)
@@ -252,14 +259,18 @@ func (p *Pipeline) tune(ctx context.Context) error {
 	s, c := &p.state, &p.stages.Elasticity
 	p.plan.Tunings, p.plan.Cluster = p.plan.Tunings[:0], ClusterTarget{}
 	if len(p.plan.Placements) > 0 {
-		if err := s.ask(ctx, c.Policy, (*mark).forgetTuning, func() (err error) {
+		if err := s.ask(ctx, c.ID, c.Policy, (*mark).forgetTuning, func() (err error) {
 			if p.plan.Tunings, err = c.Policy.Tune(ctx, &s.view, p.plan.Placements); err != nil {
 				return s.malfunction(c.ID, "tune", err)
 			}
 			if err := s.checkTunings(c.ID, p.plan.Tunings); err != nil {
 				return err
 			}
-			return p.takeStanding(c.ID, c.Policy, 0) // not after Respond, which is asked about events only
+			if err := p.takeStanding(c.ID, c.Policy, 0); err != nil { // not after Respond, which is asked about few jobs
+				return err
+			}
+			p.takeRevision(c.Policy)
+			return nil
 		}); err != nil {
 			return err
 		}
@@ -272,7 +283,7 @@ func (p *Pipeline) scale(ctx context.Context) error {
 	if c.Policy == nil {
 		return nil
 	}
-	return s.ask(ctx, c.Policy, nil, func() (err error) {
+	return s.ask(ctx, c.ID, c.Policy, nil, func() (err error) {
 		if p.plan.Cluster, err = c.Policy.Scale(ctx, &s.view, &p.plan); err != nil {
 			return s.malfunction(c.ID, "scale", err)
 		}
@@ -283,11 +294,16 @@ func (p *Pipeline) scale(ctx context.Context) error {
 	})
 }
 
-// wake says when the next round is due at the latest: at the next interval, or later while every stage is steady.
+// wake says when the next round is due at the latest: at the next interval, or later while every stage is steady. Without an
+// interval, only the moment that the elasticity named calls for one.
 func (p *Pipeline) wake() Wake {
 	w := Wake{BySeconds: math.Inf(1), IntervalSeconds: p.options.IntervalSeconds, OnEvents: p.options.OnEvents}
 	v, interval := &p.state.view, p.options.IntervalSeconds
-	if interval == 0 || len(p.state.candidates)+len(p.state.pending) == 0 {
+	if len(p.state.candidates)+len(p.state.pending) == 0 {
+		return w
+	}
+	if interval == 0 {
+		w.BySeconds = p.state.reviseAt
 		return w
 	}
 	w.BySeconds = max(NextOnGrid(v.NowSeconds, interval), OnGrid(p.StandsUntil(), interval))

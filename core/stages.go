@@ -32,8 +32,9 @@ type Placer interface {
 
 // Elasticity says what a job does with accelerators, and tunes it to those it got.
 type Elasticity interface {
-	// Respond answers for each of jobs, in their order. It is asked about a job when it is submitted and whenever an
-	// event touched it; otherwise the last response stands, so its Curves stay valid until the job's next response.
+	// Respond answers for each of jobs, in their order. It is asked about a job when it is submitted, whenever an event
+	// touched it, and while it runs at the moment that Standing names; otherwise the last response stands, so its Curves stay
+	// valid until the job's next response.
 	Respond(ctx context.Context, v *View, jobs []*Job) ([]Response, error)
 	// Tune answers for those placements whose batch settings change; the others keep theirs.
 	Tune(ctx context.Context, v *View, placements []Placement) ([]Tuning, error)
@@ -83,7 +84,9 @@ type Steady interface {
 // Standing is how long an answer stands while no event comes.
 type Standing struct {
 	// UntilSeconds is the moment up to which asking again would change nothing: +Inf for ever, and the moment of the
-	// round, or one before it, to be asked again in the next.
+	// round, or one before it, to be asked again in the next. A moment to come that an elasticity tells with its tunings is
+	// kept without an interval too, and Respond is then asked about every running job: what a job can do may change as time
+	// passes, as when it says nothing for too long.
 	UntilSeconds float64
 	// IfSeated is a condition that allocators may make: the answer stands if its first so many grants run after the
 	// round, and otherwise until now. 0 for no condition.

@@ -15,6 +15,7 @@ type state struct {
 	responses  []*Response // by JobID
 	reports    [][]Reports // by JobID and Job.Measured, of configurations that were reported of again; shorter without
 	running    []*Job      // by JobID
+	reviseAt   float64     // when the elasticity is to be asked about running jobs though no event touched them
 	pinned     bool        // whether a pinned job was submitted
 
 	stale    []*Job // jobs whose response must be asked for, by JobID
@@ -25,6 +26,7 @@ type state struct {
 	recorded bool   // the round was decided by an earlier scheduler, and nobody is asked
 	changes  []Change
 	report   Report
+	asking   string  // id of the component that is being asked
 	marks    []*mark // by JobID; nil before the submission, over after the end
 	over     mark
 	spare    []*mark // of jobs that ended, to use again
@@ -47,7 +49,7 @@ type mark struct {
 
 func (s *state) init(c *Cluster, o RoundOptions) {
 	s.view = View{IntervalSeconds: o.IntervalSeconds, OnEvents: o.OnEvents, Cluster: c, Devices: c.UsableDevices()}
-	s.report.View, s.devices = &s.view, c.Devices()
+	s.report.View, s.devices, s.reviseAt = &s.view, c.Devices(), math.Inf(1)
 }
 
 // countFor counts the devices that a job can have at once under an allocator.
@@ -75,9 +77,20 @@ func (s *state) observe(seen Observation) error {
 		}
 	}
 	s.report.Repeated = seen.Decided != nil
+	s.touchRevised()
 	s.restale()
 	s.forgetEnded()
 	return nil
+}
+
+// touchRevised touches the running jobs when the moment has come that the elasticity named.
+func (s *state) touchRevised() {
+	if s.view.NowSeconds >= s.reviseAt {
+		for _, j := range s.running {
+			s.touch(j.ID)
+		}
+	}
+	s.reviseAt = math.Inf(1)
 }
 
 // restale lists the jobs that changed and those whose response must be asked for.

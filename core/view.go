@@ -16,7 +16,8 @@ type View struct {
 	Active []JobID
 	// Waiting is how many of Active hold no devices.
 	Waiting int
-	// Changed lists the jobs that an event touched since the round before, by JobID, ended ones included.
+	// Changed lists the jobs that an event touched since the round before, by JobID, ended ones included. At a moment that the
+	// elasticity named, it also lists those that run.
 	Changed []JobID
 	// HealthChanges counts how often the health of a node changed.
 	HealthChanges int

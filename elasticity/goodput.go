@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/goodput"
@@ -16,17 +17,18 @@ import (
 
 // GoodputConfig configures NewGoodput.
 type GoodputConfig struct {
-	Knowledge         string   `config:"knowledge" doc:"what is known of a job that starts: learned is nothing, history what jobs of its application measured before, in earlier runs or in this one, oracle the truth" enum:"learned|history|oracle"`
-	HistoryPath       string   `config:"history_path" doc:"file that history is read from, and written to at the end of a run; read only if it exists; none to learn within the run alone"`
-	HistoryFrozen     bool     `config:"history_frozen" doc:"do not write the history back"`
-	Profiled          bool     `config:"profiled" doc:"each job was measured on one device of each accelerator type before it starts, which tells how types compare"`
-	Types             string   `config:"types" doc:"each accelerator type has a model of its own, or the model is blind to types" enum:"each|blind"`
-	FixedBatch        []string `config:"fixed_batch" doc:"applications that keep the batch the user asked for"`
-	DeclaredWork      bool     `config:"declared_work" doc:"tell the work left, as far as users declare how long a job trains"`
-	UnmeasuredSeconds float64  `config:"unmeasured_seconds" doc:"seconds that a job which has not run yet is taken to need on one device" min:"0"`
-	ScalingRule       string   `config:"scaling_rule" doc:"how the learning rate grows with the batch" enum:"adascale|square_root|linear|legew"`
-	WarmupIterations  float64  `config:"warmup_iterations" doc:"iterations at the initial batch that the warm-up of legew takes" min:"0"`
-	MostReplicas      int      `config:"most_replicas" doc:"replicas up to which curves are told" min:"1"`
+	Knowledge         string        `config:"knowledge" doc:"what is known of a job that starts: learned is nothing, history what jobs of its application measured before, in earlier runs or in this one, oracle the truth" enum:"learned|history|oracle"`
+	HistoryPath       string        `config:"history_path" doc:"file that history is read from, and written to at the end of a run; read only if it exists; none to learn within the run alone"`
+	HistoryFrozen     bool          `config:"history_frozen" doc:"do not write the history back"`
+	Profiled          bool          `config:"profiled" doc:"each job was measured on one device of each accelerator type before it starts, which tells how types compare"`
+	Types             string        `config:"types" doc:"each accelerator type has a model of its own, or the model is blind to types" enum:"each|blind"`
+	FixedBatch        []string      `config:"fixed_batch" doc:"applications that keep the batch the user asked for"`
+	DeclaredWork      bool          `config:"declared_work" doc:"tell the work left, as far as users declare how long a job trains"`
+	UnmeasuredSeconds float64       `config:"unmeasured_seconds" doc:"seconds that a job which has not run yet is taken to need on one device" min:"0"`
+	ScalingRule       string        `config:"scaling_rule" doc:"how the learning rate grows with the batch" enum:"adascale|square_root|linear|legew"`
+	WarmupIterations  float64       `config:"warmup_iterations" doc:"iterations at the initial batch that the warm-up of legew takes" min:"0"`
+	SilentAfter       time.Duration `config:"silent_after" doc:"a job that has worked for so long and reported nothing is taken to report nothing" min:"0s"`
+	MostReplicas      int           `config:"most_replicas" doc:"replicas up to which curves are told" min:"1"`
 }
 
 // Capabilities are those that telling the declared work, or following the progress through a warm-up, needs.
@@ -92,7 +94,7 @@ func NewGoodput() core.Factory[core.Elasticity] {
 			"A batch is tuned once a round; the published simulators tune it within a round as well.",
 		Source: "Pollux, OSDI'21, sections 3 and 4.1; Sia, SOSP'23",
 	}, GoodputConfig{
-		Knowledge: learned, Types: eachType, DeclaredWork: true, UnmeasuredSeconds: 600, ScalingRule: string(goodput.AdaScale), MostReplicas: 64,
+		Knowledge: learned, Types: eachType, DeclaredWork: true, UnmeasuredSeconds: 600, ScalingRule: string(goodput.AdaScale), SilentAfter: 10 * time.Second, MostReplicas: 64,
 	}, newGoodputAgent)
 }
 
@@ -212,8 +214,8 @@ func (p *goodputAgent) Respond(ctx context.Context, v *core.View, jobs []*core.J
 	return p.responses, nil
 }
 
-// reportsNothing reports whether a job with a batch to tune measures nothing: it has worked and told nothing of itself, or
-// even the truth does not know it. Such a job keeps the batch that its user asked for, on any number of replicas, along its
+// reportsNothing reports whether a job with a batch to tune measures nothing: it has worked and told nothing of itself, for as
+// long as silent_after where nobody sees that it works, or even the truth does not know it. Such a job keeps the batch that its user asked for, on any number of replicas, along its
 // true step times if the truth is to be known, and otherwise as if it scaled linearly; on one device it would never grow.
 func (p *goodputAgent) reportsNothing(j *core.Job, now float64) bool {
 	if int(j.ID) < len(p.silent) && p.silent[j.ID] {
@@ -222,7 +224,7 @@ func (p *goodputAgent) reportsNothing(j *core.Job, now float64) bool {
 		}
 		return len(j.Measured) == 0
 	}
-	worked := j.Held > 0 && j.ProgressRate > 0 && now > j.ProgressAsOf
+	worked := j.Held > 0 && (j.ProgressRate > 0 && now > j.ProgressAsOf || now >= p.silentAt(j))
 	if len(j.Measured) > 0 || !worked && (p.config.Knowledge != oracle || j.Truth != nil) {
 		return false
 	}
@@ -235,6 +237,11 @@ func (p *goodputAgent) reportsNothing(j *core.Job, now float64) bool {
 		p.agents[j.ID] = nil
 	}
 	return true
+}
+
+// silentAt is when a job that runs and reports nothing until then is taken to report nothing.
+func (p *goodputAgent) silentAt(j *core.Job) float64 {
+	return max(j.LastChange, j.ProgressAsOf) + p.config.SilentAfter.Seconds()
 }
 
 // scales says how a job that reports nothing is taken to scale.
@@ -528,11 +535,25 @@ func (p *goodputAgent) Tune(ctx context.Context, v *core.View, placements []core
 			p.tunings = append(p.tunings, rigid...)
 			continue
 		}
+		p.standUntilSilent(v, j, placements[i].Seats)
 		if t := p.tune(v, j, p.agents[j.ID], placements[i].Seats); !t.Equal(j.Tuning) {
 			p.tunings = append(p.tunings, t)
 		}
 	}
 	return p.tunings, nil
+}
+
+// standUntilSilent ends the standing when a job of which nothing is known yet will have been silent for too long: Respond is
+// asked about it then, though no event touches it.
+func (p *goodputAgent) standUntilSilent(v *core.View, j *core.Job, seats []core.Seat) {
+	if p.agents[j.ID].models != nil {
+		return
+	}
+	silentAt := v.NowSeconds + p.config.SilentAfter.Seconds()
+	if core.SameSeats(j.Seats, seats) {
+		silentAt = p.silentAt(j)
+	}
+	p.standing.UntilSeconds = min(p.standing.UntilSeconds, silentAt)
 }
 
 func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Seat) core.Tuning {
@@ -562,7 +583,8 @@ func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Se
 	return t
 }
 
-// Standing is for ever, for everything is learned from events, but for a warm-up, which goes on while jobs run.
+// Standing is for ever, for everything is learned from events, but for a warm-up, which goes on while jobs run, and for the
+// silence of a job.
 func (p *goodputAgent) Standing() core.Standing { return p.standing }
 
 // FilesRead is the history as it was read.

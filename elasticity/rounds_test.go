@@ -56,20 +56,25 @@ func TestFixedTellsRatesAlone(t *testing.T) {
 	}
 }
 
-// An answer stands for ever, but for one round where a warm-up goes on.
+// An answer stands until the job has been silent for too long, for ever once it measured, and for one round where a warm-up
+// goes on.
 func TestGoodputStands(t *testing.T) {
 	cases := map[string]struct {
 		settings map[string]any
 		want     float64
 	}{
-		"no warm-up":            {nil, math.Inf(1)},
-		"of another rule":       {map[string]any{"warmup_iterations": 100.0}, math.Inf(1)},
-		"without iterations":    {map[string]any{"scaling_rule": "legew"}, math.Inf(1)},
+		"no warm-up":            {nil, 70},
+		"of another rule":       {map[string]any{"warmup_iterations": 100.0}, 70},
+		"without iterations":    {map[string]any{"scaling_rule": "legew"}, 70},
+		"measured":              {nil, math.Inf(1)},
 		"a warm-up under legew": {map[string]any{"scaling_rule": "legew", "warmup_iterations": 100.0}, 60},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p, j := newGoodput(t, tc.settings), trainingJob()
+			if name == "measured" {
+				ran(j, truth, 1, 1, 64)
+			}
 			respond(t, p, j)
 			v := viewOf(j)
 			v.NowSeconds = 60

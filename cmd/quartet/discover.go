@@ -26,10 +26,10 @@ func nodesOf(found device.Found) ([]configs.NodeGroup, error) {
 }
 
 // discovered has the local backend look for the devices that nodes declare.
-const discovered = "backend.config.devices=discovered"
+var discovered = configs.Flag{Name: "--discover", Set: "backend.config.devices=discovered"}
 
-// clusterSets are the settings that make nodes the whole cluster of a config.
-func clusterSets(nodes []configs.NodeGroup) ([]string, error) {
+// clusterFlags are the settings that make nodes the whole cluster of a config.
+func clusterFlags(nodes []configs.NodeGroup) ([]configs.Flag, error) {
 	type node struct {
 		Name        string `json:"name"`
 		Accelerator string `json:"accelerator"`
@@ -43,5 +43,5 @@ func clusterSets(nodes []configs.NodeGroup) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []string{"cluster=null", `cluster={"nodes": ` + string(text) + `}`}, nil
+	return []configs.Flag{{Name: discovered.Name, Set: "cluster=null"}, {Name: discovered.Name, Set: `cluster={"nodes": ` + string(text) + `}`}}, nil
 }

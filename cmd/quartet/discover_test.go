@@ -46,11 +46,11 @@ func TestNodesOf(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
-			sets, err := clusterSets(got)
+			flags, err := clusterFlags(got)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := configs.Load(catalog(), configs.Options{Files: []string{runConfig}, Sets: append(sets, discovered)})
+			c, err := configs.Load(catalog(), configs.Options{Files: []string{runConfig}, Flags: append(flags, discovered)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -28,6 +28,10 @@ func checkFlags(c *cobra.Command, _ []string) (err error) {
 			err = fmt.Errorf("--%s is empty; leave it out, or give it a value", f.Name)
 			return
 		}
+		if f.Value.Type() == "duration" && strings.HasPrefix(f.Value.String(), "-") {
+			err = fmt.Errorf("--%s: %s is negative", f.Name, f.Value)
+			return
+		}
 		for _, group := range f.Annotations[excludingGroups] {
 			if given := givenOf(c, group, true); len(given) > 1 {
 				err = fmt.Errorf("%s exclude each other", flagList(given))
@@ -44,25 +48,29 @@ func checkFlags(c *cobra.Command, _ []string) (err error) {
 	return err
 }
 
-// flagError words what is wrong with a number or a truth in a flag: pflag passes on the words of the parser.
+// flagError words what is wrong with a number, a truth or a duration in a flag: pflag passes on the words of the parser.
 func flagError(_ *cobra.Command, err error) error {
 	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
 		return err
 	}
-	parse, ok := errors.AsType[*strconv.NumError](err)
-	if !ok {
-		return err
-	}
-	wanted := "a whole number"
+	wanted := ""
 	switch invalid.GetFlag().Value.Type() {
 	case "bool":
 		wanted = "true or false"
 	case "float64":
 		wanted = "a number"
+	case "int":
+		wanted = "a whole number"
+	case "uint32", "uint64":
+		wanted = "a whole number, 0 or more"
+	case "duration":
+		wanted = "a duration such as 30s"
+	default:
+		return err
 	}
 	reason := "is not " + wanted
-	if errors.Is(parse, strconv.ErrRange) {
+	if errors.Is(err, strconv.ErrRange) {
 		reason = "is out of range"
 	}
 	return fmt.Errorf("--%s: %q %s", invalid.GetFlag().Name, invalid.GetValue(), reason)

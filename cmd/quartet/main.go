@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/quartet-sched/quartet/core/backend/local"
 )
@@ -17,7 +18,22 @@ func main() {
 	if len(os.Args) < 2 || os.Args[1] != "run" || isTerminal(os.Stderr) {
 		ends = append(ends, syscall.SIGHUP) // to a run without a terminal it says that the config was changed
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
-	context.AfterFunc(ctx, stop) // a second signal kills
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(untilSignal(ends), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// sameSignal is how long after a signal another counts as the same one: some programs that end others, such as timeout, send two.
+const sameSignal = 500 * time.Millisecond
+
+// untilSignal returns a context that the first of these signals ends. A later one kills.
+func untilSignal(ends []os.Signal) context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, ends...)
+	go func() {
+		<-asked
+		cancel()
+		time.Sleep(sameSignal)
+		signal.Stop(asked)
+	}()
+	return ctx
 }

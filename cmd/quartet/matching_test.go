@@ -3,6 +3,7 @@ package main
 import (
 	"compress/gzip"
 	"encoding/csv"
+	"fmt"
 	"math"
 	"os"
 	"strconv"
@@ -35,6 +36,21 @@ func TestMatchingBeatsItsBaselines(t *testing.T) {
 	sizes := seconds("matching-tpds24/optimus-matching.yaml")
 	if got := seconds("matching-tpds24/optimus.yaml"); got < 1.03*sizes {
 		t.Errorf("optimus: mean JCT %.0f s, with the market as placement %.0f s", got, sizes)
+	}
+}
+
+// TestMatchingIsNearSia holds the market to 2 % of Sia's allocation of the same jobs, at fewer restarts than two a job.
+func TestMatchingIsNearSia(t *testing.T) {
+	market, sia, restarts := 0.0, 0.0, 0.0
+	for seed := 4; seed <= 10; seed++ {
+		at := fmt.Sprintf("seed=%d", seed)
+		ours, _ := simulated(t, matchingMarket, at)
+		theirs, _ := simulated(t, matchingMarket, at, "pipeline.allocation={type: sia}")
+		market, sia = market+float64(ours.JCTSeconds.Mean), sia+float64(theirs.JCTSeconds.Mean)
+		restarts += float64(ours.Restarts.Mean) / 7
+	}
+	if got := market/sia - 1; got > 0.02 || restarts > 2 {
+		t.Errorf("mean JCT %+.2f %% against sia with %.2f restarts a job, want at most +2 %% and 2", 100*got, restarts)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/control"
+	"github.com/quartet-sched/quartet/internal/interrupt"
 )
 
 // defaultRun is the name of the run that the embedded config of `run` makes.
@@ -135,8 +137,24 @@ func (f *schedulerFlags) register(c *cobra.Command) {
 	}
 }
 
+// check refuses a path in the place of a name.
+func (f *schedulerFlags) check() error {
+	dir, name := filepath.Split(f.run)
+	if dir == "" && name != "." && name != ".." {
+		return nil
+	}
+	hint := ""
+	if plain := filepath.Base(f.run); plain != "." && plain != ".." && plain != string(filepath.Separator) {
+		hint = fmt.Sprintf("its folder is for --out: --out %s --run %s", filepath.Clean(filepath.Join(f.run, "..")), plain)
+	}
+	return problem("--run", fmt.Sprintf("%q is a path, not the name of a run", f.run), hint)
+}
+
 // open connects to the scheduler.
 func (f *schedulerFlags) open(ctx context.Context) (*control.Client, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
 	if f.server != "" {
 		return control.DialTLS(f.server, f.TLSFiles)
 	}
@@ -249,6 +267,17 @@ func nodeNames(ctx context.Context, client *control.Client) (names []string, err
 	return names, err
 }
 
+// unique lists what is given more than once where it is given first.
+func unique(list []string) []string {
+	var kept []string
+	for _, one := range list {
+		if !slices.Contains(kept, one) {
+			kept = append(kept, one)
+		}
+	}
+	return kept
+}
+
 // each does something to every one of several, whatever comes of the others.
 func each(list []string, do func(string) error) error {
 	var errs []error
@@ -259,7 +288,11 @@ func each(list []string, do func(string) error) error {
 }
 
 // readJobFile reads a job file, or standard input for "-".
-func readJobFile(name string, stdin io.Reader) (file backend.JobFile, err error) {
+func readJobFile(ctx context.Context, name string, stdin io.Reader) (backend.JobFile, error) {
+	return interrupt.Call(ctx, func() (backend.JobFile, error) { return jobFileIn(name, stdin) })
+}
+
+func jobFileIn(name string, stdin io.Reader) (file backend.JobFile, err error) {
 	from := stdin
 	if name == "-" {
 		name = "stdin"

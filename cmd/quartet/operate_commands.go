@@ -16,6 +16,7 @@ import (
 	"github.com/quartet-sched/quartet/core/backend/local"
 	"github.com/quartet-sched/quartet/core/control"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
+	"github.com/quartet-sched/quartet/internal/interrupt"
 )
 
 // operateCommands talk to a running scheduler.
@@ -42,7 +43,7 @@ Their "submit" counts from now. A note tells of jobs that need more devices than
 		t := render.Table{Columns: []render.Column{{Name: "job"}}}
 		var taken []backend.JobFile
 		err := each(args, func(name string) error {
-			file, err := readJobFile(name, c.InOrStdin())
+			file, err := readJobFile(ctx, name, c.InOrStdin())
 			if err != nil {
 				return err
 			}
@@ -85,7 +86,7 @@ func (a *app) cancelCommand() *cobra.Command {
 		Short: "End jobs that nobody wants any more",
 		Args:  cobra.MinimumNArgs(1),
 	}, func(ctx context.Context, client *control.Client, args []string) error {
-		return each(args, func(job string) error {
+		return each(unique(args), func(job string) error {
 			before, err := client.Describe(ctx, job)
 			if err == nil {
 				err = client.Cancel(ctx, job)
@@ -118,7 +119,7 @@ func (a *app) healthCommand(name, short string, h core.Health) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return each(args, func(node string) error {
+		return each(unique(args), func(node string) error {
 			if err := client.SetHealth(ctx, node, h); err != nil {
 				return err
 			}
@@ -177,6 +178,9 @@ one that has ended, or whose scheduler was killed.`,
 	c.Flags().BoolVarP(&log.Follow, "follow", "f", false, "go on until the job has ended")
 	f.complete(f.operation(c, func(ctx context.Context, client *control.Client, args []string) error {
 		log.Job, log.Rank = args[0], int(rank)
+		if err := checkRank(ctx, client, log.Job, rank); err != nil {
+			return err
+		}
 		return client.ReadLog(ctx, log, a.stdout)
 	}), 1, allJobs)
 	read := c.RunE
@@ -191,6 +195,22 @@ one that has ended, or whose scheduler was killed.`,
 		return read(c, args)
 	}
 	return c
+}
+
+// checkRank refuses a rank that no replica of a job can have.
+func checkRank(ctx context.Context, client *control.Client, job string, rank uint32) error {
+	if rank == 0 {
+		return nil
+	}
+	d, err := client.Describe(ctx, job)
+	if err != nil {
+		return err
+	}
+	most := max(d.GetJob().GetRequested(), d.GetJob().GetMaxReplicas())
+	if rank < most {
+		return nil
+	}
+	return problem("--rank", fmt.Sprintf("%d is no rank of job %q, which has %s at most", rank, job, render.Count(int(most), "replica")), "ranks count from 0")
 }
 
 func (a *app) nodesCommand() *cobra.Command {
@@ -261,7 +281,7 @@ With --run-dir it asks no scheduler but reads the decisions.jsonl of a run or a 
 		if runDir == "" {
 			return ask(c, args)
 		}
-		d, err := readDecisions(runDir, args[0])
+		d, err := interrupt.Call(c.Context(), func() (*controlv1.DescribeResponse, error) { return readDecisions(runDir, args[0]) })
 		if err != nil {
 			return err
 		}

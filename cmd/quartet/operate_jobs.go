@@ -68,8 +68,8 @@ func (a *app) jobsCommand() *cobra.Command {
 		Short: "List the jobs of the running scheduler",
 		Long: `Lists the jobs that have not ended, by id, which is their rank in order of submission. With --all
 also those that have ended, of which the scheduler keeps the last 10,000; jobs.csv holds them all.
-With --watch it goes on until it is interrupted, and prints a job again whenever its state, its
-devices or why it waits have changed.`,
+With --watch it goes on until it is interrupted (exit 130), and prints a job again whenever its state,
+its devices or why it waits have changed.`,
 		Example: "  quartet jobs --state waiting,running --tenant vision\n  quartet jobs -w -o wide",
 		Args:    cobra.NoArgs,
 	}
@@ -132,8 +132,8 @@ func (a *app) watchJobs(ctx context.Context, client *control.Client, chosen *job
 				return err
 			}
 		}
-		if pause(ctx) != nil {
-			return nil // to be interrupted is how this ends
+		if err := pause(ctx); err != nil {
+			return err
 		}
 	}
 }

@@ -35,15 +35,19 @@ all have completed, 3 when one failed, otherwise 4 when one was rejected and 5 w
 		Example: "  quartet wait train\n  quartet wait --timeout 2h $(quartet submit jobs.yaml)",
 		Args:    cobra.MinimumNArgs(1),
 	}
-	c.Flags().DurationVar(&limit, "timeout", 0, "how long to wait at most; 0 for as long as it takes")
+	c.Flags().DurationVar(&limit, "timeout", 0, "how long to wait at most, 0s to look once (default: as long as it takes)")
 	return f.complete(f.operation(c, func(ctx context.Context, client *control.Client, args []string) error {
+		once := c.Flags().Changed("timeout") && limit == 0
 		if limit > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeoutCause(ctx, limit, errTimeout)
 			defer cancel()
 		}
-		err := a.waitFor(ctx, client, args)
-		if errors.Is(context.Cause(ctx), errTimeout) {
+		err := a.waitFor(ctx, client, unique(args), once)
+		switch {
+		case errors.Is(err, errTimeout):
+			return &exitError{exitTimeout, errors.New("not every job has ended")}
+		case errors.Is(context.Cause(ctx), errTimeout):
 			return &exitError{exitTimeout, fmt.Errorf("not every job has ended within %v", limit)}
 		}
 		return err
@@ -52,8 +56,8 @@ all have completed, 3 when one failed, otherwise 4 when one was rejected and 5 w
 
 var errTimeout = errors.New("timeout")
 
-// waitFor tells of each job when it has ended, and comes to the exit code of the worst.
-func (a *app) waitFor(ctx context.Context, client *control.Client, names []string) error {
+// waitFor prints each job when it has ended, and comes to the exit code of the worst. It may look once, and is then out of time.
+func (a *app) waitFor(ctx context.Context, client *control.Client, names []string, once bool) error {
 	left := names
 	ended := make(map[string]int) // jobs by state
 	for first := true; ; first = false {
@@ -75,6 +79,9 @@ func (a *app) waitFor(ctx context.Context, client *control.Client, names []strin
 		}
 		if left = running; len(left) == 0 {
 			return exitOf(ended)
+		}
+		if once {
+			return errTimeout
 		}
 		if first {
 			a.note("waiting for %s", render.Count(len(left), "job"))

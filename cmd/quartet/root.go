@@ -69,8 +69,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	a.tell(command, err)
-	return a.exitCode(err)
+	code := a.exitCode(err)
+	if !onlyInterrupted(err) {
+		a.tell(command, err)
+	}
+	return code
 }
 
 // exitCode is that of the error; everything wrong with what the user gave is a matter of usage.
@@ -85,6 +88,20 @@ func (a *app) exitCode(err error) int {
 		return exitInterrupted
 	}
 	return exitFailed
+}
+
+// onlyInterrupted reports whether an error says nothing but that the program was asked to end: whoever asked knows.
+func onlyInterrupted(err error) bool {
+	switch e := err.(type) {
+	case nil, *exitError, core.Diagnostics:
+		return false
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !onlyInterrupted(err) })
+	case interface{ Unwrap() error }:
+		return onlyInterrupted(e.Unwrap())
+	default:
+		return errors.Is(err, context.Canceled)
+	}
 }
 
 // tell writes the error to stderr: diagnostics a line each, starting with their position.

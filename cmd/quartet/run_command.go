@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/device"
 	"github.com/quartet-sched/quartet/core/backend/local"
 )
@@ -104,7 +106,21 @@ func (f *runFlags) release() {
 // load reads the config with a real backend and the jobs that the flags name.
 func (f *runFlags) load(ctx context.Context, a *app) (*configs.Config, error) {
 	c, err := f.loadReal(ctx, a)
-	return c, hintNeeds(err)
+	return c, hintNeeds(withoutPaths(err, "--name", "--speedup"))
+}
+
+// withoutPaths leaves the place in the config out of problems with flags whose name says it.
+func withoutPaths(err error, flags ...string) error {
+	found, ok := errors.AsType[core.Diagnostics](err)
+	if !ok {
+		return err
+	}
+	for i := range found {
+		if slices.Contains(flags, found[i].Position.File) {
+			found[i].Path = ""
+		}
+	}
+	return found
 }
 
 func (f *runFlags) loadReal(ctx context.Context, a *app) (*configs.Config, error) {
@@ -112,19 +128,23 @@ func (f *runFlags) loadReal(ctx context.Context, a *app) (*configs.Config, error
 		return nil, err
 	}
 	flags := configFlags{files: f.files, sets: f.sets, usual: f.usual}
+	set := func(flag, assignment string) {
+		flags.flags = append(flags.flags, configs.Flag{Name: flag, Set: assignment})
+	}
 	if f.jobs != "" {
 		path, err := json.Marshal(f.jobs)
 		if err != nil {
 			return nil, err
 		}
-		flags.sets = append(flags.sets, "workload=null", fmt.Sprintf("workload={type: jobs, config: {path: %s}}", path))
+		set("--jobs", "workload=null")
+		set("--jobs", fmt.Sprintf("workload={type: jobs, config: {path: %s}}", path))
 	}
 	if f.name != "" {
 		name, err := json.Marshal(f.name)
 		if err != nil {
 			return nil, err
 		}
-		flags.sets = append(flags.sets, fmt.Sprintf("name=%s", name))
+		set("--name", fmt.Sprintf("name=%s", name))
 	}
 	if f.discover {
 		found, err := device.Discover(ctx)
@@ -135,11 +155,11 @@ func (f *runFlags) loadReal(ctx context.Context, a *app) (*configs.Config, error
 		if err != nil {
 			return nil, err
 		}
-		sets, err := clusterSets(nodes)
+		cluster, err := clusterFlags(nodes)
 		if err != nil {
 			return nil, err
 		}
-		flags.sets = append(flags.sets, sets...)
+		flags.flags = append(flags.flags, cluster...)
 	}
 	c, err := flags.load(ctx, a, f.out)
 	if err != nil {
@@ -154,13 +174,14 @@ func (f *runFlags) loadReal(ctx context.Context, a *app) (*configs.Config, error
 		return c, nil
 	}
 	if !real {
-		flags.sets = append(flags.sets, "backend=null", fmt.Sprintf("backend={type: local, config: {declared: %t}}", f.jobs == "" && isTrace(c)))
+		set("run", "backend=null")
+		set("run", fmt.Sprintf("backend={type: local, config: {declared: %t}}", f.jobs == "" && isTrace(c)))
 	}
 	if f.discover {
-		flags.sets = append(flags.sets, discovered)
+		flags.flags = append(flags.flags, discovered)
 	}
 	if f.sped {
-		flags.sets = append(flags.sets, fmt.Sprintf("backend.config.speedup=%v", f.speedup))
+		set("--speedup", fmt.Sprintf("backend.config.speedup=%v", f.speedup))
 	}
 	return flags.load(ctx, a, f.out)
 }

@@ -17,13 +17,15 @@ import (
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/internal/interrupt"
 )
 
 // configFlags are the flags that choose and change a config.
 type configFlags struct {
 	files []string
 	sets  []string
-	usual string // embedded config that is taken when none is given; "" for the default
+	flags []configs.Flag // what other flags of the command set
+	usual string         // embedded config that is taken when none is given; "" for the default
 }
 
 // without names the embedded config that is taken when no file is given.
@@ -44,10 +46,28 @@ func byFlag(c *cobra.Command, args []string) error {
 	return fmt.Errorf("%q takes its config by flag: %s -f %s", c.CommandPath(), c.CommandPath(), strings.Join(args, " -f "))
 }
 
+// loadConfig loads a config. Whoever is interrupted waits for none of its files.
+func (a *app) loadConfig(ctx context.Context, o configs.Options) (*configs.Config, error) {
+	var env environment
+	o.Env, o.Outside = env.lookup, a.outside(ctx)
+	o.Stdin = func() ([]byte, error) { return a.readStdin(ctx) }
+	o.ReadFile = func(name string) ([]byte, error) {
+		return interrupt.Call(ctx, func() ([]byte, error) { return os.ReadFile(name) })
+	}
+	config, err := configs.Load(catalog(), o)
+	if interrupted := ctx.Err(); err != nil && interrupted != nil {
+		return nil, interrupted
+	}
+	a.noteStrayVariables(&env, config)
+	return config, err
+}
+
 // readStdin reads standard input, once: a config may be loaded twice.
-func (a *app) readStdin() ([]byte, error) {
+func (a *app) readStdin(ctx context.Context) ([]byte, error) {
 	if a.stdinText == nil && a.stdinErr == nil {
-		a.stdinText, a.stdinErr = io.ReadAll(io.LimitReader(os.Stdin, maxStdin))
+		a.stdinText, a.stdinErr = interrupt.Call(ctx, func() ([]byte, error) {
+			return io.ReadAll(io.LimitReader(os.Stdin, maxStdin))
+		})
 	}
 	return a.stdinText, a.stdinErr
 }
@@ -85,12 +105,7 @@ func (f *configFlags) load(ctx context.Context, a *app, outDir string) (*configs
 	if err := f.discover(a); err != nil {
 		return nil, err
 	}
-	var env environment
-	config, err := configs.Load(catalog(), configs.Options{
-		Files: f.files, Sets: f.sets, OutDir: outDir, Stdin: a.readStdin, Env: env.lookup, Outside: a.outside(ctx),
-	})
-	a.noteStrayVariables(&env, config)
-	return config, err
+	return a.loadConfig(ctx, configs.Options{Files: f.files, Sets: f.sets, Flags: f.flags, OutDir: outDir})
 }
 
 type simulateFlags struct {
@@ -202,7 +217,7 @@ func (f *simulateFlags) verdict(a *app, r *quartet.Result) error {
 
 // repeat runs what a manifest records and compares the files.
 func (a *app) repeat(ctx context.Context, f *simulateFlags) error {
-	m, err := quartet.ReadManifest(f.from)
+	m, err := interrupt.Call(ctx, func() (*quartet.Manifest, error) { return quartet.ReadManifest(f.from) })
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/cmd/internal/render"
@@ -66,9 +68,7 @@ func (f *traceFlags) load(ctx context.Context, a *app, seedGiven bool) (*workloa
 	if seedGiven {
 		sets = append(sets, "seed="+strconv.FormatUint(f.seed, 10))
 	}
-	var env environment
-	config, err := configs.Load(catalog(), configs.Options{Files: f.files, Sets: sets, Env: env.lookup, Outside: a.outside(ctx)})
-	a.noteStrayVariables(&env, config)
+	config, err := a.loadConfig(ctx, configs.Options{Files: f.files, Sets: sets})
 	if err != nil {
 		return nil, nil, asGiven(err)
 	}
@@ -155,7 +155,29 @@ func (a *app) traceGenerateCommand() *cobra.Command {
 		},
 	}
 	f.registerSettings(c)
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		unknown, ok := errors.AsType[*pflag.NotExistError](err)
+		if !ok {
+			return flagError(c, err)
+		}
+		return settingError(err, unknown.GetSpecifiedName())
+	})
 	return c
+}
+
+// settingError tells how the settings of a generated workload are given when one is taken for a flag.
+func settingError(err error, name string) error {
+	for _, source := range catalog().Workload {
+		if source.Type != "generated" {
+			continue
+		}
+		for _, field := range source.Fields() {
+			if field.Name == name {
+				return fmt.Errorf("%w; it is a setting: --set %s=%s", err, name, cmp.Or(field.Default, "…"))
+			}
+		}
+	}
+	return err
 }
 
 func (a *app) writeTrace(c *cobra.Command, f *traceFlags) error {

@@ -5,19 +5,22 @@ import "github.com/quartet-sched/quartet/core"
 // The queue disciplines: what happens to those behind a candidate that does not fit the devices left.
 const (
 	Backfill = "backfill" // it is skipped; the walk ends when no device is left
-	Blocking = "blocking" // nobody behind it may start
+	Blocking = "blocking" // nobody behind it may start on a type that it can use
 	All      = "all"      // everyone is granted, and the placer finds out who fits
 )
 
 // Walk hands out the devices of a cluster along an order. It counts devices; whether their shape suits is for the
-// placer to say. Grants of the blocking discipline are Blocking, so that its promise holds through placement.
+// placer to say. Grants of the blocking discipline are Blocking, so that its promise holds through placement. Which type a
+// job gets is for the placer to say, too: in a cluster of several types, blocking grants everyone and leaves it to the placer
+// who waits behind whom.
 type Walk struct {
 	Discipline string // one of the queue disciplines
 
 	capacity Capacity
 	left     int
-	kept     int // grants by Keep, the first ones
-	fitted   int // grants within the devices there are; with blocking, one more may follow them
+	all      bool // everyone is granted
+	kept     int  // grants by Keep, the first ones
+	fitted   int  // grants that may be seated; with blocking, one more may follow them
 	grants   []core.Grant
 }
 
@@ -25,6 +28,7 @@ type Walk struct {
 func (w *Walk) Begin(v *core.View) {
 	w.capacity.Count(v.Cluster)
 	w.left, w.kept, w.fitted, w.grants = v.Devices, 0, 0, w.grants[:0]
+	w.all = w.Discipline == All || w.Discipline == Blocking && len(v.Cluster.Accelerators) > 1
 }
 
 // Replicas is what the candidate is granted when its turn comes: the number it requested, within what it can use and
@@ -38,9 +42,9 @@ func (w *Walk) Replicas(v *core.View, c *core.Candidate) int {
 func (w *Walk) Offer(v *core.View, c *core.Candidate) bool {
 	n := w.Replicas(v, c)
 	switch {
-	case n <= w.left || w.Discipline == All:
+	case n <= w.left || w.all:
 		w.take(c, n)
-		return w.left > 0 || w.Discipline == All
+		return w.left > 0 || w.all
 	case w.Discipline == Blocking:
 		w.grant(c, n) // its verdict says why everyone waits
 		return false
@@ -63,7 +67,8 @@ func (w *Walk) Grants() []core.Grant { return w.grants }
 // Kept is the number of grants by Keep, which are the first ones.
 func (w *Walk) Kept() int { return w.kept }
 
-// Fitted is the number of grants, from the first on, that the devices suffice for. With Blocking one more may follow.
+// Fitted is the number of grants, from the first on, that the devices suffice for, or all where everyone is granted. With
+// Blocking one more may follow.
 func (w *Walk) Fitted() int { return w.fitted }
 
 func (w *Walk) take(c *core.Candidate, n int) {

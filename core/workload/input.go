@@ -13,6 +13,7 @@ import (
 	"os"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/interrupt"
 )
 
 // TraceConfig is the Config of a source that reads one trace file.
@@ -57,10 +58,10 @@ type input struct {
 }
 
 func openInput(ctx context.Context, path string) (*input, error) {
-	if err := ctx.Err(); err != nil {
+	disk, err := interrupt.Call(ctx, func() ([]byte, error) { return os.ReadFile(path) })
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return nil, err
 	}
-	disk, err := os.ReadFile(path)
 	if err != nil {
 		return nil, cannotRead(path, err)
 	}

@@ -61,6 +61,10 @@ func openTable(in *input, cols columns) *table {
 	if cols.tabs {
 		t.csv.Comma, t.csv.LazyQuotes = '\t', true
 	}
+	if start, _ := content.Peek(2); string(start) == "\xff\xfe" || string(start) == "\xfe\xff" {
+		t.report(core.Position{File: t.file}, "is UTF-16 text", "save it as UTF-8")
+		return t
+	}
 	if cols.headless {
 		t.width = len(t.names)
 		for i := range t.names {
@@ -80,6 +84,10 @@ func (t *table) readHeader(required int) {
 		return
 	case err != nil:
 		t.reportSyntax(err)
+		return
+	}
+	if divider := t.otherDivider(header); divider != "" {
+		t.report(core.Position{File: t.file, Line: 1}, fmt.Sprintf("columns are divided by %s", strconv.Quote(divider)), "divide them by commas")
 		return
 	}
 	fields := make([]int, len(t.names))
@@ -105,6 +113,19 @@ func (t *table) readHeader(required int) {
 	if len(t.problems) == 0 {
 		t.fields, t.width = fields, len(header)
 	}
+}
+
+// otherDivider is what divides the columns of a header in the place of commas; empty when nothing else does.
+func (t *table) otherDivider(header []string) string {
+	if len(header) != 1 {
+		return ""
+	}
+	for _, divider := range []string{";", "\t", "|"} {
+		if names := strings.Split(header[0], divider); len(names) > 1 && slices.Contains(t.names, names[0]) {
+			return divider
+		}
+	}
+	return ""
 }
 
 // next moves to the next row of the right width; false at the end.

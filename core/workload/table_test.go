@@ -23,9 +23,14 @@ func TestProblemsOfATable(t *testing.T) {
 		content string
 		want    []string
 	}{
-		"empty file":  {readCSV, "", []string{`t.csv: the file is empty; expected the header name,submit_s,duration_s,replicas`}},
-		"no rows":     {readCSV, csvHeader, []string{`t.csv: no rows; expected at least one`}},
-		"blank lines": {readCSV, csvHeader + "\n\r\n\n", []string{`t.csv: no rows; expected at least one`}},
+		"empty file":              {readCSV, "", []string{`t.csv: the file is empty; expected the header name,submit_s,duration_s,replicas`}},
+		"semicolons":              {readCSV, strings.ReplaceAll(csvHeader+"a,0,1,1\n", ",", ";"), []string{`t.csv:1: columns are divided by ";"; divide them by commas`}},
+		"tabs":                    {readCSV, strings.ReplaceAll(csvHeader+"a,0,1,1\n", ",", "\t"), []string{`t.csv:1: columns are divided by "\t"; divide them by commas`}},
+		"UTF-16":                  {readCSV, "\xff\xfen\x00a\x00m\x00e\x00\n\x00", []string{`t.csv: is UTF-16 text; save it as UTF-8`}},
+		"UTF-16, the other way":   {readCSV, "\xfe\xff\x00n\x00a", []string{`t.csv: is UTF-16 text; save it as UTF-8`}},
+		"UTF-16 without a header": {readPhilly, "\xff\xfe1\x00\n\x00", []string{`t.csv: is UTF-16 text; save it as UTF-8`}},
+		"no rows":                 {readCSV, csvHeader, []string{`t.csv: no rows; expected at least one`}},
+		"blank lines":             {readCSV, csvHeader + "\n\r\n\n", []string{`t.csv: no rows; expected at least one`}},
 		"header": {readCSV, "name,submit,duration_s,name,x\na,1,2,3,4\n", []string{
 			`t.csv:1: missing column "submit_s"`,
 			`t.csv:1: missing column "replicas"`,

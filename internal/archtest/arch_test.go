@@ -35,7 +35,7 @@ var rooms = []room{
 	{"core/backend/local/keeper", []string{"core/agent"}},
 	{"core/backend", []string{"core", "core/agent", "core/workload", "core/goodput"}},
 	{"core/sim", []string{"core", "core/backend", "core/workload", "core/goodput"}},
-	{"core/workload", []string{"core", "core/goodput", "internal/yamlpos"}},
+	{"core/workload", []string{"core", "core/goodput", "internal/interrupt", "internal/yamlpos"}},
 	{"core/metrics", []string{"core"}},
 	{"core/goodput", []string{"core", "core/optim", "internal/yamlpos"}},
 	{"core/optim", nil},

@@ -19,6 +19,7 @@ type bench struct {
 	dir     string
 
 	onEvents bool
+	beside   int // busy processes that compete with a run
 }
 
 // outcome is what a run came to.
@@ -63,11 +64,35 @@ func (b *bench) simulate(name string, sets []string) (*outcome, error) {
 	return b.quartet("simulate", name+"-simulated", sets)
 }
 
-func (b *bench) run(name string, sets []string) (*outcome, error) {
+func (b *bench) run(name string, sets []string) (o *outcome, err error) {
+	stop, err := b.compete()
+	defer stop()
+	if err != nil {
+		return nil, err
+	}
 	return b.quartet("run", name+"-run", append([]string{
 		"backend=null",
 		fmt.Sprintf("backend={type: local, config: {declared: true, speedup: %v, stand_in: %s}}", b.speedup, b.standIn()),
 	}, sets...))
+}
+
+// compete starts busy neighbours, which stop ends.
+func (b *bench) compete() (stop func(), err error) {
+	var busy []*exec.Cmd
+	stop = func() {
+		for _, c := range busy {
+			_ = c.Process.Kill() // one that has ended needs none
+			_ = c.Wait()         // it was killed
+		}
+	}
+	for range b.beside {
+		c := exec.Command("sh", "-c", "while :; do :; done")
+		if err := c.Start(); err != nil {
+			return stop, fmt.Errorf("start a busy neighbour: %w", err)
+		}
+		busy = append(busy, c)
+	}
+	return stop, nil
 }
 
 // quartet runs a command on the config, and reads what it came to.

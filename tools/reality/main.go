@@ -2,9 +2,9 @@
 // trainings on declared devices under the same config, and compares what both came to. docs/run.md tells of replays.
 //
 // A policy takes some minutes. Where other programs keep the machine busy, run it with priority, and keep its files in memory:
-// what disturbs the trainings is in the figures.
+// what disturbs the trainings is in the figures. To measure that, -beside starts busy neighbours.
 //
-// Usage: go run ./tools/reality [-seed 3] [-speedup 60] [-only fifo,pollux] [-keep /dev/shm/reality]
+// Usage: go run ./tools/reality [-seed 3] [-speedup 60] [-only fifo,pollux] [-beside 2] [-keep /dev/shm/reality]
 package main
 
 import (
@@ -39,6 +39,7 @@ func main() {
 	flag.IntVar(&b.jobs, "jobs", 40, "jobs of the trace")
 	flag.DurationVar(&b.span, "span", 0, "time within which they are submitted; that of the config if 0")
 	flag.BoolVar(&b.onEvents, "on-events", false, "hold rounds at events too, not on the grid only")
+	flag.IntVar(&b.beside, "beside", 0, "how many busy processes compete with each run")
 	only := flag.String("only", "", "policies, separated by commas; all if empty")
 	keep := flag.String("keep", "", "folder that keeps what the runs wrote; none if empty")
 	flag.Parse()

@@ -41,7 +41,7 @@ func (b *bench) polluxFairness() ([][]string, error) {
 	} {
 		var runs []run
 		for _, n := range given["1.0"] {
-			runs = append(runs, run{c.config, onPath(b.workload("1.0", n), c.sets...)})
+			runs = append(runs, run{config: c.config, sets: onPath(b.workload("1.0", n), c.sets...)})
 		}
 		outcomes, err := b.all(runs)
 		if err != nil {

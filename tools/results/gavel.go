@@ -31,6 +31,7 @@ type gavelRun struct {
 	jobs        int     // 0 for all
 	first, last int     // measured
 	sets        []string
+	timed       bool
 }
 
 func (b *bench) gavel(r gavelRun) (*outcome, error) {
@@ -46,7 +47,7 @@ func (b *bench) gavel(r gavelRun) (*outcome, error) {
 	for i := range 3 {
 		sets = append(sets, fmt.Sprintf("cluster.nodes[%d].count=%d", i, r.devices))
 	}
-	return b.simulate("gavel-osdi20/"+r.config+".yaml", append(sets, r.sets...)...)
+	return b.once(run{config: "papers/gavel-osdi20/" + r.config + ".yaml", sets: append(sets, r.sets...), timed: r.timed})
 }
 
 // gavelFixture is what the published simulator answers on a small cluster.
@@ -142,7 +143,7 @@ func (b *bench) gavelContinuous() ([][]string, error) {
 		{"best-normalised-sum", false, 5.2, 17.825},
 		{"best-normalised-sum", false, 6, 34.188},
 	} {
-		got, err := b.gavel(gavelRun{config: r.config, several: r.several, jobsPerHour: r.rate, devices: 36, first: 4000, last: 4999})
+		got, err := b.gavel(gavelRun{config: r.config, several: r.several, jobsPerHour: r.rate, devices: 36, first: 4000, last: 4999, timed: true})
 		if err != nil {
 			return nil, err
 		}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -12,6 +14,11 @@ const (
 	polluxKnown     = "papers/pollux-osdi21/pollux-known.yaml"
 	polluxKnownFast = "papers/pollux-osdi21/pollux-known-fast.yaml"
 )
+
+// restsOnAPool reports whether a composition needs what earlier jobs taught.
+func restsOnAPool(config string) bool {
+	return config == polluxKnown || config == polluxKnownFast || config == polluxHistory
+}
 
 // polluxKnowledge runs the compositions that rest on a pool, each with one that it filled on the other four workloads of
 // load 1.0.
@@ -40,7 +47,7 @@ func (b *bench) polluxKnowledge() ([][]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			runs = append(runs, run{c.config, onPath(b.workload(c.load, n), withHistory(pool, "true")...)})
+			runs = append(runs, run{config: c.config, sets: onPath(b.workload(c.load, n), withHistory(pool, "true")...)})
 		}
 		got, err := b.figures(runs)
 		if err != nil {
@@ -60,17 +67,25 @@ func (b *bench) polluxKnowledge() ([][]string, error) {
 }
 
 // pool is what a composition learns on all workloads of load 1.0 but one.
-func (b *bench) pool(config, workload string) (string, error) {
-	pool := b.poolPath(config, workload)
+func (b *bench) pool(config, workload string) (string, error) { return b.poolWithout(config, workload) }
+
+// poolWithout is what a composition learns on all workloads of load 1.0 but some.
+func (b *bench) poolWithout(config string, workloads ...string) (string, error) {
+	pool := b.poolPath(config, workloads)
 	if _, err := os.Stat(pool); err == nil {
 		return pool, nil
 	}
 	part := pool + ".part"
 	for _, other := range given["1.0"] {
-		if other == workload {
+		if slices.Contains(workloads, other) {
 			continue
 		}
-		if _, err := b.again(run{config, onPath(b.workload("1.0", other), withHistory(part, "false")...)}); err != nil {
+		dir, err := os.MkdirTemp(b.out, "teach")
+		if err != nil {
+			return "", err
+		}
+		taught := run{config: config, sets: onPath(b.workload("1.0", other), withHistory(part, "false")...)}
+		if err := errors.Join(b.simulateInto(dir, taught), os.RemoveAll(dir)); err != nil {
 			return "", err
 		}
 	}
@@ -90,8 +105,8 @@ func (b *bench) wrongPool(config, workload string) (string, error) {
 // noPool is a file that does not exist.
 func (b *bench) noPool(string, string) (string, error) { return filepath.Join(b.out, "none.yaml"), nil }
 
-func (b *bench) poolPath(config, workload string) string {
-	return filepath.Join(b.out, strings.TrimSuffix(filepath.Base(config), ".yaml")+"-pool-"+workload+".yaml")
+func (b *bench) poolPath(config string, without []string) string {
+	return filepath.Join(b.out, strings.TrimSuffix(filepath.Base(config), ".yaml")+"-pool-"+strings.Join(without, "-")+".yaml")
 }
 
 func withHistory(pool, frozen string) []string {

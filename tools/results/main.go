@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	quartet := flag.String("quartet", "quartet", "the binary to measure")
+	binary := flag.String("quartet", "quartet", "the binary whose processor time is measured, made from the same tree as this program")
 	folder := flag.String("write", "docs/results", "the folder of the documents to write into")
 	only := flag.String("only", "", "the tables to write, separated by commas; all if empty")
 	keep := flag.String("keep", "", "the folder that keeps runs, so that the next time only what changed is run; none if empty")
@@ -27,7 +27,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "QUARTET_DATA is not set: it names the folder that holds data/ and reference/")
 		os.Exit(2)
 	}
-	if err := measureAll(*quartet, data, *keep, *folder, *only); err != nil {
+	if err := measureAll(*binary, data, *keep, *folder, *only); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -61,6 +61,7 @@ var tables = map[string]func(*bench) ([][]string, error){
 	"pollux-merged":       (*bench).polluxMerged,
 	"pollux-history":      (*bench).polluxKnowledge,
 	"pollux-restart":      (*bench).polluxRestart,
+	"pollux-neighbours":   (*bench).polluxNeighbours,
 	"pollux-noise":        (*bench).polluxNoise,
 	"pollux-cpu":          (*bench).polluxCPU,
 	"pollux-pause":        (*bench).polluxPause,
@@ -72,8 +73,10 @@ var tables = map[string]func(*bench) ([][]string, error){
 	"gavel-makespan":      (*bench).gavelMakespan,
 	"blox":                (*bench).blox,
 	"tiresias":            (*bench).tiresias,
+	"speed-processes":     (*bench).processes,
 	"semantics":           (*bench).semantics,
 	"matching":            (*bench).matching,
+	"matching-seeds":      (*bench).matchingSeedSets,
 	"matching-loads":      (*bench).matchingLoads,
 	"matching-exact":      (*bench).matchingExact,
 	"matching-straggler":  (*bench).matchingStraggler,

@@ -9,7 +9,7 @@ import (
 )
 
 // polluxMerged compares our objectives with the published one under loads for which no workload is given: each workload
-// is the jobs of two given ones.
+// is the jobs of two given ones. Pools are filled on the workloads that are neither of the two.
 func (b *bench) polluxMerged() ([][]string, error) {
 	rows := [][]string{{"load", "composition", "mean JCT s by workload", "mean JCT s", "against pollux-exact", "p99", "makespan"}}
 	type pair struct{ one, loadOfOther, other string }
@@ -31,10 +31,19 @@ func (b *bench) polluxMerged() ([][]string, error) {
 		var base figures
 		for _, c := range []struct{ label, config string }{
 			{"pollux-exact", polluxExact}, {"pollux-best", polluxBest}, {"pollux-guarded", polluxGuarded}, {"pollux-unknown", polluxUnknown},
+			{"pollux-known", polluxKnown}, {"pollux-known-fast", polluxKnownFast}, {"pollux-history", polluxHistory},
 		} {
 			var runs []run
-			for _, path := range paths {
-				runs = append(runs, run{c.config, onPath(path)})
+			for i, path := range paths {
+				sets := onPath(path)
+				if restsOnAPool(c.config) {
+					pool, err := b.poolWithout(c.config, load.pairs[i].one, load.pairs[i].other)
+					if err != nil {
+						return nil, err
+					}
+					sets = append(sets, withHistory(pool, "true")...)
+				}
+				runs = append(runs, run{config: c.config, sets: sets})
 			}
 			got, err := b.figures(runs)
 			if err != nil {

@@ -51,7 +51,7 @@ func (b *bench) published(group, entry string, workloads []string) ([]figures, e
 func (b *bench) measured(config, load string, sets ...string) ([]figures, error) {
 	var runs []run
 	for _, n := range given[load] {
-		runs = append(runs, run{config, onPath(b.workload(load, n), sets...)})
+		runs = append(runs, run{config: config, sets: onPath(b.workload(load, n), sets...)})
 	}
 	return b.figures(runs)
 }

@@ -7,7 +7,7 @@ func (b *bench) polluxRestart() ([][]string, error) {
 	rows := [][]string{{
 		"a restart costs", "pollux-exact, mean JCT s", "pollux-best", "difference", "makespan", "pollux-guarded", "difference", "makespan",
 	}}
-	for _, seconds := range []int{0, 15, 30, 60, 120, 200, 300} {
+	for _, seconds := range []int{0, 15, 30, 60, 120, 150, 200, 300, 600} {
 		cost := strconv.Itoa(seconds) + "s"
 		sets := []string{"backend.config.restart_overhead=" + cost, "pipeline.allocation.config.restart_overhead=" + cost}
 		got, err := b.measured(polluxExact, "1.0", sets...)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/csv"
 	"encoding/hex"
@@ -17,24 +18,40 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"github.com/quartet-sched/quartet"
+)
+
+// The files of a run beside those of quartet.
+const (
+	summaryFile = "summary.json"
+	cpuFile     = "cpu"
 )
 
 type bench struct {
-	quartet, data string
+	quartet, data string       // the binary that is timed, and the folder of published data
 	out           string       // for files that one measurement needs
 	kept          string       // for runs, which tables share
-	binary        []byte       // its hash: a run is known by what it was run with
+	program       []byte       // hash of this program: a run is known by what it was run with
 	count         atomic.Int64 // of runs
 }
 
 func newBench(quartet, data, out, kept string) (*bench, error) {
-	text, err := os.ReadFile(quartet)
+	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	binary := sha256.Sum256(text)
-	return &bench{quartet: quartet, data: data, out: out, kept: kept, binary: binary[:]}, nil
+	hash := sha256.New()
+	for _, path := range []string{self, quartet} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		hash.Write(text)
+	}
+	return &bench{quartet: quartet, data: data, out: out, kept: kept, program: hash.Sum(nil)}, nil
 }
 
 // outcome is what one run came to.
@@ -54,18 +71,19 @@ type outcome struct {
 	GPUHours    float64             `json:"gpu_hours"`
 	Preemptions int                 `json:"preemptions"`
 	jobs        map[string][]string // rows of jobs.csv by name
-	cpu         time.Duration       // processor time of the process
+	cpu         time.Duration       // processor time of the process, of a timed run
 }
 
 // run is a composition, by its path below configs/, and what is set in it.
 type run struct {
 	config string
 	sets   []string
+	timed  bool // in a process of its own, whose processor time is wanted
 }
 
 // simulate runs a shipped composition of a publication.
 func (b *bench) simulate(config string, sets ...string) (*outcome, error) {
-	return b.once(run{filepath.Join("papers", config), sets})
+	return b.once(run{config: filepath.Join("papers", config), sets: sets})
 }
 
 // all runs compositions beside one another, as many as there are processors.
@@ -90,13 +108,18 @@ func (b *bench) once(r run) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := sha256.Sum256(fmt.Appendf(nil, "%x\n%s\n%q", b.binary, config, r.sets))
+	key := sha256.Sum256(fmt.Appendf(nil, "%x\n%s\n%q\n%t", b.program, config, r.sets, r.timed))
 	dir := filepath.Join(b.kept, hex.EncodeToString(key[:8]))
 	if o, err := read(dir); !errors.Is(err, fs.ErrNotExist) {
 		return o, err
 	}
 	fresh := dir + "-" + strconv.FormatInt(b.count.Add(1), 10)
-	if _, err := b.simulateInto(fresh, r); err != nil {
+	if r.timed {
+		_, err = b.process(fresh, r)
+	} else {
+		err = b.simulateInto(fresh, r)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := os.Rename(fresh, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another one may have been faster
@@ -105,14 +128,36 @@ func (b *bench) once(r run) (*outcome, error) {
 	return read(dir)
 }
 
-// again runs a composition, and returns the processor time of the whole process.
-func (b *bench) again(r run) (time.Duration, error) {
-	dir := filepath.Join(b.out, "again-"+strconv.FormatInt(b.count.Add(1), 10))
-	cpu, err := b.simulateInto(dir, r)
-	return cpu, errors.Join(err, os.RemoveAll(dir))
+// simulateInto runs a composition here.
+func (b *bench) simulateInto(dir string, r run) error {
+	c, err := quartet.Load(quartet.Builtins(), quartet.Options{
+		Files: []string{filepath.Join("configs", r.config)}, Sets: r.sets, OutDir: dir, Env: os.LookupEnv,
+	})
+	if err != nil {
+		return err
+	}
+	c.Dir, c.Brief = filepath.Join(dir, c.Name), true
+	result, err := c.Simulate(context.Background())
+	if err != nil {
+		return fmt.Errorf("simulate %s %q: %w", r.config, r.sets, err)
+	}
+	return os.WriteFile(filepath.Join(dir, summaryFile), result.Text, 0o644)
 }
 
-func (b *bench) simulateInto(dir string, r run) (cpu time.Duration, err error) {
+// spent is what a process took of the machine.
+type spent struct {
+	cpu       time.Duration // user and system time
+	peakBytes int64         // of memory
+}
+
+// again runs a composition in a process of its own, whatever is kept.
+func (b *bench) again(r run) (spent, error) {
+	dir := filepath.Join(b.out, "again-"+strconv.FormatInt(b.count.Add(1), 10))
+	s, err := b.process(dir, r)
+	return s, errors.Join(err, os.RemoveAll(dir))
+}
+
+func (b *bench) process(dir string, r run) (s spent, err error) {
 	args := []string{"simulate", "-q", "-o", "json", "--out", dir, "-f", filepath.Join("configs", r.config)}
 	for _, set := range r.sets {
 		args = append(args, "--set", set)
@@ -122,18 +167,21 @@ func (b *bench) simulateInto(dir string, r run) (cpu time.Duration, err error) {
 	command.Stderr = &stderr
 	stdout, err := command.Output()
 	if err != nil {
-		return 0, fmt.Errorf("%v: %w\n%s", args, err, stderr.String())
+		return s, fmt.Errorf("%v: %w\n%s", args, err, stderr.String())
 	}
-	cpu = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
-	return cpu, errors.Join(
-		os.WriteFile(filepath.Join(dir, "cpu"), []byte(cpu.String()), 0o644),
-		os.WriteFile(filepath.Join(dir, "summary.json"), stdout, 0o644),
+	s.cpu = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+	if used, ok := command.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		s.peakBytes = used.Maxrss << 10 // Linux counts in KiB
+	}
+	return s, errors.Join(
+		os.WriteFile(filepath.Join(dir, cpuFile), []byte(s.cpu.String()), 0o644),
+		os.WriteFile(filepath.Join(dir, summaryFile), stdout, 0o644),
 	)
 }
 
 // read reads a run that was kept.
 func read(dir string) (*outcome, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "summary.json"))
+	text, err := os.ReadFile(filepath.Join(dir, summaryFile))
 	if err != nil {
 		return nil, err
 	}
@@ -141,12 +189,14 @@ func read(dir string) (*outcome, error) {
 	if err := json.Unmarshal(text, &o); err != nil {
 		return nil, err
 	}
-	spent, err := os.ReadFile(filepath.Join(dir, "cpu"))
-	if err != nil {
+	switch took, err := os.ReadFile(filepath.Join(dir, cpuFile)); {
+	case errors.Is(err, fs.ErrNotExist): // it was not timed
+	case err != nil:
 		return nil, err
-	}
-	if o.cpu, err = time.ParseDuration(string(spent)); err != nil {
-		return nil, err
+	default:
+		if o.cpu, err = time.ParseDuration(string(took)); err != nil {
+			return nil, err
+		}
 	}
 	o.jobs, err = readRows(filepath.Join(dir, o.Name, "jobs.csv"), 1)
 	return &o, err

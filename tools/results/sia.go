@@ -55,7 +55,7 @@ func (b *bench) onTraces(config string, traces []string, sets ...string) ([]*out
 	var runs []run
 	for _, trace := range traces {
 		path := filepath.Join(b.data, "data", "sia", "workloads", trace+".csv")
-		runs = append(runs, run{"papers/sia-sosp23/" + config + ".yaml", onPath(path, sets...)})
+		runs = append(runs, run{config: "papers/sia-sosp23/" + config + ".yaml", sets: onPath(path, sets...)})
 	}
 	return b.all(runs)
 }

@@ -21,6 +21,9 @@ func Span(seconds float64) string {
 	case seconds < 59.95:
 		return fmt.Sprintf("%.1f s", seconds)
 	}
+	if seconds >= longestDecimal {
+		return fmt.Sprintf("%.3g s", seconds)
+	}
 	minutes, s := split(seconds, 60)
 	hours, m := split(math.Round(seconds/60), 60)
 	days, h := split(math.Round(seconds/3600), 24)
@@ -59,10 +62,16 @@ func split(amount float64, unit int64) (whole, rest int64) {
 // Percent words a ratio: "71.3 %"; "-" when not known.
 func Percent(ratio float64) string { return Decimal(ratio*100, 1, " %") }
 
-// Decimal words a number with so many decimals and a unit; "-" when not known.
+// longestDecimal is from where on the digits of a number say less than its size.
+const longestDecimal = 1e12
+
+// Decimal words a number with so many decimals and a unit, or with an exponent where it is huge; "-" when not known.
 func Decimal(x float64, decimals int, unit string) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return "-"
+	}
+	if math.Abs(x) >= longestDecimal {
+		return fmt.Sprintf("%.3g%s", x, unit)
 	}
 	return fmt.Sprintf("%.*f%s", decimals, x, unit)
 }

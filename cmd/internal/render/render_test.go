@@ -101,7 +101,7 @@ func TestFormatSet(t *testing.T) {
 func TestSpan(t *testing.T) {
 	cases := map[string]float64{
 		"-": math.NaN(), "0 s": 0, "1.25 µs": 1.25e-6, "850 ms": 0.85, "1 ms": 0.9996e-3, "1.0 s": 0.9999, "42.3 s": 42.31,
-		"1m 00s": 59.97, "12m 05s": 725, "1h 00m": 3599.7, "3h 07m": 11220, "47h 59m": 47*3600 + 59*60, "4d 02h": 98 * 3600,
+		"1m 00s": 59.97, "12m 05s": 725, "1h 00m": 3599.7, "3h 07m": 11220, "47h 59m": 47*3600 + 59*60, "4d 02h": 98 * 3600, "1157407d 10h": 1e11 + 1800, "1e+300 s": 1e300,
 		"2d 00h": 48*3600 - 1, "-5.0 s": -5,
 	}
 	for want, seconds := range cases {
@@ -133,6 +133,11 @@ func TestCount(t *testing.T) {
 func TestDecimal(t *testing.T) {
 	if got, want := Percent(0.71349), "71.3 %"; got != want {
 		t.Errorf("Percent = %q, want %q", got, want)
+	}
+	for want, x := range map[string]float64{"4.5e+301": 4.5e301, "-1e+12": -1e12, "999999999999.0": 999999999999, "0.0": 1e-300} {
+		if got := Decimal(x, 1, ""); got != want {
+			t.Errorf("Decimal(%v) = %q, want %q", x, got, want)
+		}
 	}
 	if got, want := Percent(math.NaN()), "-"; got != want {
 		t.Errorf("Percent of nothing = %q, want %q", got, want)

@@ -28,14 +28,25 @@ func (b *Backend) Awaited() (list []*core.Job) {
 	return list
 }
 
-// Cancelled returns when a job was cancelled of which the pipeline may not have been told: whoever cancelled it has the answer
-// that it is. NaN is for one whose moment of submission has not come: it ends then. It is for the goroutine of the scheduler.
-func (b *Backend) Cancelled(id core.JobID) (atSeconds float64, is bool) {
+// Ended returns how and when a job ended of whose end the pipeline may not have been told: a process that is gone has ended, and
+// whoever cancelled a job has the answer that it is. NaN is for one that was cancelled and whose moment of submission has not
+// come: it ends then. It is for the goroutine of the scheduler.
+func (b *Backend) Ended(id core.JobID) (state core.JobState, atSeconds float64, is bool) {
+	for i := range b.events {
+		if e := &b.events[i]; e.Job == id {
+			switch e.Kind {
+			case core.JobFinished:
+				return core.Completed, e.AtSeconds, true
+			case core.JobFailed:
+				return core.Failed, e.AtSeconds, true
+			}
+		}
+	}
 	j := b.jobs[id]
 	if !j.submitted && j.Spec.SubmitSeconds > b.elapsed() {
-		return math.NaN(), j.cancelled
+		return core.Cancelled, math.NaN(), j.cancelled
 	}
-	return max(j.Spec.SubmitSeconds, b.now, j.cancelledAt), j.cancelled
+	return core.Cancelled, max(j.Spec.SubmitSeconds, b.now, j.cancelledAt), j.cancelled
 }
 
 // Coming lists the jobs whose moment of submission has not come.

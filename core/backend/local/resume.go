@@ -287,7 +287,11 @@ func (b *Backend) wakeUp() {
 			b.expectSilence(j)
 			j.before = !j.run.Keeper.Alive()
 			b.resumeRepeated(j)
-			go b.await(j.run.Keeper, j.gone)
+			if j.before {
+				b.await(j.run.Keeper, j.gone) // the next round is told of its end: it was before
+			} else {
+				go b.await(j.run.Keeper, j.gone)
+			}
 		}
 		if j.seats != nil && b.lost(j) {
 			b.log.Warn("a job loses its devices, which are gone", "job", j.Spec.Name)
