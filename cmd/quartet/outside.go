@@ -82,6 +82,7 @@ func (a *app) outside(ctx context.Context) func(configs.Outside) (configs.Catalo
 		if o.Isolated {
 			return isolated(a.openLibrary(ctx), terms), nil
 		}
+		a.noteStrays(o.Dirs)
 		plugins, err := host.Find(a.pluginFolders(o.Dirs))
 		return installed(a.openLibrary(ctx), plugins, terms), err
 	}

@@ -19,8 +19,8 @@ import (
 
 func (a *app) pluginCommand() *cobra.Command {
 	c := group("plugin", "Write, test, install and check policies that live in processes of their own",
-		a.pluginListCommand(), a.pluginDescribeCommand(), a.pluginInstallCommand(), a.pluginVerifyCommand(),
-		a.pluginRemoveCommand(), a.pluginNewCommand(), a.pluginTestCommand(), a.pluginServeCommand())
+		a.registerDir(a.pluginListCommand()), a.registerDir(a.pluginDescribeCommand()), a.pluginInstallCommand(), a.registerDir(a.pluginVerifyCommand()),
+		a.registerDir(a.pluginRemoveCommand()), a.pluginNewCommand(), a.pluginTestCommand(), a.pluginServeCommand())
 	a.registerPluginDirs(c)
 	return c
 }
@@ -44,14 +44,31 @@ func (a *app) pluginListCommand() *cobra.Command {
 					t.Rows = append(t.Rows, []any{p.Name, p.Version, c.Stage, c.Type, c.Summary, p.File()})
 				}
 			}
-			a.noteStrays()
+			a.noteStrays(nil)
 			return t.Write(a.stdout, a.format)
 		},
 	}
 }
 
-func (a *app) noteStrays() {
-	for _, file := range host.Strays(a.pluginFolders(nil)) {
+// registerDir adds --dir to a command that looks into folders, so that what install takes is taken here too.
+func (a *app) registerDir(c *cobra.Command) *cobra.Command {
+	c.Flags().StringArrayVar(&a.pluginDirs, "dir", nil, "the same as --plugin-dir")
+	mustCompleteDirs(c, "dir")
+	return c
+}
+
+// noteStrays tells, once, of folders that were named and cannot be read, and of plugins that no lock records.
+func (a *app) noteStrays(configured []string) {
+	if a.straysTold {
+		return
+	}
+	a.straysTold = true
+	for _, folder := range host.Folders(a.pluginDirs, os.Getenv(host.PathVariable), nil) {
+		if _, err := os.Stat(folder); err != nil && folder != host.UserFolder() {
+			a.note("the plugin folder %s cannot be read: %v", folder, errors.Unwrap(err))
+		}
+	}
+	for _, file := range host.Strays(a.pluginFolders(configured)) {
 		a.note("%s is in no lock and is never started; install it, or remove it", file)
 	}
 }
@@ -129,6 +146,7 @@ func (a *app) pluginFile(path string) (host.Binary, error) {
 }
 
 func (a *app) findPlugin(name string) (host.Installed, error) {
+	a.noteStrays(nil)
 	plugins, err := host.Find(a.pluginFolders(nil))
 	if err != nil {
 		return host.Installed{}, err
@@ -234,7 +252,7 @@ func (a *app) pluginVerifyCommand() *cobra.Command {
 				}
 				t.Rows = append(t.Rows, []any{p.Name, p.Version, p.File(), state})
 			}
-			a.noteStrays()
+			a.noteStrays(nil)
 			return errors.Join(t.Write(a.stdout, a.format), errors.Join(wrong...))
 		},
 	}

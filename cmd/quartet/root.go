@@ -39,6 +39,7 @@ type app struct {
 	noColor        bool
 	quiet          bool
 	pluginDirs     []string
+	straysTold     bool
 	logs           logFlags
 
 	running            bool          // the command line was understood
