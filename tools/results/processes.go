@@ -36,7 +36,8 @@ func (b *bench) processes() ([][]string, error) {
 			[]string{
 				"workload={type: csv, config: {path: " + strconv.Quote(million) + "}}",
 				"cluster.nodes=[{name: gpu, count: 600, accelerator: v100, devices: 8}]", "pipeline.allocation={type: fifo}",
-			}, 3,
+			},
+			3,
 		},
 	} {
 		var cpu []time.Duration
