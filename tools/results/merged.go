@@ -30,8 +30,13 @@ func (b *bench) polluxMerged() ([][]string, error) {
 		}
 		var base figures
 		for _, c := range []struct{ label, config string }{
-			{"pollux-exact", polluxExact}, {"pollux-best", polluxBest}, {"pollux-guarded", polluxGuarded}, {"pollux-unknown", polluxUnknown},
-			{"pollux-known", polluxKnown}, {"pollux-known-fast", polluxKnownFast}, {"pollux-history", polluxHistory},
+			{"pollux-exact", polluxExact},
+			{"pollux-best", polluxBest},
+			{"pollux-guarded", polluxGuarded},
+			{"pollux-unknown", polluxUnknown},
+			{"pollux-known", polluxKnown},
+			{"pollux-known-fast", polluxKnownFast},
+			{"pollux-history", polluxHistory},
 		} {
 			var runs []run
 			for i, path := range paths {
