@@ -17,9 +17,10 @@ import (
 // Successive shortest paths, as in Transport, on a graph that knows what the places mean. Machines of a type are alike,
 // so that a rank, the k-th places from behind, is one node. A queue of least cost runs the shortest job first, so that
 // a queue is a sorted list, a job that joins it can only stand at one rank or between two, and all that its coming
-// changes behind it is that the boundary jobs of each rank move on by one. Jobs join the longest first: they come to
-// the front of the queues, and what stands behind them mostly stays. O(n² T log n) for n jobs and T types at worst;
-// most searches end near where they begin.
+// changes behind it is that the boundary jobs of each rank move on by one. Jobs join the longest first, and of equal ones
+// the last: they come to the front of the queues, and what stands behind them mostly stays. O(n² T log n) for n jobs
+// and T types at worst; most searches end near where they begin. Where they do not, since times tie or have a factor in
+// common, prices are raised ahead of them (raise).
 //
 // A Queues holds the buffers of its calls: it is reused, by one goroutine at a time. The zero value is ready.
 type Queues struct {
@@ -28,8 +29,12 @@ type Queues struct {
 	lines  []line
 	order  []int      // of joining
 	on     []int      // type of each job, -1 before it joins
+	stood  []int      // where a job last belonged in the line, by job and type: a search there begins beside it
 	search []frontier // open places, a heap by distance
 	seen   []placeID  // in this search
+	full   int        // ranks
+	wide   int        // grows with searches that come through most full ranks, shrinks with others
+	raises int        // how many more ranks raise the prices when they fill
 }
 
 // line is the queue of the machines of a type, the longest job first.
@@ -119,6 +124,7 @@ func (q *Queues) reset(seconds [][]float64, machines []int) {
 			l.ranks = append(l.ranks, rank{distance: math.Inf(1)})
 		}
 	}
+	q.full, q.wide, q.raises = 0, 0, 0
 	q.on, q.order = zeroed(q.on, len(seconds)), q.order[:0]
 	q.cost = q.cost[:0]
 	least := make([]float64, len(seconds))
@@ -130,13 +136,24 @@ func (q *Queues) reset(seconds [][]float64, machines []int) {
 			}
 		}
 	}
-	q.least = zeroed(q.least, len(q.cost))
-	slices.SortStableFunc(q.order, func(a, b int) int { return cmp.Compare(least[b], least[a]) })
+	q.least, q.stood = zeroed(q.least, len(q.cost)), zeroed(q.stood, len(q.cost))
+	for i := range q.stood {
+		q.stood[i] = math.MaxInt
+	}
+	slices.SortFunc(q.order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(least[b], least[a]), cmp.Compare(b, a)) // to the front, where equal ones stand by index
+	})
 }
 
 // join takes in a job along the shortest path to a rank with room.
 func (q *Queues) join(job int) {
 	last, length := q.shortest(job)
+	// A raise costs as much as a wide search: it pays where most searches are wide.
+	if 4*len(q.seen) < 3*q.full {
+		q.wide = max(q.wide-1, 0)
+	} else if q.wide += 2; q.wide > 8 {
+		q.wide, q.raises = 0, 100
+	}
 	for _, at := range q.seen {
 		r := q.rank(at)
 		if r.done {
@@ -159,6 +176,40 @@ func (q *Queues) join(job int) {
 	l := &q.lines[last.line]
 	if len(l.jobs) == len(l.ranks)*l.machines {
 		l.ranks = append(l.ranks, rank{distance: math.Inf(1)})
+		if q.full++; q.raises > 0 {
+			q.raises--
+			q.raise()
+		}
+	}
+}
+
+// raise adds to the price of each full rank the most that lets no job there prefer a rank with room. Prices that only
+// follow the searches are the least that clear the ranks: where times tie, or have a factor in common, all must rise
+// for each job that joins, and each search comes through all ranks. After a raise such jobs join at once. O(n T).
+func (q *Queues) raise() {
+	most := math.Inf(1)
+	for t := range q.lines {
+		l := &q.lines[t]
+		for k := range len(l.ranks) - 1 {
+			price := l.ranks[k].price
+			for i := k * l.machines; i < (k+1)*l.machines; i++ {
+				row, here := q.cost[l.jobs[i]*len(q.lines):][:len(q.lines)], float64(k+1)*l.seconds[i]+price
+				for on := range q.lines {
+					if m := &q.lines[on]; m.machines > 0 {
+						most = min(most, float64(len(m.ranks))*row[on]-here)
+					}
+				}
+			}
+		}
+	}
+	if most <= 0 {
+		return
+	}
+	for t := range q.lines {
+		l := &q.lines[t]
+		for k := range len(l.ranks) - 1 {
+			l.ranks[k].price += most
+		}
 	}
 }
 
@@ -168,30 +219,53 @@ func (q *Queues) rank(at placeID) *rank { return &q.lines[at.line].ranks[at.rank
 func (q *Queues) seconds(job, t int) float64 { return q.cost[job*len(q.lines)+t] }
 
 func (q *Queues) leave(job int) {
-	l := &q.lines[q.on[job]]
-	at, _ := l.find(q.seconds(job, q.on[job]), job)
+	l, at := &q.lines[q.on[job]], q.find(job, q.on[job])
 	l.jobs, l.seconds = slices.Delete(l.jobs, at, at+1), slices.Delete(l.seconds, at, at+1)
 }
 
 func (q *Queues) enter(job, t int) {
-	l, s := &q.lines[t], q.seconds(job, t)
-	at, _ := l.find(s, job)
+	l, s, at := &q.lines[t], q.seconds(job, t), q.find(job, t)
 	l.jobs, l.seconds = slices.Insert(l.jobs, at, job), slices.Insert(l.seconds, at, s)
 	q.on[job] = t
 }
 
-// find is where a job of some seconds stands in the line, or would.
-func (l *line) find(s float64, job int) (at int, found bool) {
+// find is where a job stands in a line, or would.
+func (q *Queues) find(job, t int) int {
+	cell, l := job*len(q.lines)+t, &q.lines[t]
+	q.stood[cell] = l.find(q.cost[cell], job, q.stood[cell])
+	return q.stood[cell]
+}
+
+// find is where a job of some seconds stands in the line, or would: fast when that is near a guess.
+func (l *line) find(s float64, job, guess int) int {
 	low, high := 0, len(l.jobs)
-	for low < high {
-		middle := int(uint(low+high) / 2)
-		if l.seconds[middle] > s || l.seconds[middle] == s && l.jobs[middle] > job {
-			low = middle + 1
+	guess = min(guess, high-1)
+	for step := 1; low < high; step *= 2 { // away from the guess, in longer and longer steps
+		if l.after(guess, s, job) {
+			high = guess
+			if guess -= step; guess < low {
+				break
+			}
 		} else {
-			high = middle
+			low = guess + 1
+			if guess += step; guess >= high {
+				break
+			}
 		}
 	}
-	return low, low < len(l.jobs) && l.jobs[low] == job
+	for low < high {
+		if middle := int(uint(low+high) / 2); l.after(middle, s, job) {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low
+}
+
+// after reports whether who stands somewhere stands there or farther to the front than a job of some seconds.
+func (l *line) after(at int, s float64, job int) bool {
+	return l.seconds[at] < s || l.seconds[at] == s && l.jobs[at] <= job
 }
 
 // shortest labels ranks by their distance from a job that joins, price included, up to the nearest with room.
@@ -233,7 +307,7 @@ func (q *Queues) jump(job int, from placeID, base, most float64) float64 {
 			continue
 		}
 		s := q.cost[first+t]
-		at, _ := l.find(s, job)
+		at := q.find(job, t)
 		k := at / l.machines
 		least := float64(k+1)*s + l.ranks[k].price
 		most = q.reach(placeID{t, k}, from, job, max(base+least, nearest), most)

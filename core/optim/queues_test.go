@@ -24,13 +24,76 @@ func drawQueues(rng *rand.Rand, jobs int, machines []int) [][]float64 {
 	return seconds
 }
 
+// kindsOfQueues are generators of jobs whose times tie, or have one factor, beside those that do neither.
+var kindsOfQueues = map[string]func(rng *rand.Rand, jobs int, machines []int) [][]float64{
+	"random": drawQueues,
+	"all equal": drawEach(func(*rand.Rand) func(*rand.Rand) float64 {
+		return func(*rand.Rand) float64 { return 60 }
+	}),
+	"integers 1 to 3": drawEach(func(*rand.Rand) func(*rand.Rand) float64 {
+		return func(rng *rand.Rand) float64 { return float64(1 + rng.IntN(3)) }
+	}),
+	"60, 600 or 3600 s on all types": drawEach(func(rng *rand.Rand) func(*rand.Rand) float64 {
+		s := []float64{60, 600, 3600}[rng.IntN(3)]
+		return func(*rand.Rand) float64 { return s }
+	}),
+	"a few kinds of jobs": func(rng *rand.Rand, jobs int, machines []int) [][]float64 {
+		kinds := drawQueues(rng, 8, machines)
+		seconds := make([][]float64, jobs)
+		for i := range seconds {
+			seconds[i] = kinds[rng.IntN(len(kinds))]
+		}
+		return seconds
+	},
+	"one speed per type": drawSpeeds(func(rng *rand.Rand) float64 { return 1 + 9*rng.Float64() },
+		func(rng *rand.Rand) float64 { return 100 * rng.ExpFloat64() }),
+	"one speed per type, long tail": drawSpeeds(func(rng *rand.Rand) float64 { return 1 + 9*rng.Float64() },
+		func(rng *rand.Rand) float64 { return math.Pow(10, 5*rng.Float64()) }),
+	"one round speed per type": drawSpeeds(func(rng *rand.Rand) float64 { return float64(int(1) << rng.IntN(4)) },
+		func(rng *rand.Rand) float64 { return float64(1 + rng.IntN(100)) }),
+}
+
+// drawEach draws the times of a job each on its own, by what a draw gives for the job.
+func drawEach(draw func(*rand.Rand) func(*rand.Rand) float64) func(*rand.Rand, int, []int) [][]float64 {
+	return func(rng *rand.Rand, jobs int, machines []int) [][]float64 {
+		seconds := make([][]float64, jobs)
+		for i := range seconds {
+			on := draw(rng)
+			for range machines {
+				seconds[i] = append(seconds[i], on(rng))
+			}
+		}
+		return seconds
+	}
+}
+
+// drawSpeeds draws jobs of some work, which every type does at a speed of its own.
+func drawSpeeds(speed, work func(*rand.Rand) float64) func(*rand.Rand, int, []int) [][]float64 {
+	return func(rng *rand.Rand, jobs int, machines []int) [][]float64 {
+		speeds := make([]float64, len(machines))
+		for t := range speeds {
+			speeds[t] = speed(rng)
+		}
+		return drawEach(func(rng *rand.Rand) func(*rand.Rand) float64 {
+			work, t := work(rng), -1
+			return func(*rand.Rand) float64 { t++; return work * speeds[t] }
+		})(rng, jobs, machines)
+	}
+}
+
 func BenchmarkQueues(b *testing.B) {
 	for _, tc := range []struct {
+		kind       string
 		jobs, free int
-	}{{200, 2}, {2000, 2}, {2000, 1}, {2000, 20}, {2000, 200}} {
-		b.Run(fmt.Sprintf("%d jobs, %d free", tc.jobs, tc.free), func(b *testing.B) {
+	}{
+		{"random", 200, 2}, {"random", 2000, 2}, {"random", 2000, 1}, {"random", 2000, 20}, {"random", 2000, 200},
+		{"all equal", 2000, 2}, {"integers 1 to 3", 2000, 2}, {"60, 600 or 3600 s on all types", 2000, 2},
+		{"a few kinds of jobs", 2000, 2}, {"one speed per type", 2000, 2}, {"one speed per type, long tail", 2000, 2},
+		{"one round speed per type", 2000, 2}, {"one speed per type", 2000, 1}, {"one speed per type", 2000, 20},
+	} {
+		b.Run(fmt.Sprintf("%s, %d jobs, %d free", tc.kind, tc.jobs, tc.free), func(b *testing.B) {
 			machines := slices.Repeat([]int{tc.free}, 6)
-			seconds := drawQueues(rand.New(rand.NewPCG(1, 1)), tc.jobs, machines)
+			seconds := kindsOfQueues[tc.kind](rand.New(rand.NewPCG(1, 1)), tc.jobs, machines)
 			var q Queues
 			for b.Loop() {
 				if _, err := q.Solve(b.Context(), seconds, machines); err != nil {
@@ -121,25 +184,30 @@ func TestQueuesOfLeastCost(t *testing.T) {
 	})
 }
 
-// Two hundred larger instances, as decisions have them.
+// Two hundred larger instances of each kind, as decisions have them.
 func TestQueuesOfLeastCostAtSize(t *testing.T) {
-	var q Queues
-	for seed := range uint64(200) {
-		rng := rand.New(rand.NewPCG(seed, 7))
-		machines := make([]int, 1+rng.IntN(6))
-		for k := range machines {
-			machines[k] = rng.IntN(4)
-		}
-		machines[rng.IntN(len(machines))] = 1 + rng.IntN(3)
-		seconds := drawQueues(rng, 1+rng.IntN(80), machines)
-		got, err := q.Solve(t.Context(), seconds, machines)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkQueued(t, seconds, machines, got)
-		if want := leastQueues(t, seconds, machines); math.Abs(got.Cost-want) > 1e-9*want {
-			t.Errorf("seed %d: cost %v, want %v", seed, got.Cost, want)
-		}
+	for name, draw := range kindsOfQueues {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var q Queues
+			for seed := range uint64(200) {
+				rng := rand.New(rand.NewPCG(seed, 7))
+				machines := make([]int, 1+rng.IntN(6))
+				for k := range machines {
+					machines[k] = rng.IntN(4)
+				}
+				machines[rng.IntN(len(machines))] = 1 + rng.IntN(3)
+				seconds := draw(rng, 1+rng.IntN(80), machines)
+				got, err := q.Solve(t.Context(), seconds, machines)
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkQueued(t, seconds, machines, got)
+				if want := leastQueues(t, seconds, machines); math.Abs(got.Cost-want) > 1e-9*want {
+					t.Errorf("seed %d: cost %v, want %v", seed, got.Cost, want)
+				}
+			}
+		})
 	}
 }
 
