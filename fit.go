@@ -3,6 +3,7 @@ package quartet
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 // checkFit notes the jobs that the cluster could not run even when it is empty and healthy: the pipeline rejects each of them.
 // A workload of which no job fits is refused: nothing would run.
 func (c *Composition) checkFit(ctx context.Context, cluster *core.Cluster, w *workload.Workload) error {
-	found, err := misfits(ctx, c.Config, cluster, w)
+	found, err := misfits(ctx, c.Config, cluster, w, c.logger())
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -42,10 +43,10 @@ func (c *Composition) checkFit(ctx context.Context, cluster *core.Cluster, w *wo
 const shownMisfits = 5
 
 // misfits lists the jobs that need more devices than there are for them.
-func misfits(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload) (found core.Diagnostics, err error) {
+func misfits(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, log *slog.Logger) (found core.Diagnostics, err error) {
 	capacity := core.Capacity{OneType: c.Allocation.Factory.OneType}
 	capacity.Count(cluster)
-	err = respondToAll(ctx, c, cluster, w, func(r *core.Response) {
+	err = respondToAll(ctx, c, cluster, w, log, func(r *core.Response) {
 		if r.Job < 0 || int(r.Job) >= len(w.Jobs) {
 			return // the pipeline blames the component
 		}
@@ -70,9 +71,12 @@ const atOnce = 4096
 // respondToAll asks an elasticity component of its own, so that the run's does not notice, what each job can do with
 // accelerators when it is submitted.
 func respondToAll(
-	ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, take func(*core.Response),
+	ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, log *slog.Logger, take func(*core.Response),
 ) error {
-	elasticity, err := build(c.Elasticity, c.Seed, nil) // the run's logs the same
+	if c.Elasticity.Remote == nil {
+		log = nil // the run's logs the same; another process may fail in this one alone
+	}
+	elasticity, err := build(c.Elasticity, c.Seed, log)
 	if err != nil {
 		return err
 	}
