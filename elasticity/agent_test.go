@@ -62,8 +62,8 @@ func TestReportsNothing(t *testing.T) {
 	}{
 		"worked":             {func(*core.Job) {}, 60, nil, true},
 		"holds nothing":      {func(j *core.Job) { j.Held = 0 }, 60, nil, false},
-		"no rate, for long":  {func(j *core.Job) { j.ProgressRate = 0 }, 10, nil, true},
-		"no rate yet":        {func(j *core.Job) { j.ProgressRate = 0 }, 9, nil, false},
+		"no rate, for long":  {func(j *core.Job) { j.ProgressRate = 0 }, 60, nil, true},
+		"no rate yet":        {func(j *core.Job) { j.ProgressRate = 0 }, 59, nil, false},
 		"no rate, restarted": {func(j *core.Job) { j.ProgressRate, j.ProgressAsOf = 0, 55 }, 60, nil, false},
 		"just began":         {func(*core.Job) {}, 0, nil, false},
 		"measured":           {func(j *core.Job) { ran(j, truth, 1, 1, 64) }, 60, nil, false},

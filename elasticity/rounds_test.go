@@ -63,9 +63,9 @@ func TestGoodputStands(t *testing.T) {
 		settings map[string]any
 		want     float64
 	}{
-		"no warm-up":            {nil, 70},
-		"of another rule":       {map[string]any{"warmup_iterations": 100.0}, 70},
-		"without iterations":    {map[string]any{"scaling_rule": "legew"}, 70},
+		"no warm-up":            {nil, 120},
+		"of another rule":       {map[string]any{"warmup_iterations": 100.0}, 120},
+		"without iterations":    {map[string]any{"scaling_rule": "legew"}, 120},
 		"measured":              {nil, math.Inf(1)},
 		"a warm-up under legew": {map[string]any{"scaling_rule": "legew", "warmup_iterations": 100.0}, 60},
 	}
