@@ -147,7 +147,7 @@ func TestYAMLReadsBack(t *testing.T) {
 			name := rapid.String().Draw(t, "name")
 			switch rapid.IntRange(0, 3).Draw(t, "kind") {
 			case 0:
-				value[name] = rapid.SampledFrom([]string{"", "yes", "null", "1e3", "0x1", "- a", "a: b", "#", "2026-01-01", "~", "\u2028", "tab\there"}).Draw(t, "text")
+				value[name] = rapid.SampledFrom([]string{"", "yes", "null", "1e3", "0x1", "- a", "a: b", "#", "2026-01-01", "~", "\u2028", "tab\there", "\t\n", "a\n\tb\n", "\n a", " a\nb", "a\n\nb\n", "\u0085\n"}).Draw(t, "text")
 			case 1:
 				value[name] = rapid.String().Draw(t, "text")
 			case 2:
