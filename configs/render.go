@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/yamlpos"
 )
 
 // Resolved is the config as canonical YAML with every default filled in and every variable expanded. Parse reads the
@@ -174,6 +175,9 @@ func mapping(entries ...entry) *yaml.Node {
 
 // scalar encodes a string, a bool, a number or a mapping of these, with the quotes they need.
 func scalar(value any) *yaml.Node {
+	if text, ok := value.(string); ok {
+		return yamlpos.Text(text)
+	}
 	var n yaml.Node
 	if err := n.Encode(value); err != nil {
 		n.SetString(fmt.Sprint(value)) // never: scalars can be encoded

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/quartet-sched/quartet/internal/yamlpos"
 )
 
 // AsYAML writes a JSON document as YAML, with its members in their order.
@@ -28,9 +29,6 @@ func AsYAML(w io.Writer, document []byte) error {
 	_, err = text.WriteTo(w)
 	return err
 }
-
-// indented finds a line that begins with a space, a tab or another break.
-var indented = regexp.MustCompile(`(?m)^[\s\p{Z}\x{0085}]`)
 
 // yamlValue reads the next value of a JSON document.
 func yamlValue(in *json.Decoder) (*yaml.Node, error) {
@@ -67,12 +65,7 @@ func yamlValue(in *json.Decoder) (*yaml.Node, error) {
 		_, err := in.Token()
 		return n, err
 	case string:
-		n := &yaml.Node{}
-		n.SetString(token) // quoted where it would be read as something else
-		if n.Style == yaml.LiteralStyle && indented.MatchString(token) {
-			n.Style = yaml.DoubleQuotedStyle // as a block, its own indentation would be taken for that of the document
-		}
-		return n, nil
+		return yamlpos.Text(token), nil
 	case json.Number:
 		if _, err := strconv.ParseInt(token.String(), 10, 64); err == nil {
 			return scalar("!!int", token.String()), nil
