@@ -158,8 +158,8 @@ const longRound = 10 * time.Second
 
 // noteRounds says that rounds are rare, for a job that ends sooner holds its devices until the next.
 func (e *execution) noteRounds() {
-	if o := e.Round; !o.OnEvents && time.Duration(o.Interval) > longRound {
-		e.note(fmt.Sprintf("rounds are held every %v only: a job starts, and one that has ended gives its devices up, at the next one; with --set round.on_events=true at once", time.Duration(o.Interval)))
+	if o := e.Round; !o.OnEvents && o.Interval > longRound {
+		e.note(fmt.Sprintf("rounds are held every %v only: a job starts, and one that has ended gives its devices up, at the next one; with --set round.on_events=true at once", o.Interval))
 	}
 }
 

@@ -202,8 +202,11 @@ func TestAResultNamesTheConfigInForce(t *testing.T) {
 		got = append(got, names{e.Allocation, e.Placement}, e.UntilRound, e.Workload)
 	}
 	want := []any{
-		names{"allocation/las", "placement/first_fit"}, names{"allocation/fifo", "placement/consolidated"}, 1, "workload/submitted",
-		names{"allocation/las", "placement/consolidated"}, 2, "workload/submitted",
+		names{"allocation/las", "placement/first_fit"},
+		names{"allocation/fifo", "placement/consolidated"},
+		1, "workload/submitted",
+		names{"allocation/las", "placement/consolidated"},
+		2, "workload/submitted",
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(names{})); diff != "" {
 		t.Errorf("components of the summary (-want +got):\n%s", diff)

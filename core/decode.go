@@ -224,7 +224,7 @@ func (c *checker) duration(path string, f *Field, s string) {
 	v, err := time.ParseDuration(s)
 	switch {
 	case err == nil && v == 0 && strings.ContainsAny(s, "123456789"):
-		c.refuse(Diagnostic{Path: path, Summary: fmt.Sprintf("must be 0s or at least 1ns, got %s", s)})
+		c.refuse(Diagnostic{Path: path, Summary: "must be 0s or at least 1ns, got " + s})
 		return
 	case err != nil && isDuration.MatchString(s) && strings.HasPrefix(s, "-"):
 		c.refuse(Diagnostic{Path: path, Summary: fmt.Sprintf("must be at least %s, got %s", cmp.Or(f.Min, "-"+longest), quote(s))})

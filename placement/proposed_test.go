@@ -42,11 +42,13 @@ func TestProposed(t *testing.T) {
 		// Job 0 waits for more t4 than are free and keeps its turn there.
 		"a job is not moved to where another waits": {
 			[]*coretest.JobBuilder{waits(9).Accelerators("t4"), holds(seat(2, 0))},
-			[]core.Grant{blocking(grant(0, 9)), grant(1, 1, seat(0, 0))}, lines("1: 2[0]", "0: waiting_for_devices 9/8"),
+			[]core.Grant{blocking(grant(0, 9)), grant(1, 1, seat(0, 0))},
+			lines("1: 2[0]", "0: waiting_for_devices 9/8"),
 		},
 		"nor on the type that it has": {
 			[]*coretest.JobBuilder{waits(9).Accelerators("t4"), holds(seat(1, 0))},
-			[]core.Grant{blocking(grant(0, 9)), grant(1, 1, seat(0, 0))}, lines("1: 1[0]", "0: waiting_for_devices 9/8"),
+			[]core.Grant{blocking(grant(0, 9)), grant(1, 1, seat(0, 0))},
+			lines("1: 1[0]", "0: waiting_for_devices 9/8"),
 		},
 		"the verdict tells":                 {[]*coretest.JobBuilder{waits(5), waits(4)}, []core.Grant{grant(0, 5, seat(0, 0)), grant(1, 4)}, lines("0: 0[0,1,2,3] 1[0]", "1: waiting_for_devices 4/3")},
 		"the verdict tells of the proposal": {[]*coretest.JobBuilder{waits(8), waits(1)}, []core.Grant{grant(0, 8), grant(1, 1, seat(0, 0), seat(2, 0))}, lines("0: 0[0,1,2,3] 1[0,1,2,3]", "1: waiting_for_devices 1/0"+cannot)},

@@ -92,7 +92,7 @@ func (a *app) exitCode(err error) int {
 
 // onlyInterrupted reports whether an error says nothing but that the program was asked to end: whoever asked knows.
 func onlyInterrupted(err error) bool {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // it walks through what is wrapped itself
 	case nil, *exitError, core.Diagnostics:
 		return false
 	case interface{ Unwrap() []error }:

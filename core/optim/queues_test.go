@@ -86,10 +86,20 @@ func BenchmarkQueues(b *testing.B) {
 		kind       string
 		jobs, free int
 	}{
-		{"random", 200, 2}, {"random", 2000, 2}, {"random", 2000, 1}, {"random", 2000, 20}, {"random", 2000, 200},
-		{"all equal", 2000, 2}, {"integers 1 to 3", 2000, 2}, {"60, 600 or 3600 s on all types", 2000, 2},
-		{"a few kinds of jobs", 2000, 2}, {"one speed per type", 2000, 2}, {"one speed per type, long tail", 2000, 2},
-		{"one round speed per type", 2000, 2}, {"one speed per type", 2000, 1}, {"one speed per type", 2000, 20},
+		{"random", 200, 2},
+		{"random", 2000, 2},
+		{"random", 2000, 1},
+		{"random", 2000, 20},
+		{"random", 2000, 200},
+		{"all equal", 2000, 2},
+		{"integers 1 to 3", 2000, 2},
+		{"60, 600 or 3600 s on all types", 2000, 2},
+		{"a few kinds of jobs", 2000, 2},
+		{"one speed per type", 2000, 2},
+		{"one speed per type, long tail", 2000, 2},
+		{"one round speed per type", 2000, 2},
+		{"one speed per type", 2000, 1},
+		{"one speed per type", 2000, 20},
 	} {
 		b.Run(fmt.Sprintf("%s, %d jobs, %d free", tc.kind, tc.jobs, tc.free), func(b *testing.B) {
 			machines := slices.Repeat([]int{tc.free}, 6)

@@ -87,7 +87,7 @@ func (t *table) readHeader(required int) {
 		return
 	}
 	if divider := t.otherDivider(header); divider != "" {
-		t.report(core.Position{File: t.file, Line: 1}, fmt.Sprintf("columns are divided by %s", strconv.Quote(divider)), "divide them by commas")
+		t.report(core.Position{File: t.file, Line: 1}, "columns are divided by "+strconv.Quote(divider), "divide them by commas")
 		return
 	}
 	fields := make([]int, len(t.names))
