@@ -18,7 +18,7 @@ const (
 	noise = 1e-12
 )
 
-// A Bootstrap has the bootstrap intervals of a mean. docs/statistics.md says how often each covers the truth.
+// A Bootstrap has the bootstrap intervals of a mean. docs/results/statistics.md says how often each covers the truth.
 type Bootstrap struct {
 	// Percentile is the interval between the quantiles of the resampled means. A quantile is the smallest value whose
 	// cumulated weight reaches the level.
@@ -27,8 +27,6 @@ type Bootstrap struct {
 	BCa Interval
 	// Expanded is BCa at a level widened for the sample size, such that it has Student's width where the values are normal.
 	Expanded Interval
-	// Studentized is the bootstrap-t: quantiles of the resampled t statistics in the place of Student's.
-	Studentized Interval
 
 	Z0           float64 // bias correction, in standard deviations of the normal distribution
 	Acceleration float64 // how fast the standard error changes with the mean
@@ -40,46 +38,33 @@ type Bootstrap struct {
 // finite and for a level outside (0, 1). It takes O(draws·n) time.
 //
 // Sources: Efron, Better bootstrap confidence intervals, JASA 82 (1987), for BCa; Hesterberg, What teachers should know about
-// the bootstrap, The American Statistician 69 (2015), for the widened level, which he gives for the percentile interval;
-// Efron and Tibshirani, An introduction to the bootstrap (1993), chapter 12, for the bootstrap-t.
+// the bootstrap, The American Statistician 69 (2015), for the widened level, which he gives for the percentile interval.
 func BCa(x []float64, level float64) Bootstrap {
 	n := len(x)
 	if n < 2 || !finite(x) || !proper(level) {
-		return Bootstrap{
-			Percentile: Unknown(), BCa: Unknown(), Expanded: Unknown(), Studentized: Unknown(),
-			Z0: math.NaN(), Acceleration: math.NaN(),
-		}
+		return Bootstrap{Percentile: Unknown(), BCa: Unknown(), Expanded: Unknown(), Z0: math.NaN(), Acceleration: math.NaN()}
 	}
 	x = sorted(x)
 	if constant(x) {
 		point := Interval{x[0], x[0]}
-		return Bootstrap{Percentile: point, BCa: point, Expanded: point, Studentized: point, Exact: n <= enumerated}
+		return Bootstrap{Percentile: point, BCa: point, Expanded: point, Exact: n <= enumerated}
 	}
-	mean, deviation := stat.MeanStdDev(x, nil)
-	scale := math.Max(x[n-1]-mean, mean-x[0])
+	mean := center(x)
+	scale := math.Max(x[n-1], -x[0])
 	var squares, cubes float64
-	for i := range x {
-		x[i] -= mean
-		squares += x[i] * x[i]
-		cubes += x[i] * x[i] * x[i]
+	for _, v := range x {
+		squares += v * v
+		cubes += v * v * v
 	}
-
-	var means, pivots distribution
-	collect := func(sum, squares, weight float64) {
+	var means distribution
+	resample(x, func(sum, _, weight float64) {
 		m := sum / float64(n)
-		if math.Abs(m) <= noise*scale {
+		if math.Abs(m) <= noise*scale { // equal to the estimate, but for rounding
 			m = 0
 		}
 		means.add(m, weight)
-		pivots.add(pivot(m, squares, scale, n), weight)
-	}
-	if n <= enumerated {
-		enumerate(x, collect)
-	} else {
-		draw(x, collect)
-	}
+	})
 	means.sort()
-	pivots.sort()
 
 	b := Bootstrap{
 		Z0:           distuv.UnitNormal.Quantile(means.below(0)),
@@ -94,8 +79,6 @@ func BCa(x []float64, level float64) Bootstrap {
 	b.BCa = corrected(distuv.UnitNormal.Quantile(1 - tail))
 	size := float64(n)
 	b.Expanded = corrected(math.Sqrt(size/(size-1)) * studentQuantile(size-1, level))
-	standardError := deviation / math.Sqrt(size)
-	b.Studentized = Interval{mean - pivots.quantile(1-tail)*standardError, mean - pivots.quantile(tail)*standardError}
 	return b
 }
 
@@ -109,18 +92,21 @@ func (b Bootstrap) adjusted(z float64) float64 {
 	return distuv.UnitNormal.CDF(b.Z0 + shifted/slack)
 }
 
-// pivot is the t statistic of a resample with a mean m and a sum of squares. It is infinite, away from m = 0, where all values
-// of the resample are equal: such a resample says nothing of the spread, and the interval must not be narrow because of it.
-func pivot(m, squares, scale float64, n int) float64 {
-	size := float64(n)
-	variance := (squares - size*m*m) / (size - 1)
-	switch {
-	case m == 0:
-		return 0
-	case variance <= noise*scale*scale:
-		return math.Copysign(math.Inf(1), m)
-	default:
-		return m / math.Sqrt(variance/size)
+// center takes their mean from sorted values.
+func center(x []float64) (mean float64) {
+	mean = stat.Mean(x, nil)
+	for i := range x {
+		x[i] -= mean
+	}
+	return mean
+}
+
+// resample visits the resamples of x by the sum and the sum of squares of their values.
+func resample(x []float64, visit func(sum, squares, weight float64)) {
+	if len(x) <= enumerated {
+		enumerate(x, visit)
+	} else {
+		draw(x, visit)
 	}
 }
 

@@ -29,9 +29,9 @@ type Paired struct {
 	Change       float64
 	RatioOfMeans float64 // mean(a)/mean(b) - 1, as papers print it
 
-	T, Percentile, BCa    Interval
-	Expanded, Studentized Interval // remedies for BCa in small samples, see Bootstrap
-	Unpaired              Interval // by UnpairedT of the logarithms, for contrast only
+	T, Percentile, BCa Interval
+	Expanded           Interval // BCa widened for few workloads, see Bootstrap
+	Unpaired           Interval // by UnpairedT of the logarithms, for contrast only
 
 	Wins, Ties int     // pairs in which a is below b, or equal
 	Wilcoxon   float64 // two-sided p of the signed rank test of the log ratios
@@ -59,7 +59,7 @@ func Compare(a, b []float64, level float64) (Paired, error) {
 	}
 	p := Paired{
 		Method: MethodValues, N: len(a),
-		T: Unknown(), Percentile: Unknown(), BCa: Unknown(), Expanded: Unknown(), Studentized: Unknown(), Unpaired: Unknown(),
+		T: Unknown(), Percentile: Unknown(), BCa: Unknown(), Expanded: Unknown(), Unpaired: Unknown(),
 	}
 	logA, logB := make([]float64, len(a)), make([]float64, len(a))
 	p.Values = make([]float64, len(a))
@@ -86,8 +86,7 @@ func Compare(a, b []float64, level float64) (Paired, error) {
 	p.T = T(d, level).change()
 	p.Unpaired = UnpairedT(logA, logB, level).change()
 	bootstrap := BCa(d, level)
-	p.Percentile, p.BCa = bootstrap.Percentile.change(), bootstrap.BCa.change()
-	p.Expanded, p.Studentized = bootstrap.Expanded.change(), bootstrap.Studentized.change()
+	p.Percentile, p.BCa, p.Expanded = bootstrap.Percentile.change(), bootstrap.BCa.change(), bootstrap.Expanded.change()
 	return p, nil
 }
 

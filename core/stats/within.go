@@ -28,7 +28,7 @@ func CompareWithin(a, b []float64, block int, level float64) (Paired, error) {
 	}
 	p := Paired{
 		Method: MethodBlocks, N: n, Wilcoxon: math.NaN(),
-		T: Unknown(), Percentile: Unknown(), BCa: Unknown(), Expanded: Unknown(), Studentized: Unknown(), Unpaired: Unknown(),
+		T: Unknown(), Percentile: Unknown(), BCa: Unknown(), Expanded: Unknown(), Unpaired: Unknown(),
 	}
 	meanA, meanB := stat.Mean(a, nil), stat.Mean(b, nil)
 	if n == 0 || meanA == 0 || meanB == 0 {
