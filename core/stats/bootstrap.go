@@ -77,8 +77,7 @@ func BCa(x []float64, level float64) Bootstrap {
 		return Interval{mean + means.quantile(b.adjusted(-z)), mean + means.quantile(b.adjusted(z))}
 	}
 	b.BCa = corrected(distuv.UnitNormal.Quantile(1 - tail))
-	size := float64(n)
-	b.Expanded = corrected(math.Sqrt(size/(size-1)) * studentQuantile(size-1, level))
+	b.Expanded = corrected(expanded(float64(n), level))
 	return b
 }
 
@@ -90,6 +89,11 @@ func (b Bootstrap) adjusted(z float64) float64 {
 		return math.Max(0, math.Copysign(1, shifted))
 	}
 	return distuv.UnitNormal.CDF(b.Z0 + shifted/slack)
+}
+
+// expanded is the quantile to take in the place of the normal one so that the interval of n resampled values has Student's width.
+func expanded(n, level float64) float64 {
+	return math.Sqrt(n/(n-1)) * studentQuantile(n-1, level)
 }
 
 // center takes their mean from sorted values.

@@ -80,13 +80,21 @@ func TestCompareWithin(t *testing.T) {
 	}
 	if got.Method != stats.MethodBlocks || got.N != n || got.Block != 1 || got.Values != nil || !math.IsNaN(got.Wilcoxon) ||
 		got.Change != got.RatioOfMeans || math.Abs(got.Change+0.1) > 0.01 || got.Wins < 1300 || got.Equal || got.Degenerate ||
-		got.T.Known() || got.BCa.Known() || got.Expanded.Known() || got.Unpaired.Known() || got.Interval() != got.Percentile {
+		got.T.Known() || got.BCa.Known() || got.Unpaired.Known() || got.Interval() != got.Expanded {
 		t.Errorf("got %+v", got)
 	}
 	// Independent jobs: the interval is that of the delta method.
 	half := 1.96 * math.Sqrt(10*10*(1/(100.*100)+0.9*0.9/(100*100))/n)
 	if math.Abs(got.Percentile.Width()/2/half-1) > 0.08 || math.Abs(got.Percentile.Low+half-got.Change) > 0.1*half {
 		t.Errorf("interval %v of %v, want ± %v", got.Percentile, got.Change, half)
+	}
+	// With few blocks the level is wider: by Student's quantile of 19 degrees of freedom for 20 blocks.
+	few, err := stats.CompareWithin(a, b, n/20, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wider := few.Expanded.Width() / few.Percentile.Width(); math.Abs(wider-math.Sqrt(20./19)*2.093/1.96) > 0.03 {
+		t.Errorf("with 20 blocks: expanded %v, percentile %v", few.Expanded, few.Percentile)
 	}
 	chosen, err := stats.CompareWithin(a, b, 0, 0.95)
 	if err != nil || chosen.Block < stats.Blocks(n) || chosen.Block > n/20 {
@@ -160,6 +168,7 @@ func TestCompareWithinFewAndOdd(t *testing.T) {
 			same(t, tc.change, got.Change)
 			same(t, tc.change, got.RatioOfMeans)
 			same(t, tc.known, got.Percentile.Known())
+			same(t, tc.known, got.Expanded.Known())
 			same(t, tc.known, got.Degenerate) // all of these are proportional
 			same(t, tc.equal, got.Equal)
 			if tc.equal {
