@@ -143,7 +143,7 @@ func TestCompareBothWays(t *testing.T) {
 			t.Errorf("at %v: %+v, at 0.95: %+v", level, wide, there)
 		}
 	}
-	if there.Interval() != there.T {
+	if there.Method != stats.MethodPaired || there.Interval() != there.T {
 		t.Errorf("a table judges by %v, want t", there.Interval())
 	}
 }

@@ -141,6 +141,55 @@ func TestBlocksAreCircular(t *testing.T) {
 	}
 }
 
+// One job in a thousand is a thousand times as long and is the first: of 20 blocks of 50, each holds it with a chance of 0.05,
+// most of them around the end. The binomial distribution is 0 at 2.5 % and 3 at 97.5 %.
+func TestBlocksGoAroundTheEnd(t *testing.T) {
+	const n = 1000
+	a, b := make([]float64, n), make([]float64, n)
+	for i := range a {
+		a[i], b[i] = 1, 1
+	}
+	a[0] = 1 + n
+	got, err := stats.CompareWithin(a, b, 50, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, 1.0, got.Change)
+	same(t, stats.Interval{Low: 0, High: 3}, got.Percentile)
+}
+
+// The length of block follows what the schedulers do not share: what they share is no part of the change.
+func TestCompareWithinChoosesByTheDifference(t *testing.T) {
+	const n = 2000
+	queue, noise := autoregressive(n, 0.95, 8), sample(n, 9)
+	a, b, c := make([]float64, n), make([]float64, n), make([]float64, n)
+	for i := range a {
+		a[i], b[i], c[i] = 200+20*queue[i]+noise[i], 100+10*queue[i], 100
+	}
+	shared, err := stats.CompareWithin(a, b, 0, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, err := stats.CompareWithin(a, c, 0, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shared.Block > 20 || alone.Block < 50 {
+		t.Errorf("blocks of %d where the queue is shared, %d where it is not", shared.Block, alone.Block)
+	}
+	if alone.Percentile.Width() < 10*shared.Percentile.Width() {
+		t.Errorf("intervals %v where the queue is shared, %v where it is not", shared.Percentile, alone.Percentile)
+	}
+	// The other way round, with the same blocks, is the inverse but for which draw a quantile is.
+	back, err := stats.CompareWithin(b, a, shared.Block, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if off := math.Abs(1/(1+back.Percentile.High) - 1 - shared.Percentile.Low); off > 0.02*shared.Percentile.Width() {
+		t.Errorf("there %v, back %v", shared.Percentile, back.Percentile)
+	}
+}
+
 func TestCompareWithinFewAndOdd(t *testing.T) {
 	few := []float64{1, 2, 3}
 	zeros := make([]float64, 40)
@@ -157,6 +206,7 @@ func TestCompareWithinFewAndOdd(t *testing.T) {
 		"other zero":    {zeros, sampleOf(40), nan, false, false},
 		"equal":         {sampleOf(40), sampleOf(40), 0, true, true},
 		"twenty":        {scaled(sampleOf(20), 0.5), sampleOf(20), -0.5, false, true},
+		"a rest of one": {scaled(sampleOf(41), 0.5), sampleOf(41), -0.5, false, true},
 		"nineteen":      {scaled(sampleOf(19), 0.5), sampleOf(19), -0.5, false, false},
 		"zeros in both": {append([]float64{0}, sampleOf(39)...), append([]float64{0}, sampleOf(39)...), 0, true, true},
 	} {
