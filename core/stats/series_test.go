@@ -41,6 +41,7 @@ func TestBlockLength(t *testing.T) {
 		"constant":             {make([]float64, 2000), 13, 13},
 		"independent":          {sample(2000, 1), 13, 16},
 		"never in equilibrium": {growing, 20, 20},
+		"NaN":                  {append(sample(1999, 1), nan), 13, 13},
 		"alternating":          {balanced(1000), 10, 50},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,6 +157,23 @@ func TestBlocksGoAroundTheEnd(t *testing.T) {
 	}
 	same(t, 1.0, got.Change)
 	same(t, stats.Interval{Low: 0, High: 3}, got.Percentile)
+}
+
+// Where most jobs of b are zero, many resamples of it are, too.
+func TestCompareWithinMostlyZero(t *testing.T) {
+	a, b := sampleOf(100), make([]float64, 100)
+	b[50] = 1
+	got, err := stats.CompareWithin(a, b, 1, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !(got.Percentile.Low > 10 && got.Percentile.Low < got.Change) || got.Percentile.High != inf || got.Degenerate {
+		t.Errorf("got %+v", got)
+	}
+	got, err = stats.CompareWithin(b, b, 1, 0.95)
+	if err != nil || got.Percentile.Low != 0 || got.Percentile.High != inf {
+		t.Errorf("got %+v, %v", got, err)
+	}
 }
 
 // The length of block follows what the schedulers do not share: what they share is no part of the change.

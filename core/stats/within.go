@@ -13,8 +13,10 @@ import (
 // CompareWithin compares the jobs of one trace under two schedulers: a[i] and b[i] are of the same job, in order of submission.
 // The change is that of the mean. Its interval tells how much it varies within the trace, not how far it holds elsewhere: jobs
 // share a queue, so circular blocks of consecutive jobs are resampled, 10,000 times by one stream with a fixed seed. Percentile is
-// between the quantiles of the resampled changes; Expanded widens its level for the number of blocks. A block length of 0 means BlockLength of the job's shares in the change. There is no interval below 20 jobs. It refuses what Compare
-// refuses, but for zeros, and a block length that leaves fewer than 20 blocks. It takes O(n + draws·n/block) time.
+// between the quantiles of the resampled changes; Expanded widens its level for the number of blocks. An end is infinite where b
+// is zero in too many resamples. A block length of 0 means BlockLength of the jobs' shares in the change. There is no interval
+// below 20 jobs. It refuses what Compare refuses, but for zeros, and a block length that leaves fewer than 20 blocks. It takes
+// O(n + draws·n/block) time.
 //
 // Sources: Künsch, The jackknife and the bootstrap for general stationary observations, Annals of Statistics 17 (1989);
 // Politis and Romano, A circular block-resampling procedure for stationary data (1992).
@@ -82,6 +84,9 @@ func resampledRatios(a, b []float64, block int) *distribution {
 			at := random.IntN(n)
 			sumA += restA[at]
 			sumB += restB[at]
+		}
+		if sumB == 0 { // there is nothing to compare with
+			sumA, sumB = 1, 0
 		}
 		ratios.add(sumA/sumB, 1)
 	}
