@@ -26,7 +26,7 @@ PIPELINE := ./core ./core/agent/... ./core/backend/... ./core/control/... ./plug
 PROPERTIES := $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/pgregory.net\/rapid|core\/coretest[] ]/ { print $$1 }'
 
 # The packages whose tests are held to changes of the code.
-PACKAGES ?= ./core ./core/sim ./core/goodput ./placement ./admission ./allocation ./elasticity ./configs ./plugins/host
+PACKAGES ?= ./core ./core/sim ./core/goodput ./placement ./admission ./allocation ./elasticity ./configs ./plugins/host ./core/stats
 SAMPLE   ?= 0
 
 FUZZTIME    ?= 30s
