@@ -212,7 +212,7 @@ func (s *state) takeGap(component string, policy any) error {
 }
 
 func (s *state) checkSeating(component string, grants []Grant, seating Seating) error {
-	s.ledger.Reset(s.view.Cluster)
+	s.ledger.ResetTo(&s.view)
 	s.blocked = false
 	for i := range seating.Placed {
 		if err := s.checkPlacement(component, grants, &seating.Placed[i]); err != nil {

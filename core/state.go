@@ -34,7 +34,7 @@ type state struct {
 	ledger   Ledger
 	devices  int // of the cluster, whatever the health of their nodes
 	missing  missing
-	capacity Capacity // counted in rounds that look at pending jobs
+	capacity Capacity // counted when the first job is looked at
 	oneType  string   // id of the allocator, if it puts each job on one type
 }
 
@@ -275,7 +275,7 @@ func (s *state) listActive() {
 // the admitters about. A job is looked at when its response is new.
 func (s *state) rejectImpossible() {
 	s.asked = s.asked[:0]
-	if len(s.pending) > 0 {
+	if s.capacity.byType == nil && len(s.pending) > 0 {
 		s.capacity.Count(s.view.Cluster)
 	}
 	ended := len(s.report.Ended)
