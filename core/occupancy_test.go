@@ -12,8 +12,9 @@ import (
 
 // anywhere seats jobs by chance, and knows whether its last answer was on free devices.
 type anywhere struct {
-	t     *rapid.T
-	legal bool
+	t       *rapid.T
+	legal   bool
+	evicted map[core.JobID]int // how often it took devices of a job away
 }
 
 func (p *anywhere) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
@@ -35,6 +36,9 @@ func (p *anywhere) Place(_ context.Context, v *core.View, grants []core.Grant) (
 		p.legal = p.legal && free
 		taken[node.ID] |= seats[0].Devices
 		evicted := j.Held > 0 && rapid.IntRange(0, 4).Draw(p.t, "evicted") == 0
+		if evicted {
+			p.evicted[g.Job]++
+		}
 		s.Placed = append(s.Placed, core.Placement{Job: g.Job, Seats: seats, Evicted: evicted})
 	}
 	return s, nil
@@ -48,7 +52,7 @@ func TestSeatingsAreHeldToFreeDevices(t *testing.T) {
 		for i := range core.NodeID(4) {
 			c.Nodes = append(c.Nodes, core.Node{ID: i, Name: string(rune('w' + i)), Devices: 3})
 		}
-		stages, placer, told := fakes{}.stages(), &anywhere{t: t}, &recorder{}
+		stages, placer, told := fakes{}.stages(), &anywhere{t: t, evicted: make(map[core.JobID]int)}, &recorder{}
 		stages.Placement.Policy = placer
 		p := core.NewPipeline(c, stages, core.RoundOptions{IntervalSeconds: 60}, nil, told)
 		jobs := core.JobID(0)
@@ -83,6 +87,9 @@ func TestSeatingsAreHeldToFreeDevices(t *testing.T) {
 			held := 0
 			for _, j := range p.Unfinished() {
 				held += j.Held
+				if j.State == core.Running && j.Preemptions < placer.evicted[j.ID] {
+					t.Fatalf("round %d: %d preemptions of job %d, evicted %d times", round, j.Preemptions, j.ID, placer.evicted[j.ID])
+				}
 			}
 			if used := told.used[round]; used != held {
 				t.Fatalf("round %d: %d devices used, want the %d held", round, used, held)
