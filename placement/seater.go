@@ -250,7 +250,11 @@ func eligible(v *core.View, j *core.Job, g *core.Grant, t core.AcceleratorID) bo
 // within reports whether seats on nodes of the cluster are of types that a grant
 // allows, of one type unless its job mixes them.
 func within(v *core.View, g *core.Grant, seats []core.Seat) bool {
-	j, first := v.Jobs[g.Job], v.Cluster.Nodes[seats[0].Node].Accelerator
+	j := v.Jobs[g.Job]
+	if len(v.Cluster.Accelerators) == 1 {
+		return eligible(v, j, g, 0)
+	}
+	first := v.Cluster.Nodes[seats[0].Node].Accelerator
 	for _, seat := range seats {
 		t := v.Cluster.Nodes[seat.Node].Accelerator
 		if t != first && !j.MixesTypes || !eligible(v, j, g, t) {
