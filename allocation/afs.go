@@ -69,7 +69,7 @@ func (p *afs) Allocate(_ context.Context, v *core.View, candidates []core.Candid
 
 // open lets every candidate ask for its least number of replicas.
 func (p *afs) open(v *core.View, candidates []core.Candidate, perNode int) {
-	p.capacity.Count(v.Cluster)
+	p.capacity.CountIn(v)
 	p.bids, p.standing = p.bids[:0], core.Standing{UntilSeconds: math.Inf(1)}
 	for i := range candidates {
 		c := &candidates[i]

@@ -32,12 +32,15 @@ type fifo struct{ walk queue.Walk }
 
 func (p *fifo) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	p.walk.Begin(v)
+	first := len(candidates) // of those that wait
 	for i := range candidates {
 		if c := &candidates[i]; c.State == core.Running {
 			p.walk.Keep(v, c)
+		} else {
+			first = min(first, i)
 		}
 	}
-	for i := range candidates {
+	for i := first; i < len(candidates); i++ {
 		if c := &candidates[i]; c.State != core.Running && !p.walk.Offer(v, c) {
 			break
 		}

@@ -65,7 +65,7 @@ func (p *optimus) Allocate(_ context.Context, v *core.View, candidates []core.Ca
 
 // giveLeast gives out the least numbers of replicas and returns how many devices are left.
 func (p *optimus) giveLeast(v *core.View, candidates []core.Candidate) int {
-	p.capacity.Count(v.Cluster)
+	p.capacity.CountIn(v)
 	left := v.Devices
 	p.shares, p.standing = p.shares[:0], core.Standing{UntilSeconds: math.Inf(1)}
 	for i := range candidates {

@@ -105,7 +105,7 @@ func (p *themis) Allocate(ctx context.Context, v *core.View, candidates []core.C
 }
 
 func (p *themis) begin(v *core.View, candidates []core.Candidate) {
-	p.capacity.Count(v.Cluster)
+	p.capacity.CountIn(v)
 	p.left, p.bidders, p.grants = append(p.left[:0], p.capacity.ByType...), p.bidders[:0], p.grants[:0]
 	p.rates = slices.Grow(p.rates[:0], len(candidates)*len(p.left))
 	p.demand.pass(v.NowSeconds)

@@ -167,6 +167,15 @@ func SameSeats(a, b []Seat) bool {
 type Ledger struct {
 	free  []DeviceSet
 	total int
+	idle  idle
+}
+
+// idle is what is free of a cluster without jobs, as of a change of health.
+type idle struct {
+	cluster       *Cluster
+	healthChanges int
+	free          []DeviceSet
+	total         int
 }
 
 // Reset makes every usable device of the cluster free.
@@ -180,6 +189,16 @@ func (l *Ledger) Reset(c *Cluster) {
 		l.free[i] = c.Nodes[i].Usable()
 		l.total += l.free[i].Count()
 	}
+}
+
+// ResetTo is Reset for the cluster of a view. It looks at the nodes only when the health of one changed since the last time.
+func (l *Ledger) ResetTo(v *View) {
+	if l.idle.cluster == v.Cluster && l.idle.healthChanges == v.HealthChanges {
+		l.free, l.total = append(l.free[:0], l.idle.free...), l.idle.total
+		return
+	}
+	l.Reset(v.Cluster)
+	l.idle = idle{v.Cluster, v.HealthChanges, append(l.idle.free[:0], l.free...), l.total}
 }
 
 // Free is the number of free devices on a node.

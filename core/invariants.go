@@ -212,12 +212,9 @@ func (s *state) takeGap(component string, policy any) error {
 }
 
 func (s *state) checkSeating(component string, grants []Grant, seating Seating) error {
-	s.ledger.Reset(s.view.Cluster)
 	s.blocked = false
-	for i := range seating.Placed {
-		if err := s.checkPlacement(component, grants, &seating.Placed[i]); err != nil {
-			return err
-		}
+	if err := s.checkPlacements(component, grants, seating.Placed); err != nil {
+		return err
 	}
 	for i := range seating.Unseated {
 		v := &seating.Unseated[i]
@@ -242,16 +239,11 @@ func (s *state) checkSeating(component string, grants []Grant, seating Seating) 
 }
 
 func (s *state) checkPlacement(component string, grants []Grant, p *Placement) error {
-	if err := s.answersGrant(component, p.Job); err != nil {
-		return err
-	}
-	m := s.marks[p.Job]
-	m.placed = s.view.Round
-	g := &grants[m.grant]
+	g := &grants[s.marks[p.Job].grant]
 	if got := Replicas(p.Seats); got != g.Replicas {
 		return s.broken(component, p.Job, RuleGangComplete, "seated %d of %d replicas", got, g.Replicas)
 	}
-	if !s.ledger.Occupy(p.Seats) {
+	if !s.occupancy.ledger.Occupy(p.Seats) {
 		return s.broken(component, p.Job, RuleDeviceOnce, "seats %s are not all free", s.describeSeats(p.Seats))
 	}
 	c, job := s.view.Cluster, s.view.Jobs[p.Job]

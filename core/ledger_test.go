@@ -22,3 +22,25 @@ func TestLedgerTakesAllOrNothing(t *testing.T) {
 		}
 	}
 }
+
+// A ledger looks at the nodes again when the health of one changed, and whatever was taken before is free again.
+func TestLedgerFollowsTheHealthOfAView(t *testing.T) {
+	c := &Cluster{Accelerators: []string{"t4"}, Nodes: []Node{{Devices: 4}, {ID: 1, Devices: 2}}}
+	v := &View{Cluster: c}
+	var l Ledger
+	want := func(total int) {
+		t.Helper()
+		if l.ResetTo(v); l.Total() != total {
+			t.Errorf("%d free, want %d", l.Total(), total)
+		}
+		l.Take(0, 3)
+	}
+	want(6)
+	want(6)
+	c.Nodes[0].Health, v.HealthChanges = Draining, 1
+	want(2)
+	c.Nodes[0].Health, v.HealthChanges = Ready, 2
+	want(6)
+	v.Cluster = &Cluster{Accelerators: []string{"t4"}, Nodes: []Node{{Devices: 8}}}
+	want(8)
+}

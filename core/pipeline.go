@@ -236,6 +236,7 @@ func (p *Pipeline) allocate(ctx context.Context) error {
 func (p *Pipeline) place(ctx context.Context) error {
 	s, c := &p.state, &p.stages.Placement
 	p.plan.Placements, s.unseated, s.blocked = p.plan.Placements[:0], s.unseated[:0], false
+	s.occupancy.begin()
 	if len(p.plan.Grants) == 0 {
 		return nil
 	}
@@ -314,10 +315,10 @@ func (p *Pipeline) wake() Wake {
 // of those that the stages asked in the last round told, never before that round. A stage that the round had no question
 // for has no say, for it is not asked again before another one changes its answer.
 func (p *Pipeline) StandsUntil() float64 {
-	v, grants := &p.state.view, p.plan.Grants[:p.standing.IfSeated]
-	for i := range grants {
-		if j := v.Job(grants[i].Job); j == nil || j.State != Running {
-			return v.NowSeconds
+	s := &p.state
+	for i := range s.unseated { // all others run
+		if s.marks[s.unseated[i].Job].grant < p.standing.IfSeated {
+			return s.view.NowSeconds
 		}
 	}
 	return p.standing.UntilSeconds

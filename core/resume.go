@@ -459,6 +459,7 @@ func (c *Change) same(o *Change) bool {
 
 // repeat makes recorded changes those of the round: who was started was admitted, who was discarded was rejected.
 func (s *state) repeat(changes []Change) ([]Change, error) {
+	s.occupancy.begin() // what the stages placed does not count
 	s.recorded, s.evicted, s.changes = true, s.evicted[:0], s.changes[:0]
 	s.report.Verdicts, s.report.StageTime = s.report.Verdicts[:0], [len(StageNames)]time.Duration{}
 	s.report.GapRatio = math.NaN()
@@ -483,7 +484,6 @@ func (s *state) repeat(changes []Change) ([]Change, error) {
 		s.changes = append(s.changes, c)
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(j *Job) bool { return j.State != Pending })
-	s.listActive()
 	s.forgetEnded()
 	return s.changes, nil
 }

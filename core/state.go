@@ -11,38 +11,39 @@ import (
 type state struct {
 	view       View
 	pending    []*Job      // submitted, not yet admitted, by JobID
-	candidates []Candidate // admitted, not ended, by JobID
+	candidates []Candidate // those of view.Active, in the same order
 	responses  []*Response // by JobID
 	reports    [][]Reports // by JobID and Job.Measured, of configurations that were reported of again; shorter without
 	running    []*Job      // by JobID
 	reviseAt   float64     // when the elasticity is to be asked about running jobs though no event touched them
 	pinned     bool        // whether a pinned job was submitted
 
-	stale    []*Job // jobs whose response must be asked for, by JobID
-	asked    []*Job // pending jobs that every admitter so far admits
-	unseated []Verdict
-	evicted  []*Job // that get the same devices again
-	blocked  bool   // a blocking grant was not seated
-	recorded bool   // the round was decided by an earlier scheduler, and nobody is asked
-	changes  []Change
-	report   Report
-	asking   string  // id of the component that is being asked
-	marks    []*mark // by JobID; nil before the submission, over after the end
-	over     mark
-	spare    []*mark // of jobs that ended, to use again
-	lastID   uint64  // highest id of an event taken
-	ledger   Ledger
-	devices  int // of the cluster, whatever the health of their nodes
-	missing  missing
-	capacity Capacity // counted in rounds that look at pending jobs
-	oneType  string   // id of the allocator, if it puts each job on one type
+	stale     []*Job // jobs whose response must be asked for, by JobID
+	asked     []*Job // pending jobs that every admitter so far admits
+	unseated  []Verdict
+	evicted   []*Job // that get the same devices again
+	blocked   bool   // a blocking grant was not seated
+	recorded  bool   // the round was decided by an earlier scheduler, and nobody is asked
+	changes   []Change
+	report    Report
+	asking    string  // id of the component that is being asked
+	marks     []*mark // by JobID; nil before the submission, over after the end
+	over      mark
+	spare     []*mark // of jobs that ended, to use again
+	lastID    uint64  // highest id of an event taken
+	devices   int     // of the cluster, whatever the health of their nodes
+	used      int     // devices that jobs hold
+	occupancy occupancy
+	missing   missing
+	capacity  Capacity // counted when the first job is looked at
+	oneType   string   // id of the allocator, if it puts each job on one type
 }
 
 // mark is what this round already said about a job: a field holds when its number is that of the round.
 type mark struct {
-	touched, granted, answered, placed, tuned int
-	grant, verdict, tuning                    int // indices into the grants, the unseated verdicts and the tunings
-	replicas                                  int // granted
+	touched, granted, answered, placed, stayed, tuned int
+	grant, verdict, tuning                            int // indices into the grants, the unseated verdicts and the tunings
+	replicas                                          int // granted
 
 	nodesTold bool // the job was told which devices it misses
 }
@@ -231,6 +232,8 @@ func (s *state) release(j *Job, at float64) {
 	}
 	j.settle(at)
 	j.LastChange = at
+	s.used -= j.Held
+	s.occupancy.release(j.Seats)
 	j.Seats, j.Held, j.State = nil, 0, Waiting
 	s.view.Waiting++
 	s.running = removeJob(s.running, j)
@@ -258,24 +261,23 @@ func (s *state) forgetEnded() {
 		s.view.Jobs[j.ID], s.responses[j.ID], s.marks[j.ID] = nil, nil, &s.over
 		s.forgetReports(j.ID)
 	}
-	ended := func(j *Job) bool { return j.State.Ended() }
-	s.pending = slices.DeleteFunc(s.pending, ended)
-	s.candidates = slices.DeleteFunc(s.candidates, func(c Candidate) bool { return ended(c.Job) })
-	s.listActive()
-}
-
-func (s *state) listActive() {
-	s.view.Active = s.view.Active[:0]
-	for _, c := range s.candidates {
-		s.view.Active = append(s.view.Active, c.ID)
+	s.pending = slices.DeleteFunc(s.pending, func(j *Job) bool { return j.State.Ended() })
+	left := 0
+	for i, id := range s.view.Active {
+		if s.view.Jobs[id] != nil {
+			s.view.Active[left], s.candidates[left] = id, s.candidates[i]
+			left++
+		}
 	}
+	clear(s.candidates[left:])
+	s.view.Active, s.candidates = s.view.Active[:left], s.candidates[:left]
 }
 
 // rejectImpossible ends the pending jobs that the cluster could not run even when empty, and lists the others to ask
 // the admitters about. A job is looked at when its response is new.
 func (s *state) rejectImpossible() {
 	s.asked = s.asked[:0]
-	if len(s.pending) > 0 {
+	if s.capacity.byType == nil && len(s.pending) > 0 {
 		s.capacity.Count(s.view.Cluster)
 	}
 	ended := len(s.report.Ended)
@@ -322,9 +324,6 @@ func (s *state) admitRest() {
 		s.admit(j)
 	}
 	s.pending = slices.DeleteFunc(s.pending, func(j *Job) bool { return j.State != Pending })
-	if len(s.asked) > 0 {
-		s.listActive()
-	}
 }
 
 // admit makes a pending job a candidate. It is still listed as pending.
@@ -337,7 +336,8 @@ func (s *state) admit(j *Job) {
 		s.responses[j.ID] = new(Response) // filled in before anybody sees it
 	}
 	c := Candidate{Job: j, Response: s.responses[j.ID]}
-	at, _ := slices.BinarySearchFunc(s.candidates, j.ID, func(c Candidate, id JobID) int { return cmp.Compare(c.ID, id) })
+	at, _ := slices.BinarySearch(s.view.Active, j.ID)
+	s.view.Active = slices.Insert(s.view.Active, at, j.ID)
 	s.candidates = slices.Insert(s.candidates, at, c)
 }
 
@@ -345,6 +345,28 @@ func (s *state) admit(j *Job) {
 // the jobs rejected in this round.
 func (s *state) diff(plan *Plan, stages *Stages) []Change {
 	s.changes, s.evicted = s.changes[:0], s.evicted[:0]
+	if s.occupancy.kept < len(s.running) {
+		s.stops(stages)
+	}
+	if len(plan.Tunings) == 0 {
+		for _, i := range s.occupancy.moved {
+			s.compare(plan, stages, &plan.Placements[i])
+		}
+	} else {
+		for i := range plan.Placements {
+			s.compare(plan, stages, &plan.Placements[i])
+		}
+	}
+	for _, j := range s.report.Ended {
+		if j.State == Rejected {
+			s.changes = append(s.changes, Change{Round: s.view.Round, Action: Discard, Job: j.ID, Reason: j.WaitingReason, By: "pipeline"})
+		}
+	}
+	return s.changes
+}
+
+// stops adds the jobs that have no placement.
+func (s *state) stops(stages *Stages) {
 	round := s.view.Round
 	for _, j := range s.running {
 		if s.marks[j.ID].placed == round {
@@ -359,44 +381,38 @@ func (s *state) diff(plan *Plan, stages *Stages) []Change {
 		}
 		s.changes = append(s.changes, c)
 	}
-	for i := range plan.Placements {
-		p := &plan.Placements[i]
-		j := s.view.Jobs[p.Job]
-		m := s.marks[p.Job]
-		stays := j.State == Running && SameSeats(j.Seats, p.Seats)
-		if stays && !p.Evicted && (m.tuned != round || plan.Tunings[m.tuning].Equal(j.Tuning)) {
-			continue // as almost all do in most rounds
-		}
-		c := Change{Round: round, Action: Start, Job: p.Job, Tuning: j.Tuning, By: stages.Placement.ID}
-		if m.tuned == round {
-			c.Tuning = plan.Tunings[m.tuning]
-		} else if len(c.Tuning.BatchByReplica) != Replicas(p.Seats) {
-			c.Tuning.BatchByReplica = nil // it was for other seats
-		}
-		if j.State == Running {
-			if p.Evicted {
-				s.evicted = append(s.evicted, j) // the same seats make no change
-			}
-			c.Action = Move
-			if stays {
-				if c.Tuning.Equal(j.Tuning) {
-					continue
-				}
-				c.Action, c.By = Tune, stages.Elasticity.ID
-				c.Tuning.BatchByReplica = slices.Clone(c.Tuning.BatchByReplica)
-				s.changes = append(s.changes, c)
-				continue
-			}
-		}
-		c.Seats, c.Tuning.BatchByReplica = slices.Clone(p.Seats), slices.Clone(c.Tuning.BatchByReplica)
-		s.changes = append(s.changes, c)
+}
+
+// compare adds what a placement changes for its job.
+func (s *state) compare(plan *Plan, stages *Stages, p *Placement) {
+	j, m, round := s.view.Jobs[p.Job], s.marks[p.Job], s.view.Round
+	stays := j.State == Running && SameSeats(j.Seats, p.Seats)
+	if stays && !p.Evicted && (m.tuned != round || plan.Tunings[m.tuning].Equal(j.Tuning)) {
+		return // as almost all do in most rounds
 	}
-	for _, j := range s.report.Ended {
-		if j.State == Rejected {
-			s.changes = append(s.changes, Change{Round: round, Action: Discard, Job: j.ID, Reason: j.WaitingReason, By: "pipeline"})
+	c := Change{Round: round, Action: Start, Job: p.Job, Tuning: j.Tuning, By: stages.Placement.ID}
+	if m.tuned == round {
+		c.Tuning = plan.Tunings[m.tuning]
+	} else if len(c.Tuning.BatchByReplica) != Replicas(p.Seats) {
+		c.Tuning.BatchByReplica = nil // it was for other seats
+	}
+	if j.State == Running {
+		if p.Evicted {
+			s.evicted = append(s.evicted, j) // the same seats make no change
+		}
+		c.Action = Move
+		if stays {
+			if c.Tuning.Equal(j.Tuning) {
+				return
+			}
+			c.Action, c.By = Tune, stages.Elasticity.ID
+			c.Tuning.BatchByReplica = slices.Clone(c.Tuning.BatchByReplica)
+			s.changes = append(s.changes, c)
+			return
 		}
 	}
-	return s.changes
+	c.Seats, c.Tuning.BatchByReplica = slices.Clone(p.Seats), slices.Clone(c.Tuning.BatchByReplica)
+	s.changes = append(s.changes, c)
 }
 
 func (s *state) onReadyNodes(seats []Seat) bool {
@@ -435,10 +451,8 @@ func (s *state) commit() {
 		s.explainWaiting()
 	}
 	s.report.Changes = s.changes
-	s.report.DevicesUsed = 0
-	for _, j := range s.running {
-		s.report.DevicesUsed += j.Held
-	}
+	s.report.DevicesUsed = s.used
+	s.occupancy.commit()
 }
 
 func (s *state) seat(j *Job, c *Change, now float64) {
@@ -455,7 +469,10 @@ func (s *state) seat(j *Job, c *Change, now float64) {
 	}
 	j.State, j.WaitingReason = Running, NoReason
 	s.marks[j.ID].nodesTold = false
-	j.Seats, j.Held, j.Tuning, j.LastChange = c.Seats, Replicas(c.Seats), c.Tuning, now
+	held := Replicas(c.Seats)
+	s.used += held - j.Held
+	s.occupancy.current = false
+	j.Seats, j.Held, j.Tuning, j.LastChange = c.Seats, held, c.Tuning, now
 }
 
 func (s *state) malfunction(component, call string, err error) error {

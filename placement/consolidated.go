@@ -63,9 +63,12 @@ func chooseStrict(s *seater, v *core.View, j *core.Job, t core.AcceleratorID, n 
 func (s *seater) tightest(v *core.View, t core.AcceleratorID, n int) core.NodeID {
 	best, bestFree, bestIdle := core.NodeID(-1), 0, false
 	for i := range v.Cluster.Nodes {
-		node := &v.Cluster.Nodes[i]
 		free := s.ledger.Free(core.NodeID(i))
-		if node.Accelerator != t || free == 0 {
+		if free == 0 {
+			continue
+		}
+		node := &v.Cluster.Nodes[i]
+		if node.Accelerator != t {
 			continue
 		}
 		idle := free == node.Devices

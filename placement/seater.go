@@ -11,12 +11,16 @@ import (
 type seater struct {
 	ledger   core.Ledger
 	free     []int  // free devices by accelerator type
+	idle     []int  // free before any is taken, by accelerator type
 	nodes    []int  // nodes by accelerator type, whatever their health
 	closed   []bool // by accelerator type: an earlier job that does not fit keeps its turn there
 	rest     []int  // indices of the grants that need new seats
 	seats    []core.Seat
 	placed   []core.Placement
 	unseated []core.Verdict
+
+	cluster       *core.Cluster // of which idle and nodes are
+	healthChanges int
 }
 
 // choice takes n devices of one accelerator type for a job with s.take, of which that many are free, or none when it
@@ -65,16 +69,25 @@ func (s *seater) Standing() core.Standing { return core.Standing{UntilSeconds: m
 // begin makes all devices of ready nodes free and forgets the last answer.
 func (s *seater) begin(v *core.View) {
 	s.rest, s.seats, s.placed, s.unseated = s.rest[:0], s.seats[:0], s.placed[:0], s.unseated[:0]
-	s.ledger.Reset(v.Cluster)
-	if types := len(v.Cluster.Accelerators); len(s.free) != types {
-		s.free, s.nodes, s.closed = make([]int, types), make([]int, types), make([]bool, types)
+	s.ledger.ResetTo(v)
+	if s.cluster != v.Cluster || s.healthChanges != v.HealthChanges {
+		s.countNodes(v)
 	}
-	clear(s.free)
-	clear(s.nodes)
+	copy(s.free, s.idle)
 	clear(s.closed)
+}
+
+// countNodes counts what there is of each accelerator type.
+func (s *seater) countNodes(v *core.View) {
+	s.cluster, s.healthChanges = v.Cluster, v.HealthChanges
+	if types := len(v.Cluster.Accelerators); len(s.free) != types {
+		s.free, s.idle, s.nodes, s.closed = make([]int, types), make([]int, types), make([]int, types), make([]bool, types)
+	}
+	clear(s.idle)
+	clear(s.nodes)
 	for i := range v.Cluster.Nodes {
 		t := v.Cluster.Nodes[i].Accelerator
-		s.free[t] += s.ledger.Free(core.NodeID(i))
+		s.idle[t] += s.ledger.Free(core.NodeID(i))
 		s.nodes[t]++
 	}
 }
@@ -237,7 +250,11 @@ func eligible(v *core.View, j *core.Job, g *core.Grant, t core.AcceleratorID) bo
 // within reports whether seats on nodes of the cluster are of types that a grant
 // allows, of one type unless its job mixes them.
 func within(v *core.View, g *core.Grant, seats []core.Seat) bool {
-	j, first := v.Jobs[g.Job], v.Cluster.Nodes[seats[0].Node].Accelerator
+	j := v.Jobs[g.Job]
+	if len(v.Cluster.Accelerators) == 1 {
+		return eligible(v, j, g, 0)
+	}
+	first := v.Cluster.Nodes[seats[0].Node].Accelerator
 	for _, seat := range seats {
 		t := v.Cluster.Nodes[seat.Node].Accelerator
 		if t != first && !j.MixesTypes || !eligible(v, j, g, t) {

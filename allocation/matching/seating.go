@@ -9,7 +9,7 @@ type seating struct {
 }
 
 func (s *seating) begin(v *core.View) {
-	s.ledger.Reset(v.Cluster)
+	s.ledger.ResetTo(v)
 	s.seats = s.seats[:0]
 }
 

@@ -11,7 +11,7 @@ import (
 func (p *allocator) begin(v *core.View, candidates []core.Candidate) {
 	p.horizon.observe(v)
 	p.grants, p.seats = p.grants[:0], p.seats[:0]
-	p.ledger.Reset(v.Cluster)
+	p.ledger.ResetTo(v)
 	p.left = p.left[:0]
 	for i := range candidates {
 		p.left = append(p.left, &candidates[i])

@@ -28,7 +28,7 @@ type pick struct {
 // had to take them.
 func (p *allocator) seat(v *core.View, candidates []core.Candidate, picks []int) []core.Grant {
 	s := &p.seats
-	s.ledger.Reset(v.Cluster)
+	s.ledger.ResetTo(v)
 	s.taken = append(s.taken[:0], make([]core.DeviceSet, len(v.Cluster.Nodes))...)
 	s.order, s.all, p.grants = s.order[:0], s.all[:0], p.grants[:0]
 	for i, choice := range picks {

@@ -8,10 +8,24 @@ type Capacity struct {
 	Largest []int // devices of the largest ready node, by accelerator type
 
 	least int // devices of the type with the fewest
+
+	cluster       *core.Cluster // of the last CountIn
+	healthChanges int
+}
+
+// CountIn counts the devices of the ready nodes of a view's cluster. It looks at the nodes only when the health of one changed
+// since the last time.
+func (k *Capacity) CountIn(v *core.View) {
+	if k.cluster == v.Cluster && k.healthChanges == v.HealthChanges {
+		return
+	}
+	k.Count(v.Cluster)
+	k.cluster, k.healthChanges = v.Cluster, v.HealthChanges
 }
 
 // Count counts the devices of the ready nodes of a cluster.
 func (k *Capacity) Count(c *core.Cluster) {
+	k.cluster = nil
 	if len(k.ByType) != len(c.Accelerators) {
 		k.ByType, k.Largest = make([]int, len(c.Accelerators)), make([]int, len(c.Accelerators))
 	}

@@ -26,7 +26,7 @@ type Walk struct {
 
 // Begin starts a round. Nothing is granted yet.
 func (w *Walk) Begin(v *core.View) {
-	w.capacity.Count(v.Cluster)
+	w.capacity.CountIn(v)
 	w.left, w.kept, w.fitted, w.grants = v.Devices, 0, 0, w.grants[:0]
 	w.all = w.Discipline == All || w.Discipline == Blocking && len(v.Cluster.Accelerators) > 1
 }
