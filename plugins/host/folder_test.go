@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,12 +44,19 @@ func inFolder(t *testing.T) string {
 // A folder holds a lock as long as its host lives, and is gone with it.
 func TestAFolderOfASocket(t *testing.T) {
 	temporary := inFolder(t)
+	left := filepath.Join(temporary, wire.SocketFolder+"dead")
+	if err := errors.Join(os.Mkdir(left, 0o700), os.WriteFile(filepath.Join(left, lockName), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	f, err := newSocketFolder()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if filepath.Dir(f.path) != temporary || !strings.HasPrefix(filepath.Base(f.path), wire.SocketFolder) {
 		t.Errorf("it is %s", f.path)
+	}
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("what a host left behind is still there: %v", err)
 	}
 	held, err := filepath.Glob(filepath.Join(f.path, "*"))
 	if diff := cmp.Diff([]string{filepath.Join(f.path, lockName)}, held); err != nil || diff != "" {
