@@ -169,3 +169,39 @@ func TestAPoolThatDoesNotStart(t *testing.T) {
 		t.Errorf("processes left: %v", left)
 	}
 }
+
+// descriptors counts the open files of this process; -1 where the system does not tell.
+func descriptors() int {
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return -1
+	}
+	return len(files)
+}
+
+// Neither a process that ended nor one that did not start keeps files open.
+func TestNoFileIsLeftOpen(t *testing.T) {
+	for name, start := range map[string]func() (*host.Process, error){
+		"ended":       func() (*host.Process, error) { return faultyBinary(serveFaulty).Start(t.Context()) },
+		"not started": func() (*host.Process, error) { return host.Binary{Path: noProgram(t)}.Start(t.Context()) },
+		"no plugin": func() (*host.Process, error) {
+			return host.Binary{Path: program(t, 0o700, "exit 3")}.Start(t.Context())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			once := func() {
+				if p, err := start(); err == nil {
+					p.Close()
+				}
+			}
+			once() // opens what stays open for all of them
+			before := descriptors()
+			once()
+			for end := time.Now().Add(5 * time.Second); descriptors() > before; time.Sleep(10 * time.Millisecond) { // connections close by and by
+				if time.Now().After(end) {
+					t.Fatalf("%d files are open, %d before", descriptors(), before)
+				}
+			}
+		})
+	}
+}
