@@ -95,7 +95,7 @@ func TestALibraryStartsNothingTwice(t *testing.T) {
 	if len(fields) != 2 || fields[0].Name != "fault" || len(schema) == 0 {
 		t.Errorf("fields %v, schema %v", fields, schema)
 	}
-	if _, problems := f.Decode(map[string]any{"fautl": "exit"}); len(problems) != 1 || !strings.Contains(problems.Error(), "fautl") {
+	if _, problems := f.Decode(map[string]any{"fautl": "exit"}); len(problems) != 1 || problems[0].Path != "fautl" || problems[0].Hint == "" {
 		t.Errorf("problems %v", problems)
 	}
 	config, problems := f.Decode(map[string]any{"fault": ""})
