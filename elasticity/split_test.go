@@ -44,6 +44,9 @@ func TestFixedSplitsInProportion(t *testing.T) {
 			[]core.Seat{t4, v100},
 			[]core.Tuning{{BatchPerDevice: 25, AccumulationSteps: 1, LearningRateFactor: 1, BatchByReplica: []int{12, 38}}},
 		},
+		"within what each device holds": {
+			mixing(capped).Waiting(), two, []core.Tuning{{BatchPerDevice: 34, LearningRateFactor: 1, BatchByReplica: []int{20, 40, 40}}},
+		},
 		"evenly on one type":       {mixing(batch).Waiting(), []core.Seat{coretest.Seat(0, 0, 1)}, []core.Tuning{even}},
 		"evenly if it mixes none":  {plain.Waiting(), []core.Seat{t4, v100}, []core.Tuning{even}},
 		"no more when it is split": {mixing(batch).Tuned(split).Running(0, t4, v100), []core.Seat{t4, v100}, nil},

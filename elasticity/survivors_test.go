@@ -5,8 +5,29 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/quartet-sched/quartet/core"
 )
+
+// What a goodput elasticity asks of a backend is what it knows the jobs by.
+func TestWhatGoodputNeeds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		config GoodputConfig
+		want   []core.Capability
+	}{
+		"nothing":           {GoodputConfig{}, nil},
+		"the declared work": {GoodputConfig{DeclaredWork: true}, []core.Capability{core.CapabilityRemainingWork}},
+		"profiles":          {GoodputConfig{Profiled: true}, []core.Capability{core.CapabilityMeasurements}},
+		"the truth":         {GoodputConfig{Knowledge: oracle}, []core.Capability{core.CapabilityMeasurements, core.CapabilityStepTimes}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.config.Capabilities()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
 
 // A job that moves to as many devices of a type with other bounds is tuned anew; one whose bounds are alike is not.
 func TestFixedTunesAMoveToAnotherType(t *testing.T) {

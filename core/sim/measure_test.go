@@ -155,3 +155,52 @@ func TestNothingIsReportedOfAPause(t *testing.T) {
 		}
 	}
 }
+
+// still is a model that could measure, and that does not progress.
+type still struct{ timed }
+
+func (still) Rate(int, workload.Running) float64 { return 0 }
+
+// A job reports of a round in which it did some work.
+func TestARoundWithoutWorkReportsNothing(t *testing.T) {
+	model := timed{profiled{phased{1000}}}
+	for name, tc := range map[string]struct {
+		model   workload.Model
+		pause   float64
+		seconds float64
+		want    int // reports
+		last    float64
+	}{
+		"it works":              {model, 0, 60, 1, 60},
+		"after a pause":         {model, 59, 60, 1, 1},
+		"all pause":             {model, 60, 60, 0, 0},
+		"a longer pause":        {model, 90, 60, 0, 0},
+		"it does not progress":  {still{model}, 0, 60, 0, 0},
+		"it has no time to":     {model, 0, 0, 0, 0},
+		"the end of its phase":  {timed{profiled{phased{60, 1000}}}, 0, 60, 1, 60},
+		"and into the next one": {timed{profiled{phased{60, 100}}}, 0, 61, 2, 60.5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := Config{RestartOverhead: time.Duration(tc.pause) * time.Second, Publication: Publication{FirstRound: atStart, Progress: perRound}}
+			s := open(t, c, 1, arrival{0, tc.model})
+			if _, err := s.Next(context.Background(), core.Wake{IntervalSeconds: 60}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Apply(context.Background(), []core.Change{start(0, seats(0, 1))}); err != nil {
+				t.Fatal(err)
+			}
+			s.events = s.events[:0]
+			j := s.running[0]
+			s.advanceRound(j, s.now, tc.seconds)
+			got := 0
+			for _, e := range s.events {
+				if e.Kind == core.JobMeasured {
+					got++
+				}
+			}
+			if got != tc.want || j.progress != tc.last {
+				t.Errorf("%d reports, progress %v; want %d, %v", got, j.progress, tc.want, tc.last)
+			}
+		})
+	}
+}

@@ -222,11 +222,11 @@ func (s *Simulator) over(next float64) bool {
 	return next-s.advanced > s.config.StallAfter.Seconds() && !s.nodes.scheduled() && !s.works(next)
 }
 
-// works reports whether a running job comes further than ever before a moment, if nothing happens until then.
+// works reports whether a running job comes further than ever before a moment, if nothing happens until then. At rate 0, or
+// in no time, no job comes further than it was.
 func (s *Simulator) works(before float64) bool {
 	return slices.ContainsFunc(s.running, func(j *simJob) bool {
-		seconds := before - max(j.asOf, j.pausedUntil)
-		return j.rate > 0 && seconds > 0 && j.progress+seconds*j.rate > j.furthest
+		return j.progress+(before-max(j.asOf, j.pausedUntil))*j.rate > j.furthest
 	})
 }
 

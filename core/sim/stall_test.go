@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"testing"
 	"time"
 
@@ -176,6 +177,51 @@ func TestAScheduledRepairIsWaitedFor(t *testing.T) {
 			})
 			if want := 7200.0 + 120; last != want {
 				t.Errorf("the last round is at %v s, want %v s, when the job is done", last, want)
+			}
+		})
+	}
+}
+
+// Work that a failure undid counts once only: coming to the same point again is no progress of the run.
+func TestWhenARunCameFurther(t *testing.T) {
+	for name, tc := range map[string]struct{ progress, want float64 }{
+		"further":            {6, 100},
+		"as far as it was":   {5, 40},
+		"not as far as that": {4, 40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, j := &Simulator{advanced: 40}, &simJob{furthest: 5}
+			s.reach(j, tc.progress, 100)
+			if s.advanced != tc.want || j.progress != tc.progress || j.furthest != max(tc.progress, 5) {
+				t.Errorf("advanced at %v, want %v; progress %v, furthest %v", s.advanced, tc.want, j.progress, j.furthest)
+			}
+		})
+	}
+}
+
+func TestARunWorksWhileAJobComesFurther(t *testing.T) {
+	for name, tc := range map[string]struct {
+		jobs   []*simJob
+		before float64
+		want   bool
+	}{
+		"no job":                      {nil, 100, false},
+		"it goes on":                  {[]*simJob{{asOf: 10, progress: 5, furthest: 5, rate: 1}}, 11, true},
+		"no time is left":             {[]*simJob{{asOf: 10, progress: 5, furthest: 5, rate: 1}}, 10, false},
+		"a pause takes it":            {[]*simJob{{asOf: 10, progress: 5, furthest: 5, rate: 1, pausedUntil: 20}}, 20, false},
+		"and a little more":           {[]*simJob{{asOf: 10, progress: 5, furthest: 5, rate: 1, pausedUntil: 20}}, 20.5, true},
+		"the pause is longer":         {[]*simJob{{asOf: 10, progress: 5, furthest: 5, rate: 1, pausedUntil: 20}}, 15, false},
+		"it is where it does nothing": {[]*simJob{{asOf: 10, progress: 5, furthest: 5}}, 100, false},
+		"and will be for ever":        {[]*simJob{{asOf: 10, progress: 5, furthest: 5}}, math.Inf(1), false},
+		"it works for ever":           {[]*simJob{{asOf: 10, progress: 5, furthest: 5, rate: 0.5}}, math.Inf(1), true},
+		"it does the work again":      {[]*simJob{{asOf: 10, progress: 5, furthest: 9, rate: 2}}, 12, false},
+		"and some beyond it":          {[]*simJob{{asOf: 10, progress: 5, furthest: 9, rate: 2}}, 12.5, true},
+		"another one works":           {[]*simJob{{asOf: 10, progress: 5, furthest: 5}, {asOf: 10, progress: 5, furthest: 5, rate: 1}}, 11, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &Simulator{running: tc.jobs}
+			if got := s.works(tc.before); got != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
 			}
 		})
 	}

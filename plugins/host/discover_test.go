@@ -130,3 +130,62 @@ func TestRemove(t *testing.T) {
 		t.Errorf("error %v, want that there is no such plugin", err)
 	}
 }
+
+// What is found in one folder is not lost to the problems of another one, whatever they are.
+func TestFindGoesOnPastAProblem(t *testing.T) {
+	unreadable, wrong, good := t.TempDir(), t.TempDir(), t.TempDir()
+	if err := os.Mkdir(filepath.Join(unreadable, host.LockFile), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	bad := entry("bad", "two")
+	bad.Version = "latest"
+	writeLock(t, wrong, bad)
+	writeLock(t, good, entry("a", "one"))
+	found, err := host.Find([]string{unreadable, wrong, good})
+	if diff := cmp.Diff([]host.Installed{{Entry: entry("a", "one"), Folder: good}}, found); diff != "" {
+		t.Errorf("found -want +got:\n%s", diff)
+	}
+	for _, want := range []string{unreadable + ": read the lock: ", `"latest" is no version`, "do not edit the lock by hand"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q in it", err, want)
+		}
+	}
+}
+
+// A lock vouches for what is started: one that others write is not read.
+func TestALockThatOthersWrite(t *testing.T) {
+	folder := t.TempDir()
+	writeLock(t, folder, entry("a", "one"))
+	if err := os.Chmod(filepath.Join(folder, host.LockFile), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if lock, err := host.ReadLock(folder); err == nil || !strings.Contains(err.Error(), "can be written by others") {
+		t.Errorf("%v, error %v", lock, err)
+	}
+}
+
+// The text of a lock is what it was: people compare it.
+func TestTheTextOfALock(t *testing.T) {
+	folder := t.TempDir()
+	writeLock(t, folder, entry("a", "one"))
+	got, err := os.ReadFile(filepath.Join(folder, host.LockFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `# The plugins of this folder that Quartet may start. Written by ` + "`quartet plugin install`" + `; do not edit.
+version: 1
+plugins:
+  - name: a
+    version: v1.2.0
+    path: quartet-plugin-a
+    protocol: 1
+    sha256: ` + sum + `
+    components:
+      - stage: allocation
+        type: one
+        summary: 'does: it'
+`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -155,11 +155,9 @@ func (l *Lock) put(e Entry) {
 	l.Plugins = append(l.Plugins, e)
 }
 
-// remove forgets a plugin, and reports whether it was there.
-func (l *Lock) remove(name string) bool {
-	before := len(l.Plugins)
+// remove forgets a plugin, if it is there.
+func (l *Lock) remove(name string) {
 	l.Plugins = slices.DeleteFunc(l.Plugins, func(e Entry) bool { return e.Name == name })
-	return len(l.Plugins) < before
 }
 
 const lockHeader = "# The plugins of this folder that Quartet may start. Written by `quartet plugin install`; do not edit.\n"

@@ -26,8 +26,8 @@ func TestFaults(t *testing.T) {
 		"none":       {"", nil},
 		"print":      {"", []string{"printed before main", "a line for stdout", "another one"}},
 		"log":        {"", []string{"looked at jobs", "component=admission/misbehaving", "jobs=1"}},
-		"raise":      {"the policy raised RuntimeError: this is a bug", []string{"the policy raised", "line"}},
-		"exit":       {"the policy raised SystemExit: 3", nil},
+		"raise":      {"the policy raised RuntimeError: this is a bug", []string{`level=DEBUG msg="the policy raised"`, "line"}},
+		"exit":       {"the policy raised SystemExit: 3", []string{`level=DEBUG msg="the policy raised"`}},
 		"wrong_type": {"the policy raised TypeError: admit must answer with Verdict, not (0, 'defer')", nil},
 		"die":        {"the process died", nil},
 	} {

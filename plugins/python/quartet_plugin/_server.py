@@ -322,7 +322,7 @@ def _call(answer: Callable[[Any], Any], request_type: Any, lock: threading.Lock 
         except Refusal as e:
             code, text = e.code, e.message
         except BaseException as e:  # a policy that calls sys.exit has failed, too
-            logger.exception("the policy raised")
+            logger.debug("the policy raised", exc_info=True)  # the error of the call says what, the stack says where
             code, text = grpc.StatusCode.INTERNAL, f"the policy raised {type(e).__name__}: {e}"
         return context.abort(code, text)  # type: ignore[no-any-return]
 

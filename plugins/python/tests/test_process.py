@@ -11,9 +11,10 @@ import subprocess
 import sys
 import time
 
+import grpc
 import pytest
 
-from quartet_plugin import _tls
+from quartet_plugin import _convert, _server, _tls
 from quartet_plugin._log import ComponentLog, Formatter, logger
 from quartet_plugin._process import _COOKIE
 from quartet_plugin._server import new_random
@@ -119,6 +120,35 @@ def test_log_lines_are_read_by_the_host():
     assert lines[0].pop("@timestamp")
     assert lines[0] == {"@level": "warn", "@message": "held back 3", "component": "admission/x", "jobs": [1, 2]}
     assert lines[1]["@level"] == "error" and "RuntimeError: bug" in lines[1]["stack"]
+
+
+@pytest.mark.parametrize("raised", [SystemExit(3), RuntimeError("bug")])
+def test_the_stack_of_an_exception_is_for_debugging(raised):
+    class Context:
+        def abort(self, code, text):
+            return code, text
+
+    def fail(message):
+        raise raised
+
+    records = []
+    handler = logging.Handler()
+    handler.emit = records.append
+    logger.addHandler(handler)
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
+    try:
+        code, text = _server._call(fail, _server.stages_pb2.ScaleRequest)(b"", Context())
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
+    assert code is grpc.StatusCode.INTERNAL and text == f"the policy raised {type(raised).__name__}: {raised}"
+    assert [(r.levelno, r.getMessage()) for r in records] == [(logging.DEBUG, "the policy raised")]
+    assert "in fail" in json.loads(Formatter().format(records[0]))["stack"]
+
+
+def test_no_answer_is_the_empty_list():
+    assert _convert.owned_grants(None) == []
 
 
 def test_random_streams():
