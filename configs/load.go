@@ -266,7 +266,7 @@ func (l *loader) checkCapabilities(c *Config) {
 	if !c.Estimate.Tells() {
 		const work = core.CapabilityRemainingWork
 		from.gives = slices.DeleteFunc(from.gives, func(given core.Capability) bool { return given == work })
-		from.id += fmt.Sprintf(" with estimate.source %s", c.Estimate.Source)
+		from.id += " with estimate.source " + c.Estimate.Source
 	}
 	for i, s := range c.Admission {
 		needs(l, fmt.Sprintf("pipeline.admission[%d]", i), s, from)

@@ -65,7 +65,7 @@ func (v Window) of(jobs []Job) (kept []Job, span float64, err error) {
 			if len(jobs) > 0 {
 				last = fmt.Sprintf("submits its last job at %v", asDuration(lastSubmit(jobs)))
 			}
-			err = sampleProblem("window", fmt.Sprintf("no job is submitted in it; the workload %s", last), "")
+			err = sampleProblem("window", "no job is submitted in it; the workload "+last, "")
 		}
 	}
 	if err != nil {
