@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -235,6 +236,39 @@ func TestGoodputAddsUpToTheWork(t *testing.T) {
 			if math.Abs(got-total) > 1e-7*total {
 				t.Errorf("usage.csv has %v useful samples, the jobs %v", got, total)
 			}
+		})
+	}
+}
+
+// The stays of every shipped composition add up to what its jobs got, to the last bit.
+func TestTimelinesOfShippedCompositions(t *testing.T) {
+	for _, name := range configs.EmbeddedNames() {
+		t.Run(name, func(t *testing.T) {
+			o := configs.Options{Files: []string{name}, Sets: []string{"output.write=[jobs,timeline,usage,training]"}, Env: os.LookupEnv}
+			switch {
+			case name == "papers/pollux-osdi21/pollux-genetic.yaml": // half a minute as it is
+				o.Sets = append(o.Sets, "pipeline.allocation.config.generations=3")
+				fallthrough
+			case strings.Contains(name, "/"):
+				reference(t, "data")
+			}
+			c, err := quartet.Load(catalog(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Backend.ID != "backend/simulator" {
+				t.Skip("runs real processes")
+			}
+			c.Keep, c.Brief = true, true
+			r, err := c.Simulate(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			files := map[string]string{}
+			for _, f := range r.Files {
+				files[f.File] = string(f.Content)
+			}
+			checkTimeline(t, files["jobs.csv"], [4]string{files["timeline.csv"], files["nodes.csv"], files["usage.csv"], files["training.csv"]})
 		})
 	}
 }
