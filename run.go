@@ -260,6 +260,7 @@ func (e *execution) newRecorder() error {
 	}
 	if wanted {
 		e.recorder = timeline.NewRecorder(e.cluster, to)
+		e.recorder.Expect(len(e.jobs.Jobs))
 	}
 	return nil
 }

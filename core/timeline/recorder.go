@@ -40,7 +40,7 @@ type holding struct {
 	since    float64 // the start of its stay
 	state    core.JobState
 	progress float64 // last told
-	training training
+	training *training // nil until it is known to train
 }
 
 // counts are the jobs by state, and the devices that those that have not ended ask for.
@@ -68,6 +68,9 @@ func NewRecorder(c *core.Cluster, o Outputs) *Recorder {
 	}
 	return r
 }
+
+// Expect makes room for so many jobs at once. It comes before the first round, and more jobs may come.
+func (r *Recorder) Expect(jobs int) { r.jobs = slices.Grow(r.jobs, jobs) }
 
 func (r *Recorder) file(w io.Writer, header string) *bufio.Writer {
 	if w == nil {
@@ -300,7 +303,9 @@ func (r *Recorder) Finish(unfinished []*core.Job, endSeconds float64) error {
 		if r.spans != nil {
 			r.spans.add(h, Unfinished, endSeconds)
 		}
-		h.training.count(endSeconds)
+		if h.training != nil {
+			h.training.count(endSeconds)
+		}
 	}
 	if err := r.complete(endSeconds); err != nil {
 		return err

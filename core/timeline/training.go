@@ -54,14 +54,17 @@ func (r *Recorder) configure(h *holding, now float64) {
 		return
 	}
 	next, known := r.trained.of(h)
-	if known || h.training.known {
+	if h.training == nil && known {
+		h.training = &training{since: now}
+	}
+	if h.training != nil && (known || h.training.known) {
 		r.setTraining(h, now, next, known, 0)
 	}
 }
 
 // train takes in the rate at which a job progresses from a moment on.
 func (r *Recorder) train(h *holding, at, rate, from float64) {
-	if r.trained == nil || h.seats == nil || !h.training.known {
+	if r.trained == nil || h.seats == nil || h.training == nil || !h.training.known {
 		return
 	}
 	next, known := r.trained.of(h)
@@ -77,7 +80,7 @@ func (r *Recorder) train(h *holding, at, rate, from float64) {
 
 // setTraining ends how a job trained so far.
 func (r *Recorder) setTraining(h *holding, at float64, next setting, known bool, goodput float64) {
-	t := &h.training
+	t := h.training
 	if t.resumes && t.at < at {
 		r.resume(h)
 	}
@@ -102,7 +105,7 @@ func (r *Recorder) setTraining(h *holding, at float64, next setting, known bool,
 
 // resume ends the pause of a job.
 func (r *Recorder) resume(h *holding) {
-	t := &h.training
+	t := h.training
 	t.resumes = false
 	t.count(t.at)
 	r.step(step{at: t.at, goodput: t.to - t.goodput})
@@ -121,7 +124,7 @@ func (r *Recorder) resumeUntil(now float64) {
 }
 
 func (r *Recorder) stopTraining(h *holding, at float64) {
-	if r.trained != nil && h.training.known {
+	if h.training != nil && h.training.known {
 		r.setTraining(h, at, setting{}, false, 0)
 	}
 }
@@ -144,8 +147,8 @@ func (b *trainedBooks) finish(jobs []holding) error {
 	}
 	for i := range jobs {
 		h := &jobs[i]
-		t := &h.training
-		if t.seconds == 0 {
+		t := h.training
+		if t == nil || t.seconds == 0 {
 			continue
 		}
 		row := strconv.AppendInt(b.out.AvailableBuffer(), int64(h.spec.ID), 10)

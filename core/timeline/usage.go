@@ -55,7 +55,10 @@ func (u *usageBooks) add(s step) { u.steps = append(u.steps, s) }
 
 // flush writes the rows of the moments before the present one, to which the next round may add.
 func (u *usageBooks) flush(now float64) error {
-	slices.SortStableFunc(u.steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
+	byTime := func(a, b step) int { return cmp.Compare(a.at, b.at) }
+	if !slices.IsSortedFunc(u.steps, byTime) { // in most rounds it is
+		slices.SortStableFunc(u.steps, byTime)
+	}
 	for i := range u.steps {
 		if err := u.take(&u.steps[i]); err != nil {
 			return err
