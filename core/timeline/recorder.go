@@ -39,7 +39,7 @@ type holding struct {
 	tuning   core.Tuning
 	since    float64 // the start of its stay
 	state    core.JobState
-	progress float64 // last told
+	progress float64   // last told
 	training *training // nil until it is known to train
 }
 

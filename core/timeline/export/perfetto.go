@@ -175,7 +175,7 @@ func (p *perfetto) describe() {
 }
 
 // event writes a track event; name is empty for none.
-func (p *perfetto) event(at float64, track uint64, kind uint64, name, category string, annotations ...annotation) {
+func (p *perfetto) event(at float64, track, kind uint64, name, category string, annotations ...annotation) {
 	e := number(p.part[:0], eventType, kind)
 	e = number(e, eventTrack, track)
 	if name != "" {
@@ -238,7 +238,9 @@ func (p *perfetto) stays() {
 		s := v.stay
 		j := p.run.job(s.Job)
 		args := []annotation{
-			{name: "job", number: int64(s.Job)}, {name: "replicas", number: int64(s.Replicas())}, {name: "devices", text: devices(s, " ")},
+			{name: "job", number: int64(s.Job)},
+			{name: "replicas", number: int64(s.Replicas())},
+			{name: "devices", text: devices(s, " ")},
 			{name: "end", text: s.How.String()},
 		}
 		if j.Application != "" {
