@@ -94,8 +94,8 @@ func TestEveryCompositionKeepsTheInvariants(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawScenario(t)
-		audit := newAuditor(t, s)
-		files, err := s.run(dir, s.rows, audit)
+		audit, counts := newAuditor(t, s), &roundUse{}
+		files, err := s.run(dir, s.rows, audit, counts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,6 +108,8 @@ func TestEveryCompositionKeepsTheInvariants(t *testing.T) {
 		if !s.mayStarve && len(audit.ended) != s.jobs() {
 			t.Errorf("%d jobs ended, want %d\n%s\n%s\n%s", len(audit.ended), s.jobs(), files[0], files[1], files[2])
 		}
+		checkTimeline(t, files[0], [4]string(files[3:]))
+		counts.check(t, files[5])
 		permuted, err := s.run(dir, rapid.Permutation(s.rows).Draw(t, "permutation"))
 		if err != nil {
 			t.Fatal(err)

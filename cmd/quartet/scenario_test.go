@@ -18,6 +18,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/sim"
+	"github.com/quartet-sched/quartet/core/timeline"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -316,7 +317,8 @@ func (roundLimit) ObserveRound(r *core.Report) error {
 	return nil
 }
 
-// run simulates the scenario with its rows in an order, and returns the three output files.
+// run simulates the scenario with its rows in an order, and returns the output files: jobs, rounds, decisions, and those of the
+// timeline.
 func (s *scenario) run(dir string, rows []string, observers ...core.Observer) ([]string, error) {
 	path := filepath.Join(dir, "jobs.csv")
 	if err := os.WriteFile(path, []byte(scenarioHeader+strings.Join(rows, "")), 0o600); err != nil {
@@ -353,12 +355,24 @@ func (s *scenario) run(dir string, rows []string, observers ...core.Observer) ([
 	}
 	var files [3]bytes.Buffer
 	collector := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: &files[0], Rounds: &files[1], Decisions: &files[2]})
-	p := core.NewPipeline(&cluster, stages, s.round, nil, append(observers, collector, roundLimit{})...)
+	var timelines [4]bytes.Buffer
+	recorder := timeline.NewRecorder(&cluster, timeline.Outputs{
+		Timeline: &timelines[0], Nodes: &timelines[1], Usage: &timelines[2], Training: &timelines[3],
+		Truth: workload.NewTrainings(&cluster, jobs.Jobs).At,
+	})
+	p := core.NewPipeline(&cluster, stages, s.round, nil, append(observers, collector, recorder, roundLimit{})...)
 	if err := p.Run(ctx, world); err != nil {
 		return nil, err
 	}
 	if _, err := collector.Finish(p.Unfinished(), p.NowSeconds()); err != nil {
 		return nil, err
 	}
-	return []string{files[0].String(), files[1].String(), files[2].String()}, nil
+	if err := recorder.Finish(p.Unfinished(), p.NowSeconds()); err != nil {
+		return nil, err
+	}
+	list := []string{files[0].String(), files[1].String(), files[2].String()}
+	for i := range timelines {
+		list = append(list, timelines[i].String())
+	}
+	return list, nil
 }

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A run of real processes is recorded as a simulation is: when it is interrupted, and from its beginning when it goes on.
+func TestTimelineOfRealProcesses(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the local backend is for Linux")
+	}
+	dir := t.TempDir()
+	jobs := filepath.Join(dir, "jobs.yaml")
+	if err := os.WriteFile(jobs, []byte(`version: 1
+jobs:
+  - {name: quick, command: [sleep, "0.2"], replicas: 2}
+  - {name: long, command: [sh, -c, "until [ -e `+dir+`/go ]; do sleep 0.05; done"]}
+  - {name: fails, command: ["false"]}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{
+		"run", "-q", "--jobs", jobs, "--out", dir, "--name", "real", "--metrics", "off",
+		"--set", "cluster.nodes=[{name: here, accelerator: gpu, devices: 3}]", "--set", "output.write=[jobs,timeline,usage,training]",
+	}
+	check := func(code int, ends ...string) {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if code == exitInterrupted {
+			time.AfterFunc(3*time.Second, cancel)
+		}
+		if got := run(ctx, args, &stdout, &stderr); got != code {
+			t.Fatalf("exit code %d, want %d: %s", got, code, &stderr)
+		}
+		files := map[string]string{}
+		for _, name := range []string{"jobs.csv", "timeline.csv", "nodes.csv", "usage.csv", "training.csv"} {
+			text, err := os.ReadFile(filepath.Join(dir, "real", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[name] = string(text)
+		}
+		checkTimeline(t, files["jobs.csv"], [4]string{files["timeline.csv"], files["nodes.csv"], files["usage.csv"], files["training.csv"]})
+		for _, end := range ends {
+			if !strings.Contains(files["timeline.csv"], ","+end+"\n") {
+				t.Errorf("no stay ended so: %s\n%s", end, files["timeline.csv"])
+			}
+		}
+	}
+	check(exitInterrupted, "finished", "failed", "unfinished")
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check(exitOK, "finished", "failed", "interrupted")
+}
