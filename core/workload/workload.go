@@ -28,6 +28,15 @@ type Job struct {
 	Model   Model
 	Process Process       // what a real backend needs besides
 	At      core.Position // where the trace declares it
+
+	Observed Observed // where it was recorded; no policy sees it
+}
+
+// Observed is how a job of a trace went where it was recorded; zero where the trace does not tell.
+type Observed struct {
+	Started      bool
+	StartSeconds float64 // on the clock of the trace
+	Outcome      string
 }
 
 // CountsSeconds reports whether the job's work is counted in seconds at the replicas it asks for.
