@@ -1,36 +1,47 @@
 package exchange
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 )
 
 // batsimJob is a job of a Batsim workload. Batsim passes on fields that it does not know: those after the profile are ours.
+// What is not there stays NaN.
 type batsimJob struct {
-	ID           text     `json:"id"`
-	Submit       *float64 `json:"subtime"`
-	Limit        *float64 `json:"walltime,omitempty"` // -1 or absent for none
-	Devices      *float64 `json:"res"`
-	Profile      text     `json:"profile"`
-	Tenant       string   `json:"tenant,omitempty"`
-	Application  string   `json:"application,omitempty"`
-	Accelerators string   `json:"accelerators,omitempty"`
-	Outcome      string   `json:"outcome,omitempty"`
-	Start        *float64 `json:"observed_start,omitempty"`
-	Estimate     *float64 `json:"estimate,omitempty"`
+	ID           text    `json:"id"`
+	Submit       float64 `json:"subtime"`
+	Limit        float64 `json:"walltime"` // -1 for none
+	Devices      float64 `json:"res"`
+	Profile      text    `json:"profile"`
+	Tenant       string  `json:"tenant"`
+	Application  string  `json:"application"`
+	Accelerators string  `json:"accelerators"`
+	Outcome      string  `json:"outcome"`
+	Start        float64 `json:"observed_start"`
+	Estimate     float64 `json:"estimate"`
 }
 
 // text is a text that may be written as a number.
 type text string
 
+var errText = errors.New("neither a text nor a number")
+
 func (t *text) UnmarshalJSON(raw []byte) error {
-	if len(raw) > 0 && raw[0] == '"' {
+	if len(raw) > 1 && raw[0] == '"' {
+		if inner := raw[1 : len(raw)-1]; printable(inner) && bytes.IndexByte(inner, '\\') < 0 {
+			*t = text(inner)
+			return nil
+		}
 		return json.Unmarshal(raw, (*string)(t))
 	}
 	if _, ok := numberSigned(raw); !ok {
-		return fmt.Errorf("%s is neither a text nor a number", shorten(string(raw)))
+		return fmt.Errorf("%s: %w", shorten(string(raw)), errText)
 	}
 	*t = text(raw)
 	return nil
@@ -64,6 +75,7 @@ type batsimReader struct {
 	profiles map[string]batsimProfile
 	jobs     Trace    // without durations, until the profiles are known
 	named    []string // their profiles
+	current  batsimJob
 }
 
 func (b *batsimReader) read() error {
@@ -126,16 +138,21 @@ func (b *batsimReader) readJobs() error {
 		if b.tally.rows++; b.tally.rows%chunk == 0 && b.Err() != nil {
 			return b.Err()
 		}
-		var raw json.RawMessage
-		if err := b.decoder.Decode(&raw); err != nil {
-			return err
-		}
-		var job batsimJob
-		if err := json.Unmarshal(raw, &job); err != nil {
-			b.tally.drop("job is not of the form of Batsim", b.tally.rows, string(raw))
+		b.current = batsimJob{Submit: nan, Limit: nan, Devices: nan, Start: nan, Estimate: nan}
+		err := b.decoder.Decode(&b.current)
+		if err == nil {
+			b.job(&b.current)
 			continue
 		}
-		b.job(&job)
+		mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err)
+		if !ok && !errors.Is(err, errText) {
+			return err
+		}
+		field := ""
+		if ok {
+			field = mistyped.Field
+		}
+		b.tally.drop("job is not of the form of Batsim", b.tally.rows, cmp.Or(field, err.Error()))
 	}
 	return b.expect(']')
 }
@@ -143,11 +160,11 @@ func (b *batsimReader) readJobs() error {
 // job keeps a job until its profile is known. Line stands for its place among the jobs.
 func (b *batsimReader) job(job *batsimJob) {
 	drop := func(reason string) { b.tally.drop(reason, b.tally.rows, string(job.ID)) }
-	known := func(x *float64) float64 {
-		if x == nil || *x < 0 || *x > maxSeconds {
+	known := func(x float64) float64 {
+		if x < 0 || x > maxSeconds {
 			return nan
 		}
-		return *x
+		return x
 	}
 	outcome, _, _ := outcomeOf(job.Outcome)
 	r := Record{
@@ -169,9 +186,9 @@ func (b *batsimReader) job(job *batsimJob) {
 		drop("tenant, application or accelerators cannot be read")
 	case r.Submit != r.Submit:
 		drop("subtime is not known")
-	case job.Devices == nil || *job.Devices < 0 || *job.Devices > maxCount || *job.Devices != float64(int32(*job.Devices)):
+	case !(0 <= job.Devices && job.Devices <= maxCount) || job.Devices != math.Trunc(job.Devices):
 		drop("res is not a whole number up to 1048576")
-	case *job.Devices == 0:
+	case job.Devices == 0:
 		drop(reasonNoGPU)
 	default:
 		if r.Limit == 0 {
@@ -180,7 +197,7 @@ func (b *batsimReader) job(job *batsimJob) {
 		if r.Estimate == 0 {
 			r.Estimate = nan
 		}
-		r.Replicas = int32(*job.Devices)
+		r.Replicas = int32(job.Devices)
 		b.jobs.add(&r)
 		b.named = append(b.named, b.label([]byte(job.Profile)))
 	}

@@ -22,7 +22,7 @@ func (in *importer) rows(content io.Reader, l *layout) error {
 	if err != nil {
 		return err
 	}
-	t := &rowReader{importer: in, layout: l, heading: h}
+	t := &rowReader{importer: in, layout: l, heading: h, states: map[string]state{}, sizes: map[string]size{}}
 	for {
 		cells, err := s.next()
 		if err == io.EOF {
@@ -88,6 +88,45 @@ type rowReader struct {
 	cells  [][]byte
 	line   int
 	merged [][]byte
+	states map[string]state // as outcomeOf reads them
+	sizes  map[string]size  // as gpus reads them
+}
+
+type state struct {
+	outcome      string
+	ended, known bool
+}
+
+type size struct {
+	devices    int
+	of         string
+	perNode    bool
+	understood bool
+}
+
+// maxCached bounds what is remembered of texts that come again and again.
+const maxCached = 1 << 12
+
+// state is outcomeOf a text.
+func (t *rowReader) state(text []byte) state {
+	s, found := t.states[string(text)]
+	if !found {
+		if s.outcome, s.ended, s.known = outcomeOf(string(text)); len(t.states) < maxCached {
+			t.states[string(text)] = s
+		}
+	}
+	return s
+}
+
+// size is gpus of a text.
+func (t *rowReader) size(text []byte) size {
+	s, found := t.sizes[string(text)]
+	if !found {
+		if s.devices, s.of, s.perNode, s.understood = gpus(text); len(t.sizes) < maxCached {
+			t.sizes[string(text)] = s
+		}
+	}
+	return s
 }
 
 // has is the first cell of a field that is known.
@@ -162,8 +201,7 @@ func (t *rowReader) plausible() bool {
 		return false
 	}
 	cell, _ := t.has(fieldOutcome)
-	_, _, known := outcomeOf(string(cell))
-	return known
+	return t.state(cell).known
 }
 
 // named takes the name of a row.
@@ -197,30 +235,30 @@ func (t *rowReader) named(r *Record) bool {
 
 // wanted takes the outcome of a row, and asks for those to keep.
 func (t *rowReader) wanted(r *Record) bool {
-	state, _ := t.has(fieldOutcome)
-	outcome, ended, _ := outcomeOf(t.label(state))
-	r.Outcome = outcome
+	cell, _ := t.has(fieldOutcome)
+	state := t.state(cell)
+	r.Outcome = state.outcome
 	for i, k := range t.Keep {
-		if cell := bytes.TrimSpace(t.cells[t.keepBy[i]]); !matches(k, cell) {
+		if cell := bytes.TrimSpace(t.cells[t.keepBy[i]]); !t.matches(k, cell) {
 			t.drop(reasonKeep(k), cell)
 			return false
 		}
 	}
-	if !ended {
-		t.drop(reasonNotEnded, state)
+	if !state.ended {
+		t.drop(reasonNotEnded, cell)
 		return false
 	}
 	return true
 }
 
 // matches reports whether a cell has one of the values to keep: all of it, its first word, or the outcome that it stands for.
-func matches(k Keep, cell []byte) bool {
+func (t *rowReader) matches(k Keep, cell []byte) bool {
 	word, _, _ := bytes.Cut(cell, []byte(" "))
 	return slices.ContainsFunc(k.Values, func(v string) bool {
 		if bytes.EqualFold(cell, []byte(v)) || bytes.EqualFold(word, []byte(v)) {
 			return true
 		}
-		outcome, _, _ := outcomeOf(string(cell))
+		outcome := t.state(cell).outcome
 		return outcome != "" && strings.EqualFold(outcome, v)
 	})
 }
@@ -240,7 +278,8 @@ func (t *rowReader) sized(r *Record) bool {
 			n, valid = max(1, int(math.Round(x))), true // a mean over time
 		}
 		if !valid && (t.steps || bytes.Contains(cell, []byte("gpu"))) {
-			n, of, perNode, valid = gpus(cell)
+			size := t.size(cell)
+			n, of, perNode, valid = size.devices, size.of, size.perNode, size.understood
 		}
 		if nodes, ok := t.has(fieldNodes); ok && perNode {
 			if m, ok := count(nodes); ok && m > 0 {

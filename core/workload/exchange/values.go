@@ -21,7 +21,7 @@ var nan = math.NaN()
 
 // unknown reports whether a cell says that its value is not known.
 func unknown(cell []byte) bool {
-	if len(cell) > 8 {
+	if len(cell) > 8 || len(cell) > 0 && '0' <= cell[0] && cell[0] <= '9' {
 		return false
 	}
 	switch strings.ToLower(string(cell)) {
@@ -33,22 +33,22 @@ func unknown(cell []byte) bool {
 
 // number is a finite decimal number.
 func number(cell []byte) (float64, bool) {
-	whole, digits := 0.0, len(cell) > 0 && len(cell) <= 15
+	whole, digits := 0.0, len(cell) > 0 && len(cell) <= 15 // exact
 	for _, c := range cell {
-		if c < '0' || c > '9' {
+		switch {
+		case '0' <= c && c <= '9':
+			whole = whole*10 + float64(c-'0')
+		case c == '.' || c == 'e' || c == 'E' || c == '+' || c == '-':
 			digits = false
-			break
+		default: // a date, or nothing that is finite and decimal
+			return 0, false
 		}
-		whole = whole*10 + float64(c-'0')
 	}
 	if digits {
 		return whole, true
 	}
-	if bytes.ContainsAny(cell, "xX_pP") {
-		return 0, false
-	}
 	x, err := strconv.ParseFloat(string(cell), 64)
-	return x, err == nil && !math.IsInf(x, 0) && !math.IsNaN(x)
+	return x, err == nil
 }
 
 // moment is a time as a number of seconds, or as a date of a calendar in UTC or with its zone: 2023-01-31T18:30:00,

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // WriteBatsim writes a trace as a JSON workload of Batsim for a machine of so many devices; 0 for as many as the largest
@@ -28,22 +29,35 @@ func WriteBatsim(w io.Writer, t *Trace, devices int) ([]Loss, error) {
 		}
 		devices = max(devices, int(r.Replicas))
 	}
+	row := make([]byte, 0, 256)
 	fmt.Fprintf(out, "{\"nb_res\": %d,\n\"jobs\": [", devices)
 	for k, i := range t.order() {
 		r := t.At(int(i))
-		replicas := float64(r.Replicas)
-		job, err := json.Marshal(batsimJob{
-			ID: text(r.Name), Submit: &r.Submit, Limit: knownOrNil(r.Limit), Devices: &replicas, Profile: profileOf(r.Duration),
-			Tenant: r.Tenant, Application: r.Application, Accelerators: r.Accelerators, Outcome: r.Outcome, Start: knownOrNil(r.Start), Estimate: knownOrNil(r.Estimate),
-		})
-		if err != nil {
-			return nil, fmt.Errorf("write job %q: %w", r.Name, err)
+		if row = row[:0]; k > 0 {
+			row = append(row, ',')
 		}
-		if k > 0 {
-			_ = out.WriteByte(',') // Flush tells
+		row = appendJSON(append(row, "\n{\"id\":"...), r.Name)
+		row = appendNumber(append(row, ",\"subtime\":"...), r.Submit)
+		row = strconv.AppendInt(append(row, ",\"res\":"...), int64(r.Replicas), 10)
+		row = appendJSON(append(row, ",\"profile\":"...), profileOf(r.Duration))
+		for _, n := range [...]struct {
+			name  string
+			value float64
+		}{{"walltime", r.Limit}, {"observed_start", r.Start}, {"estimate", r.Estimate}} {
+			if !math.IsNaN(n.value) {
+				row = append(append(append(row, ",\""...), n.name...), "\":"...)
+				row = appendNumber(row, n.value)
+			}
 		}
-		_ = out.WriteByte('\n')
-		if _, err := out.Write(job); err != nil {
+		for _, n := range [...]struct{ name, value string }{
+			{"tenant", r.Tenant}, {"application", r.Application}, {"accelerators", r.Accelerators}, {"outcome", r.Outcome},
+		} {
+			if n.value != "" {
+				row = append(append(append(row, ",\""...), n.name...), "\":"...)
+				row = appendJSON(row, n.value)
+			}
+		}
+		if _, err := out.Write(append(row, '}')); err != nil {
 			return nil, fmt.Errorf("write job %q: %w", r.Name, err)
 		}
 	}
@@ -60,13 +74,18 @@ func WriteBatsim(w io.Writer, t *Trace, devices int) ([]Loss, error) {
 }
 
 // profileOf names the profile of a duration.
-func profileOf(seconds float64) text {
-	return text("delay_" + strconv.FormatFloat(seconds, 'f', -1, 64))
+func profileOf(seconds float64) string {
+	return "delay_" + strconv.FormatFloat(seconds, 'f', -1, 64)
 }
 
-func knownOrNil(x float64) *float64 {
-	if math.IsNaN(x) {
-		return nil
+// appendJSON is a text in the quotes of JSON.
+func appendJSON(b []byte, s string) []byte {
+	if !strings.ContainsAny(s, "\"\\") && printable([]byte(s)) {
+		return append(append(append(b, '"'), s...), '"')
 	}
-	return &x
+	quoted, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // a text can always be written
+	}
+	return append(b, quoted...)
 }
