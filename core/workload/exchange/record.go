@@ -76,14 +76,29 @@ func (t *Trace) Add(r Record, more Details) {
 
 // order is the indices of the records by submission, then by line.
 func (t *Trace) order() []int32 {
-	order := make([]int32, t.count)
-	for i := range order {
-		order[i] = int32(i)
+	type key struct {
+		submit float64
+		line   int32
+		index  int32
 	}
-	slices.SortFunc(order, func(a, b int32) int {
-		x, y := t.At(int(a)), t.At(int(b))
-		return cmp.Or(cmp.Compare(x.Submit, y.Submit), cmp.Compare(x.line, y.line), cmp.Compare(a, b))
+	keys := make([]key, t.count)
+	for i := range keys {
+		r := t.At(i)
+		keys[i] = key{r.Submit, r.line, int32(i)}
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		switch {
+		case a.submit < b.submit:
+			return -1
+		case a.submit > b.submit:
+			return 1
+		}
+		return cmp.Or(int(a.line)-int(b.line), int(a.index)-int(b.index))
 	})
+	order := make([]int32, t.count)
+	for i, k := range keys {
+		order[i] = k.index
+	}
 	return order
 }
 
