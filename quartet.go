@@ -15,6 +15,7 @@ import (
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // Catalog lists the components that a config may name, by the slot they fill.
@@ -35,6 +36,10 @@ type (
 	Round = configs.Round
 	// Measure says which jobs a summary covers.
 	Measure = configs.Measure
+	// Sample says which jobs of the workload of a Spec take part, and how dense they come.
+	Sample = workload.Sample
+	// Estimate says what policies are told of the work of a job.
+	Estimate = workload.Estimate
 	// Pipeline is the policies of a Spec.
 	Pipeline = configs.Pipeline
 	// Elasticity is the policies for jobs and for the cluster.

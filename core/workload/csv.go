@@ -25,6 +25,8 @@ const (
 	csvCPUs
 	csvMemory
 	csvPinned
+	csvLimit
+	csvEstimate
 	csvObservedStart
 	csvOutcome
 	csvEnd // number of columns
@@ -32,7 +34,7 @@ const (
 
 var csvColumns = columns{
 	required: []string{"name", "submit_s", "duration_s", "replicas"},
-	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "observed_start_s", "outcome"},
+	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s", "observed_start_s", "outcome"},
 }
 
 // acceleratorSeparator divides the types in a cell of column accelerators.
@@ -53,6 +55,12 @@ func readCSV(in *input) (*Workload, error) {
 		job := newDurationJob(t.text(csvName), t.moment(csvSubmit), t.span(csvDuration), t.count(csvReplicas))
 		readOptional(t, &job.Spec)
 		job.Observed = readObserved(t, job.Spec.SubmitSeconds)
+		if t.has(csvLimit) {
+			job.LimitSeconds = t.span(csvLimit)
+		}
+		if t.has(csvEstimate) {
+			job.EstimateSeconds = t.span(csvEstimate)
+		}
 		return job
 	})
 }
@@ -106,7 +114,7 @@ func readOptional(t *table, spec *core.JobSpec) {
 // readObserved is what a row tells of how its job went where it was recorded.
 func readObserved(t *table, submit float64) (o Observed) {
 	if t.has(csvObservedStart) {
-		o.Started, o.StartSeconds = true, t.moment(csvObservedStart)
+		o.Started, o.SubmitSeconds, o.StartSeconds = true, submit, t.moment(csvObservedStart)
 		if t.accepted(csvObservedStart) && t.accepted(csvSubmit) && o.StartSeconds < submit {
 			t.reject(csvObservedStart, "a moment not before submit_s")
 		}
@@ -183,7 +191,9 @@ func cellsOf(job *Job) [csvEnd]string {
 		csvTenant:       spec.Tenant,
 		csvApplication:  spec.Application,
 		csvAccelerators: strings.Join(spec.Accelerators, acceleratorSeparator),
-		csvEnd - 1:      "",
+		csvLimit:        "",
+		csvEstimate:     "",
+		csvOutcome:      job.Observed.Outcome,
 	}
 	if spec.Weight != 1 {
 		cells[csvWeight] = formatNumber(spec.Weight)
@@ -203,8 +213,14 @@ func cellsOf(job *Job) [csvEnd]string {
 	if spec.Pinned {
 		cells[csvPinned] = "true"
 	}
-	if cells[csvOutcome] = job.Observed.Outcome; job.Observed.Started {
-		cells[csvObservedStart] = formatNumber(job.Observed.StartSeconds)
+	if job.LimitSeconds != 0 {
+		cells[csvLimit] = formatNumber(job.LimitSeconds)
+	}
+	if job.EstimateSeconds != 0 {
+		cells[csvEstimate] = formatNumber(job.EstimateSeconds)
+	}
+	if job.Observed.Started {
+		cells[csvObservedStart] = formatNumber(job.Observed.StartOn(spec.SubmitSeconds))
 	}
 	return cells
 }

@@ -29,14 +29,32 @@ type Job struct {
 	Process Process       // what a real backend needs besides
 	At      core.Position // where the trace declares it
 
-	Observed Observed // where it was recorded; no policy sees it
+	// What a trace tells of the job's length besides the truth, in seconds on the replicas it asks for; 0 for nothing.
+	LimitSeconds    float64 // at which it would have been ended
+	EstimateSeconds float64 // expected of it
+
+	told *told // what policies are told in the place of Spec; nil for Spec
+
+	Observed Observed // how it went where it was recorded; no policy sees it
 }
 
 // Observed is how a job of a trace went where it was recorded; zero where the trace does not tell.
 type Observed struct {
-	Started      bool
-	StartSeconds float64 // on the clock of the trace
-	Outcome      string
+	Started bool
+	// SubmitSeconds and StartSeconds are on the clock of the trace, that of a window of it may be another.
+	SubmitSeconds, StartSeconds float64
+	Outcome                     string
+}
+
+// WaitSeconds is how long the job waited.
+func (o *Observed) WaitSeconds() float64 { return o.StartSeconds - o.SubmitSeconds }
+
+// StartOn is when the job started on a clock on which it was submitted at the given moment.
+func (o *Observed) StartOn(submit float64) float64 {
+	if submit == o.SubmitSeconds { // exactly as it was read
+		return o.StartSeconds
+	}
+	return submit + o.WaitSeconds()
 }
 
 // CountsSeconds reports whether the job's work is counted in seconds at the replicas it asks for.

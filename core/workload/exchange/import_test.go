@@ -35,11 +35,11 @@ func TestImport(t *testing.T) {
 		dropped   map[string]int
 	}{
 		"sacct": {from: Sacct, log: messy,
-			want: `name,submit_s,duration_s,replicas,tenant,accelerators,observed_start_s,limit_s,outcome
-102,0,1800,6,vision,a100|v100,70,,cancelled
-101,60,3600,4,vision,a100,70,86400,completed
-103_4,60,60,1,speech,,65,,timeout
-107,120,130,1,speech,,190,600,completed
+			want: `name,submit_s,duration_s,replicas,tenant,accelerators,limit_s,observed_start_s,outcome
+102,0,1800,6,vision,a100|v100,,70,cancelled
+101,60,3600,4,vision,a100,86400,70,completed
+103_4,60,60,1,speech,,,65,timeout
+107,120,130,1,speech,,600,190,completed
 `,
 			dropped: map[string]int{
 				"step of a job": 2, reasonAgain: 1, reasonBackwards: 1, reasonNotEnded: 1, reasonNoGPU: 1, reasonNeverRan: 1, "end is not known": 1,
@@ -48,7 +48,7 @@ func TestImport(t *testing.T) {
 		"sacct with a divider at the end, devices on each node and Windows line ends": {
 			from:    Sacct,
 			log:     "\ufeffJobIDRaw|Submit|Start|End|TimelimitRaw|NNodes|AllocGRES|State|\r\n7|100|110|120|5|2|gpu:a100:4(IDX:0-3),lic:1|COMPLETED|\r\n8|100|110|120|5|2|gpu:2|OUT_OF_MEMORY|\r\n",
-			want:    "name,submit_s,duration_s,replicas,accelerators,observed_start_s,limit_s,outcome\n7,100,10,8,a100,110,300,completed\n8,100,10,4,,110,300,out_of_memory\n",
+			want:    "name,submit_s,duration_s,replicas,accelerators,limit_s,observed_start_s,outcome\n7,100,10,8,a100,300,110,completed\n8,100,10,4,,300,110,out_of_memory\n",
 			dropped: map[string]int{}},
 		"kueue": {from: Kueue,
 			log: "namespace,name,local_queue,creation_timestamp,admitted_at,finished_at,nvidia.com/gpu,flavor,reason,priority\n" +
@@ -60,7 +60,7 @@ func TestImport(t *testing.T) {
 		"swf": {from: SWF,
 			log: "; Version: 2.2\n; Tenant: 3 vision lab\n1 0 10 100 4 -1 -1 4 200 -1 1 3 1 7 1 1 -1 -1\n2 5 -1 50 -1 -1 -1 2 -1 -1 0 4 1 -1 1 1 -1 -1\n" +
 				"3 6 0 5 0 -1 -1 0 -1 -1 1 4 1 -1 1 1 -1 -1\n4 6 0 5 1 -1 -1 1 -1 -1 2 4 1 -1 1 1 -1 -1\n5 6 0 -1 1 -1 -1 1 -1 -1 5 4 1 -1 1 1 -1 -1\n6 7\n1 9 0 1 1 -1 -1 1 1 1 1 1 1 1 1 1 1 1\n",
-			want: "name,submit_s,duration_s,replicas,tenant,application,observed_start_s,limit_s,outcome\n1,0,100,4,vision lab,7,10,200,completed\n2,5,50,2,4,,,,failed\n",
+			want: "name,submit_s,duration_s,replicas,tenant,application,limit_s,observed_start_s,outcome\n1,0,100,4,vision lab,7,200,10,completed\n2,5,50,2,4,,,,failed\n",
 			dropped: map[string]int{
 				reasonNoGPU: 1, "part of a job that another line sums up": 1, reasonNeverRan: 1, "line has not 18 fields": 1, reasonAgain: 1,
 			}},

@@ -27,10 +27,10 @@ const (
 	fieldCPUs
 	fieldMemory
 	fieldPinned
-	fieldStart
 	fieldLimit
-	fieldOutcome
 	fieldEstimate
+	fieldStart
+	fieldOutcome
 	fieldEnded // and those that others are computed from
 	fieldLimitMinutes
 	fieldNodes
@@ -43,7 +43,7 @@ const (
 // fieldNames are the columns of a trace, and those that others are computed from.
 var fieldNames = [fieldCount]string{
 	"name", "submit_s", "duration_s", "replicas", "tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb",
-	"pinned", "observed_start_s", "limit_s", "outcome", "estimate_s", "end_s", "limit_minutes", "nodes", "namespace",
+	"pinned", "limit_s", "estimate_s", "observed_start_s", "outcome", "end_s", "limit_minutes", "nodes", "namespace",
 }
 
 // layout says which columns of a table become what where nobody maps them.

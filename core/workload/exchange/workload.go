@@ -27,7 +27,13 @@ func FromWorkload(w *workload.Workload) (*Trace, error) {
 			line: int32(i),
 		}
 		if job.Observed.Started {
-			r.Start = job.Observed.StartSeconds
+			r.Start = job.Observed.StartOn(s.SubmitSeconds)
+		}
+		if job.LimitSeconds > 0 {
+			r.Limit = job.LimitSeconds
+		}
+		if job.EstimateSeconds > 0 {
+			r.Estimate = job.EstimateSeconds
 		}
 		d := Details{CPUs: s.CPUs, MemoryGB: s.MemoryGB, Pinned: s.Pinned}
 		if s.Weight != 1 {
