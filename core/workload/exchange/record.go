@@ -44,6 +44,7 @@ var Outcomes = []string{"completed", "failed", "cancelled", "timeout", "out_of_m
 
 // Trace is what an import keeps.
 type Trace struct {
+	Epoch  float64 // Unix seconds of moment 0; 0 where the log has no calendar
 	chunks [][]Record
 	count  int
 }
@@ -114,12 +115,16 @@ func (t *Trace) rebase() {
 	if t.count == 0 || first < epochs {
 		return
 	}
+	t.Epoch = first
 	for i := range t.count {
 		r := t.At(i)
-		r.Submit -= first
-		r.Start -= first
+		r.Submit = micros(r.Submit - first)
+		r.Start = micros(r.Start - first)
 	}
 }
+
+// micros drops what the difference of two moments of a calendar has beyond microseconds: it is the error of rounding.
+func micros(x float64) float64 { return math.Round(x*1e6) / 1e6 }
 
 // Count is how many rows an import dropped for one reason.
 type Count struct {
