@@ -20,12 +20,13 @@ import (
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/core/workload/exchange"
+	"github.com/quartet-sched/quartet/core/workload/generators"
 )
 
 func (a *app) traceCommand() *cobra.Command {
 	return group("trace", "Describe, convert and generate workloads",
 		a.traceInfoCommand(), a.traceImportCommand(), a.traceConvertCommand(), a.traceGenerateCommand(),
-		a.traceSliceCommand(), a.traceScaleCommand(), a.traceNodesCommand())
+		a.traceSliceCommand(), a.traceScaleCommand(), a.traceCalibrateCommand(), a.traceNodesCommand())
 }
 
 // traceFlags choose a workload: that of a config, or one by type and settings.
@@ -161,17 +162,33 @@ formats cannot hold. Only jobs of known duration can be written: those of a poll
 
 func (a *app) traceGenerateCommand() *cobra.Command {
 	f := traceFlags{kind: "generated"}
+	var like likeFlags
 	c := &cobra.Command{
-		Use:     "generate",
-		Short:   "Generate a trace in Quartet's own CSV",
-		Long:    `Writes the trace to stdout. "quartet policy describe workload/generated" lists the settings.`,
-		Example: "  quartet trace generate --set jobs=1000 --set span=24h --seed 7 > trace.csv",
-		Args:    cobra.NoArgs,
+		Use:   "generate",
+		Short: "Generate a trace in Quartet's own CSV",
+		Long: `Writes the trace to stdout. "quartet policy describe workload/generated" lists the settings. With --like,
+jobs are drawn as a known cluster got them, in size, duration, hour of the week and tenant; its settings are
+jobs and span. docs/traces.md tells what was fitted to what.`,
+		Example: `  quartet trace generate --set jobs=1000 --set span=24h --seed 7 > trace.csv
+  quartet trace generate --like helios --set jobs=5000 --compare mine.csv > trace.csv`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.writeTrace(c, &f)
+			if like.like == "" {
+				if like.compare != "" {
+					return problem("--compare", "needs --like", "")
+				}
+				return a.writeTrace(c, &f)
+			}
+			if err := a.refuseOtherFormats(c, "CSV", render.CSV); err != nil {
+				return err
+			}
+			return like.write(c.Context(), a, f.sets, f.seed)
 		},
 	}
 	f.registerSettings(c)
+	c.Flags().StringVar(&like.like, "like", "", "cluster that the trace resembles: "+strings.Join(generators.Names, ", "))
+	c.Flags().StringVar(&like.compare, "compare", "", "trace in Quartet's own CSV to tell the distances to, on stderr")
+	mustComplete(c, "like", generators.Names)
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		unknown, ok := errors.AsType[*pflag.NotExistError](err)
 		if !ok {

@@ -11,7 +11,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload/exchange"
@@ -190,6 +189,3 @@ func (f *Fit) duration(size int, share float64) float64 {
 	part := (share - shares[k-1]) / (shares[k] - shares[k-1])
 	return max(math.Round(math.Exp(low+(high-low)*part)), 1)
 }
-
-// Title is the names of the fits for a flag.
-func Title() string { return strings.Join(Names, ", ") }
