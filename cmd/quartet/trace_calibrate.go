@@ -92,7 +92,13 @@ func (f *calibrateFlags) run(ctx context.Context, a *app) error {
 		return err
 	}
 	if len(results) > 1 {
-		a.note("closest to what was observed: %s", results[0].Composition)
+		var closest []string // the trace cannot tell those of one distance apart
+		for _, c := range results {
+			if c.Distance == results[0].Distance {
+				closest = append(closest, c.Composition)
+			}
+		}
+		a.note("closest to what was observed: %s", strings.Join(closest, ", "))
 	}
 	return nil
 }
