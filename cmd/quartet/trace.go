@@ -19,12 +19,14 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/core/workload/exchange"
+	"github.com/quartet-sched/quartet/core/workload/generators"
 )
 
 func (a *app) traceCommand() *cobra.Command {
 	return group("trace", "Describe, convert and generate workloads",
-		a.traceInfoCommand(), a.traceConvertCommand(), a.traceGenerateCommand(),
-		a.traceSliceCommand(), a.traceScaleCommand(), a.traceNodesCommand())
+		a.traceInfoCommand(), a.traceImportCommand(), a.traceConvertCommand(), a.traceGenerateCommand(),
+		a.traceSliceCommand(), a.traceScaleCommand(), a.traceCalibrateCommand(), a.traceNodesCommand())
 }
 
 // traceFlags choose a workload: that of a config, or one by type and settings.
@@ -133,34 +135,60 @@ func (a *app) traceInfoCommand() *cobra.Command {
 
 func (a *app) traceConvertCommand() *cobra.Command {
 	var f traceFlags
+	to := exchange.CSV
 	c := &cobra.Command{
 		Use:   "convert",
-		Short: "Write a workload as a trace in Quartet's own CSV",
-		Long: `Writes the trace to stdout. docs/trace-format.md defines the columns. Only jobs of known duration can be
-written: those of a pollux or sia workload are refused.`,
-		Example: "  quartet trace convert --type philly --set path=philly.csv.gz > philly.csv",
-		Args:    cobra.NoArgs,
+		Short: "Write a workload as a trace in Quartet's own CSV, in SWF or for Batsim",
+		Long: `Writes the trace to stdout. docs/trace-format.md defines the columns, docs/traces.md says what the other
+formats cannot hold. Only jobs of known duration can be written: those of a pollux or sia workload are refused.`,
+		Example: `  quartet trace convert --type philly --set path=philly.csv.gz > philly.csv
+  quartet trace convert --type csv --set path=trace.csv --to swf > trace.swf`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.writeTrace(c, &f)
+			if !slices.Contains(written, to) {
+				return problem("--to", fmt.Sprintf("unknown format %q", to), core.SuggestHint(to, "formats", written))
+			}
+			if to == exchange.CSV {
+				return a.writeTrace(c, &f)
+			}
+			return a.exportTrace(c, &f, to)
 		},
 	}
 	f.register(c)
+	c.Flags().StringVar(&to, "to", to, "format to write: "+strings.Join(written, ", "))
+	mustComplete(c, "to", written)
 	return c
 }
 
 func (a *app) traceGenerateCommand() *cobra.Command {
 	f := traceFlags{kind: "generated"}
+	var like likeFlags
 	c := &cobra.Command{
-		Use:     "generate",
-		Short:   "Generate a trace in Quartet's own CSV",
-		Long:    `Writes the trace to stdout. "quartet policy describe workload/generated" lists the settings.`,
-		Example: "  quartet trace generate --set jobs=1000 --set span=24h --seed 7 > trace.csv",
-		Args:    cobra.NoArgs,
+		Use:   "generate",
+		Short: "Generate a trace in Quartet's own CSV",
+		Long: `Writes the trace to stdout. "quartet policy describe workload/generated" lists the settings. With --like,
+jobs are drawn as a known cluster got them, in size, duration, hour of the week and tenant; its settings are
+jobs and span. docs/traces.md tells what was fitted to what.`,
+		Example: `  quartet trace generate --set jobs=1000 --set span=24h --seed 7 > trace.csv
+  quartet trace generate --like helios --set jobs=5000 --compare mine.csv > trace.csv`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.writeTrace(c, &f)
+			if like.like == "" {
+				if like.compare != "" {
+					return problem("--compare", "needs --like", "")
+				}
+				return a.writeTrace(c, &f)
+			}
+			if err := a.refuseOtherFormats(c, "CSV", render.CSV); err != nil {
+				return err
+			}
+			return like.write(c.Context(), a, f.sets, f.seed)
 		},
 	}
 	f.registerSettings(c)
+	c.Flags().StringVar(&like.like, "like", "", "cluster that the trace resembles: "+strings.Join(generators.Names, ", "))
+	c.Flags().StringVar(&like.compare, "compare", "", "trace in Quartet's own CSV to tell the distances to, on stderr")
+	mustComplete(c, "like", generators.Names)
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		unknown, ok := errors.AsType[*pflag.NotExistError](err)
 		if !ok {
@@ -195,6 +223,38 @@ func (a *app) writeTrace(c *cobra.Command, f *traceFlags) error {
 		return err
 	}
 	return workload.WriteCSV(a.stdout, w)
+}
+
+// written lists the formats that traces are written in.
+var written = []string{exchange.CSV, exchange.SWF, exchange.Batsim}
+
+// exportTrace writes a workload in the format of another system, and notes what that cannot hold.
+func (a *app) exportTrace(c *cobra.Command, f *traceFlags, to string) error {
+	if err := a.refuseOtherFormats(c, to); err != nil {
+		return err
+	}
+	w, config, err := f.load(c, a)
+	if err != nil {
+		return err
+	}
+	trace, err := exchange.FromWorkload(w)
+	if err != nil {
+		return err
+	}
+	var losses []exchange.Loss
+	if to == exchange.SWF {
+		losses, err = exchange.WriteSWF(a.stdout, trace)
+	} else {
+		devices := 0
+		if f.kind == "" {
+			devices = config.BuildCluster().Devices()
+		}
+		losses, err = exchange.WriteBatsim(a.stdout, trace, devices)
+	}
+	for _, l := range losses {
+		a.note("%s of %d jobs", l.What, l.Jobs)
+	}
+	return err
 }
 
 // traceInfo describes a workload.

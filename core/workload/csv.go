@@ -27,12 +27,14 @@ const (
 	csvPinned
 	csvLimit
 	csvEstimate
+	csvObservedStart
+	csvOutcome
 	csvEnd // number of columns
 )
 
 var csvColumns = columns{
 	required: []string{"name", "submit_s", "duration_s", "replicas"},
-	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s"},
+	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s", "observed_start_s", "outcome"},
 }
 
 // acceleratorSeparator divides the types in a cell of column accelerators.
@@ -52,6 +54,7 @@ func readCSV(in *input) (*Workload, error) {
 	return readTrace(in, csvColumns, func(t *table) Job {
 		job := newDurationJob(t.text(csvName), t.moment(csvSubmit), t.span(csvDuration), t.count(csvReplicas))
 		readOptional(t, &job.Spec)
+		job.Observed = readObserved(t, job.Spec.SubmitSeconds)
 		if t.has(csvLimit) {
 			job.LimitSeconds = t.span(csvLimit)
 		}
@@ -106,6 +109,20 @@ func readOptional(t *table, spec *core.JobSpec) {
 			t.reject(csvPinned, "true or false")
 		}
 	}
+}
+
+// readObserved is what a row tells of how its job went where it was recorded.
+func readObserved(t *table, submit float64) (o Observed) {
+	if t.has(csvObservedStart) {
+		o.Started, o.SubmitSeconds, o.StartSeconds = true, submit, t.moment(csvObservedStart)
+		if t.accepted(csvObservedStart) && t.accepted(csvSubmit) && o.StartSeconds < submit {
+			t.reject(csvObservedStart, "a moment not before submit_s")
+		}
+	}
+	if t.has(csvOutcome) {
+		o.Outcome = t.label(csvOutcome)
+	}
+	return o
 }
 
 // WriteCSV writes a workload in the format that the source `csv` reads: all of it, for jobs of known
@@ -174,9 +191,9 @@ func cellsOf(job *Job) [csvEnd]string {
 		csvTenant:       spec.Tenant,
 		csvApplication:  spec.Application,
 		csvAccelerators: strings.Join(spec.Accelerators, acceleratorSeparator),
-		csvPinned:       "",
 		csvLimit:        "",
 		csvEstimate:     "",
+		csvOutcome:      job.Observed.Outcome,
 	}
 	if spec.Weight != 1 {
 		cells[csvWeight] = formatNumber(spec.Weight)
@@ -201,6 +218,9 @@ func cellsOf(job *Job) [csvEnd]string {
 	}
 	if job.EstimateSeconds != 0 {
 		cells[csvEstimate] = formatNumber(job.EstimateSeconds)
+	}
+	if job.Observed.Started {
+		cells[csvObservedStart] = formatNumber(job.Observed.StartOn(spec.SubmitSeconds))
 	}
 	return cells
 }

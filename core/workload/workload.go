@@ -34,6 +34,27 @@ type Job struct {
 	EstimateSeconds float64 // expected of it
 
 	told *told // what policies are told in the place of Spec; nil for Spec
+
+	Observed Observed // how it went where it was recorded; no policy sees it
+}
+
+// Observed is how a job of a trace went where it was recorded; zero where the trace does not tell.
+type Observed struct {
+	Started bool
+	// SubmitSeconds and StartSeconds are on the clock of the trace, that of a window of it may be another.
+	SubmitSeconds, StartSeconds float64
+	Outcome                     string
+}
+
+// WaitSeconds is how long the job waited.
+func (o *Observed) WaitSeconds() float64 { return o.StartSeconds - o.SubmitSeconds }
+
+// StartOn is when the job started on a clock on which it was submitted at the given moment.
+func (o *Observed) StartOn(submit float64) float64 {
+	if submit == o.SubmitSeconds { // exactly as it was read
+		return o.StartSeconds
+	}
+	return submit + o.WaitSeconds()
 }
 
 // CountsSeconds reports whether the job's work is counted in seconds at the replicas it asks for.

@@ -1,0 +1,181 @@
+package exchange
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Record is a job as a log tells of it. Times are in seconds; those that are not known are NaN.
+type Record struct {
+	Name         string // unique in its trace
+	Tenant       string
+	Application  string
+	Accelerators string // types it may run on, with | between them
+	Outcome      string // one of Outcomes, or empty
+	Submit       float64
+	Start        float64 // when it first ran
+	Duration     float64 // for which it ran, above 0
+	Limit        float64 // time that its user allowed it
+	Estimate     float64 // time that its user expected
+	Replicas     int32
+	line         int32
+	more         *Details
+}
+
+// Details is what few logs tell; zero where they do not.
+type Details struct {
+	Weight, CPUs, MemoryGB   float64
+	MinReplicas, MaxReplicas int32
+	Pinned                   bool
+}
+
+// Details is what the record tells besides.
+func (r *Record) Details() Details {
+	if r.more == nil {
+		return Details{}
+	}
+	return *r.more
+}
+
+// Outcomes lists how a job of a log may have ended.
+var Outcomes = []string{"completed", "failed", "cancelled", "timeout", "out_of_memory", "node_failed", "preempted"}
+
+// Trace is what an import keeps.
+type Trace struct {
+	Epoch  float64 // Unix seconds of moment 0; 0 where the log has no calendar
+	chunks [][]Record
+	count  int
+}
+
+// chunk is how many records are kept together: a list that grows by copying would need twice its memory.
+const chunk = 4096
+
+func (t *Trace) add(r *Record) {
+	if t.count%chunk == 0 {
+		t.chunks = append(t.chunks, make([]Record, 0, chunk))
+	}
+	last := &t.chunks[len(t.chunks)-1]
+	*last = append(*last, *r)
+	t.count++
+}
+
+// Len is the number of records.
+func (t *Trace) Len() int { return t.count }
+
+// At is a record by its index. It stays the trace's own.
+func (t *Trace) At(i int) *Record { return &t.chunks[i/chunk][i%chunk] }
+
+// Add appends a record. Names must be unique.
+func (t *Trace) Add(r Record, more Details) {
+	if more != (Details{}) {
+		r.more = &more
+	}
+	t.add(&r)
+}
+
+// order is the indices of the records by submission, then by line.
+func (t *Trace) order() []int32 {
+	type key struct {
+		submit float64
+		line   int32
+		index  int32
+	}
+	keys := make([]key, t.count)
+	for i := range keys {
+		r := t.At(i)
+		keys[i] = key{r.Submit, r.line, int32(i)}
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		switch {
+		case a.submit < b.submit:
+			return -1
+		case a.submit > b.submit:
+			return 1
+		}
+		return cmp.Or(int(a.line)-int(b.line), int(a.index)-int(b.index))
+	})
+	order := make([]int32, t.count)
+	for i, k := range keys {
+		order[i] = k.index
+	}
+	return order
+}
+
+// epochs is the least time that counts as seconds of a calendar: no log begins three years after its own start.
+const epochs = 1e8
+
+// rebase makes the earliest submission 0 where times are those of a calendar.
+func (t *Trace) rebase() {
+	first := math.Inf(1)
+	for i := range t.count {
+		first = min(first, t.At(i).Submit)
+	}
+	if t.count == 0 || first < epochs {
+		return
+	}
+	t.Epoch = first
+	for i := range t.count {
+		r := t.At(i)
+		r.Submit = micros(r.Submit - first)
+		r.Start = micros(r.Start - first)
+	}
+}
+
+// micros drops what the difference of two moments of a calendar has beyond microseconds: it is the error of rounding.
+func micros(x float64) float64 { return math.Round(x*1e6) / 1e6 }
+
+// Count is how many rows an import dropped for one reason.
+type Count struct {
+	Reason  string `json:"reason"`
+	Rows    int    `json:"rows"`
+	Line    int    `json:"first_line"`        // of the first such row
+	Example string `json:"example,omitempty"` // the text in question, shortened
+}
+
+// Counts accounts for every row: Rows is Kept and the rows of all that was Dropped.
+type Counts struct {
+	Rows    int     `json:"rows"`
+	Kept    int     `json:"kept"`
+	Dropped []Count `json:"dropped"` // the most frequent first
+}
+
+// tally counts dropped rows by reason.
+type tally struct {
+	rows    int
+	reasons map[string]*Count
+}
+
+func (t *tally) drop(reason string, line int, example string) {
+	c := t.reasons[reason]
+	if c == nil {
+		if t.reasons == nil {
+			t.reasons = map[string]*Count{}
+		}
+		c = &Count{Reason: reason, Line: line, Example: shorten(example)}
+		t.reasons[reason] = c
+	}
+	c.Rows++
+}
+
+// shorten cuts a long text for a message.
+func shorten(s string) string {
+	const most = 60
+	s = strings.ToValidUTF8(s, "\ufffd")
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return s
+}
+
+func (t *tally) counts(kept int) Counts {
+	c := Counts{Rows: t.rows, Kept: kept, Dropped: []Count{}}
+	for _, reason := range t.reasons {
+		c.Dropped = append(c.Dropped, *reason)
+	}
+	slices.SortFunc(c.Dropped, func(a, b Count) int {
+		return cmp.Or(-cmp.Compare(a.Rows, b.Rows), strings.Compare(a.Reason, b.Reason))
+	})
+	return c
+}

@@ -1,0 +1,137 @@
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// writers write a trace in each format that it can be read in again.
+var writers = map[string]func(io.Writer, *Trace) error{
+	CSV: WriteCSV,
+	SWF: func(w io.Writer, t *Trace) error { _, err := WriteSWF(w, t); return err },
+	Batsim: func(w io.Writer, t *Trace) error {
+		_, err := WriteBatsim(w, t, 1)
+		return err
+	},
+}
+
+// again is the text of a trace after it was written in a format and read back.
+func again(t interface{ Fatalf(string, ...any) }, format string, trace *Trace) (text string, read *Trace) {
+	var b bytes.Buffer
+	if err := writers[format](&b, trace); err != nil {
+		t.Fatalf("write %s: %v", format, err)
+	}
+	read, counts, err := Import(context.Background(), "log", bytes.NewReader(b.Bytes()), Options{From: format})
+	if err != nil {
+		t.Fatalf("read %s: %v\n%s", format, err, b.String())
+	}
+	if counts.Kept != trace.Len() {
+		t.Fatalf("%s: %d of %d jobs come back: %+v\n%s", format, counts.Kept, trace.Len(), counts.Dropped, b.String())
+	}
+	return b.String(), read
+}
+
+// What was read in a format is written in it and read again without a difference.
+func TestRoundTrip(t *testing.T) {
+	text := rapid.Map(rapid.StringMatching(`[a-zé"',;| 0-9:\\<]{0,8}`), strings.TrimSpace)
+	known := rapid.OneOf(rapid.Just(nan), rapid.Float64Range(0.001, 1e6))
+	for format := range writers {
+		t.Run(format, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				trace := &Trace{}
+				for i := range rapid.IntRange(1, 12).Draw(t, "jobs") {
+					r := Record{
+						Name: fmt.Sprintf("job %d", i), Tenant: text.Draw(t, "tenant"), Application: text.Draw(t, "application"),
+						Outcome: rapid.SampledFrom(append(Outcomes, "")).Draw(t, "outcome"), Submit: rapid.Float64Range(0, 1e6).Draw(t, "submit"),
+						Start: nan, Duration: rapid.Float64Range(0.001, 1e6).Draw(t, "duration"), Limit: known.Draw(t, "limit"),
+						Estimate: known.Draw(t, "estimate"), Replicas: rapid.Int32Range(1, 64).Draw(t, "replicas"),
+						Accelerators: rapid.SampledFrom([]string{"", "a100", "a100|v100"}).Draw(t, "accelerators"),
+					}
+					if unknown([]byte(r.Tenant)) || unknown([]byte(r.Application)) {
+						r.Tenant, r.Application = "", ""
+					}
+					if rapid.Bool().Draw(t, "started") {
+						r.Start = r.Submit + rapid.Float64Range(0, 1e5).Draw(t, "wait")
+					}
+					trace.Add(r, Details{Pinned: rapid.Bool().Draw(t, "pinned")})
+				}
+				_, once := again(t, format, trace) // what the format cannot hold is lost here
+				first, twice := again(t, format, once)
+				second, _ := again(t, format, twice)
+				if first != second {
+					t.Fatalf("%s (-first,+second):\n%s", format, cmp.Diff(first, second))
+				}
+				if format == SWF {
+					return
+				}
+				var want, got bytes.Buffer
+				if err := writers[format](&want, trace); err != nil {
+					t.Fatalf("%v", err)
+				}
+				if err := writers[format](&got, once); err != nil {
+					t.Fatalf("%v", err)
+				}
+				if want.String() != got.String() {
+					t.Fatalf("%s (-want,+got):\n%s", format, cmp.Diff(want.String(), got.String()))
+				}
+			})
+		})
+	}
+}
+
+// fuzz checks that any log is refused with a reason, or every row of it kept or counted, and that what is kept is a trace.
+func fuzz(f *testing.F, from string, seeds ...string) {
+	for _, seed := range seeds {
+		f.Add([]byte(seed))
+		f.Add([]byte("\ufeff" + strings.ReplaceAll(seed, "\n", "\r\n") + "\x00\xff"))
+	}
+	f.Add([]byte("\x1f\x8b"))
+	f.Fuzz(func(t *testing.T, log []byte) {
+		trace, counts, err := Import(context.Background(), "log", bytes.NewReader(log), Options{From: from})
+		if err != nil {
+			return
+		}
+		rows := counts.Kept
+		for _, c := range counts.Dropped {
+			rows += c.Rows
+		}
+		if rows != counts.Rows || counts.Kept != trace.Len() {
+			t.Fatalf("%d rows, %d kept or dropped, %d of %d records", counts.Rows, rows, trace.Len(), counts.Kept)
+		}
+		for i := range trace.Len() {
+			if r := trace.At(i); r.Name == "" || !(r.Submit >= 0) || !(r.Duration > 0) || r.Replicas < 1 || r.Start < r.Submit {
+				t.Fatalf("record %+v", r)
+			}
+		}
+		if trace.Len() > 0 {
+			for _, format := range []string{CSV, SWF, Batsim} {
+				again(t, format, trace)
+			}
+		}
+	})
+}
+
+func FuzzSacct(f *testing.F) { fuzz(f, Sacct, messy) }
+
+func FuzzKueue(f *testing.F) {
+	fuzz(f, Kueue, "namespace,name,queue,created,admitted,finished,gpus\nml,a,q,2026-01-05T08:00:00Z,2026-01-05T08:00:01Z,2026-01-05T09:00:00+01:00,8\n")
+}
+
+func FuzzSWF(f *testing.F) {
+	fuzz(f, SWF, "; Tenant: 3 lab\n1 0 10 100 4 -1 -1 4 200 -1 1 3 1 7 1 1 -1 -1\n")
+}
+
+func FuzzBatsim(f *testing.F) {
+	fuzz(f, Batsim, `{"nb_res":1,"jobs":[{"id":"a","subtime":1,"walltime":-1,"res":1,"profile":"p"}],"profiles":{"p":{"type":"delay","delay":2}}}`)
+}
+
+func FuzzCSV(f *testing.F) {
+	fuzz(f, CSV, "name,submit_s,duration_s,replicas,tenant\n\"a,\"\"b\",0,1:00:00,2,x\n\"open,1,2,3,y\nc,1,2,3\n")
+}

@@ -1,0 +1,455 @@
+package exchange
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+// rows reads a table with a header.
+func (in *importer) rows(content io.Reader, l *layout) error {
+	in.requeue = l.requeue
+	s := &splitter{lines: newLines(content), divider: l.divider, quotes: l.quotes}
+	header, err := in.header(s)
+	if err != nil {
+		return err
+	}
+	h, err := in.heading(header, s.line, l)
+	if err != nil {
+		return err
+	}
+	t := &rowReader{importer: in, layout: l, heading: h, states: map[string]state{}, sizes: map[string]size{}}
+	for {
+		cells, err := s.next()
+		if err == io.EOF {
+			break
+		}
+		if in.tally.rows++; in.tally.rows%chunk == 0 && in.Err() != nil {
+			return in.Err()
+		}
+		switch {
+		case errors.Is(err, errLong), errors.Is(err, errQuote), errors.Is(err, errAfter):
+			in.tally.drop(err.Error(), s.line, "")
+		case err != nil:
+			return in.broken(s.line, err)
+		default:
+			t.line = s.line
+			t.row(cells)
+		}
+	}
+	return nil
+}
+
+// header is the first row. It tells what divides the columns where the layout leaves that open.
+func (in *importer) header(s *splitter) ([][]byte, error) {
+	for {
+		line, err := s.lines.next()
+		switch {
+		case err == io.EOF:
+			return nil, in.problem(0, "the file is empty", "expected a header")
+		case err != nil:
+			return nil, in.broken(s.lines.number, err)
+		case len(bytes.TrimSpace(line)) == 0:
+			continue
+		}
+		if s.divider == 0 {
+			s.divider = ','
+			for _, other := range []byte{'\t', ';', '|'} {
+				if bytes.Count(line, []byte{other}) > bytes.Count(line, []byte{s.divider}) {
+					s.divider = other
+				}
+			}
+		}
+		if bytes.IndexByte(line, s.divider) < 0 {
+			return nil, in.problem(s.lines.number, fmt.Sprintf("no columns are divided by %q", s.divider), "expected a header; sacct writes one with --parsable2 and without --noheader")
+		}
+		s.lines.unread([][]byte{bytes.Clone(line)})
+		cells, err := s.next()
+		if err != nil {
+			return nil, in.broken(s.line, err)
+		}
+		header := make([][]byte, len(cells))
+		for i, cell := range cells {
+			header[i] = bytes.Clone(cell)
+		}
+		return header, nil
+	}
+}
+
+// rowReader makes records of the rows of a table.
+type rowReader struct {
+	*importer
+	*layout
+	*heading
+	cells  [][]byte
+	line   int
+	merged [][]byte
+	states map[string]state // as outcomeOf reads them
+	sizes  map[string]size  // as gpus reads them
+}
+
+type state struct {
+	outcome      string
+	ended, known bool
+}
+
+type size struct {
+	devices    int
+	of         string
+	perNode    bool
+	understood bool
+}
+
+// maxCached bounds what is remembered of texts that come again and again.
+const maxCached = 1 << 12
+
+// state is outcomeOf a text.
+func (t *rowReader) state(text []byte) state {
+	s, found := t.states[string(text)]
+	if !found {
+		if s.outcome, s.ended, s.known = outcomeOf(string(text)); len(t.states) < maxCached {
+			t.states[string(text)] = s
+		}
+	}
+	return s
+}
+
+// size is gpus of a text.
+func (t *rowReader) size(text []byte) size {
+	s, found := t.sizes[string(text)]
+	if !found {
+		if s.devices, s.of, s.perNode, s.understood = gpus(text); len(t.sizes) < maxCached {
+			t.sizes[string(text)] = s
+		}
+	}
+	return s
+}
+
+// has is the first cell of a field that is known.
+func (t *rowReader) has(f field) ([]byte, bool) {
+	for _, k := range t.fields[f] {
+		if cell := bytes.TrimSpace(t.cells[k]); !unknown(cell) {
+			return cell, true
+		}
+	}
+	return nil, false
+}
+
+func (t *rowReader) drop(reason string, example []byte) {
+	t.tally.drop(reason, t.line, string(example))
+}
+
+// row keeps a row or drops it for the first of these reasons that it gives.
+func (t *rowReader) row(cells [][]byte) {
+	if t.cells = t.aligned(cells); t.cells == nil {
+		t.drop(fmt.Sprintf("row has not the %d columns of the header", len(t.names)), cells[0])
+		return
+	}
+	r := Record{line: int32(t.line), Start: nan, Limit: nan, Estimate: nan}
+	if !t.named(&r) || !t.wanted(&r) || !t.sized(&r) || !t.timed(&r) || !t.described(&r) {
+		return
+	}
+	t.keep(&r)
+}
+
+// aligned is the cells of a row by column. A row with more cells has dividers in a free text, where that is the only
+// way to read it.
+func (t *rowReader) aligned(cells [][]byte) [][]byte {
+	more := len(cells) - len(t.names)
+	if more <= 0 {
+		if more < 0 {
+			return nil
+		}
+		return cells
+	}
+	if more == 1 && len(cells[len(cells)-1]) == 0 { // --parsable ends rows with a divider
+		return cells[:len(t.names)]
+	}
+	for _, k := range t.texts {
+		t.merged = append(t.merged[:0], cells[:k]...)
+		t.merged = append(t.merged, bytes.Join(cells[k:k+more+1], []byte{t.divider}))
+		t.merged = append(t.merged, cells[k+more+1:]...)
+		t.cells = t.merged
+		if t.plausible() {
+			return t.merged
+		}
+	}
+	return nil
+}
+
+// plausible reports whether cells are what their columns hold.
+func (t *rowReader) plausible() bool {
+	for _, f := range [...]field{fieldSubmit, fieldStart, fieldEnded} {
+		if cell, ok := t.has(f); ok {
+			if _, ok := moment(cell, t.Zone); !ok {
+				return false
+			}
+		}
+	}
+	for _, f := range [...]field{fieldDuration, fieldLimitMinutes} {
+		if cell, ok := t.has(f); ok {
+			if _, ok := span(cell); !ok {
+				return false
+			}
+		}
+	}
+	if cell, ok := t.has(fieldReplicas); ok && bytes.IndexByte(cell, '=') < 0 {
+		return false
+	}
+	cell, _ := t.has(fieldOutcome)
+	return t.state(cell).known
+}
+
+// named takes the name of a row.
+func (t *rowReader) named(r *Record) bool {
+	if t.idAt >= 0 {
+		switch id := t.cells[t.idAt]; {
+		case bytes.IndexByte(id, '.') >= 0:
+			t.drop("step of a job", id)
+			return false
+		case bytes.IndexByte(id, '[') >= 0:
+			t.drop("tasks of an array that never started", id)
+			return false
+		}
+	}
+	if len(t.fields[fieldName]) == 0 {
+		r.Name = fmt.Sprintf("job-%06d", t.tally.rows-1)
+		return true
+	}
+	name, ok := t.has(fieldName)
+	if !ok || !printable(name) {
+		t.drop(reasonName, name)
+		return false
+	}
+	if space, ok := t.has(fieldNamespace); ok && printable(space) {
+		r.Name = string(space) + "/" + string(name)
+		return true
+	}
+	r.Name = string(name)
+	return true
+}
+
+// wanted takes the outcome of a row, and asks for those to keep.
+func (t *rowReader) wanted(r *Record) bool {
+	cell, _ := t.has(fieldOutcome)
+	state := t.state(cell)
+	r.Outcome = state.outcome
+	for i, k := range t.Keep {
+		if cell := bytes.TrimSpace(t.cells[t.keepBy[i]]); !t.matches(k, cell) {
+			t.drop(reasonKeep(k), cell)
+			return false
+		}
+	}
+	if !state.ended {
+		t.drop(reasonNotEnded, cell)
+		return false
+	}
+	return true
+}
+
+// matches reports whether a cell has one of the values to keep: all of it, its first word, or the outcome that it stands for.
+func (t *rowReader) matches(k Keep, cell []byte) bool {
+	word, _, _ := bytes.Cut(cell, []byte(" "))
+	return slices.ContainsFunc(k.Values, func(v string) bool {
+		if bytes.EqualFold(cell, []byte(v)) || bytes.EqualFold(word, []byte(v)) {
+			return true
+		}
+		outcome := t.state(cell).outcome
+		return outcome != "" && strings.EqualFold(outcome, v)
+	})
+}
+
+// sized takes the devices of a row, and their types where the same text names them.
+func (t *rowReader) sized(r *Record) bool {
+	seen := false
+	for _, k := range t.fields[fieldReplicas] {
+		cell := bytes.TrimSpace(t.cells[k])
+		if unknown(cell) {
+			continue
+		}
+		seen = true
+		n, valid := count(cell)
+		of, perNode := "", false
+		if x, ok := number(cell); ok && !valid && !t.steps && x > 0 && x <= maxCount {
+			n, valid = max(1, int(math.Round(x))), true // a mean over time
+		}
+		if !valid && (t.steps || bytes.Contains(cell, []byte("gpu"))) {
+			size := t.size(cell)
+			n, of, perNode, valid = size.devices, size.of, size.perNode, size.understood
+		}
+		if nodes, ok := t.has(fieldNodes); ok && perNode {
+			if m, ok := count(nodes); ok && m > 0 {
+				n *= m
+			}
+		}
+		if !valid || n < 0 || n > maxCount {
+			t.drop("replicas cannot be read", cell)
+			return false
+		}
+		if n > 0 {
+			r.Replicas, r.Accelerators = int32(n), t.label([]byte(of))
+			return true
+		}
+	}
+	if !seen && t.steps || len(t.fields[fieldReplicas]) > 0 {
+		t.drop(reasonNoGPU, t.cells[0])
+	}
+	return false
+}
+
+// timed takes the times of a row.
+func (t *rowReader) timed(r *Record) bool {
+	end := nan
+	for _, m := range [...]struct {
+		field field
+		into  *float64
+	}{{fieldSubmit, &r.Submit}, {fieldStart, &r.Start}, {fieldEnded, &end}} {
+		*m.into = nan
+		cell, known := t.has(m.field)
+		if !known {
+			continue
+		}
+		x, ok := moment(cell, t.Zone)
+		if !ok {
+			t.drop(fieldNames[m.field]+" cannot be read", cell)
+			return false
+		}
+		*m.into = x
+	}
+	r.Duration = nan
+	if cell, known := t.has(fieldDuration); known {
+		x, ok := span(cell)
+		if !ok {
+			t.drop("duration_s cannot be read", cell)
+			return false
+		}
+		r.Duration = x
+	}
+	if math.IsNaN(r.Start) && len(t.fields[fieldStart]) == 0 {
+		r.Start = end - r.Duration
+	}
+	switch {
+	case math.IsNaN(r.Submit):
+		t.drop("submit_s is not known", t.cells[0])
+		return false
+	case end < r.Start:
+		t.drop(reasonBackwards, t.cells[0])
+		return false
+	case math.IsNaN(r.Start) && len(t.fields[fieldStart]) > 0 && (t.toNow || math.IsNaN(r.Duration)):
+		t.drop(reasonNeverRan, t.cells[0])
+		return false
+	case math.IsNaN(end) && len(t.fields[fieldEnded]) > 0 && (t.toNow || math.IsNaN(r.Duration)):
+		t.drop("end is not known", t.cells[0])
+		return false
+	case math.IsNaN(r.Duration):
+		r.Duration = end - r.Start
+	}
+	if math.IsNaN(r.Duration) {
+		t.drop("duration_s is not known", t.cells[0])
+		return false
+	}
+	if fault := r.fault(); fault != "" {
+		t.drop(fault, t.cells[0])
+		return false
+	}
+	return true
+}
+
+// described takes what else a row tells.
+func (t *rowReader) described(r *Record) bool {
+	for _, l := range [...]struct {
+		field field
+		into  *string
+	}{{fieldTenant, &r.Tenant}, {fieldApplication, &r.Application}, {fieldAccelerators, &r.Accelerators}} {
+		cell, known := t.has(l.field)
+		if !known {
+			continue
+		}
+		if !printable(cell) || l.field == fieldAccelerators && !distinct(cell) {
+			t.drop(fieldNames[l.field]+" cannot be read", cell)
+			return false
+		}
+		*l.into = t.label(cell)
+	}
+	for _, s := range [...]struct {
+		field field
+		unit  float64
+		into  *float64
+	}{{fieldLimit, 1, &r.Limit}, {fieldLimitMinutes, 60, &r.Limit}, {fieldEstimate, 1, &r.Estimate}} {
+		cell, known := t.has(s.field)
+		if !known || *s.into == *s.into {
+			continue
+		}
+		if word := strings.ToLower(string(cell)); word == "unlimited" || word == "partition_limit" {
+			continue
+		}
+		x, ok := span(cell)
+		if x *= s.unit; !ok || x < 0 || x > maxSeconds {
+			t.drop(fieldNames[s.field]+" cannot be read", cell)
+			return false
+		}
+		if x > 0 {
+			*s.into = x
+		}
+	}
+	return t.detailed(r)
+}
+
+// detailed takes what only Quartet's own format has.
+func (t *rowReader) detailed(r *Record) bool {
+	var d Details
+	for _, n := range [...]struct {
+		field     field
+		into      *float64
+		low, high float64
+	}{{fieldWeight, &d.Weight, 1e-6, 1e6}, {fieldCPUs, &d.CPUs, 0, maxCount}, {fieldMemory, &d.MemoryGB, 0, maxCount}} {
+		if cell, known := t.has(n.field); known {
+			x, ok := number(cell)
+			if !ok || x < n.low || x > n.high {
+				t.drop(fieldNames[n.field]+" cannot be read", cell)
+				return false
+			}
+			*n.into = x
+		}
+	}
+	for _, n := range [...]struct {
+		field     field
+		into      *int32
+		low, high int
+	}{{fieldMinReplicas, &d.MinReplicas, 1, int(r.Replicas)}, {fieldMaxReplicas, &d.MaxReplicas, int(r.Replicas), maxCount}} {
+		if cell, known := t.has(n.field); known {
+			x, ok := count(cell)
+			if !ok || x < n.low || x > n.high {
+				t.drop(fieldNames[n.field]+" cannot be read", cell)
+				return false
+			}
+			*n.into = int32(x)
+		}
+	}
+	if cell, known := t.has(fieldPinned); known {
+		d.Pinned = bytes.EqualFold(cell, []byte("true"))
+		if !d.Pinned && !bytes.EqualFold(cell, []byte("false")) {
+			t.drop("pinned cannot be read", cell)
+			return false
+		}
+	}
+	if d != (Details{}) {
+		r.more = &d
+	}
+	return true
+}
+
+// distinct reports whether a list of accelerator types names each once.
+func distinct(list []byte) bool {
+	types := strings.Split(string(list), "|")
+	for i, t := range types {
+		if t == "" || slices.Contains(types[:i], t) {
+			return false
+		}
+	}
+	return true
+}
