@@ -273,6 +273,9 @@ func gpus(text []byte) (total int, of string, perNode, ok bool) {
 			continue
 		}
 		typed += n
+		if name := kind[1:]; !printable(name) || bytes.IndexByte(name, '|') >= 0 || len(bytes.TrimSpace(name)) < len(name) {
+			return 0, "", perNode, false
+		}
 		if t := string(kind[1:]); n > 0 && !slices.Contains(types, t) {
 			types = append(types, t)
 		}
