@@ -39,6 +39,7 @@ var rooms = []room{
 	{"core/metrics", []string{"core"}},
 	{"core/goodput", []string{"core", "core/optim", "internal/yamlpos"}},
 	{"core/optim", nil},
+	{"core/stats", nil},
 	{"core/queue", []string{"core"}},
 	{"core", nil},
 	{"admission", []string{"core", "core/goodput", "core/optim/...", "core/queue"}},
