@@ -36,6 +36,8 @@ type (
 	Round = configs.Round
 	// Measure says which jobs a summary covers.
 	Measure = configs.Measure
+	// Sample says which jobs of the workload of a Spec take part, and how dense they come.
+	Sample = workload.Sample
 	// Pipeline is the policies of a Spec.
 	Pipeline = configs.Pipeline
 	// Elasticity is the policies for jobs and for the cluster.

@@ -13,13 +13,18 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// LoadWorkload reads or generates the jobs of a config. A nil log discards.
+// LoadWorkload reads or generates the jobs of a config, and takes its sample of them. A nil log discards.
 func LoadWorkload(ctx context.Context, c *configs.Config, log *slog.Logger) (*workload.Workload, error) {
 	source, err := c.Workload.New(c.Seed, log)
 	if err != nil {
 		return nil, err
 	}
-	return source.Load(ctx)
+	w, err := source.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w, err = c.Sample.Apply(w, c.Seed)
+	return w, c.Locate(err)
 }
 
 // BuildStages creates the components of every stage. CloseStages ends them. A nil log discards.

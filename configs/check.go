@@ -3,10 +3,12 @@ package configs
 import (
 	"fmt"
 	"maps"
+	"math"
 	"strings"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // maxNodes bounds the size of a cluster, far above any that exists, so that a slip of the finger does not eat the
@@ -50,6 +52,9 @@ func (l *loader) checkFile(c *Config) {
 	if c.Round.Interval == 0 && !c.Round.OnEvents {
 		l.problem("round", "no round would ever be held; give an interval, or set on_events: true")
 	}
+	if !l.wrong["sample"] {
+		l.report("sample", c.Sample.Check())
+	}
 	if last := c.Measure.LastJob; last >= 0 && last < c.Measure.FirstJob {
 		l.problem("measure.last_job", "must not be before first_job, got %d and %d", last, c.Measure.FirstJob)
 	}
@@ -57,6 +62,36 @@ func (l *loader) checkFile(c *Config) {
 		l.problem("output.dir", "must not be empty")
 	}
 	l.checkNodes(c.Cluster.Nodes)
+	if len(l.found) == 0 {
+		l.checkSize(c)
+	}
+}
+
+// checkSize checks the cluster that a load by nodes makes of the one that is written.
+func (l *loader) checkSize(c *Config) {
+	load := c.Sample.Load
+	if load.By != workload.ByNodes || load.Factor == 1 {
+		return
+	}
+	groups := sized(c.Cluster.Nodes, load)
+	total, devices, written := 0, 0, 0
+	for i := range groups {
+		total += groups[i].Count
+		devices += groups[i].Count * groups[i].Devices
+		written += c.Cluster.Nodes[i].Count * c.Cluster.Nodes[i].Devices
+	}
+	if total > maxNodes {
+		l.problem("sample.load.factor", "leads to more than %d nodes", maxNodes)
+		return
+	}
+	l.checkNodeNames(groups, total)
+	const path = "sample.load.factor"
+	if got := float64(written) / float64(devices); math.Abs(got-load.Factor) > 0.01*load.Factor {
+		c.Notes = append(c.Notes, core.Diagnostic{
+			Position: l.position(path), Path: path,
+			Summary: fmt.Sprintf("the load becomes %.3g times as much, for nodes are whole: there are %d devices instead of %d", got, devices, written),
+		})
+	}
 }
 
 // checkBackend asks the backend whether its settings go with the cluster and the rounds.

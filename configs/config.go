@@ -3,7 +3,6 @@
 package configs
 
 import (
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -22,6 +21,7 @@ type Config struct {
 	Plugins    Plugins
 	Cluster    Cluster
 	Workload   Selected[workload.Source]
+	Sample     workload.Sample
 	Round      Round
 	Measure    Measure
 	Admission  []Selected[core.Admitter]
@@ -73,9 +73,13 @@ func (s Selected[S]) usesSeed(list []string) []string {
 	return list
 }
 
-// SeedUsers lists the components that drew random numbers so far, and those of other processes, of which nobody knows.
+// SeedUsers lists the components that drew random numbers so far, those of other processes, of which nobody knows, and the other
+// sections of the config to which the seed makes a difference.
 func (c *Config) SeedUsers() []string {
 	list := c.Workload.usesSeed(nil)
+	if c.Sample.Draws() {
+		list = append(list, "sample")
+	}
 	for _, s := range c.Admission {
 		list = s.usesSeed(list)
 	}
@@ -93,30 +97,6 @@ func (c *Config) SeedGiven() bool {
 	}
 	_, given := c.tree.find([]step{{key: "seed"}})
 	return given
-}
-
-// Cluster is the machines of a config.
-type Cluster struct {
-	Nodes []NodeGroup `config:"nodes" doc:"the machines, one item for each group of equal nodes" required:"true"`
-}
-
-// NodeGroup is a number of equal nodes.
-type NodeGroup struct {
-	Name        string  `config:"name" doc:"name of the node; more than one are called name-0, name-1, …" required:"true"`
-	Count       int     `config:"count" doc:"number of nodes, 1 if left out"`
-	Accelerator string  `config:"accelerator" doc:"accelerator type of its devices" required:"true"`
-	Devices     int     `config:"devices" doc:"devices on each node" min:"1" max:"64"`
-	CPUs        float64 `config:"cpus" doc:"CPU cores of each node; recorded, no policy reads it yet" min:"0"`
-	MemoryGB    float64 `config:"memory_gb" doc:"memory of each node; recorded, no policy reads it yet" min:"0"`
-	Rack        string  `config:"rack" doc:"rack that the nodes stand in; recorded, no policy reads it yet"`
-}
-
-// nodeName names the i-th node of the group.
-func (g *NodeGroup) nodeName(i int) string {
-	if g.Count == 1 {
-		return g.Name
-	}
-	return fmt.Sprintf("%s-%d", g.Name, i)
 }
 
 // Round says when decisions are taken.
@@ -147,25 +127,3 @@ type Output struct {
 
 // Writes reports whether a run writes this one of the optional files.
 func (o Output) Writes(file string) bool { return slices.Contains(o.Write, file) }
-
-// BuildCluster makes the cluster: nodes in the order of the config, accelerator types in order of first appearance.
-func (c *Config) BuildCluster() *core.Cluster {
-	cluster := &core.Cluster{}
-	types := map[string]core.AcceleratorID{}
-	for i := range c.Cluster.Nodes {
-		g := &c.Cluster.Nodes[i]
-		accelerator, known := types[g.Accelerator]
-		if !known {
-			accelerator = core.AcceleratorID(len(cluster.Accelerators))
-			types[g.Accelerator] = accelerator
-			cluster.Accelerators = append(cluster.Accelerators, g.Accelerator)
-		}
-		for k := range g.Count {
-			cluster.Nodes = append(cluster.Nodes, core.Node{
-				ID: core.NodeID(len(cluster.Nodes)), Name: g.nodeName(k), Accelerator: accelerator, Devices: g.Devices,
-				CPUs: g.CPUs, MemoryGB: g.MemoryGB, Rack: g.Rack,
-			})
-		}
-	}
-	return cluster
-}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // Options say what to load besides the catalog.
@@ -162,7 +163,7 @@ func (l *loader) load() (*Config, error) {
 		l.decodeRest(&f, ds)
 	}
 	c := &Config{
-		Version: f.Version, Name: f.Name, Seed: f.Seed, Plugins: f.Plugins, Cluster: f.Cluster, Round: f.Round, Measure: f.Measure, Output: f.Output,
+		Version: f.Version, Name: f.Name, Seed: f.Seed, Plugins: f.Plugins, Cluster: f.Cluster, Sample: f.Sample, Round: f.Round, Measure: f.Measure, Output: f.Output,
 		tree: l.root,
 	}
 	l.checkFile(c)
@@ -258,6 +259,9 @@ func (l *loader) checkCapabilities(c *Config) {
 		return
 	}
 	l.checkBackend(c, opener)
+	if _, real := opener.(backend.Durable); real && c.Sample.Load.By == workload.ByNodes && c.Sample.Load.Factor != 1 {
+		l.problem("sample.load.by", "%q has the machines it has; use thinning or compression", c.Backend.ID)
+	}
 	for i, s := range c.Admission {
 		needs(l, fmt.Sprintf("pipeline.admission[%d]", i), s, c.Backend.ID, opener)
 	}

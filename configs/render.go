@@ -2,6 +2,7 @@ package configs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -20,6 +21,22 @@ func (c *Config) Resolved() ([]byte, error) {
 		return nil, fmt.Errorf("write the config: %w", err)
 	}
 	return b.Bytes(), e.Close()
+}
+
+// Locate fills in where the settings were written that an error tells of by their paths.
+func (c *Config) Locate(err error) error {
+	found, ok := errors.AsType[core.Diagnostics](err)
+	if !ok || c.tree == nil {
+		return err
+	}
+	for i := range found {
+		if d := &found[i]; d.Path != "" && d.Position == (core.Position{}) {
+			steps, _ := parsePath(d.Path)
+			n, _ := c.tree.find(steps)
+			d.Position = n.at
+		}
+	}
+	return found
 }
 
 // Origin says where the value of a setting came from.
@@ -83,8 +100,11 @@ func (c *Config) document() *yaml.Node {
 	entries = append(entries,
 		entry{"cluster", settings(&c.Cluster)},
 		entry{"workload", c.Workload.node()},
-		entry{"round", settings(&c.Round)},
 	)
+	if !c.Sample.Whole() {
+		entries = append(entries, entry{"sample", settings(&c.Sample)})
+	}
+	entries = append(entries, entry{"round", settings(&c.Round)})
 	if !c.Measure.Whole() {
 		entries = append(entries, entry{"measure", settings(&c.Measure)})
 	}

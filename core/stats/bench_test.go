@@ -29,3 +29,22 @@ func BenchmarkBCa(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkCompareWithin(b *testing.B) {
+	const n = 82_247
+	x, y := sample(n, 1), sample(n, 2)
+	for i := range x {
+		x[i], y[i] = x[i]*x[i], y[i]*y[i]
+	}
+	for b.Loop() {
+		if _, err := stats.CompareWithin(x, y, 0, 0.95); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkLooks(b *testing.B) {
+	for b.Loop() {
+		stats.Looks(4, 0.95)
+	}
+}

@@ -16,7 +16,8 @@ func Blocks(n int) int {
 }
 
 // BlockLength is the length of block that serves the mean of a series best, as far as its own autocorrelations tell: the rule of
-// Politis and White, but at least Blocks(n) and such that there are at least 20 blocks. It takes O(n^1.5) time at most.
+// Politis and White, but at least Blocks(n) and such that there are at least 20 blocks. It is Blocks(n) for values that are not finite. It takes
+// O(n^1.5) time at most.
 //
 // Sources: Politis and White, Automatic block-length selection for the dependent bootstrap, Econometric Reviews 23 (2004), with
 // the correction of Patton, Politis and White, ibid. 28 (2009): circular blocks of length (2G²/D)^(1/3) n^(1/3).
@@ -24,6 +25,9 @@ func BlockLength(x []float64) int {
 	n := len(x)
 	if n < minBlocks {
 		return 0
+	}
+	if !finite(x) {
+		return Blocks(n)
 	}
 	size := float64(n)
 	mean := stat.Mean(x, nil)

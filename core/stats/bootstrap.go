@@ -14,7 +14,7 @@ const (
 	enumerated = 8
 	// draws is the number of resamples of a larger sample.
 	draws = 10_000
-	// noise is how far two means of the same values may be apart by rounding, relative to the largest deviation.
+	// noise is how far numbers may be apart by rounding: means relative to the largest deviation, logarithms of ratios absolutely.
 	noise = 1e-12
 )
 
@@ -49,8 +49,7 @@ func BCa(x []float64, level float64) Bootstrap {
 		point := Interval{x[0], x[0]}
 		return Bootstrap{Percentile: point, BCa: point, Expanded: point, Exact: n <= enumerated}
 	}
-	mean := center(x)
-	scale := math.Max(x[n-1], -x[0])
+	mean, scale := standardize(x)
 	var squares, cubes float64
 	for _, v := range x {
 		squares += v * v
@@ -59,7 +58,7 @@ func BCa(x []float64, level float64) Bootstrap {
 	var means distribution
 	resample(x, func(sum, _, weight float64) {
 		m := sum / float64(n)
-		if math.Abs(m) <= noise*scale { // equal to the estimate, but for rounding
+		if math.Abs(m) <= noise { // equal to the estimate, but for rounding
 			m = 0
 		}
 		means.add(m, weight)
@@ -72,13 +71,13 @@ func BCa(x []float64, level float64) Bootstrap {
 		Exact:        n <= enumerated,
 	}
 	tail := (1 - level) / 2
-	b.Percentile = Interval{mean + means.quantile(tail), mean + means.quantile(1-tail)}
-	corrected := func(z float64) Interval {
-		return Interval{mean + means.quantile(b.adjusted(-z)), mean + means.quantile(b.adjusted(z))}
+	between := func(low, high float64) Interval {
+		return Interval{mean + scale*means.quantile(low), mean + scale*means.quantile(high)}
 	}
+	b.Percentile = between(tail, 1-tail)
+	corrected := func(z float64) Interval { return between(b.adjusted(-z), b.adjusted(z)) }
 	b.BCa = corrected(distuv.UnitNormal.Quantile(1 - tail))
-	size := float64(n)
-	b.Expanded = corrected(math.Sqrt(size/(size-1)) * studentQuantile(size-1, level))
+	b.Expanded = corrected(expanded(float64(n), level))
 	return b
 }
 
@@ -92,13 +91,20 @@ func (b Bootstrap) adjusted(z float64) float64 {
 	return distuv.UnitNormal.CDF(b.Z0 + shifted/slack)
 }
 
-// center takes their mean from sorted values.
-func center(x []float64) (mean float64) {
+// expanded is the quantile to take in the place of the normal one so that the interval of n resampled values has Student's width.
+func expanded(n, level float64) float64 {
+	return math.Sqrt(n/(n-1)) * studentQuantile(n-1, level)
+}
+
+// standardize takes their mean from sorted values and divides them by the largest deviation, so that powers of them neither
+// overflow nor vanish.
+func standardize(x []float64) (mean, scale float64) {
 	mean = stat.Mean(x, nil)
+	scale = math.Max(x[len(x)-1]-mean, mean-x[0])
 	for i := range x {
-		x[i] -= mean
+		x[i] = (x[i] - mean) / scale
 	}
-	return mean
+	return mean, scale
 }
 
 // resample visits the resamples of x by the sum and the sum of squares of their values.

@@ -178,6 +178,13 @@ func TestBCaMovesWithTheValues(t *testing.T) {
 	for _, n := range []int{6, 12} {
 		x := sample(n, 5)
 		want := stats.BCa(x, 0.95)
+		for _, by := range []float64{1e-200, 1e200} {
+			got := stats.BCa(scaled(x, by), 0.95)
+			same(t, want.Acceleration, got.Acceleration)
+			same(t, want.BCa.Low, got.BCa.Low/by)
+			same(t, want.Expanded.High, got.Expanded.High/by)
+			same(t, stats.Studentized(x, 0.95).Low, stats.Studentized(scaled(x, by), 0.95).Low/by)
+		}
 		y := scaled(x, 1e6)
 		for i := range y {
 			y[i] += 3e6

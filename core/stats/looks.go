@@ -9,8 +9,9 @@ import (
 
 // Looks gives the confidence level to use at each of so many looks at growing data, equally far apart, such that the chance
 // that the interval of any look misses the truth is 1 - level in all. The boundaries are O'Brien and Fleming's: wide at first,
-// so that the last is nearly the level itself. It is nil for no look and for a level outside (0, 1). It holds where the mean is
-// normal; with Student's interval at such levels it holds closely.
+// so that the last is nearly the level itself. Of a dozen looks and more, the level of the first rounds to 1, at which there is no
+// interval. It is nil for no look and for a level outside (0, 1). It holds where the mean is normal; with Student's interval at such
+// levels it holds closely. It takes O(total²) time.
 //
 // Sources: O'Brien and Fleming, A multiple testing procedure for clinical trials, Biometrics 35 (1979); the recursion over
 // looks is that of Armitage, McPherson and Rowe, Repeated significance tests on accumulating data, JRSS A 132 (1969).

@@ -30,7 +30,7 @@ type Paired struct {
 	RatioOfMeans float64 // mean(a)/mean(b) - 1, as papers print it
 
 	T, Percentile, BCa Interval
-	Expanded           Interval // BCa widened for few workloads, see Bootstrap
+	Expanded           Interval // BCa widened for few workloads, see Bootstrap; Percentile widened for few blocks
 	Unpaired           Interval // by UnpairedT of the logarithms, for contrast only
 
 	Wins, Ties int     // pairs in which a is below b, or equal
@@ -42,10 +42,10 @@ type Paired struct {
 	Degenerate bool      // all ratios are equal, so that an interval has no width: too little varies
 }
 
-// Interval is the one that a table judges by: T, or Percentile within one trace.
+// Interval is the one that a table judges by: T, or Expanded within one trace.
 func (p Paired) Interval() Interval {
 	if p.Method == MethodBlocks {
-		return p.Percentile
+		return p.Expanded
 	}
 	return p.T
 }

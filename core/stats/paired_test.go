@@ -57,7 +57,9 @@ func TestCompareRefuses(t *testing.T) {
 		"infinite": {[]float64{1, inf, 3}, ok, 0.95, "compare: a[1] is +Inf: want a value that is positive and finite"},
 		"level":    {ok, ok, 95, "compare: level 95 is not between 0 and 1, such as 0.95"},
 		"all of it": {
-			[]float64{1, -inf}, []float64{0}, 1,
+			[]float64{1, -inf},
+			[]float64{0},
+			1,
 			"compare: level 1 is not between 0 and 1, such as 0.95; 2 values against 1: a paired comparison needs one of each per workload; " +
 				"a[1] is -Inf: want a value that is positive and finite; b[0] is 0: want a value that is positive and finite",
 		},
@@ -141,7 +143,7 @@ func TestCompareBothWays(t *testing.T) {
 			t.Errorf("at %v: %+v, at 0.95: %+v", level, wide, there)
 		}
 	}
-	if there.Interval() != there.T {
+	if there.Method != stats.MethodPaired || there.Interval() != there.T {
 		t.Errorf("a table judges by %v, want t", there.Interval())
 	}
 }
@@ -197,4 +199,26 @@ func TestManyWorkloads(t *testing.T) {
 			t.Errorf("interval %v, t %v", i, got.T)
 		}
 	}
+}
+
+// Whatever the values, an interval is in order, and t's holds the change.
+func TestCompareOfAnything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 12).Draw(t, "n")
+		values := rapid.SliceOfN(rapid.Float64Range(math.SmallestNonzeroFloat64, math.MaxFloat64), n, n)
+		got, err := stats.Compare(values.Draw(t, "a"), values.Draw(t, "b"), 0.95)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, i := range map[string]stats.Interval{
+			"t": got.T, "percentile": got.Percentile, "bca": got.BCa, "expanded": got.Expanded, "unpaired": got.Unpaired,
+		} {
+			if i.Known() != (n >= stats.MinSample) || i.Low > i.High {
+				t.Errorf("%s of %d workloads is %v", name, n, i)
+			}
+		}
+		if n >= stats.MinSample && !got.T.Contains(got.Change) && !got.Degenerate {
+			t.Errorf("t %v does not hold the change %v", got.T, got.Change)
+		}
+	})
 }

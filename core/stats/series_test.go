@@ -41,6 +41,7 @@ func TestBlockLength(t *testing.T) {
 		"constant":             {make([]float64, 2000), 13, 13},
 		"independent":          {sample(2000, 1), 13, 16},
 		"never in equilibrium": {growing, 20, 20},
+		"NaN":                  {append(sample(1999, 1), nan), 13, 13},
 		"alternating":          {balanced(1000), 10, 50},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,13 +81,21 @@ func TestCompareWithin(t *testing.T) {
 	}
 	if got.Method != stats.MethodBlocks || got.N != n || got.Block != 1 || got.Values != nil || !math.IsNaN(got.Wilcoxon) ||
 		got.Change != got.RatioOfMeans || math.Abs(got.Change+0.1) > 0.01 || got.Wins < 1300 || got.Equal || got.Degenerate ||
-		got.T.Known() || got.BCa.Known() || got.Expanded.Known() || got.Unpaired.Known() || got.Interval() != got.Percentile {
+		got.T.Known() || got.BCa.Known() || got.Unpaired.Known() || got.Interval() != got.Expanded {
 		t.Errorf("got %+v", got)
 	}
 	// Independent jobs: the interval is that of the delta method.
 	half := 1.96 * math.Sqrt(10*10*(1/(100.*100)+0.9*0.9/(100*100))/n)
 	if math.Abs(got.Percentile.Width()/2/half-1) > 0.08 || math.Abs(got.Percentile.Low+half-got.Change) > 0.1*half {
 		t.Errorf("interval %v of %v, want ± %v", got.Percentile, got.Change, half)
+	}
+	// With few blocks the level is wider: by Student's quantile of 19 degrees of freedom for 20 blocks.
+	few, err := stats.CompareWithin(a, b, n/20, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wider := few.Expanded.Width() / few.Percentile.Width(); math.Abs(wider-math.Sqrt(20./19)*2.093/1.96) > 0.03 {
+		t.Errorf("with 20 blocks: expanded %v, percentile %v", few.Expanded, few.Percentile)
 	}
 	chosen, err := stats.CompareWithin(a, b, 0, 0.95)
 	if err != nil || chosen.Block < stats.Blocks(n) || chosen.Block > n/20 {
@@ -133,6 +142,72 @@ func TestBlocksAreCircular(t *testing.T) {
 	}
 }
 
+// One job in a thousand is a thousand times as long and is the first: of 20 blocks of 50, each holds it with a chance of 0.05,
+// most of them around the end. The binomial distribution is 0 at 2.5 % and 3 at 97.5 %.
+func TestBlocksGoAroundTheEnd(t *testing.T) {
+	const n = 1000
+	a, b := make([]float64, n), make([]float64, n)
+	for i := range a {
+		a[i], b[i] = 1, 1
+	}
+	a[0] = 1 + n
+	got, err := stats.CompareWithin(a, b, 50, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, 1.0, got.Change)
+	same(t, stats.Interval{Low: 0, High: 3}, got.Percentile)
+}
+
+// Where most jobs of b are zero, many resamples of it are, too.
+func TestCompareWithinMostlyZero(t *testing.T) {
+	a, b := sampleOf(100), make([]float64, 100)
+	b[50] = 1
+	got, err := stats.CompareWithin(a, b, 1, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !(got.Percentile.Low > 10 && got.Percentile.Low < got.Change) || got.Percentile.High != inf || got.Degenerate {
+		t.Errorf("got %+v", got)
+	}
+	got, err = stats.CompareWithin(b, b, 1, 0.95)
+	if err != nil || got.Percentile.Low != 0 || got.Percentile.High != inf {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// The length of block follows what the schedulers do not share: what they share is no part of the change.
+func TestCompareWithinChoosesByTheDifference(t *testing.T) {
+	const n = 2000
+	queue, noise := autoregressive(n, 0.95, 8), sample(n, 9)
+	a, b, c := make([]float64, n), make([]float64, n), make([]float64, n)
+	for i := range a {
+		a[i], b[i], c[i] = 200+20*queue[i]+noise[i], 100+10*queue[i], 100
+	}
+	shared, err := stats.CompareWithin(a, b, 0, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, err := stats.CompareWithin(a, c, 0, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shared.Block > 20 || alone.Block < 50 {
+		t.Errorf("blocks of %d where the queue is shared, %d where it is not", shared.Block, alone.Block)
+	}
+	if alone.Percentile.Width() < 10*shared.Percentile.Width() {
+		t.Errorf("intervals %v where the queue is shared, %v where it is not", shared.Percentile, alone.Percentile)
+	}
+	// The other way round, with the same blocks, is the inverse but for which draw a quantile is.
+	back, err := stats.CompareWithin(b, a, shared.Block, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if off := math.Abs(1/(1+back.Percentile.High) - 1 - shared.Percentile.Low); off > 0.02*shared.Percentile.Width() {
+		t.Errorf("there %v, back %v", shared.Percentile, back.Percentile)
+	}
+}
+
 func TestCompareWithinFewAndOdd(t *testing.T) {
 	few := []float64{1, 2, 3}
 	zeros := make([]float64, 40)
@@ -149,6 +224,7 @@ func TestCompareWithinFewAndOdd(t *testing.T) {
 		"other zero":    {zeros, sampleOf(40), nan, false, false},
 		"equal":         {sampleOf(40), sampleOf(40), 0, true, true},
 		"twenty":        {scaled(sampleOf(20), 0.5), sampleOf(20), -0.5, false, true},
+		"a rest of one": {scaled(sampleOf(41), 0.5), sampleOf(41), -0.5, false, true},
 		"nineteen":      {scaled(sampleOf(19), 0.5), sampleOf(19), -0.5, false, false},
 		"zeros in both": {append([]float64{0}, sampleOf(39)...), append([]float64{0}, sampleOf(39)...), 0, true, true},
 	} {
@@ -160,6 +236,7 @@ func TestCompareWithinFewAndOdd(t *testing.T) {
 			same(t, tc.change, got.Change)
 			same(t, tc.change, got.RatioOfMeans)
 			same(t, tc.known, got.Percentile.Known())
+			same(t, tc.known, got.Expanded.Known())
 			same(t, tc.known, got.Degenerate) // all of these are proportional
 			same(t, tc.equal, got.Equal)
 			if tc.equal {

@@ -19,27 +19,27 @@ func Studentized(x []float64, level float64) Interval {
 	if constant(x) {
 		return Interval{x[0], x[0]}
 	}
-	mean, n := center(x), len(x)
-	scale := math.Max(x[n-1], -x[0])
+	mean, scale := standardize(x)
+	n := len(x)
 	var pivots distribution
 	resample(x, func(sum, squares, weight float64) {
-		pivots.add(pivot(sum/float64(n), squares, scale, n), weight)
+		pivots.add(pivot(sum/float64(n), squares, n), weight)
 	})
 	pivots.sort()
-	standardError := stat.StdErr(stat.StdDev(x, nil), float64(n))
+	standardError := scale * stat.StdErr(stat.StdDev(x, nil), float64(n))
 	tail := (1 - level) / 2
 	return Interval{mean - pivots.quantile(1-tail)*standardError, mean - pivots.quantile(tail)*standardError}
 }
 
 // pivot is the t statistic of a resample with a mean m and a sum of squares. It is infinite, away from m = 0, where all values
 // of the resample are equal: such a resample says nothing of the spread, and the interval must not be narrow because of it.
-func pivot(m, squares, scale float64, n int) float64 {
+func pivot(m, squares float64, n int) float64 {
 	size := float64(n)
 	variance := (squares - size*m*m) / (size - 1)
 	switch {
-	case math.Abs(m) <= noise*scale:
+	case math.Abs(m) <= noise:
 		return 0
-	case variance <= noise*scale*scale:
+	case variance <= noise:
 		return math.Copysign(math.Inf(1), m)
 	default:
 		return m / math.Sqrt(variance/size)

@@ -2,6 +2,7 @@ package stats_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,6 +73,12 @@ func TestT(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			same(t, stats.Interval{Low: 3 - tc.half, High: 3 + tc.half}, stats.T(tc.x, tc.level))
 		})
+	}
+	y := sample(40, 10)
+	want := stats.T(y, 0.95)
+	slices.Reverse(y)
+	if got := stats.T(y, 0.95); got != want {
+		t.Errorf("T of the same values in another order = %v, want %v", got, want)
 	}
 	third := []float64{0.1, 0.1, 0.1} // the sum of which is rounded
 	if got := stats.T(third, 0.95); got != (stats.Interval{Low: 0.1, High: 0.1}) {

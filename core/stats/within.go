@@ -7,13 +7,16 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // CompareWithin compares the jobs of one trace under two schedulers: a[i] and b[i] are of the same job, in order of submission.
 // The change is that of the mean. Its interval tells how much it varies within the trace, not how far it holds elsewhere: jobs
-// share a queue, so circular blocks of consecutive jobs are resampled, 10,000 times by one stream with a fixed seed. A block
-// length of 0 means BlockLength of the job's shares in the change. There is no interval below 20 jobs. It refuses what Compare
-// refuses, but for zeros, and a block length that leaves fewer than 20 blocks. It takes O(n + draws·n/block) time.
+// share a queue, so circular blocks of consecutive jobs are resampled, 10,000 times by one stream with a fixed seed. Percentile is
+// between the quantiles of the resampled changes; Expanded widens its level for the number of blocks. An end is infinite where b
+// is zero in too many resamples. A block length of 0 means BlockLength of the jobs' shares in the change. There is no interval
+// below 20 jobs. It refuses what Compare refuses, but for zeros, and a block length that leaves fewer than 20 blocks. It takes
+// O(n + draws·n/block) time.
 //
 // Sources: Künsch, The jackknife and the bootstrap for general stationary observations, Annals of Statistics 17 (1989);
 // Politis and Romano, A circular block-resampling procedure for stationary data (1992).
@@ -51,13 +54,19 @@ func CompareWithin(a, b []float64, block int, level float64) (Paired, error) {
 	if p.Block = block; block == 0 {
 		p.Block = BlockLength(shares)
 	}
-	p.Percentile = resampledRatio(a, b, p.Block, level)
+	ratios := resampledRatios(a, b, p.Block)
+	between := func(tail float64) Interval {
+		return Interval{ratios.quantile(tail) - 1, ratios.quantile(1-tail) - 1}
+	}
+	p.Percentile = between((1 - level) / 2)
+	blocks := float64(n) / float64(p.Block)
+	p.Expanded = between(distuv.UnitNormal.CDF(-expanded(blocks, level)))
 	p.Degenerate = p.Percentile.Width() <= noise
 	return p, nil
 }
 
-// resampledRatio is the percentile interval of mean(a)/mean(b) - 1 over samples of n jobs made of circular blocks.
-func resampledRatio(a, b []float64, block int, level float64) Interval {
+// resampledRatios is the distribution of mean(a)/mean(b) over samples of n jobs made of circular blocks.
+func resampledRatios(a, b []float64, block int) *distribution {
 	n := len(a)
 	fullA, fullB := circularSums(a, block), circularSums(b, block)
 	whole, rest := n/block, n%block
@@ -76,11 +85,13 @@ func resampledRatio(a, b []float64, block int, level float64) Interval {
 			sumA += restA[at]
 			sumB += restB[at]
 		}
+		if sumB == 0 { // there is nothing to compare with
+			sumA, sumB = 1, 0
+		}
 		ratios.add(sumA/sumB, 1)
 	}
 	ratios.sort()
-	tail := (1 - level) / 2
-	return Interval{ratios.quantile(tail) - 1, ratios.quantile(1-tail) - 1}
+	return &ratios
 }
 
 // circularSums has the sum of length consecutive values from each place on, the end followed by the beginning.

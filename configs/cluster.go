@@ -1,0 +1,80 @@
+package configs
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// Cluster is the machines of a config.
+type Cluster struct {
+	Nodes []NodeGroup `config:"nodes" doc:"the machines, one item for each group of equal nodes" required:"true"`
+}
+
+// NodeGroup is a number of equal nodes.
+type NodeGroup struct {
+	Name        string  `config:"name" doc:"name of the node; more than one are called name-0, name-1, …" required:"true"`
+	Count       int     `config:"count" doc:"number of nodes, 1 if left out"`
+	Accelerator string  `config:"accelerator" doc:"accelerator type of its devices" required:"true"`
+	Devices     int     `config:"devices" doc:"devices on each node" min:"1" max:"64"`
+	CPUs        float64 `config:"cpus" doc:"CPU cores of each node; recorded, no policy reads it yet" min:"0"`
+	MemoryGB    float64 `config:"memory_gb" doc:"memory of each node; recorded, no policy reads it yet" min:"0"`
+	Rack        string  `config:"rack" doc:"rack that the nodes stand in; recorded, no policy reads it yet"`
+}
+
+// nodeName names the i-th node of the group.
+func (g *NodeGroup) nodeName(i int) string {
+	if g.Count == 1 {
+		return g.Name
+	}
+	return fmt.Sprintf("%s-%d", g.Name, i)
+}
+
+// sized are the groups with as many nodes as a load by nodes leaves, rounded such that the sum over the groups is the nearest, and
+// one at least of each. A group of several nodes keeps their names when one is left.
+func sized(groups []NodeGroup, l workload.Load) []NodeGroup {
+	if l.By != workload.ByNodes || !(l.Factor > 0) {
+		return groups
+	}
+	list := make([]NodeGroup, len(groups))
+	before, sum := 0.0, 0
+	for i := range groups {
+		g := groups[i]
+		sum += g.Count
+		upTo := math.RoundToEven(math.Min(float64(sum)/l.Factor, maxNodes+1))
+		count := max(int(upTo-before), 1)
+		before = upTo
+		if count == 1 && g.Count > 1 {
+			g.Name = g.nodeName(0)
+		}
+		g.Count = count
+		list[i] = g
+	}
+	return list
+}
+
+// BuildCluster makes the cluster: nodes in the order of the config, accelerator types in order of first
+// appearance. A load by nodes makes it larger or smaller than the config says.
+func (c *Config) BuildCluster() *core.Cluster {
+	cluster := &core.Cluster{}
+	types := map[string]core.AcceleratorID{}
+	groups := sized(c.Cluster.Nodes, c.Sample.Load)
+	for i := range groups {
+		g := &groups[i]
+		accelerator, known := types[g.Accelerator]
+		if !known {
+			accelerator = core.AcceleratorID(len(cluster.Accelerators))
+			types[g.Accelerator] = accelerator
+			cluster.Accelerators = append(cluster.Accelerators, g.Accelerator)
+		}
+		for k := range g.Count {
+			cluster.Nodes = append(cluster.Nodes, core.Node{
+				ID: core.NodeID(len(cluster.Nodes)), Name: g.nodeName(k), Accelerator: accelerator, Devices: g.Devices,
+				CPUs: g.CPUs, MemoryGB: g.MemoryGB, Rack: g.Rack,
+			})
+		}
+	}
+	return cluster
+}
