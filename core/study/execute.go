@@ -2,6 +2,7 @@ package study
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/workload"
 )
@@ -259,7 +261,9 @@ func simulate(ctx context.Context, r *Run, o *Options, env Environment, held *he
 	if err != nil {
 		return nil, err
 	}
-	record.OfferedLoad = metrics.Number(offeredLoad(c, w))
+	if record.OfferedLoad, err = held.offered(r, c, w); err != nil {
+		return nil, err
+	}
 	run := &quartet.Composition{
 		Config: c, Jobs: w, Keep: true, Brief: true, Log: o.Log, Plugins: env.Plugins,
 		Note: func(text string) { record.Notes = append(record.Notes, text) },
@@ -278,6 +282,9 @@ type shared struct {
 	users int
 	jobs  *workload.Workload
 	err   error
+
+	loads   sync.Mutex
+	offered map[string]metrics.Number // by cluster
 }
 
 // newHeld counts the users of each source, and of each sample of it.
@@ -313,6 +320,28 @@ func (h *held) workload(ctx context.Context, r *Run, c *configs.Config) (*worklo
 		}
 		return choose(c, source)
 	})
+}
+
+// offered is the offered load of a run, which those with the same jobs and cluster share.
+func (h *held) offered(r *Run, c *configs.Config, w *workload.Workload) (metrics.Number, error) {
+	cluster, err := json.Marshal(core.Encode(&c.Cluster))
+	if err != nil {
+		return 0, err
+	}
+	h.mutex.Lock()
+	s := h.known[r.jobs]
+	h.mutex.Unlock()
+	s.loads.Lock()
+	defer s.loads.Unlock()
+	load, known := s.offered[string(cluster)]
+	if !known {
+		load = metrics.Number(offeredLoad(c, w))
+		if s.offered == nil {
+			s.offered = map[string]metrics.Number{}
+		}
+		s.offered[string(cluster)] = load
+	}
+	return load, nil
 }
 
 // release says that a run needs its workload no more.
