@@ -255,13 +255,10 @@ func (o *Options) load(r *Run, env Environment) (*configs.Config, error) {
 
 // identify completes what a run is known by.
 func (r *Run) identify(c *configs.Config, build string) error {
-	resolved, err := c.Resolved()
-	if err != nil {
-		return err
-	}
 	named := *c
 	named.Name = "run" // the name of a study changes nothing
-	if resolved, err = named.Resolved(); err != nil {
+	resolved, err := named.Resolved()
+	if err != nil {
 		return err
 	}
 	sum := sha256.New()
