@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quartet-sched/quartet/core"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/quartet-sched/quartet/core"
 )
 
 // Builder makes a study of short values, as flags give them.
@@ -50,6 +51,9 @@ func (b *Builder) Axis(flag, name string, values []string) {
 // Study is the study, or core.Diagnostics with every problem.
 func (b *Builder) Study() (*Study, error) {
 	s := &Study{Base: slices.Clone(b.Base), Axes: b.axes, Seeds: Seeds{First: 1, Count: b.Seeds}, Metrics: defaultMetrics, at: core.Position{File: "bench"}}
+	if len(s.Base) == 0 {
+		s.Base = []string{"default.yaml"}
+	}
 	add := func(flag, summary, hint string) {
 		b.found = append(b.found, core.Diagnostic{Position: core.Position{File: flag}, Summary: summary, Hint: hint})
 	}
@@ -77,6 +81,9 @@ func (b *Builder) Study() (*Study, error) {
 		if s.Baseline = slices.Index(names, b.Baseline); s.Baseline < 0 {
 			add("--baseline", fmt.Sprintf("no scheduler is called %q", b.Baseline), core.SuggestHint(b.Baseline, "schedulers", names))
 		}
+	}
+	if len(s.Axes) > 0 && len(s.Axes[s.Compared].Items) == 1 {
+		s.Baseline = -1 // it is compared with nothing
 	}
 	return s, b.found.Err()
 }

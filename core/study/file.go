@@ -430,8 +430,11 @@ func (r *reader) baseline(s *Study, values map[string]any) {
 			r.add("baseline."+name, fmt.Sprintf("the axis has no item %q", wanted), core.SuggestHint(wanted, "items", names))
 		}
 	}
+	if s.Baseline == 0 && len(s.Axes[s.Compared].Items) == 1 {
+		s.Baseline = -1 // it is compared with nothing
+	}
 	if u := s.Seeds.Until; u != nil && s.Baseline < 0 {
-		r.add("seeds.until", "needs a baseline: it is the changes against it whose intervals are to be narrow", "add baseline: {scheduler: …}")
+		r.add("seeds.until", "needs a baseline, and an item beside it: it is the changes against it whose intervals are to be narrow", "add baseline: {scheduler: …}")
 	}
 }
 
