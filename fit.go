@@ -90,8 +90,8 @@ func respondToAll(
 		asked := view.Jobs[first:min(first+atOnce, len(w.Jobs))]
 		for k := range asked {
 			job := &jobs[k]
-			*job = *core.NewJob(&w.Jobs[first+k].Spec)
-			job.StepsLeft = w.Jobs[first+k].Model.StepsLeft(0)
+			*job = *core.NewJob(w.Jobs[first+k].Told())
+			job.StepsLeft = w.Jobs[first+k].StepsLeft(0)
 			asked[k], view.NowSeconds = job, job.SubmitSeconds
 			view.NoteChange(job.ID)
 		}

@@ -38,6 +38,8 @@ type (
 	Measure = configs.Measure
 	// Sample says which jobs of the workload of a Spec take part, and how dense they come.
 	Sample = workload.Sample
+	// Estimate says what policies are told of the work of a job.
+	Estimate = workload.Estimate
 	// Pipeline is the policies of a Spec.
 	Pipeline = configs.Pipeline
 	// Elasticity is the policies for jobs and for the cluster.

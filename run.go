@@ -219,6 +219,9 @@ func (e *execution) newCollector(world core.Backend) error {
 			to.StartPause = p.StartPause
 		}
 	}
+	if !e.Estimate.True() {
+		to.True = e.jobs.True
+	}
 	for i, slot := range []*io.Writer{&to.Jobs, &to.Rounds, &to.Decisions, &to.Accelerators, &to.Fairness} {
 		name := repeatableFiles[i]
 		if !e.Output.Writes(strings.TrimSuffix(name, filepath.Ext(name))) {

@@ -13,7 +13,8 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// LoadWorkload reads or generates the jobs of a config, and takes its sample of them. A nil log discards.
+// LoadWorkload reads or generates the jobs of a config, takes its sample of them, and sets what policies are told of
+// their work. A nil log discards.
 func LoadWorkload(ctx context.Context, c *configs.Config, log *slog.Logger) (*workload.Workload, error) {
 	source, err := c.Workload.New(c.Seed, log)
 	if err != nil {
@@ -23,7 +24,9 @@ func LoadWorkload(ctx context.Context, c *configs.Config, log *slog.Logger) (*wo
 	if err != nil {
 		return nil, err
 	}
-	w, err = c.Sample.Apply(w, c.Seed)
+	if w, err = c.Sample.Apply(w, c.Seed); err == nil {
+		w, err = c.Estimate.Apply(w, c.Seed)
+	}
 	return w, c.Locate(err)
 }
 

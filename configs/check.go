@@ -55,6 +55,9 @@ func (l *loader) checkFile(c *Config) {
 	if !l.wrong["sample"] {
 		l.report("sample", c.Sample.Check())
 	}
+	if !l.wrong["estimate"] {
+		l.report("estimate", c.Estimate.Check())
+	}
 	if last := c.Measure.LastJob; last >= 0 && last < c.Measure.FirstJob {
 		l.problem("measure.last_job", "must not be before first_job, got %d and %d", last, c.Measure.FirstJob)
 	}

@@ -22,6 +22,7 @@ type Config struct {
 	Cluster    Cluster
 	Workload   Selected[workload.Source]
 	Sample     workload.Sample
+	Estimate   workload.Estimate
 	Round      Round
 	Measure    Measure
 	Admission  []Selected[core.Admitter]
@@ -79,6 +80,9 @@ func (c *Config) SeedUsers() []string {
 	list := c.Workload.usesSeed(nil)
 	if c.Sample.Draws() {
 		list = append(list, "sample")
+	}
+	if !c.Estimate.True() && c.Estimate.Source == workload.EstimateNoisy {
+		list = append(list, "estimate")
 	}
 	for _, s := range c.Admission {
 		list = s.usesSeed(list)

@@ -8,18 +8,19 @@ import (
 
 // File is the form of a config: what may be written in it. DefaultFile holds the defaults of what is left out.
 type File struct {
-	Version  int             `config:"version" doc:"version of the config format, 1" required:"true"`
-	Name     string          `config:"name" doc:"name of the run, a plain file name; the base name of the file if left out"`
-	Seed     uint64          `config:"seed" doc:"seed of all randomness"`
-	Plugins  Plugins         `config:"plugins" doc:"where policies come from that are not built in"`
-	Cluster  Cluster         `config:"cluster" doc:"the machines"`
-	Workload Part            `config:"workload" doc:"where the jobs come from"`
-	Sample   workload.Sample `config:"sample" doc:"which of the workload's jobs take part, and how dense"`
-	Round    Round           `config:"round" doc:"when decisions are taken"`
-	Measure  Measure         `config:"measure" doc:"which jobs the summary covers"`
-	Pipeline Pipeline        `config:"pipeline" doc:"the stages"`
-	Backend  Part            `config:"backend" doc:"the world the scheduler acts on"`
-	Output   Output          `config:"output" doc:"what a run leaves behind"`
+	Version  int               `config:"version" doc:"version of the config format, 1" required:"true"`
+	Name     string            `config:"name" doc:"name of the run, a plain file name; the base name of the file if left out"`
+	Seed     uint64            `config:"seed" doc:"seed of all randomness"`
+	Plugins  Plugins           `config:"plugins" doc:"where policies come from that are not built in"`
+	Cluster  Cluster           `config:"cluster" doc:"the machines"`
+	Workload Part              `config:"workload" doc:"where the jobs come from"`
+	Sample   workload.Sample   `config:"sample" doc:"which of the workload's jobs take part, and how dense"`
+	Estimate workload.Estimate `config:"estimate" doc:"what policies are told of the work of a job"`
+	Round    Round             `config:"round" doc:"when decisions are taken"`
+	Measure  Measure           `config:"measure" doc:"which jobs the summary covers"`
+	Pipeline Pipeline          `config:"pipeline" doc:"the stages"`
+	Backend  Part              `config:"backend" doc:"the world the scheduler acts on"`
+	Output   Output            `config:"output" doc:"what a run leaves behind"`
 }
 
 // Pipeline names the policy of each stage.
@@ -63,10 +64,11 @@ func DefaultFile() File {
 // defaultFile holds the defaults of what may be left out.
 func defaultFile() File {
 	return File{
-		Seed:    1,
-		Sample:  workload.DefaultSample(),
-		Round:   Round{Interval: time.Minute},
-		Measure: Measure{LastJob: -1},
+		Seed:     1,
+		Sample:   workload.DefaultSample(),
+		Estimate: workload.DefaultEstimate(),
+		Round:    Round{Interval: time.Minute},
+		Measure:  Measure{LastJob: -1},
 		Pipeline: Pipeline{
 			Admission:  []Policy{{Type: "accept_all"}},
 			Placement:  Policy{Type: "consolidated"},

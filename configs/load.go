@@ -163,7 +163,7 @@ func (l *loader) load() (*Config, error) {
 		l.decodeRest(&f, ds)
 	}
 	c := &Config{
-		Version: f.Version, Name: f.Name, Seed: f.Seed, Plugins: f.Plugins, Cluster: f.Cluster, Sample: f.Sample, Round: f.Round, Measure: f.Measure, Output: f.Output,
+		Version: f.Version, Name: f.Name, Seed: f.Seed, Plugins: f.Plugins, Cluster: f.Cluster, Sample: f.Sample, Estimate: f.Estimate, Round: f.Round, Measure: f.Measure, Output: f.Output,
 		tree: l.root,
 	}
 	l.checkFile(c)
@@ -262,14 +262,20 @@ func (l *loader) checkCapabilities(c *Config) {
 	if _, real := opener.(backend.Durable); real && c.Sample.Load.By == workload.ByNodes && c.Sample.Load.Factor != 1 {
 		l.problem("sample.load.by", "%q has the machines it has; use thinning or compression", c.Backend.ID)
 	}
-	for i, s := range c.Admission {
-		needs(l, fmt.Sprintf("pipeline.admission[%d]", i), s, c.Backend.ID, opener)
+	from := giver{id: c.Backend.ID, gives: slices.Clone(opener.Capabilities())}
+	if !c.Estimate.Tells() {
+		const work = core.CapabilityRemainingWork
+		from.gives = slices.DeleteFunc(from.gives, func(given core.Capability) bool { return given == work })
+		from.id += " with estimate.source " + c.Estimate.Source
 	}
-	needs(l, "workload", c.Workload, c.Backend.ID, opener)
-	needs(l, "pipeline.allocation", c.Allocation, c.Backend.ID, opener)
-	needs(l, "pipeline.placement", c.Placement, c.Backend.ID, opener)
-	needs(l, "pipeline.elasticity.job", c.Elasticity, c.Backend.ID, opener)
-	needs(l, "pipeline.elasticity.cluster", c.Scaler, c.Backend.ID, opener)
+	for i, s := range c.Admission {
+		needs(l, fmt.Sprintf("pipeline.admission[%d]", i), s, from)
+	}
+	needs(l, "workload", c.Workload, from)
+	needs(l, "pipeline.allocation", c.Allocation, from)
+	needs(l, "pipeline.placement", c.Placement, from)
+	needs(l, "pipeline.elasticity.job", c.Elasticity, from)
+	needs(l, "pipeline.elasticity.cluster", c.Scaler, from)
 	l.noteScaler(c, opener)
 }
 
@@ -288,15 +294,20 @@ func (l *loader) noteScaler(c *Config, opener backend.Opener) {
 // noScaler is the type of the scaler that decides nothing.
 const noScaler = "none"
 
-func needs[S any](l *loader, path string, s Selected[S], backendID string, opener backend.Opener) {
+// giver is who tells policies what they need besides the view.
+type giver struct {
+	id    string
+	gives []core.Capability
+}
+
+func needs[S any](l *loader, path string, s Selected[S], from giver) {
 	if s.Remote != nil && s.Remote.Fallback != nil {
-		needs(l, path+".plugin.fallback", *s.Remote.Fallback, backendID, opener)
+		needs(l, path+".plugin.fallback", *s.Remote.Fallback, from)
 	}
-	given := opener.Capabilities()
 	for _, capability := range s.Factory.Needs(s.Config) {
-		if !slices.Contains(given, capability) {
+		if !slices.Contains(from.gives, capability) {
 			l.report(path+".type", core.Diagnostics{{
-				Summary: fmt.Sprintf("%q needs capability %q, which %q does not give", s.ID, capability, backendID),
+				Summary: fmt.Sprintf("%q needs capability %q, which %q does not give", s.ID, capability, from.id),
 			}})
 		}
 	}

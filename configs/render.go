@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // Resolved is the config as canonical YAML with every default filled in and every variable expanded. Parse reads the
@@ -103,6 +104,9 @@ func (c *Config) document() *yaml.Node {
 	)
 	if !c.Sample.Whole() {
 		entries = append(entries, entry{"sample", settings(&c.Sample)})
+	}
+	if c.Estimate != workload.DefaultEstimate() {
+		entries = append(entries, entry{"estimate", settings(&c.Estimate)})
 	}
 	entries = append(entries, entry{"round", settings(&c.Round)})
 	if !c.Measure.Whole() {

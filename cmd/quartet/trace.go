@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -24,7 +23,8 @@ import (
 
 func (a *app) traceCommand() *cobra.Command {
 	return group("trace", "Describe, convert and generate workloads",
-		a.traceInfoCommand(), a.traceConvertCommand(), a.traceGenerateCommand(), a.traceNodesCommand())
+		a.traceInfoCommand(), a.traceConvertCommand(), a.traceGenerateCommand(),
+		a.traceSliceCommand(), a.traceScaleCommand(), a.traceNodesCommand())
 }
 
 // traceFlags choose a workload: that of a config, or one by type and settings.
@@ -33,6 +33,8 @@ type traceFlags struct {
 	kind  string
 	sets  []string
 	seed  uint64
+
+	sampling []*sampleFlag
 }
 
 func (f *traceFlags) register(c *cobra.Command) {
@@ -54,7 +56,7 @@ func (f *traceFlags) registerSettings(c *cobra.Command) {
 }
 
 // load returns the workload, and the config it stands in.
-func (f *traceFlags) load(ctx context.Context, a *app, seedGiven bool) (*workload.Workload, *configs.Config, error) {
+func (f *traceFlags) load(c *cobra.Command, a *app) (*workload.Workload, *configs.Config, error) {
 	var sets []string
 	if f.kind != "" {
 		sets = append(sets, fmt.Sprintf("workload={type: %q}", f.kind))
@@ -65,15 +67,15 @@ func (f *traceFlags) load(ctx context.Context, a *app, seedGiven bool) (*workloa
 		}
 		sets = append(sets, workloadConfig+set)
 	}
-	if seedGiven {
+	if c.Flags().Changed("seed") {
 		sets = append(sets, "seed="+strconv.FormatUint(f.seed, 10))
 	}
-	config, err := a.loadConfig(ctx, configs.Options{Files: f.files, Sets: sets})
+	config, err := a.loadConfig(c.Context(), configs.Options{Files: f.files, Sets: sets, Flags: f.sampleSets(c)})
 	if err != nil {
 		return nil, nil, asGiven(err)
 	}
-	w, err := quartet.LoadWorkload(ctx, config, a.logger())
-	return w, config, err
+	w, err := quartet.LoadWorkload(c.Context(), config, a.logger())
+	return w, config, asGiven(err)
 }
 
 // workloadConfig begins the paths of the settings that --set gives here without it.
@@ -88,6 +90,9 @@ func asGiven(err error) error {
 	for i := range ds {
 		switch d := &ds[i]; {
 		case d.Position.File != "--set":
+			if strings.HasPrefix(d.Position.File, "--") {
+				d.Path = "" // the flag says it
+			}
 		case d.Path == "workload.type":
 			d.Position.File, d.Path = "--type", ""
 		default:
@@ -110,14 +115,15 @@ func (a *app) traceInfoCommand() *cobra.Command {
 			if c.Flags().Changed("devices") && devices < 1 {
 				return problem("--devices", fmt.Sprintf("%d is not positive", devices), "")
 			}
-			w, config, err := f.load(c.Context(), a, c.Flags().Changed("seed"))
+			w, config, err := f.load(c, a)
 			if err != nil {
 				return err
 			}
-			if devices == 0 && f.kind == "" {
-				devices = config.BuildCluster().Devices()
+			if devices > 0 || f.kind != "" {
+				return describeTrace(w, devices, nil).write(a)
 			}
-			return describeTrace(w, devices).write(a)
+			cluster := config.BuildCluster()
+			return describeTrace(w, cluster.Devices(), cluster).write(a)
 		},
 	}
 	f.register(c)
@@ -184,7 +190,7 @@ func (a *app) writeTrace(c *cobra.Command, f *traceFlags) error {
 	if err := a.refuseOtherFormats(c, "CSV", render.CSV); err != nil {
 		return err
 	}
-	w, _, err := f.load(c.Context(), a, c.Flags().Changed("seed"))
+	w, _, err := f.load(c, a)
 	if err != nil {
 		return err
 	}
@@ -209,9 +215,10 @@ type requestCount struct {
 	Jobs     int `json:"jobs"`
 }
 
-// describeTrace leaves durations, GPU hours and load unknown for jobs whose length is not declared in seconds. The
-// load is the device-time that arrives over the device-time there is between the first and the last submission.
-func describeTrace(w *workload.Workload, devices int) traceInfo {
+// describeTrace leaves durations unknown for jobs whose length is not declared in seconds, and GPU hours and load where there is
+// no cluster either. The load is the device-time that arrives over the device-time there is between the first and the last
+// submission.
+func describeTrace(w *workload.Workload, devices int, cluster *core.Cluster) traceInfo {
 	info := traceInfo{Jobs: len(w.Jobs), Devices: devices, FirstSubmit: metrics.Number(math.NaN()), LastSubmit: metrics.Number(math.NaN())}
 	if len(w.Jobs) > 0 {
 		info.FirstSubmit = metrics.Number(w.Jobs[0].Spec.SubmitSeconds)
@@ -232,7 +239,10 @@ func describeTrace(w *workload.Workload, devices int) traceInfo {
 		info.Requested = append(info.Requested, requestCount{replicas, jobs})
 	}
 	slices.SortFunc(info.Requested, func(a, b requestCount) int { return a.Replicas - b.Replicas })
-	if len(durations) < len(w.Jobs) {
+	switch {
+	case cluster != nil:
+		deviceSeconds = workload.DeviceSeconds(w, cluster)
+	case len(durations) < len(w.Jobs):
 		deviceSeconds = math.NaN()
 	}
 	info.DurationSeconds = metrics.Describe(durations)

@@ -17,6 +17,8 @@ type Outputs struct {
 
 	// Alone is what fairness takes of jobs whose run time is not declared, and Sia's measure of all. nil leaves both out.
 	Alone Alone
+	// True returns what is so of a job in the place of what policies were told of it; nil when that is the same.
+	True func(told *core.JobSpec) *core.JobSpec
 	// StartPause is how many seconds a job pauses when it first starts, wherever it runs; nil for not at all.
 	StartPause func(core.JobID) float64
 }
@@ -32,6 +34,7 @@ type Collector struct {
 	records    []record // by JobID; an empty spec is an id not yet submitted
 	demand     demand
 	alone      Alone
+	truth      func(*core.JobSpec) *core.JobSpec
 	startPause func(core.JobID) float64
 	types      *typeBooks    // nil while neither the cluster nor an output calls for them
 	cluster    *core.Cluster // nil before the first round
@@ -53,6 +56,7 @@ func NewCollector(components Components, o Outputs) *Collector {
 		components:   components,
 		window:       AllJobs,
 		alone:        o.Alone,
+		truth:        o.True,
 		startPause:   o.StartPause,
 		jobs:         buffered(o.Jobs, jobsHeader),
 		rounds:       buffered(o.Rounds, roundsHeader),
@@ -146,6 +150,9 @@ func (c *Collector) follow(r *core.Report) {
 func (c *Collector) enter(spec *core.JobSpec, atSeconds float64) {
 	for int(spec.ID) >= len(c.records) {
 		c.records = append(c.records, record{firstStart: math.NaN(), finish: math.NaN()})
+	}
+	if c.truth != nil {
+		spec = c.truth(spec)
 	}
 	job := &c.records[spec.ID]
 	job.spec = spec

@@ -104,7 +104,7 @@ func TestSnapshotIsTheSummaryOfARunThatEndsThere(t *testing.T) {
 			for i := range files { // once without being asked
 				_, _, alone := busy(t, 60)
 				f := &files[i]
-				collector := NewCollector(testComponents, Outputs{&f[0], &f[1], &f[2], &f[3], &f[4], alone, nil})
+				collector := NewCollector(testComponents, Outputs{&f[0], &f[1], &f[2], &f[3], &f[4], alone, nil, nil})
 				collector.Measure(tc.window)
 				live := NewLive(collector, Run{})
 				observer := core.Observer(collector)

@@ -188,8 +188,8 @@ func (s *Simulator) arrive(at float64) bool {
 		j := s.newJob(&s.workload[s.arrived])
 		s.jobs[s.arrived] = j
 		s.events = append(s.events, core.Event{
-			Kind: core.JobSubmitted, AtSeconds: j.Spec.SubmitSeconds, Job: j.Spec.ID, Spec: &j.Spec,
-			StepsLeft: j.Model.StepsLeft(0),
+			Kind: core.JobSubmitted, AtSeconds: j.Spec.SubmitSeconds, Job: j.Spec.ID, Spec: j.Told(),
+			StepsLeft: j.StepsLeft(0),
 		})
 		s.arrived++
 		s.active++

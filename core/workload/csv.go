@@ -25,12 +25,14 @@ const (
 	csvCPUs
 	csvMemory
 	csvPinned
+	csvLimit
+	csvEstimate
 	csvEnd // number of columns
 )
 
 var csvColumns = columns{
 	required: []string{"name", "submit_s", "duration_s", "replicas"},
-	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned"},
+	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s"},
 }
 
 // acceleratorSeparator divides the types in a cell of column accelerators.
@@ -50,6 +52,12 @@ func readCSV(in *input) (*Workload, error) {
 	return readTrace(in, csvColumns, func(t *table) Job {
 		job := newDurationJob(t.text(csvName), t.moment(csvSubmit), t.span(csvDuration), t.count(csvReplicas))
 		readOptional(t, &job.Spec)
+		if t.has(csvLimit) {
+			job.LimitSeconds = t.span(csvLimit)
+		}
+		if t.has(csvEstimate) {
+			job.EstimateSeconds = t.span(csvEstimate)
+		}
 		return job
 	})
 }
@@ -167,6 +175,8 @@ func cellsOf(job *Job) [csvEnd]string {
 		csvApplication:  spec.Application,
 		csvAccelerators: strings.Join(spec.Accelerators, acceleratorSeparator),
 		csvPinned:       "",
+		csvLimit:        "",
+		csvEstimate:     "",
 	}
 	if spec.Weight != 1 {
 		cells[csvWeight] = formatNumber(spec.Weight)
@@ -185,6 +195,12 @@ func cellsOf(job *Job) [csvEnd]string {
 	}
 	if spec.Pinned {
 		cells[csvPinned] = "true"
+	}
+	if job.LimitSeconds != 0 {
+		cells[csvLimit] = formatNumber(job.LimitSeconds)
+	}
+	if job.EstimateSeconds != 0 {
+		cells[csvEstimate] = formatNumber(job.EstimateSeconds)
 	}
 	return cells
 }

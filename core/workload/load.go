@@ -97,8 +97,9 @@ func reflected(seconds, end float64) float64 {
 	return seconds
 }
 
-// DeviceSeconds is what the jobs of a workload take of a cluster when each runs alone on the devices it asks for, averaged over
-// the types it can run on. Jobs that the cluster cannot run take nothing. NaN when a job does not say how long it runs.
+// DeviceSeconds is what the jobs of a workload take of a cluster when each runs alone on the devices it asks for: as long as it
+// declares, or else as Alone tells, averaged over the types it can run on, and nothing when there is none. NaN when a job does not say
+// how long it runs.
 func DeviceSeconds(w *Workload, c *core.Cluster) float64 {
 	alone := NewAlone(c, w.Jobs)
 	devices := make([]int, len(c.Accelerators))
@@ -110,6 +111,10 @@ func DeviceSeconds(w *Workload, c *core.Cluster) float64 {
 		job := &w.Jobs[i]
 		if math.IsInf(job.Model.PhaseEnd(job.Model.Phases()-1), 1) {
 			return math.NaN()
+		}
+		if job.CountsSeconds() {
+			total += job.Model.PhaseEnd(0) * float64(job.Spec.Requested)
+			continue
 		}
 		sum, weight := 0.0, 0
 		for t, n := range devices {

@@ -44,9 +44,9 @@ func (s Sample) Apply(w *Workload, seed uint64) (*Workload, error) {
 	if w.Open {
 		return nil, sampleProblem("", "the workload has no jobs of its own to choose from: they are submitted while the run goes on", "")
 	}
-	jobs, err := s.Window.of(w.Jobs)
+	jobs, span, err := s.Window.of(w.Jobs)
 	if err == nil {
-		jobs, err = s.Blocks.of(jobs, s.Window.Span.Seconds(), seed)
+		jobs, err = s.Blocks.of(jobs, span, seed)
 	}
 	if err == nil {
 		jobs, err = s.Load.of(jobs, seed)

@@ -76,6 +76,20 @@ func TestSample(t *testing.T) {
 		"a span that ends after the workload": {
 			func(s *Sample) { s.Window = Window{From: 300 * time.Second, Span: time.Hour} }, []row{{"job-3", 50}},
 		},
+		"a span that ends where it is quiet": {
+			func(s *Sample) {
+				s.Window = Window{From: 140 * time.Second, Span: time.Minute, Quiet: 45 * time.Second}
+			},
+			[]row{{"job-1", 10}}, // from 140 on, between job 0 and 1, to 200, when job 1 has ended
+		},
+		"a span that begins where it is quiet": {
+			func(s *Sample) { s.Window = Window{From: 180 * time.Second, Quiet: 25 * time.Second} },
+			[]row{{"job-2", 50}, {"job-3", 150}},
+		},
+		"a span that begins where it was quiet": {
+			func(s *Sample) { s.Window = Window{From: 170 * time.Second, Quiet: 25 * time.Second} },
+			[]row{{"job-1", 0}, {"job-2", 100}, {"job-3", 200}},
+		},
 		"twice as dense": {
 			func(s *Sample) { s.Load = Load{Factor: 2, By: ByCompression} },
 			[]row{{"job-0", 25}, {"job-1", 75}, {"job-2", 125}, {"job-3", 175}},

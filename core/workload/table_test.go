@@ -34,9 +34,9 @@ func TestProblemsOfATable(t *testing.T) {
 		"header": {readCSV, "name,submit,duration_s,name,x\na,1,2,3,4\n", []string{
 			`t.csv:1: missing column "submit_s"`,
 			`t.csv:1: missing column "replicas"`,
-			`t.csv:1:6: unknown column "submit"; did you mean "submit_s"? valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb, pinned`,
+			`t.csv:1:6: unknown column "submit"; did you mean "submit_s"? valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb, pinned, limit_s, estimate_s`,
 			`t.csv:1:24: column "name" appears twice`,
-			`t.csv:1:29: unknown column "x"; valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb, pinned`,
+			`t.csv:1:29: unknown column "x"; valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb, pinned, limit_s, estimate_s`,
 		}},
 		"cells": {readCSV, csvHeader + "a,-1,2,3\n,1,0,3\nb,NaN,+Inf,0\nc,1,2,1.5\nd,0x1p3,1e99,-4\n\"e\u0001\",1_0,,x\n", []string{
 			`t.csv:2:3: submit_s is "-1"; expected a number of seconds from 0 to 1e11`,
@@ -81,8 +81,8 @@ func TestProblemsOfATable(t *testing.T) {
 		"name twice": {readCSV, csvHeader + "a,1,2,3\nb,1,2,3\na,9,9,9\n", []string{
 			`t.csv:4:1: job name "a" appears twice; first on line 2`,
 		}},
-		"optional cells": {readCSV, "name,submit_s,duration_s,replicas,weight,min_replicas,max_replicas,accelerators,cpus,memory_gb,pinned\n" +
-			"a,1,2,3,0,4,2,v100|v100,-1,lots,yes\nb,1,2,3,,,,,,,\n", []string{
+		"optional cells": {readCSV, "name,submit_s,duration_s,replicas,weight,min_replicas,max_replicas,accelerators,cpus,memory_gb,pinned,limit_s,estimate_s\n" +
+			"a,1,2,3,0,4,2,v100|v100,-1,lots,yes,0,NaN\nb,1,2,3,,,,,,,,,\n", []string{
 			`t.csv:2:9: weight is "0"; expected a number from 1e-6 to 1000000`,
 			`t.csv:2:11: min_replicas is "4"; expected at most the 3 of replicas`,
 			`t.csv:2:13: max_replicas is "2"; expected at least the 3 of replicas`,
@@ -90,6 +90,8 @@ func TestProblemsOfATable(t *testing.T) {
 			`t.csv:2:25: cpus is "-1"; expected a number from 0 to 1048576`,
 			`t.csv:2:28: memory_gb is "lots"; expected a number from 0 to 1048576`,
 			`t.csv:2:33: pinned is "yes"; expected true or false`,
+			`t.csv:2:37: limit_s is "0"; expected a number of seconds above 0, at most 1e11`,
+			`t.csv:2:39: estimate_s is "NaN"; expected a number of seconds above 0, at most 1e11`,
 		}},
 		"elastic range": {readCSV, "name,submit_s,duration_s,replicas,min_replicas,max_replicas\na,1,2,3,4,3\nb,1,2,3,3,2\n", []string{
 			`t.csv:2:9: min_replicas is "4"; expected at most the 3 of replicas`,

@@ -23,10 +23,10 @@ var readers = map[string]struct {
 	read    func(*input) (*Workload, error)
 	example string
 }{
-	"csv": {readCSV, "name,submit_s,duration_s,replicas,tenant,application,weight,min_replicas,max_replicas,accelerators,cpus,memory_gb,pinned\n" +
-		"train-10,5,60,4,vision,resnet,2.5,2,8,v100|a100,8,62.5,true\n" +
-		"train-9,5,1e3,1,,,,,,,,,\n" +
-		"eval,0.25,0.5,2,speech,,1,2,2,,,0,false\n"},
+	"csv": {readCSV, "name,submit_s,duration_s,replicas,tenant,application,weight,min_replicas,max_replicas,accelerators,cpus,memory_gb,pinned,limit_s,estimate_s\n" +
+		"train-10,5,60,4,vision,resnet,2.5,2,8,v100|a100,8,62.5,true,3600,45.5\n" +
+		"train-9,5,1e3,1,,,,,,,,,,,\n" +
+		"eval,0.25,0.5,2,speech,,1,2,2,,,0,false,1,\n"},
 	"philly": {readPhilly, "timestamp,duration,num_gpus,gpu_time,cluster\n" +
 		"2017-10-09 07:01:55,66.0,1,66.0,11cb48\n" +
 		"2017-10-08 23:59:59,2951.0,2,5902.0,6214e9\n" +
@@ -56,14 +56,18 @@ func TestReaders(t *testing.T) {
 		}
 		return j
 	}
+	asked := func(j Job, limit, estimate float64) Job {
+		j.LimitSeconds, j.EstimateSeconds = limit, estimate
+		return j
+	}
 	cases := map[string][]Job{
 		"csv": {
-			job(0, "eval", 0.25, 0.5, 2, func(s *core.JobSpec) { s.Tenant = "speech" }),
+			asked(job(0, "eval", 0.25, 0.5, 2, func(s *core.JobSpec) { s.Tenant = "speech" }), 1, 0),
 			job(1, "train-9", 5, 1000, 1, nil),
-			job(2, "train-10", 5, 60, 4, func(s *core.JobSpec) {
+			asked(job(2, "train-10", 5, 60, 4, func(s *core.JobSpec) {
 				s.Tenant, s.Application, s.Weight, s.MinReplicas, s.MaxReplicas = "vision", "resnet", 2.5, 2, 8
 				s.Accelerators, s.CPUs, s.MemoryGB, s.Pinned = []string{"v100", "a100"}, 8, 62.5, true
-			}),
+			}), 3600, 45.5),
 		},
 		"philly": {
 			job(0, "philly-000000", 0, 2951, 2, func(s *core.JobSpec) { s.Tenant = "6214e9" }),
@@ -199,6 +203,8 @@ func drawJobs(t *rapid.T) []Job {
 		s.Accelerators = rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]\d{1,3}`), 0, 3, rapid.ID).Draw(t, "accelerators")
 		s.CPUs = rapid.Float64Range(0, 100).Draw(t, "cpus")
 		s.MemoryGB = rapid.Float64Range(0, 100).Draw(t, "memory")
+		job.LimitSeconds = rapid.SampledFrom([]float64{0, 60, 3600.5}).Draw(t, "limit")
+		job.EstimateSeconds = rapid.SampledFrom([]float64{0, 1e-3, 1e6}).Draw(t, "estimate")
 		jobs = append(jobs, job)
 	}
 	return jobs

@@ -28,6 +28,12 @@ type Job struct {
 	Model   Model
 	Process Process       // what a real backend needs besides
 	At      core.Position // where the trace declares it
+
+	// What a trace tells of the job's length besides the truth, in seconds on the replicas it asks for; 0 for nothing.
+	LimitSeconds    float64 // at which it would have been ended
+	EstimateSeconds float64 // expected of it
+
+	told *told // what policies are told in the place of Spec; nil for Spec
 }
 
 // CountsSeconds reports whether the job's work is counted in seconds at the replicas it asks for.

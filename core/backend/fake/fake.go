@@ -101,7 +101,7 @@ func Open(c *core.Cluster, w *workload.Workload, o Options) *Backend {
 		b.health = append(b.health, c.Nodes[i].Health)
 	}
 	for i := range w.Jobs {
-		b.expect(w.Jobs[i].Spec)
+		b.expect(*w.Jobs[i].Told())
 	}
 	return b
 }

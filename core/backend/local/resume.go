@@ -230,7 +230,7 @@ func refuseAt(path, summary, hint string) error {
 
 // repeat tells what was seen in a recorded round, and takes it in.
 func (b *Backend) repeat() core.Observation {
-	seen, said := b.journal.Repeat(func(id core.JobID) *core.JobSpec { return &b.jobs[id].Spec })
+	seen, said := b.journal.Repeat(func(id core.JobID) *core.JobSpec { return b.jobs[id].Told() })
 	b.now = seen.NowSeconds
 	b.noteTold(seen.Events)
 	for i := range seen.Events {
