@@ -318,7 +318,7 @@ func (h *held) workload(ctx context.Context, r *Run, c *configs.Config) (*worklo
 		if err != nil {
 			return nil, err
 		}
-		return choose(c, source)
+		return quartet.ChooseJobs(c, source)
 	})
 }
 

@@ -11,19 +11,10 @@ import (
 // sampleDraws reports whether the jobs that are chosen depend on the seed.
 func sampleDraws(c *configs.Config) bool { return c.Sample.Draws() }
 
-// sampleKey identifies the jobs of a run, which come from a source.
+// sampleKey identifies the jobs of a run, which come from a source, and what is told of them.
 func sampleKey(c *configs.Config, source string) (string, error) {
-	if c.Sample.Whole() {
-		return source, nil
-	}
-	sample, err := json.Marshal(core.Encode(&c.Sample))
-	return source + " " + string(sample), err
-}
-
-// choose takes the jobs of a run out of a source.
-func choose(c *configs.Config, source *workload.Workload) (*workload.Workload, error) {
-	w, err := c.Sample.Apply(source, c.Seed)
-	return w, c.Locate(err)
+	chosen, err := json.Marshal([]any{core.Encode(&c.Sample), core.Encode(&c.Estimate)})
+	return source + " " + string(chosen), err
 }
 
 // offeredLoad is the device time that jobs demand over that which there is.

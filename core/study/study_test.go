@@ -307,6 +307,28 @@ func TestARunIsThatOfItsConfig(t *testing.T) {
 	t.Error("no such run")
 }
 
+// What is told of jobs is no part of what they are, and is shared by those only that are told the same.
+func TestEstimatesAreOfTheirItem(t *testing.T) {
+	text := `
+version: 1
+base: [default.yaml]
+set: {workload.config.jobs: 30, workload.config.span: 10m, workload.config.applications: false}
+axes:
+  scheduler: [srtf, fifo]
+  estimate:
+    - {name: declared, set: {}}
+    - {name: noisy, set: {estimate: {source: noisy, sigma: 2}}}
+`
+	r := execute(t, text, options(t.TempDir()))
+	var means []float64
+	for _, row := range r.Rows {
+		means = append(means, float64(row.Summary.JCTSeconds.Mean))
+	}
+	if len(means) != 4 || means[0] == means[1] || means[2] != means[3] {
+		t.Errorf("mean completion times %v: want those of srtf to differ, and those of fifo to be the same", means)
+	}
+}
+
 // One failed cell is told of, and loses no other.
 func TestAFailedRunLosesNoOther(t *testing.T) {
 	broken := core.NewFactory(core.Info{Type: "broken"}, core.None{}, func(core.None, core.Settings) (core.Allocator, error) {
