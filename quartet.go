@@ -62,6 +62,9 @@ type Composition struct {
 	Keep bool
 	// Brief leaves out Result.Jobs, for a caller to whom the files suffice: a large workload has many.
 	Brief bool
+	// Jobs are the workload of the config where it was loaded already, by LoadWorkload. Several runs may share it, also at the same
+	// time: nothing changes a workload that was loaded.
+	Jobs *workload.Workload
 	// Log takes what components log.
 	Log *slog.Logger
 	// Stopwatch tells the time from any fixed moment. Without one the summary knows no wall time and no decision times, and

@@ -104,8 +104,10 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 		}
 	}()
 	e := &execution{Composition: c, dir: c.Dir, log: c.logger(), stopwatch: c.stopwatch(), cluster: c.BuildCluster()}
-	if e.jobs, err = LoadWorkload(ctx, c.Config, e.log); err != nil {
-		return nil, err
+	if e.jobs = c.Jobs; e.jobs == nil {
+		if e.jobs, err = LoadWorkload(ctx, c.Config, e.log); err != nil {
+			return nil, err
+		}
 	}
 	if e.window, err = measured(c.Config, len(e.jobs.Jobs)); err != nil {
 		return nil, err

@@ -24,7 +24,14 @@ func LoadWorkload(ctx context.Context, c *configs.Config, log *slog.Logger) (*wo
 	if err != nil {
 		return nil, err
 	}
-	if w, err = c.Sample.Apply(w, c.Seed); err == nil {
+	return ChooseJobs(c, w)
+}
+
+// ChooseJobs takes the sample of a config out of the jobs of its source, which it leaves as they are, with what policies are told
+// of their work.
+func ChooseJobs(c *configs.Config, source *workload.Workload) (*workload.Workload, error) {
+	w, err := c.Sample.Apply(source, c.Seed)
+	if err == nil {
 		w, err = c.Estimate.Apply(w, c.Seed)
 	}
 	return w, c.Locate(err)

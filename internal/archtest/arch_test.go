@@ -42,6 +42,7 @@ var rooms = []room{
 	{"core/optim", nil},
 	{"core/stats", nil},
 	{"core/queue", []string{"core"}},
+	{"core/study", []string{".", "configs", "core", "core/metrics", "core/stats", "core/workload", "internal/yamlpos"}},
 	{"core", nil},
 	{"admission", []string{"core", "core/goodput", "core/optim/...", "core/queue"}},
 	{"allocation", []string{"core", "core/goodput", "core/optim/...", "core/queue"}},

@@ -1,0 +1,351 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quartet-sched/quartet/cmd/internal/render"
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core/study"
+	"github.com/quartet-sched/quartet/internal/interrupt"
+)
+
+// benchFlags are the flags of bench.
+type benchFlags struct {
+	files, sets []string
+	schedulers  []string
+	workloads   []string
+	loads       []string
+	seeds       int
+	baseline    string
+	name        string
+	out         string
+	workers     int
+	shard       string
+	engine      engineFlags
+}
+
+func (a *app) benchCommand() *cobra.Command {
+	var f benchFlags
+	c := &cobra.Command{
+		Use:   "bench [STUDY.yaml]",
+		Short: "Run a matrix of compositions over workloads, loads and seeds, and compare them",
+		Long: `Runs every cell of a study: each item of every axis, with each seed or window. All schedulers see
+the same jobs and the same random numbers, so that they are compared in pairs.
+
+What was run is kept: the same study again runs only what is new, and one that was interrupted
+goes on. It writes study.yaml, runs.csv, jobs.csv.gz, stats.csv and warnings.csv into a folder
+named after the study; docs/studies.md defines every column.
+
+Exit codes: 0 done, 1 some runs failed, 2 wrong usage or study, 3 some runs are missing,
+130 interrupted.`,
+		Example: `  quartet bench study.yaml
+  quartet bench --scheduler fifo,srtf,mixed.yaml --workload default,jobs.csv --load 0.5,1 --seeds 10
+  quartet bench study.yaml --shard 1/4
+  quartet bench merge studies/five /mnt/other/studies/five`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := f.study(c.Context(), a, args)
+			if err != nil {
+				return err
+			}
+			return f.execute(c.Context(), a, s, args)
+		},
+	}
+	a.registerPluginDirs(c)
+	flags := c.Flags()
+	flags.StringArrayVarP(&f.files, "file", "f", nil, "config file that every run begins with, or name of an embedded config; may be repeated (default: the embedded default.yaml)")
+	flags.StringArrayVar(&f.sets, "set", nil, "change one value of the config of every run; may be repeated")
+	flags.StringSliceVar(&f.schedulers, "scheduler", nil, "types of allocation, or config files, to compare; the first is the baseline")
+	flags.StringSliceVar(&f.workloads, "workload", nil, `workloads: "default" for that of the config, traces in CSV, config files, or types`)
+	flags.StringSliceVar(&f.loads, "load", nil, "factors of the load, such as 0.5,1")
+	flags.IntVar(&f.seeds, "seeds", 1, "seeds of each cell, from 1 on")
+	flags.StringVar(&f.baseline, "baseline", "", "scheduler that the others are compared with, instead of the first")
+	flags.StringVar(&f.name, "name", "", "name of the study, instead of that of its file")
+	flags.StringVar(&f.out, "out", "studies", "folder of studies; each has a folder named after it")
+	flags.IntVarP(&f.workers, "jobs", "j", runtime.GOMAXPROCS(0), "runs at a time")
+	flags.StringVar(&f.shard, "shard", "", "run one part of the study only, such as 1/4, and write no tables")
+	f.engine.register(c)
+	c.AddCommand(a.benchMergeCommand())
+	return c
+}
+
+// study reads the study file, or makes a study of the flags.
+func (f *benchFlags) study(ctx context.Context, a *app, args []string) (*study.Study, error) {
+	if f.workers < 1 {
+		return nil, problem("-j", fmt.Sprintf("must be at least 1, got %d", f.workers), "")
+	}
+	if len(args) == 0 {
+		return f.small()
+	}
+	if len(f.schedulers)+len(f.workloads)+len(f.loads)+len(f.files)+len(f.sets) > 0 || f.baseline != "" || f.seeds != 1 {
+		return nil, problem(args[0], "a study file says what is compared", "leave out --scheduler, --workload, --load, --seeds, --baseline, -f and --set")
+	}
+	return readStudy(ctx, args[0], f.name)
+}
+
+// readStudy reads a study file, or the one in the folder of a study.
+func readStudy(ctx context.Context, path, name string) (*study.Study, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, study.StudyFile)
+	}
+	text, err := interrupt.Call(ctx, func() ([]byte, error) { return os.ReadFile(path) })
+	if pathError, ok := errors.AsType[*os.PathError](err); ok {
+		return nil, problem(path, "cannot read the study: "+pathError.Err.Error(), "")
+	} else if err != nil {
+		return nil, err
+	}
+	s, err := study.Parse(path, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), text)
+	if err != nil {
+		return nil, err
+	}
+	if name != "" {
+		if err := s.Rename(name); err != nil {
+			return nil, problem("--name", err.Error(), "")
+		}
+	}
+	s.Locate(filepath.Dir(path))
+	return s, nil
+}
+
+// small is the study of the flags.
+func (f *benchFlags) small() (*study.Study, error) {
+	if len(f.schedulers) == 0 {
+		return nil, problem("--scheduler", "says what to compare", "for example --scheduler fifo,srtf, or give a study file")
+	}
+	b := study.Builder{Name: f.name, Base: f.files, Sets: f.sets, Seeds: f.seeds, Baseline: f.baseline}
+	if b.Name == "" {
+		b.Name = "bench"
+	}
+	b.Axis("--scheduler", "scheduler", f.schedulers)
+	b.Axis("--workload", "workload", f.workloads)
+	b.Axis("--load", "load", f.loads)
+	return b.Study()
+}
+
+// studyOptions are what a study of this program is run with.
+func (a *app) studyOptions(ctx context.Context, dir string, workers int) (study.Options, error) {
+	build, err := buildIdentity()
+	if err != nil {
+		return study.Options{}, err
+	}
+	var env environment
+	o := study.Options{
+		Catalog: catalog(), Dir: dir, Workers: workers, Build: build, Log: a.logger(),
+		Config: configs.Options{Env: env.lookup},
+		Environment: func(ctx context.Context) study.Environment {
+			own := &app{stdout: io.Discard, stderr: a.stderr, quiet: true, pluginDirs: a.pluginDirs, logs: a.logs, straysTold: true}
+			return study.Environment{
+				Outside: own.outside(ctx), Plugins: (*plugins)(own),
+				Close: func() error { own.closePlugins(); return nil },
+			}
+		},
+	}
+	if !a.quiet {
+		o.Progress = a.studyProgress()
+	}
+	return o, nil
+}
+
+// studyProgress tells how many runs ended and how long the others may take, on one line of a terminal.
+func (a *app) studyProgress() func(done, total int) {
+	if !isTerminal(a.stderr) {
+		return nil
+	}
+	started, drawn := time.Now(), time.Time{}
+	return func(done, total int) {
+		now := time.Now()
+		if done < total && now.Sub(drawn) < redrawEvery {
+			return
+		}
+		drawn = now
+		left := time.Duration(float64(now.Sub(started)) / float64(done) * float64(total-done))
+		fmt.Fprintf(a.stderr, "\r\x1b[K%d of %d runs, %s left", done, total, render.Span(left.Seconds()))
+		if done == total {
+			fmt.Fprint(a.stderr, "\r\x1b[K")
+		}
+	}
+}
+
+// buildIdentity identifies this program: by its commit or, where it was built from none, by its content.
+func buildIdentity() (string, error) {
+	b := readBuild()
+	if b.Commit != "unknown" && !strings.HasSuffix(b.Commit, "-modified") {
+		return b.Commit + " " + b.Go, nil
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+func (f *benchFlags) execute(ctx context.Context, a *app, s *study.Study, args []string) error {
+	dir := filepath.Join(f.out, s.Name)
+	if f.engine.on != "" {
+		return f.engine.submit(ctx, a, s, dir, args)
+	}
+	o, err := a.studyOptions(ctx, dir, f.workers)
+	if err != nil {
+		return err
+	}
+	if o.Shard, o.Shards, err = parseShard(f.shard); err != nil {
+		return err
+	}
+	r, err := study.Execute(ctx, s, o)
+	if r == nil {
+		return err
+	}
+	if err == nil && o.Shards <= 1 {
+		err = a.printStudy(r)
+	}
+	return a.studyVerdict(r, dir, o.Shards > 1, err)
+}
+
+// parseShard reads a shard such as 1/4.
+func parseShard(text string) (shard, shards int, err error) {
+	if text == "" {
+		return 0, 0, nil
+	}
+	first, second, ok := strings.Cut(text, "/")
+	shard, firstErr := strconv.Atoi(first)
+	shards, secondErr := strconv.Atoi(second)
+	if !ok || firstErr != nil || secondErr != nil || shard < 1 || shard > shards {
+		return 0, 0, problem("--shard", fmt.Sprintf("%q is no part of a study", text), "write 1/4 to 4/4 for four parts")
+	}
+	return shard, shards, nil
+}
+
+// studyVerdict tells what a study came to, and is the error that it ends with.
+func (a *app) studyVerdict(r *study.Result, dir string, part bool, err error) error {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return &exitError{exitInterrupted, fmt.Errorf("interrupted: %d of %d runs are kept in %s; the same command goes on", len(r.Rows)-r.Missing, len(r.Rows), dir)}
+	case err != nil:
+		return err
+	case part:
+		a.note("%s ran and %s kept before: join the shards with \"quartet bench merge %s\"", render.Count(r.Ran, "run"), render.Count(r.Reused, "run"), dir)
+		if r.Failed > 0 {
+			return &exitError{exitFailed, fmt.Errorf("runs that failed: %d", r.Failed)}
+		}
+		return nil
+	}
+	a.note("wrote %s: %s, of which %d were kept before", dir, render.Count(len(r.Rows), "run"), r.Reused)
+	if !r.Narrow {
+		a.note("the intervals are wider than was asked for after %s", render.Count(r.Looks, "look"))
+	}
+	if r.Failed > 0 {
+		return &exitError{exitFailed, fmt.Errorf("runs that failed: %d of %d; %s says why", r.Failed, len(r.Rows), filepath.Join(dir, study.WarningsFile))}
+	}
+	if r.Missing > 0 {
+		return &exitError{exitIncomplete, fmt.Errorf("runs that are missing: %d of %d", r.Missing, len(r.Rows))}
+	}
+	return nil
+}
+
+// printStudy prints the comparisons that pool most.
+func (a *app) printStudy(r *study.Result) error {
+	s := r.Study
+	compared := s.Axes[s.Compared].Name
+	t := render.Table{Columns: []render.Column{{Name: "metric"}, {Name: compared}}}
+	if s.Baseline >= 0 {
+		t.Columns = append(t.Columns, render.Column{Name: "n", Numeric: true}, render.Column{Name: "baseline", Numeric: true})
+	}
+	t.Columns = append(t.Columns, render.Column{Name: "mean", Numeric: true})
+	if s.Baseline >= 0 {
+		t.Columns = append(t.Columns, render.Column{Name: "change", Numeric: true}, render.Column{Name: "interval"})
+	}
+	for _, c := range r.Pooled() {
+		row := []any{c.Metric, s.Axes[s.Compared].Items[c.Items[s.Compared]].Name}
+		if s.Baseline >= 0 {
+			row = append(row, c.N, metricText(c.BaselineMean))
+		}
+		row = append(row, metricText(c.Mean))
+		if s.Baseline >= 0 {
+			change, interval := changeText(c)
+			row = append(row, change, interval)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t.Write(a.stdout, a.format)
+}
+
+// metricText is a number of a summary with four digits.
+func metricText(x float64) string {
+	if x != x {
+		return ""
+	}
+	return strconv.FormatFloat(x, 'g', 4, 64)
+}
+
+// changeText is a change with its interval, and "~" for one that may as well be none.
+func changeText(c *study.Comparison) (change, interval string) {
+	if !c.Known {
+		return "", ""
+	}
+	percent := func(x float64) string { return fmt.Sprintf("%+.1f %%", 100*x) }
+	if c.T.Known() {
+		interval = percent(c.T.Low) + " to " + percent(c.T.High)
+	}
+	switch {
+	case c.Equal:
+		return "same", ""
+	case c.T.Known() && c.T.Contains(0):
+		return "~", interval
+	}
+	return percent(c.Change), interval
+}
+
+func (a *app) benchMergeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "merge DIR [FROM...]",
+		Short: "Join the shards of a study and write its tables",
+		Long: `Takes what the folders FROM keep of the runs of the study in DIR, and writes the tables of DIR.
+It runs nothing: it ends with 3 when runs are missing.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := readStudy(c.Context(), args[0], "")
+			if err != nil {
+				return err
+			}
+			for _, folder := range args[1:] {
+				if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+					return problem(folder, "is no folder of a study", "")
+				}
+			}
+			o, err := a.studyOptions(c.Context(), args[0], runtime.GOMAXPROCS(0))
+			if err != nil {
+				return err
+			}
+			r, err := study.Merge(c.Context(), s, o, args[1:])
+			if err == nil {
+				err = a.printStudy(r)
+			}
+			if r == nil {
+				return err
+			}
+			return a.studyVerdict(r, args[0], false, err)
+		},
+	}
+}

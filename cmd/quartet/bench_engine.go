@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quartet-sched/quartet/core/study"
+)
+
+// engineFlags say where the shards of a study run.
+type engineFlags struct {
+	on     string
+	shards int
+	image  string
+	claim  string
+}
+
+var engines = []string{"slurm", "kubernetes"}
+
+func (f *engineFlags) register(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.on, "on", "", "engine that runs the shards: slurm (an array job, submitted where there is sbatch) or kubernetes (an indexed Job, written only)")
+	flags.IntVar(&f.shards, "shards", 4, "with --on, number of shards")
+	flags.StringVar(&f.image, "image", "", "with --on kubernetes, container image that holds quartet")
+	flags.StringVar(&f.claim, "claim", "", "with --on kubernetes, volume claim that holds the working folder")
+	mustComplete(c, "on", engines)
+}
+
+// submit writes what the engine runs the shards by.
+func (f *engineFlags) submit(ctx context.Context, a *app, s *study.Study, dir string, args []string) error {
+	if len(args) == 0 {
+		return problem("--on", "shards are of a study file", "write one; docs/studies.md has examples")
+	}
+	if f.shards < 1 {
+		return problem("--shards", fmt.Sprintf("must be at least 1, got %d", f.shards), "")
+	}
+	if s.Seeds.Until != nil {
+		return problem(args[0], "seeds.until: shards cannot know how many seeds suffice", "give a count only")
+	}
+	job := study.Shards{Name: s.Name, Study: args[0], Out: filepath.Dir(dir), Dir: dir, Count: f.shards, Image: f.image, Claim: f.claim}
+	switch f.on {
+	case "slurm":
+		return f.slurm(ctx, a, job)
+	case "kubernetes":
+		if f.image == "" || f.claim == "" {
+			return problem("--on", "kubernetes needs --image and --claim", "")
+		}
+		path := filepath.Join(dir, "job.yaml")
+		if err := writeIn(dir, path, job.Kubernetes()); err != nil {
+			return err
+		}
+		a.note("wrote %s: submit it with \"kubectl apply -f %s\", and join the shards with \"quartet bench merge %s\"", path, path, dir)
+		return nil
+	}
+	return problem("--on", fmt.Sprintf("unknown engine %q", f.on), "valid engines: "+strings.Join(engines, ", "))
+}
+
+func (f *engineFlags) slurm(ctx context.Context, a *app, job study.Shards) error {
+	path := filepath.Join(job.Dir, "slurm.sh")
+	if err := writeIn(job.Dir, path, job.Slurm()); err != nil {
+		return err
+	}
+	join := fmt.Sprintf("join the shards with \"quartet bench merge %s\"", job.Dir)
+	sbatch, err := exec.LookPath("sbatch")
+	if err != nil {
+		a.note("wrote %s: submit it with \"sbatch %s\", and %s", path, path, join)
+		return nil
+	}
+	c := exec.CommandContext(ctx, sbatch, path)
+	c.Stdout, c.Stderr = a.stderr, a.stderr
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("sbatch %s: %w", path, err)
+	}
+	a.note("submitted %s; when it has ended, %s", path, join)
+	return nil
+}
+
+func writeIn(dir, path string, content []byte) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o644)
+}

@@ -1,0 +1,347 @@
+package study
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/quartet-sched/quartet/core/stats"
+)
+
+// level is that of every interval, but for one that decides how many seeds there are.
+const level = 0.95
+
+// Comparison is a row of stats.csv: an item against the baseline in one metric, within items of the other axes.
+type Comparison struct {
+	Metric       string
+	Items        []int // of each axis, that of the compared axis among them; -1 for all
+	Mean         float64
+	BaselineMean float64 // NaN without a baseline
+	Known        bool    // there is a comparison
+	stats.Paired
+	Holm  float64
+	Looks int
+}
+
+// unit is a workload and its replicate: what counts as one observation. Where a row pools other axes, such as loads, a unit is
+// the mean of the logarithms over them: the same jobs at another load are not another observation.
+type unit struct{ workload, replicate int }
+
+// sums are what a unit collects.
+type sums struct {
+	item, baseline float64 // sums of logarithms; NaN where a value is not positive
+	n              int
+}
+
+// compare makes the rows of stats.csv: metrics in their order, pooled rows after those of their items.
+func (s *Study) compare(rows []Row, looks, workers int) []Comparison {
+	var list []Comparison
+	for _, metric := range s.Metrics {
+		for _, items := range s.selections() {
+			list = append(list, Comparison{Metric: metric, Items: items, Looks: looks})
+		}
+	}
+	values := newTable(s, rows)
+	var next sync.Mutex
+	at := 0
+	var waiting sync.WaitGroup
+	for range max(workers, 1) {
+		waiting.Go(func() {
+			for {
+				next.Lock()
+				i := at
+				at++
+				next.Unlock()
+				if i >= len(list) {
+					return
+				}
+				s.fill(&list[i], values, s.levelOf(list[i].Metric, looks))
+			}
+		})
+	}
+	waiting.Wait()
+	s.correct(list)
+	return list
+}
+
+// levelOf is the level of the intervals of a metric. One that is looked at again and again needs a higher one.
+func (s *Study) levelOf(metric string, look int) float64 {
+	u := s.Seeds.Until
+	if u == nil || u.Metric != metric {
+		return level
+	}
+	return stats.Looks((u.Most+s.Seeds.Count-1)/s.Seeds.Count, level)[look-1]
+}
+
+// selections lists what the rows of a metric are about: each item of the compared axis within each choice of items, or all items,
+// of the others. An axis of one item is not pooled.
+func (s *Study) selections() [][]int {
+	var list [][]int
+	choices := make([][]int, len(s.Axes))
+	for a := range s.Axes {
+		for k := range s.Axes[a].Items {
+			if a != s.Compared || k != s.Baseline {
+				choices[a] = append(choices[a], k)
+			}
+		}
+		if a != s.Compared && len(s.Axes[a].Items) > 1 {
+			choices[a] = append(choices[a], -1)
+		}
+	}
+	items := make([]int, len(s.Axes))
+	var choose func(a int)
+	choose = func(a int) {
+		if a == len(s.Axes) {
+			list = append(list, slices.Clone(items))
+			return
+		}
+		for _, items[a] = range choices[a] {
+			choose(a + 1)
+		}
+	}
+	choose(0)
+	// The more that is pooled, the later.
+	slices.SortStableFunc(list, func(a, b []int) int { return cmp.Compare(pooled(a), pooled(b)) })
+	return list
+}
+
+func pooled(items []int) (n int) {
+	for _, k := range items {
+		if k < 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// table finds the rows of cells.
+type table struct {
+	workload int            // axis; -1 for none
+	cells    map[string]int // index of the first row of a cell, by its items
+	rows     []Row
+}
+
+func newTable(s *Study, rows []Row) *table {
+	t := &table{workload: s.axis(axisWorkload), cells: map[string]int{}, rows: rows}
+	for i := range rows {
+		key := cellKey(rows[i].Items)
+		if _, known := t.cells[key]; !known {
+			t.cells[key] = i
+		}
+	}
+	return t
+}
+
+func cellKey(items []int) string {
+	var key []byte
+	for _, k := range items {
+		key = append(strconv.AppendInt(key, int64(k), 10), ' ')
+	}
+	return string(key)
+}
+
+// replicates are the rows of a cell.
+func (t *table) replicates(items []int) []Row {
+	first, known := t.cells[cellKey(items)]
+	if !known {
+		return nil
+	}
+	end := first
+	for end < len(t.rows) && slices.Equal(t.rows[end].Items, items) {
+		end++
+	}
+	return t.rows[first:end]
+}
+
+func (r *Row) metric(path string) float64 {
+	if r.Record == nil {
+		return nan
+	}
+	return valueOfMetric(r.Summary, path)
+}
+
+// fill compares an item with the baseline, over the units in which both are known.
+func (s *Study) fill(c *Comparison, t *table, level float64) {
+	c.Mean, c.BaselineMean, c.Holm = nan, nan, nan
+	units := map[unit]*sums{}
+	var order []unit
+	var all, baseline []float64
+	for _, items := range s.within(c.Items) {
+		for _, row := range t.replicates(items) {
+			value := row.metric(c.Metric)
+			if math.IsNaN(value) {
+				continue
+			}
+			against := nan
+			if s.Baseline >= 0 {
+				if against = t.partner(s, &row).metric(c.Metric); math.IsNaN(against) {
+					continue
+				}
+				baseline = append(baseline, against)
+			}
+			all = append(all, value)
+			key := unit{0, row.Replicate}
+			if t.workload >= 0 && t.workload != s.Compared {
+				key.workload = items[t.workload]
+			}
+			if units[key] == nil {
+				units[key] = &sums{}
+				order = append(order, key)
+			}
+			u := units[key]
+			u.item += logarithm(value)
+			u.baseline += logarithm(against)
+			u.n++
+		}
+	}
+	c.N = len(order)
+	if len(all) == 0 {
+		return
+	}
+	c.Mean = stat.Mean(all, nil)
+	if s.Baseline < 0 {
+		return
+	}
+	c.BaselineMean = stat.Mean(baseline, nil)
+	a, b := make([]float64, len(order)), make([]float64, len(order))
+	for i, key := range order {
+		u := units[key]
+		a[i], b[i] = math.Exp(u.item/float64(u.n)), math.Exp(u.baseline/float64(u.n))
+	}
+	if len(all) == len(order) { // nothing was pooled within a unit
+		a, b = all, baseline
+	}
+	paired, err := stats.Compare(a, b, level)
+	if err != nil {
+		return // some value is zero: there is no ratio to it
+	}
+	c.Paired, c.Known = paired, true
+	c.RatioOfMeans = c.Mean/c.BaselineMean - 1
+}
+
+// logarithm is NaN for what has none.
+func logarithm(x float64) float64 {
+	if !(x > 0) {
+		return nan
+	}
+	return math.Log(x)
+}
+
+// within lists the cells that a selection of items covers, in the order of the tables.
+func (s *Study) within(selection []int) (list [][]int) {
+	_ = s.cells(func(items []int) error {
+		for a, k := range selection {
+			if k >= 0 && items[a] != k {
+				return nil
+			}
+		}
+		list = append(list, items)
+		return nil
+	}) // it fails only as the visit does
+	return list
+}
+
+// partner is the run of the baseline with the same jobs as a run.
+func (t *table) partner(s *Study, r *Row) *Row {
+	items := slices.Clone(r.Items)
+	items[s.Compared] = s.Baseline
+	for _, other := range t.replicates(items) {
+		if other.Replicate == r.Replicate {
+			return &other
+		}
+	}
+	return &Row{}
+}
+
+// correct corrects p for the comparisons of a table: those of one metric that pool the same axes.
+func (s *Study) correct(list []Comparison) {
+	families := map[string][]int{}
+	var order []string
+	for i := range list {
+		if !list[i].Known {
+			continue
+		}
+		key := []byte(list[i].Metric)
+		for _, k := range list[i].Items {
+			key = strconv.AppendBool(append(key, ' '), k < 0)
+		}
+		if families[string(key)] == nil {
+			order = append(order, string(key))
+		}
+		families[string(key)] = append(families[string(key)], i)
+	}
+	for _, key := range order {
+		var p []float64
+		for _, i := range families[key] {
+			p = append(p, list[i].Wilcoxon)
+		}
+		for k, adjusted := range stats.Holm(p) {
+			list[families[key][k]].Holm = adjusted
+		}
+	}
+}
+
+// narrow reports whether every change within items of all axes has an interval as narrow as was asked for.
+func (s *Study) narrow(r *Result, look int) bool {
+	u := s.Seeds.Until
+	values := newTable(s, r.Rows)
+	level := s.levelOf(u.Metric, look)
+	for _, items := range s.selections() {
+		c := Comparison{Metric: u.Metric, Items: items}
+		if pooled(items) > 0 || s.windowed(items) {
+			continue
+		}
+		s.fill(&c, values, level)
+		if c.Known && !(c.T.Width()/2 <= u.share) {
+			return false
+		}
+	}
+	return true
+}
+
+// windowed reports whether the replicates of a cell are windows, of which there are no more.
+func (s *Study) windowed(items []int) bool {
+	for a, k := range items {
+		if k >= 0 && s.Axes[a].Items[k].Windows != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// statsTable has a row for each comparison.
+func (r *Result) statsTable() [][]string {
+	s := r.Study
+	header := []string{"metric"}
+	for a, name := range s.axisNames() {
+		if a != s.Compared {
+			header = append(header, name)
+		}
+	}
+	header = append(header, s.Axes[s.Compared].Name, "baseline", "n", "mean", "baseline_mean", "change", "t_low", "t_high", "bca_low", "bca_high",
+		"ratio_of_means", "wins", "ties", "wilcoxon_p", "holm_p", "looks", "method")
+	table := [][]string{header}
+	baseline := ""
+	if s.Baseline >= 0 {
+		baseline = s.Axes[s.Compared].Items[s.Baseline].Name
+	}
+	for i := range r.Stats {
+		c := &r.Stats[i]
+		names := s.itemNames(c.Items)
+		row := []string{c.Metric}
+		row = append(row, slices.Concat(names[:s.Compared], names[s.Compared+1:])...)
+		row = append(row, names[s.Compared], baseline, strconv.Itoa(c.N), decimal(c.Mean), decimal(c.BaselineMean))
+		if c.Known {
+			row = append(row, decimal(c.Change), decimal(c.T.Low), decimal(c.T.High), decimal(c.BCa.Low), decimal(c.BCa.High), decimal(c.RatioOfMeans),
+				strconv.Itoa(c.Wins), strconv.Itoa(c.Ties), decimal(c.Wilcoxon), decimal(c.Holm), strconv.Itoa(c.Looks), c.Method)
+		} else {
+			row = append(row, "", "", "", "", "", "", "", "", "", "", strconv.Itoa(c.Looks), stats.MethodValues)
+		}
+		table = append(table, row)
+	}
+	return table
+}

@@ -1,0 +1,129 @@
+package study_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet/core/study"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// What is wrong with a study is told with its place before anything is run.
+func TestProblems(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "trace.csv")
+	if err := os.WriteFile(trace, []byte("name,submit_s,duration_s,replicas\na,0,60,1\nb,10,60,1\nc,20,60,1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	traced := "  - {name: t, set: {workload: {type: csv, config: {path: " + trace + "}}}"
+	cases := map[string]struct{ text, want string }{
+		"no axes":          {"version: 1\n", "small.yaml:1:1: axes: there is none"},
+		"unknown key":      {"version: 1\naxis: {}\n", `did you mean "axes"`},
+		"version":          {"version: 2\naxes: {scheduler: [fifo]}\n", "version 2 is not supported"},
+		"no item":          {"version: 1\naxes: {scheduler: []}\n", "axes.scheduler: has no items"},
+		"duplicate names":  {"version: 1\naxes:\n  scheduler:\n  - fifo\n  - {name: fifo}\n", `small.yaml:5:5: axes.scheduler[1]: the name "fifo" is given twice`},
+		"no seeds":         {"version: 1\naxes: {scheduler: [fifo]}\nseeds: {count: 0}\n", "small.yaml:3:9: seeds.count"},
+		"unknown path":     {"version: 1\naxes:\n  scheduler:\n  - {name: a, set: {pipeline.alocation.type: fifo}}\n", "small.yaml:4:21: pipeline.alocation"},
+		"unknown type":     {"version: 1\naxes:\n  scheduler:\n  - filo\n", `small.yaml:4:5: pipeline.allocation.type: unknown allocation "filo"; did you mean "fifo"?`},
+		"unknown baseline": {"version: 1\naxes: {scheduler: [fifo]}\nbaseline: {scheduler: fif}\n", `did you mean "fifo"?`},
+		"unknown metric":   {"version: 1\naxes: {scheduler: [fifo]}\nmetrics: [jct.mean]\n", `unknown metric "jct.mean"`},
+		"reserved axis":    {"version: 1\naxes: {seed: [1]}\n", `"seed" is a column of the tables`},
+		"reserved name":    {"version: 1\naxes: {scheduler: [{name: all}]}\n", `"all" stands for all items`},
+		"negative load":    {"version: 1\naxes: {scheduler: [fifo], load: [-1]}\n", "-1 is no load"},
+		"name":             {"version: 1\nname: a/b\naxes: {scheduler: [fifo]}\n", `"a/b" is not a plain file name`},
+		"seed set":         {"version: 1\nset: {seed: 4}\naxes: {scheduler: [fifo]}\n", `"seed" is for the study to set`},
+		"until alone":      {"version: 1\naxes: {scheduler: [fifo]}\nseeds: {until: {metric: makespan_seconds, half_width: 2%, most: 9}}\n", "needs a baseline"},
+		"seeds of a trace": {"version: 1\naxes:\n  workload:\n" + traced + "}\nseeds: {count: 2}\n", "the same for every seed, so that its runs would be no replicates; give the item windows"},
+		"windows overlap":  {"version: 1\naxes:\n  workload:\n" + traced + ", windows: {jobs: 2, count: 2}}\n", "small.yaml:4:5: 2 windows of 2 jobs overlap: the trace has room for 1"},
+		"missing trace":    {"version: 1\naxes: {workload: [missing.csv]}\nseeds: {count: 2}\n", "missing.csv: cannot be read"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "x")
+			s, err := study.Parse("small.yaml", "small", []byte(tc.text))
+			if err == nil {
+				_, err = study.Execute(t.Context(), s, options(dir))
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want one with %q", err, tc.want)
+			}
+			if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+				t.Error("a folder was made")
+			}
+		})
+	}
+}
+
+// Windows of a trace are its replicates, and no baseline is needed.
+func TestWindowsReplicateATrace(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "trace.csv")
+	var rows strings.Builder
+	rows.WriteString("name,submit_s,duration_s,replicas\n")
+	for _, name := range "abcdefghij" {
+		rows.WriteString(string(name) + "," + string('0'+(name-'a')) + "0,60,1\n")
+	}
+	if err := os.WriteFile(trace, []byte(rows.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := "version: 1\naxes:\n  workload:\n  - {name: t, set: {workload: {type: csv, config: {path: " + trace + "}}}, windows: {jobs: 3, count: 3}}\n"
+	o := options(t.TempDir())
+	r := execute(t, text, o)
+	if len(r.Rows) != 3 || r.Failed > 0 || r.Rows[2].Summary.Jobs.Submitted != 3 {
+		t.Fatalf("%d rows, %d failed", len(r.Rows), r.Failed)
+	}
+	// What is kept is of the trace as it was.
+	if err := os.WriteFile(trace, []byte(strings.ReplaceAll(rows.String(), ",60,", ",70,")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := execute(t, text, o); r.Ran != 3 {
+		t.Errorf("a changed trace: %d runs, want 3", r.Ran)
+	}
+	again, err := os.ReadFile(filepath.Join(o.Dir, study.StudyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := execute(t, string(again), o); r.Ran != 0 {
+		t.Errorf("the resolved study ran %d, want none", r.Ran)
+	}
+}
+
+// One process at a time works on a study.
+func TestTheFolderIsLocked(t *testing.T) {
+	o := options(t.TempDir())
+	var inner error
+	o.Progress = func(done, _ int) {
+		if done == 1 {
+			other := options(o.Dir)
+			_, inner = study.Execute(t.Context(), parse(t, small), other)
+		}
+	}
+	execute(t, small, o)
+	if inner == nil || !strings.Contains(inner.Error(), "works on") {
+		t.Errorf("error %v, want one of the lock", inner)
+	}
+}
+
+func TestManifests(t *testing.T) {
+	s := study.Shards{Name: "Five_2", Study: "my studies/it's five.yaml", Out: "studies", Dir: "studies/Five_2", Count: 8, Image: "example.org/quartet:1", Claim: "data"}
+	for name, got := range map[string][]byte{"slurm.sh": s.Slurm(), "job.yaml": s.Kubernetes()} {
+		golden := filepath.Join("testdata", name)
+		if *update {
+			if err := os.WriteFile(golden, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

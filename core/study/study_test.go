@@ -1,0 +1,371 @@
+package study_test
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/csv"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/stats"
+	"github.com/quartet-sched/quartet/core/study"
+)
+
+// small is two workloads of few jobs at two loads under three schedulers.
+const small = `
+version: 1
+name: small
+base: [default.yaml]
+set: {workload.config.jobs: 12, workload.config.span: 30m, round.interval: 5m}
+axes:
+  scheduler:
+    - {name: fifo, set: {pipeline.allocation.type: fifo}}
+    - srtf
+    - {name: las, set: {pipeline.allocation: {type: las}}}
+  workload:
+    - {name: apps, set: {}}
+    - {name: "rigid/√ 2,", set: {workload.config.applications: false}}
+  load: [0.5, 1]
+seeds: {count: 6}
+baseline: {scheduler: fifo}
+metrics: [jct_seconds.mean, restarts.mean, makespan_seconds]
+`
+
+func parse(t *testing.T, text string) *study.Study {
+	t.Helper()
+	s, err := study.Parse("small.yaml", "small", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func options(dir string) study.Options {
+	return study.Options{Catalog: quartet.Builtins(), Dir: dir, Workers: 2, Build: "test"}
+}
+
+func execute(t *testing.T, text string, o study.Options) *study.Result {
+	t.Helper()
+	r, err := study.Execute(t.Context(), parse(t, text), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// tables are the files of a study that must not depend on how it was run.
+func tables(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, name := range []string{study.RunsFile, study.StatsFile, study.WarningsFile, study.JobsFile} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = string(text)
+	}
+	return files
+}
+
+func records(t *testing.T, text string) []map[string]string {
+	t.Helper()
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []map[string]string
+	for _, row := range rows[1:] {
+		m := map[string]string{}
+		for i, name := range rows[0] {
+			m[name] = row[i]
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+func number(t *testing.T, text string) float64 {
+	t.Helper()
+	if text == "" {
+		return math.NaN()
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// The bytes of the tables are those of the study, however many workers or shards ran it, and in how many pieces.
+func TestTablesDoNotDependOnHowAStudyIsRun(t *testing.T) {
+	first := t.TempDir()
+	r := execute(t, small, options(first))
+	if r.Ran != 72 || r.Failed != 0 || r.Missing != 0 {
+		t.Fatalf("ran %d, failed %d, missing %d of %d", r.Ran, r.Failed, r.Missing, len(r.Rows))
+	}
+	want := tables(t, first)
+	cases := map[string]func(t *testing.T, dir string){
+		"one worker": func(t *testing.T, dir string) {
+			o := options(dir)
+			o.Workers = 1
+			execute(t, small, o)
+		},
+		"eight workers": func(t *testing.T, dir string) {
+			o := options(dir)
+			o.Workers = 8
+			execute(t, small, o)
+		},
+		"interrupted again and again": func(t *testing.T, dir string) {
+			for {
+				ctx, cancel := context.WithCancel(t.Context())
+				o := options(dir)
+				o.Progress = func(done, _ int) {
+					if done == 7 {
+						cancel()
+					}
+				}
+				r, err := study.Execute(ctx, parse(t, small), o)
+				cancel()
+				if err == nil {
+					return
+				}
+				if !errors.Is(err, context.Canceled) || r == nil || r.Missing == 0 {
+					t.Fatalf("result %v, error %v", r, err)
+				}
+			}
+		},
+		"shards in one folder": func(t *testing.T, dir string) {
+			for shard := range 3 {
+				o := options(dir)
+				o.Shard, o.Shards = shard+1, 3
+				execute(t, small, o)
+			}
+			merge(t, dir)
+		},
+		"shards in folders of their own": func(t *testing.T, dir string) {
+			var folders []string
+			for shard := range 4 {
+				o := options(t.TempDir())
+				o.Shard, o.Shards = shard+1, 4
+				execute(t, small, o)
+				folders = append(folders, o.Dir)
+			}
+			merge(t, dir, folders...)
+		},
+		"edited and edited back": func(t *testing.T, dir string) {
+			execute(t, strings.ReplaceAll(small, "count: 6", "count: 2"), options(dir))
+			if r := execute(t, small, options(dir)); r.Ran != 48 || r.Reused != 24 {
+				t.Errorf("ran %d, reused %d; want 48, 24", r.Ran, r.Reused)
+			}
+		},
+	}
+	for name, run := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			run(t, dir)
+			if diff := cmp.Diff(want, tables(t, dir)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if r := execute(t, small, options(first)); r.Ran != 0 || r.Reused != 72 {
+		t.Errorf("a repeat ran %d and reused %d; want 0, 72", r.Ran, r.Reused)
+	}
+}
+
+func merge(t *testing.T, dir string, from ...string) {
+	t.Helper()
+	r, err := study.Merge(t.Context(), parse(t, small), options(dir), from)
+	if err != nil || r.Missing != 0 {
+		t.Fatalf("result %v, error %v", r, err)
+	}
+}
+
+// stats.csv is what core/stats says of runs.csv.
+func TestStatsAreThoseOfTheRuns(t *testing.T) {
+	dir := t.TempDir()
+	execute(t, small, options(dir))
+	files := tables(t, dir)
+	value := map[string]float64{}
+	metrics := map[string]string{"jct_seconds.mean": "jct_seconds_mean", "restarts.mean": "restarts_mean", "makespan_seconds": "makespan_seconds"}
+	for _, row := range records(t, files[study.RunsFile]) {
+		for _, column := range metrics {
+			value[strings.Join([]string{column, row["scheduler"], row["workload"], row["load"], row["seed"]}, "|")] = number(t, row[column])
+		}
+	}
+	rows := records(t, files[study.StatsFile])
+	if want := 3 * 2 * 3 * 3; len(rows) != want {
+		t.Fatalf("%d rows, want %d", len(rows), want)
+	}
+	compared := 0
+	for _, row := range rows {
+		var a, b []float64 // of each workload and seed, over loads by their logarithms
+		for _, workload := range []string{"apps", "rigid/√ 2,"} {
+			for seed := 1; seed <= 6; seed++ {
+				var x, y, n float64
+				for _, load := range []string{"0.5", "1"} {
+					if row["workload"] != workload && row["workload"] != study.Pooled || row["load"] != load && row["load"] != study.Pooled {
+						continue
+					}
+					key := strings.Join([]string{workload, load, strconv.Itoa(seed)}, "|")
+					x += math.Log(value[metrics[row["metric"]]+"|"+row["scheduler"]+"|"+key])
+					y += math.Log(value[metrics[row["metric"]]+"|fifo|"+key])
+					n++
+				}
+				if n > 0 {
+					a, b = append(a, math.Exp(x/n)), append(b, math.Exp(y/n))
+				}
+			}
+		}
+		want, err := stats.Compare(a, b, 0.95)
+		if err != nil {
+			if row["method"] != stats.MethodValues || row["change"] != "" {
+				t.Errorf("%v: %v", row, err)
+			}
+			continue
+		}
+		compared++
+		for column, want := range map[string]float64{
+			"n": float64(len(a)), "change": want.Change, "t_low": want.T.Low, "t_high": want.T.High,
+			"bca_low": want.BCa.Low, "bca_high": want.BCa.High, "wins": float64(want.Wins), "ties": float64(want.Ties), "wilcoxon_p": want.Wilcoxon,
+		} {
+			if got := number(t, row[column]); math.Abs(got-want) > 1e-9 && !(math.IsNaN(got) && math.IsNaN(want)) {
+				t.Errorf("%s %s %s %s: %s is %v, want %v", row["metric"], row["workload"], row["load"], row["scheduler"], column, got, want)
+			}
+		}
+	}
+	if compared == 0 {
+		t.Error("nothing was compared")
+	}
+}
+
+// The runs of one workload, load and seed are of the same jobs.
+func TestSchedulersSeeTheSameJobs(t *testing.T) {
+	dir := t.TempDir()
+	r := execute(t, small, options(dir))
+	f, err := os.Open(filepath.Join(dir, study.JobsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	submitted := map[string]string{}
+	for _, row := range records(t, string(text)) {
+		submitted[row["run"]] += row["name"] + row["submit_s"] + ","
+	}
+	first := map[string]string{}
+	for _, row := range r.Rows {
+		jobs := submitted[row.ID()]
+		key := strconv.Itoa(row.Items[1]) + strconv.Itoa(row.Items[2]) + strconv.Itoa(row.Replicate)
+		if first[key] == "" {
+			first[key] = jobs
+		}
+		if jobs == "" || jobs != first[key] {
+			t.Errorf("run %s: jobs %q, want %q", row.ID(), jobs, first[key])
+		}
+	}
+	if len(first) != 24 {
+		t.Errorf("%d workloads, want 24", len(first))
+	}
+}
+
+// A run of a study is that which the same config comes to alone.
+func TestARunIsThatOfItsConfig(t *testing.T) {
+	r := execute(t, small, options(t.TempDir()))
+	alone, err := quartet.Simulate(t.Context(), quartet.Builtins(), quartet.Options{Files: []string{"default.yaml"}, Sets: []string{
+		"workload.config.jobs=12", "workload.config.span=30m", "round.interval=5m", "pipeline.allocation.type=srtf",
+		"workload.config.applications=false", "sample.load.factor=0.5", "seed=4",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r.Rows {
+		if cmp.Equal(row.Items, []int{1, 1, 0}) && row.Seed == 4 {
+			if diff := cmp.Diff(alone.Summary.JCTSeconds, row.Summary.JCTSeconds); diff != "" {
+				t.Errorf("(-alone +study):\n%s", diff)
+			}
+			return
+		}
+	}
+	t.Error("no such run")
+}
+
+// What is told of jobs is no part of what they are, and is shared by those only that are told the same.
+func TestEstimatesAreOfTheirItem(t *testing.T) {
+	text := `
+version: 1
+base: [default.yaml]
+set: {workload.config.jobs: 30, workload.config.span: 10m, workload.config.applications: false}
+axes:
+  scheduler: [srtf, fifo]
+  estimate:
+    - {name: declared, set: {}}
+    - {name: noisy, set: {estimate: {source: noisy, sigma: 2}}}
+`
+	r := execute(t, text, options(t.TempDir()))
+	var means []float64
+	for _, row := range r.Rows {
+		means = append(means, float64(row.Summary.JCTSeconds.Mean))
+	}
+	if len(means) != 4 || means[0] == means[1] || means[2] != means[3] {
+		t.Errorf("mean completion times %v: want those of srtf to differ, and those of fifo to be the same", means)
+	}
+}
+
+// One failed cell is told of, and loses no other.
+func TestAFailedRunLosesNoOther(t *testing.T) {
+	broken := core.NewFactory(core.Info{Type: "broken"}, core.None{}, func(core.None, core.Settings) (core.Allocator, error) {
+		return nil, errors.New("out of order")
+	})
+	o := options(t.TempDir())
+	o.Catalog = o.Catalog.WithAllocation(broken)
+	r := execute(t, strings.ReplaceAll(small, "- srtf", "- broken"), o)
+	if r.Failed != 24 || r.Missing != 0 || len(r.Rows) != 72 {
+		t.Fatalf("failed %d, missing %d of %d", r.Failed, r.Missing, len(r.Rows))
+	}
+	if warnings := tables(t, o.Dir)[study.WarningsFile]; strings.Count(warnings, "out of order") != 24 {
+		t.Errorf("warnings:\n%s", warnings)
+	}
+	if r := execute(t, strings.ReplaceAll(small, "- srtf", "- broken"), o); r.Ran != 24 || r.Reused != 48 {
+		t.Errorf("a repeat ran %d and reused %d; want those that failed, 24, and 48", r.Ran, r.Reused)
+	}
+}
+
+// Seeds are added until the intervals are narrow, or until there are as many as allowed.
+func TestSeedsAreAddedUntilIntervalsAreNarrow(t *testing.T) {
+	cases := map[string]struct {
+		width  string
+		narrow bool
+		looks  int
+		runs   int
+	}{
+		"never narrow":   {"0.001%", false, 3, 12 * 18},
+		"narrow at once": {"99%", true, 1, 12 * 6},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			until := "count: 6, until: {metric: makespan_seconds, half_width: " + tc.width + ", most: 18}"
+			r := execute(t, strings.ReplaceAll(small, "count: 6", until), options(t.TempDir()))
+			if r.Narrow != tc.narrow || r.Looks != tc.looks || len(r.Rows) != tc.runs {
+				t.Errorf("narrow %v after %d looks and %d runs; want %v, %d, %d", r.Narrow, r.Looks, len(r.Rows), tc.narrow, tc.looks, tc.runs)
+			}
+		})
+	}
+}

@@ -1,0 +1,150 @@
+package study
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/csv"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// The files of a study.
+const (
+	StudyFile    = "study.yaml"
+	RunsFile     = "runs.csv"
+	StatsFile    = "stats.csv"
+	JobsFile     = "jobs.csv.gz"
+	WarningsFile = "warnings.csv"
+)
+
+// jobsHeader is that of jobs.csv with the run before it.
+const jobsHeader = "run,job,name,application,submit_s,first_start_s,finish_s,jct_s,queueing_s,replicas_mean,restarts,gpu_seconds,outcome\n"
+
+// write writes the tables. They depend on the study and on what is kept, and on nothing else.
+func (r *Result) write(kept *store, o *Options) error {
+	r.Stats = r.Study.compare(r.Rows, r.Looks, o.Workers)
+	return errors.Join(
+		writeTable(filepath.Join(o.Dir, RunsFile), r.runsTable()),
+		writeTable(filepath.Join(o.Dir, StatsFile), r.statsTable()),
+		writeTable(filepath.Join(o.Dir, WarningsFile), r.warningsTable()),
+		r.writeJobs(kept, filepath.Join(o.Dir, JobsFile)),
+	)
+}
+
+func writeTable(path string, rows [][]string) error {
+	return replaceBy(path, func(to io.Writer) error {
+		w := csv.NewWriter(to)
+		return w.WriteAll(rows) // it flushes
+	})
+}
+
+// runsTable has a row for each run, in the order of the axes.
+func (r *Result) runsTable() [][]string {
+	header := append([]string{"run"}, r.Study.axisNames()...)
+	header = append(append(header, "replicate", "seed", "offered_load", "outcome"), Columns()...)
+	table := [][]string{header}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		offered := nan
+		if row.Record != nil {
+			offered = float64(row.OfferedLoad)
+		}
+		cells := append(r.cell(row), strconv.FormatUint(row.Seed, 10), decimal(offered), row.outcome())
+		for _, n := range summaryNumbers() {
+			value := nan
+			if row.Record != nil && row.Summary != nil {
+				value = n.of(row.Summary)
+			}
+			cells = append(cells, decimal(value))
+		}
+		table = append(table, cells)
+	}
+	return table
+}
+
+// cell names a run: its id, its items and its replicate.
+func (r *Result) cell(row *Row) []string {
+	cells := append([]string{row.ID()}, r.Study.itemNames(row.Items)...)
+	return append(cells, strconv.Itoa(row.Replicate))
+}
+
+func (s *Study) itemNames(items []int) []string {
+	names := make([]string, len(items))
+	for a, k := range items {
+		if names[a] = Pooled; k >= 0 {
+			names[a] = s.Axes[a].Items[k].Name
+		}
+	}
+	return names
+}
+
+// decimal is the shortest text that reads back as x; empty for what is not known.
+func decimal(x float64) string {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return ""
+	}
+	return strconv.FormatFloat(x, 'f', -1, 64)
+}
+
+// warningsTable tells what people should know of runs.
+func (r *Result) warningsTable() [][]string {
+	table := [][]string{append(append([]string{"run"}, r.Study.axisNames()...), "replicate", "kind", "message")}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		tell := func(kind, message string) { table = append(table, append(r.cell(row), kind, message)) }
+		if row.Record == nil {
+			tell(Missing, "the run was not run yet")
+			continue
+		}
+		if row.Error != "" {
+			tell(Failed, row.Error)
+		}
+		for _, note := range row.Notes {
+			tell("note", note)
+		}
+		if row.Summary == nil {
+			continue
+		}
+		if n := row.Summary.Jobs; n.Unfinished > 0 {
+			tell(Unfinished, strconv.Itoa(n.Unfinished)+" of "+strconv.Itoa(n.Submitted)+" jobs did not end: means of completion times leave them out")
+		} else if n.Rejected > 0 {
+			tell("rejected", strconv.Itoa(n.Rejected)+" of "+strconv.Itoa(n.Submitted)+" jobs were rejected: means of completion times leave them out")
+		}
+	}
+	return table
+}
+
+// writeJobs joins the rows of all runs as they are kept: a gzip file of several members is one.
+func (r *Result) writeJobs(kept *store, path string) error {
+	return replaceBy(path, func(to io.Writer) error {
+		w := bufio.NewWriterSize(to, 1<<20)
+		z := gzip.NewWriter(w)
+		if _, err := io.WriteString(z, jobsHeader); err != nil {
+			return err
+		}
+		if err := z.Close(); err != nil {
+			return err
+		}
+		written := map[string]bool{}
+		for i := range r.Rows {
+			row := &r.Rows[i]
+			if row.Record == nil || row.Record.Outcome == Failed || written[row.Run.Hash] {
+				continue
+			}
+			written[row.Run.Hash] = true
+			f, err := os.Open(kept.jobsPath(row.Run.Hash))
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(w, f)
+			if err = errors.Join(err, f.Close()); err != nil {
+				return err
+			}
+		}
+		return w.Flush()
+	})
+}
