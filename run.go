@@ -18,6 +18,7 @@ import (
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/timeline"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -87,7 +88,8 @@ type execution struct {
 	cluster   *core.Cluster
 	files     *outputs
 	collector *metrics.Collector
-	began     bool // rounds are held
+	recorder  *timeline.Recorder // nil when its files are not wanted
+	began     bool               // rounds are held
 }
 
 // execute runs a composition to its end, or until the context ends.
@@ -231,6 +233,34 @@ func (e *execution) newCollector(world core.Backend) error {
 	e.collector = metrics.NewCollector(componentsOf(e.Config), to)
 	e.collector.Measure(e.window)
 	e.collector.Expect(len(e.jobs.Jobs))
+	return e.newRecorder()
+}
+
+// newRecorder records the timeline of the run into those files that the config asks for.
+func (e *execution) newRecorder() error {
+	to := timeline.Outputs{Truth: workload.NewTrainings(e.cluster, e.jobs.Jobs).At}
+	wanted := false
+	for _, slot := range [...]struct {
+		file, output string
+		to           *io.Writer
+	}{
+		{"timeline.csv", "timeline", &to.Timeline},
+		{"nodes.csv", "timeline", &to.Nodes},
+		{"usage.csv", "usage", &to.Usage},
+		{"training.csv", "training", &to.Training},
+	} {
+		if !e.Output.Writes(slot.output) {
+			continue
+		}
+		w, err := e.files.create(slot.file)
+		if err != nil {
+			return err
+		}
+		*slot.to, wanted = w, true
+	}
+	if wanted {
+		e.recorder = timeline.NewRecorder(e.cluster, to)
+	}
 	return nil
 }
 
@@ -244,6 +274,9 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	defer attached.Stop()
 	parts := &policies{config: e.Config, stages: *stages, log: e.log}
 	observers := append(append(attached.Observers, e.Observers...), ending)
+	if e.recorder != nil {
+		observers = append(observers, e.recorder)
+	}
 	memory, remembers := world.(core.Memory)
 	if remembers {
 		observers = append(observers, journal.Announce(e.log, e.cluster))
@@ -283,6 +316,11 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	}
 	if r.Summary, err = attached.Finish(append(unfinished, ended...), r.EndSeconds); err != nil {
 		return nil, errors.Join(failure, err)
+	}
+	if e.recorder != nil {
+		if err := e.recorder.Finish(append(unfinished, ended...), r.EndSeconds); err != nil {
+			return nil, errors.Join(failure, err)
+		}
 	}
 	r.Summary.Name, r.Summary.Seed = e.Name, e.Seed
 	r.Summary.Plugins = e.troubles()

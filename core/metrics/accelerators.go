@@ -151,11 +151,11 @@ func (b *typeBooks) write(w *bufio.Writer, id core.JobID, c *core.Cluster) error
 			}
 			row := strconv.AppendInt(w.AvailableBuffer(), int64(id), 10)
 			row = append(row, ',')
-			row = appendCell(row, name)
+			row = AppendCell(row, name)
 			row = append(row, ',')
-			row = appendNumber(row, t.deviceSeconds)
+			row = AppendNumber(row, t.deviceSeconds)
 			row = append(row, ',')
-			row = appendNumber(row, t.seconds)
+			row = AppendNumber(row, t.seconds)
 			row = append(row, ',')
 			row = strconv.AppendInt(row, int64(t.starts), 10)
 			if _, err := w.Write(append(row, '\n')); err != nil {

@@ -30,7 +30,7 @@ func (l line) number(name string, value float64) line {
 	if !Number(value).Known() {
 		return append(l.key(name), "null"...)
 	}
-	return appendNumber(l.key(name), value)
+	return AppendNumber(l.key(name), value)
 }
 
 func (l line) count(name string, value int) line {

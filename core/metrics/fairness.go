@@ -169,7 +169,7 @@ func writeFairness(w *bufio.Writer, id core.JobID, f *fairness) error {
 	b := strconv.AppendInt(w.AvailableBuffer(), int64(id), 10)
 	for _, x := range [...]float64{f.jobsMean, f.exclusive, f.fair, f.rho, f.themis, f.sia} {
 		b = append(b, ',')
-		b = appendNumber(b, x)
+		b = AppendNumber(b, x)
 	}
 	_, err := w.Write(append(b, '\n'))
 	return err

@@ -28,7 +28,7 @@ func writeRound(w *bufio.Writer, r *core.Report) error {
 	b := w.AvailableBuffer()
 	b = strconv.AppendInt(b, int64(v.Round), 10)
 	b = append(b, ',')
-	b = appendNumber(b, v.NowSeconds)
+	b = AppendNumber(b, v.NowSeconds)
 	for _, n := range [...]int{
 		active, v.Waiting, active - v.Waiting, r.DevicesUsed, v.Devices,
 		byAction[core.Start], byAction[core.Stop], byAction[core.Move], finished,
@@ -38,7 +38,7 @@ func writeRound(w *bufio.Writer, r *core.Report) error {
 	}
 	b = append(b, ',')
 	if !math.IsNaN(r.GapRatio) {
-		b = appendNumber(b, r.GapRatio)
+		b = AppendNumber(b, r.GapRatio)
 	}
 	_, err := w.Write(append(b, '\n'))
 	return err

@@ -77,7 +77,7 @@ func TestTextsReadBack(t *testing.T) {
 		if fromJSON != strings.ToValidUTF8(text, string(utf8.RuneError)) {
 			t.Errorf("%q reads back from JSON as %q", text, fromJSON)
 		}
-		row := append(appendCell(append([]byte(nil), "x,"...), text), '\n')
+		row := append(AppendCell(append([]byte(nil), "x,"...), text), '\n')
 		records, err := csv.NewReader(strings.NewReader(string(row))).ReadAll()
 		if err != nil {
 			t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// appendNumber appends the shortest decimal that reads back as x, and nothing for a number that is not known.
-func appendNumber(b []byte, x float64) []byte {
+// AppendNumber appends the shortest decimal that reads back as x, and nothing for a number that is not known.
+func AppendNumber(b []byte, x float64) []byte {
 	const exact = 1 << 53 // whole numbers below need no search for the shortest decimal
 	if n := int64(x); -exact < x && x < exact && float64(n) == x && n != 0 {
 		return strconv.AppendInt(b, n, 10)
@@ -21,8 +21,8 @@ func appendNumber(b []byte, x float64) []byte {
 	return strconv.AppendFloat(b, x, 'f', -1, 64)
 }
 
-// appendCell appends a text as a CSV cell of RFC 4180.
-func appendCell(b []byte, text string) []byte {
+// AppendCell appends a text as a CSV cell of RFC 4180.
+func AppendCell(b []byte, text string) []byte {
 	if !strings.ContainsAny(text, "\",\r\n") {
 		return append(b, text...)
 	}

@@ -15,7 +15,7 @@ func TestNumbersAreShortestDecimals(t *testing.T) {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			want = ""
 		}
-		if got := string(appendNumber(nil, x)); got != want {
+		if got := string(AppendNumber(nil, x)); got != want {
 			t.Errorf("%v is written as %q, want %q", x, got, want)
 		}
 	}

@@ -59,7 +59,7 @@ type section struct {
 	Search    bool
 	Plots     []string // ids of the places of charts
 	Pre       string
-	More      string // summary of what Pre is folded under
+	More      string // what Pre is folded under
 }
 
 type fact struct{ Name, Value string }

@@ -16,7 +16,7 @@ import (
 func WriteRun(w io.Writer, r *Run) error {
 	data := r.pack()
 	p := &page{Title: r.Name(), Notes: r.notes()}
-	p.Sections = append(p.Sections, r.composition(), r.figures())
+	p.Sections = append(p.Sections, r.figures(), r.composition())
 	if signs := r.signs(); len(signs) > 0 {
 		p.Sections = append(p.Sections, section{ID: "signs", Title: "Before you compare", List: signs})
 	}
@@ -47,7 +47,7 @@ func WriteRun(w io.Writer, r *Run) error {
 	p.Sections = append(p.Sections, r.groups()...)
 	p.Sections = append(p.Sections, r.deciding()...)
 	if r.Manifest.Config != "" {
-		p.Sections = append(p.Sections, section{ID: "config", Title: "Config", Text: []string{"Resolved: every value that was in force."}, Pre: r.Manifest.Config})
+		p.Sections = append(p.Sections, section{ID: "config", Title: "Config", Text: []string{"Resolved: every value that was in force."}, Pre: r.Manifest.Config, More: "Show the config"})
 	}
 	return p.write(w, data, dataScript, timelineScript, runScript, startScript)
 }
@@ -85,17 +85,17 @@ func (r *Run) composition() section {
 	add("cluster", r.cluster())
 	add("seed", fmt.Sprint(r.Manifest.Seed))
 	add("program", strings.Join(slices.DeleteFunc([]string{r.Manifest.Quartet, "commit " + r.Manifest.Commit, r.Manifest.Go}, func(s string) bool { return s == "" || s == "commit " }), ", "))
+	var digests strings.Builder
 	for _, p := range r.Manifest.Plugins {
-		add("plugin "+p.Name, p.Version+", sha256 "+p.SHA256)
+		add("plugin "+p.Name, p.Version)
+		fmt.Fprintf(&digests, "%s  plugin %s\n", p.SHA256, p.Name)
 	}
-	for _, in := range r.Manifest.Inputs {
-		add("input "+in.File, "sha256 "+in.SHA256)
+	for _, file := range slices.Concat(r.Manifest.Inputs, r.Manifest.Outputs) {
+		fmt.Fprintf(&digests, "%s  %s\n", file.SHA256, file.File)
 	}
+	s.Pre, s.More = digests.String(), "Show the digests (SHA-256) of inputs and outputs"
 	if r.Manifest.Config != "" && !real {
 		add("to repeat it", "quartet simulate --from "+shellQuoted(path.Join(r.Dir, "manifest.json")))
-	}
-	for _, out := range r.Manifest.Outputs {
-		add(out.File, "sha256 "+out.SHA256)
 	}
 	return s
 }
@@ -288,8 +288,8 @@ func (r *Run) deciding() []section {
 	s := section{ID: "deciding", Title: "Decisions"}
 	d := r.Summary.DecisionSeconds
 	s.Cards = []fact{
-		{"decision time a round, mean", span(float64(d.Mean))}, {"p99", span(float64(d.P99))}, {"largest", span(float64(d.Max))},
-		{"certified gap, mean", percent(float64(r.Summary.GapRatio.Mean))}, {"largest", percent(float64(r.Summary.GapRatio.Max))},
+		{"decision time a round, mean", span(float64(d.Mean))}, {"decision time, p99", span(float64(d.P99))}, {"decision time, largest", span(float64(d.Max))},
+		{"certified gap, mean", percent(float64(r.Summary.GapRatio.Mean))}, {"gap, largest", percent(float64(r.Summary.GapRatio.Max))},
 	}
 	if gap, err := r.rounds.numbers("gap_ratio"); err == nil && slices.ContainsFunc(gap, func(v float64) bool { return !math.IsNaN(v) }) {
 		s.Plots = []string{"gap"}

@@ -38,6 +38,7 @@ var rooms = []room{
 	{"core/workload", []string{"core", "core/goodput", "internal/interrupt", "internal/yamlpos"}},
 	{"core/metrics", []string{"core"}},
 	{"core/report", []string{"core/metrics"}},
+	{"core/timeline", []string{"core", "core/metrics"}},
 	{"core/goodput", []string{"core", "core/optim", "internal/yamlpos"}},
 	{"core/optim", nil},
 	{"core/queue", []string{"core"}},
@@ -49,7 +50,8 @@ var rooms = []room{
 	{"plugins", []string{"core/...", "internal/yamlpos"}},
 	{"configs", []string{"core/...", "internal/yamlpos"}},
 	{".", []string{
-		"configs", "core", "core/backend", "core/backend/journal", "core/metrics", "core/sim", "core/workload",
+		"configs", "core", "core/backend", "core/backend/journal", "core/metrics", "core/sim", "core/timeline",
+		"core/workload",
 		"admission/...", "allocation/...", "placement/...", "elasticity/...",
 	}},
 	{"cmd", []string{"..."}},

@@ -1,0 +1,141 @@
+package timeline
+
+import (
+	"bufio"
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/metrics"
+)
+
+const usageHeader = "at_s,devices_ready,devices_used,running,waiting,pending,demand,efficiency,goodput\n"
+
+// step is by how much the use of the cluster changes at a moment.
+type step struct {
+	at          float64
+	ready, used int
+	counts
+	training            int     // devices of jobs that train
+	efficiency, goodput float64 // summed over these devices, and over their jobs
+}
+
+// usageBooks are the use of the cluster as a step function.
+type usageBooks struct {
+	out     *bufio.Writer
+	cluster *core.Cluster
+	health  []core.Health // by NodeID
+	steps   []step        // of the round
+	is      step          // the use since its moment
+	written step          // the last row; at is -1 before the first
+}
+
+func newUsageBooks(w *bufio.Writer, c *core.Cluster) *usageBooks {
+	u := &usageBooks{out: w, cluster: c, health: make([]core.Health, len(c.Nodes))}
+	for i := range c.Nodes {
+		u.health[i] = c.Nodes[i].Health
+	}
+	u.is.ready, u.written.at = c.UsableDevices(), -1
+	return u
+}
+
+func (u *usageBooks) setHealth(id core.NodeID, h core.Health, at float64) {
+	was := u.health[id]
+	u.health[id] = h
+	switch {
+	case was == core.Ready && h != core.Ready:
+		u.add(step{at: at, ready: -u.cluster.Nodes[id].Devices})
+	case was != core.Ready && h == core.Ready:
+		u.add(step{at: at, ready: u.cluster.Nodes[id].Devices})
+	}
+}
+
+func (u *usageBooks) add(s step) { u.steps = append(u.steps, s) }
+
+// flush writes the rows of the moments before the present one, to which the next round may add.
+func (u *usageBooks) flush(now float64) error {
+	slices.SortStableFunc(u.steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
+	for i := range u.steps {
+		if err := u.take(&u.steps[i]); err != nil {
+			return err
+		}
+	}
+	u.steps = u.steps[:0]
+	if now > u.is.at {
+		return u.write(now)
+	}
+	return nil
+}
+
+func (u *usageBooks) take(s *step) error {
+	if s.at > u.is.at {
+		if err := u.write(s.at); err != nil {
+			return err
+		}
+	}
+	is := &u.is
+	is.ready += s.ready
+	is.used += s.used
+	is.pending += s.pending
+	is.waiting += s.waiting
+	is.running += s.running
+	is.demand += s.demand
+	if is.training += s.training; is.training == 0 {
+		is.efficiency, is.goodput = 0, 0 // what rounding left
+		return nil
+	}
+	is.efficiency += s.efficiency
+	is.goodput += s.goodput
+	return nil
+}
+
+// write writes the use since its moment if it differs from the last row, and goes on to a later moment.
+func (u *usageBooks) write(next float64) error {
+	is := u.is
+	u.is.at = next
+	last := u.written
+	last.at = is.at
+	if u.written.at >= 0 && is == last {
+		return nil
+	}
+	return u.row(is)
+}
+
+func (u *usageBooks) row(is step) error {
+	u.written = is
+	b := metrics.AppendNumber(u.out.AvailableBuffer(), is.at)
+	for _, n := range [...]int{is.ready, is.used, is.running, is.waiting, is.pending, is.demand} {
+		b = append(b, ',')
+		b = strconv.AppendInt(b, int64(n), 10)
+	}
+	for _, sum := range [...]float64{is.efficiency, is.goodput} {
+		b = append(b, ',')
+		if is.training > 0 {
+			b = appendRounded(b, sum/float64(is.training))
+		}
+	}
+	_, err := u.out.Write(append(b, '\n'))
+	return err
+}
+
+// appendRounded appends a number to nine digits: sums that grow and shrink with every job are not exact beyond.
+func appendRounded(b []byte, x float64) []byte {
+	short := strconv.AppendFloat(nil, x, 'g', 9, 64)
+	rounded, err := strconv.ParseFloat(string(short), 64)
+	if err != nil {
+		return b
+	}
+	return metrics.AppendNumber(b, rounded)
+}
+
+// finish writes what is left, and a last row at the end of the run.
+func (u *usageBooks) finish(end float64) error {
+	if err := u.flush(end); err != nil {
+		return err
+	}
+	if u.written.at < u.is.at {
+		return u.row(u.is)
+	}
+	return nil
+}
