@@ -16,9 +16,9 @@ import (
 func (a *app) reportCommand() *cobra.Command {
 	out := ""
 	c := &cobra.Command{
-		Use:   "report RUN...",
-		Short: "Write one HTML page of a run, or of several beside each other",
-		Long: `Reads the folder of a run and writes report.html into it: one file that needs no network. Of several runs it
+		Use:   "report RUN...|STUDY",
+		Short: "Write one HTML page of a run, of several beside each other, or of a study",
+		Long: `Reads the folder of a run or a study and writes report.html into it: one file that needs no network. Of several runs it
 writes report.html into the present folder. docs/reports.md says what the page shows.`,
 		Example: `  quartet report runs/default
   quartet report runs/default runs/fifo --out compared.html`,
@@ -54,6 +54,15 @@ const reportFile = "report.html"
 
 // makeReport is the page of one run or of several.
 func makeReport(dirs []string) ([]byte, error) {
+	if len(dirs) == 1 && report.IsStudy(dirs[0]) {
+		s, err := report.ReadStudy(dirs[0])
+		if err != nil {
+			return nil, notARun(dirs[0], err)
+		}
+		var page bytes.Buffer
+		err = report.WriteStudy(&page, s)
+		return page.Bytes(), err
+	}
 	var runs []*report.Run
 	for _, dir := range dirs {
 		r, err := report.ReadRun(dir)

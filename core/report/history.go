@@ -287,3 +287,23 @@ func zeroed(v float64) float64 {
 	}
 	return min(max(v, -1), math.MaxInt32)
 }
+
+// readHealths takes the state of each node over time from nodes.csv, in place of that in the decisions.
+func (r *Run) readHealths(t *table) error {
+	start, errStart := t.numbers("start_s")
+	devices, errDevices := t.numbers("devices")
+	accelerator, state := t.text("accelerator"), t.text("health")
+	r.healths = nil
+	for i, name := range t.text("node") {
+		at := r.node(name)
+		r.nodes[at].accelerator = cmp.Or(accelerator[i], r.nodes[at].accelerator)
+		if d := int(zeroed(devices[i])); d > 0 {
+			r.nodes[at].devices = min(d, 64)
+		}
+		if (state[i] != "ready" || start[i] > 0) && !math.IsNaN(start[i]) {
+			r.healths = append(r.healths, health{at, start[i], state[i]})
+		}
+	}
+	slices.SortStableFunc(r.healths, func(a, b health) int { return cmp.Compare(a.at, b.at) })
+	return errors.Join(errStart, errDevices)
+}

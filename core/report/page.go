@@ -28,6 +28,8 @@ var (
 	runScript string
 	//go:embed assets/several.js
 	severalScript string
+	//go:embed assets/study.js
+	studyScript string
 	//go:embed assets/start.js
 	startScript string
 	//go:embed assets/page.html

@@ -123,7 +123,7 @@ func ReadRunFS(files fs.FS, dir string) (*Run, error) {
 			return err
 		}
 	}
-	var written, timeline *table
+	var written, timeline, states *table
 	read("manifest.json", true, func(in io.Reader) error { return readJSON(in, &r.Manifest) })
 	read("summary.json", true, func(in io.Reader) error {
 		s := &metrics.Summary{}
@@ -147,6 +147,12 @@ func ReadRunFS(files fs.FS, dir string) (*Run, error) {
 	if timeline != nil {
 		if err := r.readTimeline(timeline); err != nil {
 			r.Problems = append(r.Problems, fmt.Sprintf("timeline.csv: %v.", err))
+		}
+	}
+	read("nodes.csv", false, columns(&states))
+	if states != nil {
+		if err := r.readHealths(states); err != nil {
+			r.Problems = append(r.Problems, fmt.Sprintf("nodes.csv: %v.", err))
 		}
 	}
 	read("usage.csv", false, columns(&r.usage))

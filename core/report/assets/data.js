@@ -100,7 +100,7 @@ const Q = (() => {
     const options = {
       width: Math.max(240, figure.clientWidth || 600), height: o.height || 230, legend: { show: false },
       cursor: { sync: o.sync ? { key: o.sync } : undefined, drag: { x: true, y: false } },
-      scales: { x: { time: false, distr: o.log ? 3 : 1 }, y: { distr: o.logY ? 3 : 1, range: o.logY ? undefined : (u, low, high) => high == null ? [0, 1] : [o.from0 === false ? low : Math.min(0, low), o.top || (high === low ? high + 1 : high * 1.05)] } },
+      scales: { x: { time: false, distr: o.log ? 3 : 1, range: o.xRange ? () => o.xRange : undefined }, y: { range: o.yRange ? () => o.yRange : (u, low, high) => high == null ? [0, 1] : [o.from0 === false ? low : Math.min(0, low), o.top || (high === low ? high + 1 : high * 1.05)] } },
       axes: [
         { ...axis(), incrs: o.xFormat ? undefined : steps, values: (u, list) => list.map(v => v == null ? '' : xFormat(v)), filter: o.log ? (u, list) => list.map(v => v > 0 && Number.isInteger(Math.round(1e6 * Math.log10(v)) / 1e6) ? v : null) : undefined },
         { ...axis(), size: 62, values: (u, list) => list.map(v => v == null ? '' : format(v)) },
