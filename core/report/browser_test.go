@@ -1,4 +1,4 @@
-package report_test
+package report
 
 import (
 	"flag"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/quartet-sched/quartet/internal/browser"
 )
@@ -25,6 +26,34 @@ func TestGivenPages(t *testing.T) {
 	for path := range strings.SplitSeq(*pagesOf, ",") {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			opened(t, path)
+		})
+	}
+}
+
+// TestPageInBrowser draws a run whose texts are hostile, and the smallest ones.
+func TestPageInBrowser(t *testing.T) {
+	evil := small()
+	for _, name := range []string{"jobs.csv", "decisions.jsonl"} {
+		quoted := strings.ReplaceAll(hostile, `"`, "")
+		if name == "jobs.csv" {
+			quoted = `"` + quoted + `"`
+		}
+		evil[name].Data = []byte(strings.ReplaceAll(string(evil[name].Data), "first", quoted))
+	}
+	for name, all := range map[string]fstest.MapFS{
+		"small": small(), "hostile": evil, "only jobs": files(map[string]string{"jobs.csv": jobsHeader}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, page := pageOf(t, all)
+			path := filepath.Join(t.TempDir(), "report.html")
+			if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p := opened(t, path)
+			images := 0
+			if p.Run("document.images.length", &images); images > 0 {
+				t.Error("a name became an image")
+			}
 		})
 	}
 }

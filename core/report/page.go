@@ -71,6 +71,7 @@ type grid struct {
 	Caption string
 	Head    []string
 	Rows    [][]cell
+	Words   bool // the cells are words, not numbers
 }
 
 type cell struct {

@@ -112,7 +112,7 @@ func (c *comparison) pooled() bool {
 	return !slices.ContainsFunc(c.where, func(item string) bool { return item != "all" })
 }
 
-// comparisons reads stats.csv. The interval is the bootstrap's, or that of t where there is none.
+// comparisons reads stats.csv. The interval is that of t, as quartet bench prints it, or the bootstrap's where there is none.
 func (s *Study) comparisons() ([]comparison, error) {
 	t := s.stats
 	var errs []error
@@ -130,9 +130,9 @@ func (s *Study) comparisons() ([]comparison, error) {
 	}
 	list := make([]comparison, t.rows)
 	for i := range list {
-		c := comparison{metric: metric[i], item: item[i], baseline: baseline[i], method: method[i], n: int(zeroed(n[i])), mean: mean[i], base: base[i], change: change[i], low: low[i], high: high[i], holm: holm[i]}
+		c := comparison{metric: metric[i], item: item[i], baseline: baseline[i], method: method[i], n: int(zeroed(n[i])), mean: mean[i], base: base[i], change: change[i], low: tLow[i], high: tHigh[i], holm: holm[i]}
 		if math.IsNaN(c.low) || math.IsNaN(c.high) {
-			c.low, c.high = tLow[i], tHigh[i]
+			c.low, c.high = low[i], high[i]
 		}
 		for _, texts := range where {
 			c.where = append(c.where, texts[i])

@@ -75,7 +75,7 @@ func packTogether(data *pack, runs []*Run) {
 }
 
 func compositions(runs []*Run, labels []string) grid {
-	g := grid{Caption: "What differs is bold", Head: append([]string{"slot"}, labels...)}
+	g := grid{Caption: "What differs is bold", Head: append([]string{"slot"}, labels...), Words: true}
 	var slots [][]string
 	add := func(name string, of func(*Run) string) {
 		row := []string{name}

@@ -37,7 +37,7 @@ func WriteStudy(w io.Writer, s *Study) error {
 		p.Sections = append(p.Sections, section{ID: "load", Title: "Over load", Text: []string{"The mean over the replicates of a cell. Bands reach from the smallest replicate to the largest."}, Plots: []string{"curves"}})
 	}
 	if s.packTradeoff(data, list) {
-		p.Sections = append(p.Sections, section{ID: "tradeoff", Title: "Trade-offs", Text: []string{"Over all workloads, as parts of the baseline: nearer to the lower left is better."}, Plots: []string{"tradeoff"}})
+		p.Sections = append(p.Sections, section{ID: "tradeoff", Title: "Trade-offs", Text: []string{"Over all workloads, as parts of the baseline: nearer to the lower left is better."}, Plots: []string{"pairs"}})
 	}
 	if n := s.warnings.rows; n > 0 {
 		p.Sections = append(p.Sections, section{ID: "warnings", Title: "Warnings", List: shortened(s.warned())})
@@ -298,7 +298,7 @@ func (s *Study) warned() (list []string) {
 // files links what the page was made of.
 func (s *Study) files() section {
 	out := section{ID: "files", Title: "Files", Pre: s.file, More: "Show study.yaml"}
-	g := grid{Caption: "Beside this page", Head: []string{"file", "holds"}}
+	g := grid{Caption: "Beside this page", Head: []string{"file", "holds"}, Words: true}
 	for _, f := range [...][2]string{{"study.yaml", "the study, resolved"}, {runsFile, "a row for each run"}, {statsFile, "a row for each comparison"}, {"jobs.csv.gz", "the jobs of all runs"}, {"warnings.csv", "what people should know of runs"}} {
 		g.Rows = append(g.Rows, []cell{{Text: f[0], Link: f[0]}, {Text: f[1]}})
 	}

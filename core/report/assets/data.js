@@ -61,10 +61,10 @@ const Q = (() => {
   }
 
   // table writes rows of texts; the first row is the header.
-  function table(parent, caption, rows) {
+  function table(parent, caption, rows, words) {
     const box = make('div', null, parent); box.className = 'scroll tall'; box.tabIndex = 0;
     box.setAttribute('role', 'region'); box.setAttribute('aria-label', caption);
-    const t = make('table', null, box);
+    const t = make('table', null, box); if (words) t.className = 'words';
     make('caption', caption, t);
     const head = make('tr', null, make('thead', null, t));
     for (const cell of rows[0]) make('th', cell, head).scope = 'col';

@@ -89,7 +89,7 @@ Q.run = data => {
       if (cx.length > 1) chart(one, { title: 'Contention: the other jobs in its time', x: cx, series: [{ label: 'running', y: c1, step: true }, { label: 'waiting', y: c2, step: true }], sync: 'job' });
     }
     events.sort((a, b) => a[0] - b[0]);
-    table(one, 'What happened to it', [['time', 'what', 'how'], ...events.map(e => [span(e[0]), e[1], e[2]])]);
+    table(one, 'What happened to it', [['time', 'what', 'how'], ...events.map(e => [span(e[0]), e[1], e[2]])], true);
     if (shown) shown.choose(j);
   }
   if (search) {

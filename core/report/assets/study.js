@@ -12,9 +12,9 @@ Q.study = data => {
     });
     chart($('curves'), { title: c.title, x, xFormat: digits, xLabel: 'load', format: c.seconds ? span : digits, series, bands });
   }
-  for (const p of $('tradeoff') ? data.value('pairs') : []) {
+  for (const p of $('pairs') ? data.value('pairs') : []) {
     const order = p.x.map((_, i) => i).sort((a, b) => p.x[a] - p.x[b]), x = order.map(i => p.x[i]);
     const near = list => { const low = Math.min(...list), high = Math.max(...list), room = (high - low || low) * .1; return [low - room, high + room]; };
-    chart($('tradeoff'), { title: p.title, x, xFormat: digits, xLabel: p.xName, xRange: near(p.x), yRange: near(p.y), series: p.names.map((label, i) => ({ label, only: true, points: true, y: order.map(k => k === i ? p.y[k] : NaN) })) });
+    chart($('pairs'), { title: p.title, x, xFormat: digits, xLabel: p.xName, xRange: near(p.x), yRange: near(p.y), series: p.names.map((label, i) => ({ label, only: true, points: true, y: order.map(k => k === i ? p.y[k] : NaN) })) });
   }
 };
