@@ -54,14 +54,12 @@ const reportFile = "report.html"
 
 // makeReport is the page of one run or of several.
 func makeReport(dirs []string) ([]byte, error) {
-	if len(dirs) == 1 && report.IsStudy(dirs[0]) {
-		s, err := report.ReadStudy(dirs[0])
-		if err != nil {
+	var page bytes.Buffer
+	if len(dirs) == 1 {
+		if err := report.Write(&page, dirs[0]); err != nil {
 			return nil, notARun(dirs[0], err)
 		}
-		var page bytes.Buffer
-		err = report.WriteStudy(&page, s)
-		return page.Bytes(), err
+		return page.Bytes(), nil
 	}
 	var runs []*report.Run
 	for _, dir := range dirs {
@@ -70,11 +68,6 @@ func makeReport(dirs []string) ([]byte, error) {
 			return nil, notARun(dir, err)
 		}
 		runs = append(runs, r)
-	}
-	var page bytes.Buffer
-	if len(runs) == 1 {
-		err := report.WriteRun(&page, runs[0])
-		return page.Bytes(), err
 	}
 	err := report.WriteRuns(&page, runs)
 	return page.Bytes(), err

@@ -30,6 +30,8 @@ var (
 	severalScript string
 	//go:embed assets/study.js
 	studyScript string
+	//go:embed assets/live.js
+	liveScript string
 	//go:embed assets/start.js
 	startScript string
 	//go:embed assets/page.html
@@ -47,6 +49,7 @@ type page struct {
 	Data     template.HTML
 	Notes    []string // what is wrong with the input
 	Sections []section
+	Connects bool // it asks the server that it came from
 }
 
 // A section is a part of a page under a heading.
@@ -59,6 +62,7 @@ type section struct {
 	Tables    []grid
 	Canvas    bool
 	Search    bool
+	Filter    bool     // of the rows of its tables
 	Plots     []string // ids of the places of charts
 	Pre       string
 	More      string // what Pre is folded under
@@ -109,6 +113,9 @@ func (p *page) assemble(scripts ...string) {
 	script := "/*! uPlot 1.6.32, " + strings.Join(strings.Fields(plotLicence), " ") + " */\n" + plotScript + "\n" + strings.Join(scripts, "\n")
 	p.Scripts = template.HTML("<script>" + script + "</script>")
 	p.Policy = fmt.Sprintf("default-src 'none'; img-src data:; script-src %s; style-src %s; base-uri 'none'; form-action 'none'", digestOf(script), digestOf(style))
+	if p.Connects {
+		p.Policy += "; connect-src 'self'"
+	}
 }
 
 func digestOf(text string) string {
