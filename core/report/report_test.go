@@ -15,7 +15,7 @@ import (
 const jobsHeader = "job,name,application,submit_s,first_start_s,finish_s,jct_s,queueing_s,replicas_mean,restarts,gpu_seconds,outcome\n"
 
 // hostile is a name that is markup, from right to left, and ends the element that it is in.
-const hostile = `</script><img src=x onerror=alert(1)>"'&‮שלום`
+const hostile = `</script><img src=x onerror=alert(1)>"'&` + "\u202e" + `שלום`
 
 // small is a run of two jobs on two nodes, one of them lost for a while.
 func small() fstest.MapFS {

@@ -192,7 +192,7 @@ func (r *Run) takeJobs(t *table) error {
 }
 
 // mostNodes is how many nodes a config may name before the page leaves them out.
-const mostNodes = 1 << 20
+const mostNodes = 1 << 16
 
 // readNodes takes the nodes from the config of the manifest, named as the simulator names them.
 func (r *Run) readNodes() {
@@ -209,6 +209,9 @@ func (r *Run) readNodes() {
 		return
 	}
 	for _, group := range config.Cluster.Nodes {
+		if group.Count > mostNodes-len(r.nodes) {
+			r.Problems = append(r.Problems, fmt.Sprintf("The config has more than %d nodes; those without jobs are left out.", mostNodes))
+		}
 		for k := range min(group.Count, mostNodes-len(r.nodes)) {
 			name := fmt.Sprintf("%s-%d", group.Name, k)
 			if group.Count == 1 {

@@ -148,7 +148,7 @@ func (c *comparison) text() string {
 	case math.IsNaN(c.change):
 		return unknownText
 	case math.IsNaN(c.low) || math.IsNaN(c.high):
-		return fmt.Sprintf("%s (no interval)", signedPercent(c.change))
+		return signedPercent(c.change) + " (no interval)"
 	}
 	mark := ""
 	if !c.shown() {

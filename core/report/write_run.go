@@ -7,6 +7,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/quartet-sched/quartet/core/metrics"
@@ -83,7 +84,7 @@ func (r *Run) composition() section {
 		}
 	}
 	add("cluster", r.cluster())
-	add("seed", fmt.Sprint(r.Manifest.Seed))
+	add("seed", strconv.FormatUint(r.Manifest.Seed, 10))
 	add("program", strings.Join(slices.DeleteFunc([]string{r.Manifest.Quartet, "commit " + r.Manifest.Commit, r.Manifest.Go}, func(s string) bool { return s == "" || s == "commit " }), ", "))
 	var digests strings.Builder
 	for _, p := range r.Manifest.Plugins {
@@ -102,8 +103,13 @@ func (r *Run) composition() section {
 
 func components(c metrics.Components) []fact {
 	return []fact{
-		{"workload", c.Workload}, {"admission", strings.Join(c.Admission, ", ")}, {"allocation", c.Allocation}, {"placement", c.Placement},
-		{"elasticity", c.Elasticity}, {"scaler", c.Scaler}, {"backend", c.Backend},
+		{"workload", c.Workload},
+		{"admission", strings.Join(c.Admission, ", ")},
+		{"allocation", c.Allocation},
+		{"placement", c.Placement},
+		{"elasticity", c.Elasticity},
+		{"scaler", c.Scaler},
+		{"backend", c.Backend},
 	}
 }
 
@@ -288,8 +294,11 @@ func (r *Run) deciding() []section {
 	s := section{ID: "deciding", Title: "Decisions"}
 	d := r.Summary.DecisionSeconds
 	s.Cards = []fact{
-		{"decision time a round, mean", span(float64(d.Mean))}, {"decision time, p99", span(float64(d.P99))}, {"decision time, largest", span(float64(d.Max))},
-		{"certified gap, mean", percent(float64(r.Summary.GapRatio.Mean))}, {"gap, largest", percent(float64(r.Summary.GapRatio.Max))},
+		{"decision time a round, mean", span(float64(d.Mean))},
+		{"decision time, p99", span(float64(d.P99))},
+		{"decision time, largest", span(float64(d.Max))},
+		{"certified gap, mean", percent(float64(r.Summary.GapRatio.Mean))},
+		{"gap, largest", percent(float64(r.Summary.GapRatio.Max))},
 	}
 	if gap, err := r.rounds.numbers("gap_ratio"); err == nil && slices.ContainsFunc(gap, func(v float64) bool { return !math.IsNaN(v) }) {
 		s.Plots = []string{"gap"}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // mostRuns is how many runs fit beside each other on a page.
@@ -93,7 +94,7 @@ func compositions(runs []*Run, labels []string) grid {
 		})
 	}
 	add("cluster", (*Run).cluster)
-	add("seed", func(r *Run) string { return fmt.Sprint(r.Manifest.Seed) })
+	add("seed", func(r *Run) string { return strconv.FormatUint(r.Manifest.Seed, 10) })
 	add("jobs", func(r *Run) string { return digits(float64(len(r.Jobs.name))) })
 	for _, row := range slots {
 		cells := plain(row...)

@@ -302,7 +302,7 @@ func (s *Study) files() section {
 	for _, f := range [...][2]string{{"study.yaml", "the study, resolved"}, {runsFile, "a row for each run"}, {statsFile, "a row for each comparison"}, {"jobs.csv.gz", "the jobs of all runs"}, {"warnings.csv", "what people should know of runs"}} {
 		g.Rows = append(g.Rows, []cell{{Text: f[0], Link: f[0]}, {Text: f[1]}})
 	}
-	g.Caption += fmt.Sprintf("; %s", counted(s.runs.rows, "run"))
+	g.Caption += "; " + counted(s.runs.rows, "run")
 	out.Tables = []grid{g}
 	return out
 }

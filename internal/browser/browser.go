@@ -59,7 +59,8 @@ func Open(t testing.TB) *Page {
 		_ = c.Wait()
 		stop.Stop()
 	})
-	_ = in.SetReadDeadline(time.Now().Add(3 * time.Minute))
+	limit := time.AfterFunc(3*time.Minute, func() { _ = in.Close() })
+	t.Cleanup(func() { limit.Stop() })
 	target := struct{ TargetID string }{}
 	p.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	attached := struct{ SessionID string }{}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -48,7 +49,7 @@ func New(folder string, at net.Addr, watch func(dir string) Watch) (*Server, err
 	}
 	s := &Server{folder: folder, token: rand.Text(), watch: watch, pages: map[string]rendered{}, hubs: map[string]*hub{}}
 	for _, host := range [...]string{"127.0.0.1", "localhost", "::1"} {
-		s.hosts = append(s.hosts, net.JoinHostPort(host, fmt.Sprint(tcp.Port)))
+		s.hosts = append(s.hosts, net.JoinHostPort(host, strconv.Itoa(tcp.Port)))
 	}
 	return s, nil
 }
