@@ -37,7 +37,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test mutants race python node examples slow kills faults reality fuzz cover lint staticcheck fmt bench bench-compare results generate verify clean
+.PHONY: help build test mutants race python node examples browser slow kills faults reality fuzz cover lint staticcheck fmt bench bench-compare results generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,16 @@ node-plugin:
 examples: ## test the examples that are modules of their own
 	cd plugins/examples/go-backfill && $(GO) vet ./... && $(GO) test ./...
 	cd examples/embed && $(GO) vet ./... && $(GO) test ./...
+
+AXE_VERSION := 4.14.1
+
+$(BIN)/axe-$(AXE_VERSION).js:
+	@mkdir -p $(BIN)/axe
+	npm install --silent --no-save --prefix $(BIN)/axe axe-core@$(AXE_VERSION)
+	@cp $(BIN)/axe/node_modules/axe-core/axe.min.js $@
+
+browser: $(BIN)/axe-$(AXE_VERSION).js ## open reports in a headless Chromium and look for barriers with axe
+	QUARTET_AXE=$(BIN)/axe-$(AXE_VERSION).js $(GO) test -count=1 ./core/report -run=Browser -v
 
 slow: ## run the properties at length: a thousand random worlds each
 	$(GO) test -count=1 -timeout=30m $$($(PROPERTIES)) -rapid.checks=1000

@@ -1,0 +1,159 @@
+package ui
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// still is a scheduler that always says the same.
+type still struct{}
+
+func (still) State(context.Context) (*State, error) {
+	return &State{Now: 5, Jobs: [][5]any{{"</script><img>", "running", "", 1, 0}}}, nil
+}
+
+func (still) Job(context.Context, string) (*Told, error) {
+	return &Told{Facts: [][2]string{{"state", "running"}}}, nil
+}
+
+func served(t *testing.T) (*Server, string) {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"one/jobs.csv": "job,name,submit_s\n0,a,0\n", "a b&<i>/summary.json": "{}", "a b&<i>/jobs.csv": "job,name\n", "plain/note.txt": "no run", "secret": "no folder",
+	} {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	live := filepath.Join(folder, "live-one")
+	if err := os.MkdirAll(filepath.Dir(Socket(live)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	socket, err := net.Listen("unix", Socket(live))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = socket.Close() })
+	s, err := New(folder, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4242}, func(string) Watch { return still{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, folder
+}
+
+func TestOnlyItsUserIsServed(t *testing.T) {
+	s, _ := served(t)
+	for name, tc := range map[string]struct {
+		method, path string
+		headers      map[string]string
+		stranger     bool
+		want         int
+		holds        string
+	}{
+		"list":              {path: "/", want: 200, holds: "a b&amp;&lt;i&gt;"},
+		"run":               {path: "/run/one/", want: 200, holds: "One job"},
+		"name with markup":  {path: "/run/a%20b&%3Ci%3E/", want: 200, holds: "The run has no jobs"},
+		"live":              {path: "/live/live-one/", want: 200, holds: "connect-src"},
+		"job":               {path: "/live/live-one/job?name=x", want: 200, holds: "running"},
+		"no token":          {path: "/", stranger: true, want: 401},
+		"wrong token":       {path: "/?token=x", stranger: true, want: 401},
+		"token":             {path: "/?token=" + s.token, stranger: true, want: 303},
+		"another host":      {path: "/", headers: map[string]string{"Host": "evil.example:4242"}, want: 421},
+		"another port":      {path: "/", headers: map[string]string{"Host": "127.0.0.1:80"}, want: 421},
+		"another origin":    {path: "/", headers: map[string]string{"Origin": "http://evil.example"}, want: 403},
+		"no origin":         {path: "/", headers: map[string]string{"Origin": "null"}, want: 403},
+		"its origin":        {path: "/", headers: map[string]string{"Origin": "http://127.0.0.1:4242"}, want: 200},
+		"cross-site":        {path: "/", headers: map[string]string{"Sec-Fetch-Site": "cross-site"}, want: 403},
+		"same site":         {path: "/", headers: map[string]string{"Sec-Fetch-Site": "same-site"}, want: 403},
+		"writing":           {method: http.MethodPost, path: "/", want: 405},
+		"no run":            {path: "/run/plain/", want: 404},
+		"way out":           {path: "/run/../secret", want: 404},
+		"encoded way out":   {path: "/run/..%2fsecret/", want: 404},
+		"run that is over":  {path: "/live/one/", want: 404},
+		"nothing like this": {path: "/run/one/more/of", want: 404},
+	} {
+		t.Run(name, func(t *testing.T) {
+			method := tc.method
+			if method == "" {
+				method = http.MethodGet
+			}
+			q := httptest.NewRequest(method, "http://127.0.0.1:4242"+tc.path, nil)
+			for k, v := range tc.headers {
+				if q.Header.Set(k, v); k == "Host" {
+					q.Host = v
+				}
+			}
+			if !tc.stranger {
+				q.AddCookie(&http.Cookie{Name: s.cookie(), Value: s.token})
+			}
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, q)
+			if w.Code != tc.want || !strings.Contains(w.Body.String(), tc.holds) {
+				t.Errorf("answer %d, want %d, with %q", w.Code, tc.want, tc.holds)
+			}
+			for _, header := range w.Result().Cookies() {
+				if !header.HttpOnly || header.SameSite != http.SameSiteStrictMode {
+					t.Errorf("cookie %v can be read or sent by others", header)
+				}
+			}
+			if w.Header().Get("Access-Control-Allow-Origin") != "" {
+				t.Error("other sites may read")
+			}
+		})
+	}
+}
+
+func TestOnlyTheLoopbackIsServed(t *testing.T) {
+	for _, ip := range []net.IP{net.IPv4zero, net.IPv4(10, 0, 0, 1), net.IPv6zero} {
+		if _, err := New(t.TempDir(), &net.TCPAddr{IP: ip, Port: 1}, nil); err == nil {
+			t.Errorf("%v is served", ip)
+		}
+	}
+}
+
+func TestEventsComeAndEnd(t *testing.T) {
+	s, _ := served(t)
+	server := httptest.NewServer(s)
+	defer server.Close()
+	s.hosts = []string{strings.TrimPrefix(server.URL, "http://")}
+	ctx, leave := context.WithCancel(t.Context())
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/live/live-one/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.AddCookie(&http.Cookie{Name: s.cookie(), Value: s.token})
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	line, err := bufio.NewReader(answer.Body).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, `data: {"now":5`) || strings.Contains(line, "<") {
+		t.Errorf("event %q, %v", line, err)
+	}
+	leave()
+}
+
+func TestSlowViewerGetsTheLatest(t *testing.T) {
+	h := &hub{watch: still{}, viewers: map[chan []byte]bool{}}
+	news := make(chan []byte, 1)
+	h.viewers[news] = true
+	for now := range 3 {
+		h.tell(t.Context(), &State{Now: float64(now)}, nil)
+	}
+	if text := string(<-news); !strings.Contains(text, `"now":2`) {
+		t.Errorf("got %s", text)
+	}
+}

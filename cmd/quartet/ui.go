@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quartet-sched/quartet/cmd/internal/ui"
+	"github.com/quartet-sched/quartet/core/control"
+)
+
+func (a *app) uiCommand() *cobra.Command {
+	port := 0
+	c := &cobra.Command{
+		Use:   "ui [DIR|RUN]",
+		Short: "Show runs in the browser, those that go on as they go",
+		Long: `Serves the pages of a folder of runs, or of one run, on the loopback of this machine until it is interrupted. The
+address that it prints holds a token: nobody else can read. There is nothing to change there.`,
+		Example: `  quartet ui
+  quartet ui runs/default`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			dir := defaultOut
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			return a.serveUI(c.Context(), dir, port)
+		},
+	}
+	c.Flags().IntVar(&port, "port", 0, "port of the loopback (default: a free one)")
+	return c
+}
+
+// headerLimit is how long a browser may take to ask.
+const headerLimit = 10 * time.Second
+
+func (a *app) serveUI(ctx context.Context, dir string, port int) error {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return problem(dir, "there is no such folder", "give a folder of runs or of one run")
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
+	if err != nil {
+		return problem("--port", err.Error(), "give a free port, or none")
+	}
+	s, err := ui.New(dir, listener.Addr(), func(dir string) ui.Watch { return watched(ui.Socket(dir)) })
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	server := &http.Server{Handler: s, ReadHeaderTimeout: headerLimit}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // there is nothing to lose
+	defer stop()
+	fmt.Fprintln(a.stdout, s.Address())
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// watched is the scheduler behind a socket.
+type watched string
+
+// State asks for the jobs that have not ended, and for the nodes.
+func (w watched) State(ctx context.Context) (*ui.State, error) {
+	client, err := control.Dial(ctx, string(w))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	jobs, now, err := client.Jobs(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := client.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &ui.State{Now: now, Nodes: [][5]any{}, Jobs: [][5]any{}}
+	for _, n := range nodes {
+		s.Used, s.Devices = s.Used+int(n.GetUsed()), s.Devices+int(n.GetDevices())
+		if n.GetHealth() == "ready" {
+			s.Ready += int(n.GetDevices())
+		}
+		s.Nodes = append(s.Nodes, [5]any{n.GetName(), n.GetAccelerator(), n.GetUsed(), n.GetDevices(), n.GetHealth()})
+	}
+	for _, j := range jobs {
+		devices := 0
+		for _, seat := range j.GetSeats() {
+			devices += len(seat.GetDevices())
+		}
+		s.Jobs = append(s.Jobs, [5]any{j.GetName(), j.GetState(), j.GetReason(), devices, j.SubmitSeconds})
+	}
+	return s, nil
+}
+
+// Job asks for what `quartet explain` tells.
+func (w watched) Job(ctx context.Context, name string) (*ui.Told, error) {
+	client, err := control.Dial(ctx, string(w))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	d, err := client.Describe(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	j := d.GetJob()
+	told := &ui.Told{Decisions: [][2]any{}, Facts: [][2]string{
+		{"state", j.GetState()}, {"why", j.GetReason()}, {"tenant", j.GetTenant()}, {"application", j.GetApplication()},
+		{"asked for", fmt.Sprint(j.GetRequested())}, {"command", strings.Join(j.GetCommand(), " ")}, {"restarts", fmt.Sprint(j.GetRestarts())},
+		{"preemptions", fmt.Sprint(j.GetPreemptions())}, {"last trouble", j.GetMessage()},
+	}}
+	for _, decision := range d.GetDecisions() {
+		told.Decisions = append(told.Decisions, [2]any{decision.GetAtSeconds(), strings.TrimSpace(decision.GetWhat() + " " + because(decision))})
+	}
+	return told, nil
+}

@@ -1,0 +1,137 @@
+// What every page needs: the data it carries, numbers as people read them, and charts with a table beside each.
+'use strict';
+const Q = (() => {
+  const $ = id => document.getElementById(id);
+
+  // unpack reads the columns that the page carries.
+  async function unpack() {
+    const text = $('data').textContent.trim();
+    let bytes;
+    if (Uint8Array.fromBase64) bytes = Uint8Array.fromBase64(text);
+    else bytes = Uint8Array.from(atob(text), c => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+    const buffer = await new Response(stream).arrayBuffer();
+    const length = new DataView(buffer).getUint32(0, true);
+    const index = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+    const kept = new Map();
+    const column = name => {
+      if (kept.has(name)) return kept.get(name);
+      const c = index.columns[name];
+      if (!c) return null;
+      let list;
+      if (c.scale === 0) list = new Float32Array(buffer, 4 + length + c.at, c.n);
+      else {
+        const whole = new Uint32Array(buffer, 4 + length + c.at, c.n);
+        list = new Float64Array(c.n);
+        let sum = 0;
+        for (let i = 0; i < c.n; i++) {
+          if (c.delta) { sum += whole[i]; list[i] = sum * c.scale; }
+          else list[i] = whole[i] === 0xffffffff ? NaN : whole[i] * c.scale;
+        }
+      }
+      kept.set(name, list);
+      return list;
+    };
+    return { column, value: name => index.values[name] };
+  }
+
+  const digits = v => Number.isNaN(v) || v == null ? '–' : Math.abs(v) >= 1000 ? Math.round(v).toLocaleString('en') : String(Number(v.toPrecision(4)));
+  function span(s) {
+    if (s == null || Number.isNaN(s)) return '–';
+    const sign = s < 0 ? '-' : ''; s = Math.abs(s);
+    if (s < 1) return sign + Number(s.toPrecision(2)) + ' s';
+    if (s < 120) return sign + Number(s.toPrecision(3)) + ' s';
+    if (s < 7200) return sign + Number((s / 60).toPrecision(3)) + ' min';
+    if (s < 172800) return sign + Number((s / 3600).toPrecision(3)) + ' h';
+    return sign + Number((s / 86400).toPrecision(4)) + ' d';
+  }
+  const steps = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000, 864000, 1728000, 4320000, 8640000];
+  const percent = v => v == null || Number.isNaN(v) ? '–' : Number((100 * v).toPrecision(3)) + ' %';
+
+  const style = () => getComputedStyle(document.documentElement);
+  const colour = i => style().getPropertyValue('--c' + (i % 8)).trim();
+  const ink = name => style().getPropertyValue('--' + name).trim();
+  const dashes = [[], [8, 4], [2, 3], [10, 3, 2, 3], [4, 2], [14, 5], [1, 2], [6, 2, 2, 2]];
+
+  function make(tag, text, parent) {
+    const e = document.createElement(tag);
+    if (text != null) e.textContent = text;
+    if (parent) parent.append(e);
+    return e;
+  }
+
+  // table writes rows of texts; the first row is the header.
+  function table(parent, caption, rows, words) {
+    const box = make('div', null, parent); box.className = 'scroll tall'; box.tabIndex = 0;
+    box.setAttribute('role', 'region'); box.setAttribute('aria-label', caption);
+    const t = make('table', null, box); if (words) t.className = 'words';
+    make('caption', caption, t);
+    const head = make('tr', null, make('thead', null, t));
+    for (const cell of rows[0]) make('th', cell, head).scope = 'col';
+    const body = make('tbody', null, t);
+    for (const row of rows.slice(1)) { const r = make('tr', null, body); for (const cell of row) make('td', cell, r); }
+    return box;
+  }
+
+  const plots = [];
+  const mostRows = 100;
+  let observer = null;
+
+  // chart draws series over x and offers the same as a table. o: {title, x, series: [{label, y, step, band, dash}], format, xFormat, log, logY, from0, sync, height}
+  function chart(parent, o) {
+    const figure = make('figure', null, parent);
+    make('figcaption', o.title, figure);
+    const plot = make('div', null, figure); plot.className = 'plot';
+    plot.setAttribute('role', 'img');
+    plot.setAttribute('aria-label', o.title + ': ' + o.series.map(s => s.label).join(', ') + '. The table below holds the numbers.');
+    const legend = make('ul', null, figure); legend.className = 'legend';
+    const format = o.format || digits, xFormat = o.xFormat || span;
+    const shown = o.series.map((s, i) => {
+      const item = make('li', null, legend);
+      if (s.hidden) { item.remove(); return null; }
+      const line = make('i', null, item);
+      line.style.borderTopColor = `var(--c${(s.colour ?? i) % 8})`;
+      line.style.borderTopStyle = (s.dash ?? i) % 4 ? 'dashed' : 'solid';
+      make('span', s.label, item);
+      return make('b', '', item);
+    });
+    const stepped = uPlot.paths.stepped({ align: 1 }), linear = uPlot.paths.linear(), dots = uPlot.paths.points();
+    const axis = () => ({ stroke: () => ink('soft'), grid: { stroke: () => ink('line'), width: 1 }, ticks: { stroke: () => ink('line'), width: 1 }, font: '12px system-ui, sans-serif' });
+    const options = {
+      width: Math.max(240, figure.clientWidth || 600), height: o.height || 230, legend: { show: false },
+      cursor: { sync: o.sync ? { key: o.sync } : undefined, drag: { x: true, y: false } },
+      scales: { x: { time: false, distr: o.log ? 3 : 1, range: o.xRange ? () => o.xRange : undefined }, y: { range: o.yRange ? () => o.yRange : (u, low, high) => high == null ? [0, 1] : [o.from0 === false ? low : Math.min(0, low), o.top || (high === low ? high + 1 : high * 1.05)] } },
+      axes: [
+        { ...axis(), incrs: o.xFormat ? undefined : steps, values: (u, list) => list.map(v => v == null ? '' : xFormat(v)), filter: o.log ? (u, list) => list.map(v => v > 0 && Number.isInteger(Math.round(1e6 * Math.log10(v)) / 1e6) ? v : null) : undefined },
+        { ...axis(), size: 62, values: (u, list) => list.map(v => v == null ? '' : format(v)) },
+      ],
+      series: [{}, ...o.series.map((s, i) => ({
+        label: s.label, stroke: () => s.hidden ? 'transparent' : colour(s.colour ?? i), width: s.only ? 0 : 1.6, dash: dashes[(s.dash ?? i) % 8], spanGaps: true,
+        points: { show: s.points || s.only || false, size: 7, fill: () => colour(s.colour ?? i) }, paths: s.only ? dots : s.step ? stepped : linear,
+      }))],
+      bands: (o.bands || []).map(b => ({ series: b.series, fill: () => colour(b.colour) + '30' })),
+      hooks: { setCursor: [u => { const i = u.cursor.idx; o.series.forEach((s, k) => { if (shown[k]) shown[k].textContent = i == null || u.data[k + 1][i] == null ? '' : ' ' + format(u.data[k + 1][i]) + (k === 0 ? ' at ' + xFormat(u.data[0][i]) : ''); }); }] },
+    };
+    const known = y => y.some ? Array.from(y, v => Number.isNaN(v) ? null : v) : y;
+    const u = new uPlot(options, [o.x, ...o.series.map(s => known(s.y))], plot);
+    plots.push(u);
+    if (!observer) observer = new ResizeObserver(entries => { for (const e of entries) { const p = e.target.plot, w = Math.max(240, Math.floor(e.contentRect.width)); if (p && p.width !== w) p.setSize({ width: w, height: p.height }); } });
+    plot.plot = u; observer.observe(plot);
+    const details = make('details', null, figure);
+    make('summary', 'Table', details);
+    details.addEventListener('toggle', () => {
+      if (details.childElementCount > 1) return;
+      const n = o.x.length, every = Math.max(1, Math.ceil(n / mostRows)), rows = [[o.xLabel || 'time', ...o.series.map(s => s.label)]];
+      for (let i = 0; i < n; i += every) rows.push([xFormat(o.x[i]), ...o.series.map(s => format(s.y[i]))]);
+      table(details, o.title + (every > 1 ? `, every ${every}th of ${n} rows` : ''), rows);
+    });
+    return { plot: u, figure, update(x, ys) { o.x = x; ys.forEach((y, i) => { o.series[i].y = y; }); u.setData([x, ...ys.map(known)]); } };
+  }
+
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { for (const p of plots) p.redraw(); dispatchEvent(new Event('recolour')); });
+
+  // ready tells, on the page and to whoever measures, that everything can be used.
+  const ready = () => { document.documentElement.dataset.ready = String(Math.round(performance.now())); };
+  const failed = e => { const n = $('failed'); if (n) { n.hidden = false; n.textContent = 'The charts cannot be drawn: ' + e; } document.documentElement.dataset.ready = 'failed'; };
+  return { $, unpack, digits, span, percent, colour, ink, make, table, chart, ready, failed };
+})();

@@ -1,0 +1,111 @@
+// The page of a run.
+'use strict';
+Q.run = data => {
+  const { $, chart, span, digits, percent, make, table } = Q, column = data.column;
+  const horizon = data.value('horizon'), names = data.value('names');
+
+  // Over time.
+  const over = $('over'), series = (title, x, list, more) => chart(over, { title, x, sync: 'time', series: list.filter(s => s.y), ...more });
+  const t = column('usage.at') || column('rounds.at');
+  if (over && t && t.length) {
+    const of = name => column('usage.' + name) || column('rounds.' + name);
+    const step = (label, y) => ({ label, y, step: true });
+    series('Devices', t, [step('held', of('used')), step('ready', of('ready')), step('asked for', of('demand'))]);
+    series('Jobs', t, [step('running', of('running')), step('waiting', of('waiting'))]);
+    if (of('efficiency')) series('Statistical efficiency, mean over the devices that run', t, [step('efficiency', of('efficiency'))], { format: percent });
+    if (of('goodput')) series('Goodput, mean over the devices that run', t, [step('goodput', of('goodput'))]);
+  }
+  const gap = column('rounds.gap');
+  if ($('gap') && gap) chart($('gap'), { title: 'Certified gap of the allocation', x: column('rounds.at'), series: [{ label: 'gap', y: gap, step: true }], format: percent, sync: 'time' });
+
+  // Distributions.
+  for (const d of data.value('cdfs') || []) {
+    const x = column('cdf.' + d.key), n = x.length, y = Float64Array.from(x, (_, i) => n === 1 ? 1 : d.low + (1 - d.low) * i / (n - 1));
+    chart($('cdfs'), { title: d.title, x, log: true, xFormat: d.seconds ? span : digits, xLabel: d.title, series: [{ label: 'share of jobs', y, step: true }], format: percent, top: 1 });
+  }
+
+  // Waiting by reason.
+  const reasons = data.value('reasons');
+  if ($('reasons') && reasons && reasons.length) chart($('reasons'), { title: 'Waiting jobs by what they were told', x: column('waiting.at'), sync: 'time', series: reasons.map((label, i) => ({ label, y: column('waiting.' + i), step: true })) });
+
+  const rows = new Map(); // of waits and stays, by job
+  const byJob = (name, key) => { const list = column(name); if (list) for (let i = 0; i < list.length; i++) { let r = rows.get(list[i]); if (!r) rows.set(list[i], r = { stays: [], waits: [], tunes: [] }); r[key].push(i); } };
+  let indexed = false;
+  const life = j => { if (!indexed) { byJob('stays.job', 'stays'); byJob('waits.job', 'waits'); byJob('tunes.job', 'tunes'); indexed = true; } return rows.get(j) || { stays: [], waits: [], tunes: [] }; };
+  const why = data.value('whys') || [];
+  const wanted = i => { const w = column('waits.wanted')[i], a = column('waits.available')[i]; return Number.isNaN(w) ? '' : `, ${digits(w)} wanted, ${digits(a)} available`; };
+  Q.verdict = (j, at) => {
+    const waits = life(j).waits.filter(i => column('waits.end')[i] <= at + .01);
+    if (!waits.length) return '';
+    const i = waits[waits.length - 1];
+    return `; before, it was told ${why[column('waits.reason')[i]]} for ${span(column('waits.end')[i] - column('waits.start')[i])}${wanted(i)}`;
+  };
+
+  // The device timeline.
+  const canvas = $('timeline');
+  let shown = null;
+  if (canvas) {
+    const view = Q.timeline(canvas, $('tip'), data, horizon, j => select(j));
+    $('closer').addEventListener('click', () => view.zoom(.5));
+    $('farther').addEventListener('click', () => view.zoom(2));
+    $('whole').addEventListener('click', () => view.whole());
+    shown = view;
+  }
+
+  // One job.
+  const search = $('search'), found = $('found'), one = $('one');
+  function select(j) {
+    if (!one) return;
+    one.replaceChildren();
+    make('h3', names[j], one);
+    const facts = make('dl', null, one); facts.className = 'facts';
+    const fact = (k, v) => { make('dt', k, facts); make('dd', v, facts); };
+    const apps = data.value('applications'), outcomes = data.value('outcomes');
+    if (apps[column('jobs.application')[j]]) fact('application', apps[column('jobs.application')[j]]);
+    fact('outcome', outcomes[column('jobs.outcome')[j]] || '–');
+    fact('submitted', span(column('jobs.submit')[j]));
+    fact('waited for its first devices', span(column('jobs.queueing')[j]));
+    fact('completion time', span(column('jobs.jct')[j]));
+    fact('restarts', digits(column('jobs.restarts')[j]));
+    fact('device time', span(column('jobs.usage')[j]));
+    for (const f of data.value('extras') || []) fact(f.label, digits(column(f.key)[j]));
+    const l = life(j), events = [];
+    const ss = column('stays.start'), se = column('stays.end'), x = [], y = [];
+    for (const i of l.stays) {
+      if (!x.length || x[x.length - 1] < ss[i]) { if (!x.length) { x.push(Math.min(column('jobs.submit')[j], ss[i] - 1e-3)); y.push(0); } x.push(ss[i]); y.push(column('stays.replicas')[i]); } else y[y.length - 1] = column('stays.replicas')[i];
+      x.push(se[i]); y.push(0);
+      const types = data.value('types')[column('stays.type')[i]];
+      events.push([ss[i], 'on devices', `${digits(column('stays.replicas')[i])}${types ? ' of ' + types : ''} until ${span(se[i])}, ${data.value('hows')[column('stays.how')[i]]}`]);
+    }
+    for (const i of l.waits) events.push([column('waits.start')[i], 'waits', `${why[column('waits.reason')[i]]} for ${span(column('waits.end')[i] - column('waits.start')[i])}${wanted(i)}`]);
+    const tx = [], ty = [];
+    for (const i of l.tunes) { const b = column('tunes.batch')[i], p = column('tunes.passes')[i]; if (!(b > 0)) continue; tx.push(column('tunes.at')[i]); ty.push(b); events.push([column('tunes.at')[i], 'batch', `${digits(b)} on a device${p > 0 ? `, ${digits(p)} passes added` : ''}`]); }
+    if (x.length) chart(one, { title: 'Devices it held', x, series: [{ label: 'devices', y, step: true }], sync: 'job' });
+    if (tx.length > 1) chart(one, { title: 'Batch on a device', x: tx, series: [{ label: 'batch', y: ty, step: true }], sync: 'job' });
+    const ct = column('usage.at') || column('rounds.at'), cw = column('usage.waiting') || column('rounds.waiting'), cr = column('usage.running') || column('rounds.running');
+    if (ct && cw && cr && x.length) {
+      const cx = [], c1 = [], c2 = [];
+      for (let i = 0; i < ct.length; i++) if (ct[i] >= x[0] && ct[i] <= x[x.length - 1]) { cx.push(ct[i]); c1.push(cr[i]); c2.push(cw[i]); }
+      if (cx.length > 1) chart(one, { title: 'Contention: the other jobs in its time', x: cx, series: [{ label: 'running', y: c1, step: true }, { label: 'waiting', y: c2, step: true }], sync: 'job' });
+    }
+    events.sort((a, b) => a[0] - b[0]);
+    table(one, 'What happened to it', [['time', 'what', 'how'], ...events.map(e => [span(e[0]), e[1], e[2]])], true);
+    if (shown) shown.choose(j);
+  }
+  if (search) {
+    const look = () => {
+      const text = search.value.trim().toLowerCase(); found.replaceChildren();
+      let n = 0;
+      for (let i = 0; i < names.length && n < 20; i++) if (names[i].toLowerCase().includes(text)) {
+        n++;
+        const b = make('button', names[i].length > 80 ? names[i].slice(0, 80) + '…' : names[i], make('li', null, found)); b.type = 'button';
+        b.addEventListener('click', () => select(i));
+      }
+      if (!n) make('li', 'No job has this in its name.', found);
+    };
+    search.addEventListener('input', look);
+    $('longest').addEventListener('click', () => select(data.value('longest')));
+    $('waited').addEventListener('click', () => select(data.value('waited')));
+    if (names.length) select(data.value('longest'));
+  }
+};

@@ -1,0 +1,119 @@
+package report
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/quartet-sched/quartet/internal/browser"
+)
+
+var (
+	look     = flag.String("report.look", "", "folder for pictures of the pages that tests open")
+	pagesOf  = flag.String("report.pages", "", "comma-separated files of pages to open besides")
+	axeAsked = os.Getenv("QUARTET_AXE") // file of axe.min.js
+)
+
+// TestGivenPages opens pages that were made before, and measures them.
+func TestGivenPages(t *testing.T) {
+	if *pagesOf == "" {
+		t.Skip("no -report.pages")
+	}
+	for path := range strings.SplitSeq(*pagesOf, ",") {
+		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
+			opened(t, path)
+		})
+	}
+}
+
+// TestPageInBrowser draws a run whose texts are hostile, and the smallest ones.
+func TestPageInBrowser(t *testing.T) {
+	evil := small()
+	for _, name := range []string{"jobs.csv", "decisions.jsonl"} {
+		quoted := strings.ReplaceAll(hostile, `"`, "")
+		if name == "jobs.csv" {
+			quoted = `"` + quoted + `"`
+		}
+		evil[name].Data = []byte(strings.ReplaceAll(string(evil[name].Data), "first", quoted))
+	}
+	for name, all := range map[string]fstest.MapFS{
+		"small": small(), "hostile": evil, "only jobs": files(map[string]string{"jobs.csv": jobsHeader}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, page := pageOf(t, all)
+			path := filepath.Join(t.TempDir(), "report.html")
+			if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p := opened(t, path)
+			images := 0
+			if p.Run("document.images.length", &images); images > 0 {
+				t.Error("a name became an image")
+			}
+		})
+	}
+}
+
+// opened opens a page in several sizes: it must draw without a request, a message or a barrier.
+func opened(t *testing.T, path string) *browser.Page {
+	t.Helper()
+	p := browser.Open(t)
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []struct {
+		name          string
+		width, height int
+		dark          bool
+	}{{"wide", 1400, 900, false}, {"phone", 375, 800, false}, {"dark", 1400, 900, true}, {"huge", 3840, 2160, false}} {
+		p.Size(size.width, size.height, size.dark)
+		ready := p.Go("file://" + path)
+		t.Logf("%s: ready after %s ms", size.name, ready)
+		if ready == "failed" {
+			why := ""
+			p.Run("document.getElementById('failed').textContent", &why)
+			t.Errorf("%s: %s", size.name, why)
+		}
+		wide := 0
+		if p.Run("document.documentElement.scrollWidth", &wide); wide > size.width {
+			t.Errorf("%s: the page is %d pixels wide in a window of %d", size.name, wide, size.width)
+		}
+		if *look != "" {
+			name := filepath.Base(filepath.Dir(path)) + "-" + size.name + ".png"
+			if err := os.WriteFile(filepath.Join(*look, name), p.Picture(true), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if axeAsked != "" && size.name != "huge" {
+			checkAccess(t, p)
+		}
+	}
+	others := slices.DeleteFunc(slices.Clone(p.Requests), func(url string) bool { return url == "file://"+path || strings.HasPrefix(url, "data:") })
+	if len(others) > 0 {
+		t.Errorf("the page asks for %q", others)
+	}
+	if len(p.Console) > 0 {
+		t.Errorf("console: %q", p.Console)
+	}
+	return p
+}
+
+// checkAccess runs axe over the page.
+func checkAccess(t *testing.T, p *browser.Page) {
+	t.Helper()
+	script, err := os.ReadFile(axeAsked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Run(string(script)+"; 0", nil)
+	var found []string
+	p.Run(`axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact)).map(v => v.id + ': ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + n.failureSummary).join(' | ')))`, &found)
+	for _, f := range found {
+		t.Errorf("axe: %s", f)
+	}
+}

@@ -1,0 +1,251 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"math"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const jobsHeader = "job,name,application,submit_s,first_start_s,finish_s,jct_s,queueing_s,replicas_mean,restarts,gpu_seconds,outcome\n"
+
+// hostile is a name that is markup, from right to left, and ends the element that it is in.
+const hostile = `</script><img src=x onerror=alert(1)>"'&` + "\u202e" + `שלום`
+
+// small is a run of two jobs on two nodes, one of them lost for a while.
+func small() fstest.MapFS {
+	return files(map[string]string{
+		"manifest.json": `{"name": "small", "seed": 7, "config": "cluster:\n  nodes: [{name: a, count: 1, accelerator: t4, devices: 2}, {name: b, count: 2, accelerator: v100, devices: 1}]\n",
+			"inputs": [], "outputs": [{"file": "jobs.csv", "sha256": "00ff"}]}`,
+		"summary.json": `{"schema": "quartet.summary/v1", "name": "small", "components": {"allocation": "allocation/fifo", "elasticity": "elasticity/goodput", "backend": "backend/simulator"},
+			"jobs": {"submitted": 2, "completed": 1, "unfinished": 1}, "jct_seconds": {"mean": 90, "p50": null}, "utilization_ratio": 0.1}`,
+		"jobs.csv": jobsHeader +
+			"0,first,bert,0,10,100,100,10,2,1,150,completed\n" +
+			"1,second,,20,,,,,,0,0,unfinished\n",
+		"rounds.csv": "round,time_s,active,waiting,running,devices_used,devices_usable,started,stopped,moved,finished,gap_ratio\n1,10,1,0,1,2,3,1,0,0,0,\n2,50,2,1,1,1,3,0,0,1,0,0.5\n",
+		"decisions.jsonl": `{"round":1,"t_s":10,"job":"first","action":"start","replicas":2,"seats":[["a","0,1"]],"batch_per_device":32,"accumulation_steps":0}
+{"round":2,"t_s":40,"node":"b-1","event":"node_changed","health":"down"}
+{"round":2,"t_s":50,"job":"second","verdict":"defer","reason":"waiting_for_devices","wanted":4,"available":1,"unit":"devices"}
+{"round":2,"t_s":50,"job":"first","action":"move","replicas":1,"seats":[["b-0","0"]]}
+{"round":3,"t_s":100,"job":"first","event":"job_finished"}
+`,
+	})
+}
+
+func files(texts map[string]string) fstest.MapFS {
+	all := fstest.MapFS{}
+	for name, text := range texts {
+		all[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return all
+}
+
+func pageOf(t *testing.T, all fs.FS) (*Run, string) {
+	t.Helper()
+	r, err := ReadRunFS(all, "runs/small")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page bytes.Buffer
+	if err := WriteRun(&page, r); err != nil {
+		t.Fatal(err)
+	}
+	return r, page.String()
+}
+
+func TestDecisionsBecomeStaysAndWaits(t *testing.T) {
+	r, _ := pageOf(t, small())
+	nan := math.NaN()
+	wantStays := []stay{
+		{job: 0, start: 10, end: 50, accelerator: "t4", replicas: 2, seats: []seat{{0, 3}}, batch: 32, how: "resized"},
+		{job: 0, start: 50, end: 100, accelerator: "v100", replicas: 1, seats: []seat{{1, 1}}, how: "finished"},
+	}
+	wantWaits := []wait{
+		{0, 0, 10, awaitsRound, nan, nan},
+		{1, 20, 50, awaitsRound, nan, nan},
+		{1, 50, 100, "waiting_for_devices", 4, 1},
+	}
+	equalNaN := cmp.Comparer(same)
+	if diff := cmp.Diff(wantStays, r.stays, cmp.AllowUnexported(stay{}, seat{}), equalNaN); diff != "" {
+		t.Errorf("stays (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(wantWaits, r.waits, cmp.AllowUnexported(wait{}), equalNaN); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]health{{2, 40, "down"}}, r.healths, cmp.AllowUnexported(health{})); diff != "" {
+		t.Errorf("healths (-want +got):\n%s", diff)
+	}
+}
+
+func TestTimelineTakesThePlaceOfDecisions(t *testing.T) {
+	all := small()
+	all["timeline.csv"] = &fstest.MapFile{Data: []byte("job,start_s,end_s,accelerator,replicas,nodes,seats,batch_per_device,accumulation_steps,end\n0,10,60,t4+v100,3,2,a:3+b-1:1,16,1,finished\n")}
+	all["nodes.csv"] = &fstest.MapFile{Data: []byte("node,accelerator,devices,start_s,end_s,health\na,t4,2,0,100,ready\nb-1,v100,1,0,40,ready\nb-1,v100,1,40,100,draining\n")}
+	r, _ := pageOf(t, all)
+	want := []stay{{job: 0, start: 10, end: 60, accelerator: "t4+v100", replicas: 3, seats: []seat{{0, 3}, {2, 1}}, batch: 16, passes: 1, how: "finished"}}
+	if diff := cmp.Diff(want, r.stays, cmp.AllowUnexported(stay{}, seat{})); diff != "" || !r.exact {
+		t.Errorf("stays (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]health{{2, 40, "draining"}}, r.healths, cmp.AllowUnexported(health{})); diff != "" {
+		t.Errorf("healths (-want +got):\n%s", diff)
+	}
+}
+
+func TestPageRepeatsAndTellsWhatIsWrong(t *testing.T) {
+	with := func(change func(fstest.MapFS)) fstest.MapFS {
+		all := small()
+		change(all)
+		return all
+	}
+	for name, tc := range map[string]struct {
+		files fstest.MapFS
+		want  []string
+	}{
+		"whole":         {small(), []string{"quartet simulate --from runs/small/manifest.json", "2 t4 on 1 node, 2 v100 on 2 nodes", "1 job never got devices", "too low to tell"}},
+		"no jobs":       {with(func(f fstest.MapFS) { f["jobs.csv"].Data = []byte(jobsHeader); delete(f, "decisions.jsonl") }), []string{"The run has no jobs.", "decisions.jsonl is not there."}},
+		"one job":       {with(func(f fstest.MapFS) { f["jobs.csv"].Data = []byte(jobsHeader + "0,a,,0,0,1,1,0,1,0,1,completed\n") }), []string{"of 1 job is"}},
+		"only jobs":     {files(map[string]string{"jobs.csv": jobsHeader + "0,a,,0,0,1,1,0,1,0,1,completed\n"}), []string{"manifest.json is not there.", "summary.json is not there."}},
+		"interrupted":   {with(func(f fstest.MapFS) { f["manifest.json"].Data = []byte(`{"name": "x", "interrupted": true}`) }), []string{"The run was interrupted"}},
+		"cut JSON":      {with(func(f fstest.MapFS) { f["summary.json"].Data = []byte(`{"name": `) }), []string{"summary.json cannot be read whole"}},
+		"cut CSV":       {with(func(f fstest.MapFS) { f["jobs.csv"].Data = []byte(jobsHeader + "0,a,,0,0,1,1,0,1,0,1,completed\n1,b") }), []string{"jobs.csv cannot be read whole"}},
+		"empty CSV":     {with(func(f fstest.MapFS) { f["rounds.csv"].Data = nil }), []string{"rounds.csv cannot be read whole"}},
+		"no numbers":    {with(func(f fstest.MapFS) { f["jobs.csv"].Data = []byte(jobsHeader + "0,a,,zero,0,1,1,0,1,0,1,completed\n") }), []string{"is no number"}},
+		"cut decisions": {with(func(f fstest.MapFS) { f["decisions.jsonl"].Data = []byte(`{"round":1,"t_s":1`) }), []string{"decisions.jsonl cannot be read whole"}},
+		"broken config": {with(func(f fstest.MapFS) { f["manifest.json"].Data = []byte(`{"name": "x", "config": "a: ["}`) }), []string{"config in manifest.json cannot be read"}},
+		"hostile names": {with(func(f fstest.MapFS) {
+			f["jobs.csv"].Data = []byte(strings.ReplaceAll(jobsHeader+"0,first,@,0,0,1,1,0,1,0,1,completed\n", "@", `"`+strings.ReplaceAll(hostile, `"`, `""`)+`"`))
+		}), []string{"&lt;/script&gt;"}},
+		"very long name": {with(func(f fstest.MapFS) {
+			f["jobs.csv"].Data = []byte(jobsHeader + "0," + strings.Repeat("x", 10_000) + ",,0,0,1,1,0,1,0,1,completed\n")
+		}), []string{"One job"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, page := pageOf(t, tc.files)
+			for _, want := range tc.want {
+				if !strings.Contains(page, want) {
+					t.Errorf("the page does not say %q", want)
+				}
+			}
+			if strings.Contains(page, "<img") {
+				t.Error("a text is markup in the page")
+			}
+			if _, again := pageOf(t, tc.files); again != page {
+				t.Error("the same files give other bytes")
+			}
+		})
+	}
+}
+
+func TestFolderWithoutARunIsRefused(t *testing.T) {
+	if _, err := ReadRunFS(fstest.MapFS{}, "empty"); err == nil || !strings.Contains(err.Error(), "holds no run") {
+		t.Errorf("an empty folder: %v", err)
+	}
+	if _, err := ReadStudyFS(fstest.MapFS{}, "empty"); err == nil || !strings.Contains(err.Error(), "holds no study") {
+		t.Errorf("an empty folder: %v", err)
+	}
+	if _, err := ReadRun(t.TempDir() + "/none"); err == nil {
+		t.Error("a folder that is not there is read")
+	}
+}
+
+func TestRunsBesideEachOther(t *testing.T) {
+	a, _ := pageOf(t, small())
+	other := small()
+	other["summary.json"].Data = []byte(strings.ReplaceAll(string(other["summary.json"].Data), "90", "45"))
+	other["jobs.csv"].Data = append(other["jobs.csv"].Data, "2,third,,30,,,,,,0,0,unfinished\n"...)
+	b, _ := pageOf(t, other)
+	var page bytes.Buffer
+	if err := WriteRuns(&page, []*Run{a, b}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"45 s (-50 %)", "has other jobs than", "small (2: runs/small)"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	for _, n := range []int{0, 1, mostRuns + 1} {
+		if err := WriteRuns(&bytes.Buffer{}, make([]*Run, n)); err == nil {
+			t.Errorf("%d runs are taken", n)
+		}
+	}
+}
+
+func TestStudyTellsVerdictAndMissingCells(t *testing.T) {
+	runs := "run,scheduler,load,replicate,seed,offered_load,outcome,jct_seconds_mean\n"
+	for i, scheduler := range []string{"fifo", "srtf"} {
+		for k, load := range []string{"0.5", "1"} {
+			outcome := "completed"
+			if i == 1 && k == 1 {
+				outcome = "failed"
+			}
+			runs += fmt.Sprintf("r%d%d,%s,%s,1,1,0.4,%s,%d\n", i, k, scheduler, load, outcome, 100*(2-i))
+		}
+	}
+	runs += "r9," + strings.ReplaceAll(hostile, `"`, "") + ",0.5,1,1,0.4,completed,5\n"
+	stats := "metric,load,scheduler,baseline,n,mean,baseline_mean,change,t_low,t_high,bca_low,bca_high,ratio_of_means,wins,ties,wilcoxon_p,holm_p,looks,method\n" +
+		"jct_seconds.mean,0.5,srtf,fifo,5,100,200,-0.5,-0.6,-0.4,,,,,,,0.01,1,paired\n" +
+		"jct_seconds.mean,all,srtf,fifo,10,100,200,-0.5,-0.6,-0.4,,,,,,,0.01,1,paired\n" +
+		"jct_seconds.mean,all,las,fifo,10,210,200,0.05,-0.1,0.2,,,,,,,1,1,paired\n" +
+		"jct_seconds.mean,all,few,fifo,2,210,200,0.05,,,,,,,,,,1,values\n"
+	s, err := ReadStudyFS(files(map[string]string{"runs.csv": runs, "stats.csv": stats}), "studies/five")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.comparisons()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"jct_seconds.mean of srtf against fifo over 10 workloads: -50 % [-60 %, -40 %].",
+		"jct_seconds.mean of las against fifo over 10 workloads: no difference is shown, ~ +5 % [-10 %, +20 %].",
+		"jct_seconds.mean of few against fifo over 2 workloads: +5 %; too few workloads for an interval.",
+	}
+	if diff := cmp.Diff(want, verdict(list)); diff != "" {
+		t.Errorf("verdict (-want +got):\n%s", diff)
+	}
+	missing := s.missingCells()
+	if len(missing) != 2 || missing[0] != "srtf, 1, replicate 1 (run r11): failed" || !strings.HasSuffix(missing[1], ", 1: no run") {
+		t.Errorf("missing: %q", missing)
+	}
+	var page bytes.Buffer
+	if err := WriteStudy(&page, s); err != nil {
+		t.Fatal(err)
+	}
+	if text := page.String(); strings.Contains(text, "<img") || !strings.Contains(text, "warnings.csv is not there.") {
+		t.Error("a text is markup, or a missing file is not told")
+	}
+}
+
+func FuzzReadRun(f *testing.F) {
+	all := small()
+	f.Add(all["manifest.json"].Data, all["jobs.csv"].Data, all["decisions.jsonl"].Data, []byte("job,start_s,end_s,seats\n0,1,2,a:3+b:ffffffffffffffff\n"), []byte("at_s,devices_used\n0,1\n"))
+	f.Add([]byte(`{"config": "cluster: {nodes: [{count: 99999999999, devices: -1}]}"}`), []byte("job,name\n-1,a\n1e300,b\n"), []byte(`{"t_s":-1,"job":"a","action":"start","seats":[["x","99"]]}`), []byte("job\n"), []byte("at_s\n"))
+	f.Fuzz(func(t *testing.T, manifest, jobs, decisions, timeline, usage []byte) {
+		r, err := ReadRunFS(files(map[string]string{"manifest.json": string(manifest), "jobs.csv": string(jobs), "decisions.jsonl": string(decisions), "timeline.csv": string(timeline), "usage.csv": string(usage), "rounds.csv": string(usage), "fairness.csv": string(timeline), "training.csv": string(jobs)}), "x")
+		if err != nil {
+			return
+		}
+		if err := WriteRun(&bytes.Buffer{}, r); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func FuzzReadStudy(f *testing.F) {
+	f.Add([]byte("run,a,load,replicate,outcome\nx,1,2,1,completed\n"), []byte("metric,load,a,baseline,n,change,t_low,t_high\njct,all,b,c,5,1,0,2\n"))
+	f.Add([]byte("replicate\n"), []byte("baseline\n"))
+	f.Fuzz(func(t *testing.T, runs, stats []byte) {
+		s, err := ReadStudyFS(files(map[string]string{"runs.csv": string(runs), "stats.csv": string(stats)}), "x")
+		if err != nil {
+			return
+		}
+		if err := WriteStudy(&bytes.Buffer{}, s); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,263 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quartet-sched/quartet/core/metrics"
+)
+
+// A Run is what the files in the folder of a run tell.
+type Run struct {
+	Dir      string // as it was given
+	Summary  *metrics.Summary
+	Manifest Manifest
+	Problems []string // what is missing or cannot be read, a sentence each
+	Jobs     jobs
+
+	nodes   []node
+	rounds  *table
+	usage   *table // nil when it was not written, as the rest
+	rho     *table
+	used    *table
+	trained *table
+
+	stays   []stay
+	waits   []wait
+	healths []health
+	tunes   []tune
+	exact   bool // the stays are those of timeline.csv
+	byName  map[string]int
+}
+
+// A Manifest is what a page shows of manifest.json.
+type Manifest struct {
+	Name        string   `json:"name"`
+	Seed        uint64   `json:"seed"`
+	Quartet     string   `json:"quartet"`
+	Commit      string   `json:"commit"`
+	Go          string   `json:"go"`
+	Interrupted bool     `json:"interrupted"`
+	Failed      string   `json:"failed"`
+	Config      string   `json:"config"`
+	Inputs      []Digest `json:"inputs"`
+	Outputs     []Digest `json:"outputs"`
+	Plugins     []struct {
+		Name, Version, SHA256 string
+	} `json:"plugins"`
+}
+
+// Digest names a file and its content.
+type Digest struct {
+	File   string `json:"file"`
+	SHA256 string `json:"sha256"`
+}
+
+// jobs are the columns of jobs.csv.
+type jobs struct {
+	id                                                              []int
+	name, application, tenant, outcome                              []string
+	submit, first, finish, jct, queueing, replicas, restarts, usage []float64
+}
+
+type node struct {
+	name, accelerator string
+	devices           int
+}
+
+// A tune is the batch of a job from a moment on.
+type tune struct {
+	job           int
+	at            float64
+	batch, passes int
+}
+
+// largestFile is the most that a file of a run may hold.
+const largestFile = 4 << 30
+
+// ReadRun reads the folder of a run. Files that are missing or broken are told in Problems; an error means that there is no run.
+func ReadRun(dir string) (*Run, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%s is no folder of a run", dir)
+	}
+	return ReadRunFS(os.DirFS(dir), dir)
+}
+
+// ReadRunFS is ReadRun of a file system that holds the files of one run.
+func ReadRunFS(files fs.FS, dir string) (*Run, error) {
+	r := &Run{Dir: dir, byName: map[string]int{}, rounds: &table{}}
+	found := 0
+	read := func(name string, needed bool, parse func(io.Reader) error) {
+		f, err := files.Open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			if needed {
+				r.Problems = append(r.Problems, name+" is not there.")
+			}
+			return
+		}
+		if err == nil {
+			err = errors.Join(parse(io.LimitReader(f, largestFile)), f.Close())
+			found++
+		}
+		if err != nil {
+			r.Problems = append(r.Problems, fmt.Sprintf("%s cannot be read whole: %v.", name, err))
+		}
+	}
+	columns := func(to **table) func(io.Reader) error {
+		return func(in io.Reader) error {
+			t, err := readTable(in)
+			*to = t
+			return err
+		}
+	}
+	var written, timeline, states *table
+	read("manifest.json", true, func(in io.Reader) error { return readJSON(in, &r.Manifest) })
+	read("summary.json", true, func(in io.Reader) error {
+		s := &metrics.Summary{}
+		if err := readJSON(in, s); err != nil {
+			return err
+		}
+		r.Summary = s
+		return nil
+	})
+	r.readNodes()
+	read("jobs.csv", true, columns(&written))
+	if written == nil {
+		written = &table{}
+	}
+	if err := r.takeJobs(written); err != nil {
+		r.Problems = append(r.Problems, fmt.Sprintf("jobs.csv: %v.", err))
+	}
+	read("rounds.csv", true, columns(&r.rounds))
+	read("decisions.jsonl", true, r.readDecisions)
+	read("timeline.csv", false, columns(&timeline))
+	if timeline != nil {
+		if err := r.readTimeline(timeline); err != nil {
+			r.Problems = append(r.Problems, fmt.Sprintf("timeline.csv: %v.", err))
+		}
+	}
+	read("nodes.csv", false, columns(&states))
+	if states != nil {
+		if err := r.readHealths(states); err != nil {
+			r.Problems = append(r.Problems, fmt.Sprintf("nodes.csv: %v.", err))
+		}
+	}
+	read("usage.csv", false, columns(&r.usage))
+	read("fairness.csv", false, columns(&r.rho))
+	read("accelerators.csv", false, columns(&r.used))
+	read("training.csv", false, columns(&r.trained))
+	if found == 0 {
+		return nil, fmt.Errorf("%s holds no run: neither manifest.json nor jobs.csv is there", dir)
+	}
+	return r, nil
+}
+
+func readJSON(in io.Reader, to any) error {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(bytes.TrimPrefix(text, []byte("\ufeff")), to)
+}
+
+func (r *Run) takeJobs(t *table) error {
+	var errs []error
+	numbers := func(name string) []float64 {
+		list, err := t.numbers(name)
+		errs = append(errs, err)
+		return list
+	}
+	r.Jobs = jobs{
+		name: t.text("name"), application: t.text("application"), tenant: t.text("tenant"), outcome: t.text("outcome"),
+		submit: numbers("submit_s"), first: numbers("first_start_s"), finish: numbers("finish_s"), jct: numbers("jct_s"),
+		queueing: numbers("queueing_s"), replicas: numbers("replicas_mean"), restarts: numbers("restarts"), usage: numbers("gpu_seconds"),
+	}
+	for _, id := range numbers("job") {
+		r.Jobs.id = append(r.Jobs.id, int(zeroed(id)))
+	}
+	return errors.Join(errs...)
+}
+
+// mostNodes is how many nodes a config may name before the page leaves them out.
+const mostNodes = 1 << 16
+
+// readNodes takes the nodes from the config of the manifest, named as the simulator names them.
+func (r *Run) readNodes() {
+	var config struct {
+		Cluster struct {
+			Nodes []struct {
+				Name, Accelerator string
+				Count, Devices    int
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(r.Manifest.Config), &config); err != nil {
+		r.Problems = append(r.Problems, fmt.Sprintf("the config in manifest.json cannot be read: %v.", err))
+		return
+	}
+	for _, group := range config.Cluster.Nodes {
+		if group.Count > mostNodes-len(r.nodes) {
+			r.Problems = append(r.Problems, fmt.Sprintf("The config has more than %d nodes; those without jobs are left out.", mostNodes))
+		}
+		for k := range min(group.Count, mostNodes-len(r.nodes)) {
+			name := fmt.Sprintf("%s-%d", group.Name, k)
+			if group.Count == 1 {
+				name = group.Name
+			}
+			r.byName[name] = len(r.nodes)
+			r.nodes = append(r.nodes, node{name, group.Accelerator, min(max(group.Devices, 0), 64)})
+		}
+	}
+}
+
+// node is the index of a node, which the config may not have named.
+func (r *Run) node(name string) int {
+	i, known := r.byName[name]
+	if !known {
+		i = len(r.nodes)
+		r.byName[name] = i
+		r.nodes = append(r.nodes, node{name: name, devices: 1})
+	}
+	return i
+}
+
+// Name is what the page calls the run.
+func (r *Run) Name() string {
+	switch {
+	case r.Manifest.Name != "":
+		return r.Manifest.Name
+	case r.Summary != nil && r.Summary.Name != "":
+		return r.Summary.Name
+	default:
+		return filepath.Base(r.Dir)
+	}
+}
+
+// horizon is the last moment that the files tell of.
+func (r *Run) horizon() float64 {
+	last := 0.0
+	for _, list := range [...][]float64{r.Jobs.submit, r.Jobs.finish} {
+		for _, at := range list {
+			if at > last {
+				last = at
+			}
+		}
+	}
+	if at, err := r.rounds.numbers("time_s"); err == nil && len(at) > 0 && !math.IsNaN(at[len(at)-1]) {
+		last = max(last, at[len(at)-1])
+	}
+	return last
+}

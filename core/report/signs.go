@@ -1,0 +1,104 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// signs tells of what makes the figures of a run say less than they seem to, a sentence each.
+func (r *Run) signs() (list []string) {
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	n := len(r.Jobs.name)
+	switch {
+	case n == 0:
+		add("The run has no jobs.")
+		return list
+	case n < 100:
+		add("The 99th percentile of %s is that of its largest: with less than 100 jobs it says what the maximum says.", counted(n, "job"))
+	case n < 1000:
+		add("The 99th percentile rests on %s.", counted(n-int(math.Ceil(.99*float64(n)))+1, "job"))
+	}
+	started, single, same, never := 0, 0, 0, 0
+	for i, replicas := range r.Jobs.replicas {
+		if math.IsNaN(replicas) {
+			never++
+			continue
+		}
+		started++
+		if replicas == 1 {
+			single++
+		}
+		if r.Jobs.queueing[i] == 0 {
+			same++
+		}
+	}
+	if started > 1 && single == started {
+		add("All jobs ran on one device: no policy had a choice of how many.")
+	}
+	if never > 0 {
+		add("%s never got devices.", counted(never, "job"))
+	}
+	if started > 1 && same == started {
+		add("No job waited for its first devices: the cluster was never full.")
+	}
+	if types := r.unusedTypes(); len(types) > 0 {
+		add("Nothing ran on %s.", strings.Join(types, ", "))
+	}
+	if r.elastic() && len(r.stays) > 0 && !slices.ContainsFunc(r.stays, func(s stay) bool { return s.how == "resized" }) {
+		add("The elasticity can change the number of devices, and no job was ever resized.")
+	}
+	if s := r.Summary; s != nil {
+		if u := float64(s.UtilizationRatio); u < .2 {
+			add("The devices were held %.0f %% of the time: the load is too low to tell schedulers apart.", 100*u)
+		}
+		if c := s.Jobs; c.Unfinished > 0 {
+			add("%s not finished: mean and quantiles leave out the jobs that take longest.", wereCounted(c.Unfinished))
+		}
+		for _, p := range s.Plugins {
+			if p.Fallback {
+				add("%s failed, and a built-in policy took its place: %s", p.Component, p.Reason)
+			}
+		}
+	}
+	return list
+}
+
+// elastic reports whether the composition has an elasticity that may resize jobs.
+func (r *Run) elastic() bool {
+	return r.Summary != nil && r.Summary.Components.Elasticity != "elasticity/fixed" && r.Summary.Components.Elasticity != ""
+}
+
+// unusedTypes lists the accelerator types of the cluster on which nothing ran, when it is known where jobs ran.
+func (r *Run) unusedTypes() (list []string) {
+	if len(r.stays) == 0 {
+		return nil
+	}
+	used := map[string]bool{}
+	for i := range r.stays {
+		for _, s := range r.stays[i].seats {
+			used[r.nodes[s.node].accelerator] = true
+		}
+	}
+	for _, n := range r.nodes {
+		if !used[n.accelerator] && n.accelerator != "" && !slices.Contains(list, n.accelerator) {
+			list = append(list, n.accelerator)
+		}
+	}
+	return list
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func wereCounted(n int) string {
+	if n == 1 {
+		return "1 job was"
+	}
+	return fmt.Sprintf("%d jobs were", n)
+}

@@ -1,0 +1,273 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Study is what the tables of a study tell.
+type Study struct {
+	Dir      string
+	Problems []string
+	runs     *table
+	stats    *table
+	warnings *table
+	file     string // study.yaml
+	axes     []string
+	compared string
+}
+
+// The names of the tables of a study.
+const (
+	runsFile  = "runs.csv"
+	statsFile = "stats.csv"
+)
+
+// IsStudy reports whether a folder holds a study, and no run.
+func IsStudy(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, runsFile))
+	return err == nil
+}
+
+// ReadStudy reads the folder of a study. Files that are missing or broken are told on the page; without runs.csv there is none.
+func ReadStudy(dir string) (*Study, error) { return ReadStudyFS(os.DirFS(dir), dir) }
+
+// ReadStudyFS is ReadStudy of a file system that holds the files of one study.
+func ReadStudyFS(files fs.FS, dir string) (*Study, error) {
+	s := &Study{Dir: dir, runs: &table{}, stats: &table{}, warnings: &table{}}
+	for _, f := range []struct {
+		name string
+		to   **table
+	}{{runsFile, &s.runs}, {statsFile, &s.stats}, {"warnings.csv", &s.warnings}} {
+		in, err := files.Open(f.name)
+		if errors.Is(err, fs.ErrNotExist) {
+			if f.name == runsFile {
+				return nil, fmt.Errorf("%s holds no study: runs.csv is not there", dir)
+			}
+			s.Problems = append(s.Problems, f.name+" is not there.")
+			continue
+		}
+		if err == nil {
+			var t *table
+			t, err = readTable(io.LimitReader(in, largestFile))
+			*f.to, err = t, errors.Join(err, in.Close())
+		}
+		if err != nil {
+			s.Problems = append(s.Problems, fmt.Sprintf("%s cannot be read whole: %v.", f.name, err))
+		}
+	}
+	if text, err := fs.ReadFile(files, "study.yaml"); err == nil {
+		s.file = string(text)
+	}
+	if end := slices.Index(s.runs.names, "replicate"); end > 0 {
+		s.axes = s.runs.names[1:end]
+	}
+	if at := slices.Index(s.stats.names, "baseline"); at > 0 {
+		s.compared = s.stats.names[at-1]
+	} else if len(s.axes) > 0 {
+		s.compared = s.axes[0]
+	}
+	return s, nil
+}
+
+// others are the axes but the compared one.
+func (s *Study) others() []string {
+	return slices.DeleteFunc(slices.Clone(s.axes), func(axis string) bool { return axis == s.compared })
+}
+
+// items are the values of an axis in the order of the file.
+func items(texts []string) (list []string) {
+	seen := map[string]bool{}
+	for _, text := range texts {
+		if !seen[text] {
+			seen[text] = true
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// A comparison is a row of stats.csv.
+type comparison struct {
+	metric, item, baseline, method string
+	where                          []string // item of each other axis, "all" for pooled
+	n                              int
+	mean, base, change, low, high  float64 // the last three as parts
+	holm                           float64
+}
+
+// shown reports whether the change is more than chance: its interval does not hold 0.
+func (c *comparison) shown() bool { return c.low > 0 || c.high < 0 }
+
+// pooled reports whether it is about all cells together.
+func (c *comparison) pooled() bool {
+	return !slices.ContainsFunc(c.where, func(item string) bool { return item != "all" })
+}
+
+// comparisons reads stats.csv. The interval is that of t, as quartet bench prints it, or the bootstrap's where there is none.
+func (s *Study) comparisons() ([]comparison, error) {
+	t := s.stats
+	var errs []error
+	column := func(name string) []float64 {
+		list, err := t.numbers(name)
+		errs = append(errs, err)
+		return list
+	}
+	n, mean, base, change, holm := column("n"), column("mean"), column("baseline_mean"), column("change"), column("holm_p")
+	tLow, tHigh, low, high := column("t_low"), column("t_high"), column("bca_low"), column("bca_high")
+	metric, item, baseline, method := t.text("metric"), t.text(s.compared), t.text("baseline"), t.text("method")
+	var where [][]string
+	for _, axis := range s.others() {
+		where = append(where, t.text(axis))
+	}
+	list := make([]comparison, t.rows)
+	for i := range list {
+		c := comparison{metric: metric[i], item: item[i], baseline: baseline[i], method: method[i], n: int(zeroed(n[i])), mean: mean[i], base: base[i], change: change[i], low: tLow[i], high: tHigh[i], holm: holm[i]}
+		if math.IsNaN(c.low) || math.IsNaN(c.high) {
+			c.low, c.high = low[i], high[i]
+		}
+		for _, texts := range where {
+			c.where = append(c.where, texts[i])
+		}
+		list[i] = c
+	}
+	return list, errors.Join(errs...)
+}
+
+// change writes a change with its interval, and ~ where it may be chance.
+func (c *comparison) text() string {
+	switch {
+	case math.IsNaN(c.change):
+		return unknownText
+	case math.IsNaN(c.low) || math.IsNaN(c.high):
+		return signedPercent(c.change) + " (no interval)"
+	}
+	mark := ""
+	if !c.shown() {
+		mark = "~ "
+	}
+	return fmt.Sprintf("%s%s [%s, %s]", mark, signedPercent(c.change), signedPercent(c.low), signedPercent(c.high))
+}
+
+func signedPercent(v float64) string {
+	if math.IsNaN(v) {
+		return unknownText
+	}
+	return strings.Replace(fmt.Sprintf("%+.3g %%", 100*v), "-0 %", "0 %", 1)
+}
+
+// senseOf tells whether more of a metric is better (1), less (-1) or neither (0).
+func senseOf(metric string) int {
+	for _, less := range [...]string{"jct_seconds", "queueing_seconds", "makespan", "restarts", "preemptions", "fairness", "rho", "gap_ratio", "jobs.failed", "jobs.unfinished", "jobs.rejected"} {
+		if strings.HasPrefix(metric, less) {
+			return -1
+		}
+	}
+	if strings.HasPrefix(metric, "jobs.completed") {
+		return 1
+	}
+	return 0
+}
+
+// class colours a change that is more than chance, and says nothing of others.
+func (c *comparison) class() string {
+	switch sense := float64(senseOf(c.metric)); {
+	case math.IsNaN(c.change) || !c.shown() || sense == 0:
+		return ""
+	case c.change*sense > 0:
+		return "better"
+	default:
+		return "worse"
+	}
+}
+
+// verdict is what the study came to on its first metric, in a sentence for each item that is held against the baseline.
+func verdict(list []comparison) (sentences []string) {
+	if len(list) == 0 {
+		return nil
+	}
+	first := list[0].metric
+	for i := range list {
+		c := &list[i]
+		if c.metric != first || !c.pooled() || c.item == c.baseline || math.IsNaN(c.change) {
+			continue
+		}
+		what := fmt.Sprintf("%s of %s against %s over %s: ", c.metric, c.item, c.baseline, counted(c.n, "workload"))
+		switch {
+		case math.IsNaN(c.low):
+			sentences = append(sentences, what+signedPercent(c.change)+"; too few workloads for an interval.")
+		case !c.shown():
+			sentences = append(sentences, what+"no difference is shown, "+c.text()+".")
+		case !math.IsNaN(c.holm) && c.holm > .05:
+			sentences = append(sentences, what+c.text()+fmt.Sprintf("; with all comparisons of the study in mind it may be chance (p = %s after Holm).", trimmed(c.holm, 2)))
+		default:
+			sentences = append(sentences, what+c.text()+".")
+		}
+	}
+	return sentences
+}
+
+// missingCells lists what the study should hold and does not: runs that failed or were not run, and cells without a row.
+func (s *Study) missingCells() (list []string) {
+	run, outcome := s.runs.text("run"), s.runs.text("outcome")
+	replicate := s.runs.text("replicate")
+	columns := make([][]string, len(s.axes))
+	for a, axis := range s.axes {
+		columns[a] = s.runs.text(axis)
+	}
+	seen := map[string]bool{}
+	most := 1
+	for i := range s.runs.rows {
+		var cell []string
+		for a := range s.axes {
+			cell = append(cell, columns[a][i])
+		}
+		seen[strings.Join(cell, "\x00")] = true
+		if outcome[i] == "failed" || outcome[i] == "missing" {
+			list = append(list, fmt.Sprintf("%s, replicate %s (run %s): %s", strings.Join(cell, ", "), replicate[i], run[i], outcome[i]))
+		}
+	}
+	var all [][]string
+	for a := range s.axes {
+		all = append(all, items(columns[a]))
+		if most *= len(all[a]); most > 1<<16 {
+			return list
+		}
+	}
+	cells := [][]string{{}}
+	for _, axis := range all {
+		var longer [][]string
+		for _, cell := range cells {
+			for _, item := range axis {
+				longer = append(longer, append(slices.Clone(cell), item))
+			}
+		}
+		cells = longer
+	}
+	for _, cell := range cells {
+		if len(s.axes) > 0 && s.runs.rows > 0 && !seen[strings.Join(cell, "\x00")] {
+			list = append(list, strings.Join(cell, ", ")+": no run")
+		}
+	}
+	return list
+}
+
+// numeric reports whether all items of an axis are numbers, and lists them.
+func numeric(list []string) (values []float64, ok bool) {
+	for _, text := range list {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, false
+		}
+		values = append(values, v)
+	}
+	return values, len(values) > 0
+}

@@ -1,0 +1,308 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// studyMetrics are the columns of runs.csv of which the page draws curves, when the study compares nothing else.
+var studyMetrics = [...]string{"jct_seconds_mean", "jct_seconds_p99", "makespan_seconds", "fairness_rho_mean"}
+
+// mostListed is how many entries a list shows before it says how many more there are.
+const mostListed = 50
+
+// WriteStudy writes the page of a study.
+func WriteStudy(w io.Writer, s *Study) error {
+	data := newPack()
+	data.value("kind", "study")
+	p := &page{Title: filepath.Base(filepath.Clean(s.Dir)), Notes: slices.Clone(s.Problems)}
+	list, err := s.comparisons()
+	if err != nil {
+		p.Notes = append(p.Notes, fmt.Sprintf("stats.csv: %v.", err))
+	}
+	found := section{ID: "verdict", Title: "Verdict", List: verdict(list)}
+	if len(found.List) == 0 {
+		found.Text = []string{"Nothing is compared: stats.csv holds no pair over all workloads."}
+	}
+	p.Sections = append(p.Sections, found)
+	if missing := s.missingCells(); len(missing) > 0 {
+		p.Sections = append(p.Sections, section{ID: "missing", Title: "Missing", Text: []string{counted(len(missing), "run") + " or cells are missing; no figure here counts them."}, List: shortened(missing)})
+	}
+	p.Sections = append(p.Sections, comparisonSections(s, list)...)
+	if curves := s.packCurves(data); curves {
+		p.Sections = append(p.Sections, section{ID: "load", Title: "Over load", Text: []string{"The mean over the replicates of a cell. Bands reach from the smallest replicate to the largest."}, Plots: []string{"curves"}})
+	}
+	if s.packTradeoff(data, list) {
+		p.Sections = append(p.Sections, section{ID: "tradeoff", Title: "Trade-offs", Text: []string{"Over all workloads, as parts of the baseline: nearer to the lower left is better."}, Plots: []string{"pairs"}})
+	}
+	if n := s.warnings.rows; n > 0 {
+		p.Sections = append(p.Sections, section{ID: "warnings", Title: "Warnings", List: shortened(s.warned())})
+	}
+	p.Sections = append(p.Sections, s.files())
+	return p.write(w, data, dataScript, studyScript, startScript)
+}
+
+func shortened(list []string) []string {
+	if len(list) <= mostListed {
+		return list
+	}
+	return append(slices.Clone(list[:mostListed]), fmt.Sprintf("and %d more", len(list)-mostListed))
+}
+
+// comparisonSections are the table of what is pooled, and a heat map of the cells for each metric.
+func comparisonSections(s *Study, list []comparison) []section {
+	if len(list) == 0 {
+		return nil
+	}
+	table := section{ID: "table", Title: "Comparison", Text: []string{"The change against the baseline with its 95 % interval; ~ where the interval holds 0. The unit is the workload."}}
+	g := grid{Caption: "All workloads together", Head: []string{"metric", s.compared, "baseline", "workloads", "mean", "mean of the baseline", "change", "p after Holm", "method"}}
+	maps := section{ID: "cells", Title: "Cells", Text: []string{"Changes against the baseline: + is worse by more than chance, ✓ better by more than chance, ~ neither."}}
+	var metrics []string
+	for i := range list {
+		c := &list[i]
+		if !slices.Contains(metrics, c.metric) {
+			metrics = append(metrics, c.metric)
+		}
+		if !c.pooled() {
+			continue
+		}
+		write := digits
+		if strings.Contains(c.metric, "seconds") {
+			write = span
+		}
+		p := unknownText
+		if !math.IsNaN(c.holm) {
+			p = trimmed(c.holm, 2)
+		}
+		row := plain(c.metric, c.item, c.baseline, itoa(c.n), write(c.mean), write(c.base), c.text(), p, c.method)
+		row[6].Class = c.class()
+		g.Rows = append(g.Rows, row)
+	}
+	table.Tables = []grid{g}
+	for _, metric := range metrics {
+		if m := heat(s, list, metric); len(m.Rows) > 0 && len(m.Head) > 1 {
+			maps.Tables = append(maps.Tables, m)
+		}
+	}
+	if len(maps.Tables) == 0 {
+		return []section{table}
+	}
+	return []section{table, maps}
+}
+
+// heat is a table of one metric: a row for each cell of the other axes, a column for each item of the compared axis.
+func heat(s *Study, list []comparison, metric string) grid {
+	g := grid{Caption: metric, Head: []string{strings.Join(s.others(), ", ")}}
+	at := map[string]int{}
+	for i := range list {
+		c := &list[i]
+		if c.metric != metric || slices.Contains(c.where, "all") || c.item == c.baseline || math.IsNaN(c.change) {
+			continue
+		}
+		column := slices.Index(g.Head[1:], c.item) + 1
+		if column == 0 {
+			column = len(g.Head)
+			g.Head = append(g.Head, c.item)
+		}
+		name := strings.Join(c.where, ", ")
+		row, known := at[name]
+		if !known {
+			row = len(g.Rows)
+			at[name], g.Rows = row, append(g.Rows, plain(name))
+		}
+		for len(g.Rows[row]) <= column {
+			g.Rows[row] = append(g.Rows[row], cell{Text: unknownText})
+		}
+		g.Rows[row][column] = cell{Text: heatMark(c) + signedPercent(c.change), Class: heatClass(c)}
+	}
+	for i := range g.Rows {
+		for len(g.Rows[i]) < len(g.Head) {
+			g.Rows[i] = append(g.Rows[i], cell{Text: unknownText})
+		}
+	}
+	return g
+}
+
+func heatMark(c *comparison) string {
+	switch c.class() {
+	case "better":
+		return "✓ "
+	case "worse":
+		return "+ "
+	case "":
+		if c.low <= 0 && c.high >= 0 {
+			return "~ "
+		}
+	}
+	return ""
+}
+
+// heatClass is a colour by the sense and the size of a change: three steps to each side.
+func heatClass(c *comparison) string {
+	sense := senseOf(c.metric)
+	if sense == 0 || c.change == 0 {
+		return ""
+	}
+	step := 1
+	for _, limit := range [...]float64{.05, .2} {
+		if math.Abs(c.change) > limit {
+			step++
+		}
+	}
+	if c.change*float64(sense) > 0 {
+		return fmt.Sprintf("good%d", step)
+	}
+	return fmt.Sprintf("bad%d", step)
+}
+
+// packCurves adds a chart for each metric and workload over the axis load, when it is of numbers.
+func (s *Study) packCurves(p *pack) bool {
+	type line struct {
+		Label string `json:"label"`
+		Key   string `json:"key"`
+	}
+	type chart struct {
+		Title   string `json:"title"`
+		Seconds bool   `json:"seconds"`
+		X       string `json:"x"`
+		Lines   []line `json:"lines"`
+	}
+	var charts []chart
+	loads, ok := numeric(items(s.runs.text("load")))
+	if !ok || len(loads) < 2 || s.compared == "load" || !s.runs.has("load") {
+		return false
+	}
+	slices.Sort(loads)
+	p.ratios("loads", loads)
+	var rest []string
+	for _, axis := range s.others() {
+		if axis != "load" {
+			rest = append(rest, axis)
+		}
+	}
+	groups := make([]string, s.runs.rows)
+	for _, axis := range rest {
+		for i, text := range s.runs.text(axis) {
+			groups[i] = strings.TrimPrefix(groups[i]+", "+text, ", ")
+		}
+	}
+	item := s.runs.text(s.compared)
+	load, _ := s.runs.numbers("load") // checked above
+	for _, metric := range studyMetrics {
+		values, err := s.runs.numbers(metric)
+		if err != nil || !s.runs.has(metric) {
+			continue
+		}
+		for _, group := range items(groups) {
+			c := chart{Title: strings.TrimSuffix(metric+", "+group, ", "), Seconds: strings.Contains(metric, "seconds"), X: "loads"}
+			for _, name := range items(item) {
+				key := fmt.Sprintf("curve.%d.%d", len(charts), len(c.Lines))
+				mean, low, high, any := overLoads(loads, load, values, func(i int) bool { return groups[i] == group && item[i] == name })
+				if !any {
+					continue
+				}
+				p.ratios(key+".mean", mean)
+				p.ratios(key+".low", low)
+				p.ratios(key+".high", high)
+				c.Lines = append(c.Lines, line{name, key})
+			}
+			if len(c.Lines) > 0 {
+				charts = append(charts, c)
+			}
+		}
+	}
+	p.value("charts", charts)
+	return len(charts) > 0
+}
+
+// overLoads is the mean, the least and the most of what is chosen, at each load.
+func overLoads(loads, load, values []float64, chosen func(int) bool) (mean, low, high []float64, any bool) {
+	for _, at := range loads {
+		n, sum, least, most := 0, 0.0, math.Inf(1), math.Inf(-1)
+		for i, v := range values {
+			if load[i] == at && !math.IsNaN(v) && chosen(i) {
+				n, sum, least, most = n+1, sum+v, min(least, v), max(most, v)
+			}
+		}
+		if n == 0 {
+			mean, low, high = append(mean, math.NaN()), append(low, math.NaN()), append(high, math.NaN())
+			continue
+		}
+		any = true
+		mean, low, high = append(mean, sum/float64(n)), append(low, least), append(high, most)
+	}
+	return mean, low, high, any
+}
+
+// packTradeoff adds the pooled changes of one metric against those of another.
+func (s *Study) packTradeoff(p *pack, list []comparison) bool {
+	changes := map[string]map[string]float64{}
+	var names, metrics []string
+	for i := range list {
+		c := &list[i]
+		if !c.pooled() || math.IsNaN(c.change) {
+			continue
+		}
+		if changes[c.metric] == nil {
+			changes[c.metric] = map[string]float64{}
+			metrics = append(metrics, c.metric)
+		}
+		changes[c.metric][c.item] = 1 + c.change
+		if changes[c.metric][c.baseline] = 1; !slices.Contains(names, c.baseline) {
+			names = append(names, c.baseline)
+		}
+		if !slices.Contains(names, c.item) {
+			names = append(names, c.item)
+		}
+	}
+	type pair struct {
+		Title string    `json:"title"`
+		X     []float64 `json:"x"`
+		Y     []float64 `json:"y"`
+		Names []string  `json:"names"`
+		XName string    `json:"xName"`
+	}
+	var pairs []pair
+	for k, metric := range metrics {
+		if k == 0 || senseOf(metric) >= 0 || senseOf(metrics[0]) >= 0 {
+			continue
+		}
+		one := pair{Title: metric + " against " + metrics[0], XName: metrics[0]}
+		for _, name := range names {
+			x, xOK := changes[metrics[0]][name]
+			y, yOK := changes[metric][name]
+			if xOK && yOK {
+				one.X, one.Y, one.Names = append(one.X, x), append(one.Y, y), append(one.Names, name)
+			}
+		}
+		if len(one.X) > 1 {
+			pairs = append(pairs, one)
+		}
+	}
+	p.value("pairs", pairs)
+	return len(pairs) > 0
+}
+
+func (s *Study) warned() (list []string) {
+	run, kind, message := s.warnings.text("run"), s.warnings.text("kind"), s.warnings.text("message")
+	for i := range s.warnings.rows {
+		list = append(list, fmt.Sprintf("%s (%s): %s", run[i], kind[i], message[i]))
+	}
+	return list
+}
+
+// files links what the page was made of.
+func (s *Study) files() section {
+	out := section{ID: "files", Title: "Files", Pre: s.file, More: "Show study.yaml"}
+	g := grid{Caption: "Beside this page", Head: []string{"file", "holds"}, Words: true}
+	for _, f := range [...][2]string{{"study.yaml", "the study, resolved"}, {runsFile, "a row for each run"}, {statsFile, "a row for each comparison"}, {"jobs.csv.gz", "the jobs of all runs"}, {"warnings.csv", "what people should know of runs"}} {
+		g.Rows = append(g.Rows, []cell{{Text: f[0], Link: f[0]}, {Text: f[1]}})
+	}
+	g.Caption += "; " + counted(s.runs.rows, "run")
+	out.Tables = []grid{g}
+	return out
+}
