@@ -33,9 +33,11 @@ type scenario struct {
 	round   core.RoundOptions
 	world   sim.Config
 	seed    uint64
-	// mayStarve: the released placement of Blox never seats a job whose size no running sum of free devices hits, and the
-	// published search of Pollux may never think of a row as wide as a job needs.
-	mayStarve bool
+	// mayStarve: the released placement of Blox never seats a job whose size no running sum of free devices hits, the published
+	// search of Pollux may never think of a row as wide as a job needs, and jobs that take turns under LAS every round get
+	// nowhere where a restart takes a round.
+	mayStarve  bool
+	takesTurns bool
 }
 
 const scenarioHeader = "name,submit_s,duration_s,replicas,tenant,application,min_replicas,max_replicas,accelerators\n"
@@ -195,6 +197,9 @@ func (s *scenario) drawStages(t *rapid.T) {
 	scaler, _ := pick(t, "scaler", c.Scaler, nil, s.seed)
 	joint := rapid.IntRange(0, 3).Draw(t, "joint") == 0
 	s.mayStarve = fit["fit"] == "prefix_sum" || search["search"] == "genetic"
+	if a, err := allocation(); err == nil {
+		s.takesTurns = a.ID == "allocation/las"
+	}
 
 	s.stages = func() (stages core.Stages, err error) {
 		for _, create := range admission {
@@ -279,6 +284,7 @@ func (s *scenario) drawWorld(t *rapid.T) {
 		Interference:    rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "interference"),
 		StallAfter:      s.duration(24 * 60 * 60),
 	}
+	s.mayStarve = s.mayStarve || s.takesTurns && s.world.RestartOverhead.Seconds() >= s.round.IntervalSeconds
 	if rapid.Bool().Draw(t, "checkpoints") {
 		s.world.CheckpointInterval = s.duration(300)
 	}
