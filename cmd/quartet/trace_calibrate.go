@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -229,7 +230,7 @@ func calibrationTable(results []calibration) render.Table {
 			if d.Most < 0 {
 				met = fmt.Sprintf("%d and more", d.Least)
 			} else if d.Least == d.Most {
-				met = fmt.Sprint(d.Least)
+				met = strconv.Itoa(d.Least)
 			}
 			round := func(x metrics.Number) float64 { return math.Round(float64(x)*1000) / 1000 }
 			t.Rows = append(t.Rows, []any{

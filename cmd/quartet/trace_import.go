@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -179,7 +180,7 @@ func writeCounts(w io.Writer, counts exchange.Counts, format render.Format) erro
 	}}
 	table.Rows = append(table.Rows, []any{counts.Rows, "read", "", ""}, []any{counts.Kept, "kept", "", ""})
 	for _, d := range counts.Dropped {
-		table.Rows = append(table.Rows, []any{d.Rows, "dropped: " + d.Reason, fmt.Sprint(d.Line), d.Example})
+		table.Rows = append(table.Rows, []any{d.Rows, "dropped: " + d.Reason, strconv.Itoa(d.Line), d.Example})
 	}
 	return table.Write(w, format)
 }

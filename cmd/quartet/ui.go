@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,7 +46,7 @@ func (a *app) serveUI(ctx context.Context, dir string, port int) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return problem(dir, "there is no such folder", "give a folder of runs or of one run")
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return problem("--port", err.Error(), "give a free port, or none")
 	}
@@ -112,9 +113,15 @@ func (w watched) Job(ctx context.Context, name string) (*ui.Told, error) {
 	}
 	j := d.GetJob()
 	told := &ui.Told{Decisions: [][2]any{}, Facts: [][2]string{
-		{"state", j.GetState()}, {"why", j.GetReason()}, {"tenant", j.GetTenant()}, {"application", j.GetApplication()},
-		{"asked for", fmt.Sprint(j.GetRequested())}, {"command", strings.Join(j.GetCommand(), " ")}, {"restarts", fmt.Sprint(j.GetRestarts())},
-		{"preemptions", fmt.Sprint(j.GetPreemptions())}, {"last trouble", j.GetMessage()},
+		{"state", j.GetState()},
+		{"why", j.GetReason()},
+		{"tenant", j.GetTenant()},
+		{"application", j.GetApplication()},
+		{"asked for", strconv.FormatUint(uint64(j.GetRequested()), 10)},
+		{"command", strings.Join(j.GetCommand(), " ")},
+		{"restarts", strconv.FormatUint(uint64(j.GetRestarts()), 10)},
+		{"preemptions", strconv.FormatUint(uint64(j.GetPreemptions()), 10)},
+		{"last trouble", j.GetMessage()},
 	}}
 	for _, decision := range d.GetDecisions() {
 		told.Decisions = append(told.Decisions, [2]any{decision.GetAtSeconds(), strings.TrimSpace(decision.GetWhat() + " " + because(decision))})

@@ -110,10 +110,10 @@ func (b *batsimReader) read() error {
 		return err
 	}
 	if _, err := b.decoder.Token(); err != io.EOF {
-		return fmt.Errorf("something follows the workload")
+		return errors.New("something follows the workload")
 	}
 	if !found["jobs"] {
-		return fmt.Errorf("it has no jobs")
+		return errors.New("it has no jobs")
 	}
 	return nil
 }

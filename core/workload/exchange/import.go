@@ -140,7 +140,7 @@ func (in *importer) keeps(outcome string) bool {
 func (in *importer) checkFixed() error {
 	var ds core.Diagnostics
 	if len(in.Map) > 0 {
-		ds = append(ds, core.Diagnostic{Summary: fmt.Sprintf("%s has no columns to map", in.From), Hint: "columns are those of sacct, kueue and csv"})
+		ds = append(ds, core.Diagnostic{Summary: in.From + " has no columns to map", Hint: "columns are those of sacct, kueue and csv"})
 	}
 	for _, k := range in.Keep {
 		if !strings.EqualFold(k.Column, "outcome") && !strings.EqualFold(k.Column, "state") && !strings.EqualFold(k.Column, "status") {

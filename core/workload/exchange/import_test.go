@@ -34,7 +34,8 @@ func TestImport(t *testing.T) {
 		want      string // as CSV
 		dropped   map[string]int
 	}{
-		"sacct": {from: Sacct, log: messy,
+		"sacct": {
+			from: Sacct, log: messy,
 			want: `name,submit_s,duration_s,replicas,tenant,accelerators,limit_s,observed_start_s,outcome
 102,0,1800,6,vision,a100|v100,,70,cancelled
 101,60,3600,4,vision,a100,86400,70,completed
@@ -44,43 +45,55 @@ func TestImport(t *testing.T) {
 			dropped: map[string]int{
 				"step of a job": 2, reasonAgain: 1, reasonBackwards: 1, reasonNotEnded: 1, reasonNoGPU: 1, reasonNeverRan: 1, "end is not known": 1,
 				"row has not the 14 columns of the header": 1, "tasks of an array that never started": 1,
-			}},
+			},
+		},
 		"sacct with a divider at the end, devices on each node and Windows line ends": {
 			from:    Sacct,
 			log:     "\ufeffJobIDRaw|Submit|Start|End|TimelimitRaw|NNodes|AllocGRES|State|\r\n7|100|110|120|5|2|gpu:a100:4(IDX:0-3),lic:1|COMPLETED|\r\n8|100|110|120|5|2|gpu:2|OUT_OF_MEMORY|\r\n",
 			want:    "name,submit_s,duration_s,replicas,accelerators,limit_s,observed_start_s,outcome\n7,100,10,8,a100,300,110,completed\n8,100,10,4,,300,110,out_of_memory\n",
-			dropped: map[string]int{}},
-		"kueue": {from: Kueue,
+			dropped: map[string]int{},
+		},
+		"kueue": {
+			from: Kueue,
 			log: "namespace,name,local_queue,creation_timestamp,admitted_at,finished_at,nvidia.com/gpu,flavor,reason,priority\n" +
 				"ml,job-a,team-a,2026-01-05T08:00:00Z,2026-01-05T08:01:00Z,2026-01-05T09:01:00Z,8,a100,Succeeded,100\n" +
 				"web,job-a,team-b,2026-01-05T08:00:00.5Z,2026-01-05T08:01:00Z,2026-01-05T08:11:00Z,1,,Failed,0\n" +
 				"web,job-b,team-b,2026-01-05T08:00:00Z,,,1,,,0\n",
 			want:    "name,submit_s,duration_s,replicas,tenant,accelerators,observed_start_s,outcome\nml/job-a,0,3600,8,team-a,a100,60,completed\nweb/job-a,0.5,600,1,team-b,,60,failed\n",
-			dropped: map[string]int{reasonNeverRan: 1}},
-		"swf": {from: SWF,
+			dropped: map[string]int{reasonNeverRan: 1},
+		},
+		"swf": {
+			from: SWF,
 			log: "; Version: 2.2\n; Tenant: 3 vision lab\n1 0 10 100 4 -1 -1 4 200 -1 1 3 1 7 1 1 -1 -1\n2 5 -1 50 -1 -1 -1 2 -1 -1 0 4 1 -1 1 1 -1 -1\n" +
 				"3 6 0 5 0 -1 -1 0 -1 -1 1 4 1 -1 1 1 -1 -1\n4 6 0 5 1 -1 -1 1 -1 -1 2 4 1 -1 1 1 -1 -1\n5 6 0 -1 1 -1 -1 1 -1 -1 5 4 1 -1 1 1 -1 -1\n6 7\n1 9 0 1 1 -1 -1 1 1 1 1 1 1 1 1 1 1 1\n",
 			want: "name,submit_s,duration_s,replicas,tenant,application,limit_s,observed_start_s,outcome\n1,0,100,4,vision lab,7,200,10,completed\n2,5,50,2,4,,,,failed\n",
 			dropped: map[string]int{
 				reasonNoGPU: 1, "part of a job that another line sums up": 1, reasonNeverRan: 1, "line has not 18 fields": 1, reasonAgain: 1,
-			}},
-		"batsim": {from: Batsim,
+			},
+		},
+		"batsim": {
+			from: Batsim,
 			log: `{"profiles": {"1": {"type": "delay", "delay": 20.5}, "p": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0}}, "nb_res": 4, "jobs": [
 				{"id": "w0!1", "subtime": 1.5, "walltime": 100, "res": 4, "profile": "1"}, {"id": 2, "subtime": 0, "walltime": -1, "res": 1, "profile": 1, "color": "red"},
 				{"id": 3, "subtime": 0, "res": 1, "profile": "p"}, {"id": 4, "subtime": 0, "res": 1, "profile": "none"}, {"id": [], "res": 1}, {"id": 2, "subtime": 3, "res": 1, "profile": "1"}, {"id": 5, "subtime": 3, "res": 0, "profile": "1"}]}`,
 			want: "name,submit_s,duration_s,replicas,limit_s\n2,0,20.5,1,\nw0!1,1.5,20.5,4,100\n",
 			dropped: map[string]int{
 				`profile of type "parallel_homogeneous" has no duration`: 1, "profile does not exist": 1, "job is not of the form of Batsim": 1, reasonAgain: 1, reasonNoGPU: 1,
-			}},
-		"a table with other names, semicolons and quotes": {from: CSV,
+			},
+		},
+		"a table with other names, semicolons and quotes": {
+			from:    CSV,
 			options: Options{Map: map[string]string{"submit_s": "queued", "duration_s": "runtime", "replicas": "GPUs", "tenant": "who"}, Keep: []Keep{{"who", []string{"a;b", "c"}}}},
 			log:     "who;queued;runtime;GPUs\n\"a;b\";10;1-00:00:30;2\nc;5;60;1\n\"said \"\"c\"\"\";5;60;1\n\"open;5;60;1\nc;;60;1\nc;1;60;1\"x\nc;1;0;1\nc;x;1;1\n",
 			want:    "name,submit_s,duration_s,replicas,tenant\njob-000001,5,60,1,c\njob-000000,10,86430,2,a;b\n",
-			dropped: map[string]int{"who is not a;b or c": 1, "text follows a closing quote": 1, "submit_s is not known": 1, "replicas cannot be read": 1, reasonNoTime: 1, "submit_s cannot be read": 1}},
-		"jobs.csv of a run": {from: CSV,
+			dropped: map[string]int{"who is not a;b or c": 1, "text follows a closing quote": 1, "submit_s is not known": 1, "replicas cannot be read": 1, reasonNoTime: 1, "submit_s cannot be read": 1},
+		},
+		"jobs.csv of a run": {
+			from:    CSV,
 			log:     "job,name,application,submit_s,first_start_s,finish_s,jct_s,queueing_s,replicas_mean,restarts,gpu_seconds,outcome\n0,a,bert,0,5,25,25,5,3.7,1,74,completed\n1,b,bert,1,,,,,,0,0,unfinished\n",
 			want:    "name,submit_s,duration_s,replicas,application,observed_start_s,outcome\na,0,20,4,bert,5,completed\n",
-			dropped: map[string]int{reasonNotEnded: 1}},
+			dropped: map[string]int{reasonNotEnded: 1},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -116,7 +116,7 @@ func (s *splitter) quoted(line []byte) ([][]byte, error) {
 	for open(text, s.divider) {
 		more, err := s.lines.next()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			s.lines.number--
 		case errors.Is(err, errLong):
 			further = append(further, nil)

@@ -25,7 +25,7 @@ func (in *importer) rows(content io.Reader, l *layout) error {
 	t := &rowReader{importer: in, layout: l, heading: h, states: map[string]state{}, sizes: map[string]size{}}
 	for {
 		cells, err := s.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if in.tally.rows++; in.tally.rows%chunk == 0 && in.Err() != nil {
@@ -49,7 +49,7 @@ func (in *importer) header(s *splitter) ([][]byte, error) {
 	for {
 		line, err := s.lines.next()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return nil, in.problem(0, "the file is empty", "expected a header")
 		case err != nil:
 			return nil, in.broken(s.lines.number, err)

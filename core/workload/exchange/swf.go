@@ -44,7 +44,7 @@ func (in *importer) swf(content io.Reader) error {
 	for {
 		line, err := l.next()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			if in.tally.rows == 0 {
 				return in.problem(0, "no rows", "expected lines of 18 numbers")
 			}

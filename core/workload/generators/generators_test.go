@@ -22,13 +22,21 @@ var published = map[string]struct {
 	path   []string
 	maps   map[string]string
 }{
-	"philly": {"Jeon et al., ATC 2019: msr-fiddle/philly-traces as CSV of petuum/adaptdl; hours from Thursday 00:00 of the trace's clock",
-		[]string{"data", "pollux-osdi21", "philly.csv.gz"}, map[string]string{"submit_s": "timestamp", "duration_s": "duration", "replicas": "num_gpus", "tenant": "cluster"}},
-	"openb": {"Weng et al., ATC 2023: Alibaba cluster-trace-gpu-v2023, tasks that were scheduled; hours from the trace's begin",
+	"philly": {
+		"Jeon et al., ATC 2019: msr-fiddle/philly-traces as CSV of petuum/adaptdl; hours from Thursday 00:00 of the trace's clock",
+		[]string{"data", "pollux-osdi21", "philly.csv.gz"},
+		map[string]string{"submit_s": "timestamp", "duration_s": "duration", "replicas": "num_gpus", "tenant": "cluster"},
+	},
+	"openb": {
+		"Weng et al., ATC 2023: Alibaba cluster-trace-gpu-v2023, tasks that were scheduled; hours from the trace's begin",
 		[]string{"data", "alibaba-openb-2023", "openb_pod_list_default.csv.gz"},
-		map[string]string{"submit_s": "creation_time", "observed_start_s": "scheduled_time", "end_s": "deletion_time", "replicas": "num_gpu", "tenant": "qos"}},
-	"helios": {"Hu et al., SC 2021: Helios, its last 15,000 jobs, those with devices; hours from the excerpt's begin",
-		[]string{"data", "helios", "helios_15000.csv.gz"}, map[string]string{"duration_s": "run_time", "replicas": "gpu_num", "tenant": "user", "submit_s": "interval"}},
+		map[string]string{"submit_s": "creation_time", "observed_start_s": "scheduled_time", "end_s": "deletion_time", "replicas": "num_gpu", "tenant": "qos"},
+	},
+	"helios": {
+		"Hu et al., SC 2021: Helios, its last 15,000 jobs, those with devices; hours from the excerpt's begin",
+		[]string{"data", "helios", "helios_15000.csv.gz"},
+		map[string]string{"duration_s": "run_time", "replicas": "gpu_num", "tenant": "user", "submit_s": "interval"},
+	},
 }
 
 // load reads a published trace. That of Helios tells times between submissions.
