@@ -160,7 +160,7 @@ func TestARunOutlivesItsPolicies(t *testing.T) {
 			again := 0
 			for _, j := range b.jobs {
 				if d.ended[j.Spec.ID] != int(core.Completed) {
-					t.Errorf("job %q has state %d", j.Spec.Name, d.ended[j.Spec.ID])
+					t.Errorf("job %q has state %d\n%s", j.Spec.Name, d.ended[j.Spec.ID], said)
 				}
 				if j.run.Number > d.starts[j.Spec.ID] {
 					t.Errorf("job %q was started %d times, decided %d times", j.Spec.Name, j.run.Number, d.starts[j.Spec.ID])
