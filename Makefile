@@ -96,8 +96,9 @@ $(BIN)/axe-$(AXE_VERSION).js:
 browser: $(BIN)/axe-$(AXE_VERSION).js ## open reports in a headless Chromium and look for barriers with axe
 	QUARTET_AXE=$(BIN)/axe-$(AXE_VERSION).js $(GO) test -count=1 ./core/report -run=Browser -v
 
-slow: ## run the properties at length: a thousand random worlds each
+slow: ## run the properties at length, a thousand random worlds each, and measure the intervals of statistics
 	$(GO) test -count=1 -timeout=30m $$($(PROPERTIES)) -rapid.checks=1000
+	$(GO) test -count=1 -timeout=30m ./core/stats -run=Measured -full
 
 kills: ## kill schedulers of real processes 200 times each way (SEED=1), and damage stores at length
 	$(GO) test -count=1 -timeout=30m ./core/backend/local -run='IsKilled|Damaged' -v -local.kills=200 -local.seed=$(SEED) -local.damages=400

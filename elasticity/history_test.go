@@ -19,6 +19,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/core/goodput"
+	"github.com/quartet-sched/quartet/internal/testuser"
 )
 
 // remembering makes an agent with a history.
@@ -465,8 +466,8 @@ func TestHistoryThatCannotBe(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if name == "unreadable" && os.Geteuid() == 0 {
-				t.Skip("there is no file that the superuser cannot read; run the tests as another user")
+			if name == "unreadable" {
+				testuser.Ordinary(t, dir)
 			}
 			config, problems := NewGoodput().Decode(map[string]any{"knowledge": history, "history_path": tc.path})
 			if err := problems.Err(); err != nil {

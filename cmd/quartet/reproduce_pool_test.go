@@ -61,7 +61,7 @@ func wrongPool(t *testing.T, pool string) string {
 // other applications does no harm.
 func TestBeatsPolluxByKnowledge(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes 85 runs")
+		t.Skip("-short: 85 simulations, a minute and a half")
 	}
 	published := publishedPollux(t)["results-jobload"]["pollux-1.0"].Workloads
 	var theirs, unknown, wrong polluxFigures

@@ -257,7 +257,7 @@ func TestTimelinesOfShippedCompositions(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.Backend.ID != "backend/simulator" {
-				t.Skip("runs real processes")
+				t.Skip("its processes are real: TestTimelineOfRealProcesses records such a run")
 			}
 			c.Keep, c.Brief = true, true
 			r, err := c.Simulate(t.Context())

@@ -54,7 +54,7 @@ func callIfAsked() {
 func asNobody(t *testing.T, role, path string) (line string, end func()) {
 	t.Helper()
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
-		t.Skip("becoming another user takes root, and Linux")
+		t.Skip("becoming another user takes root, and Linux; run the tests as root")
 	}
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {

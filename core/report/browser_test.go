@@ -21,7 +21,7 @@ var (
 // TestGivenPages opens pages that were made before, and measures them.
 func TestGivenPages(t *testing.T) {
 	if *pagesOf == "" {
-		t.Skip("no -report.pages")
+		t.Skip("-report.pages names no page: go test ./core/report -run GivenPages -report.pages FILE,FILE")
 	}
 	for path := range strings.SplitSeq(*pagesOf, ",") {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {

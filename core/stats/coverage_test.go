@@ -216,7 +216,7 @@ func TestMeasured(t *testing.T) {
 	} {
 		t.Run(table.name, func(t *testing.T) {
 			if (table.slow || testing.Short()) && !*full && !*update {
-				t.Skip("takes long: go test ./core/stats -run Measured -full")
+				t.Skip("takes minutes: go test ./core/stats -run Measured -full, which make slow does")
 			}
 			text, err := os.ReadFile(document)
 			if err != nil {

@@ -183,7 +183,7 @@ func TestOrderOfPairs(t *testing.T) {
 
 func TestManyWorkloads(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a hundred million draws")
+		t.Skip("-short: a hundred million draws")
 	}
 	const n = 10_000
 	a, b := make([]float64, n), make([]float64, n)

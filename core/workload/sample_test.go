@@ -234,7 +234,7 @@ func TestBlocks(t *testing.T) {
 			s.Blocks.Length = time.Duration(span * rapid.Float64Range(0.05, 1).Draw(t, "share") * 1e9)
 		})
 		if s.Blocks.Length == 0 {
-			t.Skip("a workload of no time")
+			t.Skip("the draw is a workload of no time, which has no blocks")
 		}
 		sample, err := s.Apply(w, seed)
 		again, errAgain := s.Apply(w, seed)

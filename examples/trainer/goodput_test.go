@@ -157,7 +157,7 @@ func TestLearnedModelPredictsUnseenReplicas(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if tc.figures && !*figures {
-				t.Skip("-figures is not set: it measures for docs/results, on a quiet machine")
+				t.Skip("measures for docs/results: go test ./examples/trainer -run LearnedModel -figures, on a quiet machine")
 			}
 			file := filepath.Join("..", "..", "core", "workload", "applications", name+".yaml")
 			args := []string{
@@ -188,7 +188,7 @@ func TestLearnedModelPredictsUnseenReplicas(t *testing.T) {
 // Without a profile, one machine's cores soon have other things to do: this is for information.
 func TestLearnedModelOnThisMachine(t *testing.T) {
 	if !*figures {
-		t.Skip("-figures is not set: it measures for docs/results, on a quiet machine")
+		t.Skip("measures for docs/results: go test ./examples/trainer -run LearnedModel -figures, on a quiet machine")
 	}
 	for _, model := range []string{modelSoftmax, modelMLP} {
 		args := []string{"-model", model, "-features", "64", "-hidden", "64", "-report-every", "1s", "-checkpoint-every", "0", "-iterations", "1e9", "-rate", "1e-6"}

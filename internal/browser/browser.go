@@ -34,7 +34,7 @@ func Open(t testing.TB) *Page {
 		}
 	}
 	if program == "" {
-		t.Skip("no Chromium: QUARTET_CHROMIUM is not set, and the path holds none")
+		t.Skip("no Chromium in PATH, and QUARTET_CHROMIUM names none; install chromium (make browser runs these tests)")
 	}
 	theirIn, out, err := os.Pipe()
 	if err != nil {

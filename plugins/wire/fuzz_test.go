@@ -38,7 +38,7 @@ func FuzzViewUpdate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, message []byte) {
 		var u stagev1.ViewUpdate
 		if proto.Unmarshal(message, &u) != nil {
-			t.Skip("the draw is no update")
+			t.Skip("the input is no message of this type")
 		}
 		var empty, current wire.Copy
 		var begin stagev1.ViewUpdate

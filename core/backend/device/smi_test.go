@@ -109,7 +109,7 @@ func FuzzParse(f *testing.F) {
 func fakeProgram(t *testing.T, script string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("there is no shell (/bin/sh)")
+		t.Skip("there is no shell (/bin/sh); install one")
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
@@ -154,7 +154,7 @@ echo "0, ` + firstID + `, Tesla T4, 15360, [N/A]"`,
 
 func TestProgramThatHangsIsEnded(t *testing.T) {
 	if _, err := os.Stat("/bin/sleep"); err != nil {
-		t.Skip("there is no /bin/sleep")
+		t.Skip("there is no /bin/sleep; install coreutils")
 	}
 	fakeProgram(t, "exec /bin/sleep 600")
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)

@@ -219,7 +219,7 @@ func TestDiscoveredDevicesAreNamed(t *testing.T) {
 	}
 	found, err := device.Discover(context.Background())
 	if found.Source == "NVML" || err != nil && strings.Contains(err.Error(), "NVML") {
-		t.Skipf("this machine has a driver of its own: %v, %v", found, err)
+		t.Skipf("this machine has a driver of its own, which is asked before nvidia-smi (run the test where there is none): %v, %v", found, err)
 	}
 	if err != nil {
 		t.Fatal(err)
