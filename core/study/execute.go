@@ -88,7 +88,14 @@ func Execute(ctx context.Context, s *Study, o Options) (*Result, error) {
 	if o.Shards > 1 && s.Seeds.Until != nil {
 		return nil, s.problem("seeds.until", "shards cannot know how many seeds suffice", "give a count only")
 	}
-	e := &expansion{Study: s, options: &o, told: map[string]bool{}, sources: map[string]*sourceFacts{}}
+	return s.look(ctx, &o, func(kept *store, runs []*Run, result *Result) error {
+		return execute(ctx, kept, o.mine(runs), &o, result)
+	})
+}
+
+// look has runs obtained for the store of a study, as many times as it takes for narrow intervals, and writes the tables.
+func (s *Study) look(ctx context.Context, o *Options, obtain func(kept *store, runs []*Run, result *Result) error) (*Result, error) {
+	e := &expansion{Study: s, options: o, told: map[string]bool{}, sources: map[string]*sourceFacts{}}
 	runs, err := e.expand(ctx, s.Seeds.Count)
 	if err != nil {
 		return nil, err
@@ -107,7 +114,7 @@ func Execute(ctx context.Context, s *Study, o Options) (*Result, error) {
 	}
 	result := &Result{Study: s, Narrow: true}
 	for look := 1; ; look++ {
-		failure := execute(ctx, kept, o.mine(runs), &o, result)
+		failure := obtain(kept, runs, result)
 		if failure != nil && ctx.Err() == nil {
 			return nil, failure // nothing more can be kept
 		}
@@ -115,18 +122,18 @@ func Execute(ctx context.Context, s *Study, o Options) (*Result, error) {
 		if result.Looks = look; failure != nil || s.Seeds.Until == nil {
 			break
 		}
-		if result.Narrow = s.narrow(result, look); result.Narrow || look*s.Seeds.Count >= s.Seeds.Until.Most {
+		result.Narrow = s.narrow(result, look)
+		if result.Narrow || result.Missing > 0 || look*s.Seeds.Count >= s.Seeds.Until.Most {
 			break
 		}
 		if runs, err = e.expand(ctx, min((look+1)*s.Seeds.Count, s.Seeds.Until.Most)); err != nil {
 			return nil, err
 		}
 	}
-	if o.Shards > 1 {
-		return result, ctx.Err()
-	}
-	if err := result.write(kept, &o); err != nil {
-		return nil, err
+	if o.Shards <= 1 {
+		if err := result.write(kept, o); err != nil {
+			return nil, err
+		}
 	}
 	return result, ctx.Err()
 }
