@@ -103,3 +103,30 @@ func TestACancelledCallSendsNothing(t *testing.T) {
 		t.Errorf("%+v was sent", request)
 	}
 }
+
+// givenUp is a context that is cancelled once a call has begun with it.
+type givenUp struct {
+	context.Context
+	begun bool
+}
+
+func (g *givenUp) Err() error {
+	if !g.begun {
+		g.begun = true
+		return nil
+	}
+	return context.Canceled
+}
+
+// A call that is given up as the plugin ends tells the end, and so does the next one.
+func TestAnEndIsToldOfACallThatIsGivenUp(t *testing.T) {
+	ours, theirs := pairOf(t)
+	if err := theirs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, ctx := range []context.Context{&givenUp{Context: t.Context()}, t.Context()} {
+		if _, err := ask(ctx, ours); status.Code(err) != codes.Unavailable {
+			t.Errorf("error %v, want unavailable", err)
+		}
+	}
+}
