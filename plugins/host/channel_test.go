@@ -3,7 +3,9 @@ package host
 import (
 	"context"
 	"net"
+	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -128,5 +130,19 @@ func TestAnEndIsToldOfACallThatIsGivenUp(t *testing.T) {
 		if _, err := ask(ctx, ours); status.Code(err) != codes.Unavailable {
 			t.Errorf("error %v, want unavailable", err)
 		}
+	}
+}
+
+// A request that was given up half sent leaves a channel of no use, for the plugin would take the next one for the rest of it.
+func TestNothingFollowsHalfARequest(t *testing.T) {
+	ours, _ := pairOf(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	long := &stagev1.ConfigureRequest{ConfigJson: strings.Repeat("x", 8<<20)}
+	if err := ours.Invoke(ctx, "/long", long, &stagev1.ConfigureResponse{}); status.Code(err) != codes.DeadlineExceeded {
+		t.Fatalf("error %v, want that of the deadline", err)
+	}
+	if _, err := ask(t.Context(), ours); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "a request was sent in part") {
+		t.Errorf("error %v, want that a request was sent in part", err)
 	}
 }
