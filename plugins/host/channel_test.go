@@ -3,7 +3,9 @@ package host
 import (
 	"context"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -144,5 +146,20 @@ func TestNothingFollowsHalfARequest(t *testing.T) {
 	}
 	if _, err := ask(t.Context(), ours); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "a request was sent in part") {
 		t.Errorf("error %v, want that a request was sent in part", err)
+	}
+}
+
+// No process that is started meanwhile inherits either end, or the channel would not end with its plugin.
+func TestNobodyElseInheritsAChannel(t *testing.T) {
+	c, err := newChannel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for name, end := range map[string]*os.File{"ours": c.socket.file, "theirs": c.theirs} {
+		flags, _, failed := syscall.Syscall(syscall.SYS_FCNTL, end.Fd(), syscall.F_GETFD, 0)
+		if failed != 0 || flags&syscall.FD_CLOEXEC == 0 {
+			t.Errorf("%s: flags %#x, error %v: it stays open in new processes", name, flags, failed)
+		}
 	}
 }
