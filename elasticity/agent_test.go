@@ -232,6 +232,7 @@ func TestEndedKeeps(t *testing.T) {
 		"none":                     {0, 1, core.Failed, 0},
 		"the most":                 {mostGradient / 1e6, 1, core.Completed, 1},
 		"too much":                 {1.1 * mostGradient, 1, core.Completed, 0},
+		"just as much":             {mostGradient, 1000, core.Completed, 1},
 		"too much in a short time": {1.1 * mostGradient, 1000, core.Completed, 0},
 		"in too long a time":       {0.9 * mostGradient, 0.001, core.Completed, 0},
 		"in no time":               {math.SmallestNonzeroFloat64, 1000, core.Completed, 0},
@@ -240,8 +241,8 @@ func TestEndedKeeps(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := remembering(t, t.TempDir()+"/pool.yaml", nil)
-			j, other := trainingJob(), trainingJob()
-			other.JobSpec.ID = 9
+			j, other, next := trainingJob(), trainingJob(), trainingJob()
+			other.JobSpec.ID, next.JobSpec.ID = 9, 1
 			if tc.faster > 0 {
 				ran(j, truth, 1, 1, 64)
 				j.Measured[0].PassSeconds /= tc.faster
@@ -249,7 +250,7 @@ func TestEndedKeeps(t *testing.T) {
 			}
 			respond(t, p, j)
 			j.Progress, j.State = tc.work, tc.state
-			if err := p.Ended(t.Context(), &core.View{}, []*core.Job{other, j}); err != nil {
+			if err := p.Ended(t.Context(), &core.View{}, []*core.Job{other, next, j}); err != nil {
 				t.Fatal(err)
 			}
 			w := p.pool.work.of("app")

@@ -148,6 +148,9 @@ func TestWhatAJobRefutedIsHandedOn(t *testing.T) {
 	if diff := cmp.Diff(want, respond(t, after, j), cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("the job that refuted it (-before +after):\n%s", diff)
 	}
+	if was, is := before.pool.live["app"].refuted, after.pool.live["app"].refuted; was != 1 || is != 1 {
+		t.Errorf("refuted %d times before and %d after, want once", was, is)
+	}
 }
 
 // What is borrowed is refuted for all jobs of the borrower, whatever batch they ask for, and stays so after a handover.
@@ -252,15 +255,185 @@ func TestGoodputWithoutAProfile(t *testing.T) {
 // A job that was measured without names of types is tuned to the bounds of the type that it runs on: in fewer passes where the
 // least batch of a device there makes as many too large.
 func TestGoodputTunesWithinTheLeastBatchOfAType(t *testing.T) {
-	p, j := newGoodput(t, nil), trainingJob()
-	j.Batch = core.BatchSpec{Requested: 128, Initial: 128, Max: 256, MinPerDevice: 1, MaxPerDevice: 16}
-	j.BatchByType = []core.TypeBatch{{Accelerator: "t4", MinPerDevice: 32, MaxPerDevice: 64}}
-	for _, replicas := range []int{1, 2, 4} {
-		ran(j, truth, 1, replicas, 16)
+	for least, want := range map[int]core.Tuning{
+		16:  {BatchPerDevice: 16, AccumulationSteps: 3},
+		32:  {BatchPerDevice: 16, AccumulationSteps: 1},
+		100: {BatchPerDevice: 16},
+	} {
+		p, j := newGoodput(t, nil), trainingJob()
+		j.Batch = core.BatchSpec{Requested: 128, Initial: 128, Max: 256, MinPerDevice: 1, MaxPerDevice: 16}
+		j.BatchByType = []core.TypeBatch{{Accelerator: "t4", MinPerDevice: least, MaxPerDevice: 128}}
+		for _, replicas := range []int{1, 2, 4} {
+			ran(j, truth, 1, replicas, 16)
+		}
+		respond(t, p, j)
+		got := tune(t, p, j, coretest.Seat(0, 0, 1, 2, 3))
+		if got.BatchPerDevice != want.BatchPerDevice || got.AccumulationSteps != want.AccumulationSteps {
+			t.Errorf("of %d at least on a device, tuned to %+v, want %+v", least, got, want)
+		}
 	}
+}
+
+// A job that mixes types is tuned when its replicas change, and not by a move.
+func TestFixedLeavesAMoveAlone(t *testing.T) {
+	j := trainingJob()
+	j.MixesTypes, j.Held, j.State = true, 2, core.Running
+	j.Seats = []core.Seat{coretest.Seat(0, 0, 1)}
+	j.Tuning = core.Tuning{Job: j.ID, BatchPerDevice: 7, LearningRateFactor: 1}
+	if got := tune(t, newFixed(t, FixedConfig{Replicas: elastic}), j, coretest.Seat(1, 0, 1)); !got.Equal(j.Tuning) {
+		t.Errorf("moved, it is tuned to %+v", got)
+	}
+}
+
+// A history without a file starts from what a job is taken to need before anything is known.
+func TestHistoryWithoutAFileKnowsNoWork(t *testing.T) {
+	p := remembering(t, "", map[string]any{"declared_work": false, "unmeasured_seconds": 900.0})
+	if got := respond(t, p, trainingJob()); got.RemainingWork != 900 {
+		t.Errorf("%v is left, want 900", got.RemainingWork)
+	}
+}
+
+// A path is of no use to those that need no history.
+func TestAHistoryThatIsNotUsed(t *testing.T) {
+	p := newGoodput(t, map[string]any{"history_path": filepath.Join(t.TempDir(), "absent.yaml")})
+	if got := respond(t, p, trainingJob()); got.MaxReplicas != 1 {
+		t.Errorf("may use %d replicas, want 1", got.MaxReplicas)
+	}
+	closed(t, p)
+}
+
+// A job of which either bound of the batch is unknown has no batch to tune.
+func TestGoodputNeedsBothBoundsOfABatch(t *testing.T) {
+	for name, spoil := range map[string]func(*core.BatchSpec){
+		"initial": func(b *core.BatchSpec) { b.Initial = 0 },
+		"most":    func(b *core.BatchSpec) { b.Max = 0 },
+	} {
+		j := trainingJob()
+		spoil(&j.Batch)
+		want := respond(t, newFixed(t, FixedConfig{Replicas: elastic}), j)
+		if diff := cmp.Diff(want, respond(t, newGoodput(t, nil), j), cmpopts.EquateNaNs()); diff != "" {
+			t.Errorf("without the %s batch (-fixed +goodput):\n%s", name, diff)
+		}
+	}
+}
+
+// Jobs without gradient statistics are counted once each. Each grows by its throughput at the batch that its user asked for, or
+// else at the initial one, and is tuned to what was asked for.
+func TestUngradedJobsAreCounted(t *testing.T) {
+	for _, jobs := range []int{1, 2} {
+		p, log := noting(t, nil)
+		for id := range jobs {
+			j := trainingJob()
+			j.ID, j.Gradients = core.JobID(id), core.Gradients{}
+			if id > 0 {
+				j.Batch.Requested = 0
+			}
+			for _, batch := range []int{64, 128, 256} {
+				ran(j, truth, 1, 1, batch)
+			}
+			ran(j, truth, 1, 2, 256)
+			got := respond(t, p, j)
+			m := goodput.Model{Performance: goodput.Fit(j.Measured), Limits: j.Batch}
+			m.Limits.Initial, m.Limits.Max = 512, 512
+			if id > 0 {
+				m.Limits.Initial, m.Limits.Max = 128, 128
+			}
+			if want := m.Best(1, 2).Goodput / 128; math.Abs(got.Curves[0].OneNode[1]/want-1) > 1e-12 {
+				t.Errorf("job %d: two replicas do %v, want %v", id, got.Curves[0].OneNode[1], want)
+			}
+			v := viewOf(j)
+			v.Jobs = append(make([]*core.Job, id), j)
+			tuned, err := p.Tune(t.Context(), v, []core.Placement{{Job: j.ID, Seats: []core.Seat{coretest.Seat(0, 0, 1, 2)}}})
+			if err != nil || len(tuned) != 1 {
+				t.Fatal(tuned, err)
+			}
+			if want := []int{171, 43}[id]; tuned[0].BatchPerDevice != want || tuned[0].AccumulationSteps != 0 {
+				t.Errorf("job %d: three replicas train with %+v, want %d each", id, tuned[0], want)
+			}
+		}
+		closed(t, p)
+		if got := log.String(); strings.Contains(got, "jobs=2") != (jobs == 2) || strings.Contains(got, "jobs=") != (jobs == 2) {
+			t.Errorf("of %d jobs said:\n%s", jobs, got)
+		}
+	}
+}
+
+// The statistics that a history keeps of a job are those that it reported with its first measurement.
+func TestTheFirstStatisticsAreKept(t *testing.T) {
+	p, j := remembering(t, "", nil), trainingJob()
+	want := core.Gradients{Square: 2, Variance: 3}
+	for i, g := range []core.Gradients{want, {Square: 5, Variance: 7}, {Square: 11, Variance: 13}} {
+		j.Gradients = g
+		ran(j, truth, 1, 1<<i, 64)
+		respond(t, p, j)
+	}
+	p.pool.add(p.agents[j.ID])
+	if got := p.pool.fresh["app"].gradients; got != want {
+		t.Errorf("keeps %+v, want %+v", got, want)
+	}
+}
+
+// Where reports differ, one that was made once counts only for a job of which nothing else is known.
+func TestASingleReportCountsWhereNothingElseIsKnown(t *testing.T) {
+	p := remembering(t, "", nil)
+	before := trainingJob()
+	ran(before, truth, 1, 1, 64)
+	before.Measured[0].Count, before.Measured[0].Spread = 5, 0.2
+	respond(t, p, before)
+	j := trainingJob()
+	j.ID, j.Application = 1, "other"
+	ran(j, truth, 1, 1, 64)
+	j.Measured[0].Count = 1
 	respond(t, p, j)
-	got := tune(t, p, j, coretest.Seat(0, 0, 1, 2, 3))
-	if passes := got.AccumulationSteps + 1; j.Batch.Max/(4*passes) < 32 || 4*passes*got.BatchPerDevice > j.Batch.Max {
-		t.Errorf("tuned to %+v: no batch up to %d has that many passes of 4 × 32", got, j.Batch.Max)
+	if got := p.agents[1].seen; len(got) != 1 {
+		t.Errorf("of a job of which nothing else is known %d measurements count, want 1", len(got))
+	}
+	p.pool.add(p.agents[0])
+	known := trainingJob()
+	known.ID = 2
+	respond(t, p, known)
+	ran(known, truth, 1, 1, 64)
+	known.Measured[0].Count = 1
+	respond(t, p, known)
+	if got := p.agents[2].seen; len(got) != 0 {
+		t.Errorf("of a job that is known %d measurements count, want none", len(got))
+	}
+}
+
+// A warm-up goes on where jobs are placed, and nowhere else.
+func TestNoWarmUpWithoutPlacements(t *testing.T) {
+	p := newGoodput(t, map[string]any{"scaling_rule": "legew", "warmup_iterations": 100.0})
+	v := viewOf(trainingJob())
+	v.NowSeconds = 60
+	if _, err := p.Tune(t.Context(), v, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Standing().UntilSeconds; !math.IsInf(got, 1) {
+		t.Errorf("stands until %v, want for ever", got)
+	}
+}
+
+// A job that proved earlier measurements wrong does not have the work that earlier jobs had, though others still do.
+func TestAChangedJobHasOtherWork(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pool.yaml")
+	settings := map[string]any{"declared_work": false}
+	first := remembering(t, path, settings)
+	ends(t, first, "app", 500, core.Completed)
+	closed(t, first)
+	p := remembering(t, path, settings)
+	confirms, refutes := trainingJob(), trainingJob()
+	confirms.Progress, refutes.Progress = 100, 100
+	refutes.ID = 1
+	ran(confirms, truth, 1, 1, 64)
+	ran(refutes, slower, 1, 1, 64)
+	if got := respond(t, p, confirms); got.RemainingWork != 400 {
+		t.Errorf("%v is left of a job like those before, want 400", got.RemainingWork)
+	}
+	got := respond(t, p, refutes)
+	if want := p.pool.work.left("app", true, 100, p.agents[1].single()); got.RemainingWork != want || math.Abs(want-400) < 1 {
+		t.Errorf("%v is left of a job unlike those before, want %v", got.RemainingWork, want)
+	}
+	if got := respond(t, p, confirms); got.RemainingWork != 400 {
+		t.Errorf("%v is left of the first, want 400 still", got.RemainingWork)
 	}
 }
