@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -74,5 +75,15 @@ func TestSampleIsChecked(t *testing.T) {
 		Sets: []string{"sample.load.factor=0.5", "estimate={source: noisy, sigma: 1}"},
 	}).SeedUsers()); diff != "" {
 		t.Errorf("what the seed changes (-want +got):\n%s", diff)
+	}
+}
+
+// A cluster is as large as may be, and no larger.
+func TestTheLargestCluster(t *testing.T) {
+	for count, want := range map[int]string{maxNodes: "", maxNodes + 1: "too many nodes"} {
+		_, err := Parse(fakeCatalog(), "test.yaml", []byte(minimal), Options{Sets: []string{fmt.Sprintf("cluster.nodes[0].count=%d", count)}})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%d nodes: error %v, want %q", count, err, want)
+		}
 	}
 }
