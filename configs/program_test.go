@@ -356,8 +356,8 @@ func TestWithoutEstimatesNobodyTellsTheWork(t *testing.T) {
 		}))
 	for sets, want := range map[string]string{
 		"estimate.source=declared pipeline.allocation.type=optimus": "",
-		"estimate.source=none pipeline.allocation.type=needy":    "",
-		"estimate.source=none pipeline.allocation.type=optimus":  `"allocation/optimus" needs capability "` + string(core.CapabilityRemainingWork) + `", which "backend/knowing with estimate.source none" does not give`,
+		"estimate.source=none pipeline.allocation.type=needy":       "",
+		"estimate.source=none pipeline.allocation.type=optimus":     `"allocation/optimus" needs capability "` + string(core.CapabilityRemainingWork) + `", which "backend/knowing with estimate.source none" does not give`,
 	} {
 		_, err := Parse(catalog, "test.yaml", []byte(minimal), Options{Sets: append(strings.Fields(sets), "backend.type=knowing")})
 		if want == "" && err != nil || want != "" && (err == nil || strings.Count(err.Error(), "needs capability") != 1 || !strings.Contains(err.Error(), want)) {
@@ -389,7 +389,7 @@ func TestSeedUsersTellThemselves(t *testing.T) {
 		if diff := cmp.Diff(want, c.SeedUsers()); diff != "" {
 			t.Errorf("users (-want +got):\n%s", diff)
 		}
-		if _, err := (Selected[core.Placer]{Factory: made}).New(1, nil); err != nil { // where nobody asks
+		if _, err := (Selected[core.Placer]{Factory: made, Config: &core.None{}}).New(1, nil); err != nil { // where nobody asks
 			t.Error(err)
 		}
 	}
