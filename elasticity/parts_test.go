@@ -80,6 +80,7 @@ func TestJoin(t *testing.T) {
 		"as many":         {past(1, 2, 10), past(1, 4, 20), past(2, 3, 15)},
 		"many before":     {past(100, 2, 10), past(4, 4, 20), past(104, 3, 15)},
 		"none":            {past(3, 2, 10), past(0, 4, 20), past(3, 2, 10)},
+		"nobody":          {past(0, 2, 10), past(0, 4, 20), past(0, 2, 10)},
 		"beyond counting": {past(mostJobs, 2, 10), past(4, 4, 20), past(mostJobs, 3, 15)},
 	}
 	for name, tc := range cases {

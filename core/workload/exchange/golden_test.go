@@ -103,7 +103,7 @@ func TestImportOfABrokenLog(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), failure.Error()) {
 					t.Errorf("%s after %d bytes: error %v, want %v", format, len(before), err, failure)
 				}
-				if interrupted := failure != broken && format != Batsim; errors.Is(err, failure) != interrupted {
+				if interrupted := !errors.Is(failure, broken) && format != Batsim; errors.Is(err, failure) != interrupted {
 					t.Errorf("%s after %d bytes: error %#v", format, len(before), err)
 				}
 			}
@@ -258,7 +258,8 @@ late,9,2,8,lab,bert,,,,,,,,,,9.5,cancelled
 ; Note: processors are accelerators; the largest job has 1
 12 4 -1 2 1 -1 -1 1 -1 -1 -1 312 -1 1 -1 -1 -1 -1
 7 4 -1 2 1 -1 -1 1 -1 -1 -1 37 -1 1 -1 -1 -1 -1
-`, []Loss{},
+`,
+			[]Loss{},
 		},
 		"batsim": {
 			func(b *bytes.Buffer) ([]Loss, error) { return WriteBatsim(b, written(), 4) },
@@ -280,7 +281,8 @@ late,9,2,8,lab,bert,,,,,,,,,,9.5,cancelled
 		},
 		"batsim for a large machine": {
 			func(b *bytes.Buffer) ([]Loss, error) { return WriteBatsim(b, &Trace{}, 16) },
-			"{\"nb_res\": 16,\n\"jobs\": [\n],\n\"profiles\": {\n}}\n", []Loss{},
+			"{\"nb_res\": 16,\n\"jobs\": [\n],\n\"profiles\": {\n}}\n",
+			[]Loss{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
