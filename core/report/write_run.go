@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/stats"
 )
 
 // WriteRun writes the page of a run.
@@ -268,6 +269,9 @@ func (r *Run) tenantTable() grid {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(zeroed(usage[b]), zeroed(usage[a])) })
 	out := grid{Caption: "By tenant, most device time first", Head: []string{"tenant", "jobs", "device time", "share", "completion time, mean", "p99", "wait, mean", "restarts a job", "rho, mean"}}
+	if even := stats.Jain(slices.DeleteFunc(slices.Clone(rho), math.IsNaN)); !math.IsNaN(even) && len(order) > 1 {
+		out.Caption += fmt.Sprintf("; Jain's index of rho %.2f", even)
+	}
 	if len(order) > mostGroups {
 		out.Caption += fmt.Sprintf(", the first %d of %d", mostGroups, len(order))
 		order = order[:mostGroups]
