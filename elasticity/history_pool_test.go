@@ -3,7 +3,9 @@ package elasticity
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -159,5 +161,56 @@ func TestWhoJudgedNothingJudgesLater(t *testing.T) {
 	respond(t, after, j)
 	if got := after.pool.live["app"].confirmed; got != 1 {
 		t.Errorf("confirmed %d times, want once", got)
+	}
+}
+
+// A file of a history may tell of applications in any order, and of none; an ending in it took some work and some time.
+func TestHistoryFiles(t *testing.T) {
+	write := func(text string) string {
+		path := filepath.Join(t.TempDir(), "pool.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	other := strings.Replace(validHistory[strings.Index(validHistory, "    - name"):], "name: app", "name: aaa", 1)
+	p, note, err := readPool(write(validHistory + other))
+	if err != nil || note != "" || p.named("app") == nil || p.named("aaa") == nil {
+		t.Errorf("in another order: %v, noted %q, applications %+v", err, note, p.applications)
+	}
+	if _, note, err := readPool(write("version: 1\napplications: []\n")); err != nil || note != "it holds no application" {
+		t.Errorf("of no application: noted %q, error %v", note, err)
+	}
+	for ending, fine := range map[string]bool{"work: 1, seconds: 2": true, "work: 0, seconds: 2": false, "work: 1, seconds: 0": false, "work: 1e-300, seconds: 1e-300": true} {
+		text := strings.Replace(validHistory, "      measurements:", "      endings: [{"+ending+"}]\n      measurements:", 1)
+		_, _, err := readPool(write(text))
+		if (err == nil) != fine || err != nil && !strings.Contains(err.Error(), "applications[0].endings[0]: work and seconds must be above 0") {
+			t.Errorf("{%s}: error %v", ending, err)
+		}
+	}
+}
+
+// A file that was removed, or is another one by now, is not at its path any more.
+func TestStillAt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if !stillAt(f, path) {
+		t.Error("it is not where it was made")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if stillAt(f, path) {
+		t.Error("it is where it was removed")
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if stillAt(f, path) {
+		t.Error("another one is taken for it")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -153,7 +154,7 @@ func TestHugeHistory(t *testing.T) {
 	if err := os.Truncate(path, mostBytes+1); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := readPool(path); err == nil {
-		t.Error("reads a pool of 64 MiB")
+	if _, _, err := readPool(path); err == nil || !strings.Contains(err.Error(), "has 64 MiB, and no history has more than 64: name another file") {
+		t.Errorf("reads a pool of 64 MiB and a byte: error %v", err)
 	}
 }
