@@ -300,3 +300,36 @@ late,9,2,8,lab,bert,,,,,,,,,,9.5,cancelled
 		})
 	}
 }
+
+// Records come in order of submission, then of their lines, then of their places; what they tell besides is theirs.
+func TestOrderOfRecords(t *testing.T) {
+	trace := &Trace{}
+	for i, submit := range []float64{5, 3, 5, 3, 4} {
+		trace.add(&Record{Submit: submit, line: int32([]int{9, 8, 7, 8, 1}[i])})
+	}
+	if diff := cmp.Diff([]int32{1, 3, 4, 2, 0}, trace.order()); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+	more := Details{Weight: 2, Pinned: true}
+	trace.Add(Record{}, more)
+	if trace.At(5).Details() != more || trace.At(4).Details() != (Details{}) {
+		t.Errorf("details %+v and %+v", trace.At(5).Details(), trace.At(4).Details())
+	}
+	for i := range 2 * chunk {
+		trace.add(&Record{Replicas: int32(i)})
+	}
+	if n := trace.Len(); n != 2*chunk+6 || trace.At(n-1).Replicas != 2*chunk-1 || len(trace.chunks) != 3 {
+		t.Errorf("%d records in %d pieces, the last with %d replicas", n, len(trace.chunks), trace.At(n-1).Replicas)
+	}
+}
+
+// A line that is too long is counted, wherever it stands.
+func TestLongLinesAreCounted(t *testing.T) {
+	long := strings.Repeat("1 ", maxLine)
+	row := "1 0 0 100 4 -1 -1 9 0 -1 1 1 1 0 1 1 -1 -1\n"
+	want := "1 of 2 rows from 0 on\nname,submit_s,duration_s,replicas,tenant,application,observed_start_s,outcome\n1,0,100,4,1,0,0,completed\n" +
+		"dropped 1: line is longer than 1 MiB, first in line 1: \"\"\n"
+	if diff := cmp.Diff(want, imported(Options{From: SWF}, []byte(long+"\n"+row))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
