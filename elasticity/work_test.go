@@ -58,6 +58,9 @@ func TestWorkOfEarlierRuns(t *testing.T) {
 	if got := p.left("app", false, 25, 1); got != 75 {
 		t.Errorf("%v is left, want 75", got)
 	}
+	if got := p.whole("app"); got != 100 {
+		t.Errorf("a job that has not begun needs %v s, want 100", got)
+	}
 	if got := p.left("new", false, 0, 2); math.Abs(got-800) > 1e-9 {
 		t.Errorf("%v is left of an unseen application, want the mean over all, 800", got)
 	}

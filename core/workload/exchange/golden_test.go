@@ -208,7 +208,7 @@ func written() *Trace {
 func numbered() *Trace {
 	t := &Trace{}
 	for _, name := range []string{"12", "7"} {
-		t.Add(Record{Name: name, Submit: 4, Start: nan, Limit: nan, Estimate: nan, Duration: 2, Replicas: 1, Tenant: "3" + name, Application: "1"}, Details{})
+		t.Add(Record{Name: name, Submit: 4, Start: 6, Limit: nan, Estimate: nan, Duration: 2, Replicas: 1, Tenant: "3" + name, Application: "1"}, Details{})
 	}
 	return t
 }
@@ -231,7 +231,7 @@ late,9,2,8,lab,bert,,,,,,,,,,9.5,cancelled
 		},
 		"csv of numbers": {
 			func(b *bytes.Buffer) ([]Loss, error) { return nil, WriteCSV(b, numbered()) },
-			"name,submit_s,duration_s,replicas,tenant,application\n12,4,2,1,312,1\n7,4,2,1,37,1\n", nil,
+			"name,submit_s,duration_s,replicas,tenant,application,observed_start_s\n12,4,2,1,312,1,6\n7,4,2,1,37,1,6\n", nil,
 		},
 		"swf": {
 			func(b *bytes.Buffer) ([]Loss, error) { return WriteSWF(b, written()) },
@@ -256,8 +256,8 @@ late,9,2,8,lab,bert,,,,,,,,,,9.5,cancelled
 ; MaxJobs: 2
 ; MaxRecords: 2
 ; Note: processors are accelerators; the largest job has 1
-12 4 -1 2 1 -1 -1 1 -1 -1 -1 312 -1 1 -1 -1 -1 -1
-7 4 -1 2 1 -1 -1 1 -1 -1 -1 37 -1 1 -1 -1 -1 -1
+12 4 2 2 1 -1 -1 1 -1 -1 -1 312 -1 1 -1 -1 -1 -1
+7 4 2 2 1 -1 -1 1 -1 -1 -1 37 -1 1 -1 -1 -1 -1
 `,
 			[]Loss{},
 		},

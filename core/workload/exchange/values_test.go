@@ -202,6 +202,7 @@ func TestGPUs(t *testing.T) {
 		"gpu:a100":                           {1, "a100", true, true},
 		"gpu(S:0)":                           {1, "", true, true},
 		"gpu(IDX:0,2),gpu:v100:2(IDX:(1),3)": {2, "v100", true, true},
+		"gpu:2(a,gpu:4)":                     {2, "", true, true},
 		"gpus:4":                             {0, "", true, true},
 		"lic:1":                              {0, "", false, true},
 		"a),gpu:2":                           {2, "", true, true},
@@ -282,6 +283,14 @@ func TestRowsInQuotes(t *testing.T) {
 				t.Errorf("lines -want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestCanonical(t *testing.T) {
+	for name, want := range map[string]bool{"0": true, "7": true, "9007199254740991": true, "9007199254740992": false, "007": false, "-1": false, "+1": false, "x": false, "": false, "1.0": false} {
+		if got := canonical(name); got != want {
+			t.Errorf("%q is a whole number: %v, want %v", name, got, want)
+		}
 	}
 }
 
