@@ -143,6 +143,25 @@ func TestTheWorkIsHandedOn(t *testing.T) {
 	}
 }
 
+// The work of jobs that ended says how much others have to do, after a handover without a file too.
+func TestWorkWithoutAFileIsHandedOn(t *testing.T) {
+	settings := map[string]any{"declared_work": false}
+	before, after := remembering(t, "", settings), remembering(t, "", settings)
+	ends(t, before, "app", 500, core.Completed)
+	begins(t, after, "unseen", limits)
+	learned, err := before.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := after.Restore(learned); err != nil {
+		t.Fatal(err)
+	}
+	want, got := begins(t, before, "unseen", limits), begins(t, after, "unseen", limits)
+	if want.RemainingWork != got.RemainingWork {
+		t.Errorf("%v is left of an unseen application, and %v before", got.RemainingWork, want.RemainingWork)
+	}
+}
+
 // A job that had measured nothing yet judges after a handover, once.
 func TestWhoJudgedNothingJudgesLater(t *testing.T) {
 	before, after := remembering(t, "", nil), remembering(t, "", nil)

@@ -86,7 +86,7 @@ func TestJoin(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.a.join(tc.o)
-			if tc.a.jobs != tc.want.jobs || math.Abs(tc.a.gradients.Square-tc.want.gradients.Square) > 1e-12 || math.Abs(tc.a.gradients.Variance-tc.want.gradients.Variance) > 1e-12 {
+			if tc.a.jobs != tc.want.jobs || !(math.Abs(tc.a.gradients.Square-tc.want.gradients.Square) <= 1e-12) || !(math.Abs(tc.a.gradients.Variance-tc.want.gradients.Variance) <= 1e-12) {
 				t.Errorf("%+v, want %+v", tc.a, tc.want)
 			}
 		})
