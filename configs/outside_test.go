@@ -1,6 +1,8 @@
 package configs
 
 import (
+	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -98,5 +100,106 @@ func TestNonZero(t *testing.T) {
 	})
 	if diff := cmp.Diff(map[string]any{"one": 1, "full": []any{0}, "some": map[string]any{"c": "x"}}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// An error of a setting is told where the setting was written; any other one stays as it is.
+func TestLocate(t *testing.T) {
+	c := mustParse(t, minimal, Options{Sets: []string{"pipeline.allocation.config.queue=backfill"}})
+	at := core.Position{File: "elsewhere", Line: 3}
+	given := core.Diagnostics{
+		{Path: "pipeline.allocation.config.queue", Summary: "a"}, {Path: "seed", Summary: "b", Position: at}, {Summary: "c"},
+		{Path: "pipeline.allocation.type", Summary: "d"},
+	}
+	err := c.Locate(given)
+	found, ok := err.(core.Diagnostics) //nolint:errorlint // as it is
+	if !ok || len(found) != 4 {
+		t.Fatalf("located %v", err)
+	}
+	if found[0].Position.File != "--set" || found[1].Position != at || found[2].Position != (core.Position{}) || found[3].Position.File != "test.yaml" || found[3].Position.Line == 0 {
+		t.Errorf("located %v", err)
+	}
+	other := errors.New("other")
+	if got := c.Locate(other); !errors.Is(got, other) {
+		t.Errorf("another error becomes %v", got)
+	}
+	bare := core.Diagnostics{{Path: "seed", Summary: "a"}}
+	if diff := cmp.Diff(error(bare), (&Config{}).Locate(bare)); diff != "" {
+		t.Errorf("of a config without a tree (-want +got):\n%s", diff)
+	}
+}
+
+// What a run takes of its workload, and tells of it, is in its config only where it was changed.
+func TestResolvedTellsWhatWasChanged(t *testing.T) {
+	for sets, want := range map[string]bool{"": false, "sample.load.factor=0.5": true, "sample.window.jobs=5": true} {
+		if got := resolvedHas(t, sets, "sample:"); got != want {
+			t.Errorf("with %q a sample is told: %v, want %v", sets, got, want)
+		}
+	}
+	for sets, want := range map[string]bool{"": false, "estimate.source=none": true} {
+		if got := resolvedHas(t, sets, "estimate:"); got != want {
+			t.Errorf("with %q an estimate is told: %v, want %v", sets, got, want)
+		}
+	}
+	if !resolvedHas(t, "pipeline.admission=[]", "admission: []") {
+		t.Error("no admission is told otherwise than as []")
+	}
+}
+
+func resolvedHas(t *testing.T, set, want string) bool {
+	t.Helper()
+	text, err := mustParse(t, minimal, Options{Sets: strings.Fields(set)}).Resolved()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(text), want)
+}
+
+// Variables of the environment whose values cannot be are told by their names, each of them.
+func TestVariablesThatCannotBe(t *testing.T) {
+	t.Setenv("QUARTET_SEED", "[")
+	t.Setenv("QUARTET_ROUND_INTERVAL", "soon")
+	t.Setenv("QUARTET_NAME", "123")
+	_, err := Parse(fakeCatalog(), "test.yaml", []byte(minimal), Options{Env: os.LookupEnv})
+	for _, want := range []string{"env QUARTET_SEED: ", "env QUARTET_ROUND_INTERVAL: round.interval: "} {
+		if err == nil || strings.Count(err.Error(), want) != 1 {
+			t.Errorf("error\n%v\nwant one line of %q", err, want)
+		}
+	}
+}
+
+// A file is one document, and what follows it is told.
+func TestWhatFollowsAConfig(t *testing.T) {
+	for after, want := range map[string]string{"": "", "---\n": "a config is a single YAML document", "---\nseed: 1\n": "a config is a single YAML document", "---\nseed: [\n": "test.yaml:"} {
+		_, err := Parse(fakeCatalog(), "test.yaml", []byte(minimal+after), Options{})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("followed by %q: error %v, want %q", after, err, want)
+		}
+	}
+	if _, err := Parse(fakeCatalog(), "test.yaml", []byte("seed: !!int x\n"+minimal), Options{}); err == nil || !strings.Contains(err.Error(), `"x" is not a value of !!int`) {
+		t.Errorf("a number in words: error %v", err)
+	}
+}
+
+// A mapping over something else replaces it, and so does something else over a mapping.
+func TestNodesThatReplace(t *testing.T) {
+	mapping := func(key string) *node {
+		n := newMapping(core.Position{})
+		n.put(key, &node{scalar: key})
+		return n
+	}
+	scalar := &node{scalar: 1}
+	list := &node{kind: listKind, list: []*node{scalar}}
+	for _, other := range []*node{scalar, list} {
+		if got := mapping("a").merge(other); got != other {
+			t.Errorf("merged into %+v, want %+v", got, other)
+		}
+		over := mapping("b")
+		if got := other.merge(over); got != over || len(got.keys) != 1 {
+			t.Errorf("merged into %+v, want %+v", got, over)
+		}
+	}
+	if got := mapping("a").merge(mapping("b")); len(got.keys) != 2 {
+		t.Errorf("merged into %+v, want both keys", got)
 	}
 }

@@ -109,6 +109,7 @@ func TestParseLeavesOut(t *testing.T) {
 		"a scheduler alone":        {"axes: {scheduler: [fifo]}", 0, -1},
 		"two schedulers":           {"axes: {scheduler: [fifo, srtf]}", 0, -1},
 		"compared with itself":     {"axes: {scheduler: [fifo]}\nbaseline: {scheduler: fifo}", 0, -1},
+		"compared with the first":  {"axes: {scheduler: [fifo, srtf]}\nbaseline: {scheduler: fifo}", 0, 0},
 		"compared":                 {"axes: {load: [1, 2], scheduler: [fifo, srtf]}\nbaseline: {scheduler: srtf}", 1, 1},
 		"the second axis":          {"axes: {load: [1, 2], scheduler: [fifo, srtf]}", 1, -1},
 		"another axis is compared": {"axes: {load: [1, 2], scheduler: [fifo, srtf]}\nbaseline: {load: 2}", 0, 1},
@@ -209,7 +210,8 @@ func TestBuilder(t *testing.T) {
 		Axes: []Axis{
 			{"load", []Item{{Name: "0.5", Set: settled("sample.load.factor", 0.5)}, {Name: "2", Set: settled("sample.load.factor", 2.0)}}},
 			{"scheduler", []Item{
-				{Name: "fifo", Set: settled("pipeline.allocation.type", "fifo")}, {Name: "srtf", Set: settled("pipeline.allocation.type", "srtf")},
+				{Name: "fifo", Set: settled("pipeline.allocation.type", "fifo")},
+				{Name: "srtf", Set: settled("pipeline.allocation.type", "srtf")},
 				{Name: "mine.yml", Files: []string{"mine.yml"}},
 			}},
 		},
