@@ -108,7 +108,9 @@ func TestLocate(t *testing.T) {
 	c := mustParse(t, minimal, Options{Sets: []string{"pipeline.allocation.config.queue=backfill"}})
 	at := core.Position{File: "elsewhere", Line: 3}
 	given := core.Diagnostics{
-		{Path: "pipeline.allocation.config.queue", Summary: "a"}, {Path: "seed", Summary: "b", Position: at}, {Summary: "c"},
+		{Path: "pipeline.allocation.config.queue", Summary: "a"},
+		{Path: "seed", Summary: "b", Position: at},
+		{Summary: "c"},
 		{Path: "pipeline.allocation.type", Summary: "d"},
 	}
 	err := c.Locate(given)
