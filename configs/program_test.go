@@ -107,6 +107,12 @@ func TestBeside(t *testing.T) {
 	if len(got) != 2 || got[0].Summary != one.Summary || got[1].Type != "two" {
 		t.Errorf("placements %+v, want the first one and two", got)
 	}
+	c := Catalog{}.Beside(Catalog{}.
+		WithAdmission(fake[core.Admitter]("a", core.None{})).WithAllocation(fake[core.Allocator]("b", core.None{})).WithPlacement(one).
+		WithElasticity(fake[core.Elasticity]("c", core.None{})).WithScaler(fake[core.ClusterScaler]("d", core.None{})))
+	if got := c.Admission[0].Type + c.Allocation[0].Type + c.Placement[0].Type + c.Elasticity[0].Type + c.Scaler[0].Type; got != "abonecd" {
+		t.Errorf("beside nothing come %q", got)
+	}
 }
 
 func TestDiffer(t *testing.T) {
