@@ -117,7 +117,7 @@ func TestSilenceEnds(t *testing.T) {
 	p, log := noting(t, nil)
 	j := trainingJob()
 	respond(t, p, j)
-	for range 2 {
+	for range 4 {
 		if got := silent(t, p, j); got.MaxReplicas != 16 {
 			t.Errorf("silent, it may use %d replicas, want 16", got.MaxReplicas)
 		}
