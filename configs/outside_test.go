@@ -205,3 +205,23 @@ func TestNodesThatReplace(t *testing.T) {
 		t.Errorf("merged into %+v, want both keys", got)
 	}
 }
+
+// Of every stage a policy elsewhere may use the seed; of what is told of the work, only its error does.
+func TestSeedUsersOfEveryStage(t *testing.T) {
+	c := mustParse(t, minimal, Options{})
+	c.Admission = []Selected[core.Admitter]{{ID: "a", Remote: &Remote[core.Admitter]{}}}
+	c.Allocation.Remote, c.Placement.Remote = &Remote[core.Allocator]{}, &Remote[core.Placer]{}
+	c.Elasticity.Remote, c.Scaler.Remote = &Remote[core.Elasticity]{}, &Remote[core.ClusterScaler]{}
+	want := []string{"a", c.Allocation.ID, c.Placement.ID, c.Elasticity.ID, c.Scaler.ID}
+	if diff := cmp.Diff(want, c.SeedUsers()); diff != "" {
+		t.Errorf("users (-want +got):\n%s", diff)
+	}
+	if got := mustParse(t, minimal, Options{Sets: []string{"estimate.source=limit"}}).SeedUsers(); len(got) > 0 {
+		t.Errorf("limits that are told make %v users of the seed", got)
+	}
+	for set, want := range map[string]bool{"name=a": false, "seed=7": true} {
+		if got := mustParse(t, minimal, Options{Sets: []string{set}}).SeedGiven(); got != want {
+			t.Errorf("with %s a seed is given: %v, want %v", set, got, want)
+		}
+	}
+}
