@@ -172,7 +172,7 @@ func (o *Other) refuse(base *Side, why string) core.Diagnostics {
 		texts = append(texts, fmt.Sprintf("%s: %s, in %s %s", d.What, cmp.Or(d.Other, "nothing"), base.Label, cmp.Or(d.Base, "nothing")))
 	}
 	for _, label := range o.Alone {
-		texts = append(texts, label+": no run of the other side has its inputs")
+		texts = append(texts, label+" has no partner of the same inputs")
 	}
 	if why != "" {
 		texts = slices.Insert(texts, 0, why)
@@ -369,7 +369,7 @@ func (p *pair) value(metric string) (base, other float64) {
 		}
 		return e.restricted[0], e.restricted[1]
 	case commonMean:
-		a, b := p.sample(metric)
+		a, b := p.commonTimes()
 		if len(a) == 0 {
 			return math.NaN(), math.NaN()
 		}
@@ -412,8 +412,8 @@ func (g *group) row(metric string) Row {
 	r.Why = FewWorkloads
 	if r.N == 1 {
 		r.Why = OneWorkload
-		if len(all.values) == 1 {
-			r.within(g.pairs)
+		if len(g.pairs) == 1 {
+			r.within(g.pairs[0])
 		}
 	}
 	switch {
@@ -440,28 +440,31 @@ func (r *Row) differ(other, base []float64) {
 }
 
 // within gives the interval of a mean over jobs within the only workload.
-func (r *Row) within(pairs []*pair) {
-	for _, p := range pairs {
-		b, o := p.sample(r.Metric)
-		if b == nil {
-			if slices.Contains([]string{"jct_seconds.mean", "queueing_seconds.mean", "restarts.mean"}, r.Metric) {
-				r.Why = OtherJobs
-			}
-			continue
-		}
-		paired, err := stats.CompareWithin(o, b, 0, level)
-		if err != nil || math.IsNaN(paired.Change) {
-			continue
-		}
-		if ratio := r.Other / r.Base; math.Abs(paired.Change+1-ratio) > 1e-9*math.Abs(ratio) {
-			r.Why = OtherJobs // the summary is of other jobs than those that both runs tell of
-			continue
-		}
+func (r *Row) within(p *pair) {
+	if r.Metric != commonMean && !slices.Contains(study.OverJobs, r.Metric) {
+		return
+	}
+	r.Why = OtherJobs
+	if !sameJobs(p.base, p.other) {
+		return
+	}
+	paired, ok := stats.Paired{}, false
+	if r.Metric == commonMean {
+		base, other := p.commonTimes()
+		var err error
+		paired, err = stats.CompareWithin(other, base, 0, level)
+		ok = err == nil
+	} else {
+		paired, ok = study.Within(r.Metric, p.other.Jobs, p.base.Jobs, p.other.Summary, p.base.Summary, level)
+	}
+	switch {
+	case ok && paired.Interval().Known():
+		r.Jobs, r.Interval, r.P, r.Method = paired.N, paired.Interval(), paired.P, paired.Method
+		r.Change, r.Difference = paired.Change, false
+	case ok:
 		r.Jobs, r.Why = paired.N, FewJobs
-		if paired.Interval().Known() {
-			r.Interval, r.P, r.Method = paired.Interval(), paired.P, stats.MethodBlocks
-			r.Change, r.Difference = paired.Change, false
-		}
+	case r.Difference:
+		r.Why = OneWorkload
 	}
 }
 

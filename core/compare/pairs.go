@@ -100,9 +100,10 @@ func matchStudies(base, other *Side) (pairs []*pair, alone []string, err error) 
 		}
 	}
 	axis := a.Axes[a.Compared].Name
-	if !single && !slices.ContainsFunc(base.items, func(item string) bool { return slices.Contains(other.items, item) }) {
+	common := func(item string) bool { return slices.Contains(base.items, item) && slices.Contains(other.items, item) }
+	if !single && !slices.ContainsFunc(base.items, common) {
 		return nil, nil, problem(other.Label, fmt.Sprintf("none of its items of %s is one of %s", axis, base.Label), fmt.Sprintf("choose one of each, such as %s and %s",
-			base.Label+Separator+base.items[0], other.Label+Separator+other.items[0]))
+			base.folder+Separator+base.items[0], other.folder+Separator+other.items[0]))
 	}
 	key := func(r *Run) string {
 		items := slices.Clone(r.Items)
@@ -112,7 +113,20 @@ func matchStudies(base, other *Side) (pairs []*pair, alone []string, err error) 
 		return fmt.Sprintf("%q %d", items, r.Replicate)
 	}
 	workload := slices.IndexFunc(a.Axes, func(axis study.Axis) bool { return axis.Name == "workload" })
-	pairs, left, right := matchBy(base.Runs, other.Runs, key)
+	taking := func(s *Side) (runs []*Run) {
+		for _, item := range s.items {
+			if !single && !common(item) {
+				alone = append(alone, fmt.Sprintf("%s %s of %s", axis, item, s.folder))
+			}
+		}
+		for _, r := range s.Runs {
+			if single || common(r.Items[a.Compared]) {
+				runs = append(runs, r)
+			}
+		}
+		return runs
+	}
+	pairs, left, right := matchBy(taking(base), taking(other), key)
 	for _, p := range pairs {
 		p.cell = slices.Clone(p.base.Items)
 		if single {
@@ -123,7 +137,7 @@ func matchStudies(base, other *Side) (pairs []*pair, alone []string, err error) 
 			p.unit += " " + p.base.Items[workload]
 		}
 	}
-	return pairs, labels(left, right), nil
+	return pairs, append(alone, labels(left, right)...), nil
 }
 
 // ends says how the jobs of a pair ended that both runs are about.
@@ -132,7 +146,6 @@ type ends struct {
 	bothEnded           []row
 	onlyBase, onlyOther []string // names of the jobs that completed in one run only
 	left                [2]int   // jobs of each run that did not complete
-	sameStarted         bool     // the same jobs began in both
 	horizon             float64  // until which the jobs of both were watched
 	restricted          [2]float64
 }
@@ -155,7 +168,7 @@ func (p *pair) jobEnds() *ends {
 	if !sameJobs(p.base, p.other) {
 		return e
 	}
-	e.known, e.sameStarted = true, true
+	e.known = true
 	rows := p.rows()
 	for _, j := range rows {
 		a, b := j.base.Outcome == completed, j.other.Outcome == completed
@@ -167,7 +180,6 @@ func (p *pair) jobEnds() *ends {
 		case b:
 			e.onlyOther = append(e.onlyOther, j.base.Name)
 		}
-		e.sameStarted = e.sameStarted && j.base.QueueingSeconds.Known() == j.other.QueueingSeconds.Known()
 	}
 	e.restrict(p, rows)
 	return e
@@ -248,40 +260,10 @@ func (p *pair) sameEnds() bool {
 	return len(e.onlyBase)+len(e.onlyOther) == 0
 }
 
-// sample has the values of each job in which a metric is a mean over jobs; nil where it is none, or not of the same jobs.
-func (p *pair) sample(metric string) (base, other []float64) {
-	if !sameJobs(p.base, p.other) {
-		return nil, nil
-	}
-	e := p.jobEnds()
-	rows := e.bothEnded
-	var of func(j *metrics.Job) float64
-	switch metric {
-	case "jct_seconds.mean", commonMean:
-		if metric != commonMean && !p.sameEnds() {
-			return nil, nil
-		}
-		of = func(j *metrics.Job) float64 { return float64(j.JCTSeconds) }
-	case "queueing_seconds.mean", "restarts.mean":
-		if !e.sameStarted {
-			return nil, nil
-		}
-		rows = slices.DeleteFunc(p.rows(), func(j row) bool { return !j.base.QueueingSeconds.Known() })
-		of = func(j *metrics.Job) float64 { return float64(j.QueueingSeconds) }
-		if metric == "restarts.mean" {
-			of = func(j *metrics.Job) float64 { return float64(j.Restarts) }
-		}
-	case "gpu_hours":
-		rows = nil
-		for i := range p.base.Jobs { // all, measured or not
-			rows = append(rows, row{&p.base.Jobs[i], &p.other.Jobs[i]})
-		}
-		of = func(j *metrics.Job) float64 { return j.GPUSeconds }
-	default:
-		return nil, nil
-	}
-	for _, j := range rows {
-		base, other = append(base, of(j.base)), append(other, of(j.other))
+// commonTimes are the completion times of the jobs that completed in both runs.
+func (p *pair) commonTimes() (base, other []float64) {
+	for _, j := range p.jobEnds().bothEnded {
+		base, other = append(base, float64(j.base.JCTSeconds)), append(other, float64(j.other.JCTSeconds))
 	}
 	return base, other
 }

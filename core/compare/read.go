@@ -26,8 +26,9 @@ type Side struct {
 	Label string // as it was given
 	Runs  []*Run
 
-	study *study.Kept // nil for folders of runs
-	items []string    // of its compared axis, those that take part
+	folder string
+	study  *study.Kept // nil for folders of runs
+	items  []string    // of its compared axis, those that take part
 }
 
 // Run is one run of a side.
@@ -79,7 +80,7 @@ func ReadSide(path string, o Options) (*Side, error) {
 	case !info.IsDir():
 		return nil, problem(path, "is no folder", "give the folder of a run, not a file in it")
 	}
-	s := &Side{Label: path}
+	s := &Side{Label: path, folder: dir}
 	switch {
 	case exists(dir, study.RunsFile):
 		err = s.readStudy(dir, item, o)
