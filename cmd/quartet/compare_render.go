@@ -223,8 +223,8 @@ func changes(r *compare.Result, wide bool) render.Table {
 	if several {
 		t.Columns = append(t.Columns, render.Column{Name: "run"})
 	}
-	t.Columns = append(t.Columns, render.Column{Name: "base", Numeric: true}, render.Column{Name: "other", Numeric: true}, render.Column{Name: "change", Numeric: true},
-		render.Column{Name: "95 % interval"}, render.Column{Name: "", Drop: 1}, render.Column{Name: "workloads", Numeric: true, Wide: true},
+	t.Columns = append(t.Columns, render.Column{Name: "base", Numeric: true, Drop: 1}, render.Column{Name: "other", Numeric: true, Drop: 1}, render.Column{Name: "change", Numeric: true},
+		render.Column{Name: "95 % interval"}, render.Column{Name: "", Drop: 2}, render.Column{Name: "workloads", Numeric: true, Wide: true},
 		render.Column{Name: "method", Wide: true}, render.Column{Name: "p", Numeric: true, Wide: true}, render.Column{Name: "Holm", Numeric: true, Wide: true})
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -319,7 +319,11 @@ func comparisonNotes(r *compare.Result, wide bool) (notes []string) {
 		tell(o.Side)
 		name := shown(o.Label)
 		if e := o.Ends; e.LeftBase+e.LeftOther > 0 {
-			add("jobs that did not complete: %d in %s, %d in %s; jct_seconds.restricted_mean counts them", e.LeftBase, shown(r.Base.Label), e.LeftOther, name)
+			counted := "; jct_seconds.restricted_mean counts them"
+			if e.Unknown > 0 {
+				counted = ""
+			}
+			add("jobs that did not complete: %d in %s, %d in %s%s", e.LeftBase, shown(r.Base.Label), e.LeftOther, name, counted)
 		}
 		for _, only := range []struct {
 			label string
@@ -364,10 +368,14 @@ func worseText(v compare.Verdict) string {
 // judged lists what the thresholds came to.
 func judged(r *compare.Result, verdicts []compare.Verdict) render.Table {
 	t := render.Table{Columns: []render.Column{{Name: "threshold"}, {Name: "of"}, {Name: "worse by", Numeric: true}, {Name: "verdict"}}}
+	several := false // headline rows of one side
+	for i := range verdicts {
+		several = several || i > 0 && verdicts[i].Text == verdicts[i-1].Text && verdicts[i].Row.Against == verdicts[i-1].Row.Against
+	}
 	for _, v := range verdicts {
 		of := []string{shown(r.Others[v.Row.Against].Label)}
 		for _, item := range v.Row.Cell {
-			if item != study.Pooled {
+			if several && item != study.Pooled {
 				of = append(of, shown(item))
 			}
 		}

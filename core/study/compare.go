@@ -238,8 +238,8 @@ func (s *Study) fillWithin(c *Comparison, t *table, level float64) {
 			continue
 		}
 		if paired, ok := t.traces.compare(s, &row, against, level)[c.Metric]; ok {
+			paired.N, paired.Wins, paired.Ties = c.N, c.Wins, c.Ties // of workloads
 			c.Paired, c.Known = paired, true
-			c.N = 1 // workload; the method tells that its jobs were looked at
 		}
 		return
 	}
