@@ -180,8 +180,11 @@ func (o *Other) refuse(base *Side, why string) core.Diagnostics {
 	if more := len(texts) - mostTold; more > 0 {
 		texts = append(texts[:mostTold], fmt.Sprintf("and %d more", more))
 	}
+	for i := range texts {
+		texts[i] = clean(texts[i])
+	}
 	return core.Diagnostics{{
-		Position: core.Position{File: o.Label}, Summary: "its inputs are not those of " + base.Label + ":\n  " + strings.Join(texts, "\n  "),
+		Position: core.Position{File: clean(o.Label)}, Summary: "its inputs are not those of " + clean(base.Label) + ":\n  " + strings.Join(texts, "\n  "),
 		Hint: "--unequal-inputs compares all the same",
 	}}
 }
@@ -194,8 +197,8 @@ func uniform(s *Side) (found core.Diagnostics) {
 		if len(composition) > 0 {
 			d := composition[0]
 			found = append(found, core.Diagnostic{
-				Position: core.Position{File: r.Label},
-				Summary:  fmt.Sprintf("is another composition than %s beside it: %s is %s, there %s", s.Runs[0].Label, d.What, cmp.Or(d.Other, "nothing"), cmp.Or(d.Base, "nothing")),
+				Position: core.Position{File: clean(r.Label)},
+				Summary:  clean(fmt.Sprintf("is another composition than %s beside it: %s is %s, there %s", s.Runs[0].Label, d.What, cmp.Or(d.Other, "nothing"), cmp.Or(d.Base, "nothing"))),
 				Hint:     "give each composition as a folder of its own",
 			})
 		}

@@ -78,7 +78,7 @@ func (r *Result) Judge(thresholds []Threshold, strict bool) ([]Verdict, error) {
 	for _, s := range r.sides() {
 		for _, run := range s.Runs {
 			if run.Interrupted {
-				found = append(found, core.Diagnostic{Position: core.Position{File: run.Label}, Summary: "the run was interrupted: it cannot be judged", Hint: "let it go on to its end"})
+				found = append(found, core.Diagnostic{Position: core.Position{File: clean(run.Label)}, Summary: "the run was interrupted: it cannot be judged", Hint: "let it go on to its end"})
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func (r *Result) Judge(thresholds []Threshold, strict bool) ([]Verdict, error) {
 				continue
 			}
 			if len(row.Missing) > 0 {
-				found = append(found, core.Diagnostic{Position: core.Position{File: row.Missing[0]}, Summary: t.Metric + " is not known, and cannot be judged"})
+				found = append(found, core.Diagnostic{Position: core.Position{File: clean(row.Missing[0])}, Summary: t.Metric + " is not known, and cannot be judged"})
 				continue
 			}
 			list = append(list, row.judge(t, strict))

@@ -276,7 +276,7 @@ func (s *Side) readStudy(dir, item string, o Options) error {
 		label := fmt.Sprintf("%s: %s, replicate %d", dir, strings.Join(kept.Items, ", "), kept.Replicate)
 		if kept.Record == nil || kept.Summary == nil {
 			found = append(found, core.Diagnostic{
-				Position: core.Position{File: dir}, Summary: fmt.Sprintf("%s, replicate %d: the run is %s", strings.Join(kept.Items, ", "), kept.Replicate, kept.Outcome),
+				Position: core.Position{File: clean(dir)}, Summary: clean(fmt.Sprintf("%s, replicate %d: the run is %s", strings.Join(kept.Items, ", "), kept.Replicate, kept.Outcome)),
 				Hint: "run the study to its end with quartet bench",
 			})
 			continue
@@ -303,13 +303,16 @@ func (s *Side) readStudy(dir, item string, o Options) error {
 
 // problem is a single thing wrong with what the user gave.
 func problem(place, summary, hint string) error {
-	return core.Diagnostics{{Position: core.Position{File: place}, Summary: summary, Hint: hint}}
+	return core.Diagnostics{{Position: core.Position{File: clean(place)}, Summary: clean(summary), Hint: clean(hint)}}
 }
+
+// clean makes names of folders, jobs and settings fit for a terminal.
+func clean(text string) string { return core.CleanText(text, core.MaxText) }
 
 // diagnostics are what an error tells of a folder.
 func diagnostics(place string, err error) core.Diagnostics {
 	if ds, ok := errors.AsType[core.Diagnostics](err); ok {
 		return ds
 	}
-	return core.Diagnostics{{Position: core.Position{File: place}, Summary: err.Error()}}
+	return core.Diagnostics{{Position: core.Position{File: clean(place)}, Summary: clean(err.Error())}}
 }
