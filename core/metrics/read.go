@@ -51,7 +51,7 @@ func ReadJobs(r io.Reader) ([]Job, error) {
 			SubmitSeconds: row.needed("submit_s"), FirstStartSeconds: Number(row.number("first_start_s")),
 			FinishSeconds: Number(row.number("finish_s")), JCTSeconds: Number(row.number("jct_s")),
 			QueueingSeconds: Number(row.number("queueing_s")), ReplicasMean: Number(row.number("replicas_mean")),
-			Restarts: int(row.whole("restarts")), GPUSeconds: row.needed("gpu_seconds"), Outcome: row.text("outcome"),
+			Restarts: row.whole("restarts"), GPUSeconds: row.needed("gpu_seconds"), Outcome: row.text("outcome"),
 		}
 		if !slices.Contains(outcomeNames[:], j.Outcome) {
 			row.fail("outcome", j.Outcome, "no outcome; valid values: "+strings.Join(outcomeNames[:], ", "))
