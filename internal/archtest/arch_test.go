@@ -37,7 +37,7 @@ var rooms = []room{
 	{"core/sim", []string{"core", "core/backend", "core/workload", "core/goodput"}},
 	{"core/workload", []string{"core", "core/goodput", "internal/interrupt", "internal/yamlpos"}},
 	{"core/metrics", []string{"core"}},
-	{"core/report", []string{"core/metrics"}},
+	{"core/report", []string{"core/metrics", "core/stats"}},
 	{"core/timeline", []string{"core", "core/metrics"}},
 	{"core/goodput", []string{"core", "core/optim", "internal/yamlpos"}},
 	{"core/optim", nil},
