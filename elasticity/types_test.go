@@ -212,7 +212,7 @@ func TestWhatIsRefutedIsRefutedOnAllTypes(t *testing.T) {
 	}
 	p, j = newGoodput(t, settings), trainingJob()
 	respondTo(t, p, threeTypes(j))
-	ranOn(j, "a100", 1, 1, 1, 64)
+	ranOn(j, "a100", 2, 1, 1, 64)
 	r := respondTo(t, p, threeTypes(j))
 	if got := r.Rate(0, 1, 8) / r.Rate(1, 1, 8); math.Abs(got-1) > 1e-9 {
 		t.Errorf("a t4 is %v times an a100, want 1: what was known of it was proved wrong", got)
