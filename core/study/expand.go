@@ -106,7 +106,7 @@ func (e *expansion) cell(ctx context.Context, items []int, seeds int) ([]*Run, e
 	if len(files) == 0 {
 		files = []string{"default.yaml"}
 	}
-	flags := flags(settings)
+	flags := Flags(settings)
 	count := seeds
 	if windows != nil {
 		count = windows.Count
@@ -233,7 +233,16 @@ func (w *Windows) at(i int, trace *sourceFacts) (configs.Flag, *core.Diagnostic)
 			Summary: fmt.Sprintf("%d windows of %d jobs overlap: the trace has room for %d", w.Count, w.Jobs, max(room, 0)), Hint: "take fewer or shorter ones",
 		}
 	}
-	first := w.FirstJob + (trace.jobs-w.FirstJob)/w.Count*i
+	stride := w.Stride
+	if stride == 0 {
+		stride = (trace.jobs - w.FirstJob) / w.Count
+	}
+	first := w.FirstJob + stride*i
+	if first+w.Jobs > trace.jobs {
+		return configs.Flag{}, &core.Diagnostic{
+			Summary: fmt.Sprintf("window %d ends with job %d, and the trace with job %d", i+1, first+w.Jobs-1, trace.jobs-1), Hint: "take fewer windows, or a smaller stride",
+		}
+	}
 	return configs.Flag{Name: "study", Set: fmt.Sprintf("sample.window={first_job: %d, jobs: %d}", first, w.Jobs)}, nil
 }
 
