@@ -57,7 +57,7 @@ It writes the config of the chosen composition, advised.yaml, with the evidence 
 study it rests on (runs.csv, stats.csv) into a folder. The same advice again runs only what is new.
 docs/advise.md says how it chooses.
 
-Exit codes: 0 done, 1 runs failed, 2 wrong usage or config, 3 the chosen composition does not keep a
+Exit codes: 0 done, 1 every run failed, 2 wrong usage or config, 3 the chosen composition does not keep a
 limit, 130 interrupted.`,
 		Example: `  quartet advise -f cluster.yaml --trace trace.csv
   quartet advise -f cluster.yaml --trace philly.csv.gz --from philly --goal p99 --limit 'utilization_ratio>0.6'
@@ -93,7 +93,7 @@ func goalList() string {
 	return strings.Join(list, ", ")
 }
 
-// traceTypes are the types of workload that need a path and nothing else.
+// traceTypes are the types of workload that need a path and nothing else, but for job files: commands cannot be simulated.
 func traceTypes() []string {
 	var types []string
 	for _, source := range catalog().Workload {
@@ -103,7 +103,7 @@ func traceTypes() []string {
 				required = append(required, field.Name)
 			}
 		}
-		if slices.Equal(required, []string{"path"}) {
+		if slices.Equal(required, []string{"path"}) && source.Type != "jobs" {
 			types = append(types, source.Type)
 		}
 	}
@@ -252,14 +252,14 @@ func (a *app) printAdvice(advice *advise.Advice) error {
 		add("chosen", advice.Chosen)
 		add("goal", fmt.Sprintf("least %s (%s)", advice.Goal.Name, advice.Goal.Metric))
 		add("why", advice.Why)
-		add("regret", fmt.Sprintf("%s against %s, the best found on windows kept back", advice.Regret.Text(), advice.Best))
+		add("regret, kept back", advice.RegretText())
 		if len(advice.NoDifference) > 0 {
 			add("no difference", strings.Join(advice.NoDifference, ", "))
 		}
 		for _, l := range advice.Limits {
 			add("limit", limitText([]advise.LimitResult{l}, advice.Windows))
 		}
-		add("told of work", advice.Told.Source+": "+advice.Told.Why)
+		add("told of work", advice.Told.String())
 		add("runs", fmt.Sprintf("%d of %d of the full grid (%s): %d candidates, %d + %d windows of %d jobs", advice.Runs, advice.Grid,
 			render.Percent(float64(advice.Runs)/float64(advice.Grid)), len(advice.Candidates), advice.Windows, advice.Windows, advice.Jobs))
 		if err := verdict.Write(a.stdout, a.format); err != nil {
@@ -267,7 +267,10 @@ func (a *app) printAdvice(advice *advise.Advice) error {
 		}
 		fmt.Fprintln(a.stdout)
 	}
-	return adviceTable(advice).Write(a.stdout, a.format)
+	if len(advice.Left)+len(advice.Invalid) > 0 && a.format == render.Text {
+		a.note("others: %d candidates left earlier and %d cannot be run here; -o wide lists them", len(advice.Left), len(advice.Invalid))
+	}
+	return adviceTable(advice, a.format == render.Text).Write(a.stdout, a.format)
 }
 
 func limitText(limits []advise.LimitResult, windows int) string {
@@ -282,8 +285,9 @@ func limitText(limits []advise.LimitResult, windows int) string {
 	return strings.Join(list, "; ")
 }
 
-// adviceTable lists the finalists by what they came to on windows kept back, then the others.
-func adviceTable(advice *advise.Advice) render.Table {
+// adviceTable lists the finalists by what they came to on windows kept back, then the others unless finalists
+// alone are asked for.
+func adviceTable(advice *advise.Advice, finalists bool) render.Table {
 	t := render.Table{Columns: []render.Column{
 		{Name: "composition"}, {Name: "windows", Numeric: true}, {Name: "mean", Numeric: true}, {Name: "change"}, {Name: "change_choosing"}, {Name: "remark"},
 	}}
@@ -297,9 +301,12 @@ func adviceTable(advice *advise.Advice) render.Table {
 			remark = "no difference shown"
 		}
 		if f.Lost > 0 {
-			remark = strings.TrimPrefix(remark+fmt.Sprintf("; %d jobs did not complete", f.Lost), "; ")
+			remark = strings.TrimPrefix(remark+"; "+render.Count(f.Lost, "job")+" did not complete", "; ")
 		}
 		t.Rows = append(t.Rows, []any{f.Name, f.Choosing.Windows + f.KeptBack.Windows, metricText(float64(f.Mean)), change, choosing, remark})
+	}
+	if finalists {
+		return t
 	}
 	for _, l := range advice.Left {
 		t.Rows = append(t.Rows, []any{l.Name, l.Windows, "", "", "", l.Reason})

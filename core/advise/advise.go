@@ -11,6 +11,7 @@ import (
 
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/stats"
 	"github.com/quartet-sched/quartet/core/study"
 	"github.com/quartet-sched/quartet/core/workload"
 )
@@ -53,9 +54,11 @@ type adviser struct {
 	cells   map[Cell]int // row of the study; windows of choosing are before those kept back
 }
 
-// Advise chooses a composition. An error besides an advice is that of the context: what was run is kept.
+// Advise chooses a composition. What was run is kept in the folder of the study, also when the context ends: the same advice goes on.
 func Advise(ctx context.Context, o Options) (*Advice, error) {
-	a := &adviser{Options: &o, advice: &Advice{Goal: o.Goal, Jobs: o.Jobs}}
+	a := &adviser{Options: &o, advice: &Advice{
+		Goal: o.Goal, NoDifference: []string{}, Limits: []LimitResult{}, Finalists: []Finalist{}, Left: []Left{}, Invalid: []Dropped{}, Notes: []string{},
+	}}
 	for _, step := range []func(context.Context) error{a.look, a.estimate, a.choices, a.windows} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -65,8 +68,7 @@ func Advise(ctx context.Context, o Options) (*Advice, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.advice.Ran, a.advice.Reused = result.Ran, result.Reused
-	a.advice.Runs = len(result.Rows)
+	a.advice.Reused, a.advice.Runs = result.Reused, len(result.Rows)
 	return a.advice, a.conclude()
 }
 
@@ -251,10 +253,8 @@ func (a *adviser) windows(context.Context) error {
 		return a.problem("workload", fmt.Sprintf("has %d jobs from job %d on: there is nothing to divide into windows", max(jobs, 0), a.FirstJob), "at least one job to choose on and one to judge on")
 	}
 	if room := jobs / (2 * length); room < count {
-		if count = max(room, 1); room == 0 {
-			length = jobs / 2
-		}
-		a.note("the trace has %d jobs: %d windows of %d jobs to choose on and as many kept back, instead of %d of %d", jobs, count, length, a.Windows, a.Jobs)
+		count, length = shorter(jobs, count, length)
+		a.note("the trace has %d jobs from job %d on: %d windows of %d jobs to choose on and as many kept back, instead of %d of %d", jobs, a.FirstJob, count, length, a.Windows, a.Jobs)
 	}
 	stride := jobs / (2 * count)
 	a.advice.Windows, a.advice.Jobs = count, length
@@ -275,6 +275,23 @@ func (a *adviser) windows(context.Context) error {
 	a.advice.Rungs = rungs
 	return nil
 }
+
+// shorter is how many windows of how many jobs to take of a trace that is too short for those asked for: fewer and, when those were
+// too few for intervals, shorter ones.
+func shorter(jobs, count, length int) (int, int) {
+	fewest := min(count, stats.MinSample)
+	if room := jobs / (2 * length); room >= fewest {
+		return room, length
+	}
+	length = min(length, max(jobs/(2*fewest), shortWindow))
+	if room := jobs / (2 * length); room > 0 {
+		return room, length
+	}
+	return 1, jobs / 2
+}
+
+// shortWindow is how many jobs a window has at least, when it is made shorter to have more of them.
+const shortWindow = 30
 
 // The items of the axis workload of the study.
 const (
@@ -341,7 +358,7 @@ func (a *adviser) next(rows []study.Row) ([]int, error) {
 		if a.judged = a.race.Ranked(); len(a.judged) == 0 {
 			return nil, a.allFailed()
 		}
-		a.choose(rows)
+		a.choose()
 		var cells []Cell
 		for _, c := range a.judged {
 			for w := range a.advice.Windows {
@@ -369,7 +386,7 @@ func (a *adviser) rowsOf(cells []Cell) []int {
 // outcome is that of a candidate on a window.
 func (a *adviser) outcome(rows []study.Row, c Cell) Outcome {
 	row := &rows[a.cells[c]]
-	o := Outcome{Value: row.Value(a.Goal.Metric)}
+	o := Outcome{Value: row.Value(a.Goal.Metric), Second: row.Value(a.Goal.second())}
 	for _, l := range a.Limits {
 		o.Limits = append(o.Limits, row.Value(l.Metric))
 	}

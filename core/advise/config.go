@@ -1,7 +1,6 @@
 package advise
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/study"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // conclude completes the advice with the config.
@@ -37,12 +37,8 @@ func (a *adviser) conclude() error {
 	if err != nil {
 		return err
 	}
-	ad.Config = slicesOf(ad.comments(), text)
+	ad.Config = append([]byte(ad.comments()), text...)
 	return nil
-}
-
-func slicesOf(comments string, text []byte) []byte {
-	return append([]byte(comments), bytes.TrimLeft(text, "\n")...)
 }
 
 // comments are the evidence in short.
@@ -65,11 +61,8 @@ func (a *Advice) comments() string {
 // Evidence is what the advice rests on, in sentences.
 func (a *Advice) Evidence() []string {
 	list := []string{fmt.Sprintf("%d candidates on %d windows of %d jobs to choose on; finalists on as many kept back: %d runs of %d of the full grid", len(a.Candidates), a.Windows, a.Jobs, a.Runs, a.Grid)}
-	switch {
-	case a.Best == a.Chosen && len(a.Finalists) > 1:
-		list = append(list, "On windows kept back it is the best of the "+fmt.Sprint(len(a.Finalists))+" finalists")
-	case len(a.Finalists) > 1:
-		list = append(list, fmt.Sprintf("On windows kept back it is %s against the best of the finalists there, %s", a.Regret.Text(), a.Best))
+	if len(a.Finalists) > 1 {
+		list = append(list, "Regret on windows kept back: "+a.RegretText())
 	}
 	if len(a.NoDifference) > 0 {
 		list = append(list, "No difference is shown there to "+strings.Join(a.NoDifference, ", "))
@@ -81,11 +74,26 @@ func (a *Advice) Evidence() []string {
 		}
 		list = append(list, fmt.Sprintf("%s: %s in %d of %d windows of choosing and %d of %d kept back; the worst is %.4g", held, l.Limit, l.Choosing, a.Windows, l.KeptBack, a.Windows, float64(l.Worst)))
 	}
-	told := "Policies were told of the work of jobs by " + a.Told.Source
-	if a.Told.Source == "none" {
-		told = "Policies were told nothing of how long jobs run"
+	return append(list, "Policies were told of the work of a job by the source "+a.Told.String())
+}
+
+func (t Told) String() string {
+	source := t.Source
+	if t.Source == workload.EstimateNoisy {
+		source += fmt.Sprintf(", sigma %g", t.Sigma)
 	}
-	return append(list, told+": "+a.Told.Why)
+	return source + ": " + t.Why
+}
+
+// RegretText words the regret.
+func (a *Advice) RegretText() string {
+	switch {
+	case len(a.Finalists) == 1:
+		return "none: there is no other finalist"
+	case a.Best == a.Chosen:
+		return fmt.Sprintf("none, the best of %d finalists there", len(a.Finalists))
+	}
+	return fmt.Sprintf("%s against %s, the best of %d finalists there", a.Regret.Text(), a.Best, len(a.Finalists))
 }
 
 // Text is a change with its interval.

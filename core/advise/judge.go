@@ -37,8 +37,7 @@ type Advice struct {
 	Candidates []string   `json:"-"`
 	Rungs      []Rung     `json:"-"`
 	Config     []byte     `json:"-"` // of the chosen composition, with the evidence as comments
-	Ran        int        `json:"-"` // runs that were not kept from before
-	Reused     int        `json:"-"`
+	Reused     int        `json:"-"` // runs that were kept from before
 }
 
 // Comparison is one composition against another over the same windows. Changes are fractions.
@@ -86,36 +85,23 @@ type LimitResult struct {
 	Worst    metrics.Number `json:"worst"` // value, over all windows
 }
 
-// equivalent is how far apart candidates may be of which the simpler is taken when no difference is shown: an interval that holds 0
-// may hold a lot besides when windows are few.
-const equivalent = 0.01
-
 // level is that of every interval.
 const level = 0.95
 
 // choose puts the finalists in the order in which they are preferred, by the windows of choosing only.
-func (a *adviser) choose([]study.Row) {
-	best := a.judged[0]
-	a.advice.Why = "the best on the windows of choosing"
-	top := scoreOf(a.race.Outcomes(best), a.Limits)
-	for _, c := range slices.Sorted(slices.Values(a.judged)) {
-		if c == best {
-			break // none of the simpler ones is as good
-		}
-		s := scoreOf(a.race.Outcomes(c), a.Limits)
-		against := compare(a.race.Outcomes(c), a.race.Outcomes(best))
-		if s.lost != top.lost || s.missed != top.missed || s.excess != top.excess {
-			continue
-		}
-		if against.Equal || against.Undecided() && math.Abs(float64(against.Change)) <= equivalent {
-			a.advice.Why = fmt.Sprintf("the simplest of those between which the windows of choosing show no difference above %.0f %%; %s is %s", 100*equivalent, a.advice.Candidates[best], against.against())
-			a.judged = append([]int{c}, slices.DeleteFunc(a.judged, func(other int) bool { return other == c })...)
-			break
-		}
+func (a *adviser) choose() {
+	ad := a.advice
+	chosen, best := a.race.Pick()
+	switch {
+	case len(ad.Candidates) == 1:
+		ad.Why = "the only candidate"
+	case chosen == best:
+		ad.Why = "the best on the windows of choosing"
+	default:
+		against := compare(a.race.Outcomes(chosen), a.race.Outcomes(best))
+		ad.Why = fmt.Sprintf("the simplest of those that the windows of choosing show to be practically the same: %s is the best there, and %s", ad.Candidates[best], against.against())
 	}
-	if len(a.advice.Candidates) == 1 {
-		a.advice.Why = "the only candidate"
-	}
+	a.judged = append([]int{chosen}, slices.DeleteFunc(a.judged, func(other int) bool { return other == chosen })...)
 }
 
 // against words a comparison from the other side.
@@ -186,7 +172,8 @@ func (a *adviser) judge(rows []study.Row) {
 	ad.Regret = compare(outcomes[chosen], outcomes[ranked[0]])
 	for _, c := range ranked {
 		f := Finalist{
-			Name: ad.Candidates[c], Mean: metrics.Number(stat.Mean(values(outcomes[c]), nil)),
+			Limits: []LimitResult{},
+			Name:   ad.Candidates[c], Mean: metrics.Number(stat.Mean(values(outcomes[c]), nil)),
 			KeptBack: compare(outcomes[c], outcomes[chosen]), Choosing: compare(a.race.Outcomes(c), a.race.Outcomes(chosen)),
 		}
 		for i := range outcomes[c] {
@@ -225,7 +212,8 @@ func resultOf(l Limit, k int, choosing, keptBack []Outcome) LimitResult {
 	return r
 }
 
-func (a *adviser) chosen() int { return max(slices.Index(a.advice.Candidates, a.advice.Chosen), -1) }
+// chosen is the candidate that was chosen; -1 while none is.
+func (a *adviser) chosen() int { return slices.Index(a.advice.Candidates, a.advice.Chosen) }
 
 // LimitsHold reports whether the chosen composition kept every limit.
 func (a *Advice) LimitsHold() bool {

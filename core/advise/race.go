@@ -11,6 +11,7 @@ import (
 // Outcome is what a run of a candidate on a window came to.
 type Outcome struct {
 	Value  float64   // of the goal, the less the better; NaN or +Inf where it has none
+	Second float64   // decides between those that are equal by Value
 	Limits []float64 // metrics of the limits
 	Lost   int       // jobs that did not complete
 	Failed string    // why the run ended by an error; empty when it did not
@@ -126,16 +127,55 @@ func (r *Race) Ranked() []int {
 // Outcomes are those of a candidate so far, by window in the order in which they were taken.
 func (r *Race) Outcomes(candidate int) []Outcome { return r.table[candidate] }
 
+// Pick is the candidate to choose of those that are left, and the best of them by what is known: another one where that is simpler and
+// practically the same. -1 when none is left.
+//
+// Practically the same is a candidate whose change against the best has an interval that holds 0 and ends below a quarter of a per
+// cent. That an interval holds 0 would not do: with few windows it holds a lot besides, and what is simplest may be far worse.
+func (r *Race) Pick() (chosen, best int) {
+	ranked := r.Ranked()
+	if len(ranked) == 0 {
+		return -1, -1
+	}
+	best = ranked[0]
+	top := scoreOf(r.table[best], r.limits)
+	second := top.second
+	var same []int
+	for _, c := range r.alive {
+		s := scoreOf(r.table[c], r.limits)
+		against := compare(r.table[c], r.table[best])
+		if c == best || s.before(top) == 0 && (against.Equal || against.Undecided() && float64(against.High) <= equivalent) {
+			same = append(same, c)
+			second = min(second, s.second)
+		}
+	}
+	slack := math.Log1p(equivalent) * float64(len(r.table[best]))
+	for _, c := range same {
+		if s := scoreOf(r.table[c], r.limits).second; s <= second+slack {
+			return c, best
+		}
+	}
+	return best, best
+}
+
+// equivalent is the change that makes no difference in practice.
+const equivalent = 0.0025
+
 // score orders candidates that ran on the same windows: who loses fewer jobs, then who misses fewer limits and by less, then whose
-// values have the lesser geometric mean.
+// values have the lesser geometric mean, and then whose second ones.
 type score struct {
 	lost, missed int
 	excess       float64
-	logs         float64
+	logs, second float64
 }
 
 func (s score) compare(o score) int {
-	return cmp.Or(cmp.Compare(s.lost, o.lost), cmp.Compare(s.missed, o.missed), cmp.Compare(s.excess, o.excess), cmp.Compare(s.logs, o.logs))
+	return cmp.Or(s.before(o), cmp.Compare(s.logs, o.logs), cmp.Compare(s.second, o.second))
+}
+
+// before compares what comes before the goal.
+func (s score) before(o score) int {
+	return cmp.Or(cmp.Compare(s.lost, o.lost), cmp.Compare(s.missed, o.missed), cmp.Compare(s.excess, o.excess))
 }
 
 func scoreOf(outcomes []Outcome, limits []Limit) score {
@@ -153,6 +193,7 @@ func scoreOf(outcomes []Outcome, limits []Limit) score {
 			s.missed++
 		}
 		s.logs += logarithm(o.Value)
+		s.second += logarithm(o.Second)
 	}
 	return s
 }
@@ -170,7 +211,7 @@ func fingerprint(outcomes []Outcome) string {
 	var b strings.Builder
 	for i := range outcomes {
 		o := &outcomes[i]
-		for _, v := range append([]float64{o.Value, float64(o.Lost)}, o.Limits...) {
+		for _, v := range append([]float64{o.Value, o.Second, float64(o.Lost)}, o.Limits...) {
 			b.WriteString(strconv.FormatUint(math.Float64bits(v), 36))
 			b.WriteByte(' ')
 		}

@@ -112,6 +112,7 @@ func (e *expansion) cell(ctx context.Context, items []int, seeds int) ([]*Run, e
 		count = windows.Count
 	}
 	var runs []*Run
+	var facts *sourceFacts // those of its replicates are the same
 	for replicate := 1; replicate <= count; replicate++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -121,8 +122,7 @@ func (e *expansion) cell(ctx context.Context, items []int, seeds int) ([]*Run, e
 			r.Seed += uint64(replicate - 1)
 		}
 		r.flags = append(slices.Clone(flags), configs.Flag{Name: "study", Set: "seed=" + strconv.FormatUint(r.Seed, 10)}, configs.Flag{Name: "study", Set: "name=" + e.Name})
-		var facts *sourceFacts
-		if windows != nil || count > 1 && replicate == 1 {
+		if replicate == 1 && (windows != nil || count > 1) {
 			c, ok := e.check(ctx, r)
 			if !ok {
 				return nil, nil
@@ -149,7 +149,7 @@ func (e *expansion) cell(ctx context.Context, items []int, seeds int) ([]*Run, e
 		if !ok {
 			return nil, nil
 		}
-		if facts != nil && windows == nil && !facts.random && !sampleDraws(c) {
+		if replicate == 1 && facts != nil && windows == nil && !facts.random && !sampleDraws(c) {
 			e.note(core.Diagnostics{{
 				Position: c.Workload.At,
 				Summary:  fmt.Sprintf("%d seeds: the workload %q is the same for every seed, so that its runs would be no replicates", count, c.Workload.Factory.Type),
