@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/quartet-sched/quartet/core"
@@ -28,7 +29,7 @@ func (a *adviser) conclude() error {
 		}
 	}
 	item := &a.Candidates[chosen]
-	c, err := a.load(item.Files, append(item.Set[:len(item.Set):len(item.Set)], study.Setting{Path: "sample.window", Value: settings{}, At: core.Position{File: "advise"}}))
+	c, err := a.load(item.Files, append(slices.Clip(item.Set), study.Setting{Path: "sample.window", Value: settings{}, At: core.Position{File: "advise"}}))
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package advise
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -79,11 +78,19 @@ var (
 		{"themis", "themis", nil},
 		{"themis-all", "themis", settings{"offered_to": 1}},
 	}
-	greedy       = []part{{"optimus", "optimus", nil}, {"afs", "afs", nil}}
-	curves       = []part{{"pollux", "pollux", nil}, {"pollux-sum", "pollux", settings{"fairness_p": 1}}, {"pollux-attained", "pollux", settings{"weights": "attained"}}}
-	tellingCurve = []part{{"pollux-remaining", "pollux", settings{"weights": "remaining"}}}
-	overTypes    = []part{
-		{"gavel-max-min", "gavel_max_min", nil}, {"gavel-max-sum", "gavel_max_sum", nil}, {"fifo-perf", "fifo_perf", nil}, {"isolated", "isolated", nil},
+	greedy = []part{{"optimus", "optimus", nil}, {"afs", "afs", nil}}
+	curves = []part{
+		{"pollux", "pollux", nil},
+		{"pollux-sum", "pollux", settings{"fairness_p": 1}},
+		{"pollux-attained", "pollux", settings{"weights": "attained"}},
+	}
+	tellingCurves = []part{{"pollux-remaining", "pollux", settings{"weights": "remaining"}}}
+
+	overTypes = []part{
+		{"gavel-max-min", "gavel_max_min", nil},
+		{"gavel-max-sum", "gavel_max_sum", nil},
+		{"fifo-perf", "fifo_perf", nil},
+		{"isolated", "isolated", nil},
 		{"best-sum", "best_normalised_sum", nil},
 	}
 	tellingTypes = []part{{"allox", "allox", nil}, {"gavel-makespan", "gavel_makespan", nil}, {"finish-time", "finish_time_fairness", nil}}
@@ -107,10 +114,13 @@ func Grid(f Facts) []study.Item {
 	}
 	rigid := orders
 	if f.Told {
-		rigid = append(rigid[:len(rigid):len(rigid)], tellingOrders...)
+		rigid = append(slices.Clip(rigid), tellingOrders...)
 	}
 	for _, admit := range rigidAdmits {
 		for _, place := range places {
+			if admit.name != "" && place.name != "" {
+				continue // one stage at a time is varied besides the order
+			}
 			for _, order := range rigid {
 				if order.name == "fifo" && admit.name != "" {
 					continue // it holds back the same jobs
@@ -122,7 +132,7 @@ func Grid(f Facts) []study.Item {
 	if f.Types > 1 {
 		list := overTypes
 		if f.Told {
-			list = append(list[:len(list):len(list)], tellingTypes...)
+			list = append(slices.Clip(list), tellingTypes...)
 		}
 		for _, p := range list {
 			g.add(p, usualPlace, part{"", "fixed", nil}, usualAdmit)
@@ -157,7 +167,7 @@ func (g *grid) elastic() {
 				for _, p := range greedy {
 					g.add(p, usualPlace, job, admit)
 				}
-				for _, p := range tellingCurve {
+				for _, p := range tellingCurves {
 					g.add(p, proposed, job, admit)
 				}
 			}
@@ -190,7 +200,7 @@ func (g *grid) add(order, place, job, admit part) {
 	for _, key := range slices.Sorted(maps.Keys(job.config)) {
 		set = append(set, study.Setting{Path: "pipeline.elasticity.job.config." + key, Value: job.config[key]})
 	}
-	at := core.Position{File: fmt.Sprintf("candidate %s", name)}
+	at := core.Position{File: "candidate " + name}
 	for i := range set {
 		set[i].At = at
 	}
