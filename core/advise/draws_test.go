@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/quartet-sched/quartet/core/advise"
+	"github.com/quartet-sched/quartet/core/stats"
 )
 
 var (
@@ -41,7 +42,7 @@ func TestDraws(t *testing.T) {
 
 func drawMany(t *testing.T, table [][]advise.Outcome, loads []float64, windows int) string {
 	random := rand.New(rand.NewPCG(1, uint64(windows)))
-	within, sum, fullWithin, runs := 0, 0.0, 0, 0
+	within, sum, fullWithin, simpleWithin, simpleSum, runs := 0, 0.0, 0, 0, 0.0, 0
 	for range *draws {
 		drawn := random.Perm(len(loads))[:2*windows]
 		choosing, keptBack := drawn[:windows], drawn[windows:]
@@ -69,10 +70,37 @@ func drawMany(t *testing.T, table [][]advise.Outcome, loads []float64, windows i
 		if regret(full) <= 0.02 {
 			fullWithin++
 		}
+		simple := simplest(t, r)
+		simpleSum += regret(simple)
+		if regret(simple) <= 0.02 {
+			simpleWithin++
+		}
 	}
 	n := float64(*draws)
-	return fmt.Sprintf("within 2 %% in %.0f %% of draws (the full grid: %.0f %%), regret %.2f %% in the mean, %.1f %% of the runs",
-		100*float64(within)/n, 100*float64(fullWithin)/n, 100*sum/n, 100*float64(runs)/n/float64(2*windows*len(table)))
+	return fmt.Sprintf("within 2 %% in %.0f %% of draws (the full grid: %.0f %%), regret %.2f %% in the mean, %.1f %% of the runs; the simplest whose interval holds 0: %.0f %%, %.2f %%",
+		100*float64(within)/n, 100*float64(fullWithin)/n, 100*sum/n, 100*float64(runs)/n/float64(2*windows*len(table)), 100*float64(simpleWithin)/n, 100*simpleSum/n)
+}
+
+// simplest is the simplest finalist whose change against the best has an interval that holds 0: another rule, to compare with.
+func simplest(t *testing.T, r *advise.Race) int {
+	values := func(c int) (list []float64) {
+		for _, o := range r.Outcomes(c) {
+			list = append(list, o.Value)
+		}
+		return list
+	}
+	ranked := r.Ranked()
+	chosen := ranked[0]
+	for _, c := range ranked {
+		p, err := stats.Compare(values(c), values(ranked[0]), 0.95)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c < chosen && (p.Equal || p.T.Contains(0)) {
+			chosen = c
+		}
+	}
+	return chosen
 }
 
 func logsOver(outcomes []advise.Outcome, windows []int) (sum float64) {
