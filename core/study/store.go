@@ -38,6 +38,7 @@ type Record struct {
 	Summary     *metrics.Summary `json:"summary,omitempty"` // nil when the run failed
 	Inputs      []quartet.Digest `json:"inputs,omitempty"`
 	Plugins     []quartet.Plugin `json:"plugins,omitempty"`
+	Config      string           `json:"config,omitempty"` // resolved, YAML
 }
 
 // store is the folder of what is kept. Every file is whole: it is written under another name and renamed.
