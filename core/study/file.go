@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -382,6 +383,10 @@ func (r *reader) seeds(s *Study, values map[string]any) {
 	if !ok {
 		r.add("seeds.until", "expected {metric: …, half_width: 2%, most: 40}", "")
 		return
+	}
+	if width, given := fields["half_width"]; given {
+		fields = maps.Clone(fields)
+		fields["half_width"] = fmt.Sprint(width) // a number is a share
 	}
 	u := &Until{}
 	if !r.decode(u, fields, "seeds.until") {

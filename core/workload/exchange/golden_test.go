@@ -118,7 +118,7 @@ func TestImportOfABrokenLog(t *testing.T) {
 			_, _, err := Import(context.Background(), "log", r.text, Options{From: format})
 			want := "log: is UTF-16 text; save it as UTF-8"
 			if strings.HasPrefix(name, "gzip") {
-				want = "the file is cut short: its gzip data has no end"
+				want = "the file is cut short"
 			}
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s, %s: error %v, want %q", format, name, err, want)

@@ -96,10 +96,10 @@ func plain(r io.Reader) (io.Reader, error) {
 	return content, nil
 }
 
-// cutShort words the error of a compressed file that ends too early.
+// cutShort words the error of a file that ends too early.
 func cutShort(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the file is cut short: its gzip data has no end")
+		return errors.New("the file is cut short")
 	}
 	return err
 }

@@ -123,7 +123,7 @@ func (t *Trace) rebase() {
 	}
 }
 
-// micros drops what the difference of two moments of a calendar has beyond microseconds: it is the error of rounding.
+// micros drops what the difference of two moments has beyond microseconds: it is the error of rounding.
 func micros(x float64) float64 { return math.Round(x*1e6) / 1e6 }
 
 // Count is how many rows an import dropped for one reason.

@@ -342,7 +342,7 @@ func (t *rowReader) timed(r *Record) bool {
 		t.drop("end is not known", t.cells[0])
 		return false
 	case math.IsNaN(r.Duration):
-		r.Duration = end - r.Start
+		r.Duration = micros(end - r.Start)
 	}
 	if math.IsNaN(r.Duration) {
 		t.drop("duration_s is not known", t.cells[0])

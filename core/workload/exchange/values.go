@@ -102,7 +102,10 @@ func offsetOf(text []byte) (float64, bool) {
 	if len(text) == 1 && (text[0] == 'Z' || text[0] == 'z') {
 		return 0, true
 	}
-	digits := bytes.ReplaceAll(text[1:], []byte(":"), nil)
+	digits := text[1:]
+	if len(digits) == 5 && digits[2] == ':' {
+		digits = slices.Concat(digits[:2], digits[3:])
+	}
 	if text[0] != '+' && text[0] != '-' || len(digits) != 2 && len(digits) != 4 {
 		return 0, false
 	}
