@@ -46,8 +46,8 @@ func (a *app) benchCommand() *cobra.Command {
 the same jobs and the same random numbers, so that they are compared in pairs.
 
 What was run is kept: the same study again runs only what is new, and one that was interrupted
-goes on. It writes study.yaml, runs.csv, jobs.csv.gz, stats.csv and warnings.csv into a folder
-named after the study; docs/studies.md defines every column.
+goes on. It writes study.yaml, runs.csv, jobs.csv.gz, stats.csv, warnings.csv and report.html into a
+folder named after the study; docs/studies.md defines every column.
 
 Exit codes: 0 done, 1 some runs failed, 2 wrong usage or study, 3 some runs are missing,
 130 interrupted.`,
@@ -217,8 +217,8 @@ func (f *benchFlags) execute(ctx context.Context, a *app, s *study.Study, args [
 	if r == nil {
 		return err
 	}
-	if err == nil && o.Shards <= 1 {
-		err = a.printStudy(r)
+	if o.Shards <= 1 {
+		err = a.showStudy(r, dir, err)
 	}
 	return a.studyVerdict(r, dir, o.Shards > 1, err)
 }
@@ -262,6 +262,23 @@ func (a *app) studyVerdict(r *study.Result, dir string, part bool, err error) er
 		return &exitError{exitIncomplete, fmt.Errorf("runs that are missing: %d of %d", r.Missing, len(r.Rows))}
 	}
 	return nil
+}
+
+// showStudy writes the page of a study and prints its comparisons. One that was interrupted, as err says, has a page of what was
+// run until then, and prints nothing.
+func (a *app) showStudy(r *study.Result, dir string, err error) error {
+	page, pageErr := makeReport([]string{dir})
+	path := filepath.Join(dir, reportFile)
+	if pageErr == nil {
+		pageErr = writeWhole(path, page)
+	}
+	if err = errors.Join(err, pageErr); err == nil {
+		err = a.printStudy(r)
+	}
+	if pageErr == nil {
+		a.note("report: %s", path)
+	}
+	return err
 }
 
 // printStudy prints the comparisons that pool most.
@@ -321,7 +338,7 @@ func (a *app) benchMergeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "merge DIR [FROM...]",
 		Short: "Join the shards of a study and write its tables",
-		Long: `Takes what the folders FROM keep of the runs of the study in DIR, and writes the tables of DIR.
+		Long: `Takes what the folders FROM keep of the runs of the study in DIR, and writes the tables and the page of DIR.
 It runs nothing: it ends with 3 when runs are missing.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -339,13 +356,10 @@ It runs nothing: it ends with 3 when runs are missing.`,
 				return err
 			}
 			r, err := study.Merge(c.Context(), s, o, args[1:])
-			if err == nil {
-				err = a.printStudy(r)
-			}
 			if r == nil {
 				return err
 			}
-			return a.studyVerdict(r, args[0], false, err)
+			return a.studyVerdict(r, args[0], false, a.showStudy(r, args[0], err))
 		},
 	}
 }
