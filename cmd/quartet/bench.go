@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/study"
 	"github.com/quartet-sched/quartet/internal/interrupt"
 )
@@ -40,7 +43,7 @@ type benchFlags struct {
 func (a *app) benchCommand() *cobra.Command {
 	var f benchFlags
 	c := &cobra.Command{
-		Use:   "bench [STUDY.yaml]",
+		Use:   "bench [STUDY]",
 		Short: "Run a matrix of compositions over workloads, loads and seeds, and compare them",
 		Long: `Runs every cell of a study: each item of every axis, with each seed or window. All schedulers see
 the same jobs and the same random numbers, so that they are compared in pairs.
@@ -49,13 +52,24 @@ What was run is kept: the same study again runs only what is new, and one that w
 goes on. It writes study.yaml, runs.csv, jobs.csv.gz, stats.csv, warnings.csv and report.html into a
 folder named after the study; docs/studies.md defines every column.
 
+STUDY is a file, the folder of a study, or one that comes with Quartet:
+` + "  " + strings.Join(configs.StudyNames(), ", ") + `.
+
 Exit codes: 0 done, 1 some runs failed, 2 wrong usage or study, 3 some runs are missing,
 130 interrupted.`,
 		Example: `  quartet bench study.yaml
   quartet bench --scheduler fifo,srtf,mixed.yaml --workload default,jobs.csv --load 0.5,1 --seeds 10
   quartet bench study.yaml --shard 1/4
+  quartet bench estimates
   quartet bench merge studies/five /mnt/other/studies/five`,
 		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			names := slices.DeleteFunc(configs.StudyNames(), func(name string) bool { return !strings.HasPrefix(name, typed) })
+			return names, cobra.ShellCompDirectiveDefault
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := f.study(c.Context(), a, args)
 			if err != nil {
@@ -96,18 +110,25 @@ func (f *benchFlags) study(ctx context.Context, a *app, args []string) (*study.S
 	return readStudy(ctx, args[0], f.name)
 }
 
-// readStudy reads a study file, or the one in the folder of a study.
+// readStudy reads a study file, the one in the folder of a study, or where there is neither the embedded study of that name.
 func readStudy(ctx context.Context, path, name string) (*study.Study, error) {
+	named, place := path, ""
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, study.StudyFile)
 	}
 	text, err := interrupt.Call(ctx, func() ([]byte, error) { return os.ReadFile(path) })
+	if errors.Is(err, fs.ErrNotExist) {
+		if embedded, missing := configs.Study(named); missing == nil {
+			text, err, place = embedded, nil, "(built-in) studies/"
+			path = strings.TrimSuffix(filepath.Base(named), ".yaml") + ".yaml"
+		}
+	}
 	if pathError, ok := errors.AsType[*os.PathError](err); ok {
-		return nil, problem(path, "cannot read the study: "+pathError.Err.Error(), "")
+		return nil, problem(path, "cannot read the study: "+pathError.Err.Error(), core.SuggestHint(named, "embedded studies", configs.StudyNames()))
 	} else if err != nil {
 		return nil, err
 	}
-	s, err := study.Parse(path, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), text)
+	s, err := study.Parse(place+path, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), text)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +137,9 @@ func readStudy(ctx context.Context, path, name string) (*study.Study, error) {
 			return nil, problem("--name", err.Error(), "")
 		}
 	}
-	s.Locate(filepath.Dir(path))
+	if place == "" {
+		s.Locate(filepath.Dir(path))
+	}
 	return s, nil
 }
 
