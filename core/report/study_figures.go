@@ -208,7 +208,7 @@ func changeFigure(s *Study, list []comparison, metric, by string, choose func(*c
 			}
 		}
 	}
-	return f, len(f.Ticks) > 0
+	return f, len(f.Lines) > 1 || by == "" && len(f.Lines) > 0
 }
 
 // loadFigures draw metrics over the axis load, when it is of numbers: over all workloads, and for each where its loads are several.
@@ -343,9 +343,9 @@ func (s *Study) shapeFigures() []Figure {
 				values[runs[run]] = append(values[runs[run]], v)
 			}
 		})
-		f := Figure{Place: placeShape, Name: fileName(d.column, "cdf"), Title: "CDF of " + d.title + suffix(where), XLabel: d.title, YLabel: "jobs", X: Plain, Y: Share}
+		f := Figure{Place: placeShape, Name: fileName(d.column, "cdf"), Title: "CDF of " + d.title + suffix(where), XLabel: d.title, YLabel: "jobs", X: Plain, Y: Share, LogX: true}
 		if d.column == "jct_s" {
-			f.X, f.LogX = Seconds, true
+			f.X = Seconds
 		}
 		for k, item := range order {
 			if len(values[item]) > 0 {
@@ -386,9 +386,9 @@ func (s *Study) overFigures() []Figure {
 		series[item] = all
 	})
 	var list []Figure
-	for k, title := range [...]string{1: "Devices held", 2: "Statistical efficiency of what is held", 3: "Waiting jobs"} {
+	for k, title := range [...]string{1: "Devices held", 2: "Statistical efficiency", 3: "Waiting jobs"} {
 		if k == 0 {
-			continue
+			continue // the time
 		}
 		f := Figure{Place: placeOver, Name: fileName(columns[k], "over-time"), Title: title + suffix(where), XLabel: "time", YLabel: columns[k], X: Seconds, Y: Plain}
 		if k == 2 {
@@ -481,5 +481,5 @@ func (s *Study) oneJobFigures() []Figure {
 			figures[1].Lines = append(figures[1].Lines, batch)
 		}
 	}
-	return slices.DeleteFunc(figures, func(f Figure) bool { return len(f.Lines) == 0 })
+	return drawn(figures)
 }
