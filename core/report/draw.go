@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"image/color"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"codeberg.org/go-pdf/fpdf"
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -68,11 +70,16 @@ func Draw(w io.Writer, f *Figure, format string) error {
 	legend := vg.Length(f.legendRows())*10 + 6
 	f.legend(draw.Crop(whole, 45, 0, 0, legend-height))
 	p.Draw(draw.Crop(whole, 4, -8, legend, -4))
-	if _, err := c.WriteTo(w); err != nil {
+	var out bytes.Buffer
+	if _, err := c.WriteTo(&out); err != nil {
 		return fmt.Errorf("draw %s: %w", f.Name, err)
 	}
-	return nil
+	// Readers without the font take one of the same widths. No text holds the quote that a style begins with.
+	_, err = w.Write(bytes.ReplaceAll(out.Bytes(), []byte(`style="font-family:Liberation Sans;`), []byte(`style="font-family:Liberation Sans,Arial,Helvetica,sans-serif;`)))
+	return err
 }
+
+func sans(size vg.Length) font.Font { return font.Font{Typeface: "Liberation", Variant: "Sans", Size: size} }
 
 // legendColumns is how many lines of a figure are named beside one another.
 const legendColumns = 3
@@ -82,7 +89,7 @@ func (f *Figure) legendRows() int { return (len(f.Lines) + legendColumns - 1) / 
 // legend names the lines below the figure.
 func (f *Figure) legend(c draw.Canvas) {
 	style := plot.New().Legend.TextStyle
-	style.Font.Size = 8
+	style.Font = sans(8)
 	width := (c.Max.X - c.Min.X) / legendColumns
 	for i := range f.Lines {
 		l := &f.Lines[i]
@@ -112,9 +119,9 @@ func (l *Line) mark() draw.GlyphStyle {
 func (f *Figure) plot() (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = f.Title, f.XLabel, f.YLabel
-	p.Title.TextStyle.Font.Size = 10
+	p.Title.TextStyle.Font = sans(10)
 	for _, axis := range [...]*plot.Axis{&p.X, &p.Y} {
-		axis.Label.TextStyle.Font.Size, axis.Tick.Label.Font.Size = 9, 8
+		axis.Label.TextStyle.Font, axis.Tick.Label.Font, axis.Tick.Length = sans(9), sans(8), 4
 	}
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{0xdd}, color.Gray{0xdd}

@@ -126,7 +126,7 @@ const Q = (() => {
       ],
       series: [{}, ...o.series.map((s, i) => ({
         label: s.label, stroke: () => s.hidden ? 'transparent' : colour(s.colour ?? i), width: s.only ? 0 : 1.6, dash: dashes[(s.dash ?? i) % 8], spanGaps: true,
-        points: { show: s.points || s.only || false, size: 7, fill: () => s.hollow ? ink('paper') : colour(s.colour ?? i), width: s.hollow ? 2 : 1 }, paths: s.only ? dots : s.step ? stepped : linear,
+        points: { show: s.points || s.only || false, size: s.hollow ? 13 : 7, fill: () => s.hollow ? 'transparent' : colour(s.colour ?? i), width: s.hollow ? 2 : 1 }, paths: s.only ? dots : s.step ? stepped : linear,
       }))],
       bands: (o.bands || []).filter(b => !b.bars).map(b => ({ series: b.series, fill: () => colour(b.colour) + '30' })),
       hooks: { draw: [u => bars(u, (o.bands || []).filter(b => b.bars))], setCursor: [u => { const i = u.cursor.idx; o.series.forEach((s, k) => { if (shown[k]) shown[k].textContent = i == null || u.data[k + 1][i] == null ? '' : ' ' + format(u.data[k + 1][i]) + (k === 0 ? ' at ' + xFormat(u.data[0][i]) : ''); }); }] },
