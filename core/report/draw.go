@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,8 +32,14 @@ const (
 // inks are the colours of lines, those of the pages: readers who cannot tell red from green tell them apart, and on paper by their
 // dashes and marks, too.
 var inks = [...]color.NRGBA{
-	{0x00, 0x72, 0xb2, 0xff}, {0xb3, 0x47, 0x00, 0xff}, {0x00, 0x7a, 0x5a, 0xff}, {0xa3, 0x47, 0x8a, 0xff},
-	{0x56, 0x78, 0x9a, 0xff}, {0x8a, 0x6d, 0x00, 0xff}, {0x3f, 0x3f, 0x9e, 0xff}, {0x5a, 0x5a, 0x5a, 0xff},
+	{0x00, 0x72, 0xb2, 0xff},
+	{0xb3, 0x47, 0x00, 0xff},
+	{0x00, 0x7a, 0x5a, 0xff},
+	{0xa3, 0x47, 0x8a, 0xff},
+	{0x56, 0x78, 0x9a, 0xff},
+	{0x8a, 0x6d, 0x00, 0xff},
+	{0x3f, 0x3f, 0x9e, 0xff},
+	{0x5a, 0x5a, 0x5a, 0xff},
 }
 
 var dashes = [...][]vg.Length{nil, {6, 3}, {1.5, 2}, {7, 2, 1.5, 2}, {3, 1.5}, {10, 4}, {1, 1.5}, {5, 2, 2, 2}}
@@ -79,7 +86,9 @@ func Draw(w io.Writer, f *Figure, format string) error {
 	return err
 }
 
-func sans(size vg.Length) font.Font { return font.Font{Typeface: "Liberation", Variant: "Sans", Size: size} }
+func sans(size vg.Length) font.Font {
+	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}
+}
 
 // legendColumns is how many lines of a figure are named beside one another.
 const legendColumns = 3
@@ -132,12 +141,9 @@ func (f *Figure) plot() (*plot.Plot, error) {
 		}
 	}
 	p.X.Tick.Marker, p.Y.Tick.Marker = ticks{f.X}, ticks{f.Y}
-	if f.Y != Share || p.Y.Min >= 0 {
-		p.Y.Min = min(0, p.Y.Min)
-	}
-	if p.Y.Max == p.Y.Min {
-		p.Y.Max = p.Y.Min + 1
-	}
+	p.Y.Min = min(0, p.Y.Min)
+	widen(&p.X)
+	widen(&p.Y)
 	switch {
 	case f.Ticks != nil:
 		var list plot.ConstantTicks
@@ -150,10 +156,18 @@ func (f *Figure) plot() (*plot.Plot, error) {
 		}
 	case f.LogX && p.X.Min > 0 && p.X.Max > p.X.Min:
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, logTicks{f.X}
-	case p.X.Max == p.X.Min:
-		p.X.Max = p.X.Min + 1
 	}
 	return p, nil
+}
+
+// widen gives an axis of one value, or of none, some room.
+func widen(a *plot.Axis) {
+	if a.Min > a.Max { // nothing was drawn
+		a.Min, a.Max = 0, 1
+	}
+	if room := max(math.Abs(a.Min), math.Abs(a.Max), 1) * 1e-6; a.Max-a.Min < room {
+		a.Max = a.Min + max(math.Abs(a.Min), 1)
+	}
 }
 
 // add draws a line, without what is not known of it.
@@ -193,7 +207,7 @@ func (f *Figure) add(p *plot.Plot, l *Line) error {
 		return nil
 	}
 	if len(band) > 1 {
-		for i := len(l.X) - 1; i >= 0; i-- {
+		for i := range slices.Backward(l.X) {
 			if !math.IsNaN(l.Y[i]) && !math.IsNaN(l.Low[i]) && !math.IsNaN(l.High[i]) {
 				band = append(band, plotter.XY{X: l.X[i], Y: l.Low[i]})
 			}
@@ -228,35 +242,39 @@ type errorBars struct {
 // YError is the distance to the ends of a bar.
 func (b errorBars) YError(i int) (low, high float64) { return b.low[i], b.high[i] }
 
-// secondSteps are the distances of ticks on an axis of time.
-var secondSteps = [...]float64{
-	1e-3, 1e-2, 0.1, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000, 864000, 1728000, 4320000, 8640000, 86400000,
-}
+// secondSteps are the distances of marks on an axis of time, between a second and 100 days.
+var secondSteps = [...]float64{1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000, 864000, 1728000, 4320000, 8640000}
+
+// mostTicks bounds the marks of an axis.
+const mostTicks = 7
 
 // ticks writes numbers in a unit.
 type ticks struct{ unit Unit }
 
-// Ticks lists the marks of an axis.
+// Ticks lists the marks of an axis, at round distances.
 func (t ticks) Ticks(low, high float64) []plot.Tick {
-	if t.unit != Seconds {
-		list := plot.DefaultTicks{}.Ticks(low, high)
-		for i := range list {
-			if list[i].Label != "" {
-				list[i].Label = t.unit.text(math.Round(list[i].Value*1e12) / 1e12)
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/mostTicks)))
+	for _, factor := range [...]float64{2, 2.5, 2} { // 1, 2, 5, 10
+		if (high-low)/step > mostTicks {
+			step *= factor
+		}
+	}
+	if t.unit == Seconds && step > 0.5 {
+		for _, step = range secondSteps {
+			if (high-low)/step <= mostTicks {
+				break
 			}
 		}
-		return list
-	}
-	step := secondSteps[len(secondSteps)-1]
-	for _, s := range secondSteps {
-		if (high-low)/s <= 7 {
-			step = s
-			break
+		if (high-low)/step > mostTicks {
+			step = 86400 * math.Pow(10, math.Ceil(math.Log10((high-low)/mostTicks/86400)))
 		}
 	}
 	var list []plot.Tick
-	for k := math.Ceil(low / step); k*step <= high && len(list) < 100; k++ {
-		list = append(list, plot.Tick{Value: k * step, Label: span(k * step)})
+	first := math.Ceil(low / step)
+	for k := range mostTicks + 2 {
+		if v := (first + float64(k)) * step; v <= high {
+			list = append(list, plot.Tick{Value: v, Label: t.unit.text(v)})
+		}
 	}
 	return list
 }

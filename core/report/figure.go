@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -88,7 +89,7 @@ func fileName(texts ...string) string {
 	for strings.Contains(name, "--") {
 		name = strings.ReplaceAll(name, "--", "-")
 	}
-	return strings.Trim(name, "-.")
+	return cmp.Or(strings.Trim(name, "-."), "figure")
 }
 
 // unique gives figures of one name a number.
@@ -157,13 +158,4 @@ func placed(list []Figure, place string) bool {
 // known reports whether a list holds a number.
 func known(list []float64) bool {
 	return slices.ContainsFunc(list, func(v float64) bool { return !math.IsNaN(v) })
-}
-
-// indexes is 0, 1, … n-1.
-func indexes(n int) []float64 {
-	list := make([]float64, n)
-	for i := range list {
-		list[i] = float64(i)
-	}
-	return list
 }

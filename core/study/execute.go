@@ -95,6 +95,14 @@ func Execute(ctx context.Context, s *Study, o Options) (*Result, error) {
 	})
 }
 
+// Count checks every config of a study, and tells how many runs it has at first.
+func (s *Study) Count(ctx context.Context, o Options) (int, error) {
+	o.write = s.Write
+	e := &expansion{Study: s, options: &o, told: map[string]bool{}, sources: map[string]*sourceFacts{}}
+	runs, err := e.expand(ctx, s.Seeds.Count)
+	return len(runs), err
+}
+
 // look has runs obtained for the store of a study, as many times as it takes for narrow intervals, and writes the tables.
 func (s *Study) look(ctx context.Context, o *Options, obtain func(kept *store, runs []*Run, result *Result) error) (*Result, error) {
 	o.write = s.Write
