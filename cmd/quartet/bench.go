@@ -124,7 +124,7 @@ func readStudy(ctx context.Context, path, name string) (*study.Study, error) {
 		}
 	}
 	if pathError, ok := errors.AsType[*os.PathError](err); ok {
-		return nil, problem(path, "cannot read the study: "+pathError.Err.Error(), core.SuggestHint(named, "embedded studies", configs.StudyNames()))
+		return nil, problem(path, "cannot read the study: "+pathError.Err.Error(), studyHint(named))
 	} else if err != nil {
 		return nil, err
 	}
@@ -141,6 +141,15 @@ func readStudy(ctx context.Context, path, name string) (*study.Study, error) {
 		s.Locate(filepath.Dir(path))
 	}
 	return s, nil
+}
+
+// studyHint names embedded studies where a name may have been meant to be one of theirs.
+func studyHint(name string) string {
+	short := strings.TrimSuffix(strings.TrimPrefix(name, "studies/"), ".yaml")
+	if short != name && core.Nearest(short, configs.StudyNames()) == "" || strings.ContainsRune(short, filepath.Separator) {
+		return ""
+	}
+	return core.SuggestHint(short, "embedded studies", configs.StudyNames())
 }
 
 // small is the study of the flags.

@@ -45,8 +45,14 @@ var inks = [...]color.NRGBA{
 var dashes = [...][]vg.Length{nil, {6, 3}, {1.5, 2}, {7, 2, 1.5, 2}, {3, 1.5}, {10, 4}, {1, 1.5}, {5, 2, 2, 2}}
 
 var marks = [...]draw.GlyphDrawer{
-	draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{},
-	draw.BoxGlyph{}, draw.RingGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{},
+	draw.CircleGlyph{},
+	draw.SquareGlyph{},
+	draw.TriangleGlyph{},
+	draw.PyramidGlyph{},
+	draw.BoxGlyph{},
+	draw.RingGlyph{},
+	draw.CrossGlyph{},
+	draw.PlusGlyph{},
 }
 
 // repeatable has documents carry no time and hold their parts in one order.
