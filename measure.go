@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
@@ -12,13 +13,22 @@ import (
 
 // measured is the window of a run over so many jobs.
 func measured(c *configs.Config, jobs int) (metrics.Window, error) {
-	last := max(c.Measure.FirstJob, c.Measure.LastJob)
-	if last > 0 && last >= jobs {
+	m := &c.Measure
+	window := metrics.Window{First: core.JobID(m.FirstJob), Last: core.JobID(m.LastJob)}
+	if m.WarmUpRatio > 0 || m.CoolDownRatio > 0 {
+		const rounding = 1e-9 // 0.07 of 100 jobs are 7
+		window.First = core.JobID(math.Ceil(m.WarmUpRatio*float64(jobs) - rounding))
+		window.Last = core.JobID(jobs-1) - core.JobID(math.Ceil(m.CoolDownRatio*float64(jobs)-rounding))
+		if window.Last < window.First {
+			return metrics.Window{}, core.Diagnostics{{Path: "measure", Summary: fmt.Sprintf("leaves none of %d jobs", jobs)}}
+		}
+	}
+	if last := max(window.First, window.Last); last > 0 && int(last) >= jobs {
 		return metrics.Window{}, core.Diagnostics{{
 			Path: "measure", Summary: fmt.Sprintf("covers job %d, and the workload ends with job %d", last, jobs-1),
 		}}
 	}
-	return metrics.Window{First: core.JobID(c.Measure.FirstJob), Last: core.JobID(c.Measure.LastJob)}, nil
+	return window, nil
 }
 
 // ending ends a run when the jobs have ended that it is about: what the others come to is nobody's concern.

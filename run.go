@@ -224,7 +224,7 @@ func (e *execution) newCollector(world core.Backend) error {
 	if !e.Estimate.True() {
 		to.True = e.jobs.True
 	}
-	for i, slot := range []*io.Writer{&to.Jobs, &to.Rounds, &to.Decisions, &to.Accelerators, &to.Fairness} {
+	for i, slot := range []*io.Writer{&to.Jobs, &to.Rounds, &to.Decisions, &to.Accelerators, &to.Fairness, &to.Tenants} {
 		name := repeatableFiles[i]
 		if !e.Output.Writes(strings.TrimSuffix(name, filepath.Ext(name))) {
 			continue

@@ -114,10 +114,14 @@ func (r Round) Options() core.RoundOptions {
 	return core.RoundOptions{IntervalSeconds: r.Interval.Seconds(), OnEvents: r.OnEvents}
 }
 
-// Measure says which jobs a run is about: those from FirstJob to LastJob in submission order. The others are load.
+// Measure says which jobs a run is about: those from FirstJob to LastJob in submission order, or those between the shares that
+// come first and last. The others are load.
 type Measure struct {
 	FirstJob int `config:"first_job" doc:"rank in submission order of the first job that the summary covers" min:"0"`
 	LastJob  int `config:"last_job" doc:"rank of the last one: the run ends when all these have; -1 for all jobs there are" min:"-1"`
+
+	WarmUpRatio   float64 `config:"warm_up_ratio" doc:"share of the jobs, in submission order, before the first that the summary covers" min:"0" max:"1"`
+	CoolDownRatio float64 `config:"cool_down_ratio" doc:"share of the jobs after the last one" min:"0" max:"1"`
 }
 
 // Whole reports whether a run is about all jobs.
@@ -126,7 +130,7 @@ func (m Measure) Whole() bool { return m == defaultFile().Measure }
 // Output says what a run leaves behind.
 type Output struct {
 	Dir   string   `config:"dir" doc:"folder of the runs; each has a folder named after the config in it"`
-	Write []string `config:"write" doc:"files to write besides the manifest and the summary" enum:"jobs|rounds|decisions|accelerators|fairness|timeline|usage|training"`
+	Write []string `config:"write" doc:"files to write besides the manifest and the summary" enum:"jobs|rounds|decisions|accelerators|fairness|tenants|timeline|usage|training"`
 }
 
 // Writes reports whether a run writes this one of the optional files.

@@ -111,7 +111,7 @@ func (c *Config) document() *yaml.Node {
 	}
 	entries = append(entries, entry{"round", settings(&c.Round)})
 	if !c.Measure.Whole() {
-		entries = append(entries, entry{"measure", settings(&c.Measure)})
+		entries = append(entries, entry{"measure", c.Measure.node()})
 	}
 	return mapping(append(entries,
 		entry{"pipeline", mapping(
@@ -123,6 +123,17 @@ func (c *Config) document() *yaml.Node {
 		entry{"backend", c.Backend.node()},
 		entry{"output", settings(&c.Output)},
 	)...)
+}
+
+// node leaves out the shares that are not given.
+func (m *Measure) node() *yaml.Node {
+	values := core.Encode(m)
+	for name, ratio := range map[string]float64{"warm_up_ratio": m.WarmUpRatio, "cool_down_ratio": m.CoolDownRatio} {
+		if ratio == 0 {
+			delete(values, name)
+		}
+	}
+	return fieldsNode(core.FieldsOf(m), values)
 }
 
 func (s Selected[S]) node() *yaml.Node {

@@ -242,6 +242,7 @@ func TestGoodputAddsUpToTheWork(t *testing.T) {
 
 // The stays of every shipped composition add up to what its jobs got, to the last bit.
 func TestTimelinesOfShippedCompositions(t *testing.T) {
+	t.Chdir(t.TempDir()) // for histories, which some write where they run
 	for _, name := range configs.EmbeddedNames() {
 		t.Run(name, func(t *testing.T) {
 			o := configs.Options{Files: []string{name}, Sets: []string{"output.write=[jobs,timeline,usage,training]"}, Env: os.LookupEnv}

@@ -21,6 +21,8 @@ type Outputs struct {
 	True func(told *core.JobSpec) *core.JobSpec
 	// StartPause is how many seconds a job pauses when it first starts, wherever it runs; nil for not at all.
 	StartPause func(core.JobID) float64
+
+	Tenants io.Writer
 }
 
 // Collector is the observer that measures a run. In a round in which nothing changed it allocates nothing.
@@ -29,7 +31,7 @@ type Collector struct {
 	earlier    []EarlierComponents
 	window     Window
 
-	jobs, rounds, decisions, accelerators, fairness *bufio.Writer // nil for what is not wanted
+	jobs, rounds, decisions, accelerators, fairness, tenants *bufio.Writer // nil for what is not wanted
 
 	records    []record // by JobID; an empty spec is an id not yet submitted
 	demand     demand
@@ -63,6 +65,7 @@ func NewCollector(components Components, o Outputs) *Collector {
 		decisions:    buffered(o.Decisions, ""),
 		accelerators: buffered(o.Accelerators, acceleratorsHeader),
 		fairness:     buffered(o.Fairness, fairnessHeader),
+		tenants:      buffered(o.Tenants, tenantsHeader),
 	}
 }
 
@@ -184,7 +187,12 @@ func (c *Collector) Finish(unfinishedJobs []*core.Job, endSeconds float64) (*Sum
 			return nil, err
 		}
 	}
-	for _, w := range []*bufio.Writer{c.jobs, c.rounds, c.decisions, c.accelerators, c.fairness} {
+	if c.tenants != nil {
+		if err := c.writeTenants(c.tenants, shares); err != nil {
+			return nil, err
+		}
+	}
+	for _, w := range []*bufio.Writer{c.jobs, c.rounds, c.decisions, c.accelerators, c.fairness, c.tenants} {
 		if w == nil {
 			continue
 		}

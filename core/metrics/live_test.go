@@ -99,12 +99,12 @@ func TestSnapshotIsTheSummaryOfARunThatEndsThere(t *testing.T) {
 		"until nothing runs": {1 << 30, AllJobs},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var files [2][5]bytes.Buffer
+			var files [2][6]bytes.Buffer
 			summaries, snapshot := [2]*Summary{}, (*Snapshot)(nil)
 			for i := range files { // once without being asked
 				_, _, alone := busy(t, 60)
 				f := &files[i]
-				collector := NewCollector(testComponents, Outputs{&f[0], &f[1], &f[2], &f[3], &f[4], alone, nil, nil})
+				collector := NewCollector(testComponents, Outputs{Jobs: &f[0], Rounds: &f[1], Decisions: &f[2], Accelerators: &f[3], Fairness: &f[4], Tenants: &f[5], Alone: alone})
 				collector.Measure(tc.window)
 				live := NewLive(collector, Run{})
 				observer := core.Observer(collector)

@@ -29,6 +29,7 @@ type Run struct {
 	usage   *table // nil when it was not written, as the rest
 	rho     *table
 	used    *table
+	tenants *table
 	trained *table
 
 	stays   []stay
@@ -65,7 +66,7 @@ type Digest struct {
 // jobs are the columns of jobs.csv.
 type jobs struct {
 	id                                                              []int
-	name, application, tenant, outcome                              []string
+	name, application, outcome                                      []string
 	submit, first, finish, jct, queueing, replicas, restarts, usage []float64
 }
 
@@ -158,6 +159,7 @@ func ReadRunFS(files fs.FS, dir string) (*Run, error) {
 	read("usage.csv", false, columns(&r.usage))
 	read("fairness.csv", false, columns(&r.rho))
 	read("accelerators.csv", false, columns(&r.used))
+	read("tenants.csv", false, columns(&r.tenants))
 	read("training.csv", false, columns(&r.trained))
 	if found == 0 {
 		return nil, fmt.Errorf("%s holds no run: neither manifest.json nor jobs.csv is there", dir)
@@ -181,7 +183,7 @@ func (r *Run) takeJobs(t *table) error {
 		return list
 	}
 	r.Jobs = jobs{
-		name: t.text("name"), application: t.text("application"), tenant: t.text("tenant"), outcome: t.text("outcome"),
+		name: t.text("name"), application: t.text("application"), outcome: t.text("outcome"),
 		submit: numbers("submit_s"), first: numbers("first_start_s"), finish: numbers("finish_s"), jct: numbers("jct_s"),
 		queueing: numbers("queueing_s"), replicas: numbers("replicas_mean"), restarts: numbers("restarts"), usage: numbers("gpu_seconds"),
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/quartet-sched/quartet/core/stats"
 )
 
 // signs tells of what makes the figures of a run say less than they seem to, a sentence each.
@@ -43,6 +45,11 @@ func (r *Run) signs() (list []string) {
 	if started > 1 && same == started {
 		add("No job waited for its first devices: the cluster was never full.")
 	}
+	if settled, known := r.warmUp(); !known {
+		add("The waits do not settle within the first half of the jobs: the figures are of a cluster that fills, or that is overloaded.")
+	} else if settled > 0 {
+		add("The waits settle after the first %d of %d jobs, by MSER-5; measure.warm_up_ratio=%.2f leaves these out of the summary.", settled, n, math.Ceil(100*float64(settled)/float64(n))/100)
+	}
 	if types := r.unusedTypes(); len(types) > 0 {
 		add("Nothing ran on %s.", strings.Join(types, ", "))
 	}
@@ -63,6 +70,27 @@ func (r *Run) signs() (list []string) {
 		}
 	}
 	return list
+}
+
+const (
+	fewForWarmUp  = 200 // jobs that tell nothing of a warm-up
+	warmUpMatters = 20  // one job in so many, or more
+)
+
+// warmUp is how many jobs came before waits settled, 0 when they are few or left out of the summary; not known when waits did not
+// settle in the first half.
+func (r *Run) warmUp() (settled int, known bool) {
+	if len(r.Jobs.queueing) < fewForWarmUp || slices.ContainsFunc(r.Jobs.queueing, math.IsNaN) || slices.Max(r.Jobs.queueing) == slices.Min(r.Jobs.queueing) {
+		return 0, true
+	}
+	settled = stats.MSER5(r.Jobs.queueing)
+	if settled >= len(r.Jobs.queueing)/10*5 {
+		return 0, false
+	}
+	if settled*warmUpMatters < len(r.Jobs.queueing) || r.Summary != nil && r.Summary.Measured != nil && int(r.Summary.Measured.First) >= settled {
+		return 0, true
+	}
+	return settled, true
 }
 
 // elastic reports whether the composition has an elasticity that may resize jobs.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/stats"
 )
 
 // WriteRun writes the page of a run.
@@ -224,18 +225,16 @@ func reasonTable(reasons []reason) grid {
 	return g
 }
 
-// mostGroups is how many rows a table of applications, tenants or nodes shows.
+// mostGroups is how many rows a table of applications or tenants shows.
 const mostGroups = 200
 
 // groups are the jobs by tenant and by application, and the devices by type.
 func (r *Run) groups() (list []section) {
-	for _, by := range [...]struct {
-		id, title, head string
-		texts           []string
-	}{{"tenants", "Tenants", "tenant", r.Jobs.tenant}, {"applications", "Applications", "application", r.Jobs.application}} {
-		if g := r.groupTable(by.head, by.texts); len(g.Rows) > 0 {
-			list = append(list, section{ID: by.id, Title: by.title, Tables: []grid{g}})
-		}
+	if g := r.tenantTable(); len(g.Rows) > 0 {
+		list = append(list, section{ID: "tenants", Title: "Tenants", Tables: []grid{g}})
+	}
+	if g := r.applicationTable(); len(g.Rows) > 0 {
+		list = append(list, section{ID: "applications", Title: "Applications", Tables: []grid{g}})
 	}
 	if r.Summary != nil && len(r.Summary.Accelerators) > 0 {
 		g := grid{Caption: "By accelerator type", Head: []string{"type", "devices", "held", "device hours", "jobs", "starts", "wait of jobs that first ran here, mean"}}
@@ -248,7 +247,43 @@ func (r *Run) groups() (list []section) {
 	return list
 }
 
-func (r *Run) groupTable(head string, texts []string) grid {
+// tenantTable is tenants.csv, of runs that wrote it.
+func (r *Run) tenantTable() grid {
+	if r.tenants == nil {
+		return grid{}
+	}
+	number := func(column string) []float64 {
+		list, err := r.tenants.numbers(column)
+		if err != nil {
+			r.Problems = append(r.Problems, fmt.Sprintf("tenants.csv: %v.", err))
+		}
+		return list
+	}
+	jobs, usage, jct, tail, wait := number("jobs"), number("gpu_seconds"), number("jct_mean_s"), number("jct_p99_s"), number("queueing_mean_s")
+	restarts, rho := number("restarts_mean"), number("rho_mean")
+	order := make([]int, r.tenants.rows)
+	total := 0.0
+	for i := range order {
+		order[i] = i
+		total += zeroed(usage[i])
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(zeroed(usage[b]), zeroed(usage[a])) })
+	out := grid{Caption: "By tenant, most device time first", Head: []string{"tenant", "jobs", "device time", "share", "completion time, mean", "p99", "wait, mean", "restarts a job", "rho, mean"}}
+	if even := stats.Jain(slices.DeleteFunc(slices.Clone(rho), math.IsNaN)); !math.IsNaN(even) && len(order) > 1 {
+		out.Caption += fmt.Sprintf("; Jain's index of rho %.2f", even)
+	}
+	if len(order) > mostGroups {
+		out.Caption += fmt.Sprintf(", the first %d of %d", mostGroups, len(order))
+		order = order[:mostGroups]
+	}
+	for _, i := range order {
+		name := cmp.Or(r.tenants.text("tenant")[i], "none")
+		out.Rows = append(out.Rows, plain(name, digits(jobs[i]), span(usage[i]), percent(usage[i]/total), span(jct[i]), span(tail[i]), span(wait[i]), digits(restarts[i]), digits(rho[i])))
+	}
+	return out
+}
+
+func (r *Run) applicationTable() grid {
 	type group struct {
 		name                string
 		jobs                int
@@ -256,7 +291,7 @@ func (r *Run) groupTable(head string, texts []string) grid {
 		jct, wait, restarts []float64
 	}
 	at, all := map[string]int{}, []group{}
-	for i, name := range texts {
+	for i, name := range r.Jobs.application {
 		if name == "" {
 			continue
 		}
@@ -273,7 +308,7 @@ func (r *Run) groupTable(head string, texts []string) grid {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b group) int { return cmp.Or(cmp.Compare(b.usage, a.usage), cmp.Compare(a.name, b.name)) })
-	out := grid{Caption: "By " + head + ", most device time first", Head: []string{head, "jobs", "device time", "completion time, mean", "p99", "wait, mean", "restarts a job"}}
+	out := grid{Caption: "By application, most device time first", Head: []string{"application", "jobs", "device time", "completion time, mean", "p99", "wait, mean", "restarts a job"}}
 	if len(all) > mostGroups {
 		out.Caption += fmt.Sprintf(", the first %d of %d", mostGroups, len(all))
 		all = all[:mostGroups]

@@ -124,29 +124,38 @@ func (s *Study) look(ctx context.Context, o *Options, obtain func(kept *store, r
 		return nil, err
 	}
 	result := &Result{Study: s, Narrow: true}
+	var interrupted error
 	for look := 1; ; look++ {
-		failure := obtain(kept, runs, result)
-		if failure != nil && ctx.Err() == nil {
-			return nil, failure // nothing more can be kept
+		interrupted = obtain(kept, runs, result)
+		if interrupted != nil && ctx.Err() == nil {
+			return nil, interrupted // nothing more can be kept
 		}
 		result.gather(kept, runs)
-		if result.Looks = look; failure != nil || s.Seeds.Until == nil {
+		if result.Missing == 0 {
+			interrupted = nil // the last runs were over
+		}
+		if result.Looks = look; interrupted != nil || s.Seeds.Until == nil {
 			break
 		}
 		result.Narrow = s.narrow(result, look)
 		if result.Narrow || result.Missing > 0 || look*s.Seeds.Count >= s.Seeds.Until.Most {
 			break
 		}
-		if runs, err = e.expand(ctx, min((look+1)*s.Seeds.Count, s.Seeds.Until.Most)); err != nil {
+		more, err := e.expand(ctx, min((look+1)*s.Seeds.Count, s.Seeds.Until.Most))
+		if interrupted = ctx.Err(); interrupted != nil {
+			break
+		}
+		if err != nil {
 			return nil, err
 		}
+		runs = more
 	}
 	if o.Shards <= 1 {
 		if err := result.write(kept, o); err != nil {
 			return nil, err
 		}
 	}
-	return result, ctx.Err()
+	return result, interrupted
 }
 
 // mine are the runs of a shard. Those of one workload stay together.

@@ -144,6 +144,19 @@ func TestTablesDoNotDependOnHowAStudyIsRun(t *testing.T) {
 				}
 			}
 		},
+		"interrupted when all is run": func(t *testing.T, dir string) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			o := options(dir)
+			o.Progress = func(done, of int) {
+				if done == of {
+					cancel()
+				}
+			}
+			if r, err := study.Execute(ctx, parse(t, small), o); err != nil || r.Missing > 0 {
+				t.Errorf("error %v, want the whole study", err)
+			}
+		},
 		"shards in one folder": func(t *testing.T, dir string) {
 			for shard := range 3 {
 				o := options(dir)

@@ -2,17 +2,13 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
+
+	"github.com/quartet-sched/quartet/core/stats"
 )
 
-const (
-	matchingSeeds = 10
-	// matchingQuantile is that of Student's t for 95 % on both sides, with a
-	// degree of freedom less than there are seeds.
-	matchingQuantile = 2.262
-)
+const matchingSeeds = 10
 
 // matchingRow is a composition of the matching market, or one beside it.
 type matchingRow struct {
@@ -170,16 +166,11 @@ func against(values, base []float64) []float64 {
 	return percents
 }
 
-// interval is the mean of one value for each seed, with the half width of its confidence interval.
+// interval is the mean of one value for each seed, with the half width of Student's interval of 95 %.
 func interval(values []float64, format string) string {
-	m, squares := mean(values), 0.0
-	for _, x := range values {
-		squares += (x - m) * (x - m)
+	m := mean(values)
+	if i := stats.T(values, 0.95); i.Known() && i.Width() > 0 {
+		return fmt.Sprintf(format+" ± %.1f", m, i.Width()/2)
 	}
-	n := float64(len(values))
-	half := matchingQuantile * math.Sqrt(squares/(n-1)/n)
-	if half == 0 {
-		return fmt.Sprintf(format, m)
-	}
-	return fmt.Sprintf(format+" ± %.1f", m, half)
+	return fmt.Sprintf(format, m)
 }

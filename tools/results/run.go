@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/quartet-sched/quartet"
 )
 
@@ -268,13 +270,7 @@ func same(got, want string, offset float64) bool {
 	return errGot == nil && errWant == nil && g+offset == w
 }
 
-func mean(values []float64) float64 {
-	sum := 0.0
-	for _, x := range values {
-		sum += x
-	}
-	return sum / float64(len(values))
-}
+func mean(values []float64) float64 { return stat.Mean(values, nil) }
 
 func decimal(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
 

@@ -148,7 +148,7 @@ func TestARunOutlivesItsPolicies(t *testing.T) {
 				j.Spec.Command[len(j.Spec.Command)-1] = fmt.Sprint(100 + 37*i%200)
 				w.Jobs = append(w.Jobs, j)
 			}
-			begun.goOn(t, dir, w, half)
+			_, _, first := begun.goOn(t, dir, w, half)
 			_, took, told := tc.next.goOn(t, dir, w, most)
 			b, d, said := tc.next.goOn(t, dir, w, jobs)
 			if d.resumed != nil {
@@ -160,7 +160,7 @@ func TestARunOutlivesItsPolicies(t *testing.T) {
 			again := 0
 			for _, j := range b.jobs {
 				if d.ended[j.Spec.ID] != int(core.Completed) {
-					t.Errorf("job %q has state %d\n%s", j.Spec.Name, d.ended[j.Spec.ID], said)
+					t.Errorf("job %q has state %d\n%s\n%s\n%s", j.Spec.Name, d.ended[j.Spec.ID], first, told, said)
 				}
 				if j.run.Number > d.starts[j.Spec.ID] {
 					t.Errorf("job %q was started %d times, decided %d times", j.Spec.Name, j.run.Number, d.starts[j.Spec.ID])

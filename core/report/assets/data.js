@@ -36,6 +36,7 @@ const Q = (() => {
   }
 
   const digits = v => Number.isNaN(v) || v == null ? '–' : Math.abs(v) >= 1000 ? Math.round(v).toLocaleString('en') : String(Number(v.toPrecision(4)));
+  const short = v => Math.abs(v) >= 1e4 ? v.toLocaleString('en', { notation: 'compact', maximumFractionDigits: 2 }) : digits(v); // beside an axis
   function span(s) {
     if (s == null || Number.isNaN(s)) return '–';
     const sign = s < 0 ? '-' : ''; s = Math.abs(s);
@@ -122,7 +123,7 @@ const Q = (() => {
       scales: { x: { time: false, distr: o.log ? 3 : 1, range: o.xRange ? () => o.xRange : undefined }, y: { range: o.yRange ? () => o.yRange : (u, low, high) => high == null ? [0, 1] : [o.from0 === false ? low : Math.min(0, low), o.top || (high === low ? high + 1 : high * 1.05)] } },
       axes: [
         { ...axis(), splits: o.xSplits ? () => o.xSplits : undefined, incrs: o.xFormat ? undefined : steps, values: (u, list) => list.map(v => v == null ? '' : xFormat(v)), filter: o.log ? (u, list) => list.map(v => v > 0 && Number.isInteger(Math.round(1e6 * Math.log10(v)) / 1e6) ? v : null) : undefined },
-        { ...axis(), size: 72, incrs: format === span ? [.001, .01, .1, ...steps] : undefined, values: (u, list) => list.map(v => v == null ? '' : format(v)) },
+        { ...axis(), size: 72, incrs: format === span ? [.001, .01, .1, ...steps] : undefined, values: (u, list) => list.map(v => v == null ? '' : (o.format || short)(v)) },
       ],
       series: [{}, ...o.series.map((s, i) => ({
         label: s.label, stroke: () => s.hidden ? 'transparent' : colour(s.colour ?? i), width: s.only ? 0 : 1.6, dash: dashes[(s.dash ?? i) % 8], spanGaps: true,

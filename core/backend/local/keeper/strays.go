@@ -15,7 +15,7 @@ const lookAgain = 20 * time.Millisecond
 type Found struct {
 	Identity
 	Run    string // its folder
-	Keeper bool   // else it is a replica, or was started by one
+	Keeper bool   // or one's child that is yet to become a replica; else it is a replica, or was started by one
 }
 
 // holder is a process that has a variable in its environment.
@@ -47,12 +47,15 @@ func Find(folder string) (list []Found) {
 func EndStrays(folder string, spare func(keeper Identity) bool) {
 	for {
 		left := 0
-		spared := map[string]bool{} // folders of runs
-		for _, p := range Find(folder) {
-			switch {
-			case p.Keeper && spare != nil && spare(p.Identity):
+		found := Find(folder)
+		spared := map[string]bool{} // folders of runs: a replica that is being started has its keeper's environment yet
+		for _, p := range found {
+			if p.Keeper && spare != nil && spare(p.Identity) {
 				spared[p.Run] = true
-			case p.Keeper || !spared[p.Run]:
+			}
+		}
+		for _, p := range found {
+			if !spared[p.Run] {
 				p.Kill()
 				left++
 			}

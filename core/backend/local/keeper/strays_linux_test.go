@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -50,6 +51,27 @@ func TestStraysAreEnded(t *testing.T) {
 	if diff := cmp.Diff(map[string][2]int{"run-2": {1, 2}}, processesOf(root)); diff != "" {
 		t.Errorf("processes of runs (-want +got):\n%s", diff)
 	}
+}
+
+// Between its fork and its program a replica has the environment of its keeper, and is spared with it.
+func TestAReplicaThatIsBeingStartedIsNoStray(t *testing.T) {
+	dir := t.TempDir()
+	k := keepRun(t, dir, 1, "exec sleep 60", Orders{})
+	forked := exec.Command("sleep", "60")
+	forked.Env = append(os.Environ(), Variable+"="+dir)
+	if err := forked.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = forked.Process.Kill()
+		_ = forked.Wait() // it was killed
+	}()
+	EndStrays(dir, func(id Identity) bool { return id.PID == k.keeper.Process.Pid })
+	if _, alive := identify(forked.Process.Pid); !alive {
+		t.Error("the process was killed as a stray")
+	}
+	EndStrays(dir, nil)
+	_ = k.keeper.Wait() // it was killed
 }
 
 // A keeper that is not told to begin starts nothing and says nothing.
