@@ -80,6 +80,7 @@ func Draw(w io.Writer, f *Figure, format string) error {
 		return fmt.Errorf("unknown format %q of figures", format)
 	}
 	whole := draw.New(c)
+	whole.FillPolygon(color.White, []vg.Point{{}, {X: figureWidth}, {X: figureWidth, Y: height}, {Y: height}}) // whatever lies behind it
 	legend := vg.Length(f.legendRows())*10 + 6
 	f.legend(draw.Crop(whole, 45, 0, 0, legend-height))
 	p.Draw(draw.Crop(whole, 4, -8, legend, -4))
