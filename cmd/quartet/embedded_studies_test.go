@@ -1,6 +1,9 @@
 package main
 
 import (
+	"encoding/json"
+	"math"
+	"os"
 	"strings"
 	"testing"
 
@@ -46,5 +49,59 @@ func TestEmbeddedStudiesAreValid(t *testing.T) {
 				t.Errorf("%d runs, want %d", got, runsOf[name])
 			}
 		})
+	}
+}
+
+// The points of Figure 8 of Pollux are those of the results that were published with it, to a tenth of a second.
+func TestPublishedPointsOfPollux(t *testing.T) {
+	text, err := os.ReadFile(refdata.Path(t, "reference", "pollux-osdi21", "published.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var results map[string]map[string]struct {
+		Workloads map[string]struct{ Avg float64 }
+	}
+	if err := json.Unmarshal(text, &results); err != nil {
+		t.Fatal(err)
+	}
+	file, err := configs.Study("pollux-osdi21")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := study.Parse("pollux-osdi21.yaml", "", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := map[string][2]string{
+		"every 30 s": {"results-period", "pollux-30s"}, "every 2 min": {"results-period", "pollux-2m"}, "every 4 min": {"results-period", "pollux-4m"}, "every 8 min": {"results-period", "pollux-8m"},
+		"jobs may meet": {"results-inter", "noavoid"}, "they slow by 25 %": {"results-inter", "inter25"}, "they slow by 50 %": {"results-inter", "inter50"},
+	}
+	points := 0
+	for _, p := range s.Points {
+		if !strings.HasPrefix(p.Figure, "Figure 8") {
+			continue
+		}
+		at := map[string]string{}
+		for _, o := range p.At {
+			at[s.Axes[o.Axis].Name] = s.Axes[o.Axis].Items[o.Items[0]].Name
+		}
+		entry, found := entries[at["setting"]]
+		if !found {
+			entry = [2]string{"results-jobload", at["scheduler"] + "-" + strings.TrimSuffix(at["load"], ".5") + map[string]string{"1": ".0", "0.5": ".5"}[at["load"]]}
+		}
+		sum, workloads := 0.0, []string{"1", "2", "3", "4", "6"}
+		if at["load"] == "0.5" {
+			workloads = workloads[:4]
+		}
+		for _, n := range workloads {
+			sum += results[entry[0]][entry[1]].Workloads["workload-"+n].Avg
+		}
+		if want := sum / float64(len(workloads)); math.Abs(p.Value-want) > 0.051 {
+			t.Errorf("%s at %v: %v, published %v", p.Figure, at, p.Value, want)
+		}
+		points++
+	}
+	if points != 15 {
+		t.Errorf("%d points of Figure 8, want 15", points)
 	}
 }

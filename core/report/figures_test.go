@@ -5,11 +5,13 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/csv"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -183,6 +185,70 @@ func TestPageCarriesTheFiguresOfAStudy(t *testing.T) {
 	if len(s.Problems) > 0 || strings.Contains(page, "no run") {
 		t.Errorf("problems %q, or a cell is missed whose items do not go together", s.Problems)
 	}
+}
+
+// The page of the study of Pollux carries every published point, and ours beside it, as published.csv has them.
+func TestPolluxPageCarriesEveryPoint(t *testing.T) {
+	text, err := os.ReadFile("../../docs/pictures/pollux-osdi21.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page := studyPage(t, files(map[string]string{
+		"published.csv": string(text), "runs.csv": "run,scheduler,load,workload,setting,replicate\n", "stats.csv": "metric,load,workload,setting,scheduler,baseline\n",
+	}))
+	column, values := carried(t, page)
+	var figures []struct {
+		Title string
+		Lines []struct {
+			Key    string
+			Hollow bool
+		}
+	}
+	if err := json.Unmarshal(values["figures"], &figures); err != nil {
+		t.Fatal(err)
+	}
+	type point struct {
+		figure          string
+		published, ours float64
+	}
+	var got, want []point
+	for _, f := range figures {
+		for i := 0; i+1 < len(f.Lines); i += 2 {
+			ours, published := column(f.Lines[i].Key+".y"), column(f.Lines[i+1].Key+".y")
+			for k := range ours {
+				got = append(got, point{f.Title, published[k], ours[k]})
+			}
+		}
+	}
+	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows[1:] {
+		want = append(want, point{row[0] + ", " + row[1], finite(row[7]), finite(row[8])})
+	}
+	sorted := func(list []point) []point {
+		slices.SortFunc(list, func(a, b point) int {
+			return cmpOrder(strings.Compare(a.figure, b.figure), a.published, b.published)
+		})
+		return list
+	}
+	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-6*math.Abs(b) })
+	if diff := cmp.Diff(sorted(want), sorted(got), cmp.AllowUnexported(point{}), near); diff != "" || len(want) != 24 {
+		t.Errorf("%d points (-want +got):\n%s", len(want), diff)
+	}
+}
+
+func cmpOrder(first int, a, b float64) int {
+	switch {
+	case first != 0:
+		return first
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
 }
 
 // A table of runs that breaks off is told, and what was read of it is drawn.

@@ -16,7 +16,8 @@ Q.figures = data => {
       }
       return out;
     };
-    const series = lines.map((l, i) => ({ label: l.label, y: placed(i, '.y'), colour: l.colour, dash: l.hollow || l.points ? 0 : l.colour, step: l.step, points: !l.step, only: l.points, hollow: l.hollow })), bands = [];
+    const lone = y => y.reduce((n, v) => n + !Number.isNaN(v), 0) < 2; // a step needs two
+    const series = lines.map((l, i) => ({ label: l.label, y: placed(i, '.y'), colour: l.colour, dash: l.hollow || l.points ? 0 : l.colour, step: l.step, points: !l.step || lone(data.column(l.key + '.y')), only: l.points, hollow: l.hollow })), bands = [];
     lines.forEach((l, i) => {
       if (!l.band) return;
       const at = series.length + 1, bars = l.points;
