@@ -122,7 +122,7 @@ const Q = (() => {
       cursor: { sync: o.sync ? { key: o.sync } : undefined, drag: { x: true, y: false } },
       scales: { x: { time: false, distr: o.log ? 3 : 1, range: o.xRange ? () => o.xRange : undefined }, y: { range: o.yRange ? () => o.yRange : (u, low, high) => high == null ? [0, 1] : [o.from0 === false ? low : Math.min(0, low), o.top || (high === low ? high + 1 : high * 1.05)] } },
       axes: [
-        { ...axis(), splits: o.xSplits ? () => o.xSplits : undefined, incrs: o.xFormat ? undefined : steps, values: (u, list) => list.map(v => v == null ? '' : xFormat(v)), filter: o.log ? (u, list) => list.map(v => v > 0 && Number.isInteger(Math.round(1e6 * Math.log10(v)) / 1e6) ? v : null) : undefined },
+        { ...axis(), ...(o.xSplits && (figure.clientWidth || 600) / o.xSplits.length < 100 ? { rotate: 30, size: 76 } : {}), splits: o.xSplits ? () => o.xSplits : undefined, incrs: o.xFormat ? undefined : steps, values: (u, list) => list.map(v => v == null ? '' : xFormat(v)), filter: o.log ? (u, list) => list.map(v => v > 0 && Number.isInteger(Math.round(1e6 * Math.log10(v)) / 1e6) ? v : null) : undefined },
         { ...axis(), size: 72, incrs: format === span ? [.001, .01, .1, ...steps] : undefined, values: (u, list) => list.map(v => v == null ? '' : (o.format || short)(v)) },
       ],
       series: [{}, ...o.series.map((s, i) => ({
