@@ -53,7 +53,7 @@ func (e *execution) claim() error {
 
 // held tells how the run in a folder differs from this one, empty when nothing is in the way, and whether it is the same.
 func (e *execution) held(dir string) (difference string, same bool, err error) {
-	m, err := loadManifest(filepath.Join(dir, ManifestFile))
+	m, err := LoadManifest(filepath.Join(dir, ManifestFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		if left, err := leftovers(dir); err != nil || len(left) > 0 {
 			return "one that has not ended, or was killed", false, err
@@ -101,7 +101,7 @@ func (e *execution) setAside() error {
 	if e.dir == "" {
 		return nil
 	}
-	m, err := loadManifest(filepath.Join(e.dir, ManifestFile))
+	m, err := LoadManifest(filepath.Join(e.dir, ManifestFile))
 	if err != nil || !e.Fresh && (m.Interrupted || m.Failed != "") {
 		return nil // there is none, or this is the same run
 	}

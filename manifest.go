@@ -14,8 +14,8 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// manifestSchema names the form of a manifest. It changes when a field changes its meaning or goes away.
-const manifestSchema = "quartet.manifest/v1"
+// ManifestSchema names the form of a manifest. It changes when a field changes its meaning or goes away.
+const ManifestSchema = "quartet.manifest/v1"
 
 // Manifest is what it takes to repeat a run byte for byte. It holds no time and nothing of the machine but the paths
 // of the inputs.
@@ -50,8 +50,9 @@ func digestsOf(inputs []workload.Input) []Digest {
 	return list
 }
 
-// loadManifest reads a manifest of this or an older program.
-func loadManifest(path string) (*Manifest, error) {
+// LoadManifest reads the manifest of any run of this or an older program, be it one that failed or was interrupted. ReadManifest
+// reads that of one that can be repeated.
+func LoadManifest(path string) (*Manifest, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -72,15 +73,15 @@ func ReadManifest(path string) (*Manifest, error) {
 		}
 		return nil, problem(path, "is a folder, not the manifest of a run", hint)
 	}
-	m, err := loadManifest(path)
+	m, err := LoadManifest(path)
 	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
 		return nil, problem(path, "cannot read the manifest: "+pathError.Err.Error(), "")
 	} else if err != nil {
 		return nil, problem(path, err.Error(), "")
 	}
 	switch {
-	case m.Schema != manifestSchema:
-		return nil, problem(path, fmt.Sprintf("schema is %q", m.Schema), fmt.Sprintf("this program repeats %q", manifestSchema))
+	case m.Schema != ManifestSchema:
+		return nil, problem(path, fmt.Sprintf("schema is %q", m.Schema), fmt.Sprintf("this program repeats %q", ManifestSchema))
 	case m.Interrupted:
 		return nil, problem(path, "the run was interrupted", "only a whole run can be repeated")
 	case m.Failed != "":

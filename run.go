@@ -416,7 +416,7 @@ func (r *Result) write(decided *policies, files *outputs) (err error) {
 		return err
 	}
 	m := Manifest{
-		Schema: manifestSchema, Name: c.Name, Seed: c.Seed, Interrupted: r.Interrupted, Config: string(resolved),
+		Schema: ManifestSchema, Name: c.Name, Seed: c.Seed, Interrupted: r.Interrupted, Config: string(resolved),
 		Earlier: decided.earlier, Plugins: r.Plugins, Inputs: r.Inputs, Outputs: r.Outputs,
 	}
 	b := ReadBuild()

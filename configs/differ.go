@@ -7,49 +7,81 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// A Difference is a setting in which two resolved configs differ, each value as YAML on one line, empty where there is none.
+type Difference struct {
+	Path, Here, There string
+}
+
+func (d Difference) String() string {
+	return fmt.Sprintf("%s: %s, there %s", d.Path, orAbsent(d.Here), orAbsent(d.There))
+}
+
 // Differ lists how a resolved config differs from another, in the order of the keys, each as "path: value, there value".
 // Of a component of another type only the type is told. Where results go and which files are written is no difference.
 func Differ(resolved, other []byte) ([]string, error) {
-	here, order, err := leaves(resolved)
+	here, err := Leaves(resolved)
 	if err != nil {
 		return nil, err
 	}
-	there, more, err := leaves(other)
+	there, err := Leaves(other)
 	if err != nil {
 		return nil, err
 	}
 	var list []string
-	changed := "\x00" // settings of a component whose type differs: the type says it all
-	for _, path := range append(order, more...) {
-		a, b := here[path], there[path]
-		delete(here, path)
-		delete(there, path)
-		if component, ok := strings.CutSuffix(path, "type"); ok && a != b {
-			changed = component + "config"
-		}
-		if a != b && !strings.HasPrefix(path, changed) {
-			list = append(list, fmt.Sprintf("%s: %s, there %s", path, orAbsent(a), orAbsent(b)))
-		}
+	for _, d := range Differences(here, there) {
+		list = append(list, d.String())
 	}
 	return list, nil
 }
 
-// leaves lists the values of a resolved config by their paths.
-func leaves(resolved []byte) (values map[string]string, order []string, err error) {
+// Differences lists what Differ words, of the settings of two configs.
+func Differences(here, there []Leaf) []Difference {
+	known := make(map[string]string, len(there))
+	for _, leaf := range there {
+		known[leaf.Path] = leaf.Value
+	}
+	var list []Difference
+	changed := "\x00" // settings of a component whose type differs: the type says it all
+	tell := func(d Difference) {
+		if component, ok := strings.CutSuffix(d.Path, "type"); ok && d.Here != d.There {
+			changed = component + "config"
+		}
+		if d.Here != d.There && !strings.HasPrefix(d.Path, changed) {
+			list = append(list, d)
+		}
+	}
+	for _, leaf := range here {
+		tell(Difference{leaf.Path, leaf.Value, known[leaf.Path]})
+		delete(known, leaf.Path)
+	}
+	for _, leaf := range there {
+		if _, left := known[leaf.Path]; left {
+			tell(Difference{leaf.Path, "", leaf.Value})
+		}
+	}
+	return list
+}
+
+// A Leaf is a setting of a resolved config: a scalar, or a list or mapping without content, as YAML on one line.
+type Leaf struct {
+	Path, Value string
+}
+
+// Leaves lists the settings of a resolved config in its order. Where results go and which files are written is left out.
+func Leaves(resolved []byte) ([]Leaf, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(resolved, &document); err != nil {
-		return nil, nil, fmt.Errorf("read a resolved config: %w", err)
+		return nil, fmt.Errorf("read a resolved config: %w", err)
 	}
-	values = map[string]string{}
+	var list []Leaf
 	if len(document.Content) > 0 {
 		walkLeaves("", document.Content[0], func(path string, leaf *yaml.Node) {
 			if !strings.HasPrefix(path, "output.") {
-				values[path] = flow(leaf)
-				order = append(order, path)
+				list = append(list, Leaf{path, flow(leaf)})
 			}
 		})
 	}
-	return values, order, nil
+	return list, nil
 }
 
 func orAbsent(value string) string {

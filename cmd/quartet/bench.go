@@ -21,6 +21,7 @@ import (
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/stats"
 	"github.com/quartet-sched/quartet/core/study"
 	"github.com/quartet-sched/quartet/internal/interrupt"
 )
@@ -354,13 +355,16 @@ func changeText(c *study.Comparison) (change, interval string) {
 		return "", ""
 	}
 	percent := func(x float64) string { return fmt.Sprintf("%+.1f %%", 100*x) }
-	if c.T.Known() {
-		interval = percent(c.T.Low) + " to " + percent(c.T.High)
+	between := c.Interval()
+	if between.Known() {
+		if interval = percent(between.Low) + " to " + percent(between.High); c.Method == stats.MethodBlocks {
+			interval += ", within one trace"
+		}
 	}
 	switch {
 	case c.Equal:
 		return "same", ""
-	case c.T.Known() && c.T.Contains(0):
+	case between.Known() && between.Contains(0):
 		return "~", interval
 	}
 	return percent(c.Change), interval

@@ -27,6 +27,7 @@ const (
 	exitIncomplete  = 3   // unfinished, failed or rejected jobs under --strict
 	exitRejected    = 4   // "wait": a job was rejected
 	exitCancelled   = 5   // "wait": a job was cancelled
+	exitWorse       = 6   // "compare": a change is above its --fail-above
 	exitTimeout     = 124 // "wait": the jobs have not ended in time
 	exitInterrupted = 130 // stopped by a signal, partial results written
 )
@@ -162,7 +163,7 @@ or config, 3 unfinished, failed or rejected jobs under --strict, 130 interrupted
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no notes on stderr")
 	mustComplete(root, "output", render.Formats)
 	root.AddCommand(
-		a.simulateCommand(), a.benchCommand(), a.runCommand(), a.planCommand(), a.reportCommand(), a.uiCommand(), a.timelineCommand(),
+		a.simulateCommand(), a.benchCommand(), a.compareCommand(), a.runCommand(), a.planCommand(), a.reportCommand(), a.uiCommand(), a.timelineCommand(),
 		a.configCommand(), a.policyCommand(), a.pluginCommand(), a.traceCommand(), a.profileCommand(), a.versionCommand(), a.manCommand(),
 	)
 	root.AddCommand(a.operateCommands()...)

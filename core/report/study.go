@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/quartet-sched/quartet/core/metrics"
 )
 
 // A Study is what the tables of a study tell.
@@ -270,18 +272,8 @@ func signedPercent(v float64) string {
 	return strings.Replace(fmt.Sprintf("%+.3g %%", 100*v), "-0 %", "0 %", 1)
 }
 
-// senseOf tells whether more of a metric is better (1), less (-1) or neither (0).
-func senseOf(metric string) int {
-	for _, less := range [...]string{"jct_seconds", "queueing_seconds", "makespan", "restarts", "preemptions", "fairness", "rho", "gap_ratio", "jobs.failed", "jobs.unfinished", "jobs.rejected"} {
-		if strings.HasPrefix(metric, less) {
-			return -1
-		}
-	}
-	if strings.HasPrefix(metric, "jobs.completed") {
-		return 1
-	}
-	return 0
-}
+// senseOf tells whether more of a metric is better (1), worse (-1) or neither (0).
+func senseOf(metric string) int { return metrics.Sense(metric) }
 
 // class colours a change that is more than chance, and says nothing of others.
 func (c *comparison) class() string {
@@ -307,6 +299,9 @@ func verdict(list []comparison) (sentences []string) {
 			continue
 		}
 		what := fmt.Sprintf("%s of %s against %s over %s: ", c.metric, c.item, c.baseline, counted(c.n, "workload"))
+		if c.method == "blocks" {
+			what = fmt.Sprintf("%s of %s against %s within one trace: ", c.metric, c.item, c.baseline)
+		}
 		switch {
 		case math.IsNaN(c.low):
 			sentences = append(sentences, what+signedPercent(c.change)+"; too few workloads for an interval.")

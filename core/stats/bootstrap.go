@@ -96,6 +96,16 @@ func expanded(n, level float64) float64 {
 	return math.Sqrt(n/(n-1)) * studentQuantile(n-1, level)
 }
 
+// expandedP is the two-sided p of a hypothesis beyond which lies a share of the resamples of n values: what the level is of the
+// expanded interval that ends there. A share below that of one resample counts as that.
+func expandedP(share, n float64) float64 {
+	z := -distuv.UnitNormal.Quantile(max(share, 1./draws))
+	if z <= 0 {
+		return 1
+	}
+	return twoSided(z/math.Sqrt(n/(n-1)), n-1)
+}
+
 // standardize takes their mean from sorted values and divides them by the largest deviation, so that powers of them neither
 // overflow nor vanish.
 func standardize(x []float64) (mean, scale float64) {
@@ -182,6 +192,17 @@ func (d *distribution) below(x float64) float64 {
 			sum += p.weight
 		case p.value == x:
 			sum += p.weight / 2
+		}
+	}
+	return sum / d.total
+}
+
+// upTo is the share of the weight at values up to x.
+func (d *distribution) upTo(x float64) float64 {
+	var sum float64
+	for _, p := range d.points {
+		if p.value <= x {
+			sum += p.weight
 		}
 	}
 	return sum / d.total

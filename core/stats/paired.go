@@ -35,6 +35,7 @@ type Paired struct {
 
 	Wins, Ties int     // pairs in which a is below b, or equal
 	Wilcoxon   float64 // two-sided p of the signed rank test of the log ratios
+	P          float64 // two-sided p that goes with Interval: below 1 - level where it leaves out 0; NaN without one
 
 	Values     []float64 // ln a - ln b by workload, in the order given; nil under MethodBlocks
 	Block      int       // jobs in a block under MethodBlocks
@@ -58,7 +59,7 @@ func Compare(a, b []float64, level float64) (Paired, error) {
 		return Paired{}, err
 	}
 	p := Paired{
-		Method: MethodValues, N: len(a),
+		Method: MethodValues, N: len(a), P: math.NaN(),
 		T: Unknown(), Percentile: Unknown(), BCa: Unknown(), Expanded: Unknown(), Unpaired: Unknown(),
 	}
 	logA, logB := make([]float64, len(a)), make([]float64, len(a))
@@ -83,7 +84,7 @@ func Compare(a, b []float64, level float64) (Paired, error) {
 		return p, nil
 	}
 	p.Method = MethodPaired
-	p.T = T(d, level).change()
+	p.T, p.P = T(d, level).change(), StudentP(d)
 	p.Unpaired = UnpairedT(logA, logB, level).change()
 	bootstrap := BCa(d, level)
 	p.Percentile, p.BCa, p.Expanded = bootstrap.Percentile.change(), bootstrap.BCa.change(), bootstrap.Expanded.change()

@@ -33,7 +33,7 @@ func TestCompareFewWorkloads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want.Method, want.N, want.Degenerate = stats.MethodValues, n, n == 1
+		want.Method, want.N, want.Degenerate, want.P = stats.MethodValues, n, n == 1, nan
 		want.T, want.Percentile, want.BCa, want.Expanded, want.Unpaired = stats.Unknown(), stats.Unknown(), stats.Unknown(), stats.Unknown(), stats.Unknown()
 		for i := range n {
 			want.Values = append(want.Values, math.Log(a[i]/b[i]))

@@ -25,6 +25,29 @@ func T(x []float64, level float64) Interval {
 	return around(mean, studentQuantile(n-1, level)*deviation/math.Sqrt(n))
 }
 
+// StudentP is the two-sided p of Student's test that the mean of x is zero: below 1 - level where T leaves out 0. It is NaN where T
+// is unknown.
+func StudentP(x []float64) float64 {
+	if len(x) < 2 || !finite(x) {
+		return math.NaN()
+	}
+	x = sorted(x)
+	if constant(x) {
+		if x[0] == 0 {
+			return 1
+		}
+		return 0
+	}
+	mean, deviation := stat.MeanStdDev(x, nil)
+	n := float64(len(x))
+	return twoSided(mean/(deviation/math.Sqrt(n)), n-1)
+}
+
+// twoSided is the probability that |T| of so many degrees of freedom reaches |t|.
+func twoSided(t, degrees float64) float64 {
+	return 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}.CDF(-math.Abs(t))
+}
+
 // UnpairedT is Student's interval of mean(x) - mean(y) that ignores which values belong together, with the pooled variance
 // and n(x)+n(y)-2 degrees of freedom. It shows what pairing gains; nothing is judged by it.
 func UnpairedT(x, y []float64, level float64) Interval {

@@ -30,7 +30,7 @@ func CompareWithin(a, b []float64, block int, level float64) (Paired, error) {
 		return Paired{}, fmt.Errorf("compare: blocks of %d jobs: %d jobs allow 1 to %d, for at least %d blocks; 0 chooses", block, n, longest, minBlocks)
 	}
 	p := Paired{
-		Method: MethodBlocks, N: n, Wilcoxon: math.NaN(),
+		Method: MethodBlocks, N: n, Wilcoxon: math.NaN(), P: math.NaN(),
 		T: Unknown(), Percentile: Unknown(), BCa: Unknown(), Expanded: Unknown(), Unpaired: Unknown(),
 	}
 	meanA, meanB := stat.Mean(a, nil), stat.Mean(b, nil)
@@ -61,6 +61,7 @@ func CompareWithin(a, b []float64, block int, level float64) (Paired, error) {
 	p.Percentile = between((1 - level) / 2)
 	blocks := float64(n) / float64(p.Block)
 	p.Expanded = between(distuv.UnitNormal.CDF(-expanded(blocks, level)))
+	p.P = expandedP(min(ratios.upTo(1), 1-ratios.upTo(math.Nextafter(1, 0))), blocks)
 	p.Degenerate = p.Percentile.Width() <= noise
 	return p, nil
 }

@@ -86,6 +86,9 @@ func Columns() []string {
 	return names
 }
 
+// Value is a number of a summary by its path; NaN where there is none.
+func Value(s *metrics.Summary, path string) float64 { return valueOfMetric(s, path) }
+
 // valueOfMetric is a number of a summary by its path.
 func valueOfMetric(s *metrics.Summary, path string) float64 {
 	if s == nil {

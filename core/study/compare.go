@@ -38,7 +38,7 @@ type sums struct {
 }
 
 // compare makes the rows of stats.csv: metrics in their order, pooled rows after those of their items.
-func (s *Study) compare(rows []Row, looks, workers int) []Comparison {
+func (s *Study) compare(rows []Row, kept *store, looks, workers int) []Comparison {
 	var list []Comparison
 	for _, metric := range s.Metrics {
 		for _, items := range s.selections() {
@@ -46,6 +46,7 @@ func (s *Study) compare(rows []Row, looks, workers int) []Comparison {
 		}
 	}
 	values := newTable(s, rows)
+	values.traces = &traces{kept: kept}
 	var next sync.Mutex
 	at := 0
 	var waiting sync.WaitGroup
@@ -59,7 +60,9 @@ func (s *Study) compare(rows []Row, looks, workers int) []Comparison {
 				if i >= len(list) {
 					return
 				}
-				s.fill(&list[i], values, s.levelOf(list[i].Metric, looks))
+				at := s.levelOf(list[i].Metric, looks)
+				s.fill(&list[i], values, at)
+				s.fillWithin(&list[i], values, at)
 			}
 		})
 	}
@@ -125,6 +128,7 @@ type table struct {
 	workload int            // axis; -1 for none
 	cells    map[string]int // index of the first row of a cell, by its items
 	rows     []Row
+	traces   *traces // nil when they are not looked at
 }
 
 func newTable(s *Study, rows []Row) *table {
@@ -223,6 +227,24 @@ func (s *Study) fill(c *Comparison, t *table, level float64) {
 	}
 	c.Paired, c.Known = paired, true
 	c.RatioOfMeans = c.Mean/c.BaselineMean - 1
+}
+
+// fillWithin compares the only run of a cell within its trace, where the metric is a mean over jobs.
+func (s *Study) fillWithin(c *Comparison, t *table, level float64) {
+	if c.N != 1 || pooled(c.Items) > 0 || t.traces == nil || s.Baseline < 0 || !slices.Contains(OverJobs, c.Metric) {
+		return
+	}
+	for _, row := range t.replicates(c.Items) {
+		against := t.partner(s, &row)
+		if row.Record == nil || row.Summary == nil || against.Record == nil || against.Summary == nil {
+			continue
+		}
+		if paired, ok := t.traces.compare(s, &row, against, level)[c.Metric]; ok {
+			paired.N, paired.Wins, paired.Ties = c.N, c.Wins, c.Ties // of workloads
+			c.Paired, c.Known = paired, true
+		}
+		return
+	}
 }
 
 // logarithm is NaN for what has none.
@@ -338,7 +360,7 @@ func (r *Result) statsTable() [][]string {
 		row = append(row, slices.Concat(names[:s.Compared], names[s.Compared+1:])...)
 		row = append(row, names[s.Compared], baseline, strconv.Itoa(c.N), decimal(c.Mean), decimal(c.BaselineMean))
 		if c.Known {
-			row = append(row, decimal(c.Change), decimal(c.T.Low), decimal(c.T.High), decimal(c.BCa.Low), decimal(c.BCa.High), decimal(c.RatioOfMeans),
+			row = append(row, decimal(c.Change), decimal(c.Interval().Low), decimal(c.Interval().High), decimal(c.BCa.Low), decimal(c.BCa.High), decimal(c.RatioOfMeans),
 				strconv.Itoa(c.Wins), strconv.Itoa(c.Ties), decimal(c.Wilcoxon), decimal(c.Holm), strconv.Itoa(c.Looks), c.Method)
 		} else {
 			row = append(row, "", "", "", "", "", "", "", "", "", "", strconv.Itoa(c.Looks), stats.MethodValues)

@@ -293,6 +293,11 @@ func simulate(ctx context.Context, r *Run, o *Options, env Environment, held *he
 	if record.OfferedLoad, err = held.offered(r, c, w); err != nil {
 		return nil, err
 	}
+	resolved, err := c.Resolved()
+	if err != nil {
+		return nil, err
+	}
+	record.Config = string(resolved)
 	run := &quartet.Composition{
 		Config: c, Jobs: w, Keep: true, Brief: true, Log: o.Log, Plugins: env.Plugins,
 		Note: func(text string) { record.Notes = append(record.Notes, text) },

@@ -40,6 +40,7 @@ type Record struct {
 	Summary     *metrics.Summary `json:"summary,omitempty"` // nil when the run failed
 	Inputs      []quartet.Digest `json:"inputs,omitempty"`
 	Plugins     []quartet.Plugin `json:"plugins,omitempty"`
+	Config      string           `json:"config,omitempty"` // resolved, YAML
 
 	// Tables are the headers of what is kept besides jobs.csv, by name.
 	Tables map[string]string `json:"tables,omitempty"`

@@ -1,0 +1,20 @@
+package metrics
+
+import "strings"
+
+// Sense tells whether more of a number of a summary, by its path such as jct_seconds.mean, is better (1), worse (-1) or neither
+// (0). Between runs of the same jobs GPU time is a cost, and unused devices are a loss.
+func Sense(path string) int {
+	for _, worse := range [...]string{
+		"jct_seconds.", "queueing_seconds.", "makespan_seconds", "gpu_hours", "restarts.", "preemptions", "fairness.", "gap_ratio.",
+		"jobs.rejected", "jobs.failed", "jobs.cancelled", "jobs.unfinished",
+	} {
+		if strings.HasPrefix(path, worse) {
+			return -1
+		}
+	}
+	if path == "jobs.completed" || path == "utilization_ratio" {
+		return 1
+	}
+	return 0
+}
