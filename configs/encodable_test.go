@@ -37,6 +37,10 @@ func TestBuildTakesOddValues(t *testing.T) {
 	for range 100 {
 		deep = []any{deep}
 	}
+	deepMap := any(1)
+	for range 100 {
+		deepMap = map[string]any{"m": deepMap}
+	}
 	wide := any(1)
 	for range 40 {
 		wide = []any{wide, wide}
@@ -60,6 +64,7 @@ func TestBuildTakesOddValues(t *testing.T) {
 		"cyclic map":                {cyclicMap, "config.queue.self: contains itself"},
 		"cyclic list":               {cyclicList, "config.queue[0]: contains itself"},
 		"too deep":                  {deep, "is nested more than 50 deep"},
+		"too deep a mapping":        {deepMap, "is nested more than 50 deep"},
 		"too many":                  {wide, "there are more than 1000000 values"},
 		"text that fails":           {failing{}, "cannot be written as YAML: out of ink"},
 		"text that panics":          {failing{panics: true}, "cannot be written as YAML: out of words"},
@@ -89,9 +94,37 @@ func TestBuildTakesOddValues(t *testing.T) {
 				if f.Pipeline.Allocation.Config == nil {
 					continue // no queue can be there
 				}
-				if got := fmt.Sprint(err); tc.want == "" && err != nil || !strings.Contains(got, tc.want) {
+				if got := fmt.Sprint(err); tc.want == "" && err != nil || strings.Count(got, tc.want) != 1 && tc.want != "" {
 					t.Errorf("built with %v, want %q", err, tc.want)
 				}
+			}
+		})
+	}
+}
+
+// What a key that names nothing leads to is not looked at, and as deep as may be is not too deep.
+func TestEncodable(t *testing.T) {
+	nested := func(depth int) any {
+		value := any(1)
+		for range depth {
+			value = map[string]any{"m": value}
+		}
+		return value
+	}
+	for name, tc := range map[string]struct {
+		value any
+		want  int
+	}{
+		"a key of numbers":     {map[int]any{1: func() {}}, 1},
+		"two keys of numbers":  {map[int]any{1: func() {}, 2: 1}, 2},
+		"as deep as may be":    {nested(maxDepth - 1), 0},
+		"one deeper":           {nested(maxDepth), 1},
+		"two functions":        {[]any{func() {}, func() {}}, 2},
+		"fields that are told": {struct{ A, b any }{1, func() {}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := encodable(map[string]any{"x": tc.value}); len(got) != tc.want {
+				t.Errorf("%d problems, want %d: %v", len(got), tc.want, got.Err())
 			}
 		})
 	}

@@ -98,6 +98,23 @@ func TestWith(t *testing.T) {
 	}
 }
 
+// Beside a catalog comes what it does not have.
+func TestBeside(t *testing.T) {
+	one, two := fake[core.Placer]("one", core.None{}), fake[core.Placer]("two", core.None{})
+	other := one
+	other.Summary = "another"
+	got := Catalog{}.WithPlacement(one).Beside(Catalog{}.WithPlacement(other, two)).Placement
+	if len(got) != 2 || got[0].Summary != one.Summary || got[1].Type != "two" {
+		t.Errorf("placements %+v, want the first one and two", got)
+	}
+	c := Catalog{}.Beside(Catalog{}.
+		WithAdmission(fake[core.Admitter]("a", core.None{})).WithAllocation(fake[core.Allocator]("b", core.None{})).WithPlacement(one).
+		WithElasticity(fake[core.Elasticity]("c", core.None{})).WithScaler(fake[core.ClusterScaler]("d", core.None{})))
+	if got := c.Admission[0].Type + c.Allocation[0].Type + c.Placement[0].Type + c.Elasticity[0].Type + c.Scaler[0].Type; got != "abonecd" {
+		t.Errorf("beside nothing come %q", got)
+	}
+}
+
 func TestDiffer(t *testing.T) {
 	cases := map[string]struct {
 		a, b string
@@ -333,6 +350,54 @@ func TestEveryComponentNeeds(t *testing.T) {
 	}
 	if c := mustParse(t, minimal, Options{}); len(c.Notes) > 0 {
 		t.Errorf("notes %v", c.Notes)
+	}
+}
+
+// Without estimates a backend tells everything but the work.
+func TestWithoutEstimatesNobodyTellsTheWork(t *testing.T) {
+	times := core.CapabilityStepTimes
+	catalog := fakeCatalog().WithAllocation(fake[core.Allocator]("needy", core.None{}, times)).WithBackend(
+		core.NewFactory(core.Info{Type: "knowing", Summary: "knows all"}, core.None{}, func(core.None, core.Settings) (backend.Opener, error) {
+			return fakeOpener{capabilities: []core.Capability{core.CapabilityRemainingWork, times}}, nil
+		}))
+	for sets, want := range map[string]string{
+		"estimate.source=declared pipeline.allocation.type=optimus": "",
+		"estimate.source=none pipeline.allocation.type=needy":       "",
+		"estimate.source=none pipeline.allocation.type=optimus":     `"allocation/optimus" needs capability "` + string(core.CapabilityRemainingWork) + `", which "backend/knowing with estimate.source none" does not give`,
+	} {
+		_, err := Parse(catalog, "test.yaml", []byte(minimal), Options{Sets: append(strings.Fields(sets), "backend.type=knowing")})
+		if want == "" && err != nil || want != "" && (err == nil || strings.Count(err.Error(), "needs capability") != 1 || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: error %v, want %q", sets, err, want)
+		}
+	}
+}
+
+// seeded is a policy that tells itself whether the seed makes a difference to it.
+type seeded struct {
+	core.Placer
+	uses bool
+}
+
+func (s seeded) UsesSeed() bool { return s.uses }
+
+// A policy that draws nothing while it is made may tell that it uses the seed.
+func TestSeedUsersTellThemselves(t *testing.T) {
+	for uses, want := range map[bool][]string{true: {"placement/seeded"}, false: nil} {
+		made := core.NewFactory(core.Info{Type: "seeded", Summary: "uses the seed"}, core.None{},
+			func(core.None, core.Settings) (core.Placer, error) { return seeded{uses: uses}, nil })
+		c, err := Parse(fakeCatalog().WithPlacement(made), "test.yaml", []byte(minimal), Options{Sets: []string{"pipeline.placement.type=seeded"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Placement.New(1, nil); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, c.SeedUsers()); diff != "" {
+			t.Errorf("users (-want +got):\n%s", diff)
+		}
+		if _, err := (Selected[core.Placer]{Factory: made, Config: &core.None{}}).New(1, nil); err != nil { // where nobody asks
+			t.Error(err)
+		}
 	}
 }
 

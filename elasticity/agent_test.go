@@ -222,29 +222,35 @@ func TestDoubt(t *testing.T) {
 // Only work that a pool can hold is kept, of jobs that have a rate.
 func TestEndedKeeps(t *testing.T) {
 	cases := map[string]struct {
-		work     float64
-		measured bool
-		state    core.JobState
-		want     int
+		work   float64
+		faster float64 // than the truth; 0 for a job that measured nothing
+		state  core.JobState
+		want   int
 	}{
-		"done":       {100, true, core.Completed, 1},
-		"failed":     {100, true, core.Failed, 1},
-		"none":       {0, true, core.Failed, 0},
-		"the most":   {mostGradient / 1e6, true, core.Completed, 1},
-		"too much":   {1.1 * mostGradient, true, core.Completed, 0},
-		"unmeasured": {100, false, core.Completed, 0},
+		"done":                     {100, 1, core.Completed, 1},
+		"failed":                   {100, 1, core.Failed, 1},
+		"none":                     {0, 1, core.Failed, 0},
+		"the most":                 {mostGradient / 1e6, 1, core.Completed, 1},
+		"too much":                 {1.1 * mostGradient, 1, core.Completed, 0},
+		"just as much":             {mostGradient, 1000, core.Completed, 1},
+		"too much in a short time": {1.1 * mostGradient, 1000, core.Completed, 0},
+		"in too long a time":       {0.9 * mostGradient, 0.001, core.Completed, 0},
+		"in no time":               {math.SmallestNonzeroFloat64, 1000, core.Completed, 0},
+		"unmeasured":               {100, 0, core.Completed, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := remembering(t, t.TempDir()+"/pool.yaml", nil)
-			j, other := trainingJob(), trainingJob()
-			other.JobSpec.ID = 9
-			if tc.measured {
+			j, other, next := trainingJob(), trainingJob(), trainingJob()
+			other.JobSpec.ID, next.JobSpec.ID = 9, 1
+			if tc.faster > 0 {
 				ran(j, truth, 1, 1, 64)
+				j.Measured[0].PassSeconds /= tc.faster
+				j.Measured[0].StepSeconds /= tc.faster
 			}
 			respond(t, p, j)
 			j.Progress, j.State = tc.work, tc.state
-			if err := p.Ended(t.Context(), &core.View{}, []*core.Job{other, j}); err != nil {
+			if err := p.Ended(t.Context(), &core.View{}, []*core.Job{other, next, j}); err != nil {
 				t.Fatal(err)
 			}
 			w := p.pool.work.of("app")

@@ -559,6 +559,5 @@ func (p *goodputAgent) Close() error {
 			p.pool.add(a)
 		}
 	}
-	p.agents = nil
 	return p.pool.write(p.config.HistoryPath)
 }

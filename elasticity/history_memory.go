@@ -90,7 +90,7 @@ func (p *goodputAgent) Snapshot() ([]byte, error) {
 		l.Applications = append(l.Applications, learnedApplication{a.name, a.limits, a.seen, a.gradients, a.jobs, handedOn(a.endings)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.pool.work.applications)) {
-		if w := p.pool.work.applications[name]; len(w.now) > 0 || w.confirmed+w.refuted > 0 {
+		if w := p.pool.work.applications[name]; len(w.now) > 0 {
 			l.Work = append(l.Work, learnedWork{name, handedOn(w.now), w.confirmed, w.refuted})
 		}
 	}

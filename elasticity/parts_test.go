@@ -80,12 +80,13 @@ func TestJoin(t *testing.T) {
 		"as many":         {past(1, 2, 10), past(1, 4, 20), past(2, 3, 15)},
 		"many before":     {past(100, 2, 10), past(4, 4, 20), past(104, 3, 15)},
 		"none":            {past(3, 2, 10), past(0, 4, 20), past(3, 2, 10)},
+		"nobody":          {past(0, 2, 10), past(0, 4, 20), past(0, 2, 10)},
 		"beyond counting": {past(mostJobs, 2, 10), past(4, 4, 20), past(mostJobs, 3, 15)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.a.join(tc.o)
-			if tc.a.jobs != tc.want.jobs || math.Abs(tc.a.gradients.Square-tc.want.gradients.Square) > 1e-12 || math.Abs(tc.a.gradients.Variance-tc.want.gradients.Variance) > 1e-12 {
+			if tc.a.jobs != tc.want.jobs || !(math.Abs(tc.a.gradients.Square-tc.want.gradients.Square) <= 1e-12) || !(math.Abs(tc.a.gradients.Variance-tc.want.gradients.Variance) <= 1e-12) {
 				t.Errorf("%+v, want %+v", tc.a, tc.want)
 			}
 		})

@@ -98,3 +98,81 @@ func TestOutliersDoNotFreezeAJob(t *testing.T) {
 		t.Errorf("a single slow report makes four replicas %v, want %v as before", a, b)
 	}
 }
+
+// silent lets a job work without a report, and returns the answer.
+func silent(t *testing.T, p *goodputAgent, j *core.Job) core.Response {
+	t.Helper()
+	j.Held, j.State, j.ProgressRate = 1, core.Running, 1
+	v := viewOf(j)
+	v.NowSeconds = 60
+	got, err := p.Respond(t.Context(), v, []*core.Job{j})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got[0]
+}
+
+// A job that reports nothing is noted once, has the batch that it asked for, and is learned once it reports something.
+func TestSilenceEnds(t *testing.T) {
+	p, log := noting(t, nil)
+	j := trainingJob()
+	respond(t, p, j)
+	for range 4 {
+		if got := silent(t, p, j); got.MaxReplicas != 16 {
+			t.Errorf("silent, it may use %d replicas, want 16", got.MaxReplicas)
+		}
+	}
+	if got := tune(t, p, j, core.Seat{Devices: 0xf}); got.BatchPerDevice != 128 {
+		t.Errorf("silent, it trains with %d a device on 4, want 128 of the 512 asked for", got.BatchPerDevice)
+	}
+	ran(j, truth, 1, 1, 64)
+	if got := silent(t, p, j); got.MaxReplicas != 2 {
+		t.Errorf("it may use %d replicas, want twice the one it reports", got.MaxReplicas)
+	}
+	closed(t, p)
+	if got := log.String(); strings.Count(got, "reports no measurements") != 1 || strings.Contains(got, "jobs reported") {
+		t.Errorf("said:\n%s", got)
+	}
+}
+
+// What is said of how a silent job scales is so.
+func TestHowSilentJobsScaleIsSaid(t *testing.T) {
+	times := &core.StepTimes{OneNode: []float64{1, 0.6}}
+	for name, tc := range map[string]struct {
+		settings map[string]any
+		times    *core.StepTimes
+		want     string
+	}{
+		"learned":                   {nil, times, "linearly"},
+		"an oracle":                 {map[string]any{"knowledge": oracle}, times, "as its true step times say"},
+		"an oracle that knows none": {map[string]any{"knowledge": oracle}, nil, "linearly"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, log := noting(t, tc.settings)
+			j := trainingJob()
+			j.StepTimes = tc.times
+			silent(t, p, j)
+			if got := log.String(); !strings.Contains(got, "is taken to scale "+tc.want) {
+				t.Errorf("said, want %q in it:\n%s", tc.want, got)
+			}
+		})
+	}
+}
+
+// The silence of a job that stays where it is begins with its last change.
+func TestSilenceBeginsWithTheLastChange(t *testing.T) {
+	p, j := newGoodput(t, nil), trainingJob()
+	respond(t, p, j)
+	j.Held, j.State, j.LastChange, j.ProgressAsOf = 1, core.Running, 30, 20
+	j.Seats = []core.Seat{{Devices: 1}}
+	v := viewOf(j)
+	v.NowSeconds = 60
+	for devices, want := range map[core.DeviceSet]float64{1: 90, 2: 120} {
+		if _, err := p.Tune(t.Context(), v, []core.Placement{{Job: j.ID, Seats: []core.Seat{{Devices: devices}}}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Standing().UntilSeconds; got != want {
+			t.Errorf("on devices %b it stands until %v, want %v", devices, got, want)
+		}
+	}
+}

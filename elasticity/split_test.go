@@ -95,3 +95,32 @@ func TestSplitsAddUp(t *testing.T) {
 		}
 	})
 }
+
+// A job without times of single devices is split evenly, and a time of 0 on a type is as good as none.
+func TestSplitsWithoutSpeeds(t *testing.T) {
+	batch := core.BatchSpec{Requested: 100, Initial: 100, Max: 100, MinPerDevice: 1}
+	tuned := func(times *core.StepTimes) core.Tuning {
+		t.Helper()
+		j := coretest.MakeJob("a").Elastic(1, 2, 8).MixesTypes().Batch(batch).Waiting()
+		v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).Nodes(1, "v100", 4).Obj()).Jobs(j).Obj()
+		v.Jobs[0].StepTimes = times
+		got, err := newFixed(t, FixedConfig{Replicas: elastic, Split: proportional}).Tune(t.Context(), v,
+			[]core.Placement{{Seats: []core.Seat{coretest.Seat(0, 0), coretest.Seat(1, 0)}}})
+		if err != nil || len(got) != 1 {
+			t.Fatal(got, err)
+		}
+		return got[0]
+	}
+	for _, times := range []*core.StepTimes{nil, {OneNode: []float64{1, 1}}} {
+		if got := tuned(times); got.BatchPerDevice != 50 || len(got.BatchByReplica) > 0 {
+			t.Errorf("by %+v split into %+v, want 50 each", times, got)
+		}
+	}
+	alone := func(list ...core.AloneTime) *core.StepTimes {
+		return &core.StepTimes{Unlike: &core.UnlikeTimes{Alone: list, SyncSeconds: make([]float64, 8)}}
+	}
+	v100 := core.AloneTime{Accelerator: "v100", Seconds: 1}
+	if diff := cmp.Diff(tuned(alone(v100)), tuned(alone(core.AloneTime{Accelerator: "t4"}, v100))); diff != "" {
+		t.Errorf("with a time of 0 (-without +with):\n%s", diff)
+	}
+}

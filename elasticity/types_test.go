@@ -180,3 +180,86 @@ func TestHistoryByType(t *testing.T) {
 		t.Errorf("a v100 is %v times a t4 as measured beside what is remembered, want 2", got)
 	}
 }
+
+// What a job measures on one type leaves the models of the others as they would be anew: with its statistics, and for as many
+// replicas as it may use now.
+func TestModelsKeepUp(t *testing.T) {
+	p, j := newGoodput(t, nil), trainingJob()
+	ranOn(j, "t4", 1, 1, 1, 64)
+	respondTo(t, p, threeTypes(j))
+	j.Gradients = core.Gradients{Square: 1, Variance: 5}
+	ranOn(j, "a100", 4, 1, 1, 64)
+	want := respondTo(t, newGoodput(t, nil), threeTypes(j))
+	if diff := cmp.Diff(want, respondTo(t, p, threeTypes(j)), cmpopts.EquateNaNs()); diff != "" {
+		t.Errorf("with other statistics (-anew +before):\n%s", diff)
+	}
+	ranOn(j, "a100", 4, 1, 4, 64)
+	want = respondTo(t, newGoodput(t, nil), threeTypes(j))
+	if diff := cmp.Diff(want, respondTo(t, p, threeTypes(j)), cmpopts.EquateNaNs()); diff != "" {
+		t.Errorf("with more replicas (-anew +before):\n%s", diff)
+	}
+}
+
+// What a job proved wrong on one type is not believed on the others.
+func TestWhatIsRefutedIsRefutedOnAllTypes(t *testing.T) {
+	settings := map[string]any{"knowledge": "history", "history_path": filepath.Join(t.TempDir(), "history.yaml")}
+	p, j := newGoodput(t, settings), trainingJob()
+	ranOn(j, "t4", 1, 1, 1, 64)
+	ranOn(j, "a100", 4, 1, 1, 64)
+	respondTo(t, p, threeTypes(j))
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p, j = newGoodput(t, settings), trainingJob()
+	respondTo(t, p, threeTypes(j))
+	ranOn(j, "a100", 2, 1, 1, 64)
+	r := respondTo(t, p, threeTypes(j))
+	if got := r.Rate(0, 1, 8) / r.Rate(1, 1, 8); math.Abs(got-1) > 1e-9 {
+		t.Errorf("a t4 is %v times an a100, want 1: what was known of it was proved wrong", got)
+	}
+}
+
+// A job has no rate on a type that it cannot run on, though its application was measured there; where types make no difference it
+// does not matter which they are.
+func TestGoodputWhereAJobCannotRun(t *testing.T) {
+	settings := map[string]any{"knowledge": "history", "history_path": filepath.Join(t.TempDir(), "history.yaml")}
+	p, j := newGoodput(t, settings), trainingJob()
+	ranOn(j, "t4", 1, 1, 1, 64)
+	ranOn(j, "a100", 4, 1, 1, 64)
+	respondTo(t, p, threeTypes(j))
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p, j = newGoodput(t, settings), trainingJob()
+	j.Accelerators = []string{"t4"}
+	r := respondTo(t, p, threeTypes(j))
+	if len(r.Curves) != 3 || !(r.Rate(0, 1, 8) > 0) || len(r.Curves[1].OneNode) > 0 || len(r.Curves[2].ManyNodes) > 0 {
+		t.Errorf("curves %+v, want one on a t4 alone", r.Curves)
+	}
+
+	p, j = newGoodput(t, nil), trainingJob()
+	j.Accelerators = []string{"v100"}
+	ran(j, truth, 1, 1, 64)
+	if r := respondTo(t, p, threeTypes(j)); len(r.Curves) != 1 || !(r.Curves[0].OneNode[0] > 0) || r.RemainingWork != j.RemainingWork(0) {
+		t.Errorf("measured without names of types: %+v", r)
+	}
+}
+
+// On as many replicas as curves end at, a job has the batch that is best there.
+func TestGoodputTunesTheMostReplicas(t *testing.T) {
+	p, j := newGoodput(t, map[string]any{"most_replicas": 2}), trainingJob()
+	j.Gradients = core.Gradients{Square: 1, Variance: 5}
+	for _, batch := range []int{64, 200} {
+		ran(j, truth, 1, 1, batch)
+		ran(j, truth, 1, 2, batch)
+	}
+	respond(t, p, j)
+	m := goodput.Model{Performance: goodput.Fit(j.Measured), Gradients: goodput.Gradients(j.Gradients), Limits: j.Batch}
+	want := m.Best(1, 2)
+	if 2*want.PerDevice*(want.Accumulation+1) == j.Batch.Initial {
+		t.Fatalf("%+v is best, which is the initial batch", want)
+	}
+	if got := tune(t, p, j, coretest.Seat(0, 0, 1)); got.BatchPerDevice != want.PerDevice || got.AccumulationSteps != want.Accumulation {
+		t.Errorf("tuned to %+v, want %+v", got, want)
+	}
+}

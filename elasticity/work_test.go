@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -56,6 +57,9 @@ func TestWorkOfEarlierRuns(t *testing.T) {
 	p.read("other", []ending{{work: 10, seconds: 1000, finished: true}})
 	if got := p.left("app", false, 25, 1); got != 75 {
 		t.Errorf("%v is left, want 75", got)
+	}
+	if got := p.whole("app"); got != 100 {
+		t.Errorf("a job that has not begun needs %v s, want 100", got)
 	}
 	if got := p.left("new", false, 0, 2); math.Abs(got-800) > 1e-9 {
 		t.Errorf("%v is left of an unseen application, want the mean over all, 800", got)
@@ -153,7 +157,7 @@ func TestHugeHistory(t *testing.T) {
 	if err := os.Truncate(path, mostBytes+1); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := readPool(path); err == nil {
-		t.Error("reads a pool of 64 MiB")
+	if _, _, err := readPool(path); err == nil || !strings.Contains(err.Error(), "has 64 MiB, and no history has more than 64: name another file") {
+		t.Errorf("reads a pool of 64 MiB and a byte: error %v", err)
 	}
 }

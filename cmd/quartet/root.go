@@ -163,7 +163,8 @@ or config, 3 unfinished, failed or rejected jobs under --strict, 130 interrupted
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no notes on stderr")
 	mustComplete(root, "output", render.Formats)
 	root.AddCommand(
-		a.simulateCommand(), a.benchCommand(), a.compareCommand(), a.runCommand(), a.planCommand(), a.reportCommand(), a.uiCommand(), a.timelineCommand(),
+		a.simulateCommand(), a.benchCommand(), a.compareCommand(), a.adviseCommand(), a.runCommand(), a.planCommand(), a.reportCommand(),
+		a.uiCommand(), a.timelineCommand(),
 		a.configCommand(), a.policyCommand(), a.pluginCommand(), a.traceCommand(), a.profileCommand(), a.versionCommand(), a.manCommand(),
 	)
 	root.AddCommand(a.operateCommands()...)

@@ -108,12 +108,13 @@ func (e *expansion) cell(ctx context.Context, items []int, seeds int) ([]*Run, e
 	if len(files) == 0 {
 		files = []string{"default.yaml"}
 	}
-	flags := flags(settings)
+	flags := Flags(settings)
 	count := seeds
 	if windows != nil {
 		count = windows.Count
 	}
 	var runs []*Run
+	var facts *sourceFacts // those of its replicates are the same
 	for replicate := 1; replicate <= count; replicate++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -123,8 +124,7 @@ func (e *expansion) cell(ctx context.Context, items []int, seeds int) ([]*Run, e
 			r.Seed += uint64(replicate - 1)
 		}
 		r.flags = append(slices.Clone(flags), configs.Flag{Name: "study", Set: "seed=" + strconv.FormatUint(r.Seed, 10)}, configs.Flag{Name: "study", Set: "name=" + e.Name})
-		var facts *sourceFacts
-		if windows != nil || count > 1 && replicate == 1 {
+		if replicate == 1 && (windows != nil || count > 1) {
 			c, ok := e.check(ctx, r)
 			if !ok {
 				return nil, nil
@@ -151,7 +151,7 @@ func (e *expansion) cell(ctx context.Context, items []int, seeds int) ([]*Run, e
 		if !ok {
 			return nil, nil
 		}
-		if facts != nil && windows == nil && !facts.random && !sampleDraws(c) {
+		if replicate == 1 && facts != nil && windows == nil && !facts.random && !sampleDraws(c) {
 			e.note(core.Diagnostics{{
 				Position: c.Workload.At,
 				Summary:  fmt.Sprintf("%d seeds: the workload %q is the same for every seed, so that its runs would be no replicates", count, c.Workload.Factory.Type),
@@ -235,7 +235,16 @@ func (w *Windows) at(i int, trace *sourceFacts) (configs.Flag, *core.Diagnostic)
 			Summary: fmt.Sprintf("%d windows of %d jobs overlap: the trace has room for %d", w.Count, w.Jobs, max(room, 0)), Hint: "take fewer or shorter ones",
 		}
 	}
-	first := w.FirstJob + (trace.jobs-w.FirstJob)/w.Count*i
+	stride := w.Stride
+	if stride == 0 {
+		stride = (trace.jobs - w.FirstJob) / w.Count
+	}
+	first := w.FirstJob + stride*i
+	if first+w.Jobs > trace.jobs {
+		return configs.Flag{}, &core.Diagnostic{
+			Summary: fmt.Sprintf("window %d ends with job %d, and the trace with job %d", i+1, first+w.Jobs-1, trace.jobs-1), Hint: "take fewer windows, or a smaller stride",
+		}
+	}
 	return configs.Flag{Name: "study", Set: fmt.Sprintf("sample.window={first_job: %d, jobs: %d}", first, w.Jobs)}, nil
 }
 

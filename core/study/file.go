@@ -80,6 +80,7 @@ type Windows struct {
 	Span     time.Duration `config:"span" doc:"length of a window, instead of jobs" min:"0s"`
 	Count    int           `config:"count" doc:"number of windows, spread evenly over the trace" min:"1" max:"100000" required:"true"`
 	FirstJob int           `config:"first_job" doc:"rank of the first job that belongs to a window" min:"0"`
+	Stride   int           `config:"stride" doc:"jobs from the begin of a window to that of the next; 0 to spread them evenly" min:"0"`
 }
 
 // The names of axes with a meaning of their own.
@@ -322,8 +323,10 @@ func (r *reader) item(n *yaml.Node, path, axis string, fields map[string]any) (I
 		r.add(path, "only items of the axis workload have windows", "")
 	case (w.Jobs > 0) == (w.Span > 0):
 		r.add(path, "needs jobs or span, and not both", "")
-	case w.Span > 0 && w.FirstJob > 0:
-		r.add(path, "first_job goes with jobs only", "")
+	case w.Span > 0 && (w.FirstJob > 0 || w.Stride > 0):
+		r.add(path, "first_job and stride go with jobs only", "")
+	case w.Stride > 0 && w.Stride < w.Jobs:
+		r.add(path, fmt.Sprintf("windows of %d jobs overlap at a stride of %d", w.Jobs, w.Stride), "")
 	}
 	item.Windows = &w
 	return item, true
@@ -482,8 +485,8 @@ func (r *reader) checkMetric(path, name string) {
 	}
 }
 
-// flags turns settings into those of a config, types first: a change of type drops the config of the type before.
-func flags(settings []Setting) []configs.Flag {
+// Flags turns settings into those of a config, types first: a change of type drops the config of the type before.
+func Flags(settings []Setting) []configs.Flag {
 	sorted := slices.Clone(settings)
 	slices.SortStableFunc(sorted, func(a, b Setting) int {
 		return rank(a) - rank(b)

@@ -100,6 +100,9 @@ func (s *Study) document(dir string) *yaml.Node {
 				} else {
 					put(windows, "jobs", node(w.Jobs))
 					put(windows, "first_job", node(w.FirstJob))
+					if w.Stride > 0 {
+						put(windows, "stride", node(w.Stride))
+					}
 				}
 				put(windows, "count", node(w.Count))
 				put(m, "windows", windows)

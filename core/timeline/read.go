@@ -113,7 +113,7 @@ func parseSeats(text string) (seats []Seat, ok bool) {
 		seats = append(seats, seat)
 		from = i + 1
 	}
-	return seats, len(seats) > 0 && from == len(text)+1
+	return seats, from == len(text)+1
 }
 
 // ReadNodes reads a nodes.csv, as ReadTimeline does a timeline.csv.

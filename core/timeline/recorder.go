@@ -170,7 +170,7 @@ func (r *Recorder) enter(spec *core.JobSpec, at float64) {
 
 // admit notes which jobs an admission let pass that got no devices in the same round.
 func (r *Recorder) admit(v *core.View) {
-	if r.counts.pending+r.counts.waiting+r.counts.running-len(v.Active) == r.counts.pending {
+	if r.counts.waiting+r.counts.running == len(v.Active) {
 		if len(r.pending) > 2*r.counts.pending {
 			r.pending = slices.DeleteFunc(r.pending, func(id core.JobID) bool { return r.jobs[id].state != core.Pending })
 		}

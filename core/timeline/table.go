@@ -58,7 +58,7 @@ func (t *table) refuse(err error) {
 
 // next goes to the next row; false at the end, or when it makes no sense to go on.
 func (t *table) next() bool {
-	if slices.Contains(t.at, -1) || len(t.problems) >= mostProblems || len(t.at) == 0 {
+	if slices.Contains(t.at, -1) || len(t.problems) >= mostProblems {
 		return false
 	}
 	var err error

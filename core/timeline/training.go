@@ -64,7 +64,7 @@ func (r *Recorder) configure(h *holding, now float64) {
 
 // train takes in the rate at which a job progresses from a moment on.
 func (r *Recorder) train(h *holding, at, rate, from float64) {
-	if r.trained == nil || h.seats == nil || h.training == nil || !h.training.known {
+	if h.training == nil || !h.training.known {
 		return
 	}
 	next, known := r.trained.of(h)
@@ -108,7 +108,7 @@ func (r *Recorder) resume(h *holding) {
 	t := h.training
 	t.resumes = false
 	t.count(t.at)
-	r.step(step{at: t.at, goodput: t.to - t.goodput})
+	r.step(step{at: t.at, goodput: t.to})
 	t.goodput = t.to
 }
 

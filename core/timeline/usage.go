@@ -137,8 +137,5 @@ func (u *usageBooks) finish(end float64) error {
 	if err := u.flush(end); err != nil {
 		return err
 	}
-	if u.written.at < u.is.at {
-		return u.row(u.is)
-	}
-	return nil
+	return u.row(u.is)
 }

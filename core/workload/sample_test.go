@@ -270,6 +270,75 @@ func TestBlocksGoAround(t *testing.T) {
 	}
 }
 
+// A sample depends on the seed where something is drawn for it.
+func TestWhatASampleDraws(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Sample)
+		want   bool
+	}{
+		"the whole":            {func(*Sample) {}, false},
+		"a window":             {func(s *Sample) { s.Window.Jobs = 5 }, false},
+		"blocks":               {func(s *Sample) { s.Blocks.Length = time.Hour }, true},
+		"less":                 {func(s *Sample) { s.Load.Factor = 0.5 }, true},
+		"more":                 {func(s *Sample) { s.Load.Factor = 2 }, true},
+		"in less time":         {func(s *Sample) { s.Load = Load{Factor: 2, By: ByCompression} }, false},
+		"blocks, in less time": {func(s *Sample) { s.Blocks.Length, s.Load = time.Hour, Load{Factor: 2, By: ByCompression} }, true},
+	} {
+		if got := sampled(tc.change).Draws(); got != tc.want {
+			t.Errorf("%s draws: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// A window is given in jobs, in time or not at all, and moves its ends only in time.
+func TestWindowsAreChecked(t *testing.T) {
+	for name, tc := range map[string]struct {
+		window Window
+		want   string
+	}{
+		"none":               {Window{}, ""},
+		"in jobs":            {Window{FirstJob: 1, Jobs: 2}, ""},
+		"from a job on":      {Window{FirstJob: 1}, ""},
+		"in time":            {Window{From: time.Hour, Span: time.Hour, Quiet: time.Minute}, ""},
+		"from a moment on":   {Window{From: time.Hour, Quiet: time.Minute}, ""},
+		"up to a moment":     {Window{Span: time.Hour}, ""},
+		"in both":            {Window{Jobs: 1, Span: time.Hour}, "is given both in jobs and in time"},
+		"in both from later": {Window{FirstJob: 1, From: time.Hour}, "is given both in jobs and in time"},
+		"that moves, of all": {Window{Quiet: time.Minute}, "moves the ends of a window that is given in time"},
+		"that moves in jobs": {Window{Jobs: 1, Quiet: time.Minute}, "moves the ends of a window that is given in time"},
+	} {
+		if err := tc.window.check().Err(); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want %q", name, err, tc.want)
+		}
+	}
+	if _, err := sampled(func(s *Sample) { s.Window.From = time.Hour }).Apply(&Workload{}, 1); err == nil || !strings.HasSuffix(err.Error(), "the workload has no job") {
+		t.Errorf("of an empty workload: error %v", err)
+	}
+}
+
+// A copy of a job is submitted within half an hour of it, before or after.
+func TestCopiesComeNearTheirJobs(t *testing.T) {
+	const n = 2000
+	w := evenly(0, n)
+	sample, err := sampled(func(s *Sample) { s.Load.Factor = 2 }).Apply(w, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least, most := 0.0, 0.0
+	for i := range sample.Jobs {
+		spec := &sample.Jobs[i].Spec
+		var original int
+		if k, err := fmt.Sscanf(spec.Name, "job-%d.2", &original); k != 1 || err != nil || original < 50 || original > n-50 {
+			continue // no copy, or one that may be turned back at an end
+		}
+		off := spec.SubmitSeconds - w.Jobs[original].Spec.SubmitSeconds
+		least, most = min(least, off), max(most, off)
+	}
+	if least < -copyJitter || most > copyJitter || least > -0.9*copyJitter || most < 0.9*copyJitter {
+		t.Errorf("copies come %v to %v s after their jobs, want ±%d", least, most, copyJitter)
+	}
+}
+
 func TestOfferedLoad(t *testing.T) {
 	cluster := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{Devices: 4}}}
 	endless := evenly(0, 2)

@@ -165,6 +165,45 @@ func TestSiaMeasures(t *testing.T) {
 	}
 }
 
+// What is true of a job is what its profile says at the first batch: of a job that keeps another one, nothing at that batch is.
+func TestSiaTruth(t *testing.T) {
+	w, err := loadToySia(t, "toy-0,60,toy,1,10,\ntoy-1,60,toy,1,20,rigid\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.Jobs[0].Spec.Truth.Gradients, (core.Gradients{Square: 1, Variance: 10}); got != want {
+		t.Errorf("statistics %+v, want %+v", got, want)
+	}
+	running := on("t4", 1)
+	running.Tuning.BatchPerDevice, running.Tuning.AccumulationSteps = 10, 1
+	for i, wanted := range []float64{10, 20 * rateOf(20, 2)} {
+		batch, efficiency, samples, ok := w.Jobs[i].Model.(Trainer).Training(0, running)
+		if want := rateOf(20, 2); !ok || batch != 20 || math.Abs(efficiency-want) > 1e-12 || math.Abs(samples-wanted) > 1e-12 {
+			t.Errorf("job %d trains at %d with %v, %v samples a unit of work (%v); want 20 with %v, %v", i, batch, efficiency, samples, ok, want, wanted)
+		}
+	}
+}
+
+// Batches to know of lie from the least to the most that was measured, in equal ratios.
+func TestSiaBatches(t *testing.T) {
+	for _, s := range []siaSpeeds{{least: 8, most: 512}, {least: 3, most: 5}, {least: 4, most: 4}} {
+		got := s.batches()
+		if got[0] != s.least || got[len(got)-1] != s.most || len(got) > truthBatches || !slices.IsSorted(got) {
+			t.Errorf("from %d to %d: %v", s.least, s.most, got)
+		}
+	}
+}
+
+// A job runs on as many devices as it has a time for.
+func TestSiaRunsOn(t *testing.T) {
+	m := &siaModel{stepTimes: core.StepTimes{Types: []core.TypeTimes{{OneNode: []float64{1, 0}, ManyNodes: []float64{0, 0, 0, 2}}}}}
+	for replicas, want := range []bool{1: true, 2: false, 3: false, 4: true, 5: false} {
+		if replicas > 0 && m.runsOn(replicas) != want {
+			t.Errorf("runs on %d devices: %v, want %v", replicas, !want, want)
+		}
+	}
+}
+
 func wantProblem(t *testing.T, err error, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {

@@ -43,6 +43,7 @@ var rooms = []room{
 	{"core/optim", nil},
 	{"core/stats", nil},
 	{"core/queue", []string{"core"}},
+	{"core/advise", []string{".", "configs", "core", "core/metrics", "core/stats", "core/study", "core/workload"}},
 	{"core/compare", []string{".", "configs", "core", "core/metrics", "core/stats", "core/study"}},
 	{"core/study", []string{".", "configs", "core", "core/metrics", "core/stats", "core/workload", "internal/yamlpos"}},
 	{"core", nil},

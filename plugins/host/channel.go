@@ -21,7 +21,7 @@ import (
 type channel struct {
 	*wire.Channel
 	socket  *socket  // that it goes over
-	theirs  *os.File // nil once the plugin has it
+	theirs  *os.File // closed once the plugin has it
 	call    uint64   // number of the last one
 	answer  wire.Frame
 	failure error // why it cannot be used any more
@@ -50,10 +50,7 @@ func newChannel() (*channel, error) {
 
 // started gives up the plugin's end, so that the channel ends with the plugin.
 func (c *channel) started() {
-	if c.theirs != nil {
-		_ = c.theirs.Close()
-		c.theirs = nil
-	}
+	_ = c.theirs.Close() // more than once does nothing
 }
 
 // Close ends the channel.

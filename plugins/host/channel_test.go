@@ -3,7 +3,11 @@ package host
 import (
 	"context"
 	"net"
+	"os"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -101,5 +105,61 @@ func TestACancelledCallSendsNothing(t *testing.T) {
 	var request wire.Frame
 	if theirs.ReceiveRequest(&request) == nil {
 		t.Errorf("%+v was sent", request)
+	}
+}
+
+// givenUp is a context that is cancelled once a call has begun with it.
+type givenUp struct {
+	context.Context
+	begun bool
+}
+
+func (g *givenUp) Err() error {
+	if !g.begun {
+		g.begun = true
+		return nil
+	}
+	return context.Canceled
+}
+
+// A call that is given up as the plugin ends tells the end, and so does the next one.
+func TestAnEndIsToldOfACallThatIsGivenUp(t *testing.T) {
+	ours, theirs := pairOf(t)
+	if err := theirs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, ctx := range []context.Context{&givenUp{Context: t.Context()}, t.Context()} {
+		if _, err := ask(ctx, ours); status.Code(err) != codes.Unavailable {
+			t.Errorf("error %v, want unavailable", err)
+		}
+	}
+}
+
+// A request that was given up half sent leaves a channel of no use, for the plugin would take the next one for the rest of it.
+func TestNothingFollowsHalfARequest(t *testing.T) {
+	ours, _ := pairOf(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	long := &stagev1.ConfigureRequest{ConfigJson: strings.Repeat("x", 8<<20)}
+	if err := ours.Invoke(ctx, "/long", long, &stagev1.ConfigureResponse{}); status.Code(err) != codes.DeadlineExceeded {
+		t.Fatalf("error %v, want that of the deadline", err)
+	}
+	if _, err := ask(t.Context(), ours); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "a request was sent in part") {
+		t.Errorf("error %v, want that a request was sent in part", err)
+	}
+}
+
+// No process that is started meanwhile inherits either end, or the channel would not end with its plugin.
+func TestNobodyElseInheritsAChannel(t *testing.T) {
+	c, err := newChannel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for name, end := range map[string]*os.File{"ours": c.socket.file, "theirs": c.theirs} {
+		flags, _, failed := syscall.Syscall(syscall.SYS_FCNTL, end.Fd(), syscall.F_GETFD, 0)
+		if failed != 0 || flags&syscall.FD_CLOEXEC == 0 {
+			t.Errorf("%s: flags %#x, error %v: it stays open in new processes", name, flags, failed)
+		}
 	}
 }

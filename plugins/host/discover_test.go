@@ -109,6 +109,16 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// What is recorded as the hash of a plugin is one.
+func TestARecordedHashIsAHash(t *testing.T) {
+	for _, recorded := range []string{"ab", strings.Repeat("x", 64), strings.Repeat("a", 63), strings.Repeat("a", 66)} {
+		b := host.Binary{Name: "faulty", Path: program(t, 0o700, "true"), SHA256: recorded}
+		if _, err := b.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "is no hash") {
+			t.Errorf("%q: error %v, want that it is no hash", recorded, err)
+		}
+	}
+}
+
 func TestRemove(t *testing.T) {
 	folder := t.TempDir()
 	a := host.Installed{Entry: entry("a", "one"), Folder: folder}

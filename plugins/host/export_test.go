@@ -28,3 +28,6 @@ func CheckPermissions(path string, ownerOf func(os.FileInfo) (uint32, bool)) err
 
 // FileOwner is fileOwner.
 func FileOwner(info os.FileInfo) (user uint32, known bool) { return fileOwner(info) }
+
+// KillStrays is killStrays.
+func KillStrays(folder string) { killStrays(folder) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -24,10 +25,16 @@ const (
 	serveFaulty = "serve-faulty"
 	printFirst  = "print-first"
 	hostPlugin  = "host-plugin"
+	killStrays  = "kill-strays"
 	serveNamed  = "serve-named" // and a version: a plugin that describes itself and does nothing else
 )
 
 func TestMain(m *testing.M) {
+	if testing.CoverMode() != "" { // a plugin that cannot write its coverage says so on stderr, as its last words
+		if err := os.Setenv("GOCOVERDIR", filepath.Dir(os.Args[0])); err != nil {
+			panic(err)
+		}
+	}
 	if len(os.Args) == 4 && os.Args[1] == "plugin" && os.Args[2] == "serve" { // as our executable is started for a component of its own
 		fmt.Fprintln(os.Stderr, "serving", os.Args[3])
 		sdk.Main(faulty.Factories()...)
@@ -49,6 +56,8 @@ func TestMain(m *testing.M) {
 			sdk.Main(faulty.Factories()...)
 		case hostPlugin:
 			os.Exit(hostForEver())
+		case killStrays:
+			os.Exit(killAmongOthers())
 		}
 	}
 	goleak.VerifyTestMain(m)

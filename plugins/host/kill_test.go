@@ -115,6 +115,14 @@ func TestAPoolTakesTurns(t *testing.T) {
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
+	unknown := info
+	unknown.Type = "unknown"
+	if policy, err := host.PoolFactory[core.Allocator](pool, unknown).New(config, settings("allocation/unknown")); err == nil {
+		t.Errorf("made %v of a type that there is not", policy)
+	}
+	if text := started(t, starts); text != "start\nstart\n" {
+		t.Errorf("starts: %q", text)
+	}
 	var last core.Allocator
 	for range 5 {
 		policy, err := f.New(config, settings("allocation/faulty"))
@@ -132,7 +140,7 @@ func TestAPoolTakesTurns(t *testing.T) {
 		last = policy
 	}
 	pool.Close()
-	if text := started(t, starts); text != "start\nstart\n" {
+	if text := started(t, starts); text != "start\nstart\nstart\n" { // one more in place of that of the unknown type
 		t.Errorf("starts: %q", text)
 	}
 	if left := faulty.Left("TMPDIR=" + temporary + "\x00"); len(left) > 0 {

@@ -38,3 +38,18 @@ func TestWhatAPolicyPrintsIsLogged(t *testing.T) {
 		}
 	}
 }
+
+// What a program prints to stdout after its handshake counts as its words.
+func TestWordsAfterTheHandshake(t *testing.T) {
+	var log bytes.Buffer
+	path := program(t, 0o700, "echo '1|1|unix|/nobody|grpc|"+host.Certificate(t)+"'", "echo a word on stdout")
+	p, err := host.Binary{Name: "brief", Path: path, Log: slog.New(slog.NewTextHandler(&log, nil))}.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	const want = "a word on stdout"
+	if got := p.LastWords(); got != want || !strings.Contains(log.String(), want) {
+		t.Errorf("last words %q, want %q; the log:\n%s", got, want, &log)
+	}
+}

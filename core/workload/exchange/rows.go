@@ -265,13 +265,11 @@ func (t *rowReader) matches(k Keep, cell []byte) bool {
 
 // sized takes the devices of a row, and their types where the same text names them.
 func (t *rowReader) sized(r *Record) bool {
-	seen := false
 	for _, k := range t.fields[fieldReplicas] {
 		cell := bytes.TrimSpace(t.cells[k])
 		if unknown(cell) {
 			continue
 		}
-		seen = true
 		n, valid := count(cell)
 		of, perNode := "", false
 		if x, ok := number(cell); ok && !valid && !t.steps && x > 0 && x <= maxCount {
@@ -295,9 +293,7 @@ func (t *rowReader) sized(r *Record) bool {
 			return true
 		}
 	}
-	if !seen && t.steps || len(t.fields[fieldReplicas]) > 0 {
-		t.drop(reasonNoGPU, t.cells[0])
-	}
+	t.drop(reasonNoGPU, t.cells[0])
 	return false
 }
 
