@@ -37,7 +37,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test mutants race python node examples browser slow kills faults reality fuzz cover lint staticcheck fmt bench bench-compare results generate verify clean
+.PHONY: help build test mutants race python node examples browser slow kills faults reality fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -138,6 +138,9 @@ bench-compare: $(BENCHSTAT) ## compare BENCH_OLD with BENCH_NEW
 results: ## measure the reproductions again and write the tables of docs/results (ONLY=NAME,NAME; KEEP=DIR keeps runs)
 	$(GO) build -o $(BIN)/quartet ./cmd/quartet
 	$(GO) run ./tools/results -quartet $(BIN)/quartet -write docs/results $(if $(ONLY),-only $(ONLY)) $(if $(KEEP),-keep $(KEEP))
+
+pictures: ## draw the pictures of the docs
+	$(GO) test -count=1 ./cmd/quartet -run='^TestPictures$$' -update
 
 generate: $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) ## write what is generated
 	PROTOC_GEN_GO=$(PROTOC_GEN_GO) PROTOC_GEN_GO_GRPC=$(PROTOC_GEN_GO_GRPC) $(GO) generate ./...

@@ -4,10 +4,16 @@ import (
 	"bytes"
 	"embed"
 	"io/fs"
+	"path"
+	"slices"
+	"strings"
 )
 
 //go:embed *.yaml compositions papers
 var compositions embed.FS
+
+//go:embed studies
+var studies embed.FS
 
 //go:embed default.yaml
 var defaultConfig []byte
@@ -33,4 +39,23 @@ func EmbeddedNames() []string {
 		names = append(names, matches...)
 	}
 	return names
+}
+
+// StudyNames lists the studies that come with Quartet, by name: studies/NAME.yaml without the rest.
+func StudyNames() []string {
+	matches, _ := fs.Glob(studies, "studies/*.yaml") // the pattern is well-formed
+	for i, name := range matches {
+		matches[i] = strings.TrimSuffix(path.Base(name), ".yaml")
+	}
+	return matches
+}
+
+// Study is the text of a study that comes with Quartet, named as StudyNames has it, or with studies/ before it or .yaml after it.
+// Where there is none it is fs.ErrNotExist.
+func Study(name string) ([]byte, error) {
+	name = strings.TrimSuffix(strings.TrimPrefix(name, "studies/"), ".yaml")
+	if !slices.Contains(StudyNames(), name) {
+		return nil, fs.ErrNotExist
+	}
+	return fs.ReadFile(studies, "studies/"+name+".yaml")
 }

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/stats"
 	"github.com/quartet-sched/quartet/core/study"
 	"github.com/quartet-sched/quartet/internal/interrupt"
@@ -41,22 +44,33 @@ type benchFlags struct {
 func (a *app) benchCommand() *cobra.Command {
 	var f benchFlags
 	c := &cobra.Command{
-		Use:   "bench [STUDY.yaml]",
+		Use:   "bench [STUDY]",
 		Short: "Run a matrix of compositions over workloads, loads and seeds, and compare them",
 		Long: `Runs every cell of a study: each item of every axis, with each seed or window. All schedulers see
 the same jobs and the same random numbers, so that they are compared in pairs.
 
 What was run is kept: the same study again runs only what is new, and one that was interrupted
-goes on. It writes study.yaml, runs.csv, jobs.csv.gz, stats.csv and warnings.csv into a folder
-named after the study; docs/studies.md defines every column.
+goes on. It writes study.yaml, runs.csv, jobs.csv.gz, stats.csv, warnings.csv and report.html into a
+folder named after the study; docs/studies.md defines every column.
+
+STUDY is a file, the folder of a study, or one that comes with Quartet:
+` + "  " + strings.Join(configs.StudyNames(), ", ") + `.
 
 Exit codes: 0 done, 1 some runs failed, 2 wrong usage or study, 3 some runs are missing,
 130 interrupted.`,
 		Example: `  quartet bench study.yaml
   quartet bench --scheduler fifo,srtf,mixed.yaml --workload default,jobs.csv --load 0.5,1 --seeds 10
   quartet bench study.yaml --shard 1/4
+  quartet bench estimates
   quartet bench merge studies/five /mnt/other/studies/five`,
 		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			names := slices.DeleteFunc(configs.StudyNames(), func(name string) bool { return !strings.HasPrefix(name, typed) })
+			return names, cobra.ShellCompDirectiveDefault
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := f.study(c.Context(), a, args)
 			if err != nil {
@@ -97,18 +111,25 @@ func (f *benchFlags) study(ctx context.Context, a *app, args []string) (*study.S
 	return readStudy(ctx, args[0], f.name)
 }
 
-// readStudy reads a study file, or the one in the folder of a study.
+// readStudy reads a study file, the one in the folder of a study, or where there is neither the embedded study of that name.
 func readStudy(ctx context.Context, path, name string) (*study.Study, error) {
+	named, place := path, ""
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, study.StudyFile)
 	}
 	text, err := interrupt.Call(ctx, func() ([]byte, error) { return os.ReadFile(path) })
+	if errors.Is(err, fs.ErrNotExist) {
+		if embedded, missing := configs.Study(named); missing == nil {
+			text, err, place = embedded, nil, "(built-in) studies/"
+			path = strings.TrimSuffix(filepath.Base(named), ".yaml") + ".yaml"
+		}
+	}
 	if pathError, ok := errors.AsType[*os.PathError](err); ok {
-		return nil, problem(path, "cannot read the study: "+pathError.Err.Error(), "")
+		return nil, problem(path, "cannot read the study: "+pathError.Err.Error(), studyHint(named))
 	} else if err != nil {
 		return nil, err
 	}
-	s, err := study.Parse(path, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), text)
+	s, err := study.Parse(place+path, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), text)
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +138,19 @@ func readStudy(ctx context.Context, path, name string) (*study.Study, error) {
 			return nil, problem("--name", err.Error(), "")
 		}
 	}
-	s.Locate(filepath.Dir(path))
+	if place == "" {
+		s.Locate(filepath.Dir(path))
+	}
 	return s, nil
+}
+
+// studyHint names embedded studies where a name may have been meant to be one of theirs.
+func studyHint(name string) string {
+	short := strings.TrimSuffix(strings.TrimPrefix(name, "studies/"), ".yaml")
+	if short != name && core.Nearest(short, configs.StudyNames()) == "" || strings.ContainsRune(short, filepath.Separator) {
+		return ""
+	}
+	return core.SuggestHint(short, "embedded studies", configs.StudyNames())
 }
 
 // small is the study of the flags.
@@ -218,8 +250,8 @@ func (f *benchFlags) execute(ctx context.Context, a *app, s *study.Study, args [
 	if r == nil {
 		return err
 	}
-	if err == nil && o.Shards <= 1 {
-		err = a.printStudy(r)
+	if o.Shards <= 1 {
+		err = a.showStudy(r, dir, err)
 	}
 	return a.studyVerdict(r, dir, o.Shards > 1, err)
 }
@@ -263,6 +295,23 @@ func (a *app) studyVerdict(r *study.Result, dir string, part bool, err error) er
 		return &exitError{exitIncomplete, fmt.Errorf("runs that are missing: %d of %d", r.Missing, len(r.Rows))}
 	}
 	return nil
+}
+
+// showStudy writes the page of a study and prints its comparisons. One that was interrupted, as err says, has a page of what was
+// run until then, and prints nothing.
+func (a *app) showStudy(r *study.Result, dir string, err error) error {
+	page, pageErr := makeReport([]string{dir})
+	path := filepath.Join(dir, reportFile)
+	if pageErr == nil {
+		pageErr = writeWhole(path, page)
+	}
+	if err = errors.Join(err, pageErr); err == nil {
+		err = a.printStudy(r)
+	}
+	if pageErr == nil {
+		a.note("report: %s", path)
+	}
+	return err
 }
 
 // printStudy prints the comparisons that pool most.
@@ -325,7 +374,7 @@ func (a *app) benchMergeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "merge DIR [FROM...]",
 		Short: "Join the shards of a study and write its tables",
-		Long: `Takes what the folders FROM keep of the runs of the study in DIR, and writes the tables of DIR.
+		Long: `Takes what the folders FROM keep of the runs of the study in DIR, and writes the tables and the page of DIR.
 It runs nothing: it ends with 3 when runs are missing.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -343,13 +392,10 @@ It runs nothing: it ends with 3 when runs are missing.`,
 				return err
 			}
 			r, err := study.Merge(c.Context(), s, o, args[1:])
-			if err == nil {
-				err = a.printStudy(r)
-			}
 			if r == nil {
 				return err
 			}
-			return a.studyVerdict(r, args[0], false, err)
+			return a.studyVerdict(r, args[0], false, a.showStudy(r, args[0], err))
 		},
 	}
 }

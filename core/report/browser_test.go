@@ -58,6 +58,35 @@ func TestPageInBrowser(t *testing.T) {
 	}
 }
 
+// TestStudyInBrowser draws a study with all its figures: what is solid and what is hollow both leave marks.
+func TestStudyInBrowser(t *testing.T) {
+	_, page := studyPage(t, published(t))
+	path := filepath.Join(t.TempDir(), "study", "report.html")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := opened(t, path)
+	var charts struct {
+		Figures, Empty int
+		Solid, Hollow  bool
+	}
+	p.Run(`(() => {
+		const inked = c => { // beside grey axes
+			const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+			for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 200 && Math.max(d[i], d[i + 1], d[i + 2]) - Math.min(d[i], d[i + 1], d[i + 2]) > 60) return true;
+			return false;
+		};
+		const all = [...document.querySelectorAll('figure')], legend = kind => document.querySelector('.legend i.' + kind) != null;
+		return { figures: all.length, empty: all.filter(f => !inked(f.querySelector('canvas'))).length, solid: legend('dot'), hollow: legend('ring') };
+	})()`, &charts)
+	if charts.Figures != 11 || charts.Empty > 0 || !charts.Solid || !charts.Hollow {
+		t.Errorf("%+v, want 11 figures, none empty, with solid and hollow marks", charts)
+	}
+}
+
 // opened opens a page in several sizes: it must draw without a request, a message or a barrier.
 func opened(t *testing.T, path string) *browser.Page {
 	t.Helper()

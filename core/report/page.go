@@ -28,6 +28,8 @@ var (
 	runScript string
 	//go:embed assets/several.js
 	severalScript string
+	//go:embed assets/figures.js
+	figuresScript string
 	//go:embed assets/study.js
 	studyScript string
 	//go:embed assets/live.js

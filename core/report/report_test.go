@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"strings"
@@ -237,15 +238,20 @@ func FuzzReadRun(f *testing.F) {
 }
 
 func FuzzReadStudy(f *testing.F) {
-	f.Add([]byte("run,a,load,replicate,outcome\nx,1,2,1,completed\n"), []byte("metric,load,a,baseline,n,change,t_low,t_high\njct,all,b,c,5,1,0,2\n"))
-	f.Add([]byte("replicate\n"), []byte("baseline\n"))
-	f.Fuzz(func(t *testing.T, runs, stats []byte) {
-		s, err := ReadStudyFS(files(map[string]string{"runs.csv": string(runs), "stats.csv": string(stats)}), "x")
+	f.Add([]byte("run,a,load,replicate,outcome\nx,1,2,1,completed\n"), []byte("metric,load,a,baseline,n,change,t_low,t_high\njct,all,b,c,5,1,0,2\n"), []byte("figure,metric,a,load,published,ours\nT,jct,1,all,1e300,-1e300\nT,jct,2,1,,5\n"), []byte("axes: {a: [{name: 1, with: {load: [2]}}]}"))
+	f.Add([]byte("replicate\n"), []byte("baseline\n"), []byte("published\n"), []byte("axes: {a: [x, {with: {b: {c: d}}}]}"))
+	f.Fuzz(func(t *testing.T, runs, stats, published, study []byte) {
+		s, err := ReadStudyFS(files(map[string]string{"runs.csv": string(runs), "stats.csv": string(stats), "published.csv": string(published), "study.yaml": string(study)}), "x")
 		if err != nil {
 			return
 		}
 		if err := WriteStudy(&bytes.Buffer{}, s); err != nil {
 			t.Error(err)
+		}
+		for _, figure := range s.Figures() {
+			if err := Draw(io.Discard, &figure, "svg"); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"compress/gzip"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -12,25 +14,30 @@ import (
 	"strconv"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/quartet-sched/quartet/core/metrics"
 )
 
 // A Study is what the tables of a study tell.
 type Study struct {
-	Dir      string
-	Problems []string
-	runs     *table
-	stats    *table
-	warnings *table
-	file     string // study.yaml
-	axes     []string
-	compared string
+	Dir       string
+	Problems  []string
+	runs      *table
+	stats     *table
+	warnings  *table
+	published *table
+	folder    fs.FS
+	file      string // study.yaml
+	axes      []string
+	compared  string
 }
 
 // The names of the tables of a study.
 const (
-	runsFile  = "runs.csv"
-	statsFile = "stats.csv"
+	runsFile      = "runs.csv"
+	statsFile     = "stats.csv"
+	publishedFile = "published.csv"
 )
 
 // IsStudy reports whether a folder holds a study, and no run.
@@ -44,13 +51,16 @@ func ReadStudy(dir string) (*Study, error) { return ReadStudyFS(os.DirFS(dir), d
 
 // ReadStudyFS is ReadStudy of a file system that holds the files of one study.
 func ReadStudyFS(files fs.FS, dir string) (*Study, error) {
-	s := &Study{Dir: dir, runs: &table{}, stats: &table{}, warnings: &table{}}
+	s := &Study{Dir: dir, folder: files, runs: &table{}, stats: &table{}, warnings: &table{}, published: &table{}}
 	for _, f := range []struct {
 		name string
 		to   **table
-	}{{runsFile, &s.runs}, {statsFile, &s.stats}, {"warnings.csv", &s.warnings}} {
+	}{{runsFile, &s.runs}, {statsFile, &s.stats}, {"warnings.csv", &s.warnings}, {publishedFile, &s.published}} {
 		in, err := files.Open(f.name)
 		if errors.Is(err, fs.ErrNotExist) {
+			if f.name == publishedFile {
+				continue // few studies have one
+			}
 			if f.name == runsFile {
 				return nil, fmt.Errorf("%s holds no study: runs.csv is not there", dir)
 			}
@@ -83,6 +93,102 @@ func ReadStudyFS(files fs.FS, dir string) (*Study, error) {
 // others are the axes but the compared one.
 func (s *Study) others() []string {
 	return slices.DeleteFunc(slices.Clone(s.axes), func(axis string) bool { return axis == s.compared })
+}
+
+// apart reports whether study.yaml says that the items of a cell do not go together.
+func (s *Study) apart() func(cell []string) bool {
+	var file struct {
+		Axes map[string][]struct {
+			Name string
+			With map[string]yaml.Node
+		}
+	}
+	if err := yaml.Unmarshal([]byte(s.file), &file); err != nil {
+		return func([]string) bool { return false } // nothing is known then
+	}
+	return func(cell []string) bool {
+		for a, axis := range s.axes {
+			for _, item := range file.Axes[axis] {
+				if item.Name != cell[a] {
+					continue
+				}
+				for b, other := range s.axes {
+					with, restricted := item.With[other]
+					if !restricted {
+						continue
+					}
+					one, list := "", []string{}
+					if with.Decode(&one) == nil {
+						list = append(list, one)
+					} else if with.Decode(&list) != nil {
+						continue
+					}
+					if !slices.Contains(list, cell[b]) {
+						return true
+					}
+				}
+			}
+		}
+		return false
+	}
+}
+
+// rows visits the rows of a packed table of all runs, such as usage.csv.gz, with the cells of some columns. What is wrong with the
+// table is noted; one that is not there has no rows.
+func (s *Study) rows(name string, columns []string, visit func(run string, cells []string)) {
+	name += ".csv.gz"
+	in, err := s.folder.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err == nil {
+		err = errors.Join(eachRow(in, columns, visit), in.Close())
+	}
+	if err != nil {
+		s.Problems = append(s.Problems, fmt.Sprintf("%s cannot be read whole: %v.", name, err))
+	}
+}
+
+func eachRow(packed io.Reader, columns []string, visit func(run string, cells []string)) error {
+	plain, err := gzip.NewReader(packed)
+	if err != nil {
+		return err
+	}
+	in := csv.NewReader(io.LimitReader(plain, largestFile))
+	in.ReuseRecord = true
+	header, err := in.Read()
+	if err != nil {
+		return err
+	}
+	at := make([]int, 1+len(columns))
+	for i, column := range append([]string{"run"}, columns...) {
+		if at[i] = slices.Index(header, column); at[i] < 0 {
+			return fmt.Errorf("there is no column %q", column)
+		}
+	}
+	cells := make([]string, len(columns))
+	for {
+		row, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i := range cells {
+			cells[i] = row[at[i+1]]
+		}
+		visit(row[at[0]], cells)
+	}
+}
+
+// finite reads a number; NaN for what is none.
+func finite(text string) float64 {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsInf(v, 0) {
+		return math.NaN()
+	}
+	return v
 }
 
 // items are the values of an axis in the order of the file.
@@ -247,8 +353,9 @@ func (s *Study) missingCells() (list []string) {
 		}
 		cells = longer
 	}
+	apart := s.apart()
 	for _, cell := range cells {
-		if len(s.axes) > 0 && s.runs.rows > 0 && !seen[strings.Join(cell, "\x00")] {
+		if len(s.axes) > 0 && s.runs.rows > 0 && !apart(cell) && !seen[strings.Join(cell, "\x00")] {
 			list = append(list, strings.Join(cell, ", ")+": no run")
 		}
 	}

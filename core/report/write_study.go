@@ -19,11 +19,13 @@ const mostListed = 50
 func WriteStudy(w io.Writer, s *Study) error {
 	data := newPack()
 	data.value("kind", "study")
-	p := &page{Title: filepath.Base(filepath.Clean(s.Dir)), Notes: slices.Clone(s.Problems)}
+	p := &page{Title: filepath.Base(filepath.Clean(s.Dir))}
 	list, err := s.comparisons()
 	if err != nil {
 		p.Notes = append(p.Notes, fmt.Sprintf("stats.csv: %v.", err))
 	}
+	figures := s.Figures() // it notes what it cannot read
+	p.Notes = append(slices.Clone(s.Problems), p.Notes...)
 	found := section{ID: "verdict", Title: "Verdict", List: verdict(list)}
 	if len(found.List) == 0 {
 		found.Text = []string{"Nothing is compared: stats.csv holds no pair over all workloads."}
@@ -32,9 +34,24 @@ func WriteStudy(w io.Writer, s *Study) error {
 	if missing := s.missingCells(); len(missing) > 0 {
 		p.Sections = append(p.Sections, section{ID: "missing", Title: "Missing", Text: []string{counted(len(missing), "run") + " or cells are missing; no figure here counts them."}, List: shortened(missing)})
 	}
+	if s.published.rows > 0 {
+		p.Sections = append(p.Sections, section{
+			ID: "published", Title: "Published", Plots: []string{placePublished}, Tables: []grid{s.publishedTable()},
+			Text: []string{"Figures of the publication, hollow, beside ours. Ours are means over the runs that a figure is about."},
+		})
+	}
 	p.Sections = append(p.Sections, comparisonSections(s, list)...)
-	if curves := s.packCurves(data); curves {
-		p.Sections = append(p.Sections, section{ID: "load", Title: "Over load", Text: []string{"The mean over the replicates of a cell. Bands reach from the smallest replicate to the largest."}, Plots: []string{"curves"}})
+	packFigures(data, figures)
+	for _, part := range [...]section{
+		{ID: "changed", Title: "Changes", Text: []string{"The change against the baseline with its 95 % interval."}, Plots: []string{placeChanges}},
+		{ID: "load", Title: "Over load", Text: []string{"The mean over the runs of a load. Bands reach from the smallest run to the largest."}, Plots: []string{placeLoad}},
+		{ID: "shape", Title: "Distributions", Text: []string{"Over the jobs of all workloads together."}, Plots: []string{placeShape}},
+		{ID: "time", Title: "Over time", Text: []string{"One run of each."}, Plots: []string{placeOver}},
+		{ID: "life", Title: "One job", Text: []string{"The job that held devices longest in the first of these runs."}, Plots: []string{placeOne}},
+	} {
+		if placed(figures, part.Plots[0]) {
+			p.Sections = append(p.Sections, part)
+		}
 	}
 	if s.packTradeoff(data, list) {
 		p.Sections = append(p.Sections, section{ID: "tradeoff", Title: "Trade-offs", Text: []string{"Over all workloads, as parts of the baseline: nearer to the lower left is better."}, Plots: []string{"pairs"}})
@@ -43,7 +60,7 @@ func WriteStudy(w io.Writer, s *Study) error {
 		p.Sections = append(p.Sections, section{ID: "warnings", Title: "Warnings", List: shortened(s.warned())})
 	}
 	p.Sections = append(p.Sections, s.files())
-	return p.write(w, data, dataScript, studyScript, startScript)
+	return p.write(w, data, dataScript, figuresScript, studyScript, startScript)
 }
 
 func shortened(list []string) []string {
@@ -159,66 +176,6 @@ func heatClass(c *comparison) string {
 	return fmt.Sprintf("bad%d", step)
 }
 
-// packCurves adds a chart for each metric and workload over the axis load, when it is of numbers.
-func (s *Study) packCurves(p *pack) bool {
-	type line struct {
-		Label string `json:"label"`
-		Key   string `json:"key"`
-	}
-	type chart struct {
-		Title   string `json:"title"`
-		Seconds bool   `json:"seconds"`
-		X       string `json:"x"`
-		Lines   []line `json:"lines"`
-	}
-	var charts []chart
-	loads, ok := numeric(items(s.runs.text("load")))
-	if !ok || len(loads) < 2 || s.compared == "load" || !s.runs.has("load") {
-		return false
-	}
-	slices.Sort(loads)
-	p.ratios("loads", loads)
-	var rest []string
-	for _, axis := range s.others() {
-		if axis != "load" {
-			rest = append(rest, axis)
-		}
-	}
-	groups := make([]string, s.runs.rows)
-	for _, axis := range rest {
-		for i, text := range s.runs.text(axis) {
-			groups[i] = strings.TrimPrefix(groups[i]+", "+text, ", ")
-		}
-	}
-	item := s.runs.text(s.compared)
-	load, _ := s.runs.numbers("load") // checked above
-	for _, metric := range studyMetrics {
-		values, err := s.runs.numbers(metric)
-		if err != nil || !s.runs.has(metric) {
-			continue
-		}
-		for _, group := range items(groups) {
-			c := chart{Title: strings.TrimSuffix(metric+", "+group, ", "), Seconds: strings.Contains(metric, "seconds"), X: "loads"}
-			for _, name := range items(item) {
-				key := fmt.Sprintf("curve.%d.%d", len(charts), len(c.Lines))
-				mean, low, high, any := overLoads(loads, load, values, func(i int) bool { return groups[i] == group && item[i] == name })
-				if !any {
-					continue
-				}
-				p.ratios(key+".mean", mean)
-				p.ratios(key+".low", low)
-				p.ratios(key+".high", high)
-				c.Lines = append(c.Lines, line{name, key})
-			}
-			if len(c.Lines) > 0 {
-				charts = append(charts, c)
-			}
-		}
-	}
-	p.value("charts", charts)
-	return len(charts) > 0
-}
-
 // overLoads is the mean, the least and the most of what is chosen, at each load.
 func overLoads(loads, load, values []float64, chosen func(int) bool) (mean, low, high []float64, any bool) {
 	for _, at := range loads {
@@ -299,7 +256,10 @@ func (s *Study) warned() (list []string) {
 func (s *Study) files() section {
 	out := section{ID: "files", Title: "Files", Pre: s.file, More: "Show study.yaml"}
 	g := grid{Caption: "Beside this page", Head: []string{"file", "holds"}, Words: true}
-	for _, f := range [...][2]string{{"study.yaml", "the study, resolved"}, {runsFile, "a row for each run"}, {statsFile, "a row for each comparison"}, {"jobs.csv.gz", "the jobs of all runs"}, {"warnings.csv", "what people should know of runs"}} {
+	for _, f := range [...][2]string{{"study.yaml", "the study, resolved"}, {runsFile, "a row for each run"}, {statsFile, "a row for each comparison"}, {"jobs.csv.gz", "the jobs of all runs"}, {"warnings.csv", "what people should know of runs"}, {publishedFile, "published figures beside ours"}} {
+		if f[0] == publishedFile && s.published.rows == 0 {
+			continue
+		}
 		g.Rows = append(g.Rows, []cell{{Text: f[0], Link: f[0]}, {Text: f[1]}})
 	}
 	g.Caption += "; " + counted(s.runs.rows, "run")

@@ -99,7 +99,9 @@ func (s *Study) selections() [][]int {
 	var choose func(a int)
 	choose = func(a int) {
 		if a == len(s.Axes) {
-			list = append(list, slices.Clone(items))
+			if s.any(items) {
+				list = append(list, slices.Clone(items))
+			}
 			return
 		}
 		for _, items[a] = range choices[a] {

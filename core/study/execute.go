@@ -28,6 +28,8 @@ type Options struct {
 	Build   string // identifies the program: another one repeats no run
 	Log     *slog.Logger
 
+	write []string // files of a run that are kept besides jobs.csv
+
 	// Environment gives each run its policies of other processes; nil where there are none.
 	Environment func(context.Context) Environment
 	// Progress is told of every run that ended, one at a time.
@@ -93,8 +95,17 @@ func Execute(ctx context.Context, s *Study, o Options) (*Result, error) {
 	})
 }
 
+// Count checks every config of a study, and tells how many runs it has at first.
+func (s *Study) Count(ctx context.Context, o Options) (int, error) {
+	o.write = s.Write
+	e := &expansion{Study: s, options: &o, told: map[string]bool{}, sources: map[string]*sourceFacts{}}
+	runs, err := e.expand(ctx, s.Seeds.Count)
+	return len(runs), err
+}
+
 // look has runs obtained for the store of a study, as many times as it takes for narrow intervals, and writes the tables.
 func (s *Study) look(ctx context.Context, o *Options, obtain func(kept *store, runs []*Run, result *Result) error) (*Result, error) {
+	o.write = s.Write
 	e := &expansion{Study: s, options: o, told: map[string]bool{}, sources: map[string]*sourceFacts{}}
 	runs, err := e.expand(ctx, s.Seeds.Count)
 	if err != nil {
@@ -220,12 +231,12 @@ func execute(ctx context.Context, kept *store, runs []*Run, o *Options, result *
 				r := todo[next]
 				next++
 				mutex.Unlock()
-				record, jobs := runOne(ctx, r, o, held)
+				record, files := runOne(ctx, r, o, held)
 				held.release(r)
 				if ctx.Err() != nil {
 					return // half a run is none
 				}
-				if err := kept.write(record, jobs); err != nil {
+				if err := kept.write(record, files); err != nil {
 					stop(err)
 					return
 				}
@@ -246,8 +257,8 @@ func execute(ctx context.Context, kept *store, runs []*Run, o *Options, result *
 	return nil
 }
 
-// runOne simulates a run. What goes wrong is part of its record.
-func runOne(ctx context.Context, r *Run, o *Options, held *held) (*Record, []byte) {
+// runOne simulates a run and returns its files by name. What goes wrong is part of its record.
+func runOne(ctx context.Context, r *Run, o *Options, held *held) (*Record, map[string][]byte) {
 	record := &Record{Schema: recordSchema, Hash: r.Hash, OfferedLoad: metrics.Number(nan)}
 	env := o.environment(ctx)
 	result, err := simulate(ctx, r, o, env, held, record)
@@ -260,12 +271,14 @@ func runOne(ctx context.Context, r *Run, o *Options, held *held) (*Record, []byt
 	if result.Summary.Jobs.Unfinished > 0 {
 		record.Outcome = Unfinished
 	}
+	files := map[string][]byte{}
 	for _, f := range result.Files {
-		if f.File == "jobs.csv" {
-			return record, f.Content
+		name, table := strings.CutSuffix(f.File, ".csv")
+		if table && (name == jobsTable || slices.Contains(o.write, name)) {
+			files[name] = f.Content
 		}
 	}
-	return record, nil
+	return record, files
 }
 
 func simulate(ctx context.Context, r *Run, o *Options, env Environment, held *held, record *Record) (*quartet.Result, error) {

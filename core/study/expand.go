@@ -70,12 +70,14 @@ func (e *expansion) expand(ctx context.Context, seeds int) ([]*Run, error) {
 	return runs, err
 }
 
-// cells visits every combination of items, that of the last axis changing first.
+// cells visits every combination of items that goes together, that of the last axis changing first.
 func (s *Study) cells(visit func(items []int) error) error {
 	items := make([]int, len(s.Axes))
 	for {
-		if err := visit(slices.Clone(items)); err != nil {
-			return err
+		if s.together(items) {
+			if err := visit(slices.Clone(items)); err != nil {
+				return err
+			}
 		}
 		k := len(items) - 1
 		for ; k >= 0; k-- {
@@ -255,7 +257,12 @@ func (o *Options) load(r *Run, env Environment) (*configs.Config, error) {
 		return nil, err
 	}
 	kept := []string{"jobs"}
-	if c.Output.Writes("fairness") {
+	for _, file := range o.write {
+		if !slices.Contains(kept, file) {
+			kept = append(kept, file)
+		}
+	}
+	if c.Output.Writes("fairness") && !slices.Contains(kept, "fairness") {
 		kept = append(kept, "fairness")
 	}
 	c.Output = configs.Output{Dir: "runs", Write: kept}

@@ -30,6 +30,8 @@ type Study struct {
 	Compared int      // axis whose items are compared
 	Baseline int      // item of that axis that the others are compared with; -1 for none
 	Metrics  []string // of stats.csv
+	Write    []string // files of every run that are kept besides jobs.csv, such as usage
+	Points   []Published
 
 	at core.Position // of the file
 }
@@ -46,6 +48,7 @@ type Item struct {
 	Files   []string // config files laid over the base
 	Set     []Setting
 	Windows *Windows // its replicates, instead of seeds
+	With    []Only   // the cells that it is part of; empty for all
 	At      core.Position
 }
 
@@ -93,14 +96,16 @@ const Pooled = "all"
 
 // form is a study file as core.Decode reads it.
 type form struct {
-	Version  int            `config:"version" doc:"version of the study format, 1" required:"true"`
-	Name     string         `config:"name" doc:"name of the study, a plain file name; the base name of the file if left out"`
-	Base     []string       `config:"base" doc:"config files that every run begins with"`
-	Set      map[string]any `config:"set" doc:"values of the config of every run, by path"`
-	Axes     map[string]any `config:"axes" doc:"lists of items, by the name of the axis"`
-	Seeds    map[string]any `config:"seeds" doc:"replicates of a random workload"`
-	Baseline map[string]any `config:"baseline" doc:"axis: item that the others of the axis are compared with"`
-	Metrics  []string       `config:"metrics" doc:"numbers of summary.json that are compared"`
+	Version  int              `config:"version" doc:"version of the study format, 1" required:"true"`
+	Name     string           `config:"name" doc:"name of the study, a plain file name; the base name of the file if left out"`
+	Base     []string         `config:"base" doc:"config files that every run begins with"`
+	Set      map[string]any   `config:"set" doc:"values of the config of every run, by path"`
+	Axes     map[string]any   `config:"axes" doc:"lists of items, by the name of the axis"`
+	Seeds    map[string]any   `config:"seeds" doc:"replicates of a random workload"`
+	Baseline map[string]any   `config:"baseline" doc:"axis: item that the others of the axis are compared with"`
+	Metrics  []string         `config:"metrics" doc:"numbers of summary.json that are compared"`
+	Write    []string         `config:"write" doc:"files of every run that are kept besides jobs.csv" enum:"accelerators|fairness|tenants|timeline|usage|training"`
+	Points   []map[string]any `config:"published" doc:"published figures that the page shows beside ours"`
 }
 
 type itemForm struct {
@@ -108,6 +113,7 @@ type itemForm struct {
 	Files   []string       `config:"files" doc:"config files laid over the base"`
 	Set     map[string]any `config:"set" doc:"values of the config, by path"`
 	Windows map[string]any `config:"windows" doc:"windows of the trace that replicate it"`
+	With    map[string]any `config:"with" doc:"items of other axes that it is combined with, by axis; all if left out"`
 }
 
 type loadForm struct {
@@ -148,9 +154,12 @@ func Parse(file, name string, text []byte) (*Study, error) {
 	}
 	s.Set = r.settings(r.node("set"), "set", f.Set)
 	r.axes(s, f.Axes)
+	r.restrict(s, f.Axes)
 	r.seeds(s, f.Seeds)
 	r.baseline(s, f.Baseline)
 	r.metrics(s, f.Metrics)
+	r.write(s, f.Write)
+	r.published(s, f.Points)
 	if err := r.found.Err(); err != nil {
 		return nil, err
 	}
@@ -237,6 +246,7 @@ func (r *reader) axes(s *Study, values map[string]any) {
 var reserved = []string{
 	"run", "replicate", "seed", "offered_load", "outcome", "metric", "baseline", "n", "mean", "baseline_mean", "change", "t_low", "t_high",
 	"bca_low", "bca_high", "ratio_of_means", "wins", "ties", "wilcoxon_p", "holm_p", "looks", "method", "kind", "message",
+	"figure", "runs", "published", "ours", "difference",
 }
 
 func (r *reader) checkItem(path string, axis *Axis, k int) {
@@ -430,10 +440,7 @@ func (r *reader) baseline(s *Study, values map[string]any) {
 		}
 		s.Compared = i
 		wanted := fmt.Sprint(value)
-		var names []string
-		for k := range s.Axes[i].Items {
-			names = append(names, s.Axes[i].Items[k].Name)
-		}
+		names := s.Axes[i].names()
 		if s.Baseline = slices.Index(names, wanted); s.Baseline < 0 {
 			r.add("baseline."+name, fmt.Sprintf("the axis has no item %q", wanted), core.SuggestHint(wanted, "items", names))
 		}

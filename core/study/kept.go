@@ -117,7 +117,7 @@ func (k *Kept) Jobs(r *KeptRun) ([]metrics.Job, error) {
 
 // jobs are the kept rows of a run.
 func (s *store) jobs(hash string) ([]metrics.Job, error) {
-	f, err := os.Open(s.jobsPath(hash))
+	f, err := os.Open(s.tablePath(hash, jobsTable))
 	if err != nil {
 		return nil, err
 	}

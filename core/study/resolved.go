@@ -107,6 +107,9 @@ func (s *Study) document(dir string) *yaml.Node {
 				put(windows, "count", node(w.Count))
 				put(m, "windows", windows)
 			}
+			if len(item.With) > 0 {
+				put(m, "with", flow(s.withNode(item.With, node, put)))
+			}
 			items.Content = append(items.Content, m)
 		}
 		put(axes, s.Axes[a].Name, items)
@@ -129,6 +132,22 @@ func (s *Study) document(dir string) *yaml.Node {
 		put(mapping, "baseline", m)
 	}
 	put(mapping, "metrics", flow(node(s.Metrics)))
+	if len(s.Write) > 0 {
+		put(mapping, "write", flow(node(s.Write)))
+	}
+	if len(s.Points) > 0 {
+		list := &yaml.Node{Kind: yaml.SequenceNode}
+		for i := range s.Points {
+			p := &s.Points[i]
+			m := flow(&yaml.Node{Kind: yaml.MappingNode})
+			put(m, "figure", node(p.Figure))
+			put(m, "metric", node(p.Metric))
+			put(m, "at", flow(s.withNode(p.At, node, put)))
+			put(m, "value", node(p.Value))
+			list.Content = append(list.Content, m)
+		}
+		put(mapping, "published", list)
+	}
 	return mapping
 }
 
@@ -157,4 +176,22 @@ func from(dir, name string) string {
 
 func (s *Study) problem(path, summary, hint string) error {
 	return core.Diagnostics{{Position: s.at, Path: path, Summary: summary, Hint: hint}}
+}
+
+// withNode names items by axis: a list of them, or the only one.
+func (s *Study) withNode(list []Only, node func(any) *yaml.Node, put func(m *yaml.Node, key string, value *yaml.Node)) *yaml.Node {
+	m := &yaml.Node{Kind: yaml.MappingNode}
+	for _, o := range list {
+		names := make([]string, len(o.Items))
+		for i, k := range o.Items {
+			names[i] = s.Axes[o.Axis].Items[k].Name
+		}
+		value := node(names)
+		value.Style = yaml.FlowStyle
+		if len(names) == 1 {
+			value = node(names[0])
+		}
+		put(m, s.Axes[o.Axis].Name, value)
+	}
+	return m
 }

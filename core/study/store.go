@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -39,6 +41,9 @@ type Record struct {
 	Inputs      []quartet.Digest `json:"inputs,omitempty"`
 	Plugins     []quartet.Plugin `json:"plugins,omitempty"`
 	Config      string           `json:"config,omitempty"` // resolved, YAML
+
+	// Tables are the headers of what is kept besides jobs.csv, by name.
+	Tables map[string]string `json:"tables,omitempty"`
 }
 
 // store is the folder of what is kept. Every file is whole: it is written under another name and renamed.
@@ -55,8 +60,16 @@ const (
 )
 
 func (s *store) path(hash string) string { return filepath.Join(s.dir, storeFolder, hash+".json") }
-func (s *store) jobsPath(hash string) string {
-	return filepath.Join(s.dir, storeFolder, hash+".jobs.gz")
+func (s *store) tablePath(hash, name string) string {
+	return filepath.Join(s.dir, storeFolder, hash+"."+name+".gz")
+}
+
+// jobsTable is the table that is kept of every run.
+const jobsTable = "jobs"
+
+// tables lists what is kept of a run that did not fail.
+func (r *Record) tables() []string {
+	return append([]string{jobsTable}, slices.Sorted(maps.Keys(r.Tables))...)
 }
 
 // read returns what is kept of a run; nil when nothing is, or what cannot be used.
@@ -70,8 +83,13 @@ func (s *store) read(hash string) *Record {
 		return nil
 	}
 	if r.Outcome != Failed {
-		if _, err := os.Stat(s.jobsPath(hash)); err != nil || r.Summary == nil {
+		if r.Summary == nil {
 			return nil
+		}
+		for _, name := range r.tables() {
+			if _, err := os.Stat(s.tablePath(hash, name)); err != nil {
+				return nil
+			}
 		}
 	}
 	return &r
@@ -101,15 +119,22 @@ func digestOf(path string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// write keeps a run: its jobs first, for the record says that both are there.
-func (s *store) write(r *Record, jobs []byte) error {
-	if r.Outcome != Failed {
-		packed, err := pack(r.Hash[:12], jobs)
+// write keeps a run: its tables first, for the record says that all are there.
+func (s *store) write(r *Record, files map[string][]byte) error {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		header, _, _ := strings.Cut(string(files[name]), "\n")
+		packed, err := pack(r.Hash[:12], files[name])
 		if err == nil {
-			err = replace(s.jobsPath(r.Hash), packed)
+			err = replace(s.tablePath(r.Hash, name), packed)
 		}
 		if err != nil {
 			return err
+		}
+		if name != jobsTable {
+			if r.Tables == nil {
+				r.Tables = map[string]string{}
+			}
+			r.Tables[name] = header
 		}
 	}
 	text, err := json.Marshal(r)
@@ -119,12 +144,12 @@ func (s *store) write(r *Record, jobs []byte) error {
 	return replace(s.path(r.Hash), append(text, '\n'))
 }
 
-// pack compresses the rows of a jobs.csv, each with the run before it. The header is left out, so that the packed rows of
+// pack compresses the rows of a table, each with the run before it. The header is left out, so that the packed rows of
 // several runs, one after another, are the rows of a table.
-func pack(run string, jobs []byte) ([]byte, error) {
+func pack(run string, table []byte) ([]byte, error) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	_, rows, _ := bytes.Cut(jobs, []byte("\n"))
+	_, rows, _ := bytes.Cut(table, []byte("\n"))
 	quoted := false // within a cell that may hold line ends
 	begin := true
 	for _, line := range bytes.SplitAfter(rows, []byte("\n")) {
@@ -226,15 +251,17 @@ func (s *store) take(from *store, hash string) (bool, error) {
 		return false, nil
 	}
 	if r.Outcome != Failed {
-		jobs, err := os.ReadFile(from.jobsPath(hash))
-		if errors.Is(err, fs.ErrNotExist) {
-			return false, nil
-		}
-		if err == nil {
-			err = replace(s.jobsPath(hash), jobs)
-		}
-		if err != nil {
-			return false, err
+		for _, name := range r.tables() {
+			rows, err := os.ReadFile(from.tablePath(hash, name))
+			if errors.Is(err, fs.ErrNotExist) {
+				return false, nil
+			}
+			if err == nil {
+				err = replace(s.tablePath(hash, name), rows)
+			}
+			if err != nil {
+				return false, err
+			}
 		}
 	}
 	text, err := os.ReadFile(from.path(hash))

@@ -9,16 +9,18 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 )
 
 // The files of a study.
 const (
-	StudyFile    = "study.yaml"
-	RunsFile     = "runs.csv"
-	StatsFile    = "stats.csv"
-	JobsFile     = "jobs.csv.gz"
-	WarningsFile = "warnings.csv"
+	StudyFile     = "study.yaml"
+	RunsFile      = "runs.csv"
+	StatsFile     = "stats.csv"
+	JobsFile      = "jobs.csv.gz"
+	WarningsFile  = "warnings.csv"
+	PublishedFile = "published.csv"
 )
 
 // jobsHeader is that of jobs.csv with the run before it.
@@ -27,12 +29,31 @@ const jobsHeader = "run,job,name,application,submit_s,first_start_s,finish_s,jct
 // write writes the tables. They depend on the study and on what is kept, and on nothing else.
 func (r *Result) write(kept *store, o *Options) error {
 	r.Stats = r.Study.compare(r.Rows, kept, r.Looks, o.Workers)
-	return errors.Join(
+	errs := []error{
 		writeTable(filepath.Join(o.Dir, RunsFile), r.runsTable()),
 		writeTable(filepath.Join(o.Dir, StatsFile), r.statsTable()),
 		writeTable(filepath.Join(o.Dir, WarningsFile), r.warningsTable()),
-		r.writeJobs(kept, filepath.Join(o.Dir, JobsFile)),
-	)
+		r.join(kept, jobsTable, jobsHeader, filepath.Join(o.Dir, JobsFile)),
+	}
+	if len(r.Study.Points) > 0 {
+		errs = append(errs, writeTable(filepath.Join(o.Dir, PublishedFile), r.publishedTable()))
+	}
+	for _, name := range r.Study.Write {
+		if header := r.headerOf(name); header != "" {
+			errs = append(errs, r.join(kept, name, "run,"+header+"\n", filepath.Join(o.Dir, name+".csv.gz")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// headerOf is the header of a table as the first run that has it wrote it.
+func (r *Result) headerOf(name string) string {
+	for i := range r.Rows {
+		if r.Rows[i].Record != nil && r.Rows[i].Tables[name] != "" {
+			return r.Rows[i].Tables[name]
+		}
+	}
+	return ""
 }
 
 func writeTable(path string, rows [][]string) error {
@@ -118,12 +139,12 @@ func (r *Result) warningsTable() [][]string {
 	return table
 }
 
-// writeJobs joins the rows of all runs as they are kept: a gzip file of several members is one.
-func (r *Result) writeJobs(kept *store, path string) error {
+// join writes the rows of a table of all runs as they are kept: a gzip file of several members is one.
+func (r *Result) join(kept *store, name, header, path string) error {
 	return replaceBy(path, func(to io.Writer) error {
 		w := bufio.NewWriterSize(to, 1<<20)
 		z := gzip.NewWriter(w)
-		if _, err := io.WriteString(z, jobsHeader); err != nil {
+		if _, err := io.WriteString(z, header); err != nil {
 			return err
 		}
 		if err := z.Close(); err != nil {
@@ -132,11 +153,11 @@ func (r *Result) writeJobs(kept *store, path string) error {
 		written := map[string]bool{}
 		for i := range r.Rows {
 			row := &r.Rows[i]
-			if row.Record == nil || row.Record.Outcome == Failed || written[row.Run.Hash] {
+			if row.Record == nil || row.Record.Outcome == Failed || written[row.Run.Hash] || !slices.Contains(row.tables(), name) {
 				continue
 			}
 			written[row.Run.Hash] = true
-			f, err := os.Open(kept.jobsPath(row.Run.Hash))
+			f, err := os.Open(kept.tablePath(row.Run.Hash, name))
 			if err != nil {
 				return err
 			}

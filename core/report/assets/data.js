@@ -74,6 +74,24 @@ const Q = (() => {
     return box;
   }
 
+  // bars draws an upright line between two series at each place.
+  function bars(u, list) {
+    const c = u.ctx, dot = devicePixelRatio;
+    c.save(); c.setLineDash([]); c.lineWidth = 1.5 * dot;
+    for (const b of list) {
+      c.strokeStyle = colour(b.colour);
+      u.data[0].forEach((x, i) => {
+        const [high, low] = b.series.map(k => u.data[k][i]);
+        if (high == null || low == null) return;
+        const at = u.valToPos(x, 'x', true), top = u.valToPos(high, 'y', true), foot = u.valToPos(low, 'y', true), cap = 4 * dot;
+        c.beginPath(); c.moveTo(at, top); c.lineTo(at, foot);
+        for (const y of [top, foot]) { c.moveTo(at - cap, y); c.lineTo(at + cap, y); }
+        c.stroke();
+      });
+    }
+    c.restore();
+  }
+
   const plots = [];
   const mostRows = 100;
   let observer = null;
@@ -91,8 +109,9 @@ const Q = (() => {
       const item = make('li', null, legend);
       if (s.hidden) { item.remove(); return null; }
       const line = make('i', null, item);
-      line.style.borderTopColor = `var(--c${(s.colour ?? i) % 8})`;
-      line.style.borderTopStyle = (s.dash ?? i) % 4 ? 'dashed' : 'solid';
+      line.style.borderColor = `var(--c${(s.colour ?? i) % 8})`;
+      if (s.only) { line.style.color = `var(--c${(s.colour ?? i) % 8})`; line.className = s.hollow ? 'ring' : 'dot'; }
+      else line.style.borderTopStyle = (s.dash ?? i) % 4 ? 'dashed' : 'solid';
       make('span', s.label, item);
       return make('b', '', item);
     });
@@ -103,15 +122,15 @@ const Q = (() => {
       cursor: { sync: o.sync ? { key: o.sync } : undefined, drag: { x: true, y: false } },
       scales: { x: { time: false, distr: o.log ? 3 : 1, range: o.xRange ? () => o.xRange : undefined }, y: { range: o.yRange ? () => o.yRange : (u, low, high) => high == null ? [0, 1] : [o.from0 === false ? low : Math.min(0, low), o.top || (high === low ? high + 1 : high * 1.05)] } },
       axes: [
-        { ...axis(), incrs: o.xFormat ? undefined : steps, values: (u, list) => list.map(v => v == null ? '' : xFormat(v)), filter: o.log ? (u, list) => list.map(v => v > 0 && Number.isInteger(Math.round(1e6 * Math.log10(v)) / 1e6) ? v : null) : undefined },
-        { ...axis(), size: 62, values: (u, list) => list.map(v => v == null ? '' : (o.format || short)(v)) },
+        { ...axis(), ...(o.xSplits && (figure.clientWidth || 600) / o.xSplits.length < 100 ? { rotate: 30, size: 76 } : {}), splits: o.xSplits ? () => o.xSplits : undefined, incrs: o.xFormat ? undefined : steps, values: (u, list) => list.map(v => v == null ? '' : xFormat(v)), filter: o.log ? (u, list) => list.map(v => v > 0 && Number.isInteger(Math.round(1e6 * Math.log10(v)) / 1e6) ? v : null) : undefined },
+        { ...axis(), size: 72, incrs: format === span ? [.001, .01, .1, ...steps] : undefined, values: (u, list) => list.map(v => v == null ? '' : (o.format || short)(v)) },
       ],
       series: [{}, ...o.series.map((s, i) => ({
         label: s.label, stroke: () => s.hidden ? 'transparent' : colour(s.colour ?? i), width: s.only ? 0 : 1.6, dash: dashes[(s.dash ?? i) % 8], spanGaps: true,
-        points: { show: s.points || s.only || false, size: 7, fill: () => colour(s.colour ?? i) }, paths: s.only ? dots : s.step ? stepped : linear,
+        points: { show: s.points || s.only || false, size: s.hollow ? 13 : 7, fill: () => s.hollow ? 'transparent' : colour(s.colour ?? i), width: s.hollow ? 2 : 1 }, paths: s.only ? dots : s.step ? stepped : linear,
       }))],
-      bands: (o.bands || []).map(b => ({ series: b.series, fill: () => colour(b.colour) + '30' })),
-      hooks: { setCursor: [u => { const i = u.cursor.idx; o.series.forEach((s, k) => { if (shown[k]) shown[k].textContent = i == null || u.data[k + 1][i] == null ? '' : ' ' + format(u.data[k + 1][i]) + (k === 0 ? ' at ' + xFormat(u.data[0][i]) : ''); }); }] },
+      bands: (o.bands || []).filter(b => !b.bars).map(b => ({ series: b.series, fill: () => colour(b.colour) + '30' })),
+      hooks: { draw: [u => bars(u, (o.bands || []).filter(b => b.bars))], setCursor: [u => { const i = u.cursor.idx; o.series.forEach((s, k) => { if (shown[k]) shown[k].textContent = i == null || u.data[k + 1][i] == null ? '' : ' ' + format(u.data[k + 1][i]) + (k === 0 ? ' at ' + xFormat(u.data[0][i]) : ''); }); }] },
     };
     const known = y => y.some ? Array.from(y, v => Number.isNaN(v) ? null : v) : y;
     const u = new uPlot(options, [o.x, ...o.series.map(s => known(s.y))], plot);

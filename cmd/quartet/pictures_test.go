@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/quartet-sched/quartet/core/report"
+	"github.com/quartet-sched/quartet/core/study"
+)
+
+// pictures is the folder of what the docs show.
+const pictures = "../../docs/pictures"
+
+// The pictures of the docs are what the program draws. -update draws them anew.
+func TestPictures(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(pictures, "study.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := study.Parse("study.yaml", "pictures", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if _, err := study.Execute(t.Context(), s, study.Options{Catalog: catalog(), Dir: dir, Workers: 2, Build: "pictures"}); err != nil {
+		t.Fatal(err)
+	}
+	points, err := os.ReadFile(filepath.Join(pictures, "pollux-osdi21.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, _, _ := strings.Cut(string(points), "\n")
+	axes := strings.Split(strings.TrimSuffix(strings.TrimPrefix(header, "figure,metric,"), ",runs,published,ours,difference"), ",")
+	drawn := map[string]bool{}
+	draw := func(folder fs.FS, names map[string]string) {
+		s, err := report.ReadStudyFS(folder, "pictures")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range s.Figures() {
+			name := names[f.Name]
+			if name == "" {
+				continue
+			}
+			var picture bytes.Buffer
+			if err := report.Draw(&picture, &f, "svg"); err != nil {
+				t.Fatal(err)
+			}
+			checkPicture(t, name+".svg", picture.Bytes())
+			drawn[name+".svg"] = true
+		}
+	}
+	draw(os.DirFS(dir), map[string]string{
+		"jct-seconds-mean": "load", "change-jct-seconds.mean": "changes", "jct-s-cdf": "jct-cdf",
+	})
+	draw(fstest.MapFS{
+		"published.csv": {Data: points},
+		"runs.csv":      {Data: []byte("run," + strings.Join(axes, ",") + ",replicate\n")},
+		"stats.csv":     {Data: []byte("metric," + axes[0] + ",baseline\n")},
+	}, map[string]string{
+		"table-2-jct-seconds.mean": "pollux-table-2", "figure-8a-jct-seconds.mean": "pollux-figure-8a",
+		"figure-8b-jct-seconds.mean": "pollux-figure-8b", "figure-8c-jct-seconds.mean": "pollux-figure-8c",
+	})
+	kept, err := filepath.Glob(filepath.Join(pictures, "*.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(drawn) != 7 || slices.ContainsFunc(kept, func(path string) bool { return !drawn[filepath.Base(path)] }) {
+		t.Errorf("drawn %v, kept %v", drawn, kept)
+	}
+}
+
+func checkPicture(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join(pictures, name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not what the program draws: make pictures", name)
+	}
+}

@@ -1,0 +1,112 @@
+package study
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Published is a figure of a publication, which the page of the study shows beside ours.
+type Published struct {
+	Figure string  // such as "Table 2"
+	Metric string  // of the summary
+	At     []Only  // one item of each axis that it is about; others are averaged over
+	Value  float64 // in the unit of the metric
+}
+
+type publishedForm struct {
+	Figure string         `config:"figure" doc:"table or figure of the publication that it is from" required:"true"`
+	Metric string         `config:"metric" doc:"number of summary.json that it is" required:"true"`
+	At     map[string]any `config:"at" doc:"items that it is about, by axis; the mean over the items of other axes"`
+	Value  string         `config:"value" doc:"number in the unit of the metric, or a duration where that is seconds" required:"true"`
+}
+
+// write checks which files are kept.
+func (r *reader) write(s *Study, names []string) {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			r.add(fmt.Sprintf("write[%d]", i), fmt.Sprintf("%q is named twice", name), "")
+		}
+	}
+	s.Write = names
+}
+
+// published reads the published figures.
+func (r *reader) published(s *Study, list []map[string]any) {
+	for i, fields := range list {
+		path := fmt.Sprintf("published[%d]", i)
+		rest := maps.Clone(fields)
+		if value, given := fields["value"]; given {
+			rest["value"] = fmt.Sprint(value) // a number or a duration
+		}
+		var f publishedForm
+		if !r.decode(&f, rest, path) {
+			continue
+		}
+		r.checkMetric(path+".metric", f.Metric)
+		p := Published{Figure: f.Figure, Metric: f.Metric, At: r.only(s, path+".at", f.At)}
+		for _, o := range p.At {
+			if len(o.Items) > 1 {
+				r.add(path+".at."+s.Axes[o.Axis].Name, "names more than one item", "name one, or leave the axis out for the mean over all")
+			}
+		}
+		var ok bool
+		if p.Value, ok = pointValue(f.Metric, f.Value); !ok {
+			hint := "write a number"
+			if isSeconds(f.Metric) {
+				hint = "write seconds, or a duration such as 1.2h"
+			}
+			r.add(path+".value", fmt.Sprintf("%q is no value of %s", f.Value, f.Metric), hint)
+		}
+		s.Points = append(s.Points, p)
+	}
+}
+
+func isSeconds(metric string) bool { return strings.Contains(metric, "seconds") }
+
+// pointValue reads a number or, of a metric in seconds, a duration.
+func pointValue(metric, text string) (float64, bool) {
+	if v, err := strconv.ParseFloat(text, 64); err == nil {
+		return v, !math.IsNaN(v) && !math.IsInf(v, 0)
+	}
+	d, err := time.ParseDuration(text)
+	return d.Seconds(), err == nil && isSeconds(metric)
+}
+
+// covers reports whether a figure is about a cell.
+func (p *Published) covers(items []int) bool {
+	return !slices.ContainsFunc(p.At, func(o Only) bool { return !slices.Contains(o.Items, items[o.Axis]) })
+}
+
+// ours is the mean over the runs that a published figure is about, and their number; unknown while one of them is.
+func (p *Published) ours(rows []Row) (mean float64, n int) {
+	sum := 0.0
+	for i := range rows {
+		if p.covers(rows[i].Items) {
+			sum += rows[i].metric(p.Metric)
+			n++
+		}
+	}
+	return sum / float64(n), n
+}
+
+// publishedTable has a row for each published figure, with ours beside it.
+func (r *Result) publishedTable() [][]string {
+	header := append([]string{"figure", "metric"}, r.Study.axisNames()...)
+	table := [][]string{append(header, "runs", "published", "ours", "difference")}
+	for i := range r.Study.Points {
+		p := &r.Study.Points[i]
+		items := r.Study.whole()
+		for _, o := range p.At {
+			items[o.Axis] = o.Items[0]
+		}
+		ours, n := p.ours(r.Rows)
+		row := append([]string{p.Figure, p.Metric}, r.Study.itemNames(items)...)
+		table = append(table, append(row, strconv.Itoa(n), decimal(p.Value), decimal(ours), decimal(ours/p.Value-1)))
+	}
+	return table
+}
