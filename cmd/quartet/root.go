@@ -145,7 +145,8 @@ func (a *app) rootCommand() *cobra.Command {
 machine, and measures it.
 
 Data goes to stdout, all else to stderr. Tables fit the terminal; -o wide shows them whole. Exit codes: 0 done, 1 the run failed, 2 wrong usage
-or config, 3 unfinished, failed or rejected jobs under --strict, 130 interrupted.`,
+or config, 3 unfinished, failed or rejected jobs under --strict, a study or an advice that is not complete; 4, 5 and 124 are of wait, 6 is of
+compare; 130 interrupted.`,
 		Args:          knownCommand,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -2,12 +2,8 @@ package stats
 
 import "math"
 
-const (
-	// batch is the number of observations that MSER-5 takes together.
-	batch = 5
-	// minBatches is the smallest number of batches by which WarmUp trusts MSER-5.
-	minBatches = 10
-)
+// batch is the number of observations that MSER-5 takes together.
+const batch = 5
 
 // MSER5 is the number of leading observations to leave out of a series so that the mean of the rest has the least standard
 // error, in batches of 5: the marginal standard error rule. It looks at the first half only, and at whole batches. It is 0 for
@@ -42,18 +38,4 @@ func MSER5(x []float64) int {
 		}
 	}
 	return best * batch
-}
-
-// WarmUp is the number of leading observations to leave out: what MSER5 finds, or the given share where the series has fewer
-// than 10 batches or MSER5 ends at its limit, half the series, which says that no steady state was found before it. A share
-// is taken within 0 to 1.
-func WarmUp(x []float64, share float64) int {
-	batches := len(x) / batch
-	if found := MSER5(x); batches >= minBatches && found < batches/2*batch && finite(x) {
-		return found
-	}
-	if math.IsNaN(share) {
-		share = 0
-	}
-	return int(math.Min(1, math.Max(0, share)) * float64(len(x)))
 }

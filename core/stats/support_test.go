@@ -106,22 +106,6 @@ func TestUnpairedT(t *testing.T) {
 	}
 }
 
-func TestDKW(t *testing.T) {
-	for name, tc := range map[string]struct {
-		n     int
-		level float64
-		want  float64
-	}{
-		"a hundred at 95 %": {100, 0.95, math.Sqrt(math.Log(40) / 200)},
-		"ten at 99 %":       {10, 0.99, math.Sqrt(math.Log(200) / 20)},
-		"one":               {1, 0.95, 1},
-		"none":              {0, 0.95, nan},
-		"level 1":           {10, 1, nan},
-	} {
-		t.Run(name, func(t *testing.T) { same(t, tc.want, stats.DKW(tc.n, tc.level)) })
-	}
-}
-
 func TestJain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		x    []float64

@@ -2,19 +2,6 @@ package stats
 
 import "math"
 
-// DKW is the half-width of a band around the empirical distribution of n independent values that holds all of the true
-// distribution with the probability level, at most 1. Values of one run are not independent: bands are for values of
-// workloads. It is NaN without values and for a level outside (0, 1).
-//
-// Sources: Dvoretzky, Kiefer and Wolfowitz, Annals of Mathematical Statistics 27 (1956); the constant is Massart's, The tight
-// constant in the Dvoretzky-Kiefer-Wolfowitz inequality, Annals of Probability 18 (1990).
-func DKW(n int, level float64) float64 {
-	if n < 1 || !proper(level) {
-		return math.NaN()
-	}
-	return math.Min(1, math.Sqrt(math.Log(2/(1-level))/(2*float64(n))))
-}
-
 // Jain is the fairness index (Σx)²/(nΣx²): 1 where all have the same, 1/n where one has all. It is NaN without values, for
 // values that are negative or not finite, and where all are zero.
 //
