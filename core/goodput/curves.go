@@ -109,19 +109,26 @@ func newCurves(g *Grid, known *corners, gradients Gradients) *Curves {
 }
 
 func newCorners(g *Grid, p Performance, most int) *corners {
-	c := &corners{}
-	var seconds []float64
+	c := &corners{make([][]corner, g.Most()), make([][]corner, most)}
+	var grads, logGrads, seconds []float64
 	var hull []int32
-	for shape, length := range [2]int{g.Most(), most} {
-		c[shape] = make([][]corner, length)
-		for r := 1; r <= length; r++ {
+	for r := 1; r <= max(g.Most(), most); r++ {
+		settings := g.settings[r-1]
+		grads, logGrads = grads[:0], logGrads[:0]
+		for i := range settings {
+			grad := p.GradTime(float64(settings[i].perDevice))
+			grads, logGrads = append(grads, grad), append(logGrads, math.Log(grad))
+		}
+		for shape := range c {
+			if r > len(c[shape]) {
+				continue
+			}
 			logSync := math.Log(p.SyncTime(1+shape, r))
 			seconds = seconds[:0]
-			for _, s := range g.settings[r-1] {
-				grad := p.GradTime(float64(s.perDevice))
-				seconds = append(seconds, float64(s.accumulation)*grad+math.Exp(p.lastPass(math.Log(grad), logSync)))
+			for i := range settings {
+				seconds = append(seconds, float64(settings[i].accumulation)*grads[i]+math.Exp(p.lastPass(logGrads[i], logSync)))
 			}
-			hull = lowerHull(hull[:0], g.settings[r-1], seconds)
+			hull = lowerHull(hull[:0], settings, seconds)
 			c[shape][r-1] = make([]corner, len(hull))
 			for k, i := range hull {
 				c[shape][r-1][k] = corner{i, seconds[i]}
