@@ -334,6 +334,9 @@ func (a *app) printStudy(r *study.Result) error {
 		row = append(row, metricText(c.Mean))
 		if s.Baseline >= 0 {
 			change, interval := changeText(c)
+			if c.OtherJobs {
+				interval = otherJobsText(s, c)
+			}
 			row = append(row, change, interval)
 		}
 		t.Rows = append(t.Rows, row)
@@ -368,6 +371,18 @@ func changeText(c *study.Comparison) (change, interval string) {
 		return "~", interval
 	}
 	return percent(c.Change), interval
+}
+
+// otherJobsText says why what is of the jobs that completed is not compared.
+func otherJobsText(s *study.Study, c *study.Comparison) string {
+	items := s.Axes[s.Compared].Items
+	var left []string
+	for _, of := range []struct{ jobs, item int }{{c.NotCompleted, c.Items[s.Compared]}, {c.BaselineNotCompleted, s.Baseline}} {
+		if of.jobs > 0 {
+			left = append(left, fmt.Sprintf("%s of %s", render.Count(of.jobs, "job"), items[of.item].Name))
+		}
+	}
+	return "not compared: " + strings.Join(left, " and ") + " did not complete"
 }
 
 func (a *app) benchMergeCommand() *cobra.Command {

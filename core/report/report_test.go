@@ -188,11 +188,13 @@ func TestStudyTellsVerdictAndMissingCells(t *testing.T) {
 		}
 	}
 	runs += "r9," + strings.ReplaceAll(hostile, `"`, "") + ",0.5,1,1,0.4,completed,5\n"
-	stats := "metric,load,scheduler,baseline,n,mean,baseline_mean,change,t_low,t_high,bca_low,bca_high,ratio_of_means,wins,ties,wilcoxon_p,holm_p,looks,method\n" +
-		"jct_seconds.mean,0.5,srtf,fifo,5,100,200,-0.5,-0.6,-0.4,,,,,,,0.01,1,paired\n" +
-		"jct_seconds.mean,all,srtf,fifo,10,100,200,-0.5,-0.6,-0.4,,,,,,,0.01,1,paired\n" +
-		"jct_seconds.mean,all,las,fifo,10,210,200,0.05,-0.1,0.2,,,,,,,1,1,paired\n" +
-		"jct_seconds.mean,all,few,fifo,2,210,200,0.05,,,,,,,,,,1,values\n"
+	stats := "metric,load,scheduler,baseline,n,mean,baseline_mean,change,t_low,t_high,bca_low,bca_high,ratio_of_means,wins,ties,wilcoxon_p,holm_p,looks,method,not_completed,baseline_not_completed\n" +
+		"jct_seconds.mean,0.5,srtf,fifo,5,100,200,-0.5,-0.6,-0.4,,,,,,,0.01,1,paired,0,0\n" +
+		"jct_seconds.mean,all,srtf,fifo,10,100,200,-0.5,-0.6,-0.4,,,,,,,0.01,1,paired,0,0\n" +
+		"jct_seconds.mean,all,las,fifo,10,210,200,0.05,-0.1,0.2,,,,,,,1,1,paired,0,0\n" +
+		"jct_seconds.mean,all,few,fifo,2,210,200,0.05,,,,,,,,,,1,values,0,0\n" +
+		"jct_seconds.mean,0.5,long,fifo,5,100,200,,,,,,,,,,,1,other_jobs,3,0\n" +
+		"jct_seconds.mean,all,long,fifo,10,100,200,,,,,,,,,,,1,other_jobs,3,1\n"
 	s, err := ReadStudyFS(files(map[string]string{"runs.csv": runs, "stats.csv": stats}), "studies/five")
 	if err != nil {
 		t.Fatal(err)
@@ -205,6 +207,7 @@ func TestStudyTellsVerdictAndMissingCells(t *testing.T) {
 		"jct_seconds.mean of srtf against fifo over 10 workloads: -50 % [-60 %, -40 %].",
 		"jct_seconds.mean of las against fifo over 10 workloads: no difference is shown, ~ +5 % [-10 %, +20 %].",
 		"jct_seconds.mean of few against fifo over 2 workloads: +5 %; too few workloads for an interval.",
+		"jct_seconds.mean of long against fifo over 10 workloads: not compared: 3 jobs of long and 1 job of fifo did not complete.",
 	}
 	if diff := cmp.Diff(want, verdict(list)); diff != "" {
 		t.Errorf("verdict (-want +got):\n%s", diff)
@@ -217,7 +220,7 @@ func TestStudyTellsVerdictAndMissingCells(t *testing.T) {
 	if err := WriteStudy(&page, s); err != nil {
 		t.Fatal(err)
 	}
-	if text := page.String(); strings.Contains(text, "<img") || !strings.Contains(text, "warnings.csv is not there.") {
+	if text := page.String(); strings.Contains(text, "<img") || !strings.Contains(text, "warnings.csv is not there.") || !strings.Contains(text, ">other jobs<") {
 		t.Error("a text is markup, or a missing file is not told")
 	}
 }

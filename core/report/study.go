@@ -210,6 +210,24 @@ type comparison struct {
 	n                              int
 	mean, base, change, low, high  float64 // the last three as parts
 	holm                           float64
+	left, baseLeft                 float64 // jobs that did not complete
+}
+
+// otherJobs is the method of what is not compared, for it is of the jobs that completed, and those are others.
+const otherJobs = "other_jobs"
+
+// otherJobsText says why nothing is compared.
+func (c *comparison) otherJobsText() string {
+	of := func(n float64, item string) string {
+		return fmt.Sprintf("%s of %s", counted(int(zeroed(n)), "job"), item)
+	}
+	switch {
+	case c.left > 0 && c.baseLeft > 0:
+		return fmt.Sprintf("not compared: %s and %s did not complete", of(c.left, c.item), of(c.baseLeft, c.baseline))
+	case c.baseLeft > 0:
+		return fmt.Sprintf("not compared: %s did not complete", of(c.baseLeft, c.baseline))
+	}
+	return fmt.Sprintf("not compared: %s did not complete", of(c.left, c.item))
 }
 
 // shown reports whether the change is more than chance: its interval does not hold 0.
@@ -231,6 +249,7 @@ func (s *Study) comparisons() ([]comparison, error) {
 	}
 	n, mean, base, change, holm := column("n"), column("mean"), column("baseline_mean"), column("change"), column("holm_p")
 	tLow, tHigh, low, high := column("t_low"), column("t_high"), column("bca_low"), column("bca_high")
+	left, baseLeft := column("not_completed"), column("baseline_not_completed")
 	metric, item, baseline, method := t.text("metric"), t.text(s.compared), t.text("baseline"), t.text("method")
 	var where [][]string
 	for _, axis := range s.others() {
@@ -238,7 +257,7 @@ func (s *Study) comparisons() ([]comparison, error) {
 	}
 	list := make([]comparison, t.rows)
 	for i := range list {
-		c := comparison{metric: metric[i], item: item[i], baseline: baseline[i], method: method[i], n: int(zeroed(n[i])), mean: mean[i], base: base[i], change: change[i], low: tLow[i], high: tHigh[i], holm: holm[i]}
+		c := comparison{metric: metric[i], item: item[i], baseline: baseline[i], method: method[i], n: int(zeroed(n[i])), mean: mean[i], base: base[i], change: change[i], low: tLow[i], high: tHigh[i], holm: holm[i], left: left[i], baseLeft: baseLeft[i]}
 		if math.IsNaN(c.low) || math.IsNaN(c.high) {
 			c.low, c.high = low[i], high[i]
 		}
@@ -253,6 +272,8 @@ func (s *Study) comparisons() ([]comparison, error) {
 // change writes a change with its interval, and ~ where it may be chance.
 func (c *comparison) text() string {
 	switch {
+	case c.method == otherJobs:
+		return c.otherJobsText()
 	case math.IsNaN(c.change):
 		return unknownText
 	case math.IsNaN(c.low) || math.IsNaN(c.high):
@@ -295,7 +316,7 @@ func verdict(list []comparison) (sentences []string) {
 	first := list[0].metric
 	for i := range list {
 		c := &list[i]
-		if c.metric != first || !c.pooled() || c.item == c.baseline || math.IsNaN(c.change) {
+		if c.metric != first || !c.pooled() || c.item == c.baseline || math.IsNaN(c.change) && c.method != otherJobs {
 			continue
 		}
 		what := fmt.Sprintf("%s of %s against %s over %s: ", c.metric, c.item, c.baseline, counted(c.n, "workload"))
@@ -303,6 +324,8 @@ func verdict(list []comparison) (sentences []string) {
 			what = fmt.Sprintf("%s of %s against %s within one trace: ", c.metric, c.item, c.baseline)
 		}
 		switch {
+		case c.method == otherJobs:
+			sentences = append(sentences, what+c.otherJobsText()+".")
 		case math.IsNaN(c.low):
 			sentences = append(sentences, what+signedPercent(c.change)+"; too few workloads for an interval.")
 		case !c.shown():

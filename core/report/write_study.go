@@ -77,7 +77,7 @@ func comparisonSections(s *Study, list []comparison) []section {
 	}
 	table := section{ID: "table", Title: "Comparison", Text: []string{"The change against the baseline with its 95 % interval; ~ where the interval holds 0. The unit is the workload."}}
 	g := grid{Caption: "All workloads together", Head: []string{"metric", s.compared, "baseline", "workloads", "mean", "mean of the baseline", "change", "p after Holm", "method"}}
-	maps := section{ID: "cells", Title: "Cells", Text: []string{"Changes against the baseline: + is worse by more than chance, ✓ better by more than chance, ~ neither."}}
+	maps := section{ID: "cells", Title: "Cells", Text: []string{"Changes against the baseline: + is worse by more than chance, ✓ better by more than chance, ~ neither; other jobs: not compared, for other jobs completed."}}
 	var metrics []string
 	for i := range list {
 		c := &list[i]
@@ -117,7 +117,7 @@ func heat(s *Study, list []comparison, metric string) grid {
 	at := map[string]int{}
 	for i := range list {
 		c := &list[i]
-		if c.metric != metric || slices.Contains(c.where, "all") || c.item == c.baseline || math.IsNaN(c.change) {
+		if c.metric != metric || slices.Contains(c.where, "all") || c.item == c.baseline || math.IsNaN(c.change) && c.method != otherJobs {
 			continue
 		}
 		column := slices.Index(g.Head[1:], c.item) + 1
@@ -133,6 +133,10 @@ func heat(s *Study, list []comparison, metric string) grid {
 		}
 		for len(g.Rows[row]) <= column {
 			g.Rows[row] = append(g.Rows[row], cell{Text: unknownText})
+		}
+		if c.method == otherJobs {
+			g.Rows[row][column] = cell{Text: "other jobs"}
+			continue
 		}
 		g.Rows[row][column] = cell{Text: heatMark(c) + signedPercent(c.change), Class: heatClass(c)}
 	}

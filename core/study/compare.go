@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"gonum.org/v1/gonum/stat"
@@ -14,6 +15,9 @@ import (
 
 // level is that of every interval, but for one that decides how many seeds there are.
 const level = 0.95
+
+// MethodOtherJobs is the method of a row that is not compared: the metric is of the jobs that completed, and those are others.
+const MethodOtherJobs = "other_jobs"
 
 // Comparison is a row of stats.csv: an item against the baseline in one metric, within items of the other axes.
 type Comparison struct {
@@ -25,6 +29,10 @@ type Comparison struct {
 	stats.Paired
 	Holm  float64
 	Looks int
+
+	OtherJobs            bool // it is not compared for MethodOtherJobs
+	NotCompleted         int  // jobs in the runs of the item
+	BaselineNotCompleted int  // jobs in those of the baseline that they are compared with
 }
 
 // unit is a workload and its replicate: what counts as one observation. Where a row pools other axes, such as loads, a unit is
@@ -178,15 +186,18 @@ func (s *Study) fill(c *Comparison, t *table, level float64) {
 	var all, baseline []float64
 	for _, items := range s.within(c.Items) {
 		for _, row := range t.replicates(items) {
-			value := row.metric(c.Metric)
+			value, against := row.metric(c.Metric), nan
+			if s.Baseline >= 0 {
+				partner := t.partner(s, &row)
+				c.countJobs(&row, partner) // of those in which none completed, too
+				if against = partner.metric(c.Metric); math.IsNaN(against) {
+					continue
+				}
+			}
 			if math.IsNaN(value) {
 				continue
 			}
-			against := nan
 			if s.Baseline >= 0 {
-				if against = t.partner(s, &row).metric(c.Metric); math.IsNaN(against) {
-					continue
-				}
 				baseline = append(baseline, against)
 			}
 			all = append(all, value)
@@ -213,6 +224,9 @@ func (s *Study) fill(c *Comparison, t *table, level float64) {
 		return
 	}
 	c.BaselineMean = stat.Mean(baseline, nil)
+	if c.OtherJobs {
+		return
+	}
 	a, b := make([]float64, len(order)), make([]float64, len(order))
 	for i, key := range order {
 		u := units[key]
@@ -229,9 +243,27 @@ func (s *Study) fill(c *Comparison, t *table, level float64) {
 	c.RatioOfMeans = c.Mean/c.BaselineMean - 1
 }
 
+// ofCompleted are the metrics, by how their paths begin, that leave out jobs which did not complete.
+var ofCompleted = []string{"jct_seconds.", "queueing_seconds.", "makespan_seconds", "fairness."}
+
+// countJobs counts the jobs of a pair of runs that did not complete. A mean over those that did is then of other jobs, unless as
+// many were turned away or failed in both: a scheduler that never ends its long jobs has the best of means.
+func (c *Comparison) countJobs(item, baseline *Row) {
+	if item.Record == nil || item.Summary == nil || baseline.Record == nil || baseline.Summary == nil {
+		return
+	}
+	a, b := item.Summary.Jobs, baseline.Summary.Jobs
+	c.NotCompleted += a.Submitted - a.Completed
+	c.BaselineNotCompleted += b.Submitted - b.Completed
+	a.Submitted, a.Completed, b.Submitted, b.Completed = 0, 0, 0, 0 // loads differ in these
+	if (a != b || a.Unfinished > 0) && slices.ContainsFunc(ofCompleted, func(begin string) bool { return strings.HasPrefix(c.Metric, begin) }) {
+		c.OtherJobs = true
+	}
+}
+
 // fillWithin compares the only run of a cell within its trace, where the metric is a mean over jobs.
 func (s *Study) fillWithin(c *Comparison, t *table, level float64) {
-	if c.N != 1 || pooled(c.Items) > 0 || t.traces == nil || s.Baseline < 0 || !slices.Contains(OverJobs, c.Metric) {
+	if c.N != 1 || c.OtherJobs || pooled(c.Items) > 0 || t.traces == nil || s.Baseline < 0 || !slices.Contains(OverJobs, c.Metric) {
 		return
 	}
 	for _, row := range t.replicates(c.Items) {
@@ -347,7 +379,7 @@ func (r *Result) statsTable() [][]string {
 		}
 	}
 	header = append(header, s.Axes[s.Compared].Name, "baseline", "n", "mean", "baseline_mean", "change", "t_low", "t_high", "bca_low", "bca_high",
-		"ratio_of_means", "wins", "ties", "wilcoxon_p", "holm_p", "looks", "method")
+		"ratio_of_means", "wins", "ties", "wilcoxon_p", "holm_p", "looks", "method", "not_completed", "baseline_not_completed")
 	table := [][]string{header}
 	baseline := ""
 	if s.Baseline >= 0 {
@@ -363,7 +395,16 @@ func (r *Result) statsTable() [][]string {
 			row = append(row, decimal(c.Change), decimal(c.Interval().Low), decimal(c.Interval().High), decimal(c.BCa.Low), decimal(c.BCa.High), decimal(c.RatioOfMeans),
 				strconv.Itoa(c.Wins), strconv.Itoa(c.Ties), decimal(c.Wilcoxon), decimal(c.Holm), strconv.Itoa(c.Looks), c.Method)
 		} else {
-			row = append(row, "", "", "", "", "", "", "", "", "", "", strconv.Itoa(c.Looks), stats.MethodValues)
+			method := stats.MethodValues
+			if c.OtherJobs {
+				method = MethodOtherJobs
+			}
+			row = append(row, "", "", "", "", "", "", "", "", "", "", strconv.Itoa(c.Looks), method)
+		}
+		if s.Baseline >= 0 {
+			row = append(row, strconv.Itoa(c.NotCompleted), strconv.Itoa(c.BaselineNotCompleted))
+		} else {
+			row = append(row, "", "")
 		}
 		table = append(table, row)
 	}
