@@ -204,6 +204,40 @@ func merge(t *testing.T, dir string, from ...string) {
 	}
 }
 
+// Within a trace, too: the level of a metric is its own, whichever metric is compared first.
+func TestEveryMetricOfATraceHasItsLevel(t *testing.T) {
+	text := `
+version: 1
+base: [default.yaml]
+set: {workload.config.jobs: 120, workload.config.applications: false}
+axes:
+  scheduler: [fifo, srtf]
+  workload:
+    - {name: one, windows: {jobs: 100, count: 1}}
+    - {name: seeds, set: {workload.config.jobs: 12}}
+seeds: {count: 5, until: {metric: METRIC, half_width: 99%, most: 20}}
+baseline: {scheduler: fifo}
+metrics: [jct_seconds.mean, queueing_seconds.mean, gpu_hours]
+`
+	within := func(until, metric string) (low, high string) {
+		o := options(t.TempDir())
+		o.Workers = 1
+		execute(t, strings.ReplaceAll(text, "METRIC", until), o)
+		for _, row := range records(t, tables(t, o.Dir)[study.StatsFile]) {
+			if row["workload"] == "one" && row["metric"] == metric && row["method"] == stats.MethodBlocks {
+				return row["t_low"], row["t_high"]
+			}
+		}
+		t.Fatalf("%s is not compared within the trace", metric)
+		return "", ""
+	}
+	const metric = "queueing_seconds.mean"
+	low, high := within("makespan_seconds", metric)
+	if otherLow, otherHigh := within("jct_seconds.mean", metric); low != otherLow || high != otherHigh {
+		t.Errorf("[%s, %s], and [%s, %s] where seeds are added for another metric", low, high, otherLow, otherHigh)
+	}
+}
+
 // stats.csv is what core/stats says of runs.csv.
 func TestStatsAreThoseOfTheRuns(t *testing.T) {
 	dir := t.TempDir()

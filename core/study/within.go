@@ -71,20 +71,27 @@ func jobValues(metric string, jobs, baseline []metrics.Job, window *metrics.Wind
 	return a, b
 }
 
-// traces compares cells of one workload within its trace, each cell once.
+// traces compares cells of one workload within its trace, each cell once at a level.
 type traces struct {
 	kept  *store
 	mutex sync.Mutex
-	cells map[string]func() map[string]stats.Paired // by metric
+	cells map[traceKey]func() map[string]stats.Paired // by metric
+}
+
+// traceKey is two runs by their hashes, and the level of their intervals: metrics may differ in it.
+type traceKey struct {
+	run, baseline string
+	level         float64
 }
 
 // compare compares two runs in all metrics over jobs that a study has.
 func (t *traces) compare(s *Study, run, baseline *Row, level float64) map[string]stats.Paired {
 	t.mutex.Lock()
 	if t.cells == nil {
-		t.cells = map[string]func() map[string]stats.Paired{}
+		t.cells = map[traceKey]func() map[string]stats.Paired{}
 	}
-	compared := t.cells[run.Run.Hash+baseline.Run.Hash]
+	key := traceKey{run.Run.Hash, baseline.Run.Hash, level}
+	compared := t.cells[key]
 	if compared == nil {
 		compared = sync.OnceValue(func() map[string]stats.Paired {
 			jobs, err := t.kept.jobs(run.Run.Hash)
@@ -100,7 +107,7 @@ func (t *traces) compare(s *Study, run, baseline *Row, level float64) map[string
 			}
 			return found
 		})
-		t.cells[run.Run.Hash+baseline.Run.Hash] = compared
+		t.cells[key] = compared
 	}
 	t.mutex.Unlock()
 	return compared()
