@@ -285,7 +285,11 @@ func (a *app) studyVerdict(r *study.Result, dir string, part bool, err error) er
 		return nil
 	}
 	a.note("wrote %s: %s, of which %d were kept before", dir, render.Count(len(r.Rows), "run"), r.Reused)
-	if !r.Narrow {
+	switch {
+	case !r.Known:
+		a.note("the interval of %s is not known in every cell after %s: a value of zero, jobs that did not complete and fewer than %d seeds leave none",
+			r.Study.Seeds.Until.Metric, render.Count(r.Looks, "look"), stats.MinSample)
+	case !r.Narrow:
 		a.note("the intervals are wider than was asked for after %s", render.Count(r.Looks, "look"))
 	}
 	if r.Failed > 0 {

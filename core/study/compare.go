@@ -235,7 +235,7 @@ func (s *Study) fill(c *Comparison, t *table, level float64) {
 	if len(all) == len(order) { // nothing was pooled within a unit
 		a, b = all, baseline
 	}
-	paired, err := stats.Compare(a, b, level)
+	paired, err := compareAt(a, b, level)
 	if err != nil {
 		return // some value is zero: there is no ratio to it
 	}
@@ -341,22 +341,39 @@ func (s *Study) correct(list []Comparison) {
 	}
 }
 
-// narrow reports whether every change within items of all axes has an interval as narrow as was asked for.
-func (s *Study) narrow(r *Result, look int) bool {
+// compareAt is stats.Compare, and without intervals at a level that rounds to 1: the first of many looks has such.
+func compareAt(a, b []float64, at float64) (stats.Paired, error) {
+	if at < 1 {
+		return stats.Compare(a, b, at)
+	}
+	p, err := stats.Compare(a, b, level)
+	p.Method, p.P = stats.MethodValues, nan
+	p.T, p.Percentile, p.BCa, p.Expanded, p.Unpaired = stats.Unknown(), stats.Unknown(), stats.Unknown(), stats.Unknown(), stats.Unknown()
+	return p, err
+}
+
+// narrow reports whether every change within items of all axes has an interval as narrow as was asked for, and whether every
+// one has an interval at all. What is not known is not narrow.
+func (s *Study) narrow(r *Result, look int) (narrow, known bool) {
 	u := s.Seeds.Until
 	values := newTable(s, r.Rows)
 	level := s.levelOf(u.Metric, look)
+	narrow, known = true, true
 	for _, items := range s.selections() {
 		c := Comparison{Metric: u.Metric, Items: items}
 		if pooled(items) > 0 || s.windowed(items) {
 			continue
 		}
 		s.fill(&c, values, level)
-		if c.Known && !(c.T.Width()/2 <= u.share) {
-			return false
-		}
+		known = known && c.Known && c.T.Known()
+		narrow = narrow && c.Known && c.T.Width()/2 <= u.share
 	}
-	return true
+	return narrow, known
+}
+
+// onlyWindows reports whether no cell is replicated by seeds.
+func (s *Study) onlyWindows() bool {
+	return !slices.ContainsFunc(s.selections(), func(items []int) bool { return pooled(items) == 0 && !s.windowed(items) })
 }
 
 // windowed reports whether the replicates of a cell are windows, of which there are no more.

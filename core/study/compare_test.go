@@ -68,3 +68,43 @@ func TestOtherJobsAreNotCompared(t *testing.T) {
 		})
 	}
 }
+
+// An interval that is not known is not narrow.
+func TestOnlyKnownIntervalsAreNarrow(t *testing.T) {
+	jobs := metrics.JobCounts{Submitted: 10, Completed: 10}
+	for name, tc := range map[string]struct {
+		most          string
+		look, n       int
+		las           func(replicate int) metrics.Number
+		jobs          metrics.JobCounts
+		narrow, known bool
+	}{
+		"narrow":                 {"20", 1, 5, func(i int) metrics.Number { return metrics.Number(80 + i) }, jobs, true, true},
+		"wide":                   {"20", 1, 5, func(i int) metrics.Number { return metrics.Number(1 + 100*(i%2)) }, jobs, false, true},
+		"a zero":                 {"20", 1, 5, func(i int) metrics.Number { return metrics.Number(i - 1) }, jobs, false, false},
+		"the first of 20 looks":  {"100", 1, 5, func(i int) metrics.Number { return metrics.Number(80 + i) }, jobs, false, false},
+		"the second of 20 looks": {"100", 2, 10, func(i int) metrics.Number { return metrics.Number(80 + i) }, jobs, true, true},
+		"too few":                {"20", 1, 4, func(i int) metrics.Number { return metrics.Number(80 + i) }, jobs, false, false},
+		"other jobs": {
+			"20", 1, 5, func(i int) metrics.Number { return metrics.Number(80 + i) },
+			metrics.JobCounts{Submitted: 10, Completed: 9, Unfinished: 1}, false, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, rows := pairs(t, "{count: 5, until: {metric: jct_seconds.mean, half_width: 30%, most: "+tc.most+"}}", "jct_seconds.mean", tc.n,
+				func(scheduler, replicate int) *metrics.Summary {
+					if scheduler == 0 {
+						return &metrics.Summary{Jobs: jobs, JCTSeconds: metrics.Distribution{Mean: metrics.Number(100 + replicate)}}
+					}
+					return &metrics.Summary{Jobs: tc.jobs, JCTSeconds: metrics.Distribution{Mean: tc.las(replicate)}}
+				})
+			r := &Result{Study: s, Rows: rows}
+			if narrow, known := s.narrow(r, tc.look); narrow != tc.narrow || known != tc.known {
+				t.Errorf("narrow %v, known %v; want %v, %v", narrow, known, tc.narrow, tc.known)
+			}
+			if c := s.compare(rows, nil, tc.look, 1)[0]; c.Known && c.Change != c.Change {
+				t.Errorf("no change at any level: %+v", c)
+			}
+		})
+	}
+}

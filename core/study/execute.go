@@ -68,6 +68,7 @@ type Result struct {
 	Failed  int
 	Missing int
 	Narrow  bool // the intervals are as narrow as was asked for, or nothing was asked
+	Known   bool // none of them is unknown
 }
 
 // Row is a run and what is kept of it.
@@ -123,7 +124,7 @@ func (s *Study) look(ctx context.Context, o *Options, obtain func(kept *store, r
 	if err := s.writeResolved(o.Dir); err != nil {
 		return nil, err
 	}
-	result := &Result{Study: s, Narrow: true}
+	result := &Result{Study: s, Narrow: true, Known: true}
 	var interrupted error
 	for look := 1; ; look++ {
 		interrupted = obtain(kept, runs, result)
@@ -137,7 +138,7 @@ func (s *Study) look(ctx context.Context, o *Options, obtain func(kept *store, r
 		if result.Looks = look; interrupted != nil || s.Seeds.Until == nil {
 			break
 		}
-		result.Narrow = s.narrow(result, look)
+		result.Narrow, result.Known = s.narrow(result, look)
 		if result.Narrow || result.Missing > 0 || look*s.Seeds.Count >= s.Seeds.Until.Most {
 			break
 		}

@@ -24,7 +24,7 @@ func Explore(ctx context.Context, s *Study, o Options, next func(rows []Row) ([]
 		rows[i].Run = run
 	}
 	asked := make([]bool, len(runs))
-	result := &Result{Study: s, Looks: 1, Narrow: true}
+	result := &Result{Study: s, Looks: 1, Narrow: true, Known: true}
 	for ctx.Err() == nil {
 		indices, err := next(rows)
 		if err != nil {

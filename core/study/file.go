@@ -448,7 +448,9 @@ func (r *reader) baseline(s *Study, values map[string]any) {
 	if s.Baseline == 0 && len(s.Axes[s.Compared].Items) == 1 {
 		s.Baseline = -1 // it is compared with nothing
 	}
-	if u := s.Seeds.Until; u != nil && s.Baseline < 0 {
+	if u := s.Seeds.Until; u != nil && s.Baseline >= 0 && len(r.found) == 0 && s.onlyWindows() {
+		r.add("seeds.until", "adds no seeds: the replicates of every workload are windows", "leave it out, and raise count of windows")
+	} else if u != nil && s.Baseline < 0 {
 		r.add("seeds.until", "needs a baseline, and an item beside it: it is the changes against it whose intervals are to be narrow", "add baseline: {scheduler: …}")
 	}
 }
