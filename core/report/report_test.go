@@ -225,6 +225,30 @@ func TestStudyTellsVerdictAndMissingCells(t *testing.T) {
 	}
 }
 
+// An axis of one item is not pooled: what is about the item is about all.
+func TestVerdictOfOneWorkload(t *testing.T) {
+	runs, where := "run,scheduler,workload,load,replicate,seed,offered_load,outcome,jct_seconds_mean\n", ""
+	for i, scheduler := range []string{"fifo", "srtf"} {
+		runs += fmt.Sprintf("r%d0,%s,default,0.5,1,1,0.4,completed,1\nr%d1,%s,default,1,1,1,0.4,completed,1\n", i, scheduler, i, scheduler)
+	}
+	for _, load := range []string{"0.5", "1", "all"} {
+		where += "jct_seconds.mean,default," + load + ",srtf,fifo,5,100,200,-0.5,-0.6,-0.4,,,,,,,0.01,1,paired\n"
+	}
+	stats := "metric,workload,load,scheduler,baseline,n,mean,baseline_mean,change,t_low,t_high,bca_low,bca_high,ratio_of_means,wins,ties,wilcoxon_p,holm_p,looks,method\n" + where
+	s, err := ReadStudyFS(files(map[string]string{"runs.csv": runs, "stats.csv": stats}), "studies/one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.comparisons()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"jct_seconds.mean of srtf against fifo over 5 workloads: -50 % [-60 %, -40 %]."}
+	if diff := cmp.Diff(want, verdict(list)); diff != "" {
+		t.Errorf("verdict (-want +got):\n%s", diff)
+	}
+}
+
 func FuzzReadRun(f *testing.F) {
 	all := small()
 	f.Add(all["manifest.json"].Data, all["jobs.csv"].Data, all["decisions.jsonl"].Data, []byte("job,start_s,end_s,seats\n0,1,2,a:3+b:ffffffffffffffff\n"), []byte("at_s,devices_used\n0,1\n"))

@@ -207,6 +207,7 @@ func items(texts []string) (list []string) {
 type comparison struct {
 	metric, item, baseline, method string
 	where                          []string // item of each other axis, "all" for pooled
+	pooled                         bool     // it is about all cells together: an axis of one item is not pooled
 	n                              int
 	mean, base, change, low, high  float64 // the last three as parts
 	holm                           float64
@@ -233,11 +234,6 @@ func (c *comparison) otherJobsText() string {
 // shown reports whether the change is more than chance: its interval does not hold 0.
 func (c *comparison) shown() bool { return c.low > 0 || c.high < 0 }
 
-// pooled reports whether it is about all cells together.
-func (c *comparison) pooled() bool {
-	return !slices.ContainsFunc(c.where, func(item string) bool { return item != "all" })
-}
-
 // comparisons reads stats.csv. The interval is that of t, as quartet bench prints it, or the bootstrap's where there is none.
 func (s *Study) comparisons() ([]comparison, error) {
 	t := s.stats
@@ -252,8 +248,10 @@ func (s *Study) comparisons() ([]comparison, error) {
 	left, baseLeft := column("not_completed"), column("baseline_not_completed")
 	metric, item, baseline, method := t.text("metric"), t.text(s.compared), t.text("baseline"), t.text("method")
 	var where [][]string
+	var several []bool
 	for _, axis := range s.others() {
 		where = append(where, t.text(axis))
+		several = append(several, len(items(s.runs.text(axis))) > 1)
 	}
 	list := make([]comparison, t.rows)
 	for i := range list {
@@ -261,8 +259,10 @@ func (s *Study) comparisons() ([]comparison, error) {
 		if math.IsNaN(c.low) || math.IsNaN(c.high) {
 			c.low, c.high = low[i], high[i]
 		}
-		for _, texts := range where {
+		c.pooled = true
+		for a, texts := range where {
 			c.where = append(c.where, texts[i])
+			c.pooled = c.pooled && (texts[i] == "all" || !several[a])
 		}
 		list[i] = c
 	}
@@ -316,7 +316,7 @@ func verdict(list []comparison) (sentences []string) {
 	first := list[0].metric
 	for i := range list {
 		c := &list[i]
-		if c.metric != first || !c.pooled() || c.item == c.baseline || math.IsNaN(c.change) && c.method != otherJobs {
+		if c.metric != first || !c.pooled || c.item == c.baseline || math.IsNaN(c.change) && c.method != otherJobs {
 			continue
 		}
 		what := fmt.Sprintf("%s of %s against %s over %s: ", c.metric, c.item, c.baseline, counted(c.n, "workload"))

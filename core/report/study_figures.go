@@ -147,7 +147,7 @@ func changeFigures(s *Study, list []comparison) []Figure {
 		}
 	}
 	for k, metric := range metrics {
-		all := func(c *comparison) (string, bool) { return "all", c.pooled() }
+		all := func(c *comparison) (string, bool) { return "all", c.pooled }
 		if f, ok := changeFigure(s, list, metric, "", all); ok {
 			figures = append(figures, f)
 		}

@@ -84,7 +84,7 @@ func comparisonSections(s *Study, list []comparison) []section {
 		if !slices.Contains(metrics, c.metric) {
 			metrics = append(metrics, c.metric)
 		}
-		if !c.pooled() {
+		if !c.pooled {
 			continue
 		}
 		write := digits
@@ -205,7 +205,7 @@ func (s *Study) packTradeoff(p *pack, list []comparison) bool {
 	var names, metrics []string
 	for i := range list {
 		c := &list[i]
-		if !c.pooled() || math.IsNaN(c.change) {
+		if !c.pooled || math.IsNaN(c.change) {
 			continue
 		}
 		if changes[c.metric] == nil {
