@@ -367,6 +367,9 @@ func changeText(c *study.Comparison) (change, interval string) {
 		if interval = percent(between.Low) + " to " + percent(between.High); c.Method == stats.MethodBlocks {
 			interval += ", within one trace"
 		}
+		if level := stats.LevelText(c.Level); level != "95" {
+			interval += ", at " + level + " %"
+		}
 	}
 	switch {
 	case c.Equal:

@@ -232,9 +232,12 @@ func TestVerdictOfOneWorkload(t *testing.T) {
 		runs += fmt.Sprintf("r%d0,%s,default,0.5,1,1,0.4,completed,1\nr%d1,%s,default,1,1,1,0.4,completed,1\n", i, scheduler, i, scheduler)
 	}
 	for _, load := range []string{"0.5", "1", "all"} {
-		where += "jct_seconds.mean,default," + load + ",srtf,fifo,5,100,200,-0.5,-0.6,-0.4,,,,,,,0.01,1,paired\n"
+		where += "jct_seconds.mean,default," + load + ",srtf,fifo,5,100,200,-0.5,-0.6,-0.4,,,,,,,0.01,1,paired,\n"
 	}
-	stats := "metric,workload,load,scheduler,baseline,n,mean,baseline_mean,change,t_low,t_high,bca_low,bca_high,ratio_of_means,wins,ties,wilcoxon_p,holm_p,looks,method\n" + where
+	for _, level := range []string{"0.980612", "0.99994"} { // of a metric that decides how many seeds there are
+		where += "jct_seconds.mean,default,all,srtf,fifo,5,100,200,-0.5,-0.6,-0.4,,,,,,,0.01,2,paired," + level + "\n"
+	}
+	stats := "metric,workload,load,scheduler,baseline,n,mean,baseline_mean,change,t_low,t_high,bca_low,bca_high,ratio_of_means,wins,ties,wilcoxon_p,holm_p,looks,method,level\n" + where
 	s, err := ReadStudyFS(files(map[string]string{"runs.csv": runs, "stats.csv": stats}), "studies/one")
 	if err != nil {
 		t.Fatal(err)
@@ -243,9 +246,20 @@ func TestVerdictOfOneWorkload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"jct_seconds.mean of srtf against fifo over 5 workloads: -50 % [-60 %, -40 %]."}
+	want := []string{
+		"jct_seconds.mean of srtf against fifo over 5 workloads: -50 % [-60 %, -40 %].",
+		"jct_seconds.mean of srtf against fifo over 5 workloads: -50 % [-60 %, -40 %] at 98.06 %.",
+		"jct_seconds.mean of srtf against fifo over 5 workloads: -50 % [-60 %, -40 %] at 99.99 %; with all comparisons of the study in mind it may be chance (p = 0.01 after Holm).",
+	}
 	if diff := cmp.Diff(want, verdict(list)); diff != "" {
 		t.Errorf("verdict (-want +got):\n%s", diff)
+	}
+	var page bytes.Buffer
+	if err := WriteStudy(&page, s); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(page.String(), "its interval at 95 %, that of jct_seconds.mean at 98.06 %") {
+		t.Error("the page does not say the level of its intervals")
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/stats"
 )
 
 // A Study is what the tables of a study tell.
@@ -210,7 +211,7 @@ type comparison struct {
 	pooled                         bool     // it is about all cells together: an axis of one item is not pooled
 	n                              int
 	mean, base, change, low, high  float64 // the last three as parts
-	holm                           float64
+	holm, level                    float64
 	left, baseLeft                 float64 // jobs that did not complete
 }
 
@@ -245,6 +246,7 @@ func (s *Study) comparisons() ([]comparison, error) {
 	}
 	n, mean, base, change, holm := column("n"), column("mean"), column("baseline_mean"), column("change"), column("holm_p")
 	tLow, tHigh, low, high := column("t_low"), column("t_high"), column("bca_low"), column("bca_high")
+	level := column("level")
 	left, baseLeft := column("not_completed"), column("baseline_not_completed")
 	metric, item, baseline, method := t.text("metric"), t.text(s.compared), t.text("baseline"), t.text("method")
 	var where [][]string
@@ -255,9 +257,12 @@ func (s *Study) comparisons() ([]comparison, error) {
 	}
 	list := make([]comparison, t.rows)
 	for i := range list {
-		c := comparison{metric: metric[i], item: item[i], baseline: baseline[i], method: method[i], n: int(zeroed(n[i])), mean: mean[i], base: base[i], change: change[i], low: tLow[i], high: tHigh[i], holm: holm[i], left: left[i], baseLeft: baseLeft[i]}
+		c := comparison{metric: metric[i], item: item[i], baseline: baseline[i], method: method[i], n: int(zeroed(n[i])), mean: mean[i], base: base[i], change: change[i], low: tLow[i], high: tHigh[i], holm: holm[i], level: level[i], left: left[i], baseLeft: baseLeft[i]}
 		if math.IsNaN(c.low) || math.IsNaN(c.high) {
 			c.low, c.high = low[i], high[i]
+		}
+		if math.IsNaN(c.level) {
+			c.level = usualLevel
 		}
 		c.pooled = true
 		for a, texts := range where {
@@ -283,8 +288,17 @@ func (c *comparison) text() string {
 	if !c.shown() {
 		mark = "~ "
 	}
-	return fmt.Sprintf("%s%s [%s, %s]", mark, signedPercent(c.change), signedPercent(c.low), signedPercent(c.high))
+	at := ""
+	if c.level != usualLevel {
+		at = " at " + levelText(c.level)
+	}
+	return fmt.Sprintf("%s%s [%s, %s]%s", mark, signedPercent(c.change), signedPercent(c.low), signedPercent(c.high), at)
 }
+
+// usualLevel is that of every interval, but for those that decide how many seeds there are.
+const usualLevel = .95
+
+func levelText(level float64) string { return stats.LevelText(level) + " %" }
 
 func signedPercent(v float64) string {
 	if math.IsNaN(v) {
@@ -330,7 +344,7 @@ func verdict(list []comparison) (sentences []string) {
 			sentences = append(sentences, what+signedPercent(c.change)+"; too few workloads for an interval.")
 		case !c.shown():
 			sentences = append(sentences, what+"no difference is shown, "+c.text()+".")
-		case !math.IsNaN(c.holm) && c.holm > .05:
+		case !math.IsNaN(c.holm) && c.holm > 1-c.level:
 			sentences = append(sentences, what+c.text()+fmt.Sprintf("; with all comparisons of the study in mind it may be chance (p = %s after Holm).", trimmed(c.holm, 2)))
 		default:
 			sentences = append(sentences, what+c.text()+".")

@@ -43,7 +43,7 @@ func WriteStudy(w io.Writer, s *Study) error {
 	p.Sections = append(p.Sections, comparisonSections(s, list)...)
 	packFigures(data, figures)
 	for _, part := range [...]section{
-		{ID: "changed", Title: "Changes", Text: []string{"The change against the baseline with its 95 % interval."}, Plots: []string{placeChanges}},
+		{ID: "changed", Title: "Changes", Text: []string{"The change against the baseline with its interval at " + levels(list) + "."}, Plots: []string{placeChanges}},
 		{ID: "load", Title: "Over load", Text: []string{"The mean over the runs of a load. Bands reach from the smallest run to the largest."}, Plots: []string{placeLoad}},
 		{ID: "shape", Title: "Distributions", Text: []string{"Over the jobs of all workloads together."}, Plots: []string{placeShape}},
 		{ID: "time", Title: "Over time", Text: []string{"One run of each."}, Plots: []string{placeOver}},
@@ -75,7 +75,7 @@ func comparisonSections(s *Study, list []comparison) []section {
 	if len(list) == 0 {
 		return nil
 	}
-	table := section{ID: "table", Title: "Comparison", Text: []string{"The change against the baseline with its 95 % interval; ~ where the interval holds 0. The unit is the workload."}}
+	table := section{ID: "table", Title: "Comparison", Text: []string{"The change against the baseline with its interval at " + levels(list) + "; ~ where the interval holds 0. The unit is the workload."}}
 	g := grid{Caption: "All workloads together", Head: []string{"metric", s.compared, "baseline", "workloads", "mean", "mean of the baseline", "change", "p after Holm", "method"}}
 	maps := section{ID: "cells", Title: "Cells", Text: []string{"Changes against the baseline: + is worse by more than chance, ✓ better by more than chance, ~ neither; other jobs: not compared, for other jobs completed."}}
 	var metrics []string
@@ -109,6 +109,22 @@ func comparisonSections(s *Study, list []comparison) []section {
 		return []section{table}
 	}
 	return []section{table, maps}
+}
+
+// levels says which level the intervals have.
+func levels(list []comparison) string {
+	var others []string
+	for i := range list {
+		if c := &list[i]; c.level != usualLevel && !slices.Contains(others, c.metric) {
+			others = append(others, c.metric)
+		}
+	}
+	text := levelText(usualLevel)
+	for _, metric := range others {
+		i := slices.IndexFunc(list, func(c comparison) bool { return c.metric == metric && c.level != usualLevel })
+		text += ", that of " + metric + " at " + levelText(list[i].level)
+	}
+	return text
 }
 
 // heat is a table of one metric: a row for each cell of the other axes, a column for each item of the compared axis.

@@ -2,6 +2,8 @@ package stats
 
 import (
 	"math"
+	"strconv"
+	"strings"
 
 	"gonum.org/v1/gonum/integrate/quad"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -36,6 +38,17 @@ func Looks(total int, level float64) []float64 {
 		levels[k] = 1 - 2*distuv.UnitNormal.CDF(-z)
 	}
 	return levels
+}
+
+// LevelText writes a level in per cent, such as 95, with as many digits as keep one below 1 from 100.
+func LevelText(level float64) string {
+	text := ""
+	for digits := 4; digits <= 17; digits++ {
+		if text = strconv.FormatFloat(100*level, 'g', digits, 64); !strings.HasPrefix(text, "100") {
+			break
+		}
+	}
+	return text
 }
 
 // staysWithin is the probability that a sum of standard normal steps stays within ±bound for so many steps. Each step

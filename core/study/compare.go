@@ -27,8 +27,9 @@ type Comparison struct {
 	BaselineMean float64 // NaN without a baseline
 	Known        bool    // there is a comparison
 	stats.Paired
-	Holm  float64
+	Holm  float64 // P, corrected
 	Looks int
+	Level float64 // of the intervals
 
 	OtherJobs            bool // it is not compared for MethodOtherJobs
 	NotCompleted         int  // jobs in the runs of the item
@@ -180,7 +181,7 @@ func (r *Row) metric(path string) float64 {
 
 // fill compares an item with the baseline, over the units in which both are known.
 func (s *Study) fill(c *Comparison, t *table, level float64) {
-	c.Mean, c.BaselineMean, c.Holm = nan, nan, nan
+	c.Mean, c.BaselineMean, c.Holm, c.Level = nan, nan, nan, level
 	units := map[unit]*sums{}
 	var order []unit
 	var all, baseline []float64
@@ -313,7 +314,7 @@ func (t *table) partner(s *Study, r *Row) *Row {
 	return &Row{}
 }
 
-// correct corrects p for the comparisons of a table: those of one metric that pool the same axes.
+// correct corrects the p of the intervals for the comparisons of a table: those of one metric that pool the same axes.
 func (s *Study) correct(list []Comparison) {
 	families := map[string][]int{}
 	var order []string
@@ -333,7 +334,7 @@ func (s *Study) correct(list []Comparison) {
 	for _, key := range order {
 		var p []float64
 		for _, i := range families[key] {
-			p = append(p, list[i].Wilcoxon)
+			p = append(p, list[i].P)
 		}
 		for k, adjusted := range stats.Holm(p) {
 			list[families[key][k]].Holm = adjusted
@@ -396,7 +397,7 @@ func (r *Result) statsTable() [][]string {
 		}
 	}
 	header = append(header, s.Axes[s.Compared].Name, "baseline", "n", "mean", "baseline_mean", "change", "t_low", "t_high", "bca_low", "bca_high",
-		"ratio_of_means", "wins", "ties", "wilcoxon_p", "holm_p", "looks", "method", "not_completed", "baseline_not_completed")
+		"ratio_of_means", "wins", "ties", "wilcoxon_p", "holm_p", "looks", "method", "not_completed", "baseline_not_completed", "interval_p", "level")
 	table := [][]string{header}
 	baseline := ""
 	if s.Baseline >= 0 {
@@ -423,6 +424,14 @@ func (r *Result) statsTable() [][]string {
 		} else {
 			row = append(row, "", "")
 		}
+		p, at := nan, nan
+		if c.Known {
+			p = c.P
+		}
+		if c.Known && c.Interval().Known() {
+			at = c.Level
+		}
+		row = append(row, decimal(p), decimal(at))
 		table = append(table, row)
 	}
 	return table

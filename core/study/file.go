@@ -245,7 +245,7 @@ func (r *reader) axes(s *Study, values map[string]any) {
 // reserved are the columns of the tables beside the axes and the numbers of a summary.
 var reserved = []string{
 	"run", "replicate", "seed", "offered_load", "outcome", "metric", "baseline", "n", "mean", "baseline_mean", "change", "t_low", "t_high",
-	"bca_low", "bca_high", "ratio_of_means", "wins", "ties", "wilcoxon_p", "holm_p", "looks", "method", "not_completed", "baseline_not_completed", "kind", "message",
+	"bca_low", "bca_high", "ratio_of_means", "wins", "ties", "wilcoxon_p", "holm_p", "looks", "method", "not_completed", "baseline_not_completed", "interval_p", "level", "kind", "message",
 	"figure", "runs", "published", "ours", "difference",
 }
 
