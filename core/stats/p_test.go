@@ -76,7 +76,7 @@ func TestPGoesWithTheInterval(t *testing.T) {
 
 func TestLevelText(t *testing.T) {
 	for level, want := range map[float64]string{
-		0.95: "95", 0.9: "90", 0.980612: "98.06", 0.99995: "99.99", 0.999999: "99.9999", 1 - 1e-12: "99.9999999999", 0.995: "99.5",
+		0.95: "95", 0.9: "90", 0.980612: "98.06", 0.99995: "99.995", 0.999999: "99.9999", 1 - 1e-12: "99.9999999999", 0.995: "99.5",
 	} {
 		if got := stats.LevelText(level); got != want {
 			t.Errorf("%v: %s, want %s", level, got, want)
