@@ -87,7 +87,8 @@ func TestOnlyKnownIntervalsAreNarrow(t *testing.T) {
 		"too few":                {"20", 1, 4, func(i int) metrics.Number { return metrics.Number(80 + i) }, jobs, false, false},
 		"other jobs": {
 			"20", 1, 5, func(i int) metrics.Number { return metrics.Number(80 + i) },
-			metrics.JobCounts{Submitted: 10, Completed: 9, Unfinished: 1}, false, false,
+			metrics.JobCounts{Submitted: 10, Completed: 9, Unfinished: 1},
+			false, false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

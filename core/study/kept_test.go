@@ -52,7 +52,7 @@ func TestOneWorkloadIsComparedWithinItsTrace(t *testing.T) {
 	rows := records(t, tables(t, dir)[study.StatsFile])
 	got := rows[0]
 	if got["method"] != stats.MethodBlocks || got["n"] != "1" || got["wins"] != "1" || number(t, got["change"]) != want.Change ||
-		number(t, got["t_low"]) != want.Expanded.Low || number(t, got["t_high"]) != want.Expanded.High || got["bca_low"] != "" || got["holm_p"] != "" {
+		number(t, got["t_low"]) != want.Expanded.Low || number(t, got["t_high"]) != want.Expanded.High || got["bca_low"] != "" || got["wilcoxon_p"] != "" || number(t, got["holm_p"]) != want.P {
 		t.Errorf("got %v, want %+v", got, want)
 	}
 	if rows[1]["method"] != stats.MethodValues || rows[1]["t_low"] != "" {
