@@ -372,9 +372,10 @@ func (s *Study) narrow(r *Result, look int) (narrow, known bool) {
 	return narrow, known
 }
 
-// onlyWindows reports whether no cell is replicated by seeds.
+// onlyWindows reports whether no workload is replicated by seeds.
 func (s *Study) onlyWindows() bool {
-	return !slices.ContainsFunc(s.selections(), func(items []int) bool { return pooled(items) == 0 && !s.windowed(items) })
+	a := s.axis(axisWorkload)
+	return a >= 0 && !slices.ContainsFunc(s.Axes[a].Items, func(i Item) bool { return i.Windows == nil })
 }
 
 // windowed reports whether the replicates of a cell are windows, of which there are no more.
