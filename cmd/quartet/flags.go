@@ -79,7 +79,8 @@ func flagError(_ *cobra.Command, err error) error {
 // emptyFlag reports whether a flag holds an empty text. An empty --set is told of with the form of the others.
 func emptyFlag(f *pflag.Flag) bool {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
-		return f.Name != "set" && slices.Contains(list.GetSlice(), "")
+		values := list.GetSlice()
+		return len(values) == 0 || f.Name != "set" && slices.Contains(values, "")
 	}
 	return f.Value.Type() == "string" && f.Value.String() == ""
 }

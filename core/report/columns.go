@@ -151,15 +151,16 @@ type curve struct {
 	Key     string  `json:"key"`
 	Title   string  `json:"title"`
 	Seconds bool    `json:"seconds"`
-	Low     float64 `json:"low"` // share of the first point
+	Low     float64 `json:"low"`  // share of the first point
+	High    float64 `json:"high"` // and of the last
 }
 
 func (r *Run) packCurves(p *pack) {
 	list := []curve{}
 	for _, d := range r.distributions() {
-		points, low := d.curve()
+		points, low, high := d.curve()
 		p.ratios("cdf."+d.key, points)
-		list = append(list, curve{d.key, d.title, d.seconds, low})
+		list = append(list, curve{d.key, d.title, d.seconds, low, high})
 	}
 	p.value("cdfs", list)
 }

@@ -10,15 +10,17 @@ import (
 // mostPoints is how many points a curve of a distribution keeps, its smallest and largest value among them.
 const mostPoints = 512
 
-// A distribution is a sorted sample of what is positive and known.
+// A distribution is a sorted sample of what is positive and known. What is not known, such as the completion time of a job that did
+// not end, counts as more than all of it.
 type distribution struct {
 	key, title string
 	seconds    bool
 	values     []float64
+	all        int // the unknown ones too
 }
 
 func newDistribution(key, title string, seconds bool, values []float64) distribution {
-	d := distribution{key: key, title: title, seconds: seconds}
+	d := distribution{key: key, title: title, seconds: seconds, all: len(values)}
 	for _, v := range values {
 		if !math.IsNaN(v) {
 			d.values = append(d.values, v)
@@ -28,12 +30,12 @@ func newDistribution(key, title string, seconds bool, values []float64) distribu
 	return d
 }
 
-// curve is the sample at even steps of rank, and the share of the first point. A logarithmic axis has no place for 0: what is
+// curve is the sample at even steps of rank, and the shares of the first and the last point. A logarithmic axis has no place for 0: what is
 // below a thousandth counts as that.
-func (d distribution) curve() (points []float64, low float64) {
+func (d distribution) curve() (points []float64, low, high float64) {
 	n := len(d.values)
 	if n == 0 {
-		return nil, 0
+		return nil, 0, 0
 	}
 	k := min(n, mostPoints)
 	for i := range k {
@@ -43,7 +45,7 @@ func (d distribution) curve() (points []float64, low float64) {
 		}
 		points = append(points, max(d.values[at], 1e-3))
 	}
-	return points, 1 / float64(n)
+	return points, 1 / float64(d.all), float64(n) / float64(d.all)
 }
 
 // quantile is empirical, as those of summary.json.

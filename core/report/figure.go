@@ -64,14 +64,14 @@ type Line struct {
 	Colour    int
 }
 
-// cdf is the line of a sample.
-func cdf(label string, colour int, values []float64) Line {
-	points, low := newDistribution("", "", false, values).curve()
+// cdf is the line of a distribution.
+func cdf(label string, colour int, d distribution) Line {
+	points, low, high := d.curve()
 	l := Line{Label: label, Colour: colour, Step: true, X: points}
 	for i := range points {
-		share := 1.0
+		share := high
 		if len(points) > 1 {
-			share = low + (1-low)*float64(i)/float64(len(points)-1)
+			share = low + (high-low)*float64(i)/float64(len(points)-1)
 		}
 		l.Y = append(l.Y, share)
 	}

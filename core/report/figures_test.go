@@ -160,7 +160,7 @@ func TestPageCarriesTheFiguresOfAStudy(t *testing.T) {
 		"jct_seconds_mean: pollux":                     {X: []float64{0.5, 1}, Y: []float64{nan, 100}, Low: []float64{nan, 100}, High: []float64{nan, 100}},
 
 		"CDF of JCT; load 1: fifo":                          {X: []float64{100, 300}, Y: []float64{0.5, 1}},
-		"CDF of JCT; load 1: pollux":                        {X: []float64{100}, Y: []float64{1}},
+		"CDF of JCT; load 1: pollux":                        {X: []float64{100}, Y: []float64{0.5}},
 		"CDF of finish-time fairness (rho); load 1: fifo":   {X: []float64{0.5}, Y: []float64{1}},
 		"CDF of finish-time fairness (rho); load 1: pollux": {X: []float64{2}, Y: []float64{1}},
 		"Devices held; load 1: fifo":                        {X: []float64{0, 60.5}, Y: []float64{4, 0}},

@@ -23,7 +23,7 @@ func (r *Run) Figures() []Figure {
 	}
 	for _, d := range r.distributions() {
 		one := d.figure()
-		one.Lines = append(one.Lines, cdf("jobs", 0, d.values))
+		one.Lines = append(one.Lines, cdf("jobs", 0, d))
 		list = append(list, one)
 	}
 	return drawn(list)
@@ -58,7 +58,7 @@ func FiguresOfRuns(runs []*Run) []Figure {
 				at = len(list)
 				list = append(list, one)
 			}
-			list[at].Lines = append(list[at].Lines, cdf(labels[i], i, d.values))
+			list[at].Lines = append(list[at].Lines, cdf(labels[i], i, d))
 		}
 	}
 	return drawn(list)

@@ -339,8 +339,8 @@ func (s *Study) shapeFigures() []Figure {
 	for _, d := range [...]struct{ file, column, title string }{{"jobs", "jct_s", "JCT"}, {"fairness", "rho", "finish-time fairness (rho)"}} {
 		values := map[string][]float64{}
 		s.rows(d.file, []string{d.column}, func(run string, cells []string) {
-			if v := finite(cells[0]); !math.IsNaN(v) && runs[run] != "" {
-				values[runs[run]] = append(values[runs[run]], v)
+			if runs[run] != "" {
+				values[runs[run]] = append(values[runs[run]], finite(cells[0]))
 			}
 		})
 		f := Figure{Place: placeShape, Name: fileName(d.column, "cdf"), Title: "CDF of " + d.title + suffix(where), XLabel: d.title, YLabel: "jobs", X: Plain, Y: Share, LogX: true}
@@ -348,8 +348,8 @@ func (s *Study) shapeFigures() []Figure {
 			f.X = Seconds
 		}
 		for k, item := range order {
-			if len(values[item]) > 0 {
-				f.Lines = append(f.Lines, cdf(item, k, values[item]))
+			if all := newDistribution("", "", false, values[item]); len(all.values) > 0 {
+				f.Lines = append(f.Lines, cdf(item, k, all))
 			}
 		}
 		if len(f.Lines) > 0 {

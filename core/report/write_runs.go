@@ -57,7 +57,8 @@ func labelled(runs []*Run) []string {
 func packTogether(data *pack, runs []*Run) {
 	type together struct {
 		curve
-		Low []float64 `json:"low"`
+		Low  []float64 `json:"low"`
+		High []float64 `json:"high"`
 	}
 	var list []together
 	for i, r := range runs {
@@ -65,10 +66,10 @@ func packTogether(data *pack, runs []*Run) {
 			at := slices.IndexFunc(list, func(t together) bool { return t.Key == d.key })
 			if at < 0 {
 				at = len(list)
-				list = append(list, together{curve{Key: d.key, Title: d.title, Seconds: d.seconds}, make([]float64, len(runs))})
+				list = append(list, together{curve{Key: d.key, Title: d.title, Seconds: d.seconds}, make([]float64, len(runs)), make([]float64, len(runs))})
 			}
-			points, low := d.curve()
-			list[at].Low[i] = low
+			points, low, high := d.curve()
+			list[at].Low[i], list[at].High[i] = low, high
 			data.ratios(fmt.Sprintf("%d.cdf.%s", i, d.key), points)
 		}
 	}

@@ -140,6 +140,9 @@ func Parse(file, name string, text []byte) (*Study, error) {
 		return nil, err
 	}
 	r := &reader{document: document}
+	if r.refuseAliases(document.Root); len(r.found) > 0 {
+		return nil, r.found.Err()
+	}
 	f := form{Name: name}
 	r.found = document.Locate(core.Decode(&f, values))
 	if len(r.found) > 0 {
@@ -164,6 +167,24 @@ func Parse(file, name string, text []byte) (*Study, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// refuseAliases refuses what stands for a value that is written elsewhere, as configs do.
+func (r *reader) refuseAliases(n *yaml.Node) {
+	if n == nil {
+		return
+	}
+	if n.Kind == yaml.AliasNode || n.Tag == "!!merge" {
+		r.found = append(r.found, core.Diagnostic{
+			Position: core.Position{File: r.document.File, Line: n.Line, Column: n.Column}, Summary: "aliases are not supported", Hint: "repeat the value",
+		})
+		return
+	}
+	for i, child := range n.Content {
+		if i%2 == 0 || n.Kind != yaml.MappingNode || n.Content[i-1].Tag != "!!merge" { // one that is merged is told at its key
+			r.refuseAliases(child)
+		}
+	}
 }
 
 func (r *reader) add(path, summary, hint string) {
@@ -322,6 +343,8 @@ func (r *reader) item(n *yaml.Node, path, axis string, fields map[string]any) (I
 	switch {
 	case axis != axisWorkload:
 		r.add(path, "only items of the axis workload have windows", "")
+	case w.Span > 0 && w.Span < time.Second:
+		r.add(path+".span", fmt.Sprintf("%v is too short", w.Span), "windows have whole seconds")
 	case (w.Jobs > 0) == (w.Span > 0):
 		r.add(path, "needs jobs or span, and not both", "")
 	case w.Span > 0 && (w.FirstJob > 0 || w.Stride > 0):
@@ -386,7 +409,13 @@ func (r *reader) seeds(s *Study, values map[string]any) {
 			rest[key] = value
 		}
 	}
-	if !r.decode(&s.Seeds, rest, "seeds") || !given {
+	if !r.decode(&s.Seeds, rest, "seeds") {
+		return
+	}
+	if s.Seeds.First > mostFirst {
+		r.add("seeds.first", fmt.Sprintf("%d leaves no room for the seeds after it", s.Seeds.First), fmt.Sprintf("the largest is %d", uint64(mostFirst)))
+	}
+	if !given {
 		return
 	}
 	fields, ok := until.(map[string]any)
@@ -419,6 +448,9 @@ func (r *reader) seeds(s *Study, values map[string]any) {
 	u.share = share
 	s.Seeds.Until = u
 }
+
+// mostFirst is the largest first seed: more follow than a study can have.
+const mostFirst = math.MaxUint64 - 1<<32
 
 // mostLooks bounds how often the intervals of a study are looked at.
 const mostLooks = 20

@@ -56,6 +56,10 @@ func (r *reader) only(s *Study, path string, values map[string]any) []Only {
 		if !ok {
 			wanted = []any{value}
 		}
+		if len(wanted) == 0 {
+			r.add(path+"."+s.Axes[a].Name, "names no item", "leave the axis out for all of its items")
+			continue
+		}
 		o := Only{Axis: a}
 		names := s.Axes[a].names()
 		for _, w := range wanted {

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/yamlpos"
 )
 
 // rich is a study that says everything.
@@ -159,6 +161,14 @@ func TestParseProblems(t *testing.T) {
 		"windows without a count":       {"axes: {workload: [{name: a, windows: {jobs: 1}}]}", "axes.workload[0].windows.count"},
 		"until in words":                {until + "{until: enough}", "seeds.until: expected {metric: …, half_width: 2%, most: 40}"},
 		"a width":                       {until + "{until: {metric: makespan_seconds, half_width: '0.02', most: 20}}", ""},
+		"an alias":                      {"axes: {scheduler: &a [fifo], other: *a}", "s.yaml:2:37: aliases are not supported; repeat the value"},
+		"a setting by an alias":         {"axes: {scheduler: [{name: a, set: &m {seed: 1}}, {name: b, set: *m}]}", "aliases are not supported"},
+		"a merged mapping":              {"axes: {scheduler: [{<<: {name: a}}]}", "aliases are not supported"},
+		"a merge of an alias":           {"set: &m {round.interval: 1s}\naxes: {scheduler: [{name: a, set: {<<: *m}}]}", "aliases are not supported"},
+		"a figure of no item":           {"axes: {scheduler: [fifo, srtf]}\npublished: [{figure: F, metric: jct_seconds.mean, at: {scheduler: []}, value: 1}]", "published[0].at.scheduler: names no item"},
+		"an item with no other":         {"axes: {scheduler: [{name: fifo, with: {load: []}}, srtf], load: [1, 2]}", "axes.scheduler[0].with.load: names no item"},
+		"seeds that wrap around":        {"axes: {scheduler: [fifo]}\nseeds: {first: 18446744073709551615, count: 2}", "seeds.first: 18446744073709551615 leaves no room for the seeds after it"},
+		"windows of a nanosecond":       {"axes: {workload: [{name: a, windows: {span: 1ns, count: 1}}]}", "axes.workload[0].windows.span: 1ns is too short"},
 		"a width as a number":           {until + "{until: {metric: makespan_seconds, half_width: 0.02, most: 20}}", ""},
 		"a width of nothing":            {until + "{until: {metric: makespan_seconds, half_width: 0%, most: 9}}", `seeds.until.half_width: "0%" is no width; write 2% or 0.02`},
 		"a width of all":                {until + "{until: {metric: makespan_seconds, half_width: 100%, most: 9}}", `"100%" is no width`},
@@ -270,4 +280,33 @@ func TestNamesOfEngines(t *testing.T) {
 			t.Errorf("%q is quoted %s, want %s", text, got, want)
 		}
 	}
+}
+
+// A study is read, or refused with a place; what was read can be written and read again.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"axes: {scheduler: [fifo, srtf]}\nseeds: {count: 3, until: {metric: makespan_seconds, half_width: 2%, most: 9}}\nbaseline: {scheduler: fifo}",
+		"axes: {scheduler: [{name: a, set: &m {round.interval: 1s}}, {name: b, set: *m, with: {load: 1}}], load: {by: compression, values: [1, 2]}}",
+		"axes: {workload: [{name: a, windows: {jobs: 3, count: 2}}]}\npublished: [{figure: F, metric: jct_seconds.mean, at: {workload: a}, value: 1h}]\nwrite: [usage]",
+	} {
+		f.Add([]byte("version: 1\n" + seed + "\n"))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, err := Parse("s.yaml", "fuzz", text)
+		if err != nil {
+			if _, ok := errors.AsType[core.Diagnostics](err); !ok {
+				if _, ok := errors.AsType[*yamlpos.SyntaxError](err); !ok {
+					t.Fatalf("%T %v", err, err)
+				}
+			}
+			return
+		}
+		document, err := yaml.Marshal(s.document(t.TempDir()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Parse("s.yaml", "fuzz", document); err != nil {
+			t.Fatalf("%v\n%s", err, document)
+		}
+	})
 }

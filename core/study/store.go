@@ -42,6 +42,8 @@ type Record struct {
 	Plugins     []quartet.Plugin `json:"plugins,omitempty"`
 	Config      string           `json:"config,omitempty"` // resolved, YAML
 
+	// Digests are the SHA-256 of what is kept of jobs.csv and of others, by name.
+	Digests map[string]string `json:"digests,omitempty"`
 	// Tables are the headers of what is kept besides jobs.csv, by name.
 	Tables map[string]string `json:"tables,omitempty"`
 }
@@ -87,7 +89,7 @@ func (s *store) read(hash string) *Record {
 			return nil
 		}
 		for _, name := range r.tables() {
-			if _, err := os.Stat(s.tablePath(hash, name)); err != nil {
+			if digest := digestOf(s.tablePath(hash, name)); digest == "" || digest != r.Digests[name] {
 				return nil
 			}
 		}
@@ -130,6 +132,11 @@ func (s *store) write(r *Record, files map[string][]byte) error {
 		if err != nil {
 			return err
 		}
+		if r.Digests == nil {
+			r.Digests = map[string]string{}
+		}
+		sum := sha256.Sum256(packed)
+		r.Digests[name] = hex.EncodeToString(sum[:])
 		if name != jobsTable {
 			if r.Tables == nil {
 				r.Tables = map[string]string{}

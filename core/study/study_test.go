@@ -144,6 +144,25 @@ func TestTablesDoNotDependOnHowAStudyIsRun(t *testing.T) {
 				}
 			}
 		},
+		"what is kept is damaged": func(t *testing.T, dir string) {
+			execute(t, small, options(dir))
+			kept, err := filepath.Glob(filepath.Join(dir, ".runs", "*.jobs.gz"))
+			if err != nil || len(kept) < 3 {
+				t.Fatalf("%d runs are kept, error %v", len(kept), err)
+			}
+			for i, damage := range []func(path string) error{
+				func(path string) error { return os.Truncate(path, 0) },
+				func(path string) error { return os.Truncate(path, 40) },
+				os.Remove,
+			} {
+				if err := damage(kept[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if r := execute(t, small, options(dir)); r.Ran != 3 {
+				t.Errorf("ran %d, want the 3 that are damaged", r.Ran)
+			}
+		},
 		"interrupted when all is run": func(t *testing.T, dir string) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

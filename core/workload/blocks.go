@@ -18,6 +18,9 @@ type Blocks struct {
 	Length time.Duration `config:"length" doc:"length of the blocks that submissions are resampled in; 0s leaves them as they are" min:"0s"`
 }
 
+// mostBlocks bounds the blocks of a workload: shorter ones hold no two jobs of any that there are.
+const mostBlocks = 1_000_000
+
 func (b Blocks) check() core.Diagnostics { return nil }
 
 // of resamples jobs, in submission order, that come over a span in seconds; 0 when that is not given.
@@ -31,6 +34,9 @@ func (b Blocks) of(jobs []Job, span float64, seed uint64) ([]Job, error) {
 	}
 	if length > span {
 		return nil, sampleProblem("blocks.length", fmt.Sprintf("%v is longer than the workload, which takes %v", b.Length, asDuration(span)), "")
+	}
+	if blocks := span / length; blocks > mostBlocks {
+		return nil, sampleProblem("blocks.length", fmt.Sprintf("%v makes %.0f blocks of a workload that takes %v; %d is the most", b.Length, blocks, asDuration(span), mostBlocks), "take longer ones")
 	}
 	random := core.NewRand(seed, "sample/blocks")
 	var drawn []Job

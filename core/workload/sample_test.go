@@ -138,6 +138,7 @@ func TestSampleTellsWhatIsWrong(t *testing.T) {
 		"a window after the last hour": {func(s *Sample) { s.Window.From = time.Hour }, "sample.window: no job is submitted in it; the workload submits its last job at 5m50s"},
 		"a window between jobs":        {func(s *Sample) { s.Window = Window{From: time.Minute, Span: time.Minute} }, "sample.window: no job is submitted in it"},
 		"a load that leaves nothing":   {func(s *Sample) { s.Load.Factor = 1e-9 }, "sample.load.factor: leaves none of 4 jobs; take a greater one"},
+		"a block of a nanosecond":      {func(s *Sample) { s.Blocks.Length = 1 }, "sample.blocks.length: 1ns makes 450000000000 blocks of a workload that takes 7m30s; 1000000 is the most"},
 		"a block longer than all":      {func(s *Sample) { s.Blocks.Length = 2 * time.Hour }, "sample.blocks.length: 2h0m0s is longer than the workload, which takes 7m30s"},
 		"a block longer than the window": {
 			func(s *Sample) { s.Blocks.Length, s.Window.Span = time.Hour, 5*time.Minute }, "sample.blocks.length: 1h0m0s is longer than the workload, which takes 5m0s",

@@ -20,7 +20,7 @@ Q.run = data => {
 
   // Distributions.
   for (const d of data.value('cdfs') || []) {
-    const x = column('cdf.' + d.key), n = x.length, y = Float64Array.from(x, (_, i) => n === 1 ? 1 : d.low + (1 - d.low) * i / (n - 1));
+    const x = column('cdf.' + d.key), n = x.length, y = Float64Array.from(x, (_, i) => n === 1 ? d.high : d.low + (d.high - d.low) * i / (n - 1));
     chart($('cdfs'), { title: d.title, x, log: true, xFormat: d.seconds ? span : digits, xLabel: d.title, series: [{ label: 'share of jobs', y, step: true }], format: percent, top: 1 });
   }
 

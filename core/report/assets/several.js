@@ -15,7 +15,7 @@ Q.several = data => {
     const points = runs.map((_, i) => data.column(`${i}.cdf.${d.key}`));
     if (!points.some(p => p)) continue;
     const all = Float64Array.from(new Set(points.flatMap(p => p ? Array.from(p) : []))).sort();
-    const ys = points.map((p, r) => { const out = new Float64Array(all.length).fill(NaN); if (!p) return out; const low = d.low[r]; let at = -1; for (let j = 0; j < all.length; j++) { while (at + 1 < p.length && p[at + 1] <= all[j]) at++; out[j] = at < 0 ? 0 : p.length === 1 ? 1 : low + (1 - low) * at / (p.length - 1); } return out; });
+    const ys = points.map((p, r) => { const out = new Float64Array(all.length).fill(NaN); if (!p) return out; const low = d.low[r], high = d.high[r]; let at = -1; for (let j = 0; j < all.length; j++) { while (at + 1 < p.length && p[at + 1] <= all[j]) at++; out[j] = at < 0 ? 0 : p.length === 1 ? high : low + (high - low) * at / (p.length - 1); } return out; });
     chart($('cdfs'), { title: d.title, x: all, log: true, xFormat: d.seconds ? span : digits, xLabel: d.title, series: runs.map((label, i) => ({ label, y: ys[i], step: true })), format: percent, top: 1 });
   }
 };
