@@ -375,7 +375,8 @@ func (a *app) benchMergeCommand() *cobra.Command {
 		Use:   "merge DIR [FROM...]",
 		Short: "Join the shards of a study and write its tables",
 		Long: `Takes what the folders FROM keep of the runs of the study in DIR, and writes the tables and the page of DIR.
-It runs nothing: it ends with 3 when runs are missing.`,
+Runs whose input file is here with another content count as missing, and runs that read one file with two
+contents are refused. It runs nothing: it ends with 3 when runs are missing.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := readStudy(c.Context(), args[0], "")
