@@ -237,7 +237,7 @@ func buildIdentity() (string, error) {
 func (f *benchFlags) execute(ctx context.Context, a *app, s *study.Study, args []string) error {
 	dir := filepath.Join(f.out, s.Name)
 	if f.engine.on != "" {
-		return f.engine.submit(ctx, a, s, dir, args)
+		return f.engine.submit(ctx, a, s, dir, args, f.name != "")
 	}
 	o, err := a.studyOptions(ctx, dir, f.workers)
 	if err != nil {
@@ -278,7 +278,7 @@ func (a *app) studyVerdict(r *study.Result, dir string, part bool, err error) er
 	case err != nil:
 		return err
 	case part:
-		a.note("%s ran and %s kept before: join the shards with \"quartet bench merge %s\"", render.Count(r.Ran, "run"), render.Count(r.Reused, "run"), dir)
+		a.note("%s ran and %s kept before: join the shards with \"%s\"", render.Count(r.Ran, "run"), render.Count(r.Reused, "run"), study.Shards{Dir: dir}.Join())
 		if r.Failed > 0 {
 			return &exitError{exitFailed, fmt.Errorf("runs that failed: %d", r.Failed)}
 		}
