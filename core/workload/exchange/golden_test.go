@@ -249,8 +249,12 @@ late,9,2,8,lab,bert,,,,,,,,,,9.5,cancelled
 4 2 -1 3 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1
 5 9 1 2 8 -1 -1 8 -1 -1 5 2 -1 1 -1 -1 -1 -1
 `,
-			[]Loss{{"times rounded to seconds", 3}, {"names replaced by numbers", 5},
-				{"outcomes that are neither completed, failed nor cancelled, written as failed", 1}, {"accelerator types, estimates, weights, bounds, CPUs and memory left out", 4}},
+			[]Loss{
+				{"times rounded to seconds", 3},
+				{"names replaced by numbers", 5},
+				{"outcomes that are neither completed, failed nor cancelled, written as failed", 1},
+				{"accelerator types, estimates, weights, bounds, CPUs and memory left out", 4},
+			},
 		},
 		"swf of numbers": {
 			func(b *bytes.Buffer) ([]Loss, error) { return WriteSWF(b, numbered()) },
