@@ -237,7 +237,7 @@ func buildIdentity() (string, error) {
 func (f *benchFlags) execute(ctx context.Context, a *app, s *study.Study, args []string) error {
 	dir := filepath.Join(f.out, s.Name)
 	if f.engine.on != "" {
-		return f.engine.submit(ctx, a, s, dir, args)
+		return f.engine.submit(ctx, a, s, dir, args, f.name != "")
 	}
 	o, err := a.studyOptions(ctx, dir, f.workers)
 	if err != nil {
@@ -278,7 +278,7 @@ func (a *app) studyVerdict(r *study.Result, dir string, part bool, err error) er
 	case err != nil:
 		return err
 	case part:
-		a.note("%s ran and %s kept before: join the shards with \"quartet bench merge %s\"", render.Count(r.Ran, "run"), render.Count(r.Reused, "run"), dir)
+		a.note("%s ran and %s kept before: join the shards with \"%s\"", render.Count(r.Ran, "run"), render.Count(r.Reused, "run"), study.Shards{Dir: dir}.Join())
 		if r.Failed > 0 {
 			return &exitError{exitFailed, fmt.Errorf("runs that failed: %d", r.Failed)}
 		}
@@ -397,7 +397,8 @@ func (a *app) benchMergeCommand() *cobra.Command {
 		Use:   "merge DIR [FROM...]",
 		Short: "Join the shards of a study and write its tables",
 		Long: `Takes what the folders FROM keep of the runs of the study in DIR, and writes the tables and the page of DIR.
-It runs nothing: it ends with 3 when runs are missing.`,
+Runs whose input file is here with another content count as missing, and runs that read one file with two
+contents are refused. It runs nothing: it ends with 3 when runs are missing.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := readStudy(c.Context(), args[0], "")

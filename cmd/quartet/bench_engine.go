@@ -33,7 +33,7 @@ func (f *engineFlags) register(c *cobra.Command) {
 }
 
 // submit writes what the engine runs the shards by.
-func (f *engineFlags) submit(ctx context.Context, a *app, s *study.Study, dir string, args []string) error {
+func (f *engineFlags) submit(ctx context.Context, a *app, s *study.Study, dir string, args []string, renamed bool) error {
 	if len(args) == 0 {
 		return problem("--on", "shards are of a study file", "write one; docs/studies.md has examples")
 	}
@@ -43,7 +43,9 @@ func (f *engineFlags) submit(ctx context.Context, a *app, s *study.Study, dir st
 	if s.Seeds.Until != nil {
 		return problem(args[0], "seeds.until: shards cannot know how many seeds suffice", "give a count only")
 	}
-	job := study.Shards{Name: s.Name, Study: args[0], Out: filepath.Dir(dir), Dir: dir, Count: f.shards, Image: f.image, Claim: f.claim}
+	job := study.Shards{
+		Name: s.Name, Study: args[0], Rename: renamed, Plugins: a.pluginDirs, Out: filepath.Dir(dir), Dir: dir, Count: f.shards, Image: f.image, Claim: f.claim,
+	}
 	switch f.on {
 	case "slurm":
 		return f.slurm(ctx, a, job)
@@ -55,7 +57,7 @@ func (f *engineFlags) submit(ctx context.Context, a *app, s *study.Study, dir st
 		if err := writeIn(dir, path, job.Kubernetes()); err != nil {
 			return err
 		}
-		a.note("wrote %s: submit it with \"kubectl apply -f %s\", and join the shards with \"quartet bench merge %s\"", path, path, dir)
+		a.note("wrote %s: submit it with \"kubectl apply -f %s\", and join the shards with \"%s\"", path, study.ShellQuoted(path), job.Join())
 		return nil
 	}
 	return problem("--on", fmt.Sprintf("unknown engine %q", f.on), "valid engines: "+strings.Join(engines, ", "))
@@ -66,10 +68,10 @@ func (f *engineFlags) slurm(ctx context.Context, a *app, job study.Shards) error
 	if err := writeIn(job.Dir, path, job.Slurm()); err != nil {
 		return err
 	}
-	join := fmt.Sprintf("join the shards with \"quartet bench merge %s\"", job.Dir)
+	join := fmt.Sprintf("join the shards with \"%s\"", job.Join())
 	sbatch, err := exec.LookPath("sbatch")
 	if err != nil {
-		a.note("wrote %s: submit it with \"sbatch %s\", and %s", path, path, join)
+		a.note("wrote %s: submit it with \"sbatch %s\", and %s", path, study.ShellQuoted(path), join)
 		return nil
 	}
 	c := exec.CommandContext(ctx, sbatch, path)

@@ -33,7 +33,8 @@ func (a *app) traceCalibrateCommand() *cobra.Command {
 and compares how long jobs wait with how long they waited: by the queue that a job met, which is how
 many jobs before it had not started, as observed. Compositions are listed from the closest to the
 farthest, by the mean over jobs of the distance at their depth of the queue, in powers of ten of
-1 s + wait. KS is the greatest difference between the two distribution functions.`,
+1 s + wait. A job that never starts waits until the end of the run. KS is the greatest difference
+between the two distribution functions.`,
 		Example: `  quartet trace calibrate -f cluster.yaml --set workload.config.path=trace.csv --try pipeline.allocation.type=fifo --try las.yaml`,
 		Args:    byFlag,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -79,7 +80,7 @@ func (f *calibrateFlags) run(ctx context.Context, a *app) error {
 		if err != nil {
 			return err
 		}
-		result, err := calibrate(try, jobs, r.Jobs)
+		result, err := calibrate(try, jobs, r.Jobs, r.EndSeconds)
 		if err != nil {
 			return err
 		}
@@ -96,7 +97,11 @@ func (f *calibrateFlags) run(ctx context.Context, a *app) error {
 		var closest []string // the trace cannot tell those of one distance apart
 		for _, c := range results {
 			if c.Distance == results[0].Distance {
-				closest = append(closest, c.Composition)
+				name := c.Composition
+				if n := c.neverRan(); n > 0 {
+					name += fmt.Sprintf(" (%s never started)", render.Count(n, "job"))
+				}
+				closest = append(closest, name)
 			}
 		}
 		a.note("closest to what was observed: %s", strings.Join(closest, ", "))
@@ -125,8 +130,18 @@ type depth struct {
 	simulated   []float64
 }
 
-// calibrate compares the waits of a simulation with those of its trace.
-func calibrate(name string, jobs []workload.Job, simulated []metrics.Job) (calibration, error) {
+// neverRan is how many jobs did not start in the simulation.
+func (c *calibration) neverRan() int {
+	n := 0
+	for _, d := range c.Depths {
+		n += d.NeverRan
+	}
+	return n
+}
+
+// calibrate compares the waits of a simulation, which ended at a moment, with those of its trace. Jobs that never started waited until
+// then: without them a composition that starves the jobs that are hard to place would come closer.
+func calibrate(name string, jobs []workload.Job, simulated []metrics.Job, end float64) (calibration, error) {
 	c := calibration{Composition: name}
 	queue := queueMet(jobs)
 	for k, least := range depthsFrom {
@@ -146,13 +161,13 @@ func calibrate(name string, jobs []workload.Job, simulated []metrics.Job) (calib
 		for depthsFrom[k] > queue[s.ID] {
 			k--
 		}
-		d := &c.Depths[k]
-		if d.Jobs++; math.IsNaN(float64(s.QueueingSeconds)) {
+		d, wait := &c.Depths[k], float64(s.QueueingSeconds)
+		if d.Jobs++; math.IsNaN(wait) {
 			d.NeverRan++
-			continue
+			wait = max(end-s.SubmitSeconds, 0)
 		}
 		d.observed = append(d.observed, job.Observed.WaitSeconds())
-		d.simulated = append(d.simulated, float64(s.QueueingSeconds))
+		d.simulated = append(d.simulated, wait)
 	}
 	total, count := 0.0, 0
 	for k := range c.Depths {

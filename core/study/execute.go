@@ -182,6 +182,9 @@ func (r *Result) gather(kept *store, runs []*Run) {
 	r.Rows, r.Failed, r.Missing = make([]Row, len(runs)), 0, 0
 	for i, run := range runs {
 		r.Rows[i] = Row{run, kept.read(run.Hash)}
+		if record := r.Rows[i].Record; record != nil && kept.unchanged && kept.changed(record) {
+			r.Rows[i].Record = nil
+		}
 		switch r.Rows[i].outcome() {
 		case Failed:
 			r.Failed++

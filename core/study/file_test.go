@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -123,7 +124,12 @@ func TestTheFolderIsLocked(t *testing.T) {
 
 func TestManifests(t *testing.T) {
 	s := study.Shards{Name: "Five_2", Study: "my studies/it's five.yaml", Out: "studies", Dir: "studies/Five_2", Count: 8, Image: "example.org/quartet:1", Claim: "data"}
-	for name, got := range map[string][]byte{"slurm.sh": s.Slurm(), "job.yaml": s.Kubernetes()} {
+	named := s
+	named.Name, named.Rename, named.Plugins = "___", true, []string{"plugins", "my plugins"}
+	named.Study, named.Out, named.Dir = "-s.yaml", "100% \"new\"", "100% \"new\"/___"
+	for name, got := range map[string][]byte{
+		"slurm.sh": s.Slurm(), "job.yaml": s.Kubernetes(), "slurm-named.sh": named.Slurm(), "job-named.yaml": named.Kubernetes(),
+	} {
 		golden := filepath.Join("testdata", name)
 		if *update {
 			if err := os.WriteFile(golden, got, 0o644); err != nil {
@@ -137,5 +143,22 @@ func TestManifests(t *testing.T) {
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// The name of a job is a label of DNS with room for the index of a pod, whatever the name of the study.
+func TestNamesOfKubernetes(t *testing.T) {
+	plain := regexp.MustCompile(`(?m)^  name: ([a-z0-9]([-a-z0-9]{0,55}[a-z0-9])?)$`)
+	seen := map[string]string{}
+	for _, name := range []string{"five", "___", "__", "_", "a.", "-", strings.Repeat("a", 200), strings.Repeat("a", 201), strings.Repeat("a", 39) + strings.Repeat("_", 50), strings.Repeat(".", 99)} {
+		found := plain.FindSubmatch(study.Shards{Name: name}.Kubernetes())
+		if found == nil {
+			t.Errorf("%q has no name of a job:\n%s", name, study.Shards{Name: name}.Kubernetes())
+			continue
+		}
+		if other, again := seen[string(found[1])]; again {
+			t.Errorf("%q and %q are both %s", name, other, found[1])
+		}
+		seen[string(found[1])] = name
 	}
 }

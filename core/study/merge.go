@@ -1,33 +1,94 @@
 package study
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/quartet-sched/quartet"
+)
 
 // Merge takes what other folders keep of the runs of a study and writes its tables. It runs nothing: where seeds are
-// added until intervals are narrow, those of the first look that are missing are missing.
+// added until intervals are narrow, those of the first look that are missing are missing. So is a run whose input file is here
+// with another content; where runs read one file with several, there is no table to write.
 func Merge(ctx context.Context, s *Study, o Options, from []string) (*Result, error) {
 	return s.look(ctx, &o, func(kept *store, runs []*Run, result *Result) error {
-		return result.take(kept, runs, from)
+		kept.unchanged = true
+		return result.take(s, kept, runs, from)
 	})
 }
 
 // take takes what is not kept of runs from where it is.
-func (r *Result) take(kept *store, runs []*Run, from []string) error {
+func (r *Result) take(s *Study, kept *store, runs []*Run, from []string) error {
 	r.Ran, r.Reused = 0, 0
-	for _, run := range runs {
-		if own := kept.read(run.Hash); own != nil && own.Outcome != Failed {
-			r.Reused++
+	folders := []*store{kept}
+	for _, folder := range from {
+		folders = append(folders, &store{dir: folder})
+	}
+	chosen := make([]*store, len(runs))
+	read := map[string]seen{} // by input file
+	for i, run := range runs {
+		folder, record := kept.choose(folders, run.Hash)
+		if record == nil {
 			continue
 		}
-		for _, folder := range from {
-			taken, err := kept.take(&store{dir: folder}, run.Hash)
-			if err != nil {
-				return err
+		if chosen[i] = folder; folder == kept && record.Outcome != Failed && !kept.changed(record) {
+			r.Reused++
+		}
+		for _, in := range record.Inputs {
+			other, again := read[in.File]
+			if again && other.sha256 != in.SHA256 {
+				return s.problem("", fmt.Sprintf("%q was not the same file for all runs: runs in %s read it with SHA-256 %.12s, runs in %s with %.12s",
+					in.File, other.folder, other.sha256, folder.dir, in.SHA256), "run the shards again with one content of it")
 			}
-			if taken {
-				r.Ran++
-				break
-			}
+			read[in.File] = seen{folder.dir, in.SHA256}
+		}
+	}
+	for i, run := range runs {
+		if chosen[i] == nil || chosen[i] == kept {
+			continue
+		}
+		taken, err := kept.take(chosen[i], run.Hash)
+		if err != nil {
+			return err
+		}
+		if taken {
+			r.Ran++
 		}
 	}
 	return nil
+}
+
+// seen is what an input file was in a folder.
+type seen struct{ folder, sha256 string }
+
+// choose is the first folder with a record of a run to take: rather one that did not fail, and of those rather one whose
+// input files are not different here.
+func (s *store) choose(folders []*store, hash string) (folder *store, record *Record) {
+	best := 0
+	for _, f := range folders {
+		r := f.read(hash)
+		rank := 0
+		switch {
+		case r == nil:
+		case r.Outcome == Failed:
+			rank = 1
+		case s.changed(r):
+			rank = 2
+		default:
+			rank = 3
+		}
+		if rank > best {
+			best, folder, record = rank, f, r
+		}
+	}
+	return folder, record
+}
+
+// changed reports whether an input file of a record is here with another content.
+func (s *store) changed(r *Record) bool {
+	return slices.ContainsFunc(r.Inputs, func(in quartet.Digest) bool {
+		digest := s.digest(in.File)
+		return digest != "" && digest != in.SHA256
+	})
 }

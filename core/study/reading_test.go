@@ -268,15 +268,15 @@ func TestBuilder(t *testing.T) {
 
 func TestNamesOfEngines(t *testing.T) {
 	for name, want := range map[string]string{
-		"Five_2": "quartet-five-2", "a0z9": "quartet-a0z9", "_a.": "quartet-a", "é": "quartet-", strings.Repeat("x", 50): "quartet-" + strings.Repeat("x", 40),
-		strings.Repeat("x", 39) + "-y": "quartet-" + strings.Repeat("x", 39),
+		"Five_2": "quartet-five-2", "a0z9": "quartet-a0z9", "_a.": "quartet-a", "é": "quartet-0e048d3e", strings.Repeat("x", 40): "quartet-" + strings.Repeat("x", 40), strings.Repeat("x", 50): "quartet-" + strings.Repeat("x", 40) + "-ac628a03",
+		strings.Repeat("x", 39) + "-y": "quartet-" + strings.Repeat("x", 39) + "-816e6769",
 	} {
 		if got := label(name); got != want {
 			t.Errorf("%q is labelled %q, want %q", name, got, want)
 		}
 	}
 	for text, want := range map[string]string{"": "''", "a/b-c_d.e=AZaz09": "a/b-c_d.e=AZaz09", "a b": "'a b'", "it's": `'it'\''s'`, "a:b": "'a:b'", "é": "'é'", "`": "'`'", "@": "'@'", "[": "'['", "{": "'{'"} {
-		if got := shellQuoted(text); got != want {
+		if got := ShellQuoted(text); got != want {
 			t.Errorf("%q is quoted %s, want %s", text, got, want)
 		}
 	}

@@ -50,8 +50,9 @@ type Record struct {
 
 // store is the folder of what is kept. Every file is whole: it is written under another name and renamed.
 type store struct {
-	dir     string
-	digests sync.Map // of input files, by path: func() string
+	dir       string
+	digests   sync.Map // of input files, by path: func() string
+	unchanged bool     // only runs of input files as they are here count
 }
 
 // The names of what is in the folder of a study.
@@ -100,12 +101,17 @@ func (s *store) read(hash string) *Record {
 // usable reports whether the input files of a record are still what they were.
 func (s *store) usable(r *Record) bool {
 	for _, in := range r.Inputs {
-		digest, _ := s.digests.LoadOrStore(in.File, sync.OnceValue(func() string { return digestOf(in.File) }))
-		if digest.(func() string)() != in.SHA256 {
+		if s.digest(in.File) != in.SHA256 {
 			return false
 		}
 	}
 	return true
+}
+
+// digest is that of an input file as it is here; empty where it cannot be read.
+func (s *store) digest(path string) string {
+	digest, _ := s.digests.LoadOrStore(path, sync.OnceValue(func() string { return digestOf(path) }))
+	return digest.(func() string)()
 }
 
 func digestOf(path string) string {
@@ -238,8 +244,19 @@ func writeAt(f *os.File, text string) error {
 
 // sweep removes what killed processes had not renamed yet, unless shards are at work, which may be about to.
 func (s *store) sweep() {
-	if shards, _ := filepath.Glob(filepath.Join(s.dir, lockFile+"-*")); len(shards) > 0 {
-		return
+	entries, _ := os.ReadDir(s.dir)
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), lockFile+"-") {
+			continue
+		}
+		f, err := os.OpenFile(filepath.Join(s.dir, e.Name()), os.O_RDWR, 0)
+		if err != nil {
+			return
+		}
+		defer f.Close() // until the end, so that no shard begins meanwhile
+		if !tryLock(f) {
+			return
+		}
 	}
 	for _, folder := range []string{s.dir, filepath.Join(s.dir, storeFolder)} {
 		entries, _ := os.ReadDir(folder)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -254,6 +255,103 @@ metrics: [jct_seconds.mean, queueing_seconds.mean, gpu_hours]
 	low, high := within("makespan_seconds", metric)
 	if otherLow, otherHigh := within("jct_seconds.mean", metric); low != otherLow || high != otherHigh {
 		t.Errorf("[%s, %s], and [%s, %s] where seeds are added for another metric", low, high, otherLow, otherHigh)
+	}
+}
+
+// What is joined is of one content of each input file: of that which is here, where it is.
+func TestMergeOfInputsThatChanged(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "jobs.csv")
+	text := fmt.Sprintf(`
+version: 1
+base: [default.yaml]
+axes:
+  scheduler: [fifo, srtf]
+  load: [0.5, 1]
+set: {workload: {type: csv, config: {path: %q}}}
+baseline: {scheduler: fifo}
+metrics: [jct_seconds.mean]
+`, file)
+	const early, late = "name,submit_s,duration_s,replicas\na,0,60,1\nb,60,60,1\n", "name,submit_s,duration_s,replicas\na,0,90,1\nb,60,60,1\n"
+	for name, tc := range map[string]struct {
+		contents [2]string // when each shard ran
+		now      string    // none when it is gone
+		missing  int
+		refused  bool
+	}{
+		"as it was":                  {contents: [2]string{early, early}, now: early},
+		"not here":                   {contents: [2]string{early, early}},
+		"changed since":              {contents: [2]string{early, early}, now: late, missing: 4},
+		"changed between two shards": {contents: [2]string{early, late}, now: late, refused: true},
+		"changed, and not here":      {contents: [2]string{early, late}, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var dirs []string
+			write := func(content string) {
+				if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, content := range tc.contents {
+				write(content)
+				o := options(t.TempDir())
+				o.Shard, o.Shards = i+1, 2
+				if r := execute(t, text, o); r.Ran != 2 {
+					t.Fatalf("shard %d ran %d, want 2", i+1, r.Ran)
+				}
+				dirs = append(dirs, o.Dir)
+			}
+			if write(tc.now); tc.now == "" {
+				if err := os.Remove(file); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r, err := study.Merge(t.Context(), parse(t, text), options(dirs[0]), dirs[1:])
+			if tc.refused {
+				if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), dirs[0]) || !strings.Contains(err.Error(), dirs[1]) {
+					t.Errorf("error %v, want one that names the file and both folders", err)
+				}
+				return
+			}
+			if err != nil || r.Missing != tc.missing {
+				t.Fatalf("result %+v, error %v; want %d missing", r, err, tc.missing)
+			}
+			if tc.missing == 0 {
+				return
+			}
+			o := options(t.TempDir()) // the shards run again, in another folder
+			execute(t, text, o)
+			if r, err := study.Merge(t.Context(), parse(t, text), options(dirs[0]), append(dirs[1:], o.Dir)); err != nil || r.Missing > 0 || r.Ran != 4 {
+				t.Errorf("result %+v, error %v; want 4 taken", r, err)
+			}
+		})
+	}
+}
+
+// What killed processes left is removed once no shard is at work, and not before.
+func TestLeftoversAreSweptAfterShards(t *testing.T) {
+	o := options(t.TempDir())
+	o.Shard, o.Shards = 1, 2
+	left := filepath.Join(o.Dir, ".runs", ".tmp-1")
+	o.Progress = func(done, _ int) {
+		if done > 1 {
+			return
+		}
+		if err := os.WriteFile(left, nil, 0o644); err != nil {
+			t.Error(err)
+		}
+		if _, err := study.Merge(t.Context(), parse(t, small), options(o.Dir), nil); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(left); err != nil {
+			t.Errorf("swept while a shard is at work: %v", err)
+		}
+	}
+	execute(t, small, o)
+	if _, err := study.Merge(t.Context(), parse(t, small), options(o.Dir), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v, want it swept", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -248,7 +249,12 @@ late,9,2,8,lab,bert,,,,,,,,,,9.5,cancelled
 4 2 -1 3 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1
 5 9 1 2 8 -1 -1 8 -1 -1 5 2 -1 1 -1 -1 -1 -1
 `,
-			[]Loss{{"times rounded to seconds", 3}, {"names replaced by numbers", 5}, {"accelerator types, estimates, weights, bounds, CPUs and memory left out", 4}},
+			[]Loss{
+				{"times rounded to seconds", 3},
+				{"names replaced by numbers", 5},
+				{"outcomes that are neither completed, failed nor cancelled, written as failed", 1},
+				{"accelerator types, estimates, weights, bounds, CPUs and memory left out", 4},
+			},
 		},
 		"swf of numbers": {
 			func(b *bytes.Buffer) ([]Loss, error) { return WriteSWF(b, numbered()) },
@@ -260,6 +266,28 @@ late,9,2,8,lab,bert,,,,,,,,,,9.5,cancelled
 7 4 2 2 1 -1 -1 1 -1 -1 -1 37 -1 1 -1 -1 -1 -1
 `,
 			[]Loss{},
+		},
+		"swf of limits and outcomes": {
+			func(b *bytes.Buffer) ([]Loss, error) {
+				trace := &Trace{}
+				for i, limit := range []float64{0.25, 1.5, 60, nan} {
+					trace.Add(Record{
+						Name: strconv.Itoa(i), Start: nan, Estimate: nan, Limit: limit, Duration: 2, Replicas: 1,
+						Outcome: []string{"failed", "timeout", "out_of_memory", "preempted"}[i],
+					}, Details{})
+				}
+				return WriteSWF(b, trace)
+			},
+			`; Version: 2.2
+; MaxJobs: 4
+; MaxRecords: 4
+; Note: processors are accelerators; the largest job has 1
+0 0 -1 2 1 -1 -1 1 1 -1 0 -1 -1 -1 -1 -1 -1 -1
+1 0 -1 2 1 -1 -1 1 2 -1 0 -1 -1 -1 -1 -1 -1 -1
+2 0 -1 2 1 -1 -1 1 60 -1 0 -1 -1 -1 -1 -1 -1 -1
+3 0 -1 2 1 -1 -1 1 -1 -1 0 -1 -1 -1 -1 -1 -1 -1
+`,
+			[]Loss{{"times rounded to seconds", 2}, {"outcomes that are neither completed, failed nor cancelled, written as failed", 3}},
 		},
 		"batsim": {
 			func(b *bytes.Buffer) ([]Loss, error) { return WriteBatsim(b, written(), 4) },

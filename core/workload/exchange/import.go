@@ -73,7 +73,7 @@ func Import(ctx context.Context, name string, r io.Reader, o Options) (*Trace, C
 	if err != nil {
 		return nil, Counts{}, err
 	}
-	in.trace.rebase()
+	in.rebase()
 	return &in.trace, in.tally.counts(in.trace.count), nil
 }
 
@@ -163,6 +163,7 @@ const (
 	reasonEarly     = "starts before it is submitted"
 	reasonAgain     = "another row of the same job is kept"
 	reasonName      = "name is not printable text"
+	reasonEpoch     = "is submitted years before most others, as by a clock that was not set"
 	reasonLong      = "line is longer than 1 MiB"
 )
 

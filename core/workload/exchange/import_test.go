@@ -3,6 +3,8 @@ package exchange
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -88,6 +90,31 @@ func TestImport(t *testing.T) {
 			want:    "name,submit_s,duration_s,replicas,tenant\njob-000001,5,60,1,c\njob-000000,10,86430,2,a;b\n",
 			dropped: map[string]int{"who is not a;b or c": 1, "text follows a closing quote": 1, "submit_s is not known": 1, "replicas cannot be read": 1, reasonNoTime: 1, "submit_s cannot be read": 1},
 		},
+		"starts that are computed": {
+			from: CSV,
+			log: "name,submit_s,end_s,duration_s,replicas\na,0.1,0.7,0.6,1\nb,0,0.7,0.6,1\nc,0.1,0.5,0.6,1\nd,0.1234562,0.7234562,0.6,1\n" +
+				"e,0.2,0.7,0.6,1\n",
+			want:    "name,submit_s,duration_s,replicas,observed_start_s\nb,0,0.6,1,0.1\na,0.1,0.6,1,0.1\nd,0.1234562,0.6,1,0.1234562\n",
+			dropped: map[string]int{reasonEarly: 2},
+		},
+		"clocks that were not set": {
+			from:    CSV,
+			log:     "name,submit_s,duration_s,replicas\na,0,60,1\nb,1767600010,60,1\nc,1767600000,60,1\nd,1970-01-02T00:00:00,60,1\ne,1767600020,60,1\n",
+			want:    "name,submit_s,duration_s,replicas\nc,0,60,1\nb,10,60,1\ne,20,60,1\n",
+			dropped: map[string]int{reasonEpoch: 2},
+		},
+		"most clocks were not set": {
+			from:    CSV,
+			log:     "name,submit_s,duration_s,replicas\na,0,60,1\nb,1767600010,60,1\nc,5,60,1\nd,1767600020,60,1\n",
+			want:    "name,submit_s,duration_s,replicas\na,0,60,1\nc,5,60,1\nb,1767600010,60,1\nd,1767600020,60,1\n",
+			dropped: map[string]int{},
+		},
+		"ten years without a calendar": {
+			from:    CSV,
+			log:     "name,submit_s,duration_s,replicas\na,0,60,1\nb,9e7,60,1\nc,1.5e8,60,1\nd,2e8,60,1\ne,2.5e8,60,1\nf,3e8,60,1\n",
+			want:    "name,submit_s,duration_s,replicas\na,0,60,1\nb,90000000,60,1\nc,150000000,60,1\nd,200000000,60,1\ne,250000000,60,1\nf,300000000,60,1\n",
+			dropped: map[string]int{},
+		},
 		"jobs.csv of a run": {
 			from:    CSV,
 			log:     "job,name,application,submit_s,first_start_s,finish_s,jct_s,queueing_s,replicas_mean,restarts,gpu_seconds,outcome\n0,a,bert,0,5,25,25,5,3.7,1,74,completed\n1,b,bert,1,,,,,,0,0,unfinished\n",
@@ -122,5 +149,39 @@ func TestImport(t *testing.T) {
 				t.Errorf("%d rows, %d kept or dropped; %d records of %d kept", counts.Rows, total, trace.Len(), counts.Kept)
 			}
 		})
+	}
+}
+
+// What is left of a long log is whole where rows of it are dropped late.
+func TestClocksOfALongLog(t *testing.T) {
+	const rows = 2*chunk + 10
+	var log strings.Builder
+	log.WriteString("name,submit_s,duration_s,replicas\n")
+	for i := range rows {
+		submit := 1767600000 + i
+		if i%3 == 0 {
+			submit = i
+		}
+		fmt.Fprintf(&log, "%d,%d,60,1\n", i, submit)
+	}
+	trace, counts, err := Import(t.Context(), "log", strings.NewReader(log.String()), Options{From: CSV})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 0
+	for i := range rows {
+		if i%3 == 0 {
+			continue
+		}
+		if r := trace.At(want); r.Name != strconv.Itoa(i) || r.Submit != float64(i-1) {
+			t.Fatalf("record %d is %q, submitted at %v", want, r.Name, r.Submit)
+		}
+		want++
+	}
+	if trace.Len() != want || counts.Kept != want || len(trace.chunks) != 2 || trace.Epoch != 1767600001 {
+		t.Errorf("%d kept, %d counted in %d pieces from %v on; want %d", trace.Len(), counts.Kept, len(trace.chunks), trace.Epoch, want)
+	}
+	if trace.add(&Record{Name: "more"}); trace.At(want).Name != "more" {
+		t.Error("a record after them is lost")
 	}
 }

@@ -96,7 +96,7 @@ var layouts = map[string]*layout{
 	CSV: {
 		quotes: true,
 		columns: [fieldCount][]string{
-			fieldStart: {"observedstarts", "firststarts"}, fieldEnded: {"ends", "finish" + "s"}, fieldReplicas: {"replicas", "replicasmean"}, // finish_s without its line
+			fieldStart: {"observedstarts", "firststarts"}, fieldEnded: {"ends", "finishs"}, fieldReplicas: {"replicas", "replicasmean"}, // finish_s without its line
 		},
 	},
 }

@@ -61,6 +61,14 @@ func (t *Trace) add(r *Record) {
 	t.count++
 }
 
+// cut keeps the first n records, of which there is at least one.
+func (t *Trace) cut(n int) {
+	last := (n - 1) / chunk
+	t.chunks = t.chunks[:last+1]
+	t.chunks[last] = t.chunks[last][:n-last*chunk]
+	t.count = n
+}
+
 // Len is the number of records.
 func (t *Trace) Len() int { return t.count }
 
@@ -107,20 +115,45 @@ func (t *Trace) order() []int32 {
 const epochs = 1e8
 
 // rebase makes the earliest submission 0 where times are those of a calendar.
-func (t *Trace) rebase() {
-	first := math.Inf(1)
-	for i := range t.count {
-		first = min(first, t.At(i).Submit)
-	}
-	if t.count == 0 || first < epochs {
+func (in *importer) rebase() {
+	first := in.calendar()
+	if math.IsNaN(first) {
 		return
 	}
+	t := &in.trace
 	t.Epoch = first
+	kept := 0
 	for i := range t.count {
 		r := t.At(i)
+		if r.Submit < epochs {
+			in.tally.drop(reasonEpoch, int(r.line), r.Name)
+			continue
+		}
 		r.Submit = micros(r.Submit - first)
 		r.Start = micros(r.Start - first)
+		*t.At(kept) = *r
+		kept++
 	}
+	t.cut(kept)
+}
+
+// calendar is the earliest submission on a calendar; NaN where times are those of no calendar. They are of one where most are, and
+// the others are years before them, as where a clock was not set: a log without a calendar may last that long, but is not
+// silent for years.
+func (in *importer) calendar() float64 {
+	first, before, on := math.Inf(1), math.Inf(-1), 0
+	for i := range in.trace.count {
+		if submit := in.trace.At(i).Submit; submit < epochs {
+			before = max(before, submit)
+		} else {
+			first = min(first, submit)
+			on++
+		}
+	}
+	if 2*on <= in.trace.count || first-before < epochs {
+		return nan
+	}
+	return first
 }
 
 // micros drops what the difference of two moments has beyond microseconds: it is the error of rounding.

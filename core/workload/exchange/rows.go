@@ -326,7 +326,9 @@ func (t *rowReader) timed(r *Record) bool {
 		r.Duration = x
 	}
 	if math.IsNaN(r.Start) && len(t.fields[fieldStart]) == 0 {
-		r.Start = end - r.Duration
+		if r.Start = micros(end - r.Duration); r.Start == micros(r.Submit) {
+			r.Start = r.Submit // what it began before is the error of rounding
+		}
 	}
 	switch {
 	case math.IsNaN(r.Submit):

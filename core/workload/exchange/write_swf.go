@@ -35,7 +35,7 @@ func WriteSWF(w io.Writer, t *Trace) ([]Loss, error) {
 	for _, i := range order {
 		numbered = numbered && canonical(t.At(int(i)).Name)
 	}
-	var rounded, renamed, more int
+	var rounded, renamed, other, more int
 	row := make([]byte, 0, 128)
 	for k, i := range order {
 		r := t.At(int(i))
@@ -47,7 +47,12 @@ func WriteSWF(w io.Writer, t *Trace) ([]Loss, error) {
 		}
 		submit, run := whole(r.Submit), max(whole(r.Duration), 1)
 		wait := whole(r.Start - r.Submit)
-		if float64(submit) != r.Submit || float64(run) != r.Duration || r.Start == r.Start && float64(wait) != r.Start-r.Submit {
+		limit := whole(r.Limit)
+		if r.Limit > 0 {
+			limit = max(limit, 1) // 0 is none
+		}
+		if float64(submit) != r.Submit || float64(run) != r.Duration || r.Start == r.Start && float64(wait) != r.Start-r.Submit ||
+			r.Limit == r.Limit && float64(limit) != r.Limit {
 			rounded++
 		}
 		if r.Accelerators != "" || r.Estimate == r.Estimate || r.more != nil {
@@ -65,13 +70,16 @@ func WriteSWF(w io.Writer, t *Trace) ([]Loss, error) {
 		case "cancelled":
 			status = 5
 		case "":
+		case "failed":
+			status = 0
 		default:
 			status = 0
+			other++
 		}
 		row = append(append(row[:0], job...), ' ')
 		fields := [...]int64{
 			swfSubmit: submit, swfWait: wait, swfRun: run, swfAllocated: int64(r.Replicas), swfCPUTime: -1, swfMemory: -1, swfRequested: int64(r.Replicas),
-			swfLimit: whole(r.Limit), swfRequestedMemory: -1, swfStatus: status, swfUser: tenants.number(r.Tenant), swfGroup: -1,
+			swfLimit: limit, swfRequestedMemory: -1, swfStatus: status, swfUser: tenants.number(r.Tenant), swfGroup: -1,
 			swfExecutable: applications.number(r.Application), swfQueue: -1, swfPartition: -1, swfPreceding: -1, swfThinkTime: -1,
 		}
 		for f := swfSubmit; f < swfFields; f++ {
@@ -83,6 +91,7 @@ func WriteSWF(w io.Writer, t *Trace) ([]Loss, error) {
 		}
 	}
 	losses := lossesOf(Loss{"times rounded to seconds", rounded}, Loss{"names replaced by numbers", renamed},
+		Loss{"outcomes that are neither completed, failed nor cancelled, written as failed", other},
 		Loss{"accelerator types, estimates, weights, bounds, CPUs and memory left out", more})
 	return losses, out.Flush()
 }
