@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -320,6 +321,9 @@ func (a *app) showStudy(r *study.Result, dir string, err error) error {
 
 // printStudy prints the comparisons that pool most.
 func (a *app) printStudy(r *study.Result) error {
+	if a.format == render.JSON || a.format == render.YAML || a.format == render.CSV {
+		return studyData(r).Write(a.stdout, a.format)
+	}
 	s := r.Study
 	compared := s.Axes[s.Compared].Name
 	t := render.Table{Columns: []render.Column{{Name: "metric"}, {Name: compared}}}
@@ -333,9 +337,9 @@ func (a *app) printStudy(r *study.Result) error {
 	for _, c := range r.Pooled() {
 		row := []any{c.Metric, s.Axes[s.Compared].Items[c.Items[s.Compared]].Name}
 		if s.Baseline >= 0 {
-			row = append(row, c.N, metricText(c.BaselineMean))
+			row = append(row, c.N, amountText(c.Metric, c.BaselineMean))
 		}
-		row = append(row, metricText(c.Mean))
+		row = append(row, amountText(c.Metric, c.Mean))
 		if s.Baseline >= 0 {
 			change, interval := changeText(c)
 			if c.OtherJobs {
@@ -356,6 +360,25 @@ func metricText(x float64) string {
 	return strconv.FormatFloat(x, 'g', 4, 64)
 }
 
+// studyData is the same as numbers: changes and intervals are parts of the baseline.
+func studyData(r *study.Result) render.Table {
+	s := r.Study
+	t := render.Table{Columns: []render.Column{{Name: "metric"}, {Name: s.Axes[s.Compared].Name}}}
+	for _, name := range []string{"n", "baseline_mean", "mean", "change", "low", "high", "level", "method"} {
+		t.Columns = append(t.Columns, render.Column{Name: name})
+	}
+	for _, c := range r.Pooled() {
+		between, change := c.Interval(), math.NaN()
+		if c.Known {
+			change = c.Change
+		}
+		t.Rows = append(t.Rows, []any{
+			c.Metric, s.Axes[s.Compared].Items[c.Items[s.Compared]].Name, c.N, c.BaselineMean, c.Mean, change, between.Low, between.High, c.Level, c.Method,
+		})
+	}
+	return t
+}
+
 // changeText is a change with its interval, and "~" for one that may as well be none.
 func changeText(c *study.Comparison) (change, interval string) {
 	if !c.Known {
@@ -373,9 +396,9 @@ func changeText(c *study.Comparison) (change, interval string) {
 	}
 	switch {
 	case c.Equal:
-		return "same", ""
+		return "=", ""
 	case between.Known() && between.Contains(0):
-		return "~", interval
+		return "~ " + percent(c.Change), interval
 	}
 	return percent(c.Change), interval
 }

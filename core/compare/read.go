@@ -210,11 +210,16 @@ func (r *Run) contradiction() string {
 		metric    string
 		got, want float64
 	}{
-		{"jobs.completed", float64(s.Jobs.Completed), float64(completed)}, {"restarts.total", float64(s.Restarts.Total), float64(restarts)},
-		{"jct_seconds.mean", float64(s.JCTSeconds.Mean), float64(jct.Mean)}, {"jct_seconds.p50", float64(s.JCTSeconds.P50), float64(jct.P50)},
-		{"jct_seconds.p90", float64(s.JCTSeconds.P90), float64(jct.P90)}, {"jct_seconds.p99", float64(s.JCTSeconds.P99), float64(jct.P99)},
-		{"jct_seconds.max", float64(s.JCTSeconds.Max), float64(jct.Max)}, {"queueing_seconds.mean", float64(s.QueueingSeconds.Mean), float64(wait.Mean)},
-		{"queueing_seconds.p99", float64(s.QueueingSeconds.P99), float64(wait.P99)}, {"gpu_hours", float64(s.GPUHours), devices / 3600},
+		{"jobs.completed", float64(s.Jobs.Completed), float64(completed)},
+		{"restarts.total", float64(s.Restarts.Total), float64(restarts)},
+		{"jct_seconds.mean", float64(s.JCTSeconds.Mean), float64(jct.Mean)},
+		{"jct_seconds.p50", float64(s.JCTSeconds.P50), float64(jct.P50)},
+		{"jct_seconds.p90", float64(s.JCTSeconds.P90), float64(jct.P90)},
+		{"jct_seconds.p99", float64(s.JCTSeconds.P99), float64(jct.P99)},
+		{"jct_seconds.max", float64(s.JCTSeconds.Max), float64(jct.Max)},
+		{"queueing_seconds.mean", float64(s.QueueingSeconds.Mean), float64(wait.Mean)},
+		{"queueing_seconds.p99", float64(s.QueueingSeconds.P99), float64(wait.P99)},
+		{"gpu_hours", float64(s.GPUHours), devices / 3600},
 	} {
 		const rounding = 1e-9
 		if !math.IsNaN(of.got) && !(math.Abs(of.got-of.want) <= rounding*math.Abs(of.want)) {
