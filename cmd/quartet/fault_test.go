@@ -96,7 +96,7 @@ func left(dir string) (n int) {
 // TestThePolicyIsKilled kills the process of a policy in the middle of a round.
 func TestThePolicyIsKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the local backend is for Linux")
+		t.Skip("the local backend is for Linux; run the tests there")
 	}
 	for onFailure, code := range map[string]int{"fail": exitFailed, "restart": 0} {
 		t.Run(onFailure, func(t *testing.T) {

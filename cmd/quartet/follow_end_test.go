@@ -28,7 +28,7 @@ func (w *firstWrite) Write(p []byte) (int, error) {
 // Who follows the last job of a run reads all of its output, though the scheduler ends with it.
 func TestFollowingTheLastJobToItsEnd(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the local backend is for Linux")
+		t.Skip("the local backend is for Linux; run the tests there")
 	}
 	dir, err := os.MkdirTemp("", "follow") // the folder of a test may be too long a path for a socket
 	if err != nil {

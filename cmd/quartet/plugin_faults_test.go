@@ -364,7 +364,7 @@ func TestFaultCasesHoldEveryFault(t *testing.T) {
 // one that was chosen, nothing is left, and the scheduler lives.
 func TestPluginFaults(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the local backend is for Linux")
+		t.Skip("the local backend is for Linux; run the tests there")
 	}
 	for i, tc := range faultCases(*allFaults) {
 		if testing.Short() && i%5 > 0 {
@@ -402,7 +402,7 @@ func TestPluginFaults(t *testing.T) {
 // TestPluginFaultSequences lets several stages go wrong several times at random rounds.
 func TestPluginFaultSequences(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the local backend is for Linux")
+		t.Skip("the local backend is for Linux; run the tests there")
 	}
 	for i := range *faultSequences {
 		seed := *faultSeed + uint64(i)

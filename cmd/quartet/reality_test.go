@@ -18,7 +18,7 @@ func TestReplayIsLikeTheSimulation(t *testing.T) {
 		t.Skip("-short: runs processes for ten seconds")
 	}
 	if runtime.GOOS != "linux" {
-		t.Skip("the local backend is for Linux")
+		t.Skip("the local backend is for Linux; run the tests there")
 	}
 	const jobs, speedup = 6, 20
 	dir := t.TempDir()

@@ -14,7 +14,7 @@ import (
 // A run of real processes is recorded as a simulation is: when it is interrupted, and from its beginning when it goes on.
 func TestTimelineOfRealProcesses(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the local backend is for Linux")
+		t.Skip("the local backend is for Linux; run the tests there")
 	}
 	dir := t.TempDir()
 	jobs := filepath.Join(dir, "jobs.yaml")

@@ -24,7 +24,7 @@ var (
 // back: one advice is one draw. docs/results/advise.md shows what it logs.
 func TestDraws(t *testing.T) {
 	if *gridFile == "" {
-		t.Skip("needs -grid with the runs.csv of a full grid, as docs/results/advise.md makes it")
+		t.Skip("-grid names no runs.csv of a full grid; docs/results/advise.md says how to make one")
 	}
 	for _, goal := range []struct{ name, value, second string }{
 		{"mean", "jct_seconds_mean", "jct_seconds_p99"},
