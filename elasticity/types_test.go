@@ -161,15 +161,7 @@ func TestBlindGoodputFitsEverywhere(t *testing.T) {
 
 // What a run measured by type is known by type in the next.
 func TestHistoryByType(t *testing.T) {
-	settings := map[string]any{"knowledge": "history", "history_path": filepath.Join(t.TempDir(), "history.yaml")}
-	p, j := newGoodput(t, settings), trainingJob()
-	ranOn(j, "t4", 1, 1, 1, 64)
-	ranOn(j, "a100", 4, 1, 1, 64)
-	respondTo(t, p, threeTypes(j))
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	p, j = newGoodput(t, settings), trainingJob()
+	p, j := taughtTypes(t)
 	r := respondTo(t, p, threeTypes(j))
 	if got := r.Rate(1, 1, 8) / r.Rate(0, 1, 8); len(r.Curves) != 3 || math.Abs(got-4) > 0.01 {
 		t.Errorf("an a100 is %v times a t4 as remembered, want 4 (%d curves)", got, len(r.Curves))
@@ -200,8 +192,9 @@ func TestModelsKeepUp(t *testing.T) {
 	}
 }
 
-// What a job proved wrong on one type is not believed on the others.
-func TestWhatIsRefutedIsRefutedOnAllTypes(t *testing.T) {
+// taughtTypes is an agent whose history holds a job that ran on a t4 and, four times as fast, on an a100; and a job like it.
+func taughtTypes(t *testing.T) (*goodputAgent, *core.Job) {
+	t.Helper()
 	settings := map[string]any{"knowledge": "history", "history_path": filepath.Join(t.TempDir(), "history.yaml")}
 	p, j := newGoodput(t, settings), trainingJob()
 	ranOn(j, "t4", 1, 1, 1, 64)
@@ -210,7 +203,12 @@ func TestWhatIsRefutedIsRefutedOnAllTypes(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p, j = newGoodput(t, settings), trainingJob()
+	return newGoodput(t, settings), trainingJob()
+}
+
+// What a job proved wrong on one type is not believed on the others.
+func TestWhatIsRefutedIsRefutedOnAllTypes(t *testing.T) {
+	p, j := taughtTypes(t)
 	respondTo(t, p, threeTypes(j))
 	ranOn(j, "a100", 2, 1, 1, 64)
 	r := respondTo(t, p, threeTypes(j))
@@ -222,15 +220,7 @@ func TestWhatIsRefutedIsRefutedOnAllTypes(t *testing.T) {
 // A job has no rate on a type that it cannot run on, though its application was measured there; where types make no difference it
 // does not matter which they are.
 func TestGoodputWhereAJobCannotRun(t *testing.T) {
-	settings := map[string]any{"knowledge": "history", "history_path": filepath.Join(t.TempDir(), "history.yaml")}
-	p, j := newGoodput(t, settings), trainingJob()
-	ranOn(j, "t4", 1, 1, 1, 64)
-	ranOn(j, "a100", 4, 1, 1, 64)
-	respondTo(t, p, threeTypes(j))
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	p, j = newGoodput(t, settings), trainingJob()
+	p, j := taughtTypes(t)
 	j.Accelerators = []string{"t4"}
 	r := respondTo(t, p, threeTypes(j))
 	if len(r.Curves) != 3 || !(r.Rate(0, 1, 8) > 0) || len(r.Curves[1].OneNode) > 0 || len(r.Curves[2].ManyNodes) > 0 {
