@@ -64,13 +64,13 @@ func (b *Builder) Study() (*Study, error) {
 		add("--seeds", fmt.Sprintf("must be at least 1, got %d", b.Seeds), "")
 	}
 	for _, assignment := range b.Sets {
-		path, text, ok := strings.Cut(assignment, "=")
-		var value any
-		if err := yaml.Unmarshal([]byte(text), &value); !ok || err != nil {
-			add("--set", fmt.Sprintf("%q is not of the form path=value", assignment), "for example round.interval=30s")
+		setting, err := ParseSetting(assignment)
+		if err != nil {
+			add("--set", err.Error(), "for example round.interval=30s")
 			continue
 		}
-		s.Set = append(s.Set, Setting{Path: path, Value: value, At: core.Position{File: "--set"}})
+		setting.At = core.Position{File: "--set"}
+		s.Set = append(s.Set, setting)
 	}
 	s.Compared = max(s.axis(axisScheduler), 0)
 	if b.Baseline != "" && len(s.Axes) > 0 {
@@ -86,6 +86,16 @@ func (b *Builder) Study() (*Study, error) {
 		s.Baseline = -1 // it is compared with nothing
 	}
 	return s, b.found.Err()
+}
+
+// ParseSetting reads a setting of the form path=value, the value in YAML.
+func ParseSetting(assignment string) (Setting, error) {
+	path, text, ok := strings.Cut(assignment, "=")
+	var value any
+	if err := yaml.Unmarshal([]byte(text), &value); !ok || err != nil {
+		return Setting{}, fmt.Errorf("%q is not of the form path=value", assignment)
+	}
+	return Setting{Path: path, Value: value}, nil
 }
 
 // Rename gives the study another name.

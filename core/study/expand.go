@@ -123,7 +123,10 @@ func (e *expansion) cell(ctx context.Context, items []int, seeds int) ([]*Run, e
 		if windows == nil {
 			r.Seed += uint64(replicate - 1)
 		}
-		r.flags = append(slices.Clone(flags), configs.Flag{Name: "study", Set: "seed=" + strconv.FormatUint(r.Seed, 10)}, configs.Flag{Name: "study", Set: "name=" + e.Name})
+		r.flags = append(slices.Clone(flags), configs.Flag{Name: "study", Set: "name=" + e.Name})
+		if !e.Seeds.Config {
+			r.flags = append(r.flags, configs.Flag{Name: "study", Set: "seed=" + strconv.FormatUint(r.Seed, 10)})
+		}
 		if replicate == 1 && (windows != nil || count > 1) {
 			c, ok := e.check(ctx, r)
 			if !ok {
@@ -170,6 +173,7 @@ func (e *expansion) check(ctx context.Context, r *Run) (*configs.Config, bool) {
 	c, err := e.options.load(r, env)
 	err = errors.Join(err, env.close())
 	if err == nil {
+		r.Seed = c.Seed
 		err = r.identify(c, e.options.Build)
 	}
 	if err != nil {

@@ -61,6 +61,7 @@ type Setting struct {
 
 // Seeds are the replicates of a workload that is random.
 type Seeds struct {
+	Config bool `config:"config" doc:"true for one replicate with the seed of its config, instead of first and count"`
 	First uint64 `config:"first" doc:"seed of the first replicate"`
 	Count int    `config:"count" doc:"number of replicates, or how many are added at a time with until" min:"1" max:"100000"`
 	Until *Until `config:"-"`
@@ -130,6 +131,7 @@ var (
 type reader struct {
 	document *yamlpos.Document
 	found    core.Diagnostics
+	seeded   bool // configs have their seeds, which settings may change
 }
 
 // Parse reads a study file; file stands for it in positions, and name for its name where it gives none. An error is a
@@ -149,6 +151,7 @@ func Parse(file, name string, text []byte) (*Study, error) {
 		return nil, r.found.Err()
 	}
 	s := &Study{Name: f.Name, Base: f.Base, at: core.Position{File: file}}
+	r.seeded = f.Seeds["config"] == true
 	if f.Version != 1 {
 		r.add("version", fmt.Sprintf("version %d is not supported", f.Version), "this program reads version 1")
 	}
@@ -223,7 +226,7 @@ func (r *reader) settings(n *yaml.Node, path string, values map[string]any) []Se
 	for i := 0; n != nil && n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		at := core.Position{File: r.document.File, Line: key.Line, Column: key.Column}
-		if root, _, _ := strings.Cut(key.Value, "."); root == "seed" || root == "name" || root == "output" {
+		if root, _, _ := strings.Cut(key.Value, "."); root == "seed" && !r.seeded || root == "name" || root == "output" {
 			r.found = append(r.found, core.Diagnostic{
 				Position: at, Path: path, Summary: fmt.Sprintf("%q is for the study to set", key.Value), Hint: "use seeds for seeds",
 			})
@@ -415,7 +418,12 @@ func (r *reader) seeds(s *Study, values map[string]any) {
 	if s.Seeds.First > mostFirst {
 		r.add("seeds.first", fmt.Sprintf("%d leaves no room for the seeds after it", s.Seeds.First), fmt.Sprintf("the largest is %d", uint64(mostFirst)))
 	}
-	if !given {
+	for _, key := range []string{"first", "count", "until"} {
+		if _, named := values[key]; named && s.Seeds.Config {
+			r.add("seeds."+key, "every run has the seed of its config", "leave out config, or "+key)
+		}
+	}
+	if !given || s.Seeds.Config {
 		return
 	}
 	fields, ok := until.(map[string]any)

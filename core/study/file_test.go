@@ -38,6 +38,8 @@ func TestProblems(t *testing.T) {
 		"reserved name":     {"version: 1\naxes: {scheduler: [{name: all}]}\n", `"all" stands for all items`},
 		"negative load":     {"version: 1\naxes: {scheduler: [fifo], load: [-1]}\n", "-1 is no load"},
 		"name":              {"version: 1\nname: a/b\naxes: {scheduler: [fifo]}\n", `"a/b" is not a plain file name`},
+		"two seeds":         {"version: 1\naxes: {scheduler: [fifo]}\nseeds: {config: true, count: 2}\n", "small.yaml:3:23: seeds.count: every run has the seed of its config; leave out config, or count"},
+		"added and config":  {"version: 1\naxes: {scheduler: [fifo, srtf]}\nbaseline: {scheduler: fifo}\nseeds: {config: true, until: {}}\n", "seeds.until: every run has the seed of its config"},
 		"seed set":          {"version: 1\nset: {seed: 4}\naxes: {scheduler: [fifo]}\n", `"seed" is for the study to set`},
 		"until alone":       {"version: 1\naxes: {scheduler: [fifo]}\nseeds: {until: {metric: makespan_seconds, half_width: 2%, most: 9}}\n", "needs a baseline"},
 		"seeds of a trace":  {"version: 1\naxes:\n  workload:\n" + traced + "}\nseeds: {count: 2}\n", "the same for every seed, so that its runs would be no replicates; give the item windows"},
@@ -160,5 +162,31 @@ func TestNamesOfKubernetes(t *testing.T) {
 			t.Errorf("%q and %q are both %s", name, other, found[1])
 		}
 		seen[string(found[1])] = name
+	}
+}
+
+// A study may leave the seeds to configs and settings: then every cell is one run, and what it writes down says so.
+func TestSeedsOfConfigs(t *testing.T) {
+	text := `
+version: 1
+base: [default.yaml]
+set: {workload.config.jobs: 6}
+axes:
+  seeded:
+    - {name: by the config, set: {}}
+    - {name: by a setting, set: {seed: 9}}
+seeds: {config: true}
+`
+	o := options(t.TempDir())
+	r := execute(t, text, o)
+	if len(r.Rows) != 2 || r.Rows[0].Seed != 1 || r.Rows[1].Seed != 9 || r.Rows[1].Summary.Seed != 9 {
+		t.Fatalf("%+v, want runs with seeds 1 and 9", r.Rows)
+	}
+	resolved, err := os.ReadFile(filepath.Join(o.Dir, study.StudyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := execute(t, string(resolved), o); again.Ran != 0 || len(again.Rows) != 2 {
+		t.Errorf("the resolved study ran %d of %d, want none of 2", again.Ran, len(again.Rows))
 	}
 }

@@ -116,8 +116,12 @@ func (s *Study) document(dir string) *yaml.Node {
 	}
 	put(mapping, "axes", axes)
 	seeds := flow(&yaml.Node{Kind: yaml.MappingNode})
-	put(seeds, "first", node(s.Seeds.First))
-	put(seeds, "count", node(s.Seeds.Count))
+	if s.Seeds.Config {
+		put(seeds, "config", node(true))
+	} else {
+		put(seeds, "first", node(s.Seeds.First))
+		put(seeds, "count", node(s.Seeds.Count))
+	}
 	if u := s.Seeds.Until; u != nil {
 		until := flow(&yaml.Node{Kind: yaml.MappingNode})
 		put(until, "metric", node(u.Metric))

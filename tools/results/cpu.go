@@ -18,7 +18,7 @@ func (b *bench) polluxCPU() ([][]string, error) {
 	for _, c := range []struct{ label, config string }{{"pollux-exact", polluxExact}, {"pollux-best", polluxBest}} {
 		var times []float64
 		for range 5 {
-			s, err := b.again(run{config: c.config, sets: onPath(b.workload("1.0", "6"))})
+			s, err := b.timed(run{config: c.config, sets: onPath(b.workload("1.0", "6"))})
 			if err != nil {
 				return nil, err
 			}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"github.com/quartet-sched/quartet/core/metrics"
 )
 
 // polluxFairness tells the finish-time fairness of the published objective by the power of its mean, as core/metrics
@@ -57,7 +59,7 @@ func (b *bench) polluxFairness() ([][]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			means, rhos = append(means, outcomes[i].JCT.Mean), append(rhos, r...)
+			means, rhos = append(means, outcomes[i].meanJCT()), append(rhos, r...)
 		}
 		slices.Sort(rhos)
 		row := []string{
@@ -98,7 +100,7 @@ func (b *bench) alone(path string) (map[string]float64, error) {
 	for i, record := range records[1:] {
 		record[workloadSubmit] = strconv.Itoa(i * apart)
 	}
-	spread := filepath.Join(b.out, "alone-"+filepath.Base(path))
+	spread := filepath.Join(b.inputs, "alone-"+filepath.Base(path))
 	if err := writeCSV(spread, records); err != nil {
 		return nil, err
 	}
@@ -108,10 +110,9 @@ func (b *bench) alone(path string) (map[string]float64, error) {
 	}
 	took := map[string]float64{}
 	for name, job := range got.jobs {
-		start, errStart := strconv.ParseFloat(job[jobFirstStart], 64)
-		finish, errFinish := strconv.ParseFloat(job[jobFinish], 64)
-		if err := errors.Join(errStart, errFinish); err != nil {
-			return nil, err
+		start, finish := float64(job.FirstStartSeconds), float64(job.FinishSeconds)
+		if !job.JCTSeconds.Known() {
+			return nil, fmt.Errorf("job %q did not complete alone", name)
 		}
 		if took[name] = finish - start; took[name] >= apart {
 			return nil, fmt.Errorf("job %q takes %v s alone and meets the next one", name, took[name])
@@ -129,17 +130,18 @@ func writeCSV(path string, records [][]string) error {
 }
 
 // rhosOf is the finish-time fairness of each job.
-func rhosOf(jobs, requested map[string][]string, alone map[string]float64) ([]float64, error) {
+func rhosOf(jobs map[string]*metrics.Job, requested map[string][]string, alone map[string]float64) ([]float64, error) {
 	type job struct{ from, to, devices, alone float64 }
 	var all []job
 	for name, row := range jobs {
-		from, errFrom := strconv.ParseFloat(row[jobSubmit], 64)
-		to, errTo := strconv.ParseFloat(row[jobFinish], 64)
-		devices, errDevices := strconv.ParseFloat(requested[name][workloadReplicas], 64)
-		if err := errors.Join(errFrom, errTo, errDevices); err != nil {
+		if !row.JCTSeconds.Known() {
+			return nil, fmt.Errorf("job %q did not complete", name)
+		}
+		devices, err := strconv.ParseFloat(requested[name][workloadReplicas], 64)
+		if err != nil {
 			return nil, err
 		}
-		all = append(all, job{from, to, devices, alone[name]})
+		all = append(all, job{row.SubmitSeconds, float64(row.FinishSeconds), devices, alone[name]})
 	}
 	slices.SortFunc(all, func(a, b job) int { // sums are taken in a fixed order
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.devices, b.devices))

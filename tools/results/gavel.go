@@ -22,7 +22,7 @@ var gavelConfigs = map[string]string{
 	"min_total_duration_perf": "makespan", "lp_best_normalised_throughput_sum": "best-normalised-sum",
 }
 
-// gavelRun is a run of a composition of the paper.
+// gavelRun says what is run of a composition of the paper.
 type gavelRun struct {
 	config      string
 	several     bool    // jobs of several devices
@@ -31,10 +31,10 @@ type gavelRun struct {
 	jobs        int     // 0 for all
 	first, last int     // measured
 	sets        []string
-	timed       bool
 }
 
-func (b *bench) gavel(r gavelRun) (*outcome, error) {
+// gavel is the run.
+func (b *bench) gavel(r gavelRun) run {
 	stream := "continuous_single_seed0.csv.gz"
 	if r.several {
 		stream = "continuous_multi_seed0.csv.gz"
@@ -47,7 +47,7 @@ func (b *bench) gavel(r gavelRun) (*outcome, error) {
 	for i := range 3 {
 		sets = append(sets, fmt.Sprintf("cluster.nodes[%d].count=%d", i, r.devices))
 	}
-	return b.once(run{config: "papers/gavel-osdi20/" + r.config + ".yaml", sets: append(sets, r.sets...), timed: r.timed})
+	return paper("gavel-osdi20/"+r.config+".yaml", append(sets, r.sets...)...)
 }
 
 // gavelFixture is what the published simulator answers on a small cluster.
@@ -79,34 +79,33 @@ func (b *bench) gavelSmall() ([][]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	maps.DeleteFunc(fixtures, func(_ string, f *gavelFixture) bool { return gavelConfigs[f.Policy] == "" }) // those share devices
+	names := slices.Sorted(maps.Keys(fixtures))
+	var runs []run
+	for _, name := range names {
+		runs = append(runs, b.gavel(fixtures[name].run()))
+	}
+	outcomes, err := b.all(runs)
+	if err != nil {
+		return nil, err
+	}
 	rows := [][]string{{"policy", "case", "mean JCT h", "ours", "difference", "makespan h", "ours", "jobs equal"}}
-	for _, name := range slices.Sorted(maps.Keys(fixtures)) {
+	for i, got := range outcomes {
+		name := names[i]
 		f := fixtures[name]
-		if gavelConfigs[f.Policy] == "" {
-			continue // shares devices
-		}
-		got, err := b.gavel(f.run())
-		if err != nil {
-			return nil, err
-		}
 		equal, last := 0, 0.0
 		for id, want := range f.Seconds {
 			job := got.jobs[id]
-			if job == nil {
+			if job == nil || !job.JCTSeconds.Known() {
 				continue
 			}
-			jct, errJCT := strconv.ParseFloat(job[jobJCT], 64)
-			finish, errFinish := strconv.ParseFloat(job[jobFinish], 64)
-			if errJCT != nil || errFinish != nil {
-				continue
-			}
-			if last = max(last, finish); math.Abs(jct-want) < 0.002 {
+			if last = max(last, float64(job.FinishSeconds)); math.Abs(float64(job.JCTSeconds)-want) < 0.002 {
 				equal++
 			}
 		}
 		_, label, _ := strings.Cut(name, "|")
 		rows = append(rows, []string{
-			f.Policy, strings.ReplaceAll(label, "|", ", "), hours(f.Mean), hours(got.JCT.Mean / 3600), percent(got.JCT.Mean/3600, f.Mean),
+			f.Policy, strings.ReplaceAll(label, "|", ", "), hours(f.Mean), hours(got.meanJCT() / 3600), percent(got.meanJCT()/3600, f.Mean),
 			hours(f.Span), hours(last / 3600), fmt.Sprintf("%d of %d", equal, len(f.Seconds)),
 		})
 	}
@@ -129,7 +128,7 @@ func readFixtures(path string) (map[string]*gavelFixture, error) {
 // gavelContinuous repeats runs at full size that the published simulator was measured on, for the stream of seed 0.
 func (b *bench) gavelContinuous() ([][]string, error) {
 	rows := [][]string{{"composition", "jobs", "jobs/h", "reference mean JCT h", "ours", "difference", "p99 h", "utilisation", "CPU s"}}
-	for _, r := range []struct {
+	compared := []struct {
 		config  string
 		several bool
 		rate    float64
@@ -142,8 +141,18 @@ func (b *bench) gavelContinuous() ([][]string, error) {
 		{"max-min", true, 2, 19.017},
 		{"best-normalised-sum", false, 5.2, 17.825},
 		{"best-normalised-sum", false, 6, 34.188},
-	} {
-		got, err := b.gavel(gavelRun{config: r.config, several: r.several, jobsPerHour: r.rate, devices: 36, first: 4000, last: 4999, timed: true})
+	}
+	var runs []run
+	for _, r := range compared {
+		runs = append(runs, b.gavel(gavelRun{config: r.config, several: r.several, jobsPerHour: r.rate, devices: 36, first: 4000, last: 4999}))
+	}
+	outcomes, err := b.all(runs)
+	if err != nil {
+		return nil, err
+	}
+	for i, got := range outcomes {
+		r := compared[i]
+		process, err := b.timed(runs[i])
 		if err != nil {
 			return nil, err
 		}
@@ -151,10 +160,10 @@ func (b *bench) gavelContinuous() ([][]string, error) {
 		if r.several {
 			kind = "1 to 8 devices"
 		}
-		mean := got.JCT.Mean / 3600
+		mean := got.meanJCT() / 3600
 		rows = append(rows, []string{
-			r.config, kind, fmt.Sprint(r.rate), hours(r.want), hours(mean), percent(mean, r.want), decimal(got.JCT.P99 / 3600),
-			fmt.Sprintf("%.1f %%", 100*got.Utilization), decimal(got.cpu.Seconds()),
+			r.config, kind, fmt.Sprint(r.rate), hours(r.want), hours(mean), percent(mean, r.want), decimal(got.p99JCT() / 3600),
+			fmt.Sprintf("%.1f %%", 100*float64(got.UtilizationRatio)), decimal(process.cpu.Seconds()),
 		})
 	}
 	return rows, nil
@@ -163,24 +172,28 @@ func (b *bench) gavelContinuous() ([][]string, error) {
 // gavelSpare divides what max-min leaves over, or does not.
 func (b *bench) gavelSpare() ([][]string, error) {
 	rows := [][]string{{"jobs", "jobs/h", "left to the rounds: mean JCT h", "divided", "difference"}}
-	for _, r := range []gavelRun{
+	streams := []gavelRun{
 		{jobsPerHour: 4}, {jobsPerHour: 5.2}, {jobsPerHour: 6}, {several: true, jobsPerHour: 2}, {several: true, jobsPerHour: 2.6},
-	} {
+	}
+	var runs []run
+	for _, r := range streams {
+		for _, spare := range []string{"rounds", "throughput"} {
+			r.config, r.devices, r.first, r.last = "max-min", 36, 4000, 4999
+			r.sets = []string{"pipeline.allocation.config.spare=" + spare}
+			runs = append(runs, b.gavel(r))
+		}
+	}
+	outcomes, err := b.all(runs)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range streams {
 		kind := "one device"
 		if r.several {
 			kind = "1 to 8 devices"
 		}
-		var means []float64
-		for _, spare := range []string{"rounds", "throughput"} {
-			r.config, r.devices, r.first, r.last = "max-min", 36, 4000, 4999
-			r.sets = []string{"pipeline.allocation.config.spare=" + spare}
-			got, err := b.gavel(r)
-			if err != nil {
-				return nil, err
-			}
-			means = append(means, got.JCT.Mean/3600)
-		}
-		rows = append(rows, []string{kind, fmt.Sprint(r.jobsPerHour), hours(means[0]), hours(means[1]), percent(means[1], means[0])})
+		left, divided := outcomes[2*i].meanJCT()/3600, outcomes[2*i+1].meanJCT()/3600
+		rows = append(rows, []string{kind, fmt.Sprint(r.jobsPerHour), hours(left), hours(divided), percent(divided, left)})
 	}
 	return rows, nil
 }
@@ -188,24 +201,29 @@ func (b *bench) gavelSpare() ([][]string, error) {
 // gavelFloor is the price of a fairness floor under the best normalised sum, from none to all of max-min.
 func (b *bench) gavelFloor() ([][]string, error) {
 	rows := [][]string{{"composition", "jobs/h", "mean JCT h", "p50 h", "p99 h", "max h", "restarts a job"}}
+	compared := []struct {
+		label, config string
+		sets          []string
+	}{
+		{"no floor", "best-normalised-sum", nil},
+		{"floor 0.25", "best-normalised-sum", []string{"pipeline.allocation.config.fairness_floor=0.25"}},
+		{"floor 0.5", "best-normalised-sum", []string{"pipeline.allocation.config.fairness_floor=0.5"}},
+		{"floor 0.9", "best-normalised-sum", []string{"pipeline.allocation.config.fairness_floor=0.9"}},
+		{"max-min, computed at events", "max-min", []string{"pipeline.allocation.config={}"}},
+	}
 	for _, rate := range []float64{5.2, 6} {
-		for _, run := range []struct {
-			label, config string
-			sets          []string
-		}{
-			{"no floor", "best-normalised-sum", nil},
-			{"floor 0.25", "best-normalised-sum", []string{"pipeline.allocation.config.fairness_floor=0.25"}},
-			{"floor 0.5", "best-normalised-sum", []string{"pipeline.allocation.config.fairness_floor=0.5"}},
-			{"floor 0.9", "best-normalised-sum", []string{"pipeline.allocation.config.fairness_floor=0.9"}},
-			{"max-min, computed at events", "max-min", []string{"pipeline.allocation.config={}"}},
-		} {
-			got, err := b.gavel(gavelRun{config: run.config, jobsPerHour: rate, devices: 36, first: 4000, last: 4999, sets: run.sets})
-			if err != nil {
-				return nil, err
-			}
+		var runs []run
+		for _, c := range compared {
+			runs = append(runs, b.gavel(gavelRun{config: c.config, jobsPerHour: rate, devices: 36, first: 4000, last: 4999, sets: c.sets}))
+		}
+		outcomes, err := b.all(runs)
+		if err != nil {
+			return nil, err
+		}
+		for i, got := range outcomes {
 			rows = append(rows, []string{
-				run.label, fmt.Sprint(rate), hours(got.JCT.Mean / 3600), hours(got.JCT.P50 / 3600), decimal(got.JCT.P99 / 3600), decimal(got.JCT.Max / 3600),
-				decimal(got.Restarts.Mean),
+				compared[i].label, fmt.Sprint(rate), hours(got.meanJCT() / 3600), hours(float64(got.JCTSeconds.P50) / 3600), decimal(got.p99JCT() / 3600), decimal(float64(got.JCTSeconds.Max) / 3600),
+				decimal(got.meanRestarts()),
 			})
 		}
 	}
@@ -220,20 +238,28 @@ func (b *bench) gavelMakespan() ([][]string, error) {
 		return nil, err
 	}
 	rows := [][]string{{"jobs", "published Gavel h", "makespan", "difference", "published FIFO h", "fifo-perf"}}
-	for _, n := range []int{100, 200, 300, 400, 500, 700} {
-		row := []string{strconv.Itoa(n)}
-		for _, run := range []struct{ config, policy string }{{"makespan", "Gavel"}, {"fifo-perf", "FIFO"}} {
-			got, err := b.simulate("gavel-osdi20/"+run.config+".yaml", "seed=1", "measure={last_job: -1}", fmt.Sprintf(
+	sizes := []int{100, 200, 300, 400, 500, 700}
+	policies := []struct{ config, policy string }{{"makespan", "Gavel"}, {"fifo-perf", "FIFO"}}
+	var runs []run
+	for _, n := range sizes {
+		for _, p := range policies {
+			runs = append(runs, paper("gavel-osdi20/"+p.config+".yaml", "seed=1", "measure={last_job: -1}", fmt.Sprintf(
 				"workload={type: gavel_generated, config: {throughputs_path: %s, jobs: %d, jobs_per_hour: 0, replicas: mixed}}",
 				filepath.Join(b.data, "data", "gavel", "throughputs_flat.csv.gz"), n,
-			))
-			if err != nil {
-				return nil, err
-			}
-			want := published[run.policy+","+strconv.Itoa(n)]
-			row = append(row, hours(want), hours(got.Makespan/3600))
-			if run.config == "makespan" {
-				row = append(row, percent(got.Makespan/3600, want))
+			)))
+		}
+	}
+	outcomes, err := b.all(runs)
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range sizes {
+		row := []string{strconv.Itoa(n)}
+		for k, p := range policies {
+			makespan, want := outcomes[i*len(policies)+k].makespan()/3600, published[p.policy+","+strconv.Itoa(n)]
+			row = append(row, hours(want), hours(makespan))
+			if p.config == "makespan" {
+				row = append(row, percent(makespan, want))
 			}
 		}
 		rows = append(rows, row)

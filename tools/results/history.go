@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/quartet-sched/quartet"
 )
 
 const (
@@ -76,20 +81,39 @@ func (b *bench) poolWithout(config string, workloads ...string) (string, error) 
 		return pool, nil
 	}
 	part := pool + ".part"
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a process that was killed
+		return "", err
+	}
 	for _, other := range given["1.0"] {
 		if slices.Contains(workloads, other) {
 			continue
 		}
-		dir, err := os.MkdirTemp(b.out, "teach")
-		if err != nil {
-			return "", err
-		}
-		taught := run{config: config, sets: onPath(b.workload("1.0", other), withHistory(part, "false")...)}
-		if err := errors.Join(b.simulateInto(dir, taught), os.RemoveAll(dir)); err != nil {
+		if err := teach(run{config: config, sets: onPath(b.workload("1.0", other), withHistory(part, "false")...)}); err != nil {
 			return "", err
 		}
 	}
 	return pool, os.Rename(part, pool)
+}
+
+// teach runs a composition for what it leaves in its pool. It is no run of a study: the next one begins with that pool, and one that
+// is kept would teach nothing.
+func teach(r run) (err error) {
+	dir, err := os.MkdirTemp("", "quartet-teach")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	c, err := quartet.Load(quartet.Builtins(), quartet.Options{
+		Files: []string{filepath.Join("configs", r.config)}, Sets: r.sets, OutDir: dir, Env: os.LookupEnv,
+	})
+	if err != nil {
+		return err
+	}
+	c.Dir, c.Brief = filepath.Join(dir, c.Name), true
+	if _, err := c.Simulate(context.Background()); err != nil {
+		return fmt.Errorf("%v: %w", r, err)
+	}
+	return nil
 }
 
 // wrongPool is the same under the names of other applications.
@@ -103,10 +127,12 @@ func (b *bench) wrongPool(config, workload string) (string, error) {
 }
 
 // noPool is a file that does not exist.
-func (b *bench) noPool(string, string) (string, error) { return filepath.Join(b.out, "none.yaml"), nil }
+func (b *bench) noPool(string, string) (string, error) {
+	return filepath.Join(b.inputs, "none.yaml"), nil
+}
 
 func (b *bench) poolPath(config string, without []string) string {
-	return filepath.Join(b.out, strings.TrimSuffix(filepath.Base(config), ".yaml")+"-pool-"+strings.Join(without, "-")+".yaml")
+	return filepath.Join(b.inputs, strings.TrimSuffix(filepath.Base(config), ".yaml")+"-pool-"+strings.Join(without, "-")+".yaml")
 }
 
 func withHistory(pool, frozen string) []string {

@@ -1,7 +1,9 @@
 // Command results measures every reproduction again and writes the tables of docs/results: what stands between
 // <!-- table NAME --> and <!-- end --> there is replaced, the words around it stay.
+// Its runs are those of studies, one of package core/study for each table or part of one; processor times alone are measured beside
+// them, see timed.
 //
-// Usage: go run ./tools/results -quartet PATH [-write docs/results] [-only NAME,NAME] [-keep DIR], with QUARTET_DATA set.
+// Usage: go run ./tools/results -quartet PATH [-write docs/results] [-only NAME,NAME] [-keep DIR] [-j RUNS], with QUARTET_DATA set.
 package main
 
 import (
@@ -12,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -21,28 +24,27 @@ func main() {
 	folder := flag.String("write", "docs/results", "the folder of the documents to write into")
 	only := flag.String("only", "", "the tables to write, separated by commas; all if empty")
 	keep := flag.String("keep", "", "the folder that keeps runs, so that the next time only what changed is run; none if empty")
+	workers := flag.Int("j", runtime.GOMAXPROCS(0), "runs at a time")
 	flag.Parse()
 	data := os.Getenv("QUARTET_DATA")
 	if data == "" {
 		fmt.Fprintln(os.Stderr, "QUARTET_DATA is not set: it names the folder that holds data/ and reference/")
 		os.Exit(2)
 	}
-	if err := measureAll(*binary, data, *keep, *folder, *only); err != nil {
+	if err := measureAll(*binary, data, *keep, *workers, *folder, *only); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func measureAll(quartet, data, keep, folder, only string) (err error) {
-	out, err := os.MkdirTemp("", "quartet-results")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(out)) }()
+func measureAll(quartet, data, keep string, workers int, folder, only string) (err error) {
 	if keep == "" {
-		keep = out
+		if keep, err = os.MkdirTemp("", "quartet-results"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(keep)) }()
 	}
-	b, err := newBench(quartet, data, out, keep)
+	b, err := newBench(quartet, data, keep, workers)
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func (b *bench) matchingTable(compared []matchingRow) ([][]string, error) {
 		}
 		var tails []float64
 		for _, o := range got {
-			tails = append(tails, o.JCT.P99/60)
+			tails = append(tails, o.p99JCT()/60)
 		}
 		rows = append(rows, []string{
 			c.config, c.label, interval(minutes, "%.1f"), interval(against(minutes, base), "%+.1f %%"), interval(tails, "%.0f"), decimal(mean(restartsOf(got))),
@@ -144,7 +144,7 @@ func (b *bench) matchingSeeds(config string, sets []string, first, last int) ([]
 func minutesOf(outcomes []*outcome) []float64 {
 	var minutes []float64
 	for _, o := range outcomes {
-		minutes = append(minutes, o.JCT.Mean/60)
+		minutes = append(minutes, o.meanJCT()/60)
 	}
 	return minutes
 }
@@ -152,7 +152,7 @@ func minutesOf(outcomes []*outcome) []float64 {
 func restartsOf(outcomes []*outcome) []float64 {
 	var restarts []float64
 	for _, o := range outcomes {
-		restarts = append(restarts, o.Restarts.Mean)
+		restarts = append(restarts, o.meanRestarts())
 	}
 	return restarts
 }

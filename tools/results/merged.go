@@ -22,7 +22,7 @@ func (b *bench) polluxMerged() ([][]string, error) {
 	} {
 		var paths []string
 		for i, p := range load.pairs {
-			path := filepath.Join(b.out, fmt.Sprintf("merged-%s-%d.csv", load.label, i))
+			path := filepath.Join(b.inputs, fmt.Sprintf("merged-%s-%d.csv", load.label, i))
 			if err := merge(path, b.workload("1.0", p.one), b.workload(p.loadOfOther, p.other)); err != nil {
 				return nil, err
 			}

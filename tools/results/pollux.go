@@ -67,18 +67,17 @@ func (b *bench) figures(runs []run) ([]figures, error) {
 		if err != nil {
 			return nil, err
 		}
-		measured[i] = figures{o.JCT.Mean, p99, last}
+		measured[i] = figures{o.meanJCT(), p99, last}
 	}
 	return measured, nil
 }
 
 func meanOf(all []figures) figures {
-	var m figures
+	var avg, p99, makespan []float64
 	for _, f := range all {
-		k := float64(len(all))
-		m.Avg, m.P99, m.Makespan = m.Avg+f.Avg/k, m.P99+f.P99/k, m.Makespan+f.Makespan/k
+		avg, p99, makespan = append(avg, f.Avg), append(p99, f.P99), append(makespan, f.Makespan)
 	}
-	return m
+	return figures{mean(avg), mean(p99), mean(makespan)}
 }
 
 // averages lists mean JCTs.

@@ -14,8 +14,13 @@ import (
 )
 
 // processes measures what whole processes take: start-up, reading, the run, and all files written.
-func (b *bench) processes() ([][]string, error) {
-	million := filepath.Join(b.out, "million.csv")
+func (b *bench) processes() (table [][]string, err error) {
+	folder, err := os.MkdirTemp("", "quartet-processes")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	million := filepath.Join(folder, "million.csv")
 	if err := b.generate(million, "jobs=1000000", "span=8760h", "durations=philly", "replicas=philly"); err != nil {
 		return nil, err
 	}
@@ -45,7 +50,7 @@ func (b *bench) processes() ([][]string, error) {
 		var cpu []time.Duration
 		var peaks []int64
 		for range p.times {
-			s, err := b.again(run{config: p.config, sets: p.sets})
+			s, err := b.timed(run{config: p.config, sets: p.sets})
 			if err != nil {
 				return nil, err
 			}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/quartet-sched/quartet/core/metrics"
 )
 
 func TestWriteReplacesTheTablesNamed(t *testing.T) {
@@ -56,10 +58,10 @@ func TestPercentile(t *testing.T) {
 // Two jobs ask for all 64 devices each and overlap from second 50 to 100. The first one sees 1.5 times the cluster
 // asked for on average, the second one as well; a third one, alone with its 8 devices, no contention.
 func TestRho(t *testing.T) {
-	jobs := map[string][]string{
-		"a": {"", "", "", "0", "", "100"},
-		"b": {"", "", "", "50", "", "150"},
-		"c": {"", "", "", "1000", "", "1100"},
+	jobs := map[string]*metrics.Job{
+		"a": {SubmitSeconds: 0, FinishSeconds: 100, JCTSeconds: 100},
+		"b": {SubmitSeconds: 50, FinishSeconds: 150, JCTSeconds: 100},
+		"c": {SubmitSeconds: 1000, FinishSeconds: 1100, JCTSeconds: 100},
 	}
 	requested := map[string][]string{"a": {"", "", "", "64"}, "b": {"", "", "", "64"}, "c": {"", "", "", "8"}}
 	got, err := rhosOf(jobs, requested, map[string]float64{"a": 50, "b": 100, "c": 80})

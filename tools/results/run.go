@@ -6,202 +6,152 @@ import (
 	"crypto/sha256"
 	"encoding/csv"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
-	"syscall"
-	"time"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/study"
 )
 
-// The files of a run beside those of quartet.
-const (
-	summaryFile = "summary.json"
-	cpuFile     = "cpu"
-)
-
+// bench runs what tables need, as a study: runs that were kept are not run again, whichever table wanted them first.
 type bench struct {
-	quartet, data string       // the binary that is timed, and the folder of published data
-	out           string       // for files that one measurement needs
-	kept          string       // for runs, which tables share
-	program       []byte       // hash of this program: a run is known by what it was run with
-	count         atomic.Int64 // of runs
+	quartet, data string // the binary that is timed, and the folder of published data
+	kept          string // folder of the study
+	inputs        string // folder of the files that runs read and that are made here
+	build         string // identifies this program
+	workers       int    // runs at a time
 }
 
-func newBench(quartet, data, out, kept string) (*bench, error) {
+// newBench keeps runs, and the files that are made for them, in a folder.
+func newBench(quartet, data, folder string, workers int) (*bench, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	hash := sha256.New()
-	for _, path := range []string{self, quartet} {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		hash.Write(text)
+	text, err := os.ReadFile(self)
+	if err != nil {
+		return nil, err
 	}
-	return &bench{quartet: quartet, data: data, out: out, kept: kept, program: hash.Sum(nil)}, nil
+	hash := sha256.Sum256(text)
+	b := &bench{quartet: quartet, data: data, kept: folder, build: hex.EncodeToString(hash[:]), workers: workers}
+	b.inputs = filepath.Join(folder, "inputs-"+b.build[:12])
+	return b, os.MkdirAll(b.inputs, 0o755)
 }
 
 // outcome is what one run came to.
 type outcome struct {
-	Name string `json:"name"`
-	JCT  struct {
-		Mean, P50, P99, Max float64
-	} `json:"jct_seconds"`
-	Queueing struct {
-		Mean float64
-	} `json:"queueing_seconds"`
-	Restarts struct {
-		Mean float64
-	} `json:"restarts"`
-	Makespan    float64             `json:"makespan_seconds"`
-	Utilization float64             `json:"utilization_ratio"`
-	GPUHours    float64             `json:"gpu_hours"`
-	Preemptions int                 `json:"preemptions"`
-	jobs        map[string][]string // rows of jobs.csv by name
-	cpu         time.Duration       // processor time of the process, of a timed run
+	*metrics.Summary
+	jobs map[string]*metrics.Job // by name
 }
 
-// run is a composition, by its path below configs/, and what is set in it.
+// The numbers of a summary that tables tell, times in seconds.
+func (o *outcome) meanJCT() float64      { return float64(o.JCTSeconds.Mean) }
+func (o *outcome) p99JCT() float64       { return float64(o.JCTSeconds.P99) }
+func (o *outcome) makespan() float64     { return float64(o.MakespanSeconds) }
+func (o *outcome) meanRestarts() float64 { return float64(o.Restarts.Mean) }
+
+// run is a composition, by its path below configs/, and what is set in it. Its seed is that of its config, or one that is set.
 type run struct {
 	config string
 	sets   []string
-	timed  bool // in a process of its own, whose processor time is wanted
 }
+
+func (r run) String() string { return strings.Join(append([]string{r.config}, r.sets...), " ") }
 
 // simulate runs a shipped composition of a publication.
 func (b *bench) simulate(config string, sets ...string) (*outcome, error) {
-	return b.once(run{config: filepath.Join("papers", config), sets: sets})
+	outcomes, err := b.all([]run{paper(config, sets...)})
+	if err != nil {
+		return nil, err
+	}
+	return outcomes[0], nil
 }
 
-// all runs compositions beside one another, as many as there are processors.
+func paper(config string, sets ...string) run {
+	return run{config: filepath.Join("papers", config), sets: sets}
+}
+
+// all runs compositions as a study of one axis. Its folder keeps the runs of the studies of all tables.
 func (b *bench) all(runs []run) ([]*outcome, error) {
-	outcomes, errs := make([]*outcome, len(runs)), make([]error, len(runs))
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var waiting sync.WaitGroup
-	for i, r := range runs {
-		waiting.Go(func() {
-			slots <- struct{}{}
-			outcomes[i], errs[i] = b.once(r)
-			<-slots
-		})
-	}
-	waiting.Wait()
-	return outcomes, errors.Join(errs...)
-}
-
-// once runs a composition, unless the same was kept.
-func (b *bench) once(r run) (*outcome, error) {
-	config, err := os.ReadFile(filepath.Join("configs", r.config))
+	s, places, err := asStudy(runs)
 	if err != nil {
 		return nil, err
 	}
-	key := sha256.Sum256(fmt.Appendf(nil, "%x\n%s\n%q\n%t", b.program, config, r.sets, r.timed))
-	dir := filepath.Join(b.kept, hex.EncodeToString(key[:8]))
-	if o, err := read(dir); !errors.Is(err, fs.ErrNotExist) {
-		return o, err
-	}
-	fresh := dir + "-" + strconv.FormatInt(b.count.Add(1), 10)
-	if r.timed {
-		_, err = b.process(fresh, r)
-	} else {
-		err = b.simulateInto(fresh, r)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Rename(fresh, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another one may have been faster
-		return nil, err
-	}
-	return read(dir)
-}
-
-// simulateInto runs a composition here.
-func (b *bench) simulateInto(dir string, r run) error {
-	c, err := quartet.Load(quartet.Builtins(), quartet.Options{
-		Files: []string{filepath.Join("configs", r.config)}, Sets: r.sets, OutDir: dir, Env: os.LookupEnv,
+	result, err := study.Execute(context.Background(), s, study.Options{
+		Catalog: quartet.Builtins(), Config: configs.Options{Env: os.LookupEnv}, Dir: b.kept, Workers: b.workers, Build: b.build,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.Dir, c.Brief = filepath.Join(dir, c.Name), true
-	result, err := c.Simulate(context.Background())
-	if err != nil {
-		return fmt.Errorf("simulate %s %q: %w", r.config, r.sets, err)
+	var errs []error
+	for i := range result.Rows {
+		if row := &result.Rows[i]; row.Outcome == study.Failed {
+			errs = append(errs, fmt.Errorf("%s: %s", s.Axes[0].Items[i].Name, row.Error))
+		}
 	}
-	return os.WriteFile(filepath.Join(dir, summaryFile), result.Text, 0o644)
-}
-
-// spent is what a process took of the machine.
-type spent struct {
-	cpu       time.Duration // user and system time
-	peakBytes int64         // of memory
-}
-
-// again runs a composition in a process of its own, whatever is kept.
-func (b *bench) again(r run) (spent, error) {
-	dir := filepath.Join(b.out, "again-"+strconv.FormatInt(b.count.Add(1), 10))
-	s, err := b.process(dir, r)
-	return s, errors.Join(err, os.RemoveAll(dir))
-}
-
-func (b *bench) process(dir string, r run) (s spent, err error) {
-	args := []string{"simulate", "-q", "-o", "json", "--out", dir, "-f", filepath.Join("configs", r.config)}
-	for _, set := range r.sets {
-		args = append(args, "--set", set)
+	if errs != nil {
+		return nil, errors.Join(errs...)
 	}
-	var stderr bytes.Buffer
-	command := exec.Command(b.quartet, args...)
-	command.Stderr = &stderr
-	stdout, err := command.Output()
-	if err != nil {
-		return s, fmt.Errorf("%v: %w\n%s", args, err, stderr.String())
-	}
-	s.cpu = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
-	if used, ok := command.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		s.peakBytes = used.Maxrss << 10 // Linux counts in KiB
-	}
-	return s, errors.Join(
-		os.WriteFile(filepath.Join(dir, cpuFile), []byte(s.cpu.String()), 0o644),
-		os.WriteFile(filepath.Join(dir, summaryFile), stdout, 0o644),
-	)
-}
-
-// read reads a run that was kept.
-func read(dir string) (*outcome, error) {
-	text, err := os.ReadFile(filepath.Join(dir, summaryFile))
+	kept, err := study.ReadKept(b.kept)
 	if err != nil {
 		return nil, err
 	}
-	var o outcome
-	if err := json.Unmarshal(text, &o); err != nil {
-		return nil, err
-	}
-	switch took, err := os.ReadFile(filepath.Join(dir, cpuFile)); {
-	case errors.Is(err, fs.ErrNotExist): // it was not timed
-	case err != nil:
-		return nil, err
-	default:
-		if o.cpu, err = time.ParseDuration(string(took)); err != nil {
+	outcomes := make([]*outcome, len(runs))
+	for i, at := range places {
+		if outcomes[i], err = outcomeOf(kept, &kept.Runs[at]); err != nil {
 			return nil, err
 		}
 	}
-	o.jobs, err = readRows(filepath.Join(dir, o.Name, "jobs.csv"), 1)
-	return &o, err
+	return outcomes, nil
+}
+
+// asStudy is the study of runs, and the item of its axis that each run is. Equal runs are one item.
+func asStudy(runs []run) (s *study.Study, places []int, err error) {
+	axis := study.Axis{Name: "composition"}
+	for _, r := range runs {
+		name := r.String()
+		at := slices.IndexFunc(axis.Items, func(i study.Item) bool { return i.Name == name })
+		if places = append(places, at); at >= 0 {
+			continue
+		}
+		places[len(places)-1] = len(axis.Items)
+		item := study.Item{Name: name, Files: []string{filepath.Join("configs", r.config)}, At: core.Position{File: r.config}}
+		for _, text := range r.sets {
+			setting, err := study.ParseSetting(text)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: %w", r.config, err)
+			}
+			setting.At = item.At
+			item.Set = slices.DeleteFunc(item.Set, func(earlier study.Setting) bool { return earlier.Path == setting.Path })
+			item.Set = append(item.Set, setting)
+		}
+		axis.Items = append(axis.Items, item)
+	}
+	return &study.Study{
+		Name: "results", Axes: []study.Axis{axis}, Seeds: study.Seeds{Config: true, Count: 1}, Baseline: -1, Metrics: []string{"jct_seconds.mean"},
+	}, places, nil
+}
+
+func outcomeOf(kept *study.Kept, r *study.KeptRun) (*outcome, error) {
+	jobs, err := kept.Jobs(r)
+	if err != nil {
+		return nil, err
+	}
+	o := &outcome{Summary: r.Summary, jobs: make(map[string]*metrics.Job, len(jobs))}
+	for i := range jobs {
+		o.jobs[jobs[i].Name] = &jobs[i]
+	}
+	return o, nil
 }
 
 // readRows reads a CSV file without its header, by the value in a column.
@@ -233,30 +183,28 @@ func readCSV(path string) ([][]string, error) {
 	return records, nil
 }
 
-// The columns of jobs.csv and of the references that are compared.
+// The columns of the references that are compared.
 const (
-	jobSubmit, jobFirstStart, jobFinish, jobJCT = 3, 4, 5, 6
-	polluxJCT                                   = 4
-	bloxFirstRun, bloxCompletion                = 5, 6
+	polluxJCT                    = 4
+	bloxFirstRun, bloxCompletion = 5, 6
 )
 
 // tail is the 99th percentile of the JCT as the published figures take it, and the moment at which the last job
-// finished.
+// finished. Every job has to have completed.
 func (o *outcome) tail() (p99, last float64, err error) {
 	var times []float64
-	for _, job := range o.jobs {
-		jct, errJCT := strconv.ParseFloat(job[jobJCT], 64)
-		finish, errFinish := strconv.ParseFloat(job[jobFinish], 64)
-		if err := errors.Join(errJCT, errFinish); err != nil {
-			return 0, 0, err
+	for name, job := range o.jobs {
+		if !job.JCTSeconds.Known() {
+			return 0, 0, fmt.Errorf("job %q did not complete", name)
 		}
-		times, last = append(times, jct), max(last, finish)
+		times, last = append(times, float64(job.JCTSeconds)), max(last, float64(job.FinishSeconds))
 	}
 	slices.Sort(times)
 	return percentile(times, 0.99), last, nil
 }
 
-// percentile interpolates linearly between sorted values.
+// percentile interpolates linearly between sorted values, as NumPy does, by which published figures were made: the quantiles of a
+// summary are empirical.
 func percentile(sorted []float64, part float64) float64 {
 	at := part * float64(len(sorted)-1)
 	below := int(at)
@@ -264,10 +212,10 @@ func percentile(sorted []float64, part float64) float64 {
 	return sorted[below] + (sorted[above]-sorted[below])*(at-float64(below))
 }
 
-func same(got, want string, offset float64) bool {
-	g, errGot := strconv.ParseFloat(got, 64)
-	w, errWant := strconv.ParseFloat(want, 64)
-	return errGot == nil && errWant == nil && g+offset == w
+// same reports whether a time of a run is that of a reference; one that is not known is not.
+func same(got metrics.Number, want string, offset float64) bool {
+	w, err := strconv.ParseFloat(want, 64)
+	return err == nil && float64(got)+offset == w
 }
 
 func mean(values []float64) float64 { return stat.Mean(values, nil) }

@@ -1,6 +1,9 @@
 package main
 
-import "path/filepath"
+import (
+	"path/filepath"
+	"slices"
+)
 
 // semantics runs policies under the published semantics, and then takes these away one after another.
 func (b *bench) semantics() ([][]string, error) {
@@ -33,21 +36,23 @@ func (b *bench) semantics() ([][]string, error) {
 			{"and a first round at second 0", "backend.config.publication={first_round: start}"},
 		}},
 	} {
-		sets := []string{"workload.config.path=" + c.path}
-		published := 0.0
+		sets := onPath(c.path)
+		var runs []run
 		for _, s := range c.steps {
 			if s.set != "" {
-				sets = append(sets, s.set)
+				sets = append(slices.Clone(sets), s.set)
 			}
-			got, err := b.simulate(c.config, sets...)
-			if err != nil {
-				return nil, err
-			}
-			if published == 0 {
-				published = got.JCT.Mean
-			}
+			runs = append(runs, paper(c.config, sets...))
+		}
+		outcomes, err := b.all(runs)
+		if err != nil {
+			return nil, err
+		}
+		published := outcomes[0].meanJCT()
+		for i, got := range outcomes {
+			s := c.steps[i]
 			rows = append(rows, []string{
-				c.label, s.label, decimal(got.JCT.Mean), decimal(got.Queueing.Mean), decimal(got.Makespan), percent(got.JCT.Mean, published),
+				c.label, s.label, decimal(got.meanJCT()), decimal(float64(got.QueueingSeconds.Mean)), decimal(got.makespan()), percent(got.meanJCT(), published),
 			})
 		}
 	}

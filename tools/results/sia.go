@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -81,9 +80,9 @@ func (b *bench) sia() ([][]string, error) {
 			return nil, err
 		}
 		rows = append(rows, []string{
-			siaTraces[i], hours(r.JCT), hours(o.JCT.Mean / 3600), percent(o.JCT.Mean/3600, r.JCT), hours(r.P99), hours(p99 / 3600),
-			hours(r.Makespan), hours(last / 3600), hours(r.GPUHours), hours(o.GPUHours / float64(len(o.jobs))),
-			hours(r.Restarts), hours(o.Restarts.Mean),
+			siaTraces[i], hours(r.JCT), hours(o.meanJCT() / 3600), percent(o.meanJCT()/3600, r.JCT), hours(r.P99), hours(p99 / 3600),
+			hours(r.Makespan), hours(last / 3600), hours(r.GPUHours), hours(float64(o.GPUHours) / float64(len(o.jobs))),
+			hours(r.Restarts), hours(o.meanRestarts()),
 		})
 	}
 	return rows, nil
@@ -129,14 +128,10 @@ func (b *bench) siaMeans(trace, application string, o *outcome) (ours, theirs fl
 	}
 	slices.Sort(names)
 	for _, job := range names {
-		if o.jobs[job] == nil {
-			return 0, 0, fmt.Errorf("%s: no job %q ran", trace, job)
+		if ran := o.jobs[job]; ran == nil || !ran.JCTSeconds.Known() {
+			return 0, 0, fmt.Errorf("%s: no job %q completed", trace, job)
 		}
-		jct, err := strconv.ParseFloat(o.jobs[job][jobJCT], 64)
-		if err != nil {
-			return 0, 0, err
-		}
-		ours, theirs = ours+jct/float64(len(names)), theirs+jcts[job]/float64(len(names))
+		ours, theirs = ours+float64(o.jobs[job].JCTSeconds)/float64(len(names)), theirs+jcts[job]/float64(len(names))
 	}
 	return ours, theirs, nil
 }
@@ -156,9 +151,9 @@ func (b *bench) siaBaselines() ([][]string, error) {
 		}
 		row := []string{config}
 		for i, o := range outcomes {
-			cell := hours(o.JCT.Mean / 3600)
+			cell := hours(o.meanJCT() / 3600)
 			if config != "sia" {
-				cell += fmt.Sprintf(" (%.2f×)", o.JCT.Mean/first[i].JCT.Mean)
+				cell += fmt.Sprintf(" (%.2f×)", o.meanJCT()/first[i].meanJCT())
 			}
 			row = append(row, cell)
 		}
@@ -194,8 +189,8 @@ func (b *bench) siaVariants() ([][]string, error) {
 		}
 		row, total := []string{v.label}, 0.0
 		for _, o := range outcomes {
-			row = append(row, hours(o.JCT.Mean/3600))
-			total += o.JCT.Mean
+			row = append(row, hours(o.meanJCT()/3600))
+			total += o.meanJCT()
 		}
 		if reference == 0 {
 			reference = total
