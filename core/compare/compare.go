@@ -13,12 +13,6 @@ import (
 // level is that of every interval.
 const level = 0.95
 
-// Metrics that only a comparison has: they are of both runs together.
-const (
-	commonMean     = "jct_seconds.common_mean"     // over the jobs that completed in both
-	restrictedMean = "jct_seconds.restricted_mean" // over all jobs, each up to a horizon
-)
-
 // DefaultMetrics are those of a comparison for which none are chosen.
 var DefaultMetrics = []string{
 	"jct_seconds.mean", "jct_seconds.p50", "jct_seconds.p99", "queueing_seconds.mean", "makespan_seconds", "utilization_ratio",
@@ -26,7 +20,7 @@ var DefaultMetrics = []string{
 }
 
 // Metrics lists every metric that can be compared, by path.
-func Metrics() []string { return append(study.Metrics(), commonMean, restrictedMean) }
+func Metrics() []string { return append(study.Metrics(), study.PairMetrics...) }
 
 // Choice says what of two sides is compared.
 type Choice struct {
@@ -172,12 +166,12 @@ func uniform(s *Side) (found core.Diagnostics) {
 func (o *Other) countEnds() {
 	for _, p := range o.pairs {
 		e := p.jobEnds()
-		if !e.known {
+		if !e.Known {
 			o.Ends.Unknown++
 		}
-		o.Ends.OnlyBase, o.Ends.OnlyOther = append(o.Ends.OnlyBase, e.onlyBase...), append(o.Ends.OnlyOther, e.onlyOther...)
-		o.Ends.LeftBase += e.left[0]
-		o.Ends.LeftOther += e.left[1]
+		o.Ends.OnlyBase, o.Ends.OnlyOther = append(o.Ends.OnlyBase, e.Only[0]...), append(o.Ends.OnlyOther, e.Only[1]...)
+		o.Ends.LeftBase += e.Left[0]
+		o.Ends.LeftOther += e.Left[1]
 	}
 }
 
@@ -185,8 +179,10 @@ func (o *Other) countEnds() {
 func (o *Other) listJobs(n int) {
 	var all []JobChange
 	for _, p := range o.pairs {
-		for _, j := range p.jobEnds().bothEnded {
-			if c := (JobChange{p.other.Label, j.base.Name, float64(j.base.JCTSeconds), float64(j.other.JCTSeconds)}); c.Change() != 0 {
+		both := p.jobEnds().Both
+		for i := range both {
+			base, other := &both[i][0], &both[i][1]
+			if c := (JobChange{p.other.Label, base.Name, float64(base.JCTSeconds), float64(other.JCTSeconds)}); c.Change() != 0 {
 				all = append(all, c)
 			}
 		}

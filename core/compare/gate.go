@@ -10,6 +10,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/study"
 )
 
 // Threshold is how much worse a metric may become.
@@ -115,9 +116,9 @@ func (r *Row) judge(t Threshold, strict bool) Verdict {
 	v.Worse = -float64(sense(t.Metric)) * r.amount(t.Part)
 	left := func(prefix string) bool { return strings.HasPrefix(t.Metric, prefix) }
 	switch {
-	case t.Metric != restrictedMean && t.Metric != commonMean && slices.ContainsFunc(aboutCompleted, left) &&
-		slices.ContainsFunc(r.judged, func(p *pair) bool { return !p.sameEnds() }):
-		v.Failed, v.Why = true, "other jobs completed, so that it cannot be judged: judge "+restrictedMean+" or "+commonMean
+	case !slices.Contains(study.PairMetrics, t.Metric) && slices.ContainsFunc(aboutCompleted, left) &&
+		slices.ContainsFunc(r.judged, func(p *pair) bool { return !p.jobEnds().Same() }):
+		v.Failed, v.Why = true, "other jobs completed, so that it cannot be judged: judge "+study.RestrictedMean+" or "+study.CommonMean
 	case !(v.Worse > t.Limit):
 	case !strict && r.Why == HoldsZero:
 		v.Why = "above, but its interval holds 0"

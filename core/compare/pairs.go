@@ -2,12 +2,9 @@ package compare
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
-	"github.com/quartet-sched/quartet/core/metrics"
-	"github.com/quartet-sched/quartet/core/stats"
 	"github.com/quartet-sched/quartet/core/study"
 )
 
@@ -17,7 +14,7 @@ type pair struct {
 	unit        string   // pairs of one unit are one observation
 	cell        []string // items of the axes of a study
 
-	ends *ends // once they are known
+	ends *study.Ends // once they are known
 }
 
 // match puts the runs of two sides in pairs. Those without a partner are told of.
@@ -140,130 +137,14 @@ func matchStudies(base, other *Side) (pairs []*pair, alone []string, err error) 
 	return pairs, append(alone, labels(left, right)...), nil
 }
 
-// ends says how the jobs of a pair ended that both runs are about.
-type ends struct {
-	known               bool // jobs.csv tells
-	bothEnded           []row
-	onlyBase, onlyOther []string // names of the jobs that completed in one run only
-	left                [2]int   // jobs of each run that did not complete
-	horizon             float64  // until which the jobs of both were watched
-	restricted          [2]float64
-}
-
-// row is a job in both runs.
-type row struct{ base, other *metrics.Job }
-
-const completed = "completed"
-
-// job ends of a pair; it is made once.
-func (p *pair) jobEnds() *ends {
-	if p.ends != nil {
-		return p.ends
-	}
-	p.ends = &ends{horizon: math.NaN(), restricted: [2]float64{math.NaN(), math.NaN()}}
-	e := p.ends
-	for i, r := range []*Run{p.base, p.other} {
-		e.left[i] = r.Summary.Jobs.Submitted - r.Summary.Jobs.Completed
-	}
-	if !sameJobs(p.base, p.other) {
-		return e
-	}
-	e.known = true
-	rows := p.rows()
-	for _, j := range rows {
-		a, b := j.base.Outcome == completed, j.other.Outcome == completed
-		switch {
-		case a && b:
-			e.bothEnded = append(e.bothEnded, j)
-		case a:
-			e.onlyBase = append(e.onlyBase, j.base.Name)
-		case b:
-			e.onlyOther = append(e.onlyOther, j.base.Name)
+// jobEnds says how the jobs of a pair ended. It is made once.
+func (p *pair) jobEnds() *study.Ends {
+	if p.ends == nil {
+		base, other := study.Ended{Summary: p.base.Summary}, study.Ended{Summary: p.other.Summary}
+		if sameJobs(p.base, p.other) {
+			base.Jobs, other.Jobs = p.base.Jobs, p.other.Jobs
 		}
+		p.ends = study.NewEnds(base, other)
 	}
-	e.restrict(p, rows)
-	return e
-}
-
-// rows are the jobs that both runs measure.
-func (p *pair) rows() (list []row) {
-	window := metrics.AllJobs
-	if w := p.base.Summary.Measured; w != nil {
-		window = *w
-	}
-	for i := range p.base.Jobs {
-		if id := p.base.Jobs[i].ID; window.Holds(id) {
-			list = append(list, row{&p.base.Jobs[i], &p.other.Jobs[i]})
-		}
-	}
-	return list
-}
-
-// restrict computes the restricted means up to the longest time that a job of each run was watched. A job that failed, was rejected
-// or cancelled never completes; one that is unfinished was watched until the end of the run.
-func (e *ends) restrict(p *pair, rows []row) {
-	if e.left == [2]int{} {
-		return
-	}
-	var times [2][]float64
-	var ended [2][]bool
-	e.horizon = math.Inf(1)
-	for side, r := range []*Run{p.base, p.other} {
-		end := r.end()
-		longest := math.Inf(-1)
-		for _, both := range rows {
-			j := both.base
-			if side == 1 {
-				j = both.other
-			}
-			t := math.Inf(1)
-			switch j.Outcome {
-			case completed:
-				t = float64(j.JCTSeconds)
-			case "unfinished":
-				t = math.Max(end-j.SubmitSeconds, 0)
-			}
-			times[side], ended[side] = append(times[side], t), append(ended[side], j.Outcome == completed)
-			if !math.IsInf(t, 0) {
-				longest = math.Max(longest, t)
-			}
-		}
-		e.horizon = math.Min(e.horizon, longest)
-	}
-	for side := range times {
-		e.restricted[side] = stats.RestrictedMean(times[side], ended[side], e.horizon)
-	}
-}
-
-// end is the moment until which the run was watched: its makespan counts from the first submission.
-func (r *Run) end() float64 {
-	first, last := math.Inf(1), 0.0
-	for i := range r.Jobs {
-		j := &r.Jobs[i]
-		first = math.Min(first, j.SubmitSeconds)
-		if j.FinishSeconds.Known() {
-			last = math.Max(last, float64(j.FinishSeconds))
-		}
-	}
-	if span := r.Summary.MakespanSeconds; span.Known() {
-		last = math.Max(last, first+float64(span))
-	}
-	return last
-}
-
-// sameEnds reports whether the same jobs completed in both runs, as far as is known.
-func (p *pair) sameEnds() bool {
-	e := p.jobEnds()
-	if !e.known {
-		return e.left == [2]int{}
-	}
-	return len(e.onlyBase)+len(e.onlyOther) == 0
-}
-
-// commonTimes are the completion times of the jobs that completed in both runs.
-func (p *pair) commonTimes() (base, other []float64) {
-	for _, j := range p.jobEnds().bothEnded {
-		base, other = append(base, float64(j.base.JCTSeconds)), append(other, float64(j.other.JCTSeconds))
-	}
-	return base, other
+	return p.ends
 }

@@ -98,12 +98,12 @@ func (r *Result) fill(chosen, judged []string) {
 		names = slices.Clone(DefaultMetrics)
 		for _, o := range r.Others {
 			if o.Ends.LeftBase+o.Ends.LeftOther > 0 {
-				names = append(names, restrictedMean, "jobs.completed")
+				names = append(names, study.RestrictedMean, "jobs.completed")
 				break
 			}
 		}
 		if slices.ContainsFunc(r.Others, func(o Other) bool { return len(o.Ends.OnlyBase)+len(o.Ends.OnlyOther) > 0 }) {
-			names = append(names, commonMean)
+			names = append(names, study.CommonMean)
 		}
 	}
 	asked := slices.Concat(chosen, judged)
@@ -169,19 +169,8 @@ func correct(rows []Row, others int) {
 
 // value is a metric of both runs; NaN where one is not known.
 func (p *pair) value(metric string) (base, other float64) {
-	switch metric {
-	case restrictedMean:
-		e := p.jobEnds()
-		if e.known && e.left == [2]int{} {
-			return p.value("jct_seconds.mean")
-		}
-		return e.restricted[0], e.restricted[1]
-	case commonMean:
-		a, b := p.commonTimes()
-		if len(a) == 0 {
-			return math.NaN(), math.NaN()
-		}
-		return stat.Mean(a, nil), stat.Mean(b, nil)
+	if slices.Contains(study.PairMetrics, metric) {
+		return p.jobEnds().Value(metric)
 	}
 	return study.Value(p.base.Summary, metric), study.Value(p.other.Summary, metric)
 }
@@ -249,22 +238,14 @@ func (r *Row) differ(other, base []float64) {
 
 // within gives the interval of a mean over jobs within the only workload.
 func (r *Row) within(p *pair) {
-	if r.Metric != commonMean && !slices.Contains(study.OverJobs, r.Metric) {
+	if !slices.Contains(study.OverJobs, r.Metric) {
 		return
 	}
 	r.Why = OtherJobs
 	if !sameJobs(p.base, p.other) {
 		return
 	}
-	paired, ok := stats.Paired{}, false
-	if r.Metric == commonMean {
-		base, other := p.commonTimes()
-		var err error
-		paired, err = stats.CompareWithin(other, base, 0, level)
-		ok = err == nil
-	} else {
-		paired, ok = study.Within(r.Metric, p.other.Jobs, p.base.Jobs, p.other.Summary, p.base.Summary, level)
-	}
+	paired, ok := study.Within(r.Metric, p.other.Jobs, p.base.Jobs, p.other.Summary, p.base.Summary, level)
 	switch {
 	case ok && paired.Interval().Known():
 		r.Jobs, r.Interval, r.P, r.Method = paired.N, paired.Interval(), paired.P, paired.Method

@@ -47,15 +47,14 @@ type sums struct {
 }
 
 // compare makes the rows of stats.csv: metrics in their order, pooled rows after those of their items.
-func (s *Study) compare(rows []Row, kept *store, looks, workers int) []Comparison {
+func (s *Study) compare(rows []Row, jobs jobsOf, looks, workers int) []Comparison {
 	var list []Comparison
 	for _, metric := range s.Metrics {
 		for _, items := range s.selections() {
 			list = append(list, Comparison{Metric: metric, Items: items, Looks: looks})
 		}
 	}
-	values := newTable(s, rows)
-	values.traces = &traces{kept: kept}
+	values := newTable(s, rows, jobs)
 	var next sync.Mutex
 	at := 0
 	var waiting sync.WaitGroup
@@ -137,11 +136,11 @@ type table struct {
 	workload int            // axis; -1 for none
 	cells    map[string]int // index of the first row of a cell, by its items
 	rows     []Row
-	traces   *traces // nil when they are not looked at
+	traces   traces
 }
 
-func newTable(s *Study, rows []Row) *table {
-	t := &table{workload: s.axis(axisWorkload), cells: map[string]int{}, rows: rows}
+func newTable(s *Study, rows []Row, jobs jobsOf) *table {
+	t := &table{workload: s.axis(axisWorkload), cells: map[string]int{}, rows: rows, traces: traces{jobs: jobs}}
 	for i := range rows {
 		key := cellKey(rows[i].Items)
 		if _, known := t.cells[key]; !known {
@@ -179,6 +178,15 @@ func (r *Row) metric(path string) float64 {
 	return valueOfMetric(r.Summary, path)
 }
 
+// together is one of PairMetrics in a run and in that of the baseline.
+func (t *table) together(run, baseline *Row, metric string) (value, against float64) {
+	if run.Record == nil || run.Summary == nil || baseline.Record == nil || baseline.Summary == nil {
+		return nan, nan
+	}
+	against, value = t.traces.ends(run, baseline).Value(metric)
+	return value, against
+}
+
 // fill compares an item with the baseline, over the units in which both are known.
 func (s *Study) fill(c *Comparison, t *table, level float64) {
 	c.Mean, c.BaselineMean, c.Holm, c.Level = nan, nan, nan, level
@@ -190,8 +198,11 @@ func (s *Study) fill(c *Comparison, t *table, level float64) {
 			value, against := row.metric(c.Metric), nan
 			if s.Baseline >= 0 {
 				partner := t.partner(s, &row)
-				c.countJobs(&row, partner) // of those in which none completed, too
-				if against = partner.metric(c.Metric); math.IsNaN(against) {
+				c.countJobs(&row, partner, t) // of those in which none completed, too
+				if against = partner.metric(c.Metric); ofPair(c.Metric) {
+					value, against = t.together(&row, partner, c.Metric)
+				}
+				if math.IsNaN(against) {
 					continue
 				}
 			}
@@ -244,27 +255,26 @@ func (s *Study) fill(c *Comparison, t *table, level float64) {
 	c.RatioOfMeans = c.Mean/c.BaselineMean - 1
 }
 
-// ofCompleted are the metrics, by how their paths begin, that leave out jobs which did not complete.
-var ofCompleted = []string{"jct_seconds.", "queueing_seconds.", "makespan_seconds", "fairness."}
-
-// countJobs counts the jobs of a pair of runs that did not complete. A mean over those that did is then of other jobs, unless as
-// many were turned away or failed in both: a scheduler that never ends its long jobs has the best of means.
-func (c *Comparison) countJobs(item, baseline *Row) {
+// countJobs counts the jobs of a pair of runs that did not complete. A mean over those that did is of other jobs, unless the same ones
+// did: a scheduler that never ends its long jobs has the best of means. It did less work as well, so that its GPU time, its restarts
+// and its utilization are no others' either. The counts of jobs can be compared, and PairMetrics are made for it.
+func (c *Comparison) countJobs(item, baseline *Row, t *table) {
 	if item.Record == nil || item.Summary == nil || baseline.Record == nil || baseline.Summary == nil {
 		return
 	}
 	a, b := item.Summary.Jobs, baseline.Summary.Jobs
 	c.NotCompleted += a.Submitted - a.Completed
 	c.BaselineNotCompleted += b.Submitted - b.Completed
-	a.Submitted, a.Completed, b.Submitted, b.Completed = 0, 0, 0, 0 // loads differ in these
-	if (a != b || a.Unfinished > 0) && slices.ContainsFunc(ofCompleted, func(begin string) bool { return strings.HasPrefix(c.Metric, begin) }) {
-		c.OtherJobs = true
+	if c.OtherJobs || ofPair(c.Metric) || strings.HasPrefix(c.Metric, "jobs.") || a.Completed == a.Submitted && b.Completed == b.Submitted {
+		return
 	}
+	a.Submitted, a.Completed, b.Submitted, b.Completed = 0, 0, 0, 0 // loads differ in these
+	c.OtherJobs = a != b || a.Unfinished > 0 || !t.traces.ends(item, baseline).Same()
 }
 
 // fillWithin compares the only run of a cell within its trace, where the metric is a mean over jobs.
 func (s *Study) fillWithin(c *Comparison, t *table, level float64) {
-	if c.N != 1 || c.OtherJobs || pooled(c.Items) > 0 || t.traces == nil || s.Baseline < 0 || !slices.Contains(OverJobs, c.Metric) {
+	if c.N != 1 || c.OtherJobs || pooled(c.Items) > 0 || s.Baseline < 0 || !slices.Contains(OverJobs, c.Metric) {
 		return
 	}
 	for _, row := range t.replicates(c.Items) {
@@ -355,9 +365,9 @@ func compareAt(a, b []float64, at float64) (stats.Paired, error) {
 
 // narrow reports whether every change within items of all axes has an interval as narrow as was asked for, and whether every
 // one has an interval at all. What is not known is not narrow.
-func (s *Study) narrow(r *Result, look int) (narrow, known bool) {
+func (s *Study) narrow(r *Result, jobs jobsOf, look int) (narrow, known bool) {
 	u := s.Seeds.Until
-	values := newTable(s, r.Rows)
+	values := newTable(s, r.Rows, jobs)
 	level := s.levelOf(u.Metric, look)
 	narrow, known = true, true
 	for _, items := range s.selections() {

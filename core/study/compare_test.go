@@ -1,10 +1,13 @@
 package study
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 )
 
@@ -18,7 +21,7 @@ func pairs(t *testing.T, seeds, metric string, n int, summary func(scheduler, re
 	var rows []Row
 	for scheduler := range 2 {
 		for replicate := 1; replicate <= n; replicate++ {
-			rows = append(rows, Row{&Run{Items: []int{scheduler}, Replicate: replicate}, &Record{Outcome: Completed, Summary: summary(scheduler, replicate)}})
+			rows = append(rows, Row{&Run{Items: []int{scheduler}, Replicate: replicate, Hash: fmt.Sprint(scheduler, replicate)}, &Record{Outcome: Completed, Summary: summary(scheduler, replicate)}})
 		}
 	}
 	return s, rows
@@ -41,7 +44,9 @@ func TestOtherJobsAreNotCompared(t *testing.T) {
 		"rejected by one":    {"queueing_seconds.p99", all, metrics.JobCounts{Submitted: 10, Completed: 8, Rejected: 2}, true, 10, 0},
 		"rejected by both":   {"jct_seconds.mean", metrics.JobCounts{Submitted: 10, Completed: 8, Rejected: 2}, metrics.JobCounts{Submitted: 10, Completed: 8, Rejected: 2}, false, 10, 10},
 		"more were sent":     {"jct_seconds.mean", all, metrics.JobCounts{Submitted: 20, Completed: 20}, false, 0, 0},
-		"not of those alone": {"gpu_hours", all, metrics.JobCounts{Submitted: 10, Completed: 7, Unfinished: 3}, false, 15, 0},
+		"less work was done": {"gpu_hours", all, metrics.JobCounts{Submitted: 10, Completed: 7, Unfinished: 3}, true, 15, 0},
+		"others failed":      {"restarts.mean", metrics.JobCounts{Submitted: 10, Completed: 8, Failed: 2}, metrics.JobCounts{Submitted: 10, Completed: 8, Failed: 2}, true, 10, 10},
+		"counts of jobs":     {"jobs.completed", all, metrics.JobCounts{Submitted: 10, Completed: 7, Unfinished: 3}, false, 15, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, rows := pairs(t, "{count: 5}", tc.metric, 5, func(scheduler, replicate int) *metrics.Summary {
@@ -52,10 +57,22 @@ func TestOtherJobsAreNotCompared(t *testing.T) {
 				of := metrics.Distribution{Mean: x, P99: x}
 				return &metrics.Summary{
 					Jobs: []metrics.JobCounts{tc.fifo, tc.las}[scheduler], JCTSeconds: of, QueueingSeconds: of, MakespanSeconds: x, GPUHours: x,
-					Fairness: metrics.Fairness{RhoMean: x},
+					Fairness: metrics.Fairness{RhoMean: x}, Restarts: metrics.Restarts{Mean: x},
 				}
 			})
-			r := &Result{Study: s, Rows: rows, Stats: s.compare(rows, nil, 1, 1)}
+			// The last jobs do not complete; where others failed, the first ones of las.
+			jobs := func(hash string) ([]metrics.Job, error) {
+				list := make([]metrics.Job, 10)
+				for i := range list {
+					list[i] = metrics.Job{ID: core.JobID(i), Outcome: "failed"}
+					switch las := strings.HasPrefix(hash, "1"); {
+					case !las && i < tc.fifo.Completed, las && name != "others failed" && i < tc.las.Completed, las && name == "others failed" && i >= 10-tc.las.Completed:
+						list[i].Outcome = completed
+					}
+				}
+				return list, nil
+			}
+			r := &Result{Study: s, Rows: rows, Stats: s.compare(rows, jobs, 1, 1)}
 			c := r.Stats[0]
 			if c.OtherJobs != tc.other || c.Known == tc.other || c.NotCompleted != tc.left || c.BaselineNotCompleted != tc.inFIFO {
 				t.Errorf("other jobs %v, known %v, %d and %d not completed; want %v, %v, %d, %d", c.OtherJobs, c.Known, c.NotCompleted, c.BaselineNotCompleted, tc.other, !tc.other, tc.left, tc.inFIFO)
@@ -100,7 +117,7 @@ func TestOnlyKnownIntervalsAreNarrow(t *testing.T) {
 					return &metrics.Summary{Jobs: tc.jobs, JCTSeconds: metrics.Distribution{Mean: tc.las(replicate)}}
 				})
 			r := &Result{Study: s, Rows: rows}
-			if narrow, known := s.narrow(r, tc.look); narrow != tc.narrow || known != tc.known {
+			if narrow, known := s.narrow(r, nil, tc.look); narrow != tc.narrow || known != tc.known {
 				t.Errorf("narrow %v, known %v; want %v, %v", narrow, known, tc.narrow, tc.known)
 			}
 			if c := s.compare(rows, nil, tc.look, 1)[0]; c.Known && c.Change != c.Change {
@@ -128,5 +145,57 @@ func TestHolmIsOfTheInterval(t *testing.T) {
 	}
 	if first, second := at(1, "level"), at(2, "level"); first != decimal(s.levelOf("jct_seconds.mean", 1)) || first == "0.95" || second != "0.95" {
 		t.Errorf("levels %s and %s; want that of the first look, and 0.95", first, second)
+	}
+}
+
+// Jobs that do not end are counted up to the horizon for which the jobs of both runs were watched.
+func TestMeansOfTwoRuns(t *testing.T) {
+	s, rows := pairs(t, "{count: 5}", "jct_seconds.restricted_mean, jct_seconds.common_mean, jct_seconds.mean", 5, func(scheduler, replicate int) *metrics.Summary {
+		if scheduler == 0 {
+			return &metrics.Summary{Jobs: metrics.JobCounts{Submitted: 3, Completed: 3}, JCTSeconds: metrics.Distribution{Mean: metrics.Number(200 + replicate)}, MakespanSeconds: 600}
+		}
+		if replicate == 5 { // here all jobs end
+			return &metrics.Summary{Jobs: metrics.JobCounts{Submitted: 3, Completed: 3}, JCTSeconds: metrics.Distribution{Mean: 100}, MakespanSeconds: 600}
+		}
+		return &metrics.Summary{Jobs: metrics.JobCounts{Submitted: 3, Completed: 2, Unfinished: 1}, JCTSeconds: metrics.Distribution{Mean: 75}, MakespanSeconds: 900}
+	})
+	jobs := func(hash string) ([]metrics.Job, error) {
+		var list []metrics.Job
+		for i, jct := range []metrics.Number{100, 200, 300} {
+			j := metrics.Job{ID: core.JobID(i), Outcome: completed, JCTSeconds: jct, FinishSeconds: jct}
+			if strings.HasPrefix(hash, "1") {
+				j.JCTSeconds /= 2
+				if i == 2 && hash != "1 5" {
+					j.Outcome, j.JCTSeconds, j.FinishSeconds = "unfinished", metrics.Number(nan), metrics.Number(nan)
+				}
+			}
+			list = append(list, j)
+		}
+		return list, nil
+	}
+	got := s.compare(rows, jobs, 1, 1)
+	// fifo was watched for 300 s and las for 900 s; in the last run all jobs ended, so that it is the mean itself.
+	restricted, common, plain := got[0], got[1], got[2]
+	if want := (4*200. + 205) / 5; restricted.BaselineMean != want {
+		t.Errorf("restricted mean of the baseline %v, want %v", restricted.BaselineMean, want)
+	}
+	if want := (4*(50+100+300)/3. + 100) / 5; restricted.Mean != want || restricted.OtherJobs || !restricted.T.Known() {
+		t.Errorf("restricted mean %+v, want %v", restricted, want)
+	}
+	if want := (4*75. + 100) / 5; common.Mean != want || common.BaselineMean != (4*150.+200)/5 || !common.T.Known() {
+		t.Errorf("common mean %+v, want %v", common, want)
+	}
+	if !plain.OtherJobs || plain.Known {
+		t.Errorf("mean %+v, want none", plain)
+	}
+	for name, unknown := range map[string]jobsOf{
+		"no jobs": nil, "other jobs": func(hash string) ([]metrics.Job, error) { return []metrics.Job{{Name: hash}}, nil },
+		"broken": func(string) ([]metrics.Job, error) { return nil, errors.New("broken") },
+	} {
+		for _, c := range s.compare(rows, unknown, 1, 1)[:2] {
+			if c.Known || c.N != 0 {
+				t.Errorf("%s: %+v, want nothing known", name, c)
+			}
+		}
 	}
 }

@@ -138,7 +138,7 @@ func (s *Study) look(ctx context.Context, o *Options, obtain func(kept *store, r
 		if result.Looks = look; interrupted != nil || s.Seeds.Until == nil {
 			break
 		}
-		result.Narrow, result.Known = s.narrow(result, look)
+		result.Narrow, result.Known = s.narrow(result, kept.jobs, look)
 		if result.Narrow || result.Missing > 0 || look*s.Seeds.Count >= s.Seeds.Until.Most {
 			break
 		}

@@ -61,10 +61,10 @@ type Setting struct {
 
 // Seeds are the replicates of a workload that is random.
 type Seeds struct {
-	Config bool `config:"config" doc:"true for one replicate with the seed of its config, instead of first and count"`
-	First uint64 `config:"first" doc:"seed of the first replicate"`
-	Count int    `config:"count" doc:"number of replicates, or how many are added at a time with until" min:"1" max:"100000"`
-	Until *Until `config:"-"`
+	Config bool   `config:"config" doc:"true for one replicate with the seed of its config, instead of first and count"`
+	First  uint64 `config:"first" doc:"seed of the first replicate"`
+	Count  int    `config:"count" doc:"number of replicates, or how many are added at a time with until" min:"1" max:"100000"`
+	Until  *Until `config:"-"`
 }
 
 // Until says when there are enough seeds.
@@ -452,7 +452,7 @@ func (r *reader) seeds(s *Study, values map[string]any) {
 	case (u.Most+s.Seeds.Count-1)/s.Seeds.Count > mostLooks:
 		r.add("seeds.until.most", fmt.Sprintf("takes more than %d looks", mostLooks), fmt.Sprintf("count seeds are added at a time: raise count to %d", (u.Most+mostLooks-1)/mostLooks))
 	}
-	r.checkMetric("seeds.until.metric", u.Metric)
+	r.checkMetric("seeds.until.metric", u.Metric, PairMetrics...)
 	u.share = share
 	s.Seeds.Until = u
 }
@@ -519,16 +519,20 @@ func (r *reader) metrics(s *Study, names []string) {
 	}
 	for i, name := range names {
 		path := fmt.Sprintf("metrics[%d]", i)
-		r.checkMetric(path, name)
+		r.checkMetric(path, name, PairMetrics...)
+		if ofPair(name) && s.Baseline < 0 {
+			r.add(path, fmt.Sprintf("%q is of two runs together", name), "add baseline: {scheduler: …}, and an item beside it")
+		}
 		if slices.Contains(names[:i], name) {
 			r.add(path, fmt.Sprintf("%q is named twice", name), "")
 		}
 	}
 }
 
-func (r *reader) checkMetric(path, name string) {
-	if !slices.Contains(Metrics(), name) {
-		r.add(path, fmt.Sprintf("unknown metric %q", name), core.SuggestHint(name, "metrics", Metrics()))
+func (r *reader) checkMetric(path, name string, more ...string) {
+	known := append(Metrics(), more...)
+	if !slices.Contains(known, name) {
+		r.add(path, fmt.Sprintf("unknown metric %q", name), core.SuggestHint(name, "metrics", known))
 	}
 }
 

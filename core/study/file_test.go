@@ -34,6 +34,8 @@ func TestProblems(t *testing.T) {
 		"unknown type":      {"version: 1\naxes:\n  scheduler:\n  - filo\n", `small.yaml:4:5: pipeline.allocation.type: unknown allocation "filo"; did you mean "fifo"?`},
 		"unknown baseline":  {"version: 1\naxes: {scheduler: [fifo]}\nbaseline: {scheduler: fif}\n", `did you mean "fifo"?`},
 		"unknown metric":    {"version: 1\naxes: {scheduler: [fifo]}\nmetrics: [jct.mean]\n", `unknown metric "jct.mean"`},
+		"metric of pairs":   {"version: 1\naxes: {scheduler: [fifo, srtf]}\nmetrics: [jct_seconds.restricted_mean]\n", `metrics[0]: "jct_seconds.restricted_mean" is of two runs together; add baseline`},
+		"figure of pairs":   {"version: 1\naxes: {scheduler: [fifo, srtf]}\nbaseline: {scheduler: fifo}\npublished: [{figure: T, metric: jct_seconds.common_mean, value: 1}]\n", `unknown metric "jct_seconds.common_mean"`},
 		"reserved axis":     {"version: 1\naxes: {seed: [1]}\n", `"seed" is a column of the tables`},
 		"reserved name":     {"version: 1\naxes: {scheduler: [{name: all}]}\n", `"all" stands for all items`},
 		"negative load":     {"version: 1\naxes: {scheduler: [fifo], load: [-1]}\n", "-1 is no load"},

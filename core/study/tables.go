@@ -28,7 +28,7 @@ const jobsHeader = "run,job,name,application,submit_s,first_start_s,finish_s,jct
 
 // write writes the tables. They depend on the study and on what is kept, and on nothing else.
 func (r *Result) write(kept *store, o *Options) error {
-	r.Stats = r.Study.compare(r.Rows, kept, r.Looks, o.Workers)
+	r.Stats = r.Study.compare(r.Rows, kept.jobs, r.Looks, o.Workers)
 	errs := []error{
 		writeTable(filepath.Join(o.Dir, RunsFile), r.runsTable()),
 		writeTable(filepath.Join(o.Dir, StatsFile), r.statsTable()),

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -10,7 +11,7 @@ import (
 )
 
 // OverJobs lists the metrics that are means over jobs, or such up to a factor.
-var OverJobs = []string{"jct_seconds.mean", "queueing_seconds.mean", "restarts.mean", "gpu_hours"}
+var OverJobs = []string{"jct_seconds.mean", "queueing_seconds.mean", "restarts.mean", "gpu_hours", CommonMean}
 
 // SameJobs reports whether two runs had the same jobs, each in the same row.
 func SameJobs(a, b []metrics.Job) bool {
@@ -30,6 +31,9 @@ func Within(metric string, jobs, baseline []metrics.Job, summary, against *metri
 	if err != nil || math.IsNaN(paired.Change) {
 		return stats.Paired{}, false
 	}
+	if metric == CommonMean {
+		return paired, true
+	}
 	ratio := valueOfMetric(summary, metric) / valueOfMetric(against, metric)
 	return paired, math.Abs(paired.Change+1-ratio) <= 1e-9*math.Abs(ratio)
 }
@@ -39,7 +43,7 @@ func jobValues(metric string, jobs, baseline []metrics.Job, window *metrics.Wind
 	var of func(j *metrics.Job) metrics.Number
 	measured := window
 	switch metric {
-	case "jct_seconds.mean":
+	case "jct_seconds.mean", CommonMean:
 		of = func(j *metrics.Job) metrics.Number { return j.JCTSeconds }
 	case "queueing_seconds.mean":
 		of = func(j *metrics.Job) metrics.Number { return j.QueueingSeconds }
@@ -61,22 +65,26 @@ func jobValues(metric string, jobs, baseline []metrics.Job, window *metrics.Wind
 			continue
 		}
 		x, y := of(&jobs[i]), of(&baseline[i])
-		if x.Known() != y.Known() {
+		if x.Known() != y.Known() && metric != CommonMean {
 			return nil, nil
 		}
-		if x.Known() {
+		if x.Known() && y.Known() {
 			a, b = append(a, float64(x)), append(b, float64(y))
 		}
 	}
 	return a, b
 }
 
-// traces compares cells of one workload within its trace, each cell once at a level.
+// traces looks at the jobs of two runs: each pair is read once.
 type traces struct {
-	kept  *store
+	jobs  jobsOf
 	mutex sync.Mutex
+	pairs map[[2]string]func() *Ends                  // by the hashes of the baseline and of the run
 	cells map[traceKey]func() map[string]stats.Paired // by metric
 }
+
+// jobsOf reads the jobs of a run by its hash.
+type jobsOf func(hash string) ([]metrics.Job, error)
 
 // traceKey is two runs by their hashes, and the level of their intervals: metrics may differ in it.
 type traceKey struct {
@@ -84,31 +92,54 @@ type traceKey struct {
 	level         float64
 }
 
+// once is the value of a key, which is made once.
+func once[K comparable, V any](mutex *sync.Mutex, known *map[K]func() V, key K, of func() V) V {
+	mutex.Lock()
+	if *known == nil {
+		*known = map[K]func() V{}
+	}
+	value := (*known)[key]
+	if value == nil {
+		value = sync.OnceValue(of)
+		(*known)[key] = value
+	}
+	mutex.Unlock()
+	return value()
+}
+
+// ends says how the jobs of a run and of its baseline ended.
+func (t *traces) ends(run, baseline *Row) *Ends {
+	return once(&t.mutex, &t.pairs, [2]string{baseline.Run.Hash, run.Run.Hash}, func() *Ends {
+		base, other := Ended{Summary: baseline.Summary}, Ended{Summary: run.Summary}
+		if jobs, against, err := t.both(run, baseline); err == nil {
+			base.Jobs, other.Jobs = against, jobs
+		}
+		return NewEnds(base, other)
+	})
+}
+
+func (t *traces) both(run, baseline *Row) (jobs, against []metrics.Job, err error) {
+	if t.jobs == nil {
+		return nil, nil, errors.New("no jobs are kept")
+	}
+	jobs, err = t.jobs(run.Run.Hash)
+	against, errAgainst := t.jobs(baseline.Run.Hash)
+	return jobs, against, errors.Join(err, errAgainst)
+}
+
 // compare compares two runs in all metrics over jobs that a study has.
 func (t *traces) compare(s *Study, run, baseline *Row, level float64) map[string]stats.Paired {
-	t.mutex.Lock()
-	if t.cells == nil {
-		t.cells = map[traceKey]func() map[string]stats.Paired{}
-	}
-	key := traceKey{run.Run.Hash, baseline.Run.Hash, level}
-	compared := t.cells[key]
-	if compared == nil {
-		compared = sync.OnceValue(func() map[string]stats.Paired {
-			jobs, err := t.kept.jobs(run.Run.Hash)
-			against, errAgainst := t.kept.jobs(baseline.Run.Hash)
-			if err != nil || errAgainst != nil || !SameJobs(jobs, against) {
-				return nil // the values alone are told
+	return once(&t.mutex, &t.cells, traceKey{run.Run.Hash, baseline.Run.Hash, level}, func() map[string]stats.Paired {
+		jobs, against, err := t.both(run, baseline)
+		if err != nil || !SameJobs(jobs, against) {
+			return nil // the values alone are told
+		}
+		found := map[string]stats.Paired{}
+		for _, metric := range s.Metrics {
+			if paired, ok := Within(metric, jobs, against, run.Summary, baseline.Summary, level); ok && paired.Interval().Known() {
+				found[metric] = paired
 			}
-			found := map[string]stats.Paired{}
-			for _, metric := range s.Metrics {
-				if paired, ok := Within(metric, jobs, against, run.Summary, baseline.Summary, level); ok && paired.Interval().Known() {
-					found[metric] = paired
-				}
-			}
-			return found
-		})
-		t.cells[key] = compared
-	}
-	t.mutex.Unlock()
-	return compared()
+		}
+		return found
+	})
 }
