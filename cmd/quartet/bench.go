@@ -54,7 +54,7 @@ What was run is kept: the same study again runs only what is new, and one that w
 goes on. It writes study.yaml, runs.csv, jobs.csv.gz, stats.csv, warnings.csv and report.html into a
 folder named after the study; docs/studies.md defines every column.
 
-STUDY is a file, the folder of a study, or one that comes with Quartet:
+STUDY is a file, "-" for standard input, the folder of a study, or one that comes with Quartet:
 ` + "  " + strings.Join(configs.StudyNames(), ", ") + `.
 
 Exit codes: 0 done, 1 some runs failed, 2 wrong usage or study, 3 some runs are missing,
@@ -109,16 +109,27 @@ func (f *benchFlags) study(ctx context.Context, a *app, args []string) (*study.S
 	if len(f.schedulers)+len(f.workloads)+len(f.loads)+len(f.files)+len(f.sets) > 0 || f.baseline != "" || f.seeds != 1 {
 		return nil, problem(args[0], "a study file says what is compared", "leave out --scheduler, --workload, --load, --seeds, --baseline, -f and --set")
 	}
-	return readStudy(ctx, args[0], f.name)
+	if args[0] == "-" && f.engine.on != "" {
+		return nil, problem("--on", "shards are of a study file, and this one is standard input", "write it to a file")
+	}
+	return a.readStudy(ctx, args[0], f.name)
 }
 
-// readStudy reads a study file, the one in the folder of a study, or where there is neither the embedded study of that name.
-func readStudy(ctx context.Context, path, name string) (*study.Study, error) {
+// readStudy reads a study file, the one in the folder of a study, or where there is neither the embedded study of that name; "-" is
+// standard input, as if it were a file where the process runs.
+func (a *app) readStudy(ctx context.Context, path, name string) (*study.Study, error) {
 	named, place := path, ""
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
+	if info, err := os.Stat(path); err == nil && info.IsDir() && path != "-" {
 		path = filepath.Join(path, study.StudyFile)
 	}
-	text, err := interrupt.Call(ctx, func() ([]byte, error) { return os.ReadFile(path) })
+	var text []byte
+	var err error
+	if path == "-" {
+		path = "stdin"
+		text, err = a.readStdin(ctx)
+	} else {
+		text, err = interrupt.Call(ctx, func() ([]byte, error) { return os.ReadFile(path) })
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		if embedded, missing := configs.Study(named); missing == nil {
 			text, err, place = embedded, nil, "(built-in) studies/"
@@ -303,14 +314,14 @@ func (a *app) studyVerdict(r *study.Result, dir string, part bool, err error) er
 }
 
 // showStudy writes the page of a study and prints its comparisons. One that was interrupted, as err says, has a page of what was
-// run until then, and prints nothing.
+// run until then, and prints nothing; so does one of which every run failed.
 func (a *app) showStudy(r *study.Result, dir string, err error) error {
 	page, pageErr := makeReport([]string{dir})
 	path := filepath.Join(dir, reportFile)
 	if pageErr == nil {
 		pageErr = writeWhole(path, page)
 	}
-	if err = errors.Join(err, pageErr); err == nil {
+	if err = errors.Join(err, pageErr); err == nil && r.Failed < len(r.Rows) {
 		err = a.printStudy(r)
 	}
 	if pageErr == nil {
@@ -334,7 +345,9 @@ func (a *app) printStudy(r *study.Result) error {
 	if s.Baseline >= 0 {
 		t.Columns = append(t.Columns, render.Column{Name: "change", Numeric: true}, render.Column{Name: "interval"})
 	}
+	otherJobs := false
 	for _, c := range r.Pooled() {
+		otherJobs = otherJobs || c.OtherJobs
 		row := []any{c.Metric, s.Axes[s.Compared].Items[c.Items[s.Compared]].Name}
 		if s.Baseline >= 0 {
 			row = append(row, c.N, amountText(c.Metric, c.BaselineMean))
@@ -348,6 +361,9 @@ func (a *app) printStudy(r *study.Result) error {
 			row = append(row, change, interval)
 		}
 		t.Rows = append(t.Rows, row)
+	}
+	if otherJobs && !slices.Contains(s.Metrics, study.RestrictedMean) {
+		a.note("jobs that did not complete are counted by %s: name it in the metrics of a study file", study.RestrictedMean)
 	}
 	return t.Write(a.stdout, a.format)
 }
@@ -424,7 +440,10 @@ Runs whose input file is here with another content count as missing, and runs th
 contents are refused. It runs nothing: it ends with 3 when runs are missing.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := readStudy(c.Context(), args[0], "")
+			if args[0] == "-" {
+				return problem("-", "is no folder of a study", "")
+			}
+			s, err := a.readStudy(c.Context(), args[0], "")
 			if err != nil {
 				return err
 			}

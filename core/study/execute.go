@@ -29,6 +29,7 @@ type Options struct {
 	Log     *slog.Logger
 
 	write []string // files of a run that are kept besides jobs.csv
+	runs  bool     // what is not kept is run: the jobs of every source are looked at before
 
 	// Environment gives each run its policies of other processes; nil where there are none.
 	Environment func(context.Context) Environment
@@ -91,6 +92,7 @@ func Execute(ctx context.Context, s *Study, o Options) (*Result, error) {
 	if o.Shards > 1 && s.Seeds.Until != nil {
 		return nil, s.problem("seeds.until", "shards cannot know how many seeds suffice", "give a count only")
 	}
+	o.runs = true
 	return s.look(ctx, &o, func(kept *store, runs []*Run, result *Result) error {
 		return execute(ctx, kept, o.mine(runs), &o, result)
 	})

@@ -127,18 +127,13 @@ func (e *expansion) cell(ctx context.Context, items []int, seeds int) ([]*Run, e
 		if !e.Seeds.Config {
 			r.flags = append(r.flags, configs.Flag{Name: "study", Set: "seed=" + strconv.FormatUint(r.Seed, 10)})
 		}
-		if replicate == 1 && (windows != nil || count > 1) {
+		if replicate == 1 && windows != nil {
 			c, ok := e.check(ctx, r)
-			if !ok {
-				return nil, nil
+			if ok {
+				facts, ok = e.facts(ctx, c)
 			}
-			var err error
-			if facts, err = e.facts(ctx, c); err != nil {
-				if ctx.Err() != nil {
-					return nil, ctx.Err()
-				}
-				e.note(err, core.Position{})
-				return nil, nil
+			if !ok {
+				return nil, ctx.Err()
 			}
 		}
 		if windows != nil {
@@ -154,7 +149,12 @@ func (e *expansion) cell(ctx context.Context, items []int, seeds int) ([]*Run, e
 		if !ok {
 			return nil, nil
 		}
-		if replicate == 1 && facts != nil && windows == nil && !facts.random && !sampleDraws(c) {
+		if replicate == 1 && windows == nil && (count > 1 || e.options.runs) {
+			if facts, ok = e.facts(ctx, c); !ok {
+				return nil, ctx.Err()
+			}
+		}
+		if replicate == 1 && count > 1 && windows == nil && !facts.random && !sampleDraws(c) {
 			e.note(core.Diagnostics{{
 				Position: c.Workload.At,
 				Summary:  fmt.Sprintf("%d seeds: the workload %q is the same for every seed, so that its runs would be no replicates", count, c.Workload.Factory.Type),
@@ -200,26 +200,36 @@ func (e *expansion) note(err error, at core.Position) {
 	}
 }
 
-// facts looks at the jobs that a config chooses from.
-func (e *expansion) facts(ctx context.Context, c *configs.Config) (*sourceFacts, error) {
+// facts looks at the jobs that a config chooses from. What is wrong with them is noted.
+func (e *expansion) facts(ctx context.Context, c *configs.Config) (facts *sourceFacts, ok bool) {
 	key, err := sourceKey(c, false)
+	if err == nil {
+		if known := e.sources[key]; known != nil {
+			return known, known != unreadable
+		}
+	}
+	var w *workload.Workload
+	if err == nil {
+		w, err = loadSource(ctx, c)
+	}
+	if ctx.Err() != nil {
+		return nil, false
+	}
 	if err != nil {
-		return nil, err
+		e.sources[key] = unreadable // nor is it read for other cells
+		e.note(err, core.Position{})
+		return nil, false
 	}
-	if known := e.sources[key]; known != nil {
-		return known, nil
-	}
-	w, err := loadSource(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	facts := &sourceFacts{jobs: len(w.Jobs), random: slices.Contains(c.SeedUsers(), c.Workload.ID)}
+	facts = &sourceFacts{jobs: len(w.Jobs), random: slices.Contains(c.SeedUsers(), c.Workload.ID)}
 	if len(w.Jobs) > 0 {
 		facts.lastSeconds = w.Jobs[len(w.Jobs)-1].Spec.SubmitSeconds
 	}
 	e.sources[key] = facts
-	return facts, nil
+	return facts, true
 }
+
+// unreadable stands for the facts of a source that cannot be read.
+var unreadable = &sourceFacts{}
 
 // at is the i-th window of a trace as a setting.
 func (w *Windows) at(i int, trace *sourceFacts) (configs.Flag, *core.Diagnostic) {

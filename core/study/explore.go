@@ -9,6 +9,7 @@ import (
 // what it saw, and not on what is kept from before. The tables are of the runs that were asked for; Execute on the same study
 // runs the others. An error besides a result is that of the context.
 func Explore(ctx context.Context, s *Study, o Options, next func(rows []Row) ([]int, error)) (*Result, error) {
+	o.runs = true
 	e := &expansion{Study: s, options: &o, told: map[string]bool{}, sources: map[string]*sourceFacts{}}
 	runs, err := e.expand(ctx, s.Seeds.Count)
 	if err != nil {

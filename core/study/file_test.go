@@ -58,6 +58,7 @@ func TestProblems(t *testing.T) {
 		"duration of jobs":  {"version: 1\naxes: {scheduler: [fifo]}\npublished: [{figure: T, metric: restarts.mean, value: 1h}]\n", `"1h" is no value of restarts.mean; write a number`},
 		"figure of no item": {"version: 1\naxes: {scheduler: [fifo]}\npublished: [{figure: T, metric: makespan_seconds, at: {scheduler: fif}, value: 1}]\n", `did you mean "fifo"?`},
 		"figure of two":     {"version: 1\naxes: {scheduler: [fifo, srtf]}\npublished: [{figure: T, metric: makespan_seconds, at: {scheduler: [fifo, srtf]}, value: 1}]\n", "names more than one item"},
+		"of one seed":       {"version: 1\naxes: {workload: [missing.csv, gone.csv], scheduler: [fifo, srtf]}\n", "missing.csv: cannot be read"},
 		"missing trace":     {"version: 1\naxes: {workload: [missing.csv]}\nseeds: {count: 2}\n", "missing.csv: cannot be read"},
 	}
 	for name, tc := range cases {
