@@ -27,7 +27,7 @@ const small = `
 version: 1
 name: small
 base: [default.yaml]
-set: {workload.config.jobs: 12, workload.config.span: 30m, round.interval: 5m}
+set: {workload.config.jobs: 6, workload.config.span: 30m, round.interval: 5m}
 axes:
   scheduler:
     - {name: fifo, set: {pipeline.allocation.type: fifo}}
@@ -454,7 +454,7 @@ func TestSchedulersSeeTheSameJobs(t *testing.T) {
 func TestARunIsThatOfItsConfig(t *testing.T) {
 	r := execute(t, small, options(t.TempDir()))
 	alone, err := quartet.Simulate(t.Context(), quartet.Builtins(), quartet.Options{Files: []string{"default.yaml"}, Sets: []string{
-		"workload.config.jobs=12", "workload.config.span=30m", "round.interval=5m", "pipeline.allocation.type=srtf",
+		"workload.config.jobs=6", "workload.config.span=30m", "round.interval=5m", "pipeline.allocation.type=srtf",
 		"workload.config.applications=false", "sample.load.factor=0.5", "seed=4",
 	}})
 	if err != nil {
@@ -525,7 +525,7 @@ func TestSeedsAreAddedUntilIntervalsAreNarrow(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			until := "count: 6, until: {metric: makespan_seconds, half_width: " + tc.width + ", most: 18}"
+			until := "count: 6, until: {metric: jct_seconds.mean, half_width: " + tc.width + ", most: 18}"
 			r := execute(t, strings.ReplaceAll(small, "count: 6", until), options(t.TempDir()))
 			if r.Narrow != tc.narrow || r.Looks != tc.looks || len(r.Rows) != tc.runs {
 				t.Errorf("narrow %v after %d looks and %d runs; want %v, %d, %d", r.Narrow, r.Looks, len(r.Rows), tc.narrow, tc.looks, tc.runs)

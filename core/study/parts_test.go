@@ -1,0 +1,565 @@
+package study
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/csv"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/stats"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// Windows stand at equal distances, or at the stride, and never over one another or behind the end.
+func TestWindowsAreSpread(t *testing.T) {
+	trace := &sourceFacts{jobs: 100, lastSeconds: 36_000.5}
+	for name, tc := range map[string]struct {
+		windows Windows
+		i       int
+		want    string
+		wrong   string
+	}{
+		"the first of jobs":      {Windows{Jobs: 10, Count: 4}, 0, "{first_job: 0, jobs: 10}", ""},
+		"the last of jobs":       {Windows{Jobs: 10, Count: 4}, 3, "{first_job: 75, jobs: 10}", ""},
+		"after a warm-up":        {Windows{Jobs: 10, Count: 4, FirstJob: 20}, 1, "{first_job: 40, jobs: 10}", ""},
+		"as many as fit":         {Windows{Jobs: 10, Count: 8, FirstJob: 20}, 7, "{first_job: 90, jobs: 10}", ""},
+		"one more than fits":     {Windows{Jobs: 10, Count: 9, FirstJob: 20}, 0, "", "9 windows of 10 jobs overlap: the trace has room for 8"},
+		"from behind the end on": {Windows{Jobs: 10, Count: 1, FirstJob: 120}, 0, "", "1 windows of 10 jobs overlap: the trace has room for 0"},
+		"by a stride":            {Windows{Jobs: 10, Count: 3, FirstJob: 5, Stride: 12}, 2, "{first_job: 29, jobs: 10}", ""},
+		"to the last job":        {Windows{Jobs: 10, Count: 2, Stride: 90}, 1, "{first_job: 90, jobs: 10}", ""},
+		"behind the last job":    {Windows{Jobs: 10, Count: 2, Stride: 91}, 1, "", "window 2 ends with job 100, and the trace with job 99"},
+		"the first of a span":    {Windows{Span: time.Hour, Count: 3}, 0, "{from: 0s, span: 1h}", ""},
+		"the last of a span":     {Windows{Span: time.Hour, Count: 3}, 2, "{from: 6h40m, span: 1h}", ""},
+		"ten hours in ten":       {Windows{Span: time.Hour, Count: 10}, 9, "{from: 9h, span: 1h}", ""},
+		"eleven hours in ten":    {Windows{Span: time.Hour, Count: 11}, 0, "", "11 windows of 1h0m0s overlap: the trace has room for 10"},
+		"longer than the trace":  {Windows{Span: 20 * time.Hour, Count: 1}, 0, "{from: 0s, span: 20h}", ""},
+		"twice the trace":        {Windows{Span: 20 * time.Hour, Count: 2}, 0, "", "the trace has room for 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			flag, problem := tc.windows.at(tc.i, trace)
+			if tc.wrong != "" {
+				if problem == nil || !strings.Contains(problem.Summary, tc.wrong) || problem.Hint == "" {
+					t.Errorf("problem %v, want %q", problem, tc.wrong)
+				}
+				return
+			}
+			if problem != nil || flag.Set != "sample.window="+tc.want || flag.Name != "study" {
+				t.Errorf("%+v, problem %v; want %s", flag, problem, tc.want)
+			}
+		})
+	}
+}
+
+// Every run is of one shard, and runs of the same jobs are of the same.
+func TestShardsDivideTheRuns(t *testing.T) {
+	var runs []*Run
+	for i := range 12 {
+		runs = append(runs, &Run{Replicate: i, jobs: string(rune('a' + i%5))})
+	}
+	if all := (&Options{Shards: 1}).mine(runs); len(all) != 12 {
+		t.Errorf("one shard has %d runs", len(all))
+	}
+	var shards []string
+	for shard := 1; shard <= 3; shard++ {
+		var names []string
+		for _, r := range (&Options{Shard: shard, Shards: 3}).mine(runs) {
+			names = append(names, r.jobs)
+		}
+		shards = append(shards, strings.Join(names, ""))
+	}
+	if diff := cmp.Diff([]string{"adada", "bebeb", "cc"}, shards); diff != "" {
+		t.Errorf("jobs of each shard (-want +got):\n%s", diff)
+	}
+}
+
+// What people should know of runs is told of each.
+func TestWarnings(t *testing.T) {
+	s, rows := pairs(t, "{count: 4}", "jct_seconds.mean", 4, func(scheduler, replicate int) *metrics.Summary {
+		counts := metrics.JobCounts{Submitted: 9, Completed: 9}
+		switch {
+		case scheduler == 1 && replicate == 1:
+			counts = metrics.JobCounts{Submitted: 9, Completed: 6, Unfinished: 2, Rejected: 1}
+		case scheduler == 1 && replicate == 2:
+			counts = metrics.JobCounts{Submitted: 9, Completed: 5, Rejected: 4}
+		}
+		return &metrics.Summary{Jobs: counts}
+	})
+	rows[1].Record = nil
+	rows[2].Record = &Record{Outcome: Failed, Error: "out of order"}
+	rows[3].Notes = []string{"first", "second"}
+	r := &Result{Study: s, Rows: rows}
+	for i := range rows {
+		rows[i].Run.Hash = strings.Repeat(string(rune('a'+i)), 64)
+	}
+	want := [][]string{
+		{"run", "scheduler", "replicate", "kind", "message"},
+		{"bbbbbbbbbbbb", "fifo", "2", "missing", "the run was not run yet"},
+		{"cccccccccccc", "fifo", "3", "failed", "out of order"},
+		{"dddddddddddd", "fifo", "4", "note", "first"},
+		{"dddddddddddd", "fifo", "4", "note", "second"},
+		{"eeeeeeeeeeee", "las", "1", "unfinished", "2 of 9 jobs did not end: means of completion times leave them out"},
+		{"ffffffffffff", "las", "2", "rejected", "4 of 9 jobs were rejected: means of completion times leave them out"},
+	}
+	if diff := cmp.Diff(want, r.warningsTable()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// The rows of runs without a record have no numbers, and those of the others all.
+	table := r.runsTable()
+	for i, row := range table[1:] {
+		known := rows[i].Record != nil && rows[i].Summary != nil
+		if at := slices.Index(table[0], "jobs_submitted"); (row[at] == "9") != known {
+			t.Errorf("row %q", row)
+		}
+	}
+	if got := table[2][slices.Index(table[0], "outcome")] + table[3][slices.Index(table[0], "outcome")]; got != Missing+Failed {
+		t.Errorf("outcomes %q", got)
+	}
+}
+
+func newStore(t *testing.T) *store {
+	t.Helper()
+	s, closed, err := open(t.TempDir(), lockFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(closed)
+	return s
+}
+
+func hashOf(c string) string { return strings.Repeat(c, 64) }
+
+func keep(t *testing.T, s *store, r *Record) {
+	t.Helper()
+	r.Schema = recordSchema
+	if err := s.write(r, map[string][]byte{jobsTable: []byte("job,name\n1,a\n"), "usage": []byte("at_s,used\n0,1\n")}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is read is what was written whole, of this form and of the run that was asked for.
+func TestWhatIsKeptIsWhole(t *testing.T) {
+	s := newStore(t)
+	hash := hashOf("a")
+	keep(t, s, &Record{Hash: hash, Outcome: Completed, Summary: &metrics.Summary{}})
+	text, err := os.ReadFile(s.path(hash))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := os.ReadFile(s.tablePath(hash, "usage"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := s.read(hash)
+	if got == nil || got.Tables["usage"] != "at_s,used" || len(got.Digests) != 2 || len(got.Tables) != 1 {
+		t.Fatalf("read %+v", got)
+	}
+	if s.read(hashOf("b")) != nil {
+		t.Error("what was never kept is read")
+	}
+	for name, tc := range map[string]struct {
+		record func(string) string
+		table  []byte // nil to remove it
+		kept   bool
+	}{
+		"as it was":         {func(text string) string { return text }, table, true},
+		"half a record":     {func(text string) string { return text[:len(text)/2] }, table, false},
+		"another form":      {func(text string) string { return strings.Replace(text, recordSchema, "quartet.study.run/v0", 1) }, table, false},
+		"of another run":    {func(text string) string { return strings.ReplaceAll(text, hash, hashOf("b")) }, table, false},
+		"without a summary": {func(text string) string { return strings.Replace(text, `"summary"`, `"resume"`, 1) }, table, false},
+		"another table":     {func(text string) string { return text }, append(slices.Clone(table), 'x'), false},
+		"without its table": {func(text string) string { return text }, nil, false},
+		"failed, no summary": {func(text string) string {
+			return strings.NewReplacer(`"summary"`, `"resume"`, Completed, Failed).Replace(text)
+		}, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := os.WriteFile(s.path(hash), []byte(tc.record(string(text))), 0o600)
+			if tc.table == nil {
+				err = errors.Join(err, os.Remove(s.tablePath(hash, "usage")))
+			} else {
+				err = errors.Join(err, os.WriteFile(s.tablePath(hash, "usage"), tc.table, 0o600))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.read(hash); (got != nil) != tc.kept {
+				t.Errorf("read %+v, want some: %v", got, tc.kept)
+			}
+			if err := os.WriteFile(s.tablePath(hash, "usage"), table, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// What another folder keeps of a run is taken whole, or not at all; the first choice is one that did not fail, of inputs as they are here.
+func TestTake(t *testing.T) {
+	from, to := newStore(t), newStore(t)
+	whole, broken, failed := hashOf("a"), hashOf("b"), hashOf("c")
+	keep(t, from, &Record{Hash: whole, Outcome: Completed, Summary: &metrics.Summary{Rounds: 7}})
+	keep(t, from, &Record{Hash: broken, Outcome: Completed, Summary: &metrics.Summary{}})
+	if err := os.Remove(from.tablePath(broken, jobsTable)); err != nil {
+		t.Fatal(err)
+	}
+	if err := from.write(&Record{Schema: recordSchema, Hash: failed, Outcome: Failed, Error: "out of order"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for hash, want := range map[string]bool{whole: true, broken: false, failed: true, hashOf("d"): false} {
+		if taken, err := to.take(from, hash); taken != want || err != nil || (to.read(hash) != nil) != want {
+			t.Errorf("%.1s: taken %v, error %v, kept %v; want %v", hash, taken, err, to.read(hash), want)
+		}
+	}
+	if got := to.read(whole); got.Summary.Rounds != 7 || len(got.tables()) != 2 {
+		t.Errorf("took %+v", got)
+	}
+	input := filepath.Join(t.TempDir(), "input")
+	if err := os.WriteFile(input, []byte("now"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stores []*store
+	run := hashOf("e")
+	for _, r := range []*Record{
+		{Outcome: Failed},
+		{Outcome: Completed, Inputs: []quartet.Digest{{File: input, SHA256: "then"}}},
+		{Outcome: Completed, Inputs: []quartet.Digest{{File: input, SHA256: digestOf(input)}, {File: input + "-gone", SHA256: "x"}}},
+		{Outcome: Completed},
+	} {
+		s := newStore(t)
+		r.Hash, r.Summary = run, &metrics.Summary{}
+		keep(t, s, r)
+		stores = append(stores, s)
+	}
+	for n, want := range map[int]int{1: 0, 2: 1, 3: 2, 4: 2} {
+		if folder, record := to.choose(stores[:n], run); folder != stores[want] || record == nil {
+			t.Errorf("of %d folders %v is chosen, want number %d", n, folder, want)
+		}
+	}
+	if folder, record := to.choose(stores, hashOf("f")); folder != nil || record != nil {
+		t.Errorf("chose %v of what nobody keeps", folder)
+	}
+	if s := newStore(t); s.usable(&Record{Inputs: []quartet.Digest{{File: input, SHA256: digestOf(input)}}}) != true ||
+		s.usable(&Record{Inputs: []quartet.Digest{{File: input + "-gone", SHA256: "x"}}}) || s.usable(&Record{Inputs: []quartet.Digest{{File: input, SHA256: "then"}}}) {
+		t.Error("a record is usable as long as its inputs are what they were")
+	}
+}
+
+// Each row of a table is one of its run, also where its cells have several lines.
+func TestPackedRowsAreOfTheirRun(t *testing.T) {
+	table := "job,name\n1,plain\n2,\"two\nlines, \"\"quoted\"\"\"\n3,\"a\n\nb\"\n4,last"
+	packed, err := pack("run", []byte(table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{{"run", "1", "plain"}, {"run", "2", "two\nlines, \"quoted\""}, {"run", "3", "a\n\nb"}, {"run", "4", "last"}}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A file is written whole, or is what it was.
+func TestReplaceIsOneStep(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	if err := replace(path, []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("half a file")
+	err := replaceBy(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, "tw")
+		return errors.Join(err, broken)
+	})
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), path) {
+		t.Errorf("error %v, want that of %s", err, path)
+	}
+	text, err := os.ReadFile(path)
+	if entries, _ := os.ReadDir(dir); err != nil || string(text) != "one" || len(entries) != 1 {
+		t.Errorf("%q, error %v, %d files; want what was there", text, err, len(entries))
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := replace(filepath.Join(dir, "none", "file"), nil); err == nil {
+		t.Error("no error without a folder")
+	}
+}
+
+// A folder that others work on says who does; what was left is removed by whoever has it alone.
+func TestLock(t *testing.T) {
+	dir := t.TempDir()
+	left := filepath.Join(dir, storeFolder, temporary+"1")
+	leave := func() {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(left), 0o755), os.WriteFile(left, nil, 0o600), os.WriteFile(filepath.Join(dir, temporary+"2"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := func() bool {
+		_, inner := os.Stat(left)
+		_, outer := os.Stat(filepath.Join(dir, temporary+"2"))
+		if errors.Is(inner, os.ErrNotExist) != errors.Is(outer, os.ErrNotExist) {
+			t.Error("one of two is left")
+		}
+		return errors.Is(inner, os.ErrNotExist)
+	}
+	leave()
+	_, shard, err := open(dir, lockFile+"-1-of-2")
+	if err != nil || gone() {
+		t.Fatalf("a shard: error %v, swept %v", err, gone())
+	}
+	_, whole, err := open(dir, lockFile)
+	if err != nil || gone() {
+		t.Fatalf("beside a shard: error %v, swept %v", err, gone())
+	}
+	if _, _, err := open(dir, lockFile); err == nil || !strings.Contains(err.Error(), "works on "+dir+"; wait until it has ended") || strings.Contains(err.Error(), "process  works") {
+		t.Errorf("error %v, want one of the process that works there", err)
+	}
+	whole()
+	shard()
+	if _, whole, err = open(dir, lockFile); err != nil || !gone() {
+		t.Fatalf("alone: error %v, swept %v", err, gone())
+	}
+	whole()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := open(file, lockFile); err == nil || !strings.Contains(err.Error(), "make the folder of the study") {
+		t.Errorf("error %v, want that of a folder that is a file", err)
+	}
+}
+
+// Files are found beside the study, and written as they are reached from its folder.
+func TestFilesOfAStudy(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := errors.Join(os.Mkdir("in", 0o755), os.WriteFile("in/mine.yaml", nil, 0o600), os.WriteFile("here.yaml", nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	absolute := filepath.Join(dir, "here.yaml")
+	s := &Study{
+		Base: []string{"mine.yaml", "here.yaml", "default.yaml", "-", absolute},
+		Axes: []Axis{{Name: "scheduler", Items: []Item{{Name: "a", Files: []string{"mine.yaml"}}}}},
+	}
+	s.Locate("in")
+	if diff := cmp.Diff([]string{"in/mine.yaml", "here.yaml", "default.yaml", "-", absolute, "in/mine.yaml"}, slices.Concat(s.Base, s.Axes[0].Items[0].Files)); diff != "" {
+		t.Errorf("located (-want +got):\n%s", diff)
+	}
+	var names []string
+	for _, name := range s.Base {
+		names = append(names, from("studies/x", name))
+	}
+	if diff := cmp.Diff([]string{"../../in/mine.yaml", "../../here.yaml", "default.yaml", "-", absolute}, names); diff != "" {
+		t.Errorf("written (-want +got):\n%s", diff)
+	}
+	if err := os.WriteFile("default.yaml", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := from("studies/x", "default.yaml"); got != "../../default.yaml" {
+		t.Errorf("a file of an embedded name is %s", got)
+	}
+	// The resolved study says everything, and is not written again when it is the same.
+	text := rich + "write: [usage, training]\npublished: [{figure: Table 2, metric: jct_seconds.mean, at: {scheduler: second, color: red}, value: 1h}]\n"
+	text = strings.Replace(text, "{name: red, set: {round.interval: 1m}}", "{name: red, with: {scheduler: [fifo, second], load: '2.5'}}, blue", 1)
+	text = strings.Replace(text, ", blue", ", {name: blue}", 1)
+	read, err := Parse("s.yaml", "s", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := read.writeResolved("in"); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile("in/" + StudyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Parse("s.yaml", "other", written); err != nil || len(again.Points) != 1 || len(again.Axes[3].Items[0].With) != 2 {
+		t.Fatalf("read again: %+v, error %v", again, err)
+	}
+	before, err := os.Stat("in/" + StudyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rewritten := range []bool{false, true} {
+		if rewritten {
+			read.Seeds.First++
+		}
+		if err := read.writeResolved("in"); err != nil {
+			t.Fatal(err)
+		}
+		if after, err := os.Stat("in/" + StudyFile); err != nil || os.SameFile(before, after) == rewritten {
+			t.Errorf("written again, error %v; want that only of another study", err)
+		}
+	}
+	for _, want := range []string{
+		"name: full\n", "base: [../default.yaml]", "write: [usage, training]", "with: {scheduler: [fifo, second], load: \"2.5\"}", "windows: {span: 2h, count: 3}",
+		"windows: {jobs: 10, first_job: 4, count: 2}", "figure: Table 2", "at: {scheduler: second, color: red}", "value: 3600",
+		"seeds: {first: 7, count: 4, until: {metric: makespan_seconds, half_width: 2%, most: 80}}", "baseline: {scheduler: second}",
+	} {
+		if !strings.Contains(string(written), want) {
+			t.Errorf("no %q in\n%s", want, written)
+		}
+	}
+	if err := read.writeResolved("in/none"); err == nil {
+		t.Error("no error without a folder")
+	}
+}
+
+// A workload is loaded once for those that need it, and let go of after the last.
+func TestHeld(t *testing.T) {
+	runs := []*Run{{source: "s", jobs: "a"}, {source: "s", jobs: "a"}, {source: "s", jobs: "b"}}
+	h := newHeld(runs)
+	loads := 0
+	load := func() (*workload.Workload, error) { loads++; return nil, errors.New("unreadable") }
+	for range 2 {
+		if _, err := h.get("a", load); err == nil || err.Error() != "unreadable" {
+			t.Errorf("error %v", err)
+		}
+	}
+	if loads != 1 {
+		t.Errorf("loaded %d times", loads)
+	}
+	var left []int
+	for _, r := range runs {
+		left = append(left, len(h.known))
+		h.release(r)
+	}
+	if left = append(left, len(h.known)); !slices.Equal(left, []int{3, 3, 2, 0}) {
+		t.Errorf("%v are held, want 3, 3, 2 and none", left)
+	}
+}
+
+// Settings come whole sections first, then types, then what is inside.
+func TestFlagsAreInOrder(t *testing.T) {
+	at := core.Position{File: "s.yaml", Line: 3, Column: 1}
+	got := Flags([]Setting{
+		{Path: "round.interval", Value: "30s", At: at},
+		{Path: "pipeline.allocation.type", Value: "srtf"},
+		{Path: "workload", Value: map[string]any{"type": "csv"}},
+		{Path: "a.b", Value: math.NaN()},
+		{Path: "pipeline.placement.type", Value: "free"},
+	})
+	var texts []string
+	for _, f := range got {
+		texts = append(texts, f.Name+" "+f.Set)
+	}
+	want := []string{
+		`study workload={"type":"csv"}`, `study pipeline.allocation.type="srtf"`, `study pipeline.placement.type="free"`, `s.yaml:3:1 round.interval="30s"`, "study a.b=NaN",
+	}
+	if diff := cmp.Diff(want, texts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The numbers of a summary are known by their paths.
+func TestNumbersOfASummary(t *testing.T) {
+	s := &metrics.Summary{Jobs: metrics.JobCounts{Submitted: 4}, JCTSeconds: metrics.Distribution{P99: 7}, GPUHours: 2.5, Restarts: metrics.Restarts{Mean: 0.5}}
+	for path, want := range map[string]float64{"jobs.submitted": 4, "jct_seconds.p99": 7, "gpu_hours": 2.5, "restarts.mean": 0.5, "jct_seconds": nan, "seed": nan, "jct_seconds.luck": nan} {
+		if got := Value(s, path); got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
+			t.Errorf("%s is %v, want %v", path, got, want)
+		}
+	}
+	if !math.IsNaN(Value(nil, "gpu_hours")) {
+		t.Error("a run without a summary has a number")
+	}
+	paths, columns := Metrics(), Columns()
+	if len(paths) != len(columns) || slices.Contains(paths, "wall_seconds") || slices.Contains(paths, "seed") || slices.ContainsFunc(columns, func(c string) bool { return strings.Contains(c, ".") }) {
+		t.Errorf("%q\n%q", paths, columns)
+	}
+}
+
+// Comparisons are listed item by item, what pools more later; an axis of one item is not pooled.
+func TestSelections(t *testing.T) {
+	s, err := Parse("s.yaml", "s", []byte(`
+version: 1
+axes:
+  load: [1, 2]
+  scheduler: [fifo, srtf, {name: las, with: {load: "2"}}]
+  color: [{name: red}]
+baseline: {scheduler: srtf}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]int{{0, 0, 0}, {1, 0, 0}, {1, 2, 0}, {-1, 0, 0}, {-1, 2, 0}}
+	if diff := cmp.Diff(want, s.selections()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	r := &Result{Study: s}
+	for _, items := range want {
+		r.Stats = append(r.Stats, Comparison{Items: items})
+	}
+	if list := r.Pooled(); len(list) != 2 || list[0] != &r.Stats[3] || list[1] != &r.Stats[4] {
+		t.Errorf("pooled %v", list)
+	}
+	if cells := s.within([]int{-1, 2, -1}); len(cells) != 1 || !slices.Equal(cells[0], []int{1, 2, 0}) {
+		t.Errorf("las is in the cells %v", cells)
+	}
+	// The p of the comparisons of a metric that pool the same axes are corrected together.
+	list := []Comparison{
+		{Metric: "a", Items: []int{0, 0}, Known: true, Paired: stats.Paired{P: 0.01}},
+		{Metric: "a", Items: []int{1, 0}, Known: true, Paired: stats.Paired{P: 0.03}},
+		{Metric: "a", Items: []int{1, 0}, Holm: nan},
+		{Metric: "a", Items: []int{-1, 0}, Known: true, Paired: stats.Paired{P: 0.02}},
+		{Metric: "b", Items: []int{0, 0}, Known: true, Paired: stats.Paired{P: 0.04}},
+	}
+	s.correct(list)
+	for i, want := range []float64{0.02, 0.03, nan, 0.02, 0.04} {
+		if got := list[i].Holm; got != want && !math.IsNaN(want) {
+			t.Errorf("comparison %d: %v after Holm, want %v", i, got, want)
+		}
+	}
+}
+
+// A study tells how many runs it has, and what is wrong with it, and runs none.
+func TestCount(t *testing.T) {
+	o := Options{Catalog: quartet.Builtins(), Dir: filepath.Join(t.TempDir(), "none")}
+	s, err := Parse("s.yaml", "s", []byte("version: 1\naxes: {scheduler: [fifo, srtf], load: [1, 2]}\nseeds: {count: 3}\nwrite: [usage]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Count(t.Context(), o); n != 12 || err != nil {
+		t.Errorf("%d runs, error %v; want 12", n, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Count(ctx, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+	s.Set = []Setting{{Path: "round.interval", Value: "never"}, {Path: "luck", Value: 1}}
+	_, err = s.Count(t.Context(), o)
+	if err == nil || strings.Count(err.Error(), "round.interval") != 1 || strings.Count(err.Error(), "luck") != 1 {
+		t.Errorf("error %v, want each problem once", err)
+	}
+	if _, err := os.Stat(o.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Error("a folder was made")
+	}
+	s.Seeds.Until = &Until{Metric: "gpu_hours", Most: 9}
+	if _, err := Execute(t.Context(), s, Options{Shard: 1, Shards: 2}); err == nil || !strings.Contains(err.Error(), "shards cannot know how many seeds suffice") {
+		t.Errorf("error %v, want shards refused", err)
+	}
+}
