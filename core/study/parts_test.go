@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/stats"
@@ -561,5 +562,136 @@ func TestCount(t *testing.T) {
 	s.Seeds.Until = &Until{Metric: "gpu_hours", Most: 9}
 	if _, err := Execute(t.Context(), s, Options{Shard: 1, Shards: 2}); err == nil || !strings.Contains(err.Error(), "shards cannot know how many seeds suffice") {
 		t.Errorf("error %v, want shards refused", err)
+	}
+}
+
+// Without a baseline a study tells values and compares nothing.
+func TestStatsWithoutABaseline(t *testing.T) {
+	s, rows := pairs(t, "{count: 5}", "gpu_hours", 5, func(scheduler, replicate int) *metrics.Summary {
+		return &metrics.Summary{GPUHours: metrics.Number(10*scheduler + replicate)}
+	})
+	s.Baseline = -1
+	r := &Result{Study: s, Rows: rows, Stats: s.compare(rows, nil, 1, 1)}
+	table := r.statsTable()
+	if len(table) != 3 {
+		t.Fatalf("%d rows, want one for each scheduler below the header", len(table))
+	}
+	for i, want := range []string{"gpu_hours,fifo,,5,3,,,,,,,,,,,,1,values,,,,", "gpu_hours,las,,5,13,,,,,,,,,,,,1,values,,,,"} {
+		if got := strings.Join(table[i+1], ","); got != want || len(table[i+1]) != len(table[0]) {
+			t.Errorf("row %d\n%s, want\n%s", i, got, want)
+		}
+	}
+}
+
+// Too few jobs leave one workload without an interval; jobs that never started restarted never.
+func TestWithinATrace(t *testing.T) {
+	few := func(hash string) ([]metrics.Job, error) {
+		return ranJobs([]string{"", "", "", ""}, 10, 20, 30, metrics.Number(40*(1+len(strings.TrimLeft(hash, "1"))))), nil
+	}
+	s, rows := pairs(t, "{count: 1}", "jct_seconds.mean", 1, func(scheduler, _ int) *metrics.Summary {
+		jobs, _ := few([]string{"0 1", "1 1"}[scheduler])
+		sum := metrics.Number(0)
+		for i := range jobs {
+			sum += jobs[i].JCTSeconds / 4
+		}
+		return &metrics.Summary{Jobs: metrics.JobCounts{Submitted: 4, Completed: 4}, JCTSeconds: metrics.Distribution{Mean: sum}}
+	})
+	if c := s.compare(rows, few, 1, 1)[0]; c.Method != stats.MethodValues || !c.Known || c.Interval().Known() {
+		t.Errorf("of four jobs %+v", c)
+	}
+	started := []metrics.Job{{ID: 0, QueueingSeconds: 5, Restarts: 3}, {ID: 1, QueueingSeconds: metrics.Number(nan), Restarts: 0}, {ID: 2, QueueingSeconds: 0, Restarts: 1}}
+	if a, b := jobValues("restarts.mean", started, started, nil); !slices.Equal(a, []float64{3, 1}) || !slices.Equal(b, a) {
+		t.Errorf("restarts %v and %v", a, b)
+	}
+	other := slices.Clone(started)
+	other[1].QueueingSeconds = 7
+	if a, b := jobValues("restarts.mean", started, other, nil); a != nil || b != nil {
+		t.Errorf("restarts of other jobs %v and %v", a, b)
+	}
+	if a, _ := jobValues("gpu_hours", started, started, &metrics.Window{First: 2, Last: 2}); len(a) != 3 {
+		t.Errorf("GPU time of %d jobs, want all", len(a))
+	}
+	if a, _ := jobValues("queueing_seconds.mean", started, started, &metrics.Window{First: 2, Last: 2}); !slices.Equal(a, []float64{0}) {
+		t.Errorf("queueing %v, want that of the job that is measured", a)
+	}
+	if a, _ := jobValues("makespan_seconds", started, started, nil); a != nil {
+		t.Errorf("the makespan is a mean over %v", a)
+	}
+}
+
+// A published value is a number or, of seconds, a duration.
+func TestPublishedValues(t *testing.T) {
+	for _, tc := range []struct {
+		metric, text string
+		want         float64
+		ok           bool
+	}{
+		{"makespan_seconds", "90", 90, true},
+		{"makespan_seconds", "1.5m", 90, true},
+		{"jct_seconds.mean", "1h", 3600, true},
+		{"gpu_hours", "1h", 0, false},
+		{"gpu_hours", "-2.5", -2.5, true},
+		{"gpu_hours", "nan", 0, false},
+		{"gpu_hours", "inf", 0, false},
+		{"gpu_hours", "-Inf", 0, false},
+		{"makespan_seconds", "long", 0, false},
+	} {
+		if got, ok := pointValue(tc.metric, tc.text); ok != tc.ok || ok && got != tc.want {
+			t.Errorf("%s %q is %v, %v; want %v, %v", tc.metric, tc.text, got, ok, tc.want, tc.ok)
+		}
+	}
+}
+
+// A run with any policy in a process of its own is repeated, whatever is kept.
+func TestRunsOutside(t *testing.T) {
+	o := Options{Catalog: quartet.Builtins()}
+	for name, tc := range map[string]struct {
+		change func(*configs.Config)
+		want   bool
+	}{
+		"none":       {func(*configs.Config) {}, false},
+		"allocation": {func(c *configs.Config) { c.Allocation.Remote = &configs.Remote[core.Allocator]{} }, true},
+		"placement":  {func(c *configs.Config) { c.Placement.Remote = &configs.Remote[core.Placer]{} }, true},
+		"elasticity": {func(c *configs.Config) { c.Elasticity.Remote = &configs.Remote[core.Elasticity]{} }, true},
+		"scaler":     {func(c *configs.Config) { c.Scaler.Remote = &configs.Remote[core.ClusterScaler]{} }, true},
+		"admission":  {func(c *configs.Config) { c.Admission[0].Remote = &configs.Remote[core.Admitter]{} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Run{files: []string{"default.yaml"}}
+			c, err := o.load(r, Environment{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{"jobs"}, c.Output.Write); diff != "" || c.Output.Dir != "runs" {
+				t.Errorf("written (-want +got):\n%s", diff)
+			}
+			tc.change(c)
+			if err := r.identify(c, "build"); err != nil || r.outside != tc.want || len(r.Hash) != 64 || r.ID() != r.Hash[:12] {
+				t.Errorf("outside %v, hash %q, error %v; want %v", r.outside, r.Hash, err, tc.want)
+			}
+		})
+	}
+}
+
+// An exploration that cannot keep what it runs ends, and so does one that is told to.
+func TestExploreEnds(t *testing.T) {
+	s, err := Parse("s.yaml", "s", []byte("version: 1\nset: {workload.config.jobs: 2}\naxes: {scheduler: [fifo, srtf]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Catalog: quartet.Builtins(), Dir: t.TempDir(), Workers: 1}
+	enough := errors.New("enough")
+	if _, err := Explore(t.Context(), s, o, func([]Row) ([]int, error) { return nil, enough }); !errors.Is(err, enough) {
+		t.Errorf("error %v, want the one given", err)
+	}
+	steps := 0
+	_, err = Explore(t.Context(), s, o, func([]Row) ([]int, error) {
+		if steps++; steps > 1 {
+			return nil, enough
+		}
+		return []int{1}, os.RemoveAll(filepath.Join(o.Dir, storeFolder))
+	})
+	if err == nil || errors.Is(err, enough) || !strings.Contains(err.Error(), storeFolder) {
+		t.Errorf("error %v, want that of the folder that is gone", err)
 	}
 }
