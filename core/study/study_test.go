@@ -525,8 +525,9 @@ func TestSeedsAreAddedUntilIntervalsAreNarrow(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			until := "count: 6, until: {metric: jct_seconds.mean, half_width: " + tc.width + ", most: 18}"
-			r := execute(t, strings.ReplaceAll(small, "count: 6", until), options(t.TempDir()))
+			until := "count: 6, until: {metric: makespan_seconds, half_width: " + tc.width + ", most: 18}"
+			text := strings.NewReplacer("count: 6", until, "config.jobs: 6", "config.jobs: 12").Replace(small) // of fewer jobs all are alike
+			r := execute(t, text, options(t.TempDir()))
 			if r.Narrow != tc.narrow || r.Looks != tc.looks || len(r.Rows) != tc.runs {
 				t.Errorf("narrow %v after %d looks and %d runs; want %v, %d, %d", r.Narrow, r.Looks, len(r.Rows), tc.narrow, tc.looks, tc.runs)
 			}
