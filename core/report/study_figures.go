@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -423,11 +422,10 @@ func thinned(x, y []float64) (at, values []float64) {
 	return at, values
 }
 
-// oneJobFigures follow the job that held devices longest under the first item: its devices and its batch under each.
+// oneJobFigures follow the job that held devices longest under the first item, under each of them.
 func (s *Study) oneJobFigures() []Figure {
 	runs, order, where := s.chosen(true)
-	type stay struct{ start, end, replicas, batch float64 }
-	stays := map[string]map[string][]stay{}
+	stays := map[string]map[string][]period{}
 	s.rows("timeline", []string{"job", "start_s", "end_s", "replicas", "batch_per_device", "accumulation_steps"}, func(run string, cells []string) {
 		item := runs[run]
 		if item == "" {
@@ -438,48 +436,41 @@ func (s *Study) oneJobFigures() []Figure {
 			v[k] = zeroed(finite(cells[k])) // no batch is 0
 		}
 		if stays[item] == nil {
-			stays[item] = map[string][]stay{}
+			stays[item] = map[string][]period{}
 		}
-		stays[item][cells[0]] = append(stays[item][cells[0]], stay{v[1], v[2], v[3], v[3] * v[4] * (v[5] + 1)})
+		stays[item][cells[0]] = append(stays[item][cells[0]], period{v[1], v[2], v[3], v[3] * v[4] * (v[5] + 1)})
 	})
 	if len(order) == 0 {
 		return nil
 	}
-	job, most := "", 0.0
-	for name, list := range stays[order[0]] {
-		held := 0.0
-		for _, one := range list {
-			held += one.end - one.start
-		}
-		if held > most || held == most && name < job {
-			job, most = name, held
-		}
-	}
+	job := longestHeld(stays[order[0]])
 	if job == "" {
 		return nil
 	}
-	figures := []Figure{
-		{Place: placeOne, Name: "one-job-devices", Title: fmt.Sprintf("Devices of job %s%s", job, suffix(where)), XLabel: "time", YLabel: "devices", X: Seconds, Y: Plain},
-		{Place: placeOne, Name: "one-job-batch", Title: fmt.Sprintf("Batch of job %s%s", job, suffix(where)), XLabel: "time", YLabel: "batch", X: Seconds, Y: Plain},
+	batches, efficiencies, contentions := map[string]course{}, map[string]course{}, map[string]course{}
+	extend := func(of map[string]course, item string, at, value float64) {
+		c := of[item]
+		c.add(at, value)
+		of[item] = c
 	}
-	for c, item := range order {
-		devices, batch := Line{Label: item, Colour: c, Step: true}, Line{Label: item, Colour: c, Step: true}
-		list := stays[item][job]
-		slices.SortFunc(list, func(a, b stay) int { return cmp.Compare(a.start, b.start) })
-		for i, one := range list {
-			devices.X, devices.Y = append(devices.X, one.start), append(devices.Y, one.replicas)
-			batch.X, batch.Y = append(batch.X, one.start), append(batch.Y, one.batch)
-			if i+1 == len(list) || list[i+1].start > one.end {
-				devices.X, devices.Y = append(devices.X, one.end), append(devices.Y, 0)
-				batch.X, batch.Y = append(batch.X, one.end), append(batch.Y, 0)
-			}
+	s.rows("efficiency", []string{"job", "at_s", "batch", "efficiency"}, func(run string, cells []string) {
+		if item := runs[run]; item != "" && cells[0] == job {
+			at := finite(cells[1])
+			extend(batches, item, at, finite(cells[2]))
+			extend(efficiencies, item, at, finite(cells[3]))
 		}
-		if len(devices.X) > 0 {
-			figures[0].Lines = append(figures[0].Lines, devices)
+	})
+	s.rows("usage", []string{"at_s", "running", "waiting", "pending"}, func(run string, cells []string) {
+		if item := runs[run]; item != "" {
+			extend(contentions, item, finite(cells[0]), finite(cells[1])+finite(cells[2])+finite(cells[3]))
 		}
-		if slices.ContainsFunc(batch.Y, func(v float64) bool { return v > 0 }) {
-			figures[1].Lines = append(figures[1].Lines, batch)
-		}
+	})
+	var lives []life
+	for _, item := range order {
+		l := newLife(item, stays[item][job])
+		l.trained(batches[item], efficiencies[item])
+		l.beside(contentions[item])
+		lives = append(lives, l)
 	}
-	return drawn(figures)
+	return lifeFigures(job, where, lives)
 }
