@@ -14,20 +14,26 @@ func (c *course) add(at, value float64) {
 	c.at, c.values = append(c.at, at), append(c.values, value)
 }
 
-// between is a course from one moment to another, with its value at the first.
+// between is a course from one moment to another, with its values at both. A course that has not begun then begins later.
 func (c *course) between(from, to float64) course {
 	var out course
-	before := math.NaN()
+	last := math.NaN()
 	for i, at := range c.at {
-		switch {
-		case at <= from:
-			before = c.values[i]
-		case at <= to:
-			if len(out.at) == 0 && !math.IsNaN(before) {
-				out.add(from, before)
-			}
-			out.add(at, c.values[i])
+		if at > from && len(out.at) == 0 && !math.IsNaN(last) {
+			out.add(from, last)
 		}
+		if at >= to {
+			break
+		}
+		if last = c.values[i]; at > from {
+			out.add(at, last)
+		}
+	}
+	if !math.IsNaN(last) {
+		if len(out.at) == 0 {
+			out.add(from, last)
+		}
+		out.add(to, last)
 	}
 	return out
 }
@@ -59,14 +65,15 @@ func newLife(label string, stays []period) life {
 	return l
 }
 
-// trained takes in how the job trained at each moment, if that is known.
+// trained takes in how the job trained at each moment, if that is known. Both are 0 while it has no devices, as devices are.
 func (l *life) trained(batch, efficiency course) {
-	if len(efficiency.at) > 0 {
-		for i, v := range batch.values {
-			batch.values[i] = zeroed(v) // while it has no devices
-		}
-		l.batch, l.efficiency = batch, efficiency
+	if len(efficiency.at) == 0 {
+		return
 	}
+	for i := range efficiency.at {
+		batch.values[i], efficiency.values[i] = zeroed(batch.values[i]), zeroed(efficiency.values[i])
+	}
+	l.batch, l.efficiency = batch, efficiency
 }
 
 // beside takes in how many jobs there were while the job had not ended.
@@ -102,7 +109,7 @@ func lifeFigures(job, where string, lives []life) []Figure {
 		{"one-job-devices", "Devices of job %s", "devices", Plain, func(l *life) course { return l.devices }},
 		{"one-job-batch", "Batch of job %s", "batch", Plain, func(l *life) course { return l.batch }},
 		{"one-job-efficiency", "Statistical efficiency of job %s", "efficiency", Share, func(l *life) course { return l.efficiency }},
-		{"one-job-contention", "Jobs in the cluster while job %s was in it", "jobs", Plain, func(l *life) course { return l.contention }},
+		{"one-job-contention", "Contention of job %s", "jobs in the cluster", Plain, func(l *life) course { return l.contention }},
 	} {
 		one := Figure{Place: placeOne, Name: f.name, Title: fmt.Sprintf(f.title, job) + suffix(where), XLabel: "time", YLabel: f.label, X: Seconds, Y: f.y}
 		for c := range lives {
@@ -114,4 +121,55 @@ func lifeFigures(job, where string, lives []life) []Figure {
 		list = append(list, one)
 	}
 	return drawn(list)
+}
+
+// lifeFigures follow the job of a run that held devices longest.
+func (r *Run) lifeFigures() []Figure {
+	stays := map[string][]period{}
+	for i := range r.stays {
+		s := &r.stays[i]
+		name, devices := r.Jobs.name[s.job], float64(s.replicas)
+		stays[name] = append(stays[name], period{s.start, s.end, devices, devices * float64(s.batch) * float64(s.passes+1)})
+	}
+	job := longestHeld(stays)
+	if job == "" {
+		return nil
+	}
+	l := newLife(job, stays[job])
+	if r.paces != nil {
+		l.trained(r.pacesOf(job))
+	}
+	if r.usage != nil {
+		l.beside(r.jobsOver())
+	}
+	return lifeFigures(job, "", []life{l})
+}
+
+// pacesOf is what efficiency.csv tells of a job.
+func (r *Run) pacesOf(name string) (batch, efficiency course) {
+	id := float64(r.Jobs.id[slices.Index(r.Jobs.name, name)])
+	job, _ := r.paces.numbers("job") // the page tells of what is no number
+	at, _ := r.paces.numbers("at_s")
+	batches, _ := r.paces.numbers("batch")
+	efficiencies, _ := r.paces.numbers("efficiency")
+	for i := range job {
+		if job[i] == id && !math.IsNaN(at[i]) {
+			batch.add(at[i], batches[i])
+			efficiency.add(at[i], efficiencies[i])
+		}
+	}
+	return batch, efficiency
+}
+
+// jobsOver is how many jobs there were.
+func (r *Run) jobsOver() (jobs course) {
+	at, _ := r.usage.numbers("at_s") // the page tells of what is no number
+	jobs = course{at: at, values: make([]float64, len(at))}
+	for _, column := range [...]string{"running", "waiting", "pending"} {
+		values, _ := r.usage.numbers(column)
+		for i, v := range values {
+			jobs.values[i] += v
+		}
+	}
+	return jobs
 }

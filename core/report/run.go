@@ -31,6 +31,7 @@ type Run struct {
 	used    *table
 	tenants *table
 	trained *table
+	paces   *table
 
 	stays   []stay
 	waits   []wait
@@ -161,6 +162,7 @@ func ReadRunFS(files fs.FS, dir string) (*Run, error) {
 	read("accelerators.csv", false, columns(&r.used))
 	read("tenants.csv", false, columns(&r.tenants))
 	read("training.csv", false, columns(&r.trained))
+	read("efficiency.csv", false, columns(&r.paces))
 	if found == 0 {
 		return nil, fmt.Errorf("%s holds no run: neither manifest.json nor jobs.csv is there", dir)
 	}

@@ -33,6 +33,9 @@ func (s *Study) publishedFigures() []Figure {
 	name, metric := t.text("figure"), t.text("metric")
 	published, _ := t.numbers("published") // what is no number is not drawn, and the table shows it
 	ours, _ := t.numbers("ours")
+	low, _ := t.numbers("ours_low")
+	high, _ := t.numbers("ours_high")
+	runs, _ := t.numbers("runs")
 	var list []Figure
 	for _, key := range items(join(name, metric)) {
 		var rows []int
@@ -72,6 +75,7 @@ func (s *Study) publishedFigures() []Figure {
 			groups = groups[:mostLines]
 		}
 		for colour, group := range groups {
+			var lows, highs []float64
 			mine, theirs := Line{Label: strings.TrimPrefix(group+", ours", ", "), Points: true, Colour: colour}, Line{Label: strings.TrimPrefix(group+", published", ", "), Points: true, Hollow: true, Colour: colour}
 			for _, i := range rows {
 				if of[i] != group {
@@ -79,10 +83,12 @@ func (s *Study) publishedFigures() []Figure {
 				}
 				place := float64(slices.Index(f.Ticks, at[i]))
 				mine.X, mine.Y = append(mine.X, place), append(mine.Y, ours[i])
+				lows, highs = append(lows, low[i]), append(highs, high[i])
 				theirs.X, theirs.Y = append(theirs.X, place), append(theirs.Y, published[i])
 			}
-			f.Lines = append(f.Lines, mine, theirs)
+			f.Lines = append(f.Lines, mine.within(lows, highs), theirs)
 		}
+		f.Title += intervalNote("bars", f.Lines, slices.ContainsFunc(rows, func(i int) bool { return runs[i] > 1 }))
 		list = append(list, f)
 	}
 	return list
@@ -119,18 +125,23 @@ func (s *Study) varying(rows []int) (lines, along string) {
 // publishedTable lists published figures beside ours.
 func (s *Study) publishedTable() grid {
 	t := s.published
-	g := grid{Caption: "Published figures and ours", Head: append([]string{"figure", "metric"}, append(slices.Clone(s.axes), "runs", "published", "ours", "difference")...)}
+	g := grid{Caption: "Published figures and ours", Head: append([]string{"figure", "metric"}, append(slices.Clone(s.axes), "runs", "published", "ours", "95 % interval of ours", "difference")...)}
 	published, _ := t.numbers("published")
 	ours, _ := t.numbers("ours")
 	difference, _ := t.numbers("difference")
+	low, _ := t.numbers("ours_low")
+	high, _ := t.numbers("ours_high")
 	figure, metric, runs := t.text("figure"), t.text("metric"), t.text("runs")
 	for i := range t.rows {
 		texts := []string{figure[i], metric[i]}
 		for _, axis := range s.axes {
 			texts = append(texts, t.text(axis)[i])
 		}
-		unit := unitOf(metric[i])
-		g.Rows = append(g.Rows, plain(append(texts, runs[i], unit.text(published[i]), unit.text(ours[i]), signedPercent(difference[i]))...))
+		unit, interval := unitOf(metric[i]), unknownText
+		if !math.IsNaN(low[i]) && !math.IsNaN(high[i]) {
+			interval = unit.text(low[i]) + " to " + unit.text(high[i])
+		}
+		g.Rows = append(g.Rows, plain(append(texts, runs[i], unit.text(published[i]), unit.text(ours[i]), interval, signedPercent(difference[i]))...))
 	}
 	return g
 }
@@ -251,14 +262,15 @@ func (s *Study) loadFigures() []Figure {
 				f := Figure{Place: placeLoad, Name: fileName(title), Title: title, XLabel: "load", YLabel: metric, X: Plain, Y: unitOf(metric)}
 				several := false
 				for _, name := range items(item) {
-					mean, low, high, any := overLoads(loads, load, values, func(i int) bool { return w.groups[i] == g && item[i] == name })
-					if !any || len(f.Lines) == mostLines {
+					mean, low, high := overLoads(loads, load, values, func(i int) bool { return w.groups[i] == g && item[i] == name })
+					if !known(mean) || len(f.Lines) == mostLines {
 						continue
 					}
 					several = several || count(mean) > 1
-					f.Lines = append(f.Lines, Line{Label: name, Colour: len(f.Lines), X: loads, Y: mean, Low: low, High: high})
+					f.Lines = append(f.Lines, Line{Label: name, Colour: len(f.Lines), X: loads, Y: mean}.within(low, high))
 				}
 				if several {
+					f.Title += intervalNote("bands", f.Lines, false)
 					list = append(list, f)
 				}
 			}
