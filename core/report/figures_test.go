@@ -152,10 +152,10 @@ func TestPageCarriesTheFiguresOfAStudy(t *testing.T) {
 		"Table 2, jct_seconds.mean; one run each: no interval: ours":      {X: []float64{0, 1}, Y: []float64{200, 100}, Ticks: []string{"fifo", "pollux"}},
 		"Table 2, jct_seconds.mean; one run each: no interval: published": {X: []float64{0, 1}, Y: []float64{250, 80}, Ticks: []string{"fifo", "pollux"}},
 
-		"Figure 8, jct_seconds.mean; one run each: no interval: fifo, ours":        {X: []float64{0, 1}, Y: []float64{150, 200}, Ticks: []string{"0.5", "1"}},
-		"Figure 8, jct_seconds.mean; one run each: no interval: fifo, published":   {X: []float64{0, 1}, Y: []float64{125, 250}, Ticks: []string{"0.5", "1"}},
-		"Figure 8, jct_seconds.mean; one run each: no interval: pollux, ours":      {X: []float64{1}, Y: []float64{nan}, Ticks: []string{"0.5", "1"}},
-		"Figure 8, jct_seconds.mean; one run each: no interval: pollux, published": {X: []float64{1}, Y: []float64{80}, Ticks: []string{"0.5", "1"}},
+		"Figure 8, jct_seconds.mean; one run each: no interval: fifo, ours":        {X: []float64{-0.125, 0.875}, Y: []float64{150, 200}, Ticks: []string{"0.5", "1"}},
+		"Figure 8, jct_seconds.mean; one run each: no interval: fifo, published":   {X: []float64{-0.125, 0.875}, Y: []float64{125, 250}, Ticks: []string{"0.5", "1"}},
+		"Figure 8, jct_seconds.mean; one run each: no interval: pollux, ours":      {X: []float64{1.125}, Y: []float64{nan}, Ticks: []string{"0.5", "1"}},
+		"Figure 8, jct_seconds.mean; one run each: no interval: pollux, published": {X: []float64{1.125}, Y: []float64{80}, Ticks: []string{"0.5", "1"}},
 
 		"Change of jct_seconds.mean against fifo: all":        {X: []float64{0}, Y: []float64{-0.5}, Low: []float64{-0.625}, High: []float64{-0.375}, Ticks: []string{"pollux"}},
 		"jct_seconds_mean; one run each: no interval: fifo":   {X: []float64{0.5, 1}, Y: []float64{150, 200}},
@@ -231,7 +231,7 @@ func TestPolluxPageCarriesEveryPoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range rows[1:] {
-		want = append(want, point{row[0] + ", " + row[1], finite(row[7]), finite(row[8])})
+		want = append(want, point{row[0] + ", " + row[1] + "; bars: 95 % intervals", finite(row[7]), finite(row[8])})
 	}
 	sorted := func(list []point) []point {
 		slices.SortFunc(list, func(a, b point) int {

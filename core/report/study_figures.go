@@ -81,7 +81,7 @@ func (s *Study) publishedFigures() []Figure {
 				if of[i] != group {
 					continue
 				}
-				place := float64(slices.Index(f.Ticks, at[i]))
+				place := float64(slices.Index(f.Ticks, at[i])) + beside(colour, len(groups))
 				mine.X, mine.Y = append(mine.X, place), append(mine.Y, ours[i])
 				lows, highs = append(lows, low[i]), append(highs, high[i])
 				theirs.X, theirs.Y = append(theirs.X, place), append(theirs.Y, published[i])
@@ -184,6 +184,9 @@ func changeFigures(s *Study, list []comparison) []Figure {
 	return figures
 }
 
+// beside is by how much one of several lines of points is moved from its mark, so that none hides another.
+func beside(i, lines int) float64 { return 0.5 * (float64(i) - 0.5*float64(lines-1)) / float64(lines) }
+
 // changeFigure draws the changes that a choice takes, by the line that it puts them on.
 func changeFigure(s *Study, list []comparison, metric, by string, choose func(*comparison) (string, bool)) (Figure, bool) {
 	f := Figure{Place: placeChanges, Name: fileName("change", metric), Title: "Change of " + metric, XLabel: s.compared, YLabel: "change", X: Plain, Y: Share}
@@ -212,9 +215,9 @@ func changeFigure(s *Study, list []comparison, metric, by string, choose func(*c
 		f.Title = strings.TrimSuffix(f.Title, " against "+c.baseline) + " against " + c.baseline
 	}
 	for i := range f.Lines {
-		if by != "" { // beside one another
+		if by != "" {
 			for k := range f.Lines[i].X {
-				f.Lines[i].X[k] += 0.5 * (float64(i)/float64(len(f.Lines)) - 0.5*float64(len(f.Lines)-1)/float64(len(f.Lines)))
+				f.Lines[i].X[k] += beside(i, len(f.Lines))
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func WriteStudy(w io.Writer, s *Study) error {
 	packFigures(data, figures)
 	for _, part := range [...]section{
 		{ID: "changed", Title: "Changes", Text: []string{"The change against the baseline with its interval at " + levels(list) + "."}, Plots: []string{placeChanges}},
-		{ID: "load", Title: "Over load", Text: []string{"The mean over the runs of a load. A band is its 95 % interval, by t over these runs; one run has none."}, Plots: []string{placeLoad}},
+		{ID: "load", Title: "Over load", Text: []string{"The mean over the runs of a load. A band is its 95 % interval, by t over these runs; one run has none. How items differ on the same jobs is under Changes."}, Plots: []string{placeLoad}},
 		{ID: "shape", Title: "Distributions", Text: []string{"Over the jobs of all workloads together."}, Plots: []string{placeShape}},
 		{ID: "time", Title: "Over time", Text: []string{"One run of each."}, Plots: []string{placeOver}},
 		{ID: "life", Title: "One job", Text: []string{"The job that held devices longest in the first of these runs: its devices, its batch and its statistical efficiency, 0 while it had none, and how many jobs were in the cluster with it."}, Plots: []string{placeOne}},
