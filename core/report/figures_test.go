@@ -21,8 +21,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// carried reads back what a page carries.
-func carried(t *testing.T, page string) (column func(string) []float64, values map[string]json.RawMessage) {
+// unpacked reads back what a page carries. What is not known is NaN.
+func unpacked(t *testing.T, page string) (columns map[string][]float64, values map[string]json.RawMessage) {
 	t.Helper()
 	_, rest, _ := strings.Cut(page, `id="data">`)
 	text, _, found := strings.Cut(rest, "</script>")
@@ -50,10 +50,10 @@ func carried(t *testing.T, page string) (column func(string) []float64, values m
 	if err := json.Unmarshal(all[4:4+length], &index); err != nil {
 		t.Fatal(err)
 	}
-	return func(name string) []float64 {
-		c, known := index.Columns[name]
-		if !known {
-			t.Fatalf("the page has no column %q", name)
+	columns = map[string][]float64{}
+	for name, c := range index.Columns {
+		if at := int(4+length) + c.At; at%4 != 0 {
+			t.Errorf("column %s begins at %d, which is no multiple of 4", name, at)
 		}
 		list, sum := make([]float64, c.N), uint32(0)
 		for i := range list {
@@ -64,12 +64,28 @@ func carried(t *testing.T, page string) (column func(string) []float64, values m
 			case c.Delta:
 				sum += bits
 				list[i] = float64(sum) * c.Scale
+			case bits == missing:
+				list[i] = math.NaN()
 			default:
 				list[i] = float64(bits) * c.Scale
 			}
 		}
+		columns[name] = list
+	}
+	return columns, index.Values
+}
+
+// carried reads back what a page carries, column by column.
+func carried(t *testing.T, page string) (column func(string) []float64, values map[string]json.RawMessage) {
+	t.Helper()
+	columns, values := unpacked(t, page)
+	return func(name string) []float64 {
+		list, known := columns[name]
+		if !known {
+			t.Fatalf("the page has no column %q", name)
+		}
 		return list
-	}, index.Values
+	}, values
 }
 
 // published is the folder of a study with published figures and files of runs.
