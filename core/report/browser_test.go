@@ -41,7 +41,7 @@ func TestPageInBrowser(t *testing.T) {
 		evil[name].Data = []byte(strings.ReplaceAll(string(evil[name].Data), "first", quoted))
 	}
 	for name, all := range map[string]fstest.MapFS{
-		"small": small(), "hostile": evil, "only jobs": files(map[string]string{"jobs.csv": jobsHeader}),
+		"small": small(), "full": full(), "hostile": evil, "only jobs": files(map[string]string{"jobs.csv": jobsHeader}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, page := pageOf(t, all)

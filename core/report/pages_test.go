@@ -136,8 +136,9 @@ func without(all fstest.MapFS, names ...string) fstest.MapFS {
 func TestPagesOfRuns(t *testing.T) {
 	_, page := pageOf(t, full())
 	golden(t, "full.txt", shown(t, page))
-	_, page = pageOf(t, without(full(), "timeline.csv", "nodes.csv", "usage.csv", "fairness.csv", "training.csv", "efficiency.csv", "tenants.csv", "accelerators.csv"))
+	r, page := pageOf(t, without(full(), "timeline.csv", "nodes.csv", "usage.csv", "fairness.csv", "training.csv", "efficiency.csv", "tenants.csv", "accelerators.csv"))
 	golden(t, "usual.txt", shown(t, page))
+	golden(t, "usual-figures.txt", drawnText(r.Figures()))
 }
 
 // Runs beside each other, of the same jobs and of others.
