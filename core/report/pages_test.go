@@ -32,8 +32,19 @@ func shown(t *testing.T, page string) string {
 		t.Fatal("the page has no main part")
 	}
 	for _, mark := range [...][2]string{
-		{`<td class="([^"]*)">`, " | {$1} "}, {`<t[dh][^>]*>`, " | "}, {`<h2[^>]*>`, "\n## "}, {`<caption>`, "# "}, {`</(caption|summary|thead)>`, "\n"}, {`<a href="([^"]*)">`, "[$1] "},
-		{`<div class="grid" id="([^"]*)">`, "chart: $1"}, {`<(canvas|input|noscript)`, "$1: <"}, {`</?(li|dt|p)[^>]*>`, "\n"}, {`<dd[^>]*>`, ": "}, {`<tr[^>]*>`, "\n"}, {`<[^>]*>`, ""}, {`[ \n]*\n\s*`, "\n"},
+		{`<td class="([^"]*)">`, " | {$1} "},
+		{`<t[dh][^>]*>`, " | "},
+		{`<h2[^>]*>`, "\n## "},
+		{`<caption>`, "# "},
+		{`</(caption|summary|thead)>`, "\n"},
+		{`<a href="([^"]*)">`, "[$1] "},
+		{`<div class="grid" id="([^"]*)">`, "chart: $1"},
+		{`<(canvas|input|noscript)`, "$1: <"},
+		{`</?(li|dt|p)[^>]*>`, "\n"},
+		{`<dd[^>]*>`, ": "},
+		{`<tr[^>]*>`, "\n"},
+		{`<[^>]*>`, ""},
+		{`[ \n]*\n\s*`, "\n"},
 	} {
 		text = regexp.MustCompile(mark[0]).ReplaceAllString(text, mark[1])
 	}
