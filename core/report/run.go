@@ -158,11 +158,11 @@ func ReadRunFS(files fs.FS, dir string) (*Run, error) {
 		}
 	}
 	read("usage.csv", false, columns(&r.usage))
+	read("efficiency.csv", false, columns(&r.paces))
 	read("fairness.csv", false, columns(&r.rho))
 	read("accelerators.csv", false, columns(&r.used))
 	read("tenants.csv", false, columns(&r.tenants))
 	read("training.csv", false, columns(&r.trained))
-	read("efficiency.csv", false, columns(&r.paces))
 	if found == 0 {
 		return nil, fmt.Errorf("%s holds no run: neither manifest.json nor jobs.csv is there", dir)
 	}
