@@ -159,7 +159,9 @@ func TestPageOfSeveralRuns(t *testing.T) {
 	larger := full()
 	larger["manifest.json"].Data = []byte(strings.NewReplacer(`"full"`, `"larger"`, "k80, devices: 1", "k80, devices: 2").Replace(string(larger["manifest.json"].Data)))
 	var runs []*Run
-	for _, all := range []fstest.MapFS{full(), other, larger, small()} {
+	few := small() // without a summary
+	delete(few, "summary.json")
+	for _, all := range []fstest.MapFS{full(), other, larger, few} {
 		r, err := ReadRunFS(all, "runs/x")
 		if err != nil {
 			t.Fatal(err)
@@ -202,8 +204,8 @@ func packedFiles(t *testing.T, all fstest.MapFS, texts map[string]string) fstest
 	return all
 }
 
-// whole is the folder of a study of three schedulers on two workloads at two loads, two replicates each, of which one run failed, one
-// is missing and one cell was never there.
+// whole is the folder of a study of three schedulers on two workloads at two loads, two replicates each, of which two runs failed
+// and one cell was never there.
 func whole(t *testing.T) fstest.MapFS {
 	t.Helper()
 	runs := "run,workload,scheduler,load,replicate,seed,offered_load,outcome,jct_seconds_mean,jct_seconds_p99,makespan_seconds,fairness_rho_mean\n"
@@ -221,7 +223,7 @@ func whole(t *testing.T) fstest.MapFS {
 					case w == 0 && s == 1 && l == 1 && replicate == 2:
 						outcome, numbers = "failed", ",,,"
 					case w == 1 && s == 1 && l == 1 && replicate == 1:
-						outcome, numbers = "missing", ",,,"
+						outcome, numbers = "failed", ",,,"
 					}
 					runs += fmt.Sprintf("r%d,%s,%s,%s,%d,%d,0.5,%s,%s\n", k, workload, scheduler, load, replicate, replicate, outcome, numbers)
 				}

@@ -29,9 +29,9 @@ Q.run = data => {
   if ($('reasons') && reasons && reasons.length) chart($('reasons'), { title: 'Waiting jobs by what they were told', x: column('waiting.at'), sync: 'time', series: reasons.map((label, i) => ({ label, y: column('waiting.' + i), step: true })) });
 
   const rows = new Map(); // of waits and stays, by job
-  const byJob = (name, key) => { const list = column(name); if (list) for (let i = 0; i < list.length; i++) { let r = rows.get(list[i]); if (!r) rows.set(list[i], r = { stays: [], waits: [], tunes: [], paces: [] }); r[key].push(i); } };
+  const byJob = (name, key) => { const list = column(name); if (list) for (let i = 0; i < list.length; i++) { let r = rows.get(list[i]); if (!r) rows.set(list[i], r = { stays: [], waits: [], tunes: [] }); r[key].push(i); } };
   let indexed = false;
-  const life = j => { if (!indexed) { byJob('stays.job', 'stays'); byJob('waits.job', 'waits'); byJob('tunes.job', 'tunes'); byJob('paces.job', 'paces'); indexed = true; } return rows.get(j) || { stays: [], waits: [], tunes: [], paces: [] }; };
+  const life = j => { if (!indexed) { byJob('stays.job', 'stays'); byJob('waits.job', 'waits'); byJob('tunes.job', 'tunes'); indexed = true; } return rows.get(j) || { stays: [], waits: [], tunes: [] }; };
   const why = data.value('whys') || [];
   const wanted = i => { const w = column('waits.wanted')[i], a = column('waits.available')[i]; return Number.isNaN(w) ? '' : `, ${digits(w)} wanted, ${digits(a)} available`; };
   Q.verdict = (j, at) => {
@@ -82,8 +82,10 @@ Q.run = data => {
     for (const i of l.tunes) { const b = column('tunes.batch')[i], p = column('tunes.passes')[i]; if (!(b > 0)) continue; tx.push(column('tunes.at')[i]); ty.push(b); events.push([column('tunes.at')[i], 'batch', `${digits(b)} on a device${p > 0 ? `, ${digits(p)} passes added` : ''}`]); }
     if (x.length) chart(one, { title: 'Devices it held', x, series: [{ label: 'devices', y, step: true }], sync: 'job' });
     if (tx.length > 1) chart(one, { title: 'Batch on a device', x: tx, series: [{ label: 'batch', y: ty, step: true }], sync: 'job' });
-    if (l.paces.length) {
-      const of = name => l.paces.map(i => column('paces.' + name)[i] || 0), px = of('at'); // 0 while it has no devices
+    const paces = []; // moments at which it trained otherwise
+    (column('paces.job') || []).forEach((of, i) => { if (of === j) paces.push(i); });
+    if (paces.length) {
+      const of = name => paces.map(i => column('paces.' + name)[i] || 0), px = of('at'); // 0 while it has no devices
       chart(one, { title: 'Batch, over all its devices', x: px, series: [{ label: 'batch', y: of('batch'), step: true }], sync: 'job' });
       chart(one, { title: 'Its statistical efficiency', x: px, series: [{ label: 'efficiency', y: of('efficiency'), step: true }], format: percent, sync: 'job' });
     }
