@@ -204,3 +204,15 @@ func TestRecorderOfTrainingThatChanges(t *testing.T) {
 		"0,0,16,0.75,320", "0,4,16,0.75,0", "0,6,16,0.75,320", "0,14,16,0.5,320", "0,20,64,0.5,0", "0,22,,,", "0,30,16,0.75,0", "0,34,,,",
 		"1,40,16,0.75,0", "1,50,,,"), &s.files.efficiency)
 }
+
+// A row is written when something in it changed, whether or not other files are asked for: not when a job that pauses is moved.
+func TestRecorderOfEfficiencyAlone(t *testing.T) {
+	s := newStory(t, trains)
+	s.Recorder = timeline.NewRecorder(s.view.Cluster, timeline.Outputs{Efficiency: &s.files.efficiency, Truth: trains})
+	jobs := map[core.JobID]core.JobState{0: core.Running, 2: core.Running}
+	s.round(0, jobs, []core.Event{submitted(0, 0), submitted(2, 0)}, start(core.Start, 0, seat(0, 1)), start(core.Start, 2, seat(1, 1)))
+	s.round(10, jobs, nil, start(core.Move, 0, seat(0, 2)))
+	s.round(20, jobs, []core.Event{progressed(2, 15, 0, 1, 15)}, start(core.Move, 0, seat(1, 2)))
+	s.finish(30, &core.Job{JobSpec: spec(0), State: core.Running}, &core.Job{JobSpec: spec(2), State: core.Running})
+	expect(t, "efficiency.csv", lines(efficiencyHeader, "0,0,16,0.75,0", "2,0,16,0.75,0", "2,15,16,0.75,32", "0,30,,,", "2,30,,,"), &s.files.efficiency)
+}
