@@ -178,6 +178,7 @@ func TestParseProblems(t *testing.T) {
 		"as many as at a time":          {until + "{count: 9, until: {metric: makespan_seconds, half_width: 2%, most: 9}}", ""},
 		"twenty looks":                  {until + "{count: 3, until: {metric: makespan_seconds, half_width: 2%, most: 60}}", ""},
 		"twenty-one looks":              {until + "{count: 3, until: {metric: makespan_seconds, half_width: 2%, most: 61}}", "seeds.until.most: takes more than 20 looks; count seeds are added at a time: raise count to 4"},
+		"twenty-seven looks":            {until + "{count: 3, until: {metric: makespan_seconds, half_width: 2%, most: 80}}", "raise count to 4"},
 		"a metric that there is not":    {until + "{until: {metric: luck, half_width: 2%, most: 9}}", "seeds.until.metric"},
 		"two axes compared":             {"axes: {load: [1], scheduler: [fifo]}\nbaseline: {load: 1, scheduler: fifo}", "baseline: names more than one axis"},
 		"an axis that there is not":     {"axes: {load: [1]}\nbaseline: {scheduler: fifo}", `baseline.scheduler: there is no axis "scheduler"`},
