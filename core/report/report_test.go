@@ -22,7 +22,7 @@ const hostile = `</script><img src=x onerror=alert(1)>"'&` + "\u202e" + `שלו�
 func small() fstest.MapFS {
 	return files(map[string]string{
 		"manifest.json": `{"name": "small", "seed": 7, "config": "cluster:\n  nodes: [{name: a, count: 1, accelerator: t4, devices: 2}, {name: b, count: 2, accelerator: v100, devices: 1}]\n",
-			"inputs": [], "outputs": [{"file": "jobs.csv", "sha256": "00ff"}]}`,
+			"inputs": [], "outputs": []}`,
 		"summary.json": `{"schema": "quartet.summary/v1", "name": "small", "components": {"allocation": "allocation/fifo", "elasticity": "elasticity/goodput", "backend": "backend/simulator"},
 			"jobs": {"submitted": 2, "completed": 1, "unfinished": 1}, "jct_seconds": {"mean": 90, "p50": null}, "utilization_ratio": 0.1}`,
 		"jobs.csv": jobsHeader +
