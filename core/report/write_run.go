@@ -16,10 +16,8 @@ import (
 
 // WriteRun writes the page of a run.
 func WriteRun(w io.Writer, r *Run) error {
-	return r.page().write(w, r.pack(), runScripts...)
+	return r.page().write(w, r.pack(), dataScript, timelineScript, runScript, startScript)
 }
-
-var runScripts = []string{dataScript, timelineScript, runScript, startScript}
 
 func (r *Run) page() *page {
 	p := &page{Title: r.Name(), Notes: r.Notes()}

@@ -62,14 +62,18 @@ const (
 
 // A page is made anew after a while, if somebody looks, and so seldom that to make it takes no more than this part of the time.
 const (
-	pagePace   = 5 * time.Second
-	partOfPage = 20
+	usualPagePace = 5 * time.Second
+	partOfPage    = 20
 )
+
+// paces are how often at most a state is asked for, and a page is made.
+type paces struct{ state, page time.Duration }
 
 // A hub asks once for all who look on. Who reads slowly misses states, and gets the latest.
 type hub struct {
 	watch Watch
 	dir   string
+	paces paces
 
 	lock    sync.Mutex
 	viewers map[chan []byte]bool
@@ -113,7 +117,7 @@ func (h *hub) live(ctx context.Context) ([]byte, error) {
 	h.page = page.Bytes()
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	h.number, h.asked, h.due = number, h.asked+took, time.Now().Add(max(pagePace, partOfPage*time.Since(begun)))
+	h.number, h.asked, h.due = number, h.asked+took, time.Now().Add(max(h.paces.page, partOfPage*time.Since(begun)))
 	return h.page, nil
 }
 
@@ -133,7 +137,7 @@ func (h *hub) pause(took time.Duration) time.Duration {
 	defer h.lock.Unlock()
 	took += h.asked
 	h.asked = 0
-	return min(max(usualPace, partOfTime*took), longestPace)
+	return min(max(h.paces.state, partOfTime*took), longestPace)
 }
 
 func (h *hub) join() (news chan []byte, leave func()) {

@@ -27,6 +27,7 @@ type Server struct {
 	token  string
 	hosts  []string // names by which it may be asked, with the port
 	watch  func(dir string) Watch
+	paces  paces
 
 	lock  sync.Mutex
 	pages map[string]rendered
@@ -47,7 +48,7 @@ func New(folder string, at net.Addr, watch func(dir string) Watch) (*Server, err
 	if !ok || !tcp.IP.IsLoopback() {
 		return nil, fmt.Errorf("%v is not an address of the loopback", at)
 	}
-	s := &Server{folder: folder, token: rand.Text(), watch: watch, pages: map[string]rendered{}, hubs: map[string]*hub{}}
+	s := &Server{paces: paces{usualPace, usualPagePace}, folder: folder, token: rand.Text(), watch: watch, pages: map[string]rendered{}, hubs: map[string]*hub{}}
 	for _, host := range [...]string{"127.0.0.1", "localhost", "::1"} {
 		s.hosts = append(s.hosts, net.JoinHostPort(host, strconv.Itoa(tcp.Port)))
 	}
@@ -264,7 +265,7 @@ func (s *Server) hub(dir string) *hub {
 	defer s.lock.Unlock()
 	h, known := s.hubs[dir]
 	if !known {
-		h = &hub{watch: s.watch(dir), dir: dir, viewers: map[chan []byte]bool{}}
+		h = &hub{watch: s.watch(dir), dir: dir, paces: s.paces, viewers: map[chan []byte]bool{}}
 		s.hubs[dir] = h
 	}
 	return h
