@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 
@@ -111,7 +112,9 @@ func (s source) open(name string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	text = text[:bytes.LastIndexByte(text, '\n')+1] // the rest is being written
+	if path.Ext(name) != ".json" {
+		text = text[:bytes.LastIndexByte(text, '\n')+1] // the rest is being written
+	}
 	if len(text) == 0 {
 		return nil, fs.ErrNotExist
 	}

@@ -70,6 +70,7 @@ Q.live = (first, show) => {
     let d;
     try { d = await (await fetch('job?name=' + encodeURIComponent(name))).json(); } catch (e) { d = { error: 'It cannot be told: ' + e }; }
     if (!box.isConnected) return; // another one was chosen
+    one.style.minHeight = '';
     make('h4', 'What the scheduler knows of it now', box);
     if (d.error) { make('p', d.error, box); return; }
     const facts = make('dl', null, box); facts.className = 'facts';
