@@ -170,6 +170,9 @@ func notARun(dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return problem(dir, "there is no such folder", "give the folder that a run was written to, such as "+filepath.Join(defaultOut, "default"))
 	}
+	if errors.Is(err, report.ErrNotEnded) {
+		return problem(dir, err.Error(), "the same quartet bench goes on with it")
+	}
 	return problem(dir, err.Error(), "give the folder that a run was written to, such as "+filepath.Join(defaultOut, "default"))
 }
 

@@ -78,13 +78,16 @@ func (r *Run) Write(w io.Writer) error { return WriteRun(w, r) }
 // Write writes the page.
 func (s *Study) Write(w io.Writer) error { return WriteStudy(w, s) }
 
+// ErrNotEnded tells of a study without tables.
+var ErrNotEnded = errors.New("the study has not ended: it has no " + runsFile + " yet")
+
 // Read reads the run or the study in a folder. told is what the scheduler of a run that goes on told; nil when there is none.
 func Read(dir string, told *SoFar) (Document, error) {
 	if IsStudy(dir) {
 		return ReadStudy(dir)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "study.yaml")); err == nil {
-		return nil, errors.New("the study has not ended: it has no " + runsFile + " yet; the same quartet bench goes on with it")
+		return nil, ErrNotEnded
 	}
 	if told == nil {
 		return ReadRun(dir)

@@ -221,3 +221,22 @@ func (p *Page) Picture(whole bool) []byte {
 	}
 	return data
 }
+
+// CheckAccess runs axe over the page, if QUARTET_AXE names the file of its script, and fails the test for what is serious.
+func (p *Page) CheckAccess() {
+	p.t.Helper()
+	path := os.Getenv("QUARTET_AXE")
+	if path == "" {
+		return
+	}
+	script, err := os.ReadFile(path)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.Run(string(script)+"; 0", nil)
+	var found []string
+	p.Run(`axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact)).map(v => v.id + ': ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + n.failureSummary).join(' | ')))`, &found)
+	for _, f := range found {
+		p.t.Errorf("axe: %s", f)
+	}
+}

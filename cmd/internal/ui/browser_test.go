@@ -183,6 +183,15 @@ func TestLivePageIsTheReportAsItBecomes(t *testing.T) {
 	p.Run("document.getElementById('search').value = 'third'; document.getElementById('search').dispatchEvent(new Event('input')); document.querySelector('#found button').click(); 0", nil)
 	await(t, p, "a job that came later", "document.querySelector('#one h3').textContent === 'third' && document.getElementById('one').innerText.includes('known as third')")
 	picture(t, p, "goes-on")
+	for _, width := range []int{375, 1400} {
+		p.Size(width, 900, width == 375)
+		p.CheckAccess()
+		wide := 0
+		if p.Run("document.documentElement.scrollWidth", &wide); wide > width {
+			t.Errorf("the page is %d pixels wide in a window of %d", wide, width)
+		}
+		picture(t, p, fmt.Sprint("goes-on-", width))
+	}
 
 	// Its scheduler is killed, and another takes over.
 	a.set(func() { a.fails = errors.New("nobody answers") })
