@@ -83,5 +83,5 @@ Q.live = (first, show) => {
   source.addEventListener('message', m => { failed(''); last = JSON.parse(m.data); now(); if (last.page > number && !asking && !document.hidden) renew(); });
   source.addEventListener('silent', m => failed('The run has not ended, and its scheduler does not answer: ' + JSON.parse(m.data) + '. It is asked again; below is what was known.'));
   source.addEventListener('over', () => { source.close(); location.reload(); });
-  source.addEventListener('error', () => { if (source.readyState !== 2) failed('The connection is lost; it is opened again.'); });
+  source.addEventListener('error', () => failed(source.readyState === EventSource.CLOSED ? 'The connection is lost; open the address that quartet ui printed.' : 'The connection is lost; it is opened again.'));
 };
