@@ -2,6 +2,7 @@ package quartet
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
@@ -29,7 +30,7 @@ func (e *execution) tellBegun(decided *policies) error {
 		return err
 	}
 	m := manifestOf(c, resolved)
-	m.Earlier, m.Plugins, m.Inputs = earlier, e.pluginsUsed(), append(m.Inputs, append(e.inputs[:len(e.inputs):len(e.inputs)], inputs...)...)
+	m.Earlier, m.Plugins, m.Inputs = earlier, e.pluginsUsed(), slices.Concat(m.Inputs, e.inputs, inputs)
 	text, err := document(m)
 	if err != nil {
 		return fmt.Errorf("write manifest: %w", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -191,9 +192,7 @@ func TestRunThatHasNotEnded(t *testing.T) {
 		},
 		"begun again after it ended": {
 			with(unended(), func(f fstest.MapFS) {
-				for name, file := range small() {
-					f[name] = file
-				}
+				maps.Copy(f, small())
 			}), nil,
 			[]string{"Another run has begun in this folder and has not ended, or was killed: this is the one before.", "quartet simulate --from"},
 			[]string{"They come when"},

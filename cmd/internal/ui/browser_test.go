@@ -28,9 +28,9 @@ const (
 	ranJobs    = "0," + hostile + ",,0,10,,,10,2,0,100,unfinished\n1,second,bert,20,,,,,,0,0,unfinished\n"
 	summary    = `{"schema": "quartet.summary/v1", "name": "one", "components": {"allocation": "allocation/fifo"}, "jobs": {"submitted": 2, "unfinished": 2},
 		"jct_seconds": {"mean": null, "p50": null, "p90": null, "p99": null, "max": null}, "queueing_seconds": {"mean": 10, "p99": 10}, "gpu_hours": 0.0277777777777778}`
-	manifest   = `{"name": "one", "config": "cluster:\n  nodes: [{name: a, count: 1, accelerator: t4, devices: 4}]\n", "inputs": [], "outputs": []}`
-	rounds     = "round,time_s,active,waiting,running,devices_used,devices_usable,started,stopped,moved,finished,gap_ratio\n1,10,1,0,1,2,4,1,0,0,0,\n2,20,2,1,1,2,4,0,0,0,0,\n"
-	decisions  = `{"round":1,"t_s":10,"job":"` + hostile + `","action":"start","replicas":2,"seats":[["a","0,1"]]}
+	manifest  = `{"name": "one", "config": "cluster:\n  nodes: [{name: a, count: 1, accelerator: t4, devices: 4}]\n", "inputs": [], "outputs": []}`
+	rounds    = "round,time_s,active,waiting,running,devices_used,devices_usable,started,stopped,moved,finished,gap_ratio\n1,10,1,0,1,2,4,1,0,0,0,\n2,20,2,1,1,2,4,0,0,0,0,\n"
+	decisions = `{"round":1,"t_s":10,"job":"` + hostile + `","action":"start","replicas":2,"seats":[["a","0,1"]]}
 {"round":2,"t_s":20,"job":"second","verdict":"defer","reason":"waiting_for_devices","wanted":4,"available":2,"unit":"devices"}
 `
 )
