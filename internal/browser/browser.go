@@ -179,6 +179,22 @@ func (p *Page) Go(url string) string {
 	return ""
 }
 
+// Await waits until an expression is true in the page, which may be loading meanwhile.
+func (p *Page) Await(what, expression string) {
+	p.t.Helper()
+	var err error
+	for range 400 {
+		is := false
+		if err = p.run("!!("+expression+")", &is); is {
+			return
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	text := ""
+	_ = p.run("document.body.innerText", &text) // for the message
+	p.t.Fatalf("%s never came: %v; console %q; the page says:\n%s", what, err, p.Console, text)
+}
+
 // Run evaluates JavaScript in the page, of a promise what it comes to.
 func (p *Page) Run(script string, to any) {
 	p.t.Helper()

@@ -123,21 +123,6 @@ func watching(t *testing.T, a *acting) (p *browser.Page, dir string, end func())
 	return p, dir, func() { _ = socket.Close() }
 }
 
-// await waits until an expression is true in the page.
-func await(t *testing.T, p *browser.Page, what, expression string) {
-	t.Helper()
-	for range 400 {
-		is := false
-		if p.Run("!!("+expression+")", &is); is {
-			return
-		}
-		time.Sleep(25 * time.Millisecond)
-	}
-	text := ""
-	p.Run("document.body.innerText", &text)
-	t.Fatalf("%s never came; console %q; the page says:\n%s", what, p.Console, text)
-}
-
 func picture(t *testing.T, p *browser.Page, name string) {
 	t.Helper()
 	if *look == "" {
@@ -155,21 +140,21 @@ func TestLivePageIsTheReportAsItBecomes(t *testing.T) {
 	a := &acting{now: 30, jobs: jobsHeader + ranJobs}
 	p, dir, end := watching(t, a)
 	for _, want := range []string{"Key figures so far", "The run has not ended: this is what is known 30 s after it began.", "Device timeline", "Why jobs waited", "Wait for the first devices", "allocation/fifo"} {
-		await(t, p, want, fmt.Sprintf("%s.includes(%q)", said, want))
+		p.Await(want, fmt.Sprintf("%s.includes(%q)", said, want))
 	}
-	await(t, p, "the state", "document.getElementById('state').innerText.includes('2 of 4')")
+	p.Await("the state", "document.getElementById('state').innerText.includes('2 of 4')")
 	picture(t, p, "begins")
 
 	// A job is chosen by a click, and stays chosen; charts stay what they are.
 	p.Run("[...document.querySelectorAll('#jobtable button')].find(b => b.textContent === 'second').click(); window.kept = document.querySelector('#over figure'); document.querySelector('#over figure details').open = true; document.getElementById('closer').focus(); 0", nil)
-	await(t, p, "what is known of a job", "document.getElementById('one').innerText.includes('known as second')")
+	p.Await("what is known of a job", "document.getElementById('one').innerText.includes('known as second')")
 	write(t, dir, map[string]string{
 		".rounds.csv-1":      rounds + "3,40,3,1,2,3,4,1,0,0,0,\n",
 		".decisions.jsonl-1": decisions + `{"round":3,"t_s":40,"job":"second","action":"start","replicas":1,"seats":[["a","2"]]}` + "\n" + `{"round":3,"t_s":4`,
 	})
 	a.set(func() { a.now, a.jobs = 50, jobsHeader+ranJobs+"2,third,,45,,,,,,0,0,unfinished\n" })
-	await(t, p, "a later page", said+".includes('50 s after it began')")
-	await(t, p, "the life of the job", "document.getElementById('one').innerText.includes('on devices')")
+	p.Await("a later page", said+".includes('50 s after it began')")
+	p.Await("the life of the job", "document.getElementById('one').innerText.includes('on devices')")
 	for what, expression := range map[string]string{
 		"another chart":     "window.kept.isConnected && document.querySelector('#over figure') === window.kept",
 		"a table of now":    "window.kept.querySelector('details table').textContent.includes('50 s')",
@@ -178,10 +163,10 @@ func TestLivePageIsTheReportAsItBecomes(t *testing.T) {
 		"no markup":         "document.images.length === 0",
 		"one of each title": "new Set([...document.querySelectorAll('main h2')].map(h => h.id)).size === document.querySelectorAll('main h2').length",
 	} {
-		await(t, p, what, expression)
+		p.Await(what, expression)
 	}
 	p.Run("document.getElementById('search').value = 'third'; document.getElementById('search').dispatchEvent(new Event('input')); document.querySelector('#found button').click(); 0", nil)
-	await(t, p, "a job that came later", "document.querySelector('#one h3').textContent === 'third' && document.getElementById('one').innerText.includes('known as third')")
+	p.Await("a job that came later", "document.querySelector('#one h3').textContent === 'third' && document.getElementById('one').innerText.includes('known as third')")
 	picture(t, p, "goes-on")
 	for _, width := range []int{375, 1400} {
 		p.Size(width, 900, width == 375)
@@ -195,9 +180,9 @@ func TestLivePageIsTheReportAsItBecomes(t *testing.T) {
 
 	// Its scheduler is killed, and another takes over.
 	a.set(func() { a.fails = errors.New("nobody answers") })
-	await(t, p, "that it is silent", "!document.getElementById('failed').hidden && document.getElementById('failed').textContent.includes('has not ended, and its scheduler does not answer')")
+	p.Await("that it is silent", "!document.getElementById('failed').hidden && document.getElementById('failed').textContent.includes('has not ended, and its scheduler does not answer')")
 	a.set(func() { a.fails, a.now = nil, 60 })
-	await(t, p, "that it answers", "document.getElementById('failed').hidden && "+said+".includes('1 min after')||document.getElementById('failed').hidden && "+said+".includes('60 s after')")
+	p.Await("that it answers", "document.getElementById('failed').hidden && "+said+".includes('1 min after')||document.getElementById('failed').hidden && "+said+".includes('60 s after')")
 
 	// It ends.
 	for _, name := range []string{".rounds.csv-1", ".decisions.jsonl-1", ".jobs.csv-1", ".manifest.json-1"} {
@@ -211,7 +196,7 @@ func TestLivePageIsTheReportAsItBecomes(t *testing.T) {
 	})
 	end()
 	a.set(func() { a.fails = errors.New("nobody answers") })
-	await(t, p, "the report", "document.documentElement.dataset.ready && !"+said+".includes('has not ended') && "+said+".includes('Key figures') && !document.getElementById('now')")
+	p.Await("the report", "document.documentElement.dataset.ready && !"+said+".includes('has not ended') && "+said+".includes('Key figures') && !document.getElementById('now')")
 	picture(t, p, "ended")
 	if len(p.Console) > 0 {
 		t.Errorf("console: %q", p.Console)
@@ -230,19 +215,19 @@ func TestLivePageOfLittle(t *testing.T) {
 	t.Run("no job", func(t *testing.T) {
 		a := &acting{jobs: jobsHeader}
 		p, dir, _ := watching(t, a)
-		await(t, p, "that there is no job", said+".includes('The run has no jobs')")
+		p.Await("that there is no job", said+".includes('The run has no jobs')")
 		write(t, dir, map[string]string{".rounds.csv-1": rounds, ".decisions.jsonl-1": decisions})
 		a.set(func() { a.now, a.jobs = 30, jobsHeader+ranJobs })
-		await(t, p, "the jobs", said+".includes('Why jobs waited') && document.querySelectorAll('#over figure').length > 0 && document.querySelector('#one h3')")
+		p.Await("the jobs", said+".includes('Why jobs waited') && document.querySelectorAll('#over figure').length > 0 && document.querySelector('#one h3')")
 		if len(p.Console) > 0 {
 			t.Errorf("console: %q", p.Console)
 		}
 	})
 	t.Run("an earlier version", func(t *testing.T) {
 		p, _, _ := watching(t, &acting{now: 30, old: true})
-		await(t, p, "what is now", "document.getElementById('state').innerText.includes('2 of 4')")
-		await(t, p, "the reason", said+".includes('The scheduler is of an earlier version')")
-		await(t, p, "what is in the folder", "document.querySelectorAll('#over figure').length > 0 && document.getElementById('timeline')")
+		p.Await("what is now", "document.getElementById('state').innerText.includes('2 of 4')")
+		p.Await("the reason", said+".includes('The scheduler is of an earlier version')")
+		p.Await("what is in the folder", "document.querySelectorAll('#over figure').length > 0 && document.getElementById('timeline')")
 		if len(p.Console) > 0 {
 			t.Errorf("console: %q", p.Console)
 		}
