@@ -128,7 +128,7 @@ func (s *Server) answer(w http.ResponseWriter, q *http.Request) {
 		s.page(w, dir)
 	case place == "run/events":
 		s.events(w, q, dir)
-	case place == "run/job" && entries[at].Live:
+	case place == "run/job": // of a run that has just ended, too: that nobody answers is told
 		s.job(w, q, dir)
 	default:
 		http.NotFound(w, q)
