@@ -224,6 +224,9 @@ func (h *history) finish() {
 			h.latest = at
 		}
 	}
+	if h.run.GoesOn && !(h.run.now > h.latest) {
+		h.run.now = h.latest
+	}
 	for job := range h.open {
 		if ended := h.run.Jobs.finish[job]; h.open[job] > 0 && !math.IsNaN(ended) {
 			h.end(job, ended, "finished")

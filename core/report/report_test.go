@@ -170,7 +170,7 @@ func TestRunThatHasNotEnded(t *testing.T) {
 		want  []string
 		lacks []string
 	}{
-		"killed": {unended(), nil, []string{killed, "They come when the run has ended.", "2 t4 on 1 node", "second", "Device timeline"}, []string{"is not there", "cannot be read", "quartet simulate --from"}},
+		"killed": {unended(), nil, []string{killed, "They come when the run has ended.", "2 t4 on 1 node", "second", "Device timeline"}, []string{"is not there", "cannot be read", "quartet simulate --from", "never got devices"}},
 		"killed while it wrote": {
 			with(unended(), func(f fstest.MapFS) {
 				for _, name := range []string{".decisions.jsonl-1", ".rounds.csv-1"} {
@@ -254,6 +254,34 @@ func TestWhatGoesOnReachesToNow(t *testing.T) {
 	p := r.pack()
 	if at, used := p.index["rounds.at"].N, p.index["rounds.used"].N; at != 3 || used != 3 || r.horizon() != 120 {
 		t.Errorf("%d moments of %d values until %v, want 3 until 120", at, used, r.horizon())
+	}
+}
+
+// Of a run that was killed they reach to the last moment that its files tell of.
+func TestWhatWasKilledReachesToItsEnd(t *testing.T) {
+	all := unended()
+	all[".decisions.jsonl-1"] = &fstest.MapFile{Data: []byte(`{"round":1,"t_s":10,"job":"first","action":"start","replicas":2,"seats":[["a","0,1"]]}
+{"round":2,"t_s":70,"job":"first","event":"job_finished"}
+{"round":2,"t_s":70,"job":"second","action":"start","replicas":1,"seats":[["a","0"]]}
+{"round":3,"t_s":95,"job":"third","verdict":"reject","reason":"too_large"}
+`)}
+	r, err := ReadRunFS(all, "small")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []stay{
+		{job: 0, start: 10, end: 70, accelerator: "t4", replicas: 2, seats: []seat{{0, 3}}, how: "finished"},
+		{job: 1, start: 70, end: 95, accelerator: "t4", replicas: 1, seats: []seat{{0, 1}}, how: "unfinished"},
+	}
+	if diff := cmp.Diff(want, r.stays, cmp.AllowUnexported(stay{}, seat{})); diff != "" || r.horizon() != 95 {
+		t.Errorf("stays until %v (-want +got):\n%s", r.horizon(), diff)
+	}
+	if diff := cmp.Diff([]string{"completed", "unfinished", "rejected"}, r.Jobs.outcome); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+	nan := math.NaN()
+	if diff := cmp.Diff([][]float64{{10, 70, nan}, {70, nan, nan}}, [][]float64{r.Jobs.first, r.Jobs.finish}, cmp.Comparer(same)); diff != "" {
+		t.Errorf("starts and ends (-want +got):\n%s", diff)
 	}
 }
 

@@ -26,7 +26,7 @@ type Run struct {
 	Jobs     jobs
 	GoesOn   bool // it has not ended, or was killed
 
-	now     float64 // seconds, of a run that goes on; NaN when its scheduler did not tell
+	now     float64 // seconds, of a run that goes on: as its scheduler told, or the last of its decisions; else NaN
 	derived bool    // the jobs are those that the decisions name
 
 	nodes   []node
