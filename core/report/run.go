@@ -36,6 +36,7 @@ type Run struct {
 	used    *table
 	tenants *table
 	trained *table
+	paces   *table
 
 	stays   []stay
 	waits   []wait
@@ -169,6 +170,7 @@ func readRun(files fs.FS, dir string, told *SoFar) (*Run, error) {
 		}
 	}
 	read("usage.csv", false, columns(&r.usage))
+	read("efficiency.csv", false, columns(&r.paces))
 	read("fairness.csv", false, columns(&r.rho))
 	read("accelerators.csv", false, columns(&r.used))
 	read("tenants.csv", false, columns(&r.tenants))
