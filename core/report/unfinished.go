@@ -33,7 +33,7 @@ func GoesOn(dir string) bool { return len(unnamed(os.DirFS(dir))) > 0 }
 // The files of a run, which have other names until it has ended.
 var runFiles = [...]string{
 	"manifest.json", "summary.json", "jobs.csv", "rounds.csv", "decisions.jsonl", "timeline.csv", "nodes.csv", "usage.csv", "fairness.csv",
-	"accelerators.csv", "tenants.csv", "training.csv",
+	"accelerators.csv", "tenants.csv", "training.csv", "efficiency.csv",
 }
 
 // unnamed are the latest files that a run has not given their names yet, by these names.
