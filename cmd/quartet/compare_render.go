@@ -50,7 +50,7 @@ func (a *app) printComparison(r *compare.Result, verdicts []compare.Verdict) err
 // text writes lines.
 func text(lines []string) func(io.Writer) error {
 	return func(w io.Writer) error {
-		_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+		_, err := io.WriteString(w, render.Prose(w, strings.Join(lines, "\n"))+"\n")
 		return err
 	}
 }
