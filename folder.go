@@ -105,7 +105,7 @@ func (e *execution) removeKilled(dir string) error {
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	e.note(fmt.Sprintf("%s holds what a killed run left: this one takes its place", dir))
+	e.note(dir + " holds what a killed run left: this one takes its place")
 	return removeLeftovers(dir)
 }
 
