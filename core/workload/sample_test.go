@@ -384,3 +384,26 @@ func TestOfferedLoad(t *testing.T) {
 		})
 	}
 }
+
+func TestBlockLength(t *testing.T) {
+	const day = 24 * time.Hour
+	for span, want := range map[time.Duration]time.Duration{
+		0:                     0,
+		19 * time.Second:      0,
+		20 * time.Second:      time.Second,
+		20 * time.Minute:      time.Minute,
+		50 * time.Minute:      2 * time.Minute,
+		20*time.Hour - 1:      59 * time.Minute,
+		day:                   time.Hour,
+		20*day - time.Second:  23 * time.Hour,
+		20 * day:              day,
+		365 * day:             day,
+		100000 * time.Hour:    day,
+		20*time.Second - 1:    0,
+		20*time.Minute + 1200: time.Minute,
+	} {
+		if got := BlockLength(span.Seconds()); got != want {
+			t.Errorf("of %v: %v, want %v", span, got, want)
+		}
+	}
+}
