@@ -7,21 +7,21 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/goodput"
+	"github.com/quartet-sched/quartet/internal/memo"
 )
 
-// fits remembers the models of what was measured before, for jobs of an application often measure alike, and always do
-// in a simulation. The zero value remembers nothing.
-type fits struct {
-	known map[string]goodput.Performance
-	key   []byte
+// fitted are the models of what was measured before, for jobs of an application often measure alike, and always do in a
+// simulation. Some 0.3 kB each.
+var fitted = memo.New[string, goodput.Performance](10_000)
+
+// fit is goodput.Fit with a memory.
+func fit(seen []core.Measurement) goodput.Performance {
+	return fitted.Of(fitKey(seen), func() goodput.Performance { return goodput.Fit(seen) })
 }
 
-// mostFits bounds what is remembered.
-const mostFits = 10_000
-
-// fit is goodput.Fit.
-func (f *fits) fit(seen []core.Measurement) goodput.Performance {
-	f.key = f.key[:0]
+// fitKey is what a fit depends on.
+func fitKey(seen []core.Measurement) string {
+	key := make([]byte, 0, 512)
 	differ := slices.ContainsFunc(seen, func(m core.Measurement) bool { return m.Spread > 0 })
 	for _, m := range seen {
 		weight := 1
@@ -31,16 +31,8 @@ func (f *fits) fit(seen []core.Measurement) goodput.Performance {
 		for _, part := range [...]uint64{
 			uint64(m.Nodes), uint64(m.Replicas), uint64(m.PerDevice), math.Float64bits(m.PassSeconds), math.Float64bits(m.StepSeconds), uint64(weight),
 		} {
-			f.key = binary.LittleEndian.AppendUint64(f.key, part)
+			key = binary.LittleEndian.AppendUint64(key, part)
 		}
 	}
-	p, known := f.known[string(f.key)]
-	if !known {
-		p = goodput.Fit(seen)
-		if f.known == nil || len(f.known) == mostFits {
-			f.known = map[string]goodput.Performance{}
-		}
-		f.known[string(f.key)] = p
-	}
-	return p
+	return string(key)
 }

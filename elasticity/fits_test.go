@@ -1,7 +1,6 @@
 package elasticity
 
 import (
-	"strconv"
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
@@ -10,7 +9,6 @@ import (
 
 // What is remembered is what would be fitted, for any measurements however much alike.
 func TestFitsAreThoseOfTheMeasurements(t *testing.T) {
-	var f fits
 	j := trainingJob()
 	ran(j, truth, 1, 1, 64)
 	ran(j, truth, 1, 2, 64)
@@ -19,25 +17,9 @@ func TestFitsAreThoseOfTheMeasurements(t *testing.T) {
 	slower[1].StepSeconds *= 1.5
 	for range 2 {
 		for _, seen := range [][]core.Measurement{j.Measured, j.Measured[:1], swapped, slower} {
-			if got, want := f.fit(seen), goodput.Fit(seen); got != want {
+			if got, want := fit(seen), goodput.Fit(seen); got != want {
 				t.Errorf("%+v: %+v, want %+v", seen, got, want)
 			}
 		}
-	}
-	if len(f.known) != 4 {
-		t.Errorf("remembers %d fits, want 4", len(f.known))
-	}
-}
-
-func TestFitsAreBounded(t *testing.T) {
-	f := fits{known: map[string]goodput.Performance{}}
-	for i := range mostFits {
-		f.known[strconv.Itoa(i)] = goodput.Performance{}
-	}
-	j := trainingJob()
-	ran(j, truth, 1, 1, 64)
-	f.fit(j.Measured)
-	if len(f.known) != 1 {
-		t.Errorf("remembers %d fits beyond the bound", len(f.known))
 	}
 }

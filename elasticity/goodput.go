@@ -151,8 +151,6 @@ type goodputAgent struct {
 	config GoodputConfig
 	grids  map[core.BatchSpec]*goodput.Grid
 	truths map[*core.Truth]*pastApplication
-	fits   fits
-	curves goodput.Cache
 	pool   *pool  // nil unless knowledge is history
 	silent []bool // by JobID: the job measures nothing
 

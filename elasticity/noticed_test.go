@@ -70,18 +70,19 @@ func TestEndsThatNobodyTellsAreNoted(t *testing.T) {
 // Where reports differ, more of them make another fit; where they agree, their number makes none.
 func TestFitsCountReportsThatDiffer(t *testing.T) {
 	for spread, want := range map[float64]int{0: 1, 0.2: 2} {
-		var f fits
+		keys := map[string]bool{}
 		j := trainingJob()
 		ran(j, truth, 1, 1, 64)
 		ran(j, slower, 1, 2, 64)
 		for _, count := range []int{1, 8} {
 			j.Measured[1].Count, j.Measured[1].Spread = count, spread
-			if got, fitted := f.fit(j.Measured), goodput.Fit(j.Measured); got != fitted {
-				t.Errorf("spread %v, %d reports: %+v, want %+v", spread, count, got, fitted)
+			keys[fitKey(j.Measured)] = true
+			if got, want := fit(j.Measured), goodput.Fit(j.Measured); got != want {
+				t.Errorf("spread %v, %d reports: %+v, want %+v", spread, count, got, want)
 			}
 		}
-		if len(f.known) != want {
-			t.Errorf("spread %v: %d fits, want %d", spread, len(f.known), want)
+		if len(keys) != want {
+			t.Errorf("spread %v: %d fits, want %d", spread, len(keys), want)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (p *goodputAgent) model(a *agent, c *core.Cluster, j *core.Job) {
 			if batch := p.ungradedBatch(a, j); batch > 0 {
 				limits.Initial, limits.Max = batch, batch
 			}
-			m.curves = p.curves.NewCurves(p.grid(limits), m.Performance, goodput.Gradients(a.gradients), a.most)
+			m.curves = goodput.NewCurves(p.grid(limits), m.Performance, goodput.Gradients(a.gradients), a.most)
 		}
 	}
 	p.borrow(a, c, j)
@@ -108,7 +108,7 @@ func (p *goodputAgent) know(a *agent, m *typeModel, accelerator string) bool {
 	}
 	seen := measuredOn(a.seen, accelerator)
 	if len(seen) > 0 {
-		m.Performance = p.fits.fit(seen)
+		m.Performance = fit(seen)
 	}
 	return len(seen) > 0
 }

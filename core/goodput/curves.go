@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/internal/memo"
 )
 
 // Grid holds the batch settings that Best would try, by replicas. It depends on the limits of an application only, so
@@ -65,37 +66,20 @@ const (
 	ManyNodes
 )
 
-// Cache makes curves, and remembers the corners of models, for jobs of an application often measure alike. The zero value
-// remembers nothing yet.
-type Cache struct{ known map[cacheKey]*corners }
+// cornered are the corners of models, some 10 kB each, for jobs of an application often measure alike.
+var cornered = memo.New[cornersKey, *corners](4096)
 
-type cacheKey struct {
-	grid *Grid
+type cornersKey struct {
+	limits core.BatchSpec
 	Performance
-	most int
+	one, many int // replicas on one node, and across nodes
 }
-
-// mostCached bounds what is remembered, some 10 kB each.
-const mostCached = 4096
 
 // NewCurves returns the curves of a model: over one node for all replicas of the grid, for a reference may lie beyond
 // what a node holds, and across nodes up to most replicas.
-func (c *Cache) NewCurves(g *Grid, p Performance, gradients Gradients, most int) *Curves {
-	key := cacheKey{g, p, min(most, g.Most())}
-	known := c.known[key]
-	if known == nil {
-		known = newCorners(g, p, key.most)
-		if c.known == nil || len(c.known) == mostCached {
-			c.known = map[cacheKey]*corners{}
-		}
-		c.known[key] = known
-	}
-	return newCurves(g, known, gradients)
-}
-
-// NewCurves is Cache.NewCurves without a memory.
 func NewCurves(g *Grid, p Performance, gradients Gradients, most int) *Curves {
-	return newCurves(g, newCorners(g, p, min(most, g.Most())), gradients)
+	most = min(most, g.Most())
+	return newCurves(g, cornered.Of(cornersKey{g.limits, p, g.Most(), most}, func() *corners { return newCorners(g, p, most) }), gradients)
 }
 
 func newCurves(g *Grid, known *corners, gradients Gradients) *Curves {

@@ -1,7 +1,6 @@
 package goodput
 
 import (
-	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -119,37 +118,26 @@ func TestNothingToLearn(t *testing.T) {
 	}
 }
 
-// A cache makes the curves that there are without it, shares what depends on the model alone, and is bounded.
-func TestCacheMakesTheSameCurves(t *testing.T) {
-	var c Cache
-	g := NewGrid(gridLimits, 4)
+// Remembered corners make the curves that there are without a memory, for jobs of whatever limits, models and replicas.
+func TestMemoryMakesTheSameCurves(t *testing.T) {
 	gradients := Gradients{Square: 1, Variance: 5}
 	models := []Performance{{1, 0.1, 4, 0.5, 2, 0.25, 1.5}, {2, 0.3, 1, 0.5, 1, 0.25, 2}}
+	larger := gridLimits
+	larger.Max *= 2
 	for range 2 {
-		for _, p := range models {
-			for _, most := range []int{3, 4, 9} {
-				got, want := c.NewCurves(g, p, gradients, most), NewCurves(g, p, gradients, most)
-				if diff := cmp.Diff(want.Choices, got.Choices); diff != "" {
-					t.Errorf("choices (-without +with the cache):\n%s", diff)
+		for _, g := range []*Grid{NewGrid(gridLimits, 4), NewGrid(gridLimits, 6), NewGrid(larger, 4)} {
+			for _, p := range models {
+				for _, most := range []int{3, 4, 9} {
+					got, want := NewCurves(g, p, gradients, most), newCurves(g, newCorners(g, p, min(most, g.Most())), gradients)
+					if diff := cmp.Diff(want.Choices, got.Choices); diff != "" {
+						t.Errorf("choices (-without +with a memory):\n%s", diff)
+					}
 				}
 			}
 		}
 	}
-	if len(c.known) != 4 { // 9 replicas are as many as the grid has
-		t.Errorf("remembers %d models, want 4", len(c.known))
-	}
-	if a, b := c.NewCurves(g, models[0], gradients, 4), c.NewCurves(g, models[0], gradients, 4); a.corners != b.corners {
+	g := NewGrid(gridLimits, 4)
+	if a, b := NewCurves(g, models[0], gradients, 4), NewCurves(NewGrid(gridLimits, 4), models[0], gradients, 9); a.corners != b.corners {
 		t.Error("makes what it remembers")
-	}
-	for i := range mostCached - 4 {
-		c.known[cacheKey{most: -1 - i}] = &corners{}
-	}
-	c.NewCurves(g, models[0], gradients, 4)
-	if len(c.known) != mostCached {
-		t.Errorf("forgets a model that it knows: %d", len(c.known))
-	}
-	c.NewCurves(g, models[0], gradients, 2)
-	if len(c.known) != 1 {
-		t.Errorf("remembers %s models beyond the bound", strconv.Itoa(len(c.known)))
 	}
 }

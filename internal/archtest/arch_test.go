@@ -39,7 +39,7 @@ var rooms = []room{
 	{"core/metrics", []string{"core"}},
 	{"core/report", []string{"core/metrics", "core/stats"}},
 	{"core/timeline", []string{"core", "core/metrics"}},
-	{"core/goodput", []string{"core", "core/optim", "internal/yamlpos"}},
+	{"core/goodput", []string{"core", "core/optim", "internal/memo", "internal/yamlpos"}},
 	{"core/optim", nil},
 	{"core/stats", nil},
 	{"core/queue", []string{"core"}},
@@ -50,7 +50,7 @@ var rooms = []room{
 	{"admission", []string{"core", "core/goodput", "core/optim/...", "core/queue"}},
 	{"allocation", []string{"core", "core/goodput", "core/optim/...", "core/queue"}},
 	{"placement", []string{"core", "core/goodput", "core/optim/...", "core/queue"}},
-	{"elasticity", []string{"core", "core/goodput", "core/optim/...", "core/queue", "internal/yamlpos"}},
+	{"elasticity", []string{"core", "core/goodput", "core/optim/...", "core/queue", "internal/memo", "internal/yamlpos"}},
 	{"plugins", []string{"core/...", "internal/yamlpos"}},
 	{"configs", []string{"core/...", "internal/yamlpos"}},
 	{".", []string{
