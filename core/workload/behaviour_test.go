@@ -226,3 +226,19 @@ func TestMeasuredTraining(t *testing.T) {
 		}
 	}
 }
+
+// A job of a file takes the seconds that it declares, and otherwise nobody knows how long.
+func TestJobsOfAFileSayHowLong(t *testing.T) {
+	w, err := readString(readJobs, "version: 1\njobs:\n  - {name: a, command: [x], seconds: 120, replicas: 2}\n  - {name: b, command: [x]}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []float64{120, math.Inf(1)} {
+		if got := w.Jobs[i].Model.PhaseEnd(0); got != want {
+			t.Errorf("%s takes %v, want %v", w.Jobs[i].Spec.Name, got, want)
+		}
+	}
+	if rate := w.Jobs[0].Model.Rate(0, Running{Shape: []int{2}, Replicas: 2}); rate != 1 {
+		t.Errorf("on what it asks for, its rate is %v", rate)
+	}
+}
