@@ -173,3 +173,78 @@ func TestUnknownOfOneSide(t *testing.T) {
 		}
 	}
 }
+
+// Which jobs completed where is told for both sides, and no mean is judged where they are others, however many.
+func TestOtherJobsCompleted(t *testing.T) {
+	dir := t.TempDir()
+	cases := map[string]struct {
+		base, other         []float64
+		left                [2]int
+		onlyBase, onlyOther string
+	}{
+		"only in the base":   {[]float64{100, 200, 300}, []float64{100, -1, 300}, [2]int{0, 1}, "job 1", ""},
+		"only in the other":  {[]float64{100, -1, 0, 50}, []float64{100, 200, 300, 50}, [2]int{2, 0}, "", "job 1,job 2"},
+		"as many in each":    {[]float64{100, 200, -1}, []float64{-1, 200, 100}, [2]int{1, 1}, "job 0", "job 2"},
+		"the same in both":   {[]float64{100, 200, -1}, []float64{50, 200, -1}, [2]int{1, 1}, "", ""},
+		"all of them":        {[]float64{100, 200, 300}, []float64{50, 200, 300}, [2]int{}, "", ""},
+		"none in the other":  {[]float64{100, 200}, []float64{-1, -1}, [2]int{0, 2}, "job 0,job 1", ""},
+		"more in the other":  {[]float64{0, 200, 0, 10}, []float64{10, 0, 30, 10}, [2]int{2, 1}, "job 1", "job 0,job 2"},
+		"the first and last": {[]float64{10, 20, 30, 0}, []float64{0, 20, 30, 40}, [2]int{1, 1}, "job 0", "job 3"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := compared(t, compare.Choice{}, run{seed: 1, allocation: "fifo", times: tc.base}.write(t, dir), run{seed: 1, allocation: "srtf", times: tc.other}.write(t, dir))
+			e := r.Others[0].Ends
+			if got := [2]int{e.LeftBase, e.LeftOther}; got != tc.left || strings.Join(e.OnlyBase, ",") != tc.onlyBase || strings.Join(e.OnlyOther, ",") != tc.onlyOther {
+				t.Errorf("ends %+v", e)
+			}
+			if name == "none in the other" {
+				return // there is no mean to show or to judge
+			}
+			common := false
+			for i := range r.Rows {
+				common = common || r.Rows[i].Metric == "jct_seconds.common_mean"
+			}
+			differ := tc.onlyBase+tc.onlyOther != ""
+			if common != differ {
+				t.Errorf("the mean over those of both is shown: %v", common)
+			}
+			verdicts, err := r.Judge([]compare.Threshold{{Metric: "jct_seconds.mean", Limit: 9, Part: true}}, false)
+			if err != nil || verdicts[0].Failed != differ {
+				t.Errorf("verdict %+v, %v", verdicts, err)
+			}
+		})
+	}
+}
+
+// Runs of one trace are paired by their seed first, and then as they come.
+func TestPairsOfSeeds(t *testing.T) {
+	a, b := t.TempDir(), t.TempDir()
+	for k, seeds := range [][2]uint64{{1, 2}, {3, 2}} {
+		for i, seed := range seeds {
+			run{seed: seed, allocation: []string{"fifo", "srtf"}[k], file: "in.csv", content: "x", times: []float64{100 * float64(i+1), 10}}.write(t, []string{a, b}[k])
+		}
+	}
+	r := compared(t, compare.Choice{Jobs: 3}, a, b)
+	if o := r.Others[0]; o.Pairs != 2 || len(o.Gained)+len(o.Lost) != 0 {
+		t.Errorf("%+v", o)
+	}
+}
+
+// A file is known by its content, however its name is written; beside runs a folder may hold what it likes.
+func TestNamesThatAreQuoted(t *testing.T) {
+	a, b := t.TempDir(), t.TempDir()
+	run{seed: 1, allocation: "fifo", file: `"1.5"`, content: "x", times: many(30, 1)}.write(t, a)
+	run{seed: 1, allocation: "fifo", file: `"2.5"`, content: "x", times: many(30, 1)}.write(t, b)
+	for dir, file := range map[string]string{a: "1.5", b: "2.5"} {
+		edit(func(m *quartet.Manifest) { m.Inputs[0].File = file })(t, filepath.Join(dir, "fifo-1-30"))
+		if err := os.Mkdir(filepath.Join(dir, "notes"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(dir, "readme.txt"), "of mine")
+	}
+	r := compared(t, compare.Choice{}, a, b)
+	if o := r.Others[0]; o.Inputs != nil || o.Composition != nil || o.Pairs != 1 {
+		t.Errorf("%+v", o)
+	}
+}
