@@ -201,9 +201,13 @@ func TestOtherJobsCompleted(t *testing.T) {
 			if name == "none in the other" {
 				return // there is no mean to show or to judge
 			}
-			common := false
+			common, restricted := false, false
 			for i := range r.Rows {
 				common = common || r.Rows[i].Metric == "jct_seconds.common_mean"
+				restricted = restricted || r.Rows[i].Metric == "jct_seconds.restricted_mean"
+			}
+			if restricted != (tc.left != [2]int{}) {
+				t.Errorf("the mean that counts all is shown: %v", restricted)
 			}
 			differ := tc.onlyBase+tc.onlyOther != ""
 			if common != differ {
@@ -246,5 +250,26 @@ func TestNamesThatAreQuoted(t *testing.T) {
 	r := compared(t, compare.Choice{}, a, b)
 	if o := r.Others[0]; o.Inputs != nil || o.Composition != nil || o.Pairs != 1 {
 		t.Errorf("%+v", o)
+	}
+}
+
+// No more jobs are listed than were asked for, those that changed most first.
+func TestListedJobs(t *testing.T) {
+	dir := t.TempDir()
+	a := run{seed: 1, allocation: "fifo", times: []float64{100, 100, 100, 100, 100, 100, 100}}.write(t, dir)
+	b := run{seed: 1, allocation: "srtf", times: []float64{90, 50, 70, 100, 110, 190, 130}}.write(t, dir)
+	for jobs, want := range map[int][2]string{0: {"", ""}, 1: {"job 1", "job 5"}, 2: {"job 1,job 2", "job 5,job 6"}, 9: {"job 1,job 2,job 0", "job 5,job 6,job 4"}} {
+		var got [2]string
+		o := compared(t, compare.Choice{Jobs: jobs}, a, b).Others[0]
+		for k, list := range [][]compare.JobChange{o.Gained, o.Lost} {
+			var names []string
+			for _, j := range list {
+				names = append(names, j.Name)
+			}
+			got[k] = strings.Join(names, ",")
+		}
+		if got != want {
+			t.Errorf("%d jobs: %q, want %q", jobs, got, want)
+		}
 	}
 }
