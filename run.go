@@ -256,6 +256,7 @@ func (e *execution) newRecorder() error {
 		{"nodes.csv", "timeline", &to.Nodes},
 		{"usage.csv", "usage", &to.Usage},
 		{"training.csv", "training", &to.Training},
+		{"efficiency.csv", "efficiency", &to.Efficiency},
 	} {
 		if !e.Output.Writes(slot.output) {
 			continue

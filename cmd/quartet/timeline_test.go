@@ -130,6 +130,47 @@ func checkUsage(t failing, usage []timeline.Usage, nodes []timeline.NodeHealth, 
 	}
 }
 
+// checkPaces holds the means of training.csv against what efficiency.csv says of each moment.
+func checkPaces(t failing, file string, training []timeline.JobTraining) {
+	t.Helper()
+	paces, err := timeline.ReadEfficiency(strings.NewReader(file), "efficiency.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := map[core.JobID]timeline.Pace{}
+	sums := map[core.JobID]timeline.JobTraining{}
+	for i, p := range paces {
+		if i > 0 && (p.At < paces[i-1].At || p.At == paces[i-1].At && p.Job <= paces[i-1].Job) {
+			t.Errorf("row %d of efficiency.csv is out of order", i+2)
+		}
+		sum := sums[p.Job]
+		if before := last[p.Job]; before.Batch > 0 {
+			seconds := p.At - before.At
+			sum.Seconds += seconds
+			sum.BatchMean += seconds * float64(before.Batch)
+			sum.EfficiencyMean += seconds * float64(before.Efficiency)
+			sum.GoodputMean += seconds * float64(before.Goodput)
+		}
+		sums[p.Job], last[p.Job] = sum, p
+	}
+	for _, want := range training {
+		got := sums[want.Job]
+		got.Job, got.InitialBatch = want.Job, want.InitialBatch
+		for _, mean := range [...]*float64{&got.BatchMean, &got.EfficiencyMean, &got.GoodputMean} {
+			*mean /= got.Seconds
+		}
+		if diff := gocmp.Diff(want, got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+			t.Errorf("efficiency.csv differs from training.csv (-want +got):\n%s", diff)
+		}
+		if last[want.Job].Batch != 0 {
+			t.Errorf("job %d trains on after its last row", want.Job)
+		}
+	}
+	if len(sums) != len(training) {
+		t.Errorf("efficiency.csv has %d jobs, training.csv %d", len(sums), len(training))
+	}
+}
+
 // roundUse is the use of the cluster as the pipeline sees it after each round, as far as nothing else happened at that moment.
 type roundUse struct{ moments []timeline.Usage }
 
@@ -187,7 +228,7 @@ func TestGoodputAddsUpToTheWork(t *testing.T) {
 		"interference": {"backend.config={restart_overhead: 45s, interference: 0.3, locality_penalty: 0.1}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := quartet.Load(catalog(), configs.Options{Sets: append(sets, "output.write=[jobs,timeline,usage,training]")})
+			c, err := quartet.Load(catalog(), configs.Options{Sets: append(sets, "output.write=[jobs,timeline,usage,training,efficiency]")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -211,6 +252,7 @@ func TestGoodputAddsUpToTheWork(t *testing.T) {
 			if len(training) != len(jobs.Jobs) {
 				t.Errorf("%d of %d jobs trained", len(training), len(jobs.Jobs))
 			}
+			checkPaces(t, string(files["efficiency.csv"]), training)
 			total := 0.0
 			for _, j := range training {
 				spec := &jobs.Jobs[j.Job].Spec

@@ -41,7 +41,7 @@ func TestPageInBrowser(t *testing.T) {
 		evil[name].Data = []byte(strings.ReplaceAll(string(evil[name].Data), "first", quoted))
 	}
 	for name, all := range map[string]fstest.MapFS{
-		"small": small(), "hostile": evil, "only jobs": files(map[string]string{"jobs.csv": jobsHeader}),
+		"small": small(), "full": full(), "hostile": evil, "only jobs": files(map[string]string{"jobs.csv": jobsHeader}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, page := pageOf(t, all)
@@ -82,8 +82,8 @@ func TestStudyInBrowser(t *testing.T) {
 		const all = [...document.querySelectorAll('figure')], legend = kind => document.querySelector('.legend i.' + kind) != null;
 		return { figures: all.length, empty: all.filter(f => !inked(f.querySelector('canvas'))).length, solid: legend('dot'), hollow: legend('ring') };
 	})()`, &charts)
-	if charts.Figures != 11 || charts.Empty > 0 || !charts.Solid || !charts.Hollow {
-		t.Errorf("%+v, want 11 figures, none empty, with solid and hollow marks", charts)
+	if charts.Figures != 13 || charts.Empty > 0 || !charts.Solid || !charts.Hollow {
+		t.Errorf("%+v, want 13 figures, none empty, with solid and hollow marks", charts)
 	}
 }
 

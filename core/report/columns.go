@@ -2,6 +2,8 @@ package report
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -44,6 +46,7 @@ func (r *Run) packJobs(p *pack) {
 	p.value("longest", longest)
 	p.value("waited", waited)
 	r.packTraining(p)
+	r.packPaces(p)
 }
 
 // packTraining adds what training.csv tells of each job.
@@ -60,10 +63,7 @@ func (r *Run) packTraining(p *pack) {
 	if err != nil {
 		return
 	}
-	row := make(map[int]int, len(r.Jobs.id))
-	for i, id := range r.Jobs.id {
-		row[id] = i
-	}
+	row := r.byID()
 	for _, e := range [...]extra{
 		{"initial batch", "initial_batch"}, {"batch, mean", "batch_mean"}, {"statistical efficiency, mean", "efficiency_mean"}, {"goodput, mean", "goodput_mean"},
 	} {
@@ -85,6 +85,56 @@ func (r *Run) packTraining(p *pack) {
 		extras = append(extras, e)
 	}
 	p.value("extras", extras)
+}
+
+// byID are the rows of jobs.csv by job.
+func (r *Run) byID() map[int]int {
+	row := make(map[int]int, len(r.Jobs.id))
+	for i, id := range r.Jobs.id {
+		row[id] = i
+	}
+	return row
+}
+
+// mostPaces is how many moments of the training of all jobs a page keeps before it leaves out some of each job.
+const mostPaces = 200_000
+
+// packPaces adds what efficiency.csv tells of each moment of a job: of many the moments at which the batch changed, and every so
+// many of the others.
+func (r *Run) packPaces(p *pack) {
+	if r.paces == nil {
+		return
+	}
+	job, errJob := r.paces.numbers("job")
+	at, errAt := r.paces.numbers("at_s")
+	batch, errBatch := r.paces.numbers("batch")
+	efficiency, errEfficiency := r.paces.numbers("efficiency")
+	if err := errors.Join(errJob, errAt, errBatch, errEfficiency); err != nil {
+		r.Problems = append(r.Problems, fmt.Sprintf("efficiency.csv: %v.", err))
+	}
+	type seen struct {
+		moments int
+		batch   float64
+	}
+	row, of := r.byID(), map[int]seen{}
+	every := len(job)/mostPaces + 1
+	var jobs []uint32
+	var kept []int
+	for i := range job {
+		k, known := row[int(zeroed(job[i]))]
+		if !known || math.IsNaN(job[i]) || math.IsNaN(at[i]) {
+			continue
+		}
+		last := of[k]
+		if last.moments%every == 0 || zeroed(batch[i]) != last.batch {
+			jobs, kept = append(jobs, uint32(k)), append(kept, i)
+		}
+		of[k] = seen{last.moments + 1, zeroed(batch[i])}
+	}
+	p.counts("paces.job", jobs)
+	p.times("paces.at", pick(at, kept))
+	p.wholes("paces.batch", pick(batch, kept))
+	p.ratios("paces.efficiency", pick(efficiency, kept))
 }
 
 // dictionary adds a column of texts of which few differ.

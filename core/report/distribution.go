@@ -73,10 +73,7 @@ func (r *Run) distributions() []distribution {
 		alone, errAlone := r.rho.numbers("exclusive_s")
 		job, errJob := r.rho.numbers("job")
 		if errAlone == nil && errJob == nil {
-			row := make(map[int]int, len(r.Jobs.id))
-			for i, id := range r.Jobs.id {
-				row[id] = i
-			}
+			row := r.byID()
 			var slowdown []float64
 			for i := range alone {
 				if at, known := row[int(zeroed(job[i]))]; known && alone[i] > 0 {

@@ -136,6 +136,9 @@ func (f *Figure) plot() (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = f.Title, f.XLabel, f.YLabel
 	p.Title.TextStyle.Font = sans(10)
+	if room := figureWidth - 16; p.Title.TextStyle.Width(f.Title) > room {
+		p.Title.TextStyle.Font = sans(max(5, 10*room/p.Title.TextStyle.Width(f.Title)))
+	}
 	for _, axis := range [...]*plot.Axis{&p.X, &p.Y} {
 		axis.Label.TextStyle.Font, axis.Tick.Label.Font, axis.Tick.Length = sans(9), sans(8), 4
 	}

@@ -64,6 +64,25 @@ type Line struct {
 	Colour    int
 }
 
+// within is a line with an interval around each point, where one is known.
+func (l Line) within(low, high []float64) Line {
+	if known(low) && known(high) {
+		l.Low, l.High = low, high
+	}
+	return l
+}
+
+// intervalNote says what the intervals of lines are, which are drawn as marks, or that one run has none.
+func intervalNote(marks string, lines []Line, several bool) string {
+	switch {
+	case slices.ContainsFunc(lines, func(l Line) bool { return l.Low != nil }):
+		return "; " + marks + ": " + levelText(usualLevel) + " intervals"
+	case several: // of an earlier version, which wrote none
+		return ""
+	}
+	return "; one run each: no interval"
+}
+
 // cdf is the line of a distribution.
 func cdf(label string, colour int, d distribution) Line {
 	points, low, high := d.curve()

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -20,8 +21,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// carried reads back what a page carries.
-func carried(t *testing.T, page string) (column func(string) []float64, values map[string]json.RawMessage) {
+// unpacked reads back what a page carries. What is not known is NaN.
+func unpacked(t *testing.T, page string) (columns map[string][]float64, values map[string]json.RawMessage) {
 	t.Helper()
 	_, rest, _ := strings.Cut(page, `id="data">`)
 	text, _, found := strings.Cut(rest, "</script>")
@@ -49,10 +50,10 @@ func carried(t *testing.T, page string) (column func(string) []float64, values m
 	if err := json.Unmarshal(all[4:4+length], &index); err != nil {
 		t.Fatal(err)
 	}
-	return func(name string) []float64 {
-		c, known := index.Columns[name]
-		if !known {
-			t.Fatalf("the page has no column %q", name)
+	columns = map[string][]float64{}
+	for name, c := range index.Columns {
+		if at := int(4+length) + c.At; at%4 != 0 {
+			t.Errorf("column %s begins at %d, which is no multiple of 4", name, at)
 		}
 		list, sum := make([]float64, c.N), uint32(0)
 		for i := range list {
@@ -63,12 +64,28 @@ func carried(t *testing.T, page string) (column func(string) []float64, values m
 			case c.Delta:
 				sum += bits
 				list[i] = float64(sum) * c.Scale
+			case bits == missing:
+				list[i] = math.NaN()
 			default:
 				list[i] = float64(bits) * c.Scale
 			}
 		}
+		columns[name] = list
+	}
+	return columns, index.Values
+}
+
+// carried reads back what a page carries, column by column.
+func carried(t *testing.T, page string) (column func(string) []float64, values map[string]json.RawMessage) {
+	t.Helper()
+	columns, values := unpacked(t, page)
+	return func(name string) []float64 {
+		list, known := columns[name]
+		if !known {
+			t.Fatalf("the page has no column %q", name)
+		}
 		return list
-	}, index.Values
+	}, values
 }
 
 // published is the folder of a study with published figures and files of runs.
@@ -87,10 +104,11 @@ func published(t *testing.T) fstest.MapFS {
 			"Figure 8,jct_seconds.mean,fifo,0.5,1,125,150,0.2\nFigure 8,jct_seconds.mean,fifo,1,1,250,200,-0.2\nFigure 8,jct_seconds.mean,pollux,1,1,80,,\n",
 	})
 	for name, text := range map[string]string{
-		"jobs.csv.gz":     "run,job,jct_s\nr1,0,100\nr1,1,300\nr3,0,\nr3,1,100\nr2,0,7\n",
-		"fairness.csv.gz": "run,job,rho\nr1,0,0.5\nr3,0,2\n",
-		"usage.csv.gz":    "run,at_s,devices_used,efficiency,waiting\nr1,0,4,,0\nr1,60.5,0,0.5,1\nr2,0,9,1,9\nr3,0,8,0.25,0\nr3,30,0,,0\n",
-		"timeline.csv.gz": "run,job,start_s,end_s,replicas,batch_per_device,accumulation_steps\nr1,0,0,10,1,,\nr1,1,0,20,2,32,1\nr1,1,30,90,4,32,0\nr3,1,5,25,1,64,0\n",
+		"jobs.csv.gz":       "run,job,jct_s\nr1,0,100\nr1,1,300\nr3,0,\nr3,1,100\nr2,0,7\n",
+		"fairness.csv.gz":   "run,job,rho\nr1,0,0.5\nr3,0,2\n",
+		"usage.csv.gz":      "run,at_s,devices_used,efficiency,waiting,running,pending\nr1,0,4,,0,2,3\nr1,60.5,0,0.5,1,1,0\nr1,95,0,,0,0,0\nr2,0,9,1,9,9,9\nr3,0,8,0.25,0,1,0\nr3,30,0,,0,0,0\n",
+		"timeline.csv.gz":   "run,job,start_s,end_s,replicas,batch_per_device,accumulation_steps\nr1,0,0,10,1,,\nr1,1,0,20,2,32,1\nr1,1,30,90,4,32,0\nr3,1,5,25,1,64,0\n",
+		"efficiency.csv.gz": "run,job,at_s,batch,efficiency,goodput\nr1,1,0,128,1,0\nr1,0,0,9,1,0\nr1,1,20,,,\nr1,1,30,256,0.5,7\nr1,1,60,256,0.75,7\nr2,1,0,9,0.25,0\nr1,1,90,,,\n",
 	} {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)
@@ -147,32 +165,36 @@ func TestPageCarriesTheFiguresOfAStudy(t *testing.T) {
 	}
 	nan := math.NaN()
 	want := map[string]points{
-		"Table 2, jct_seconds.mean: ours":      {X: []float64{0, 1}, Y: []float64{200, 100}, Ticks: []string{"fifo", "pollux"}},
-		"Table 2, jct_seconds.mean: published": {X: []float64{0, 1}, Y: []float64{250, 80}, Ticks: []string{"fifo", "pollux"}},
+		"Table 2, jct_seconds.mean; one run each: no interval: ours":      {X: []float64{0, 1}, Y: []float64{200, 100}, Ticks: []string{"fifo", "pollux"}},
+		"Table 2, jct_seconds.mean; one run each: no interval: published": {X: []float64{0, 1}, Y: []float64{250, 80}, Ticks: []string{"fifo", "pollux"}},
 
-		"Figure 8, jct_seconds.mean: fifo, ours":        {X: []float64{0, 1}, Y: []float64{150, 200}, Ticks: []string{"0.5", "1"}},
-		"Figure 8, jct_seconds.mean: fifo, published":   {X: []float64{0, 1}, Y: []float64{125, 250}, Ticks: []string{"0.5", "1"}},
-		"Figure 8, jct_seconds.mean: pollux, ours":      {X: []float64{1}, Y: []float64{nan}, Ticks: []string{"0.5", "1"}},
-		"Figure 8, jct_seconds.mean: pollux, published": {X: []float64{1}, Y: []float64{80}, Ticks: []string{"0.5", "1"}},
+		"Figure 8, jct_seconds.mean; one run each: no interval: fifo, ours":        {X: []float64{-0.125, 0.875}, Y: []float64{150, 200}, Ticks: []string{"0.5", "1"}},
+		"Figure 8, jct_seconds.mean; one run each: no interval: fifo, published":   {X: []float64{-0.125, 0.875}, Y: []float64{125, 250}, Ticks: []string{"0.5", "1"}},
+		"Figure 8, jct_seconds.mean; one run each: no interval: pollux, ours":      {X: []float64{1.125}, Y: []float64{nan}, Ticks: []string{"0.5", "1"}},
+		"Figure 8, jct_seconds.mean; one run each: no interval: pollux, published": {X: []float64{1.125}, Y: []float64{80}, Ticks: []string{"0.5", "1"}},
 
-		"Change of jct_seconds.mean against fifo: all": {X: []float64{0}, Y: []float64{-0.5}, Low: []float64{-0.625}, High: []float64{-0.375}, Ticks: []string{"pollux"}},
-		"jct_seconds_mean: fifo":                       {X: []float64{0.5, 1}, Y: []float64{150, 200}, Low: []float64{150, 200}, High: []float64{150, 200}},
-		"jct_seconds_mean: pollux":                     {X: []float64{0.5, 1}, Y: []float64{nan, 100}, Low: []float64{nan, 100}, High: []float64{nan, 100}},
+		"Change of jct_seconds.mean against fifo: all":        {X: []float64{0}, Y: []float64{-0.5}, Low: []float64{-0.625}, High: []float64{-0.375}, Ticks: []string{"pollux"}},
+		"jct_seconds_mean; one run each: no interval: fifo":   {X: []float64{0.5, 1}, Y: []float64{150, 200}},
+		"jct_seconds_mean; one run each: no interval: pollux": {X: []float64{0.5, 1}, Y: []float64{nan, 100}},
 
 		"CDF of JCT; load 1: fifo":                          {X: []float64{100, 300}, Y: []float64{0.5, 1}},
 		"CDF of JCT; load 1: pollux":                        {X: []float64{100}, Y: []float64{0.5}},
 		"CDF of finish-time fairness (rho); load 1: fifo":   {X: []float64{0.5}, Y: []float64{1}},
 		"CDF of finish-time fairness (rho); load 1: pollux": {X: []float64{2}, Y: []float64{1}},
-		"Devices held; load 1: fifo":                        {X: []float64{0, 60.5}, Y: []float64{4, 0}},
+		"Devices held; load 1: fifo":                        {X: []float64{0, 60.5, 95}, Y: []float64{4, 0, 0}},
 		"Devices held; load 1: pollux":                      {X: []float64{0, 30}, Y: []float64{8, 0}},
-		"Statistical efficiency; load 1: fifo":              {X: []float64{0, 60.5}, Y: []float64{nan, 0.5}},
+		"Statistical efficiency; load 1: fifo":              {X: []float64{0, 60.5, 95}, Y: []float64{nan, 0.5, nan}},
 		"Statistical efficiency; load 1: pollux":            {X: []float64{0, 30}, Y: []float64{0.25, nan}},
-		"Waiting jobs; load 1: fifo":                        {X: []float64{0, 60.5}, Y: []float64{0, 1}},
+		"Waiting jobs; load 1: fifo":                        {X: []float64{0, 60.5, 95}, Y: []float64{0, 1, 0}},
 		"Waiting jobs; load 1: pollux":                      {X: []float64{0, 30}, Y: []float64{0, 0}},
 		"Devices of job 1; load 1: fifo":                    {X: []float64{0, 20, 30, 90}, Y: []float64{2, 0, 4, 0}},
 		"Devices of job 1; load 1: pollux":                  {X: []float64{5, 25}, Y: []float64{1, 0}},
-		"Batch of job 1; load 1: fifo":                      {X: []float64{0, 20, 30, 90}, Y: []float64{128, 0, 128, 0}},
+		"Batch of job 1; load 1: fifo":                      {X: []float64{0, 20, 30, 60, 90}, Y: []float64{128, 0, 256, 256, 0}},
 		"Batch of job 1; load 1: pollux":                    {X: []float64{5, 25}, Y: []float64{64, 0}},
+
+		"Statistical efficiency of job 1; load 1: fifo": {X: []float64{0, 20, 30, 60, 90}, Y: []float64{1, 0, 0.5, 0.75, 0}},
+		"Contention of job 1; load 1: fifo":             {X: []float64{0, 60.5, 90}, Y: []float64{5, 2, 2}},
+		"Contention of job 1; load 1: pollux":           {X: []float64{5, 25}, Y: []float64{1, 1}},
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return same(a, b) || math.Abs(a-b) < 1e-9 })); diff != "" {
 		t.Errorf("figures (-want +got):\n%s", diff)
@@ -225,7 +247,7 @@ func TestPolluxPageCarriesEveryPoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range rows[1:] {
-		want = append(want, point{row[0] + ", " + row[1], finite(row[7]), finite(row[8])})
+		want = append(want, point{row[0] + ", " + row[1] + "; bars: 95 % intervals", finite(row[7]), finite(row[8])})
 	}
 	sorted := func(list []point) []point {
 		slices.SortFunc(list, func(a, b point) int {
@@ -328,5 +350,62 @@ func TestFiguresHavePlainNames(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"figure-8a-jct-seconds.mean", "figure-8a-jct-seconds.mean-2", "figure"}, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+// Bands over loads are Student's intervals of the means: of one run there is none, and no time is below 0.
+func TestBandsOverLoadsAreIntervals(t *testing.T) {
+	const one, two, four = 12.706204736174698, 4.302652729749462, 2.7764451051977943 // t at 95 % of so many degrees of freedom
+	runs := "run,scheduler,load,replicate,jct_seconds_mean,makespan_seconds\n"
+	for i, row := range []string{
+		"fifo,0.5,1,10,7", "fifo,0.5,2,12,", "fifo,0.5,3,14,", "fifo,1,1,20,9", "fifo,1,2,22,",
+		"las,0.5,1,5,5", "las,1,1,1,3", "las,1,2,2,", "las,1,3,3,", "las,1,4,4,", "las,1,5,5,",
+	} {
+		runs += fmt.Sprintf("r%d,%s\n", i, row)
+	}
+	s, err := ReadStudyFS(files(map[string]string{"runs.csv": runs}), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nan, both := math.NaN(), []float64{0.5, 1}
+	want := []Figure{
+		{
+			Place: placeLoad, Name: "jct-seconds-mean", Title: "jct_seconds_mean; bands: 95 % intervals", XLabel: "load", YLabel: "jct_seconds_mean", X: Plain, Y: Seconds,
+			Lines: []Line{
+				{Label: "fifo", X: both, Y: []float64{12, 21}, Low: []float64{12 - two*2/math.Sqrt(3), 21 - one}, High: []float64{12 + two*2/math.Sqrt(3), 21 + one}},
+				{Label: "las", X: both, Y: []float64{5, 3}, Low: []float64{nan, 3 - four*math.Sqrt(2.5)/math.Sqrt(5)}, High: []float64{nan, 3 + four*math.Sqrt(2.5)/math.Sqrt(5)}, Colour: 1},
+			},
+		},
+		{
+			Place: placeLoad, Name: "makespan-seconds", Title: "makespan_seconds; one run each: no interval", XLabel: "load", YLabel: "makespan_seconds", X: Plain, Y: Seconds,
+			Lines: []Line{{Label: "fifo", X: both, Y: []float64{7, 9}}, {Label: "las", X: both, Y: []float64{5, 3}, Colour: 1}},
+		},
+	}
+	near := cmp.Comparer(func(a, b float64) bool { return same(a, b) || math.Abs(a-b) < 1e-9 })
+	if diff := cmp.Diff(want, s.loadFigures(), near); diff != "" {
+		t.Errorf("figures over loads (-want +got):\n%s", diff)
+	}
+	if _, low, high := overLoads([]float64{1}, []float64{1, 1}, []float64{1, 9}, func(int) bool { return true }); low[0] != 0 || !(high[0] > 50) {
+		t.Errorf("the interval of 1 s and 9 s is %v to %v", low, high)
+	}
+}
+
+// Ours of a publication has its interval where published.csv tells one.
+func TestPublishedFiguresHaveIntervals(t *testing.T) {
+	all := published(t)
+	all["published.csv"].Data = []byte("figure,metric,scheduler,load,runs,published,ours,difference,ours_low,ours_high\n" +
+		"Table 2,jct_seconds.mean,fifo,1,2,250,200,-0.2,150,250\nTable 2,jct_seconds.mean,pollux,1,1,80,100,0.25,,\n")
+	s, page := studyPage(t, all)
+	f := s.Figures()[0]
+	want := Line{Label: "ours", X: []float64{0, 1}, Y: []float64{200, 100}, Low: []float64{150, math.NaN()}, High: []float64{250, math.NaN()}, Points: true}
+	if diff := cmp.Diff(want, f.Lines[0], cmp.Comparer(same)); diff != "" || f.Title != "Table 2, jct_seconds.mean; bars: 95 % intervals" {
+		t.Errorf("%s (-want +got):\n%s", f.Title, diff)
+	}
+	if !strings.Contains(page, "2.5 min to 4.17 min") {
+		t.Error("the table does not tell the interval")
+	}
+	all["published.csv"].Data = []byte("figure,metric,scheduler,load,runs,published,ours,difference\nTable 2,jct_seconds.mean,fifo,1,5,250,200,-0.2\n")
+	if s, _ = studyPage(t, all); s.Figures()[0].Title != "Table 2, jct_seconds.mean" {
+		t.Errorf("of an earlier version: %q", s.Figures()[0].Title)
 	}
 }

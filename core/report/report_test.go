@@ -268,7 +268,7 @@ func FuzzReadRun(f *testing.F) {
 	f.Add(all["manifest.json"].Data, all["jobs.csv"].Data, all["decisions.jsonl"].Data, []byte("job,start_s,end_s,seats\n0,1,2,a:3+b:ffffffffffffffff\n"), []byte("at_s,devices_used\n0,1\n"))
 	f.Add([]byte(`{"config": "cluster: {nodes: [{count: 99999999999, devices: -1}]}"}`), []byte("job,name\n-1,a\n1e300,b\n"), []byte(`{"t_s":-1,"job":"a","action":"start","seats":[["x","99"]]}`), []byte("job\n"), []byte("at_s\n"))
 	f.Fuzz(func(t *testing.T, manifest, jobs, decisions, timeline, usage []byte) {
-		r, err := ReadRunFS(files(map[string]string{"manifest.json": string(manifest), "jobs.csv": string(jobs), "decisions.jsonl": string(decisions), "timeline.csv": string(timeline), "usage.csv": string(usage), "rounds.csv": string(usage), "fairness.csv": string(timeline), "training.csv": string(jobs)}), "x")
+		r, err := ReadRunFS(files(map[string]string{"manifest.json": string(manifest), "jobs.csv": string(jobs), "decisions.jsonl": string(decisions), "timeline.csv": string(timeline), "usage.csv": string(usage), "rounds.csv": string(usage), "fairness.csv": string(timeline), "training.csv": string(jobs), "efficiency.csv": string(timeline)}), "x")
 		if err != nil {
 			return
 		}

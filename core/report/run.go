@@ -31,6 +31,7 @@ type Run struct {
 	used    *table
 	tenants *table
 	trained *table
+	paces   *table
 
 	stays   []stay
 	waits   []wait
@@ -157,6 +158,7 @@ func ReadRunFS(files fs.FS, dir string) (*Run, error) {
 		}
 	}
 	read("usage.csv", false, columns(&r.usage))
+	read("efficiency.csv", false, columns(&r.paces))
 	read("fairness.csv", false, columns(&r.rho))
 	read("accelerators.csv", false, columns(&r.used))
 	read("tenants.csv", false, columns(&r.tenants))

@@ -26,7 +26,7 @@ func (r *Run) Figures() []Figure {
 		one.Lines = append(one.Lines, cdf("jobs", 0, d))
 		list = append(list, one)
 	}
-	return drawn(list)
+	return drawn(append(list, r.lifeFigures()...))
 }
 
 // FiguresOfRuns are the pictures of several runs over each other.

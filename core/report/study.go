@@ -145,8 +145,11 @@ func (s *Study) rows(name string, columns []string, visit func(run string, cells
 	if err == nil {
 		err = errors.Join(eachRow(in, columns, visit), in.Close())
 	}
-	if err != nil {
-		s.Problems = append(s.Problems, fmt.Sprintf("%s cannot be read whole: %v.", name, err))
+	if err == nil {
+		return
+	}
+	if problem := fmt.Sprintf("%s cannot be read whole: %v.", name, err); !slices.Contains(s.Problems, problem) { // some are read twice
+		s.Problems = append(s.Problems, problem)
 	}
 }
 

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -34,6 +33,9 @@ func (s *Study) publishedFigures() []Figure {
 	name, metric := t.text("figure"), t.text("metric")
 	published, _ := t.numbers("published") // what is no number is not drawn, and the table shows it
 	ours, _ := t.numbers("ours")
+	low, _ := t.numbers("ours_low")
+	high, _ := t.numbers("ours_high")
+	runs, _ := t.numbers("runs")
 	var list []Figure
 	for _, key := range items(join(name, metric)) {
 		var rows []int
@@ -73,17 +75,20 @@ func (s *Study) publishedFigures() []Figure {
 			groups = groups[:mostLines]
 		}
 		for colour, group := range groups {
+			var lows, highs []float64
 			mine, theirs := Line{Label: strings.TrimPrefix(group+", ours", ", "), Points: true, Colour: colour}, Line{Label: strings.TrimPrefix(group+", published", ", "), Points: true, Hollow: true, Colour: colour}
 			for _, i := range rows {
 				if of[i] != group {
 					continue
 				}
-				place := float64(slices.Index(f.Ticks, at[i]))
+				place := float64(slices.Index(f.Ticks, at[i])) + beside(colour, len(groups))
 				mine.X, mine.Y = append(mine.X, place), append(mine.Y, ours[i])
+				lows, highs = append(lows, low[i]), append(highs, high[i])
 				theirs.X, theirs.Y = append(theirs.X, place), append(theirs.Y, published[i])
 			}
-			f.Lines = append(f.Lines, mine, theirs)
+			f.Lines = append(f.Lines, mine.within(lows, highs), theirs)
 		}
+		f.Title += intervalNote("bars", f.Lines, slices.ContainsFunc(rows, func(i int) bool { return runs[i] > 1 }))
 		list = append(list, f)
 	}
 	return list
@@ -120,18 +125,23 @@ func (s *Study) varying(rows []int) (lines, along string) {
 // publishedTable lists published figures beside ours.
 func (s *Study) publishedTable() grid {
 	t := s.published
-	g := grid{Caption: "Published figures and ours", Head: append([]string{"figure", "metric"}, append(slices.Clone(s.axes), "runs", "published", "ours", "difference")...)}
+	g := grid{Caption: "Published figures and ours", Head: append([]string{"figure", "metric"}, append(slices.Clone(s.axes), "runs", "published", "ours", "95 % interval of ours", "difference")...)}
 	published, _ := t.numbers("published")
 	ours, _ := t.numbers("ours")
 	difference, _ := t.numbers("difference")
+	low, _ := t.numbers("ours_low")
+	high, _ := t.numbers("ours_high")
 	figure, metric, runs := t.text("figure"), t.text("metric"), t.text("runs")
 	for i := range t.rows {
 		texts := []string{figure[i], metric[i]}
 		for _, axis := range s.axes {
 			texts = append(texts, t.text(axis)[i])
 		}
-		unit := unitOf(metric[i])
-		g.Rows = append(g.Rows, plain(append(texts, runs[i], unit.text(published[i]), unit.text(ours[i]), signedPercent(difference[i]))...))
+		unit, interval := unitOf(metric[i]), unknownText
+		if !math.IsNaN(low[i]) && !math.IsNaN(high[i]) {
+			interval = unit.text(low[i]) + " to " + unit.text(high[i])
+		}
+		g.Rows = append(g.Rows, plain(append(texts, runs[i], unit.text(published[i]), unit.text(ours[i]), interval, signedPercent(difference[i]))...))
 	}
 	return g
 }
@@ -174,6 +184,9 @@ func changeFigures(s *Study, list []comparison) []Figure {
 	return figures
 }
 
+// beside is by how much one of several lines of points is moved from its mark, so that none hides another.
+func beside(i, lines int) float64 { return 0.5 * (float64(i) - 0.5*float64(lines-1)) / float64(lines) }
+
 // changeFigure draws the changes that a choice takes, by the line that it puts them on.
 func changeFigure(s *Study, list []comparison, metric, by string, choose func(*comparison) (string, bool)) (Figure, bool) {
 	f := Figure{Place: placeChanges, Name: fileName("change", metric), Title: "Change of " + metric, XLabel: s.compared, YLabel: "change", X: Plain, Y: Share}
@@ -202,9 +215,9 @@ func changeFigure(s *Study, list []comparison, metric, by string, choose func(*c
 		f.Title = strings.TrimSuffix(f.Title, " against "+c.baseline) + " against " + c.baseline
 	}
 	for i := range f.Lines {
-		if by != "" { // beside one another
+		if by != "" {
 			for k := range f.Lines[i].X {
-				f.Lines[i].X[k] += 0.5 * (float64(i)/float64(len(f.Lines)) - 0.5*float64(len(f.Lines)-1)/float64(len(f.Lines)))
+				f.Lines[i].X[k] += beside(i, len(f.Lines))
 			}
 		}
 	}
@@ -252,14 +265,15 @@ func (s *Study) loadFigures() []Figure {
 				f := Figure{Place: placeLoad, Name: fileName(title), Title: title, XLabel: "load", YLabel: metric, X: Plain, Y: unitOf(metric)}
 				several := false
 				for _, name := range items(item) {
-					mean, low, high, any := overLoads(loads, load, values, func(i int) bool { return w.groups[i] == g && item[i] == name })
-					if !any || len(f.Lines) == mostLines {
+					mean, low, high := overLoads(loads, load, values, func(i int) bool { return w.groups[i] == g && item[i] == name })
+					if !known(mean) || len(f.Lines) == mostLines {
 						continue
 					}
 					several = several || count(mean) > 1
-					f.Lines = append(f.Lines, Line{Label: name, Colour: len(f.Lines), X: loads, Y: mean, Low: low, High: high})
+					f.Lines = append(f.Lines, Line{Label: name, Colour: len(f.Lines), X: loads, Y: mean}.within(low, high))
 				}
 				if several {
+					f.Title += intervalNote("bands", f.Lines, false)
 					list = append(list, f)
 				}
 			}
@@ -423,11 +437,10 @@ func thinned(x, y []float64) (at, values []float64) {
 	return at, values
 }
 
-// oneJobFigures follow the job that held devices longest under the first item: its devices and its batch under each.
+// oneJobFigures follow the job that held devices longest under the first item, under each of them.
 func (s *Study) oneJobFigures() []Figure {
 	runs, order, where := s.chosen(true)
-	type stay struct{ start, end, replicas, batch float64 }
-	stays := map[string]map[string][]stay{}
+	stays := map[string]map[string][]period{}
 	s.rows("timeline", []string{"job", "start_s", "end_s", "replicas", "batch_per_device", "accumulation_steps"}, func(run string, cells []string) {
 		item := runs[run]
 		if item == "" {
@@ -438,48 +451,41 @@ func (s *Study) oneJobFigures() []Figure {
 			v[k] = zeroed(finite(cells[k])) // no batch is 0
 		}
 		if stays[item] == nil {
-			stays[item] = map[string][]stay{}
+			stays[item] = map[string][]period{}
 		}
-		stays[item][cells[0]] = append(stays[item][cells[0]], stay{v[1], v[2], v[3], v[3] * v[4] * (v[5] + 1)})
+		stays[item][cells[0]] = append(stays[item][cells[0]], period{v[1], v[2], v[3], v[3] * v[4] * (v[5] + 1)})
 	})
 	if len(order) == 0 {
 		return nil
 	}
-	job, most := "", 0.0
-	for name, list := range stays[order[0]] {
-		held := 0.0
-		for _, one := range list {
-			held += one.end - one.start
-		}
-		if held > most || held == most && name < job {
-			job, most = name, held
-		}
-	}
+	job := longestHeld(stays[order[0]])
 	if job == "" {
 		return nil
 	}
-	figures := []Figure{
-		{Place: placeOne, Name: "one-job-devices", Title: fmt.Sprintf("Devices of job %s%s", job, suffix(where)), XLabel: "time", YLabel: "devices", X: Seconds, Y: Plain},
-		{Place: placeOne, Name: "one-job-batch", Title: fmt.Sprintf("Batch of job %s%s", job, suffix(where)), XLabel: "time", YLabel: "batch", X: Seconds, Y: Plain},
+	batches, efficiencies, contentions := map[string]course{}, map[string]course{}, map[string]course{}
+	extend := func(of map[string]course, item string, at, value float64) {
+		c := of[item]
+		c.add(at, value)
+		of[item] = c
 	}
-	for c, item := range order {
-		devices, batch := Line{Label: item, Colour: c, Step: true}, Line{Label: item, Colour: c, Step: true}
-		list := stays[item][job]
-		slices.SortFunc(list, func(a, b stay) int { return cmp.Compare(a.start, b.start) })
-		for i, one := range list {
-			devices.X, devices.Y = append(devices.X, one.start), append(devices.Y, one.replicas)
-			batch.X, batch.Y = append(batch.X, one.start), append(batch.Y, one.batch)
-			if i+1 == len(list) || list[i+1].start > one.end {
-				devices.X, devices.Y = append(devices.X, one.end), append(devices.Y, 0)
-				batch.X, batch.Y = append(batch.X, one.end), append(batch.Y, 0)
-			}
+	s.rows("efficiency", []string{"job", "at_s", "batch", "efficiency"}, func(run string, cells []string) {
+		if item := runs[run]; item != "" && cells[0] == job {
+			at := finite(cells[1])
+			extend(batches, item, at, finite(cells[2]))
+			extend(efficiencies, item, at, finite(cells[3]))
 		}
-		if len(devices.X) > 0 {
-			figures[0].Lines = append(figures[0].Lines, devices)
+	})
+	s.rows("usage", []string{"at_s", "running", "waiting", "pending"}, func(run string, cells []string) {
+		if item := runs[run]; item != "" {
+			extend(contentions, item, finite(cells[0]), finite(cells[1])+finite(cells[2])+finite(cells[3]))
 		}
-		if slices.ContainsFunc(batch.Y, func(v float64) bool { return v > 0 }) {
-			figures[1].Lines = append(figures[1].Lines, batch)
-		}
+	})
+	var lives []life
+	for _, item := range order {
+		l := newLife(item, stays[item][job])
+		l.trained(batches[item], efficiencies[item])
+		l.beside(contentions[item])
+		lives = append(lives, l)
 	}
-	return drawn(figures)
+	return lifeFigures(job, where, lives)
 }

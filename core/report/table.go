@@ -12,6 +12,10 @@ import (
 )
 
 // A table is a CSV file by columns. Columns that are not there read as empty.
+//
+// core/timeline and core/metrics read CSV in ways of their own: row by row, with every column there and every cell told that is
+// wrong. A reader for all three would keep whole columns for those that need a row, or rows for this one; what they share is
+// encoding/csv.
 type table struct {
 	names []string
 	cells [][]string // by column

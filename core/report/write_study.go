@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/quartet-sched/quartet/core/stats"
 )
 
 // studyMetrics are the columns of runs.csv of which the page draws curves, when the study compares nothing else.
@@ -37,17 +39,17 @@ func WriteStudy(w io.Writer, s *Study) error {
 	if s.published.rows > 0 {
 		p.Sections = append(p.Sections, section{
 			ID: "published", Title: "Published", Plots: []string{placePublished}, Tables: []grid{s.publishedTable()},
-			Text: []string{"Figures of the publication, hollow, beside ours. Ours are means over the runs that a figure is about."},
+			Text: []string{"Figures of the publication, hollow, beside ours. Ours are means over the runs that a figure is about. A bar is the 95 % interval of the mean, by t over these runs; one run has none."},
 		})
 	}
 	p.Sections = append(p.Sections, comparisonSections(s, list)...)
 	packFigures(data, figures)
 	for _, part := range [...]section{
 		{ID: "changed", Title: "Changes", Text: []string{"The change against the baseline with its interval at " + levels(list) + "."}, Plots: []string{placeChanges}},
-		{ID: "load", Title: "Over load", Text: []string{"The mean over the runs of a load. Bands reach from the smallest run to the largest."}, Plots: []string{placeLoad}},
+		{ID: "load", Title: "Over load", Text: []string{"The mean over the runs of a load. A band is its 95 % interval, by t over these runs; one run has none. How items differ on the same jobs is under Changes."}, Plots: []string{placeLoad}},
 		{ID: "shape", Title: "Distributions", Text: []string{"Over the jobs of all workloads together."}, Plots: []string{placeShape}},
 		{ID: "time", Title: "Over time", Text: []string{"One run of each."}, Plots: []string{placeOver}},
-		{ID: "life", Title: "One job", Text: []string{"The job that held devices longest in the first of these runs."}, Plots: []string{placeOne}},
+		{ID: "life", Title: "One job", Text: []string{"The job that held devices longest in the first of these runs: its devices, its batch and its statistical efficiency, 0 while it had none, and how many jobs were in the cluster with it."}, Plots: []string{placeOne}},
 	} {
 		if placed(figures, part.Plots[0]) {
 			p.Sections = append(p.Sections, part)
@@ -196,23 +198,25 @@ func heatClass(c *comparison) string {
 	return fmt.Sprintf("bad%d", step)
 }
 
-// overLoads is the mean, the least and the most of what is chosen, at each load.
-func overLoads(loads, load, values []float64, chosen func(int) bool) (mean, low, high []float64, any bool) {
+// overLoads is the mean of what is chosen at each load, with its interval of Student over the runs; NaN where there are none, or
+// too few. A part of the interval that nothing can lie in, for no value is below 0, is left out.
+func overLoads(loads, load, values []float64, chosen func(int) bool) (mean, low, high []float64) {
 	for _, at := range loads {
-		n, sum, least, most := 0, 0.0, math.Inf(1), math.Inf(-1)
+		var taken []float64
+		sum := 0.0
 		for i, v := range values {
 			if load[i] == at && !math.IsNaN(v) && chosen(i) {
-				n, sum, least, most = n+1, sum+v, min(least, v), max(most, v)
+				taken = append(taken, v)
+				sum += v
 			}
 		}
-		if n == 0 {
-			mean, low, high = append(mean, math.NaN()), append(low, math.NaN()), append(high, math.NaN())
-			continue
+		of := stats.T(taken, usualLevel)
+		if len(taken) > 0 && slices.Min(taken) >= 0 {
+			of.Low = max(of.Low, 0) // NaN stays
 		}
-		any = true
-		mean, low, high = append(mean, sum/float64(n)), append(low, least), append(high, most)
+		mean, low, high = append(mean, sum/float64(len(taken))), append(low, of.Low), append(high, of.High)
 	}
-	return mean, low, high, any
+	return mean, low, high
 }
 
 // packTradeoff adds the pooled changes of one metric against those of another.

@@ -104,7 +104,7 @@ type form struct {
 	Seeds    map[string]any   `config:"seeds" doc:"replicates of a random workload"`
 	Baseline map[string]any   `config:"baseline" doc:"axis: item that the others of the axis are compared with"`
 	Metrics  []string         `config:"metrics" doc:"numbers of summary.json that are compared"`
-	Write    []string         `config:"write" doc:"files of every run that are kept besides jobs.csv" enum:"accelerators|fairness|tenants|timeline|usage|training"`
+	Write    []string         `config:"write" doc:"files of every run that are kept besides jobs.csv" enum:"accelerators|fairness|tenants|timeline|usage|training|efficiency"`
 	Points   []map[string]any `config:"published" doc:"published figures that the page shows beside ours"`
 }
 

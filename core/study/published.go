@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quartet-sched/quartet/core/stats"
 )
 
 // Published is a figure of a publication, which the page of the study shows beside ours.
@@ -82,31 +84,36 @@ func (p *Published) covers(items []int) bool {
 	return !slices.ContainsFunc(p.At, func(o Only) bool { return !slices.Contains(o.Items, items[o.Axis]) })
 }
 
-// ours is the mean over the runs that a published figure is about, and their number; unknown while one of them is.
-func (p *Published) ours(rows []Row) (mean float64, n int) {
+// pointLevel is that of the intervals of ours.
+const pointLevel = .95
+
+// ours is the mean over the runs that a published figure is about, its interval of Student over these runs, and their number. It is
+// unknown while one of them is; so is the interval of one run.
+func (p *Published) ours(rows []Row) (mean float64, of stats.Interval, n int) {
+	var values []float64
 	sum := 0.0
 	for i := range rows {
 		if p.covers(rows[i].Items) {
-			sum += rows[i].metric(p.Metric)
-			n++
+			values = append(values, rows[i].metric(p.Metric))
+			sum += values[len(values)-1]
 		}
 	}
-	return sum / float64(n), n
+	return sum / float64(len(values)), stats.T(values, pointLevel), len(values)
 }
 
 // publishedTable has a row for each published figure, with ours beside it.
 func (r *Result) publishedTable() [][]string {
 	header := append([]string{"figure", "metric"}, r.Study.axisNames()...)
-	table := [][]string{append(header, "runs", "published", "ours", "difference")}
+	table := [][]string{append(header, "runs", "published", "ours", "difference", "ours_low", "ours_high")}
 	for i := range r.Study.Points {
 		p := &r.Study.Points[i]
 		items := r.Study.whole()
 		for _, o := range p.At {
 			items[o.Axis] = o.Items[0]
 		}
-		ours, n := p.ours(r.Rows)
+		ours, interval, n := p.ours(r.Rows)
 		row := append([]string{p.Figure, p.Metric}, r.Study.itemNames(items)...)
-		table = append(table, append(row, strconv.Itoa(n), decimal(p.Value), decimal(ours), decimal(ours/p.Value-1)))
+		table = append(table, append(row, strconv.Itoa(n), decimal(p.Value), decimal(ours), decimal(ours/p.Value-1), decimal(interval.Low), decimal(interval.High)))
 	}
 	return table
 }

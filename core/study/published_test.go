@@ -3,6 +3,7 @@ package study_test
 import (
 	"bufio"
 	"compress/gzip"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,13 +45,14 @@ func TestPublishedFigures(t *testing.T) {
 	}
 	all := tables(t, o.Dir)
 	var cells []string
-	sums := map[string]float64{}
+	sums, ends := map[string]float64{}, map[string][]float64{}
 	for _, row := range records(t, all[study.RunsFile]) {
 		cell := row["scheduler"] + " " + row["setting"]
 		if row["replicate"] == "1" {
 			cells = append(cells, cell)
 		}
 		sums[cell] += number(t, row["jct_seconds_mean"]) / 2
+		ends[cell] = append(ends[cell], number(t, row["jct_seconds_mean"]))
 	}
 	if diff := cmp.Diff([]string{"fifo usual", "pollux usual", "pollux slow"}, cells); diff != "" {
 		t.Errorf("cells (-want +got):\n%s", diff)
@@ -71,6 +73,10 @@ func TestPublishedFigures(t *testing.T) {
 		near(t, "ours", ours, want.ours)
 		near(t, "published", number(t, row["published"]), want.published)
 		near(t, "difference", number(t, row["difference"]), ours/want.published-1)
+		two := ends[want.scheduler+" usual"]
+		half := 12.706204736174698 * math.Abs(two[0]-two[1]) / 2 // the t of one degree of freedom
+		near(t, "low end", ours-number(t, row["ours_low"]), half)
+		near(t, "high end", number(t, row["ours_high"])-ours, half)
 	}
 	for _, row := range records(t, all[study.StatsFile]) {
 		if row["setting"] == "slow" && row["change"] != "" {

@@ -179,6 +179,9 @@ func TestRecorderOfPauses(t *testing.T) {
 		"0,6,4,4,0,0,10,0.75,0", "4,6,4,4,0,0,10,0.75,8", "7,6,4,4,0,0,10,0.75,16", "8,4,4,4,0,0,10,0.75,16", "9,4,4,4,0,0,10,0.75,24", "12,4,4,4,0,0,10,0.75,32"), &s.files.usage)
 	expect(t, "training.csv", lines(trainingHeader,
 		"0,32,12,16,0.75,8", "1,32,12,16,0.75,13.333333333333334", "2,32,12,16,0.75,0", "3,32,12,16,0.75,21.333333333333332"), &s.files.training)
+	expect(t, "efficiency.csv", lines(efficiencyHeader,
+		"0,0,16,0.75,0", "1,0,16,0.75,0", "2,0,16,0.75,0", "3,0,16,0.75,0", "3,4,16,0.75,32", "1,7,16,0.75,32", "0,9,16,0.75,32",
+		"0,12,,,", "1,12,,,", "2,12,,,", "3,12,,,"), &s.files.efficiency)
 }
 
 // A job that trains pauses again, is tuned, is interrupted and goes on from an earlier point; another one trains after it.
@@ -197,4 +200,19 @@ func TestRecorderOfTrainingThatChanges(t *testing.T) {
 	expect(t, "usage.csv", lines(usageHeader,
 		"0,6,1,1,0,0,1,0.75,320", "4,6,1,1,0,0,1,0.75,0", "6,6,1,1,0,0,1,0.75,320", "14,6,1,1,0,0,1,0.5,320", "20,6,1,1,0,0,1,0.5,0",
 		"22,6,0,0,1,0,1,,", "30,6,1,1,0,0,1,0.75,0", "34,6,0,0,0,0,0,,", "36,6,0,0,0,1,2,,", "40,6,1,1,0,0,2,0.75,0", "50,6,1,1,0,0,2,0.75,0"), &s.files.usage)
+	expect(t, "efficiency.csv", lines(efficiencyHeader,
+		"0,0,16,0.75,320", "0,4,16,0.75,0", "0,6,16,0.75,320", "0,14,16,0.5,320", "0,20,64,0.5,0", "0,22,,,", "0,30,16,0.75,0", "0,34,,,",
+		"1,40,16,0.75,0", "1,50,,,"), &s.files.efficiency)
+}
+
+// A row is written when something in it changed, whether or not other files are asked for: not when a job that pauses is moved.
+func TestRecorderOfEfficiencyAlone(t *testing.T) {
+	s := newStory(t, trains)
+	s.Recorder = timeline.NewRecorder(s.view.Cluster, timeline.Outputs{Efficiency: &s.files.efficiency, Truth: trains})
+	jobs := map[core.JobID]core.JobState{0: core.Running, 2: core.Running}
+	s.round(0, jobs, []core.Event{submitted(0, 0), submitted(2, 0)}, start(core.Start, 0, seat(0, 1)), start(core.Start, 2, seat(1, 1)))
+	s.round(10, jobs, nil, start(core.Move, 0, seat(0, 2)))
+	s.round(20, jobs, []core.Event{progressed(2, 15, 0, 1, 15)}, start(core.Move, 0, seat(1, 2)))
+	s.finish(30, &core.Job{JobSpec: spec(0), State: core.Running}, &core.Job{JobSpec: spec(2), State: core.Running})
+	expect(t, "efficiency.csv", lines(efficiencyHeader, "0,0,16,0.75,0", "2,0,16,0.75,0", "2,15,16,0.75,32", "0,30,,,", "2,30,,,"), &s.files.efficiency)
 }

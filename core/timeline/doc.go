@@ -1,4 +1,4 @@
-// Package timeline records who held which devices when, and how the use of the cluster changed: timeline.csv, nodes.csv,
-// usage.csv and training.csv. It reads these files back, and writes them in the formats of other tools. docs/timeline.md
-// defines every field.
+// Package timeline records who held which devices when, how the use of the cluster changed and how jobs trained: timeline.csv,
+// nodes.csv, usage.csv, training.csv and efficiency.csv. It reads these files back, and writes them in the formats of other
+// tools. docs/timeline.md defines every field.
 package timeline

@@ -63,6 +63,14 @@ type JobTraining struct {
 	Seconds, BatchMean, EfficiencyMean, GoodputMean float64
 }
 
+// Pace is how a job trains from a moment to its next one: a row of efficiency.csv. From its last one on it trains no more.
+type Pace struct {
+	Job                 core.JobID
+	At                  float64
+	Batch               int            // samples of an optimizer step over all replicas; 0 while it does not train
+	Efficiency, Goodput metrics.Number // NaN while it does not train
+}
+
 // ReadTimeline reads a timeline.csv; file is its name in errors. Everything wrong with it is told at once, as
 // core.Diagnostics.
 func ReadTimeline(r io.Reader, file string) ([]Stay, error) {
@@ -157,6 +165,18 @@ func ReadTraining(r io.Reader, file string) ([]JobTraining, error) {
 		list = append(list, JobTraining{
 			Job: core.JobID(t.count(0, 0, math.MaxInt32)), InitialBatch: t.optionalCount(1), Seconds: t.number(2), BatchMean: t.number(3),
 			EfficiencyMean: t.number(4), GoodputMean: t.number(5),
+		})
+	}
+	return list, t.problems.Err()
+}
+
+// ReadEfficiency reads an efficiency.csv, as ReadTimeline does a timeline.csv.
+func ReadEfficiency(r io.Reader, file string) ([]Pace, error) {
+	t := openTable(r, file, efficiencyHeader)
+	var list []Pace
+	for t.next() {
+		list = append(list, Pace{
+			Job: core.JobID(t.count(0, 0, math.MaxInt32)), At: t.number(1), Batch: t.optionalCount(2), Efficiency: t.optional(3), Goodput: t.optional(4),
 		})
 	}
 	return list, t.problems.Err()

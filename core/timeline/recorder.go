@@ -12,7 +12,7 @@ import (
 
 // Outputs is where a recorder writes; nil for what is not wanted.
 type Outputs struct {
-	Timeline, Nodes, Usage, Training io.Writer
+	Timeline, Nodes, Usage, Training, Efficiency io.Writer
 
 	// Truth is how jobs train where they run; nil when nobody knows.
 	Truth Truth
@@ -59,9 +59,12 @@ func NewRecorder(c *core.Cluster, o Outputs) *Recorder {
 	if w := r.file(o.Nodes, nodesHeader); w != nil {
 		r.nodes = newNodeBooks(w, c)
 	}
-	training := r.file(o.Training, trainingHeader)
-	if o.Truth != nil && (training != nil || o.Usage != nil) {
+	training, efficiency := r.file(o.Training, trainingHeader), r.file(o.Efficiency, efficiencyHeader)
+	if o.Truth != nil && (training != nil || efficiency != nil || o.Usage != nil) {
 		r.trained = &trainedBooks{out: training, truth: o.Truth}
+		if efficiency != nil {
+			r.trained.over = &efficiencyWriter{out: efficiency}
+		}
 	}
 	if w := r.file(o.Usage, usageHeader); w != nil {
 		r.usage = newUsageBooks(w, c)
@@ -267,6 +270,9 @@ func (r *Recorder) end(id core.JobID, state core.JobState, at float64) {
 func (r *Recorder) flush(now float64) error {
 	if r.trained != nil {
 		r.resumeUntil(now)
+		if err := r.trained.flush(now); err != nil {
+			return err
+		}
 	}
 	if r.spans != nil {
 		if err := r.spans.flush(now); err != nil {
@@ -303,8 +309,10 @@ func (r *Recorder) Finish(unfinished []*core.Job, endSeconds float64) error {
 		if r.spans != nil {
 			r.spans.add(h, Unfinished, endSeconds)
 		}
-		if h.training != nil {
-			h.training.count(endSeconds)
+		if t := h.training; t != nil {
+			t.count(endSeconds)
+			t.known = false
+			r.trained.note(h, endSeconds)
 		}
 	}
 	if err := r.complete(endSeconds); err != nil {
@@ -336,6 +344,9 @@ func (r *Recorder) complete(endSeconds float64) error {
 		}
 	}
 	if r.trained != nil {
+		if err := r.trained.flush(math.Inf(1)); err != nil {
+			return err
+		}
 		if err := r.trained.finish(r.jobs); err != nil {
 			return fmt.Errorf("write training: %w", err)
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // files are what a recorder writes.
-type files struct{ timeline, nodes, usage, training bytes.Buffer }
+type files struct{ timeline, nodes, usage, training, efficiency bytes.Buffer }
 
 // story is the rounds of a run over two nodes, a of two t4 and b of four v100.
 type story struct {
@@ -28,7 +28,8 @@ func newStory(t *testing.T, truth timeline.Truth) *story {
 		{ID: 0, Name: "a", Accelerator: 0, Devices: 2}, {ID: 1, Name: "b", Accelerator: 1, Devices: 4},
 	}}
 	s.Recorder = timeline.NewRecorder(s.view.Cluster, timeline.Outputs{
-		Timeline: &s.files.timeline, Nodes: &s.files.nodes, Usage: &s.files.usage, Training: &s.files.training, Truth: truth,
+		Timeline: &s.files.timeline, Nodes: &s.files.nodes, Usage: &s.files.usage, Training: &s.files.training,
+		Efficiency: &s.files.efficiency, Truth: truth,
 	})
 	return s
 }
@@ -93,6 +94,8 @@ const (
 	usageHeader    = "at_s,devices_ready,devices_used,running,waiting,pending,demand,efficiency,goodput"
 	nodesHeader    = "node,accelerator,devices,start_s,end_s,health"
 	trainingHeader = "job,initial_batch,seconds,batch_mean,efficiency_mean,goodput_mean"
+
+	efficiencyHeader = "job,at_s,batch,efficiency,goodput"
 )
 
 func expect(t *testing.T, name, want string, got *bytes.Buffer) {
@@ -149,6 +152,7 @@ func TestRecorder(t *testing.T) {
 		"60,6,4,1,0,0,3,,",
 	), &s.files.usage)
 	expect(t, "training.csv", lines(trainingHeader), &s.files.training)
+	expect(t, "efficiency.csv", lines(efficiencyHeader), &s.files.efficiency)
 }
 
 // A drained node's jobs are interrupted, whoever stops them; a job that ends twice, or was never submitted, is told once.
@@ -207,4 +211,6 @@ func TestRecorderOfTraining(t *testing.T) {
 		"0,6,3,2,0,0,3,0.8,0", "4,6,3,2,0,0,3,0.8,160", "14,6,3,2,0,0,3,0.4,80", "16,6,3,2,0,0,3,0.4,112", "20,6,1,1,0,0,1,,",
 	), &s.files.usage)
 	expect(t, "training.csv", lines(trainingHeader, "1,32,20,51.2,0.6799999999999999,220.8"), &s.files.training)
+	expect(t, "efficiency.csv", lines(efficiencyHeader,
+		"1,0,32,0.8,0", "1,4,32,0.8,320", "1,14,32,0.4,160", "1,16,128,0.4,224", "1,20,,,"), &s.files.efficiency)
 }

@@ -89,6 +89,11 @@ func TestReadTheOtherFiles(t *testing.T) {
 		return timeline.ReadTraining(strings.NewReader(text), "training.csv")
 	}
 	read(t, trained, trainingHeader, "1,2,3,4.5,0.5,6", timeline.JobTraining{Job: 1, InitialBatch: 2, Seconds: 3, BatchMean: 4.5, EfficiencyMean: 0.5, GoodputMean: 6})
+	paces := func(text string) ([]timeline.Pace, error) {
+		return timeline.ReadEfficiency(strings.NewReader(text), "efficiency.csv")
+	}
+	read(t, paces, efficiencyHeader, "1,2.5,3,0.5,6", timeline.Pace{Job: 1, At: 2.5, Batch: 3, Efficiency: 0.5, Goodput: 6})
+	read(t, paces, efficiencyHeader, "0,4,,,", timeline.Pace{At: 4, Efficiency: unknown, Goodput: unknown})
 	read(t, jobsOf, jobsHeader, "1,a,b,2,3,4,5,6,7,8,9,completed", metrics.Job{
 		ID: 1, Name: "a", Application: "b", SubmitSeconds: 2, FirstStartSeconds: 3, FinishSeconds: 4, JCTSeconds: 5, QueueingSeconds: 6,
 		ReplicasMean: 7, Restarts: 8, GPUSeconds: 9, Outcome: "completed",

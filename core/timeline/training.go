@@ -3,6 +3,7 @@ package timeline
 import (
 	"bufio"
 	"container/heap"
+	"fmt"
 	"strconv"
 
 	"github.com/quartet-sched/quartet/core"
@@ -37,7 +38,8 @@ type setting struct {
 
 // trainedBooks follow how jobs train.
 type trainedBooks struct {
-	out     *bufio.Writer // nil when only usage needs them
+	out     *bufio.Writer     // nil when only others need them, as the next
+	over    *efficiencyWriter // what they do over time
 	truth   Truth
 	resumes resumptions
 }
@@ -101,6 +103,23 @@ func (r *Recorder) setTraining(h *holding, at float64, next setting, known bool,
 		r.step(s)
 	}
 	t.setting, t.known, t.goodput, t.resumes = next, known, goodput, false
+	r.trained.note(h, at)
+}
+
+func (b *trainedBooks) note(h *holding, at float64) {
+	if b.over != nil {
+		b.over.add(h, at)
+	}
+}
+
+func (b *trainedBooks) flush(before float64) error {
+	if b.over == nil {
+		return nil
+	}
+	if err := b.over.flush(before); err != nil {
+		return fmt.Errorf("write efficiency: %w", err)
+	}
+	return nil
 }
 
 // resume ends the pause of a job.
@@ -110,6 +129,7 @@ func (r *Recorder) resume(h *holding) {
 	t.count(t.at)
 	r.step(step{at: t.at, goodput: t.to})
 	t.goodput = t.to
+	r.trained.note(h, t.at)
 }
 
 // resumeUntil ends the pauses that are over at a moment.

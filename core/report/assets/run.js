@@ -82,6 +82,13 @@ Q.run = data => {
     for (const i of l.tunes) { const b = column('tunes.batch')[i], p = column('tunes.passes')[i]; if (!(b > 0)) continue; tx.push(column('tunes.at')[i]); ty.push(b); events.push([column('tunes.at')[i], 'batch', `${digits(b)} on a device${p > 0 ? `, ${digits(p)} passes added` : ''}`]); }
     if (x.length) chart(one, { title: 'Devices it held', x, series: [{ label: 'devices', y, step: true }], sync: 'job' });
     if (tx.length > 1) chart(one, { title: 'Batch on a device', x: tx, series: [{ label: 'batch', y: ty, step: true }], sync: 'job' });
+    const paces = []; // moments at which it trained otherwise
+    (column('paces.job') || []).forEach((of, i) => { if (of === j) paces.push(i); });
+    if (paces.length) {
+      const of = name => paces.map(i => column('paces.' + name)[i] || 0), px = of('at'); // 0 while it has no devices
+      chart(one, { title: 'Batch, over all its devices', x: px, series: [{ label: 'batch', y: of('batch'), step: true }], sync: 'job' });
+      chart(one, { title: 'Its statistical efficiency', x: px, series: [{ label: 'efficiency', y: of('efficiency'), step: true }], format: percent, sync: 'job' });
+    }
     const ct = column('usage.at') || column('rounds.at'), cw = column('usage.waiting') || column('rounds.waiting'), cr = column('usage.running') || column('rounds.running');
     if (ct && cw && cr && x.length) {
       const cx = [], c1 = [], c2 = [];
