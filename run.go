@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -78,8 +79,9 @@ type Attachment struct {
 // execution is one run from its beginning to its end.
 type execution struct {
 	*Composition
-	dir       string // that holds the files
-	repeats   bool   // what is recorded there
+	dir       string   // that holds the files
+	lock      *os.File // of that folder; nil where there is none
+	repeats   bool     // what is recorded there
 	log       *slog.Logger
 	stopwatch func() time.Duration
 	jobs      *workload.Workload
@@ -120,6 +122,7 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 		return nil, err
 	}
 	begun := false
+	defer e.release()
 	defer func() {
 		if !begun {
 			err = errors.Join(err, discardStages(&stages))
@@ -132,7 +135,7 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	}
 	if closer, ok := world.(io.Closer); ok {
 		defer func() { err = errors.Join(err, e.endWorld(closer, r, err)) }()
-		if err := errors.Join(removeLeftovers(e.dir), e.setAside()); err != nil {
+		if err := errors.Join(e.occupy(), e.setAside()); err != nil {
 			return nil, err
 		}
 	}
