@@ -94,7 +94,7 @@ $(BIN)/axe-$(AXE_VERSION).js:
 	@cp $(BIN)/axe/node_modules/axe-core/axe.min.js $@
 
 browser: $(BIN)/axe-$(AXE_VERSION).js ## open reports in a headless Chromium and look for barriers with axe
-	QUARTET_AXE=$(BIN)/axe-$(AXE_VERSION).js $(GO) test -count=1 ./core/report -run=Browser -v
+	QUARTET_AXE=$(BIN)/axe-$(AXE_VERSION).js $(GO) test -count=1 ./core/report ./cmd/internal/ui -run='Browser|LivePage' -v
 
 slow: ## run the properties at length, a thousand random worlds each, and measure the intervals of statistics
 	$(GO) test -count=1 -timeout=30m $$($(PROPERTIES)) -rapid.checks=1000

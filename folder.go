@@ -12,8 +12,9 @@ import (
 )
 
 // claim finds the folder for the files of a run: the one that was asked for or, where that holds another run, the first of
-// it with a number behind its name that does not. A run that is repeated goes where it was. What was chosen is noted, unless
-// nothing is there yet.
+// it with a number behind its name that does not. A run that is repeated goes where it was, and what a killed one left is
+// removed. What was chosen is noted, unless nothing is there yet. The folder stays locked until release: of two runs that
+// begin at the same moment, each finds a folder of its own.
 func (e *execution) claim() error {
 	if e.dir == "" {
 		return nil
@@ -22,25 +23,22 @@ func (e *execution) claim() error {
 		return fmt.Errorf("make the output folder: %w", err)
 	}
 	first := ""
-	for n := 1; ; n++ {
+	for n := 1; ; {
 		dir := e.dir
 		if n > 1 {
 			dir = fmt.Sprintf("%s-%d", e.dir, n)
 		}
-		err := os.Mkdir(dir, 0o755)
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("make the output folder: %w", err)
-		}
-		held := ""
-		if err != nil {
-			if held, e.repeats, err = e.held(dir); err != nil {
-				return err
-			}
-		}
-		if held != "" {
+		held, err := e.take(dir)
+		switch {
+		case errors.Is(err, errGone):
+			continue // another run that wrote nothing removed it just now
+		case err != nil:
+			return err
+		case held != "":
 			if n == 1 {
 				first = held
 			}
+			n++
 			continue
 		}
 		if n > 1 {
@@ -51,10 +49,74 @@ func (e *execution) claim() error {
 	}
 }
 
-// held tells how the run in a folder differs from this one, empty when nothing is in the way, and whether it is the same.
+// errGone says that a folder was removed while it was looked at.
+var errGone = errors.New("the folder is gone")
+
+// take makes a folder, or takes one that is there. It tells how the run in it differs from this one where it is left alone.
+func (e *execution) take(dir string) (held string, err error) {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("make the output folder: %w", err)
+	}
+	lock, busy, err := lockFolder(dir)
+	switch {
+	case err != nil:
+		return "", errGone
+	case busy:
+		return "one that has not ended", nil
+	}
+	e.lock = lock
+	if held, e.repeats, err = e.held(dir); err == nil && held == "" && lock != nil {
+		err = e.removeKilled(dir)
+	}
+	if err != nil || held != "" {
+		e.release()
+	}
+	return held, err
+}
+
+// occupy locks the folder of a run on real machines, and removes what a killed one left in it unless it is another run's that
+// lives.
+func (e *execution) occupy() error {
+	if e.dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(e.dir, 0o755); err != nil {
+		return fmt.Errorf("make the output folder: %w", err)
+	}
+	lock, busy, err := lockFolder(e.dir)
+	if err != nil || busy {
+		return err
+	}
+	e.lock = lock
+	return removeLeftovers(e.dir)
+}
+
+// release gives the lock of the folder back.
+func (e *execution) release() {
+	if e.lock != nil {
+		_ = e.lock.Close()
+		e.lock = nil
+	}
+}
+
+// removeKilled removes what a killed run left in a folder that is locked, and notes it.
+func (e *execution) removeKilled(dir string) error {
+	left, err := leftovers(dir)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	e.note(dir + " holds what a killed run left: this one takes its place")
+	return removeLeftovers(dir)
+}
+
+// held tells how the run in a folder differs from this one, empty when nothing is in the way, and whether it is the same. Files
+// that were not finished are of a killed run where the folder is locked.
 func (e *execution) held(dir string) (difference string, same bool, err error) {
 	m, err := LoadManifest(filepath.Join(dir, ManifestFile))
 	if errors.Is(err, fs.ErrNotExist) {
+		if e.lock != nil {
+			return "", false, nil
+		}
 		if left, err := leftovers(dir); err != nil || len(left) > 0 {
 			return "one that has not ended, or was killed", false, err
 		}

@@ -38,6 +38,7 @@ type outputs struct {
 	dir   string
 	keep  bool // the content, too
 	files []*output
+	begun string // file of the manifest as it is while the run goes on
 }
 
 type output struct {
@@ -132,7 +133,16 @@ func (o *outputs) commit() error {
 			return fmt.Errorf("remove the file of an earlier run: %w", err)
 		}
 	}
+	o.ended()
 	return nil
+}
+
+// ended removes the manifest of the run that went on.
+func (o *outputs) ended() {
+	if o.begun != "" {
+		_ = os.Remove(o.begun) // best effort: the next run removes it
+		o.begun = ""
+	}
 }
 
 func (f *output) commit(dir string) error {
@@ -184,8 +194,31 @@ func globQuoted(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
+// begin leaves the manifest of a run that goes on, for who reads the folder before it has ended.
+func (o *outputs) begin(manifest []byte) error {
+	if o.dir == "" {
+		return nil
+	}
+	f, err := os.CreateTemp(o.dir, "."+ManifestFile+"-*")
+	if err != nil {
+		return fmt.Errorf("create %q: %w", filepath.Join(o.dir, ManifestFile), err)
+	}
+	_, err = f.Write(manifest)
+	err = errors.Join(err, f.Close())
+	if err == nil && o.begun != "" {
+		err = os.Rename(f.Name(), o.begun) // in the place of the one before, never half of it
+	} else {
+		o.begun = f.Name()
+	}
+	if err != nil {
+		return fmt.Errorf("write %q: %w", filepath.Join(o.dir, ManifestFile), err)
+	}
+	return nil
+}
+
 // Close removes what was not committed.
 func (o *outputs) Close() {
+	o.ended()
 	for _, f := range o.files {
 		if f.file != nil {
 			_ = f.file.Close()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -166,6 +167,76 @@ func TestRunsDoNotWriteOverEachOther(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(out, "small", "rounds.csv")); err == nil {
 		t.Error("rounds.csv of the earlier run is beside a run that wrote none")
+	}
+}
+
+// What a killed run left is no run; one that lives is.
+func TestAFolderOfAKilledRun(t *testing.T) {
+	out := t.TempDir()
+	var notes []string
+	composed := func(change func(*quartet.Spec)) *quartet.Composition {
+		s := small()
+		change(&s)
+		c := compose(t, quartet.Builtins(), s)
+		c.Dir = filepath.Join(out, c.Name)
+		c.Note = func(text string) { notes = append(notes, strings.ReplaceAll(text, out+"/", "")) }
+		return c
+	}
+	same := func(*quartet.Spec) {}
+	las := func(s *quartet.Spec) { s.Pipeline.Allocation.Type = "las" }
+	left := filepath.Join(out, "small", ".jobs.csv-123")
+	if err := errors.Join(os.Mkdir(filepath.Dir(left), 0o755), os.WriteFile(left, []byte("half"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	c := composed(same)
+	for _, other := range []func(*quartet.Spec){same, las} { // while it lives
+		c.Attach = func(next func(quartet.Session) (quartet.Attachment, error)) func(quartet.Session) (quartet.Attachment, error) {
+			return func(s quartet.Session) (quartet.Attachment, error) {
+				if r := simulate(t, composed(other)); filepath.Base(r.Dir) == "small" {
+					t.Errorf("it writes into %s, as another does", r.Dir)
+				}
+				if next == nil {
+					return quartet.Attachment{}, nil
+				}
+				return next(s)
+			}
+		}(c.Attach)
+	}
+	r := simulate(t, c)
+	if filepath.Base(r.Dir) != "small" {
+		t.Errorf("written into %s", r.Dir)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what the killed run left is there: %v", err)
+	}
+	for _, f := range r.Outputs {
+		if _, err := os.Stat(filepath.Join(r.Dir, f.File)); err != nil {
+			t.Error(err)
+		}
+	}
+	// What a killed repetition left goes, too; beside another run nothing is touched.
+	if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	simulate(t, composed(las))
+	if _, err := os.Stat(left); err != nil {
+		t.Error(err)
+	}
+	simulate(t, composed(same))
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what the killed run left is there: %v", err)
+	}
+	want := []string{
+		"small holds what a killed run left: this one takes its place",
+		"small holds another run (one that has not ended): this one goes to small-2",
+		"small holds another run (one that has not ended): this one goes to small-3",
+		"small holds another run (pipeline.allocation.type: las, there fifo): this one goes to small-2",
+		"small holds what a killed run left: this one takes its place",
+	}
+	slices.Sort(want)
+	slices.Sort(notes)
+	if diff := cmp.Diff(want, notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 }
 

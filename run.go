@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -78,8 +79,9 @@ type Attachment struct {
 // execution is one run from its beginning to its end.
 type execution struct {
 	*Composition
-	dir       string // that holds the files
-	repeats   bool   // what is recorded there
+	dir       string   // that holds the files
+	lock      *os.File // of that folder; nil where there is none
+	repeats   bool     // what is recorded there
 	log       *slog.Logger
 	stopwatch func() time.Duration
 	jobs      *workload.Workload
@@ -120,6 +122,7 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 		return nil, err
 	}
 	begun := false
+	defer e.release()
 	defer func() {
 		if !begun {
 			err = errors.Join(err, discardStages(&stages))
@@ -132,7 +135,7 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	}
 	if closer, ok := world.(io.Closer); ok {
 		defer func() { err = errors.Join(err, e.endWorld(closer, r, err)) }()
-		if err := errors.Join(removeLeftovers(e.dir), e.setAside()); err != nil {
+		if err := errors.Join(e.occupy(), e.setAside()); err != nil {
 			return nil, err
 		}
 	}
@@ -280,13 +283,16 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	}
 	defer attached.Stop()
 	parts := &policies{config: e.Config, stages: *stages, log: e.log}
+	if err := e.tellBegun(parts); err != nil {
+		return nil, errors.Join(err, parts.close(true))
+	}
 	observers := append(append(attached.Observers, e.Observers...), ending)
 	if e.recorder != nil {
 		observers = append(observers, e.recorder)
 	}
 	memory, remembers := world.(core.Memory)
 	if remembers {
-		observers = append(observers, journal.Announce(e.log, e.cluster))
+		observers = append(observers, journal.Announce(e.log, e.cluster), &telling{execution: e, memory: memory, decided: parts})
 	}
 	pipeline := core.NewPipeline(e.cluster, *stages, e.Round.Options(), e.stopwatch, observers...)
 	if remembers {
@@ -416,12 +422,8 @@ func (r *Result) write(decided *policies, files *outputs) (err error) {
 	if err != nil {
 		return err
 	}
-	m := Manifest{
-		Schema: ManifestSchema, Name: c.Name, Seed: c.Seed, Interrupted: r.Interrupted, Config: string(resolved),
-		Earlier: decided.earlier, Plugins: r.Plugins, Inputs: r.Inputs, Outputs: r.Outputs,
-	}
-	b := ReadBuild()
-	m.Quartet, m.Commit, m.Go = b.Version, b.Commit, b.Go
+	m := manifestOf(c, resolved)
+	m.Interrupted, m.Earlier, m.Plugins, m.Inputs, m.Outputs = r.Interrupted, decided.earlier, r.Plugins, r.Inputs, r.Outputs
 	if r.failure != nil {
 		m.Failed = r.failure.Error()
 	}

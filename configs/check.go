@@ -57,6 +57,7 @@ func (l *loader) checkFile(c *Config) {
 	}
 	if !l.wrong["estimate"] {
 		l.report("estimate", c.Estimate.Check())
+		l.checkNoise(c)
 	}
 	if last := c.Measure.LastJob; last >= 0 && last < c.Measure.FirstJob {
 		l.problem("measure.last_job", "must not be before first_job, got %d and %d", last, c.Measure.FirstJob)
@@ -75,6 +76,19 @@ func (l *loader) checkFile(c *Config) {
 	l.checkNodes(c.Cluster.Nodes)
 	if len(l.found) == 0 {
 		l.checkSize(c)
+	}
+}
+
+// checkNoise asks for the error of noisy estimates, and notes one of 0: it is meant where errors are compared, and else is none.
+func (l *loader) checkNoise(c *Config) {
+	const path = "estimate.sigma"
+	if c.Estimate.Source != workload.EstimateNoisy {
+		return
+	}
+	if _, given := l.find(path); !given {
+		l.report(path, core.Diagnostics{{Summary: "required with source noisy, but missing", Hint: "for example 0.7, a factor of 2; 0 tells the true work"}})
+	} else if c.Estimate.Sigma == 0 {
+		c.Notes = append(c.Notes, core.Diagnostic{Position: l.position(path), Path: path, Summary: "an error of 0 is none: policies are told the true work"})
 	}
 }
 

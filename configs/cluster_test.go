@@ -61,6 +61,7 @@ func TestSampleIsChecked(t *testing.T) {
 		"blocks without unit":  {"sample.blocks.length=24", "--set: sample.blocks.length: expected a duration"},
 		"too many nodes":       {"sample.load={by: nodes, factor: 1e-6}", "--set: sample.load.factor: leads to more than 100000 nodes"},
 		"an error of the true": {"estimate.sigma=1", "--set: estimate.sigma: source declared has no error; write source: noisy"},
+		"no error":             {"estimate.source=noisy", "--set: estimate.sigma: required with source noisy, but missing; for example 0.7"},
 		"a negative error":     {"estimate={source: noisy, sigma: -1}", "--set: estimate.sigma: must be at least 0, got -1"},
 		"an endless error":     {"estimate={source: noisy, sigma: .inf}", "--set: estimate.sigma: expected a finite number, got +Inf"},
 		"another source":       {"estimate.source=truth", `--set: estimate.source: unknown value "truth"`},
@@ -72,6 +73,19 @@ func TestSampleIsChecked(t *testing.T) {
 				t.Errorf("error %v, want %s", err, tc.want)
 			}
 		})
+	}
+	for set, want := range map[string]string{
+		"estimate={source: noisy, sigma: 0}":    "--set: estimate.sigma: an error of 0 is none: policies are told the true work",
+		"estimate={source: noisy, sigma: 0.5}":  "",
+		"estimate={source: declared, sigma: 0}": "",
+	} {
+		told := ""
+		if c := mustParse(t, minimal, Options{Sets: []string{set}}); len(c.Notes) > 0 {
+			told = c.Notes.Err().Error()
+		}
+		if told != want {
+			t.Errorf("%s: note %q, want %q", set, told, want)
+		}
 	}
 	if diff := cmp.Diff([]string{"sample", "estimate"}, mustParse(t, minimal, Options{
 		Sets: []string{"sample.load.factor=0.5", "estimate={source: noisy, sigma: 1}"},

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"strings"
 
 	"github.com/agext/levenshtein"
@@ -10,7 +11,8 @@ import (
 const maxSuggested = 64
 
 // Nearest is the valid name that a mistyped one most likely stands for, the first of equally near ones, or "" when
-// none is near.
+// none is near: the one with the fewest letters to change or else, for a name that was cut short, with the fewest words to add,
+// as in jct.mean for jct_seconds.mean.
 func Nearest(name string, valid []string) string {
 	if len(name) > maxSuggested {
 		return ""
@@ -21,7 +23,35 @@ func Nearest(name string, valid []string) string {
 			best, nearest = d, v
 		}
 	}
+	if nearest == "" {
+		return nearestByWords(words(name), valid)
+	}
 	return nearest
+}
+
+// nearestByWords is the valid name that has all the words in their order, and the fewest others.
+func nearestByWords(wanted, valid []string) (nearest string) {
+	if len(wanted) == 0 {
+		return ""
+	}
+	fewest := math.MaxInt
+	for _, v := range valid {
+		has, left := words(v), wanted
+		for _, word := range has {
+			if len(left) > 0 && word == left[0] {
+				left = left[1:]
+			}
+		}
+		if more := len(has) - len(wanted); len(left) == 0 && more < fewest {
+			fewest, nearest = more, v
+		}
+	}
+	return nearest
+}
+
+// words are the parts of a name such as a_b.c.
+func words(name string) []string {
+	return strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("._-/ ", r) })
 }
 
 // SuggestHint is the hint for an unknown name: `did you mean "x"? valid keys: a, b`. The noun names what is listed.

@@ -328,7 +328,16 @@ func TestAnswersAtTheirBounds(t *testing.T) {
 func TestNearestAtItsBounds(t *testing.T) {
 	long := strings.Repeat("x", 64)
 	for _, tc := range []struct{ name, valid, want string }{
-		{long, long[1:] + "y", long[1:] + "y"}, {long + "x", long, ""}, {"ab", "cd", ""}, {"ab", "ac", "ac"},
+		{long, long[1:] + "y", long[1:] + "y"},
+		{long + "x", long, ""},
+		{"ab", "cd", ""},
+		{"ab", "ac", "ac"},
+		{"jct.mean", "jct_seconds.mean", "jct_seconds.mean"},
+		{"mean.jct", "jct_seconds.mean", ""},
+		{"jct.mean.p50", "jct_seconds.mean", ""},
+		{"las", "papers/philly/las.yaml", "papers/philly/las.yaml"},
+		{"", "jct_seconds.mean", ""},
+		{".", "jct_seconds.mean", ""},
 	} {
 		if got := core.Nearest(tc.name, []string{tc.valid}); got != tc.want {
 			t.Errorf("%q of %q: %q, want %q", tc.name, tc.valid, got, tc.want)
@@ -336,6 +345,9 @@ func TestNearestAtItsBounds(t *testing.T) {
 	}
 	if got := core.Nearest("ab", []string{"ac", "ad"}); got != "ac" {
 		t.Errorf("of two that are as near, %q, want the first", got)
+	}
+	if got := core.Nearest("jct.mean", []string{"jct_seconds.restricted_mean", "jct_seconds.mean", "jct_minutes.mean"}); got != "jct_seconds.mean" {
+		t.Errorf("of several that have its words, %q, want the first with the fewest others", got)
 	}
 }
 

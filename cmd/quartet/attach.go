@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/quartet-sched/quartet"
@@ -47,7 +50,7 @@ func (a *app) operate(s quartet.Session, real *realRun) (_ quartet.Attachment, e
 	health := exposition.NewHealth(s.Stopwatch, exposition.Patience)
 	live, board := metrics.NewLive(s.Collector, watched), control.NewBoard(s.Cluster)
 	stopMetrics := real.metrics.serve(exposition.Source{Snapshot: live.Snapshot, Health: health, Build: buildOf(readBuild()), Log: log})
-	server, err := real.serve.serve(s.State, machine, board, log)
+	server, err := real.serve.serve(s.State, machine, board, soFarOf(live), log)
 	if err != nil {
 		stopMetrics()
 		return quartet.Attachment{}, err
@@ -61,6 +64,31 @@ func (a *app) operate(s quartet.Session, real *realRun) (_ quartet.Attachment, e
 			closeServer(server, log)
 		},
 	}, nil
+}
+
+// soFarOf makes the files that a run writes when it ends.
+func soFarOf(live *metrics.Live) control.SoFar {
+	return func() (files []control.File, nowSeconds float64, err error) {
+		var jobs, accelerators, fairness, tenants bytes.Buffer
+		s, nowSeconds, err := live.WriteSoFar(metrics.Outputs{Jobs: &jobs, Accelerators: &accelerators, Fairness: &fairness, Tenants: &tenants})
+		if err != nil {
+			return nil, 0, err
+		}
+		summary, err := json.Marshal(s)
+		if err != nil {
+			return nil, 0, fmt.Errorf("write summary: %w", err)
+		}
+		files = []control.File{{Name: quartet.SummaryFile, Content: summary}}
+		for _, f := range []struct {
+			name    string
+			content *bytes.Buffer
+		}{{"jobs.csv", &jobs}, {"accelerators.csv", &accelerators}, {"fairness.csv", &fairness}, {"tenants.csv", &tenants}} {
+			if f.content.Len() > 0 {
+				files = append(files, control.File{Name: f.name, Content: f.content.Bytes()})
+			}
+		}
+		return files, nowSeconds, nil
+	}
 }
 
 // replayingOf tells whether the next round of a backend is one of an earlier scheduler; nil when it repeats none.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -22,6 +23,7 @@ import (
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/report"
 	"github.com/quartet-sched/quartet/core/stats"
 	"github.com/quartet-sched/quartet/core/study"
 	"github.com/quartet-sched/quartet/internal/interrupt"
@@ -316,10 +318,13 @@ func (a *app) studyVerdict(r *study.Result, dir string, part bool, err error) er
 // showStudy writes the page of a study and prints its comparisons. One that was interrupted, as err says, has a page of what was
 // run until then, and prints nothing; so does one of which every run failed.
 func (a *app) showStudy(r *study.Result, dir string, err error) error {
-	page, pageErr := makeReport([]string{dir})
 	path := filepath.Join(dir, reportFile)
+	d, pageErr := report.Read(dir, nil)
 	if pageErr == nil {
-		pageErr = writeWhole(path, page)
+		var page bytes.Buffer
+		if pageErr = d.Write(&page); pageErr == nil {
+			pageErr = writeWhole(path, page.Bytes())
+		}
 	}
 	if err = errors.Join(err, pageErr); err == nil && r.Failed < len(r.Rows) {
 		err = a.printStudy(r)

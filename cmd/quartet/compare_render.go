@@ -50,7 +50,7 @@ func (a *app) printComparison(r *compare.Result, verdicts []compare.Verdict) err
 // text writes lines.
 func text(lines []string) func(io.Writer) error {
 	return func(w io.Writer) error {
-		_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+		_, err := io.WriteString(w, render.Prose(w, strings.Join(lines, "\n"))+"\n")
 		return err
 	}
 }
@@ -129,10 +129,18 @@ func amountText(metric string, x float64) string {
 	return metricText(x)
 }
 
-// signed is an amount with its sign.
+// signed is a difference of amounts with its sign.
 func signed(metric string, x float64) string {
 	if x > 0 {
-		return "+" + amountText(metric, x)
+		return "+" + differenceText(metric, x)
+	}
+	return differenceText(metric, x)
+}
+
+// differenceText is a difference of amounts. That of ratios is told in points: in per cent it would read as a part of the base.
+func differenceText(metric string, x float64) string {
+	if strings.HasSuffix(metric, "_ratio") {
+		return render.Decimal(100*x, 1, " points")
 	}
 	return amountText(metric, x)
 }
@@ -362,7 +370,7 @@ func worseText(v compare.Verdict) string {
 	if v.Part {
 		return fmt.Sprintf(", %s worse", strings.TrimPrefix(partText(v.Worse), "+"))
 	}
-	return fmt.Sprintf(", %s worse", amountText(v.Metric, v.Worse))
+	return fmt.Sprintf(", %s worse", differenceText(v.Metric, v.Worse))
 }
 
 // judged lists what the thresholds came to.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,8 +18,41 @@ const (
 	togetherGroups  = "cobra_annotation_required_if_others_set"
 )
 
-// checkFlags refuses flags that are given nothing, such as --jobs "$JOBS" with JOBS unset, and flags that do not go together,
-// in words of its own: cobra tells of its groups.
+// validValues is what the values of a flag are kept under.
+const validValues = "quartet_valid_values"
+
+// mustRequire makes a flag required. The example is shown where its values cannot be listed.
+func mustRequire(c *cobra.Command, flag, example string) {
+	if err := errors.Join(c.MarkFlagRequired(flag), c.Flags().SetAnnotation(flag, flagExample, []string{example})); err != nil {
+		panic(err) // the flag does not exist: a mistake in this package
+	}
+}
+
+const flagExample = "quartet_example"
+
+// missingFlags tells all required flags that were not given, with what they may be.
+func missingFlags(c *cobra.Command) error {
+	var missing []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed || f.Annotations[cobra.BashCompOneRequiredFlag] == nil {
+			return
+		}
+		text := "--" + f.Name + " is required"
+		if values := f.Annotations[validValues]; values != nil {
+			text += "; valid values: " + strings.Join(values, ", ")
+		} else if example := f.Annotations[flagExample]; example != nil {
+			text += "; for example --" + f.Name + " " + example[0]
+		}
+		missing = append(missing, text)
+	})
+	if missing == nil {
+		return nil
+	}
+	return errors.New(strings.Join(missing, "\n"))
+}
+
+// checkFlags refuses flags that are given nothing, such as --jobs "$JOBS" with JOBS unset, flags that do not go together and
+// those that are missing, in words of its own: cobra tells of its groups.
 func checkFlags(c *cobra.Command, _ []string) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if err != nil {
@@ -45,7 +79,7 @@ func checkFlags(c *cobra.Command, _ []string) (err error) {
 			}
 		}
 	})
-	return err
+	return cmp.Or(err, missingFlags(c))
 }
 
 // flagError words what is wrong with a number, a truth or a duration in a flag: pflag passes on the words of the parser.

@@ -120,7 +120,7 @@ func scheduler(t *testing.T, o *operated) {
 	}
 	o.elapsed = 70
 	var f serveFlags
-	server, err := f.serve(filepath.Join("runs", "local", "live"), o, board, log)
+	server, err := f.serve(filepath.Join("runs", "local", "live"), o, board, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -411,7 +411,7 @@ func TestOperateOverTCP(t *testing.T) {
 	}
 	address := f.bound.Addr().String()
 	t.Chdir(dir)
-	server, err := f.serve("s", o, control.NewBoard(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()), slog.New(slog.DiscardHandler))
+	server, err := f.serve("s", o, control.NewBoard(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()), nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,6 +60,7 @@ A development build of quartet writes plugins that build against its own checkou
 	c.Flags().StringVar(&dir, "dir", "", "folder to write into (default: the name)")
 	c.Flags().StringVar(&p.Replace, "replace", "", "checkout of Quartet to build against, instead of a published version")
 	mustComplete(c, "stage", scaffold.Stages)
+	mustRequire(c, "stage", "allocation")
 	mustComplete(c, "lang", scaffold.Languages)
 	mustCompleteDirs(c, "dir")
 	mustCompleteDirs(c, "replace")

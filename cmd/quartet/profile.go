@@ -45,7 +45,7 @@ docs/profiles.md tells the format.`,
 	}
 	c.Flags().StringVar(&folder, "profiles", "", "folder of the measurements, holding traces/")
 	c.Flags().StringVar(&application, "app", "", "application to fit (default: each of them, as one YAML document)")
-	_ = c.MarkFlagRequired("profiles")
+	mustRequire(c, "profiles", "pollux-osdi21")
 	return c
 }
 

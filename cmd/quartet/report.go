@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
+	"github.com/quartet-sched/quartet/cmd/internal/ui"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/report"
 )
@@ -23,7 +26,8 @@ func (a *app) reportCommand() *cobra.Command {
 		Use:   "report RUN...|STUDY",
 		Short: "Write one HTML page of a run, of several beside each other, or of a study",
 		Long: `Reads the folder of a run or a study and writes report.html into it: one file that needs no network. Of several runs it
-writes report.html into the present folder. docs/reports.md says what the page shows.
+writes report.html into the present folder. docs/reports.md says what the page shows. What is wrong with the files, or that
+the run has not ended, is told there and here.
 
 --figures draws its curves and points for papers, too, into the folder figures beside the page, as svg or pdf.`,
 		Example: `  quartet report runs/default
@@ -34,9 +38,17 @@ writes report.html into the present folder. docs/reports.md says what the page s
 			if err := checkFormats(formats, out); err != nil {
 				return err
 			}
-			page, err := makeReport(args)
+			read, err := readReport(c.Context(), args)
 			if err != nil {
 				return err
+			}
+			var made bytes.Buffer
+			if err := read.Write(&made); err != nil {
+				return err
+			}
+			page := made.Bytes()
+			for _, note := range read.Notes() {
+				a.note("%s", note)
 			}
 			if out == "" {
 				out = reportFile
@@ -55,7 +67,7 @@ writes report.html into the present folder. docs/reports.md says what the page s
 			if len(formats) == 0 {
 				return nil
 			}
-			return a.drawFigures(args, filepath.Join(filepath.Dir(out), figuresFolder), formats)
+			return a.drawFigures(read.Figures(), filepath.Join(filepath.Dir(out), figuresFolder), formats)
 		},
 	}
 	c.Flags().StringVar(&out, "out", "", "file of the page, - for stdout (default: report.html in the folder of the run)")
@@ -86,11 +98,7 @@ func checkFormats(formats []string, out string) error {
 }
 
 // drawFigures writes the figures of one study, or of runs, in each format.
-func (a *app) drawFigures(dirs []string, folder string, formats []string) error {
-	figures, err := figuresOf(dirs)
-	if err != nil {
-		return err
-	}
+func (a *app) drawFigures(figures []report.Figure, folder string, formats []string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("make the folder of figures: %w", err)
 	}
@@ -109,50 +117,61 @@ func (a *app) drawFigures(dirs []string, folder string, formats []string) error 
 	return nil
 }
 
-func figuresOf(dirs []string) ([]report.Figure, error) {
-	if len(dirs) == 1 && report.IsStudy(dirs[0]) {
-		s, err := report.ReadStudy(dirs[0])
-		if err != nil {
-			return nil, notARun(dirs[0], err)
+// several are runs beside each other.
+type several []*report.Run
+
+func (s several) Write(w io.Writer) error  { return report.WriteRuns(w, s) }
+func (s several) Figures() []report.Figure { return report.FiguresOfRuns(s) }
+
+func (s several) Notes() (list []string) {
+	for _, r := range s {
+		for _, note := range r.Notes() {
+			list = append(list, r.Dir+": "+note)
 		}
-		return s.Figures(), nil
 	}
-	var runs []*report.Run
-	for _, dir := range dirs {
-		r, err := report.ReadRun(dir)
-		if err != nil {
-			return nil, notARun(dir, err)
-		}
-		runs = append(runs, r)
-	}
-	return report.FiguresOfRuns(runs), nil
+	return list
 }
 
-// makeReport is the page of one run or of several.
-func makeReport(dirs []string) ([]byte, error) {
-	var page bytes.Buffer
-	if len(dirs) == 1 {
-		if err := report.Write(&page, dirs[0]); err != nil {
-			return nil, notARun(dirs[0], err)
-		}
-		return page.Bytes(), nil
-	}
-	var runs []*report.Run
+// readReport reads one run or study, or several runs.
+func readReport(ctx context.Context, dirs []string) (report.Document, error) {
+	var runs several
 	for _, dir := range dirs {
-		r, err := report.ReadRun(dir)
+		d, err := report.Read(dir, soFarIn(ctx, dir))
 		if err != nil {
 			return nil, notARun(dir, err)
 		}
+		r, isRun := d.(*report.Run)
+		if len(dirs) == 1 {
+			return d, nil
+		}
+		if !isRun {
+			return nil, problem(dir, "is a study, and only runs are put beside each other", "give it alone; quartet compare compares studies")
+		}
 		runs = append(runs, r)
 	}
-	err := report.WriteRuns(&page, runs)
-	return page.Bytes(), err
+	return runs, nil
+}
+
+// soFarIn is what the scheduler of the run in a folder tells; nil when it has none.
+func soFarIn(ctx context.Context, dir string) *report.SoFar {
+	socket := ui.Socket(dir)
+	if _, err := os.Stat(socket); err != nil {
+		return nil
+	}
+	told, err := watched(socket).SoFar(ctx)
+	if err != nil {
+		return &report.SoFar{Trouble: err.Error()}
+	}
+	return told
 }
 
 // notARun words why a folder cannot be reported on.
 func notARun(dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return problem(dir, "there is no such folder", "give the folder that a run was written to, such as "+filepath.Join(defaultOut, "default"))
+	}
+	if errors.Is(err, report.ErrNotEnded) {
+		return problem(dir, err.Error(), "the same quartet bench goes on with it")
 	}
 	return problem(dir, err.Error(), "give the folder that a run was written to, such as "+filepath.Join(defaultOut, "default"))
 }

@@ -120,7 +120,7 @@ func (a *app) tell(command *cobra.Command, err error) {
 // note tells the user something that is neither data nor an error.
 func (a *app) note(format string, args ...any) {
 	if !a.quiet {
-		fmt.Fprintf(a.stderr, format+"\n", args...)
+		fmt.Fprintln(a.stderr, render.Prose(a.stderr, fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -144,9 +144,10 @@ func (a *app) rootCommand() *cobra.Command {
 (admission, allocation, placement, elasticity), simulates it on a trace or runs it on this
 machine, and measures it.
 
-Data goes to stdout, all else to stderr. Tables fit the terminal; -o wide shows them whole. Exit codes: 0 done, 1 the run failed, 2 wrong usage
-or config, 3 unfinished, failed or rejected jobs under --strict, a study or an advice that is not complete; 4, 5 and 124 are of wait, 6 is of
-compare; 130 interrupted.`,
+Data goes to stdout, all else to stderr. Tables and notes fit the terminal; -o wide shows tables
+whole. Exit codes: 0 done, 1 the run failed, 2 wrong usage or config, 3 unfinished, failed or
+rejected jobs under --strict, a study or an advice that is not complete; 4, 5 and 124 are of wait,
+6 is of compare; 130 interrupted.`,
 		Args:          knownCommand,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -271,8 +272,14 @@ func knownCommand(c *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q; %s", args[0], c.CommandPath(), core.SuggestHint(args[0], "commands", names))
 }
 
-// mustComplete lists the values of a flag for shell completion.
+// mustComplete lists the values of a flag for shell completion, and for the error of one that is missing.
 func mustComplete(c *cobra.Command, flag string, values []string) {
+	if f := c.Flag(flag); f != nil {
+		if f.Annotations == nil {
+			f.Annotations = map[string][]string{}
+		}
+		f.Annotations[validValues] = values
+	}
 	mustCompleteFunc(c, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 

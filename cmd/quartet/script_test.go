@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -33,7 +34,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "follow": follow, "waitfor": waitFor, "await": await},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "follow": follow, "waitfor": waitFor, "await": await, "unfinished": unfinished},
 		Setup:               followTools,
 		Condition:           followable,
 	})
@@ -72,6 +73,25 @@ func job() {
 		_ = os.WriteFile(os.Args[2], nil, 0o600)
 		os.Exit(1)
 	}
+}
+
+// unfinished waits until a folder holds a file that a run has not finished, or is given that none is there: unfinished DIR
+func unfinished(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: unfinished DIR")
+	}
+	for range 2000 {
+		left, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), ".*-*"))
+		ts.Check(err)
+		if len(left) > 0 != neg {
+			return
+		}
+		if neg {
+			ts.Fatalf("%s holds %s", args[0], left)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ts.Fatalf("%s holds no file that is not finished", args[0])
 }
 
 // waitFor waits until a file holds a text: waitfor FILE TEXT

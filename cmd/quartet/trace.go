@@ -175,7 +175,7 @@ jobs and span. docs/traces.md tells what was fitted to what.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if like.like == "" {
 				if like.compare != "" {
-					return problem("--compare", "needs --like", "")
+					return problem("--compare", "needs --like", "valid clusters: "+strings.Join(generators.Names, ", "))
 				}
 				return a.writeTrace(c, &f)
 			}

@@ -35,8 +35,8 @@ func (a *app) traceImportCommand() *cobra.Command {
 		Use:   "import FILE",
 		Short: "Read the job log of another system as a trace",
 		Long: `Writes a trace in Quartet's own CSV to stdout, or with --out to a file, and says how many rows were
-kept and how many were dropped for which reason: on stderr, or with --out on stdout. Every row is one or
-the other. FILE may be compressed by gzip; - is standard input. docs/traces.md describes the formats.`,
+kept and how many were dropped for which reason: on stderr, unless --quiet is given, or with --out on
+stdout. Every row is one or the other. FILE may be compressed by gzip; - is standard input. docs/traces.md describes the formats.`,
 		Example: `  sacct -a -P -S 2026-01-01 -o JobID,Account,Submit,Start,End,Elapsed,Timelimit,State,AllocTRES > log
   quartet trace import log --from sacct --keep state=COMPLETED > trace.csv
   quartet trace import jobs.csv --from csv --map submit_s=queued,duration_s=runtime,replicas=gpus --out trace.csv`,
@@ -51,9 +51,7 @@ the other. FILE may be compressed by gzip; - is standard input. docs/traces.md d
 	c.Flags().StringVar(&f.zone, "zone", "UTC", "time zone of dates that name none, such as Europe/Berlin")
 	c.Flags().StringVar(&f.out, "out", "", "file to write the trace to")
 	mustComplete(c, "from", exchange.Formats)
-	if err := c.MarkFlagRequired("from"); err != nil {
-		panic(err) // the flag is registered above
-	}
+	mustRequire(c, "from", exchange.Formats[0])
 	return c
 }
 
@@ -119,8 +117,11 @@ func (f *importFlags) run(c *cobra.Command, a *app, path string) error {
 		}
 	}
 	report := a.stderr
-	if f.out != "" {
-		report = a.stdout
+	switch {
+	case f.out != "":
+		report = a.stdout // it is the data
+	case a.quiet && counts.Kept > 0:
+		return nil
 	}
 	if err := writeCounts(report, counts, a.format); err != nil {
 		return err

@@ -30,20 +30,14 @@ func (f *likeFlags) write(ctx context.Context, a *app, sets []string, seed uint6
 	if err != nil {
 		return err
 	}
+	var other *exchange.Trace
+	if f.compare != "" { // what is wrong with it is told before anything is written
+		if other, err = f.other(ctx, a); err != nil {
+			return err
+		}
+	}
 	trace := fit.Generate(jobs, span.Seconds(), seed)
-	if err := exchange.WriteCSV(a.stdout, trace); err != nil {
-		return err
-	}
-	if f.compare == "" {
-		return nil
-	}
-	in, err := a.openLog(ctx, f.compare)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	other, _, err := exchange.Import(ctx, f.compare, in, exchange.Options{From: exchange.CSV})
-	if err != nil {
+	if err := exchange.WriteCSV(a.stdout, trace); err != nil || other == nil {
 		return err
 	}
 	table := render.Table{Columns: []render.Column{{Name: "what"}, {Name: "ks", Numeric: true}, {Name: "wasserstein", Numeric: true}, {Name: "unit"}}}
@@ -51,6 +45,20 @@ func (f *likeFlags) write(ctx context.Context, a *app, sets []string, seed uint6
 		table.Rows = append(table.Rows, []any{d.What, thousandths(d.KS), thousandths(d.Wasserstein), d.Unit})
 	}
 	return table.Write(a.stderr, a.format)
+}
+
+// other reads the trace to compare with.
+func (f *likeFlags) other(ctx context.Context, a *app) (*exchange.Trace, error) {
+	in, err := a.openLog(ctx, f.compare)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	trace, counts, err := exchange.Import(ctx, f.compare, in, exchange.Options{From: exchange.CSV})
+	if err == nil && counts.Kept == 0 {
+		err = problem(f.compare, "has no job to compare with", "")
+	}
+	return trace, err
 }
 
 func thousandths(x float64) float64 { return math.Round(x*1000) / 1000 }

@@ -26,8 +26,6 @@ it. Thinning leaves jobs out by chance, or repeats them; compression divides the
 	f.sample(c, "load", "load.factor", "number", "how dense jobs come, over how dense they are")
 	f.sample(c, "by", "load.by", "string", "thinning or compression (default thinning)")
 	mustComplete(c, "by", []string{workload.ByThinning, workload.ByCompression})
-	if err := c.MarkFlagRequired("load"); err != nil {
-		panic(err) // it was just registered
-	}
+	mustRequire(c, "load", "0.5")
 	return c
 }

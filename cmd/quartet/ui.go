@@ -15,6 +15,7 @@ import (
 
 	"github.com/quartet-sched/quartet/cmd/internal/ui"
 	"github.com/quartet-sched/quartet/core/control"
+	"github.com/quartet-sched/quartet/core/report"
 )
 
 func (a *app) uiCommand() *cobra.Command {
@@ -23,7 +24,9 @@ func (a *app) uiCommand() *cobra.Command {
 		Use:   "ui [DIR|RUN]",
 		Short: "Show runs in the browser, those that go on as they go",
 		Long: `Serves the pages of a folder of runs, or of one run, on the loopback of this machine until it is interrupted. The
-address that it prints holds a token: nobody else can read. There is nothing to change there.`,
+address that it prints holds a token: nobody else can read. There is nothing to change there.
+
+The page of a run that goes on is that of quartet report as far as the run has come, and follows it to its end.`,
 		Example: `  quartet ui
   quartet ui runs/default`,
 		Args: cobra.MaximumNArgs(1),
@@ -98,6 +101,20 @@ func (w watched) State(ctx context.Context) (*ui.State, error) {
 		s.Jobs = append(s.Jobs, [5]any{j.GetName(), j.GetState(), j.GetReason(), devices, j.SubmitSeconds})
 	}
 	return s, nil
+}
+
+// SoFar asks for the files that are written when the run ends.
+func (w watched) SoFar(ctx context.Context) (*report.SoFar, error) {
+	client, err := control.Dial(ctx, string(w))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	files, now, err := client.SoFar(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &report.SoFar{Files: files, NowSeconds: now}, nil
 }
 
 // Job asks for what `quartet explain` tells.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/stats"
 	"github.com/quartet-sched/quartet/core/study"
 	"github.com/quartet-sched/quartet/core/workload"
@@ -52,6 +53,9 @@ type adviser struct {
 	race    *Race
 	judged  []int        // candidates run on windows kept back
 	cells   map[Cell]int // row of the study; windows of choosing are before those kept back
+
+	capacity core.Capacity
+	unfit    [][]core.JobID // jobs of each window that are too large, in the order of cells
 }
 
 // Advise chooses a composition. What was run is kept in the folder of the study, also when the context ends: the same advice goes on.
@@ -101,6 +105,7 @@ func (a *adviser) look(ctx context.Context) (err error) {
 		return a.site.Locate(err)
 	}
 	a.cluster = a.site.BuildCluster()
+	a.capacity.Count(a.cluster)
 	if a.source.Open {
 		return a.problem("workload", "has no jobs of its own: there is nothing to compare compositions on", "give a trace of jobs that the cluster ran, with --trace")
 	}
@@ -110,7 +115,7 @@ func (a *adviser) look(ctx context.Context) (err error) {
 		if math.IsInf(job.Model.PhaseEnd(job.Model.Phases()-1), 1) {
 			return a.problem("workload", fmt.Sprintf("job %q does not say how long it runs, so that it cannot be simulated", job.Spec.Name), "a trace has durations")
 		}
-		if job.Spec.MinReplicas > a.capacity(&job.Spec) {
+		if a.tooLarge(&job.Spec) {
 			tooLarge++
 		}
 	}
@@ -123,21 +128,10 @@ func (a *adviser) look(ctx context.Context) (err error) {
 	return nil
 }
 
-// capacity is how many devices a job could hold at once at most.
-func (a *adviser) capacity(job *core.JobSpec) int {
-	byType, most, sum := make([]int, len(a.cluster.Accelerators)), 0, 0
-	for i := range a.cluster.Nodes {
-		n := &a.cluster.Nodes[i]
-		if job.CanRunOn(a.cluster, n.Accelerator) {
-			byType[n.Accelerator] += n.Devices
-			sum += n.Devices
-			most = max(most, byType[n.Accelerator])
-		}
-	}
-	if job.MixesTypes {
-		return sum
-	}
-	return most
+// tooLarge reports whether a job needs more devices than the cluster has for it, under any composition.
+func (a *adviser) tooLarge(job *core.JobSpec) bool {
+	most, _ := a.capacity.For(a.cluster, job)
+	return job.MinReplicas > most
 }
 
 func (a *adviser) problem(path, summary, hint string) error {
@@ -270,7 +264,7 @@ func (a *adviser) windows(context.Context) error {
 		Seeds: study.Seeds{First: a.Seed, Count: 1}, Baseline: -1, Metrics: a.metrics(),
 	}
 	rungs := PlanRungs(len(a.Candidates), count, count)
-	a.race = NewRace(len(a.Candidates), a.busiest(count, length, 2*stride), rungs, a.Limits)
+	a.race = NewRace(len(a.Candidates), a.busiest(count, length, stride), rungs, a.Limits)
 	a.advice.Grid = len(a.Candidates) * 2 * count
 	a.advice.Rungs = rungs
 	return nil
@@ -317,17 +311,29 @@ func (a *adviser) metrics() []string {
 	return once
 }
 
-// busiest orders the windows of choosing by the load that they offer.
+// busiest orders the windows of choosing by the load that they offer, and lists the jobs of all windows that are too large.
 func (a *adviser) busiest(count, length, stride int) []int {
 	loads := make([]float64, count)
 	order := make([]int, count)
-	for i := range count {
-		order[i] = i
+	a.unfit = make([][]core.JobID, 2*count)
+	for k := range a.unfit {
 		sample := a.site.Sample
-		sample.Window = workload.Window{FirstJob: a.FirstJob + stride*i, Jobs: length}
-		if w, err := sample.Apply(a.source, a.Seed); err == nil {
-			loads[i] = workload.DeviceSeconds(w, a.cluster) / max(span(w), 1)
+		sample.Window = workload.Window{FirstJob: a.FirstJob + stride*(2*(k%count)+k/count), Jobs: length}
+		w, err := sample.Apply(a.source, a.Seed)
+		if err != nil {
+			continue // the runs tell
 		}
+		for i := range w.Jobs {
+			if a.tooLarge(&w.Jobs[i].Spec) {
+				a.unfit[k] = append(a.unfit[k], core.JobID(i))
+			}
+		}
+		if k < count {
+			loads[k] = workload.DeviceSeconds(w, a.cluster) / max(span(w), 1)
+		}
+	}
+	for i := range order {
+		order[i] = i
 	}
 	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(loads[y], loads[x]) })
 	return order
@@ -396,7 +402,16 @@ func (a *adviser) outcome(rows []study.Row, c Cell) Outcome {
 	case row.Summary == nil:
 		o.Failed = row.Error
 	default:
-		o.Lost = row.Summary.Jobs.Submitted - row.Summary.Jobs.Completed
+		n, measured := row.Summary.Jobs, metrics.AllJobs
+		if row.Summary.Measured != nil {
+			measured = *row.Summary.Measured
+		}
+		o.Lost = n.Submitted - n.Completed
+		for _, id := range a.unfit[c.Window] {
+			if measured.Holds(id) && o.Lost > 0 {
+				o.Lost--
+			}
+		}
 	}
 	return o
 }

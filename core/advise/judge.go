@@ -59,7 +59,7 @@ type Finalist struct {
 	Mean     metrics.Number `json:"mean"`      // of the goal over windows kept back
 	KeptBack Comparison     `json:"kept_back"` // against the chosen one
 	Choosing Comparison     `json:"choosing"`  // against the chosen one
-	Lost     int            `json:"lost"`      // jobs that did not complete, on windows kept back
+	Lost     int            `json:"lost"`      // jobs that did not complete, on windows kept back, though the cluster could hold them
 	Limits   []LimitResult  `json:"limits"`
 }
 

@@ -13,7 +13,7 @@ type Outcome struct {
 	Value  float64   // of the goal, the less the better; NaN or +Inf where it has none
 	Second float64   // decides between those that are equal by Value
 	Limits []float64 // metrics of the limits
-	Lost   int       // jobs that did not complete
+	Lost   int       // jobs that did not complete, without those that the cluster cannot hold
 	Failed string    // why the run ended by an error; empty when it did not
 }
 

@@ -113,7 +113,9 @@ var aboutCompleted = []string{"jct_seconds.", "queueing_seconds.", "makespan_sec
 
 func (r *Row) judge(t Threshold, strict bool) Verdict {
 	v := Verdict{Threshold: t, Row: r}
-	v.Worse = -float64(sense(t.Metric)) * r.amount(t.Part)
+	if v.Worse = -float64(sense(t.Metric)) * r.amount(t.Part); v.Worse == 0 {
+		v.Worse = 0 // without a sign
+	}
 	left := func(prefix string) bool { return strings.HasPrefix(t.Metric, prefix) }
 	switch {
 	case !slices.Contains(study.PairMetrics, t.Metric) && slices.ContainsFunc(aboutCompleted, left) &&

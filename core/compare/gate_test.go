@@ -34,6 +34,8 @@ func TestParseThreshold(t *testing.T) {
 		"jct_seconds.mean":       "is not of the form METRIC=LIMIT",
 		"jct_seconds.men=2%":     `did you mean "jct_seconds.mean"?`,
 		"=2%":                    "unknown metric",
+		"jct.mean=2%":            `did you mean "jct_seconds.mean"?`,
+		"rho_max=2%":             `did you mean "fairness.rho_max"?`,
 		"rounds=2%":              "more of it is neither better nor worse",
 		"jct_seconds.mean=":      "is no limit",
 		"jct_seconds.mean=-1%":   "is no limit",
@@ -95,6 +97,9 @@ func TestJudge(t *testing.T) {
 			verdicts, err := r.Judge([]compare.Threshold{threshold}, tc.strict)
 			if err != nil || len(verdicts) != 1 || verdicts[0].Failed != tc.failed || verdicts[0].Why != tc.why {
 				t.Errorf("got %+v, %v", verdicts, err)
+			}
+			if err == nil && verdicts[0].Worse == 0 && math.Signbit(verdicts[0].Worse) {
+				t.Error("it is worse by less than nothing")
 			}
 		})
 	}

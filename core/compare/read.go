@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -179,54 +178,12 @@ func readRun(dir string, o Options) (*Run, error) {
 	if err := r.readJobs(dir, m); err != nil {
 		return nil, err
 	}
-	if what := r.contradiction(); what != "" {
-		return nil, problem(filepath.Join(dir, quartet.SummaryFile), what, "it was changed; run it again")
+	if r.Jobs != nil {
+		if what := r.Summary.Contradiction(r.Jobs); what != "" {
+			return nil, problem(filepath.Join(dir, quartet.SummaryFile), what, "it was changed; run it again")
+		}
 	}
 	return r, nil
-}
-
-// contradiction says in what the summary is not that of the jobs, as far as these tell: its other numbers have no second source.
-func (r *Run) contradiction() string {
-	if r.Jobs == nil || r.Summary.Measured != nil {
-		return ""
-	}
-	var jcts, queueing []float64
-	devices, restarts, completed := 0.0, 0, 0
-	for i := range r.Jobs {
-		j := &r.Jobs[i]
-		devices += j.GPUSeconds
-		restarts += j.Restarts
-		if j.JCTSeconds.Known() {
-			completed++
-			jcts = append(jcts, float64(j.JCTSeconds))
-		}
-		if j.QueueingSeconds.Known() {
-			queueing = append(queueing, float64(j.QueueingSeconds))
-		}
-	}
-	s := r.Summary
-	jct, wait := metrics.Describe(jcts), metrics.Describe(queueing)
-	for _, of := range [...]struct {
-		metric    string
-		got, want float64
-	}{
-		{"jobs.completed", float64(s.Jobs.Completed), float64(completed)},
-		{"restarts.total", float64(s.Restarts.Total), float64(restarts)},
-		{"jct_seconds.mean", float64(s.JCTSeconds.Mean), float64(jct.Mean)},
-		{"jct_seconds.p50", float64(s.JCTSeconds.P50), float64(jct.P50)},
-		{"jct_seconds.p90", float64(s.JCTSeconds.P90), float64(jct.P90)},
-		{"jct_seconds.p99", float64(s.JCTSeconds.P99), float64(jct.P99)},
-		{"jct_seconds.max", float64(s.JCTSeconds.Max), float64(jct.Max)},
-		{"queueing_seconds.mean", float64(s.QueueingSeconds.Mean), float64(wait.Mean)},
-		{"queueing_seconds.p99", float64(s.QueueingSeconds.P99), float64(wait.P99)},
-		{"gpu_hours", float64(s.GPUHours), devices / 3600},
-	} {
-		const rounding = 1e-9
-		if !math.IsNaN(of.got) && !(math.Abs(of.got-of.want) <= rounding*math.Abs(of.want)) {
-			return fmt.Sprintf("is not that of %s: %s is %v, and the jobs come to %v", jobsFile, of.metric, of.got, of.want)
-		}
-	}
-	return ""
 }
 
 func readSummary(path string) (*metrics.Summary, error) {
@@ -261,8 +218,10 @@ func (r *Run) readJobs(dir string, m *quartet.Manifest) error {
 	if err != nil {
 		return problem(path, err.Error(), "")
 	}
-	if sum := sha256.Sum256(text); at >= 0 && hex.EncodeToString(sum[:]) != m.Outputs[at].SHA256 {
-		return problem(path, "is not the file that the run wrote: its digest is not that in "+quartet.ManifestFile, "it was cut short or changed; run it again")
+	if sum := sha256.Sum256(text); at >= 0 {
+		if what := metrics.Changed(hex.EncodeToString(sum[:]), m.Outputs[at].SHA256); what != "" {
+			return problem(path, what, "it was cut short or changed; run it again")
+		}
 	}
 	jobs, err := metrics.ReadJobs(bytes.NewReader(text))
 	if err != nil {

@@ -219,6 +219,29 @@ func (s *Server) Snapshot(_ *controlv1.SnapshotRequest, to grpc.ServerStreamingS
 	}))
 }
 
+// SoFar sends the files of the run as they would be if it ended now.
+func (s *Server) SoFar(r *controlv1.SoFarRequest, to grpc.ServerStreamingServer[controlv1.SoFarResponse]) error {
+	if s.soFar == nil {
+		return s.UnimplementedControlServiceServer.SoFar(r, to)
+	}
+	if err := s.caughtUp(to.Context()); err != nil {
+		return err
+	}
+	files, now, err := s.soFar()
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		send := sender(func(chunk []byte) error {
+			return to.Send(&controlv1.SoFarResponse{NowSeconds: now, File: f.Name, Chunk: chunk})
+		})
+		if _, err := send.Write(f.Content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sender is a writer that sends a chunk at a time.
 type sender func(chunk []byte) error
 

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -171,6 +173,27 @@ func (c *Client) WriteSnapshot(ctx context.Context, to io.Writer) error {
 		return toCaller(ctx, err)
 	}
 	return copyChunks(ctx, stream, to)
+}
+
+// ErrEarlierVersion tells that the scheduler is of a version that does not know the question.
+var ErrEarlierVersion = errors.New("the scheduler is of an earlier version of quartet, which does not tell this")
+
+// SoFar returns the files of the run as they would be if it ended now, by name, and the moment.
+func (c *Client) SoFar(ctx context.Context) (files map[string][]byte, nowSeconds float64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	files = map[string][]byte{}
+	stream, err := c.calls.SoFar(ctx, &controlv1.SoFarRequest{})
+	for err == nil {
+		var m *controlv1.SoFarResponse
+		if m, err = stream.Recv(); err == nil {
+			files[m.GetFile()], nowSeconds = append(files[m.GetFile()], m.GetChunk()...), m.GetNowSeconds()
+		}
+	}
+	if status.Code(err) == codes.Unimplemented {
+		return nil, 0, ErrEarlierVersion
+	}
+	return files, nowSeconds, atEnd(ctx, err)
 }
 
 type chunk interface{ GetChunk() []byte }

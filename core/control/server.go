@@ -42,6 +42,7 @@ type Server struct {
 	controlv1.UnimplementedControlServiceServer
 	backend backend.Operated
 	board   *Board
+	soFar   SoFar // nil when nobody tells
 	log     *slog.Logger
 	closing context.Context
 	close   context.CancelFunc
@@ -58,6 +59,18 @@ func NewServer(o backend.Operated, b *Board, log *slog.Logger) *Server {
 	closing, end := context.WithCancel(context.Background())
 	return &Server{backend: o, board: b, log: log, closing: closing, close: end}
 }
+
+// A File is one of a run.
+type File struct {
+	Name    string
+	Content []byte
+}
+
+// SoFar makes the files of a run that are written when it ends as they would be if it ended now, and tells the moment in seconds.
+type SoFar func() (files []File, nowSeconds float64, err error)
+
+// TellSoFar says who makes the files of the run. It comes before anybody can reach the server.
+func (s *Server) TellSoFar(f SoFar) { s.soFar = f }
 
 // How long a caller waits for a scheduler that repeats the rounds of the one before it, and how often it looks.
 const (

@@ -192,15 +192,22 @@ func (c *Collector) Finish(unfinishedJobs []*core.Job, endSeconds float64) (*Sum
 			return nil, err
 		}
 	}
-	for _, w := range []*bufio.Writer{c.jobs, c.rounds, c.decisions, c.accelerators, c.fairness, c.tenants} {
+	return summary, flushed(c.jobs, c.rounds, c.decisions, c.accelerators, c.fairness, c.tenants)
+}
+
+// Flush writes out what is known of rounds and decisions, for who reads them while the run goes on.
+func (c *Collector) Flush() error { return flushed(c.rounds, c.decisions) }
+
+func flushed(files ...*bufio.Writer) error {
+	for _, w := range files {
 		if w == nil {
 			continue
 		}
 		if err := w.Flush(); err != nil {
-			return nil, fmt.Errorf("write results: %w", err)
+			return fmt.Errorf("write results: %w", err)
 		}
 	}
-	return summary, nil
+	return nil
 }
 
 // close ends the accounts of the jobs that have not ended, and tells what jobs are measured by.
@@ -219,10 +226,37 @@ func (c *Collector) close(unfinishedJobs []*core.Job, endSeconds float64) *share
 
 // SoFar sums up as Finish would if the run ended now, and leaves the collector and its files as they are.
 func (c *Collector) SoFar(unfinishedJobs []*core.Job, nowSeconds float64) *Summary {
+	copied := c.clone(unfinishedJobs)
+	return copied.summarise(copied.close(unfinishedJobs, nowSeconds), nowSeconds)
+}
+
+// WriteSoFar is SoFar, and writes those of the files that hold a row a job which the run writes, as Finish would.
+func (c *Collector) WriteSoFar(o Outputs, unfinishedJobs []*core.Job, nowSeconds float64) (*Summary, error) {
+	copied := c.clone(unfinishedJobs)
+	copied.rounds, copied.decisions = nil, nil
+	for _, f := range [...]struct {
+		slot   **bufio.Writer
+		to     io.Writer
+		header string
+	}{
+		{&copied.jobs, o.Jobs, jobsHeader},
+		{&copied.accelerators, o.Accelerators, acceleratorsHeader},
+		{&copied.fairness, o.Fairness, fairnessHeader},
+		{&copied.tenants, o.Tenants, tenantsHeader},
+	} {
+		if *f.slot != nil {
+			*f.slot = buffered(f.to, f.header)
+		}
+	}
+	return copied.Finish(unfinishedJobs, nowSeconds)
+}
+
+// clone is a collector with accounts of its own, and the same files.
+func (c *Collector) clone(unfinishedJobs []*core.Job) *Collector {
 	copied := *c
 	copied.records = slices.Clone(c.records)
 	copied.types = c.types.clone(unfinishedJobs)
-	return copied.summarise(copied.close(unfinishedJobs, nowSeconds), nowSeconds)
+	return &copied
 }
 
 // writeJob writes what each file holds of a job.

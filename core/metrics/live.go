@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -119,6 +120,38 @@ func (l *Live) now() float64 {
 	return max(l.run.Now(), l.round.RoundSeconds)
 }
 
+// WriteSoFar writes those of the files that hold a row a job which the run writes, as they would be if it ended now, and tells the
+// summary and the moment. It costs what Snapshot costs. Of a run that has ended it is an error: its own files are written.
+func (l *Live) WriteSoFar(o Outputs) (s *Summary, nowSeconds float64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.finished {
+		return nil, 0, ErrFinished
+	}
+	nowSeconds = l.now()
+	s, err = l.collector.WriteSoFar(o, l.unfinished(), nowSeconds)
+	if err != nil {
+		return nil, 0, err
+	}
+	s.Name, s.Seed, s.Plugins = l.run.Name, l.run.Seed, l.troubles
+	if l.run.Wall != nil {
+		s.WallSeconds = Number(l.run.Wall().Seconds())
+	}
+	return s, nowSeconds, nil
+}
+
+// ErrFinished tells that a run has ended.
+var ErrFinished = errors.New("the run has ended")
+
+// unfinished are the copies by JobID.
+func (l *Live) unfinished() []*core.Job {
+	list := make([]*core.Job, 0, len(l.jobs))
+	for _, id := range slices.Sorted(maps.Keys(l.jobs)) {
+		list = append(list, l.jobs[id])
+	}
+	return list
+}
+
 func (l *Live) count(nowSeconds float64) *Snapshot {
 	s := l.round
 	s.NowSeconds = nowSeconds
@@ -126,10 +159,7 @@ func (l *Live) count(nowSeconds float64) *Snapshot {
 	for _, reason := range core.Reasons() {
 		s.Pending[reason] = 0
 	}
-	unfinished := make([]*core.Job, 0, len(l.jobs))
-	for _, id := range slices.Sorted(maps.Keys(l.jobs)) {
-		unfinished = append(unfinished, l.jobs[id])
-	}
+	unfinished := l.unfinished()
 	for _, j := range unfinished {
 		if j.State == core.Running {
 			s.Running++

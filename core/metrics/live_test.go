@@ -101,6 +101,7 @@ func TestSnapshotIsTheSummaryOfARunThatEndsThere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var files [2][6]bytes.Buffer
 			summaries, snapshot := [2]*Summary{}, (*Snapshot)(nil)
+			var soFar [6]bytes.Buffer
 			for i := range files { // once without being asked
 				_, _, alone := busy(t, 60)
 				f := &files[i]
@@ -117,6 +118,13 @@ func TestSnapshotIsTheSummaryOfARunThatEndsThere(t *testing.T) {
 				}
 				if i == 1 {
 					snapshot = live.Snapshot()
+					s, now, err := live.WriteSoFar(Outputs{Jobs: &soFar[0], Accelerators: &soFar[3], Fairness: &soFar[4], Tenants: &soFar[5]})
+					if err != nil || now != p.NowSeconds() {
+						t.Fatalf("so far at %v, not %v: %v", now, p.NowSeconds(), err)
+					}
+					if diff := cmp.Diff(asJSON(t, snapshot.Summary), asJSON(t, s)); diff != "" {
+						t.Errorf("so far (-snapshot +with files):\n%s", diff)
+					}
 				}
 				var err error
 				if summaries[i], err = collector.Finish(p.Unfinished(), p.NowSeconds()); err != nil {
@@ -132,6 +140,11 @@ func TestSnapshotIsTheSummaryOfARunThatEndsThere(t *testing.T) {
 			for i := range files[0] {
 				if !bytes.Equal(files[0][i].Bytes(), files[1][i].Bytes()) {
 					t.Errorf("being asked changed file %d", i)
+				}
+			}
+			for _, i := range []int{0, 3, 4, 5} { // rounds and decisions are written as they come
+				if diff := cmp.Diff(files[0][i].String(), soFar[i].String()); diff != "" {
+					t.Errorf("file %d (-finished +so far):\n%s", i, diff)
 				}
 			}
 		})
@@ -231,6 +244,9 @@ func TestTimePassesBetweenRounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = 1e9
+	if _, _, err := live.WriteSoFar(Outputs{}); !errors.Is(err, ErrFinished) {
+		t.Errorf("files so far of a run that has ended: %v", err)
+	}
 	if diff := cmp.Diff(asJSON(t, summary), asJSON(t, live.Snapshot().Summary)); diff != "" {
 		t.Errorf("after the end (-finished +told):\n%s", diff)
 	}
@@ -239,6 +255,10 @@ func TestTimePassesBetweenRounds(t *testing.T) {
 func TestSnapshotBeforeTheFirstRound(t *testing.T) {
 	live := NewLive(NewCollector(testComponents, Outputs{}), Run{Name: "mine", Seed: 3})
 	s := live.Snapshot()
+	var jobs bytes.Buffer
+	if s, now, err := live.WriteSoFar(Outputs{Jobs: &jobs}); err != nil || now != 0 || s.Name != "mine" || s.Seed != 3 || jobs.Len() > 0 {
+		t.Errorf("so far: %+v at %v, %q, %v; jobs.csv is not wanted", s, now, jobs.String(), err)
+	}
 	if s.Summary.Name != "mine" || s.Summary.Seed != 3 || s.Summary.Rounds != 0 || s.Summary.MakespanSeconds.Known() {
 		t.Errorf("got %+v", s.Summary)
 	}

@@ -13,9 +13,8 @@ import (
 )
 
 var (
-	look     = flag.String("report.look", "", "folder for pictures of the pages that tests open")
-	pagesOf  = flag.String("report.pages", "", "comma-separated files of pages to open besides")
-	axeAsked = os.Getenv("QUARTET_AXE") // file of axe.min.js
+	look    = flag.String("report.look", "", "folder for pictures of the pages that tests open")
+	pagesOf = flag.String("report.pages", "", "comma-separated files of pages to open besides")
 )
 
 // TestGivenPages opens pages that were made before, and measures them.
@@ -118,8 +117,8 @@ func opened(t *testing.T, path string) *browser.Page {
 				t.Fatal(err)
 			}
 		}
-		if axeAsked != "" && size.name != "huge" {
-			checkAccess(t, p)
+		if size.name != "huge" {
+			p.CheckAccess()
 		}
 	}
 	others := slices.DeleteFunc(slices.Clone(p.Requests), func(url string) bool { return url == "file://"+path || strings.HasPrefix(url, "data:") })
@@ -130,19 +129,4 @@ func opened(t *testing.T, path string) *browser.Page {
 		t.Errorf("console: %q", p.Console)
 	}
 	return p
-}
-
-// checkAccess runs axe over the page.
-func checkAccess(t *testing.T, p *browser.Page) {
-	t.Helper()
-	script, err := os.ReadFile(axeAsked)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Run(string(script)+"; 0", nil)
-	var found []string
-	p.Run(`axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact)).map(v => v.id + ': ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + n.failureSummary).join(' | ')))`, &found)
-	for _, f := range found {
-		t.Errorf("axe: %s", f)
-	}
 }

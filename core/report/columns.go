@@ -161,13 +161,22 @@ func (r *Run) packOver(p *pack, prefix string) {
 			return
 		}
 		kept := evenly(len(at))
-		p.times(prefix+to+".at", pick(at, kept))
+		moments := pick(at, kept)
+		lasts := r.now > moments[len(moments)-1] // it has been so since
+		if lasts {
+			moments = append(moments, r.now)
+		}
+		p.times(prefix+to+".at", moments)
 		for _, c := range columns {
 			values, err := t.numbers(c[0])
 			if err != nil || !t.has(c[0]) || !slices.ContainsFunc(values, func(v float64) bool { return !math.IsNaN(v) }) {
 				continue
 			}
-			p.ratios(prefix+to+"."+c[1], pick(values, kept))
+			list := pick(values, kept)
+			if lasts {
+				list = append(list, list[len(list)-1])
+			}
+			p.ratios(prefix+to+"."+c[1], list)
 		}
 	}
 	add(r.rounds, "time_s", "rounds", [][2]string{{"devices_used", "used"}, {"devices_usable", "ready"}, {"running", "running"}, {"waiting", "waiting"}, {"gap_ratio", "gap"}})

@@ -116,8 +116,14 @@ func (h *history) add(d *decision) {
 		return
 	}
 	job, known := h.rows[d.Job]
+	if !known && h.run.derived && d.Job != "" {
+		job, known = h.enter(d.Job), true
+	}
 	if !known {
 		return
+	}
+	if h.run.derived {
+		h.derive(job, d)
 	}
 	switch {
 	case d.Event == "job_finished", d.Event == "job_failed", d.Event == "job_cancelled":
@@ -210,10 +216,16 @@ func (h *history) endWait(job int, at float64) {
 
 // finish ends what goes on at the last moment that is known of.
 func (h *history) finish() {
+	if h.run.now > h.latest {
+		h.latest = h.run.now
+	}
 	for _, at := range h.run.Jobs.finish {
 		if at > h.latest {
 			h.latest = at
 		}
+	}
+	if h.run.GoesOn && !(h.run.now > h.latest) {
+		h.run.now = h.latest
 	}
 	for job := range h.open {
 		if ended := h.run.Jobs.finish[job]; h.open[job] > 0 && !math.IsNaN(ended) {

@@ -34,6 +34,8 @@ var (
 	studyScript string
 	//go:embed assets/live.js
 	liveScript string
+	//go:embed assets/list.js
+	listScript string
 	//go:embed assets/start.js
 	startScript string
 	//go:embed assets/page.html

@@ -2,10 +2,13 @@ package report
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -22,9 +25,10 @@ const hostile = `</script><img src=x onerror=alert(1)>"'&` + "\u202e" + `שלו�
 func small() fstest.MapFS {
 	return files(map[string]string{
 		"manifest.json": `{"name": "small", "seed": 7, "config": "cluster:\n  nodes: [{name: a, count: 1, accelerator: t4, devices: 2}, {name: b, count: 2, accelerator: v100, devices: 1}]\n",
-			"inputs": [], "outputs": [{"file": "jobs.csv", "sha256": "00ff"}]}`,
+			"inputs": [], "outputs": []}`,
 		"summary.json": `{"schema": "quartet.summary/v1", "name": "small", "components": {"allocation": "allocation/fifo", "elasticity": "elasticity/goodput", "backend": "backend/simulator"},
-			"jobs": {"submitted": 2, "completed": 1, "unfinished": 1}, "jct_seconds": {"mean": 90, "p50": null}, "utilization_ratio": 0.1}`,
+			"jobs": {"submitted": 2, "completed": 1, "unfinished": 1}, "restarts": {"total": 1}, "gpu_hours": 0.041666666666666664,
+			"jct_seconds": {"mean": 100, "p50": null, "p90": null, "p99": null, "max": null}, "queueing_seconds": {"mean": null, "p99": null}, "utilization_ratio": 0.1}`,
 		"jobs.csv": jobsHeader +
 			"0,first,bert,0,10,100,100,10,2,1,150,completed\n" +
 			"1,second,,20,,,,,,0,0,unfinished\n",
@@ -142,6 +146,170 @@ func TestPageRepeatsAndTellsWhatIsWrong(t *testing.T) {
 	}
 }
 
+// unended is the small run before its files have their names.
+func unended() fstest.MapFS {
+	all := fstest.MapFS{}
+	for name, f := range small() {
+		switch name {
+		case "summary.json", "jobs.csv":
+			all["."+name+"-1"] = &fstest.MapFile{}
+		default:
+			all["."+name+"-1"] = f
+		}
+	}
+	return all
+}
+
+func TestRunThatHasNotEnded(t *testing.T) {
+	jobs, summary := small()["jobs.csv"].Data, small()["summary.json"].Data
+	with := func(all fstest.MapFS, change func(fstest.MapFS)) fstest.MapFS { change(all); return all }
+	const killed, goesOn = "The run has not ended, or was killed", "The run has not ended: this is what is known 2 min after it began."
+	for name, tc := range map[string]struct {
+		files fstest.MapFS
+		told  *SoFar
+		want  []string
+		lacks []string
+	}{
+		"killed": {unended(), nil, []string{killed, "They come when the run has ended.", "2 t4 on 1 node", "second", "Device timeline"}, []string{"is not there", "cannot be read", "quartet simulate --from", "never got devices"}},
+		"killed while it wrote": {
+			with(unended(), func(f fstest.MapFS) {
+				for _, name := range []string{".decisions.jsonl-1", ".rounds.csv-1"} {
+					f[name] = &fstest.MapFile{Data: f[name].Data[:len(f[name].Data)-9]}
+				}
+			}), nil,
+			[]string{killed, "first"},
+			[]string{"cannot be read"},
+		},
+		"killed before it wrote": {files(map[string]string{".jobs.csv-9": "", ".rounds.csv-9": ""}), nil, []string{killed, "The run has no jobs"}, nil},
+		"of an earlier version":  {files(map[string]string{".jobs.csv-9": "", ".decisions.jsonl-9": string(small()["decisions.jsonl"].Data)}), nil, []string{killed, "first"}, nil},
+		"begun again after it was interrupted": {
+			with(unended(), func(f fstest.MapFS) {
+				f["manifest.json"] = &fstest.MapFile{Data: []byte(`{"name": "before", "interrupted": true}`)}
+				f["jobs.csv"] = &fstest.MapFile{Data: []byte(jobsHeader + "0,old,,0,0,1,1,0,1,0,1,completed\n")}
+			}), nil,
+			[]string{killed, "<title>small</title>"},
+			[]string{"was interrupted"},
+		},
+		"begun again after it ended": {
+			with(unended(), func(f fstest.MapFS) {
+				maps.Copy(f, small())
+			}), nil,
+			[]string{"Another run has begun in this folder and has not ended, or was killed: this is the one before.", "quartet simulate --from"},
+			[]string{"They come when"},
+		},
+		"a file of another name": {with(small(), func(f fstest.MapFS) { f[".jobs.csv-backup"] = &fstest.MapFile{} }), nil, []string{"quartet simulate --from"}, []string{"has not ended"}},
+		"told": {
+			unended(), &SoFar{NowSeconds: 120, Files: map[string][]byte{"jobs.csv": jobs, "summary.json": summary}},
+			[]string{goesOn, "Key figures so far", "allocation/fifo", "2 t4 on 1 node", "Distributions"},
+			[]string{"killed", "They come when", "is not there"},
+		},
+		"told before its first round": {files(map[string]string{".manifest.json-1": "{\"name\": \"x\"}\n"}), &SoFar{NowSeconds: 120, Files: map[string][]byte{"jobs.csv": []byte(jobsHeader)}}, []string{goesOn, "The run has no jobs"}, nil},
+		"told, with a timeline that goes on": {
+			with(unended(), func(f fstest.MapFS) {
+				f[".timeline.csv-1"] = &fstest.MapFile{Data: []byte("job,start_s,end_s,accelerator,replicas,nodes,seats,batch_per_device,accumulation_steps,end\n")}
+			}), &SoFar{NowSeconds: 120, Files: map[string][]byte{"jobs.csv": jobs}},
+			[]string{goesOn, "Device timeline", "As follows from decisions.jsonl."},
+			nil,
+		},
+		"a silent scheduler": {unended(), &SoFar{Trouble: "no scheduler is running: nobody serves <it>"}, []string{"The run has not ended: this is what is in its folder. No scheduler is running: nobody serves &lt;it&gt;."}, []string{killed}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := readRun(tc.files, "runs/small", tc.told)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for kind, write := range map[string]func(io.Writer) error{"report": r.Write, "live": func(w io.Writer) error { return WriteLive(w, r, 1) }} {
+				var made bytes.Buffer
+				if err := write(&made); err != nil {
+					t.Fatal(err)
+				}
+				page, _, _ := strings.Cut(made.String(), "<script")
+				for _, want := range tc.want {
+					if !strings.Contains(page, want) && !slices.Contains(r.Jobs.name, want) {
+						t.Errorf("%s: the page does not say %q", kind, want)
+					}
+				}
+				for _, lack := range tc.lacks {
+					if strings.Contains(page, lack) {
+						t.Errorf("%s: the page says %q", kind, lack)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The stays and curves of a run that goes on reach to the present.
+func TestWhatGoesOnReachesToNow(t *testing.T) {
+	all := unended()
+	all[".decisions.jsonl-1"] = &fstest.MapFile{Data: []byte(`{"round":1,"t_s":10,"job":"first","action":"start","replicas":2,"seats":[["a","0,1"]]}` + "\n")}
+	r, err := readRun(all, "small", &SoFar{NowSeconds: 120, Files: map[string][]byte{"jobs.csv": []byte(jobsHeader + "0,first,,0,10,,,10,2,0,220,unfinished\n1,second,,20,,,,,,0,0,unfinished\n")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []stay{{job: 0, start: 10, end: 120, accelerator: "t4", replicas: 2, seats: []seat{{0, 3}}, how: "unfinished"}}
+	if diff := cmp.Diff(want, r.stays, cmp.AllowUnexported(stay{}, seat{})); diff != "" {
+		t.Errorf("stays (-want +got):\n%s", diff)
+	}
+	p := r.pack()
+	if at, used := p.index["rounds.at"].N, p.index["rounds.used"].N; at != 3 || used != 3 || r.horizon() != 120 {
+		t.Errorf("%d moments of %d values until %v, want 3 until 120", at, used, r.horizon())
+	}
+}
+
+// Of a run that was killed they reach to the last moment that its files tell of.
+func TestWhatWasKilledReachesToItsEnd(t *testing.T) {
+	all := unended()
+	all[".decisions.jsonl-1"] = &fstest.MapFile{Data: []byte(`{"round":1,"t_s":10,"job":"first","action":"start","replicas":2,"seats":[["a","0,1"]]}
+{"round":2,"t_s":70,"job":"first","event":"job_finished"}
+{"round":2,"t_s":70,"job":"second","action":"start","replicas":1,"seats":[["a","0"]]}
+{"round":3,"t_s":95,"job":"third","verdict":"reject","reason":"too_large"}
+`)}
+	r, err := ReadRunFS(all, "small")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []stay{
+		{job: 0, start: 10, end: 70, accelerator: "t4", replicas: 2, seats: []seat{{0, 3}}, how: "finished"},
+		{job: 1, start: 70, end: 95, accelerator: "t4", replicas: 1, seats: []seat{{0, 1}}, how: "unfinished"},
+	}
+	if diff := cmp.Diff(want, r.stays, cmp.AllowUnexported(stay{}, seat{})); diff != "" || r.horizon() != 95 {
+		t.Errorf("stays until %v (-want +got):\n%s", r.horizon(), diff)
+	}
+	if diff := cmp.Diff([]string{"completed", "unfinished", "rejected"}, r.Jobs.outcome); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+	nan := math.NaN()
+	if diff := cmp.Diff([][]float64{{10, 70, nan}, {70, nan, nan}}, [][]float64{r.Jobs.first, r.Jobs.finish}, cmp.Comparer(same)); diff != "" {
+		t.Errorf("starts and ends (-want +got):\n%s", diff)
+	}
+}
+
+// A file that is not the one that the run wrote is told, as compare refuses it.
+func TestChangedFilesAreTold(t *testing.T) {
+	digest := func(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
+	all := small()
+	manifest := fmt.Sprintf(`{"name": "x", "outputs": [{"file": "jobs.csv", "sha256": %q}, {"file": "rounds.csv", "sha256": %q}, {"file": "decisions.jsonl", "sha256": %q}]}`,
+		digest(all["jobs.csv"].Data), digest(all["rounds.csv"].Data), digest(all["decisions.jsonl"].Data))
+	all["manifest.json"].Data = []byte(manifest)
+	if r, page := pageOf(t, all); strings.Contains(page, "digest is not") {
+		t.Errorf("of whole files: %q", r.Notes())
+	}
+	for _, name := range []string{"jobs.csv", "rounds.csv", "decisions.jsonl"} {
+		changed := small()
+		changed["manifest.json"].Data = []byte(manifest)
+		changed[name].Data = changed[name].Data[:bytes.LastIndexByte(changed[name].Data[:len(changed[name].Data)-1], '\n')+1]
+		if r, page := pageOf(t, changed); !strings.Contains(page, name+" is not the file that the run wrote: its digest is not that in manifest.json.") {
+			t.Errorf("%s without its last line: %q", name, r.Notes())
+		}
+	}
+	changed := small()
+	changed["summary.json"].Data = []byte(strings.Replace(string(changed["summary.json"].Data), `"mean": 100`, `"mean": 9`, 1))
+	if r, page := pageOf(t, changed); !strings.Contains(page, "summary.json is not that of jobs.csv: jct_seconds.mean is 9, and the jobs come to 100.") {
+		t.Errorf("another mean: %q", r.Notes())
+	}
+}
+
 func TestFolderWithoutARunIsRefused(t *testing.T) {
 	if _, err := ReadRunFS(fstest.MapFS{}, "empty"); err == nil || !strings.Contains(err.Error(), "holds no run") {
 		t.Errorf("an empty folder: %v", err)
@@ -157,14 +325,14 @@ func TestFolderWithoutARunIsRefused(t *testing.T) {
 func TestRunsBesideEachOther(t *testing.T) {
 	a, _ := pageOf(t, small())
 	other := small()
-	other["summary.json"].Data = []byte(strings.ReplaceAll(string(other["summary.json"].Data), "90", "45"))
+	other["summary.json"].Data = []byte(strings.ReplaceAll(string(other["summary.json"].Data), `"mean": 100`, `"mean": 50`))
 	other["jobs.csv"].Data = append(other["jobs.csv"].Data, "2,third,,30,,,,,,0,0,unfinished\n"...)
 	b, _ := pageOf(t, other)
 	var page bytes.Buffer
 	if err := WriteRuns(&page, []*Run{a, b}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"45 s (-50 %)", "has other jobs than", "small (2: runs/small)"} {
+	for _, want := range []string{"50 s (-50 %)", "has other jobs than", "small (2: runs/small)"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page does not say %q", want)
 		}

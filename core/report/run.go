@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +24,10 @@ type Run struct {
 	Manifest Manifest
 	Problems []string // what is missing or cannot be read, a sentence each
 	Jobs     jobs
+	GoesOn   bool // it has not ended, or was killed
+
+	now     float64 // seconds, of a run that goes on: as its scheduler told, or the last of its decisions; else NaN
+	derived bool    // the jobs are those that the decisions name
 
 	nodes   []node
 	rounds  *table
@@ -95,24 +100,31 @@ func ReadRun(dir string) (*Run, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s is no folder of a run", dir)
 	}
-	return ReadRunFS(os.DirFS(dir), dir)
+	return readRun(os.DirFS(dir), dir, nil)
 }
 
 // ReadRunFS is ReadRun of a file system that holds the files of one run.
-func ReadRunFS(files fs.FS, dir string) (*Run, error) {
-	r := &Run{Dir: dir, byName: map[string]int{}, rounds: &table{}}
+func ReadRunFS(files fs.FS, dir string) (*Run, error) { return readRun(files, dir, nil) }
+
+func readRun(files fs.FS, dir string, told *SoFar) (*Run, error) {
+	r := &Run{Dir: dir, byName: map[string]int{}, rounds: &table{}, now: math.NaN()}
+	from := r.open(files, told)
 	found := 0
 	read := func(name string, needed bool, parse func(io.Reader) error) {
-		f, err := files.Open(name)
+		f, err := from.open(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			if needed {
+			if needed && !r.GoesOn {
 				r.Problems = append(r.Problems, name+" is not there.")
 			}
 			return
 		}
 		if err == nil {
-			err = errors.Join(parse(io.LimitReader(f, largestFile)), f.Close())
+			in := &digested{in: io.LimitReader(f, largestFile), sum: sha256.New()}
+			err = errors.Join(parse(in), f.Close())
 			found++
+			if what := in.changed(r.recorded(name)); what != "" {
+				r.Problems = append(r.Problems, name+" "+what+".")
+			}
 		}
 		if err != nil {
 			r.Problems = append(r.Problems, fmt.Sprintf("%s cannot be read whole: %v.", name, err))
@@ -138,7 +150,7 @@ func ReadRunFS(files fs.FS, dir string) (*Run, error) {
 	r.readNodes()
 	read("jobs.csv", true, columns(&written))
 	if written == nil {
-		written = &table{}
+		written, r.derived = &table{}, r.GoesOn
 	}
 	if err := r.takeJobs(written); err != nil {
 		r.Problems = append(r.Problems, fmt.Sprintf("jobs.csv: %v.", err))
@@ -146,13 +158,13 @@ func ReadRunFS(files fs.FS, dir string) (*Run, error) {
 	read("rounds.csv", true, columns(&r.rounds))
 	read("decisions.jsonl", true, r.readDecisions)
 	read("timeline.csv", false, columns(&timeline))
-	if timeline != nil {
+	if timeline != nil && !(r.GoesOn && len(r.stays) > 0) { // what goes on is written when it has ended
 		if err := r.readTimeline(timeline); err != nil {
 			r.Problems = append(r.Problems, fmt.Sprintf("timeline.csv: %v.", err))
 		}
 	}
 	read("nodes.csv", false, columns(&states))
-	if states != nil {
+	if states != nil && !r.GoesOn {
 		if err := r.readHealths(states); err != nil {
 			r.Problems = append(r.Problems, fmt.Sprintf("nodes.csv: %v.", err))
 		}
@@ -163,7 +175,10 @@ func ReadRunFS(files fs.FS, dir string) (*Run, error) {
 	read("accelerators.csv", false, columns(&r.used))
 	read("tenants.csv", false, columns(&r.tenants))
 	read("training.csv", false, columns(&r.trained))
-	if found == 0 {
+	if what := r.contradiction(); what != "" {
+		r.Problems = append(r.Problems, "summary.json "+what+".")
+	}
+	if found == 0 && !r.GoesOn {
 		return nil, fmt.Errorf("%s holds no run: neither manifest.json nor jobs.csv is there", dir)
 	}
 	return r, nil
@@ -262,6 +277,9 @@ func (r *Run) horizon() float64 {
 	}
 	if at, err := r.rounds.numbers("time_s"); err == nil && len(at) > 0 && !math.IsNaN(at[len(at)-1]) {
 		last = max(last, at[len(at)-1])
+	}
+	if r.now > last {
+		last = r.now
 	}
 	return last
 }

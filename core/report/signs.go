@@ -13,6 +13,9 @@ import (
 func (r *Run) signs() (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	n := len(r.Jobs.name)
+	if r.derived && n > 0 {
+		return nil // too little is known of them
+	}
 	switch {
 	case n == 0:
 		add("The run has no jobs.")

@@ -11,8 +11,9 @@ import (
 
 // An Entry is a run or a study in the list of a folder.
 type Entry struct {
-	Name, Kind, Link, Live string // Live is the page of a run that goes on; empty for others
-	Facts                  [4]string
+	Name, Kind, Link string
+	Live             bool // its scheduler may be asked
+	Facts            [4]string
 }
 
 // WriteIndex writes the page that lists the runs and studies of a folder.
@@ -21,29 +22,34 @@ func WriteIndex(w io.Writer, title string, entries []Entry) error {
 	data.value("kind", "list")
 	g := grid{Caption: counted(len(entries), "run") + " and studies", Head: []string{"name", "kind", "allocation", "jobs", "completion time, mean", "devices held"}}
 	for _, e := range entries {
-		row := []cell{{Text: e.Name, Link: e.Link}, {Text: e.Kind, Link: e.Live}}
+		row := []cell{{Text: e.Name, Link: e.Link}, {Text: e.Kind}}
 		g.Rows = append(g.Rows, append(row, plain(e.Facts[:]...)...))
 	}
 	p := &page{Title: title, Sections: []section{{ID: "runs", Title: "Runs and studies", Filter: true, Tables: []grid{g}}}}
 	if len(entries) == 0 {
 		p.Sections = []section{{ID: "runs", Title: "Runs and studies", Text: []string{"There is none yet: quartet simulate makes a run."}}}
 	}
-	return p.write(w, data, dataScript, liveScript, startScript)
+	return p.write(w, data, dataScript, listScript, startScript)
 }
 
-// WriteLive writes the page of a run that goes on. It reads its events from events, and what is known of a job from job?name=, both
-// relative to its own address.
-func WriteLive(w io.Writer, name string) error {
-	data := newPack()
-	data.value("kind", "live")
-	p := &page{Title: name, Connects: true}
-	p.Sections = []section{
-		{ID: "now", Title: "Now", Plots: []string{"figures"}},
-		{ID: "time", Title: "Over time", Text: []string{"Since this page was opened."}, Plots: []string{"over"}},
-		{ID: "nodes", Title: "Nodes", Plots: []string{"nodetable"}},
-		{ID: "job", Title: "Jobs", Search: true, Plots: []string{"jobtable"}},
+// WriteLive writes the page of a run that goes on: that of WriteRun with what its scheduler tells at each moment. It reads its events
+// from events, what is known of a job from job?name=, and itself anew when it is told of a newer page, all relative to its own
+// address. number is that of this page; later ones have greater ones.
+func WriteLive(w io.Writer, r *Run, number int) error {
+	data := r.pack()
+	data.value("live", number)
+	p := r.page()
+	p.Connects = true
+	now := []section{
+		{ID: "now", Title: "Now", Plots: []string{"state"}},
+		{ID: "nodes", Title: "Nodes now", Plots: []string{"nodetable"}},
+		{ID: "jobs", Title: "Jobs now", Filter: true, Plots: []string{"jobtable"}},
 	}
-	return p.write(w, data, dataScript, liveScript, startScript)
+	p.Sections = append(now[:1:1], append(p.Sections, now[1:]...)...)
+	if len(r.Jobs.name) == 0 {
+		p.Sections = append(p.Sections, section{ID: "job", Title: "One job", Search: true})
+	}
+	return p.write(w, data, dataScript, timelineScript, runScript, liveScript, startScript)
 }
 
 // FactsOf reads of a run what an index tells, from its summary alone.
@@ -59,18 +65,32 @@ func FactsOf(dir string) [4]string {
 	return [4]string{s.Components.Allocation, digits(float64(s.Jobs.Submitted)), span(float64(s.JCTSeconds.Mean)), percent(float64(s.UtilizationRatio))}
 }
 
-// Write writes the page of the run or the study in a folder.
-func Write(w io.Writer, dir string) error {
+// A Document is what is reported on.
+type Document interface {
+	Write(w io.Writer) error
+	Notes() []string   // what is wrong with it, a sentence each
+	Figures() []Figure // for papers
+}
+
+// Write writes the page.
+func (r *Run) Write(w io.Writer) error { return WriteRun(w, r) }
+
+// Write writes the page.
+func (s *Study) Write(w io.Writer) error { return WriteStudy(w, s) }
+
+// ErrNotEnded tells of a study without tables.
+var ErrNotEnded = errors.New("the study has not ended: it has no " + runsFile + " yet")
+
+// Read reads the run or the study in a folder. told is what the scheduler of a run that goes on told; nil when there is none.
+func Read(dir string, told *SoFar) (Document, error) {
 	if IsStudy(dir) {
-		s, err := ReadStudy(dir)
-		if err != nil {
-			return err
-		}
-		return WriteStudy(w, s)
+		return ReadStudy(dir)
 	}
-	r, err := ReadRun(dir)
-	if err != nil {
-		return err
+	if _, err := os.Stat(filepath.Join(dir, "study.yaml")); err == nil {
+		return nil, ErrNotEnded
 	}
-	return WriteRun(w, r)
+	if told == nil {
+		return ReadRun(dir)
+	}
+	return ReadRunSoFar(dir, told)
 }

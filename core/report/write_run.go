@@ -16,8 +16,11 @@ import (
 
 // WriteRun writes the page of a run.
 func WriteRun(w io.Writer, r *Run) error {
-	data := r.pack()
-	p := &page{Title: r.Name(), Notes: r.notes()}
+	return r.page().write(w, r.pack(), dataScript, timelineScript, runScript, startScript)
+}
+
+func (r *Run) page() *page {
+	p := &page{Title: r.Name(), Notes: r.Notes()}
 	p.Sections = append(p.Sections, r.figures(), r.composition())
 	if signs := r.signs(); len(signs) > 0 {
 		p.Sections = append(p.Sections, section{ID: "signs", Title: "Before you compare", List: signs})
@@ -51,11 +54,11 @@ func WriteRun(w io.Writer, r *Run) error {
 	if r.Manifest.Config != "" {
 		p.Sections = append(p.Sections, section{ID: "config", Title: "Config", Text: []string{"Resolved: every value that was in force."}, Pre: r.Manifest.Config, More: "Show the config"})
 	}
-	return p.write(w, data, dataScript, timelineScript, runScript, startScript)
+	return p
 }
 
-// notes say what is wrong with the run or its files.
-func (r *Run) notes() []string {
+// Notes say what is wrong with the run or its files, a sentence each.
+func (r *Run) Notes() []string {
 	list := slices.Clone(r.Problems)
 	if r.Manifest.Interrupted {
 		list = append(list, "The run was interrupted: its files are those of a part of it.")
@@ -96,7 +99,7 @@ func (r *Run) composition() section {
 		fmt.Fprintf(&digests, "%s  %s\n", file.SHA256, file.File)
 	}
 	s.Pre, s.More = digests.String(), "Show the digests (SHA-256) of inputs and outputs"
-	if r.Manifest.Config != "" && !real {
+	if r.Manifest.Config != "" && !real && !r.GoesOn {
 		add("to repeat it", "quartet simulate --from "+shellQuoted(path.Join(r.Dir, "manifest.json")))
 	}
 	return s
@@ -137,6 +140,13 @@ func (r *Run) cluster() string {
 // figures are the key figures.
 func (r *Run) figures() section {
 	s := section{ID: "figures", Title: "Key figures"}
+	if r.GoesOn {
+		s.Title = "Key figures so far"
+	}
+	if r.Summary == nil && r.GoesOn {
+		s.Text = []string{"They come when the run has ended."}
+		return s
+	}
 	if r.Summary == nil {
 		s.Text = []string{"They are those of summary.json, which cannot be read."}
 		return s

@@ -22,7 +22,7 @@ func WriteRuns(w io.Writer, runs []*Run) error {
 	data.value("runs", labels)
 	p := &page{Title: fmt.Sprintf("%d runs", len(runs))}
 	for i, r := range runs {
-		for _, note := range r.notes() {
+		for _, note := range r.Notes() {
 			p.Notes = append(p.Notes, labels[i]+": "+note)
 		}
 		r.packOver(data, itoa(i)+".")

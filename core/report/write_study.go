@@ -17,6 +17,32 @@ var studyMetrics = [...]string{"jct_seconds_mean", "jct_seconds_p99", "makespan_
 // mostListed is how many entries a list shows before it says how many more there are.
 const mostListed = 50
 
+// Notes say what is wrong with the study, a sentence each.
+func (s *Study) Notes() []string {
+	list := slices.Clone(s.Problems)
+	if n := s.notRun(); n > 0 {
+		list = append(list, "The study has not ended: "+wereRun(n)+" not run. The same quartet bench goes on with it.")
+	}
+	return list
+}
+
+func wereRun(n int) string {
+	if n == 1 {
+		return "1 run was"
+	}
+	return fmt.Sprintf("%d runs were", n)
+}
+
+// notRun counts the runs that runs.csv misses.
+func (s *Study) notRun() (n int) {
+	for _, outcome := range s.runs.text("outcome") {
+		if outcome == "missing" {
+			n++
+		}
+	}
+	return n
+}
+
 // WriteStudy writes the page of a study.
 func WriteStudy(w io.Writer, s *Study) error {
 	data := newPack()
@@ -27,7 +53,7 @@ func WriteStudy(w io.Writer, s *Study) error {
 		p.Notes = append(p.Notes, fmt.Sprintf("stats.csv: %v.", err))
 	}
 	figures := s.Figures() // it notes what it cannot read
-	p.Notes = append(slices.Clone(s.Problems), p.Notes...)
+	p.Notes = append(s.Notes(), p.Notes...)
 	found := section{ID: "verdict", Title: "Verdict", List: verdict(list)}
 	if len(found.List) == 0 {
 		found.Text = []string{"Nothing is compared: stats.csv holds no pair over all workloads."}

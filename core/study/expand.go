@@ -158,13 +158,34 @@ func (e *expansion) cell(ctx context.Context, items []int, seeds int) ([]*Run, e
 			e.note(core.Diagnostics{{
 				Position: c.Workload.At,
 				Summary:  fmt.Sprintf("%d seeds: the workload %q is the same for every seed, so that its runs would be no replicates", count, c.Workload.Factory.Type),
-				Hint:     "give the item windows: {jobs: 300, count: 10}, or resample it with sample.blocks.length",
+				Hint:     "give the item windows: {jobs: 300, count: 10}, or resample it with " + blocksHint(c, facts),
 			}}, core.Position{})
 			return nil, nil
 		}
 		runs = append(runs, r)
 	}
 	return runs, nil
+}
+
+// blocksHint is the setting that resamples a workload, with a length to begin with where one is known.
+func blocksHint(c *configs.Config, facts *sourceFacts) string {
+	const path = "sample.blocks.length"
+	window := c.Sample.Window
+	span := facts.lastSeconds - window.From.Seconds()
+	if window.Span > 0 {
+		span = min(span, window.Span.Seconds())
+	}
+	length := workload.BlockLength(max(span, 0))
+	if length == 0 || window.Jobs > 0 || window.FirstJob > 0 {
+		return path
+	}
+	switch {
+	case length%time.Hour == 0:
+		return fmt.Sprintf("%s: %dh", path, length/time.Hour)
+	case length%time.Minute == 0:
+		return fmt.Sprintf("%s: %dm", path, length/time.Minute)
+	}
+	return fmt.Sprintf("%s: %ds", path, length/time.Second)
 }
 
 // check loads the config of a run and completes what is known of the run by it.

@@ -23,6 +23,13 @@ func TestProblems(t *testing.T) {
 		t.Fatal(err)
 	}
 	traced := "  - {name: t, set: {workload: {type: csv, config: {path: " + trace + "}}}"
+	month := filepath.Join(filepath.Dir(trace), "month.csv")
+	if err := os.WriteFile(month, []byte("name,submit_s,duration_s,replicas\na,0,60,1\nb,2592000,60,1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	seedsOf := func(trace, more string) string {
+		return "version: 1\naxes:\n  workload:\n  - {name: t, set: {workload: {type: csv, config: {path: " + trace + "}}" + more + "}}\nseeds: {count: 2}\n"
+	}
 	cases := map[string]struct{ text, want string }{
 		"no axes":           {"version: 1\n", "small.yaml:1:1: axes: there is none"},
 		"unknown key":       {"version: 1\naxis: {}\n", `did you mean "axes"`},
@@ -45,6 +52,11 @@ func TestProblems(t *testing.T) {
 		"seed set":          {"version: 1\nset: {seed: 4}\naxes: {scheduler: [fifo]}\n", `"seed" is for the study to set`},
 		"until alone":       {"version: 1\naxes: {scheduler: [fifo]}\nseeds: {until: {metric: makespan_seconds, half_width: 2%, most: 9}}\n", "needs a baseline"},
 		"seeds of a trace":  {"version: 1\naxes:\n  workload:\n" + traced + "}\nseeds: {count: 2}\n", "the same for every seed, so that its runs would be no replicates; give the item windows"},
+		"seeds of a minute": {seedsOf(trace, ""), "or resample it with sample.blocks.length: 1s"},
+		"seeds of a month":  {seedsOf(month, ""), "or resample it with sample.blocks.length: 24h"},
+		"seeds of a day":    {seedsOf(month, ", sample: {window: {from: 1h, span: 24h}}"), "or resample it with sample.blocks.length: 1h"},
+		"seeds of minutes":  {seedsOf(month, ", sample: {window: {from: 719h}}"), "or resample it with sample.blocks.length: 3m"},
+		"seeds of jobs":     {seedsOf(month, ", sample: {window: {jobs: 1}}"), "or resample it with sample.blocks.length"},
 		"windows overlap":   {"version: 1\naxes:\n  workload:\n" + traced + ", windows: {jobs: 2, count: 2}}\n", "small.yaml:4:5: 2 windows of 2 jobs overlap: the trace has room for 1"},
 		"with no axis":      {"version: 1\naxes:\n  scheduler:\n  - {name: fifo, with: {laod: \"1\"}}\n  load: [1]\n", `small.yaml:4:18: axes.scheduler[0].with: there is no axis "laod"; did you mean "load"?`},
 		"with itself":       {"version: 1\naxes:\n  scheduler:\n  - {name: fifo, with: {scheduler: fifo}}\n", `"scheduler" is its own axis`},

@@ -318,6 +318,11 @@ func (r *Recorder) Finish(unfinished []*core.Job, endSeconds float64) error {
 	if err := r.complete(endSeconds); err != nil {
 		return err
 	}
+	return r.Flush()
+}
+
+// Flush writes out what is known, for who reads it while the run goes on.
+func (r *Recorder) Flush() error {
 	for _, w := range r.files {
 		if err := w.Flush(); err != nil {
 			return fmt.Errorf("write the timeline of the run: %w", err)

@@ -64,6 +64,22 @@ func (b Blocks) of(jobs []Job, span float64, seed uint64) ([]Job, error) {
 	return reassemble(drawn, "blocks", len(drawn)-distinct(times))
 }
 
+// BlockLength is the length of blocks to begin with for a workload that takes so many seconds: a day, which keeps the hours of
+// the day together, but such that there are at least 20 blocks. It is 0 for one that takes less than 20 seconds.
+func BlockLength(spanSeconds float64) time.Duration {
+	const blocks, day = 20, 24 * time.Hour
+	if spanSeconds >= blocks*day.Seconds() {
+		return day
+	}
+	length := time.Duration(spanSeconds / blocks * float64(time.Second))
+	for _, unit := range []time.Duration{time.Hour, time.Minute} {
+		if length >= unit {
+			return length.Truncate(unit)
+		}
+	}
+	return length.Truncate(time.Second)
+}
+
 // distinct counts what was drawn at least once.
 func distinct(times []int) int {
 	return len(slices.DeleteFunc(slices.Clone(times), func(n int) bool { return n == 0 }))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -54,30 +56,47 @@ func (e Estimate) Apply(w *Workload, seed uint64) (*Workload, error) {
 	if w.Open {
 		return nil, core.Diagnostics{{Path: "estimate", Summary: "the workload has no jobs of its own: those that are submitted while the run goes on say what is known of them"}}
 	}
-	var missing core.Diagnostics
+	var missing []*Job
 	jobs := slices.Clone(w.Jobs)
 	for i := range jobs {
 		job := &jobs[i]
 		part, known := e.of(job, seed)
-		if !known && len(missing) < shownMissing {
-			missing = append(missing, core.Diagnostic{
-				Position: job.At, Summary: fmt.Sprintf("job %q has no %s", job.Spec.Name, csvColumns.all()[e.column()]),
-				Hint: "estimate.source asks for it; give each job one, or take another source",
-			})
+		if !known {
+			missing = append(missing, job)
 		}
 		job.told = &told{spec: job.Spec, part: part}
 		if job.told.spec.TotalWork *= part; e.Source == EstimateNone {
 			job.told.spec.TotalWork = 0
 		}
 	}
-	if err := missing.Err(); err != nil {
-		return nil, err
+	if len(missing) > 0 {
+		return nil, e.lacks(missing, len(jobs))
 	}
 	return &Workload{Jobs: jobs, Inputs: w.Inputs}, nil
 }
 
-// shownMissing bounds how many jobs are named that lack a column.
-const shownMissing = 20
+// lacks tells how many jobs, of so many, lack the column, and which are the first.
+func (e Estimate) lacks(missing []*Job, jobs int) core.Diagnostics {
+	column := csvColumns.all()[e.column()]
+	d := core.Diagnostic{
+		Position: missing[0].At, Summary: fmt.Sprintf("job %q has no %s", missing[0].Spec.Name, column),
+		Hint: "estimate.source asks for it; give each job one, or take another source",
+	}
+	if len(missing) > 1 {
+		var names []string
+		for _, job := range missing[:min(namedMissing, len(missing))] {
+			names = append(names, strconv.Quote(job.Spec.Name))
+		}
+		d.Summary = fmt.Sprintf("%d of %d jobs have no %s: %s", len(missing), jobs, column, strings.Join(names, ", "))
+		if more := len(missing) - len(names); more > 0 {
+			d.Summary += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	return core.Diagnostics{d}
+}
+
+// namedMissing bounds how many jobs are named that lack a column.
+const namedMissing = 3
 
 func (e Estimate) column() int {
 	if e.Source == EstimateLimit {

@@ -69,7 +69,7 @@ func TestEstimateNeedsTheColumn(t *testing.T) {
 	}
 	cases := map[string]struct{ source, want string }{
 		"one has none":     {EstimateLimit, `t.csv:3:1: job "b" has no limit_s; estimate.source asks for it`},
-		"no such column":   {EstimateColumn, `t.csv:2:1: job "a" has no estimate_s; estimate.source asks for it`},
+		"no such column":   {EstimateColumn, `t.csv:2:1: 2 of 2 jobs have no estimate_s: "a", "b"; estimate.source asks for it`},
 		"not asked for it": {EstimateNone, ""},
 	}
 	for name, tc := range cases {
@@ -79,6 +79,14 @@ func TestEstimateNeedsTheColumn(t *testing.T) {
 				t.Errorf("error %v, want %s", err, tc.want)
 			}
 		})
+	}
+	for jobs, want := range map[int]string{
+		3: `3 of 3 jobs have no limit_s: "job-0", "job-1", "job-2"; estimate.source asks for it; give each job one, or take another source`,
+		4: `4 of 4 jobs have no limit_s: "job-0", "job-1", "job-2" and 1 more; estimate.source asks for it; give each job one, or take another source`,
+	} {
+		if _, err := (Estimate{Source: EstimateLimit}).Apply(evenly(0, jobs), 1); err == nil || err.Error() != want {
+			t.Errorf("of %d jobs: error %v, want %s", jobs, err, want)
+		}
 	}
 	if _, err := (Estimate{Source: EstimateNone}).Apply(&Workload{Open: true}, 1); err == nil || !strings.Contains(err.Error(), "no jobs of its own") {
 		t.Errorf("of jobs that are yet to come: %v", err)

@@ -90,6 +90,28 @@ func TestSample(t *testing.T) {
 			func(s *Sample) { s.Window = Window{From: 170 * time.Second, Quiet: 25 * time.Second} },
 			[]row{{"job-1", 0}, {"job-2", 100}, {"job-3", 200}},
 		},
+		"a span whose quietest begin is after the workload": {
+			func(s *Sample) { s.Window = Window{From: 360 * time.Second, Quiet: time.Minute} },
+			[]row{{"job-3", 0}},
+		},
+		"a span whose ends could pass each other": {
+			func(s *Sample) {
+				s.Window = Window{From: 120 * time.Second, Span: 50 * time.Second, Quiet: 45 * time.Second}
+			},
+			[]row{{"job-1", 30}}, // between jobs 0 and 1, to when job 1 has ended
+		},
+		"a span whose end could move before its first job": {
+			func(s *Sample) {
+				s.Window = Window{From: 140 * time.Second, Span: 20 * time.Second, Quiet: 30 * time.Second}
+			},
+			[]row{{"job-1", 10}}, // to 190, the last moment, though 130 is as quiet as the begin
+		},
+		"a span without a job, whose ends may move": {
+			func(s *Sample) {
+				s.Window = Window{From: 101 * time.Second, Span: 40 * time.Second, Quiet: 10 * time.Second}
+			},
+			[]row{{"job-1", 49}},
+		},
 		"twice as dense": {
 			func(s *Sample) { s.Load = Load{Factor: 2, By: ByCompression} },
 			[]row{{"job-0", 25}, {"job-1", 75}, {"job-2", 125}, {"job-3", 175}},
@@ -360,5 +382,28 @@ func TestOfferedLoad(t *testing.T) {
 				t.Errorf("load %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestBlockLength(t *testing.T) {
+	const day = 24 * time.Hour
+	for span, want := range map[time.Duration]time.Duration{
+		0:                     0,
+		19 * time.Second:      0,
+		20 * time.Second:      time.Second,
+		20 * time.Minute:      time.Minute,
+		50 * time.Minute:      2 * time.Minute,
+		20*time.Hour - 1:      59 * time.Minute,
+		day:                   time.Hour,
+		20*day - time.Second:  23 * time.Hour,
+		20 * day:              day,
+		365 * day:             day,
+		100000 * time.Hour:    day,
+		20*time.Second - 1:    0,
+		20*time.Minute + 1200: time.Minute,
+	} {
+		if got := BlockLength(span.Seconds()); got != want {
+			t.Errorf("of %v: %v, want %v", span, got, want)
+		}
 	}
 }

@@ -50,9 +50,8 @@ func (v Window) of(jobs []Job) (kept []Job, span float64, err error) {
 		begin, span = v.From.Seconds(), v.Span.Seconds()
 		upTo := begin + span
 		if v.Quiet > 0 {
-			begin = quietest(jobs, begin, v.Quiet.Seconds())
+			begin, upTo = v.quietEnds(jobs, begin, upTo)
 			if span > 0 {
-				upTo = quietest(jobs, upTo, v.Quiet.Seconds())
 				span = upTo - begin
 			}
 		}
@@ -82,6 +81,25 @@ func (v Window) of(jobs []Job) (kept []Job, span float64, err error) {
 	return kept, span, nil
 }
 
+// quietEnds moves the ends of a window in time to quiet moments, such that a job stays in it where there is one.
+func (v Window) quietEnds(jobs []Job, begin, upTo float64) (movedBegin, movedUpTo float64) {
+	within, most := v.Quiet.Seconds(), math.Inf(1)
+	if v.Span > 0 {
+		most = upTo + within
+	}
+	last := submittedBefore(jobs, most) - 1 // that the window may still hold
+	if last < 0 {
+		return begin, upTo
+	}
+	begin = quietest(jobs, begin, within, 0, jobs[last].Spec.SubmitSeconds)
+	first := submittedBefore(jobs, begin)
+	if v.Span > 0 && first <= last {
+		after := math.Nextafter(jobs[first].Spec.SubmitSeconds, math.Inf(1))
+		upTo = quietest(jobs, upTo, within, after, most)
+	}
+	return begin, upTo
+}
+
 // ranks are those of the first job of a window of jobs and of the one after the last, of so many jobs.
 func (v Window) ranks(jobs int) (first, end int, err error) {
 	first, end = v.FirstJob, jobs
@@ -98,8 +116,8 @@ func (v Window) ranks(jobs int) (first, end int, err error) {
 
 // quietest is the moment at most so many seconds from another at which jobs ask for the fewest devices, if each runs on what it asks
 // for from its submission on: a cut there parts the fewest that belong together. Of several it is the nearest one. Jobs whose length is
-// not known count for nothing.
-func quietest(jobs []Job, seconds, within float64) float64 {
+// not known count for nothing. It is the moment itself where no other lies between from and to.
+func quietest(jobs []Job, seconds, within, from, to float64) float64 {
 	type change struct {
 		at      float64
 		devices int // more from this moment on
@@ -120,6 +138,7 @@ func quietest(jobs []Job, seconds, within float64) float64 {
 			moments = append(moments, changes[i].at)
 		}
 	}
+	moments = slices.DeleteFunc(moments, func(at float64) bool { return at < from || at > to })
 	slices.Sort(moments)
 	best, least, held, next := seconds, math.MaxInt, 0, 0
 	for _, at := range moments {

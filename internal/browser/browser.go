@@ -179,6 +179,22 @@ func (p *Page) Go(url string) string {
 	return ""
 }
 
+// Await waits until an expression is true in the page, which may be loading meanwhile.
+func (p *Page) Await(what, expression string) {
+	p.t.Helper()
+	var err error
+	for range 400 {
+		is := false
+		if err = p.run("!!("+expression+")", &is); is {
+			return
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	text := ""
+	_ = p.run("document.body.innerText", &text) // for the message
+	p.t.Fatalf("%s never came: %v; console %q; the page says:\n%s", what, err, p.Console, text)
+}
+
 // Run evaluates JavaScript in the page, of a promise what it comes to.
 func (p *Page) Run(script string, to any) {
 	p.t.Helper()
@@ -220,4 +236,23 @@ func (p *Page) Picture(whole bool) []byte {
 		p.t.Fatal(err)
 	}
 	return data
+}
+
+// CheckAccess runs axe over the page, if QUARTET_AXE names the file of its script, and fails the test for what is serious.
+func (p *Page) CheckAccess() {
+	p.t.Helper()
+	path := os.Getenv("QUARTET_AXE")
+	if path == "" {
+		return
+	}
+	script, err := os.ReadFile(path)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.Run(string(script)+"; 0", nil)
+	var found []string
+	p.Run(`axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact)).map(v => v.id + ': ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + n.failureSummary).join(' | ')))`, &found)
+	for _, f := range found {
+		p.t.Errorf("axe: %s", f)
+	}
 }

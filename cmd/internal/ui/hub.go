@@ -1,21 +1,25 @@
 package ui
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/quartet-sched/quartet/core/control"
+	"github.com/quartet-sched/quartet/core/report"
 )
 
 // A Watch is the source of a run that goes on.
 type Watch interface {
 	State(ctx context.Context) (*State, error)
 	Job(ctx context.Context, name string) (*Told, error)
+	SoFar(ctx context.Context) (*report.SoFar, error)
 }
 
 // State is what a scheduler says of its run at a moment.
@@ -26,6 +30,7 @@ type State struct {
 	Devices int      `json:"devices"`
 	Nodes   [][5]any `json:"nodes"` // name, type, devices held, devices, health
 	Jobs    [][5]any `json:"jobs"`  // name, state, reason, devices, submission
+	Page    int      `json:"page"`  // number of the page that can be had
 }
 
 // Told is what is known of a job.
@@ -35,27 +40,104 @@ type Told struct {
 	Decisions [][2]any    `json:"decisions"` // seconds, what
 }
 
+// isLive reports whether a folder has the socket of a scheduler. One that ends removes it when its results are written, one that is
+// killed leaves it.
+func isLive(dir string) bool {
+	socket, err := os.Stat(Socket(dir))
+	return err == nil && socket.Mode()&os.ModeSocket != 0
+}
+
 // Socket is where the scheduler of a run takes calls.
 func Socket(dir string) string { return filepath.Join(dir, "live", control.SocketName) }
 
 func escapedPath(name string) string { return url.PathEscape(name) }
 
-// A state is asked for every so often while somebody looks, and so seldom that it takes no more than this part of the time: with it
-// the scheduler gives at most a hundredth of a processor.
+// A state is asked for every so often while somebody looks, and so seldom that answers take no more than this part of the time: with
+// it the scheduler gives at most a hundredth of a processor.
 const (
 	usualPace   = 2 * time.Second
 	partOfTime  = 150
 	longestPace = time.Minute
 )
 
+// A page is made anew after a while, if somebody looks, and so seldom that to make it takes no more than this part of the time.
+const (
+	usualPagePace = 5 * time.Second
+	partOfPage    = 20
+)
+
+// paces are how often at most a state is asked for, and a page is made.
+type paces struct{ state, page time.Duration }
+
 // A hub asks once for all who look on. Who reads slowly misses states, and gets the latest.
 type hub struct {
 	watch Watch
+	dir   string
+	paces paces
 
 	lock    sync.Mutex
 	viewers map[chan []byte]bool
 	latest  []byte
 	stop    context.CancelFunc // nil when nobody looks
+	asked   time.Duration      // how long answers took since the last pause
+	number  int                // of the page; 0 before the first
+	due     time.Time          // when another may be made
+
+	making sync.Mutex
+	page   []byte
+}
+
+// live is the page of the run as it is, or was a moment ago.
+func (h *hub) live(ctx context.Context) ([]byte, error) {
+	h.making.Lock()
+	defer h.making.Unlock()
+	h.lock.Lock()
+	number, fresh := h.number+1, time.Now().Before(h.due)
+	h.lock.Unlock()
+	if h.page != nil && fresh {
+		return h.page, nil
+	}
+	begun := time.Now()
+	told, err := h.watch.SoFar(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		told = &report.SoFar{Trouble: err.Error()}
+	}
+	took := time.Since(begun)
+	r, err := report.ReadRunSoFar(h.dir, told)
+	if err != nil {
+		return nil, err
+	}
+	var page bytes.Buffer
+	if err := report.WriteLive(&page, r, number); err != nil {
+		return nil, err
+	}
+	h.page = page.Bytes()
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	h.number, h.asked, h.due = number, h.asked+took, time.Now().Add(max(h.paces.page, partOfPage*time.Since(begun)))
+	return h.page, nil
+}
+
+// newest is the number of the page that is there or would be made.
+func (h *hub) newest() int {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	if time.Now().Before(h.due) {
+		return h.number
+	}
+	return h.number + 1
+}
+
+// pause is how long to wait before the next answer, and begins to count anew.
+func (h *hub) pause(took time.Duration) time.Duration {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	took += h.asked
+	h.asked = 0
+	return min(max(h.paces.state, partOfTime*took), longestPace)
 }
 
 func (h *hub) join() (news chan []byte, leave func()) {
@@ -90,11 +172,14 @@ func (h *hub) ask(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if s != nil {
+			s.Page = h.newest()
+		}
 		h.tell(ctx, s, err)
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(min(max(usualPace, partOfTime*took), longestPace)):
+		case <-time.After(h.pause(took)):
 		}
 	}
 }
@@ -102,7 +187,9 @@ func (h *hub) ask(ctx context.Context) {
 func (h *hub) tell(ctx context.Context, s *State, err error) {
 	event, what := "", any(s)
 	if err != nil {
-		event, what = "event: ended\n", err.Error()
+		if event, what = "event: silent\n", err.Error(); !isLive(h.dir) {
+			event = "event: over\n"
+		}
 	}
 	text, err := json.Marshal(what)
 	if err != nil {

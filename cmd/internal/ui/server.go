@@ -27,6 +27,7 @@ type Server struct {
 	token  string
 	hosts  []string // names by which it may be asked, with the port
 	watch  func(dir string) Watch
+	paces  paces
 
 	lock  sync.Mutex
 	pages map[string]rendered
@@ -47,7 +48,7 @@ func New(folder string, at net.Addr, watch func(dir string) Watch) (*Server, err
 	if !ok || !tcp.IP.IsLoopback() {
 		return nil, fmt.Errorf("%v is not an address of the loopback", at)
 	}
-	s := &Server{folder: folder, token: rand.Text(), watch: watch, pages: map[string]rendered{}, hubs: map[string]*hub{}}
+	s := &Server{paces: paces{usualPace, usualPagePace}, folder: folder, token: rand.Text(), watch: watch, pages: map[string]rendered{}, hubs: map[string]*hub{}}
 	for _, host := range [...]string{"127.0.0.1", "localhost", "::1"} {
 		s.hosts = append(s.hosts, net.JoinHostPort(host, strconv.Itoa(tcp.Port)))
 	}
@@ -121,13 +122,13 @@ func (s *Server) answer(w http.ResponseWriter, q *http.Request) {
 		rest = parts[2]
 	}
 	switch place := parts[0] + "/" + rest; {
+	case place == "run/" && entries[at].Live:
+		s.live(w, q, dir)
 	case place == "run/":
 		s.page(w, dir)
-	case place == "live/" && entries[at].Live != "":
-		s.write(w, func(b *bytes.Buffer) error { return report.WriteLive(b, entries[at].Name) })
-	case place == "live/events" && entries[at].Live != "":
+	case place == "run/events":
 		s.events(w, q, dir)
-	case place == "live/job" && entries[at].Live != "":
+	case place == "run/job": // of a run that has just ended, too: that nobody answers is told
 		s.job(w, q, dir)
 	default:
 		http.NotFound(w, q)
@@ -147,7 +148,7 @@ func isRun(dir string) bool {
 			return true
 		}
 	}
-	return report.IsStudy(dir)
+	return report.IsStudy(dir) || report.GoesOn(dir)
 }
 
 // entries lists the runs and studies of the folder.
@@ -170,14 +171,14 @@ func (s *Server) entries() (list []report.Entry) {
 func entry(name, dir string) report.Entry {
 	path := escapedPath(name)
 	e := report.Entry{Name: name, Kind: "run", Link: "run/" + path + "/"}
-	switch socket, err := os.Stat(Socket(dir)); {
+	switch {
 	case report.IsStudy(dir):
 		e.Kind = "study"
-	case err == nil && socket.Mode()&os.ModeSocket != 0:
-		e.Kind, e.Live = "goes on", "live/"+path+"/"
-		if _, err := os.Stat(filepath.Join(dir, "manifest.json")); err != nil {
-			e.Link = e.Live
-		}
+	case isLive(dir):
+		e.Kind, e.Live = "goes on", true
+	case report.GoesOn(dir):
+		e.Kind = "has not ended"
+		e.Facts = report.FactsOf(dir)
 	default:
 		e.Facts = report.FactsOf(dir)
 	}
@@ -202,7 +203,11 @@ func (s *Server) page(w http.ResponseWriter, dir string) {
 	s.lock.Unlock()
 	if !ok || kept.of != of {
 		var page bytes.Buffer
-		if err := report.Write(&page, dir); err != nil {
+		d, err := report.Read(dir, nil)
+		if err == nil {
+			err = d.Write(&page)
+		}
+		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
@@ -216,6 +221,17 @@ func (s *Server) page(w http.ResponseWriter, dir string) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write(kept.page) // who asked may be gone
+}
+
+// live answers with the page of a run that goes on.
+func (s *Server) live(w http.ResponseWriter, q *http.Request, dir string) {
+	page, err := s.hub(dir).live(q.Context())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(page) // who asked may be gone
 }
 
 // state tells sizes and times of the files in a folder.
@@ -249,7 +265,7 @@ func (s *Server) hub(dir string) *hub {
 	defer s.lock.Unlock()
 	h, known := s.hubs[dir]
 	if !known {
-		h = &hub{watch: s.watch(dir), viewers: map[chan []byte]bool{}}
+		h = &hub{watch: s.watch(dir), dir: dir, paces: s.paces, viewers: map[chan []byte]bool{}}
 		s.hubs[dir] = h
 	}
 	return h

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/quartet-sched/quartet/core/report"
 )
 
 // still is a scheduler that always says the same.
@@ -21,6 +23,10 @@ func (still) State(context.Context) (*State, error) {
 
 func (still) Job(context.Context, string) (*Told, error) {
 	return &Told{Facts: [][2]string{{"state", "running"}}}, nil
+}
+
+func (still) SoFar(context.Context) (*report.SoFar, error) {
+	return &report.SoFar{NowSeconds: 5, Files: map[string][]byte{"jobs.csv": []byte("job,name,submit_s\n0,</script><img>,0\n")}}, nil
 }
 
 func served(t *testing.T) (*Server, string) {
@@ -65,8 +71,8 @@ func TestOnlyItsUserIsServed(t *testing.T) {
 		"list":              {path: "/", want: 200, holds: "a b&amp;&lt;i&gt;"},
 		"run":               {path: "/run/one/", want: 200, holds: "One job"},
 		"name with markup":  {path: "/run/a%20b&%3Ci%3E/", want: 200, holds: "The run has no jobs"},
-		"live":              {path: "/live/live-one/", want: 200, holds: "connect-src"},
-		"job":               {path: "/live/live-one/job?name=x", want: 200, holds: "running"},
+		"live":              {path: "/run/live-one/", want: 200, holds: "connect-src"},
+		"job":               {path: "/run/live-one/job?name=x", want: 200, holds: "running"},
 		"no token":          {path: "/", stranger: true, want: 401},
 		"wrong token":       {path: "/?token=x", stranger: true, want: 401},
 		"token":             {path: "/?token=" + s.token, stranger: true, want: 303},
@@ -81,7 +87,6 @@ func TestOnlyItsUserIsServed(t *testing.T) {
 		"no run":            {path: "/run/plain/", want: 404},
 		"way out":           {path: "/run/../secret", want: 404},
 		"encoded way out":   {path: "/run/..%2fsecret/", want: 404},
-		"run that is over":  {path: "/live/one/", want: 404},
 		"nothing like this": {path: "/run/one/more/of", want: 404},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +134,7 @@ func TestEventsComeAndEnd(t *testing.T) {
 	defer server.Close()
 	s.hosts = []string{strings.TrimPrefix(server.URL, "http://")}
 	ctx, leave := context.WithCancel(t.Context())
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/live/live-one/events", nil)
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/run/live-one/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -766,6 +766,103 @@ func (x *SnapshotResponse) GetChunk() []byte {
 	return nil
 }
 
+type SoFarRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SoFarRequest) Reset() {
+	*x = SoFarRequest{}
+	mi := &file_control_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SoFarRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SoFarRequest) ProtoMessage() {}
+
+func (x *SoFarRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SoFarRequest.ProtoReflect.Descriptor instead.
+func (*SoFarRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{16}
+}
+
+// SoFarResponse is a part of a file; those of a file come one after another.
+type SoFarResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	NowSeconds    float64                `protobuf:"fixed64,1,opt,name=now_seconds,json=nowSeconds,proto3" json:"now_seconds,omitempty"`
+	File          string                 `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`
+	Chunk         []byte                 `protobuf:"bytes,3,opt,name=chunk,proto3" json:"chunk,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SoFarResponse) Reset() {
+	*x = SoFarResponse{}
+	mi := &file_control_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SoFarResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SoFarResponse) ProtoMessage() {}
+
+func (x *SoFarResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SoFarResponse.ProtoReflect.Descriptor instead.
+func (*SoFarResponse) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SoFarResponse) GetNowSeconds() float64 {
+	if x != nil {
+		return x.NowSeconds
+	}
+	return 0
+}
+
+func (x *SoFarResponse) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *SoFarResponse) GetChunk() []byte {
+	if x != nil {
+		return x.Chunk
+	}
+	return nil
+}
+
 type Job struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Id          *int32                 `protobuf:"varint,1,opt,name=id,proto3,oneof" json:"id,omitempty"` // rank in order of submission; none until the next round has seen the job
@@ -803,7 +900,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -815,7 +912,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -828,7 +925,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Job) GetId() int32 {
@@ -1030,7 +1127,7 @@ type Seat struct {
 
 func (x *Seat) Reset() {
 	*x = Seat{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1042,7 +1139,7 @@ func (x *Seat) String() string {
 func (*Seat) ProtoMessage() {}
 
 func (x *Seat) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1055,7 +1152,7 @@ func (x *Seat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seat.ProtoReflect.Descriptor instead.
 func (*Seat) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Seat) GetNode() string {
@@ -1085,7 +1182,7 @@ type Tuning struct {
 
 func (x *Tuning) Reset() {
 	*x = Tuning{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1097,7 +1194,7 @@ func (x *Tuning) String() string {
 func (*Tuning) ProtoMessage() {}
 
 func (x *Tuning) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1110,7 +1207,7 @@ func (x *Tuning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tuning.ProtoReflect.Descriptor instead.
 func (*Tuning) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Tuning) GetBatchPerDevice() uint32 {
@@ -1155,7 +1252,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1264,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1277,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Measurement) GetAccelerator() string {
@@ -1235,7 +1332,7 @@ type Gradients struct {
 
 func (x *Gradients) Reset() {
 	*x = Gradients{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1247,7 +1344,7 @@ func (x *Gradients) String() string {
 func (*Gradients) ProtoMessage() {}
 
 func (x *Gradients) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1260,7 +1357,7 @@ func (x *Gradients) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gradients.ProtoReflect.Descriptor instead.
 func (*Gradients) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Gradients) GetSquare() float64 {
@@ -1297,7 +1394,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1309,7 +1406,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1322,7 +1419,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Decision) GetRound() uint32 {
@@ -1416,7 +1513,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +1525,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,7 +1538,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Node) GetName() string {
@@ -1496,7 +1593,7 @@ type Diagnostics struct {
 
 func (x *Diagnostics) Reset() {
 	*x = Diagnostics{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1605,7 @@ func (x *Diagnostics) String() string {
 func (*Diagnostics) ProtoMessage() {}
 
 func (x *Diagnostics) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1618,7 @@ func (x *Diagnostics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diagnostics.ProtoReflect.Descriptor instead.
 func (*Diagnostics) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Diagnostics) GetList() []*Diagnostic {
@@ -1545,7 +1642,7 @@ type Diagnostic struct {
 
 func (x *Diagnostic) Reset() {
 	*x = Diagnostic{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1557,7 +1654,7 @@ func (x *Diagnostic) String() string {
 func (*Diagnostic) ProtoMessage() {}
 
 func (x *Diagnostic) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1570,7 +1667,7 @@ func (x *Diagnostic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diagnostic.ProtoReflect.Descriptor instead.
 func (*Diagnostic) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Diagnostic) GetFile() string {
@@ -1658,7 +1755,13 @@ const file_control_proto_rawDesc = "" +
 	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\x11\n" +
 	"\x0fSnapshotRequest\"(\n" +
 	"\x10SnapshotResponse\x12\x14\n" +
-	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\xa6\b\n" +
+	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\x0e\n" +
+	"\fSoFarRequest\"Z\n" +
+	"\rSoFarResponse\x12\x1f\n" +
+	"\vnow_seconds\x18\x01 \x01(\x01R\n" +
+	"nowSeconds\x12\x12\n" +
+	"\x04file\x18\x02 \x01(\tR\x04file\x12\x14\n" +
+	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"\xa6\b\n" +
 	"\x03Job\x12\x13\n" +
 	"\x02id\x18\x01 \x01(\x05H\x00R\x02id\x88\x01\x01\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -1742,7 +1845,7 @@ const file_control_proto_rawDesc = "" +
 	"\x06column\x18\x03 \x01(\rR\x06column\x12\x12\n" +
 	"\x04path\x18\x04 \x01(\tR\x04path\x12\x18\n" +
 	"\asummary\x18\x05 \x01(\tR\asummary\x12\x12\n" +
-	"\x04hint\x18\x06 \x01(\tR\x04hint2\xa4\x05\n" +
+	"\x04hint\x18\x06 \x01(\tR\x04hint2\xf4\x05\n" +
 	"\x0eControlService\x12O\n" +
 	"\x06Submit\x12!.quartet.control.v1.SubmitRequest\x1a\".quartet.control.v1.SubmitResponse\x12O\n" +
 	"\x06Cancel\x12!.quartet.control.v1.CancelRequest\x1a\".quartet.control.v1.CancelResponse\x12X\n" +
@@ -1751,7 +1854,8 @@ const file_control_proto_rawDesc = "" +
 	"\x05Nodes\x12 .quartet.control.v1.NodesRequest\x1a!.quartet.control.v1.NodesResponse\x12U\n" +
 	"\bDescribe\x12#.quartet.control.v1.DescribeRequest\x1a$.quartet.control.v1.DescribeResponse\x12K\n" +
 	"\x04Logs\x12\x1f.quartet.control.v1.LogsRequest\x1a .quartet.control.v1.LogsResponse0\x01\x12W\n" +
-	"\bSnapshot\x12#.quartet.control.v1.SnapshotRequest\x1a$.quartet.control.v1.SnapshotResponse0\x01BCZAgithub.com/quartet-sched/quartet/core/control/controlv1;controlv1b\x06proto3"
+	"\bSnapshot\x12#.quartet.control.v1.SnapshotRequest\x1a$.quartet.control.v1.SnapshotResponse0\x01\x12N\n" +
+	"\x05SoFar\x12 .quartet.control.v1.SoFarRequest\x1a!.quartet.control.v1.SoFarResponse0\x01BCZAgithub.com/quartet-sched/quartet/core/control/controlv1;controlv1b\x06proto3"
 
 var (
 	file_control_proto_rawDescOnce sync.Once
@@ -1765,7 +1869,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_control_proto_goTypes = []any{
 	(*SubmitRequest)(nil),     // 0: quartet.control.v1.SubmitRequest
 	(*SubmitResponse)(nil),    // 1: quartet.control.v1.SubmitResponse
@@ -1783,28 +1887,30 @@ var file_control_proto_goTypes = []any{
 	(*LogsResponse)(nil),      // 13: quartet.control.v1.LogsResponse
 	(*SnapshotRequest)(nil),   // 14: quartet.control.v1.SnapshotRequest
 	(*SnapshotResponse)(nil),  // 15: quartet.control.v1.SnapshotResponse
-	(*Job)(nil),               // 16: quartet.control.v1.Job
-	(*Seat)(nil),              // 17: quartet.control.v1.Seat
-	(*Tuning)(nil),            // 18: quartet.control.v1.Tuning
-	(*Measurement)(nil),       // 19: quartet.control.v1.Measurement
-	(*Gradients)(nil),         // 20: quartet.control.v1.Gradients
-	(*Decision)(nil),          // 21: quartet.control.v1.Decision
-	(*Node)(nil),              // 22: quartet.control.v1.Node
-	(*Diagnostics)(nil),       // 23: quartet.control.v1.Diagnostics
-	(*Diagnostic)(nil),        // 24: quartet.control.v1.Diagnostic
+	(*SoFarRequest)(nil),      // 16: quartet.control.v1.SoFarRequest
+	(*SoFarResponse)(nil),     // 17: quartet.control.v1.SoFarResponse
+	(*Job)(nil),               // 18: quartet.control.v1.Job
+	(*Seat)(nil),              // 19: quartet.control.v1.Seat
+	(*Tuning)(nil),            // 20: quartet.control.v1.Tuning
+	(*Measurement)(nil),       // 21: quartet.control.v1.Measurement
+	(*Gradients)(nil),         // 22: quartet.control.v1.Gradients
+	(*Decision)(nil),          // 23: quartet.control.v1.Decision
+	(*Node)(nil),              // 24: quartet.control.v1.Node
+	(*Diagnostics)(nil),       // 25: quartet.control.v1.Diagnostics
+	(*Diagnostic)(nil),        // 26: quartet.control.v1.Diagnostic
 }
 var file_control_proto_depIdxs = []int32{
-	16, // 0: quartet.control.v1.JobsResponse.jobs:type_name -> quartet.control.v1.Job
-	22, // 1: quartet.control.v1.NodesResponse.nodes:type_name -> quartet.control.v1.Node
-	16, // 2: quartet.control.v1.DescribeResponse.job:type_name -> quartet.control.v1.Job
-	21, // 3: quartet.control.v1.DescribeResponse.decisions:type_name -> quartet.control.v1.Decision
-	17, // 4: quartet.control.v1.Job.seats:type_name -> quartet.control.v1.Seat
-	18, // 5: quartet.control.v1.Job.tuning:type_name -> quartet.control.v1.Tuning
-	19, // 6: quartet.control.v1.Job.measurement:type_name -> quartet.control.v1.Measurement
-	20, // 7: quartet.control.v1.Job.gradients:type_name -> quartet.control.v1.Gradients
-	17, // 8: quartet.control.v1.Decision.seats:type_name -> quartet.control.v1.Seat
-	18, // 9: quartet.control.v1.Decision.tuning:type_name -> quartet.control.v1.Tuning
-	24, // 10: quartet.control.v1.Diagnostics.list:type_name -> quartet.control.v1.Diagnostic
+	18, // 0: quartet.control.v1.JobsResponse.jobs:type_name -> quartet.control.v1.Job
+	24, // 1: quartet.control.v1.NodesResponse.nodes:type_name -> quartet.control.v1.Node
+	18, // 2: quartet.control.v1.DescribeResponse.job:type_name -> quartet.control.v1.Job
+	23, // 3: quartet.control.v1.DescribeResponse.decisions:type_name -> quartet.control.v1.Decision
+	19, // 4: quartet.control.v1.Job.seats:type_name -> quartet.control.v1.Seat
+	20, // 5: quartet.control.v1.Job.tuning:type_name -> quartet.control.v1.Tuning
+	21, // 6: quartet.control.v1.Job.measurement:type_name -> quartet.control.v1.Measurement
+	22, // 7: quartet.control.v1.Job.gradients:type_name -> quartet.control.v1.Gradients
+	19, // 8: quartet.control.v1.Decision.seats:type_name -> quartet.control.v1.Seat
+	20, // 9: quartet.control.v1.Decision.tuning:type_name -> quartet.control.v1.Tuning
+	26, // 10: quartet.control.v1.Diagnostics.list:type_name -> quartet.control.v1.Diagnostic
 	0,  // 11: quartet.control.v1.ControlService.Submit:input_type -> quartet.control.v1.SubmitRequest
 	2,  // 12: quartet.control.v1.ControlService.Cancel:input_type -> quartet.control.v1.CancelRequest
 	4,  // 13: quartet.control.v1.ControlService.SetHealth:input_type -> quartet.control.v1.SetHealthRequest
@@ -1813,16 +1919,18 @@ var file_control_proto_depIdxs = []int32{
 	10, // 16: quartet.control.v1.ControlService.Describe:input_type -> quartet.control.v1.DescribeRequest
 	12, // 17: quartet.control.v1.ControlService.Logs:input_type -> quartet.control.v1.LogsRequest
 	14, // 18: quartet.control.v1.ControlService.Snapshot:input_type -> quartet.control.v1.SnapshotRequest
-	1,  // 19: quartet.control.v1.ControlService.Submit:output_type -> quartet.control.v1.SubmitResponse
-	3,  // 20: quartet.control.v1.ControlService.Cancel:output_type -> quartet.control.v1.CancelResponse
-	5,  // 21: quartet.control.v1.ControlService.SetHealth:output_type -> quartet.control.v1.SetHealthResponse
-	7,  // 22: quartet.control.v1.ControlService.Jobs:output_type -> quartet.control.v1.JobsResponse
-	9,  // 23: quartet.control.v1.ControlService.Nodes:output_type -> quartet.control.v1.NodesResponse
-	11, // 24: quartet.control.v1.ControlService.Describe:output_type -> quartet.control.v1.DescribeResponse
-	13, // 25: quartet.control.v1.ControlService.Logs:output_type -> quartet.control.v1.LogsResponse
-	15, // 26: quartet.control.v1.ControlService.Snapshot:output_type -> quartet.control.v1.SnapshotResponse
-	19, // [19:27] is the sub-list for method output_type
-	11, // [11:19] is the sub-list for method input_type
+	16, // 19: quartet.control.v1.ControlService.SoFar:input_type -> quartet.control.v1.SoFarRequest
+	1,  // 20: quartet.control.v1.ControlService.Submit:output_type -> quartet.control.v1.SubmitResponse
+	3,  // 21: quartet.control.v1.ControlService.Cancel:output_type -> quartet.control.v1.CancelResponse
+	5,  // 22: quartet.control.v1.ControlService.SetHealth:output_type -> quartet.control.v1.SetHealthResponse
+	7,  // 23: quartet.control.v1.ControlService.Jobs:output_type -> quartet.control.v1.JobsResponse
+	9,  // 24: quartet.control.v1.ControlService.Nodes:output_type -> quartet.control.v1.NodesResponse
+	11, // 25: quartet.control.v1.ControlService.Describe:output_type -> quartet.control.v1.DescribeResponse
+	13, // 26: quartet.control.v1.ControlService.Logs:output_type -> quartet.control.v1.LogsResponse
+	15, // 27: quartet.control.v1.ControlService.Snapshot:output_type -> quartet.control.v1.SnapshotResponse
+	17, // 28: quartet.control.v1.ControlService.SoFar:output_type -> quartet.control.v1.SoFarResponse
+	20, // [20:29] is the sub-list for method output_type
+	11, // [11:20] is the sub-list for method input_type
 	11, // [11:11] is the sub-list for extension type_name
 	11, // [11:11] is the sub-list for extension extendee
 	0,  // [0:11] is the sub-list for field type_name
@@ -1833,14 +1941,14 @@ func file_control_proto_init() {
 	if File_control_proto != nil {
 		return
 	}
-	file_control_proto_msgTypes[16].OneofWrappers = []any{}
+	file_control_proto_msgTypes[18].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,6 +28,7 @@ const (
 	ControlService_Describe_FullMethodName  = "/quartet.control.v1.ControlService/Describe"
 	ControlService_Logs_FullMethodName      = "/quartet.control.v1.ControlService/Logs"
 	ControlService_Snapshot_FullMethodName  = "/quartet.control.v1.ControlService/Snapshot"
+	ControlService_SoFar_FullMethodName     = "/quartet.control.v1.ControlService/SoFar"
 )
 
 // ControlServiceClient is the client API for ControlService service.
@@ -51,6 +52,9 @@ type ControlServiceClient interface {
 	Logs(ctx context.Context, in *LogsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[LogsResponse], error)
 	// Snapshot sends all that another scheduler needs to take over.
 	Snapshot(ctx context.Context, in *SnapshotRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SnapshotResponse], error)
+	// SoFar sends the files of the run that are written when it ends, as they would be if it ended now: summary.json, jobs.csv and
+	// the others that hold a row for each job.
+	SoFar(ctx context.Context, in *SoFarRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SoFarResponse], error)
 }
 
 type controlServiceClient struct {
@@ -168,6 +172,25 @@ func (c *controlServiceClient) Snapshot(ctx context.Context, in *SnapshotRequest
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type ControlService_SnapshotClient = grpc.ServerStreamingClient[SnapshotResponse]
 
+func (c *controlServiceClient) SoFar(ctx context.Context, in *SoFarRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SoFarResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &ControlService_ServiceDesc.Streams[3], ControlService_SoFar_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[SoFarRequest, SoFarResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ControlService_SoFarClient = grpc.ServerStreamingClient[SoFarResponse]
+
 // ControlServiceServer is the server API for ControlService service.
 // All implementations must embed UnimplementedControlServiceServer
 // for forward compatibility.
@@ -189,6 +212,9 @@ type ControlServiceServer interface {
 	Logs(*LogsRequest, grpc.ServerStreamingServer[LogsResponse]) error
 	// Snapshot sends all that another scheduler needs to take over.
 	Snapshot(*SnapshotRequest, grpc.ServerStreamingServer[SnapshotResponse]) error
+	// SoFar sends the files of the run that are written when it ends, as they would be if it ended now: summary.json, jobs.csv and
+	// the others that hold a row for each job.
+	SoFar(*SoFarRequest, grpc.ServerStreamingServer[SoFarResponse]) error
 	mustEmbedUnimplementedControlServiceServer()
 }
 
@@ -222,6 +248,9 @@ func (UnimplementedControlServiceServer) Logs(*LogsRequest, grpc.ServerStreaming
 }
 func (UnimplementedControlServiceServer) Snapshot(*SnapshotRequest, grpc.ServerStreamingServer[SnapshotResponse]) error {
 	return status.Error(codes.Unimplemented, "method Snapshot not implemented")
+}
+func (UnimplementedControlServiceServer) SoFar(*SoFarRequest, grpc.ServerStreamingServer[SoFarResponse]) error {
+	return status.Error(codes.Unimplemented, "method SoFar not implemented")
 }
 func (UnimplementedControlServiceServer) mustEmbedUnimplementedControlServiceServer() {}
 func (UnimplementedControlServiceServer) testEmbeddedByValue()                        {}
@@ -367,6 +396,17 @@ func _ControlService_Snapshot_Handler(srv interface{}, stream grpc.ServerStream)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type ControlService_SnapshotServer = grpc.ServerStreamingServer[SnapshotResponse]
 
+func _ControlService_SoFar_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(SoFarRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ControlServiceServer).SoFar(m, &grpc.GenericServerStream[SoFarRequest, SoFarResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ControlService_SoFarServer = grpc.ServerStreamingServer[SoFarResponse]
+
 // ControlService_ServiceDesc is the grpc.ServiceDesc for ControlService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -409,6 +449,11 @@ var ControlService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Snapshot",
 			Handler:       _ControlService_Snapshot_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "SoFar",
+			Handler:       _ControlService_SoFar_Handler,
 			ServerStreams: true,
 		},
 	},

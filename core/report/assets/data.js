@@ -4,8 +4,8 @@ const Q = (() => {
   const $ = id => document.getElementById(id);
 
   // unpack reads the columns that the page carries.
-  async function unpack() {
-    const text = $('data').textContent.trim();
+  async function unpack(text = $('data').textContent) {
+    text = text.trim();
     let bytes;
     if (Uint8Array.fromBase64) bytes = Uint8Array.fromBase64(text);
     else bytes = Uint8Array.from(atob(text), c => c.charCodeAt(0));
@@ -92,13 +92,18 @@ const Q = (() => {
     c.restore();
   }
 
-  const plots = [];
+  let plots = [];
   const mostRows = 100;
   let observer = null;
 
   // chart draws series over x and offers the same as a table. o: {title, x, series: [{label, y, step, band, dash}], format, xFormat, log, logY, from0, sync, height}
+  // With again, one of its title that is there already is given the new numbers.
   function chart(parent, o) {
-    const figure = make('figure', null, parent);
+    const labels = o.series.map(s => s.label).join('\n'), drawn = o.again && [...parent.children].find(f => f.chart && f.chart.title === o.title);
+    if (drawn && drawn.chart.labels === labels) { drawn.chart.renew(o); return; }
+    const figure = make('figure', null);
+    if (drawn) drawn.replaceWith(figure); else parent.append(figure);
+    plots = plots.filter(p => p.root.isConnected);
     make('figcaption', o.title, figure);
     const plot = make('div', null, figure); plot.className = 'plot';
     plot.setAttribute('role', 'img');
@@ -139,13 +144,18 @@ const Q = (() => {
     plot.plot = u; observer.observe(plot);
     const details = make('details', null, figure);
     make('summary', 'Table', details);
-    details.addEventListener('toggle', () => {
-      if (details.childElementCount > 1) return;
-      const n = o.x.length, every = Math.max(1, Math.ceil(n / mostRows)), rows = [[o.xLabel || 'time', ...o.series.map(s => s.label)]];
-      for (let i = 0; i < n; i += every) rows.push([xFormat(o.x[i]), ...o.series.map(s => format(s.y[i]))]);
-      table(details, o.title + (every > 1 ? `, every ${every}th of ${n} rows` : ''), rows);
-    });
-    return { plot: u, figure, update(x, ys) { o.x = x; ys.forEach((y, i) => { o.series[i].y = y; }); u.setData([x, ...ys.map(known)]); } };
+    details.addEventListener('toggle', () => { if (details.childElementCount < 2) rows(); });
+    function rows() {
+      const n = o.x.length, every = Math.max(1, Math.ceil(n / mostRows)), list = [[o.xLabel || 'time', ...o.series.map(s => s.label)]];
+      for (let i = 0; i < n; i += every) list.push([xFormat(o.x[i]), ...o.series.map(s => format(s.y[i]))]);
+      table(details, o.title + (every > 1 ? `, every ${every}th of ${n} rows` : ''), list);
+    }
+    figure.chart = { title: o.title, labels, renew(next) {
+      const { min, max } = u.scales.x, whole = !(min > o.x[0] || max < o.x[o.x.length - 1]); // what was chosen of it stays
+      o.x = next.x; next.series.forEach((s, i) => { o.series[i].y = s.y; });
+      u.setData([o.x, ...o.series.map(s => known(s.y))], whole); if (!whole) u.redraw();
+      if (details.childElementCount > 1 && !details.contains(document.activeElement)) { details.lastChild.remove(); if (details.open) rows(); }
+    } };
   }
 
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { for (const p of plots) p.redraw(); dispatchEvent(new Event('recolour')); });

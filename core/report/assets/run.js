@@ -1,38 +1,46 @@
 // The page of a run.
 'use strict';
-Q.run = data => {
-  const { $, chart, span, digits, percent, make, table } = Q, column = data.column;
-  const horizon = data.value('horizon'), names = data.value('names');
+Q.run = first => {
+  const { $, span, digits, percent, make, table } = Q, chart = (parent, o) => Q.chart(parent, { again: true, ...o });
+  let data, column, horizon, names, why, rows, view = null, chosen = null, bound = false;
 
-  // Over time.
-  const over = $('over'), series = (title, x, list, more) => chart(over, { title, x, sync: 'time', series: list.filter(s => s.y), ...more });
-  const t = column('usage.at') || column('rounds.at');
-  if (over && t && t.length) {
-    const of = name => column('usage.' + name) || column('rounds.' + name);
-    const step = (label, y) => ({ label, y, step: true });
-    series('Devices', t, [step('held', of('used')), step('ready', of('ready')), step('asked for', of('demand'))]);
-    series('Jobs', t, [step('running', of('running')), step('waiting', of('waiting'))]);
-    if (of('efficiency')) series('Statistical efficiency, mean over the devices that run', t, [step('efficiency', of('efficiency'))], { format: percent });
-    if (of('goodput')) series('Goodput, mean over the devices that run', t, [step('goodput', of('goodput'))]);
-  }
-  const gap = column('rounds.gap');
-  if ($('gap') && gap) chart($('gap'), { title: 'Certified gap of the allocation', x: column('rounds.at'), series: [{ label: 'gap', y: gap, step: true }], format: percent, sync: 'time' });
-
-  // Distributions.
-  for (const d of data.value('cdfs') || []) {
-    const x = column('cdf.' + d.key), n = x.length, y = Float64Array.from(x, (_, i) => n === 1 ? d.high : d.low + (d.high - d.low) * i / (n - 1));
-    chart($('cdfs'), { title: d.title, x, log: true, xFormat: d.seconds ? span : digits, xLabel: d.title, series: [{ label: 'share of jobs', y, step: true }], format: percent, top: 1 });
+  // show draws what the data tell, for the first time or in the place of what was drawn.
+  function show(next) {
+    data = next; column = data.column; horizon = data.value('horizon'); names = data.value('names'); why = data.value('whys') || []; rows = null;
+    curves();
+    devices();
+    jobs();
   }
 
-  // Waiting by reason.
-  const reasons = data.value('reasons');
-  if ($('reasons') && reasons && reasons.length) chart($('reasons'), { title: 'Waiting jobs by what they were told', x: column('waiting.at'), sync: 'time', series: reasons.map((label, i) => ({ label, y: column('waiting.' + i), step: true })) });
+  function curves() {
+    // Over time.
+    const over = $('over'), series = (title, x, list, more) => chart(over, { title, x, sync: 'time', series: list.filter(s => s.y), ...more });
+    const t = column('usage.at') || column('rounds.at');
+    if (over && t && t.length) {
+      const of = name => column('usage.' + name) || column('rounds.' + name);
+      const step = (label, y) => ({ label, y, step: true });
+      series('Devices', t, [step('held', of('used')), step('ready', of('ready')), step('asked for', of('demand'))]);
+      series('Jobs', t, [step('running', of('running')), step('waiting', of('waiting'))]);
+      if (of('efficiency')) series('Statistical efficiency, mean over the devices that run', t, [step('efficiency', of('efficiency'))], { format: percent });
+      if (of('goodput')) series('Goodput, mean over the devices that run', t, [step('goodput', of('goodput'))]);
+    }
+    const gap = column('rounds.gap');
+    if ($('gap') && gap) chart($('gap'), { title: 'Certified gap of the allocation', x: column('rounds.at'), series: [{ label: 'gap', y: gap, step: true }], format: percent, sync: 'time' });
 
-  const rows = new Map(); // of waits and stays, by job
+    // Distributions.
+    for (const d of data.value('cdfs') || []) {
+      const x = column('cdf.' + d.key), n = x.length, y = Float64Array.from(x, (_, i) => n === 1 ? d.high : d.low + (d.high - d.low) * i / (n - 1));
+      chart($('cdfs'), { title: d.title, x, log: true, xFormat: d.seconds ? span : digits, xLabel: d.title, series: [{ label: 'share of jobs', y, step: true }], format: percent, top: 1 });
+    }
+
+    // Waiting by reason.
+    const reasons = data.value('reasons');
+    if ($('reasons') && reasons && reasons.length) chart($('reasons'), { title: 'Waiting jobs by what they were told', x: column('waiting.at'), sync: 'time', series: reasons.map((label, i) => ({ label, y: column('waiting.' + i), step: true })) });
+  }
+
+  // life lists waits and stays of a job.
   const byJob = (name, key) => { const list = column(name); if (list) for (let i = 0; i < list.length; i++) { let r = rows.get(list[i]); if (!r) rows.set(list[i], r = { stays: [], waits: [], tunes: [] }); r[key].push(i); } };
-  let indexed = false;
-  const life = j => { if (!indexed) { byJob('stays.job', 'stays'); byJob('waits.job', 'waits'); byJob('tunes.job', 'tunes'); indexed = true; } return rows.get(j) || { stays: [], waits: [], tunes: [] }; };
-  const why = data.value('whys') || [];
+  const life = j => { if (!rows) { rows = new Map(); byJob('stays.job', 'stays'); byJob('waits.job', 'waits'); byJob('tunes.job', 'tunes'); } return rows.get(j) || { stays: [], waits: [], tunes: [] }; };
   const wanted = i => { const w = column('waits.wanted')[i], a = column('waits.available')[i]; return Number.isNaN(w) ? '' : `, ${digits(w)} wanted, ${digits(a)} available`; };
   Q.verdict = (j, at) => {
     const waits = life(j).waits.filter(i => column('waits.end')[i] <= at + .01);
@@ -42,20 +50,22 @@ Q.run = data => {
   };
 
   // The device timeline.
-  const canvas = $('timeline');
-  let shown = null;
-  if (canvas) {
-    const view = Q.timeline(canvas, $('tip'), data, horizon, j => select(j));
+  function devices() {
+    const canvas = $('timeline');
+    if (!canvas) { view = null; return; }
+    if (view) { view.renew(data, horizon); return; }
+    view = Q.timeline(canvas, $('tip'), data, horizon, j => select(j));
     $('closer').addEventListener('click', () => view.zoom(.5));
     $('farther').addEventListener('click', () => view.zoom(2));
     $('whole').addEventListener('click', () => view.whole());
-    shown = view;
   }
 
   // One job.
-  const search = $('search'), found = $('found'), one = $('one');
   function select(j) {
+    const one = $('one');
     if (!one) return;
+    if (chosen !== names[j]) one.style.minHeight = '';
+    chosen = names[j];
     one.replaceChildren();
     make('h3', names[j], one);
     const facts = make('dl', null, one); facts.className = 'facts';
@@ -72,7 +82,7 @@ Q.run = data => {
     const l = life(j), events = [];
     const ss = column('stays.start'), se = column('stays.end'), x = [], y = [];
     for (const i of l.stays) {
-      if (!x.length || x[x.length - 1] < ss[i]) { if (!x.length) { x.push(Math.min(column('jobs.submit')[j], ss[i] - 1e-3)); y.push(0); } x.push(ss[i]); y.push(column('stays.replicas')[i]); } else y[y.length - 1] = column('stays.replicas')[i];
+      if (!x.length || x[x.length - 1] < ss[i]) { if (!x.length) { x.push(Math.min(column('jobs.submit')[j] || 0, ss[i] - 1e-3)); y.push(0); } x.push(ss[i]); y.push(column('stays.replicas')[i]); } else y[y.length - 1] = column('stays.replicas')[i];
       x.push(se[i]); y.push(0);
       const types = data.value('types')[column('stays.type')[i]];
       events.push([ss[i], 'on devices', `${digits(column('stays.replicas')[i])}${types ? ' of ' + types : ''} until ${span(se[i])}, ${data.value('hows')[column('stays.how')[i]]}`]);
@@ -97,9 +107,27 @@ Q.run = data => {
     }
     events.sort((a, b) => a[0] - b[0]);
     table(one, 'What happened to it', [['time', 'what', 'how'], ...events.map(e => [span(e[0]), e[1], e[2]])], true);
-    if (shown) shown.choose(j);
+    if (view) view.choose(j);
+    if (Q.explain) Q.explain(names[j]);
   }
-  if (search) {
+  // Of a job that came since the page was made only its scheduler knows.
+  Q.select = name => {
+    const j = names.indexOf(name);
+    if (j >= 0) { select(j); return; }
+    chosen = name;
+    $('one').replaceChildren(); make('h3', name, $('one'));
+    Q.explain(name);
+  };
+  function jobs() {
+    const search = $('search'), found = $('found');
+    if (!search) return;
+    if (chosen != null) { // it goes on as long as nobody reads it
+      const j = names.indexOf(chosen), one = $('one');
+      one.style.minHeight = one.offsetHeight + 'px'; // what is below stays where it is
+      if (j >= 0 && !one.contains(document.activeElement)) select(j); else if (view && j >= 0) view.choose(j);
+    } else if (names.length) { select(data.value('longest')); chosen = null; }
+    if (bound) return;
+    bound = true;
     const look = () => {
       const text = search.value.trim().toLowerCase(); found.replaceChildren();
       let n = 0;
@@ -111,8 +139,9 @@ Q.run = data => {
       if (!n) make('li', 'No job has this in its name.', found);
     };
     search.addEventListener('input', look);
-    $('longest').addEventListener('click', () => select(data.value('longest')));
-    $('waited').addEventListener('click', () => select(data.value('waited')));
-    if (names.length) select(data.value('longest'));
+    $('longest').addEventListener('click', () => names.length && select(data.value('longest')));
+    $('waited').addEventListener('click', () => names.length && select(data.value('waited')));
   }
+  if (first.value('live') != null) Q.live(first, show);
+  show(first);
 };

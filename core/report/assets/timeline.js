@@ -1,20 +1,18 @@
 // The device timeline: who held which device when. A row is a device, or several when there are more than pixels.
 'use strict';
 Q.timeline = (canvas, tip, data, horizon, choose) => {
-  const nodes = data.value('nodes'), count = nodes.length;
-  const at = data.column('seats.stay'), on = data.column('seats.node'), low = data.column('seats.low'), high = data.column('seats.high');
-  const start = data.column('stays.start'), end = data.column('stays.end'), job = data.column('stays.job'), replicas = data.column('stays.replicas');
-  const how = data.column('stays.how'), hows = data.value('hows'), names = data.value('names');
-  const offset = new Float64Array(count + 1);
-  nodes.forEach((n, i) => { offset[i + 1] = offset[i] + Math.max(1, n[2]); });
-  const rows = offset[count];
-  const first = new Float64Array(at.length), last = new Float64Array(at.length);
-  for (let i = 0; i < at.length; i++) { first[i] = start[at[i]]; last[i] = end[at[i]]; }
-  let from = 0, to = Math.max(horizon, 1), top = 0, bottom = Math.max(rows, 1), chosen = -1, frame = 0;
-  const left = 4, context = canvas.getContext('2d');
-
-  const unhealthy = [];
-  { // shaded: from each change to down or draining to the next change of the node
+  let nodes, count, at, on, low, high, start, end, job, replicas, how, hows, names, offset, rows, first, last, unhealthy;
+  function take(data) {
+    nodes = data.value('nodes'); count = nodes.length;
+    at = data.column('seats.stay'); on = data.column('seats.node'); low = data.column('seats.low'); high = data.column('seats.high');
+    start = data.column('stays.start'); end = data.column('stays.end'); job = data.column('stays.job'); replicas = data.column('stays.replicas');
+    how = data.column('stays.how'); hows = data.value('hows'); names = data.value('names');
+    offset = new Float64Array(count + 1);
+    nodes.forEach((n, i) => { offset[i + 1] = offset[i] + Math.max(1, n[2]); });
+    rows = offset[count];
+    first = new Float64Array(at.length); last = new Float64Array(at.length);
+    for (let i = 0; i < at.length; i++) { first[i] = start[at[i]]; last[i] = end[at[i]]; }
+    unhealthy = []; // shaded: from each change to down or draining to the next change of the node
     const open = new Map(), n = data.column('health.node'), t = data.column('health.at'), h = data.column('health.state'), states = data.value('states') || [];
     if (n) for (let i = 0; i < n.length; i++) {
       const o = open.get(n[i]);
@@ -23,6 +21,9 @@ Q.timeline = (canvas, tip, data, horizon, choose) => {
     }
     for (const [node, o] of open) unhealthy.push([node, o[0], horizon, o[1]]);
   }
+  take(data);
+  let from = 0, to = Math.max(horizon, 1), top = 0, bottom = Math.max(rows, 1), chosen = -1, frame = 0;
+  const left = 4, context = canvas.getContext('2d');
 
   function draw() {
     frame = 0;
@@ -122,5 +123,13 @@ Q.timeline = (canvas, tip, data, horizon, choose) => {
   addEventListener('recolour', ask);
   new ResizeObserver(ask).observe(canvas);
   draw();
-  return { zoom: f => zoom(f, .5, .5), whole() { from = 0; to = Math.max(horizon, 1); top = 0; bottom = rows; clamp(); }, choose(j) { chosen = j; ask(); } };
+  return { zoom: f => zoom(f, .5, .5), whole() { from = 0; to = Math.max(horizon, 1); top = 0; bottom = rows; clamp(); }, choose(j) { chosen = j; ask(); },
+    // renew takes the data of a later moment. What is shown stays, and the whole stays the whole.
+    renew(data, until) {
+      const whole = from === 0 && to >= horizon, tall = top === 0 && bottom >= rows;
+      horizon = until; take(data);
+      if (whole) to = Math.max(horizon, 1);
+      if (tall) bottom = Math.max(rows, 1);
+      clamp();
+    } };
 };

@@ -77,7 +77,7 @@ const (
 func SWF(w io.Writer, r *Run) error {
 	out := bufio.NewWriter(w)
 	nodes, devices := r.size()
-	fmt.Fprintf(out, "; Version: 2.2\n; Computer: Quartet, run %s\n; MaxJobs: %d\n; MaxRecords: %d\n; MaxNodes: %d\n; MaxProcs: %d\n",
+	fmt.Fprintf(out, "; Version: 2.2\n; Computer: Quartet, run %s\n; MaxJobs: %d\n; MaxRecords: %d\n; UnixStartTime: 0\n; MaxNodes: %d\n; MaxProcs: %d\n",
 		strings.Map(printable, r.Name), len(r.Jobs), len(r.Jobs), nodes, devices)
 	fmt.Fprintln(out, "; Note: times are rounded to whole seconds; a processor is a device; the run time is the time with devices")
 	held := r.heldByJob()

@@ -239,6 +239,7 @@ late,9,2,8,lab,bert,,,,,,,,,,9.5,cancelled
 			`; Version: 2.2
 ; MaxJobs: 5
 ; MaxRecords: 5
+; UnixStartTime: 0
 ; Note: processors are accelerators; the largest job has 8
 ; Tenant: 1 vision lab
 ; Tenant: 2 lab
@@ -261,9 +262,25 @@ late,9,2,8,lab,bert,,,,,,,,,,9.5,cancelled
 			`; Version: 2.2
 ; MaxJobs: 2
 ; MaxRecords: 2
+; UnixStartTime: 0
 ; Note: processors are accelerators; the largest job has 1
 12 4 2 2 1 -1 -1 1 -1 -1 -1 312 -1 1 -1 -1 -1 -1
 7 4 2 2 1 -1 -1 1 -1 -1 -1 37 -1 1 -1 -1 -1 -1
+`,
+			[]Loss{},
+		},
+		"swf from a day on": {
+			func(b *bytes.Buffer) ([]Loss, error) {
+				trace := &Trace{Epoch: 1767600000.6}
+				trace.Add(Record{Name: "1", Submit: 4, Start: nan, Duration: 2, Limit: nan, Estimate: nan, Replicas: 1}, Details{})
+				return WriteSWF(b, trace)
+			},
+			`; Version: 2.2
+; MaxJobs: 1
+; MaxRecords: 1
+; UnixStartTime: 1767600001
+; Note: processors are accelerators; the largest job has 1
+1 4 -1 2 1 -1 -1 1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1
 `,
 			[]Loss{},
 		},
@@ -281,6 +298,7 @@ late,9,2,8,lab,bert,,,,,,,,,,9.5,cancelled
 			`; Version: 2.2
 ; MaxJobs: 4
 ; MaxRecords: 4
+; UnixStartTime: 0
 ; Note: processors are accelerators; the largest job has 1
 0 0 -1 2 1 -1 -1 1 1 -1 0 -1 -1 -1 -1 -1 -1 -1
 1 0 -1 2 1 -1 -1 1 2 -1 0 -1 -1 -1 -1 -1 -1 -1

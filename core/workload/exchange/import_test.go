@@ -185,3 +185,28 @@ func TestClocksOfALongLog(t *testing.T) {
 		t.Error("a record after them is lost")
 	}
 }
+
+// A log in the standard workload format counts from the moment that its head names.
+func TestSWFSaysWhenItBegan(t *testing.T) {
+	const job = "1 5 10 100 4 -1 -1 4 200 -1 1 3 1 7 1 1 -1 -1\n"
+	for head, want := range map[string]float64{
+		"":                                    0,
+		"; UnixStartTime: 0\n":                0,
+		"; UnixStartTime: 1767600000\n":       1767600000,
+		";UnixStartTime:\t1767600000 \r\n":    1767600000,
+		"; Note: x\n;; UnixStartTime: 17e8\n": 17e8,
+		"; UnixStartTime: -5\n":               0,
+		"; UnixStartTime: yesterday\n":        0,
+		"; UnixStartTime: 1e300\n":            0,
+	} {
+		trace, _, err := Import(t.Context(), "log", strings.NewReader(head+job), Options{From: SWF})
+		if err != nil || trace.Epoch != want || trace.At(0).Submit != 5 {
+			t.Errorf("%q: %v, from %v on, want %v", head, err, trace.Epoch, want)
+		}
+	}
+	// Times of a calendar say it themselves.
+	trace, _, err := Import(t.Context(), "log", strings.NewReader("; UnixStartTime: 3\n"+strings.Replace(job, " 5 ", " 1767600000 ", 1)), Options{From: SWF})
+	if err != nil || trace.Epoch != 1767600000 || trace.At(0).Submit != 0 {
+		t.Errorf("of a calendar: %v, %+v", err, trace)
+	}
+}

@@ -44,7 +44,7 @@ var Outcomes = []string{"completed", "failed", "cancelled", "timeout", "out_of_m
 
 // Trace is what an import keeps.
 type Trace struct {
-	Epoch  float64 // Unix seconds of moment 0; 0 where the log has no calendar
+	Epoch  float64 // Unix seconds of moment 0; 0 where the log does not say
 	chunks [][]Record
 	count  int
 }

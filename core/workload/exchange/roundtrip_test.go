@@ -45,7 +45,7 @@ func TestRoundTrip(t *testing.T) {
 	for format := range writers {
 		t.Run(format, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				trace := &Trace{}
+				trace := &Trace{Epoch: float64(rapid.Uint32().Draw(t, "begin"))}
 				for i := range rapid.IntRange(1, 12).Draw(t, "jobs") {
 					r := Record{
 						Name: fmt.Sprintf("job %d", i), Tenant: text.Draw(t, "tenant"), Application: text.Draw(t, "application"),
@@ -69,6 +69,9 @@ func TestRoundTrip(t *testing.T) {
 					t.Fatalf("%s (-first,+second):\n%s", format, cmp.Diff(first, second))
 				}
 				if format == SWF {
+					if once.Epoch != trace.Epoch {
+						t.Fatalf("it began at %v, and comes back from %v", trace.Epoch, once.Epoch)
+					}
 					return
 				}
 				var want, got bytes.Buffer

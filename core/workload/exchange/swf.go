@@ -34,6 +34,9 @@ const (
 // swfNames begins the comments that say what a number stands for, as in "; Tenant: 3 vision".
 var swfNames = map[string]int{"; Tenant: ": swfUser, "; Application: ": swfExecutable}
 
+// swfStart begins the comment that says when moment 0 was, in Unix seconds; 0 is not known.
+const swfStart = "UnixStartTime:"
+
 // swf reads the standard workload format. Processors are devices, the user is the tenant.
 func (in *importer) swf(content io.Reader) error {
 	if err := in.checkFixed(); err != nil {
@@ -60,6 +63,11 @@ func (in *importer) swf(content io.Reader) error {
 			continue
 		}
 		if line[0] == ';' {
+			if rest, ok := bytes.CutPrefix(bytes.TrimLeft(line, "; \t"), []byte(swfStart)); ok {
+				if start, ok := number(bytes.TrimSpace(rest)); ok && start >= 0 && start <= maxSeconds {
+					in.trace.Epoch = start
+				}
+			}
 			for prefix, f := range swfNames {
 				if rest, ok := strings.CutPrefix(string(line), prefix); ok {
 					if number, name, ok := strings.Cut(rest, " "); ok && name != "" && printable([]byte(name)) {

@@ -17,7 +17,8 @@ type Loss struct {
 }
 
 // WriteSWF writes a trace in the standard workload format, in order of submission. Its times are whole seconds, and names of
-// jobs, tenants and applications are numbers: comments of the head say which tenant and application a number stands for.
+// jobs, tenants and applications are numbers: comments of the head say which tenant and application a number stands for, and when
+// moment 0 was (UnixStartTime; 0 where that is not known).
 // Jobs whose names are not whole numbers are numbered from 1.
 func WriteSWF(w io.Writer, t *Trace) ([]Loss, error) {
 	out := bufio.NewWriterSize(w, 1<<16)
@@ -26,7 +27,8 @@ func WriteSWF(w io.Writer, t *Trace) ([]Loss, error) {
 	for _, i := range order {
 		most = max(most, t.At(int(i)).Replicas)
 	}
-	fmt.Fprintf(out, "; Version: 2.2\n; MaxJobs: %d\n; MaxRecords: %d\n; Note: processors are accelerators; the largest job has %d\n", t.count, t.count, most)
+	fmt.Fprintf(out, "; Version: 2.2\n; MaxJobs: %d\n; MaxRecords: %d\n; %s %.0f\n; Note: processors are accelerators; the largest job has %d\n",
+		t.count, t.count, swfStart, math.Round(t.Epoch), most)
 	tenants := numbersOf(t, order, func(r *Record) string { return r.Tenant })
 	applications := numbersOf(t, order, func(r *Record) string { return r.Application })
 	tenants.writeHead(out, "; Tenant: ")
