@@ -296,9 +296,6 @@ func simulate(ctx context.Context, r *Run, o *Options, env Environment, held *he
 	if err != nil {
 		return nil, err
 	}
-	if record.OfferedLoad, err = held.offered(r, c, w); err != nil {
-		return nil, err
-	}
 	resolved, err := c.Resolved()
 	if err != nil {
 		return nil, err
@@ -308,7 +305,11 @@ func simulate(ctx context.Context, r *Run, o *Options, env Environment, held *he
 		Config: c, Jobs: w, Keep: true, Brief: true, Log: o.Log, Plugins: env.Plugins,
 		Note: func(text string) { record.Notes = append(record.Notes, text) },
 	}
-	return run.Simulate(ctx)
+	result, err := run.Simulate(ctx)
+	// Runs of the same jobs begin together: those that simulate first do not wait for one another's load.
+	load, unknown := held.offered(r, c, w)
+	record.OfferedLoad = load
+	return result, errors.Join(err, unknown)
 }
 
 // held are the workloads in memory. Each is loaded once, shared by the runs that need it, and let go of after the last of them.
