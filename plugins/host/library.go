@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
@@ -16,12 +17,15 @@ import (
 )
 
 // Library makes components of other processes usable like built-ins. A process starts when the settings of a component
-// are checked or the component is created, not before, and ends with Close. A Library is for one goroutine.
+// are checked or the component is created, not before, and ends with Close. A Library is for one goroutine, but Used may be called
+// from any.
 type Library struct {
-	ctx     context.Context
-	log     *slog.Logger
-	idle    []idle
-	stages  []io.Closer
+	ctx    context.Context
+	log    *slog.Logger
+	idle   []idle
+	stages []io.Closer
+
+	mutex   sync.Mutex
 	started []Installed
 }
 
@@ -50,8 +54,11 @@ func (l *Library) Close() error {
 
 // Used lists the plugins of which components were created, by name.
 func (l *Library) Used() []Installed {
-	slices.SortFunc(l.started, func(a, b Installed) int { return strings.Compare(a.Name, b.Name) })
-	return slices.CompactFunc(l.started, func(a, b Installed) bool { return a.Name == b.Name })
+	l.mutex.Lock()
+	used := slices.Clone(l.started)
+	l.mutex.Unlock()
+	slices.SortStableFunc(used, func(a, b Installed) int { return strings.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(used, func(a, b Installed) bool { return a.Name == b.Name })
 }
 
 // Troubles tells of those components that failed, in the order in which they were created.
@@ -101,7 +108,9 @@ func Factories[S any](l *Library, plugins []Installed, t Terms) []core.Factory[S
 			}, func(config map[string]any, s core.Settings) (S, error) {
 				policy, err := reach[S](l, b, t, c.Type, config, s)
 				if err == nil {
+					l.mutex.Lock()
 					l.started = append(l.started, p)
+					l.mutex.Unlock()
 				}
 				return policy, err
 			}))

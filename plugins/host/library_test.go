@@ -146,8 +146,10 @@ func TestALibraryKeepsPluginsApart(t *testing.T) {
 	if of := started(t, ofA); of != "start granted\nstart \n" {
 		t.Errorf("starts of a: %q", of)
 	}
-	if diff := cmp.Diff([]host.Installed{a, b}, l.Used()); diff != "" {
-		t.Errorf("used -want +got:\n%s", diff)
+	for range 2 { // who asks changes nothing
+		if diff := cmp.Diff([]host.Installed{a, b}, l.Used()); diff != "" {
+			t.Errorf("used -want +got:\n%s", diff)
+		}
 	}
 }
 
