@@ -4,11 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/stats"
 )
 
 // pairs is a study of two schedulers over so many seeds, with rows whose summaries are given by scheduler and replicate.
@@ -196,6 +200,54 @@ func TestMeansOfTwoRuns(t *testing.T) {
 			if c.Known || c.N != 0 {
 				t.Errorf("%s: %+v, want nothing known", name, c)
 			}
+		}
+	}
+}
+
+// Runs of one workload at several loads and settings are one observation of a published figure.
+func TestPublishedFiguresCountWorkloads(t *testing.T) {
+	s, err := Parse("s.yaml", "s", []byte(`version: 1
+axes:
+  scheduler: [fifo, las]
+  load: [1, 2]
+  setting: [{name: a}, {name: b, with: {load: "1"}}]
+  workload: [{name: one}, {name: two, with: {load: "1"}}]
+seeds: {count: 3}
+published:
+  - {figure: T, metric: jct_seconds.mean, at: {scheduler: fifo}, value: 10}
+  - {figure: T, metric: jct_seconds.mean, at: {scheduler: fifo, load: "1", setting: a, workload: one}, value: 10}
+  - {figure: T, metric: jct_seconds.mean, at: {scheduler: las}, value: 10}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []Row
+	_ = s.cells(func(items []int) error {
+		for replicate := 1; replicate <= 3; replicate++ {
+			// 1, 2 and 3 of the first workload and 4, 5 and 6 of the second; loads and settings move each run, not its mean.
+			value := float64(3*items[3]+replicate) + []float64{-10, 5, 20}[2*items[1]+items[2]]
+			if items[3] == 0 {
+				value -= 5
+			} else {
+				value += 2.5
+			}
+			rows = append(rows, Row{&Run{Items: items, Replicate: replicate}, &Record{Summary: &metrics.Summary{JCTSeconds: metrics.Distribution{Mean: metrics.Number(value)}}}})
+		}
+		return nil
+	})
+	rows[len(rows)-1].Record = nil // of las
+	r := Result{Study: s, Rows: rows}
+	want := []struct {
+		mean            float64
+		values          []float64
+		runs, workloads int
+	}{{3.5, []float64{1, 2, 3, 4, 5, 6}, 15, 6}, {-13, []float64{-14, -13, -12}, 3, 3}, {nan, nil, 15, 6}}
+	for i, row := range r.publishedTable()[1:] {
+		tail := row[len(row)-7:]
+		between := stats.T(want[i].values, 0.95)
+		got := []string{tail[0], tail[6], tail[2], tail[4], tail[5]}
+		if diff := cmp.Diff([]string{strconv.Itoa(want[i].runs), strconv.Itoa(want[i].workloads), decimal(want[i].mean), decimal(between.Low), decimal(between.High)}, got); diff != "" {
+			t.Errorf("row %d: runs, workloads, ours and its ends (-want +got):\n%s", i, diff)
 		}
 	}
 }
