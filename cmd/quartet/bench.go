@@ -350,8 +350,9 @@ func (a *app) printStudy(r *study.Result) error {
 	if s.Baseline >= 0 {
 		t.Columns = append(t.Columns, render.Column{Name: "change", Numeric: true}, render.Column{Name: "interval"})
 	}
-	otherJobs := false
+	otherJobs, left := false, false
 	for _, c := range r.Pooled() {
+		left = left || c.LeftOut > 0
 		otherJobs = otherJobs || c.OtherJobs
 		row := []any{c.Metric, s.Axes[s.Compared].Items[c.Items[s.Compared]].Name}
 		if s.Baseline >= 0 {
@@ -369,6 +370,9 @@ func (a *app) printStudy(r *study.Result) error {
 	}
 	if otherJobs && !slices.Contains(s.Metrics, study.RestrictedMean) {
 		a.note("jobs that did not complete are counted by %s: name it in the metrics of a study file", study.RestrictedMean)
+	}
+	if left {
+		a.note("workloads of which a run is missing or failed, or has no value, are left out with all their runs: left_out of %s counts them", study.StatsFile)
 	}
 	return t.Write(a.stdout, a.format)
 }

@@ -123,9 +123,12 @@ func comparisonSections(s *Study, list []comparison) []section {
 		if !math.IsNaN(c.holm) {
 			p = trimmed(c.holm, 2)
 		}
-		row := plain(c.metric, c.item, c.baseline, itoa(c.n), write(c.mean), write(c.base), c.text(), p, c.method)
+		row := plain(c.metric, c.item, c.baseline, c.workloads(""), write(c.mean), write(c.base), c.text(), p, c.method)
 		row[6].Class = c.class()
 		g.Rows = append(g.Rows, row)
+	}
+	if slices.ContainsFunc(list, func(c comparison) bool { return c.out > 0 }) {
+		table.Text[0] += " A workload of which a run is missing or failed, or has no value, is left out with all its runs: 4 of 5 are compared then."
 	}
 	table.Tables = []grid{g}
 	for _, metric := range metrics {

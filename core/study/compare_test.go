@@ -251,3 +251,67 @@ published:
 		}
 	}
 }
+
+// A workload of which a run is missing enters no row that pools it: the others alone cover all cells.
+func TestPooledRowsAreOfWholeWorkloads(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gone           func(scheduler, workload, load, replicate int) bool
+		unknown        bool    // what is gone was run, and has no value
+		n, left        int     // of the row over all
+		mean, baseline float64 // of that row
+		loads          [2]int  // n of each load, all workloads
+	}{
+		"whole":                  {gone: func(int, int, int, int) bool { return false }, n: 6, mean: 110, baseline: 220, loads: [2]int{6, 6}},
+		"a run of the item":      {gone: func(s, w, l, r int) bool { return s == 1 && w == 0 && l == 1 && r == 2 }, n: 5, left: 1, mean: 110, baseline: 220, loads: [2]int{6, 5}},
+		"a run of the baseline":  {gone: func(s, w, l, r int) bool { return s == 0 && w == 1 && l == 0 && r == 1 }, n: 5, left: 1, mean: 110, baseline: 220, loads: [2]int{5, 6}},
+		"no value":               {gone: func(s, w, l, r int) bool { return s == 0 && w == 1 && l == 0 && r == 1 }, unknown: true, n: 5, left: 1, mean: 110, baseline: 220, loads: [2]int{5, 6}},
+		"one load of a workload": {gone: func(_, w, l, _ int) bool { return w == 0 && l == 1 }, n: 3, left: 3, mean: 110, baseline: 220, loads: [2]int{6, 3}},
+		"one load":               {gone: func(_, _, l, _ int) bool { return l == 1 }, n: 0, left: 6, mean: nan, baseline: nan, loads: [2]int{6, 0}},
+		"all":                    {gone: func(int, int, int, int) bool { return true }, n: 0, left: 6, mean: nan, baseline: nan},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Parse("s.yaml", "s", []byte("version: 1\naxes:\n  scheduler: [fifo, las]\n  workload: [{name: one}, {name: two}]\n  load: [1, 2]\n"+
+				"seeds: {count: 3}\nbaseline: {scheduler: fifo}\nmetrics: [jct_seconds.mean]\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var rows []Row
+			_ = s.cells(func(items []int) error {
+				for replicate := 1; replicate <= 3; replicate++ {
+					// The second load takes ten times as long: to lack one moves the mean.
+					value := metrics.Number([]float64{20, 200}[items[2]] * []float64{2, 1}[items[0]])
+					row := Row{&Run{Items: items, Replicate: replicate}, &Record{Outcome: Completed, Summary: &metrics.Summary{JCTSeconds: metrics.Distribution{Mean: value}}}}
+					switch gone := tc.gone(items[0], items[1], items[2], replicate); {
+					case gone && tc.unknown:
+						row.Summary.JCTSeconds.Mean = metrics.Number(nan)
+					case gone && replicate%2 == 0:
+						row.Record = nil
+					case gone:
+						row.Record = &Record{Outcome: Failed}
+					}
+					rows = append(rows, row)
+				}
+				return nil
+			})
+			r := &Result{Study: s, Rows: rows, Stats: s.compare(rows, nil, 1, 1)}
+			for i := range r.Stats {
+				c := &r.Stats[i]
+				if c.Items[1] >= 0 {
+					continue
+				}
+				if c.Items[2] >= 0 {
+					if c.N != tc.loads[c.Items[2]] || c.N+c.LeftOut != 6 {
+						t.Errorf("load %d: %d workloads and %d left out, want %d of 6", c.Items[2]+1, c.N, c.LeftOut, tc.loads[c.Items[2]])
+					}
+					continue
+				}
+				if got := []string{strconv.Itoa(c.N), strconv.Itoa(c.LeftOut), decimal(c.Mean), decimal(c.BaselineMean)}; !slices.Equal(got, []string{strconv.Itoa(tc.n), strconv.Itoa(tc.left), decimal(tc.mean), decimal(tc.baseline)}) {
+					t.Errorf("n, left out and means are %q, want %d, %d, %v, %v", got, tc.n, tc.left, tc.mean, tc.baseline)
+				}
+			}
+			if head, last := r.statsTable()[0], r.statsTable()[len(r.Stats)]; head[len(head)-1] != "left_out" || last[len(last)-1] != strconv.Itoa(tc.left) {
+				t.Errorf("row %q", last)
+			}
+		})
+	}
+}
