@@ -65,7 +65,7 @@ func WriteStudy(w io.Writer, s *Study) error {
 	if s.published.rows > 0 {
 		p.Sections = append(p.Sections, section{
 			ID: "published", Title: "Published", Plots: []string{placePublished}, Tables: []grid{s.publishedTable()},
-			Text: []string{"Figures of the publication, hollow, beside ours. Ours are means over the workloads that a figure is about, each over its runs. A bar is the 95 % interval of the mean, by t over these workloads; one has none."},
+			Text: []string{"Figures of the publication, hollow, beside ours. Ours are means over the workloads that a figure is about, each over its runs. A bar is the 95 % interval of the mean, by t over these workloads: how far others would lie, and no error of measurement; one has none."},
 		})
 	}
 	p.Sections = append(p.Sections, comparisonSections(s, list)...)

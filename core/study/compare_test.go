@@ -315,3 +315,31 @@ func TestPooledRowsAreOfWholeWorkloads(t *testing.T) {
 		})
 	}
 }
+
+// What is never below 0 has no interval that is.
+func TestPublishedIntervalsEndAtZero(t *testing.T) {
+	s, err := Parse("s.yaml", "s", []byte(`version: 1
+axes: {scheduler: [fifo]}
+seeds: {count: 2}
+published: [{figure: T, metric: jct_seconds.mean, at: {scheduler: fifo}, value: 10}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		values   [2]float64
+		low, far bool // the interval ends at 0, or goes on below
+	}{
+		"far apart":   {[2]float64{1, 9}, true, false},
+		"close":       {[2]float64{100, 101}, false, false},
+		"one below 0": {[2]float64{-1, 9}, false, true},
+	} {
+		var rows []Row
+		for i, v := range tc.values {
+			rows = append(rows, Row{&Run{Items: []int{0}, Replicate: i + 1}, &Record{Summary: &metrics.Summary{JCTSeconds: metrics.Distribution{Mean: metrics.Number(v)}}}})
+		}
+		if _, of, _, _ := s.Points[0].ours(s, rows); (of.Low == 0) != tc.low || (of.Low < 0) != tc.far {
+			t.Errorf("%s: the interval begins at %v", name, of.Low)
+		}
+	}
+}

@@ -90,7 +90,7 @@ func (p *Published) covers(items []int) bool {
 const pointLevel = .95
 
 // ours is the mean over the workloads that a published figure is about, each the mean over its runs, with the interval of Student over
-// the workloads, and the numbers of runs and of workloads. It is unknown while one of the runs is; so is the interval of one workload.
+// the workloads, which ends at 0 where no value is below, and the numbers of runs and of workloads. It is unknown while one of the runs is; so is the interval of one workload.
 func (p *Published) ours(s *Study, rows []Row) (mean float64, of stats.Interval, runs, workloads int) {
 	axis := s.axis(axisWorkload)
 	values := map[unit][]float64{}
@@ -113,7 +113,11 @@ func (p *Published) ours(s *Study, rows []Row) (mean float64, of stats.Interval,
 	for i, key := range order {
 		means[i] = stat.Mean(values[key], nil)
 	}
-	return stat.Mean(means, nil), stats.T(means, pointLevel), runs, len(order)
+	of = stats.T(means, pointLevel)
+	if len(means) > 0 && slices.Min(means) >= 0 {
+		of.Low = math.Max(of.Low, 0) // times, counts and ratios are never below
+	}
+	return stat.Mean(means, nil), of, runs, len(order)
 }
 
 // publishedTable has a row for each published figure, with ours beside it.
