@@ -183,8 +183,8 @@ func (t *table) together(run, baseline *Row, metric string) (value, against floa
 	if run.Record == nil || run.Summary == nil || baseline.Record == nil || baseline.Summary == nil {
 		return nan, nan
 	}
-	against, value = t.traces.ends(run, baseline).Value(metric)
-	return value, against
+	both := t.traces.ends(run, baseline).values[metric]
+	return both[1], both[0]
 }
 
 // fill compares an item with the baseline, over the units in which both are known.
@@ -269,7 +269,7 @@ func (c *Comparison) countJobs(item, baseline *Row, t *table) {
 		return
 	}
 	a.Submitted, a.Completed, b.Submitted, b.Completed = 0, 0, 0, 0 // loads differ in these
-	c.OtherJobs = a != b || a.Unfinished > 0 || !t.traces.ends(item, baseline).Same()
+	c.OtherJobs = a != b || a.Unfinished > 0 || !t.traces.ends(item, baseline).same
 }
 
 // fillWithin compares the only run of a cell within its trace, where the metric is a mean over jobs.
