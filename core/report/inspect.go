@@ -27,7 +27,7 @@ func (r *Run) inspect(name string, t *table) {
 	}
 	numbers, texts, _ := strings.Cut(shownColumns[name], "|")
 	var missing []string
-	for _, column := range strings.Fields(numbers + texts) {
+	for column := range strings.FieldsSeq(numbers + texts) {
 		if !t.has(column) {
 			missing = append(missing, strconv.Quote(column))
 		}
@@ -41,7 +41,7 @@ func (r *Run) inspect(name string, t *table) {
 	if name == "jobs.csv" || name == "timeline.csv" || name == "nodes.csv" {
 		return // what is taken of them at once is told there
 	}
-	for _, column := range strings.Fields(numbers) {
+	for column := range strings.FieldsSeq(numbers) {
 		if _, err := t.numbers(column); err != nil {
 			r.problem("%s: %v.", name, err)
 		}

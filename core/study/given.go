@@ -104,7 +104,7 @@ func (e *expansion) refuseOtherJobs(ctx context.Context, runs []*Run) {
 		item := &axis.Items[runs[i].Items[e.Compared]]
 		e.note(core.Diagnostics{{
 			Position: item.decides(roots), Path: "axes." + axis.Name, Summary: fmt.Sprintf("%q has %s", item.Name, e.otherJobsText(roots)),
-			Hint: "set it for the whole study, or on an axis of its own; unequal_inputs: true compares all the same",
+			Hint: "set it for the whole study, or on an axis of its own; unequal_inputs: true (--unequal-inputs, of flags alone) compares all the same",
 		}}, item.At)
 	}
 }

@@ -17,7 +17,7 @@ func TestOtherJobsAreRefused(t *testing.T) {
 		begin = "version: 1\nset: {workload.config.jobs: 6, workload.config.span: 1h}\naxes:\n"
 		jobs  = `  scheduler: [fifo, {name: las, set: {pipeline.allocation.type: las, workload.config.jobs: 3}}]` + "\n"
 		seeds = `  scheduler: [fifo, {name: las, set: {pipeline.allocation.type: las, seed: 3}}]` + "\nseeds: {config: true}\n"
-		hint  = "; set it for the whole study, or on an axis of its own; unequal_inputs: true compares all the same"
+		hint  = "; set it for the whole study, or on an axis of its own; unequal_inputs: true (--unequal-inputs, of flags alone) compares all the same"
 		fifo  = "baseline: {scheduler: fifo}\n"
 	)
 	tests := map[string]struct{ text, want string }{
