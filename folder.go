@@ -1,37 +1,45 @@
 package quartet
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/quartet-sched/quartet/configs"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 )
 
 // claim finds the folder for the files of a run: the one that was asked for or, where that holds another run, the first of
 // it with a number behind its name that does not. A run that is repeated goes where it was, and what a killed one left is
 // removed. What was chosen is noted, unless nothing is there yet. The folder stays locked until release: of two runs that
 // begin at the same moment, each finds a folder of its own.
-func (e *execution) claim() error {
+func (e *execution) claim(ctx context.Context) error {
 	if e.dir == "" {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(e.dir), 0o755); err != nil {
 		return fmt.Errorf("make the output folder: %w", err)
 	}
-	first := ""
+	first, gone := "", 0
 	for n := 1; ; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		dir := e.dir
 		if n > 1 {
 			dir = fmt.Sprintf("%s-%d", e.dir, n)
 		}
 		held, err := e.take(dir)
 		switch {
-		case errors.Is(err, errGone):
-			continue // another run that wrote nothing removed it just now
+		case errors.Is(err, errGone) && gone < mostGone:
+			gone++ // another run that wrote nothing removed it just now
+			continue
 		case err != nil:
 			return err
 		case held != "":
@@ -52,6 +60,9 @@ func (e *execution) claim() error {
 // errGone says that a folder was removed while it was looked at.
 var errGone = errors.New("the folder is gone")
 
+// mostGone bounds how often folders may be removed while they are looked at.
+const mostGone = 1000
+
 // take makes a folder, or takes one that is there. It tells how the run in it differs from this one where it is left alone.
 func (e *execution) take(dir string) (held string, err error) {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -60,7 +71,10 @@ func (e *execution) take(dir string) (held string, err error) {
 	lock, busy, err := lockFolder(dir)
 	switch {
 	case err != nil:
-		return "", errGone
+		if _, there := os.Lstat(dir); there == nil {
+			return "", fmt.Errorf("make the output folder: %q leads to nothing: %w", dir, err)
+		}
+		return "", fmt.Errorf("make the output folder %q: %w", dir, errGone)
 	case busy:
 		return "one that has not ended", nil
 	}
@@ -74,21 +88,48 @@ func (e *execution) take(dir string) (held string, err error) {
 	return held, err
 }
 
-// occupy locks the folder of a run on real machines, and removes what a killed one left in it unless it is another run's that
-// lives.
-func (e *execution) occupy() error {
+// How long a run that is just ending is waited for, and how often it is looked for.
+const (
+	folderWait      = 3 * time.Second
+	folderLookAgain = 20 * time.Millisecond
+)
+
+// occupy locks the folder of a run on real machines, which has no other: while another run writes into it, this one is refused.
+func (e *execution) occupy(ctx context.Context) error {
 	if e.dir == "" {
 		return nil
 	}
-	if err := os.MkdirAll(e.dir, 0o755); err != nil {
+	if err := os.MkdirAll(e.dir, 0o700); err != nil {
 		return fmt.Errorf("make the output folder: %w", err)
 	}
-	lock, busy, err := lockFolder(e.dir)
-	if err != nil || busy {
-		return err
+	for wait := folderWait; ; wait -= folderLookAgain {
+		lock, busy, err := lockFolder(e.dir)
+		switch {
+		case err != nil:
+			return fmt.Errorf("make the output folder: %w", err)
+		case !busy:
+			e.lock = lock
+			return nil
+		case wait <= 0:
+			return core.Diagnostics{{
+				Position: core.Position{File: e.dir}, Summary: "another run writes into this folder",
+				Hint: "one at a time: end it, or give the run another name with --name",
+			}}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(folderLookAgain):
+		}
 	}
-	e.lock = lock
-	return removeLeftovers(e.dir)
+}
+
+// vacate gives a folder back in which no run began.
+func (e *execution) vacate() {
+	if e.lock != nil {
+		_ = os.Remove(e.dir) // goes only when it is empty
+	}
+	e.release()
 }
 
 // release gives the lock of the folder back.
@@ -114,6 +155,9 @@ func (e *execution) removeKilled(dir string) error {
 func (e *execution) held(dir string) (difference string, same bool, err error) {
 	m, err := LoadManifest(filepath.Join(dir, ManifestFile))
 	if errors.Is(err, fs.ErrNotExist) {
+		if goesOn(dir) {
+			return goingOn, false, nil
+		}
 		if e.lock != nil {
 			return "", false, nil
 		}
@@ -128,8 +172,19 @@ func (e *execution) held(dir string) (difference string, same bool, err error) {
 		}
 		return "its manifest cannot be read", false, nil
 	}
-	difference, err = e.differs(m)
+	if difference, err = e.differs(m); err == nil && difference == "" && goesOn(dir) {
+		return goingOn, false, nil
+	}
 	return difference, difference == "", err
+}
+
+// goingOn is how a simulation differs from a run on real machines that was killed, or just begins.
+const goingOn = `one on real machines, which "quartet run" goes on with`
+
+// goesOn reports whether a folder has what a run on real machines goes on with.
+func goesOn(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, liveDir, backend.StoreFile))
+	return err == nil
 }
 
 // differs tells how a recorded run differs from this one; empty when it does not.

@@ -162,9 +162,6 @@ func (f *output) commit(dir string) error {
 
 // removeLeftovers removes what a run that was killed had not committed. No other run may write into the folder.
 func removeLeftovers(dir string) error {
-	if dir == "" {
-		return nil
-	}
 	left, err := leftovers(dir)
 	if err != nil {
 		return err
@@ -205,12 +202,15 @@ func (o *outputs) begin(manifest []byte) error {
 	}
 	_, err = f.Write(manifest)
 	err = errors.Join(err, f.Close())
-	if err == nil && o.begun != "" {
+	switch {
+	case err != nil:
+	case o.begun != "":
 		err = os.Rename(f.Name(), o.begun) // in the place of the one before, never half of it
-	} else {
+	default:
 		o.begun = f.Name()
 	}
 	if err != nil {
+		_ = os.Remove(f.Name()) // best effort; the one before stays
 		return fmt.Errorf("write %q: %w", filepath.Join(o.dir, ManifestFile), err)
 	}
 	return nil

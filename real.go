@@ -12,6 +12,9 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
+// liveDir is the folder of a backend of real machines, within that of its run.
+const liveDir = "live"
+
 // settle tells a backend of real machines what it is opened for.
 func settle(opener backend.Durable, c *configs.Config, w *workload.Workload, dir string, files []core.FileRead, fresh bool) error {
 	resolved, err := placeless(c).Resolved()
@@ -24,7 +27,7 @@ func settle(opener backend.Durable, c *configs.Config, w *workload.Workload, dir
 	}
 	run := backend.Run{Identity: identity, Config: string(resolved), Files: files, Fresh: fresh}
 	if dir != "" {
-		run.Dir = filepath.Join(dir, "live")
+		run.Dir = filepath.Join(dir, liveDir)
 	}
 	opener.For(run)
 	return nil

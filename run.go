@@ -135,13 +135,18 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	}
 	if closer, ok := world.(io.Closer); ok {
 		defer func() { err = errors.Join(err, e.endWorld(closer, r, err)) }()
-		if err := errors.Join(e.occupy(), e.setAside()); err != nil {
+		if e.dir != "" {
+			if err := removeLeftovers(e.dir); err != nil { // nobody else writes into it
+				return nil, err
+			}
+		}
+		if err := e.setAside(); err != nil {
 			return nil, err
 		}
 	}
 	if real {
 		e.noteRounds()
-	} else if err := e.claim(); err != nil {
+	} else if err := e.claim(ctx); err != nil {
 		return nil, err
 	}
 	if e.files, err = newOutputs(e.dir, c.Keep); err != nil {
@@ -183,6 +188,14 @@ func (e *execution) open(ctx context.Context, real bool, stages *core.Stages) (w
 	case !ok && real:
 		return nil, "", problem("backend.type", fmt.Sprintf("%q does not run real processes", e.Backend.ID), `use "quartet simulate"`)
 	case ok:
+		if err := e.occupy(ctx); err != nil {
+			return nil, "", err
+		}
+		defer func() {
+			if err != nil {
+				e.vacate()
+			}
+		}()
 		if err := settle(durable, e.Config, e.jobs, e.dir, filesOf(stages), e.Fresh); err != nil {
 			return nil, "", err
 		}

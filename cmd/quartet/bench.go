@@ -37,6 +37,7 @@ type benchFlags struct {
 	loads       []string
 	seeds       int
 	baseline    string
+	unequal     bool
 	name        string
 	out         string
 	workers     int
@@ -90,6 +91,7 @@ Exit codes: 0 done, 1 some runs failed, 2 wrong usage or study, 3 some runs are 
 	flags.StringSliceVar(&f.workloads, "workload", nil, `workloads: "default" for that of the config, traces in CSV, config files, or types`)
 	flags.StringSliceVar(&f.loads, "load", nil, "factors of the load, such as 0.5,1")
 	flags.IntVar(&f.seeds, "seeds", 1, "seeds of each cell, from 1 on")
+	flags.BoolVar(&f.unequal, "unequal-inputs", false, "compare also schedulers whose config has other jobs than that of the baseline")
 	flags.StringVar(&f.baseline, "baseline", "", "scheduler that the others are compared with, instead of the first")
 	flags.StringVar(&f.name, "name", "", "name of the study, instead of that of its file")
 	flags.StringVar(&f.out, "out", "studies", "folder of studies; each has a folder named after it")
@@ -108,8 +110,8 @@ func (f *benchFlags) study(ctx context.Context, a *app, args []string) (*study.S
 	if len(args) == 0 {
 		return f.small()
 	}
-	if len(f.schedulers)+len(f.workloads)+len(f.loads)+len(f.files)+len(f.sets) > 0 || f.baseline != "" || f.seeds != 1 {
-		return nil, problem(args[0], "a study file says what is compared", "leave out --scheduler, --workload, --load, --seeds, --baseline, -f and --set")
+	if len(f.schedulers)+len(f.workloads)+len(f.loads)+len(f.files)+len(f.sets) > 0 || f.baseline != "" || f.seeds != 1 || f.unequal {
+		return nil, problem(args[0], "a study file says what is compared", "leave out --scheduler, --workload, --load, --seeds, --baseline, --unequal-inputs, -f and --set")
 	}
 	if args[0] == "-" && f.engine.on != "" {
 		return nil, problem("--on", "shards are of a study file, and this one is standard input", "write it to a file")
@@ -172,7 +174,7 @@ func (f *benchFlags) small() (*study.Study, error) {
 	if len(f.schedulers) == 0 {
 		return nil, problem("--scheduler", "says what to compare", "for example --scheduler fifo,srtf, or give a study file")
 	}
-	b := study.Builder{Name: f.name, Base: f.files, Sets: f.sets, Seeds: f.seeds, Baseline: f.baseline}
+	b := study.Builder{Name: f.name, Base: f.files, Sets: f.sets, Seeds: f.seeds, Baseline: f.baseline, UnequalInputs: f.unequal}
 	if b.Name == "" {
 		b.Name = "bench"
 	}

@@ -27,6 +27,9 @@ type Run struct {
 	Fresh    bool            // what is found is stopped and forgotten
 }
 
+// StoreFile is the file in the folder of a backend of real machines that a killed run goes on from.
+const StoreFile = "state.db"
+
 // Durable opens a backend of real machines, whose state outlives the scheduler. For is called before Open.
 type Durable interface {
 	Opener

@@ -181,7 +181,7 @@ func (o *Other) listJobs(n int) {
 	for _, p := range o.pairs {
 		both := p.jobEnds().Both
 		for i := range both {
-			base, other := &both[i][0], &both[i][1]
+			base, other := both[i][0], both[i][1]
 			if c := (JobChange{p.other.Label, base.Name, float64(base.JCTSeconds), float64(other.JCTSeconds)}); c.Change() != 0 {
 				all = append(all, c)
 			}

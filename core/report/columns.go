@@ -2,8 +2,6 @@ package report
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -105,13 +103,10 @@ func (r *Run) packPaces(p *pack) {
 	if r.paces == nil {
 		return
 	}
-	job, errJob := r.paces.numbers("job")
-	at, errAt := r.paces.numbers("at_s")
-	batch, errBatch := r.paces.numbers("batch")
-	efficiency, errEfficiency := r.paces.numbers("efficiency")
-	if err := errors.Join(errJob, errAt, errBatch, errEfficiency); err != nil {
-		r.Problems = append(r.Problems, fmt.Sprintf("efficiency.csv: %v.", err))
-	}
+	job, _ := r.paces.numbers("job") // the page tells of what is no number
+	at, _ := r.paces.numbers("at_s")
+	batch, _ := r.paces.numbers("batch")
+	efficiency, _ := r.paces.numbers("efficiency")
 	type seen struct {
 		moments int
 		batch   float64

@@ -132,12 +132,13 @@ func readRun(files fs.FS, dir string, told *SoFar) (*Run, error) {
 			r.Problems = append(r.Problems, fmt.Sprintf("%s cannot be read whole: %v.", name, err))
 		}
 	}
-	columns := func(to **table) func(io.Reader) error {
-		return func(in io.Reader) error {
+	columns := func(name string, needed bool, to **table) {
+		read(name, needed, func(in io.Reader) error {
 			t, err := readTable(in)
 			*to = t
+			r.inspect(name, t)
 			return err
-		}
+		})
 	}
 	var written, timeline, states *table
 	read("manifest.json", true, func(in io.Reader) error { return readJSON(in, &r.Manifest) })
@@ -150,33 +151,33 @@ func readRun(files fs.FS, dir string, told *SoFar) (*Run, error) {
 		return nil
 	})
 	r.readNodes()
-	read("jobs.csv", true, columns(&written))
+	columns("jobs.csv", true, &written)
 	if written == nil {
 		written, r.derived, r.nojobs = &table{}, r.GoesOn, !r.GoesOn
 	}
 	if err := r.takeJobs(written); err != nil {
 		r.Problems = append(r.Problems, fmt.Sprintf("jobs.csv: %v.", err))
 	}
-	read("rounds.csv", true, columns(&r.rounds))
+	columns("rounds.csv", true, &r.rounds)
 	read("decisions.jsonl", true, r.readDecisions)
-	read("timeline.csv", false, columns(&timeline))
+	columns("timeline.csv", false, &timeline)
 	if timeline != nil && !(r.GoesOn && len(r.stays) > 0) { // what goes on is written when it has ended
 		if err := r.readTimeline(timeline); err != nil {
 			r.Problems = append(r.Problems, fmt.Sprintf("timeline.csv: %v.", err))
 		}
 	}
-	read("nodes.csv", false, columns(&states))
+	columns("nodes.csv", false, &states)
 	if states != nil && !r.GoesOn {
 		if err := r.readHealths(states); err != nil {
 			r.Problems = append(r.Problems, fmt.Sprintf("nodes.csv: %v.", err))
 		}
 	}
-	read("usage.csv", false, columns(&r.usage))
-	read("efficiency.csv", false, columns(&r.paces))
-	read("fairness.csv", false, columns(&r.rho))
-	read("accelerators.csv", false, columns(&r.used))
-	read("tenants.csv", false, columns(&r.tenants))
-	read("training.csv", false, columns(&r.trained))
+	columns("usage.csv", false, &r.usage)
+	columns("efficiency.csv", false, &r.paces)
+	columns("fairness.csv", false, &r.rho)
+	columns("accelerators.csv", false, &r.used)
+	columns("tenants.csv", false, &r.tenants)
+	columns("training.csv", false, &r.trained)
 	if what := r.contradiction(); what != "" {
 		r.Problems = append(r.Problems, "summary.json "+what+".")
 	}

@@ -18,6 +18,8 @@ type Builder struct {
 	Seeds    int
 	Baseline string // scheduler; the first where it is empty
 
+	UnequalInputs bool // as in a study
+
 	axes  []Axis
 	found core.Diagnostics
 }
@@ -50,7 +52,7 @@ func (b *Builder) Axis(flag, name string, values []string) {
 
 // Study is the study, or core.Diagnostics with every problem.
 func (b *Builder) Study() (*Study, error) {
-	s := &Study{Base: slices.Clone(b.Base), Axes: b.axes, Seeds: Seeds{First: 1, Count: b.Seeds}, Metrics: defaultMetrics, at: core.Position{File: "bench"}}
+	s := &Study{Base: slices.Clone(b.Base), Axes: b.axes, Seeds: Seeds{First: 1, Count: b.Seeds}, Metrics: defaultMetrics, UnequalInputs: b.UnequalInputs, at: core.Position{File: "bench"}}
 	if len(s.Base) == 0 {
 		s.Base = []string{"default.yaml"}
 	}

@@ -181,8 +181,8 @@ func (r *Row) metric(path string) float64 {
 
 // together is one of PairMetrics in a run and in that of the baseline.
 func (t *table) together(run, baseline *Row, metric string) (value, against float64) {
-	against, value = t.traces.ends(run, baseline).Value(metric)
-	return value, against
+	both := t.traces.ends(run, baseline).values[metric]
+	return both[1], both[0]
 }
 
 // pair is a run of an item, and the one of the baseline that it is compared with.
@@ -310,7 +310,7 @@ func (c *Comparison) countJobs(item, baseline *Row, t *table) {
 		return
 	}
 	a.Submitted, a.Completed, b.Submitted, b.Completed = 0, 0, 0, 0 // loads differ in these
-	c.OtherJobs = a != b || a.Unfinished > 0 || !t.traces.ends(item, baseline).Same()
+	c.OtherJobs = a != b || a.Unfinished > 0 || !t.traces.ends(item, baseline).same
 }
 
 // fillWithin compares the only run of a cell within its trace, where the metric is a mean over jobs.

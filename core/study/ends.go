@@ -29,13 +29,29 @@ type Ended struct {
 
 // Ends says how the same jobs ended in two runs, the baseline first.
 type Ends struct {
-	Known bool             // the runs are of the same jobs, which are known; otherwise Left alone is told
-	Both  [][2]metrics.Job // jobs that completed in both runs
-	Only  [2][]string      // names of the jobs that completed in one run only
-	Left  [2]int           // jobs of each run that did not complete
+	Known bool              // the runs are of the same jobs, which are known; otherwise Left alone is told
+	Both  [][2]*metrics.Job // jobs that completed in both runs, as they were given
+	Only  [2][]string       // names of the jobs that completed in one run only
+	Left  [2]int            // jobs of each run that did not complete
 
 	means      [2]float64
 	restricted [2]float64
+}
+
+// pairOf is what stays of a pair of runs when its rows have been looked at.
+type pairOf struct {
+	same   bool
+	values map[string][2]float64 // of PairMetrics: baseline, other
+}
+
+// pair drops the rows.
+func (e *Ends) pair() pairOf {
+	p := pairOf{same: e.Same(), values: map[string][2]float64{}}
+	for _, metric := range PairMetrics {
+		baseline, other := e.Value(metric)
+		p.values[metric] = [2]float64{baseline, other}
+	}
+	return p
 }
 
 const completed = "completed" // outcome of a job
@@ -56,16 +72,16 @@ func NewEnds(baseline, other Ended) *Ends {
 	if w := baseline.Summary.Measured; w != nil {
 		window = *w
 	}
-	var rows [2][]metrics.Job
+	var rows [2][]*metrics.Job
 	for i := range baseline.Jobs {
-		a, b := baseline.Jobs[i], other.Jobs[i]
+		a, b := &baseline.Jobs[i], &other.Jobs[i]
 		if !window.Holds(a.ID) {
 			continue
 		}
 		rows[0], rows[1] = append(rows[0], a), append(rows[1], b)
 		switch inBaseline, inOther := a.Outcome == completed, b.Outcome == completed; {
 		case inBaseline && inOther:
-			e.Both = append(e.Both, [2]metrics.Job{a, b})
+			e.Both = append(e.Both, [2]*metrics.Job{a, b})
 		case inBaseline:
 			e.Only[0] = append(e.Only[0], a.Name)
 		case inOther:
@@ -78,7 +94,7 @@ func NewEnds(baseline, other Ended) *Ends {
 
 // restrict computes the restricted means up to the longest time that a job was watched in both runs. A job that failed, was rejected
 // or cancelled never completes; one that is unfinished was watched until the end of the run.
-func (e *Ends) restrict(runs [2]Ended, rows [2][]metrics.Job) {
+func (e *Ends) restrict(runs [2]Ended, rows [2][]*metrics.Job) {
 	if e.Left == [2]int{} {
 		return
 	}
@@ -89,7 +105,7 @@ func (e *Ends) restrict(runs [2]Ended, rows [2][]metrics.Job) {
 		end := runs[side].end()
 		longest := math.Inf(-1)
 		for i := range rows[side] {
-			j := &rows[side][i]
+			j := rows[side][i]
 			t := math.Inf(1)
 			switch j.Outcome {
 			case completed:

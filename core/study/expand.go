@@ -31,6 +31,7 @@ type Run struct {
 	jobs    string // what decides which jobs there are: runs that share it share a workload
 	source  string // what decides which jobs there are to choose from
 	outside bool   // some policy is in a process of its own
+	given   given
 }
 
 // ID names the run in the tables.
@@ -65,7 +66,10 @@ func (e *expansion) expand(ctx context.Context, seeds int) ([]*Run, error) {
 		return err
 	})
 	if err == nil {
-		err = e.found.Err()
+		e.refuseOtherJobs(ctx, runs)
+		if err = ctx.Err(); err == nil {
+			err = e.found.Err()
+		}
 	}
 	return runs, err
 }
@@ -320,6 +324,9 @@ func (r *Run) identify(c *configs.Config, build string) error {
 	r.outside = c.Allocation.Remote != nil || c.Placement.Remote != nil || c.Elasticity.Remote != nil || c.Scaler.Remote != nil ||
 		slices.ContainsFunc(c.Admission, func(s configs.Selected[core.Admitter]) bool { return s.Remote != nil })
 	if r.source, err = sourceKey(c, true); err != nil {
+		return err
+	}
+	if r.given, err = givenBy(c); err != nil {
 		return err
 	}
 	r.jobs, err = sampleKey(c, r.source)

@@ -33,6 +33,8 @@ type Study struct {
 	Write    []string // files of every run that are kept besides jobs.csv, such as usage
 	Points   []Published
 
+	UnequalInputs bool // runs of other jobs than those of the baseline are compared all the same
+
 	at core.Position // of the file
 }
 
@@ -61,7 +63,7 @@ type Setting struct {
 
 // Seeds are the replicates of a workload that is random.
 type Seeds struct {
-	Config bool   `config:"config" doc:"true for one replicate with the seed of its config, instead of first and count"`
+	Config bool   `config:"config" doc:"true for the seed of its config, instead of first and count: one replicate, or one a window"`
 	First  uint64 `config:"first" doc:"seed of the first replicate"`
 	Count  int    `config:"count" doc:"number of replicates, or how many are added at a time with until" min:"1" max:"100000"`
 	Until  *Until `config:"-"`
@@ -107,6 +109,7 @@ type form struct {
 	Metrics  []string         `config:"metrics" doc:"numbers of summary.json that are compared"`
 	Write    []string         `config:"write" doc:"files of every run that are kept besides jobs.csv" enum:"accelerators|fairness|tenants|timeline|usage|training|efficiency"`
 	Points   []map[string]any `config:"published" doc:"published figures that the page shows beside ours"`
+	Unequal  bool             `config:"unequal_inputs" doc:"true to compare also runs of other jobs than those of the baseline"`
 }
 
 type itemForm struct {
@@ -150,8 +153,10 @@ func Parse(file, name string, text []byte) (*Study, error) {
 	if len(r.found) > 0 {
 		return nil, r.found.Err()
 	}
-	s := &Study{Name: f.Name, Base: f.Base, at: core.Position{File: file}}
-	r.seeded = f.Seeds["config"] == true
+	s := &Study{Name: f.Name, Base: f.Base, UnequalInputs: f.Unequal, at: core.Position{File: file}}
+	if config, given := f.Seeds["config"]; given { // what is no truth value is told once
+		r.seeded = config != false
+	}
 	if f.Version != 1 {
 		r.add("version", fmt.Sprintf("version %d is not supported", f.Version), "this program reads version 1")
 	}

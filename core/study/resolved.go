@@ -135,6 +135,9 @@ func (s *Study) document(dir string) *yaml.Node {
 		put(m, s.Axes[s.Compared].Name, node(s.Axes[s.Compared].Items[s.Baseline].Name))
 		put(mapping, "baseline", m)
 	}
+	if s.UnequalInputs {
+		put(mapping, "unequal_inputs", node(true))
+	}
 	put(mapping, "metrics", flow(node(s.Metrics)))
 	if len(s.Write) > 0 {
 		put(mapping, "write", flow(node(s.Write)))

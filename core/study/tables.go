@@ -114,9 +114,17 @@ func decimal(x float64) string {
 // warningsTable tells what people should know of runs.
 func (r *Result) warningsTable() [][]string {
 	table := [][]string{append(append([]string{"run"}, r.Study.axisNames()...), "replicate", "kind", "message")}
+	runs := make([]*Run, len(r.Rows))
+	for i := range r.Rows {
+		runs[i] = r.Rows[i].Run
+	}
+	other := r.Study.otherJobs(runs)
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		tell := func(kind, message string) { table = append(table, append(r.cell(row), kind, message)) }
+		if other[i] != nil {
+			tell("unequal_inputs", r.Study.otherJobsText(other[i]))
+		}
 		if row.Record == nil {
 			tell(Missing, "the run was not run yet")
 			continue

@@ -79,7 +79,7 @@ func jobValues(metric string, jobs, baseline []metrics.Job, window *metrics.Wind
 type traces struct {
 	jobs  jobsOf
 	mutex sync.Mutex
-	pairs map[[2]string]func() *Ends                  // by the hashes of the baseline and of the run
+	pairs map[[2]string]func() pairOf                 // by the hashes of the baseline and of the run
 	cells map[traceKey]func() map[string]stats.Paired // by metric
 }
 
@@ -107,14 +107,14 @@ func once[K comparable, V any](mutex *sync.Mutex, known *map[K]func() V, key K, 
 	return value()
 }
 
-// ends says how the jobs of a run and of its baseline ended.
-func (t *traces) ends(run, baseline *Row) *Ends {
-	return once(&t.mutex, &t.pairs, [2]string{baseline.Run.Hash, run.Run.Hash}, func() *Ends {
+// ends says how the jobs of a run and of its baseline ended. The rows are let go: a study has many pairs.
+func (t *traces) ends(run, baseline *Row) pairOf {
+	return once(&t.mutex, &t.pairs, [2]string{baseline.Run.Hash, run.Run.Hash}, func() pairOf {
 		base, other := Ended{Summary: baseline.Summary}, Ended{Summary: run.Summary}
 		if jobs, against, err := t.both(run, baseline); err == nil {
 			base.Jobs, other.Jobs = against, jobs
 		}
-		return NewEnds(base, other)
+		return NewEnds(base, other).pair()
 	})
 }
 

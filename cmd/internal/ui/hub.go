@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/quartet-sched/quartet/core/control"
@@ -40,12 +43,28 @@ type Told struct {
 	Decisions [][2]any    `json:"decisions"` // seconds, what
 }
 
-// isLive reports whether a folder has the socket of a scheduler. One that ends removes it when its results are written, one that is
-// killed leaves it.
-func isLive(dir string) bool {
+// isLive reports whether the scheduler of a folder takes calls. One that ends removes its socket when its results are written.
+func isLive(dir string) bool { return hasSocket(dir) && !wasKilled(dir) }
+
+func hasSocket(dir string) bool {
 	socket, err := os.Stat(Socket(dir))
 	return err == nil && socket.Mode()&os.ModeSocket != 0
 }
+
+// wasKilled reports whether the socket of a scheduler is there and nobody listens: one that is killed leaves it.
+func wasKilled(dir string) bool {
+	if !hasSocket(dir) {
+		return false
+	}
+	c, err := net.DialTimeout("unix", Socket(dir), answersWithin)
+	if err == nil {
+		_ = c.Close() // nothing was asked
+	}
+	return errors.Is(err, syscall.ECONNREFUSED) // another error, such as that of a long path, says nothing of the scheduler
+}
+
+// answersWithin is how long a connection to a scheduler on this machine may take.
+const answersWithin = time.Second
 
 // Socket is where the scheduler of a run takes calls.
 func Socket(dir string) string { return filepath.Join(dir, "live", control.SocketName) }
@@ -162,6 +181,13 @@ func (h *hub) join() (news chan []byte, leave func()) {
 			h.stop, h.latest = nil, nil
 		}
 	}
+}
+
+// idle reports whether nobody looks.
+func (h *hub) idle() bool {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	return len(h.viewers) == 0
 }
 
 func (h *hub) ask(ctx context.Context) {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -127,12 +128,15 @@ func (s *Server) answer(w http.ResponseWriter, q *http.Request) {
 	}
 	switch place := parts[0] + "/" + rest; {
 	case place == "run/" && entries[at].Live:
+		defer s.sweep()
 		s.live(w, q, dir)
 	case place == "run/":
 		s.page(w, dir)
 	case place == "run/events":
+		defer s.sweep()
 		s.events(w, q, dir)
 	case place == "run/job": // of a run that has just ended, too: that nobody answers is told
+		defer s.sweep()
 		s.job(w, q, dir)
 	default:
 		http.NotFound(w, q)
@@ -185,6 +189,9 @@ func entry(name, dir string) report.Entry {
 		e.Kind = "study"
 	case isLive(dir):
 		e.Kind, e.Live = "goes on", true
+	case hasSocket(dir):
+		e.Kind = "was killed"
+		e.Facts = report.FactsOf(dir)
 	case report.GoesOn(dir):
 		e.Kind = "has not ended"
 		e.Facts = report.FactsOf(dir)
@@ -278,6 +285,23 @@ func (s *Server) hub(dir string) *hub {
 		s.hubs[dir] = h
 	}
 	return h
+}
+
+// sweep lets the hubs go of runs that are over and that nobody looks at.
+func (s *Server) sweep() {
+	s.lock.Lock()
+	hubs := maps.Clone(s.hubs)
+	s.lock.Unlock()
+	for dir, h := range hubs {
+		if !h.idle() || isLive(dir) {
+			continue
+		}
+		s.lock.Lock()
+		if s.hubs[dir] == h && h.idle() {
+			delete(s.hubs, dir)
+		}
+		s.lock.Unlock()
+	}
 }
 
 // events sends what happens until who asked is gone.

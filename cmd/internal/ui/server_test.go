@@ -223,3 +223,49 @@ func TestTheFolderOfARunIsItsPage(t *testing.T) {
 		t.Errorf("%d for a folder of runs", w.Code)
 	}
 }
+
+// A scheduler that is killed leaves its socket: its run does not go on, and what was kept to look at it is let go.
+func TestARunWhoseSchedulerWasKilled(t *testing.T) {
+	s, folder := served(t)
+	get := func(ctx context.Context, path string) string {
+		q := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.hosts[0]+path, nil)
+		q.AddCookie(&http.Cookie{Name: s.cookie(), Value: s.token})
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, q)
+		return w.Body.String()
+	}
+	dir := filepath.Join(folder, "dies")
+	if err := os.MkdirAll(filepath.Dir(Socket(dir)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".jobs.csv-1"), []byte("job,name,submit_s\n0,a,0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: Socket(dir), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket.SetUnlinkOnClose(false)
+	for _, path := range []string{"/run/dies/", "/run/dies/job?name=x", "/run/live-one/"} {
+		get(t.Context(), path)
+	}
+	if len(s.hubs) != 2 || strings.Count(get(t.Context(), "/"), "goes on") != 2 {
+		t.Fatalf("%d hubs of two runs that go on", len(s.hubs))
+	}
+	if err := socket.Close(); err != nil {
+		t.Fatal(err)
+	}
+	list := get(t.Context(), "/")
+	if strings.Count(list, "goes on") != 1 || strings.Count(list, "was killed") != 1 {
+		t.Errorf("the list:\n%s", list)
+	}
+	if page := get(t.Context(), "/run/dies/"); strings.Contains(page, "connect-src 'self'") || !strings.Contains(page, "killed") {
+		t.Errorf("the page of the killed run:\n%.2000s", page)
+	}
+	looks, leave := context.WithCancel(t.Context())
+	leave()
+	get(looks, "/run/dies/events")
+	if s.hubs[dir] != nil || len(s.hubs) != 1 {
+		t.Errorf("hubs %v", s.hubs)
+	}
+}

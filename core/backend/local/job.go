@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -131,7 +132,7 @@ func (j *job) progressed(now float64) core.Event {
 
 // The files of a backend.
 const (
-	storeFile   = "state.db"
+	storeFile   = backend.StoreFile
 	agentSocket = "agent.sock"
 )
 
