@@ -43,6 +43,7 @@ type Row struct {
 	Why         string
 
 	judged []*pair
+	family string // rows of one are corrected together
 }
 
 // group is the pairs of a row.
@@ -91,6 +92,16 @@ func (o *Other) groups() []group {
 	return append(pooled, cells...)
 }
 
+// family is what the runs of the base in a group have in common: an item of a study that is compared with those of others is one
+// base of them all.
+func (g *group) family(base *study.Kept) string {
+	cell := slices.Clone(g.cell)
+	if base != nil {
+		cell[base.Compared] = g.pairs[0].base.Items[base.Compared]
+	}
+	return fmt.Sprintf("%v %q", g.headline, cell)
+}
+
 // fill makes the rows: those of the metrics that were chosen, or of those that some run has.
 func (r *Result) fill(chosen, judged []string) {
 	names := slices.Clone(chosen)
@@ -117,6 +128,7 @@ func (r *Result) fill(chosen, judged []string) {
 		for i := range r.Others {
 			for _, g := range groups[i] {
 				row := g.row(name)
+				row.family = g.family(r.Base.study)
 				if row.Against = i; row.Why != Unknown || slices.Contains(asked, name) {
 					r.Rows = append(r.Rows, row)
 				}
@@ -147,7 +159,7 @@ func correct(rows []Row, others int) {
 		if math.IsNaN(rows[i].P) {
 			continue
 		}
-		key := fmt.Sprintf("%v %q", rows[i].Headline, rows[i].Cell)
+		key := rows[i].family
 		if families[key] == nil {
 			order = append(order, key)
 		}

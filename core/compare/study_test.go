@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,6 +93,43 @@ func TestStudies(t *testing.T) {
 	}
 	if _, err := compare.ReadSide(a+"@fifi", compare.Options{}); err == nil || !strings.Contains(err.Error(), `did you mean "fifo"?`) {
 		t.Errorf("an item that is not there: %v", err)
+	}
+}
+
+// Several items of one study against one base are a family: each of them is another chance to find something.
+func TestHolmOverItems(t *testing.T) {
+	a := studied(t, "a", "fifo, srtf, las", twoDevices)
+	for name, others := range map[string][]string{
+		"items of a study":             {a + "@srtf", a + "@las"},
+		"an item that comes twice":     {a + "@las", a + "@las"},
+		"an item, and a study with it": {a + "@srtf", a},
+	} {
+		r := compared(t, compare.Choice{Unequal: true}, append([]string{a + "@fifo"}, others...)...)
+		var rows []compare.Row
+		for _, row := range r.Rows {
+			if row.Headline && row.Metric == "queueing_seconds.mean" && !math.IsNaN(row.P) {
+				rows = append(rows, row)
+			}
+		}
+		if len(rows) == 0 {
+			t.Errorf("%s: no row has a p", name)
+			continue
+		}
+		var list []float64
+		for _, row := range rows {
+			list = append(list, row.P)
+		}
+		for i, want := range stats.Holm(list) {
+			if rows[i].Holm != want {
+				t.Errorf("%s: p of %v is %v, and %v after Holm, want %v of %v", name, rows[i].Cell, rows[i].P, rows[i].Holm, want, list)
+			}
+		}
+	}
+	// Whole studies: a family for each scheduler.
+	for _, row := range compared(t, compare.Choice{}, a, a, a).Rows {
+		if !math.IsNaN(row.P) && row.Holm != math.Min(1, 2*row.P) && row.P != 1 {
+			t.Errorf("%s of %v: p is %v, and %v after Holm over two sides", row.Metric, row.Cell, row.P, row.Holm)
+		}
 	}
 }
 
