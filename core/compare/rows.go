@@ -76,7 +76,7 @@ func (o *Other) groups() []group {
 	for _, p := range o.pairs {
 		over := slices.Clone(p.cell)
 		for a := range over {
-			if several[a] && a != o.study.Compared {
+			if several[a] && a != o.study.Compared && a != o.chosen {
 				over[a] = study.Pooled
 			}
 		}
@@ -94,10 +94,12 @@ func (o *Other) groups() []group {
 
 // family is what the runs of the base in a group have in common: an item of a study that is compared with those of others is one
 // base of them all.
-func (g *group) family(base *study.Kept) string {
+func (g *group) family() string {
 	cell := slices.Clone(g.cell)
-	if base != nil {
-		cell[base.Compared] = g.pairs[0].base.Items[base.Compared]
+	for i, item := range cell {
+		if item != study.Pooled {
+			cell[i] = g.pairs[0].base.Items[i]
+		}
 	}
 	return fmt.Sprintf("%v %q", g.headline, cell)
 }
@@ -128,7 +130,7 @@ func (r *Result) fill(chosen, judged []string) {
 		for i := range r.Others {
 			for _, g := range groups[i] {
 				row := g.row(name)
-				row.family = g.family(r.Base.study)
+				row.family = g.family()
 				if row.Against = i; row.Why != Unknown || slices.Contains(asked, name) {
 					r.Rows = append(r.Rows, row)
 				}

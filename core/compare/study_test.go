@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core/compare"
 	"github.com/quartet-sched/quartet/core/stats"
@@ -14,9 +16,9 @@ import (
 )
 
 // studied runs a study of some schedulers, and is its folder.
-func studied(t *testing.T, name, schedulers, nodes string) string {
+func studied(t *testing.T, name, schedulers, nodes string, more ...string) string {
 	t.Helper()
-	text := `
+	text := strings.Join(more, "\n") + `
 version: 1
 name: ` + name + `
 base: [default.yaml]
@@ -129,6 +131,43 @@ func TestHolmOverItems(t *testing.T) {
 	for _, row := range compared(t, compare.Choice{}, a, a, a).Rows {
 		if !math.IsNaN(row.P) && row.Holm != math.Min(1, 2*row.P) && row.P != 1 {
 			t.Errorf("%s of %v: p is %v, and %v after Holm over two sides", row.Metric, row.Cell, row.P, row.Holm)
+		}
+	}
+}
+
+// A scheduler is found by its name, also in a study whose baseline is of another axis.
+func TestAnItemOfAnotherAxis(t *testing.T) {
+	a := studied(t, "a", "fifo, srtf", twoDevices, "baseline: {workload: poisson}")
+	r := compared(t, compare.Choice{Metrics: []string{"jct_seconds.mean"}}, a+"@fifo", a+"@srtf")
+	if o := r.Others[0]; o.Pairs != 12 || len(o.Composition) != 1 || o.Composition[0].What != "pipeline.allocation.type" {
+		t.Errorf("got %+v", o)
+	}
+	var cells [][]string
+	for _, row := range r.Rows {
+		if row.Headline {
+			cells = append(cells, row.Cell)
+		}
+	}
+	if diff := cmp.Diff([][]string{{"srtf", "poisson", study.Pooled}, {"srtf", "even", study.Pooled}}, cells); diff != "" {
+		t.Errorf("headlines (-want +got):\n%s", diff)
+	}
+	if r := compared(t, compare.Choice{}, a+"@fifo", a+"@fifo"); r.Others[0].Pairs != 12 || len(r.Others[0].Composition) != 0 {
+		t.Errorf("an item with itself: %+v", r.Others[0])
+	}
+	for name, tc := range map[string]struct{ a, b, want string }{
+		"two axes":         {a + "@fifo", a + "@even", "is one workload, and " + a + "@fifo is one scheduler; choose both on one axis"},
+		"an item of a few": {a + "@srtf", a, "scheduler fifo of " + a + " has no partner"},
+	} {
+		if _, err := tried(t, compare.Choice{}, tc.a, tc.b); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+	for item, want := range map[string]string{
+		"fif": `nothing on the axes of the study is called "fif"; did you mean "fifo"?`,
+		"0.5": "", "even": "",
+	} {
+		if _, err := compare.ReadSide(a+"@"+item, compare.Options{}); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", item, err, want)
 		}
 	}
 }
