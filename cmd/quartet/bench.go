@@ -298,7 +298,11 @@ func (a *app) studyVerdict(r *study.Result, dir string, part bool, err error) er
 		}
 		return nil
 	}
-	a.note("wrote %s: %s, of which %d were kept before", dir, render.Count(len(r.Rows), "run"), r.Reused)
+	of := ""
+	if r.Missing > 0 {
+		of = fmt.Sprintf("%d of ", len(r.Rows)-r.Missing)
+	}
+	a.note("wrote %s: %s%s, of which %d were kept before", dir, of, render.Count(len(r.Rows), "run"), r.Reused)
 	switch {
 	case !r.Known:
 		a.note("the interval of %s is not known in every cell after %s: a value of zero, jobs that did not complete and fewer than %d seeds leave none",
@@ -350,8 +354,9 @@ func (a *app) printStudy(r *study.Result) error {
 	if s.Baseline >= 0 {
 		t.Columns = append(t.Columns, render.Column{Name: "change", Numeric: true}, render.Column{Name: "interval"})
 	}
-	otherJobs := false
+	otherJobs, left := false, false
 	for _, c := range r.Pooled() {
+		left = left || c.LeftOut > 0
 		otherJobs = otherJobs || c.OtherJobs
 		row := []any{c.Metric, s.Axes[s.Compared].Items[c.Items[s.Compared]].Name}
 		if s.Baseline >= 0 {
@@ -369,6 +374,9 @@ func (a *app) printStudy(r *study.Result) error {
 	}
 	if otherJobs && !slices.Contains(s.Metrics, study.RestrictedMean) {
 		a.note("jobs that did not complete are counted by %s: name it in the metrics of a study file", study.RestrictedMean)
+	}
+	if left {
+		a.note("workloads of which a run is missing or failed, or has no value, are left out with all their runs: left_out of %s counts them", study.StatsFile)
 	}
 	return t.Write(a.stdout, a.format)
 }
@@ -442,7 +450,7 @@ func (a *app) benchMergeCommand() *cobra.Command {
 		Short: "Join the shards of a study and write its tables",
 		Long: `Takes what the folders FROM keep of the runs of the study in DIR, and writes the tables and the page of DIR.
 Runs whose input file is here with another content count as missing, and runs that read one file with two
-contents are refused. It runs nothing: it ends with 3 when runs are missing.`,
+contents are refused, as is a folder that keeps runs of other studies only. It runs nothing: it ends with 3 when runs are missing.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] == "-" {

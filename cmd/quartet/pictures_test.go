@@ -36,7 +36,7 @@ func TestPictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	header, _, _ := strings.Cut(string(points), "\n")
-	axes := strings.Split(strings.TrimSuffix(strings.TrimPrefix(header, "figure,metric,"), ",runs,published,ours,difference,ours_low,ours_high"), ",")
+	axes := strings.Split(strings.TrimSuffix(strings.TrimPrefix(header, "figure,metric,"), ",runs,published,ours,difference,ours_low,ours_high,workloads"), ",")
 	drawn := map[string]bool{}
 	draw := func(folder fs.FS, names map[string]string) {
 		s, err := report.ReadStudyFS(folder, "pictures")

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"errors"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,6 +85,60 @@ func TestStudyInBrowser(t *testing.T) {
 	})()`, &charts)
 	if charts.Figures != 13 || charts.Empty > 0 || !charts.Solid || !charts.Hollow {
 		t.Errorf("%+v, want 13 figures, none empty, with solid and hollow marks", charts)
+	}
+	if cut := cutOff(p); len(cut) > 0 { // all changes are below 0
+		t.Errorf("what does not lie within its axes: %q", cut)
+	}
+}
+
+// cutOff lists the charts of a page whose points or ends of intervals lie outside their axes, or half of their marks: an end of an
+// axis is at 0, where a share is whole, or beyond all of them.
+func cutOff(p *browser.Page) (titles []string) {
+	p.Run(`[...document.querySelectorAll('figure')].filter(f => {
+		const u = f.querySelector('.plot').plot, { min, max } = u.scales.y, values = u.data.slice(1).flatMap(list => [...list]).filter(v => v != null);
+		const low = Math.min(...values), high = Math.max(...values);
+		return !(min < max && min <= low && high <= max && (min === 0 || min < low) && (max === 0 || max === 1 || high < max));
+	}).map(f => f.querySelector('figcaption').textContent)`, &titles)
+	return titles
+}
+
+// Axes hold what is drawn, whatever its sign and size.
+func TestAxesHoldWhatIsDrawn(t *testing.T) {
+	var figures []Figure
+	for name, values := range map[string][]float64{
+		"below 0": {-.5, -.4, -.3}, "far below": {-5e6, -4e6}, "around 0": {-.2, .1}, "above": {.1, .3}, "0 and below": {-.1, 0}, "one": {7},
+		"one below": {-7}, "only 0": {0, 0}, "equal": {-.2, -.2}, "small": {1e-9, 2e-9}, "small below": {-2e-9, -1e-9},
+	} {
+		f := Figure{Place: placeChanges, Name: fileName(name), Title: name, X: Plain, Y: Share, Lines: []Line{{Label: "a", Points: true}}}
+		for i, v := range values {
+			l := &f.Lines[0]
+			f.Ticks = append(f.Ticks, fileName(name))
+			l.X, l.Y = append(l.X, float64(i)), append(l.Y, v)
+			l.Low, l.High = append(l.Low, v-math.Abs(v)/4), append(l.High, v+math.Abs(v)/4)
+		}
+		figures = append(figures, f)
+	}
+	data := newPack()
+	data.value("kind", "study")
+	packFigures(data, figures)
+	path := filepath.Join(t.TempDir(), "report.html")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := &page{Title: "axes", Sections: []section{{ID: "changed", Title: "Changes", Plots: []string{placeChanges}}}}
+	if err := errors.Join(page.write(f, data, dataScript, figuresScript, studyScript, startScript), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	p := browser.Open(t)
+	p.Size(1400, 900, false)
+	p.Go("file://" + path)
+	drawn := 0
+	if p.Run("document.querySelectorAll('figure').length", &drawn); drawn != len(figures) {
+		t.Errorf("%d figures are drawn, want %d", drawn, len(figures))
+	}
+	if cut := cutOff(p); len(cut) > 0 {
+		t.Errorf("what does not lie within its axes: %q", cut)
 	}
 }
 

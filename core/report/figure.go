@@ -72,7 +72,7 @@ func (l Line) within(low, high []float64) Line {
 	return l
 }
 
-// intervalNote says what the intervals of lines are, which are drawn as marks, or that one run has none.
+// intervalNote says what the intervals of lines are, which are drawn as marks, or that one workload has none.
 func intervalNote(marks string, lines []Line, several bool) string {
 	switch {
 	case slices.ContainsFunc(lines, func(l Line) bool { return l.Low != nil }):
@@ -80,7 +80,7 @@ func intervalNote(marks string, lines []Line, several bool) string {
 	case several: // of an earlier version, which wrote none
 		return ""
 	}
-	return "; one run each: no interval"
+	return "; one workload each: no interval"
 }
 
 // cdf is the line of a distribution.

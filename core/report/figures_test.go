@@ -165,17 +165,17 @@ func TestPageCarriesTheFiguresOfAStudy(t *testing.T) {
 	}
 	nan := math.NaN()
 	want := map[string]points{
-		"Table 2, jct_seconds.mean; one run each: no interval: ours":      {X: []float64{0, 1}, Y: []float64{200, 100}, Ticks: []string{"fifo", "pollux"}},
-		"Table 2, jct_seconds.mean; one run each: no interval: published": {X: []float64{0, 1}, Y: []float64{250, 80}, Ticks: []string{"fifo", "pollux"}},
+		"Table 2, jct_seconds.mean; one workload each: no interval: ours":      {X: []float64{0, 1}, Y: []float64{200, 100}, Ticks: []string{"fifo", "pollux"}},
+		"Table 2, jct_seconds.mean; one workload each: no interval: published": {X: []float64{0, 1}, Y: []float64{250, 80}, Ticks: []string{"fifo", "pollux"}},
 
-		"Figure 8, jct_seconds.mean; one run each: no interval: fifo, ours":        {X: []float64{-0.125, 0.875}, Y: []float64{150, 200}, Ticks: []string{"0.5", "1"}},
-		"Figure 8, jct_seconds.mean; one run each: no interval: fifo, published":   {X: []float64{-0.125, 0.875}, Y: []float64{125, 250}, Ticks: []string{"0.5", "1"}},
-		"Figure 8, jct_seconds.mean; one run each: no interval: pollux, ours":      {X: []float64{1.125}, Y: []float64{nan}, Ticks: []string{"0.5", "1"}},
-		"Figure 8, jct_seconds.mean; one run each: no interval: pollux, published": {X: []float64{1.125}, Y: []float64{80}, Ticks: []string{"0.5", "1"}},
+		"Figure 8, jct_seconds.mean; one workload each: no interval: fifo, ours":        {X: []float64{-0.125, 0.875}, Y: []float64{150, 200}, Ticks: []string{"0.5", "1"}},
+		"Figure 8, jct_seconds.mean; one workload each: no interval: fifo, published":   {X: []float64{-0.125, 0.875}, Y: []float64{125, 250}, Ticks: []string{"0.5", "1"}},
+		"Figure 8, jct_seconds.mean; one workload each: no interval: pollux, ours":      {X: []float64{1.125}, Y: []float64{nan}, Ticks: []string{"0.5", "1"}},
+		"Figure 8, jct_seconds.mean; one workload each: no interval: pollux, published": {X: []float64{1.125}, Y: []float64{80}, Ticks: []string{"0.5", "1"}},
 
-		"Change of jct_seconds.mean against fifo: all":        {X: []float64{0}, Y: []float64{-0.5}, Low: []float64{-0.625}, High: []float64{-0.375}, Ticks: []string{"pollux"}},
-		"jct_seconds_mean; one run each: no interval: fifo":   {X: []float64{0.5, 1}, Y: []float64{150, 200}},
-		"jct_seconds_mean; one run each: no interval: pollux": {X: []float64{0.5, 1}, Y: []float64{nan, 100}},
+		"Change of jct_seconds.mean against fifo: all":             {X: []float64{0}, Y: []float64{-0.5}, Low: []float64{-0.625}, High: []float64{-0.375}, Ticks: []string{"pollux"}},
+		"jct_seconds_mean; one workload each: no interval: fifo":   {X: []float64{0.5, 1}, Y: []float64{150, 200}},
+		"jct_seconds_mean; one workload each: no interval: pollux": {X: []float64{0.5, 1}, Y: []float64{nan, 100}},
 
 		"CDF of JCT; load 1: fifo":                          {X: []float64{100, 300}, Y: []float64{0.5, 1}},
 		"CDF of JCT; load 1: pollux":                        {X: []float64{100}, Y: []float64{0.5}},
@@ -377,7 +377,7 @@ func TestBandsOverLoadsAreIntervals(t *testing.T) {
 			},
 		},
 		{
-			Place: placeLoad, Name: "makespan-seconds", Title: "makespan_seconds; one run each: no interval", XLabel: "load", YLabel: "makespan_seconds", X: Plain, Y: Seconds,
+			Place: placeLoad, Name: "makespan-seconds", Title: "makespan_seconds; one workload each: no interval", XLabel: "load", YLabel: "makespan_seconds", X: Plain, Y: Seconds,
 			Lines: []Line{{Label: "fifo", X: both, Y: []float64{7, 9}}, {Label: "las", X: both, Y: []float64{5, 3}, Colour: 1}},
 		},
 	}
@@ -403,6 +403,10 @@ func TestPublishedFiguresHaveIntervals(t *testing.T) {
 	}
 	if !strings.Contains(page, "2.5 min to 4.17 min") {
 		t.Error("the table does not tell the interval")
+	}
+	all["published.csv"].Data = []byte("figure,metric,scheduler,load,runs,published,ours,difference,ours_low,ours_high,workloads\nTable 2,jct_seconds.mean,fifo,1,8,250,200,-0.2,,,1\n")
+	if s, page = studyPage(t, all); s.Figures()[0].Title != "Table 2, jct_seconds.mean; one workload each: no interval" || !strings.Contains(shown(t, page), "| 8 | 1 |") {
+		t.Errorf("of one workload: %q", s.Figures()[0].Title)
 	}
 	all["published.csv"].Data = []byte("figure,metric,scheduler,load,runs,published,ours,difference\nTable 2,jct_seconds.mean,fifo,1,5,250,200,-0.2\n")
 	if s, _ = studyPage(t, all); s.Figures()[0].Title != "Table 2, jct_seconds.mean" {

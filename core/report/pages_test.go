@@ -233,22 +233,22 @@ func whole(t *testing.T) fstest.MapFS {
 	all := files(map[string]string{
 		"study.yaml": "version: 1\naxes: {workload: [{name: apps}, {name: trace}], scheduler: [{name: fifo}, {name: las}, {name: srtf, with: {load: ['0.5', '1']}}]}\n",
 		"runs.csv":   runs,
-		"stats.csv": "metric,workload,load,scheduler,baseline,n,mean,baseline_mean,change,t_low,t_high,bca_low,bca_high,ratio_of_means,wins,ties,wilcoxon_p,holm_p,looks,method,not_completed,baseline_not_completed,interval_p,level\n" +
-			"jct_seconds.mean,apps,0.5,las,fifo,5,81,101,-0.04,-0.06,-0.02,,,,,,,0.5,1,paired,0,0,,0.95\n" +
-			"jct_seconds.mean,apps,1,las,fifo,5,181,201,0.1,0.05,0.15,,,,,,,0.01,1,paired,0,0,,0.95\n" +
-			"jct_seconds.mean,trace,1,las,fifo,5,,211,,,,,,,,,,,1,other_jobs,2,1,,0.95\n" +
-			"jct_seconds.mean,apps,0.5,srtf,fifo,5,61,101,-0.4,,,-0.5,-0.3,,,,,0.01,1,paired,0,0,,0.95\n" +
-			"jct_seconds.mean,apps,1,srtf,fifo,5,161,201,0,-0.1,0.1,,,,,,,1,1,paired,0,0,,0.95\n" +
-			"jct_seconds.mean,trace,1,srtf,fifo,1,171,211,-0.19,-0.3,-0.1,,,,,,,0.01,1,blocks,0,0,,0.95\n" +
-			"jct_seconds.mean,apps,all,las,fifo,5,131,151,0.02,-0.01,0.05,,,,,,,1,1,paired,0,0,,0.95\n" +
-			"jct_seconds.mean,trace,all,las,fifo,5,131,151,0.04,0.01,0.07,,,,,,,1,1,paired,0,0,,0.95\n" +
-			"jct_seconds.mean,all,1,las,fifo,10,181,201,0.1,0.05,0.15,,,,,,,0.01,1,paired,0,0,,0.95\n" +
-			"jct_seconds.mean,all,all,las,fifo,10,181,201,0.03,0.01,0.05,,,,,,,0.2,1,paired,0,0,,0.95\n" +
-			"jct_seconds.mean,all,all,srtf,fifo,10,161,201,-0.25,-0.3,-0.2,,,,,,,0.01,1,paired,0,0,,0.95\n" +
-			"makespan_seconds,all,all,las,fifo,4,5000,5000,0.5,,,,,,,,,,1,values,0,0,,0.95\n" +
-			"makespan_seconds,all,all,srtf,fifo,10,4000,5000,-0.2,-0.3,-0.1,,,,,,,0.01,1,paired,0,0,,0.95\n" +
-			"utilization_ratio,apps,1,las,fifo,10,0.5,0.6,-0.1,-0.2,-0.05,,,,,,,0.01,1,paired,0,0,,0.99\n" +
-			"utilization_ratio,all,all,las,fifo,10,0.5,0.4,0.25,0.2,0.3,,,,,,,0.01,1,paired,0,0,,0.99\n",
+		"stats.csv": "metric,workload,load,scheduler,baseline,n,mean,baseline_mean,change,t_low,t_high,bca_low,bca_high,ratio_of_means,wins,ties,wilcoxon_p,holm_p,looks,method,not_completed,baseline_not_completed,interval_p,level,left_out\n" +
+			"jct_seconds.mean,apps,0.5,las,fifo,5,81,101,-0.04,-0.06,-0.02,,,,,,,0.5,1,paired,0,0,,0.95,0\n" +
+			"jct_seconds.mean,apps,1,las,fifo,5,181,201,0.1,0.05,0.15,,,,,,,0.01,1,paired,0,0,,0.95,0\n" +
+			"jct_seconds.mean,trace,1,las,fifo,5,,211,,,,,,,,,,,1,other_jobs,2,1,,0.95,0\n" +
+			"jct_seconds.mean,apps,0.5,srtf,fifo,5,61,101,-0.4,,,-0.5,-0.3,,,,,0.01,1,paired,0,0,,0.95,0\n" +
+			"jct_seconds.mean,apps,1,srtf,fifo,5,161,201,0,-0.1,0.1,,,,,,,1,1,paired,0,0,,0.95,0\n" +
+			"jct_seconds.mean,trace,1,srtf,fifo,1,171,211,-0.19,-0.3,-0.1,,,,,,,0.01,1,blocks,0,0,,0.95,0\n" +
+			"jct_seconds.mean,apps,all,las,fifo,5,131,151,0.02,-0.01,0.05,,,,,,,1,1,paired,0,0,,0.95,0\n" +
+			"jct_seconds.mean,trace,all,las,fifo,5,131,151,0.04,0.01,0.07,,,,,,,1,1,paired,0,0,,0.95,0\n" +
+			"jct_seconds.mean,all,1,las,fifo,10,181,201,0.1,0.05,0.15,,,,,,,0.01,1,paired,0,0,,0.95,0\n" +
+			"jct_seconds.mean,all,all,las,fifo,10,181,201,0.03,0.01,0.05,,,,,,,0.2,1,paired,0,0,,0.95,0\n" +
+			"jct_seconds.mean,all,all,srtf,fifo,10,161,201,-0.25,-0.3,-0.2,,,,,,,0.01,1,paired,0,0,,0.95,2\n" +
+			"makespan_seconds,all,all,las,fifo,4,5000,5000,0.5,,,,,,,,,,1,values,0,0,,0.95,0\n" +
+			"makespan_seconds,all,all,srtf,fifo,10,4000,5000,-0.2,-0.3,-0.1,,,,,,,0.01,1,paired,0,0,,0.95,0\n" +
+			"utilization_ratio,apps,1,las,fifo,10,0.5,0.6,-0.1,-0.2,-0.05,,,,,,,0.01,1,paired,0,0,,0.99,0\n" +
+			"utilization_ratio,all,all,las,fifo,10,0.5,0.4,0.25,0.2,0.3,,,,,,,0.01,1,paired,0,0,,0.99,0\n",
 		"warnings.csv": "run,workload,scheduler,load,replicate,kind,message\nr8,apps,las,1,2,failed,it hung\nr1,apps,fifo,0.5,1,note,odd\n",
 		"published.csv": "figure,metric,workload,scheduler,load,runs,published,ours,difference,ours_low,ours_high\n" +
 			"Table 1,jct_seconds.mean,all,fifo,1,4,180,206.5,0.147,190,223\nTable 1,jct_seconds.mean,all,las,1,2,180,,,,\nTable 1,utilization_ratio,all,fifo,1,4,0.5,0.25,-0.5,,\n",

@@ -286,6 +286,49 @@ func TestWhatWasKilledReachesToItsEnd(t *testing.T) {
 }
 
 // A file that is not the one that the run wrote is told, as compare refuses it.
+// A file is missing where the manifest names it, not where the run was told to write others.
+func TestMissingFilesAreThoseOfTheManifest(t *testing.T) {
+	for name, tc := range map[string]struct {
+		outputs string // of the manifest
+		gone    []string
+		want    []string
+	}{
+		"told to write others": {`[{"file": "jobs.csv"}, {"file": "timeline.csv"}]`, []string{"rounds.csv", "decisions.jsonl"}, []string{"timeline.csv"}},
+		"only the summary":     {`[{"file": "summary.json"}]`, []string{"jobs.csv", "rounds.csv", "decisions.jsonl"}, nil},
+		"one is lost":          {`[{"file": "jobs.csv"}, {"file": "rounds.csv"}]`, []string{"rounds.csv", "decisions.jsonl"}, []string{"rounds.csv"}},
+		"the jobs are lost":    {`[{"file": "jobs.csv"}, {"file": "usage.csv"}]`, []string{"jobs.csv", "rounds.csv", "decisions.jsonl"}, []string{"jobs.csv", "usage.csv"}},
+		"all are there":        {`[{"file": "jobs.csv"}, {"file": "rounds.csv"}, {"file": "decisions.jsonl"}]`, nil, nil},
+		"nothing is listed":    {`[]`, []string{"rounds.csv"}, []string{"rounds.csv"}},
+		"the summary is lost":  {`[{"file": "jobs.csv"}]`, []string{"summary.json", "rounds.csv", "decisions.jsonl"}, []string{"summary.json"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := small()
+			all["manifest.json"].Data = []byte(`{"name": "x", "outputs": ` + strings.ReplaceAll(tc.outputs, `"}`, `", "sha256": "00"}`) + `}`)
+			for _, file := range tc.gone {
+				delete(all, file)
+			}
+			r, err := ReadRunFS(all, "runs/x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, note := range r.Problems {
+				if file, missing := strings.CutSuffix(note, " is not there."); missing {
+					got = append(got, file)
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(tc.want)
+			if !slices.Equal(tc.want, got) {
+				t.Errorf("missing: %q, want %q", got, tc.want)
+			}
+			if none := slices.Contains(r.signs(), "The run has no jobs."); none {
+				t.Error("a run that did not write its jobs is said to have none")
+			}
+		})
+	}
+}
+
 func TestChangedFilesAreTold(t *testing.T) {
 	digest := func(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
 	all := small()

@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -28,6 +29,7 @@ type Run struct {
 
 	now     float64 // seconds, of a run that goes on: as its scheduler told, or the last of its decisions; else NaN
 	derived bool    // the jobs are those that the decisions name
+	nojobs  bool    // it ended, and there is no jobs.csv
 
 	nodes   []node
 	rounds  *table
@@ -113,7 +115,7 @@ func readRun(files fs.FS, dir string, told *SoFar) (*Run, error) {
 	read := func(name string, needed bool, parse func(io.Reader) error) {
 		f, err := from.open(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			if needed && !r.GoesOn {
+			if !r.GoesOn && (needed && !r.unwanted(name) || r.recorded(name) != "") {
 				r.Problems = append(r.Problems, name+" is not there.")
 			}
 			return
@@ -150,7 +152,7 @@ func readRun(files fs.FS, dir string, told *SoFar) (*Run, error) {
 	r.readNodes()
 	read("jobs.csv", true, columns(&written))
 	if written == nil {
-		written, r.derived = &table{}, r.GoesOn
+		written, r.derived, r.nojobs = &table{}, r.GoesOn, !r.GoesOn
 	}
 	if err := r.takeJobs(written); err != nil {
 		r.Problems = append(r.Problems, fmt.Sprintf("jobs.csv: %v.", err))
@@ -183,6 +185,14 @@ func readRun(files fs.FS, dir string, told *SoFar) (*Run, error) {
 	}
 	return r, nil
 }
+
+// unwanted reports whether a run that ended was told not to write a file: its manifest lists the others.
+func (r *Run) unwanted(name string) bool {
+	return slices.Contains(optionalFiles[:], name) && len(r.Manifest.Outputs) > 0 && r.recorded(name) == ""
+}
+
+// optionalFiles are those that every run writes unless its config leaves them out.
+var optionalFiles = [...]string{"jobs.csv", "rounds.csv", "decisions.jsonl"}
 
 func readJSON(in io.Reader, to any) error {
 	text, err := io.ReadAll(in)

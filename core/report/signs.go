@@ -17,6 +17,9 @@ func (r *Run) signs() (list []string) {
 		return nil // too little is known of them
 	}
 	switch {
+	case n == 0 && r.nojobs:
+		add("There is no jobs.csv: nothing is known of the jobs.")
+		return list
 	case n == 0:
 		add("The run has no jobs.")
 		return list

@@ -216,6 +216,7 @@ type comparison struct {
 	mean, base, change, low, high  float64 // the last three as parts
 	holm, level                    float64
 	left, baseLeft                 float64 // jobs that did not complete
+	out                            int     // workloads that are left out, for some run of theirs is missing or has no value
 }
 
 // otherJobs is the method of what is not compared, for it is of the jobs that completed, and those are others.
@@ -251,6 +252,7 @@ func (s *Study) comparisons() ([]comparison, error) {
 	tLow, tHigh, low, high := column("t_low"), column("t_high"), column("bca_low"), column("bca_high")
 	level := column("level")
 	left, baseLeft := column("not_completed"), column("baseline_not_completed")
+	out := column("left_out")
 	metric, item, baseline, method := t.text("metric"), t.text(s.compared), t.text("baseline"), t.text("method")
 	var where [][]string
 	var several []bool
@@ -260,7 +262,7 @@ func (s *Study) comparisons() ([]comparison, error) {
 	}
 	list := make([]comparison, t.rows)
 	for i := range list {
-		c := comparison{metric: metric[i], item: item[i], baseline: baseline[i], method: method[i], n: int(zeroed(n[i])), mean: mean[i], base: base[i], change: change[i], low: tLow[i], high: tHigh[i], holm: holm[i], level: level[i], left: left[i], baseLeft: baseLeft[i]}
+		c := comparison{metric: metric[i], item: item[i], baseline: baseline[i], method: method[i], n: int(zeroed(n[i])), mean: mean[i], base: base[i], change: change[i], low: tLow[i], high: tHigh[i], holm: holm[i], level: level[i], left: left[i], baseLeft: baseLeft[i], out: int(zeroed(out[i]))}
 		if math.IsNaN(c.low) || math.IsNaN(c.high) {
 			c.low, c.high = low[i], high[i]
 		}
@@ -275,6 +277,19 @@ func (s *Study) comparisons() ([]comparison, error) {
 		list[i] = c
 	}
 	return list, errors.Join(errs...)
+}
+
+// workloads counts those that are compared, of how many where some are left out, each in so many words.
+func (c *comparison) workloads(word string) string {
+	text, last := itoa(c.n), c.n
+	if c.out > 0 {
+		last += c.out
+		text += " of " + itoa(last)
+	}
+	if word != "" && last != 1 {
+		word += "s"
+	}
+	return text + word
 }
 
 // change writes a change with its interval, and ~ where it may be chance.
@@ -336,7 +351,7 @@ func verdict(list []comparison) (sentences []string) {
 		if c.metric != first || !c.pooled || c.item == c.baseline || math.IsNaN(c.change) && c.method != otherJobs {
 			continue
 		}
-		what := fmt.Sprintf("%s of %s against %s over %s: ", c.metric, c.item, c.baseline, counted(c.n, "workload"))
+		what := fmt.Sprintf("%s of %s against %s over %s: ", c.metric, c.item, c.baseline, c.workloads(" workload"))
 		if c.method == "blocks" {
 			what = fmt.Sprintf("%s of %s against %s within one trace: ", c.metric, c.item, c.baseline)
 		}

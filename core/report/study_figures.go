@@ -36,6 +36,7 @@ func (s *Study) publishedFigures() []Figure {
 	low, _ := t.numbers("ours_low")
 	high, _ := t.numbers("ours_high")
 	runs, _ := t.numbers("runs")
+	workloads, _ := t.numbers("workloads")
 	var list []Figure
 	for _, key := range items(join(name, metric)) {
 		var rows []int
@@ -88,7 +89,7 @@ func (s *Study) publishedFigures() []Figure {
 			}
 			f.Lines = append(f.Lines, mine.within(lows, highs), theirs)
 		}
-		f.Title += intervalNote("bars", f.Lines, slices.ContainsFunc(rows, func(i int) bool { return runs[i] > 1 }))
+		f.Title += intervalNote("bars", f.Lines, slices.ContainsFunc(rows, func(i int) bool { return workloads[i] > 1 || runs[i] > 1 && workloads[i] != 1 }))
 		list = append(list, f)
 	}
 	return list
@@ -125,13 +126,13 @@ func (s *Study) varying(rows []int) (lines, along string) {
 // publishedTable lists published figures beside ours.
 func (s *Study) publishedTable() grid {
 	t := s.published
-	g := grid{Caption: "Published figures and ours", Head: append([]string{"figure", "metric"}, append(slices.Clone(s.axes), "runs", "published", "ours", "95 % interval of ours", "difference")...)}
+	g := grid{Caption: "Published figures and ours", Head: append([]string{"figure", "metric"}, append(slices.Clone(s.axes), "runs", "workloads", "published", "ours", "95 % interval of ours", "difference")...)}
 	published, _ := t.numbers("published")
 	ours, _ := t.numbers("ours")
 	difference, _ := t.numbers("difference")
 	low, _ := t.numbers("ours_low")
 	high, _ := t.numbers("ours_high")
-	figure, metric, runs := t.text("figure"), t.text("metric"), t.text("runs")
+	figure, metric, runs, workloads := t.text("figure"), t.text("metric"), t.text("runs"), t.text("workloads")
 	for i := range t.rows {
 		texts := []string{figure[i], metric[i]}
 		for _, axis := range s.axes {
@@ -141,7 +142,7 @@ func (s *Study) publishedTable() grid {
 		if !math.IsNaN(low[i]) && !math.IsNaN(high[i]) {
 			interval = unit.text(low[i]) + " to " + unit.text(high[i])
 		}
-		g.Rows = append(g.Rows, plain(append(texts, runs[i], unit.text(published[i]), unit.text(ours[i]), interval, signedPercent(difference[i]))...))
+		g.Rows = append(g.Rows, plain(append(texts, runs[i], cmp.Or(workloads[i], unknownText), unit.text(published[i]), unit.text(ours[i]), interval, signedPercent(difference[i]))...))
 	}
 	return g
 }

@@ -65,14 +65,14 @@ func WriteStudy(w io.Writer, s *Study) error {
 	if s.published.rows > 0 {
 		p.Sections = append(p.Sections, section{
 			ID: "published", Title: "Published", Plots: []string{placePublished}, Tables: []grid{s.publishedTable()},
-			Text: []string{"Figures of the publication, hollow, beside ours. Ours are means over the runs that a figure is about. A bar is the 95 % interval of the mean, by t over these runs; one run has none."},
+			Text: []string{"Figures of the publication, hollow, beside ours. Ours are means over the workloads that a figure is about, each over its runs. A bar is the 95 % interval of the mean, by t over these workloads: how far others would lie, and no error of measurement; one has none."},
 		})
 	}
 	p.Sections = append(p.Sections, comparisonSections(s, list)...)
 	packFigures(data, figures)
 	for _, part := range [...]section{
 		{ID: "changed", Title: "Changes", Text: []string{"The change against the baseline with its interval at " + levels(list) + "."}, Plots: []string{placeChanges}},
-		{ID: "load", Title: "Over load", Text: []string{"The mean over the runs of a load. A band is its 95 % interval, by t over these runs; one run has none. How items differ on the same jobs is under Changes."}, Plots: []string{placeLoad}},
+		{ID: "load", Title: "Over load", Text: []string{"The mean over the workloads of a load, of each one run. A band is its 95 % interval, by t over these workloads; one has none. How items differ on the same jobs is under Changes."}, Plots: []string{placeLoad}},
 		{ID: "shape", Title: "Distributions", Text: []string{"Over the jobs of all workloads together."}, Plots: []string{placeShape}},
 		{ID: "time", Title: "Over time", Text: []string{"One run of each."}, Plots: []string{placeOver}},
 		{ID: "life", Title: "One job", Text: []string{"The job that held devices longest in the first of these runs: its devices, its batch and its statistical efficiency, 0 while it had none, and how many jobs were in the cluster with it."}, Plots: []string{placeOne}},
@@ -105,7 +105,7 @@ func comparisonSections(s *Study, list []comparison) []section {
 	}
 	table := section{ID: "table", Title: "Comparison", Text: []string{"The change against the baseline with its interval at " + levels(list) + "; ~ where the interval holds 0. The unit is the workload."}}
 	g := grid{Caption: "All workloads together", Head: []string{"metric", s.compared, "baseline", "workloads", "mean", "mean of the baseline", "change", "p after Holm", "method"}}
-	maps := section{ID: "cells", Title: "Cells", Text: []string{"Changes against the baseline: + is worse by more than chance, ✓ better by more than chance, ~ neither; other jobs: not compared, for other jobs completed."}}
+	maps := section{ID: "cells", Title: "Cells", Text: []string{"Changes against the baseline: + is worse by more than chance, ✓ better by more than chance, ~ neither; without a sign there is no interval, or more of it is neither better nor worse; other jobs: not compared, for other jobs completed."}}
 	var metrics []string
 	for i := range list {
 		c := &list[i]
@@ -123,9 +123,12 @@ func comparisonSections(s *Study, list []comparison) []section {
 		if !math.IsNaN(c.holm) {
 			p = trimmed(c.holm, 2)
 		}
-		row := plain(c.metric, c.item, c.baseline, itoa(c.n), write(c.mean), write(c.base), c.text(), p, c.method)
+		row := plain(c.metric, c.item, c.baseline, c.workloads(""), write(c.mean), write(c.base), c.text(), p, c.method)
 		row[6].Class = c.class()
 		g.Rows = append(g.Rows, row)
+	}
+	if slices.ContainsFunc(list, func(c comparison) bool { return c.out > 0 }) {
+		table.Text[0] += " A workload of which a run is missing or failed, or has no value, is left out with all its runs: 4 of 5 are compared then."
 	}
 	table.Tables = []grid{g}
 	for _, metric := range metrics {
@@ -224,7 +227,7 @@ func heatClass(c *comparison) string {
 	return fmt.Sprintf("bad%d", step)
 }
 
-// overLoads is the mean of what is chosen at each load, with its interval of Student over the runs; NaN where there are none, or
+// overLoads is the mean of what is chosen at each load, with its interval of Student over the workloads, of each of which it is one run; NaN where there are none, or
 // too few. A part of the interval that nothing can lie in, for no value is below 0, is left out.
 func overLoads(loads, load, values []float64, chosen func(int) bool) (mean, low, high []float64) {
 	for _, at := range loads {

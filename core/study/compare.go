@@ -34,6 +34,7 @@ type Comparison struct {
 	OtherJobs            bool // it is not compared for MethodOtherJobs
 	NotCompleted         int  // jobs in the runs of the item
 	BaselineNotCompleted int  // jobs in those of the baseline that they are compared with
+	LeftOut              int  // workloads with a run that is missing or failed, or whose value is not known: none of their runs counts
 }
 
 // unit is a workload and its replicate: what counts as one observation. Where a row pools other axes, such as loads, a unit is
@@ -180,54 +181,97 @@ func (r *Row) metric(path string) float64 {
 
 // together is one of PairMetrics in a run and in that of the baseline.
 func (t *table) together(run, baseline *Row, metric string) (value, against float64) {
-	if run.Record == nil || run.Summary == nil || baseline.Record == nil || baseline.Summary == nil {
-		return nan, nan
-	}
 	against, value = t.traces.ends(run, baseline).Value(metric)
 	return value, against
 }
 
-// fill compares an item with the baseline, over the units in which both are known.
-func (s *Study) fill(c *Comparison, t *table, level float64) {
-	c.Mean, c.BaselineMean, c.Holm, c.Level = nan, nan, nan, level
-	units := map[unit]*sums{}
-	var order []unit
-	var all, baseline []float64
+// pair is a run of an item, and the one of the baseline that it is compared with.
+type pair struct {
+	unit           unit
+	run, partner   *Row // partner is nil without a baseline
+	value, against float64
+}
+
+// ran reports whether the runs of a pair came to figures.
+func (p *pair) ran() bool {
+	return p.run.came() && (p.partner == nil || p.partner.came())
+}
+
+func (r *Row) came() bool { return r.Record != nil && r.Summary != nil }
+
+// pairs lists what a comparison is about, in the order of the tables. What the study has no baseline for is not in it.
+func (s *Study) pairs(c *Comparison, t *table) (list []pair) {
 	for _, items := range s.within(c.Items) {
 		for _, row := range t.replicates(items) {
-			value, against := row.metric(c.Metric), nan
+			p := pair{unit: unit{0, row.Replicate}, run: &row, against: nan}
+			if t.workload >= 0 && t.workload != s.Compared {
+				p.unit.workload = items[t.workload]
+			}
 			if s.Baseline >= 0 {
-				partner := t.partner(s, &row)
-				c.countJobs(&row, partner, t) // of those in which none completed, too
-				if against = partner.metric(c.Metric); ofPair(c.Metric) {
-					value, against = t.together(&row, partner, c.Metric)
-				}
-				if math.IsNaN(against) {
+				if p.partner = t.partner(s, &row); p.partner.Run == nil {
 					continue
 				}
 			}
-			if math.IsNaN(value) {
-				continue
-			}
-			if s.Baseline >= 0 {
-				baseline = append(baseline, against)
-			}
-			all = append(all, value)
-			key := unit{0, row.Replicate}
-			if t.workload >= 0 && t.workload != s.Compared {
-				key.workload = items[t.workload]
-			}
-			if units[key] == nil {
-				units[key] = &sums{}
-				order = append(order, key)
-			}
-			u := units[key]
-			u.item += logarithm(value)
-			u.baseline += logarithm(against)
-			u.n++
+			list = append(list, p)
 		}
 	}
-	c.N = len(order)
+	return list
+}
+
+// measure reads the values of a pair, and reports whether they are known.
+func (p *pair) measure(metric string, t *table) bool {
+	p.value = p.run.metric(metric)
+	if p.partner == nil {
+		return !math.IsNaN(p.value)
+	}
+	if p.against = p.partner.metric(metric); ofPair(metric) {
+		p.value, p.against = t.together(p.run, p.partner, metric)
+	}
+	return !math.IsNaN(p.value) && !math.IsNaN(p.against)
+}
+
+// fill compares an item with the baseline, over the units of which every run is there and its value is known: units that cover
+// other cells than the rest, such as some of the loads, would move a mean over all.
+func (s *Study) fill(c *Comparison, t *table, level float64) {
+	c.Mean, c.BaselineMean, c.Holm, c.Level = nan, nan, nan, level
+	pairs, out := s.pairs(c, t), map[unit]bool{}
+	for i := range pairs {
+		if !pairs[i].ran() {
+			out[pairs[i].unit] = true
+		}
+	}
+	pairs = slices.DeleteFunc(pairs, func(p pair) bool { return out[p.unit] })
+	for i := range pairs {
+		p := &pairs[i]
+		if p.partner != nil {
+			c.countJobs(p.run, p.partner, t) // of those in which none completed, too
+		}
+		if !p.measure(c.Metric, t) {
+			out[p.unit] = true
+		}
+	}
+	units := map[unit]*sums{}
+	var order []unit
+	var all, baseline []float64
+	for i := range pairs {
+		p := &pairs[i]
+		if out[p.unit] {
+			continue
+		}
+		if s.Baseline >= 0 {
+			baseline = append(baseline, p.against)
+		}
+		all = append(all, p.value)
+		if units[p.unit] == nil {
+			units[p.unit] = &sums{}
+			order = append(order, p.unit)
+		}
+		u := units[p.unit]
+		u.item += logarithm(p.value)
+		u.baseline += logarithm(p.against)
+		u.n++
+	}
+	c.N, c.LeftOut = len(order), len(out)
 	if len(all) == 0 {
 		return
 	}
@@ -259,9 +303,6 @@ func (s *Study) fill(c *Comparison, t *table, level float64) {
 // did: a scheduler that never ends its long jobs has the best of means. It did less work as well, so that its GPU time, its restarts
 // and its utilization are no others' either. The counts of jobs can be compared, and PairMetrics are made for it.
 func (c *Comparison) countJobs(item, baseline *Row, t *table) {
-	if item.Record == nil || item.Summary == nil || baseline.Record == nil || baseline.Summary == nil {
-		return
-	}
 	a, b := item.Summary.Jobs, baseline.Summary.Jobs
 	c.NotCompleted += a.Submitted - a.Completed
 	c.BaselineNotCompleted += b.Submitted - b.Completed
@@ -279,7 +320,7 @@ func (s *Study) fillWithin(c *Comparison, t *table, level float64) {
 	}
 	for _, row := range t.replicates(c.Items) {
 		against := t.partner(s, &row)
-		if row.Record == nil || row.Summary == nil || against.Record == nil || against.Summary == nil {
+		if !row.came() || !against.came() {
 			continue
 		}
 		if paired, ok := t.traces.compare(s, &row, against, level)[c.Metric]; ok {
@@ -408,7 +449,7 @@ func (r *Result) statsTable() [][]string {
 		}
 	}
 	header = append(header, s.Axes[s.Compared].Name, "baseline", "n", "mean", "baseline_mean", "change", "t_low", "t_high", "bca_low", "bca_high",
-		"ratio_of_means", "wins", "ties", "wilcoxon_p", "holm_p", "looks", "method", "not_completed", "baseline_not_completed", "interval_p", "level")
+		"ratio_of_means", "wins", "ties", "wilcoxon_p", "holm_p", "looks", "method", "not_completed", "baseline_not_completed", "interval_p", "level", "left_out")
 	table := [][]string{header}
 	baseline := ""
 	if s.Baseline >= 0 {
@@ -442,7 +483,7 @@ func (r *Result) statsTable() [][]string {
 		if c.Known && c.Interval().Known() {
 			at = c.Level
 		}
-		row = append(row, decimal(p), decimal(at))
+		row = append(row, decimal(p), decimal(at), strconv.Itoa(c.LeftOut))
 		table = append(table, row)
 	}
 	return table

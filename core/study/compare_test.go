@@ -4,11 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
+	"github.com/quartet-sched/quartet/core/stats"
 )
 
 // pairs is a study of two schedulers over so many seeds, with rows whose summaries are given by scheduler and replicate.
@@ -196,6 +200,146 @@ func TestMeansOfTwoRuns(t *testing.T) {
 			if c.Known || c.N != 0 {
 				t.Errorf("%s: %+v, want nothing known", name, c)
 			}
+		}
+	}
+}
+
+// Runs of one workload at several loads and settings are one observation of a published figure.
+func TestPublishedFiguresCountWorkloads(t *testing.T) {
+	s, err := Parse("s.yaml", "s", []byte(`version: 1
+axes:
+  scheduler: [fifo, las]
+  load: [1, 2]
+  setting: [{name: a}, {name: b, with: {load: "1"}}]
+  workload: [{name: one}, {name: two, with: {load: "1"}}]
+seeds: {count: 3}
+published:
+  - {figure: T, metric: jct_seconds.mean, at: {scheduler: fifo}, value: 10}
+  - {figure: T, metric: jct_seconds.mean, at: {scheduler: fifo, load: "1", setting: a, workload: one}, value: 10}
+  - {figure: T, metric: jct_seconds.mean, at: {scheduler: las}, value: 10}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []Row
+	_ = s.cells(func(items []int) error {
+		for replicate := 1; replicate <= 3; replicate++ {
+			// 1, 2 and 3 of the first workload and 4, 5 and 6 of the second; loads and settings move each run, not its mean.
+			value := float64(3*items[3]+replicate) + []float64{-10, 5, 20}[2*items[1]+items[2]]
+			if items[3] == 0 {
+				value -= 5
+			} else {
+				value += 2.5
+			}
+			rows = append(rows, Row{&Run{Items: items, Replicate: replicate}, &Record{Summary: &metrics.Summary{JCTSeconds: metrics.Distribution{Mean: metrics.Number(value)}}}})
+		}
+		return nil
+	})
+	rows[len(rows)-1].Record = nil // of las
+	r := Result{Study: s, Rows: rows}
+	want := []struct {
+		mean            float64
+		values          []float64
+		runs, workloads int
+	}{{3.5, []float64{1, 2, 3, 4, 5, 6}, 15, 6}, {-13, []float64{-14, -13, -12}, 3, 3}, {nan, nil, 15, 6}}
+	for i, row := range r.publishedTable()[1:] {
+		tail := row[len(row)-7:]
+		between := stats.T(want[i].values, 0.95)
+		got := []string{tail[0], tail[6], tail[2], tail[4], tail[5]}
+		if diff := cmp.Diff([]string{strconv.Itoa(want[i].runs), strconv.Itoa(want[i].workloads), decimal(want[i].mean), decimal(between.Low), decimal(between.High)}, got); diff != "" {
+			t.Errorf("row %d: runs, workloads, ours and its ends (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+// A workload of which a run is missing enters no row that pools it: the others alone cover all cells.
+func TestPooledRowsAreOfWholeWorkloads(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gone           func(scheduler, workload, load, replicate int) bool
+		unknown        bool    // what is gone was run, and has no value
+		n, left        int     // of the row over all
+		mean, baseline float64 // of that row
+		loads          [2]int  // n of each load, all workloads
+	}{
+		"whole":                  {gone: func(int, int, int, int) bool { return false }, n: 6, mean: 110, baseline: 220, loads: [2]int{6, 6}},
+		"a run of the item":      {gone: func(s, w, l, r int) bool { return s == 1 && w == 0 && l == 1 && r == 2 }, n: 5, left: 1, mean: 110, baseline: 220, loads: [2]int{6, 5}},
+		"a run of the baseline":  {gone: func(s, w, l, r int) bool { return s == 0 && w == 1 && l == 0 && r == 1 }, n: 5, left: 1, mean: 110, baseline: 220, loads: [2]int{5, 6}},
+		"no value":               {gone: func(s, w, l, r int) bool { return s == 0 && w == 1 && l == 0 && r == 1 }, unknown: true, n: 5, left: 1, mean: 110, baseline: 220, loads: [2]int{5, 6}},
+		"one load of a workload": {gone: func(_, w, l, _ int) bool { return w == 0 && l == 1 }, n: 3, left: 3, mean: 110, baseline: 220, loads: [2]int{6, 3}},
+		"one load":               {gone: func(_, _, l, _ int) bool { return l == 1 }, n: 0, left: 6, mean: nan, baseline: nan, loads: [2]int{6, 0}},
+		"all":                    {gone: func(int, int, int, int) bool { return true }, n: 0, left: 6, mean: nan, baseline: nan},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Parse("s.yaml", "s", []byte("version: 1\naxes:\n  scheduler: [fifo, las]\n  workload: [{name: one}, {name: two}]\n  load: [1, 2]\n"+
+				"seeds: {count: 3}\nbaseline: {scheduler: fifo}\nmetrics: [jct_seconds.mean]\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var rows []Row
+			_ = s.cells(func(items []int) error {
+				for replicate := 1; replicate <= 3; replicate++ {
+					// The second load takes ten times as long: to lack one moves the mean.
+					value := metrics.Number([]float64{20, 200}[items[2]] * []float64{2, 1}[items[0]])
+					row := Row{&Run{Items: items, Replicate: replicate}, &Record{Outcome: Completed, Summary: &metrics.Summary{JCTSeconds: metrics.Distribution{Mean: value}}}}
+					switch gone := tc.gone(items[0], items[1], items[2], replicate); {
+					case gone && tc.unknown:
+						row.Summary.JCTSeconds.Mean = metrics.Number(nan)
+					case gone && replicate%2 == 0:
+						row.Record = nil
+					case gone:
+						row.Record = &Record{Outcome: Failed}
+					}
+					rows = append(rows, row)
+				}
+				return nil
+			})
+			r := &Result{Study: s, Rows: rows, Stats: s.compare(rows, nil, 1, 1)}
+			for i := range r.Stats {
+				c := &r.Stats[i]
+				if c.Items[1] >= 0 {
+					continue
+				}
+				if c.Items[2] >= 0 {
+					if c.N != tc.loads[c.Items[2]] || c.N+c.LeftOut != 6 {
+						t.Errorf("load %d: %d workloads and %d left out, want %d of 6", c.Items[2]+1, c.N, c.LeftOut, tc.loads[c.Items[2]])
+					}
+					continue
+				}
+				if got := []string{strconv.Itoa(c.N), strconv.Itoa(c.LeftOut), decimal(c.Mean), decimal(c.BaselineMean)}; !slices.Equal(got, []string{strconv.Itoa(tc.n), strconv.Itoa(tc.left), decimal(tc.mean), decimal(tc.baseline)}) {
+					t.Errorf("n, left out and means are %q, want %d, %d, %v, %v", got, tc.n, tc.left, tc.mean, tc.baseline)
+				}
+			}
+			if head, last := r.statsTable()[0], r.statsTable()[len(r.Stats)]; head[len(head)-1] != "left_out" || last[len(last)-1] != strconv.Itoa(tc.left) {
+				t.Errorf("row %q", last)
+			}
+		})
+	}
+}
+
+// What is never below 0 has no interval that is.
+func TestPublishedIntervalsEndAtZero(t *testing.T) {
+	s, err := Parse("s.yaml", "s", []byte(`version: 1
+axes: {scheduler: [fifo]}
+seeds: {count: 2}
+published: [{figure: T, metric: jct_seconds.mean, at: {scheduler: fifo}, value: 10}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		values   [2]float64
+		low, far bool // the interval ends at 0, or goes on below
+	}{
+		"far apart":   {[2]float64{1, 9}, true, false},
+		"close":       {[2]float64{100, 101}, false, false},
+		"one below 0": {[2]float64{-1, 9}, false, true},
+	} {
+		var rows []Row
+		for i, v := range tc.values {
+			rows = append(rows, Row{&Run{Items: []int{0}, Replicate: i + 1}, &Record{Summary: &metrics.Summary{JCTSeconds: metrics.Distribution{Mean: metrics.Number(v)}}}})
+		}
+		if _, of, _, _ := s.Points[0].ours(s, rows); (of.Low == 0) != tc.low || (of.Low < 0) != tc.far {
+			t.Errorf("%s: the interval begins at %v", name, of.Low)
 		}
 	}
 }

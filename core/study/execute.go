@@ -70,6 +70,18 @@ type Result struct {
 	Missing int
 	Narrow  bool // the intervals are as narrow as was asked for, or nothing was asked
 	Known   bool // none of them is unknown
+
+	counted map[string]bool // hashes of the runs that Ran or Reused counts: later looks have those of earlier ones, too
+}
+
+// counts reports whether a run was not counted yet, and notes that it is now.
+func (r *Result) counts(hash string) bool {
+	if r.counted == nil {
+		r.counted = map[string]bool{}
+	}
+	known := r.counted[hash]
+	r.counted[hash] = true
+	return !known
 }
 
 // Row is a run and what is kept of it.
@@ -199,12 +211,10 @@ func (r *Result) gather(kept *store, runs []*Run) {
 // execute runs what is not kept, several at a time. An error is one of keeping, or of the context.
 func execute(ctx context.Context, kept *store, runs []*Run, o *Options, result *Result) error {
 	var todo []*Run
-	seen := map[string]bool{}
 	for _, r := range runs {
-		if seen[r.Hash] {
-			continue // the same run by another name
+		if !result.counts(r.Hash) {
+			continue // the same run by another name, or of an earlier look
 		}
-		seen[r.Hash] = true
 		if record := kept.read(r.Hash); record != nil && record.Outcome != Failed && kept.usable(record) && !r.outside {
 			result.Reused++
 			continue

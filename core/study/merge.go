@@ -3,14 +3,17 @@ package study
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/core"
 )
 
 // Merge takes what other folders keep of the runs of a study and writes its tables. It runs nothing: where seeds are
 // added until intervals are narrow, those of the first look that are missing are missing. So is a run whose input file is here
-// with another content; where runs read one file with several, there is no table to write.
+// with another content; where runs read one file with several, there is no table to write, nor where a folder keeps runs of other
+// studies only.
 func Merge(ctx context.Context, s *Study, o Options, from []string) (*Result, error) {
 	return s.look(ctx, &o, func(kept *store, runs []*Run, result *Result) error {
 		kept.unchanged = true
@@ -20,7 +23,9 @@ func Merge(ctx context.Context, s *Study, o Options, from []string) (*Result, er
 
 // take takes what is not kept of runs from where it is.
 func (r *Result) take(s *Study, kept *store, runs []*Run, from []string) error {
-	r.Ran, r.Reused = 0, 0
+	if err := s.belong(runs, from); err != nil {
+		return err
+	}
 	folders := []*store{kept}
 	for _, folder := range from {
 		folders = append(folders, &store{dir: folder})
@@ -32,7 +37,7 @@ func (r *Result) take(s *Study, kept *store, runs []*Run, from []string) error {
 		if record == nil {
 			continue
 		}
-		if chosen[i] = folder; folder == kept && record.Outcome != Failed && !kept.changed(record) {
+		if chosen[i] = folder; folder == kept && record.Outcome != Failed && !kept.changed(record) && r.counts(run.Hash) {
 			r.Reused++
 		}
 		for _, in := range record.Inputs {
@@ -52,11 +57,32 @@ func (r *Result) take(s *Study, kept *store, runs []*Run, from []string) error {
 		if err != nil {
 			return err
 		}
-		if taken {
+		if taken && r.counts(run.Hash) {
 			r.Ran++
 		}
 	}
 	return nil
+}
+
+// belong refuses folders that keep runs, none of which is one of the study.
+func (s *Study) belong(runs []*Run, from []string) error {
+	var found core.Diagnostics
+	for _, folder := range from {
+		other := &store{dir: folder}
+		names, err := other.names()
+		if err != nil {
+			found = append(found, core.Diagnostic{Path: folder, Summary: "keeps no runs of a study", Hint: "give a folder that quartet bench wrote"})
+			continue
+		}
+		kept := slices.DeleteFunc(names, func(name string) bool { return filepath.Ext(name) != ".json" })
+		if len(kept) > 0 && !slices.ContainsFunc(runs, func(r *Run) bool { _, of := slices.BinarySearch(kept, r.Hash+".json"); return of }) {
+			found = append(found, core.Diagnostic{
+				Path: folder, Summary: fmt.Sprintf("keeps %d runs, and none is of study %q", len(kept), s.Name),
+				Hint: "give the folder of a shard of this study, which the same version of quartet ran",
+			})
+		}
+	}
+	return found.Err()
 }
 
 // seen is what an input file was in a folder.

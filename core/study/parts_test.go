@@ -349,7 +349,7 @@ func TestStatsWithoutABaseline(t *testing.T) {
 	if len(table) != 3 {
 		t.Fatalf("%d rows, want one for each scheduler below the header", len(table))
 	}
-	for i, want := range []string{"gpu_hours,fifo,,5,3,,,,,,,,,,,,1,values,,,,", "gpu_hours,las,,5,13,,,,,,,,,,,,1,values,,,,"} {
+	for i, want := range []string{"gpu_hours,fifo,,5,3,,,,,,,,,,,,1,values,,,,,0", "gpu_hours,las,,5,13,,,,,,,,,,,,1,values,,,,,0"} {
 		if got := strings.Join(table[i+1], ","); got != want || len(table[i+1]) != len(table[0]) {
 			t.Errorf("row %d\n%s, want\n%s", i, got, want)
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/quartet-sched/quartet/core/stats"
 )
 
@@ -16,14 +18,14 @@ import (
 type Published struct {
 	Figure string  // such as "Table 2"
 	Metric string  // of the summary
-	At     []Only  // one item of each axis that it is about; others are averaged over
+	At     []Only  // one item of each axis that it is about; of others the mean over the workloads
 	Value  float64 // in the unit of the metric
 }
 
 type publishedForm struct {
 	Figure string         `config:"figure" doc:"table or figure of the publication that it is from" required:"true"`
 	Metric string         `config:"metric" doc:"number of summary.json that it is" required:"true"`
-	At     map[string]any `config:"at" doc:"items that it is about, by axis; the mean over the items of other axes"`
+	At     map[string]any `config:"at" doc:"items that it is about, by axis; the mean over the workloads, each over the items of other axes"`
 	Value  string         `config:"value" doc:"number in the unit of the metric, or a duration where that is seconds" required:"true"`
 }
 
@@ -87,33 +89,51 @@ func (p *Published) covers(items []int) bool {
 // pointLevel is that of the intervals of ours.
 const pointLevel = .95
 
-// ours is the mean over the runs that a published figure is about, its interval of Student over these runs, and their number. It is
-// unknown while one of them is; so is the interval of one run.
-func (p *Published) ours(rows []Row) (mean float64, of stats.Interval, n int) {
-	var values []float64
-	sum := 0.0
+// ours is the mean over the workloads that a published figure is about, each the mean over its runs, with the interval of Student over
+// the workloads, which ends at 0 where no value is below, and the numbers of runs and of workloads. It is unknown while one of the runs is; so is the interval of one workload.
+func (p *Published) ours(s *Study, rows []Row) (mean float64, of stats.Interval, runs, workloads int) {
+	axis := s.axis(axisWorkload)
+	values := map[unit][]float64{}
+	var order []unit
 	for i := range rows {
-		if p.covers(rows[i].Items) {
-			values = append(values, rows[i].metric(p.Metric))
-			sum += values[len(values)-1]
+		if !p.covers(rows[i].Items) {
+			continue
 		}
+		key := unit{0, rows[i].Replicate}
+		if axis >= 0 {
+			key.workload = rows[i].Items[axis]
+		}
+		if values[key] == nil {
+			order = append(order, key)
+		}
+		values[key] = append(values[key], rows[i].metric(p.Metric))
+		runs++
 	}
-	return sum / float64(len(values)), stats.T(values, pointLevel), len(values)
+	means := make([]float64, len(order))
+	for i, key := range order {
+		means[i] = stat.Mean(values[key], nil)
+	}
+	of = stats.T(means, pointLevel)
+	if len(means) > 0 && slices.Min(means) >= 0 {
+		of.Low = math.Max(of.Low, 0) // times, counts and ratios are never below
+	}
+	return stat.Mean(means, nil), of, runs, len(order)
 }
 
 // publishedTable has a row for each published figure, with ours beside it.
 func (r *Result) publishedTable() [][]string {
 	header := append([]string{"figure", "metric"}, r.Study.axisNames()...)
-	table := [][]string{append(header, "runs", "published", "ours", "difference", "ours_low", "ours_high")}
+	table := [][]string{append(header, "runs", "published", "ours", "difference", "ours_low", "ours_high", "workloads")}
 	for i := range r.Study.Points {
 		p := &r.Study.Points[i]
 		items := r.Study.whole()
 		for _, o := range p.At {
 			items[o.Axis] = o.Items[0]
 		}
-		ours, interval, n := p.ours(r.Rows)
+		ours, interval, runs, workloads := p.ours(r.Study, r.Rows)
 		row := append([]string{p.Figure, p.Metric}, r.Study.itemNames(items)...)
-		table = append(table, append(row, strconv.Itoa(n), decimal(p.Value), decimal(ours), decimal(ours/p.Value-1), decimal(interval.Low), decimal(interval.High)))
+		table = append(table, append(row, strconv.Itoa(runs), decimal(p.Value), decimal(ours), decimal(ours/p.Value-1),
+			decimal(interval.Low), decimal(interval.High), strconv.Itoa(workloads)))
 	}
 	return table
 }

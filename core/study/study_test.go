@@ -224,6 +224,71 @@ func merge(t *testing.T, dir string, from ...string) {
 	}
 }
 
+// A folder with runs of other studies only is refused; one that was joined before is not, nor one of a shard that ran nothing yet.
+func TestMergeRefusesOtherStudies(t *testing.T) {
+	const one = "version: 1\nbase: [default.yaml]\nset: {workload.config.jobs: 3}\naxes: {scheduler: [fifo, srtf]}\nseeds: {count: 2}\n"
+	dir, part, other, empty := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
+	for i, d := range []string{dir, part} {
+		o := options(d)
+		o.Shard, o.Shards = i+1, 2
+		execute(t, one, o)
+	}
+	execute(t, strings.ReplaceAll(one, "jobs: 3", "jobs: 4"), options(other))
+	if err := os.Mkdir(filepath.Join(empty, ".runs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		from        []string
+		want        string
+		ran, reused int
+	}{
+		"another study":    {from: []string{part, other}, want: other + ": keeps 4 runs, and none is of study \"small\""},
+		"no study":         {from: []string{t.TempDir()}, want: "keeps no runs of a study"},
+		"nothing yet":      {from: []string{empty}, reused: 2},
+		"a shard":          {from: []string{empty, part}, ran: 2, reused: 2},
+		"twice":            {from: []string{part, part}, ran: 2, reused: 2},
+		"no other":         {reused: 2},
+		"its own":          {from: []string{dir}, reused: 2},
+		"of other studies": {from: []string{other, t.TempDir()}, want: "keeps no runs of a study"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			into := t.TempDir()
+			if err := os.CopyFS(filepath.Join(into, ".runs"), os.DirFS(filepath.Join(dir, ".runs"))); err != nil {
+				t.Fatal(err)
+			}
+			r, err := study.Merge(t.Context(), parse(t, one), options(into), tc.from)
+			switch {
+			case tc.want != "":
+				if err == nil || !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("error %v, want %q", err, tc.want)
+				}
+			case err != nil:
+				t.Error(err)
+			case r.Ran != tc.ran || r.Reused != tc.reused || r.Missing != 4-tc.ran-tc.reused:
+				t.Errorf("took %d, kept %d before, %d missing; want %d, %d", r.Ran, r.Reused, r.Missing, tc.ran, tc.reused)
+			}
+		})
+	}
+}
+
+// Looks that add seeds count each run once, whether it was run, kept or taken from another folder.
+func TestLooksCountRunsOnce(t *testing.T) {
+	const text = "version: 1\nbase: [default.yaml]\nset: {workload.config.jobs: 40, workload.config.span: 30m}\naxes: {scheduler: [fifo, srtf]}\nbaseline: {scheduler: fifo}\n" +
+		"seeds: {count: 5, until: {metric: jct_seconds.mean, half_width: 0.001%, most: 15}}\n"
+	o := options(t.TempDir())
+	for _, want := range [][2]int{{30, 0}, {0, 30}} {
+		if r := execute(t, text, o); r.Ran != want[0] || r.Reused != want[1] || len(r.Rows) != 30 || r.Looks != 3 {
+			t.Errorf("ran %d and reused %d of %d after %d looks, want %v of 30 after 3", r.Ran, r.Reused, len(r.Rows), r.Looks, want)
+		}
+	}
+	into := options(t.TempDir())
+	for _, want := range [][2]int{{30, 0}, {0, 30}} {
+		if r, err := study.Merge(t.Context(), parse(t, text), into, []string{o.Dir}); err != nil || r.Ran != want[0] || r.Reused != want[1] {
+			t.Errorf("merge: %v, took %d and had %d, want %v", err, r.Ran, r.Reused, want)
+		}
+	}
+}
+
 // Within a trace, too: the level of a metric is its own, whichever metric is compared first.
 func TestEveryMetricOfATraceHasItsLevel(t *testing.T) {
 	text := `

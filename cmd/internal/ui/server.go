@@ -104,6 +104,10 @@ func (s *Server) known(q *http.Request) bool {
 func (s *Server) answer(w http.ResponseWriter, q *http.Request) {
 	parts := strings.Split(strings.TrimPrefix(q.URL.Path, "/"), "/")
 	entries := s.entries()
+	if parts[0] == "" && len(parts) == 1 && len(entries) == 1 && isRun(s.folder) {
+		http.Redirect(w, q, "/"+entries[0].Link, http.StatusSeeOther)
+		return
+	}
 	if parts[0] == "" && len(parts) == 1 {
 		s.write(w, func(b *bytes.Buffer) error { return report.WriteIndex(b, filepath.Base(s.folder), entries) })
 		return
@@ -142,19 +146,24 @@ func (s *Server) dir(name string) string {
 	return filepath.Join(s.folder, name)
 }
 
+// isRun reports whether a folder holds a run or a study itself. A folder of such may have one of any name in it, such as "live".
 func isRun(dir string) bool {
-	for _, name := range [...]string{"manifest.json", "jobs.csv", "live"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+	for _, name := range [...]string{"manifest.json", "jobs.csv"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && !info.IsDir() {
 			return true
 		}
 	}
-	return report.IsStudy(dir) || report.GoesOn(dir)
+	return report.IsStudy(dir) || report.GoesOn(dir) || isLive(dir)
 }
 
 // entries lists the runs and studies of the folder.
 func (s *Server) entries() (list []report.Entry) {
 	if isRun(s.folder) {
-		return []report.Entry{entry(filepath.Base(s.folder), s.folder)}
+		name := s.folder
+		if whole, err := filepath.Abs(name); err == nil { // "." has no name of its own
+			name = whole
+		}
+		return []report.Entry{entry(filepath.Base(name), s.folder)}
 	}
 	found, err := os.ReadDir(s.folder)
 	if err != nil {

@@ -162,3 +162,64 @@ func TestSlowViewerGetsTheLatest(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 }
+
+// asked is the answer of the server of a folder to its user.
+func asked(t *testing.T, folder, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	s, err := New(folder, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4242}, func(string) Watch { return still{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:4242"+path, nil)
+	q.AddCookie(&http.Cookie{Name: s.cookie(), Value: s.token})
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, q)
+	return w
+}
+
+// A run may have any name, and a folder of runs is one whatever their names are.
+func TestFoldersOfRunsAreLists(t *testing.T) {
+	for _, name := range []string{"live", "jobs.csv", "manifest.json"} {
+		for file, text := range map[string]string{"jobs.csv": "job,name,submit_s\n0,a,0\n", "runs.csv": "run,scheduler,replicate,seed,offered_load,outcome\n"} {
+			folder := t.TempDir()
+			for path, text := range map[string]string{filepath.Join(name, file): text, "other/jobs.csv": "job,name,submit_s\n0,a,0\n"} {
+				path = filepath.Join(folder, path)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w := asked(t, folder, "/")
+			if text := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(text, `href="run/`+name+`/"`) || !strings.Contains(text, `href="run/other/"`) {
+				t.Errorf("%s with %s: %d, and no list of both", name, file, w.Code)
+			}
+			if w := asked(t, folder, "/run/"+name+"/"); w.Code != http.StatusOK {
+				t.Errorf("%s with %s: %d for its page", name, file, w.Code)
+			}
+		}
+	}
+}
+
+// The folder of one run or study has its page in the place of a list.
+func TestTheFolderOfARunIsItsPage(t *testing.T) {
+	_, folder := served(t)
+	t.Chdir(filepath.Join(folder, "one"))
+	for dir, link := range map[string]string{
+		filepath.Join(folder, "one"): "/run/one/", filepath.Join(folder, "one") + "/": "/run/one/", ".": "/run/one/", "../live-one": "/run/live-one/",
+		"../a b&<i>": "/run/a%20b&%3Ci%3E/",
+	} {
+		w := asked(t, dir, "/")
+		if got := w.Header().Get("Location"); w.Code != http.StatusSeeOther || got != link {
+			t.Errorf("%s: %d to %q, want %q", dir, w.Code, got, link)
+			continue
+		}
+		if page := asked(t, dir, link); page.Code != http.StatusOK {
+			t.Errorf("%s: %d for its page", dir, page.Code)
+		}
+	}
+	if w := asked(t, folder, "/"); w.Code != http.StatusOK {
+		t.Errorf("%d for a folder of runs", w.Code)
+	}
+}

@@ -92,11 +92,19 @@ const Q = (() => {
     c.restore();
   }
 
+  // from0 is the range of an axis that holds 0, with some room beyond what is drawn.
+  function from0(low, high, top) {
+    if (high == null) return [0, 1];
+    low = Math.min(0, low); high = Math.max(0, high);
+    const room = .05 * (high - low);
+    return [low < 0 ? low - room : 0, top || (high > 0 ? high + room : low < 0 ? 0 : 1)];
+  }
+
   let plots = [];
   const mostRows = 100;
   let observer = null;
 
-  // chart draws series over x and offers the same as a table. o: {title, x, series: [{label, y, step, band, dash}], format, xFormat, log, logY, from0, sync, height}
+  // chart draws series over x and offers the same as a table. o: {title, x, series: [{label, y, step, band, dash}], format, xFormat, log, top, xRange, yRange, sync, height}
   // With again, one of its title that is there already is given the new numbers.
   function chart(parent, o) {
     const labels = o.series.map(s => s.label).join('\n'), drawn = o.again && [...parent.children].find(f => f.chart && f.chart.title === o.title);
@@ -125,7 +133,7 @@ const Q = (() => {
     const options = {
       width: Math.max(240, figure.clientWidth || 600), height: o.height || 230, legend: { show: false },
       cursor: { sync: o.sync ? { key: o.sync } : undefined, drag: { x: true, y: false } },
-      scales: { x: { time: false, distr: o.log ? 3 : 1, range: o.xRange ? () => o.xRange : undefined }, y: { range: o.yRange ? () => o.yRange : (u, low, high) => high == null ? [0, 1] : [o.from0 === false ? low : Math.min(0, low), o.top || (high === low ? high + 1 : high * 1.05)] } },
+      scales: { x: { time: false, distr: o.log ? 3 : 1, range: o.xRange ? () => o.xRange : undefined }, y: { range: o.yRange ? () => o.yRange : (u, low, high) => from0(low, high, o.top) } },
       axes: [
         { ...axis(), ...(o.xSplits && (figure.clientWidth || 600) / o.xSplits.length < 100 ? { rotate: 30, size: 76 } : {}), splits: o.xSplits ? () => o.xSplits : undefined, incrs: o.xFormat ? undefined : steps, values: (u, list) => list.map(v => v == null ? '' : xFormat(v)), filter: o.log ? (u, list) => list.map(v => v > 0 && Number.isInteger(Math.round(1e6 * Math.log10(v)) / 1e6) ? v : null) : undefined },
         { ...axis(), size: 72, incrs: format === span ? [.001, .01, .1, ...steps] : undefined, values: (u, list) => list.map(v => v == null ? '' : (o.format || short)(v)) },
