@@ -146,7 +146,7 @@ func (f *importFlags) keepInput(path string, in io.ReadCloser) error {
 		return nil // there is none: it is told where it is read
 	}
 	if out, err := os.Stat(f.out); err == nil && os.SameFile(log, out) {
-		return problem("--out", fmt.Sprintf("%s is the log itself, which would be lost", f.out), "name another file")
+		return problem("--out", f.out+" is the log itself, which would be lost", "name another file")
 	}
 	return nil
 }
