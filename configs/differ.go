@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -34,8 +35,9 @@ func Differ(resolved, other []byte) ([]string, error) {
 	return list, nil
 }
 
-// Differences lists what Differ words, of the settings of two configs.
+// Differences lists what Differ words, of the settings of two configs. A section that one of them leaves out is at its defaults.
 func Differences(here, there []Leaf) []Difference {
+	here, there = withSections(here, there), withSections(there, here)
 	known := make(map[string]string, len(there))
 	for _, leaf := range there {
 		known[leaf.Path] = leaf.Value
@@ -60,6 +62,31 @@ func Differences(here, there []Leaf) []Difference {
 		}
 	}
 	return list
+}
+
+// withSections adds the defaults of the sections that a config leaves out and another has.
+func withSections(leaves, other []Leaf) []Leaf {
+	f, whole := defaultFile(), leaves
+	for _, section := range [...]struct {
+		prefix string
+		node   func() *yaml.Node
+	}{
+		{"sample.", func() *yaml.Node { return settings(&f.Sample) }},
+		{"estimate.", func() *yaml.Node { return settings(&f.Estimate) }},
+		{"measure.", f.Measure.node},
+	} {
+		within := func(leaf Leaf) bool { return strings.HasPrefix(leaf.Path, section.prefix) }
+		if slices.ContainsFunc(leaves, within) || !slices.ContainsFunc(other, within) {
+			continue
+		}
+		whole = slices.Clone(whole)
+		walkLeaves("", section.node(), func(path string, leaf *yaml.Node) {
+			if path = section.prefix + path; slices.ContainsFunc(other, func(o Leaf) bool { return o.Path == path }) {
+				whole = append(whole, Leaf{path, flow(leaf)})
+			}
+		})
+	}
+	return whole
 }
 
 // A Leaf is a setting of a resolved config: a scalar, or a list or mapping without content, as YAML on one line.

@@ -130,6 +130,11 @@ func TestDiffer(t *testing.T) {
 		"settings of one type":          {"p: {type: a, config: {x: 1}}", "p: {type: a, config: {x: 2}}", []string{"p.config.x: 1, there 2"}},
 		"an item of a list":             {"l: [{x: 1}, {x: 2}]", "l: [{x: 1}, {x: 3}]", []string{"l[1].x: 2, there 3"}},
 		"a word that begins like it":    {"outputs: 1", "outputs: 2", []string{"outputs: 1, there 2"}},
+		"a section with its defaults":   {"sample: {window: {first_job: 0, jobs: 0}, load: {factor: 1000, by: thinning}}", "", []string{"sample.load.factor: 1000, there 1"}},
+		"a section only there":          {"seed: 1", "seed: 1\nsample: {window: {first_job: 5}, load: {factor: 1}}", []string{"sample.window.first_job: 0, there 5"}},
+		"a section of both":             {"sample: {load: {factor: 2, by: thinning}}", "sample: {load: {factor: 3}}", []string{"sample.load.factor: 2, there 3", "sample.load.by: thinning, there nothing"}},
+		"estimates":                     {"estimate: {source: noisy, sigma: 0}", "", []string{"estimate.source: noisy, there declared"}},
+		"what is measured":              {"measure: {last_job: 9}", "", []string{"measure.last_job: 9, there -1"}},
 		"a component that is not there": {"p: {type: a, config: {x: 1}}", "", []string{"p.type: a, there nothing"}},
 	}
 	for name, tc := range cases {

@@ -30,7 +30,7 @@ func (a *app) compareCommand() *cobra.Command {
 		Short: "Compare runs, folders of runs or studies: what differs, how much, and how sure that is",
 		Long: `Compares each B with A. They are folders of runs; folders that hold several runs of one
 composition, which are paired by their inputs; or folders of studies, whose cells are paired by
-their axes. STUDY@ITEM is one scheduler of a study.
+their axes. STUDY@ITEM is one scheduler of a study, or another item of an axis.
 
 A change is shown where its 95 % interval leaves out 0; others begin with ~. Of two single runs
 the interval is that within one trace. Runs of other inputs are refused. docs/compare.md says

@@ -60,6 +60,9 @@ the run has not ended, is told there and here.
 				_, err := a.stdout.Write(page)
 				return err
 			}
+			if err := keepSources(args, out); err != nil {
+				return err
+			}
 			if err := writeWhole(out, page); err != nil {
 				return err
 			}
@@ -76,6 +79,31 @@ the run has not ended, is told there and here.
 		return report.Formats(), cobra.ShellCompDirectiveNoFileComp
 	})
 	return c
+}
+
+// keepSources refuses to write a page over a file in the folder of a run or a study, unless that is a page too.
+func keepSources(dirs []string, out string) error {
+	if _, err := os.Stat(out); err != nil || strings.EqualFold(filepath.Ext(out), filepath.Ext(reportFile)) {
+		return nil
+	}
+	path, err := filepath.Abs(out)
+	if err != nil {
+		return err
+	}
+	for folder := filepath.Dir(path); ; folder = filepath.Dir(folder) {
+		above, err := os.Stat(folder)
+		if err != nil {
+			return err
+		}
+		for _, dir := range dirs {
+			if info, err := os.Stat(dir); err == nil && os.SameFile(info, above) {
+				return problem("--out", fmt.Sprintf("%s is a file of %s, which would be lost", out, dir), "name another file, such as page.html")
+			}
+		}
+		if folder == filepath.Dir(folder) {
+			return nil
+		}
+	}
 }
 
 // reportFile is the page in the folder of a run.

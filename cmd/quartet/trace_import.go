@@ -107,6 +107,9 @@ func (f *importFlags) run(c *cobra.Command, a *app, path string) error {
 		return err
 	}
 	defer in.Close()
+	if err := f.keepInput(path, in); err != nil {
+		return err
+	}
 	trace, counts, err := exchange.Import(c.Context(), path, in, o)
 	if err != nil {
 		return err
@@ -128,6 +131,22 @@ func (f *importFlags) run(c *cobra.Command, a *app, path string) error {
 	}
 	if counts.Kept == 0 {
 		return problem(path, "no row is kept", "the reasons are listed above")
+	}
+	return nil
+}
+
+// keepInput refuses to write the trace over the log.
+func (f *importFlags) keepInput(path string, in io.ReadCloser) error {
+	file, isFile := in.(*os.File)
+	if !isFile {
+		file = os.Stdin
+	}
+	log, err := file.Stat()
+	if err != nil {
+		return nil // there is none: it is told where it is read
+	}
+	if out, err := os.Stat(f.out); err == nil && os.SameFile(log, out) {
+		return problem("--out", f.out+" is the log itself, which would be lost", "name another file")
 	}
 	return nil
 }
@@ -154,7 +173,7 @@ func writeInto(path string, stdout io.Writer, write func(io.Writer) error) (err 
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return problem("--out", fmt.Sprintf("cannot be written: %v", err), "")
+		return fmt.Errorf("write %q: %w", path, err)
 	}
 	defer func() {
 		if err != nil {

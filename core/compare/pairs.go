@@ -86,38 +86,55 @@ func matchBy(base, other []*Run, key func(*Run) string) (pairs []*pair, left, ri
 	return pairs, left, right
 }
 
-// matchStudies pairs the runs of two studies by the items of their axes and their replicate: of the compared axis too, unless one
-// item of each takes part.
+// paired is the axis on which items of two sides are compared: that of those that were chosen, or the compared one of the studies.
+func paired(base, other *Side) (axis int, err error) {
+	switch {
+	case base.chosen >= 0 && other.chosen >= 0 && base.chosen != other.chosen:
+		return 0, problem(other.Label, fmt.Sprintf("is one %s, and %s is one %s", other.study.Axes[other.chosen].Name, base.Label, base.study.Axes[base.chosen].Name), "choose both on one axis")
+	case base.chosen >= 0:
+		return base.chosen, nil
+	case other.chosen >= 0:
+		return other.chosen, nil
+	}
+	return base.study.Compared, nil
+}
+
+// matchStudies pairs the runs of two studies by the items of their axes and their replicate: of the axis on which items are chosen
+// too, unless one item of each takes part.
 func matchStudies(base, other *Side) (pairs []*pair, alone []string, err error) {
 	a, b := base.study, other.study
-	single := len(base.items) == 1 && len(other.items) == 1
 	for i := range max(len(a.Axes), len(b.Axes)) {
 		if i >= len(a.Axes) || i >= len(b.Axes) || a.Axes[i].Name != b.Axes[i].Name || a.Compared != b.Compared {
 			return nil, nil, problem(other.Label, "its axes are not those of "+base.Label, "compare studies that differ in the items of their axes only")
 		}
 	}
-	axis := a.Axes[a.Compared].Name
-	common := func(item string) bool { return slices.Contains(base.items, item) && slices.Contains(other.items, item) }
-	if !single && !slices.ContainsFunc(base.items, common) {
+	at, err := paired(base, other)
+	if err != nil {
+		return nil, nil, err
+	}
+	axis, here, there := a.Axes[at].Name, base.on(at), other.on(at)
+	single := len(here) == 1 && len(there) == 1
+	common := func(item string) bool { return slices.Contains(here, item) && slices.Contains(there, item) }
+	if !single && !slices.ContainsFunc(here, common) {
 		return nil, nil, problem(other.Label, fmt.Sprintf("none of its items of %s is one of %s", axis, base.Label), fmt.Sprintf("choose one of each, such as %s and %s",
-			base.folder+Separator+base.items[0], other.folder+Separator+other.items[0]))
+			base.folder+Separator+here[0], other.folder+Separator+there[0]))
 	}
 	key := func(r *Run) string {
 		items := slices.Clone(r.Items)
 		if single {
-			items[a.Compared] = ""
+			items[at] = ""
 		}
 		return fmt.Sprintf("%q %d", items, r.Replicate)
 	}
 	workload := slices.IndexFunc(a.Axes, func(axis study.Axis) bool { return axis.Name == "workload" })
 	taking := func(s *Side) (runs []*Run) {
-		for _, item := range s.items {
+		for _, item := range s.on(at) {
 			if !single && !common(item) {
 				alone = append(alone, fmt.Sprintf("%s %s of %s", axis, item, s.folder))
 			}
 		}
 		for _, r := range s.Runs {
-			if single || common(r.Items[a.Compared]) {
+			if single || common(r.Items[at]) {
 				runs = append(runs, r)
 			}
 		}
@@ -127,10 +144,10 @@ func matchStudies(base, other *Side) (pairs []*pair, alone []string, err error) 
 	for _, p := range pairs {
 		p.cell = slices.Clone(p.base.Items)
 		if single {
-			p.cell[a.Compared] = p.other.Items[a.Compared]
+			p.cell[at] = p.other.Items[at]
 		}
 		p.unit = strconv.Itoa(p.base.Replicate)
-		if workload >= 0 && workload != a.Compared {
+		if workload >= 0 && workload != at {
 			p.unit += " " + p.base.Items[workload]
 		}
 	}

@@ -28,7 +28,8 @@ type Side struct {
 
 	folder string
 	study  *study.Kept // nil for folders of runs
-	items  []string    // of its compared axis, those that take part
+	chosen int         // axis of the item that takes part; -1 for the whole study
+	item   string
 }
 
 // Run is one run of a side.
@@ -62,8 +63,8 @@ type Options struct {
 	Resolve func(config []byte) ([]byte, error)
 }
 
-// ReadSide reads the folder of a run, a folder that holds several, or that of a study; STUDY@ITEM is one item of the compared axis
-// of a study. An error that a user can mend is a core.Diagnostics.
+// ReadSide reads the folder of a run, a folder that holds several, or that of a study; STUDY@ITEM is one item of an axis
+// of a study, of the compared one where several have it. An error that a user can mend is a core.Diagnostics.
 func ReadSide(path string, o Options) (*Side, error) {
 	dir, item := path, ""
 	info, err := os.Stat(path)
@@ -259,28 +260,64 @@ func (r *Run) takeJobs(jobs []metrics.Job) {
 	r.jobsKey = hex.EncodeToString(sum.Sum(nil))
 }
 
-// readStudy reads the runs of a study, or of one item of its compared axis.
+// choose finds the axis of an item: the compared one, or else the only one that has it.
+func (s *Side) choose(item string) error {
+	s.item = item
+	var axes, names []string
+	for i := range s.study.Axes {
+		axis := &s.study.Axes[i]
+		items := itemNames(axis)
+		names = append(names, items...)
+		switch {
+		case !slices.Contains(items, item):
+		case i == s.study.Compared:
+			s.chosen = i
+			return nil
+		default:
+			s.chosen = i
+			axes = append(axes, axis.Name)
+		}
+	}
+	switch len(axes) {
+	case 0:
+		return problem(s.Label, fmt.Sprintf("nothing on the axes of the study is called %q", item), core.SuggestHint(item, "names", names))
+	case 1:
+		return nil
+	}
+	return problem(s.Label, fmt.Sprintf("%q is on several axes of the study: %s", item, strings.Join(axes, ", ")), "an item of "+s.study.Axes[s.study.Compared].Name+" can be chosen")
+}
+
+func itemNames(axis *study.Axis) (names []string) {
+	for i := range axis.Items {
+		names = append(names, axis.Items[i].Name)
+	}
+	return names
+}
+
+// on are the items of an axis that take part.
+func (s *Side) on(axis int) []string {
+	if s.chosen == axis {
+		return []string{s.item}
+	}
+	return itemNames(&s.study.Axes[axis])
+}
+
+// readStudy reads the runs of a study, or of one item of an axis.
 func (s *Side) readStudy(dir, item string, o Options) error {
 	k, err := study.ReadKept(dir)
 	if err != nil {
 		return diagnostics(dir, err)
 	}
-	s.study = k
-	axis := &k.Axes[k.Compared]
-	var names []string
-	for i := range axis.Items {
-		names = append(names, axis.Items[i].Name)
-	}
-	if s.items = names; item != "" {
-		if !slices.Contains(names, item) {
-			return problem(s.Label, fmt.Sprintf("no %s of the study is called %q", axis.Name, item), core.SuggestHint(item, "names", names))
+	s.study, s.chosen = k, -1
+	if item != "" {
+		if err := s.choose(item); err != nil {
+			return err
 		}
-		s.items = []string{item}
 	}
 	var found core.Diagnostics
 	for i := range k.Runs {
 		kept := &k.Runs[i]
-		if !slices.Contains(s.items, kept.Items[k.Compared]) {
+		if s.chosen >= 0 && kept.Items[s.chosen] != s.item {
 			continue
 		}
 		label := fmt.Sprintf("%s: %s, replicate %d", dir, strings.Join(kept.Items, ", "), kept.Replicate)

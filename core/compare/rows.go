@@ -43,6 +43,7 @@ type Row struct {
 	Why         string
 
 	judged []*pair
+	family string // rows of one are corrected together
 }
 
 // group is the pairs of a row.
@@ -75,7 +76,7 @@ func (o *Other) groups() []group {
 	for _, p := range o.pairs {
 		over := slices.Clone(p.cell)
 		for a := range over {
-			if several[a] && a != o.study.Compared {
+			if several[a] && a != o.study.Compared && a != o.chosen {
 				over[a] = study.Pooled
 			}
 		}
@@ -89,6 +90,18 @@ func (o *Other) groups() []group {
 		return pooled
 	}
 	return append(pooled, cells...)
+}
+
+// family is what the runs of the base in a group have in common: an item of a study that is compared with those of others is one
+// base of them all.
+func (g *group) family() string {
+	cell := slices.Clone(g.cell)
+	for i, item := range cell {
+		if item != study.Pooled {
+			cell[i] = g.pairs[0].base.Items[i]
+		}
+	}
+	return fmt.Sprintf("%v %q", g.headline, cell)
 }
 
 // fill makes the rows: those of the metrics that were chosen, or of those that some run has.
@@ -117,6 +130,7 @@ func (r *Result) fill(chosen, judged []string) {
 		for i := range r.Others {
 			for _, g := range groups[i] {
 				row := g.row(name)
+				row.family = g.family()
 				if row.Against = i; row.Why != Unknown || slices.Contains(asked, name) {
 					r.Rows = append(r.Rows, row)
 				}
@@ -147,7 +161,7 @@ func correct(rows []Row, others int) {
 		if math.IsNaN(rows[i].P) {
 			continue
 		}
-		key := fmt.Sprintf("%v %q", rows[i].Headline, rows[i].Cell)
+		key := rows[i].family
 		if families[key] == nil {
 			order = append(order, key)
 		}

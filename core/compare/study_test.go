@@ -1,10 +1,13 @@
 package compare_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core/compare"
@@ -13,9 +16,9 @@ import (
 )
 
 // studied runs a study of some schedulers, and is its folder.
-func studied(t *testing.T, name, schedulers, nodes string) string {
+func studied(t *testing.T, name, schedulers, nodes string, more ...string) string {
 	t.Helper()
-	text := `
+	text := strings.Join(more, "\n") + `
 version: 1
 name: ` + name + `
 base: [default.yaml]
@@ -92,6 +95,80 @@ func TestStudies(t *testing.T) {
 	}
 	if _, err := compare.ReadSide(a+"@fifi", compare.Options{}); err == nil || !strings.Contains(err.Error(), `did you mean "fifo"?`) {
 		t.Errorf("an item that is not there: %v", err)
+	}
+}
+
+// Several items of one study against one base are a family: each of them is another chance to find something.
+func TestHolmOverItems(t *testing.T) {
+	a := studied(t, "a", "fifo, srtf, las", twoDevices)
+	for name, others := range map[string][]string{
+		"items of a study":             {a + "@srtf", a + "@las"},
+		"an item that comes twice":     {a + "@las", a + "@las"},
+		"an item, and a study with it": {a + "@srtf", a},
+	} {
+		r := compared(t, compare.Choice{Unequal: true}, append([]string{a + "@fifo"}, others...)...)
+		var rows []compare.Row
+		for _, row := range r.Rows {
+			if row.Headline && row.Metric == "queueing_seconds.mean" && !math.IsNaN(row.P) {
+				rows = append(rows, row)
+			}
+		}
+		if len(rows) == 0 {
+			t.Errorf("%s: no row has a p", name)
+			continue
+		}
+		var list []float64
+		for _, row := range rows {
+			list = append(list, row.P)
+		}
+		for i, want := range stats.Holm(list) {
+			if rows[i].Holm != want {
+				t.Errorf("%s: p of %v is %v, and %v after Holm, want %v of %v", name, rows[i].Cell, rows[i].P, rows[i].Holm, want, list)
+			}
+		}
+	}
+	// Whole studies: a family for each scheduler.
+	for _, row := range compared(t, compare.Choice{}, a, a, a).Rows {
+		if !math.IsNaN(row.P) && row.Holm != math.Min(1, 2*row.P) && row.P != 1 {
+			t.Errorf("%s of %v: p is %v, and %v after Holm over two sides", row.Metric, row.Cell, row.P, row.Holm)
+		}
+	}
+}
+
+// A scheduler is found by its name, also in a study whose baseline is of another axis.
+func TestAnItemOfAnotherAxis(t *testing.T) {
+	a := studied(t, "a", "fifo, srtf", twoDevices, "baseline: {workload: poisson}")
+	r := compared(t, compare.Choice{Metrics: []string{"jct_seconds.mean"}}, a+"@fifo", a+"@srtf")
+	if o := r.Others[0]; o.Pairs != 12 || len(o.Composition) != 1 || o.Composition[0].What != "pipeline.allocation.type" {
+		t.Errorf("got %+v", o)
+	}
+	var cells [][]string
+	for _, row := range r.Rows {
+		if row.Headline {
+			cells = append(cells, row.Cell)
+		}
+	}
+	if diff := cmp.Diff([][]string{{"srtf", "poisson", study.Pooled}, {"srtf", "even", study.Pooled}}, cells); diff != "" {
+		t.Errorf("headlines (-want +got):\n%s", diff)
+	}
+	if r := compared(t, compare.Choice{}, a+"@fifo", a+"@fifo"); r.Others[0].Pairs != 12 || len(r.Others[0].Composition) != 0 {
+		t.Errorf("an item with itself: %+v", r.Others[0])
+	}
+	for name, tc := range map[string]struct{ a, b, want string }{
+		"two axes":         {a + "@fifo", a + "@even", "is one workload, and " + a + "@fifo is one scheduler; choose both on one axis"},
+		"an item of a few": {a + "@srtf", a, "scheduler fifo of " + a + " has no partner"},
+	} {
+		if _, err := tried(t, compare.Choice{}, tc.a, tc.b); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+	for item, want := range map[string]string{
+		"fif": `nothing on the axes of the study is called "fif"; did you mean "fifo"?`,
+		"0.5": "", "even": "",
+	} {
+		if _, err := compare.ReadSide(a+"@"+item, compare.Options{}); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", item, err, want)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ func (t Table) without(drop func(Column) bool) Table {
 }
 
 // fit makes the table as narrow as a line: it wraps text as long as that can be read, then leaves out columns in the order of
-// Drop, and then wraps further. A table of numbers may stay wider.
+// Drop, and then wraps further. Where that is not enough the cells of a row stand below each other.
 func (t Table) fit(line int) Table {
 	if line <= 0 {
 		return t
@@ -69,11 +69,31 @@ func (t Table) fit(line int) Table {
 			drop = max(drop, c.Drop)
 		}
 		if drop == 0 {
-			widths, _ = t.widths(line, leastWidth)
+			widths, fits = t.widths(line, leastWidth)
+			if !fits && len(t.Columns) > 2 {
+				t = t.stacked()
+				widths, _ = t.widths(line, leastWidth)
+			}
 			return t.wrap(widths)
 		}
 		t = t.without(func(c Column) bool { return c.Drop == drop })
 	}
+}
+
+// stacked is the table with a line for each cell that is not empty, beside the name of its column, and an empty one between rows.
+func (t Table) stacked() Table {
+	s := Table{Columns: []Column{{Name: "what"}, {Name: "value"}}}
+	for i, row := range t.Rows {
+		if i > 0 {
+			s.Rows = append(s.Rows, []any{"", ""})
+		}
+		for k, cell := range row {
+			if value := text(cell); value != "" {
+				s.Rows = append(s.Rows, []any{t.Columns[k].Name, value})
+			}
+		}
+	}
+	return s
 }
 
 // widths are those of the columns, the widest ones of text made narrower until all fit a line or none is wider than least.

@@ -68,6 +68,48 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
+// Numbers are not wrapped: where they do not fit, the cells of a row stand below each other.
+func TestNumbersFitTheTerminal(t *testing.T) {
+	numbers := Table{
+		Columns: []Column{{Name: "metric"}, {Name: "n", Numeric: true}, {Name: "baseline", Numeric: true}, {Name: "mean", Numeric: true}, {Name: "interval"}},
+		Rows:    [][]any{{"jct_seconds.mean", 2, "37m 17s", "37m 18s", "[+1.2 %, +1.3 %]"}, {"restarts", 2, "0", "0", ""}},
+	}
+	want := `what      value
+metric    jct_seconds.mean
+n         2
+baseline  37m 17s
+mean      37m 18s
+interval  [+1.2 %, +1.3 %]
+
+metric    restarts
+n         2
+baseline  0
+mean      0
+`
+	for columns, want := range map[int]string{
+		30: want,
+		41: `metric    n  baseline     mean  interval
+jct_seco  2   37m 17s  37m 18s  [+1.2 %,
+nds.mean                        +1.3 %]
+restarts  2         0        0
+`,
+		40: `metric    n  baseline     mean  interval
+jct_seco  2   37m 17s  37m 18s  [+1.2 %,
+nds.mean                        +1.3 %]
+restarts  2         0        0
+`,
+		39: want,
+	} {
+		w := &terminal{columns: columns}
+		if err := numbers.Write(w, Text); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, w.String()); diff != "" {
+			t.Errorf("%d columns (-want +got):\n%s", columns, diff)
+		}
+	}
+}
+
 func TestWideShowsAll(t *testing.T) {
 	want := `id  job                              ran  tenant  why
  1  resnet                       12m 05s  a       waiting_for_devices (wants 4 devices, 2 available)

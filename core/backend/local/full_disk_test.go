@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -97,5 +98,55 @@ func TestTheDiskIsFull(t *testing.T) {
 	}
 	for _, name := range acknowledged {
 		waitUntilGone(t, b, name) // none of them was lost
+	}
+}
+
+// A store that cannot be begun or gone on with, as there is no room, is not damaged: nobody is told to throw it away, and with
+// room it opens.
+func TestNoRoomToOpen(t *testing.T) {
+	for _, made := range []bool{false, true} {
+		for _, left := range []int{0, 4 << 10, 8 << 10, 12 << 10, 16 << 10, 20 << 10, 32 << 10} {
+			disk := testdisk.New(t, 1<<20)
+			dir := filepath.Join(disk, "live")
+			if made {
+				s, err := openStore(dir, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.close(); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			testdisk.Fill(t, disk, left)
+			for _, fresh := range []bool{false, true} {
+				s, err := openStore(dir, fresh)
+				if err == nil {
+					if err := s.close(); err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				_, refused := errors.AsType[core.Diagnostics](err)
+				if refused || !errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "damaged") {
+					t.Errorf("made %v, %d bytes left, fresh %v: %v, want that there is no room", made, left, fresh, err)
+				}
+			}
+			if err := os.Remove(filepath.Join(disk, testdisk.Filling)); err != nil {
+				t.Fatal(err)
+			}
+			s, err := openStore(dir, false)
+			if err != nil {
+				t.Errorf("made %v, %d bytes were left, and there is room: %v", made, left, err)
+				continue
+			}
+			if err := s.close(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, storeFile+".damaged")); err == nil {
+				t.Errorf("made %v, %d bytes were left: the store was set aside", made, left)
+			}
+		}
 	}
 }

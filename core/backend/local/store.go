@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -80,6 +82,9 @@ func openStore(dir string, fresh bool) (*store, error) {
 	if errors.Is(err, errUnchecked) {
 		return nil, err
 	}
+	if slices.ContainsFunc(machineFaults, func(fault error) bool { return errors.Is(err, fault) }) || errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("open the store: %w", err) // it is as sound as it was
+	}
 	if !fresh {
 		refusal.Summary, refusal.Hint = fmt.Sprintf("the store is damaged: %v", err), "--fresh stops its jobs, sets it aside and begins anew"
 		return nil, core.Diagnostics{refusal}
@@ -100,10 +105,14 @@ func (s *store) open() (err error) {
 	if err != nil {
 		return err
 	}
+	begins := false
 	defer func() {
 		if err != nil {
 			unlock(file)     // the memory map that a panic leaves behind would hold the lock
 			_ = file.Close() // it may be closed already
+			if begins {
+				s.unbegin()
+			}
 		}
 	}()
 	for wait := lockWait; !lock(file); wait -= lookAgain {
@@ -111,6 +120,9 @@ func (s *store) open() (err error) {
 			return errLocked
 		}
 		time.Sleep(lookAgain)
+	}
+	if info, err := file.Stat(); err == nil {
+		begins = info.Size() == 0
 	}
 	return s.guard(func() (err error) {
 		if err := checkStore(file); err != nil {
@@ -134,6 +146,22 @@ func (s *store) open() (err error) {
 			return nil
 		})
 	})
+}
+
+// unbegin empties a store that could not be made whole, or the next one would take it for damaged. Another scheduler may have made
+// it its own meanwhile.
+func (s *store) unbegin() {
+	file, err := os.OpenFile(s.path, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if !lock(file) {
+		return
+	}
+	if err := checkStore(file); err != nil && !errors.Is(err, errUnchecked) {
+		_ = file.Truncate(0) // best effort: that there is no store is told
+	}
 }
 
 // guard turns what a damaged file does to a memory map into an error.

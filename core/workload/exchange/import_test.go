@@ -70,7 +70,7 @@ func TestImport(t *testing.T) {
 				"3 6 0 5 0 -1 -1 0 -1 -1 1 4 1 -1 1 1 -1 -1\n4 6 0 5 1 -1 -1 1 -1 -1 2 4 1 -1 1 1 -1 -1\n5 6 0 -1 1 -1 -1 1 -1 -1 5 4 1 -1 1 1 -1 -1\n6 7\n1 9 0 1 1 -1 -1 1 1 1 1 1 1 1 1 1 1 1\n",
 			want: "name,submit_s,duration_s,replicas,tenant,application,limit_s,observed_start_s,outcome\n1,0,100,4,vision lab,7,200,10,completed\n2,5,50,2,4,,,,failed\n",
 			dropped: map[string]int{
-				reasonNoGPU: 1, "part of a job that another line sums up": 1, reasonNeverRan: 1, "line has not 18 fields": 1, reasonAgain: 1,
+				reasonNoGPU: 1, reasonParts: 1, reasonNeverRan: 1, "line has not 18 fields": 1, reasonAgain: 1,
 			},
 		},
 		"batsim": {

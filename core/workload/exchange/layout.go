@@ -123,6 +123,8 @@ type heading struct {
 	keepBy []int             // column of each of Options.Keep
 	texts  []int             // columns of free text
 	idAt   int               // column that tells steps of jobs; -1 for none
+
+	nodesMapped bool // by Options.Map: a number of devices is that on each node
 }
 
 // find is the column of a name: exactly, or else in lower case and without signs; -1 for none.
@@ -154,6 +156,7 @@ func (in *importer) heading(cells [][]byte, line int, l *layout) (*heading, erro
 		}
 		h.fields[f] = []int{k}
 	}
+	h.nodesMapped = len(h.fields[fieldNodes]) > 0
 	for f := range fieldCount {
 		if len(h.fields[f]) > 0 {
 			continue
@@ -167,17 +170,28 @@ func (in *importer) heading(cells [][]byte, line int, l *layout) (*heading, erro
 		}
 	}
 	missing := func(f field) bool { return len(h.fields[f]) == 0 }
-	needed := func(f field, unless bool) {
+	needed := func(f field, unless bool, or ...field) {
 		if missing(f) && !unless {
+			names := []string{fieldNames[f]}
+			for _, other := range or {
+				names = append(names, fieldNames[other])
+			}
 			ds = append(ds, core.Diagnostic{
-				Position: at, Summary: "missing column " + fieldNames[f],
-				Hint: fmt.Sprintf("name it with --map %s=COLUMN; columns of the file: %s", fieldNames[f], strings.Join(h.names, ", ")),
+				Position: at, Summary: "missing column " + strings.Join(names, " or "),
+				Hint: fmt.Sprintf("name it with --map %s=COLUMN; columns of the file: %s", strings.Join(names, "=COLUMN or "), strings.Join(h.names, ", ")),
 			})
 		}
 	}
 	needed(fieldSubmit, false)
 	needed(fieldReplicas, false)
-	needed(fieldDuration, !missing(fieldStart) && !missing(fieldEnded))
+	switch {
+	case missing(fieldStart) && !missing(fieldEnded):
+		needed(fieldDuration, false, fieldStart)
+	case missing(fieldEnded) && !missing(fieldStart):
+		needed(fieldDuration, false, fieldEnded)
+	default:
+		needed(fieldDuration, !missing(fieldStart))
+	}
 	for _, k := range in.Keep {
 		column := h.find(k.Column)
 		if f := field(slices.Index(fieldNames[:], k.Column)); column < 0 && f >= 0 && !missing(f) {

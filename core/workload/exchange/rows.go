@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -271,17 +272,21 @@ func (t *rowReader) sized(r *Record) bool {
 			continue
 		}
 		n, valid := count(cell)
-		of, perNode := "", false
+		of, perNode := "", t.nodesMapped
 		if x, ok := number(cell); ok && !valid && !t.steps && x > 0 && x <= maxCount {
 			n, valid = max(1, int(math.Round(x))), true // a mean over time
 		}
 		if !valid && (t.steps || bytes.Contains(cell, []byte("gpu"))) {
 			size := t.size(cell)
-			n, of, perNode, valid = size.devices, size.of, size.perNode, size.understood
+			n, of, perNode, valid = size.devices, size.of, size.perNode || t.nodesMapped && !t.steps, size.understood
 		}
-		if nodes, ok := t.has(fieldNodes); ok && perNode {
-			if m, ok := count(nodes); ok && m > 0 {
+		if nodes, ok := t.has(fieldNodes); perNode {
+			m, whole := count(nodes)
+			if ok = ok && whole && m > 0; ok {
 				n *= m
+			} else if t.nodesMapped {
+				t.drop("nodes cannot be read", nodes)
+				return false
 			}
 		}
 		if !valid || n < 0 || n > maxCount {
@@ -311,7 +316,7 @@ func (t *rowReader) timed(r *Record) bool {
 		}
 		x, ok := moment(cell, t.Zone)
 		if !ok {
-			t.drop(fieldNames[m.field]+" cannot be read", cell)
+			t.drop(fieldNames[m.field]+cmp.Or(finer(cell), " cannot be read"), cell)
 			return false
 		}
 		*m.into = x

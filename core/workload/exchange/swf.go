@@ -44,6 +44,7 @@ func (in *importer) swf(content io.Reader) error {
 	}
 	l := newLines(content)
 	names := [swfFields]map[string]string{}
+	parts := swfParts{dropped: map[string]bool{}}
 	for {
 		line, err := l.next()
 		switch {
@@ -51,6 +52,7 @@ func (in *importer) swf(content io.Reader) error {
 			if in.tally.rows == 0 {
 				return in.problem(0, "no rows", "expected lines of 18 numbers")
 			}
+			parts.drop(in)
 			return nil
 		case errors.Is(err, errLong):
 			in.tally.rows++
@@ -83,11 +85,52 @@ func (in *importer) swf(content io.Reader) error {
 		if in.tally.rows++; in.tally.rows%chunk == 0 && in.Err() != nil {
 			return in.Err()
 		}
-		in.swfLine(line, l.number, &names)
+		in.swfLine(line, l.number, &names, &parts)
 	}
 }
 
-func (in *importer) swfLine(line []byte, number int, names *[swfFields]map[string]string) {
+// swfParts are the lines of jobs that ran in parts. The line that sums a job up may stand before or after them.
+type swfParts struct {
+	dropped map[string]bool // jobs of other lines, by number
+	lines   []swfPart
+}
+
+type swfPart struct {
+	job  string
+	line int
+	text string
+}
+
+// drop drops them all, once every line was read.
+func (p *swfParts) drop(in *importer) {
+	for _, part := range p.lines {
+		reason := reasonPart
+		if _, kept := in.byName[part.job]; !kept && !p.dropped[part.job] {
+			reason = reasonParts
+		}
+		in.tally.drop(reason, part.line, part.text)
+	}
+}
+
+const (
+	reasonPart  = "part of a job that another line sums up"
+	reasonParts = "part of a job that no line sums up"
+)
+
+// unlikely tells why a time of a line is none; empty when it is one.
+func unlikely(name string, seconds float64) string {
+	switch {
+	case seconds == -1:
+		return name + " is not known"
+	case seconds < 0:
+		return name + " is below 0"
+	case seconds > maxSeconds:
+		return name + " is above 1e11 s"
+	}
+	return ""
+}
+
+func (in *importer) swfLine(line []byte, number int, names *[swfFields]map[string]string, parts *swfParts) {
 	var cells [swfFields][]byte
 	var x [swfFields]float64
 	drop := func(reason string) { in.tally.drop(reason, number, string(line)) }
@@ -118,8 +161,12 @@ func (in *importer) swfLine(line []byte, number int, names *[swfFields]map[strin
 	case 5:
 		r.Outcome = "cancelled"
 	case 2, 3, 4:
-		drop("part of a job that another line sums up")
+		parts.lines = append(parts.lines, swfPart{r.Name, number, shorten(string(line))})
 		return
+	}
+	drop = func(reason string) {
+		parts.dropped[r.Name] = true
+		in.tally.drop(reason, number, string(line))
 	}
 	for _, k := range in.Keep {
 		if !in.keeps(r.Outcome) {
@@ -144,14 +191,14 @@ func (in *importer) swfLine(line []byte, number int, names *[swfFields]map[strin
 	case devices > maxCount || devices != float64(int32(devices)):
 		drop("processors are not a whole number up to 1048576")
 		return
-	case r.Submit < 0 || r.Submit > maxSeconds:
-		drop("submit time is not known")
+	case unlikely("submit time", r.Submit) != "":
+		drop(unlikely("submit time", r.Submit))
 		return
 	case r.Duration < 0 && r.Outcome == "cancelled":
 		drop(reasonNeverRan)
 		return
-	case r.Duration < 0 || r.Duration > maxSeconds:
-		drop("run time is not known")
+	case unlikely("run time", r.Duration) != "":
+		drop(unlikely("run time", r.Duration))
 		return
 	}
 	if fault := r.fault(); fault != "" {

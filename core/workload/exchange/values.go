@@ -97,6 +97,21 @@ func moment(cell []byte, zone *time.Location) (float64, bool) {
 	return float64(((daysSince1970(year, month, day)*24+hour)*60+minute)*60+second) + fraction, true
 }
 
+// finer tells that a number would be a day of this century in another unit than seconds; empty where it would not.
+func finer(cell []byte) string {
+	const from, to = 1e9, 4e9 // 2001 to 2096
+	x, ok := number(cell)
+	for _, unit := range [...]struct {
+		name string
+		per  float64
+	}{{"milliseconds", 1e3}, {"microseconds", 1e6}, {"nanoseconds", 1e9}} {
+		if ok && from*unit.per <= x && x < to*unit.per {
+			return " looks like " + unit.name + ", and is read in seconds"
+		}
+	}
+	return ""
+}
+
 // offsetOf is the seconds that a zone such as Z, +01:00 or -0530 is ahead of UTC.
 func offsetOf(text []byte) (float64, bool) {
 	if len(text) == 1 && (text[0] == 'Z' || text[0] == 'z') {
