@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command kube starts a Kubernetes control plane on this machine, with simulated nodes, for tests and for whoever wants to try
 // Quartet on Kubernetes. It builds the programs from pinned modules first, which takes minutes once.
 //
