@@ -37,7 +37,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test mutants race python node examples browser slow kills faults reality fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
+.PHONY: help build test mutants race python node examples browser slow kills faults reality kube kube-down kube-test fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +108,19 @@ faults: ## every fault of a plugin in every stage, simulated and run, and 500 ra
 
 reality: ## hold the simulator against paced trainings: some 15 minutes
 	$(GO) run ./tools/reality
+
+KUBE_NODES   ?= 8
+KUBE_DEVICES ?= 8
+
+kube: ## start a Kubernetes control plane with simulated nodes, and print its kubeconfig (KUBE_NODES=8, KUBE_DEVICES=8)
+	@$(GO) run ./tools/kube up -bin $(BIN)/controlplane -dir $(BIN)/kube -nodes $(KUBE_NODES) -devices $(KUBE_DEVICES)
+
+kube-down: ## end that control plane
+	@$(GO) run ./tools/kube down -dir $(BIN)/kube
+
+kube-test: ## build the control plane, and run the tests that need one
+	$(GO) run ./tools/kube build -bin $(BIN)/controlplane
+	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 ./internal/kubecluster
 
 mutants: ## change the code in one place at a time and list the changes that no test notices (PACKAGES, SAMPLE=0)
 	$(GO) run ./tools/mutants -sample $(SAMPLE) -known tools/mutants/survivors.txt $(PACKAGES)

@@ -59,6 +59,7 @@ var rooms = []room{
 		"admission/...", "allocation/...", "placement/...", "elasticity/...",
 	}},
 	{"cmd", []string{"..."}},
+	{"tools/kube", []string{"internal/kubecluster"}},
 	{"tools", []string{".", "configs", "core/..."}},
 	{"examples/embed", []string{".", "core/..."}},
 	{"examples", []string{"core", "core/agent", "core/goodput"}},
