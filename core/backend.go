@@ -19,7 +19,8 @@ type Backend interface {
 	//
 	// It waits for nothing else. When the context ends it returns its error, or the round that is due anyway, and loses
 	// nothing: the next call tells what this one did not. It returns io.EOF when nothing more will ever happen, and from
-	// then on. Any other error is a malfunction that ends the run.
+	// then on. Unavailable says that it cannot tell for a while, and ErrFenced that another scheduler took over. Any other error
+	// is a malfunction that ends the run.
 	Next(ctx context.Context, w Wake) (Observation, error)
 	// Apply takes in the changes of a round, as of the observation last told. It returns once they outlive the scheduler,
 	// where jobs do, and need not wait for them to be carried out: a job that is to run on devices that another one has not
@@ -29,7 +30,8 @@ type Backend interface {
 	// A change for a job that has ended, or lost its devices, since the observation has no effect, for the pipeline is yet to
 	// be told. What becomes of the others is told as events: a start that comes to nothing, because its node is down, as
 	// JobInterrupted; the end of a job that was faster than its stop, as that. An error, for a job that was never submitted
-	// say, is a malfunction that ends the run; some changes may have been taken in.
+	// say, is a malfunction that ends the run; some changes may have been taken in. After Unavailable the same changes are
+	// applied again.
 	Apply(ctx context.Context, changes []Change) error
 	// Capabilities are the same at every call.
 	Capabilities() []Capability

@@ -2,8 +2,8 @@ package core
 
 import "fmt"
 
-// Capacity is how many devices each accelerator type has, whatever the health of their nodes: what a job could get of an
-// idle, healthy cluster.
+// Capacity is how many devices each accelerator type has, whatever the health of their nodes that are not gone: what a job
+// could get of an idle, healthy cluster.
 type Capacity struct {
 	// OneType leaves out that jobs may mix types, for an allocator that puts each on devices of one.
 	OneType bool
@@ -17,7 +17,9 @@ func (k *Capacity) Count(c *Cluster) {
 	}
 	clear(k.byType)
 	for i := range c.Nodes {
-		k.byType[c.Nodes[i].Accelerator] += c.Nodes[i].Devices
+		if n := &c.Nodes[i]; n.Health != Gone {
+			k.byType[n.Accelerator] += n.Devices
+		}
 	}
 }
 
@@ -58,8 +60,8 @@ func (c *Cluster) CapacityFor(spec *JobSpec) int {
 func (c *Cluster) devicesOf(accelerator AcceleratorID) int {
 	total := 0
 	for i := range c.Nodes {
-		if c.Nodes[i].Accelerator == accelerator {
-			total += c.Nodes[i].Devices
+		if n := &c.Nodes[i]; n.Accelerator == accelerator && n.Health != Gone {
+			total += n.Devices
 		}
 	}
 	return total

@@ -7,18 +7,23 @@ type Cause uint8
 
 // The causes. Unknown is what a backend says that cannot tell, and stands for a node that failed.
 const (
-	CauseUnknown     Cause = iota
-	CauseNodeFailed        // a node it ran on is down
-	CauseNodeDrained       // a node it ran on is being emptied
-	CauseDeviceLost        // a device it ran on is gone
-	CauseKilled            // somebody or something ended its processes, and not the scheduler
-	CauseNeverBegan        // it was given devices, and no process of it ever ran
-	CausePreempted         // its devices went to others
-	CauseExited            // its own processes ended it
+	CauseUnknown      Cause = iota
+	CauseNodeFailed         // a node it ran on is down
+	CauseNodeDrained        // a node it ran on is being emptied
+	CauseDeviceLost         // a device it ran on is gone
+	CauseKilled             // somebody or something ended its processes, and not the scheduler
+	CauseNeverBegan         // it was given devices, and no process of it ever ran
+	CausePreempted          // its devices went to others
+	CauseExited             // its own processes ended it
+	CauseEvicted            // somebody else took it from its node
+	CauseRefused            // its replicas were refused: by a quota, or by the node they were to run on
+	CauseNoImage            // what it is to run could not be fetched
+	CauseStartTimeout       // some of its replicas did not begin in time
 )
 
 var causeNames = [...]string{
 	"unknown", "node_failed", "node_drained", "device_lost", "killed", "never_began", "preempted", "exited",
+	"evicted", "refused", "no_image", "start_timeout",
 }
 
 func (c Cause) String() string { return name(causeNames[:], int(c)) }
@@ -34,7 +39,7 @@ func (c Cause) Reason() Reason {
 	switch c {
 	case CausePreempted:
 		return PreemptedByPriority
-	case CauseKilled, CauseNeverBegan, CauseExited:
+	case CauseKilled, CauseNeverBegan, CauseExited, CauseEvicted, CauseRefused, CauseNoImage, CauseStartTimeout:
 		return Interrupted
 	default:
 		return NodeUnavailable
@@ -44,5 +49,5 @@ func (c Cause) Reason() Reason {
 // preempts reports whether an interruption for this cause counts as a preemption. One of an unknown cause does, as it always
 // has.
 func (c Cause) preempts() bool {
-	return c == CauseUnknown || c == CausePreempted || c == CauseNodeDrained
+	return c == CauseUnknown || c == CausePreempted || c == CauseNodeDrained || c == CauseEvicted
 }

@@ -16,6 +16,11 @@ func TestCauses(t *testing.T) {
 		CauseNeverBegan:  {Interrupted, false},
 		CausePreempted:   {PreemptedByPriority, true},
 		CauseExited:      {Interrupted, false},
+		CauseEvicted:     {Interrupted, true},
+		CauseRefused:     {Interrupted, false},
+		CauseNoImage:     {Interrupted, false},
+
+		CauseStartTimeout: {Interrupted, false},
 	}
 	if len(cases) != len(causeNames) {
 		t.Errorf("%d of %d causes are looked at", len(cases), len(causeNames))

@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -21,14 +22,17 @@ const MaxDevicesPerNode = 64
 // Health says whether a node takes part in placement.
 type Health uint8
 
-// The states of a node. A draining node is up, but nothing may be placed or left on it after the next round.
+// The states of a node. A draining node is up, but nothing may be placed or left on it after the next round. One that is
+// being provisioned is to become ready. One that is gone never comes back, and neither does its id.
 const (
 	Ready Health = iota
 	Draining
 	Down
+	Provisioning
+	Gone
 )
 
-var healthNames = [...]string{"ready", "draining", "down"}
+var healthNames = [...]string{"ready", "draining", "down", "provisioning", "gone"}
 
 func (h Health) String() string { return name(healthNames[:], int(h)) }
 
@@ -42,38 +46,46 @@ type Node struct {
 	MemoryGB    float64
 	Rack        string
 	Health      Health
+	Unusable    DeviceSet // devices that are broken, or held by others than the jobs of this cluster
 }
 
-// Usable is the set of devices that may be placed on now: all of them, or none.
+// Usable is the set of devices that may be placed on now: none of a node that is not ready.
 func (n *Node) Usable() DeviceSet {
 	if n.Health != Ready {
 		return 0
 	}
-	return FirstDevices(n.Devices)
+	return FirstDevices(n.Devices) &^ n.Unusable
 }
 
-// Cluster is the machines and the accelerator types they carry.
+// Cluster is the machines and the accelerator types they carry. Nodes that join, and their types, come last.
 type Cluster struct {
 	Accelerators []string
 	Nodes        []Node
+	// MayGrow says that nodes may still join: no job is rejected for good for being too large.
+	MayGrow bool
 }
 
-// Devices counts every device, whatever the health of its node.
+// Devices counts every device, whatever the health of its node, unless that is gone.
 func (c *Cluster) Devices() int {
 	total := 0
 	for i := range c.Nodes {
-		total += c.Nodes[i].Devices
+		if n := &c.Nodes[i]; n.Health != Gone {
+			total += n.Devices
+		}
 	}
 	return total
 }
 
-// UsableDevices counts the devices of ready nodes.
+// Accelerator is the id of a type; AnyAccelerator for a type that no node ever carried.
+func (c *Cluster) Accelerator(name string) AcceleratorID {
+	return AcceleratorID(slices.Index(c.Accelerators, name))
+}
+
+// UsableDevices counts the usable devices of ready nodes.
 func (c *Cluster) UsableDevices() int {
 	total := 0
 	for i := range c.Nodes {
-		if c.Nodes[i].Health == Ready {
-			total += c.Nodes[i].Devices
-		}
+		total += c.Nodes[i].Usable().Count()
 	}
 	return total
 }
@@ -82,7 +94,9 @@ func (c *Cluster) UsableDevices() int {
 func (c *Cluster) LargestNode() int {
 	largest := 0
 	for i := range c.Nodes {
-		largest = max(largest, c.Nodes[i].Devices)
+		if n := &c.Nodes[i]; n.Health != Gone {
+			largest = max(largest, n.Devices)
+		}
 	}
 	return largest
 }

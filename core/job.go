@@ -8,7 +8,8 @@ import (
 // JobID is the rank of a job in submission order. Ties everywhere are broken by it.
 type JobID int32
 
-// JobSpec is what is known of a job when it is submitted. It never changes.
+// JobSpec is what is known of a job when it is submitted. It never changes: when its owner edits the job, another one takes its
+// place, with the same ID and Name.
 type JobSpec struct {
 	ID            JobID
 	Name          string // unique in a run
@@ -24,6 +25,8 @@ type JobSpec struct {
 	// Pinned is set for a job that cannot be preempted: the devices that it gets first stay its own until it ends, or
 	// one of their nodes fails or is drained. A policy that takes them away breaks a rule.
 	Pinned bool
+	// Suspended is set for a job that its owner holds back: it gets no devices, and gives back those that it has.
+	Suspended bool
 
 	Accelerators []string // types the job can run on; empty for all
 	MixesTypes   bool     // its replicas may run on devices of different types at once
@@ -94,6 +97,7 @@ type Job struct {
 	WaitingReason Reason // why it waits, as last decided
 	Seats         []Seat // devices held, in the order the placer chose; nil unless Running
 	Held          int    // number of devices in Seats
+	Starting      bool   // some of its replicas do not run yet, as far as the backend tells: it holds its devices all the same
 	Tuning        Tuning
 
 	AsOfSeconds   float64 // moment at which Executed and Attained were brought up to date
@@ -167,7 +171,7 @@ func (j *Job) EndedAt(state JobState, seconds float64) *Job {
 		ended.LastChange = seconds
 	}
 	ended.Progress, ended.ProgressRate, ended.ProgressAsOf = j.WorkDone(seconds), 0, seconds
-	ended.State, ended.FinishSeconds, ended.Seats, ended.Held = state, seconds, nil, 0
+	ended.State, ended.FinishSeconds, ended.Seats, ended.Held, ended.Starting = state, seconds, nil, 0, false
 	if state == Completed && j.TotalWork > 0 {
 		ended.Progress = j.TotalWork
 	}

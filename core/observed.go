@@ -29,7 +29,7 @@ func (e *Event) check(j *Job) error {
 		if least := min(m.Nodes, m.Replicas, m.PerDevice); least < 0 {
 			return wrong("a count", least)
 		}
-	case JobProgressed, JobInterrupted:
+	case JobProgressed, JobInterrupted, JobShrunk:
 		for _, v := range [...]struct {
 			what  string
 			value float64

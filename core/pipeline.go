@@ -62,6 +62,7 @@ type Pipeline struct {
 	standing  Standing // of the answers of the last round together; IfSeated is the allocator's
 
 	resumption resumption
+	outlast    func(ctx context.Context, inVain int, trouble error) error // nil: no trouble is outlasted
 }
 
 // NewPipeline returns a pipeline over a cluster, whose Health fields it takes over. The stopwatch times the stages and
@@ -88,6 +89,9 @@ func (p *Pipeline) Run(ctx context.Context, b Backend) error {
 		if errors.Is(err, io.EOF) {
 			return p.keep()
 		}
+		if errors.Is(err, ErrFenced) {
+			return err // what was learned is kept by the one that took over
+		}
 		if err != nil {
 			err = errors.Join(err, p.keep())
 			return fmt.Errorf("wait for round %d: %w", p.state.view.Round+1, err)
@@ -109,7 +113,7 @@ func (p *Pipeline) Round(ctx context.Context, seen Observation, b Backend) error
 	if err != nil {
 		return err
 	}
-	if err := b.Apply(ctx, changes); err != nil { // 7: make it so
+	if err := p.persist(ctx, func() error { return b.Apply(ctx, changes) }); err != nil { // 7: make it so
 		return fmt.Errorf("round %d: apply: %w", s.view.Round, err)
 	}
 	s.commit()

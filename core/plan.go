@@ -51,14 +51,25 @@ const (
 	NodeChanged                     // the health of a node changed
 	JobInterrupted                  // a running job lost its devices, and waits again; Cause tells why
 	JobSubmitted
-	JobCancelled // nobody wants the job any more
+	JobCancelled    // nobody wants the job any more
+	NodeAdded       // a node joined; its id is the next one
+	NodeRemoved     // a node left for good
+	JobStarting     // some replicas of a running job do not run yet; Message says what they wait for
+	JobStarted      // all replicas of a running job run
+	JobShrunk       // a running job lost some of its devices, and goes on with the rest
+	DevicesReleased // a job that was stopped or moved let go of devices
+	JobChanged      // its owner edited the job
 )
 
 var eventNames = [...]string{
 	"job_progressed", "job_measured", "job_finished", "job_failed", "node_changed", "job_interrupted", "job_submitted", "job_cancelled",
+	"node_added", "node_removed", "job_starting", "job_started", "job_shrunk", "devices_released", "job_changed",
 }
 
 func (k EventKind) String() string { return name(eventNames[:], int(k)) }
+
+// OfNode reports whether events of the kind are about a node, not about a job.
+func (k EventKind) OfNode() bool { return k == NodeChanged || k == NodeAdded || k == NodeRemoved }
 
 // Event is something that happened on the backend since the round before.
 type Event struct {
@@ -70,13 +81,18 @@ type Event struct {
 	Kind      EventKind
 	AtSeconds float64
 	Job       JobID
-	Spec      *JobSpec // JobSubmitted
-	Node      NodeID   // NodeChanged
-	Health    Health   // NodeChanged
+	Spec      *JobSpec   // JobSubmitted, JobChanged
+	Held      *Held      // JobSubmitted: of a job that runs already; nil for all others
+	Added     *AddedNode // NodeAdded
+	Node      NodeID     // NodeChanged, NodeAdded, NodeRemoved
+	Health    Health     // NodeChanged
+	Unusable  DeviceSet  // NodeChanged: see Node.Unusable
+	Seats     []Seat     // JobShrunk: those left. DevicesReleased: those let go of
 
-	// JobProgressed and JobInterrupted: the job's progress is Progress at FromSeconds and grows with Rate.
+	// JobProgressed, JobInterrupted and JobShrunk, and JobSubmitted with Held: the job's progress is Progress at FromSeconds and
+	// grows with Rate.
 	Progress, Rate, FromSeconds float64
-	StepsLeft                   float64 // JobSubmitted, JobProgressed and JobInterrupted; NaN when unknown
+	StepsLeft                   float64 // NaN when unknown; of JobSubmitted, too
 
 	// Message says in one sentence why, of a job that failed, was interrupted or begins again; empty when nobody knows. It
 	// is for people: no decision depends on it.
@@ -86,4 +102,30 @@ type Event struct {
 
 	Measurement Measurement // JobMeasured
 	Gradients   Gradients   // JobMeasured
+}
+
+// AddedNode is a node that joins. Its type may be new to the cluster.
+type AddedNode struct {
+	Name        string
+	Accelerator string
+	Devices     int // 1..MaxDevicesPerNode
+	CPUs        float64
+	MemoryGB    float64
+	Rack        string
+	Health      Health // not Gone
+	Unusable    DeviceSet
+}
+
+// Held is what a job holds and has behind it that runs already when it is submitted, as after the scheduler was replaced.
+type Held struct {
+	Seats       []Seat
+	Tuning      Tuning
+	FirstStart  float64 // seconds, as all moments
+	LastChange  float64
+	Executed    float64 // seconds with devices, up to the event
+	Attained    float64 // device-seconds, up to the event
+	Restarts    int
+	Preemptions int
+	Measured    []Measurement
+	Gradients   Gradients
 }

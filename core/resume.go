@@ -177,7 +177,7 @@ func (r *resumption) end() {
 func (p *Pipeline) next(ctx context.Context, b Backend) (Observation, error) {
 	r := &p.resumption
 	if r.memory == nil {
-		return b.Next(ctx, p.wake())
+		return p.wait(ctx, b, p.wake())
 	}
 	for {
 		replaying := r.memory.Replaying()
@@ -201,7 +201,7 @@ func (p *Pipeline) next(ctx context.Context, b Backend) (Observation, error) {
 		if r.immediate {
 			w.BySeconds = p.state.view.NowSeconds
 		}
-		seen, err := b.Next(waiting, w)
+		seen, err := p.wait(waiting, b, w)
 		cancel()
 		if err != nil && errors.Is(err, context.Canceled) && ctx.Err() == nil {
 			continue // Replace asks for it
@@ -475,7 +475,7 @@ func (s *state) repeat(changes []Change) ([]Change, error) {
 				return nil, fmt.Errorf("round %d: a record has job %q on node %d, which is not there", s.view.Round, j.Name, seat.Node)
 			}
 		}
-		if j.State == Pending && c.Action != Discard {
+		if j.State == Pending && c.Action != Discard && c.Action != Stop {
 			s.admit(j)
 		}
 		if c.Action == Discard {

@@ -21,6 +21,7 @@ type state struct {
 	stale     []*Job // jobs whose response must be asked for, by JobID
 	asked     []*Job // pending jobs that every admitter so far admits
 	unseated  []Verdict
+	suspended []*Job // that held devices when their owners suspended them in this round
 	evicted   []*Job // that get the same devices again
 	blocked   bool   // a blocking grant was not seated
 	recorded  bool   // the round was decided by an earlier scheduler, and nobody is asked
@@ -35,15 +36,16 @@ type state struct {
 	used      int     // devices that jobs hold
 	occupancy occupancy
 	missing   missing
+	shrunken  bool     // nodes left, or jobs were edited: an admitted job may be too large
 	capacity  Capacity // counted when the first job is looked at
 	oneType   string   // id of the allocator, if it puts each job on one type
 }
 
 // mark is what this round already said about a job: a field holds when its number is that of the round.
 type mark struct {
-	touched, granted, answered, placed, stayed, tuned int
-	grant, verdict, tuning                            int // indices into the grants, the unseated verdicts and the tunings
-	replicas                                          int // granted
+	touched, granted, answered, placed, stayed, tuned, suspended int
+	grant, verdict, tuning                                       int // indices into the grants, the unseated verdicts and the tunings
+	replicas                                                     int // granted
 
 	nodesTold bool // the job was told which devices it misses
 }
@@ -72,6 +74,7 @@ func (s *state) observe(seen Observation) error {
 	v.Changed = v.Changed[:0]
 	s.report.Events = s.skipTold(seen.Events)
 	s.report.Ended, s.report.Verdicts = s.report.Ended[:0], s.report.Verdicts[:0]
+	s.suspended = s.suspended[:0]
 	for i := range s.report.Events {
 		if err := s.take(&s.report.Events[i]); err != nil {
 			return fmt.Errorf("round %d: %w", v.Round, err)
@@ -140,17 +143,14 @@ func (s *state) take(e *Event) error {
 		j.StepsLeft = e.StepsLeft
 		s.pinned = s.pinned || j.Pinned
 		v.Jobs[e.Job] = j
-		s.pending = insertJob(s.pending, j)
 		s.touch(e.Job)
-		return nil
-	case NodeChanged:
-		if e.Node < 0 || int(e.Node) >= len(v.Cluster.Nodes) {
-			return fmt.Errorf("backend told of unknown node %d", e.Node)
+		if e.Held != nil {
+			return s.hold(j, e)
 		}
-		v.Cluster.Nodes[e.Node].Health = e.Health
-		v.HealthChanges++
-		v.Devices = v.Cluster.UsableDevices()
+		s.pending = insertJob(s.pending, j)
 		return nil
+	case NodeChanged, NodeAdded, NodeRemoved:
+		return s.takeNode(e)
 	}
 	if !s.submitted(e.Job) {
 		return fmt.Errorf("backend told %v of unknown job %d", e.Kind, e.Job)
@@ -183,6 +183,12 @@ func (s *state) take(e *Event) error {
 		if e.Kind == JobFinished && j.TotalWork > 0 {
 			j.Progress = j.TotalWork
 		}
+	case JobStarting, JobStarted:
+		j.Starting = e.Kind == JobStarting && j.State == Running
+	case JobShrunk:
+		return s.shrink(j, e)
+	case JobChanged:
+		return s.change(j, e)
 	}
 	return nil
 }
@@ -234,7 +240,7 @@ func (s *state) release(j *Job, at float64) {
 	j.LastChange = at
 	s.used -= j.Held
 	s.occupancy.release(j.Seats)
-	j.Seats, j.Held, j.State = nil, 0, Waiting
+	j.Seats, j.Held, j.State, j.Starting = nil, 0, Waiting, false
 	s.view.Waiting++
 	s.running = removeJob(s.running, j)
 }
@@ -277,12 +283,14 @@ func (s *state) forgetEnded() {
 // the admitters about. A job is looked at when its response is new.
 func (s *state) rejectImpossible() {
 	s.asked = s.asked[:0]
-	if s.capacity.byType == nil && len(s.pending) > 0 {
-		s.capacity.Count(s.view.Cluster)
-	}
+	s.countCapacity()
 	ended := len(s.report.Ended)
 	for _, j := range s.pending {
-		if s.marks[j.ID].touched == s.view.Round {
+		if j.Suspended {
+			s.holdBack(j, Verdict{Reason: Suspended})
+			continue
+		}
+		if s.marks[j.ID].touched == s.view.Round || j.WaitingReason == AwaitingNodes {
 			need := s.responses[j.ID].MinReplicas
 			if capacity, widest := s.capacity.For(s.view.Cluster, j.JobSpec); need > capacity {
 				s.rejectFor(j, need, capacity, widest)
@@ -296,8 +304,15 @@ func (s *state) rejectImpossible() {
 	}
 }
 
+// countCapacity counts the devices of the cluster when nodes joined or left since the last time.
+func (s *state) countCapacity() {
+	if s.capacity.byType == nil {
+		s.capacity.Count(s.view.Cluster)
+	}
+}
+
 // rejectFor rejects a job that needs more devices than the cluster has for it, or than its widest type has where the
-// allocator mixes none.
+// allocator mixes none. It holds the job back where nodes may join.
 func (s *state) rejectFor(j *Job, need, capacity int, widest AcceleratorID) {
 	v := Verdict{
 		Job: j.ID, Code: Reject, Reason: ExceedsCluster, By: "pipeline",
@@ -308,6 +323,11 @@ func (s *state) rejectFor(j *Job, need, capacity int, widest AcceleratorID) {
 		v.Reason = AcceleratorMissing
 	case j.MixesTypes && s.capacity.OneType:
 		v.By, v.Message = s.oneType, NotMixed(s.oneType, s.view.Cluster.Accelerators[widest])
+	}
+	if s.view.Cluster.MayGrow {
+		v.Reason, v.Message = AwaitingNodes, ""
+		s.holdBack(j, v)
+		return
 	}
 	s.reject(j, v)
 }
@@ -345,6 +365,11 @@ func (s *state) admit(j *Job) {
 // the jobs rejected in this round.
 func (s *state) diff(plan *Plan, stages *Stages) []Change {
 	s.changes, s.evicted = s.changes[:0], s.evicted[:0]
+	for _, j := range s.suspended {
+		if !j.State.Ended() && s.marks[j.ID].placed != s.view.Round {
+			s.changes = append(s.changes, Change{Round: s.view.Round, Action: Stop, Job: j.ID, Reason: Suspended, By: "pipeline"})
+		}
+	}
 	if s.occupancy.kept < len(s.running) {
 		s.stops(stages)
 	}
@@ -376,7 +401,7 @@ func (s *state) stops(stages *Stages) {
 		if s.marks[j.ID].granted == round {
 			c.By = stages.Placement.ID
 		}
-		if !s.onReadyNodes(j.Seats) {
+		if !s.usable(j.Seats) {
 			c.Reason, c.By = NodeUnavailable, "pipeline"
 		}
 		s.changes = append(s.changes, c)
@@ -395,6 +420,9 @@ func (s *state) compare(plan *Plan, stages *Stages, p *Placement) {
 		c.Tuning = plan.Tunings[m.tuning]
 	} else if len(c.Tuning.BatchByReplica) != Replicas(p.Seats) {
 		c.Tuning.BatchByReplica = nil // it was for other seats
+	}
+	if m.suspended == round {
+		c.Action = Move // its owner held it back and let it go on again since the round before
 	}
 	if j.State == Running {
 		if p.Evicted {
@@ -415,9 +443,10 @@ func (s *state) compare(plan *Plan, stages *Stages, p *Placement) {
 	s.changes = append(s.changes, c)
 }
 
-func (s *state) onReadyNodes(seats []Seat) bool {
+// usable reports whether every device of seats may be placed on.
+func (s *state) usable(seats []Seat) bool {
 	for _, seat := range seats {
-		if s.view.Cluster.Nodes[seat.Node].Health != Ready {
+		if seat.Devices&^s.view.Cluster.Nodes[seat.Node].Usable() != 0 {
 			return false
 		}
 	}
@@ -437,6 +466,9 @@ func (s *state) commit() {
 		s.view.journal.add(c.Job)
 		switch c.Action {
 		case Stop:
+			if c.Reason == Suspended && j.State == Pending {
+				continue // it was released when its owner said so
+			}
 			s.release(j, now)
 			j.Preemptions++
 			j.Progress, j.ProgressRate, j.ProgressAsOf = j.WorkDone(now), 0, now
@@ -467,7 +499,7 @@ func (s *state) seat(j *Job, c *Change, now float64) {
 	} else {
 		j.Restarts++
 	}
-	j.State, j.WaitingReason = Running, NoReason
+	j.State, j.WaitingReason, j.Starting = Running, NoReason, false
 	s.marks[j.ID].nodesTold = false
 	held := Replicas(c.Seats)
 	s.used += held - j.Held

@@ -208,7 +208,7 @@ func TestDevicesOfANode(t *testing.T) {
 	if got := c.LargestNode(); got != 8 {
 		t.Errorf("the largest node has %d devices, want 8", got)
 	}
-	for h, want := range map[core.Health]string{core.Ready: "ready", core.Down: "down", core.Down + 1: "unknown(3)"} {
+	for h, want := range map[core.Health]string{core.Ready: "ready", core.Down: "down", core.Gone + 1: "unknown(5)"} {
 		if got := h.String(); got != want {
 			t.Errorf("health %q, want %q", got, want)
 		}

@@ -37,12 +37,14 @@ const (
 	NodeUnavailable            // the node it ran on, or nodes that it needs, are down or draining
 	PolicyDecision             // the policy said no for a reason of its own; see the message
 	Interrupted                // its processes were killed or never began; it is to start again
+	AwaitingNodes              // it is too large for the nodes that there are, and more may join
+	Suspended                  // its owner holds it back
 )
 
 var reasonNames = [...]string{
 	"none", "exceeds_cluster", "accelerator_missing", "quota_exceeded", "load_limit", "waiting_for_devices",
 	"blocked_by_earlier", "fragmented", "preempted_by_priority", "node_unavailable", "policy_decision",
-	"interrupted",
+	"interrupted", "awaiting_nodes", "suspended",
 }
 
 // Reasons lists the names of all reasons in order of precedence.

@@ -27,6 +27,9 @@ func (s *state) explainWaiting() {
 		if nodesMissing {
 			s.missing.blame(s, c, &v)
 		}
+		if s.shrunken {
+			s.blameCapacity(c, &v)
+		}
 		if !math.IsNaN(j.FirstStart) && j.LastChange == s.view.NowSeconds && v.Reason != NodeUnavailable {
 			continue // the stop, told in this round, says why
 		}
@@ -39,11 +42,24 @@ func (s *state) explainWaiting() {
 	}
 }
 
+// blameCapacity corrects a verdict about an admitted job that became too large for the cluster: nodes left for good, or its
+// owner edited it.
+func (s *state) blameCapacity(c Candidate, v *Verdict) {
+	s.countCapacity()
+	need := c.Response.MinReplicas
+	if capacity, _ := s.capacity.For(s.view.Cluster, c.JobSpec); need > capacity {
+		*v = Verdict{
+			Job: v.Job, Code: Defer, Reason: AwaitingNodes, By: "pipeline",
+			Wanted: float64(need), Available: float64(capacity), Unit: "devices",
+		}
+	}
+}
+
 // missing counts the devices of each accelerator type while nodes are down or draining.
 type missing struct {
 	usable []int // on ready nodes
 	free   []int // of those, the ones that no job holds
-	lost   []int // on nodes that are down or draining
+	lost   []int // unusable, on nodes that are not gone
 }
 
 // count brings the numbers up to date, and reports whether any device is lost. O(nodes + seats) when there is one,
@@ -59,7 +75,9 @@ func (m *missing) count(s *state) bool {
 		node := &c.Nodes[i]
 		usable := node.Usable().Count()
 		m.usable[node.Accelerator] += usable
-		m.lost[node.Accelerator] += node.Devices - usable
+		if node.Health != Gone {
+			m.lost[node.Accelerator] += node.Devices - usable
+		}
 	}
 	m.free = append(m.free[:0], m.usable...)
 	for _, j := range s.running {

@@ -108,7 +108,7 @@ func cloneView(v *core.View) *core.View {
 }
 
 func cloneCluster(c *core.Cluster) *core.Cluster {
-	return &core.Cluster{Accelerators: slices.Clone(c.Accelerators), Nodes: slices.Clone(c.Nodes)}
+	return &core.Cluster{Accelerators: slices.Clone(c.Accelerators), Nodes: slices.Clone(c.Nodes), MayGrow: c.MayGrow}
 }
 
 func cloneJob(j *core.Job) *core.Job {

@@ -32,7 +32,10 @@ var applications = [...]string{"bert", "ncf", "resnet"}
 
 // drawWorld draws a cluster of 1 to 8 nodes with 1 to 8 devices of up to three types, not all of them ready.
 func drawWorld(t *rapid.T) *world {
-	w := &world{t: t, cluster: &core.Cluster{Accelerators: []string{"a100", "t4", "v100"}[:rapid.IntRange(1, 3).Draw(t, "types")]}}
+	w := &world{t: t, cluster: &core.Cluster{
+		Accelerators: slices.Clip([]string{"a100", "t4", "v100"}[:rapid.IntRange(1, 3).Draw(t, "types")]),
+		MayGrow:      rapid.Bool().Draw(t, "may grow"),
+	}}
 	for i := range rapid.IntRange(1, 8).Draw(t, "nodes") {
 		w.cluster.Nodes = append(w.cluster.Nodes, core.Node{
 			ID: core.NodeID(i), Name: fmt.Sprintf("node-%d", i), Devices: rapid.IntRange(1, 8).Draw(t, "devices"),
@@ -43,7 +46,7 @@ func drawWorld(t *rapid.T) *world {
 	for range applications {
 		w.tables = append(w.tables, drawStepTimes(t, w.cluster.Accelerators))
 	}
-	w.view = &core.View{Cluster: w.cluster}
+	w.view = &core.View{Cluster: cloneCluster(w.cluster)}
 	return w
 }
 
@@ -105,6 +108,7 @@ func (w *world) step() core.Observation {
 	w.now += rapid.SampledFrom([]float64{0, 1, 60, 60, 333.25, 90_000}).Draw(w.t, "seconds")
 	w.events = nil
 	w.drawNodeEvents(from)
+	w.drawJoining(from)
 	w.drawJobEvents(from)
 	w.drawSubmissions(from)
 	slices.SortStableFunc(w.events, func(a, b core.Event) int {
@@ -123,15 +127,20 @@ func (w *world) drawNodeEvents(from float64) {
 		return
 	}
 	n := rapid.SampledFrom(w.cluster.Nodes).Draw(w.t, "node")
-	w.events = append(w.events, core.Event{
-		Kind: core.NodeChanged, AtSeconds: w.drawMoment(from), Node: n.ID, Health: drawHealth(w.t),
-	})
+	e := core.Event{Kind: core.NodeChanged, AtSeconds: w.drawMoment(from), Node: n.ID, Health: drawHealth(w.t)}
+	switch rapid.IntRange(0, 7).Draw(w.t, "what happens to it") {
+	case 0:
+		e = core.Event{Kind: core.NodeRemoved, AtSeconds: e.AtSeconds, Node: n.ID}
+	case 1:
+		e.Unusable = core.DeviceSet(rapid.Uint64().Draw(w.t, "unusable devices"))
+	}
+	w.events = append(w.events, e)
 }
 
 // interruption is the event that takes a job's devices away, if one of its nodes goes down.
 func (w *world) interruption(j *core.Job) (core.Event, bool) {
 	for _, e := range w.events {
-		if e.Kind == core.NodeChanged && e.Health == core.Down &&
+		if (e.Kind == core.NodeRemoved || e.Kind == core.NodeChanged && e.Health == core.Down) &&
 			slices.ContainsFunc(j.Seats, func(s core.Seat) bool { return s.Node == e.Node }) {
 			return core.Event{Kind: core.JobInterrupted, AtSeconds: e.AtSeconds, Progress: j.WorkDone(e.AtSeconds)}, true
 		}
@@ -148,7 +157,12 @@ func (w *world) drawJobEvents(from float64) {
 		if !interrupted {
 			at := w.drawMoment(from)
 			e = core.Event{AtSeconds: at, Progress: j.WorkDone(at)}
-			switch fate := rapid.IntRange(0, 9).Draw(w.t, "fate"); {
+			switch fate := rapid.IntRange(0, 11).Draw(w.t, "fate"); {
+			case fate > 9:
+				if e, changed := w.shift(j, e, fate == 11); changed {
+					w.events = append(w.events, e)
+				}
+				continue
 			case j.State == core.Running && fate < 2:
 				e.Kind = core.JobFinished
 			case fate == 2:
@@ -178,7 +192,9 @@ func (w *world) drawSubmissions(from float64) {
 	at := w.drawMoment(from)
 	for range min(rapid.IntRange(0, 4).Draw(w.t, "submissions"), maxWorldJobs-alive) {
 		spec := w.drawSpec(at)
-		w.events = append(w.events, core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: spec.ID, Spec: spec})
+		e := core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: spec.ID, Spec: spec}
+		w.drawHeld(&e)
+		w.events = append(w.events, e)
 	}
 }
 

@@ -1,0 +1,100 @@
+package coretest
+
+import (
+	"fmt"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// What happens on clusters that grow and shrink, with jobs that are edited, lose some of their devices, or run already when they
+// are submitted.
+
+// drawJoining has a node join now and then, perhaps with a type that is new.
+func (w *world) drawJoining(from float64) {
+	if rapid.IntRange(0, 7).Draw(w.t, "node joins") > 0 || len(w.cluster.Nodes) >= maxWorldNodes {
+		return
+	}
+	id := core.NodeID(len(w.cluster.Nodes))
+	n := &core.AddedNode{
+		Name: fmt.Sprintf("node-%d", id), Devices: rapid.IntRange(1, 8).Draw(w.t, "devices"), CPUs: 64, MemoryGB: 256,
+		Rack: fmt.Sprintf("rack-%d", id/4), Health: rapid.SampledFrom([]core.Health{core.Ready, core.Ready, core.Provisioning}).Draw(w.t, "health of a node that joins"),
+		Accelerator: rapid.SampledFrom(append([]string{"h100"}, w.cluster.Accelerators...)).Draw(w.t, "type of a node that joins"),
+	}
+	if w.cluster.Accelerator(n.Accelerator) == core.AnyAccelerator {
+		w.cluster.Accelerators = append(w.cluster.Accelerators, n.Accelerator)
+	}
+	w.cluster.Nodes = append(w.cluster.Nodes, core.Node{
+		ID: id, Name: n.Name, Devices: n.Devices, Accelerator: w.cluster.Accelerator(n.Accelerator), Health: n.Health,
+	})
+	w.events = append(w.events, core.Event{Kind: core.NodeAdded, AtSeconds: w.drawMoment(from), Node: id, Added: n})
+}
+
+// maxWorldNodes bounds how many nodes a random world ever has.
+const maxWorldNodes = 12
+
+// shift is e as one of the events that no simulation of a fixed cluster tells; false for none.
+func (w *world) shift(j *core.Job, e core.Event, edited bool) (core.Event, bool) {
+	e.Job, e.StepsLeft = j.ID, j.StepsLeft
+	switch {
+	case edited:
+		e.Kind, e.Spec = core.JobChanged, w.drawEdit(j.JobSpec)
+	case j.State != core.Running:
+		return e, false
+	case rapid.Bool().Draw(w.t, "starts"):
+		e.Kind = core.JobStarted
+		if !j.Starting {
+			e.Kind = core.JobStarting
+		}
+	default:
+		left := slices.Clone(j.Seats[:rapid.IntRange(1, len(j.Seats)).Draw(w.t, "seats left")])
+		last := &left[len(left)-1]
+		last.Devices = last.Devices.Lowest(rapid.IntRange(1, last.Devices.Count()).Draw(w.t, "devices left"))
+		e.Kind, e.Seats, e.FromSeconds = core.JobShrunk, left, e.AtSeconds
+	}
+	return e, true
+}
+
+// drawEdit is a job as its owner edits it.
+func (w *world) drawEdit(s *core.JobSpec) *core.JobSpec {
+	edited := *s
+	edited.Weight = rapid.SampledFrom([]float64{0.5, 1, 3}).Draw(w.t, "weight")
+	edited.MinReplicas = rapid.IntRange(1, s.Requested).Draw(w.t, "min replicas")
+	edited.MaxReplicas = rapid.IntRange(s.Requested, 2*s.Requested).Draw(w.t, "max replicas")
+	edited.Suspended = rapid.IntRange(0, 2).Draw(w.t, "suspended") == 0
+	return &edited
+}
+
+// drawHeld has a job that is submitted run already, on devices that nobody holds, now and then.
+func (w *world) drawHeld(e *core.Event) {
+	if rapid.IntRange(0, 7).Draw(w.t, "runs already") > 0 {
+		return
+	}
+	var ledger core.Ledger
+	ledger.Reset(w.view.Cluster)
+	for _, j := range w.view.Jobs {
+		if j != nil {
+			ledger.Occupy(j.Seats)
+		}
+	}
+	for i := range w.events {
+		if h := w.events[i].Held; h != nil {
+			ledger.Occupy(h.Seats)
+		}
+	}
+	spec := e.Spec
+	want := core.Grant{Job: e.Job, Accelerator: core.AnyAccelerator, Replicas: spec.Requested}
+	seats := firstFit(&ledger, w.view.Cluster, w.view.Cluster.Nodes, core.NewJob(spec), &want)
+	if seats == nil {
+		return
+	}
+	e.Held = &core.Held{
+		Seats: seats, FirstStart: e.AtSeconds, LastChange: e.AtSeconds,
+		Executed: rapid.SampledFrom([]float64{0, 3600}).Draw(w.t, "executed"),
+		Restarts: rapid.IntRange(0, 2).Draw(w.t, "restarts"),
+	}
+	e.Held.Attained = e.Held.Executed * float64(core.Replicas(seats))
+	e.Progress, e.Rate, e.FromSeconds = rapid.SampledFrom([]float64{0, 0.5}).Draw(w.t, "done"), 1, e.AtSeconds
+}

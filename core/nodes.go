@@ -1,0 +1,190 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Nodes come and go while the pipeline runs. One that joins gets the next id, and one that left keeps its own, so that an id
+// names the same machine for ever.
+
+// takeNode takes in an event about a node.
+func (s *state) takeNode(e *Event) error {
+	c := s.view.Cluster
+	if e.Kind == NodeAdded {
+		if err := s.addNode(e); err != nil {
+			return err
+		}
+	} else {
+		if e.Node < 0 || int(e.Node) >= len(c.Nodes) {
+			return fmt.Errorf("backend told of unknown node %d", e.Node)
+		}
+		node := &c.Nodes[e.Node]
+		if node.Health == Gone {
+			return nil // it had not heard of the end yet
+		}
+		if e.Kind == NodeRemoved {
+			node.Health, s.shrunken = Gone, true
+			s.recount()
+		} else {
+			if e.Health > Provisioning {
+				return fmt.Errorf("backend told that node %q is %v, which only its removal says", node.Name, e.Health)
+			}
+			node.Health, node.Unusable = e.Health, e.Unusable&FirstDevices(node.Devices)
+		}
+	}
+	s.view.HealthChanges++
+	s.view.Devices = c.UsableDevices()
+	return nil
+}
+
+func (s *state) addNode(e *Event) error {
+	c, n := s.view.Cluster, e.Added
+	if n == nil || int(e.Node) != len(c.Nodes) {
+		return fmt.Errorf("backend added node %d without a description, or not as the next one, %d", e.Node, len(c.Nodes))
+	}
+	if n.Devices < 1 || n.Devices > MaxDevicesPerNode || n.Health > Provisioning {
+		return fmt.Errorf("backend added node %q with %d devices that is %v", n.Name, n.Devices, n.Health)
+	}
+	accelerator := c.Accelerator(n.Accelerator)
+	if accelerator == AnyAccelerator {
+		accelerator = AcceleratorID(len(c.Accelerators))
+		c.Accelerators = append(slices.Clip(c.Accelerators), n.Accelerator)
+	}
+	c.Nodes = append(slices.Clip(c.Nodes), Node{
+		ID: e.Node, Name: n.Name, Accelerator: accelerator, Devices: n.Devices, CPUs: n.CPUs, MemoryGB: n.MemoryGB,
+		Rack: n.Rack, Health: n.Health, Unusable: n.Unusable & FirstDevices(n.Devices),
+	})
+	s.recount()
+	return nil
+}
+
+// recount has the devices counted anew, and every job that is not admitted looked at again.
+func (s *state) recount() {
+	s.devices = s.view.Cluster.Devices()
+	s.capacity.byType = nil
+	for _, j := range s.pending {
+		s.touch(j.ID)
+	}
+}
+
+// hold seats a job that runs already when it is submitted.
+func (s *state) hold(j *Job, e *Event) error {
+	h := e.Held
+	if len(h.Seats) == 0 {
+		return fmt.Errorf("backend submitted job %q as running on nothing", j.Name)
+	}
+	if err := s.checkSeats(j, h.Seats); err != nil {
+		return err
+	}
+	for _, number := range [...]float64{h.FirstStart, h.LastChange, h.Executed, h.Attained, e.Progress, e.Rate, e.FromSeconds} {
+		if !amount(number) {
+			return fmt.Errorf("backend submitted job %q as running with %v", j.Name, number)
+		}
+	}
+	s.admit(j)
+	s.view.Waiting--
+	j.State, j.Seats, j.Held, j.Tuning = Running, slices.Clone(h.Seats), Replicas(h.Seats), h.Tuning
+	j.Tuning.Job = j.ID
+	if len(j.Tuning.BatchByReplica) != j.Held {
+		j.Tuning.BatchByReplica = nil
+	}
+	j.AsOfSeconds, j.Executed, j.Attained = e.AtSeconds, h.Executed, h.Attained
+	j.Progress, j.ProgressRate, j.ProgressAsOf = e.Progress, e.Rate, e.FromSeconds
+	j.FirstStart, j.LastChange, j.Restarts, j.Preemptions = h.FirstStart, h.LastChange, h.Restarts, h.Preemptions
+	j.Measured, j.Gradients = slices.Clone(h.Measured), h.Gradients
+	s.used += j.Held
+	s.running = insertJob(s.running, j)
+	s.occupancy.current = false
+	return nil
+}
+
+// shrink takes some of a job's devices away at a moment. What it runs with may be less than its owner allows: the stages then
+// give it more, or stop it.
+func (s *state) shrink(j *Job, e *Event) error {
+	if j.State != Running {
+		return nil // it was stopped meanwhile
+	}
+	if len(e.Seats) == 0 {
+		return fmt.Errorf("backend told %v of job %q that has nothing left", e.Kind, j.Name)
+	}
+	for _, seat := range e.Seats {
+		if !slices.ContainsFunc(j.Seats, func(had Seat) bool {
+			return had.Node == seat.Node && seat.Devices != 0 && seat.Devices&^had.Devices == 0
+		}) {
+			return fmt.Errorf("backend told %v of job %q to %s, which is no part of %s", e.Kind, j.Name, s.describeSeats(e.Seats), s.describeSeats(j.Seats))
+		}
+	}
+	j.settle(e.AtSeconds)
+	left := Replicas(e.Seats)
+	s.used += left - j.Held
+	s.occupancy.current = false
+	j.Seats, j.Held, j.LastChange, j.Tuning.BatchByReplica = slices.Clone(e.Seats), left, e.AtSeconds, nil
+	j.Progress, j.ProgressRate, j.ProgressAsOf, j.StepsLeft = e.Progress, e.Rate, e.FromSeconds, e.StepsLeft
+	return nil
+}
+
+// change takes in that its owner edited a job.
+func (s *state) change(j *Job, e *Event) error {
+	n := e.Spec
+	if n == nil || n.ID != j.ID || n.Name != j.Name {
+		return fmt.Errorf("backend told %v of job %q without its specification", e.Kind, j.Name)
+	}
+	if n.MinReplicas < 1 || n.MinReplicas > n.MaxReplicas {
+		return fmt.Errorf("backend told %v of job %q to run on %d to %d replicas", e.Kind, j.Name, n.MinReplicas, n.MaxReplicas)
+	}
+	j.JobSpec, s.shrunken = n, true
+	s.pinned = s.pinned || j.Pinned
+	if !j.Suspended || j.State == Pending {
+		return nil
+	}
+	held := j.State == Running
+	work := j.WorkDone(s.view.NowSeconds)
+	s.release(j, s.view.NowSeconds)
+	if held {
+		j.Progress, j.ProgressRate, j.ProgressAsOf = work, 0, s.view.NowSeconds
+		s.suspended, s.marks[j.ID].suspended = append(s.suspended, j), s.view.Round
+	}
+	s.withdraw(j)
+	return nil
+}
+
+// withdraw makes an admitted job without devices one that waits for admission again.
+func (s *state) withdraw(j *Job) {
+	j.State = Pending
+	s.view.Waiting--
+	if at, found := slices.BinarySearch(s.view.Active, j.ID); found {
+		s.view.Active = slices.Delete(s.view.Active, at, at+1)
+		s.candidates = slices.Delete(s.candidates, at, at+1)
+	}
+	s.pending = insertJob(s.pending, j)
+}
+
+// holdBack tells a job that its owner suspended so.
+func (s *state) holdBack(j *Job, v Verdict) {
+	v.Job, v.Code, v.By = j.ID, Defer, "pipeline"
+	if j.WaitingReason != v.Reason {
+		j.WaitingReason = v.Reason
+		s.view.journal.add(j.ID)
+		s.tell(v)
+	}
+}
+
+// checkSeats refuses seats that no node of the cluster has, that overlap on one, or that another job holds.
+func (s *state) checkSeats(j *Job, seats []Seat) error {
+	for _, other := range s.running {
+		if slices.ContainsFunc(other.Seats, func(had Seat) bool {
+			return slices.ContainsFunc(seats, func(seat Seat) bool { return seat.Node == had.Node && seat.Devices&had.Devices != 0 })
+		}) {
+			return fmt.Errorf("backend submitted job %q as running on devices of job %q", j.Name, other.Name)
+		}
+	}
+	for i, seat := range seats {
+		if seat.Node < 0 || int(seat.Node) >= len(s.view.Cluster.Nodes) || seat.Devices == 0 ||
+			seat.Devices&^FirstDevices(s.view.Cluster.Nodes[seat.Node].Devices) != 0 ||
+			slices.ContainsFunc(seats[:i], func(o Seat) bool { return o.Node == seat.Node && o.Devices&seat.Devices != 0 }) {
+			return fmt.Errorf("backend submitted job %q as running on %s", j.Name, s.describeSeats(seats))
+		}
+	}
+	return nil
+}
