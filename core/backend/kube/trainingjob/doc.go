@@ -1,13 +1,7 @@
-// Package trainingjob is the custom resource of a job on Kubernetes.
+// Package trainingjob is the custom resource by which Kubernetes keeps a job: group quartet.sched, version v1alpha1, kind
+// TrainingJob. People own its spec. The scheduler owns its status, which holds what was decided of the job, and applies it by
+// the field manager "quartet".
+//
+// The package has the types, the definition of the resource for the API server, a typed client, and what turns a TrainingJob
+// into a core.JobSpec.
 package trainingjob
-
-import (
-	_ "k8s.io/api/core/v1"
-	_ "k8s.io/client-go/gentype"
-	_ "k8s.io/client-go/kubernetes"
-	_ "k8s.io/client-go/kubernetes/fake"
-	_ "k8s.io/client-go/informers"
-	_ "k8s.io/client-go/tools/clientcmd"
-	_ "k8s.io/client-go/rest"
-	_ "sigs.k8s.io/yaml"
-)
