@@ -1,0 +1,151 @@
+package trainingjob
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// TrainingJob is a job on Kubernetes.
+type TrainingJob struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   Spec   `json:"spec"`
+	Status Status `json:"status,omitzero"`
+}
+
+// TrainingJobList is the answer to a list.
+type TrainingJobList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []TrainingJob `json:"items"`
+}
+
+// Spec is what people say of a job. What is left out stands for its default, see JobSpec.
+type Spec struct {
+	Queue   string  `json:"queue,omitempty"` // tenant; the namespace if left out; never changed
+	Weight  float64 `json:"weight,omitempty"`
+	Suspend bool    `json:"suspend,omitempty"`
+
+	// Work is the declared work, in the unit in which the job reports its progress. 0 when unknown.
+	Work float64 `json:"work,omitempty"`
+
+	Replicas     Replicas `json:"replicas,omitzero"`
+	Requested    int      `json:"requested,omitempty"` // replicas the job asks for
+	Pinned       bool     `json:"pinned,omitempty"`    // never preempted
+	Accelerators []string `json:"accelerators,omitempty"`
+	Batch        Batch    `json:"batch,omitzero"`
+	Application  string   `json:"application,omitempty"` // what it trains
+
+	GraceSeconds        *int64 `json:"graceSeconds,omitempty"`        // between the request to stop and the end of a pod
+	StartTimeoutSeconds *int64 `json:"startTimeoutSeconds,omitempty"` // until all pods of a start have to run
+
+	// Template is the pod template of a replica. It is kept as it was written: PodTemplate reads it, so that one that is wrong
+	// does not keep the others from being read.
+	Template runtime.RawExtension `json:"template"`
+}
+
+// Replicas bound how many replicas a job runs with.
+type Replicas struct {
+	Min               int `json:"min,omitempty"`
+	Max               int `json:"max,omitempty"`
+	DevicesPerReplica int `json:"devicesPerReplica,omitempty"`
+}
+
+// Batch bounds the batch of a job, in samples. The zero value is a job without batch elasticity.
+type Batch struct {
+	Requested    int `json:"requested,omitempty"` // total batch the job asks for
+	Initial      int `json:"initial,omitempty"`   // total batch that the learning rate was tuned for
+	Min          int `json:"min,omitempty"`       // smallest total batch
+	Max          int `json:"max,omitempty"`       // largest total batch that still trains
+	MinPerDevice int `json:"minPerDevice,omitempty"`
+	MaxPerDevice int `json:"maxPerDevice,omitempty"`
+}
+
+// State is the single state a job is in.
+type State string
+
+// The states of a job.
+const (
+	Pending   State = "pending"  // awaits admission
+	Waiting   State = "waiting"  // awaits devices
+	Starting  State = "starting" // has devices, and not all of its pods run
+	Running   State = "running"
+	Stopping  State = "stopping" // is to have no devices, and its pods are not gone
+	Completed State = "completed"
+	Rejected  State = "rejected"
+	Failed    State = "failed"
+	Cancelled State = "cancelled"
+	Suspended State = "suspended" // by its owner
+)
+
+// Ended reports whether the state is final.
+func (s State) Ended() bool {
+	return s == Completed || s == Rejected || s == Failed || s == Cancelled
+}
+
+// Status is what the scheduler says of a job. A field that is not set is not known.
+type Status struct {
+	ID       *int32    `json:"id,omitempty"` // core.JobID; never changed once set
+	State    State     `json:"state,omitempty"`
+	Replicas int       `json:"replicas,omitempty"` // that the decision gives
+	Decision *Decision `json:"decision,omitempty"`
+	Told     *Told     `json:"told,omitempty"`
+	Progress *Progress `json:"progress,omitempty"`
+	Learned  string    `json:"learned,omitempty"` // what a policy keeps of the job, at most LearnedLimit bytes
+
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// LearnedLimit is how many bytes Status.Learned may have.
+const LearnedLimit = 4096
+
+// Decision is what was last decided of a job. Pods are driven to it, whoever leads.
+type Decision struct {
+	Epoch     int64   `json:"epoch"`     // of the leader that decided
+	Round     int64   `json:"round"`     // in which it was decided
+	Run       int64   `json:"run"`       // counts the starts of the job from 1; part of the names of its pods
+	AtSeconds float64 `json:"atSeconds"` // since the run of the scheduler began
+
+	Seats  []Seat  `json:"seats,omitempty"` // in order of rank
+	Tuning *Tuning `json:"tuning,omitempty"`
+	By     string  `json:"by,omitempty"`   // component that decided
+	Stop   bool    `json:"stop,omitempty"` // the job is to have no devices
+}
+
+// Seat is devices of a node.
+type Seat struct {
+	Node    string `json:"node"`
+	Devices string `json:"devices"` // ranges, such as "0-3,6"
+}
+
+// Tuning is the batch setting of a job, see core.Tuning.
+type Tuning struct {
+	BatchPerDevice     int     `json:"batchPerDevice,omitempty"`
+	AccumulationSteps  int     `json:"accumulationSteps,omitempty"`
+	LearningRateFactor float64 `json:"learningRateFactor,omitempty"`
+	BatchByReplica     []int   `json:"batchByReplica,omitempty"`
+}
+
+// Told is what the pipeline was last told of a job. After a takeover only what differs from it is news.
+type Told struct {
+	State    State `json:"state,omitempty"`
+	Run      int64 `json:"run,omitempty"`
+	Replicas int   `json:"replicas,omitempty"` // that were left after the last loss
+	Event    int64 `json:"event,omitempty"`    // number of the event that told it
+}
+
+// Progress is how far a job came.
+type Progress struct {
+	Done        float64 `json:"done,omitempty"`        // in the unit of Spec.Work
+	Rate        float64 `json:"rate,omitempty"`        // work per second
+	FromSeconds float64 `json:"fromSeconds,omitempty"` // moment at which Done was reached and from which Rate holds
+	Checkpoint  float64 `json:"checkpoint,omitempty"`  // work that a checkpoint holds
+
+	ExecutedSeconds   float64  `json:"executedSeconds,omitempty"` // with devices
+	AttainedSeconds   float64  `json:"attainedSeconds,omitempty"` // device-seconds
+	FirstStartSeconds *float64 `json:"firstStartSeconds,omitempty"`
+	Restarts          int      `json:"restarts,omitempty"`
+	Preemptions       int      `json:"preemptions,omitempty"`
+}
