@@ -107,8 +107,8 @@ func (a *api) changed() {
 	}
 	given := map[string]string{}
 	for name, c := range a.claims {
-		if c.Status.Allocation == nil {
-			continue
+		if pod := a.pods[name]; c.Status.Allocation == nil || pod == nil || pod.DeletionTimestamp != nil && pod.Spec.NodeName == "" {
+			continue // what is allocated to a pod that never gets to a node is given to nobody
 		}
 		for _, r := range c.Status.Allocation.Devices.Results {
 			if other, taken := given[r.Pool+"/"+r.Device]; taken {
