@@ -1,0 +1,334 @@
+package gang
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// ErrAgain says that calls failed for now, or that nobody knows whether they worked: look and drive again, a little later.
+var ErrAgain = errors.New("look again")
+
+// Driver carries out what is due. It may drive many jobs at the same time.
+type Driver struct {
+	Client  kubernetes.Interface
+	Ledger  Ledger
+	Options Options
+	// Fence is asked before each write. What it returns ends the drive, and nothing is written.
+	Fence func() error
+	Now   func() time.Time
+	// Timeout is that of a call; 5 s if 0.
+	Timeout time.Duration
+	// Workers is how many calls for one job are under way at the same time; 4 if 0.
+	Workers int
+
+	mu   sync.Mutex
+	jobs map[types.UID]*memory
+}
+
+const (
+	defaultTimeout = 5 * time.Second
+	defaultWorkers = 4
+	mostConflicts  = 3  // in one drive; then the next look decides
+	mostPasses     = 32 // a drive needs six: pods, claims, allocations, bindings, deletions, finalizers
+)
+
+// Drive does what is due for a job, and what is due after that, until there is nothing to do but to look again when something
+// changed. The state is what is known then. Errors: that of the fence, of the context, [ErrAgain], or what hinders that
+// the job is stopped.
+func (d *Driver) Drive(ctx context.Context, job Job, seen Look) (State, error) {
+	m := d.memory(job.UID)
+	m.Lock()
+	defer m.Unlock()
+	look := m.look(seen, d.Now())
+	if r := m.refused; r != nil && (r.run != job.Run || r.round != job.Round || r.epoch != job.Epoch) {
+		m.refused = nil
+	}
+	conflicts := 0
+	for range mostPasses {
+		plan := next(&job, look, d.Ledger, d.Options, m.refused != nil)
+		if r := m.refused; r != nil && plan.State.Phase == Refused {
+			plan.State.Reason, plan.State.Message = r.reason, r.message
+		}
+		if len(plan.Steps) == 0 {
+			return plan.State, nil
+		}
+		if needs := plan.needs(); len(needs) > 0 && !d.Ledger.Take(needs) {
+			continue // somebody was faster: the ledger says who
+		}
+		if err := ctx.Err(); err != nil {
+			return plan.State, err
+		}
+		results := d.carryOut(ctx, &job, plan.Steps)
+		var problems []error
+		for i, r := range results {
+			if r.apply(m); r.gone != "" {
+				d.Ledger.Release(r.gone)
+			}
+			switch step := plan.Steps[i]; {
+			case r.err == nil:
+			case r.refused && step.Kind != Delete && step.Kind != Drop:
+				if m.refused == nil {
+					m.refused = &refusal{job.Run, job.Round, job.Epoch, r.reason, r.err.Error()}
+				}
+			case r.conflict:
+				conflicts++
+			default:
+				problems = append(problems, r.err)
+			}
+		}
+		look = m.again(look, d.Now())
+		if err := errors.Join(problems...); err != nil {
+			return plan.State, err
+		}
+		if conflicts > mostConflicts {
+			return plan.State, fmt.Errorf("%s/%s: too many conflicts: %w", job.Namespace, job.Name, ErrAgain)
+		}
+	}
+	return State{}, fmt.Errorf("%s/%s: nothing settles: %w", job.Namespace, job.Name, ErrAgain)
+}
+
+// Forget forgets a job that is gone.
+func (d *Driver) Forget(job types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.jobs, job)
+}
+
+func (d *Driver) memory(job types.UID) *memory {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.jobs == nil {
+		d.jobs = map[types.UID]*memory{}
+	}
+	if d.jobs[job] == nil {
+		d.jobs[job] = newMemory()
+	}
+	return d.jobs[job]
+}
+
+// needs are what has to be taken before the steps of a plan.
+func (p *Plan) needs() []Need {
+	var needs []Need
+	for _, s := range p.Steps {
+		if s.Kind == Bind || s.Kind == Allocate {
+			needs = append(needs, s.Need)
+		}
+	}
+	return needs
+}
+
+// result is what became of a step.
+type result struct {
+	apply             func(*memory)
+	gone              types.UID // a pod that has no devices any more
+	err               error
+	conflict, refused bool
+	reason            string
+}
+
+func (d *Driver) carryOut(ctx context.Context, job *Job, steps []Step) []result {
+	workers := d.Workers
+	if workers == 0 {
+		workers = defaultWorkers
+	}
+	results := make([]result, len(steps))
+	var group sync.WaitGroup
+	slots := make(chan struct{}, workers)
+	for i, s := range steps {
+		slots <- struct{}{}
+		group.Go(func() {
+			results[i] = d.do(ctx, job, s)
+			<-slots
+		})
+	}
+	group.Wait()
+	return results
+}
+
+// do makes a call, and looks at what there is when that turned out to be other than it was seen.
+func (d *Driver) do(ctx context.Context, job *Job, s Step) result {
+	nothing := func(*memory) {}
+	if d.Fence != nil {
+		if err := d.Fence(); err != nil {
+			return result{apply: nothing, err: fmt.Errorf("%s of %s/%s: %w", s.Kind, job.Namespace, job.Name, err)}
+		}
+	}
+	r, err := d.call(ctx, job, s)
+	if r.apply == nil {
+		r.apply = nothing
+	}
+	if err == nil { // r.err may tell of what came after the call
+		return r
+	}
+	switch status := apierrors.APIStatus(nil); {
+	case ctx.Err() != nil:
+		r.err = ctx.Err()
+	case s.Kind == CreateService && apierrors.IsAlreadyExists(err):
+		r.apply = func(m *memory) { m.service = true }
+	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), s.Kind == Drop && apierrors.IsInvalid(err),
+		apierrors.IsNotFound(err) && s.Kind != CreatePod && s.Kind != CreateClaim && s.Kind != CreateService:
+		return d.reread(ctx, job, s, err)
+	case errors.As(err, &status) && refuses(status.Status().Code):
+		r.refused, r.reason, r.err = true, reasonOf(err), err
+	default:
+		r.err = fmt.Errorf("%s of %s/%s: %w: %w", s.Kind, job.Namespace, job.Name, err, ErrAgain)
+	}
+	return r
+}
+
+// refuses reports whether an answer says that a call will not do, now or later. 404 is that of a namespace.
+func refuses(code int32) bool { return slices.Contains([]int32{400, 403, 404, 405, 413, 422}, code) }
+
+// Reasons of a refusal. Others are those of the API server.
+const (
+	ReasonRights = "Rights" // we lack rights: it is not the fault of the job
+	ReasonTaken  = "NameTaken"
+)
+
+var lacksRights = regexp.MustCompile(`User ".*" cannot \w+ resource `)
+
+func reasonOf(err error) string {
+	if apierrors.IsForbidden(err) && lacksRights.MatchString(err.Error()) {
+		return ReasonRights
+	}
+	return string(apierrors.ReasonForError(err))
+}
+
+func (d *Driver) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	timeout := d.Timeout
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
+	return context.WithTimeout(ctx, timeout)
+}
+
+// dropPatch takes our finalizer off, and others not.
+const dropPatch = `{"metadata":{"uid":%q,"$deleteFromPrimitiveList/finalizers":[%q]}}`
+
+func (d *Driver) call(ctx context.Context, job *Job, s Step) (r result, err error) {
+	ctx, cancel := d.limit(ctx)
+	defer cancel()
+	pods := d.Client.CoreV1().Pods(job.Namespace)
+	claims := d.Client.ResourceV1().ResourceClaims(job.Namespace)
+	var pod *corev1.Pod
+	var claim *resourcev1.ResourceClaim
+	switch s.Kind {
+	case CreateService:
+		if _, err = d.Client.CoreV1().Services(job.Namespace).Create(ctx, job.newService(), metav1.CreateOptions{}); err == nil {
+			r.apply = func(m *memory) { m.service = true }
+		}
+	case CreatePod:
+		if pod, err = pods.Create(ctx, s.Pod, metav1.CreateOptions{}); err == nil {
+			r.apply = func(m *memory) { m.pods.saw(pod) }
+		}
+	case CreateClaim:
+		if claim, err = claims.Create(ctx, s.Claim, metav1.CreateOptions{}); err == nil {
+			r.apply = func(m *memory) { m.claims.saw(claim) }
+		}
+	case Allocate:
+		if claim, err = claims.UpdateStatus(ctx, s.Claim, metav1.UpdateOptions{}); err == nil {
+			r.apply = func(m *memory) { m.claims.saw(claim) }
+		}
+	case Bind:
+		if err = pods.Bind(ctx, newBinding(s.Pod, s.Need.Node), metav1.CreateOptions{}); err == nil {
+			r.apply = func(m *memory) { m.pods.wrote(s.Pod, func(p *corev1.Pod) { p.Spec.NodeName = s.Need.Node }) }
+		}
+	case Delete:
+		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.Pod.UID}, GracePeriodSeconds: job.grace()}
+		if err = pods.Delete(ctx, s.Pod.Name, options); err == nil {
+			if !bound(s.Pod) {
+				return d.undo(ctx, job, s), nil
+			}
+			now := metav1.NewTime(d.Now())
+			r.apply = func(m *memory) { m.pods.wrote(s.Pod, func(p *corev1.Pod) { p.DeletionTimestamp = &now }) }
+		}
+	case Drop:
+		patch := fmt.Appendf(nil, dropPatch, s.Pod.UID, Finalizer)
+		if _, err = pods.Patch(ctx, s.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err == nil {
+			r.gone = s.Pod.UID
+			r.apply = func(m *memory) {
+				m.pods.wrote(s.Pod, func(p *corev1.Pod) {
+					p.Finalizers = slices.DeleteFunc(slices.Clone(p.Finalizers), func(f string) bool { return f == Finalizer })
+				})
+			}
+		}
+	}
+	return r, err
+}
+
+// undo looks at a pod that was just deleted and was on no node when it was seen. It may have been bound since then, and the
+// answer is final: what is deleted is not bound any more.
+func (d *Driver) undo(ctx context.Context, job *Job, s Step) result {
+	r := d.reread(ctx, job, s, errors.New("it was deleted"))
+	r.conflict = false
+	if !errors.Is(r.err, ErrAgain) && !r.refused {
+		r.err = nil
+	}
+	return r
+}
+
+// reread looks at what a step was about.
+func (d *Driver) reread(ctx context.Context, job *Job, s Step, why error) result {
+	ctx, cancel := d.limit(ctx)
+	defer cancel()
+	r := result{apply: func(*memory) {}}
+	again := func(err error) result {
+		r.err = fmt.Errorf("%s of %s/%s: %w: %w", s.Kind, job.Namespace, job.Name, err, ErrAgain)
+		return r
+	}
+	if s.Kind == CreateClaim || s.Kind == Allocate && !apierrors.IsNotFound(why) {
+		claim, err := d.Client.ResourceV1().ResourceClaims(job.Namespace).Get(ctx, s.Claim.Name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			r.apply, r.conflict, r.err = func(m *memory) { m.claims.saw(claim) }, s.Kind == Allocate, why
+		case !apierrors.IsNotFound(err):
+			return again(err)
+		default:
+			r.conflict, r.err = true, why
+		}
+		if s.Kind == CreateClaim && err == nil {
+			r.err = nil // that it is there was to be reached
+		}
+		return r
+	}
+	pod, err := d.Client.CoreV1().Pods(job.Namespace).Get(ctx, s.Pod.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		if s.Pod.UID != "" {
+			r.gone, r.apply = s.Pod.UID, func(m *memory) { m.pods.left(s.Pod) }
+		}
+		if r.conflict = s.Kind != Delete && s.Kind != Drop; r.conflict {
+			r.err = why
+		}
+	case err != nil:
+		return again(err)
+	case !isOf(pod, job.UID):
+		r.refused, r.reason = true, ReasonTaken
+		r.err = fmt.Errorf("there is a pod %s/%s already, and it is not of the job", pod.Namespace, pod.Name)
+	default:
+		r.apply = func(m *memory) {
+			if m.pods.saw(pod); s.Pod.UID != "" && s.Pod.UID != pod.UID {
+				m.pods.left(s.Pod)
+			}
+		}
+		if s.Pod.UID != "" && s.Pod.UID != pod.UID {
+			r.gone = s.Pod.UID
+		}
+		if s.Kind != CreatePod {
+			r.conflict, r.err = true, why
+		}
+	}
+	return r
+}

@@ -1,0 +1,101 @@
+package gang_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+)
+
+// ways are those in which members get devices.
+var ways = map[string]gang.Options{"extended resource": {}, "claims": {Class: "gpu"}}
+
+// script is what happens to two jobs, one decision after the other. They take turns on devices, so that each decision has
+// members that wait for those of another job.
+func script(a, b *gang.Job) []func() {
+	return []func(){
+		func() { decide(a, true, seat(0, 0, 1), seat(1, 0, 1)) },
+		func() { decide(b, true, seat(0, 2, 3)) },
+		func() { decide(a, false, seat(0, 0, 1), seat(1, 0, 1), seat(2, 0)) }, // it grows
+		func() {
+			decide(a, false, seat(0, 0, 1), seat(2, 0), seat(2, 1)) // a member moves
+			decide(b, true, seat(0, 2, 3), seat(1, 0, 1, 2))        // to where the other one was
+		},
+		func() {
+			decide(a, true, seat(0, 2, 3)) // they change places
+			decide(b, true, seat(0, 0, 1))
+		},
+		func() { decide(b, false) },
+		func() { decide(a, false) },
+	}
+}
+
+// A client that is cut at any of its calls, before or after it took effect or much later, leaves what one that was not cut does,
+// whether it dies of it or goes on. At no time has a device two processes.
+func TestCut(t *testing.T) {
+	for way, options := range ways {
+		t.Run(way, func(t *testing.T) {
+			calls := cutAt(t, options, 0, "", false)
+			t.Logf("%d calls", calls)
+			for _, how := range cuts {
+				for _, dies := range []bool{false, true} {
+					for n := 1; n <= calls; n++ {
+						if cutAt(t, options, n, how, dies) == 0 {
+							t.Fatalf("call %d, cut %s, dies %v", n, how, dies)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// cutAt plays the script with a client that is cut at a call, and returns how many calls there were; 0 when it failed.
+func cutAt(t *testing.T, options gang.Options, n int, how string, dies bool) (calls int) {
+	r := newRig(t, 3, 4, options)
+	a, b := newJob("a"), newJob("b")
+	total := 0
+	for i, next := range script(a, b) {
+		next()
+		if n > total {
+			r.client.cutAt, r.client.how, r.client.dies = n-total+r.client.count, how, dies
+		}
+		before := r.client.count
+		for range 12 {
+			for _, job := range []*gang.Job{a, b} {
+				_, err := r.drive(job)
+				if err != nil && !errors.Is(err, gang.ErrAgain) {
+					t.Errorf("decision %d: %v", i, err)
+					return 0
+				}
+				if r.client.dead {
+					total += r.client.count - before
+					r.restart()
+					before = 0
+				}
+			}
+			r.tick()
+		}
+		total += r.client.count - before
+		failed := &failure1{}
+		r.settle(failed, a, b)
+		r.holds(failed, a)
+		r.holds(failed, b)
+		r.must(failed)
+		if failed.text != "" {
+			t.Errorf("decision %d: %s", i, failed.text)
+			return 0
+		}
+	}
+	return total
+}
+
+// failure1 keeps what is wrong first.
+type failure1 struct{ text string }
+
+func (f *failure1) Fatalf(format string, args ...any) {
+	if f.text == "" {
+		f.text = fmt.Sprintf(format, args...)
+	}
+}

@@ -1,0 +1,217 @@
+package gang
+
+import (
+	"cmp"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// What members carry.
+const (
+	JobLabel    = "quartet.sched/job"    // name of the job, shortened where it is too long for a label
+	RunLabel    = "quartet.sched/run"    // number of the run
+	MemberLabel = "quartet.sched/member" // number of the member
+
+	NodeAnnotation    = "quartet.sched/node"    // where it is to run
+	DevicesAnnotation = "quartet.sched/devices" // on which devices of the node, such as 0-3,6
+	RanksAnnotation   = "quartet.sched/ranks"   // ranks of its replicas when it was created, such as 0-3
+	RoundAnnotation   = "quartet.sched/round"   // of the decision for which it was created
+	EpochAnnotation   = "quartet.sched/epoch"   // of the leader that decided
+
+	Finalizer      = "quartet.sched/devices"
+	Scheduler      = "quartet"                                 // schedulerName of members
+	ClaimFinalizer = "resource.kubernetes.io/delete-protection" // without it nobody frees what is allocated to a claim
+)
+
+// Seat is the devices of one member.
+type Seat struct {
+	Member  int // unique in a run, and never used again in it; see [Number]
+	Node    string
+	Devices core.DeviceSet
+}
+
+// Job is what was decided on a job.
+type Job struct {
+	Namespace, Name string
+	UID             types.UID
+	Owner           metav1.OwnerReference // of its pods: the object of the job, of this UID, as their controller
+
+	Run, Round, Epoch int64
+	Seats             []Seat // in the order of their ranks; none: it is stopped
+	Template          corev1.PodTemplateSpec
+	DevicesPerReplica int           // 0 stands for 1
+	Grace             time.Duration // to stop, in whole seconds
+	StartTimeout      time.Duration // from the binding of a member until it runs; 0 for none
+	Agent             string        // address for the job; empty for none
+}
+
+// Number gives seats their members. A seat of before that stays, with the same devices in the same run, keeps its member, and
+// others get numbers from next on. It returns the number to go on with. A new run begins with 0 and no seats before.
+func Number(before, now []Seat, next int) ([]Seat, int) {
+	numbered := slices.Clone(now)
+	for i, s := range numbered {
+		if k := slices.IndexFunc(before, func(b Seat) bool { return b.Node == s.Node && b.Devices == s.Devices }); k >= 0 {
+			numbered[i].Member = before[k].Member
+			continue
+		}
+		numbered[i].Member = next
+		next++
+	}
+	return numbered, next
+}
+
+// name is the name of a member. It holds a part of the UID, since a job may be deleted and another one get its name.
+func (j *Job) name(member int) string {
+	end := "-" + short(string(j.UID)) + "-r" + strconv.FormatInt(j.Run, 10) + "-" + strconv.Itoa(member)
+	return fit(j.Name, validation.DNS1123LabelMaxLength-len(end)) + end
+}
+
+// service is the name of the headless service of the job, and the subdomain of its members. It is no other's, for the same reason.
+func (j *Job) service() string {
+	end := "-" + short(string(j.UID))
+	name := fit(j.Name, validation.DNS1035LabelMaxLength-len(end)-len(letterFirst)) + end
+	if len(validation.IsDNS1035Label(name)) > 0 {
+		return letterFirst + name
+	}
+	return name
+}
+
+const letterFirst = "j-"
+
+// fit makes a name a label of DNS of at most so many bytes, with a hash of what it had to leave out.
+func fit(name string, most int) string {
+	fitted := strings.ReplaceAll(name, ".", "-")
+	if fitted == name && len(name) <= most {
+		return name
+	}
+	sum := short(name)
+	return strings.TrimRight(fitted[:min(len(fitted), most-1-len(sum))], "-") + "-" + sum
+}
+
+// letters have no vowels, so that no words come out.
+const letters = "bcdfghjklmnpqrstvwxz2456789"
+
+// short is a hash of five letters.
+func short(text string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text))
+	var out [5]byte
+	sum := h.Sum64()
+	for i := range out {
+		out[i] = letters[sum%uint64(len(letters))]
+		sum /= uint64(len(letters))
+	}
+	return string(out[:])
+}
+
+// Labels are those by which the pods of a job are found. Jobs of one name have the same.
+func (j *Job) Labels() map[string]string {
+	return map[string]string{JobLabel: fit(j.Name, validation.LabelValueMaxLength)}
+}
+
+func (j *Job) perReplica() int { return max(j.DevicesPerReplica, 1) }
+
+// replicas are the number of them on a seat, and the rank of its first.
+func (j *Job) replicas(seat int) (first, count int) {
+	for i, s := range j.Seats[:seat+1] {
+		first += count
+		if count = s.Devices.Count() / j.perReplica(); i == seat {
+			break
+		}
+	}
+	return first, count
+}
+
+// total is the number of replicas on all seats.
+func (j *Job) total() int {
+	if len(j.Seats) == 0 {
+		return 0
+	}
+	first, count := j.replicas(len(j.Seats) - 1)
+	return first + count
+}
+
+func (j *Job) nodes() int {
+	nodes := map[string]bool{}
+	for _, s := range j.Seats {
+		nodes[s.Node] = true
+	}
+	return len(nodes)
+}
+
+// seat is the index of the seat that a pod has, or -1.
+func (j *Job) seat(pod *corev1.Pod) int {
+	if pod.Labels[RunLabel] != strconv.FormatInt(j.Run, 10) {
+		return -1
+	}
+	node, devices, ok := Assigned(pod)
+	return slices.IndexFunc(j.Seats, func(s Seat) bool {
+		return ok && pod.Labels[MemberLabel] == strconv.Itoa(s.Member) && node == s.Node && devices == s.Devices
+	})
+}
+
+// Assigned is the node and the devices that a member was created for. It is false for a pod that says neither.
+func Assigned(pod *corev1.Pod) (node string, devices core.DeviceSet, ok bool) {
+	devices, ok = ParseDevices(pod.Annotations[DevicesAnnotation])
+	node = pod.Annotations[NodeAnnotation]
+	return node, devices, ok && node != ""
+}
+
+// FormatDevices writes devices as ranges, such as 0-3,6.
+func FormatDevices(d core.DeviceSet) string {
+	var b strings.Builder
+	list := d.List()
+	for i := 0; i < len(list); {
+		k := i
+		for k+1 < len(list) && list[k+1] == list[k]+1 {
+			k++
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(ranges(list[i], k-i+1))
+		i = k + 1
+	}
+	return b.String()
+}
+
+// ranges is one range of count numbers.
+func ranges(first, count int) string {
+	if count <= 1 {
+		return strconv.Itoa(first)
+	}
+	return strconv.Itoa(first) + "-" + strconv.Itoa(first+count-1)
+}
+
+// ParseDevices reads what [FormatDevices] writes. There is at least one device.
+func ParseDevices(text string) (core.DeviceSet, bool) {
+	var d core.DeviceSet
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		first, err := strconv.ParseUint(from, 10, 8)
+		last := first
+		if isRange && err == nil {
+			last, err = strconv.ParseUint(to, 10, 8)
+		}
+		if err != nil || first > last || last >= core.MaxDevicesPerNode {
+			return 0, false
+		}
+		d |= core.FirstDevices(int(last)+1) &^ core.FirstDevices(int(first))
+	}
+	return d, true
+}
+
+// byName orders pods.
+func byName(a, b *corev1.Pod) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)))
+}

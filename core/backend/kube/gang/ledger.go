@@ -1,0 +1,302 @@
+package gang
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Need is the devices that a member is to be bound to.
+type Need struct {
+	Namespace, Name string
+	UID             types.UID
+	Version         string // resource version of the pod as it was seen
+	Node            string
+	Devices         core.DeviceSet
+}
+
+// Holder is who keeps devices from a member.
+type Holder struct {
+	Namespace, Name string // of the pod or, with Claim, of the claim; empty for the node itself, which has too few
+	Node            string
+	UID             types.UID
+	Claim, Foreign  bool           // foreign ones are none of ours
+	Devices         core.DeviceSet // those in question; none where only their number is known
+}
+
+func (h Holder) String() string {
+	what := "pod " + h.Namespace + "/" + h.Name
+	switch {
+	case h.Name == "":
+		return "too few devices of " + h.Node
+	case h.Claim:
+		what = "claim " + h.Namespace + "/" + h.Name
+	}
+	if h.Devices != 0 {
+		what += " on " + h.Node + " " + FormatDevices(h.Devices)
+	}
+	return what
+}
+
+// Ledger says who holds which devices. It is asked by many at the same time.
+type Ledger interface {
+	// Blockers are those because of whom these members of one job cannot be bound now. With none they can.
+	Blockers(needs []Need) []Holder
+	// Take keeps devices for members that are about to be bound, for all of them or for none, and reports whether it did. It
+	// does again what it did.
+	Take(needs []Need) bool
+	// Release says that a pod has no devices any more, and gets none.
+	Release(pod types.UID)
+}
+
+// Book is a ledger that is made anew of every look at the cluster. What was taken since then, or is not in that look yet, it
+// remembers. All of it can be lost: then the next look must be no older than the last write of who had it before.
+type Book struct {
+	options Options
+
+	mu    sync.Mutex
+	nodes map[string]*page
+	taken map[types.UID]Need
+}
+
+// page is what is known of a node.
+type page struct {
+	capacity int // number of devices
+	entries  []entry
+}
+
+// entry is a holder, or a member that is to become one.
+type entry struct {
+	Holder
+	count int
+	waits bool // it is not bound yet
+	need  types.UID
+}
+
+// NewBook returns an empty ledger, of a cluster without nodes.
+func NewBook(o Options) *Book { return &Book{options: o, taken: map[types.UID]Need{}} }
+
+// Cluster is a look at all that holds devices.
+type Cluster struct {
+	Version string // resource version of the list of pods, or of the last event on it
+	Pods    []*corev1.Pod
+	Claims  []*resourcev1.ResourceClaim
+	Nodes   []*corev1.Node
+	Devices func(node string) []Device // for claims: what the ResourceSlices say, by index
+}
+
+// See takes a look. Looks come in their order.
+func (b *Book) See(c Cluster) {
+	nodes := map[string]*page{}
+	byName := map[string]*corev1.Node{}
+	names := map[Device]place{}
+	for _, n := range c.Nodes {
+		p := new(page)
+		if b.options.Class == "" {
+			allocatable := n.Status.Allocatable[b.options.resource()]
+			p.capacity = int(allocatable.Value())
+		} else {
+			devices := c.Devices(n.Name)
+			p.capacity = len(devices)
+			for i, d := range devices {
+				names[d] = place{n.Name, i}
+			}
+		}
+		nodes[n.Name], byName[n.Name] = p, n
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	seen := map[types.UID]bool{}
+	for _, pod := range c.Pods {
+		freed := Freed(pod, func(name string) *corev1.Node { return byName[name] })
+		if seen[pod.UID] = true; freed || bound(pod) {
+			delete(b.taken, pod.UID) // from now on the look tells
+		}
+		if freed {
+			continue
+		}
+		holder := Holder{Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, UID: pod.UID}
+		node, devices, ours := Assigned(pod)
+		if ours = ours && pod.Spec.SchedulerName == Scheduler && slices.Contains(pod.Finalizers, Finalizer); ours {
+			if !bound(pod) {
+				holder.Node = node
+			}
+			holder.Devices = devices
+			if p := nodes[holder.Node]; p != nil {
+				p.entries = append(p.entries, entry{Holder: holder, count: devices.Count(), waits: !bound(pod), need: pod.UID})
+			}
+			continue
+		}
+		if count := requested(pod, b.options.resource()); count > 0 && bound(pod) && b.options.Class == "" {
+			p := nodes[holder.Node]
+			if p == nil {
+				continue
+			}
+			holder.Foreign = true
+			p.entries = append(p.entries, entry{Holder: holder, count: count})
+		}
+	}
+	for uid, n := range b.taken {
+		if !seen[uid] && !older(c.Version, n.Version) {
+			delete(b.taken, uid) // it was there, and is gone
+		}
+	}
+	for _, claim := range c.Claims {
+		b.enter(nodes, names, claim)
+	}
+	b.nodes = nodes
+}
+
+// place is where a device is.
+type place struct {
+	node  string
+	index int
+}
+
+// enter notes what is allocated to a claim. The devices of one whose pod is gone are free only when somebody freed them.
+func (b *Book) enter(nodes map[string]*page, names map[Device]place, claim *resourcev1.ResourceClaim) {
+	if claim.Status.Allocation == nil || b.options.Class == "" {
+		return
+	}
+	held := map[string]core.DeviceSet{}
+	for _, r := range claim.Status.Allocation.Devices.Results {
+		if at, ok := names[Device{r.Driver, r.Pool, r.Device}]; ok {
+			held[at.node] |= core.FirstDevices(at.index+1) &^ core.FirstDevices(at.index)
+		}
+	}
+	var of types.UID
+	if owner := metav1.GetControllerOfNoCopy(claim); owner != nil && owner.Kind == "Pod" {
+		of = owner.UID
+	}
+	for node, devices := range held {
+		nodes[node].entries = append(nodes[node].entries, entry{need: of, Holder: Holder{
+			Namespace: claim.Namespace, Name: claim.Name, Node: node, UID: claim.UID, Claim: true, Foreign: of == "", Devices: devices,
+		}})
+	}
+}
+
+// requested is how many of an extended resource the containers of a pod ask for.
+func requested(pod *corev1.Pod, resource corev1.ResourceName) int {
+	sum, most := int64(0), int64(0)
+	for i := range pod.Spec.Containers {
+		limit := pod.Spec.Containers[i].Resources.Limits[resource]
+		sum += limit.Value()
+	}
+	for i := range pod.Spec.InitContainers {
+		limit := pod.Spec.InitContainers[i].Resources.Limits[resource]
+		most = max(most, limit.Value())
+	}
+	return int(max(sum, most))
+}
+
+// Blockers is part of [Ledger].
+func (b *Book) Blockers(needs []Need) []Holder {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.blockers(needs)
+}
+
+func (b *Book) blockers(needs []Need) []Holder {
+	var holders []Holder
+	mine := map[types.UID]bool{}
+	for _, n := range needs {
+		mine[n.UID] = true
+	}
+	wanted := map[string]int{} // by node
+	for _, n := range needs {
+		p := b.nodes[n.Node]
+		if p == nil {
+			holders = append(holders, Holder{Node: n.Node})
+			continue
+		}
+		wanted[n.Node] += n.Devices.Count()
+		for _, e := range p.entries {
+			if both := e.Devices & n.Devices; both != 0 && !mine[e.need] {
+				e.Devices = both
+				holders = append(holders, e.Holder)
+			}
+		}
+		for uid, t := range b.taken {
+			if both := t.Devices & n.Devices; both != 0 && !mine[uid] && t.Node == n.Node {
+				holders = append(holders, Holder{Namespace: t.Namespace, Name: t.Name, Node: t.Node, UID: uid, Devices: both})
+			}
+		}
+	}
+	for node, count := range wanted {
+		holders = append(holders, b.shortOf(node, count, mine)...)
+	}
+	slices.SortFunc(holders, func(a, b Holder) int {
+		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), cmp.Compare(a.Devices, b.Devices))
+	})
+	return slices.CompactFunc(holders, func(a, b Holder) bool { return a.Node == b.Node && a.UID == b.UID && a.Name == b.Name && !a.Claim && !b.Claim })
+}
+
+// shortOf is who takes part in there being too few devices on a node, when there are: foreign pods, or the node, which has less
+// than it had.
+func (b *Book) shortOf(node string, count int, mine map[types.UID]bool) []Holder {
+	p := b.nodes[node]
+	held, known := 0, map[types.UID]bool{}
+	var foreign []Holder
+	for _, e := range p.entries {
+		if e.waits || mine[e.need] || e.Claim && b.knows(p, e.need) {
+			continue
+		}
+		known[e.UID] = true
+		if e.Claim {
+			held += e.Devices.Count()
+			continue
+		}
+		held += e.count
+		if e.Foreign {
+			foreign = append(foreign, e.Holder)
+		}
+	}
+	for uid, t := range b.taken {
+		if t.Node == node && !mine[uid] && !known[uid] {
+			held += t.Devices.Count()
+		}
+	}
+	if held+count <= p.capacity {
+		return nil
+	}
+	if len(foreign) == 0 {
+		return []Holder{{Node: node}}
+	}
+	return foreign
+}
+
+// knows reports whether the pod of a claim is on the page too, bound: it counts once.
+func (b *Book) knows(p *page, pod types.UID) bool {
+	return pod != "" && slices.ContainsFunc(p.entries, func(e entry) bool { return e.UID == pod && !e.waits })
+}
+
+// Take is part of [Ledger].
+func (b *Book) Take(needs []Need) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.blockers(needs)) > 0 {
+		return false
+	}
+	for _, n := range needs {
+		b.taken[n.UID] = n
+	}
+	return true
+}
+
+// Release is part of [Ledger].
+func (b *Book) Release(pod types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.taken, pod)
+	for _, p := range b.nodes {
+		p.entries = slices.DeleteFunc(p.entries, func(e entry) bool { return e.UID == pod })
+	}
+}

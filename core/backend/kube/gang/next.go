@@ -1,0 +1,403 @@
+package gang
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Phase is where a gang is on the way to its decision.
+type Phase string
+
+// The phases. What holds first of these is told: Refused, Interrupted, Shrunk, Failed, Completed; then what the members that are
+// furthest behind wait for.
+const (
+	Gone        Phase = "Gone"        // it has no seats, and nothing of it is left that matters
+	Stopping    Phase = "Stopping"    // it has no seats, and something of it holds devices, or is to be deleted
+	Creating    Phase = "Creating"    // members are missing, or their claims
+	Queued      Phase = "Queued"      // all members are there, and some of their devices are held by others
+	Binding     Phase = "Binding"     // their devices are free
+	Pulling     Phase = "Pulling"     // all are bound, and not all run
+	NotReady    Phase = "NotReady"    // all run, and some say that they are not ready
+	Running     Phase = "Running"     // all run and are ready, or have succeeded
+	Completed   Phase = "Completed"   // all have succeeded
+	Failed      Phase = "Failed"      // one ended by itself, and not well
+	Interrupted Phase = "Interrupted" // members were lost, and none is left that runs
+	Shrunk      Phase = "Shrunk"      // members were lost, and others run on
+	Refused     Phase = "Refused"     // the API server does not let the job begin, see Message; what was begun is taken back
+)
+
+// State is what is known of a gang.
+type State struct {
+	Phase   Phase
+	Reason  string // a word; empty where the phase says it all
+	Message string // for people
+	Behind  []Holder
+	Lost    []Loss // of a gang that was interrupted, shrank, or failed
+	Members []Member
+	Leaving int // pods without a seat that still hold devices or are to be deleted
+}
+
+// Member is what is known of the pod of a seat.
+type Member struct {
+	Seat
+	Pod   string
+	UID   types.UID // empty when there is none
+	Phase Phase     // Creating, Queued (on no node), Pulling, NotReady, Running, Completed, or Failed for one that was lost
+}
+
+// Kind is a kind of call.
+type Kind string
+
+// The kinds.
+const (
+	CreateService Kind = "create service"
+	CreatePod     Kind = "create pod"
+	CreateClaim   Kind = "create claim"
+	Allocate      Kind = "allocate"
+	Bind          Kind = "bind"
+	Delete        Kind = "delete"
+	Drop          Kind = "drop finalizer"
+)
+
+// Step is a call that is due.
+type Step struct {
+	Kind  Kind
+	Pod   *corev1.Pod // to create, or as it was seen
+	Claim *resourcev1.ResourceClaim
+	Need  Need // of Allocate and Bind: it has to be taken first
+}
+
+// Plan is what is due now, in any order, and what is known.
+type Plan struct {
+	Steps []Step
+	State State
+}
+
+// Next says what is due for a job, and what state it is in. It asks the ledger and takes nothing.
+func Next(job *Job, look Look, ledger Ledger, o Options) Plan {
+	return next(job, look, ledger, o, false)
+}
+
+// next with withdrawn takes back what the decision began: it was refused.
+func next(job *Job, look Look, ledger Ledger, o Options, withdrawn bool) Plan {
+	p := planner{job: job, look: &look, o: o, pods: make([]*corev1.Pod, len(job.Seats))}
+	pods := slices.Clone(look.Pods)
+	slices.SortFunc(pods, byName)
+	for _, pod := range pods {
+		if !isOf(pod, job.UID) || pod.Namespace != job.Namespace {
+			continue
+		}
+		seat := job.seat(pod)
+		if seat < 0 || pod.Name != job.name(job.Seats[seat].Member) || withdrawn && (!bound(pod) || p.roundOf(pod) == job.Round) {
+			p.leave(pod)
+			continue
+		}
+		p.pods[seat] = pod
+	}
+	p.describe()
+	switch {
+	case len(job.Seats) == 0:
+		p.state.Phase = Gone
+		if p.state.Leaving > 0 {
+			p.state.Phase = Stopping
+		}
+	case withdrawn:
+		p.state.Phase = Refused
+	case !p.settled():
+		p.start(ledger)
+	}
+	return Plan{Steps: p.steps, State: p.state}
+}
+
+type planner struct {
+	job   *Job
+	look  *Look
+	o     Options
+	pods  []*corev1.Pod // by seat; nil for one that is not there
+	steps []Step
+	state State
+}
+
+func (p *planner) step(s Step) { p.steps = append(p.steps, s) }
+
+func (p *planner) roundOf(pod *corev1.Pod) int64 {
+	round, err := strconv.ParseInt(pod.Annotations[RoundAnnotation], 10, 64)
+	if err != nil {
+		return -1
+	}
+	return round
+}
+
+// leave lets a pod go that has no seat.
+func (p *planner) leave(pod *corev1.Pod) {
+	finalizer := slices.Contains(pod.Finalizers, Finalizer)
+	switch freed := Freed(pod, p.look.Node); {
+	case pod.DeletionTimestamp == nil:
+		p.step(Step{Kind: Delete, Pod: pod})
+	case !freed:
+	case finalizer:
+		p.step(Step{Kind: Drop, Pod: pod})
+	default:
+		return
+	}
+	p.state.Leaving++
+}
+
+// describe says what the members are, each for itself.
+func (p *planner) describe() {
+	started := -1 // the highest member that was ever bound: all below it were there
+	for i, pod := range p.pods {
+		if pod != nil && (bound(pod) || final(pod)) {
+			started = max(started, p.job.Seats[i].Member)
+		}
+	}
+	for i, s := range p.job.Seats {
+		m := Member{Seat: s, Pod: p.job.name(s.Member), Phase: Creating}
+		pod := p.pods[i]
+		if pod != nil {
+			m.UID, m.Phase = pod.UID, phaseOf(pod)
+		}
+		if loss, ok := p.lossOf(s, pod, started); !ok {
+			m.Phase = Failed
+			p.state.Lost = append(p.state.Lost, loss)
+		}
+		p.state.Members = append(p.state.Members, m)
+	}
+}
+
+func phaseOf(pod *corev1.Pod) Phase {
+	switch ready := condition(pod, corev1.PodReady); {
+	case !bound(pod):
+		return Queued
+	case pod.Status.Phase == corev1.PodSucceeded:
+		return Completed
+	case pod.Status.Phase != corev1.PodRunning:
+		return Pulling
+	case ready != nil && ready.Status == corev1.ConditionFalse:
+		return NotReady
+	default:
+		return Running
+	}
+}
+
+func (p *planner) lossOf(s Seat, pod *corev1.Pod, started int) (Loss, bool) {
+	loss := Loss{Member: s.Member, Node: s.Node}
+	if pod != nil {
+		if told, ok := p.look.lost(s, pod); !ok {
+			return told, false
+		}
+		if !bound(pod) && p.o.Class != "" {
+			return p.unallocatable(loss, pod)
+		}
+		if took := p.look.bound[pod.UID]; p.late(pod, took) {
+			reason, message := waits(pod)
+			loss.Cause, loss.Reason = core.CauseNeverBegan, ReasonStartTimeout
+			loss.Message = fmt.Sprintf("it does not run %v after it was bound: %s: %s", took.Round(time.Second), reason, message)
+			return loss, false
+		}
+		return loss, true
+	}
+	if s.Member <= started {
+		loss.Cause, loss.Reason, loss.Message = core.CauseKilled, ReasonGone, "somebody deleted the pod, and took our finalizer off"
+		return loss, false
+	}
+	if why := useless(p.look.Node(s.Node)); why != "" {
+		loss.Cause, loss.Reason, loss.Message = core.CauseNodeFailed, ReasonNodeGone, "the node is "+why
+		return loss, false
+	}
+	return loss, true
+}
+
+// late reports whether a member has not begun in time.
+func (p *planner) late(pod *corev1.Pod, took time.Duration) bool {
+	return p.job.StartTimeout > 0 && took > p.job.StartTimeout && phaseOf(pod) == Pulling
+}
+
+// unallocatable finds devices that no claim can be given.
+func (p *planner) unallocatable(loss Loss, pod *corev1.Pod) (Loss, bool) {
+	devices, ok := p.devices(loss.Member)
+	if !ok {
+		loss.Cause, loss.Reason = core.CauseDeviceLost, ReasonDeviceGone
+		loss.Message = "no ResourceSlice has all of these devices of the node"
+		return loss, false
+	}
+	claim := p.look.claim(pod)
+	if claim != nil && isOf(claim, pod.UID) && claim.Status.Allocation != nil && !allocated(claim, devices) {
+		loss.Cause, loss.Reason, loss.Message = core.CauseDeviceLost, ReasonClaim, "somebody gave its claim other devices"
+		return loss, false
+	}
+	return loss, true
+}
+
+// devices are those of a member, by their names in claims.
+func (p *planner) devices(member int) (devices []Device, ok bool) {
+	s := p.job.Seats[slices.IndexFunc(p.job.Seats, func(s Seat) bool { return s.Member == member })]
+	known := p.look.Devices(s.Node)
+	for _, index := range s.Devices.List() {
+		if index >= len(known) || known[index] == (Device{}) {
+			return nil, false
+		}
+		devices = append(devices, known[index])
+	}
+	return devices, true
+}
+
+// allocated reports whether a claim has exactly these devices.
+func allocated(claim *resourcev1.ResourceClaim, devices []Device) bool {
+	if claim.Status.Allocation == nil {
+		return false
+	}
+	results := claim.Status.Allocation.Devices.Results
+	return len(results) == len(devices) && !slices.ContainsFunc(results, func(r resourcev1.DeviceRequestAllocationResult) bool {
+		return !slices.Contains(devices, Device{r.Driver, r.Pool, r.Device})
+	})
+}
+
+// settled says how a gang ended that did.
+func (p *planner) settled() bool {
+	alive := slices.ContainsFunc(p.state.Members, func(m Member) bool { return m.Phase == Running || m.Phase == NotReady || m.Phase == Pulling })
+	isExit := func(l Loss) bool { return l.Cause == core.CauseExited }
+	switch lost := p.state.Lost; {
+	case len(lost) > 0 && slices.ContainsFunc(lost, func(l Loss) bool { return !isExit(l) }):
+		p.state.Phase = Interrupted
+		if alive {
+			p.state.Phase = Shrunk
+		}
+		// What befell some may be why others exited.
+		slices.SortStableFunc(lost, func(a, b Loss) int {
+			return cmp.Compare(map[bool]int{true: 1}[isExit(a)], map[bool]int{true: 1}[isExit(b)])
+		})
+	case len(lost) > 0:
+		p.state.Phase = Failed
+	case !slices.ContainsFunc(p.state.Members, func(m Member) bool { return m.Phase != Completed }):
+		p.state.Phase = Completed
+		return true
+	default:
+		return false
+	}
+	first := p.state.Lost[0]
+	p.state.Reason, p.state.Message = first.Reason, first.String()
+	if more := len(p.state.Lost) - 1; more > 0 {
+		p.state.Message += fmt.Sprintf("; and %d more", more)
+	}
+	return true
+}
+
+// start brings members that are not bound on their way, all together.
+func (p *planner) start(ledger Ledger) {
+	if p.create(); p.state.Phase != "" {
+		return
+	}
+	var needs []Need
+	var waiting []*corev1.Pod
+	for i, pod := range p.pods {
+		if !bound(pod) {
+			waiting = append(waiting, pod)
+			needs = append(needs, Need{
+				Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Version: pod.ResourceVersion,
+				Node: p.job.Seats[i].Node, Devices: p.job.Seats[i].Devices,
+			})
+		}
+	}
+	if len(needs) == 0 {
+		p.run()
+		return
+	}
+	if p.state.Behind = ledger.Blockers(needs); len(p.state.Behind) > 0 {
+		p.state.Phase, p.state.Reason, p.state.Message = Queued, "DevicesHeld", "behind "+list(p.state.Behind)
+		return
+	}
+	p.state.Phase = Binding
+	if p.o.Class != "" && p.allocate(waiting, needs) {
+		return
+	}
+	for i, pod := range waiting {
+		p.step(Step{Kind: Bind, Pod: pod, Need: needs[i]})
+	}
+}
+
+// create makes what is missing, and says so.
+func (p *planner) create() {
+	missing := 0
+	for i, pod := range p.pods {
+		if pod == nil {
+			missing++
+			p.step(Step{Kind: CreatePod, Pod: p.job.newPod(i, p.o)})
+			continue
+		}
+		if p.o.Class == "" || bound(pod) {
+			continue
+		}
+		claim := p.look.claim(pod)
+		if claim == nil {
+			missing++
+			p.step(Step{Kind: CreateClaim, Pod: pod, Claim: newClaim(pod, p.job.Seats[i].Devices.Count(), p.o)})
+		} else if !isOf(claim, pod.UID) {
+			missing++
+			p.state.Reason, p.state.Message = "ClaimInTheWay", "the claim "+claim.Name+" of another pod has to go first"
+		}
+	}
+	if len(p.job.Seats) > 1 && !p.look.Service {
+		p.step(Step{Kind: CreateService})
+	}
+	if missing > 0 {
+		p.state.Phase = Creating
+	}
+}
+
+// allocate gives claims their devices, and reports whether any had them not yet.
+func (p *planner) allocate(waiting []*corev1.Pod, needs []Need) bool {
+	missing := false
+	for i, pod := range waiting {
+		member := p.job.Seats[p.job.seat(pod)].Member
+		devices, _ := p.devices(member) // or it would be lost
+		claim := p.look.claim(pod)
+		if allocated(claim, devices) && slices.ContainsFunc(claim.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool {
+			return r.UID == pod.UID
+		}) {
+			continue
+		}
+		missing = true
+		p.step(Step{Kind: Allocate, Pod: pod, Claim: allocate(claim, pod, needs[i].Node, devices), Need: needs[i]})
+	}
+	return missing
+}
+
+// run says how far members are that are all bound.
+func (p *planner) run() {
+	p.state.Phase = Running
+	for i, m := range p.state.Members {
+		switch {
+		case m.Phase == Pulling && p.state.Phase != Pulling:
+			p.state.Phase = Pulling
+			p.state.Reason, p.state.Message = waits(p.pods[i])
+		case m.Phase == NotReady && p.state.Phase == Running:
+			p.state.Phase, p.state.Reason = NotReady, "ContainersNotReady"
+			p.state.Message = "member " + strconv.Itoa(m.Member) + " is not ready"
+		}
+	}
+}
+
+// list names holders, the first of many.
+func list(holders []Holder) string {
+	const most = 4
+	var names []string
+	for _, h := range holders[:min(len(holders), most)] {
+		names = append(names, h.String())
+	}
+	text := strings.Join(names, ", ")
+	if len(holders) > most {
+		text += fmt.Sprintf(" and %d more", len(holders)-most)
+	}
+	return text
+}

@@ -1,0 +1,217 @@
+package gang
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartet-sched/quartet/core/agent"
+)
+
+// Options say how members get their devices.
+type Options struct {
+	// Resource is the extended resource that a member asks for; nvidia.com/gpu if empty. The kubelet chooses which devices.
+	Resource corev1.ResourceName
+	// Class is the DeviceClass of claims. Empty: there are no claims, and members ask for Resource.
+	Class string
+}
+
+// DefaultResource is by which NVIDIA's device plugin offers devices.
+const DefaultResource = corev1.ResourceName("nvidia.com/gpu")
+
+func (o Options) resource() corev1.ResourceName {
+	if o.Resource == "" {
+		return DefaultResource
+	}
+	return o.Resource
+}
+
+const (
+	requestName = "devices" // of the one request of a claim
+	// The port is the one that torchrun takes by itself.
+	rendezvousPort = "29400"
+)
+
+// newPod is the member of a seat. What the template says stays, but for what makes it a member.
+func (j *Job) newPod(seat int, o Options) *corev1.Pod {
+	s := j.Seats[seat]
+	first, count := j.replicas(seat)
+	template := j.Template.DeepCopy()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: j.name(s.Member), Namespace: j.Namespace, Labels: template.Labels, Annotations: template.Annotations,
+			OwnerReferences: []metav1.OwnerReference{j.owner()}, Finalizers: append(template.Finalizers, Finalizer),
+		},
+		Spec: template.Spec,
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	maps.Copy(pod.Labels, j.Labels())
+	pod.Labels[RunLabel], pod.Labels[MemberLabel] = strconv.FormatInt(j.Run, 10), strconv.Itoa(s.Member)
+	pod.Annotations[NodeAnnotation], pod.Annotations[DevicesAnnotation] = s.Node, FormatDevices(s.Devices)
+	pod.Annotations[RanksAnnotation] = ranges(first, count)
+	pod.Annotations[RoundAnnotation], pod.Annotations[EpochAnnotation] = strconv.FormatInt(j.Round, 10), strconv.FormatInt(j.Epoch, 10)
+
+	spec := &pod.Spec
+	spec.SchedulerName, spec.NodeName, spec.SchedulingGates = Scheduler, "", nil
+	spec.Hostname, spec.Subdomain = pod.Name, j.service()
+	if spec.RestartPolicy == "" || spec.RestartPolicy == corev1.RestartPolicyAlways {
+		spec.RestartPolicy = corev1.RestartPolicyNever // a training ends
+	}
+	if j.Grace > 0 {
+		spec.TerminationGracePeriodSeconds = j.grace()
+	}
+	if len(spec.Containers) == 0 {
+		return pod // the API server refuses it, in words
+	}
+	main := &spec.Containers[0]
+	if o.Class != "" {
+		spec.ResourceClaims = append(spec.ResourceClaims, corev1.PodResourceClaim{Name: requestName, ResourceClaimName: &pod.Name})
+		main.Resources.Claims = append(main.Resources.Claims, corev1.ResourceClaim{Name: requestName})
+	} else {
+		if main.Resources.Limits == nil {
+			main.Resources.Limits = corev1.ResourceList{}
+		}
+		main.Resources.Limits[o.resource()] = *resource.NewQuantity(int64(s.Devices.Count()), resource.DecimalSI)
+		delete(main.Resources.Requests, o.resource()) // it is the limit
+	}
+	environment := j.environment(seat)
+	for i := range spec.InitContainers {
+		spec.InitContainers[i].Env = merge(spec.InitContainers[i].Env, environment)
+	}
+	for i := range spec.Containers {
+		spec.Containers[i].Env = merge(spec.Containers[i].Env, environment)
+	}
+	return pod
+}
+
+// owner is the reference by which the pods of the job are known, and deleted with it.
+func (j *Job) owner() metav1.OwnerReference {
+	owner, yes := j.Owner, true
+	owner.UID, owner.Controller = j.UID, &yes
+	return owner
+}
+
+// grace is that of a deletion; nil for what the pod says itself.
+func (j *Job) grace() *int64 {
+	if j.Grace <= 0 {
+		return nil
+	}
+	rounded := int64(math.Ceil(j.Grace.Seconds()))
+	return &rounded
+}
+
+// environment tells a member who it is, to those who read our variables and to torchrun and those like it.
+func (j *Job) environment(seat int) []corev1.EnvVar {
+	first, _ := j.replicas(seat)
+	lowest := slices.MinFunc(j.Seats, func(a, b Seat) int { return a.Member - b.Member }).Member // it was there first
+	master := j.name(lowest)
+	if len(j.Seats) > 1 {
+		master += "." + j.service()
+	}
+	environment := []corev1.EnvVar{
+		{Name: agent.JobVariable, Value: j.Name},
+		{Name: agent.RankVariable, Value: strconv.Itoa(first)},
+		{Name: agent.ReplicasVariable, Value: strconv.Itoa(j.total())},
+		{Name: agent.NodesVariable, Value: strconv.Itoa(j.nodes())},
+		{Name: "MASTER_ADDR", Value: master},
+		{Name: "PET_NNODES", Value: strconv.Itoa(len(j.Seats))},
+		{Name: "PET_NPROC_PER_NODE", Value: strconv.Itoa(j.Seats[seat].Devices.Count())},
+		{Name: "PET_RDZV_BACKEND", Value: "c10d"},
+		{Name: "PET_RDZV_ENDPOINT", Value: master + ":" + rendezvousPort},
+		{Name: "PET_RDZV_ID", Value: j.Name + "-" + strconv.FormatInt(j.Run, 10)},
+	}
+	if j.Agent != "" {
+		environment = append(environment, corev1.EnvVar{Name: agent.SocketVariable, Value: j.Agent})
+	}
+	return environment
+}
+
+// merge sets ours before those of the user, who may refer to them. What the user set stays, but of our own variables only the
+// folders are the user's to say.
+func merge(users, ours []corev1.EnvVar) []corev1.EnvVar {
+	usersOwn := func(name string) bool {
+		return !strings.HasPrefix(name, "QUARTET_") || name == agent.CheckpointVariable || name == agent.RendezvousVariable
+	}
+	var merged []corev1.EnvVar
+	for _, o := range ours {
+		if !usersOwn(o.Name) || !slices.ContainsFunc(users, func(u corev1.EnvVar) bool { return u.Name == o.Name }) {
+			merged = append(merged, o)
+		}
+	}
+	for _, u := range users {
+		if usersOwn(u.Name) {
+			merged = append(merged, u)
+		}
+	}
+	return merged
+}
+
+// newService is by which members find each other, also before they are ready.
+func (j *Job) newService() *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: j.service(), Namespace: j.Namespace, Labels: j.Labels(), OwnerReferences: []metav1.OwnerReference{j.owner()},
+		},
+		Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: j.Labels()},
+	}
+}
+
+// newClaim is what a member asks devices by. It goes with the pod.
+func newClaim(pod *corev1.Pod, devices int, o Options) *resourcev1.ResourceClaim {
+	return &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: pod.Name, Namespace: pod.Namespace, Labels: map[string]string{JobLabel: pod.Labels[JobLabel]},
+			Finalizers: []string{ClaimFinalizer},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod")),
+			},
+		},
+		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
+			Name: requestName,
+			Exactly: &resourcev1.ExactDeviceRequest{
+				DeviceClassName: o.Class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: int64(devices),
+			},
+		}}}},
+	}
+}
+
+// Device is by which names a claim is given a device.
+type Device struct{ Driver, Pool, Name string }
+
+// allocate fills in what a claim gets, and for which pod.
+func allocate(claim *resourcev1.ResourceClaim, pod *corev1.Pod, node string, devices []Device) *resourcev1.ResourceClaim {
+	claim = claim.DeepCopy()
+	allocation := &resourcev1.AllocationResult{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchFields: []corev1.NodeSelectorRequirement{
+			{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}},
+		},
+	}}}}
+	for _, d := range devices {
+		allocation.Devices.Results = append(allocation.Devices.Results, resourcev1.DeviceRequestAllocationResult{
+			Request: requestName, Driver: d.Driver, Pool: d.Pool, Device: d.Name,
+		})
+	}
+	claim.Status.Allocation = allocation
+	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
+	return claim
+}
+
+// newBinding puts a pod on a node, and only that very pod.
+func newBinding(pod *corev1.Pod, node string) *corev1.Binding {
+	return &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
+	}
+}
