@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -33,6 +34,8 @@ func TestAClusterThatChanges(t *testing.T) {
 		Seats: []core.Seat{{Node: 0, Devices: 0b0011}}, FirstStart: 1, LastChange: 4, Executed: 9, Attained: 18, Restarts: 3, Preemptions: 1,
 	}
 	held.Progress, held.Rate, held.FromSeconds = 70, 2, 5
+	had := submit(0, 10, 2)
+	had.Held = &core.Held{FirstStart: math.NaN(), Attained: 18}
 	cases := map[string]struct {
 		grows  bool
 		rounds [][]core.Event
@@ -71,6 +74,9 @@ func TestAClusterThatChanges(t *testing.T) {
 		}},
 		"a job that runs already": {false, [][]core.Event{{held, submit(1, 10, 4)}}, []string{
 			"1 at 0: active [0 1], waiting 0, used 6; start 1 1[0,1,2,3] by placement/fake; 0 running; 1 running",
+		}},
+		"a job that waits and had devices before": {false, [][]core.Event{{had}}, []string{
+			"1 at 0: active [0], waiting 0, used 2; start 0 0[0,1] by placement/fake; 0 running",
 		}},
 		"a job that loses devices": {false, [][]core.Event{{submit(0, 0, 2)}, {
 			{Kind: core.JobShrunk, Job: 0, AtSeconds: 30, Seats: []core.Seat{{Node: 0, Devices: 0b0010}}},
@@ -199,11 +205,11 @@ func TestEventsThatMakeNoSense(t *testing.T) {
 		"a node that joins gone":             {[]core.Event{{Kind: core.NodeAdded, Node: 2, Added: &core.AddedNode{Name: "c", Devices: 1, Health: core.Gone}}}, "gone"},
 		"a node that changes to gone":        {[]core.Event{{Kind: core.NodeChanged, Node: 0, Health: core.Gone}}, "only its removal says"},
 		"the removal of no node":             {[]core.Event{{Kind: core.NodeRemoved, Node: 2}}, "unknown node 2"},
-		"held on nothing":                    {[]core.Event{held(func(e *core.Event) { e.Held.Seats = nil })}, "running on nothing"},
+		"held, and never started":            {[]core.Event{held(func(e *core.Event) { e.Held.FirstStart = math.NaN() })}, "having started at NaN"},
 		"held on no node":                    {[]core.Event{held(func(e *core.Event) { e.Held.Seats[0].Node = 2 })}, "running on node#2[0,1]"},
 		"held on no device":                  {[]core.Event{held(func(e *core.Event) { e.Held.Seats[0].Devices = 0b10000 })}, "running on a[4]"},
 		"held twice":                         {[]core.Event{held(func(*core.Event) {}), second}, `on devices of job "a"`},
-		"held, with a progress of nothing":   {[]core.Event{held(func(e *core.Event) { e.Progress = -1 })}, "running with -1"},
+		"held, with a progress of nothing":   {[]core.Event{held(func(e *core.Event) { e.Progress = -1 })}, "having had -1"},
 		"a job that shrinks to nothing":      {[]core.Event{held(func(*core.Event) {}), {Kind: core.JobShrunk, Job: 0}}, "nothing left"},
 		"a job that shrinks to more":         {[]core.Event{held(func(*core.Event) {}), {Kind: core.JobShrunk, Job: 0, Seats: []core.Seat{{Node: 0, Devices: 0b111}}}}, "no part of"},
 		"a job edited to be another":         {[]core.Event{submit(0, 0, 2), edited(0, 0, func(s *core.JobSpec) { s.Name = "z" })}, "without its specification"},

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -68,31 +69,37 @@ func (s *state) recount() {
 	}
 }
 
-// hold seats a job that runs already when it is submitted.
+// hold gives a job that was there before what it has behind it when it is submitted, and what it holds.
 func (s *state) hold(j *Job, e *Event) error {
 	h := e.Held
-	if len(h.Seats) == 0 {
-		return fmt.Errorf("backend submitted job %q as running on nothing", j.Name)
-	}
 	if err := s.checkSeats(j, h.Seats); err != nil {
 		return err
 	}
-	for _, number := range [...]float64{h.FirstStart, h.LastChange, h.Executed, h.Attained, e.Progress, e.Rate, e.FromSeconds} {
+	for _, number := range [...]float64{h.LastChange, h.Executed, h.Attained, e.Progress, e.Rate, e.FromSeconds} {
 		if !amount(number) {
-			return fmt.Errorf("backend submitted job %q as running with %v", j.Name, number)
+			return fmt.Errorf("backend submitted job %q as having had %v", j.Name, number)
 		}
 	}
-	s.admit(j)
-	s.view.Waiting--
-	j.State, j.Seats, j.Held, j.Tuning = Running, slices.Clone(h.Seats), Replicas(h.Seats), h.Tuning
-	j.Tuning.Job = j.ID
-	if len(j.Tuning.BatchByReplica) != j.Held {
+	if running := len(h.Seats) > 0; !amount(h.FirstStart) && (running || !math.IsNaN(h.FirstStart)) {
+		return fmt.Errorf("backend submitted job %q as having started at %v", j.Name, h.FirstStart)
+	}
+	if j.Tuning = h.Tuning; !j.Tuning.Equal(Tuning{}) {
+		j.Tuning.Job = j.ID
+	}
+	if len(j.Tuning.BatchByReplica) != Replicas(h.Seats) {
 		j.Tuning.BatchByReplica = nil
 	}
 	j.AsOfSeconds, j.Executed, j.Attained = e.AtSeconds, h.Executed, h.Attained
 	j.Progress, j.ProgressRate, j.ProgressAsOf = e.Progress, e.Rate, e.FromSeconds
 	j.FirstStart, j.LastChange, j.Restarts, j.Preemptions = h.FirstStart, h.LastChange, h.Restarts, h.Preemptions
 	j.Measured, j.Gradients = slices.Clone(h.Measured), h.Gradients
+	if len(h.Seats) == 0 {
+		s.pending = insertJob(s.pending, j)
+		return nil
+	}
+	s.admit(j)
+	s.view.Waiting--
+	j.State, j.Seats, j.Held = Running, slices.Clone(h.Seats), Replicas(h.Seats)
 	s.used += j.Held
 	s.running = insertJob(s.running, j)
 	s.occupancy.current = false

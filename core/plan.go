@@ -82,7 +82,7 @@ type Event struct {
 	AtSeconds float64
 	Job       JobID
 	Spec      *JobSpec   // JobSubmitted, JobChanged
-	Held      *Held      // JobSubmitted: of a job that runs already; nil for all others
+	Held      *Held      // JobSubmitted: of a job that was there before; nil for all others
 	Added     *AddedNode // NodeAdded
 	Node      NodeID     // NodeChanged, NodeAdded, NodeRemoved
 	Health    Health     // NodeChanged
@@ -116,11 +116,12 @@ type AddedNode struct {
 	Unusable    DeviceSet
 }
 
-// Held is what a job holds and has behind it that runs already when it is submitted, as after the scheduler was replaced.
+// Held is what a job has behind it that was there before it is submitted, as after the scheduler was replaced, and what it
+// holds.
 type Held struct {
-	Seats       []Seat
+	Seats       []Seat // none of a job that waits
 	Tuning      Tuning
-	FirstStart  float64 // seconds, as all moments
+	FirstStart  float64 // seconds, as all moments; NaN of a job that never started
 	LastChange  float64
 	Executed    float64 // seconds with devices, up to the event
 	Attained    float64 // device-seconds, up to the event

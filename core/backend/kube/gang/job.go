@@ -53,6 +53,7 @@ type Job struct {
 	Grace             time.Duration // to stop, in whole seconds
 	StartTimeout      time.Duration // from the binding of a member until it runs; 0 for none
 	Agent             string        // address for the job; empty for none
+	Ended             bool          // its pods that ended are kept for whoever reads their logs
 }
 
 // Number gives seats their members. A seat of before that stays, with the same devices in the same run, keeps its member, and

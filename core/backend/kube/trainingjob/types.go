@@ -116,6 +116,7 @@ type Decision struct {
 
 // Seat is devices of a node.
 type Seat struct {
+	Member  int    `json:"member,omitempty"` // number of the pod, within the run
 	Node    string `json:"node"`
 	Devices string `json:"devices"` // ranges, such as "0-3,6"
 }
