@@ -74,7 +74,9 @@ func (c *Client) Of(namespace string) Interface {
 func NewInformer(c *Client, namespace string, resync time.Duration) cache.SharedIndexInformer {
 	jobs := c.Of(namespace)
 	return cache.NewSharedIndexInformer(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) { return jobs.List(ctx, opts) },
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return jobs.List(ctx, opts)
+		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 			return jobs.Watch(ctx, opts)
 		},
