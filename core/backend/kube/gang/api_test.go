@@ -265,9 +265,11 @@ type client struct {
 
 func (a *api) client() *client { return &client{api: a} }
 
-func (c *client) kubernetes(t testing.TB) kubernetes.Interface {
+func (c *client) kubernetes(t testing.TB) kubernetes.Interface { return over(t, c) }
+
+func over(t testing.TB, transport http.RoundTripper) kubernetes.Interface {
 	k, err := kubernetes.NewForConfig(&rest.Config{
-		Host: "http://api", Transport: c, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+		Host: "http://api", Transport: transport, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -267,4 +267,3 @@ func (l *live) claimsGone() {
 		return len(must[*resourcev1.ResourceClaimList](l.t)(l.client.ResourceV1().ResourceClaims("").List(l.t.Context(), metav1.ListOptions{})).Items) == 0
 	})
 }
-

@@ -29,7 +29,7 @@ const (
 	EpochAnnotation   = "quartet.sched/epoch"   // of the leader that decided
 
 	Finalizer      = "quartet.sched/devices"
-	Scheduler      = "quartet"                                 // schedulerName of members
+	Scheduler      = "quartet"                                  // schedulerName of members
 	ClaimFinalizer = "resource.kubernetes.io/delete-protection" // without it nobody frees what is allocated to a claim
 )
 
@@ -57,7 +57,8 @@ type Job struct {
 }
 
 // Number gives seats their members. A seat of before that stays, with the same devices in the same run, keeps its member, and
-// others get numbers from next on. It returns the number to go on with. A new run begins with 0 and no seats before.
+// others get numbers from next on. It returns the number to go on with. Before are the seats that the job still has, without
+// those whose members were lost or taken back: see [State.Kept]. A new run begins with 0 and no seats before.
 func Number(before, now []Seat, next int) ([]Seat, int) {
 	numbered := slices.Clone(now)
 	for i, s := range numbered {

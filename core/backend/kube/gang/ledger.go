@@ -231,20 +231,26 @@ func (b *Book) blockers(needs []Need) []Holder {
 		}
 	}
 	for node, count := range wanted {
-		holders = append(holders, b.shortOf(node, count, mine)...)
+		known := slices.ContainsFunc(holders, func(h Holder) bool { return h.Node == node })
+		if short, foreign := b.shortOf(node, count, mine); len(foreign) > 0 {
+			holders = append(holders, foreign...)
+		} else if short && !known {
+			holders = append(holders, Holder{Node: node})
+		}
 	}
 	slices.SortFunc(holders, func(a, b Holder) int {
 		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), cmp.Compare(a.Devices, b.Devices))
 	})
-	return slices.CompactFunc(holders, func(a, b Holder) bool { return a.Node == b.Node && a.UID == b.UID && a.Name == b.Name && !a.Claim && !b.Claim })
+	return slices.CompactFunc(holders, func(a, b Holder) bool {
+		return a.Node == b.Node && a.UID == b.UID && a.Name == b.Name && !a.Claim && !b.Claim
+	})
 }
 
-// shortOf is who takes part in there being too few devices on a node, when there are: foreign pods, or the node, which has less
-// than it had.
-func (b *Book) shortOf(node string, count int, mine map[types.UID]bool) []Holder {
+// shortOf reports whether there are too few devices on a node, and which foreign pods have a part in that. With none, the node
+// has less than it had.
+func (b *Book) shortOf(node string, count int, mine map[types.UID]bool) (short bool, foreign []Holder) {
 	p := b.nodes[node]
 	held, known := 0, map[types.UID]bool{}
-	var foreign []Holder
 	for _, e := range p.entries {
 		if e.waits || mine[e.need] || e.Claim && b.knows(p, e.need) {
 			continue
@@ -265,12 +271,9 @@ func (b *Book) shortOf(node string, count int, mine map[types.UID]bool) []Holder
 		}
 	}
 	if held+count <= p.capacity {
-		return nil
+		return false, nil
 	}
-	if len(foreign) == 0 {
-		return []Holder{{Node: node}}
-	}
-	return foreign
+	return true, foreign
 }
 
 // knows reports whether the pod of a claim is on the page too, bound: it counts once.

@@ -47,6 +47,17 @@ type State struct {
 	Leaving int // pods without a seat that still hold devices or are to be deleted
 }
 
+// Kept are the seats whose members are there and were not lost: those that a later decision of the same run may keep.
+func (s State) Kept() []Seat {
+	var kept []Seat
+	for _, m := range s.Members {
+		if m.UID != "" && m.Phase != Failed {
+			kept = append(kept, m.Seat)
+		}
+	}
+	return kept
+}
+
 // Member is what is known of the pod of a seat.
 type Member struct {
 	Seat

@@ -34,7 +34,9 @@ type rig struct {
 }
 
 // problem is what rapid and testing both can be told.
-type problem interface{ Fatalf(format string, args ...any) }
+type problem interface {
+	Fatalf(format string, args ...any)
+}
 
 func newRig(t testing.TB, nodes, devices int, o gang.Options) *rig {
 	r := &rig{api: newAPI(nodes, devices), t: t, options: o, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
@@ -86,7 +88,9 @@ func (r *rig) look(behind int) gang.Look {
 	}
 }
 
-func (r *rig) drive(job *gang.Job) (gang.State, error) { return r.driver.Drive(r.t.Context(), *job, r.look(0)) }
+func (r *rig) drive(job *gang.Job) (gang.State, error) {
+	return r.driver.Drive(r.t.Context(), *job, r.look(0))
+}
 
 // settle drives and ticks until nothing changes any more.
 func (r *rig) settle(p problem, jobs ...*gang.Job) []gang.State {
@@ -123,8 +127,8 @@ func (r *rig) must(p problem) {
 func newJob(name string) *gang.Job {
 	return &gang.Job{
 		Namespace: "team", Name: name, UID: types.UID("job-" + name), Run: 1,
-		Owner: metav1.OwnerReference{APIVersion: "quartet.sched/v1alpha1", Kind: "TrainingJob", Name: name},
-		Grace: 10 * time.Second,
+		Owner:    metav1.OwnerReference{APIVersion: "quartet.sched/v1alpha1", Kind: "TrainingJob", Name: name},
+		Grace:    10 * time.Second,
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "trainer:1"}}}},
 	}
 }

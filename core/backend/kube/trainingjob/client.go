@@ -74,7 +74,9 @@ func (c *Client) Of(namespace string) Interface {
 func NewInformer(c *Client, namespace string, resync time.Duration) cache.SharedIndexInformer {
 	jobs := c.Of(namespace)
 	return cache.NewSharedIndexInformer(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) { return jobs.List(ctx, opts) },
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return jobs.List(ctx, opts)
+		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 			return jobs.Watch(ctx, opts)
 		},
@@ -89,21 +91,23 @@ type StatusApply struct {
 	Status          Status        `json:"status"`
 }
 
-// ApplyMetadata names the object. An apply fails with a conflict when the UID or the resource version is given and not that
-// of the object.
+// ApplyMetadata names the object. An apply fails with a conflict when the resource version is not that of the object. The API
+// server does not look at a UID here: without the version, what is meant for a job that is gone would reach its namesake.
 type ApplyMetadata struct {
-	Name            string    `json:"name"`
-	Namespace       string    `json:"namespace"`
-	UID             types.UID `json:"uid,omitempty"`
-	ResourceVersion string    `json:"resourceVersion,omitempty"`
+	Name            string `json:"name"`
+	Namespace       string `json:"namespace"`
+	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
 
 // GetName is for the machinery of the API.
 func (a *StatusApply) GetName() *string { return &a.Metadata.Name }
 
 // ApplyStatus makes the status of a job what is given, if the job is as it was read: the answer is a conflict when somebody
-// changed it since, and nothing was changed then.
+// changed it since, and nothing was changed then. When the object would be the same nothing is written.
 func (c *Client) ApplyStatus(ctx context.Context, job *TrainingJob, status *Status) (*TrainingJob, error) {
+	if job.ResourceVersion == "" {
+		return nil, fmt.Errorf("apply the status of %s: the job was not read from the API server", job.JobName())
+	}
 	return c.Of(job.Namespace).ApplyStatus(ctx, NewStatusApply(job, status), ApplyOptions())
 }
 
@@ -111,7 +115,7 @@ func (c *Client) ApplyStatus(ctx context.Context, job *TrainingJob, status *Stat
 func NewStatusApply(job *TrainingJob, status *Status) *StatusApply {
 	return &StatusApply{
 		TypeMeta: metav1.TypeMeta{APIVersion: GroupVersion().String(), Kind: Kind},
-		Metadata: ApplyMetadata{Name: job.Name, Namespace: job.Namespace, UID: job.UID, ResourceVersion: job.ResourceVersion},
+		Metadata: ApplyMetadata{Name: job.Name, Namespace: job.Namespace, ResourceVersion: job.ResourceVersion},
 		Status:   *status,
 	}
 }

@@ -1,0 +1,171 @@
+package gang
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+func TestDevices(t *testing.T) {
+	for text, want := range map[string]core.DeviceSet{"0": 1, "0-3,6": 0b1001111, "63": 1 << 63, "0-63": ^core.DeviceSet(0), "1,3": 0b1010} {
+		if got, ok := ParseDevices(text); got != want || !ok {
+			t.Errorf("ParseDevices(%q) = %b, %v", text, got, ok)
+		}
+		if got := FormatDevices(want); got != text {
+			t.Errorf("FormatDevices(%b) = %q, want %q", want, got, text)
+		}
+	}
+	for _, text := range []string{"", ",", "3-1", "64", "0-64", "a", "-1", "1-", "1-2-3", "0,", "256"} {
+		if got, ok := ParseDevices(text); ok {
+			t.Errorf("ParseDevices(%q) = %b", text, got)
+		}
+	}
+	rapid.Check(t, func(p *rapid.T) {
+		d := core.DeviceSet(rapid.Uint64Min(1).Draw(p, "devices"))
+		if got, ok := ParseDevices(FormatDevices(d)); got != d || !ok {
+			p.Fatalf("%b became %b", d, got)
+		}
+	})
+}
+
+// Names are such as the API server takes, whatever the job is called, and differ where jobs, runs or members do.
+func TestNames(t *testing.T) {
+	rapid.Check(t, func(p *rapid.T) {
+		part := `[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?`
+		j := &Job{
+			Name: rapid.StringMatching(part+`(\.`+part+`){0,4}`).Draw(p, "name"), UID: types.UID(rapid.StringN(1, 8, 8).Draw(p, "uid")),
+			Run: rapid.Int64Range(1, 1<<40).Draw(p, "run"),
+		}
+		other := *j
+		member := rapid.IntRange(0, 1<<30).Draw(p, "member")
+		for what, name := range map[string]string{"member": j.name(member), "label": j.Labels()[JobLabel]} {
+			if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+				p.Fatalf("%s %q: %v", what, name, problems)
+			}
+		}
+		if problems := validation.IsDNS1035Label(j.service()); len(problems) > 0 {
+			p.Fatalf("service %q: %v", j.service(), problems)
+		}
+		if other.Run++; other.name(member) == j.name(member) || j.name(member+1) == j.name(member) {
+			p.Fatalf("%q is the name of two", j.name(member))
+		}
+	})
+	a, b := Job{Name: "train", UID: "1", Run: 5}, Job{Name: "train", UID: "2", Run: 5}
+	if a.name(0) == b.name(0) || a.service() == b.service() {
+		t.Errorf("two jobs of one name share %q", a.name(0))
+	}
+	if got := a.name(3); !strings.HasPrefix(got, "train-") || !strings.HasSuffix(got, "-r5-3") {
+		t.Errorf("name %q tells neither run nor member", got)
+	}
+	long, longer := Job{Name: strings.Repeat("x", 100)}, Job{Name: strings.Repeat("x", 101)}
+	if long.name(0) == longer.name(0) {
+		t.Error("long names are cut to the same")
+	}
+}
+
+func TestNumber(t *testing.T) {
+	before := []Seat{{Member: 4, Node: "a", Devices: 3}, {Member: 6, Node: "b", Devices: 1}}
+	got, next := Number(before, []Seat{{Node: "c", Devices: 1}, {Node: "b", Devices: 1}, {Node: "a", Devices: 1}}, 7)
+	want := []Seat{{Member: 7, Node: "c", Devices: 1}, {Member: 6, Node: "b", Devices: 1}, {Member: 8, Node: "a", Devices: 1}}
+	if diff := cmp.Diff(want, got); diff != "" || next != 9 {
+		t.Errorf("next %d; seats (-want +got):\n%s", next, diff)
+	}
+}
+
+func env(pairs ...string) []corev1.EnvVar {
+	var out []corev1.EnvVar
+	for i := 0; i < len(pairs); i += 2 {
+		out = append(out, corev1.EnvVar{Name: pairs[i], Value: pairs[i+1]})
+	}
+	return out
+}
+
+// A member knows who it is. What the user set stays, but for what only we can say, and nothing of the template is loosened.
+func TestNewPod(t *testing.T) {
+	no, nobody := false, int64(65532)
+	j := &Job{
+		Namespace: "team", Name: "train", UID: "u", Run: 7, Round: 12, Epoch: 3, DevicesPerReplica: 2, Grace: 1500 * time.Millisecond,
+		Seats: []Seat{{Member: 5, Node: "n1", Devices: 0b1111}, {Member: 2, Node: "n2", Devices: 0b110000}, {Member: 6, Node: "n2", Devices: 0b11}},
+		Agent: "tls://agent:9443",
+	}
+	j.Template.Labels, j.Template.Annotations = map[string]string{"team": "x", RunLabel: "1"}, map[string]string{"note": "y"}
+	j.Template.Spec = corev1.PodSpec{
+		NodeName: "elsewhere", SchedulerName: "default-scheduler", ServiceAccountName: "me",
+		SecurityContext: &corev1.PodSecurityContext{RunAsUser: &nobody},
+		Tolerations:     []corev1.Toleration{{Key: "gpu"}}, NodeSelector: map[string]string{"zone": "a"},
+		InitContainers: []corev1.Container{{Name: "fetch"}},
+		Containers: []corev1.Container{{
+			Name: "main", SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no},
+			Env: env("PET_NNODES", "2:4", "QUARTET_RANK", "0", "QUARTET_CHECKPOINT", "/data", "MINE", "1"),
+		}, {Name: "sidecar"}},
+	}
+	untouched := j.Template.DeepCopy()
+	pod := j.newPod(1, Options{})
+	if diff := cmp.Diff(untouched, &j.Template); diff != "" {
+		t.Errorf("the template was changed (-before +after):\n%s", diff)
+	}
+	master := j.name(2) + "." + j.service()
+	want := env(
+		"QUARTET_JOB", "train", "QUARTET_RANK", "2", "QUARTET_REPLICAS", "4", "QUARTET_NODES", "2", "MASTER_ADDR", master,
+		"PET_NPROC_PER_NODE", "2", "PET_RDZV_BACKEND", "c10d", "PET_RDZV_ENDPOINT", master+":29400", "PET_RDZV_ID", "train-7",
+		"QUARTET_AGENT", "tls://agent:9443", "PET_NNODES", "2:4", "QUARTET_CHECKPOINT", "/data", "MINE", "1",
+	)
+	if diff := cmp.Diff(want, pod.Spec.Containers[0].Env); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+	wantMeta := map[string]string{
+		NodeAnnotation: "n2", DevicesAnnotation: "4-5", RanksAnnotation: "2", RoundAnnotation: "12", EpochAnnotation: "3", "note": "y",
+	}
+	if diff := cmp.Diff(wantMeta, pod.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{JobLabel: "train", RunLabel: "7", MemberLabel: "2", "team": "x"}, pod.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	limit := pod.Spec.Containers[0].Resources.Limits[DefaultResource]
+	if limit.Value() != 2 || len(pod.Spec.Containers[1].Resources.Limits) > 0 {
+		t.Errorf("limits %v", pod.Spec.Containers)
+	}
+	if grace := pod.Spec.TerminationGracePeriodSeconds; grace == nil || *grace != 2 {
+		t.Errorf("grace %v, want 2 s", grace)
+	}
+	spec := pod.Spec.DeepCopy() // what is ours is as it has to be; all else is the user's
+	if spec.NodeName != "" || spec.SchedulerName != Scheduler || spec.RestartPolicy != corev1.RestartPolicyNever {
+		t.Errorf("spec %+v", spec)
+	}
+	spec.NodeName, spec.SchedulerName, spec.RestartPolicy = untouched.Spec.NodeName, untouched.Spec.SchedulerName, ""
+	spec.Hostname, spec.Subdomain, spec.TerminationGracePeriodSeconds = "", "", nil
+	spec.Containers[0].Env, spec.Containers[0].Resources = untouched.Spec.Containers[0].Env, corev1.ResourceRequirements{}
+	spec.InitContainers[0].Env, spec.Containers[1].Env = nil, nil
+	if diff := cmp.Diff(&untouched.Spec, spec); diff != "" {
+		t.Errorf("spec (-template +pod):\n%s", diff)
+	}
+	if owner := pod.OwnerReferences[0]; owner.UID != "u" || owner.Controller == nil || !*owner.Controller {
+		t.Errorf("owner %+v", owner)
+	}
+	alone := &Job{Name: "train", UID: "u", Run: 7, Seats: j.Seats[:1], Template: j.Template}
+	pod = alone.newPod(0, Options{Class: "gpu"})
+	if len(pod.Spec.Containers[0].Resources.Limits) > 0 || *pod.Spec.ResourceClaims[0].ResourceClaimName != pod.Name {
+		t.Errorf("with claims: %+v", pod.Spec)
+	}
+	if i := indexOf(pod.Spec.Containers[0].Env, "MASTER_ADDR"); pod.Spec.Containers[0].Env[i].Value != pod.Spec.Hostname {
+		t.Errorf("one member alone looks for %q, which nobody resolves before there is a service", pod.Spec.Containers[0].Env[i].Value)
+	}
+}
+
+func indexOf(env []corev1.EnvVar, name string) int {
+	for i, e := range env {
+		if e.Name == name {
+			return i
+		}
+	}
+	return -1
+}

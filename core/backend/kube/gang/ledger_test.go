@@ -1,0 +1,174 @@
+package gang_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+)
+
+// ours is a member with devices, on a node once it is bound.
+func ours(name, node, devices string, bound bool) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: name, UID: types.UID(name), ResourceVersion: "10", Finalizers: []string{gang.Finalizer},
+		Annotations: map[string]string{gang.NodeAnnotation: node, gang.DevicesAnnotation: devices},
+	}}
+	if pod.Spec.SchedulerName = gang.Scheduler; bound {
+		pod.Spec.NodeName = node
+	}
+	return pod
+}
+
+// theirs is a pod that asks for devices by their number.
+func theirs(name, node string, devices int) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "else", Name: name, UID: types.UID(name)}}
+	pod.Spec.NodeName = node
+	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{
+		Limits: corev1.ResourceList{gang.DefaultResource: quantity(devices)},
+	}}}
+	return pod
+}
+
+func with(pod *corev1.Pod, change func(*corev1.Pod)) *corev1.Pod {
+	change(pod)
+	return pod
+}
+
+func need(name string, devices string) gang.Need {
+	set, _ := gang.ParseDevices(devices)
+	return gang.Need{Namespace: "team", Name: name, UID: types.UID(name), Version: "20", Node: "node-0", Devices: set}
+}
+
+func deleted(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{} }
+
+// A member is kept from devices that others have or may come to have, and by there being too few of them.
+func TestBlockers(t *testing.T) {
+	claim := func(name, of, device string) *resourcev1.ResourceClaim {
+		c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name)}}
+		if of != "" {
+			yes := true
+			c.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: of, UID: types.UID(of), Controller: &yes}}
+		}
+		c.Status.Allocation = &resourcev1.AllocationResult{}
+		c.Status.Allocation.Devices.Results = []resourcev1.DeviceRequestAllocationResult{{Driver: "gpu.example.com", Pool: "node-0", Device: device}}
+		return c
+	}
+	for name, tc := range map[string]struct {
+		options gang.Options
+		pods    []*corev1.Pod
+		claims  []*resourcev1.ResourceClaim
+		node    func(*corev1.Node)
+		want    []string
+	}{
+		"nobody":                {},
+		"other devices":         {pods: []*corev1.Pod{ours("x", "node-0", "2-3", true)}},
+		"other node":            {pods: []*corev1.Pod{ours("x", "node-1", "0-3", true)}},
+		"one of two":            {pods: []*corev1.Pod{ours("x", "node-0", "1-3", true)}, want: []string{"pod team/x on node-0 1"}},
+		"one that is not bound": {pods: []*corev1.Pod{ours("x", "node-0", "0", false)}, want: []string{"pod team/x on node-0 0"}},
+		"itself":                {pods: []*corev1.Pod{ours("me", "node-0", "0-1", false)}},
+		"deleted and not bound": {pods: []*corev1.Pod{with(ours("x", "node-0", "0", false), deleted)}},
+		"deleted and bound":     {pods: []*corev1.Pod{with(ours("x", "node-0", "0", true), deleted)}, want: []string{"pod team/x on node-0 0"}},
+		"ended":                 {pods: []*corev1.Pod{with(ours("x", "node-0", "0", true), func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}},
+		"on a node out of service": {
+			pods: []*corev1.Pod{ours("x", "node-0", "0", true)},
+			node: func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService}} },
+		},
+		"foreign, enough left": {pods: []*corev1.Pod{theirs("f", "node-0", 2)}},
+		"foreign, too few":     {pods: []*corev1.Pod{theirs("f", "node-0", 3)}, want: []string{"pod else/f"}},
+		"foreign and ours, too few": {
+			pods: []*corev1.Pod{theirs("f", "node-0", 2), ours("x", "node-0", "3", true)}, want: []string{"pod else/f"},
+		},
+		"foreign that ended": {pods: []*corev1.Pod{with(theirs("f", "node-0", 4), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}},
+		"foreign on no node": {pods: []*corev1.Pod{theirs("f", "", 4), theirs("f", "node-9", 4)}},
+		"somebody who writes our annotations": {
+			pods: []*corev1.Pod{with(theirs("f", "node-0", 1), func(p *corev1.Pod) { p.Annotations = ours("", "node-0", "0-3", true).Annotations })},
+		},
+		"devices that left the node": {
+			node: func(n *corev1.Node) { n.Status.Allocatable = corev1.ResourceList{gang.DefaultResource: quantity(1)} },
+			want: []string{"too few devices of node-0"},
+		},
+		"claim of its own": {
+			options: gang.Options{Class: "gpu"}, pods: []*corev1.Pod{ours("me", "node-0", "0-1", false)},
+			claims: []*resourcev1.ResourceClaim{claim("me", "me", "gpu-0")},
+		},
+		"claim of a pod that is gone": {
+			options: gang.Options{Class: "gpu"}, claims: []*resourcev1.ResourceClaim{claim("x", "x", "gpu-0")},
+			want: []string{"claim team/x on node-0 0"},
+		},
+		"foreign claim": {
+			options: gang.Options{Class: "gpu"}, claims: []*resourcev1.ResourceClaim{claim("f", "", "gpu-1")},
+			want: []string{"claim team/f on node-0 1"},
+		},
+		"foreign claim of another device": {options: gang.Options{Class: "gpu"}, claims: []*resourcev1.ResourceClaim{claim("f", "", "gpu-2")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 2, 4, tc.options)
+			if tc.node != nil {
+				tc.node(r.nodes["node-0"])
+			}
+			book := gang.NewBook(tc.options)
+			book.See(gang.Cluster{
+				Version: "30", Pods: tc.pods, Claims: tc.claims, Nodes: []*corev1.Node{r.nodes["node-0"], r.nodes["node-1"]}, Devices: r.names,
+			})
+			var got []string
+			for _, h := range book.Blockers([]gang.Need{need("me", "0-1")}) {
+				got = append(got, h.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("blockers (-want +got):\n%s", diff)
+			}
+			if took := book.Take([]gang.Need{need("me", "0-1")}); took != (len(got) == 0) {
+				t.Errorf("taken: %v, behind %v", took, got)
+			}
+		})
+	}
+}
+
+// What was taken stays taken until a look that is new enough tells what became of it.
+func TestTake(t *testing.T) {
+	r := newRig(t, 1, 4, gang.Options{})
+	see := func(version string, pods ...*corev1.Pod) func(*gang.Book) {
+		return func(b *gang.Book) {
+			b.See(gang.Cluster{Version: version, Pods: pods, Nodes: []*corev1.Node{r.nodes["node-0"]}})
+		}
+	}
+	for name, tc := range map[string]struct {
+		then func(*gang.Book)
+		want bool // somebody else can have it
+	}{
+		"nothing new":              {then: func(*gang.Book) {}},
+		"an old look without it":   {then: see("19")},
+		"a look with it":           {then: see("20", ours("me", "node-0", "0-1", false))},
+		"it is bound":              {then: see("21", ours("me", "node-0", "0-1", true))},
+		"it was deleted, unbound":  {then: see("21", with(ours("me", "node-0", "0-1", false), deleted)), want: true},
+		"a new look without it":    {then: see("20"), want: true},
+		"somebody saw it go":       {then: func(b *gang.Book) { b.Release("me") }, want: true},
+		"bound, and somebody saw":  {then: func(b *gang.Book) { see("21", ours("me", "node-0", "0-1", true))(b); b.Release("me") }, want: true},
+		"bound, then gone":         {then: func(b *gang.Book) { see("21", ours("me", "node-0", "0-1", true))(b); see("22")(b) }, want: true},
+		"others took what is left": {then: func(b *gang.Book) { b.Take([]gang.Need{need("other", "2-3")}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			book := gang.NewBook(gang.Options{})
+			see("20")(book)
+			mine := []gang.Need{need("me", "0-1")}
+			if !book.Take(mine) || !book.Take(mine) {
+				t.Fatal("not taken, or not again")
+			}
+			tc.then(book)
+			if got := book.Take([]gang.Need{need("you", "1-2")}); got != tc.want {
+				t.Errorf("taken by another: %v, want %v", got, tc.want)
+			}
+		})
+	}
+	book := gang.NewBook(gang.Options{})
+	see("20")(book)
+	book.Take([]gang.Need{need("me", "0")})
+	if book.Take([]gang.Need{need("a", "3"), need("b", "0")}) || !book.Take([]gang.Need{need("you", "3")}) {
+		t.Error("part of a gang was taken")
+	}
+}

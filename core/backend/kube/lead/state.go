@@ -1,0 +1,225 @@
+package lead
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Kept is what a scheduler leaves to the one that takes over, beside what the jobs hold.
+type Kept struct {
+	Epoch      int64     // of the leader that wrote it
+	Began      time.Time // start of the run, from which its seconds count
+	Round      int64     // latest round that was decided
+	Events     int64     // no event has a higher number
+	ConfigHash string    // of what decisions depend on
+	Snapshot   []byte    // of the policies; at most SnapshotLimit bytes
+}
+
+// SnapshotLimit is how many bytes a snapshot may have: a ConfigMap holds 1 MiB.
+const SnapshotLimit = 1_000_000
+
+// EventBlock is how many numbers of events are reserved by one write.
+const EventBlock = 1000
+
+// The keys of the ConfigMap.
+const (
+	keyEpoch    = "epoch"
+	keyBegan    = "began"
+	keyRound    = "round"
+	keyEvents   = "events"
+	keyConfig   = "config"
+	keySnapshot = "snapshot"
+)
+
+// State is the ConfigMap in which a leader keeps what has to outlive it. Only the leader of the highest epoch that ever opened
+// it can write. Its methods may be called at once.
+type State struct {
+	client          kubernetes.Interface
+	term            *Term
+	namespace, name string
+
+	mu   sync.Mutex
+	last *corev1.ConfigMap
+	kept Kept
+	next int64 // number of the next event
+}
+
+// Open reads the state and writes the epoch of the term into it. From then on nobody of an older epoch can write. A state that
+// was never written begins at the moment given.
+func Open(ctx context.Context, client kubernetes.Interface, term *Term, namespace, name string, now time.Time) (*State, error) {
+	s := &State{client: client, term: term, namespace: namespace, name: name}
+	if err := s.load(ctx); err != nil {
+		return nil, err
+	}
+	err := s.Write(ctx, func(k *Kept) {
+		if k.Began.IsZero() {
+			k.Began = now.UTC().Round(0)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.next = s.kept.Events + 1
+	return s, nil
+}
+
+// Kept is what is stored. The snapshot is not to be changed.
+func (s *State) Kept() Kept {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept
+}
+
+// Write changes what is stored. The change is made again when somebody else wrote in between. The error is ErrFenced when a newer
+// leader did, and ErrNotRenewed while it is not known who leads. After any other error it is not known whether the change was
+// made; the next write finds out.
+func (s *State) Write(ctx context.Context, change func(*Kept)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.write(ctx, change)
+}
+
+// NextEvent is the number of the next event: above all that were given before, by this leader and by others. One number in
+// EventBlock costs a write.
+func (s *State) NextEvent(ctx context.Context) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next > s.kept.Events {
+		next := s.next
+		if err := s.write(ctx, func(k *Kept) { k.Events = max(k.Events, next-1) + EventBlock }); err != nil {
+			return 0, err
+		}
+	}
+	if err := s.term.Err(); err != nil {
+		return 0, err
+	}
+	s.next++
+	return s.next - 1, nil
+}
+
+func (s *State) write(ctx context.Context, change func(*Kept)) error {
+	var err error
+	for range tries {
+		if err := s.mayWrite(); err != nil {
+			return err
+		}
+		kept := s.kept
+		change(&kept)
+		kept.Epoch = s.term.Epoch
+		if len(kept.Snapshot) > SnapshotLimit {
+			return fmt.Errorf("write the state %s: the snapshot has %d bytes, at most %d fit", s.name, len(kept.Snapshot), SnapshotLimit)
+		}
+		var m *corev1.ConfigMap
+		if m, err = s.put(ctx, kept); err == nil {
+			s.last, s.kept = m, kept
+			return nil
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+			break
+		}
+		if err := s.load(ctx); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("write the state %s: %w", s.name, err)
+}
+
+// mayWrite refuses a write that is not this leader's to make.
+func (s *State) mayWrite() error {
+	if s.kept.Epoch > s.term.Epoch {
+		return fmt.Errorf("%w: epoch %d wrote the state %s, this is %d", ErrFenced, s.kept.Epoch, s.name, s.term.Epoch)
+	}
+	return s.term.Err()
+}
+
+// put sends a request that is answered before the term is over, if it is answered. Where the ConfigMap was deleted it is made
+// again of what this leader knows.
+func (s *State) put(ctx context.Context, k Kept) (*corev1.ConfigMap, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.term.Left())
+	defer cancel()
+	maps := s.client.CoreV1().ConfigMaps(s.namespace)
+	if s.last == nil {
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: s.name, Namespace: s.namespace}}
+		k.into(m)
+		return maps.Create(ctx, m, metav1.CreateOptions{})
+	}
+	m := s.last.DeepCopy()
+	k.into(m)
+	return maps.Update(ctx, m, metav1.UpdateOptions{})
+}
+
+func (s *State) load(ctx context.Context) error {
+	if err := s.term.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.term.Left())
+	defer cancel()
+	m, err := s.client.CoreV1().ConfigMaps(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		s.last = nil
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the state %s: %w", s.name, err)
+	}
+	kept, err := read(m)
+	if err != nil {
+		return err
+	}
+	s.last, s.kept = m, kept
+	return nil
+}
+
+// into writes what is kept into a ConfigMap, and leaves what others put there.
+func (k *Kept) into(m *corev1.ConfigMap) {
+	if m.Data == nil {
+		m.Data = map[string]string{}
+	}
+	m.Data[keyEpoch], m.Data[keyRound] = strconv.FormatInt(k.Epoch, 10), strconv.FormatInt(k.Round, 10)
+	m.Data[keyEvents], m.Data[keyConfig] = strconv.FormatInt(k.Events, 10), k.ConfigHash
+	m.Data[keyBegan] = k.Began.Format(time.RFC3339Nano)
+	if len(k.Snapshot) == 0 {
+		delete(m.BinaryData, keySnapshot)
+		return
+	}
+	if m.BinaryData == nil {
+		m.BinaryData = map[string][]byte{}
+	}
+	m.BinaryData[keySnapshot] = k.Snapshot
+}
+
+// read finds everything that is wrong with a ConfigMap that somebody edited.
+func read(m *corev1.ConfigMap) (Kept, error) {
+	if len(m.Data) == 0 {
+		return Kept{}, nil // somebody made it beforehand
+	}
+	k := Kept{ConfigHash: m.Data[keyConfig], Snapshot: m.BinaryData[keySnapshot]}
+	var problems []error
+	for _, number := range [...]struct {
+		key string
+		to  *int64
+	}{{keyEpoch, &k.Epoch}, {keyRound, &k.Round}, {keyEvents, &k.Events}} {
+		text := m.Data[number.key]
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 {
+			problems = append(problems, fmt.Errorf("state %s: %s: %q is no count", m.Name, number.key, text))
+			continue
+		}
+		*number.to = n
+	}
+	began, err := time.Parse(time.RFC3339Nano, m.Data[keyBegan])
+	if err != nil {
+		problems = append(problems, fmt.Errorf("state %s: %s: %q is no moment", m.Name, keyBegan, m.Data[keyBegan]))
+	}
+	k.Began = began
+	return k, errors.Join(problems...)
+}

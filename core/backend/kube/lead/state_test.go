@@ -1,0 +1,168 @@
+package lead
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func stateOf(k Kept) *corev1.ConfigMap {
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: stateName, Namespace: namespace}}
+	k.into(m)
+	return m
+}
+
+// termOf is a term of an epoch that stays valid.
+func termOf(epoch int64) *Term {
+	return &Term{Epoch: epoch, clock: realClock{}, renew: time.Hour, renewed: now()}
+}
+
+func open(t *testing.T, p *process, epoch int64, began time.Time) *State {
+	t.Helper()
+	s, err := Open(t.Context(), p.client(), termOf(epoch), namespace, stateName, began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestState(t *testing.T) {
+	server := &server{}
+	p := newProcess(server, "a")
+	defer p.end()
+	began := time.Date(2026, 11, 22, 15, 0, 0, 123456789, time.UTC)
+	s := open(t, p, 1, began)
+	snapshot := []byte{0, 255, 1}
+	err := s.Write(t.Context(), func(k *Kept) { k.Round, k.ConfigHash, k.Snapshot = 12, "abc", snapshot })
+	want := Kept{Epoch: 1, Began: began, Round: 12, ConfigHash: "abc", Snapshot: snapshot}
+	if diff := cmp.Diff(want, s.Kept()); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	// The next leader reads it, and begins no run anew.
+	next := open(t, p, 2, began.Add(time.Hour))
+	want.Epoch = 2
+	if diff := cmp.Diff(want, next.Kept()); diff != "" {
+		t.Errorf("taken over (-want +got):\n%s", diff)
+	}
+	version := server.version
+	if err := s.Write(t.Context(), func(k *Kept) { k.Round = 13 }); !errors.Is(err, ErrFenced) || server.version != version {
+		t.Errorf("a write of an older epoch: %v, %d writes", err, server.version-version)
+	}
+	if id, err := s.NextEvent(t.Context()); !errors.Is(err, ErrFenced) {
+		t.Errorf("an event of an older epoch: %d, %v", id, err)
+	}
+	if err := next.Write(t.Context(), func(k *Kept) { k.Snapshot = nil }); err != nil || next.Kept().Snapshot != nil {
+		t.Errorf("the snapshot is taken away: %v", err)
+	}
+	err = next.Write(t.Context(), func(k *Kept) { k.Snapshot = make([]byte, SnapshotLimit+1) })
+	if err == nil || !strings.Contains(err.Error(), "at most 1000000 fit") {
+		t.Errorf("a snapshot that is too large: %v", err)
+	}
+}
+
+// What others write into the ConfigMap stays, and does not keep the leader from writing; one that is deleted is made again.
+func TestStateOfOthers(t *testing.T) {
+	server := &server{}
+	p := newProcess(server, "a")
+	defer p.end()
+	maps := p.client().CoreV1().ConfigMaps(namespace)
+	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: stateName}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, p, 1, time.Unix(0, 0))
+	for round := range int64(3) {
+		m, err := maps.Get(t.Context(), stateName, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Data["note"] = "of somebody else"
+		if _, err := maps.Update(t.Context(), m, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Write(t.Context(), func(k *Kept) { k.Round = round }); err != nil {
+			t.Fatal(err)
+		}
+		if m, err = maps.Get(t.Context(), stateName, metav1.GetOptions{}); err != nil || m.Data["note"] == "" {
+			t.Errorf("%v, %v", m.Data, err)
+		}
+	}
+	server.remove("configmaps", stateName)
+	if err := s.Write(t.Context(), func(k *Kept) { k.Events = 5 }); err != nil {
+		t.Fatal(err)
+	}
+	m, err := maps.Get(t.Context(), stateName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k, err := read(m); err != nil || k.Round != 2 || k.Events != 5 || k.Epoch != 1 {
+		t.Errorf("made again: %+v, %v", k, err)
+	}
+}
+
+func TestStateThatIsNone(t *testing.T) {
+	server := &server{}
+	p := newProcess(server, "a")
+	defer p.end()
+	m := stateOf(Kept{Epoch: 1})
+	m.Data["epoch"], m.Data["round"], m.Data["began"] = "-1", "x", "now"
+	server.put("configmaps/"+stateName, m)
+	_, err := Open(t.Context(), p.client(), termOf(2), namespace, stateName, time.Unix(0, 0))
+	want := "state quartet-state: epoch: \"-1\" is no count\nstate quartet-state: round: \"x\" is no count\nstate quartet-state: began: \"now\" is no moment"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// Numbers of events ascend over leaders and over writes of which the answer got lost; one in a thousand costs a write.
+func TestNextEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &server{}
+		p := newProcess(server, "a")
+		defer p.end()
+		last := int64(0)
+		for epoch := int64(1); epoch <= 4; epoch++ {
+			s := open(t, p, epoch, time.Unix(0, 0))
+			version := server.version
+			for i := range 2500 {
+				if i == 1500 {
+					p.set(func(p *process) { p.lost = true })
+				}
+				id, err := s.NextEvent(t.Context())
+				if err != nil {
+					p.set(func(p *process) { p.lost = false })
+					continue
+				}
+				if id <= last {
+					t.Fatalf("event %d after %d", id, last)
+				}
+				last = id
+			}
+			p.set(func(p *process) { p.lost = false })
+			if writes := server.version - version; writes != 4 {
+				t.Errorf("%d writes for 2,500 events, one of which was not answered, want 4", writes)
+			}
+		}
+	})
+}
+
+// A write is not begun while the term is not valid.
+func TestStateOfATermNotRenewed(t *testing.T) {
+	server := &server{}
+	p := newProcess(server, "a")
+	defer p.end()
+	s := open(t, p, 1, time.Unix(0, 0))
+	version := server.version
+	s.term.renew = 0
+	if err := s.Write(t.Context(), func(*Kept) {}); !errors.Is(err, ErrNotRenewed) || server.version != version {
+		t.Errorf("%v, %d writes", err, server.version-version)
+	}
+	if id, err := s.NextEvent(t.Context()); !errors.Is(err, ErrNotRenewed) {
+		t.Errorf("event %d, %v", id, err)
+	}
+}
