@@ -38,6 +38,12 @@ type Durable interface {
 	Dir() string
 }
 
+// Growing opens a backend that finds its nodes: the pipeline begins without any, whatever the config says.
+type Growing interface {
+	Opener
+	Grows()
+}
+
 // Planner opens a backend on what a scheduler knows, without touching anything that runs.
 type Planner interface {
 	// Preview opens a snapshot, as Operated writes it; without one, the run is taken to begin now.

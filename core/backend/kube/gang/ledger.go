@@ -135,7 +135,7 @@ func (b *Book) See(c Cluster) {
 			}
 			continue
 		}
-		if count := requested(pod, b.options.resource()); count > 0 && bound(pod) && b.options.Class == "" {
+		if count := Requested(pod, b.options.resource()); count > 0 && bound(pod) && b.options.Class == "" {
 			p := nodes[holder.Node]
 			if p == nil {
 				continue
@@ -183,8 +183,8 @@ func (b *Book) enter(nodes map[string]*page, names map[Device]place, claim *reso
 	}
 }
 
-// requested is how many of an extended resource the containers of a pod ask for.
-func requested(pod *corev1.Pod, resource corev1.ResourceName) int {
+// Requested is how many of an extended resource the containers of a pod ask for.
+func Requested(pod *corev1.Pod, resource corev1.ResourceName) int {
 	sum, most := int64(0), int64(0)
 	for i := range pod.Spec.Containers {
 		limit := pod.Spec.Containers[i].Resources.Limits[resource]

@@ -1,0 +1,146 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+)
+
+// Apply writes what is decided into the status of each job. Workers make it so.
+func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
+	var decided []*job
+	for i := range changes {
+		if j := b.byID[changes[i].Job]; b.decide(j, &changes[i]) {
+			decided = append(decided, j)
+		}
+	}
+	return b.writeAll(ctx, decided)
+}
+
+// decide enters a change into the status that its job is to have, and reports whether there is something to write. A change that
+// was entered before, or that comes too late, changes nothing.
+func (b *Backend) decide(j *job, c *core.Change) bool {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	d := j.decision()
+	if d.Epoch == b.term.Epoch && d.Round >= int64(c.Round) {
+		return j.dirty // it is repeated: nobody knows whether it was written
+	}
+	if j.ended || j.deleted || j.losing && c.Action != core.Discard {
+		return false
+	}
+	next := &trainingjob.Decision{
+		Epoch: b.term.Epoch, Round: int64(c.Round), Run: d.Run, AtSeconds: b.now, Seats: d.Seats, Tuning: d.Tuning, By: c.By, Stop: d.Stop,
+	}
+	switch c.Action {
+	case core.Start, core.Move:
+		next.Run, next.Stop = d.Run+1, false
+		j.seats, _ = gang.Number(nil, b.seatsOf(c.Seats), 0)
+		next.Seats = nil
+		for _, s := range j.seats {
+			next.Seats = append(next.Seats, trainingjob.Seat{Member: s.Member, Node: s.Node, Devices: gang.FormatDevices(s.Devices)})
+		}
+		next.Tuning = tuningTo(c.Tuning)
+		j.started, j.starting = false, false
+		j.account.hold(core.Replicas(c.Seats), b.now)
+		b.hold(j, c.Seats)
+		j.status.State, j.status.Replicas = trainingjob.Starting, core.Replicas(c.Seats)
+		j.status.SetCondition(trainingjob.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "", j.generation, b.clock.Now())
+		j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, "Starting", "", j.generation, b.clock.Now())
+	case core.Stop:
+		j.account.preemptions++
+		b.stop(j, next, b.now, trainingjob.Waiting, c.Reason.String(), "")
+		if c.Reason == core.Suspended {
+			j.account.preemptions--
+			j.status.State = trainingjob.Suspended
+		}
+	case core.Tune:
+		next.Tuning = tuningTo(c.Tuning)
+	case core.Discard:
+		b.stop(j, next, b.now, trainingjob.Rejected, c.Reason.String(), "")
+		j.ended = true
+	}
+	j.status.Decision, j.status.Progress = next, j.account.progress()
+	j.dirty = true
+	return true
+}
+
+// stop makes a decision one to have no devices.
+func (b *Backend) stop(j *job, d *trainingjob.Decision, at float64, state trainingjob.State, reason, message string) {
+	d.Stop, d.Seats, d.Tuning = true, nil, nil
+	j.seats = nil
+	j.account.hold(0, at)
+	b.hold(j, nil)
+	j.status.State, j.status.Replicas = state, 0
+	j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, camel(reason), message, j.generation, b.clock.Now())
+	if state.Ended() {
+		j.status.SetCondition(trainingjob.ConditionFinished, metav1.ConditionTrue, camel(reason), message, j.generation, b.clock.Now())
+	}
+}
+
+// seatsOf names the nodes of seats.
+func (b *Backend) seatsOf(seats []core.Seat) []gang.Seat {
+	list := make([]gang.Seat, len(seats))
+	for i, s := range seats {
+		list[i] = gang.Seat{Node: b.nodes.told[s.Node].name, Devices: s.Devices}
+	}
+	return list
+}
+
+func tuningTo(t core.Tuning) *trainingjob.Tuning {
+	if t.BatchPerDevice == 0 && t.AccumulationSteps == 0 && t.LearningRateFactor == 0 {
+		return nil
+	}
+	return &trainingjob.Tuning{
+		BatchPerDevice: t.BatchPerDevice, AccumulationSteps: t.AccumulationSteps, LearningRateFactor: t.LearningRateFactor,
+		BatchByReplica: slices.Clone(t.BatchByReplica),
+	}
+}
+
+func tuningFrom(t *trainingjob.Tuning) core.Tuning {
+	if t == nil {
+		return core.Tuning{}
+	}
+	return core.Tuning{
+		BatchPerDevice: t.BatchPerDevice, AccumulationSteps: t.AccumulationSteps, LearningRateFactor: t.LearningRateFactor,
+		BatchByReplica: slices.Clone(t.BatchByReplica),
+	}
+}
+
+// writeAll writes the statuses of jobs, many at the same time.
+func (b *Backend) writeAll(ctx context.Context, jobs []*job) error {
+	var wait sync.WaitGroup
+	errs := make([]error, len(jobs))
+	gate := make(chan struct{}, b.config.Workers)
+	for i, j := range jobs {
+		gate <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-gate }()
+			errs[i] = b.write(ctx, j)
+		})
+	}
+	wait.Wait()
+	for _, err := range errs { // that which ends the run before that which passes
+		if err != nil && !passes(err) {
+			return err
+		}
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func passes(err error) bool {
+	var trouble *core.Unavailable
+	return errors.As(err, &trouble)
+}

@@ -1,0 +1,314 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/lead"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+)
+
+// The names of what the scheduler keeps of itself.
+const (
+	leaseName = "quartet"
+	stateName = "quartet-state"
+)
+
+// Backend is a core.Backend over a Kubernetes cluster. All but what backend.Operated promises, and Present, is for one goroutine.
+type Backend struct {
+	config  Config
+	log     *slog.Logger
+	clock   lead.Clock
+	clients *clients
+	term    *lead.Term
+	state   *run
+	world   *world
+	driver  *gang.Driver
+	book    *gang.Book
+	work    *labour
+	cancel  context.CancelFunc
+	group   sync.WaitGroup
+
+	now      float64 // of the last round
+	lastLook float64
+	retryAt  float64
+	events   []core.Event
+	nodes    *nodes
+	held     map[core.NodeID]core.DeviceSet
+	holds    map[types.UID][]core.Seat
+	jobs     map[types.UID]*job
+	byID     []*job
+	heldBack []*job
+	nextID   core.JobID
+
+	mutex  sync.Mutex
+	known  map[types.UID]*job // those of jobs, for workers
+	queued map[types.UID]bool // jobs that wait for devices that others have
+}
+
+var (
+	_ backend.Operated = (*Backend)(nil)
+	_ backend.Ticking  = (*Backend)(nil)
+	_ core.Memory      = (*Backend)(nil)
+	_ core.Observer    = (*Backend)(nil)
+)
+
+// open leads, and gets to know the cluster.
+func open(ctx context.Context, o *Opener, config *rest.Config, identity string) (_ *Backend, err error) {
+	all, err := newClients(config)
+	if err != nil {
+		return nil, err
+	}
+	if err := served(ctx, all); err != nil {
+		return nil, err
+	}
+	b := &Backend{
+		config: o.config, log: o.log, clock: o.clock, clients: all, work: newLabour(), held: map[core.NodeID]core.DeviceSet{},
+		holds: map[types.UID][]core.Seat{}, jobs: map[types.UID]*job{}, known: map[types.UID]*job{}, queued: map[types.UID]bool{}, retryAt: inf,
+	}
+	b.nodes = newNodes(&b.config, func(id core.NodeID) core.DeviceSet { return b.held[id] })
+	if b.world, err = newWorld(&b.config, all); err != nil {
+		return nil, err
+	}
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	b.cancel = cancel
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.Close())
+		}
+	}()
+	b.log.Info("waiting to lead", "lease", b.config.Namespace+"/"+leaseName)
+	waiting, stop := context.WithCancel(life) // the term goes on when ctx ends, until Close
+	defer context.AfterFunc(ctx, stop)()
+	b.term, err = lead.Run(waiting, lead.Options{
+		Client: all, Namespace: b.config.Namespace, Name: leaseName, State: stateName, Identity: identity, Lease: b.config.Lease,
+		Renew: b.config.Lease * 2 / 3, Retry: b.config.Lease / 6, Clock: b.clock, ReleaseOnCancel: true,
+		Problem: func(err error) { b.log.Warn("the lease", "error", err) },
+	})
+	if err != nil {
+		return nil, errors.Join(err, context.Cause(ctx))
+	}
+	b.log.Info("leading", "epoch", b.term.Epoch)
+	store, err := lead.Open(ctx, all, b.term, b.config.Namespace, stateName, b.clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	b.state = newRun(store, b.clock.Now())
+	b.book = gang.NewBook(b.options())
+	b.driver = &gang.Driver{Client: all, Ledger: b.book, Options: b.options(), Fence: b.fence, Now: b.clock.Now}
+	if err := b.world.run(life, &b.group); err != nil {
+		return nil, err
+	}
+	b.book.See(b.world.all())
+	b.labour(life, &b.group)
+	return b, nil
+}
+
+func (b *Backend) options() gang.Options {
+	return gang.Options{Resource: corev1.ResourceName(b.config.Resource), Class: b.config.DeviceClass}
+}
+
+// served says so when the cluster does not know TrainingJobs.
+func served(ctx context.Context, all *clients) error {
+	if _, err := all.jobs.Of("").List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+		return fmt.Errorf("list %s: %w; `quartet kube manifests` prints what is to be installed", trainingjob.Resource, err)
+	}
+	return nil
+}
+
+// patience is how long a call may take: no longer than this scheduler leads for certain.
+func (b *Backend) patience() time.Duration {
+	return min(max(b.term.Left(), time.Millisecond), 5*time.Second)
+}
+
+// Capabilities are none.
+func (b *Backend) Capabilities() []core.Capability { return nil }
+
+// Present is the time in seconds since the first scheduler of this cluster began, in whole milliseconds.
+func (b *Backend) Present() float64 { return b.state.seconds(b.clock.Now()) }
+
+// Next waits until a round is due.
+func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+	due := inf
+	if !math.IsInf(w.BySeconds, 1) {
+		due = onGrid(w.BySeconds, w)
+	}
+	for {
+		if err := b.fence(); err != nil {
+			return core.Observation{}, err
+		}
+		if err := b.reach(ctx); err != nil {
+			return core.Observation{}, err
+		}
+		now := max(b.Present(), b.now)
+		b.look(now)
+		for i := range b.events {
+			due = min(due, wakes(&b.events[i], w))
+		}
+		if due <= now {
+			return b.observe(now), nil
+		}
+		if err := b.sleep(ctx, now, min(due, b.retryAt, b.nodes.wake(now))); err != nil {
+			return core.Observation{}, err
+		}
+	}
+}
+
+// reach reports that the API server cannot be reached, when a watch says so and asking does, too.
+func (b *Backend) reach(ctx context.Context) error {
+	why := b.world.troubled()
+	if why == nil {
+		return nil
+	}
+	call, cancel := context.WithTimeout(ctx, b.patience())
+	defer cancel()
+	if _, err := b.clients.CoreV1().ConfigMaps(b.config.Namespace).Get(call, stateName, metav1.GetOptions{}); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return &core.Unavailable{Cause: errors.Join(why, err)}
+	}
+	b.world.mended() // the watch is set up anew by itself
+	return nil
+}
+
+func (b *Backend) sleep(ctx context.Context, now, until float64) error {
+	var alarm <-chan time.Time
+	if !math.IsInf(until, 1) {
+		alarm = b.clock.After(time.Duration((until - now) * float64(time.Second)))
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-b.term.Done:
+	case <-alarm:
+	case <-b.world.happened:
+	}
+	return nil
+}
+
+func onGrid(t float64, w core.Wake) float64 {
+	if w.IntervalSeconds > 0 {
+		return core.OnGrid(t, w.IntervalSeconds)
+	}
+	return t
+}
+
+// wakes is when an event calls for a round.
+func wakes(e *core.Event, w core.Wake) float64 {
+	switch {
+	case e.Kind == core.JobProgressed, e.Kind == core.JobStarting, e.Kind == core.JobStarted:
+		return inf // told with whatever comes next
+	case w.OnEvents:
+		return e.AtSeconds
+	default:
+		return onGrid(e.AtSeconds, w)
+	}
+}
+
+// observe tells what happened.
+func (b *Backend) observe(now float64) core.Observation {
+	b.now = now
+	told := b.events
+	b.events = nil
+	slices.SortStableFunc(told, func(x, y core.Event) int {
+		return order(x.Kind) - order(y.Kind)
+	})
+	for i := range told {
+		told[i].AtSeconds = now
+		if told[i].Kind == core.JobInterrupted {
+			b.byID[told[i].Job].losing = false
+		}
+	}
+	return core.Observation{NowSeconds: now, Events: told}
+}
+
+// order brings nodes before the jobs that run on them.
+func order(k core.EventKind) int {
+	if k.OfNode() {
+		return 0
+	}
+	return 1
+}
+
+// ObserveRound writes why jobs wait.
+func (b *Backend) ObserveRound(r *core.Report) error {
+	for i := range r.Verdicts {
+		v := &r.Verdicts[i]
+		j := b.byID[v.Job]
+		if j.ended || v.Code == core.Reject {
+			continue
+		}
+		state := trainingjob.Waiting
+		if job := r.View.Job(v.Job); job != nil && job.State == core.Pending {
+			state = trainingjob.Pending
+			if v.Reason == core.Suspended {
+				state = trainingjob.Suspended
+			}
+		}
+		b.note(j, state, metav1.ConditionFalse, camel(v.Reason.String()), v.Explain())
+	}
+	return nil
+}
+
+// Close stops to lead, and leaves the jobs alone.
+func (b *Backend) Close() error {
+	b.work.end()
+	b.cancel()
+	b.group.Wait()
+	if b.term != nil {
+		<-b.term.Done
+	}
+	return nil
+}
+
+// Leave is Close: jobs always outlive the scheduler.
+func (b *Backend) Leave() (running int, err error) { return len(b.holds), b.Close() }
+
+// Replaying is never: a scheduler goes on from what there is.
+func (b *Backend) Replaying() bool { return false }
+
+// errNoOrders is the answer to orders that are Kubernetes' own.
+func errNoOrders(instead string) error {
+	return core.Diagnostics{{Summary: "this is for Kubernetes to do", Hint: instead}}
+}
+
+// Submit refuses: jobs are created by whoever may.
+func (b *Backend) Submit(context.Context, backend.JobFile) ([]string, error) {
+	return nil, errNoOrders("create a TrainingJob: quartet submit --context, or kubectl create")
+}
+
+// Cancel refuses: jobs are deleted by whoever may.
+func (b *Backend) Cancel(context.Context, string) error {
+	return errNoOrders("delete the TrainingJob: quartet cancel --context, or kubectl delete trainingjob")
+}
+
+// SetHealth refuses: nodes are cordoned by whoever may.
+func (b *Backend) SetHealth(context.Context, string, core.Health) error {
+	return errNoOrders("quartet drain --context, or kubectl cordon")
+}
+
+// ReadLog refuses: logs are read by whoever may.
+func (b *Backend) ReadLog(context.Context, backend.Log, io.Writer) error {
+	return errNoOrders("quartet logs --context, or kubectl logs")
+}
+
+// WriteSnapshot refuses.
+func (b *Backend) WriteSnapshot(context.Context, io.Writer) error {
+	return errNoOrders("quartet plan --context reads the cluster itself")
+}

@@ -1,0 +1,121 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/kube/lead"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// Config are the settings of the backend.
+type Config struct {
+	Kubeconfig   string        `config:"kubeconfig" doc:"file that says how to reach the cluster; if left out KUBECONFIG, the usual one, or the service account of the pod"`
+	Context      string        `config:"context" doc:"context of that file, instead of the one in use"`
+	Namespace    string        `config:"namespace" doc:"namespace of the scheduler itself: of its lease and its state"`
+	Nodes        string        `config:"nodes" doc:"label selector of the nodes to schedule on; all that have devices if left out"`
+	Tolerate     []string      `config:"tolerate" doc:"keys of taints of nodes that are no reason to leave them alone"`
+	Resource     string        `config:"resource" doc:"extended resource by which nodes offer devices"`
+	DeviceClass  string        `config:"device_class" doc:"DeviceClass of claims, by which exactly the devices that are decided are given; if left out, the kubelet chooses among those of the resource"`
+	Accelerator  string        `config:"accelerator_label" doc:"label of nodes that names the type of their devices"`
+	SilentAfter  time.Duration `config:"silent_after" doc:"a node that is not ready for so long is down" min:"0s" max:"24h"`
+	StartTimeout time.Duration `config:"start_timeout" doc:"until all pods of a start have to run, of jobs that do not say; 0 for ever" min:"0s" max:"24h"`
+	RetryRefused time.Duration `config:"retry_refused" doc:"after which a job is tried again whose pods were refused, as by a quota; doubles up to an hour" min:"1s" max:"1h"`
+	Workers      int           `config:"workers" doc:"how many jobs are written about, or have their pods driven, at the same time" min:"1" max:"256"`
+	QPS          int           `config:"qps" doc:"requests a second" min:"1" max:"100000"`
+	Burst        int           `config:"burst" doc:"requests at once beyond that" min:"1" max:"100000"`
+	Lease        time.Duration `config:"lease" doc:"after which another scheduler takes over from one that is silent, in whole seconds" min:"3s" max:"10m"`
+}
+
+// Deciding are the settings that decisions depend on.
+func (c *Config) Deciding() any {
+	return &Config{Nodes: c.Nodes, Accelerator: c.Accelerator, Resource: c.Resource}
+}
+
+// Validate reports names that Kubernetes does not take.
+func (c Config) Validate() error {
+	var problems []error
+	if _, err := labels.Parse(c.Nodes); err != nil {
+		problems = append(problems, fmt.Errorf("nodes: %w", err))
+	}
+	for _, name := range [...]struct{ path, value string }{{"resource", c.Resource}, {"accelerator_label", c.Accelerator}} {
+		for _, problem := range validation.IsQualifiedName(name.value) {
+			problems = append(problems, fmt.Errorf("%s: %s", name.path, problem))
+		}
+	}
+	if c.Lease%time.Second != 0 {
+		problems = append(problems, errors.New("lease: must be whole seconds"))
+	}
+	return errors.Join(problems...)
+}
+
+// New is the factory of the backend.
+func New(clock lead.Clock) core.Factory[backend.Opener] {
+	return core.NewFactory(core.Info{
+		Type:    "kubernetes",
+		Summary: "pods of TrainingJobs on a Kubernetes cluster, which survive the scheduler",
+		Description: "Nodes and jobs are those of the cluster, whatever the config says of them. Several schedulers may run: one leads. " +
+			"docs/kubernetes.md tells how to install it.",
+	}, Config{
+		Namespace: "quartet-system", Resource: "nvidia.com/gpu", Accelerator: "nvidia.com/gpu.product", SilentAfter: 40 * time.Second,
+		StartTimeout: 10 * time.Minute, RetryRefused: 15 * time.Second, Workers: 16, QPS: 5000, Burst: 10000, Lease: lead.DefaultLease,
+	}, func(c Config, s core.Settings) (backend.Opener, error) {
+		return &Opener{config: c, log: s.Log, clock: clock}, nil
+	})
+}
+
+// Opener opens the backend.
+type Opener struct {
+	config Config
+	log    *slog.Logger
+	clock  lead.Clock
+	run    backend.Run
+}
+
+var (
+	_ backend.Durable = (*Opener)(nil)
+	_ backend.Growing = (*Opener)(nil)
+)
+
+// For tells what the backend is opened for.
+func (o *Opener) For(r backend.Run) { o.run = r }
+
+// Dir is a folder for sockets and logs: nothing that a later scheduler needs.
+func (o *Opener) Dir() string { return o.run.Dir }
+
+// Grows says that the nodes are found, and not declared.
+func (o *Opener) Grows() {}
+
+// Capabilities are none: what pods will do is not known.
+func (o *Opener) Capabilities() []core.Capability { return nil }
+
+// Check finds nothing: the cluster is not that of the config.
+func (o *Opener) Check(*core.Cluster, core.RoundOptions) core.Diagnostics { return nil }
+
+// Open waits until this scheduler leads.
+func (o *Opener) Open(ctx context.Context, _ *core.Cluster, w *workload.Workload) (core.Backend, error) {
+	if !w.Open {
+		return nil, core.Diagnostics{{
+			Path: "workload", Summary: "a Kubernetes cluster has jobs of its own",
+			Hint: "set workload={type: submitted}, and create TrainingJobs",
+		}}
+	}
+	config, err := restConfig(&o.config)
+	if err != nil {
+		return nil, err
+	}
+	identity, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, o, config, identity)
+}

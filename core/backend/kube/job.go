@@ -1,0 +1,189 @@
+package kube
+
+import (
+	"cmp"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+)
+
+var inf = math.Inf(1)
+
+// job is what a scheduler knows of a TrainingJob. The goroutine of the pipeline changes it, under the lock; workers read it.
+type job struct {
+	uid             types.UID
+	namespace, name string
+	id              core.JobID
+	spec            *core.JobSpec // as the pipeline was last told it
+
+	// Of the pipeline's goroutine alone.
+	generation int64
+	ended      bool // the pipeline was told, or never will be told of it
+	losing     bool // it is about to be told that the job lost its devices
+	started    bool // it was told that all pods of the run run
+	starting   bool // it was told that they do not yet
+	refusals   int
+	heldUntil  float64 // a refused job is held back until then, in seconds of the run; 0 for none
+	account    account
+
+	writing sync.Mutex // one at a time writes the status
+
+	mutex    sync.Mutex
+	object   *trainingjob.TrainingJob // the newest that was seen or written
+	status   trainingjob.Status       // as it is to be
+	dirty    bool                     // it is not written
+	deleted  bool
+	template corev1.PodTemplateSpec
+	seats    []gang.Seat
+	state    gang.State // of the decision with stateOf
+	stateOf  decisionID
+	seen     bool // a state is known
+}
+
+// decisionID names a decision.
+type decisionID struct{ epoch, run, round int64 }
+
+// account is what a job has behind it.
+type account struct {
+	firstStart, lastChange, executed, attained float64
+	asOf                                       float64
+	held                                       int
+	restarts, preemptions                      int
+}
+
+// settle brings the account up to a moment.
+func (a *account) settle(now float64) {
+	if a.held > 0 {
+		a.executed += now - a.asOf
+		a.attained += (now - a.asOf) * float64(a.held)
+	}
+	a.asOf = now
+}
+
+// hold gives the job so many devices from a moment on.
+func (a *account) hold(devices int, now float64) {
+	a.settle(now)
+	if devices > 0 {
+		if math.IsNaN(a.firstStart) {
+			a.firstStart = now
+		} else {
+			a.restarts++
+		}
+	}
+	a.held, a.lastChange = devices, now
+}
+
+func newJob(object *trainingjob.TrainingJob) *job {
+	return &job{
+		uid: object.UID, namespace: object.Namespace, name: object.Name, object: object, status: *object.Status.DeepCopy(),
+		account: account{firstStart: math.NaN()},
+	}
+}
+
+// decision is what was last decided; never nil.
+func (j *job) decision() *trainingjob.Decision {
+	if j.status.Decision == nil {
+		return new(trainingjob.Decision)
+	}
+	return j.status.Decision
+}
+
+func (j *job) decisionID() decisionID {
+	d := j.decision()
+	return decisionID{d.Epoch, d.Run, d.Round}
+}
+
+// written reports whether what is decided is what the API server knows.
+func (j *job) written() bool {
+	return equality.Semantic.DeepEqual(j.object.Status.Decision, j.status.Decision)
+}
+
+// gang is the job as its pods are driven.
+func (j *job) gang(startTimeout time.Duration) gang.Job {
+	d := j.decision()
+	yes := true
+	g := gang.Job{
+		Namespace: j.namespace, Name: j.name, UID: j.uid, Run: d.Run, Round: d.Round, Epoch: d.Epoch, Template: j.template,
+		Seats: j.seats, DevicesPerReplica: j.object.DevicesPerReplica(), StartTimeout: startTimeout,
+		Owner: metav1.OwnerReference{
+			APIVersion: trainingjob.GroupVersion().String(), Kind: trainingjob.Kind, Name: j.name, UID: j.uid, Controller: &yes, BlockOwnerDeletion: &yes,
+		},
+		Ended: j.status.State.Ended(),
+	}
+	if s := j.object.Spec.GraceSeconds; s != nil {
+		g.Grace = time.Duration(*s) * time.Second
+	}
+	if s := j.object.Spec.StartTimeoutSeconds; s != nil {
+		g.StartTimeout = time.Duration(*s) * time.Second
+	}
+	if d.Stop || g.Ended || j.deleted {
+		g.Seats = nil
+	}
+	return g
+}
+
+// seatsOf are the seats of a decision; ok is false when one of them makes no sense.
+func seatsOf(d *trainingjob.Decision) (seats []gang.Seat, ok bool) {
+	for _, s := range d.Seats {
+		devices, parsed := gang.ParseDevices(s.Devices)
+		if !parsed {
+			return nil, false
+		}
+		seats = append(seats, gang.Seat{Member: s.Member, Node: s.Node, Devices: devices})
+	}
+	return seats, true
+}
+
+// known is the account of a status, as of a moment.
+func known(s *trainingjob.Status, now float64) account {
+	a := account{firstStart: math.NaN(), asOf: now}
+	if p := s.Progress; p != nil {
+		a.executed, a.attained, a.restarts, a.preemptions = p.ExecutedSeconds, p.AttainedSeconds, p.Restarts, p.Preemptions
+		if p.FirstStartSeconds != nil {
+			a.firstStart = *p.FirstStartSeconds
+		}
+	}
+	if d := s.Decision; d != nil {
+		a.lastChange = d.AtSeconds
+		if !d.Stop {
+			if seats, ok := seatsOf(d); ok {
+				for _, seat := range seats {
+					a.held += seat.Devices.Count()
+				}
+			}
+			a.asOf = min(d.AtSeconds, now)
+			a.settle(now)
+		}
+	}
+	return a
+}
+
+// progress is the account as the status keeps it.
+func (a *account) progress() *trainingjob.Progress {
+	p := &trainingjob.Progress{ExecutedSeconds: a.executed, AttainedSeconds: a.attained, Restarts: a.restarts, Preemptions: a.preemptions}
+	if !math.IsNaN(a.firstStart) {
+		p.FirstStartSeconds = &a.firstStart
+	}
+	return p
+}
+
+// camel makes a reason of ours, such as waiting_for_devices, one of a condition.
+func camel(reason string) string {
+	var b strings.Builder
+	for word := range strings.SplitSeq(reason, "_") {
+		if word != "" {
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return cmp.Or(b.String(), "None")
+}

@@ -1,0 +1,196 @@
+package kube
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// acceleratorLabel names the type of a node's devices where no vendor's label does.
+const acceleratorLabel = "quartet.sched/accelerator"
+
+// someAccelerator is the type of devices that nobody names.
+const someAccelerator = "gpu"
+
+// node is a node that the pipeline was told of.
+type node struct {
+	id       core.NodeID
+	uid      types.UID
+	name     string
+	devices  int
+	health   core.Health
+	unusable core.DeviceSet
+}
+
+// nodes are the nodes, as the pipeline was told of them.
+type nodes struct {
+	config  *Config
+	told    []*node             // by NodeID
+	byUID   map[types.UID]*node // those that are not gone
+	byName  map[string]*node    // of those
+	unready map[string]float64  // when a node was first seen to be not ready
+	held    func(core.NodeID) core.DeviceSet
+}
+
+func newNodes(c *Config, held func(core.NodeID) core.DeviceSet) *nodes {
+	return &nodes{config: c, byUID: map[types.UID]*node{}, byName: map[string]*node{}, unready: map[string]float64{}, held: held}
+}
+
+// compare tells what is different of the nodes at a moment.
+func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name string) int) (events []core.Event) {
+	slices.SortFunc(list, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	there := make(map[types.UID]bool, len(list))
+	for _, object := range list {
+		there[object.UID] = true
+	}
+	for _, t := range n.told {
+		if t.health != core.Gone && !there[t.uid] {
+			events = append(events, n.remove(t, now))
+		}
+	}
+	silent := n.silence(now, list)
+	for _, object := range list {
+		t := n.byUID[object.UID]
+		devices := devicesOf(object, n.config.Resource)
+		if t != nil && devices > t.devices { // another node, as far as policies go
+			events = append(events, n.remove(t, now))
+			t = nil
+		}
+		switch health := n.healthOf(object, devices, silent, now); {
+		case t == nil && devices > 0:
+			events = append(events, n.add(object, devices, health, foreign(object.Name), now))
+		case t != nil:
+			unusable := n.unusable(t, devices, foreign(object.Name))
+			if health != t.health || unusable != t.unusable {
+				t.health, t.unusable = health, unusable
+				events = append(events, core.Event{Kind: core.NodeChanged, AtSeconds: now, Node: t.id, Health: health, Unusable: unusable})
+			}
+		}
+	}
+	return events
+}
+
+func (n *nodes) remove(t *node, now float64) core.Event {
+	t.health = core.Gone
+	delete(n.byUID, t.uid)
+	if n.byName[t.name] == t {
+		delete(n.byName, t.name)
+	}
+	return core.Event{Kind: core.NodeRemoved, AtSeconds: now, Node: t.id}
+}
+
+func (n *nodes) add(object *corev1.Node, devices int, health core.Health, foreign int, now float64) core.Event {
+	t := &node{id: core.NodeID(len(n.told)), uid: object.UID, name: object.Name, devices: min(devices, core.MaxDevicesPerNode), health: health}
+	t.unusable = n.unusable(t, devices, foreign)
+	n.told = append(n.told, t)
+	n.byUID[t.uid], n.byName[t.name] = t, t
+	cpus, memory := object.Status.Allocatable.Cpu(), object.Status.Allocatable.Memory()
+	return core.Event{Kind: core.NodeAdded, AtSeconds: now, Node: t.id, Added: &core.AddedNode{
+		Name: t.name, Accelerator: acceleratorOf(object, n.config.Accelerator), Devices: t.devices, CPUs: cpus.AsApproximateFloat64(),
+		MemoryGB: memory.AsApproximateFloat64() / (1 << 30), Rack: object.Labels[corev1.LabelTopologyZone], Health: health, Unusable: t.unusable,
+	}}
+}
+
+// unusable is which devices of a node jobs cannot have: the last ones, where a node has fewer than it had, and as many as pods of
+// others have, of those that no job holds. Which ones these are, nobody knows: those that were taken for theirs before stay so.
+func (n *nodes) unusable(t *node, devices, foreign int) core.DeviceSet {
+	all := core.FirstDevices(t.devices)
+	gone := all &^ core.FirstDevices(min(devices, t.devices))
+	free := all &^ gone &^ n.held(t.id)
+	theirs := (free & t.unusable).Lowest(foreign)
+	for rest := free &^ theirs; rest != 0 && theirs.Count() < foreign; {
+		list := rest.List()
+		last := core.DeviceSet(1) << list[len(list)-1]
+		theirs, rest = theirs|last, rest&^last
+	}
+	return gone | theirs
+}
+
+// devicesOf is how many devices a node offers.
+func devicesOf(n *corev1.Node, resource string) int {
+	quantity := n.Status.Allocatable[corev1.ResourceName(resource)]
+	return int(quantity.Value())
+}
+
+func acceleratorOf(n *corev1.Node, label string) string {
+	return cmp.Or(n.Labels[label], n.Labels[acceleratorLabel], someAccelerator)
+}
+
+// healthOf is what policies make of a node. One that is not ready is taken for ready for a while, since its pods run on.
+func (n *nodes) healthOf(object *corev1.Node, devices int, manySilent bool, now float64) core.Health {
+	known := n.byUID[object.UID] != nil
+	since, unready := n.unready[object.Name]
+	switch {
+	case outOfService(object) || devices == 0:
+		return core.Down
+	case unready && !known:
+		return core.Provisioning
+	case unready && !manySilent && now-since >= n.config.SilentAfter.Seconds():
+		return core.Down
+	case object.Spec.Unschedulable || object.DeletionTimestamp != nil || n.tainted(object):
+		return core.Draining
+	default:
+		return core.Ready
+	}
+}
+
+func outOfService(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+}
+
+// tainted reports whether a taint keeps jobs from a node. Those by which Kubernetes itself tells of a node that is not ready are
+// looked at elsewhere.
+func (n *nodes) tainted(object *corev1.Node) bool {
+	return slices.ContainsFunc(object.Spec.Taints, func(t corev1.Taint) bool {
+		switch t.Key {
+		case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable:
+			return false
+		}
+		return t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.Contains(n.config.Tolerate, t.Key)
+	})
+}
+
+// manySilent is the part of the nodes that may turn silent at once and be believed: more of them are a control plane that was away.
+const manySilent = 1.0 / 3
+
+// silence notes since when nodes are not ready, and reports whether too many are to believe it of any.
+func (n *nodes) silence(now float64, list []*corev1.Node) bool {
+	count := 0
+	for _, object := range list {
+		if ready(object) {
+			delete(n.unready, object.Name)
+			continue
+		}
+		if n.byUID[object.UID] != nil {
+			count++
+		}
+		if _, known := n.unready[object.Name]; !known {
+			n.unready[object.Name] = now
+		}
+	}
+	return count > 1 && float64(count) > manySilent*float64(len(list))
+}
+
+func ready(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// wake is when a node that is silent is to be taken for down; +Inf for none.
+func (n *nodes) wake(now float64) float64 {
+	next := inf
+	for name, since := range n.unready {
+		if t := n.byName[name]; t != nil && t.health != core.Down {
+			if at := since + n.config.SilentAfter.Seconds(); at > now {
+				next = min(next, at)
+			}
+		}
+	}
+	return next
+}

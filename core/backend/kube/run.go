@@ -1,0 +1,60 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/lead"
+)
+
+// run is what outlives a scheduler beside the jobs: when the run began, and what policies learned.
+type run struct {
+	store *lead.State
+	began time.Time
+
+	opened   time.Time // by the clock of this scheduler,
+	openedAt float64   // in seconds of the run
+}
+
+func newRun(store *lead.State, now time.Time) *run {
+	r := &run{store: store, began: store.Kept().Began, opened: now}
+	r.openedAt = max(now.Sub(r.began).Seconds(), 0)
+	return r
+}
+
+// seconds is a moment in seconds of the run, in whole milliseconds. From the opening on it counts by the steady clock.
+func (r *run) seconds(at time.Time) float64 {
+	return math.Floor((r.openedAt+at.Sub(r.opened).Seconds())*1000) / 1000
+}
+
+// Learned is what the stages of the scheduler before had learned.
+func (b *Backend) Learned() (list []core.Learned) {
+	if err := json.Unmarshal(b.state.store.Kept().Snapshot, &list); err != nil {
+		return nil // there is none, or it is of a later version
+	}
+	return list
+}
+
+// Keep replaces what is kept.
+func (b *Backend) Keep(l []core.Learned) error {
+	snapshot, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	if len(snapshot) > lead.SnapshotLimit {
+		b.log.Warn("what the policies learned is not kept", "bytes", len(snapshot), "limit", lead.SnapshotLimit)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), b.patience())
+	defer cancel()
+	if err := b.state.store.Write(ctx, func(k *lead.Kept) { k.Snapshot = snapshot }); err != nil {
+		b.log.Warn("what the policies learned is not kept", "error", err) // the next one starts from the facts
+	}
+	return nil
+}
+
+// Begin records nothing: the jobs tell what was decided.
+func (b *Backend) Begin(int, *core.Composition, []core.Learned) error { return nil }

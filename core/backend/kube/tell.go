@@ -1,0 +1,374 @@
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+)
+
+// look compares what there is with what the pipeline was told, and adds what differs to the events.
+func (b *Backend) look(now float64) {
+	changes := b.world.changes()
+	if changes.nodes || b.nodes.wake(b.lastLook) <= now {
+		b.tell(b.nodes.compare(now, b.world.nodeList(), b.world.foreign)...)
+	}
+	b.lastLook = now
+	b.meet(now, changes.jobs)
+	for _, uid := range changes.driven {
+		if j := b.jobs[uid]; j != nil && !j.ended {
+			b.judge(j, now)
+		}
+	}
+	b.letGo(now)
+}
+
+func (b *Backend) tell(events ...core.Event) { b.events = append(b.events, events...) }
+
+// meet takes in TrainingJobs that are new, edited or gone. New ones are met in the order of their creation.
+func (b *Backend) meet(now float64, changed []types.UID) {
+	var fresh []*trainingjob.TrainingJob
+	for _, uid := range changed {
+		object := b.world.job(uid)
+		j := b.jobs[uid]
+		switch {
+		case object == nil && j != nil:
+			b.gone(j, now)
+		case object == nil:
+		case j == nil:
+			fresh = append(fresh, object)
+		default:
+			b.update(j, object, now)
+		}
+	}
+	slices.SortFunc(fresh, func(x, y *trainingjob.TrainingJob) int {
+		return cmp.Or(cmp.Compare(idOf(x), idOf(y)), x.CreationTimestamp.Compare(y.CreationTimestamp.Time), strings.Compare(x.JobName(), y.JobName()), strings.Compare(string(x.UID), string(y.UID)))
+	})
+	for _, object := range fresh {
+		b.welcome(object, now)
+	}
+}
+
+func idOf(t *trainingjob.TrainingJob) int64 {
+	if t.Status.ID == nil {
+		return math.MaxInt64
+	}
+	return int64(*t.Status.ID)
+}
+
+// welcome submits a job, with what it has behind it.
+func (b *Backend) welcome(object *trainingjob.TrainingJob, now float64) {
+	j := newJob(object)
+	b.jobs[j.uid] = j
+	b.mutex.Lock()
+	b.known[j.uid] = j
+	b.mutex.Unlock()
+	j.generation = object.Generation
+	if j.status.State.Ended() {
+		j.ended = true
+		b.work.add(j.uid) // its pods may not know yet
+		return
+	}
+	id := b.nextID
+	if had := object.Status.ID; had != nil && core.JobID(*had) >= b.nextID {
+		id = core.JobID(*had)
+	}
+	spec, faults := object.JobSpec(id, now)
+	if at := object.CreationTimestamp.Time; !at.IsZero() { // on another clock, and in whole seconds
+		spec.SubmitSeconds = min(max(b.state.seconds(at), 0), now)
+	}
+	if len(faults) == 0 {
+		template, _ := object.Spec.PodTemplate()
+		j.template = *template
+	} else {
+		b.refuse(j, faults)
+		return
+	}
+	spec.Suspended = object.Spec.Suspend
+	j.id, j.spec = id, &spec
+	number := int32(id)
+	j.status.ID = &number
+	b.nextID = id + 1
+	for int(id) >= len(b.byID) {
+		b.byID = append(b.byID, nil)
+	}
+	b.byID[id] = j
+	e := core.Event{Kind: core.JobSubmitted, AtSeconds: now, Job: id, Spec: &spec, StepsLeft: math.NaN()}
+	if object.Status.Decision != nil {
+		e.Held = b.heldBy(j, now)
+		e.FromSeconds = now
+	}
+	b.tell(e)
+	b.work.add(j.uid)
+}
+
+// refuse ends a job that makes no sense.
+func (b *Backend) refuse(j *job, faults core.Diagnostics) {
+	j.ended = true
+	j.mutex.Lock()
+	j.status.State = trainingjob.Rejected
+	j.status.SetCondition(trainingjob.ConditionFinished, metav1.ConditionTrue, "Invalid", faults.Error(), j.generation, b.clock.Now())
+	j.dirty = true
+	j.mutex.Unlock()
+	b.work.write(j.uid)
+}
+
+// heldBy is what a job has behind it according to its status, and what it holds if all of that is there. Otherwise it is decided
+// that it holds nothing.
+func (b *Backend) heldBy(j *job, now float64) *core.Held {
+	j.account = known(&j.status, now)
+	d := j.decision()
+	h := &core.Held{
+		FirstStart: j.account.firstStart, LastChange: j.account.lastChange, Executed: j.account.executed, Attained: j.account.attained,
+		Restarts: j.account.restarts, Preemptions: j.account.preemptions, Tuning: tuningFrom(d.Tuning),
+	}
+	if d.Stop || len(d.Seats) == 0 {
+		j.account.held = 0
+		return h
+	}
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	if j.seats, _ = seatsOf(d); !j.object.Spec.Suspend {
+		h.Seats = b.seatsOn(j.seats)
+	}
+	if h.Seats == nil || b.takenByOthers(h.Seats) {
+		h.Seats = nil
+		next := *d
+		next.Epoch = b.term.Epoch
+		b.stop(j, &next, now, trainingjob.Waiting, "takeover", "what it ran on is not there any more")
+		j.status.Decision, j.dirty = &next, true
+		b.work.write(j.uid)
+		return h
+	}
+	b.hold(j, h.Seats)
+	return h
+}
+
+// seatsOn are seats as the pipeline knows them; nil when a node or device of them is not there.
+func (b *Backend) seatsOn(seats []gang.Seat) []core.Seat {
+	var list []core.Seat
+	for _, s := range seats {
+		n := b.nodes.byName[s.Node]
+		if n == nil || s.Devices == 0 || s.Devices&^core.FirstDevices(n.devices) != 0 {
+			return nil
+		}
+		list = append(list, core.Seat{Node: n.id, Devices: s.Devices})
+	}
+	return list
+}
+
+func (b *Backend) takenByOthers(seats []core.Seat) bool {
+	return slices.ContainsFunc(seats, func(s core.Seat) bool { return b.held[s.Node]&s.Devices != 0 })
+}
+
+// hold notes which devices a job holds from now on.
+func (b *Backend) hold(j *job, seats []core.Seat) {
+	for _, s := range b.holds[j.uid] {
+		b.held[s.Node] &^= s.Devices
+	}
+	delete(b.holds, j.uid)
+	if len(seats) > 0 {
+		b.holds[j.uid] = slices.Clone(seats)
+	}
+	for _, s := range seats {
+		b.held[s.Node] |= s.Devices
+	}
+}
+
+// gone takes in that somebody deleted a job.
+func (b *Backend) gone(j *job, now float64) {
+	j.mutex.Lock()
+	j.deleted = true
+	j.mutex.Unlock()
+	b.work.add(j.uid)
+	b.hold(j, nil)
+	if !j.ended && j.spec != nil {
+		j.ended = true
+		b.tell(core.Event{Kind: core.JobCancelled, AtSeconds: now, Job: j.id, StepsLeft: math.NaN()})
+	}
+	j.ended = true
+}
+
+// update takes in what its owner edited.
+func (b *Backend) update(j *job, object *trainingjob.TrainingJob, now float64) {
+	j.mutex.Lock()
+	if !older(object.ResourceVersion, j.object.ResourceVersion) {
+		j.object = object
+	}
+	j.mutex.Unlock()
+	if object.Generation == j.generation || j.ended {
+		return
+	}
+	j.generation = object.Generation
+	spec, faults := object.JobSpec(j.id, j.spec.SubmitSeconds)
+	if len(faults) > 0 {
+		b.degrade(j, "Invalid", faults.Error())
+		return
+	}
+	template, _ := object.Spec.PodTemplate()
+	j.mutex.Lock()
+	j.template = *template // of the runs to come
+	j.mutex.Unlock()
+	b.change(j, &spec, now)
+}
+
+// change tells the pipeline of an edited job, if it is edited in what the pipeline knows.
+func (b *Backend) change(j *job, spec *core.JobSpec, now float64) {
+	next := *j.spec
+	next.Weight, next.MinReplicas, next.MaxReplicas, next.Requested = spec.Weight, spec.MinReplicas, spec.MaxReplicas, spec.Requested
+	next.Suspended = j.object.Spec.Suspend || j.heldUntil > now
+	was := j.spec
+	if next.Weight == was.Weight && next.MinReplicas == was.MinReplicas && next.MaxReplicas == was.MaxReplicas &&
+		next.Requested == was.Requested && next.Suspended == was.Suspended {
+		return
+	}
+	j.spec = &next
+	b.tell(core.Event{Kind: core.JobChanged, AtSeconds: now, Job: j.id, Spec: &next, StepsLeft: math.NaN()})
+}
+
+// degrade says what is wrong with a job that the scheduler cannot mend; an empty reason that nothing is.
+func (b *Backend) degrade(j *job, reason, message string) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	status := metav1.ConditionTrue
+	if reason == "" {
+		if c := j.status.Condition(trainingjob.ConditionDegraded); c == nil || c.Status == metav1.ConditionFalse {
+			return
+		}
+		status, reason = metav1.ConditionFalse, "Mended"
+	}
+	if j.status.SetCondition(trainingjob.ConditionDegraded, status, reason, message, j.generation, b.clock.Now()) {
+		j.dirty = true
+		b.work.write(j.uid)
+	}
+}
+
+// judge tells what became of the pods of a job.
+func (b *Backend) judge(j *job, now float64) {
+	j.mutex.Lock()
+	state, of, seen, is := j.state, j.stateOf, j.seen, j.decisionID()
+	stopped := j.decision().Stop || len(j.seats) == 0
+	j.mutex.Unlock()
+	if !seen || of != is || stopped || j.losing {
+		return
+	}
+	switch state.Phase {
+	case gang.Running:
+		if !j.started {
+			j.started, j.starting, j.refusals = true, false, 0
+			b.tell(core.Event{Kind: core.JobStarted, AtSeconds: now, Job: j.id, StepsLeft: math.NaN()})
+			b.note(j, trainingjob.Running, metav1.ConditionTrue, "Running", fmt.Sprintf("all %d pods run", len(state.Members)))
+		}
+	case gang.Completed:
+		b.finish(j, now, core.JobFinished, trainingjob.Completed, "all pods succeeded", core.CauseUnknown)
+	case gang.Failed:
+		b.finish(j, now, core.JobFailed, trainingjob.Failed, state.Message, core.CauseExited)
+	case gang.Interrupted, gang.Shrunk: // a gang that lost a member is none
+		b.lose(j, now, causeOf(&state), state.Reason, state.Message)
+	case gang.Refused:
+		j.refusals++
+		wait := min(b.config.RetryRefused.Seconds()*math.Exp2(float64(j.refusals-1)), 3600)
+		j.heldUntil = now + wait
+		b.heldBack = append(b.heldBack, j)
+		b.lose(j, now, core.CauseRefused, state.Reason, state.Message)
+		b.change(j, j.spec, now)
+	default:
+		if !j.starting {
+			j.starting = true
+			b.tell(core.Event{Kind: core.JobStarting, AtSeconds: now, Job: j.id, Message: waitsFor(&state), StepsLeft: math.NaN()})
+		}
+		if j.started = false; state.Phase != gang.Creating && state.Phase != gang.Binding { // those pass at once
+			b.note(j, trainingjob.Starting, metav1.ConditionFalse, cmp.Or(state.Reason, string(state.Phase)), state.Message)
+		}
+	}
+}
+
+// waitsFor says what a gang waits for.
+func waitsFor(s *gang.State) string {
+	if s.Message == "" {
+		return strings.ToLower(string(s.Phase))
+	}
+	return strings.ToLower(string(s.Phase)) + ": " + s.Message
+}
+
+// causeOf is why a gang lost its first member, as the contract has it.
+func causeOf(s *gang.State) core.Cause {
+	if len(s.Lost) == 0 {
+		return core.CauseUnknown
+	}
+	switch first := s.Lost[0]; {
+	case first.Reason == gang.ReasonStartTimeout && strings.Contains(first.Message, "Image"):
+		return core.CauseNoImage
+	case first.Reason == gang.ReasonStartTimeout:
+		return core.CauseStartTimeout
+	case first.Reason == "EvictionByEvictionAPI":
+		return core.CauseEvicted
+	case first.Cause == core.CauseNeverBegan:
+		return core.CauseRefused
+	default:
+		return first.Cause
+	}
+}
+
+// note changes what people see of a job, with one write for a change.
+func (b *Backend) note(j *job, state trainingjob.State, running metav1.ConditionStatus, reason, message string) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	changed := j.status.State != state
+	j.status.State = state
+	if j.status.SetCondition(trainingjob.ConditionRunning, running, reason, message, j.generation, b.clock.Now()) || changed {
+		j.dirty = true
+		b.work.write(j.uid)
+	}
+}
+
+// finish ends a job.
+func (b *Backend) finish(j *job, now float64, kind core.EventKind, state trainingjob.State, message string, cause core.Cause) {
+	j.ended = true
+	b.tell(core.Event{Kind: kind, AtSeconds: now, Job: j.id, Message: message, Cause: cause, StepsLeft: math.NaN()})
+	b.end(j, now, state, string(state), message)
+}
+
+// lose tells that a job lost its devices, and decides that it has none: its pods that are left go.
+func (b *Backend) lose(j *job, now float64, cause core.Cause, reason, message string) {
+	j.losing = true
+	b.tell(core.Event{
+		Kind: core.JobInterrupted, AtSeconds: now, Job: j.id, Cause: cause, Message: message, StepsLeft: math.NaN(), FromSeconds: now,
+	})
+	b.end(j, now, trainingjob.Waiting, reason, message)
+}
+
+// end writes that a job has no devices any more.
+func (b *Backend) end(j *job, now float64, state trainingjob.State, reason, message string) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	next := *j.decision()
+	next.Epoch = b.term.Epoch
+	b.stop(j, &next, now, state, reason, message)
+	j.status.Decision, j.status.Progress, j.dirty = &next, j.account.progress(), true
+	b.work.write(j.uid)
+	b.work.add(j.uid)
+}
+
+// letGo lets refused jobs be tried again whose time has come.
+func (b *Backend) letGo(now float64) {
+	b.retryAt = inf
+	b.heldBack = slices.DeleteFunc(b.heldBack, func(j *job) bool {
+		if j.heldUntil > now && !j.ended {
+			b.retryAt = min(b.retryAt, j.heldUntil)
+			return false
+		}
+		if j.heldUntil = 0; !j.ended {
+			b.change(j, j.spec, now)
+		}
+		return true
+	})
+}

@@ -1,0 +1,184 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+)
+
+// labour is what is to be done about jobs: their pods driven, their statuses written.
+type labour struct {
+	drives, writes workqueue.TypedRateLimitingInterface[types.UID]
+}
+
+// Failures are tried again after 20 ms, and after twice as long each time, up to 10 s.
+const (
+	soonest = 20 * time.Millisecond
+	latest  = 10 * time.Second
+)
+
+func newLabour() *labour {
+	queue := func() workqueue.TypedRateLimitingInterface[types.UID] {
+		return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](soonest, latest))
+	}
+	return &labour{queue(), queue()}
+}
+
+func (l *labour) add(uid types.UID)   { l.drives.Add(uid) }
+func (l *labour) write(uid types.UID) { l.writes.Add(uid) }
+
+func (l *labour) end() {
+	l.drives.ShutDown()
+	l.writes.ShutDown()
+}
+
+// labour begins what goes on beside the rounds, until the context ends.
+func (b *Backend) labour(ctx context.Context, group *sync.WaitGroup) {
+	for range b.config.Workers {
+		group.Go(func() {
+			serve(b.work.drives, func(uid types.UID) error { return b.drive(ctx, uid) })
+		})
+	}
+	for range max(b.config.Workers/2, 1) {
+		group.Go(func() {
+			serve(b.work.writes, func(uid types.UID) error {
+				if j := b.find(uid); j != nil {
+					return b.write(ctx, j)
+				}
+				return nil
+			})
+		})
+	}
+	group.Go(func() { b.stir(ctx) })
+}
+
+// serve does the work of a queue until that is shut down. What fails is done again later, unless it is not to be done any more.
+func serve(queue workqueue.TypedRateLimitingInterface[types.UID], do func(types.UID) error) {
+	for {
+		uid, ended := queue.Get()
+		if ended {
+			return
+		}
+		switch err := do(uid); {
+		case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, core.ErrFenced):
+			queue.Forget(uid)
+		default:
+			queue.AddRateLimited(uid)
+		}
+		queue.Done(uid)
+	}
+}
+
+// breather is between two looks at all pods: what happens meanwhile is looked at together.
+const breather = 20 * time.Millisecond
+
+// stir has the pods driven of those jobs about whose pods something changed, and of those that wait for devices.
+func (b *Backend) stir(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.world.stirred:
+		}
+		w := b.world
+		w.mutex.Lock()
+		changed, freed := keys(w.podsChanged), w.freed
+		clear(w.podsChanged)
+		w.freed = false
+		w.mutex.Unlock()
+		b.book.See(w.all())
+		for _, uid := range changed {
+			b.work.add(uid)
+		}
+		if freed {
+			b.mutex.Lock()
+			for uid := range b.queued {
+				b.work.add(uid)
+			}
+			b.mutex.Unlock()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.clock.After(breather):
+		}
+	}
+}
+
+// find is a job by its UID, for workers.
+func (b *Backend) find(uid types.UID) *job {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.known[uid]
+}
+
+// drive brings the pods of a job to what is decided.
+func (b *Backend) drive(ctx context.Context, uid types.UID) error {
+	j := b.find(uid)
+	if j == nil {
+		return b.sweep(ctx, uid)
+	}
+	j.mutex.Lock()
+	decided, id := j.gang(b.config.StartTimeout), j.decisionID()
+	ready := j.written() || j.deleted
+	j.mutex.Unlock()
+	if !ready {
+		return nil // it is driven once what is decided outlives us
+	}
+	state, err := b.driver.Drive(ctx, decided, b.lookAt(uid))
+	j.mutex.Lock()
+	changed := !j.seen || j.stateOf != id || !alike(&j.state, &state)
+	j.state, j.stateOf, j.seen = state, id, err == nil || j.seen
+	over := state.Phase == gang.Gone && j.deleted
+	j.mutex.Unlock()
+	b.mutex.Lock()
+	if state.Phase == gang.Queued {
+		b.queued[uid] = true
+	} else {
+		delete(b.queued, uid)
+	}
+	if over && err == nil {
+		delete(b.known, uid)
+		b.driver.Forget(uid)
+	}
+	b.mutex.Unlock()
+	if changed {
+		b.world.drove(uid)
+	}
+	if state.Phase == gang.Pulling && decided.StartTimeout > 0 {
+		b.work.drives.AddAfter(uid, decided.StartTimeout/4+time.Second)
+	}
+	return err
+}
+
+// alike reports whether two states tell the same.
+func alike(a, b *gang.State) bool {
+	return a.Phase == b.Phase && a.Reason == b.Reason && a.Message == b.Message && len(a.Lost) == len(b.Lost) && a.Leaving == b.Leaving
+}
+
+// lookAt is what is seen of a job.
+func (b *Backend) lookAt(uid types.UID) gang.Look {
+	w := b.world
+	w.mutex.Lock()
+	version := w.version // no newer than the pods that follow
+	w.mutex.Unlock()
+	return gang.Look{Version: version, Pods: w.podsOf(uid), Node: w.node}
+}
+
+// sweep lets pods go whose job is not there any more.
+func (b *Backend) sweep(ctx context.Context, uid types.UID) error {
+	pods := b.world.podsOf(uid)
+	if len(pods) == 0 || b.world.job(uid) != nil { // or it is yet to be met
+		b.driver.Forget(uid)
+		return nil
+	}
+	_, err := b.driver.Drive(ctx, gang.Job{Namespace: pods[0].Namespace, Name: pods[0].Labels[gang.JobLabel], UID: uid, Epoch: b.term.Epoch}, b.lookAt(uid))
+	return err
+}

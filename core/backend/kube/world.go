@@ -1,0 +1,348 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+)
+
+// world is what informers keep of the cluster, and what of it changed since somebody looked. Its methods may be called from any
+// goroutine.
+type world struct {
+	config   *Config
+	selector labels.Selector
+
+	nodes, pods, jobs, services cache.SharedIndexInformer
+	happened                    chan struct{} // holds an item when there is something to look at
+	stirred                     chan struct{} // the same, for those that drive pods
+
+	mutex        sync.Mutex
+	nodesChanged bool
+	jobsChanged  map[types.UID]bool
+	driven       map[types.UID]bool // jobs whose state is another
+	podsChanged  map[types.UID]bool // jobs whose pods are others
+	freed        bool               // somebody may have let go of devices
+	version      string             // of the pods: of the last event on one
+	byUID        map[types.UID]*trainingjob.TrainingJob
+	others       map[types.UID]use // pods that are none of ours
+	foreignOn    map[string]int
+	troubleSince time.Time
+	trouble      error
+}
+
+// use is what a pod of others holds.
+type use struct {
+	node    string
+	devices int
+}
+
+const jobIndex = "job"
+
+func newWorld(c *Config, all *clients) (*world, error) {
+	selector, err := labels.Parse(c.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(all, 0, informers.WithTransform(slim))
+	w := &world{
+		config: c, selector: selector, nodes: factory.Core().V1().Nodes().Informer(), pods: factory.Core().V1().Pods().Informer(),
+		services: factory.Core().V1().Services().Informer(), jobs: trainingjob.NewInformer(all.jobs, "", 0),
+		happened: make(chan struct{}, 1), stirred: make(chan struct{}, 1),
+		jobsChanged: map[types.UID]bool{}, driven: map[types.UID]bool{}, podsChanged: map[types.UID]bool{},
+		byUID: map[types.UID]*trainingjob.TrainingJob{}, others: map[types.UID]use{}, foreignOn: map[string]int{},
+	}
+	if err := w.pods.AddIndexers(cache.Indexers{jobIndex: indexByJob}); err != nil {
+		return nil, err
+	}
+	for _, h := range [...]struct {
+		informer cache.SharedIndexInformer
+		handler  cache.ResourceEventHandler
+	}{
+		{w.nodes, handle(func(*corev1.Node, bool) { w.note(func() { w.nodesChanged, w.freed = true, true }) })},
+		{w.pods, handle(w.pod)},
+		{w.jobs, handle(w.trainingJob)},
+	} {
+		if _, err := h.informer.AddEventHandler(h.handler); err != nil {
+			return nil, err
+		}
+		if err := h.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { w.broken(err) }); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// slim drops what nobody reads.
+func slim(object any) (any, error) {
+	if m, err := meta.Accessor(object); err == nil {
+		m.SetManagedFields(nil)
+	}
+	if n, is := object.(*corev1.Node); is {
+		n.Status.Images = nil
+	}
+	return object, nil
+}
+
+// indexByJob finds the pods of a job by its UID.
+func indexByJob(object any) ([]string, error) {
+	p, is := object.(*corev1.Pod)
+	if !is {
+		return nil, nil
+	}
+	if uid := jobOf(p); uid != "" {
+		return []string{string(uid)}, nil
+	}
+	return nil, nil
+}
+
+// jobOf is the job whose member a pod is; empty for none.
+func jobOf(p *corev1.Pod) types.UID {
+	if p.Spec.SchedulerName != gang.Scheduler {
+		return ""
+	}
+	for i := range p.OwnerReferences {
+		if o := &p.OwnerReferences[i]; o.Kind == trainingjob.Kind && o.Controller != nil && *o.Controller {
+			return o.UID
+		}
+	}
+	return ""
+}
+
+// handle calls for each object that is there, or was and is gone.
+func handle[T any](do func(object T, gone bool)) cache.ResourceEventHandler {
+	call := func(object any, gone bool) {
+		if lost, is := object.(cache.DeletedFinalStateUnknown); is {
+			object = lost.Obj
+		}
+		if t, is := object.(T); is {
+			do(t, gone)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { call(o, false) },
+		UpdateFunc: func(was, is any) {
+			x, err1 := meta.Accessor(was)
+			y, err2 := meta.Accessor(is)
+			if err1 == nil && err2 == nil && x.GetUID() != y.GetUID() { // another one under the same name
+				call(was, true)
+			}
+			call(is, false)
+		},
+		DeleteFunc: func(o any) { call(o, true) },
+	}
+}
+
+// note notes that something changed.
+func (w *world) note(do func()) {
+	w.mutex.Lock()
+	do()
+	w.trouble = nil
+	w.mutex.Unlock()
+	wake(w.happened)
+	wake(w.stirred)
+}
+
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // there is a note already
+	}
+}
+
+func (w *world) pod(p *corev1.Pod, gone bool) {
+	uid := jobOf(p)
+	held := 0
+	if uid == "" && !gone && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed && p.Spec.NodeName != "" {
+		held = gang.Requested(p, corev1.ResourceName(w.config.Resource))
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if !older(p.ResourceVersion, w.version) {
+		w.version = p.ResourceVersion
+	}
+	w.trouble = nil
+	if uid != "" {
+		w.podsChanged[uid] = true
+		w.freed = w.freed || gone || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		wake(w.stirred)
+		return
+	}
+	was, counted := w.others[p.UID]
+	now := use{p.Spec.NodeName, held}
+	if now == was && counted || held == 0 && !counted {
+		return
+	}
+	w.foreignOn[was.node] -= was.devices
+	delete(w.others, p.UID)
+	if held > 0 {
+		w.others[p.UID] = now
+		w.foreignOn[now.node] += now.devices
+	}
+	w.nodesChanged, w.freed = true, true
+	wake(w.happened)
+	wake(w.stirred)
+}
+
+func (w *world) trainingJob(t *trainingjob.TrainingJob, gone bool) {
+	w.note(func() {
+		w.jobsChanged[t.UID] = true
+		if gone {
+			delete(w.byUID, t.UID)
+		} else {
+			w.byUID[t.UID] = t
+		}
+	})
+}
+
+// broken notes that a watch does not go on.
+func (w *world) broken(err error) {
+	w.mutex.Lock()
+	w.trouble = err
+	w.mutex.Unlock()
+	wake(w.happened)
+}
+
+// troubled is why nothing may be known at present; nil when something was heard since.
+func (w *world) troubled() error {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.trouble
+}
+
+func (w *world) mended() {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.trouble = nil
+}
+
+// run lets the informers work until the context ends, and waits until they know what there is.
+func (w *world) run(ctx context.Context, group *sync.WaitGroup) error {
+	all := []cache.SharedIndexInformer{w.nodes, w.pods, w.jobs, w.services}
+	synced := make([]cache.InformerSynced, len(all))
+	for i, informer := range all {
+		group.Go(func() { informer.RunWithContext(ctx) })
+		synced[i] = informer.HasSynced
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return fmt.Errorf("list what is in the cluster: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// news is what changed since the last time.
+type news struct {
+	nodes  bool
+	jobs   []types.UID
+	driven []types.UID
+}
+
+func (w *world) changes() news {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	n := news{nodes: w.nodesChanged, jobs: keys(w.jobsChanged), driven: keys(w.driven)}
+	w.nodesChanged = false
+	clear(w.jobsChanged)
+	clear(w.driven)
+	return n
+}
+
+func keys(set map[types.UID]bool) []types.UID {
+	list := make([]types.UID, 0, len(set))
+	for uid := range set {
+		list = append(list, uid)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// drove notes that the state of a job is another.
+func (w *world) drove(uid types.UID) {
+	w.mutex.Lock()
+	w.driven[uid] = true
+	w.mutex.Unlock()
+	wake(w.happened)
+}
+
+func (w *world) nodeList() []*corev1.Node {
+	var list []*corev1.Node
+	for _, object := range w.nodes.GetStore().List() {
+		if n, is := object.(*corev1.Node); is && w.selector.Matches(labels.Set(n.Labels)) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+func (w *world) node(name string) *corev1.Node {
+	object, there, err := w.nodes.GetStore().GetByKey(name)
+	if err != nil || !there {
+		return nil
+	}
+	n, _ := object.(*corev1.Node)
+	return n
+}
+
+// foreign is how many devices of a node pods of others have.
+func (w *world) foreign(node string) int {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.foreignOn[node]
+}
+
+func (w *world) job(uid types.UID) *trainingjob.TrainingJob {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.byUID[uid]
+}
+
+// podsOf are the pods of a job.
+func (w *world) podsOf(uid types.UID) []*corev1.Pod {
+	objects, err := w.pods.GetIndexer().ByIndex(jobIndex, string(uid))
+	if err != nil {
+		return nil // there is such an index
+	}
+	list := make([]*corev1.Pod, 0, len(objects))
+	for _, object := range objects {
+		if p, is := object.(*corev1.Pod); is {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// all is what holds devices.
+func (w *world) all() gang.Cluster {
+	w.mutex.Lock()
+	c := gang.Cluster{Version: w.version} // no newer than the pods that follow
+	w.mutex.Unlock()
+	for _, object := range w.pods.GetStore().List() {
+		if p, is := object.(*corev1.Pod); is {
+			c.Pods = append(c.Pods, p)
+		}
+	}
+	c.Nodes = w.nodeList()
+	return c
+}
+
+// older reports whether a resource version is before another. The empty one is before all.
+func older(a, b string) bool {
+	x, err1 := strconv.ParseUint(a, 10, 64)
+	y, err2 := strconv.ParseUint(b, 10, 64)
+	if err1 != nil || err2 != nil {
+		return err1 != nil && err2 == nil
+	}
+	return x < y
+}
