@@ -181,6 +181,9 @@ func (e *execution) open(ctx context.Context, real bool, stages *core.Stages) (w
 	if err != nil {
 		return nil, "", err
 	}
+	if _, grows := opener.(backend.Growing); grows {
+		e.cluster = &core.Cluster{MayGrow: true}
+	}
 	durable, ok := opener.(backend.Durable)
 	switch {
 	case ok && !real:
@@ -302,6 +305,9 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	observers := append(append(attached.Observers, e.Observers...), ending)
 	if e.recorder != nil {
 		observers = append(observers, e.recorder)
+	}
+	if o, observes := world.(core.Observer); observes {
+		observers = append(observers, o)
 	}
 	memory, remembers := world.(core.Memory)
 	if remembers {

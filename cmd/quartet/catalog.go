@@ -7,5 +7,9 @@ import (
 
 // catalog lists the components of this program: the built-in ones, and the engines that it can run on.
 func catalog() quartet.Catalog {
-	return quartet.Builtins().WithBackend(local.New(wallClock{}))
+	all := quartet.Builtins().WithBackend(local.New(wallClock{}))
+	for _, engine := range distributed() {
+		all = all.WithBackend(engine)
+	}
+	return all
 }
