@@ -1,3 +1,5 @@
+//go:generate go run ../../../../tools/dashboard -o components/monitoring/dashboard.yaml
+
 package manifests
 
 import (
@@ -51,10 +53,9 @@ func Render(o Options) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(config))
 	for _, d := range all {
 		if err := d.edit(edits{
-			namespace: o.Namespace, image: o.Image, replicas: strconv.Itoa(o.Replicas), config: config, hash: hex.EncodeToString(sum[:]),
+			namespace: o.Namespace, image: o.Image, replicas: strconv.Itoa(o.Replicas), config: config, hash: sum(config),
 		}); err != nil {
 			return nil, err
 		}
@@ -80,6 +81,12 @@ func (o *Options) files() []string {
 		}
 	}
 	return files
+}
+
+// sum identifies a config.
+func sum(config string) string {
+	s := sha256.Sum256([]byte(config))
+	return hex.EncodeToString(s[:])
 }
 
 func load(file string) ([]document, error) {
