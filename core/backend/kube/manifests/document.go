@@ -80,9 +80,8 @@ func (d document) put(value string, keys ...string) error {
 
 // setText makes a node a string, quoted where it would be read as something else.
 func setText(node *yaml.Node, value string) {
-	comment := node.LineComment
+	node.Style = 0
 	node.SetString(value)
-	node.LineComment = comment
 }
 
 // child is the value of a key in a mapping, or nil.

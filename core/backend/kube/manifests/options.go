@@ -21,6 +21,9 @@ const (
 const (
 	// Name is that of the service account, the roles, the deployment and the config map.
 	Name = "quartet"
+	// LeaseName and StateName are those of the lease and the config map, besides which the controller may change none.
+	LeaseName = "quartet"
+	StateName = "quartet-state"
 	// ConfigKey is the key of the composition in the config map.
 	ConfigKey = "config.yaml"
 	// JobLabel is on every member of a job: only these reach the agent's port.

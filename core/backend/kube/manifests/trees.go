@@ -37,14 +37,6 @@ func Kustomize(crd []byte) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Outside the repository nothing fills this in.
-	for i := range files {
-		if files[i].Name == path.Join(kustomizeRoot, "base/deployment.yaml") {
-			if files[i].Content, err = hashed(files[i].Content); err != nil {
-				return nil, err
-			}
-		}
-	}
 	return append(files,
 		File{path.Join(crdFolder, "crd.yaml"), crd},
 		File{path.Join(crdFolder, "kustomization.yaml"), []byte(crdKustomization)}), nil
@@ -61,24 +53,6 @@ func needed(crd []byte) core.Diagnostics {
 		return nil
 	}
 	return core.Diagnostics{{Path: "crd", Summary: "there is none", Hint: "give the YAML of package trainingjob"}}
-}
-
-// hashed is the deployment with the sum of the default config.
-func hashed(deployment []byte) ([]byte, error) {
-	documents, err := parse("base/deployment.yaml", deployment)
-	if err != nil {
-		return nil, err
-	}
-	configs, err := load("base/config.yaml")
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range documents {
-		if err := d.put(sum(defaultConfig(configs)), "spec", "template", "metadata", "annotations", hashAnnotation); err != nil {
-			return nil, err
-		}
-	}
-	return encode(documents)
 }
 
 func read(from embed.FS, to string) ([]File, error) {
