@@ -225,7 +225,7 @@ func TestWhatIsNoImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	linked, script := filepath.Join(t.TempDir(), "linked"), filepath.Join(t.TempDir(), "script")
-	if err := errors.Join(os.WriteFile(linked, dynamic(t, content), 0o755), os.WriteFile(script, []byte("#!/bin/sh\n"), 0o755)); err != nil {
+	if err := errors.Join(os.WriteFile(linked, dynamic(t, content), 0o755), os.WriteFile(script, []byte("#!/bin/sh\nexec true # and long enough to be one\n"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
