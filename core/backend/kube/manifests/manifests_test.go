@@ -150,8 +150,16 @@ func TestLeastRights(t *testing.T) {
 		},
 		"quartet-trainingjobs-view": {"trainingjobs.quartet.sched get,list,watch", "trainingjobs/status.quartet.sched get,list,watch"},
 	}
+	got := rightsOf(render(t, Options{DRA: true, Scaler: true}))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// rightsOf lists what roles give, by role, as RESOURCE.GROUP [NAME:] VERB,VERB.
+func rightsOf(all []manifest) map[string][]string {
 	got := map[string][]string{}
-	for _, o := range render(t, Options{DRA: true, Scaler: true}) {
+	for _, o := range all {
 		name, _ := o.in("metadata", "name").(string)
 		switch o["kind"] {
 		case "Role":
@@ -182,9 +190,7 @@ func TestLeastRights(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	return got
 }
 
 func TestBadOptions(t *testing.T) {

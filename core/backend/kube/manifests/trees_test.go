@@ -113,7 +113,8 @@ func TestChartIsWhatRenderMakes(t *testing.T) {
 				"--set", "namespace=true,dra=true,scaler=true,monitoring=true,replicas=3,image=localhost:5000/q:v1", "--set-file", "config=" + configFile,
 				"--namespace", "ml",
 			},
-			Options{Namespace: "ml", Image: "localhost:5000/q:v1", Replicas: 3, Config: []byte(config), DRA: true, Scaler: true, Monitoring: true}, "",
+			Options{Namespace: "ml", Image: "localhost:5000/q:v1", Replicas: 3, Config: []byte(config), DRA: true, Scaler: true, Monitoring: true},
+			"",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -159,7 +159,8 @@ func checkRuns(t *testing.T, c *cluster, controller caller) {
 	// The leader labels itself.
 	step{
 		http.MethodPatch, "/api/v1/namespaces/quartet/pods/" + names[1],
-		manifest{"metadata": manifest{"labels": manifest{LeaderLabel: "true"}}}, typeMerge, 200,
+		manifest{"metadata": manifest{"labels": manifest{LeaderLabel: "true"}}},
+		typeMerge, 200,
 	}.run(t, c, controller)
 	// KWOK gives pods no address, so that services have no endpoints: their selectors are asked for.
 	for service, want := range map[string][]string{AgentService: names[1:], "quartet-metrics": names} {
