@@ -99,11 +99,15 @@ func child(mapping *yaml.Node, key string) *yaml.Node {
 
 // ensure is the value of a key in a mapping, made an empty mapping where there is none.
 func ensure(mapping *yaml.Node, key string) *yaml.Node {
-	if found := child(mapping, key); found != nil {
-		return found
+	found := child(mapping, key)
+	if found == nil {
+		name := new(yaml.Node)
+		name.SetString(key)
+		found = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
+		mapping.Content = append(mapping.Content, name, found)
 	}
-	name, value := new(yaml.Node), &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Style: mapping.Style}
-	name.SetString(key)
-	mapping.Content = append(mapping.Content, name, value)
-	return value
+	if found.Tag == "!!null" {
+		*found = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Style: mapping.Style}
+	}
+	return found
 }

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/quartet-sched/quartet/core"
-	"go.yaml.in/yaml/v3"
 )
 
 // What an installation is where nothing else is asked for.
@@ -143,8 +142,15 @@ func (o *Options) checkConfig() core.Diagnostics {
 			Config map[string]any `yaml:"config"`
 		} `yaml:"backend"`
 	}
-	if err := yaml.Unmarshal(o.Config, &parsed); err != nil {
-		return problem("config", err.Error(), "give a composition as YAML: quartet config init writes one")
+	documents, err := parse("config", o.Config)
+	if err == nil && len(documents) != 1 {
+		err = fmt.Errorf("config: %d documents", len(documents))
+	}
+	if err == nil {
+		err = documents[0].root.Decode(&parsed)
+	}
+	if err != nil {
+		return problem("config", strings.TrimPrefix(err.Error(), "config: "), "give a composition as YAML: quartet config init writes one")
 	}
 	if parsed.Backend.Type != backendType {
 		return problem("config.backend.type", fmt.Sprintf("%q schedules no cluster", parsed.Backend.Type), "write backend: {type: kubernetes}")

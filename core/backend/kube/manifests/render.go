@@ -6,10 +6,11 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"fmt"
+	"errors"
 	"path"
 	"strconv"
 
+	"github.com/quartet-sched/quartet/core"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -107,10 +108,15 @@ func (o *Options) config(documents []document) (string, error) {
 		return config, nil
 	}
 	parsed, err := parse("config", []byte(config))
-	if err != nil || len(parsed) != 1 {
-		return "", fmt.Errorf("config: %d documents: %w", len(parsed), err)
+	if err != nil {
+		return "", err
 	}
 	settings := ensure(parsed[0].at("backend"), "config")
+	if settings.Kind != yaml.MappingNode { // an alias, whose anchor may have another use
+		return "", core.Diagnostics{{
+			Path: "config.backend.config", Summary: "it is written elsewhere in the config", Hint: "say " + ResourceSetting + " there, and not as an option",
+		}}
+	}
 	setText(ensure(settings, ResourceSetting), o.AcceleratorResource)
 	edited, err := encode(parsed)
 	return string(edited), err
@@ -160,8 +166,8 @@ func (d document) editDeployment(e edits) error {
 		return err
 	}
 	containers := d.at("spec", "template", "spec", "containers")
-	if containers == nil || containers.Kind != yaml.SequenceNode || len(containers.Content) != 1 {
-		return fmt.Errorf("the deployment has not one container")
+	if containers == nil || len(containers.Content) != 1 {
+		return errors.New("the deployment has not one container")
 	}
 	setText(child(containers.Content[0], "image"), e.image)
 	return nil
