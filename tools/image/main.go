@@ -5,6 +5,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -28,7 +29,7 @@ func run(args []string) error {
 		return err
 	}
 	if *out == "" || flags.NArg() == 0 {
-		return fmt.Errorf("want -o DIR and binaries, such as linux/amd64=quartet")
+		return errors.New("want -o DIR and binaries, such as linux/amd64=quartet")
 	}
 	var binaries []Binary
 	for _, arg := range flags.Args() {

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -167,7 +168,7 @@ func (o *Options) checkCRD() core.Diagnostics {
 	}
 	documents, err := parse("crd", o.CRD)
 	if err == nil && len(documents) == 0 {
-		err = fmt.Errorf("crd: it is empty")
+		err = errors.New("crd: it is empty")
 	}
 	for _, d := range documents {
 		if kind := d.text("kind"); kind != "CustomResourceDefinition" {

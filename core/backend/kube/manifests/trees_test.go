@@ -24,7 +24,7 @@ func program(t *testing.T, variable, how string, parts ...string) string {
 }
 
 func helm(t *testing.T) string {
-	return program(t, "QUARTET_HELM", "make manifests-test builds Helm and sets it")
+	return program(t, "QUARTET_HELM", "make kube-test builds Helm and sets it")
 }
 
 func kubectl(t *testing.T) string {
