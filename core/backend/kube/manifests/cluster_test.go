@@ -25,6 +25,7 @@ import (
 type cluster struct {
 	*kubecluster.Cluster
 	client *http.Client
+	home   string // of kubectl and Helm, which remember there what is served
 }
 
 // start starts a control plane that ends with the test.
@@ -51,7 +52,17 @@ func start(t *testing.T) *cluster {
 	if err := c.AddNodes(t.Context(), kubecluster.Pool{Name: "node", Count: 3, Devices: 8}); err != nil {
 		t.Fatal(err)
 	}
-	return &cluster{c, &http.Client{Transport: transport}}
+	ready := &cluster{c, &http.Client{Transport: transport}, t.TempDir()}
+	await(t, "nodes are ready", func() error {
+		for _, item := range ready.admin(t, http.MethodGet, "/api/v1/nodes", nil)["items"].([]any) {
+			node := manifest(item.(map[string]any))
+			if taints := node.in("spec", "taints"); taints != nil || !strings.Contains(fmt.Sprint(node.in("status", "conditions")), "type:Ready") {
+				return fmt.Errorf("%v has taints %v", node.in("metadata", "name"), taints)
+			}
+		}
+		return nil
+	})
+	return ready
 }
 
 // caller is who asks: the bearer of a token, or somebody whom the administrator plays.

@@ -18,7 +18,7 @@ import (
 func (c *cluster) tool(t *testing.T, stdin []byte, name string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), name, args...)
-	command.Env = []string{"HOME=" + t.TempDir(), "KUBECONFIG=" + c.Kubeconfig, "PATH=" + os.Getenv("PATH")}
+	command.Env = []string{"HOME=" + c.home, "KUBECONFIG=" + c.Kubeconfig, "PATH=" + os.Getenv("PATH")}
 	command.Stdin = bytes.NewReader(stdin)
 	out, err := command.CombinedOutput()
 	if err != nil {
