@@ -86,7 +86,7 @@ func waiting(t *testing.T, client kubernetes.Interface, name string) (<-chan *Te
 	ctx, cancel := context.WithCancel(t.Context())
 	got := make(chan *Term, 1)
 	go func() {
-		term, err := Run(ctx, real(client, name))
+		term, err := Run(ctx, live(client, name))
 		if err != nil && ctx.Err() == nil {
 			t.Error(err)
 		}

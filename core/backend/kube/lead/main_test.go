@@ -36,7 +36,7 @@ func connected(path string) (*kubernetes.Clientset, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-func real(client kubernetes.Interface, name string) Options {
+func live(client kubernetes.Interface, name string) Options {
 	return Options{
 		Client: client, Namespace: "default", Name: leaseName, State: stateName, Identity: name,
 		Lease: DefaultLease, Renew: DefaultRenew, Retry: DefaultRetry, Clock: realClock{}, ReleaseOnCancel: true,
@@ -50,7 +50,7 @@ func child(path string) error {
 		return err
 	}
 	ctx := context.Background()
-	term, err := Run(ctx, real(client, "child"))
+	term, err := Run(ctx, live(client, "child"))
 	if err != nil {
 		return err
 	}
