@@ -173,7 +173,7 @@ func (b *Book) enter(nodes map[string]*page, names map[Device]place, claim *reso
 		}
 	}
 	var of types.UID
-	if owner := metav1.GetControllerOfNoCopy(claim); owner != nil && owner.Kind == "Pod" {
+	if owner := metav1.GetControllerOfNoCopy(claim); owner != nil && owner.Kind == podKind {
 		of = owner.UID
 	}
 	for node, devices := range held {
