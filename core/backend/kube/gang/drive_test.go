@@ -37,6 +37,7 @@ func script(a, b *gang.Job) []func() {
 func TestCut(t *testing.T) {
 	for way, options := range ways {
 		t.Run(way, func(t *testing.T) {
+			t.Parallel()
 			calls := cutAt(t, options, 0, "", false)
 			t.Logf("%d calls", calls)
 			for _, how := range cuts {
@@ -79,7 +80,7 @@ func cutAt(t *testing.T, options gang.Options, n int, how string, dies bool) (ca
 			r.tick()
 		}
 		total += r.client.count - before
-		failed := &failure1{}
+		failed := &firstProblem{}
 		r.settle(failed, a, b)
 		r.holds(failed, a)
 		r.holds(failed, b)
@@ -92,10 +93,10 @@ func cutAt(t *testing.T, options gang.Options, n int, how string, dies bool) (ca
 	return total
 }
 
-// failure1 keeps what is wrong first.
-type failure1 struct{ text string }
+// firstProblem keeps what is wrong first.
+type firstProblem struct{ text string }
 
-func (f *failure1) Fatalf(format string, args ...any) {
+func (f *firstProblem) Fatalf(format string, args ...any) {
 	if f.text == "" {
 		f.text = fmt.Sprintf(format, args...)
 	}
