@@ -118,7 +118,7 @@ func (j *job) gang(startTimeout time.Duration) gang.Job {
 		Owner: metav1.OwnerReference{
 			APIVersion: trainingjob.GroupVersion().String(), Kind: trainingjob.Kind, Name: j.name, UID: j.uid, Controller: &yes, BlockOwnerDeletion: &yes,
 		},
-		Ended: j.status.State.Ended(),
+		Keep: j.status.State.Ended(),
 	}
 	if s := j.object.Spec.GraceSeconds; s != nil {
 		g.Grace = time.Duration(*s) * time.Second
@@ -126,7 +126,7 @@ func (j *job) gang(startTimeout time.Duration) gang.Job {
 	if s := j.object.Spec.StartTimeoutSeconds; s != nil {
 		g.StartTimeout = time.Duration(*s) * time.Second
 	}
-	if d.Stop || g.Ended || j.deleted {
+	if d.Stop || g.Keep || j.deleted {
 		g.Seats = nil
 	}
 	return g

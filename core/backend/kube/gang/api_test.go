@@ -84,10 +84,10 @@ func (a *api) addNode(name string) {
 func (a *api) changed() {
 	s := snapshot{version: strconv.FormatUint(a.version, 10)}
 	for _, name := range slices.Sorted(maps.Keys(a.pods)) {
-		s.pods = append(s.pods, a.pods[name].DeepCopy())
+		s.pods = append(s.pods, a.pods[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.claims)) {
-		s.claims = append(s.claims, a.claims[name].DeepCopy())
+		s.claims = append(s.claims, a.claims[name])
 	}
 	a.history = append(a.history, s)
 	type device struct {

@@ -3,6 +3,7 @@ package gang_test
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
@@ -36,6 +37,7 @@ func script(a, b *gang.Job) []func() {
 func TestCut(t *testing.T) {
 	for way, options := range ways {
 		t.Run(way, func(t *testing.T) {
+			t.Parallel()
 			calls := cutAt(t, options, 0, "", false)
 			t.Logf("%d calls", calls)
 			for _, how := range cuts {
@@ -78,7 +80,7 @@ func cutAt(t *testing.T, options gang.Options, n int, how string, dies bool) (ca
 			r.tick()
 		}
 		total += r.client.count - before
-		failed := &failure1{}
+		failed := &firstProblem{}
 		r.settle(failed, a, b)
 		r.holds(failed, a)
 		r.holds(failed, b)
@@ -91,11 +93,97 @@ func cutAt(t *testing.T, options gang.Options, n int, how string, dies bool) (ca
 	return total
 }
 
-// failure1 keeps what is wrong first.
-type failure1 struct{ text string }
+// firstProblem keeps what is wrong first.
+type firstProblem struct{ text string }
 
-func (f *failure1) Fatalf(format string, args ...any) {
+func (f *firstProblem) Fatalf(format string, args ...any) {
 	if f.text == "" {
 		f.text = fmt.Sprintf(format, args...)
+	}
+}
+
+// Many jobs are driven at the same time, with looks that come in any order among them, while they take turns on few devices.
+func TestAtTheSameTime(t *testing.T) {
+	for way, options := range ways {
+		t.Run(way, func(t *testing.T) {
+			r := newRig(t, 2, 4, options)
+			r.driver.Workers = 3
+			var jobs []*gang.Job
+			for i := range 6 {
+				jobs = append(jobs, newJob(fmt.Sprint("job-", i)))
+			}
+			for turn := range 6 {
+				for i, job := range jobs {
+					switch (i + turn) % 3 { // two have devices: all of them on two nodes, some on each
+					case 0:
+						decide(job, i%2 == 0, seat(0, i/3*2, i/3*2+1), seat(1, i/3*2, i/3*2+1))
+					case 1:
+						decide(job, false)
+					}
+				}
+				// Those whose turn ends are told so only now: the others wait for them.
+				for i, job := range jobs {
+					if (i+turn)%3 == 2 {
+						decide(job, false)
+					}
+				}
+				var group sync.WaitGroup
+				for _, job := range jobs {
+					group.Go(func() {
+						for range 20 {
+							if _, err := r.drive(job); err != nil && !errors.Is(err, gang.ErrAgain) {
+								t.Error(err)
+							}
+							r.tick()
+						}
+					})
+				}
+				group.Wait()
+				r.settle(t, jobs...)
+				for _, job := range jobs {
+					r.holds(t, job)
+				}
+				r.must(t)
+			}
+		})
+	}
+}
+
+// Pods that ended by themselves stay for their logs where that is asked for, without devices, and pods that were stopped go.
+func TestKeep(t *testing.T) {
+	r := newRig(t, 2, 4, gang.Options{})
+	job := newJob("a")
+	job.Keep = true
+	decide(job, true, seat(0, 0), seat(1, 0))
+	r.settle(t, job)
+	r.end(r.at("node-0"), 0, "")
+	if state := r.settle(t, job)[0]; state.Phase != gang.Running {
+		t.Errorf("state %+v: one that is done does not break a gang", state)
+	}
+	decide(job, false)
+	if state := r.settle(t, job)[0]; state.Phase != gang.Gone || state.Leaving > 0 {
+		t.Errorf("state %+v", state)
+	}
+	if pod := r.at("node-0"); len(r.pods) != 1 || len(pod.Finalizers) > 0 || pod.DeletionTimestamp != nil {
+		t.Errorf("pods %q", r.summary())
+	}
+	writes := r.calls["DELETE pods"]
+	if r.settle(t, job); r.calls["DELETE pods"] != writes {
+		t.Error("it is deleted after all")
+	}
+}
+
+// The pods of a job that ended well, or not, say so.
+func TestEnds(t *testing.T) {
+	for want, codes := range map[gang.Phase][2]int32{gang.Completed: {0, 0}, gang.Failed: {0, 2}} {
+		r := newRig(t, 2, 4, gang.Options{})
+		job := newJob("a")
+		decide(job, true, seat(0, 0), seat(1, 0))
+		r.settle(t, job)
+		r.end(r.at("node-0"), codes[0], "")
+		r.end(r.at("node-1"), codes[1], "")
+		if state := r.settle(t, job)[0]; state.Phase != want {
+			t.Errorf("exit codes %v: %+v, want %s", codes, state, want)
+		}
 	}
 }

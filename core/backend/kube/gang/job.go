@@ -51,9 +51,10 @@ type Job struct {
 	Template          corev1.PodTemplateSpec
 	DevicesPerReplica int           // 0 stands for 1
 	Grace             time.Duration // to stop, in whole seconds
-	StartTimeout      time.Duration // from the binding of a member until it runs; 0 for none
+	StartTimeout      time.Duration // from when a member is first seen bound until it runs, noticed when it is driven; 0 for none
 	Agent             string        // address for the job; empty for none
-	Ended             bool          // its pods that ended are kept for whoever reads their logs
+	// Keep leaves pods where they are that ended by themselves, for their logs. They go with the object of the job.
+	Keep bool
 }
 
 // Number gives seats their members. A seat of before that stays, with the same devices in the same run, keeps its member, and

@@ -125,7 +125,7 @@ func (b *Book) See(c Cluster) {
 		}
 		holder := Holder{Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, UID: pod.UID}
 		node, devices, ours := Assigned(pod)
-		if ours = ours && pod.Spec.SchedulerName == Scheduler && slices.Contains(pod.Finalizers, Finalizer); ours {
+		if ours && pod.Spec.SchedulerName == Scheduler {
 			if !bound(pod) {
 				holder.Node = node
 			}
@@ -173,7 +173,7 @@ func (b *Book) enter(nodes map[string]*page, names map[Device]place, claim *reso
 		}
 	}
 	var of types.UID
-	if owner := metav1.GetControllerOfNoCopy(claim); owner != nil && owner.Kind == "Pod" {
+	if owner := metav1.GetControllerOfNoCopy(claim); owner != nil && owner.Kind == podKind {
 		of = owner.UID
 	}
 	for node, devices := range held {

@@ -91,7 +91,7 @@ type memory struct {
 
 	pods    recent[*corev1.Pod]
 	claims  recent[*resourcev1.ResourceClaim]
-	service bool
+	service bool                    // it was created, and no look shows it yet
 	bound   map[types.UID]time.Time // when a member was first seen bound, by our clock
 	refused *refusal
 }
@@ -114,14 +114,13 @@ func newMemory() *memory {
 func (m *memory) look(seen Look, now time.Time) Look {
 	seen.Pods = m.pods.merge(seen.Version, seen.Pods)
 	seen.Claims = m.claims.merge(seen.ClaimsVersion, seen.Claims)
-	m.service = m.service || seen.Service
-	seen.Service = m.service
+	m.service = m.service && !seen.Service
 	return m.again(seen, now)
 }
 
 // again is a look that was taken before, after calls. It forgets nothing.
 func (m *memory) again(look Look, now time.Time) Look {
-	look.Pods, look.Claims, look.Service = m.pods.over(look.Pods), m.claims.over(look.Claims), m.service
+	look.Pods, look.Claims, look.Service = m.pods.over(look.Pods), m.claims.over(look.Claims), look.Service || m.service
 	look.bound = map[types.UID]time.Duration{}
 	for _, pod := range look.Pods {
 		if !bound(pod) {

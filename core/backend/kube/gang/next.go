@@ -153,11 +153,7 @@ func (p *planner) roundOf(pod *corev1.Pod) int64 {
 func (p *planner) leave(pod *corev1.Pod) {
 	finalizer := slices.Contains(pod.Finalizers, Finalizer)
 	switch freed := Freed(pod, p.look.Node); {
-	case p.job.Ended && final(pod) && pod.DeletionTimestamp == nil && !finalizer:
-		return
-	case p.job.Ended && final(pod) && pod.DeletionTimestamp == nil:
-		p.step(Step{Kind: Drop, Pod: pod})
-	case pod.DeletionTimestamp == nil:
+	case pod.DeletionTimestamp == nil && (!p.job.Keep || !final(pod)):
 		p.step(Step{Kind: Delete, Pod: pod})
 	case !freed:
 	case finalizer:

@@ -35,6 +35,7 @@ func (o Options) resource() corev1.ResourceName {
 
 const (
 	requestName = "devices" // of the one request of a claim
+	podKind     = "Pod"
 	// The port is the one that torchrun takes by itself.
 	rendezvousPort = "29400"
 )
@@ -170,13 +171,14 @@ func (j *Job) newService() *corev1.Service {
 
 // newClaim is what a member asks devices by. It goes with the pod.
 func newClaim(pod *corev1.Pod, devices int, o Options) *resourcev1.ResourceClaim {
+	yes := true // it blocks no deletion: that takes another right
 	return &resourcev1.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: pod.Name, Namespace: pod.Namespace, Labels: map[string]string{JobLabel: pod.Labels[JobLabel]},
 			Finalizers: []string{ClaimFinalizer},
-			OwnerReferences: []metav1.OwnerReference{
-				*metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod")),
-			},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: corev1.SchemeGroupVersion.Version, Kind: podKind, Name: pod.Name, UID: pod.UID, Controller: &yes,
+			}},
 		},
 		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
 			Name: requestName,

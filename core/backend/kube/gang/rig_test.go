@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 )
 
@@ -51,7 +50,7 @@ func (r *rig) restart() {
 		Client: r.client.kubernetes(r.t), Ledger: r.book, Options: r.options, Workers: 1,
 		Now: func() time.Time { return r.now }, Fence: func() error { return r.fence },
 	}
-	r.seen = 0
+	r.seen = -1
 	r.look(0)
 }
 
@@ -72,7 +71,7 @@ func (r *rig) look(behind int) gang.Look {
 	r.Lock()
 	defer r.Unlock()
 	last := len(r.history) - 1
-	if r.seen == 0 {
+	if r.seen < 0 {
 		behind = 0 // the first list is what there is
 	}
 	r.seen = max(r.seen, last-behind)
@@ -172,5 +171,3 @@ func (r *rig) holds(p problem, job *gang.Job) {
 		p.Fatalf("pods of %s (-want +got):\n%s", job.Name, diff)
 	}
 }
-
-var _ = core.DeviceSet(0)

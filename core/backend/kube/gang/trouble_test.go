@@ -375,6 +375,30 @@ func TestForceDeletionKeepsDevices(t *testing.T) {
 	r.must(t)
 }
 
+// A member was bound, and nobody heard of it. Who stops it then, with a look that shows it on no node, does not conclude that it
+// has no devices.
+func TestBoundUnseen(t *testing.T) {
+	r := newRig(t, 1, 4, gang.Options{})
+	job := newJob("a")
+	decide(job, true, seat(0, 0))
+	r.client.cutAt, r.client.how = 2, "after"
+	if _, err := r.drive(job); !errors.Is(err, gang.ErrAgain) {
+		t.Fatal(err)
+	}
+	decide(job, false)
+	if _, err := r.driver.Drive(t.Context(), *job, r.look(1)); err != nil {
+		t.Fatal(err)
+	}
+	pod := r.at("node-0")
+	if len(r.processes) != 1 || pod == nil || pod.DeletionTimestamp == nil || len(pod.Finalizers) != 1 {
+		t.Fatalf("%d processes, pods %q: the finalizer has to stay until the process ended", len(r.processes), r.summary())
+	}
+	if state := r.settle(t, job)[0]; state.Phase != gang.Gone {
+		t.Errorf("state %+v", state)
+	}
+	r.holds(t, job)
+}
+
 // A fence that says no is heard before every write, and its error comes back.
 func TestFence(t *testing.T) {
 	r := newRig(t, 1, 4, gang.Options{})

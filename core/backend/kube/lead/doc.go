@@ -2,8 +2,8 @@
 //
 // Who leads is in a Lease (coordination.k8s.io/v1), whose fields mean what they mean to every other program: a scheduler that
 // has not seen it renewed for the lease's duration, by its own clock, takes it over with one more transition. The number of
-// transitions is the epoch of the term. No two terms have the same: identities are made unique for each Run, and a Lease that
-// somebody deleted begins again above the epoch that the State holds.
+// transitions is the epoch of the term. No two terms that opened the State have the same: identities are made unique for each
+// Run, a Lease that somebody deleted begins again above the epoch that the State holds, and the State is of one term in an epoch.
 //
 // A term is valid while its last renewal, counted from before it was sent, is younger than the renew deadline, by the clocks
 // of its holder. That is shorter than the lease, so that nobody leads yet when a term is no longer valid. A process that was

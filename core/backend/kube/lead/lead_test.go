@@ -118,9 +118,9 @@ func TestStoppedLeaderWritesNothing(t *testing.T) {
 			t.Errorf("its write after its term: %v", err)
 		}
 		// Even if its clock stood still while it was stopped: the epoch of the state is another's.
-		asleep := &Term{Epoch: 1, clock: realClock{}, renew: time.Hour, renewed: now()}
+		asleep := &Term{Epoch: 1, Identity: first.Identity, clock: realClock{}, renew: time.Hour, renewed: now()}
 		old.term = asleep
-		if err := old.Write(t.Context(), func(k *Kept) { k.Round = 99 }); !errors.Is(err, ErrFenced) || !strings.Contains(err.Error(), "epoch 2 wrote") {
+		if err := old.Write(t.Context(), func(k *Kept) { k.Round = 99 }); !errors.Is(err, ErrFenced) || !strings.Contains(err.Error(), "in epoch 2, this is 1") {
 			t.Errorf("its write with a clock that stood still: %v", err)
 		}
 		if _, err := Open(t.Context(), a.client(), asleep, namespace, stateName, a.Now()); !errors.Is(err, ErrFenced) {

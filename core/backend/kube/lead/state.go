@@ -17,6 +17,7 @@ import (
 // Kept is what a scheduler leaves to the one that takes over, beside what the jobs hold.
 type Kept struct {
 	Epoch      int64     // of the leader that wrote it
+	Holder     string    // its identity
 	Began      time.Time // start of the run, from which its seconds count
 	Round      int64     // latest round that was decided
 	Events     int64     // no event has a higher number
@@ -33,6 +34,7 @@ const EventBlock = 1000
 // The keys of the ConfigMap.
 const (
 	keyEpoch    = "epoch"
+	keyHolder   = "holder"
 	keyBegan    = "began"
 	keyRound    = "round"
 	keyEvents   = "events"
@@ -53,8 +55,9 @@ type State struct {
 	next int64 // number of the next event
 }
 
-// Open reads the state and writes the epoch of the term into it. From then on nobody of an older epoch can write. A state that
-// was never written begins at the moment given.
+// Open reads the state and writes the epoch of the term into it. From then on nobody of an older epoch can write, and the epoch
+// is this term's own: of two that have the same, because a Lease was deleted before the state was opened, the second gets
+// ErrFenced. Nothing else is to be written in the name of a term before. A state that was never written begins at the moment given.
 func Open(ctx context.Context, client kubernetes.Interface, term *Term, namespace, name string, now time.Time) (*State, error) {
 	s := &State{client: client, term: term, namespace: namespace, name: name}
 	if err := s.load(ctx); err != nil {
@@ -114,7 +117,7 @@ func (s *State) write(ctx context.Context, change func(*Kept)) error {
 		}
 		kept := s.kept
 		change(&kept)
-		kept.Epoch = s.term.Epoch
+		kept.Epoch, kept.Holder = s.term.Epoch, s.term.Identity
 		if len(kept.Snapshot) > SnapshotLimit {
 			return fmt.Errorf("write the state %s: the snapshot has %d bytes, at most %d fit", s.name, len(kept.Snapshot), SnapshotLimit)
 		}
@@ -135,8 +138,9 @@ func (s *State) write(ctx context.Context, change func(*Kept)) error {
 
 // mayWrite refuses a write that is not this leader's to make.
 func (s *State) mayWrite() error {
-	if s.kept.Epoch > s.term.Epoch {
-		return fmt.Errorf("%w: epoch %d wrote the state %s, this is %d", ErrFenced, s.kept.Epoch, s.name, s.term.Epoch)
+	k := &s.kept
+	if k.Epoch > s.term.Epoch || k.Epoch > 0 && k.Epoch == s.term.Epoch && k.Holder != s.term.Identity {
+		return fmt.Errorf("%w: %q wrote the state %s in epoch %d, this is %d", ErrFenced, k.Holder, s.name, k.Epoch, s.term.Epoch)
 	}
 	return s.term.Err()
 }
@@ -186,7 +190,7 @@ func (k *Kept) into(m *corev1.ConfigMap) {
 	}
 	m.Data[keyEpoch], m.Data[keyRound] = strconv.FormatInt(k.Epoch, 10), strconv.FormatInt(k.Round, 10)
 	m.Data[keyEvents], m.Data[keyConfig] = strconv.FormatInt(k.Events, 10), k.ConfigHash
-	m.Data[keyBegan] = k.Began.Format(time.RFC3339Nano)
+	m.Data[keyHolder], m.Data[keyBegan] = k.Holder, k.Began.Format(time.RFC3339Nano)
 	if len(k.Snapshot) == 0 {
 		delete(m.BinaryData, keySnapshot)
 		return
@@ -202,7 +206,7 @@ func read(m *corev1.ConfigMap) (Kept, error) {
 	if len(m.Data) == 0 {
 		return Kept{}, nil // somebody made it beforehand
 	}
-	k := Kept{ConfigHash: m.Data[keyConfig], Snapshot: m.BinaryData[keySnapshot]}
+	k := Kept{Holder: m.Data[keyHolder], ConfigHash: m.Data[keyConfig], Snapshot: m.BinaryData[keySnapshot]}
 	var problems []error
 	for _, number := range [...]struct {
 		key string

@@ -166,3 +166,24 @@ func TestStateOfATermNotRenewed(t *testing.T) {
 		t.Errorf("event %d, %v", id, err)
 	}
 }
+
+// Two terms have the same epoch when the Lease is deleted before the first opens the state. One of them goes on.
+func TestStateOfTheSameEpoch(t *testing.T) {
+	p := newProcess(&server{}, "a")
+	defer p.end()
+	first, second := termOf(3), termOf(3)
+	first.Identity, second.Identity = "first", "second"
+	s, err := Open(t.Context(), p.client(), second, namespace, stateName, time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), p.client(), first, namespace, stateName, time.Unix(0, 0)); !errors.Is(err, ErrFenced) {
+		t.Errorf("the second to open: %v", err)
+	}
+	if _, err := Open(t.Context(), p.client(), second, namespace, stateName, time.Unix(0, 0)); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+	if err := s.Write(t.Context(), func(k *Kept) { k.Round = 1 }); err != nil || s.Kept().Holder != "second" {
+		t.Errorf("the first to open: %v, %+v", err, s.Kept())
+	}
+}

@@ -1,6 +1,7 @@
 package trainingjob
 
 import (
+	"bytes"
 	_ "embed"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +30,7 @@ func GroupVersionKind() schema.GroupVersionKind { return GroupVersion().WithKind
 var definition []byte
 
 // Definition is the CustomResourceDefinition, in YAML.
-func Definition() []byte { return append([]byte(nil), definition...) }
+func Definition() []byte { return bytes.Clone(definition) }
 
 // AddToScheme makes the types known to a scheme.
 func AddToScheme(s *runtime.Scheme) error {
