@@ -118,7 +118,7 @@ func (j *job) gang(startTimeout time.Duration) gang.Job {
 		Owner: metav1.OwnerReference{
 			APIVersion: trainingjob.GroupVersion().String(), Kind: trainingjob.Kind, Name: j.name, UID: j.uid, Controller: &yes, BlockOwnerDeletion: &yes,
 		},
-		Keep: j.status.State.Ended(),
+		Keep: j.status.State.Ended() && !j.deleted,
 	}
 	if s := j.object.Spec.GraceSeconds; s != nil {
 		g.Grace = time.Duration(*s) * time.Second
