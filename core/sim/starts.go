@@ -179,3 +179,6 @@ func without(seats, others []core.Seat) []core.Seat {
 	}
 	return left
 }
+
+// UsesSeed tells that the delays of starts have a stream of their own.
+func (o *opener) UsesSeed() bool { return o.config.StartDelaySpread > 0 }
