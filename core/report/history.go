@@ -321,28 +321,20 @@ func (r *Run) readHealths(t *table) error {
 	start, errStart := t.numbers("start_s")
 	devices, errDevices := t.numbers("devices")
 	accelerator, state := t.text("accelerator"), t.text("health")
-	end, _ := t.numbers("end_s") // a file without it has no nodes that are gone
-	r.healths = nil
-	last, latest := map[int]float64{}, 0.0
+	r.healths = slices.DeleteFunc(r.healths, func(h health) bool { return h.state != gone }) // of that, nodes.csv has no row
+	seen := map[int]bool{}
 	for i, name := range t.text("node") {
 		at := r.node(name)
 		r.nodes[at].accelerator = cmp.Or(accelerator[i], r.nodes[at].accelerator)
 		if d := int(zeroed(devices[i])); d > 0 {
 			r.nodes[at].devices = min(d, 64)
 		}
-		if _, known := last[at]; !known && start[i] > 0 {
+		if !seen[at] && start[i] > 0 {
 			r.healths = append(r.healths, health{at, 0, notJoined})
 		}
-		if last[at] = zeroed(start[i]); i < len(end) {
-			last[at], latest = zeroed(end[i]), max(latest, zeroed(end[i]))
-		}
+		seen[at] = true
 		if (state[i] != "ready" || start[i] > 0) && !math.IsNaN(start[i]) {
 			r.healths = append(r.healths, health{at, start[i], state[i]})
-		}
-	}
-	for at := range r.nodes {
-		if until, known := last[at]; known && until < latest {
-			r.healths = append(r.healths, health{at, until, gone})
 		}
 	}
 	slices.SortStableFunc(r.healths, func(a, b health) int { return cmp.Compare(a.at, b.at) })

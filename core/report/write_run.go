@@ -34,7 +34,7 @@ func (r *Run) page() *page {
 	}
 	if len(r.stays) > 0 {
 		s := section{ID: "devices", Title: "Device timeline", Canvas: true}
-		s.Text = []string{"A row is a device, a colour a job. Drag to move, zoom with the buttons, with + and − or with Ctrl and the wheel; choose a job by a click. Times at which a node was not ready, or not there, are shaded."}
+		s.Text = []string{"A row is a device, a colour a job. Drag to move, zoom with the buttons, with + and − or with Ctrl and the wheel; choose a job by a click. Nodes that were down or draining are shaded."}
 		if !r.exact {
 			s.Text = append(s.Text, "As follows from decisions.jsonl.")
 		}
