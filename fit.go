@@ -15,8 +15,9 @@ import (
 // checkFit notes the jobs that the cluster could not run even when it is empty and healthy: the pipeline rejects each of them.
 // A workload of which no job fits is refused: nothing would run.
 func (c *Composition) checkFit(ctx context.Context, cluster *core.Cluster, w *workload.Workload) error {
-	if cluster, err := c.grown(cluster); err != nil || cluster.MayGrow {
-		return err // nobody knows how large it will be
+	cluster, err := c.grown(cluster)
+	if err != nil || cluster.MayGrow { // nobody knows how large it will be
+		return err
 	}
 	found, err := misfits(ctx, c.Config, cluster, w, c.logger())
 	if err != nil || len(found) == 0 {

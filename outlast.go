@@ -28,14 +28,13 @@ func (e *execution) outlast(world core.Backend, wait func(context.Context, time.
 	_, real := world.(backend.Ticking)
 	return func(ctx context.Context, inVain int, trouble error) error {
 		switch {
+		case !real:
+			return ctx.Err()
 		case inVain == 0:
 			e.log.Info("the backend is available again")
 			return nil
 		case inVain == 1:
 			e.log.Warn("nothing is decided until the backend is available", "error", trouble)
-		}
-		if !real {
-			return ctx.Err()
 		}
 		return wait(ctx, againAfter(inVain))
 	}
