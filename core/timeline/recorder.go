@@ -29,6 +29,7 @@ type Recorder struct {
 
 	jobs    []holding // by JobID
 	pending []core.JobID
+	gone    []core.NodeID
 	counts  counts // after the steps so far, in the order in which they were told
 }
 
@@ -151,6 +152,12 @@ func (r *Recorder) takeEvent(e *core.Event, now float64) {
 }
 
 func (r *Recorder) setNode(id core.NodeID, h core.Health, unusable core.DeviceSet, at float64) {
+	if slices.Contains(r.gone, id) {
+		return // it had not heard of the end yet
+	}
+	if h == core.Gone {
+		r.gone = append(r.gone, id)
+	}
 	if r.usage != nil {
 		r.usage.setHealth(id, h, unusable, at)
 	}
