@@ -182,10 +182,18 @@ type agent struct {
 	isUngraded  bool               // it reports no gradient statistics
 	changed     bool               // the job proved wrong what was known before
 	judged      bool               // it was judged, in another process or by other settings, whether that is wrong
+	allowed     allowed            // as of when most and models were made
 	most        int                // replicas it may use
 	gradients   core.Gradients
 	models      []typeModel // by AcceleratorID, the last one for all further types; none before anything is known
 	told        []core.Curve
+}
+
+// allowed is what its owner and the cluster allow a job. They change when the job is edited, or a node of a new type joins.
+type allowed struct{ least, most, types int }
+
+func allowedOf(c *core.Cluster, j *core.Job) allowed {
+	return allowed{j.MinReplicas, j.MaxReplicas, len(c.Accelerators)}
 }
 
 // Respond tells the curves of each job, in iterations at the initial batch per second.
@@ -351,16 +359,24 @@ func (p *goodputAgent) learn(c *core.Cluster, j *core.Job) *agent {
 	case len(a.reported) > 0 && j.Gradients != a.gradients:
 		a.gradients = j.Gradients
 		a.update()
+	case a.allowed != allowedOf(c, j):
+		a.most = a.reach(j, p.config.MostReplicas)
+		if a.models == nil {
+			a.allowed = allowedOf(c, j)
+			return a
+		}
+		p.model(a, c, j)
 	default:
 		return a
 	}
+	a.allowed = allowedOf(c, j)
 	a.tell(j)
 	return a
 }
 
 // begin is the agent of a job that has not run yet.
 func (p *goodputAgent) begin(c *core.Cluster, j *core.Job) *agent {
-	a := &agent{application: j.Application, limits: limitsOf(j.Batch), past: p.known(j)}
+	a := &agent{application: j.Application, limits: limitsOf(j.Batch), past: p.known(j), allowed: allowedOf(c, j)}
 	if before, was := p.handed[j.ID]; was {
 		delete(p.handed, j.ID)
 		a.first, a.changed, a.judged = before.First, before.Changed, true

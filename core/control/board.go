@@ -78,6 +78,7 @@ func (b *Board) ObserveRound(r *core.Report) error {
 	defer b.mutex.Unlock()
 	v := r.View
 	b.now = v.NowSeconds
+	b.join(v.Cluster)
 	changed, next, complete := v.ChangesSince(b.cursor)
 	b.cursor = next
 	if complete {
@@ -105,6 +106,14 @@ func (b *Board) ObserveRound(r *core.Report) error {
 		b.retire(j.ID)
 	}
 	return nil
+}
+
+// join takes in the nodes that joined.
+func (b *Board) join(c *core.Cluster) {
+	b.types = c.Accelerators
+	for i := len(b.nodes); i < len(c.Nodes); i++ {
+		b.nodes = append(b.nodes, node{Node: c.Nodes[i]})
+	}
 }
 
 // take replaces the facts of a job; nil for one that has ended, whose facts the report brings.
@@ -137,14 +146,17 @@ func (b *Board) use(seats []core.Seat, sign int) {
 func (b *Board) record(round int, e *core.Event) {
 	switch e.Kind {
 	case core.NodeChanged:
-		b.nodes[e.Node].Health = e.Health
+		b.nodes[e.Node].Health, b.nodes[e.Node].Unusable = e.Health, e.Unusable
+	case core.NodeRemoved:
+		b.nodes[e.Node].Health = core.Gone
 	case core.JobMeasured:
 		if j := b.job(e.Job); j != nil && e.Measurement != (core.Measurement{}) {
 			m, copied := e.Measurement, *j.facts // the event is the backend's
 			copied.measurement = &m
 			j.facts = &copied
 		}
-	case core.JobSubmitted, core.JobFinished, core.JobFailed, core.JobCancelled, core.JobInterrupted:
+	case core.JobSubmitted, core.JobFinished, core.JobFailed, core.JobCancelled, core.JobInterrupted, core.JobStarting, core.JobStarted,
+		core.JobShrunk, core.JobChanged:
 		d := decision{round: round, at: e.AtSeconds, what: e.Kind.String(), message: e.Message}
 		if e.Kind == core.JobInterrupted {
 			d.reason = e.Cause.Reason()
@@ -294,24 +306,31 @@ func (b *Board) has(id core.JobID) bool {
 func (b *Board) hasNode(name string) bool { return slices.Contains(b.nodeNames(), name) }
 
 func (b *Board) nodeNames() []string {
-	names := make([]string, len(b.nodes)) // names never change
+	b.mutex.RLock()
+	defer b.mutex.RUnlock()
+	var names []string
 	for i := range b.nodes {
-		names[i] = b.nodes[i].Name
+		if b.nodes[i].Health != core.Gone {
+			names = append(names, b.nodes[i].Name)
+		}
 	}
 	return names
 }
 
-// listNodes renders the nodes in the order of the config.
+// listNodes renders the nodes that are not gone, in the order of the config, and then as they joined.
 func (b *Board) listNodes() []*controlv1.Node {
 	b.mutex.RLock()
 	defer b.mutex.RUnlock()
-	list := make([]*controlv1.Node, len(b.nodes))
+	list := make([]*controlv1.Node, 0, len(b.nodes))
 	for i := range b.nodes {
 		n := &b.nodes[i]
-		list[i] = &controlv1.Node{
-			Name: clean(n.Name), Accelerator: clean(b.types[n.Accelerator]), Rack: clean(n.Rack),
-			Devices: uint32(n.Devices), Used: uint32(n.used), Health: n.Health.String(),
+		if n.Health == core.Gone {
+			continue
 		}
+		list = append(list, &controlv1.Node{
+			Name: clean(n.Name), Accelerator: clean(b.types[n.Accelerator]), Rack: clean(n.Rack),
+			Devices: uint32(n.Devices), Used: uint32(n.used), Health: n.Health.String(), Unusable: uint32(n.Unusable.Count()),
+		})
 	}
 	return list
 }

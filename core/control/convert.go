@@ -27,7 +27,7 @@ func (b *Board) render(f *facts, now float64) *controlv1.Job {
 		SubmitSeconds: known(f.SubmitSeconds), FirstStartSeconds: known(f.FirstStart), FinishSeconds: known(f.FinishSeconds),
 		ChangeSeconds: known(f.LastChange), ExecutedSeconds: f.ExecutedSeconds(now), AttainedSeconds: f.AttainedService(now),
 		Restarts: uint32(f.Restarts), Preemptions: uint32(f.Preemptions), Progress: f.WorkDone(now), TotalWork: f.TotalWork,
-		Message: clean(f.message), Failures: uint32(f.failures),
+		Message: clean(f.message), Failures: uint32(f.failures), Starting: f.Starting,
 	}
 	if f.TotalWork > 0 {
 		j.Progress = min(j.Progress, f.TotalWork)

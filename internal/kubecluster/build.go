@@ -55,6 +55,9 @@ func Build(ctx context.Context, module, bin string, progress io.Writer) error {
 	if built, err := os.ReadFile(filepath.Join(bin, stampFile)); err == nil && string(built) == stamp {
 		return nil
 	}
+	if bin, err = filepath.Abs(bin); err != nil { // the compiler runs in the folder of the module
+		return err
+	}
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return err
 	}

@@ -41,6 +41,8 @@ type Session struct {
 	Close func()
 	Kill  func() // ends it without asking; nil where that is Close
 	Ends  bool   // the policy is to be told how jobs end
+
+	Changing bool // the plugin knows of clusters and jobs that change
 	// End and LastWords tell how the process ended, and the end of what it wrote to stderr, once Close returned. Both are
 	// nil where there is no process.
 	End, LastWords func() string
@@ -74,6 +76,7 @@ func (w *worker) start(ctx context.Context) error {
 		return err
 	}
 	w.session = session
+	w.encoder.Plain = !session.Changing
 	w.encoder.Reset()
 	return nil
 }

@@ -191,6 +191,7 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 	s.lists = newLists()
 	answer.Exchange, answer.Channel = true, s.channel && q.GetChannel()
 	_, answer.Ends = policy.(core.Historian)
+	answer.Changing = true
 	return answer, nil
 }
 

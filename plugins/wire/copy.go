@@ -33,6 +33,7 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 	c.sequence = u.GetSequence()
 	v := &c.View
 	v.NowSeconds, v.Round, v.IntervalSeconds = u.GetNowSeconds(), int(u.GetRound()), u.GetIntervalSeconds()
+	v.Cluster.MayGrow = u.GetMayGrow()
 	v.OnEvents, v.HealthChanges = u.GetOnEvents(), int(u.GetHealthChanges())
 	if err := c.nodes(u); err != nil {
 		return false, err
@@ -69,7 +70,7 @@ func (c *Copy) nodes(u *stagev1.ViewUpdate) error {
 	}
 	cluster := c.View.Cluster
 	for _, n := range u.GetNodes() {
-		if n.GetHealth() < stagev1.Health_HEALTH_READY || n.GetHealth() > stagev1.Health_HEALTH_DOWN {
+		if n.GetHealth() < stagev1.Health_HEALTH_READY || n.GetHealth() > stagev1.Health_HEALTH_GONE {
 			return fmt.Errorf("node %d has health %v", n.GetId(), n.GetHealth())
 		}
 		if u.GetFull() {
@@ -80,7 +81,9 @@ func (c *Copy) nodes(u *stagev1.ViewUpdate) error {
 		if n.GetId() < 0 || int(n.GetId()) >= len(cluster.Nodes) {
 			return fmt.Errorf("unknown node %d", n.GetId())
 		}
-		cluster.Nodes[n.GetId()].Health = core.Health(n.GetHealth() - stagev1.Health_HEALTH_READY)
+		node := &cluster.Nodes[n.GetId()]
+		node.Health = core.Health(n.GetHealth() - stagev1.Health_HEALTH_READY)
+		node.Unusable = core.DeviceSet(n.GetUnusable()) & core.FirstDevices(node.Devices)
 	}
 	c.View.Devices = cluster.UsableDevices()
 	return nil
@@ -157,6 +160,7 @@ func (c *Copy) job(m *stagev1.Job) error {
 	}
 	j.StepsLeft, j.FirstStart, j.LastChange = m.GetStepsLeft(), m.GetFirstStartSeconds(), m.GetLastChangeSeconds()
 	j.Restarts, j.Preemptions = int(m.GetRestarts()), int(m.GetPreemptions())
+	j.Starting = m.GetStarting()
 	c.count(j, +1)
 	c.respond(j, m.GetResponse())
 	return nil
@@ -225,7 +229,7 @@ func (c *Copy) spec(id core.JobID, s *stagev1.JobSpec) *core.JobSpec {
 		SubmitSeconds: s.GetSubmitSeconds(), Requested: int(s.GetRequested()), MinReplicas: int(s.GetMinReplicas()),
 		MaxReplicas: int(s.GetMaxReplicas()), Accelerators: s.GetAccelerators(), MixesTypes: s.GetMixesTypes(), CPUs: s.GetCpus(), MemoryGB: s.GetMemoryGb(),
 		Command: s.GetCommand(), TotalWork: s.GetTotalWork(), StepTimes: c.tables[s.GetStepTimes()], Truth: c.truths[s.GetTruth()],
-		Pinned: s.GetPinned(),
+		Pinned: s.GetPinned(), Suspended: s.GetSuspended(),
 	}
 	if b := s.GetBatch(); b != nil {
 		spec.Batch = core.BatchSpec{

@@ -11,17 +11,61 @@ import (
 // Encoder sends a view to one plugin: whole the first time, by its changes from then on. What it sends in a round grows
 // with the jobs that changed, not with the jobs there are.
 type Encoder struct {
+	// Plain leaves out what a plugin built before ConfigureResponse.changing refuses: it is told of a node with unusable devices,
+	// or one that is provisioned or gone, as one that is down.
+	Plain bool
+
 	cluster       *core.Cluster // of the last full update; nil for none
 	sequence      uint64
 	cursor        int // in the changes of the view
 	healthChanges int
-	health        []core.Health
-	known         []bool // by JobID: the specification was sent, and the job has not ended
+	nodes         []nodeState
+	known         []*core.JobSpec // by JobID: the specification that was sent, of a job that has not ended
 	tables        map[*core.StepTimes]uint32
 	truths        map[*core.Truth]uint32
 	measured      [][]core.Measurement // by JobID, as sent
 	responses     []*core.Response     // by JobID, as sent; allocators only
 	changed       []core.JobID         // scratch
+}
+
+// nodeState is what changes of a node.
+type nodeState struct {
+	health   stagev1.Health
+	unusable core.DeviceSet
+}
+
+// state is what the plugin is told of a node.
+func (e *Encoder) state(n *core.Node) nodeState {
+	if e.Plain && (n.Health > core.Down || n.Unusable != 0) {
+		return nodeState{health: stagev1.Health_HEALTH_DOWN}
+	}
+	return nodeState{stagev1.Health(n.Health) + stagev1.Health_HEALTH_READY, n.Unusable}
+}
+
+// reason is why a job waits, as the plugin knows it.
+func (e *Encoder) reason(r core.Reason) core.Reason {
+	switch {
+	case e.Plain && r == core.AwaitingNodes:
+		return core.WaitingForDevices
+	case e.Plain && r == core.Suspended:
+		return core.PolicyDecision
+	case e.Plain && r == core.Interrupted:
+		return core.NodeUnavailable // Python plugins of before do not know it
+	}
+	return r
+}
+
+// edited reports whether nodes joined, or a job that was sent has another specification now: then all is sent again.
+func (e *Encoder) edited(v *core.View, changes []core.JobID) bool {
+	if len(v.Cluster.Nodes) != len(e.nodes) {
+		return true
+	}
+	for _, id := range changes {
+		if j := v.Job(id); j != nil && int(id) < len(e.known) && e.known[id] != nil && e.known[id] != j.JobSpec {
+			return true
+		}
+	}
+	return false
 }
 
 // Reset makes the next update a full one.
@@ -31,8 +75,8 @@ func (e *Encoder) Reset() { e.cluster = nil }
 func (e *Encoder) Encode(v *core.View, candidates []core.Candidate) *stagev1.ViewUpdate {
 	changes, cursor, complete := v.ChangesSince(e.cursor)
 	u := &stagev1.ViewUpdate{
-		Full: e.cluster != v.Cluster || !complete, NowSeconds: v.NowSeconds, Round: int64(v.Round), IntervalSeconds: v.IntervalSeconds,
-		OnEvents: v.OnEvents, HealthChanges: int64(v.HealthChanges), Submitted: int32(len(v.Jobs)), Changed: Jobs(v.Changed),
+		Full: e.cluster != v.Cluster || !complete || e.edited(v, changes), NowSeconds: v.NowSeconds, Round: int64(v.Round), IntervalSeconds: v.IntervalSeconds,
+		OnEvents: v.OnEvents, MayGrow: v.Cluster.MayGrow, HealthChanges: int64(v.HealthChanges), Submitted: int32(len(v.Jobs)), Changed: Jobs(v.Changed),
 	}
 	e.cursor = cursor
 	e.sequence++
@@ -54,8 +98,8 @@ func (e *Encoder) Encode(v *core.View, candidates []core.Candidate) *stagev1.Vie
 	for _, id := range e.changed {
 		if j := v.Job(id); j != nil && !j.State.Ended() { // one that this round rejected is still there
 			u.Jobs = append(u.Jobs, e.job(u, j, candidates))
-		} else if int(id) < len(e.known) && e.known[id] {
-			e.known[id] = false
+		} else if int(id) < len(e.known) && e.known[id] != nil {
+			e.known[id] = nil
 			if int(id) < len(e.measured) {
 				e.measured[id] = nil
 			}
@@ -75,13 +119,14 @@ func (e *Encoder) begin(v *core.View, u *stagev1.ViewUpdate) {
 	clear(e.measured)
 	clear(e.known)
 	clear(e.responses)
-	e.health = e.health[:0]
+	e.nodes = e.nodes[:0]
 	u.Accelerators = v.Cluster.Accelerators
 	for i := range v.Cluster.Nodes {
 		n := &v.Cluster.Nodes[i]
-		e.health = append(e.health, n.Health)
+		now := e.state(n)
+		e.nodes = append(e.nodes, now)
 		u.Nodes = append(u.Nodes, &stagev1.Node{
-			Id: int32(n.ID), Health: healthTo(n.Health), Name: n.Name, Accelerator: int32(n.Accelerator),
+			Id: int32(n.ID), Health: now.health, Unusable: uint64(now.unusable), Name: n.Name, Accelerator: int32(n.Accelerator),
 			Devices: int32(n.Devices), Cpus: n.CPUs, MemoryGb: n.MemoryGB, Rack: n.Rack,
 		})
 	}
@@ -93,28 +138,30 @@ func (e *Encoder) encodeHealth(v *core.View, u *stagev1.ViewUpdate) {
 	}
 	e.healthChanges = v.HealthChanges
 	for i := range v.Cluster.Nodes {
-		if n := &v.Cluster.Nodes[i]; n.Health != e.health[i] {
-			e.health[i] = n.Health
-			u.Nodes = append(u.Nodes, &stagev1.Node{Id: int32(n.ID), Health: healthTo(n.Health)})
+		n := &v.Cluster.Nodes[i]
+		if now := e.state(n); now != e.nodes[i] {
+			e.nodes[i] = now
+			u.Nodes = append(u.Nodes, &stagev1.Node{Id: int32(n.ID), Health: now.health, Unusable: uint64(now.unusable)})
 		}
 	}
 }
 
 func (e *Encoder) job(u *stagev1.ViewUpdate, j *core.Job, candidates []core.Candidate) *stagev1.Job {
 	m := &stagev1.Job{
-		Id: int32(j.ID), State: stagev1.JobState(j.State) + stagev1.JobState_JOB_STATE_PENDING, WaitingReason: j.WaitingReason.String(),
+		Id: int32(j.ID), State: stagev1.JobState(j.State) + stagev1.JobState_JOB_STATE_PENDING, WaitingReason: e.reason(j.WaitingReason).String(),
 		Seats: seatsTo(j.Seats), AsOfSeconds: j.AsOfSeconds, ExecutedSeconds: j.Executed, AttainedDeviceSeconds: j.Attained,
 		Progress: j.Progress, ProgressRate: j.ProgressRate, ProgressAsOfSeconds: j.ProgressAsOf, StepsLeft: j.StepsLeft,
 		FirstStartSeconds: j.FirstStart, LastChangeSeconds: j.LastChange, Restarts: int32(j.Restarts), Preemptions: int32(j.Preemptions),
+		Starting: j.Starting && !e.Plain,
 	}
 	if !j.Tuning.Equal(core.Tuning{}) {
 		m.Tuning = tuningTo(j.Tuning)
 	}
 	for int(j.ID) >= len(e.known) {
-		e.known = append(e.known, false)
+		e.known = append(e.known, nil)
 	}
-	if !e.known[j.ID] {
-		e.known[j.ID] = true
+	if e.known[j.ID] == nil {
+		e.known[j.ID] = j.JobSpec
 		m.Spec = e.spec(u, j.JobSpec)
 	}
 	e.encodeMeasured(m, j)
@@ -152,6 +199,7 @@ func (e *Encoder) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec 
 		Name: s.Name, Tenant: s.Tenant, Application: s.Application, Weight: s.Weight, SubmitSeconds: s.SubmitSeconds,
 		Requested: int32(s.Requested), MinReplicas: int32(s.MinReplicas), MaxReplicas: int32(s.MaxReplicas),
 		Accelerators: s.Accelerators, MixesTypes: s.MixesTypes, Cpus: s.CPUs, MemoryGb: s.MemoryGB, Command: s.Command, TotalWork: s.TotalWork, Pinned: s.Pinned,
+		Suspended: s.Suspended && !e.Plain,
 	}
 	if b := s.Batch; b != (core.BatchSpec{}) {
 		m.Batch = &stagev1.BatchSpec{
@@ -239,5 +287,3 @@ func sameUnlike(a, b *core.UnlikeRates) bool {
 }
 
 func sameFloat(a, b float64) bool { return a == b || a != a && b != b }
-
-func healthTo(h core.Health) stagev1.Health { return stagev1.Health(h) + stagev1.Health_HEALTH_READY }

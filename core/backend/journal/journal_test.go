@@ -97,6 +97,14 @@ func TestRecallRefuses(t *testing.T) {
 			l.Tell()
 			return l.Record(&Seen{Events: []Event{{Kind: core.NodeChanged, Node: 1}}}, nil)
 		}, "node 1"},
+		"a node that joins before it is told of": {0, func(l *Log) error {
+			l.Tell()
+			return l.Record(&Seen{Events: []Event{{Kind: core.NodeAdded, Node: 1}, {Kind: core.NodeRemoved, Node: 1}}}, nil)
+		}, ""},
+		"a node that joins twice": {0, func(l *Log) error {
+			l.Tell()
+			return l.Record(&Seen{Events: []Event{{Kind: core.NodeAdded, Node: 2}}}, nil)
+		}, "node 2"},
 		"nobody cancelled": {1, func(l *Log) error { return l.Cancel(1) }, `unknown job "1" is cancelled`},
 		"no decision": {0, func(l *Log) error {
 			return l.store.Update(func(w Writable) error { return put(w, roundsBucket, number(1), Seen{}) })
@@ -203,10 +211,23 @@ func TestEventsAreKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.Float64Range(0, 1e9)
 		want := core.Event{
-			ID: rapid.Uint64().Draw(t, "id"), Kind: core.EventKind(rapid.IntRange(0, int(core.JobCancelled)).Draw(t, "kind")),
+			ID: rapid.Uint64().Draw(t, "id"), Kind: core.EventKind(rapid.IntRange(0, int(core.JobChanged)).Draw(t, "kind")),
 			AtSeconds: number.Draw(t, "at"), Job: core.JobID(rapid.IntRange(0, 9).Draw(t, "job")), Node: core.NodeID(rapid.IntRange(0, 9).Draw(t, "node")),
 			Progress: number.Draw(t, "progress"), Rate: number.Draw(t, "rate"), FromSeconds: number.Draw(t, "from"),
-			Message: rapid.String().Draw(t, "message"), Cause: core.Cause(rapid.IntRange(0, int(core.CauseExited)).Draw(t, "cause")), StepsLeft: math.NaN(),
+			Message: rapid.String().Draw(t, "message"), Cause: core.Cause(rapid.IntRange(0, int(core.CauseStartTimeout)).Draw(t, "cause")), StepsLeft: math.NaN(),
+		}
+		seats := []core.Seat{{Node: 3, Devices: 0b101}}
+		switch want.Kind {
+		case core.NodeAdded:
+			want.Added = &core.AddedNode{Name: "joins", Accelerator: "h100", Devices: rapid.IntRange(1, 64).Draw(t, "devices"), Health: core.Provisioning}
+		case core.NodeChanged:
+			want.Unusable = core.DeviceSet(rapid.Uint64().Draw(t, "unusable"))
+		case core.JobShrunk, core.DevicesReleased:
+			want.Seats = seats
+		case core.JobChanged:
+			want.Spec = &core.JobSpec{ID: want.Job, Name: "edited", MinReplicas: 1, MaxReplicas: 7, Suspended: true}
+		case core.JobSubmitted:
+			want.Held = &core.Held{Seats: seats, Executed: number.Draw(t, "executed"), Restarts: 2}
 		}
 		m := NewMemory()
 		l := Open(m, "a", "")

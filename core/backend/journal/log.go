@@ -201,7 +201,10 @@ func (l *Log) check(jobs, nodes int) error {
 	for i := range l.history {
 		round := &l.history[i]
 		for _, e := range round.Events {
-			if e.Kind != core.NodeChanged && unknown(e.Job) || e.Node < 0 || nodes > 0 && int(e.Node) >= nodes {
+			if e.Kind == core.NodeAdded && int(e.Node) == nodes {
+				nodes++
+			}
+			if !e.Kind.OfNode() && unknown(e.Job) || e.Node < 0 || nodes > 0 && int(e.Node) >= nodes {
 				return fmt.Errorf("round %d tells of unknown job %d or node %d", i+1, e.Job, e.Node)
 			}
 		}

@@ -58,8 +58,8 @@ type era struct {
 	Files    []core.FileRead `json:",omitempty"` // that its components read
 }
 
-// Event is an event as a journal keeps it: without the specification, which is kept once, and without the steps left, which
-// nobody knows of real jobs.
+// Event is an event as a journal keeps it: without the specification of a submission, which is kept once, and without the steps
+// left, which nobody knows of real jobs.
 type Event struct {
 	ID          uint64 `json:",omitzero"`
 	Kind        core.EventKind
@@ -74,6 +74,11 @@ type Event struct {
 	Cause       core.Cause       `json:",omitzero"`
 	Measurement core.Measurement `json:",omitzero"`
 	Gradients   core.Gradients   `json:",omitzero"`
+	Unusable    core.DeviceSet   `json:",omitzero"`
+	Seats       []core.Seat      `json:",omitempty"`
+	Added       *core.AddedNode  `json:",omitempty"`
+	Held        *core.Held       `json:",omitempty"`
+	Changed     *core.JobSpec    `json:",omitempty"` // of a job that was edited
 }
 
 // Events are events as a journal keeps them.
@@ -82,7 +87,12 @@ func Events(events []core.Event) []Event {
 	for i := range events {
 		e := &events[i]
 		list[i] = Event{
-			e.ID, e.Kind, e.AtSeconds, e.Job, e.Node, e.Health, e.Progress, e.Rate, e.FromSeconds, e.Message, e.Cause, e.Measurement, e.Gradients,
+			ID: e.ID, Kind: e.Kind, AtSeconds: e.AtSeconds, Job: e.Job, Node: e.Node, Health: e.Health,
+			Progress: e.Progress, Rate: e.Rate, FromSeconds: e.FromSeconds, Message: e.Message, Cause: e.Cause,
+			Measurement: e.Measurement, Gradients: e.Gradients, Unusable: e.Unusable, Seats: e.Seats, Added: e.Added, Held: e.Held,
+		}
+		if e.Kind == core.JobChanged {
+			list[i].Changed = e.Spec
 		}
 	}
 	return list
@@ -93,7 +103,8 @@ func (e *Event) of(spec func(core.JobID) *core.JobSpec) core.Event {
 	t := core.Event{
 		ID: e.ID, Kind: e.Kind, AtSeconds: e.AtSeconds, Job: e.Job, Node: e.Node, Health: e.Health,
 		Progress: e.Progress, Rate: e.Rate, FromSeconds: e.FromSeconds, Message: e.Message, Cause: e.Cause, StepsLeft: math.NaN(),
-		Measurement: e.Measurement, Gradients: e.Gradients,
+		Measurement: e.Measurement, Gradients: e.Gradients, Unusable: e.Unusable, Seats: e.Seats, Added: e.Added, Held: e.Held,
+		Spec: e.Changed,
 	}
 	if e.Kind == core.JobSubmitted {
 		t.Spec = spec(e.Job)

@@ -193,7 +193,7 @@ func (l *Log) Preview(w *workload.Workload, capabilities []core.Capability) (*Pr
 	p.pending.NowSeconds = max(pending.NowSeconds, l.LastSeconds())
 	for i := range pending.Events {
 		e := &pending.Events[i]
-		if e.Kind != core.NodeChanged && (e.Job < 0 || int(e.Job) >= len(p.specs)) {
+		if !e.Kind.OfNode() && (e.Job < 0 || int(e.Job) >= len(p.specs)) {
 			return nil, fmt.Errorf("the next round is told of unknown job %d", e.Job)
 		}
 		p.pending.Events = append(p.pending.Events, e.of(p.spec))

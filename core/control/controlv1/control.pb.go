@@ -894,6 +894,7 @@ type Job struct {
 	Gradients         *Gradients   `protobuf:"bytes,25,opt,name=gradients,proto3" json:"gradients,omitempty"`
 	Message           string       `protobuf:"bytes,26,opt,name=message,proto3" json:"message,omitempty"`    // what last went wrong with it, in one sentence; empty for nothing, or when nobody knows
 	Failures          uint32       `protobuf:"varint,27,opt,name=failures,proto3" json:"failures,omitempty"` // runs of its command that failed, repeated ones among them
+	Starting          bool         `protobuf:"varint,28,opt,name=starting,proto3" json:"starting,omitempty"` // it holds its devices, and some of its replicas do not run yet
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1115,6 +1116,13 @@ func (x *Job) GetFailures() uint32 {
 		return x.Failures
 	}
 	return 0
+}
+
+func (x *Job) GetStarting() bool {
+	if x != nil {
+		return x.Starting
+	}
+	return false
 }
 
 type Seat struct {
@@ -1506,7 +1514,8 @@ type Node struct {
 	Rack          string                 `protobuf:"bytes,3,opt,name=rack,proto3" json:"rack,omitempty"`
 	Devices       uint32                 `protobuf:"varint,4,opt,name=devices,proto3" json:"devices,omitempty"`
 	Used          uint32                 `protobuf:"varint,5,opt,name=used,proto3" json:"used,omitempty"`
-	Health        string                 `protobuf:"bytes,6,opt,name=health,proto3" json:"health,omitempty"` // ready, draining or down
+	Health        string                 `protobuf:"bytes,6,opt,name=health,proto3" json:"health,omitempty"`      // ready, draining, down or provisioning
+	Unusable      uint32                 `protobuf:"varint,7,opt,name=unusable,proto3" json:"unusable,omitempty"` // devices that are broken, or held by others than the jobs of the run
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1581,6 +1590,13 @@ func (x *Node) GetHealth() string {
 		return x.Health
 	}
 	return ""
+}
+
+func (x *Node) GetUnusable() uint32 {
+	if x != nil {
+		return x.Unusable
+	}
+	return 0
 }
 
 // Diagnostics is everything wrong with what was sent.
@@ -1761,7 +1777,7 @@ const file_control_proto_rawDesc = "" +
 	"\vnow_seconds\x18\x01 \x01(\x01R\n" +
 	"nowSeconds\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12\x14\n" +
-	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"\xa6\b\n" +
+	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"\xc2\b\n" +
 	"\x03Job\x12\x13\n" +
 	"\x02id\x18\x01 \x01(\x05H\x00R\x02id\x88\x01\x01\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -1791,7 +1807,8 @@ const file_control_proto_rawDesc = "" +
 	"\vmeasurement\x18\x18 \x01(\v2\x1f.quartet.control.v1.MeasurementR\vmeasurement\x12;\n" +
 	"\tgradients\x18\x19 \x01(\v2\x1d.quartet.control.v1.GradientsR\tgradients\x12\x18\n" +
 	"\amessage\x18\x1a \x01(\tR\amessage\x12\x1a\n" +
-	"\bfailures\x18\x1b \x01(\rR\bfailuresB\x05\n" +
+	"\bfailures\x18\x1b \x01(\rR\bfailures\x12\x1a\n" +
+	"\bstarting\x18\x1c \x01(\bR\bstartingB\x05\n" +
 	"\x03_idB\x11\n" +
 	"\x0f_submit_secondsB\x16\n" +
 	"\x14_first_start_secondsB\x11\n" +
@@ -1828,14 +1845,15 @@ const file_control_proto_rawDesc = "" +
 	"\x04unit\x18\t \x01(\tR\x04unit\x12.\n" +
 	"\x05seats\x18\n" +
 	" \x03(\v2\x18.quartet.control.v1.SeatR\x05seats\x122\n" +
-	"\x06tuning\x18\v \x01(\v2\x1a.quartet.control.v1.TuningR\x06tuning\"\x96\x01\n" +
+	"\x06tuning\x18\v \x01(\v2\x1a.quartet.control.v1.TuningR\x06tuning\"\xb2\x01\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vaccelerator\x18\x02 \x01(\tR\vaccelerator\x12\x12\n" +
 	"\x04rack\x18\x03 \x01(\tR\x04rack\x12\x18\n" +
 	"\adevices\x18\x04 \x01(\rR\adevices\x12\x12\n" +
 	"\x04used\x18\x05 \x01(\rR\x04used\x12\x16\n" +
-	"\x06health\x18\x06 \x01(\tR\x06health\"A\n" +
+	"\x06health\x18\x06 \x01(\tR\x06health\x12\x1a\n" +
+	"\bunusable\x18\a \x01(\rR\bunusable\"A\n" +
 	"\vDiagnostics\x122\n" +
 	"\x04list\x18\x01 \x03(\v2\x1e.quartet.control.v1.DiagnosticR\x04list\"\x8e\x01\n" +
 	"\n" +

@@ -12,7 +12,13 @@ from .decisions import Reason, Response, Tuning
 from .job import BatchSpec, Job, JobState, Measurement, StepTimes, Truth, TypeBatch
 from .view import Candidate, View
 
-_HEALTH = {view_pb2.HEALTH_READY: Health.READY, view_pb2.HEALTH_DRAINING: Health.DRAINING, view_pb2.HEALTH_DOWN: Health.DOWN}
+_HEALTH = {
+    view_pb2.HEALTH_READY: Health.READY,
+    view_pb2.HEALTH_DRAINING: Health.DRAINING,
+    view_pb2.HEALTH_DOWN: Health.DOWN,
+    view_pb2.HEALTH_PROVISIONING: Health.PROVISIONING,
+    view_pb2.HEALTH_GONE: Health.GONE,
+}
 _STATES = {
     view_pb2.JOB_STATE_PENDING: JobState.PENDING,
     view_pb2.JOB_STATE_WAITING: JobState.WAITING,
@@ -58,7 +64,7 @@ class ViewCopy:
         view = self.view
         view.now_seconds, view.round = update.now_seconds, update.round
         view.interval_seconds, view.on_events = update.interval_seconds, update.on_events
-        view.health_changes = update.health_changes
+        view.health_changes, view.cluster.may_grow = update.health_changes, update.may_grow
         if update.nodes:
             self._take_nodes(update)
         for table in update.step_times:
@@ -83,7 +89,7 @@ class ViewCopy:
             if not update.full:
                 if not 0 <= n.id < len(cluster.nodes):
                     raise ValueError(f"unknown node {n.id}")
-                cluster.nodes[n.id].health = health
+                cluster.nodes[n.id].health, cluster.nodes[n.id].unusable = health, n.unusable
                 continue
             if n.id != len(cluster.nodes):
                 raise ValueError(f"node {n.id} is out of order")
@@ -92,7 +98,7 @@ class ViewCopy:
             if not 0 < n.devices <= MAX_DEVICES_PER_NODE:
                 raise ValueError(f"node {n.id} has {n.devices} devices")
             cluster.nodes.append(
-                Node(n.id, n.name, n.accelerator, n.devices, cpus=n.cpus, memory_gb=n.memory_gb, rack=n.rack, health=health)
+                Node(n.id, n.name, n.accelerator, n.devices, cpus=n.cpus, memory_gb=n.memory_gb, rack=n.rack, health=health, unusable=n.unusable)
             )
         self.view.devices = cluster.usable_devices()
 
@@ -121,7 +127,7 @@ class ViewCopy:
         job.attained = told.attained_device_seconds
         job.progress, job.progress_rate, job.progress_as_of = told.progress, told.progress_rate, told.progress_as_of_seconds
         job.steps_left, job.first_start, job.last_change = told.steps_left, told.first_start_seconds, told.last_change_seconds
-        job.restarts, job.preemptions = told.restarts, told.preemptions
+        job.restarts, job.preemptions, job.starting = told.restarts, told.preemptions, told.starting
         if told.measured:
             job.measured = _corrected(job.measured, measurements_from(told.measured))
         if told.HasField("gradients"):
@@ -140,7 +146,7 @@ class ViewCopy:
             batch=BatchSpec(b.requested, b.initial, b.max, b.min_per_device, b.max_per_device),
             cpus=spec.cpus, memory_gb=spec.memory_gb, command=tuple(spec.command), total_work=spec.total_work,
             step_times=self._tables.get(spec.step_times), truth=self._truths.get(spec.truth),
-            pinned=spec.pinned, mixes_types=spec.mixes_types,
+            pinned=spec.pinned, suspended=spec.suspended, mixes_types=spec.mixes_types,
             batch_by_type=tuple(TypeBatch(on.accelerator, on.min_per_device, on.max_per_device) for on in spec.batch_by_type),
         )
         self.view.jobs[told.id] = job

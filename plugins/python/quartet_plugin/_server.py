@@ -151,7 +151,7 @@ class Server:
         if problems:
             return base_pb2.ConfigureResponse(diagnostics=[base_pb2.Diagnostic(**p._asdict()) for p in problems])
         answer = base_pb2.ConfigureResponse(
-            capabilities=component.needs(config), config_json=json.dumps(settings.encode(config), sort_keys=True)
+            capabilities=component.needs(config), config_json=json.dumps(settings.encode(config), sort_keys=True), changing=True
         )
         if request.check_only:
             return answer

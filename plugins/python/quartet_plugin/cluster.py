@@ -13,11 +13,14 @@ MAX_DEVICES_PER_NODE = 64
 
 
 class Health(enum.IntEnum):
-    """Whether a node takes part in placement. A draining node is up, but nothing may be placed or left on it."""
+    """Whether a node takes part in placement. A draining node is up, but nothing may be placed or left on it. One that is
+    being provisioned is to become ready; one that is gone never comes back."""
 
     READY = 0
     DRAINING = 1
     DOWN = 2
+    PROVISIONING = 3
+    GONE = 4
 
 
 # A set of devices of one node is an int whose bit i stands for device i.
@@ -62,7 +65,7 @@ def replicas(seats: Iterable[Seat]) -> int:
 class Node:
     """One machine with devices of a single accelerator type."""
 
-    __slots__ = ("accelerator", "cpus", "devices", "health", "id", "memory_gb", "name", "rack")
+    __slots__ = ("accelerator", "cpus", "devices", "health", "id", "memory_gb", "name", "rack", "unusable")
 
     id: int  # index in Cluster.nodes
     name: str
@@ -72,41 +75,44 @@ class Node:
     memory_gb: float
     rack: str
     health: Health
+    unusable: int  # set of devices that are broken, or held by others
 
     def __init__(
         self, id: int, name: str, accelerator: int, devices: int, *,
-        cpus: float = 0.0, memory_gb: float = 0.0, rack: str = "", health: Health = Health.READY,
+        cpus: float = 0.0, memory_gb: float = 0.0, rack: str = "", health: Health = Health.READY, unusable: int = 0,
     ) -> None:
         self.id, self.name, self.accelerator, self.devices = id, name, accelerator, devices
         self.cpus, self.memory_gb, self.rack, self.health = cpus, memory_gb, rack, health
+        self.unusable = unusable
 
     def usable(self) -> int:
-        """The set of devices that may be placed on now: all of them, or none."""
-        return first_devices(self.devices) if self.health is Health.READY else 0
+        """The set of devices that may be placed on now: none of a node that is not ready."""
+        return first_devices(self.devices) & ~self.unusable if self.health is Health.READY else 0
 
 
 class Cluster:
     """The machines and the accelerator types they carry."""
 
-    __slots__ = ("accelerators", "nodes")
+    __slots__ = ("accelerators", "may_grow", "nodes")
 
     accelerators: Sequence[str]
     nodes: list[Node]
+    may_grow: bool  # nodes may still join
 
-    def __init__(self, accelerators: Sequence[str] = (), nodes: Iterable[Node] = ()) -> None:
-        self.accelerators, self.nodes = tuple(accelerators), list(nodes)
+    def __init__(self, accelerators: Sequence[str] = (), nodes: Iterable[Node] = (), *, may_grow: bool = False) -> None:
+        self.accelerators, self.nodes, self.may_grow = tuple(accelerators), list(nodes), may_grow
 
     def devices(self) -> int:
-        """Every device, whatever the health of its node."""
-        return sum(node.devices for node in self.nodes)
+        """Every device, whatever the health of its node, unless that is gone."""
+        return sum(node.devices for node in self.nodes if node.health is not Health.GONE)
 
     def usable_devices(self) -> int:
-        """The devices of ready nodes."""
-        return sum(node.devices for node in self.nodes if node.health is Health.READY)
+        """The usable devices of ready nodes."""
+        return sum(count_devices(node.usable()) for node in self.nodes)
 
     def largest_node(self) -> int:
         """The greatest number of devices on one node."""
-        return max((node.devices for node in self.nodes), default=0)
+        return max((node.devices for node in self.nodes if node.health is not Health.GONE), default=0)
 
 
 class Ledger:

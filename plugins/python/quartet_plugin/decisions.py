@@ -41,6 +41,9 @@ class Reason(str, enum.Enum):
     PREEMPTED_BY_PRIORITY = "preempted_by_priority"  # its devices went to a job that comes first
     NODE_UNAVAILABLE = "node_unavailable"  # the node it ran on failed or is draining
     POLICY_DECISION = "policy_decision"  # a reason of the policy's own; see the message
+    INTERRUPTED = "interrupted"  # its processes were killed or never began; it is to start again
+    AWAITING_NODES = "awaiting_nodes"  # it is too large for the nodes that there are, and more may join
+    SUSPENDED = "suspended"  # its owner holds it back
 
 
 class Verdict(NamedTuple):

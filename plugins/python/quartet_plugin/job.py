@@ -124,6 +124,7 @@ class Job:
     min_replicas: int  # least the job can run with
     max_replicas: int  # most the job can use
     pinned: bool  # keeps the devices that it gets first until it ends
+    suspended: bool  # its owner holds it back
     accelerators: Sequence[str]  # types the job can run on; empty for all
     mixes_types: bool  # its replicas may run on devices of different types at once
     batch: BatchSpec
@@ -154,12 +155,13 @@ class Job:
     preemptions: int  # times its devices were taken away before it ended
     measured: Sequence[Measurement]  # what it reported, one for each configuration it ran on, as first seen; later reports correct it
     gradients: Gradients  # latest statistics reported; zero before the first report
+    starting: bool  # some of its replicas do not run yet
 
     __slots__ = (
         "accelerators", "application", "as_of_seconds", "attained", "batch", "batch_by_type", "command", "cpus", "executed",
         "first_start", "gradients", "held", "id", "last_change", "max_replicas", "measured", "memory_gb", "min_replicas",
         "mixes_types", "name", "pinned", "preemptions", "progress", "progress_as_of", "progress_rate", "requested", "restarts",
-        "seats", "state", "step_times", "steps_left", "submit_seconds", "tenant", "total_work", "truth", "tuning", "waiting_reason", "weight",
+        "seats", "starting", "state", "step_times", "steps_left", "submit_seconds", "suspended", "tenant", "total_work", "truth", "tuning", "waiting_reason", "weight",
     )
 
     def __init__(
@@ -167,7 +169,7 @@ class Job:
         submit_seconds: float = 0.0, requested: int = 1, min_replicas: int = 1, max_replicas: int = 1,
         accelerators: Sequence[str] = (), batch: BatchSpec = _RIGID, cpus: float = 0.0, memory_gb: float = 0.0,
         command: Sequence[str] = (), total_work: float = 0.0, step_times: StepTimes | None = None,
-        truth: Truth | None = None, pinned: bool = False, mixes_types: bool = False,
+        truth: Truth | None = None, pinned: bool = False, suspended: bool = False, mixes_types: bool = False,
         batch_by_type: Sequence[TypeBatch] = (),
     ) -> None:
         """A job that was just submitted."""
@@ -177,6 +179,7 @@ class Job:
         self.accelerators, self.batch, self.cpus, self.memory_gb = accelerators, batch, cpus, memory_gb
         self.command, self.total_work, self.step_times, self.truth = command, total_work, step_times, truth
         self.pinned, self.mixes_types, self.batch_by_type = pinned, mixes_types, batch_by_type
+        self.suspended, self.starting = suspended, False
         self.state, self.waiting_reason = JobState.PENDING, Reason.NONE
         self.seats, self.held, self.tuning = (), 0, Tuning(id)
         self.as_of_seconds = self.progress_as_of = self.last_change = submit_seconds

@@ -11,6 +11,8 @@ CODE_UNSPECIFIED: Code
 DESCRIPTOR: _descriptor.FileDescriptor
 HEALTH_DOWN: Health
 HEALTH_DRAINING: Health
+HEALTH_GONE: Health
+HEALTH_PROVISIONING: Health
 HEALTH_READY: Health
 HEALTH_UNSPECIFIED: Health
 JOB_STATE_PENDING: JobState
@@ -63,7 +65,7 @@ class Gradients(_message.Message):
     def __init__(self, square: _Optional[float] = ..., variance: _Optional[float] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ["as_of_seconds", "attained_device_seconds", "executed_seconds", "first_start_seconds", "gradients", "id", "last_change_seconds", "measured", "preemptions", "progress", "progress_as_of_seconds", "progress_rate", "response", "restarts", "seats", "spec", "state", "steps_left", "tuning", "waiting_reason"]
+    __slots__ = ["as_of_seconds", "attained_device_seconds", "executed_seconds", "first_start_seconds", "gradients", "id", "last_change_seconds", "measured", "preemptions", "progress", "progress_as_of_seconds", "progress_rate", "response", "restarts", "seats", "spec", "starting", "state", "steps_left", "tuning", "waiting_reason"]
     AS_OF_SECONDS_FIELD_NUMBER: _ClassVar[int]
     ATTAINED_DEVICE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     EXECUTED_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -80,6 +82,7 @@ class Job(_message.Message):
     RESTARTS_FIELD_NUMBER: _ClassVar[int]
     SEATS_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
+    STARTING_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     STEPS_LEFT_FIELD_NUMBER: _ClassVar[int]
     TUNING_FIELD_NUMBER: _ClassVar[int]
@@ -100,14 +103,15 @@ class Job(_message.Message):
     restarts: int
     seats: _containers.RepeatedCompositeFieldContainer[Seat]
     spec: JobSpec
+    starting: bool
     state: JobState
     steps_left: float
     tuning: Tuning
     waiting_reason: str
-    def __init__(self, id: _Optional[int] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., waiting_reason: _Optional[str] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., tuning: _Optional[_Union[Tuning, _Mapping]] = ..., as_of_seconds: _Optional[float] = ..., executed_seconds: _Optional[float] = ..., attained_device_seconds: _Optional[float] = ..., progress: _Optional[float] = ..., progress_rate: _Optional[float] = ..., progress_as_of_seconds: _Optional[float] = ..., steps_left: _Optional[float] = ..., first_start_seconds: _Optional[float] = ..., last_change_seconds: _Optional[float] = ..., restarts: _Optional[int] = ..., preemptions: _Optional[int] = ..., response: _Optional[_Union[Response, _Mapping]] = ..., measured: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., gradients: _Optional[_Union[Gradients, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., waiting_reason: _Optional[str] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., tuning: _Optional[_Union[Tuning, _Mapping]] = ..., as_of_seconds: _Optional[float] = ..., executed_seconds: _Optional[float] = ..., attained_device_seconds: _Optional[float] = ..., progress: _Optional[float] = ..., progress_rate: _Optional[float] = ..., progress_as_of_seconds: _Optional[float] = ..., steps_left: _Optional[float] = ..., first_start_seconds: _Optional[float] = ..., last_change_seconds: _Optional[float] = ..., restarts: _Optional[int] = ..., preemptions: _Optional[int] = ..., response: _Optional[_Union[Response, _Mapping]] = ..., measured: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., gradients: _Optional[_Union[Gradients, _Mapping]] = ..., starting: bool = ...) -> None: ...
 
 class JobSpec(_message.Message):
-    __slots__ = ["accelerators", "application", "batch", "batch_by_type", "command", "cpus", "max_replicas", "memory_gb", "min_replicas", "mixes_types", "name", "pinned", "requested", "step_times", "submit_seconds", "tenant", "total_work", "truth", "weight"]
+    __slots__ = ["accelerators", "application", "batch", "batch_by_type", "command", "cpus", "max_replicas", "memory_gb", "min_replicas", "mixes_types", "name", "pinned", "requested", "step_times", "submit_seconds", "suspended", "tenant", "total_work", "truth", "weight"]
     ACCELERATORS_FIELD_NUMBER: _ClassVar[int]
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
     BATCH_BY_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -123,6 +127,7 @@ class JobSpec(_message.Message):
     REQUESTED_FIELD_NUMBER: _ClassVar[int]
     STEP_TIMES_FIELD_NUMBER: _ClassVar[int]
     SUBMIT_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
     TOTAL_WORK_FIELD_NUMBER: _ClassVar[int]
     TRUTH_FIELD_NUMBER: _ClassVar[int]
@@ -142,11 +147,12 @@ class JobSpec(_message.Message):
     requested: int
     step_times: int
     submit_seconds: float
+    suspended: bool
     tenant: str
     total_work: float
     truth: int
     weight: float
-    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., application: _Optional[str] = ..., weight: _Optional[float] = ..., submit_seconds: _Optional[float] = ..., requested: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., accelerators: _Optional[_Iterable[str]] = ..., batch: _Optional[_Union[BatchSpec, _Mapping]] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., command: _Optional[_Iterable[str]] = ..., total_work: _Optional[float] = ..., step_times: _Optional[int] = ..., truth: _Optional[int] = ..., pinned: bool = ..., mixes_types: bool = ..., batch_by_type: _Optional[_Iterable[_Union[TypeBatch, _Mapping]]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., application: _Optional[str] = ..., weight: _Optional[float] = ..., submit_seconds: _Optional[float] = ..., requested: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., accelerators: _Optional[_Iterable[str]] = ..., batch: _Optional[_Union[BatchSpec, _Mapping]] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., command: _Optional[_Iterable[str]] = ..., total_work: _Optional[float] = ..., step_times: _Optional[int] = ..., truth: _Optional[int] = ..., pinned: bool = ..., mixes_types: bool = ..., batch_by_type: _Optional[_Iterable[_Union[TypeBatch, _Mapping]]] = ..., suspended: bool = ...) -> None: ...
 
 class Measurement(_message.Message):
     __slots__ = ["accelerator", "count", "nodes", "pass_seconds", "per_device", "replicas", "spread", "step_seconds"]
@@ -169,7 +175,7 @@ class Measurement(_message.Message):
     def __init__(self, nodes: _Optional[int] = ..., replicas: _Optional[int] = ..., per_device: _Optional[int] = ..., pass_seconds: _Optional[float] = ..., step_seconds: _Optional[float] = ..., accelerator: _Optional[str] = ..., count: _Optional[int] = ..., spread: _Optional[float] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ["accelerator", "cpus", "devices", "health", "id", "memory_gb", "name", "rack"]
+    __slots__ = ["accelerator", "cpus", "devices", "health", "id", "memory_gb", "name", "rack", "unusable"]
     ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
     DEVICES_FIELD_NUMBER: _ClassVar[int]
@@ -178,6 +184,7 @@ class Node(_message.Message):
     MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     RACK_FIELD_NUMBER: _ClassVar[int]
+    UNUSABLE_FIELD_NUMBER: _ClassVar[int]
     accelerator: int
     cpus: float
     devices: int
@@ -186,7 +193,8 @@ class Node(_message.Message):
     memory_gb: float
     name: str
     rack: str
-    def __init__(self, id: _Optional[int] = ..., health: _Optional[_Union[Health, str]] = ..., name: _Optional[str] = ..., accelerator: _Optional[int] = ..., devices: _Optional[int] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., rack: _Optional[str] = ...) -> None: ...
+    unusable: int
+    def __init__(self, id: _Optional[int] = ..., health: _Optional[_Union[Health, str]] = ..., unusable: _Optional[int] = ..., name: _Optional[str] = ..., accelerator: _Optional[int] = ..., devices: _Optional[int] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., rack: _Optional[str] = ...) -> None: ...
 
 class Response(_message.Message):
     __slots__ = ["curves", "job", "max_replicas", "min_replicas", "remaining_work", "same_curves", "unlike"]
@@ -315,7 +323,7 @@ class Verdict(_message.Message):
     def __init__(self, job: _Optional[int] = ..., code: _Optional[_Union[Code, str]] = ..., reason: _Optional[str] = ..., wanted: _Optional[float] = ..., available: _Optional[float] = ..., unit: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class ViewUpdate(_message.Message):
-    __slots__ = ["accelerators", "changed", "ended", "full", "health_changes", "interval_seconds", "jobs", "nodes", "now_seconds", "on_events", "round", "sequence", "step_times", "submitted", "truths"]
+    __slots__ = ["accelerators", "changed", "ended", "full", "health_changes", "interval_seconds", "jobs", "may_grow", "nodes", "now_seconds", "on_events", "round", "sequence", "step_times", "submitted", "truths"]
     ACCELERATORS_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
@@ -323,6 +331,7 @@ class ViewUpdate(_message.Message):
     HEALTH_CHANGES_FIELD_NUMBER: _ClassVar[int]
     INTERVAL_SECONDS_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
+    MAY_GROW_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     NOW_SECONDS_FIELD_NUMBER: _ClassVar[int]
     ON_EVENTS_FIELD_NUMBER: _ClassVar[int]
@@ -338,6 +347,7 @@ class ViewUpdate(_message.Message):
     health_changes: int
     interval_seconds: float
     jobs: _containers.RepeatedCompositeFieldContainer[Job]
+    may_grow: bool
     nodes: _containers.RepeatedCompositeFieldContainer[Node]
     now_seconds: float
     on_events: bool
@@ -346,7 +356,7 @@ class ViewUpdate(_message.Message):
     step_times: _containers.RepeatedCompositeFieldContainer[StepTimes]
     submitted: int
     truths: _containers.RepeatedCompositeFieldContainer[Truth]
-    def __init__(self, sequence: _Optional[int] = ..., full: bool = ..., now_seconds: _Optional[float] = ..., round: _Optional[int] = ..., interval_seconds: _Optional[float] = ..., accelerators: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., step_times: _Optional[_Iterable[_Union[StepTimes, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., ended: _Optional[_Iterable[int]] = ..., changed: _Optional[_Iterable[int]] = ..., health_changes: _Optional[int] = ..., submitted: _Optional[int] = ..., truths: _Optional[_Iterable[_Union[Truth, _Mapping]]] = ..., on_events: bool = ...) -> None: ...
+    def __init__(self, sequence: _Optional[int] = ..., full: bool = ..., now_seconds: _Optional[float] = ..., round: _Optional[int] = ..., interval_seconds: _Optional[float] = ..., accelerators: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., step_times: _Optional[_Iterable[_Union[StepTimes, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., ended: _Optional[_Iterable[int]] = ..., changed: _Optional[_Iterable[int]] = ..., health_changes: _Optional[int] = ..., submitted: _Optional[int] = ..., truths: _Optional[_Iterable[_Union[Truth, _Mapping]]] = ..., on_events: bool = ..., may_grow: bool = ...) -> None: ...
 
 class Health(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

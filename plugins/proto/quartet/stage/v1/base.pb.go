@@ -395,13 +395,16 @@ func (x *ConfigureRequest) GetChannel() bool {
 }
 
 type ConfigureResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Diagnostics   []*Diagnostic          `protobuf:"bytes,1,rep,name=diagnostics,proto3" json:"diagnostics,omitempty"`                 // nothing was created if there is one
-	Capabilities  []string               `protobuf:"bytes,2,rep,name=capabilities,proto3" json:"capabilities,omitempty"`               // needed by this config
-	ConfigJson    string                 `protobuf:"bytes,3,opt,name=config_json,json=configJson,proto3" json:"config_json,omitempty"` // the settings with every default filled in
-	Exchange      bool                   `protobuf:"varint,4,opt,name=exchange,proto3" json:"exchange,omitempty"`                      // calls are also taken over BaseService.Exchange
-	Channel       bool                   `protobuf:"varint,5,opt,name=channel,proto3" json:"channel,omitempty"`                        // calls are also taken over the channel; only when the request offers it
-	Ends          bool                   `protobuf:"varint,6,opt,name=ends,proto3" json:"ends,omitempty"`                              // an elasticity that is to be told how jobs end
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Diagnostics  []*Diagnostic          `protobuf:"bytes,1,rep,name=diagnostics,proto3" json:"diagnostics,omitempty"`                 // nothing was created if there is one
+	Capabilities []string               `protobuf:"bytes,2,rep,name=capabilities,proto3" json:"capabilities,omitempty"`               // needed by this config
+	ConfigJson   string                 `protobuf:"bytes,3,opt,name=config_json,json=configJson,proto3" json:"config_json,omitempty"` // the settings with every default filled in
+	Exchange     bool                   `protobuf:"varint,4,opt,name=exchange,proto3" json:"exchange,omitempty"`                      // calls are also taken over BaseService.Exchange
+	Channel      bool                   `protobuf:"varint,5,opt,name=channel,proto3" json:"channel,omitempty"`                        // calls are also taken over the channel; only when the request offers it
+	Ends         bool                   `protobuf:"varint,6,opt,name=ends,proto3" json:"ends,omitempty"`                              // an elasticity that is to be told how jobs end
+	// The plugin knows nodes that come and go and lose single devices, and jobs that start, are edited and suspended. Any other is
+	// told of such a node as one that is down, and of no such job.
+	Changing      bool `protobuf:"varint,7,opt,name=changing,proto3" json:"changing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -474,6 +477,13 @@ func (x *ConfigureResponse) GetChannel() bool {
 func (x *ConfigureResponse) GetEnds() bool {
 	if x != nil {
 		return x.Ends
+	}
+	return false
+}
+
+func (x *ConfigureResponse) GetChanging() bool {
+	if x != nil {
+		return x.Changing
 	}
 	return false
 }
@@ -775,7 +785,7 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"configJson\x12\x1d\n" +
 	"\n" +
 	"check_only\x18\x06 \x01(\bR\tcheckOnly\x12\x18\n" +
-	"\achannel\x18\a \x01(\bR\achannel\"\xe2\x01\n" +
+	"\achannel\x18\a \x01(\bR\achannel\"\xfe\x01\n" +
 	"\x11ConfigureResponse\x12>\n" +
 	"\vdiagnostics\x18\x01 \x03(\v2\x1c.quartet.stage.v1.DiagnosticR\vdiagnostics\x12\"\n" +
 	"\fcapabilities\x18\x02 \x03(\tR\fcapabilities\x12\x1f\n" +
@@ -783,7 +793,8 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"configJson\x12\x1a\n" +
 	"\bexchange\x18\x04 \x01(\bR\bexchange\x12\x18\n" +
 	"\achannel\x18\x05 \x01(\bR\achannel\x12\x12\n" +
-	"\x04ends\x18\x06 \x01(\bR\x04ends\"N\n" +
+	"\x04ends\x18\x06 \x01(\bR\x04ends\x12\x1a\n" +
+	"\bchanging\x18\a \x01(\bR\bchanging\"N\n" +
 	"\n" +
 	"Diagnostic\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +

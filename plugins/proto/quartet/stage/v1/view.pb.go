@@ -25,10 +25,12 @@ const (
 type Health int32
 
 const (
-	Health_HEALTH_UNSPECIFIED Health = 0
-	Health_HEALTH_READY       Health = 1
-	Health_HEALTH_DRAINING    Health = 2
-	Health_HEALTH_DOWN        Health = 3
+	Health_HEALTH_UNSPECIFIED  Health = 0
+	Health_HEALTH_READY        Health = 1
+	Health_HEALTH_DRAINING     Health = 2
+	Health_HEALTH_DOWN         Health = 3
+	Health_HEALTH_PROVISIONING Health = 4 // to become ready
+	Health_HEALTH_GONE         Health = 5 // for good; its id is not used again
 )
 
 // Enum value maps for Health.
@@ -38,12 +40,16 @@ var (
 		1: "HEALTH_READY",
 		2: "HEALTH_DRAINING",
 		3: "HEALTH_DOWN",
+		4: "HEALTH_PROVISIONING",
+		5: "HEALTH_GONE",
 	}
 	Health_value = map[string]int32{
-		"HEALTH_UNSPECIFIED": 0,
-		"HEALTH_READY":       1,
-		"HEALTH_DRAINING":    2,
-		"HEALTH_DOWN":        3,
+		"HEALTH_UNSPECIFIED":  0,
+		"HEALTH_READY":        1,
+		"HEALTH_DRAINING":     2,
+		"HEALTH_DOWN":         3,
+		"HEALTH_PROVISIONING": 4,
+		"HEALTH_GONE":         5,
 	}
 )
 
@@ -189,7 +195,7 @@ type ViewUpdate struct {
 	Round           int64                  `protobuf:"varint,4,opt,name=round,proto3" json:"round,omitempty"`
 	IntervalSeconds float64                `protobuf:"fixed64,5,opt,name=interval_seconds,json=intervalSeconds,proto3" json:"interval_seconds,omitempty"`
 	Accelerators    []string               `protobuf:"bytes,6,rep,name=accelerators,proto3" json:"accelerators,omitempty"`                          // full only
-	Nodes           []*Node                `protobuf:"bytes,7,rep,name=nodes,proto3" json:"nodes,omitempty"`                                        // all when full, otherwise those whose health changed
+	Nodes           []*Node                `protobuf:"bytes,7,rep,name=nodes,proto3" json:"nodes,omitempty"`                                        // all when full, otherwise those whose health or usable devices changed
 	StepTimes       []*StepTimes           `protobuf:"bytes,8,rep,name=step_times,json=stepTimes,proto3" json:"step_times,omitempty"`               // tables not sent before
 	Jobs            []*Job                 `protobuf:"bytes,9,rep,name=jobs,proto3" json:"jobs,omitempty"`                                          // new and changed jobs, by id
 	Ended           []int32                `protobuf:"varint,10,rep,packed,name=ended,proto3" json:"ended,omitempty"`                               // jobs that ended, by id
@@ -198,6 +204,7 @@ type ViewUpdate struct {
 	Submitted       int32                  `protobuf:"varint,13,opt,name=submitted,proto3" json:"submitted,omitempty"`                              // jobs submitted so far, ended ones included: identifiers are below it
 	Truths          []*Truth               `protobuf:"bytes,14,rep,name=truths,proto3" json:"truths,omitempty"`                                     // tables not sent before
 	OnEvents        bool                   `protobuf:"varint,15,opt,name=on_events,json=onEvents,proto3" json:"on_events,omitempty"`                // a round happens at each event too
+	MayGrow         bool                   `protobuf:"varint,16,opt,name=may_grow,json=mayGrow,proto3" json:"may_grow,omitempty"`                   // nodes may still join
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -337,10 +344,18 @@ func (x *ViewUpdate) GetOnEvents() bool {
 	return false
 }
 
+func (x *ViewUpdate) GetMayGrow() bool {
+	if x != nil {
+		return x.MayGrow
+	}
+	return false
+}
+
 type Node struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Id     int32                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Health Health                 `protobuf:"varint,2,opt,name=health,proto3,enum=quartet.stage.v1.Health" json:"health,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Id       int32                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Health   Health                 `protobuf:"varint,2,opt,name=health,proto3,enum=quartet.stage.v1.Health" json:"health,omitempty"`
+	Unusable uint64                 `protobuf:"fixed64,9,opt,name=unusable,proto3" json:"unusable,omitempty"` // devices that are broken or held by others, bit i for device i
 	// The rest only when full.
 	Name          string  `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	Accelerator   int32   `protobuf:"varint,4,opt,name=accelerator,proto3" json:"accelerator,omitempty"`
@@ -394,6 +409,13 @@ func (x *Node) GetHealth() Health {
 		return x.Health
 	}
 	return Health_HEALTH_UNSPECIFIED
+}
+
+func (x *Node) GetUnusable() uint64 {
+	if x != nil {
+		return x.Unusable
+	}
+	return 0
 }
 
 func (x *Node) GetName() string {
@@ -920,6 +942,7 @@ type JobSpec struct {
 	Pinned        bool                   `protobuf:"varint,17,opt,name=pinned,proto3" json:"pinned,omitempty"`                               // keeps the devices that it gets first until it ends
 	MixesTypes    bool                   `protobuf:"varint,18,opt,name=mixes_types,json=mixesTypes,proto3" json:"mixes_types,omitempty"`     // its replicas may run on devices of different types at once
 	BatchByType   []*TypeBatch           `protobuf:"bytes,19,rep,name=batch_by_type,json=batchByType,proto3" json:"batch_by_type,omitempty"` // bounds on single types, instead of those of batch
+	Suspended     bool                   `protobuf:"varint,20,opt,name=suspended,proto3" json:"suspended,omitempty"`                         // its owner holds it back
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1087,6 +1110,13 @@ func (x *JobSpec) GetBatchByType() []*TypeBatch {
 	return nil
 }
 
+func (x *JobSpec) GetSuspended() bool {
+	if x != nil {
+		return x.Suspended
+	}
+	return false
+}
+
 type BatchSpec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Requested     int64                  `protobuf:"varint,1,opt,name=requested,proto3" json:"requested,omitempty"`
@@ -1247,6 +1277,7 @@ type Job struct {
 	Response              *Response              `protobuf:"bytes,18,opt,name=response,proto3" json:"response,omitempty"`   // to allocators only, when it changed
 	Measured              []*Measurement         `protobuf:"bytes,19,rep,name=measured,proto3" json:"measured,omitempty"`   // new ones, and those that were corrected: one of a known configuration replaces it
 	Gradients             *Gradients             `protobuf:"bytes,20,opt,name=gradients,proto3" json:"gradients,omitempty"` // latest reported; none before the first
+	Starting              bool                   `protobuf:"varint,21,opt,name=starting,proto3" json:"starting,omitempty"`  // some of its replicas do not run yet
 	unknownFields         protoimpl.UnknownFields
 	sizeCache             protoimpl.SizeCache
 }
@@ -1419,6 +1450,13 @@ func (x *Job) GetGradients() *Gradients {
 		return x.Gradients
 	}
 	return nil
+}
+
+func (x *Job) GetStarting() bool {
+	if x != nil {
+		return x.Starting
+	}
+	return false
 }
 
 // Seat is the devices held on one node; bit i of devices is device i.
@@ -1945,7 +1983,7 @@ var File_quartet_stage_v1_view_proto protoreflect.FileDescriptor
 
 const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\n" +
-	"\x1bquartet/stage/v1/view.proto\x12\x10quartet.stage.v1\"\x9a\x04\n" +
+	"\x1bquartet/stage/v1/view.proto\x12\x10quartet.stage.v1\"\xb5\x04\n" +
 	"\n" +
 	"ViewUpdate\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x12\n" +
@@ -1965,10 +2003,12 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x0ehealth_changes\x18\f \x01(\x03R\rhealthChanges\x12\x1c\n" +
 	"\tsubmitted\x18\r \x01(\x05R\tsubmitted\x12/\n" +
 	"\x06truths\x18\x0e \x03(\v2\x17.quartet.stage.v1.TruthR\x06truths\x12\x1b\n" +
-	"\ton_events\x18\x0f \x01(\bR\bonEvents\"\xdd\x01\n" +
+	"\ton_events\x18\x0f \x01(\bR\bonEvents\x12\x19\n" +
+	"\bmay_grow\x18\x10 \x01(\bR\amayGrow\"\xf9\x01\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x120\n" +
-	"\x06health\x18\x02 \x01(\x0e2\x18.quartet.stage.v1.HealthR\x06health\x12\x12\n" +
+	"\x06health\x18\x02 \x01(\x0e2\x18.quartet.stage.v1.HealthR\x06health\x12\x1a\n" +
+	"\bunusable\x18\t \x01(\x06R\bunusable\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12 \n" +
 	"\vaccelerator\x18\x04 \x01(\x05R\vaccelerator\x12\x18\n" +
 	"\adevices\x18\x05 \x01(\x05R\adevices\x12\x12\n" +
@@ -2009,7 +2049,7 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x05Truth\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12A\n" +
 	"\fmeasurements\x18\x02 \x03(\v2\x1d.quartet.stage.v1.MeasurementR\fmeasurements\x129\n" +
-	"\tgradients\x18\x03 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\"\xea\x04\n" +
+	"\tgradients\x18\x03 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\"\x88\x05\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12 \n" +
@@ -2033,7 +2073,8 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x06pinned\x18\x11 \x01(\bR\x06pinned\x12\x1f\n" +
 	"\vmixes_types\x18\x12 \x01(\bR\n" +
 	"mixesTypes\x12?\n" +
-	"\rbatch_by_type\x18\x13 \x03(\v2\x1b.quartet.stage.v1.TypeBatchR\vbatchByType\"\xa1\x01\n" +
+	"\rbatch_by_type\x18\x13 \x03(\v2\x1b.quartet.stage.v1.TypeBatchR\vbatchByType\x12\x1c\n" +
+	"\tsuspended\x18\x14 \x01(\bR\tsuspended\"\xa1\x01\n" +
 	"\tBatchSpec\x12\x1c\n" +
 	"\trequested\x18\x01 \x01(\x03R\trequested\x12\x18\n" +
 	"\ainitial\x18\x02 \x01(\x03R\ainitial\x12\x10\n" +
@@ -2043,7 +2084,7 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\tTypeBatch\x12 \n" +
 	"\vaccelerator\x18\x01 \x01(\tR\vaccelerator\x12$\n" +
 	"\x0emin_per_device\x18\x02 \x01(\x03R\fminPerDevice\x12$\n" +
-	"\x0emax_per_device\x18\x03 \x01(\x03R\fmaxPerDevice\"\xe5\x06\n" +
+	"\x0emax_per_device\x18\x03 \x01(\x03R\fmaxPerDevice\"\x81\a\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x12-\n" +
 	"\x04spec\x18\x02 \x01(\v2\x19.quartet.stage.v1.JobSpecR\x04spec\x120\n" +
@@ -2066,7 +2107,8 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\vpreemptions\x18\x11 \x01(\x05R\vpreemptions\x126\n" +
 	"\bresponse\x18\x12 \x01(\v2\x1a.quartet.stage.v1.ResponseR\bresponse\x129\n" +
 	"\bmeasured\x18\x13 \x03(\v2\x1d.quartet.stage.v1.MeasurementR\bmeasured\x129\n" +
-	"\tgradients\x18\x14 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\"4\n" +
+	"\tgradients\x18\x14 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\x12\x1a\n" +
+	"\bstarting\x18\x15 \x01(\bR\bstarting\"4\n" +
 	"\x04Seat\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\x05R\x04node\x12\x18\n" +
 	"\adevices\x18\x02 \x01(\x06R\adevices\"\xcf\x01\n" +
@@ -2104,12 +2146,14 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x05steps\x18\x01 \x03(\rR\x05steps\"L\n" +
 	"\bStanding\x12#\n" +
 	"\runtil_seconds\x18\x01 \x01(\x01R\funtilSeconds\x12\x1b\n" +
-	"\tif_seated\x18\x02 \x01(\x05R\bifSeated*X\n" +
+	"\tif_seated\x18\x02 \x01(\x05R\bifSeated*\x82\x01\n" +
 	"\x06Health\x12\x16\n" +
 	"\x12HEALTH_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fHEALTH_READY\x10\x01\x12\x13\n" +
 	"\x0fHEALTH_DRAINING\x10\x02\x12\x0f\n" +
-	"\vHEALTH_DOWN\x10\x03*j\n" +
+	"\vHEALTH_DOWN\x10\x03\x12\x17\n" +
+	"\x13HEALTH_PROVISIONING\x10\x04\x12\x0f\n" +
+	"\vHEALTH_GONE\x10\x05*j\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11JOB_STATE_PENDING\x10\x01\x12\x15\n" +
