@@ -27,7 +27,8 @@ func growing() quartet.Spec {
 			map[string]any{"at": "40m", "name": "late", "accelerator": "t4", "devices": 4},
 		},
 		"node_events": []any{
-			map[string]any{"node": "new-0", "at": "30m", "to": "draining"}, map[string]any{"node": "new-0", "at": "35m", "to": "gone"},
+			map[string]any{"node": "new-0", "at": "30m", "to": "draining"},
+			map[string]any{"node": "new-0", "at": "35m", "to": "gone"},
 			map[string]any{"node": "n-1", "at": "45m", "to": "gone"},
 		},
 		"outages": []any{map[string]any{"at": "20m", "for": "3m"}, map[string]any{"at": "50m", "for": "90s"}},

@@ -33,7 +33,9 @@ func TestNodesAndStartsThatTakeTime(t *testing.T) {
 			Config{
 				JoiningNodes: []JoiningNodes{joining(10*time.Second, 20*time.Second, "new", "h100")},
 				NodeEvents:   []NodeEvent{{Node: "new", At: 50 * time.Second, To: "gone"}},
-			}, 1, []arrival{{0, phased{100}}},
+			},
+			1,
+			[]arrival{{0, phased{100}}},
 			[]step{
 				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}},
 				{wake: onEvents, now: 10, tells: []string{"node_added 0@10"}},
@@ -44,7 +46,9 @@ func TestNodesAndStartsThatTakeTime(t *testing.T) {
 			},
 		},
 		"a start takes time, then the overhead": {
-			Config{StartDelay: 5 * time.Second, RestartOverhead: 10 * time.Second}, 1, []arrival{{0, phased{100}}},
+			Config{StartDelay: 5 * time.Second, RestartOverhead: 10 * time.Second},
+			1,
+			[]arrival{{0, phased{100}}},
 			[]step{
 				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
 				{wake: onEvents, now: 5, tells: []string{"job_progressed 0@0", "job_starting 0@0", "job_started 0@5"}},
@@ -53,7 +57,9 @@ func TestNodesAndStartsThatTakeTime(t *testing.T) {
 			},
 		},
 		"one that is stopped before never started": {
-			Config{StartDelay: 5 * time.Second}, 1, []arrival{{0, phased{100}}},
+			Config{StartDelay: 5 * time.Second},
+			1,
+			[]arrival{{0, phased{100}}},
 			[]step{
 				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1))}},
 				{wake: by(2, 1), now: 2, tells: []string{"job_progressed 0@0", "job_starting 0@0"}, apply: []core.Change{stop(0)}},
@@ -63,7 +69,9 @@ func TestNodesAndStartsThatTakeTime(t *testing.T) {
 			},
 		},
 		"devices of a stopped job are free later": {
-			Config{ReleaseDelay: 7 * time.Second}, 1, []arrival{{0, phased{100}}, {0, phased{50}}},
+			Config{ReleaseDelay: 7 * time.Second},
+			1,
+			[]arrival{{0, phased{100}}, {0, phased{50}}},
 			[]step{
 				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0", "job_submitted 1@0"}, apply: []core.Change{start(0, seats(0, 1))}},
 				{wake: by(10, 1), now: 10, tells: []string{"job_progressed 0@0"}, apply: []core.Change{stop(0), start(1, seats(0, 1))}},
@@ -73,7 +81,9 @@ func TestNodesAndStartsThatTakeTime(t *testing.T) {
 			},
 		},
 		"two jobs that change places wait for each other": {
-			Config{ReleaseDelay: 7 * time.Second, StartDelay: 3 * time.Second}, 1, []arrival{{0, phased{100}}, {0, phased{100}}},
+			Config{ReleaseDelay: 7 * time.Second, StartDelay: 3 * time.Second},
+			1,
+			[]arrival{{0, phased{100}}, {0, phased{100}}},
 			[]step{
 				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0", "job_submitted 1@0"}, apply: []core.Change{start(0, seats(0, 1)), start(1, seats(0, 2))}},
 				{wake: onEvents, now: 3, tells: []string{"job_progressed 0@0", "job_starting 0@0", "job_progressed 1@0", "job_starting 1@0", "job_started 0@3", "job_started 1@3"}, apply: []core.Change{move(0, seats(0, 2)), move(1, seats(0, 1))}},
@@ -83,7 +93,9 @@ func TestNodesAndStartsThatTakeTime(t *testing.T) {
 			},
 		},
 		"a resize in place waits for new devices only": {
-			Config{ReleaseDelay: 7 * time.Second, StartDelay: 3 * time.Second, Resize: Resize{InPlace: true}}, 1, []arrival{{0, phased{100}}},
+			Config{ReleaseDelay: 7 * time.Second, StartDelay: 3 * time.Second, Resize: Resize{InPlace: true}},
+			1,
+			[]arrival{{0, phased{100}}},
 			[]step{
 				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 3))}},
 				{wake: onEvents, now: 3, tells: []string{"job_progressed 0@0", "job_starting 0@0", "job_started 0@3"}, apply: []core.Change{move(0, seats(0, 1))}},
@@ -94,7 +106,9 @@ func TestNodesAndStartsThatTakeTime(t *testing.T) {
 			},
 		},
 		"a node that fails lets go at once": {
-			Config{ReleaseDelay: 7 * time.Second, NodeEvents: []NodeEvent{{Node: "n0", At: 10 * time.Second, To: "down"}, {Node: "n0", At: 12 * time.Second, To: "ready"}}}, 2, []arrival{{0, phased{100}}},
+			Config{ReleaseDelay: 7 * time.Second, NodeEvents: []NodeEvent{{Node: "n0", At: 10 * time.Second, To: "down"}, {Node: "n0", At: 12 * time.Second, To: "ready"}}},
+			2,
+			[]arrival{{0, phased{100}}},
 			[]step{
 				{wake: onEvents, now: 0, tells: []string{"job_submitted 0@0"}, apply: []core.Change{start(0, seats(0, 1), seats(1, 1))}},
 				{wake: onEvents, now: 10, tells: []string{"job_progressed 0@0", "node_changed 0@10", "job_interrupted 0@10"}},
@@ -154,12 +168,14 @@ func TestOutages(t *testing.T) {
 		},
 		"a job whose node failed before it could be started": {
 			[]Outage{{0, 30 * time.Second}},
-			[]NodeEvent{{Node: "n0", At: 10 * time.Second, To: "down"}}, math.Inf(1),
+			[]NodeEvent{{Node: "n0", At: 10 * time.Second, To: "down"}},
+			math.Inf(1),
 			"0 job_submitted@0; 30 node_changed@10 job_progressed@30 job_interrupted@30", 1,
 		},
 		"a job that was faster than its stop": {
 			[]Outage{{60 * time.Second, 60 * time.Second}},
-			[]NodeEvent{{Node: "n1", At: 60 * time.Second, To: "down"}}, 60,
+			[]NodeEvent{{Node: "n1", At: 60 * time.Second, To: "down"}},
+			60,
 			"0 job_submitted@0; 60 job_progressed@0 node_changed@60; 120 job_finished@100", 1,
 		},
 	} {

@@ -18,7 +18,9 @@ func TestRecorderOfAClusterThatChanges(t *testing.T) {
 	}})
 	s.round(30, running, []core.Event{
 		{Kind: core.NodeChanged, AtSeconds: 15, Node: 2, Health: core.Ready},
-		{Kind: core.JobStarting, AtSeconds: 16}, {Kind: core.JobStarted, AtSeconds: 17}, {Kind: core.DevicesReleased, AtSeconds: 17},
+		{Kind: core.JobStarting, AtSeconds: 16},
+		{Kind: core.JobStarted, AtSeconds: 17},
+		{Kind: core.DevicesReleased, AtSeconds: 17},
 		{Kind: core.NodeChanged, AtSeconds: 20, Node: 2, Health: core.Ready, Unusable: 0b11},
 		{Kind: core.JobShrunk, AtSeconds: 25, Seats: []core.Seat{seat(1, 1)}},
 	})
