@@ -15,6 +15,10 @@ import (
 // checkFit notes the jobs that the cluster could not run even when it is empty and healthy: the pipeline rejects each of them.
 // A workload of which no job fits is refused: nothing would run.
 func (c *Composition) checkFit(ctx context.Context, cluster *core.Cluster, w *workload.Workload) error {
+	cluster, err := c.grown(cluster)
+	if err != nil || cluster.MayGrow { // nobody knows how large it will be
+		return err
+	}
 	found, err := misfits(ctx, c.Config, cluster, w, c.logger())
 	if err != nil || len(found) == 0 {
 		return err
@@ -37,6 +41,23 @@ func (c *Composition) checkFit(ctx context.Context, cluster *core.Cluster, w *wo
 		c.note(fmt.Sprintf("  and %d more", more))
 	}
 	return nil
+}
+
+// growing is a backend that knows which nodes are to join: the cluster that they make of c.
+type growing interface {
+	Grown(c *core.Cluster) *core.Cluster
+}
+
+// grown is the cluster with all nodes that are to join.
+func (c *Composition) grown(cluster *core.Cluster) (*core.Cluster, error) {
+	opener, err := c.Backend.New(c.Seed, nil)
+	if err != nil {
+		return nil, err
+	}
+	if grows, ok := opener.(growing); ok {
+		cluster = grows.Grown(cluster)
+	}
+	return cluster, nil
 }
 
 // shownMisfits bounds how many jobs are named that do not fit.

@@ -314,6 +314,7 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		observers = append(observers, journal.Announce(e.log, e.cluster), &telling{execution: e, memory: memory, decided: parts})
 	}
 	pipeline := core.NewPipeline(e.cluster, *stages, e.Round.Options(), e.stopwatch, observers...)
+	pipeline.Outlast(e.outlast(world, pause))
 	if remembers {
 		pipeline.Remember(memory, parts.again)
 		if e.Follow != nil {

@@ -119,6 +119,30 @@ func logEvent(log *slog.Logger, v *core.View, e *core.Event) {
 		}
 	case core.NodeChanged:
 		log.Info("node changed", "node", v.Cluster.Nodes[e.Node].Name, "health", e.Health.String())
+	case core.NodeAdded:
+		log.Info("node added", "node", e.Added.Name, "accelerator", e.Added.Accelerator, "devices", e.Added.Devices, "health", e.Added.Health.String())
+	case core.NodeRemoved:
+		log.Info("node removed", "node", v.Cluster.Nodes[e.Node].Name)
+	case core.JobStarting, core.JobStarted, core.JobShrunk, core.DevicesReleased, core.JobChanged:
+		if j := v.Job(e.Job); j != nil {
+			logStart(log, v, e, j)
+		}
+	}
+}
+
+// logStart logs how far a job is with devices that it was given or lost, and that its owner edited it.
+func logStart(log *slog.Logger, v *core.View, e *core.Event, j *core.Job) {
+	switch e.Kind {
+	case core.JobStarting:
+		log.Info("job starting", "job", j.Name, why(e.Message))
+	case core.JobStarted:
+		log.Info("job runs", "job", j.Name)
+	case core.JobShrunk:
+		log.Info("job lost devices", "job", j.Name, "replicas", core.Replicas(e.Seats), "nodes", nodeNamesOf(v.Cluster, e.Seats), why(e.Message))
+	case core.DevicesReleased:
+		log.Info("devices released", "job", j.Name, "devices", core.Replicas(e.Seats), "nodes", nodeNamesOf(v.Cluster, e.Seats))
+	case core.JobChanged:
+		log.Info("job edited", "job", j.Name, "min_replicas", e.Spec.MinReplicas, "max_replicas", e.Spec.MaxReplicas, "suspended", e.Spec.Suspended)
 	}
 }
 

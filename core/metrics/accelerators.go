@@ -38,6 +38,18 @@ func (b *typeBooks) follow(r *core.Report) {
 		switch e := &r.Events[i]; e.Kind {
 		case core.JobFinished, core.JobFailed, core.JobCancelled, core.JobInterrupted:
 			b.release(e.Job, e.AtSeconds)
+		case core.JobSubmitted:
+			if e.Held != nil {
+				b.takeOver(e, r.View.Cluster)
+			}
+		case core.JobShrunk:
+			if int(e.Job) < len(b.holders) && b.holders[e.Job].holds() {
+				b.hold(e.Job, e.Seats, r.View.Cluster, e.AtSeconds)
+			}
+		case core.JobChanged:
+			if e.Spec.Suspended {
+				b.release(e.Job, r.View.NowSeconds)
+			}
 		}
 	}
 	for i := range r.Changes {
@@ -73,17 +85,30 @@ func (h *holder) count(now float64) {
 	h.since = now
 }
 
-// seat replaces what a job holds.
+// holds reports whether a job holds devices.
+func (h *holder) holds() bool {
+	return slices.ContainsFunc(h.tenures, func(t tenure) bool { return t.held > 0 })
+}
+
+// takeOver enters a job that runs already. What it had of devices before is divided as those are that it has.
+func (b *typeBooks) takeOver(e *core.Event, c *core.Cluster) {
+	b.seat(e.Job, e.Held.Seats, c, e.AtSeconds)
+	tenures, all := b.tenures(e.Job), float64(core.Replicas(e.Held.Seats))
+	for i := range tenures {
+		t := &tenures[i]
+		t.seconds = e.Held.Executed
+		t.deviceSeconds = e.Held.Attained * float64(t.held) / all
+	}
+}
+
+// seat replaces what a job holds, by a start or a move.
 func (b *typeBooks) seat(id core.JobID, seats []core.Seat, c *core.Cluster, now float64) {
 	for int(id) >= len(b.holders) {
 		b.holders = append(b.holders, holder{})
 	}
-	b.release(id, now)
+	begins := len(b.holders[id].tenures) == 0
+	b.hold(id, seats, c, now)
 	h := &b.holders[id]
-	begins := len(h.tenures) == 0
-	for _, s := range seats {
-		h.of(c.Nodes[s.Node].Accelerator).held += int32(s.Devices.Count())
-	}
 	most := int32(0)
 	for i := range h.tenures {
 		t := &h.tenures[i]
@@ -94,6 +119,15 @@ func (b *typeBooks) seat(id core.JobID, seats []core.Seat, c *core.Cluster, now 
 		if begins && t.held > most {
 			h.first, most = t.accelerator, t.held
 		}
+	}
+}
+
+// hold replaces what a job holds.
+func (b *typeBooks) hold(id core.JobID, seats []core.Seat, c *core.Cluster, now float64) {
+	b.release(id, now)
+	h := &b.holders[id]
+	for _, s := range seats {
+		h.of(c.Nodes[s.Node].Accelerator).held += int32(s.Devices.Count())
 	}
 }
 
@@ -166,11 +200,11 @@ func (b *typeBooks) write(w *bufio.Writer, id core.JobID, c *core.Cluster) error
 	return nil
 }
 
-// devicesByType counts the devices of every type, whatever the health of their nodes.
+// devicesByType counts the devices of every type, whatever the health of their nodes that are not gone.
 func devicesByType(c *core.Cluster) []int {
 	devices := make([]int, len(c.Accelerators))
 	for i := range c.Nodes {
-		if t := int(c.Nodes[i].Accelerator); t < len(devices) {
+		if t := int(c.Nodes[i].Accelerator); t < len(devices) && c.Nodes[i].Health != core.Gone {
 			devices[t] += c.Nodes[i].Devices
 		}
 	}
@@ -187,15 +221,16 @@ func mixesTypes(c *core.Cluster) bool {
 	return false
 }
 
-// acceleratorUse sums up the books by type, over a makespan in seconds; nil when the cluster has but one.
-func (c *Collector) acceleratorUse(makespan Number) []AcceleratorUse {
+// acceleratorUse sums up the books by type, from one moment to another; nil when the cluster has but one.
+func (c *Collector) acceleratorUse(from, to float64) []AcceleratorUse {
 	if c.types == nil || !mixesTypes(c.cluster) {
 		return nil
 	}
 	use := make([]AcceleratorUse, len(c.cluster.Accelerators))
 	waited, bound := make([]average, len(use)), make([]average, len(use))
-	for t, devices := range devicesByType(c.cluster) {
-		use[t].Accelerator, use[t].Devices = c.cluster.Accelerators[t], devices
+	devices := devicesByType(c.cluster)
+	for t, now := range devices {
+		use[t].Accelerator, use[t].Devices = c.cluster.Accelerators[t], c.capacity.most(now, core.AcceleratorID(t))
 	}
 	for i := range c.records {
 		r := &c.records[i]
@@ -229,8 +264,8 @@ func (c *Collector) acceleratorUse(makespan Number) []AcceleratorUse {
 		u := &use[t]
 		u.GPUHours = u.DeviceSeconds / 3600
 		u.UtilizationRatio = unknown
-		if makespan.Known() {
-			u.UtilizationRatio = u.DeviceSeconds / (Number(u.Devices) * makespan)
+		if Number(to - from).Known() {
+			u.UtilizationRatio = u.DeviceSeconds / Number(c.capacity.seconds(devices[t], core.AcceleratorID(t), from, to))
 		}
 		u.QueueingSecondsMean, u.BoundQueueingSecondsMean = waited[t].mean(), bound[t].mean()
 	}

@@ -38,7 +38,8 @@ type Collector struct {
 	alone      Alone
 	truth      func(*core.JobSpec) *core.JobSpec
 	startPause func(core.JobID) float64
-	types      *typeBooks    // nil while neither the cluster nor an output calls for them
+	types      *typeBooks // nil while neither the cluster nor an output calls for them
+	capacity   capacity
 	cluster    *core.Cluster // nil before the first round
 	roundsHeld int
 
@@ -87,7 +88,7 @@ func buffered(w io.Writer, header string) *bufio.Writer {
 
 // ObserveRound takes in one round.
 func (c *Collector) ObserveRound(r *core.Report) error {
-	if c.cluster == nil && (c.accelerators != nil || mixesTypes(r.View.Cluster)) {
+	if c.cluster == nil && (c.accelerators != nil || mixesTypes(r.View.Cluster) || r.View.Cluster.MayGrow) {
 		c.types = &typeBooks{}
 	}
 	c.cluster = r.View.Cluster
@@ -98,6 +99,7 @@ func (c *Collector) ObserveRound(r *core.Report) error {
 	c.measure(r)
 	c.gaps.add(r.GapRatio)
 	c.follow(r)
+	c.capacity.follow(r)
 	if c.types != nil {
 		c.types.follow(r)
 	}
@@ -139,6 +141,8 @@ func (c *Collector) follow(r *core.Report) {
 			c.enter(e.Spec, e.AtSeconds)
 		case core.JobFinished, core.JobFailed, core.JobCancelled:
 			c.leave(e.Job, e.AtSeconds)
+		case core.JobChanged:
+			c.edit(e.Spec, e.AtSeconds)
 		}
 	}
 	for _, j := range r.Ended {
@@ -160,6 +164,19 @@ func (c *Collector) enter(spec *core.JobSpec, atSeconds float64) {
 	job := &c.records[spec.ID]
 	job.spec = spec
 	job.demanded = c.demand.add(spec.Requested, 1, atSeconds)
+}
+
+// edit changes the demand of a job that its owner edited.
+func (c *Collector) edit(spec *core.JobSpec, atSeconds float64) {
+	job := &c.records[spec.ID]
+	if job.left {
+		return
+	}
+	if c.truth != nil {
+		spec = c.truth(spec)
+	}
+	c.demand.add(spec.Requested-job.spec.Requested, 0, atSeconds)
+	job.spec = spec
 }
 
 // leave ends the demand of a job.
@@ -221,7 +238,7 @@ func (c *Collector) close(unfinishedJobs []*core.Job, endSeconds float64) *share
 			c.types.finish(j, endSeconds)
 		}
 	}
-	return newShares(c.cluster, c.alone, c.startPause)
+	return newShares(c.cluster, &c.capacity, c.alone, c.startPause)
 }
 
 // SoFar sums up as Finish would if the run ended now, and leaves the collector and its files as they are.

@@ -78,15 +78,69 @@ func (c *Collector) writeEvent(r *core.Report, e *core.Event) error {
 			l = l.text("message", e.Message)
 		}
 		return l.end(c.decisions)
-	case core.NodeChanged:
-		return startLine(c.decisions, r.View.Round, e.AtSeconds).
-			text("node", r.View.Cluster.Nodes[e.Node].Name).
-			text("event", e.Kind.String()).
-			text("health", e.Health.String()).
-			end(c.decisions)
-	default:
+	case core.NodeChanged, core.NodeAdded, core.NodeRemoved:
+		return c.writeNode(r, e)
+	case core.JobStarting, core.JobStarted, core.JobShrunk, core.DevicesReleased, core.JobChanged:
+		return c.writeStart(r, e)
+	case core.JobSubmitted:
+		if e.Held != nil {
+			return c.writeStart(r, e)
+		}
 		return nil // submissions are in jobs.csv
+	default:
+		return nil
 	}
+}
+
+// writeNode writes what became of a node.
+func (c *Collector) writeNode(r *core.Report, e *core.Event) error {
+	n := &r.View.Cluster.Nodes[e.Node]
+	l := startLine(c.decisions, r.View.Round, e.AtSeconds).
+		text("node", n.Name).
+		text("event", e.Kind.String())
+	unusable := e.Unusable
+	switch e.Kind {
+	case core.NodeAdded:
+		l = l.text("accelerator", e.Added.Accelerator).count("devices", e.Added.Devices).text("health", e.Added.Health.String())
+		unusable = e.Added.Unusable
+	case core.NodeChanged:
+		l = l.text("health", e.Health.String())
+	}
+	if unusable &= core.FirstDevices(n.Devices); unusable != 0 {
+		l = append(l.key("unusable"), '"')
+		l = append(appendDevices(l, unusable), '"')
+	}
+	return l.end(c.decisions)
+}
+
+// writeStart writes how far a job is with devices that it was given or lost, and that its owner edited it.
+func (c *Collector) writeStart(r *core.Report, e *core.Event) error {
+	l := startLine(c.decisions, r.View.Round, e.AtSeconds).
+		text("job", c.jobName(e.Job)).
+		text("event", e.Kind.String())
+	seats := e.Seats
+	if e.Held != nil {
+		seats = e.Held.Seats
+	}
+	if e.Cause != core.CauseUnknown {
+		l = l.text("cause", e.Cause.String())
+	}
+	if e.Message != "" {
+		l = l.text("message", e.Message)
+	}
+	if e.Kind == core.JobChanged {
+		l = l.count("min_replicas", e.Spec.MinReplicas).count("max_replicas", e.Spec.MaxReplicas).number("weight", e.Spec.Weight)
+		if e.Spec.Suspended {
+			l = append(l.key("suspended"), "true"...)
+		}
+	}
+	if len(seats) > 0 {
+		l = l.count("replicas", core.Replicas(seats)).seats(r.View.Cluster, seats)
+	}
+	if e.Held != nil {
+		l = l.tuning(e.Held.Tuning)
+	}
+	return l.end(c.decisions)
 }
 
 func (c *Collector) writeVerdict(r *core.Report, v *core.Verdict) error {

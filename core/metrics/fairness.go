@@ -15,7 +15,7 @@ import (
 //	themis  its requested replicas, divided by the jobs in the system over the devices there are
 //	sia     as many devices as there are for each job in the system, of the mix of types that the cluster has
 //
-// The requests and the jobs are averaged over the job's life. Above 1 the job got less than its share.
+// The requests, the jobs and the devices are averaged over the job's life. Above 1 the job got less than its share.
 
 // unfairAbove is 1 with room for rounding, so that a job that was never held up is not called unfair.
 const unfairAbove = 1 + 1e-9
@@ -62,20 +62,20 @@ func ExclusiveSeconds(s *core.JobSpec) (seconds float64, known bool) {
 
 // shares tell what a completed job would have got of the cluster, had it been shared fairly.
 type shares struct {
-	cluster *core.Cluster
-	devices []int // by AcceleratorID
-	total   int
-	alone   Alone // nil when only declared run times are known
-	pause   func(core.JobID) float64
+	cluster  *core.Cluster
+	capacity *capacity
+	devices  []int // by AcceleratorID, at the end
+	alone    Alone // nil when only declared run times are known
+	pause    func(core.JobID) float64
 }
 
-func newShares(c *core.Cluster, alone Alone, pause func(core.JobID) float64) *shares {
+func newShares(c *core.Cluster, k *capacity, alone Alone, pause func(core.JobID) float64) *shares {
 	if pause == nil {
 		pause = func(core.JobID) float64 { return 0 }
 	}
-	s := &shares{cluster: c, alone: alone, pause: pause}
+	s := &shares{cluster: c, capacity: k, alone: alone, pause: pause}
 	if c != nil {
-		s.devices, s.total = devicesByType(c), c.Devices()
+		s.devices = devicesByType(c)
 	}
 	return s
 }
@@ -94,40 +94,44 @@ func (s *shares) of(r *record) fairness {
 	unknown := math.NaN()
 	f := fairness{jobsMean: unknown, exclusive: unknown, fair: unknown, rho: unknown, themis: unknown, sia: unknown}
 	jct := r.jct()
-	if !(jct > 0) || s.total == 0 {
+	if !(jct > 0) {
+		return f
+	}
+	there, total := s.capacity.mean(s.devices, r.spec.SubmitSeconds, r.finish)
+	if total == 0 {
 		return f
 	}
 	f.jobsMean = r.demanded.jobSeconds / jct
 	if declared, known := ExclusiveSeconds(r.spec); known {
 		f.exclusive = declared
 	} else {
-		f.exclusive = s.aloneOn(r.spec, float64(r.spec.Requested), 0)
+		f.exclusive = s.aloneOn(r.spec, there, float64(r.spec.Requested), 0)
 	}
-	f.rho = jct / (f.exclusive * max(1, r.demanded.deviceSeconds/jct/float64(s.total)))
-	f.themis = jct / (f.exclusive * max(1, f.jobsMean/float64(s.total)))
-	f.fair = s.aloneOn(r.spec, float64(s.total)/f.jobsMean, s.pause(r.spec.ID))
+	f.rho = jct / (f.exclusive * max(1, r.demanded.deviceSeconds/jct/total))
+	f.themis = jct / (f.exclusive * max(1, f.jobsMean/total))
+	f.fair = s.aloneOn(r.spec, there, total/f.jobsMean, s.pause(r.spec.ID))
 	f.sia = jct / f.fair
 	return f
 }
 
 // aloneOn is the time that a job takes alone on so many devices, after a pause, averaged over the types that it can run
-// on by the devices that the cluster has of each. NaN when that is not known.
-func (s *shares) aloneOn(spec *core.JobSpec, devices, pause float64) float64 {
+// on by the devices that are there of each. NaN when that is not known.
+func (s *shares) aloneOn(spec *core.JobSpec, there []float64, devices, pause float64) float64 {
 	if s.alone == nil {
 		return math.NaN()
 	}
-	sum, weight := 0.0, 0
-	for t, n := range s.devices {
+	sum, weight := 0.0, 0.0
+	for t, n := range there {
 		accelerator := core.AcceleratorID(t)
 		if !spec.CanRunOn(s.cluster, accelerator) {
 			continue
 		}
 		if seconds := s.between(spec.ID, accelerator, devices, pause); !math.IsInf(seconds, 1) {
-			sum += float64(n) * seconds
+			sum += n * seconds
 			weight += n
 		}
 	}
-	return sum / float64(weight)
+	return sum / weight
 }
 
 // between interpolates the time on a fraction of devices linearly. Less than one device is one for part of the time.

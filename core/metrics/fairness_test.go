@@ -117,7 +117,7 @@ func TestFairness(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := record{spec: &tc.spec, finish: 150, outcome: completed, demanded: demanded{tc.devices * 150, tc.n * 150}}
-			got := newShares(twoTypes(), tc.alone, func(core.JobID) float64 { return tc.pause }).of(&r)
+			got := newShares(twoTypes(), &capacity{}, tc.alone, func(core.JobID) float64 { return tc.pause }).of(&r)
 			near := gocmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 || math.IsNaN(a) && math.IsNaN(b) })
 			if diff := gocmp.Diff(tc.want, got, gocmp.AllowUnexported(fairness{}), near); diff != "" {
 				t.Errorf("fairness (-want,+got):\n%s", diff)
@@ -213,7 +213,7 @@ func TestThemisAsPublished(t *testing.T) {
 			if err := c.ObserveRound(&core.Report{View: &core.View{Cluster: cluster}, Events: events, Ended: jobs}); err != nil {
 				t.Fatal(err)
 			}
-			shares := newShares(cluster, nil, nil)
+			shares := newShares(cluster, &capacity{}, nil, nil)
 			var errs []float64
 			for i := range jobs {
 				got := shares.of(&c.records[i]).themis

@@ -54,7 +54,7 @@ func (c *Collector) summarise(shares *shares, endSeconds float64) *Summary {
 	s.JCTSeconds, s.QueueingSeconds = Describe(jcts), Describe(queueing)
 	s.MakespanSeconds, s.UtilizationRatio = Number(lastEnd-firstSubmit), unknown
 	if s.MakespanSeconds.Known() {
-		s.UtilizationRatio = Number(attained / (float64(shares.total) * (lastEnd - firstSubmit)))
+		s.UtilizationRatio = Number(attained / c.capacity.total(shares.devices, firstSubmit, lastEnd))
 	}
 	s.GPUHours = Number(attained / 3600)
 	s.Restarts.Mean = Number(float64(s.Restarts.Total) / float64(started))
@@ -64,7 +64,7 @@ func (c *Collector) summarise(shares *shares, endSeconds float64) *Summary {
 		described := sia.describe()
 		s.Fairness.Sia = &described
 	}
-	s.Accelerators = c.acceleratorUse(s.MakespanSeconds)
+	s.Accelerators = c.acceleratorUse(firstSubmit, lastEnd)
 	s.GapRatio = c.gaps.describe()
 	s.DecisionSeconds = c.decisionSeconds()
 	return s

@@ -46,16 +46,23 @@ type health struct {
 	state string
 }
 
+// The states of a node that is not part of the cluster yet, or no more.
+const notJoined, gone = "not joined", "gone"
+
 // awaitsRound is the reason of a job for which no round was held since its submission.
 const awaitsRound = "awaits_round"
 
 // A decision is a line of decisions.jsonl.
 type decision struct {
-	At        float64     `json:"t_s"`
-	Job       string      `json:"job"`
-	Node      string      `json:"node"`
-	Health    string      `json:"health"`
-	Event     string      `json:"event"`
+	At     float64 `json:"t_s"`
+	Job    string  `json:"job"`
+	Node   string  `json:"node"`
+	Health string  `json:"health"`
+	Event  string  `json:"event"`
+
+	Accelerator string `json:"accelerator"`
+	Devices     int    `json:"devices"`
+
 	Verdict   string      `json:"verdict"`
 	Action    string      `json:"action"`
 	Reason    string      `json:"reason"`
@@ -111,8 +118,17 @@ func (r *Run) readDecisions(in io.Reader) error {
 
 func (h *history) add(d *decision) {
 	h.latest = max(h.latest, d.At)
-	if d.Event == "node_changed" {
+	switch d.Event {
+	case "node_changed":
 		h.run.healths = append(h.run.healths, health{h.run.node(d.Node), d.At, d.Health})
+		return
+	case "node_added":
+		at := h.run.node(d.Node)
+		h.run.nodes[at].accelerator, h.run.nodes[at].devices = d.Accelerator, min(max(d.Devices, 1), 64)
+		h.run.healths = append(h.run.healths, health{at, 0, notJoined}, health{at, d.At, d.Health})
+		return
+	case "node_removed":
+		h.run.healths = append(h.run.healths, health{h.run.node(d.Node), d.At, gone})
 		return
 	}
 	job, known := h.rows[d.Job]
@@ -139,7 +155,7 @@ func (h *history) add(d *decision) {
 	case d.Action == "stop":
 		h.end(job, d.At, "preempted")
 		h.wait(job, d.At, d.Reason, nil, nil)
-	case d.Action == "start", d.Action == "move":
+	case d.Action == "start", d.Action == "move", d.Event == "job_submitted", d.Event == "job_shrunk" && h.open[job] > 0:
 		h.begin(job, d)
 	case d.Action == "tune" && h.open[job] > 0:
 		s := &h.run.stays[h.open[job]-1]
@@ -305,13 +321,18 @@ func (r *Run) readHealths(t *table) error {
 	start, errStart := t.numbers("start_s")
 	devices, errDevices := t.numbers("devices")
 	accelerator, state := t.text("accelerator"), t.text("health")
-	r.healths = nil
+	r.healths = slices.DeleteFunc(r.healths, func(h health) bool { return h.state != gone }) // of that, nodes.csv has no row
+	seen := map[int]bool{}
 	for i, name := range t.text("node") {
 		at := r.node(name)
 		r.nodes[at].accelerator = cmp.Or(accelerator[i], r.nodes[at].accelerator)
 		if d := int(zeroed(devices[i])); d > 0 {
 			r.nodes[at].devices = min(d, 64)
 		}
+		if !seen[at] && start[i] > 0 {
+			r.healths = append(r.healths, health{at, 0, notJoined})
+		}
+		seen[at] = true
 		if (state[i] != "ready" || start[i] > 0) && !math.IsNaN(start[i]) {
 			r.healths = append(r.healths, health{at, start[i], state[i]})
 		}

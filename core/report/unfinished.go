@@ -185,7 +185,7 @@ func (h *history) enter(name string) int {
 func (h *history) derive(job int, d *decision) {
 	j := &h.run.Jobs
 	switch {
-	case d.Action == "start" && math.IsNaN(j.first[job]):
+	case (d.Action == "start" || d.Event == "job_submitted") && math.IsNaN(j.first[job]):
 		j.first[job] = d.At
 	case d.Verdict == "reject":
 		j.outcome[job] = "rejected"

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -31,20 +32,50 @@ func (c *Config) checkRounds(intervalSeconds float64, onEvents bool) core.Diagno
 }
 
 // states are the names of what a node event can lead to, by core.Health.
-var states = []string{core.Ready.String(), core.Draining.String(), core.Down.String()}
+var states = []string{core.Ready.String(), core.Draining.String(), core.Down.String(), core.Gone.String()}
 
-// checkNodeEvents refuses events on nodes that the cluster does not have, and to states that no node has.
-func (c *Config) checkNodeEvents(cluster *core.Cluster) core.Diagnostics {
+// healthOf is the health that a node event leads to.
+func healthOf(state string) core.Health {
+	if state == core.Gone.String() {
+		return core.Gone
+	}
+	return core.Health(slices.Index(states, state))
+}
+
+// checkNodes refuses nodes that join by a name that there is, events on nodes that the cluster never has, or not yet, and to
+// states that no node has.
+func (c *Config) checkNodes(cluster *core.Cluster) core.Diagnostics {
 	var ds core.Diagnostics
-	known := make(map[string]bool, len(cluster.Nodes))
+	readyAt := make(map[string]time.Duration, len(cluster.Nodes))
 	for i := range cluster.Nodes {
-		known[cluster.Nodes[i].Name] = true
+		readyAt[cluster.Nodes[i].Name] = 0
+	}
+	for i := range c.JoiningNodes {
+		g := &c.JoiningNodes[i]
+		for k := range g.count() {
+			name := g.nodeName(k)
+			if _, taken := readyAt[name]; taken {
+				ds = append(ds, core.Diagnostic{
+					Path:    fmt.Sprintf("joining_nodes[%d].name", i),
+					Summary: fmt.Sprintf("there is a node %q already", name), Hint: "a name is used once, also after its node has gone",
+				})
+				break
+			}
+			readyAt[name] = g.At + g.Provisioning
+		}
 	}
 	for i, e := range c.NodeEvents {
-		if !known[e.Node] {
+		ready, known := readyAt[e.Node]
+		switch {
+		case !known:
 			ds = append(ds, core.Diagnostic{
 				Path:    fmt.Sprintf("node_events[%d].node", i),
-				Summary: fmt.Sprintf("unknown node %q", e.Node), Hint: nodeHint(e.Node, cluster),
+				Summary: fmt.Sprintf("unknown node %q", e.Node), Hint: c.nodeHint(e.Node, cluster),
+			})
+		case e.At < ready:
+			ds = append(ds, core.Diagnostic{
+				Path:    fmt.Sprintf("node_events[%d].at", i),
+				Summary: fmt.Sprintf("node %q is not ready before %v", e.Node, ready), Hint: "it joins then, or is provisioned until then",
 			})
 		}
 		if !slices.Contains(states, e.To) {
@@ -60,10 +91,15 @@ func (c *Config) checkNodeEvents(cluster *core.Cluster) core.Diagnostics {
 // mostListed is how many nodes a hint names; clusters may have thousands.
 const mostListed = 16
 
-func nodeHint(name string, c *core.Cluster) string {
-	names := make([]string, len(c.Nodes))
-	for i := range c.Nodes {
-		names[i] = c.Nodes[i].Name
+func (c *Config) nodeHint(name string, cluster *core.Cluster) string {
+	names := make([]string, len(cluster.Nodes))
+	for i := range cluster.Nodes {
+		names[i] = cluster.Nodes[i].Name
+	}
+	for i := range c.JoiningNodes {
+		for k := range c.JoiningNodes[i].count() {
+			names = append(names, c.JoiningNodes[i].nodeName(k))
+		}
 	}
 	if len(names) <= mostListed {
 		return core.SuggestHint(name, "nodes", names)

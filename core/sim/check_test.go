@@ -127,8 +127,8 @@ func TestCheck(t *testing.T) {
 		"an event on a mistyped node":     {Config{NodeEvents: event("no", "down")}, 2, core.RoundOptions{}, core.Diagnostics{{Path: "node_events[0].node", Summary: `unknown node "no"`, Hint: `did you mean "n0"? valid nodes: n0, n1`}}},
 		"the same in a large cluster":     {Config{NodeEvents: event("n1000", "down")}, 120, core.RoundOptions{}, core.Diagnostics{{Path: "node_events[0].node", Summary: `unknown node "n1000"`, Hint: `did you mean "n100"?`}}},
 		"one that is far from any":        {Config{NodeEvents: event("rack-seven", "down")}, 120, core.RoundOptions{}, core.Diagnostics{{Path: "node_events[0].node", Summary: `unknown node "rack-seven"`, Hint: `the cluster has 120 nodes, from "n0" to "n119"`}}},
-		"a state that no node has":        {Config{NodeEvents: event("n0", "dwon")}, 1, core.RoundOptions{}, core.Diagnostics{{Path: "node_events[0].to", Summary: `unknown state "dwon"`, Hint: `did you mean "down"? valid states: ready, draining, down`}}},
-		"neither the node nor the state":  {Config{NodeEvents: event("a", "b")}, 1, core.RoundOptions{}, core.Diagnostics{{Path: "node_events[0].node", Summary: `unknown node "a"`, Hint: "valid nodes: n0"}, {Path: "node_events[0].to", Summary: `unknown state "b"`, Hint: "valid states: ready, draining, down"}}},
+		"a state that no node has":        {Config{NodeEvents: event("n0", "dwon")}, 1, core.RoundOptions{}, core.Diagnostics{{Path: "node_events[0].to", Summary: `unknown state "dwon"`, Hint: `did you mean "down"? valid states: ready, draining, down, gone`}}},
+		"neither the node nor the state":  {Config{NodeEvents: event("a", "b")}, 1, core.RoundOptions{}, core.Diagnostics{{Path: "node_events[0].node", Summary: `unknown node "a"`, Hint: "valid nodes: n0"}, {Path: "node_events[0].to", Summary: `unknown state "b"`, Hint: "valid states: ready, draining, down, gone"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &core.Cluster{}
@@ -140,7 +140,7 @@ func TestCheck(t *testing.T) {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 			_, err := o.Open(context.Background(), cluster, &workload.Workload{})
-			if refuses := len(tc.config.checkNodeEvents(cluster)) > 0; (err != nil) != refuses {
+			if refuses := len(tc.config.checkNodes(cluster)) > 0; (err != nil) != refuses {
 				t.Errorf("opens with error %v, want one: %v", err, refuses)
 			}
 		})

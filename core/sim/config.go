@@ -26,7 +26,12 @@ type Config struct {
 	Interference        float64               `config:"interference" doc:"part of its rate that a job spanning nodes loses while another such job shares one of its nodes" min:"0" max:"1"`
 	CheckpointInterval  time.Duration         `config:"checkpoint_interval" doc:"a node failure throws a job back to its last multiple of this running time; 0 loses nothing" min:"0s"`
 	Failures            Failures              `config:"failures" doc:"random node failures"`
-	NodeEvents          []NodeEvent           `config:"node_events" doc:"scheduled failures, repairs and drains"`
+	NodeEvents          []NodeEvent           `config:"node_events" doc:"scheduled failures, repairs, drains and removals"`
+	JoiningNodes        []JoiningNodes        `config:"joining_nodes" doc:"nodes that join while the run goes on, one item for each group of equal nodes; until the last has joined, no job is rejected for being too large"`
+	StartDelay          time.Duration         `config:"start_delay" doc:"how long the replicas of a job take to begin at each start and move, free ones too; it holds its devices meanwhile, and restart_overhead comes after. A resize in place waits only for devices that are new to the job" min:"0s"`
+	StartDelaySpread    time.Duration         `config:"start_delay_spread" doc:"how much longer than start_delay that takes at most; how much is drawn evenly at each start and move" min:"0s"`
+	ReleaseDelay        time.Duration         `config:"release_delay" doc:"how long a job that is stopped, moved or interrupted still holds the devices that it loses; one that is to run on them begins afterwards, a job that restarts on its own as well. One that ends lets go at once" min:"0s"`
+	Outages             []Outage              `config:"outages" doc:"times in which the scheduler learns nothing and changes nothing, while jobs run on"`
 	MeasurementNoise    MeasurementNoise      `config:"measurement_noise" doc:"how far what jobs report of their times is off; with any, they report anew at each round"`
 	StallAfter          time.Duration         `config:"stall_after" doc:"end the run when no work was done, beyond what failures undid, and no job submitted for so long, unless node_events lie ahead; longer than any overhead" min:"1s"`
 	Publication         Publication           `config:"publication" doc:"semantics of published simulators, for reproductions only"`
@@ -68,7 +73,26 @@ type Failures struct {
 type NodeEvent struct {
 	Node string        `config:"node" doc:"name of the node"`
 	At   time.Duration `config:"at" doc:"moment, since the start of the run" min:"0s"`
-	To   string        `config:"to" doc:"state from then on: down stops its jobs at once, draining lets the next round move them" enum:"ready|draining|down"`
+	To   string        `config:"to" doc:"state from then on: down stops its jobs at once, draining lets the next round move them, gone is down for good and takes the node from the cluster" enum:"ready|draining|down|gone"`
+}
+
+// JoiningNodes are equal nodes that join the cluster at a moment.
+type JoiningNodes struct {
+	At           time.Duration `config:"at" doc:"moment, since the start of the run" min:"0s"`
+	Name         string        `config:"name" doc:"name of the node; more than one are called name-0, name-1, …"`
+	Count        int           `config:"count" doc:"number of nodes, 1 if left out" min:"0" max:"100000"`
+	Accelerator  string        `config:"accelerator" doc:"accelerator type of its devices; it may be new to the cluster"`
+	Devices      int           `config:"devices" doc:"devices on each node, 1 to 64"`
+	CPUs         float64       `config:"cpus" doc:"CPU cores of each node; recorded, no policy reads it yet" min:"0"`
+	MemoryGB     float64       `config:"memory_gb" doc:"memory of each node; recorded, no policy reads it yet" min:"0"`
+	Rack         string        `config:"rack" doc:"rack that the nodes stand in; recorded, no policy reads it yet"`
+	Provisioning time.Duration `config:"provisioning" doc:"how long the nodes are being provisioned before they are ready" min:"0s"`
+}
+
+// Outage is a time in which the backend is not available.
+type Outage struct {
+	At  time.Duration `config:"at" doc:"moment, since the start of the run; a round of that very moment is held, and what it decides comes into effect at the end" min:"0s"`
+	For time.Duration `config:"for" doc:"how long it lasts" min:"0s"`
 }
 
 // Publication names the ways in which published simulators differ from the exact default.
@@ -134,7 +158,7 @@ func (c Config) Validate() error {
 			problem("%s.overhead: must be shorter than stall_after", at)
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, c.checkGrowth()...)...)
 }
 
 // NewSimulator is the factory of the simulated backend.

@@ -19,10 +19,14 @@ type nodeEvents struct {
 	repair   float64
 	rand     *rand.Rand
 
-	planned []core.Health // by node: as the schedule says
-	failed  []bool        // by node: by chance
-	told    []core.Health // by node: as last returned
+	planned []core.Health    // by node: as the schedule says
+	failed  []bool           // by node: by chance
+	told    []core.Health    // by node: as last returned
+	joining []core.AddedNode // in the order of their ids, without their health; consumed from the front
 }
+
+// absent is the health of a node that has not joined yet.
+const absent = core.Gone + 1
 
 // nodeEvent says what a node becomes for one of the causes.
 type nodeEvent struct {
@@ -46,15 +50,18 @@ func newNodeEvents(c Config, cluster *core.Cluster, r *rand.Rand) nodeEvents {
 		ids[cluster.Nodes[i].Name] = core.NodeID(i)
 		e.planned[i] = cluster.Nodes[i].Health
 	}
+	ready := e.join(c.JoiningNodes, ids)
 	e.told = slices.Clone(e.planned)
 	for _, scheduled := range c.NodeEvents {
-		to := core.Health(slices.Index(states, scheduled.To))
-		e.schedule = append(e.schedule, nodeEvent{scheduled.At.Seconds(), ids[scheduled.Node], to})
+		e.schedule = append(e.schedule, nodeEvent{scheduled.At.Seconds(), ids[scheduled.Node], healthOf(scheduled.To)})
 	}
 	slices.SortStableFunc(e.schedule, compareNodeEvents)
 	if e.mtbf > 0 {
 		for i := range cluster.Nodes {
 			e.chance = append(e.chance, nodeEvent{e.rand.ExpFloat64() * e.mtbf, core.NodeID(i), core.Down})
+		}
+		for _, joined := range ready {
+			e.chance = append(e.chance, nodeEvent{joined.at + e.rand.ExpFloat64()*e.mtbf, joined.node, core.Down})
 		}
 		heap.Init(&e.chance)
 	}
@@ -109,7 +116,7 @@ func (e *nodeEvents) happen() nodeEvent {
 
 // health is what both causes make of a node: the worse of the two.
 func (e *nodeEvents) health(node core.NodeID) core.Health {
-	if e.failed[node] {
+	if e.failed[node] && e.planned[node] != core.Gone {
 		return core.Down
 	}
 	return e.planned[node]
@@ -133,31 +140,45 @@ func (s *Simulator) happenToNodes(at float64) bool {
 			return any
 		}
 		any = true
-		s.events = append(s.events, core.Event{
-			Kind: core.NodeChanged, AtSeconds: change.at, Node: change.node, Health: change.to,
-		})
-		if change.to == core.Down {
-			s.interruptOn(change.node, at)
+		switch {
+		case int(change.node) == len(s.cluster.Nodes):
+			s.addNode(change)
+		case change.to == core.Gone:
+			s.events = append(s.events, core.Event{Kind: core.NodeRemoved, AtSeconds: change.at, Node: change.node})
+			s.interruptOn(change.node, at, core.CauseNodeFailed)
+		default:
+			s.events = append(s.events, core.Event{
+				Kind: core.NodeChanged, AtSeconds: change.at, Node: change.node, Health: change.to,
+			})
+			if change.to == core.Down {
+				s.interruptOn(change.node, at, core.CauseUnknown)
+			}
 		}
 	}
 }
 
 // interruptOn throws every job with a seat on a node back to its last checkpoint.
-func (s *Simulator) interruptOn(node core.NodeID, at float64) {
+func (s *Simulator) interruptOn(node core.NodeID, at float64, cause core.Cause) {
 	hit := slices.DeleteFunc(slices.Clone(s.running), func(j *simJob) bool {
 		return !slices.ContainsFunc(j.seats, func(seat core.Seat) bool { return seat.Node == node })
 	})
 	for _, j := range hit {
-		s.advance(j, at)
-		if every := s.config.CheckpointInterval.Seconds(); every > 0 {
-			s.rewind(j, math.Mod(max(at-j.pausedUntil, 0), every))
-		}
-		s.unseat(j)
-		e := j.progressed(at)
-		e.Kind = core.JobInterrupted
-		s.events = append(s.events, e)
+		s.events = append(s.events, s.interrupt(j, at, cause))
 	}
 	s.disturb(at, &s.events)
+}
+
+// interrupt throws a job back to its last checkpoint.
+func (s *Simulator) interrupt(j *simJob, at float64, cause core.Cause) core.Event {
+	s.advance(j, at)
+	if every := s.config.CheckpointInterval.Seconds(); every > 0 {
+		s.rewind(j, math.Mod(max(at-j.pausedUntil, 0), every))
+	}
+	s.leave(j, at, nil)
+	s.unseat(j)
+	e := j.progressed(at)
+	e.Kind, e.Cause = core.JobInterrupted, cause
+	return e
 }
 
 // rewind takes back what a job did in the last seconds, but not what it had done when it was started.

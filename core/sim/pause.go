@@ -5,12 +5,13 @@ import (
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
-// StartPause is how many seconds a job pauses when it first starts.
+// StartPause is how many seconds a job pauses when it first starts, on average.
 func (s *Simulator) StartPause(id core.JobID) float64 {
+	delay := s.config.StartDelay.Seconds() + s.config.StartDelaySpread.Seconds()/2
 	if s.config.FreeFirstStart {
-		return 0
+		return delay
 	}
-	return s.overheadOf(&s.workload[id])
+	return delay + s.overheadOf(&s.workload[id])
 }
 
 // overheadOf is how many seconds a job pauses at a start or move.

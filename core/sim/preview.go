@@ -16,7 +16,9 @@ func (o *opener) Preview(ctx context.Context, snapshot string, c *core.Cluster, 
 	if snapshot != "" {
 		return nil, errors.New("a simulation leaves no snapshot to plan on")
 	}
-	world, err := o.Open(ctx, c, w)
+	available := *o
+	available.config.Outages = nil
+	world, err := available.Open(ctx, c, w)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,10 @@ type simJob struct {
 	ended           bool
 	changed         int // round of the last change
 
+	kept      []core.Seat // of its devices those that it held before holdsFrom
+	holdsFrom float64     // it holds seats from then on
+	runsFrom  float64     // its replicas run from then on
+
 	measuring  workload.Measurer  // nil when the model measures nothing
 	unmeasured bool               // it runs on another configuration or in another phase than it reported of
 	fresh      bool               // it has not reported since it was started or moved
@@ -137,8 +141,8 @@ func (s *Simulator) span(j *simJob, by int) {
 	if s.config.Interference == 0 || len(j.seats) < 2 {
 		return
 	}
-	if s.spanning == nil {
-		s.spanning = make([]int, len(s.cluster.Nodes))
+	if missing := len(s.cluster.Nodes) - len(s.spanning); missing > 0 {
+		s.spanning = append(s.spanning, make([]int, missing)...)
 	}
 	for _, seat := range j.seats {
 		s.spanning[seat.Node] += by

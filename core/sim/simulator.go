@@ -26,18 +26,19 @@ func (o *opener) Capabilities() []core.Capability {
 
 // Check refuses publication options that need rounds of another kind, and events on nodes that there are not.
 func (o *opener) Check(c *core.Cluster, r core.RoundOptions) core.Diagnostics {
-	return append(o.config.checkRounds(r.IntervalSeconds, r.OnEvents), o.config.checkNodeEvents(c)...)
+	return append(o.config.checkRounds(r.IntervalSeconds, r.OnEvents), o.config.checkNodes(c)...)
 }
 
 // Open starts the virtual clock over a cluster and a workload.
 func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
-	if err := o.config.checkNodeEvents(c).Err(); err != nil {
+	if err := o.config.checkNodes(c).Err(); err != nil {
 		return nil, err
 	}
 	if err := checkEnds(w).Err(); err != nil {
 		return nil, err
 	}
-	s := &Simulator{config: o.config, cluster: c, workload: w.Jobs, jobs: make([]*simJob, len(w.Jobs))}
+	s := &Simulator{config: o.config, seen: c, workload: w.Jobs, jobs: make([]*simJob, len(w.Jobs)), owed: math.Inf(1)}
+	s.cluster = &core.Cluster{Accelerators: slices.Clone(c.Accelerators), Nodes: slices.Clone(c.Nodes)}
 	s.overheads = make(map[string]float64, len(o.config.ApplicationOverhead))
 	for _, a := range o.config.ApplicationOverhead {
 		s.overheads[a.Application] = a.Overhead.Seconds()
@@ -50,6 +51,11 @@ func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) 
 		return measures
 	})
 	s.nodes = newNodeEvents(o.config, c, o.settings.Rand)
+	c.MayGrow = len(s.nodes.joining) > 0
+	s.outages = sortedOutages(o.config.Outages)
+	if o.config.StartDelaySpread > 0 {
+		s.delays = core.NewRand(o.settings.Seed, o.settings.ID+"/start_delay")
+	}
 	return s, nil
 }
 
@@ -70,7 +76,8 @@ func checkEnds(w *workload.Workload) (found core.Diagnostics) {
 // Simulator is a core.Backend over virtual time.
 type Simulator struct {
 	config  Config
-	cluster *core.Cluster
+	cluster *core.Cluster // as it is
+	seen    *core.Cluster // as the pipeline knows it
 	nodes   nodeEvents
 
 	workload  []workload.Job     // in order of submission
@@ -89,6 +96,16 @@ type Simulator struct {
 	events   []core.Event
 	notes    []core.Event // consequences of Apply, told with the next observation
 	spanning []int        // by node: jobs that span nodes and hold devices there; nil without interference
+
+	starting []*simJob  // jobs with devices whose replicas do not run yet
+	leaving  []leaving  // devices that jobs lost and still hold, by time
+	delays   *rand.Rand // of starts; nil without
+
+	outages     []outage  // by time
+	toldOutages int       // of them
+	appliesAt   float64   // end of the outage in which changes were to be applied
+	owed        float64   // moment of a round that an outage kept from being told; +Inf for none
+	wake        core.Wake // as last asked for
 }
 
 var _ core.Backend = (*Simulator)(nil)
@@ -110,7 +127,11 @@ func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, er
 	case backToBack:
 		advance = s.advanceBackToBack
 	}
+	s.wake = w
 	now, err := advance(ctx, w)
+	if err == nil {
+		err = s.unavailable(now)
+	}
 	if err != nil {
 		s.notes = append(s.notes, s.events...) // nothing is lost when the context ended
 		return core.Observation{}, err
@@ -118,13 +139,14 @@ func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, er
 	if s.config.Publication.Progress != perRound {
 		s.reportAll(now)
 	}
-	s.now, s.begun = now, true
+	s.now, s.begun, s.owed = now, true, math.Inf(1)
 	return core.Observation{NowSeconds: now, Events: s.events}, nil
 }
 
 // advanceByEvents goes from event to event until one of them, or the wake-up, calls for a round.
 func (s *Simulator) advanceByEvents(ctx context.Context, w core.Wake) (float64, error) {
-	due, happened := s.onGrid(w.BySeconds, w), false
+	due, happened := min(s.onGrid(w.BySeconds, w), s.owed), !math.IsInf(s.owed, 1)
+	due = s.available(due, w)
 	for {
 		at := s.nextEvent()
 		if report := s.nextReport(w); report < due {
@@ -139,7 +161,7 @@ func (s *Simulator) advanceByEvents(ctx context.Context, w core.Wake) (float64, 
 		if err := ctx.Err(); err != nil && !happened { // what happened is told
 			return 0, err
 		}
-		if wakes := s.happen(at, w); wakes <= due {
+		if wakes := s.available(s.happen(at, w), w); wakes <= due {
 			due, happened = wakes, true
 		}
 	}
@@ -154,7 +176,7 @@ func (s *Simulator) nextEvent() float64 {
 	if len(s.queue) > 0 {
 		at = min(at, s.queue[0].nextAt)
 	}
-	return at
+	return min(at, s.nextStart())
 }
 
 // happen lets everything of one moment happen, and returns when that wakes the pipeline.
@@ -171,6 +193,9 @@ func (s *Simulator) happen(at float64, w core.Wake) (wakes float64) {
 		} else if w.IntervalSeconds > 0 {
 			wakes = min(wakes, s.onGrid(at, w))
 		}
+	}
+	if s.letGo(at) || s.begin(at) {
+		wakes = moment
 	}
 	if s.happenToNodes(at) {
 		wakes = moment
@@ -230,24 +255,38 @@ func (s *Simulator) works(before float64) bool {
 	})
 }
 
-// Apply carries out the changes of a round at the moment of the last observation.
+// Apply carries out the changes of a round at the moment of the last observation, or at the end of an outage that began then.
 func (s *Simulator) Apply(_ context.Context, changes []core.Change) error {
+	late, err := s.failToApply()
+	if err != nil {
+		return err
+	}
 	for i := range changes {
-		c := &changes[i]
-		if c.Job < 0 || int(c.Job) >= s.arrived {
+		if c := &changes[i]; c.Job < 0 || int(c.Job) >= s.arrived {
 			return fmt.Errorf("%v job %d, which was never submitted", c.Action, c.Job)
 		}
+	}
+	s.vacate(changes)
+	for i := range changes {
+		c := &changes[i]
 		j := s.jobs[c.Job]
-		if j == nil || c.Round > 0 && c.Round <= j.changed {
+		if void(j, c) {
 			continue
 		}
 		j.changed = c.Round
+		if late && j.seats == nil && c.Action != core.Start && c.Action != core.Discard {
+			continue // it lost its devices meanwhile
+		}
+		seated := gives(j, c)
 		if c.Action == core.Discard {
 			s.end(j)
 			continue
 		}
 		s.carryOut(j, c)
 		s.notes = append(s.notes, j.progressed(s.now))
+		if seated {
+			s.noteStart(j)
+		}
 	}
 	if len(changes) > 0 {
 		s.disturb(s.now, &s.notes)
@@ -269,7 +308,8 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 		if core.SameSeats(j.seats, c.Seats) && j.running.Tuning.Equal(c.Tuning) {
 			return // applied before
 		}
-		j.pausedUntil = s.pauseUntil(j, c.Seats)
+		from := s.startOf(j, c.Seats)
+		j.pausedUntil = s.pauseUntil(j, c.Seats, from)
 		s.unseat(j)
 		j.seats, j.running.Tuning = c.Seats, c.Tuning
 		j.running.Replicas = core.Replicas(c.Seats)
@@ -281,23 +321,26 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 		j.started, j.progressAtStart, j.unmeasured, j.fresh = true, j.progress, true, true
 		at, _ := slices.BinarySearchFunc(s.running, j, compareJobs)
 		s.running = slices.Insert(s.running, at, j)
+		if j.runsFrom = from; from > s.now {
+			s.starting = append(s.starting, j)
+		}
 		s.span(j, +1)
 	}
 	s.schedule(j)
 }
 
-// pauseUntil is when a job works on other seats than it has: a restart begins anew, a resize in place only prolongs what
-// is left of a pause.
-func (s *Simulator) pauseUntil(j *simJob, seats []core.Seat) float64 {
+// pauseUntil is when a job works on other seats than it has, whose replicas run from a moment on: a restart begins anew, a
+// resize in place only prolongs what is left of a pause.
+func (s *Simulator) pauseUntil(j *simJob, seats []core.Seat, from float64) float64 {
 	switch {
 	case !j.started && s.config.FreeFirstStart:
-		return s.now
+		return from
 	case s.config.Publication.Moves == freeAlike && s.alike(j.seats, seats):
 		return j.pausedUntil
-	case s.config.Resize.InPlace && shareDevice(j.seats, seats):
-		return max(j.pausedUntil, s.now+min(s.config.Resize.Overhead.Seconds(), j.overhead))
+	case s.inPlace(j, seats):
+		return max(j.pausedUntil, from+min(s.config.Resize.Overhead.Seconds(), j.overhead))
 	default:
-		return s.now + j.overhead
+		return from + j.overhead
 	}
 }
 
@@ -323,6 +366,7 @@ func (s *Simulator) unseat(j *simJob) {
 	s.span(j, -1)
 	j.seats = nil
 	j.rate = 0
+	s.starting = slices.DeleteFunc(s.starting, func(o *simJob) bool { return o == j })
 	at, _ := slices.BinarySearchFunc(s.running, j, compareJobs)
 	s.running = slices.Delete(s.running, at, at+1)
 	if j.heapIndex >= 0 {

@@ -42,7 +42,14 @@ func (b *nodeBooks) set(id core.NodeID, h core.Health, at float64) {
 	}
 }
 
-// finish writes the rows of every node up to the end of the run.
+// add takes in a node that joined, unless it was there when the run began.
+func (b *nodeBooks) add(e *core.Event) {
+	if int(e.Node) == len(b.nodes) {
+		b.nodes = append(b.nodes, []change{{e.AtSeconds, e.Added.Health}})
+	}
+}
+
+// finish writes the rows of every node up to the end of the run. One that is gone has no row from then on.
 func (b *nodeBooks) finish(end float64) error {
 	for i, changes := range b.nodes {
 		for k := range changes {
@@ -50,7 +57,7 @@ func (b *nodeBooks) finish(end float64) error {
 			if k+1 < len(changes) {
 				until = min(end, changes[k+1].at)
 			}
-			if k > 0 && changes[k].at >= until {
+			if k > 0 && changes[k].at >= until || changes[k].health == core.Gone {
 				continue
 			}
 			if err := b.write(&b.cluster.Nodes[i], changes[k], until); err != nil {

@@ -128,7 +128,7 @@ func parseSeats(text string) (seats []Seat, ok bool) {
 func ReadNodes(r io.Reader, file string) ([]NodeHealth, error) {
 	t := openTable(r, file, nodesHeader)
 	var list []NodeHealth
-	healths := []string{core.Ready.String(), core.Draining.String(), core.Down.String()}
+	healths := []string{core.Ready.String(), core.Draining.String(), core.Down.String(), core.Provisioning.String()}
 	for t.next() {
 		list = append(list, NodeHealth{
 			Node: strings.Clone(t.text(0)), Accelerator: strings.Clone(t.text(1)), Devices: t.count(2, 1, core.MaxDevicesPerNode),

@@ -29,6 +29,7 @@ type Recorder struct {
 
 	jobs    []holding // by JobID
 	pending []core.JobID
+	gone    []core.NodeID
 	counts  counts // after the steps so far, in the order in which they were told
 }
 
@@ -89,7 +90,7 @@ func (r *Recorder) file(w io.Writer, header string) *bufio.Writer {
 func (r *Recorder) ObserveRound(report *core.Report) error {
 	now := report.View.NowSeconds
 	for i := range report.Events {
-		r.takeEvent(&report.Events[i])
+		r.takeEvent(&report.Events[i], now)
 	}
 	for _, j := range report.Ended {
 		if j.State == core.Rejected {
@@ -103,17 +104,34 @@ func (r *Recorder) ObserveRound(report *core.Report) error {
 	return r.flush(now)
 }
 
-func (r *Recorder) takeEvent(e *core.Event) {
+func (r *Recorder) takeEvent(e *core.Event, now float64) {
 	switch e.Kind {
 	case core.JobSubmitted:
 		r.enter(e.Spec, e.AtSeconds)
+		if e.Held != nil {
+			h := r.holding(e.Job)
+			h.progress = e.Progress
+			r.seat(h, &core.Change{Seats: e.Held.Seats, Tuning: e.Held.Tuning}, e.AtSeconds)
+			r.train(h, e.AtSeconds, e.Rate, e.FromSeconds)
+		}
+	case core.JobShrunk:
+		if h := r.holding(e.Job); h != nil && h.seats != nil {
+			h.progress = e.Progress
+			tuning := h.tuning
+			tuning.BatchByReplica = nil
+			r.seat(h, &core.Change{Seats: e.Seats, Tuning: tuning}, e.AtSeconds)
+			r.train(h, e.AtSeconds, e.Rate, e.FromSeconds)
+		}
+	case core.JobChanged:
+		if h := r.holding(e.Job); h != nil {
+			r.edit(h, e, now)
+		}
 	case core.NodeChanged:
-		if r.usage != nil {
-			r.usage.setHealth(e.Node, e.Health, e.AtSeconds)
-		}
-		if r.nodes != nil {
-			r.nodes.set(e.Node, e.Health, e.AtSeconds)
-		}
+		r.setNode(e.Node, e.Health, e.Unusable, e.AtSeconds)
+	case core.NodeAdded:
+		r.addNode(e)
+	case core.NodeRemoved:
+		r.setNode(e.Node, core.Gone, 0, e.AtSeconds)
 	case core.JobProgressed:
 		if h := r.holding(e.Job); h != nil {
 			h.progress = e.Progress
@@ -131,6 +149,46 @@ func (r *Recorder) takeEvent(e *core.Event) {
 	case core.JobCancelled:
 		r.end(e.Job, core.Cancelled, e.AtSeconds)
 	}
+}
+
+func (r *Recorder) setNode(id core.NodeID, h core.Health, unusable core.DeviceSet, at float64) {
+	if slices.Contains(r.gone, id) {
+		return // it had not heard of the end yet
+	}
+	if h == core.Gone {
+		r.gone = append(r.gone, id)
+	}
+	if r.usage != nil {
+		r.usage.setHealth(id, h, unusable, at)
+	}
+	if r.nodes != nil {
+		r.nodes.set(id, h, at)
+	}
+}
+
+func (r *Recorder) addNode(e *core.Event) {
+	if r.usage != nil {
+		r.usage.addNode(e)
+	}
+	if r.nodes != nil {
+		r.nodes.add(e)
+	}
+}
+
+// edit notes what a job asks for since its owner edited it. One that is held back loses its devices in the round, and waits for
+// admission again.
+func (r *Recorder) edit(h *holding, e *core.Event, now float64) {
+	more := e.Spec.Requested - h.spec.Requested
+	h.spec = e.Spec
+	if more != 0 {
+		r.step(step{at: e.AtSeconds, counts: counts{demand: more}})
+	}
+	if !e.Spec.Suspended || h.state == core.Pending {
+		return
+	}
+	r.release(h, Preempted, now)
+	r.change(h, core.Pending, now, 0)
+	r.pending = append(r.pending, h.spec.ID)
 }
 
 func (r *Recorder) takeChange(c *core.Change, now float64) {

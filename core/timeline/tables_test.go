@@ -115,7 +115,7 @@ func TestReadWrongCells(t *testing.T) {
 	}{
 		"no device":      {nodes, nodesHeader + "\na,t4,0,0,1,ready", `nodes.csv:2:6: column devices is "0", want a whole number of at least 1`},
 		"too many":       {nodes, nodesHeader + "\na,t4,65,0,1,ready", `nodes.csv:2:6: column devices is "65", want a whole number of at least 1`},
-		"another health": {nodes, nodesHeader + "\na,t4,1,0,1,well", `nodes.csv:2:12: column health is "well", want one of ready, draining, down`},
+		"another health": {nodes, nodesHeader + "\na,t4,1,0,1,well", `nodes.csv:2:12: column health is "well", want one of ready, draining, down, provisioning`},
 		"twice at once":  {usage, usageHeader + "\n3,1,0,0,0,0,0,,\n3,1,0,0,0,0,0,,", `usage.csv:3:1: column at_s is "3", want a moment after that of the row before`},
 		"back in time":   {usage, usageHeader + "\n3,1,0,0,0,0,0,,\n4,1,0,0,0,0,0,,\n3.5,1,0,0,0,0,0,,", `usage.csv:4:1: column at_s is "3.5", want a moment after that of the row before`},
 		"two cells": {usage, usageHeader + "\n3,1,0,0,0,-1,0,x,", `usage.csv:2:11: column pending is "-1", want a whole number of at least 0

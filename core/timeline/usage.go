@@ -24,30 +24,37 @@ type step struct {
 // usageBooks are the use of the cluster as a step function.
 type usageBooks struct {
 	out     *bufio.Writer
-	cluster *core.Cluster
-	health  []core.Health // by NodeID
-	steps   []step        // of the round
-	is      step          // the use since its moment
-	written step          // the last row; at is -1 before the first
+	ready   []int  // devices that may be placed on, by NodeID
+	devices []int  // all of them
+	steps   []step // of the round
+	is      step   // the use since its moment
+	written step   // the last row; at is -1 before the first
 }
 
 func newUsageBooks(w *bufio.Writer, c *core.Cluster) *usageBooks {
-	u := &usageBooks{out: w, cluster: c, health: make([]core.Health, len(c.Nodes))}
+	u := &usageBooks{out: w}
 	for i := range c.Nodes {
-		u.health[i] = c.Nodes[i].Health
+		n := &c.Nodes[i]
+		u.ready, u.devices = append(u.ready, n.Usable().Count()), append(u.devices, n.Devices)
 	}
 	u.is.ready, u.written.at = c.UsableDevices(), -1
 	return u
 }
 
-func (u *usageBooks) setHealth(id core.NodeID, h core.Health, at float64) {
-	was := u.health[id]
-	u.health[id] = h
-	switch {
-	case was == core.Ready && h != core.Ready:
-		u.add(step{at: at, ready: -u.cluster.Nodes[id].Devices})
-	case was != core.Ready && h == core.Ready:
-		u.add(step{at: at, ready: u.cluster.Nodes[id].Devices})
+func (u *usageBooks) setHealth(id core.NodeID, h core.Health, unusable core.DeviceSet, at float64) {
+	n := core.Node{Devices: u.devices[id], Health: h, Unusable: unusable}
+	ready := n.Usable().Count()
+	if more := ready - u.ready[id]; more != 0 {
+		u.add(step{at: at, ready: more})
+	}
+	u.ready[id] = ready
+}
+
+// addNode takes in a node that joined, unless it was there when the run began.
+func (u *usageBooks) addNode(e *core.Event) {
+	if int(e.Node) == len(u.ready) {
+		u.ready, u.devices = append(u.ready, 0), append(u.devices, e.Added.Devices)
+		u.setHealth(e.Node, e.Added.Health, e.Added.Unusable, e.AtSeconds)
 	}
 }
 

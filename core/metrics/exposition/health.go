@@ -22,6 +22,7 @@ type Health struct {
 	mu      sync.Mutex
 	ready   bool
 	inRound bool
+	trouble error         // why the backend is not available; nil when it is
 	began   time.Duration // of the round, by the stopwatch
 }
 
@@ -48,7 +49,7 @@ func (h *Health) Ready() bool {
 func (h *Health) Alive() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.inRound {
+	if !h.inRound || h.trouble != nil { // whoever ends it for that makes nothing better
 		return nil
 	}
 	if spent := h.stopwatch() - h.began; spent > h.patience {
@@ -62,7 +63,33 @@ func (h *Health) readiness() error {
 	if err := h.Alive(); err != nil {
 		return err
 	}
+	if err := h.unavailable(); err != nil {
+		return err
+	}
 	return h.replayed()
+}
+
+// unavailable is why nothing is decided while the backend is not available.
+func (h *Health) unavailable() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.trouble != nil {
+		return fmt.Errorf("backend not available: %w", h.trouble)
+	}
+	return nil
+}
+
+// suffers notes whether a call to the backend failed because that is not available.
+func (h *Health) suffers(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was := h.trouble != nil
+	h.trouble = nil
+	if u, is := errors.AsType[*core.Unavailable](err); is {
+		h.trouble = u.Cause
+	} else if was && h.inRound {
+		h.began = h.stopwatch() // the round was held up by no fault of its own
+	}
 }
 
 func (h *Health) replayed() error {
@@ -97,8 +124,16 @@ type watched struct {
 func (w *watched) Next(ctx context.Context, wake core.Wake) (core.Observation, error) {
 	w.health.waits(w.replaying == nil || !w.replaying())
 	seen, err := w.Backend.Next(ctx, wake)
+	w.health.suffers(err)
 	if err == nil {
 		w.health.begins()
 	}
 	return seen, err
+}
+
+// Apply is part of a round.
+func (w *watched) Apply(ctx context.Context, changes []core.Change) error {
+	err := w.Backend.Apply(ctx, changes)
+	w.health.suffers(err)
+	return err
 }

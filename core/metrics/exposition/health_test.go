@@ -36,6 +36,26 @@ func TestHealth(t *testing.T) {
 			next(h, nil, true)
 			next(h, nil, false)
 		}, ok, ok, "ok"},
+		"a backend that is not available": {func(h *Health, clock *time.Duration) {
+			next(h, nil, false)
+			next(h, &core.Unavailable{Cause: io.ErrUnexpectedEOF}, false)
+			*clock += 5 * time.Hour
+		}, ok, unavailable, "backend not available: unexpected EOF"},
+		"one that is again": {func(h *Health, _ *time.Duration) {
+			next(h, &core.Unavailable{Cause: io.ErrUnexpectedEOF}, false)
+			next(h, nil, false)
+		}, ok, ok, "ok"},
+		"a round that cannot be applied": {func(h *Health, clock *time.Duration) {
+			next(h, nil, false)
+			apply(h, &core.Unavailable{Cause: io.ErrUnexpectedEOF})
+			*clock += 5 * time.Hour
+		}, ok, unavailable, "backend not available: unexpected EOF"},
+		"one that was applied at last": {func(h *Health, clock *time.Duration) {
+			next(h, nil, false)
+			apply(h, &core.Unavailable{Cause: io.ErrUnexpectedEOF})
+			*clock += 5 * time.Hour
+			apply(h, nil)
+		}, ok, ok, "ok"},
 		"in a round": {func(h *Health, clock *time.Duration) {
 			next(h, nil, false)
 			*clock += Patience
@@ -72,6 +92,12 @@ func TestHealth(t *testing.T) {
 // next is a call of Next that returns at once.
 func next(h *Health, err error, replaying bool) {
 	_, _ = h.Watch(idle{err: err}, func() bool { return replaying }).Next(context.Background(), core.Wake{})
+}
+
+func (b idle) Apply(context.Context, []core.Change) error { return b.err }
+
+func apply(h *Health, err error) {
+	_ = h.Watch(idle{err: err}, nil).Apply(context.Background(), nil)
 }
 
 func TestWaitingForARoundIsHealthy(t *testing.T) {

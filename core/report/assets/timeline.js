@@ -12,7 +12,7 @@ Q.timeline = (canvas, tip, data, horizon, choose) => {
     rows = offset[count];
     first = new Float64Array(at.length); last = new Float64Array(at.length);
     for (let i = 0; i < at.length; i++) { first[i] = start[at[i]]; last[i] = end[at[i]]; }
-    unhealthy = []; // shaded: from each change to down or draining to the next change of the node
+    unhealthy = []; // shaded: from each change to another state than ready to the next change of the node
     const open = new Map(), n = data.column('health.node'), t = data.column('health.at'), h = data.column('health.state'), states = data.value('states') || [];
     if (n) for (let i = 0; i < n.length; i++) {
       const o = open.get(n[i]);
