@@ -12,8 +12,8 @@ import (
 
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/device"
-	"github.com/quartet-sched/quartet/core/backend/local"
 )
 
 // runConfig is the embedded config that `run` takes when no file is given.
@@ -169,7 +169,7 @@ func (f *runFlags) loadReal(ctx context.Context, a *app) (*configs.Config, error
 	if err != nil {
 		return nil, err
 	}
-	_, real := opener.(*local.Opener)
+	_, real := opener.(backend.Durable)
 	if real && !f.discover && !f.sped {
 		return c, nil
 	}

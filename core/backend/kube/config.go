@@ -113,6 +113,11 @@ func (o *Opener) Open(ctx context.Context, _ *core.Cluster, w *workload.Workload
 	if err != nil {
 		return nil, err
 	}
+	if o.run.Dir != "" {
+		if err := os.MkdirAll(o.run.Dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
 	identity, err := os.Hostname()
 	if err != nil {
 		return nil, err
