@@ -44,8 +44,9 @@ func (tr *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	resource := schema.GroupVersionResource{Resource: parts[at-1]}
 	var o runtime.Object = &corev1.ConfigMap{}
+	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	if resource.Resource == "leases" {
-		o = &coordination.Lease{}
+		o, kind = &coordination.Lease{}, coordination.SchemeGroupVersion.WithKind("Lease")
 	}
 	if r.Body != nil {
 		if err := json.NewDecoder(r.Body).Decode(o); err != nil && !errors.Is(err, io.EOF) {
@@ -71,6 +72,9 @@ func (tr *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	} else if err != nil {
 		return nil, err
 	}
+	if err == nil {
+		answer.GetObjectKind().SetGroupVersionKind(kind)
+	}
 	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
@@ -84,7 +88,7 @@ func (tr *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestTransportBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := &transport{server: &server{}}
-		client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://quartet.test", Transport: tr, QPS: -1})
+		client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://quartet.test", Transport: tr, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,6 +96,12 @@ func TestTransportBlocks(t *testing.T) {
 		defer p.end()
 		o := p.options()
 		o.Client = client
+		o.Problem = func(err error) {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+				p.kill()
+			}
+		}
 		term, err := Run(p.ctx, o)
 		if err != nil {
 			t.Fatal(err)
