@@ -167,6 +167,7 @@ func (p *Pipeline) respond(ctx context.Context) error {
 
 func (p *Pipeline) admit(ctx context.Context) error {
 	s := &p.state
+	s.rejectOutgrown()
 	if len(s.pending) == 0 {
 		return nil
 	}

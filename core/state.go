@@ -304,6 +304,26 @@ func (s *state) rejectImpossible() {
 	}
 }
 
+// rejectOutgrown ends the admitted jobs without devices that became too large for the cluster, where no nodes may join.
+func (s *state) rejectOutgrown() {
+	if !s.shrunken || s.view.Cluster.MayGrow || s.view.Waiting == 0 {
+		return
+	}
+	s.countCapacity()
+	ended := len(s.report.Ended)
+	for i := range s.candidates {
+		j := s.candidates[i].Job
+		if need := s.responses[j.ID].MinReplicas; j.State == Waiting {
+			if capacity, widest := s.capacity.For(s.view.Cluster, j.JobSpec); need > capacity {
+				s.rejectFor(j, need, capacity, widest)
+			}
+		}
+	}
+	if len(s.report.Ended) > ended {
+		s.forgetEnded()
+	}
+}
+
 // countCapacity counts the devices of the cluster when nodes joined or left since the last time.
 func (s *state) countCapacity() {
 	if s.capacity.byType == nil {
