@@ -109,9 +109,10 @@ func TestAClusterThatChanges(t *testing.T) {
 		}},
 		"edited to be too large": {false, [][]core.Event{{submit(0, 0, 2)}, {
 			edited(0, 30, func(s *core.JobSpec) { s.Requested, s.MinReplicas, s.MaxReplicas = 6, 6, 6 }),
-		}}, []string{
+		}, {}}, []string{
 			"1 at 0: active [0], waiting 0, used 2; start 0 0[0,1] by placement/fake; 0 running",
 			"2 at 60: active [0], waiting 1, used 0; stop 0 preempted_by_priority by placement/fake; 0 waiting",
+			"3 at 120: active [], waiting 0, used 0; discard 0 exceeds_cluster by pipeline; 0 reject exceeds_cluster by pipeline; 0 rejected",
 		}},
 	}
 	for name, tc := range cases {

@@ -37,6 +37,7 @@ type state struct {
 	occupancy occupancy
 	missing   missing
 	shrunken  bool     // nodes left, or jobs were edited: an admitted job may be too large
+	outgrown  bool     // one that waits is, and no nodes may join: the next round rejects it
 	capacity  Capacity // counted when the first job is looked at
 	oneType   string   // id of the allocator, if it puts each job on one type
 }

@@ -7,7 +7,7 @@ import (
 
 // explainWaiting tells each admitted job without devices why, when the reason is new.
 func (s *state) explainWaiting() {
-	if s.view.Waiting == 0 {
+	if s.outgrown = false; s.view.Waiting == 0 {
 		return
 	}
 	notGranted := WaitingForDevices
@@ -27,7 +27,7 @@ func (s *state) explainWaiting() {
 		if nodesMissing {
 			s.missing.blame(s, c, &v)
 		}
-		if s.shrunken && s.view.Cluster.MayGrow {
+		if s.shrunken {
 			s.blameCapacity(c, &v)
 		}
 		if !math.IsNaN(j.FirstStart) && j.LastChange == s.view.NowSeconds && v.Reason != NodeUnavailable {
@@ -42,12 +42,16 @@ func (s *state) explainWaiting() {
 	}
 }
 
-// blameCapacity corrects a verdict about an admitted job that became too large for the cluster, to which nodes may join: nodes
-// left for good, or its owner edited it.
+// blameCapacity corrects a verdict about an admitted job that became too large for a cluster to which nodes may join: others left
+// for good, or its owner edited it.
 func (s *state) blameCapacity(c Candidate, v *Verdict) {
 	s.countCapacity()
 	need := c.Response.MinReplicas
 	if capacity, _ := s.capacity.For(s.view.Cluster, c.JobSpec); need > capacity {
+		if !s.view.Cluster.MayGrow {
+			s.outgrown = true
+			return
+		}
 		*v = Verdict{
 			Job: v.Job, Code: Defer, Reason: AwaitingNodes, By: "pipeline",
 			Wanted: float64(need), Available: float64(capacity), Unit: "devices",
