@@ -61,7 +61,9 @@ func (p *mechanism) count(v *core.View, candidates []core.Candidate) bool {
 		usable := float64(n.Usable().Count())
 		p.devices[n.Accelerator] += usable
 		p.total += usable
-		p.nodes[n.Accelerator] = max(p.nodes[n.Accelerator], n.Devices)
+		if n.Health != core.Gone {
+			p.nodes[n.Accelerator] = max(p.nodes[n.Accelerator], n.Devices-n.Unusable.Count())
+		}
 	}
 	for i := range candidates {
 		if j := &candidates[i]; j.MustStay(c, j.Response) {
