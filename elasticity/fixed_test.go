@@ -108,7 +108,7 @@ func TestFixedTellsOfANewType(t *testing.T) {
 		OneNode: []float64{1}, ManyNodes: []float64{1},
 		Types: []core.TypeTimes{{Accelerator: "t4", OneNode: []float64{4}, ManyNodes: []float64{4}}, {Accelerator: "h100", OneNode: []float64{0.5}, ManyNodes: []float64{0.5}}},
 	}
-	policy := newFixed(t, FixedConfig{Replicas: elastic})
+	policy, job := newFixed(t, FixedConfig{Replicas: elastic}), coretest.MakeJob("a").Replicas(1).StepTimes(times, 700).Obj()
 	for _, tc := range []struct {
 		cluster *core.Cluster
 		want    []float64 // on one device, by type
@@ -116,8 +116,7 @@ func TestFixedTellsOfANewType(t *testing.T) {
 		{coretest.MakeCluster().Nodes(1, "t4", 1).Obj(), []float64{0.25}},
 		{coretest.MakeCluster().Nodes(1, "t4", 1).Nodes(1, "h100", 1).Obj(), []float64{0.25, 2}},
 	} {
-		v := coretest.MakeView(tc.cluster).Jobs(coretest.MakeJob("a").Replicas(1).StepTimes(times, 700)).Obj()
-		responses, err := policy.Respond(t.Context(), v, v.Jobs)
+		responses, err := policy.Respond(t.Context(), coretest.MakeView(tc.cluster).Obj(), []*core.Job{job})
 		if err != nil {
 			t.Fatal(err)
 		}
