@@ -71,7 +71,7 @@ func (s *seater) tightest(v *core.View, t core.AcceleratorID, n int) core.NodeID
 		if node.Accelerator != t {
 			continue
 		}
-		idle := free == node.Devices-node.Unusable.Count()
+		idle := free == node.Devices
 		better := false
 		switch {
 		case free >= n:
@@ -92,8 +92,8 @@ func (s *seater) tightest(v *core.View, t core.AcceleratorID, n int) core.NodeID
 func fewestNodes(v *core.View, t core.AcceleratorID, n int) int {
 	var bySize [core.MaxDevicesPerNode + 1]int
 	for i := range v.Cluster.Nodes {
-		if node := &v.Cluster.Nodes[i]; node.Accelerator == t {
-			bySize[node.Usable().Count()]++
+		if node := &v.Cluster.Nodes[i]; node.Accelerator == t && node.Health == core.Ready {
+			bySize[node.Devices-node.Unusable.Count()]++
 		}
 	}
 	used := 0

@@ -62,7 +62,11 @@ func (p *mechanism) count(v *core.View, candidates []core.Candidate) bool {
 		p.devices[n.Accelerator] += usable
 		p.total += usable
 		if n.Health != core.Gone {
-			p.nodes[n.Accelerator] = max(p.nodes[n.Accelerator], n.Devices-n.Unusable.Count())
+			sound := n.Devices
+			if n.Unusable != 0 {
+				sound -= n.Unusable.Count()
+			}
+			p.nodes[n.Accelerator] = max(p.nodes[n.Accelerator], sound)
 		}
 	}
 	for i := range candidates {
