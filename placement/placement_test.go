@@ -178,7 +178,7 @@ func TestStrictCountsTheNodesThatAreReady(t *testing.T) {
 		"draining": {core.Draining, 0, lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
 		"down":     {core.Down, 0, lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
 		"gone":     {core.Gone, 0, lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
-		"broken":   {core.Ready, 0b0111_1000, lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
+		"broken":   {core.Ready, 0b0111_1000, lines("1: 1[0,1,2,3] 0[0,1,2,7]")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
