@@ -1,0 +1,5 @@
+//go:build noengines
+
+package main
+
+func (a *app) openCluster(*clusterFlags) (cluster, error) { return nil, errNoEngines }
