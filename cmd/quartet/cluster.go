@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"math"
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
@@ -18,8 +15,8 @@ import (
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 )
 
-// scheduler is whom the commands of people ask: the process of a run, or the API server of a Kubernetes cluster.
-type scheduler interface {
+// orders is whom the commands of people ask: the process of a run, or the API server of a Kubernetes cluster.
+type orders interface {
 	Submit(ctx context.Context, f backend.JobFile) (jobs []string, err error)
 	Cancel(ctx context.Context, job string) error
 	SetHealth(ctx context.Context, node string, h core.Health) error
@@ -31,22 +28,22 @@ type scheduler interface {
 	Close() error
 }
 
-var _ scheduler = (*control.Client)(nil)
+var _ orders = (*control.Client)(nil)
 
 // clusterPod is a pod of a job.
 type clusterPod struct{ name, run, node, devices, ranks, phase, why string }
 
 // cluster is a scheduler on Kubernetes.
 type cluster interface {
-	scheduler
+	orders
 	Everywhere() cluster
 	Pods(ctx context.Context, job string) ([]clusterPod, error)
 }
 
-// clusterFlags say which cluster is meant.
-type clusterFlags struct{ kubeconfig, context, namespace, image string }
+// kubeFlags say which cluster is meant.
+type kubeFlags struct{ kubeconfig, context, namespace, image string }
 
-func (f *clusterFlags) register(c *cobra.Command) {
+func (f *kubeFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.context, "context", "", "ask the Kubernetes cluster of this context of the kubeconfig, instead of a run")
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "ask the Kubernetes cluster of this kubeconfig, instead of a run")
 	c.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the jobs (default: that of the context)")
@@ -58,9 +55,9 @@ func (f *clusterFlags) register(c *cobra.Command) {
 }
 
 // meant reports whether a cluster is asked.
-func (f *clusterFlags) meant() bool { return f.context != "" || f.kubeconfig != "" }
+func (f *kubeFlags) meant() bool { return f.context != "" || f.kubeconfig != "" }
 
-func (f *clusterFlags) check() error {
+func (f *kubeFlags) check() error {
 	for _, one := range [...]struct{ flag, value string }{{"--namespace", f.namespace}, {"--image", f.image}} {
 		if one.value != "" && !f.meant() {
 			return problem(one.flag, "is for a Kubernetes cluster", "name one with --context or --kubeconfig")
@@ -69,12 +66,10 @@ func (f *clusterFlags) check() error {
 	return nil
 }
 
-// Moments of a run are told since it began, those of a cluster by the calendar.
-func runMoment(seconds float64) string { return render.Span(seconds) }
-
-func clusterMoment(seconds float64) string {
-	if math.IsNaN(seconds) {
-		return "-"
+// at words a moment: one of a run since that began, one of a cluster by the calendar.
+func (a *app) at(seconds float64) string {
+	if !a.byCalendar || math.IsNaN(seconds) {
+		return render.Span(seconds)
 	}
 	return time.UnixMilli(int64(seconds * 1000)).UTC().Format(time.RFC3339)
 }
@@ -82,18 +77,22 @@ func clusterMoment(seconds float64) string {
 // askClusterEvery is how often commands that wait ask an API server.
 const askClusterEvery = 2 * time.Second
 
-// onCluster makes the app tell of a cluster.
-func (a *app) onCluster() {
-	a.moment, a.askEvery, a.byCalendar = clusterMoment, askClusterEvery, true
+// jobsAnywhere lists the jobs of all namespaces, or as many of them as one may see: what is told of them is no more than a note.
+func jobsAnywhere(ctx context.Context, client orders) ([]*controlv1.Job, error) {
+	on, is := client.(cluster)
+	if !is {
+		jobs, _, err := client.Jobs(ctx, false)
+		return jobs, err
+	}
+	jobs, _, err := on.Everywhere().Jobs(ctx, false)
+	if err != nil {
+		jobs, _, _ = client.Jobs(ctx, false)
+	}
+	return jobs, ctx.Err()
 }
 
-// unanswered words that nobody is at an address.
-func unanswered(err error) bool { return status.Code(err) == codes.Unavailable }
-
-var errNoEngines = errors.New("this program was built without engines: it knows no Kubernetes")
-
-// writePods lists the pods of a job below what was told of it.
-func (a *app) podsTable(pods []clusterPod) render.Table {
+// podsTable lists the pods of a job.
+func podsTable(pods []clusterPod) render.Table {
 	t := render.Table{Columns: []render.Column{
 		{Name: "pod"}, {Name: "run", Numeric: true, Drop: 2}, {Name: "node"}, {Name: "devices"}, {Name: "ranks", Drop: 1}, {Name: "phase"}, {Name: "why"},
 	}}

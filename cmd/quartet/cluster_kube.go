@@ -10,7 +10,7 @@ import (
 )
 
 // openCluster finds a cluster, and asks nobody yet.
-func (a *app) openCluster(f *clusterFlags) (cluster, error) {
+func (a *app) openCluster(f *kubeFlags) (cluster, error) {
 	c, err := kube.Open(kube.Access{Kubeconfig: f.kubeconfig, Context: f.context, Namespace: f.namespace}, kube.Options{
 		Now: time.Now, After: time.After, Note: a.note, Image: f.image,
 	})

@@ -2,4 +2,15 @@
 
 package main
 
-func (a *app) openCluster(*clusterFlags) (cluster, error) { return nil, errNoEngines }
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+)
+
+var errNoEngines = errors.New("this program was built without engines: it knows no Kubernetes")
+
+func (a *app) openCluster(*kubeFlags) (cluster, error) { return nil, errNoEngines }
+
+// kubeCommands are none.
+func (a *app) kubeCommands() []*cobra.Command { return nil }
