@@ -7,7 +7,6 @@ import (
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
-	"github.com/quartet-sched/quartet/core/control"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 	"github.com/quartet-sched/quartet/core/workload"
 )

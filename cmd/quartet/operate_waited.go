@@ -9,7 +9,6 @@ import (
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/control"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 )
 

@@ -15,7 +15,6 @@ import (
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/local"
-	"github.com/quartet-sched/quartet/core/control"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 )
 
