@@ -2,12 +2,15 @@ package kube
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"path"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,20 +39,17 @@ type declared struct {
 // file, or holds TrainingJobs. Everything that is wrong with it is told at once, with its position.
 func (c *Cluster) Submit(ctx context.Context, f backend.JobFile) ([]string, error) {
 	list, problems := c.read(f)
-	for i := range list {
-		problems = append(problems, c.place(&list[i])...)
-	}
-	if len(problems) > 0 {
-		return nil, problems.Err()
-	}
 	taken := map[string]bool{}
 	for i := range list {
 		d := &list[i]
-		if name := d.job.JobName(); taken[name] {
-			problems = append(problems, core.Diagnostic{Position: d.at("metadata.name"), Path: "metadata.name", Summary: fmt.Sprintf("%q is given twice", name)})
-			continue
+		wrong := c.place(d)
+		if name := d.job.JobName(); d.job.Name != "" && taken[name] {
+			wrong = append(wrong, core.Diagnostic{Position: d.at("metadata.name"), Path: "metadata.name", Summary: fmt.Sprintf("%q is given twice", d.job.Name)})
 		}
 		taken[d.job.JobName()] = true
+		if problems = append(problems, wrong...); len(wrong) > 0 && !onlyTemplate(wrong) {
+			continue // it could not be asked for
+		}
 		refused, err := c.create(ctx, d, true)
 		if err != nil {
 			return nil, err
@@ -57,6 +57,7 @@ func (c *Cluster) Submit(ctx context.Context, f backend.JobFile) ([]string, erro
 		problems = append(problems, refused...)
 	}
 	if len(problems) > 0 {
+		slices.SortStableFunc(problems, func(a, b core.Diagnostic) int { return cmp.Compare(a.Position.Line, b.Position.Line) })
 		return nil, problems.Err()
 	}
 	var names []string
@@ -137,11 +138,24 @@ func (c *Cluster) place(d *declared) (problems core.Diagnostics) {
 		problems = append(problems, core.Diagnostic{Path: "metadata.name", Summary: "required but missing", Hint: "give the job a name"})
 	}
 	_, wrong := t.Spec.PodTemplate()
-	problems = append(problems, wrong...)
+	for _, p := range wrong {
+		if match := unknownField.FindStringSubmatch(p.Summary); match != nil {
+			p.Path, p.Summary = p.Path+"."+match[1], "unknown field"
+		}
+		problems = append(problems, p)
+	}
 	for i := range problems {
 		problems[i].Position = d.at(problems[i].Path)
 	}
 	return problems
+}
+
+// unknownField is how a reader tells of a field that it does not know.
+var unknownField = regexp.MustCompile(`^unknown field "([^"]+)"$`)
+
+// onlyTemplate reports whether nothing is wrong but the template, which the API server does not read.
+func onlyTemplate(problems core.Diagnostics) bool {
+	return !slices.ContainsFunc(problems, func(d core.Diagnostic) bool { return !strings.HasPrefix(d.Path, "spec.template") })
 }
 
 // read reads the jobs of a file of either form.
@@ -156,8 +170,9 @@ func (c *Cluster) read(f backend.JobFile) ([]declared, core.Diagnostics) {
 	var list []declared
 	for _, document := range documents {
 		job, wrong := object(document)
-		problems = append(problems, wrong...)
-		list = append(list, declared{job, document.At})
+		if problems = append(problems, wrong...); job != nil {
+			list = append(list, declared{job, document.At})
+		}
 	}
 	if len(list) == 0 && len(problems) == 0 {
 		problems = core.Diagnostics{{Position: core.Position{File: f.Name}, Summary: "is empty"}}
@@ -231,9 +246,12 @@ func object(d *yamlpos.Document) (*trainingjob.TrainingJob, core.Diagnostics) {
 		return nil, tell(path, strings.TrimPrefix(err.Error(), "json: "), "")
 	}
 	var problems core.Diagnostics
-	for _, one := range unknown { // unknown field "spec.queu"
-		path, _ := strconv.Unquote(one.Error()[strings.IndexByte(one.Error(), '"'):])
-		problems = append(problems, tell(path, strings.TrimSuffix(one.Error(), " "+strconv.Quote(path)), "")...)
+	for _, one := range unknown {
+		path, summary := "", one.Error() // or a field that is given twice
+		if match := unknownField.FindStringSubmatch(summary); match != nil {
+			path, summary = match[1], "unknown field"
+		}
+		problems = append(problems, tell(path, summary, "")...)
 	}
 	job.Status = trainingjob.Status{} // the scheduler's own
 	return job, problems
