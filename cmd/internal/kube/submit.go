@@ -118,6 +118,7 @@ func invalid(d *declared, causes []metav1.StatusCause) (problems core.Diagnostic
 			field = "metadata.name" // the rules of a whole job are about its name
 		}
 		summary := strings.TrimPrefix(strings.TrimPrefix(cause.Message, "Invalid value: "), `"object": `)
+		summary = strings.Replace(summary, field+" in body ", "", 1)
 		problems = append(problems, core.Diagnostic{Position: d.at(field), Path: field, Summary: summary})
 	}
 	return problems
