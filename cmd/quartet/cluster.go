@@ -41,7 +41,10 @@ type cluster interface {
 }
 
 // kubeFlags say which cluster is meant.
-type kubeFlags struct{ kubeconfig, context, namespace, image string }
+type kubeFlags struct {
+	kubeconfig, context, namespace, image string
+	everywhere                            bool
+}
 
 func (f *kubeFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.context, "context", "", "ask the Kubernetes cluster of this context of the kubeconfig, instead of a run")
@@ -62,6 +65,9 @@ func (f *kubeFlags) check() error {
 		if one.value != "" && !f.meant() {
 			return problem(one.flag, "is for a Kubernetes cluster", "name one with --context or --kubeconfig")
 		}
+	}
+	if f.everywhere && !f.meant() {
+		return problem("--all-namespaces", "is for a Kubernetes cluster", "name one with --context or --kubeconfig")
 	}
 	return nil
 }

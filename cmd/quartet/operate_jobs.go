@@ -70,7 +70,7 @@ func (f *jobFilter) of(ctx context.Context, client orders) ([]*controlv1.Job, fl
 func (a *app) jobsCommand() *cobra.Command {
 	f := schedulerFlags{app: a}
 	var chosen jobFilter
-	var watch, everywhere bool
+	var watch bool
 	c := &cobra.Command{
 		Use:   "jobs",
 		Short: "List the jobs of the running scheduler",
@@ -83,14 +83,10 @@ its devices or why it waits have changed.`,
 	}
 	chosen.register(c)
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "go on, and print the jobs that change")
-	c.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "of a Kubernetes cluster, list the jobs of every namespace")
+	c.Flags().BoolVarP(&f.everywhere, "all-namespaces", "A", false, "of a Kubernetes cluster, list the jobs of every namespace")
 	defer c.MarkFlagsMutuallyExclusive("all-namespaces", "namespace")
 	f.operation(c, func(ctx context.Context, client orders, _ []string) error {
-		if everywhere {
-			on, is := client.(cluster)
-			if !is {
-				return problem("--all-namespaces", "is for a Kubernetes cluster", "name one with --context or --kubeconfig")
-			}
+		if on, is := client.(cluster); is && f.everywhere {
 			client = on.Everywhere()
 		}
 		if watch {

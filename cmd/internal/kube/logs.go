@@ -31,9 +31,13 @@ func (c *Cluster) Pods(ctx context.Context, job string) ([]Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := c.pods(ctx, t)
+	objects, err := c.podsOf(ctx, t)
+	if apierrors.IsForbidden(err) { // all else is known of the job
+		c.note("%s", forbidden(err))
+		return nil, nil
+	}
 	if err != nil {
-		return nil, err
+		return nil, c.words(fmt.Sprintf("list the pods of job %q", t.Name), err)
 	}
 	var list []Pod
 	for i := range objects {
@@ -48,10 +52,15 @@ func (c *Cluster) Pods(ctx context.Context, job string) ([]Pod, error) {
 
 // pods are those of a job, by run and member.
 func (c *Cluster) pods(ctx context.Context, t *trainingjob.TrainingJob) ([]corev1.Pod, error) {
+	pods, err := c.podsOf(ctx, t)
+	return pods, c.words(fmt.Sprintf("list the pods of job %q", t.Name), err)
+}
+
+func (c *Cluster) podsOf(ctx context.Context, t *trainingjob.TrainingJob) ([]corev1.Pod, error) {
 	labels := (&gang.Job{Name: t.Name}).Labels()
 	list, err := c.api.CoreV1().Pods(t.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: labels})})
 	if err != nil {
-		return nil, c.words(fmt.Sprintf("list the pods of job %q", t.Name), err)
+		return nil, err
 	}
 	pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, t) })
 	slices.SortFunc(pods, func(a, b corev1.Pod) int {

@@ -113,6 +113,9 @@ func (c *Cluster) create(ctx context.Context, d *declared, dry bool) (core.Diagn
 // invalid words what the API server says of each field.
 func invalid(d *declared, causes []metav1.StatusCause) (problems core.Diagnostics) {
 	for _, cause := range causes {
+		if len(causes) > 1 && strings.Contains(cause.Message, "RFC 1123") {
+			continue // the rules of the definition say it in fewer words
+		}
 		field := strings.Trim(cause.Field, "<>")
 		if field == "nil" || field == "" {
 			field = "metadata.name" // the rules of a whole job are about its name
