@@ -16,6 +16,7 @@ STATICCHECK   := $(BIN)/staticcheck-$(STATICCHECK_VERSION)
 GOFUMPT       := $(BIN)/gofumpt-$(GOFUMPT_VERSION)
 BENCHSTAT     := $(BIN)/benchstat-$(BENCHSTAT_VERSION)
 PROTOC_GEN_GO      := $(BIN)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION)
+HELM               := $(BIN)/helm-v3.20.2
 PROTOC_GEN_GO_GRPC := $(BIN)/protoc-gen-go-grpc-$(PROTOC_GEN_GO_GRPC_VERSION)
 
 # The packages of which the pipeline of a run is made. The policies below allocation/ are left out: they start no goroutine, and
@@ -37,7 +38,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test mutants race python node examples browser slow kills faults reality kube kube-down kube-test fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
+.PHONY: help build test mutants race python node examples browser slow kills faults reality kube kube-down kube-test image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,9 +119,19 @@ kube: ## start a Kubernetes control plane with simulated nodes, and print its ku
 kube-down: ## end that control plane
 	@$(GO) run ./tools/kube down -dir $(BIN)/kube
 
-kube-test: ## build the control plane, and run the tests that need one
+kube-test: $(HELM) ## build the control plane, and run the tests that need one
 	$(GO) run ./tools/kube build -bin $(BIN)/controlplane
-	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 ./internal/kubecluster
+	QUARTET_CONTROLPLANE=$(BIN)/controlplane QUARTET_HELM=$(HELM) $(GO) test -count=1 -p=1 -timeout=20m ./internal/kubecluster ./core/backend/kube/...
+
+$(HELM): tools/manifests/go.mod
+	cd tools/manifests && CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $@ helm.sh/helm/v3/cmd/helm
+
+VERSION ?= 0.0.0
+
+image: ## build an OCI image without a daemon into .bin/image (VERSION=0.0.0)
+	@mkdir -p $(BIN)/image
+	@for arch in amd64 arm64; do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -ldflags='-s -w' -o $(BIN)/image/quartet-$$arch ./cmd/quartet || exit; done
+	cd tools/image && $(GO) run . -o $(BIN)/image -version $(VERSION) -revision $$(git rev-parse HEAD) linux/amd64=$(BIN)/image/quartet-amd64 linux/arm64=$(BIN)/image/quartet-arm64
 
 mutants: ## change the code in one place at a time and list the changes that no test notices (PACKAGES, SAMPLE=0)
 	$(GO) run ./tools/mutants -sample $(SAMPLE) -known tools/mutants/survivors.txt $(PACKAGES)

@@ -129,7 +129,7 @@ func (p *themis) keep(v *core.View, c *core.Candidate) bool {
 	}
 	t := v.Cluster.Nodes[c.Seats[0].Node].Accelerator
 	for _, seat := range c.Seats {
-		if n := &v.Cluster.Nodes[seat.Node]; n.Health != core.Ready || n.Accelerator != t {
+		if n := &v.Cluster.Nodes[seat.Node]; seat.Devices&^n.Usable() != 0 || n.Accelerator != t {
 			return false
 		}
 	}

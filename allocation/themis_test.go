@@ -89,6 +89,35 @@ func TestThemisKeepsLeases(t *testing.T) {
 	}
 }
 
+// A lease is on devices: one that broke ends it, and the job bids for others of its node.
+func TestThemisEndsTheLeaseOfABrokenDevice(t *testing.T) {
+	for name, tc := range map[string]struct {
+		unusable core.DeviceSet
+		want     string
+	}{"none broke": {0, "0@slow"}, "one of its own": {0b0010, "0@fast"}, "one of others": {0b0100, "0@slow"}} {
+		t.Run(name, func(t *testing.T) {
+			policy := newPolicy(t, NewThemis(), map[string]any{"lease": "10m"})
+			c := coretest.MakeCluster().Nodes(1, "slow", 4).Nodes(1, "fast", 2).Obj()
+			holder := coretest.MakeJob("j").Replicas(2).Work(9000)
+			respond := func(j *core.Job) core.Response {
+				r := coretest.Rigid(j)
+				r.Curves = []core.Curve{{OneNode: []float64{1, 2}}, {OneNode: []float64{5, 10}}}
+				return r
+			}
+			c.Nodes[1].Health = core.Down
+			v := coretest.MakeView(c).Jobs(holder.Waiting()).Obj()
+			if got := typed(t, policy, v, respond); got != "0@slow" {
+				t.Fatalf("granted %q, want what there is", got)
+			}
+			c.Nodes[1].Health, c.Nodes[0].Unusable = core.Ready, tc.unusable
+			v = coretest.MakeView(c).Now(300).Jobs(holder.Running(0, coretest.Seat(0, 0, 1)).Progress(0, 1)).Obj()
+			if got := typed(t, policy, v, respond); got != tc.want {
+				t.Errorf("granted %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 // Contention counts from when a job came. At 2000 s job 0 has seen 3000 device seconds asked for, of the 2000 that there were,
 // and is (2000 + 400) / (400 · 1.5) = 4 behind. Job 1 has seen 2000 of 1000 since it came, and is (1000 + 100) / (100 · 2) = 5.5
 // behind. Were what was asked for before added, it would be 2.75.

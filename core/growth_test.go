@@ -64,7 +64,16 @@ func TestAClusterThatChanges(t *testing.T) {
 		}}, []string{
 			"1 at 0: active [0], waiting 0, used 4; start 0 0[0,1,2,3] by placement/fake; 0 running",
 			"2 at 60: active [0], waiting 0, used 4; start 0 1[0,1,2,3] by placement/fake; 0 running",
-			"3 at 120: active [0], waiting 1, used 0; 0 defer awaiting_nodes by pipeline; 0 waiting",
+			"3 at 120: active [], waiting 0, used 0; discard 0 accelerator_missing by pipeline; 0 reject accelerator_missing by pipeline; 0 rejected",
+		}},
+		"the nodes of a job leave a cluster that may grow": {true, [][]core.Event{{submit(0, 0, 4)}, {
+			{Kind: core.NodeRemoved, Node: 0, AtSeconds: 30},
+			{Kind: core.NodeRemoved, Node: 1, AtSeconds: 30},
+			{Kind: core.JobInterrupted, Job: 0, AtSeconds: 30, Cause: core.CauseNodeFailed},
+		}, {joins(70, core.Ready)}}, []string{
+			"1 at 0: active [0], waiting 0, used 4; start 0 0[0,1,2,3] by placement/fake; 0 running",
+			"2 at 60: active [0], waiting 1, used 0; 0 defer awaiting_nodes by pipeline; 0 waiting",
+			"3 at 120: active [0], waiting 0, used 4; start 0 2[0,1,2,3] by placement/fake; 0 running",
 		}},
 		"devices that others hold": {false, [][]core.Event{{{Kind: core.NodeChanged, Node: 0, Unusable: 0b0101}, submit(0, 0, 2)}, {
 			{Kind: core.NodeChanged, Node: 0, AtSeconds: 30, Unusable: 0b0011},
@@ -100,9 +109,10 @@ func TestAClusterThatChanges(t *testing.T) {
 		}},
 		"edited to be too large": {false, [][]core.Event{{submit(0, 0, 2)}, {
 			edited(0, 30, func(s *core.JobSpec) { s.Requested, s.MinReplicas, s.MaxReplicas = 6, 6, 6 }),
-		}}, []string{
+		}, {}}, []string{
 			"1 at 0: active [0], waiting 0, used 2; start 0 0[0,1] by placement/fake; 0 running",
 			"2 at 60: active [0], waiting 1, used 0; stop 0 preempted_by_priority by placement/fake; 0 waiting",
+			"3 at 120: active [], waiting 0, used 0; discard 0 exceeds_cluster by pipeline; 0 reject exceeds_cluster by pipeline; 0 rejected",
 		}},
 	}
 	for name, tc := range cases {

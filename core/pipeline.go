@@ -167,6 +167,7 @@ func (p *Pipeline) respond(ctx context.Context) error {
 
 func (p *Pipeline) admit(ctx context.Context) error {
 	s := &p.state
+	s.rejectOutgrown()
 	if len(s.pending) == 0 {
 		return nil
 	}
@@ -309,6 +310,9 @@ func (p *Pipeline) wake() Wake {
 	}
 	if interval == 0 {
 		w.BySeconds = p.state.reviseAt
+		if p.state.outgrown {
+			w.BySeconds = v.NowSeconds
+		}
 		return w
 	}
 	w.BySeconds = max(NextOnGrid(v.NowSeconds, interval), OnGrid(p.StandsUntil(), interval))
@@ -320,6 +324,9 @@ func (p *Pipeline) wake() Wake {
 // for has no say, for it is not asked again before another one changes its answer.
 func (p *Pipeline) StandsUntil() float64 {
 	s := &p.state
+	if s.outgrown {
+		return s.view.NowSeconds
+	}
 	for i := range s.unseated { // all others run
 		if s.marks[s.unseated[i].Job].grant < p.standing.IfSeated {
 			return s.view.NowSeconds

@@ -37,6 +37,7 @@ type state struct {
 	occupancy occupancy
 	missing   missing
 	shrunken  bool     // nodes left, or jobs were edited: an admitted job may be too large
+	outgrown  bool     // one that waits is, and no nodes may join: the next round rejects it
 	capacity  Capacity // counted when the first job is looked at
 	oneType   string   // id of the allocator, if it puts each job on one type
 }
@@ -298,6 +299,26 @@ func (s *state) rejectImpossible() {
 			}
 		}
 		s.asked = append(s.asked, j)
+	}
+	if len(s.report.Ended) > ended {
+		s.forgetEnded()
+	}
+}
+
+// rejectOutgrown ends the admitted jobs without devices that became too large for the cluster, where no nodes may join.
+func (s *state) rejectOutgrown() {
+	if !s.shrunken || s.view.Cluster.MayGrow || s.view.Waiting == 0 {
+		return
+	}
+	s.countCapacity()
+	ended := len(s.report.Ended)
+	for i := range s.candidates {
+		j := s.candidates[i].Job
+		if need := s.responses[j.ID].MinReplicas; j.State == Waiting {
+			if capacity, widest := s.capacity.For(s.view.Cluster, j.JobSpec); need > capacity {
+				s.rejectFor(j, need, capacity, widest)
+			}
+		}
 	}
 	if len(s.report.Ended) > ended {
 		s.forgetEnded()

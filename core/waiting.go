@@ -7,7 +7,7 @@ import (
 
 // explainWaiting tells each admitted job without devices why, when the reason is new.
 func (s *state) explainWaiting() {
-	if s.view.Waiting == 0 {
+	if s.outgrown = false; s.view.Waiting == 0 {
 		return
 	}
 	notGranted := WaitingForDevices
@@ -42,12 +42,16 @@ func (s *state) explainWaiting() {
 	}
 }
 
-// blameCapacity corrects a verdict about an admitted job that became too large for the cluster: nodes left for good, or its
-// owner edited it.
+// blameCapacity corrects a verdict about an admitted job that became too large for a cluster to which nodes may join: others left
+// for good, or its owner edited it.
 func (s *state) blameCapacity(c Candidate, v *Verdict) {
 	s.countCapacity()
 	need := c.Response.MinReplicas
 	if capacity, _ := s.capacity.For(s.view.Cluster, c.JobSpec); need > capacity {
+		if !s.view.Cluster.MayGrow {
+			s.outgrown = true
+			return
+		}
 		*v = Verdict{
 			Job: v.Job, Code: Defer, Reason: AwaitingNodes, By: "pipeline",
 			Wanted: float64(need), Available: float64(capacity), Unit: "devices",
@@ -60,7 +64,15 @@ type missing struct {
 	usable []int // on ready nodes
 	free   []int // of those, the ones that no job holds
 	lost   []int // unusable, on nodes that are not gone
+
+	message string // about those that are lost
 }
+
+// The messages about devices that are lost.
+const (
+	onNodes   = "%d of the devices that it can use are on nodes that are down or draining"
+	onAnyNode = "%d of the devices that it can use are broken, held by others, or on nodes that are not ready"
+)
 
 // count brings the numbers up to date, and reports whether any device is lost. O(nodes + seats) when there is one,
 // otherwise O(1).
@@ -71,10 +83,14 @@ func (m *missing) count(s *state) bool {
 	c := s.view.Cluster
 	m.usable = append(m.usable[:0], make([]int, len(c.Accelerators))...)
 	m.lost = append(m.lost[:0], m.usable...)
+	m.message = onNodes
 	for i := range c.Nodes {
 		node := &c.Nodes[i]
 		usable := node.Usable().Count()
 		m.usable[node.Accelerator] += usable
+		if node.Health == Provisioning || node.Health == Ready && usable < node.Devices {
+			m.message = onAnyNode
+		}
 		if node.Health != Gone {
 			m.lost[node.Accelerator] += node.Devices - usable
 		}
@@ -120,6 +136,6 @@ func (m *missing) blame(s *state, c Candidate, v *Verdict) {
 	*v = Verdict{
 		Job: v.Job, Code: Defer, Reason: NodeUnavailable, By: "pipeline",
 		Wanted: float64(need), Available: float64(free), Unit: "devices",
-		Message: fmt.Sprintf("%d of the devices that it can use are on nodes that are down or draining", lost),
+		Message: fmt.Sprintf(m.message, lost),
 	}
 }

@@ -59,9 +59,11 @@ func NewFixed() core.Factory[core.Elasticity] {
 
 type fixed struct {
 	elastic, oracle, proportional bool
+	inherits                      bool // jobs with a batch to tune were tuned by another policy before
 	// The curves made so far: jobs share them.
 	measured map[*core.StepTimes]told
 	linear   map[span][]core.Curve
+	types    int // that measured is by
 
 	responses []core.Response
 	tunings   []core.Tuning
@@ -111,6 +113,10 @@ func (p *fixed) respond(c *core.Cluster, j *core.Job) core.Response {
 }
 
 func (p *fixed) tell(c *core.Cluster, times *core.StepTimes) told {
+	if types := len(c.Accelerators); p.types != types {
+		p.types = types
+		clear(p.measured)
+	}
 	known, made := p.measured[times]
 	if !made {
 		known = told{curves: stepCurves(times, c.Accelerators), unlike: unlikeRates(times.Unlike, c.Accelerators)}
@@ -158,7 +164,15 @@ func (p *fixed) tuned(j *core.Job, seats []core.Seat) bool {
 	if p.proportional && j.MixesTypes {
 		return core.SameSeats(j.Seats, seats)
 	}
-	return core.Replicas(seats) == j.Held && len(j.BatchByType) == 0
+	return core.Replicas(seats) == j.Held && len(j.BatchByType) == 0 && !p.shrunk(j)
+}
+
+// shrunk reports whether the batch of a job is less than requested, as of one that lost some of its devices and goes on.
+func (p *fixed) shrunk(j *core.Job) bool {
+	if p.inherits && j.Batch.Initial > 0 && j.Batch.Max > 0 {
+		return false
+	}
+	return j.Held*j.Tuning.BatchPerDevice*(j.Tuning.AccumulationSteps+1) < j.Batch.Requested
 }
 
 // Standing is for ever: responses are asked for after events, and a job is tuned when its replicas change.

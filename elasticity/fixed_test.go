@@ -102,6 +102,34 @@ func TestFixedNeedsStepTimesOnlyWhenItReadsThem(t *testing.T) {
 }
 
 // The bounds are those of cifar10 in the Pollux artifact: 128 initially, 32..1024 on a device.
+// The rates on a type that joined are those of that type, not of the last one before.
+func TestFixedTellsOfANewType(t *testing.T) {
+	times := &core.StepTimes{
+		OneNode: []float64{1}, ManyNodes: []float64{1},
+		Types: []core.TypeTimes{{Accelerator: "t4", OneNode: []float64{4}, ManyNodes: []float64{4}}, {Accelerator: "h100", OneNode: []float64{0.5}, ManyNodes: []float64{0.5}}},
+	}
+	policy, job := newFixed(t, FixedConfig{Replicas: elastic}), coretest.MakeJob("a").Replicas(1).StepTimes(times, 700).Obj()
+	for _, tc := range []struct {
+		cluster *core.Cluster
+		want    []float64 // on one device, by type
+	}{
+		{coretest.MakeCluster().Nodes(1, "t4", 1).Obj(), []float64{0.25}},
+		{coretest.MakeCluster().Nodes(1, "t4", 1).Nodes(1, "h100", 1).Obj(), []float64{0.25, 2}},
+	} {
+		responses, err := policy.Respond(t.Context(), coretest.MakeView(tc.cluster).Obj(), []*core.Job{job})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []float64
+		for k := range tc.want {
+			got = append(got, responses[0].Rate(core.AcceleratorID(k), 1, 1))
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("rates (-want +got):\n%s", diff)
+		}
+	}
+}
+
 func TestFixedTunes(t *testing.T) {
 	batch := core.BatchSpec{Requested: 2048, Initial: 128, Max: 4096, MinPerDevice: 32, MaxPerDevice: 1024}
 	one, four := []core.Seat{coretest.Seat(0, 0)}, []core.Seat{coretest.Seat(0, 0, 1, 2, 3)}
@@ -116,6 +144,8 @@ func TestFixedTunes(t *testing.T) {
 		"one replica accumulates":       {coretest.MakeJob("a").Batch(batch).Waiting(), one, []core.Tuning{{BatchPerDevice: 1024, AccumulationSteps: 1, LearningRateFactor: 1}}},
 		"a resize":                      {coretest.MakeJob("a").Batch(batch).Running(0, one...), four, []core.Tuning{tuned}},
 		"as many replicas as it holds":  {coretest.MakeJob("a").Batch(batch).Tuned(tuned).Running(0, four...), four, nil},
+		"what is left of more replicas": {coretest.MakeJob("a").Batch(batch).Tuned(tuned).Running(0, one...), one, []core.Tuning{{BatchPerDevice: 1024, AccumulationSteps: 1, LearningRateFactor: 1}}},
+		"it runs already, untuned":      {coretest.MakeJob("a").Batch(batch).Running(0, four...), four, []core.Tuning{tuned}},
 		"a restart with the old number": {coretest.MakeJob("a").Batch(batch).Tuned(tuned).Waiting(), four, nil},
 		"a job without a batch":         {coretest.MakeJob("a").Waiting(), four, nil},
 	}

@@ -102,7 +102,7 @@ func newGoodputAgent(c GoodputConfig, s core.Settings) (core.Elasticity, error) 
 	p := &goodputAgent{
 		config: c, standing: core.Standing{UntilSeconds: math.Inf(1)}, grids: map[core.BatchSpec]*goodput.Grid{}, truths: map[*core.Truth]*pastApplication{},
 		log: s.Log, id: s.ID,
-		rigid: fixed{elastic: true, oracle: c.Knowledge == oracle, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
+		rigid: fixed{elastic: true, inherits: true, oracle: c.Knowledge == oracle, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
 	}
 	if c.Knowledge != history {
 		return p, nil

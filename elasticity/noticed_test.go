@@ -280,7 +280,7 @@ func TestFixedLeavesAMoveAlone(t *testing.T) {
 	j := trainingJob()
 	j.MixesTypes, j.Held, j.State = true, 2, core.Running
 	j.Seats = []core.Seat{coretest.Seat(0, 0, 1)}
-	j.Tuning = core.Tuning{Job: j.ID, BatchPerDevice: 7, LearningRateFactor: 1}
+	j.Tuning = core.Tuning{Job: j.ID, BatchPerDevice: 300, LearningRateFactor: 1}
 	if got := tune(t, newFixed(t, FixedConfig{Replicas: elastic}), j, coretest.Seat(1, 0, 1)); !got.Equal(j.Tuning) {
 		t.Errorf("moved, it is tuned to %+v", got)
 	}

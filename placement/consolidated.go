@@ -93,7 +93,7 @@ func fewestNodes(v *core.View, t core.AcceleratorID, n int) int {
 	var bySize [core.MaxDevicesPerNode + 1]int
 	for i := range v.Cluster.Nodes {
 		if node := &v.Cluster.Nodes[i]; node.Accelerator == t && node.Health == core.Ready {
-			bySize[node.Devices]++
+			bySize[node.Devices-node.Unusable.Count()]++
 		}
 	}
 	used := 0

@@ -170,17 +170,22 @@ func TestStrictCountsTheNodesThatAreReady(t *testing.T) {
 		return coretest.MakeCluster().Nodes(1, "t4", 8).Nodes(2, "t4", 4).Nodes(1, "a100", 8)
 	}
 	cases := map[string]struct {
-		health core.Health
-		want   string
+		health   core.Health
+		unusable core.DeviceSet
+		want     string
 	}{
-		"ready":    {core.Ready, lines("1: 0[0,1,2,3,4,5,6,7]")},
-		"draining": {core.Draining, lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
-		"down":     {core.Down, lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
+		"ready":    {core.Ready, 0, lines("1: 0[0,1,2,3,4,5,6,7]")},
+		"draining": {core.Draining, 0, lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
+		"down":     {core.Down, 0, lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
+		"gone":     {core.Gone, 0, lines("1: 1[0,1,2,3] 2[0,1,2,3]")},
+		"broken":   {core.Ready, 0b0111_1000, lines("1: 1[0,1,2,3] 0[0,1,2,7]")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			other := holds(seat(3, 0)).Accelerators("a100")
-			v := coretest.MakeView(cluster().Health(0, tc.health).Obj()).Jobs(other, waits(8).Accelerators("t4")).Obj()
+			c := cluster().Health(0, tc.health).Obj()
+			c.Nodes[0].Unusable = tc.unusable
+			v := coretest.MakeView(c).Jobs(other, waits(8).Accelerators("t4")).Obj()
 			policy := newPlacer(t, NewConsolidated(), map[string]any{"strict": true})
 			if got, want := place(t, policy, v, inOrder(v)), lines("0: 3[0]", tc.want); got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -400,6 +405,15 @@ func TestOfTypesOnAsManyNodesTheLowest(t *testing.T) {
 	want := lines("0: 0[0,1]", "1: 1[0,1] 2[0]")
 	if got := place(t, newPlacer(t, NewConsolidated(), nil), v, inOrder(v)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A type whose nodes all left is missing.
+func TestATypeThatIsGoneIsMissing(t *testing.T) {
+	c := coretest.MakeCluster().Nodes(1, "t4", 1).Nodes(1, "h100", 1).Health(1, core.Gone).Obj()
+	v := coretest.MakeView(c).Jobs(waits(1).Accelerators("h100")).Obj()
+	if got, want := place(t, newPlacer(t, NewFirstFit(), nil), v, inOrder(v)), "0: accelerator_missing 1/0"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

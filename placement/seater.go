@@ -12,7 +12,7 @@ type seater struct {
 	ledger   core.Ledger
 	free     []int  // free devices by accelerator type
 	idle     []int  // free before any is taken, by accelerator type
-	nodes    []int  // nodes by accelerator type, whatever their health
+	nodes    []int  // nodes by accelerator type, whatever their health, but for those that are gone
 	closed   []bool // by accelerator type: an earlier job that does not fit keeps its turn there
 	rest     []int  // indices of the grants that need new seats
 	seats    []core.Seat
@@ -88,7 +88,9 @@ func (s *seater) countNodes(v *core.View) {
 	for i := range v.Cluster.Nodes {
 		t := v.Cluster.Nodes[i].Accelerator
 		s.idle[t] += s.ledger.Free(core.NodeID(i))
-		s.nodes[t]++
+		if v.Cluster.Nodes[i].Health != core.Gone {
+			s.nodes[t]++
+		}
 	}
 }
 

@@ -11,11 +11,13 @@ import (
 type jobTable struct {
 	members, before []*member
 	spare           []*member // of jobs that ended, for those to come
+	types           int       // that the accounts are by
 }
 
 // update brings the accounts up to the round, and reports whether shares are to be computed anew: because a job came,
-// ended or changed its speed.
+// ended, was edited or changed its speed.
 func (r *jobTable) update(p *mechanism, v *core.View, candidates []core.Candidate) (changed bool) {
+	changed = r.fit(len(v.Cluster.Accelerators), p.config.TypeBlind, v.IntervalSeconds/2)
 	r.before, r.members = r.members, r.before[:0]
 	at := 0
 	for i := range candidates {
@@ -32,6 +34,7 @@ func (r *jobTable) update(p *mechanism, v *core.View, candidates []core.Candidat
 			m = r.before[at]
 			at++
 			m.charge(c.ExecutedSeconds(v.NowSeconds))
+			changed = changed || m.weight > 0 && m.weight != c.Weight // of one just restored it is 0
 		} else {
 			m, changed = r.enter(p, v, c), true
 		}
@@ -49,20 +52,48 @@ func (r *jobTable) update(p *mechanism, v *core.View, candidates []core.Candidat
 	return changed
 }
 
+// fit makes room in the accounts for types that came with new nodes, and reports whether there are any. Nobody has a share of
+// them yet, and everybody the credit. Accounts with more types than there are, of another cluster, are closed.
+func (r *jobTable) fit(types int, typeBlind bool, credit float64) bool {
+	if r.types == types {
+		return false
+	}
+	r.types, r.spare = types, nil
+	r.members = slices.DeleteFunc(r.members, func(m *member) bool { return len(m.speed) > types })
+	for _, m := range r.members {
+		had := *m
+		m.open(types, typeBlind)
+		for t := copy(m.seconds, had.seconds); t < types; t++ {
+			m.seconds[t] = credit
+		}
+		copy(m.speed, had.speed)
+		copy(m.share, had.share)
+		copy(m.deficit, had.deficit)
+		copy(m.rates, had.rates)
+		copy(m.x, had.x)
+	}
+	return true
+}
+
+// open makes accounts of so many types.
+func (m *member) open(types int, typeBlind bool) {
+	numbers := make([]float64, 6*types)
+	for _, list := range []*[]float64{&m.speed, &m.share, &m.seconds, &m.deficit, &m.rates, &m.x} {
+		*list, numbers = numbers[:types:types], numbers[types:]
+	}
+	if typeBlind {
+		m.rates, m.x = m.rates[:1], m.x[:1]
+	}
+}
+
 // enter opens the accounts of a job.
 func (r *jobTable) enter(p *mechanism, v *core.View, c *core.Candidate) *member {
 	types := len(v.Cluster.Accelerators)
 	m := new(member)
-	if last := len(r.spare) - 1; last >= 0 && len(r.spare[last].share) == types {
+	if last := len(r.spare) - 1; last >= 0 {
 		m, r.spare = r.spare[last], r.spare[:last]
 	} else {
-		numbers := make([]float64, 6*types)
-		for _, list := range []*[]float64{&m.speed, &m.share, &m.seconds, &m.deficit, &m.rates, &m.x} {
-			*list, numbers = numbers[:types:types], numbers[types:]
-		}
-		if p.config.TypeBlind {
-			m.rates, m.x = m.rates[:1], m.x[:1]
-		}
+		m.open(types, p.config.TypeBlind)
 	}
 	m.id = c.ID
 	m.granted, m.executed, m.shared, m.devices = core.AnyAccelerator, c.ExecutedSeconds(v.NowSeconds), false, 0

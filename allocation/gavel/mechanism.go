@@ -61,7 +61,13 @@ func (p *mechanism) count(v *core.View, candidates []core.Candidate) bool {
 		usable := float64(n.Usable().Count())
 		p.devices[n.Accelerator] += usable
 		p.total += usable
-		p.nodes[n.Accelerator] = max(p.nodes[n.Accelerator], n.Devices)
+		if n.Health != core.Gone {
+			sound := n.Devices
+			if n.Unusable != 0 {
+				sound -= n.Unusable.Count()
+			}
+			p.nodes[n.Accelerator] = max(p.nodes[n.Accelerator], sound)
+		}
 	}
 	for i := range candidates {
 		if j := &candidates[i]; j.MustStay(c, j.Response) {

@@ -89,7 +89,7 @@ func (p *mechanism) Restore(learned []byte) error {
 	if len(l.Devices) != l.Types {
 		return fmt.Errorf("there are %d accelerator types, and devices of %d", l.Types, len(l.Devices))
 	}
-	p.jobTable.members, p.reset, p.due, p.devices = members, l.Reset, l.Due, l.Devices
+	p.jobTable.members, p.jobTable.types, p.reset, p.due, p.devices = members, l.Types, l.Reset, l.Due, l.Devices
 	if f, books := p.policy.(*finishTimes); books {
 		f.booked = map[core.JobID]booking{}
 		for _, b := range l.Booked {

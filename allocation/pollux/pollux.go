@@ -250,9 +250,19 @@ func (p *allocator) term(v *core.View, c *core.Candidate, index, fair int) job {
 	}
 	restart := p.config.RestartOverhead
 	j.move = p.restartFactor(v, c, restart)
-	j.easy = p.config.Resize.InPlace && p.config.Resize.Overhead < restart && c.Held > 0
+	if !p.sound(v.Cluster, c.Seats) {
+		j.seats = p.soundOf(v.Cluster, c.Seats)
+		j.held = core.Replicas(j.seats)
+	}
+	j.easy = p.config.Resize.InPlace && p.config.Resize.Overhead < restart && j.held > 0
 	if j.easy {
 		j.resize = p.restartFactor(v, c, p.config.Resize.Overhead)
+	}
+	if j.held < c.Held { // what is left of its seats is a change, too
+		j.keep = j.move
+		if j.easy {
+			j.keep = j.resize
+		}
 	}
 	reference := p.reference(c.Response, &j, fair)
 	j.devices = reference / p.bestRate(c.Response)

@@ -119,3 +119,27 @@ func (p *allocator) grant(v *core.View) {
 	}
 	p.left = slices.DeleteFunc(p.left, func(c *core.Candidate) bool { return p.granted[c.ID] })
 }
+
+// sound reports whether no device of some seats is unusable on a node that is ready.
+func (p *allocator) sound(c *core.Cluster, seats []core.Seat) bool {
+	for _, s := range seats {
+		if n := &c.Nodes[s.Node]; n.Health == core.Ready && s.Devices&n.Unusable != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// soundOf is what is left of seats without the devices that are unusable: the search then sees a job that holds so much.
+func (p *allocator) soundOf(c *core.Cluster, seats []core.Seat) []core.Seat {
+	left := make([]core.Seat, 0, len(seats))
+	for _, s := range seats {
+		if n := &c.Nodes[s.Node]; n.Health == core.Ready {
+			s.Devices &^= n.Unusable
+		}
+		if s.Devices != 0 {
+			left = append(left, s)
+		}
+	}
+	return left
+}

@@ -95,7 +95,7 @@ func (s *seats) place(c *core.Cluster, k *pick) []core.Seat {
 	}
 	slices.SortStableFunc(s.nodes, func(a, b core.NodeID) int { return cmp.Compare(s.taken[a].Count(), s.taken[b].Count()) })
 	for _, n := range s.nodes {
-		if free := s.ledger.Free(n); free == c.Nodes[n].Devices && free <= left {
+		if free := s.ledger.FreeDevices(n); free == c.Nodes[n].Usable() && free.Count() <= left {
 			left -= s.take(n, left)
 		}
 	}

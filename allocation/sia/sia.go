@@ -259,7 +259,7 @@ func typeOf(c *core.Cluster, seats []core.Seat) core.AcceleratorID {
 	return one
 }
 
-// usable reports whether all nodes of some seats are ready.
+// usable reports whether all devices of some seats are.
 func (p *allocator) usable(c *core.Cluster, seats []core.Seat) bool {
-	return !slices.ContainsFunc(seats, func(s core.Seat) bool { return c.Nodes[s.Node].Usable() == 0 })
+	return !slices.ContainsFunc(seats, func(s core.Seat) bool { return s.Devices&^c.Nodes[s.Node].Usable() != 0 })
 }

@@ -186,6 +186,28 @@ func TestAllocates(t *testing.T) {
 			},
 			grants{0: {seat(1, 0x8)}},
 		},
+		"a device that broke ends a restart": {
+			[]int{1, 1},
+			[]int{4, 2},
+			nil,
+			func(w *world) {
+				w.view.Cluster.Nodes[0].Unusable = 0x2
+				j := w.add(2, 2, linear(1), linear(9))
+				j.ProgressAsOf = 3630
+				run(j, seat(0, 0x3))
+			},
+			grants{0: {seat(1, 0x3)}},
+		},
+		"a node is whole without the devices that broke": {
+			[]int{3},
+			[]int{4},
+			nil,
+			func(w *world) {
+				w.view.Cluster.Nodes[0].Unusable, w.view.Cluster.Nodes[1].Unusable, w.view.Cluster.Nodes[2].Unusable = 0x3, 0xd, 0x3
+				w.add(4, 4, linear(1))
+			},
+			grants{0: {seat(0, 0xc), seat(1, 0x2), seat(2, 0x4)}},
+		},
 		"a job that is restarting keeps what it has": {
 			[]int{2},
 			[]int{4},

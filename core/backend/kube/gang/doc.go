@@ -7,11 +7,12 @@
 // or a policy that refuses the last of them does so before any device is taken. Each carries a finalizer of ours, and says in
 // annotations where it is to run and on which devices. When all are there, and nobody holds their devices any more, each gets its
 // claim allocated, where devices are given by claims, and is bound to its node; not before, and then all of them. They pull
-// their images and run. A later decision may keep some of the seats: their members stay, as long as the run is the same. Those
+// their images, find each other through a headless service when they are many, and run. A later decision may keep some of the seats: their members stay, as long as the run is the same. Those
 // that have no seat any more are deleted with the grace of the job. Their devices are free when the phase of the pod is final, or
 // when its node is gone or out of service, and not when somebody deletes the object: that is what the finalizer is for. It is
 // taken off then. A member that was lost, by whatever, stays to be seen until a decision goes on without it, for nothing else
-// remembers that it was there. When a job has no seats, and no pods, it is gone.
+// remembers that it was there. When a job has no seats, and nothing of it holds devices or our finalizer, it is gone. A job whose
+// object was deleted is driven without seats too: its pods wait for us to take the finalizer off.
 //
 // What is due is computed by [Next] from what is seen, and compared by UID, never from notifications or their number. So
 // every call may be repeated, and whoever drives a gang may end after any of them: the next one sees what is there and goes on.

@@ -426,6 +426,9 @@ func TestOldLooks(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if _, err := r.driver.Drive(t.Context(), *job, r.look(2)); err != nil { // all is there, and nothing bound
+				t.Fatal(err)
+			}
 			want := map[string]int{"POST services": 1, "POST pods": 2, "POST pods/binding": 2}
 			if options.Class != "" {
 				want["POST resourceclaims"], want["PUT resourceclaims/status"] = 2, 2
