@@ -280,6 +280,9 @@ func verdict(reason, message string) *controlv1.Decision {
 	if name := apart(reason); isReason(name) {
 		d.Reason, d.Message = name, strings.TrimPrefix(strings.TrimPrefix(message, name), ": ")
 	}
+	if d.Reason == core.NoReason.String() {
+		d.Reason = ""
+	}
 	match := counted.FindStringSubmatch(d.Message)
 	if match == nil {
 		return d
