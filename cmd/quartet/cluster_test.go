@@ -165,7 +165,7 @@ func (r *rig) says(t *testing.T, job, status string) (uid string) {
 
 var (
 	calendar = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
-	lengths    = regexp.MustCompile(`\b(\d+h )?(\d+m )?[0-9.]+ ?(ms|s)\b`)
+	lengths  = regexp.MustCompile(`\b(\d+h )?(\d+m )?[0-9.]+ ?(ms|s)\b`)
 	blanks   = regexp.MustCompile(` +`)
 )
 

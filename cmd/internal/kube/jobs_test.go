@@ -96,7 +96,8 @@ func TestJob(t *testing.T) {
 				t.Status.State, t.Spec.Work = trainingjob.Running, 120
 				t.Status.Progress.Done, t.Status.Progress.Rate, t.Status.Progress.FromSeconds = 100, 2, 450
 			}),
-			map[string]any{"progress": 120.0}, []string{"job_submitted 0", "start 100 in 3"},
+			map[string]any{"progress": 120.0},
+			[]string{"job_submitted 0", "start 100 in 3"},
 		},
 		"it starts": {
 			made(func(t *trainingjob.TrainingJob) {
@@ -214,14 +215,20 @@ func TestNodeHealth(t *testing.T) {
 		change func(*corev1.Node)
 		want   string
 	}{
-		"ready":       {func(*corev1.Node) {}, "ready"},
-		"silent":      {func(n *corev1.Node) { n.Status.Conditions = nil }, "down"},
-		"unknown":     {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, "down"},
-		"cordoned":    {func(n *corev1.Node) { n.Spec.Unschedulable = true }, "draining"},
-		"being gone":  {func(n *corev1.Node) { n.DeletionTimestamp = new(metav1.Time) }, "draining"},
-		"tainted":     {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}} }, "draining"},
-		"ours":        {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "quartet.sched/nodes", Effect: corev1.TaintEffectNoSchedule}} }, "ready"},
-		"a mild hint": {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectPreferNoSchedule}} }, "ready"},
+		"ready":      {func(*corev1.Node) {}, "ready"},
+		"silent":     {func(n *corev1.Node) { n.Status.Conditions = nil }, "down"},
+		"unknown":    {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, "down"},
+		"cordoned":   {func(n *corev1.Node) { n.Spec.Unschedulable = true }, "draining"},
+		"being gone": {func(n *corev1.Node) { n.DeletionTimestamp = new(metav1.Time) }, "draining"},
+		"tainted": {func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
+		}, "draining"},
+		"ours": {func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "quartet.sched/nodes", Effect: corev1.TaintEffectNoSchedule}}
+		}, "ready"},
+		"a mild hint": {func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectPreferNoSchedule}}
+		}, "ready"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

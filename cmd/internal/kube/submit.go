@@ -241,13 +241,10 @@ func object(d *yamlpos.Document) (*trainingjob.TrainingJob, core.Diagnostics) {
 	}
 	unknown, err := kjson.UnmarshalStrict(text, job)
 	if err != nil {
-		path := ""
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
-			path = wrong.Field
-			return nil, tell(path, fmt.Sprintf("cannot be a %s", wrong.Value), "")
+		if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
+			return nil, tell(wrong.Field, "cannot be a "+wrong.Value, "")
 		}
-		return nil, tell(path, strings.TrimPrefix(err.Error(), "json: "), "")
+		return nil, tell("", strings.TrimPrefix(err.Error(), "json: "), "")
 	}
 	var problems core.Diagnostics
 	for _, one := range unknown {
@@ -307,8 +304,16 @@ func (c *Cluster) readJobs(f backend.JobFile) ([]declared, core.Diagnostics) {
 func keyOf(field string) string {
 	field = strings.TrimPrefix(field, "spec.")
 	for _, known := range [...]struct{ field, key string }{
-		{"metadata.name", "name"}, {"queue", "tenant"}, {"replicas.min", "min_replicas"}, {"replicas.max", "max_replicas"}, {"requested", "replicas"},
-		{"replicas", "replicas"}, {"work", "iterations"}, {"batch", "batch"}, {"template", "command"}, {"accelerators", "accelerators"},
+		{"metadata.name", "name"},
+		{"queue", "tenant"},
+		{"replicas.min", "min_replicas"},
+		{"replicas.max", "max_replicas"},
+		{"requested", "replicas"},
+		{"replicas", "replicas"},
+		{"work", "iterations"},
+		{"batch", "batch"},
+		{"template", "command"},
+		{"accelerators", "accelerators"},
 	} {
 		if field == known.field || strings.HasPrefix(field, known.field+".") {
 			return known.key
