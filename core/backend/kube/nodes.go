@@ -78,6 +78,7 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 func (n *nodes) remove(t *node, now float64) core.Event {
 	t.health = core.Gone
 	delete(n.byUID, t.uid)
+	delete(n.unready, t.name)
 	if n.byName[t.name] == t {
 		delete(n.byName, t.name)
 	}
