@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,12 +21,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 	"github.com/quartet-sched/quartet/internal/kubecluster"
 )
@@ -255,6 +258,35 @@ func (r *rig) pods() []corev1.Pod {
 		r.Fatal(err)
 	}
 	return list.Items
+}
+
+func (r *rig) podsOf(job string) []corev1.Pod {
+	r.Helper()
+	return slices.DeleteFunc(r.pods(), func(p corev1.Pod) bool { return p.Labels[gang.JobLabel] != job })
+}
+
+// patch changes a pod.
+func (r *rig) patch(p *corev1.Pod, change string, subresources ...string) {
+	r.Helper()
+	if _, err := r.admin.CoreV1().Pods(p.Namespace).Patch(context.Background(), p.Name, types.MergePatchType, []byte(change), metav1.PatchOptions{}, subresources...); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// patchNode changes a node.
+func (r *rig) patchNode(name, change string) {
+	r.Helper()
+	if _, err := r.admin.CoreV1().Nodes().Patch(context.Background(), r.node(name), types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// edit changes a job.
+func (r *rig) edit(name, change string) {
+	r.Helper()
+	if _, err := r.admin.jobs.Of(r.namespace).Patch(context.Background(), name, types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
+		r.Fatal(err)
+	}
 }
 
 // open opens a backend by a transport of its own; nil for the usual one.
