@@ -4,10 +4,14 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core/backend/kube/manifests"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
@@ -71,5 +75,41 @@ func TestKubeManifests(t *testing.T) {
 	}
 	if code, stdout, stderr := invoke(t, "kube", "crd"); code != 0 || stdout != string(trainingjob.Definition()) {
 		t.Errorf("exit code %d, %d bytes, %s", code, len(stdout), stderr)
+	}
+}
+
+// The config that is installed is one that this program runs.
+func TestInstalledConfigIsValid(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, args := range [][]string{nil, {"--accelerator-resource", "amd.com/gpu"}} {
+		_, stdout, _ := invoke(t, append([]string{"kube", "manifests"}, args...)...)
+		decoder := yaml.NewDecoder(strings.NewReader(stdout))
+		found := 0
+		for {
+			var object struct {
+				Kind string
+				Data map[string]string
+			}
+			if err := decoder.Decode(&object); err != nil {
+				if !errors.Is(err, io.EOF) {
+					t.Fatal(err)
+				}
+				break
+			}
+			config := object.Data[manifests.ConfigKey]
+			if object.Kind != "ConfigMap" || config == "" {
+				continue
+			}
+			found++
+			if err := os.WriteFile("installed.yaml", []byte(config), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if code, _, stderr := invoke(t, "config", "validate", "-f", "installed.yaml"); code != 0 {
+				t.Errorf("%s: exit code %d, %s", args, code, stderr)
+			}
+		}
+		if found != 1 {
+			t.Errorf("%s: %d configs", args, found)
+		}
 	}
 }
