@@ -57,7 +57,7 @@ func TestKubeManifests(t *testing.T) {
 		{[]string{"--replicas", "0"}, 2, "--replicas: 0 replicas; use 1 or more: one leads, the others stand by\n"},
 		{[]string{"--config", "none.yaml"}, 2, "none.yaml: cannot be read: no such file or directory\n"},
 		{[]string{"--config", "empty.yaml"}, 2, "empty.yaml: is empty\n"},
-		{[]string{"--config", "local.yaml"}, 2, `config.backend.type: "local" schedules no cluster`},
+		{[]string{"--config", "local.yaml"}, 2, `local.yaml: backend.type: "local" schedules no cluster`},
 		{[]string{"--chart", ".", "--dra"}, 2, "--chart and --dra exclude each other"},
 		{[]string{"-o", "json"}, 2, "it writes YAML"},
 		{[]string{"--chart", "c"}, 0, "below c\n"},
