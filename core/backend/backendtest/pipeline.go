@@ -63,7 +63,8 @@ func (fifo) Tune(context.Context, *core.View, []core.Placement) ([]core.Tuning, 
 	return nil, nil
 }
 
-func fifoStages() core.Stages {
+// FIFO are stages that start jobs in the order of their submission, on the first devices that are free.
+func FIFO() core.Stages {
 	return core.Stages{
 		Admission:  []core.Component[core.Admitter]{{ID: "admission/all", Policy: fifo{}}},
 		Allocation: core.Component[core.Allocator]{ID: "allocation/fifo", Policy: fifo{}},
@@ -117,7 +118,7 @@ func runsPipeline(t testing.TB, h *Harness, o core.RoundOptions) {
 	s := open(t, h, jobs...)
 	told := &books{TB: t, ended: map[string]core.Job{}, begun: map[core.JobID]bool{}}
 	c := cluster()
-	p := core.NewPipeline(c, fifoStages(), o, nil, told)
+	p := core.NewPipeline(c, FIFO(), o, nil, told)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := p.Run(ctx, s.backend); err != nil {

@@ -200,7 +200,7 @@ func (s *session) take(e *core.Event) {
 
 func (s *session) note(e *core.Event) {
 	switch e.Kind {
-	case core.JobProgressed, core.JobMeasured:
+	case core.JobProgressed, core.JobMeasured, core.JobStarting, core.JobStarted:
 	case core.NodeChanged:
 		s.news = append(s.news, fmt.Sprintf("%v %d %v", e.Kind, e.Node, e.Health))
 	default:

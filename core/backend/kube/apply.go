@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -17,7 +18,11 @@ import (
 func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
 	var decided []*job
 	for i := range changes {
-		if j := b.byID[changes[i].Job]; b.decide(j, &changes[i]) {
+		j := b.job(changes[i].Job)
+		if j == nil {
+			return fmt.Errorf("%v job %d, which was never submitted", changes[i].Action, changes[i].Job)
+		}
+		if b.decide(j, &changes[i]) {
 			decided = append(decided, j)
 		}
 	}
@@ -30,7 +35,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
 	d := j.decision()
-	if d.Epoch == b.term.Epoch && d.Round >= int64(c.Round) {
+	if d.Epoch == b.term.Epoch && c.Round > 0 && d.Round >= int64(c.Round) {
 		return j.dirty // it is repeated: nobody knows whether it was written
 	}
 	if j.ended || j.deleted || j.losing && c.Action != core.Discard {
@@ -62,19 +67,31 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 			j.status.State = trainingjob.Suspended
 		}
 	case core.Tune:
-		next.Tuning = tuningTo(c.Tuning)
+		if d.Stop || len(d.Seats) == 0 {
+			return false
+		}
+		next.Tuning, next.AtSeconds = tuningTo(c.Tuning), d.AtSeconds // the account goes on from there
 	case core.Discard:
 		b.stop(j, next, b.now, trainingjob.Rejected, c.Reason.String(), "")
 		j.ended = true
 	}
-	j.status.Decision, j.status.Progress = next, j.account.progress()
+	if j.status.Decision = next; c.Action != core.Tune {
+		j.status.Progress = j.account.progress()
+	}
 	j.dirty = true
 	return true
 }
 
+// own makes a decision one of this term. Rounds are counted anew in each: one of another term is before all of this.
+func (b *Backend) own(d *trainingjob.Decision) {
+	if d.Epoch != b.term.Epoch {
+		d.Epoch, d.Round = b.term.Epoch, 0
+	}
+}
+
 // stop makes a decision one to have no devices.
 func (b *Backend) stop(j *job, d *trainingjob.Decision, at float64, state trainingjob.State, reason, message string) {
-	d.Stop, d.Seats, d.Tuning = true, nil, nil
+	d.Stop, d.Seats, d.Tuning, d.AtSeconds = true, nil, nil, at
 	j.seats = nil
 	j.account.hold(0, at)
 	b.hold(j, nil)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -41,12 +42,14 @@ type Backend struct {
 	driver  *gang.Driver
 	book    *gang.Book
 	work    *labour
-	cancel  context.CancelFunc
+	cancel  context.CancelFunc // ends what goes on beside the rounds,
+	retire  context.CancelFunc // and the term
 	group   sync.WaitGroup
 
 	now      float64 // of the last round
 	lastLook float64
 	retryAt  float64
+	recount  bool // the devices of others are to be counted again
 	events   []core.Event
 	nodes    *nodes
 	held     map[core.NodeID]core.DeviceSet
@@ -74,7 +77,7 @@ func open(ctx context.Context, o *Opener, config *rest.Config, identity string) 
 	if err != nil {
 		return nil, err
 	}
-	if err := served(ctx, all); err != nil {
+	if err := served(ctx, all, o.config.Watch); err != nil {
 		return nil, err
 	}
 	b := &Backend{
@@ -86,20 +89,21 @@ func open(ctx context.Context, o *Opener, config *rest.Config, identity string) 
 		return nil, err
 	}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	b.cancel = cancel
+	office, retire := context.WithCancel(context.WithoutCancel(ctx)) // the term goes on when ctx ends, until Close
+	b.cancel, b.retire = cancel, retire
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.Close())
 		}
 	}()
 	b.log.Info("waiting to lead", "lease", b.config.Namespace+"/"+leaseName)
-	waiting, stop := context.WithCancel(life) // the term goes on when ctx ends, until Close
-	defer context.AfterFunc(ctx, stop)()
-	b.term, err = lead.Run(waiting, lead.Options{
+	withdraw := context.AfterFunc(ctx, retire) // while it waits
+	b.term, err = lead.Run(office, lead.Options{
 		Client: all, Namespace: b.config.Namespace, Name: leaseName, State: stateName, Identity: identity, Lease: b.config.Lease,
 		Renew: b.config.Lease * 2 / 3, Retry: b.config.Lease / 6, Clock: b.clock, ReleaseOnCancel: true,
 		Problem: func(err error) { b.log.Warn("the lease", "error", err) },
 	})
+	withdraw()
 	if err != nil {
 		return nil, errors.Join(err, context.Cause(ctx))
 	}
@@ -111,7 +115,7 @@ func open(ctx context.Context, o *Opener, config *rest.Config, identity string) 
 	b.state = newRun(store, b.clock.Now())
 	b.book = gang.NewBook(b.options())
 	b.driver = &gang.Driver{Client: all, Ledger: b.book, Options: b.options(), Fence: b.fence, Now: b.clock.Now}
-	if err := b.world.run(life, &b.group); err != nil {
+	if err := b.world.run(ctx, life, &b.group); err != nil {
 		return nil, err
 	}
 	b.book.See(b.world.all())
@@ -124,8 +128,8 @@ func (b *Backend) options() gang.Options {
 }
 
 // served says so when the cluster does not know TrainingJobs.
-func served(ctx context.Context, all *clients) error {
-	if _, err := all.jobs.Of("").List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+func served(ctx context.Context, all *clients, watch string) error {
+	if _, err := all.jobs.Of(watch).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		return fmt.Errorf("list %s: %w; `quartet kube manifests` prints what is to be installed", trainingjob.Resource, err)
 	}
 	return nil
@@ -177,11 +181,12 @@ func (b *Backend) reach(ctx context.Context) error {
 	}
 	call, cancel := context.WithTimeout(ctx, b.patience())
 	defer cancel()
-	if _, err := b.clients.CoreV1().ConfigMaps(b.config.Namespace).Get(call, stateName, metav1.GetOptions{}); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return &core.Unavailable{Cause: errors.Join(why, err)}
+	_, err := b.clients.CoreV1().ConfigMaps(b.config.Namespace).Get(call, stateName, metav1.GetOptions{})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && !apierrors.IsNotFound(err): // what somebody deleted is written again
+		return b.trouble(errors.Join(why, err))
 	}
 	b.world.mended() // the watch is set up anew by itself
 	return nil
@@ -209,12 +214,15 @@ func onGrid(t float64, w core.Wake) float64 {
 	return t
 }
 
+// gather is for how many seconds starts are gathered where rounds are held on events alone: that pods run changes no decision.
+const gather = 1
+
 // wakes is when an event calls for a round.
 func wakes(e *core.Event, w core.Wake) float64 {
 	switch {
-	case e.Kind == core.JobProgressed, e.Kind == core.JobStarting, e.Kind == core.JobStarted:
-		return inf // told with whatever comes next
-	case w.OnEvents:
+	case (e.Kind == core.JobStarting || e.Kind == core.JobStarted) && w.IntervalSeconds == 0:
+		return e.AtSeconds + gather
+	case w.OnEvents && e.Kind != core.JobStarting && e.Kind != core.JobStarted:
 		return e.AtSeconds
 	default:
 		return onGrid(e.AtSeconds, w)
@@ -230,12 +238,19 @@ func (b *Backend) observe(now float64) core.Observation {
 		return order(x.Kind) - order(y.Kind)
 	})
 	for i := range told {
-		told[i].AtSeconds = now
 		if told[i].Kind == core.JobInterrupted {
 			b.byID[told[i].Job].losing = false
 		}
 	}
 	return core.Observation{NowSeconds: now, Events: told}
+}
+
+// job is a job that was submitted; nil for none.
+func (b *Backend) job(id core.JobID) *job {
+	if id < 0 || int(id) >= len(b.byID) {
+		return nil
+	}
+	return b.byID[id]
 }
 
 // order brings nodes before the jobs that run on them.
@@ -250,9 +265,12 @@ func order(k core.EventKind) int {
 func (b *Backend) ObserveRound(r *core.Report) error {
 	for i := range r.Verdicts {
 		v := &r.Verdicts[i]
-		j := b.byID[v.Job]
-		if j.ended || v.Code == core.Reject {
+		j := b.job(v.Job)
+		if j == nil || j.ended || j.losing || v.Code != core.Defer {
 			continue
+		}
+		if v.Reason == core.Suspended && j.heldUntil > 0 {
+			continue // it is we who hold it back, and its status says why
 		}
 		state := trainingjob.Waiting
 		if job := r.View.Job(v.Job); job != nil && job.State == core.Pending {
@@ -270,7 +288,8 @@ func (b *Backend) ObserveRound(r *core.Report) error {
 func (b *Backend) Close() error {
 	b.work.end()
 	b.cancel()
-	b.group.Wait()
+	b.group.Wait() // nobody writes any more when the next one may lead
+	b.retire()
 	if b.term != nil {
 		<-b.term.Done
 	}

@@ -23,6 +23,7 @@ type Config struct {
 	Kubeconfig   string        `config:"kubeconfig" doc:"file that says how to reach the cluster; if left out KUBECONFIG, the usual one, or the service account of the pod"`
 	Context      string        `config:"context" doc:"context of that file, instead of the one in use"`
 	Namespace    string        `config:"namespace" doc:"namespace of the scheduler itself: of its lease and its state; if left out POD_NAMESPACE, or else quartet"`
+	Watch        string        `config:"watch" doc:"namespace of the jobs; all if left out"`
 	Nodes        string        `config:"nodes" doc:"label selector of the nodes to schedule on; all that have devices if left out"`
 	Tolerate     []string      `config:"tolerate" doc:"keys of taints of nodes that are no reason to leave them alone"`
 	Resource     string        `config:"resource" doc:"extended resource by which nodes offer devices"`
@@ -39,7 +40,7 @@ type Config struct {
 
 // Deciding are the settings that decisions depend on.
 func (c *Config) Deciding() any {
-	return &Config{Nodes: c.Nodes, Accelerator: c.Accelerator, Resource: c.Resource}
+	return &Config{Watch: c.Watch, Nodes: c.Nodes, Accelerator: c.Accelerator, Resource: c.Resource}
 }
 
 // Validate reports names that Kubernetes does not take.

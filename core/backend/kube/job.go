@@ -90,6 +90,13 @@ func newJob(object *trainingjob.TrainingJob) *job {
 	}
 }
 
+// see takes in how the job is on the API server, if that is news.
+func (j *job) see(object *trainingjob.TrainingJob) {
+	if !older(object.ResourceVersion, j.object.ResourceVersion) {
+		j.object = object
+	}
+}
+
 // decision is what was last decided; never nil.
 func (j *job) decision() *trainingjob.Decision {
 	if j.status.Decision == nil {
@@ -144,24 +151,28 @@ func seatsOf(d *trainingjob.Decision) (seats []gang.Seat, ok bool) {
 	return seats, true
 }
 
-// known is the account of a status, as of a moment.
+// known is the account of a status, as of a moment. Anybody with the right to may have edited it: no number of it is believed
+// that makes no sense.
 func known(s *trainingjob.Status, now float64) account {
 	a := account{firstStart: math.NaN(), asOf: now}
 	if p := s.Progress; p != nil {
-		a.executed, a.attained, a.restarts, a.preemptions = p.ExecutedSeconds, p.AttainedSeconds, p.Restarts, p.Preemptions
+		a.executed, a.attained, a.restarts, a.preemptions = max(p.ExecutedSeconds, 0), max(p.AttainedSeconds, 0), max(p.Restarts, 0), max(p.Preemptions, 0)
 		if p.FirstStartSeconds != nil {
-			a.firstStart = *p.FirstStartSeconds
+			a.firstStart = min(max(*p.FirstStartSeconds, 0), now)
 		}
 	}
 	if d := s.Decision; d != nil {
-		a.lastChange = d.AtSeconds
+		a.lastChange = min(max(d.AtSeconds, 0), now)
 		if !d.Stop {
 			if seats, ok := seatsOf(d); ok {
 				for _, seat := range seats {
 					a.held += seat.Devices.Count()
 				}
 			}
-			a.asOf = min(d.AtSeconds, now)
+			if a.held > 0 && math.IsNaN(a.firstStart) { // somebody edited it
+				a.firstStart = a.lastChange
+			}
+			a.asOf = a.lastChange
 			a.settle(now)
 		}
 	}
@@ -177,13 +188,22 @@ func (a *account) progress() *trainingjob.Progress {
 	return p
 }
 
-// camel makes a reason of ours, such as waiting_for_devices, one of a condition.
+// camel makes a reason, such as waiting_for_devices or what a kubelet says, one of a condition: letters and digits, and a letter
+// first.
 func camel(reason string) string {
 	var b strings.Builder
-	for word := range strings.SplitSeq(reason, "_") {
-		if word != "" {
-			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	first := true // of a word
+	for _, c := range []byte(reason) {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9' || b.Len() == 0) {
+			first = true
+			continue
 		}
+		if first && 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		b.WriteByte(c)
+		first = false
 	}
 	return cmp.Or(b.String(), "None")
 }

@@ -53,7 +53,7 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 			events = append(events, n.remove(t, now))
 		}
 	}
-	silent := n.silence(now, list)
+	believable := n.silence(now, list)
 	for _, object := range list {
 		t := n.byUID[object.UID]
 		devices := devicesOf(object, n.config.Resource)
@@ -61,7 +61,7 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 			events = append(events, n.remove(t, now))
 			t = nil
 		}
-		switch health := n.healthOf(object, devices, silent, now); {
+		switch health := n.healthOf(object, devices, believable, now); {
 		case t == nil && devices > 0:
 			events = append(events, n.add(object, devices, health, foreign(object.Name), now))
 		case t != nil:
@@ -78,6 +78,7 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 func (n *nodes) remove(t *node, now float64) core.Event {
 	t.health = core.Gone
 	delete(n.byUID, t.uid)
+	delete(n.unready, t.name)
 	if n.byName[t.name] == t {
 		delete(n.byName, t.name)
 	}
@@ -85,7 +86,7 @@ func (n *nodes) remove(t *node, now float64) core.Event {
 }
 
 func (n *nodes) add(object *corev1.Node, devices int, health core.Health, foreign int, now float64) core.Event {
-	t := &node{id: core.NodeID(len(n.told)), uid: object.UID, name: object.Name, devices: min(devices, core.MaxDevicesPerNode), health: health}
+	t := &node{id: core.NodeID(len(n.told)), uid: object.UID, name: object.Name, devices: devices, health: health}
 	t.unusable = n.unusable(t, devices, foreign)
 	n.told = append(n.told, t)
 	n.byUID[t.uid], n.byName[t.name] = t, t
@@ -111,26 +112,26 @@ func (n *nodes) unusable(t *node, devices, foreign int) core.DeviceSet {
 	return gone | theirs
 }
 
-// devicesOf is how many devices a node offers.
+// devicesOf is how many devices a node offers, of which those beyond the most that a node may have are left alone.
 func devicesOf(n *corev1.Node, resource string) int {
 	quantity := n.Status.Allocatable[corev1.ResourceName(resource)]
-	return int(quantity.Value())
+	return int(min(max(quantity.Value(), 0), core.MaxDevicesPerNode))
 }
 
 func acceleratorOf(n *corev1.Node, label string) string {
 	return cmp.Or(n.Labels[label], n.Labels[acceleratorLabel], someAccelerator)
 }
 
-// healthOf is what policies make of a node. One that is not ready is taken for ready for a while, since its pods run on.
-func (n *nodes) healthOf(object *corev1.Node, devices int, manySilent bool, now float64) core.Health {
-	known := n.byUID[object.UID] != nil
+// healthOf is what policies make of a node. One that is not ready any more is taken for ready for a while, since its pods run on.
+func (n *nodes) healthOf(object *corev1.Node, devices int, believable float64, now float64) core.Health {
+	t := n.byUID[object.UID]
 	since, unready := n.unready[object.Name]
 	switch {
 	case outOfService(object) || devices == 0:
 		return core.Down
-	case unready && !known:
-		return core.Provisioning
-	case unready && !manySilent && now-since >= n.config.SilentAfter.Seconds():
+	case unready && (t == nil && !lostContact(object) || t != nil && t.health == core.Provisioning):
+		return core.Provisioning // it never was
+	case unready && (t != nil && t.health == core.Down || now-since >= believable):
 		return core.Down
 	case object.Spec.Unschedulable || object.DeletionTimestamp != nil || n.tainted(object):
 		return core.Draining
@@ -155,25 +156,38 @@ func (n *nodes) tainted(object *corev1.Node) bool {
 	})
 }
 
-// manySilent is the part of the nodes that may turn silent at once and be believed: more of them are a control plane that was away.
-const manySilent = 1.0 / 3
+// When more than a part of the nodes turn silent at once, it is the control plane that was away: they are believed later.
+const (
+	manySilent  = 1.0 / 3
+	laterByThis = 4 // times
+)
 
-// silence notes since when nodes are not ready, and reports whether too many are to believe it of any.
-func (n *nodes) silence(now float64, list []*corev1.Node) bool {
+// silence notes since when nodes are not ready, and tells after how many seconds that is believed.
+func (n *nodes) silence(now float64, list []*corev1.Node) float64 {
 	count := 0
 	for _, object := range list {
 		if ready(object) {
 			delete(n.unready, object.Name)
 			continue
 		}
-		if n.byUID[object.UID] != nil {
+		if t := n.byUID[object.UID]; t != nil && t.health != core.Down && t.health != core.Provisioning {
 			count++
 		}
 		if _, known := n.unready[object.Name]; !known {
 			n.unready[object.Name] = now
 		}
 	}
-	return count > 1 && float64(count) > manySilent*float64(len(list))
+	if count > 1 && float64(count) > manySilent*float64(len(list)) {
+		return laterByThis * n.config.SilentAfter.Seconds()
+	}
+	return n.config.SilentAfter.Seconds()
+}
+
+// lostContact reports whether a node was heard of, and is not any more.
+func lostContact(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown && c.Reason == "NodeStatusUnknown"
+	})
 }
 
 func ready(n *corev1.Node) bool {
@@ -187,8 +201,10 @@ func (n *nodes) wake(now float64) float64 {
 	next := inf
 	for name, since := range n.unready {
 		if t := n.byName[name]; t != nil && t.health != core.Down {
-			if at := since + n.config.SilentAfter.Seconds(); at > now {
-				next = min(next, at)
+			for _, times := range [...]float64{1, laterByThis} {
+				if at := since + times*n.config.SilentAfter.Seconds(); at > now {
+					next = min(next, at)
+				}
 			}
 		}
 	}

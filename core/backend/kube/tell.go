@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,10 +19,12 @@ import (
 // look compares what there is with what the pipeline was told, and adds what differs to the events.
 func (b *Backend) look(now float64) {
 	changes := b.world.changes()
-	if changes.nodes || b.nodes.wake(b.lastLook) <= now {
-		b.tell(b.nodes.compare(now, b.world.nodeList(), b.world.foreign)...)
+	if changes.nodes || b.recount || b.nodes.wake(b.lastLook) <= now {
+		told := b.nodes.compare(now, b.world.nodeList(), b.world.foreign)
+		b.tell(told...)
+		b.bereave(told, now)
 	}
-	b.lastLook = now
+	b.lastLook, b.recount = now, false
 	b.meet(now, changes.jobs)
 	for _, uid := range changes.driven {
 		if j := b.jobs[uid]; j != nil && !j.ended {
@@ -29,6 +32,25 @@ func (b *Backend) look(now float64) {
 		}
 	}
 	b.letGo(now)
+}
+
+// bereave tells of jobs whose node is not there any more that they lost their devices. Of others that the pipeline is to take
+// for new ones, it stops the jobs itself.
+func (b *Backend) bereave(told []core.Event, now float64) {
+	for i := range told {
+		if told[i].Kind != core.NodeRemoved {
+			continue
+		}
+		n := b.nodes.told[told[i].Node]
+		if b.world.node(n.name) != nil {
+			continue
+		}
+		for _, j := range b.byID {
+			if j != nil && !j.ended && !j.losing && slices.ContainsFunc(b.holds[j.uid], func(s core.Seat) bool { return s.Node == n.id }) {
+				b.lose(j, now, core.CauseNodeFailed, gang.ReasonNodeGone, fmt.Sprintf("the node %s is gone", n.name))
+			}
+		}
+	}
 }
 
 func (b *Backend) tell(events ...core.Event) { b.events = append(b.events, events...) }
@@ -40,7 +62,7 @@ func (b *Backend) meet(now float64, changed []types.UID) {
 		object := b.world.job(uid)
 		j := b.jobs[uid]
 		switch {
-		case object == nil && j != nil:
+		case (object == nil || object.DeletionTimestamp != nil) && j != nil: // or its pods go first
 			b.gone(j, now)
 		case object == nil:
 		case j == nil:
@@ -49,8 +71,8 @@ func (b *Backend) meet(now float64, changed []types.UID) {
 			b.update(j, object, now)
 		}
 	}
-	slices.SortFunc(fresh, func(x, y *trainingjob.TrainingJob) int {
-		return cmp.Or(cmp.Compare(idOf(x), idOf(y)), x.CreationTimestamp.Compare(y.CreationTimestamp.Time), strings.Compare(x.JobName(), y.JobName()), strings.Compare(string(x.UID), string(y.UID)))
+	slices.SortStableFunc(fresh, func(x, y *trainingjob.TrainingJob) int { // moments of creation are whole seconds
+		return cmp.Or(cmp.Compare(idOf(x), idOf(y)), x.CreationTimestamp.Compare(y.CreationTimestamp.Time))
 	})
 	for _, object := range fresh {
 		b.welcome(object, now)
@@ -64,17 +86,28 @@ func idOf(t *trainingjob.TrainingJob) int64 {
 	return int64(*t.Status.ID)
 }
 
-// welcome submits a job, with what it has behind it.
+// welcome submits a job, with what it has behind it. Workers get to know it when all is known: what has no seats has its pods
+// deleted.
 func (b *Backend) welcome(object *trainingjob.TrainingJob, now float64) {
 	j := newJob(object)
 	b.jobs[j.uid] = j
+	b.meetJob(j, now)
 	b.mutex.Lock()
 	b.known[j.uid] = j
 	b.mutex.Unlock()
+	b.work.write(j.uid)
+	b.work.add(j.uid)
+}
+
+func (b *Backend) meetJob(j *job, now float64) {
+	object := j.object
 	j.generation = object.Generation
+	if object.DeletionTimestamp != nil {
+		j.deleted, j.ended = true, true
+		return
+	}
 	if j.status.State.Ended() {
 		j.ended = true
-		b.work.add(j.uid) // its pods may not know yet
 		return
 	}
 	id := b.nextID
@@ -107,7 +140,6 @@ func (b *Backend) welcome(object *trainingjob.TrainingJob, now float64) {
 		e.FromSeconds = now
 	}
 	b.tell(e)
-	b.work.add(j.uid)
 }
 
 // refuse ends a job that makes no sense.
@@ -118,7 +150,6 @@ func (b *Backend) refuse(j *job, faults core.Diagnostics) {
 	j.status.SetCondition(trainingjob.ConditionFinished, metav1.ConditionTrue, "Invalid", faults.Error(), j.generation, b.clock.Now())
 	j.dirty = true
 	j.mutex.Unlock()
-	b.work.write(j.uid)
 }
 
 // heldBy is what a job has behind it according to its status, and what it holds if all of that is there. Otherwise it is decided
@@ -142,10 +173,9 @@ func (b *Backend) heldBy(j *job, now float64) *core.Held {
 	if h.Seats == nil || b.takenByOthers(h.Seats) {
 		h.Seats = nil
 		next := *d
-		next.Epoch = b.term.Epoch
+		b.own(&next)
 		b.stop(j, &next, now, trainingjob.Waiting, "takeover", "what it ran on is not there any more")
-		j.status.Decision, j.dirty = &next, true
-		b.work.write(j.uid)
+		j.status.Decision, j.status.Progress, j.dirty = &next, j.account.progress(), true
 		return h
 	}
 	b.hold(j, h.Seats)
@@ -157,7 +187,8 @@ func (b *Backend) seatsOn(seats []gang.Seat) []core.Seat {
 	var list []core.Seat
 	for _, s := range seats {
 		n := b.nodes.byName[s.Node]
-		if n == nil || s.Devices == 0 || s.Devices&^core.FirstDevices(n.devices) != 0 {
+		if n == nil || s.Devices == 0 || s.Devices&^core.FirstDevices(n.devices) != 0 ||
+			slices.ContainsFunc(list, func(o core.Seat) bool { return o.Node == n.id && o.Devices&s.Devices != 0 }) {
 			return nil
 		}
 		list = append(list, core.Seat{Node: n.id, Devices: s.Devices})
@@ -173,6 +204,7 @@ func (b *Backend) takenByOthers(seats []core.Seat) bool {
 func (b *Backend) hold(j *job, seats []core.Seat) {
 	for _, s := range b.holds[j.uid] {
 		b.held[s.Node] &^= s.Devices
+		b.recount = b.recount || b.world.foreign(b.nodes.told[s.Node].name) > 0 // they may be taken for those of others now
 	}
 	delete(b.holds, j.uid)
 	if len(seats) > 0 {
@@ -190,6 +222,9 @@ func (b *Backend) gone(j *job, now float64) {
 	j.mutex.Unlock()
 	b.work.add(j.uid)
 	b.hold(j, nil)
+	if b.world.job(j.uid) == nil {
+		delete(b.jobs, j.uid)
+	}
 	if !j.ended && j.spec != nil {
 		j.ended = true
 		b.tell(core.Event{Kind: core.JobCancelled, AtSeconds: now, Job: j.id, StepsLeft: math.NaN()})
@@ -200,8 +235,10 @@ func (b *Backend) gone(j *job, now float64) {
 // update takes in what its owner edited.
 func (b *Backend) update(j *job, object *trainingjob.TrainingJob, now float64) {
 	j.mutex.Lock()
-	if !older(object.ResourceVersion, j.object.ResourceVersion) {
-		j.object = object
+	j.see(object)
+	if !j.dirty && !equality.Semantic.DeepEqual(j.object.Status, j.status) { // somebody edited it: it is not theirs
+		j.dirty = true
+		b.work.write(j.uid)
 	}
 	j.mutex.Unlock()
 	if object.Generation == j.generation || j.ended {
@@ -213,6 +250,7 @@ func (b *Backend) update(j *job, object *trainingjob.TrainingJob, now float64) {
 		b.degrade(j, "Invalid", faults.Error())
 		return
 	}
+	b.degrade(j, "", "")
 	template, _ := object.Spec.PodTemplate()
 	j.mutex.Lock()
 	j.template = *template // of the runs to come
@@ -222,9 +260,12 @@ func (b *Backend) update(j *job, object *trainingjob.TrainingJob, now float64) {
 
 // change tells the pipeline of an edited job, if it is edited in what the pipeline knows.
 func (b *Backend) change(j *job, spec *core.JobSpec, now float64) {
+	j.mutex.Lock()
+	suspended := j.object.Spec.Suspend
+	j.mutex.Unlock()
 	next := *j.spec
 	next.Weight, next.MinReplicas, next.MaxReplicas, next.Requested = spec.Weight, spec.MinReplicas, spec.MaxReplicas, spec.Requested
-	next.Suspended = j.object.Spec.Suspend || j.heldUntil > now
+	next.Suspended = suspended || j.heldUntil > now
 	was := j.spec
 	if next.Weight == was.Weight && next.MinReplicas == was.MinReplicas && next.MaxReplicas == was.MaxReplicas &&
 		next.Requested == was.Requested && next.Suspended == was.Suspended {
@@ -272,14 +313,14 @@ func (b *Backend) judge(j *job, now float64) {
 	case gang.Failed:
 		b.finish(j, now, core.JobFailed, trainingjob.Failed, state.Message, core.CauseExited)
 	case gang.Interrupted, gang.Shrunk: // a gang that lost a member is none
-		b.lose(j, now, causeOf(&state), state.Reason, state.Message)
+		cause := causeOf(&state)
+		b.lose(j, now, cause, state.Reason, state.Message)
+		if cause == core.CauseRefused { // by a kubelet
+			b.holdBack(j, now)
+		}
 	case gang.Refused:
-		j.refusals++
-		wait := min(b.config.RetryRefused.Seconds()*math.Exp2(float64(j.refusals-1)), 3600)
-		j.heldUntil = now + wait
-		b.heldBack = append(b.heldBack, j)
 		b.lose(j, now, core.CauseRefused, state.Reason, state.Message)
-		b.change(j, j.spec, now)
+		b.holdBack(j, now)
 	default:
 		if !j.starting {
 			j.starting = true
@@ -289,6 +330,17 @@ func (b *Backend) judge(j *job, now float64) {
 			b.note(j, trainingjob.Starting, metav1.ConditionFalse, cmp.Or(state.Reason, string(state.Phase)), state.Message)
 		}
 	}
+}
+
+// longestHeldBack is for how many seconds a job is held back at most.
+const longestHeldBack = 3600
+
+// holdBack suspends a job that was refused for a while, longer each time.
+func (b *Backend) holdBack(j *job, now float64) {
+	j.heldUntil = now + min(b.config.RetryRefused.Seconds()*math.Exp2(float64(j.refusals)), longestHeldBack)
+	j.refusals++
+	b.heldBack = append(b.heldBack, j)
+	b.change(j, j.spec, now)
 }
 
 // waitsFor says what a gang waits for.
@@ -323,7 +375,7 @@ func (b *Backend) note(j *job, state trainingjob.State, running metav1.Condition
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
 	changed := j.status.State != state
-	j.status.State = state
+	j.status.State, reason = state, camel(reason)
 	if j.status.SetCondition(trainingjob.ConditionRunning, running, reason, message, j.generation, b.clock.Now()) || changed {
 		j.dirty = true
 		b.work.write(j.uid)
@@ -351,7 +403,7 @@ func (b *Backend) end(j *job, now float64, state trainingjob.State, reason, mess
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
 	next := *j.decision()
-	next.Epoch = b.term.Epoch
+	b.own(&next)
 	b.stop(j, &next, now, state, reason, message)
 	j.status.Decision, j.status.Progress, j.dirty = &next, j.account.progress(), true
 	b.work.write(j.uid)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
@@ -134,8 +136,10 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 	}
 	state, err := b.driver.Drive(ctx, decided, b.lookAt(uid))
 	j.mutex.Lock()
-	changed := !j.seen || j.stateOf != id || !alike(&j.state, &state)
-	j.state, j.stateOf, j.seen = state, id, err == nil || j.seen
+	changed := state.Phase != "" && (!j.seen || j.stateOf != id || !alike(&j.state, &state))
+	if state.Phase != "" { // or nothing is known but that something went wrong
+		j.state, j.stateOf, j.seen = state, id, true
+	}
 	over := state.Phase == gang.Gone && j.deleted
 	j.mutex.Unlock()
 	b.mutex.Lock()
@@ -169,15 +173,27 @@ func (b *Backend) lookAt(uid types.UID) gang.Look {
 	w.mutex.Lock()
 	version := w.version // no newer than the pods that follow
 	w.mutex.Unlock()
-	return gang.Look{Version: version, Pods: w.podsOf(uid), Node: w.node}
+	return gang.Look{Version: version, Pods: w.podsOf(uid), Service: w.hasService(uid), Node: w.node}
 }
 
 // sweep lets pods go whose job is not there any more.
 func (b *Backend) sweep(ctx context.Context, uid types.UID) error {
 	pods := b.world.podsOf(uid)
-	if len(pods) == 0 || b.world.job(uid) != nil { // or it is yet to be met
+	if len(pods) == 0 {
 		b.driver.Forget(uid)
 		return nil
+	}
+	if b.world.job(uid) != nil {
+		return nil // it is yet to be met
+	}
+	call, cancel := context.WithTimeout(ctx, b.patience())
+	defer cancel()
+	owner := metav1.GetControllerOfNoCopy(pods[0])
+	switch now, err := b.clients.jobs.Of(pods[0].Namespace).Get(call, owner.Name, metav1.GetOptions{}); {
+	case err != nil && !apierrors.IsNotFound(err):
+		return err
+	case err == nil && now.UID == uid:
+		return nil // the informer is behind
 	}
 	_, err := b.driver.Drive(ctx, gang.Job{Namespace: pods[0].Namespace, Name: pods[0].Labels[gang.JobLabel], UID: uid, Epoch: b.term.Epoch}, b.lookAt(uid))
 	return err

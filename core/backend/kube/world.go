@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -26,12 +26,14 @@ type world struct {
 	selector labels.Selector
 
 	nodes, pods, jobs, services cache.SharedIndexInformer
+	heard                       []cache.InformerSynced
 	happened                    chan struct{} // holds an item when there is something to look at
 	stirred                     chan struct{} // the same, for those that drive pods
 
 	mutex        sync.Mutex
 	nodesChanged bool
 	jobsChanged  map[types.UID]bool
+	arrived      []types.UID        // those of jobsChanged, in the order in which they were told of
 	driven       map[types.UID]bool // jobs whose state is another
 	podsChanged  map[types.UID]bool // jobs whose pods are others
 	freed        bool               // somebody may have let go of devices
@@ -39,7 +41,6 @@ type world struct {
 	byUID        map[types.UID]*trainingjob.TrainingJob
 	others       map[types.UID]use // pods that are none of ours
 	foreignOn    map[string]int
-	troubleSince time.Time
 	trouble      error
 }
 
@@ -59,12 +60,15 @@ func newWorld(c *Config, all *clients) (*world, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(all, 0, informers.WithTransform(slim))
 	w := &world{
 		config: c, selector: selector, nodes: factory.Core().V1().Nodes().Informer(), pods: factory.Core().V1().Pods().Informer(),
-		services: factory.Core().V1().Services().Informer(), jobs: trainingjob.NewInformer(all.jobs, "", 0),
+		services: factory.Core().V1().Services().Informer(), jobs: trainingjob.NewInformer(all.jobs, c.Watch, 0),
 		happened: make(chan struct{}, 1), stirred: make(chan struct{}, 1),
 		jobsChanged: map[types.UID]bool{}, driven: map[types.UID]bool{}, podsChanged: map[types.UID]bool{},
 		byUID: map[types.UID]*trainingjob.TrainingJob{}, others: map[types.UID]use{}, foreignOn: map[string]int{},
 	}
-	if err := w.pods.AddIndexers(cache.Indexers{jobIndex: indexByJob}); err != nil {
+	if err := w.pods.AddIndexers(cache.Indexers{jobIndex: w.indexByJob}); err != nil {
+		return nil, err
+	}
+	if err := w.services.AddIndexers(cache.Indexers{jobIndex: indexByOwner}); err != nil {
 		return nil, err
 	}
 	for _, h := range [...]struct {
@@ -75,9 +79,11 @@ func newWorld(c *Config, all *clients) (*world, error) {
 		{w.pods, handle(w.pod)},
 		{w.jobs, handle(w.trainingJob)},
 	} {
-		if _, err := h.informer.AddEventHandler(h.handler); err != nil {
+		registered, err := h.informer.AddEventHandler(h.handler)
+		if err != nil {
 			return nil, err
 		}
+		w.heard = append(w.heard, registered.HasSynced)
 		if err := h.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { w.broken(err) }); err != nil {
 			return nil, err
 		}
@@ -97,26 +103,37 @@ func slim(object any) (any, error) {
 }
 
 // indexByJob finds the pods of a job by its UID.
-func indexByJob(object any) ([]string, error) {
+func (w *world) indexByJob(object any) ([]string, error) {
 	p, is := object.(*corev1.Pod)
 	if !is {
 		return nil, nil
 	}
-	if uid := jobOf(p); uid != "" {
+	if uid := w.jobOf(p); uid != "" {
 		return []string{string(uid)}, nil
 	}
 	return nil, nil
 }
 
-// jobOf is the job whose member a pod is; empty for none.
-func jobOf(p *corev1.Pod) types.UID {
-	if p.Spec.SchedulerName != gang.Scheduler {
+// indexByOwner finds what a job controls by the UID of the job.
+func indexByOwner(object any) ([]string, error) {
+	o, err := meta.Accessor(object)
+	if err != nil {
+		return nil, err
+	}
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil && owner.Kind == trainingjob.Kind {
+		return []string{string(owner.UID)}, nil
+	}
+	return nil, nil
+}
+
+// jobOf is the job whose member a pod is; empty for none. Pods of jobs that another scheduler looks after are like those of
+// anybody else.
+func (w *world) jobOf(p *corev1.Pod) types.UID {
+	if p.Spec.SchedulerName != gang.Scheduler || w.config.Watch != "" && p.Namespace != w.config.Watch {
 		return ""
 	}
-	for i := range p.OwnerReferences {
-		if o := &p.OwnerReferences[i]; o.Kind == trainingjob.Kind && o.Controller != nil && *o.Controller {
-			return o.UID
-		}
+	if owner := metav1.GetControllerOfNoCopy(p); owner != nil && owner.Kind == trainingjob.Kind {
+		return owner.UID
 	}
 	return ""
 }
@@ -163,7 +180,7 @@ func wake(c chan struct{}) {
 }
 
 func (w *world) pod(p *corev1.Pod, gone bool) {
-	uid := jobOf(p)
+	uid := w.jobOf(p)
 	held := 0
 	if uid == "" && !gone && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed && p.Spec.NodeName != "" {
 		held = gang.Requested(p, corev1.ResourceName(w.config.Resource))
@@ -198,6 +215,9 @@ func (w *world) pod(p *corev1.Pod, gone bool) {
 
 func (w *world) trainingJob(t *trainingjob.TrainingJob, gone bool) {
 	w.note(func() {
+		if !w.jobsChanged[t.UID] {
+			w.arrived = append(w.arrived, t.UID)
+		}
 		w.jobsChanged[t.UID] = true
 		if gone {
 			delete(w.byUID, t.UID)
@@ -228,16 +248,19 @@ func (w *world) mended() {
 	w.trouble = nil
 }
 
-// run lets the informers work until the context ends, and waits until they know what there is.
-func (w *world) run(ctx context.Context, group *sync.WaitGroup) error {
+// run lets the informers work as long as life goes on, and waits until they know what there is.
+func (w *world) run(ctx, life context.Context, group *sync.WaitGroup) error {
 	all := []cache.SharedIndexInformer{w.nodes, w.pods, w.jobs, w.services}
 	synced := make([]cache.InformerSynced, len(all))
 	for i, informer := range all {
-		group.Go(func() { informer.RunWithContext(ctx) })
+		group.Go(func() { informer.RunWithContext(life) })
 		synced[i] = informer.HasSynced
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return fmt.Errorf("list what is in the cluster: %w", context.Cause(ctx))
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), w.heard...) { // who looked earlier would see a part
+		return fmt.Errorf("look at what is in the cluster: %w", context.Cause(ctx))
 	}
 	return nil
 }
@@ -252,8 +275,8 @@ type news struct {
 func (w *world) changes() news {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	n := news{nodes: w.nodesChanged, jobs: keys(w.jobsChanged), driven: keys(w.driven)}
-	w.nodesChanged = false
+	n := news{nodes: w.nodesChanged, jobs: w.arrived, driven: keys(w.driven)}
+	w.nodesChanged, w.arrived = false, nil
 	clear(w.jobsChanged)
 	clear(w.driven)
 	return n
@@ -321,6 +344,12 @@ func (w *world) podsOf(uid types.UID) []*corev1.Pod {
 		}
 	}
 	return list
+}
+
+// hasService reports whether the members of a job can find each other by name.
+func (w *world) hasService(uid types.UID) bool {
+	objects, err := w.services.GetIndexer().ByIndex(jobIndex, string(uid))
+	return err == nil && len(objects) > 0
 }
 
 // all is what holds devices.

@@ -37,13 +37,10 @@ func (b *Backend) write(ctx context.Context, j *job) error {
 		switch {
 		case err == nil:
 			j.mutex.Lock()
-			decided := !equality.Semantic.DeepEqual(object.Status.Decision, status.Decision)
-			j.object = written
+			j.see(written)
 			j.dirty = !equality.Semantic.DeepEqual(&j.status, status)
 			j.mutex.Unlock()
-			if decided {
-				b.work.add(j.uid)
-			}
+			b.work.add(j.uid) // it was driven before this only if an earlier answer got lost
 			continue
 		case apierrors.IsNotFound(err):
 			return nil // the informer tells
@@ -75,7 +72,7 @@ func (b *Backend) reread(ctx context.Context, j *job) error {
 		return fmt.Errorf("%w: epoch %d decided about %s/%s", core.ErrFenced, d.Epoch, j.namespace, j.name)
 	}
 	j.mutex.Lock()
-	j.object = now
+	j.see(now)
 	j.mutex.Unlock()
 	return nil
 }

@@ -1,0 +1,326 @@
+//go:build linux
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+	"github.com/quartet-sched/quartet/internal/kubecluster"
+)
+
+// realClock is the clock of this machine.
+type realClock struct{}
+
+func (realClock) Now() time.Time                         { return time.Now() } //nolint:forbidigo // a clock is what it is
+func (realClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+
+// plane is the control plane of all tests that do it no harm: it takes seconds to start.
+var plane struct {
+	sync.Once
+	cluster *kubecluster.Cluster
+	dir     string
+	err     error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if plane.cluster != nil {
+		if err := plane.cluster.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	if plane.dir != "" {
+		_ = os.RemoveAll(plane.dir) // of this run alone
+	}
+	os.Exit(code)
+}
+
+func programs(t testing.TB) string {
+	bin := os.Getenv("QUARTET_CONTROLPLANE")
+	if bin == "" {
+		t.Skip("QUARTET_CONTROLPLANE is not set: make kube-test builds the programs and sets it")
+	}
+	return bin
+}
+
+// shared is the control plane of all tests.
+func shared(t testing.TB) *kubecluster.Cluster {
+	bin := programs(t)
+	plane.Do(func() {
+		if plane.dir, plane.err = os.MkdirTemp("", "quartet-kube-"); plane.err != nil {
+			return
+		}
+		plane.cluster, plane.err = start(context.Background(), bin, filepath.Join(plane.dir, "kube"))
+	})
+	if plane.err != nil {
+		t.Fatal(plane.err)
+	}
+	return plane.cluster
+}
+
+// own is a control plane of one test, which does it harm.
+func own(t testing.TB) *kubecluster.Cluster {
+	c, err := start(t.Context(), programs(t), filepath.Join(t.TempDir(), "kube"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// start starts a control plane that knows TrainingJobs.
+func start(ctx context.Context, bin, dir string) (*kubecluster.Cluster, error) {
+	c, err := kubecluster.Start(ctx, kubecluster.Options{Bin: bin, Dir: dir, Tied: true})
+	if err != nil {
+		return nil, err
+	}
+	definition, err := yaml.YAMLToJSON(trainingjob.Definition())
+	if err == nil {
+		_, err = c.Do(ctx, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", json.RawMessage(definition))
+	}
+	for range patience {
+		if err != nil {
+			break
+		}
+		if _, err := c.Do(ctx, "GET", "/apis/quartet.sched/v1alpha1/trainingjobs", nil); err == nil {
+			return c, nil
+		}
+		time.Sleep(look)
+	}
+	return nil, errors.Join(err, errors.New("TrainingJobs are not served"), c.Stop())
+}
+
+// A test looks so often for what must come.
+const (
+	look     = 20 * time.Millisecond
+	patience = 3000
+)
+
+// rig is a cluster of its own as far as a scheduler can tell: it looks at some nodes and one namespace.
+type rig struct {
+	testing.TB
+	cluster   *kubecluster.Cluster
+	config    *rest.Config // of an administrator
+	admin     *clients
+	namespace string
+	settings  Config
+}
+
+// made counts rigs, for names.
+var made atomic.Int64
+
+// newRig makes nodes a and b, of two devices each.
+func newRig(t testing.TB, c *kubecluster.Cluster) *rig {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	r := &rig{TB: t, cluster: c, config: config, namespace: fmt.Sprintf("t%d", made.Add(1))}
+	if r.admin, err = newClients(config); err != nil {
+		t.Fatal(err)
+	}
+	f := New(realClock{})
+	made, ds := f.Decode(map[string]any{"namespace": r.namespace, "watch": r.namespace, "nodes": "rig=" + r.namespace, "lease": "30s"})
+	if len(ds) > 0 {
+		t.Fatal(ds)
+	}
+	r.settings = *made.(*Config)
+	if _, err := r.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.addNode("a", 2)
+	r.addNode("b", 2)
+	r.await("the service account is there", func() bool {
+		_, err := r.admin.CoreV1().ServiceAccounts(r.namespace).Get(t.Context(), "default", metav1.GetOptions{})
+		return err == nil
+	})
+	return r
+}
+
+// node is the name of a node of the rig in the cluster.
+func (r *rig) node(name string) string { return name + "-" + r.namespace + "-0" }
+
+func (r *rig) addNode(name string, devices int) {
+	r.Helper()
+	if err := r.cluster.AddNodes(r.Context(), kubecluster.Pool{
+		Name: name + "-" + r.namespace, Count: 1, Devices: devices, Labels: map[string]string{"rig": r.namespace},
+	}); err != nil {
+		r.Fatal(err)
+	}
+	r.await("node "+name+" is ready", func() bool {
+		n, err := r.admin.CoreV1().Nodes().Get(r.Context(), r.node(name), metav1.GetOptions{})
+		return err == nil && ready(n) && len(n.Spec.Taints) == 0
+	})
+}
+
+func (r *rig) await(what string, ask func() bool) {
+	r.Helper()
+	for range patience {
+		if ask() {
+			return
+		}
+		time.Sleep(look)
+	}
+	r.Fatalf("never: %s", what)
+}
+
+// asked is how a test wants a job.
+type asked struct {
+	replicas, max int
+	run, fail     time.Duration // 0 for endless, and for not at all
+	annotations   map[string]string
+	edit          func(*trainingjob.TrainingJob)
+}
+
+// submit creates a job.
+func (r *rig) submit(name string, a asked) *trainingjob.TrainingJob {
+	r.Helper()
+	annotations := map[string]string{}
+	for key, value := range a.annotations {
+		annotations[key] = value
+	}
+	if a.run > 0 {
+		annotations["quartet.sched/run"] = a.run.String()
+	}
+	if a.fail > 0 {
+		annotations["quartet.sched/fail"] = a.fail.String()
+	}
+	template, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": annotations},
+		"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": "none"}}},
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	job := &trainingjob.TrainingJob{
+		TypeMeta:   metav1.TypeMeta{APIVersion: trainingjob.GroupVersion().String(), Kind: trainingjob.Kind},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.namespace},
+		Spec: trainingjob.Spec{
+			Replicas: trainingjob.Replicas{Min: max(a.replicas, 1), Max: max(a.max, a.replicas, 1)},
+			Template: runtime.RawExtension{Raw: template},
+		},
+	}
+	if a.edit != nil {
+		a.edit(job)
+	}
+	created, err := r.admin.jobs.Of(r.namespace).Create(context.Background(), job, metav1.CreateOptions{})
+	if err != nil {
+		r.Errorf("submit %s: %v", name, err)
+	}
+	return created
+}
+
+func (r *rig) job(name string) *trainingjob.TrainingJob {
+	r.Helper()
+	job, err := r.admin.jobs.Of(r.namespace).Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return job
+}
+
+// pods are those of the rig that are there.
+func (r *rig) pods() []corev1.Pod {
+	r.Helper()
+	list, err := r.admin.CoreV1().Pods(r.namespace).List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return list.Items
+}
+
+func (r *rig) podsOf(job string) []corev1.Pod {
+	r.Helper()
+	return slices.DeleteFunc(r.pods(), func(p corev1.Pod) bool { return p.Labels[gang.JobLabel] != job })
+}
+
+// patch changes a pod.
+func (r *rig) patch(p *corev1.Pod, change string, subresources ...string) {
+	r.Helper()
+	if _, err := r.admin.CoreV1().Pods(p.Namespace).Patch(context.Background(), p.Name, types.MergePatchType, []byte(change), metav1.PatchOptions{}, subresources...); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// patchNode changes a node.
+func (r *rig) patchNode(name, change string) {
+	r.Helper()
+	if _, err := r.admin.CoreV1().Nodes().Patch(context.Background(), r.node(name), types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// edit changes a job.
+func (r *rig) edit(name, change string) {
+	r.Helper()
+	if _, err := r.admin.jobs.Of(r.namespace).Patch(context.Background(), name, types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// open opens a backend by a transport of its own; nil for the usual one.
+func (r *rig) open(wrap func(http.RoundTripper) http.RoundTripper) *Backend {
+	r.Helper()
+	b, err := r.tryOpen(r.Context(), wrap)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return b
+}
+
+func (r *rig) tryOpen(ctx context.Context, wrap func(http.RoundTripper) http.RoundTripper) (*Backend, error) {
+	config := rest.CopyConfig(r.config)
+	if wrap != nil {
+		config.Wrap(wrap)
+	}
+	log := slog.New(slog.NewTextHandler(testWriter{r}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	b, err := open(ctx, &Opener{config: r.settings, log: log, clock: realClock{}}, config, "test")
+	if err == nil {
+		r.Cleanup(func() { _ = b.Close() }) // it may be closed already
+	}
+	return b, err
+}
+
+// testWriter is the log of a test. Nothing is logged when the test is over.
+type testWriter struct{ testing.TB }
+
+func (w testWriter) Write(line []byte) (int, error) {
+	w.Log(strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
+var (
+	_ backend.Opener = (*Opener)(nil)
+	_ core.Backend   = (*Backend)(nil)
+)
