@@ -51,6 +51,11 @@ func (s *state) addNode(e *Event) error {
 	if accelerator == AnyAccelerator {
 		accelerator = AcceleratorID(len(c.Accelerators))
 		c.Accelerators = append(slices.Clip(c.Accelerators), n.Accelerator)
+		for _, j := range s.view.Jobs {
+			if j != nil {
+				s.touch(j.ID) // its curves know nothing of the type
+			}
+		}
 	}
 	c.Nodes = append(slices.Clip(c.Nodes), Node{
 		ID: e.Node, Name: n.Name, Accelerator: accelerator, Devices: n.Devices, CPUs: n.CPUs, MemoryGB: n.MemoryGB,

@@ -113,7 +113,7 @@ func (p *Pipeline) Round(ctx context.Context, seen Observation, b Backend) error
 	if err != nil {
 		return err
 	}
-	if err := p.persist(ctx, func() error { return b.Apply(ctx, changes) }); err != nil { // 7: make it so
+	if err := p.apply(ctx, b, changes); err != nil { // 7: make it so
 		return fmt.Errorf("round %d: apply: %w", s.view.Round, err)
 	}
 	s.commit()

@@ -25,28 +25,38 @@ func (p *Pipeline) Outlast(wait func(ctx context.Context, inVain int, trouble er
 	p.outlast = wait
 }
 
-// persist calls a backend until it is available.
-func (p *Pipeline) persist(ctx context.Context, call func() error) error {
-	for inVain := 1; ; inVain++ {
-		err := call()
-		var trouble *Unavailable
-		if p.outlast == nil || !errors.As(err, &trouble) {
-			if err == nil && inVain > 1 {
-				return p.outlast(ctx, 0, nil)
-			}
-			return err
-		}
-		if err := p.outlast(ctx, inVain, trouble); err != nil {
+// outlasted reports whether a call to a backend, which was made in vain so many times before, is to be made again. Otherwise the
+// error is what it came to.
+func (p *Pipeline) outlasted(ctx context.Context, inVain int, err error) (again bool, _ error) {
+	if p.outlast == nil || err == nil && inVain == 0 {
+		return false, err
+	}
+	if err == nil {
+		return false, p.outlast(ctx, 0, nil)
+	}
+	trouble, passes := errors.AsType[*Unavailable](err)
+	if !passes {
+		return false, err
+	}
+	err = p.outlast(ctx, inVain+1, trouble)
+	return err == nil, err
+}
+
+// apply has a backend take in changes, however long it is not available.
+func (p *Pipeline) apply(ctx context.Context, b Backend, changes []Change) error {
+	for inVain := 0; ; inVain++ {
+		if again, err := p.outlasted(ctx, inVain, b.Apply(ctx, changes)); !again {
 			return err
 		}
 	}
 }
 
 // wait waits for the next round of a backend, however long it is not available.
-func (p *Pipeline) wait(ctx context.Context, b Backend, w Wake) (seen Observation, err error) {
-	err = p.persist(ctx, func() (err error) {
-		seen, err = b.Next(ctx, w)
-		return err
-	})
-	return seen, err
+func (p *Pipeline) wait(ctx context.Context, b Backend, w Wake) (Observation, error) {
+	for inVain := 0; ; inVain++ {
+		seen, err := b.Next(ctx, w)
+		if again, err := p.outlasted(ctx, inVain, err); !again {
+			return seen, err
+		}
+	}
 }

@@ -116,6 +116,8 @@ func (f *serveFlags) noteReady(socket string) {
 // schedulerFlags say which scheduler is meant.
 type schedulerFlags struct {
 	tlsFlags
+	kubeFlags
+	app                      *app
 	run, out, socket, server string
 	patience                 time.Duration
 }
@@ -133,6 +135,7 @@ func (f *schedulerFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.server, "server", "", "HOST:PORT of the scheduler, instead of a socket")
 	c.Flags().DurationVar(&f.patience, "wait", usualPatience, "how long to wait for the scheduler to open its socket")
 	f.tlsFlags.register(c, "server", "yours")
+	f.kubeFlags.register(c)
 	for _, other := range [][2]string{{"socket", "server"}, {"run", "socket"}, {"run", "server"}, {"out", "socket"}, {"out", "server"}} {
 		c.MarkFlagsMutuallyExclusive(other[0], other[1])
 	}
@@ -140,6 +143,9 @@ func (f *schedulerFlags) register(c *cobra.Command) {
 
 // check refuses a path in the place of a name.
 func (f *schedulerFlags) check() error {
+	if err := f.kubeFlags.check(); err != nil {
+		return err
+	}
 	dir, name := filepath.Split(f.run)
 	if dir == "" && name != "." && name != ".." {
 		return nil
@@ -152,12 +158,20 @@ func (f *schedulerFlags) check() error {
 }
 
 // open connects to the scheduler.
-func (f *schedulerFlags) open(ctx context.Context) (*control.Client, error) {
+func (f *schedulerFlags) open(ctx context.Context) (orders, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
+	if f.meant() {
+		f.app.byCalendar = true
+		return f.app.openCluster(&f.kubeFlags)
+	}
 	if f.server != "" {
-		return control.DialTLS(f.server, f.TLSFiles)
+		client, err := control.DialTLS(f.server, f.TLSFiles)
+		if err != nil {
+			return nil, err
+		}
+		return client, nil
 	}
 	path := f.socket
 	if path == "" {
@@ -165,9 +179,12 @@ func (f *schedulerFlags) open(ctx context.Context) (*control.Client, error) {
 	}
 	client, err := f.knock(ctx, path)
 	if errors.Is(err, control.ErrNotRunning) {
-		return nil, fmt.Errorf("%w; %s", err, f.whatElse())
+		err = fmt.Errorf("%w; %s", err, f.whatElse())
 	}
-	return client, err
+	if err != nil {
+		return nil, err
+	}
+	return client, nil
 }
 
 // knock opens a socket, as soon as there is one.
@@ -199,7 +216,7 @@ func (f *schedulerFlags) whatElse() string {
 }
 
 // with connects to the scheduler, does something there, and hangs up.
-func (f *schedulerFlags) with(ctx context.Context, do func(*control.Client) error) error {
+func (f *schedulerFlags) with(ctx context.Context, do func(orders) error) error {
 	client, err := f.open(ctx)
 	if err != nil {
 		return err
@@ -212,10 +229,10 @@ func (f *schedulerFlags) with(ctx context.Context, do func(*control.Client) erro
 }
 
 // operation makes a command that talks to a running scheduler.
-func (f *schedulerFlags) operation(c *cobra.Command, do func(ctx context.Context, client *control.Client, args []string) error) *cobra.Command {
+func (f *schedulerFlags) operation(c *cobra.Command, do func(ctx context.Context, client orders, args []string) error) *cobra.Command {
 	f.register(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return f.with(c.Context(), func(client *control.Client) error { return do(c.Context(), client, args) })
+		return f.with(c.Context(), func(client orders) error { return do(c.Context(), client, args) })
 	}
 	return c
 }
@@ -224,7 +241,7 @@ func (f *schedulerFlags) operation(c *cobra.Command, do func(ctx context.Context
 const completionLimit = 2 * time.Second
 
 // complete offers names that the scheduler knows, for so many arguments.
-func (f *schedulerFlags) complete(c *cobra.Command, most int, names func(context.Context, *control.Client) ([]string, error)) *cobra.Command {
+func (f *schedulerFlags) complete(c *cobra.Command, most int, names func(context.Context, orders) ([]string, error)) *cobra.Command {
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -233,7 +250,7 @@ func (f *schedulerFlags) complete(c *cobra.Command, most int, names func(context
 		ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
 		defer cancel()
 		var list []string
-		if err := f.with(ctx, func(client *control.Client) (err error) {
+		if err := f.with(ctx, func(client orders) (err error) {
 			list, err = names(ctx, client)
 			return err
 		}); err != nil {
@@ -244,15 +261,15 @@ func (f *schedulerFlags) complete(c *cobra.Command, most int, names func(context
 	return c
 }
 
-func liveJobs(ctx context.Context, client *control.Client) ([]string, error) {
+func liveJobs(ctx context.Context, client orders) ([]string, error) {
 	return jobNames(ctx, client, false)
 }
 
-func allJobs(ctx context.Context, client *control.Client) ([]string, error) {
+func allJobs(ctx context.Context, client orders) ([]string, error) {
 	return jobNames(ctx, client, true)
 }
 
-func jobNames(ctx context.Context, client *control.Client, ended bool) (names []string, err error) {
+func jobNames(ctx context.Context, client orders, ended bool) (names []string, err error) {
 	jobs, _, err := client.Jobs(ctx, ended)
 	for _, j := range jobs {
 		names = append(names, j.GetName())
@@ -260,7 +277,7 @@ func jobNames(ctx context.Context, client *control.Client, ended bool) (names []
 	return names, err
 }
 
-func nodeNames(ctx context.Context, client *control.Client) (names []string, err error) {
+func nodeNames(ctx context.Context, client orders) (names []string, err error) {
 	nodes, err := client.Nodes(ctx)
 	for _, n := range nodes {
 		names = append(names, n.GetName())

@@ -14,7 +14,6 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/local"
-	"github.com/quartet-sched/quartet/core/control"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 	"github.com/quartet-sched/quartet/internal/interrupt"
 )
@@ -29,7 +28,7 @@ func (a *app) operateCommands() []*cobra.Command {
 }
 
 func (a *app) submitCommand() *cobra.Command {
-	var f schedulerFlags
+	f := schedulerFlags{app: a}
 	c := &cobra.Command{
 		Use:   "submit FILE...|-",
 		Short: "Hand job files to the running scheduler",
@@ -39,7 +38,8 @@ Their "submit" counts from now. A note tells of jobs that need more devices than
 		Example: "  quartet submit jobs.yaml\n  generate-jobs | quartet submit -",
 		Args:    cobra.MinimumNArgs(1),
 	}
-	return f.operation(c, func(ctx context.Context, client *control.Client, args []string) error {
+	c.Flags().StringVar(&f.image, "image", "", "image that the jobs of job files run on Kubernetes")
+	return f.operation(c, func(ctx context.Context, client orders, args []string) error {
 		t := render.Table{Columns: []render.Column{{Name: "job"}}}
 		var taken []backend.JobFile
 		err := each(args, func(name string) error {
@@ -80,12 +80,12 @@ func (a *app) tellNames(t render.Table) error {
 }
 
 func (a *app) cancelCommand() *cobra.Command {
-	var f schedulerFlags
+	f := schedulerFlags{app: a}
 	return f.complete(f.operation(&cobra.Command{
 		Use:   "cancel JOB...",
 		Short: "End jobs that nobody wants any more",
 		Args:  cobra.MinimumNArgs(1),
-	}, func(ctx context.Context, client *control.Client, args []string) error {
+	}, func(ctx context.Context, client orders, args []string) error {
 		return each(unique(args), func(job string) error {
 			before, err := client.Describe(ctx, job)
 			if err == nil {
@@ -105,17 +105,17 @@ func (a *app) cancelCommand() *cobra.Command {
 }
 
 func (a *app) healthCommand(name, short string, h core.Health) *cobra.Command {
-	var f schedulerFlags
+	f := schedulerFlags{app: a}
 	return f.complete(f.operation(&cobra.Command{
 		Use:   name + " NODE...",
 		Short: short,
 		Args:  cobra.MinimumNArgs(1),
-	}, func(ctx context.Context, client *control.Client, args []string) error {
+	}, func(ctx context.Context, client orders, args []string) error {
 		nodes, err := client.Nodes(ctx)
 		if err != nil {
 			return err
 		}
-		jobs, _, err := client.Jobs(ctx, false)
+		jobs, err := jobsAnywhere(ctx, client)
 		if err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (a *app) noteHealth(name string, nodes []*controlv1.Node, jobs []*controlv1
 }
 
 func (a *app) logsCommand() *cobra.Command {
-	var f schedulerFlags
+	f := schedulerFlags{app: a}
 	var log backend.Log
 	var rank uint32
 	var runDir string
@@ -176,7 +176,7 @@ one that has ended, or whose scheduler was killed.`,
 	c.Flags().Uint32Var(&rank, "rank", 0, "which replica")
 	c.Flags().BoolVar(&log.Stderr, "stderr", false, "standard error instead of standard output")
 	c.Flags().BoolVarP(&log.Follow, "follow", "f", false, "go on until the job has ended")
-	f.complete(f.operation(c, func(ctx context.Context, client *control.Client, args []string) error {
+	f.complete(f.operation(c, func(ctx context.Context, client orders, args []string) error {
 		log.Job, log.Rank = args[0], int(rank)
 		if err := checkRank(ctx, client, log.Job, rank); err != nil {
 			return err
@@ -198,7 +198,7 @@ one that has ended, or whose scheduler was killed.`,
 }
 
 // checkRank refuses a rank that no replica of a job can have.
-func checkRank(ctx context.Context, client *control.Client, job string, rank uint32) error {
+func checkRank(ctx context.Context, client orders, job string, rank uint32) error {
 	if rank == 0 {
 		return nil
 	}
@@ -214,12 +214,12 @@ func checkRank(ctx context.Context, client *control.Client, job string, rank uin
 }
 
 func (a *app) nodesCommand() *cobra.Command {
-	var f schedulerFlags
+	f := schedulerFlags{app: a}
 	return f.operation(&cobra.Command{
 		Use:   "nodes",
 		Short: "List the nodes of the running scheduler",
 		Args:  cobra.NoArgs,
-	}, func(ctx context.Context, client *control.Client, _ []string) error {
+	}, func(ctx context.Context, client orders, _ []string) error {
 		nodes, err := client.Nodes(ctx)
 		if err != nil {
 			return err
@@ -235,22 +235,29 @@ func (a *app) nodesCommand() *cobra.Command {
 }
 
 func (a *app) describeCommand() *cobra.Command {
-	var f schedulerFlags
+	f := schedulerFlags{app: a}
 	return f.complete(f.operation(&cobra.Command{
 		Use:   "describe JOB",
 		Short: "Tell all that is known of a job, with what was last decided about it",
 		Args:  cobra.ExactArgs(1),
-	}, func(ctx context.Context, client *control.Client, args []string) error {
+	}, func(ctx context.Context, client orders, args []string) error {
 		d, err := client.Describe(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		return a.writeDescription(d)
+		if on, is := client.(cluster); is {
+			pods, err := on.Pods(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.writeDescription(d, pods)
+		}
+		return a.writeDescription(d, nil)
 	}), 1, allJobs)
 }
 
 func (a *app) explainCommand() *cobra.Command {
-	var f schedulerFlags
+	f := schedulerFlags{app: a}
 	var runDir string
 	c := &cobra.Command{
 		Use:   "explain JOB",
@@ -265,7 +272,7 @@ With --run-dir it asks no scheduler but reads the decisions.jsonl of a run or a 
 	for _, other := range []string{"run", "out", "socket", "server"} {
 		defer c.MarkFlagsMutuallyExclusive("run-dir", other)
 	}
-	f.complete(f.operation(c, func(ctx context.Context, client *control.Client, args []string) error {
+	f.complete(f.operation(c, func(ctx context.Context, client orders, args []string) error {
 		d, err := client.Describe(ctx, args[0])
 		if err != nil {
 			return err

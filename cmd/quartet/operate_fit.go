@@ -7,14 +7,16 @@ import (
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
-	"github.com/quartet-sched/quartet/core/control"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // noteMisfits tells of jobs that were handed in and need more devices than the cluster has: the next round rejects them,
 // and `jobs` lists them no more.
-func (a *app) noteMisfits(ctx context.Context, client *control.Client, files []backend.JobFile) {
+func (a *app) noteMisfits(ctx context.Context, client orders, files []backend.JobFile) {
+	if _, is := client.(cluster); is {
+		return // who submits there need not see nodes
+	}
 	nodes, err := client.Nodes(ctx)
 	if err != nil {
 		return // they were taken in all the same

@@ -10,7 +10,6 @@ import (
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/control"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 )
 
@@ -23,6 +22,15 @@ var jobStates = []string{
 	core.Completed.String(), core.Rejected.String(), core.Failed.String(), core.Cancelled.String(),
 }
 
+// The states that only jobs on Kubernetes are told of.
+const (
+	startingState  = "starting"
+	stoppingState  = "stopping"
+	suspendedState = "suspended"
+)
+
+var clusterStates = []string{startingState, stoppingState, suspendedState}
+
 // jobFilter chooses jobs.
 type jobFilter struct {
 	all             bool
@@ -31,16 +39,16 @@ type jobFilter struct {
 
 func (f *jobFilter) register(c *cobra.Command) {
 	c.Flags().BoolVar(&f.all, "all", false, "list the jobs that have ended, too")
-	c.Flags().StringSliceVar(&f.states, "state", nil, "list the jobs in these states only: "+strings.Join(jobStates, ", "))
+	c.Flags().StringSliceVar(&f.states, "state", nil, "list the jobs in these states only: "+strings.Join(jobStates, ", ")+"; on Kubernetes also "+strings.Join(clusterStates, ", "))
 	c.Flags().StringSliceVar(&f.tenants, "tenant", nil, "list the jobs of these tenants only")
-	mustComplete(c, "state", jobStates)
+	mustComplete(c, "state", slices.Concat(jobStates, clusterStates))
 }
 
 // check refuses states that there are not. To ask for a final state is to ask for jobs that have ended.
 func (f *jobFilter) check() error {
 	var found core.Diagnostics
 	for _, state := range f.states {
-		if !slices.Contains(jobStates, state) {
+		if !slices.Contains(jobStates, state) && !slices.Contains(clusterStates, state) {
 			found = append(found, core.Diagnostic{
 				Position: core.Position{File: "--state"}, Summary: fmt.Sprintf("there is no state %q", state),
 				Hint: core.SuggestHint(state, "states", jobStates),
@@ -52,7 +60,7 @@ func (f *jobFilter) check() error {
 }
 
 // of lists the jobs that the filter lets through, and the moment.
-func (f *jobFilter) of(ctx context.Context, client *control.Client) ([]*controlv1.Job, float64, error) {
+func (f *jobFilter) of(ctx context.Context, client orders) ([]*controlv1.Job, float64, error) {
 	jobs, now, err := client.Jobs(ctx, f.all)
 	return slices.DeleteFunc(jobs, func(j *controlv1.Job) bool {
 		return len(f.states) > 0 && !slices.Contains(f.states, j.GetState()) || len(f.tenants) > 0 && !slices.Contains(f.tenants, j.GetTenant())
@@ -60,7 +68,7 @@ func (f *jobFilter) of(ctx context.Context, client *control.Client) ([]*controlv
 }
 
 func (a *app) jobsCommand() *cobra.Command {
-	var f schedulerFlags
+	f := schedulerFlags{app: a}
 	var chosen jobFilter
 	var watch bool
 	c := &cobra.Command{
@@ -75,7 +83,12 @@ its devices or why it waits have changed.`,
 	}
 	chosen.register(c)
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "go on, and print the jobs that change")
-	f.operation(c, func(ctx context.Context, client *control.Client, _ []string) error {
+	c.Flags().BoolVarP(&f.everywhere, "all-namespaces", "A", false, "of a Kubernetes cluster, list the jobs of every namespace")
+	defer c.MarkFlagsMutuallyExclusive("all-namespaces", "namespace")
+	f.operation(c, func(ctx context.Context, client orders, _ []string) error {
+		if on, is := client.(cluster); is && f.everywhere {
+			client = on.Everywhere()
+		}
 		if watch {
 			return a.watchJobs(ctx, client, &chosen)
 		}
@@ -99,7 +112,7 @@ its devices or why it waits have changed.`,
 }
 
 // watchJobs prints the jobs that a filter chooses, and then those of them that change, until the context ends.
-func (a *app) watchJobs(ctx context.Context, client *control.Client, chosen *jobFilter) error {
+func (a *app) watchJobs(ctx context.Context, client orders, chosen *jobFilter) error {
 	everything := jobFilter{all: true, tenants: chosen.tenants}
 	type look struct {
 		is      string
@@ -132,7 +145,7 @@ func (a *app) watchJobs(ctx context.Context, client *control.Client, chosen *job
 				return err
 			}
 		}
-		if err := pause(ctx); err != nil {
+		if err := a.pause(ctx); err != nil {
 			return err
 		}
 	}

@@ -90,14 +90,23 @@ func whyNot(j *controlv1.Job) string {
 }
 
 // writeDescription writes all that is known of a job.
-func (a *app) writeDescription(d *controlv1.DescribeResponse) error {
+// Pods are those of a job on Kubernetes.
+func (a *app) writeDescription(d *controlv1.DescribeResponse, pods []clusterPod) error {
 	j := d.GetJob()
 	table := jobsTable([]*controlv1.Job{j})
 	switch a.format {
 	case render.JSON:
-		return a.writeDocument(table, []member{
+		more := []member{
 			{"command", nonNil(j.GetCommand())}, {"tuning", tuningOf(j.GetTuning())}, {"measurement", measurementOf(j.GetMeasurement())},
-		}, d.GetDecisions())
+		}
+		if a.byCalendar {
+			var text bytes.Buffer
+			if err := podsTable(pods).Write(&text, render.JSON); err != nil {
+				return err
+			}
+			more = append(more, member{"pods", json.RawMessage(text.Bytes())})
+		}
+		return a.writeDocument(table, more, d.GetDecisions())
 	case render.CSV:
 		fields := render.Table{Columns: []render.Column{{Name: "field"}, {Name: "value"}}}
 		for i, c := range table.Columns {
@@ -105,10 +114,16 @@ func (a *app) writeDescription(d *controlv1.DescribeResponse) error {
 		}
 		return fields.Write(a.stdout, a.format)
 	}
-	if err := introduce(a.stdout, j, d.GetNowSeconds()); err != nil {
+	if err := a.introduce(j, d.GetNowSeconds()); err != nil {
 		return err
 	}
-	return a.writeDecisions(d, d.GetDecisions())
+	if err := a.writeDecisions(d, d.GetDecisions()); err != nil || len(pods) == 0 {
+		return err
+	}
+	if _, err := fmt.Fprintln(a.stdout); err != nil {
+		return err
+	}
+	return podsTable(pods).Write(a.stdout, a.format)
 }
 
 // writeExplanation tells why a job is where it is, and what was decided before, the latest first.
@@ -128,7 +143,7 @@ func (a *app) writeExplanation(d *controlv1.DescribeResponse, inFront []string) 
 	if len(inFront) > 0 {
 		text += "in front of it: " + strings.Join(inFront, ", ") + "\n"
 	}
-	if waited := wordWaits(waits(d.GetDecisions(), d.GetNowSeconds())); waited != "" {
+	if waited := wordWaits(waits(d.GetDecisions(), d.GetNowSeconds())); waited != "" && !(a.byCalendar && d.GetJob().FirstStartSeconds != nil) { // a cluster keeps no more than the last wait
 		text += waited + "\n"
 	}
 	if _, err := io.WriteString(a.stdout, text); err != nil {
@@ -198,9 +213,17 @@ func (a *app) writeDecisions(d *controlv1.DescribeResponse, decisions []*control
 		{Name: "round", Numeric: true}, {Name: "at", Numeric: true}, {Name: "what"}, {Name: "by", Drop: 1}, {Name: "where or why"},
 	}}
 	for _, one := range decisions {
-		t.Rows = append(t.Rows, []any{one.GetRound(), render.Span(one.GetAtSeconds()), one.GetWhat(), one.GetBy(), because(one)})
+		t.Rows = append(t.Rows, []any{roundOf(one), a.at(one.GetAtSeconds()), one.GetWhat(), one.GetBy(), because(one)})
 	}
 	return t.Write(a.stdout, a.format)
+}
+
+// roundOf is nothing where nobody kept it.
+func roundOf(d *controlv1.Decision) any {
+	if d.GetRound() == 0 {
+		return math.NaN()
+	}
+	return d.GetRound()
 }
 
 // because is what a decision says besides what it is.
@@ -248,7 +271,9 @@ func explain(d *controlv1.DescribeResponse) string {
 			if one.GetBy() != "" {
 				said += ", said " + one.GetBy()
 			}
-			said += fmt.Sprintf(" in round %d", one.GetRound())
+			if one.GetRound() > 0 { // a cluster does not keep it of a verdict
+				said += fmt.Sprintf(" in round %d", one.GetRound())
+			}
 			break
 		}
 	}
@@ -265,6 +290,12 @@ func explain(d *controlv1.DescribeResponse) string {
 		return fmt.Sprintf("%q awaits admission%s", j.GetName(), said)
 	case core.Waiting.String():
 		return fmt.Sprintf("%q waits for devices%s", j.GetName(), said)
+	case startingState:
+		return fmt.Sprintf("%q starts on %s%s", j.GetName(), seats(j.GetSeats()), said)
+	case stoppingState:
+		return fmt.Sprintf("%q stops%s", j.GetName(), said)
+	case suspendedState:
+		return fmt.Sprintf("%q is suspended by its owner%s", j.GetName(), said)
 	case core.Running.String():
 		if where := seats(j.GetSeats()); where != "" {
 			said = " on " + where
@@ -286,7 +317,7 @@ func failure(j *controlv1.Job) string {
 }
 
 // introduce words a job for people, one line for each thing known.
-func introduce(w io.Writer, j *controlv1.Job, now float64) error {
+func (a *app) introduce(j *controlv1.Job, now float64) error {
 	var text strings.Builder
 	line := func(name, value string) {
 		if value != "" {
@@ -297,7 +328,7 @@ func introduce(w io.Writer, j *controlv1.Job, now float64) error {
 		if at == nil {
 			return ""
 		}
-		return fmt.Sprintf("at %s, %s ago", render.Span(*at), render.Span(max(now-*at, 0)))
+		return fmt.Sprintf("at %s, %s ago", a.at(*at), render.Span(max(now-*at, 0)))
 	}
 	line("job", j.GetName())
 	if j.Id != nil {
@@ -347,7 +378,7 @@ func introduce(w io.Writer, j *controlv1.Job, now float64) error {
 	if g := j.GetGradients(); g != nil {
 		line("gradients", fmt.Sprintf("squared norm %.4g, variance %.4g", g.GetSquare(), g.GetVariance()))
 	}
-	_, err := io.WriteString(w, text.String())
+	_, err := io.WriteString(a.stdout, text.String())
 	return err
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/control"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 )
 
@@ -24,7 +23,7 @@ var outcomes = map[string]int{
 }
 
 func (a *app) waitCommand() *cobra.Command {
-	var f schedulerFlags
+	f := schedulerFlags{app: a}
 	var limit time.Duration
 	c := &cobra.Command{
 		Use:   "wait JOB...",
@@ -36,7 +35,7 @@ all have completed, 3 when one failed, otherwise 4 when one was rejected and 5 w
 		Args:    cobra.MinimumNArgs(1),
 	}
 	c.Flags().DurationVar(&limit, "timeout", 0, "how long to wait at most, 0s to look once (default: as long as it takes)")
-	return f.complete(f.operation(c, func(ctx context.Context, client *control.Client, args []string) error {
+	return f.complete(f.operation(c, func(ctx context.Context, client orders, args []string) error {
 		once := c.Flags().Changed("timeout") && limit == 0
 		if limit > 0 {
 			var cancel context.CancelFunc
@@ -57,7 +56,7 @@ all have completed, 3 when one failed, otherwise 4 when one was rejected and 5 w
 var errTimeout = errors.New("timeout")
 
 // waitFor prints each job when it has ended, and comes to the exit code of the worst. It may look once, and is then out of time.
-func (a *app) waitFor(ctx context.Context, client *control.Client, names []string, once bool) error {
+func (a *app) waitFor(ctx context.Context, client orders, names []string, once bool) error {
 	left := names
 	ended := make(map[string]int) // jobs by state
 	for first := true; ; first = false {
@@ -86,7 +85,7 @@ func (a *app) waitFor(ctx context.Context, client *control.Client, names []strin
 		if first {
 			a.note("waiting for %s", render.Count(len(left), "job"))
 		}
-		if err := pause(ctx); err != nil {
+		if err := a.pause(ctx); err != nil {
 			return err
 		}
 	}
@@ -123,11 +122,15 @@ func exitOf(ended map[string]int) error {
 }
 
 // pause waits until it is time to ask again.
-func pause(ctx context.Context) error {
+func (a *app) pause(ctx context.Context) error {
+	every := askEvery
+	if a.byCalendar {
+		every = askClusterEvery
+	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(askEvery):
+	case <-time.After(every):
 		return nil
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/quartet-sched/quartet/cmd/internal/render"
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/control"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 )
 
@@ -65,7 +64,7 @@ func wordWaits(list []wait) string {
 }
 
 // inFront lists the jobs whose turn a job waits for that is blocked by earlier ones: those that wait for something else.
-func inFront(ctx context.Context, client *control.Client, job *controlv1.Job) ([]string, error) {
+func inFront(ctx context.Context, client orders, job *controlv1.Job) ([]string, error) {
 	if job.GetReason() != core.BlockedByEarlier.String() {
 		return nil, nil
 	}

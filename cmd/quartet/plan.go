@@ -15,13 +15,12 @@ import (
 	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/local"
-	"github.com/quartet-sched/quartet/core/control"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 )
 
 func (a *app) planCommand() *cobra.Command {
 	var f runFlags
-	var s schedulerFlags
+	s := schedulerFlags{app: a}
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Show what the next round would do, without doing it",
@@ -50,7 +49,7 @@ which the scheduler was started.`,
 			if len(f.sets) > 0 {
 				return problem("--set", "changes a config, only with -f or --jobs", "the running scheduler has its own")
 			}
-			return s.with(c.Context(), func(client *control.Client) error { return a.planSnapshot(c.Context(), client) })
+			return s.with(c.Context(), func(client orders) error { return a.planSnapshot(c.Context(), client) })
 		},
 	}
 	f.usual = runConfig
@@ -61,7 +60,7 @@ which the scheduler was started.`,
 }
 
 // planSnapshot plans on what a running scheduler knows.
-func (a *app) planSnapshot(ctx context.Context, client *control.Client) error {
+func (a *app) planSnapshot(ctx context.Context, client orders) error {
 	folder, err := os.MkdirTemp("", "quartet-plan-")
 	if err != nil {
 		return err

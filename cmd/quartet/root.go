@@ -39,6 +39,7 @@ type app struct {
 	yaml           bool // the data is asked for as YAML: it is made as JSON, and translated
 	noColor        bool
 	quiet          bool
+	byCalendar     bool // moments are in Unix time: those of a Kubernetes cluster
 	pluginDirs     []string
 	straysTold     bool
 	logs           logFlags
@@ -170,6 +171,7 @@ rejected jobs under --strict, a study or an advice that is not complete; 4, 5 an
 		a.configCommand(), a.policyCommand(), a.pluginCommand(), a.traceCommand(), a.profileCommand(), a.versionCommand(), a.manCommand(),
 	)
 	root.AddCommand(a.operateCommands()...)
+	root.AddCommand(a.kubeCommands()...)
 	a.completeSets(root)
 	a.noteStart(root)
 	return root

@@ -64,8 +64,8 @@ func (r *ring) dial(c host.Component) host.Dial {
 	return func(ctx context.Context) (*host.Session, error) {
 		p := r.processes[r.next%instances]
 		r.next++
-		_, err := host.Configure(ctx, p.Conn, c, false)
-		return &host.Session{Conn: p.Conn, Close: func() {}, LastWords: p.LastWords}, err
+		answer, err := host.Configure(ctx, p.Conn, c, false)
+		return &host.Session{Conn: p.Conn, Close: func() {}, LastWords: p.LastWords, Changing: answer.GetChanging()}, err
 	}
 }
 

@@ -270,7 +270,7 @@ func testStatus(t *testing.T, c *kubecluster.Cluster, client *Client) {
 		t.Errorf("the spec after an apply, generation %d after %d (-want +got):\n%s", applied.Generation, j.Generation, diff)
 	}
 	for _, m := range applied.ManagedFields {
-		owned := string(m.FieldsV1.Raw)
+		owned := m.FieldsV1.GetRawString()
 		if m.Manager == FieldManager && (m.Subresource != "status" || strings.Contains(owned, "f:spec")) {
 			t.Errorf("the scheduler owns %s", owned)
 		}

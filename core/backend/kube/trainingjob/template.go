@@ -29,8 +29,7 @@ func (s *Spec) PodTemplate() (*corev1.PodTemplateSpec, core.Diagnostics) {
 	unknown, err := kjson.UnmarshalStrict(s.Template.Raw, template)
 	if err != nil {
 		path, summary := "spec.template", strings.TrimPrefix(err.Error(), "json: ")
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
+		if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
 			path, summary = core.JoinPath(path, wrong.Field), "cannot be a "+wrong.Value
 		}
 		found.add(path, summary, "")

@@ -8,16 +8,16 @@ import (
 // TrainingJob is a job on Kubernetes.
 type TrainingJob struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	Spec   Spec   `json:"spec"`
 	Status Status `json:"status,omitzero"`
 }
 
 // TrainingJobList is the answer to a list.
-type TrainingJobList struct {
+type TrainingJobList struct { //nolint:revive // the API machinery expects the kind's name with List behind it
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata,omitzero"`
 
 	Items []TrainingJob `json:"items"`
 }
