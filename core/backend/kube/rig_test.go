@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -207,9 +208,7 @@ type asked struct {
 func (r *rig) submit(name string, a asked) *trainingjob.TrainingJob {
 	r.Helper()
 	annotations := map[string]string{}
-	for key, value := range a.annotations {
-		annotations[key] = value
-	}
+	maps.Copy(annotations, a.annotations)
 	if a.run > 0 {
 		annotations["quartet.sched/run"] = a.run.String()
 	}
