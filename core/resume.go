@@ -245,6 +245,9 @@ func (p *Pipeline) decide(ctx context.Context, seen *Decided) ([]Change, error) 
 		r.behind, r.immediate = true, true
 		return p.repeat(seen.Changes)
 	}
+	if seen == nil && s.view.Round == 1 && !r.asked && r.memory != nil && len(r.memory.Learned()) > 0 {
+		r.behind, r.why = true, "another scheduler led before" // and recorded no rounds
+	}
 	if err := p.takeOver(ctx, seen); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,14 +38,17 @@ type Backend struct {
 	clock   lead.Clock
 	clients *clients
 	term    *lead.Term
-	state   *run
+	state   atomic.Pointer[run] // nil until it leads
 	world   *world
-	driver  *gang.Driver
-	book    *gang.Book
-	work    *labour
-	cancel  context.CancelFunc // ends what goes on beside the rounds,
-	retire  context.CancelFunc // and the term
-	group   sync.WaitGroup
+
+	life     context.Context // of what goes on beside the rounds
+	identity string
+	driver   *gang.Driver
+	book     *gang.Book
+	work     *labour
+	cancel   context.CancelFunc // ends what goes on beside the rounds,
+	retire   context.CancelFunc // and the term
+	group    sync.WaitGroup
 
 	now      float64 // of the last round
 	lastLook float64
@@ -71,7 +75,7 @@ var (
 	_ core.Observer    = (*Backend)(nil)
 )
 
-// open leads, and gets to know the cluster.
+// open is a scheduler that is about to lead.
 func open(ctx context.Context, o *Opener, config *rest.Config, identity string) (_ *Backend, err error) {
 	all, err := newClients(config)
 	if err != nil {
@@ -89,38 +93,40 @@ func open(ctx context.Context, o *Opener, config *rest.Config, identity string) 
 		return nil, err
 	}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	office, retire := context.WithCancel(context.WithoutCancel(ctx)) // the term goes on when ctx ends, until Close
-	b.cancel, b.retire = cancel, retire
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, b.Close())
-		}
-	}()
+	b.life, b.cancel, b.retire, b.identity = life, cancel, func() {}, identity
+	return b, nil
+}
+
+// lead waits until this scheduler leads, and gets to know the cluster.
+func (b *Backend) lead(ctx context.Context) error {
 	b.log.Info("waiting to lead", "lease", b.config.Namespace+"/"+leaseName)
-	withdraw := context.AfterFunc(ctx, retire) // while it waits
-	b.term, err = lead.Run(office, lead.Options{
-		Client: all, Namespace: b.config.Namespace, Name: leaseName, State: stateName, Identity: identity, Lease: b.config.Lease,
+	office, retire := context.WithCancel(context.WithoutCancel(ctx)) // the term goes on when ctx ends, until Close
+	withdraw := context.AfterFunc(ctx, retire)                       // while it waits
+	term, err := lead.Run(office, lead.Options{
+		Client: b.clients, Namespace: b.config.Namespace, Name: leaseName, State: stateName, Identity: b.identity, Lease: b.config.Lease,
 		Renew: b.config.Lease * 2 / 3, Retry: b.config.Lease / 6, Clock: b.clock, ReleaseOnCancel: true,
 		Problem: func(err error) { b.log.Warn("the lease", "error", err) },
 	})
 	withdraw()
 	if err != nil {
-		return nil, errors.Join(err, context.Cause(ctx))
+		retire()
+		return errors.Join(err, context.Cause(ctx))
 	}
-	b.log.Info("leading", "epoch", b.term.Epoch)
-	store, err := lead.Open(ctx, all, b.term, b.config.Namespace, stateName, b.clock.Now())
+	b.term, b.retire = term, retire
+	b.log.Info("leading", "epoch", term.Epoch)
+	store, err := lead.Open(ctx, b.clients, term, b.config.Namespace, stateName, b.clock.Now())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	b.state = newRun(store, b.clock.Now())
+	b.state.Store(newRun(store, b.clock.Now()))
 	b.book = gang.NewBook(b.options())
-	b.driver = &gang.Driver{Client: all, Ledger: b.book, Options: b.options(), Fence: b.fence, Now: b.clock.Now}
-	if err := b.world.run(ctx, life, &b.group); err != nil {
-		return nil, err
+	b.driver = &gang.Driver{Client: b.clients, Ledger: b.book, Options: b.options(), Fence: b.fence, Now: b.clock.Now}
+	if err := b.world.run(ctx, b.life, &b.group); err != nil {
+		return err
 	}
 	b.book.See(b.world.all())
-	b.labour(life, &b.group)
-	return b, nil
+	b.labour(b.life, &b.group)
+	return nil
 }
 
 func (b *Backend) options() gang.Options {
@@ -144,10 +150,20 @@ func (b *Backend) patience() time.Duration {
 func (b *Backend) Capabilities() []core.Capability { return nil }
 
 // Present is the time in seconds since the first scheduler of this cluster began, in whole milliseconds.
-func (b *Backend) Present() float64 { return b.state.seconds(b.clock.Now()) }
+func (b *Backend) Present() float64 {
+	if r := b.state.Load(); r != nil {
+		return r.seconds(b.clock.Now())
+	}
+	return 0 // it does not lead yet
+}
 
-// Next waits until a round is due.
+// Next waits until a round is due, and until this scheduler leads before that. One that waits to lead is ready to.
 func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+	if b.term == nil {
+		if err := b.lead(ctx); err != nil {
+			return core.Observation{}, err
+		}
+	}
 	due := inf
 	if !math.IsInf(w.BySeconds, 1) {
 		due = onGrid(w.BySeconds, w)

@@ -288,7 +288,7 @@ func (r *rig) edit(name, change string) {
 	}
 }
 
-// open opens a backend by a transport of its own; nil for the usual one.
+// open opens a backend by a transport of its own, nil for the usual one, and has it lead.
 func (r *rig) open(wrap func(http.RoundTripper) http.RoundTripper) *Backend {
 	r.Helper()
 	b, err := r.tryOpen(r.Context(), wrap)
@@ -305,10 +305,11 @@ func (r *rig) tryOpen(ctx context.Context, wrap func(http.RoundTripper) http.Rou
 	}
 	log := slog.New(slog.NewTextHandler(testWriter{r}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	b, err := open(ctx, &Opener{config: r.settings, log: log, clock: realClock{}}, config, "test")
-	if err == nil {
-		r.Cleanup(func() { _ = b.Close() }) // it may be closed already
+	if err != nil {
+		return nil, err
 	}
-	return b, err
+	r.Cleanup(func() { _ = b.Close() }) // it may be closed already
+	return b, b.lead(ctx)               // as the first Next does
 }
 
 // testWriter is the log of a test. Nothing is logged when the test is over.

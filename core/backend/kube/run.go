@@ -32,7 +32,7 @@ func (r *run) seconds(at time.Time) float64 {
 
 // Learned is what the stages of the scheduler before had learned.
 func (b *Backend) Learned() (list []core.Learned) {
-	if err := json.Unmarshal(b.state.store.Kept().Snapshot, &list); err != nil {
+	if err := json.Unmarshal(b.state.Load().store.Kept().Snapshot, &list); err != nil {
 		return nil // there is none, or it is of a later version
 	}
 	return list
@@ -50,7 +50,7 @@ func (b *Backend) Keep(l []core.Learned) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), b.patience())
 	defer cancel()
-	if err := b.state.store.Write(ctx, func(k *lead.Kept) { k.Snapshot = snapshot }); err != nil {
+	if err := b.state.Load().store.Write(ctx, func(k *lead.Kept) { k.Snapshot = snapshot }); err != nil {
 		b.log.Warn("what the policies learned is not kept", "error", err) // the next one starts from the facts
 	}
 	return nil

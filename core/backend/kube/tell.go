@@ -116,7 +116,7 @@ func (b *Backend) meetJob(j *job, now float64) {
 	}
 	spec, faults := object.JobSpec(id, now)
 	if at := object.CreationTimestamp.Time; !at.IsZero() { // on another clock, and in whole seconds
-		spec.SubmitSeconds = min(max(b.state.seconds(at), 0), now)
+		spec.SubmitSeconds = min(max(b.state.Load().seconds(at), 0), now)
 	}
 	if len(faults) == 0 {
 		template, _ := object.Spec.PodTemplate()

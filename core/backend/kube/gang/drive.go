@@ -177,7 +177,7 @@ func (d *Driver) do(ctx context.Context, job *Job, s Step) result {
 		r.err = ctx.Err()
 	case s.Kind == CreateService && apierrors.IsAlreadyExists(err):
 		r.apply = func(m *memory) { m.service = true }
-	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), s.Kind == Drop && apierrors.IsInvalid(err),
+	case s.Kind != CreateService && (apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err)), s.Kind == Drop && apierrors.IsInvalid(err),
 		apierrors.IsNotFound(err) && s.Kind != CreatePod && s.Kind != CreateClaim && s.Kind != CreateService:
 		return d.reread(ctx, job, s, err)
 	case errors.As(err, &status) && refuses(status.Status().Code):
