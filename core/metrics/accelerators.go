@@ -17,6 +17,7 @@ type tenure struct {
 	starts        int32
 	seconds       float64
 	deviceSeconds float64
+	before        float64 // of those, what it had when it was submitted
 }
 
 // holder is what a job held, of every type it ran on.
@@ -97,7 +98,8 @@ func (b *typeBooks) takeOver(e *core.Event, c *core.Cluster) {
 	for i := range tenures {
 		t := &tenures[i]
 		t.seconds = e.Held.Executed
-		t.deviceSeconds = e.Held.Attained * float64(t.held) / all
+		t.before = e.Held.Attained * float64(t.held) / all
+		t.deviceSeconds = t.before
 	}
 }
 
@@ -250,7 +252,7 @@ func (c *Collector) acceleratorUse(from, to float64) []AcceleratorUse {
 		tenures := c.types.tenures(r.spec.ID)
 		for _, held := range tenures {
 			u := &use[held.accelerator]
-			u.DeviceSeconds += Number(held.deviceSeconds)
+			u.DeviceSeconds += Number(held.deviceSeconds - held.before)
 			u.Jobs++
 			u.Starts += int(held.starts)
 		}

@@ -74,8 +74,16 @@ func TestBooksOfAJobThatRunsAlready(t *testing.T) {
 		{Kind: core.JobChanged, AtSeconds: 16, Spec: &edited},
 	}})
 	j.State, j.FirstStart, j.Held, j.Executed, j.Attained, j.AsOfSeconds = core.Running, 5, 2, 15, 48, 20
-	if _, err := s.c.Finish([]*core.Job{j}, 20); err != nil {
+	summary, err := s.c.Finish([]*core.Job{j}, 20)
+	if err != nil {
 		t.Fatal(err)
+	}
+	// The devices were there for 20 s, and it had 28 device-seconds since it was submitted: the 20 before, others saw.
+	if got := float64(summary.UtilizationRatio); got != 28.0/(8*20) || summary.GPUHours != 28.0/3600 {
+		t.Errorf("utilisation %v in %v hours, want that of what was seen", got, summary.GPUHours)
+	}
+	if a100, t4 := summary.Accelerators[0].DeviceSeconds, summary.Accelerators[1].DeviceSeconds; a100 != 4 || t4 != 24 {
+		t.Errorf("%v and %v device-seconds, want 4 and 24", a100, t4)
 	}
 	// 5 of the 20 device-seconds before were on a100, as is one device of four; then 1 for 4 s, and 3 for 4 s and 2 for 6 s.
 	if want := acceleratorsHeader + "0,a100,9,9,1\n0,t4,39,15,1\n"; accelerators.String() != want {

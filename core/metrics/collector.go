@@ -139,6 +139,9 @@ func (c *Collector) follow(r *core.Report) {
 		switch e := &r.Events[i]; e.Kind {
 		case core.JobSubmitted:
 			c.enter(e.Spec, e.AtSeconds)
+			if e.Held != nil {
+				c.records[e.Job].before = e.Held.Attained
+			}
 		case core.JobFinished, core.JobFailed, core.JobCancelled:
 			c.leave(e.Job, e.AtSeconds)
 		case core.JobChanged:

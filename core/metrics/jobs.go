@@ -30,6 +30,7 @@ type record struct {
 	finish      float64  // NaN unless completed, failed or cancelled
 	executed    float64  // seconds with devices
 	attained    float64  // device-seconds
+	before      float64  // of those, what it had when it was submitted: other runs of the scheduler saw it
 	demanded    demanded // by all jobs: up to the submission, then over the job's life
 	restarts    int32
 	preemptions int32

@@ -26,7 +26,7 @@ func (c *Collector) summarise(shares *shares, endSeconds float64) *Summary {
 		if r.spec == nil {
 			continue
 		}
-		attained += r.attained
+		attained += r.attained - r.before
 		firstSubmit = min(firstSubmit, r.spec.SubmitSeconds)
 		if r.outcome == unfinished {
 			lastEnd = max(lastEnd, endSeconds)

@@ -33,14 +33,16 @@ func (fifo) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Se
 	var s core.Seating
 	var free core.Ledger
 	free.Reset(v.Cluster)
+	stays := map[core.JobID]bool{}
 	for _, g := range grants {
-		if j := v.Job(g.Job); j.Held > 0 && free.Occupy(j.Seats) {
+		if j := v.Job(g.Job); j.Held == g.Replicas && free.Occupy(j.Seats) {
 			s.Placed = append(s.Placed, core.Placement{Job: g.Job, Seats: j.Seats})
+			stays[g.Job] = true
 		}
 	}
 	blocked := false
 	for _, g := range grants {
-		if v.Job(g.Job).Held > 0 {
+		if stays[g.Job] {
 			continue
 		}
 		if blocked = blocked || free.Total() < g.Replicas; blocked {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -167,6 +168,15 @@ func deleted(r *rig, annotations map[string]string, how metav1.DeletionPropagati
 	if err := r.admin.jobs.Of(r.namespace).Delete(r.Context(), "one", metav1.DeleteOptions{PropagationPolicy: &how}); err != nil {
 		r.Fatal(err)
 	}
+	if annotations != nil { // the rig has no kubelet that ends what never ran
+		r.await("the pods are to end", func() bool {
+			pods := r.pods()
+			return !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp == nil })
+		})
+		for _, p := range r.pods() {
+			r.patch(&p, `{"status":{"phase":"Failed"}}`, "status")
+		}
+	}
 	r.await("the pods are gone", func() bool { return len(r.pods()) == 0 })
 	s.hears("job_cancelled one")
 	r.submit("next", asked{replicas: 4, run: time.Second})
@@ -188,7 +198,7 @@ func suspended(r *rig) {
 
 func edited(r *rig) {
 	s := runs(r, asked{})
-	r.edit("one", `{"spec":{"replicas":{"max":4}, "weight": 2}}`)
+	r.edit("one", `{"spec":{"weight": 2}}`)
 	s.hears("job_changed one")
 	uid := r.podsOf("one")[0].UID
 	r.edit("one", `{"spec":{"template":{"spec":{"nodeName":"x"}}}}`)
