@@ -122,6 +122,7 @@ kube-down: ## end that control plane
 kube-test: $(HELM) ## build the control plane, and run the tests that need one
 	$(GO) run ./tools/kube build -bin $(BIN)/controlplane
 	QUARTET_CONTROLPLANE=$(BIN)/controlplane QUARTET_HELM=$(HELM) $(GO) test -count=1 -p=1 -timeout=20m ./internal/kubecluster ./core/backend/kube/...
+	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 -run='^TestCluster$$' ./cmd/quartet
 
 $(HELM): tools/manifests/go.mod
 	cd tools/manifests && CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $@ helm.sh/helm/v3/cmd/helm

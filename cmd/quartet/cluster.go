@@ -50,6 +50,9 @@ func (f *kubeFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.context, "context", "", "ask the Kubernetes cluster of this context of the kubeconfig, instead of a run")
 	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "ask the Kubernetes cluster of this kubeconfig, instead of a run")
 	c.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the jobs (default: that of the context)")
+	mustCompleteFunc(c, "context", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return contextNames(f.kubeconfig), cobra.ShellCompDirectiveNoFileComp
+	})
 	for _, mine := range [...]string{"context", "kubeconfig", "namespace"} {
 		for _, other := range [...]string{"run", "out", "socket", "server", "wait"} {
 			c.MarkFlagsMutuallyExclusive(mine, other)

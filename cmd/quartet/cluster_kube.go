@@ -20,6 +20,8 @@ func (a *app) openCluster(f *kubeFlags) (cluster, error) {
 	return kubeCluster{c}, nil
 }
 
+func contextNames(kubeconfig string) []string { return kube.Contexts(kubeconfig) }
+
 type kubeCluster struct{ *kube.Cluster }
 
 func (c kubeCluster) Everywhere() cluster { return kubeCluster{c.Cluster.Everywhere()} }

@@ -12,6 +12,8 @@ var errNoEngines = errors.New("this program was built without engines: it knows 
 
 func (a *app) openCluster(*kubeFlags) (cluster, error) { return nil, errNoEngines }
 
+func contextNames(string) []string { return nil }
+
 // kubeCommands say what there is in other builds.
 func (a *app) kubeCommands() []*cobra.Command {
 	stub := func(name, short string) *cobra.Command {

@@ -243,6 +243,15 @@ train-r1-0 1 a100-0 0-2 0-2 Running`},
 			}
 		})
 	}
+	for name, want := range map[string]string{"--context": "admin\ned\nmallory\nvic\n", "train": "train\nbig\n"} {
+		args := []string{"__complete", "jobs", "--context", ""}
+		if name == "train" {
+			args = []string{"__complete", "cancel", "--context", "vic", ""}
+		}
+		if code, stdout, stderr := invoke(t, args...); code != 0 || !strings.HasPrefix(stdout, want) {
+			t.Errorf("%s: exit code %d, %s%s, want %s", args, code, stdout, stderr, want)
+		}
+	}
 	r.testRefusals(t)
 	r.testOrders(t)
 }

@@ -115,8 +115,8 @@ func byFlags(config string, err error) error {
 		return err
 	}
 	for i, d := range problems {
-		if strings.HasPrefix(d.Path, "config.") {
-			problems[i].Position.File, problems[i].Path = config, strings.TrimPrefix(d.Path, "config.")
+		if path, inside := strings.CutPrefix(d.Path, "config."); inside {
+			problems[i].Position.File, problems[i].Path = config, path
 			continue
 		}
 		flag := map[string]string{

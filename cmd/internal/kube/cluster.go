@@ -86,6 +86,17 @@ func Open(a Access, o Options) (*Cluster, error) {
 	return c, nil
 }
 
+// Contexts lists the contexts of a kubeconfig; none where it cannot be read.
+func Contexts(kubeconfig string) []string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	config, err := rules.Load()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(config.Contexts))
+}
+
 // contextOf is the context that is meant.
 func contextOf(config *api.Config, a Access, files string) (string, error) {
 	names := slices.Sorted(maps.Keys(config.Contexts))

@@ -228,7 +228,7 @@ func clock(t *trainingjob.TrainingJob, at float64) float64 {
 // history is what the object of a job keeps of what was decided, oldest first.
 func history(t *trainingjob.TrainingJob) []*controlv1.Decision {
 	list := []*controlv1.Decision{{AtSeconds: seconds(t.CreationTimestamp.Time), What: core.JobSubmitted.String()}}
-	d := t.Status.Decision
+	d, decided := t.Status.Decision, 0.0
 	if first, known := firstStart(t); known && (d == nil || d.Run > 1 || d.Stop) {
 		list = append(list, &controlv1.Decision{AtSeconds: first, What: core.Start.String()})
 	}
@@ -242,6 +242,7 @@ func history(t *trainingjob.TrainingJob) []*controlv1.Decision {
 				one.AtSeconds = max(one.GetAtSeconds(), seconds(r.LastTransitionTime.Time))
 			}
 		}
+		decided = one.GetAtSeconds()
 		if !d.Stop || !t.Status.State.Ended() { // how it ended is told below
 			list = append(list, one)
 		}
@@ -253,6 +254,9 @@ func history(t *trainingjob.TrainingJob) []*controlv1.Decision {
 		}
 		one := verdict(condition.Reason, condition.Message)
 		one.AtSeconds = seconds(condition.LastTransitionTime.Time)
+		if decided-one.GetAtSeconds() < 1 { // conditions have whole seconds: what follows from a decision does not come before it
+			one.AtSeconds = max(one.GetAtSeconds(), decided)
+		}
 		switch yes := condition.Status == metav1.ConditionTrue; {
 		case kind == trainingjob.ConditionRunning && yes:
 			one.What, one.Reason = core.JobStarted.String(), ""

@@ -83,12 +83,13 @@ func TestJob(t *testing.T) {
 		},
 		"it runs for the second time": {
 			made(func(t *trainingjob.TrainingJob) {
-				gave(t, trainingjob.Decision{Run: 2, Round: 5, AtSeconds: 480, Seats: seats})
+				gave(t, trainingjob.Decision{Run: 2, Round: 5, AtSeconds: 480.5, Seats: seats})
 				t.Status.State = trainingjob.Running
 				t.Status.Progress.ExecutedSeconds, t.Status.Progress.AttainedSeconds = 30, 60
+				t.Status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionTrue, "Running", "all 2 pods run", 1, at(180))
 			}),
-			map[string]any{"state": "running", "executed": 50.0, "attained": 140.0},
-			[]string{"job_submitted 0", "start 100", "start 180 in 5"},
+			map[string]any{"state": "running", "executed": 49.5, "attained": 138.0},
+			[]string{"job_submitted 0", "start 100", "start 180.5 in 5", "job_started 180.5 all 2 pods run"},
 		},
 		"it never gets further than it has to": {
 			made(func(t *trainingjob.TrainingJob) {

@@ -204,6 +204,9 @@ func TestContexts(t *testing.T) {
 		return path
 	}
 	two := file("two", `{apiVersion: v1, kind: Config, clusters: [{name: k, cluster: {server: "http://k"}}], contexts: [{name: staging, context: {cluster: k, namespace: a}}, {name: production, context: {cluster: k}}]}`)
+	if got := Contexts(two); fmt.Sprint(got) != "[production staging]" || Contexts(filepath.Join(dir, "x")) != nil {
+		t.Errorf("contexts %q", got)
+	}
 	cases := map[string]struct {
 		access    Access
 		namespace string
