@@ -130,7 +130,7 @@ func (b *Backend) lead(ctx context.Context) error {
 }
 
 func (b *Backend) options() gang.Options {
-	return gang.Options{Resource: corev1.ResourceName(b.config.Resource), Class: b.config.DeviceClass}
+	return gang.Options{Resource: corev1.ResourceName(b.config.Resource)}
 }
 
 // served says so when the cluster does not know TrainingJobs.

@@ -27,7 +27,6 @@ type Config struct {
 	Nodes        string        `config:"nodes" doc:"label selector of the nodes to schedule on; all that have devices if left out"`
 	Tolerate     []string      `config:"tolerate" doc:"keys of taints of nodes that are no reason to leave them alone"`
 	Resource     string        `config:"resource" doc:"extended resource by which nodes offer devices"`
-	DeviceClass  string        `config:"device_class" doc:"DeviceClass of claims, by which exactly the devices that are decided are given; if left out, the kubelet chooses among those of the resource"`
 	Accelerator  string        `config:"accelerator_label" doc:"label of nodes that names the type of their devices"`
 	SilentAfter  time.Duration `config:"silent_after" doc:"a node that is not ready for so long is down" min:"0s" max:"24h"`
 	StartTimeout time.Duration `config:"start_timeout" doc:"until all pods of a start have to run, of jobs that do not say; 0 for ever" min:"0s" max:"24h"`
