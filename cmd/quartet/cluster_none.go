@@ -12,5 +12,11 @@ var errNoEngines = errors.New("this program was built without engines: it knows 
 
 func (a *app) openCluster(*kubeFlags) (cluster, error) { return nil, errNoEngines }
 
-// kubeCommands are none.
-func (a *app) kubeCommands() []*cobra.Command { return nil }
+// kubeCommands say what there is in other builds.
+func (a *app) kubeCommands() []*cobra.Command {
+	stub := func(name, short string) *cobra.Command {
+		return &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return errNoEngines }}
+	}
+	return []*cobra.Command{group("kube", "Install Quartet on a Kubernetes cluster",
+		stub("manifests", "Print everything that installs the controller"), stub("crd", "Print the definition of training jobs"))}
+}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -99,7 +100,7 @@ writes a folder instead, whose overlays and values have these options.`,
 		}
 		text, err := manifests.Render(o)
 		if err != nil {
-			return byFlags(err)
+			return byFlags(config, err)
 		}
 		_, err = a.stdout.Write(text)
 		return err
@@ -107,13 +108,17 @@ writes a folder instead, whose overlays and values have these options.`,
 	return c
 }
 
-// byFlags names the flags of options that are wrong.
-func byFlags(err error) error {
+// byFlags names the flags of options that are wrong, and the file of the config.
+func byFlags(config string, err error) error {
 	problems, is := errors.AsType[core.Diagnostics](err)
 	if !is {
 		return err
 	}
 	for i, d := range problems {
+		if strings.HasPrefix(d.Path, "config.") {
+			problems[i].Position.File, problems[i].Path = config, strings.TrimPrefix(d.Path, "config.")
+			continue
+		}
 		flag := map[string]string{
 			"namespace": "--namespace", "image": "--image", "replicas": "--replicas", "accelerator_resource": "--accelerator-resource", "config": "--config",
 		}[d.Path]

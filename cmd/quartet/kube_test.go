@@ -4,10 +4,14 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/core/backend/kube/manifests"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
@@ -53,7 +57,7 @@ func TestKubeManifests(t *testing.T) {
 		{[]string{"--replicas", "0"}, 2, "--replicas: 0 replicas; use 1 or more: one leads, the others stand by\n"},
 		{[]string{"--config", "none.yaml"}, 2, "none.yaml: cannot be read: no such file or directory\n"},
 		{[]string{"--config", "empty.yaml"}, 2, "empty.yaml: is empty\n"},
-		{[]string{"--config", "local.yaml"}, 2, `config.backend.type: "local" schedules no cluster`},
+		{[]string{"--config", "local.yaml"}, 2, `local.yaml: backend.type: "local" schedules no cluster`},
 		{[]string{"--chart", ".", "--dra"}, 2, "--chart and --dra exclude each other"},
 		{[]string{"-o", "json"}, 2, "it writes YAML"},
 		{[]string{"--chart", "c"}, 0, "below c\n"},
@@ -71,5 +75,41 @@ func TestKubeManifests(t *testing.T) {
 	}
 	if code, stdout, stderr := invoke(t, "kube", "crd"); code != 0 || stdout != string(trainingjob.Definition()) {
 		t.Errorf("exit code %d, %d bytes, %s", code, len(stdout), stderr)
+	}
+}
+
+// The config that is installed is one that this program runs.
+func TestInstalledConfigIsValid(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, args := range [][]string{nil, {"--accelerator-resource", "amd.com/gpu"}} {
+		_, stdout, _ := invoke(t, append([]string{"kube", "manifests"}, args...)...)
+		decoder := yaml.NewDecoder(strings.NewReader(stdout))
+		found := 0
+		for {
+			var object struct {
+				Kind string
+				Data map[string]string
+			}
+			if err := decoder.Decode(&object); err != nil {
+				if !errors.Is(err, io.EOF) {
+					t.Fatal(err)
+				}
+				break
+			}
+			config := object.Data[manifests.ConfigKey]
+			if object.Kind != "ConfigMap" || config == "" {
+				continue
+			}
+			found++
+			if err := os.WriteFile("installed.yaml", []byte(config), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if code, _, stderr := invoke(t, "config", "validate", "-f", "installed.yaml"); code != 0 {
+				t.Errorf("%s: exit code %d, %s", args, code, stderr)
+			}
+		}
+		if found != 1 {
+			t.Errorf("%s: %d configs", args, found)
+		}
 	}
 }

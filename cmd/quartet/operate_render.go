@@ -246,7 +246,10 @@ func wordVerdict(d *controlv1.Decision) string {
 	if d.GetReason() == "" {
 		return d.GetMessage()
 	}
-	reason, _ := core.ParseReason(d.GetReason())
+	reason, known := core.ParseReason(d.GetReason())
+	if !known { // a word of Kubernetes
+		return strings.TrimSuffix(d.GetReason()+": "+d.GetMessage(), ": ")
+	}
 	return core.Verdict{Reason: reason, Message: d.GetMessage(), Wanted: d.GetWanted(), Available: d.GetAvailable(), Unit: d.GetUnit()}.Explain()
 }
 

@@ -236,10 +236,15 @@ func history(t *trainingjob.TrainingJob) []*controlv1.Decision {
 		one := &controlv1.Decision{
 			Round: count(int(d.Round)), AtSeconds: clock(t, d.AtSeconds), What: core.Start.String(), By: d.By, Seats: seatsOf(d), Tuning: tuningOf(d.Tuning),
 		}
-		if d.Stop {
+		if d.Stop { // what ends a run leaves round and moment of its decision as they were
 			one.What = core.Stop.String()
+			if r := t.Status.Condition(trainingjob.ConditionRunning); r != nil {
+				one.AtSeconds = max(one.GetAtSeconds(), seconds(r.LastTransitionTime.Time))
+			}
 		}
-		list = append(list, one)
+		if !d.Stop || !t.Status.State.Ended() { // how it ended is told below
+			list = append(list, one)
+		}
 	}
 	for _, kind := range [...]string{trainingjob.ConditionRunning, trainingjob.ConditionDegraded, trainingjob.ConditionFinished} {
 		condition := t.Status.Condition(kind)
@@ -257,6 +262,9 @@ func history(t *trainingjob.TrainingJob) []*controlv1.Decision {
 			one.What = "degraded"
 		case kind == trainingjob.ConditionFinished && yes:
 			one.What = string(t.Status.State)
+			if strings.EqualFold(one.GetReason(), one.GetWhat()) {
+				one.Reason = ""
+			}
 		default:
 			continue
 		}

@@ -116,7 +116,7 @@ func TestJob(t *testing.T) {
 				t.Status.SetCondition(trainingjob.ConditionFinished, metav1.ConditionTrue, "Failed", "exit code 1", 1, at(160))
 			}),
 			map[string]any{"state": "failed", "reason": "", "message": "exit code 1", "finish": 160.0},
-			[]string{"job_submitted 0", "start 100", "stop 160 in 3", "failed 160 Failed exit code 1"},
+			[]string{"job_submitted 0", "start 100", "failed 160 exit code 1"},
 		},
 		"it was rejected": {
 			made(func(t *trainingjob.TrainingJob) {

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ import (
 type Config struct {
 	Kubeconfig   string        `config:"kubeconfig" doc:"file that says how to reach the cluster; if left out KUBECONFIG, the usual one, or the service account of the pod"`
 	Context      string        `config:"context" doc:"context of that file, instead of the one in use"`
-	Namespace    string        `config:"namespace" doc:"namespace of the scheduler itself: of its lease and its state"`
+	Namespace    string        `config:"namespace" doc:"namespace of the scheduler itself: of its lease and its state; if left out POD_NAMESPACE, or else quartet"`
 	Watch        string        `config:"watch" doc:"namespace of the jobs; all if left out"`
 	Nodes        string        `config:"nodes" doc:"label selector of the nodes to schedule on; all that have devices if left out"`
 	Tolerate     []string      `config:"tolerate" doc:"keys of taints of nodes that are no reason to leave them alone"`
@@ -67,9 +68,10 @@ func New(clock lead.Clock) core.Factory[backend.Opener] {
 		Description: "Nodes and jobs are those of the cluster, whatever the config says of them. Several schedulers may run: one leads. " +
 			"docs/kubernetes.md tells how to install it.",
 	}, Config{
-		Namespace: "quartet-system", Resource: "nvidia.com/gpu", Accelerator: "nvidia.com/gpu.product", SilentAfter: 40 * time.Second,
+		Resource: "nvidia.com/gpu", Accelerator: "nvidia.com/gpu.product", SilentAfter: 40 * time.Second,
 		StartTimeout: 10 * time.Minute, RetryRefused: 15 * time.Second, Workers: 16, QPS: 5000, Burst: 10000, Lease: lead.DefaultLease,
 	}, func(c Config, s core.Settings) (backend.Opener, error) {
+		c.Namespace = cmp.Or(c.Namespace, os.Getenv("POD_NAMESPACE"), "quartet")
 		return &Opener{config: c, log: s.Log, clock: clock}, nil
 	})
 }

@@ -133,7 +133,7 @@ func TestLeastRights(t *testing.T) {
 		"quartet": {
 			"trainingjobs.quartet.sched get,list,watch", "trainingjobs/status.quartet.sched get,patch,update", "trainingjobs/finalizers.quartet.sched update",
 			"pods create,delete,get,list,patch,watch", "pods/binding create", "pods/finalizers update", "nodes get,list,watch",
-			"services create,delete,get", "poddisruptionbudgets.policy create,delete,get", "events create,patch",
+			"services create,delete,get,list,watch", "poddisruptionbudgets.policy create,delete,get", "events create,patch",
 			"tokenreviews.authentication.k8s.io create",
 		},
 		"quartet in its namespace": {
@@ -223,8 +223,8 @@ func TestBadOptions(t *testing.T) {
 		"another backend":           {config("backend: {type: local}"), []string{"config.backend.type"}},
 		"no backend":                {config("version: 1"), []string{"config.backend.type"}},
 		"two resources": {
-			Options{AcceleratorResource: "a.b/c", Config: []byte("backend: {type: kubernetes, config: {device_resource: a.b/d}}")},
-			[]string{"config.backend.config.device_resource"},
+			Options{AcceleratorResource: "a.b/c", Config: []byte("backend: {type: kubernetes, config: {resource: a.b/d}}")},
+			[]string{"config.backend.config.resource"},
 		},
 		"a custom resource that is none": {Options{CRD: []byte("kind: Secret")}, []string{"crd"}},
 		"an empty custom resource":       {Options{CRD: []byte("# none")}, []string{"crd"}},
@@ -255,7 +255,7 @@ func TestBadOptions(t *testing.T) {
 }
 
 func TestGoodOptions(t *testing.T) {
-	said := []byte("backend: {type: kubernetes, config: {device_resource: a.b/c}}")
+	said := []byte("backend: {type: kubernetes, config: {resource: a.b/c}}")
 	for name, o := range map[string]Options{
 		"a resource of 63 letters":      {AcceleratorResource: "a.b/" + strings.Repeat("c", 63)},
 		"a domain of 253":               {AcceleratorResource: strings.Repeat("a.", 126) + "b/c"},

@@ -37,7 +37,7 @@ const (
 	AgentPort    = 9443
 	MetricsPort  = 9476
 	// ResourceSetting is the setting of the backend that names the extended resource of devices.
-	ResourceSetting = "device_resource"
+	ResourceSetting = "resource"
 
 	backendType = "kubernetes"
 )

@@ -66,7 +66,7 @@ func checkRights(t *testing.T, c *cluster, controller caller) {
 		"trainingjobs.quartet.sched": "get list watch", "trainingjobs/status.quartet.sched": "get update patch",
 		"trainingjobs/finalizers.quartet.sched": "update",
 		"pods.":                                 "get list watch create delete patch", "pods/binding.": "create", "pods/finalizers.": "update",
-		"nodes.": "get list watch", "services.": "create get delete", "poddisruptionbudgets.policy": "create get delete",
+		"nodes.": "get list watch", "services.": "get list watch create delete", "poddisruptionbudgets.policy": "create get delete",
 		"events.": "create patch", "tokenreviews.authentication.k8s.io": "create",
 		"resourceclaims.resource.k8s.io": "get list watch create update delete", "resourceclaims/status.resource.k8s.io": "update",
 		"resourceclaims/binding.resource.k8s.io": "update", "resourceslices.resource.k8s.io": "get list watch",
