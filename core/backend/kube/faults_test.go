@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
@@ -25,8 +26,9 @@ import (
 func TestFaults(t *testing.T) {
 	c := shared(t)
 	for name, befall := range map[string]func(*rig){
-		"a node is deleted":  nodeDeleted,
-		"a node is cordoned": func(r *rig) { drained(r, `{"spec":{"unschedulable":true}}`, `{"spec":{"unschedulable":null}}`) },
+		"a node is deleted":        nodeDeleted,
+		"a node is out of service": outOfServiceNode,
+		"a node is cordoned":       func(r *rig) { drained(r, `{"spec":{"unschedulable":true}}`, `{"spec":{"unschedulable":null}}`) },
 		"a node is tainted": func(r *rig) {
 			drained(r, `{"spec":{"taints":[{"key":"x","effect":"NoSchedule"}]}}`, `{"spec":{"taints":null}}`)
 		},
@@ -82,7 +84,21 @@ func nodeDeleted(r *rig) {
 	if d := job.Status.Decision; d.Run != 2 || d.Seats[0].Node != r.node("b") || job.Status.Progress.Preemptions != 0 {
 		r.Errorf("the job runs as %+v, want on b in run 2, not preempted", job.Status)
 	}
-	r.await("the pod of the node that is gone is let go", func() bool { return len(r.podsOf("one")) == 1 })
+	r.await("the pod of the node that is gone is let go", func() bool {
+		return !slices.ContainsFunc(r.podsOf("one"), func(p corev1.Pod) bool {
+			return p.Spec.NodeName == r.node("a") && slices.Contains(p.Finalizers, gang.Finalizer)
+		})
+	})
+}
+
+func outOfServiceNode(r *rig) {
+	s := runs(r, asked{})
+	r.patchNode("a", `{"spec":{"taints":[{"key":"node.kubernetes.io/out-of-service","effect":"NoExecute"}]}}`)
+	s.hears("job_started one")
+	s.wantNews("node_changed a down 0", "job_interrupted one node_failed")
+	if job := r.becomes("one", trainingjob.Running); job.Status.Progress.Preemptions != 0 {
+		r.Errorf("the job counts %d preemptions", job.Status.Progress.Preemptions)
+	}
 }
 
 func drained(r *rig, drain, undrain string) {

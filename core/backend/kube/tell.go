@@ -34,20 +34,19 @@ func (b *Backend) look(now float64) {
 	b.letGo(now)
 }
 
-// bereave tells of jobs whose node is not there any more that they lost their devices. Of others that the pipeline is to take
-// for new ones, it stops the jobs itself.
+// bereave tells of jobs whose node is not there any more, or out of service, that they lost their devices. From other nodes that
+// they cannot have any more the pipeline takes them itself.
 func (b *Backend) bereave(told []core.Event, now float64) {
 	for i := range told {
-		if told[i].Kind != core.NodeRemoved {
-			continue
-		}
-		n := b.nodes.told[told[i].Node]
-		if b.world.node(n.name) != nil {
+		n, why := b.nodes.told[told[i].Node], "gone"
+		if object := b.world.node(n.name); told[i].Kind == core.NodeChanged && object != nil && outOfService(object) {
+			why = "out of service"
+		} else if told[i].Kind != core.NodeRemoved || object != nil {
 			continue
 		}
 		for _, j := range b.byID {
 			if j != nil && !j.ended && !j.losing && slices.ContainsFunc(b.holds[j.uid], func(s core.Seat) bool { return s.Node == n.id }) {
-				b.lose(j, now, core.CauseNodeFailed, gang.ReasonNodeGone, fmt.Sprintf("the node %s is gone", n.name))
+				b.lose(j, now, core.CauseNodeFailed, gang.ReasonNodeGone, fmt.Sprintf("the node %s is %s", n.name, why))
 			}
 		}
 	}
