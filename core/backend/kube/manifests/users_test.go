@@ -189,6 +189,14 @@ func checkRuns(t *testing.T, c *cluster, controller caller) {
 		return yamlOf(t, "{apiVersion: policy/v1, kind: Eviction, metadata: {name: %s, namespace: quartet}}", name)
 	}
 	admin := caller{token: c.Token}
+	cordon := func(closed bool) { // or another takes the place of the first before the second is asked for
+		for _, item := range c.admin(t, http.MethodGet, "/api/v1/nodes", nil)["items"].([]any) {
+			node := manifest(item.(map[string]any)).in("metadata", "name").(string)
+			step{http.MethodPatch, "/api/v1/nodes/" + node, manifest{"spec": manifest{"unschedulable": closed}}, typeMerge, 200}.run(t, c, admin)
+		}
+	}
+	cordon(true)
+	defer cordon(false)
 	step{http.MethodPost, "/api/v1/namespaces/quartet/pods/" + names[0] + "/eviction", eviction(names[0]), "", 201}.run(t, c, admin)
 	step{http.MethodPost, "/api/v1/namespaces/quartet/pods/" + names[1] + "/eviction", eviction(names[1]), "", 429}.run(t, c, admin)
 }
