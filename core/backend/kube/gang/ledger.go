@@ -257,6 +257,7 @@ func (b *Book) shortOf(node string, count int, mine map[types.UID]bool) (short b
 		}
 		known[e.UID] = true
 		if e.Claim {
+			known[e.need] = true // what was taken for its pod counts once, too
 			held += e.Devices.Count()
 			continue
 		}

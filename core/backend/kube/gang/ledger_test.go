@@ -46,18 +46,20 @@ func need(name string, devices string) gang.Need {
 
 func deleted(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{} }
 
+// claim has a device of node-0, for a pod unless that is empty.
+func claim(name, of, device string) *resourcev1.ResourceClaim {
+	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID("claim-" + name)}}
+	if of != "" {
+		yes := true
+		c.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: of, UID: types.UID(of), Controller: &yes}}
+	}
+	c.Status.Allocation = &resourcev1.AllocationResult{}
+	c.Status.Allocation.Devices.Results = []resourcev1.DeviceRequestAllocationResult{{Driver: "gpu.example.com", Pool: "node-0", Device: device}}
+	return c
+}
+
 // A member is kept from devices that others have or may come to have, and by there being too few of them.
 func TestBlockers(t *testing.T) {
-	claim := func(name, of, device string) *resourcev1.ResourceClaim {
-		c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name)}}
-		if of != "" {
-			yes := true
-			c.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: of, UID: types.UID(of), Controller: &yes}}
-		}
-		c.Status.Allocation = &resourcev1.AllocationResult{}
-		c.Status.Allocation.Devices.Results = []resourcev1.DeviceRequestAllocationResult{{Driver: "gpu.example.com", Pool: "node-0", Device: device}}
-		return c
-	}
 	for name, tc := range map[string]struct {
 		options gang.Options
 		pods    []*corev1.Pod
@@ -126,6 +128,25 @@ func TestBlockers(t *testing.T) {
 				t.Errorf("taken: %v, behind %v", took, got)
 			}
 		})
+	}
+}
+
+// Devices count once that were taken for a pod and are in its claim by now: two gangs that come to a node together both begin.
+func TestTakenAndClaimed(t *testing.T) {
+	o := gang.Options{Class: "gpu"}
+	r, book := newRig(t, 1, 4, o), gang.NewBook(o)
+	see := func(claims ...*resourcev1.ResourceClaim) {
+		pods := []*corev1.Pod{ours("me", "node-0", "0-1", false), ours("you", "node-0", "2-3", false)}
+		book.See(gang.Cluster{Version: "30", Pods: pods, Claims: claims, Nodes: []*corev1.Node{r.nodes["node-0"]}, Devices: r.names})
+	}
+	mine, yours := []gang.Need{need("me", "0-1")}, []gang.Need{need("you", "2-3")}
+	see()
+	if !book.Take(mine) || !book.Take(yours) {
+		t.Fatal("half of a node each, and not taken")
+	}
+	see(claim("me", "me", "gpu-0"), claim("you", "you", "gpu-2"), claim("me-1", "me", "gpu-1"), claim("you-1", "you", "gpu-3"))
+	if got := append(book.Blockers(mine), book.Blockers(yours)...); len(got) > 0 || !book.Take(mine) || !book.Take(yours) {
+		t.Errorf("behind %v", got)
 	}
 }
 

@@ -104,14 +104,14 @@ func TestStoppedLeaderWritesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		version := s.version
+		before := s.writes()
 		a.resume()
 		if first.Valid() {
 			t.Error("the term of a process that was stopped for longer than its lease is valid when it goes on")
 		}
 		err = old.Write(t.Context(), func(k *Kept) { k.Round = 99 })
-		if !errors.Is(err, ErrNotRenewed) && !errors.Is(err, ErrFenced) || s.version != version {
-			t.Errorf("its write: %v; %d writes", err, s.version-version)
+		if !errors.Is(err, ErrNotRenewed) && !errors.Is(err, ErrFenced) || s.writes() != before {
+			t.Errorf("its write: %v; %d writes", err, s.writes()-before)
 		}
 		over(t, first, 2*DefaultRetry)
 		if err := old.Write(t.Context(), func(k *Kept) { k.Round = 99 }); !errors.Is(err, ErrFenced) {

@@ -40,6 +40,13 @@ func (s *server) setDown(down bool) {
 	s.down = down
 }
 
+// writes is how often something was written.
+func (s *server) writes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
 func (s *server) remove(resource, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
