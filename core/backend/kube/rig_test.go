@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -50,6 +51,8 @@ var plane struct {
 }
 
 func TestMain(m *testing.M) {
+	scheduleIfAsked()
+	flag.Parse()
 	code := m.Run()
 	if plane.cluster != nil {
 		if err := plane.cluster.Stop(); err != nil {
