@@ -103,6 +103,7 @@ func (r *rig) spawn(policy string) *process {
 	} else {
 		config := fmt.Sprintf(`version: 1
 name: siege
+cluster: {nodes: [{name: unused, accelerator: gpu, devices: 1}]}
 workload: {type: submitted}
 round: {interval: 5s, on_events: true}
 pipeline: {allocation: {type: %s}}
