@@ -67,6 +67,7 @@ type Backend struct {
 	mutex  sync.Mutex
 	known  map[types.UID]*job // those of jobs, for workers
 	queued map[types.UID]bool // jobs that wait for devices that others have
+	freed  int                // how often devices became free
 }
 
 var (
@@ -78,7 +79,7 @@ var (
 
 // open is a scheduler that is about to lead.
 func open(ctx context.Context, o *Opener, config *rest.Config, identity string) (_ *Backend, err error) {
-	all, err := newClients(config)
+	all, err := newClients(config, o.config.Workers)
 	if err != nil {
 		return nil, err
 	}

@@ -147,7 +147,7 @@ func newRig(t testing.TB, c *kubecluster.Cluster) *rig {
 	}
 	config.QPS = -1
 	r := &rig{TB: t, cluster: c, config: config, namespace: fmt.Sprintf("t%d", made.Add(1))}
-	if r.admin, err = newClients(config); err != nil {
+	if r.admin, err = newClients(config, 64); err != nil {
 		t.Fatal(err)
 	}
 	f := New(realClock{})

@@ -377,7 +377,11 @@ func (b *Backend) note(j *job, state trainingjob.State, running metav1.Condition
 	j.status.State, reason = state, camel(reason)
 	if j.status.SetCondition(trainingjob.ConditionRunning, running, reason, message, j.generation, b.clock.Now()) || changed {
 		j.dirty = true
-		b.work.write(j.uid)
+		if running == metav1.ConditionTrue {
+			b.work.write(j.uid)
+		} else {
+			b.work.writeSoon(j.uid)
+		}
 	}
 }
 
