@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -15,18 +16,34 @@ import (
 )
 
 // Apply writes what is decided into the status of each job. Workers make it so.
+//
+// That a job has its devices no longer is written before who has them now: who takes over in between would else find a device in
+// two decisions, and could not know which of them is true.
 func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
-	var decided []*job
+	var moved, started []*job
 	for i := range changes {
 		j := b.job(changes[i].Job)
 		if j == nil {
 			return fmt.Errorf("%v job %d, which was never submitted", changes[i].Action, changes[i].Job)
 		}
-		if b.decide(j, &changes[i]) {
-			decided = append(decided, j)
+		switch decided := b.decide(j, &changes[i]); {
+		case !decided:
+		case changes[i].Action == core.Start:
+			started = append(started, j)
+		case changes[i].Action == core.Move:
+			moved = append(moved, j)
+		default:
+			b.released[j.uid] = j
 		}
 	}
-	return b.writeAll(ctx, decided)
+	released := slices.Collect(maps.Values(b.released))
+	for _, jobs := range [...][]*job{released, moved, started} {
+		if err := b.writeAll(ctx, jobs); err != nil {
+			return err
+		}
+	}
+	clear(b.released)
+	return nil
 }
 
 // decide enters a change into the status that its job is to have, and reports whether there is something to write. A change that
@@ -109,6 +126,7 @@ func (b *Backend) stop(j *job, d *trainingjob.Decision, at float64, state traini
 	j.seats = nil
 	j.account.hold(0, at)
 	b.hold(j, nil)
+	b.released[j.uid] = j
 	j.status.State, j.status.Replicas = state, 0
 	j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, camel(reason), message, j.generation, b.clock.Now())
 	if state.Ended() {

@@ -60,6 +60,7 @@ type Backend struct {
 	nodes    *nodes
 	held     map[core.NodeID]core.DeviceSet
 	holds    map[types.UID][]core.Seat
+	released map[types.UID]*job // jobs that hold nothing any more, which may not be written yet
 	jobs     map[types.UID]*job
 	byID     []*job
 	heldBack []*job
@@ -88,7 +89,7 @@ func open(ctx context.Context, o *Opener, config *rest.Config, identity string) 
 	}
 	b := &Backend{
 		config: o.config, log: o.log, clock: o.clock, clients: all, work: newLabour(), held: map[core.NodeID]core.DeviceSet{},
-		holds: map[types.UID][]core.Seat{}, jobs: map[types.UID]*job{}, known: map[types.UID]*job{}, queued: map[types.UID]bool{}, retryAt: inf,
+		holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{}, jobs: map[types.UID]*job{}, known: map[types.UID]*job{}, queued: map[types.UID]bool{}, retryAt: inf,
 	}
 	b.nodes = newNodes(&b.config, func(id core.NodeID) core.DeviceSet { return b.held[id] })
 	if b.world, err = newWorld(&b.config, all); err != nil {
