@@ -51,8 +51,8 @@ func shakeHands(ctx context.Context, conn net.Conn) error {
 	switch {
 	case errors.As(err, &plain) && plain.Conn != nil:
 		return &plainError{plain.Conn}
-	case errors.As(err, &network) && network.Op == "remote error":
-		return fmt.Errorf("TLS handshake: the other side says: %w", network.Err) // it does not trust us, most likely
+	case errors.As(err, &network) && (network.Op == "remote error" || network.Op == "local error"):
+		return fmt.Errorf("TLS handshake: %s: %w", network.Op, network.Err) // not of the network, but of TLS
 	case err != nil:
 		return fmt.Errorf("TLS handshake: %w", err)
 	}
