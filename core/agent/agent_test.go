@@ -436,7 +436,8 @@ func TestEnvironment(t *testing.T) {
 		"a job without name": {[]string{"QUARTET_AGENT=/x"}, Environment{}, "QUARTET_JOB: is not set, but QUARTET_AGENT is"},
 		"two problems":       {[]string{"QUARTET_AGENT=/x", "QUARTET_NODES=0"}, Environment{}, "QUARTET_NODES: \"0\" is not a whole number from 1 to 1\nQUARTET_JOB: is not set, but QUARTET_AGENT is"},
 		"nothing but a host": {
-			[]string{"QUARTET_JOB=j", "QUARTET_AGENT=tls://host"}, Environment{},
+			[]string{"QUARTET_JOB=j", "QUARTET_AGENT=tls://host"},
+			Environment{},
 			"QUARTET_AGENT: \"tls://host\" is not tls://HOST:PORT\nQUARTET_AGENT_CA: is not set, but QUARTET_AGENT is an address\nQUARTET_AGENT_TOKEN: is not set, but QUARTET_AGENT is an address",
 		},
 		"an unknown scheme":       {with(func(e *Environment) { e.Socket = "tcp://host:1" }), Environment{}, `QUARTET_AGENT: "tcp://host:1": there is no scheme "tcp", only tls`},

@@ -80,8 +80,7 @@ func refuse(conn net.Conn, err error) {
 	}
 	limit := time.AfterFunc(refuseLimit, func() { hangUp(conn) })
 	defer limit.Stop()
-	var plain *plainError
-	if errors.As(err, &plain) {
+	if plain, ok := errors.AsType[*plainError](err); ok {
 		conn = plain.conn
 	}
 	_ = writeLine(conn, ToJob{Refused: &Refused{Message: err.Error()}}) // it may be gone

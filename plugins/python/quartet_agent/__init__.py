@@ -302,8 +302,8 @@ class Agent:
                     float(tuning.get("learning_rate_factor", 0)), [int(b) for b in tuning.get("batch_by_replica") or ()],
                 )
             if world is not None:
-                of_world = World(*(int(world.get(name, 0)) for name in ("generation", "rank", "replicas", "nodes")),
-                                 address=str(world.get("address", "")))
+                generation, rank, replicas, nodes = (int(world.get(k, 0)) for k in ("generation", "rank", "replicas", "nodes"))
+                of_world = World(generation, rank, replicas, nodes, str(world.get("address", "")))
                 if not 0 <= of_world.rank < of_world.replicas or not 1 <= of_world.nodes <= of_world.replicas:
                     raise ValueError(f"{of_world} makes no sense")
             grace = float(stop.get("grace_seconds", 0)) if stop is not None else 0.0
