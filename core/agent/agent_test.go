@@ -409,6 +409,19 @@ func TestReportThatMakesNoSense(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	e := Environment{Job: "train", Rank: 2, Replicas: 4, Nodes: 2, Rendezvous: "/run/1", Checkpoint: "/keep", Socket: "/run/agent.sock"}
+	far := tlsPlace(t, newAuthority(t)).environment(t, "train", "m")
+	far.Rank, far.Replicas, far.Nodes = 2, 4, 2 // they meet by address
+	with := func(change func(*Environment)) []string {
+		changed := far
+		change(&changed)
+		return changed.Variables()
+	}
+	file := func(content string) string {
+		path := filepath.Join(t.TempDir(), "token")
+		must(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	long, two := file(strings.Repeat("x", maxToken+1)), file("one\ntwo\n")
 	cases := map[string]struct {
 		variables []string
 		want      Environment
@@ -416,11 +429,23 @@ func TestEnvironment(t *testing.T) {
 	}{
 		"alone":              {nil, Environment{Replicas: 1, Nodes: 1}, ""},
 		"as it was written":  {e.Variables(), e, ""},
+		"on another machine": {far.Variables(), far, ""},
 		"a rank too high":    {[]string{"QUARTET_RANK=2", "QUARTET_REPLICAS=2", "QUARTET_RENDEZVOUS=/x"}, Environment{}, `QUARTET_RANK: "2" is not a whole number from 0 to 1`},
 		"no number":          {[]string{"QUARTET_REPLICAS=some"}, Environment{}, `QUARTET_REPLICAS: "some" is not a whole number from 1 to 1000000`},
 		"nowhere to meet":    {[]string{"QUARTET_REPLICAS=2"}, Environment{}, "QUARTET_RENDEZVOUS: is not set, but there are 2 replicas"},
 		"a job without name": {[]string{"QUARTET_AGENT=/x"}, Environment{}, "QUARTET_JOB: is not set, but QUARTET_AGENT is"},
 		"two problems":       {[]string{"QUARTET_AGENT=/x", "QUARTET_NODES=0"}, Environment{}, "QUARTET_NODES: \"0\" is not a whole number from 1 to 1\nQUARTET_JOB: is not set, but QUARTET_AGENT is"},
+		"nothing but a host": {
+			[]string{"QUARTET_JOB=j", "QUARTET_AGENT=tls://host"},
+			Environment{},
+			"QUARTET_AGENT: \"tls://host\" is not tls://HOST:PORT\nQUARTET_AGENT_CA: is not set, but QUARTET_AGENT is an address\nQUARTET_AGENT_TOKEN: is not set, but QUARTET_AGENT is an address",
+		},
+		"an unknown scheme":       {with(func(e *Environment) { e.Socket = "tcp://host:1" }), Environment{}, `QUARTET_AGENT: "tcp://host:1": there is no scheme "tcp", only tls`},
+		"a path after the port":   {with(func(e *Environment) { e.Socket = "tls://host:1/agent" }), Environment{}, `QUARTET_AGENT: "tls://host:1/agent" is not tls://HOST:PORT`},
+		"a path of a certificate": {with(func(e *Environment) { e.CA = "/etc/ca.pem" }), Environment{}, "QUARTET_AGENT_CA: holds no certificate in PEM"},
+		"no file of a token":      {with(func(e *Environment) { e.Token = "/nowhere/token" }), Environment{}, "QUARTET_AGENT_TOKEN: read token: open /nowhere/token: no such file or directory"},
+		"a token too long":        {with(func(e *Environment) { e.Token = long }), Environment{}, fmt.Sprintf("QUARTET_AGENT_TOKEN: read token: %q has 16385 bytes, must have from 1 to 16384", long)},
+		"two lines for a token":   {with(func(e *Environment) { e.Token = two }), Environment{}, fmt.Sprintf("QUARTET_AGENT_TOKEN: read token: %q holds something else than a token", two)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

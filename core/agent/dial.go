@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -35,7 +36,8 @@ func remoteAddress(socket string) (string, error) {
 		return "", fmt.Errorf("%q: there is no scheme %q, only %s", socket, name, remoteScheme)
 	}
 	address := socket[len(remoteScheme+"://"):]
-	if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
+	host, port, err := net.SplitHostPort(address)
+	if number, wrong := strconv.ParseUint(port, 10, 16); err != nil || host == "" || wrong != nil || number == 0 {
 		return "", fmt.Errorf("%q is not %s://HOST:PORT", socket, remoteScheme)
 	}
 	return address, nil

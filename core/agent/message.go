@@ -131,6 +131,9 @@ func (m *ToJob) Validate() error {
 		p.whole("tuning: accumulation_steps", t.AccumulationSteps, 0, math.MaxInt32)
 		p.amount("tuning: learning_rate_factor", t.LearningRateFactor)
 		for i, b := range t.BatchByReplica {
+			if b >= 0 && b <= math.MaxInt32 {
+				continue // most are, and their names cost more than looking at them
+			}
 			p.whole(fmt.Sprintf("tuning: batch_by_replica[%d]", i), b, 0, math.MaxInt32)
 		}
 	}

@@ -51,8 +51,8 @@ func shakeHands(ctx context.Context, conn net.Conn) error {
 	switch {
 	case errors.As(err, &plain) && plain.Conn != nil:
 		return &plainError{plain.Conn}
-	case errors.As(err, &network) && network.Op == "remote error":
-		return fmt.Errorf("TLS handshake: the other side says: %w", network.Err) // it does not trust us, most likely
+	case errors.As(err, &network) && (network.Op == "remote error" || network.Op == "local error"):
+		return fmt.Errorf("TLS handshake: %s: %w", network.Op, network.Err) // not of the network, but of TLS
 	case err != nil:
 		return fmt.Errorf("TLS handshake: %w", err)
 	}
@@ -80,8 +80,7 @@ func refuse(conn net.Conn, err error) {
 	}
 	limit := time.AfterFunc(refuseLimit, func() { hangUp(conn) })
 	defer limit.Stop()
-	var plain *plainError
-	if errors.As(err, &plain) {
+	if plain, ok := errors.AsType[*plainError](err); ok {
 		conn = plain.conn
 	}
 	_ = writeLine(conn, ToJob{Refused: &Refused{Message: err.Error()}}) // it may be gone
