@@ -60,23 +60,37 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 	}
 	next := &trainingjob.Decision{
 		Epoch: b.term.Epoch, Round: int64(c.Round), Run: d.Run, AtSeconds: b.now, Seats: d.Seats, Tuning: d.Tuning, By: c.By, Stop: d.Stop,
+		NextMember: d.NextMember, World: d.World,
 	}
 	switch c.Action {
 	case core.Start, core.Move:
-		next.Run, next.Stop = d.Run+1, false
-		j.seats, _ = gang.Number(nil, b.seatsOf(c.Seats), 0)
+		next.Stop = false
+		stays := c.Action == core.Move && b.resize(j, next, c)
+		if !stays {
+			next.Run, next.World = d.Run+1, 0
+			j.seats, next.NextMember = gang.Number(nil, b.seatsOf(c.Seats), 0)
+			if !b.resizes {
+				next.NextMember = 0 // the API server would drop it
+			}
+		}
 		next.Seats = nil
 		for _, s := range j.seats {
 			next.Seats = append(next.Seats, trainingjob.Seat{Member: s.Member, Node: s.Node, Devices: gang.FormatDevices(s.Devices)})
 		}
 		next.Tuning = tuningTo(c.Tuning)
-		j.started, j.starting = false, false
 		j.account.hold(core.Replicas(c.Seats), b.now)
 		b.hold(j, c.Seats)
-		j.status.State, j.status.Replicas = trainingjob.Starting, core.Replicas(c.Seats)
+		j.status.Replicas = core.Replicas(c.Seats)
+		if stays {
+			break
+		}
+		b.leave(j)
+		j.started, j.starting, j.resizing = false, false, false
+		j.status.State = trainingjob.Starting
 		j.status.SetCondition(trainingjob.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "", j.generation, b.clock.Now())
 		j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, "Starting", "", j.generation, b.clock.Now())
 	case core.Stop:
+		b.leave(j)
 		j.account.preemptions++
 		b.stop(j, next, b.now, trainingjob.Waiting, c.Reason.String(), "")
 		if c.Reason == core.Suspended {
@@ -93,7 +107,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 		j.ended = true
 	}
 	if j.status.Decision = next; c.Action != core.Tune {
-		j.status.Progress = j.account.progress()
+		j.status.Progress = j.account.entry()
 	}
 	j.dirty = true
 	return true

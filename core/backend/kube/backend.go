@@ -44,6 +44,8 @@ type Backend struct {
 	life     context.Context // of what goes on beside the rounds
 	identity string
 	driver   *gang.Driver
+	door     *door // nil without a channel for agents
+	resizes  bool  // the definition of TrainingJobs in the cluster has room for what a resize needs
 	book     *gang.Book
 	work     *labour
 	cancel   context.CancelFunc // ends what goes on beside the rounds,
@@ -127,6 +129,15 @@ func (b *Backend) lead(ctx context.Context) error {
 		return err
 	}
 	b.book.See(b.world.all())
+	if b.door, err = b.openDoor(); err != nil {
+		return err
+	}
+	if b.door != nil {
+		b.resizes = b.roomForResizes(ctx)
+		if err := b.label(ctx); err != nil {
+			b.log.Warn("this pod is not marked as the one that leads: agents may not find it", "error", err)
+		}
+	}
 	b.labour(b.life, &b.group)
 	return nil
 }
@@ -238,6 +249,8 @@ const gather = 1
 // wakes is when an event calls for a round.
 func wakes(e *core.Event, w core.Wake) float64 {
 	switch {
+	case e.Kind == core.JobProgressed:
+		return inf // told with whatever comes next
 	case (e.Kind == core.JobStarting || e.Kind == core.JobStarted) && w.IntervalSeconds == 0:
 		return e.AtSeconds + gather
 	case w.OnEvents && e.Kind != core.JobStarting && e.Kind != core.JobStarted:
@@ -250,6 +263,9 @@ func wakes(e *core.Event, w core.Wake) float64 {
 // observe tells what happened.
 func (b *Backend) observe(now float64) core.Observation {
 	b.now = now
+	if b.door != nil {
+		b.tellReports(now)
+	}
 	told := b.events
 	b.events = nil
 	slices.SortStableFunc(told, func(x, y core.Event) int {
@@ -306,6 +322,7 @@ func (b *Backend) ObserveRound(r *core.Report) error {
 func (b *Backend) Close() error {
 	b.work.end()
 	b.cancel()
+	b.door.close()
 	b.group.Wait() // nobody writes any more when the next one may lead
 	b.retire()
 	if b.term != nil {
