@@ -48,6 +48,7 @@ type story struct {
 	succeeded       map[int64]int                  // pods, by run
 	partial         time.Time                      // since when a part of the gang is bound; zero for never
 	wants           int                            // members of the decision
+	said            []string                       // what its status said, one after the other
 }
 
 // succession is when a process held the lease for the first time.
@@ -238,6 +239,16 @@ func (h *history) job(t *trainingjob.TrainingJob, gone bool) {
 		h.wrong("job %s was %s, and is %s", t.Name, j.state, t.Status.State)
 	}
 	j.state = t.Status.State
+	line := string(j.state)
+	if d := t.Status.Decision; d != nil {
+		line += fmt.Sprintf(" epoch %d round %d run %d stop %v by %s seats %v", d.Epoch, d.Round, d.Run, d.Stop, d.By, d.Seats)
+	}
+	if c := t.Status.Condition(trainingjob.ConditionRunning); c != nil {
+		line += " " + c.Reason + " " + c.Message
+	}
+	if len(j.said) == 0 || j.said[len(j.said)-1] != line {
+		j.said = append(j.said, line)
+	}
 	if d := t.Status.Decision; d != nil {
 		if d.Run < j.run || d.Epoch < j.epoch {
 			h.wrong("job %s: run %d of epoch %d came after run %d of epoch %d", t.Name, d.Run, d.Epoch, j.run, j.epoch)

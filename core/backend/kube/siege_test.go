@@ -71,7 +71,7 @@ func (c *crowd) step(more bool) {
 			f.deleteAt = now.Add(-time.Second)
 		case told.state.Ended():
 			if told.state != f.want || told.run > f.runs {
-				c.rig.Errorf("job %s is %s in run %d, want %s in run %d", name, told.state, told.run, f.want, f.runs)
+				c.rig.Errorf("job %s is %s in run %d, want %s in run %d:\n%s", name, told.state, told.run, f.want, f.runs, strings.Join(told.said, "\n"))
 			}
 			c.ended[told.state]++
 			delete(c.live, name)

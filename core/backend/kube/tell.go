@@ -397,10 +397,13 @@ func (b *Backend) note(j *job, state trainingjob.State, running metav1.Condition
 	j.status.State, reason = state, camel(reason)
 	if j.status.SetCondition(trainingjob.ConditionRunning, running, reason, message, j.generation, b.clock.Now()) || changed {
 		j.dirty = true
-		if running == metav1.ConditionTrue {
+		switch {
+		case running == metav1.ConditionTrue:
 			b.work.write(j.uid)
-		} else {
-			b.work.writeSoon(j.uid)
+		case state == trainingjob.Starting:
+			b.work.writes.AddAfter(j.uid, later)
+		default:
+			b.work.writes.AddAfter(j.uid, soon)
 		}
 	}
 }

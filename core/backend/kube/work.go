@@ -26,8 +26,11 @@ const (
 	latest  = 10 * time.Second
 )
 
-// soon is for how long it may stay untold why a job waits: most reasons pass before anybody could read them.
-const soon = time.Second
+// For so long it may stay untold why a job waits, and what a start waits for: most reasons pass before anybody could read them.
+const (
+	soon  = time.Second
+	later = 3 * time.Second
+)
 
 func newLabour() *labour {
 	queue := func() workqueue.TypedRateLimitingInterface[types.UID] {
@@ -38,9 +41,6 @@ func newLabour() *labour {
 
 func (l *labour) add(uid types.UID)   { l.drives.Add(uid) }
 func (l *labour) write(uid types.UID) { l.writes.Add(uid) }
-
-// writeSoon writes what is to be written in a while, or before if there is more.
-func (l *labour) writeSoon(uid types.UID) { l.writes.AddAfter(uid, soon) }
 
 func (l *labour) end() {
 	l.drives.ShutDown()
