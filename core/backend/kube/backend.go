@@ -122,12 +122,12 @@ func (b *Backend) lead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.state.Store(newRun(store, b.clock.Now()))
 	b.book = gang.NewBook(b.options())
 	b.driver = &gang.Driver{Client: b.clients, Ledger: b.book, Options: b.options(), Fence: b.fence, Now: b.clock.Now}
 	if err := b.world.run(ctx, b.life, &b.group); err != nil {
 		return err
 	}
+	b.state.Store(newRun(store, b.clock.Now(), b.world.decided()))
 	b.book.See(b.world.all())
 	if b.door, err = b.openDoor(); err != nil {
 		return err
