@@ -207,6 +207,61 @@ func TestLeadersAreKilled(t *testing.T) {
 	}
 }
 
+// TestTakeoverByAnother kills the leader, and another program takes over: one of another composition, and back. No job is lost, and
+// none is started again but for a decision of the policy.
+func TestTakeoverByAnother(t *testing.T) {
+	r := newRig(t, shared(t))
+	r.addNode("c", 4)
+	h := r.record(map[string]int{r.node("a"): 2, r.node("b"): 2, r.node("c"): 4})
+	var jobs []*trainingjob.TrainingJob
+	for i := range 4 {
+		jobs = append(jobs, r.submit(fmt.Sprintf("holds-%d", i), asked{replicas: 1 + i%2}))
+	}
+	const ends = 30 // 1 of 2 devices at a time is free for them
+	for i := range ends {
+		jobs = append(jobs, r.submit(fmt.Sprintf("ends-%d", i), asked{replicas: 1 + i%2, run: time.Second}))
+	}
+	leader := r.spawn("fifo")
+	r.awaitLead(leader)
+	for i, policy := range [...]string{"las", "fifo", "las"} {
+		r.await("some have ended", func() bool {
+			count := 0
+			for _, j := range jobs {
+				if h.stateOf(j.UID).state == trainingjob.Completed {
+					count++
+				}
+			}
+			return count > ends*i/3
+		})
+		r.alive(leader)
+		next := r.spawn(policy)
+		leader.kill()
+		r.awaitLead(next)
+		leader = next
+	}
+	for _, j := range jobs {
+		want := trainingjob.Completed
+		if strings.HasPrefix(j.Name, "holds") {
+			want = trainingjob.Running
+		}
+		var told story
+		r.await("job "+j.Name+" is "+string(want), func() bool {
+			told = h.stateOf(j.UID)
+			return told.state == want
+		})
+		decided := int64(0)
+		for _, line := range told.said {
+			if strings.Contains(line, "stop true by allocation/") {
+				decided++
+			}
+		}
+		if told.run > 1+decided {
+			t.Errorf("job %s is in run %d, and was stopped %d times by a policy:\n%s", j.Name, told.run, decided, strings.Join(told.said, "\n"))
+		}
+	}
+	h.verdict()
+}
+
 // drain waits until all jobs have ended as they were to, and looks for what is left over: first while the jobs are there, then
 // without them.
 func (r *rig) drain(c *crowd) {
