@@ -69,6 +69,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 	}
 	switch c.Action {
 	case core.Start, core.Move:
+		j.withheld = true
 		next.Stop = false
 		stays := c.Action == core.Move && b.resize(j, next, c)
 		if !stays {
