@@ -79,7 +79,7 @@ const tokenCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 // connect opens a connection and makes what to say on it first.
 func (c *Client) connect(ctx context.Context) (net.Conn, *Hello, error) {
 	e := &c.environment
-	hello := &Hello{Protocol: Protocol, Job: e.Job, Rank: e.Rank}
+	hello := &Hello{Protocol: Protocol, Job: e.Job, Rank: e.Rank, Worlds: e.Worlds}
 	if _, remote := scheme(e.Socket); !remote {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", e.Socket)
 		return conn, hello, err

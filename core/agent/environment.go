@@ -31,6 +31,9 @@ type Environment struct {
 	Socket          string // path, or tls://HOST:PORT; empty without a scheduler
 	CA              string // PEM text; with TLS only
 	Token           string // file, read at each connect, as it is written anew before it expires; with TLS only
+
+	// Worlds says that the program takes another World while it runs. No variable does: the program sets it.
+	Worlds bool
 }
 
 // ReadEnvironment reads the variables with a function such as os.LookupEnv. Those that are not set stand for a job

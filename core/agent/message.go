@@ -43,7 +43,8 @@ type Hello struct {
 	Protocol int    `json:"protocol"`
 	Job      string `json:"job"`
 	Rank     int    `json:"rank"`
-	Token    string `json:"token,omitempty"` // proves who speaks, where the scheduler asks for it; no event carries it
+	Worlds   bool   `json:"worlds,omitempty"` // the job takes another World while it runs; without it a resize starts it anew
+	Token    string `json:"token,omitempty"`  // proves who speaks, where the scheduler asks for it; no event carries it
 }
 
 // Report is what a job sees of itself while it runs. A number is 0 as long as it is unknown.
