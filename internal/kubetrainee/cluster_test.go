@@ -49,6 +49,7 @@ type rig struct {
 	address string
 	ca      string
 	dir     string
+	saved   map[string]float64 // up to what each job said that it has a checkpoint
 }
 
 func newRig(t *testing.T) *rig {
@@ -63,7 +64,7 @@ func newRig(t *testing.T) *rig {
 	}
 	t.Cleanup(func() { must(t, c.Stop()) })
 	must(t, c.AddNodes(t.Context(), kubecluster.Pool{Name: "node", Count: 2, Devices: 8}))
-	r := &rig{cluster: c, dir: filepath.Join(dir, "trainee")}
+	r := &rig{cluster: c, dir: filepath.Join(dir, "trainee"), saved: make(map[string]float64)}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -257,6 +258,9 @@ func (r *rig) until(t *testing.T, want func(agent.Event) bool) agent.Event {
 			if e.Err != nil {
 				t.Errorf("%s: %v", e.Member, e.Err)
 			}
+			if e.Checkpointed != nil {
+				r.saved[e.Job] = e.Checkpointed.Progress
+			}
 			if want(e) {
 				return e
 			}
@@ -278,7 +282,7 @@ func report(job string, want func(agent.Report) bool) func(agent.Event) bool {
 	return func(e agent.Event) bool { return e.Job == job && e.Report != nil && want(*e.Report) }
 }
 
-func any1(agent.Report) bool { return true }
+func whatever(agent.Report) bool { return true }
 
 // Trainings run to their end, through worlds that change, stops and deletions, on a real control plane.
 func TestTrainings(t *testing.T) {
@@ -299,7 +303,6 @@ func (r *rig) toTheEnd(t *testing.T) {
 	p.rank = 1
 	names = append(names, r.create(t, p))
 	var last agent.Report
-	var saved float64
 	for done := map[string]bool{}; len(done) < 2; {
 		e := r.until(t, func(e agent.Event) bool { return e.Job == "whole" })
 		if e.Report != nil {
@@ -308,16 +311,13 @@ func (r *rig) toTheEnd(t *testing.T) {
 			}
 			last = *e.Report
 		}
-		if e.Checkpointed != nil {
-			saved = e.Checkpointed.Progress
-		}
 		if e.Done != nil {
 			done[e.Member] = true
 		}
 	}
 	want := agent.Report{Replicas: 2, Nodes: 2, BatchPerDevice: 1, PassSeconds: 0.1, StepSeconds: 0.1, Progress: 2}
-	if last != want || saved != 2 {
-		t.Errorf("the last report is %+v, want %+v; saved %v of 2", last, want, saved)
+	if last != want || r.saved["whole"] != 2 {
+		t.Errorf("the last report is %+v, want %+v; saved %v of 2", last, want, r.saved["whole"])
 	}
 	for _, name := range names {
 		if phase, exit := r.ends(t, name); phase != succeeded || exit != 0 {
@@ -335,7 +335,7 @@ func (r *rig) withoutAnAgent(t *testing.T) {
 func (r *rig) throughWorlds(t *testing.T) {
 	p := podOf{job: "elastic", run: 1, replicas: 1, nodes: 1, work: 1e6}
 	old := r.create(t, p)
-	before := r.until(t, report("elastic", any1)).Report.Progress
+	before := r.until(t, report("elastic", whatever)).Report.Progress
 	young := p
 	young.rank, young.replicas, young.nodes = 1, 2, 2
 	second := r.create(t, young)
@@ -357,14 +357,12 @@ func (r *rig) throughWorlds(t *testing.T) {
 	}
 	last := r.until(t, report("elastic", func(r agent.Report) bool { return r.Progress > alone.Report.Progress })).Report.Progress
 	r.tell(t, "elastic", old, agent.ToJob{Stop: &agent.Stop{GraceSeconds: 5}})
-	saved, done := 0.0, false
+	done := false
 	r.until(t, func(e agent.Event) bool {
-		if e.Checkpointed != nil && e.Job == "elastic" {
-			saved = e.Checkpointed.Progress
-		}
 		done = done || e.Done != nil
 		return e.Member == old && e.Gone
 	})
+	saved := r.saved["elastic"]
 	if saved < last || done {
 		t.Errorf("stopped after %v, with %v saved; done %v", last, saved, done)
 	}
@@ -374,7 +372,7 @@ func (r *rig) throughWorlds(t *testing.T) {
 	r.server.Expect("elastic")
 	p.run = 2
 	r.create(t, p)
-	if again := r.until(t, report("elastic", any1)).Report.Progress; again < saved {
+	if again := r.until(t, report("elastic", whatever)).Report.Progress; again < saved {
 		t.Errorf("the next run goes on from %v, want %v at least", again, saved)
 	}
 }
@@ -383,15 +381,10 @@ func (r *rig) throughWorlds(t *testing.T) {
 func (r *rig) deleted(t *testing.T, stop func()) {
 	p := podOf{job: "killed", run: 1, replicas: 1, nodes: 1, work: 1e6}
 	name := r.create(t, p)
-	last := r.until(t, report("killed", any1)).Report.Progress
+	last := r.until(t, report("killed", whatever)).Report.Progress
 	r.must(t, "DELETE", pods+"/"+name, nil)
-	saved := 0.0
-	r.until(t, func(e agent.Event) bool {
-		if e.Checkpointed != nil && e.Job == "killed" {
-			saved = e.Checkpointed.Progress
-		}
-		return e.Member == name && e.Gone
-	})
+	r.until(t, func(e agent.Event) bool { return e.Member == name && e.Gone })
+	saved := r.saved["killed"]
 	if saved < last {
 		t.Errorf("deleted after %v, with %v saved", last, saved)
 	}
