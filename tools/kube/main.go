@@ -8,9 +8,6 @@
 //	go run ./tools/kube build            build only
 //
 // Simulated nodes run no process. Up starts one program that plays those of trainings: package kubetrainee says of which pods.
-// They know a scheduler on this machine by the certificate in the folder agent of the cluster, .bin/kube/agent as a rule:
-//
-//	backend: {type: kubernetes, config: {agent_tls: .bin/kube/agent, agent_address: "127.0.0.1:9443"}}
 package main
 
 import (
@@ -91,8 +88,8 @@ func run(ctx context.Context, args []string) error {
 		if err := addTrainee(c); err != nil {
 			return errors.Join(err, c.Stop())
 		}
-		now := time.Now() //nolint:forbidigo // a clock is what it is
-		if err := writeCertificate(filepath.Join(c.Dir, agentFolder), now); err != nil {
+		now := time.Now() //nolint:forbidigo // a certificate holds from now on
+		if err := kubecluster.WriteCertificate(filepath.Join(c.Dir, "agent"), now); err != nil {
 			return errors.Join(err, c.Stop())
 		}
 		fmt.Println(c.Kubeconfig)
@@ -112,11 +109,7 @@ func run(ctx context.Context, args []string) error {
 	}
 }
 
-// The folder of the program that plays trainings, and that of a certificate for a scheduler on this machine.
-const (
-	trainee     = "trainee"
-	agentFolder = "agent"
-)
+const trainee = "trainee"
 
 // addTrainee starts a copy of this program that plays the processes of trainings: the one that 'go run' made goes with it.
 func addTrainee(c *kubecluster.Cluster) error {

@@ -45,11 +45,11 @@ func TestUpAndDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, agentFolder, certificateFile), filepath.Join(dir, agentFolder, keyFile))
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "agent", "tls.crt"), filepath.Join(dir, "agent", "tls.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	authority, err := os.ReadFile(filepath.Join(dir, agentFolder, authorityFile))
+	authority, err := os.ReadFile(filepath.Join(dir, "agent", "ca.crt"))
 	trusted := x509.NewCertPool()
 	if err != nil || !trusted.AppendCertsFromPEM(authority) {
 		t.Fatal("the authority of the certificate is not one: ", err)
