@@ -79,10 +79,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 				next.NextMember = 0 // the API server would drop it
 			}
 		}
-		next.Seats = nil
-		for _, s := range j.seats {
-			next.Seats = append(next.Seats, trainingjob.Seat{Member: s.Member, Node: s.Node, Devices: gang.FormatDevices(s.Devices)})
-		}
+		next.Seats = seatsTo(j.seats)
 		next.Tuning = tuningTo(c.Tuning)
 		j.account.hold(core.Replicas(c.Seats), b.now)
 		b.hold(j, c.Seats)
@@ -94,7 +91,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 		j.started, j.starting, j.resizing = false, false, false
 		j.status.State = trainingjob.Starting
 		j.status.SetCondition(trainingjob.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "", j.generation, b.clock.Now())
-		j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, "Starting", "", j.generation, b.clock.Now())
+		j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, startingReason, "", j.generation, b.clock.Now())
 	case core.Stop:
 		b.leave(j)
 		j.account.preemptions++
@@ -118,6 +115,9 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 	j.dirty = true
 	return true
 }
+
+// startingReason is that of a job whose pods are on their way.
+const startingReason = "Starting"
 
 // own makes a decision one of this term. Rounds are counted anew in each: one of another term is before all of this.
 func (b *Backend) own(d *trainingjob.Decision) {
@@ -145,6 +145,14 @@ func (b *Backend) seatsOf(seats []core.Seat) []gang.Seat {
 	list := make([]gang.Seat, len(seats))
 	for i, s := range seats {
 		list[i] = gang.Seat{Node: b.nodes.told[s.Node].name, Devices: s.Devices}
+	}
+	return list
+}
+
+// seatsTo are seats as a decision has them.
+func seatsTo(seats []gang.Seat) (list []trainingjob.Seat) {
+	for _, s := range seats {
+		list = append(list, trainingjob.Seat{Member: s.Member, Node: s.Node, Devices: gang.FormatDevices(s.Devices)})
 	}
 	return list
 }

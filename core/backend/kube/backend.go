@@ -41,16 +41,17 @@ type Backend struct {
 	state   atomic.Pointer[run] // nil until it leads
 	world   *world
 
-	life     context.Context // of what goes on beside the rounds
-	identity string
-	driver   *gang.Driver
-	door     *door // nil without a channel for agents
-	resizes  bool  // the definition of TrainingJobs in the cluster has room for what a resize needs
-	book     *gang.Book
-	work     *labour
-	cancel   context.CancelFunc // ends what goes on beside the rounds,
-	retire   context.CancelFunc // and the term
-	group    sync.WaitGroup
+	life      context.Context // of what goes on beside the rounds
+	identity  string
+	driver    *gang.Driver
+	door      *door // nil without a channel for agents
+	announcer *announcer
+	resizes   bool // the definition of TrainingJobs in the cluster has room for what a resize needs
+	book      *gang.Book
+	work      *labour
+	cancel    context.CancelFunc // ends what goes on beside the rounds,
+	retire    context.CancelFunc // and the term
+	group     sync.WaitGroup
 
 	now      float64 // of the last round
 	lastLook float64
@@ -77,6 +78,7 @@ var (
 	_ backend.Ticking  = (*Backend)(nil)
 	_ core.Memory      = (*Backend)(nil)
 	_ core.Observer    = (*Backend)(nil)
+	_ core.Keeping     = (*Backend)(nil)
 )
 
 // open is a scheduler that is about to lead.
@@ -138,6 +140,7 @@ func (b *Backend) lead(ctx context.Context) error {
 			b.log.Warn("this pod is not marked as the one that leads: agents may not find it", "error", err)
 		}
 	}
+	b.announcer = newAnnouncer(b.life, b.clients)
 	b.labour(b.life, &b.group)
 	return nil
 }
@@ -158,6 +161,9 @@ func served(ctx context.Context, all *clients, watch string) error {
 func (b *Backend) patience() time.Duration {
 	return min(max(b.term.Left(), time.Millisecond), 5*time.Second)
 }
+
+// KeepsDevices is true: pods whose devices a job keeps stay.
+func (b *Backend) KeepsDevices() bool { return true }
 
 // Capabilities are none.
 func (b *Backend) Capabilities() []core.Capability { return nil }
@@ -272,7 +278,7 @@ func (b *Backend) observe(now float64) core.Observation {
 		return order(x.Kind) - order(y.Kind)
 	})
 	for i := range told {
-		if told[i].Kind == core.JobInterrupted {
+		if k := told[i].Kind; k == core.JobInterrupted || k == core.JobShrunk {
 			b.byID[told[i].Job].losing = false
 		}
 	}
@@ -324,6 +330,9 @@ func (b *Backend) Close() error {
 	b.cancel()
 	b.door.close()
 	b.group.Wait() // nobody writes any more when the next one may lead
+	if b.announcer != nil {
+		b.announcer.end()
+	}
 	b.retire()
 	if b.term != nil {
 		<-b.term.Done
