@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	gangs   = flag.Int("kube.gangs", 8, "how many gangs of 2 to 64 pods TestGangsThatDoNotFit submits")
+	gangs   = flag.Int("kube.gangs", 6, "how many gangs of 2 to 64 pods TestGangsThatDoNotFit submits")
 	compare = flag.Duration("kube.compare", 0, "give the same gangs to kube-scheduler, and count which are stuck when nothing changed for this long")
 )
 
