@@ -27,6 +27,8 @@ type Look struct {
 	Node    func(name string) *corev1.Node // nil when there is none
 	Devices func(node string) []Device     // for claims: what the ResourceSlices say, by index; nil without claims
 
+	Config []resourcev1.DeviceAllocationConfiguration // what the DeviceClass gives a claim with its devices
+
 	bound map[types.UID]time.Duration // for how long members have been seen bound
 }
 
