@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"fmt"
 	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 )
 
@@ -118,4 +120,25 @@ func (w *world) pin() {
 		}
 		return c
 	})
+}
+
+// deprive tells of jobs that a device of theirs is not there any more. What else keeps them from a device takes them off it in the
+// next round.
+func (b *Backend) deprive(e *core.Event, now float64) {
+	if e.Kind != core.NodeChanged {
+		return
+	}
+	n := b.nodes.told[e.Node]
+	for _, j := range b.byID {
+		if j == nil || j.ended || j.losing {
+			continue
+		}
+		for _, s := range b.holds[j.uid] {
+			if lost := s.Devices & n.missing; s.Node == n.id && lost != 0 {
+				b.lose(j, now, core.CauseDeviceLost, gang.ReasonDeviceGone,
+					fmt.Sprintf("no ResourceSlice has the devices %s of the node %s any more", gang.FormatDevices(lost), n.name))
+				break
+			}
+		}
+	}
 }

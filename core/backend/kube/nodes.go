@@ -25,6 +25,7 @@ type node struct {
 	devices  int
 	health   core.Health
 	unusable core.DeviceSet
+	missing  core.DeviceSet // of these, devices that are not there any more; none are known where devices have no names
 }
 
 // nodes are the nodes, as the pipeline was told of them.
@@ -90,6 +91,7 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 			events = append(events, n.add(object, has, health, now))
 		case t != nil:
 			unusable := n.unusable(t, has)
+			t.missing = has.missing
 			if health != t.health || unusable != t.unusable {
 				t.health, t.unusable = health, unusable
 				events = append(events, core.Event{Kind: core.NodeChanged, AtSeconds: now, Node: t.id, Health: health, Unusable: unusable})

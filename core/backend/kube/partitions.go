@@ -46,7 +46,7 @@ func (v *inventory) newPool(id poolID) (p *pool, whole bool) {
 	for _, s := range v.slices[id] {
 		if s.Spec.Pool.Generation == newest {
 			list = append(list, s)
-			count = s.Spec.Pool.ResourceSliceCount
+			count = max(count, s.Spec.Pool.ResourceSliceCount)
 		}
 	}
 	if len(list) == 0 || int64(len(list)) != count {

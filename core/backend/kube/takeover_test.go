@@ -36,7 +36,8 @@ type line struct {
 var errCut = errors.New("the line is cut")
 
 func isWrite(r *http.Request) bool {
-	return r.Method != http.MethodGet && (strings.Contains(r.URL.Path, "/pods") || strings.Contains(r.URL.Path, "/trainingjobs") || strings.Contains(r.URL.Path, "/services"))
+	return r.Method != http.MethodGet && (strings.Contains(r.URL.Path, "/pods") || strings.Contains(r.URL.Path, "/trainingjobs") || strings.Contains(r.URL.Path, "/services") ||
+		strings.Contains(r.URL.Path, "/resourceclaims"))
 }
 
 func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -387,7 +387,7 @@ func (w *world) all() gang.Cluster {
 	return c
 }
 
-// every object of a store.
+// every is all objects of a store.
 func every[T any](store cache.Store) []T {
 	objects := store.List()
 	list := make([]T, 0, len(objects))

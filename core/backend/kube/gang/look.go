@@ -103,6 +103,7 @@ const (
 var causes = map[string]core.Cause{
 	corev1.PodReasonPreemptionByScheduler: core.CausePreempted,
 	"DeletionByTaintManager":              core.CauseNodeFailed,
+	"DeletionByDeviceTaintManager":        core.CauseDeviceLost,
 	"DeletionByPodGC":                     core.CauseNodeFailed,
 	"EvictionByEvictionAPI":               core.CauseNodeDrained,
 	corev1.PodReasonTerminationByKubelet:  core.CauseKilled, // its node ran short of something, or shuts down
