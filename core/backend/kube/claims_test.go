@@ -22,27 +22,12 @@ import (
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
-// gpu is a device that a driver publishes.
-func gpu(name string, edit ...func(*resourcev1.Device)) resourcev1.Device {
-	d := resourcev1.Device{Name: name}
-	for _, e := range edit {
-		e(&d)
-	}
-	return d
-}
-
 // gpus are gpu-0 and so on.
 func gpus(count int) (list []resourcev1.Device) {
 	for i := range count {
 		list = append(list, gpu(fmt.Sprint("gpu-", i)))
 	}
 	return list
-}
-
-func deviceTaint(effect resourcev1.DeviceTaintEffect) func(*resourcev1.Device) {
-	return func(d *resourcev1.Device) {
-		d.Taints = append(d.Taints, resourcev1.DeviceTaint{Key: "example.com/broken", Effect: effect})
-	}
 }
 
 // useClaims has a driver of its own give the devices of the rig.
