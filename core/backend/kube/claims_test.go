@@ -16,6 +16,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
@@ -42,6 +43,9 @@ func (r *rig) useClaims() {
 func (r *rig) class(selectors ...string) {
 	r.Helper()
 	c := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: r.driver}}
+	c.Spec.Config = []resourcev1.DeviceClassConfiguration{{DeviceConfiguration: resourcev1.DeviceConfiguration{
+		Opaque: &resourcev1.OpaqueDeviceConfiguration{Driver: r.driver, Parameters: runtime.RawExtension{Raw: []byte(`{"strategy":"exclusive"}`)}},
+	}}}
 	for _, s := range selectors {
 		c.Spec.Selectors = append(c.Spec.Selectors, resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: s}})
 	}
@@ -205,11 +209,24 @@ func (n *notary) RoundTrip(request *http.Request) (*http.Response, error) {
 		if c.Name != name {
 			continue
 		}
-		if has := gang.Allocated(&c); len(has) != int(c.Spec.Devices.Requests[0].Exactly.Count) {
+		if has := gang.Allocated(&c); len(has) == 0 || len(has) != int(c.Spec.Devices.Requests[0].Exactly.Count) {
 			n.rig.Errorf("the claim of %s has %v when it is bound", name, has)
+			return n.RoundTripper.RoundTrip(request)
 		}
 		p, err := n.rig.admin.CoreV1().Pods(n.rig.namespace).Get(context.Background(), name, metav1.GetOptions{})
-		if err == nil && (len(c.Status.ReservedFor) != 1 || c.Status.ReservedFor[0].UID != p.UID) {
+		if err != nil {
+			continue // somebody deleted it
+		}
+		_, indices, _ := gang.Assigned(p)
+		for i, d := range gang.Allocated(&c) {
+			if of := indices.List()[i]; strings.HasPrefix(d.Name, "gpu-") && d.Name != fmt.Sprint("gpu-", of) {
+				n.rig.Errorf("the claim of %s has %s for device %d", name, d.Name, of)
+			}
+		}
+		if config := c.Status.Allocation.Devices.Config; len(config) != 1 || config[0].Source != resourcev1.AllocationConfigSourceClass {
+			n.rig.Errorf("the claim of %s has the config %+v, want that of the class", name, config)
+		}
+		if len(c.Status.ReservedFor) != 1 || c.Status.ReservedFor[0].UID != p.UID {
 			n.rig.Errorf("the claim of %s is reserved for %v when it is bound", name, c.Status.ReservedFor)
 		}
 		name = ""
@@ -470,7 +487,8 @@ func takeoverOfDevices(r *rig) {
 	}
 	r.publish("a", gpu("before"), gpu("gpu-1")) // gpu-1 is the second, and gpu-0 is gone
 	r.bury()
-	second, _ := r.scheduleChecked()
+	r.witness()
+	second := r.schedule((&notary{rig: r}).through)
 	second.hears("job_started two")
 	r.submit("three", asked{})
 	second.hears("job_started three")
