@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet/internal/kubecluster"
+	"github.com/quartet-sched/quartet/internal/kubecluster/kubetest"
 )
 
 // rig is a control plane with training jobs, and the kubeconfig of several people.
@@ -34,19 +35,7 @@ var people = map[string]string{"admin": "", "ed": "quartet-trainingjobs-edit", "
 
 func startRig(t *testing.T) *rig {
 	t.Helper()
-	bin := os.Getenv("QUARTET_CONTROLPLANE")
-	if bin == "" {
-		t.Skip("QUARTET_CONTROLPLANE is not set: make kube-test builds the programs and sets it")
-	}
-	c, err := kubecluster.Start(t.Context(), kubecluster.Options{Bin: bin, Dir: filepath.Join(t.TempDir(), "kube"), Tied: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := kubetest.Start(t, kubecluster.Options{})
 	r := &rig{Cluster: c}
 	r.installed(t)
 	r.post(t, "/api/v1/namespaces", `{metadata: {name: vision}}`)

@@ -16,7 +16,7 @@ func ownVariables() []string {
 	return []string{
 		host.PathVariable, wire.EnvChannel, wire.Handshake.MagicCookieKey,
 		agent.JobVariable, agent.RankVariable, agent.ReplicasVariable, agent.NodesVariable, agent.RendezvousVariable, agent.CheckpointVariable,
-		agent.SocketVariable,
+		agent.SocketVariable, agent.CAVariable, agent.TokenVariable,
 		"QUARTET_DATA", "QUARTET_PYTHON", "QUARTET_NODE_PLUGIN", "QUARTET_CHROMIUM", "QUARTET_AXE", "QUARTET_CONTROLPLANE", "QUARTET_HELM", "QUARTET_MUTANT", "QUARTET_MUTANT_TRACE",
 	}
 }

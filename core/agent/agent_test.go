@@ -104,19 +104,20 @@ func hasTuning(l ToJob) bool { return l.Tuning != nil }
 func hasStop(l ToJob) bool   { return l.Stop != nil }
 func isGone(e Event) bool    { return e.Gone }
 
-func TestConversation(t *testing.T) {
-	path := socket(t)
-	s := listen(t, path, "train")
+func TestConversation(t *testing.T) { overEach(t, converse) }
+
+func converse(t *testing.T, at *place) {
+	s := at.serve(t, "train")
 	tuning := Tuning{BatchPerDevice: 32, AccumulationSteps: 1, LearningRateFactor: 1.5, BatchByReplica: []int{40, 24}}
 	if n, err := s.Send("train", ToJob{Tuning: &tuning}); n != 0 || err != nil {
 		t.Errorf("told %d replicas, %v; none is there yet", n, err)
 	}
-	c := dial(t, path, "train", 1)
+	c := at.dial(t, "train", 1)
 	if got := told(t, c, hasTuning).Tuning; !cmp.Equal(*got, tuning) {
 		t.Errorf("tuning (-want +got):\n%s", cmp.Diff(tuning, *got))
 	}
 	hello := until(t, s, func(e Event) bool { return e.Hello != nil })
-	if hello.Job != "train" || hello.Rank != 1 || hello.Gone {
+	if hello.Job != "train" || hello.Member != at.member || hello.Rank != 1 || hello.Gone || hello.Hello.Token != "" {
 		t.Errorf("hello %+v", hello)
 	}
 	report := Report{Replicas: 2, Nodes: 1, BatchPerDevice: 32, PassSeconds: 0.1, StepSeconds: 0.2, GradientSquare: 3, GradientVariance: 4, Progress: 5}
@@ -202,13 +203,15 @@ func TestListen(t *testing.T) {
 }
 
 // Garbage ends the connection with an error in words on both sides, and harms no other.
-func TestGarbage(t *testing.T) {
-	const hello = `{"hello": {"protocol": 1, "job": "train", "rank": 0}}` + "\n"
+func TestGarbage(t *testing.T) { overEach(t, garbage) }
+
+func garbage(t *testing.T, at *place) {
+	hello := at.hello("train", 0)
 	cases := map[string]struct{ say, want string }{
 		"no JSON":                  {"GET / HTTP/1.1\n", "invalid character"},
 		"no hello":                 {`{"done": {}}` + "\n", "the first line has no hello"},
 		"another protocol":         {`{"hello": {"protocol": 2, "job": "train", "rank": 0}}` + "\n", "protocol 2 is not spoken here, only 1"},
-		"a job nobody expects":     {`{"hello": {"protocol": 1, "job": "other", "rank": 0}}` + "\n", `job "other" is not expected`},
+		"a job nobody expects":     {at.hello("other", 0), `job "other" is not expected`},
 		"a rank below 0":           {`{"hello": {"protocol": 1, "job": "train", "rank": -1}}` + "\n", "hello: rank is -1"},
 		"a line without end":       {strings.Repeat("x", MaxLine), "longer than 65536 bytes"},
 		"a string for a number":    {hello + `{"report": {"replicas": "four"}}` + "\n", "cannot unmarshal string"},
@@ -220,16 +223,11 @@ func TestGarbage(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			path := socket(t)
-			s := listen(t, path, "train", "well")
-			conn, err := net.Dial("unix", path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
+			s := at.serve(t, "train", "well")
+			conn := at.open(t)
 			go func() {
 				say(conn, tc.say)
-				_ = conn.(*net.UnixConn).CloseWrite() // likewise
+				_ = conn.(interface{ CloseWrite() error }).CloseWrite() // likewise
 			}()
 			if e := until(t, s, isGone); e.Err == nil || !strings.Contains(e.Err.Error(), tc.want) {
 				t.Errorf("told %v, want %q", e.Err, tc.want)
@@ -238,35 +236,34 @@ func TestGarbage(t *testing.T) {
 			if want := strings.ReplaceAll(strings.ReplaceAll(tc.want, `"`, `\"`), "\n", `\n`); !strings.Contains(answer, want) {
 				t.Errorf("answered %q, want %q", answer, tc.want)
 			}
-			c := dial(t, path, "well", 0)
+			c := at.dial(t, "well", 0)
 			must(t, c.Done())
 			until(t, s, func(e Event) bool { return e.Job == "well" && e.Done != nil })
+			must(t, s.Close())
 		})
 	}
 }
 
 func TestUnknownIsIgnored(t *testing.T) {
-	path := socket(t)
-	s := listen(t, path, "train")
-	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	say(conn, `{"hello": {"protocol": 1, "job": "train", "rank": 0, "colour": "red"}, "song": {"verses": 3}}`+"\n{}\n"+`{"done": {}}`+"\n")
-	until(t, s, func(e Event) bool { return e.Done != nil && !e.Gone })
+	overEach(t, func(t *testing.T, at *place) {
+		s := at.serve(t, "train")
+		hello := strings.Replace(at.hello("train", 0), `{"protocol"`, `{"colour": "red", "protocol"`, 1)
+		say(at.open(t), strings.TrimSuffix(hello, "}\n")+`, "song": {"verses": 3}}`+"\n{}\n"+`{"done": {}}`+"\n")
+		until(t, s, func(e Event) bool { return e.Done != nil && !e.Gone })
+	})
 }
 
 // A scheduler that went and came again is told what it must know, and the job is told of it.
-func TestSchedulerRestarts(t *testing.T) {
-	path := socket(t)
-	first := listen(t, path, "train")
-	c := dial(t, path, "train", 0)
+func TestSchedulerRestarts(t *testing.T) { overEach(t, restart) }
+
+func restart(t *testing.T, at *place) {
+	first := at.serve(t, "train")
+	c := at.dial(t, "train", 0)
 	must(t, c.Checkpointed(3))
 	must(t, c.Report(Report{Replicas: 1, Nodes: 1, Progress: 4}))
 	until(t, first, func(e Event) bool { return e.Report != nil })
 	must(t, first.Close())
-	second := listen(t, path, "train")
+	second := at.serve(t, "train")
 	send(t, second, "train", ToJob{Tuning: &Tuning{BatchPerDevice: 9}})
 	e := until(t, second, func(e Event) bool { return e.Hello != nil })
 	if e.Report == nil || e.Report.Progress != 4 || e.Checkpointed == nil || e.Checkpointed.Progress != 3 {
@@ -281,17 +278,18 @@ func TestSchedulerRestarts(t *testing.T) {
 }
 
 // A new run of a job begins without what the run before was told, and without its replicas.
-func TestExpectAnew(t *testing.T) {
-	path := socket(t)
-	s := listen(t, path, "train")
-	old := dial(t, path, "train", 0)
+func TestExpectAnew(t *testing.T) { overEach(t, expectAnew) }
+
+func expectAnew(t *testing.T, at *place) {
+	s := at.serve(t, "train")
+	old := at.dial(t, "train", 0)
 	until(t, s, func(e Event) bool { return e.Hello != nil })
 	send(t, s, "train", ToJob{Stop: &Stop{GraceSeconds: 1}})
 	told(t, old, hasStop)
 	old.Close()
 	until(t, s, isGone)
 	s.Expect("train")
-	c := dial(t, path, "train", 0)
+	c := at.dial(t, "train", 0)
 	until(t, s, func(e Event) bool { return e.Hello != nil })
 	send(t, s, "train", ToJob{Tuning: &Tuning{BatchPerDevice: 9}})
 	if l := told(t, c, hasTuning); l.Stop != nil {
@@ -304,16 +302,12 @@ func TestExpectAnew(t *testing.T) {
 }
 
 // The second connection of a rank takes the place of the first, which is not told to be gone.
-func TestReplicaConnectsAgain(t *testing.T) {
-	path := socket(t)
-	s := listen(t, path, "train")
+func TestReplicaConnectsAgain(t *testing.T) { overEach(t, connectAgain) }
+
+func connectAgain(t *testing.T, at *place) {
+	s := at.serve(t, "train")
 	for range 2 {
-		conn, err := net.Dial("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		say(conn, `{"hello": {"protocol": 1, "job": "train", "rank": 0}}`+"\n")
+		say(at.open(t), at.hello("train", 0))
 		if e := next(t, s); e.Gone || e.Hello == nil {
 			t.Errorf("told %+v", e)
 		}
@@ -324,10 +318,11 @@ func TestReplicaConnectsAgain(t *testing.T) {
 }
 
 // A scheduler that reads nothing costs a job nothing: of what waits, the latest is kept.
-func TestNobodyListens(t *testing.T) {
-	path := socket(t)
-	s := listen(t, path, "train")
-	c := dial(t, path, "train", 0)
+func TestNobodyListens(t *testing.T) { overEach(t, nobodyListens) }
+
+func nobodyListens(t *testing.T, at *place) {
+	s := at.serve(t, "train")
+	c := at.dial(t, "train", 0)
 	const last = 20_000 // reports, far more than are read ahead
 	for i := range last + 1 {
 		if err := c.Report(Report{Replicas: 1, Nodes: 1, Progress: float64(i)}); err != nil {
@@ -345,10 +340,11 @@ func TestNobodyListens(t *testing.T) {
 }
 
 // A server that nobody listens to any more can be closed while jobs talk.
-func TestCloseWhileJobsTalk(t *testing.T) {
-	path := socket(t)
-	s := listen(t, path, "train")
-	c := dial(t, path, "train", 0)
+func TestCloseWhileJobsTalk(t *testing.T) { overEach(t, closeWhileJobsTalk) }
+
+func closeWhileJobsTalk(t *testing.T, at *place) {
+	s := at.serve(t, "train")
+	c := at.dial(t, "train", 0)
 	until(t, s, func(e Event) bool { return e.Hello != nil })
 	for len(s.events) < cap(s.events) {
 		must(t, c.Report(Report{Replicas: 1, Nodes: 1}))
@@ -413,6 +409,19 @@ func TestReportThatMakesNoSense(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	e := Environment{Job: "train", Rank: 2, Replicas: 4, Nodes: 2, Rendezvous: "/run/1", Checkpoint: "/keep", Socket: "/run/agent.sock"}
+	far := tlsPlace(t, newAuthority(t)).environment(t, "train", "m")
+	far.Rank, far.Replicas, far.Nodes = 2, 4, 2 // they meet by address
+	with := func(change func(*Environment)) []string {
+		changed := far
+		change(&changed)
+		return changed.Variables()
+	}
+	file := func(content string) string {
+		path := filepath.Join(t.TempDir(), "token")
+		must(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	long, two := file(strings.Repeat("x", maxToken+1)), file("one\ntwo\n")
 	cases := map[string]struct {
 		variables []string
 		want      Environment
@@ -420,11 +429,23 @@ func TestEnvironment(t *testing.T) {
 	}{
 		"alone":              {nil, Environment{Replicas: 1, Nodes: 1}, ""},
 		"as it was written":  {e.Variables(), e, ""},
+		"on another machine": {far.Variables(), far, ""},
 		"a rank too high":    {[]string{"QUARTET_RANK=2", "QUARTET_REPLICAS=2", "QUARTET_RENDEZVOUS=/x"}, Environment{}, `QUARTET_RANK: "2" is not a whole number from 0 to 1`},
 		"no number":          {[]string{"QUARTET_REPLICAS=some"}, Environment{}, `QUARTET_REPLICAS: "some" is not a whole number from 1 to 1000000`},
 		"nowhere to meet":    {[]string{"QUARTET_REPLICAS=2"}, Environment{}, "QUARTET_RENDEZVOUS: is not set, but there are 2 replicas"},
 		"a job without name": {[]string{"QUARTET_AGENT=/x"}, Environment{}, "QUARTET_JOB: is not set, but QUARTET_AGENT is"},
 		"two problems":       {[]string{"QUARTET_AGENT=/x", "QUARTET_NODES=0"}, Environment{}, "QUARTET_NODES: \"0\" is not a whole number from 1 to 1\nQUARTET_JOB: is not set, but QUARTET_AGENT is"},
+		"nothing but a host": {
+			[]string{"QUARTET_JOB=j", "QUARTET_AGENT=tls://host"},
+			Environment{},
+			"QUARTET_AGENT: \"tls://host\" is not tls://HOST:PORT\nQUARTET_AGENT_CA: is not set, but QUARTET_AGENT is an address\nQUARTET_AGENT_TOKEN: is not set, but QUARTET_AGENT is an address",
+		},
+		"an unknown scheme":       {with(func(e *Environment) { e.Socket = "tcp://host:1" }), Environment{}, `QUARTET_AGENT: "tcp://host:1": there is no scheme "tcp", only tls`},
+		"a path after the port":   {with(func(e *Environment) { e.Socket = "tls://host:1/agent" }), Environment{}, `QUARTET_AGENT: "tls://host:1/agent" is not tls://HOST:PORT`},
+		"a path of a certificate": {with(func(e *Environment) { e.CA = "/etc/ca.pem" }), Environment{}, "QUARTET_AGENT_CA: holds no certificate in PEM"},
+		"no file of a token":      {with(func(e *Environment) { e.Token = "/nowhere/token" }), Environment{}, "QUARTET_AGENT_TOKEN: read token: open /nowhere/token: no such file or directory"},
+		"a token too long":        {with(func(e *Environment) { e.Token = long }), Environment{}, fmt.Sprintf("QUARTET_AGENT_TOKEN: read token: %q has 16385 bytes, must have from 1 to 16384", long)},
+		"two lines for a token":   {with(func(e *Environment) { e.Token = two }), Environment{}, fmt.Sprintf("QUARTET_AGENT_TOKEN: read token: %q holds something else than a token", two)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

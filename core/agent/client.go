@@ -22,8 +22,8 @@ const (
 //
 // When the connection is lost, because the scheduler restarts, the client connects anew and repeats what it last said.
 type Client struct {
-	hello  Hello
-	socket string
+	environment Environment
+
 	out    *outbox[FromJob]
 	in     *outbox[ToJob]
 	cancel context.CancelFunc
@@ -45,8 +45,8 @@ func Dial(e Environment) *Client {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Client{
-		hello: Hello{Protocol: Protocol, Job: e.Job, Rank: e.Rank}, socket: e.Socket,
-		out: newOutbox[FromJob](), in: newOutbox[ToJob](), cancel: cancel,
+		environment: e,
+		out:         newOutbox[FromJob](), in: newOutbox[ToJob](), cancel: cancel,
 		closed: make(chan struct{}), gone: make(chan struct{}),
 	}
 	go c.run(ctx)
@@ -123,12 +123,15 @@ func (c *Client) fail(err error) {
 // run connects, again and again, until the client is closed: then once more if something is left to say.
 func (c *Client) run(ctx context.Context) {
 	defer close(c.gone)
-	wait := firstWait
+	wait, pause := firstWait, func(d time.Duration) time.Duration { return d }
+	if _, remote := scheme(c.environment.Socket); remote {
+		pause = newJitter().of // many lose the same scheduler at once
+	}
 	for last := false; ; {
-		conn, err := new(net.Dialer).DialContext(ctx, "unix", c.socket)
+		conn, hello, err := c.connect(ctx)
 		if err == nil {
 			var received bool
-			if received, err = c.talk(ctx, conn); received {
+			if received, err = c.talk(ctx, conn, hello); received {
 				wait = firstWait
 			}
 		}
@@ -139,7 +142,7 @@ func (c *Client) run(ctx context.Context) {
 		select {
 		case <-c.closed:
 			last = true
-		case <-time.After(wait):
+		case <-time.After(pause(wait)):
 			wait = min(2*wait, longWait)
 		}
 	}
@@ -147,7 +150,7 @@ func (c *Client) run(ctx context.Context) {
 
 // talk writes and reads on one connection until it fails; nil when the client was closed and all is said. It reports
 // whether the scheduler said something other than no.
-func (c *Client) talk(ctx context.Context, conn net.Conn) (received bool, err error) {
+func (c *Client) talk(ctx context.Context, conn net.Conn, hello *Hello) (received bool, err error) {
 	stop := context.AfterFunc(ctx, func() { hangUp(conn) })
 	defer stop()
 	ended := make(chan struct{})
@@ -156,8 +159,8 @@ func (c *Client) talk(ctx context.Context, conn net.Conn) (received bool, err er
 		defer close(ended)
 		received, failure = c.listen(conn)
 	}()
-	all, err := c.write(conn, ended)
-	if all {
+	all, err := c.write(conn, hello, ended)
+	if all && !endWriting(conn) {
 		hangUp(conn)
 	}
 	<-ended // a scheduler that hung up may have said why
@@ -168,8 +171,8 @@ func (c *Client) talk(ctx context.Context, conn net.Conn) (received bool, err er
 }
 
 // write says what there is to say until the connection ends. It reports whether the client was closed and all is said.
-func (c *Client) write(conn net.Conn, ended chan struct{}) (all bool, err error) {
-	c.repeat()
+func (c *Client) write(conn net.Conn, hello *Hello, ended chan struct{}) (all bool, err error) {
+	c.repeat(hello)
 	for closing := false; ; {
 		if l, full := c.out.take(); full {
 			c.said.add(l)
@@ -192,8 +195,8 @@ func (c *Client) write(conn net.Conn, ended chan struct{}) (all bool, err error)
 }
 
 // repeat puts what the scheduler must know under what is to be said next.
-func (c *Client) repeat() {
-	c.said.Hello = &c.hello
+func (c *Client) repeat(hello *Hello) {
+	c.said.Hello = hello
 	c.out.put(func(l *FromJob) {
 		all := c.said
 		all.add(*l)

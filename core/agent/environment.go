@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // The variables that a replica finds in its environment.
@@ -15,6 +16,9 @@ const (
 	RendezvousVariable = "QUARTET_RENDEZVOUS" // folder private to this run of the job, where replicas find each other
 	CheckpointVariable = "QUARTET_CHECKPOINT" // folder that outlives the run
 	SocketVariable     = "QUARTET_AGENT"      // socket of the scheduler; absent when there is none
+	// Of a scheduler on another machine, whose socket is tls://HOST:PORT.
+	CAVariable    = "QUARTET_AGENT_CA"    // certificates to know it by, as PEM text
+	TokenVariable = "QUARTET_AGENT_TOKEN" // file of the token that says who the job is
 )
 
 // Environment is what a replica is told when it starts.
@@ -24,11 +28,16 @@ type Environment struct {
 	Replicas, Nodes int
 	Rendezvous      string
 	Checkpoint      string
-	Socket          string // empty without a scheduler
+	Socket          string // path, or tls://HOST:PORT; empty without a scheduler
+	CA              string // PEM text; with TLS only
+	Token           string // file, read at each connect, as it is written anew before it expires; with TLS only
+
+	// Worlds says that the program takes another World while it runs. No variable does: the program sets it.
+	Worlds bool
 }
 
 // ReadEnvironment reads the variables with a function such as os.LookupEnv. Those that are not set stand for a job
-// that runs alone: one replica, of rank 0, on one node, without folders or scheduler.
+// that runs alone: one replica, of rank 0, on one node, without folders or scheduler. It looks whether the token can be read.
 func ReadEnvironment(lookup func(string) (string, bool)) (Environment, error) {
 	text := func(name string) string {
 		value, _ := lookup(name)
@@ -49,11 +58,13 @@ func ReadEnvironment(lookup func(string) (string, bool)) (Environment, error) {
 	}
 	e := Environment{
 		Job: text(JobVariable), Rendezvous: text(RendezvousVariable), Checkpoint: text(CheckpointVariable), Socket: text(SocketVariable),
+		CA: text(CAVariable), Token: text(TokenVariable),
 	}
 	e.Replicas = number(ReplicasVariable, 1, 1, MaxReplicas)
 	e.Rank = number(RankVariable, 0, 0, e.Replicas-1)
 	e.Nodes = number(NodesVariable, 1, 1, e.Replicas)
-	if e.Replicas > 1 && e.Rendezvous == "" {
+	_, remote := scheme(e.Socket)
+	if e.Replicas > 1 && e.Rendezvous == "" && !remote { // replicas on several machines find each other by address
 		problems = append(problems, fmt.Errorf("%s: is not set, but there are %d replicas", RendezvousVariable, e.Replicas))
 	}
 	if e.Socket != "" && e.Job == "" {
@@ -62,7 +73,34 @@ func ReadEnvironment(lookup func(string) (string, bool)) (Environment, error) {
 	if len(e.Job) > maxName {
 		problems = append(problems, fmt.Errorf("%s: has %d bytes, must have %d at most", JobVariable, len(e.Job), maxName))
 	}
+	if remote {
+		problems = append(problems, e.checkRemote()...)
+	}
 	return e, errors.Join(problems...)
+}
+
+// scheme is that of a socket which is an address rather than a path.
+func scheme(socket string) (string, bool) {
+	name, _, found := strings.Cut(socket, "://")
+	return name, found && !strings.Contains(name, "/")
+}
+
+// checkRemote lists what makes a scheduler unreachable that is not on this machine.
+func (e Environment) checkRemote() (problems []error) {
+	if _, err := remoteAddress(e.Socket); err != nil {
+		problems = append(problems, fmt.Errorf("%s: %w", SocketVariable, err))
+	}
+	if e.CA == "" {
+		problems = append(problems, fmt.Errorf("%s: is not set, but %s is an address", CAVariable, SocketVariable))
+	} else if _, err := authorities(e.CA); err != nil {
+		problems = append(problems, fmt.Errorf("%s: %w", CAVariable, err))
+	}
+	if e.Token == "" {
+		problems = append(problems, fmt.Errorf("%s: is not set, but %s is an address", TokenVariable, SocketVariable))
+	} else if _, err := readToken(e.Token); err != nil {
+		problems = append(problems, fmt.Errorf("%s: %w", TokenVariable, err))
+	}
+	return problems
 }
 
 // Variables are those to start the replica with, as NAME=value, without those that are empty.
@@ -80,5 +118,7 @@ func (e Environment) Variables() []string {
 	set(RendezvousVariable, e.Rendezvous)
 	set(CheckpointVariable, e.Checkpoint)
 	set(SocketVariable, e.Socket)
+	set(CAVariable, e.CA)
+	set(TokenVariable, e.Token)
 	return v
 }

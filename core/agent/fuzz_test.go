@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +15,9 @@ func FuzzLines(f *testing.F) {
 		`{"hello": {"protocol": 1, "job": "train", "rank": 0}}` + "\n" + `{"report": {"replicas": 2, "nodes": 1, "step_seconds": 0.5}}` + "\n",
 		`{"checkpointed": {"progress": 3}, "done": {}}` + "\n{}\nnull\n",
 		`{"tuning": {"batch_per_device": 32, "batch_by_replica": [1, 2]}}` + "\n" + `{"stop": {"grace_seconds": 1e308}, "checkpoint": {}}` + "\n",
+		`{"hello": {"protocol": 1, "job": "train", "rank": 0, "token": "eyJh.b-_=/+~"}}` + "\n" + `{"hello": {"protocol": 1, "job": "j", "token": "` + strings.Repeat("<", 20_000) + `"}}` + "\n",
+		`{"world": {"generation": 3, "rank": 2, "replicas": 4, "nodes": 2, "address": "train-0.train"}}` + "\n" + `{"world": {"replicas": 0}}` + "\n",
+		`{"done": {}}` + strings.Repeat(" ", 5000) + "\n{}\n" + strings.Repeat(" ", MaxLine-1) + "\n",
 		`{"hello": null}` + "\n[]\n", `{"tuning": {"BATCH_by_replica": []}}` + "\n", "\x00\n", `{"job": "\ud800"`,
 	} {
 		f.Add([]byte(seed))

@@ -2,10 +2,12 @@ package agent
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 )
 
@@ -22,16 +24,14 @@ type line[L any] interface {
 type reader[L any, P line[L]] struct{ from *bufio.Reader }
 
 func newReader[L any, P line[L]](from io.Reader) reader[L, P] {
-	return reader[L, P]{bufio.NewReaderSize(from, MaxLine)}
+	return reader[L, P]{bufio.NewReader(from)} // grows line by line: a scheduler has thousands of connections
 }
 
 // next reads a line. At the end of the connection it is io.EOF; whatever else is wrong is said in words.
 func (r reader[L, P]) next() (L, error) {
 	var l L
-	text, err := r.from.ReadSlice('\n')
+	text, err := r.text()
 	switch {
-	case errors.Is(err, bufio.ErrBufferFull):
-		return l, fmt.Errorf("read line: longer than %d bytes", MaxLine)
 	case errors.Is(err, io.EOF) && len(text) > 0:
 		return l, errors.New("read line: connection ended in the middle")
 	case err != nil:
@@ -41,6 +41,26 @@ func (r reader[L, P]) next() (L, error) {
 		return l, fmt.Errorf("read line: %w", err)
 	}
 	return l, P(&l).Validate()
+}
+
+// text is the next line, its end included, as it was received. It holds until the next one is read.
+func (r reader[L, P]) text() ([]byte, error) {
+	text, err := r.from.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return text, err
+	}
+	long := bytes.Clone(text)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		if len(long) >= MaxLine {
+			return nil, fmt.Errorf("read line: longer than %d bytes", MaxLine)
+		}
+		text, err = r.from.ReadSlice('\n')
+		long = append(long, text...)
+	}
+	if len(long) > MaxLine {
+		return nil, fmt.Errorf("read line: longer than %d bytes", MaxLine)
+	}
+	return long, err
 }
 
 // writeLine writes a line.
@@ -56,8 +76,14 @@ func writeLine(to io.Writer, l any) error {
 	return err
 }
 
-// hangUp closes a connection of which nothing more is wanted.
-func hangUp(c io.Closer) { _ = c.Close() }
+// hangUp closes a connection of which nothing more is wanted, without a word and without waiting: TLS would write that it ends,
+// and a side that does not read could hold that up.
+func hangUp(c net.Conn) {
+	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = wrapped.NetConn()
+	}
+	_ = c.Close()
+}
 
 // outbox holds the line to be written next: the latest message of each kind. Nobody waits to put something in.
 type outbox[L any] struct {
@@ -101,6 +127,7 @@ func (m *FromJob) add(o FromJob) {
 // add puts the messages of another line into one, over those of their kinds.
 func (m *ToJob) add(o ToJob) {
 	replace(&m.Tuning, o.Tuning)
+	replace(&m.World, o.World)
 	replace(&m.Checkpoint, o.Checkpoint)
 	replace(&m.Stop, o.Stop)
 	replace(&m.Refused, o.Refused)

@@ -15,8 +15,11 @@ const MaxReplicas = 1_000_000
 // mostAmount is more than anything that is measured, and leaves room to count with it.
 const mostAmount = 1e30
 
-// maxName bounds the name of a job, in bytes.
-const maxName = 1024
+// maxName bounds the name of a job and of a host, and maxToken a token, in bytes.
+const (
+	maxName  = 1024
+	maxToken = 16 << 10
+)
 
 // FromJob is a line from a job: one or more messages, those that are not nil.
 type FromJob struct {
@@ -29,6 +32,7 @@ type FromJob struct {
 // ToJob is a line to a job.
 type ToJob struct {
 	Tuning     *Tuning     `json:"tuning,omitempty"`
+	World      *World      `json:"world,omitempty"`
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	Stop       *Stop       `json:"stop,omitempty"`
 	Refused    *Refused    `json:"refused,omitempty"`
@@ -39,6 +43,8 @@ type Hello struct {
 	Protocol int    `json:"protocol"`
 	Job      string `json:"job"`
 	Rank     int    `json:"rank"`
+	Worlds   bool   `json:"worlds,omitempty"` // the job takes another World while it runs; without it a resize starts it anew
+	Token    string `json:"token,omitempty"`  // proves who speaks, where the scheduler asks for it; no event carries it
 }
 
 // Report is what a job sees of itself while it runs. A number is 0 as long as it is unknown.
@@ -69,6 +75,16 @@ type Tuning struct {
 	BatchByReplica     []int   `json:"batch_by_replica,omitempty"` // by rank
 }
 
+// World is who the replicas of a job are after members joined or left while it runs: the members that stay form it anew at the
+// end of a step, and lose nothing. A member is a process, or a pod, of one or more replicas of successive ranks.
+type World struct {
+	Generation int64  `json:"generation"` // of a run: the larger one holds
+	Rank       int    `json:"rank"`       // of the first replica of the member that is told, from 0
+	Replicas   int    `json:"replicas"`   // how many there are
+	Nodes      int    `json:"nodes"`      // how many nodes they sit on
+	Address    string `json:"address"`    // host of the lowest member, where all find each other
+}
+
 // Checkpoint asks for a checkpoint now.
 type Checkpoint struct{}
 
@@ -89,6 +105,7 @@ func (m *FromJob) Validate() error {
 		p.check(h.Protocol == Protocol, "hello: protocol %d is not spoken here, only %d", h.Protocol, Protocol)
 		p.check(h.Job != "" && len(h.Job) <= maxName, "hello: job has %d bytes, must have from 1 to %d", len(h.Job), maxName)
 		p.whole("hello: rank", h.Rank, 0, MaxReplicas-1)
+		p.check(len(h.Token) <= maxToken, "hello: token has %d bytes, must have %d at most", len(h.Token), maxToken)
 	}
 	if r := m.Report; r != nil {
 		p.whole("report: replicas", r.Replicas, 1, MaxReplicas)
@@ -114,8 +131,18 @@ func (m *ToJob) Validate() error {
 		p.whole("tuning: accumulation_steps", t.AccumulationSteps, 0, math.MaxInt32)
 		p.amount("tuning: learning_rate_factor", t.LearningRateFactor)
 		for i, b := range t.BatchByReplica {
+			if b >= 0 && b <= math.MaxInt32 {
+				continue // most are, and their names cost more than looking at them
+			}
 			p.whole(fmt.Sprintf("tuning: batch_by_replica[%d]", i), b, 0, math.MaxInt32)
 		}
+	}
+	if w := m.World; w != nil {
+		p.check(w.Generation >= 0, "world: generation is %d, must be from 0", w.Generation)
+		p.whole("world: replicas", w.Replicas, 1, MaxReplicas)
+		p.whole("world: rank", w.Rank, 0, max(w.Replicas, 1)-1)
+		p.whole("world: nodes", w.Nodes, 1, max(w.Replicas, 1))
+		p.check(len(w.Address) <= maxName, "world: address has %d bytes, must have %d at most", len(w.Address), maxName)
 	}
 	if s := m.Stop; s != nil {
 		p.amount("stop: grace_seconds", s.GraceSeconds)

@@ -1,9 +1,9 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"slices"
@@ -20,9 +20,16 @@ const (
 	refuseLimit = time.Second
 )
 
-// mostStrangers is how many connections may be open that did not say who they are: the oldest makes room for another, so that
-// a job that opens them without end takes the scheduler's descriptors from nobody.
-const mostStrangers = 128
+// How many connections may be open of which it is not known yet who they are: of the machine that has most of them the oldest
+// makes room for another, so that a job that opens them without end takes the scheduler's descriptors from nobody. On other
+// machines are many jobs, all of which come at once when a scheduler takes over.
+const (
+	mostStrangers       = 128
+	mostRemoteStrangers = 2048
+)
+
+// mostOfMember bounds the connections of a member: it has fewer replicas, and who says many ranks is up to no good.
+const mostOfMember = 256
 
 // mostConnections is half of the descriptors that this process may have.
 func mostConnections() int {
@@ -35,10 +42,22 @@ func mostConnections() int {
 
 const mostEver = 1 << 20
 
+// Identity is who a connection speaks for.
+type Identity struct {
+	Job    string // name by which the server expects it
+	Member string // of the job; empty where jobs have none
+}
+
+// Admit finds out who says a hello, by its token. What it returns as an error is told to the other side, whose connection is
+// ended; it tries again later. It is called for many connections at a time, and returns when the context ends, which is ten
+// seconds after the connection was opened at the latest.
+type Admit func(ctx context.Context, h Hello) (Identity, error)
+
 // Event is what a server tells of a replica: what it said, or that it went.
 type Event struct {
-	Job  string // empty for a connection that never said who it is
-	Rank int
+	Job    string // empty for a connection of which it never was known who it is
+	Member string // empty where jobs have none
+	Rank   int    // as in the hello: that of the environment, whatever the world is by now
 	FromJob
 	Gone bool  // the connection ended; not told of one that was replaced by another of its rank, or forgotten
 	Err  error // why the server ended it; nil when the replica did
@@ -46,23 +65,34 @@ type Event struct {
 
 // Server is the scheduler's side. Its methods may be called from any goroutine and do not wait for a job.
 type Server struct {
-	path     string
-	listener net.Listener
-	events   chan Event
-	closing  chan struct{}
-	work     sync.WaitGroup
+	path      string // of a unix socket
+	listener  net.Listener
+	admit     Admit
+	hello     time.Duration // in which a connection has to be admitted
+	strangers int           // the most
+	events    chan Event
+	closing   context.Context
+	close     context.CancelFunc
+	work      sync.WaitGroup
 
-	mutex     sync.Mutex
-	open      map[net.Conn]bool // all connections; nil once the server is closed
-	strangers []net.Conn        // those that did not say yet who they are, the oldest first
-	jobs      map[string]*run
+	mutex   sync.Mutex
+	open    map[net.Conn]bool // all connections; nil once the server is closed
+	unknown []stranger        // of whom it is not known yet who they are, the oldest first
+	jobs    map[string]*run
 }
 
 // run is one run of a job.
 type run struct {
-	told     ToJob // tuning and stop, for replicas that connect later
-	peers    map[int]*peer
+	told     ToJob            // tuning, world and stop, for replicas that connect later
+	members  map[string]ToJob // likewise for those of a member, over what all are told
+	peers    map[replica]*peer
 	replicas int
+}
+
+// replica is who a connection belongs to. Two members may say the same rank for a moment, while the world changes.
+type replica struct {
+	member string
+	rank   int
 }
 
 type peer struct {
@@ -78,13 +108,30 @@ func Listen(path string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{
-		path: path, listener: unixsocket.Guard(l, nil), events: make(chan Event, 256), closing: make(chan struct{}),
-		open: make(map[net.Conn]bool), jobs: make(map[string]*run),
-	}
+	s := newServer(unixsocket.Guard(l, nil), trust)
+	s.path, s.strangers = path, mostStrangers
 	s.work.Go(s.accept)
 	return s, nil
 }
+
+// Serve serves a listener, such as one of TLS, to jobs on other machines, and closes it in the end. Admit says who they are:
+// what a hello says of itself is not believed.
+func Serve(l net.Listener, admit Admit) *Server {
+	s := newServer(l, admit)
+	s.work.Go(s.accept)
+	return s
+}
+
+func newServer(l net.Listener, admit Admit) *Server {
+	closing, end := context.WithCancel(context.Background())
+	return &Server{
+		listener: l, admit: admit, hello: helloLimit, strangers: mostRemoteStrangers, events: make(chan Event, 256),
+		closing: closing, close: end, open: make(map[net.Conn]bool), jobs: make(map[string]*run),
+	}
+}
+
+// trust believes what a hello says: who can open the socket is the user.
+func trust(_ context.Context, h Hello) (Identity, error) { return Identity{Job: h.Job}, nil }
 
 // Events tells what the jobs say, in order for each replica, until the server is closed. A job whose events nobody
 // takes is not read from.
@@ -95,12 +142,12 @@ func (s *Server) Events() <-chan Event { return s.events }
 func (s *Server) Expect(job string) { s.ExpectReplicas(job, MaxReplicas) }
 
 // ExpectReplicas is Expect for a run of so many replicas: others are refused, so that a job takes no more connections than it
-// has replicas.
+// has replicas. For a run whose world changes it is the most that there may ever be.
 func (s *Server) ExpectReplicas(job string, replicas int) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.forget(job)
-	s.jobs[job] = &run{peers: make(map[int]*peer), replicas: replicas}
+	s.jobs[job] = &run{members: make(map[string]ToJob), peers: make(map[replica]*peer), replicas: replicas}
 }
 
 // Forget ends a run of a job.
@@ -119,9 +166,31 @@ func (s *Server) forget(job string) {
 	}
 }
 
-// Send tells all replicas of an expected job, and with a tuning or a stop those that connect later. It reports to how
+// Send tells all replicas of an expected job, and with a tuning, a world or a stop those that connect later. It reports to how
 // many of them it goes now.
 func (s *Server) Send(job string, m ToJob) (int, error) {
+	return s.send(job, m, func(r *run) {
+		r.told.add(m.lasting())
+		for member, told := range r.members {
+			told.add(m.lasting())
+			r.members[member] = told
+		}
+	}, func(replica) bool { return true })
+}
+
+// SendTo is Send for the replicas of one member.
+func (s *Server) SendTo(job, member string, m ToJob) (int, error) {
+	return s.send(job, m, func(r *run) {
+		told := r.members[member]
+		told.add(m.lasting())
+		r.members[member] = told
+	}, func(at replica) bool { return at.member == member })
+}
+
+// lasting is what those are told, too, that connect later.
+func (m *ToJob) lasting() ToJob { return ToJob{Tuning: m.Tuning, World: m.World, Stop: m.Stop} }
+
+func (s *Server) send(job string, m ToJob, remember func(*run), to func(replica) bool) (count int, err error) {
 	if err := m.Validate(); err != nil {
 		return 0, fmt.Errorf("tell job %q: %w", job, err)
 	}
@@ -131,27 +200,34 @@ func (s *Server) Send(job string, m ToJob) (int, error) {
 	if r == nil {
 		return 0, fmt.Errorf("tell job %q: it is not expected", job)
 	}
-	r.told.add(ToJob{Tuning: m.Tuning, Stop: m.Stop})
-	for _, p := range r.peers {
-		p.out.put(func(l *ToJob) { l.add(m) })
+	remember(r)
+	for at, p := range r.peers {
+		if to(at) {
+			p.out.put(func(l *ToJob) { l.add(m) })
+			count++
+		}
 	}
-	return len(r.peers), nil
+	return count, nil
 }
 
-// Close ends all connections and removes the socket.
+// Close ends all connections, and removes the socket.
 func (s *Server) Close() error {
 	s.mutex.Lock()
 	if s.open == nil {
 		s.mutex.Unlock()
 		return nil
 	}
-	close(s.closing)
+	s.close()
 	for conn := range s.open {
 		hangUp(conn)
 	}
 	s.open = nil
 	s.mutex.Unlock()
-	err := errors.Join(os.Remove(s.path), s.listener.Close())
+	var err error
+	if s.path != "" {
+		err = os.Remove(s.path)
+	}
+	err = errors.Join(err, s.listener.Close())
 	s.work.Wait()
 	close(s.events)
 	return err
@@ -162,7 +238,7 @@ func (s *Server) tell(e Event) bool {
 	select {
 	case s.events <- e:
 		return true
-	case <-s.closing:
+	case <-s.closing.Done():
 		return false
 	}
 }
@@ -172,7 +248,7 @@ func (s *Server) accept() {
 		conn, err := s.listener.Accept()
 		if err != nil {
 			select {
-			case <-s.closing:
+			case <-s.closing.Done():
 				return
 			case <-time.After(20 * time.Millisecond): // out of file descriptors, most likely
 				continue
@@ -190,9 +266,11 @@ func (s *Server) accept() {
 			continue
 		}
 		s.open[conn] = true
-		if s.strangers = append(s.strangers, conn); len(s.strangers) > mostStrangers {
-			hangUp(s.strangers[0])
-			s.strangers = s.strangers[1:]
+		s.unknown = append(s.unknown, stranger{conn, machine(conn)})
+		if len(s.unknown) > s.strangers {
+			i := foremost(s.unknown)
+			hangUp(s.unknown[i].conn)
+			s.unknown = slices.Delete(s.unknown, i, i+1)
 		}
 		s.work.Go(func() { s.serve(conn) })
 		s.mutex.Unlock()
@@ -209,84 +287,139 @@ func (s *Server) serve(conn net.Conn) {
 		s.mutex.Unlock()
 	}()
 	lines := newReader[FromJob](conn)
-	limit := time.AfterFunc(helloLimit, func() { hangUp(conn) })
-	first, err := lines.next()
-	if !limit.Stop() && err != nil {
-		err = fmt.Errorf("no hello within %v", helloLimit)
-	}
-	if err == nil && first.Hello == nil {
-		err = errors.New("the first line has no hello")
-	}
+	first, who, err := s.greet(conn, lines)
 	var hello Hello
-	var p *peer
 	if err == nil {
 		hello = *first.Hello
-		p, err = s.welcome(hello, conn)
+	}
+	at := replica{who.Member, hello.Rank}
+	about := func(l FromJob) Event {
+		return Event{Job: who.Job, Member: who.Member, Rank: hello.Rank, FromJob: l}
+	}
+	gone := func(err error) Event {
+		e := about(FromJob{})
+		e.Gone, e.Err = true, spoken(err)
+		return e
+	}
+	var p *peer
+	if err == nil {
+		p, err = s.welcome(who.Job, at, conn)
 	}
 	if err != nil {
 		refuse(conn, err)
-		if e := (Event{Job: hello.Job, Rank: hello.Rank, Gone: true, Err: spoken(err)}); e.Err != nil {
+		if e := gone(err); e.Err != nil {
 			s.tell(e)
 		}
+		linger(conn, err)
 		return
 	}
 	for l := first; err == nil; l, err = lines.next() {
-		if l.Hello != nil && *l.Hello != hello {
-			err = fmt.Errorf("hello of job %q, rank %d, after that of job %q, rank %d", l.Hello.Job, l.Hello.Rank, hello.Job, hello.Rank)
-			break
+		if l.Hello != nil {
+			l.Hello.Token = "" // it is nobody's to pass on
+			if *l.Hello != hello {
+				err = fmt.Errorf("hello of job %q, rank %d, after that of job %q, rank %d", l.Hello.Job, l.Hello.Rank, hello.Job, hello.Rank)
+				break
+			}
 		}
-		if !s.tell(Event{Job: hello.Job, Rank: hello.Rank, FromJob: l}) {
+		if !s.tell(about(l)) {
 			err = net.ErrClosed
 			break
 		}
 	}
 	refuse(conn, err)
-	if s.leave(hello, p) {
-		s.tell(Event{Job: hello.Job, Rank: hello.Rank, Gone: true, Err: spoken(err)})
+	if s.leave(who.Job, at, p) {
+		s.tell(gone(err))
 	}
+	linger(conn, err)
+}
+
+// greet returns the first line of a connection, without its token, and who it speaks for.
+func (s *Server) greet(conn net.Conn, lines reader[FromJob, *FromJob]) (first FromJob, who Identity, err error) {
+	ctx, cancel := context.WithTimeout(s.closing, s.hello)
+	defer cancel()
+	inTime := context.AfterFunc(ctx, func() { hangUp(conn) })
+	if err = shakeHands(ctx, conn); err == nil {
+		first, err = lines.next()
+	}
+	if late := !inTime(); err != nil && s.closing.Err() != nil {
+		return first, who, net.ErrClosed
+	} else if late && err != nil {
+		err = fmt.Errorf("no hello within %v", s.hello)
+	}
+	if err == nil && first.Hello == nil {
+		err = errors.New("the first line has no hello")
+	}
+	if err != nil {
+		return first, who, err
+	}
+	hello := *first.Hello
+	first.Hello.Token = ""
+	if who, err = s.admit(ctx, hello); err == nil {
+		return first, who, nil
+	}
+	if s.closing.Err() != nil {
+		err = net.ErrClosed
+	} else {
+		err = notAdmitted(hello, err)
+	}
+	return first, Identity{}, err
 }
 
 func (s *Server) isKnown(conn net.Conn) {
-	s.strangers = slices.DeleteFunc(s.strangers, func(other net.Conn) bool { return other == conn })
+	s.unknown = slices.DeleteFunc(s.unknown, func(other stranger) bool { return other.conn == conn })
 }
 
 // welcome makes a connection that of its replica, in the place of any before.
-func (s *Server) welcome(h Hello, conn net.Conn) (*peer, error) {
+func (s *Server) welcome(job string, at replica, conn net.Conn) (*peer, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	r := s.jobs[h.Job]
+	r := s.jobs[job]
 	if r == nil {
-		return nil, fmt.Errorf("job %q is not expected", h.Job)
+		return nil, fmt.Errorf("job %q is not expected", job)
 	}
 	if s.open == nil {
 		return nil, net.ErrClosed
 	}
-	if h.Rank >= r.replicas {
-		return nil, fmt.Errorf("job %q has no rank %d, it runs on %d replicas", h.Job, h.Rank, r.replicas)
+	if at.rank >= r.replicas {
+		return nil, fmt.Errorf("job %q has no rank %d, it runs on %d replicas", job, at.rank, r.replicas)
 	}
-	if before := r.peers[h.Rank]; before != nil {
+	if before := r.peers[at]; before != nil {
 		hangUp(before.conn)
+	} else if at.member != "" && r.of(at.member) >= mostOfMember {
+		return nil, fmt.Errorf("member %q of job %q has %d connections already", at.member, job, mostOfMember)
 	}
 	s.isKnown(conn)
 	p := &peer{conn, newOutbox[ToJob](), make(chan struct{})}
-	r.peers[h.Rank] = p
-	if r.told != (ToJob{}) {
-		p.out.put(func(l *ToJob) { l.add(r.told) })
+	r.peers[at] = p
+	told := r.told
+	told.add(r.members[at.member])
+	if told != (ToJob{}) {
+		p.out.put(func(l *ToJob) { l.add(told) })
 	}
 	s.work.Go(p.write)
 	return p, nil
 }
 
+// of counts the connections of a member.
+func (r *run) of(member string) (count int) {
+	for at := range r.peers {
+		if at.member == member {
+			count++
+		}
+	}
+	return count
+}
+
 // leave reports whether the connection was still that of its replica.
-func (s *Server) leave(h Hello, p *peer) bool {
+func (s *Server) leave(job string, at replica, p *peer) bool {
 	close(p.gone)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	r := s.jobs[h.Job]
-	if r == nil || r.peers[h.Rank] != p {
+	r := s.jobs[job]
+	if r == nil || r.peers[at] != p {
 		return false
 	}
-	delete(r.peers, h.Rank)
+	delete(r.peers, at)
 	return true
 }
 
@@ -303,23 +436,4 @@ func (p *peer) write() {
 			return
 		}
 	}
-}
-
-// refuse tells the other side what it did wrong, if it listens.
-func refuse(conn net.Conn, err error) {
-	if err = spoken(err); err == nil {
-		return
-	}
-	limit := time.AfterFunc(refuseLimit, func() { hangUp(conn) })
-	defer limit.Stop()
-	_ = writeLine(conn, ToJob{Refused: &Refused{Message: err.Error()}}) // it may be gone
-}
-
-// spoken is an error that is about what was said, and nil for one that the end of a connection brings.
-func spoken(err error) error {
-	var network *net.OpError
-	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &network) {
-		return nil
-	}
-	return err
 }

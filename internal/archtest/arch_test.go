@@ -59,11 +59,12 @@ var rooms = []room{
 		"admission/...", "allocation/...", "placement/...", "elasticity/...",
 	}},
 	{"cmd", []string{"..."}},
-	{"tools/kube", []string{"internal/kubecluster"}},
+	{"tools/kube", []string{"internal/kubecluster", "internal/kubetrainee"}},
 	{"tools", []string{".", "configs", "core/..."}},
 	{"examples/embed", []string{".", "core/..."}},
 	{"examples", []string{"core", "core/agent", "core/goodput"}},
 	{"internal/yamlpos", []string{"core"}},
+	{"internal/kubetrainee", []string{"core/agent", "internal/kubecluster"}},
 	{"internal", nil},
 }
 

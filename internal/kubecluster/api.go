@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -18,8 +19,33 @@ import (
 	"sync"
 )
 
-// Do asks the API server as its administrator and returns the body of the answer.
+// StatusError is an answer of the API server that is a refusal.
+type StatusError struct {
+	Method, Path string
+	Code         int    // of HTTP
+	Status, Body string // the code in words, and what the API server says about it
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("%s %s: %s: %s", e.Method, e.Path, e.Status, e.Body)
+}
+
+// Do asks the API server as its administrator and returns the body of the answer. A patch is one of merging: RFC 7386.
 func (c *Cluster) Do(ctx context.Context, method, path string, body any) ([]byte, error) {
+	answer, err := c.open(ctx, method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Close()
+	return io.ReadAll(answer)
+}
+
+// Stream is the answer to a GET that goes on, as that of a watch does.
+func (c *Cluster) Stream(ctx context.Context, path string) (io.ReadCloser, error) {
+	return c.open(ctx, http.MethodGet, path, nil)
+}
+
+func (c *Cluster) open(ctx context.Context, method, path string, body any) (io.ReadCloser, error) {
 	var content io.Reader
 	if body != nil {
 		encoded, err := json.Marshal(body)
@@ -34,6 +60,9 @@ func (c *Cluster) Do(ctx context.Context, method, path string, body any) ([]byte
 	}
 	request.Header.Set("Authorization", "Bearer "+c.Token)
 	request.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	}
 	client, err := c.client()
 	if err != nil {
 		return nil, err
@@ -42,12 +71,12 @@ func (c *Cluster) Do(ctx context.Context, method, path string, body any) ([]byte
 	if err != nil {
 		return nil, err
 	}
+	if response.StatusCode < http.StatusBadRequest {
+		return response.Body, nil
+	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode >= http.StatusBadRequest {
-		err = fmt.Errorf("%s %s: %s: %s", method, path, response.Status, bytes.TrimSpace(answer))
-	}
-	return answer, err
+	return nil, errors.Join(err, &StatusError{method, path, response.StatusCode, response.Status, string(bytes.TrimSpace(answer))})
 }
 
 // clients are by the certificate that they trust: connections are kept.

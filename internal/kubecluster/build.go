@@ -40,6 +40,16 @@ var programs = []struct{ name, pkg string }{
 	{kubectl, "k8s.io/kubernetes/cmd/kubectl"},
 }
 
+// Missing names the programs of a control plane that a folder lacks.
+func Missing(bin string) (names []string) {
+	for _, p := range programs {
+		if info, err := os.Stat(filepath.Join(bin, p.name)); err != nil || !info.Mode().IsRegular() {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
 const (
 	stampFile  = "built-of"
 	stagesFile = "stages.yaml"

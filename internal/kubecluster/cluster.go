@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -101,13 +102,31 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	return c, c.save()
 }
 
-// order is that in which the programs start.
+// order is that in which the programs start. Those that were added come last.
 func (c *Cluster) order() []string {
 	order := []string{etcd, apiServer, controllerManager, nodes}
 	if c.Options.Scheduler {
 		order = append(order, scheduler)
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Processes)) {
+		if !slices.Contains(order, name) {
+			order = append(order, name)
+		}
+	}
 	return order
+}
+
+// Add starts another program, which ends with the cluster.
+func (c *Cluster) Add(name, path string, args ...string) error {
+	if c.Processes[name] != nil {
+		return fmt.Errorf("there is a program %q already", name)
+	}
+	p := &Process{Path: path, Args: args, Log: filepath.Join(c.Dir, "log", name+".log")}
+	if err := p.start(c.Dir, c.Options.Tied); err != nil {
+		return err
+	}
+	c.Processes[name] = p
+	return c.save()
 }
 
 func (c *Cluster) commandLines(ports []int) map[string][]string {

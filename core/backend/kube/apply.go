@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -15,18 +16,34 @@ import (
 )
 
 // Apply writes what is decided into the status of each job. Workers make it so.
+//
+// That a job has its devices no longer is written before who has them now: who takes over in between would else find a device in
+// two decisions, and could not know which of them is true.
 func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
-	var decided []*job
+	var moved, started []*job
 	for i := range changes {
 		j := b.job(changes[i].Job)
 		if j == nil {
 			return fmt.Errorf("%v job %d, which was never submitted", changes[i].Action, changes[i].Job)
 		}
-		if b.decide(j, &changes[i]) {
-			decided = append(decided, j)
+		switch decided := b.decide(j, &changes[i]); {
+		case !decided:
+		case changes[i].Action == core.Start:
+			started = append(started, j)
+		case changes[i].Action == core.Move:
+			moved = append(moved, j)
+		default:
+			b.released[j.uid] = j
 		}
 	}
-	return b.writeAll(ctx, decided)
+	released := slices.Collect(maps.Values(b.released))
+	for _, jobs := range [...][]*job{released, moved, started} {
+		if err := b.writeAll(ctx, jobs); err != nil {
+			return err
+		}
+	}
+	clear(b.released)
+	return nil
 }
 
 // decide enters a change into the status that its job is to have, and reports whether there is something to write. A change that
@@ -43,23 +60,37 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 	}
 	next := &trainingjob.Decision{
 		Epoch: b.term.Epoch, Round: int64(c.Round), Run: d.Run, AtSeconds: b.now, Seats: d.Seats, Tuning: d.Tuning, By: c.By, Stop: d.Stop,
+		NextMember: d.NextMember, World: d.World,
 	}
 	switch c.Action {
 	case core.Start, core.Move:
-		next.Run, next.Stop = d.Run+1, false
-		j.seats, _ = gang.Number(nil, b.seatsOf(c.Seats), 0)
+		next.Stop = false
+		stays := c.Action == core.Move && b.resize(j, next, c)
+		if !stays {
+			next.Run, next.World = d.Run+1, 0
+			j.seats, next.NextMember = gang.Number(nil, b.seatsOf(c.Seats), 0)
+			if !b.resizes {
+				next.NextMember = 0 // the API server would drop it
+			}
+		}
 		next.Seats = nil
 		for _, s := range j.seats {
 			next.Seats = append(next.Seats, trainingjob.Seat{Member: s.Member, Node: s.Node, Devices: gang.FormatDevices(s.Devices)})
 		}
 		next.Tuning = tuningTo(c.Tuning)
-		j.started, j.starting = false, false
 		j.account.hold(core.Replicas(c.Seats), b.now)
 		b.hold(j, c.Seats)
-		j.status.State, j.status.Replicas = trainingjob.Starting, core.Replicas(c.Seats)
+		j.status.Replicas = core.Replicas(c.Seats)
+		if stays {
+			break
+		}
+		b.leave(j)
+		j.started, j.starting, j.resizing = false, false, false
+		j.status.State = trainingjob.Starting
 		j.status.SetCondition(trainingjob.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "", j.generation, b.clock.Now())
 		j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, "Starting", "", j.generation, b.clock.Now())
 	case core.Stop:
+		b.leave(j)
 		j.account.preemptions++
 		b.stop(j, next, b.now, trainingjob.Waiting, c.Reason.String(), "")
 		if c.Reason == core.Suspended {
@@ -76,7 +107,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 		j.ended = true
 	}
 	if j.status.Decision = next; c.Action != core.Tune {
-		j.status.Progress = j.account.progress()
+		j.status.Progress = j.account.entry()
 	}
 	j.dirty = true
 	return true
@@ -95,6 +126,7 @@ func (b *Backend) stop(j *job, d *trainingjob.Decision, at float64, state traini
 	j.seats = nil
 	j.account.hold(0, at)
 	b.hold(j, nil)
+	b.released[j.uid] = j
 	j.status.State, j.status.Replicas = state, 0
 	j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, camel(reason), message, j.generation, b.clock.Now())
 	if state.Ended() {

@@ -44,6 +44,8 @@ type Backend struct {
 	life     context.Context // of what goes on beside the rounds
 	identity string
 	driver   *gang.Driver
+	door     *door // nil without a channel for agents
+	resizes  bool  // the definition of TrainingJobs in the cluster has room for what a resize needs
 	book     *gang.Book
 	work     *labour
 	cancel   context.CancelFunc // ends what goes on beside the rounds,
@@ -58,6 +60,7 @@ type Backend struct {
 	nodes    *nodes
 	held     map[core.NodeID]core.DeviceSet
 	holds    map[types.UID][]core.Seat
+	released map[types.UID]*job // jobs that hold nothing any more, which may not be written yet
 	jobs     map[types.UID]*job
 	byID     []*job
 	heldBack []*job
@@ -86,7 +89,7 @@ func open(ctx context.Context, o *Opener, config *rest.Config, identity string) 
 	}
 	b := &Backend{
 		config: o.config, log: o.log, clock: o.clock, clients: all, work: newLabour(), held: map[core.NodeID]core.DeviceSet{},
-		holds: map[types.UID][]core.Seat{}, jobs: map[types.UID]*job{}, known: map[types.UID]*job{}, queued: map[types.UID]bool{}, retryAt: inf,
+		holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{}, jobs: map[types.UID]*job{}, known: map[types.UID]*job{}, queued: map[types.UID]bool{}, retryAt: inf,
 	}
 	b.nodes = newNodes(&b.config, func(id core.NodeID) core.DeviceSet { return b.held[id] })
 	if b.world, err = newWorld(&b.config, all, o.log); err != nil {
@@ -130,6 +133,15 @@ func (b *Backend) lead(ctx context.Context) error {
 		return err
 	}
 	b.book.See(b.world.all())
+	if b.door, err = b.openDoor(); err != nil {
+		return err
+	}
+	if b.door != nil {
+		b.resizes = b.roomForResizes(ctx)
+		if err := b.label(ctx); err != nil {
+			b.log.Warn("this pod is not marked as the one that leads: agents may not find it", "error", err)
+		}
+	}
 	b.labour(b.life, &b.group)
 	return nil
 }
@@ -241,6 +253,8 @@ const gather = 1
 // wakes is when an event calls for a round.
 func wakes(e *core.Event, w core.Wake) float64 {
 	switch {
+	case e.Kind == core.JobProgressed:
+		return inf // told with whatever comes next
 	case (e.Kind == core.JobStarting || e.Kind == core.JobStarted) && w.IntervalSeconds == 0:
 		return e.AtSeconds + gather
 	case w.OnEvents && e.Kind != core.JobStarting && e.Kind != core.JobStarted:
@@ -253,6 +267,9 @@ func wakes(e *core.Event, w core.Wake) float64 {
 // observe tells what happened.
 func (b *Backend) observe(now float64) core.Observation {
 	b.now = now
+	if b.door != nil {
+		b.tellReports(now)
+	}
 	told := b.events
 	b.events = nil
 	slices.SortStableFunc(told, func(x, y core.Event) int {
@@ -309,6 +326,7 @@ func (b *Backend) ObserveRound(r *core.Report) error {
 func (b *Backend) Close() error {
 	b.work.end()
 	b.cancel()
+	b.door.close()
 	b.group.Wait() // nobody writes any more when the next one may lead
 	b.retire()
 	if b.term != nil {

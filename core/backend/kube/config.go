@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"time"
 
@@ -35,6 +36,9 @@ type Config struct {
 	Workers      int           `config:"workers" doc:"how many jobs are written about, or have their pods driven, at the same time" min:"1" max:"256"`
 	QPS          int           `config:"qps" doc:"requests a second" min:"1" max:"100000"`
 	Burst        int           `config:"burst" doc:"requests at once beyond that" min:"1" max:"100000"`
+	AgentAddress string        `config:"agent_address" doc:"host:port at which the agents of jobs reach the scheduler; if left out the service quartet-agent of its namespace, port 9443"`
+	AgentListen  string        `config:"agent_listen" doc:"address that the agents' channel listens at"`
+	AgentTLS     string        `config:"agent_tls" doc:"folder with tls.crt, tls.key and ca.crt of that channel; without ca.crt there is none, and jobs tell nothing"`
 	Lease        time.Duration `config:"lease" doc:"after which another scheduler takes over from one that is silent, in whole seconds" min:"3s" max:"10m"`
 }
 
@@ -59,6 +63,11 @@ func (c Config) Validate() error {
 			problems = append(problems, fmt.Errorf("device_class: %s", problem))
 		}
 	}
+	for _, name := range [...]struct{ path, value string }{{"agent_address", c.AgentAddress}, {"agent_listen", c.AgentListen}} {
+		if _, port, err := net.SplitHostPort(name.value); name.value != "" && (err != nil || port == "") {
+			problems = append(problems, fmt.Errorf("%s: %q is not host:port", name.path, name.value))
+		}
+	}
 	if c.Lease%time.Second != 0 {
 		problems = append(problems, errors.New("lease: must be whole seconds"))
 	}
@@ -75,6 +84,7 @@ func New(clock lead.Clock) core.Factory[backend.Opener] {
 	}, Config{
 		Resource: "nvidia.com/gpu", Accelerator: "nvidia.com/gpu.product", SilentAfter: 40 * time.Second,
 		StartTimeout: 10 * time.Minute, RetryRefused: 15 * time.Second, Workers: 16, QPS: 5000, Burst: 10000, Lease: lead.DefaultLease,
+		AgentListen: ":9443", AgentTLS: "/etc/quartet-agent",
 	}, func(c Config, s core.Settings) (backend.Opener, error) {
 		c.Namespace = cmp.Or(c.Namespace, os.Getenv("POD_NAMESPACE"), "quartet")
 		return &Opener{config: c, log: s.Log, clock: clock}, nil

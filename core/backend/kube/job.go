@@ -34,7 +34,9 @@ type job struct {
 	starting   bool // it was told that they do not yet
 	refusals   int
 	heldUntil  float64 // a refused job is held back until then, in seconds of the run; 0 for none
+	resizing   bool    // members join or leave a run that goes on
 	account    account
+	said       said
 
 	writing sync.Mutex // one at a time writes the status
 
@@ -44,6 +46,7 @@ type job struct {
 	dirty    bool                     // it is not written
 	deleted  bool
 	template corev1.PodTemplateSpec
+	agent    gang.Agent
 	seats    []gang.Seat
 	state    gang.State // of the decision with stateOf
 	stateOf  decisionID
@@ -59,6 +62,7 @@ type account struct {
 	asOf                                       float64
 	held                                       int
 	restarts, preemptions                      int
+	progress
 }
 
 // settle brings the account up to a moment.
@@ -125,7 +129,7 @@ func (j *job) gang(startTimeout time.Duration) gang.Job {
 		Owner: metav1.OwnerReference{
 			APIVersion: trainingjob.GroupVersion().String(), Kind: trainingjob.Kind, Name: j.name, UID: j.uid, Controller: &yes, BlockOwnerDeletion: &yes,
 		},
-		Keep: j.status.State.Ended() && !j.deleted,
+		Keep: j.status.State.Ended() && !j.deleted, Agent: j.agent,
 	}
 	if s := j.object.Spec.GraceSeconds; s != nil {
 		g.Grace = time.Duration(*s) * time.Second
@@ -157,6 +161,7 @@ func known(s *trainingjob.Status, now float64) account {
 	a := account{firstStart: math.NaN(), asOf: now}
 	if p := s.Progress; p != nil {
 		a.executed, a.attained, a.restarts, a.preemptions = max(p.ExecutedSeconds, 0), max(p.AttainedSeconds, 0), max(p.Restarts, 0), max(p.Preemptions, 0)
+		a.progress = progress{done: max(p.Done, 0), rate: max(p.Rate, 0), from: min(max(p.FromSeconds, 0), now), kept: max(p.Checkpoint, 0)}
 		if p.FirstStartSeconds != nil {
 			a.firstStart = min(max(*p.FirstStartSeconds, 0), now)
 		}
@@ -179,9 +184,12 @@ func known(s *trainingjob.Status, now float64) account {
 	return a
 }
 
-// progress is the account as the status keeps it.
-func (a *account) progress() *trainingjob.Progress {
-	p := &trainingjob.Progress{ExecutedSeconds: a.executed, AttainedSeconds: a.attained, Restarts: a.restarts, Preemptions: a.preemptions}
+// entry is the account as the status keeps it.
+func (a *account) entry() *trainingjob.Progress {
+	p := &trainingjob.Progress{
+		ExecutedSeconds: a.executed, AttainedSeconds: a.attained, Restarts: a.restarts, Preemptions: a.preemptions,
+		Done: a.done, Rate: a.rate, FromSeconds: a.from, Checkpoint: a.kept,
+	}
 	if !math.IsNaN(a.firstStart) {
 		p.FirstStartSeconds = &a.firstStart
 	}

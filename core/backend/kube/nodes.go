@@ -26,6 +26,8 @@ type node struct {
 	health   core.Health
 	unusable core.DeviceSet
 	missing  core.DeviceSet // of these, devices that are not there any more; none are known where devices have no names
+
+	accelerator string
 }
 
 // nodes are the nodes, as the pipeline was told of them.
@@ -112,13 +114,16 @@ func (n *nodes) remove(t *node, now float64) core.Event {
 }
 
 func (n *nodes) add(object *corev1.Node, has offer, health core.Health, now float64) core.Event {
-	t := &node{id: core.NodeID(len(n.told)), uid: object.UID, name: object.Name, devices: has.devices, health: health}
+	t := &node{
+		id: core.NodeID(len(n.told)), uid: object.UID, name: object.Name, devices: has.devices, health: health,
+		accelerator: cmp.Or(has.accelerator, acceleratorOf(object, n.config.Accelerator)),
+	}
 	t.unusable = n.unusable(t, has)
 	n.told = append(n.told, t)
 	n.byUID[t.uid], n.byName[t.name] = t, t
 	cpus, memory := object.Status.Allocatable.Cpu(), object.Status.Allocatable.Memory()
 	return core.Event{Kind: core.NodeAdded, AtSeconds: now, Node: t.id, Added: &core.AddedNode{
-		Name: t.name, Accelerator: cmp.Or(has.accelerator, acceleratorOf(object, n.config.Accelerator)), Devices: t.devices, CPUs: cpus.AsApproximateFloat64(),
+		Name: t.name, Accelerator: t.accelerator, Devices: t.devices, CPUs: cpus.AsApproximateFloat64(),
 		MemoryGB: memory.AsApproximateFloat64() / (1 << 30), Rack: object.Labels[corev1.LabelTopologyZone], Health: health, Unusable: t.unusable,
 	}}
 }
@@ -147,6 +152,11 @@ func devicesOf(n *corev1.Node, resource string) int {
 
 func acceleratorOf(n *corev1.Node, label string) string {
 	return cmp.Or(n.Labels[label], n.Labels[acceleratorLabel], someAccelerator)
+}
+
+// severalTypes reports whether there ever were devices of more than one type.
+func (n *nodes) severalTypes() bool {
+	return len(n.told) > 0 && slices.ContainsFunc(n.told, func(t *node) bool { return t.accelerator != n.told[0].accelerator })
 }
 
 // healthOf is what policies make of a node. One that is not ready any more is taken for ready for a while, since its pods run on.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -32,6 +33,7 @@ import (
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 	"github.com/quartet-sched/quartet/internal/kubecluster"
+	"github.com/quartet-sched/quartet/internal/kubecluster/kubetest"
 )
 
 // realClock is the clock of this machine.
@@ -49,6 +51,8 @@ var plane struct {
 }
 
 func TestMain(m *testing.M) {
+	scheduleIfAsked()
+	flag.Parse()
 	code := m.Run()
 	if plane.cluster != nil {
 		if err := plane.cluster.Stop(); err != nil {
@@ -62,17 +66,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func programs(t testing.TB) string {
-	bin := os.Getenv("QUARTET_CONTROLPLANE")
-	if bin == "" {
-		t.Skip("QUARTET_CONTROLPLANE is not set: make kube-test builds the programs and sets it")
-	}
-	return bin
-}
-
 // shared is the control plane of all tests.
 func shared(t testing.TB) *kubecluster.Cluster {
-	bin := programs(t)
+	bin := kubetest.Programs(t)
 	plane.Do(func() {
 		if plane.dir, plane.err = os.MkdirTemp("", "quartet-kube-"); plane.err != nil {
 			return
@@ -87,15 +83,10 @@ func shared(t testing.TB) *kubecluster.Cluster {
 
 // own is a control plane of one test, which does it harm.
 func own(t testing.TB) *kubecluster.Cluster {
-	c, err := start(t.Context(), programs(t), filepath.Join(t.TempDir(), "kube"))
-	if err != nil {
+	c := kubetest.Start(t, kubecluster.Options{})
+	if err := define(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
 	return c
 }
 
@@ -105,6 +96,14 @@ func start(ctx context.Context, bin, dir string) (*kubecluster.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := define(ctx, c); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// define has TrainingJobs served.
+func define(ctx context.Context, c *kubecluster.Cluster) error {
 	definition, err := yaml.YAMLToJSON(trainingjob.Definition())
 	if err == nil {
 		_, err = c.Do(ctx, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", json.RawMessage(definition))
@@ -114,11 +113,11 @@ func start(ctx context.Context, bin, dir string) (*kubecluster.Cluster, error) {
 			break
 		}
 		if _, err := c.Do(ctx, "GET", "/apis/quartet.sched/v1alpha1/trainingjobs", nil); err == nil {
-			return c, nil
+			return nil
 		}
 		time.Sleep(look)
 	}
-	return nil, errors.Join(err, errors.New("TrainingJobs are not served"), c.Stop())
+	return errors.Join(err, errors.New("TrainingJobs are not served"))
 }
 
 // A test looks so often for what must come.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -257,5 +258,65 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 		return g.RoundTripper.RoundTrip(r)
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
+	}
+}
+
+// holdBack holds back what is written about the status of one job, from when it is told to.
+type holdBack struct {
+	*line
+	path string
+	on   atomic.Bool
+	held chan struct{} // gets an item for each
+}
+
+func (h *holdBack) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, h.path) && h.on.Load() {
+		select {
+		case h.held <- struct{}{}:
+		default:
+		}
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return h.line.RoundTrip(r)
+}
+
+// A job gets the devices of one that has ended. The scheduler is killed before it could write that end: whoever takes over finds no
+// device with both, and starts nothing again.
+func TestTakeoverBetweenTwoDecisions(t *testing.T) {
+	r := newRig(t, shared(t))
+	r.witness()
+	h := &holdBack{line: &line{cut: make(chan struct{})}, path: "/trainingjobs/first/status", held: make(chan struct{}, 1)}
+	s := r.schedule(func(rt http.RoundTripper) http.RoundTripper {
+		h.line.RoundTripper = rt
+		return h
+	})
+	s.hears("node_added b")
+	r.submit("first", asked{replicas: 4})
+	s.hears("job_started first")
+	r.becomes("first", trainingjob.Running)
+	r.submit("second", asked{replicas: 4})
+	r.becomes("second", trainingjob.Waiting)
+	h.on.Store(true)
+	for _, p := range r.podsOf("first") {
+		r.patch(&p, `{"status":{"phase":"Succeeded"}}`, "status")
+	}
+	<-h.held
+	for range 50 { // long enough to decide, and to write what does not wait
+		if job := r.job("second"); job.Status.Decision != nil {
+			break
+		}
+		time.Sleep(look)
+	}
+	h.sever()
+	_ = s.stop()
+	r.bury()
+	next := r.schedule(nil)
+	next.hears("job_finished first")
+	next.hears("job_started second")
+	for name, state := range map[string]trainingjob.State{"first": trainingjob.Completed, "second": trainingjob.Running} {
+		if job := r.becomes(name, state); job.Status.Decision.Run != 1 {
+			t.Errorf("job %s is in run %d: %+v", name, job.Status.Decision.Run, job.Status.Decision)
+		}
 	}
 }

@@ -26,6 +26,7 @@ func (b *Backend) look(now float64) {
 	}
 	b.lastLook, b.recount = now, false
 	b.meet(now, changes.jobs)
+	b.listen(now)
 	for _, uid := range changes.driven {
 		if j := b.jobs[uid]; j != nil && !j.ended {
 			b.judge(j, now)
@@ -90,6 +91,9 @@ func idOf(t *trainingjob.TrainingJob) int64 {
 // deleted.
 func (b *Backend) welcome(object *trainingjob.TrainingJob, now float64) {
 	j := newJob(object)
+	if b.door != nil {
+		j.agent = b.door.agent
+	}
 	b.jobs[j.uid] = j
 	b.meetJob(j, now)
 	b.mutex.Lock()
@@ -137,7 +141,7 @@ func (b *Backend) meetJob(j *job, now float64) {
 	e := core.Event{Kind: core.JobSubmitted, AtSeconds: now, Job: id, Spec: &spec, StepsLeft: math.NaN()}
 	if object.Status.Decision != nil {
 		e.Held = b.heldBy(j, now)
-		e.FromSeconds = now
+		e.Progress, e.Rate, e.FromSeconds = j.account.done, j.account.rate, now
 	}
 	b.tell(e)
 }
@@ -156,13 +160,14 @@ func (b *Backend) refuse(j *job, faults core.Diagnostics) {
 // that it holds nothing.
 func (b *Backend) heldBy(j *job, now float64) *core.Held {
 	j.account = known(&j.status, now)
+	j.account.advance(now, j.spec.TotalWork)
 	d := j.decision()
 	h := &core.Held{
 		FirstStart: j.account.firstStart, LastChange: j.account.lastChange, Executed: j.account.executed, Attained: j.account.attained,
 		Restarts: j.account.restarts, Preemptions: j.account.preemptions, Tuning: tuningFrom(d.Tuning),
 	}
 	if d.Stop || len(d.Seats) == 0 {
-		j.account.held = 0
+		j.account.held, j.account.rate = 0, 0
 		return h
 	}
 	j.mutex.Lock()
@@ -175,7 +180,7 @@ func (b *Backend) heldBy(j *job, now float64) *core.Held {
 		next := *d
 		b.own(&next)
 		b.stop(j, &next, now, trainingjob.Waiting, "takeover", "what it ran on is not there any more")
-		j.status.Decision, j.status.Progress, j.dirty = &next, j.account.progress(), true
+		j.status.Decision, j.status.Progress, j.dirty = &next, j.account.entry(), true
 		return h
 	}
 	b.hold(j, h.Seats)
@@ -187,11 +192,18 @@ func (b *Backend) seatsOn(seats []gang.Seat) []core.Seat {
 	var list []core.Seat
 	for _, s := range seats {
 		n := b.nodes.byName[s.Node]
-		if n == nil || s.Devices == 0 || s.Devices&^core.FirstDevices(n.devices) != 0 ||
-			slices.ContainsFunc(list, func(o core.Seat) bool { return o.Node == n.id && o.Devices&s.Devices != 0 }) {
+		if n == nil || s.Devices == 0 || s.Devices&^core.FirstDevices(n.devices) != 0 {
 			return nil
 		}
-		list = append(list, core.Seat{Node: n.id, Devices: s.Devices})
+		i := slices.IndexFunc(list, func(o core.Seat) bool { return o.Node == n.id })
+		switch {
+		case i < 0:
+			list = append(list, core.Seat{Node: n.id, Devices: s.Devices})
+		case list[i].Devices&s.Devices != 0:
+			return nil
+		default:
+			list[i].Devices |= s.Devices // members of a run that was resized
+		}
 	}
 	return list
 }
@@ -307,6 +319,11 @@ func (b *Backend) judge(j *job, now float64) {
 			j.started, j.starting, j.refusals = true, false, 0
 			b.tell(core.Event{Kind: core.JobStarted, AtSeconds: now, Job: j.id, StepsLeft: math.NaN()})
 			b.note(j, trainingjob.Running, metav1.ConditionTrue, "Running", fmt.Sprintf("all %d pods run", len(state.Members)))
+			j.resizing = true // who was there before the scheduler may not know the others
+		}
+		if j.resizing {
+			j.resizing = false
+			b.introduce(j)
 		}
 	case gang.Completed:
 		b.finish(j, now, core.JobFinished, trainingjob.Completed, "all pods succeeded", core.CauseUnknown)
@@ -322,6 +339,9 @@ func (b *Backend) judge(j *job, now float64) {
 		b.lose(j, now, core.CauseRefused, state.Reason, state.Message)
 		b.holdBack(j, now)
 	default:
+		if j.resizing && j.started {
+			return // those that stay go on
+		}
 		if !j.starting {
 			j.starting = true
 			b.tell(core.Event{Kind: core.JobStarting, AtSeconds: now, Job: j.id, Message: waitsFor(&state), StepsLeft: math.NaN()})
@@ -385,15 +405,19 @@ func (b *Backend) note(j *job, state trainingjob.State, running metav1.Condition
 // finish ends a job.
 func (b *Backend) finish(j *job, now float64, kind core.EventKind, state trainingjob.State, message string, cause core.Cause) {
 	j.ended = true
-	b.tell(core.Event{Kind: kind, AtSeconds: now, Job: j.id, Message: message, Cause: cause, StepsLeft: math.NaN()})
+	b.tell(core.Event{
+		Kind: kind, AtSeconds: now, Job: j.id, Message: message, Cause: cause, StepsLeft: math.NaN(), Progress: j.account.at(now, j.spec.TotalWork),
+	})
 	b.end(j, now, state, string(state), message)
 }
 
 // lose tells that a job lost its devices, and decides that it has none: its pods that are left go.
 func (b *Backend) lose(j *job, now float64, cause core.Cause, reason, message string) {
 	j.losing = true
+	j.account.lose(now)
 	b.tell(core.Event{
 		Kind: core.JobInterrupted, AtSeconds: now, Job: j.id, Cause: cause, Message: message, StepsLeft: math.NaN(), FromSeconds: now,
+		Progress: j.account.done,
 	})
 	b.end(j, now, trainingjob.Waiting, reason, message)
 }
@@ -405,7 +429,7 @@ func (b *Backend) end(j *job, now float64, state trainingjob.State, reason, mess
 	next := *j.decision()
 	b.own(&next)
 	b.stop(j, &next, now, state, reason, message)
-	j.status.Decision, j.status.Progress, j.dirty = &next, j.account.progress(), true
+	j.status.Decision, j.status.Progress, j.dirty = &next, j.account.entry(), true
 	b.work.write(j.uid)
 	b.work.add(j.uid)
 }

@@ -43,7 +43,7 @@ func TestOlder(t *testing.T) {
 func TestAccountOverATakeover(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now, a := 0.0, account{firstStart: math.NaN()}
-		status := &trainingjob.Status{Decision: &trainingjob.Decision{Stop: true}, Progress: a.progress()}
+		status := &trainingjob.Status{Decision: &trainingjob.Decision{Stop: true}, Progress: a.entry()}
 		for range rapid.IntRange(0, 10).Draw(t, "changes") {
 			now += float64(rapid.IntRange(0, 100).Draw(t, "after"))
 			devices := rapid.IntRange(0, 3).Draw(t, "devices")
@@ -52,12 +52,12 @@ func TestAccountOverATakeover(t *testing.T) {
 			for i := range devices {
 				status.Decision.Seats = append(status.Decision.Seats, trainingjob.Seat{Member: i, Node: "a", Devices: string(rune('0' + i))})
 			}
-			status.Progress = a.progress()
+			status.Progress = a.entry()
 		}
 		now += float64(rapid.IntRange(0, 100).Draw(t, "after"))
 		got := known(status, now)
 		a.settle(now)
-		if diff := cmp.Diff(a, got, cmp.AllowUnexported(account{}), cmp.Comparer(func(x, y float64) bool { return x == y || x != x && y != y })); diff != "" {
+		if diff := cmp.Diff(a, got, cmp.AllowUnexported(account{}, progress{}), cmp.Comparer(func(x, y float64) bool { return x == y || x != x && y != y })); diff != "" {
 			t.Fatalf("(-before +after):\n%s", diff)
 		}
 	})

@@ -130,11 +130,16 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 	j.mutex.Lock()
 	decided, id := j.gang(b.config.StartTimeout), j.decisionID()
 	ready := j.written() || j.deleted
+	tuning := tuningFrom(j.decision().Tuning)
 	j.mutex.Unlock()
 	if !ready {
 		return nil // it is driven once what is decided outlives us
 	}
-	state, err := b.driver.Drive(ctx, decided, b.lookAt(&decided))
+	seen := b.lookAt(&decided)
+	if err := b.door.follow(&decided, tuning, seen.Pods); err != nil {
+		b.log.Warn("a job could not be told what is decided", "job", decided.Namespace+"/"+decided.Name, "error", err)
+	}
+	state, err := b.driver.Drive(ctx, decided, seen)
 	j.mutex.Lock()
 	changed := state.Phase != "" && (!j.seen || j.stateOf != id || !alike(&j.state, &state))
 	if state.Phase != "" { // or nothing is known but that something went wrong
@@ -151,6 +156,7 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 	if over && err == nil {
 		delete(b.known, uid)
 		b.driver.Forget(uid)
+		b.door.forget(uid)
 	}
 	b.mutex.Unlock()
 	if changed {

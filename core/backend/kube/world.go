@@ -368,6 +368,16 @@ func (w *world) podsOf(uid types.UID) []*corev1.Pod {
 	return list
 }
 
+// podOf is a pod by its name; nil for one that is not known.
+func (w *world) podOf(namespace, name string) *corev1.Pod {
+	object, there, err := w.pods.GetStore().GetByKey(namespace + "/" + name)
+	if err != nil || !there {
+		return nil
+	}
+	p, _ := object.(*corev1.Pod)
+	return p
+}
+
 // hasService reports whether the members of a job can find each other by name.
 func (w *world) hasService(uid types.UID) bool {
 	objects, err := w.services.GetIndexer().ByIndex(jobIndex, string(uid))

@@ -79,7 +79,7 @@ func TestRoundsOfAnotherTerm(t *testing.T) {
 		n.told = []*node{{name: "a", devices: 4}}
 		b := &Backend{
 			term: &lead.Term{Epoch: 4}, clock: realClock{}, work: newLabour(), held: map[core.NodeID]core.DeviceSet{},
-			holds: map[types.UID][]core.Seat{}, nodes: n, now: 10,
+			holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{}, nodes: n, now: 10,
 		}
 		j := newJob(&trainingjob.TrainingJob{ObjectMeta: metav1.ObjectMeta{UID: "x"}, Status: trainingjob.Status{
 			Decision: &trainingjob.Decision{Epoch: 3, Round: 500, Run: 2, Seats: []trainingjob.Seat{{Node: "a", Devices: "0"}}},

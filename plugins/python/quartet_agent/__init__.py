@@ -15,8 +15,9 @@
     agent.done()
     agent.close()
 
-Without a scheduler it does nothing. Nothing but close waits: of what could not be said yet the latest of each kind is
-kept, and what was last said is repeated when the scheduler restarts.
+After told.world the replicas form anew with those that are there now. Without a scheduler it does nothing. Nothing but
+close waits: of what could not be said yet the latest of each kind is kept, and what was last said is repeated when the
+scheduler restarts.
 """
 
 from __future__ import annotations
@@ -24,21 +25,27 @@ from __future__ import annotations
 import json
 import math
 import os
+import random
+import re
 import select
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-__all__ = ["STOPPED", "Agent", "Environment", "Told", "Tuning"]
+__all__ = ["STOPPED", "Agent", "Environment", "Told", "Tuning", "World"]
 
 PROTOCOL = 1
 MAX_LINE = 64 << 10  # bytes, the end included
 STOPPED = 75  # exit code of a job that can go on later
 
+MAX_TOKEN = 16 << 10  # bytes
+
 _FIRST_WAIT, _LONG_WAIT, _FLUSH_LIMIT = 0.05, 5.0, 1.0  # seconds
+_DIAL_LIMIT, _PROBE_AFTER, _PROBES = 10.0, 5, 3  # seconds, for a scheduler on another machine
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,9 @@ class Environment:
     nodes: int = 1
     rendezvous: str = ""
     checkpoint: str = ""
-    agent: str = ""
+    agent: str = ""  # path of a socket, or tls://HOST:PORT
+    agent_ca: str = ""  # PEM text; with TLS only
+    agent_token: str = ""  # file; with TLS only
 
     @classmethod
     def read(cls, variables: Mapping[str, str] = os.environ) -> Environment:
@@ -67,13 +76,23 @@ class Environment:
             problems.append(f"QUARTET_{name}: {text!r} is not a whole number from {least} to {most}")
             return absent
 
-        texts = {name: variables.get("QUARTET_" + name.upper(), "") for name in ("job", "rendezvous", "checkpoint", "agent")}
+        texts = {name: variables.get("QUARTET_" + name.upper(), "") for name in
+                 ("job", "rendezvous", "checkpoint", "agent", "agent_ca", "agent_token")}
         replicas = number("REPLICAS", 1, 1, 1_000_000)
         rank, nodes = number("RANK", 0, 0, replicas - 1), number("NODES", 1, 1, replicas)
-        if replicas > 1 and not texts["rendezvous"]:
+        remote = _is_address(texts["agent"])
+        if replicas > 1 and not texts["rendezvous"] and not remote:  # those on several machines find each other by address
             problems.append(f"QUARTET_RENDEZVOUS: is not set, but there are {replicas} replicas")
         if texts["agent"] and not texts["job"]:
             problems.append("QUARTET_JOB: is not set, but QUARTET_AGENT is")
+        if remote:
+            for name, check in (("agent", _address), ("agent_ca", _context), ("agent_token", _token)):
+                try:
+                    if not texts[name]:
+                        raise ValueError("is not set, but QUARTET_AGENT is an address")
+                    check(texts[name])
+                except (OSError, ValueError) as wrong:
+                    problems.append(f"QUARTET_{name.upper()}: {wrong}")
         if problems:
             raise ValueError("\n".join(problems))
         return cls(rank=rank, replicas=replicas, nodes=nodes, **texts)
@@ -90,6 +109,17 @@ class Tuning:
 
 
 @dataclass(frozen=True)
+class World:
+    """Who the replicas are after some joined or left while the job runs. Those that stay form anew at the end of a step."""
+
+    generation: int = 0  # of a run: the larger one holds
+    rank: int = 0  # of the first replica of this process or pod
+    replicas: int = 1
+    nodes: int = 1
+    address: str = ""  # host where all find each other
+
+
+@dataclass(frozen=True)
 class Told:
     """What the job was told since it last asked."""
 
@@ -97,6 +127,7 @@ class Told:
     checkpoint: bool = False
     stop: bool = False
     grace_seconds: float = 0.0
+    world: Optional[World] = None
 
 
 class Agent:
@@ -171,28 +202,55 @@ class Agent:
         while True:
             heard, error = False, None
             try:
-                with socket.socket(socket.AF_UNIX) as connection:
-                    connection.settimeout(_LONG_WAIT)
-                    connection.connect(self.environment.agent)
-                    heard = self._talk(connection)
+                hello = self._hello()
+                with self._connect() as connection:
+                    heard = self._talk(connection, hello)
                     return
             except _Ended as end:
                 heard, error = end.heard, str(end)
-            except OSError as failed:
+            except (OSError, ValueError) as failed:  # no TLS without a certificate and a token that make sense
                 error = str(failed)
             self.error = error
             if last:
                 return
             wait = _FIRST_WAIT if heard else min(2 * wait, _LONG_WAIT)
-            deadline = time.monotonic() + wait
+            pause = wait
+            if _is_address(self.environment.agent):
+                pause *= random.uniform(0.5, 1)  # many lose the same scheduler at once
+            deadline = time.monotonic() + pause
             while not self._closing and (left := deadline - time.monotonic()) > 0:
                 if select.select([self._wake], [], [], left)[0]:
                     self._wake.recv(4096)
             last = self._closing
 
-    def _talk(self, connection: socket.socket) -> bool:
+    def _hello(self) -> dict[str, Any]:
+        hello: dict[str, Any] = {"protocol": PROTOCOL, "job": self.environment.job, "rank": self.environment.rank}
+        if _is_address(self.environment.agent):
+            hello["token"] = _token(self.environment.agent_token)
+        return hello
+
+    def _connect(self) -> socket.socket:
+        if not _is_address(self.environment.agent):
+            connection = socket.socket(socket.AF_UNIX)
+            try:
+                connection.settimeout(_LONG_WAIT)
+                connection.connect(self.environment.agent)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+        host, port = _address(self.environment.agent)
+        context = _context(self.environment.agent_ca)
+        connection = socket.create_connection((host, port), _DIAL_LIMIT)
+        try:
+            _notice(connection)
+            return context.wrap_socket(connection, server_hostname=host)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _talk(self, connection: socket.socket, hello: dict[str, Any]) -> bool:
         """Talks until the agent is closed and all is said; _Ended or OSError when the connection ends before."""
-        hello = {"protocol": PROTOCOL, "job": self.environment.job, "rank": self.environment.rank}
         with self._lock:
             self._say = {"hello": hello, **self._said, **self._say}
         read, heard = b"", False
@@ -210,12 +268,19 @@ class Agent:
                 else:
                     continue
             elif closing:
+                _end_writing(connection)
                 return heard
             ready, _, _ = select.select([connection, self._wake], [], [])
             if self._wake in ready:
                 self._wake.recv(4096)
             if connection in ready:
-                chunk = connection.recv(MAX_LINE)
+                connection.settimeout(0)  # with TLS there may be something to read, and nothing that was said
+                try:
+                    chunk = connection.recv(MAX_LINE)
+                    while isinstance(connection, ssl.SSLSocket) and connection.pending():
+                        chunk += connection.recv(connection.pending())
+                except (ssl.SSLWantReadError, BlockingIOError):
+                    continue
                 if not chunk:
                     raise _Ended("the scheduler ended the connection", heard)
                 *lines, read = (read + chunk).split(b"\n")
@@ -229,13 +294,18 @@ class Agent:
         try:
             line = json.loads(text)
             refused = line.get("refused")
-            tuning, stop = line.get("tuning"), line.get("stop")
+            tuning, stop, world, of_world = line.get("tuning"), line.get("stop"), line.get("world"), None
             new = None
             if tuning is not None:
                 new = Tuning(
                     int(tuning.get("batch_per_device", 0)), int(tuning.get("accumulation_steps", 0)),
                     float(tuning.get("learning_rate_factor", 0)), [int(b) for b in tuning.get("batch_by_replica") or ()],
                 )
+            if world is not None:
+                generation, rank, replicas, nodes = (int(world.get(k, 0)) for k in ("generation", "rank", "replicas", "nodes"))
+                of_world = World(generation, rank, replicas, nodes, str(world.get("address", "")))
+                if not 0 <= of_world.rank < of_world.replicas or not 1 <= of_world.nodes <= of_world.replicas:
+                    raise ValueError(f"{of_world} makes no sense")
             grace = float(stop.get("grace_seconds", 0)) if stop is not None else 0.0
             message = str(refused["message"]) if refused else ""
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as wrong:
@@ -247,6 +317,7 @@ class Agent:
             self._told = Told(
                 tuning=new or before.tuning, checkpoint=before.checkpoint or line.get("checkpoint") is not None,
                 stop=before.stop or stop is not None, grace_seconds=grace if stop is not None else before.grace_seconds,
+                world=of_world or before.world,
             )
 
 
@@ -254,3 +325,63 @@ class _Ended(Exception):
     def __init__(self, why: str, heard: bool) -> None:
         super().__init__(why)
         self.heard = heard
+
+
+def _is_address(agent: str) -> bool:
+    name, found, _ = agent.partition("://")
+    return bool(found) and "/" not in name
+
+
+def _address(agent: str) -> tuple[str, int]:
+    """The host and the port of tls://HOST:PORT."""
+    scheme = agent.partition("://")[0]
+    if scheme != "tls":
+        raise ValueError(f"{agent!r}: there is no scheme {scheme!r}, only tls")
+    parts = re.fullmatch(r"tls://(\[[^]/]+\]|[^:/]+):([0-9]{1,5})", agent)
+    if not parts or not 0 < int(parts[2]) < 1 << 16:
+        raise ValueError(f"{agent!r} is not tls://HOST:PORT")
+    return parts[1].strip("[]"), int(parts[2])
+
+
+def _context(ca: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which checks the name of the server
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    try:
+        context.load_verify_locations(cadata=ca)
+    except (ValueError, ssl.SSLError):
+        raise ValueError("holds no certificate in PEM") from None
+    return context
+
+
+def _token(path: str) -> str:
+    """The token of a file. It is read at each connect: it is written anew before it expires."""
+    with open(path, "rb") as file:
+        token = file.read(2 * MAX_TOKEN).strip()
+    if not 0 < len(token) <= MAX_TOKEN:
+        raise ValueError(f"read token: {path!r} has {len(token)} bytes, must have from 1 to {MAX_TOKEN}")
+    if not re.fullmatch(rb"[A-Za-z0-9._~+/=-]+", token):  # RFC 6750, section 2.1
+        raise ValueError(f"read token: {path!r} holds something else than a token")
+    return token.decode()
+
+
+def _notice(connection: socket.socket) -> None:
+    """Lets a connection fail when the machine at its other end is gone. Systems that cannot say so notice it later."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", _PROBE_AFTER), ("TCP_KEEPINTVL", _PROBE_AFTER), ("TCP_KEEPCNT", _PROBES),
+                        ("TCP_USER_TIMEOUT", 1000 * _PROBE_AFTER * (1 + _PROBES))):
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _end_writing(connection: socket.socket) -> None:
+    """Waits until the other side has read everything. To close TCP at once could take from it what it has not read yet."""
+    if not isinstance(connection, ssl.SSLSocket):
+        return
+    deadline = time.monotonic() + _FLUSH_LIMIT
+    try:
+        connection.shutdown(socket.SHUT_WR)  # from here on it is a plain socket, of which nothing is wanted but its end
+        connection.settimeout(_FLUSH_LIMIT)
+        while connection.recv(MAX_LINE) and time.monotonic() < deadline:
+            pass
+    except OSError:  # it is gone
+        pass

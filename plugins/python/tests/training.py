@@ -11,8 +11,9 @@ while True:
     progress += 1
     told = agent.poll()
     batch = told.tuning.batch_per_device if told.tuning else 0
-    if batch:
-        agent.report(batch_per_device=batch, step_seconds=0.001, gradient_square=2, gradient_variance=3, progress=progress)
+    if batch and told.world:
+        agent.report(replicas=told.world.replicas, nodes=told.world.nodes, batch_per_device=batch, step_seconds=0.001,
+                     gradient_square=2, gradient_variance=3, progress=progress)
     if told.stop:
         agent.checkpointed(progress)
         agent.close()

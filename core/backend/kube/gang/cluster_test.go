@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +22,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/internal/kubecluster"
+	"github.com/quartet-sched/quartet/internal/kubecluster/kubetest"
 )
 
 // counter counts writes by what they do.
@@ -55,19 +54,7 @@ type live struct {
 }
 
 func startCluster(t *testing.T) *kubecluster.Cluster {
-	bin := os.Getenv("QUARTET_CONTROLPLANE")
-	if bin == "" {
-		t.Skip("QUARTET_CONTROLPLANE is not set: make kube-test builds the programs and sets it")
-	}
-	c, err := kubecluster.Start(t.Context(), kubecluster.Options{Bin: bin, Dir: filepath.Join(t.TempDir(), "kube"), Tied: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := kubetest.Start(t, kubecluster.Options{})
 	return c
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/agent"
 )
 
 // What members carry.
@@ -52,7 +53,7 @@ type Job struct {
 	DevicesPerReplica int           // 0 stands for 1
 	Grace             time.Duration // to stop, in whole seconds
 	StartTimeout      time.Duration // from when a member is first seen bound until it runs, noticed when it is driven; 0 for none
-	Agent             string        // address for the job; empty for none
+	Agent             Agent         // whom the job may speak to
 	// Keep leaves pods where they are that ended by themselves, for their logs. They go with the object of the job.
 	Keep bool
 }
@@ -71,6 +72,51 @@ func Number(before, now []Seat, next int) ([]Seat, int) {
 		next++
 	}
 	return numbered, next
+}
+
+// Agent is how a member reaches the scheduler. The zero value is for none.
+type Agent struct {
+	Address string // such as tls://quartet-agent.quartet.svc:9443
+	CA      string // certificates, as PEM, of which one signed that of the scheduler
+}
+
+// Resize gives a run other seats in which members stay: those of before whose devices are among those of now. They come first, in
+// their order, and what is left of a node becomes a member of its own, with a number from next on. It returns the number to go on
+// with. No seats: none can stay.
+func Resize(before, now []Seat, next int) ([]Seat, int) {
+	var stay, join []Seat
+	left := slices.Clone(now)
+	for _, b := range before {
+		i := slices.IndexFunc(left, func(s Seat) bool { return s.Node == b.Node && b.Devices&^s.Devices == 0 })
+		if i < 0 {
+			continue
+		}
+		left[i].Devices &^= b.Devices
+		stay = append(stay, b)
+	}
+	if len(stay) == 0 {
+		return nil, next
+	}
+	for _, s := range left {
+		if s.Devices != 0 {
+			s.Member = next
+			next++
+			join = append(join, s)
+		}
+	}
+	return append(stay, join...), next
+}
+
+// Pod is the name of a member's pod.
+func (j *Job) Pod(member int) string { return j.name(member) }
+
+// Seated reports whether a pod has a seat.
+func (j *Job) Seated(pod *corev1.Pod) bool { return j.seat(pod) >= 0 }
+
+// World is what the member of a seat is told when others joined or left.
+func (j *Job) World(seat int, generation int64) agent.World {
+	first, _ := j.replicas(seat)
+	return agent.World{Generation: generation, Rank: first, Replicas: j.total(), Nodes: j.nodes(), Address: j.master()}
 }
 
 // name is the name of a member. It holds a part of the UID, since a job may be deleted and another one get its name.

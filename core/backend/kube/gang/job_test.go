@@ -1,6 +1,8 @@
 package gang
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/agent"
 )
 
 func TestDevices(t *testing.T) {
@@ -94,7 +97,7 @@ func TestNewPod(t *testing.T) {
 	j := &Job{
 		Namespace: "team", Name: "train", UID: "u", Run: 7, Round: 12, Epoch: 3, DevicesPerReplica: 2, Grace: 1500 * time.Millisecond,
 		Seats: []Seat{{Member: 5, Node: "n1", Devices: 0b1111}, {Member: 2, Node: "n2", Devices: 0b110000}, {Member: 6, Node: "n2", Devices: 0b11}},
-		Agent: "tls://agent:9443",
+		Agent: Agent{Address: "tls://agent:9443", CA: "-----"},
 	}
 	j.Template.Labels, j.Template.Annotations = map[string]string{"team": "x", RunLabel: "1"}, map[string]string{"note": "y"}
 	j.Template.Spec = corev1.PodSpec{
@@ -105,7 +108,7 @@ func TestNewPod(t *testing.T) {
 		Containers: []corev1.Container{{
 			Name: "main", SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no},
 			Env: env("PET_NNODES", "2:4", "QUARTET_RANK", "0", "QUARTET_CHECKPOINT", "/data", "MINE", "1"),
-		}, {Name: "sidecar"}},
+		}, {Name: "sidecar", VolumeMounts: []corev1.VolumeMount{{Name: "mine", MountPath: tokenFolder}}}},
 	}
 	untouched := j.Template.DeepCopy()
 	pod := j.newPod(1, Options{})
@@ -116,7 +119,7 @@ func TestNewPod(t *testing.T) {
 	want := env(
 		"QUARTET_JOB", "train", "QUARTET_RANK", "2", "QUARTET_REPLICAS", "4", "QUARTET_NODES", "2", "MASTER_ADDR", master,
 		"PET_NPROC_PER_NODE", "2", "PET_RDZV_BACKEND", "c10d", "PET_RDZV_ENDPOINT", master+":29400", "PET_RDZV_ID", "train-7",
-		"QUARTET_AGENT", "tls://agent:9443", "PET_NNODES", "2:4", "QUARTET_CHECKPOINT", "/data", "MINE", "1",
+		"QUARTET_AGENT", "tls://agent:9443", "QUARTET_AGENT_CA", "-----", "QUARTET_AGENT_TOKEN", "/var/run/secrets/quartet.sched/token", "PET_NNODES", "2:4", "QUARTET_CHECKPOINT", "/data", "MINE", "1",
 	)
 	if diff := cmp.Diff(want, pod.Spec.Containers[0].Env); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
@@ -143,6 +146,15 @@ func TestNewPod(t *testing.T) {
 	}
 	spec.NodeName, spec.SchedulerName, spec.RestartPolicy = untouched.Spec.NodeName, untouched.Spec.SchedulerName, ""
 	spec.Hostname, spec.Subdomain, spec.TerminationGracePeriodSeconds = "", "", nil
+	for i, c := range spec.Containers { // the sidecar mounts something of its own there
+		if mounted := len(c.VolumeMounts) == 1 && c.VolumeMounts[0].Name == tokenVolume; mounted != (i == 0) {
+			t.Errorf("container %d mounts %v", i, c.VolumeMounts)
+		}
+	}
+	if token := spec.Volumes[0].Projected.Sources[0].ServiceAccountToken; token.Audience != Audience || token.Path != "token" || len(spec.InitContainers[0].VolumeMounts) > 0 {
+		t.Errorf("token %+v", token)
+	}
+	spec.Volumes, spec.Containers[0].VolumeMounts = nil, nil
 	spec.Containers[0].Env, spec.Containers[0].Resources = untouched.Spec.Containers[0].Env, corev1.ResourceRequirements{}
 	spec.InitContainers[0].Env, spec.Containers[1].Env = nil, nil
 	if diff := cmp.Diff(&untouched.Spec, spec); diff != "" {
@@ -168,4 +180,66 @@ func indexOf(env []corev1.EnvVar, name string) int {
 		}
 	}
 	return -1
+}
+
+// Members stay whose devices the job keeps, and what is left of a node becomes another member.
+func TestResize(t *testing.T) {
+	seats := func(list ...string) (out []Seat) { // member node devices
+		for _, text := range list {
+			parts := strings.Fields(text)
+			member, err := strconv.Atoi(parts[0])
+			devices, ok := ParseDevices(parts[2])
+			if err != nil || !ok {
+				t.Fatal(text)
+			}
+			out = append(out, Seat{Member: member, Node: parts[1], Devices: devices})
+		}
+		return out
+	}
+	for name, tc := range map[string]struct{ before, now, want []Seat }{
+		"the same":              {seats("0 a 0-1"), seats("0 a 0-1"), seats("0 a 0-1")},
+		"another node joins":    {seats("0 a 0-1"), seats("0 b 2", "0 a 0-1"), seats("0 a 0-1", "7 b 2")},
+		"more on the node":      {seats("0 a 0-1"), seats("0 a 0-3"), seats("0 a 0-1", "7 a 2-3")},
+		"one leaves":            {seats("0 a 0-1", "1 b 0"), seats("0 b 0"), seats("1 b 0")},
+		"what was added leaves": {seats("0 a 0-1", "3 a 2-3"), seats("0 a 0-1"), seats("0 a 0-1")},
+		"two on a node stay":    {seats("0 a 0-1", "3 a 2-3"), seats("0 a 0-4"), seats("0 a 0-1", "3 a 2-3", "7 a 4")},
+		"a part of a member":    {seats("0 a 0-3"), seats("0 a 0-1"), nil},
+		"a part of one, and one": {
+			seats("0 a 0-3", "1 b 0"), seats("0 a 0-1", "0 b 0"), seats("1 b 0", "7 a 0-1"),
+		},
+		"elsewhere":                 {seats("0 a 0-1"), seats("0 b 0-1"), nil},
+		"other devices of the node": {seats("0 a 0-1"), seats("0 a 2-3"), nil},
+		"nothing before":            {nil, seats("0 a 0"), nil},
+	} {
+		now := slices.Clone(tc.now)
+		got, next := Resize(tc.before, tc.now, 7)
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		most := 6
+		for _, s := range got {
+			most = max(most, s.Member)
+		}
+		if next != most+1 || !slices.Equal(now, tc.now) {
+			t.Errorf("%s: goes on with %d; seats asked for are %v, were %v", name, next, tc.now, now)
+		}
+	}
+}
+
+// What members are told fits together: each rank once, and the place where all meet is that of the lowest.
+func TestWorld(t *testing.T) {
+	j := &Job{Name: "train", UID: "u", Run: 7, DevicesPerReplica: 2, Seats: []Seat{
+		{Member: 5, Node: "n1", Devices: 0b1111}, {Member: 8, Node: "n2", Devices: 0b11}, {Member: 9, Node: "n1", Devices: 0b110000},
+	}}
+	for i, rank := range []int{0, 2, 3} {
+		want := agent.World{Generation: 4, Rank: rank, Replicas: 4, Nodes: 2, Address: j.Pod(5) + "." + j.service()}
+		if diff := cmp.Diff(want, j.World(i, 4)); diff != "" {
+			t.Errorf("seat %d (-want +got):\n%s", i, diff)
+		}
+	}
+	if pod := j.newPod(1, Options{}); !j.Seated(pod) || pod.Name != j.Pod(8) {
+		t.Errorf("pod %s is without a seat", pod.Name)
+	} else if j.Run++; j.Seated(pod) {
+		t.Error("a pod of another run has a seat")
+	}
 }

@@ -94,7 +94,38 @@ func (j *Job) newPod(seat int, o Options) *corev1.Pod {
 	for i := range spec.Containers {
 		spec.Containers[i].Env = merge(spec.Containers[i].Env, environment)
 	}
+	if j.Agent.Address != "" {
+		addToken(spec)
+	}
 	return pod
+}
+
+// Audience is for whom the tokens of members are: nobody else takes them.
+const Audience = "quartet.sched/agent"
+
+// The token by which a member says who it is. The kubelet renews it.
+const (
+	tokenFolder  = "/var/run/secrets/quartet.sched"
+	tokenFile    = "token"
+	tokenVolume  = "quartet-agent"
+	tokenSeconds = 3600
+)
+
+// addToken gives the containers a token of this very pod that opens nothing but the channel of its agent. One that mounts something
+// of its own there has none.
+func addToken(spec *corev1.PodSpec) {
+	seconds := int64(tokenSeconds)
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: tokenVolume, VolumeSource: corev1.VolumeSource{
+		Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
+			ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: Audience, ExpirationSeconds: &seconds, Path: tokenFile},
+		}}},
+	}})
+	for i := range spec.Containers {
+		mounts := &spec.Containers[i].VolumeMounts
+		if !slices.ContainsFunc(*mounts, func(m corev1.VolumeMount) bool { return m.MountPath == tokenFolder }) {
+			*mounts = append(*mounts, corev1.VolumeMount{Name: tokenVolume, MountPath: tokenFolder, ReadOnly: true})
+		}
+	}
 }
 
 // owner is the reference by which the pods of the job are known, and deleted with it.
@@ -113,14 +144,19 @@ func (j *Job) grace() *int64 {
 	return &rounded
 }
 
-// environment tells a member who it is, to those who read our variables and to torchrun and those like it.
-func (j *Job) environment(seat int) []corev1.EnvVar {
-	first, _ := j.replicas(seat)
-	lowest := slices.MinFunc(j.Seats, func(a, b Seat) int { return a.Member - b.Member }).Member // it was there first
-	master := j.name(lowest)
+// master is where the member with the lowest number is found: it was there first.
+func (j *Job) master() string {
+	master := j.name(slices.MinFunc(j.Seats, func(a, b Seat) int { return a.Member - b.Member }).Member)
 	if len(j.Seats) > 1 {
 		master += "." + j.service()
 	}
+	return master
+}
+
+// environment tells a member who it is, to those who read our variables and to torchrun and those like it.
+func (j *Job) environment(seat int) []corev1.EnvVar {
+	first, _ := j.replicas(seat)
+	master := j.master()
 	environment := []corev1.EnvVar{
 		{Name: agent.JobVariable, Value: j.Name},
 		{Name: agent.RankVariable, Value: strconv.Itoa(first)},
@@ -133,8 +169,12 @@ func (j *Job) environment(seat int) []corev1.EnvVar {
 		{Name: "PET_RDZV_ENDPOINT", Value: master + ":" + rendezvousPort},
 		{Name: "PET_RDZV_ID", Value: j.Name + "-" + strconv.FormatInt(j.Run, 10)},
 	}
-	if j.Agent != "" {
-		environment = append(environment, corev1.EnvVar{Name: agent.SocketVariable, Value: j.Agent})
+	if j.Agent.Address != "" {
+		environment = append(environment,
+			corev1.EnvVar{Name: agent.SocketVariable, Value: j.Agent.Address},
+			corev1.EnvVar{Name: agent.CAVariable, Value: j.Agent.CA},
+			corev1.EnvVar{Name: agent.TokenVariable, Value: tokenFolder + "/" + tokenFile},
+		)
 	}
 	return environment
 }

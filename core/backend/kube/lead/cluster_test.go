@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/quartet-sched/quartet/internal/kubecluster"
+	"github.com/quartet-sched/quartet/internal/kubecluster/kubetest"
 )
 
 // started is a process that leads.
@@ -104,19 +104,7 @@ func (s *State) mustWrite(t *testing.T) {
 
 func clusterFor(t *testing.T) (*kubecluster.Cluster, *kubernetes.Clientset) {
 	t.Helper()
-	bin := os.Getenv("QUARTET_CONTROLPLANE")
-	if bin == "" {
-		t.Skip("QUARTET_CONTROLPLANE is not set: make kube-test builds the programs and sets it")
-	}
-	c, err := kubecluster.Start(t.Context(), kubecluster.Options{Bin: bin, Dir: filepath.Join(t.TempDir(), "kube"), Tied: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := kubetest.Start(t, kubecluster.Options{})
 	client, err := connected(c.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)

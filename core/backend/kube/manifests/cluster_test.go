@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/internal/kubecluster"
+	"github.com/quartet-sched/quartet/internal/kubecluster/kubetest"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -31,16 +32,7 @@ type cluster struct {
 // start starts a control plane that ends with the test.
 func start(t *testing.T) *cluster {
 	t.Helper()
-	bin := program(t, "QUARTET_CONTROLPLANE", "make kube-test builds the programs and sets it")
-	c, err := kubecluster.Start(t.Context(), kubecluster.Options{Bin: bin, Dir: filepath.Join(t.TempDir(), "kube"), Tied: true, Scheduler: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := kubetest.Start(t, kubecluster.Options{Scheduler: true})
 	certificate, err := os.ReadFile(filepath.Join(c.Dir, "certs", "apiserver.crt"))
 	if err != nil {
 		t.Fatal(err)

@@ -132,16 +132,16 @@ spec:
 
 // checkWork takes a job from its decision to its end as the controller does.
 func checkWork(t *testing.T, c *cluster, controller caller) {
-	job := c.admin(t, http.MethodPost, jobs("team-a"), trainingJob(t, "team-a", "work"))
+	job := c.admin(t, http.MethodPost, jobs("team-a"), trainingJob(t, "team-a", "train"))
 	pods, own := "/api/v1/namespaces/team-a/pods", "/api/v1/namespaces/quartet"
 	pod := yamlOf(t, `
 apiVersion: v1
 kind: Pod
 metadata:
-  name: work-r1-0
-  labels: {quartet.sched/job: work}
+  name: train-r1-0
+  labels: {quartet.sched/job: train}
   finalizers: [quartet.sched/devices]
-  ownerReferences: [{apiVersion: quartet.sched/v1alpha1, kind: TrainingJob, name: work, uid: %s, controller: true, blockOwnerDeletion: true}]
+  ownerReferences: [{apiVersion: quartet.sched/v1alpha1, kind: TrainingJob, name: train, uid: %s, controller: true, blockOwnerDeletion: true}]
 spec:
   schedulerName: quartet
   restartPolicy: Never
@@ -151,7 +151,7 @@ spec:
 	lease := yamlOf(t, "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: quartet}, spec: {holderIdentity: me}}")
 	state := yamlOf(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: quartet-state}, data: {round: '1'}}")
 	event := func(namespace string) manifest {
-		return yamlOf(t, `{apiVersion: v1, kind: Event, metadata: {name: e, namespace: %[1]s}, reason: Started, message: m, type: Normal, involvedObject: {kind: Pod, name: work-r1-0, namespace: %[1]s}}`, namespace)
+		return yamlOf(t, `{apiVersion: v1, kind: Event, metadata: {name: e, namespace: %[1]s}, reason: Started, message: m, type: Normal, involvedObject: {kind: Pod, name: train-r1-0, namespace: %[1]s}}`, namespace)
 	}
 	leases := "/apis/coordination.k8s.io/v1/namespaces/quartet/leases"
 	step{http.MethodPost, leases, lease, "", 201}.run(t, c, controller)
@@ -164,34 +164,34 @@ spec:
 		{http.MethodGet, "/api/v1/nodes", nil, "", 200},
 		{http.MethodGet, "/api/v1/pods", nil, "", 200},
 		{
-			http.MethodPatch, jobs("team-a") + "/work/status?fieldManager=quartet&force=true",
-			yamlOf(t, "{apiVersion: quartet.sched/v1alpha1, kind: TrainingJob, metadata: {name: work}, status: {state: starting}}"), typeApply, 200,
+			http.MethodPatch, jobs("team-a") + "/train/status?fieldManager=quartet&force=true",
+			yamlOf(t, "{apiVersion: quartet.sched/v1alpha1, kind: TrainingJob, metadata: {name: train}, status: {state: starting}}"), typeApply, 200,
 		},
 		{http.MethodPost, pods, pod, "", 201},
 		{
-			http.MethodPost, pods + "/work-r1-0/binding",
-			yamlOf(t, "{apiVersion: v1, kind: Binding, metadata: {name: work-r1-0}, target: {apiVersion: v1, kind: Node, name: node-0}}"), "", 201,
+			http.MethodPost, pods + "/train-r1-0/binding",
+			yamlOf(t, "{apiVersion: v1, kind: Binding, metadata: {name: train-r1-0}, target: {apiVersion: v1, kind: Node, name: node-0}}"), "", 201,
 		},
-		{http.MethodPatch, pods + "/work-r1-0", yamlOf(t, "{metadata: {annotations: {quartet.sched/round: '1'}}}"), typeMerge, 200},
+		{http.MethodPatch, pods + "/train-r1-0", yamlOf(t, "{metadata: {annotations: {quartet.sched/round: '1'}}}"), typeMerge, 200},
 		{http.MethodPost, "/api/v1/namespaces/team-a/events", event("team-a"), "", 201},
 		{http.MethodPost, own + "/events", event("quartet"), "", 201},
 		{
 			http.MethodPost, "/api/v1/namespaces/team-a/services",
-			yamlOf(t, "{apiVersion: v1, kind: Service, metadata: {name: work}, spec: {clusterIP: None, publishNotReadyAddresses: true, selector: {quartet.sched/job: work}}}"), "", 201,
+			yamlOf(t, "{apiVersion: v1, kind: Service, metadata: {name: train}, spec: {clusterIP: None, publishNotReadyAddresses: true, selector: {quartet.sched/job: train}}}"), "", 201,
 		},
-		{http.MethodGet, "/api/v1/namespaces/team-a/services/work", nil, "", 200},
-		{http.MethodDelete, "/api/v1/namespaces/team-a/services/work", nil, "", 200},
+		{http.MethodGet, "/api/v1/namespaces/team-a/services/train", nil, "", 200},
+		{http.MethodDelete, "/api/v1/namespaces/team-a/services/train", nil, "", 200},
 		{
 			http.MethodPost, "/apis/policy/v1/namespaces/team-a/poddisruptionbudgets",
-			yamlOf(t, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: work}, spec: {minAvailable: 1, selector: {matchLabels: {quartet.sched/job: work}}}}"), "", 201,
+			yamlOf(t, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: train}, spec: {minAvailable: 1, selector: {matchLabels: {quartet.sched/job: train}}}}"), "", 201,
 		},
-		{http.MethodDelete, "/apis/policy/v1/namespaces/team-a/poddisruptionbudgets/work", nil, "", 200},
+		{http.MethodDelete, "/apis/policy/v1/namespaces/team-a/poddisruptionbudgets/train", nil, "", 200},
 		{
 			http.MethodPost, "/apis/authentication.k8s.io/v1/tokenreviews",
 			yamlOf(t, "{apiVersion: authentication.k8s.io/v1, kind: TokenReview, spec: {token: %s, audiences: [quartet]}}", controller.token), "", 201,
 		},
-		{http.MethodDelete, pods + "/work-r1-0", nil, "", 200},
-		{http.MethodPatch, pods + "/work-r1-0", yamlOf(t, "{metadata: {finalizers: null}}"), typeMerge, 200},
+		{http.MethodDelete, pods + "/train-r1-0", nil, "", 200},
+		{http.MethodPatch, pods + "/train-r1-0", yamlOf(t, "{metadata: {finalizers: null}}"), typeMerge, 200},
 	} {
 		s.run(t, c, controller)
 	}
@@ -204,24 +204,24 @@ func checkAllocation(t *testing.T, c *cluster, controller caller) {
 	claims := "/apis/resource.k8s.io/v1/namespaces/team-a/resourceclaims"
 	made := step{
 		http.MethodPost, claims,
-		yamlOf(t, "{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: work}, spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu, count: 1}}]}}}"), "", 201,
+		yamlOf(t, "{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: train}, spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu, count: 1}}]}}}"), "", 201,
 	}.run(t, c, controller)
 	made.in("metadata").(map[string]any)["finalizers"] = []string{"resource.kubernetes.io/delete-protection"}
-	made = step{http.MethodPut, claims + "/work", made, "", 200}.run(t, c, controller)
+	made = step{http.MethodPut, claims + "/train", made, "", 200}.run(t, c, controller)
 	made["status"] = yamlOf(t, `
 allocation:
   devices: {results: [{request: gpus, driver: gpu.example.com, pool: node-0, device: gpu-0}]}
   nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [node-0]}]}]}
-reservedFor: [{resource: pods, name: work-r1-0, uid: 6cd8e5cb-0c8a-4f0e-9a54-0f6c3c1c5f0a}]
+reservedFor: [{resource: pods, name: train-r1-0, uid: 6cd8e5cb-0c8a-4f0e-9a54-0f6c3c1c5f0a}]
 `)
-	made = step{http.MethodPut, claims + "/work/status", made, "", 200}.run(t, c, controller)
+	made = step{http.MethodPut, claims + "/train/status", made, "", 200}.run(t, c, controller)
 	if made.in("status", "allocation") == nil {
 		t.Errorf("the claim is not allocated: %v", made["status"])
 	}
 	for _, s := range []step{
 		{http.MethodGet, "/apis/resource.k8s.io/v1/resourceslices", nil, "", 200},
 		{http.MethodGet, "/apis/resource.k8s.io/v1/deviceclasses/gpu", nil, "", 200},
-		{http.MethodDelete, claims + "/work", nil, "", 200},
+		{http.MethodDelete, claims + "/train", nil, "", 200},
 		{http.MethodPost, "/apis/resource.k8s.io/v1/deviceclasses", yamlOf(t, "{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: own}}"), "", 403},
 	} {
 		s.run(t, c, controller)
@@ -233,17 +233,17 @@ func checkRefused(t *testing.T, c *cluster, controller caller) {
 	for _, s := range []step{
 		{http.MethodGet, "/api/v1/secrets", nil, "", 403},
 		{http.MethodGet, "/api/v1/namespaces/quartet/secrets/quartet-agent-tls", nil, "", 403},
-		{http.MethodPost, "/api/v1/namespaces/team-a/pods/work-r1-0/exec?command=sh", nil, "", 403},
-		{http.MethodGet, "/api/v1/namespaces/team-a/pods/work-r1-0/log", nil, "", 403},
-		{http.MethodPost, "/api/v1/namespaces/team-a/pods/work-r1-0/eviction", manifest{}, "", 403},
+		{http.MethodPost, "/api/v1/namespaces/team-a/pods/train-r1-0/exec?command=sh", nil, "", 403},
+		{http.MethodGet, "/api/v1/namespaces/team-a/pods/train-r1-0/log", nil, "", 403},
+		{http.MethodPost, "/api/v1/namespaces/team-a/pods/train-r1-0/eviction", manifest{}, "", 403},
 		{http.MethodGet, "/api/v1/nodes/node-0/proxy/pods", nil, "", 403},
 		{http.MethodPatch, "/api/v1/nodes/node-0", manifest{"spec": manifest{"unschedulable": true}}, typeMerge, 403},
 		{http.MethodDelete, "/api/v1/nodes/node-0", nil, "", 403},
 		{http.MethodDelete, "/api/v1/namespaces/team-b", nil, "", 403},
 		{http.MethodGet, "/api/v1/namespaces", nil, "", 403},
 		{http.MethodPost, jobs("team-a"), trainingJob(t, "team-a", "own"), "", 403},
-		{http.MethodDelete, jobs("team-a") + "/work", nil, "", 403},
-		{http.MethodPatch, jobs("team-a") + "/work", manifest{"spec": manifest{"suspend": true}}, typeMerge, 403},
+		{http.MethodDelete, jobs("team-a") + "/train", nil, "", 403},
+		{http.MethodPatch, jobs("team-a") + "/train", manifest{"spec": manifest{"suspend": true}}, typeMerge, 403},
 		{http.MethodGet, "/api/v1/namespaces/team-a/configmaps", nil, "", 403},
 		{http.MethodPatch, "/api/v1/namespaces/quartet/configmaps/quartet", manifest{"data": manifest{ConfigKey: "other"}}, typeMerge, 403},
 		{http.MethodPatch, "/apis/apps/v1/namespaces/quartet/deployments/quartet", manifest{"spec": manifest{"replicas": 0}}, typeMerge, 403},

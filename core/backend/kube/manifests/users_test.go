@@ -63,12 +63,12 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
 		steps := []step{
 			{http.MethodPost, jobs("team-a"), trainingJob(t, "team-a", user), "", code(201)},
 			{http.MethodPatch, jobs("team-a") + "/" + user, manifest{"spec": manifest{"suspend": true}}, typeMerge, code(200)},
-			{http.MethodGet, jobs("team-a") + "/work", nil, "", 200},
-			{http.MethodGet, jobs("team-a") + "/work/status", nil, "", 200},
+			{http.MethodGet, jobs("team-a") + "/train", nil, "", 200},
+			{http.MethodGet, jobs("team-a") + "/train/status", nil, "", 200},
 			{http.MethodDelete, jobs("team-a") + "/" + user, nil, "", code(200)},
 			// The status is the controller's: nobody gives himself devices.
-			{http.MethodPatch, jobs("team-a") + "/work/status", manifest{"status": manifest{"state": "completed"}}, typeMerge, 403},
-			{http.MethodPost, "/api/v1/namespaces/team-a/pods/work-r1-0/binding", yamlOf(t, "{target: {name: node-0}}"), "", 403},
+			{http.MethodPatch, jobs("team-a") + "/train/status", manifest{"status": manifest{"state": "completed"}}, typeMerge, 403},
+			{http.MethodPost, "/api/v1/namespaces/team-a/pods/train-r1-0/binding", yamlOf(t, "{target: {name: node-0}}"), "", 403},
 			// What is another team's.
 			{http.MethodGet, jobs("team-b"), nil, "", 403},
 			{http.MethodGet, jobs("team-b") + "/theirs", nil, "", 403},

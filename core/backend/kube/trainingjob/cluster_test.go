@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,6 +26,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/internal/kubecluster"
+	"github.com/quartet-sched/quartet/internal/kubecluster/kubetest"
 )
 
 const jobsOf = "/apis/quartet.sched/v1alpha1/namespaces/default/trainingjobs"
@@ -34,19 +34,7 @@ const jobsOf = "/apis/quartet.sched/v1alpha1/namespaces/default/trainingjobs"
 // served starts an API server that knows the resource.
 func served(t *testing.T) (*kubecluster.Cluster, *Client) {
 	t.Helper()
-	bin := os.Getenv("QUARTET_CONTROLPLANE")
-	if bin == "" {
-		t.Skip("QUARTET_CONTROLPLANE is not set: make kube-test builds the programs and sets it")
-	}
-	c, err := kubecluster.Start(t.Context(), kubecluster.Options{Bin: bin, Dir: filepath.Join(t.TempDir(), "kube"), Tied: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := kubetest.Start(t, kubecluster.Options{})
 	definition, err := yaml.YAMLToJSON(Definition())
 	if err != nil {
 		t.Fatal(err)

@@ -112,6 +112,9 @@ type Decision struct {
 	Tuning *Tuning `json:"tuning,omitempty"`
 	By     string  `json:"by,omitempty"`   // component that decided
 	Stop   bool    `json:"stop,omitempty"` // the job is to have no devices
+
+	NextMember int   `json:"nextMember,omitempty"` // number of the next member of the run; 0: one more than the highest of the seats
+	World      int64 `json:"world,omitempty"`      // how often the run was resized with members that stayed
 }
 
 // Seat is devices of a node.

@@ -1,0 +1,300 @@
+//go:build linux
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	coordination "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+)
+
+// history is every change of the pods and jobs of a namespace since it was opened, as the API server tells it, held to what must
+// never be.
+type history struct {
+	rig      *rig
+	capacity map[string]int // devices by node
+
+	mutex      sync.Mutex
+	pods       map[types.UID]*corev1.Pod
+	devices    map[string]types.UID // who holds a device, by node and index
+	jobs       map[types.UID]*story
+	leaders    []succession
+	events     int
+	problems   []string
+	longestGap time.Duration // of a gang of which some were bound and some not
+}
+
+// story is what the history tells of a job.
+type story struct {
+	name, namespace string
+	state           trainingjob.State
+	run, epoch      int64
+	gone            bool
+	bound           map[int64]map[string]types.UID // pods that were bound, by run and member
+	succeeded       map[int64]int                  // pods, by run
+	partial         time.Time                      // since when a part of the gang is bound; zero for never
+	wants           int                            // members of the decision
+}
+
+// succession is when a process held the lease for the first time.
+type succession struct {
+	holder string
+	epoch  int64
+	at     time.Time
+}
+
+// record opens a history. It ends with the test.
+func (r *rig) record(capacity map[string]int) *history {
+	r.Helper()
+	h := &history{
+		rig: r, capacity: capacity, pods: map[types.UID]*corev1.Pod{}, devices: map[string]types.UID{}, jobs: map[types.UID]*story{},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	r.Cleanup(func() {
+		cancel()
+		group.Wait()
+	})
+	pods, jobs, leases := r.admin.CoreV1().Pods(r.namespace), r.admin.jobs.Of(r.namespace), r.admin.CoordinationV1().Leases(r.namespace)
+	for name, source := range map[string]struct {
+		list  func(context.Context, metav1.ListOptions) (metav1.ListInterface, error)
+		watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+		see   func(object runtime.Object, gone bool)
+	}{
+		"pods": {
+			func(ctx context.Context, o metav1.ListOptions) (metav1.ListInterface, error) {
+				return pods.List(ctx, o)
+			}, pods.Watch,
+			func(o runtime.Object, gone bool) { h.pod(o.(*corev1.Pod), gone) },
+		},
+		"jobs": {
+			func(ctx context.Context, o metav1.ListOptions) (metav1.ListInterface, error) {
+				return jobs.List(ctx, o)
+			}, jobs.Watch,
+			func(o runtime.Object, gone bool) { h.job(o.(*trainingjob.TrainingJob), gone) },
+		},
+		"leases": {
+			func(ctx context.Context, o metav1.ListOptions) (metav1.ListInterface, error) {
+				return leases.List(ctx, o)
+			}, leases.Watch,
+			func(o runtime.Object, _ bool) { h.lease(o.(*coordination.Lease)) },
+		},
+	} {
+		list, err := source.list(ctx, metav1.ListOptions{})
+		if err != nil {
+			r.Fatal(err)
+		}
+		version := list.GetResourceVersion()
+		group.Go(func() {
+			for ctx.Err() == nil {
+				w, err := source.watch(ctx, metav1.ListOptions{ResourceVersion: version})
+				if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
+					h.complain("the history of %s has a hole: %v", name, err)
+					return
+				}
+				if err != nil {
+					time.Sleep(look)
+					continue
+				}
+				for e := range w.ResultChan() {
+					if e.Type == watch.Error {
+						break
+					}
+					version = e.Object.(metav1.Object).GetResourceVersion()
+					source.see(e.Object, e.Type == watch.Deleted)
+				}
+				w.Stop()
+			}
+		})
+	}
+	return h
+}
+
+// complain notes what must not be. The caller holds no lock.
+func (h *history) complain(format string, args ...any) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.wrong(format, args...)
+}
+
+func (h *history) wrong(format string, args ...any) {
+	const most = 50
+	if len(h.problems) < most {
+		h.problems = append(h.problems, fmt.Sprintf(format, args...))
+	}
+}
+
+func final(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+func (h *history) of(uid types.UID) *story {
+	if h.jobs[uid] == nil {
+		h.jobs[uid] = &story{bound: map[int64]map[string]types.UID{}, succeeded: map[int64]int{}}
+	}
+	return h.jobs[uid]
+}
+
+// pod takes in a change of a pod: who holds which devices, and for which run.
+func (h *history) pod(p *corev1.Pod, gone bool) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.events++
+	was := h.pods[p.UID]
+	if h.pods[p.UID] = p; gone {
+		delete(h.pods, p.UID)
+	}
+	node, devices, ours := gang.Assigned(p)
+	owner := metav1.GetControllerOfNoCopy(p)
+	if !ours || owner == nil {
+		h.wrong("pod %s has no devices, or no owner", p.Name)
+		return
+	}
+	if was != nil && was.Spec.NodeName != "" && was.Spec.NodeName != p.Spec.NodeName {
+		h.wrong("pod %s was on %s, and is on %s", p.Name, was.Spec.NodeName, p.Spec.NodeName)
+	}
+	j := h.of(owner.UID)
+	run, _ := strconv.ParseInt(p.Labels[gang.RunLabel], 10, 64)
+	holds := p.Spec.NodeName != "" && !final(p) && !gone
+	for _, d := range devices.List() {
+		key := node + " " + strconv.Itoa(d)
+		switch other := h.devices[key]; {
+		case holds && other != "" && other != p.UID:
+			h.wrong("device %s is held by %s and by %s", key, h.pods[other].Name, p.Name)
+		case holds:
+			h.devices[key] = p.UID
+		case other == p.UID:
+			delete(h.devices, key)
+		}
+		if holds && d >= h.capacity[node] {
+			h.wrong("pod %s has device %s, which is not there", p.Name, key)
+		}
+	}
+	if p.Spec.NodeName != "" {
+		if p.Spec.NodeName != node {
+			h.wrong("pod %s is for %s, and on %s", p.Name, node, p.Spec.NodeName)
+		}
+		if j.bound[run] == nil {
+			j.bound[run] = map[string]types.UID{}
+		}
+		member := p.Labels[gang.MemberLabel]
+		if before := j.bound[run][member]; before != "" && before != p.UID {
+			h.wrong("member %s of run %d of %s was bound twice", member, run, p.Labels[gang.JobLabel])
+		}
+		j.bound[run][member] = p.UID
+	}
+	if holds {
+		for _, other := range h.pods {
+			if o := metav1.GetControllerOfNoCopy(other); o != nil && o.UID == owner.UID && other.Labels[gang.RunLabel] != p.Labels[gang.RunLabel] && other.Spec.NodeName != "" && !final(other) {
+				h.wrong("job %s has pods of two runs: %s and %s", p.Labels[gang.JobLabel], p.Name, other.Name)
+			}
+		}
+	}
+	if p.Status.Phase == corev1.PodSucceeded && (was == nil || was.Status.Phase != corev1.PodSucceeded) {
+		if j.succeeded[run]++; len(j.succeeded) > 1 {
+			h.wrong("pods of job %s succeeded in runs %v", p.Labels[gang.JobLabel], j.succeeded)
+		}
+	}
+	h.gap(j, run)
+}
+
+// gap measures for how long a part of a gang is bound, and not all of it.
+func (h *history) gap(j *story, run int64) {
+	count := len(j.bound[run])
+	now := realClock{}.Now()
+	switch partial := run == j.run && count > 0 && count < j.wants; {
+	case partial && j.partial.IsZero():
+		j.partial = now
+	case !partial && !j.partial.IsZero():
+		h.longestGap = max(h.longestGap, now.Sub(j.partial))
+		j.partial = time.Time{}
+	}
+}
+
+// job takes in a change of a job: what was decided, and how it ended.
+func (h *history) job(t *trainingjob.TrainingJob, gone bool) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.events++
+	j := h.of(t.UID)
+	if j.name, j.namespace, j.gone = t.Name, t.Namespace, gone; gone {
+		return
+	}
+	if j.state.Ended() && t.Status.State != j.state {
+		h.wrong("job %s was %s, and is %s", t.Name, j.state, t.Status.State)
+	}
+	j.state = t.Status.State
+	if d := t.Status.Decision; d != nil {
+		if d.Run < j.run || d.Epoch < j.epoch {
+			h.wrong("job %s: run %d of epoch %d came after run %d of epoch %d", t.Name, d.Run, d.Epoch, j.run, j.epoch)
+		}
+		j.run, j.epoch, j.wants = d.Run, d.Epoch, len(d.Seats)
+		if d.Stop {
+			j.wants = 0
+		}
+		h.gap(j, j.run)
+	}
+}
+
+func (h *history) lease(l *coordination.Lease) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if l.Name != leaseName || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" {
+		return
+	}
+	s := succession{holder: *l.Spec.HolderIdentity, at: realClock{}.Now()}
+	if l.Spec.LeaseTransitions != nil {
+		s.epoch = int64(*l.Spec.LeaseTransitions)
+	}
+	if n := len(h.leaders); n == 0 || h.leaders[n-1].holder != s.holder {
+		if n > 0 && s.epoch <= h.leaders[n-1].epoch {
+			h.wrong("epoch %d came after epoch %d", s.epoch, h.leaders[n-1].epoch)
+		}
+		h.leaders = append(h.leaders, s)
+	}
+}
+
+// after is the first leader that began later than a moment.
+func (h *history) after(at time.Time) (succession, bool) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	i := slices.IndexFunc(h.leaders, func(s succession) bool { return s.at.After(at) })
+	if i < 0 {
+		return succession{}, false
+	}
+	return h.leaders[i], true
+}
+
+// verdict fails the test when anything was that must not be.
+func (h *history) verdict() {
+	h.rig.Helper()
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	for _, p := range h.problems {
+		h.rig.Error(p)
+	}
+	if h.events == 0 {
+		h.rig.Error("the history is empty")
+	}
+}
+
+// stateOf is how a job is.
+func (h *history) stateOf(uid types.UID) story {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return *h.of(uid)
+}

@@ -1,0 +1,255 @@
+//go:build linux
+
+package kube
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+)
+
+var (
+	kills   = flag.Int("kube.kills", 4, "how often TestLeadersAreKilled kills a leader")
+	seed    = flag.Uint64("kube.seed", 1, "seed of what tests do at random")
+	program = flag.String("kube.program", "", "the program quartet, to be killed instead of the one of the test")
+)
+
+// crowd is jobs that come and go: some end, some fail, some are deleted by their owner, some are suspended and resumed.
+type crowd struct {
+	rig     *rig
+	history *history
+	rand    *rand.Rand
+	most    int // replicas
+	there   int // jobs at a time
+
+	count int
+	mutex sync.Mutex
+	live  map[string]*fate // jobs whose end is not checked
+	ended map[trainingjob.State]int
+}
+
+// fate is what is to become of a job.
+type fate struct {
+	uid      types.UID
+	want     trainingjob.State // empty for one that is deleted
+	runs     int64             // at most
+	deleteAt time.Time
+	pauseAt  time.Time
+	resumeAt time.Time
+}
+
+// step submits a job if few are there, does to the others what is due, and looks how they ended.
+func (c *crowd) step(more bool) {
+	now := realClock{}.Now()
+	if more && len(c.live) < c.there {
+		c.submit(now)
+	}
+	jobs := c.rig.admin.jobs.Of(c.rig.namespace)
+	for name, f := range c.live {
+		told := c.history.stateOf(f.uid)
+		switch {
+		case told.gone:
+			if f.want != "" {
+				c.rig.Errorf("job %s is gone, and was %s", name, told.state)
+			}
+			c.ended["deleted"]++
+			delete(c.live, name)
+		case told.state.Ended() && f.want == "": // it ended before somebody deleted it
+			f.deleteAt = now.Add(-time.Second)
+		case told.state.Ended():
+			if told.state != f.want || told.run > f.runs {
+				c.rig.Errorf("job %s is %s in run %d, want %s in run %d", name, told.state, told.run, f.want, f.runs)
+			}
+			c.ended[told.state]++
+			delete(c.live, name)
+			if c.rand.IntN(4) > 0 { // some stay until the end
+				c.remove(name)
+			}
+			continue
+		}
+		if !f.deleteAt.IsZero() && now.After(f.deleteAt) {
+			f.deleteAt = time.Time{}
+			c.remove(name)
+		}
+		for _, turn := range [...]struct {
+			at      *time.Time
+			suspend bool
+		}{{&f.pauseAt, true}, {&f.resumeAt, false}} {
+			if turn.at.IsZero() || now.Before(*turn.at) {
+				continue
+			}
+			*turn.at = time.Time{}
+			patch := fmt.Appendf(nil, `{"spec":{"suspend":%v}}`, turn.suspend)
+			if _, err := jobs.Patch(context.Background(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+				c.rig.Errorf("edit %s: %v", name, err)
+			}
+		}
+	}
+}
+
+func (c *crowd) remove(name string) {
+	how := metav1.DeletePropagationBackground
+	if err := c.rig.admin.jobs.Of(c.rig.namespace).Delete(context.Background(), name, metav1.DeleteOptions{PropagationPolicy: &how}); err != nil {
+		c.rig.Errorf("delete %s: %v", name, err)
+	}
+}
+
+func (c *crowd) submit(now time.Time) {
+	length := time.Duration(500+c.rand.IntN(6000)) * time.Millisecond
+	within := func() time.Time { return now.Add(time.Duration(c.rand.Int64N(int64(8 * time.Second)))) }
+	a := asked{replicas: 1 + c.rand.IntN(c.most), annotations: map[string]string{
+		"quartet.sched/start": (time.Duration(c.rand.IntN(800)) * time.Millisecond).String(),
+		"quartet.sched/stop":  (time.Duration(c.rand.IntN(800)) * time.Millisecond).String(),
+	}}
+	f := &fate{runs: 1}
+	kind := [...]string{"runs", "runs", "runs", "fails", "deleted", "paused"}[c.rand.IntN(6)]
+	switch kind {
+	case "runs":
+		a.run, f.want = length, trainingjob.Completed
+	case "fails":
+		a.fail, f.want = length, trainingjob.Failed
+	case "deleted":
+		f.deleteAt = within()
+	case "paused":
+		a.run, f.want, f.runs = length, trainingjob.Completed, 2
+		f.pauseAt = within()
+		f.resumeAt = f.pauseAt.Add(2 * time.Second)
+	}
+	c.count++
+	name := fmt.Sprintf("%s-%d", kind, c.count)
+	job := c.rig.submit(name, a)
+	if job == nil {
+		return
+	}
+	f.uid = job.UID
+	c.live[name] = f
+}
+
+// fill steps until told to stop, and returns what does that.
+func (c *crowd) fill() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() {
+		for ctx.Err() == nil {
+			c.step(true)
+			time.Sleep(5 * look)
+		}
+	})
+	return func() {
+		cancel()
+		group.Wait()
+	}
+}
+
+// TestLeadersAreKilled kills the process that leads at random moments, again and again, while jobs come and go and another stands
+// by. By the API's own history no job is lost or runs twice, no device is held twice, and in the end nothing is left over.
+func TestLeadersAreKilled(t *testing.T) {
+	t.Logf("seed %d, %d kills", *seed, *kills)
+	r := newRig(t, shared(t))
+	const nodes, devices = 6, 4
+	capacity := map[string]int{r.node("a"): 2, r.node("b"): 2}
+	for i := range nodes {
+		name := fmt.Sprintf("n%d", i)
+		r.addNode(name, devices)
+		capacity[r.node(name)] = devices
+	}
+	h := r.record(capacity)
+	random := rand.New(rand.NewPCG(*seed, 0))
+	c := &crowd{
+		rig: r, history: h, rand: rand.New(rand.NewPCG(*seed, 1)), most: 2 * devices, there: 24, live: map[string]*fate{}, ended: map[trainingjob.State]int{},
+	}
+	leader := r.spawn("fifo")
+	r.awaitLead(leader)
+	standby := r.spawn("fifo")
+	stop := c.fill()
+	var away []time.Duration
+	for range *kills {
+		pause := time.Duration(random.IntN(3000)) * time.Millisecond
+		if random.IntN(3) == 0 {
+			pause = time.Duration(random.IntN(150)) * time.Millisecond // as it takes over
+		}
+		time.Sleep(pause)
+		r.alive(leader)
+		r.alive(standby)
+		at := realClock{}.Now()
+		leader.kill()
+		r.awaitLead(standby)
+		r.await("the history knows who leads", func() bool {
+			next, ok := h.after(at)
+			if ok {
+				away = append(away, next.at.Sub(at))
+			}
+			return ok
+		})
+		leader, standby = standby, r.spawn("fifo")
+	}
+	stop()
+	r.drain(c)
+	h.verdict()
+	slices.Sort(away)
+	t.Logf("%d jobs: %v; %d events, %d leaders; a part of a gang was bound for %v at most", c.count, c.ended, h.events, len(h.leaders), h.longestGap)
+	t.Logf("from a kill to the next leader: median %v, most %v", away[len(away)/2], away[len(away)-1])
+	if worst := away[len(away)-1]; worst > 7*time.Second {
+		t.Logf("slower than 7 s: %v", away)
+	}
+}
+
+// drain waits until all jobs have ended as they were to, and looks for what is left over: first while the jobs are there, then
+// without them.
+func (r *rig) drain(c *crowd) {
+	r.Helper()
+	r.await("all jobs end", func() bool {
+		c.step(false)
+		return len(c.live) == 0
+	})
+	r.quiet()
+	list, err := r.admin.jobs.Of(r.namespace).List(r.Context(), metav1.ListOptions{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	owners := map[types.UID]bool{}
+	for i := range list.Items {
+		owners[list.Items[i].UID] = true
+	}
+	orphan := func() string {
+		for _, p := range r.pods() {
+			if owner := metav1.GetControllerOfNoCopy(&p); owner == nil || !owners[owner.UID] {
+				return p.Name
+			}
+		}
+		return ""
+	}
+	r.await("pods whose job is gone go, too", func() bool { return orphan() == "" })
+	for i := range list.Items {
+		c.remove(list.Items[i].Name)
+	}
+	var left []string
+	for range patience {
+		left = nil
+		for _, p := range r.pods() {
+			left = append(left, describe(&p))
+		}
+		if len(left) == 0 {
+			return
+		}
+		time.Sleep(look)
+	}
+	r.Errorf("pods are left over: %s", strings.Join(left, "; "))
+}
+
+func describe(p *corev1.Pod) string {
+	return fmt.Sprintf("%s %s on %q, deleted %v, finalizers %v, job %s", p.Name, p.Status.Phase, p.Spec.NodeName, p.DeletionTimestamp, p.Finalizers, p.Labels[gang.JobLabel])
+}

@@ -1,0 +1,217 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/agent"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+)
+
+// progress is how far a job is: done at from, in the unit of its work, growing with rate.
+type progress struct {
+	done, rate, from float64
+	kept             float64 // what a checkpoint holds
+}
+
+// said is what a job said of itself.
+type said struct {
+	run       int64 // in which it spoke
+	worlds    bool  // it takes another world while it runs
+	latest    agent.Report
+	fresh     bool // latest was not told
+	at        float64
+	told      core.Measurement // the last that was told
+	writtenAt float64          // when the status last got a checkpoint
+}
+
+// at is what is done at a moment, and no more than there is to do.
+func (p *progress) at(now, total float64) float64 {
+	done := p.done + max(now-p.from, 0)*p.rate
+	if total > 0 {
+		done = min(done, total)
+	}
+	return done
+}
+
+// advance reckons from a moment on.
+func (p *progress) advance(now, total float64) { p.done, p.from = p.at(now, total), now }
+
+// lose takes back what no checkpoint holds.
+func (p *progress) lose(now float64) { p.done, p.rate, p.from = p.kept, 0, now }
+
+// How often the status gets a checkpoint at most, and how long a job may take between reports before its progress is no longer
+// taken to go on.
+const (
+	writeEvery = time.Minute
+	silence    = time.Minute
+)
+
+// listen takes in what jobs said.
+func (b *Backend) listen(now float64) {
+	heard := slices.DeleteFunc(b.door.heard(), func(s *speech) bool {
+		j := b.jobs[s.job]
+		return j == nil || j.spec == nil || j.ended || j.losing
+	})
+	slices.SortFunc(heard, func(x, y *speech) int {
+		return cmp.Or(cmp.Compare(b.jobs[x.job].id, b.jobs[y.job].id), cmp.Compare(x.run, y.run))
+	})
+	for _, s := range heard {
+		b.take(b.jobs[s.job], s, now)
+	}
+}
+
+// take takes in what a run of a job said.
+func (b *Backend) take(j *job, s *speech, now float64) {
+	j.mutex.Lock()
+	run, seats := j.decision().Run, len(j.seats)
+	j.mutex.Unlock()
+	if s.run == run && j.said.run != run {
+		j.said = said{run: run, writtenAt: j.said.writtenAt}
+	}
+	a := &j.account
+	if c := s.checkpointed; c != nil && *c != a.kept {
+		if a.kept = *c; s.run != run || seats == 0 { // the last one, of a run that was told to stop
+			a.lose(now)
+			b.progressed(j, now)
+			b.keep(j, now)
+		} else if now-j.said.writtenAt >= writeEvery.Seconds() {
+			b.keep(j, now)
+		}
+	}
+	if s.run != run {
+		return
+	}
+	j.said.worlds = j.said.worlds || s.worlds
+	if r := s.report; r != nil && seats > 0 && r.Replicas*j.object.DevicesPerReplica() == a.held {
+		if now > a.from && r.Progress > a.done {
+			a.rate = (r.Progress - a.done) / (now - a.from)
+			a.done, a.from = r.Progress, now
+		}
+		j.said.latest, j.said.fresh, j.said.at = *r, true, now
+		if m := b.measurement(j); m.PassSeconds > 0 && !sameConfiguration(m, j.said.told) {
+			b.tellReport(j, now)
+		}
+	}
+}
+
+// keep writes how far a job is.
+func (b *Backend) keep(j *job, now float64) {
+	j.said.writtenAt = now
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	j.status.Progress, j.dirty = j.account.entry(), true
+	b.work.write(j.uid)
+}
+
+// sameConfiguration reports whether two measurements are of the same replicas and batch.
+func sameConfiguration(a, b core.Measurement) bool {
+	a.PassSeconds, a.StepSeconds = b.PassSeconds, b.StepSeconds
+	return a == b
+}
+
+// measurement is the latest report in the terms of the pipeline, for which a replica is a device.
+func (b *Backend) measurement(j *job) core.Measurement {
+	r := &j.said.latest
+	m := core.Measurement{Nodes: r.Nodes, Replicas: r.Replicas * j.object.DevicesPerReplica(), PerDevice: r.BatchPerDevice, PassSeconds: r.PassSeconds, StepSeconds: r.StepSeconds}
+	if seats := b.holds[j.uid]; len(seats) > 0 && b.nodes.severalTypes() {
+		m.Accelerator = b.nodes.told[seats[0].Node].accelerator
+	}
+	return m
+}
+
+// tellReport tells how far a job is, and what it measured.
+func (b *Backend) tellReport(j *job, now float64) {
+	j.said.fresh = false
+	b.progressed(j, now)
+	m := b.measurement(j)
+	if m.PassSeconds == 0 || m.StepSeconds == 0 {
+		return
+	}
+	j.said.told = m
+	b.tell(core.Event{
+		Kind: core.JobMeasured, AtSeconds: j.said.at, Job: j.id, Measurement: m, StepsLeft: math.NaN(),
+		Gradients: core.Gradients{Square: j.said.latest.GradientSquare, Variance: j.said.latest.GradientVariance},
+	})
+}
+
+// tellReports tells what jobs said since the last round, and which do not speak any more.
+func (b *Backend) tellReports(now float64) {
+	for _, j := range b.byID {
+		if j == nil || j.ended || j.losing || len(b.holds[j.uid]) == 0 {
+			continue
+		}
+		if a := &j.account; a.rate > 0 && now-max(j.said.at, a.from) > silence.Seconds() {
+			a.rate = 0
+			b.progressed(j, now)
+		}
+		if j.said.fresh {
+			b.tellReport(j, now)
+		}
+	}
+}
+
+// progressed tells how far a job is.
+func (b *Backend) progressed(j *job, now float64) {
+	a := &j.account
+	b.tell(core.Event{
+		Kind: core.JobProgressed, AtSeconds: now, Job: j.id, Progress: a.done, Rate: a.rate, FromSeconds: a.from, StepsLeft: math.NaN(),
+	})
+}
+
+// leave takes back what a run did since its last checkpoint: it ends.
+func (b *Backend) leave(j *job) {
+	if a := &j.account; a.done != a.kept || a.rate > 0 {
+		a.lose(b.now)
+		b.progressed(j, b.now)
+	}
+}
+
+// resize gives a run that goes on other members, if some can stay and the job takes another world.
+func (b *Backend) resize(j *job, next *trainingjob.Decision, c *core.Change) bool {
+	if !b.resizes || !j.started || !j.said.worlds || j.said.run != next.Run || len(c.Tuning.BatchByReplica) > 0 {
+		return false
+	}
+	number := next.NextMember
+	for _, s := range j.seats {
+		number = max(number, s.Member+1)
+	}
+	seats, number := gang.Resize(j.seats, b.seatsOf(c.Seats), number)
+	if len(seats) == 0 {
+		return false
+	}
+	j.seats, next.NextMember, j.resizing = seats, number, true
+	next.World++
+	return true
+}
+
+// introduce tells the members of a run who the others are, if these are not those it began with.
+func (b *Backend) introduce(j *job) {
+	j.mutex.Lock()
+	g, world := j.gang(b.config.StartTimeout), j.decision().World
+	j.mutex.Unlock()
+	if err := b.door.meet(&g, world); err != nil {
+		b.log.Warn("a job could not be told its world", "job", j.namespace+"/"+j.name, "error", err)
+	}
+}
+
+// definitionPath is where an API server says what it knows of TrainingJobs.
+const definitionPath = "/openapi/v3/apis/quartet.sched/v1alpha1"
+
+// roomForResizes reports whether the cluster's definition of TrainingJobs has the fields of a resize. An older one drops them.
+func (b *Backend) roomForResizes(ctx context.Context) bool {
+	call, cancel := context.WithTimeout(ctx, b.patience())
+	defer cancel()
+	definition, err := b.clients.Discovery().RESTClient().Get().AbsPath(definitionPath).DoRaw(call)
+	if err == nil && strings.Contains(string(definition), `"nextMember"`) {
+		return true
+	}
+	b.log.Warn("jobs are restarted to be resized: the cluster's TrainingJobs are of a version before; apply what `quartet kube crd` prints", "error", err)
+	return false
+}
