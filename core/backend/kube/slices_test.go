@@ -467,3 +467,60 @@ func TestNaturalOrder(t *testing.T) {
 		}
 	})
 }
+
+// A cluster of 1,000 nodes of eight devices: all slices read, and then a look at every node and at all that holds devices.
+func BenchmarkInventory(b *testing.B) {
+	v := inventoryOf(b)
+	var nodes []*corev1.Node
+	publish := func() {
+		for i := range 1000 {
+			name := "node-" + strconv.Itoa(i)
+			s := part(name, driverA, 1, 1)
+			s.Spec.NodeName, s.Spec.Pool.Name = &name, name
+			for k := range 8 {
+				s.Spec.Devices = append(s.Spec.Devices, gpu("gpu-"+strconv.Itoa(k), says("model", "H200")))
+			}
+			v.slice(s, false)
+			if len(nodes) < 1000 {
+				nodes = append(nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}})
+			}
+		}
+	}
+	publish()
+	b.Run("slices", func(b *testing.B) {
+		for range b.N {
+			publish()
+			v.devices("node-0")
+		}
+	})
+	b.Run("nodes", func(b *testing.B) {
+		for range b.N {
+			for _, n := range nodes {
+				if o := v.offer(n.Name, 3); !o.there() {
+					b.Fatal("no devices")
+				}
+			}
+		}
+	})
+	b.Run("holders", func(b *testing.B) {
+		c := gang.Cluster{Version: "1", Nodes: nodes, Devices: v.devices, Beside: v.Beside}
+		for i := range 5000 {
+			name := "pod-" + strconv.Itoa(i)
+			yes := true
+			claim := taking(name, "gpu-"+strconv.Itoa(i%5))
+			claim.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: name, UID: types.UID(name), Controller: &yes}}
+			claim.Status.Allocation.Devices.Results[0].Pool = "node-" + strconv.Itoa(i/5)
+			c.Claims = append(c.Claims, claim)
+			c.Pods = append(c.Pods, &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Annotations: map[string]string{
+					gang.NodeAnnotation: "node-" + strconv.Itoa(i/5), gang.DevicesAnnotation: strconv.Itoa(i % 5),
+				}},
+				Spec: corev1.PodSpec{SchedulerName: gang.Scheduler, NodeName: "node-" + strconv.Itoa(i/5)},
+			})
+		}
+		book := gang.NewBook(gang.Options{Class: "gpu"})
+		for range b.N {
+			book.See(c)
+		}
+	})
+}

@@ -97,11 +97,17 @@ type Cluster struct {
 	Beside func(node string, devices core.DeviceSet) []Holder
 }
 
+// usualDevices is how many a node has, as a guess.
+const usualDevices = 8
+
 // See takes a look. Looks come in their order.
 func (b *Book) See(c Cluster) {
-	nodes := map[string]*page{}
-	byName := map[string]*corev1.Node{}
+	nodes := make(map[string]*page, len(c.Nodes))
+	byName := make(map[string]*corev1.Node, len(c.Nodes))
 	names := map[Device]place{}
+	if b.options.Class != "" {
+		names = make(map[Device]place, usualDevices*len(c.Nodes))
+	}
 	for _, n := range c.Nodes {
 		p := new(page)
 		if b.options.Class == "" {
@@ -170,19 +176,29 @@ func (b *Book) enter(nodes map[string]*page, names map[Device]place, claim *reso
 	if b.options.Class == "" {
 		return
 	}
-	held := map[string]core.DeviceSet{}
+	type part struct {
+		node    string
+		devices core.DeviceSet
+	}
+	var held []part // of one node as a rule
 	for _, d := range Allocated(claim) {
-		if at, ok := names[d]; ok {
-			held[at.node] |= core.FirstDevices(at.index+1) &^ core.FirstDevices(at.index)
+		at, ok := names[d]
+		if !ok {
+			continue
 		}
+		i := slices.IndexFunc(held, func(p part) bool { return p.node == at.node })
+		if i < 0 {
+			i, held = len(held), append(held, part{node: at.node})
+		}
+		held[i].devices |= core.FirstDevices(at.index+1) &^ core.FirstDevices(at.index)
 	}
 	var of types.UID
 	if owner := metav1.GetControllerOfNoCopy(claim); owner != nil && owner.Kind == podKind {
 		of = owner.UID
 	}
-	for node, devices := range held {
-		nodes[node].entries = append(nodes[node].entries, entry{need: of, Holder: Holder{
-			Namespace: claim.Namespace, Name: claim.Name, Node: node, UID: claim.UID, Claim: true, Foreign: of == "", Devices: devices,
+	for _, p := range held {
+		nodes[p.node].entries = append(nodes[p.node].entries, entry{need: of, Holder: Holder{
+			Namespace: claim.Namespace, Name: claim.Name, Node: p.node, UID: claim.UID, Claim: true, Foreign: of == "", Devices: p.devices,
 		}})
 	}
 }
