@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -324,6 +325,8 @@ func TestDeviceFaults(t *testing.T) {
 		"the jobs of a device are to go":         deviceEvicted,
 		"a device is not there any more":         deviceGone,
 		"a device is there that was not":         deviceNew,
+		"a driver starts anew":                   driverAnew,
+		"a driver is gone":                       driverGone,
 		"a pool is not whole":                    poolInPieces,
 		"the class is edited":                    classEdited,
 		"the next scheduler counts from another": takeoverOfDevices,
@@ -361,10 +364,7 @@ func (r *rig) divided(node string) {
 }
 
 func foreignPart(r *rig) {
-	name := r.node("a")
-	if err := r.admin.ResourceV1().ResourceSlices().Delete(r.Context(), name, metav1.DeleteOptions{}); err != nil {
-		r.Fatal(err)
-	}
+	r.unpublish("a")
 	r.divided("a")
 	s, _ := r.scheduleChecked()
 	r.take("theirs", "a", "half-1")
@@ -435,6 +435,42 @@ func deviceGone(r *rig) {
 	r.submit("three", asked{})
 	s.hears("job_started three")
 	r.wantHeld("three", "a/gpu-0")
+}
+
+// unpublish has the driver of a node tell of no devices any more.
+func (r *rig) unpublish(node string) {
+	r.Helper()
+	if err := r.admin.ResourceV1().ResourceSlices().Delete(r.Context(), r.node(node), metav1.DeleteOptions{}); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func driverAnew(r *rig) {
+	s, _ := r.scheduleChecked()
+	r.submit("one", asked{})
+	s.hears("job_started one")
+	s.news()
+	r.unpublish("a")
+	r.submit("two", asked{})
+	s.hears("job_started two")
+	r.publish("a", gpus(2)...)
+	r.submit("three", asked{replicas: 2})
+	s.hears("job_started three")
+	s.wantNews("job_submitted two", "job_submitted three")
+	r.wantHeld("one", "a/gpu-0")
+	r.wantHeld("two", "a/gpu-1")
+}
+
+func driverGone(r *rig) {
+	r.settings.SilentAfter = time.Second
+	s, _ := r.scheduleChecked()
+	r.submit("one", asked{})
+	s.hears("job_started one")
+	s.news()
+	r.unpublish("a")
+	s.hears("job_started one")
+	s.wantNews("node_changed a down 2", "job_interrupted one device_lost")
+	r.wantHeld("one", "b/gpu-0")
 }
 
 func deviceNew(r *rig) {

@@ -39,6 +39,7 @@ type nodes struct {
 	unready map[string]float64  // when a node was first seen to be not ready
 	held    func(core.NodeID) core.DeviceSet
 	devices *inventory // nil where nodes offer devices by an extended resource
+	expires float64    // when devices are gone that nobody publishes any more; +Inf for none
 }
 
 // offer is what a node has.
@@ -65,7 +66,7 @@ func (n *nodes) offerOf(object *corev1.Node, t *node, foreign func(string) int) 
 }
 
 func newNodes(c *Config, held func(core.NodeID) core.DeviceSet) *nodes {
-	return &nodes{config: c, byUID: map[types.UID]*node{}, byName: map[string]*node{}, unready: map[string]float64{}, held: held}
+	return &nodes{config: c, byUID: map[types.UID]*node{}, byName: map[string]*node{}, unready: map[string]float64{}, held: held, expires: inf}
 }
 
 // compare tells what is different of the nodes at a moment.
@@ -81,6 +82,9 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 		}
 	}
 	believable := n.silence(now, list)
+	if n.devices != nil {
+		n.expires = n.devices.expire(now, n.config.SilentAfter.Seconds())
+	}
 	for _, object := range list {
 		t := n.byUID[object.UID]
 		has := n.offerOf(object, t, foreign)
@@ -236,6 +240,9 @@ func ready(n *corev1.Node) bool {
 // wake is when a node that is silent is to be taken for down; +Inf for none.
 func (n *nodes) wake(now float64) float64 {
 	next := inf
+	if n.expires > now {
+		next = n.expires
+	}
 	for name, since := range n.unready {
 		if t := n.byName[name]; t != nil && t.health != core.Down {
 			for _, times := range [...]float64{1, laterByThis} {

@@ -34,6 +34,7 @@ type inventory struct {
 	slices  map[poolID]map[types.UID]*resourcev1.ResourceSlice
 	dirty   map[poolID]bool
 	pools   map[poolID]*pool
+	away    map[poolID]float64 // pools without slices: since when, in seconds of the run; justNow until somebody looks
 	shelves map[string]*shelf
 	others  map[poolID]map[types.UID]*otherClaim
 	claims  map[types.UID]*otherClaim
@@ -59,7 +60,7 @@ type otherClaim struct {
 func newInventory(log *slog.Logger) *inventory {
 	return &inventory{
 		log: log, slices: map[poolID]map[types.UID]*resourcev1.ResourceSlice{}, dirty: map[poolID]bool{}, pools: map[poolID]*pool{},
-		shelves: map[string]*shelf{}, others: map[poolID]map[types.UID]*otherClaim{}, claims: map[types.UID]*otherClaim{},
+		away: map[poolID]float64{}, shelves: map[string]*shelf{}, others: map[poolID]map[types.UID]*otherClaim{}, claims: map[types.UID]*otherClaim{},
 	}
 }
 
@@ -237,32 +238,70 @@ func (v *inventory) shelf(node string) *shelf {
 	return v.shelves[node]
 }
 
-// refresh makes anew what slices changed.
+// refresh makes anew what slices changed. Until a pool is whole, what was whole last counts.
 func (v *inventory) refresh() {
 	if len(v.dirty) == 0 || v.class == nil {
 		return
 	}
-	stale := map[string]bool{}
+	changed := map[poolID]*pool{}
 	for id := range v.dirty {
-		was := v.pools[id]
 		is, whole := v.newPool(id)
-		if !whole && len(v.slices[id]) > 0 {
-			continue // until it is, what was whole last counts
+		if whole {
+			changed[id] = is
 		}
-		v.pools[id] = is
-		for _, p := range [...]*pool{was, is} {
+		if _, known := v.away[id]; len(v.slices[id]) > 0 {
+			delete(v.away, id)
+		} else if delete(v.slices, id); !known && v.pools[id] != nil {
+			v.away[id] = justNow
+		}
+	}
+	clear(v.dirty)
+	v.replace(changed)
+}
+
+const justNow = -1
+
+// expire lets pools go that have been without slices for so many seconds: until then their drivers may only start anew. It tells
+// when the next one goes; +Inf for none.
+func (v *inventory) expire(now, after float64) (next float64) {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	v.refresh()
+	gone := map[poolID]*pool{}
+	next = inf
+	for id, since := range v.away {
+		if since == justNow {
+			v.away[id], since = now, now
+		}
+		if now >= since+after {
+			gone[id] = nil
+			delete(v.away, id)
+		} else {
+			next = min(next, since+after)
+		}
+	}
+	v.replace(gone)
+	return next
+}
+
+// replace replaces pools, or removes those that are nil.
+func (v *inventory) replace(changed map[poolID]*pool) {
+	stale := map[string]bool{}
+	for id, is := range changed {
+		for _, p := range [...]*pool{v.pools[id], is} {
 			if p != nil {
 				for _, node := range p.nodes {
 					stale[node] = true
 				}
 			}
 		}
-		if is == nil {
+		if v.pools[id] = is; is == nil {
 			delete(v.pools, id)
-			delete(v.slices, id)
 		}
 	}
-	clear(v.dirty)
+	if len(stale) == 0 {
+		return
+	}
 	offers := map[string][]*piece{}
 	for _, p := range v.pools {
 		for _, node := range p.nodes {

@@ -300,9 +300,37 @@ func TestIndicesStay(t *testing.T) {
 			t.Errorf("step %d (-want +got):\n%s", i, diff)
 		}
 	}
-	v.slice(part("s", driverA, 9, 1), true)
-	if o := v.offer("a", 0); o.there() || o.devices != 4 || o.missing.Count() != 4 {
-		t.Errorf("without slices the node has %+v", o)
+}
+
+// Devices whose driver published them, and publishes nothing any more, are there for a while: it may only start anew.
+func TestDriverGone(t *testing.T) {
+	v := inventoryOf(t)
+	s := part("s", driverA, 1, 1, gpu("b"), gpu("d"))
+	for i, tc := range []struct {
+		now  float64
+		do   func()
+		next float64 // when the devices go
+		want []string
+	}{
+		{now: 10, do: func() { v.slice(s, false) }, next: inf, want: []string{"b", "d"}},
+		{now: 20, do: func() { v.slice(s, true) }, next: 60, want: []string{"b", "d"}},
+		{now: 50, next: 60, want: []string{"b", "d"}},
+		{now: 55, do: func() { v.slice(s, false) }, next: inf, want: []string{"b", "d"}},
+		{now: 60, do: func() { v.slice(s, true) }, next: 100, want: []string{"b", "d"}},
+		{now: 99, do: func() { v.slice(part("t", driverA, 1, 2, gpu("x")), false) }, next: inf, want: []string{"b", "d"}}, // it began to publish
+		{now: 101, do: func() { v.slice(part("t", driverA, 1, 2), true) }, next: 141, want: []string{"b", "d"}},
+		{now: 141, next: inf, want: []string{"b m", "d m"}},
+		{now: 150, do: func() { v.slice(s, false) }, next: inf, want: []string{"b", "d"}},
+	} {
+		if tc.do != nil {
+			tc.do()
+		}
+		if next := v.expire(tc.now, 40); next != tc.next {
+			t.Errorf("step %d: the next look is due at %v, want %v", i, next, tc.next)
+		}
+		if diff := cmp.Diff(tc.want, v.summary(0)); diff != "" {
+			t.Errorf("step %d (-want +got):\n%s", i, diff)
+		}
 	}
 }
 
