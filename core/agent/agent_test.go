@@ -117,7 +117,7 @@ func converse(t *testing.T, at *place) {
 		t.Errorf("tuning (-want +got):\n%s", cmp.Diff(tuning, *got))
 	}
 	hello := until(t, s, func(e Event) bool { return e.Hello != nil })
-	if hello.Job != "train" || hello.Member != at.member || hello.Rank != 1 || hello.Gone || hello.Hello.Token != "" {
+	if hello.Job != "train" || hello.Member != at.member || hello.Rank != 1 || hello.Gone || hello.Hello.Token != "" || !hello.Hello.Worlds {
 		t.Errorf("hello %+v", hello)
 	}
 	report := Report{Replicas: 2, Nodes: 1, BatchPerDevice: 32, PassSeconds: 0.1, StepSeconds: 0.2, GradientSquare: 3, GradientVariance: 4, Progress: 5}

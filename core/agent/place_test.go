@@ -46,7 +46,7 @@ func (p *place) hello(job string, rank int) string {
 
 func (p *place) dial(t testing.TB, job string, rank int) *Client {
 	e := p.environment(t, job)
-	e.Rank, e.Replicas, e.Nodes = rank, rank+1, 1
+	e.Rank, e.Replicas, e.Nodes, e.Worlds = rank, rank+1, 1, rank%2 == 1
 	c := Dial(e)
 	t.Cleanup(c.Close)
 	return c

@@ -88,7 +88,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 		j.started, j.starting, j.resizing = false, false, false
 		j.status.State = trainingjob.Starting
 		j.status.SetCondition(trainingjob.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "", j.generation, b.clock.Now())
-		j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, "Starting", "", j.generation, b.clock.Now())
+		j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, startingReason, "", j.generation, b.clock.Now())
 	case core.Stop:
 		b.leave(j)
 		j.account.preemptions++
@@ -112,6 +112,9 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 	j.dirty = true
 	return true
 }
+
+// startingReason is that of a job whose pods are on their way.
+const startingReason = "Starting"
 
 // own makes a decision one of this term. Rounds are counted anew in each: one of another term is before all of this.
 func (b *Backend) own(d *trainingjob.Decision) {

@@ -41,16 +41,17 @@ type Backend struct {
 	state   atomic.Pointer[run] // nil until it leads
 	world   *world
 
-	life     context.Context // of what goes on beside the rounds
-	identity string
-	driver   *gang.Driver
-	door     *door // nil without a channel for agents
-	resizes  bool  // the definition of TrainingJobs in the cluster has room for what a resize needs
-	book     *gang.Book
-	work     *labour
-	cancel   context.CancelFunc // ends what goes on beside the rounds,
-	retire   context.CancelFunc // and the term
-	group    sync.WaitGroup
+	life      context.Context // of what goes on beside the rounds
+	identity  string
+	driver    *gang.Driver
+	door      *door // nil without a channel for agents
+	announcer *announcer
+	resizes   bool // the definition of TrainingJobs in the cluster has room for what a resize needs
+	book      *gang.Book
+	work      *labour
+	cancel    context.CancelFunc // ends what goes on beside the rounds,
+	retire    context.CancelFunc // and the term
+	group     sync.WaitGroup
 
 	now      float64 // of the last round
 	lastLook float64
@@ -142,6 +143,7 @@ func (b *Backend) lead(ctx context.Context) error {
 			b.log.Warn("this pod is not marked as the one that leads: agents may not find it", "error", err)
 		}
 	}
+	b.announcer = newAnnouncer(b.life, b.clients)
 	b.labour(b.life, &b.group)
 	return nil
 }
@@ -328,6 +330,9 @@ func (b *Backend) Close() error {
 	b.cancel()
 	b.door.close()
 	b.group.Wait() // nobody writes any more when the next one may lead
+	if b.announcer != nil {
+		b.announcer.end()
+	}
 	b.retire()
 	if b.term != nil {
 		<-b.term.Done

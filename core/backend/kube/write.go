@@ -39,6 +39,7 @@ func (b *Backend) write(ctx context.Context, j *job) error {
 		cancel()
 		switch {
 		case err == nil:
+			b.announcer.announce(object, status)
 			j.mutex.Lock()
 			j.see(written)
 			j.dirty = !equality.Semantic.DeepEqual(&j.status, status)

@@ -131,10 +131,11 @@ class Told:
 
 
 class Agent:
-    """The job's side. It may be used from any thread."""
+    """The job's side. It may be used from any thread. With worlds the job takes another world while it runs."""
 
-    def __init__(self, environment: Optional[Environment] = None) -> None:
+    def __init__(self, environment: Optional[Environment] = None, worlds: bool = False) -> None:
         self.environment = environment or Environment.read()
+        self._worlds = worlds
         self.error: Optional[str] = None  # what last went wrong with the connection
         self._lock = threading.Lock()
         self._say: dict[str, dict[str, Any]] = {}
@@ -227,6 +228,8 @@ class Agent:
         hello: dict[str, Any] = {"protocol": PROTOCOL, "job": self.environment.job, "rank": self.environment.rank}
         if _is_address(self.environment.agent):
             hello["token"] = _token(self.environment.agent_token)
+        if self._worlds:
+            hello["worlds"] = True
         return hello
 
     def _connect(self) -> socket.socket:

@@ -41,8 +41,8 @@ class Unix:
     def secure(self, connection):
         return connection
 
-    def started(self):
-        return Agent(Environment(job="train", rank=0, agent=self.path))
+    def started(self, worlds=False):
+        return Agent(Environment(job="train", rank=0, agent=self.path), worlds)
 
 
 class Tls:
@@ -80,8 +80,8 @@ class Tls:
         fields = {"job": "train", "agent": f"tls://localhost:{self.port}", "agent_ca": self.ca, "agent_token": self.token}
         return Environment(**{**fields, **changes})
 
-    def started(self):
-        return Agent(self.environment())
+    def started(self, worlds=False):
+        return Agent(self.environment(), worlds)
 
 
 class Scheduler:
@@ -138,6 +138,16 @@ def test_conversation(place):
     rest = [json.loads(line) for line in lines]
     assert any(line.get("checkpointed") == {"progress": 8.0} for line in rest) and rest[-1].get("done") == {}
     connection.close()
+
+
+@pytest.mark.parametrize("worlds", [False, True])
+def test_takes_worlds(place, worlds):
+    scheduler = Scheduler(place)
+    agent = place.started(worlds)
+    connection, lines = scheduler.accept()
+    assert until(lines, "hello").get("worlds", False) == worlds
+    connection.close()
+    agent.close()
 
 
 def test_scheduler_restarts(place):

@@ -1,0 +1,60 @@
+package kube
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+)
+
+// announcer writes Events of jobs, which kubectl describe shows. They are told once, beside what goes on, and may be lost: the
+// conditions of a job are what holds.
+type announcer struct {
+	broadcaster record.EventBroadcaster
+	recorder    record.EventRecorder
+}
+
+func newAnnouncer(ctx context.Context, all *clients) *announcer {
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: all.CoreV1().Events("")})
+	return &announcer{broadcaster, broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: gang.Scheduler})}
+}
+
+func (a *announcer) end() { a.broadcaster.Shutdown() }
+
+// announced are the conditions whose changes are told.
+var announced = []string{trainingjob.ConditionRunning, trainingjob.ConditionDegraded, trainingjob.ConditionFinished}
+
+// announce tells what a status that was written changed: that a condition has another reason.
+func (a *announcer) announce(object *trainingjob.TrainingJob, status *trainingjob.Status) {
+	for _, name := range announced {
+		was, is := object.Status.Condition(name), status.Condition(name)
+		if is == nil || was != nil && was.Reason == is.Reason && was.Status == is.Status {
+			continue
+		}
+		if name == trainingjob.ConditionRunning && (status.State.Ended() || is.Reason == startingReason || is.Reason == "ContainerCreating") {
+			continue // Finished says it, or Running will
+		}
+		a.recorder.Event(&corev1.ObjectReference{
+			APIVersion: trainingjob.GroupVersion().String(), Kind: trainingjob.Kind, Namespace: object.Namespace, Name: object.Name, UID: object.UID,
+			ResourceVersion: object.ResourceVersion,
+		}, severity(is, status.State), is.Reason, is.Message)
+	}
+}
+
+// severity is Warning of what somebody should look at.
+func severity(c *metav1.Condition, state trainingjob.State) string {
+	bad := c.Type == trainingjob.ConditionDegraded && c.Status == metav1.ConditionTrue ||
+		c.Type == trainingjob.ConditionFinished && slices.Contains([]trainingjob.State{trainingjob.Failed, trainingjob.Rejected}, state)
+	if bad {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
+}
