@@ -121,7 +121,7 @@ kube-down: ## end that control plane
 
 kube-test: $(HELM) ## build the control plane, and run the tests that need one
 	$(GO) run ./tools/kube build -bin $(BIN)/controlplane
-	QUARTET_CONTROLPLANE=$(BIN)/controlplane QUARTET_HELM=$(HELM) $(GO) test -count=1 -p=1 -timeout=20m ./internal/kubecluster ./core/backend/kube/...
+	QUARTET_CONTROLPLANE=$(BIN)/controlplane QUARTET_HELM=$(HELM) $(GO) test -count=1 -p=1 -timeout=20m ./internal/kubecluster ./internal/kubetrainee ./tools/kube ./core/backend/kube/...
 	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 -run='^TestCluster$$' ./cmd/quartet
 
 $(HELM): tools/manifests/go.mod

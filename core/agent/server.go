@@ -337,13 +337,14 @@ func (s *Server) serve(conn net.Conn) {
 func (s *Server) greet(conn net.Conn, lines reader[FromJob, *FromJob]) (first FromJob, who Identity, err error) {
 	ctx, cancel := context.WithTimeout(s.closing, s.hello)
 	defer cancel()
-	inTime := context.AfterFunc(ctx, func() { hangUp(conn) })
+	stop := context.AfterFunc(ctx, func() { hangUp(conn) })
 	if err = shakeHands(ctx, conn); err == nil {
 		first, err = lines.next()
 	}
-	if late := !inTime(); err != nil && s.closing.Err() != nil {
+	stop()
+	if err != nil && s.closing.Err() != nil {
 		return first, who, net.ErrClosed
-	} else if late && err != nil {
+	} else if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("no hello within %v", s.hello)
 	}
 	if err == nil && first.Hello == nil {

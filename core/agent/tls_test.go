@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -69,7 +70,7 @@ func TestNotAdmitted(t *testing.T) {
 			r := tlsPlace(t, newAuthority(t))
 			r.admit = tc.admit
 			if strings.Contains(tc.want, "deadline") {
-				r.hello = 50 * time.Millisecond
+				r.hello = 2 * time.Second // a handshake takes a moment
 			}
 			s := r.start(t, "train")
 			conn := r.open(t)
@@ -456,6 +457,15 @@ func (p pipes) Addr() net.Addr { return nil }
 type countedConn struct {
 	net.Conn
 	writes atomic.Int64
+}
+
+// Read fails as connections of the network do when they are closed.
+func (c *countedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if errors.Is(err, io.ErrClosedPipe) {
+		err = net.ErrClosed
+	}
+	return n, err
 }
 
 func (c *countedConn) Write(b []byte) (int, error) {

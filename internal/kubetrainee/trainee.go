@@ -94,6 +94,7 @@ func Run(ctx context.Context, c Config) error {
 		select {
 		case <-ctx.Done():
 			for _, a := range t.actors {
+				t.keep(a)
 				a.cancel()
 				t.work.Go(a.client.Close)
 			}

@@ -6,6 +6,8 @@
 //	go run ./tools/kube up -nodes 8      start, and print the kubeconfig
 //	go run ./tools/kube down             end
 //	go run ./tools/kube build            build only
+//
+// Simulated nodes run no process. Up starts one program that plays those of trainings: package kubetrainee says of which pods.
 package main
 
 import (
@@ -14,12 +16,15 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/quartet-sched/quartet/internal/kubecluster"
+	"github.com/quartet-sched/quartet/internal/kubetrainee"
 )
 
 func main() {
@@ -30,6 +35,9 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// play is the command that up starts as a program of the cluster.
+const play = "play"
 
 const usage = "give one of: up, down, build"
 
@@ -77,9 +85,41 @@ func run(ctx context.Context, args []string) error {
 		if err := c.AddNodes(ctx, kubecluster.Pool{Name: "node", Count: *nodes, Devices: *devices, Accelerator: *accelerator}); err != nil {
 			return errors.Join(err, c.Stop())
 		}
+		if err := addTrainee(c); err != nil {
+			return errors.Join(err, c.Stop())
+		}
 		fmt.Println(c.Kubeconfig)
 		return nil
+	case play:
+		c, err := kubecluster.Open(*dir)
+		if err != nil {
+			return err
+		}
+		return kubetrainee.Run(ctx, kubetrainee.Config{
+			Cluster: c, Dir: filepath.Join(c.Dir, trainee),
+			Clock: time.Now, //nolint:forbidigo // a clock is what it is
+			Log:   slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		})
 	default:
 		return fmt.Errorf("there is no command %q; %s", args[0], usage)
 	}
+}
+
+const trainee = "trainee"
+
+// addTrainee starts a copy of this program that plays the processes of trainings: the one that 'go run' made goes with it.
+func addTrainee(c *kubecluster.Cluster) error {
+	own, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	content, err := os.ReadFile(own)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(c.Dir, "kube")
+	if err := os.WriteFile(path, content, 0o700); err != nil {
+		return err
+	}
+	return c.Add(trainee, path, play, "-dir", c.Dir)
 }

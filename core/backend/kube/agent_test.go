@@ -339,6 +339,80 @@ func (p *player) last(kind core.EventKind) core.Event {
 	return core.Event{Progress: math.NaN()}
 }
 
+// A job that takes another world goes on with the members that it has left, if they are enough, and others lose all of them.
+func TestMembersLost(t *testing.T) {
+	for name, tc := range map[string]struct {
+		min    int
+		lose   func(*player, map[int]*corev1.Pod)
+		shrunk bool
+		cause  core.Cause
+	}{
+		"the node of one": {min: 1, shrunk: true, cause: core.CauseNodeFailed, lose: func(p *player, _ map[int]*corev1.Pod) {
+			if err := p.admin.CoreV1().Nodes().Delete(p.Context(), p.node("b"), metav1.DeleteOptions{}); err != nil {
+				p.Fatal(err)
+			}
+		}},
+		"the first of them": {min: 2, shrunk: true, cause: core.CauseKilled, lose: func(p *player, pods map[int]*corev1.Pod) {
+			p.remove(pods[0])
+		}},
+		"too many": {min: 3, cause: core.CauseKilled, lose: func(p *player, pods map[int]*corev1.Pod) {
+			p.remove(pods[1])
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shared(t))
+			r.talking()
+			r.submit("train", asked{replicas: tc.min, max: 4})
+			p := r.play()
+			p.hears(core.JobSubmitted, "train")
+			p.decide(core.Start, "train", "a 0-1", "b 0-1")
+			p.hears(core.JobStarted, "train")
+			pods := p.awaitMembers("train", 0, 1)
+			clients := []*agent.Client{r.process(pods[0]), r.process(pods[1])}
+			if err := clients[0].Checkpointed(7); err != nil {
+				t.Fatal(err)
+			}
+			if err := clients[0].Report(agent.Report{Replicas: 4, Nodes: 2, PassSeconds: 1, StepSeconds: 1, Progress: 9}); err != nil {
+				t.Fatal(err)
+			}
+			p.hears(core.JobMeasured, "train")
+			p.told = nil
+			tc.lose(p, pods)
+			if !tc.shrunk {
+				if e := p.hears(core.JobInterrupted, "train"); e.Cause != tc.cause || e.Progress != 7 {
+					t.Errorf("told %v with progress %v, want %v and that of the checkpoint", e.Cause, e.Progress, tc.cause)
+				}
+				return
+			}
+			if e := p.hears(core.JobShrunk, "train"); e.Cause != tc.cause || core.Replicas(e.Seats) != 2 || e.Progress < 9 {
+				t.Errorf("told %+v", e)
+			}
+			left := 0
+			if tc.min == 2 {
+				left = 1
+			}
+			world := p.tells(clients[left], "the smaller world", isWorld(1)).World
+			if world.Rank != 0 || world.Replicas != 2 || world.Address != pods[left].Name {
+				t.Errorf("world %+v", world)
+			}
+			p.awaitMembers("train", left)
+			for _, e := range p.told {
+				if e.Kind == core.JobInterrupted || e.Kind == core.JobStarting {
+					t.Errorf("%v was told", e.Kind)
+				}
+			}
+		})
+	}
+}
+
+func (p *player) remove(pod *corev1.Pod) {
+	p.Helper()
+	if err := p.admin.CoreV1().Pods(pod.Namespace).Delete(p.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+		p.Fatal(err)
+	}
+}
+
 // Each pod speaks for its own job, by a token that is made for that, and for nobody and nothing else.
 func TestWhoMaySpeak(t *testing.T) {
 	r := newRig(t, shared(t))

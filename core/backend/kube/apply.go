@@ -73,10 +73,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 				next.NextMember = 0 // the API server would drop it
 			}
 		}
-		next.Seats = nil
-		for _, s := range j.seats {
-			next.Seats = append(next.Seats, trainingjob.Seat{Member: s.Member, Node: s.Node, Devices: gang.FormatDevices(s.Devices)})
-		}
+		next.Seats = seatsTo(j.seats)
 		next.Tuning = tuningTo(c.Tuning)
 		j.account.hold(core.Replicas(c.Seats), b.now)
 		b.hold(j, c.Seats)
@@ -142,6 +139,14 @@ func (b *Backend) seatsOf(seats []core.Seat) []gang.Seat {
 	list := make([]gang.Seat, len(seats))
 	for i, s := range seats {
 		list[i] = gang.Seat{Node: b.nodes.told[s.Node].name, Devices: s.Devices}
+	}
+	return list
+}
+
+// seatsTo are seats as a decision has them.
+func seatsTo(seats []gang.Seat) (list []trainingjob.Seat) {
+	for _, s := range seats {
+		list = append(list, trainingjob.Seat{Member: s.Member, Node: s.Node, Devices: gang.FormatDevices(s.Devices)})
 	}
 	return list
 }

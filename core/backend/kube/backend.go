@@ -278,7 +278,7 @@ func (b *Backend) observe(now float64) core.Observation {
 		return order(x.Kind) - order(y.Kind)
 	})
 	for i := range told {
-		if told[i].Kind == core.JobInterrupted {
+		if k := told[i].Kind; k == core.JobInterrupted || k == core.JobShrunk {
 			b.byID[told[i].Job].losing = false
 		}
 	}

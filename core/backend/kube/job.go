@@ -54,7 +54,7 @@ type job struct {
 }
 
 // decisionID names a decision.
-type decisionID struct{ epoch, run, round int64 }
+type decisionID struct{ epoch, run, round, world int64 }
 
 // account is what a job has behind it.
 type account struct {
@@ -111,7 +111,7 @@ func (j *job) decision() *trainingjob.Decision {
 
 func (j *job) decisionID() decisionID {
 	d := j.decision()
-	return decisionID{d.Epoch, d.Run, d.Round}
+	return decisionID{d.Epoch, d.Run, d.Round, d.World}
 }
 
 // written reports whether what is decided is what the API server knows.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
@@ -175,7 +177,7 @@ func (b *Backend) leave(j *job) {
 
 // resize gives a run that goes on other members, if some can stay and the job takes another world.
 func (b *Backend) resize(j *job, next *trainingjob.Decision, c *core.Change) bool {
-	if !b.resizes || !j.started || !j.said.worlds || j.said.run != next.Run || len(c.Tuning.BatchByReplica) > 0 {
+	if !b.takesWorlds(j, next.Run) || len(c.Tuning.BatchByReplica) > 0 {
 		return false
 	}
 	number := next.NextMember
@@ -188,6 +190,44 @@ func (b *Backend) resize(j *job, next *trainingjob.Decision, c *core.Change) boo
 	}
 	j.seats, next.NextMember, j.resizing = seats, number, true
 	next.World++
+	return true
+}
+
+// takesWorlds reports whether members of a run can leave it and join it.
+func (b *Backend) takesWorlds(j *job, run int64) bool {
+	return b.resizes && j.started && j.said.worlds && j.said.run == run
+}
+
+// shrink tells that a run lost members and goes on with the others, if it can.
+func (b *Backend) shrink(j *job, left []gang.Seat, now float64, cause core.Cause, reason, message string) bool {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	seats, next := b.seatsOn(left), *j.decision()
+	count := core.Replicas(seats)
+	if !b.takesWorlds(j, next.Run) || count == 0 || count < j.spec.MinReplicas {
+		return false
+	}
+	a := &j.account
+	a.advance(now, j.spec.TotalWork)
+	a.settle(now)
+	a.rate *= float64(count) / float64(a.held) // until it says itself
+	a.held, a.lastChange = count, now
+	b.tell(core.Event{
+		Kind: core.JobShrunk, AtSeconds: now, Job: j.id, Seats: seats, Cause: cause, Message: message,
+		Progress: a.done, Rate: a.rate, FromSeconds: now, StepsLeft: math.NaN(),
+	})
+	b.own(&next)
+	for _, s := range j.seats { // what a cluster with an older definition of jobs did not keep
+		next.NextMember = max(next.NextMember, s.Member+1)
+	}
+	next.AtSeconds, next.Seats = now, seatsTo(left)
+	next.World++
+	j.losing, j.resizing, j.seats = true, true, left
+	b.hold(j, seats)
+	j.status.Decision, j.status.Replicas, j.status.Progress, j.dirty = &next, count, a.entry(), true
+	j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionTrue, camel(reason), message, j.generation, b.clock.Now())
+	b.work.write(j.uid)
+	b.work.add(j.uid)
 	return true
 }
 

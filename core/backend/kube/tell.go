@@ -48,7 +48,11 @@ func (b *Backend) bereave(told []core.Event, now float64) {
 		}
 		for _, j := range b.byID {
 			if j != nil && !j.ended && !j.losing && slices.ContainsFunc(b.holds[j.uid], func(s core.Seat) bool { return s.Node == n.id }) {
-				b.lose(j, now, core.CauseNodeFailed, gang.ReasonNodeGone, fmt.Sprintf("the node %s is %s", n.name, why))
+				message := fmt.Sprintf("the node %s is %s", n.name, why)
+				left := slices.DeleteFunc(slices.Clone(j.seats), func(s gang.Seat) bool { return s.Node == n.name })
+				if !b.shrink(j, left, now, core.CauseNodeFailed, gang.ReasonNodeGone, message) {
+					b.lose(j, now, core.CauseNodeFailed, gang.ReasonNodeGone, message)
+				}
 			}
 		}
 	}
@@ -329,8 +333,11 @@ func (b *Backend) judge(j *job, now float64) {
 		b.finish(j, now, core.JobFinished, trainingjob.Completed, "all pods succeeded", core.CauseUnknown)
 	case gang.Failed:
 		b.finish(j, now, core.JobFailed, trainingjob.Failed, state.Message, core.CauseExited)
-	case gang.Interrupted, gang.Shrunk: // a gang that lost a member is none
+	case gang.Interrupted, gang.Shrunk: // a gang that lost a member is none, but for one that takes another world
 		cause := causeOf(&state)
+		if state.Phase == gang.Shrunk && b.shrink(j, state.Kept(), now, cause, state.Reason, state.Message) {
+			return
+		}
 		b.lose(j, now, cause, state.Reason, state.Message)
 		if cause == core.CauseRefused { // by a kubelet
 			b.holdBack(j, now)
