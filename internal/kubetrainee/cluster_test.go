@@ -339,7 +339,9 @@ func (r *rig) throughWorlds(t *testing.T) {
 	young := p
 	young.rank, young.replicas, young.nodes = 1, 2, 2
 	second := r.create(t, young)
-	r.until(t, func(e agent.Event) bool { return e.Member == second && e.Hello != nil })
+	if e := r.until(t, func(e agent.Event) bool { return e.Member == second && e.Hello != nil }); !e.Hello.Worlds {
+		t.Error("it takes no other world")
+	}
 	r.tell(t, "elastic", second, agent.ToJob{World: &agent.World{Generation: 1, Rank: 1, Replicas: 2, Nodes: 2, Address: old}})
 	r.tell(t, "elastic", old, agent.ToJob{World: &agent.World{Generation: 1, Rank: 0, Replicas: 2, Nodes: 2, Address: old}})
 	both := r.until(t, report("elastic", func(r agent.Report) bool { return r.Replicas == 2 }))

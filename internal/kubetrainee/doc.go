@@ -7,6 +7,7 @@
 //	trainee.quartet.sched/report_seconds      time between reports; 1 if absent
 //	trainee.quartet.sched/checkpoint_seconds  time between checkpoints; 5 if absent
 //	trainee.quartet.sched/batch_per_device    samples of a device in a pass, until it is tuned; 1 if absent
+//	trainee.quartet.sched/worlds              whether it takes another world while it runs; true if absent
 //
 // Pods that have an agent speak with the scheduler as package agent has it, with a token for that very pod; what a job has
 // done is kept from run to run, up to its last checkpoint. In those without one it begins anew in each run. A pod succeeds when

@@ -66,6 +66,7 @@ func (t *trainee) equip(a *actor) (has equipment, err error) {
 	if err != nil {
 		return has, err
 	}
+	e.Worlds = a.plan.worlds
 	has.client = agent.Dial(e)
 	has.member = &member{name: a.pod.Metadata.Name, size: a.pod.size(), rank: e.Rank, replicas: e.Replicas, nodes: e.Nodes}
 	if hasAgent {

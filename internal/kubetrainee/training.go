@@ -18,6 +18,7 @@ const (
 	reportAnnotation     = prefix + "report_seconds"
 	checkpointAnnotation = prefix + "checkpoint_seconds"
 	batchAnnotation      = prefix + "batch_per_device"
+	worldsAnnotation     = prefix + "worlds"
 )
 
 // plan is what a job has to do.
@@ -26,7 +27,8 @@ type plan struct {
 	efficiency        float64
 	reportSeconds     float64
 	checkpointSeconds float64
-	batch             int // samples of a device in a pass
+	batch             int  // samples of a device in a pass
+	worlds            bool // takes another world while it runs
 }
 
 // readPlan reads annotations; ok is whether they say that there is something to do.
@@ -48,7 +50,13 @@ func readPlan(annotations map[string]string) (p plan, ok bool, err error) {
 	p = plan{
 		work: number(workAnnotation, 0, 0), efficiency: number(efficiencyAnnotation, 1, 0),
 		reportSeconds: number(reportAnnotation, 1, leastSeconds), checkpointSeconds: number(checkpointAnnotation, 5, leastSeconds),
-		batch: int(number(batchAnnotation, 1, 1)),
+		batch: int(number(batchAnnotation, 1, 1)), worlds: true,
+	}
+	if text, set := annotations[worldsAnnotation]; set {
+		var wrong error
+		if p.worlds, wrong = strconv.ParseBool(text); wrong != nil {
+			err = fmt.Errorf("annotation %s: %q is neither true nor false", worldsAnnotation, text)
+		}
 	}
 	return p, err == nil, err
 }

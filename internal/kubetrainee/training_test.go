@@ -33,7 +33,7 @@ func (h *heard) Checkpointed(progress float64) error {
 }
 
 func TestPlan(t *testing.T) {
-	absent := plan{work: 60, efficiency: 1, reportSeconds: 1, checkpointSeconds: 5, batch: 1}
+	absent := plan{work: 60, efficiency: 1, reportSeconds: 1, checkpointSeconds: 5, batch: 1, worlds: true}
 	cases := map[string]struct {
 		annotations map[string]string
 		want        plan
@@ -43,10 +43,11 @@ func TestPlan(t *testing.T) {
 		"nothing to play": {map[string]string{"a": "b"}, plan{}, false, ""},
 		"work only":       {map[string]string{workAnnotation: "60"}, absent, true, ""},
 		"all": {map[string]string{
-			workAnnotation: "1e3", efficiencyAnnotation: "0.5", reportAnnotation: "0.1", checkpointAnnotation: "2", batchAnnotation: "32",
-		}, plan{1000, 0.5, 0.1, 2, 32}, true, ""},
+			workAnnotation: "1e3", efficiencyAnnotation: "0.5", reportAnnotation: "0.1", checkpointAnnotation: "2", batchAnnotation: "32", worldsAnnotation: "false",
+		}, plan{1000, 0.5, 0.1, 2, 32, false}, true, ""},
 		"no number":      {map[string]string{workAnnotation: "much"}, plan{}, false, `annotation trainee.quartet.sched/work: "much" is not a number from 0 to 1e+09`},
 		"less than none": {map[string]string{workAnnotation: "-1"}, plan{}, false, "not a number from 0"},
+		"perhaps":        {map[string]string{workAnnotation: "1", worldsAnnotation: "perhaps"}, plan{}, false, `"perhaps" is neither true nor false`},
 		"NaN":            {map[string]string{workAnnotation: "NaN"}, plan{}, false, "not a number"},
 		"without pause":  {map[string]string{workAnnotation: "1", reportAnnotation: "0"}, plan{}, false, "report_seconds"},
 	}

@@ -88,6 +88,10 @@ func run(ctx context.Context, args []string) error {
 		if err := addTrainee(c); err != nil {
 			return errors.Join(err, c.Stop())
 		}
+		now := time.Now() //nolint:forbidigo // a certificate holds from now on
+		if err := kubecluster.WriteCertificate(filepath.Join(c.Dir, "agent"), now); err != nil {
+			return errors.Join(err, c.Stop())
+		}
 		fmt.Println(c.Kubeconfig)
 		return nil
 	case play:

@@ -4,14 +4,8 @@ package kube
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"math"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -19,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -29,36 +22,15 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/internal/kubecluster"
 )
 
 // talking lets the jobs of a rig speak to the scheduler.
 func (r *rig) talking() {
 	r.Helper()
 	folder := r.TempDir()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
+	if err := kubecluster.WriteCertificate(folder, realClock{}.Now()); err != nil {
 		r.Fatal(err)
-	}
-	now := realClock{}.Now()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		r.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		r.Fatal(err)
-	}
-	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
-	for name, content := range map[string][]byte{
-		certificateFile: public, authorityFile: public, keyFile: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}),
-	} {
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
-			r.Fatal(err)
-		}
 	}
 	port, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
