@@ -59,6 +59,7 @@ type Pipeline struct {
 	stopwatch func() time.Duration
 	state     state
 	plan      Plan
+	keeps     bool     // jobs keep the devices of a node that they stay on
 	standing  Standing // of the answers of the last round together; IfSeated is the allocator's
 
 	resumption resumption
@@ -109,6 +110,8 @@ func (p *Pipeline) Round(ctx context.Context, seen Observation, b Backend) error
 		return err
 	}
 	p.standing = Standing{UntilSeconds: math.Inf(1)}
+	keeping, may := b.(Keeping)
+	p.keeps = may && keeping.KeepsDevices()
 	changes, err := p.decide(ctx, seen.Decided) // 2 to 6: the stages, one after the other
 	if err != nil {
 		return err
@@ -249,6 +252,9 @@ func (p *Pipeline) place(ctx context.Context) error {
 		seating, err := c.Policy.Place(ctx, &s.view, p.plan.Grants)
 		if err != nil {
 			return s.malfunction(c.ID, "place", err)
+		}
+		if p.keeps {
+			s.keepDevices(seating.Placed)
 		}
 		p.plan.Placements, s.unseated = seating.Placed, seating.Unseated
 		if err := s.checkSeating(c.ID, p.plan.Grants, seating); err != nil {

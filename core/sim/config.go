@@ -41,6 +41,7 @@ type Config struct {
 // stay hold the model in memory, and those that join receive it from them. Like a start, a resize counts as a checkpoint.
 type Resize struct {
 	InPlace  bool          `config:"in_place" doc:"a job that keeps one of its devices is not restarted"`
+	Keep     bool          `config:"keep_devices" doc:"a job that stays on a node keeps there what it can of its devices, whichever the placer names, as on engines with jobs that are resized while they run"`
 	Overhead time.Duration `config:"overhead" doc:"its pause with in_place, at most the restart overhead; what is left of an earlier pause runs on meanwhile" min:"0s"`
 }
 

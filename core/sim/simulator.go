@@ -108,7 +108,13 @@ type Simulator struct {
 	wake        core.Wake // as last asked for
 }
 
-var _ core.Backend = (*Simulator)(nil)
+var (
+	_ core.Backend = (*Simulator)(nil)
+	_ core.Keeping = (*Simulator)(nil)
+)
+
+// KeepsDevices is as the config has it.
+func (s *Simulator) KeepsDevices() bool { return s.config.Resize.Keep }
 
 // Capabilities repeats what the opener told.
 func (s *Simulator) Capabilities() []core.Capability { return (&opener{}).Capabilities() }

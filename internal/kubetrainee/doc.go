@@ -6,6 +6,7 @@
 //	trainee.quartet.sched/efficiency          n replicas do n^efficiency in a second; 1 if absent
 //	trainee.quartet.sched/report_seconds      time between reports; 1 if absent
 //	trainee.quartet.sched/checkpoint_seconds  time between checkpoints; 5 if absent
+//	trainee.quartet.sched/gradient_noise      variance of its gradient over its squared norm; not told if absent
 //	trainee.quartet.sched/batch_per_device    samples of a device in a pass, until it is tuned; 1 if absent
 //	trainee.quartet.sched/worlds              whether it takes another world while it runs; true if absent
 //

@@ -19,6 +19,7 @@ const (
 	checkpointAnnotation = prefix + "checkpoint_seconds"
 	batchAnnotation      = prefix + "batch_per_device"
 	worldsAnnotation     = prefix + "worlds"
+	noiseAnnotation      = prefix + "gradient_noise"
 )
 
 // plan is what a job has to do.
@@ -27,8 +28,9 @@ type plan struct {
 	efficiency        float64
 	reportSeconds     float64
 	checkpointSeconds float64
-	batch             int  // samples of a device in a pass
-	worlds            bool // takes another world while it runs
+	batch             int     // samples of a device in a pass
+	worlds            bool    // takes another world while it runs
+	noise             float64 // of its gradients: variance over squared norm, at the initial batch; 0 if it does not tell
 }
 
 // readPlan reads annotations; ok is whether they say that there is something to do.
@@ -50,7 +52,7 @@ func readPlan(annotations map[string]string) (p plan, ok bool, err error) {
 	p = plan{
 		work: number(workAnnotation, 0, 0), efficiency: number(efficiencyAnnotation, 1, 0),
 		reportSeconds: number(reportAnnotation, 1, leastSeconds), checkpointSeconds: number(checkpointAnnotation, 5, leastSeconds),
-		batch: int(number(batchAnnotation, 1, 1)), worlds: true,
+		batch: int(number(batchAnnotation, 1, 1)), worlds: true, noise: number(noiseAnnotation, 0, 0),
 	}
 	if text, set := annotations[worldsAnnotation]; set {
 		var wrong error
@@ -181,7 +183,12 @@ func (t *training) report() {
 	}
 	n := t.world.Replicas
 	pass := passSeconds * float64(batch) / float64(t.plan.batch)
+	square := 0.0
+	if t.plan.noise > 0 {
+		square = 1
+	}
 	_ = s.Report(agent.Report{
+		GradientSquare: square, GradientVariance: t.plan.noise,
 		Replicas: n, Nodes: max(1, min(t.world.Nodes, n)), BatchPerDevice: batch, PassSeconds: pass,
 		StepSeconds: pass * float64(n) / t.plan.rate(n), Progress: t.progress,
 	}) // all of it makes sense

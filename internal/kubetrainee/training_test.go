@@ -44,7 +44,8 @@ func TestPlan(t *testing.T) {
 		"work only":       {map[string]string{workAnnotation: "60"}, absent, true, ""},
 		"all": {map[string]string{
 			workAnnotation: "1e3", efficiencyAnnotation: "0.5", reportAnnotation: "0.1", checkpointAnnotation: "2", batchAnnotation: "32", worldsAnnotation: "false",
-		}, plan{1000, 0.5, 0.1, 2, 32, false}, true, ""},
+			noiseAnnotation: "7",
+		}, plan{1000, 0.5, 0.1, 2, 32, false, 7}, true, ""},
 		"no number":      {map[string]string{workAnnotation: "much"}, plan{}, false, `annotation trainee.quartet.sched/work: "much" is not a number from 0 to 1e+09`},
 		"less than none": {map[string]string{workAnnotation: "-1"}, plan{}, false, "not a number from 0"},
 		"perhaps":        {map[string]string{workAnnotation: "1", worldsAnnotation: "perhaps"}, plan{}, false, `"perhaps" is neither true nor false`},

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"os"
@@ -42,6 +44,20 @@ func TestUpAndDown(t *testing.T) {
 	c, err := kubecluster.Open(dir)
 	if err != nil {
 		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "agent", "tls.crt"), filepath.Join(dir, "agent", "tls.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := os.ReadFile(filepath.Join(dir, "agent", "ca.crt"))
+	trusted := x509.NewCertPool()
+	if err != nil || !trusted.AppendCertsFromPEM(authority) {
+		t.Fatal("the authority of the certificate is not one: ", err)
+	}
+	for _, host := range []string{"127.0.0.1", "localhost"} {
+		if _, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: host, Roots: trusted}); err != nil {
+			t.Error(err)
+		}
 	}
 	ask := func(what string, ask func() error) {
 		t.Helper()

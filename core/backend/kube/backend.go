@@ -77,6 +77,7 @@ var (
 	_ backend.Ticking  = (*Backend)(nil)
 	_ core.Memory      = (*Backend)(nil)
 	_ core.Observer    = (*Backend)(nil)
+	_ core.Keeping     = (*Backend)(nil)
 )
 
 // open is a scheduler that is about to lead.
@@ -164,6 +165,9 @@ func served(ctx context.Context, all *clients, watch string) error {
 func (b *Backend) patience() time.Duration {
 	return min(max(b.term.Left(), time.Millisecond), 5*time.Second)
 }
+
+// KeepsDevices is true: pods whose devices a job keeps stay.
+func (b *Backend) KeepsDevices() bool { return true }
 
 // Capabilities are none.
 func (b *Backend) Capabilities() []core.Capability { return nil }
