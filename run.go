@@ -315,6 +315,9 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	}
 	pipeline := core.NewPipeline(e.cluster, *stages, e.Round.Options(), e.stopwatch, observers...)
 	pipeline.Outlast(e.outlast(world, pause))
+	if keeping, may := world.(core.Keeping); may && keeping.KeepsDevices() {
+		pipeline.KeepDevices()
+	}
 	if remembers {
 		pipeline.Remember(memory, parts.again)
 		if e.Follow != nil {

@@ -110,8 +110,6 @@ func (p *Pipeline) Round(ctx context.Context, seen Observation, b Backend) error
 		return err
 	}
 	p.standing = Standing{UntilSeconds: math.Inf(1)}
-	keeping, may := b.(Keeping)
-	p.keeps = may && keeping.KeepsDevices()
 	changes, err := p.decide(ctx, seen.Decided) // 2 to 6: the stages, one after the other
 	if err != nil {
 		return err

@@ -288,12 +288,13 @@ func whatever(agent.Report) bool { return true }
 func TestTrainings(t *testing.T) {
 	r := newRig(t)
 	stop := r.train(t)
-	for _, job := range []string{"whole", "elastic", "killed", "alone"} {
+	for _, job := range []string{"whole", "elastic", "killed", "alone", "outage"} {
 		r.server.Expect(job)
 	}
 	t.Run("to the end", r.toTheEnd)
 	t.Run("without an agent", r.withoutAnAgent)
 	t.Run("through worlds and a stop", r.throughWorlds)
+	t.Run("while the API server is away", r.outage)
 	t.Run("deleted", func(t *testing.T) { r.deleted(t, stop) })
 }
 
@@ -405,5 +406,28 @@ func (r *rig) deleted(t *testing.T, stop func()) {
 	e := r.until(t, func(e agent.Event) bool { return e.Member == running && e.Report != nil })
 	if e.Report.Progress < saved {
 		t.Errorf("after another start it goes on from %v, want %v at least", e.Report.Progress, saved)
+	}
+}
+
+// Who trains goes on while the API server is away, and hears afterwards of what it missed.
+func (r *rig) outage(t *testing.T) {
+	p := podOf{job: "outage", run: 1, replicas: 1, nodes: 1, work: 1e6}
+	name := r.create(t, p)
+	before := r.until(t, report("outage", whatever)).Report.Progress
+	must(t, r.cluster.Kill("kube-apiserver"))
+	after := r.until(t, report("outage", func(r agent.Report) bool { return r.Progress > before+1 })).Report.Progress
+	r.tell(t, "outage", name, agent.ToJob{Stop: &agent.Stop{GraceSeconds: 5}}) // whose end it cannot write down
+	r.until(t, func(e agent.Event) bool { return e.Member == name && e.Gone })
+	if r.saved["outage"] < after {
+		t.Errorf("stopped after %v, with %v saved", after, r.saved["outage"])
+	}
+	must(t, errors.Join(r.cluster.Restart("kube-apiserver"), r.cluster.WaitReady(t.Context())))
+	if phase, exit := r.ends(t, name); phase != succeeded || exit != 0 {
+		t.Errorf("%s with %d", phase, exit)
+	}
+	p.run = 2
+	again := r.create(t, p)
+	if e := r.until(t, func(e agent.Event) bool { return e.Member == again && e.Report != nil }); e.Report.Progress < after {
+		t.Errorf("it goes on from %v, want %v at least", e.Report.Progress, after)
 	}
 }

@@ -95,8 +95,13 @@ func open(ctx context.Context, o *Opener, config *rest.Config, identity string) 
 		holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{}, jobs: map[types.UID]*job{}, known: map[types.UID]*job{}, queued: map[types.UID]bool{}, retryAt: inf,
 	}
 	b.nodes = newNodes(&b.config, func(id core.NodeID) core.DeviceSet { return b.held[id] })
-	if b.world, err = newWorld(&b.config, all); err != nil {
+	if b.world, err = newWorld(&b.config, all, o.log); err != nil {
 		return nil, err
+	}
+	if b.nodes.devices = b.world.devices; b.nodes.devices != nil {
+		if err := b.nodes.devices.choose(ctx, all, b.config.DeviceClass); err != nil {
+			return nil, err
+		}
 	}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b.life, b.cancel, b.retire, b.identity = life, cancel, func() {}, identity
@@ -146,7 +151,7 @@ func (b *Backend) lead(ctx context.Context) error {
 }
 
 func (b *Backend) options() gang.Options {
-	return gang.Options{Resource: corev1.ResourceName(b.config.Resource)}
+	return gang.Options{Resource: corev1.ResourceName(b.config.Resource), Class: b.config.DeviceClass}
 }
 
 // served says so when the cluster does not know TrainingJobs.

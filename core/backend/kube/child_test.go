@@ -27,17 +27,17 @@ import (
 // childArgument as the first argument makes the test program a scheduler, which can be killed.
 const childArgument = "schedule"
 
-// scheduleIfAsked is what a scheduler of its own process does: schedule KUBECONFIG NAMESPACE NODES POLICY. It says on stderr when
+// scheduleIfAsked is what a scheduler of its own process does: schedule KUBECONFIG NAMESPACE NODES POLICY CLASS. It says on stderr when
 // it leads, as the program does.
 func scheduleIfAsked() {
-	if len(os.Args) != 6 || os.Args[1] != childArgument {
+	if len(os.Args) != 7 || os.Args[1] != childArgument {
 		return
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	err := func() error {
 		ctx := context.Background()
 		opener := create(New(realClock{}), map[string]any{
-			"kubeconfig": os.Args[2], "namespace": os.Args[3], "watch": os.Args[3], "nodes": os.Args[4],
+			"kubeconfig": os.Args[2], "namespace": os.Args[3], "watch": os.Args[3], "nodes": os.Args[4], "device_class": os.Args[6],
 		}, log)
 		b, err := opener.Open(ctx, &core.Cluster{MayGrow: true}, &workload.Workload{Open: true})
 		if err != nil {
@@ -99,7 +99,7 @@ func (r *rig) spawn(policy string) *process {
 	r.Helper()
 	p := &process{dir: r.TempDir(), leads: make(chan struct{}), ended: make(chan error, 1)}
 	if *program == "" {
-		p.Cmd = exec.Command(os.Args[0], childArgument, r.cluster.Kubeconfig, r.namespace, "rig="+r.namespace, policy)
+		p.Cmd = exec.Command(os.Args[0], childArgument, r.cluster.Kubeconfig, r.namespace, "rig="+r.namespace, policy, r.settings.DeviceClass)
 	} else {
 		config := fmt.Sprintf(`version: 1
 name: siege
@@ -107,8 +107,8 @@ cluster: {nodes: [{name: unused, accelerator: gpu, devices: 1}]}
 workload: {type: submitted}
 round: {interval: 5s, on_events: true}
 pipeline: {allocation: {type: %s}}
-backend: {type: kubernetes, config: {kubeconfig: %q, namespace: %s, watch: %[3]s, nodes: rig=%[3]s}}
-`, policy, r.cluster.Kubeconfig, r.namespace)
+backend: {type: kubernetes, config: {kubeconfig: %q, namespace: %s, watch: %[3]s, nodes: rig=%[3]s, device_class: %q}}
+`, policy, r.cluster.Kubeconfig, r.namespace, r.settings.DeviceClass)
 		path := filepath.Join(p.dir, "config.yaml")
 		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 			r.Fatal(err)

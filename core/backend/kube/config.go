@@ -28,7 +28,8 @@ type Config struct {
 	Nodes        string        `config:"nodes" doc:"label selector of the nodes to schedule on; all that have devices if left out"`
 	Tolerate     []string      `config:"tolerate" doc:"keys of taints of nodes that are no reason to leave them alone"`
 	Resource     string        `config:"resource" doc:"extended resource by which nodes offer devices"`
-	Accelerator  string        `config:"accelerator_label" doc:"label of nodes that names the type of their devices"`
+	DeviceClass  string        `config:"device_class" doc:"DeviceClass of the devices, each of which jobs then get by a claim (DRA); extended resources if left out"`
+	Accelerator  string        `config:"accelerator_label" doc:"label of nodes that names the type of their devices, where the devices do not"`
 	SilentAfter  time.Duration `config:"silent_after" doc:"a node that is not ready for so long is down" min:"0s" max:"24h"`
 	StartTimeout time.Duration `config:"start_timeout" doc:"until all pods of a start have to run, of jobs that do not say; 0 for ever" min:"0s" max:"24h"`
 	RetryRefused time.Duration `config:"retry_refused" doc:"after which a job is tried again whose pods were refused, as by a quota; doubles up to an hour" min:"1s" max:"1h"`
@@ -43,7 +44,7 @@ type Config struct {
 
 // Deciding are the settings that decisions depend on.
 func (c *Config) Deciding() any {
-	return &Config{Watch: c.Watch, Nodes: c.Nodes, Accelerator: c.Accelerator, Resource: c.Resource}
+	return &Config{Watch: c.Watch, Nodes: c.Nodes, Accelerator: c.Accelerator, Resource: c.Resource, DeviceClass: c.DeviceClass}
 }
 
 // Validate reports names that Kubernetes does not take.
@@ -55,6 +56,11 @@ func (c Config) Validate() error {
 	for _, name := range [...]struct{ path, value string }{{"resource", c.Resource}, {"accelerator_label", c.Accelerator}} {
 		for _, problem := range validation.IsQualifiedName(name.value) {
 			problems = append(problems, fmt.Errorf("%s: %s", name.path, problem))
+		}
+	}
+	if c.DeviceClass != "" {
+		for _, problem := range validation.IsDNS1123Subdomain(c.DeviceClass) {
+			problems = append(problems, fmt.Errorf("device_class: %s", problem))
 		}
 	}
 	for _, name := range [...]struct{ path, value string }{{"agent_address", c.AgentAddress}, {"agent_listen", c.AgentListen}} {

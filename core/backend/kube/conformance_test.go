@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -20,11 +21,20 @@ const unit = 2 * time.Second
 
 // The suite leaves out: orders, which are Kubernetes' own (File is not set); and a takeover that repeats the rounds, for here
 // the jobs tell what was decided, and no rounds are kept (Restart is not set): see takeover_test.go.
-func TestConformance(t *testing.T) {
+func TestConformance(t *testing.T) { conform(t, false) }
+
+// The same where devices are given by claims, each of which is looked at before its pod is bound.
+func TestConformanceWithClaims(t *testing.T) { conform(t, true) }
+
+func conform(t *testing.T, claims bool) {
 	shared(t)
 	backendtest.Run(t, backendtest.Harness{UnitSeconds: unit.Seconds(), Open: func(t testing.TB, w backendtest.World) core.Backend {
-		r := newRig(t, shared(t))
-		b := &told{Backend: r.open(nil), rig: r, left: len(w.Jobs), open: w.Open}
+		r := newRigOf(t, shared(t), claims)
+		var wrap func(http.RoundTripper) http.RoundTripper
+		if claims {
+			wrap = (&notary{rig: r}).through
+		}
+		b := &told{Backend: r.open(wrap), rig: r, left: len(w.Jobs), open: w.Open}
 		later := w.Jobs
 		for len(later) > 0 && later[0].SubmitSeconds == 0 {
 			b.submit(later[0])

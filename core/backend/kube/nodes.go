@@ -25,6 +25,7 @@ type node struct {
 	devices  int
 	health   core.Health
 	unusable core.DeviceSet
+	missing  core.DeviceSet // of these, devices that are not there any more; none are known where devices have no names
 
 	accelerator string
 }
@@ -37,10 +38,35 @@ type nodes struct {
 	byName  map[string]*node    // of those
 	unready map[string]float64  // when a node was first seen to be not ready
 	held    func(core.NodeID) core.DeviceSet
+	devices *inventory // nil where nodes offer devices by an extended resource
+	expires float64    // when devices are gone that nobody publishes any more; +Inf for none
+}
+
+// offer is what a node has.
+type offer struct {
+	devices     int            // those that it has or had, the most that a node may have at most
+	missing     core.DeviceSet // of these not there any more
+	taken       core.DeviceSet // of these held by others, or broken
+	foreign     int            // others hold so many besides, and nobody knows which
+	accelerator string         // type of the devices; empty when they do not say
+}
+
+// there reports whether a node has devices at present.
+func (o *offer) there() bool { return core.FirstDevices(o.devices)&^o.missing != 0 }
+
+// offerOf is what a node has. The identity is that of one that jobs may run on; nil for one that is new.
+func (n *nodes) offerOf(object *corev1.Node, t *node, foreign func(string) int) offer {
+	if n.devices == nil {
+		return offer{devices: devicesOf(object, n.config.Resource), foreign: foreign(object.Name)}
+	}
+	if t == nil {
+		return n.devices.offer(object.Name, 0)
+	}
+	return n.devices.offer(object.Name, n.held(t.id))
 }
 
 func newNodes(c *Config, held func(core.NodeID) core.DeviceSet) *nodes {
-	return &nodes{config: c, byUID: map[types.UID]*node{}, byName: map[string]*node{}, unready: map[string]float64{}, held: held}
+	return &nodes{config: c, byUID: map[types.UID]*node{}, byName: map[string]*node{}, unready: map[string]float64{}, held: held, expires: inf}
 }
 
 // compare tells what is different of the nodes at a moment.
@@ -56,18 +82,22 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 		}
 	}
 	believable := n.silence(now, list)
+	if n.devices != nil {
+		n.expires = n.devices.expire(now, n.config.SilentAfter.Seconds())
+	}
 	for _, object := range list {
 		t := n.byUID[object.UID]
-		devices := devicesOf(object, n.config.Resource)
-		if t != nil && devices > t.devices { // another node, as far as policies go
+		has := n.offerOf(object, t, foreign)
+		if t != nil && has.devices > t.devices { // another node, as far as policies go
 			events = append(events, n.remove(t, now))
 			t = nil
 		}
-		switch health := n.healthOf(object, devices, believable, now); {
-		case t == nil && devices > 0:
-			events = append(events, n.add(object, devices, health, foreign(object.Name), now))
+		switch health := n.healthOf(object, has.there(), believable, now); {
+		case t == nil && has.there():
+			events = append(events, n.add(object, has, health, now))
 		case t != nil:
-			unusable := n.unusable(t, devices, foreign(object.Name))
+			unusable := n.unusable(t, has)
+			t.missing = has.missing
 			if health != t.health || unusable != t.unusable {
 				t.health, t.unusable = health, unusable
 				events = append(events, core.Event{Kind: core.NodeChanged, AtSeconds: now, Node: t.id, Health: health, Unusable: unusable})
@@ -87,12 +117,12 @@ func (n *nodes) remove(t *node, now float64) core.Event {
 	return core.Event{Kind: core.NodeRemoved, AtSeconds: now, Node: t.id}
 }
 
-func (n *nodes) add(object *corev1.Node, devices int, health core.Health, foreign int, now float64) core.Event {
+func (n *nodes) add(object *corev1.Node, has offer, health core.Health, now float64) core.Event {
 	t := &node{
-		id: core.NodeID(len(n.told)), uid: object.UID, name: object.Name, devices: devices, health: health,
-		accelerator: acceleratorOf(object, n.config.Accelerator),
+		id: core.NodeID(len(n.told)), uid: object.UID, name: object.Name, devices: has.devices, health: health,
+		accelerator: cmp.Or(has.accelerator, acceleratorOf(object, n.config.Accelerator)),
 	}
-	t.unusable = n.unusable(t, devices, foreign)
+	t.unusable = n.unusable(t, has)
 	n.told = append(n.told, t)
 	n.byUID[t.uid], n.byName[t.name] = t, t
 	cpus, memory := object.Status.Allocatable.Cpu(), object.Status.Allocatable.Memory()
@@ -102,14 +132,15 @@ func (n *nodes) add(object *corev1.Node, devices int, health core.Health, foreig
 	}}
 }
 
-// unusable is which devices of a node jobs cannot have: the last ones, where a node has fewer than it had, and as many as pods of
-// others have, of those that no job holds. Which ones these are, nobody knows: those that were taken for theirs before stay so.
-func (n *nodes) unusable(t *node, devices, foreign int) core.DeviceSet {
+// unusable is which devices of a node jobs cannot have: the last ones, where a node has fewer than it had; those that are missing
+// or taken by name; and as many as pods of others have, of those that no job holds. Which ones these are, nobody knows: those that
+// were taken for theirs before stay so.
+func (n *nodes) unusable(t *node, has offer) core.DeviceSet {
 	all := core.FirstDevices(t.devices)
-	gone := all &^ core.FirstDevices(min(devices, t.devices))
+	gone := all&^core.FirstDevices(min(has.devices, t.devices)) | all&(has.missing|has.taken)
 	free := all &^ gone &^ n.held(t.id)
-	theirs := (free & t.unusable).Lowest(foreign)
-	for rest := free &^ theirs; rest != 0 && theirs.Count() < foreign; {
+	theirs := (free & t.unusable).Lowest(has.foreign)
+	for rest := free &^ theirs; rest != 0 && theirs.Count() < has.foreign; {
 		list := rest.List()
 		last := core.DeviceSet(1) << list[len(list)-1]
 		theirs, rest = theirs|last, rest&^last
@@ -133,11 +164,11 @@ func (n *nodes) severalTypes() bool {
 }
 
 // healthOf is what policies make of a node. One that is not ready any more is taken for ready for a while, since its pods run on.
-func (n *nodes) healthOf(object *corev1.Node, devices int, believable float64, now float64) core.Health {
+func (n *nodes) healthOf(object *corev1.Node, devices bool, believable float64, now float64) core.Health {
 	t := n.byUID[object.UID]
 	since, unready := n.unready[object.Name]
 	switch {
-	case outOfService(object) || devices == 0:
+	case outOfService(object) || !devices:
 		return core.Down
 	case unready && (t == nil && !lostContact(object) || t != nil && t.health == core.Provisioning):
 		return core.Provisioning // it never was
@@ -209,6 +240,9 @@ func ready(n *corev1.Node) bool {
 // wake is when a node that is silent is to be taken for down; +Inf for none.
 func (n *nodes) wake(now float64) float64 {
 	next := inf
+	if n.expires > now {
+		next = n.expires
+	}
 	for name, since := range n.unready {
 		if t := n.byName[name]; t != nil && t.health != core.Down {
 			for _, times := range [...]float64{1, laterByThis} {

@@ -136,13 +136,17 @@ type rig struct {
 	namespace string
 	settings  Config
 	clock     lead.Clock // of the schedulers that are opened
+	driver    string     // that publishes devices, of the class of the same name; empty where nodes offer an extended resource
 }
 
 // made counts rigs, for names.
 var made atomic.Int64
 
 // newRig makes nodes a and b, of two devices each.
-func newRig(t testing.TB, c *kubecluster.Cluster) *rig {
+func newRig(t testing.TB, c *kubecluster.Cluster) *rig { return newRigOf(t, c, false) }
+
+// newRigOf makes a rig whose devices are given by claims, or by an extended resource.
+func newRigOf(t testing.TB, c *kubecluster.Cluster, claims bool) *rig {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -161,6 +165,9 @@ func newRig(t testing.TB, c *kubecluster.Cluster) *rig {
 	if _, err := r.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	if claims {
+		r.useClaims()
+	}
 	r.addNode("a", 2)
 	r.addNode("b", 2)
 	r.await("the service account is there", func() bool {
@@ -175,8 +182,12 @@ func (r *rig) node(name string) string { return name + "-" + r.namespace + "-0" 
 
 func (r *rig) addNode(name string, devices int) {
 	r.Helper()
+	offered := devices
+	if r.driver != "" {
+		offered = 0
+	}
 	if err := r.cluster.AddNodes(r.Context(), kubecluster.Pool{
-		Name: name + "-" + r.namespace, Count: 1, Devices: devices, Labels: map[string]string{"rig": r.namespace},
+		Name: name + "-" + r.namespace, Count: 1, Devices: offered, Labels: map[string]string{"rig": r.namespace},
 	}); err != nil {
 		r.Fatal(err)
 	}
@@ -184,6 +195,9 @@ func (r *rig) addNode(name string, devices int) {
 		n, err := r.admin.CoreV1().Nodes().Get(r.Context(), r.node(name), metav1.GetOptions{})
 		return err == nil && ready(n) && len(n.Spec.Taints) == 0
 	})
+	if r.driver != "" {
+		r.publish(name, gpus(devices)...)
+	}
 }
 
 func (r *rig) await(what string, ask func() bool) {

@@ -24,6 +24,7 @@ import (
 var (
 	kills   = flag.Int("kube.kills", 3, "how often TestLeadersAreKilled kills a leader")
 	seed    = flag.Uint64("kube.seed", 1, "seed of what tests do at random")
+	claims  = flag.Bool("kube.claims", false, "give devices by claims in TestLeadersAreKilled")
 	program = flag.String("kube.program", "", "the program quartet, to be killed instead of the one of the test")
 )
 
@@ -157,7 +158,7 @@ func (c *crowd) fill() (stop func()) {
 // by. By the API's own history no job is lost or runs twice, no device is held twice, and in the end nothing is left over.
 func TestLeadersAreKilled(t *testing.T) {
 	t.Logf("seed %d, %d kills", *seed, *kills)
-	r := newRig(t, shared(t))
+	r := newRigOf(t, shared(t), *claims)
 	const nodes, devices = 6, 4
 	capacity := map[string]int{r.node("a"): 2, r.node("b"): 2}
 	for i := range nodes {

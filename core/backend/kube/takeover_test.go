@@ -37,7 +37,8 @@ type line struct {
 var errCut = errors.New("the line is cut")
 
 func isWrite(r *http.Request) bool {
-	return r.Method != http.MethodGet && (strings.Contains(r.URL.Path, "/pods") || strings.Contains(r.URL.Path, "/trainingjobs") || strings.Contains(r.URL.Path, "/services"))
+	return r.Method != http.MethodGet && (strings.Contains(r.URL.Path, "/pods") || strings.Contains(r.URL.Path, "/trainingjobs") || strings.Contains(r.URL.Path, "/services") ||
+		strings.Contains(r.URL.Path, "/resourceclaims"))
 }
 
 func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -90,50 +91,53 @@ func (r *rig) bury() {
 // again. No job is lost, none runs twice, no device is held twice, and nothing is left.
 func TestKilledAtAnyWrite(t *testing.T) {
 	c := shared(t)
-	for _, after := range []bool{false, true} {
-		for writes := 2; writes <= 14; writes += 3 {
-			t.Run(fmt.Sprintf("write %d, after %v", writes, after), func(t *testing.T) {
-				t.Parallel()
-				r := newRig(t, c)
-				r.witness()
-				r.submit("one", asked{replicas: 3, run: 300 * time.Millisecond})
-				r.submit("two", asked{replicas: 2, run: 300 * time.Millisecond})
-				r.submit("bad", asked{replicas: 1, fail: 300 * time.Millisecond})
-				r.submit("all", asked{replicas: 4, run: 300 * time.Millisecond})
-				for range 8 {
-					l := &line{writes: writes, after: after, cut: make(chan struct{})}
-					s := r.schedule(l.through)
-					select {
-					case <-l.cut:
-					case err := <-s.ended:
-						t.Fatalf("the run ended: %v", err)
-					case <-time.After(time.Second): // all is done, or nearly so
-					}
-					l.sever()
-					_ = s.stop()
-					r.bury()
+	for i := range 15 {
+		writes, after, claims := 2+i/3*3, i%2 == 1, i%3 == 2
+		t.Run(fmt.Sprintf("write %d, after %v, claims %v", writes, after, claims), func(t *testing.T) {
+			t.Parallel()
+			r := newRigOf(t, c, claims)
+			r.witness()
+			wrap := func(rt http.RoundTripper) http.RoundTripper { return rt }
+			if claims {
+				wrap = (&notary{rig: r}).through
+			}
+			r.submit("one", asked{replicas: 3, run: 300 * time.Millisecond})
+			r.submit("two", asked{replicas: 2, run: 300 * time.Millisecond})
+			r.submit("bad", asked{replicas: 1, fail: 300 * time.Millisecond})
+			r.submit("all", asked{replicas: 4, run: 300 * time.Millisecond})
+			for range 8 {
+				l := &line{writes: writes, after: after, cut: make(chan struct{})}
+				s := r.schedule(func(rt http.RoundTripper) http.RoundTripper { return l.through(wrap(rt)) })
+				select {
+				case <-l.cut:
+				case err := <-s.ended:
+					t.Fatalf("the run ended: %v", err)
+				case <-time.After(time.Second): // all is done, or nearly so
 				}
-				r.schedule(nil)
-				for name, want := range map[string]trainingjob.State{
-					"one": trainingjob.Completed, "two": trainingjob.Completed, "bad": trainingjob.Failed, "all": trainingjob.Completed,
-				} {
-					job := r.becomes(name, want)
-					if !job.Status.Decision.Stop || job.Status.Replicas != 0 {
-						t.Errorf("job %s has ended, and holds %+v", name, job.Status.Decision)
-					}
-					succeeded := map[string]int{}
-					for _, p := range r.podsOf(name) {
-						if p.Status.Phase == corev1.PodSucceeded {
-							succeeded[p.Labels["quartet.sched/run"]]++
-						}
-					}
-					if len(succeeded) > 1 && want == trainingjob.Completed {
-						t.Errorf("job %s succeeded in runs %v", name, succeeded)
+				l.sever()
+				_ = s.stop()
+				r.bury()
+			}
+			r.schedule(nil)
+			for name, want := range map[string]trainingjob.State{
+				"one": trainingjob.Completed, "two": trainingjob.Completed, "bad": trainingjob.Failed, "all": trainingjob.Completed,
+			} {
+				job := r.becomes(name, want)
+				if !job.Status.Decision.Stop || job.Status.Replicas != 0 {
+					t.Errorf("job %s has ended, and holds %+v", name, job.Status.Decision)
+				}
+				succeeded := map[string]int{}
+				for _, p := range r.podsOf(name) {
+					if p.Status.Phase == corev1.PodSucceeded {
+						succeeded[p.Labels["quartet.sched/run"]]++
 					}
 				}
-				r.quiet()
-			})
-		}
+				if len(succeeded) > 1 && want == trainingjob.Completed {
+					t.Errorf("job %s succeeded in runs %v", name, succeeded)
+				}
+			}
+			r.quiet()
+		})
 	}
 }
 

@@ -39,6 +39,7 @@ func (b *Backend) look(now float64) {
 // they cannot have any more the pipeline takes them itself.
 func (b *Backend) bereave(told []core.Event, now float64) {
 	for i := range told {
+		b.deprive(&told[i], now)
 		n, why := b.nodes.told[told[i].Node], "gone"
 		if object := b.world.node(n.name); told[i].Kind == core.NodeChanged && object != nil && outOfService(object) {
 			why = "out of service"

@@ -151,7 +151,7 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 	b.mutex.Lock()
 	freed := b.freed
 	b.mutex.Unlock()
-	seen := b.lookAt(uid)
+	seen := b.lookAt(&decided)
 	if err := b.door.follow(&decided, tuning, seen.Pods); err != nil {
 		b.log.Warn("a job could not be told what is decided", "job", decided.Namespace+"/"+decided.Name, "error", err)
 	}
@@ -192,12 +192,16 @@ func alike(a, b *gang.State) bool {
 }
 
 // lookAt is what is seen of a job.
-func (b *Backend) lookAt(uid types.UID) gang.Look {
+func (b *Backend) lookAt(job *gang.Job) gang.Look {
 	w := b.world
 	w.mutex.Lock()
-	version := w.version // no newer than the pods that follow
+	version, claimed := w.version, w.claimed // no newer than the pods and claims that follow
 	w.mutex.Unlock()
-	return gang.Look{Version: version, Pods: w.podsOf(uid), Service: w.hasService(uid), Node: w.node}
+	l := gang.Look{Version: version, Pods: w.podsOf(job.UID), Service: w.hasService(job.UID), Node: w.node}
+	if w.devices != nil {
+		l.ClaimsVersion, l.Claims, l.Devices, l.Config = claimed, w.claimsOf(job), w.devices.devices, w.devices.config()
+	}
+	return l
 }
 
 // sweep lets pods go whose job is not there any more.
@@ -219,6 +223,7 @@ func (b *Backend) sweep(ctx context.Context, uid types.UID) error {
 	case err == nil && now.UID == uid:
 		return nil // the informer is behind
 	}
-	_, err := b.driver.Drive(ctx, gang.Job{Namespace: pods[0].Namespace, Name: pods[0].Labels[gang.JobLabel], UID: uid, Epoch: b.term.Epoch}, b.lookAt(uid))
+	lost := gang.Job{Namespace: pods[0].Namespace, Name: pods[0].Labels[gang.JobLabel], UID: uid, Epoch: b.term.Epoch}
+	_, err := b.driver.Drive(ctx, lost, b.lookAt(&lost))
 	return err
 }

@@ -3,11 +3,13 @@ package kube
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,8 +26,10 @@ import (
 type world struct {
 	config   *Config
 	selector labels.Selector
+	devices  *inventory // nil without claims
 
 	nodes, pods, jobs, services cache.SharedIndexInformer
+	claims, slices, classes     cache.SharedIndexInformer // nil without claims
 	heard                       []cache.InformerSynced
 	happened                    chan struct{} // holds an item when there is something to look at
 	stirred                     chan struct{} // the same, for those that drive pods
@@ -38,6 +42,7 @@ type world struct {
 	podsChanged  map[types.UID]bool // jobs whose pods are others
 	freed        bool               // somebody may have let go of devices
 	version      string             // of the pods: of the last event on one
+	claimed      string             // the same, of the claims
 	byUID        map[types.UID]*trainingjob.TrainingJob
 	others       map[types.UID]use // pods that are none of ours
 	foreignOn    map[string]int
@@ -52,7 +57,7 @@ type use struct {
 
 const jobIndex = "job"
 
-func newWorld(c *Config, all *clients) (*world, error) {
+func newWorld(c *Config, all *clients, log *slog.Logger) (*world, error) {
 	selector, err := labels.Parse(c.Nodes)
 	if err != nil {
 		return nil, err
@@ -71,14 +76,19 @@ func newWorld(c *Config, all *clients) (*world, error) {
 	if err := w.services.AddIndexers(cache.Indexers{jobIndex: indexByOwner}); err != nil {
 		return nil, err
 	}
-	for _, h := range [...]struct {
-		informer cache.SharedIndexInformer
-		handler  cache.ResourceEventHandler
-	}{
-		{w.nodes, handle(func(*corev1.Node, bool) { w.note(func() { w.nodesChanged, w.freed = true, true }) })},
+	handlers := []handler{
+		{w.nodes, handle(func(*corev1.Node, bool) { w.note(w.otherNodes) })},
 		{w.pods, handle(w.pod)},
 		{w.jobs, handle(w.trainingJob)},
-	} {
+	}
+	if c.DeviceClass != "" {
+		more, err := w.withClaims(factory, log)
+		if err != nil {
+			return nil, err
+		}
+		handlers = append(handlers, more...)
+	}
+	for _, h := range handlers {
 		registered, err := h.informer.AddEventHandler(h.handler)
 		if err != nil {
 			return nil, err
@@ -90,6 +100,14 @@ func newWorld(c *Config, all *clients) (*world, error) {
 	}
 	return w, nil
 }
+
+type handler struct {
+	informer cache.SharedIndexInformer
+	handler  cache.ResourceEventHandler
+}
+
+// otherNodes notes that nodes, or what others hold of them, are to be looked at.
+func (w *world) otherNodes() { w.nodesChanged, w.freed = true, true }
 
 // slim drops what nobody reads.
 func slim(object any) (any, error) {
@@ -182,7 +200,7 @@ func wake(c chan struct{}) {
 func (w *world) pod(p *corev1.Pod, gone bool) {
 	uid := w.jobOf(p)
 	held := 0
-	if uid == "" && !gone && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed && p.Spec.NodeName != "" {
+	if w.devices == nil && uid == "" && !gone && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed && p.Spec.NodeName != "" {
 		held = gang.Requested(p, corev1.ResourceName(w.config.Resource))
 	}
 	w.mutex.Lock()
@@ -251,6 +269,9 @@ func (w *world) mended() {
 // run lets the informers work as long as life goes on, and waits until they know what there is.
 func (w *world) run(ctx, life context.Context, group *sync.WaitGroup) error {
 	all := []cache.SharedIndexInformer{w.nodes, w.pods, w.jobs, w.services}
+	if w.devices != nil {
+		all = append(all, w.claims, w.slices, w.classes)
+	}
 	synced := make([]cache.InformerSynced, len(all))
 	for i, informer := range all {
 		group.Go(func() { informer.RunWithContext(life) })
@@ -262,6 +283,7 @@ func (w *world) run(ctx, life context.Context, group *sync.WaitGroup) error {
 	if !cache.WaitForCacheSync(ctx.Done(), w.heard...) { // who looked earlier would see a part
 		return fmt.Errorf("look at what is in the cluster: %w", context.Cause(ctx))
 	}
+	w.pin()
 	return nil
 }
 
@@ -379,13 +401,24 @@ func (w *world) all() gang.Cluster {
 	w.mutex.Lock()
 	c := gang.Cluster{Version: w.version} // no newer than the pods that follow
 	w.mutex.Unlock()
-	for _, object := range w.pods.GetStore().List() {
-		if p, is := object.(*corev1.Pod); is {
-			c.Pods = append(c.Pods, p)
+	c.Pods = every[*corev1.Pod](w.pods.GetStore())
+	c.Nodes = w.nodeList()
+	if w.devices != nil {
+		c.Claims, c.Devices, c.Beside = every[*resourcev1.ResourceClaim](w.claims.GetStore()), w.devices.devices, w.devices.Beside
+	}
+	return c
+}
+
+// every is all objects of a store.
+func every[T any](store cache.Store) []T {
+	objects := store.List()
+	list := make([]T, 0, len(objects))
+	for _, object := range objects {
+		if t, is := object.(T); is {
+			list = append(list, t)
 		}
 	}
-	c.Nodes = w.nodeList()
-	return c
+	return list
 }
 
 // older reports whether a resource version is before another. The empty one is before all.

@@ -62,9 +62,10 @@ type Ledger interface {
 type Book struct {
 	options Options
 
-	mu    sync.Mutex
-	nodes map[string]*page
-	taken map[types.UID]Need
+	mu     sync.Mutex
+	nodes  map[string]*page
+	beside func(node string, devices core.DeviceSet) []Holder
+	taken  map[types.UID]Need
 }
 
 // page is what is known of a node.
@@ -91,13 +92,22 @@ type Cluster struct {
 	Claims  []*resourcev1.ResourceClaim
 	Nodes   []*corev1.Node
 	Devices func(node string) []Device // for claims: what the ResourceSlices say, by index
+	// Beside are the claims of others because of which these devices of a node cannot be held all together, for they overlap with
+	// what those hold. Nil where no devices overlap. The ledger keeps it, and asks at any time.
+	Beside func(node string, devices core.DeviceSet) []Holder
 }
+
+// usualDevices is how many a node has, as a guess.
+const usualDevices = 8
 
 // See takes a look. Looks come in their order.
 func (b *Book) See(c Cluster) {
-	nodes := map[string]*page{}
-	byName := map[string]*corev1.Node{}
+	nodes := make(map[string]*page, len(c.Nodes))
+	byName := make(map[string]*corev1.Node, len(c.Nodes))
 	names := map[Device]place{}
+	if b.options.Class != "" {
+		names = make(map[Device]place, usualDevices*len(c.Nodes))
+	}
 	for _, n := range c.Nodes {
 		p := new(page)
 		if b.options.Class == "" {
@@ -152,7 +162,7 @@ func (b *Book) See(c Cluster) {
 	for _, claim := range c.Claims {
 		b.enter(nodes, names, claim)
 	}
-	b.nodes = nodes
+	b.nodes, b.beside = nodes, c.Beside
 }
 
 // place is where a device is.
@@ -163,22 +173,32 @@ type place struct {
 
 // enter notes what is allocated to a claim. The devices of one whose pod is gone are free only when somebody freed them.
 func (b *Book) enter(nodes map[string]*page, names map[Device]place, claim *resourcev1.ResourceClaim) {
-	if claim.Status.Allocation == nil || b.options.Class == "" {
+	if b.options.Class == "" {
 		return
 	}
-	held := map[string]core.DeviceSet{}
-	for _, r := range claim.Status.Allocation.Devices.Results {
-		if at, ok := names[Device{r.Driver, r.Pool, r.Device}]; ok {
-			held[at.node] |= core.FirstDevices(at.index+1) &^ core.FirstDevices(at.index)
+	type part struct {
+		node    string
+		devices core.DeviceSet
+	}
+	var held []part // of one node as a rule
+	for _, d := range Allocated(claim) {
+		at, ok := names[d]
+		if !ok {
+			continue
 		}
+		i := slices.IndexFunc(held, func(p part) bool { return p.node == at.node })
+		if i < 0 {
+			i, held = len(held), append(held, part{node: at.node})
+		}
+		held[i].devices |= core.FirstDevices(at.index+1) &^ core.FirstDevices(at.index)
 	}
 	var of types.UID
 	if owner := metav1.GetControllerOfNoCopy(claim); owner != nil && owner.Kind == podKind {
 		of = owner.UID
 	}
-	for node, devices := range held {
-		nodes[node].entries = append(nodes[node].entries, entry{need: of, Holder: Holder{
-			Namespace: claim.Namespace, Name: claim.Name, Node: node, UID: claim.UID, Claim: true, Foreign: of == "", Devices: devices,
+	for _, p := range held {
+		nodes[p.node].entries = append(nodes[p.node].entries, entry{need: of, Holder: Holder{
+			Namespace: claim.Namespace, Name: claim.Name, Node: p.node, UID: claim.UID, Claim: true, Foreign: of == "", Devices: p.devices,
 		}})
 	}
 }
@@ -211,6 +231,7 @@ func (b *Book) blockers(needs []Need) []Holder {
 		mine[n.UID] = true
 	}
 	wanted := map[string]int{} // by node
+	sets := map[string]core.DeviceSet{}
 	for _, n := range needs {
 		p := b.nodes[n.Node]
 		if p == nil {
@@ -218,6 +239,7 @@ func (b *Book) blockers(needs []Need) []Holder {
 			continue
 		}
 		wanted[n.Node] += n.Devices.Count()
+		sets[n.Node] |= n.Devices
 		for _, e := range p.entries {
 			if both := e.Devices & n.Devices; both != 0 && !mine[e.need] {
 				e.Devices = both
@@ -229,6 +251,9 @@ func (b *Book) blockers(needs []Need) []Holder {
 				holders = append(holders, Holder{Namespace: t.Namespace, Name: t.Name, Node: t.Node, UID: uid, Devices: both})
 			}
 		}
+	}
+	for node, set := range sets {
+		holders = append(holders, b.overlapping(node, set, holders)...)
 	}
 	for node, count := range wanted {
 		known := slices.ContainsFunc(holders, func(h Holder) bool { return h.Node == node })
@@ -243,6 +268,28 @@ func (b *Book) blockers(needs []Need) []Holder {
 	})
 	return slices.CompactFunc(holders, func(a, b Holder) bool {
 		return a.Node == b.Node && a.UID == b.UID && a.Name == b.Name && !a.Claim && !b.Claim
+	})
+}
+
+// overlapping are claims of others that hold a part of what members are to hold, beside what members hold already. Those that hold
+// the very devices are known.
+func (b *Book) overlapping(node string, set core.DeviceSet, known []Holder) []Holder {
+	if b.beside == nil {
+		return nil
+	}
+	all := set
+	for _, e := range b.nodes[node].entries {
+		if !e.Foreign && (!e.waits || e.Claim) {
+			all |= e.Devices
+		}
+	}
+	for _, t := range b.taken {
+		if t.Node == node {
+			all |= t.Devices
+		}
+	}
+	return slices.DeleteFunc(b.beside(node, all), func(h Holder) bool {
+		return h.Devices != 0 && h.Devices&set == 0 || slices.ContainsFunc(known, func(k Holder) bool { return k.UID == h.UID })
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 )
 
@@ -58,6 +59,23 @@ func claim(name, of, device string) *resourcev1.ResourceClaim {
 	return c
 }
 
+// watches makes a claim one that holds nothing.
+func watches(c *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	yes := true
+	c.Status.Allocation.Devices.Results[0].AdminAccess = &yes
+	return c
+}
+
+// overlaps is a claim of others that leaves room for so many devices of node-0.
+func overlaps(name string, room int) func(string, core.DeviceSet) []gang.Holder {
+	return func(node string, devices core.DeviceSet) []gang.Holder {
+		if node != "node-0" || devices.Count() <= room {
+			return nil
+		}
+		return []gang.Holder{{Namespace: "team", Name: name, Node: node, UID: types.UID("claim-" + name), Claim: true, Foreign: true}}
+	}
+}
+
 // A member is kept from devices that others have or may come to have, and by there being too few of them.
 func TestBlockers(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -65,6 +83,7 @@ func TestBlockers(t *testing.T) {
 		pods    []*corev1.Pod
 		claims  []*resourcev1.ResourceClaim
 		node    func(*corev1.Node)
+		beside  func(string, core.DeviceSet) []gang.Holder
 		want    []string
 	}{
 		"nobody":                {},
@@ -106,6 +125,30 @@ func TestBlockers(t *testing.T) {
 			options: gang.Options{Class: "gpu"}, claims: []*resourcev1.ResourceClaim{claim("f", "", "gpu-1")},
 			want: []string{"claim team/f on node-0 1"},
 		},
+		"foreign claim that only watches": {
+			options: gang.Options{Class: "gpu"}, claims: []*resourcev1.ResourceClaim{watches(claim("f", "", "gpu-1"))},
+		},
+		"foreign claim of a part of a device": {
+			options: gang.Options{Class: "gpu"}, beside: overlaps("f", 0), want: []string{"claim team/f"},
+		},
+		"foreign claim of a part, beside devices of ours": { // what they hold leaves room for two of three
+			options: gang.Options{Class: "gpu"}, pods: []*corev1.Pod{ours("x", "node-0", "3", true)}, beside: overlaps("f", 2),
+			want: []string{"claim team/f"},
+		},
+		"foreign claim of a part, with room beside it": {
+			options: gang.Options{Class: "gpu"}, pods: []*corev1.Pod{ours("x", "node-0", "3", false)}, beside: overlaps("f", 2),
+		},
+		"foreign claim that took a device of ours": {
+			options: gang.Options{Class: "gpu"}, pods: []*corev1.Pod{ours("x", "node-0", "3", true)},
+			claims: []*resourcev1.ResourceClaim{claim("f", "", "gpu-3")},
+			beside: func(_ string, devices core.DeviceSet) []gang.Holder {
+				return []gang.Holder{{Name: "f", UID: "claim-f", Claim: true, Devices: devices & (1 << 3)}}
+			},
+		},
+		"foreign claim of a device that overlaps with itself": { // it is told of once
+			options: gang.Options{Class: "gpu"}, claims: []*resourcev1.ResourceClaim{claim("f", "", "gpu-1")}, beside: overlaps("f", 0),
+			want: []string{"claim team/f on node-0 1"},
+		},
 		"foreign claim of another device": {options: gang.Options{Class: "gpu"}, claims: []*resourcev1.ResourceClaim{claim("f", "", "gpu-2")}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,6 +159,7 @@ func TestBlockers(t *testing.T) {
 			book := gang.NewBook(tc.options)
 			book.See(gang.Cluster{
 				Version: "30", Pods: tc.pods, Claims: tc.claims, Nodes: []*corev1.Node{r.nodes["node-0"], r.nodes["node-1"]}, Devices: r.names,
+				Beside: tc.beside,
 			})
 			var got []string
 			for _, h := range book.Blockers([]gang.Need{need("me", "0-1")}) {

@@ -27,6 +27,8 @@ type Look struct {
 	Node    func(name string) *corev1.Node // nil when there is none
 	Devices func(node string) []Device     // for claims: what the ResourceSlices say, by index; nil without claims
 
+	Config []resourcev1.DeviceAllocationConfiguration // what the DeviceClass gives a claim with its devices
+
 	bound map[types.UID]time.Duration // for how long members have been seen bound
 }
 
@@ -101,6 +103,7 @@ const (
 var causes = map[string]core.Cause{
 	corev1.PodReasonPreemptionByScheduler: core.CausePreempted,
 	"DeletionByTaintManager":              core.CauseNodeFailed,
+	"DeletionByDeviceTaintManager":        core.CauseDeviceLost,
 	"DeletionByPodGC":                     core.CauseNodeFailed,
 	"EvictionByEvictionAPI":               core.CauseNodeDrained,
 	corev1.PodReasonTerminationByKubelet:  core.CauseKilled, // its node ran short of something, or shuts down

@@ -265,13 +265,8 @@ func (p *planner) devices(member int) (devices []Device, ok bool) {
 
 // allocated reports whether a claim has exactly these devices.
 func allocated(claim *resourcev1.ResourceClaim, devices []Device) bool {
-	if claim.Status.Allocation == nil {
-		return false
-	}
-	results := claim.Status.Allocation.Devices.Results
-	return len(results) == len(devices) && !slices.ContainsFunc(results, func(r resourcev1.DeviceRequestAllocationResult) bool {
-		return !slices.Contains(devices, Device{r.Driver, r.Pool, r.Device})
-	})
+	has := Allocated(claim)
+	return len(has) == len(devices) && !slices.ContainsFunc(has, func(d Device) bool { return !slices.Contains(devices, d) })
 }
 
 // settled says how a gang ended that did.
@@ -379,7 +374,7 @@ func (p *planner) allocate(waiting []*corev1.Pod, needs []Need) bool {
 			continue
 		}
 		missing = true
-		p.step(Step{Kind: Allocate, Pod: pod, Claim: allocate(claim, pod, needs[i].Node, devices), Need: needs[i]})
+		p.step(Step{Kind: Allocate, Pod: pod, Claim: allocate(claim, pod, needs[i].Node, devices, p.look.Config), Need: needs[i]})
 	}
 	return missing
 }

@@ -232,14 +232,28 @@ func newClaim(pod *corev1.Pod, devices int, o Options) *resourcev1.ResourceClaim
 // Device is by which names a claim is given a device.
 type Device struct{ Driver, Pool, Name string }
 
+// Allocated are the devices that a claim holds, in the order in which it was given them. Those that it only watches are not held.
+func Allocated(claim *resourcev1.ResourceClaim) (devices []Device) {
+	if claim.Status.Allocation == nil {
+		return nil
+	}
+	for _, r := range claim.Status.Allocation.Devices.Results {
+		if r.AdminAccess == nil || !*r.AdminAccess {
+			devices = append(devices, Device{r.Driver, r.Pool, r.Device})
+		}
+	}
+	return devices
+}
+
 // allocate fills in what a claim gets, and for which pod.
-func allocate(claim *resourcev1.ResourceClaim, pod *corev1.Pod, node string, devices []Device) *resourcev1.ResourceClaim {
+func allocate(claim *resourcev1.ResourceClaim, pod *corev1.Pod, node string, devices []Device, config []resourcev1.DeviceAllocationConfiguration) *resourcev1.ResourceClaim {
 	claim = claim.DeepCopy()
 	allocation := &resourcev1.AllocationResult{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchFields: []corev1.NodeSelectorRequirement{
 			{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}},
 		},
 	}}}}
+	allocation.Devices.Config = config
 	for _, d := range devices {
 		allocation.Devices.Results = append(allocation.Devices.Results, resourcev1.DeviceRequestAllocationResult{
 			Request: requestName, Driver: d.Driver, Pool: d.Pool, Device: d.Name,

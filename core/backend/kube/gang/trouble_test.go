@@ -209,6 +209,15 @@ func TestLost(t *testing.T) {
 			},
 			want: gang.Shrunk, lost: []gang.Loss{lost(1, core.CauseNodeDrained, "EvictionByEvictionAPI")},
 		},
+		"eviction from a device": {
+			then: func(r *rig, pods []*corev1.Pod) {
+				pods[1].Status.Conditions = append(pods[1].Status.Conditions, corev1.PodCondition{
+					Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByDeviceTaintManager",
+				})
+				r.remove(pods[1], 30)
+			},
+			want: gang.Shrunk, lost: []gang.Loss{lost(1, core.CauseDeviceLost, "DeletionByDeviceTaintManager")},
+		},
 		"deletion": {
 			then: func(r *rig, pods []*corev1.Pod) { r.remove(pods[1], 30) },
 			want: gang.Shrunk, lost: []gang.Loss{lost(1, core.CauseKilled, gang.ReasonDeleted)},

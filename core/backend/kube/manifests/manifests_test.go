@@ -226,6 +226,9 @@ func TestBadOptions(t *testing.T) {
 			Options{AcceleratorResource: "a.b/c", Config: []byte("backend: {type: kubernetes, config: {resource: a.b/d}}")},
 			[]string{"config.backend.config.resource"},
 		},
+		"claims without their rights": {
+			config("backend: {type: kubernetes, config: {device_class: gpu.nvidia.com}}"), []string{"config.backend.config.device_class"},
+		},
 		"a custom resource that is none": {Options{CRD: []byte("kind: Secret")}, []string{"crd"}},
 		"an empty custom resource":       {Options{CRD: []byte("# none")}, []string{"crd"}},
 		"a list for one":                 {Options{CRD: []byte("[1]")}, []string{"crd"}},

@@ -38,6 +38,8 @@ const (
 	MetricsPort  = 9476
 	// ResourceSetting is the setting of the backend that names the extended resource of devices.
 	ResourceSetting = "resource"
+	// ClassSetting is the setting of the backend that names the DeviceClass of devices, where they are given by claims.
+	ClassSetting = "device_class"
 
 	backendType = "kubernetes"
 )
@@ -158,6 +160,9 @@ func (o *Options) checkConfig() core.Diagnostics {
 	}
 	if said, found := parsed.Backend.Config[ResourceSetting]; found && o.AcceleratorResource != "" && said != o.AcceleratorResource {
 		return problem("config.backend.config."+ResourceSetting, fmt.Sprintf("%v, and the option says %q", said, o.AcceleratorResource), "say it in one place")
+	}
+	if class, found := parsed.Backend.Config[ClassSetting]; found && class != "" && !o.DRA {
+		return problem("config.backend.config."+ClassSetting, "devices by claims take rights of their own", "ask for them: --dra")
 	}
 	return nil
 }
