@@ -38,7 +38,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test mutants race python node examples browser slow kills faults reality kube kube-down kube-test image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
+.PHONY: help build test mutants race python node examples browser slow kills faults reality kube kube-down kube-test kube-siege kube-speed image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -123,6 +123,17 @@ kube-test: $(HELM) ## build the control plane, and run the tests that need one
 	$(GO) run ./tools/kube build -bin $(BIN)/controlplane
 	QUARTET_CONTROLPLANE=$(BIN)/controlplane QUARTET_HELM=$(HELM) $(GO) test -count=1 -p=1 -timeout=20m ./internal/kubecluster ./internal/kubetrainee ./tools/kube ./core/backend/kube/...
 	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 -run='^TestCluster$$' ./cmd/quartet
+
+kube-siege: ## kill schedulers on Kubernetes 200 times (SEED=1), and run 100 gangs that do not fit, beside kube-scheduler: some 40 minutes
+	$(GO) run ./tools/kube build -bin $(BIN)/controlplane
+	$(GO) build -o $(BIN)/quartet ./cmd/quartet
+	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 -timeout=90m ./core/backend/kube -run='^(TestLeadersAreKilled|TestGangsThatDoNotFit)$$' -v \
+		-kube.kills=200 -kube.seed=$(SEED) -kube.program=$(BIN)/quartet -kube.gangs=100 -kube.compare=1m
+
+kube-speed: ## pods a second on 1,000 simulated nodes, by Quartet and by kube-scheduler in turns: some 20 minutes on a machine of its own
+	$(GO) run ./tools/kube build -bin $(BIN)/controlplane
+	$(GO) build -o $(BIN)/kubespeed ./tools/kubespeed
+	$(BIN)/kubespeed -bin $(BIN)/controlplane
 
 $(HELM): tools/manifests/go.mod
 	cd tools/manifests && CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $@ helm.sh/helm/v3/cmd/helm

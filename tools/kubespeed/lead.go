@@ -77,8 +77,10 @@ func lead(args []string) error {
 	}
 	b := &timed{Backend: opened.(*kube.Backend)}
 	p := core.NewPipeline(&core.Cluster{MayGrow: true}, stages, core.RoundOptions{IntervalSeconds: 10, OnEvents: true}, nil, b.Backend)
-	p.Outlast(func(ctx context.Context, _ int, err error) error {
-		log.Warn("the API server", "error", err)
+	p.Outlast(func(ctx context.Context, tries int, err error) error {
+		if tries == 1 {
+			log.Warn("the API server", "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

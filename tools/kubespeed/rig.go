@@ -381,7 +381,9 @@ func (r *rig) theirs(ctx context.Context, turn int) error {
 	}
 	began := now()
 	if err := r.each(ctx, len(r.models), func(i int) error {
-		_, err := pods.Create(ctx, &r.models[i], metav1.CreateOptions{})
+		p := r.models[i].DeepCopy()
+		p.Name = fmt.Sprintf("s%d-%s", turn, p.Name) // a name is never used again: what plays nodes takes the new pod for the old
+		_, err := pods.Create(ctx, p, metav1.CreateOptions{})
 		return err
 	}); err != nil {
 		return err
@@ -487,7 +489,7 @@ func (r *rig) writes(ctx context.Context) (tally, error) {
 		resource, verb := label("resource"), label("verb")
 		switch {
 		case !slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE"}, verb):
-		case slices.Contains([]string{"leases", "nodes", "tokenreviews", "subjectaccessreviews"}, resource):
+		case slices.Contains([]string{"leases", "nodes", "events", "tokenreviews", "subjectaccessreviews"}, resource):
 		default:
 			count, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 			if err != nil {

@@ -38,6 +38,11 @@ func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
 	}
 	released := slices.Collect(maps.Values(b.released))
 	for _, jobs := range [...][]*job{released, moved, started} {
+		for _, j := range jobs {
+			j.mutex.Lock()
+			j.withheld = false
+			j.mutex.Unlock()
+		}
 		if err := b.writeAll(ctx, jobs); err != nil {
 			return err
 		}
@@ -64,6 +69,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 	}
 	switch c.Action {
 	case core.Start, core.Move:
+		j.withheld = true
 		next.Stop = false
 		stays := c.Action == core.Move && b.resize(j, next, c)
 		if !stays {

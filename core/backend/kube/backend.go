@@ -70,6 +70,7 @@ type Backend struct {
 	mutex  sync.Mutex
 	known  map[types.UID]*job // those of jobs, for workers
 	queued map[types.UID]bool // jobs that wait for devices that others have
+	freed  int                // how often devices became free
 }
 
 var (
@@ -82,7 +83,7 @@ var (
 
 // open is a scheduler that is about to lead.
 func open(ctx context.Context, o *Opener, config *rest.Config, identity string) (_ *Backend, err error) {
-	all, err := newClients(config)
+	all, err := newClients(config, o.config.Workers)
 	if err != nil {
 		return nil, err
 	}
@@ -128,12 +129,12 @@ func (b *Backend) lead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.state.Store(newRun(store, b.clock.Now()))
 	b.book = gang.NewBook(b.options())
 	b.driver = &gang.Driver{Client: b.clients, Ledger: b.book, Options: b.options(), Fence: b.fence, Now: b.clock.Now}
 	if err := b.world.run(ctx, b.life, &b.group); err != nil {
 		return err
 	}
+	b.state.Store(newRun(store, b.clock.Now(), b.world.decided()))
 	b.book.See(b.world.all())
 	if b.door, err = b.openDoor(); err != nil {
 		return err

@@ -2,6 +2,8 @@ package kube
 
 import (
 	"fmt"
+	"net/http"
+	"strings"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -32,7 +34,11 @@ type clients struct {
 	jobs *trainingjob.Client
 }
 
-func newClients(c *rest.Config) (*clients, error) {
+// newClients makes clients. No more writes are under way at the same time than the config says workers: more would only wait for
+// each other on the API server, and the renewal of the lease with them.
+func newClients(c *rest.Config, workers int) (*clients, error) {
+	c = rest.CopyConfig(c)
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return &throttle{next, make(chan struct{}, workers)} })
 	connections, err := rest.HTTPClientFor(c)
 	if err != nil {
 		return nil, err
@@ -48,4 +54,23 @@ func newClients(c *rest.Config) (*clients, error) {
 		return nil, err
 	}
 	return &clients{all, jobs}, nil
+}
+
+// throttle lets only so many writes be under way at the same time. The lease goes before all.
+type throttle struct {
+	http.RoundTripper
+	under chan struct{}
+}
+
+func (t *throttle) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet || strings.Contains(r.URL.Path, "/leases/") {
+		return t.RoundTripper.RoundTrip(r)
+	}
+	select {
+	case t.under <- struct{}{}:
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	defer func() { <-t.under }()
+	return t.RoundTripper.RoundTrip(r)
 }

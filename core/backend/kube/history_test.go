@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 type history struct {
 	rig      *rig
 	capacity map[string]int // devices by node
+	began    time.Time
 
 	mutex      sync.Mutex
 	pods       map[types.UID]*corev1.Pod
@@ -48,6 +50,8 @@ type story struct {
 	succeeded       map[int64]int                  // pods, by run
 	partial         time.Time                      // since when a part of the gang is bound; zero for never
 	wants           int                            // members of the decision
+	said            []string                       // what its status said, one after the other
+	seats           map[string]bool                // devices of the decision, by node and index
 }
 
 // succession is when a process held the lease for the first time.
@@ -61,7 +65,7 @@ type succession struct {
 func (r *rig) record(capacity map[string]int) *history {
 	r.Helper()
 	h := &history{
-		rig: r, capacity: capacity, pods: map[types.UID]*corev1.Pod{}, devices: map[string]types.UID{}, jobs: map[types.UID]*story{},
+		rig: r, capacity: capacity, began: realClock{}.Now(), pods: map[types.UID]*corev1.Pod{}, devices: map[string]types.UID{}, jobs: map[types.UID]*story{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
@@ -231,13 +235,25 @@ func (h *history) job(t *trainingjob.TrainingJob, gone bool) {
 	defer h.mutex.Unlock()
 	h.events++
 	j := h.of(t.UID)
-	if j.name, j.namespace, j.gone = t.Name, t.Namespace, gone; gone {
+	if j.name, j.namespace, j.gone = t.Name, t.Namespace, gone; gone || t.DeletionTimestamp != nil {
+		j.seats = nil
 		return
 	}
 	if j.state.Ended() && t.Status.State != j.state {
 		h.wrong("job %s was %s, and is %s", t.Name, j.state, t.Status.State)
 	}
 	j.state = t.Status.State
+	line := fmt.Sprintf("%.3f %s", realClock{}.Now().Sub(h.began).Seconds(), j.state)
+	if d := t.Status.Decision; d != nil {
+		line += fmt.Sprintf(" epoch %d round %d run %d stop %v by %s seats %v", d.Epoch, d.Round, d.Run, d.Stop, d.By, d.Seats)
+	}
+	if c := t.Status.Condition(trainingjob.ConditionRunning); c != nil {
+		line += " " + c.Reason + " " + c.Message
+	}
+	if len(j.said) == 0 || j.said[len(j.said)-1] != line {
+		j.said = append(j.said, line)
+	}
+	h.decided(j, t.Status.Decision)
 	if d := t.Status.Decision; d != nil {
 		if d.Run < j.run || d.Epoch < j.epoch {
 			h.wrong("job %s: run %d of epoch %d came after run %d of epoch %d", t.Name, d.Run, d.Epoch, j.run, j.epoch)
@@ -247,6 +263,28 @@ func (h *history) job(t *trainingjob.TrainingJob, gone bool) {
 			j.wants = 0
 		}
 		h.gap(j, j.run)
+	}
+}
+
+// decided complains when a device is in the decisions of two jobs: who takes over could not know which is true.
+func (h *history) decided(j *story, d *trainingjob.Decision) {
+	j.seats = map[string]bool{}
+	if d == nil || d.Stop {
+		return
+	}
+	for _, s := range d.Seats {
+		devices, _ := gang.ParseDevices(s.Devices)
+		for _, index := range devices.List() {
+			j.seats[s.Node+" "+strconv.Itoa(index)] = true
+		}
+	}
+	for _, other := range h.jobs {
+		for device := range j.seats {
+			if other != j && !other.gone && other.seats[device] {
+				h.wrong("device %s is in the decisions of %s and %s:\n%s\n%s", device, j.name, other.name, strings.Join(j.said, "\n"), strings.Join(other.said, "\n"))
+				break
+			}
+		}
 	}
 }
 

@@ -44,6 +44,7 @@ type job struct {
 	object   *trainingjob.TrainingJob // the newest that was seen or written
 	status   trainingjob.Status       // as it is to be
 	dirty    bool                     // it is not written
+	withheld bool                     // it is not to be written yet: others have the devices by what is written
 	deleted  bool
 	template corev1.PodTemplateSpec
 	agent    gang.Agent

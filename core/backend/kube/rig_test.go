@@ -31,6 +31,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/lead"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 	"github.com/quartet-sched/quartet/internal/kubecluster"
 	"github.com/quartet-sched/quartet/internal/kubecluster/kubetest"
@@ -134,7 +135,8 @@ type rig struct {
 	admin     *clients
 	namespace string
 	settings  Config
-	driver    string // that publishes devices, of the class of the same name; empty where nodes offer an extended resource
+	driver    string     // that publishes devices, of the class of the same name; empty where nodes offer an extended resource
+	clock     lead.Clock // of the schedulers that are opened
 }
 
 // made counts rigs, for names.
@@ -150,8 +152,8 @@ func newRigOf(t testing.TB, c *kubecluster.Cluster, claims bool) *rig {
 		t.Fatal(err)
 	}
 	config.QPS = -1
-	r := &rig{TB: t, cluster: c, config: config, namespace: fmt.Sprintf("t%d", made.Add(1))}
-	if r.admin, err = newClients(config); err != nil {
+	r := &rig{TB: t, cluster: c, config: config, namespace: fmt.Sprintf("t%d", made.Add(1)), clock: realClock{}}
+	if r.admin, err = newClients(config, 64); err != nil {
 		t.Fatal(err)
 	}
 	f := New(realClock{})
@@ -317,7 +319,7 @@ func (r *rig) tryOpen(ctx context.Context, wrap func(http.RoundTripper) http.Rou
 		config.Wrap(wrap)
 	}
 	log := slog.New(slog.NewTextHandler(testWriter{r}, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	b, err := open(ctx, &Opener{config: r.settings, log: log, clock: realClock{}}, config, "test")
+	b, err := open(ctx, &Opener{config: r.settings, log: log, clock: r.clock}, config, "test")
 	if err != nil {
 		return nil, err
 	}

@@ -19,9 +19,18 @@ type run struct {
 	openedAt float64   // in seconds of the run
 }
 
-func newRun(store *lead.State, now time.Time) *run {
+// mostBehind is by how many seconds a clock may be behind that of the scheduler before. What somebody wrote that is further
+// ahead is not believed.
+const mostBehind = 3600
+
+// newRun goes on with the time of the run at a moment by the clock of this scheduler, and at none before the last that another
+// one decided at: its clock may have been ahead.
+func newRun(store *lead.State, now time.Time, decided float64) *run {
 	r := &run{store: store, began: store.Kept().Began, opened: now}
 	r.openedAt = max(now.Sub(r.began).Seconds(), 0)
+	if decided < r.openedAt+mostBehind {
+		r.openedAt = max(r.openedAt, decided)
+	}
 	return r
 }
 

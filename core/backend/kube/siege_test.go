@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	kills   = flag.Int("kube.kills", 4, "how often TestLeadersAreKilled kills a leader")
+	kills   = flag.Int("kube.kills", 3, "how often TestLeadersAreKilled kills a leader")
 	seed    = flag.Uint64("kube.seed", 1, "seed of what tests do at random")
 	claims  = flag.Bool("kube.claims", false, "give devices by claims in TestLeadersAreKilled")
 	program = flag.String("kube.program", "", "the program quartet, to be killed instead of the one of the test")
@@ -71,7 +71,7 @@ func (c *crowd) step(more bool) {
 			f.deleteAt = now.Add(-time.Second)
 		case told.state.Ended():
 			if told.state != f.want || told.run > f.runs {
-				c.rig.Errorf("job %s is %s in run %d, want %s in run %d", name, told.state, told.run, f.want, f.runs)
+				c.rig.Errorf("job %s is %s in run %d, want %s in run %d:\n%s", name, told.state, told.run, f.want, f.runs, strings.Join(told.said, "\n"))
 			}
 			c.ended[told.state]++
 			delete(c.live, name)
@@ -205,6 +205,61 @@ func TestLeadersAreKilled(t *testing.T) {
 	if worst := away[len(away)-1]; worst > 7*time.Second {
 		t.Logf("slower than 7 s: %v", away)
 	}
+}
+
+// TestTakeoverByAnother kills the leader, and another program takes over: one of another composition, and back. No job is lost, and
+// none is started again but for a decision of the policy.
+func TestTakeoverByAnother(t *testing.T) {
+	r := newRig(t, shared(t))
+	r.addNode("c", 4)
+	h := r.record(map[string]int{r.node("a"): 2, r.node("b"): 2, r.node("c"): 4})
+	var jobs []*trainingjob.TrainingJob
+	for i := range 4 {
+		jobs = append(jobs, r.submit(fmt.Sprintf("holds-%d", i), asked{replicas: 1 + i%2}))
+	}
+	const ends = 18 // 1 of 2 devices at a time is free for them
+	for i := range ends {
+		jobs = append(jobs, r.submit(fmt.Sprintf("ends-%d", i), asked{replicas: 1 + i%2, run: time.Second}))
+	}
+	leader := r.spawn("fifo")
+	r.awaitLead(leader)
+	for i, policy := range [...]string{"las", "fifo", "las"} {
+		r.await("some have ended", func() bool {
+			count := 0
+			for _, j := range jobs {
+				if h.stateOf(j.UID).state == trainingjob.Completed {
+					count++
+				}
+			}
+			return count > ends*i/3
+		})
+		r.alive(leader)
+		next := r.spawn(policy)
+		leader.kill()
+		r.awaitLead(next)
+		leader = next
+	}
+	for _, j := range jobs {
+		want := trainingjob.Completed
+		if strings.HasPrefix(j.Name, "holds") {
+			want = trainingjob.Running
+		}
+		var told story
+		r.await("job "+j.Name+" is "+string(want), func() bool {
+			told = h.stateOf(j.UID)
+			return told.state == want
+		})
+		decided := int64(0)
+		for _, line := range told.said {
+			if strings.Contains(line, "stop true by allocation/") {
+				decided++
+			}
+		}
+		if told.run > 1+decided {
+			t.Errorf("job %s is in run %d, and was stopped %d times by a policy:\n%s", j.Name, told.run, decided, strings.Join(told.said, "\n"))
+		}
+	}
+	h.verdict()
 }
 
 // drain waits until all jobs have ended as they were to, and looks for what is left over: first while the jobs are there, then

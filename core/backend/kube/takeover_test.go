@@ -316,7 +316,7 @@ func TestTakeoverBetweenTwoDecisions(t *testing.T) {
 	next.hears("job_started second")
 	for name, state := range map[string]trainingjob.State{"first": trainingjob.Completed, "second": trainingjob.Running} {
 		if job := r.becomes(name, state); job.Status.Decision.Run != 1 {
-			t.Errorf("job %s is in run %d: %+v", name, job.Status.Decision.Run, job.Status.Decision)
+			t.Errorf("job %s is in run %d: %+v, told %q", name, job.Status.Decision.Run, job.Status.Decision, append(s.told(), next.told()...))
 		}
 	}
 }

@@ -405,7 +405,14 @@ func (b *Backend) note(j *job, state trainingjob.State, running metav1.Condition
 	j.status.State, reason = state, camel(reason)
 	if j.status.SetCondition(trainingjob.ConditionRunning, running, reason, message, j.generation, b.clock.Now()) || changed {
 		j.dirty = true
-		b.work.write(j.uid)
+		switch {
+		case running == metav1.ConditionTrue:
+			b.work.write(j.uid)
+		case state == trainingjob.Starting:
+			b.work.writes.AddAfter(j.uid, later)
+		default:
+			b.work.writes.AddAfter(j.uid, soon)
+		}
 	}
 }
 

@@ -26,6 +26,12 @@ const (
 	latest  = 10 * time.Second
 )
 
+// For so long it may stay untold why a job waits, and what a start waits for: most reasons pass before anybody could read them.
+const (
+	soon  = time.Second
+	later = 3 * time.Second
+)
+
 func newLabour() *labour {
 	queue := func() workqueue.TypedRateLimitingInterface[types.UID] {
 		return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](soonest, latest))
@@ -78,8 +84,12 @@ func serve(queue workqueue.TypedRateLimitingInterface[types.UID], do func(types.
 	}
 }
 
-// breather is between two looks at all pods: what happens meanwhile is looked at together.
-const breather = 20 * time.Millisecond
+// Between two looks at all pods what happens is gathered: for this long, or for so many times as long as the last look took, so
+// that a large cluster does not keep a processor busy.
+const (
+	breather = 20 * time.Millisecond
+	idleTime = 10 // times
+)
 
 // stir has the pods driven of those jobs about whose pods something changed, and of those that wait for devices.
 func (b *Backend) stir(ctx context.Context) {
@@ -95,12 +105,15 @@ func (b *Backend) stir(ctx context.Context) {
 		clear(w.podsChanged)
 		w.freed = false
 		w.mutex.Unlock()
+		began := b.clock.Now()
 		b.book.See(w.all())
+		took := b.clock.Now().Sub(began)
 		for _, uid := range changed {
 			b.work.add(uid)
 		}
 		if freed {
 			b.mutex.Lock()
+			b.freed++
 			for uid := range b.queued {
 				b.work.add(uid)
 			}
@@ -109,7 +122,7 @@ func (b *Backend) stir(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-b.clock.After(breather):
+		case <-b.clock.After(max(breather, idleTime*took)):
 		}
 	}
 }
@@ -135,6 +148,9 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 	if !ready {
 		return nil // it is driven once what is decided outlives us
 	}
+	b.mutex.Lock()
+	freed := b.freed
+	b.mutex.Unlock()
 	seen := b.lookAt(&decided)
 	if err := b.door.follow(&decided, tuning, seen.Pods); err != nil {
 		b.log.Warn("a job could not be told what is decided", "job", decided.Namespace+"/"+decided.Name, "error", err)
@@ -149,7 +165,9 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 	j.mutex.Unlock()
 	b.mutex.Lock()
 	if state.Phase == gang.Queued {
-		b.queued[uid] = true
+		if b.queued[uid] = true; b.freed != freed {
+			b.work.add(uid) // what it waits for may have become free before it stood in the queue
+		}
 	} else {
 		delete(b.queued, uid)
 	}

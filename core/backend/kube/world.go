@@ -353,6 +353,18 @@ func (w *world) job(uid types.UID) *trainingjob.TrainingJob {
 	return w.byUID[uid]
 }
 
+// decided is when the last decision was, in seconds of the run; 0 for none.
+func (w *world) decided() (last float64) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	for _, t := range w.byUID {
+		if d := t.Status.Decision; d != nil {
+			last = max(last, d.AtSeconds)
+		}
+	}
+	return last
+}
+
 // podsOf are the pods of a job.
 func (w *world) podsOf(uid types.UID) []*corev1.Pod {
 	objects, err := w.pods.GetIndexer().ByIndex(jobIndex, string(uid))

@@ -26,7 +26,7 @@ func (b *Backend) write(ctx context.Context, j *job) error {
 	defer j.writing.Unlock()
 	for range mostConflicts {
 		j.mutex.Lock()
-		object, status, needed := j.object, j.status.DeepCopy(), j.dirty && !j.deleted
+		object, status, needed := j.object, j.status.DeepCopy(), j.dirty && !j.deleted && !j.withheld
 		j.mutex.Unlock()
 		if !needed {
 			return nil
