@@ -135,8 +135,8 @@ type rig struct {
 	admin     *clients
 	namespace string
 	settings  Config
-	clock     lead.Clock // of the schedulers that are opened
 	driver    string     // that publishes devices, of the class of the same name; empty where nodes offer an extended resource
+	clock     lead.Clock // of the schedulers that are opened
 }
 
 // made counts rigs, for names.

@@ -75,7 +75,7 @@ func TestClaimsWithItsOwnRights(t *testing.T) {
 	})
 	r.config = r.install(manifests.Options{DRA: true})
 	r.await("its rights for claims count", func() bool {
-		all, err := newClients(r.config, 16)
+		all, err := newClients(r.config, 8)
 		if err == nil {
 			err = newInventory(nil).choose(t.Context(), all, r.settings.DeviceClass)
 		}
