@@ -73,11 +73,8 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 		next.Stop = false
 		stays := c.Action == core.Move && b.resize(j, next, c)
 		if !stays {
-			next.Run, next.World = d.Run+1, 0
-			j.seats, next.NextMember = gang.Number(nil, b.seatsOf(c.Seats), 0)
-			if !b.resizes {
-				next.NextMember = 0 // the API server would drop it
-			}
+			next.Run, next.World, next.NextMember = d.Run+1, 0, 0
+			j.seats, _ = gang.Number(nil, b.seatsOf(c.Seats), 0)
 		}
 		next.Seats = seatsTo(j.seats)
 		next.Tuning = tuningTo(c.Tuning)

@@ -46,7 +46,7 @@ type Backend struct {
 	driver    *gang.Driver
 	door      *door // nil without a channel for agents
 	announcer *announcer
-	resizes   bool // the definition of TrainingJobs in the cluster has room for what a resize needs
+	resizes   room // whether the definition of TrainingJobs in the cluster has what a resize needs
 	book      *gang.Book
 	work      *labour
 	cancel    context.CancelFunc // ends what goes on beside the rounds,
@@ -140,7 +140,6 @@ func (b *Backend) lead(ctx context.Context) error {
 		return err
 	}
 	if b.door != nil {
-		b.resizes = b.roomForResizes(ctx)
 		if err := b.label(ctx); err != nil {
 			b.log.Warn("this pod is not marked as the one that leads: agents may not find it", "error", err)
 		}

@@ -195,7 +195,7 @@ func (b *Backend) resize(j *job, next *trainingjob.Decision, c *core.Change) boo
 
 // takesWorlds reports whether members of a run can leave it and join it.
 func (b *Backend) takesWorlds(j *job, run int64) bool {
-	return b.resizes && j.started && j.said.worlds && j.said.run == run
+	return j.started && j.said.worlds && j.said.run == run && b.roomForResizes()
 }
 
 // shrink tells that a run lost members and goes on with the others, if it can.
@@ -241,17 +241,33 @@ func (b *Backend) introduce(j *job) {
 	}
 }
 
-// definitionPath is where an API server says what it knows of TrainingJobs.
-const definitionPath = "/openapi/v3/apis/quartet.sched/v1alpha1"
+// room is what is known of the definition of TrainingJobs in the cluster.
+type room struct {
+	known   bool
+	askAt   float64
+	refused bool // it was told that there is none
+}
+
+// definitionPath is where an API server says what it knows of TrainingJobs, a while after it was told.
+const (
+	definitionPath = "/openapi/v3/apis/quartet.sched/v1alpha1"
+	askEvery       = 10 // seconds
+)
 
 // roomForResizes reports whether the cluster's definition of TrainingJobs has the fields of a resize. An older one drops them.
-func (b *Backend) roomForResizes(ctx context.Context) bool {
-	call, cancel := context.WithTimeout(ctx, b.patience())
+func (b *Backend) roomForResizes() bool {
+	r := &b.resizes
+	now := b.Present()
+	if r.known || now < r.askAt {
+		return r.known
+	}
+	r.askAt = now + askEvery
+	call, cancel := context.WithTimeout(b.life, b.patience())
 	defer cancel()
 	definition, err := b.clients.Discovery().RESTClient().Get().AbsPath(definitionPath).DoRaw(call)
-	if err == nil && strings.Contains(string(definition), `"nextMember"`) {
-		return true
+	if r.known = err == nil && strings.Contains(string(definition), `"nextMember"`); !r.known && !r.refused {
+		r.refused = true
+		b.log.Warn("a job is restarted to be resized: the cluster's TrainingJobs are of a version before; apply what `quartet kube crd` prints", "error", err)
 	}
-	b.log.Warn("jobs are restarted to be resized: the cluster's TrainingJobs are of a version before; apply what `quartet kube crd` prints", "error", err)
-	return false
+	return r.known
 }
