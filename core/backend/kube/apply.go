@@ -73,6 +73,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 		next.Stop = false
 		stays := c.Action == core.Move && b.resize(j, next, c)
 		if !stays {
+			j.past = past{d.Run, len(j.seats)}
 			next.Run, next.World, next.NextMember = d.Run+1, 0, 0
 			j.seats, _ = gang.Number(nil, b.seatsOf(c.Seats), 0)
 		}
@@ -90,6 +91,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 		j.status.SetCondition(trainingjob.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "", j.generation, b.clock.Now())
 		j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, startingReason, "", j.generation, b.clock.Now())
 	case core.Stop:
+		j.past = past{d.Run, len(j.seats)}
 		b.leave(j)
 		j.account.preemptions++
 		b.stop(j, next, b.now, trainingjob.Waiting, c.Reason.String(), "")

@@ -65,6 +65,8 @@ type members struct {
 	leads  string         // name of the pod that speaks for the job
 	ranks  map[string]int // of the first replica of a pod when that began, by its name
 	report agent.Report   // the last one
+	spoke  bool
+	done   bool // it says so
 }
 
 // speech is what a run of a job said that nobody took in yet.
@@ -295,6 +297,19 @@ func (d *door) meet(g *gang.Job, generation int64) error {
 	return errors.Join(problems...)
 }
 
+// done reports whether a run spoke, and whether it said that its work is done.
+func (d *door) done(key string) (spoke, done bool) {
+	if d == nil {
+		return false, false
+	}
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if m := d.runs[key]; m != nil {
+		return m.spoke, m.done
+	}
+	return false, false
+}
+
 // forget ends what is known of a job.
 func (d *door) forget(job types.UID) {
 	if d != nil {
@@ -311,6 +326,7 @@ func (d *door) hear(e *agent.Event) {
 	if m == nil || e.Gone || e.Member != m.leads || e.Rank != m.ranks[e.Member] {
 		return
 	}
+	m.spoke, m.done = true, m.done || e.Done != nil
 	s := d.speech[e.Job]
 	if s == nil {
 		s = &speech{job: m.job, run: m.run}

@@ -48,6 +48,8 @@ type job struct {
 	deleted  bool
 	template corev1.PodTemplateSpec
 	agent    gang.Agent
+	past     past // the last run that was told to stop
+	overtook bool // it had ended well
 	seats    []gang.Seat
 	state    gang.State // of the decision with stateOf
 	stateOf  decisionID

@@ -312,8 +312,12 @@ func (b *Backend) degrade(j *job, reason, message string) {
 func (b *Backend) judge(j *job, now float64) {
 	j.mutex.Lock()
 	state, of, seen, is := j.state, j.stateOf, j.seen, j.decisionID()
-	stopped := j.decision().Stop || len(j.seats) == 0
+	stopped, overtook := j.decision().Stop || len(j.seats) == 0, j.overtook
 	j.mutex.Unlock()
+	if overtook && !j.losing {
+		b.finish(j, now, core.JobFinished, trainingjob.Completed, "all pods had succeeded when they were to stop", core.CauseUnknown)
+		return
+	}
 	if !seen || of != is || stopped || j.losing {
 		return
 	}

@@ -1,0 +1,51 @@
+package kube
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+)
+
+// past is a run that was told to stop.
+type past struct {
+	run  int64
+	pods int // of its gang; 0 for no run
+}
+
+// overtaken reports whether a run that was told to stop had ended well by itself: it was faster, and must not be run again. A job that
+// speaks says when it is done; of one that does not, all pods have to have succeeded before they were told.
+func (b *Backend) overtaken(j *job, p past, pods []*corev1.Pod) bool {
+	if spoke, done := b.door.done(keyOf(j.uid, p.run)); spoke && !done {
+		return false
+	}
+	count := 0
+	for _, pod := range pods {
+		if pod.Labels[gang.RunLabel] == strconv.FormatInt(p.run, 10) && succeededByItself(pod) {
+			count++
+		}
+	}
+	return p.pods > 0 && count == p.pods
+}
+
+// succeededByItself reports whether all containers of a pod had ended when it was deleted.
+func succeededByItself(pod *corev1.Pod) bool {
+	if pod.Status.Phase != corev1.PodSucceeded {
+		return false
+	}
+	if pod.DeletionTimestamp == nil {
+		return true
+	}
+	deleted := pod.DeletionTimestamp.Time
+	if g := pod.DeletionGracePeriodSeconds; g != nil {
+		deleted = deleted.Add(-time.Duration(*g) * time.Second)
+	}
+	for _, s := range pod.Status.ContainerStatuses {
+		if t := s.State.Terminated; t == nil || !t.FinishedAt.Time.Before(deleted) { // in whole seconds, by two clocks
+			return false
+		}
+	}
+	return len(pod.Status.ContainerStatuses) > 0
+}
