@@ -252,6 +252,9 @@ func buildIdentity() (string, error) {
 
 func (f *benchFlags) execute(ctx context.Context, a *app, s *study.Study, args []string) error {
 	dir := filepath.Join(f.out, s.Name)
+	if f.engine.kube.meant() && f.engine.on == "" {
+		return problem("--context, --kubeconfig", "are for --on kubernetes", "add it")
+	}
 	if f.engine.on != "" {
 		return f.engine.submit(ctx, a, s, dir, args, f.name != "")
 	}

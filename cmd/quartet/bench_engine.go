@@ -19,23 +19,36 @@ type engineFlags struct {
 	shards int
 	image  string
 	claim  string
+	kube   kubeFlags
 }
 
 var engines = []string{"slurm", "kubernetes"}
 
 func (f *engineFlags) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.on, "on", "", "engine that runs the shards: slurm (an array job, submitted where there is sbatch) or kubernetes (an indexed Job, written only)")
+	flags.StringVar(&f.on, "on", "", "engine that runs the shards: slurm (an array job, submitted where there is sbatch) or kubernetes (an indexed Job, submitted with --context or --kubeconfig)")
 	flags.IntVar(&f.shards, "shards", 4, "with --on, number of shards")
 	flags.StringVar(&f.image, "image", "", "with --on kubernetes, container image that holds quartet")
 	flags.StringVar(&f.claim, "claim", "", "with --on kubernetes, volume claim that holds the working folder")
+	flags.StringVar(&f.kube.context, "context", "", "with --on kubernetes, submit the shards to the cluster of this context of the kubeconfig")
+	flags.StringVar(&f.kube.kubeconfig, "kubeconfig", "", "with --on kubernetes, submit the shards to the cluster of this kubeconfig")
+	flags.StringVarP(&f.kube.namespace, "namespace", "n", "", "with --context or --kubeconfig, namespace of the shards (default: that of the context)")
 	mustComplete(c, "on", engines)
+	mustCompleteFunc(c, "context", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return contextNames(f.kube.kubeconfig), cobra.ShellCompDirectiveNoFileComp
+	})
 }
 
 // submit writes what the engine runs the shards by.
 func (f *engineFlags) submit(ctx context.Context, a *app, s *study.Study, dir string, args []string, renamed bool) error {
 	if len(args) == 0 {
 		return problem("--on", "shards are of a study file", "write one; docs/studies.md has examples")
+	}
+	if err := f.kube.check(); err != nil {
+		return err
+	}
+	if f.kube.meant() && f.on != "kubernetes" {
+		return problem("--context, --kubeconfig", "are for --on kubernetes", "")
 	}
 	if f.shards < 1 {
 		return problem("--shards", fmt.Sprintf("must be at least 1, got %d", f.shards), "")
@@ -57,7 +70,15 @@ func (f *engineFlags) submit(ctx context.Context, a *app, s *study.Study, dir st
 		if err := writeIn(dir, path, job.Kubernetes()); err != nil {
 			return err
 		}
-		a.note("wrote %s: submit it with \"kubectl apply -f %s\", and join the shards with \"%s\"", path, study.ShellQuoted(path), job.Join())
+		if !f.kube.meant() {
+			a.note("wrote %s: submit it with \"kubectl apply -f %s\", and join the shards with \"%s\"", path, study.ShellQuoted(path), job.Join())
+			return nil
+		}
+		name, err := a.startShards(ctx, &f.kube, job.Kubernetes())
+		if err != nil {
+			return err
+		}
+		a.note("submitted %s as job %s; when it has ended, join the shards with \"%s\"", path, name, job.Join())
 		return nil
 	}
 	return problem("--on", fmt.Sprintf("unknown engine %q", f.on), "valid engines: "+strings.Join(engines, ", "))

@@ -20,6 +20,15 @@ func (a *app) openCluster(f *kubeFlags) (cluster, error) {
 	return kubeCluster{c}, nil
 }
 
+// startShards has a cluster run the shards of a study, and returns the name of their Job.
+func (a *app) startShards(ctx context.Context, f *kubeFlags, manifest []byte) (string, error) {
+	c, err := kube.Open(kube.Access{Kubeconfig: f.kubeconfig, Context: f.context, Namespace: f.namespace}, kube.Options{Note: a.note})
+	if err != nil {
+		return "", err
+	}
+	return c.Start(ctx, manifest)
+}
+
 func contextNames(kubeconfig string) []string { return kube.Contexts(kubeconfig) }
 
 type kubeCluster struct{ *kube.Cluster }

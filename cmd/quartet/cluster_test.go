@@ -184,6 +184,7 @@ func TestCluster(t *testing.T) {
 	r := startRig(t)
 	t.Chdir(t.TempDir())
 	r.testSubmit(t)
+	r.testShards(t)
 	r.act(t)
 	for name, tc := range map[string]struct {
 		args []string
@@ -243,6 +244,33 @@ train-r1-0 1 a100-0 0-2 0-2 Running`},
 	}
 	r.testRefusals(t)
 	r.testOrders(t)
+}
+
+// testShards has the shards of a study run on the cluster, by whoever may.
+func (r *rig) testShards(t *testing.T) {
+	bench := func(more ...string) []string {
+		return append([]string{"bench", "five", "--on", "kubernetes", "--image", "example.org/quartet", "--claim", "data", "--shards", "3"}, more...)
+	}
+	for _, tc := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{bench("--context", "ed"), 1, `submit the shards: user "ed" may not create jobs in namespace "vision"`},
+		{bench("--context", "admin"), 0, `as job vision/quartet-five; when it has ended, join the shards with "quartet bench merge`},
+		{bench("--context", "admin"), 2, `there is a job vision/quartet-five on the cluster of context "admin" already`},
+		{bench("--kubeconfig", r.config, "--context", "admin", "-n", "speech"), 0, "as job speech/quartet-five"},
+		{bench("--context", "amin"), 2, `admin`},
+		{bench("--namespace", "speech"), 2, "--namespace: is for a Kubernetes cluster"},
+		{[]string{"bench", "five", "--context", "admin"}, 2, "are for --on kubernetes"},
+		{[]string{"bench", "five", "--on", "slurm", "--context", "admin"}, 2, "are for --on kubernetes"},
+		{bench(), 0, "submit it with"},
+	} {
+		if code, _, stderr := invoke(t, tc.args...); code != tc.code || !strings.Contains(stderr, tc.want) {
+			t.Errorf("%v: exit %d, %s; want %d, %q", tc.args, code, stderr, tc.code, tc.want)
+		}
+	}
+	r.await(t, "/apis/batch/v1/namespaces/vision/jobs/quartet-five", `"completions":3`)
 }
 
 // testSubmit submits a job file and TrainingJobs, and those that are wrong.

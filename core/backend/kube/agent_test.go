@@ -17,7 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
@@ -439,6 +441,15 @@ func TestWhoMaySpeak(t *testing.T) {
 		}
 	}
 	token := r.token(one, gang.Audience)
+	config := rest.AnonymousClientConfig(r.config)
+	config.BearerToken = token
+	member, err := newClients(config, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := member.CoreV1().Pods(r.namespace).Get(t.Context(), one.Name, metav1.GetOptions{}); !apierrors.IsUnauthorized(err) {
+		t.Errorf("the API server takes the token of an agent: %v", err)
+	}
 	p.decide(core.Move, "one", "b 0")
 	p.awaitMembers("one", 0)
 	p.hears(core.JobStarted, "one")
