@@ -365,6 +365,7 @@ func TestMembersLost(t *testing.T) {
 			left := 0
 			if tc.min == 2 {
 				left = 1
+				p.tells(clients[0], "to stop", func(m agent.ToJob) bool { return m.Stop != nil && m.Stop.GraceSeconds == 30 })
 			}
 			world := p.tells(clients[left], "the smaller world", isWorld(1)).World
 			if world.Rank != 0 || world.Replicas != 2 || world.Address != pods[left].Name {

@@ -67,6 +67,8 @@ type members struct {
 	report agent.Report   // the last one
 	spoke  bool
 	done   bool // it says so
+
+	stopped map[string]bool // pods that were told to stop
 }
 
 // speech is what a run of a job said that nobody took in yet.
@@ -202,7 +204,8 @@ func (d *door) admit(ctx context.Context, h agent.Hello) (agent.Identity, error)
 	return agent.Identity{Job: key, Member: pod.Name}, nil
 }
 
-// follow lets the members of a job speak, and tells them what is decided. Those that have to go may keep what they did.
+// follow lets the members of a job speak, and tells them what is decided. Those that have to go,
+// because it is decided or because somebody deletes or evicts them, may keep what they did.
 func (d *door) follow(g *gang.Job, tuning core.Tuning, pods []*corev1.Pod) error {
 	if d == nil {
 		return nil
@@ -219,7 +222,7 @@ func (d *door) follow(g *gang.Job, tuning core.Tuning, pods []*corev1.Pod) error
 			continue
 		}
 		there[run] = true
-		if pod.DeletionTimestamp == nil && !g.Seated(pod) && d.expects(keyOf(g.UID, run)) {
+		if (pod.DeletionTimestamp != nil || !g.Seated(pod)) && d.stops(keyOf(g.UID, run), pod.Name) {
 			_, err := d.server.SendTo(keyOf(g.UID, run), pod.Name, agent.ToJob{Stop: &agent.Stop{GraceSeconds: graceOf(pod)}})
 			problems = append(problems, err)
 		}
@@ -234,7 +237,7 @@ func (d *door) expect(g *gang.Job, key string, tuning core.Tuning) bool {
 	defer d.mutex.Unlock()
 	m := d.runs[key]
 	if m == nil {
-		m = &members{job: g.UID, run: g.Run, ranks: map[string]int{}}
+		m = &members{job: g.UID, run: g.Run, ranks: map[string]int{}, stopped: map[string]bool{}}
 		d.runs[key] = m
 		d.jobs[g.UID] = append(d.jobs[g.UID], m)
 		d.server.Expect(key)
@@ -245,10 +248,16 @@ func (d *door) expect(g *gang.Job, key string, tuning core.Tuning) bool {
 	return changed
 }
 
-func (d *door) expects(key string) bool {
+// stops reports whether a member of a run is to be told to stop, and was not.
+func (d *door) stops(key, pod string) bool {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	return d.runs[key] != nil
+	m := d.runs[key]
+	if m == nil || m.stopped[pod] {
+		return false
+	}
+	m.stopped[pod] = true
+	return true
 }
 
 // part ends the runs of a job of which no pod is left.
