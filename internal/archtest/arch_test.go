@@ -60,6 +60,7 @@ var rooms = []room{
 	}},
 	{"cmd", []string{"..."}},
 	{"tools/kube", []string{"internal/kubecluster", "internal/kubetrainee"}},
+	{"tools/kubereality", []string{"internal/kubecluster"}},
 	{"tools/kubespeed", []string{"core/...", "internal/kubecluster", "admission", "allocation", "elasticity", "placement"}},
 	{"tools", []string{".", "configs", "core/..."}},
 	{"examples/embed", []string{".", "core/..."}},

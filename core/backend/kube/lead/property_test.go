@@ -1,6 +1,8 @@
 package lead
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -21,7 +23,7 @@ type fault struct {
 type candidates struct {
 	server    *server
 	processes []*process
-	terms     []*Term // the latest of each process
+	terms     []*Term // the latest of each process that opened the state: nothing is done in the name of another
 	epochs    []int64 // of the terms that opened the state
 	problems  []string
 }
@@ -32,21 +34,20 @@ func (c *candidates) start(i int, shift time.Duration) {
 	c.processes[i] = p
 	go func() {
 		for p.ctx.Err() == nil {
-			term, err := Run(p.ctx, p.options())
-			if err != nil {
-				return
+			ctx, cancel := context.WithCancel(p.ctx)
+			term, err := Run(ctx, p.options())
+			if err == nil {
+				c.write(p, i, term)
 			}
-			c.server.mu.Lock()
-			c.terms[i] = term
-			c.server.mu.Unlock()
-			c.write(p, term)
-			<-term.Done
+			if cancel(); err == nil {
+				<-term.Done
+			}
 		}
 	}()
 }
 
-// write writes until the term is over.
-func (c *candidates) write(p *process, term *Term) {
+// write writes until the term is over, or another of its epoch was faster: the Lease was deleted before anybody opened the state.
+func (c *candidates) write(p *process, i int, term *Term) {
 	var s *State
 	for {
 		select {
@@ -55,10 +56,13 @@ func (c *candidates) write(p *process, term *Term) {
 		case <-p.After(70 * time.Millisecond):
 		}
 		if s == nil {
-			if s, _ = Open(p.ctx, p.client(), term, namespace, stateName, p.Now()); s != nil {
+			var err error
+			if s, err = Open(p.ctx, p.client(), term, namespace, stateName, p.Now()); s != nil {
 				c.server.mu.Lock()
-				c.epochs = append(c.epochs, term.Epoch)
+				c.epochs, c.terms[i] = append(c.epochs, term.Epoch), term
 				c.server.mu.Unlock()
+			} else if errors.Is(err, ErrFenced) {
+				return
 			}
 			continue
 		}
@@ -105,6 +109,7 @@ func (c *candidates) suffer(f fault) {
 		p.end()
 		c.start(f.process, p.shift)
 	case "release":
+		p.resume() // who is stopped hears nothing
 		p.kill()
 		synctest.Wait()
 		p.end()
