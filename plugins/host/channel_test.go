@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -137,12 +136,30 @@ func TestAnEndIsToldOfACallThatIsGivenUp(t *testing.T) {
 
 // A request that was given up half sent leaves a channel of no use, for the plugin would take the next one for the rest of it.
 func TestNothingFollowsHalfARequest(t *testing.T) {
-	ours, _ := pairOf(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ours, err := newChannel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.FileConn(ours.theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours.started()
+	t.Cleanup(func() { _ = ours.Close(); _ = conn.Close() })
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	begun := make(chan error, 1)
+	go func() {
+		_, err := conn.Read(make([]byte, 1)) // a part is sent; the rest has no room
+		cancel()
+		begun <- err
+	}()
 	long := &stagev1.ConfigureRequest{ConfigJson: strings.Repeat("x", 8<<20)}
-	if err := ours.Invoke(ctx, "/long", long, &stagev1.ConfigureResponse{}); status.Code(err) != codes.DeadlineExceeded {
-		t.Fatalf("error %v, want that of the deadline", err)
+	if err := ours.Invoke(ctx, "/long", long, &stagev1.ConfigureResponse{}); status.Code(err) != codes.Canceled {
+		t.Fatalf("error %v, want that it was given up", err)
+	}
+	if err := <-begun; err != nil {
+		t.Fatal(err)
 	}
 	if _, err := ask(t.Context(), ours); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "a request was sent in part") {
 		t.Errorf("error %v, want that a request was sent in part", err)
