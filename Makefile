@@ -50,7 +50,7 @@ test: ## run all tests
 	$(GO) test -timeout=40m ./...
 
 race: ## run the tests of the pipeline under the race detector
-	$(GO) test -race $(PIPELINE)
+	$(GO) test -race -timeout=30m $(PIPELINE)
 
 $(BIN)/python: plugins/python/requirements-dev.txt
 	python3 -m venv $@
