@@ -184,7 +184,6 @@ func TestCluster(t *testing.T) {
 	r := startRig(t)
 	t.Chdir(t.TempDir())
 	r.testSubmit(t)
-	r.testShards(t)
 	r.act(t)
 	for name, tc := range map[string]struct {
 		args []string
@@ -243,6 +242,7 @@ train-r1-0 1 a100-0 0-2 0-2 Running`},
 		}
 	}
 	r.testRefusals(t)
+	r.testShards(t)
 	r.testOrders(t)
 }
 
@@ -257,9 +257,8 @@ func (r *rig) testShards(t *testing.T) {
 		want string
 	}{
 		{bench("--context", "ed"), 1, `submit the shards: user "ed" may not create jobs in namespace "vision"`},
-		{bench("--context", "admin"), 0, `as job vision/quartet-five; when it has ended, join the shards with "quartet bench merge`},
-		{bench("--context", "admin"), 2, `there is a job vision/quartet-five on the cluster of context "admin" already`},
-		{bench("--kubeconfig", r.config, "--context", "admin", "-n", "speech"), 0, "as job speech/quartet-five"},
+		{bench("--context", "admin", "-n", "speech"), 0, `as job speech/quartet-five; when it has ended, join the shards with "quartet bench merge`},
+		{bench("--kubeconfig", r.config, "--context", "admin", "-n", "speech"), 2, `there is a job speech/quartet-five on the cluster of context "admin" already`},
 		{bench("--context", "amin"), 2, `admin`},
 		{bench("--namespace", "speech"), 2, "--namespace: is for a Kubernetes cluster"},
 		{[]string{"bench", "five", "--context", "admin"}, 2, "are for --on kubernetes"},
@@ -270,7 +269,7 @@ func (r *rig) testShards(t *testing.T) {
 			t.Errorf("%v: exit %d, %s; want %d, %q", tc.args, code, stderr, tc.code, tc.want)
 		}
 	}
-	r.await(t, "/apis/batch/v1/namespaces/vision/jobs/quartet-five", `"completions":3`)
+	r.await(t, "/apis/batch/v1/namespaces/speech/jobs/quartet-five", `"completions":3`)
 }
 
 // testSubmit submits a job file and TrainingJobs, and those that are wrong.
