@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quartet-sched/quartet/internal/kubecluster"
+	"github.com/quartet-sched/quartet/internal/kubecluster/kubetest"
 )
 
 // TestMain lets the copy of this program that up starts be what it is.
@@ -27,10 +28,7 @@ func TestMain(m *testing.M) {
 
 // A cluster is up with somebody who plays the processes of its pods, and down without a trace.
 func TestUpAndDown(t *testing.T) {
-	bin := os.Getenv("QUARTET_CONTROLPLANE")
-	if bin == "" {
-		t.Skip("QUARTET_CONTROLPLANE is not set: make kube-test builds the programs and sets it")
-	}
+	bin := kubetest.Programs(t)
 	dir := filepath.Join(t.TempDir(), "kube")
 	args := []string{"-bin", bin, "-module", filepath.Join("..", "controlplane"), "-dir", dir}
 	t.Cleanup(func() {

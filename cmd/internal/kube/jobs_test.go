@@ -192,7 +192,7 @@ func TestVerdictIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reason := core.Reason(rapid.IntRange(1, 30).Draw(t, "reason"))
 		if !isReason(reason.String()) {
-			t.Skip()
+			t.Skip("the draw is no reason")
 		}
 		v := core.Verdict{Reason: reason, Message: rapid.SampledFrom([]string{"", "the queue is full", "a (b)"}).Draw(t, "message")}
 		if rapid.Bool().Draw(t, "counted") {
