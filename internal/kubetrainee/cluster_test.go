@@ -17,7 +17,6 @@ import (
 	"math/big"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -28,6 +27,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/internal/kubecluster"
+	"github.com/quartet-sched/quartet/internal/kubecluster/kubetest"
 )
 
 func TestMain(m *testing.M) {
@@ -53,16 +53,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
-	bin := os.Getenv("QUARTET_CONTROLPLANE")
-	if bin == "" {
-		t.Skip("QUARTET_CONTROLPLANE is not set: make kube-test builds the programs and sets it")
-	}
-	dir := t.TempDir()
-	c, err := kubecluster.Start(t.Context(), kubecluster.Options{Bin: bin, Dir: filepath.Join(dir, "kube"), Tied: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { must(t, c.Stop()) })
+	dir, c := t.TempDir(), kubetest.Start(t, kubecluster.Options{})
 	must(t, c.AddNodes(t.Context(), kubecluster.Pool{Name: "node", Count: 2, Devices: 8}))
 	r := &rig{cluster: c, dir: filepath.Join(dir, "trainee"), saved: make(map[string]float64)}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
