@@ -255,28 +255,27 @@ func (b errorBars) YError(i int) (low, high float64) { return b.low[i], b.high[i
 // secondSteps are the distances of marks on an axis of time, between a second and 100 days.
 var secondSteps = [...]float64{1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000, 864000, 1728000, 4320000, 8640000}
 
+const day = 86400 // seconds
+
 // mostTicks bounds the marks of an axis.
 const mostTicks = 7
 
 // ticks writes numbers in a unit.
 type ticks struct{ unit Unit }
 
-// Ticks lists the marks of an axis, at round distances.
+// Ticks lists the marks of an axis, at round distances. There is at least one: no distance is wider than half the axis.
 func (t ticks) Ticks(low, high float64) []plot.Tick {
-	step := math.Pow(10, math.Floor(math.Log10((high-low)/mostTicks)))
-	for _, factor := range [...]float64{2, 2.5, 2} { // 1, 2, 5, 10
-		if (high-low)/step > mostTicks {
-			step *= factor
-		}
+	if !(low < high) {
+		return []plot.Tick{{Value: low, Label: t.unit.text(low)}}
 	}
+	step := roundStep((high - low) / mostTicks)
 	if t.unit == Seconds && step > 0.5 {
-		for _, step = range secondSteps {
-			if (high-low)/step <= mostTicks {
+		step = day * roundStep((high-low)/mostTicks/day)
+		for _, s := range secondSteps {
+			if (high-low)/s <= mostTicks {
+				step = s
 				break
 			}
-		}
-		if (high-low)/step > mostTicks {
-			step = 86400 * math.Pow(10, math.Ceil(math.Log10((high-low)/mostTicks/86400)))
 		}
 	}
 	var list []plot.Tick
@@ -287,6 +286,17 @@ func (t ticks) Ticks(low, high float64) []plot.Tick {
 		}
 	}
 	return list
+}
+
+// roundStep is the least of 1, 2, 5 times a power of ten that is no less than v.
+func roundStep(v float64) float64 {
+	step := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, factor := range [...]float64{2, 2.5, 2} { // 1, 2, 5, 10
+		if v > step {
+			step *= factor
+		}
+	}
+	return step
 }
 
 // logTicks marks powers of ten.
