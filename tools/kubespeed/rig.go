@@ -294,12 +294,6 @@ func (r *rig) empty(ctx context.Context, turn int) error {
 	if err := r.until(ctx, 0); err != nil {
 		return err
 	}
-	if err := await(ctx, "services are gone", func() bool {
-		list, err := r.client.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{})
-		return err == nil && len(list.Items) == 0
-	}); err != nil {
-		return err
-	}
 	_, err = c.end()
 	return err
 }
