@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,6 +40,7 @@ func (b *Backend) write(ctx context.Context, j *job) error {
 		cancel()
 		switch {
 		case err == nil:
+			_ = b.trouble(nil)
 			b.announcer.announce(object, status)
 			j.mutex.Lock()
 			j.see(written)
@@ -105,13 +107,28 @@ func (b *Backend) fence() error {
 	return nil
 }
 
-// trouble makes what an API server may say while it restarts, or is asked for too much, one that passes.
+// disbelief is for how long a scheduler that could write does not believe that it lacks rights: an API server that starts says so
+// before it knows the roles.
+const disbelief = time.Minute
+
+// trouble makes what an API server may say while it restarts, or is asked for too much, one that passes. Nil tells that it passed.
 func (b *Backend) trouble(err error) error {
 	switch {
-	case err == nil, errors.Is(err, context.Canceled):
+	case err == nil:
+		b.denied.Store(nil)
+		return nil
+	case errors.Is(err, context.Canceled), apierrors.IsInvalid(err), apierrors.IsMethodNotSupported(err):
 		return err
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsInvalid(err), apierrors.IsMethodNotSupported(err):
-		return err
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		now := b.clock.Now()
+		since := b.denied.Load()
+		if since == nil {
+			since = &now
+			b.denied.Store(since)
+		}
+		if now.Sub(*since) >= disbelief {
+			return err
+		}
 	}
 	return &core.Unavailable{Cause: err}
 }
