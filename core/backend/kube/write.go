@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,11 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/lead"
-	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
 // mostConflicts is how often the status of a job is written anew that somebody changed meanwhile.
@@ -36,7 +33,7 @@ func (b *Backend) write(ctx context.Context, j *job) error {
 			return err
 		}
 		call, cancel := context.WithTimeout(ctx, b.patience())
-		written, err := b.replace(call, object, status)
+		written, err := b.clients.jobs.ReplaceStatus(call, object, status)
 		cancel()
 		switch {
 		case err == nil:
@@ -58,19 +55,6 @@ func (b *Backend) write(ctx context.Context, j *job) error {
 		}
 	}
 	return b.trouble(fmt.Errorf("write the status of %s/%s: it changes all the time", j.namespace, j.name))
-}
-
-// replace makes the status of a job what it is to be, if the job is as it was seen. An apply would leave there what others wrote
-// where nothing of ours is: that a job is to stop, say.
-func (b *Backend) replace(ctx context.Context, object *trainingjob.TrainingJob, status *trainingjob.Status) (*trainingjob.TrainingJob, error) {
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "add", "path": "/metadata/resourceVersion", "value": object.ResourceVersion}, // another one is a conflict
-		{"op": "add", "path": "/status", "value": status},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return b.clients.jobs.Of(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: trainingjob.FieldManager}, "status")
 }
 
 // reread takes in how a job is now.
