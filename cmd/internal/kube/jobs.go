@@ -191,12 +191,11 @@ func (c *Cluster) account(j *controlv1.Job, t *trainingjob.TrainingJob, now floa
 	if d.Stop {
 		return
 	}
-	// What was written is as of the decision; since then the job holds its devices.
-	held := 0
+	held := 0 // since the status was written
 	for _, s := range j.GetSeats() {
 		held += len(s.GetDevices())
 	}
-	since := max(now-changed, 0)
+	since := max(now-clock(t, p.AsOf(d.AtSeconds)), 0)
 	j.ExecutedSeconds += since
 	j.AttainedSeconds += since * float64(held)
 	if p.Rate > 0 {

@@ -180,7 +180,9 @@ func known(s *trainingjob.Status, now float64) account {
 			if a.held > 0 && math.IsNaN(a.firstStart) { // somebody edited it
 				a.firstStart = a.lastChange
 			}
-			a.asOf = a.lastChange
+			if a.asOf = a.lastChange; s.Progress != nil {
+				a.asOf = min(s.Progress.AsOf(a.lastChange), now)
+			}
 			a.settle(now)
 		}
 	}
@@ -191,7 +193,7 @@ func known(s *trainingjob.Status, now float64) account {
 func (a *account) entry() *trainingjob.Progress {
 	p := &trainingjob.Progress{
 		ExecutedSeconds: a.executed, AttainedSeconds: a.attained, Restarts: a.restarts, Preemptions: a.preemptions,
-		Done: a.done, Rate: a.rate, FromSeconds: a.from, Checkpoint: a.kept,
+		Done: a.done, Rate: a.rate, FromSeconds: a.from, Checkpoint: a.kept, AsOfSeconds: a.asOf,
 	}
 	if !math.IsNaN(a.firstStart) {
 		p.FirstStartSeconds = &a.firstStart

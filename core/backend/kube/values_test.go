@@ -53,14 +53,43 @@ func TestAccountOverATakeover(t *testing.T) {
 				status.Decision.Seats = append(status.Decision.Seats, trainingjob.Seat{Member: i, Node: "a", Devices: string(rune('0' + i))})
 			}
 			status.Progress = a.entry()
+			for range rapid.IntRange(0, 2).Draw(t, "takeovers") { // each writes a status while the job runs
+				now += float64(rapid.IntRange(0, 100).Draw(t, "after"))
+				a = known(status, now)
+				status.Progress = a.entry()
+			}
 		}
 		now += float64(rapid.IntRange(0, 100).Draw(t, "after"))
 		got := known(status, now)
 		a.settle(now)
+		if total := got.executed; total > now {
+			t.Fatalf("%v s with devices in %v s", total, now)
+		}
 		if diff := cmp.Diff(a, got, cmp.AllowUnexported(account{}, progress{}), cmp.Comparer(func(x, y float64) bool { return x == y || x != x && y != y })); diff != "" {
 			t.Fatalf("(-before +after):\n%s", diff)
 		}
 	})
+}
+
+// A definition of jobs that is older drops when the times were taken: no time counts twice all the same.
+func TestAccountByAnOlderDefinition(t *testing.T) {
+	d := &trainingjob.Decision{AtSeconds: 10, Seats: []trainingjob.Seat{{Node: "a", Devices: "0-1"}}}
+	for name, tc := range map[string]struct {
+		progress trainingjob.Progress
+		want     float64 // seconds with devices, at 100 s
+	}{
+		"this one":                      {trainingjob.Progress{ExecutedSeconds: 30, AsOfSeconds: 40}, 90},
+		"this one, written late":        {trainingjob.Progress{ExecutedSeconds: 30, AsOfSeconds: 40, FromSeconds: 60}, 90},
+		"an older one, at the decision": {trainingjob.Progress{}, 90},
+		"an older one, at a report":     {trainingjob.Progress{ExecutedSeconds: 50, FromSeconds: 60}, 90},
+		"from the future":               {trainingjob.Progress{ExecutedSeconds: 30, AsOfSeconds: 1e9}, 30},
+		"from before the decision":      {trainingjob.Progress{ExecutedSeconds: 5, AsOfSeconds: 7}, 95},
+	} {
+		a := known(&trainingjob.Status{Decision: d, Progress: &tc.progress}, 100)
+		if a.executed != tc.want || a.attained != 2*(tc.want-tc.progress.ExecutedSeconds) {
+			t.Errorf("%s: %v s with devices, %v device-seconds, want %v s", name, a.executed, a.attained, tc.want)
+		}
+	}
 }
 
 // Numbers that somebody wrote into a status do not end the scheduler.

@@ -149,7 +149,17 @@ type Progress struct {
 
 	ExecutedSeconds   float64  `json:"executedSeconds,omitempty"` // with devices
 	AttainedSeconds   float64  `json:"attainedSeconds,omitempty"` // device-seconds
+	AsOfSeconds       float64  `json:"asOfSeconds,omitempty"`     // moment up to which these two count; see [Progress.AsOf]
 	FirstStartSeconds *float64 `json:"firstStartSeconds,omitempty"`
 	Restarts          int      `json:"restarts,omitempty"`
 	Preemptions       int      `json:"preemptions,omitempty"`
+}
+
+// AsOf is the moment in seconds up to which the times of a job count that holds its devices since a decision. A definition of jobs
+// that is older than AsOfSeconds drops it: then it is when the status was last written for what the job said or for the decision.
+func (p *Progress) AsOf(decided float64) float64 {
+	if p.AsOfSeconds > 0 {
+		return max(p.AsOfSeconds, decided)
+	}
+	return max(p.FromSeconds, decided)
 }
