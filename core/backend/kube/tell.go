@@ -28,7 +28,7 @@ func (b *Backend) look(now float64) {
 	b.meet(now, changes.jobs)
 	b.listen(now)
 	for _, uid := range changes.driven {
-		if j := b.jobs[uid]; j != nil && !j.ended {
+		if j := b.jobs[uid]; j != nil && !j.ended && !b.attend(j, now) {
 			b.judge(j, now)
 		}
 	}
@@ -95,7 +95,7 @@ func idOf(t *trainingjob.TrainingJob) int64 {
 // deleted.
 func (b *Backend) welcome(object *trainingjob.TrainingJob, now float64) {
 	j := newJob(object)
-	if b.door != nil {
+	if b.door != nil && j.adopts == nil {
 		j.agent = b.door.agent
 	}
 	b.jobs[j.uid] = j
@@ -123,6 +123,7 @@ func (b *Backend) meetJob(j *job, now float64) {
 		id = core.JobID(*had)
 	}
 	spec, faults := object.JobSpec(id, now)
+	faults = append(faults, b.strange(object)...)
 	if at := object.CreationTimestamp.Time; !at.IsZero() { // on another clock, and in whole seconds
 		spec.SubmitSeconds = min(max(b.state.Load().seconds(at), 0), now)
 	}
@@ -133,7 +134,8 @@ func (b *Backend) meetJob(j *job, now float64) {
 		b.refuse(j, faults)
 		return
 	}
-	spec.Suspended = object.Spec.Suspend
+	j.absent = b.lacksPods(j)
+	spec.Suspended = object.Spec.Suspend || j.absent
 	j.id, j.spec = id, &spec
 	number := int32(id)
 	j.status.ID = &number
@@ -281,7 +283,7 @@ func (b *Backend) change(j *job, spec *core.JobSpec, now float64) {
 	j.mutex.Unlock()
 	next := *j.spec
 	next.Weight, next.MinReplicas, next.MaxReplicas, next.Requested = spec.Weight, spec.MinReplicas, spec.MaxReplicas, spec.Requested
-	next.Suspended = suspended || j.heldUntil > now
+	next.Suspended = suspended || j.heldUntil > now || j.absent
 	was := j.spec
 	if next.Weight == was.Weight && next.MinReplicas == was.MinReplicas && next.MaxReplicas == was.MaxReplicas &&
 		next.Requested == was.Requested && next.Suspended == was.Suspended {
@@ -350,7 +352,7 @@ func (b *Backend) judge(j *job, now float64) {
 		b.lose(j, now, core.CauseRefused, state.Reason, state.Message)
 		b.holdBack(j, now)
 	default:
-		if j.resizing && j.started {
+		if j.started && (j.resizing || j.adopts != nil) {
 			return // those that stay go on
 		}
 		if !j.starting {

@@ -30,6 +30,7 @@ type world struct {
 
 	nodes, pods, jobs, services cache.SharedIndexInformer
 	claims, slices, classes     cache.SharedIndexInformer // nil without claims
+	adopted                     *adoptions                // nil where pods of others are left alone
 	heard                       []cache.InformerSynced
 	happened                    chan struct{} // holds an item when there is something to look at
 	stirred                     chan struct{} // the same, for those that drive pods
@@ -55,9 +56,12 @@ type use struct {
 	devices int
 }
 
-const jobIndex = "job"
+const (
+	jobIndex  = "job"
+	unitIndex = "unit"
+)
 
-func newWorld(c *Config, all *clients, log *slog.Logger) (*world, error) {
+func newWorld(c *Config, all *clients, log *slog.Logger, adopts bool) (*world, error) {
 	selector, err := labels.Parse(c.Nodes)
 	if err != nil {
 		return nil, err
@@ -70,7 +74,7 @@ func newWorld(c *Config, all *clients, log *slog.Logger) (*world, error) {
 		jobsChanged: map[types.UID]bool{}, driven: map[types.UID]bool{}, podsChanged: map[types.UID]bool{},
 		byUID: map[types.UID]*trainingjob.TrainingJob{}, others: map[types.UID]use{}, foreignOn: map[string]int{},
 	}
-	if err := w.pods.AddIndexers(cache.Indexers{jobIndex: w.indexByJob}); err != nil {
+	if err := w.pods.AddIndexers(cache.Indexers{jobIndex: w.indexByJob, unitIndex: w.indexByUnit}); err != nil {
 		return nil, err
 	}
 	if err := w.services.AddIndexers(cache.Indexers{jobIndex: indexByOwner}); err != nil {
@@ -87,6 +91,10 @@ func newWorld(c *Config, all *clients, log *slog.Logger) (*world, error) {
 			return nil, err
 		}
 		handlers = append(handlers, more...)
+	}
+	if adopts {
+		w.adopted = newAdoptions(factory.Batch().V1().Jobs().Informer())
+		handlers = append(handlers, handler{w.adopted.jobs, handle(w.batchJob)})
 	}
 	for _, h := range handlers {
 		registered, err := h.informer.AddEventHandler(h.handler)
@@ -153,7 +161,7 @@ func (w *world) jobOf(p *corev1.Pod) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(p); owner != nil && owner.Kind == trainingjob.Kind {
 		return owner.UID
 	}
-	return ""
+	return gang.AdoptedBy(p)
 }
 
 // handle calls for each object that is there, or was and is gone.
@@ -209,6 +217,7 @@ func (w *world) pod(p *corev1.Pod, gone bool) {
 		w.version = p.ResourceVersion
 	}
 	w.trouble = nil
+	w.unitPod(p)
 	if uid != "" {
 		w.podsChanged[uid] = true
 		w.freed = w.freed || gone || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
@@ -242,6 +251,7 @@ func (w *world) trainingJob(t *trainingjob.TrainingJob, gone bool) {
 		} else {
 			w.byUID[t.UID] = t
 		}
+		w.mirrored(t, gone)
 	})
 }
 
@@ -271,6 +281,9 @@ func (w *world) run(ctx, life context.Context, group *sync.WaitGroup) error {
 	all := []cache.SharedIndexInformer{w.nodes, w.pods, w.jobs, w.services}
 	if w.devices != nil {
 		all = append(all, w.claims, w.slices, w.classes)
+	}
+	if w.adopted != nil {
+		all = append(all, w.adopted.jobs)
 	}
 	synced := make([]cache.InformerSynced, len(all))
 	for i, informer := range all {
