@@ -27,10 +27,10 @@ import (
 
 // What people write at a Job or a pod that we schedule, and what we write at the TrainingJob that mirrors it.
 const (
-	queueLabel            = "quartet.sched/queue"       // its tenant
-	preemptibleAnnotation = "quartet.sched/preemptible" // "true" or "false": whether policies may take its devices away
-	mirrorLabel           = "quartet.sched/adopts"      // kind of whose pods a TrainingJob has
-	succeededAnnotation   = "quartet.sched/succeeded"   // how many pods of a Job had succeeded when it last had no devices
+	queueLabel          = "quartet.sched/queue"     // its tenant
+	pinnedAnnotation    = "quartet.sched/pinned"    // "true": no policy takes its devices away
+	mirrorLabel         = "quartet.sched/adopts"    // kind of whose pods a TrainingJob has
+	succeededAnnotation = "quartet.sched/succeeded" // how many pods of a Job had succeeded when it last had no devices
 )
 
 // adoptAgain is after which it is tried again to take in what the cluster does not let us.
@@ -95,7 +95,6 @@ type found struct {
 	replicas int // wanted when so many had succeeded as base says
 	base     int32
 	suspend  bool
-	pinned   bool
 	pod      *corev1.PodSpec
 	tell     *corev1.ObjectReference // whom Events are about
 }
@@ -223,7 +222,7 @@ func findJob(j *batchv1.Job, mirror *trainingjob.TrainingJob) *found {
 	api := batchv1.SchemeGroupVersion.String()
 	f := &found{
 		unit: jobUnit(j), adopts: trainingjob.Adopts{APIVersion: api, Kind: gang.JobUnit, Name: j.Name, UID: j.UID},
-		labels: j.Labels, notes: j.Annotations, base: j.Status.Succeeded, pod: &j.Spec.Template.Spec, pinned: !forgives(j),
+		labels: j.Labels, notes: j.Annotations, base: j.Status.Succeeded, pod: &j.Spec.Template.Spec,
 		owners: []metav1.OwnerReference{{APIVersion: api, Kind: gang.JobUnit, Name: j.Name, UID: j.UID, Controller: &yes}},
 		tell:   &corev1.ObjectReference{APIVersion: api, Kind: gang.JobUnit, Namespace: j.Namespace, Name: j.Name, UID: j.UID},
 	}
@@ -240,21 +239,12 @@ func findJob(j *batchv1.Job, mirror *trainingjob.TrainingJob) *found {
 	return f
 }
 
-// forgives reports whether a Job does not count pods as failed whose devices were taken away. Others would soon fail by that.
-func forgives(j *batchv1.Job) bool {
-	return j.Spec.PodFailurePolicy != nil && slices.ContainsFunc(j.Spec.PodFailurePolicy.Rules, func(r batchv1.PodFailurePolicyRule) bool {
-		return r.Action == batchv1.PodFailurePolicyActionIgnore && slices.ContainsFunc(r.OnPodConditions, func(c batchv1.PodFailurePolicyOnPodConditionsPattern) bool {
-			return c.Type == corev1.DisruptionTarget && (c.Status == "" || c.Status == corev1.ConditionTrue)
-		})
-	})
-}
-
 // findPods is a pod, or a group of them, as it is to be scheduled. The pods are in the order of their creation.
 func (b *Backend) findPods(kind string, pods []*corev1.Pod, mirror *trainingjob.TrainingJob) *found {
 	first := pods[0]
 	unit, _ := gang.UnitOf(first)
 	f := &found{
-		unit: unit, labels: first.Labels, notes: first.Annotations, pod: &first.Spec, replicas: 1, pinned: true,
+		unit: unit, labels: first.Labels, notes: first.Annotations, pod: &first.Spec, replicas: 1,
 		adopts: trainingjob.Adopts{APIVersion: "v1", Kind: kind, Name: unit.Name, UID: first.UID},
 		tell:   &corev1.ObjectReference{APIVersion: "v1", Kind: gang.PodUnit, Namespace: first.Namespace, Name: first.Name, UID: first.UID},
 	}
@@ -315,12 +305,10 @@ func (b *Backend) mirrorSpec(f *found) (spec *trainingjob.Spec, why string) {
 	if err != nil {
 		return nil, err.Error()
 	}
-	if p, err := strconv.ParseBool(f.notes[preemptibleAnnotation]); err == nil {
-		f.pinned = !p
-	}
+	pinned, _ := strconv.ParseBool(f.notes[pinnedAnnotation])
 	replicas := max(f.replicas, 1)
 	return &trainingjob.Spec{
-		Queue: f.labels[queueLabel], Suspend: f.suspend, Pinned: f.pinned, Requested: replicas, Accelerators: accelerators, Adopts: &f.adopts,
+		Queue: f.labels[queueLabel], Suspend: f.suspend, Pinned: pinned, Requested: replicas, Accelerators: accelerators, Adopts: &f.adopts,
 		Replicas: trainingjob.Replicas{Min: replicas, Max: replicas, DevicesPerReplica: devices}, Template: runtime.RawExtension{Raw: template},
 	}, ""
 }

@@ -67,14 +67,6 @@ func (r *rig) submitBatch(name string, b batch) *batchv1.Job {
 	return created
 }
 
-// forgiving has a Job not count what is taken away from it.
-func forgiving(j *batchv1.Job) {
-	j.Spec.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
-		Action:          batchv1.PodFailurePolicyActionIgnore,
-		OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
-	}}}
-}
-
 // mirrorOf waits for the TrainingJob of an object, and returns its name.
 func (r *rig) mirrorOf(uid types.UID) (name string) {
 	r.Helper()
@@ -167,10 +159,9 @@ func (r *rig) hearsOf(uid types.UID, reason string) (message string) {
 func TestAdopt(t *testing.T) {
 	c := shared(t)
 	for name, do := range map[string]func(*rig){
-		"a Job is bound as a gang, to its end":         jobToItsEnd,
-		"two Jobs that do not fit together":            twoJobs,
-		"a policy takes devices away from a Job":       preemptedJob,
-		"a Job that counts what is taken away is left": unforgivingJob,
+		"a Job is bound as a gang, to its end":             jobToItsEnd,
+		"two Jobs that do not fit together":                twoJobs,
+		"a policy takes devices away from a Job":           preemptedJob,
 		"another leads":                                    adoptedByAnother,
 		"a Job is deleted while it runs":                   deletedJob,
 		"a Job of no pods, then of two":                    noPods,
@@ -225,7 +216,7 @@ func jobToItsEnd(r *rig) {
 		r.Errorf("the Job is %+v, want complete", done.Status)
 	}
 	r.hearsOf(job.UID, "Running")
-	s.wantNews("job_submitted "+mirror, "job_finished "+mirror)
+	s.wantNews("job_submitted "+mirror, "job_changed "+mirror, "job_finished "+mirror) // changed: its pods are there
 	r.quiet()
 }
 
@@ -259,11 +250,11 @@ func takes() core.Stages {
 func preemptedJob(r *rig) {
 	s := r.scheduleBy(takes(), nil)
 	s.hears("node_added b")
-	long := r.submitBatch("long", batch{pods: 3, edit: forgiving})
+	long := r.submitBatch("long", batch{pods: 3})
 	mirror := r.mirrorOf(long.UID)
 	s.hears("job_started " + mirror)
 	before := r.podsOfBatch("long")
-	short := r.mirrorOf(r.submitBatch("short", batch{pods: 4, run: time.Second, edit: forgiving}).UID)
+	short := r.mirrorOf(r.submitBatch("short", batch{pods: 4, run: time.Second}).UID)
 	s.hears("job_finished " + short)
 	r.await("the long one runs again", func() bool {
 		j := r.job(mirror)
@@ -279,18 +270,6 @@ func preemptedJob(r *rig) {
 	}
 	if status := r.batch("long").Status; status.Failed > 0 {
 		r.Errorf("the Job counts %d failures", status.Failed)
-	}
-}
-
-func unforgivingJob(r *rig) {
-	s := r.scheduleBy(takes(), nil)
-	s.hears("node_added b")
-	mirror := r.mirrorOf(r.submitBatch("long", batch{pods: 3}).UID)
-	s.hears("job_started " + mirror)
-	short := r.mirrorOf(r.submitBatch("short", batch{pods: 2}).UID)
-	r.becomes(short, trainingjob.Waiting)
-	if j := r.job(mirror); !j.Spec.Pinned || j.Status.State != trainingjob.Running {
-		r.Errorf("the Job is %s, pinned %v", j.Status.State, j.Spec.Pinned)
 	}
 }
 
@@ -394,7 +373,7 @@ func failedPod(r *rig) {
 	if j := r.job(mirror); j.Status.State != trainingjob.Running || j.Status.Decision.Run != 1 {
 		r.Errorf("it is %s in run %d, want to run on", j.Status.State, j.Status.Decision.Run)
 	}
-	s.wantNews("job_submitted " + mirror)
+	s.wantNews("job_submitted "+mirror, "job_changed "+mirror)
 }
 
 func manyCompletions(r *rig) {
@@ -432,7 +411,7 @@ func nodeOfJob(r *rig) {
 	s := begin(r)
 	r.addNode("c", 2)
 	s.hears("node_added c")
-	mirror := r.mirrorOf(r.submitBatch("two", batch{pods: 4, edit: forgiving}).UID)
+	mirror := r.mirrorOf(r.submitBatch("two", batch{pods: 4}).UID)
 	s.hears("job_started " + mirror)
 	if err := r.admin.CoreV1().Nodes().Delete(r.Context(), r.node("a"), metav1.DeleteOptions{}); err != nil {
 		r.Fatal(err)
@@ -466,9 +445,9 @@ func lonePodDrained(r *rig) {
 	mirror := r.mirrorOf(pod.UID)
 	s.hears("job_started " + mirror)
 	r.patchNode("a", `{"spec":{"unschedulable":true}}`)
-	s.hears("job_failed " + mirror + " exited")
-	r.hearsOf(pod.UID, "Failed")
 	r.await("its pod is gone", func() bool { return len(r.pods()) == 0 })
+	r.hearsOf(pod.UID, "NodeDraining")
+	s.hears("job_cancelled " + mirror)
 }
 
 func groupOfPods(r *rig) {

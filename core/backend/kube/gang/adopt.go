@@ -148,21 +148,25 @@ func (p *planner) vacates(seat int, pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || !ok && (loss.Reason == ReasonExited || loss.Reason == ReasonDeleted)
 }
 
-// letGo lets a pod of others go that was bound, or that ended, and has no seat. Whoever counts its failures is told first that it
-// is not the fault of the pod.
+// letGo lets a pod of others go that was bound, or that ended, and has no seat. Its Job is not to count that against it: it is told
+// by the condition that Kubernetes has for that, and by taking off the finalizer of pods that are yet to be counted, as the Job's
+// own controller does with pods that it does not want any more. Otherwise it would soon have failed too often, and wait longer
+// each time before it makes another one.
 func (p *planner) letGo(pod *corev1.Pod) {
+	ended := final(pod) || pod.DeletionTimestamp != nil
 	switch freed := Freed(pod, p.look.Node); {
+	case bound(pod) && !ended && p.job.Keep:
+		return // its owner ended, and ends it
+	case bound(pod) && !ended && condition(pod, corev1.DisruptionTarget) == nil:
+		p.step(Step{Kind: Disrupt, Pod: pod})
+	case bound(pod) && !ended && slices.Contains(pod.Finalizers, batchv1.JobTrackingFinalizer):
+		p.step(Step{Kind: Excuse, Pod: pod})
+	case bound(pod) && !ended:
+		p.step(Step{Kind: Delete, Pod: pod})
 	case freed && slices.Contains(pod.Finalizers, Finalizer):
 		p.step(Step{Kind: Drop, Pod: pod})
 	case freed:
 		return
-	case pod.DeletionTimestamp != nil: // it has its grace
-	case p.job.Keep:
-		return // its owner ended, and ends it
-	case condition(pod, corev1.DisruptionTarget) == nil:
-		p.step(Step{Kind: Disrupt, Pod: pod})
-	default:
-		p.step(Step{Kind: Delete, Pod: pod})
 	}
 	p.state.Leaving++
 }
@@ -209,6 +213,11 @@ func (j *Job) releasePatch(pod *corev1.Pod) ([]byte, error) {
 		c.Annotations[key] = nil
 	}
 	return c.patch()
+}
+
+// excusePatch has the Job of a pod not count how it ends, if it is as it was seen.
+func excusePatch(pod *corev1.Pod) ([]byte, error) {
+	return changed{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Dropped: []string{batchv1.JobTrackingFinalizer}}.patch()
 }
 
 func pointers(of map[string]string) map[string]*string {

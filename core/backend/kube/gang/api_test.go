@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -220,7 +221,12 @@ func (a *api) makePods(job *gang.Job) {
 		pod := a.pods[key]
 		owner := metav1.GetControllerOf(pod)
 		switch final := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded; {
-		case owner.UID != batchUID(job) || pod.DeletionTimestamp != nil:
+		case owner.UID != batchUID(job):
+		case slices.Contains(pod.Finalizers, batchv1.JobTrackingFinalizer) && (final || pod.DeletionTimestamp != nil):
+			pod = pod.DeepCopy() // it counts it
+			pod.Finalizers = slices.DeleteFunc(pod.Finalizers, func(f string) bool { return f == batchv1.JobTrackingFinalizer })
+			a.save(pod)
+		case pod.DeletionTimestamp != nil:
 		case final && len(pod.Finalizers) == 0:
 			delete(a.pods, key) // nobody looks at its logs
 			a.version++
@@ -235,7 +241,7 @@ func (a *api) makePods(job *gang.Job) {
 	for range missing {
 		yes := true
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprintf("%s-%d", job.Name, a.uids), Namespace: job.Namespace,
+			Name: fmt.Sprintf("%s-%d", job.Name, a.uids), Namespace: job.Namespace, Finalizers: []string{batchv1.JobTrackingFinalizer},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: batchUID(job), Controller: &yes}},
 		}}
 		pod.Spec.SchedulerName = gang.Scheduler

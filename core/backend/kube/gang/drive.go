@@ -264,10 +264,16 @@ func (d *Driver) call(ctx context.Context, job *Job, s Step) (r result, err erro
 				})
 			}
 		}
-	case Adopt, Release:
-		patch, wrong := job.releasePatch(s.Pod)
-		if s.Kind == Adopt {
+	case Adopt, Release, Excuse:
+		var patch []byte
+		var wrong error
+		switch s.Kind {
+		case Adopt:
 			patch, wrong = job.adoptPatch(s.Pod, s.Seat)
+		case Release:
+			patch, wrong = job.releasePatch(s.Pod)
+		default:
+			patch, wrong = excusePatch(s.Pod)
 		}
 		if wrong != nil {
 			return r, wrong
@@ -291,12 +297,12 @@ func (d *Driver) call(ctx context.Context, job *Job, s Step) (r result, err erro
 
 // patches reports whether a step changes a pod that is there.
 func (s *Step) patches() bool {
-	return s.Kind == Drop || s.Kind == Adopt || s.Kind == Release || s.Kind == Disrupt
+	return s.Kind == Drop || s.Kind == Adopt || s.Kind == Release || s.Kind == Disrupt || s.Kind == Excuse
 }
 
 // lets reports whether a step lets a pod go.
 func (s *Step) lets() bool {
-	return s.Kind == Delete || s.Kind == Drop || s.Kind == Release || s.Kind == Disrupt
+	return s.Kind == Delete || s.Kind == Drop || s.Kind == Release || s.Kind == Disrupt || s.Kind == Excuse
 }
 
 // undo looks at a pod that was just deleted and was on no node when it was seen. It may have been bound since then, and the

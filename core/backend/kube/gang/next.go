@@ -83,6 +83,7 @@ const (
 	Adopt   Kind = "adopt"   // give it a seat
 	Release Kind = "release" // take it back
 	Disrupt Kind = "disrupt" // say that it is not its fault
+	Excuse  Kind = "excuse"  // have its Job not count it
 )
 
 // Step is a call that is due.
