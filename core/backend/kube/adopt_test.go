@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartet-sched/quartet/allocation"
-	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
@@ -240,19 +239,18 @@ func twoJobs(r *rig) {
 
 var background = metav1.DeletePropagationBackground
 
-// takes is a policy that takes devices away: least attained service.
-func takes() core.Stages {
-	stages := composed("las", slog.New(slog.DiscardHandler))
-	stages.Allocation.Policy = create(allocation.NewLAS(), nil, slog.New(slog.DiscardHandler))
-	return stages
-}
-
 func preemptedJob(r *rig) {
-	s := r.scheduleBy(takes(), nil)
+	const quantum = 40 // device-seconds, after which others go first: more than the short one gets
+	log := slog.New(slog.DiscardHandler)
+	stages := composed("las", log)
+	stages.Allocation.Policy = create(allocation.NewLAS(), map[string]any{"quantum_seconds": float64(quantum)}, log)
+	s := r.scheduleBy(stages, nil)
 	s.hears("node_added b")
-	long := r.submitBatch("long", batch{pods: 3})
+	long := r.submitBatch("long", batch{pods: 4})
 	mirror := r.mirrorOf(long.UID)
 	s.hears("job_started " + mirror)
+	began := r.job(mirror).Status.Decision.AtSeconds
+	r.await("it has had its share", func() bool { return 4*(s.backend.Present()-began) > quantum+1 })
 	before := r.podsOfBatch("long")
 	short := r.mirrorOf(r.submitBatch("short", batch{pods: 4, run: time.Second}).UID)
 	s.hears("job_finished " + short)
@@ -446,6 +444,12 @@ func lonePodDrained(r *rig) {
 	s.hears("job_started " + mirror)
 	r.patchNode("a", `{"spec":{"unschedulable":true}}`)
 	r.await("its pod is gone", func() bool { return len(r.pods()) == 0 })
+	list, _ := r.admin.CoreV1().Events(r.namespace).List(r.Context(), metav1.ListOptions{})
+	for _, e := range list.Items {
+		if e.InvolvedObject.UID == pod.UID {
+			r.Log(e.Reason, e.Message)
+		}
+	}
 	r.hearsOf(pod.UID, "NodeDraining")
 	s.hears("job_cancelled " + mirror)
 }
