@@ -355,5 +355,19 @@ func (b *Backend) reseat(j *job, next *trainingjob.Decision, c *core.Change) boo
 	}
 	j.seats, next.NextMember = gang.Number(j.seats, b.seatsFor(j, c.Seats), number)
 	next.World++
+	b.mourn(j, c)
 	return true
+}
+
+// mourn tells at pods that nobody makes again why they are stopped.
+func (b *Backend) mourn(j *job, c *core.Change) {
+	owner := adoptedFrom(j.object)
+	if owner == nil || j.adopts.Kind == gang.JobUnit || b.announcer == nil {
+		return
+	}
+	why := "its node is to be left"
+	if c.Action == core.Stop {
+		why = camel(c.Reason.String())
+	}
+	b.announcer.recorder.Event(owner, corev1.EventTypeWarning, "Stopped", fmt.Sprintf("%s (decided by %s); whoever made the pod may make it again", why, c.By))
 }

@@ -96,6 +96,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 		j.past = past{d.Run, len(j.seats)}
 		b.leave(j)
 		j.account.preemptions++
+		b.mourn(j, c)
 		b.stop(j, next, b.now, trainingjob.Waiting, c.Reason.String(), "")
 		if c.Reason == core.Suspended {
 			j.account.preemptions--
