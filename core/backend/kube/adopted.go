@@ -278,11 +278,8 @@ func (j *job) heldByOwner() bool {
 
 // endOf is how whose pods a job has ended; an empty state when it did not.
 func (b *Backend) endOf(j *job) (kind core.EventKind, state trainingjob.State, message string) {
-	if j.adopts.Kind == gang.JobUnit {
-		batch := b.world.batch(j.adopts.UID)
-		if batch == nil {
-			return 0, "", ""
-		}
+	batch := b.world.batch(j.adopts.UID)
+	if batch != nil {
 		switch c := finished(batch); {
 		case c == nil:
 			return 0, "", ""
@@ -296,15 +293,18 @@ func (b *Backend) endOf(j *job) (kind core.EventKind, state trainingjob.State, m
 	holds := len(j.decision().Seats) > 0
 	j.mutex.Unlock()
 	pods := b.world.podsOf(j.uid)
-	if holds || len(pods) == 0 {
+	ofJob := j.adopts.Kind == gang.JobUnit // that is gone: it may have left its pods behind
+	if len(pods) == 0 || holds && !ofJob {
 		return 0, "", "" // it is seen by its gang
 	}
 	kind, state, message = core.JobFinished, trainingjob.Completed, "all pods succeeded"
 	for _, p := range pods {
-		switch p.Status.Phase {
-		case corev1.PodSucceeded:
-		case corev1.PodFailed:
-			kind, state, message = core.JobFailed, trainingjob.Failed, "pod "+p.Name+" was stopped, and nobody makes it again"
+		switch {
+		case ofJob && p.DeletionTimestamp != nil: // it goes with it
+			return 0, "", ""
+		case p.Status.Phase == corev1.PodSucceeded:
+		case p.Status.Phase == corev1.PodFailed:
+			kind, state, message = core.JobFailed, trainingjob.Failed, "pod "+p.Name+" failed or was stopped, and nobody makes it again"
 		default:
 			return 0, "", ""
 		}
