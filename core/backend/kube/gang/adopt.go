@@ -117,12 +117,12 @@ func (p *planner) takeIn(withdrawn bool) {
 		}
 	}
 	want := min(len(p.job.Seats), p.job.Adopts.Wants)
-	enough := !withdrawn && (p.began || seated+len(free) >= want)
+	there := seated + len(free)
+	enough := !withdrawn && (p.began || there >= want)
 	for i := range p.job.Seats {
 		if enough && p.pods[i] == nil && len(free) > 0 {
 			p.step(Step{Kind: Adopt, Pod: free[0], Seat: i})
 			free = free[1:]
-			seated++
 		}
 	}
 	for _, pod := range free {
@@ -131,8 +131,8 @@ func (p *planner) takeIn(withdrawn bool) {
 			p.state.Leaving++
 		}
 	}
-	if !p.began && seated < want {
-		p.state.Reason, p.state.Message = ReasonPodsMissing, fmt.Sprintf("%d of %d pods are there", seated, want)
+	if !p.began && there < want {
+		p.state.Reason, p.state.Message = ReasonPodsMissing, fmt.Sprintf("%d of %d pods are there", there, want)
 	}
 }
 
