@@ -20,6 +20,7 @@ import (
 	"github.com/quartet-sched/quartet/allocation"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+	"github.com/quartet-sched/quartet/core/coretest"
 )
 
 // What Jobs and pods that name our scheduler go through.
@@ -114,7 +115,7 @@ func preemptedJob(r *rig) {
 	const quantum = 40 // device-seconds, after which others go first: more than the short one gets
 	log := slog.New(slog.DiscardHandler)
 	stages := composed("las", log)
-	stages.Allocation.Policy = create(allocation.NewLAS(), map[string]any{"quantum_seconds": float64(quantum)}, log)
+	stages.Allocation.Policy = coretest.Component(allocation.NewLAS(), map[string]any{"quantum_seconds": float64(quantum)}, log)
 	s := r.scheduleBy(stages, nil)
 	s.hears("node_added b")
 	long := r.submitBatch("long", batch{pods: 4})

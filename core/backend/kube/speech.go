@@ -240,7 +240,7 @@ func (b *Backend) introduce(j *job) {
 		return
 	}
 	j.mutex.Lock()
-	g, world := j.gang(b.config.StartTimeout), j.decision().World
+	g, world := b.gangOf(j), j.decision().World
 	j.mutex.Unlock()
 	if err := b.door.meet(&g, world); err != nil {
 		b.log.Warn("a job could not be told its world", "job", j.namespace+"/"+j.name, "error", err)

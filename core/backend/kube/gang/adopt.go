@@ -154,7 +154,11 @@ func (p *planner) vacates(seat int, pod *corev1.Pod) bool {
 // each time before it makes another one.
 func (p *planner) letGo(pod *corev1.Pod) {
 	ended := final(pod) || pod.DeletionTimestamp != nil
-	switch freed := Freed(pod, p.look.Node); {
+	freed := Freed(pod, p.look.Node)
+	if !freed && bound(pod) && p.runsElse(pod) {
+		p.last = pod
+	}
+	switch {
 	case bound(pod) && !ended && p.job.Keep:
 		return // its owner ended, and ends it
 	case bound(pod) && !ended && condition(pod, corev1.DisruptionTarget) == nil:

@@ -19,7 +19,7 @@ import (
 type Look struct {
 	Version string        // resource version of the list of pods, or of the last event on it
 	Pods    []*corev1.Pod // of the namespace and the labels of the job at least; those of others are left out
-	Service bool          // the headless service is there
+	Service bool          // the headless service [Names] is there
 
 	ClaimsVersion string
 	Claims        []*resourcev1.ResourceClaim
@@ -52,6 +52,14 @@ func useless(n *corev1.Node) string {
 	default:
 		return ""
 	}
+}
+
+// silent reports whether a node does not say any more that it is well. What runs there nobody knows; whoever starts a job again
+// elsewhere has waited for it before.
+func silent(n *corev1.Node) bool {
+	return n != nil && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
+	})
 }
 
 func final(pod *corev1.Pod) bool {

@@ -134,6 +134,7 @@ type planner struct {
 	look  *Look
 	o     Options
 	pods  []*corev1.Pod // by seat; nil for one that is not there
+	last  *corev1.Pod   // one of an earlier run that may still run; nil for none
 	steps []Step
 	state State
 	began bool // a pod of others was bound in this run
@@ -167,10 +168,19 @@ func (p *planner) roundOf(pod *corev1.Pod) int64 {
 	return round
 }
 
+// runsElse reports whether a pod is of an earlier run, and may still run.
+func (p *planner) runsElse(pod *corev1.Pod) bool {
+	return pod.Labels[RunLabel] != strconv.FormatInt(p.job.Run, 10) && !(bound(pod) && silent(p.look.Node(pod.Spec.NodeName)))
+}
+
 // leave lets a pod go that has no seat.
 func (p *planner) leave(pod *corev1.Pod) {
 	finalizer := slices.Contains(pod.Finalizers, Finalizer)
-	switch freed := Freed(pod, p.look.Node); {
+	freed := Freed(pod, p.look.Node)
+	if !freed && p.runsElse(pod) {
+		p.last = pod
+	}
+	switch {
 	case pod.DeletionTimestamp == nil && (!p.job.Keep || !final(pod)):
 		p.step(Step{Kind: Delete, Pod: pod})
 	case !freed:
@@ -337,6 +347,10 @@ func (p *planner) start(ledger Ledger) {
 		p.run()
 		return
 	}
+	if p.last != nil { // it may be writing its last checkpoint
+		p.state.Phase, p.state.Reason, p.state.Message = Queued, "LastRun", "behind its own pod "+p.last.Name+" of an earlier run"
+		return
+	}
 	if p.state.Behind = ledger.Blockers(needs); len(p.state.Behind) > 0 {
 		p.state.Phase, p.state.Reason, p.state.Message = Queued, "DevicesHeld", "behind "+list(p.state.Behind)
 		return
@@ -377,7 +391,7 @@ func (p *planner) create() {
 			p.state.Reason, p.state.Message = "ClaimInTheWay", "the claim "+claim.Name+" of another pod has to go first"
 		}
 	}
-	if len(p.job.Seats) > 1 && !p.look.Service {
+	if len(p.job.Seats) > 1 && !p.look.Service && p.job.Subdomain == "" {
 		p.step(Step{Kind: CreateService})
 	}
 	if missing > 0 {
