@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/manifests"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 	"github.com/quartet-sched/quartet/internal/kubecluster"
@@ -96,6 +97,35 @@ func TestAdoptTroubled(t *testing.T) {
 			r.quiet()
 		})
 	}
+}
+
+// patchless fails all patches of pods.
+type patchless struct{ http.RoundTripper }
+
+func (p patchless) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/pods/") {
+		return nil, errCut
+	}
+	return p.RoundTripper.RoundTrip(r)
+}
+
+// A gang that lost a pod between its decision and its start, which nobody makes again, gives its devices back.
+func TestAbandoned(t *testing.T) {
+	r := newRig(t, shared(t))
+	r.settings.StartTimeout = time.Second
+	s := r.schedule(func(rt http.RoundTripper) http.RoundTripper { return patchless{rt} })
+	pods := r.submitPods(0, func(p *corev1.Pod) {
+		p.Labels = map[string]string{gang.GroupLabel: "two"}
+		p.Annotations[gang.GroupSizeAnnotation] = "2"
+	}, "x", "y")
+	mirror := r.mirrorOf(pods[0].UID)
+	r.await("it is decided", func() bool { return r.job(mirror).Status.Replicas == 2 })
+	if err := r.admin.CoreV1().Pods(r.namespace).Delete(t.Context(), "y", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.hears("job_interrupted " + mirror + " start_timeout")
+	r.submit("next", asked{replicas: 4})
+	s.hears("job_started next")
 }
 
 // definedBefore has TrainingJobs served that know nothing of pods of others.

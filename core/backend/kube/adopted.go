@@ -254,11 +254,7 @@ func (b *Backend) attend(j *job, now float64) bool {
 		b.finish(j, now, kind, state, message, cause)
 		return true
 	}
-	have, wanted := b.countPods(j)
-	if absent := have < wanted; absent != j.absent {
-		j.absent = absent
-		b.change(j, j.spec, now)
-	}
+	have, wanted := b.await(j, now)
 	if j.absent && !j.heldByOwner() {
 		state := trainingjob.Waiting
 		if math.IsNaN(j.account.firstStart) { // it never had devices
@@ -267,6 +263,25 @@ func (b *Backend) attend(j *job, now float64) bool {
 		b.note(j, state, metav1.ConditionFalse, gang.ReasonPodsMissing, fmt.Sprintf("%d of %d pods are there", have, wanted))
 	}
 	return false
+}
+
+// await holds a job back that lacks pods, and lets it compete when it has them.
+func (b *Backend) await(j *job, now float64) (have, wanted int) {
+	have, wanted = b.countPods(j)
+	if absent := have < wanted; absent != j.absent {
+		j.absent = absent
+		b.change(j, j.spec, now)
+	}
+	return have, wanted
+}
+
+// abandoned reports whether others have not made the pods of a job in time that has devices for them: they are gone since it got
+// them.
+func (b *Backend) abandoned(j *job, state *gang.State, now float64) bool {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	timeout := b.config.StartTimeout.Seconds()
+	return j.adopts != nil && state.Reason == gang.ReasonPodsMissing && timeout > 0 && now-j.decision().AtSeconds > timeout
 }
 
 // heldByOwner reports whether its owner holds a job back.

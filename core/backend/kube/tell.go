@@ -355,6 +355,10 @@ func (b *Backend) judge(j *job, now float64) {
 		if j.started && (j.resizing || j.adopts != nil) {
 			return // those that stay go on
 		}
+		if b.abandoned(j, &state, now) {
+			b.lose(j, now, core.CauseStartTimeout, gang.ReasonStartTimeout, state.Message)
+			return
+		}
 		if !j.starting {
 			j.starting = true
 			b.tell(core.Event{Kind: core.JobStarting, AtSeconds: now, Job: j.id, Message: waitsFor(&state), StepsLeft: math.NaN()})
@@ -440,6 +444,7 @@ func (b *Backend) lose(j *job, now float64, cause core.Cause, reason, message st
 		Progress: j.account.done,
 	})
 	b.end(j, now, trainingjob.Waiting, reason, message)
+	b.await(j, now)
 }
 
 // end writes that a job has no devices any more.

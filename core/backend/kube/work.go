@@ -190,10 +190,11 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 		b.door.forget(uid)
 	}
 	b.mutex.Unlock()
-	if changed {
+	missing := state.Reason == gang.ReasonPodsMissing
+	if changed || missing {
 		b.world.drove(uid)
 	}
-	if state.Phase == gang.Pulling && decided.StartTimeout > 0 {
+	if (state.Phase == gang.Pulling || missing) && decided.StartTimeout > 0 {
 		b.work.drives.AddAfter(uid, decided.StartTimeout/4+time.Second)
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -125,6 +126,9 @@ func slim(object any) (any, error) {
 	}
 	if n, is := object.(*corev1.Node); is {
 		n.Status.Images = nil
+	}
+	if j, is := object.(*batchv1.Job); is && j.Spec.Template.Spec.SchedulerName != gang.Scheduler {
+		j.Spec, j.Status = batchv1.JobSpec{}, batchv1.JobStatus{} // it is none of ours
 	}
 	return object, nil
 }
