@@ -276,13 +276,18 @@ func otherParallelism(r *rig) {
 	before := r.podsOfBatch("two")
 	r.editBatch("two", `{"spec":{"parallelism":4}}`)
 	r.await("four run", func() bool { return r.bound("two") == 4 })
+	for _, b := range before {
+		if !slices.ContainsFunc(r.podsOfBatch("two"), func(p corev1.Pod) bool { return p.UID == b.UID }) {
+			r.Errorf("pod %s did not stay", b.Name)
+		}
+	}
 	r.editBatch("two", `{"spec":{"parallelism":1}}`)
 	r.await("one runs", func() bool {
 		j := r.job(mirror)
 		return len(r.podsOfBatch("two")) == 1 && r.bound("two") == 1 && j.Status.Replicas == 1 && j.Status.State == trainingjob.Running
 	})
-	if left := r.podsOfBatch("two")[0]; !slices.ContainsFunc(before, func(b corev1.Pod) bool { return b.UID == left.UID }) {
-		r.Logf("pod %s, which is left, was not there before", left.Name)
+	if j := r.job(mirror); j.Status.Decision.Run != 1 || r.batch("two").Status.Failed > 0 {
+		r.Errorf("it is in run %d, and counts %d failures", j.Status.Decision.Run, r.batch("two").Status.Failed)
 	}
 }
 
