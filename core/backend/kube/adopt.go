@@ -52,10 +52,10 @@ type doorstep struct {
 // mayAdopt reports whether pods of others can be taken in. Where not, it is told once.
 func (b *Backend) mayAdopt(ctx context.Context) bool {
 	if b.config.DeviceClass != "" {
-		b.log.Warn("pods of others are not scheduled: it needs an extended resource, and devices are given by claims")
+		b.log.Info("pods of others are not scheduled: it needs an extended resource, and devices are given by claims")
 		return false
 	}
-	if _, err := b.clients.BatchV1().Jobs(b.config.Watch).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+	if _, err := b.clients.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		b.log.Warn("pods of others are not scheduled: `quartet kube manifests` prints the roles that it takes", "error", err)
 		return false
 	}

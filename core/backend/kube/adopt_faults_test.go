@@ -111,6 +111,7 @@ func (p patchless) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A gang that lost a pod between its decision and its start, which nobody makes again, gives its devices back.
 func TestAbandoned(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, shared(t))
 	r.settings.StartTimeout = time.Second
 	s := r.schedule(func(rt http.RoundTripper) http.RoundTripper { return patchless{rt} })
@@ -156,6 +157,7 @@ func definedBefore(t *testing.T, c *kubecluster.Cluster) {
 // Where the cluster's TrainingJobs are of a version before, or the roles are, pods of others wait, which is logged once, and all
 // else goes on. When both are applied they are scheduled, with the rights of the manifests and no others.
 func TestAdoptOnAnOlderCluster(t *testing.T) {
+	t.Parallel()
 	c := kubetest.Start(t, kubecluster.Options{})
 	definedBefore(t, c)
 	r := newRig(t, c)
