@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -241,7 +242,7 @@ func (b *Backend) sweep(ctx context.Context, uid types.UID) error {
 	}
 	call, cancel := context.WithTimeout(ctx, b.patience())
 	defer cancel()
-	name := pods[0].Labels[gang.JobLabel]
+	name := cmp.Or(pods[0].Labels[gang.JobLabel], "none") // somebody may have taken the label off
 	unit, adopted := gang.UnitOf(pods[0])
 	if !adopted {
 		name = metav1.GetControllerOfNoCopy(pods[0]).Name
