@@ -186,6 +186,9 @@ func (b *Backend) leave(j *job) {
 
 // resize gives a run that goes on other members, if some can stay and the job takes another world.
 func (b *Backend) resize(j *job, next *trainingjob.Decision, c *core.Change) bool {
+	if j.adopts != nil {
+		return b.reseat(j, next, c)
+	}
 	if !b.takesWorlds(j, next.Run) || len(c.Tuning.BatchByReplica) > 0 {
 		return false
 	}
@@ -242,6 +245,9 @@ func (b *Backend) shrink(j *job, left []gang.Seat, now float64, cause core.Cause
 
 // introduce tells the members of a run who the others are, if these are not those it began with.
 func (b *Backend) introduce(j *job) {
+	if j.adopts != nil {
+		return
+	}
 	j.mutex.Lock()
 	g, world := b.gangOf(j), j.decision().World
 	j.mutex.Unlock()

@@ -71,27 +71,6 @@ func TestAccountOverATakeover(t *testing.T) {
 	})
 }
 
-// A definition of jobs that is older drops when the times were taken: no time counts twice all the same.
-func TestAccountByAnOlderDefinition(t *testing.T) {
-	d := &trainingjob.Decision{AtSeconds: 10, Seats: []trainingjob.Seat{{Node: "a", Devices: "0-1"}}}
-	for name, tc := range map[string]struct {
-		progress trainingjob.Progress
-		want     float64 // seconds with devices, at 100 s
-	}{
-		"this one":                      {trainingjob.Progress{ExecutedSeconds: 30, AsOfSeconds: 40}, 90},
-		"this one, written late":        {trainingjob.Progress{ExecutedSeconds: 30, AsOfSeconds: 40, FromSeconds: 60}, 90},
-		"an older one, at the decision": {trainingjob.Progress{}, 90},
-		"an older one, at a report":     {trainingjob.Progress{ExecutedSeconds: 50, FromSeconds: 60}, 90},
-		"from the future":               {trainingjob.Progress{ExecutedSeconds: 30, AsOfSeconds: 1e9}, 30},
-		"from before the decision":      {trainingjob.Progress{ExecutedSeconds: 5, AsOfSeconds: 7}, 95},
-	} {
-		a := known(&trainingjob.Status{Decision: d, Progress: &tc.progress}, 100)
-		if a.executed != tc.want || a.attained != 2*(tc.want-tc.progress.ExecutedSeconds) {
-			t.Errorf("%s: %v s with devices, %v device-seconds, want %v s", name, a.executed, a.attained, tc.want)
-		}
-	}
-}
-
 // Numbers that somebody wrote into a status do not end the scheduler.
 func TestAccountOfAnEditedStatus(t *testing.T) {
 	first := math.MaxFloat64
