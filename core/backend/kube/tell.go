@@ -114,12 +114,11 @@ func (b *Backend) welcome(object *trainingjob.TrainingJob, now float64) {
 func (b *Backend) meetJob(j *job, now float64) {
 	object := j.object
 	j.generation = object.Generation
-	if object.DeletionTimestamp != nil {
-		j.deleted, j.ended = true, true
-		return
-	}
-	if j.status.State.Ended() {
+	if j.deleted = object.DeletionTimestamp != nil; j.deleted || j.status.State.Ended() {
 		j.ended = true
+		if had := object.Status.ID; had != nil { // no id is given twice
+			b.nextID = max(b.nextID, core.JobID(*had)+1)
+		}
 		return
 	}
 	id := b.nextID
