@@ -302,7 +302,7 @@ func (b *Backend) degrade(j *job, reason, message string) {
 	defer j.mutex.Unlock()
 	status := metav1.ConditionTrue
 	if reason == "" {
-		if c := j.status.Condition(trainingjob.ConditionDegraded); c == nil || c.Status == metav1.ConditionFalse {
+		if c := j.status.Condition(trainingjob.ConditionDegraded); c == nil || c.Status == metav1.ConditionFalse || c.Reason == podsFail {
 			return
 		}
 		status, reason = metav1.ConditionFalse, "Mended"
