@@ -339,7 +339,7 @@ wrong.yaml:10:3: spec.quue: unknown field
 wrong.yaml:11:3: spec.replicas: replicas.min must be at most replicas.max
 wrong.yaml:15:38: spec.template.spec.containers[0].imagee: unknown field
 wrong.yaml:19:12: metadata.name: "fresh" is given twice
-wrong.yaml:22:21: spec.template.spec.nodeName: is for the scheduler to choose; a nodeSelector limits the nodes
+wrong.yaml:22:21: spec.template.spec.nodeName: is for the scheduler to choose; leave it out
 `},
 		{[]string{"elsewhere.yaml", "--context", "admin", "-n", "vision"}, 2, "", `elsewhere.yaml:3:25: metadata.namespace: is "speech", and --namespace says "vision"; say it in one place` + "\n"},
 		{[]string{"elsewhere.yaml", "--context", "admin"}, 0, "speech/other\n", ""},

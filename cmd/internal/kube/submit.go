@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -254,8 +255,27 @@ func object(d *yamlpos.Document) (*trainingjob.TrainingJob, core.Diagnostics) {
 		}
 		problems = append(problems, tell(path, summary, "")...)
 	}
+	problems = append(problems, zeros(text, tell)...)
 	job.Status = trainingjob.Status{} // the scheduler's own
 	return job, problems
+}
+
+// zeros finds numbers that may not be 0, which an object of Go cannot tell from those that are left out.
+func zeros(text []byte, tell func(path, summary, hint string) core.Diagnostics) (problems core.Diagnostics) {
+	var raw struct{ Spec map[string]any }
+	if json.Unmarshal(text, &raw) != nil {
+		return nil // it is told elsewhere
+	}
+	for path, within := range map[string]any{"spec": raw.Spec, "spec.replicas": raw.Spec["replicas"], "spec.batch": raw.Spec["batch"]} {
+		fields, _ := within.(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			if fields[name] == 0.0 && name != "work" && name != "graceSeconds" {
+				problems = append(problems, tell(path+"."+name, "is 0", "write more, or leave it out")...)
+			}
+		}
+	}
+	slices.SortFunc(problems, func(a, b core.Diagnostic) int { return strings.Compare(a.Path, b.Path) })
+	return problems
 }
 
 // readJobs reads a job file, such as `quartet run` takes.

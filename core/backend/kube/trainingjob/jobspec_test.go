@@ -135,7 +135,7 @@ func TestJobSpecProblems(t *testing.T) {
 		"what is for the scheduler": {
 			template(`{"spec": {"containers": [{"name": "a"}], "nodeName": "n", "schedulerName": "other", "schedulingGates": [{"name": "g"}], "restartPolicy": "Always"}}`),
 			[]string{
-				"spec.template.spec.nodeName: is for the scheduler to choose; a nodeSelector limits the nodes",
+				"spec.template.spec.nodeName: is for the scheduler to choose; leave it out",
 				`spec.template.spec.schedulerName: names another scheduler, "other"; leave it out`,
 				"spec.template.spec.schedulingGates: keep the pods from being bound; suspend the job instead",
 				"spec.template.spec.restartPolicy: Always lets a replica never end; leave it out: Never",

@@ -51,7 +51,7 @@ func (p *problems) template(s *corev1.PodSpec) {
 		p.add(at+"containers", "holds no container", "")
 	}
 	if s.NodeName != "" {
-		p.add(at+"nodeName", "is for the scheduler to choose", "a nodeSelector limits the nodes")
+		p.add(at+"nodeName", "is for the scheduler to choose", "leave it out")
 	}
 	if s.SchedulerName != "" && s.SchedulerName != SchedulerName {
 		p.add(at+"schedulerName", fmt.Sprintf("names another scheduler, %q", s.SchedulerName), "leave it out")
