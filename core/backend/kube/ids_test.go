@@ -21,8 +21,10 @@ func quietBackend(t *testing.T) *Backend {
 	if err != nil {
 		t.Fatal(err)
 	}
+	config := *testConfig()
+	config.Workers = 1
 	b := &Backend{
-		config: *testConfig(), log: log, clock: realClock{}, term: &lead.Term{Epoch: 4}, world: w, work: newLabour(),
+		config: config, log: log, clock: realClock{}, term: &lead.Term{Epoch: 4}, world: w, work: newLabour(),
 		held: map[core.NodeID]core.DeviceSet{}, holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{},
 		jobs: map[types.UID]*job{}, known: map[types.UID]*job{}, queued: map[types.UID]bool{}, retryAt: inf,
 	}
