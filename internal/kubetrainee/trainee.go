@@ -108,6 +108,7 @@ func Run(ctx context.Context, c Config) error {
 				t.step(now.Sub(last).Seconds())
 			}
 			last = now
+			t.trim()
 			if err := t.saved.write(); err != nil {
 				t.log.Error("keep progress", "error", err)
 			}
@@ -165,6 +166,18 @@ func (t *trainee) begin(ctx context.Context, p *pod) {
 	a.ctx, a.cancel = context.WithCancel(ctx)
 	t.actors[p.Metadata.UID] = a
 	t.work.Go(func() { t.prepare(a) })
+}
+
+// trim forgets jobs of long ago of which there are no pods.
+func (t *trainee) trim() {
+	if !t.saved.full() {
+		return
+	}
+	live := make(map[string]bool)
+	for _, a := range t.actors {
+		live[a.pod.job()] = true
+	}
+	t.saved.trim(live)
 }
 
 // join lets a pod train that is ready.
@@ -274,7 +287,7 @@ func (t *trainee) hear(a *actor) {
 		tr.tell(a.member, *told.World)
 	}
 	if told.Tuning != nil {
-		tr.batch = told.Tuning.BatchPerDevice
+		tr.told = told.Tuning
 	}
 	if told.Checkpoint != nil || told.Stop != nil {
 		t.keep(a)
