@@ -35,6 +35,7 @@ type history struct {
 	devices    map[string]types.UID // who holds a device, by node and index
 	jobs       map[types.UID]*story
 	leaders    []succession
+	decisions  []time.Time // when one was seen
 	events     int
 	problems   []string
 	longestGap time.Duration // of a gang of which some were bound and some not
@@ -45,6 +46,7 @@ type story struct {
 	name, namespace string
 	state           trainingjob.State
 	run, epoch      int64
+	decision        decisionID
 	gone            bool
 	bound           map[int64]map[string]types.UID // pods that were bound, by run and member
 	succeeded       map[int64]int                  // pods, by run
@@ -257,6 +259,10 @@ func (h *history) job(t *trainingjob.TrainingJob, gone bool) {
 	if d := t.Status.Decision; d != nil {
 		if d.Run < j.run || d.Epoch < j.epoch {
 			h.wrong("job %s: run %d of epoch %d came after run %d of epoch %d", t.Name, d.Run, d.Epoch, j.run, j.epoch)
+		}
+		if is := (decisionID{d.Epoch, d.Run, d.Round, d.World}); is != j.decision {
+			j.decision = is
+			h.decisions = append(h.decisions, realClock{}.Now())
 		}
 		j.run, j.epoch, j.wants = d.Run, d.Epoch, len(d.Seats)
 		if d.Stop {

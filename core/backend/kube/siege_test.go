@@ -266,10 +266,21 @@ func TestTakeoverByAnother(t *testing.T) {
 // without them.
 func (r *rig) drain(c *crowd) {
 	r.Helper()
-	r.await("all jobs end", func() bool {
-		c.step(false)
-		return len(c.live) == 0
-	})
+	for range patience {
+		if c.step(false); len(c.live) == 0 {
+			break
+		}
+		time.Sleep(look)
+	}
+	for name, f := range c.live {
+		r.Errorf("job %s never ends:\n%s", name, strings.Join(c.history.stateOf(f.uid).said, "\n"))
+		for _, p := range r.podsOf(name) {
+			r.Log(describe(&p))
+		}
+	}
+	if len(c.live) > 0 {
+		r.FailNow()
+	}
 	r.quiet()
 	list, err := r.admin.jobs.Of(r.namespace).List(r.Context(), metav1.ListOptions{})
 	if err != nil {

@@ -30,6 +30,7 @@ type world struct {
 
 	nodes, pods, jobs, services cache.SharedIndexInformer
 	claims, slices, classes     cache.SharedIndexInformer // nil without claims
+	handlers                    []handler
 	heard                       []cache.InformerSynced
 	happened                    chan struct{} // holds an item when there is something to look at
 	stirred                     chan struct{} // the same, for those that drive pods
@@ -76,7 +77,7 @@ func newWorld(c *Config, all *clients, log *slog.Logger) (*world, error) {
 	if err := w.services.AddIndexers(cache.Indexers{jobIndex: indexByOwner}); err != nil {
 		return nil, err
 	}
-	handlers := []handler{
+	w.handlers = []handler{
 		{w.nodes, handle(func(*corev1.Node, bool) { w.note(w.otherNodes) })},
 		{w.pods, handle(w.pod)},
 		{w.jobs, handle(w.trainingJob)},
@@ -86,9 +87,9 @@ func newWorld(c *Config, all *clients, log *slog.Logger) (*world, error) {
 		if err != nil {
 			return nil, err
 		}
-		handlers = append(handlers, more...)
+		w.handlers = append(w.handlers, more...)
 	}
-	for _, h := range handlers {
+	for _, h := range w.handlers {
 		registered, err := h.informer.AddEventHandler(h.handler)
 		if err != nil {
 			return nil, err
