@@ -274,11 +274,11 @@ func (r *rig) drain(c *crowd) {
 	}
 	for name, f := range c.live {
 		r.Errorf("job %s never ends:\n%s", name, strings.Join(c.history.stateOf(f.uid).said, "\n"))
-		for _, p := range r.podsOf(name) {
-			r.Log(describe(&p))
-		}
 	}
 	if len(c.live) > 0 {
+		for _, p := range r.pods() {
+			r.Log(describe(&p))
+		}
 		r.FailNow()
 	}
 	r.quiet()
