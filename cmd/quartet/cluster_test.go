@@ -243,6 +243,7 @@ train-r1-0 1 a100-0 0-2 0-2 Running`},
 	}
 	r.testRefusals(t)
 	r.testShards(t)
+	r.testPlan(t)
 	r.testOrders(t)
 }
 

@@ -134,8 +134,18 @@ func (a *app) clusterConfig(ctx context.Context, on cluster, k *kubeFlags, f *ru
 		if err != nil {
 			return nil, err
 		}
+		parse := func() (*configs.Config, error) {
+			return configs.Parse(catalog(), "the installed config", []byte(text), configs.Options{Sets: f.sets, Flags: flags, Outside: a.outside(ctx)})
+		}
+		c, err := parse()
+		if err != nil {
+			return nil, hintNeeds(err)
+		}
+		if c.Backend.ID != onKubernetes {
+			return nil, problem("the installed config", fmt.Sprintf("schedules no cluster, but by %q", c.Backend.ID), "name another one by -f")
+		}
 		reach()
-		return configs.Parse(catalog(), "the installed config", []byte(text), configs.Options{Sets: f.sets, Flags: flags, Outside: a.outside(ctx)})
+		return parse()
 	}
 	set("workload=null")
 	set("workload={type: submitted}")
