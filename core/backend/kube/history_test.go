@@ -32,6 +32,7 @@ type history struct {
 
 	mutex      sync.Mutex
 	pods       map[types.UID]*corev1.Pod
+	lives      map[types.UID][]string // what was told of each pod
 	devices    map[string]types.UID // who holds a device, by node and index
 	jobs       map[types.UID]*story
 	leaders    []succession
@@ -67,7 +68,7 @@ type succession struct {
 func (r *rig) record(capacity map[string]int) *history {
 	r.Helper()
 	h := &history{
-		rig: r, capacity: capacity, began: realClock{}.Now(), pods: map[types.UID]*corev1.Pod{}, devices: map[string]types.UID{}, jobs: map[types.UID]*story{},
+		rig: r, capacity: capacity, began: realClock{}.Now(), pods: map[types.UID]*corev1.Pod{}, lives: map[types.UID][]string{}, devices: map[string]types.UID{}, jobs: map[types.UID]*story{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
@@ -164,6 +165,7 @@ func (h *history) pod(p *corev1.Pod, gone bool) {
 	if h.pods[p.UID] = p; gone {
 		delete(h.pods, p.UID)
 	}
+	h.lives[p.UID] = append(h.lives[p.UID], fmt.Sprintf("%.3f version %s gone %v: %s", realClock{}.Now().Sub(h.began).Seconds(), p.ResourceVersion, gone, describe(p)))
 	node, devices, ours := gang.Assigned(p)
 	owner := metav1.GetControllerOfNoCopy(p)
 	if !ours || owner == nil {
@@ -180,7 +182,7 @@ func (h *history) pod(p *corev1.Pod, gone bool) {
 		key := node + " " + strconv.Itoa(d)
 		switch other := h.devices[key]; {
 		case holds && other != "" && other != p.UID:
-			h.wrong("device %s is held by %s and by %s", key, h.pods[other].Name, p.Name)
+			h.wrong("device %s is held by two:\n%s\n%s", key, strings.Join(h.lives[other], "\n"), strings.Join(h.lives[p.UID], "\n"))
 		case holds:
 			h.devices[key] = p.UID
 		case other == p.UID:
