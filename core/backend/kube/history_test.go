@@ -33,7 +33,7 @@ type history struct {
 	mutex      sync.Mutex
 	pods       map[types.UID]*corev1.Pod
 	lives      map[types.UID][]string // what was told of each pod
-	devices    map[string]types.UID // who holds a device, by node and index
+	devices    map[string]types.UID   // who holds a device, by node and index
 	jobs       map[types.UID]*story
 	leaders    []succession
 	decisions  []time.Time // when one was seen
