@@ -142,6 +142,7 @@ func TestSameBytesThroughTheWire(t *testing.T) {
 			continue // they run commands, on a clock of their own
 		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			if name != "default.yaml" {
 				reference(t, "data")
 			}

@@ -108,6 +108,7 @@ func TestReproducesGavelAtFullSize(t *testing.T) {
 		"best normalised sum, crowded": {"best-normalised-sum", "single", 6, 34.3, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			summary, _ := simulated(t, "gavel-osdi20/"+tc.config+".yaml",
 				"workload.config.path="+reference(t, "data", "gavel", "continuous_"+tc.stream+"_seed0.csv.gz"),
 				fmt.Sprintf("workload.config.jobs_per_hour=%v", tc.rate), "output.write=[jobs]")

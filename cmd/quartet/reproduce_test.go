@@ -128,6 +128,7 @@ func TestReproducesPollux(t *testing.T) {
 		"exact, interference avoided": {"pollux-exact", "", 3, "results-inter", "avoid", []string{"backend.config.interference=0.5"}, 0.03},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			file := fmt.Sprintf("workload-%d.csv", tc.workload)
 			path := reference(t, "data", "pollux-osdi21", "workloads"+tc.load, file)
 			summary, _ := simulated(t, "pollux-osdi21/"+tc.config+".yaml", append(tc.sets, "workload.config.path="+path)...)
@@ -153,6 +154,7 @@ func TestBeatsPollux(t *testing.T) {
 		"unknown, half the load": {config: "pollux-unknown", load: "-0.5", mean: -0.06, p99: 0.01, makespan: 0.01},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var ours, theirs polluxFigures
 			entry := "pollux" + cmp.Or(tc.load, "-1.0")
 			for _, n := range polluxWorkloads[tc.load] {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"log/slog"
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
@@ -11,17 +10,8 @@ import (
 )
 
 // created makes a component with defaults.
-func created[S any](t *testing.T, f core.Factory[S], raw map[string]any) core.Component[S] {
-	t.Helper()
-	config, problems := f.Decode(raw)
-	if err := problems.Err(); err != nil {
-		t.Fatal(err)
-	}
-	policy, err := f.New(config, core.Settings{ID: f.Type, Rand: core.NewRand(1, f.Type), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return core.Component[S]{ID: f.Type, Policy: policy, OneType: f.OneType}
+func created[S any](f core.Factory[S], raw map[string]any) core.Component[S] {
+	return core.Component[S]{ID: f.Type, Policy: coretest.Component(f, raw, nil), OneType: f.OneType}
 }
 
 // wideOutcomes collects how jobs ended, and why they were rejected.
@@ -51,9 +41,9 @@ func TestWideMixingJobsRunOrAreRejected(t *testing.T) {
 			for split, elasticity := range map[string]map[string]any{"even": nil, "proportional": {"split": "proportional"}} {
 				t.Run(allocation.Type+" "+placement.Type+" "+split, func(t *testing.T) {
 					states, verdict := runWideMixing(t, core.Stages{
-						Admission:  []core.Component[core.Admitter]{created(t, c.Admission[0], nil)},
-						Allocation: created(t, allocation, nil), Placement: created(t, placement, nil),
-						Elasticity: created(t, c.Elasticity[0], elasticity), Scaler: created(t, c.Scaler[0], nil),
+						Admission:  []core.Component[core.Admitter]{created(c.Admission[0], nil)},
+						Allocation: created(allocation, nil), Placement: created(placement, nil),
+						Elasticity: created(c.Elasticity[0], elasticity), Scaler: created(c.Scaler[0], nil),
 					})
 					for _, narrow := range []core.JobID{0, 2} {
 						if states[narrow] != core.Completed {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -35,23 +34,11 @@ type world struct {
 
 func newWorld(t testing.TB, observers ...core.Observer) *world {
 	return &world{t: t, pipeline: core.NewPipeline(cluster(), core.Stages{
-		Admission:  []core.Component[core.Admitter]{{ID: "admission/accept_all", Policy: create(t, admission.NewAcceptAll())}},
-		Allocation: core.Component[core.Allocator]{ID: "allocation/las", Policy: create(t, allocation.NewLAS())},
-		Placement:  core.Component[core.Placer]{ID: "placement/first_fit", Policy: create(t, placement.NewFirstFit())},
-		Elasticity: core.Component[core.Elasticity]{ID: "elasticity/fixed", Policy: create(t, elasticity.NewFixed())},
+		Admission:  []core.Component[core.Admitter]{{ID: "admission/accept_all", Policy: coretest.Component(admission.NewAcceptAll(), nil, nil)}},
+		Allocation: core.Component[core.Allocator]{ID: "allocation/las", Policy: coretest.Component(allocation.NewLAS(), nil, nil)},
+		Placement:  core.Component[core.Placer]{ID: "placement/first_fit", Policy: coretest.Component(placement.NewFirstFit(), nil, nil)},
+		Elasticity: core.Component[core.Elasticity]{ID: "elasticity/fixed", Policy: coretest.Component(elasticity.NewFixed(), nil, nil)},
 	}, core.RoundOptions{IntervalSeconds: 10}, nil, observers...)}
-}
-
-func create[S any](t testing.TB, f core.Factory[S]) S {
-	config, problems := f.Decode(nil)
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
-	s, err := f.New(config, core.Settings{ID: f.Type, Rand: core.NewRand(1, f.Type), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 func (w *world) submit(name string, replicas int) core.JobID {

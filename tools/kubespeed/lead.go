@@ -41,15 +41,15 @@ type figures struct {
 	API         float64 // seconds of the longest write of what a round decided
 }
 
-// lead is the controller: lead KUBECONFIG NAMESPACE PROFILES. It prints a line when it leads, and figures when it is interrupted.
+// lead is the controller: lead KUBECONFIG NAMESPACE PROFILES CLASS, the latter two may be empty. It prints a line when it leads, and figures when it is interrupted.
 func lead(args []string) error {
-	if len(args) != 3 {
-		return errors.New("lead KUBECONFIG NAMESPACE PROFILES")
+	if len(args) != 4 {
+		return errors.New("lead KUBECONFIG NAMESPACE PROFILES CLASS")
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	opener, err := create(kube.New(clock{}), map[string]any{"kubeconfig": args[0], "namespace": args[1], "watch": args[1]}, log)
+	opener, err := create(kube.New(clock{}), map[string]any{"kubeconfig": args[0], "namespace": args[1], "watch": args[1], "device_class": args[3]}, log)
 	if err != nil {
 		return err
 	}

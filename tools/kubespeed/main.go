@@ -26,6 +26,7 @@ type settings struct {
 	workers               int
 	quiet                 time.Duration
 	profile, onlyQuartets bool
+	claims                bool
 }
 
 func main() {
@@ -44,6 +45,7 @@ func main() {
 	flag.DurationVar(&s.quiet, "quiet", time.Minute, "for how long nothing happens, once")
 	flag.BoolVar(&s.profile, "profile", false, "write profiles of the controller into the folder")
 	flag.BoolVar(&s.onlyQuartets, "only-quartet", false, "leave kube-scheduler out")
+	flag.BoolVar(&s.claims, "claims", false, "give the devices by claims (DRA) instead of by an extended resource")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -95,8 +95,17 @@ func (r *rig) furnish(ctx context.Context) error {
 	if _, err := r.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	if err := r.cluster.AddNodes(ctx, kubecluster.Pool{Name: "node", Count: r.nodes, Devices: r.devices, Accelerator: "a100"}); err != nil {
+	pool := kubecluster.Pool{Name: "node", Count: r.nodes, Devices: r.devices, Accelerator: "a100"}
+	if r.claims {
+		pool.Devices = 0
+	}
+	if err := r.cluster.AddNodes(ctx, pool); err != nil {
 		return err
+	}
+	if r.claims {
+		if err := r.publish(ctx); err != nil {
+			return err
+		}
 	}
 	if err := await(ctx, "the cluster is ready", func() bool {
 		if _, err := r.client.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{}); err != nil {
@@ -294,12 +303,6 @@ func (r *rig) empty(ctx context.Context, turn int) error {
 	if err := r.until(ctx, 0); err != nil {
 		return err
 	}
-	if err := await(ctx, "services are gone", func() bool {
-		list, err := r.client.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{})
-		return err == nil && len(list.Items) == 0
-	}); err != nil {
-		return err
-	}
 	_, err = c.end()
 	return err
 }
@@ -317,6 +320,7 @@ func (r *rig) learn(ctx context.Context) error {
 		})
 		s := &r.models[i].Spec
 		s.NodeName, s.SchedulerName = "", corev1.DefaultSchedulerName
+		s.ResourceClaims = nil // they are named after their pods
 	}
 	return nil
 }
@@ -363,7 +367,7 @@ func (r *rig) theirs(ctx context.Context, turn int) error {
 	var atOnce int64
 	warm := r.models[0].DeepCopy()
 	warm.Name = warmUp
-	if _, err := pods.Create(ctx, warm, metav1.CreateOptions{}); err != nil {
+	if err := r.create(ctx, warm); err != nil {
 		return err
 	}
 	if err := await(ctx, "kube-scheduler schedules", func() bool {
@@ -383,8 +387,7 @@ func (r *rig) theirs(ctx context.Context, turn int) error {
 	if err := r.each(ctx, len(r.models), func(i int) error {
 		p := r.models[i].DeepCopy()
 		p.Name = fmt.Sprintf("s%d-%s", turn, p.Name) // a name is never used again: what plays nodes takes the new pod for the old
-		_, err := pods.Create(ctx, p, metav1.CreateOptions{})
-		return err
+		return r.create(ctx, p)
 	}); err != nil {
 		return err
 	}
@@ -409,6 +412,15 @@ func (r *rig) theirs(ctx context.Context, turn int) error {
 	if err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &atOnce}, metav1.ListOptions{}); err != nil {
 		return err
 	}
+	if err := r.client.ResourceV1().ResourceClaims(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		return err
+	}
+	if err := await(ctx, "claims are gone", func() bool {
+		list, err := r.client.ResourceV1().ResourceClaims(namespace).List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == 0
+	}); err != nil {
+		return err
+	}
 	return r.until(ctx, 0)
 }
 
@@ -424,7 +436,7 @@ func (r *rig) spawn(turn int) (*controller, error) {
 	if r.profile && turn >= 0 && r.out != "" {
 		profiles = filepath.Join(r.out, fmt.Sprintf("turn-%d", turn+1))
 	}
-	c := &controller{Cmd: exec.Command(os.Args[0], leadArgument, r.cluster.Kubeconfig, namespace, profiles)}
+	c := &controller{Cmd: exec.Command(os.Args[0], leadArgument, r.cluster.Kubeconfig, namespace, profiles, r.class())}
 	c.Stderr = os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := c.StdoutPipe()

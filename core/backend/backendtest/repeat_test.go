@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"testing"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/quartet-sched/quartet/allocation"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/backendtest"
+	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/core/metrics"
 	"github.com/quartet-sched/quartet/core/sim"
 	"github.com/quartet-sched/quartet/core/workload"
@@ -62,33 +62,21 @@ func drawSimulation(t *rapid.T) *simulation {
 	return s
 }
 
-func create[S any](t *rapid.T, f core.Factory[S], raw map[string]any) S {
-	config, problems := f.Decode(raw)
-	if err := problems.Err(); err != nil {
-		t.Fatal(err)
-	}
-	s, err := f.New(config, core.Settings{ID: f.Type, Rand: core.NewRand(1, f.Type), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // run returns what the simulation writes.
 func (s *simulation) run(t *rapid.T, change func(core.Backend) core.Backend) map[string]string {
 	c := &core.Cluster{Accelerators: []string{"gpu"}}
 	for i := range s.nodes {
 		c.Nodes = append(c.Nodes, core.Node{ID: core.NodeID(i), Name: fmt.Sprintf("node-%d", i), Devices: s.devices})
 	}
-	b, err := create(t, sim.NewSimulator(), s.simulator).Open(context.Background(), c, &workload.Workload{Jobs: s.jobs})
+	b, err := coretest.Component(sim.NewSimulator(), s.simulator, nil).Open(context.Background(), c, &workload.Workload{Jobs: s.jobs})
 	if err != nil {
 		t.Fatal(err)
 	}
 	stages := core.Stages{
-		Admission:  []core.Component[core.Admitter]{{ID: "admission", Policy: create(t, admission.NewAcceptAll(), nil)}},
-		Allocation: core.Component[core.Allocator]{ID: "allocation", Policy: create(t, s.allocator, nil)},
-		Placement:  core.Component[core.Placer]{ID: "placement", Policy: create(t, placement.NewFirstFit(), nil)},
-		Elasticity: core.Component[core.Elasticity]{ID: "elasticity", Policy: create(t, elasticity.NewFixed(), nil)},
+		Admission:  []core.Component[core.Admitter]{{ID: "admission", Policy: coretest.Component(admission.NewAcceptAll(), nil, nil)}},
+		Allocation: core.Component[core.Allocator]{ID: "allocation", Policy: coretest.Component(s.allocator, nil, nil)},
+		Placement:  core.Component[core.Placer]{ID: "placement", Policy: coretest.Component(placement.NewFirstFit(), nil, nil)},
+		Elasticity: core.Component[core.Elasticity]{ID: "elasticity", Policy: coretest.Component(elasticity.NewFixed(), nil, nil)},
 	}
 	var jobs, rounds, decisions bytes.Buffer
 	told := metrics.NewCollector(metrics.Components{}, metrics.Outputs{Jobs: &jobs, Rounds: &rounds, Decisions: &decisions})

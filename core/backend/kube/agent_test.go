@@ -218,6 +218,7 @@ func isWorld(generation int64) func(agent.ToJob) bool {
 // An elastic job says how far it is, gets more and fewer devices while it trains, over a change of schedulers, and loses what no
 // checkpoint holds.
 func TestElasticJob(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, shared(t))
 	r.talking()
 	r.submit("train", asked{replicas: 1, max: 4})
@@ -390,6 +391,7 @@ func (p *player) remove(pod *corev1.Pod) {
 
 // Each pod speaks for its own job, by a token that is made for that, and for nobody and nothing else.
 func TestWhoMaySpeak(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, shared(t))
 	r.talking()
 	for _, name := range []string{"one", "other"} {
@@ -465,6 +467,7 @@ func TestWhoMaySpeak(t *testing.T) {
 
 // A job that speaks to nobody trains on; without the certificate that was asked for the scheduler does not begin.
 func TestNoChannel(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, shared(t))
 	r.submit("quiet", asked{replicas: 1})
 	p := r.play()

@@ -16,6 +16,7 @@ import (
 
 // What becomes of a job is told as Events, once, and not again by the next scheduler.
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, shared(t))
 	s := r.schedule(nil)
 	s.hears("node_added b")

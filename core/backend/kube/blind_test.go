@@ -30,6 +30,7 @@ func (c skewed) Now() time.Time { return c.realClock.Now().Add(c.by) }
 // The clock of each leader is another: right, five minutes behind, five minutes ahead. Jobs run on, the time of the run does not
 // go back, and what is decided is carried out.
 func TestClocksThatAreOff(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, shared(t))
 	r.witness()
 	r.submit("runs", asked{})
@@ -148,6 +149,7 @@ func (f *forwarder) set(cut bool) {
 // A scheduler sees nothing while pods end, jobs are deleted and submitted, and the API server restarts, which then knows nothing of
 // what was before: the watches have expired (410). What happened is told afterwards, once, and what runs runs on.
 func TestWatchesExpire(t *testing.T) {
+	t.Parallel()
 	c := own(t)
 	r := newRig(t, c)
 	r.settings.Lease = 6 * time.Second

@@ -19,6 +19,7 @@ import (
 	"github.com/quartet-sched/quartet/admission"
 	"github.com/quartet-sched/quartet/allocation"
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
 	"github.com/quartet-sched/quartet/placement"
@@ -36,7 +37,7 @@ func scheduleIfAsked() {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	err := func() error {
 		ctx := context.Background()
-		opener := create(New(realClock{}), map[string]any{
+		opener := coretest.Component(New(realClock{}), map[string]any{
 			"kubeconfig": os.Args[2], "namespace": os.Args[3], "watch": os.Args[3], "nodes": os.Args[4], "device_class": os.Args[6],
 		}, log)
 		b, err := opener.Open(ctx, &core.Cluster{MayGrow: true}, &workload.Workload{Open: true})
@@ -56,28 +57,16 @@ func scheduleIfAsked() {
 
 // composed are stages by the name of their policy: fifo, which takes no devices away, or las, which does.
 func composed(policy string, log *slog.Logger) core.Stages {
-	queue := create(allocation.NewFIFO(), nil, log)
+	queue := coretest.Component(allocation.NewFIFO(), nil, log)
 	if policy == "las" {
-		queue = create(allocation.NewLAS(), map[string]any{"quantum_seconds": 3600.0}, log)
+		queue = coretest.Component(allocation.NewLAS(), map[string]any{"quantum_seconds": 3600.0}, log)
 	}
 	return core.Stages{
-		Admission:  []core.Component[core.Admitter]{{ID: "admission/all", Policy: create(admission.NewAcceptAll(), nil, log)}},
+		Admission:  []core.Component[core.Admitter]{{ID: "admission/all", Policy: coretest.Component(admission.NewAcceptAll(), nil, log)}},
 		Allocation: core.Component[core.Allocator]{ID: "allocation/" + policy, Policy: queue},
-		Placement:  core.Component[core.Placer]{ID: "placement/first_fit", Policy: create(placement.NewFirstFit(), nil, log)},
-		Elasticity: core.Component[core.Elasticity]{ID: "elasticity/fixed", Policy: create(elasticity.NewFixed(), nil, log)},
+		Placement:  core.Component[core.Placer]{ID: "placement/first_fit", Policy: coretest.Component(placement.NewFirstFit(), nil, log)},
+		Elasticity: core.Component[core.Elasticity]{ID: "elasticity/fixed", Policy: coretest.Component(elasticity.NewFixed(), nil, log)},
 	}
-}
-
-func create[S any](f core.Factory[S], raw map[string]any, log *slog.Logger) S {
-	config, problems := f.Decode(raw)
-	if len(problems) > 0 {
-		panic(problems)
-	}
-	s, err := f.New(config, core.Settings{ID: f.Type, Rand: core.NewRand(1, f.Type), Log: log})
-	if err != nil {
-		panic(err)
-	}
-	return s
 }
 
 // process is a scheduler that can be killed.

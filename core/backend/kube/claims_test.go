@@ -253,6 +253,7 @@ func (r *rig) scheduleChecked() (*scheduler, *notary) {
 // Jobs that share a node hold the very devices that the plan says, also after a move, and with four writes a pod. What is stopped
 // is free.
 func TestExactDevices(t *testing.T) {
+	t.Parallel()
 	r := newRigOf(t, shared(t), true)
 	c := new(counted)
 	n := &notary{rig: r}
@@ -540,6 +541,7 @@ func takeoverOfDevices(r *rig) {
 
 // A class that is not there, or of which nobody knows what it selects, is refused before anything is scheduled.
 func TestUnreadableClass(t *testing.T) {
+	t.Parallel()
 	r := newRigOf(t, shared(t), true)
 	r.settings.DeviceClass = "none"
 	_, err := r.tryOpen(t.Context(), nil)

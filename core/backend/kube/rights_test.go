@@ -65,6 +65,7 @@ func (r *rig) install(o manifests.Options) *rest.Config {
 // The rights of the manifests are all that it takes to give jobs their devices by claims, and without those for claims a
 // scheduler says which are missing.
 func TestClaimsWithItsOwnRights(t *testing.T) {
+	t.Parallel()
 	c := own(t) // roles of a cluster have one name
 	r := newRigOf(t, c, true)
 	r.config = r.install(manifests.Options{})

@@ -234,7 +234,7 @@ func (b *Backend) shrink(j *job, left []gang.Seat, now float64, cause core.Cause
 // introduce tells the members of a run who the others are, if these are not those it began with.
 func (b *Backend) introduce(j *job) {
 	j.mutex.Lock()
-	g, world := j.gang(b.config.StartTimeout), j.decision().World
+	g, world := b.gangOf(j), j.decision().World
 	j.mutex.Unlock()
 	if err := b.door.meet(&g, world); err != nil {
 		b.log.Warn("a job could not be told its world", "job", j.namespace+"/"+j.name, "error", err)

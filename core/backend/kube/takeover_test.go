@@ -144,6 +144,7 @@ func TestKilledAtAnyWrite(t *testing.T) {
 // A scheduler that takes over finds jobs that run, that ended meanwhile, that were deleted, and that wait, and leaves pods that run
 // alone. It starts again what it loses later.
 func TestTakeover(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, shared(t))
 	r.witness()
 	l := &line{cut: make(chan struct{})}
@@ -203,6 +204,7 @@ func TestTakeover(t *testing.T) {
 
 // A leader that is cut off, and does not know that another one leads, binds nothing, and ends when it hears of it.
 func TestPausedLeader(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, shared(t))
 	r.settings.Lease = 6 * time.Second
 	r.witness()
@@ -284,6 +286,7 @@ func (h *holdBack) RoundTrip(r *http.Request) (*http.Response, error) {
 // A job gets the devices of one that has ended. The scheduler is killed before it could write that end: whoever takes over finds no
 // device with both, and starts nothing again.
 func TestTakeoverBetweenTwoDecisions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, shared(t))
 	r.witness()
 	h := &holdBack{line: &line{cut: make(chan struct{})}, path: "/trainingjobs/first/status", held: make(chan struct{}, 1)}

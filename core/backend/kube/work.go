@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"time"
 
@@ -141,7 +142,7 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 		return b.sweep(ctx, uid)
 	}
 	j.mutex.Lock()
-	decided, id := j.gang(b.config.StartTimeout), j.decisionID()
+	decided, id := b.gangOf(j), j.decisionID()
 	ready := j.written() || j.deleted
 	tuning := tuningFrom(j.decision().Tuning)
 	j.mutex.Unlock()
@@ -193,13 +194,24 @@ func alike(a, b *gang.State) bool {
 	return a.Phase == b.Phase && a.Reason == b.Reason && a.Message == b.Message && len(a.Lost) == len(b.Lost) && a.Leaving == b.Leaving
 }
 
+// gangOf is a job as its pods are driven. A run that began when each job had a service of its own keeps it.
+func (b *Backend) gangOf(j *job) gang.Job {
+	g := j.gang(b.config.StartTimeout)
+	for _, p := range b.world.podsOf(j.uid) {
+		if p.Labels[gang.RunLabel] == strconv.FormatInt(g.Run, 10) && p.Spec.Subdomain != gang.Names {
+			g.Subdomain = p.Spec.Subdomain
+		}
+	}
+	return g
+}
+
 // lookAt is what is seen of a job.
 func (b *Backend) lookAt(job *gang.Job) gang.Look {
 	w := b.world
 	w.mutex.Lock()
 	version, claimed := w.version, w.claimed // no newer than the pods and claims that follow
 	w.mutex.Unlock()
-	l := gang.Look{Version: version, Pods: w.podsOf(job.UID), Service: w.hasService(job.UID), Node: w.node}
+	l := gang.Look{Version: version, Pods: w.podsOf(job.UID), Service: w.hasNames(job.Namespace), Node: w.node}
 	if w.devices != nil {
 		l.ClaimsVersion, l.Claims, l.Devices, l.Config = claimed, w.claimsOf(job), w.devices.devices, w.devices.config()
 	}

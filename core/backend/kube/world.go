@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
@@ -66,15 +67,15 @@ func newWorld(c *Config, all *clients, log *slog.Logger) (*world, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(all, 0, informers.WithTransform(slim))
 	w := &world{
 		config: c, selector: selector, nodes: factory.Core().V1().Nodes().Informer(), pods: factory.Core().V1().Pods().Informer(),
-		services: factory.Core().V1().Services().Informer(), jobs: trainingjob.NewInformer(all.jobs, c.Watch, 0),
+		services: coreinformers.NewFilteredServiceInformer(all, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+			o.FieldSelector = "metadata.name=" + gang.Names
+		}),
+		jobs:     trainingjob.NewInformer(all.jobs, c.Watch, 0),
 		happened: make(chan struct{}, 1), stirred: make(chan struct{}, 1),
 		jobsChanged: map[types.UID]bool{}, driven: map[types.UID]bool{}, podsChanged: map[types.UID]bool{},
 		byUID: map[types.UID]*trainingjob.TrainingJob{}, others: map[types.UID]use{}, foreignOn: map[string]int{},
 	}
 	if err := w.pods.AddIndexers(cache.Indexers{jobIndex: w.indexByJob}); err != nil {
-		return nil, err
-	}
-	if err := w.services.AddIndexers(cache.Indexers{jobIndex: indexByOwner}); err != nil {
 		return nil, err
 	}
 	w.handlers = []handler{
@@ -129,18 +130,6 @@ func (w *world) indexByJob(object any) ([]string, error) {
 	}
 	if uid := w.jobOf(p); uid != "" {
 		return []string{string(uid)}, nil
-	}
-	return nil, nil
-}
-
-// indexByOwner finds what a job controls by the UID of the job.
-func indexByOwner(object any) ([]string, error) {
-	o, err := meta.Accessor(object)
-	if err != nil {
-		return nil, err
-	}
-	if owner := metav1.GetControllerOfNoCopy(o); owner != nil && owner.Kind == trainingjob.Kind {
-		return []string{string(owner.UID)}, nil
 	}
 	return nil, nil
 }
@@ -391,10 +380,10 @@ func (w *world) podOf(namespace, name string) *corev1.Pod {
 	return p
 }
 
-// hasService reports whether the members of a job can find each other by name.
-func (w *world) hasService(uid types.UID) bool {
-	objects, err := w.services.GetIndexer().ByIndex(jobIndex, string(uid))
-	return err == nil && len(objects) > 0
+// hasNames reports whether the members of jobs of a namespace can find each other by name.
+func (w *world) hasNames(namespace string) bool {
+	_, there, err := w.services.GetStore().GetByKey(namespace + "/" + gang.Names)
+	return err == nil && there
 }
 
 // all is what holds devices.

@@ -18,6 +18,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/core/backend/local/keeper"
+	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -62,7 +63,7 @@ func opened(t *testing.T, dir string, clock Clock, w *workload.Workload) *Backen
 }
 
 func tryOpen(dir, identity string, fresh bool, clock Clock, w *workload.Workload) (*Backend, error) {
-	o := create(New(clock), map[string]any{"grace": "200ms"}, discard).(*Opener)
+	o := coretest.Component(New(clock), map[string]any{"grace": "200ms"}, discard).(*Opener)
 	o.For(Run{Dir: dir, Identity: identity, Fresh: fresh})
 	b, err := o.Open(context.Background(), machine(), w)
 	if err != nil {

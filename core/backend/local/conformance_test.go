@@ -9,12 +9,13 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/backendtest"
+	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
 func TestConformance(t *testing.T) {
 	open := func(t testing.TB, dir string, c *core.Cluster, jobs *workload.Workload) core.Backend {
-		o := create(New(realClock{}), map[string]any{"grace": "200ms"}, discard).(*Opener)
+		o := coretest.Component(New(realClock{}), map[string]any{"grace": "200ms"}, discard).(*Opener)
 		o.For(Run{Dir: dir, Identity: "test"})
 		b, err := o.Open(t.Context(), c, jobs)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -66,7 +67,7 @@ func (l *loaded) await(reached func() bool) {
 
 func load(tb testing.TB, dir string) *loaded {
 	tb.Helper()
-	o := create(New(realClock{}), map[string]any{"grace": "200ms"}, discard).(*Opener)
+	o := coretest.Component(New(realClock{}), map[string]any{"grace": "200ms"}, discard).(*Opener)
 	o.For(Run{Dir: dir, Identity: "test"})
 	cluster := &core.Cluster{Accelerators: []string{"gpu"}}
 	for i := range loadDevices / 8 {

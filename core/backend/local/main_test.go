@@ -17,6 +17,7 @@ import (
 	"github.com/quartet-sched/quartet/allocation"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
+	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
 	"github.com/quartet-sched/quartet/placement"
@@ -68,22 +69,22 @@ const (
 
 // compose is the composition of a policy, and when it holds rounds.
 func compose(policy string, log *slog.Logger) (core.Stages, core.RoundOptions) {
-	queue := create(allocation.NewFIFO(), nil, log)
+	queue := coretest.Component(allocation.NewFIFO(), nil, log)
 	rounds := core.RoundOptions{OnEvents: true}
 	switch policy {
 	case preempting:
-		queue = create(allocation.NewLAS(), nil, log)
+		queue = coretest.Component(allocation.NewLAS(), nil, log)
 	case unhurried:
 		rounds = core.RoundOptions{IntervalSeconds: 0.05}
 	case leasing:
-		queue = create(allocation.NewLAS(), map[string]any{"quantum_seconds": 0.5}, log)
+		queue = coretest.Component(allocation.NewLAS(), map[string]any{"quantum_seconds": 0.5}, log)
 		rounds = core.RoundOptions{IntervalSeconds: 0.3}
 	}
 	return core.Stages{
-		Admission:  []core.Component[core.Admitter]{{ID: "admission", Policy: create(admission.NewAcceptAll(), nil, log)}},
+		Admission:  []core.Component[core.Admitter]{{ID: "admission", Policy: coretest.Component(admission.NewAcceptAll(), nil, log)}},
 		Allocation: core.Component[core.Allocator]{ID: "allocation", Policy: queue},
-		Placement:  core.Component[core.Placer]{ID: "placement", Policy: create(placement.NewFirstFit(), nil, log)},
-		Elasticity: core.Component[core.Elasticity]{ID: "elasticity", Policy: create(elasticity.NewFixed(), nil, log)},
+		Placement:  core.Component[core.Placer]{ID: "placement", Policy: coretest.Component(placement.NewFirstFit(), nil, log)},
+		Elasticity: core.Component[core.Elasticity]{ID: "elasticity", Policy: coretest.Component(elasticity.NewFixed(), nil, log)},
 	}, rounds
 }
 
@@ -91,11 +92,11 @@ func compose(policy string, log *slog.Logger) (core.Stages, core.RoundOptions) {
 func schedule(policy, dir, file string) int {
 	err := func() error {
 		log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-		jobs, err := create(workload.NewJobs(), map[string]any{"path": file}, log).Load(context.Background())
+		jobs, err := coretest.Component(workload.NewJobs(), map[string]any{"path": file}, log).Load(context.Background())
 		if err != nil {
 			return err
 		}
-		opener := create(New(realClock{}), map[string]any{"dir": dir, "grace": "200ms"}, log)
+		opener := coretest.Component(New(realClock{}), map[string]any{"dir": dir, "grace": "200ms"}, log)
 		opener.(*Opener).For(Run{Dir: dir, Identity: "test"})
 		cluster := machine()
 		b, err := opener.Open(context.Background(), cluster, jobs)
@@ -117,18 +118,6 @@ func schedule(policy, dir, file string) int {
 		return 1
 	}
 	return 0
-}
-
-func create[S any](f core.Factory[S], raw map[string]any, log *slog.Logger) S {
-	config, problems := f.Decode(raw)
-	if len(problems) > 0 {
-		panic(problems)
-	}
-	s, err := f.New(config, core.Settings{ID: f.Type, Rand: core.NewRand(1, f.Type), Log: log})
-	if err != nil {
-		panic(err)
-	}
-	return s
 }
 
 // work is a replica. It holds a lock on its rank and on its device, and complains when somebody else does.

@@ -23,6 +23,7 @@ import (
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/backend/local/keeper"
+	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/elasticity"
 	"github.com/quartet-sched/quartet/placement"
@@ -72,10 +73,10 @@ func (w *watcher) expect(t *testing.T, want ...string) {
 
 func composition() core.Stages {
 	return core.Stages{
-		Admission:  []core.Component[core.Admitter]{{ID: "admission", Policy: create(admission.NewAcceptAll(), nil, discard)}},
-		Allocation: core.Component[core.Allocator]{ID: "allocation", Policy: create(allocation.NewFIFO(), nil, discard)},
-		Placement:  core.Component[core.Placer]{ID: "placement", Policy: create(placement.NewFirstFit(), nil, discard)},
-		Elasticity: core.Component[core.Elasticity]{ID: "elasticity", Policy: create(elasticity.NewFixed(), nil, discard)},
+		Admission:  []core.Component[core.Admitter]{{ID: "admission", Policy: coretest.Component(admission.NewAcceptAll(), nil, discard)}},
+		Allocation: core.Component[core.Allocator]{ID: "allocation", Policy: coretest.Component(allocation.NewFIFO(), nil, discard)},
+		Placement:  core.Component[core.Placer]{ID: "placement", Policy: coretest.Component(placement.NewFirstFit(), nil, discard)},
+		Elasticity: core.Component[core.Elasticity]{ID: "elasticity", Policy: coretest.Component(elasticity.NewFixed(), nil, discard)},
 	}
 }
 
@@ -98,7 +99,7 @@ func scheduled(t *testing.T, dir string, settings map[string]any, finish func(*B
 	t.Helper()
 	raw := map[string]any{"grace": "200ms"}
 	maps.Copy(raw, settings)
-	o := create(New(realClock{}), raw, discard).(*Opener)
+	o := coretest.Component(New(realClock{}), raw, discard).(*Opener)
 	o.For(Run{Dir: dir, Identity: "test", Config: "the config"})
 	cluster := machine()
 	opened, err := o.Open(context.Background(), cluster, &workload.Workload{Open: true})
@@ -260,7 +261,7 @@ func TestPreviewTellsTheNextRound(t *testing.T) {
 		t.Errorf("streamed %d bytes, error %v", streamed.Len(), err)
 	}
 	cluster := machine()
-	o := create(New(realClock{}), nil, discard).(*Opener)
+	o := coretest.Component(New(realClock{}), nil, discard).(*Opener)
 	if _, err := o.Preview(ctx, path, machine(), commands(command("z", "true"))); err == nil || !strings.Contains(err.Error(), "other jobs") {
 		t.Errorf("error %v, want one about the inputs", err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/local/keeper"
+	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -56,7 +57,7 @@ func (o outcomes) ObserveRound(r *core.Report) error {
 func operate(policy, dir string) int {
 	err := func() error {
 		log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-		opener := create(New(realClock{}), map[string]any{"dir": dir, "grace": "200ms"}, log)
+		opener := coretest.Component(New(realClock{}), map[string]any{"dir": dir, "grace": "200ms"}, log)
 		opener.(*Opener).For(Run{Dir: dir, Identity: "test"})
 		cluster := machine()
 		opened, err := opener.Open(context.Background(), cluster, &workload.Workload{Open: true})

@@ -15,6 +15,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/journal"
 	"github.com/quartet-sched/quartet/core/backend/local/keeper"
+	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -89,7 +90,7 @@ func (c *composer) goOn(t *testing.T, dir string, w *workload.Workload, until in
 	t.Helper()
 	var text bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&text, nil))
-	o := create(New(realClock{}), map[string]any{"grace": "200ms"}, log).(*Opener)
+	o := coretest.Component(New(realClock{}), map[string]any{"grace": "200ms"}, log).(*Opener)
 	o.For(Run{Dir: dir, Identity: c.identity})
 	cluster := *c.cluster
 	cluster.Nodes = slices.Clone(cluster.Nodes)

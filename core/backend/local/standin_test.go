@@ -18,6 +18,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/core/backend/local/keeper"
+	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/core/goodput"
 	"github.com/quartet-sched/quartet/core/workload"
 )
@@ -47,7 +48,7 @@ func fast(t *testing.T, dir string, settings map[string]any, w *workload.Workloa
 	t.Helper()
 	raw := map[string]any{"grace": "5s", "speedup": 100.0}
 	maps.Copy(raw, settings)
-	o := create(New(realClock{}), raw, discard).(*Opener)
+	o := coretest.Component(New(realClock{}), raw, discard).(*Opener)
 	o.For(Run{Dir: dir, Identity: "test"})
 	opened, err := o.Open(context.Background(), machine(), w)
 	if err != nil {

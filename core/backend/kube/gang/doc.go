@@ -23,7 +23,7 @@
 // creates is on no node. A pod that it binds was there before, and a member that is there keeps its devices from other jobs even
 // before it is bound ([Book]), until it is deleted; and the API server binds no pod that was.
 //
-// A driver needs these rights: pods get, create, delete, patch; pods/binding create; services get, create. With claims also
+// A driver needs these rights: pods get, create, delete, patch; pods/binding create; services create. With claims also
 // resourceclaims get, create; resourceclaims/status update; resourceclaims/binding update (cluster-wide, since Kubernetes 1.36).
 // Whoever makes looks also lists and watches pods, services and nodes, and with claims resourceclaims and resourceslices.
 package gang

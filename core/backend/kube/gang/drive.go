@@ -226,7 +226,7 @@ func (d *Driver) call(ctx context.Context, job *Job, s Step) (r result, err erro
 	var claim *resourcev1.ResourceClaim
 	switch s.Kind {
 	case CreateService:
-		if _, err = d.Client.CoreV1().Services(job.Namespace).Create(ctx, job.newService(), metav1.CreateOptions{}); err == nil {
+		if _, err = d.Client.CoreV1().Services(job.Namespace).Create(ctx, newService(job.Namespace), metav1.CreateOptions{}); err == nil {
 			r.apply = func(m *memory) { m.service = true }
 		}
 	case CreatePod:

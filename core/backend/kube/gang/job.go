@@ -22,6 +22,7 @@ const (
 	JobLabel    = "quartet.sched/job"    // name of the job, shortened where it is too long for a label
 	RunLabel    = "quartet.sched/run"    // number of the run
 	MemberLabel = "quartet.sched/member" // number of the member
+	NamesLabel  = "quartet.sched/names"  // the headless service that gives it its name; see [Names]
 
 	NodeAnnotation    = "quartet.sched/node"    // where it is to run
 	DevicesAnnotation = "quartet.sched/devices" // on which devices of the node, such as 0-3,6
@@ -54,6 +55,8 @@ type Job struct {
 	Grace             time.Duration // to stop, in whole seconds
 	StartTimeout      time.Duration // from when a member is first seen bound until it runs, noticed when it is driven; 0 for none
 	Agent             Agent         // whom the job may speak to
+	// Subdomain is the headless service of a run that began when each job had its own. Empty: it is [Names].
+	Subdomain string
 	// Keep leaves pods where they are that ended by themselves, for their logs. They go with the object of the job.
 	Keep bool
 }
@@ -125,17 +128,17 @@ func (j *Job) name(member int) string {
 	return fit(j.Name, validation.DNS1123LabelMaxLength-len(end)) + end
 }
 
-// service is the name of the headless service of the job, and the subdomain of its members. It is no other's, for the same reason.
-func (j *Job) service() string {
-	end := "-" + short(string(j.UID))
-	name := fit(j.Name, validation.DNS1035LabelMaxLength-len(end)-len(letterFirst)) + end
-	if len(validation.IsDNS1035Label(name)) > 0 {
-		return letterFirst + name
-	}
-	return name
-}
+// Names is the headless service by which the members of all jobs of a namespace are found by name. One for each job would cost
+// three writes a gang, of the service and of what the controller manager keeps for it.
+const Names = "quartet-members"
 
-const letterFirst = "j-"
+// service is the headless service of the job, and the subdomain of its members.
+func (j *Job) service() string {
+	if j.Subdomain != "" {
+		return j.Subdomain
+	}
+	return Names
+}
 
 // fit makes a name a label of DNS of at most so many bytes, with a hash of what it had to leave out.
 func fit(name string, most int) string {

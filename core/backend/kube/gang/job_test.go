@@ -54,15 +54,12 @@ func TestNames(t *testing.T) {
 				p.Fatalf("%s %q: %v", what, name, problems)
 			}
 		}
-		if problems := validation.IsDNS1035Label(j.service()); len(problems) > 0 {
-			p.Fatalf("service %q: %v", j.service(), problems)
-		}
 		if other.Run++; other.name(member) == j.name(member) || j.name(member+1) == j.name(member) {
 			p.Fatalf("%q is the name of two", j.name(member))
 		}
 	})
 	a, b := Job{Name: "train", UID: "1", Run: 5}, Job{Name: "train", UID: "2", Run: 5}
-	if a.name(0) == b.name(0) || a.service() == b.service() {
+	if a.name(0) == b.name(0) {
 		t.Errorf("two jobs of one name share %q", a.name(0))
 	}
 	if got := a.name(3); !strings.HasPrefix(got, "train-") || !strings.HasSuffix(got, "-r5-3") {
@@ -130,7 +127,7 @@ func TestNewPod(t *testing.T) {
 	if diff := cmp.Diff(wantMeta, pod.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{JobLabel: "train", RunLabel: "7", MemberLabel: "2", "team": "x"}, pod.Labels); diff != "" {
+	if diff := cmp.Diff(map[string]string{JobLabel: "train", RunLabel: "7", MemberLabel: "2", NamesLabel: Names, "team": "x"}, pod.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 	limit := pod.Spec.Containers[0].Resources.Limits[DefaultResource]
@@ -241,5 +238,35 @@ func TestWorld(t *testing.T) {
 		t.Errorf("pod %s is without a seat", pod.Name)
 	} else if j.Run++; j.Seated(pod) {
 		t.Error("a pod of another run has a seat")
+	}
+}
+
+// A run that began when each job had a service of its own keeps it: its members would not find those that join.
+func TestARunKeepsItsService(t *testing.T) {
+	for name, tc := range map[string]struct {
+		subdomain, want string
+		created         bool
+	}{
+		"now":    {"", "quartet-members", true},
+		"before": {"train-bcdf", "train-bcdf", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := &Job{Name: "train", UID: "u", Run: 1, Subdomain: tc.subdomain, Seats: []Seat{{Member: 0, Node: "a", Devices: 1}, {Member: 1, Node: "b", Devices: 1}}}
+			j.Template.Spec.Containers = []corev1.Container{{Name: "main"}}
+			pod := j.newPod(1, Options{})
+			if master := j.Pod(0) + "." + tc.want; pod.Spec.Subdomain != tc.want || j.World(1, 2).Address != master {
+				t.Errorf("a member of %q is told of %q", pod.Spec.Subdomain, j.World(1, 2).Address)
+			}
+			p := &planner{job: j, look: &Look{}, pods: make([]*corev1.Pod, 2)}
+			p.create()
+			created := slices.ContainsFunc(p.steps, func(s Step) bool { return s.Kind == CreateService })
+			if created != tc.created {
+				t.Errorf("a service is created: %t", created)
+			}
+		})
+	}
+	s := newService("team")
+	if diff := cmp.Diff(s.Spec.Selector, map[string]string{NamesLabel: (&Job{Seats: []Seat{{}}}).newPod(0, Options{}).Labels[NamesLabel]}); diff != "" || len(s.OwnerReferences) > 0 {
+		t.Errorf("the service selects (-selector +label):\n%s", diff)
 	}
 }

@@ -19,7 +19,7 @@ import (
 type Look struct {
 	Version string        // resource version of the list of pods, or of the last event on it
 	Pods    []*corev1.Pod // of the namespace and the labels of the job at least; those of others are left out
-	Service bool          // the headless service is there
+	Service bool          // the headless service [Names] is there
 
 	ClaimsVersion string
 	Claims        []*resourcev1.ResourceClaim

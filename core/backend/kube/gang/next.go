@@ -353,7 +353,7 @@ func (p *planner) create() {
 			p.state.Reason, p.state.Message = "ClaimInTheWay", "the claim "+claim.Name+" of another pod has to go first"
 		}
 	}
-	if len(p.job.Seats) > 1 && !p.look.Service {
+	if len(p.job.Seats) > 1 && !p.look.Service && p.job.Subdomain == "" {
 		p.step(Step{Kind: CreateService})
 	}
 	if missing > 0 {

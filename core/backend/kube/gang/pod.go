@@ -60,6 +60,7 @@ func (j *Job) newPod(seat int, o Options) *corev1.Pod {
 	}
 	maps.Copy(pod.Labels, j.Labels())
 	pod.Labels[RunLabel], pod.Labels[MemberLabel] = strconv.FormatInt(j.Run, 10), strconv.Itoa(s.Member)
+	pod.Labels[NamesLabel] = j.service()
 	pod.Annotations[NodeAnnotation], pod.Annotations[DevicesAnnotation] = s.Node, FormatDevices(s.Devices)
 	pod.Annotations[RanksAnnotation] = ranges(first, count)
 	pod.Annotations[RoundAnnotation], pod.Annotations[EpochAnnotation] = strconv.FormatInt(j.Round, 10), strconv.FormatInt(j.Epoch, 10)
@@ -199,13 +200,12 @@ func merge(users, ours []corev1.EnvVar) []corev1.EnvVar {
 	return merged
 }
 
-// newService is by which members find each other, also before they are ready.
-func (j *Job) newService() *corev1.Service {
+// newService is by which members find each other, also before they are ready. It is no job's, and stays.
+func newService(namespace string) *corev1.Service {
+	names := map[string]string{NamesLabel: Names}
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: j.service(), Namespace: j.Namespace, Labels: j.Labels(), OwnerReferences: []metav1.OwnerReference{j.owner()},
-		},
-		Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: j.Labels()},
+		ObjectMeta: metav1.ObjectMeta{Name: Names, Namespace: namespace, Labels: names},
+		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: names},
 	}
 }
 

@@ -133,7 +133,7 @@ func TestLeastRights(t *testing.T) {
 		"quartet": {
 			"trainingjobs.quartet.sched get,list,watch", "trainingjobs/status.quartet.sched get,patch,update", "trainingjobs/finalizers.quartet.sched update",
 			"pods create,delete,get,list,patch,watch", "pods/binding create", "pods/finalizers update", "nodes get,list,watch",
-			"services create,delete,get,list,watch", "poddisruptionbudgets.policy create,delete,get", "events create,patch",
+			"services create,list,watch", "events create,patch",
 			"tokenreviews.authentication.k8s.io create",
 		},
 		"quartet in its namespace": {

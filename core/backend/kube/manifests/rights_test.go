@@ -66,7 +66,7 @@ func checkRights(t *testing.T, c *cluster, controller caller) {
 		"trainingjobs.quartet.sched": "get list watch", "trainingjobs/status.quartet.sched": "get update patch",
 		"trainingjobs/finalizers.quartet.sched": "update",
 		"pods.":                                 "get list watch create delete patch", "pods/binding.": "create", "pods/finalizers.": "update",
-		"nodes.": "get list watch", "services.": "get list watch create delete", "poddisruptionbudgets.policy": "create get delete",
+		"nodes.": "get list watch", "services.": "list watch create",
 		"events.": "create patch", "tokenreviews.authentication.k8s.io": "create",
 		"resourceclaims.resource.k8s.io": "get list watch create update delete", "resourceclaims/status.resource.k8s.io": "update",
 		"resourceclaims/binding.resource.k8s.io": "update", "resourceslices.resource.k8s.io": "get list watch",
@@ -177,15 +177,8 @@ spec:
 		{http.MethodPost, own + "/events", event("quartet"), "", 201},
 		{
 			http.MethodPost, "/api/v1/namespaces/team-a/services",
-			yamlOf(t, "{apiVersion: v1, kind: Service, metadata: {name: train}, spec: {clusterIP: None, publishNotReadyAddresses: true, selector: {quartet.sched/job: train}}}"), "", 201,
+			yamlOf(t, "{apiVersion: v1, kind: Service, metadata: {name: quartet-members}, spec: {clusterIP: None, publishNotReadyAddresses: true, selector: {quartet.sched/names: quartet-members}}}"), "", 201,
 		},
-		{http.MethodGet, "/api/v1/namespaces/team-a/services/train", nil, "", 200},
-		{http.MethodDelete, "/api/v1/namespaces/team-a/services/train", nil, "", 200},
-		{
-			http.MethodPost, "/apis/policy/v1/namespaces/team-a/poddisruptionbudgets",
-			yamlOf(t, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: train}, spec: {minAvailable: 1, selector: {matchLabels: {quartet.sched/job: train}}}}"), "", 201,
-		},
-		{http.MethodDelete, "/apis/policy/v1/namespaces/team-a/poddisruptionbudgets/train", nil, "", 200},
 		{
 			http.MethodPost, "/apis/authentication.k8s.io/v1/tokenreviews",
 			yamlOf(t, "{apiVersion: authentication.k8s.io/v1, kind: TokenReview, spec: {token: %s, audiences: [quartet]}}", controller.token), "", 201,

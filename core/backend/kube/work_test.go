@@ -1,0 +1,48 @@
+package kube
+
+import (
+	"log/slog"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+)
+
+// A run that an earlier version began has pods under a service of its own: members that join get names there.
+func TestServiceOfARun(t *testing.T) {
+	object := &trainingjob.TrainingJob{ObjectMeta: metav1.ObjectMeta{Name: "train", Namespace: "team", UID: "u"}}
+	object.Status.Decision = &trainingjob.Decision{Run: 2}
+	for name, tc := range map[string]struct {
+		run, subdomain, want string
+	}{
+		"this version":            {"2", gang.Names, ""},
+		"an earlier one":          {"2", "train-bcdf", "train-bcdf"},
+		"an earlier run of it":    {"1", "train-bcdf", ""},
+		"nothing of it runs, yet": {"", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, err := newWorld(&Config{}, &clients{jobs: new(trainingjob.Client)}, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if yes := true; tc.run != "" {
+				if err := w.pods.GetStore().Add(&corev1.Pod{
+					ObjectMeta: metav1.ObjectMeta{
+						Name: "train-0", Namespace: "team", Labels: map[string]string{gang.RunLabel: tc.run},
+						OwnerReferences: []metav1.OwnerReference{{Kind: trainingjob.Kind, UID: "u", Controller: &yes}},
+					},
+					Spec: corev1.PodSpec{SchedulerName: gang.Scheduler, Subdomain: tc.subdomain},
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b := &Backend{world: w}
+			if got := b.gangOf(newJob(object)); got.Subdomain != tc.want || got.Run != 2 {
+				t.Errorf("subdomain %q of run %d, want %q", got.Subdomain, got.Run, tc.want)
+			}
+		})
+	}
+}
