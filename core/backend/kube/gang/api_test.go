@@ -28,7 +28,7 @@ import (
 
 // api is a small API server in memory, with a kubelet and the controllers that matter here. Objects have UIDs, versions and
 // finalizers; pods are deleted with grace; a pod's process is another thing than its object, and outlives it when somebody deletes
-// that by force. It checks at every change that no device has two processes, and none two claims.
+// that by force. It checks at every change that no device has two processes, none two claims, and that no job runs twice.
 type api struct {
 	sync.Mutex
 	version, uids uint64
@@ -52,6 +52,8 @@ type api struct {
 type process struct {
 	node    string
 	devices core.DeviceSet
+	job     types.UID
+	run     string
 }
 
 // snapshot is what an informer of some moment would see.
@@ -105,6 +107,13 @@ func (a *api) changed() {
 			a.problems = append(a.problems, fmt.Sprintf("version %d: device %d of %s runs %v", a.version, d.index, d.node, by))
 		}
 	}
+	runs := map[types.UID]string{}
+	for _, p := range a.processes {
+		if run, runsToo := runs[p.job]; runsToo && run != p.run {
+			a.problems = append(a.problems, fmt.Sprintf("version %d: job %s runs twice: runs %s and %s", a.version, p.job, run, p.run))
+		}
+		runs[p.job] = p.run
+	}
 	given := map[string]string{}
 	for name, c := range a.claims {
 		if pod := a.pods[name]; c.Status.Allocation == nil || pod == nil || pod.DeletionTimestamp != nil && pod.Spec.NodeName == "" {
@@ -157,7 +166,7 @@ func (a *api) bind(pod *corev1.Pod, node string) {
 	pod.Spec.NodeName = node
 	if a.nodes[node] != nil {
 		_, devices, _ := gang.Assigned(pod)
-		a.processes[pod.UID] = process{node, devices}
+		a.processes[pod.UID] = process{node, devices, metav1.GetControllerOf(pod).UID, pod.Labels[gang.RunLabel]}
 	}
 	a.save(pod)
 }

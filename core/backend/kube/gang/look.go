@@ -54,6 +54,14 @@ func useless(n *corev1.Node) string {
 	}
 }
 
+// silent reports whether a node does not say any more that it is well. What runs there nobody knows; whoever starts a job again
+// elsewhere has waited for it before.
+func silent(n *corev1.Node) bool {
+	return n != nil && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
+	})
+}
+
 func final(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

@@ -135,6 +135,7 @@ type planner struct {
 	look  *Look
 	o     Options
 	pods  []*corev1.Pod // by seat; nil for one that is not there
+	last  *corev1.Pod   // one of an earlier run that may still run; nil for none
 	steps []Step
 	state State
 }
@@ -152,7 +153,11 @@ func (p *planner) roundOf(pod *corev1.Pod) int64 {
 // leave lets a pod go that has no seat.
 func (p *planner) leave(pod *corev1.Pod) {
 	finalizer := slices.Contains(pod.Finalizers, Finalizer)
-	switch freed := Freed(pod, p.look.Node); {
+	freed := Freed(pod, p.look.Node)
+	if !freed && pod.Labels[RunLabel] != strconv.FormatInt(p.job.Run, 10) && !(bound(pod) && silent(p.look.Node(pod.Spec.NodeName))) {
+		p.last = pod
+	}
+	switch {
 	case pod.DeletionTimestamp == nil && (!p.job.Keep || !final(pod)):
 		p.step(Step{Kind: Delete, Pod: pod})
 	case !freed:
@@ -317,6 +322,10 @@ func (p *planner) start(ledger Ledger) {
 	}
 	if len(needs) == 0 {
 		p.run()
+		return
+	}
+	if p.last != nil { // it may be writing its last checkpoint
+		p.state.Phase, p.state.Reason, p.state.Message = Queued, "LastRun", "behind its own pod "+p.last.Name+" of an earlier run"
 		return
 	}
 	if p.state.Behind = ledger.Blockers(needs); len(p.state.Behind) > 0 {

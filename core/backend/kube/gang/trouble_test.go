@@ -467,3 +467,46 @@ func (hang) RoundTrip(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()
 }
+
+// A job that is moved does not run twice: what it ran as before has to end, for it may be writing a checkpoint. Only whoever is on a
+// node that is silent is not waited for.
+func TestLastRunEndsFirst(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ready corev1.ConditionStatus
+		want  gang.Phase
+	}{
+		"the node is well":    {corev1.ConditionTrue, gang.Queued},
+		"the node is silent":  {corev1.ConditionUnknown, gang.Pulling},
+		"the node is unwell":  {corev1.ConditionFalse, gang.Pulling},
+		"nobody says how":     {"", gang.Queued},
+		"it has ended by now": {"ended", gang.Pulling},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 2, 4, gang.Options{})
+			job := newJob("a")
+			decide(job, true, seat(0, 0))
+			r.settle(t, job)
+			switch tc.ready {
+			case "":
+			case "ended":
+				r.end(r.at("node-0"), 0, "")
+			default:
+				r.nodes["node-0"].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: tc.ready}}
+			}
+			decide(job, true, seat(1, 0))
+			for range 2 {
+				if _, err := r.driver.Drive(t.Context(), *job, r.look(0)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			state, err := r.driver.Drive(t.Context(), *job, r.look(0))
+			if err != nil || state.Phase != tc.want || (state.Reason == "LastRun") != (tc.want == gang.Queued) {
+				t.Errorf("%v, state %+v, want %s", err, state, tc.want)
+			}
+			if tc.want == gang.Queued {
+				r.settle(t, job)
+				r.holds(t, job)
+			}
+		})
+	}
+}
