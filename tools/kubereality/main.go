@@ -3,7 +3,7 @@
 // Command kubereality holds the simulator against a Kubernetes cluster with simulated nodes, whose trainings package kubetrainee
 // plays: it runs the same jobs under several policies there, measures how long starts take, and simulates them with that.
 //
-// Usage: make kube KUBE_NODES=4 KUBE_DEVICES=4; go run ./tools/kubereality [-seed 1] [-jobs 40] [-only fifo,tiresias,pollux] [-keep FOLDER]
+// Usage: make kube KUBE_NODES=4 KUBE_DEVICES=4; go run ./tools/kubereality [-seed 1] [-jobs 40] [-only fifo,tiresias,pollux,pollux-in-place] [-keep FOLDER]
 package main
 
 import (
@@ -28,13 +28,20 @@ var policies = []struct {
 	name    string
 	sets    []string
 	elastic bool // its jobs are
+	worlds  bool // and change while they train
 }{
-	{"fifo", nil, false},
-	{"tiresias", []string{"pipeline.allocation={type: tiresias, config: {thresholds: [60]}}"}, false},
-	{"pollux", []string{
-		"round.on_events=false", "pipeline.allocation={type: pollux, config: {restart_overhead: 1s}}", "pipeline.placement.type=proposed",
+	{"fifo", nil, false, false},
+	{"tiresias", []string{"pipeline.allocation={type: tiresias, config: {thresholds: [60]}}"}, false, false},
+	{"pollux", pollux("{restart_overhead: 1s}"), true, false},
+	{"pollux-in-place", pollux("{restart_overhead: 1s, resize: {in_place: true}}"), true, true},
+}
+
+// pollux is what is set for Pollux under some settings of its own.
+func pollux(config string) []string {
+	return []string{
+		"round.on_events=false", fmt.Sprintf("pipeline.allocation={type: pollux, config: %s}", config), "pipeline.placement.type=proposed",
 		"pipeline.elasticity.job={type: goodput, config: {declared_work: false}}",
-	}, true},
+	}
 }
 
 func main() {
@@ -74,7 +81,7 @@ func (b *bench) measure(ctx context.Context, only string) (err error) {
 		if only != "" && !strings.Contains(","+only+",", ","+p.name+",") {
 			continue
 		}
-		real, simulated, start, err := b.both(ctx, p.name, p.sets, p.elastic)
+		real, simulated, start, err := b.both(ctx, p.name, p.sets, p.elastic, p.worlds)
 		if err != nil {
 			return err
 		}
@@ -90,9 +97,9 @@ func (b *bench) measure(ctx context.Context, only string) (err error) {
 }
 
 // both runs jobs under a policy, simulates them, and says with which delays.
-func (b *bench) both(ctx context.Context, name string, sets []string, elastic bool) (real, simulated *outcome, measured string, err error) {
+func (b *bench) both(ctx context.Context, name string, sets []string, elastic, worlds bool) (real, simulated *outcome, measured string, err error) {
 	if elastic {
-		real, simulated, d, err := b.train(ctx, name, sets)
+		real, simulated, d, err := b.train(ctx, name, sets, worlds)
 		if err != nil {
 			return nil, nil, "", err
 		}
