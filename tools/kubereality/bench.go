@@ -232,7 +232,7 @@ func (b *bench) submit(ctx context.Context, list []job) error {
 			}
 		}
 		if ended == len(list) {
-			return sleep(ctx, time.Second) // it is told by then
+			return sleep(ctx, 3*time.Second) // longer than between two rounds: it is told by then
 		}
 		if err := sleep(ctx, time.Second); err != nil {
 			return err

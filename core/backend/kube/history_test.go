@@ -214,7 +214,12 @@ func (h *history) pod(p *corev1.Pod, gone bool) {
 	}
 	if p.Status.Phase == corev1.PodSucceeded && (was == nil || was.Status.Phase != corev1.PodSucceeded) {
 		if j.succeeded[run]++; len(j.succeeded) > 1 {
-			h.wrong("pods of job %s succeeded in runs %v", p.Labels[gang.JobLabel], j.succeeded)
+			h.wrong("pods of job %s succeeded in runs %v:\n%s", p.Labels[gang.JobLabel], j.succeeded, strings.Join(j.said, "\n"))
+			for uid, life := range h.lives {
+				if strings.Contains(life[0], " job "+p.Labels[gang.JobLabel]+"\n") || strings.HasSuffix(life[0], " job "+p.Labels[gang.JobLabel]) {
+					h.wrong("%s:\n%s", uid, strings.Join(life, "\n"))
+				}
+			}
 		}
 	}
 	h.gap(j, run)

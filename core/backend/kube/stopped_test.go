@@ -20,12 +20,13 @@ import (
 var (
 	stopped = flag.Duration("kube.stopped", 10*time.Second, "for how long TestStoreStops stops etcd, each time")
 	stops   = flag.Int("kube.stops", 1, "how often it does")
-	busy    = flag.Int("kube.busy", 24, "jobs at a time meanwhile")
+	busy    = flag.Int("kube.busy", 16, "jobs at a time meanwhile")
 )
 
 // TestStoreStops stops etcd while jobs start, run, end, fail, are deleted, suspended and submitted, and another scheduler stands by.
 // Decisions resume, under whoever leads then, and by the API's own history no job is lost or runs twice, and no pod is there twice.
 func TestStoreStops(t *testing.T) {
+	t.Parallel() // it is waiting that takes its time
 	t.Logf("seed %d: %d times %v, %d jobs at a time", *seed, *stops, *stopped, *busy)
 	cluster := own(t)
 	r := newRig(t, cluster)
@@ -61,6 +62,7 @@ func TestStoreStops(t *testing.T) {
 			t.Fatal(err)
 		}
 		resumed := realClock{}.Now()
+		c.putOff(resumed.Sub(began) + 2*time.Second)
 		if err := cluster.WaitReady(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -93,6 +95,18 @@ func (h *history) nextDecision(at time.Time) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// putOff has owners suspend and delete jobs so much later than they meant to. What all comes due while the store stands still would else
+// fall into the very second in which pods end that did meanwhile: nobody could tell which came first (see docs/kubernetes.md, Limits).
+func (c *crowd) putOff(by time.Duration) {
+	for _, f := range c.live {
+		for _, at := range [...]*time.Time{&f.deleteAt, &f.pauseAt, &f.resumeAt} {
+			if !at.IsZero() {
+				*at = at.Add(by)
+			}
+		}
+	}
 }
 
 func (p *process) hasLed() bool {
