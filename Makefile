@@ -119,9 +119,10 @@ kube: ## start a Kubernetes control plane with simulated nodes, and print its ku
 kube-down: ## end that control plane
 	@$(GO) run ./tools/kube down -dir $(BIN)/kube
 
+# Its tests mostly wait, so that many run side by side.
 kube-test: $(HELM) ## build the control plane, and run the tests that need one
 	$(GO) run ./tools/kube build -bin $(BIN)/controlplane
-	QUARTET_CONTROLPLANE=$(BIN)/controlplane QUARTET_HELM=$(HELM) $(GO) test -count=1 -p=1 -timeout=20m ./internal/kubecluster ./internal/kubetrainee ./tools/kube ./core/backend/kube/...
+	QUARTET_CONTROLPLANE=$(BIN)/controlplane QUARTET_HELM=$(HELM) $(GO) test -count=1 -p=2 -parallel=8 -timeout=20m ./internal/kubecluster ./internal/kubetrainee ./tools/kube ./core/backend/kube/...
 	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 -run='^(TestCluster|TestNewcomer)$$' ./cmd/quartet
 
 kube-siege: ## kill schedulers on Kubernetes 200 times (SEED=1), stop its store, and run 100 gangs that do not fit, beside kube-scheduler: some 40 minutes

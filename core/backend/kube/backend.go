@@ -67,6 +67,8 @@ type Backend struct {
 	heldBack []*job
 	nextID   core.JobID
 
+	denied atomic.Pointer[time.Time] // since when the API server says that rights lack; nil when it does not
+
 	mutex  sync.Mutex
 	known  map[types.UID]*job // those of jobs, for workers
 	queued map[types.UID]bool // jobs that wait for devices that others have
@@ -236,7 +238,7 @@ func (b *Backend) reach(ctx context.Context) error {
 		return b.trouble(errors.Join(why, err))
 	}
 	b.world.mended() // the watch is set up anew by itself
-	return nil
+	return b.trouble(nil)
 }
 
 func (b *Backend) sleep(ctx context.Context, now, until float64) error {

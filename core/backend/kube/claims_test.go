@@ -318,6 +318,7 @@ func (c *counted) created(kind string) (count int) {
 
 // What befalls single devices is told, and nobody gets them.
 func TestDeviceFaults(t *testing.T) {
+	t.Parallel()
 	c := shared(t)
 	for name, befall := range map[string]func(*rig){
 		"others take a device":                   foreignClaim,

@@ -27,6 +27,7 @@ func TestConformance(t *testing.T) { conform(t, false) }
 func TestConformanceWithClaims(t *testing.T) { conform(t, true) }
 
 func conform(t *testing.T, claims bool) {
+	t.Parallel()
 	shared(t)
 	backendtest.Run(t, backendtest.Harness{UnitSeconds: unit.Seconds(), Open: func(t testing.TB, w backendtest.World) core.Backend {
 		r := newRigOf(t, shared(t), claims)

@@ -24,6 +24,7 @@ import (
 
 // What befalls nodes, pods and jobs is told with its cause, and the status of the job is true afterwards.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	c := shared(t)
 	for name, befall := range map[string]func(*rig){
 		"a node is deleted":        nodeDeleted,

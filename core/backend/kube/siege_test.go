@@ -210,6 +210,7 @@ func TestLeadersAreKilled(t *testing.T) {
 // TestTakeoverByAnother kills the leader, and another program takes over: one of another composition, and back. No job is lost, and
 // none is started again but for a decision of the policy.
 func TestTakeoverByAnother(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, shared(t))
 	r.addNode("c", 4)
 	h := r.record(map[string]int{r.node("a"): 2, r.node("b"): 2, r.node("c"): 4})

@@ -90,6 +90,7 @@ func (r *rig) bury() {
 // A scheduler is killed at each write, before it took effect or after that, and so is the one that takes over from it, again and
 // again. No job is lost, none runs twice, no device is held twice, and nothing is left.
 func TestKilledAtAnyWrite(t *testing.T) {
+	t.Parallel()
 	c := shared(t)
 	for i := range 15 {
 		writes, after, claims := 2+i/3*3, i%2 == 1, i%3 == 2

@@ -2,18 +2,16 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/lead"
-	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
 // mostConflicts is how often the status of a job is written anew that somebody changed meanwhile.
@@ -35,10 +33,11 @@ func (b *Backend) write(ctx context.Context, j *job) error {
 			return err
 		}
 		call, cancel := context.WithTimeout(ctx, b.patience())
-		written, err := b.replace(call, object, status)
+		written, err := b.clients.jobs.ReplaceStatus(call, object, status)
 		cancel()
 		switch {
 		case err == nil:
+			_ = b.trouble(nil)
 			b.announcer.announce(object, status)
 			j.mutex.Lock()
 			j.see(written)
@@ -56,19 +55,6 @@ func (b *Backend) write(ctx context.Context, j *job) error {
 		}
 	}
 	return b.trouble(fmt.Errorf("write the status of %s/%s: it changes all the time", j.namespace, j.name))
-}
-
-// replace makes the status of a job what it is to be, if the job is as it was seen. An apply would leave there what others wrote
-// where nothing of ours is: that a job is to stop, say.
-func (b *Backend) replace(ctx context.Context, object *trainingjob.TrainingJob, status *trainingjob.Status) (*trainingjob.TrainingJob, error) {
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "add", "path": "/metadata/resourceVersion", "value": object.ResourceVersion}, // another one is a conflict
-		{"op": "add", "path": "/status", "value": status},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return b.clients.jobs.Of(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: trainingjob.FieldManager}, "status")
 }
 
 // reread takes in how a job is now.
@@ -105,13 +91,28 @@ func (b *Backend) fence() error {
 	return nil
 }
 
-// trouble makes what an API server may say while it restarts, or is asked for too much, one that passes.
+// disbelief is for how long a scheduler that could write does not believe that it lacks rights: an API server that starts says so
+// before it knows the roles.
+const disbelief = time.Minute
+
+// trouble makes what an API server may say while it restarts, or is asked for too much, one that passes. Nil tells that it passed.
 func (b *Backend) trouble(err error) error {
 	switch {
-	case err == nil, errors.Is(err, context.Canceled):
+	case err == nil:
+		b.denied.Store(nil)
+		return nil
+	case errors.Is(err, context.Canceled), apierrors.IsInvalid(err), apierrors.IsMethodNotSupported(err):
 		return err
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsInvalid(err), apierrors.IsMethodNotSupported(err):
-		return err
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		now := b.clock.Now()
+		since := b.denied.Load()
+		if since == nil {
+			since = &now
+			b.denied.Store(since)
+		}
+		if now.Sub(*since) >= disbelief {
+			return err
+		}
 	}
 	return &core.Unavailable{Cause: err}
 }

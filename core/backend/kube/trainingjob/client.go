@@ -2,6 +2,7 @@ package trainingjob
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -26,7 +27,6 @@ type Interface interface {
 	List(ctx context.Context, opts metav1.ListOptions) (*TrainingJobList, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (*TrainingJob, error)
-	ApplyStatus(ctx context.Context, status *StatusApply, opts metav1.ApplyOptions) (*TrainingJob, error)
 }
 
 // Client asks an API server for TrainingJobs.
@@ -66,7 +66,7 @@ func NewClientFor(c *rest.Config, connections *http.Client) (*Client, error) {
 
 // Of are the TrainingJobs of a namespace; empty for all, which can be listed and watched only.
 func (c *Client) Of(namespace string) Interface {
-	return gentype.NewClientWithListAndApply[*TrainingJob, *TrainingJobList, *StatusApply](Resource, c.rest, c.codec, namespace,
+	return gentype.NewClientWithList[*TrainingJob, *TrainingJobList](Resource, c.rest, c.codec, namespace,
 		func() *TrainingJob { return &TrainingJob{} }, func() *TrainingJobList { return &TrainingJobList{} })
 }
 
@@ -83,44 +83,19 @@ func NewInformer(c *Client, namespace string, resync time.Duration) cache.Shared
 	}, &TrainingJob{}, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 }
 
-// StatusApply is what the scheduler applies: the whole status, and nothing of the spec. A field that the last apply had and
-// this one has not is taken away.
-type StatusApply struct {
-	metav1.TypeMeta `json:",inline"`
-	Metadata        ApplyMetadata `json:"metadata"`
-	Status          Status        `json:"status"`
-}
-
-// ApplyMetadata names the object. An apply fails with a conflict when the resource version is not that of the object. The API
-// server does not look at a UID here: without the version, what is meant for a job that is gone would reach its namesake.
-type ApplyMetadata struct {
-	Name            string `json:"name"`
-	Namespace       string `json:"namespace"`
-	ResourceVersion string `json:"resourceVersion,omitempty"`
-}
-
-// GetName is for the machinery of the API.
-func (a *StatusApply) GetName() *string { return &a.Metadata.Name }
-
-// ApplyStatus makes the status of a job what is given, if the job is as it was read: the answer is a conflict when somebody
-// changed it since, and nothing was changed then. When the object would be the same nothing is written.
-func (c *Client) ApplyStatus(ctx context.Context, job *TrainingJob, status *Status) (*TrainingJob, error) {
+// ReplaceStatus makes the status of a job what is given, all of it, if the job is as it was read: the answer is a conflict when
+// somebody changed it since, and nothing was changed then. When the object would be the same nothing is written. An apply would
+// leave there what others wrote where nothing of ours is: that a job is to stop, say.
+func (c *Client) ReplaceStatus(ctx context.Context, job *TrainingJob, status *Status) (*TrainingJob, error) {
 	if job.ResourceVersion == "" {
-		return nil, fmt.Errorf("apply the status of %s: the job was not read from the API server", job.JobName())
+		return nil, fmt.Errorf("write the status of %s: the job was not read from the API server", job.JobName())
 	}
-	return c.Of(job.Namespace).ApplyStatus(ctx, NewStatusApply(job, status), ApplyOptions())
-}
-
-// NewStatusApply is the apply of a status to a job as it was read.
-func NewStatusApply(job *TrainingJob, status *Status) *StatusApply {
-	return &StatusApply{
-		TypeMeta: metav1.TypeMeta{APIVersion: GroupVersion().String(), Kind: Kind},
-		Metadata: ApplyMetadata{Name: job.Name, Namespace: job.Namespace, ResourceVersion: job.ResourceVersion},
-		Status:   *status,
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "add", "path": "/metadata/resourceVersion", "value": job.ResourceVersion}, // another one is a conflict
+		{"op": "add", "path": "/status", "value": status},
+	})
+	if err != nil {
+		return nil, err
 	}
-}
-
-// ApplyOptions are those by which the scheduler applies a status: it is the scheduler's own, so what others wrote there gives way.
-func ApplyOptions() metav1.ApplyOptions {
-	return metav1.ApplyOptions{FieldManager: FieldManager, Force: true}
+	return c.Of(job.Namespace).Patch(ctx, job.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}, "status")
 }

@@ -247,7 +247,7 @@ func testStatus(t *testing.T, c *kubecluster.Cluster, client *Client) {
 	id := int32(3)
 	status := &Status{ID: &id, State: Running, Replicas: 4, Decision: decision(2, 8), Told: &Told{State: Starting, Run: 1}}
 	status.SetCondition(ConditionRunning, metav1.ConditionTrue, "Running", "all 4 run", j.Generation, time.Unix(1_800_000_000, 0))
-	applied, err := client.ApplyStatus(t.Context(), j, status)
+	applied, err := client.ReplaceStatus(t.Context(), j, status)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,11 +278,11 @@ func testStatus(t *testing.T, c *kubecluster.Cluster, client *Client) {
 		t.Fatal(err)
 	}
 	status.Decision, status.Replicas = nil, 0
-	again, err := client.ApplyStatus(t.Context(), applied, status)
+	again, err := client.ReplaceStatus(t.Context(), applied, status)
 	if err != nil || again.Status.Decision != nil || again.Status.Replicas != 0 || again.Status.Told == nil {
 		t.Errorf("applied without a decision: %v, %+v", err, again.Status)
 	}
-	same, err := client.ApplyStatus(t.Context(), again, status)
+	same, err := client.ReplaceStatus(t.Context(), again, status)
 	if err != nil || same.ResourceVersion != again.ResourceVersion {
 		t.Errorf("the same applied again: %v, version %s after %s", err, same.ResourceVersion, again.ResourceVersion)
 	}
@@ -307,13 +307,13 @@ func testStale(t *testing.T, client *Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := client.ApplyStatus(t.Context(), old, &Status{State: Pending})
+	fresh, err := client.ReplaceStatus(t.Context(), old, &Status{State: Pending})
 	if err != nil {
 		t.Fatal(err)
 	}
 	stale := map[string]func(context.Context) error{
 		"apply": func(ctx context.Context) error {
-			_, err := client.ApplyStatus(ctx, old, &Status{State: Waiting})
+			_, err := client.ReplaceStatus(ctx, old, &Status{State: Waiting})
 			return err
 		},
 		"update of the status": func(ctx context.Context) error {
@@ -339,14 +339,14 @@ func testStale(t *testing.T, client *Client) {
 	}
 	unread := fresh.DeepCopy()
 	unread.ResourceVersion = ""
-	if _, err := client.ApplyStatus(t.Context(), unread, &Status{}); err == nil || !strings.Contains(err.Error(), "default/stale: the job was not read") {
+	if _, err := client.ReplaceStatus(t.Context(), unread, &Status{}); err == nil || !strings.Contains(err.Error(), "default/stale: the job was not read") {
 		t.Errorf("an apply to whichever job has the name: %v", err)
 	}
 	// An apply to a job that is gone makes none, and does not reach its namesake.
 	if err := jobs.Delete(t.Context(), "stale", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.ApplyStatus(t.Context(), fresh, &Status{State: Waiting}); !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if _, err := client.ReplaceStatus(t.Context(), fresh, &Status{State: Waiting}); !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		t.Errorf("an apply to a job that is gone: %v", err)
 	}
 	if _, err := jobs.Get(t.Context(), "stale", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -355,7 +355,7 @@ func testStale(t *testing.T, client *Client) {
 	if _, err := jobs.Create(t.Context(), named("stale", nil), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.ApplyStatus(t.Context(), fresh, &Status{State: Waiting}); !apierrors.IsConflict(err) {
+	if _, err := client.ReplaceStatus(t.Context(), fresh, &Status{State: Waiting}); !apierrors.IsConflict(err) {
 		t.Errorf("an apply to a namesake: %v", err)
 	}
 }
@@ -369,7 +369,7 @@ func testColumns(t *testing.T, c *kubecluster.Cluster, client *Client) {
 	status := &Status{State: Starting, Replicas: 16}
 	status.SetCondition(ConditionAdmitted, metav1.ConditionTrue, "Admitted", "", 1, time.Unix(0, 0))
 	status.SetCondition(ConditionRunning, metav1.ConditionFalse, "Pulling", "", 1, time.Unix(0, 0))
-	if _, err := client.ApplyStatus(t.Context(), j, status); err != nil {
+	if _, err := client.ReplaceStatus(t.Context(), j, status); err != nil {
 		t.Fatal(err)
 	}
 	config := &rest.Config{Host: c.Server, BearerToken: c.Token, TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(c.Dir, "certs", "apiserver.crt")}}
@@ -416,7 +416,7 @@ func testSizes(t *testing.T, c *kubecluster.Cluster, client *Client) {
 		for _, kind := range []string{ConditionAdmitted, ConditionRunning} {
 			status.SetCondition(kind, metav1.ConditionTrue, "Running", "all replicas run", 1, time.Unix(1_800_000_000, 0))
 		}
-		if _, err := client.ApplyStatus(t.Context(), j, status); err != nil {
+		if _, err := client.ReplaceStatus(t.Context(), j, status); err != nil {
 			t.Fatal(err)
 		}
 		text, err := json.Marshal(status)
@@ -436,10 +436,10 @@ func testSizes(t *testing.T, c *kubecluster.Cluster, client *Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j, err = client.ApplyStatus(t.Context(), j, &Status{Learned: strings.Repeat("x", LearnedLimit)}); err != nil {
+	if j, err = client.ReplaceStatus(t.Context(), j, &Status{Learned: strings.Repeat("x", LearnedLimit)}); err != nil {
 		t.Error(err)
 	}
-	_, err = client.ApplyStatus(t.Context(), j, &Status{Learned: strings.Repeat("x", LearnedLimit+1)})
+	_, err = client.ReplaceStatus(t.Context(), j, &Status{Learned: strings.Repeat("x", LearnedLimit+1)})
 	refused(t, err, "status.learned")
 }
 
@@ -459,12 +459,12 @@ func testFields(t *testing.T, client *Client) {
 		d.Seats = append(d.Seats, Seat{Node: "n", Devices: FormatDevices(1 | 0x5555_5555_5555_5555&core.DeviceSet(random.Uint64()))})
 	}
 	d.Seats = append(d.Seats, Seat{Node: "n", Devices: FormatDevices(0x5555_5555_5555_5555)})
-	if j, err = client.ApplyStatus(t.Context(), j, &Status{Decision: d}); err != nil {
+	if j, err = client.ReplaceStatus(t.Context(), j, &Status{Decision: d}); err != nil {
 		t.Fatal(err)
 	}
 	for _, wrong := range []string{"", "a", "1-", "0,,1", "-1", "100"} {
 		d.Seats = []Seat{{Node: "n", Devices: wrong}}
-		_, err := client.ApplyStatus(t.Context(), j, &Status{Decision: d})
+		_, err := client.ReplaceStatus(t.Context(), j, &Status{Decision: d})
 		refused(t, err, "status.decision.seats[0].devices")
 	}
 }

@@ -117,10 +117,6 @@ func TestJSON(t *testing.T) {
 	if diff := cmp.Diff(full, back); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	text, err = json.Marshal(NewStatusApply(job(nil), &Status{}))
-	if want := `{"kind":"TrainingJob","apiVersion":"quartet.sched/v1alpha1","metadata":{"name":"train","namespace":"vision"},"status":{}}`; err != nil || string(text) != want {
-		t.Errorf("%s, %v, want %s", text, err, want)
-	}
 }
 
 func TestSetCondition(t *testing.T) {
