@@ -51,6 +51,7 @@ type story struct {
 	gone            bool
 	bound           map[int64]map[string]types.UID // pods that were bound, by run and member
 	succeeded       map[int64]int                  // pods, by run
+	members         map[int64]int                  // of the decision, by run
 	partial         time.Time                      // since when a part of the gang is bound; zero for never
 	wants           int                            // members of the decision
 	said            []string                       // what its status said, one after the other
@@ -151,7 +152,7 @@ func final(p *corev1.Pod) bool {
 
 func (h *history) of(uid types.UID) *story {
 	if h.jobs[uid] == nil {
-		h.jobs[uid] = &story{bound: map[int64]map[string]types.UID{}, succeeded: map[int64]int{}}
+		h.jobs[uid] = &story{bound: map[int64]map[string]types.UID{}, succeeded: map[int64]int{}, members: map[int64]int{}}
 	}
 	return h.jobs[uid]
 }
@@ -213,12 +214,10 @@ func (h *history) pod(p *corev1.Pod, gone bool) {
 		}
 	}
 	if p.Status.Phase == corev1.PodSucceeded && (was == nil || was.Status.Phase != corev1.PodSucceeded) {
-		if j.succeeded[run]++; len(j.succeeded) > 1 {
-			h.wrong("pods of job %s succeeded in runs %v:\n%s", p.Labels[gang.JobLabel], j.succeeded, strings.Join(j.said, "\n"))
-			for uid, life := range h.lives {
-				if strings.Contains(life[0], " job "+p.Labels[gang.JobLabel]+"\n") || strings.HasSuffix(life[0], " job "+p.Labels[gang.JobLabel]) {
-					h.wrong("%s:\n%s", uid, strings.Join(life, "\n"))
-				}
+		j.succeeded[run]++
+		for other, count := range j.succeeded { // a part of a gang may end before its job is suspended: all of it runs again
+			if other != run && count >= j.members[other] {
+				h.wrong("pods of job %s succeeded in run %d, and all %d of run %d:\n%s", p.Labels[gang.JobLabel], run, count, other, strings.Join(j.said, "\n"))
 			}
 		}
 	}
@@ -274,6 +273,8 @@ func (h *history) job(t *trainingjob.TrainingJob, gone bool) {
 		j.run, j.epoch, j.wants = d.Run, d.Epoch, len(d.Seats)
 		if d.Stop {
 			j.wants = 0
+		} else {
+			j.members[d.Run] = max(j.members[d.Run], len(d.Seats))
 		}
 		h.gap(j, j.run)
 	}

@@ -18,20 +18,21 @@ import (
 )
 
 var (
-	stopped = flag.Duration("kube.stopped", 10*time.Second, "for how long TestStoreStops stops etcd, each time")
-	stops   = flag.Int("kube.stops", 1, "how often it does")
-	busy    = flag.Int("kube.busy", 16, "jobs at a time meanwhile")
+	hangs = flag.Duration("kube.stopped", 10*time.Second, "for how long TestStoreStops stops etcd, each time")
+	stops = flag.Int("kube.stops", 1, "how often it does")
+	busy  = flag.Int("kube.busy", 16, "jobs at a time meanwhile")
 )
 
 // TestStoreStops stops etcd while jobs start, run, end, fail, are deleted, suspended and submitted, and another scheduler stands by.
 // Decisions resume, under whoever leads then, and by the API's own history no job is lost or runs twice, and no pod is there twice.
 func TestStoreStops(t *testing.T) {
 	t.Parallel() // it is waiting that takes its time
-	t.Logf("seed %d: %d times %v, %d jobs at a time", *seed, *stops, *stopped, *busy)
+	t.Logf("seed %d: %d times %v, %d jobs at a time", *seed, *stops, *hangs, *busy)
 	cluster := own(t)
 	r := newRig(t, cluster)
 	t.Cleanup(func() { _ = cluster.Resume("etcd") }) // it may run
-	const nodes, devices = 6, 4
+	const devices = 4
+	nodes := max(*busy/8, 3)
 	capacity := map[string]int{r.node("a"): 2, r.node("b"): 2}
 	for i := range nodes {
 		name := fmt.Sprintf("n%d", i)
@@ -57,7 +58,7 @@ func TestStoreStops(t *testing.T) {
 			t.Fatal(err)
 		}
 		late := r.persist(fmt.Sprintf("late-%d", i), 6)
-		time.Sleep(*stopped) // that is the fault
+		time.Sleep(*hangs) // that is the fault
 		if err := cluster.Resume("etcd"); err != nil {
 			t.Fatal(err)
 		}
