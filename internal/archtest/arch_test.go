@@ -60,7 +60,7 @@ var rooms = []room{
 	}},
 	{"cmd", []string{"..."}},
 	{"tools/kube", []string{"internal/kubecluster", "internal/kubetrainee"}},
-	{"tools/kubereality", []string{".", "configs", "core/...", "internal/kubecluster"}},
+	{"tools/kubereality", []string{".", "configs", "core/...", "internal/kubecluster", "internal/kubetrainee"}},
 	{"tools/kubespeed", []string{"core/...", "internal/kubecluster", "admission", "allocation", "elasticity", "placement"}},
 	{"tools", []string{".", "configs", "core/..."}},
 	{"examples/embed", []string{".", "core/..."}},

@@ -49,6 +49,7 @@ type actor struct {
 	plan   plan
 	ctx    context.Context // ends with the pod
 	cancel context.CancelFunc
+	seen   time.Time // when it was seen to run
 
 	equipment      // from when it trains on
 	trains    bool // it is a member of its training
@@ -162,7 +163,7 @@ func (t *trainee) begin(ctx context.Context, p *pod) {
 	if !ok {
 		return
 	}
-	a := &actor{pod: *p, plan: plan}
+	a := &actor{pod: *p, plan: plan, seen: t.clock()}
 	a.ctx, a.cancel = context.WithCancel(ctx)
 	t.actors[p.Metadata.UID] = a
 	t.work.Go(func() { t.prepare(a) })
@@ -266,8 +267,11 @@ func (t *trainee) step(seconds float64) {
 	}
 	for run, actors := range runs {
 		tr := t.trainings[run]
-		before := tr.saved
+		before, waited := tr.saved, tr.world.Replicas == 0
 		done := tr.step(seconds)
+		if waited && tr.world.Replicas > 0 {
+			t.log.Info(Begins, "run", run, "after", t.since(actors).Seconds()-seconds)
+		}
 		if tr.saved != before {
 			t.save(actors[0], tr)
 		}
@@ -277,6 +281,21 @@ func (t *trainee) step(seconds float64) {
 			}
 		}
 	}
+}
+
+// Begins is logged when a training begins, with how many seconds after all of its pods were seen to run: they ask for tokens, and
+// connect.
+const Begins = "a training begins"
+
+// since is for how long all of these are known to run.
+func (t *trainee) since(actors []*actor) time.Duration {
+	var last time.Time
+	for _, a := range actors {
+		if a.seen.After(last) {
+			last = a.seen
+		}
+	}
+	return t.clock().Sub(last)
 }
 
 // hear does what the scheduler said.

@@ -103,7 +103,7 @@ func (b *bench) both(ctx context.Context, name string, sets []string, elastic, w
 		if err != nil {
 			return nil, nil, "", err
 		}
-		return real, simulated, fmt.Sprintf("start %.2f s (%d), restart %.2f s (%d)", d.start, d.starts, d.restart, d.moves), nil
+		return real, simulated, fmt.Sprintf("start %.2f s (%d), restart %.2f s (%d), begin %.2f s", d.start, d.starts, d.restart, d.moves, d.begin), nil
 	}
 	if real, err = b.run(ctx, name, sets, b.list); err != nil {
 		return nil, nil, "", err

@@ -14,6 +14,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core/workload"
+	"github.com/quartet-sched/quartet/internal/kubetrainee"
 )
 
 // Elastic jobs are those of the applications of Pollux, as tools/reality has them, so many times faster: the trainings that play
@@ -89,11 +91,19 @@ func (b *bench) train(ctx context.Context, name string, sets []string, worlds bo
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	log := filepath.Join(b.api.Dir, "log", traineeLog)
+	before, err := os.Stat(log)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	if real, err = b.run(ctx, name, sets, list); err != nil {
 		return nil, nil, nil, err
 	}
 	folder := filepath.Join(b.dir, name+"-run")
 	if d, err = measureDelays(filepath.Join(folder, "decisions.jsonl")); err != nil {
+		return nil, nil, nil, err
+	}
+	if d.begin, err = measureBegins(log, before.Size()); err != nil {
 		return nil, nil, nil, err
 	}
 	if err := asSubmitted(w, filepath.Join(folder, "jobs.csv")); err != nil {
@@ -143,7 +153,7 @@ func asSubmitted(w *workload.Workload, path string) error {
 func (b *bench) simulateTrainings(ctx context.Context, name string, d *delays, w *workload.Workload, worlds bool, sets []string) (*outcome, error) {
 	c, err := b.load(append([]string{
 		"name=" + name + "-simulated", fmt.Sprintf("seed=%d", b.seed), "workload={type: generated}",
-		fmt.Sprintf("backend={type: simulator, config: {start_delay: %.3fs, release_delay: %.3fs, resize: {keep_devices: true, in_place: %v}}}", d.start, d.release(), worlds),
+		fmt.Sprintf("backend={type: simulator, config: {start_delay: %.3fs, release_delay: %.3fs, restart_overhead: %.3fs, resize: {keep_devices: true, in_place: %v}}}", d.start, d.release(), d.begin, worlds),
 	}, sets...))
 	if err != nil {
 		return nil, err
@@ -159,6 +169,7 @@ func (b *bench) simulateTrainings(ctx context.Context, name string, d *delays, w
 // delays are how long starts took, in seconds from their decision until all pods ran.
 type delays struct {
 	start, restart float64 // on devices that were free; and of a job that had to leave others first
+	begin          float64 // from then until they train
 	starts, moves  int
 }
 
@@ -221,6 +232,32 @@ func measureDelays(path string) (*delays, error) {
 	d.start /= float64(d.starts)
 	d.restart /= float64(max(d.moves, 1)) // of jobs that change in place nobody says when they did
 	return d, lines.Err()
+}
+
+// traineeLog is what the program says that plays the trainings.
+const traineeLog = "trainee.log"
+
+var begins = regexp.MustCompile(`msg="` + kubetrainee.Begins + `" .*\bafter=(\S+)`)
+
+// measureBegins tells how long trainings take to begin once all of their pods run, by what was logged from an offset on.
+func measureBegins(path string, offset int64) (float64, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	found := begins.FindAllSubmatch(text[min(offset, int64(len(text))):], -1)
+	sum := 0.0
+	for _, match := range found {
+		seconds, err := strconv.ParseFloat(string(match[1]), 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += max(seconds, 0)
+	}
+	if len(found) == 0 {
+		return 0, fmt.Errorf("%s tells of no training that begins: was the cluster started by a program of before?", path)
+	}
+	return sum / float64(len(found)), nil
 }
 
 // wholeSecond waits for the next second to begin: the API server keeps the moments of creation in whole seconds.

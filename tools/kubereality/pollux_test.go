@@ -62,6 +62,19 @@ func TestMeasureDelays(t *testing.T) {
 	}
 }
 
+func TestMeasureBegins(t *testing.T) {
+	const before = "time=x level=INFO msg=\"a training begins\" run=a/1 after=9\n"
+	const log = before + "time=x level=WARN msg=\"a pod cannot begin\" pod=b error=c\n" +
+		"time=x level=INFO msg=\"a training begins\" run=a/2 after=0.5\ntime=x level=INFO msg=\"a training begins\" run=b/1 after=-0.1\n"
+	path := write(t, log)
+	if got, err := measureBegins(path, int64(len(before))); err != nil || got != 0.25 {
+		t.Errorf("%v, %v; want 0.25", got, err)
+	}
+	if got, err := measureBegins(path, int64(len(log))); err == nil {
+		t.Errorf("%v, and nothing began", got)
+	}
+}
+
 func TestAsSubmitted(t *testing.T) {
 	jobs := func() *workload.Workload {
 		w := &workload.Workload{Jobs: make([]workload.Job, 2)}

@@ -31,8 +31,7 @@ func TestStoreStops(t *testing.T) {
 	cluster := own(t)
 	r := newRig(t, cluster)
 	t.Cleanup(func() { _ = cluster.Resume("etcd") }) // it may run
-	const devices = 4
-	nodes := max(*busy/8, 3)
+	const nodes, devices = 6, 4
 	capacity := map[string]int{r.node("a"): 2, r.node("b"): 2}
 	for i := range nodes {
 		name := fmt.Sprintf("n%d", i)
