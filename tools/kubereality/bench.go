@@ -42,6 +42,8 @@ type job struct {
 	replicas        int
 
 	spec, annotations map[string]any // of an elastic one
+
+	after float64 // the second of its creation had passed so far when it was there
 }
 
 func (j *job) elastic() bool { return j.seconds == 0 }
@@ -210,6 +212,8 @@ func (b *bench) submit(ctx context.Context, list []job) error {
 		if _, err := b.api.Do(ctx, "POST", jobsPath, j.object(j.name+run)); err != nil {
 			return err
 		}
+		there := time.Now() //nolint:forbidigo // likewise
+		j.after = there.Sub(there.Truncate(time.Second)).Seconds()
 	}
 	for {
 		text, err := b.api.Do(ctx, "GET", jobsPath, nil)

@@ -106,15 +106,16 @@ func (b *bench) train(ctx context.Context, name string, sets []string, worlds bo
 	if d.begin, err = measureBegins(log, before.Size()); err != nil {
 		return nil, nil, nil, err
 	}
-	if err := asSubmitted(w, filepath.Join(folder, "jobs.csv")); err != nil {
+	if err := asSubmitted(w, list, filepath.Join(folder, "jobs.csv")); err != nil {
 		return nil, nil, nil, err
 	}
 	simulated, err = b.simulateTrainings(ctx, name, d, w, worlds, sets)
 	return real, simulated, d, err
 }
 
-// asSubmitted has jobs come when they came in the run: where rounds are on a grid, it counts how long that is before one.
-func asSubmitted(w *workload.Workload, path string) error {
+// asSubmitted has jobs come when they came in the run, and not with the second before: where rounds are on a grid, it counts how long
+// that is before one.
+func asSubmitted(w *workload.Workload, list []job, path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -142,7 +143,7 @@ func asSubmitted(w *workload.Workload, path string) error {
 		if !ok {
 			return fmt.Errorf("job %s was not run", s.Name)
 		}
-		s.SubmitSeconds = seconds
+		s.SubmitSeconds = seconds + list[i].after
 	}
 	if !slices.IsSortedFunc(w.Jobs, func(x, y workload.Job) int { return cmp.Compare(x.Spec.SubmitSeconds, y.Spec.SubmitSeconds) }) {
 		return errors.New("jobs came in another order than they were submitted in")

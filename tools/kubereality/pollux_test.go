@@ -87,7 +87,7 @@ func TestAsSubmitted(t *testing.T) {
 		want []float64
 		err  string
 	}{
-		"as they came":   {header + "0,space/job-0-1234,2.5\n1,space/job-1-1234,7\n", []float64{2.5, 7}, ""},
+		"as they came":   {header + "0,space/job-0-1234,2.5\n1,space/job-1-1234,7\n", []float64{2.75, 7}, ""},
 		"one is missing": {header + "0,space/job-0-1234,2.5\n", nil, "has 1 jobs"},
 		"another":        {header + "0,space/job-0-1234,2.5\n1,space/job-9-1234,7\n", nil, "job job-1 was not run"},
 		"other order":    {header + "0,space/job-1-1234,2.5\n1,space/job-0-1234,7\n", nil, "another order"},
@@ -95,7 +95,7 @@ func TestAsSubmitted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := jobs()
-			err := asSubmitted(w, write(t, tc.text))
+			err := asSubmitted(w, []job{{after: 0.25}, {}}, write(t, tc.text))
 			if (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Fatalf("%v, want %q", err, tc.err)
 			}
