@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 )
@@ -25,9 +26,6 @@ var resources = []corev1.ResourceName{
 
 // accelerators are the labels that name the type of a node's devices.
 var accelerators = []string{"nvidia.com/gpu.product", "quartet.sched/accelerator", "amd.com/gpu.product-name"}
-
-// ownTaints is the beginning of the keys of taints that keep others from nodes of ours.
-const ownTaints = "quartet.sched/"
 
 // Nodes lists the nodes that have devices, with how many of them jobs hold by what was decided.
 func (c *Cluster) Nodes(ctx context.Context) ([]*controlv1.Node, error) {
@@ -114,7 +112,7 @@ func healthOf(n *corev1.Node) string {
 // taintsOf are the taints by which a node is kept from jobs, unless the config of the scheduler tolerates them.
 func taintsOf(n *corev1.Node) (keys []string) {
 	for _, t := range n.Spec.Taints {
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && t.Key != corev1.TaintNodeUnschedulable && !strings.HasPrefix(t.Key, ownTaints) {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && t.Key != corev1.TaintNodeUnschedulable && t.Key != gang.NodesTaint {
 			keys = append(keys, t.Key)
 		}
 	}

@@ -67,7 +67,8 @@ type Backend struct {
 	heldBack []*job
 	nextID   core.JobID
 
-	denied atomic.Pointer[time.Time] // since when the API server says that rights lack; nil when it does not
+	down   atomic.Pointer[map[string]bool] // nodes that are taken for down
+	denied atomic.Pointer[time.Time]       // since when the API server says that rights lack; nil when it does not
 
 	mutex  sync.Mutex
 	known  map[types.UID]*job // those of jobs, for workers
@@ -133,7 +134,7 @@ func (b *Backend) lead(ctx context.Context) error {
 	}
 	b.term, b.retire = term, retire
 	b.log.Info("leading", "epoch", term.Epoch)
-	store, err := lead.Open(ctx, b.clients, term, b.config.Namespace, stateName, b.clock.Now())
+	store, err := b.openStore(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,7 +161,7 @@ func (b *Backend) lead(ctx context.Context) error {
 }
 
 func (b *Backend) options() gang.Options {
-	return gang.Options{Resource: corev1.ResourceName(b.config.Resource), Class: b.config.DeviceClass}
+	return gang.Options{Resource: corev1.ResourceName(b.config.Resource), Class: b.config.DeviceClass, Tolerate: b.config.Tolerate}
 }
 
 // served says so when the cluster does not know TrainingJobs.
@@ -169,6 +170,26 @@ func served(ctx context.Context, all *clients, watch string) error {
 		return fmt.Errorf("list %s: %w; `quartet kube manifests` prints what is to be installed", trainingjob.Resource, err)
 	}
 	return nil
+}
+
+// openStore reads what the schedulers of this cluster keep. An API server that restarts just now is asked again, for as long as
+// this scheduler leads.
+func (b *Backend) openStore(ctx context.Context) (*lead.State, error) {
+	for {
+		store, err := lead.Open(ctx, b.clients, b.term, b.config.Namespace, stateName, b.clock.Now())
+		if err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			return store, err
+		}
+		if _, passes := errors.AsType[*core.Unavailable](b.trouble(err)); !passes || errors.Is(err, lead.ErrFenced) || errors.Is(b.fence(), core.ErrFenced) {
+			return nil, err
+		}
+		b.log.Warn("the API server", "error", err)
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-b.clock.After(time.Second):
+		}
+	}
 }
 
 // patience is how long a call may take: no longer than this scheduler leads for certain.

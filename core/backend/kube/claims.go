@@ -95,7 +95,7 @@ func (w *world) claimant(c *resourcev1.ResourceClaim) (job types.UID, ours bool)
 	}
 	object, there, err := w.pods.GetStore().GetByKey(c.Namespace + "/" + owner.Name)
 	if p, is := object.(*corev1.Pod); is && there && err == nil && p.UID == owner.UID {
-		job = w.jobOf(p)
+		job = w.memberOf(p)
 		return job, job != ""
 	}
 	return "", c.Labels[gang.JobLabel] != ""
@@ -108,7 +108,7 @@ func (w *world) pin() {
 	}
 	var members []*corev1.Pod
 	for _, p := range every[*corev1.Pod](w.pods.GetStore()) {
-		if w.jobOf(p) != "" && !gang.Freed(p, w.node) {
+		if w.memberOf(p) != "" && !gang.Freed(p, w.node) {
 			members = append(members, p)
 		}
 	}

@@ -26,7 +26,7 @@ type Config struct {
 	Namespace    string        `config:"namespace" doc:"namespace of the scheduler itself: of its lease and its state; if left out POD_NAMESPACE, or else quartet"`
 	Watch        string        `config:"watch" doc:"namespace of the jobs; all if left out"`
 	Nodes        string        `config:"nodes" doc:"label selector of the nodes to schedule on; all that have devices if left out"`
-	Tolerate     []string      `config:"tolerate" doc:"keys of taints of nodes that are no reason to leave them alone"`
+	Tolerate     []string      `config:"tolerate" doc:"keys of taints of nodes that are no reason to leave them alone, beside quartet.sched/nodes; the pods of jobs tolerate them"`
 	Resource     string        `config:"resource" doc:"extended resource by which nodes offer devices"`
 	DeviceClass  string        `config:"device_class" doc:"DeviceClass of the devices, each of which jobs then get by a claim (DRA); extended resources if left out"`
 	Accelerator  string        `config:"accelerator_label" doc:"label of nodes that names the type of their devices, where the devices do not"`

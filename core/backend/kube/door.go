@@ -183,7 +183,7 @@ func (d *door) admit(ctx context.Context, h agent.Hello) (agent.Identity, error)
 	if pod == nil || string(pod.UID) != uid[0] {
 		return agent.Identity{}, fmt.Errorf("the pod %s/%s is not known, or not yet", namespace, name[0])
 	}
-	job := d.world.jobOf(pod)
+	job := d.world.memberOf(pod)
 	run, err := strconv.ParseInt(pod.Labels[gang.RunLabel], 10, 64)
 	if job == "" || err != nil {
 		return agent.Identity{}, fmt.Errorf("the pod %s/%s is not of a job of this scheduler", namespace, name[0])

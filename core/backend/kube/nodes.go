@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 )
 
 // acceleratorLabel names the type of a node's devices where no vendor's label does.
@@ -107,6 +108,17 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 	return events
 }
 
+// down are the names of the nodes that are taken for down.
+func (n *nodes) down() map[string]bool {
+	names := map[string]bool{}
+	for name, t := range n.byName {
+		if t.health == core.Down {
+			names[name] = true
+		}
+	}
+	return names
+}
+
 func (n *nodes) remove(t *node, now float64) core.Event {
 	t.health = core.Gone
 	delete(n.byUID, t.uid)
@@ -190,7 +202,7 @@ func outOfService(n *corev1.Node) bool {
 func (n *nodes) tainted(object *corev1.Node) bool {
 	return slices.ContainsFunc(object.Spec.Taints, func(t corev1.Taint) bool {
 		switch t.Key {
-		case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable:
+		case gang.NodesTaint, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable:
 			return false
 		}
 		return t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.Contains(n.config.Tolerate, t.Key)

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 )
 
 // object is a node as the API server tells of it, ready and of four devices.
@@ -129,7 +130,7 @@ func TestCompareNodes(t *testing.T) {
 		},
 		"taints": {
 			{nodes: []*corev1.Node{
-				object("a", taint("ours", corev1.TaintEffectNoSchedule)), object("b", taint("x", corev1.TaintEffectPreferNoSchedule)),
+				object("a", taint("ours", corev1.TaintEffectNoSchedule), taint(gang.NodesTaint, corev1.TaintEffectNoExecute)), object("b", taint("x", corev1.TaintEffectPreferNoSchedule)),
 				object("c", taint("x", corev1.TaintEffectNoExecute)), object("d", taint(corev1.TaintNodeOutOfService, corev1.TaintEffectNoExecute)),
 			}, want: []string{added, "node_added b gpu 4 ready all", "node_added c gpu 4 draining all", "node_added d gpu 4 down all"}},
 		},

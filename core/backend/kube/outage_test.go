@@ -3,6 +3,10 @@
 package kube
 
 import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,5 +54,36 @@ func TestOutage(t *testing.T) {
 	r.becomes("ends", trainingjob.Completed)
 	if job := r.becomes("runs", trainingjob.Running); job.Status.Decision.Run != 1 {
 		t.Errorf("the job that ran is in run %d", job.Status.Decision.Run)
+	}
+}
+
+// refusing has the first requests for a path refused, as by an API server that is not up yet.
+type refusing struct {
+	http.RoundTripper
+	path  string
+	times atomic.Int64
+}
+
+func (f *refusing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, f.path) && f.times.Add(-1) >= 0 {
+		return nil, errors.New("connection refused")
+	}
+	return f.RoundTripper.RoundTrip(r)
+}
+
+// An API server that restarts in the very second of a takeover ends no run.
+func TestOutageAtATakeover(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, shared(t))
+	f := &refusing{path: "/configmaps/" + stateName}
+	f.times.Store(2)
+	s := r.schedule(func(rt http.RoundTripper) http.RoundTripper {
+		f.RoundTripper = rt
+		return f
+	})
+	r.submit("ends", asked{run: 100 * time.Millisecond})
+	s.hears("job_finished ends")
+	if left := f.times.Load(); left >= 0 {
+		t.Errorf("%d refusals are left: nobody asked", left)
 	}
 }

@@ -21,6 +21,10 @@ func (b *Backend) look(now float64) {
 	changes := b.world.changes()
 	if changes.nodes || b.recount || b.nodes.wake(b.lastLook) <= now {
 		told := b.nodes.compare(now, b.world.nodeList(), b.world.foreign)
+		if down := b.nodes.down(); len(told) > 0 {
+			b.down.Store(&down)
+			b.world.stir() // of what is down nobody waits for the end
+		}
 		b.tell(told...)
 		b.bereave(told, now)
 	}

@@ -205,13 +205,18 @@ func (b *Backend) gangOf(j *job) gang.Job {
 	return g
 }
 
+func (b *Backend) isDown(node string) bool {
+	down := b.down.Load()
+	return down != nil && (*down)[node]
+}
+
 // lookAt is what is seen of a job.
 func (b *Backend) lookAt(job *gang.Job) gang.Look {
 	w := b.world
 	w.mutex.Lock()
 	version, claimed := w.version, w.claimed // no newer than the pods and claims that follow
 	w.mutex.Unlock()
-	l := gang.Look{Version: version, Pods: w.podsOf(job.UID), Service: w.hasNames(job.Namespace), Node: w.node}
+	l := gang.Look{Version: version, Pods: w.podsOf(job.UID), Service: w.hasNames(job.Namespace), Node: w.node, Down: b.isDown}
 	if w.devices != nil {
 		l.ClaimsVersion, l.Claims, l.Devices, l.Config = claimed, w.claimsOf(job), w.devices.devices, w.devices.config()
 	}

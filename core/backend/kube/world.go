@@ -108,6 +108,14 @@ type handler struct {
 	handler  cache.ResourceEventHandler
 }
 
+// stir has all jobs driven that wait for others.
+func (w *world) stir() {
+	w.mutex.Lock()
+	w.freed = true
+	w.mutex.Unlock()
+	wake(w.stirred)
+}
+
 // otherNodes notes that nodes, or what others hold of them, are to be looked at.
 func (w *world) otherNodes() { w.nodesChanged, w.freed = true, true }
 
@@ -140,10 +148,21 @@ func (w *world) jobOf(p *corev1.Pod) types.UID {
 	if p.Spec.SchedulerName != gang.Scheduler || w.config.Watch != "" && p.Namespace != w.config.Watch {
 		return ""
 	}
-	if owner := metav1.GetControllerOfNoCopy(p); owner != nil && owner.Kind == trainingjob.Kind {
+	if owner := metav1.GetControllerOfNoCopy(p); owner != nil && owner.Kind == trainingjob.Kind && owner.APIVersion == trainingjob.GroupVersion().String() {
 		return owner.UID
 	}
 	return ""
+}
+
+// memberOf is the same, and empty for a pod that says it is of a job of another namespace: anybody can write that.
+func (w *world) memberOf(p *corev1.Pod) types.UID {
+	uid := w.jobOf(p)
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if t := w.byUID[uid]; t != nil && t.Namespace != p.Namespace {
+		return ""
+	}
+	return uid
 }
 
 // handle calls for each object that is there, or was and is gone.
@@ -188,7 +207,7 @@ func wake(c chan struct{}) {
 }
 
 func (w *world) pod(p *corev1.Pod, gone bool) {
-	uid := w.jobOf(p)
+	uid := w.memberOf(p)
 	held := 0
 	if w.devices == nil && uid == "" && !gone && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed && p.Spec.NodeName != "" {
 		held = gang.Requested(p, corev1.ResourceName(w.config.Resource))
@@ -363,7 +382,7 @@ func (w *world) podsOf(uid types.UID) []*corev1.Pod {
 	}
 	list := make([]*corev1.Pod, 0, len(objects))
 	for _, object := range objects {
-		if p, is := object.(*corev1.Pod); is {
+		if p, is := object.(*corev1.Pod); is && w.memberOf(p) == uid {
 			list = append(list, p)
 		}
 	}
@@ -392,6 +411,7 @@ func (w *world) all() gang.Cluster {
 	c := gang.Cluster{Version: w.version} // no newer than the pods that follow
 	w.mutex.Unlock()
 	c.Pods = every[*corev1.Pod](w.pods.GetStore())
+	c.Ours = func(p *corev1.Pod) bool { return w.memberOf(p) != "" }
 	c.Nodes = w.nodeList()
 	if w.devices != nil {
 		c.Claims, c.Devices, c.Beside = every[*resourcev1.ResourceClaim](w.claims.GetStore()), w.devices.devices, w.devices.Beside

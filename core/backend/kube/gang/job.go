@@ -30,6 +30,8 @@ const (
 	RoundAnnotation   = "quartet.sched/round"   // of the decision for which it was created
 	EpochAnnotation   = "quartet.sched/epoch"   // of the leader that decided
 
+	NodesTaint = "quartet.sched/nodes" // of nodes that are for our jobs alone: members tolerate it
+
 	Finalizer      = "quartet.sched/devices"
 	Scheduler      = "quartet"                                  // schedulerName of members
 	ClaimFinalizer = "resource.kubernetes.io/delete-protection" // without it nobody frees what is allocated to a claim

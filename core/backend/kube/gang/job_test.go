@@ -143,6 +143,10 @@ func TestNewPod(t *testing.T) {
 	}
 	spec.NodeName, spec.SchedulerName, spec.RestartPolicy = untouched.Spec.NodeName, untouched.Spec.SchedulerName, ""
 	spec.Hostname, spec.Subdomain, spec.TerminationGracePeriodSeconds = "", "", nil
+	if diff := cmp.Diff(corev1.Toleration{Key: NodesTaint, Operator: corev1.TolerationOpExists}, spec.Tolerations[1]); diff != "" {
+		t.Errorf("toleration (-want +got):\n%s", diff)
+	}
+	spec.Tolerations = spec.Tolerations[:1]
 	for i, c := range spec.Containers { // the sidecar mounts something of its own there
 		if mounted := len(c.VolumeMounts) == 1 && c.VolumeMounts[0].Name == tokenVolume; mounted != (i == 0) {
 			t.Errorf("container %d mounts %v", i, c.VolumeMounts)

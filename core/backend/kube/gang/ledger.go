@@ -92,6 +92,8 @@ type Cluster struct {
 	Claims  []*resourcev1.ResourceClaim
 	Nodes   []*corev1.Node
 	Devices func(node string) []Device // for claims: what the ResourceSlices say, by index
+	// Ours says which of the pods that look like members are: anybody can write what members carry. Nil: all of them.
+	Ours func(*corev1.Pod) bool
 	// Beside are the claims of others because of which these devices of a node cannot be held all together, for they overlap with
 	// what those hold. Nil where no devices overlap. The ledger keeps it, and asks at any time.
 	Beside func(node string, devices core.DeviceSet) []Holder
@@ -135,7 +137,7 @@ func (b *Book) See(c Cluster) {
 		}
 		holder := Holder{Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, UID: pod.UID}
 		node, devices, ours := Assigned(pod)
-		if ours && pod.Spec.SchedulerName == Scheduler {
+		if ours && pod.Spec.SchedulerName == Scheduler && (c.Ours == nil || c.Ours(pod)) {
 			if !bound(pod) {
 				holder.Node = node
 			}

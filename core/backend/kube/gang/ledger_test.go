@@ -84,6 +84,7 @@ func TestBlockers(t *testing.T) {
 		claims  []*resourcev1.ResourceClaim
 		node    func(*corev1.Node)
 		beside  func(string, core.DeviceSet) []gang.Holder
+		of      func(*corev1.Pod) bool
 		want    []string
 	}{
 		"nobody":                {},
@@ -108,6 +109,14 @@ func TestBlockers(t *testing.T) {
 		"foreign on no node": {pods: []*corev1.Pod{theirs("f", "", 4), theirs("f", "node-9", 4)}},
 		"somebody who writes our annotations": {
 			pods: []*corev1.Pod{with(theirs("f", "node-0", 1), func(p *corev1.Pod) { p.Annotations = ours("", "node-0", "0-3", true).Annotations })},
+		},
+		"somebody whose pod looks like ours": {
+			pods: []*corev1.Pod{ours("x", "node-0", "0-3", false), with(ours("y", "node-0", "0-3", true), func(p *corev1.Pod) { p.Spec.Containers = nil })},
+			of:   func(*corev1.Pod) bool { return false },
+		},
+		"a member among them": {
+			pods: []*corev1.Pod{ours("x", "node-0", "0", false), ours("y", "node-0", "1", false)},
+			of:   func(p *corev1.Pod) bool { return p.Name == "y" }, want: []string{"pod team/y on node-0 1"},
 		},
 		"devices that left the node": {
 			node: func(n *corev1.Node) { n.Status.Allocatable = corev1.ResourceList{gang.DefaultResource: quantity(1)} },
@@ -159,7 +168,7 @@ func TestBlockers(t *testing.T) {
 			book := gang.NewBook(tc.options)
 			book.See(gang.Cluster{
 				Version: "30", Pods: tc.pods, Claims: tc.claims, Nodes: []*corev1.Node{r.nodes["node-0"], r.nodes["node-1"]}, Devices: r.names,
-				Beside: tc.beside,
+				Beside: tc.beside, Ours: tc.of,
 			})
 			var got []string
 			for _, h := range book.Blockers([]gang.Need{need("me", "0-1")}) {

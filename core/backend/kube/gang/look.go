@@ -25,6 +25,7 @@ type Look struct {
 	Claims        []*resourcev1.ResourceClaim
 
 	Node    func(name string) *corev1.Node // nil when there is none
+	Down    func(name string) bool         // whether jobs are started again elsewhere that are on it: it was silent for long; may be nil
 	Devices func(node string) []Device     // for claims: what the ResourceSlices say, by index; nil without claims
 
 	Config []resourcev1.DeviceAllocationConfiguration // what the DeviceClass gives a claim with its devices
@@ -52,14 +53,6 @@ func useless(n *corev1.Node) string {
 	default:
 		return ""
 	}
-}
-
-// silent reports whether a node does not say any more that it is well. What runs there nobody knows; whoever starts a job again
-// elsewhere has waited for it before.
-func silent(n *corev1.Node) bool {
-	return n != nil && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
-	})
 }
 
 func final(pod *corev1.Pod) bool {

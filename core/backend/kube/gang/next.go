@@ -154,7 +154,7 @@ func (p *planner) roundOf(pod *corev1.Pod) int64 {
 func (p *planner) leave(pod *corev1.Pod) {
 	finalizer := slices.Contains(pod.Finalizers, Finalizer)
 	freed := Freed(pod, p.look.Node)
-	if !freed && pod.Labels[RunLabel] != strconv.FormatInt(p.job.Run, 10) && !(bound(pod) && silent(p.look.Node(pod.Spec.NodeName))) {
+	if !freed && pod.Labels[RunLabel] != strconv.FormatInt(p.job.Run, 10) && !(bound(pod) && p.look.Down != nil && p.look.Down(pod.Spec.NodeName)) {
 		p.last = pod
 	}
 	switch {

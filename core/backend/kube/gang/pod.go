@@ -21,6 +21,8 @@ type Options struct {
 	Resource corev1.ResourceName
 	// Class is the DeviceClass of claims. Empty: there are no claims, and members ask for Resource.
 	Class string
+	// Tolerate is keys of taints that members tolerate beside [NodesTaint] and what their template says.
+	Tolerate []string
 }
 
 // DefaultResource is by which NVIDIA's device plugin offers devices.
@@ -70,6 +72,9 @@ func (j *Job) newPod(seat int, o Options) *corev1.Pod {
 	spec.Hostname, spec.Subdomain = pod.Name, j.service()
 	if spec.RestartPolicy == "" || spec.RestartPolicy == corev1.RestartPolicyAlways {
 		spec.RestartPolicy = corev1.RestartPolicyNever // a training ends
+	}
+	for _, key := range append([]string{NodesTaint}, o.Tolerate...) {
+		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
 	}
 	if j.Grace > 0 {
 		spec.TerminationGracePeriodSeconds = j.grace()

@@ -472,36 +472,38 @@ func (hang) RoundTrip(r *http.Request) (*http.Response, error) {
 // node that is silent is not waited for.
 func TestLastRunEndsFirst(t *testing.T) {
 	for name, tc := range map[string]struct {
-		ready corev1.ConditionStatus
-		want  gang.Phase
+		before func(*rig)
+		down   string
+		want   gang.Phase
 	}{
-		"the node is well":    {corev1.ConditionTrue, gang.Queued},
-		"the node is silent":  {corev1.ConditionUnknown, gang.Pulling},
-		"the node is unwell":  {corev1.ConditionFalse, gang.Pulling},
-		"nobody says how":     {"", gang.Queued},
-		"it has ended by now": {"ended", gang.Pulling},
+		"it still ends":        {want: gang.Queued},
+		"another node is down": {down: "node-1", want: gang.Queued},
+		"its node is down":     {down: "node-0", want: gang.Pulling},
+		"its node says nothing yet": {want: gang.Queued, before: func(r *rig) {
+			r.nodes["node-0"].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+		}},
+		"it has ended by now": {want: gang.Pulling, before: func(r *rig) { r.end(r.at("node-0"), 0, "") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 2, 4, gang.Options{})
 			job := newJob("a")
 			decide(job, true, seat(0, 0))
 			r.settle(t, job)
-			switch tc.ready {
-			case "":
-			case "ended":
-				r.end(r.at("node-0"), 0, "")
-			default:
-				r.nodes["node-0"].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: tc.ready}}
+			if tc.before != nil {
+				tc.before(r)
 			}
 			decide(job, true, seat(1, 0))
-			for range 2 {
-				if _, err := r.driver.Drive(t.Context(), *job, r.look(0)); err != nil {
+			var state gang.State
+			var err error
+			for range 3 {
+				look := r.look(0)
+				look.Down = func(node string) bool { return node == tc.down }
+				if state, err = r.driver.Drive(t.Context(), *job, look); err != nil {
 					t.Fatal(err)
 				}
 			}
-			state, err := r.driver.Drive(t.Context(), *job, r.look(0))
-			if err != nil || state.Phase != tc.want || (state.Reason == "LastRun") != (tc.want == gang.Queued) {
-				t.Errorf("%v, state %+v, want %s", err, state, tc.want)
+			if state.Phase != tc.want || (state.Reason == "LastRun") != (tc.want == gang.Queued) {
+				t.Errorf("state %+v, want %s", state, tc.want)
 			}
 			if tc.want == gang.Queued {
 				r.settle(t, job)
