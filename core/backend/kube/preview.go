@@ -99,8 +99,8 @@ func (w *world) list(ctx context.Context, all *clients) error {
 	o := metav1.ListOptions{}
 	readings := []reading{
 		{"list nodes", func() (runtime.Object, error) { return all.CoreV1().Nodes().List(ctx, o) }, w.nodes},
-		{"list pods", func() (runtime.Object, error) { return all.CoreV1().Pods(everywhere).List(ctx, o) }, w.pods},
 		{"list training jobs", func() (runtime.Object, error) { return all.jobs.Of(w.config.Watch).List(ctx, o) }, w.jobs},
+		{"list pods", func() (runtime.Object, error) { return all.CoreV1().Pods(everywhere).List(ctx, o) }, w.pods}, // which are members of these, or anybody's
 	}
 	if w.devices != nil { // whose claims are told by their pods
 		readings = append(readings,
