@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 	"github.com/quartet-sched/quartet/core/control/controlv1"
 )
@@ -97,6 +98,16 @@ func (c *Cluster) Cancel(ctx context.Context, name string) error {
 	t, err := c.get(ctx, name)
 	if err != nil || t.Status.State.Ended() {
 		return err
+	}
+	if a := t.Spec.Adopts; a != nil && len(t.OwnerReferences) > 0 {
+		what, how := strings.ToLower(a.Kind), a.Name
+		if a.Kind == gang.GroupUnit {
+			what, how = "pods", "--selector "+gang.GroupLabel+"="+a.Name
+		}
+		return core.Diagnostics{{
+			Summary: fmt.Sprintf("job %q mirrors the %s %q, and would be made again", name, a.Kind, a.Name),
+			Hint:    fmt.Sprintf("kubectl --namespace %s delete %s %s", t.Namespace, what, how),
+		}}
 	}
 	err = c.jobs.Of(c.namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &t.UID}})
 	if apierrors.IsNotFound(err) {

@@ -62,7 +62,7 @@ func (c *Cluster) podsOf(ctx context.Context, t *trainingjob.TrainingJob) ([]cor
 	if err != nil {
 		return nil, err
 	}
-	pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, t) })
+	pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, t) && gang.AdoptedBy(&p) != t.UID })
 	slices.SortFunc(pods, func(a, b corev1.Pod) int {
 		return cmp.Or(cmp.Compare(number(&a, gang.RunLabel), number(&b, gang.RunLabel)), cmp.Compare(number(&a, gang.MemberLabel), number(&b, gang.MemberLabel)))
 	})

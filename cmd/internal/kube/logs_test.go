@@ -3,6 +3,7 @@ package kube
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
@@ -99,6 +101,8 @@ func TestLogs(t *testing.T) {
 	second := append([]corev1.Pod{member(2, 0, "0", corev1.PodSucceeded)}, first...)
 	foreign := member(3, 0, "0", corev1.PodRunning)
 	foreign.OwnerReferences = nil
+	adopted := member(1, 0, "0", corev1.PodRunning)
+	adopted.OwnerReferences, adopted.Spec.SchedulerName, adopted.Annotations[gang.AdoptedAnnotation] = nil, gang.Scheduler, "u"
 	pending := []corev1.Pod{member(1, 0, "0", corev1.PodPending)}
 	cases := map[string]struct {
 		api  answers
@@ -112,6 +116,7 @@ func TestLogs(t *testing.T) {
 		"of none":                {answers{pods: [][]corev1.Pod{first}}, backend.Log{Rank: 6}, "", `no pod of job "train" has rank 6`, nil},
 		"of the last run":        {answers{pods: [][]corev1.Pod{second}}, backend.Log{}, "output of train-r2-0\n", "", nil},
 		"somebody else's label":  {answers{pods: [][]corev1.Pod{append([]corev1.Pod{foreign}, first...)}}, backend.Log{}, "output of train-r1-0\n", "", nil},
+		"of a pod of others":     {answers{pods: [][]corev1.Pod{{adopted}}}, backend.Log{}, "output of train-r1-0\n", "", nil},
 		"before it has pods":     {answers{pods: [][]corev1.Pod{nil}}, backend.Log{}, "", "it has no pods, it is running", nil},
 		"before it has begun":    {answers{pods: [][]corev1.Pod{pending}}, backend.Log{}, "", `its pod "train-r1-0" has not begun: Pending`, nil},
 		"standard error":         {answers{}, backend.Log{Stderr: true}, "", "Kubernetes keeps one output", nil},
@@ -233,6 +238,50 @@ func TestContexts(t *testing.T) {
 			}
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got  %v\nwant %s", err, tc.want)
+			}
+		})
+	}
+}
+
+// mirroring is an API server with a job that has pods of others.
+type mirroring struct {
+	kind    string
+	owned   bool
+	deleted int
+}
+
+func (m *mirroring) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if r.Method == http.MethodDelete {
+		m.deleted++
+	}
+	_ = json.NewEncoder(w).Encode(made(func(t *trainingjob.TrainingJob) {
+		t.Spec.Adopts = &trainingjob.Adopts{APIVersion: "v1", Kind: m.kind, Name: "theirs", UID: "x"}
+		if m.owned {
+			t.OwnerReferences = []metav1.OwnerReference{{Kind: m.kind, Name: "theirs", UID: "x"}}
+		}
+	}))
+}
+
+// A job that has pods of others is cancelled by deleting what it was made for, if that is there.
+func TestCancelOfOthers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		api  mirroring
+		want string // hint; empty when the job is deleted
+	}{
+		"of a Job":            {mirroring{kind: gang.JobUnit, owned: true}, "kubectl --namespace vision delete job theirs"},
+		"of a pod":            {mirroring{kind: gang.PodUnit, owned: true}, "kubectl --namespace vision delete pod theirs"},
+		"of a group":          {mirroring{kind: gang.GroupUnit, owned: true}, "kubectl --namespace vision delete pods --selector quartet.sched/group=theirs"},
+		"of one that is gone": {mirroring{kind: gang.JobUnit}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := opened(t, &tc.api).Cancel(t.Context(), "train")
+			problems, is := errors.AsType[core.Diagnostics](err)
+			switch {
+			case tc.want == "" && (err != nil || tc.api.deleted != 1):
+				t.Errorf("%v, %d deletions", err, tc.api.deleted)
+			case tc.want != "" && (!is || problems[0].Hint != tc.want || tc.api.deleted > 0):
+				t.Errorf("%v, %d deletions, want the hint %q", err, tc.api.deleted, tc.want)
 			}
 		})
 	}

@@ -46,6 +46,9 @@ func (a *announcer) announce(object *trainingjob.TrainingJob, status *trainingjo
 			APIVersion: trainingjob.GroupVersion().String(), Kind: trainingjob.Kind, Namespace: object.Namespace, Name: object.Name, UID: object.UID,
 			ResourceVersion: object.ResourceVersion,
 		}, severity(is, status.State), is.Reason, is.Message)
+		if owner := adoptedFrom(object); owner != nil {
+			a.recorder.Event(owner, severity(is, status.State), is.Reason, is.Message)
+		}
 	}
 }
 

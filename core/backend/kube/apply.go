@@ -26,7 +26,9 @@ func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
 		if j == nil {
 			return fmt.Errorf("%v job %d, which was never submitted", changes[i].Action, changes[i].Job)
 		}
-		switch decided := b.decide(j, &changes[i]); {
+		decided := b.decide(j, &changes[i])
+		b.unsplit(j)
+		switch {
 		case !decided:
 		case changes[i].Action == core.Start:
 			started = append(started, j)
@@ -75,7 +77,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 		if !stays {
 			j.past = past{d.Run, len(j.seats)}
 			next.Run, next.World, next.NextMember = d.Run+1, 0, 0
-			j.seats, _ = gang.Number(nil, b.seatsOf(c.Seats), 0)
+			j.seats, _ = gang.Number(nil, b.seatsFor(j, c.Seats), 0)
 		}
 		next.Seats = seatsTo(j.seats)
 		next.Tuning = tuningTo(c.Tuning)
@@ -94,6 +96,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 		j.past = past{d.Run, len(j.seats)}
 		b.leave(j)
 		j.account.preemptions++
+		b.mourn(j, c)
 		b.stop(j, next, b.now, trainingjob.Waiting, c.Reason.String(), "")
 		if c.Reason == core.Suspended {
 			j.account.preemptions--
@@ -132,6 +135,9 @@ func (b *Backend) stop(j *job, d *trainingjob.Decision, at float64, state traini
 	j.account.hold(0, at)
 	b.hold(j, nil)
 	b.released[j.uid] = j
+	if j.adopts != nil {
+		b.world.drove(j.uid) // its pods may not be there when it is to start again
+	}
 	j.status.State, j.status.Replicas = state, 0
 	j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, camel(reason), message, j.generation, b.clock.Now())
 	if state.Ended() {

@@ -46,6 +46,7 @@ type Backend struct {
 	driver    *gang.Driver
 	door      *door // nil without a channel for agents
 	announcer *announcer
+	doorstep  doorstep
 	resizes   room // whether the definition of TrainingJobs in the cluster has what a resize needs
 	book      *gang.Book
 	work      *labour
@@ -94,7 +95,7 @@ func open(ctx context.Context, o *Opener, config *rest.Config, identity string) 
 		return nil, err
 	}
 	b := newBackend(o, all)
-	if b.world, err = newWorld(&b.config, all, o.log); err != nil {
+	if b.world, err = newWorld(&b.config, all, o.log, b.mayAdopt(ctx)); err != nil {
 		return nil, err
 	}
 	if b.nodes.devices = b.world.devices; b.nodes.devices != nil {
@@ -156,6 +157,7 @@ func (b *Backend) lead(ctx context.Context) error {
 		}
 	}
 	b.announcer = newAnnouncer(b.life, b.clients)
+	b.world.adoptBy(b.work.units.Add)
 	b.labour(b.life, &b.group)
 	return nil
 }
@@ -314,7 +316,10 @@ func (b *Backend) observe(now float64) core.Observation {
 	})
 	for i := range told {
 		if k := told[i].Kind; k == core.JobInterrupted || k == core.JobShrunk {
-			b.byID[told[i].Job].losing = false
+			j := b.byID[told[i].Job]
+			if j.losing = false; j.adopts != nil {
+				b.world.drove(j.uid) // it may have ended meanwhile
+			}
 		}
 	}
 	return core.Observation{NowSeconds: now, Events: told}
@@ -344,7 +349,7 @@ func (b *Backend) ObserveRound(r *core.Report) error {
 		if j == nil || j.ended || j.losing || v.Code != core.Defer {
 			continue
 		}
-		if v.Reason == core.Suspended && j.heldUntil > 0 {
+		if v.Reason == core.Suspended && (j.heldUntil > 0 || j.absent && !j.heldByOwner()) {
 			continue // it is we who hold it back, and its status says why
 		}
 		state := trainingjob.Waiting

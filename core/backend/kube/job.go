@@ -25,6 +25,7 @@ type job struct {
 	namespace, name string
 	id              core.JobID
 	spec            *core.JobSpec // as the pipeline was last told it
+	adopts          *gang.Unit    // whose pods it has; nil for a job with pods of its own
 
 	// Of the pipeline's goroutine alone.
 	generation int64
@@ -35,6 +36,7 @@ type job struct {
 	refusals   int
 	heldUntil  float64 // a refused job is held back until then, in seconds of the run; 0 for none
 	resizing   bool    // members join or leave a run that goes on
+	absent     bool    // others have yet to make its pods
 	account    account
 	said       said
 
@@ -92,7 +94,8 @@ func (a *account) hold(devices int, now float64) {
 
 func newJob(object *trainingjob.TrainingJob) *job {
 	return &job{
-		uid: object.UID, namespace: object.Namespace, name: object.Name, object: object, status: *object.Status.DeepCopy(),
+		adopts: unitOf(object),
+		uid:    object.UID, namespace: object.Namespace, name: object.Name, object: object, status: *object.Status.DeepCopy(),
 		account: account{firstStart: math.NaN()},
 	}
 }
@@ -133,6 +136,9 @@ func (j *job) gang(startTimeout time.Duration) gang.Job {
 			APIVersion: trainingjob.GroupVersion().String(), Kind: trainingjob.Kind, Name: j.name, UID: j.uid, Controller: &yes, BlockOwnerDeletion: &yes,
 		},
 		Keep: j.status.State.Ended() && !j.deleted, Agent: j.agent,
+	}
+	if j.adopts != nil {
+		g.Adopts = &gang.Adoption{Unit: *j.adopts, Wants: len(j.seats)}
 	}
 	if s := j.object.Spec.GraceSeconds; s != nil {
 		g.Grace = time.Duration(*s) * time.Second
@@ -189,8 +195,12 @@ func known(s *trainingjob.Status, now float64) account {
 
 // entry is the account as the status keeps it.
 func (a *account) entry() *trainingjob.Progress {
+	since := 0.0 // the decision
+	if a.held > 0 {
+		since = a.asOf - a.lastChange
+	}
 	p := &trainingjob.Progress{
-		ExecutedSeconds: a.executed, AttainedSeconds: a.attained, Restarts: a.restarts, Preemptions: a.preemptions,
+		ExecutedSeconds: max(a.executed-since, 0), AttainedSeconds: max(a.attained-since*float64(a.held), 0), Restarts: a.restarts, Preemptions: a.preemptions,
 		Done: a.done, Rate: a.rate, FromSeconds: a.from, Checkpoint: a.kept,
 	}
 	if !math.IsNaN(a.firstStart) {

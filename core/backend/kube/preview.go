@@ -55,7 +55,7 @@ func (o *Opener) preview(ctx context.Context, config *rest.Config) (*preview, er
 	}
 	b := newBackend(o, all)
 	defer b.work.end() // nobody does what is to be done
-	if b.world, err = newWorld(&b.config, all, o.log); err != nil {
+	if b.world, err = newWorld(&b.config, all, o.log, b.mayAdopt(ctx)); err != nil {
 		return nil, err
 	}
 	kept, err := lead.Look(ctx, all, b.config.Namespace, stateName)
@@ -101,6 +101,10 @@ func (w *world) list(ctx context.Context, all *clients) error {
 		{"list nodes", func() (runtime.Object, error) { return all.CoreV1().Nodes().List(ctx, o) }, w.nodes},
 		{"list training jobs", func() (runtime.Object, error) { return all.jobs.Of(w.config.Watch).List(ctx, o) }, w.jobs},
 		{"list pods", func() (runtime.Object, error) { return all.CoreV1().Pods(everywhere).List(ctx, o) }, w.pods}, // which are members of these, or anybody's
+	}
+	if w.adopted != nil { // before the pods of these
+		batch := reading{"list jobs", func() (runtime.Object, error) { return all.BatchV1().Jobs(w.config.Watch).List(ctx, o) }, w.adopted.jobs}
+		readings = slices.Insert(readings, len(readings)-1, batch)
 	}
 	if w.devices != nil { // whose claims are told by their pods
 		readings = append(readings,

@@ -137,6 +137,7 @@ type rig struct {
 	settings  Config
 	driver    string     // that publishes devices, of the class of the same name; empty where nodes offer an extended resource
 	clock     lead.Clock // of the schedulers that are opened
+	logs      func(line string)
 }
 
 // made counts rigs, for names.
@@ -334,9 +335,12 @@ func (r *rig) tryOpen(ctx context.Context, wrap func(http.RoundTripper) http.Rou
 }
 
 // testWriter is the log of a test. Nothing is logged when the test is over.
-type testWriter struct{ testing.TB }
+type testWriter struct{ *rig }
 
 func (w testWriter) Write(line []byte) (int, error) {
+	if w.logs != nil {
+		w.logs(string(line))
+	}
 	w.Log(strings.TrimSpace(string(line)))
 	return len(line), nil
 }

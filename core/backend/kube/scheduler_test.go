@@ -39,12 +39,18 @@ type scheduler struct {
 
 func (r *rig) schedule(wrap func(http.RoundTripper) http.RoundTripper) *scheduler {
 	r.Helper()
+	return r.scheduleBy(backendtest.FIFO(), wrap)
+}
+
+// scheduleBy runs other stages.
+func (r *rig) scheduleBy(stages core.Stages, wrap func(http.RoundTripper) http.RoundTripper) *scheduler {
+	r.Helper()
 	ctx, cancel := context.WithCancel(r.Context())
 	s := &scheduler{
 		rig: r, backend: r.open(wrap), cancel: cancel, ended: make(chan error, 1),
 		names: map[core.JobID]string{}, nodes: map[core.NodeID]string{},
 	}
-	p := core.NewPipeline(&core.Cluster{MayGrow: true}, backendtest.FIFO(), core.RoundOptions{OnEvents: true}, nil, s, s.backend)
+	p := core.NewPipeline(&core.Cluster{MayGrow: true}, stages, core.RoundOptions{OnEvents: true}, nil, s, s.backend)
 	p.Outlast(func(ctx context.Context, _ int, _ error) error {
 		select {
 		case <-ctx.Done():

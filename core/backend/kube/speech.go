@@ -26,6 +26,7 @@ type progress struct {
 type said struct {
 	run       int64 // in which it spoke
 	worlds    bool  // it takes another world while it runs
+	counted   bool  // it said how far it is
 	latest    agent.Report
 	fresh     bool // latest was not told
 	at        float64
@@ -92,9 +93,17 @@ func (b *Backend) take(j *job, s *speech, now float64) {
 	}
 	j.said.worlds = j.said.worlds || s.worlds
 	if r := s.report; r != nil && seats > 0 && r.Replicas*j.object.DevicesPerReplica() == a.held {
+		if !j.said.counted { // what it took to begin says nothing of how fast it is
+			j.said.counted, a.done, a.from = true, max(r.Progress, a.done), now
+		}
 		if now > a.from && r.Progress > a.done {
+			first := a.rate == 0
 			a.rate = (r.Progress - a.done) / (now - a.from)
 			a.done, a.from = r.Progress, now
+			if first { // from now on whoever looks can reckon
+				b.progressed(j, now)
+				b.keep(j, now)
+			}
 		}
 		j.said.latest, j.said.fresh, j.said.at = *r, true, now
 		if m := b.measurement(j); m.PassSeconds > 0 && !sameConfiguration(m, j.said.told) {
@@ -177,6 +186,9 @@ func (b *Backend) leave(j *job) {
 
 // resize gives a run that goes on other members, if some can stay and the job takes another world.
 func (b *Backend) resize(j *job, next *trainingjob.Decision, c *core.Change) bool {
+	if j.adopts != nil {
+		return b.reseat(j, next, c)
+	}
 	if !b.takesWorlds(j, next.Run) || len(c.Tuning.BatchByReplica) > 0 {
 		return false
 	}
@@ -233,6 +245,9 @@ func (b *Backend) shrink(j *job, left []gang.Seat, now float64, cause core.Cause
 
 // introduce tells the members of a run who the others are, if these are not those it began with.
 func (b *Backend) introduce(j *job) {
+	if j.adopts != nil {
+		return
+	}
 	j.mutex.Lock()
 	g, world := b.gangOf(j), j.decision().World
 	j.mutex.Unlock()

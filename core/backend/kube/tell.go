@@ -32,7 +32,7 @@ func (b *Backend) look(now float64) {
 	b.meet(now, changes.jobs)
 	b.listen(now)
 	for _, uid := range changes.driven {
-		if j := b.jobs[uid]; j != nil && !j.ended {
+		if j := b.jobs[uid]; j != nil && !j.ended && !b.attend(j, now) {
 			b.judge(j, now)
 		}
 	}
@@ -99,7 +99,7 @@ func idOf(t *trainingjob.TrainingJob) int64 {
 // deleted.
 func (b *Backend) welcome(object *trainingjob.TrainingJob, now float64) {
 	j := newJob(object)
-	if b.door != nil {
+	if b.door != nil && j.adopts == nil {
 		j.agent = b.door.agent
 	}
 	b.jobs[j.uid] = j
@@ -127,6 +127,7 @@ func (b *Backend) meetJob(j *job, now float64) {
 		id = core.JobID(*had)
 	}
 	spec, faults := object.JobSpec(id, now)
+	faults = append(faults, b.strange(object)...)
 	if at := object.CreationTimestamp.Time; !at.IsZero() { // on another clock, and in whole seconds
 		spec.SubmitSeconds = min(max(b.state.Load().seconds(at), 0), now)
 	}
@@ -137,7 +138,8 @@ func (b *Backend) meetJob(j *job, now float64) {
 		b.refuse(j, faults)
 		return
 	}
-	spec.Suspended = object.Spec.Suspend
+	j.absent = b.lacksPods(j)
+	spec.Suspended = object.Spec.Suspend || j.absent
 	j.id, j.spec = id, &spec
 	number := int32(id)
 	j.status.ID = &number
@@ -285,7 +287,7 @@ func (b *Backend) change(j *job, spec *core.JobSpec, now float64) {
 	j.mutex.Unlock()
 	next := *j.spec
 	next.Weight, next.MinReplicas, next.MaxReplicas, next.Requested = spec.Weight, spec.MinReplicas, spec.MaxReplicas, spec.Requested
-	next.Suspended = suspended || j.heldUntil > now
+	next.Suspended = suspended || j.heldUntil > now || j.absent
 	was := j.spec
 	if next.Weight == was.Weight && next.MinReplicas == was.MinReplicas && next.MaxReplicas == was.MaxReplicas &&
 		next.Requested == was.Requested && next.Suspended == was.Suspended {
@@ -354,8 +356,12 @@ func (b *Backend) judge(j *job, now float64) {
 		b.lose(j, now, core.CauseRefused, state.Reason, state.Message)
 		b.holdBack(j, now)
 	default:
-		if j.resizing && j.started {
+		if j.started && (j.resizing || j.adopts != nil) {
 			return // those that stay go on
+		}
+		if b.abandoned(j, &state, now) {
+			b.lose(j, now, core.CauseStartTimeout, gang.ReasonStartTimeout, state.Message)
+			return
 		}
 		if !j.starting {
 			j.starting = true
@@ -442,6 +448,7 @@ func (b *Backend) lose(j *job, now float64, cause core.Cause, reason, message st
 		Progress: j.account.done,
 	})
 	b.end(j, now, trainingjob.Waiting, reason, message)
+	b.await(j, now)
 }
 
 // end writes that a job has no devices any more.

@@ -53,10 +53,18 @@ func TestAccountOverATakeover(t *testing.T) {
 				status.Decision.Seats = append(status.Decision.Seats, trainingjob.Seat{Member: i, Node: "a", Devices: string(rune('0' + i))})
 			}
 			status.Progress = a.entry()
+			for range rapid.IntRange(0, 2).Draw(t, "takeovers") { // each writes a status while the job runs
+				now += float64(rapid.IntRange(0, 100).Draw(t, "after"))
+				a = known(status, now)
+				status.Progress = a.entry()
+			}
 		}
 		now += float64(rapid.IntRange(0, 100).Draw(t, "after"))
 		got := known(status, now)
 		a.settle(now)
+		if total := got.executed; total > now {
+			t.Fatalf("%v s with devices in %v s", total, now)
+		}
 		if diff := cmp.Diff(a, got, cmp.AllowUnexported(account{}, progress{}), cmp.Comparer(func(x, y float64) bool { return x == y || x != x && y != y })); diff != "" {
 			t.Fatalf("(-before +after):\n%s", diff)
 		}

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 // labour is what is to be done about jobs: their pods driven, their statuses written.
 type labour struct {
 	drives, writes workqueue.TypedRateLimitingInterface[types.UID]
+	units          workqueue.TypedRateLimitingInterface[string] // pods of others that may be scheduled together
 }
 
 // Failures are tried again after 20 ms, and after twice as long each time, up to 10 s.
@@ -34,10 +36,11 @@ const (
 )
 
 func newLabour() *labour {
-	queue := func() workqueue.TypedRateLimitingInterface[types.UID] {
-		return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](soonest, latest))
-	}
-	return &labour{queue(), queue()}
+	return &labour{newQueue[types.UID](), newQueue[types.UID](), newQueue[string]()}
+}
+
+func newQueue[T comparable]() workqueue.TypedRateLimitingInterface[T] {
+	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[T](soonest, latest))
 }
 
 func (l *labour) add(uid types.UID)   { l.drives.Add(uid) }
@@ -46,6 +49,7 @@ func (l *labour) write(uid types.UID) { l.writes.Add(uid) }
 func (l *labour) end() {
 	l.drives.ShutDown()
 	l.writes.ShutDown()
+	l.units.ShutDown()
 }
 
 // labour begins what goes on beside the rounds, until the context ends.
@@ -66,22 +70,27 @@ func (b *Backend) labour(ctx context.Context, group *sync.WaitGroup) {
 		})
 	}
 	group.Go(func() { b.stir(ctx) })
+	if b.world.adopted != nil {
+		group.Go(func() {
+			serve(b.work.units, func(key string) error { return b.adopt(ctx, key) })
+		})
+	}
 }
 
 // serve does the work of a queue until that is shut down. What fails is done again later, unless it is not to be done any more.
-func serve(queue workqueue.TypedRateLimitingInterface[types.UID], do func(types.UID) error) {
+func serve[T comparable](queue workqueue.TypedRateLimitingInterface[T], do func(T) error) {
 	for {
-		uid, ended := queue.Get()
+		item, ended := queue.Get()
 		if ended {
 			return
 		}
-		switch err := do(uid); {
+		switch err := do(item); {
 		case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, core.ErrFenced):
-			queue.Forget(uid)
+			queue.Forget(item)
 		default:
-			queue.AddRateLimited(uid)
+			queue.AddRateLimited(item)
 		}
-		queue.Done(uid)
+		queue.Done(item)
 	}
 }
 
@@ -153,12 +162,14 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 	freed := b.freed
 	b.mutex.Unlock()
 	seen := b.lookAt(&decided)
-	if err := b.door.follow(&decided, tuning, seen.Pods); err != nil {
+	if a := decided.Adopts; a != nil {
+		a.Wants = b.world.wants(&a.Unit, a.Wants)
+	} else if err := b.door.follow(&decided, tuning, seen.Pods); err != nil {
 		b.log.Warn("a job could not be told what is decided", "job", decided.Namespace+"/"+decided.Name, "error", err)
 	}
 	state, err := b.driver.Drive(ctx, decided, seen)
 	j.mutex.Lock()
-	overtook := !j.overtook && b.overtaken(j, j.past, seen.Pods)
+	overtook := !j.overtook && decided.Adopts == nil && b.overtaken(j, j.past, seen.Pods)
 	j.overtook = j.overtook || overtook
 	changed := overtook || state.Phase != "" && (!j.seen || j.stateOf != id || !alike(&j.state, &state))
 	if state.Phase != "" { // or nothing is known but that something went wrong
@@ -180,10 +191,11 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 		b.door.forget(uid)
 	}
 	b.mutex.Unlock()
-	if changed {
+	missing := state.Reason == gang.ReasonPodsMissing
+	if changed || missing {
 		b.world.drove(uid)
 	}
-	if state.Phase == gang.Pulling && decided.StartTimeout > 0 {
+	if (state.Phase == gang.Pulling || missing) && decided.StartTimeout > 0 {
 		b.work.drives.AddAfter(uid, decided.StartTimeout/4+time.Second)
 	}
 	return err
@@ -216,7 +228,7 @@ func (b *Backend) lookAt(job *gang.Job) gang.Look {
 	w.mutex.Lock()
 	version, claimed := w.version, w.claimed // no newer than the pods and claims that follow
 	w.mutex.Unlock()
-	l := gang.Look{Version: version, Pods: w.podsOf(job.UID), Service: w.hasNames(job.Namespace), Node: w.node, Down: b.isDown}
+	l := gang.Look{Version: version, Pods: w.podsFor(job), Service: w.hasNames(job.Namespace), Node: w.node, Down: b.isDown}
 	if w.devices != nil {
 		l.ClaimsVersion, l.Claims, l.Devices, l.Config = claimed, w.claimsOf(job), w.devices.devices, w.devices.config()
 	}
@@ -235,14 +247,21 @@ func (b *Backend) sweep(ctx context.Context, uid types.UID) error {
 	}
 	call, cancel := context.WithTimeout(ctx, b.patience())
 	defer cancel()
-	owner := metav1.GetControllerOfNoCopy(pods[0])
-	switch now, err := b.clients.jobs.Of(pods[0].Namespace).Get(call, owner.Name, metav1.GetOptions{}); {
+	name := cmp.Or(pods[0].Labels[gang.JobLabel], "none") // somebody may have taken the label off
+	unit, adopted := gang.UnitOf(pods[0])
+	if !adopted {
+		name = metav1.GetControllerOfNoCopy(pods[0]).Name
+	}
+	switch now, err := b.clients.jobs.Of(pods[0].Namespace).Get(call, name, metav1.GetOptions{}); {
 	case err != nil && !apierrors.IsNotFound(err):
 		return err
 	case err == nil && now.UID == uid:
 		return nil // the informer is behind
 	}
 	lost := gang.Job{Namespace: pods[0].Namespace, Name: pods[0].Labels[gang.JobLabel], UID: uid, Epoch: b.term.Epoch}
+	if adopted {
+		lost.Adopts = &gang.Adoption{Unit: unit}
+	}
 	_, err := b.driver.Drive(ctx, lost, b.lookAt(&lost))
 	return err
 }

@@ -24,7 +24,7 @@ func TestServiceOfARun(t *testing.T) {
 		"nothing of it runs, yet": {"", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, err := newWorld(&Config{}, &clients{jobs: new(trainingjob.Client)}, slog.New(slog.DiscardHandler))
+			w, err := newWorld(&Config{}, &clients{jobs: new(trainingjob.Client)}, slog.New(slog.DiscardHandler), false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestPodsOfOthers(t *testing.T) {
 		"a pod that another scheduler places": {known: true, change: func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, err := newWorld(&Config{}, &clients{jobs: new(trainingjob.Client)}, slog.New(slog.DiscardHandler))
+			w, err := newWorld(&Config{}, &clients{jobs: new(trainingjob.Client)}, slog.New(slog.DiscardHandler), false)
 			if err != nil {
 				t.Fatal(err)
 			}

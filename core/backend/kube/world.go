@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,6 +33,7 @@ type world struct {
 	nodes, pods, jobs, services cache.SharedIndexInformer
 	claims, slices, classes     cache.SharedIndexInformer // nil without claims
 	handlers                    []handler
+	adopted                     *adoptions // nil where pods of others are left alone
 	heard                       []cache.InformerSynced
 	happened                    chan struct{} // holds an item when there is something to look at
 	stirred                     chan struct{} // the same, for those that drive pods
@@ -57,9 +59,12 @@ type use struct {
 	devices int
 }
 
-const jobIndex = "job"
+const (
+	jobIndex  = "job"
+	unitIndex = "unit"
+)
 
-func newWorld(c *Config, all *clients, log *slog.Logger) (*world, error) {
+func newWorld(c *Config, all *clients, log *slog.Logger, adopts bool) (*world, error) {
 	selector, err := labels.Parse(c.Nodes)
 	if err != nil {
 		return nil, err
@@ -75,7 +80,7 @@ func newWorld(c *Config, all *clients, log *slog.Logger) (*world, error) {
 		jobsChanged: map[types.UID]bool{}, driven: map[types.UID]bool{}, podsChanged: map[types.UID]bool{},
 		byUID: map[types.UID]*trainingjob.TrainingJob{}, others: map[types.UID]use{}, foreignOn: map[string]int{},
 	}
-	if err := w.pods.AddIndexers(cache.Indexers{jobIndex: w.indexByJob}); err != nil {
+	if err := w.pods.AddIndexers(cache.Indexers{jobIndex: w.indexByJob, unitIndex: w.indexByUnit}); err != nil {
 		return nil, err
 	}
 	w.handlers = []handler{
@@ -89,6 +94,10 @@ func newWorld(c *Config, all *clients, log *slog.Logger) (*world, error) {
 			return nil, err
 		}
 		w.handlers = append(w.handlers, more...)
+	}
+	if adopts {
+		w.adopted = newAdoptions(factory.Batch().V1().Jobs().Informer())
+		w.handlers = append(w.handlers, handler{w.adopted.jobs, handle(w.batchJob)})
 	}
 	for _, h := range w.handlers {
 		registered, err := h.informer.AddEventHandler(h.handler)
@@ -127,6 +136,9 @@ func slim(object any) (any, error) {
 	if n, is := object.(*corev1.Node); is {
 		n.Status.Images = nil
 	}
+	if j, is := object.(*batchv1.Job); is && j.Spec.Template.Spec.SchedulerName != gang.Scheduler {
+		j.Spec, j.Status = batchv1.JobSpec{}, batchv1.JobStatus{} // it is none of ours
+	}
 	return object, nil
 }
 
@@ -151,7 +163,7 @@ func (w *world) jobOf(p *corev1.Pod) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(p); owner != nil && owner.Kind == trainingjob.Kind && owner.APIVersion == trainingjob.GroupVersion().String() {
 		return owner.UID
 	}
-	return ""
+	return gang.AdoptedBy(p)
 }
 
 // memberOf is the same, and empty for a pod that says it is of a job of another namespace: anybody can write that.
@@ -218,6 +230,7 @@ func (w *world) pod(p *corev1.Pod, gone bool) {
 		w.version = p.ResourceVersion
 	}
 	w.trouble = nil
+	w.unitPod(p)
 	if uid != "" {
 		w.podsChanged[uid] = true
 		w.freed = w.freed || gone || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
@@ -251,6 +264,7 @@ func (w *world) trainingJob(t *trainingjob.TrainingJob, gone bool) {
 		} else {
 			w.byUID[t.UID] = t
 		}
+		w.mirrored(t, gone)
 	})
 }
 
@@ -280,6 +294,9 @@ func (w *world) run(ctx, life context.Context, group *sync.WaitGroup) error {
 	all := []cache.SharedIndexInformer{w.nodes, w.pods, w.jobs, w.services}
 	if w.devices != nil {
 		all = append(all, w.claims, w.slices, w.classes)
+	}
+	if w.adopted != nil {
+		all = append(all, w.adopted.jobs)
 	}
 	synced := make([]cache.InformerSynced, len(all))
 	for i, informer := range all {

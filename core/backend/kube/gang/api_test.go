@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +44,8 @@ type api struct {
 	late          []func() // calls that reached nobody yet
 	stuck         func(*corev1.Pod) bool
 	refuse        func(method, path string) *metav1.Status
+
+	batches []*gang.Job // whose pods a controller of others makes
 
 	calls  map[string]int // by what they do
 	reused map[string]types.UID
@@ -212,6 +215,47 @@ func (a *api) tick() {
 		}
 	}
 	a.freeClaims(alive)
+	for _, job := range a.batches {
+		a.makePods(job)
+	}
+}
+
+// batchUID is that of the batch Job whose pods a job has.
+func batchUID(job *gang.Job) types.UID { return types.UID("batch-" + job.Name) }
+
+// makePods does what the controller of a batch Job does, which wants a pod for each seat, and one where there is none.
+func (a *api) makePods(job *gang.Job) {
+	missing := max(len(job.Seats), 1)
+	for _, key := range slices.Sorted(maps.Keys(a.pods)) {
+		pod := a.pods[key]
+		owner := metav1.GetControllerOf(pod)
+		switch final := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded; {
+		case owner.UID != batchUID(job):
+		case slices.Contains(pod.Finalizers, batchv1.JobTrackingFinalizer) && (final || pod.DeletionTimestamp != nil):
+			pod = pod.DeepCopy() // it counts it
+			pod.Finalizers = slices.DeleteFunc(pod.Finalizers, func(f string) bool { return f == batchv1.JobTrackingFinalizer })
+			a.save(pod)
+		case pod.DeletionTimestamp != nil:
+		case final && len(pod.Finalizers) == 0:
+			delete(a.pods, key) // nobody looks at its logs
+			a.version++
+			a.changed()
+		case final:
+		case missing > 0:
+			missing--
+		case pod.Spec.NodeName == "":
+			a.remove(pod, 0)
+		}
+	}
+	for range missing {
+		yes := true
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("%s-%d", job.Name, a.uids), Namespace: job.Namespace, Finalizers: []string{batchv1.JobTrackingFinalizer},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: batchUID(job), Controller: &yes}},
+		}}
+		pod.Spec.SchedulerName = gang.Scheduler
+		a.createPod(job.Namespace, pod)
+	}
 }
 
 // end ends the process of a pod.
@@ -395,23 +439,60 @@ func (a *api) pod(method, namespace, name, sub string, body []byte) any {
 		}
 		a.remove(pod, grace)
 		return &metav1.Status{Status: metav1.StatusSuccess}
-	case http.MethodPatch:
-		patch := read[struct {
-			Metadata struct {
-				UID     types.UID `json:"uid"`
-				Removed []string  `json:"$deleteFromPrimitiveList/finalizers"`
-			} `json:"metadata"`
-		}](body).Metadata
-		if patch.UID != pod.UID {
-			return failure(422, metav1.StatusReasonInvalid, "metadata.uid: field is immutable")
-		}
-		pod = pod.DeepCopy()
-		pod.Finalizers = slices.DeleteFunc(pod.Finalizers, func(f string) bool { return slices.Contains(patch.Removed, f) })
-		a.save(pod)
-		return pod
+	case http.MethodPatch, http.MethodPatch + "status":
+		return a.patch(pod, sub, body)
 	default:
 		return failure(405, metav1.StatusReasonMethodNotAllowed, "%s %s", method, sub)
 	}
+}
+
+// patch changes a pod as strategic merge patches do.
+func (a *api) patch(pod *corev1.Pod, sub string, body []byte) any {
+	all := read[struct {
+		Metadata struct {
+			UID                 types.UID
+			ResourceVersion     string
+			Labels, Annotations map[string]*string
+			Finalizers          []string
+			Removed             []string `json:"$deleteFromPrimitiveList/finalizers"`
+		}
+		Status corev1.PodStatus
+	}](body)
+	patch := all.Metadata
+	switch {
+	case patch.UID != pod.UID:
+		return failure(422, metav1.StatusReasonInvalid, "metadata.uid: field is immutable")
+	case patch.ResourceVersion != "" && patch.ResourceVersion != pod.ResourceVersion:
+		return failure(409, metav1.StatusReasonConflict, "the object has been modified")
+	case len(patch.Finalizers) > 0 && pod.DeletionTimestamp != nil:
+		return failure(422, metav1.StatusReasonInvalid, "no new finalizers can be added if the object is being deleted")
+	}
+	pod = pod.DeepCopy()
+	if sub == "status" {
+		pod.Status.Conditions = append(pod.Status.Conditions, all.Status.Conditions...)
+		a.save(pod)
+		return pod
+	}
+	pod.Labels, pod.Annotations = merged(pod.Labels, patch.Labels), merged(pod.Annotations, patch.Annotations)
+	pod.Finalizers = slices.DeleteFunc(pod.Finalizers, func(f string) bool { return slices.Contains(patch.Removed, f) })
+	for _, f := range patch.Finalizers {
+		if !slices.Contains(pod.Finalizers, f) {
+			pod.Finalizers = append(pod.Finalizers, f)
+		}
+	}
+	a.save(pod)
+	return pod
+}
+
+func merged(was map[string]string, patch map[string]*string) map[string]string {
+	is := map[string]string{}
+	maps.Copy(is, was)
+	for key, value := range patch {
+		if delete(is, key); value != nil {
+			is[key] = *value
+		}
+	}
+	return is
 }
 
 func (a *api) createPod(namespace string, pod *corev1.Pod) any {
@@ -432,6 +513,8 @@ func (a *api) binding(pod *corev1.Pod, b *corev1.Binding) any {
 	switch {
 	case b.UID != pod.UID:
 		return failure(409, metav1.StatusReasonConflict, "Precondition failed: UID")
+	case b.ResourceVersion != "" && b.ResourceVersion != pod.ResourceVersion:
+		return failure(409, metav1.StatusReasonConflict, "Precondition failed: ResourceVersion")
 	case pod.DeletionTimestamp != nil:
 		return failure(409, metav1.StatusReasonConflict, "pod %s is being deleted, cannot be assigned to a host", pod.Name)
 	case pod.Spec.NodeName != "":

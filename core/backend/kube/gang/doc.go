@@ -23,7 +23,10 @@
 // creates is on no node. A pod that it binds was there before, and a member that is there keeps its devices from other jobs even
 // before it is bound ([Book]), until it is deleted; and the API server binds no pod that was.
 //
-// A driver needs these rights: pods get, create, delete, patch; pods/binding create; services create. With claims also
+// The pods of a job may also be made by others, see [Adoption]: then they are found, told their seats, and bound in the version that
+// they have then. A pod of theirs that is on no node and has no seat is told so, and left to wait.
+//
+// A driver needs these rights: pods get, create, delete, patch; pods/status patch; pods/binding create; services create. With claims also
 // resourceclaims get, create; resourceclaims/status update; resourceclaims/binding update (cluster-wide, since Kubernetes 1.36).
 // Whoever makes looks also lists and watches pods, services and nodes, and with claims resourceclaims and resourceslices.
 package gang

@@ -78,7 +78,7 @@ func (d *Driver) Drive(ctx context.Context, job Job, seen Look) (State, error) {
 			}
 			switch step := plan.Steps[i]; {
 			case r.err == nil:
-			case r.refused && step.Kind != Delete && step.Kind != Drop:
+			case r.refused && !step.lets():
 				if m.refused == nil {
 					m.refused = &refusal{job.Run, job.Round, job.Epoch, r.reason, r.err.Error()}
 				}
@@ -177,7 +177,7 @@ func (d *Driver) do(ctx context.Context, job *Job, s Step) result {
 		r.err = ctx.Err()
 	case s.Kind == CreateService && apierrors.IsAlreadyExists(err):
 		r.apply = func(m *memory) { m.service = true }
-	case s.Kind != CreateService && (apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err)), s.Kind == Drop && apierrors.IsInvalid(err),
+	case s.Kind != CreateService && (apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err)), s.patches() && apierrors.IsInvalid(err),
 		apierrors.IsNotFound(err) && s.Kind != CreatePod && s.Kind != CreateClaim && s.Kind != CreateService:
 		return d.reread(ctx, job, s, err)
 	case errors.As(err, &status) && refuses(status.Status().Code):
@@ -242,7 +242,7 @@ func (d *Driver) call(ctx context.Context, job *Job, s Step) (r result, err erro
 			r.apply = func(m *memory) { m.claims.saw(claim) }
 		}
 	case Bind:
-		if err = pods.Bind(ctx, newBinding(s.Pod, s.Need.Node), metav1.CreateOptions{}); err == nil {
+		if err = pods.Bind(ctx, job.newBinding(s.Pod, s.Need.Node), metav1.CreateOptions{}); err == nil {
 			r.apply = func(m *memory) { m.pods.wrote(s.Pod, func(p *corev1.Pod) { p.Spec.NodeName = s.Need.Node }) }
 		}
 	case Delete:
@@ -264,8 +264,45 @@ func (d *Driver) call(ctx context.Context, job *Job, s Step) (r result, err erro
 				})
 			}
 		}
+	case Adopt, Release, Excuse:
+		var patch []byte
+		var wrong error
+		switch s.Kind {
+		case Adopt:
+			patch, wrong = job.adoptPatch(s.Pod, s.Seat)
+		case Release:
+			patch, wrong = job.releasePatch(s.Pod)
+		default:
+			patch, wrong = excusePatch(s.Pod)
+		}
+		if wrong != nil {
+			return r, wrong
+		}
+		if pod, err = pods.Patch(ctx, s.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err == nil {
+			if r.apply = func(m *memory) { m.pods.saw(pod) }; s.Kind == Release {
+				r.gone = pod.UID
+			}
+		}
+	case Disrupt:
+		patch, wrong := d.disrupted(s.Pod)
+		if wrong != nil {
+			return r, wrong
+		}
+		if pod, err = pods.Patch(ctx, s.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err == nil {
+			r.apply = func(m *memory) { m.pods.saw(pod) }
+		}
 	}
 	return r, err
+}
+
+// patches reports whether a step changes a pod that is there.
+func (s *Step) patches() bool {
+	return s.Kind == Drop || s.Kind == Adopt || s.Kind == Release || s.Kind == Disrupt || s.Kind == Excuse
+}
+
+// lets reports whether a step lets a pod go.
+func (s *Step) lets() bool {
+	return s.Kind == Delete || s.Kind == Drop || s.Kind == Release || s.Kind == Disrupt || s.Kind == Excuse
 }
 
 // undo looks at a pod that was just deleted and was on no node when it was seen. It may have been bound since then, and the
@@ -309,12 +346,15 @@ func (d *Driver) reread(ctx context.Context, job *Job, s Step, why error) result
 		if s.Pod.UID != "" {
 			r.gone, r.apply = s.Pod.UID, func(m *memory) { m.pods.left(s.Pod) }
 		}
-		if r.conflict = s.Kind != Delete && s.Kind != Drop; r.conflict {
+		if r.conflict = !s.lets(); r.conflict {
 			r.err = why
 		}
 	case err != nil:
 		return again(err)
-	case !isOf(pod, job.UID):
+	case !job.has(pod) && job.Adopts != nil: // somebody else's, or another one under its name
+		r.gone, r.apply = s.Pod.UID, func(m *memory) { m.pods.left(s.Pod) }
+		r.conflict, r.err = true, why
+	case !job.has(pod):
 		r.refused, r.reason = true, ReasonTaken
 		r.err = fmt.Errorf("there is a pod %s/%s already, and it is not of the job", pod.Namespace, pod.Name)
 	default:

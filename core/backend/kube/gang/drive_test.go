@@ -9,9 +9,6 @@ import (
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 )
 
-// ways are those in which members get devices.
-var ways = map[string]gang.Options{"extended resource": {}, "claims": {Class: "gpu"}}
-
 // script is what happens to two jobs, one decision after the other. They take turns on devices, so that each decision has
 // members that wait for those of another job.
 func script(a, b *gang.Job) []func() {
@@ -35,15 +32,15 @@ func script(a, b *gang.Job) []func() {
 // A client that is cut at any of its calls, before or after it took effect or much later, leaves what one that was not cut does,
 // whether it dies of it or goes on. At no time has a device two processes.
 func TestCut(t *testing.T) {
-	for way, options := range ways {
-		t.Run(way, func(t *testing.T) {
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			calls := cutAt(t, options, 0, "", false)
+			calls := cutAt(t, way, 0, "", false)
 			t.Logf("%d calls", calls)
 			for _, how := range cuts {
 				for _, dies := range []bool{false, true} {
 					for n := 1; n <= calls; n++ {
-						if cutAt(t, options, n, how, dies) == 0 {
+						if cutAt(t, way, n, how, dies) == 0 {
 							t.Fatalf("call %d, cut %s, dies %v", n, how, dies)
 						}
 					}
@@ -54,9 +51,10 @@ func TestCut(t *testing.T) {
 }
 
 // cutAt plays the script with a client that is cut at a call, and returns how many calls there were; 0 when it failed.
-func cutAt(t *testing.T, options gang.Options, n int, how string, dies bool) (calls int) {
-	r := newRig(t, 3, 4, options)
-	a, b := newJob("a"), newJob("b")
+func cutAt(t *testing.T, w way, n int, how string, dies bool) (calls int) {
+	r := newRig(t, 3, 4, w.Options)
+	jobs := r.newJobs(w, "a", "b")
+	a, b := jobs[0], jobs[1]
 	total := 0
 	for i, next := range script(a, b) {
 		next()
@@ -104,14 +102,11 @@ func (f *firstProblem) Fatalf(format string, args ...any) {
 
 // Many jobs are driven at the same time, with looks that come in any order among them, while they take turns on few devices.
 func TestAtTheSameTime(t *testing.T) {
-	for way, options := range ways {
-		t.Run(way, func(t *testing.T) {
-			r := newRig(t, 2, 4, options)
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 2, 4, way.Options)
 			r.driver.Workers = 3
-			var jobs []*gang.Job
-			for i := range 6 {
-				jobs = append(jobs, newJob(fmt.Sprint("job-", i)))
-			}
+			jobs := r.newJobs(way, "job-0", "job-1", "job-2", "job-3", "job-4", "job-5")
 			for turn := range 6 {
 				for i, job := range jobs {
 					switch (i + turn) % 3 { // two have devices: all of them on two nodes, some on each

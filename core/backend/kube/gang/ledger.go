@@ -205,16 +205,23 @@ func (b *Book) enter(nodes map[string]*page, names map[Device]place, claim *reso
 	}
 }
 
-// Requested is how many of an extended resource the containers of a pod ask for.
+// Requested is how many of an extended resource the containers of a pod ask for at the same time. Sidecars run on beside the
+// others, and init containers beside the sidecars before them.
 func Requested(pod *corev1.Pod, resource corev1.ResourceName) int {
 	sum, most := int64(0), int64(0)
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		limit := c.Resources.Limits[resource]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			sum += limit.Value()
+			most = max(most, sum)
+			continue
+		}
+		most = max(most, sum+limit.Value())
+	}
 	for i := range pod.Spec.Containers {
 		limit := pod.Spec.Containers[i].Resources.Limits[resource]
 		sum += limit.Value()
-	}
-	for i := range pod.Spec.InitContainers {
-		limit := pod.Spec.InitContainers[i].Resources.Limits[resource]
-		most = max(most, limit.Value())
 	}
 	return int(max(sum, most))
 }

@@ -78,6 +78,12 @@ const (
 	Bind          Kind = "bind"
 	Delete        Kind = "delete"
 	Drop          Kind = "drop finalizer"
+
+	// Of pods that others made.
+	Adopt   Kind = "adopt"   // give it a seat
+	Release Kind = "release" // take it back
+	Disrupt Kind = "disrupt" // say that it is not its fault
+	Excuse  Kind = "excuse"  // have its Job not count it
 )
 
 // Step is a call that is due.
@@ -86,6 +92,7 @@ type Step struct {
 	Pod   *corev1.Pod // to create, or as it was seen
 	Claim *resourcev1.ResourceClaim
 	Need  Need // of Allocate and Bind: it has to be taken first
+	Seat  int  // of Adopt: its index
 }
 
 // Plan is what is due now, in any order, and what is known.
@@ -102,18 +109,10 @@ func Next(job *Job, look Look, ledger Ledger, o Options) Plan {
 // next with withdrawn takes back what the decision began: it was refused.
 func next(job *Job, look Look, ledger Ledger, o Options, withdrawn bool) Plan {
 	p := planner{job: job, look: &look, o: o, pods: make([]*corev1.Pod, len(job.Seats))}
-	pods := slices.Clone(look.Pods)
-	slices.SortFunc(pods, byName)
-	for _, pod := range pods {
-		if !isOf(pod, job.UID) || pod.Namespace != job.Namespace {
-			continue
-		}
-		seat := job.seat(pod)
-		if seat < 0 || pod.Name != job.name(job.Seats[seat].Member) || withdrawn && (!bound(pod) || p.roundOf(pod) == job.Round) {
-			p.leave(pod)
-			continue
-		}
-		p.pods[seat] = pod
+	if job.Adopts != nil {
+		p.takeIn(withdrawn)
+	} else {
+		p.find(withdrawn)
 	}
 	p.describe()
 	switch {
@@ -138,6 +137,25 @@ type planner struct {
 	last  *corev1.Pod   // one of an earlier run that may still run; nil for none
 	steps []Step
 	state State
+	began bool // a pod of others was bound in this run
+}
+
+// find finds the pod of each seat, and lets the others go.
+func (p *planner) find(withdrawn bool) {
+	job := p.job
+	pods := slices.Clone(p.look.Pods)
+	slices.SortFunc(pods, byName)
+	for _, pod := range pods {
+		if !isOf(pod, job.UID) || pod.Namespace != job.Namespace {
+			continue
+		}
+		seat := job.seat(pod)
+		if seat < 0 || pod.Name != job.name(job.Seats[seat].Member) || withdrawn && (!bound(pod) || p.roundOf(pod) == job.Round) {
+			p.leave(pod)
+			continue
+		}
+		p.pods[seat] = pod
+	}
 }
 
 func (p *planner) step(s Step) { p.steps = append(p.steps, s) }
@@ -150,11 +168,16 @@ func (p *planner) roundOf(pod *corev1.Pod) int64 {
 	return round
 }
 
+// runsElse reports whether a pod is of an earlier run, and may still run.
+func (p *planner) runsElse(pod *corev1.Pod) bool {
+	return pod.Labels[RunLabel] != strconv.FormatInt(p.job.Run, 10) && !(bound(pod) && p.look.Down != nil && p.look.Down(pod.Spec.NodeName))
+}
+
 // leave lets a pod go that has no seat.
 func (p *planner) leave(pod *corev1.Pod) {
 	finalizer := slices.Contains(pod.Finalizers, Finalizer)
 	freed := Freed(pod, p.look.Node)
-	if !freed && pod.Labels[RunLabel] != strconv.FormatInt(p.job.Run, 10) && !(bound(pod) && p.look.Down != nil && p.look.Down(pod.Spec.NodeName)) {
+	if !freed && p.runsElse(pod) {
 		p.last = pod
 	}
 	switch {
@@ -181,7 +204,7 @@ func (p *planner) describe() {
 		m := Member{Seat: s, Pod: p.job.name(s.Member), Phase: Creating}
 		pod := p.pods[i]
 		if pod != nil {
-			m.UID, m.Phase = pod.UID, phaseOf(pod)
+			m.Pod, m.UID, m.Phase = pod.Name, pod.UID, phaseOf(pod)
 		}
 		if loss, ok := p.lossOf(s, pod, started); !ok {
 			m.Phase = Failed
@@ -223,7 +246,7 @@ func (p *planner) lossOf(s Seat, pod *corev1.Pod, started int) (Loss, bool) {
 		}
 		return loss, true
 	}
-	if s.Member <= started {
+	if s.Member <= started && !p.job.Adopts.remade() {
 		loss.Cause, loss.Reason, loss.Message = core.CauseKilled, ReasonGone, "somebody deleted the pod, and took our finalizer off"
 		return loss, false
 	}
@@ -312,7 +335,7 @@ func (p *planner) start(ledger Ledger) {
 	var needs []Need
 	var waiting []*corev1.Pod
 	for i, pod := range p.pods {
-		if !bound(pod) {
+		if pod != nil && !bound(pod) { // it may be missing where others make it
 			waiting = append(waiting, pod)
 			needs = append(needs, Need{
 				Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Version: pod.ResourceVersion,
@@ -343,6 +366,12 @@ func (p *planner) start(ledger Ledger) {
 
 // create makes what is missing, and says so.
 func (p *planner) create() {
+	if p.job.Adopts != nil {
+		if len(p.steps) > 0 || p.state.Reason == ReasonPodsMissing {
+			p.state.Phase = Creating
+		}
+		return
+	}
 	missing := 0
 	for i, pod := range p.pods {
 		if pod == nil {
@@ -390,6 +419,10 @@ func (p *planner) allocate(waiting []*corev1.Pod, needs []Need) bool {
 
 // run says how far members are that are all bound.
 func (p *planner) run() {
+	if !slices.ContainsFunc(p.pods, func(pod *corev1.Pod) bool { return pod != nil }) {
+		p.state.Phase, p.state.Reason, p.state.Message = Creating, ReasonPodsMissing, "those that ended are not made again yet"
+		return
+	}
 	p.state.Phase = Running
 	for i, m := range p.state.Members {
 		switch {

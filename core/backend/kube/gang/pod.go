@@ -45,7 +45,6 @@ const (
 // newPod is the member of a seat. What the template says stays, but for what makes it a member.
 func (j *Job) newPod(seat int, o Options) *corev1.Pod {
 	s := j.Seats[seat]
-	first, count := j.replicas(seat)
 	template := j.Template.DeepCopy()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -60,12 +59,10 @@ func (j *Job) newPod(seat int, o Options) *corev1.Pod {
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
-	maps.Copy(pod.Labels, j.Labels())
-	pod.Labels[RunLabel], pod.Labels[MemberLabel] = strconv.FormatInt(j.Run, 10), strconv.Itoa(s.Member)
+	labels, annotations := j.marks(seat)
+	maps.Copy(pod.Labels, labels)
+	maps.Copy(pod.Annotations, annotations)
 	pod.Labels[NamesLabel] = j.service()
-	pod.Annotations[NodeAnnotation], pod.Annotations[DevicesAnnotation] = s.Node, FormatDevices(s.Devices)
-	pod.Annotations[RanksAnnotation] = ranges(first, count)
-	pod.Annotations[RoundAnnotation], pod.Annotations[EpochAnnotation] = strconv.FormatInt(j.Round, 10), strconv.FormatInt(j.Epoch, 10)
 
 	spec := &pod.Spec
 	spec.SchedulerName, spec.NodeName, spec.SchedulingGates = Scheduler, "", nil
@@ -269,10 +266,15 @@ func allocate(claim *resourcev1.ResourceClaim, pod *corev1.Pod, node string, dev
 	return claim
 }
 
-// newBinding puts a pod on a node, and only that very pod.
-func newBinding(pod *corev1.Pod, node string) *corev1.Binding {
-	return &corev1.Binding{
+// newBinding puts a pod on a node, and only that very pod. One of others, which may be told to go elsewhere, is bound as it was
+// seen.
+func (j *Job) newBinding(pod *corev1.Pod, node string) *corev1.Binding {
+	b := &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
 	}
+	if j.Adopts != nil {
+		b.ResourceVersion = pod.ResourceVersion
+	}
+	return b
 }

@@ -34,10 +34,11 @@ var errFenced = errors.New("somebody else leads")
 // Whatever is decided, in whatever order calls, looks, cuts, kubelets and faults come, with an old leader that still makes one
 // write: no device has two processes at any time, no name is bound twice, and in the end the pods are those of the decision.
 func TestAnyOrder(t *testing.T) {
-	for way, options := range ways {
-		t.Run(way, func(t *testing.T) {
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(p *rapid.T) {
-				m := &machine{rig: newRig(t, 3, 4, options), jobs: []*gang.Job{newJob("a"), newJob("b"), newJob("c")}}
+				m := &machine{rig: newRig(t, 3, 4, way.Options)}
+				m.jobs = m.newJobs(way, "a", "b", "c")
 				p.Repeat(map[string]func(*rapid.T){
 					"":         func(p *rapid.T) { m.must(p) },
 					"decide":   m.decide,

@@ -132,6 +132,29 @@ func newJob(name string) *gang.Job {
 	}
 }
 
+// way is one in which members come by their devices, and into being.
+type way struct {
+	gang.Options
+	others bool // a batch Job makes them
+}
+
+// ways are all of them.
+var ways = map[string]way{"extended resource": {}, "claims": {Options: gang.Options{Class: "gpu"}}, "pods of others": {others: true}}
+
+// newJobs are jobs without seats.
+func (r *rig) newJobs(w way, names ...string) (jobs []*gang.Job) {
+	for _, name := range names {
+		job := newJob(name)
+		if w.others {
+			job.Grace = 0
+			job.Adopts = &gang.Adoption{Unit: gang.Unit{Kind: gang.JobUnit, Namespace: job.Namespace, Name: name, UID: batchUID(job)}, Wants: 1000}
+			r.batches = append(r.batches, job)
+		}
+		jobs = append(jobs, job)
+	}
+	return jobs
+}
+
 // decide gives a job seats. A new run replaces all of its members.
 func decide(job *gang.Job, restart bool, seats ...gang.Seat) {
 	before, next := job.Seats, 0
@@ -161,7 +184,9 @@ func (r *rig) holds(p problem, job *gang.Job) {
 		want = append(want, fmt.Sprint(job.Run, s.Member, s.Node, gang.FormatDevices(s.Devices), corev1.PodRunning))
 	}
 	for _, pod := range r.pods {
-		if owner := metav1.GetControllerOf(pod); owner.UID == job.UID {
+		owner := metav1.GetControllerOf(pod)
+		// A pod of others counts while it has a seat.
+		if owner.UID == job.UID || gang.AdoptedBy(pod) == job.UID && slices.Contains(pod.Finalizers, gang.Finalizer) {
 			got = append(got, fmt.Sprint(pod.Labels[gang.RunLabel], " ", pod.Labels[gang.MemberLabel], pod.Spec.NodeName, pod.Annotations[gang.DevicesAnnotation], pod.Status.Phase))
 		}
 	}

@@ -131,8 +131,8 @@ func TestWhatIsInstalled(t *testing.T) {
 func TestLeastRights(t *testing.T) {
 	want := map[string][]string{
 		"quartet": {
-			"trainingjobs.quartet.sched get,list,watch", "trainingjobs/status.quartet.sched get,patch,update", "trainingjobs/finalizers.quartet.sched update",
-			"pods create,delete,get,list,patch,watch", "pods/binding create", "pods/finalizers update", "nodes get,list,watch",
+			"trainingjobs.quartet.sched create,get,list,update,watch", "trainingjobs/status.quartet.sched get,patch,update", "trainingjobs/finalizers.quartet.sched update",
+			"pods create,delete,get,list,patch,watch", "pods/binding create", "pods/finalizers update", "pods/status patch", "jobs.batch list,watch", "nodes get,list,watch",
 			"services create,list,watch", "events create,patch",
 			"tokenreviews.authentication.k8s.io create",
 		},

@@ -63,9 +63,10 @@ func (c *cluster) rules(t *testing.T, who caller, namespace string) map[string]b
 // checkRights compares with a service account to which nobody gave anything.
 func checkRights(t *testing.T, c *cluster, controller caller) {
 	everywhere := map[string]string{
-		"trainingjobs.quartet.sched": "get list watch", "trainingjobs/status.quartet.sched": "get update patch",
+		"trainingjobs.quartet.sched": "get list watch create update", "trainingjobs/status.quartet.sched": "get update patch",
 		"trainingjobs/finalizers.quartet.sched": "update",
 		"pods.":                                 "get list watch create delete patch", "pods/binding.": "create", "pods/finalizers.": "update",
+		"pods/status.": "patch", "jobs.batch": "list watch",
 		"nodes.": "get list watch", "services.": "list watch create",
 		"events.": "create patch", "tokenreviews.authentication.k8s.io": "create",
 		"resourceclaims.resource.k8s.io": "get list watch create update delete", "resourceclaims/status.resource.k8s.io": "update",
@@ -161,6 +162,8 @@ spec:
 		{http.MethodGet, own + "/configmaps/quartet-state", nil, "", 200},
 		{http.MethodPut, own + "/configmaps/quartet-state", state, "", 200},
 		{http.MethodGet, "/apis/quartet.sched/v1alpha1/trainingjobs", nil, "", 200},
+		{http.MethodGet, "/apis/batch/v1/jobs", nil, "", 200},
+		{http.MethodPost, jobs("team-a"), trainingJob(t, "team-a", "mirror"), "", 201},
 		{http.MethodGet, "/api/v1/nodes", nil, "", 200},
 		{http.MethodGet, "/api/v1/pods", nil, "", 200},
 		{
@@ -173,6 +176,7 @@ spec:
 			yamlOf(t, "{apiVersion: v1, kind: Binding, metadata: {name: train-r1-0}, target: {apiVersion: v1, kind: Node, name: node-0}}"), "", 201,
 		},
 		{http.MethodPatch, pods + "/train-r1-0", yamlOf(t, "{metadata: {annotations: {quartet.sched/round: '1'}}}"), typeMerge, 200},
+		{http.MethodPatch, pods + "/train-r1-0/status", manifest{"status": manifest{"message": "m"}}, typeMerge, 200},
 		{http.MethodPost, "/api/v1/namespaces/team-a/events", event("team-a"), "", 201},
 		{http.MethodPost, own + "/events", event("quartet"), "", 201},
 		{
@@ -234,7 +238,8 @@ func checkRefused(t *testing.T, c *cluster, controller caller) {
 		{http.MethodDelete, "/api/v1/nodes/node-0", nil, "", 403},
 		{http.MethodDelete, "/api/v1/namespaces/team-b", nil, "", 403},
 		{http.MethodGet, "/api/v1/namespaces", nil, "", 403},
-		{http.MethodPost, jobs("team-a"), trainingJob(t, "team-a", "own"), "", 403},
+		{http.MethodPost, "/apis/batch/v1/namespaces/team-a/jobs", manifest{}, "", 403},
+		{http.MethodPatch, "/apis/batch/v1/namespaces/team-a/jobs/any", manifest{"spec": manifest{"suspend": true}}, typeMerge, 403},
 		{http.MethodDelete, jobs("team-a") + "/train", nil, "", 403},
 		{http.MethodPatch, jobs("team-a") + "/train", manifest{"spec": manifest{"suspend": true}}, typeMerge, 403},
 		{http.MethodGet, "/api/v1/namespaces/team-a/configmaps", nil, "", 403},

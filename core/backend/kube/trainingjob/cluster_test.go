@@ -198,6 +198,18 @@ func testChanges(t *testing.T, jobs Interface) {
 			t.Errorf("bounds: %v, %+v", err, got)
 		}
 	}
+	mirror := named("mirror", func(s *Spec) { s.Adopts = &Adopts{APIVersion: "batch/v1", Kind: "Job", Name: "j", UID: "u"} })
+	if _, err := jobs.Create(t.Context(), mirror, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
+		t.Fatal(err)
+	}
+	for name, patch := range map[string]string{
+		"mirror": `{"spec": {"adopts": {"uid": "v"}}}`, "in-one": `{"spec": {"adopts": {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u"}}}`,
+	} {
+		_, err := merge(t, jobs, name, patch)
+		refused(t, err, "whose pods a job has never changes")
+	}
+	_, gone := merge(t, jobs, "mirror", `{"spec": {"adopts": null}}`)
+	refused(t, gone, "whose pods a job has never changes")
 	for _, id := range []string{`0`, `0`} {
 		if _, err := merge(t, jobs, "in-one", `{"status": {"id": `+id+`}}`, "status"); err != nil {
 			t.Error(err)

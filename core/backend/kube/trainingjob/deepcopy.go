@@ -54,6 +54,7 @@ func (s *Spec) DeepCopy() *Spec {
 	to := *s
 	to.Accelerators = slices.Clone(s.Accelerators)
 	to.GraceSeconds, to.StartTimeoutSeconds = clone(s.GraceSeconds), clone(s.StartTimeoutSeconds)
+	to.Adopts = clone(s.Adopts)
 	to.Template = *s.Template.DeepCopy()
 	return &to
 }

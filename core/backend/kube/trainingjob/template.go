@@ -38,7 +38,9 @@ func (s *Spec) PodTemplate() (*corev1.PodTemplateSpec, core.Diagnostics) {
 	for _, problem := range unknown { // an unknown field, or one that is given twice
 		found.add("spec.template", problem.Error(), "")
 	}
-	found.template(&template.Spec)
+	if s.Adopts == nil {
+		found.template(&template.Spec)
+	}
 	return template, found.Diagnostics
 }
 

@@ -3,6 +3,7 @@ package trainingjob
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // TrainingJob is a job on Kubernetes.
@@ -41,9 +42,20 @@ type Spec struct {
 	GraceSeconds        *int64 `json:"graceSeconds,omitempty"`        // between the request to stop and the end of a pod
 	StartTimeoutSeconds *int64 `json:"startTimeoutSeconds,omitempty"` // until all pods of a start have to run
 
+	// Adopts is set by the scheduler, for a job whose pods others make. It never changes.
+	Adopts *Adopts `json:"adopts,omitempty"`
+
 	// Template is the pod template of a replica. It is kept as it was written: PodTemplate reads it, so that one that is wrong
 	// does not keep the others from being read.
 	Template runtime.RawExtension `json:"template"`
+}
+
+// Adopts names whose pods a job has: a batch Job, a pod, or a group of pods, which is no object and has the UID of its first pod.
+type Adopts struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Name       string    `json:"name"`
+	UID        types.UID `json:"uid"`
 }
 
 // Replicas bound how many replicas a job runs with.
@@ -147,8 +159,8 @@ type Progress struct {
 	FromSeconds float64 `json:"fromSeconds,omitempty"` // moment at which Done was reached and from which Rate holds
 	Checkpoint  float64 `json:"checkpoint,omitempty"`  // work that a checkpoint holds
 
-	ExecutedSeconds   float64  `json:"executedSeconds,omitempty"` // with devices
-	AttainedSeconds   float64  `json:"attainedSeconds,omitempty"` // device-seconds
+	ExecutedSeconds   float64  `json:"executedSeconds,omitempty"` // with devices, as of the decision: while the job holds devices, more by the time since
+	AttainedSeconds   float64  `json:"attainedSeconds,omitempty"` // device-seconds, the same
 	FirstStartSeconds *float64 `json:"firstStartSeconds,omitempty"`
 	Restarts          int      `json:"restarts,omitempty"`
 	Preemptions       int      `json:"preemptions,omitempty"`
