@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -54,6 +55,7 @@ func (o *Opener) preview(ctx context.Context, config *rest.Config) (*preview, er
 		return nil, err
 	}
 	b := newBackend(o, all)
+	b.log = slog.New(slog.DiscardHandler) // what a leader would warn of is not for who looks
 	defer b.work.end() // nobody does what is to be done
 	if b.world, err = newWorld(&b.config, all, o.log, b.mayAdopt(ctx)); err != nil {
 		return nil, err
