@@ -56,7 +56,7 @@ func (o *Opener) preview(ctx context.Context, config *rest.Config) (*preview, er
 	}
 	b := newBackend(o, all)
 	b.log = slog.New(slog.DiscardHandler) // what a leader would warn of is not for who looks
-	defer b.work.end() // nobody does what is to be done
+	defer b.work.end()                    // nobody does what is to be done
 	if b.world, err = newWorld(&b.config, all, o.log, b.mayAdopt(ctx)); err != nil {
 		return nil, err
 	}
