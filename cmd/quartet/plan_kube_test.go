@@ -39,7 +39,7 @@ pipeline: {allocation: {type: las}, placement: {type: first_fit}}
 	}
 	all := func() string {
 		var versions []string
-		for _, path := range [...]string{"/apis/quartet.sched/v1alpha1/trainingjobs", "/api/v1/pods", "/api/v1/configmaps", "/apis/coordination.k8s.io/v1/namespaces/quartet/leases"} {
+		for _, path := range [...]string{"/apis/quartet.sched/v1alpha1/trainingjobs", "/api/v1/pods", "/apis/coordination.k8s.io/v1/namespaces/quartet/leases"} {
 			text, err := r.Do(t.Context(), "GET", path, nil)
 			if err != nil {
 				t.Fatal(err)
