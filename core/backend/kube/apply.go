@@ -23,6 +23,9 @@ func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
 	var moved, started []*job
 	for i := range changes {
 		j := b.job(changes[i].Job)
+		if j == nil && changes[i].Job >= 0 && changes[i].Job < b.nextID {
+			continue // it has ended
+		}
 		if j == nil {
 			return fmt.Errorf("%v job %d, which was never submitted", changes[i].Action, changes[i].Job)
 		}
@@ -50,6 +53,11 @@ func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
 		}
 	}
 	clear(b.released)
+	for i := range changes {
+		if changes[i].Action == core.Discard && b.job(changes[i].Job) != nil {
+			b.byID[changes[i].Job] = nil // and nothing is told of it
+		}
+	}
 	return nil
 }
 

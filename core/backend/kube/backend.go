@@ -317,9 +317,18 @@ func (b *Backend) observe(now float64) core.Observation {
 	for i := range told {
 		if k := told[i].Kind; k == core.JobInterrupted || k == core.JobShrunk {
 			j := b.byID[told[i].Job]
+			if j == nil {
+				continue
+			}
 			if j.losing = false; j.adopts != nil {
 				b.world.drove(j.uid) // it may have ended meanwhile
 			}
+		}
+	}
+	for i := range told {
+		switch told[i].Kind {
+		case core.JobFinished, core.JobFailed, core.JobCancelled:
+			b.byID[told[i].Job] = nil // nothing is decided about it any more
 		}
 	}
 	return core.Observation{NowSeconds: now, Events: told}

@@ -48,17 +48,19 @@ type offer struct {
 	devices     int            // those that it has or had, the most that a node may have at most
 	missing     core.DeviceSet // of these not there any more
 	taken       core.DeviceSet // of these held by others, or broken
+	idle        core.DeviceSet // of these not allocatable at present
 	foreign     int            // others hold so many besides, and nobody knows which
 	accelerator string         // type of the devices; empty when they do not say
 }
 
 // there reports whether a node has devices at present.
-func (o *offer) there() bool { return core.FirstDevices(o.devices)&^o.missing != 0 }
+func (o *offer) there() bool { return core.FirstDevices(o.devices)&^(o.missing|o.idle) != 0 }
 
 // offerOf is what a node has. The identity is that of one that jobs may run on; nil for one that is new.
 func (n *nodes) offerOf(object *corev1.Node, t *node, foreign func(string) int) offer {
 	if n.devices == nil {
-		return offer{devices: devicesOf(object, n.config.Resource), foreign: foreign(object.Name)}
+		all, allocatable := devicesOf(object, n.config.Resource)
+		return offer{devices: all, idle: core.FirstDevices(all) &^ core.FirstDevices(allocatable), foreign: foreign(object.Name)}
 	}
 	if t == nil {
 		return n.devices.offer(object.Name, 0)
@@ -149,7 +151,7 @@ func (n *nodes) add(object *corev1.Node, has offer, health core.Health, now floa
 // were taken for theirs before stay so.
 func (n *nodes) unusable(t *node, has offer) core.DeviceSet {
 	all := core.FirstDevices(t.devices)
-	gone := all&^core.FirstDevices(min(has.devices, t.devices)) | all&(has.missing|has.taken)
+	gone := all&^core.FirstDevices(min(has.devices, t.devices)) | all&(has.missing|has.idle|has.taken)
 	free := all &^ gone &^ n.held(t.id)
 	theirs := (free & t.unusable).Lowest(has.foreign)
 	for rest := free &^ theirs; rest != 0 && theirs.Count() < has.foreign; {
@@ -160,10 +162,15 @@ func (n *nodes) unusable(t *node, has offer) core.DeviceSet {
 	return gone | theirs
 }
 
-// devicesOf is how many devices a node offers, of which those beyond the most that a node may have are left alone.
-func devicesOf(n *corev1.Node, resource string) int {
-	quantity := n.Status.Allocatable[corev1.ResourceName(resource)]
-	return int(min(max(quantity.Value(), 0), core.MaxDevicesPerNode))
+// devicesOf is how many devices a node has, and how many of them it offers: those that are broken it does not. Devices beyond the
+// most that a node may have are left alone.
+func devicesOf(n *corev1.Node, resource string) (all, allocatable int) {
+	count := func(list corev1.ResourceList) int {
+		quantity := list[corev1.ResourceName(resource)]
+		return int(min(max(quantity.Value(), 0), core.MaxDevicesPerNode))
+	}
+	allocatable = count(n.Status.Allocatable)
+	return max(count(n.Status.Capacity), allocatable), allocatable
 }
 
 func acceleratorOf(n *corev1.Node, label string) string {

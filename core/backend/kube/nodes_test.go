@@ -36,6 +36,12 @@ func offers(devices int64) func(*corev1.Node) {
 	}
 }
 
+func has(devices int64) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Status.Capacity = corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(devices, resource.DecimalSI)}
+	}
+}
+
 func turns(status corev1.ConditionStatus, reason string) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, Reason: reason}}
@@ -119,6 +125,13 @@ func TestCompareNodes(t *testing.T) {
 			{nodes: []*corev1.Node{object("a", offers(3))}, want: []string{"node_changed a ready [3]"}},
 			{nodes: []*corev1.Node{object("a", offers(0))}, want: []string{"node_changed a down [0 1 2 3]"}},
 			{nodes: []*corev1.Node{object("a")}, want: []string{"node_changed a ready all"}},
+		},
+		"devices that are repaired": {
+			{nodes: []*corev1.Node{object("a", offers(0), has(4))}},
+			{nodes: []*corev1.Node{object("a", offers(2), has(4))}, want: []string{"node_added a gpu 4 ready [2 3]"}},
+			{nodes: []*corev1.Node{object("a", has(4))}, want: []string{"node_changed a ready all"}},
+			{nodes: []*corev1.Node{object("a", offers(0), has(4))}, want: []string{"node_changed a down [0 1 2 3]"}},
+			{nodes: []*corev1.Node{object("a", has(4))}, want: []string{"node_changed a ready all"}},
 		},
 		"more devices than there were make another node": {
 			{nodes: []*corev1.Node{object("a", offers(2))}, want: []string{"node_added a gpu 2 ready all"}},
@@ -236,7 +249,7 @@ func TestCompareIsWhatIsThere(t *testing.T) {
 			for _, o := range list {
 				if id, told := there[o.Name]; told && n.told[id].uid != o.UID {
 					t.Fatalf("node %s is told as another one", o.Name)
-				} else if !told && devicesOf(o, "nvidia.com/gpu") > 0 {
+				} else if _, offered := devicesOf(o, "nvidia.com/gpu"); !told && offered > 0 {
 					t.Fatalf("node %s is not told", o.Name)
 				}
 			}

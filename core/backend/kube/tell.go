@@ -114,12 +114,11 @@ func (b *Backend) welcome(object *trainingjob.TrainingJob, now float64) {
 func (b *Backend) meetJob(j *job, now float64) {
 	object := j.object
 	j.generation = object.Generation
-	if object.DeletionTimestamp != nil {
-		j.deleted, j.ended = true, true
-		return
-	}
-	if j.status.State.Ended() {
+	if j.deleted = object.DeletionTimestamp != nil; j.deleted || j.status.State.Ended() {
 		j.ended = true
+		if had := object.Status.ID; had != nil { // no id is given twice
+			b.nextID = max(b.nextID, core.JobID(*had)+1)
+		}
 		return
 	}
 	id := b.nextID
@@ -303,7 +302,7 @@ func (b *Backend) degrade(j *job, reason, message string) {
 	defer j.mutex.Unlock()
 	status := metav1.ConditionTrue
 	if reason == "" {
-		if c := j.status.Condition(trainingjob.ConditionDegraded); c == nil || c.Status == metav1.ConditionFalse {
+		if c := j.status.Condition(trainingjob.ConditionDegraded); c == nil || c.Status == metav1.ConditionFalse || c.Reason == podsFail {
 			return
 		}
 		status, reason = metav1.ConditionFalse, "Mended"

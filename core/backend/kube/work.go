@@ -56,7 +56,7 @@ func (l *labour) end() {
 func (b *Backend) labour(ctx context.Context, group *sync.WaitGroup) {
 	for range b.config.Workers {
 		group.Go(func() {
-			serve(b.work.drives, func(uid types.UID) error { return b.drive(ctx, uid) })
+			serve(b.work.drives, func(uid types.UID) error { return b.drive(ctx, uid) }, b.stuck)
 		})
 	}
 	for range max(b.config.Workers/2, 1) {
@@ -66,19 +66,26 @@ func (b *Backend) labour(ctx context.Context, group *sync.WaitGroup) {
 					return b.write(ctx, j)
 				}
 				return nil
+			}, func(uid types.UID, times int, err error) {
+				b.failed("the status of a job is not written", uid, times, err)
 			})
 		})
 	}
 	group.Go(func() { b.stir(ctx) })
 	if b.world.adopted != nil {
 		group.Go(func() {
-			serve(b.work.units, func(key string) error { return b.adopt(ctx, key) })
+			serve(b.work.units, func(key string) error { return b.adopt(ctx, key) }, func(key string, times int, err error) {
+				if tells(times) {
+					b.log.Warn("pods of others are not taken in", "pods", key, "failures", times, "error", err)
+				}
+			})
 		})
 	}
 }
 
-// serve does the work of a queue until that is shut down. What fails is done again later, unless it is not to be done any more.
-func serve[T comparable](queue workqueue.TypedRateLimitingInterface[T], do func(T) error) {
+// serve does the work of a queue until that is shut down. What fails is told, with how many times in a row, and done again later,
+// unless it is not to be done any more.
+func serve[T comparable](queue workqueue.TypedRateLimitingInterface[T], do func(T) error, failed func(item T, times int, err error)) {
 	for {
 		item, ended := queue.Get()
 		if ended {
@@ -89,6 +96,7 @@ func serve[T comparable](queue workqueue.TypedRateLimitingInterface[T], do func(
 			queue.Forget(item)
 		default:
 			queue.AddRateLimited(item)
+			failed(item, queue.NumRequeues(item), err)
 		}
 		queue.Done(item)
 	}
@@ -151,7 +159,7 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 		return b.sweep(ctx, uid)
 	}
 	j.mutex.Lock()
-	decided, id := b.gangOf(j), j.decisionID()
+	decided, id, decidedAt := b.gangOf(j), j.decisionID(), j.decision().AtSeconds
 	ready := j.written() || j.deleted
 	tuning := tuningFrom(j.decision().Tuning)
 	j.mutex.Unlock()
@@ -195,10 +203,27 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 	if changed || missing {
 		b.world.drove(uid)
 	}
-	if (state.Phase == gang.Pulling || missing) && decided.StartTimeout > 0 {
-		b.work.drives.AddAfter(uid, decided.StartTimeout/4+time.Second)
+	if err == nil {
+		b.mend(j)
+	}
+	if timeout := decided.StartTimeout; timeout > 0 {
+		switch {
+		case missing: // the pipeline finds that it waited too long
+			left := timeout - b.since(decidedAt)
+			if left < 0 {
+				left = timeout / 4 // it was found, or the members that it has go on
+			}
+			b.work.drives.AddAfter(uid, left+breather)
+		case state.LateIn > 0:
+			b.work.drives.AddAfter(uid, state.LateIn)
+		}
 	}
 	return err
+}
+
+// since is how long ago a moment of the run was.
+func (b *Backend) since(at float64) time.Duration {
+	return time.Duration((b.Present() - at) * float64(time.Second))
 }
 
 // alike reports whether two states tell the same.

@@ -45,6 +45,8 @@ type State struct {
 	Lost    []Loss // of a gang that was interrupted, shrank, or failed
 	Members []Member
 	Leaving int // pods without a seat that still hold devices or are to be deleted
+
+	LateIn time.Duration // after which a member that does not run yet is late, the first one; 0 for none
 }
 
 // Kept are the seats whose members are there and were not lost: those that a later decision of the same run may keep.
@@ -243,6 +245,8 @@ func (p *planner) lossOf(s Seat, pod *corev1.Pod, started int) (Loss, bool) {
 			loss.Cause, loss.Reason = core.CauseNeverBegan, ReasonStartTimeout
 			loss.Message = fmt.Sprintf("it does not run %v after it was bound: %s: %s", took.Round(time.Second), reason, message)
 			return loss, false
+		} else if p.job.StartTimeout > 0 && bound(pod) && phaseOf(pod) == Pulling {
+			p.state.LateIn = sooner(p.state.LateIn, p.job.StartTimeout-took+time.Millisecond)
 		}
 		return loss, true
 	}
@@ -255,6 +259,14 @@ func (p *planner) lossOf(s Seat, pod *corev1.Pod, started int) (Loss, bool) {
 		return loss, false
 	}
 	return loss, true
+}
+
+// sooner is the shorter one of two times, of which 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
 }
 
 // late reports whether a member has not begun in time.
