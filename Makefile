@@ -125,11 +125,11 @@ kube-test: $(HELM) ## build the control plane, and run the tests that need one
 	QUARTET_CONTROLPLANE=$(BIN)/controlplane QUARTET_HELM=$(HELM) $(GO) test -count=1 -p=2 -parallel=8 -timeout=20m ./internal/kubecluster ./internal/kubetrainee ./tools/kube ./core/backend/kube/...
 	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 -run='^(TestCluster|TestNewcomer)$$' ./cmd/quartet
 
-kube-siege: ## kill schedulers on Kubernetes 200 times (SEED=1), and run 100 gangs that do not fit, beside kube-scheduler: some 40 minutes
+kube-siege: ## kill schedulers on Kubernetes 200 times (SEED=1), stop its store, and run 100 gangs that do not fit, beside kube-scheduler: some 40 minutes
 	$(GO) run ./tools/kube build -bin $(BIN)/controlplane
 	$(GO) build -o $(BIN)/quartet ./cmd/quartet
-	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 -timeout=90m ./core/backend/kube -run='^(TestLeadersAreKilled|TestGangsThatDoNotFit)$$' -v \
-		-kube.kills=200 -kube.seed=$(SEED) -kube.program=$(BIN)/quartet -kube.gangs=100 -kube.compare=1m
+	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 -timeout=90m ./core/backend/kube -run='^(TestLeadersAreKilled|TestStoreStops|TestGangsThatDoNotFit)$$' -v \
+		-kube.kills=200 -kube.stopped=30s -kube.stops=3 -kube.busy=48 -kube.seed=$(SEED) -kube.program=$(BIN)/quartet -kube.gangs=100 -kube.compare=1m
 
 kube-speed: ## pods a second on 1,000 simulated nodes, by Quartet and by kube-scheduler in turns: some 20 minutes on a machine of its own
 	$(GO) run ./tools/kube build -bin $(BIN)/controlplane

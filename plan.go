@@ -45,8 +45,13 @@ func (c *Composition) Plan(ctx context.Context, snapshot string) (*Plan, error) 
 	}
 	p := &Plan{Cluster: cluster, Verdicts: map[core.JobID]core.Verdict{}, Names: map[core.JobID]string{}}
 	pipeline := core.NewPipeline(cluster, stages, c.Round.Options(), nil, foreseen{p})
+	if keeping, may := world.(core.Keeping); may && keeping.KeepsDevices() {
+		pipeline.KeepDevices()
+	}
 	var seen core.Backend = world
-	if snapshot == "" && !simulated {
+	if memory, remembers := world.(core.Memory); remembers { // of a run that goes on
+		pipeline.Remember(memory, nil)
+	} else if snapshot == "" && !simulated {
 		seen = Late(world, FirstRoundSeconds)
 	}
 	if err := errors.Join(pipeline.Run(ctx, seen), discardStages(&stages)); err != nil {

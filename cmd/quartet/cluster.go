@@ -38,6 +38,9 @@ type cluster interface {
 	orders
 	Everywhere() cluster
 	Pods(ctx context.Context, job string) ([]clusterPod, error)
+	Composition(ctx context.Context) (string, error) // of the scheduler that is installed
+	Home() string                                    // namespace in which it is, if that was said
+	Reads(err error) error                           // words what could not be read
 }
 
 // kubeFlags say which cluster is meant.

@@ -243,6 +243,7 @@ train-r1-0 1 a100-0 0-2 0-2 Running`},
 	}
 	r.testRefusals(t)
 	r.testShards(t)
+	r.testPlan(t)
 	r.testOrders(t)
 }
 
@@ -393,7 +394,9 @@ func (r *rig) testRefusals(t *testing.T) {
 		{[]string{"describe", "trian", "--context", "vic"}, 2, `there is no job "trian" in namespace "vision"; did you mean "train"? valid jobs: train, big, old`},
 		{[]string{"describe", "../x", "--context", "vic"}, 2, `there is no job "../x" in namespace "vision"`},
 		{[]string{"drain", "a100-3", "--context", "admin"}, 2, `there is no node "a100-3"; did you mean "a100-0"?`},
-		{[]string{"plan", "--context", "admin"}, 2, "--context: the next round of a scheduler on Kubernetes cannot be shown"},
+		{[]string{"plan", "--context", "admin"}, 2, `--context: no composition of a scheduler is in namespace "quartet"; name the config that it was started with by -f`},
+		{[]string{"plan", "--context", "admin", "--jobs", "jobs.yaml"}, 2, "--jobs: is for a run that has not begun"},
+		{[]string{"plan", "--context", "vic"}, 1, `read the composition of the scheduler: user "vic" may not get configmaps in namespace "quartet"; an administrator grants it: a role with get of configmaps there`},
 		{[]string{"jobs", "-n", "vision"}, 2, "--namespace: is for a Kubernetes cluster; name one with --context or --kubeconfig"},
 		{[]string{"submit", "jobs.yaml", "--image", "t:1"}, 2, "--image: is for a Kubernetes cluster"},
 		{[]string{"jobs", "-A"}, 2, "--all-namespaces: is for a Kubernetes cluster"},

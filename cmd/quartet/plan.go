@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/cmd/internal/render"
@@ -29,12 +32,21 @@ one more: what that decides is shown, and nobody is told. With -f or --jobs it s
 round of a run or a simulation that has not begun.
 
 The files that the config of the run names must be where they were: plan is for the folder in
-which the scheduler was started.`,
+which the scheduler was started.
+
+With --context it reads a Kubernetes cluster, as you may, and shows what a scheduler decides that
+takes over there now: by the composition that is installed, or that of -f, changed by --set.
+--namespace is then that of the scheduler.`,
 		Example: `  quartet plan
   quartet plan --run train -o json
-  quartet plan -f my.yaml --jobs jobs.yaml`,
+  quartet plan -f my.yaml --jobs jobs.yaml
+  quartet plan --context prod
+  quartet plan --context prod --set pipeline.allocation.type=las`,
 		Args: byFlag,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if s.meant() {
+				return s.with(c.Context(), func(client orders) error { return a.planCluster(c.Context(), client, &s.kubeFlags, &f) })
+			}
 			if len(f.files) > 0 || f.jobs != "" {
 				load := f.load
 				if f.jobs == "" { // the first round of a simulation, if it is one
@@ -47,7 +59,7 @@ which the scheduler was started.`,
 				return a.plan(c.Context(), config, "")
 			}
 			if len(f.sets) > 0 {
-				return problem("--set", "changes a config, only with -f or --jobs", "the running scheduler has its own")
+				return problem("--set", "changes a config, only with -f, --jobs or --context", "the running scheduler has its own")
 			}
 			return s.with(c.Context(), func(client orders) error { return a.planSnapshot(c.Context(), client) })
 		},
@@ -85,6 +97,104 @@ func (a *app) planSnapshot(ctx context.Context, client orders) error {
 	return a.plan(ctx, config, path)
 }
 
+// planCluster plans on what there is in a cluster.
+func (a *app) planCluster(ctx context.Context, client orders, k *kubeFlags, f *runFlags) error {
+	on, is := client.(cluster)
+	if !is {
+		return errors.New("this is no cluster")
+	}
+	if f.jobs != "" {
+		return problem("--jobs", "is for a run that has not begun", "the jobs of a cluster are those that were submitted")
+	}
+	config, err := a.clusterConfig(ctx, on, k, f)
+	if err != nil {
+		return err
+	}
+	return on.Reads(a.plan(ctx, config, ""))
+}
+
+// onKubernetes is the type of the backend whose cluster is planned for.
+const onKubernetes = "backend/kubernetes"
+
+// clusterConfig is the composition that plans for a cluster: that of -f, or else the one installed there.
+func (a *app) clusterConfig(ctx context.Context, on cluster, k *kubeFlags, f *runFlags) (*configs.Config, error) {
+	var flags []configs.Flag
+	set := func(format string, args ...any) {
+		flags = append(flags, configs.Flag{Name: "--context", Set: fmt.Sprintf(format, args...)})
+	}
+	reach := func() {
+		set("backend.config.kubeconfig=%s", quoted(k.kubeconfig))
+		set("backend.config.context=%s", quoted(k.context))
+		if home := on.Home(); home != "" {
+			set("backend.config.namespace=%s", quoted(home))
+		}
+	}
+	if len(f.files) == 0 {
+		text, err := on.Composition(ctx)
+		if err != nil {
+			return nil, err
+		}
+		parse := func() (*configs.Config, error) {
+			return configs.Parse(catalog(), "the installed config", []byte(text), configs.Options{Sets: f.sets, Flags: flags, Outside: a.outside(ctx)})
+		}
+		c, err := parse()
+		if err != nil {
+			return nil, hintNeeds(err)
+		}
+		if c.Backend.ID != onKubernetes {
+			return nil, problem("the installed config", fmt.Sprintf("schedules no cluster, but by %q", c.Backend.ID), "name another one by -f")
+		}
+		reach()
+		return parse()
+	}
+	set("workload=null")
+	set("workload={type: submitted}")
+	load := func() (*configs.Config, error) {
+		c := configFlags{files: f.files, sets: f.sets, flags: flags}
+		return c.load(ctx, a, "")
+	}
+	c, err := load()
+	if err != nil {
+		return nil, hintNeeds(err)
+	}
+	if c.Backend.ID != onKubernetes { // nor what it says of its cluster
+		settings, err := a.installedBackend(ctx, on)
+		if err != nil {
+			return nil, err
+		}
+		set("backend=null")
+		set("backend={type: kubernetes, config: %s}", settings)
+	}
+	reach()
+	c, err = load()
+	return c, hintNeeds(err)
+}
+
+// installedBackend is what the installed composition says of its cluster, and nothing where there is none.
+func (a *app) installedBackend(ctx context.Context, on cluster) (settings string, err error) {
+	text, err := on.Composition(ctx)
+	if err != nil {
+		if d := core.Diagnostics(nil); errors.As(err, &d) { // there is none
+			return "{}", nil
+		}
+		return "", err
+	}
+	var installed struct {
+		Backend struct{ Config map[string]any }
+	}
+	if err := yaml.Unmarshal([]byte(text), &installed); err != nil || installed.Backend.Config == nil {
+		return "{}", nil //nolint:nilerr // who reads it is told when it decides
+	}
+	flow, err := json.Marshal(installed.Backend.Config)
+	return string(flow), err
+}
+
+// quoted writes a text as YAML reads it.
+func quoted(text string) string {
+	quoted, _ := json.Marshal(text) // a text
+	return string(quoted)
+}
+
 // plan shows the next round of a run, or its first when there is no snapshot.
 func (a *app) plan(ctx context.Context, config *configs.Config, snapshot string) error {
 	c := &quartet.Composition{Config: config, Log: a.logger()}
@@ -92,7 +202,11 @@ func (a *app) plan(ctx context.Context, config *configs.Config, snapshot string)
 	if err != nil {
 		return err
 	}
-	a.note("round %d, at %s", p.Round, render.Span(p.NowSeconds))
+	if a.byCalendar { // who takes over counts rounds anew
+		a.note("the next round of a scheduler that takes over now")
+	} else {
+		a.note("round %d, at %s", p.Round, render.Span(p.NowSeconds))
+	}
 	table := planTable(p)
 	if len(table.Rows) == 0 {
 		a.note("the next round changes nothing, and nobody waits")

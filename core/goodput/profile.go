@@ -110,5 +110,15 @@ func (p *Profile) Gradients(epoch int) Gradients {
 	return Gradients{Square: 1, Variance: p.NoiseScale(p.middle(epoch)) / float64(p.Batch.Initial)}
 }
 
+// Faster is an application that does the same in less time: each pass and each synchronisation takes a part of it.
+func (p *Profile) Faster(times float64) Profile {
+	faster, m := *p, &p.Performance
+	faster.Performance = Performance{
+		AlphaGrad: m.AlphaGrad / times, BetaGrad: m.BetaGrad / times, AlphaNode: m.AlphaNode / times, BetaNode: m.BetaNode / times,
+		AlphaLocal: m.AlphaLocal / times, BetaLocal: m.BetaLocal / times, Gamma: m.Gamma,
+	}
+	return faster
+}
+
 // middle is the progress halfway through an epoch.
 func (p *Profile) middle(epoch int) float64 { return (float64(epoch) + 0.5) / float64(p.Epochs) }

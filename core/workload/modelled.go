@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -44,6 +45,37 @@ func newModelledModel(p *goodput.Profile, batch int) *modelledModel {
 	}
 	m.truth = truthOf(p)
 	return m
+}
+
+// Training is the model of a training job that goes as a profile says and asks for a total batch. It is a Measurer. It fails for a
+// batch that the application does not train with.
+func Training(p *goodput.Profile, batch int) (Model, error) {
+	m := newModelledModel(p, batch)
+	if m == nil {
+		return nil, fmt.Errorf("%s trains with a batch from %d to %d, not %d", p.Name, p.Batch.Initial, p.Batch.Max, batch)
+	}
+	return m, nil
+}
+
+// Faster is a workload of which the jobs that go by profiles do the same in less time. It shares all else with this one.
+func (w *Workload) Faster(times float64) *Workload {
+	faster := *w
+	faster.Jobs = slices.Clone(w.Jobs)
+	models := map[*modelledModel]*modelledModel{}
+	for i := range faster.Jobs {
+		j := &faster.Jobs[i]
+		m, is := j.Model.(*modelledModel)
+		if !is {
+			continue
+		}
+		if models[m] == nil {
+			p := m.profile.Faster(times)
+			models[m] = newModelledModel(&p, m.batch.Requested)
+		}
+		j.Model = models[m]
+		j.Spec.StepTimes, j.Spec.Truth = &models[m].stepTimes, &models[m].truth
+	}
+	return &faster
 }
 
 // truthOf is enough of what an application would measure to tell its parameters: a few placements, alone and on one

@@ -63,6 +63,54 @@ func TestModelledRate(t *testing.T) {
 	}
 }
 
+// A workload that is so many times faster does the same, and measures it, in a part of the time. The one that it was made of stays.
+func TestFaster(t *testing.T) {
+	m := newModelledModel(simple(), 40)
+	slow := &Workload{Jobs: []Job{newTrainingJob("a", 0, 2, m), newDurationJob("b", 0, 100, 1), newTrainingJob("c", 9, 1, m)}}
+	fast := slow.Faster(8)
+	running := Running{Shape: []int{1, 1}, Replicas: 2}
+	for i, times := range map[int]float64{0: 8, 1: 1, 2: 8} {
+		was, is := &slow.Jobs[i], &fast.Jobs[i]
+		for phase := range was.Model.Phases() {
+			if diff := cmp.Diff(times*was.Model.Rate(phase, running), is.Model.Rate(phase, running), about); diff != "" {
+				t.Errorf("job %d, phase %d: rate (-want +got):\n%s", i, phase, diff)
+			}
+			if was.Model.PhaseEnd(phase) != is.Model.PhaseEnd(phase) {
+				t.Errorf("job %d, phase %d: ends at %v, and before at %v", i, phase, is.Model.PhaseEnd(phase), was.Model.PhaseEnd(phase))
+			}
+		}
+		spec := was.Spec
+		spec.StepTimes, spec.Truth = is.Spec.StepTimes, is.Spec.Truth
+		if diff := cmp.Diff(spec, is.Spec); diff != "" {
+			t.Errorf("job %d: all else (-want +got):\n%s", i, diff)
+		}
+		if times == 1 {
+			continue
+		}
+		if diff := cmp.Diff(was.Spec.StepTimes.OneNode[1]/times, is.Spec.StepTimes.OneNode[1], about); diff != "" {
+			t.Errorf("job %d: a step (-want +got):\n%s", i, diff)
+		}
+		for k, seen := range is.Spec.Truth.Measurements {
+			if diff := cmp.Diff(was.Spec.Truth.Measurements[k].StepSeconds/times, seen.StepSeconds, about); diff != "" {
+				t.Errorf("job %d: measurement %d (-want +got):\n%s", i, k, diff)
+			}
+		}
+	}
+	if fast.Jobs[0].Model != fast.Jobs[2].Model || slow.Jobs[0].Model != Model(m) {
+		t.Error("jobs of one application do not share a model, or the first workload has another")
+	}
+}
+
+func TestTraining(t *testing.T) {
+	m, err := Training(simple(), 40)
+	if _, measures := m.(Measurer); err != nil || !measures {
+		t.Errorf("%v, measures: %v", err, measures)
+	}
+	if m, err := Training(simple(), 81); err == nil || m != nil {
+		t.Errorf("it trains with more than it can: %v", err)
+	}
+}
+
 func TestModelledJob(t *testing.T) {
 	m := newModelledModel(simple(), 40)
 	got := newTrainingJob("j", 60, 2, m).Spec

@@ -60,13 +60,13 @@ var rooms = []room{
 	}},
 	{"cmd", []string{"..."}},
 	{"tools/kube", []string{"internal/kubecluster", "internal/kubetrainee"}},
-	{"tools/kubereality", []string{"internal/kubecluster"}},
+	{"tools/kubereality", []string{".", "configs", "core/...", "internal/kubecluster", "internal/kubetrainee"}},
 	{"tools/kubespeed", []string{"core/...", "internal/kubecluster", "admission", "allocation", "elasticity", "placement"}},
 	{"tools", []string{".", "configs", "core/..."}},
 	{"examples/embed", []string{".", "core/..."}},
 	{"examples", []string{"core", "core/agent", "core/goodput"}},
 	{"internal/yamlpos", []string{"core"}},
-	{"internal/kubetrainee", []string{"core/agent", "internal/kubecluster"}},
+	{"internal/kubetrainee", []string{"core", "core/agent", "core/goodput", "core/workload", "internal/kubecluster"}},
 	{"internal", nil},
 }
 

@@ -8,6 +8,9 @@
 //	trainee.quartet.sched/checkpoint_seconds  time between checkpoints; 5 if absent
 //	trainee.quartet.sched/gradient_noise      variance of its gradient over its squared norm; not told if absent
 //	trainee.quartet.sched/batch_per_device    samples of a device in a pass, until it is tuned; 1 if absent
+//	trainee.quartet.sched/profile             text of a profile (docs/profiles.md) by which it goes, as it would in the simulator;
+//	                                          in place of work, efficiency, gradient_noise and batch_per_device
+//	trainee.quartet.sched/batch               total batch that a job with a profile asks for; the initial one if absent
 //	trainee.quartet.sched/worlds              whether it takes another world while it runs; true if absent
 //
 // Pods that have an agent speak with the scheduler as package agent has it, with a token for that very pod; what a job has

@@ -49,6 +49,7 @@ type actor struct {
 	plan   plan
 	ctx    context.Context // ends with the pod
 	cancel context.CancelFunc
+	seen   time.Time // when it was seen to run
 
 	equipment      // from when it trains on
 	trains    bool // it is a member of its training
@@ -108,6 +109,7 @@ func Run(ctx context.Context, c Config) error {
 				t.step(now.Sub(last).Seconds())
 			}
 			last = now
+			t.trim()
 			if err := t.saved.write(); err != nil {
 				t.log.Error("keep progress", "error", err)
 			}
@@ -161,10 +163,22 @@ func (t *trainee) begin(ctx context.Context, p *pod) {
 	if !ok {
 		return
 	}
-	a := &actor{pod: *p, plan: plan}
+	a := &actor{pod: *p, plan: plan, seen: t.clock()}
 	a.ctx, a.cancel = context.WithCancel(ctx)
 	t.actors[p.Metadata.UID] = a
 	t.work.Go(func() { t.prepare(a) })
+}
+
+// trim forgets jobs of long ago of which there are no pods.
+func (t *trainee) trim() {
+	if !t.saved.full() {
+		return
+	}
+	live := make(map[string]bool)
+	for _, a := range t.actors {
+		live[a.pod.job()] = true
+	}
+	t.saved.trim(live)
 }
 
 // join lets a pod train that is ready.
@@ -253,8 +267,11 @@ func (t *trainee) step(seconds float64) {
 	}
 	for run, actors := range runs {
 		tr := t.trainings[run]
-		before := tr.saved
+		before, waited := tr.saved, tr.world.Replicas == 0
 		done := tr.step(seconds)
+		if waited && tr.world.Replicas > 0 {
+			t.log.Info(Begins, "run", run, "after", t.since(actors).Seconds()-seconds)
+		}
 		if tr.saved != before {
 			t.save(actors[0], tr)
 		}
@@ -266,6 +283,21 @@ func (t *trainee) step(seconds float64) {
 	}
 }
 
+// Begins is logged when a training begins, with how many seconds after all of its pods were seen to run: they ask for tokens, and
+// connect.
+const Begins = "a training begins"
+
+// since is for how long all of these are known to run.
+func (t *trainee) since(actors []*actor) time.Duration {
+	var last time.Time
+	for _, a := range actors {
+		if a.seen.After(last) {
+			last = a.seen
+		}
+	}
+	return t.clock().Sub(last)
+}
+
 // hear does what the scheduler said.
 func (t *trainee) hear(a *actor) {
 	told := a.client.Poll()
@@ -274,7 +306,7 @@ func (t *trainee) hear(a *actor) {
 		tr.tell(a.member, *told.World)
 	}
 	if told.Tuning != nil {
-		tr.batch = told.Tuning.BatchPerDevice
+		tr.told = told.Tuning
 	}
 	if told.Checkpoint != nil || told.Stop != nil {
 		t.keep(a)

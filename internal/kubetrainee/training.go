@@ -3,6 +3,7 @@
 package kubetrainee
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -20,6 +21,8 @@ const (
 	batchAnnotation      = prefix + "batch_per_device"
 	worldsAnnotation     = prefix + "worlds"
 	noiseAnnotation      = prefix + "gradient_noise"
+	profileAnnotation    = prefix + "profile"
+	totalAnnotation      = prefix + "batch"
 )
 
 // plan is what a job has to do.
@@ -31,11 +34,13 @@ type plan struct {
 	batch             int     // samples of a device in a pass
 	worlds            bool    // takes another world while it runs
 	noise             float64 // of its gradients: variance over squared norm, at the initial batch; 0 if it does not tell
+	model             model   // by which it goes; nil for one that does as much as efficiency says
 }
 
 // readPlan reads annotations; ok is whether they say that there is something to do.
 func readPlan(annotations map[string]string) (p plan, ok bool, err error) {
-	if _, ok = annotations[workAnnotation]; !ok {
+	profile, profiled := annotations[profileAnnotation]
+	if _, ok = annotations[workAnnotation]; !ok && !profiled {
 		return plan{}, false, nil
 	}
 	number := func(name string, absent, least float64) float64 {
@@ -59,6 +64,13 @@ func readPlan(annotations map[string]string) (p plan, ok bool, err error) {
 		if p.worlds, wrong = strconv.ParseBool(text); wrong != nil {
 			err = fmt.Errorf("annotation %s: %q is neither true nor false", worldsAnnotation, text)
 		}
+	}
+	if profiled {
+		var wrong error
+		if p.model, wrong = readModel(profile, int(number(totalAnnotation, 0, 1))); wrong != nil {
+			return p, false, errors.Join(err, fmt.Errorf("annotation %s: %w", profileAnnotation, wrong))
+		}
+		p.work = p.model.PhaseEnd(p.model.Phases() - 1)
 	}
 	return p, err == nil, err
 }
@@ -93,9 +105,10 @@ type member struct {
 type training struct {
 	plan     plan
 	progress float64
-	saved    float64     // of the last checkpoint
-	world    agent.World // whose replicas are 0 until all are there that it begins with
-	batch    int         // as tuned; that of the plan if 0
+	saved    float64       // of the last checkpoint
+	world    agent.World   // whose replicas are 0 until all are there that it begins with
+	tuning   agent.Tuning  // by which it trains: where it says nothing, as the plan has it
+	told     *agent.Tuning // that is to be its tuning; nil for none
 	members  map[string]*member
 
 	sinceReport, sinceCheckpoint float64 // seconds of training
@@ -148,7 +161,8 @@ func (t *training) step(seconds float64) (done bool) {
 	if !t.whole() {
 		return false
 	}
-	t.progress = min(t.progress+seconds*t.plan.rate(t.world.Replicas), t.plan.work)
+	t.tune()
+	t.advance(seconds)
 	t.sinceReport += seconds
 	t.sinceCheckpoint += seconds
 	done = t.progress >= t.plan.work
@@ -177,9 +191,19 @@ func (t *training) report() {
 	if s == nil {
 		return
 	}
+	if r, ok := t.reported(); ok {
+		_ = s.Report(r) // all of it makes sense
+	}
+}
+
+// reported is how the training does.
+func (t *training) reported() (agent.Report, bool) {
+	if t.plan.model != nil {
+		return t.modelled()
+	}
 	batch := t.plan.batch
-	if t.batch > 0 {
-		batch = t.batch
+	if t.tuning.BatchPerDevice > 0 {
+		batch = t.tuning.BatchPerDevice
 	}
 	n := t.world.Replicas
 	pass := passSeconds * float64(batch) / float64(t.plan.batch)
@@ -187,11 +211,11 @@ func (t *training) report() {
 	if t.plan.noise > 0 {
 		square = 1
 	}
-	_ = s.Report(agent.Report{
+	return agent.Report{
 		GradientSquare: square, GradientVariance: t.plan.noise,
 		Replicas: n, Nodes: max(1, min(t.world.Nodes, n)), BatchPerDevice: batch, PassSeconds: pass,
 		StepSeconds: pass * float64(n) / t.plan.rate(n), Progress: t.progress,
-	}) // all of it makes sense
+	}, true
 }
 
 // checkpoint keeps what was done.

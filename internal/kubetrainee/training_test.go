@@ -4,6 +4,7 @@ package kubetrainee
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,9 +12,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
+	"github.com/quartet-sched/quartet/core/goodput"
 )
 
 // heard is what a scheduler would hear.
@@ -45,7 +49,9 @@ func TestPlan(t *testing.T) {
 		"all": {map[string]string{
 			workAnnotation: "1e3", efficiencyAnnotation: "0.5", reportAnnotation: "0.1", checkpointAnnotation: "2", batchAnnotation: "32", worldsAnnotation: "false",
 			noiseAnnotation: "7",
-		}, plan{1000, 0.5, 0.1, 2, 32, false, 7}, true, ""},
+		}, plan{work: 1000, efficiency: 0.5, reportSeconds: 0.1, checkpointSeconds: 2, batch: 32, noise: 7}, true, ""},
+		"no profile":     {map[string]string{profileAnnotation: "name: x"}, plan{}, false, "annotation trainee.quartet.sched/profile: "},
+		"no such batch":  {map[string]string{profileAnnotation: string(simple().YAML()), totalAnnotation: "81"}, plan{}, false, "from 10 to 80, not 81"},
 		"no number":      {map[string]string{workAnnotation: "much"}, plan{}, false, `annotation trainee.quartet.sched/work: "much" is not a number from 0 to 1e+09`},
 		"less than none": {map[string]string{workAnnotation: "-1"}, plan{}, false, "not a number from 0"},
 		"perhaps":        {map[string]string{workAnnotation: "1", worldsAnnotation: "perhaps"}, plan{}, false, `"perhaps" is neither true nor false`},
@@ -158,6 +164,92 @@ func TestProgressNeverFalls(t *testing.T) {
 			},
 		})
 	})
+}
+
+// simple is an application with round figures: a pass over b samples takes 1 + b/10 s, synchronisation 1 s on one node and 4 s across
+// nodes, without overlap. The gradient noise scale is 30 samples in the first epoch and 90 in the second, of 100 iterations each.
+func simple() *goodput.Profile {
+	return &goodput.Profile{
+		Version: 1, Name: "simple", MaxReplicas: 8, Epochs: 2, IterationsPerEpoch: 100,
+		Batch:       goodput.BatchLimits{Initial: 10, Max: 80, MinPerDevice: 5, MaxPerDevice: 20},
+		Performance: goodput.Performance{AlphaGrad: 1, BetaGrad: 0.1, AlphaNode: 4, BetaNode: 1e-8, AlphaLocal: 1, BetaLocal: 1e-8, Gamma: 1},
+		Noise:       []goodput.NoisePoint{{Progress: 0.25, Samples: 30}, {Progress: 0.75, Samples: 90}},
+	}
+}
+
+// A training with a profile does what the profile says of its replicas, nodes and batch, and tells it. A step of 40 samples gains
+// 4/(30/10/4+1) iterations in the first epoch: (30/10+1)/(30/10/4+1).
+func TestTrainingByAProfile(t *testing.T) {
+	p, ok, err := readPlan(map[string]string{profileAnnotation: string(simple().YAML()), totalAnnotation: "40"})
+	if !ok || err != nil || p.work != 200 {
+		t.Fatalf("%+v, %v, %v", p, ok, err)
+	}
+	const gain = 4 / 1.75
+	about := cmpopts.EquateApprox(1e-6, 0)
+	var h heard
+	tr := newTraining(p, 0)
+	one := &member{size: 2, replicas: 2, nodes: 1, speaker: &h}
+	tr.members["one"] = one
+	tr.step(4) // 20 samples on each: 3 s and 1 s
+	tr.told = &agent.Tuning{BatchPerDevice: 10}
+	tr.step(3) // 2 s and 1 s for 20 samples, which gain 4/(3/2+1)
+	tr.told = &agent.Tuning{BatchPerDevice: 3, AccumulationSteps: 1}
+	tr.step(3) // less than a device takes: it goes on as before
+	two := &member{size: 1, rank: 2, replicas: 3, nodes: 2}
+	tr.members["two"] = two
+	tr.tell(one, agent.World{Generation: 1, Replicas: 3, Nodes: 2})
+	tr.tell(two, agent.World{Generation: 1, Rank: 2, Replicas: 3, Nodes: 2})
+	tr.told = &agent.Tuning{BatchPerDevice: 10, AccumulationSteps: 1}
+	tr.step(8) // 2 s, and 2 s and 4 s for 60 samples
+	sixty := 4 / (3/6.0 + 1)
+	noise := core.Gradients{Square: 1, Variance: 3}
+	want := []agent.Report{
+		{Replicas: 2, Nodes: 1, BatchPerDevice: 20, PassSeconds: 3, StepSeconds: 4, Progress: gain},
+		{Replicas: 2, Nodes: 1, BatchPerDevice: 10, PassSeconds: 2, StepSeconds: 3, Progress: gain + 1.6},
+		{Replicas: 2, Nodes: 1, BatchPerDevice: 10, PassSeconds: 2, StepSeconds: 3, Progress: gain + 3.2},
+		{Replicas: 3, Nodes: 2, BatchPerDevice: 10, PassSeconds: 2, StepSeconds: 6, Progress: gain + 3.2 + sixty},
+	}
+	for i := range want {
+		want[i].GradientSquare, want[i].GradientVariance = noise.Square, noise.Variance
+	}
+	if d := cmp.Diff(want, h.reports, about); d != "" {
+		t.Errorf("reports (-want +got):\n%s", d)
+	}
+	// What is left of the first epoch, and then of the second, in which a step of 60 samples gains 10/(9/6+1).
+	left := (100-tr.progress)/sixty*8 + 100/(10/2.5)*8
+	if done := tr.step(left - 0.01); done {
+		t.Errorf("all is done after %v", tr.progress)
+	}
+	if done := tr.step(0.02); !done || tr.progress != 200 {
+		t.Errorf("done %v: %v of 200", done, tr.progress)
+	}
+}
+
+// A file of many jobs forgets those that trained longest ago, and none that is there.
+func TestStoreForgets(t *testing.T) {
+	s, err := openStore(filepath.Join(t.TempDir(), progressFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := func(i int) string { return fmt.Sprintf("job-%04d", i) }
+	for i := range 2*mostJobs + 1 {
+		if s.full() {
+			t.Fatalf("it is full with %d", i)
+		}
+		s.set(name(i), 1)
+	}
+	s.set(name(1), 2)
+	if s.trim(map[string]bool{name(0): true}); len(s.progress) != mostJobs {
+		t.Errorf("%d are left", len(s.progress))
+	}
+	for i, want := range map[int]float64{0: 1, 1: 2, 2: 0, mostJobs + 2: 0, mostJobs + 3: 1, 2 * mostJobs: 1} {
+		if got := s.of(name(i)); got != want {
+			t.Errorf("%s did %v, want %v", name(i), got, want)
+		}
+	}
+	if len(s.latest) != len(s.progress) {
+		t.Errorf("the moments of %d of %d are kept", len(s.latest), len(s.progress))
+	}
 }
 
 func TestSize(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -25,8 +26,10 @@ type bench struct {
 	seed    uint64
 	jobs    int
 	span    time.Duration
-	cluster string // folder of the cluster
+	speedup float64 // of the applications that elastic jobs train
+	cluster string  // folder of the cluster
 	dir     string
+	keep    string
 
 	api  *kubecluster.Cluster
 	list []job
@@ -35,8 +38,29 @@ type bench struct {
 // job is one job, in seconds.
 type job struct {
 	name            string
-	submit, seconds float64
+	submit, seconds float64 // the time that it takes; 0 for an elastic one
 	replicas        int
+
+	spec, annotations map[string]any // of an elastic one
+
+	after float64 // the second of its creation had passed so far when it was there
+}
+
+func (j *job) elastic() bool { return j.seconds == 0 }
+
+// object is the job as the cluster has it.
+func (j *job) object(name string) map[string]any {
+	annotations := map[string]any{}
+	if !j.elastic() {
+		annotations["trainee.quartet.sched/work"] = fmt.Sprint(j.seconds * float64(j.replicas))
+	}
+	maps.Copy(annotations, j.annotations)
+	spec := map[string]any{"requested": j.replicas, "template": map[string]any{
+		"metadata": map[string]any{"annotations": annotations},
+		"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": "example.com/trainer:1"}}},
+	}}
+	maps.Copy(spec, j.spec)
+	return map[string]any{"apiVersion": "quartet.sched/v1alpha1", "kind": "TrainingJob", "metadata": map[string]any{"name": name}, "spec": spec}
 }
 
 // outcome is what a run came to.
@@ -106,10 +130,10 @@ func (b *bench) arguments(command, name string, sets ...string) []string {
 	return args
 }
 
-// run runs the jobs on the cluster, and tells how long a start took on average, in seconds.
-func (b *bench) run(ctx context.Context, name string, sets []string) (o *outcome, start float64, err error) {
+// run runs jobs on the cluster.
+func (b *bench) run(ctx context.Context, name string, sets []string, list []job) (o *outcome, err error) {
 	if err := b.fresh(ctx); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	agent := filepath.Join(b.api.Dir, "agent")
 	args := b.arguments("run", name+"-run", append(sets, fmt.Sprintf(
@@ -119,20 +143,19 @@ func (b *bench) run(ctx context.Context, name string, sets []string) (o *outcome
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
 	if err := c.Start(); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	failure := errors.Join(b.submit(ctx), c.Process.Signal(syscall.SIGINT))
+	failure := errors.Join(b.submit(ctx, list), c.Process.Signal(syscall.SIGINT))
 	if err := c.Wait(); err != nil && stdout.Len() == 0 {
-		return nil, 0, errors.Join(failure, fmt.Errorf("run %s: %w\n%s", name, err, &stderr))
+		return nil, errors.Join(failure, fmt.Errorf("run %s: %w\n%s", name, err, &stderr))
 	}
 	if failure != nil {
-		return nil, 0, failure
+		return nil, failure
 	}
 	if o, err = read(stdout.Bytes()); err != nil {
-		return nil, 0, fmt.Errorf("read the summary of %s: %w\n%s", name, err, &stderr)
+		return nil, fmt.Errorf("read the summary of %s: %w\n%s", name, err, &stderr)
 	}
-	start, err = meanStart(filepath.Join(b.dir, name+"-run", "decisions.jsonl"))
-	return o, start, err
+	return o, nil
 }
 
 // simulate simulates the jobs with starts that take so many seconds.
@@ -173,45 +196,47 @@ func (b *bench) fresh(ctx context.Context) error {
 }
 
 // submit creates each job at its moment, and returns when all have ended. Those of a run before may be there, and are not counted.
-func (b *bench) submit(ctx context.Context) error {
+func (b *bench) submit(ctx context.Context, list []job) error {
+	if list[0].elastic() {
+		if err := wholeSecond(ctx); err != nil {
+			return err
+		}
+	}
 	began := time.Now() //nolint:forbidigo // jobs come by the clock
 	run := fmt.Sprintf("-%d", began.Unix())
-	for _, j := range b.list {
+	for i := range list {
+		j := &list[i]
 		if err := sleep(ctx, time.Duration(j.submit*float64(time.Second))-time.Since(began)); err != nil { //nolint:forbidigo // likewise
 			return err
 		}
-		if _, err := b.api.Do(ctx, "POST", jobsPath, map[string]any{
-			"apiVersion": "quartet.sched/v1alpha1", "kind": "TrainingJob", "metadata": map[string]any{"name": j.name + run},
-			"spec": map[string]any{"requested": j.replicas, "template": map[string]any{
-				"metadata": map[string]any{"annotations": map[string]any{"trainee.quartet.sched/work": fmt.Sprint(j.seconds * float64(j.replicas))}},
-				"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": "example.com/trainer:1"}}},
-			}},
-		}); err != nil {
+		if _, err := b.api.Do(ctx, "POST", jobsPath, j.object(j.name+run)); err != nil {
 			return err
 		}
+		there := time.Now() //nolint:forbidigo // likewise
+		j.after = there.Sub(there.Truncate(time.Second)).Seconds()
 	}
 	for {
 		text, err := b.api.Do(ctx, "GET", jobsPath, nil)
 		if err != nil {
 			return err
 		}
-		var list struct {
+		var found struct {
 			Items []struct {
 				Metadata struct{ Name string }
 				Status   struct{ State string }
 			}
 		}
-		if err := json.Unmarshal(text, &list); err != nil {
+		if err := json.Unmarshal(text, &found); err != nil {
 			return err
 		}
 		ended := 0
-		for _, j := range list.Items {
+		for _, j := range found.Items {
 			if strings.HasSuffix(j.Metadata.Name, run) && j.Status.State == "completed" {
 				ended++
 			}
 		}
-		if ended == len(b.list) {
-			return sleep(ctx, time.Second) // it is told by then
+		if ended == len(list) {
+			return sleep(ctx, 3*time.Second) // longer than between two rounds: it is told by then
 		}
 		if err := sleep(ctx, time.Second); err != nil {
 			return err

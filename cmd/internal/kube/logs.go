@@ -190,8 +190,7 @@ func (c *Cluster) copyLog(ctx context.Context, p *corev1.Pod, follow bool, to io
 	return true, errors.Join(err, stream.Close())
 }
 
-// WriteSnapshot refuses: what the policies have learned is not for everybody to read.
+// WriteSnapshot refuses: there is none, for the cluster itself is read.
 func (c *Cluster) WriteSnapshot(context.Context, io.Writer) error {
-	return problem("--context", "the next round of a scheduler on Kubernetes cannot be shown: nobody but the scheduler knows all that it decides on",
-		"quartet explain tells why a job waits; plan -f CONFIG plans a run that has not begun")
+	return problem("--context", "a scheduler on Kubernetes writes no snapshots", "")
 }

@@ -94,11 +94,7 @@ func open(ctx context.Context, o *Opener, config *rest.Config, identity string) 
 	if err := served(ctx, all, o.config.Watch); err != nil {
 		return nil, err
 	}
-	b := &Backend{
-		config: o.config, log: o.log, clock: o.clock, clients: all, work: newLabour(), held: map[core.NodeID]core.DeviceSet{},
-		holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{}, jobs: map[types.UID]*job{}, known: map[types.UID]*job{}, queued: map[types.UID]bool{}, retryAt: inf,
-	}
-	b.nodes = newNodes(&b.config, func(id core.NodeID) core.DeviceSet { return b.held[id] })
+	b := newBackend(o, all)
 	if b.world, err = newWorld(&b.config, all, o.log, b.mayAdopt(ctx)); err != nil {
 		return nil, err
 	}
@@ -110,6 +106,16 @@ func open(ctx context.Context, o *Opener, config *rest.Config, identity string) 
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b.life, b.cancel, b.retire, b.identity = life, cancel, func() {}, identity
 	return b, nil
+}
+
+// newBackend is a scheduler that knows nothing of the cluster.
+func newBackend(o *Opener, all *clients) *Backend {
+	b := &Backend{
+		config: o.config, log: o.log, clock: o.clock, clients: all, work: newLabour(), held: map[core.NodeID]core.DeviceSet{},
+		holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{}, jobs: map[types.UID]*job{}, known: map[types.UID]*job{}, queued: map[types.UID]bool{}, retryAt: inf,
+	}
+	b.nodes = newNodes(&b.config, func(id core.NodeID) core.DeviceSet { return b.held[id] })
+	return b
 }
 
 // lead waits until this scheduler leads, and gets to know the cluster.
@@ -138,7 +144,9 @@ func (b *Backend) lead(ctx context.Context) error {
 	if err := b.world.run(ctx, b.life, &b.group); err != nil {
 		return err
 	}
-	b.state.Store(newRun(store, b.clock.Now(), b.world.decided()))
+	state := newRun(store.Kept().Began, b.clock.Now(), b.world.decided())
+	state.store = store
+	b.state.Store(state)
 	b.book.See(b.world.all())
 	if b.door, err = b.openDoor(); err != nil {
 		return err

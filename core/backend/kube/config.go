@@ -121,11 +121,8 @@ func (o *Opener) Check(*core.Cluster, core.RoundOptions) core.Diagnostics { retu
 
 // Open waits until this scheduler leads.
 func (o *Opener) Open(ctx context.Context, _ *core.Cluster, w *workload.Workload) (core.Backend, error) {
-	if !w.Open {
-		return nil, core.Diagnostics{{
-			Path: "workload", Summary: "a Kubernetes cluster has jobs of its own",
-			Hint: "set workload={type: submitted}, and create TrainingJobs",
-		}}
+	if err := openWorkload(w); err != nil {
+		return nil, err
 	}
 	config, err := restConfig(&o.config)
 	if err != nil {
@@ -141,4 +138,15 @@ func (o *Opener) Open(ctx context.Context, _ *core.Cluster, w *workload.Workload
 		return nil, err
 	}
 	return open(ctx, o, config, identity)
+}
+
+// openWorkload refuses jobs that are not those of the cluster.
+func openWorkload(w *workload.Workload) error {
+	if w.Open {
+		return nil
+	}
+	return core.Diagnostics{{
+		Path: "workload", Summary: "a Kubernetes cluster has jobs of its own",
+		Hint: "set workload={type: submitted}, and create TrainingJobs",
+	}}
 }

@@ -185,15 +185,6 @@ func deleted(r *rig, annotations map[string]string, how metav1.DeletionPropagati
 	if err := r.admin.jobs.Of(r.namespace).Delete(r.Context(), "one", metav1.DeleteOptions{PropagationPolicy: &how}); err != nil {
 		r.Fatal(err)
 	}
-	if annotations != nil { // the rig has no kubelet that ends what never ran
-		r.await("the pods are to end", func() bool {
-			pods := r.pods()
-			return !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp == nil })
-		})
-		for _, p := range r.pods() {
-			r.patch(&p, `{"status":{"phase":"Failed"}}`, "status")
-		}
-	}
 	r.await("the pods are gone", func() bool { return len(r.pods()) == 0 })
 	s.hears("job_cancelled one")
 	r.submit("next", asked{replicas: 4, run: time.Second})

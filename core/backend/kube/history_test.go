@@ -32,9 +32,11 @@ type history struct {
 
 	mutex      sync.Mutex
 	pods       map[types.UID]*corev1.Pod
-	devices    map[string]types.UID // who holds a device, by node and index
+	lives      map[types.UID][]string // what was told of each pod
+	devices    map[string]types.UID   // who holds a device, by node and index
 	jobs       map[types.UID]*story
 	leaders    []succession
+	decisions  []time.Time // when one was seen
 	events     int
 	problems   []string
 	longestGap time.Duration // of a gang of which some were bound and some not
@@ -45,9 +47,11 @@ type story struct {
 	name, namespace string
 	state           trainingjob.State
 	run, epoch      int64
+	decision        decisionID
 	gone            bool
 	bound           map[int64]map[string]types.UID // pods that were bound, by run and member
 	succeeded       map[int64]int                  // pods, by run
+	members         map[int64]int                  // of the decision, by run
 	partial         time.Time                      // since when a part of the gang is bound; zero for never
 	wants           int                            // members of the decision
 	said            []string                       // what its status said, one after the other
@@ -65,7 +69,7 @@ type succession struct {
 func (r *rig) record(capacity map[string]int) *history {
 	r.Helper()
 	h := &history{
-		rig: r, capacity: capacity, began: realClock{}.Now(), pods: map[types.UID]*corev1.Pod{}, devices: map[string]types.UID{}, jobs: map[types.UID]*story{},
+		rig: r, capacity: capacity, began: realClock{}.Now(), pods: map[types.UID]*corev1.Pod{}, lives: map[types.UID][]string{}, devices: map[string]types.UID{}, jobs: map[types.UID]*story{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
@@ -148,7 +152,7 @@ func final(p *corev1.Pod) bool {
 
 func (h *history) of(uid types.UID) *story {
 	if h.jobs[uid] == nil {
-		h.jobs[uid] = &story{bound: map[int64]map[string]types.UID{}, succeeded: map[int64]int{}}
+		h.jobs[uid] = &story{bound: map[int64]map[string]types.UID{}, succeeded: map[int64]int{}, members: map[int64]int{}}
 	}
 	return h.jobs[uid]
 }
@@ -162,6 +166,7 @@ func (h *history) pod(p *corev1.Pod, gone bool) {
 	if h.pods[p.UID] = p; gone {
 		delete(h.pods, p.UID)
 	}
+	h.lives[p.UID] = append(h.lives[p.UID], fmt.Sprintf("%.3f version %s gone %v: %s", realClock{}.Now().Sub(h.began).Seconds(), p.ResourceVersion, gone, describe(p)))
 	node, devices, ours := gang.Assigned(p)
 	owner := metav1.GetControllerOfNoCopy(p)
 	if !ours || owner == nil {
@@ -178,7 +183,7 @@ func (h *history) pod(p *corev1.Pod, gone bool) {
 		key := node + " " + strconv.Itoa(d)
 		switch other := h.devices[key]; {
 		case holds && other != "" && other != p.UID:
-			h.wrong("device %s is held by %s and by %s", key, h.pods[other].Name, p.Name)
+			h.wrong("device %s is held by two:\n%s\n%s", key, strings.Join(h.lives[other], "\n"), strings.Join(h.lives[p.UID], "\n"))
 		case holds:
 			h.devices[key] = p.UID
 		case other == p.UID:
@@ -209,8 +214,11 @@ func (h *history) pod(p *corev1.Pod, gone bool) {
 		}
 	}
 	if p.Status.Phase == corev1.PodSucceeded && (was == nil || was.Status.Phase != corev1.PodSucceeded) {
-		if j.succeeded[run]++; len(j.succeeded) > 1 {
-			h.wrong("pods of job %s succeeded in runs %v", p.Labels[gang.JobLabel], j.succeeded)
+		j.succeeded[run]++
+		for other, count := range j.succeeded { // a part of a gang may end before its job is suspended: all of it runs again
+			if other != run && count >= j.members[other] {
+				h.wrong("pods of job %s succeeded in run %d, and all %d of run %d:\n%s", p.Labels[gang.JobLabel], run, count, other, strings.Join(j.said, "\n"))
+			}
 		}
 	}
 	h.gap(j, run)
@@ -258,9 +266,15 @@ func (h *history) job(t *trainingjob.TrainingJob, gone bool) {
 		if d.Run < j.run || d.Epoch < j.epoch {
 			h.wrong("job %s: run %d of epoch %d came after run %d of epoch %d", t.Name, d.Run, d.Epoch, j.run, j.epoch)
 		}
+		if is := (decisionID{d.Epoch, d.Run, d.Round, d.World}); is != j.decision {
+			j.decision = is
+			h.decisions = append(h.decisions, realClock{}.Now())
+		}
 		j.run, j.epoch, j.wants = d.Run, d.Epoch, len(d.Seats)
 		if d.Stop {
 			j.wants = 0
+		} else {
+			j.members[d.Run] = max(j.members[d.Run], len(d.Seats))
 		}
 		h.gap(j, j.run)
 	}

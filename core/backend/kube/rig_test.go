@@ -223,6 +223,16 @@ type asked struct {
 // submit creates a job.
 func (r *rig) submit(name string, a asked) *trainingjob.TrainingJob {
 	r.Helper()
+	created, err := r.admin.jobs.Of(r.namespace).Create(context.Background(), r.object(name, a), metav1.CreateOptions{})
+	if err != nil {
+		r.Errorf("submit %s: %v", name, err)
+	}
+	return created
+}
+
+// object is a job as it is submitted.
+func (r *rig) object(name string, a asked) *trainingjob.TrainingJob {
+	r.Helper()
 	annotations := map[string]string{}
 	maps.Copy(annotations, a.annotations)
 	if a.run > 0 {
@@ -249,11 +259,7 @@ func (r *rig) submit(name string, a asked) *trainingjob.TrainingJob {
 	if a.edit != nil {
 		a.edit(job)
 	}
-	created, err := r.admin.jobs.Of(r.namespace).Create(context.Background(), job, metav1.CreateOptions{})
-	if err != nil {
-		r.Errorf("submit %s: %v", name, err)
-	}
-	return created
+	return job
 }
 
 func (r *rig) job(name string) *trainingjob.TrainingJob {

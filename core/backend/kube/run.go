@@ -12,7 +12,7 @@ import (
 
 // run is what outlives a scheduler beside the jobs: when the run began, and what policies learned.
 type run struct {
-	store *lead.State
+	store *lead.State // nil where nothing is kept
 	began time.Time
 
 	opened   time.Time // by the clock of this scheduler,
@@ -25,8 +25,8 @@ const mostBehind = 3600
 
 // newRun goes on with the time of the run at a moment by the clock of this scheduler, and at none before the last that another
 // one decided at: its clock may have been ahead.
-func newRun(store *lead.State, now time.Time, decided float64) *run {
-	r := &run{store: store, began: store.Kept().Began, opened: now}
+func newRun(began, now time.Time, decided float64) *run {
+	r := &run{began: began, opened: now}
 	r.openedAt = max(now.Sub(r.began).Seconds(), 0)
 	if decided < r.openedAt+mostBehind {
 		r.openedAt = max(r.openedAt, decided)

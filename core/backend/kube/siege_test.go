@@ -267,10 +267,21 @@ func TestTakeoverByAnother(t *testing.T) {
 // without them.
 func (r *rig) drain(c *crowd) {
 	r.Helper()
-	r.await("all jobs end", func() bool {
-		c.step(false)
-		return len(c.live) == 0
-	})
+	for range patience {
+		if c.step(false); len(c.live) == 0 {
+			break
+		}
+		time.Sleep(look)
+	}
+	for name, f := range c.live {
+		r.Errorf("job %s never ends:\n%s", name, strings.Join(c.history.stateOf(f.uid).said, "\n"))
+	}
+	if len(c.live) > 0 {
+		for _, p := range r.pods() {
+			r.Log(describe(&p))
+		}
+		r.FailNow()
+	}
 	r.quiet()
 	list, err := r.admin.jobs.Of(r.namespace).List(r.Context(), metav1.ListOptions{})
 	if err != nil {

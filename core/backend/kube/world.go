@@ -32,7 +32,8 @@ type world struct {
 
 	nodes, pods, jobs, services cache.SharedIndexInformer
 	claims, slices, classes     cache.SharedIndexInformer // nil without claims
-	adopted                     *adoptions                // nil where pods of others are left alone
+	handlers                    []handler
+	adopted                     *adoptions // nil where pods of others are left alone
 	heard                       []cache.InformerSynced
 	happened                    chan struct{} // holds an item when there is something to look at
 	stirred                     chan struct{} // the same, for those that drive pods
@@ -82,7 +83,7 @@ func newWorld(c *Config, all *clients, log *slog.Logger, adopts bool) (*world, e
 	if err := w.pods.AddIndexers(cache.Indexers{jobIndex: w.indexByJob, unitIndex: w.indexByUnit}); err != nil {
 		return nil, err
 	}
-	handlers := []handler{
+	w.handlers = []handler{
 		{w.nodes, handle(func(*corev1.Node, bool) { w.note(w.otherNodes) })},
 		{w.pods, handle(w.pod)},
 		{w.jobs, handle(w.trainingJob)},
@@ -92,13 +93,13 @@ func newWorld(c *Config, all *clients, log *slog.Logger, adopts bool) (*world, e
 		if err != nil {
 			return nil, err
 		}
-		handlers = append(handlers, more...)
+		w.handlers = append(w.handlers, more...)
 	}
 	if adopts {
 		w.adopted = newAdoptions(factory.Batch().V1().Jobs().Informer())
-		handlers = append(handlers, handler{w.adopted.jobs, handle(w.batchJob)})
+		w.handlers = append(w.handlers, handler{w.adopted.jobs, handle(w.batchJob)})
 	}
-	for _, h := range handlers {
+	for _, h := range w.handlers {
 		registered, err := h.informer.AddEventHandler(h.handler)
 		if err != nil {
 			return nil, err

@@ -183,6 +183,18 @@ func (s *State) load(ctx context.Context) error {
 	return nil
 }
 
+// Look reads what the last leader kept, in nobody's name; the zero value where none ever did.
+func Look(ctx context.Context, client kubernetes.Interface, namespace, name string) (Kept, error) {
+	m, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return Kept{}, nil
+	}
+	if err != nil {
+		return Kept{}, err
+	}
+	return read(m)
+}
+
 // into writes what is kept into a ConfigMap, and leaves what others put there.
 func (k *Kept) into(m *corev1.ConfigMap) {
 	if m.Data == nil {

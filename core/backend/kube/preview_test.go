@@ -1,0 +1,218 @@
+//go:build linux
+
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/backendtest"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+)
+
+// reader complains of everything that is more than to read, and of watches.
+type reader struct {
+	rig  *rig
+	next http.RoundTripper
+}
+
+func (t reader) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet || r.URL.Query().Get("watch") != "" {
+		t.rig.Errorf("who looks asks for %s %s", r.Method, r.URL)
+	}
+	return t.next.RoundTrip(r)
+}
+
+// foresee plans the next round, first come, first served, as a user.
+func (r *rig) foresee(user string) (*preview, error) {
+	r.Helper()
+	config := rest.CopyConfig(r.config)
+	config.Impersonate.UserName = user
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return reader{r, rt} })
+	o := &Opener{config: r.settings, log: slog.New(slog.DiscardHandler), clock: r.clock}
+	p, err := o.preview(r.Context(), config)
+	if err != nil {
+		return nil, err
+	}
+	return p, core.NewPipeline(&core.Cluster{MayGrow: true}, backendtest.FIFO(), core.RoundOptions{OnEvents: true}, nil).Run(r.Context(), p)
+}
+
+// planned words the changes of a plan.
+func (r *rig) planned(p *preview) (list []string) {
+	names := map[core.JobID]string{}
+	nodes := map[core.NodeID]string{}
+	for i := range p.seen.Events {
+		switch e := &p.seen.Events[i]; e.Kind {
+		case core.JobSubmitted:
+			names[e.Job] = strings.TrimPrefix(e.Spec.Name, r.namespace+"/")
+		case core.NodeAdded:
+			nodes[e.Node] = e.Added.Name
+		}
+	}
+	for i := range p.changes {
+		c := &p.changes[i]
+		text := c.Action.String() + " " + names[c.Job]
+		for _, s := range c.Seats {
+			text += fmt.Sprint(" ", nodes[s.Node], ":", gang.FormatDevices(s.Devices))
+		}
+		list = append(list, text)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// What is planned is what the next leader decides, to the devices; and to look changes nothing.
+func TestPreviewIsTheNextRound(t *testing.T) {
+	for name, claims := range map[string]bool{"extended resource": false, "claims": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRigOf(t, shared(t), claims)
+			r.witness()
+			l := &line{cut: make(chan struct{})}
+			first := r.schedule(l.through)
+			for _, name := range []string{"runs", "deleted", "ends"} {
+				r.submit(name, asked{})
+				first.hears("job_started " + name)
+			}
+			r.submit("wide", asked{replicas: 2})
+			r.becomes("wide", trainingjob.Waiting)
+			if err := first.backend.Keep([]core.Learned{{Component: "allocation/fifo", Data: []byte("much")}}); err != nil {
+				t.Fatal(err)
+			}
+			if p, err := r.foresee(""); err != nil || len(p.changes) > 0 {
+				t.Errorf("while all is as decided %q is planned, %v", r.planned(p), err)
+			}
+			l.sever()
+			_ = first.stop()
+			if err := r.admin.jobs.Of(r.namespace).Delete(t.Context(), "deleted", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			r.submit("narrow", asked{})
+			r.submit("late", asked{})
+			r.bury()
+			versions := r.versions()
+			p, err := r.foresee("")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := gocmp.Diff(versions, r.versions()); diff != "" {
+				t.Errorf("what was looked at changed (-before +after):\n%s", diff)
+			}
+			if len(p.learned) != 1 || p.learned[0].Component != "allocation/fifo" || string(p.learned[0].Data) != "much" {
+				t.Errorf("what the policies learned is %+v", p.learned)
+			}
+			plan := r.planned(p)
+			if len(plan) == 0 {
+				t.Fatal("nothing is planned")
+			}
+			r.schedule(nil)
+			for _, line := range plan {
+				words := strings.Fields(line)
+				if words[0] != "start" {
+					t.Errorf("planned to %q", line)
+					continue
+				}
+				job := r.becomes(words[1], trainingjob.Running)
+				got := []string{"start", words[1]}
+				for _, s := range job.Status.Decision.Seats {
+					got = append(got, s.Node+":"+s.Devices)
+				}
+				if diff := gocmp.Diff(words, got); diff != "" {
+					t.Errorf("job %s (-planned +decided):\n%s", words[1], diff)
+				}
+			}
+			for _, name := range []string{"wide", "narrow", "late"} {
+				decided := r.job(name).Status.Decision != nil
+				if planned := slices.ContainsFunc(plan, func(line string) bool { return strings.Fields(line)[1] == name }); planned != decided {
+					t.Errorf("job %s: planned %v, decided %v: %q", name, planned, decided, plan)
+				}
+			}
+		})
+	}
+}
+
+// versions are those of all that a plan reads of a rig.
+func (r *rig) versions() map[string]string {
+	r.Helper()
+	found := map[string]string{}
+	for _, p := range r.pods() {
+		found["pod "+p.Name] = p.ResourceVersion
+	}
+	jobs, err := r.admin.jobs.Of(r.namespace).List(r.Context(), metav1.ListOptions{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	for i := range jobs.Items {
+		found["job "+jobs.Items[i].Name] = jobs.Items[i].ResourceVersion
+	}
+	state, err := r.admin.CoreV1().ConfigMaps(r.namespace).Get(r.Context(), stateName, metav1.GetOptions{})
+	lease, err2 := r.admin.CoordinationV1().Leases(r.namespace).Get(r.Context(), leaseName, metav1.GetOptions{})
+	if err := errors.Join(err, err2); err != nil {
+		r.Fatal(err)
+	}
+	found["state"], found["lease"] = state.ResourceVersion, lease.ResourceVersion
+	return found
+}
+
+// Where none ever ran, the first round is planned. Who may not look is told what it is that he may not.
+func TestPreviewOfNothing(t *testing.T) {
+	r := newRig(t, shared(t))
+	p, err := r.foresee("")
+	if err != nil || len(p.changes) > 0 || len(p.learned) > 0 {
+		t.Errorf("%q is planned, %v", r.planned(p), err)
+	}
+	r.submit("first", asked{replicas: 3})
+	if p, err = r.foresee(""); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"start first " + r.node("a") + ":0-1 " + r.node("b") + ":0"}
+	if diff := gocmp.Diff(want, r.planned(p)); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+	if _, err := p.Next(t.Context(), core.Wake{}); !errors.Is(err, io.EOF) {
+		t.Errorf("after the round: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Next(ctx, core.Wake{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+	_, err = r.foresee("nobody")
+	failed, is := errors.AsType[*ReadError](err)
+	if !is || failed.What != "read the state of the scheduler" || !apierrors.IsForbidden(err) {
+		t.Errorf("who may read nothing is told %v", err)
+	}
+}
+
+// A plan of rounds on a grid is of the moment of the next one.
+func TestPreviewOnTheGrid(t *testing.T) {
+	for name, tc := range map[string]struct {
+		wake core.Wake
+		want float64
+	}{
+		"on the grid": {core.Wake{IntervalSeconds: 60}, 180},
+		"on events":   {core.Wake{IntervalSeconds: 60, OnEvents: true}, 130},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &preview{seen: core.Observation{NowSeconds: 130}}
+			if seen, err := p.Next(t.Context(), tc.wake); err != nil || cmp.Compare(seen.NowSeconds, tc.want) != 0 {
+				t.Errorf("the round is at %v, %v; want %v", seen.NowSeconds, err, tc.want)
+			}
+		})
+	}
+}
