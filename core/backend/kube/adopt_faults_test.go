@@ -42,20 +42,7 @@ func TestAdoptersAreKilled(t *testing.T) {
 				r.submitBatch("all", batch{pods: 4, run: 300 * time.Millisecond, edit: strict}):  batchv1.JobComplete,
 			}
 			pod := r.submitPods(300*time.Millisecond, nil, "alone")[0]
-			for range 8 {
-				l := &line{writes: writes, after: after, cut: make(chan struct{})}
-				s := r.schedule(l.through)
-				select {
-				case <-l.cut:
-				case err := <-s.ended:
-					t.Fatalf("the run ended: %v", err)
-				case <-time.After(time.Second): // all is done, or nearly so
-				}
-				l.sever()
-				_ = s.stop()
-				r.bury()
-			}
-			r.schedule(nil)
+			r.killed(writes, after, func(rt http.RoundTripper) http.RoundTripper { return rt })
 			for job, want := range jobs {
 				state := map[batchv1.JobConditionType]trainingjob.State{batchv1.JobComplete: trainingjob.Completed, batchv1.JobFailed: trainingjob.Failed}[want]
 				mirror := r.becomes(r.mirrorOf(job.UID), state)
@@ -85,12 +72,7 @@ func TestAdoptTroubled(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, c)
-			r.witness()
-			a := &answers{code: code, reason: reason}
-			s := r.schedule(func(rt http.RoundTripper) http.RoundTripper {
-				a.RoundTripper = rt
-				return a
-			})
+			s := r.scheduleAmid(code, reason)
 			for _, name := range []string{"one", "two", "three"} {
 				s.hears("job_finished " + r.mirrorOf(r.submitBatch(name, batch{pods: 3, run: 300 * time.Millisecond}).UID))
 			}

@@ -347,13 +347,19 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-func troubled(r *rig, code int, reason string) {
+// scheduleAmid opens a scheduler of which every third write is answered so.
+func (r *rig) scheduleAmid(code int, reason string) *scheduler {
+	r.Helper()
 	r.witness()
 	a := &answers{code: code, reason: reason}
-	s := r.schedule(func(rt http.RoundTripper) http.RoundTripper {
+	return r.schedule(func(rt http.RoundTripper) http.RoundTripper {
 		a.RoundTripper = rt
 		return a
 	})
+}
+
+func troubled(r *rig, code int, reason string) {
+	s := r.scheduleAmid(code, reason)
 	for _, name := range []string{"one", "two", "three"} {
 		r.submit(name, asked{replicas: 3, run: 300 * time.Millisecond})
 	}

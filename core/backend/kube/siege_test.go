@@ -154,19 +154,25 @@ func (c *crowd) fill() (stop func()) {
 	}
 }
 
-// TestLeadersAreKilled kills the process that leads at random moments, again and again, while jobs come and go and another stands
-// by. By the API's own history no job is lost or runs twice, no device is held twice, and in the end nothing is left over.
-func TestLeadersAreKilled(t *testing.T) {
-	t.Logf("seed %d, %d kills", *seed, *kills)
-	r := newRigOf(t, shared(t), *claims)
-	const nodes, devices = 6, 4
-	capacity := map[string]int{r.node("a"): 2, r.node("b"): 2}
+// enlarge adds nodes of so many devices, and returns how many each node of the rig has.
+func (r *rig) enlarge(nodes, devices int) (capacity map[string]int) {
+	r.Helper()
+	capacity = map[string]int{r.node("a"): 2, r.node("b"): 2}
 	for i := range nodes {
 		name := fmt.Sprintf("n%d", i)
 		r.addNode(name, devices)
 		capacity[r.node(name)] = devices
 	}
-	h := r.record(capacity)
+	return capacity
+}
+
+// TestLeadersAreKilled kills the process that leads at random moments, again and again, while jobs come and go and another stands
+// by. By the API's own history no job is lost or runs twice, no device is held twice, and in the end nothing is left over.
+func TestLeadersAreKilled(t *testing.T) {
+	t.Logf("seed %d, %d kills", *seed, *kills)
+	r := newRigOf(t, shared(t), *claims)
+	const devices = 4
+	h := r.record(r.enlarge(6, devices))
 	random := rand.New(rand.NewPCG(*seed, 0))
 	c := &crowd{
 		rig: r, history: h, rand: rand.New(rand.NewPCG(*seed, 1)), most: 2 * devices, there: 24, live: map[string]*fate{}, ended: map[trainingjob.State]int{},

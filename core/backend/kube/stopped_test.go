@@ -32,13 +32,7 @@ func TestStoreStops(t *testing.T) {
 	r := newRig(t, cluster)
 	t.Cleanup(func() { _ = cluster.Resume("etcd") }) // it may run
 	const nodes, devices = 6, 4
-	capacity := map[string]int{r.node("a"): 2, r.node("b"): 2}
-	for i := range nodes {
-		name := fmt.Sprintf("n%d", i)
-		r.addNode(name, devices)
-		capacity[r.node(name)] = devices
-	}
-	h := r.record(capacity)
+	h := r.record(r.enlarge(nodes, devices))
 	c := &crowd{
 		rig: r, history: h, rand: rand.New(rand.NewPCG(*seed, 3)), most: devices, there: *busy, live: map[string]*fate{}, ended: map[trainingjob.State]int{},
 	}

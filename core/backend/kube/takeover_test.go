@@ -87,6 +87,25 @@ func (r *rig) bury() {
 	}
 }
 
+// killed has eight schedulers in a row be killed at one of their writes, before it took effect or after that, and one go on.
+func (r *rig) killed(writes int, after bool, wrap func(http.RoundTripper) http.RoundTripper) {
+	r.Helper()
+	for range 8 {
+		l := &line{writes: writes, after: after, cut: make(chan struct{})}
+		s := r.schedule(func(rt http.RoundTripper) http.RoundTripper { return l.through(wrap(rt)) })
+		select {
+		case <-l.cut:
+		case err := <-s.ended:
+			r.Fatalf("the run ended: %v", err)
+		case <-time.After(time.Second): // all is done, or nearly so
+		}
+		l.sever()
+		_ = s.stop()
+		r.bury()
+	}
+	r.schedule(nil)
+}
+
 // A scheduler is killed at each write, before it took effect or after that, and so is the one that takes over from it, again and
 // again. No job is lost, none runs twice, no device is held twice, and nothing is left.
 func TestKilledAtAnyWrite(t *testing.T) {
@@ -106,20 +125,7 @@ func TestKilledAtAnyWrite(t *testing.T) {
 			r.submit("two", asked{replicas: 2, run: 300 * time.Millisecond})
 			r.submit("bad", asked{replicas: 1, fail: 300 * time.Millisecond})
 			r.submit("all", asked{replicas: 4, run: 300 * time.Millisecond})
-			for range 8 {
-				l := &line{writes: writes, after: after, cut: make(chan struct{})}
-				s := r.schedule(func(rt http.RoundTripper) http.RoundTripper { return l.through(wrap(rt)) })
-				select {
-				case <-l.cut:
-				case err := <-s.ended:
-					t.Fatalf("the run ended: %v", err)
-				case <-time.After(time.Second): // all is done, or nearly so
-				}
-				l.sever()
-				_ = s.stop()
-				r.bury()
-			}
-			r.schedule(nil)
+			r.killed(writes, after, wrap)
 			for name, want := range map[string]trainingjob.State{
 				"one": trainingjob.Completed, "two": trainingjob.Completed, "bad": trainingjob.Failed, "all": trainingjob.Completed,
 			} {
