@@ -20,9 +20,12 @@ func TestEvents(t *testing.T) {
 	r := newRig(t, shared(t))
 	s := r.schedule(nil)
 	s.hears("node_added b")
-	for name, a := range map[string]asked{"ends": {run: 200 * time.Millisecond}, "fails": {fail: 200 * time.Millisecond}, "stays": {replicas: 4}} {
-		r.submit(name, a)
-		s.hears("job_submitted " + name)
+	for _, j := range []struct { // the last keeps all devices
+		name string
+		asked
+	}{{"ends", asked{run: 200 * time.Millisecond}}, {"fails", asked{fail: 200 * time.Millisecond}}, {"stays", asked{replicas: 4}}} {
+		r.submit(j.name, j.asked)
+		s.hears("job_submitted " + j.name)
 	}
 	r.becomes("ends", trainingjob.Completed)
 	r.becomes("fails", trainingjob.Failed)
