@@ -55,7 +55,7 @@ type bid struct {
 func (p *afs) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	perNode := v.Cluster.LargestNode()
 	p.open(v, candidates, perNode)
-	for left := v.Devices; ; {
+	for left := v.Devices - queue.Pinned(v, candidates); ; {
 		winner := p.winner(left)
 		if winner < 0 {
 			return p.grantAscending(candidates), nil
@@ -67,12 +67,16 @@ func (p *afs) Allocate(_ context.Context, v *core.View, candidates []core.Candid
 	}
 }
 
-// open lets every candidate ask for its least number of replicas.
+// open lets every candidate ask for its least number of replicas, but those that are pinned: they have what they hold.
 func (p *afs) open(v *core.View, candidates []core.Candidate, perNode int) {
 	p.capacity.CountIn(v)
 	p.bids, p.standing = p.bids[:0], core.Standing{UntilSeconds: math.Inf(1)}
 	for i := range candidates {
 		c := &candidates[i]
+		if queue.Stays(v, c) {
+			p.bids = append(p.bids, bid{replicas: c.Held})
+			continue
+		}
 		b := bid{work: c.Response.RemainingWork, most: p.capacity.Limit(c, v.Cluster, c.Response.MaxReplicas)}
 		if math.IsNaN(b.work) {
 			b.work, p.standing.UntilSeconds = math.Inf(1), v.NowSeconds

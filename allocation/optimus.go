@@ -63,13 +63,17 @@ func (p *optimus) Allocate(_ context.Context, v *core.View, candidates []core.Ca
 	return p.grantAscending(candidates), nil
 }
 
-// giveLeast gives out the least numbers of replicas and returns how many devices are left.
+// giveLeast gives pinned jobs what they hold and the others their least numbers of replicas, and returns how many devices are left.
 func (p *optimus) giveLeast(v *core.View, candidates []core.Candidate) int {
 	p.capacity.CountIn(v)
-	left := v.Devices
+	left := v.Devices - queue.Pinned(v, candidates)
 	p.shares, p.standing = p.shares[:0], core.Standing{UntilSeconds: math.Inf(1)}
 	for i := range candidates {
 		c := &candidates[i]
+		if queue.Stays(v, c) {
+			p.shares = append(p.shares, share{replicas: c.Held, most: c.Held})
+			continue
+		}
 		s := share{most: p.capacity.Limit(c, v.Cluster, c.Response.MaxReplicas), remaining: c.Response.RemainingWork}
 		if math.IsNaN(s.remaining) && c.Response.MaxReplicas > c.Response.MinReplicas {
 			s.remaining, p.standing.UntilSeconds = c.RemainingWork(v.NowSeconds), v.NowSeconds

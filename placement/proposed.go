@@ -12,7 +12,7 @@ import (
 //
 // A proposal is followed when its devices are free, of one type that the job can run on, as many as granted, and in one
 // seat a node. Otherwise the job keeps the devices it holds, if they suit the grant, or is seated like consolidated; a
-// verdict says so when that fails too. A proposal that differs from what a job holds moves it, but not to devices of a
+// verdict says so when that fails too. A pinned job keeps the devices it holds whatever is proposed. A proposal that differs from what a job holds moves it, but not to devices of a
 // type on which an earlier job that could not be seated keeps its turn. O(nodes × nodes taken)
 // for a grant without a usable proposal.
 func NewProposed() core.Factory[core.Placer] {
@@ -30,7 +30,8 @@ func (p *proposed) Place(_ context.Context, v *core.View, grants []core.Grant) (
 	p.begin(v)
 	for i := range grants {
 		g := &grants[i]
-		stays := len(g.Proposed) == 0 || core.SameSeats(g.Proposed, v.Jobs[g.Job].Seats)
+		j := v.Jobs[g.Job]
+		stays := len(g.Proposed) == 0 || j.Pinned || core.SameSeats(g.Proposed, j.Seats)
 		if stays && p.occupy(v, g) {
 			p.keep(v, g)
 		} else {

@@ -20,7 +20,7 @@ type TailEvictionConfig struct {
 // NewTailEviction is the walk of Blox, for reproducing its figures: it needs a grant for every candidate, in order.
 //
 // Running jobs keep their devices. A waiting job tries the free ones, and while it does not fit, the last running job
-// of the order is evicted, never one ahead of it. When nobody is left to evict the walk stops, but the evictions stand.
+// of the order that is not pinned is evicted, never one ahead of it. When nobody is left to evict the walk stops, but the evictions stand.
 // An evicted job may be seated again later in the walk. Other placers take no devices from a granted job.
 //
 // Source: Blox (EuroSys'24). Its release looks for a prefix of the nodes whose free devices add up to the need, so that
@@ -69,7 +69,7 @@ func (p *tailEviction) Place(_ context.Context, v *core.View, grants []core.Gran
 		seated := p.onLowestType(v, g, p.choose)
 		for !seated && tail > i+1 {
 			tail--
-			if p.kept[tail] {
+			if p.kept[tail] && !v.Jobs[grants[tail].Job].Pinned {
 				p.kept[tail] = false
 				p.vacate(v, &grants[tail])
 				seated = p.onLowestType(v, g, p.choose)

@@ -15,8 +15,8 @@ func TestBlockingGrantsEveryoneWhereTypesDiffer(t *testing.T) {
 		coretest.MakeJob("a").Replicas(9).Waiting(), coretest.MakeJob("b").Replicas(1).Waiting(), coretest.MakeJob("c").Replicas(2).Waiting(),
 	).Obj()
 	w := queue.Walk{Discipline: queue.Blocking}
-	w.Begin(v)
 	candidates := coretest.Candidates(v, coretest.Rigid)
+	w.Begin(v, candidates)
 	for i := range candidates {
 		if !w.Offer(v, &candidates[i]) {
 			t.Fatalf("the walk ends at job %d", i)

@@ -19,16 +19,23 @@ type Walk struct {
 	capacity Capacity
 	left     int
 	all      bool // everyone is granted
-	kept     int  // grants by Keep, the first ones
+	pinned   int  // grants to pinned candidates, the first of those kept
+	kept     int  // grants by Keep and to pinned candidates, the first ones
 	fitted   int  // grants that may be seated; with blocking, one more may follow them
 	grants   []core.Grant
 }
 
-// Begin starts a round. Nothing is granted yet.
-func (w *Walk) Begin(v *core.View) {
+// Begin starts a round. Pinned candidates that run are granted what they hold, and are passed over when their turn comes.
+func (w *Walk) Begin(v *core.View, candidates []core.Candidate) {
 	w.capacity.CountIn(v)
-	w.left, w.kept, w.fitted, w.grants = v.Devices, 0, 0, w.grants[:0]
+	w.left, w.pinned, w.kept, w.fitted, w.grants = v.Devices, 0, 0, 0, w.grants[:0]
 	w.all = w.Discipline == All || w.Discipline == Blocking && len(v.Cluster.Accelerators) > 1
+	for i := range candidates {
+		if c := &candidates[i]; Stays(v, c) {
+			w.take(c, c.Held)
+		}
+	}
+	w.pinned, w.kept = len(w.grants), len(w.grants)
 }
 
 // Replicas is what the candidate is granted when its turn comes: the number it requested, within what it can use and
@@ -40,6 +47,9 @@ func (w *Walk) Replicas(v *core.View, c *core.Candidate) int {
 
 // Offer grants the candidate its replicas if the discipline allows, and reports whether the walk goes on.
 func (w *Walk) Offer(v *core.View, c *core.Candidate) bool {
+	if w.granted(v, c) {
+		return w.left > 0 || w.all
+	}
 	n := w.Replicas(v, c)
 	switch {
 	case n <= w.left || w.all:
@@ -53,18 +63,28 @@ func (w *Walk) Offer(v *core.View, c *core.Candidate) bool {
 }
 
 // Take grants the candidate its replicas whatever is left, and the placer finds out whether they fit.
-func (w *Walk) Take(v *core.View, c *core.Candidate) { w.take(c, w.Replicas(v, c)) }
-
-// Keep is Take for a job that runs, which may have lost its devices with a node. It comes before any other grant.
-func (w *Walk) Keep(v *core.View, c *core.Candidate) {
-	w.kept++
-	w.Take(v, c)
+func (w *Walk) Take(v *core.View, c *core.Candidate) {
+	if !w.granted(v, c) {
+		w.take(c, w.Replicas(v, c))
+	}
 }
+
+// Keep is Take for a job that runs, which may have lost its devices with a node. It comes before any grant but those to pinned
+// candidates.
+func (w *Walk) Keep(v *core.View, c *core.Candidate) {
+	if !w.granted(v, c) {
+		w.kept++
+		w.take(c, w.Replicas(v, c))
+	}
+}
+
+// granted reports whether the round began with a grant to the candidate.
+func (w *Walk) granted(v *core.View, c *core.Candidate) bool { return w.pinned > 0 && Stays(v, c) }
 
 // Grants are those of the round so far, in order. They are the walk's own, until the next round begins.
 func (w *Walk) Grants() []core.Grant { return w.grants }
 
-// Kept is the number of grants by Keep, which are the first ones.
+// Kept is the number of grants by Keep and to pinned candidates, which are the first ones.
 func (w *Walk) Kept() int { return w.kept }
 
 // Fitted is the number of grants, from the first on, that the devices suffice for, or all where everyone is granted. With

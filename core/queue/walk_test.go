@@ -18,8 +18,8 @@ func TestWalkStaysWithinCapacity(t *testing.T) {
 		}
 		v := coretest.MakeView(coretest.MakeCluster().Nodes(2, "t4", 4).Obj()).Jobs(jobs...).Obj()
 		w := queue.Walk{Discipline: rapid.SampledFrom([]string{queue.Backfill, queue.Blocking}).Draw(t, "queue")}
-		w.Begin(v)
 		candidates := coretest.Candidates(v, coretest.Rigid)
+		w.Begin(v, candidates)
 		for i := range candidates {
 			if !w.Offer(v, &candidates[i]) {
 				break
