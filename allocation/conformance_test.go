@@ -38,6 +38,6 @@ func TestConformance(t *testing.T) {
 		"themis for efficiency": {NewThemis(), map[string]any{"offered_to": 1.0, "lease": "10m"}},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config)) })
+		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning()) })
 	}
 }

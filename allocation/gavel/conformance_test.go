@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config))
+			coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning())
 		})
 	}
 }

@@ -15,6 +15,6 @@ func TestConformance(t *testing.T) {
 		"each category": {"search": "each_category", "samples": 8},
 		"fair":          {"fairness": 0.5, "samples": 0, "kicks": 0},
 	} {
-		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, New(), coretest.WithConfig(config)) })
+		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, New(), coretest.WithConfig(config), coretest.Pinning()) })
 	}
 }

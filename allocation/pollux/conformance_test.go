@@ -22,6 +22,6 @@ func TestConformance(t *testing.T) {
 		"nearly the least one": {"fairness_p": -10},
 	}
 	for name, config := range cases {
-		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, New(), coretest.WithConfig(config)) })
+		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, New(), coretest.WithConfig(config), coretest.Pinning()) })
 	}
 }

@@ -19,6 +19,6 @@ func TestConformance(t *testing.T) {
 		"waiting is dear": {"waiting_penalty": 100},
 	}
 	for name, config := range cases {
-		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, New(), coretest.WithConfig(config)) })
+		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, New(), coretest.WithConfig(config), coretest.Pinning()) })
 	}
 }

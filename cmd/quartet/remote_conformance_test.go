@@ -40,12 +40,12 @@ func TestConformanceThroughTheWire(t *testing.T) {
 			}
 			for _, f := range c.Allocation {
 				t.Run("allocation/"+f.Type, func(t *testing.T) {
-					coretest.RunAllocator(t, behindWire(t, f, by.way(t, f), host.Allocator), coretest.Elsewhere())
+					coretest.RunAllocator(t, behindWire(t, f, by.way(t, f), host.Allocator), coretest.Elsewhere(), coretest.Pinning())
 				})
 			}
 			for _, f := range c.Placement {
 				t.Run("placement/"+f.Type, func(t *testing.T) {
-					options := []coretest.Option{coretest.Elsewhere()}
+					options := []coretest.Option{coretest.Elsewhere(), coretest.Pinning()}
 					if f.Type == "tail_eviction" {
 						options = append(options, coretest.Evicting())
 					}

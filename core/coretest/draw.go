@@ -13,6 +13,7 @@ import (
 // its active jobs with rigid and elastic responses, whose curves, where there are any, need not rise.
 func DrawView(t *rapid.T) (*core.View, []core.Candidate) {
 	w, watcher := drawWorld(t), &watcher{chaos: chaos{t: t}}
+	w.pins = true
 	p := core.NewPipeline(cloneCluster(w.cluster), compose(watcher), core.RoundOptions{IntervalSeconds: 60}, nil, w)
 	for range rapid.IntRange(1, 6).Draw(t, "rounds before") {
 		watcher.last = question{}

@@ -21,6 +21,7 @@ type options struct {
 	config    map[string]any
 	evicts    bool
 	elsewhere bool
+	pins      bool
 }
 
 // WithConfig creates the policy with these settings in place of its defaults, as they stand in a config file.
@@ -28,6 +29,9 @@ func WithConfig(raw map[string]any) Option { return func(o *options) { o.config 
 
 // Evicting allows a placer to take devices from a running job whose grant is unchanged, and to seat it elsewhere.
 func Evicting() Option { return func(o *options) { o.evicts = true } }
+
+// Pinning lets some jobs of the random worlds be pinned, for a policy that honours it.
+func Pinning() Option { return func(o *options) { o.pins = true } }
 
 // slot is what a suite knows of one stage.
 type slot[S any] struct {

@@ -24,6 +24,7 @@ type world struct {
 	changes int               // how many the last round made
 	now     float64
 	next    core.JobID
+	pins    bool // some jobs are pinned
 	events  []core.Event
 }
 
@@ -226,7 +227,9 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 			spec.BatchByType = []core.TypeBatch{{Accelerator: w.cluster.Accelerators[0], MinPerDevice: perDevice, MaxPerDevice: perDevice}}
 		}
 	}
-	spec.Pinned = rapid.Bool().Draw(t, "pinned")
+	if w.pins {
+		spec.Pinned = rapid.Bool().Draw(t, "pinned")
+	}
 	if rapid.IntRange(0, 3).Draw(t, "bound") == 0 {
 		types := append([]string{"absent"}, w.cluster.Accelerators...)
 		spec.Accelerators = []string{rapid.SampledFrom(types).Draw(t, "bound to")}
