@@ -8,36 +8,40 @@ import (
 	"github.com/quartet-sched/quartet/core/queue"
 )
 
+// forms lists each policy in the forms that decide differently.
+var forms = map[string]struct {
+	factory core.Factory[core.Allocator]
+	config  map[string]any
+}{
+	"fifo":                           {NewFIFO(), nil},
+	"fifo backfill":                  {NewFIFO(), map[string]any{"queue": queue.Backfill}},
+	"fifo all":                       {NewFIFO(), map[string]any{"queue": queue.All}},
+	"srtf":                           {NewSRTF(), nil},
+	"srtf blocking":                  {NewSRTF(), map[string]any{"queue": queue.Blocking}},
+	"srtf all":                       {NewSRTF(), map[string]any{"queue": queue.All}},
+	"srtf by declared work":          {NewSRTF(), map[string]any{"step_times": false}},
+	"srtf without preemption":        {NewSRTF(), map[string]any{"preemptive": false, "weigh_by_devices": true}},
+	"las":                            {NewLAS(), nil},
+	"las blocking":                   {NewLAS(), map[string]any{"queue": queue.Blocking, "service": wallTime}},
+	"las all":                        {NewLAS(), map[string]any{"queue": queue.All, "starvation_after": "1h"}},
+	"las in steps":                   {NewLAS(), map[string]any{"quantum_seconds": 3600}},
+	"tiresias":                       {NewTiresias(), nil},
+	"tiresias with four queues":      {NewTiresias(), map[string]any{"thresholds": []any{60, 600, 6000.5}, "promote_factor": 2}},
+	"tiresias blocking by wall time": {NewTiresias(), map[string]any{"thresholds": []any{60}, "service": wallTime, "queue": queue.Blocking}},
+	"tiresias running first":         {NewTiresias(), map[string]any{"thresholds": []any{3250}, "inside": insideRunningFirst}},
+	"tiresias gittins": {NewTiresias(), map[string]any{
+		"thresholds": []any{3250}, "inside": insideGittins, "samples": []any{100, 200, 5000, 90000},
+	}},
+	"optimus":               {NewOptimus(), nil},
+	"afs":                   {NewAFS(), nil},
+	"themis":                {NewThemis(), nil},
+	"themis for efficiency": {NewThemis(), map[string]any{"offered_to": 1.0, "lease": "10m"}},
+}
+
 func TestConformance(t *testing.T) {
-	cases := map[string]struct {
-		factory core.Factory[core.Allocator]
-		config  map[string]any
-	}{
-		"fifo":                           {NewFIFO(), nil},
-		"fifo backfill":                  {NewFIFO(), map[string]any{"queue": queue.Backfill}},
-		"fifo all":                       {NewFIFO(), map[string]any{"queue": queue.All}},
-		"srtf":                           {NewSRTF(), nil},
-		"srtf blocking":                  {NewSRTF(), map[string]any{"queue": queue.Blocking}},
-		"srtf all":                       {NewSRTF(), map[string]any{"queue": queue.All}},
-		"srtf by declared work":          {NewSRTF(), map[string]any{"step_times": false}},
-		"srtf without preemption":        {NewSRTF(), map[string]any{"preemptive": false, "weigh_by_devices": true}},
-		"las":                            {NewLAS(), nil},
-		"las blocking":                   {NewLAS(), map[string]any{"queue": queue.Blocking, "service": wallTime}},
-		"las all":                        {NewLAS(), map[string]any{"queue": queue.All, "starvation_after": "1h"}},
-		"las in steps":                   {NewLAS(), map[string]any{"quantum_seconds": 3600}},
-		"tiresias":                       {NewTiresias(), nil},
-		"tiresias with four queues":      {NewTiresias(), map[string]any{"thresholds": []any{60, 600, 6000.5}, "promote_factor": 2}},
-		"tiresias blocking by wall time": {NewTiresias(), map[string]any{"thresholds": []any{60}, "service": wallTime, "queue": queue.Blocking}},
-		"tiresias running first":         {NewTiresias(), map[string]any{"thresholds": []any{3250}, "inside": insideRunningFirst}},
-		"tiresias gittins": {NewTiresias(), map[string]any{
-			"thresholds": []any{3250}, "inside": insideGittins, "samples": []any{100, 200, 5000, 90000},
-		}},
-		"optimus":               {NewOptimus(), nil},
-		"afs":                   {NewAFS(), nil},
-		"themis":                {NewThemis(), nil},
-		"themis for efficiency": {NewThemis(), map[string]any{"offered_to": 1.0, "lease": "10m"}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) { coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning()) })
+	for name, tc := range forms {
+		t.Run(name, func(t *testing.T) {
+			coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning())
+		})
 	}
 }

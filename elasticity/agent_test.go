@@ -52,6 +52,29 @@ func TestReach(t *testing.T) {
 	}
 }
 
+// A pinned job that ran before anything was learned of it, as on a cluster that is taken over, may keep what it holds.
+func TestReachOfAPinnedJob(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pinned bool
+		limits core.BatchSpec
+		most   int
+		want   int
+	}{
+		"pinned":                        {true, core.BatchSpec{}, 64, 8},
+		"not pinned":                    {false, core.BatchSpec{}, 64, 1},
+		"its owner allows less":         {true, core.BatchSpec{}, 5, 5},
+		"its batch cannot be shared so": {true, core.BatchSpec{Max: 100, MinPerDevice: 30}, 64, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &agent{limits: tc.limits}
+			j := &core.Job{JobSpec: &core.JobSpec{MinReplicas: 1, MaxReplicas: tc.most, Pinned: tc.pinned}, Held: 8}
+			if got := a.reach(j, 4); got != tc.want {
+				t.Errorf("%d replicas, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 // A job is silent once it has worked for some time and told nothing, until it does.
 func TestReportsNothing(t *testing.T) {
 	cases := map[string]struct {

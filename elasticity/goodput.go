@@ -445,7 +445,8 @@ func (a *agent) doubt() {
 	}
 }
 
-// reach is the most replicas a job may use: twice those it ran on, or that its application ran on before.
+// reach is the most replicas a job may use: twice those it ran on, or that its application ran on before. A pinned job may keep
+// what it holds, whatever is known of it: it may run since before anybody learned.
 func (a *agent) reach(j *core.Job, limit int) int {
 	most := 1
 	for _, m := range a.reported {
@@ -453,6 +454,9 @@ func (a *agent) reach(j *core.Job, limit int) int {
 	}
 	if a.past != nil {
 		most = max(most, 2*a.past.replicas)
+	}
+	if j.Pinned {
+		most, limit = max(most, j.Held), max(limit, j.Held)
 	}
 	if l := a.limits; l.MinPerDevice > 0 {
 		most = min(most, l.Max/l.MinPerDevice) // more would not share the largest batch

@@ -40,6 +40,9 @@ func (b *JobBuilder) Elastic(least, requested, most int) *JobBuilder {
 // Accelerators lists the types that the job can run on.
 func (b *JobBuilder) Accelerators(types ...string) *JobBuilder { b.job.Accelerators = types; return b }
 
+// Pinned has no policy take the job's devices away.
+func (b *JobBuilder) Pinned() *JobBuilder { b.job.Pinned = true; return b }
+
 // MixesTypes lets the replicas of the job run on devices of different types at once.
 func (b *JobBuilder) MixesTypes() *JobBuilder { b.job.MixesTypes = true; return b }
 
