@@ -63,25 +63,31 @@ func TestThePinnedComeFirst(t *testing.T) {
 	}
 }
 
-// A job keeps what it holds also where it asked for another number.
+// A job keeps what it holds also where it asked for another number, or sits on devices of two types.
 func TestAPinnedJobIsNotResized(t *testing.T) {
-	v := eightDevices(coretest.MakeJob("p").Elastic(1, 2, 8).Pinned().Running(900, coretest.Seat(0, 0, 1, 2)), waits(1))
+	pinned := func() *coretest.JobBuilder { return coretest.MakeJob("p").Elastic(1, 2, 8).Work(1e6).Pinned() }
 	elastic := func(j *core.Job) core.Response {
 		r := coretest.Rigid(j)
 		r.MinReplicas, r.MaxReplicas = j.MinReplicas, j.MaxReplicas
 		return r
 	}
-	for name, tc := range forms {
-		t.Run(name, func(t *testing.T) {
-			granted := 0
-			for _, g := range ask(t, newPolicy(t, tc.factory, tc.config), v, elastic) {
-				if g.Job == 0 {
-					granted = g.Replicas
+	mixed := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).Nodes(1, "v100", 4).Obj()).Now(1000)
+	for where, v := range map[string]*core.View{
+		"on one type":  eightDevices(pinned().Running(900, coretest.Seat(0, 0, 1, 2)), waits(1)),
+		"on two types": mixed.Jobs(pinned().MixesTypes().Running(900, coretest.Seat(0, 0, 1), coretest.Seat(1, 3)), waits(1)).Obj(),
+	} {
+		for name, tc := range forms {
+			t.Run(name+" "+where, func(t *testing.T) {
+				var got core.Grant
+				for _, g := range ask(t, newPolicy(t, tc.factory, tc.config), v, elastic) {
+					if g.Job == 0 {
+						got = g
+					}
 				}
-			}
-			if granted != 3 {
-				t.Errorf("granted %d devices, holds 3", granted)
-			}
-		})
+				if got.Replicas != 3 || where == "on two types" && got.Accelerator != core.AnyAccelerator {
+					t.Errorf("granted %d devices of type %d, holds 3", got.Replicas, got.Accelerator)
+				}
+			})
+		}
 	}
 }

@@ -121,10 +121,16 @@ func (p *themis) begin(v *core.View, candidates []core.Candidate) {
 	}
 }
 
-// keep grants a job the devices that it has a lease on.
+// keep grants a job the devices that it is pinned to, or has a lease on.
 func (p *themis) keep(v *core.View, c *core.Candidate) bool {
-	stays := c.MustStay(v.Cluster, c.Response)
-	if c.State != core.Running || !stays && p.accounts[c.ID].until <= v.NowSeconds {
+	if queue.Stays(v, c) {
+		for _, seat := range c.Seats {
+			p.left[v.Cluster.Nodes[seat.Node].Accelerator] -= seat.Devices.Count()
+		}
+		p.grants = append(p.grants, core.Grant{Job: c.ID, Accelerator: core.AnyAccelerator, Replicas: c.Held})
+		return true
+	}
+	if c.State != core.Running || p.accounts[c.ID].until <= v.NowSeconds {
 		return false
 	}
 	t := v.Cluster.Nodes[c.Seats[0].Node].Accelerator

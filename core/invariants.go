@@ -183,7 +183,7 @@ func (s *state) checkGrants(component string, grants []Grant) error {
 
 // checkPinned holds an allocator to what the pinned jobs hold.
 func (s *state) checkPinned(component string, grants []Grant) error {
-	if !s.pinned {
+	if s.view.unpinned {
 		return nil
 	}
 	for _, j := range s.running {
@@ -247,7 +247,7 @@ func (s *state) checkPlacement(component string, grants []Grant, p *Placement) e
 		return s.broken(component, p.Job, RuleDeviceOnce, "seats %s are not all free", s.describeSeats(p.Seats))
 	}
 	c, job := s.view.Cluster, s.view.Jobs[p.Job]
-	if s.pinned && job.MustStay(c, s.responses[p.Job]) && (p.Evicted || !SameSeats(p.Seats, job.Seats)) {
+	if !s.view.unpinned && job.MustStay(c, s.responses[p.Job]) && (p.Evicted || !SameSeats(p.Seats, job.Seats)) {
 		return s.broken(component, p.Job, RulePinnedStays, "moves it from %s to %s", s.describeSeats(job.Seats), s.describeSeats(p.Seats))
 	}
 	for _, seat := range p.Seats {

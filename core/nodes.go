@@ -146,7 +146,7 @@ func (s *state) change(j *Job, e *Event) error {
 		return fmt.Errorf("backend told %v of job %q to run on %d to %d replicas", e.Kind, j.Name, n.MinReplicas, n.MaxReplicas)
 	}
 	j.JobSpec, s.shrunken = n, true
-	s.pinned = s.pinned || j.Pinned
+	s.view.unpinned = s.view.unpinned && !j.Pinned
 	if !j.Suspended || j.State == Pending {
 		return nil
 	}

@@ -16,7 +16,6 @@ type state struct {
 	reports    [][]Reports // by JobID and Job.Measured, of configurations that were reported of again; shorter without
 	running    []*Job      // by JobID
 	reviseAt   float64     // when the elasticity is to be asked about running jobs though no event touched them
-	pinned     bool        // whether a pinned job was submitted
 
 	stale     []*Job // jobs whose response must be asked for, by JobID
 	asked     []*Job // pending jobs that every admitter so far admits
@@ -52,7 +51,7 @@ type mark struct {
 }
 
 func (s *state) init(c *Cluster, o RoundOptions) {
-	s.view = View{IntervalSeconds: o.IntervalSeconds, OnEvents: o.OnEvents, Cluster: c, Devices: c.UsableDevices()}
+	s.view = View{IntervalSeconds: o.IntervalSeconds, OnEvents: o.OnEvents, Cluster: c, Devices: c.UsableDevices(), unpinned: true}
 	s.report.View, s.devices, s.reviseAt = &s.view, c.Devices(), math.Inf(1)
 }
 
@@ -142,7 +141,7 @@ func (s *state) take(e *Event) error {
 		s.marks[e.Job] = s.newMark()
 		j := NewJob(e.Spec)
 		j.StepsLeft = e.StepsLeft
-		s.pinned = s.pinned || j.Pinned
+		v.unpinned = v.unpinned && !j.Pinned
 		v.Jobs[e.Job] = j
 		s.touch(e.Job)
 		if e.Held != nil {

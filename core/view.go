@@ -22,8 +22,12 @@ type View struct {
 	// HealthChanges counts how often the health of a node changed.
 	HealthChanges int
 
-	journal journal
+	journal  journal
+	unpinned bool // no pinned job was submitted
 }
+
+// NonePinned reports whether it is known that no job is pinned, so that there is none to look for. Only the view of a pipeline knows.
+func (v *View) NonePinned() bool { return v.unpinned }
 
 // Job returns the job, or nil when it is unknown or has ended.
 func (v *View) Job(id JobID) *Job {

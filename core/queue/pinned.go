@@ -4,11 +4,14 @@ import "github.com/quartet-sched/quartet/core"
 
 // Stays reports whether a candidate is pinned to the devices that it holds: it is to be granted just these, before anybody else.
 func Stays(v *core.View, c *core.Candidate) bool {
-	return c.State == core.Running && c.MustStay(v.Cluster, c.Response)
+	return !v.NonePinned() && c.State == core.Running && c.Pinned && c.MustStay(v.Cluster, c.Response)
 }
 
 // Pinned is how many devices the candidates hold that stay.
 func Pinned(v *core.View, candidates []core.Candidate) int {
+	if v.NonePinned() {
+		return 0
+	}
 	devices := 0
 	for i := range candidates {
 		if c := &candidates[i]; Stays(v, c) {

@@ -30,6 +30,9 @@ func (w *Walk) Begin(v *core.View, candidates []core.Candidate) {
 	w.capacity.CountIn(v)
 	w.left, w.pinned, w.kept, w.fitted, w.grants = v.Devices, 0, 0, 0, w.grants[:0]
 	w.all = w.Discipline == All || w.Discipline == Blocking && len(v.Cluster.Accelerators) > 1
+	if v.NonePinned() {
+		return
+	}
 	for i := range candidates {
 		if c := &candidates[i]; Stays(v, c) {
 			w.take(c, c.Held)
