@@ -54,8 +54,7 @@ type bid struct {
 
 func (p *afs) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	perNode := v.Cluster.LargestNode()
-	p.open(v, candidates, perNode)
-	for left := v.Devices - queue.Pinned(v, candidates); ; {
+	for left := p.open(v, candidates, perNode); ; {
 		winner := p.winner(left)
 		if winner < 0 {
 			return p.grantAscending(candidates), nil
@@ -67,13 +66,15 @@ func (p *afs) Allocate(_ context.Context, v *core.View, candidates []core.Candid
 	}
 }
 
-// open lets every candidate ask for its least number of replicas, but those that are pinned: they have what they hold.
-func (p *afs) open(v *core.View, candidates []core.Candidate, perNode int) {
+// open lets every candidate ask for its least number of replicas, but those that are pinned: they have what they hold. It
+// returns how many devices are left.
+func (p *afs) open(v *core.View, candidates []core.Candidate, perNode int) int {
 	p.capacity.CountIn(v)
+	pinned := queue.Pinned(v, candidates)
 	p.bids, p.standing = p.bids[:0], core.Standing{UntilSeconds: math.Inf(1)}
 	for i := range candidates {
 		c := &candidates[i]
-		if queue.Stays(v, c) {
+		if pinned > 0 && queue.Stays(v, c) {
 			p.bids = append(p.bids, bid{replicas: c.Held})
 			continue
 		}
@@ -87,6 +88,7 @@ func (p *afs) open(v *core.View, candidates []core.Candidate, perNode int) {
 		b.ask(c.Response, perNode)
 		p.bids = append(p.bids, b)
 	}
+	return v.Devices - pinned
 }
 
 // ask works out what the job asks for on top of its replicas.

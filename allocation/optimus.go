@@ -66,11 +66,12 @@ func (p *optimus) Allocate(_ context.Context, v *core.View, candidates []core.Ca
 // giveLeast gives pinned jobs what they hold and the others their least numbers of replicas, and returns how many devices are left.
 func (p *optimus) giveLeast(v *core.View, candidates []core.Candidate) int {
 	p.capacity.CountIn(v)
-	left := v.Devices - queue.Pinned(v, candidates)
+	pinned := queue.Pinned(v, candidates)
+	left := v.Devices - pinned
 	p.shares, p.standing = p.shares[:0], core.Standing{UntilSeconds: math.Inf(1)}
 	for i := range candidates {
 		c := &candidates[i]
-		if queue.Stays(v, c) {
+		if pinned > 0 && queue.Stays(v, c) {
 			p.shares = append(p.shares, share{replicas: c.Held, most: c.Held})
 			continue
 		}

@@ -50,7 +50,7 @@ func (w *Walk) Replicas(v *core.View, c *core.Candidate) int {
 
 // Offer grants the candidate its replicas if the discipline allows, and reports whether the walk goes on.
 func (w *Walk) Offer(v *core.View, c *core.Candidate) bool {
-	if w.granted(v, c) {
+	if w.pinned > 0 && Stays(v, c) { // it was granted what it holds
 		return w.left > 0 || w.all
 	}
 	n := w.Replicas(v, c)
@@ -67,7 +67,7 @@ func (w *Walk) Offer(v *core.View, c *core.Candidate) bool {
 
 // Take grants the candidate its replicas whatever is left, and the placer finds out whether they fit.
 func (w *Walk) Take(v *core.View, c *core.Candidate) {
-	if !w.granted(v, c) {
+	if w.pinned == 0 || !Stays(v, c) {
 		w.take(c, w.Replicas(v, c))
 	}
 }
@@ -75,14 +75,11 @@ func (w *Walk) Take(v *core.View, c *core.Candidate) {
 // Keep is Take for a job that runs, which may have lost its devices with a node. It comes before any grant but those to pinned
 // candidates.
 func (w *Walk) Keep(v *core.View, c *core.Candidate) {
-	if !w.granted(v, c) {
+	if w.pinned == 0 || !Stays(v, c) {
 		w.kept++
 		w.take(c, w.Replicas(v, c))
 	}
 }
-
-// granted reports whether the round began with a grant to the candidate.
-func (w *Walk) granted(v *core.View, c *core.Candidate) bool { return w.pinned > 0 && Stays(v, c) }
 
 // Grants are those of the round so far, in order. They are the walk's own, until the next round begins.
 func (w *Walk) Grants() []core.Grant { return w.grants }
