@@ -7,11 +7,11 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	t.Run("accept_all", func(t *testing.T) { coretest.RunAdmitter(t, NewAcceptAll()) })
-	t.Run("load_threshold", func(t *testing.T) { coretest.RunAdmitter(t, NewLoadThreshold()) })
-	t.Run("quota", func(t *testing.T) { coretest.RunAdmitter(t, NewQuota()) })
+	t.Run("accept_all", func(t *testing.T) { coretest.RunAdmitter(t, NewAcceptAll(), coretest.Pinning()) })
+	t.Run("load_threshold", func(t *testing.T) { coretest.RunAdmitter(t, NewLoadThreshold(), coretest.Pinning()) })
+	t.Run("quota", func(t *testing.T) { coretest.RunAdmitter(t, NewQuota(), coretest.Pinning()) })
 	t.Run("quota with limits", func(t *testing.T) {
-		coretest.RunAdmitter(t, NewQuota(), coretest.WithConfig(map[string]any{
+		coretest.RunAdmitter(t, NewQuota(), coretest.Pinning(), coretest.WithConfig(map[string]any{
 			"default_devices": 12, "default_jobs": 3, "tenants": []any{map[string]any{"name": "blue", "devices": 6}},
 		}))
 	})

@@ -7,15 +7,15 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	t.Run("fixed", func(t *testing.T) { coretest.RunElasticity(t, NewFixed()) })
+	t.Run("fixed", func(t *testing.T) { coretest.RunElasticity(t, NewFixed(), coretest.Pinning()) })
 	t.Run("fixed elastic", func(t *testing.T) {
-		coretest.RunElasticity(t, NewFixed(), coretest.WithConfig(map[string]any{"replicas": elastic}))
+		coretest.RunElasticity(t, NewFixed(), coretest.Pinning(), coretest.WithConfig(map[string]any{"replicas": elastic}))
 	})
 	t.Run("fixed with an oracle", func(t *testing.T) {
-		coretest.RunElasticity(t, NewFixed(), coretest.WithConfig(map[string]any{"oracle": true}))
+		coretest.RunElasticity(t, NewFixed(), coretest.Pinning(), coretest.WithConfig(map[string]any{"oracle": true}))
 	})
 	t.Run("fixed with a proportional split", func(t *testing.T) {
-		coretest.RunElasticity(t, NewFixed(), coretest.WithConfig(map[string]any{"replicas": elastic, "split": proportional}))
+		coretest.RunElasticity(t, NewFixed(), coretest.Pinning(), coretest.WithConfig(map[string]any{"replicas": elastic, "split": proportional}))
 	})
 	t.Run("none", func(t *testing.T) { coretest.RunScaler(t, NewNone()) })
 }
@@ -30,6 +30,6 @@ func TestGoodputConformance(t *testing.T) {
 		"with a warm-up":    {"declared_work": false, "scaling_rule": "legew", "warmup_iterations": 100.0},
 	}
 	for name, config := range cases {
-		t.Run(name, func(t *testing.T) { coretest.RunElasticity(t, NewGoodput(), coretest.WithConfig(config)) })
+		t.Run(name, func(t *testing.T) { coretest.RunElasticity(t, NewGoodput(), coretest.Pinning(), coretest.WithConfig(config)) })
 	}
 }

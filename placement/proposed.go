@@ -19,7 +19,7 @@ func NewProposed() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "proposed",
 		Summary: "follows the seating that the allocator proposes",
-		Description: "For allocators that decide number and place together. A grant without a legal proposal keeps its devices or is seated like consolidated. " +
+		Description: "For allocators that decide number and place together. A grant without a legal proposal keeps its devices or is seated like consolidated; a pinned job that runs keeps them anyway. " +
 			"O(nodes × nodes taken) for such a grant.",
 	}, core.None{}, func(core.None, core.Settings) (core.Placer, error) { return &proposed{}, nil })
 }

@@ -30,7 +30,7 @@ func NewTailEviction() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "tail_eviction",
 		Summary: "evicts from the tail of the order until the head fits, and stops at the first job that does not",
-		Description: "Seats grants in order; a job that finds no room evicts running jobs from the tail of the order upward. The walk stops at the first job for which even that is not enough. " +
+		Description: "Seats grants in order; a job that finds no room evicts running jobs that are not pinned from the tail of the order upward. The walk stops at the first job for which even that is not enough. " +
 			"Meant for reproducing Blox, with an allocator whose queue is all. Other than there, fit scattered takes any devices that add up, and of several accelerator types, which Blox does not know, the first with room is taken. " +
 			"O(nodes × (new seatings + evictions)) a round.",
 		Source: "Blox, EuroSys'24: released placement, and the same with its sum mended",

@@ -30,7 +30,8 @@ func WithConfig(raw map[string]any) Option { return func(o *options) { o.config 
 // Evicting allows a placer to take devices from a running job whose grant is unchanged, and to seat it elsewhere.
 func Evicting() Option { return func(o *options) { o.evicts = true } }
 
-// Pinning lets some jobs of the random worlds be pinned, for a policy that honours it.
+// Pinning lets some jobs of the random worlds be pinned, as every policy must bear it. The suites of all built-in
+// allocators and placements ask for it.
 func Pinning() Option { return func(o *options) { o.pins = true } }
 
 // slot is what a suite knows of one stage.
