@@ -30,6 +30,8 @@ func TestGoodputConformance(t *testing.T) {
 		"with a warm-up":    {"declared_work": false, "scaling_rule": "legew", "warmup_iterations": 100.0},
 	}
 	for name, config := range cases {
-		t.Run(name, func(t *testing.T) { coretest.RunElasticity(t, NewGoodput(), coretest.Pinning(), coretest.WithConfig(config)) })
+		t.Run(name, func(t *testing.T) {
+			coretest.RunElasticity(t, NewGoodput(), coretest.Pinning(), coretest.WithConfig(config))
+		})
 	}
 }
