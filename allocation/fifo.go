@@ -31,7 +31,8 @@ func NewFIFO() core.Factory[core.Allocator] {
 type fifo struct{ walk queue.Walk }
 
 func (p *fifo) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	p.walk.Begin(v, candidates)
+	p.walk.Begin(v)
+	p.walk.KeepPinned(v, candidates)
 	first := len(candidates) // of those that wait
 	for i := range candidates {
 		if c := &candidates[i]; c.State == core.Running {

@@ -59,7 +59,8 @@ type las struct {
 func (p *las) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	now := v.NowSeconds
 	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 { return p.key(c.Job, now) })
-	p.walk.Begin(v, candidates)
+	p.walk.Begin(v)
+	p.walk.KeepPinned(v, candidates)
 	for _, r := range ranks {
 		if !p.walk.Offer(v, &candidates[r.Index]) {
 			break

@@ -53,7 +53,8 @@ type srtf struct {
 
 func (p *srtf) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	now, perNode := v.NowSeconds, v.Cluster.LargestNode()
-	p.walk.Begin(v, candidates)
+	p.walk.Begin(v)
+	p.walk.KeepPinned(v, candidates)
 	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 {
 		n := p.walk.Replicas(v, c)
 		seconds := p.remainingSeconds(c, now, n, perNode)

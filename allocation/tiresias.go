@@ -98,7 +98,8 @@ type queued struct {
 
 func (p *tiresias) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	p.requeue(v.NowSeconds, candidates)
-	p.walk.Begin(v, candidates)
+	p.walk.Begin(v)
+	p.walk.KeepPinned(v, candidates)
 	for _, queue := range p.queues {
 		if !p.serve(v, queue, candidates) {
 			break

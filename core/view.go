@@ -1,5 +1,7 @@
 package core
 
+import "slices"
+
 // View is the state of the world that a stage decides on. It is read-only, and valid only during the call: a stage
 // keeps no reference into it.
 type View struct {
@@ -26,8 +28,13 @@ type View struct {
 	unpinned bool // no pinned job was submitted
 }
 
-// NonePinned reports whether it is known that no job is pinned, so that there is none to look for. Only the view of a pipeline knows.
+// NonePinned reports whether it is known that no job is pinned, so that there is none to look for. The view of a pipeline knows.
 func (v *View) NonePinned() bool { return v.unpinned }
+
+// LookForPinned lets a view know that was made otherwise.
+func (v *View) LookForPinned() {
+	v.unpinned = !slices.ContainsFunc(v.Jobs, func(j *Job) bool { return j != nil && j.Pinned })
+}
 
 // Job returns the job, or nil when it is unknown or has ended.
 func (v *View) Job(id JobID) *Job {

@@ -189,7 +189,11 @@ func (b *ViewBuilder) Jobs(jobs ...*JobBuilder) *ViewBuilder {
 }
 
 // Obj returns the view. Each call returns another one.
-func (b *ViewBuilder) Obj() *core.View { return cloneView(&b.view) }
+func (b *ViewBuilder) Obj() *core.View {
+	v := cloneView(&b.view)
+	v.LookForPinned()
+	return v
+}
 
 // Candidates are the active jobs of a view together with their responses, as an allocator is handed them.
 func Candidates(v *core.View, respond func(*core.Job) core.Response) []core.Candidate {

@@ -16,7 +16,8 @@ func TestBlockingGrantsEveryoneWhereTypesDiffer(t *testing.T) {
 	).Obj()
 	w := queue.Walk{Discipline: queue.Blocking}
 	candidates := coretest.Candidates(v, coretest.Rigid)
-	w.Begin(v, candidates)
+	w.Begin(v)
+	w.KeepPinned(v, candidates)
 	for i := range candidates {
 		if !w.Offer(v, &candidates[i]) {
 			t.Fatalf("the walk ends at job %d", i)

@@ -25,11 +25,16 @@ type Walk struct {
 	grants   []core.Grant
 }
 
-// Begin starts a round. Pinned candidates that run are granted what they hold, and are passed over when their turn comes.
-func (w *Walk) Begin(v *core.View, candidates []core.Candidate) {
+// Begin starts a round. Nothing is granted yet.
+func (w *Walk) Begin(v *core.View) {
 	w.capacity.CountIn(v)
 	w.left, w.pinned, w.kept, w.fitted, w.grants = v.Devices, 0, 0, 0, w.grants[:0]
 	w.all = w.Discipline == All || w.Discipline == Blocking && len(v.Cluster.Accelerators) > 1
+}
+
+// KeepPinned grants pinned candidates that run what they hold, and passes them over when their turn comes. It comes before any other
+// grant.
+func (w *Walk) KeepPinned(v *core.View, candidates []core.Candidate) {
 	if v.NonePinned() {
 		return
 	}

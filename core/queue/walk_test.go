@@ -20,7 +20,8 @@ func TestWalkStaysWithinCapacity(t *testing.T) {
 		v := coretest.MakeView(coretest.MakeCluster().Nodes(2, "t4", 4).Obj()).Jobs(jobs...).Obj()
 		w := queue.Walk{Discipline: rapid.SampledFrom([]string{queue.Backfill, queue.Blocking}).Draw(t, "queue")}
 		candidates := coretest.Candidates(v, coretest.Rigid)
-		w.Begin(v, candidates)
+		w.Begin(v)
+		w.KeepPinned(v, candidates)
 		for i := range candidates {
 			if !w.Offer(v, &candidates[i]) {
 				break
@@ -46,7 +47,8 @@ func TestWalkGrantsThePinnedFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v, candidates := coretest.DrawView(t)
 		w := queue.Walk{Discipline: rapid.SampledFrom([]string{queue.Backfill, queue.Blocking, queue.All}).Draw(t, "queue")}
-		w.Begin(v, candidates)
+		w.Begin(v)
+		w.KeepPinned(v, candidates)
 		pinned := len(w.Grants())
 		if pinned != w.Kept() || pinned != w.Fitted() {
 			t.Fatalf("%d grants, %d kept, %d that fit", pinned, w.Kept(), w.Fitted())
