@@ -83,6 +83,8 @@ func TestServed(t *testing.T) {
 	jobs := client.Of("default")
 	t.Run("rules", func(t *testing.T) { testRules(t, jobs) })
 	t.Run("changes", func(t *testing.T) { testChanges(t, jobs) })
+	t.Run("what takes another job", func(t *testing.T) { testFixed(t, jobs) })
+	t.Run("objects from before", func(t *testing.T) { testBefore(t, c, client) })
 	t.Run("unknown fields", func(t *testing.T) { testUnknown(t, c) })
 	t.Run("status", func(t *testing.T) { testStatus(t, c, client) })
 	t.Run("stale", func(t *testing.T) { testStale(t, client) })
