@@ -25,6 +25,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/internal/yamlpos"
@@ -143,7 +144,7 @@ func (c *Cluster) place(d *declared) (problems core.Diagnostics) {
 		problems = append(problems, core.Diagnostic{Path: "metadata.name", Summary: "required but missing", Hint: "give the job a name"})
 	}
 	_, wrong := t.Spec.PodTemplate()
-	for _, p := range wrong {
+	for _, p := range append(wrong, t.Disputed(gang.DefaultResource)...) { // a scheduler that knows them by another name tells itself
 		if match := unknownField.FindStringSubmatch(p.Summary); match != nil {
 			p.Path, p.Summary = p.Path+"."+match[1], "unknown field"
 		}

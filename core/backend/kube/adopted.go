@@ -214,6 +214,14 @@ func (b *Backend) strange(t *trainingjob.TrainingJob) core.Diagnostics {
 	return nil
 }
 
+// disputed finds what a template says of devices that the job says otherwise.
+func (b *Backend) disputed(t *trainingjob.TrainingJob) core.Diagnostics {
+	if b.config.DeviceClass != "" {
+		return nil // they are given by claims
+	}
+	return t.Disputed(corev1.ResourceName(b.config.Resource))
+}
+
 // lacksPods reports whether others have yet to make the pods of a job that has no devices. It competes for none then.
 func (b *Backend) lacksPods(j *job) bool {
 	have, wanted := b.countPods(j)

@@ -127,6 +127,9 @@ func (b *Backend) meetJob(j *job, now float64) {
 	}
 	spec, faults := object.JobSpec(id, now)
 	faults = append(faults, b.strange(object)...)
+	if object.Status.Decision == nil { // one of before ran, with as many devices as it was decided
+		faults = append(faults, b.disputed(object)...)
+	}
 	if at := object.CreationTimestamp.Time; !at.IsZero() { // on another clock, and in whole seconds
 		spec.SubmitSeconds = min(max(b.state.Load().seconds(at), 0), now)
 	}
@@ -267,7 +270,7 @@ func (b *Backend) update(j *job, object *trainingjob.TrainingJob, now float64) {
 	}
 	j.generation = object.Generation
 	spec, faults := object.JobSpec(j.id, j.spec.SubmitSeconds)
-	if len(faults) > 0 {
+	if faults = append(faults, b.disputed(object)...); len(faults) > 0 {
 		b.degrade(j, "Invalid", faults.Error())
 		return
 	}
@@ -352,6 +355,10 @@ func (b *Backend) judge(j *job, now float64) {
 			b.holdBack(j, now)
 		}
 	case gang.Refused:
+		if state.Reason == gang.ReasonTemplate {
+			b.finish(j, now, core.JobFailed, trainingjob.Failed, state.Message, core.CauseRefused)
+			return
+		}
 		b.lose(j, now, core.CauseRefused, state.Reason, state.Message)
 		b.holdBack(j, now)
 	default:

@@ -17,6 +17,29 @@ import (
 	"github.com/quartet-sched/quartet/core/agent"
 )
 
+// Nobody learns what others call theirs.
+func TestHolderTo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		holder Holder
+		want   string
+	}{
+		"a pod":                     {Holder{Namespace: "team", Name: "a-0", Node: "n", Devices: 3}, "pod team/a-0 on n 0-1"},
+		"a pod of others":           {Holder{Namespace: "secret", Name: "merger-0", Node: "n", Devices: 3}, "a pod of another namespace on n 0-1"},
+		"a claim":                   {Holder{Namespace: "team", Name: "a-0", Node: "n", Claim: true, Devices: 1}, "claim team/a-0 on n 0"},
+		"a claim of others":         {Holder{Namespace: "secret", Name: "merger-0", Node: "n", Claim: true}, "a claim of another namespace"},
+		"a node":                    {Holder{Node: "n"}, "too few devices of n"},
+		"a pod, with a number only": {Holder{Namespace: "secret", Name: "merger-0", Node: "n", Foreign: true}, "a pod of another namespace"},
+	} {
+		if got := tc.holder.To("team"); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+	of := []Holder{{Namespace: "secret", Name: "merger-0"}, {Namespace: "team", Name: "a-0"}}
+	if got, want := list(of, "team"), "a pod of another namespace, pod team/a-0"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestDevices(t *testing.T) {
 	for text, want := range map[string]core.DeviceSet{"0": 1, "0-3,6": 0b1001111, "63": 1 << 63, "0-63": ^core.DeviceSet(0), "1,3": 0b1010} {
 		if got, ok := ParseDevices(text); got != want || !ok {

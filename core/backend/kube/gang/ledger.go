@@ -32,13 +32,19 @@ type Holder struct {
 	Devices         core.DeviceSet // those in question; none where only their number is known
 }
 
-func (h Holder) String() string {
-	what := "pod " + h.Namespace + "/" + h.Name
+// To tells those of a namespace who it is. What others have in theirs is not for them to know.
+func (h Holder) To(namespace string) string {
+	what := "pod"
+	if h.Claim {
+		what = "claim"
+	}
 	switch {
 	case h.Name == "":
 		return "too few devices of " + h.Node
-	case h.Claim:
-		what = "claim " + h.Namespace + "/" + h.Name
+	case h.Namespace == namespace:
+		what += " " + h.Namespace + "/" + h.Name
+	default:
+		what = "a " + what + " of another namespace"
 	}
 	if h.Devices != 0 {
 		what += " on " + h.Node + " " + FormatDevices(h.Devices)

@@ -172,7 +172,7 @@ func TestBlockers(t *testing.T) {
 			})
 			var got []string
 			for _, h := range book.Blockers([]gang.Need{need("me", "0-1")}) {
-				got = append(got, h.String())
+				got = append(got, h.To(h.Namespace))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("blockers (-want +got):\n%s", diff)
