@@ -4,10 +4,13 @@ package trainingjob
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartet-sched/quartet/internal/kubecluster"
@@ -85,12 +88,78 @@ func testBefore(t *testing.T, c *kubecluster.Cluster, client *Client) {
 			t.Fatalf("the status: %v, %+v", err, j.Status)
 		}
 	}
-	var told Status
-	if err := json.Unmarshal([]byte(`{"id": 3, "state": "cancelled", "told": {"state": "running", "run": 2, "event": 7}, "learned": "much", "replicas": 2}`), &told); err != nil ||
-		told.ID == nil || *told.ID != 3 || told.Replicas != 2 {
-		t.Errorf("a status of before: %v, %+v", err, told)
+	// The scheduler of before wrote what the definition had then.
+	define(t, c, true)
+	await(t, "the definition of before", func() error {
+		j, err := jobs.Patch(t.Context(), "before", types.MergePatchType,
+			[]byte(`{"status": {"id": 3, "told": {"state": "running", "run": 2, "event": 7}, "learned": "much"}}`), metav1.PatchOptions{}, "status")
+		if err != nil || j.Status.ID == nil || *j.Status.ID != 3 {
+			return fmt.Errorf("%w, %+v", err, j)
+		}
+		answer, err := c.Do(t.Context(), "GET", jobsOf+"/before", nil)
+		if err != nil || !strings.Contains(string(answer), `"learned":"much"`) {
+			return fmt.Errorf("%w: %s", err, answer)
+		}
+		return nil
+	})
+	define(t, c, false)
+	await(t, "the definition of now", func() error {
+		answer, err := c.Do(t.Context(), "GET", jobsOf+"/before", nil)
+		if err != nil || strings.Contains(string(answer), `"learned":"much"`) {
+			return fmt.Errorf("%w: %s", err, answer)
+		}
+		return nil
+	})
+	j, err := jobs.Get(t.Context(), "before", metav1.GetOptions{})
+	if err != nil || j.Status.ID == nil || *j.Status.ID != 3 || j.Status.Decision == nil {
+		t.Fatalf("a status of before: %v, %+v", err, j.Status)
 	}
-	if _, err := c.Do(t.Context(), "GET", jobsOf+"/before", nil); err != nil {
-		t.Error(err)
+	status := j.Status.DeepCopy()
+	status.State = Waiting
+	if j, err = client.ReplaceStatus(t.Context(), j, status); err != nil || j.Status.State != Waiting {
+		t.Errorf("written: %v, %+v", err, j.Status)
+	}
+	if j, err = jobs.Patch(t.Context(), "before", types.ApplyPatchType, []byte(file), metav1.PatchOptions{FieldManager: "kubectl"}); err != nil || j.Generation != 1 {
+		t.Errorf("applied again: %v, generation %d", err, j.Generation)
+	}
+	var told Status // a cluster keeps the definition of before until somebody applies another
+	if err := json.Unmarshal([]byte(`{"id": 3, "told": {"state": "running", "run": 2}, "learned": "much", "replicas": 2}`), &told); err != nil || *told.ID != 3 || told.Replicas != 2 {
+		t.Errorf("%v, %+v", err, told)
+	}
+}
+
+// define has the definition of now served, or one with the fields of before.
+func define(t *testing.T, c *kubecluster.Cluster, before bool) {
+	t.Helper()
+	const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + Resource + "." + Group
+	answer, err := c.Do(t.Context(), "GET", path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var definition map[string]any
+	if err := json.Unmarshal(answer, &definition); err != nil {
+		t.Fatal(err)
+	}
+	versions, _, err := unstructured.NestedSlice(definition, "spec", "versions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := versions[0].(map[string]any) //nolint:forcetypeassert // the API server wrote it
+	at := []string{"schema", "openAPIV3Schema", "properties", "status", "properties"}
+	status, _, err := unstructured.NestedMap(version, at...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if delete(status, "told"); before {
+		status["told"] = map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+	}
+	if delete(status, "learned"); before {
+		status["learned"] = map[string]any{"type": "string"}
+	}
+	if err := errors.Join(unstructured.SetNestedMap(version, status, at...), unstructured.SetNestedSlice(definition, versions, "spec", "versions")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Do(t.Context(), "PUT", path, definition); err != nil {
+		t.Fatal(err)
 	}
 }
