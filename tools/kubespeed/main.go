@@ -74,8 +74,8 @@ func (s *settings) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.cluster.Stop()) }()
-	fmt.Println("| turn | by | pods/s to Running | s | peak RSS, MB | writes a pod: of pods, of all | round, s: median, most | API's time of a round, s: most |")
-	fmt.Println("|---|---|---|---|---|---|---|---|")
+	fmt.Println("| turn | by | pods/s to Running | s | taken by other machines, % | peak RSS, MB | writes a pod: of pods, of all | round, s: median, most | API's time of a round, s: most |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|")
 	for turn := range s.turns {
 		if err := r.ours(ctx, turn); err != nil {
 			return err

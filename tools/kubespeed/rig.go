@@ -248,7 +248,7 @@ func (r *rig) ours(ctx context.Context, turn int) error {
 		return err
 	}
 	pods := r.gangs * r.size
-	began := now()
+	began, taken := now(), takenAway()
 	if err := r.each(ctx, r.gangs, func(i int) error {
 		_, err := r.jobs.Create(ctx, r.job(turn, i), metav1.CreateOptions{})
 		return err
@@ -258,7 +258,7 @@ func (r *rig) ours(ctx context.Context, turn int) error {
 	if err := r.until(ctx, pods); err != nil {
 		return err
 	}
-	took := now().Sub(began)
+	took, lost := now().Sub(began), takenAway().since(taken)
 	<-after(5 * time.Second) // statuses are written behind
 	then, err := r.writes(ctx)
 	if err != nil {
@@ -281,7 +281,7 @@ func (r *rig) ours(ctx context.Context, turn int) error {
 		return err
 	}
 	ofPods, all := then.since(before, r.gangs)
-	fmt.Printf("| %d | Quartet | %.0f | %.1f | %d | %.2f, %.2f | %.4f, %.3f of %d | %.2f |\n", turn+1, float64(pods)/took.Seconds(), took.Seconds(), peak,
+	fmt.Printf("| %d | Quartet | %.0f | %.1f | %.0f | %d | %.2f, %.2f | %.4f, %.3f of %d | %.2f |\n", turn+1, float64(pods)/took.Seconds(), took.Seconds(), lost, peak,
 		float64(ofPods)/float64(pods), float64(all)/float64(pods), f.Median, f.Max, f.Rounds, f.API)
 	fmt.Fprintf(os.Stderr, "writes of turn %d: %s\n", turn+1, then.text(before))
 	return r.empty(ctx, turn)
@@ -383,7 +383,7 @@ func (r *rig) theirs(ctx context.Context, turn int) error {
 	if err != nil {
 		return err
 	}
-	began := now()
+	began, taken := now(), takenAway()
 	if err := r.each(ctx, len(r.models), func(i int) error {
 		p := r.models[i].DeepCopy()
 		p.Name = fmt.Sprintf("s%d-%s", turn, p.Name) // a name is never used again: what plays nodes takes the new pod for the old
@@ -394,7 +394,7 @@ func (r *rig) theirs(ctx context.Context, turn int) error {
 	if err := r.until(ctx, len(r.models)); err != nil {
 		return err
 	}
-	took := now().Sub(began)
+	took, lost := now().Sub(began), takenAway().since(taken)
 	then, err := r.writes(ctx)
 	if err != nil {
 		return err
@@ -404,7 +404,7 @@ func (r *rig) theirs(ctx context.Context, turn int) error {
 		return err
 	}
 	ofPods, all := then.since(before, 0)
-	fmt.Printf("| %d | kube-scheduler | %.0f | %.1f | %d | %.2f, %.2f | | |\n", turn+1, float64(len(r.models))/took.Seconds(), took.Seconds(), peak,
+	fmt.Printf("| %d | kube-scheduler | %.0f | %.1f | %.0f | %d | %.2f, %.2f | | |\n", turn+1, float64(len(r.models))/took.Seconds(), took.Seconds(), lost, peak,
 		float64(ofPods)/float64(len(r.models)), float64(all)/float64(len(r.models)))
 	if err := r.cluster.Kill(scheduler); err != nil {
 		return err
@@ -475,6 +475,35 @@ func peakOf(pid int) (int, error) {
 		}
 	}
 	return 0, errors.New("the kernel does not tell how much memory was used")
+}
+
+// away is what of its processors' time a machine knows of: all, and what others had while this machine wanted it.
+type away struct{ all, taken float64 }
+
+// takenAway reads the times of the kernel, in its ticks; zero where it tells none.
+func takenAway() (a away) {
+	content, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return a
+	}
+	first, _, _ := strings.Cut(string(content), "\n")
+	const steal = 7
+	for i, field := range strings.Fields(strings.TrimPrefix(first, "cpu")) {
+		ticks, _ := strconv.ParseFloat(field, 64)
+		switch {
+		case i < steal:
+			a.all += ticks
+		case i == steal:
+			a.all += ticks
+			a.taken = ticks
+		}
+	}
+	return a
+}
+
+// since is the share that others had since, in percent.
+func (a away) since(before away) float64 {
+	return 100 * (a.taken - before.taken) / max(a.all-before.all, 1)
 }
 
 // tally counts writes that the API server served, by what they were.

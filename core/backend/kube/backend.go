@@ -66,6 +66,7 @@ type Backend struct {
 	jobs     map[types.UID]*job
 	byID     []*job
 	heldBack []*job
+	hung     map[types.UID]hung // pods that do not let go of their devices
 	nextID   core.JobID
 
 	down   atomic.Pointer[map[string]bool] // nodes that are taken for down
@@ -112,9 +113,11 @@ func open(ctx context.Context, o *Opener, config *rest.Config, identity string) 
 func newBackend(o *Opener, all *clients) *Backend {
 	b := &Backend{
 		config: o.config, log: o.log, clock: o.clock, clients: all, work: newLabour(), held: map[core.NodeID]core.DeviceSet{},
-		holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{}, jobs: map[types.UID]*job{}, known: map[types.UID]*job{}, queued: map[types.UID]bool{}, retryAt: inf,
+		holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{}, jobs: map[types.UID]*job{},
+		known: map[types.UID]*job{}, queued: map[types.UID]bool{}, hung: map[types.UID]hung{}, retryAt: inf,
 	}
 	b.nodes = newNodes(&b.config, func(id core.NodeID) core.DeviceSet { return b.held[id] })
+	b.nodes.kept = func(node string) core.DeviceSet { return hungOn(b.hung, node) }
 	return b
 }
 

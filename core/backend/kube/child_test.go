@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -59,7 +60,7 @@ func scheduleIfAsked() {
 func composed(policy string, log *slog.Logger) core.Stages {
 	queue := coretest.Component(allocation.NewFIFO(), nil, log)
 	if policy == "las" {
-		queue = coretest.Component(allocation.NewLAS(), map[string]any{"quantum_seconds": 3600.0}, log)
+		queue = coretest.Component(allocation.NewLAS(), map[string]any{"quantum_seconds": longQuantum}, log)
 	}
 	return core.Stages{
 		Admission:  []core.Component[core.Admitter]{{ID: "admission/all", Policy: coretest.Component(admission.NewAcceptAll(), nil, log)}},
@@ -68,6 +69,9 @@ func composed(policy string, log *slog.Logger) core.Stages {
 		Elasticity: core.Component[core.Elasticity]{ID: "elasticity/fixed", Policy: coretest.Component(elasticity.NewFixed(), nil, log)},
 	}
 }
+
+// longQuantum is longer than jobs of tests: none of them is stopped in the second in which its pods succeed.
+const longQuantum = 3600.0
 
 // process is a scheduler that can be killed.
 type process struct {
@@ -83,6 +87,9 @@ type process struct {
 // The lines of a scheduler that begins to lead, in each format of the log.
 var leading = regexp.MustCompile(`\bleading\b.*\bepoch\b`)
 
+// spawned counts schedulers, so that versions of the program take turns.
+var spawned atomic.Int64
+
 // spawn starts a scheduler: the test program, or the real one if the flag names it.
 func (r *rig) spawn(policy string) *process {
 	r.Helper()
@@ -90,19 +97,29 @@ func (r *rig) spawn(policy string) *process {
 	if *program == "" {
 		p.Cmd = exec.Command(os.Args[0], childArgument, r.cluster.Kubeconfig, r.namespace, "rig="+r.namespace, policy, r.settings.DeviceClass)
 	} else {
+		allocation := "{type: " + policy + "}"
+		if policy == "las" {
+			allocation = fmt.Sprintf("{type: las, config: {quantum_seconds: %v}}", longQuantum)
+		}
 		config := fmt.Sprintf(`version: 1
 name: siege
 cluster: {nodes: [{name: unused, accelerator: gpu, devices: 1}]}
 workload: {type: submitted}
 round: {interval: 5s, on_events: true}
-pipeline: {allocation: {type: %s}}
-backend: {type: kubernetes, config: {kubeconfig: %q, namespace: %s, watch: %[3]s, nodes: rig=%[3]s, device_class: %q}}
-`, policy, r.cluster.Kubeconfig, r.namespace, r.settings.DeviceClass)
+pipeline: {allocation: %s}
+backend: {type: kubernetes, config: {kubeconfig: %q, namespace: %s, watch: %[3]s, nodes: rig=%[3]s}}
+`, allocation, r.cluster.Kubeconfig, r.namespace)
+		var claims []string
+		if class := r.settings.DeviceClass; class != "" { // earlier versions know none
+			claims = []string{"--set", "backend.config.device_class=" + class}
+		}
 		path := filepath.Join(p.dir, "config.yaml")
 		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 			r.Fatal(err)
 		}
-		p.Cmd = exec.Command(*program, "run", "-f", path, "--out", p.dir, "--log-level", "info", "--metrics", "off")
+		versions := strings.Split(*program, ",")
+		p.Cmd = exec.Command(versions[int(spawned.Add(1))%len(versions)], "run", "-f", path, "--out", p.dir, "--log-level", "info", "--metrics", "off")
+		p.Args = append(p.Args, claims...)
 		p.Env = append(os.Environ(), "HOME="+p.dir, "XDG_RUNTIME_DIR="+p.dir, "XDG_STATE_HOME="+p.dir, "XDG_CACHE_HOME="+p.dir)
 	}
 	p.Dir = p.dir

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/klog/v2"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -124,6 +125,7 @@ func (o *Opener) Open(ctx context.Context, _ *core.Cluster, w *workload.Workload
 	if err := openWorkload(w); err != nil {
 		return nil, err
 	}
+	klog.SetSlogLogger(o.log.With("from", "client-go")) // which has one log for a process
 	config, err := restConfig(&o.config)
 	if err != nil {
 		return nil, err

@@ -39,8 +39,9 @@ type nodes struct {
 	byName  map[string]*node    // of those
 	unready map[string]float64  // when a node was first seen to be not ready
 	held    func(core.NodeID) core.DeviceSet
-	devices *inventory // nil where nodes offer devices by an extended resource
-	expires float64    // when devices are gone that nobody publishes any more; +Inf for none
+	kept    func(name string) core.DeviceSet // devices of pods that were to end long ago
+	devices *inventory                       // nil where nodes offer devices by an extended resource
+	expires float64                          // when devices are gone that nobody publishes any more; +Inf for none
 }
 
 // offer is what a node has.
@@ -69,7 +70,7 @@ func (n *nodes) offerOf(object *corev1.Node, t *node, foreign func(string) int) 
 }
 
 func newNodes(c *Config, held func(core.NodeID) core.DeviceSet) *nodes {
-	return &nodes{config: c, byUID: map[types.UID]*node{}, byName: map[string]*node{}, unready: map[string]float64{}, held: held, expires: inf}
+	return &nodes{config: c, byUID: map[types.UID]*node{}, byName: map[string]*node{}, unready: map[string]float64{}, held: held, kept: func(string) core.DeviceSet { return 0 }, expires: inf}
 }
 
 // compare tells what is different of the nodes at a moment.
@@ -146,12 +147,12 @@ func (n *nodes) add(object *corev1.Node, has offer, health core.Health, now floa
 	}}
 }
 
-// unusable is which devices of a node jobs cannot have: the last ones, where a node has fewer than it had; those that are missing
-// or taken by name; and as many as pods of others have, of those that no job holds. Which ones these are, nobody knows: those that
+// unusable is which devices of a node jobs cannot have: the last ones, where a node has fewer than it had; those that are missing,
+// or taken by name, or by a pod of ours that does not end; and as many as pods of others have, of those that no job holds. Which ones these are, nobody knows: those that
 // were taken for theirs before stay so.
 func (n *nodes) unusable(t *node, has offer) core.DeviceSet {
 	all := core.FirstDevices(t.devices)
-	gone := all&^core.FirstDevices(min(has.devices, t.devices)) | all&(has.missing|has.idle|has.taken)
+	gone := all&^core.FirstDevices(min(has.devices, t.devices)) | all&(has.missing|has.idle|has.taken|n.kept(t.name))
 	free := all &^ gone &^ n.held(t.id)
 	theirs := (free & t.unusable).Lowest(has.foreign)
 	for rest := free &^ theirs; rest != 0 && theirs.Count() < has.foreign; {

@@ -25,7 +25,7 @@ var (
 	kills   = flag.Int("kube.kills", 3, "how often TestLeadersAreKilled kills a leader")
 	seed    = flag.Uint64("kube.seed", 1, "seed of what tests do at random")
 	claims  = flag.Bool("kube.claims", false, "give devices by claims in TestLeadersAreKilled")
-	program = flag.String("kube.program", "", "the program quartet, to be killed instead of the one of the test")
+	program = flag.String("kube.program", "", "the program quartet, to be killed instead of the one of the test; several versions of it, with commas between, take over from each other")
 )
 
 // crowd is jobs that come and go: some end, some fail, some are deleted by their owner, some are suspended and resumed.

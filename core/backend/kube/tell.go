@@ -19,6 +19,7 @@ import (
 // look compares what there is with what the pipeline was told, and adds what differs to the events.
 func (b *Backend) look(now float64) {
 	changes := b.world.changes()
+	b.forgetHung()
 	if changes.nodes || b.recount || b.nodes.wake(b.lastLook) <= now {
 		told := b.nodes.compare(now, b.world.nodeList(), b.world.foreign)
 		if down := b.nodes.down(); len(told) > 0 {
@@ -107,7 +108,11 @@ func (b *Backend) welcome(object *trainingjob.TrainingJob, now float64) {
 	b.mutex.Lock()
 	b.known[j.uid] = j
 	b.mutex.Unlock()
-	b.work.write(j.uid)
+	if j.ended {
+		b.work.write(j.uid)
+	} else {
+		b.work.writes.AddAfter(j.uid, soon) // most are decided about before
+	}
 	b.work.add(j.uid)
 }
 
@@ -362,6 +367,10 @@ func (b *Backend) judge(j *job, now float64) {
 		b.lose(j, now, core.CauseRefused, state.Reason, state.Message)
 		b.holdBack(j, now)
 	default:
+		if !(j.started && j.adopts != nil) && b.stalled(j, &state, now) {
+			b.giveUp(j, &state, now)
+			return
+		}
 		if j.started && (j.resizing || j.adopts != nil) {
 			return // those that stay go on
 		}

@@ -32,7 +32,7 @@ const (
 // For so long it may stay untold why a job waits, and what a start waits for: most reasons pass before anybody could read them.
 const (
 	soon  = time.Second
-	later = 3 * time.Second
+	later = 10 * time.Second
 )
 
 func newLabour() *labour {
@@ -106,7 +106,7 @@ func serve[T comparable](queue workqueue.TypedRateLimitingInterface[T], do func(
 // that a large cluster does not keep a processor busy.
 const (
 	breather = 20 * time.Millisecond
-	idleTime = 10 // times
+	idleTime = 20 // times
 )
 
 // stir has the pods driven of those jobs about whose pods something changed, and of those that wait for devices.
@@ -199,8 +199,9 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 		b.door.forget(uid)
 	}
 	b.mutex.Unlock()
-	missing := state.Reason == gang.ReasonPodsMissing
-	if changed || missing {
+	missing, waits := state.Reason == gang.ReasonPodsMissing, state.Phase == gang.Queued
+	left := decided.StartTimeout - b.since(decidedAt)
+	if changed || missing || waits && decided.StartTimeout > 0 && left < 0 {
 		b.world.drove(uid)
 	}
 	if err == nil {
@@ -208,8 +209,7 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 	}
 	if timeout := decided.StartTimeout; timeout > 0 {
 		switch {
-		case missing: // the pipeline finds that it waited too long
-			left := timeout - b.since(decidedAt)
+		case missing, waits: // the pipeline finds that it waited too long
 			if left < 0 {
 				left = timeout / 4 // it was found, or the members that it has go on
 			}

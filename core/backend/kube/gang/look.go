@@ -96,6 +96,7 @@ const (
 	ReasonDeviceGone     = "DeviceGone"
 	ReasonClaim          = "ClaimOfOtherDevices"
 	ReasonStartTimeout   = "StartTimeout"
+	ReasonLastRun        = "LastRun" // it waits for a pod of its own of an earlier run
 	ReasonExited         = "Exited"
 	ReasonKubelet        = "RefusedByKubelet"
 )

@@ -360,7 +360,9 @@ func (p *planner) start(ledger Ledger) {
 		return
 	}
 	if p.last != nil { // it may be writing its last checkpoint
-		p.state.Phase, p.state.Reason, p.state.Message = Queued, "LastRun", "behind its own pod "+p.last.Name+" of an earlier run"
+		p.state.Phase, p.state.Reason, p.state.Message = Queued, ReasonLastRun, "behind its own pod "+p.last.Name+" of an earlier run"
+		_, devices, _ := Assigned(p.last)
+		p.state.Behind = []Holder{{Namespace: p.last.Namespace, Name: p.last.Name, Node: p.last.Spec.NodeName, UID: p.last.UID, Devices: devices}}
 		return
 	}
 	if p.state.Behind = ledger.Blockers(needs); len(p.state.Behind) > 0 {

@@ -523,7 +523,7 @@ func TestLastRunEndsFirst(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if state.Phase != tc.want || (state.Reason == "LastRun") != (tc.want == gang.Queued) {
+			if state.Phase != tc.want || (state.Reason == gang.ReasonLastRun) != (tc.want == gang.Queued) {
 				t.Errorf("state %+v, want %s", state, tc.want)
 			}
 			if tc.want == gang.Queued {

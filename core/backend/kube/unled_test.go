@@ -1,0 +1,53 @@
+//go:build linux
+
+package kube
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/backendtest"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
+)
+
+// nobody grants nothing.
+type nobody struct{ core.Allocator }
+
+func (nobody) Allocate(context.Context, *core.View, []core.Candidate) ([]core.Grant, error) {
+	return nil, nil
+}
+
+// A job whose pods succeed while nobody leads has ended, whatever the next leader decides first.
+func TestEndedWhileNobodyLed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, shared(t))
+	s := r.schedule(nil)
+	s.hears("node_added b")
+	r.submit("one", asked{replicas: 2, run: 3 * time.Second})
+	r.becomes("one", trainingjob.Running)
+	_ = s.stop()
+	r.await("its pods succeed", func() bool {
+		for _, p := range r.podsOf("one") {
+			if p.Status.Phase != corev1.PodSucceeded {
+				return false
+			}
+		}
+		return true
+	})
+	stages := backendtest.FIFO()
+	stages.Allocation.Policy = nobody{stages.Allocation.Policy}
+	next := r.scheduleBy(stages, nil)
+	next.hears("job_finished one")
+	if job := r.becomes("one", trainingjob.Completed); job.Status.Decision.Run != 1 {
+		t.Errorf("it is in run %d", job.Status.Decision.Run)
+	}
+	for _, e := range next.told() {
+		if e == "job_started one" {
+			t.Error("it was started again")
+		}
+	}
+}
