@@ -102,7 +102,7 @@ func TestLogs(t *testing.T) {
 	foreign := member(3, 0, "0", corev1.PodRunning)
 	foreign.OwnerReferences = nil
 	adopted := member(1, 0, "0", corev1.PodRunning)
-	adopted.OwnerReferences, adopted.Spec.SchedulerName, adopted.Annotations[gang.AdoptedAnnotation] = nil, gang.Scheduler, "u"
+	adopted.OwnerReferences, adopted.Spec.SchedulerName, adopted.Annotations[gang.AdoptedAnnotation] = nil, trainingjob.SchedulerName, "u"
 	pending := []corev1.Pod{member(1, 0, "0", corev1.PodPending)}
 	cases := map[string]struct {
 		api  answers

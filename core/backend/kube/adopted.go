@@ -97,7 +97,7 @@ func (w *world) unitChanged(key string) {
 // batchJob notes that a batch Job is another.
 func (w *world) batchJob(j *batchv1.Job, gone bool) {
 	w.note(func() {
-		if j.Spec.Template.Spec.SchedulerName != gang.Scheduler || w.config.Watch != "" && j.Namespace != w.config.Watch {
+		if j.Spec.Template.Spec.SchedulerName != trainingjob.SchedulerName || w.config.Watch != "" && j.Namespace != w.config.Watch {
 			return
 		}
 		if w.adopted.byUID[j.UID] = j; gone {
@@ -208,7 +208,7 @@ func finished(j *batchv1.Job) *batchv1.JobCondition {
 func (b *Backend) strange(t *trainingjob.TrainingJob) core.Diagnostics {
 	if a := t.Spec.Adopts; a != nil && t.Name != mirrorName(a) {
 		return core.Diagnostics{{
-			Path: "spec.adopts", Summary: "is for the scheduler to write", Hint: "give the pods schedulerName: " + gang.Scheduler,
+			Path: "spec.adopts", Summary: "is for the scheduler to write", Hint: "give the pods schedulerName: " + trainingjob.SchedulerName,
 		}}
 	}
 	return nil

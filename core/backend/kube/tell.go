@@ -46,7 +46,7 @@ func (b *Backend) bereave(told []core.Event, now float64) {
 	for i := range told {
 		b.deprive(&told[i], now)
 		n, why := b.nodes.told[told[i].Node], "gone"
-		if object := b.world.node(n.name); told[i].Kind == core.NodeChanged && object != nil && outOfService(object) {
+		if object := b.world.node(n.name); told[i].Kind == core.NodeChanged && object != nil && gang.OutOfService(object) {
 			why = "out of service"
 		} else if told[i].Kind != core.NodeRemoved || object != nil {
 			continue
