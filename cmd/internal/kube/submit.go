@@ -77,7 +77,30 @@ func (c *Cluster) Submit(ctx context.Context, f backend.JobFile) ([]string, erro
 		}
 		names = append(names, c.nameOf(d.job))
 	}
+	c.noteTooLarge(ctx, list)
 	return names, nil
+}
+
+// noteTooLarge tells of jobs a replica of which has more devices than any node now. Who may not list nodes is told nothing.
+func (c *Cluster) noteTooLarge(ctx context.Context, list []declared) {
+	if len(list) == 0 {
+		return
+	}
+	most := slices.MaxFunc(list, func(a, b declared) int { return a.job.DevicesPerReplica() - b.job.DevicesPerReplica() }).job
+	if most.DevicesPerReplica() == 1 {
+		return // any node with devices has it
+	}
+	nodes, err := c.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"}) // as the API server remembers them
+	if err != nil {
+		return
+	}
+	largest := 0
+	for i := range nodes.Items {
+		largest = max(largest, devicesOf(&nodes.Items[i]))
+	}
+	if devices := most.DevicesPerReplica(); largest > 0 && devices > largest { // with none they may be given by claims
+		c.note("a replica of job %q has %d devices of one node, and no node has more than %d now", c.nameOf(most), devices, largest)
+	}
 }
 
 // nameOf is what a job is called where the others are listed.
