@@ -8,6 +8,9 @@ import (
 // mostReports is how many reports of a configuration are kept: the older ones are forgotten.
 const mostReports = 15
 
+// mostConfigurations is how many configurations of a job are measured: of a job that changes its batch all the time, the first ones.
+const mostConfigurations = 1000
+
 // Reports are what a job reported of one configuration, the latest few. Their median is its measurement, so that one
 // report that was disturbed does no harm, and what changed for good is believed once it is most of them.
 type Reports struct {
@@ -20,7 +23,9 @@ type Reports struct {
 func (s *state) measure(j *Job, m Measurement) {
 	at := slices.IndexFunc(j.Measured, m.SameConfiguration)
 	if at < 0 {
-		j.Measured = append(j.Measured, m)
+		if len(j.Measured) < mostConfigurations {
+			j.Measured = append(j.Measured, m)
+		}
 		return
 	}
 	for int(j.ID) >= len(s.reports) {

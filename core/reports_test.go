@@ -53,6 +53,21 @@ func TestReportsOfPasses(t *testing.T) {
 	}
 }
 
+// A job that changes its batch all the time is measured on its first configurations, and goes on to be.
+func TestReportsOfManyConfigurations(t *testing.T) {
+	s, j := &state{}, &Job{JobSpec: &JobSpec{}}
+	for i := range 1200 {
+		s.measure(j, Measurement{Replicas: 1, PerDevice: i + 1, PassSeconds: 0.1, StepSeconds: 1})
+	}
+	for range 2 {
+		s.measure(j, Measurement{Replicas: 1, PerDevice: 1000, PassSeconds: 0.1, StepSeconds: 2})
+	}
+	last := j.Measured[len(j.Measured)-1]
+	if len(j.Measured) != 1000 || last.PerDevice != 1000 || last.StepSeconds != 2 || last.Count != 3 {
+		t.Errorf("%d configurations, the last one %+v", len(j.Measured), last)
+	}
+}
+
 func make15(x float64) []float64 {
 	list := make([]float64, mostReports)
 	for i := range list {

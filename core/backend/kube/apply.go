@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartet-sched/quartet/core"
@@ -190,7 +191,8 @@ func tuningFrom(t *trainingjob.Tuning) core.Tuning {
 	}
 }
 
-// writeAll writes the statuses of jobs, many at the same time.
+// writeAll writes the statuses of jobs, many at the same time. A job whose status is refused as it is stays behind: it is tried again
+// beside the rounds, its pods are left alone until then, and all others go on.
 func (b *Backend) writeAll(ctx context.Context, jobs []*job) error {
 	var wait sync.WaitGroup
 	errs := make([]error, len(jobs))
@@ -199,7 +201,11 @@ func (b *Backend) writeAll(ctx context.Context, jobs []*job) error {
 		gate <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-gate }()
-			errs[i] = b.write(ctx, j)
+			if errs[i] = b.write(ctx, j); apierrors.IsInvalid(errs[i]) {
+				b.failed("the status of a job is not written", j.uid, 1, errs[i])
+				b.work.writes.AddRateLimited(j.uid)
+				errs[i] = nil
+			}
 		})
 	}
 	wait.Wait()

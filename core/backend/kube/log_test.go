@@ -5,6 +5,7 @@ package kube
 import (
 	"errors"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,6 +28,24 @@ func TestLogOfTheClient(t *testing.T) {
 	klog.ErrorS(errors.New("cut"), "watch ended", "of", "pods")
 	klog.Flush()
 	if got := out.String(); !strings.Contains(got, `"level":"ERROR","msg":"watch ended","from":"client-go"`) || !strings.Contains(got, `"err":"cut"`) {
+		t.Errorf("logged %q", got)
+	}
+}
+
+// A watch that does not begin is logged, and a scheduler that was refused goes on when it is let.
+func TestWatchThatIsRefused(t *testing.T) {
+	r := newRig(t, shared(t))
+	var out syncbuffer.Buffer
+	klog.SetSlogLogger(slog.New(slog.NewJSONHandler(&out, nil)))
+	t.Cleanup(klog.ClearLogger)
+	f := &refusing{path: "/api/v1/nodes"}
+	f.times.Store(2)
+	s := r.schedule(func(rt http.RoundTripper) http.RoundTripper {
+		f.RoundTripper = rt
+		return f
+	})
+	s.hears("node_added b")
+	if got := out.String(); !strings.Contains(got, "*v1.Node") || !strings.Contains(got, "connection refused") {
 		t.Errorf("logged %q", got)
 	}
 }

@@ -87,3 +87,42 @@ func TestOutageAtATakeover(t *testing.T) {
 		t.Errorf("%d refusals are left: nobody asked", left)
 	}
 }
+
+// invalid has the status of one job refused as it is, as long as it is on.
+type invalid struct {
+	http.RoundTripper
+	path string
+	on   atomic.Bool
+}
+
+func (i *invalid) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(r.URL.Path, i.path) || !isWrite(r) || !i.on.Load() {
+		return i.RoundTripper.RoundTrip(r)
+	}
+	a := &answers{RoundTripper: i.RoundTripper, code: http.StatusUnprocessableEntity, reason: "Invalid"}
+	a.count.Store(2) // the next one is the third
+	return a.RoundTrip(r)
+}
+
+// A job whose status the API server refuses waits, and no other job does.
+func TestStatusThatIsRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, shared(t))
+	i := &invalid{path: "/trainingjobs/bad/status"}
+	i.on.Store(true)
+	s := r.schedule(func(rt http.RoundTripper) http.RoundTripper {
+		i.RoundTripper = rt
+		return i
+	})
+	s.hears("node_added b")
+	r.submit("bad", asked{run: 100 * time.Millisecond})
+	s.hears("job_submitted bad")
+	r.submit("good", asked{run: 100 * time.Millisecond})
+	s.hears("job_finished good")
+	if pods := r.podsOf("bad"); len(pods) > 0 {
+		t.Errorf("it has %d pods before it is decided that it has", len(pods))
+	}
+	i.on.Store(false)
+	s.hears("job_finished bad")
+	r.becomes("bad", trainingjob.Completed)
+}

@@ -104,7 +104,10 @@ func newWorld(c *Config, all *clients, log *slog.Logger, adopts bool) (*world, e
 			return nil, err
 		}
 		w.heard = append(w.heard, registered.HasSynced)
-		if err := h.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { w.broken(err) }); err != nil {
+		if err := h.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+			cache.DefaultWatchErrorHandler(ctx, r, err) // logs it
+			w.broken(err)
+		}); err != nil {
 			return nil, err
 		}
 	}
