@@ -102,7 +102,7 @@ func TestLogs(t *testing.T) {
 	foreign := member(3, 0, "0", corev1.PodRunning)
 	foreign.OwnerReferences = nil
 	adopted := member(1, 0, "0", corev1.PodRunning)
-	adopted.OwnerReferences, adopted.Spec.SchedulerName, adopted.Annotations[gang.AdoptedAnnotation] = nil, gang.Scheduler, "u"
+	adopted.OwnerReferences, adopted.Spec.SchedulerName, adopted.Annotations[gang.AdoptedAnnotation] = nil, trainingjob.SchedulerName, "u"
 	pending := []corev1.Pod{member(1, 0, "0", corev1.PodPending)}
 	cases := map[string]struct {
 		api  answers
@@ -122,7 +122,7 @@ func TestLogs(t *testing.T) {
 		"standard error":         {answers{}, backend.Log{Stderr: true}, "", "Kubernetes keeps one output", nil},
 		"followed from no pods":  {answers{states: []trainingjob.State{"waiting", "running", "completed"}, pods: [][]corev1.Pod{nil, pending, first}}, backend.Log{Follow: true}, "output of train-r1-0\n", "", nil},
 		"followed over runs":     {answers{states: []trainingjob.State{"running", "waiting", "completed"}, pods: [][]corev1.Pod{first, first, second}}, backend.Log{Follow: true}, "output of train-r1-0\noutput of train-r2-0\n", "", []string{"train-r1-0 container=main&follow=true", "train-r2-0 container=main&follow=true"}},
-		"followed to no end":     {answers{states: []trainingjob.State{"waiting", "cancelled"}, pods: [][]corev1.Pod{nil}}, backend.Log{Follow: true}, "", "it has no pods, it is cancelled", nil},
+		"followed to no end":     {answers{states: []trainingjob.State{"waiting", "failed"}, pods: [][]corev1.Pod{nil}}, backend.Log{Follow: true}, "", "it has no pods, it is failed", nil},
 		"followed without begin": {answers{states: []trainingjob.State{"starting", "failed"}, pods: [][]corev1.Pod{pending}}, backend.Log{Follow: true}, "", "", nil},
 	}
 	for name, tc := range cases {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/internal/yamlpos"
@@ -76,7 +77,30 @@ func (c *Cluster) Submit(ctx context.Context, f backend.JobFile) ([]string, erro
 		}
 		names = append(names, c.nameOf(d.job))
 	}
+	c.noteTooLarge(ctx, list)
 	return names, nil
+}
+
+// noteTooLarge tells of jobs a replica of which has more devices than any node now. Who may not list nodes is told nothing.
+func (c *Cluster) noteTooLarge(ctx context.Context, list []declared) {
+	if len(list) == 0 {
+		return
+	}
+	most := slices.MaxFunc(list, func(a, b declared) int { return a.job.DevicesPerReplica() - b.job.DevicesPerReplica() }).job
+	if most.DevicesPerReplica() == 1 {
+		return // any node with devices has it
+	}
+	nodes, err := c.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"}) // as the API server remembers them
+	if err != nil {
+		return
+	}
+	largest := 0
+	for i := range nodes.Items {
+		largest = max(largest, devicesOf(&nodes.Items[i]))
+	}
+	if devices := most.DevicesPerReplica(); largest > 0 && devices > largest { // with none they may be given by claims
+		c.note("a replica of job %q has %d devices of one node, and no node has more than %d now", c.nameOf(most), devices, largest)
+	}
 }
 
 // nameOf is what a job is called where the others are listed.
@@ -143,7 +167,7 @@ func (c *Cluster) place(d *declared) (problems core.Diagnostics) {
 		problems = append(problems, core.Diagnostic{Path: "metadata.name", Summary: "required but missing", Hint: "give the job a name"})
 	}
 	_, wrong := t.Spec.PodTemplate()
-	for _, p := range wrong {
+	for _, p := range append(wrong, t.Disputed(gang.DefaultResource)...) { // a scheduler that knows them by another name tells itself
 		if match := unknownField.FindStringSubmatch(p.Summary); match != nil {
 			p.Path, p.Summary = p.Path+"."+match[1], "unknown field"
 		}

@@ -162,7 +162,9 @@ func (b *Backend) correct(ctx context.Context, f *found, mirror *trainingjob.Tra
 	if mirror.Status.State.Ended() {
 		return nil
 	}
-	spec.Queue = mirror.Spec.Queue // which never changes
+	if edited := fixed(spec, &mirror.Spec); len(edited) > 0 {
+		b.remark(f, "NotTakenOver", fmt.Sprintf("%s cannot be changed any more: delete the TrainingJob %s, and it is made anew", strings.Join(edited, ", "), mirror.Name))
+	}
 	base := strconv.Itoa(int(f.base))
 	if sameSpec(spec, &mirror.Spec) && mirror.Annotations[succeededAnnotation] == base {
 		return nil
@@ -178,6 +180,22 @@ func (b *Backend) correct(ctx context.Context, f *found, mirror *trainingjob.Tra
 		return nil
 	}
 	return b.trouble(err) // a conflict too: the informer is behind
+}
+
+// fixed gives what a mirror is to say those fields of before that never change, and names those that would.
+func fixed(to, was *trainingjob.Spec) (edited []string) {
+	if to.Pinned != was.Pinned {
+		edited = append(edited, "whether it is pinned")
+	}
+	if !slices.Equal(to.Accelerators, was.Accelerators) {
+		edited = append(edited, "the types of devices it can run on")
+	}
+	if max(to.Replicas.DevicesPerReplica, 1) != max(was.Replicas.DevicesPerReplica, 1) {
+		edited = append(edited, "how many devices a pod asks for")
+	}
+	to.Queue, to.Pinned, to.Accelerators, to.Work, to.Application, to.Batch = was.Queue, was.Pinned, was.Accelerators, was.Work, was.Application, was.Batch
+	to.Replicas.DevicesPerReplica = was.Replicas.DevicesPerReplica
+	return edited
 }
 
 func sameSpec(a, b *trainingjob.Spec) bool {
@@ -351,7 +369,10 @@ func templateOf(s *corev1.PodSpec, devices corev1.ResourceName) *corev1.PodTempl
 }
 
 // turnAway tells why a unit is not scheduled, once.
-func (b *Backend) turnAway(f *found, why string) {
+func (b *Backend) turnAway(f *found, why string) { b.remark(f, "NotScheduled", why) }
+
+// remark tells of a unit what somebody is to mend, once.
+func (b *Backend) remark(f *found, reason, why string) {
 	key := f.unit.Key()
 	b.doorstep.Lock()
 	told := b.doorstep.told[key] == why
@@ -361,7 +382,7 @@ func (b *Backend) turnAway(f *found, why string) {
 	b.doorstep.told[key] = why
 	b.doorstep.Unlock()
 	if !told && b.announcer != nil {
-		b.announcer.recorder.Event(f.tell, corev1.EventTypeWarning, "NotScheduled", why)
+		b.announcer.recorder.Event(f.tell, corev1.EventTypeWarning, reason, why)
 	}
 }
 

@@ -26,7 +26,7 @@ type batch struct {
 // podOf is a pod that names our scheduler, and asks for so many devices.
 func podOf(devices int32, run, fail time.Duration) corev1.PodTemplateSpec {
 	p := corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		SchedulerName: gang.Scheduler, RestartPolicy: corev1.RestartPolicyNever,
+		SchedulerName: trainingjob.SchedulerName, RestartPolicy: corev1.RestartPolicyNever,
 		Containers: []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{
 			Limits: corev1.ResourceList{gang.DefaultResource: *resource.NewQuantity(int64(devices), resource.DecimalSI)},
 		}}},

@@ -97,7 +97,7 @@ func (w *world) unitChanged(key string) {
 // batchJob notes that a batch Job is another.
 func (w *world) batchJob(j *batchv1.Job, gone bool) {
 	w.note(func() {
-		if j.Spec.Template.Spec.SchedulerName != gang.Scheduler || w.config.Watch != "" && j.Namespace != w.config.Watch {
+		if j.Spec.Template.Spec.SchedulerName != trainingjob.SchedulerName || w.config.Watch != "" && j.Namespace != w.config.Watch {
 			return
 		}
 		if w.adopted.byUID[j.UID] = j; gone {
@@ -208,10 +208,18 @@ func finished(j *batchv1.Job) *batchv1.JobCondition {
 func (b *Backend) strange(t *trainingjob.TrainingJob) core.Diagnostics {
 	if a := t.Spec.Adopts; a != nil && t.Name != mirrorName(a) {
 		return core.Diagnostics{{
-			Path: "spec.adopts", Summary: "is for the scheduler to write", Hint: "give the pods schedulerName: " + gang.Scheduler,
+			Path: "spec.adopts", Summary: "is for the scheduler to write", Hint: "give the pods schedulerName: " + trainingjob.SchedulerName,
 		}}
 	}
 	return nil
+}
+
+// disputed finds what a template says of devices that the job says otherwise.
+func (b *Backend) disputed(t *trainingjob.TrainingJob) core.Diagnostics {
+	if b.config.DeviceClass != "" {
+		return nil // they are given by claims
+	}
+	return t.Disputed(corev1.ResourceName(b.config.Resource))
 }
 
 // lacksPods reports whether others have yet to make the pods of a job that has no devices. It competes for none then.

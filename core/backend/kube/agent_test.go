@@ -24,6 +24,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 	"github.com/quartet-sched/quartet/internal/kubecluster"
 )
 
@@ -167,8 +168,8 @@ func (p *player) decide(action core.Action, job string, seats ...string) {
 	c := core.Change{Action: action, Job: p.jobs[job], Round: p.round}
 	for _, text := range seats {
 		node, devices, _ := strings.Cut(text, " ")
-		set, ok := gang.ParseDevices(devices)
-		if !ok {
+		set, err := trainingjob.ParseDevices(devices)
+		if err != nil || set == 0 {
 			p.Fatal(text)
 		}
 		c.Seats = append(c.Seats, core.Seat{Node: p.nodes[node], Devices: set})

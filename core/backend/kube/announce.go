@@ -10,7 +10,6 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
@@ -24,7 +23,7 @@ type announcer struct {
 func newAnnouncer(ctx context.Context, all *clients) *announcer {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: all.CoreV1().Events("")})
-	return &announcer{broadcaster, broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: gang.Scheduler})}
+	return &announcer{broadcaster, broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: trainingjob.SchedulerName})}
 }
 
 func (a *announcer) end() { a.broadcaster.Shutdown() }

@@ -166,7 +166,7 @@ func (b *Backend) seatsOf(seats []core.Seat) []gang.Seat {
 // seatsTo are seats as a decision has them.
 func seatsTo(seats []gang.Seat) (list []trainingjob.Seat) {
 	for _, s := range seats {
-		list = append(list, trainingjob.Seat{Member: s.Member, Node: s.Node, Devices: gang.FormatDevices(s.Devices)})
+		list = append(list, trainingjob.Seat{Member: s.Member, Node: s.Node, Devices: trainingjob.FormatDevices(s.Devices)})
 	}
 	return list
 }

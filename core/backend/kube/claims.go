@@ -13,6 +13,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
 // withClaims has the world look at ResourceClaims, ResourceSlices and DeviceClasses, too.
@@ -69,7 +70,7 @@ func (w *world) claim(c *resourcev1.ResourceClaim, gone bool) {
 	free := gone || c.Status.Allocation == nil
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	if !older(c.ResourceVersion, w.claimed) {
+	if !gang.Older(c.ResourceVersion, w.claimed) {
 		w.claimed = c.ResourceVersion
 	}
 	w.trouble = nil
@@ -136,7 +137,7 @@ func (b *Backend) deprive(e *core.Event, now float64) {
 		for _, s := range b.holds[j.uid] {
 			if lost := s.Devices & n.missing; s.Node == n.id && lost != 0 {
 				b.lose(j, now, core.CauseDeviceLost, gang.ReasonDeviceGone,
-					fmt.Sprintf("no ResourceSlice has the devices %s of the node %s any more", gang.FormatDevices(lost), n.name))
+					fmt.Sprintf("no ResourceSlice has the devices %s of the node %s any more", trainingjob.FormatDevices(lost), n.name))
 				break
 			}
 		}

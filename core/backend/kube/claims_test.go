@@ -159,8 +159,8 @@ func (r *rig) holds(job string) (list []string) {
 func (r *rig) decided(job string) (list []string) {
 	r.Helper()
 	for _, s := range r.job(job).Status.Decision.Seats {
-		devices, ok := gang.ParseDevices(s.Devices)
-		if !ok {
+		devices, err := trainingjob.ParseDevices(s.Devices)
+		if err != nil || devices == 0 {
 			r.Fatalf("a seat has the devices %q", s.Devices)
 		}
 		for _, i := range devices.List() {

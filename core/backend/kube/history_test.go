@@ -287,7 +287,7 @@ func (h *history) decided(j *story, d *trainingjob.Decision) {
 		return
 	}
 	for _, s := range d.Seats {
-		devices, _ := gang.ParseDevices(s.Devices)
+		devices, _ := trainingjob.ParseDevices(s.Devices)
 		for _, index := range devices.List() {
 			j.seats[s.Node+" "+strconv.Itoa(index)] = true
 		}

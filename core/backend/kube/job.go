@@ -102,7 +102,7 @@ func newJob(object *trainingjob.TrainingJob) *job {
 
 // see takes in how the job is on the API server, if that is news.
 func (j *job) see(object *trainingjob.TrainingJob) {
-	if !older(object.ResourceVersion, j.object.ResourceVersion) {
+	if !gang.Older(object.ResourceVersion, j.object.ResourceVersion) {
 		j.object = object
 	}
 }
@@ -155,8 +155,8 @@ func (j *job) gang(startTimeout time.Duration) gang.Job {
 // seatsOf are the seats of a decision; ok is false when one of them makes no sense.
 func seatsOf(d *trainingjob.Decision) (seats []gang.Seat, ok bool) {
 	for _, s := range d.Seats {
-		devices, parsed := gang.ParseDevices(s.Devices)
-		if !parsed {
+		devices, err := trainingjob.ParseDevices(s.Devices)
+		if err != nil || devices == 0 {
 			return nil, false
 		}
 		seats = append(seats, gang.Seat{Member: s.Member, Node: s.Node, Devices: devices})

@@ -188,7 +188,7 @@ func (n *nodes) healthOf(object *corev1.Node, devices bool, believable float64, 
 	t := n.byUID[object.UID]
 	since, unready := n.unready[object.Name]
 	switch {
-	case outOfService(object) || !devices:
+	case gang.OutOfService(object) || !devices:
 		return core.Down
 	case unready && (t == nil && !lostContact(object) || t != nil && t.health == core.Provisioning):
 		return core.Provisioning // it never was
@@ -199,10 +199,6 @@ func (n *nodes) healthOf(object *corev1.Node, devices bool, believable float64, 
 	default:
 		return core.Ready
 	}
-}
-
-func outOfService(n *corev1.Node) bool {
-	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 }
 
 // tainted reports whether a taint keeps jobs from a node. Those by which Kubernetes itself tells of a node that is not ready are

@@ -22,7 +22,6 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/backendtest"
-	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
@@ -69,7 +68,7 @@ func (r *rig) planned(p *preview) (list []string) {
 		c := &p.changes[i]
 		text := c.Action.String() + " " + names[c.Job]
 		for _, s := range c.Seats {
-			text += fmt.Sprint(" ", nodes[s.Node], ":", gang.FormatDevices(s.Devices))
+			text += fmt.Sprint(" ", nodes[s.Node], ":", trainingjob.FormatDevices(s.Devices))
 		}
 		list = append(list, text)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
 // gpu is a device that a driver publishes.
@@ -543,7 +544,7 @@ func BenchmarkInventory(b *testing.B) {
 				ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Annotations: map[string]string{
 					gang.NodeAnnotation: "node-" + strconv.Itoa(i/5), gang.DevicesAnnotation: strconv.Itoa(i % 5),
 				}},
-				Spec: corev1.PodSpec{SchedulerName: gang.Scheduler, NodeName: "node-" + strconv.Itoa(i/5)},
+				Spec: corev1.PodSpec{SchedulerName: trainingjob.SchedulerName, NodeName: "node-" + strconv.Itoa(i/5)},
 			})
 		}
 		book := gang.NewBook(gang.Options{Class: "gpu"})

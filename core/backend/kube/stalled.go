@@ -8,6 +8,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
 // hung is a pod of ours that kept its devices longer than a start waits for them: what runs there may have stopped listening, or
@@ -35,7 +36,7 @@ func (b *Backend) giveUp(j *job, state *gang.State, now float64) {
 		if !h.Foreign && !h.Claim && h.Devices != 0 {
 			b.hung[h.UID] = hung{h.Namespace, h.Name, h.Node, h.Devices | b.hung[h.UID].devices}
 			b.recount = true
-			b.log.Warn("a pod keeps its devices", "pod", h.Namespace+"/"+h.Name, "node", h.Node, "devices", gang.FormatDevices(h.Devices))
+			b.log.Warn("a pod keeps its devices", "pod", h.Namespace+"/"+h.Name, "node", h.Node, "devices", trainingjob.FormatDevices(h.Devices))
 		}
 	}
 	j.mutex.Lock()

@@ -46,7 +46,7 @@ func (b *Backend) bereave(told []core.Event, now float64) {
 	for i := range told {
 		b.deprive(&told[i], now)
 		n, why := b.nodes.told[told[i].Node], "gone"
-		if object := b.world.node(n.name); told[i].Kind == core.NodeChanged && object != nil && outOfService(object) {
+		if object := b.world.node(n.name); told[i].Kind == core.NodeChanged && object != nil && gang.OutOfService(object) {
 			why = "out of service"
 		} else if told[i].Kind != core.NodeRemoved || object != nil {
 			continue
@@ -132,6 +132,9 @@ func (b *Backend) meetJob(j *job, now float64) {
 	}
 	spec, faults := object.JobSpec(id, now)
 	faults = append(faults, b.strange(object)...)
+	if object.Status.Decision == nil { // one of before ran, with as many devices as it was decided
+		faults = append(faults, b.disputed(object)...)
+	}
 	if at := object.CreationTimestamp.Time; !at.IsZero() { // on another clock, and in whole seconds
 		spec.SubmitSeconds = min(max(b.state.Load().seconds(at), 0), now)
 	}
@@ -272,7 +275,7 @@ func (b *Backend) update(j *job, object *trainingjob.TrainingJob, now float64) {
 	}
 	j.generation = object.Generation
 	spec, faults := object.JobSpec(j.id, j.spec.SubmitSeconds)
-	if len(faults) > 0 {
+	if faults = append(faults, b.disputed(object)...); len(faults) > 0 {
 		b.degrade(j, "Invalid", faults.Error())
 		return
 	}
@@ -357,6 +360,10 @@ func (b *Backend) judge(j *job, now float64) {
 			b.holdBack(j, now)
 		}
 	case gang.Refused:
+		if state.Reason == gang.ReasonTemplate {
+			b.finish(j, now, core.JobFailed, trainingjob.Failed, state.Message, core.CauseRefused)
+			return
+		}
 		b.lose(j, now, core.CauseRefused, state.Reason, state.Message)
 		b.holdBack(j, now)
 	default:

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
@@ -33,8 +34,8 @@ func TestOlder(t *testing.T) {
 		a, b string
 		want bool
 	}{{"1", "2", true}, {"2", "1", false}, {"9", "10", true}, {"1", "1", false}, {"", "1", true}, {"1", "", false}, {"", "", false}} {
-		if got := older(tc.a, tc.b); got != tc.want {
-			t.Errorf("older(%q, %q) is %v", tc.a, tc.b, got)
+		if got := gang.Older(tc.a, tc.b); got != tc.want {
+			t.Errorf("Older(%q, %q) is %v", tc.a, tc.b, got)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func TestServiceOfARun(t *testing.T) {
 						Name: "train-0", Namespace: "team", Labels: map[string]string{gang.RunLabel: tc.run},
 						OwnerReferences: []metav1.OwnerReference{{APIVersion: trainingjob.GroupVersion().String(), Kind: trainingjob.Kind, UID: "u", Controller: &yes}},
 					},
-					Spec: corev1.PodSpec{SchedulerName: gang.Scheduler, Subdomain: tc.subdomain},
+					Spec: corev1.PodSpec{SchedulerName: trainingjob.SchedulerName, Subdomain: tc.subdomain},
 				}); err != nil {
 					t.Fatal(err)
 				}
@@ -74,7 +74,7 @@ func TestPodsOfOthers(t *testing.T) {
 					Name: "train-0", Namespace: "team", Annotations: map[string]string{gang.NodeAnnotation: "a", gang.DevicesAnnotation: "0"},
 					OwnerReferences: []metav1.OwnerReference{{APIVersion: trainingjob.GroupVersion().String(), Kind: trainingjob.Kind, UID: "u", Controller: &yes}},
 				},
-				Spec: corev1.PodSpec{SchedulerName: gang.Scheduler, NodeName: "a"},
+				Spec: corev1.PodSpec{SchedulerName: trainingjob.SchedulerName, NodeName: "a"},
 			}
 			if tc.change != nil {
 				tc.change(p)

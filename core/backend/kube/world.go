@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"sync"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -139,7 +138,7 @@ func slim(object any) (any, error) {
 	if n, is := object.(*corev1.Node); is {
 		n.Status.Images = nil
 	}
-	if j, is := object.(*batchv1.Job); is && j.Spec.Template.Spec.SchedulerName != gang.Scheduler {
+	if j, is := object.(*batchv1.Job); is && j.Spec.Template.Spec.SchedulerName != trainingjob.SchedulerName {
 		j.Spec, j.Status = batchv1.JobSpec{}, batchv1.JobStatus{} // it is none of ours
 	}
 	return object, nil
@@ -160,7 +159,7 @@ func (w *world) indexByJob(object any) ([]string, error) {
 // jobOf is the job whose member a pod is; empty for none. Pods of jobs that another scheduler looks after are like those of
 // anybody else.
 func (w *world) jobOf(p *corev1.Pod) types.UID {
-	if p.Spec.SchedulerName != gang.Scheduler || w.config.Watch != "" && p.Namespace != w.config.Watch {
+	if p.Spec.SchedulerName != trainingjob.SchedulerName || w.config.Watch != "" && p.Namespace != w.config.Watch {
 		return ""
 	}
 	if owner := metav1.GetControllerOfNoCopy(p); owner != nil && owner.Kind == trainingjob.Kind && owner.APIVersion == trainingjob.GroupVersion().String() {
@@ -229,7 +228,7 @@ func (w *world) pod(p *corev1.Pod, gone bool) {
 	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	if !older(p.ResourceVersion, w.version) {
+	if !gang.Older(p.ResourceVersion, w.version) {
 		w.version = p.ResourceVersion
 	}
 	w.trouble = nil
@@ -449,14 +448,4 @@ func every[T any](store cache.Store) []T {
 		}
 	}
 	return list
-}
-
-// older reports whether a resource version is before another. The empty one is before all.
-func older(a, b string) bool {
-	x, err1 := strconv.ParseUint(a, 10, 64)
-	y, err2 := strconv.ParseUint(b, 10, 64)
-	if err1 != nil || err2 != nil {
-		return err1 != nil && err2 == nil
-	}
-	return x < y
 }

@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
 // What pods of others carry. Their owners write the first two.
@@ -43,7 +45,7 @@ func (u Unit) Key() string { return u.Kind + "/" + u.Namespace + "/" + cmp.Or(st
 func UnitOf(pod *corev1.Pod) (Unit, bool) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	switch {
-	case pod.Spec.SchedulerName != Scheduler:
+	case pod.Spec.SchedulerName != trainingjob.SchedulerName:
 		return Unit{}, false
 	case owner != nil && strings.HasPrefix(owner.APIVersion, "quartet.sched/"):
 		return Unit{}, false
@@ -58,7 +60,7 @@ func UnitOf(pod *corev1.Pod) (Unit, bool) {
 
 // AdoptedBy is the job that gave a pod of others a seat; empty for none.
 func AdoptedBy(pod *corev1.Pod) types.UID {
-	if pod.Spec.SchedulerName != Scheduler {
+	if pod.Spec.SchedulerName != trainingjob.SchedulerName {
 		return ""
 	}
 	return types.UID(pod.Annotations[AdoptedAnnotation])
@@ -239,7 +241,7 @@ func (j *Job) marks(seat int) (labels, annotations map[string]string) {
 	labels = j.Labels()
 	labels[RunLabel], labels[MemberLabel] = strconv.FormatInt(j.Run, 10), strconv.Itoa(s.Member)
 	return labels, map[string]string{
-		NodeAnnotation: s.Node, DevicesAnnotation: FormatDevices(s.Devices), RanksAnnotation: ranges(first, count),
+		NodeAnnotation: s.Node, DevicesAnnotation: trainingjob.FormatDevices(s.Devices), RanksAnnotation: ranges(first, count),
 		RoundAnnotation: strconv.FormatInt(j.Round, 10), EpochAnnotation: strconv.FormatInt(j.Epoch, 10),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
 // Which pods are scheduled together.
@@ -37,7 +38,7 @@ func TestUnitOf(t *testing.T) {
 		"that an owner without control": {[]func(*corev1.Pod){owned("batch/v1", "Job"), func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }}, "Pod/team/u"},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "team", UID: "u"}}
-		pod.Spec.SchedulerName = gang.Scheduler
+		pod.Spec.SchedulerName = trainingjob.SchedulerName
 		for _, change := range tc.change {
 			change(pod)
 		}

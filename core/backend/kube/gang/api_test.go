@@ -25,6 +25,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
 // api is a small API server in memory, with a kubelet and the controllers that matter here. Objects have UIDs, versions and
@@ -253,7 +254,7 @@ func (a *api) makePods(job *gang.Job) {
 			Name: fmt.Sprintf("%s-%d", job.Name, a.uids), Namespace: job.Namespace, Finalizers: []string{batchv1.JobTrackingFinalizer},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: batchUID(job), Controller: &yes}},
 		}}
-		pod.Spec.SchedulerName = gang.Scheduler
+		pod.Spec.SchedulerName = trainingjob.SchedulerName
 		a.createPod(job.Namespace, pod)
 	}
 }
@@ -500,7 +501,7 @@ func (a *api) createPod(namespace string, pod *corev1.Pod) any {
 	if a.pods[key] != nil {
 		return failure(409, metav1.StatusReasonAlreadyExists, "pods %q already exists", pod.Name)
 	}
-	if pod.Spec.NodeName != "" || pod.Spec.SchedulerName != gang.Scheduler {
+	if pod.Spec.NodeName != "" || pod.Spec.SchedulerName != trainingjob.SchedulerName {
 		a.problems = append(a.problems, "pod "+pod.Name+" was not created for us to bind")
 	}
 	a.newMeta(pod)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"sync"
@@ -181,7 +182,9 @@ func (d *Driver) do(ctx context.Context, job *Job, s Step) result {
 		apierrors.IsNotFound(err) && s.Kind != CreatePod && s.Kind != CreateClaim && s.Kind != CreateService:
 		return d.reread(ctx, job, s, err)
 	case errors.As(err, &status) && refuses(status.Status().Code):
-		r.refused, r.reason, r.err = true, reasonOf(err), err
+		if r.refused, r.reason, r.err = true, reasonOf(err), err; s.Kind == CreatePod && neverValid(status.Status()) {
+			r.reason = ReasonTemplate
+		}
 	default:
 		r.err = fmt.Errorf("%s of %s/%s: %w: %w", s.Kind, job.Namespace, job.Name, err, ErrAgain)
 	}
@@ -195,7 +198,16 @@ func refuses(code int32) bool { return slices.Contains([]int32{400, 403, 404, 40
 const (
 	ReasonRights = "Rights" // we lack rights: it is not the fault of the job
 	ReasonTaken  = "NameTaken"
+	// ReasonTemplate is of a pod that is none: its template never makes one, whenever it is tried.
+	ReasonTemplate = "InvalidTemplate"
 )
+
+// neverValid reports whether an answer names the fields by which an object is invalid. Policies of a cluster may answer with the
+// same code and reason, but name none, and others may lift them.
+func neverValid(s metav1.Status) bool {
+	return s.Code == http.StatusUnprocessableEntity && s.Reason == metav1.StatusReasonInvalid && s.Details != nil && len(s.Details.Causes) > 0 &&
+		!slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "" || c.Type == "" })
+}
 
 var lacksRights = regexp.MustCompile(`User ".*" cannot \w+ resource `)
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
 // What members carry.
@@ -33,7 +34,6 @@ const (
 	NodesTaint = "quartet.sched/nodes" // of nodes that are for our jobs alone: members tolerate it
 
 	Finalizer      = "quartet.sched/devices"
-	Scheduler      = "quartet"                                  // schedulerName of members
 	ClaimFinalizer = "resource.kubernetes.io/delete-protection" // without it nobody frees what is allocated to a claim
 )
 
@@ -218,27 +218,9 @@ func (j *Job) seat(pod *corev1.Pod) int {
 
 // Assigned is the node and the devices that a member was created for. It is false for a pod that says neither.
 func Assigned(pod *corev1.Pod) (node string, devices core.DeviceSet, ok bool) {
-	devices, ok = ParseDevices(pod.Annotations[DevicesAnnotation])
+	devices, err := trainingjob.ParseDevices(pod.Annotations[DevicesAnnotation])
 	node = pod.Annotations[NodeAnnotation]
-	return node, devices, ok && node != ""
-}
-
-// FormatDevices writes devices as ranges, such as 0-3,6.
-func FormatDevices(d core.DeviceSet) string {
-	var b strings.Builder
-	list := d.List()
-	for i := 0; i < len(list); {
-		k := i
-		for k+1 < len(list) && list[k+1] == list[k]+1 {
-			k++
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(ranges(list[i], k-i+1))
-		i = k + 1
-	}
-	return b.String()
+	return node, devices, err == nil && devices != 0 && node != ""
 }
 
 // ranges is one range of count numbers.
@@ -247,24 +229,6 @@ func ranges(first, count int) string {
 		return strconv.Itoa(first)
 	}
 	return strconv.Itoa(first) + "-" + strconv.Itoa(first+count-1)
-}
-
-// ParseDevices reads what [FormatDevices] writes. There is at least one device.
-func ParseDevices(text string) (core.DeviceSet, bool) {
-	var d core.DeviceSet
-	for part := range strings.SplitSeq(text, ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		first, err := strconv.ParseUint(from, 10, 8)
-		last := first
-		if isRange && err == nil {
-			last, err = strconv.ParseUint(to, 10, 8)
-		}
-		if err != nil || first > last || last >= core.MaxDevicesPerNode {
-			return 0, false
-		}
-		d |= core.FirstDevices(int(last)+1) &^ core.FirstDevices(int(first))
-	}
-	return d, true
 }
 
 // byName orders pods.

@@ -13,30 +13,51 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
 
-	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/agent"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
-func TestDevices(t *testing.T) {
-	for text, want := range map[string]core.DeviceSet{"0": 1, "0-3,6": 0b1001111, "63": 1 << 63, "0-63": ^core.DeviceSet(0), "1,3": 0b1010} {
-		if got, ok := ParseDevices(text); got != want || !ok {
-			t.Errorf("ParseDevices(%q) = %b, %v", text, got, ok)
-		}
-		if got := FormatDevices(want); got != text {
-			t.Errorf("FormatDevices(%b) = %q, want %q", want, got, text)
+// Nobody learns what others call theirs.
+func TestHolderTo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		holder Holder
+		want   string
+	}{
+		"a pod":                     {Holder{Namespace: "team", Name: "a-0", Node: "n", Devices: 3}, "pod team/a-0 on n 0-1"},
+		"a pod of others":           {Holder{Namespace: "secret", Name: "merger-0", Node: "n", Devices: 3}, "a pod of another namespace on n 0-1"},
+		"a claim":                   {Holder{Namespace: "team", Name: "a-0", Node: "n", Claim: true, Devices: 1}, "claim team/a-0 on n 0"},
+		"a claim of others":         {Holder{Namespace: "secret", Name: "merger-0", Node: "n", Claim: true}, "a claim of another namespace"},
+		"a node":                    {Holder{Node: "n"}, "too few devices of n"},
+		"a pod, with a number only": {Holder{Namespace: "secret", Name: "merger-0", Node: "n", Foreign: true}, "a pod of another namespace"},
+	} {
+		if got := tc.holder.To("team"); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
-	for _, text := range []string{"", ",", "3-1", "64", "0-64", "a", "-1", "1-", "1-2-3", "0,", "256"} {
-		if got, ok := ParseDevices(text); ok {
-			t.Errorf("ParseDevices(%q) = %b", text, got)
+	of := []Holder{{Namespace: "secret", Name: "merger-0"}, {Namespace: "team", Name: "a-0"}}
+	if got, want := list(of, "team"), "a pod of another namespace, pod team/a-0"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestAssigned(t *testing.T) {
+	for name, tc := range map[string]struct {
+		node, devices string
+		want          bool
+	}{
+		"a member":       {"n", "0-3,6", true},
+		"no node":        {"", "0", false},
+		"no devices":     {"n", "", false},
+		"what is no set": {"n", "3-1", false},
+		"too many":       {"n", "64", false},
+	} {
+		pod := &corev1.Pod{}
+		pod.Annotations = map[string]string{NodeAnnotation: tc.node, DevicesAnnotation: tc.devices}
+		node, devices, ok := Assigned(pod)
+		if ok != tc.want || ok && (node != tc.node || trainingjob.FormatDevices(devices) != tc.devices) {
+			t.Errorf("%s: %q, %v, %v", name, node, devices, ok)
 		}
 	}
-	rapid.Check(t, func(p *rapid.T) {
-		d := core.DeviceSet(rapid.Uint64Min(1).Draw(p, "devices"))
-		if got, ok := ParseDevices(FormatDevices(d)); got != d || !ok {
-			p.Fatalf("%b became %b", d, got)
-		}
-	})
 }
 
 // Names are such as the API server takes, whatever the job is called, and differ where jobs, runs or members do.
@@ -138,7 +159,7 @@ func TestNewPod(t *testing.T) {
 		t.Errorf("grace %v, want 2 s", grace)
 	}
 	spec := pod.Spec.DeepCopy() // what is ours is as it has to be; all else is the user's
-	if spec.NodeName != "" || spec.SchedulerName != Scheduler || spec.RestartPolicy != corev1.RestartPolicyNever {
+	if spec.NodeName != "" || spec.SchedulerName != trainingjob.SchedulerName || spec.RestartPolicy != corev1.RestartPolicyNever {
 		t.Errorf("spec %+v", spec)
 	}
 	spec.NodeName, spec.SchedulerName, spec.RestartPolicy = untouched.Spec.NodeName, untouched.Spec.SchedulerName, ""
@@ -189,8 +210,8 @@ func TestResize(t *testing.T) {
 		for _, text := range list {
 			parts := strings.Fields(text)
 			member, err := strconv.Atoi(parts[0])
-			devices, ok := ParseDevices(parts[2])
-			if err != nil || !ok {
+			devices, wrong := trainingjob.ParseDevices(parts[2])
+			if err != nil || wrong != nil || devices == 0 {
 				t.Fatal(text)
 			}
 			out = append(out, Seat{Member: member, Node: parts[1], Devices: devices})

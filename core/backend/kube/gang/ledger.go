@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
 // Need is the devices that a member is to be bound to.
@@ -32,16 +33,22 @@ type Holder struct {
 	Devices         core.DeviceSet // those in question; none where only their number is known
 }
 
-func (h Holder) String() string {
-	what := "pod " + h.Namespace + "/" + h.Name
+// To tells those of a namespace who it is. What others have in theirs is not for them to know.
+func (h Holder) To(namespace string) string {
+	what := "pod"
+	if h.Claim {
+		what = "claim"
+	}
 	switch {
 	case h.Name == "":
 		return "too few devices of " + h.Node
-	case h.Claim:
-		what = "claim " + h.Namespace + "/" + h.Name
+	case h.Namespace == namespace:
+		what += " " + h.Namespace + "/" + h.Name
+	default:
+		what = "a " + what + " of another namespace"
 	}
 	if h.Devices != 0 {
-		what += " on " + h.Node + " " + FormatDevices(h.Devices)
+		what += " on " + h.Node + " " + trainingjob.FormatDevices(h.Devices)
 	}
 	return what
 }
@@ -137,7 +144,7 @@ func (b *Book) See(c Cluster) {
 		}
 		holder := Holder{Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, UID: pod.UID}
 		node, devices, ours := Assigned(pod)
-		if ours && pod.Spec.SchedulerName == Scheduler && (c.Ours == nil || c.Ours(pod)) {
+		if ours && pod.Spec.SchedulerName == trainingjob.SchedulerName && (c.Ours == nil || c.Ours(pod)) {
 			if !bound(pod) {
 				holder.Node = node
 			}
@@ -157,7 +164,7 @@ func (b *Book) See(c Cluster) {
 		}
 	}
 	for uid, n := range b.taken {
-		if !seen[uid] && !older(c.Version, n.Version) {
+		if !seen[uid] && !Older(c.Version, n.Version) {
 			delete(b.taken, uid) // it was there, and is gone
 		}
 	}

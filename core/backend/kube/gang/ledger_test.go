@@ -11,6 +11,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
 // ours is a member with devices, on a node once it is bound.
@@ -19,7 +20,7 @@ func ours(name, node, devices string, bound bool) *corev1.Pod {
 		Namespace: "team", Name: name, UID: types.UID(name), ResourceVersion: "10", Finalizers: []string{gang.Finalizer},
 		Annotations: map[string]string{gang.NodeAnnotation: node, gang.DevicesAnnotation: devices},
 	}}
-	if pod.Spec.SchedulerName = gang.Scheduler; bound {
+	if pod.Spec.SchedulerName = trainingjob.SchedulerName; bound {
 		pod.Spec.NodeName = node
 	}
 	return pod
@@ -41,7 +42,7 @@ func with(pod *corev1.Pod, change func(*corev1.Pod)) *corev1.Pod {
 }
 
 func need(name string, devices string) gang.Need {
-	set, _ := gang.ParseDevices(devices)
+	set, _ := trainingjob.ParseDevices(devices)
 	return gang.Need{Namespace: "team", Name: name, UID: types.UID(name), Version: "20", Node: "node-0", Devices: set}
 }
 
@@ -172,7 +173,7 @@ func TestBlockers(t *testing.T) {
 			})
 			var got []string
 			for _, h := range book.Blockers([]gang.Need{need("me", "0-1")}) {
-				got = append(got, h.String())
+				got = append(got, h.To(h.Namespace))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("blockers (-want +got):\n%s", diff)

@@ -41,14 +41,17 @@ func (l *Look) claim(pod *corev1.Pod) *resourcev1.ResourceClaim {
 	return l.Claims[i]
 }
 
-const outOfServiceTaint = corev1.TaintNodeOutOfService
+// OutOfService reports whether somebody says of a node that it is off: nothing runs there any more.
+func OutOfService(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+}
 
 // useless says why nothing runs on a node for certain; empty when something may.
 func useless(n *corev1.Node) string {
 	switch {
 	case n == nil:
 		return "gone"
-	case slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == outOfServiceTaint }):
+	case OutOfService(n):
 		return "out of service"
 	default:
 		return ""

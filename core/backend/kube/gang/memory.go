@@ -11,11 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// older reports whether a version is before another one, as numbers of one API server are.
-func older(a, b string) bool {
+// Older reports whether a resource version is before another one of the same API server. The empty one is before all.
+func Older(a, b string) bool {
 	x, errX := strconv.ParseUint(a, 10, 64)
 	y, errY := strconv.ParseUint(b, 10, 64)
-	return errX == nil && errY == nil && x < y
+	if errX != nil || errY != nil {
+		return errX != nil && errY == nil
+	}
+	return x < y
 }
 
 // recent holds what calls returned, until looks show as much. An informer is always a little behind, and whoever believes it
@@ -38,7 +41,7 @@ func newRecent[T metav1.Object](clone func(T) T) recent[T] {
 
 // saw notes an object as a call returned it.
 func (r *recent[T]) saw(object T) {
-	if known, ok := r.known[object.GetUID()]; !ok || !older(object.GetResourceVersion(), known.object.GetResourceVersion()) {
+	if known, ok := r.known[object.GetUID()]; !ok || !Older(object.GetResourceVersion(), known.object.GetResourceVersion()) {
 		r.known[object.GetUID()] = record[T]{object: object}
 	}
 }
@@ -65,7 +68,7 @@ func (r *recent[T]) merge(version string, seen []T) []T {
 		case !ok:
 			merged = append(merged, object)
 		case known.gone:
-		case older(known.object.GetResourceVersion(), object.GetResourceVersion()),
+		case Older(known.object.GetResourceVersion(), object.GetResourceVersion()),
 			!known.written && known.object.GetResourceVersion() == object.GetResourceVersion():
 			delete(r.known, uid)
 			merged = append(merged, object)
@@ -76,7 +79,7 @@ func (r *recent[T]) merge(version string, seen []T) []T {
 	for uid, known := range r.known {
 		switch {
 		case there[uid]:
-		case known.gone, version != "" && !older(version, known.object.GetResourceVersion()):
+		case known.gone, version != "" && !Older(version, known.object.GetResourceVersion()):
 			delete(r.known, uid)
 		default:
 			merged = append(merged, known.object)

@@ -366,7 +366,7 @@ func (p *planner) start(ledger Ledger) {
 		return
 	}
 	if p.state.Behind = ledger.Blockers(needs); len(p.state.Behind) > 0 {
-		p.state.Phase, p.state.Reason, p.state.Message = Queued, "DevicesHeld", "behind "+list(p.state.Behind)
+		p.state.Phase, p.state.Reason, p.state.Message = Queued, "DevicesHeld", "behind "+list(p.state.Behind, p.job.Namespace)
 		return
 	}
 	p.state.Phase = Binding
@@ -450,12 +450,12 @@ func (p *planner) run() {
 	}
 }
 
-// list names holders, the first of many.
-func list(holders []Holder) string {
+// list names holders to those of a namespace, the first of many.
+func list(holders []Holder, namespace string) string {
 	const most = 4
 	var names []string
 	for _, h := range holders[:min(len(holders), most)] {
-		names = append(names, h.String())
+		names = append(names, h.To(namespace))
 	}
 	text := strings.Join(names, ", ")
 	if len(holders) > most {

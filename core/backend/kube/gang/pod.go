@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartet-sched/quartet/core/agent"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
 // Options say how members get their devices.
@@ -65,7 +66,7 @@ func (j *Job) newPod(seat int, o Options) *corev1.Pod {
 	pod.Labels[NamesLabel] = j.service()
 
 	spec := &pod.Spec
-	spec.SchedulerName, spec.NodeName, spec.SchedulingGates = Scheduler, "", nil
+	spec.SchedulerName, spec.NodeName, spec.SchedulingGates = trainingjob.SchedulerName, "", nil
 	spec.Hostname, spec.Subdomain = pod.Name, j.service()
 	if spec.RestartPolicy == "" || spec.RestartPolicy == corev1.RestartPolicyAlways {
 		spec.RestartPolicy = corev1.RestartPolicyNever // a training ends

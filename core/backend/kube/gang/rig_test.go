@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
 func quantity(n int) resource.Quantity { return *resource.NewQuantity(int64(n), resource.DecimalSI) }
@@ -181,7 +182,7 @@ func seat(node int, devices ...int) gang.Seat {
 func (r *rig) holds(p problem, job *gang.Job) {
 	var want, got []string
 	for _, s := range job.Seats {
-		want = append(want, fmt.Sprint(job.Run, s.Member, s.Node, gang.FormatDevices(s.Devices), corev1.PodRunning))
+		want = append(want, fmt.Sprint(job.Run, s.Member, s.Node, trainingjob.FormatDevices(s.Devices), corev1.PodRunning))
 	}
 	for _, pod := range r.pods {
 		owner := metav1.GetControllerOf(pod)

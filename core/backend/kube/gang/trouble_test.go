@@ -19,6 +19,13 @@ import (
 
 const rbacSentence = `pods is forbidden: User "system:serviceaccount:quartet:quartet" cannot create resource "pods" in API group "" in the namespace "team"`
 
+// invalid is how an API server refuses an object that is none.
+func invalid(causes ...metav1.StatusCause) *metav1.Status {
+	s := failure(422, metav1.StatusReasonInvalid, `Pod "a-0" is invalid`)
+	s.Details = &metav1.StatusDetails{Name: "a-0", Kind: "Pod", Causes: causes}
+	return s
+}
+
 // The API server refuses a call of a start, whichever member it is for. All of the start is taken back, what ran before stays,
 // and the server's sentence is told, until something else is decided.
 func TestRefused(t *testing.T) {
@@ -35,7 +42,14 @@ func TestRefused(t *testing.T) {
 			call: "POST /pods", at: 2, want: "Forbidden",
 			status: failure(403, metav1.StatusReasonForbidden, `admission webhook "a.b" denied the request: no`),
 		},
-		"invalid template":     {call: "POST /pods", at: 1, status: failure(422, metav1.StatusReasonInvalid, "spec.containers: Required value"), want: "Invalid"},
+		"invalid template": {call: "POST /pods", at: 1, status: failure(422, metav1.StatusReasonInvalid, "spec.containers: Required value"), want: "Invalid"},
+		"a template of no pod": {call: "POST /pods", at: 3, status: invalid(metav1.StatusCause{
+			Type: metav1.CauseTypeFieldValueRequired, Field: "spec.containers[0].image", Message: "Required value",
+		}), want: gang.ReasonTemplate},
+		"a policy that says it is invalid": {call: "POST /pods", at: 3, status: invalid(metav1.StatusCause{Message: "no pods on Sundays"}), want: "Invalid"},
+		"invalid in two ways, one of them a policy's": {call: "POST /pods", at: 1, status: invalid(
+			metav1.StatusCause{Type: metav1.CauseTypeFieldValueRequired, Field: "spec"}, metav1.StatusCause{Message: "no"},
+		), want: "Invalid"},
 		"no such namespace":    {call: "POST /pods", at: 1, status: failure(404, metav1.StatusReasonNotFound, `namespaces "team" not found`), want: "NotFound"},
 		"no rights":            {call: "POST /pods", at: 1, status: failure(403, metav1.StatusReasonForbidden, rbacSentence), want: gang.ReasonRights},
 		"service":              {call: "POST /services", at: 1, status: failure(403, metav1.StatusReasonForbidden, "exceeded quota: services"), want: "Forbidden"},

@@ -97,7 +97,7 @@ func waiting(t *testing.T, client kubernetes.Interface, name string) (<-chan *Te
 
 func (s *State) mustWrite(t *testing.T) {
 	t.Helper()
-	if err := s.Write(t.Context(), func(k *Kept) { k.Round++ }); err != nil {
+	if err := s.Write(t.Context(), func(k *Kept) { k.Snapshot = number(numberOf(k.Snapshot) + 1) }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -131,7 +131,7 @@ func history(t *testing.T, client kubernetes.Interface) (check func()) {
 				if err != nil {
 					t.Error(err)
 				}
-				seen = append(seen, entry{k.Epoch, k.Round})
+				seen = append(seen, entry{k.Epoch, numberOf(k.Snapshot)})
 			}
 		}
 	}()

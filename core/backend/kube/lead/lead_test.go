@@ -109,24 +109,24 @@ func TestStoppedLeaderWritesNothing(t *testing.T) {
 		if first.Valid() {
 			t.Error("the term of a process that was stopped for longer than its lease is valid when it goes on")
 		}
-		err = old.Write(t.Context(), func(k *Kept) { k.Round = 99 })
+		err = old.Write(t.Context(), func(k *Kept) { k.Snapshot = number(99) })
 		if !errors.Is(err, ErrNotRenewed) && !errors.Is(err, ErrFenced) || s.writes() != before {
 			t.Errorf("its write: %v; %d writes", err, s.writes()-before)
 		}
 		over(t, first, 2*DefaultRetry)
-		if err := old.Write(t.Context(), func(k *Kept) { k.Round = 99 }); !errors.Is(err, ErrFenced) {
+		if err := old.Write(t.Context(), func(k *Kept) { k.Snapshot = number(99) }); !errors.Is(err, ErrFenced) {
 			t.Errorf("its write after its term: %v", err)
 		}
 		// Even if its clock stood still while it was stopped: the epoch of the state is another's.
 		asleep := &Term{Epoch: 1, Identity: first.Identity, clock: realClock{}, renew: time.Hour, renewed: now()}
 		old.term = asleep
-		if err := old.Write(t.Context(), func(k *Kept) { k.Round = 99 }); !errors.Is(err, ErrFenced) || !strings.Contains(err.Error(), "in epoch 2, this is 1") {
+		if err := old.Write(t.Context(), func(k *Kept) { k.Snapshot = number(99) }); !errors.Is(err, ErrFenced) || !strings.Contains(err.Error(), "in epoch 2, this is 1") {
 			t.Errorf("its write with a clock that stood still: %v", err)
 		}
 		if _, err := Open(t.Context(), a.client(), asleep, namespace, stateName, a.Now()); !errors.Is(err, ErrFenced) {
 			t.Errorf("it opens the state: %v", err)
 		}
-		if got := taken.Kept(); got.Round != 0 || got.Epoch != 2 {
+		if got := taken.Kept(); got.Snapshot != nil || got.Epoch != 2 {
 			t.Errorf("the state is %+v", got)
 		}
 	})

@@ -60,7 +60,7 @@ func child(path string) error {
 	}
 	fmt.Println("leads", term.Epoch)
 	for could := true; ; time.Sleep(5 * time.Millisecond) {
-		err := s.Write(ctx, func(k *Kept) { k.Round++ })
+		err := s.Write(ctx, func(k *Kept) { k.Snapshot = number(numberOf(k.Snapshot) + 1) })
 		switch {
 		case err == nil && !could:
 			fmt.Println("writes again")

@@ -66,7 +66,7 @@ func (c *candidates) write(p *process, i int, term *Term) {
 			}
 			continue
 		}
-		_ = s.Write(p.ctx, func(k *Kept) { k.Round++ })
+		_ = s.Write(p.ctx, func(k *Kept) { k.Snapshot = number(numberOf(k.Snapshot) + 1) })
 	}
 }
 

@@ -16,29 +16,20 @@ import (
 
 // Kept is what a scheduler leaves to the one that takes over, beside what the jobs hold.
 type Kept struct {
-	Epoch      int64     // of the leader that wrote it
-	Holder     string    // its identity
-	Began      time.Time // start of the run, from which its seconds count
-	Round      int64     // latest round that was decided
-	Events     int64     // no event has a higher number
-	ConfigHash string    // of what decisions depend on
-	Snapshot   []byte    // of the policies; at most SnapshotLimit bytes
+	Epoch    int64     // of the leader that wrote it
+	Holder   string    // its identity
+	Began    time.Time // start of the run, from which its seconds count
+	Snapshot []byte    // of the policies; at most SnapshotLimit bytes
 }
 
 // SnapshotLimit is how many bytes a snapshot may have: a ConfigMap holds 1 MiB.
 const SnapshotLimit = 1_000_000
-
-// EventBlock is how many numbers of events are reserved by one write.
-const EventBlock = 1000
 
 // The keys of the ConfigMap.
 const (
 	keyEpoch    = "epoch"
 	keyHolder   = "holder"
 	keyBegan    = "began"
-	keyRound    = "round"
-	keyEvents   = "events"
-	keyConfig   = "config"
 	keySnapshot = "snapshot"
 )
 
@@ -52,7 +43,6 @@ type State struct {
 	mu   sync.Mutex
 	last *corev1.ConfigMap
 	kept Kept
-	next int64 // number of the next event
 }
 
 // Open reads the state and writes the epoch of the term into it. From then on nobody of an older epoch can write, and the epoch
@@ -71,7 +61,6 @@ func Open(ctx context.Context, client kubernetes.Interface, term *Term, namespac
 	if err != nil {
 		return nil, err
 	}
-	s.next = s.kept.Events + 1
 	return s, nil
 }
 
@@ -89,24 +78,6 @@ func (s *State) Write(ctx context.Context, change func(*Kept)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.write(ctx, change)
-}
-
-// NextEvent is the number of the next event: above all that were given before, by this leader and by others. One number in
-// EventBlock costs a write.
-func (s *State) NextEvent(ctx context.Context) (int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.next > s.kept.Events {
-		next := s.next
-		if err := s.write(ctx, func(k *Kept) { k.Events = max(k.Events, next-1) + EventBlock }); err != nil {
-			return 0, err
-		}
-	}
-	if err := s.term.Err(); err != nil {
-		return 0, err
-	}
-	s.next++
-	return s.next - 1, nil
 }
 
 func (s *State) write(ctx context.Context, change func(*Kept)) error {
@@ -200,9 +171,7 @@ func (k *Kept) into(m *corev1.ConfigMap) {
 	if m.Data == nil {
 		m.Data = map[string]string{}
 	}
-	m.Data[keyEpoch], m.Data[keyRound] = strconv.FormatInt(k.Epoch, 10), strconv.FormatInt(k.Round, 10)
-	m.Data[keyEvents], m.Data[keyConfig] = strconv.FormatInt(k.Events, 10), k.ConfigHash
-	m.Data[keyHolder], m.Data[keyBegan] = k.Holder, k.Began.Format(time.RFC3339Nano)
+	m.Data[keyEpoch], m.Data[keyHolder], m.Data[keyBegan] = strconv.FormatInt(k.Epoch, 10), k.Holder, k.Began.Format(time.RFC3339Nano)
 	if len(k.Snapshot) == 0 {
 		delete(m.BinaryData, keySnapshot)
 		return
@@ -218,24 +187,16 @@ func read(m *corev1.ConfigMap) (Kept, error) {
 	if len(m.Data) == 0 {
 		return Kept{}, nil // somebody made it beforehand
 	}
-	k := Kept{Holder: m.Data[keyHolder], ConfigHash: m.Data[keyConfig], Snapshot: m.BinaryData[keySnapshot]}
+	k := Kept{Holder: m.Data[keyHolder], Snapshot: m.BinaryData[keySnapshot]}
 	var problems []error
-	for _, number := range [...]struct {
-		key string
-		to  *int64
-	}{{keyEpoch, &k.Epoch}, {keyRound, &k.Round}, {keyEvents, &k.Events}} {
-		text := m.Data[number.key]
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 0 {
-			problems = append(problems, fmt.Errorf("state %s: %s: %q is no count", m.Name, number.key, text))
-			continue
-		}
-		*number.to = n
+	epoch, err := strconv.ParseInt(m.Data[keyEpoch], 10, 64)
+	if err != nil || epoch < 0 {
+		problems = append(problems, fmt.Errorf("state %s: %s: %q is no count", m.Name, keyEpoch, m.Data[keyEpoch]))
 	}
 	began, err := time.Parse(time.RFC3339Nano, m.Data[keyBegan])
 	if err != nil {
 		problems = append(problems, fmt.Errorf("state %s: %s: %q is no moment", m.Name, keyBegan, m.Data[keyBegan]))
 	}
-	k.Began = began
+	k.Epoch, k.Began = epoch, began
 	return k, errors.Join(problems...)
 }

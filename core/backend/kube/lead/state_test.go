@@ -2,9 +2,9 @@ package lead
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +23,14 @@ func termOf(epoch int64) *Term {
 	return &Term{Epoch: epoch, clock: realClock{}, renew: time.Hour, renewed: now()}
 }
 
+// number is a snapshot that tells one write from another.
+func number(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
+
+func numberOf(snapshot []byte) int64 {
+	n, _ := strconv.ParseInt(string(snapshot), 10, 64)
+	return n
+}
+
 func open(t *testing.T, p *process, epoch int64, began time.Time) *State {
 	t.Helper()
 	s, err := Open(t.Context(), p.client(), termOf(epoch), namespace, stateName, began)
@@ -39,8 +47,8 @@ func TestState(t *testing.T) {
 	began := time.Date(2026, 11, 22, 15, 0, 0, 123456789, time.UTC)
 	s := open(t, p, 1, began)
 	snapshot := []byte{0, 255, 1}
-	err := s.Write(t.Context(), func(k *Kept) { k.Round, k.ConfigHash, k.Snapshot = 12, "abc", snapshot })
-	want := Kept{Epoch: 1, Began: began, Round: 12, ConfigHash: "abc", Snapshot: snapshot}
+	err := s.Write(t.Context(), func(k *Kept) { k.Snapshot = snapshot })
+	want := Kept{Epoch: 1, Began: began, Snapshot: snapshot}
 	if diff := cmp.Diff(want, s.Kept()); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
@@ -51,11 +59,8 @@ func TestState(t *testing.T) {
 		t.Errorf("taken over (-want +got):\n%s", diff)
 	}
 	version := server.version
-	if err := s.Write(t.Context(), func(k *Kept) { k.Round = 13 }); !errors.Is(err, ErrFenced) || server.version != version {
+	if err := s.Write(t.Context(), func(k *Kept) { k.Snapshot = number(13) }); !errors.Is(err, ErrFenced) || server.version != version {
 		t.Errorf("a write of an older epoch: %v, %d writes", err, server.version-version)
-	}
-	if id, err := s.NextEvent(t.Context()); !errors.Is(err, ErrFenced) {
-		t.Errorf("an event of an older epoch: %d, %v", id, err)
 	}
 	if err := next.Write(t.Context(), func(k *Kept) { k.Snapshot = nil }); err != nil || next.Kept().Snapshot != nil {
 		t.Errorf("the snapshot is taken away: %v", err)
@@ -85,7 +90,7 @@ func TestStateOfOthers(t *testing.T) {
 		if _, err := maps.Update(t.Context(), m, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Write(t.Context(), func(k *Kept) { k.Round = round }); err != nil {
+		if err := s.Write(t.Context(), func(k *Kept) { k.Snapshot = number(round) }); err != nil {
 			t.Fatal(err)
 		}
 		if m, err = maps.Get(t.Context(), stateName, metav1.GetOptions{}); err != nil || m.Data["note"] == "" {
@@ -93,14 +98,14 @@ func TestStateOfOthers(t *testing.T) {
 		}
 	}
 	server.remove("configmaps", stateName)
-	if err := s.Write(t.Context(), func(k *Kept) { k.Events = 5 }); err != nil {
+	if err := s.Write(t.Context(), func(k *Kept) { k.Began = time.Unix(5, 0).UTC() }); err != nil {
 		t.Fatal(err)
 	}
 	m, err := maps.Get(t.Context(), stateName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k, err := read(m); err != nil || k.Round != 2 || k.Events != 5 || k.Epoch != 1 {
+	if k, err := read(m); err != nil || numberOf(k.Snapshot) != 2 || !k.Began.Equal(time.Unix(5, 0)) || k.Epoch != 1 {
 		t.Errorf("made again: %+v, %v", k, err)
 	}
 }
@@ -110,45 +115,37 @@ func TestStateThatIsNone(t *testing.T) {
 	p := newProcess(server, "a")
 	defer p.end()
 	m := stateOf(Kept{Epoch: 1})
-	m.Data["epoch"], m.Data["round"], m.Data["began"] = "-1", "x", "now"
+	m.Data["epoch"], m.Data["began"] = "-1", "now"
 	server.put("configmaps/"+stateName, m)
 	_, err := Open(t.Context(), p.client(), termOf(2), namespace, stateName, time.Unix(0, 0))
-	want := "state quartet-state: epoch: \"-1\" is no count\nstate quartet-state: round: \"x\" is no count\nstate quartet-state: began: \"now\" is no moment"
+	want := "state quartet-state: epoch: \"-1\" is no count\nstate quartet-state: began: \"now\" is no moment"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
 
-// Numbers of events ascend over leaders and over writes of which the answer got lost; one in a thousand costs a write.
-func TestNextEvent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := &server{}
-		p := newProcess(server, "a")
-		defer p.end()
-		last := int64(0)
-		for epoch := int64(1); epoch <= 4; epoch++ {
-			s := open(t, p, epoch, time.Unix(0, 0))
-			version := server.version
-			for i := range 2500 {
-				if i == 1500 {
-					p.set(func(p *process) { p.lost = true })
-				}
-				id, err := s.NextEvent(t.Context())
-				if err != nil {
-					p.set(func(p *process) { p.lost = false })
-					continue
-				}
-				if id <= last {
-					t.Fatalf("event %d after %d", id, last)
-				}
-				last = id
-			}
-			p.set(func(p *process) { p.lost = false })
-			if writes := server.version - version; writes != 4 {
-				t.Errorf("%d writes for 2,500 events, one of which was not answered, want 4", writes)
-			}
-		}
-	})
+// What a scheduler of the version before wrote is read: it numbered events, and kept the round and a hash of its config.
+func TestStateOfTheVersionBefore(t *testing.T) {
+	server := &server{}
+	p := newProcess(server, "a")
+	defer p.end()
+	before := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: stateName, Namespace: namespace},
+		Data: map[string]string{
+			"epoch": "4", "holder": "somebody", "began": "2026-11-22T15:00:00.000000001Z", "round": "17", "events": "3000", "config": "abc",
+		},
+		BinaryData: map[string][]byte{"snapshot": {0, 1}},
+	}
+	server.put("configmaps/"+stateName, before)
+	s := open(t, p, 5, time.Unix(0, 0))
+	want := Kept{Epoch: 5, Began: time.Date(2026, 11, 22, 15, 0, 0, 1, time.UTC), Snapshot: []byte{0, 1}}
+	if diff := cmp.Diff(want, s.Kept()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	m, err := p.client().CoreV1().ConfigMaps(namespace).Get(t.Context(), stateName, metav1.GetOptions{})
+	if err != nil || m.Data["round"] != "17" || m.Data["events"] != "3000" { // or one of before could not read it any more
+		t.Errorf("%v, %v", m.Data, err)
+	}
 }
 
 // A write is not begun while the term is not valid.
@@ -161,9 +158,6 @@ func TestStateOfATermNotRenewed(t *testing.T) {
 	s.term.renew = 0
 	if err := s.Write(t.Context(), func(*Kept) {}); !errors.Is(err, ErrNotRenewed) || server.version != version {
 		t.Errorf("%v, %d writes", err, server.version-version)
-	}
-	if id, err := s.NextEvent(t.Context()); !errors.Is(err, ErrNotRenewed) {
-		t.Errorf("event %d, %v", id, err)
 	}
 }
 
@@ -183,7 +177,7 @@ func TestStateOfTheSameEpoch(t *testing.T) {
 	if _, err := Open(t.Context(), p.client(), second, namespace, stateName, time.Unix(0, 0)); err != nil {
 		t.Errorf("the same again: %v", err)
 	}
-	if err := s.Write(t.Context(), func(k *Kept) { k.Round = 1 }); err != nil || s.Kept().Holder != "second" {
+	if err := s.Write(t.Context(), func(k *Kept) { k.Snapshot = number(1) }); err != nil || s.Kept().Holder != "second" {
 		t.Errorf("the first to open: %v, %+v", err, s.Kept())
 	}
 }

@@ -113,14 +113,14 @@ func TestTransportBlocks(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		tr.blocks.Store(true)
 		began := now()
-		if err := s.Write(t.Context(), func(k *Kept) { k.Round = 5 }); !errors.Is(err, context.DeadlineExceeded) {
+		if err := s.Write(t.Context(), func(k *Kept) { k.Snapshot = number(5) }); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a write that is not answered: %v", err)
 		}
 		if took := now().Sub(began); took > DefaultRenew || term.Valid() {
 			t.Errorf("it took %v, the term is valid: %v", took, term.Valid())
 		}
 		asked := tr.asked.Load()
-		if err := s.Write(t.Context(), func(k *Kept) { k.Round = 6 }); !errors.Is(err, ErrNotRenewed) {
+		if err := s.Write(t.Context(), func(k *Kept) { k.Snapshot = number(6) }); !errors.Is(err, ErrNotRenewed) {
 			t.Errorf("a write in a term that was not renewed: %v", err)
 		}
 		if got := tr.asked.Load(); got != asked {
@@ -137,7 +137,7 @@ func TestTransportBlocks(t *testing.T) {
 		}
 		tr.blocks.Store(false)
 		time.Sleep(DefaultRenew)
-		if err := s.Write(t.Context(), func(k *Kept) { k.Round = 7 }); err != nil || s.Kept().Round != 7 {
+		if err := s.Write(t.Context(), func(k *Kept) { k.Snapshot = number(7) }); err != nil || numberOf(s.Kept().Snapshot) != 7 {
 			t.Errorf("when it is answered again: %v", err)
 		}
 		p.kill()
@@ -162,11 +162,11 @@ func TestClockJumps(t *testing.T) {
 			time.Sleep(2500 * time.Millisecond)
 			before := s.writes()
 			a.set(func(p *process) { p.shift = jump })
-			if err := kept.Write(t.Context(), func(k *Kept) { k.Round = 1 }); !errors.Is(err, ErrNotRenewed) || s.writes() != before {
+			if err := kept.Write(t.Context(), func(k *Kept) { k.Snapshot = number(1) }); !errors.Is(err, ErrNotRenewed) || s.writes() != before {
 				t.Errorf("%s: a write after the jump: %v, %d writes", name, err, s.writes()-before)
 			}
 			time.Sleep(DefaultRetry)
-			if err := kept.Write(t.Context(), func(k *Kept) { k.Round = 1 }); err != nil || term.Epoch != 1 {
+			if err := kept.Write(t.Context(), func(k *Kept) { k.Snapshot = number(1) }); err != nil || term.Epoch != 1 {
 				t.Errorf("%s: a write after a renewal: %v", name, err)
 			}
 			time.Sleep(time.Minute)

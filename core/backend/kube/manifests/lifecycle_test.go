@@ -70,12 +70,12 @@ func TestLife(t *testing.T) {
 		if got := image(); got != "quartet:1" {
 			t.Errorf("image %q", got)
 		}
-		c.tool(t, second, kubectl, "apply", "-f", "-")
+		c.tool(t, second, kubectl, "apply", "--server-side", "-f", "-") // the first was applied as the page said before
 		c.tool(t, nil, kubectl, "rollout", "status", "-n", "quartet", "deployment/quartet", "--timeout=60s")
 		if got := image(); got != "quartet:2" {
 			t.Errorf("image %q after an upgrade", got)
 		}
-		c.tool(t, second, kubectl, "diff", "-f", "-") // fails where something differs
+		c.tool(t, second, kubectl, "diff", "--server-side", "-f", "-") // fails where something differs
 		c.tool(t, second, kubectl, "delete", "-f", "-", "--timeout=60s")
 		if found := c.left(t); len(found) > 0 {
 			t.Errorf("it leaves %q", found)

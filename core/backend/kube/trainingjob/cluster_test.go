@@ -83,6 +83,8 @@ func TestServed(t *testing.T) {
 	jobs := client.Of("default")
 	t.Run("rules", func(t *testing.T) { testRules(t, jobs) })
 	t.Run("changes", func(t *testing.T) { testChanges(t, jobs) })
+	t.Run("what takes another job", func(t *testing.T) { testFixed(t, jobs) })
+	t.Run("objects from before", func(t *testing.T) { testBefore(t, c, client) })
 	t.Run("unknown fields", func(t *testing.T) { testUnknown(t, c) })
 	t.Run("status", func(t *testing.T) { testStatus(t, c, client) })
 	t.Run("stale", func(t *testing.T) { testStale(t, client) })
@@ -257,7 +259,7 @@ func testStatus(t *testing.T, c *kubecluster.Cluster, client *Client) {
 		t.Fatal(err)
 	}
 	id := int32(3)
-	status := &Status{ID: &id, State: Running, Replicas: 4, Decision: decision(2, 8), Told: &Told{State: Starting, Run: 1}}
+	status := &Status{ID: &id, State: Running, Replicas: 4, Decision: decision(2, 8)}
 	status.SetCondition(ConditionRunning, metav1.ConditionTrue, "Running", "all 4 run", j.Generation, time.Unix(1_800_000_000, 0))
 	applied, err := client.ReplaceStatus(t.Context(), j, status)
 	if err != nil {
@@ -291,7 +293,7 @@ func testStatus(t *testing.T, c *kubecluster.Cluster, client *Client) {
 	}
 	status.Decision, status.Replicas = nil, 0
 	again, err := client.ReplaceStatus(t.Context(), applied, status)
-	if err != nil || again.Status.Decision != nil || again.Status.Replicas != 0 || again.Status.Told == nil {
+	if err != nil || again.Status.Decision != nil || again.Status.Replicas != 0 || again.Status.ID == nil {
 		t.Errorf("applied without a decision: %v, %+v", err, again.Status)
 	}
 	same, err := client.ReplaceStatus(t.Context(), again, status)
@@ -422,7 +424,7 @@ func testSizes(t *testing.T, c *kubecluster.Cluster, client *Client) {
 		}
 		id, first := int32(7), 12.5
 		status := &Status{
-			ID: &id, State: Running, Replicas: 8 * tc.seats, Decision: decision(tc.seats, 8), Told: &Told{State: Running, Run: 5, Replicas: 8 * tc.seats, Event: 123456},
+			ID: &id, State: Running, Replicas: 8 * tc.seats, Decision: decision(tc.seats, 8),
 			Progress: &Progress{Done: 12345.5, Rate: 3.25, FromSeconds: 86000.5, Checkpoint: 12000, ExecutedSeconds: 7200.5, AttainedSeconds: 460832, FirstStartSeconds: &first, Restarts: 4, Preemptions: 1},
 		}
 		for _, kind := range []string{ConditionAdmitted, ConditionRunning} {
@@ -444,15 +446,6 @@ func testSizes(t *testing.T, c *kubecluster.Cluster, client *Client) {
 			t.Errorf("%d seats: the object has %d bytes, want at most %d", tc.seats, len(whole), tc.limit)
 		}
 	}
-	j, err := jobs.Create(t.Context(), named("learned", nil), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if j, err = client.ReplaceStatus(t.Context(), j, &Status{Learned: strings.Repeat("x", LearnedLimit)}); err != nil {
-		t.Error(err)
-	}
-	_, err = client.ReplaceStatus(t.Context(), j, &Status{Learned: strings.Repeat("x", LearnedLimit+1)})
-	refused(t, err, "status.learned")
 }
 
 // Jobs are selected by their queue, and every set of devices is a seat.

@@ -62,7 +62,7 @@ func (s *Spec) DeepCopy() *Spec {
 // DeepCopy is a copy that shares nothing with s.
 func (s *Status) DeepCopy() *Status {
 	to := *s
-	to.ID, to.Told = clone(s.ID), clone(s.Told)
+	to.ID = clone(s.ID)
 	if to.Decision = clone(s.Decision); to.Decision != nil {
 		to.Decision.Seats = slices.Clone(s.Decision.Seats)
 		if to.Decision.Tuning = clone(s.Decision.Tuning); to.Decision.Tuning != nil {

@@ -93,7 +93,7 @@ func TestDefinition(t *testing.T) {
 	agree(t, "spec", reflect.TypeFor[Spec](), top.Properties["spec"])
 	agree(t, "status", reflect.TypeFor[Status](), top.Properties["status"])
 	states := []string{}
-	for _, s := range []State{Pending, Waiting, Starting, Running, Stopping, Completed, Rejected, Failed, Cancelled, Suspended} {
+	for _, s := range []State{Pending, Waiting, Starting, Running, Completed, Rejected, Failed, Suspended} {
 		states = append(states, string(s))
 	}
 	if diff := cmp.Diff(states, top.Properties["status"].Properties["state"].Enum); diff != "" {

@@ -64,6 +64,47 @@ func (p *problems) template(s *corev1.PodSpec) {
 	}
 }
 
+// Disputed finds what the template says of devices that the job says otherwise: a pod gets as many as replicas.devicesPerReplica
+// says, or several times as many where it has several replicas, and all of them are its first container's. Resource is the extended
+// resource that they are of.
+func (j *TrainingJob) Disputed(of corev1.ResourceName) core.Diagnostics {
+	template, _ := j.Spec.PodTemplate()
+	if template == nil || j.Spec.Adopts != nil {
+		return nil
+	}
+	var found problems
+	each := int64(j.DevicesPerReplica())
+	s := &template.Spec
+	for i := range s.Containers {
+		path := fmt.Sprintf("spec.template.spec.containers[%d].resources", i)
+		found.devices(path, &s.Containers[i], of, each, i == 0)
+	}
+	for i := range s.InitContainers { // they may use what the first container is to have
+		if c := &s.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			found.devices(fmt.Sprintf("spec.template.spec.initContainers[%d].resources", i), c, of, each, false)
+		}
+	}
+	return found.Diagnostics
+}
+
+// devices holds a container to the devices that it is given.
+func (p *problems) devices(path string, c *corev1.Container, of corev1.ResourceName, each int64, given bool) {
+	for _, list := range [...]corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
+		asked, ok := list[of]
+		switch {
+		case !ok || given && asked.CmpInt64(each) == 0:
+			continue
+		case given:
+			p.add(path, fmt.Sprintf("asks for %s %s, and replicas.devicesPerReplica is %d", asked.String(), of, each), "leave it out here: the scheduler says it")
+		case !asked.IsZero():
+			p.add(path, fmt.Sprintf("asks for %s %s, and the devices of a pod are its first container's", asked.String(), of), "leave it out")
+		default:
+			continue
+		}
+		return
+	}
+}
+
 // requests is the processors and the memory that the containers of a pod request together. A container that has a limit only
 // requests as much.
 func requests(s *corev1.PodSpec) (cpus, memory resource.Quantity) {

@@ -84,17 +84,15 @@ const (
 	Waiting   State = "waiting"  // awaits devices
 	Starting  State = "starting" // has devices, and not all of its pods run
 	Running   State = "running"
-	Stopping  State = "stopping" // is to have no devices, and its pods are not gone
 	Completed State = "completed"
 	Rejected  State = "rejected"
 	Failed    State = "failed"
-	Cancelled State = "cancelled"
 	Suspended State = "suspended" // by its owner
 )
 
 // Ended reports whether the state is final.
 func (s State) Ended() bool {
-	return s == Completed || s == Rejected || s == Failed || s == Cancelled
+	return s == Completed || s == Rejected || s == Failed
 }
 
 // Status is what the scheduler says of a job. A field that is not set is not known.
@@ -103,15 +101,10 @@ type Status struct {
 	State    State     `json:"state,omitempty"`
 	Replicas int       `json:"replicas,omitempty"` // that the decision gives
 	Decision *Decision `json:"decision,omitempty"`
-	Told     *Told     `json:"told,omitempty"`
 	Progress *Progress `json:"progress,omitempty"`
-	Learned  string    `json:"learned,omitempty"` // what a policy keeps of the job, at most LearnedLimit bytes
 
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
-
-// LearnedLimit is how many bytes Status.Learned may have.
-const LearnedLimit = 4096
 
 // Decision is what was last decided of a job. Pods are driven to it, whoever leads.
 type Decision struct {
@@ -142,14 +135,6 @@ type Tuning struct {
 	AccumulationSteps  int     `json:"accumulationSteps,omitempty"`
 	LearningRateFactor float64 `json:"learningRateFactor,omitempty"`
 	BatchByReplica     []int   `json:"batchByReplica,omitempty"`
-}
-
-// Told is what the pipeline was last told of a job. After a takeover only what differs from it is news.
-type Told struct {
-	State    State `json:"state,omitempty"`
-	Run      int64 `json:"run,omitempty"`
-	Replicas int   `json:"replicas,omitempty"` // that were left after the last loss
-	Event    int64 `json:"event,omitempty"`    // number of the event that told it
 }
 
 // Progress is how far a job came.

@@ -165,8 +165,8 @@ func TestLongMessages(t *testing.T) {
 
 func TestEnded(t *testing.T) {
 	want := map[State]bool{
-		Pending: false, Waiting: false, Starting: false, Running: false, Stopping: false, Suspended: false,
-		Completed: true, Rejected: true, Failed: true, Cancelled: true,
+		Pending: false, Waiting: false, Starting: false, Running: false, Suspended: false,
+		Completed: true, Rejected: true, Failed: true,
 	}
 	for state, ended := range want {
 		if state.Ended() != ended {
