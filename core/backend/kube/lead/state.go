@@ -33,6 +33,9 @@ const (
 	keySnapshot = "snapshot"
 )
 
+// countsBefore are numbers that earlier versions want there to take over, and nobody goes by.
+var countsBefore = [...]string{"round", "events"}
+
 // State is the ConfigMap in which a leader keeps what has to outlive it. Only the leader of the highest epoch that ever opened
 // it can write. Its methods may be called at once.
 type State struct {
@@ -172,6 +175,11 @@ func (k *Kept) into(m *corev1.ConfigMap) {
 		m.Data = map[string]string{}
 	}
 	m.Data[keyEpoch], m.Data[keyHolder], m.Data[keyBegan] = strconv.FormatInt(k.Epoch, 10), k.Holder, k.Began.Format(time.RFC3339Nano)
+	for _, key := range countsBefore {
+		if m.Data[key] == "" {
+			m.Data[key] = "0"
+		}
+	}
 	if len(k.Snapshot) == 0 {
 		delete(m.BinaryData, keySnapshot)
 		return

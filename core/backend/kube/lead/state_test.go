@@ -148,6 +148,17 @@ func TestStateOfTheVersionBefore(t *testing.T) {
 	}
 }
 
+// What this version writes anew a scheduler of the version before can read: it wants its numbers there.
+func TestStateForTheVersionBefore(t *testing.T) {
+	p := newProcess(&server{}, "a")
+	defer p.end()
+	open(t, p, 1, time.Unix(0, 0))
+	m, err := p.client().CoreV1().ConfigMaps(namespace).Get(t.Context(), stateName, metav1.GetOptions{})
+	if err != nil || m.Data["round"] != "0" || m.Data["events"] != "0" {
+		t.Errorf("%v, %v", m.Data, err)
+	}
+}
+
 // A write is not begun while the term is not valid.
 func TestStateOfATermNotRenewed(t *testing.T) {
 	server := &server{}
