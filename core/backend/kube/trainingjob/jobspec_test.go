@@ -183,3 +183,28 @@ func TestNames(t *testing.T) {
 		})
 	}
 }
+
+// A label may have each letter and digit, and what lies beside them is none.
+func TestIsLabel(t *testing.T) {
+	for name, want := range map[string]bool{
+		"a": true, "z": true, "0": true, "9": true, "a-z": true, "": false, "-": false, "-a": false, "a-": false, "A": false, "a.b": false,
+		"`": false, "{": false, "/": false, ":": false,
+	} {
+		if isLabel(name) != want {
+			t.Errorf("%q: %v, want %v", name, !want, want)
+		}
+	}
+}
+
+// The times of a job may be the least and the most that are allowed.
+func TestTimesAtTheirBounds(t *testing.T) {
+	for start, want := range map[int64]bool{0: false, 1: true, mostSeconds: true, mostSeconds + 1: false} {
+		for grace, also := range map[int64]bool{-1: false, 0: true, mostSeconds: true, mostSeconds + 1: false} {
+			var p problems
+			p.spec(&Spec{StartTimeoutSeconds: &start, GraceSeconds: &grace})
+			if got := len(p.Diagnostics) == 0; got != (want && also) {
+				t.Errorf("start %d, grace %d: %v", start, grace, p.Diagnostics)
+			}
+		}
+	}
+}
