@@ -242,6 +242,21 @@ func TestTheDoorLinksNoEngine(t *testing.T) {
 	}
 }
 
+// A plugin and what simulates need no cluster, and link nothing of its clients.
+func TestPluginsLinkNoClient(t *testing.T) {
+	for _, what := range []string{"/plugins/sdk", "/plugins/examples/...", "/core/sim"} {
+		text, err := exec.Command("go", "list", "-deps", module+what).Output()
+		if err != nil || len(text) == 0 {
+			t.Fatal(what, err)
+		}
+		for p := range strings.FieldsSeq(string(text)) {
+			if strings.HasPrefix(p, "k8s.io/") {
+				t.Errorf("%s links %s", what, p)
+			}
+		}
+	}
+}
+
 func TestImportFault(t *testing.T) {
 	cases := map[string]struct {
 		folder, imported string
