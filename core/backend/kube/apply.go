@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -84,7 +85,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 		next.Stop = false
 		stays := c.Action == core.Move && b.resize(j, next, c)
 		if !stays {
-			j.past = past{d.Run, len(j.seats)}
+			j.past = past{run: d.Run, pods: len(j.seats)}
 			next.Run, next.World, next.NextMember = d.Run+1, 0, 0
 			j.seats, _ = gang.Number(nil, b.seatsFor(j, c.Seats), 0)
 		}
@@ -102,7 +103,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 		j.status.SetCondition(trainingjob.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "", j.generation, b.clock.Now())
 		j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, startingReason, "", j.generation, b.clock.Now())
 	case core.Stop:
-		j.past = past{d.Run, len(j.seats)}
+		j.past = past{run: d.Run, pods: len(j.seats)}
 		b.leave(j)
 		j.account.preemptions++
 		b.mourn(j, c)
@@ -201,7 +202,7 @@ func (b *Backend) writeAll(ctx context.Context, jobs []*job) error {
 		gate <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-gate }()
-			if errs[i] = b.write(ctx, j); apierrors.IsInvalid(errs[i]) {
+			if errs[i] = b.write(ctx, j); refusesStatus(errs[i]) {
 				b.failed("the status of a job is not written", j.uid, 1, errs[i])
 				b.work.writes.AddRateLimited(j.uid)
 				errs[i] = nil
@@ -220,6 +221,11 @@ func (b *Backend) writeAll(ctx context.Context, jobs []*job) error {
 		}
 	}
 	return nil
+}
+
+// refusesStatus reports whether it is the status itself that an API server does not take, invalid or too large: it takes others.
+func refusesStatus(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || err != nil && strings.Contains(err.Error(), "etcdserver: request is too large")
 }
 
 func passes(err error) bool {

@@ -213,11 +213,15 @@ func (h *history) pod(p *corev1.Pod, gone bool) {
 			}
 		}
 	}
-	if p.Status.Phase == corev1.PodSucceeded && (was == nil || was.Status.Phase != corev1.PodSucceeded) {
+	// Of one that was told to end nobody knows whether it would have: its job may run again.
+	if p.Status.Phase == corev1.PodSucceeded && p.DeletionTimestamp == nil && (was == nil || was.Status.Phase != corev1.PodSucceeded) {
 		j.succeeded[run]++
 		for other, count := range j.succeeded { // a part of a gang may end before its job is suspended: all of it runs again
 			if other != run && count >= j.members[other] {
 				h.wrong("pods of job %s succeeded in run %d, and all %d of run %d:\n%s", p.Labels[gang.JobLabel], run, count, other, strings.Join(j.said, "\n"))
+				for _, uid := range j.bound[other] {
+					h.wrong("one of them:\n%s", strings.Join(h.lives[uid], "\n"))
+				}
 			}
 		}
 	}

@@ -26,6 +26,7 @@ type job struct {
 	id              core.JobID
 	spec            *core.JobSpec // as the pipeline was last told it
 	adopts          *gang.Unit    // whose pods it has; nil for a job with pods of its own
+	perReplica      int           // devices of a replica, which never change
 
 	// Of the pipeline's goroutine alone.
 	generation int64
@@ -94,8 +95,8 @@ func (a *account) hold(devices int, now float64) {
 
 func newJob(object *trainingjob.TrainingJob) *job {
 	return &job{
-		adopts: unitOf(object),
-		uid:    object.UID, namespace: object.Namespace, name: object.Name, object: object, status: *object.Status.DeepCopy(),
+		adopts: unitOf(object), perReplica: object.DevicesPerReplica(),
+		uid: object.UID, namespace: object.Namespace, name: object.Name, object: object, status: *object.Status.DeepCopy(),
 		account: account{firstStart: math.NaN()},
 	}
 }

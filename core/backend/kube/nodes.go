@@ -26,6 +26,7 @@ type node struct {
 	devices  int
 	health   core.Health
 	unusable core.DeviceSet
+	silent   bool           // it is down because nothing was heard of it for long
 	missing  core.DeviceSet // of these, devices that are not there any more; none are known where devices have no names
 
 	accelerator string
@@ -102,6 +103,8 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 		case t != nil:
 			unusable := n.unusable(t, has)
 			t.missing = has.missing
+			_, unready := n.unready[object.Name]
+			t.silent = health == core.Down && unready
 			if health != t.health || unusable != t.unusable {
 				t.health, t.unusable = health, unusable
 				events = append(events, core.Event{Kind: core.NodeChanged, AtSeconds: now, Node: t.id, Health: health, Unusable: unusable})
@@ -111,11 +114,12 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 	return events
 }
 
-// down are the names of the nodes that are taken for down.
+// down are the names of the nodes that are taken for down because they are silent: whether anything runs there nobody knows. One that
+// only lacks devices is heard of, and so are its pods.
 func (n *nodes) down() map[string]bool {
 	names := map[string]bool{}
 	for name, t := range n.byName {
-		if t.health == core.Down {
+		if t.health == core.Down && t.silent {
 			names[name] = true
 		}
 	}

@@ -91,15 +91,17 @@ func TestOutageAtATakeover(t *testing.T) {
 // invalid has the status of one job refused as it is, as long as it is on.
 type invalid struct {
 	http.RoundTripper
-	path string
-	on   atomic.Bool
+	path   string
+	code   int
+	reason string
+	on     atomic.Bool
 }
 
 func (i *invalid) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !strings.HasSuffix(r.URL.Path, i.path) || !isWrite(r) || !i.on.Load() {
 		return i.RoundTripper.RoundTrip(r)
 	}
-	a := &answers{RoundTripper: i.RoundTripper, code: http.StatusUnprocessableEntity, reason: "Invalid"}
+	a := &answers{RoundTripper: i.RoundTripper, code: i.code, reason: i.reason}
 	a.count.Store(2) // the next one is the third
 	return a.RoundTrip(r)
 }
@@ -107,8 +109,16 @@ func (i *invalid) RoundTrip(r *http.Request) (*http.Response, error) {
 // A job whose status the API server refuses waits, and no other job does.
 func TestStatusThatIsRefused(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
-	i := &invalid{path: "/trainingjobs/bad/status"}
+	for reason, code := range map[string]int{"Invalid": http.StatusUnprocessableEntity, "RequestEntityTooLarge": http.StatusRequestEntityTooLarge} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			refuseStatus(newRig(t, shared(t)), code, reason)
+		})
+	}
+}
+
+func refuseStatus(r *rig, code int, reason string) {
+	i := &invalid{path: "/trainingjobs/bad/status", code: code, reason: reason}
 	i.on.Store(true)
 	s := r.schedule(func(rt http.RoundTripper) http.RoundTripper {
 		i.RoundTripper = rt
@@ -120,7 +130,7 @@ func TestStatusThatIsRefused(t *testing.T) {
 	r.submit("good", asked{run: 100 * time.Millisecond})
 	s.hears("job_finished good")
 	if pods := r.podsOf("bad"); len(pods) > 0 {
-		t.Errorf("it has %d pods before it is decided that it has", len(pods))
+		r.Errorf("it has %d pods before it is decided that it has", len(pods))
 	}
 	i.on.Store(false)
 	s.hears("job_finished bad")

@@ -5,29 +5,33 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 )
 
 // past is a run that was told to stop.
 type past struct {
-	run  int64
-	pods int // of its gang; 0 for no run
+	run   int64
+	pods  int                // of its gang; 0 for no run
+	ended map[types.UID]bool // those of which it was seen that they had succeeded by themselves: they may be gone before the last one has
 }
 
 // overtaken reports whether a run that was told to stop had ended well by itself: it was faster, and must not be run again. A job that
 // speaks says when it is done; of one that does not, all pods have to have succeeded before they were told.
-func (b *Backend) overtaken(j *job, p past, pods []*corev1.Pod) bool {
+func (b *Backend) overtaken(j *job, p *past, pods []*corev1.Pod) bool {
 	if spoke, done := b.door.done(keyOf(j.uid, p.run)); spoke && !done {
 		return false
 	}
-	count := 0
 	for _, pod := range pods {
 		if pod.Labels[gang.RunLabel] == strconv.FormatInt(p.run, 10) && succeededByItself(pod) {
-			count++
+			if p.ended == nil {
+				p.ended = make(map[types.UID]bool, p.pods)
+			}
+			p.ended[pod.UID] = true
 		}
 	}
-	return p.pods > 0 && count == p.pods
+	return p.pods > 0 && len(p.ended) == p.pods
 }
 
 // succeededByItself reports whether all containers of a pod had ended when it was deleted.

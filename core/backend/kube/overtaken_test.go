@@ -3,11 +3,13 @@
 package kube
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 )
@@ -62,10 +64,20 @@ func TestOvertaken(t *testing.T) {
 		if tc.said != nil {
 			b.door = &door{runs: map[string]*members{keyOf("u", 2): tc.said}}
 		}
-		if got := b.overtaken(j, past{2, 2}, tc.pods); got != tc.want {
+		for i, p := range tc.pods {
+			p.UID = types.UID(strconv.Itoa(i))
+		}
+		if got := b.overtaken(j, &past{run: 2, pods: 2}, tc.pods); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
-		if b.overtaken(j, past{}, nil) {
+		one, got := past{run: 2, pods: 2}, false
+		for i := range tc.pods { // each is gone before the next one ends
+			got = b.overtaken(j, &one, tc.pods[i:i+1])
+		}
+		if got != tc.want {
+			t.Errorf("%s, one after the other: %v, want %v", name, got, tc.want)
+		}
+		if b.overtaken(j, &past{}, nil) {
 			t.Errorf("%s: a job that never ran has ended", name)
 		}
 	}

@@ -324,5 +324,12 @@ func (r *rig) drain(c *crowd) {
 }
 
 func describe(p *corev1.Pod) string {
-	return fmt.Sprintf("%s %s on %q, deleted %v, finalizers %v, job %s", p.Name, p.Status.Phase, p.Spec.NodeName, p.DeletionTimestamp, p.Finalizers, p.Labels[gang.JobLabel])
+	var ended []string
+	for _, s := range p.Status.ContainerStatuses {
+		if t := s.State.Terminated; t != nil {
+			ended = append(ended, t.FinishedAt.UTC().Format(time.TimeOnly))
+		}
+	}
+	return fmt.Sprintf("%s %s on %q, deleted %v, ended %v, finalizers %v, job %s",
+		p.Name, p.Status.Phase, p.Spec.NodeName, p.DeletionTimestamp, ended, p.Finalizers, p.Labels[gang.JobLabel])
 }

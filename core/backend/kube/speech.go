@@ -92,7 +92,7 @@ func (b *Backend) take(j *job, s *speech, now float64) {
 		return
 	}
 	j.said.worlds = j.said.worlds || s.worlds
-	if r := s.report; r != nil && seats > 0 && r.Replicas*j.object.DevicesPerReplica() == a.held {
+	if r := s.report; r != nil && seats > 0 && r.Replicas*j.perReplica == a.held {
 		if !j.said.counted { // what it took to begin says nothing of how fast it is
 			j.said.counted, a.done, a.from = true, max(r.Progress, a.done), now
 		}
@@ -130,7 +130,7 @@ func sameConfiguration(a, b core.Measurement) bool {
 // measurement is the latest report in the terms of the pipeline, for which a replica is a device.
 func (b *Backend) measurement(j *job) core.Measurement {
 	r := &j.said.latest
-	m := core.Measurement{Nodes: r.Nodes, Replicas: r.Replicas * j.object.DevicesPerReplica(), PerDevice: r.BatchPerDevice, PassSeconds: r.PassSeconds, StepSeconds: r.StepSeconds}
+	m := core.Measurement{Nodes: r.Nodes, Replicas: r.Replicas * j.perReplica, PerDevice: r.BatchPerDevice, PassSeconds: r.PassSeconds, StepSeconds: r.StepSeconds}
 	if seats := b.holds[j.uid]; len(seats) > 0 && b.nodes.severalTypes() {
 		m.Accelerator = b.nodes.told[seats[0].Node].accelerator
 	}

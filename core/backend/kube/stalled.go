@@ -34,9 +34,14 @@ func (b *Backend) stalled(j *job, state *gang.State, now float64) bool {
 func (b *Backend) giveUp(j *job, state *gang.State, now float64) {
 	for _, h := range state.Behind {
 		if !h.Foreign && !h.Claim && h.Devices != 0 {
-			b.hung[h.UID] = hung{h.Namespace, h.Name, h.Node, h.Devices | b.hung[h.UID].devices}
+			devices := h.Devices | b.hung[h.UID].devices
+			if p := b.world.podOf(h.Namespace, h.Name); p != nil && p.UID == h.UID { // it keeps all of them
+				_, all, _ := gang.Assigned(p)
+				devices |= all
+			}
+			b.hung[h.UID] = hung{h.Namespace, h.Name, h.Node, devices}
 			b.recount = true
-			b.log.Warn("a pod keeps its devices", "pod", h.Namespace+"/"+h.Name, "node", h.Node, "devices", trainingjob.FormatDevices(h.Devices))
+			b.log.Warn("a pod keeps its devices", "pod", h.Namespace+"/"+h.Name, "node", h.Node, "devices", trainingjob.FormatDevices(devices))
 		}
 	}
 	j.mutex.Lock()

@@ -3,6 +3,7 @@ package kube
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ func (b *Backend) look(now float64) {
 	b.forgetHung()
 	if changes.nodes || b.recount || b.nodes.wake(b.lastLook) <= now {
 		told := b.nodes.compare(now, b.world.nodeList(), b.world.foreign)
-		if down := b.nodes.down(); len(told) > 0 {
+		if down, was := b.nodes.down(), b.down.Load(); was == nil || !maps.Equal(down, *was) {
 			b.down.Store(&down)
 			b.world.stir() // of what is down nobody waits for the end
 		}

@@ -177,7 +177,7 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 	}
 	state, err := b.driver.Drive(ctx, decided, seen)
 	j.mutex.Lock()
-	overtook := !j.overtook && decided.Adopts == nil && b.overtaken(j, j.past, seen.Pods)
+	overtook := !j.overtook && decided.Adopts == nil && b.overtaken(j, &j.past, seen.Pods)
 	j.overtook = j.overtook || overtook
 	changed := overtook || state.Phase != "" && (!j.seen || j.stateOf != id || !alike(&j.state, &state))
 	if state.Phase != "" { // or nothing is known but that something went wrong
