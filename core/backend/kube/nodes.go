@@ -26,7 +26,7 @@ type node struct {
 	devices  int
 	health   core.Health
 	unusable core.DeviceSet
-	silent   bool           // it is down because nothing was heard of it for long
+	silent   bool           // nothing was heard of it for long
 	missing  core.DeviceSet // of these, devices that are not there any more; none are known where devices have no names
 
 	accelerator string
@@ -103,8 +103,8 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 		case t != nil:
 			unusable := n.unusable(t, has)
 			t.missing = has.missing
-			_, unready := n.unready[object.Name]
-			t.silent = health == core.Down && unready
+			since, unready := n.unready[object.Name]
+			t.silent = unready && (t.silent || now-since >= believable)
 			if health != t.health || unusable != t.unusable {
 				t.health, t.unusable = health, unusable
 				events = append(events, core.Event{Kind: core.NodeChanged, AtSeconds: now, Node: t.id, Health: health, Unusable: unusable})

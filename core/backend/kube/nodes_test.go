@@ -88,6 +88,29 @@ func testConfig() *Config {
 	return &Config{Resource: "nvidia.com/gpu", Accelerator: "nvidia.com/gpu.product", SilentAfter: 40 * time.Second, Tolerate: []string{"ours"}}
 }
 
+// Only of a silent node nobody knows what runs there. One that lacks devices is down as well, and its pods are waited for.
+func TestSilentIsDown(t *testing.T) {
+	n := newNodes(testConfig(), func(core.NodeID) core.DeviceSet { return 0 })
+	for i, m := range []struct {
+		at   float64
+		node *corev1.Node
+		want bool // nobody waits for its pods
+	}{
+		{0, object("a"), false},
+		{1, object("a", offers(0), has(4)), false},
+		{2, object("a", offers(0), has(4), silent), false},
+		{45, object("a", offers(0), has(4), silent), true},
+		{46, object("a", has(4)), false},
+		{50, object("a", has(4), silent), false},
+		{95, object("a", has(4), silent), true},
+	} {
+		n.compare(m.at, []*corev1.Node{m.node}, func(string) int { return 0 })
+		if got := n.down()["a"]; got != m.want {
+			t.Errorf("moment %d: %v, want %v", i, got, m.want)
+		}
+	}
+}
+
 func TestCompareNodes(t *testing.T) {
 	added := "node_added a gpu 4 ready all"
 	for name, story := range map[string][]moment{
