@@ -77,7 +77,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 	}
 	next := &trainingjob.Decision{
 		Epoch: b.term.Epoch, Round: int64(c.Round), Run: d.Run, AtSeconds: b.now, Seats: d.Seats, Tuning: d.Tuning, By: c.By, Stop: d.Stop,
-		NextMember: d.NextMember, World: d.World,
+		NextMember: d.NextMember, World: d.World, Stopped: d.Stopped,
 	}
 	switch c.Action {
 	case core.Start, core.Move:
@@ -85,7 +85,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 		next.Stop = false
 		stays := c.Action == core.Move && b.resize(j, next, c)
 		if !stays {
-			j.past = past{run: d.Run, pods: len(j.seats)}
+			j.leaves(next)
 			next.Run, next.World, next.NextMember = d.Run+1, 0, 0
 			j.seats, _ = gang.Number(nil, b.seatsFor(j, c.Seats), 0)
 		}
@@ -103,7 +103,7 @@ func (b *Backend) decide(j *job, c *core.Change) bool {
 		j.status.SetCondition(trainingjob.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "", j.generation, b.clock.Now())
 		j.status.SetCondition(trainingjob.ConditionRunning, metav1.ConditionFalse, startingReason, "", j.generation, b.clock.Now())
 	case core.Stop:
-		j.past = past{run: d.Run, pods: len(j.seats)}
+		j.leaves(next)
 		b.leave(j)
 		j.account.preemptions++
 		b.mourn(j, c)

@@ -121,9 +121,15 @@ func (j *job) decisionID() decisionID {
 	return decisionID{d.Epoch, d.Run, d.Round, d.World}
 }
 
-// written reports whether what is decided is what the API server knows.
+// written reports whether what is decided is what the API server knows, but for what an older definition of jobs does not keep.
 func (j *job) written() bool {
-	return equality.Semantic.DeepEqual(j.object.Status.Decision, j.status.Decision)
+	a, b := j.object.Status.Decision, j.status.Decision
+	if a != nil && b != nil && a.Stopped == nil && b.Stopped != nil {
+		kept := *b
+		kept.Stopped = nil
+		b = &kept
+	}
+	return equality.Semantic.DeepEqual(a, b)
 }
 
 // gang is the job as its pods are driven.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
 // past is a run that was told to stop.
@@ -15,6 +16,14 @@ type past struct {
 	run   int64
 	pods  int                // of its gang; 0 for no run
 	ended map[types.UID]bool // those of which it was seen that they had succeeded by themselves: they may be gone before the last one has
+}
+
+// leaves notes that a decision ends the present run, if there is one, for this scheduler and for the next.
+func (j *job) leaves(next *trainingjob.Decision) {
+	if len(j.seats) > 0 {
+		j.past = past{run: next.Run, pods: len(j.seats)}
+		next.Stopped = &trainingjob.Stopped{Run: next.Run, Pods: len(j.seats)}
+	}
 }
 
 // overtaken reports whether a run that was told to stop had ended well by itself: it was faster, and must not be run again. A job that

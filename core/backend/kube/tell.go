@@ -180,6 +180,9 @@ func (b *Backend) heldBy(j *job, now float64) *core.Held {
 	j.account = known(&j.status, now)
 	j.account.advance(now, j.spec.TotalWork)
 	d := j.decision()
+	if s := d.Stopped; s != nil {
+		j.past = past{run: s.Run, pods: s.Pods}
+	}
 	h := &core.Held{
 		FirstStart: j.account.firstStart, LastChange: j.account.lastChange, Executed: j.account.executed, Attained: j.account.attained,
 		Restarts: j.account.restarts, Preemptions: j.account.preemptions, Tuning: tuningFrom(d.Tuning),

@@ -51,3 +51,38 @@ func TestEndedWhileNobodyLed(t *testing.T) {
 		}
 	}
 }
+
+// A run that was told to stop, and ended well before anybody stopped it, is not run again by the next leader.
+func TestStoppedAndEndedWhileNobodyLed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, shared(t))
+	s := r.schedule(nil)
+	s.hears("node_added b")
+	r.submit("one", asked{replicas: 2, run: 3 * time.Second})
+	r.becomes("one", trainingjob.Running)
+	_ = s.stop()
+	job := r.job("one")
+	status := job.Status.DeepCopy()
+	status.State, status.Replicas = trainingjob.Waiting, 0
+	status.Decision.Stop, status.Decision.Seats = true, nil
+	status.Decision.Stopped = &trainingjob.Stopped{Run: 1, Pods: len(r.podsOf("one"))}
+	if _, err := r.admin.jobs.ReplaceStatus(t.Context(), job, status); err != nil { // the last thing that the leader did
+		t.Fatal(err)
+	}
+	r.await("its pods succeed", func() bool {
+		for _, p := range r.podsOf("one") {
+			if p.Status.Phase != corev1.PodSucceeded {
+				return false
+			}
+		}
+		return true
+	})
+	next := r.schedule(nil)
+	next.hears("job_finished one")
+	r.becomes("one", trainingjob.Completed)
+	for _, e := range next.told() {
+		if e == "job_started one" {
+			t.Error("it was started again")
+		}
+	}
+}

@@ -64,7 +64,7 @@ func (s *Status) DeepCopy() *Status {
 	to := *s
 	to.ID = clone(s.ID)
 	if to.Decision = clone(s.Decision); to.Decision != nil {
-		to.Decision.Seats = slices.Clone(s.Decision.Seats)
+		to.Decision.Seats, to.Decision.Stopped = slices.Clone(s.Decision.Seats), clone(s.Decision.Stopped)
 		if to.Decision.Tuning = clone(s.Decision.Tuning); to.Decision.Tuning != nil {
 			to.Decision.Tuning.BatchByReplica = slices.Clone(s.Decision.Tuning.BatchByReplica)
 		}

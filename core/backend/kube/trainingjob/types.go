@@ -120,6 +120,14 @@ type Decision struct {
 
 	NextMember int   `json:"nextMember,omitempty"` // number of the next member of the run; 0: one more than the highest of the seats
 	World      int64 `json:"world,omitempty"`      // how often the run was resized with members that stayed
+
+	Stopped *Stopped `json:"stopped,omitempty"` // the run that was last told to stop; nil where it is not known
+}
+
+// Stopped is a run that was told to stop: it may have ended well before.
+type Stopped struct {
+	Run  int64 `json:"run"`
+	Pods int   `json:"pods"` // it had
 }
 
 // Seat is devices of a node.
