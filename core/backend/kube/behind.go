@@ -176,10 +176,10 @@ func overlap(a, b []gang.Seat) bool {
 // first are the jobs whose decisions are to be written before that of a job.
 func (j *job) first() (list []*job) {
 	j.mutex.Lock()
-	after := j.after
 	if len(j.seats) == 0 {
-		after = nil // it was stopped since
+		j.after = nil // it was stopped since
 	}
+	after := j.after
 	j.mutex.Unlock()
 	for _, other := range after {
 		other.mutex.Lock()

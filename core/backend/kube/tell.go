@@ -139,10 +139,13 @@ func (b *Backend) meetJob(j *job, now float64) {
 	if at := object.CreationTimestamp.Time; !at.IsZero() { // on another clock, and in whole seconds
 		spec.SubmitSeconds = min(max(b.state.Load().seconds(at), 0), now)
 	}
-	if len(faults) == 0 {
-		template, _ := object.Spec.PodTemplate()
+	template, unfit := object.Spec.PodTemplate()
+	switch {
+	case len(faults) == 0:
 		j.template = *template
-	} else {
+	case object.Status.Decision != nil && len(faults) == len(unfit): // an edit of one that was let in: it goes on until it needs pods
+		b.degrade(j, "Invalid", faults.Error())
+	default:
 		b.refuse(j, faults)
 		return
 	}
@@ -279,15 +282,18 @@ func (b *Backend) update(j *job, object *trainingjob.TrainingJob, now float64) {
 	}
 	j.generation = object.Generation
 	spec, faults := object.JobSpec(j.id, j.spec.SubmitSeconds)
-	if faults = append(faults, b.disputed(object)...); len(faults) > 0 {
-		b.degrade(j, "Invalid", faults.Error())
-		return
+	template, unfit := object.Spec.PodTemplate()
+	if wrong := append(slices.Clone(faults), b.disputed(object)...); len(wrong) > 0 {
+		b.degrade(j, "Invalid", wrong.Error())
+	} else {
+		b.degrade(j, "", "")
+		j.mutex.Lock()
+		j.template = *template // of the pods to come
+		j.mutex.Unlock()
 	}
-	b.degrade(j, "", "")
-	template, _ := object.Spec.PodTemplate()
-	j.mutex.Lock()
-	j.template = *template // of the runs to come
-	j.mutex.Unlock()
+	if len(faults) > len(unfit) {
+		return // it is not the template alone that makes no sense
+	}
 	b.change(j, &spec, now)
 }
 
