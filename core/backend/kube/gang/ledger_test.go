@@ -23,6 +23,11 @@ func ours(name, node, devices string, bound bool) *corev1.Pod {
 	if pod.Spec.SchedulerName = trainingjob.SchedulerName; bound {
 		pod.Spec.NodeName = node
 	}
+	set, _ := trainingjob.ParseDevices(devices)
+	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{
+		Limits: corev1.ResourceList{gang.DefaultResource: quantity(set.Count())},
+	}}}
+	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "devices", ResourceClaimName: &pod.Name}}
 	return pod
 }
 
@@ -53,6 +58,7 @@ func claim(name, of, device string) *resourcev1.ResourceClaim {
 	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID("claim-" + name)}}
 	if of != "" {
 		yes := true
+		c.Labels = map[string]string{gang.JobLabel: of}
 		c.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: of, UID: types.UID(of), Controller: &yes}}
 	}
 	c.Status.Allocation = &resourcev1.AllocationResult{}
