@@ -210,8 +210,8 @@ func sameSpec(a, b *trainingjob.Spec) bool {
 func (b *Backend) findUnit(key string, mirror *trainingjob.TrainingJob) *found {
 	kind, rest, _ := strings.Cut(key, "/")
 	if kind == gang.JobUnit {
-		_, uid, _ := strings.Cut(rest, "/")
-		return findJob(b.world.batch(types.UID(uid)), mirror)
+		namespace, uid, _ := strings.Cut(rest, "/")
+		return findJob(b.world.batch(&gang.Unit{Kind: kind, Namespace: namespace, UID: types.UID(uid)}), mirror)
 	}
 	var pods []*corev1.Pod
 	for _, p := range b.world.podsOfUnit(key) {

@@ -128,13 +128,16 @@ func (w *world) mirrored(t *trainingjob.TrainingJob, gone bool) {
 }
 
 // batch is a batch Job of ours; nil for one that is not known.
-func (w *world) batch(uid types.UID) *batchv1.Job {
+func (w *world) batch(u *gang.Unit) *batchv1.Job {
 	if w.adopted == nil {
 		return nil
 	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	return w.adopted.byUID[uid]
+	if j := w.adopted.byUID[u.UID]; j != nil && j.Namespace == u.Namespace {
+		return j
+	}
+	return nil // what others have in their namespaces is not for those of this one
 }
 
 // mirror is the TrainingJob of a unit; nil for none.
@@ -175,7 +178,7 @@ func (w *world) podsFor(job *gang.Job) []*corev1.Pod {
 
 // wants is how many pods a unit wants to have at present, at most so many.
 func (w *world) wants(u *gang.Unit, most int) int {
-	if j := w.batch(u.UID); j != nil && u.Kind == gang.JobUnit {
+	if j := w.batch(u); j != nil && u.Kind == gang.JobUnit {
 		return min(most, wantedPods(j, j.Status.Succeeded))
 	}
 	return most
@@ -283,15 +286,6 @@ func (b *Backend) await(j *job, now float64) (have, wanted int) {
 	return have, wanted
 }
 
-// abandoned reports whether others have not made the pods of a job in time that has devices for them: they are gone since it got
-// them.
-func (b *Backend) abandoned(j *job, state *gang.State, now float64) bool {
-	j.mutex.Lock()
-	defer j.mutex.Unlock()
-	timeout := b.config.StartTimeout.Seconds()
-	return j.adopts != nil && state.Reason == gang.ReasonPodsMissing && timeout > 0 && now-j.decision().AtSeconds > timeout
-}
-
 // heldByOwner reports whether its owner holds a job back.
 func (j *job) heldByOwner() bool {
 	j.mutex.Lock()
@@ -301,7 +295,7 @@ func (j *job) heldByOwner() bool {
 
 // endOf is how whose pods a job has ended; an empty state when it did not.
 func (b *Backend) endOf(j *job) (kind core.EventKind, state trainingjob.State, message string) {
-	batch := b.world.batch(j.adopts.UID)
+	batch := b.world.batch(j.adopts)
 	if batch != nil {
 		switch c := finished(batch); {
 		case c == nil:

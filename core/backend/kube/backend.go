@@ -63,6 +63,7 @@ type Backend struct {
 	held     map[core.NodeID]core.DeviceSet
 	holds    map[types.UID][]core.Seat
 	released map[types.UID]*job // jobs that hold nothing any more, which may not be written yet
+	behind   map[types.UID]*job // jobs whose decision is not written while the rounds go on
 	jobs     map[types.UID]*job
 	byID     []*job
 	heldBack []*job
@@ -113,7 +114,7 @@ func open(ctx context.Context, o *Opener, config *rest.Config, identity string) 
 func newBackend(o *Opener, all *clients) *Backend {
 	b := &Backend{
 		config: o.config, log: o.log, clock: o.clock, clients: all, work: newLabour(), held: map[core.NodeID]core.DeviceSet{},
-		holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{}, jobs: map[types.UID]*job{},
+		holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{}, behind: map[types.UID]*job{}, jobs: map[types.UID]*job{},
 		known: map[types.UID]*job{}, queued: map[types.UID]bool{}, hung: map[types.UID]hung{}, retryAt: inf,
 	}
 	b.nodes = newNodes(&b.config, func(id core.NodeID) core.DeviceSet { return b.held[id] })

@@ -340,11 +340,16 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !isWrite(r) || a.count.Add(1)%3 != 0 {
 		return a.RoundTripper.RoundTrip(r)
 	}
-	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"a test says so","reason":"` + a.reason + `","code":` + strconv.Itoa(a.code) + `}`
+	return answer(r, a.code, a.reason), nil
+}
+
+// answer is what an API server answers that does not do what a request asks for.
+func answer(r *http.Request, code int, reason string) *http.Response {
+	body := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"a test says so","reason":"` + reason + `","code":` + strconv.Itoa(code) + `}`
 	return &http.Response{
-		StatusCode: a.code, Status: http.StatusText(a.code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		StatusCode: code, Status: http.StatusText(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
 		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader([]byte(body))),
-	}, nil
+	}
 }
 
 // scheduleAmid opens a scheduler of which every third write is answered so.

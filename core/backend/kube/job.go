@@ -40,6 +40,7 @@ type job struct {
 	absent     bool    // others have yet to make its pods
 	account    account
 	said       said
+	refused    refused // its status, by the API server
 
 	writing sync.Mutex // one at a time writes the status
 
@@ -48,6 +49,7 @@ type job struct {
 	status   trainingjob.Status       // as it is to be
 	dirty    bool                     // it is not written
 	withheld bool                     // it is not to be written yet: others have the devices by what is written
+	after    []*job                   // nor until theirs are
 	deleted  bool
 	template corev1.PodTemplateSpec
 	agent    gang.Agent
@@ -132,13 +134,21 @@ func (j *job) written() bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
+// startTimeout is how long a start may take; 0 for ever. The lock is held.
+func (j *job) startTimeout(usual time.Duration) time.Duration {
+	if s := j.object.Spec.StartTimeoutSeconds; s != nil {
+		return time.Duration(*s) * time.Second
+	}
+	return usual
+}
+
 // gang is the job as its pods are driven.
 func (j *job) gang(startTimeout time.Duration) gang.Job {
 	d := j.decision()
 	yes := true
 	g := gang.Job{
 		Namespace: j.namespace, Name: j.name, UID: j.uid, Run: d.Run, Round: d.Round, Epoch: d.Epoch, Template: j.template,
-		Seats: j.seats, DevicesPerReplica: j.object.DevicesPerReplica(), StartTimeout: startTimeout,
+		Seats: j.seats, DevicesPerReplica: j.object.DevicesPerReplica(), StartTimeout: j.startTimeout(startTimeout),
 		Owner: metav1.OwnerReference{
 			APIVersion: trainingjob.GroupVersion().String(), Kind: trainingjob.Kind, Name: j.name, UID: j.uid, Controller: &yes, BlockOwnerDeletion: &yes,
 		},
@@ -149,9 +159,6 @@ func (j *job) gang(startTimeout time.Duration) gang.Job {
 	}
 	if s := j.object.Spec.GraceSeconds; s != nil {
 		g.Grace = time.Duration(*s) * time.Second
-	}
-	if s := j.object.Spec.StartTimeoutSeconds; s != nil {
-		g.StartTimeout = time.Duration(*s) * time.Second
 	}
 	if d.Stop || g.Keep || j.deleted {
 		g.Seats = nil

@@ -27,6 +27,7 @@ type node struct {
 	health   core.Health
 	unusable core.DeviceSet
 	silent   bool           // nothing was heard of it for long
+	bare     float64        // since when it offers none of the devices that it has, in seconds of the run; +Inf if it does
 	missing  core.DeviceSet // of these, devices that are not there any more; none are known where devices have no names
 
 	accelerator string
@@ -97,12 +98,15 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 			events = append(events, n.remove(t, now))
 			t = nil
 		}
+		restarts := n.restarts(t, &has, now)
 		switch health := n.healthOf(object, has.there(), believable, now); {
 		case t == nil && has.there():
 			events = append(events, n.add(object, has, health, now))
 		case t != nil:
 			unusable := n.unusable(t, has)
-			t.missing = has.missing
+			if t.missing = has.missing; has.there() && !restarts {
+				t.bare = inf
+			}
 			since, unready := n.unready[object.Name]
 			t.silent = unready && (t.silent || now-since >= believable)
 			if health != t.health || unusable != t.unusable {
@@ -112,6 +116,19 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 		}
 	}
 	return events
+}
+
+// restarts reports whether a node offers none of its devices for a moment only, as while its device plugin starts anew. What runs there
+// runs on: those that jobs hold count as offered.
+func (n *nodes) restarts(t *node, has *offer, now float64) bool {
+	if t == nil || n.devices != nil || has.there() || has.devices < t.devices || t.health == core.Down {
+		return false // it may be so for good, or the devices are gone from its capacity too
+	}
+	if t.bare = min(t.bare, now); now-t.bare >= n.config.SilentAfter.Seconds() {
+		return false
+	}
+	has.idle &^= n.held(t.id)
+	return true
 }
 
 // down are the names of the nodes that are taken for down because they are silent: whether anything runs there nobody knows. One that
@@ -138,7 +155,7 @@ func (n *nodes) remove(t *node, now float64) core.Event {
 
 func (n *nodes) add(object *corev1.Node, has offer, health core.Health, now float64) core.Event {
 	t := &node{
-		id: core.NodeID(len(n.told)), uid: object.UID, name: object.Name, devices: has.devices, health: health,
+		id: core.NodeID(len(n.told)), uid: object.UID, name: object.Name, devices: has.devices, health: health, bare: inf,
 		accelerator: cmp.Or(has.accelerator, acceleratorOf(object, n.config.Accelerator)),
 	}
 	t.unusable = n.unusable(t, has)
@@ -262,6 +279,11 @@ func (n *nodes) wake(now float64) float64 {
 	next := inf
 	if n.expires > now {
 		next = n.expires
+	}
+	for _, t := range n.byName {
+		if at := t.bare + n.config.SilentAfter.Seconds(); at > now {
+			next = min(next, at)
+		}
 	}
 	for name, since := range n.unready {
 		if t := n.byName[name]; t != nil && t.health != core.Down {

@@ -153,8 +153,31 @@ func TestCompareNodes(t *testing.T) {
 			{nodes: []*corev1.Node{object("a", offers(0), has(4))}},
 			{nodes: []*corev1.Node{object("a", offers(2), has(4))}, want: []string{"node_added a gpu 4 ready [2 3]"}},
 			{nodes: []*corev1.Node{object("a", has(4))}, want: []string{"node_changed a ready all"}},
-			{nodes: []*corev1.Node{object("a", offers(0), has(4))}, want: []string{"node_changed a down [0 1 2 3]"}},
-			{nodes: []*corev1.Node{object("a", has(4))}, want: []string{"node_changed a ready all"}},
+		},
+		"devices that nothing offers for a while": {
+			{nodes: []*corev1.Node{object("a")}, want: []string{added}},
+			{at: 1, held: 0b0011, nodes: []*corev1.Node{object("a", offers(0), has(4))}, want: []string{"node_changed a ready [2 3]"}},
+			{at: 40, held: 0b0001, nodes: []*corev1.Node{object("a", offers(0), has(4))}, want: []string{"node_changed a ready [1 2 3]"}},
+			{at: 40.5, held: 0b0001, nodes: []*corev1.Node{object("a")}, want: []string{"node_changed a ready all"}},
+			{at: 50, held: 0b0001, nodes: []*corev1.Node{object("a", offers(0), has(4))}, want: []string{"node_changed a ready [1 2 3]"}}, // it begins anew
+			{at: 89, held: 0b0001, nodes: []*corev1.Node{object("a", offers(0), has(4))}},
+			{at: 90, held: 0b0001, nodes: []*corev1.Node{object("a", offers(0), has(4))}, want: []string{"node_changed a down [0 1 2 3]"}},
+			{at: 91, held: 0b0001, nodes: []*corev1.Node{object("a", offers(0), has(4))}},
+			{at: 92, held: 0b0001, nodes: []*corev1.Node{object("a", has(4))}, want: []string{"node_changed a ready all"}},
+		},
+		"devices that nothing offers, and no job holds": {
+			{nodes: []*corev1.Node{object("a")}, want: []string{added}},
+			{at: 1, nodes: []*corev1.Node{object("a", offers(0), has(4))}, want: []string{"node_changed a down [0 1 2 3]"}},
+			{at: 2, nodes: []*corev1.Node{object("a", has(4))}, want: []string{"node_changed a ready all"}},
+		},
+		"devices that nothing offers of a node that falls silent": {
+			{nodes: []*corev1.Node{object("a")}, want: []string{added}},
+			{at: 1, held: 0b1111, nodes: []*corev1.Node{object("a", offers(0), has(4), silent)}},
+			{at: 41, held: 0b1111, nodes: []*corev1.Node{object("a", offers(0), has(4), silent)}, want: []string{"node_changed a down [0 1 2 3]"}},
+		},
+		"devices that are gone from the capacity too": {
+			{nodes: []*corev1.Node{object("a")}, want: []string{added}},
+			{at: 1, held: 0b1111, nodes: []*corev1.Node{object("a", offers(0), has(0))}, want: []string{"node_changed a down [0 1 2 3]"}},
 		},
 		"more devices than there were make another node": {
 			{nodes: []*corev1.Node{object("a", offers(2))}, want: []string{"node_added a gpu 2 ready all"}},

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -104,6 +105,12 @@ func TestPreviewIsTheNextRound(t *testing.T) {
 			r.submit("narrow", asked{})
 			r.submit("late", asked{})
 			r.bury()
+			r.await("others are done with the pods of the deleted job", func() bool {
+				return !slices.ContainsFunc(r.podsOf("deleted"), func(p corev1.Pod) bool {
+					grace := p.DeletionGracePeriodSeconds
+					return !final(&p) || grace == nil || *grace > 0
+				})
+			})
 			versions := r.versions()
 			p, err := r.foresee("")
 			if err != nil {

@@ -18,20 +18,24 @@ type hung struct {
 	devices               core.DeviceSet
 }
 
-// stalled reports whether a job has waited for its devices for longer than a start may take.
-func (b *Backend) stalled(j *job, state *gang.State, now float64) bool {
-	if state.Phase != gang.Queued {
-		return false
-	}
-	j.mutex.Lock()
-	timeout, since := j.gang(b.config.StartTimeout).StartTimeout, j.decision().AtSeconds
-	j.mutex.Unlock()
-	return timeout > 0 && now-since > timeout.Seconds()
+// starts reports whether a gang is not on its devices yet: it waits for them, for others to make its pods, or for an API server
+// that takes no pod or binding of it.
+func starts(s *gang.State) bool {
+	return s.Phase == gang.Creating || s.Phase == gang.Queued || s.Phase == gang.Binding
 }
 
-// giveUp has a job that is stalled give its devices back, or only those that it waits for if its other members can go on. A job
-// whose own last run does not end would wait anywhere: it is held back, and others may have the devices meanwhile.
-func (b *Backend) giveUp(j *job, state *gang.State, now float64) {
+// waited is for how long a job has had what is decided, and whether a start may take longer than that.
+func (b *Backend) waited(j *job, now float64) (waited time.Duration, tooLong bool) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	waited, timeout := time.Duration((now-j.decision().AtSeconds)*float64(time.Second)), j.startTimeout(b.config.StartTimeout)
+	return waited, timeout > 0 && waited > timeout
+}
+
+// giveUp has a job that waited too long give its devices back, or only those that it waits for if its other members can go on. A job
+// that would wait anywhere, for its own last run or for an API server that takes its pods, is held back: others may have the devices
+// meanwhile.
+func (b *Backend) giveUp(j *job, state *gang.State, waited time.Duration, now float64) {
 	for _, h := range state.Behind {
 		if !h.Foreign && !h.Claim && h.Devices != 0 {
 			devices := h.Devices | b.hung[h.UID].devices
@@ -44,10 +48,10 @@ func (b *Backend) giveUp(j *job, state *gang.State, now float64) {
 			b.log.Warn("a pod keeps its devices", "pod", h.Namespace+"/"+h.Name, "node", h.Node, "devices", trainingjob.FormatDevices(devices))
 		}
 	}
-	j.mutex.Lock()
-	waited := time.Duration((now - j.decision().AtSeconds) * float64(time.Second)).Round(time.Second)
-	j.mutex.Unlock()
-	message := fmt.Sprintf("its pods waited for their devices for %v: %s", waited, state.Message)
+	message := fmt.Sprintf("%s for %v", awaits(state), waited.Round(time.Second))
+	if state.Message != "" {
+		message += ": " + state.Message
+	}
 	var left []gang.Seat
 	for _, m := range state.Members {
 		if m.Phase != gang.Queued && m.Phase != gang.Creating {
@@ -58,8 +62,22 @@ func (b *Backend) giveUp(j *job, state *gang.State, now float64) {
 		return
 	}
 	b.lose(j, now, core.CauseStartTimeout, gang.ReasonStartTimeout, message)
-	if state.Reason == gang.ReasonLastRun {
+	if state.Reason == gang.ReasonLastRun || state.Phase != gang.Queued && state.Reason != gang.ReasonPodsMissing {
 		b.holdBack(j, now)
+	}
+}
+
+// awaits says what a gang has not got.
+func awaits(s *gang.State) string {
+	switch {
+	case s.Phase == gang.Queued:
+		return "its pods waited for their devices"
+	case s.Phase == gang.Binding:
+		return "the API server did not bind its pods"
+	case s.Reason == gang.ReasonPodsMissing:
+		return "others did not make its pods"
+	default:
+		return "the API server did not create its pods"
 	}
 }
 

@@ -3,6 +3,11 @@
 package kube
 
 import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,4 +106,69 @@ func TestPodThatDoesNotEnd(t *testing.T) {
 		s.hears("node_changed " + on[:1] + " ready 0")
 		r.becomes("again", trainingjob.Running)
 	})
+}
+
+// refuser answers writes under a path as an API server does whose webhook is down, for as long as it is to.
+type refuser struct {
+	http.RoundTripper
+	path  string
+	cured atomic.Bool
+}
+
+func (f *refuser) RoundTrip(r *http.Request) (*http.Response, error) {
+	if f.cured.Load() || r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, f.path) {
+		return f.RoundTripper.RoundTrip(r)
+	}
+	var sent []byte
+	if r.Body != nil {
+		var err error
+		if sent, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(sent))
+	}
+	if !bytes.Contains(sent, []byte("stuck")) && !strings.Contains(r.URL.Path, "stuck") {
+		return f.RoundTripper.RoundTrip(r)
+	}
+	return answer(r, http.StatusInternalServerError, "InternalError"), nil
+}
+
+// A job whose pods the API server does not take, for a webhook is down, gives its devices to others and tries again later.
+func TestStartThatIsNotTaken(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ path, want string }{
+		"no pod is created": {"/pods", "the API server did not create its pods for "},
+		"no pod is bound":   {"/binding", "the API server did not bind its pods for "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, shared(t))
+			r.settings.StartTimeout, r.settings.RetryRefused = 2*time.Second, 5*time.Second
+			f := &refuser{path: tc.path}
+			s := r.schedule(func(rt http.RoundTripper) http.RoundTripper {
+				f.RoundTripper = rt
+				return f
+			})
+			s.hears("node_added b")
+			all := asked{replicas: 2, edit: func(j *trainingjob.TrainingJob) { j.Spec.Replicas.DevicesPerReplica = 2 }}
+			r.submit("stuck", all)
+			s.hears("job_submitted stuck")
+			r.submit("next", asked{replicas: all.replicas, edit: all.edit, run: time.Second})
+			s.hears("job_interrupted stuck start_timeout")
+			told := ""
+			r.await("its owner is told", func() bool {
+				c := r.job("stuck").Status.Condition(trainingjob.ConditionRunning)
+				if c != nil && strings.Contains(c.Message, " for ") {
+					told = c.Message
+				}
+				return told != ""
+			})
+			s.hears("job_finished next")
+			f.cured.Store(true)
+			r.becomes("stuck", trainingjob.Running)
+			if !strings.Contains(told, tc.want) {
+				t.Errorf("it is told that %q, want %q", told, tc.want)
+			}
+		})
+	}
 }

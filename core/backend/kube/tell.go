@@ -371,16 +371,12 @@ func (b *Backend) judge(j *job, now float64) {
 		b.lose(j, now, core.CauseRefused, state.Reason, state.Message)
 		b.holdBack(j, now)
 	default:
-		if !(j.started && j.adopts != nil) && b.stalled(j, &state, now) {
-			b.giveUp(j, &state, now)
+		if waited, tooLong := b.waited(j, now); tooLong && starts(&state) && !(j.started && j.adopts != nil) {
+			b.giveUp(j, &state, waited, now)
 			return
 		}
 		if j.started && (j.resizing || j.adopts != nil) {
 			return // those that stay go on
-		}
-		if b.abandoned(j, &state, now) {
-			b.lose(j, now, core.CauseStartTimeout, gang.ReasonStartTimeout, state.Message)
-			return
 		}
 		if !j.starting {
 			j.starting = true

@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,6 +22,14 @@ func (nobody) Allocate(context.Context, *core.View, []core.Candidate) ([]core.Gr
 	return nil, nil
 }
 
+// succeed waits until all pods of a job have succeeded.
+func (r *rig) succeed(job string) {
+	r.Helper()
+	r.await("its pods succeed", func() bool {
+		return !slices.ContainsFunc(r.podsOf(job), func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodSucceeded })
+	})
+}
+
 // A job whose pods succeed while nobody leads has ended, whatever the next leader decides first.
 func TestEndedWhileNobodyLed(t *testing.T) {
 	t.Parallel()
@@ -30,14 +39,7 @@ func TestEndedWhileNobodyLed(t *testing.T) {
 	r.submit("one", asked{replicas: 2, run: 3 * time.Second})
 	r.becomes("one", trainingjob.Running)
 	_ = s.stop()
-	r.await("its pods succeed", func() bool {
-		for _, p := range r.podsOf("one") {
-			if p.Status.Phase != corev1.PodSucceeded {
-				return false
-			}
-		}
-		return true
-	})
+	r.succeed("one")
 	stages := backendtest.FIFO()
 	stages.Allocation.Policy = nobody{stages.Allocation.Policy}
 	next := r.scheduleBy(stages, nil)
@@ -69,14 +71,7 @@ func TestStoppedAndEndedWhileNobodyLed(t *testing.T) {
 	if _, err := r.admin.jobs.ReplaceStatus(t.Context(), job, status); err != nil { // the last thing that the leader did
 		t.Fatal(err)
 	}
-	r.await("its pods succeed", func() bool {
-		for _, p := range r.podsOf("one") {
-			if p.Status.Phase != corev1.PodSucceeded {
-				return false
-			}
-		}
-		return true
-	})
+	r.succeed("one")
 	next := r.schedule(nil)
 	next.hears("job_finished one")
 	r.becomes("one", trainingjob.Completed)

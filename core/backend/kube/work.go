@@ -199,9 +199,9 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 		b.door.forget(uid)
 	}
 	b.mutex.Unlock()
-	missing, waits := state.Reason == gang.ReasonPodsMissing, state.Phase == gang.Queued
+	waits := starts(&state)
 	left := decided.StartTimeout - b.since(decidedAt)
-	if changed || missing || waits && decided.StartTimeout > 0 && left < 0 {
+	if changed || state.Reason == gang.ReasonPodsMissing || waits && decided.StartTimeout > 0 && left < 0 {
 		b.world.drove(uid)
 	}
 	if err == nil {
@@ -209,7 +209,7 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 	}
 	if timeout := decided.StartTimeout; timeout > 0 {
 		switch {
-		case missing, waits: // the pipeline finds that it waited too long
+		case waits: // the pipeline finds that it waited too long
 			if left < 0 {
 				left = timeout / 4 // it was found, or the members that it has go on
 			}

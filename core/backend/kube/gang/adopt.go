@@ -91,8 +91,10 @@ func (j *Job) has(pod *corev1.Pod) bool {
 	return ok && !bound(pod) && unit.Key() == j.Adopts.Unit.Key()
 }
 
-// Free reports whether a pod waits to be bound.
-func Free(pod *corev1.Pod) bool { return !bound(pod) && !final(pod) && pod.DeletionTimestamp == nil }
+// Free reports whether a pod may be bound: one with gates may not, until others take them off.
+func Free(pod *corev1.Pod) bool {
+	return !bound(pod) && !final(pod) && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0
+}
 
 // takeIn gives seats to pods of others, and lets those go that have none.
 func (p *planner) takeIn(withdrawn bool) {
