@@ -281,12 +281,12 @@ func (n *nodes) wake(now float64) float64 {
 		next = n.expires
 	}
 	for _, t := range n.byName {
-		if at := t.bare + n.config.SilentAfter.Seconds(); at > now {
+		if at := t.bare + n.config.SilentAfter.Seconds(); t.health != core.Down && at > now {
 			next = min(next, at)
 		}
 	}
 	for name, since := range n.unready {
-		if t := n.byName[name]; t != nil && t.health != core.Down {
+		if t := n.byName[name]; t != nil && (t.health != core.Down || !t.silent) {
 			for _, times := range [...]float64{1, laterByThis} {
 				if at := since + times*n.config.SilentAfter.Seconds(); at > now {
 					next = min(next, at)

@@ -108,6 +108,11 @@ func TestSilentIsDown(t *testing.T) {
 		if got := n.down()["a"]; got != m.want {
 			t.Errorf("moment %d: %v, want %v", i, got, m.want)
 		}
+		if m.at == 2 { // it is looked at again, whatever else happens
+			if at := n.wake(2); at != 42 {
+				t.Errorf("it is looked at again at %v s, want 42", at)
+			}
+		}
 	}
 }
 

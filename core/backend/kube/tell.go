@@ -20,6 +20,7 @@ import (
 // look compares what there is with what the pipeline was told, and adds what differs to the events.
 func (b *Backend) look(now float64) {
 	changes := b.world.changes()
+	b.firstLook = min(b.firstLook, now)
 	b.forgetHung()
 	if changes.nodes || b.recount || b.nodes.wake(b.lastLook) <= now {
 		told := b.nodes.compare(now, b.world.nodeList(), b.world.foreign)
@@ -203,6 +204,7 @@ func (b *Backend) heldBy(j *job, now float64) *core.Held {
 		h.Seats = nil
 		next := *d
 		b.own(&next)
+		j.leaves(&next)
 		b.stop(j, &next, now, trainingjob.Waiting, "takeover", "what it ran on is not there any more")
 		j.status.Decision, j.status.Progress, j.dirty = &next, j.account.entry(), true
 		return h

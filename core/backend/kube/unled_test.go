@@ -54,6 +54,24 @@ func TestEndedWhileNobodyLed(t *testing.T) {
 	}
 }
 
+// A job whose pods succeed while nobody leads has ended, also when its owner held it back meanwhile.
+func TestEndedAndSuspendedWhileNobodyLed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, shared(t))
+	s := r.schedule(nil)
+	s.hears("node_added b")
+	r.submit("one", asked{replicas: 2, run: 3 * time.Second})
+	r.becomes("one", trainingjob.Running)
+	_ = s.stop()
+	r.succeed("one")
+	r.edit("one", `{"spec":{"suspend":true}}`)
+	next := r.schedule(nil)
+	next.hears("job_finished one")
+	if job := r.becomes("one", trainingjob.Completed); job.Status.Decision.Run != 1 {
+		t.Errorf("it is in run %d", job.Status.Decision.Run)
+	}
+}
+
 // A run that was told to stop, and ended well before anybody stopped it, is not run again by the next leader.
 func TestStoppedAndEndedWhileNobodyLed(t *testing.T) {
 	t.Parallel()
