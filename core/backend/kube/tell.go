@@ -20,7 +20,10 @@ import (
 // look compares what there is with what the pipeline was told, and adds what differs to the events.
 func (b *Backend) look(now float64) {
 	changes := b.world.changes()
-	b.firstLook = min(b.firstLook, now)
+	first := now < b.firstLook
+	if first {
+		b.firstLook, b.nodes.ran = now, b.world.nodesOfJobs()
+	}
 	b.forgetHung()
 	if changes.nodes || b.recount || b.nodes.wake(b.lastLook) <= now {
 		told := b.nodes.compare(now, b.world.nodeList(), b.world.foreign)
@@ -33,6 +36,9 @@ func (b *Backend) look(now float64) {
 	}
 	b.lastLook, b.recount = now, false
 	b.meet(now, changes.jobs)
+	if first {
+		b.nodes.ran, b.recount = nil, true // by what they were found to hold
+	}
 	b.listen(now)
 	for _, uid := range changes.driven {
 		if j := b.jobs[uid]; j != nil && !j.ended && !b.attend(j, now) {
