@@ -45,6 +45,7 @@ func Builtins() Catalog {
 			allocation.NewSRTF(),
 			allocation.NewLAS(),
 			allocation.NewTiresias(),
+			allocation.NewElasticDP(),
 			allocation.NewOptimus(),
 			allocation.NewAFS(),
 			allocation.NewThemis(),
