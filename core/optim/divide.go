@@ -136,8 +136,12 @@ func (d *Division) reduce(price, gap float64, jobs [][]Share) {
 	}
 }
 
-// roundoff is what sums of values may be off by, as a part of them: levels that close to the bound are kept.
-const roundoff = 1e-13
+// roundoff is what sums of values may be off by, as a part of them: levels that close to the bound are kept. Sums that differ by a tie
+// are equal: in which order values are added decides nothing.
+const (
+	roundoff = 1e-12
+	tie      = 1e-12
+)
 
 // program is the dynamic program over the levels that are left.
 func (d *Division) program(capacity int) (value float64) {
@@ -163,7 +167,7 @@ func (d *Division) program(capacity int) (value float64) {
 		for _, l := range levels { // ascending, and only what is better: among equals the least
 			worth, k := l.Value, int32(l.Devices)
 			for q := from + l.Devices; q <= min(to+l.Devices, newTo); q++ {
-				if v := d.row[q-l.Devices] + worth; v > d.next[q] {
+				if v := d.row[q-l.Devices] + worth; v > d.next[q]+tie*math.Abs(v) {
 					d.next[q], took[q] = v, k
 				}
 			}
@@ -173,7 +177,7 @@ func (d *Division) program(capacity int) (value float64) {
 	}
 	at := from
 	for q := from; q <= to; q++ {
-		if d.row[q] > d.row[at] {
+		if d.row[q] > d.row[at]+tie*math.Abs(d.row[q]) {
 			at = q
 		}
 	}
