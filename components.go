@@ -74,6 +74,7 @@ func Builtins() Catalog {
 		Elasticity: []core.Factory[core.Elasticity]{
 			elasticity.NewFixed(),
 			elasticity.NewGoodput(),
+			elasticity.NewThroughput(),
 		},
 		Scaler: []core.Factory[core.ClusterScaler]{
 			elasticity.NewNone(),

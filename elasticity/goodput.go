@@ -243,9 +243,16 @@ func (p *goodputAgent) noteCounts() {
 }
 
 // ungradedBatch is the total batch of a job that reports times but no gradient statistics, so that nobody can tell what
-// another batch is worth: the one its user asked for. 0 for any other job.
+// another batch is worth, or of one that is to keep its batch where gradients are not looked at: the one its user asked for. 0 for
+// any other job.
 func (p *goodputAgent) ungradedBatch(a *agent, j *core.Job) int {
-	if p.everySample || len(a.reported) == 0 || a.gradients != (core.Gradients{}) {
+	if p.everySample {
+		if slices.Contains(p.config.FixedBatch, j.Application) {
+			return j.Batch.Requested
+		}
+		return 0
+	}
+	if len(a.reported) == 0 || a.gradients != (core.Gradients{}) {
 		return 0
 	}
 	if !a.isUngraded {
@@ -496,7 +503,11 @@ func limitsOf(b core.BatchSpec) core.BatchSpec {
 // grid is that of jobs with these limits.
 func (p *goodputAgent) grid(limits core.BatchSpec) *goodput.Grid {
 	if p.grids[limits] == nil {
-		p.grids[limits] = goodput.NewGrid(limits, p.config.MostReplicas)
+		made := goodput.NewGrid
+		if p.everySample {
+			made = goodput.NewOnePassGrid
+		}
+		p.grids[limits] = made(limits, p.config.MostReplicas)
 	}
 	return p.grids[limits]
 }
