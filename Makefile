@@ -38,7 +38,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test mutants race python node examples browser slow kills faults reality kube kube-down kube-test kube-siege kube-speed image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
+.PHONY: help build test mutants race python node examples browser slow kills faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -130,6 +130,13 @@ kube-siege: ## kill schedulers on Kubernetes 200 times (SEED=1), stop its store,
 	$(GO) build -o $(BIN)/quartet ./cmd/quartet
 	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 -timeout=90m ./core/backend/kube -run='^(TestLeadersAreKilled|TestStoreStops|TestGangsThatDoNotFit)$$' -v \
 		-kube.kills=200 -kube.stopped=30s -kube.stops=3 -kube.busy=48 -kube.seed=$(SEED) -kube.program=$(BIN)/quartet -kube.gangs=100 -kube.compare=1m
+
+kube-versions: ## have the program of another commit (OLD=REVISION) take over from this one, and back
+	$(GO) run ./tools/kube build -bin $(BIN)/controlplane
+	$(GO) build -o $(BIN)/quartet ./cmd/quartet
+	rm -rf $(BIN)/old && mkdir $(BIN)/old && git archive $(OLD) | tar -x -C $(BIN)/old
+	cd $(BIN)/old && $(GO) build -o ../quartet-old ./cmd/quartet && rm -rf $(BIN)/old
+	QUARTET_CONTROLPLANE=$(BIN)/controlplane $(GO) test -count=1 -timeout=30m ./core/backend/kube -run='^TestTakeoverByAnother$$' -v -kube.program=$(BIN)/quartet-old,$(BIN)/quartet
 
 kube-speed: ## pods a second on 1,000 simulated nodes, by Quartet and by kube-scheduler in turns: some 20 minutes on a machine of its own
 	$(GO) run ./tools/kube build -bin $(BIN)/controlplane

@@ -76,9 +76,10 @@ func (c *Cluster) used(ctx context.Context) (map[string]int, error) {
 	return used, nil
 }
 
+// devicesOf is how many devices a node has: those of the first resource of which it has any.
 func devicesOf(n *corev1.Node) int {
 	for _, r := range resources {
-		if q, has := n.Status.Allocatable[r]; has {
+		if q := n.Status.Allocatable[r]; q.Value() > 0 {
 			return int(q.Value())
 		}
 	}

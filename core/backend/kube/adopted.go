@@ -245,7 +245,8 @@ func (b *Backend) countPods(j *job) (have, wanted int) {
 	}
 	g.Adopts = &gang.Adoption{Unit: *j.adopts}
 	for _, p := range b.world.podsFor(&g) {
-		if by := gang.AdoptedBy(p); gang.Free(p) && (by == "" || by == j.uid) {
+		by := gang.AdoptedBy(p)
+		if fits := b.config.DeviceClass != "" || b.requested(&p.Spec) == j.perReplica; fits && gang.Free(p) && (by == "" || by == j.uid) {
 			have++
 		}
 	}

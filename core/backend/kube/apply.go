@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartet-sched/quartet/core"
@@ -46,8 +44,9 @@ func (b *Backend) Apply(ctx context.Context, changes []core.Change) error {
 	released := slices.Collect(maps.Values(b.released))
 	for _, jobs := range [...][]*job{released, moved, started} {
 		for _, j := range jobs {
+			first := b.inTheWay(j)
 			j.mutex.Lock()
-			j.withheld = false
+			j.withheld, j.after = false, first
 			j.mutex.Unlock()
 		}
 		if err := b.writeAll(ctx, jobs); err != nil {
@@ -192,8 +191,8 @@ func tuningFrom(t *trainingjob.Tuning) core.Tuning {
 	}
 }
 
-// writeAll writes the statuses of jobs, many at the same time. A job whose status is refused as it is stays behind: it is tried again
-// beside the rounds, its pods are left alone until then, and all others go on.
+// writeAll writes the statuses of jobs, many at the same time. A job whose own trouble it is that this fails stays behind: it is tried
+// again beside the rounds, its pods are left alone until then, and all others go on.
 func (b *Backend) writeAll(ctx context.Context, jobs []*job) error {
 	var wait sync.WaitGroup
 	errs := make([]error, len(jobs))
@@ -202,14 +201,11 @@ func (b *Backend) writeAll(ctx context.Context, jobs []*job) error {
 		gate <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-gate }()
-			if errs[i] = b.write(ctx, j); refusesStatus(errs[i]) {
-				b.failed("the status of a job is not written", j.uid, 1, errs[i])
-				b.work.writes.AddRateLimited(j.uid)
-				errs[i] = nil
-			}
+			errs[i] = b.write(ctx, j)
 		})
 	}
 	wait.Wait()
+	b.leaveBehind(ctx, jobs, errs)
 	for _, err := range errs { // that which ends the run before that which passes
 		if err != nil && !passes(err) {
 			return err
@@ -221,11 +217,6 @@ func (b *Backend) writeAll(ctx context.Context, jobs []*job) error {
 		}
 	}
 	return nil
-}
-
-// refusesStatus reports whether it is the status itself that an API server does not take, invalid or too large: it takes others.
-func refusesStatus(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || err != nil && strings.Contains(err.Error(), "etcdserver: request is too large")
 }
 
 func passes(err error) bool {

@@ -56,18 +56,21 @@ type Backend struct {
 
 	now      float64 // of the last round
 	lastLook float64
-	retryAt  float64
-	recount  bool // the devices of others are to be counted again
-	events   []core.Event
-	nodes    *nodes
-	held     map[core.NodeID]core.DeviceSet
-	holds    map[types.UID][]core.Seat
-	released map[types.UID]*job // jobs that hold nothing any more, which may not be written yet
-	jobs     map[types.UID]*job
-	byID     []*job
-	heldBack []*job
-	hung     map[types.UID]hung // pods that do not let go of their devices
-	nextID   core.JobID
+	// firstLook is when this scheduler first looked, in seconds of the run; +Inf before.
+	firstLook float64
+	retryAt   float64
+	recount   bool // the devices of others are to be counted again
+	events    []core.Event
+	nodes     *nodes
+	held      map[core.NodeID]core.DeviceSet
+	holds     map[types.UID][]core.Seat
+	released  map[types.UID]*job // jobs that hold nothing any more, which may not be written yet
+	behind    map[types.UID]*job // jobs whose decision is not written while the rounds go on
+	jobs      map[types.UID]*job
+	byID      []*job
+	heldBack  []*job
+	hung      map[types.UID]hung // pods that do not let go of their devices
+	nextID    core.JobID
 
 	down   atomic.Pointer[map[string]bool] // nodes that are taken for down
 	denied atomic.Pointer[time.Time]       // since when the API server says that rights lack; nil when it does not
@@ -113,8 +116,8 @@ func open(ctx context.Context, o *Opener, config *rest.Config, identity string) 
 func newBackend(o *Opener, all *clients) *Backend {
 	b := &Backend{
 		config: o.config, log: o.log, clock: o.clock, clients: all, work: newLabour(), held: map[core.NodeID]core.DeviceSet{},
-		holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{}, jobs: map[types.UID]*job{},
-		known: map[types.UID]*job{}, queued: map[types.UID]bool{}, hung: map[types.UID]hung{}, retryAt: inf,
+		holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{}, behind: map[types.UID]*job{}, jobs: map[types.UID]*job{},
+		known: map[types.UID]*job{}, queued: map[types.UID]bool{}, hung: map[types.UID]hung{}, retryAt: inf, firstLook: inf,
 	}
 	b.nodes = newNodes(&b.config, func(id core.NodeID) core.DeviceSet { return b.held[id] })
 	b.nodes.kept = func(node string) core.DeviceSet { return hungOn(b.hung, node) }

@@ -87,19 +87,21 @@ func (w *world) claim(c *resourcev1.ResourceClaim, gone bool) {
 	}
 }
 
-// claimant is the job whose member a claim is for, empty where it is not known, and whether it is one of ours at all. A claim of
-// ours may be seen before its pod, and after it: then its label tells.
+// claimant is the job whose member a claim is for, empty where it is not known, and whether it is one of ours at all.
 func (w *world) claimant(c *resourcev1.ResourceClaim) (job types.UID, ours bool) {
-	owner := metav1.GetControllerOfNoCopy(c)
-	if owner == nil || owner.Kind != "Pod" || w.config.Watch != "" && c.Namespace != w.config.Watch {
+	if w.config.Watch != "" && c.Namespace != w.config.Watch {
 		return "", false
 	}
-	object, there, err := w.pods.GetStore().GetByKey(c.Namespace + "/" + owner.Name)
-	if p, is := object.(*corev1.Pod); is && there && err == nil && p.UID == owner.UID {
+	ours = gang.Claimant(c, func(uid types.UID) *corev1.Pod {
+		if p := w.podOf(c.Namespace, c.Name); p != nil && p.UID == uid { // it has the name of its pod
+			return p
+		}
+		return nil
+	}, func(p *corev1.Pod) bool {
 		job = w.memberOf(p)
-		return job, job != ""
-	}
-	return "", c.Labels[gang.JobLabel] != ""
+		return job != ""
+	}) != ""
+	return job, ours
 }
 
 // pin has devices keep the indices by which members have them. It is for a scheduler that begins to lead.

@@ -42,17 +42,18 @@ func TestFaults(t *testing.T) {
 		"a job is deleted while it starts": func(r *rig) {
 			deleted(r, map[string]string{"quartet.sched/start": "10m"}, metav1.DeletePropagationBackground)
 		},
-		"a job is suspended and resumed":  suspended,
-		"a job is edited":                 edited,
-		"a template makes no sense":       senseless,
-		"a quota refuses the second pod":  quota,
-		"a kubelet refuses a pod":         kubelet,
-		"an image cannot be pulled":       slow,
-		"somebody edits a status":         meddled,
-		"a name is used again":            again,
-		"calls are answered by conflicts": func(r *rig) { troubled(r, http.StatusConflict, "Conflict") },
-		"calls are too many":              func(r *rig) { troubled(r, http.StatusTooManyRequests, "TooManyRequests") },
-		"calls fail":                      func(r *rig) { troubled(r, http.StatusInternalServerError, "InternalError") },
+		"a job is suspended and resumed":              suspended,
+		"a job is edited":                             edited,
+		"an edit that makes no sense, and a takeover": editedAndTakenOver,
+		"a template makes no sense":                   senseless,
+		"a quota refuses the second pod":              quota,
+		"a kubelet refuses a pod":                     kubelet,
+		"an image cannot be pulled":                   slow,
+		"somebody edits a status":                     meddled,
+		"a name is used again":                        again,
+		"calls are answered by conflicts":             func(r *rig) { troubled(r, http.StatusConflict, "Conflict") },
+		"calls are too many":                          func(r *rig) { troubled(r, http.StatusTooManyRequests, "TooManyRequests") },
+		"calls fail":                                  func(r *rig) { troubled(r, http.StatusInternalServerError, "InternalError") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,6 +223,28 @@ func edited(r *rig) {
 		r.Error("the pod of an edited job is another one")
 	}
 	s.wantNews("job_changed one")
+}
+
+// An edit that makes no sense ends nothing, whoever leads: only what needs pods by it does.
+func editedAndTakenOver(r *rig) {
+	s := runs(r, asked{})
+	uid := r.podsOf("one")[0].UID
+	_ = s.stop()
+	r.edit("one", `{"spec":{"template":{"spec":{"nodeName":"x"}}}}`)
+	next := r.schedule(nil)
+	next.hears("job_submitted one held")
+	r.await("it is told that the edit makes no sense", func() bool {
+		c := r.job("one").Status.Condition(trainingjob.ConditionDegraded)
+		return c != nil && c.Status == metav1.ConditionTrue && c.Reason == "Invalid" && strings.Contains(c.Message, "nodeName")
+	})
+	if pods := r.podsOf("one"); len(pods) != 1 || pods[0].UID != uid || pods[0].DeletionTimestamp != nil {
+		r.Error("the pod of an edited job is another one")
+	}
+	r.becomes("one", trainingjob.Running)
+	r.edit("one", `{"spec":{"suspend":true}}`)
+	r.becomes("one", trainingjob.Suspended)
+	r.edit("one", `{"spec":{"suspend":false}}`)
+	r.becomes("one", trainingjob.Failed)
 }
 
 func senseless(r *rig) {

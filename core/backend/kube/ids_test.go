@@ -25,7 +25,7 @@ func quietBackend(t *testing.T) *Backend {
 	config.Workers = 1
 	b := &Backend{
 		config: config, log: log, clock: realClock{}, term: &lead.Term{Epoch: 4}, world: w, work: newLabour(),
-		held: map[core.NodeID]core.DeviceSet{}, holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{},
+		held: map[core.NodeID]core.DeviceSet{}, holds: map[types.UID][]core.Seat{}, released: map[types.UID]*job{}, behind: map[types.UID]*job{},
 		jobs: map[types.UID]*job{}, known: map[types.UID]*job{}, queued: map[types.UID]bool{}, retryAt: inf,
 	}
 	b.nodes = newNodes(&b.config, func(id core.NodeID) core.DeviceSet { return b.held[id] })

@@ -40,6 +40,7 @@ type job struct {
 	absent     bool    // others have yet to make its pods
 	account    account
 	said       said
+	refused    refused // its status, by the API server
 
 	writing sync.Mutex // one at a time writes the status
 
@@ -48,6 +49,7 @@ type job struct {
 	status   trainingjob.Status       // as it is to be
 	dirty    bool                     // it is not written
 	withheld bool                     // it is not to be written yet: others have the devices by what is written
+	after    []*job                   // nor until theirs are
 	deleted  bool
 	template corev1.PodTemplateSpec
 	agent    gang.Agent

@@ -42,6 +42,7 @@ type nodes struct {
 	unready map[string]float64  // when a node was first seen to be not ready
 	held    func(core.NodeID) core.DeviceSet
 	kept    func(name string) core.DeviceSet // devices of pods that were to end long ago
+	ran     map[string]bool                  // nodes that jobs have devices of by what is written, for who begins to lead
 	devices *inventory                       // nil where nodes offer devices by an extended resource
 	expires float64                          // when devices are gone that nobody publishes any more; +Inf for none
 }
@@ -99,9 +100,14 @@ func (n *nodes) compare(now float64, list []*corev1.Node, foreign func(name stri
 			t = nil
 		}
 		restarts := n.restarts(t, &has, now)
+		if t == nil && n.devices == nil && n.ran[object.Name] && has.devices > 0 && !has.there() {
+			restarts, has.idle = true, 0 // which of its devices jobs hold is known soon
+		}
 		switch health := n.healthOf(object, has.there(), believable, now); {
 		case t == nil && has.there():
-			events = append(events, n.add(object, has, health, now))
+			if events = append(events, n.add(object, has, health, now)); restarts {
+				n.byName[object.Name].bare = now
+			}
 		case t != nil:
 			unusable := n.unusable(t, has)
 			if t.missing = has.missing; has.there() && !restarts {
@@ -281,12 +287,12 @@ func (n *nodes) wake(now float64) float64 {
 		next = n.expires
 	}
 	for _, t := range n.byName {
-		if at := t.bare + n.config.SilentAfter.Seconds(); at > now {
+		if at := t.bare + n.config.SilentAfter.Seconds(); t.health != core.Down && at > now {
 			next = min(next, at)
 		}
 	}
 	for name, since := range n.unready {
-		if t := n.byName[name]; t != nil && t.health != core.Down {
+		if t := n.byName[name]; t != nil && (t.health != core.Down || !t.silent) {
 			for _, times := range [...]float64{1, laterByThis} {
 				if at := since + times*n.config.SilentAfter.Seconds(); at > now {
 					next = min(next, at)

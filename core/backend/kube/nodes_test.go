@@ -81,6 +81,7 @@ type moment struct {
 	nodes   []*corev1.Node
 	foreign map[string]int
 	held    core.DeviceSet // of each node
+	ran     string         // a node that jobs run on by what is written
 	want    []string
 }
 
@@ -107,6 +108,11 @@ func TestSilentIsDown(t *testing.T) {
 		n.compare(m.at, []*corev1.Node{m.node}, func(string) int { return 0 })
 		if got := n.down()["a"]; got != m.want {
 			t.Errorf("moment %d: %v, want %v", i, got, m.want)
+		}
+		if m.at == 2 { // it is looked at again, whatever else happens
+			if at := n.wake(2); at != 42 {
+				t.Errorf("it is looked at again at %v s, want 42", at)
+			}
 		}
 	}
 }
@@ -175,6 +181,12 @@ func TestCompareNodes(t *testing.T) {
 			{at: 1, held: 0b1111, nodes: []*corev1.Node{object("a", offers(0), has(4), silent)}},
 			{at: 41, held: 0b1111, nodes: []*corev1.Node{object("a", offers(0), has(4), silent)}, want: []string{"node_changed a down [0 1 2 3]"}},
 		},
+		"devices that nothing offers at present, of a node that jobs run on by what is written": {
+			{ran: "a", nodes: []*corev1.Node{object("a", offers(0), has(4)), object("b", offers(0), has(4))}, want: []string{added}},
+			{at: 1, held: 0b0001, nodes: []*corev1.Node{object("a", offers(0), has(4)), object("b", offers(0), has(4))}, want: []string{"node_changed a ready [1 2 3]"}},
+			{at: 40, held: 0b0001, nodes: []*corev1.Node{object("a", offers(0), has(4))}, want: []string{"node_changed a down [0 1 2 3]"}},
+			{at: 41, nodes: []*corev1.Node{object("a")}, want: []string{"node_changed a ready all"}},
+		},
 		"devices that are gone from the capacity too": {
 			{nodes: []*corev1.Node{object("a")}, want: []string{added}},
 			{at: 1, held: 0b1111, nodes: []*corev1.Node{object("a", offers(0), has(0))}, want: []string{"node_changed a down [0 1 2 3]"}},
@@ -241,6 +253,7 @@ func TestCompareNodes(t *testing.T) {
 			n := newNodes(testConfig(), func(core.NodeID) core.DeviceSet { return now.held })
 			for i := range story {
 				now = story[i]
+				n.ran = map[string]bool{now.ran: true}
 				got := n.describe(n.compare(now.at, now.nodes, func(name string) int { return now.foreign[name] }))
 				if diff := cmp.Diff(now.want, got); diff != "" {
 					t.Errorf("moment %d (-want +got):\n%s", i, diff)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/lead"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
@@ -208,8 +209,11 @@ func TestLeadersAreKilled(t *testing.T) {
 	slices.Sort(away)
 	t.Logf("%d jobs: %v; %d events, %d leaders; a part of a gang was bound for %v at most", c.count, c.ended, h.events, len(h.leaders), h.longestGap)
 	t.Logf("from a kill to the next leader: median %v, most %v", away[len(away)/2], away[len(away)-1])
-	if worst := away[len(away)-1]; worst > 7*time.Second {
-		t.Logf("slower than 7 s: %v", away)
+	// Nobody may take over before the lease ends, and who stands by asks again within lease/6: 7 s in all. That is of the median: a
+	// machine that does much else wakes processes late.
+	const within, never = lead.DefaultLease + lead.DefaultLease/6, 5 * lead.DefaultLease / 2
+	if median, worst := away[len(away)/2], away[len(away)-1]; median > within || worst > never {
+		t.Errorf("from a kill to the next leader it took %v: median %v, want %v; most %v, want %v", away, median, within, worst, never)
 	}
 }
 

@@ -24,11 +24,12 @@ func starts(s *gang.State) bool {
 	return s.Phase == gang.Creating || s.Phase == gang.Queued || s.Phase == gang.Binding
 }
 
-// waited is for how long a job has had what is decided, and whether a start may take longer than that.
+// waited is for how long this scheduler has seen a job have what is decided, and whether a start may take longer than that. Who leads
+// anew, perhaps by another clock, does not know what the job waited for before.
 func (b *Backend) waited(j *job, now float64) (waited time.Duration, tooLong bool) {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()
-	waited, timeout := time.Duration((now-j.decision().AtSeconds)*float64(time.Second)), j.startTimeout(b.config.StartTimeout)
+	waited, timeout := time.Duration((now-max(j.decision().AtSeconds, b.firstLook))*float64(time.Second)), j.startTimeout(b.config.StartTimeout)
 	return waited, timeout > 0 && waited > timeout
 }
 

@@ -20,6 +20,10 @@ import (
 // look compares what there is with what the pipeline was told, and adds what differs to the events.
 func (b *Backend) look(now float64) {
 	changes := b.world.changes()
+	first := now < b.firstLook
+	if first {
+		b.firstLook, b.nodes.ran = now, b.world.nodesOfJobs()
+	}
 	b.forgetHung()
 	if changes.nodes || b.recount || b.nodes.wake(b.lastLook) <= now {
 		told := b.nodes.compare(now, b.world.nodeList(), b.world.foreign)
@@ -32,6 +36,9 @@ func (b *Backend) look(now float64) {
 	}
 	b.lastLook, b.recount = now, false
 	b.meet(now, changes.jobs)
+	if first {
+		b.nodes.ran, b.recount = nil, true // by what they were found to hold
+	}
 	b.listen(now)
 	for _, uid := range changes.driven {
 		if j := b.jobs[uid]; j != nil && !j.ended && !b.attend(j, now) {
@@ -139,10 +146,13 @@ func (b *Backend) meetJob(j *job, now float64) {
 	if at := object.CreationTimestamp.Time; !at.IsZero() { // on another clock, and in whole seconds
 		spec.SubmitSeconds = min(max(b.state.Load().seconds(at), 0), now)
 	}
-	if len(faults) == 0 {
-		template, _ := object.Spec.PodTemplate()
+	template, unfit := object.Spec.PodTemplate()
+	switch {
+	case len(faults) == 0:
 		j.template = *template
-	} else {
+	case object.Status.Decision != nil && len(faults) == len(unfit): // an edit of one that was let in: it goes on until it needs pods
+		b.degrade(j, "Invalid", faults.Error())
+	default:
 		b.refuse(j, faults)
 		return
 	}
@@ -200,6 +210,7 @@ func (b *Backend) heldBy(j *job, now float64) *core.Held {
 		h.Seats = nil
 		next := *d
 		b.own(&next)
+		j.leaves(&next)
 		b.stop(j, &next, now, trainingjob.Waiting, "takeover", "what it ran on is not there any more")
 		j.status.Decision, j.status.Progress, j.dirty = &next, j.account.entry(), true
 		return h
@@ -279,15 +290,18 @@ func (b *Backend) update(j *job, object *trainingjob.TrainingJob, now float64) {
 	}
 	j.generation = object.Generation
 	spec, faults := object.JobSpec(j.id, j.spec.SubmitSeconds)
-	if faults = append(faults, b.disputed(object)...); len(faults) > 0 {
-		b.degrade(j, "Invalid", faults.Error())
-		return
+	template, unfit := object.Spec.PodTemplate()
+	if wrong := append(slices.Clone(faults), b.disputed(object)...); len(wrong) > 0 {
+		b.degrade(j, "Invalid", wrong.Error())
+	} else {
+		b.degrade(j, "", "")
+		j.mutex.Lock()
+		j.template = *template // of the pods to come
+		j.mutex.Unlock()
 	}
-	b.degrade(j, "", "")
-	template, _ := object.Spec.PodTemplate()
-	j.mutex.Lock()
-	j.template = *template // of the runs to come
-	j.mutex.Unlock()
+	if len(faults) > len(unfit) {
+		return // it is not the template alone that makes no sense
+	}
 	b.change(j, &spec, now)
 }
 

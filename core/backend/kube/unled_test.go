@@ -5,13 +5,17 @@ package kube
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/backendtest"
+	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
@@ -54,6 +58,24 @@ func TestEndedWhileNobodyLed(t *testing.T) {
 	}
 }
 
+// A job whose pods succeed while nobody leads has ended, also when its owner held it back meanwhile.
+func TestEndedAndSuspendedWhileNobodyLed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, shared(t))
+	s := r.schedule(nil)
+	s.hears("node_added b")
+	r.submit("one", asked{replicas: 2, run: 3 * time.Second})
+	r.becomes("one", trainingjob.Running)
+	_ = s.stop()
+	r.succeed("one")
+	r.edit("one", `{"spec":{"suspend":true}}`)
+	next := r.schedule(nil)
+	next.hears("job_finished one")
+	if job := r.becomes("one", trainingjob.Completed); job.Status.Decision.Run != 1 {
+		t.Errorf("it is in run %d", job.Status.Decision.Run)
+	}
+}
+
 // A run that was told to stop, and ended well before anybody stopped it, is not run again by the next leader.
 func TestStoppedAndEndedWhileNobodyLed(t *testing.T) {
 	t.Parallel()
@@ -79,5 +101,43 @@ func TestStoppedAndEndedWhileNobodyLed(t *testing.T) {
 		if e == "job_started one" {
 			t.Error("it was started again")
 		}
+	}
+}
+
+// A job runs on while the device plugin of its node starts anew, also when another leads meanwhile.
+func TestDevicePluginStartsAnewWhileNobodyLed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, shared(t))
+	s := r.schedule(nil)
+	s.hears("node_added b")
+	r.submit("one", asked{replicas: 4})
+	r.becomes("one", trainingjob.Running)
+	_ = s.stop()
+	offers := func(count string) {
+		for _, name := range []string{"a", "b"} {
+			change := `{"status":{"allocatable":{"` + string(gang.DefaultResource) + `":"` + count + `"}}}`
+			if _, err := r.admin.CoreV1().Nodes().Patch(t.Context(), r.node(name), types.MergePatchType, []byte(change), metav1.PatchOptions{}, "status"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	offers("0")
+	next := r.schedule(nil)
+	next.hears("job_submitted one held")
+	r.submit("waits", asked{})
+	next.hears("job_submitted waits")
+	r.becomes("waits", trainingjob.Waiting)
+	offers("2")
+	r.edit("one", `{"spec":{"suspend":true}}`)
+	r.becomes("waits", trainingjob.Running)
+	for _, e := range next.told() {
+		if strings.HasPrefix(e, "job_interrupted") {
+			t.Errorf("told %q", e)
+		}
+	}
+	r.edit("waits", `{"spec":{"suspend":true}}`)
+	r.edit("one", `{"spec":{"suspend":false}}`)
+	if job := r.becomes("one", trainingjob.Running); job.Status.Decision.Run != 2 {
+		t.Errorf("it is in run %d", job.Status.Decision.Run)
 	}
 }

@@ -393,6 +393,21 @@ func (w *world) decided() (last float64) {
 	return last
 }
 
+// nodesOfJobs are the names of the nodes that jobs have devices of by what is written.
+func (w *world) nodesOfJobs() map[string]bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	names := map[string]bool{}
+	for _, t := range w.byUID {
+		if d := t.Status.Decision; d != nil && !d.Stop && !t.Status.State.Ended() {
+			for _, s := range d.Seats {
+				names[s.Node] = true
+			}
+		}
+	}
+	return names
+}
+
 // podsOf are the pods of a job.
 func (w *world) podsOf(uid types.UID) []*corev1.Pod {
 	objects, err := w.pods.GetIndexer().ByIndex(jobIndex, string(uid))

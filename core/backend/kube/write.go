@@ -17,6 +17,8 @@ import (
 // mostConflicts is how often the status of a job is written anew that somebody changed meanwhile.
 const mostConflicts = 3
 
+var errChanges = errors.New("it changes all the time")
+
 // write writes the status of a job as it is to be, if it is not written. What others wrote there gives way, but for a leader of a
 // later epoch.
 func (b *Backend) write(ctx context.Context, j *job) error {
@@ -28,6 +30,9 @@ func (b *Backend) write(ctx context.Context, j *job) error {
 		j.mutex.Unlock()
 		if !needed {
 			return nil
+		}
+		if err := j.follows(); err != nil {
+			return err
 		}
 		if err := b.fence(); err != nil {
 			return err
@@ -54,7 +59,7 @@ func (b *Backend) write(ctx context.Context, j *job) error {
 			return err
 		}
 	}
-	return b.trouble(fmt.Errorf("write the status of %s/%s: it changes all the time", j.namespace, j.name))
+	return b.trouble(fmt.Errorf("write the status of %s/%s: %w", j.namespace, j.name, errChanges))
 }
 
 // reread takes in how a job is now.

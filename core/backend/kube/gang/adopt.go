@@ -98,7 +98,7 @@ func Free(pod *corev1.Pod) bool {
 
 // takeIn gives seats to pods of others, and lets those go that have none.
 func (p *planner) takeIn(withdrawn bool) {
-	var free []*corev1.Pod
+	var free, odd []*corev1.Pod
 	seated := 0
 	pods := slices.DeleteFunc(slices.Clone(p.look.Pods), func(pod *corev1.Pod) bool {
 		return pod.Namespace != p.job.Namespace || !p.job.has(pod)
@@ -111,6 +111,8 @@ func (p *planner) takeIn(withdrawn bool) {
 		}
 		p.began = p.began || seat >= 0 && bound(pod)
 		switch {
+		case Free(pod) && !p.fits(pod):
+			odd = append(odd, pod)
 		case seat >= 0 && p.pods[seat] == nil && !p.vacates(seat, pod) && (!withdrawn || bound(pod) && p.roundOf(pod) != p.job.Round):
 			p.pods[seat] = pod
 			seated++
@@ -129,7 +131,7 @@ func (p *planner) takeIn(withdrawn bool) {
 			free = free[1:]
 		}
 	}
-	for _, pod := range free {
+	for _, pod := range append(free, odd...) {
 		if AdoptedBy(pod) == p.job.UID || slices.Contains(pod.Finalizers, Finalizer) {
 			p.step(Step{Kind: Release, Pod: pod})
 			p.state.Leaving++
@@ -138,6 +140,11 @@ func (p *planner) takeIn(withdrawn bool) {
 	if !p.began && there < want {
 		p.state.Reason, p.state.Message = ReasonPodsMissing, fmt.Sprintf("%d of %d pods are there", there, want)
 	}
+}
+
+// fits reports whether a pod of others asks for as many devices as a seat has.
+func (p *planner) fits(pod *corev1.Pod) bool {
+	return p.o.Class != "" || Requested(pod, p.o.resource()) == p.job.perReplica()
 }
 
 // ReasonPodsMissing is that of a job that waits for others to make its pods.

@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
@@ -116,6 +117,21 @@ func TestPodsOfOthers(t *testing.T) {
 		job.Adopts.Wants = 1 // its owner does not want more any more
 		if state, err := r.drive(job); err != nil || state.Phase != gang.Pulling {
 			t.Errorf("state %+v, %v", state, err)
+		}
+	})
+	t.Run("one that asks for another number of devices gets no seat", func(t *testing.T) {
+		r := newRig(t, 2, 4, gang.Options{})
+		job := r.newJobs(others, "a")[0]
+		decide(job, true, seat(0, 0), seat(1, 0))
+		r.tick()
+		r.tick()
+		for _, pod := range r.pods {
+			if *pod = *pod.DeepCopy(); pod.Name == "a-0" { // they share their containers
+				pod.Spec.Containers[0].Resources.Limits[gang.DefaultResource] = resource.MustParse("2")
+			}
+		}
+		if state, err := r.drive(job); err != nil || state.Reason != gang.ReasonPodsMissing || state.Message != "1 of 2 pods are there" || r.client.count > 0 {
+			t.Errorf("state %+v, %v, %d calls, pods %q", state, err, r.client.count, r.summary())
 		}
 	})
 	t.Run("one fails, and another takes its seat", func(t *testing.T) {

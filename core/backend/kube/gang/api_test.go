@@ -255,6 +255,9 @@ func (a *api) makePods(job *gang.Job) {
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: batchUID(job), Controller: &yes}},
 		}}
 		pod.Spec.SchedulerName = trainingjob.SchedulerName
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{gang.DefaultResource: quantity(1)},
+		}}}
 		a.createPod(job.Namespace, pod)
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quartet-sched/quartet/core"
@@ -131,36 +130,20 @@ func (b *Book) See(c Cluster) {
 		}
 		nodes[n.Name], byName[n.Name] = p, n
 	}
+	held := b.claimed(c, names)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	seen := map[types.UID]bool{}
 	for _, pod := range c.Pods {
 		freed := Freed(pod, func(name string) *corev1.Node { return byName[name] })
-		if seen[pod.UID] = true; freed || bound(pod) {
-			delete(b.taken, pod.UID) // from now on the look tells
+		if seen[pod.UID] = true; freed || bound(pod) && (b.options.Class == "" || held.ours[pod.UID] != nil) {
+			delete(b.taken, pod.UID) // from now on the look tells; a claim may be seen after its pod
 		}
 		if freed {
 			continue
 		}
-		holder := Holder{Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, UID: pod.UID}
-		node, devices, ours := Assigned(pod)
-		if ours && pod.Spec.SchedulerName == trainingjob.SchedulerName && (c.Ours == nil || c.Ours(pod)) {
-			if !bound(pod) {
-				holder.Node = node
-			}
-			holder.Devices = devices
-			if p := nodes[holder.Node]; p != nil {
-				p.entries = append(p.entries, entry{Holder: holder, count: devices.Count(), waits: !bound(pod), need: pod.UID})
-			}
-			continue
-		}
-		if count := Requested(pod, b.options.resource()); count > 0 && bound(pod) && b.options.Class == "" {
-			p := nodes[holder.Node]
-			if p == nil {
-				continue
-			}
-			holder.Foreign = true
-			p.entries = append(p.entries, entry{Holder: holder, count: count})
+		if e, ok := b.entryOf(pod, held, c.Ours); ok && nodes[e.Node] != nil {
+			nodes[e.Node].entries = append(nodes[e.Node].entries, e)
 		}
 	}
 	for uid, n := range b.taken {
@@ -168,48 +151,40 @@ func (b *Book) See(c Cluster) {
 			delete(b.taken, uid) // it was there, and is gone
 		}
 	}
-	for _, claim := range c.Claims {
-		b.enter(nodes, names, claim)
+	for pod, holders := range held.ours {
+		for _, h := range holders {
+			nodes[h.Node].entries = append(nodes[h.Node].entries, entry{Holder: h, need: pod})
+		}
+	}
+	for _, h := range held.others {
+		nodes[h.Node].entries = append(nodes[h.Node].entries, entry{Holder: h})
 	}
 	b.nodes, b.beside = nodes, c.Beside
 }
 
-// place is where a device is.
-type place struct {
-	node  string
-	index int
-}
-
-// enter notes what is allocated to a claim. The devices of one whose pod is gone are free only when somebody freed them.
-func (b *Book) enter(nodes map[string]*page, names map[Device]place, claim *resourcev1.ResourceClaim) {
-	if b.options.Class == "" {
-		return
+// entryOf is what a pod holds, or is to hold; not ok for nothing. Anybody can write what members carry: what is written counts only
+// where it is what the pod asks for, and what a claim gave is in the claim.
+func (b *Book) entryOf(pod *corev1.Pod, claimed claimed, ours func(*corev1.Pod) bool) (e entry, ok bool) {
+	e.Holder = Holder{Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, UID: pod.UID}
+	requested := Requested(pod, b.options.resource())
+	node, devices, assigned := Assigned(pod)
+	member := assigned && pod.Spec.SchedulerName == trainingjob.SchedulerName && (ours == nil || ours(pod))
+	switch {
+	case b.options.Class != "" && !(member && claims(pod)):
+		return e, false
+	case member && !bound(pod) && (b.options.Class != "" || requested == devices.Count()):
+		e.Node, e.waits = node, true
+	case b.options.Class != "":
+		devices = claimed.on(pod)
+	case member && bound(pod) && requested == devices.Count():
+	case bound(pod):
+		e.Foreign, e.count = true, requested
+		return e, requested > 0
+	default:
+		return e, false
 	}
-	type part struct {
-		node    string
-		devices core.DeviceSet
-	}
-	var held []part // of one node as a rule
-	for _, d := range Allocated(claim) {
-		at, ok := names[d]
-		if !ok {
-			continue
-		}
-		i := slices.IndexFunc(held, func(p part) bool { return p.node == at.node })
-		if i < 0 {
-			i, held = len(held), append(held, part{node: at.node})
-		}
-		held[i].devices |= core.FirstDevices(at.index+1) &^ core.FirstDevices(at.index)
-	}
-	var of types.UID
-	if owner := metav1.GetControllerOfNoCopy(claim); owner != nil && owner.Kind == podKind {
-		of = owner.UID
-	}
-	for _, p := range held {
-		nodes[p.node].entries = append(nodes[p.node].entries, entry{need: of, Holder: Holder{
-			Namespace: claim.Namespace, Name: claim.Name, Node: p.node, UID: claim.UID, Claim: true, Foreign: of == "", Devices: p.devices,
-		}})
-	}
+	e.Devices, e.count, e.need = devices, devices.Count(), pod.UID
+	return e, devices != 0
 }
 
 // Requested is how many of an extended resource the containers of a pod ask for at the same time. Sidecars run on beside the

@@ -23,6 +23,11 @@ func ours(name, node, devices string, bound bool) *corev1.Pod {
 	if pod.Spec.SchedulerName = trainingjob.SchedulerName; bound {
 		pod.Spec.NodeName = node
 	}
+	set, _ := trainingjob.ParseDevices(devices)
+	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{
+		Limits: corev1.ResourceList{gang.DefaultResource: quantity(set.Count())},
+	}}}
+	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "devices", ResourceClaimName: &pod.Name}}
 	return pod
 }
 
@@ -41,6 +46,12 @@ func with(pod *corev1.Pod, change func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
+// asks has a pod ask for so many devices, whatever it carries.
+func asks(pod *corev1.Pod, devices int) *corev1.Pod {
+	pod.Spec.Containers[0].Resources.Limits[gang.DefaultResource] = quantity(devices)
+	return pod
+}
+
 func need(name string, devices string) gang.Need {
 	set, _ := trainingjob.ParseDevices(devices)
 	return gang.Need{Namespace: "team", Name: name, UID: types.UID(name), Version: "20", Node: "node-0", Devices: set}
@@ -48,15 +59,20 @@ func need(name string, devices string) gang.Need {
 
 func deleted(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{} }
 
-// claim has a device of node-0, for a pod unless that is empty.
-func claim(name, of, device string) *resourcev1.ResourceClaim {
+// claim has devices of node-0, for a pod unless that is empty.
+func claim(name, of string, devices ...string) *resourcev1.ResourceClaim {
 	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID("claim-" + name)}}
 	if of != "" {
 		yes := true
+		c.Labels = map[string]string{gang.JobLabel: of}
 		c.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: of, UID: types.UID(of), Controller: &yes}}
 	}
 	c.Status.Allocation = &resourcev1.AllocationResult{}
-	c.Status.Allocation.Devices.Results = []resourcev1.DeviceRequestAllocationResult{{Driver: "gpu.example.com", Pool: "node-0", Device: device}}
+	for _, device := range devices {
+		c.Status.Allocation.Devices.Results = append(c.Status.Allocation.Devices.Results, resourcev1.DeviceRequestAllocationResult{
+			Driver: "gpu.example.com", Pool: "node-0", Device: device,
+		})
+	}
 	return c
 }
 
@@ -127,6 +143,18 @@ func TestBlockers(t *testing.T) {
 			options: gang.Options{Class: "gpu"}, pods: []*corev1.Pod{ours("me", "node-0", "0-1", false)},
 			claims: []*resourcev1.ResourceClaim{claim("me", "me", "gpu-0")},
 		},
+		"claim of another name that says it is its own": {
+			options: gang.Options{Class: "gpu"}, pods: []*corev1.Pod{ours("me", "node-0", "0-1", false)},
+			claims: []*resourcev1.ResourceClaim{claim("forged", "me", "gpu-0")}, want: []string{"claim team/forged on node-0 0"},
+		},
+		"claim that its pod does not name": {
+			options: gang.Options{Class: "gpu"}, pods: []*corev1.Pod{with(ours("me", "node-0", "0-1", false), func(p *corev1.Pod) { p.Spec.ResourceClaims = nil })},
+			claims: []*resourcev1.ResourceClaim{claim("me", "me", "gpu-0")}, want: []string{"claim team/me on node-0 0"},
+		},
+		"bound, with claims, and none": {options: gang.Options{Class: "gpu"}, pods: []*corev1.Pod{ours("x", "node-0", "0-3", true)}},
+		"more written than asked for":  {pods: []*corev1.Pod{asks(ours("x", "node-0", "0-3", true), 1)}},
+		"less written than asked for":  {pods: []*corev1.Pod{asks(ours("x", "node-0", "3", true), 3)}, want: []string{"pod team/x"}},
+		"not bound, and more written":  {pods: []*corev1.Pod{asks(ours("x", "node-0", "0-3", false), 1)}},
 		"claim of a pod that is gone": {
 			options: gang.Options{Class: "gpu"}, claims: []*resourcev1.ResourceClaim{claim("x", "x", "gpu-0")},
 			want: []string{"claim team/x on node-0 0"},
@@ -143,14 +171,14 @@ func TestBlockers(t *testing.T) {
 		},
 		"foreign claim of a part, beside devices of ours": { // what they hold leaves room for two of three
 			options: gang.Options{Class: "gpu"}, pods: []*corev1.Pod{ours("x", "node-0", "3", true)}, beside: overlaps("f", 2),
-			want: []string{"claim team/f"},
+			claims: []*resourcev1.ResourceClaim{claim("x", "x", "gpu-3")}, want: []string{"claim team/f"},
 		},
 		"foreign claim of a part, with room beside it": {
 			options: gang.Options{Class: "gpu"}, pods: []*corev1.Pod{ours("x", "node-0", "3", false)}, beside: overlaps("f", 2),
 		},
 		"foreign claim that took a device of ours": {
 			options: gang.Options{Class: "gpu"}, pods: []*corev1.Pod{ours("x", "node-0", "3", true)},
-			claims: []*resourcev1.ResourceClaim{claim("f", "", "gpu-3")},
+			claims: []*resourcev1.ResourceClaim{claim("f", "", "gpu-3"), claim("x", "x", "gpu-3")},
 			beside: func(_ string, devices core.DeviceSet) []gang.Holder {
 				return []gang.Holder{{Name: "f", UID: "claim-f", Claim: true, Devices: devices & (1 << 3)}}
 			},
@@ -198,9 +226,31 @@ func TestTakenAndClaimed(t *testing.T) {
 	if !book.Take(mine) || !book.Take(yours) {
 		t.Fatal("half of a node each, and not taken")
 	}
-	see(claim("me", "me", "gpu-0"), claim("you", "you", "gpu-2"), claim("me-1", "me", "gpu-1"), claim("you-1", "you", "gpu-3"))
+	see(claim("me", "me", "gpu-0", "gpu-1"), claim("you", "you", "gpu-2", "gpu-3"))
 	if got := append(book.Blockers(mine), book.Blockers(yours)...); len(got) > 0 || !book.Take(mine) || !book.Take(yours) {
 		t.Errorf("behind %v", got)
+	}
+}
+
+// A claim may be seen after its pod is bound: what was taken stays so until then.
+func TestClaimSeenLate(t *testing.T) {
+	o := gang.Options{Class: "gpu"}
+	r, book := newRig(t, 1, 4, o), gang.NewBook(o)
+	see := func(bound bool, claims ...*resourcev1.ResourceClaim) {
+		pods := []*corev1.Pod{ours("me", "node-0", "0-1", bound)}
+		book.See(gang.Cluster{Version: "30", Pods: pods, Claims: claims, Nodes: []*corev1.Node{r.nodes["node-0"]}, Devices: r.names})
+	}
+	see(false)
+	if !book.Take([]gang.Need{need("me", "0-1")}) {
+		t.Fatal("nobody has it, and it is not taken")
+	}
+	see(true)
+	if book.Take([]gang.Need{need("you", "1-2")}) {
+		t.Error("taken twice while its claim is not seen")
+	}
+	see(true, claim("me", "me", "gpu-0", "gpu-1"))
+	if book.Take([]gang.Need{need("you", "1-2")}) {
+		t.Error("taken twice when its claim is seen")
 	}
 }
 

@@ -156,8 +156,17 @@ func (r *rig) newJobs(w way, names ...string) (jobs []*gang.Job) {
 	return jobs
 }
 
-// decide gives a job seats. A new run replaces all of its members.
+// decide gives a job seats. A new run replaces all of its members. Pods of others ask for one device each: theirs are of one.
 func decide(job *gang.Job, restart bool, seats ...gang.Seat) {
+	if job.Adopts != nil {
+		var split []gang.Seat
+		for _, s := range seats {
+			for _, d := range s.Devices.List() {
+				split = append(split, gang.Seat{Node: s.Node, Devices: 1 << d})
+			}
+		}
+		seats = split
+	}
 	before, next := job.Seats, 0
 	for _, s := range before {
 		next = max(next, s.Member+1)

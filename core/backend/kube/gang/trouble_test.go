@@ -458,7 +458,7 @@ func TestOldLooks(t *testing.T) {
 			}
 			want := map[string]int{"POST services": 1, "POST pods": 2, "POST pods/binding": 2}
 			if way.others {
-				want = map[string]int{"PATCH pods": 2, "POST pods/binding": 2}
+				want = map[string]int{"PATCH pods": 3, "POST pods/binding": 3} // a seat is of one device
 			}
 			if way.Class != "" {
 				want["POST resourceclaims"], want["PUT resourceclaims/status"] = 2, 2

@@ -60,6 +60,13 @@ func (t *Term) Left() time.Duration {
 	return t.left(t.clock.Now())
 }
 
+// Renewed is when the last renewal was sent that succeeded: since then, the API server and its store took a write.
+func (t *Term) Renewed() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.renewed
+}
+
 func (t *Term) left(now time.Time) time.Duration {
 	return remaining(t.renew, now.Sub(t.renewed), now.Round(0).Sub(t.renewed.Round(0)))
 }

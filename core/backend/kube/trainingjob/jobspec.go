@@ -18,6 +18,7 @@ const (
 	mostReplicas  = 1_000_000
 	mostSeconds   = 86_400
 	mostBatch     = math.MaxInt32
+	mostTemplate  = 256 << 10 // bytes of JSON; the job and its status are one object, and a store takes 1.5 MiB of that
 	bytesPerGiB   = 1 << 30
 	millisPerUnit = 1000
 )

@@ -123,9 +123,13 @@ func TestJobSpecProblems(t *testing.T) {
 		"times": {func(s *Spec) { s.GraceSeconds, s.StartTimeoutSeconds = seconds(-1), seconds(0) }, []string{
 			"spec.graceSeconds: must be from 0 to 86400, got -1", "spec.startTimeoutSeconds: must be from 1 to 86400, got 0",
 		}},
-		"no template":        {template(""), []string{"spec.template: required but missing; it is the pod template of a replica"}},
-		"no container":       {template(`{}`), []string{"spec.template.spec.containers: holds no container"}},
-		"no template at all": {template(`{"spec": {"containers": "main"}}`), []string{"spec.template.spec.containers: cannot be a string"}},
+		"no template": {template(""), []string{"spec.template: required but missing; it is the pod template of a replica"}},
+		"a template too large": {template(sized(mostTemplate + 1)), []string{
+			"spec.template: has 262145 bytes, at most 262144 leave room for the status of the job; keep what is large in a ConfigMap or an image",
+		}},
+		"the largest template": {template(sized(mostTemplate)), nil},
+		"no container":         {template(`{}`), []string{"spec.template.spec.containers: holds no container"}},
+		"no template at all":   {template(`{"spec": {"containers": "main"}}`), []string{"spec.template.spec.containers: cannot be a string"}},
 		"no quantity": {template(`{"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "many"}}}]}}`), []string{
 			"spec.template: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
 		}},
@@ -207,4 +211,10 @@ func TestTimesAtTheirBounds(t *testing.T) {
 			}
 		}
 	}
+}
+
+// sized is a template of so many bytes.
+func sized(bytes int) string {
+	const before, after = `{"metadata": {"annotations": {"a": "`, `"}}, "spec": {"containers": [{"name": "a"}]}}`
+	return before + strings.Repeat("x", bytes-len(before)-len(after)) + after
 }

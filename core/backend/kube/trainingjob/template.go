@@ -25,6 +25,10 @@ func (s *Spec) PodTemplate() (*corev1.PodTemplateSpec, core.Diagnostics) {
 		found.add("spec.template", "required but missing", "it is the pod template of a replica")
 		return nil, found.Diagnostics
 	}
+	if size := len(s.Template.Raw); size > mostTemplate {
+		found.add("spec.template", fmt.Sprintf("has %d bytes, at most %d leave room for the status of the job", size, mostTemplate), "keep what is large in a ConfigMap or an image")
+		return nil, found.Diagnostics
+	}
 	template := new(corev1.PodTemplateSpec)
 	unknown, err := kjson.UnmarshalStrict(s.Template.Raw, template)
 	if err != nil {
