@@ -27,7 +27,7 @@ type Share struct {
 type Division struct {
 	levels []Share // those left of all jobs, one job after the other
 	first  []int   // where those of a job begin, and one more
-	least  []int32 // index among the levels of a job of its smallest
+	later  []int // devices that a job and those behind it need at least
 	steps  []step
 	hull   []Share
 	fill   []int
@@ -152,14 +152,15 @@ func (d *Division) program(capacity int) (value float64) {
 	d.took = grown(d.took, jobs*width)
 	d.row[0] = 0
 	from, to := 0, 0 // so many devices may be in use
-	later := make([]int, jobs+1)
-	for j := jobs - 1; j >= 0; j-- { // what those behind need at least
-		later[j] = later[j+1] + d.levels[d.first[j]].Devices
+	d.later = grown(d.later, jobs+1)
+	d.later[jobs] = 0
+	for j := jobs - 1; j >= 0; j-- {
+		d.later[j] = d.later[j+1] + d.levels[d.first[j]].Devices
 	}
 	for j := range jobs {
 		levels := d.levels[d.first[j]:d.first[j+1]]
 		newFrom := from + levels[0].Devices
-		newTo := min(to+levels[len(levels)-1].Devices, capacity-later[j+1])
+		newTo := min(to+levels[len(levels)-1].Devices, capacity-d.later[j+1])
 		took := d.took[j*width : (j+1)*width]
 		for q := newFrom; q <= newTo; q++ {
 			d.next[q] = math.Inf(-1)
