@@ -27,7 +27,7 @@ type Share struct {
 type Division struct {
 	levels []Share // those left of all jobs, one job after the other
 	first  []int   // where those of a job begin, and one more
-	later  []int // devices that a job and those behind it need at least
+	later  []int   // devices that a job and those behind it need at least
 	steps  []step
 	hull   []Share
 	fill   []int
