@@ -38,6 +38,7 @@ func Builtins() Catalog {
 		Admission: []core.Factory[core.Admitter]{
 			admission.NewAcceptAll(),
 			admission.NewLoadThreshold(),
+			admission.NewFitsAll(),
 			admission.NewQuota(),
 		},
 		Allocation: []core.Factory[core.Allocator]{
