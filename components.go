@@ -38,6 +38,7 @@ func Builtins() Catalog {
 		Admission: []core.Factory[core.Admitter]{
 			admission.NewAcceptAll(),
 			admission.NewLoadThreshold(),
+			admission.NewFitsAll(),
 			admission.NewQuota(),
 		},
 		Allocation: []core.Factory[core.Allocator]{
@@ -45,6 +46,7 @@ func Builtins() Catalog {
 			allocation.NewSRTF(),
 			allocation.NewLAS(),
 			allocation.NewTiresias(),
+			allocation.NewElasticDP(),
 			allocation.NewOptimus(),
 			allocation.NewAFS(),
 			allocation.NewThemis(),
@@ -73,6 +75,7 @@ func Builtins() Catalog {
 		Elasticity: []core.Factory[core.Elasticity]{
 			elasticity.NewFixed(),
 			elasticity.NewGoodput(),
+			elasticity.NewThroughput(),
 		},
 		Scaler: []core.Factory[core.ClusterScaler]{
 			elasticity.NewNone(),

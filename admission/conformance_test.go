@@ -9,6 +9,10 @@ import (
 func TestConformance(t *testing.T) {
 	t.Run("accept_all", func(t *testing.T) { coretest.RunAdmitter(t, NewAcceptAll(), coretest.Pinning()) })
 	t.Run("load_threshold", func(t *testing.T) { coretest.RunAdmitter(t, NewLoadThreshold(), coretest.Pinning()) })
+	t.Run("fits_all", func(t *testing.T) { coretest.RunAdmitter(t, NewFitsAll(), coretest.Pinning()) })
+	t.Run("fits_all that drops", func(t *testing.T) {
+		coretest.RunAdmitter(t, NewFitsAll(), coretest.Pinning(), coretest.WithConfig(map[string]any{"misfits": "drop", "batch": "requested"}))
+	})
 	t.Run("quota", func(t *testing.T) { coretest.RunAdmitter(t, NewQuota(), coretest.Pinning()) })
 	t.Run("quota with limits", func(t *testing.T) {
 		coretest.RunAdmitter(t, NewQuota(), coretest.Pinning(), coretest.WithConfig(map[string]any{

@@ -32,6 +32,8 @@ var forms = map[string]struct {
 	"tiresias gittins": {NewTiresias(), map[string]any{
 		"thresholds": []any{3250}, "inside": insideGittins, "samples": []any{100, 200, 5000, 90000},
 	}},
+	"elastic_dp":            {NewElasticDP(), nil},
+	"elastic_dp strict":     {NewElasticDP(), map[string]any{"strict": true}},
 	"optimus":               {NewOptimus(), nil},
 	"afs":                   {NewAFS(), nil},
 	"themis":                {NewThemis(), nil},

@@ -53,6 +53,7 @@ func TestThePinnedComeFirst(t *testing.T) {
 		"tiresias":      {NewTiresias(), nil, "3×4 0×2 2×1 4×1"},
 		"srtf":          {NewSRTF(), nil, "3×4 0×2 2×1 4×1"},
 		"optimus":       {NewOptimus(), nil, "2×1 4×1 0×2 3×4"},
+		"elastic_dp":    {NewElasticDP(), nil, "3×4 0×2 2×1 4×1"},
 		"afs":           {NewAFS(), nil, "2×1 4×1 0×2 3×4"},
 	} {
 		t.Run(name, func(t *testing.T) {

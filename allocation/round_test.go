@@ -20,6 +20,7 @@ var everyPolicy = map[string]struct {
 	"running_first": {NewTiresias(), map[string]any{"inside": insideRunningFirst}},
 	"gittins":       {NewTiresias(), map[string]any{"inside": insideGittins, "samples": []any{1000, 2000, 60000}}},
 	"optimus":       {NewOptimus(), nil},
+	"elastic_dp":    {NewElasticDP(), nil},
 }
 
 // busy is 110 jobs on 32 nodes with four devices each; about 100 of them run.

@@ -148,11 +148,12 @@ func (p *goodputAgent) settle() error {
 }
 
 type goodputAgent struct {
-	config GoodputConfig
-	grids  map[core.BatchSpec]*goodput.Grid
-	truths map[*core.Truth]*pastApplication
-	pool   *pool  // nil unless knowledge is history
-	silent []bool // by JobID: the job measures nothing
+	config      GoodputConfig
+	everySample bool // a sample is worth the same at any batch
+	grids       map[core.BatchSpec]*goodput.Grid
+	truths      map[*core.Truth]*pastApplication
+	pool        *pool  // nil unless knowledge is history
+	silent      []bool // by JobID: the job measures nothing
 
 	settled bool                      // the pool is the one to begin with
 	handed  map[core.JobID]learnedJob // what another agent knew of jobs
@@ -185,6 +186,7 @@ type agent struct {
 	allowed     allowed            // as of when most and models were made
 	most        int                // replicas it may use
 	gradients   core.Gradients
+	everySample bool        // counts the same, whatever the gradients
 	models      []typeModel // by AcceleratorID, the last one for all further types; none before anything is known
 	told        []core.Curve
 }
@@ -241,8 +243,15 @@ func (p *goodputAgent) noteCounts() {
 }
 
 // ungradedBatch is the total batch of a job that reports times but no gradient statistics, so that nobody can tell what
-// another batch is worth: the one its user asked for. 0 for any other job.
+// another batch is worth, or of one that is to keep its batch where gradients are not looked at: the one its user asked for. 0 for
+// any other job.
 func (p *goodputAgent) ungradedBatch(a *agent, j *core.Job) int {
+	if p.everySample {
+		if slices.Contains(p.config.FixedBatch, j.Application) {
+			return j.Batch.Requested
+		}
+		return 0
+	}
 	if len(a.reported) == 0 || a.gradients != (core.Gradients{}) {
 		return 0
 	}
@@ -376,7 +385,7 @@ func (p *goodputAgent) learn(c *core.Cluster, j *core.Job) *agent {
 
 // begin is the agent of a job that has not run yet.
 func (p *goodputAgent) begin(c *core.Cluster, j *core.Job) *agent {
-	a := &agent{application: j.Application, limits: limitsOf(j.Batch), past: p.known(j), allowed: allowedOf(c, j)}
+	a := &agent{everySample: p.everySample, application: j.Application, limits: limitsOf(j.Batch), past: p.known(j), allowed: allowedOf(c, j)}
 	if before, was := p.handed[j.ID]; was {
 		delete(p.handed, j.ID)
 		a.first, a.changed, a.judged = before.First, before.Changed, true
@@ -494,7 +503,11 @@ func limitsOf(b core.BatchSpec) core.BatchSpec {
 // grid is that of jobs with these limits.
 func (p *goodputAgent) grid(limits core.BatchSpec) *goodput.Grid {
 	if p.grids[limits] == nil {
-		p.grids[limits] = goodput.NewGrid(limits, p.config.MostReplicas)
+		made := goodput.NewGrid
+		if p.everySample {
+			made = goodput.NewOnePassGrid
+		}
+		p.grids[limits] = made(limits, p.config.MostReplicas)
 	}
 	return p.grids[limits]
 }

@@ -35,14 +35,14 @@ func (p *goodputAgent) model(a *agent, c *core.Cluster, j *core.Job) {
 		case types[t] != "" && !j.CanRunOn(c, core.AcceleratorID(t)) || !p.know(a, m, types[t]):
 			m.curves = nil
 		case m.curves != nil && m.Performance == before && m.most == a.most:
-			m.curves.Update(goodput.Gradients(a.gradients))
+			m.curves.Update(a.worth())
 		default:
 			m.most = a.most
 			limits := limitsOf(p.bounds(j, types[t]))
 			if batch := p.ungradedBatch(a, j); batch > 0 {
 				limits.Initial, limits.Max = batch, batch
 			}
-			m.curves = goodput.NewCurves(p.grid(limits), m.Performance, goodput.Gradients(a.gradients), a.most)
+			m.curves = goodput.NewCurves(p.grid(limits), m.Performance, a.worth(), a.most)
 		}
 	}
 	p.borrow(a, c, j)
@@ -159,11 +159,19 @@ func alone(known *core.Truth, accelerator string) float64 {
 	return best
 }
 
+// worth says what samples of a larger batch are worth.
+func (a *agent) worth() goodput.Gradients {
+	if a.everySample {
+		return goodput.Gradients(everySample)
+	}
+	return goodput.Gradients(a.gradients)
+}
+
 // update takes in new gradient statistics.
 func (a *agent) update() {
 	for t := range a.models {
 		if curves := a.models[t].curves; curves != nil {
-			curves.Update(goodput.Gradients(a.gradients))
+			curves.Update(a.worth())
 		}
 	}
 }

@@ -41,9 +41,22 @@ func (m *Model) Best(nodes, replicas int) Choice {
 // each calls try with the settings to be tried, by ascending batch and without repetitions.
 func (m *Model) each(replicas int, try func(Choice)) {
 	l := &m.Limits
+	var last Choice
+	m.totals(replicas, func(total float64) {
+		choice := m.split(total, replicas)
+		if choice.PerDevice < l.MinPerDevice || choice.PerDevice > l.MaxPerDevice || choice == last {
+			return
+		}
+		last = choice
+		try(choice)
+	})
+}
+
+// totals calls try with the total batches to be tried, in samples, ascending.
+func (m *Model) totals(replicas int, try func(total float64)) {
+	l := &m.Limits
 	from, to := math.Max(float64(l.Initial), float64(l.MinPerDevice*replicas)), float64(l.Max)
 	logFrom, logTo := math.Log10(from), math.Log10(to)
-	var last Choice
 	for i := range candidates {
 		total := math.Pow(10, logFrom+float64(i)*((logTo-logFrom)/(candidates-1)))
 		switch i {
@@ -52,12 +65,7 @@ func (m *Model) each(replicas int, try func(Choice)) {
 		case candidates - 1:
 			total = to
 		}
-		choice := m.split(total, replicas)
-		if choice.PerDevice < l.MinPerDevice || choice.PerDevice > l.MaxPerDevice || choice == last {
-			continue
-		}
-		last = choice
-		try(choice)
+		try(total)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 // that its jobs share it.
 type Grid struct {
 	limits   core.BatchSpec
+	onePass  bool
 	settings [][]setting // by replicas-1, ascending batch
 }
 
@@ -30,6 +31,28 @@ func NewGrid(limits core.BatchSpec, most int) *Grid {
 			g.settings[r-1] = append(g.settings[r-1], setting{
 				int32(c.PerDevice), int32(c.Accumulation), total, total / float64(limits.Initial),
 			})
+		})
+	}
+	return g
+}
+
+// NewOnePassGrid returns the settings without accumulation, for jobs that do not look at their gradients: a batch is what the
+// devices take at once.
+func NewOnePassGrid(limits core.BatchSpec, most int) *Grid {
+	g := &Grid{limits: limits, onePass: true, settings: make([][]setting, most)}
+	for r := 1; r <= most; r++ {
+		m := Model{Limits: limits}
+		if m.Limits.Max = min(limits.Max, r*limits.MaxPerDevice); m.Limits.Max < max(limits.Initial, r*limits.MinPerDevice) {
+			continue
+		}
+		m.totals(r, func(total float64) {
+			perDevice := int(math.Ceil(total/float64(r) - slack))
+			last := len(g.settings[r-1]) - 1
+			if perDevice < limits.MinPerDevice || perDevice > limits.MaxPerDevice || last >= 0 && g.settings[r-1][last].perDevice == int32(perDevice) {
+				return
+			}
+			total = float64(r * perDevice)
+			g.settings[r-1] = append(g.settings[r-1], setting{int32(perDevice), 0, total, total / float64(limits.Initial)})
 		})
 	}
 	return g
@@ -70,7 +93,8 @@ const (
 var cornered = memo.New[cornersKey, *corners](4096)
 
 type cornersKey struct {
-	limits core.BatchSpec
+	limits  core.BatchSpec
+	onePass bool
 	Performance
 	one, many int // replicas on one node, and across nodes
 }
@@ -79,7 +103,7 @@ type cornersKey struct {
 // what a node holds, and across nodes up to most replicas.
 func NewCurves(g *Grid, p Performance, gradients Gradients, most int) *Curves {
 	most = min(most, g.Most())
-	return newCurves(g, cornered.Of(cornersKey{g.limits, p, g.Most(), most}, func() *corners { return newCorners(g, p, most) }), gradients)
+	return newCurves(g, cornered.Of(cornersKey{g.limits, g.onePass, p, g.Most(), most}, func() *corners { return newCorners(g, p, most) }), gradients)
 }
 
 func newCurves(g *Grid, known *corners, gradients Gradients) *Curves {

@@ -1,0 +1,86 @@
+package admission
+
+import (
+	"context"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// FitsAllConfig configures NewFitsAll.
+type FitsAllConfig struct {
+	Misfits string `config:"misfits" doc:"what becomes of a job that does not fit: drop rejects it, queue lets it wait" enum:"drop|queue"`
+	Batch   string `config:"batch" doc:"the batch that a job needs devices for at least: of its range the smallest, or the one that its user asked for" enum:"smallest|requested"`
+}
+
+// The values of FitsAllConfig.
+const (
+	dropMisfits    = "drop"
+	queueMisfits   = "queue"
+	smallestBatch  = "smallest"
+	requestedBatch = "requested"
+)
+
+// NewFitsAll admits jobs, in submission order, while all that are admitted can run at the same time on their least numbers of devices.
+// One that does not fit is dropped or waits, and those behind it are tried.
+//
+// Source: Saxena et al., Effective Elastic Scaling of Deep Learning Workloads (MASCOTS'20), by its patent (US 11,586,475), claims 1,
+// 5, 6 and 8: a job is scheduled only if there are devices for it and for all that run, and is dropped otherwise. The least number is
+// that of the job, or more where so few devices do not hold the batch at once. Where nodes may join, nobody is dropped who is only
+// too large for those that there are. O(active + waiting jobs).
+func NewFitsAll() core.Factory[core.Admitter] {
+	return core.NewFactory(core.Info{
+		Type:    "fits_all",
+		Summary: "admits while all jobs can run at once on their least devices, and drops or queues the rest",
+		Description: "A job is admitted in submission order if the least numbers of devices of all admitted jobs, its own included, fit on the ready nodes. " +
+			"With misfits: drop one that does not fit is rejected, as in the publication; with queue it waits, and those behind it are tried. " +
+			"A batch that so few devices do not hold at once raises the number. O(active + waiting jobs) a round.",
+		Source: "Saxena et al., MASCOTS'20",
+	}, FitsAllConfig{Misfits: queueMisfits, Batch: smallestBatch}, func(c FitsAllConfig, _ core.Settings) (core.Admitter, error) {
+		return &fitsAll{config: c}, nil
+	})
+}
+
+type fitsAll struct {
+	onEvents
+	config   FitsAllConfig
+	verdicts []core.Verdict
+}
+
+func (p *fitsAll) Admit(_ context.Context, v *core.View, waiting []*core.Job) ([]core.Verdict, error) {
+	p.verdicts = p.verdicts[:0]
+	left := v.Devices
+	for _, id := range v.Active {
+		left -= p.least(v.Jobs[id].JobSpec)
+	}
+	for _, j := range waiting {
+		least := p.least(j.JobSpec)
+		if least <= left {
+			left -= least
+			continue
+		}
+		verdict := core.Verdict{
+			Job: j.ID, Code: core.Defer, Reason: core.LoadLimit, Wanted: float64(least), Available: float64(max(left, 0)), Unit: "devices",
+		}
+		switch large := least > v.Devices; {
+		case large && v.Cluster.MayGrow:
+			verdict.Reason = core.AwaitingNodes
+		case p.config.Misfits == dropMisfits:
+			verdict.Code = core.Reject
+		}
+		p.verdicts = append(p.verdicts, verdict)
+	}
+	return p.verdicts, nil
+}
+
+// least is how many devices a job needs at least.
+func (p *fitsAll) least(j *core.JobSpec) int {
+	batch := j.Batch.Initial
+	if p.config.Batch == requestedBatch {
+		batch = max(j.Batch.Requested, batch)
+	}
+	least := max(j.MinReplicas, 1)
+	if most := j.Batch.MaxPerDevice; most > 0 {
+		least = max(least, (batch+most-1)/most)
+	}
+	return least
+}

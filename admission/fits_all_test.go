@@ -1,0 +1,86 @@
+package admission
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+func newFitsAll(t rapid.TB, config map[string]any) core.Admitter {
+	t.Helper()
+	decoded, problems := NewFitsAll().Decode(config)
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewFitsAll().New(decoded, core.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestFitsAll(t *testing.T) {
+	drop := map[string]any{"misfits": "drop"}
+	job := func(least int) *coretest.JobBuilder { return coretest.MakeJob("a").Elastic(least, least, 64) }
+	trains := func(requested int) *coretest.JobBuilder {
+		return job(1).Batch(core.BatchSpec{Requested: requested, Initial: 128, Max: 4096, MinPerDevice: 1, MaxPerDevice: 256})
+	}
+	for name, tc := range map[string]struct {
+		config map[string]any
+		grows  bool
+		active []int
+		jobs   []*coretest.JobBuilder
+		want   string
+	}{
+		"all fit":                        {nil, false, nil, []*coretest.JobBuilder{job(4), job(4)}, ""},
+		"one more does not":              {nil, false, nil, []*coretest.JobBuilder{job(4), job(4), job(1)}, "2 defer load_limit 1 of 0"},
+		"those that are admitted count":  {nil, false, []int{3, 4}, []*coretest.JobBuilder{job(2), job(1)}, "2 defer load_limit 2 of 1"},
+		"those behind are tried":         {drop, false, nil, []*coretest.JobBuilder{job(6), job(4), job(2), job(1)}, "1 reject load_limit 4 of 2; 3 reject load_limit 1 of 0"},
+		"too large for all":              {drop, false, nil, []*coretest.JobBuilder{job(9), job(8)}, "0 reject load_limit 9 of 8"},
+		"too large, and nodes may join":  {drop, true, nil, []*coretest.JobBuilder{job(9), job(7), job(2)}, "0 defer awaiting_nodes 9 of 8; 2 reject load_limit 2 of 1"},
+		"a batch that one holds":         {nil, false, []int{7}, []*coretest.JobBuilder{trains(1024)}, ""},
+		"a batch that it keeps":          {map[string]any{"batch": "requested"}, false, []int{5}, []*coretest.JobBuilder{trains(1024)}, "1 defer load_limit 4 of 3"},
+		"a batch that it keeps, and one": {map[string]any{"batch": "requested"}, false, []int{4}, []*coretest.JobBuilder{trains(1024)}, ""},
+		"fewer devices than are held":    {nil, false, []int{9}, []*coretest.JobBuilder{job(1)}, "1 defer load_limit 1 of 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []*coretest.JobBuilder
+			for _, least := range tc.active {
+				all = append(all, job(least).Waiting())
+			}
+			cluster := coretest.MakeCluster().Nodes(2, "t4", 4).Obj()
+			cluster.MayGrow = tc.grows
+			v := coretest.MakeView(cluster).Jobs(append(all, tc.jobs...)...).Obj()
+			verdicts, err := newFitsAll(t, tc.config).Admit(t.Context(), v, v.Jobs[len(all):])
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, d := range verdicts {
+				got = append(got, fmt.Sprintf("%d %v %v %v of %v", d.Job, d.Code, d.Reason, d.Wanted, d.Available))
+			}
+			if text := strings.Join(got, "; "); text != tc.want {
+				t.Errorf("got %q, want %q", text, tc.want)
+			}
+		})
+	}
+}
+
+func BenchmarkFitsAll(b *testing.B) {
+	var jobs []*coretest.JobBuilder
+	for range 10_000 {
+		jobs = append(jobs, coretest.MakeJob("a").Elastic(1, 2, 8))
+	}
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(1000, "t4", 4).Obj()).Jobs(jobs...).Obj()
+	p := &fitsAll{config: FitsAllConfig{Misfits: queueMisfits, Batch: smallestBatch}}
+	for b.Loop() {
+		if _, err := p.Admit(b.Context(), v, v.Jobs); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
