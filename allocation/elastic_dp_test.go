@@ -41,7 +41,8 @@ func TestElasticDP(t *testing.T) {
 		},
 		"everyone gets one before anyone gets two": {
 			[]*coretest.JobBuilder{elastic(8), elastic(8), elastic(8), elastic(8), elastic(8), elastic(8), elastic(8), elastic(8), elastic(8)},
-			[][]float64{linear, linear, linear, linear, linear, linear, linear, linear, linear}, nil,
+			[][]float64{linear, linear, linear, linear, linear, linear, linear, linear, linear},
+			nil,
 			"0×1 1×1 2×1 3×1 4×1 5×1 6×1 7×1",
 		},
 		"one that runs stays, though one before it waits": {
