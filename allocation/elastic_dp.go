@@ -101,7 +101,8 @@ func (p *elasticDP) levelsOf(i int) []optim.Share {
 
 // choose chooses who is to have devices: those that run, and then those that wait, while their least numbers fit.
 func (p *elasticDP) choose(candidates []core.Candidate, left int) {
-	p.runs = append(p.runs[:0], make([]bool, len(candidates))...)
+	p.runs = slices.Grow(p.runs[:0], len(candidates))[:len(candidates)]
+	clear(p.runs)
 	for _, running := range [...]bool{true, false} {
 		for i := range candidates {
 			if (candidates[i].State == core.Running) != running || len(p.levelsOf(i)) == 0 {

@@ -94,7 +94,8 @@ func (d *Division) greedy(room int, jobs [][]Share) (price, most, filled float64
 		}
 	}
 	slices.SortStableFunc(d.steps, func(a, b step) int { return cmp.Compare(b.slope, a.slope) })
-	d.fill = append(d.fill[:0], make([]int, len(jobs))...) // 1 for a job whose next edge did not fit
+	d.fill = grown(d.fill, len(jobs)) // 1 for a job whose next edge did not fit
+	clear(d.fill)
 	most, whole := filled, room
 	full := false
 	for _, s := range d.steps {
