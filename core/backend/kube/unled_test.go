@@ -26,6 +26,17 @@ func (nobody) Allocate(context.Context, *core.View, []core.Candidate) ([]core.Gr
 	return nil, nil
 }
 
+// unled makes a rig in which a job runs that nobody leads any more.
+func unled(t *testing.T, a asked) *rig {
+	r := newRig(t, shared(t))
+	s := r.schedule(nil)
+	s.hears("node_added b")
+	r.submit("one", a)
+	r.becomes("one", trainingjob.Running)
+	_ = s.stop()
+	return r
+}
+
 // succeed waits until all pods of a job have succeeded.
 func (r *rig) succeed(job string) {
 	r.Helper()
@@ -37,12 +48,7 @@ func (r *rig) succeed(job string) {
 // A job whose pods succeed while nobody leads has ended, whatever the next leader decides first.
 func TestEndedWhileNobodyLed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
-	s := r.schedule(nil)
-	s.hears("node_added b")
-	r.submit("one", asked{replicas: 2, run: 3 * time.Second})
-	r.becomes("one", trainingjob.Running)
-	_ = s.stop()
+	r := unled(t, asked{replicas: 2, run: 3 * time.Second})
 	r.succeed("one")
 	stages := backendtest.FIFO()
 	stages.Allocation.Policy = nobody{stages.Allocation.Policy}
@@ -61,12 +67,7 @@ func TestEndedWhileNobodyLed(t *testing.T) {
 // A job whose pods succeed while nobody leads has ended, also when its owner held it back meanwhile.
 func TestEndedAndSuspendedWhileNobodyLed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
-	s := r.schedule(nil)
-	s.hears("node_added b")
-	r.submit("one", asked{replicas: 2, run: 3 * time.Second})
-	r.becomes("one", trainingjob.Running)
-	_ = s.stop()
+	r := unled(t, asked{replicas: 2, run: 3 * time.Second})
 	r.succeed("one")
 	r.edit("one", `{"spec":{"suspend":true}}`)
 	next := r.schedule(nil)
@@ -79,12 +80,7 @@ func TestEndedAndSuspendedWhileNobodyLed(t *testing.T) {
 // A run that was told to stop, and ended well before anybody stopped it, is not run again by the next leader.
 func TestStoppedAndEndedWhileNobodyLed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
-	s := r.schedule(nil)
-	s.hears("node_added b")
-	r.submit("one", asked{replicas: 2, run: 3 * time.Second})
-	r.becomes("one", trainingjob.Running)
-	_ = s.stop()
+	r := unled(t, asked{replicas: 2, run: 3 * time.Second})
 	job := r.job("one")
 	status := job.Status.DeepCopy()
 	status.State, status.Replicas = trainingjob.Waiting, 0
@@ -107,12 +103,7 @@ func TestStoppedAndEndedWhileNobodyLed(t *testing.T) {
 // A job runs on while the device plugin of its node starts anew, also when another leads meanwhile.
 func TestDevicePluginStartsAnewWhileNobodyLed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, shared(t))
-	s := r.schedule(nil)
-	s.hears("node_added b")
-	r.submit("one", asked{replicas: 4})
-	r.becomes("one", trainingjob.Running)
-	_ = s.stop()
+	r := unled(t, asked{replicas: 4})
 	offers := func(count string) {
 		for _, name := range []string{"a", "b"} {
 			change := `{"status":{"allocatable":{"` + string(gang.DefaultResource) + `":"` + count + `"}}}`
