@@ -53,14 +53,15 @@ func (b *Backend) leaveBehind(ctx context.Context, jobs []*job, errs []error) {
 		case refusesStatus(err):
 			j.refused.times++
 		case mayBeOwn(err):
-			if j.refused.times++; j.refused.times == 1 {
-				j.refused.renewed = b.term.Renewed()
-			}
 			if !asked {
 				asked, others = true, b.takesOthers(ctx, failed)
 			}
 			if !others {
+				j.refused = refused{} // it counts anew: this was no job's own trouble, and it may be about to end
 				continue
+			}
+			if j.refused.times++; j.refused.times == 1 {
+				j.refused.renewed = b.term.Renewed()
 			}
 			if j.refused.times < fewTries || !b.term.Renewed().After(j.refused.renewed) {
 				errs[i] = &core.Unavailable{Cause: err} // whatever rights lack, they are not those of this scheduler
