@@ -30,9 +30,9 @@ func (r Ramp) Nodes(n, least, most int, part func(nodes int) float64) int {
 // wait for it is worth the hours of so many nodes. At each moment of a run this is the choice that costs the least together with the
 // time, for what is left of the work is the same whatever is chosen.
 //
-// A change from n nodes pauses the work: seconds of the pause are charged against secondsLeft, how long the work goes on on n nodes;
-// 0 for both charges nothing. Of sizes that cost the same, the smaller one. O(most - least).
-func Marginal(n, least, most int, valueOfTime, pause, secondsLeft float64, rate func(nodes int) float64) int {
+// A change from n nodes pauses the work: the seconds of the pause are charged against those for which the size stands; 0 for both
+// charges nothing. Of sizes that cost the same, the smaller one. O(most - least).
+func Marginal(n, least, most int, valueOfTime, pause, stands float64, rate func(nodes int) float64) int {
 	best, cost := n, math.Inf(1)
 	for m := least; m <= most; m++ {
 		g := rate(m)
@@ -40,8 +40,8 @@ func Marginal(n, least, most int, valueOfTime, pause, secondsLeft float64, rate 
 			continue
 		}
 		c := (float64(m) + valueOfTime) / g
-		if m != n && secondsLeft > 0 {
-			c += (float64(m) + valueOfTime) * pause / (secondsLeft * rate(n))
+		if m != n && stands > 0 {
+			c *= 1 + pause/stands
 		}
 		if c < cost {
 			best, cost = m, c
