@@ -57,5 +57,8 @@ func (s *goodputScaler) Scale(_ context.Context, v *core.View, plan *core.Plan) 
 	}
 	least := max(pool.Min, min(1, pool.Max))
 	n := goodput.Ramp{Up: s.config.Up, To: s.config.To}.Nodes(min(size, pool.Max), least, pool.Max, yields)
+	for n > max(size, least) && s.speedup(n-1) >= s.speedup(n) {
+		n-- // the last one makes nothing faster
+	}
 	return target(pool, max(n, least), "a device yields %.2f of one alone on %d nodes, and %.2f on %d", yields(min(size, pool.Max)), size, yields(n), n), nil
 }

@@ -12,14 +12,16 @@ type Ramp struct {
 }
 
 // Nodes is how many nodes, from least to most, the rule wants where there are n. Part is what a device of so many nodes yields over
-// what an ideal one does. Of sizes that are as near, the smaller one. O(most - least).
+// what an ideal one does. Of sizes that are as near, the smaller one, or the larger one where devices yield more than is aimed at.
+// O(most - least).
 func (r Ramp) Nodes(n, least, most int, part func(nodes int) float64) int {
 	if part(n) <= r.Up {
 		return n
 	}
 	best, distance := n, math.Inf(1)
 	for m := least; m <= most; m++ {
-		if d := math.Abs(part(m) - r.To); d < distance {
+		is := part(m)
+		if d := math.Abs(is - r.To); d < distance || d == distance && is > r.To {
 			best, distance = m, d
 		}
 	}

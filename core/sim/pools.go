@@ -27,7 +27,6 @@ type pools struct {
 	worlds   []Pool // by pool of the cluster
 	names    []int  // by pool: how many nodes were named
 	retiring []core.NodeID
-	round    int // the last whose sizes were taken in
 	rand     *rand.Rand
 }
 
@@ -74,11 +73,7 @@ func (s *Simulator) poolOf(id core.NodeID) string {
 }
 
 // Scale has nodes join and leave.
-func (s *Simulator) Scale(_ context.Context, round int, targets []core.PoolTarget) error {
-	if round <= s.pools.round && round > 0 {
-		return nil
-	}
-	s.pools.round = round
+func (s *Simulator) Scale(_ context.Context, _ int, targets []core.PoolTarget) error {
 	for i := range targets {
 		t := &targets[i]
 		at := slices.IndexFunc(s.cluster.Pools, func(p core.Pool) bool { return p.Name == t.Pool })
