@@ -19,8 +19,8 @@ type GoodputScalerConfig struct {
 // Source: Pollux (OSDI'21), section 5.4.1, of a single job. Of several jobs what a device yields is the largest sum of their speed-ups
 // on the devices of a cluster, over the number of those. By the rates of the job elasticity: over goodput it is Pollux's scaler, over
 // throughput the throughput-based one that it is compared with. It never shrinks a pool with jobs, for the publication says nothing
-// of that; one without any goes back to its least. Deviation: the devices are divided exactly (optim.Division), not by a dry run of
-// the composition's allocation. O(nodes × division) a round.
+// of that; one without any goes back to its least. Deviations: the devices are divided exactly (optim.Division), not by a dry run of
+// the composition's allocation; and nodes that make nothing faster are left out. O(nodes × division) a round.
 func NewGoodputScaler() core.Factory[core.ClusterScaler] {
 	return core.NewFactory(core.Info{
 		Type:    "goodput",

@@ -30,6 +30,15 @@ func flat(from, most int, left float64) *core.Response {
 	return r
 }
 
+// slowing are rates that grow by ever less: one of k devices yields 21/(20+k) of one alone.
+func slowing(most int) *core.Response {
+	r := flat(most, most, 1)
+	for i := range r.Curves[0].OneNode {
+		r.Curves[0].OneNode[i] = 21 * float64(i+1) / float64(20+i+1)
+	}
+	return r
+}
+
 func TestScalers(t *testing.T) {
 	unknown := &core.Response{MinReplicas: 3, MaxReplicas: 3, RemainingWork: math.NaN()}
 	for name, tc := range map[string]struct {
@@ -39,16 +48,17 @@ func TestScalers(t *testing.T) {
 		jobs    []*core.Response
 		want    int // nodes; -1 for no opinion
 	}{
-		"goodput: a device yields all: grows to where it yields half": {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 4},
-		"goodput: the most is not enough":                             {NewGoodputScaler, nil, pooledView(1, 1, 3, 0), []*core.Response{flat(64, 64, 1)}, 3},
-		"goodput: a device yields little: stays":                      {NewGoodputScaler, nil, pooledView(4, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 4},
-		"goodput: never shrinks with jobs":                            {NewGoodputScaler, nil, pooledView(8, 1, 8, 0), []*core.Response{flat(4, 64, 1)}, 8},
-		"goodput: no jobs":                                            {NewGoodputScaler, nil, pooledView(5, 2, 8, 0), nil, 2},
-		"goodput: none yet":                                           {NewGoodputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{flat(8, 64, 1)}, 4},
-		"goodput: two jobs yield as much as they do together":         {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1), flat(8, 64, 1)}, 8},
-		"goodput: devices besides count":                              {NewGoodputScaler, nil, pooledView(1, 1, 8, 12), []*core.Response{flat(8, 64, 1)}, 1},
-		"goodput: nothing is known of a job":                          {NewGoodputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{unknown}, 1},
-		"goodput: another pool":                                       {NewGoodputScaler, map[string]any{"pool": "nobody's"}, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, -1},
+		"goodput: a device yields all: grows while it gets faster": {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 2},
+		"goodput: to where a device yields half":                   {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{slowing(64)}, 6},
+		"goodput: the most is not enough":                          {NewGoodputScaler, nil, pooledView(1, 1, 3, 0), []*core.Response{flat(64, 64, 1)}, 3},
+		"goodput: a device yields little: stays":                   {NewGoodputScaler, nil, pooledView(4, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 4},
+		"goodput: never shrinks with jobs":                         {NewGoodputScaler, nil, pooledView(8, 1, 8, 0), []*core.Response{flat(4, 64, 1)}, 8},
+		"goodput: no jobs":                                         {NewGoodputScaler, nil, pooledView(5, 2, 8, 0), nil, 2},
+		"goodput: none yet":                                        {NewGoodputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{flat(8, 64, 1)}, 2},
+		"goodput: two jobs yield as much as they do together":      {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1), flat(8, 64, 1)}, 4},
+		"goodput: devices besides count":                           {NewGoodputScaler, nil, pooledView(1, 1, 8, 12), []*core.Response{flat(8, 64, 1)}, 1},
+		"goodput: nothing is known of a job":                       {NewGoodputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{unknown}, 1},
+		"goodput: another pool":                                    {NewGoodputScaler, map[string]any{"pool": "nobody's"}, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, -1},
 		"marginal: time is worth nothing": {NewMarginal,
 			map[string]any{"value_of_time": 0.0}, pooledView(4, 1, 8, 0), []*core.Response{flat(6, 64, 1e9)}, 1},
 		"marginal: as long as devices yield all, time decides": {NewMarginal,
