@@ -75,6 +75,9 @@ func (p *Pipeline) ScaleBy(s Scaling) { p.scaling = s }
 func (p *Pipeline) rescale(ctx context.Context) error {
 	s, wanted := &p.state, p.plan.Cluster.Pools
 	s.pools.again = math.Inf(1)
+	if len(wanted) == 0 {
+		wanted = s.sized(p.plan.Cluster.Nodes)
+	}
 	if p.scaling == nil || len(wanted) == 0 {
 		return nil
 	}
@@ -87,6 +90,16 @@ func (p *Pipeline) rescale(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// sized is what a number of nodes in all, 0 for no opinion, comes to where there is one pool: nodes of no pool stay.
+func (s *state) sized(nodes int) []PoolTarget {
+	c := s.view.Cluster
+	if nodes == 0 || len(c.Pools) != 1 {
+		return nil
+	}
+	pool := &c.Pools[0]
+	return []PoolTarget{{Pool: pool.Name, Nodes: min(max(nodes-c.PoolSize(""), pool.Min), pool.Max)}}
 }
 
 // allowed are the changes of sizes that may be made now.

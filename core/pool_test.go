@@ -89,3 +89,20 @@ func TestCooldowns(t *testing.T) {
 		}
 	}
 }
+
+// A number of nodes alone sizes the only pool, within its bounds.
+func TestNodesInAll(t *testing.T) {
+	s := poolState(false)
+	if got := s.sized(5); got != nil {
+		t.Errorf("with two pools %v, want none", got)
+	}
+	c := s.view.Cluster
+	c.Pools = []Pool{{Name: "p", Devices: 4, Min: 2, Max: 6}}
+	c.Nodes = append(c.Nodes, Node{ID: 7, Devices: 8}, Node{ID: 8, Devices: 8, Health: Gone})
+	for nodes, want := range map[int]int{0: -1, 1: 2, 5: 4, 7: 6, 100: 6} {
+		got := s.sized(nodes)
+		if want < 0 && got != nil || want >= 0 && (len(got) != 1 || got[0].Nodes != want || got[0].Pool != "p") {
+			t.Errorf("%d nodes in all: %v, want %d of the pool", nodes, got, want)
+		}
+	}
+}

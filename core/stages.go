@@ -211,7 +211,7 @@ func (t Tuning) Equal(o Tuning) bool {
 
 // ClusterTarget is what is wanted of a cluster. The zero value means no opinion.
 type ClusterTarget struct {
-	Nodes int          // in all; nothing is done about it
+	Nodes int          // in all, of a cluster with one pool; used where Pools is empty
 	Pools []PoolTarget // at most one of each pool
 }
 

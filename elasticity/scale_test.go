@@ -1,6 +1,7 @@
 package elasticity
 
 import (
+	"maps"
 	"math"
 	"testing"
 
@@ -59,28 +60,58 @@ func TestScalers(t *testing.T) {
 		"goodput: devices besides count":                           {NewGoodputScaler, nil, pooledView(1, 1, 8, 12), []*core.Response{flat(8, 64, 1)}, 1},
 		"goodput: nothing is known of a job":                       {NewGoodputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{unknown}, 1},
 		"goodput: another pool":                                    {NewGoodputScaler, map[string]any{"pool": "nobody's"}, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, -1},
-		"marginal: time is worth nothing": {NewMarginal,
-			map[string]any{"value_of_time": 0.0}, pooledView(4, 1, 8, 0), []*core.Response{flat(6, 64, 1e9)}, 1},
-		"marginal: as long as devices yield all, time decides": {NewMarginal,
-			map[string]any{"value_of_time": 1.0}, pooledView(1, 1, 8, 0), []*core.Response{flat(20, 64, 1e9)}, 5},
-		"marginal: it is nearly done": {NewMarginal,
-			map[string]any{"value_of_time": 1.0}, pooledView(1, 1, 8, 0), []*core.Response{flat(20, 64, 10)}, 1},
+		"marginal: time is worth nothing": {
+			NewMarginal,
+			map[string]any{"value_of_time": 0.0},
+			pooledView(4, 1, 8, 0),
+			[]*core.Response{flat(6, 64, 1e9)},
+			1,
+		},
+		"marginal: as long as devices yield all, time decides": {
+			NewMarginal,
+			map[string]any{"value_of_time": 1.0},
+			pooledView(1, 1, 8, 0),
+			[]*core.Response{flat(20, 64, 1e9)},
+			5,
+		},
+		"marginal: it is nearly done": {
+			NewMarginal,
+			map[string]any{"value_of_time": 1.0},
+			pooledView(1, 1, 8, 0),
+			[]*core.Response{flat(20, 64, 10)},
+			1,
+		},
 		"marginal: no jobs": {NewMarginal, nil, pooledView(5, 2, 8, 0), nil, 2},
-		"marginal: none yet": {NewMarginal,
-			map[string]any{"value_of_time": 1.0}, pooledView(0, 0, 8, 0), []*core.Response{flat(20, 64, 1e9)}, 5},
-		"queue: the least of all jobs, in whole nodes": {NewQueueScaler,
-			nil, pooledView(0, 0, 8, 0), []*core.Response{unknown, flat(2, 4, 1), flat(2, 4, 1)}, 2},
-		"queue: less what there is besides": {NewQueueScaler,
-			nil, pooledView(3, 0, 8, 5), []*core.Response{unknown, unknown}, 1},
-		"queue: no more than the most": {NewQueueScaler,
-			nil, pooledView(0, 0, 1, 0), []*core.Response{unknown, unknown}, 1},
+		"marginal: none yet": {
+			NewMarginal,
+			map[string]any{"value_of_time": 1.0},
+			pooledView(0, 0, 8, 0),
+			[]*core.Response{flat(20, 64, 1e9)},
+			5,
+		},
+		"queue: the least of all jobs, in whole nodes": {
+			NewQueueScaler,
+			nil, pooledView(0, 0, 8, 0),
+			[]*core.Response{unknown, flat(2, 4, 1), flat(2, 4, 1)},
+			2,
+		},
+		"queue: less what there is besides": {
+			NewQueueScaler,
+			nil, pooledView(3, 0, 8, 5),
+			[]*core.Response{unknown, unknown},
+			1,
+		},
+		"queue: no more than the most": {
+			NewQueueScaler,
+			nil, pooledView(0, 0, 1, 0),
+			[]*core.Response{unknown, unknown},
+			1,
+		},
 		"queue: no jobs": {NewQueueScaler, nil, pooledView(3, 1, 8, 0), nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := map[string]any{"pool": "p"}
-			for key, value := range tc.config {
-				raw[key] = value
-			}
+			maps.Copy(raw, tc.config)
 			f := tc.factory()
 			config, problems := f.Decode(raw)
 			if len(problems) > 0 {
