@@ -79,6 +79,9 @@ func Builtins() Catalog {
 		},
 		Scaler: []core.Factory[core.ClusterScaler]{
 			elasticity.NewNone(),
+			elasticity.NewGoodputScaler(),
+			elasticity.NewMarginal(),
+			elasticity.NewQueueScaler(),
 		},
 		Backend: []core.Factory[backend.Opener]{
 			sim.NewSimulator(),

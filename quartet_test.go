@@ -278,7 +278,7 @@ func (more) Scale(_ context.Context, v *core.View, _ *core.Plan) (core.ClusterTa
 func TestAScalerThatNobodyObeysIsTold(t *testing.T) {
 	for scaler, want := range map[string][]string{
 		"none": nil,
-		"more": {`program: pipeline.elasticity.cluster.type: what "scaler/more" decides is not carried out: "backend/simulator" neither adds nor removes nodes`},
+		"more": {`program: pipeline.elasticity.cluster.type: what "scaler/more" decides is not carried out: the cluster has no pools`},
 	} {
 		t.Run(scaler, func(t *testing.T) {
 			s := small()

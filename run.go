@@ -315,6 +315,9 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	}
 	pipeline := core.NewPipeline(e.cluster, *stages, e.Round.Options(), e.stopwatch, observers...)
 	pipeline.Outlast(e.outlast(world, pause))
+	if scaling, may := world.(core.Scaling); may {
+		pipeline.ScaleBy(scaling)
+	}
 	if keeping, may := world.(core.Keeping); may && keeping.KeepsDevices() {
 		pipeline.KeepDevices()
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/quartet-sched/quartet/core"
@@ -73,7 +74,7 @@ func (l *loader) checkFile(c *Config) {
 	if c.Output.Dir == "" {
 		l.problem("output.dir", "must not be empty")
 	}
-	l.checkNodes(c.Cluster.Nodes)
+	l.checkNodes(c.Cluster.Nodes, c.Cluster.Pools)
 	if len(l.found) == 0 {
 		l.checkSize(c)
 	}
@@ -133,8 +134,8 @@ func (l *loader) problem(path, format string, args ...any) {
 }
 
 // checkNodes also fills in the count of single nodes.
-func (l *loader) checkNodes(groups []NodeGroup) {
-	total := 0
+func (l *loader) checkNodes(groups []NodeGroup, pools []Pool) {
+	total := l.checkPools(pools)
 	for i := range groups {
 		g, path := &groups[i], fmt.Sprintf("cluster.nodes[%d]", i)
 		if g.Name == "" {
@@ -150,14 +151,44 @@ func (l *loader) checkNodes(groups []NodeGroup) {
 		}
 		total = min(total+min(max(g.Count, 0), maxNodes+1), maxNodes+1)
 	}
+	_, given := l.find("cluster.nodes")
 	switch {
-	case len(groups) == 0:
+	case len(groups) == 0 && len(pools) == 0 && given:
 		l.problem("cluster.nodes", "a cluster needs at least one node")
+	case len(groups) == 0 && len(pools) == 0:
+		l.report("cluster.nodes", core.Diagnostics{{Summary: "required but missing", Hint: "the machines, one item for each group of equal nodes"}})
 	case total > maxNodes:
 		l.problem("cluster.nodes", "too many nodes; at most %d are possible", maxNodes)
 	default:
 		l.checkNodeNames(groups, total)
 	}
+}
+
+// checkPools checks each pool, and returns how many nodes they may have together.
+func (l *loader) checkPools(pools []Pool) (total int) {
+	for i := range pools {
+		p, path := &pools[i], fmt.Sprintf("cluster.pools[%d]", i)
+		if p.Name == "" {
+			l.problem(path+".name", "must not be empty")
+		}
+		if slices.ContainsFunc(pools[:i], func(o Pool) bool { return o.Name == p.Name }) {
+			l.problem(path+".name", "there are two pools %q", p.Name)
+		}
+		if p.Accelerator == "" {
+			l.problem(path+".accelerator", "must not be empty")
+		}
+		if p.Devices < 1 || p.Devices > core.MaxDevicesPerNode {
+			l.problem(path+".devices", "must be between 1 and %d, got %d", core.MaxDevicesPerNode, p.Devices)
+		}
+		if p.Max < 1 || p.Max < p.Min {
+			l.problem(path+".max", "must be at least 1 and not below min, got %d", p.Max)
+		}
+		if p.Start < p.Min || p.Start > p.Max {
+			l.problem(path+".start", "must be between min and max, %d and %d, got %d", p.Min, p.Max, p.Start)
+		}
+		total = min(total+min(max(p.Max, 0), maxNodes+1), maxNodes+1)
+	}
+	return total
 }
 
 func (l *loader) checkNodeNames(groups []NodeGroup, total int) {

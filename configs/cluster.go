@@ -3,6 +3,7 @@ package configs
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload"
@@ -10,7 +11,28 @@ import (
 
 // Cluster is the machines of a config.
 type Cluster struct {
-	Nodes []NodeGroup `config:"nodes" doc:"the machines, one item for each group of equal nodes" required:"true"`
+	Nodes []NodeGroup `config:"nodes" doc:"the machines, one item for each group of equal nodes; may be left out where there are pools"`
+	Pools []Pool      `config:"pools" doc:"groups of equal nodes that come and go as pipeline.elasticity.cluster decides"`
+}
+
+// Pool is equal nodes that come and go.
+type Pool struct {
+	Name         string        `config:"name" doc:"name of the pool; its nodes are called name-0, name-1, …" required:"true"`
+	Accelerator  string        `config:"accelerator" doc:"accelerator type of the devices" required:"true"`
+	Devices      int           `config:"devices" doc:"devices on each node, 1 to 64"`
+	Start        int           `config:"start" doc:"nodes at the beginning" min:"0"`
+	Min          int           `config:"min" doc:"fewest nodes" min:"0"`
+	Max          int           `config:"max" doc:"most nodes" min:"0"`
+	PricePerHour float64       `config:"price_per_hour" doc:"what an hour of a node costs, from when it is ready until it is gone; 1 counts node hours" min:"0"`
+	UpCooldown   time.Duration `config:"up_cooldown" doc:"least time between two changes upwards" min:"0s"`
+	DownCooldown time.Duration `config:"down_cooldown" doc:"least time from any change to one downwards" min:"0s"`
+	CPUs         float64       `config:"cpus" doc:"CPU cores of each node; recorded, no policy reads it yet" min:"0"`
+	MemoryGB     float64       `config:"memory_gb" doc:"memory of each node; recorded, no policy reads it yet" min:"0"`
+}
+
+// group is the nodes that a pool begins with.
+func (p *Pool) group() NodeGroup {
+	return NodeGroup{Name: p.Name, Count: p.Start, Accelerator: p.Accelerator, Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB}
 }
 
 // NodeGroup is a number of equal nodes.
@@ -60,20 +82,37 @@ func sized(groups []NodeGroup, l workload.Load) []NodeGroup {
 func (c *Config) BuildCluster() *core.Cluster {
 	cluster := &core.Cluster{}
 	types := map[string]core.AcceleratorID{}
+	typeOf := func(name string) core.AcceleratorID {
+		accelerator, known := types[name]
+		if !known {
+			accelerator = core.AcceleratorID(len(cluster.Accelerators))
+			types[name] = accelerator
+			cluster.Accelerators = append(cluster.Accelerators, name)
+		}
+		return accelerator
+	}
+	add := func(g *NodeGroup, name, pool string) {
+		cluster.Nodes = append(cluster.Nodes, core.Node{
+			ID: core.NodeID(len(cluster.Nodes)), Name: name, Accelerator: typeOf(g.Accelerator), Devices: g.Devices,
+			CPUs: g.CPUs, MemoryGB: g.MemoryGB, Rack: g.Rack, Pool: pool,
+		})
+	}
 	groups := sized(c.Cluster.Nodes, c.Sample.Load)
 	for i := range groups {
 		g := &groups[i]
-		accelerator, known := types[g.Accelerator]
-		if !known {
-			accelerator = core.AcceleratorID(len(cluster.Accelerators))
-			types[g.Accelerator] = accelerator
-			cluster.Accelerators = append(cluster.Accelerators, g.Accelerator)
-		}
 		for k := range g.Count {
-			cluster.Nodes = append(cluster.Nodes, core.Node{
-				ID: core.NodeID(len(cluster.Nodes)), Name: g.nodeName(k), Accelerator: accelerator, Devices: g.Devices,
-				CPUs: g.CPUs, MemoryGB: g.MemoryGB, Rack: g.Rack,
-			})
+			add(g, g.nodeName(k), "")
+		}
+	}
+	for i := range c.Cluster.Pools {
+		p := &c.Cluster.Pools[i]
+		cluster.Pools = append(cluster.Pools, core.Pool{
+			Name: p.Name, Accelerator: typeOf(p.Accelerator), Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, Min: p.Min, Max: p.Max,
+			PricePerHour: p.PricePerHour, UpCooldownSeconds: p.UpCooldown.Seconds(), DownCooldownSeconds: p.DownCooldown.Seconds(),
+		})
+		g := p.group()
+		for k := range p.Start {
+			add(&g, fmt.Sprintf("%s-%d", p.Name, k), p.Name)
 		}
 	}
 	return cluster

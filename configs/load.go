@@ -281,13 +281,17 @@ func (l *loader) checkCapabilities(c *Config) {
 
 // noteScaler tells when nothing carries out what a scaler decides. That is no problem: it can be watched deciding.
 func (l *loader) noteScaler(c *Config, opener backend.Opener) {
-	if c.Scaler.Factory.Type == noScaler || slices.Contains(opener.Capabilities(), core.CapabilityScaleCluster) {
+	why := fmt.Sprintf("%q neither adds nor removes nodes", c.Backend.ID)
+	switch can := slices.Contains(opener.Capabilities(), core.CapabilityScaleCluster); {
+	case c.Scaler.Factory.Type == noScaler || can && len(c.Cluster.Pools) > 0:
 		return
+	case can:
+		why = "the cluster has no pools"
 	}
 	const path = "pipeline.elasticity.cluster.type"
 	c.Notes = append(c.Notes, core.Diagnostic{
 		Position: l.position(path), Path: path,
-		Summary: fmt.Sprintf("what %q decides is not carried out: %q neither adds nor removes nodes", c.Scaler.ID, c.Backend.ID),
+		Summary: fmt.Sprintf("what %q decides is not carried out: %s", c.Scaler.ID, why),
 	})
 }
 

@@ -136,5 +136,5 @@ func (s *state) checkTarget(component string, target ClusterTarget) error {
 	if target.Nodes < 0 {
 		return s.broken(component, -1, RuleTargetSane, "wants %d nodes", target.Nodes)
 	}
-	return nil
+	return s.checkPools(component, target.Pools)
 }

@@ -278,9 +278,9 @@ func TestNobodyIsAskedAboutNothing(t *testing.T) {
 		nil,
 		[]core.Event{{Kind: core.JobProgressed, Job: 0, AtSeconds: 110}, end(core.JobCancelled, 2, 115), end(core.JobFinished, 0, 120)})
 	want := []string{
-		"respond 0", "respond 2", "admit 0", "admit 2", "tune", "scale 1 {Nodes:0}", "-",
-		"admit 2", "tune", "scale 1 {Nodes:0}", "-",
-		"ended 2", "scale 0 {Nodes:0}", "-",
+		"respond 0", "respond 2", "admit 0", "admit 2", "tune", "scale 1 {Nodes:0 Pools:[]}", "-",
+		"admit 2", "tune", "scale 1 {Nodes:0 Pools:[]}", "-",
+		"ended 2", "scale 0 {Nodes:0 Pools:[]}", "-",
 	}
 	if diff := cmp.Diff(want, calls); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)

@@ -47,6 +47,7 @@ type Node struct {
 	Rack        string
 	Health      Health
 	Unusable    DeviceSet // devices that are broken, or held by others than the jobs of this cluster
+	Pool        string    // that the node belongs to; empty for none
 }
 
 // Usable is the set of devices that may be placed on now: none of a node that is not ready.
@@ -63,6 +64,8 @@ type Cluster struct {
 	Nodes        []Node
 	// MayGrow says that nodes may still join: no job is rejected for good for being too large.
 	MayGrow bool
+	// Pools are the nodes that come and go as a scaler decides.
+	Pools []Pool
 }
 
 // Devices counts every device, whatever the health of its node, unless that is gone.

@@ -59,7 +59,7 @@ func (s *state) addNode(e *Event) error {
 	}
 	c.Nodes = append(slices.Clip(c.Nodes), Node{
 		ID: e.Node, Name: n.Name, Accelerator: accelerator, Devices: n.Devices, CPUs: n.CPUs, MemoryGB: n.MemoryGB,
-		Rack: n.Rack, Health: n.Health, Unusable: n.Unusable & FirstDevices(n.Devices),
+		Rack: n.Rack, Health: n.Health, Unusable: n.Unusable & FirstDevices(n.Devices), Pool: n.Pool,
 	})
 	s.recount()
 	return nil

@@ -59,6 +59,7 @@ type Pipeline struct {
 	stopwatch func() time.Duration
 	state     state
 	plan      Plan
+	scaling   Scaling  // nil: nobody carries out what the scaler decides
 	keeps     bool     // jobs keep the devices of a node that they stay on
 	standing  Standing // of the answers of the last round together; IfSeated is the allocator's
 
@@ -118,6 +119,9 @@ func (p *Pipeline) Round(ctx context.Context, seen Observation, b Backend) error
 		return fmt.Errorf("round %d: apply: %w", s.view.Round, err)
 	}
 	s.commit()
+	if err := p.rescale(ctx); err != nil {
+		return fmt.Errorf("round %d: scale: %w", s.view.Round, err)
+	}
 	for _, o := range p.observers { // 8: tell
 		if err := o.ObserveRound(&s.report); err != nil {
 			return fmt.Errorf("round %d: record: %w", s.view.Round, err)
@@ -293,6 +297,7 @@ func (p *Pipeline) scale(ctx context.Context) error {
 	if c.Policy == nil {
 		return nil
 	}
+	p.plan.Candidates = s.candidates
 	return s.ask(ctx, c.ID, c.Policy, nil, func() (err error) {
 		if p.plan.Cluster, err = c.Policy.Scale(ctx, &s.view, &p.plan); err != nil {
 			return s.malfunction(c.ID, "scale", err)
@@ -310,10 +315,11 @@ func (p *Pipeline) wake() Wake {
 	w := Wake{BySeconds: math.Inf(1), IntervalSeconds: p.options.IntervalSeconds, OnEvents: p.options.OnEvents}
 	v, interval := &p.state.view, p.options.IntervalSeconds
 	if len(p.state.candidates)+len(p.state.pending) == 0 {
+		w.BySeconds = p.state.pools.again
 		return w
 	}
 	if interval == 0 {
-		w.BySeconds = p.state.reviseAt
+		w.BySeconds = min(p.state.reviseAt, p.state.pools.again)
 		if p.state.outgrown {
 			w.BySeconds = v.NowSeconds
 		}
@@ -336,5 +342,5 @@ func (p *Pipeline) StandsUntil() float64 {
 			return s.view.NowSeconds
 		}
 	}
-	return p.standing.UntilSeconds
+	return min(p.standing.UntilSeconds, s.pools.again)
 }

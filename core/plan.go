@@ -6,6 +6,7 @@ type Plan struct {
 	Placements []Placement
 	Tunings    []Tuning
 	Cluster    ClusterTarget
+	Candidates []Candidate // those that devices were divided among, by JobID
 }
 
 // Action is what a Change does to a job.
@@ -114,6 +115,7 @@ type AddedNode struct {
 	Rack        string
 	Health      Health // not Gone
 	Unusable    DeviceSet
+	Pool        string // that the node belongs to; empty for none
 }
 
 // Held is what a job has behind it that was there before it is submitted, as after the scheduler was replaced, and what it

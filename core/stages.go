@@ -209,8 +209,11 @@ func (t Tuning) Equal(o Tuning) bool {
 		t.LearningRateFactor == o.LearningRateFactor && slices.Equal(t.BatchByReplica, o.BatchByReplica)
 }
 
-// ClusterTarget is the number of nodes wanted. 0 means no opinion.
-type ClusterTarget struct{ Nodes int }
+// ClusterTarget is what is wanted of a cluster. The zero value means no opinion.
+type ClusterTarget struct {
+	Nodes int          // in all, of a cluster with one pool; used where Pools is empty
+	Pools []PoolTarget // at most one of each pool
+}
 
 // Recoverer is implemented by a stage that can do something about an answer of its own that broke a rule: one that lives
 // in another process, which can be started again, or replaced.

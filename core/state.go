@@ -35,6 +35,7 @@ type state struct {
 	used      int     // devices that jobs hold
 	occupancy occupancy
 	missing   missing
+	pools     pools
 	shrunken  bool     // nodes left, or jobs were edited: an admitted job may be too large
 	outgrown  bool     // one that waits is, and no nodes may join: the next round rejects it
 	capacity  Capacity // counted when the first job is looked at
@@ -52,7 +53,7 @@ type mark struct {
 
 func (s *state) init(c *Cluster, o RoundOptions) {
 	s.view = View{IntervalSeconds: o.IntervalSeconds, OnEvents: o.OnEvents, Cluster: c, Devices: c.UsableDevices(), unpinned: true}
-	s.report.View, s.devices, s.reviseAt = &s.view, c.Devices(), math.Inf(1)
+	s.report.View, s.devices, s.reviseAt, s.pools.again = &s.view, c.Devices(), math.Inf(1), math.Inf(1)
 }
 
 // countFor counts the devices that a job can have at once under an allocator.

@@ -32,13 +32,40 @@ func (a *app) print(r *quartet.Result, config *configs.Config) error {
 	if _, err := fmt.Fprintln(a.stdout); err != nil {
 		return err
 	}
-	if err := spans(r.Summary).Write(a.stdout, a.format); err != nil || len(r.Summary.Accelerators) == 0 {
-		return err
+	tables := []render.Table{spans(r.Summary)}
+	if len(r.Summary.Accelerators) > 0 {
+		tables = append(tables, accelerators(r.Summary))
 	}
-	if _, err := fmt.Fprintln(a.stdout); err != nil {
-		return err
+	if len(r.Summary.Pools) > 0 {
+		tables = append(tables, pools(r.Summary))
 	}
-	return accelerators(r.Summary).Write(a.stdout, a.format)
+	for i := range tables {
+		if i > 0 {
+			if _, err := fmt.Fprintln(a.stdout); err != nil {
+				return err
+			}
+		}
+		if err := tables[i].Write(a.stdout, a.format); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pools tells what each pool was, and what it cost.
+func pools(s *metrics.Summary) render.Table {
+	t := render.Table{Columns: []render.Column{{Name: "pool"}}}
+	for _, name := range []string{"most nodes", "node hours", "idle", "cost", "idle cost"} {
+		t.Columns = append(t.Columns, render.Column{Name: name, Numeric: true})
+	}
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		t.Rows = append(t.Rows, []any{
+			p.Pool, p.MostNodes, fmt.Sprintf("%.1f", float64(p.NodeHours)), fmt.Sprintf("%.1f", float64(p.IdleNodeHours)),
+			fmt.Sprintf("%.2f", float64(p.Cost)), fmt.Sprintf("%.2f", float64(p.IdleCost)),
+		})
+	}
+	return t
 }
 
 // printNumbers writes the leaves of a JSON document as a list.

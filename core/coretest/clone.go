@@ -31,15 +31,19 @@ func (q question) clone() question {
 	for _, j := range q.Jobs {
 		c.Jobs = append(c.Jobs, c.View.Job(j.ID))
 	}
-	for _, candidate := range q.Candidates {
-		response := cloneResponse(*candidate.Response)
-		c.Candidates = append(c.Candidates, core.Candidate{Job: c.View.Job(candidate.ID), Response: &response})
+	candidates := func(from []core.Candidate) (list []core.Candidate) {
+		for _, candidate := range from {
+			response := cloneResponse(*candidate.Response)
+			list = append(list, core.Candidate{Job: c.View.Job(candidate.ID), Response: &response})
+		}
+		return list
 	}
+	c.Candidates = candidates(q.Candidates)
 	c.Grants, c.Placements = cloneGrants(q.Grants), clonePlacements(q.Placements)
 	if q.Plan != nil {
 		c.Plan = &core.Plan{
 			Grants: cloneGrants(q.Plan.Grants), Placements: clonePlacements(q.Plan.Placements),
-			Tunings: slices.Clone(q.Plan.Tunings), Cluster: q.Plan.Cluster,
+			Tunings: slices.Clone(q.Plan.Tunings), Cluster: q.Plan.Cluster, Candidates: candidates(q.Plan.Candidates),
 		}
 	}
 	return c
@@ -69,6 +73,11 @@ func (q question) scribble() {
 	}
 	for i := range q.Candidates {
 		*q.Candidates[i].Response = core.Response{Job: -1, RemainingWork: unknown}
+	}
+	if q.Plan != nil {
+		for i := range q.Plan.Candidates {
+			*q.Plan.Candidates[i].Response = core.Response{Job: -1, RemainingWork: unknown}
+		}
 	}
 	clear(q.Grants)
 	clear(q.Placements)

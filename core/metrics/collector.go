@@ -40,6 +40,7 @@ type Collector struct {
 	startPause func(core.JobID) float64
 	types      *typeBooks // nil while neither the cluster nor an output calls for them
 	capacity   capacity
+	bill       *bill         // nil without pools
 	cluster    *core.Cluster // nil before the first round
 	roundsHeld int
 
@@ -100,6 +101,12 @@ func (c *Collector) ObserveRound(r *core.Report) error {
 	c.gaps.add(r.GapRatio)
 	c.follow(r)
 	c.capacity.follow(r)
+	if c.bill == nil && len(r.View.Cluster.Pools) > 0 {
+		c.bill = newBill(r.View.Cluster)
+	}
+	if c.bill != nil {
+		c.bill.follow(r)
+	}
 	if c.types != nil {
 		c.types.follow(r)
 	}
@@ -275,7 +282,7 @@ func (c *Collector) WriteSoFar(o Outputs, unfinishedJobs []*core.Job, nowSeconds
 func (c *Collector) clone(unfinishedJobs []*core.Job) *Collector {
 	copied := *c
 	copied.records = slices.Clone(c.records)
-	copied.types = c.types.clone(unfinishedJobs)
+	copied.types, copied.bill = c.types.clone(unfinishedJobs), c.bill.clone()
 	return &copied
 }
 

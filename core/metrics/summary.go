@@ -40,6 +40,9 @@ type Summary struct {
 
 	// Accelerators is in the order of the cluster's types. It is empty when all devices are of one type.
 	Accelerators []AcceleratorUse `json:"accelerators,omitempty"`
+
+	// Pools is in the order of the config. It is empty without pools.
+	Pools []PoolUse `json:"pools,omitempty"`
 }
 
 // Trouble is what a component in a process of its own went through in a run that went on all the same.

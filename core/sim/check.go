@@ -45,7 +45,7 @@ func healthOf(state string) core.Health {
 // checkNodes refuses nodes that join by a name that there is, events on nodes that the cluster never has, or not yet, and to
 // states that no node has.
 func (c *Config) checkNodes(cluster *core.Cluster) core.Diagnostics {
-	var ds core.Diagnostics
+	ds := c.checkPoolNames(cluster)
 	readyAt := make(map[string]time.Duration, len(cluster.Nodes))
 	for i := range cluster.Nodes {
 		readyAt[cluster.Nodes[i].Name] = 0

@@ -28,6 +28,7 @@ type Config struct {
 	Failures            Failures              `config:"failures" doc:"random node failures"`
 	NodeEvents          []NodeEvent           `config:"node_events" doc:"scheduled failures, repairs, drains and removals"`
 	JoiningNodes        []JoiningNodes        `config:"joining_nodes" doc:"nodes that join while the run goes on, one item for each group of equal nodes; until the last has joined, no job is rejected for being too large"`
+	Pools               []Pool                `config:"pools" doc:"what it takes for nodes of the cluster's pools to come and go"`
 	StartDelay          time.Duration         `config:"start_delay" doc:"how long the replicas of a job take to begin at each start and move, free ones too; it holds its devices meanwhile, and restart_overhead comes after. A resize in place waits only for devices that are new to the job" min:"0s"`
 	StartDelaySpread    time.Duration         `config:"start_delay_spread" doc:"how much longer than start_delay that takes at most; how much is drawn evenly at each start and move" min:"0s"`
 	ReleaseDelay        time.Duration         `config:"release_delay" doc:"how long a job that is stopped, moved or interrupted still holds the devices that it loses; one that is to run on them begins afterwards, a job that restarts on its own as well. One that ends lets go at once" min:"0s"`

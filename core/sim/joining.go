@@ -58,8 +58,8 @@ func (s *Simulator) addNode(change nodeEvent) {
 		accelerator = core.AcceleratorID(len(s.cluster.Accelerators))
 		s.cluster.Accelerators = append(s.cluster.Accelerators, n.Accelerator)
 	}
-	s.cluster.Nodes = append(s.cluster.Nodes, core.Node{ID: change.node, Name: n.Name, Accelerator: accelerator, Devices: n.Devices})
-	s.seen.MayGrow = len(s.nodes.joining) > 0
+	s.cluster.Nodes = append(s.cluster.Nodes, core.Node{ID: change.node, Name: n.Name, Accelerator: accelerator, Devices: n.Devices, Pool: n.Pool})
+	s.seen.MayGrow = s.mayGrow()
 	s.events = append(s.events, core.Event{Kind: core.NodeAdded, AtSeconds: change.at, Node: change.node, Added: &n})
 }
 
@@ -118,7 +118,7 @@ func (c *Config) checkGrowth() (problems []error) {
 			problem("%s.at: must not lie within another outage", at)
 		}
 	}
-	return append(problems, c.checkDelays()...)
+	return slices.Concat(problems, c.checkPools(), c.checkDelays())
 }
 
 // checkDelays refuses delays and outages where no moment lies between rounds, delays of moves that are to take no time, and

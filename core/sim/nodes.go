@@ -100,7 +100,9 @@ func (e *nodeEvents) happen() nodeEvent {
 	if len(e.chance) == 0 || len(e.schedule) > 0 && compareNodeEvents(e.schedule[0], e.chance[0]) <= 0 {
 		first := e.schedule[0]
 		e.schedule = e.schedule[1:]
-		e.planned[first.node] = first.to
+		if e.planned[first.node] != core.Gone { // it never comes back
+			e.planned[first.node] = first.to
+		}
 		return first
 	}
 	first := e.chance[0]

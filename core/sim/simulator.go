@@ -21,7 +21,7 @@ type opener struct {
 
 // Capabilities lists what the simulator knows that a real cluster would not.
 func (o *opener) Capabilities() []core.Capability {
-	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityMeasurements}
+	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityMeasurements, core.CapabilityScaleCluster}
 }
 
 // Check refuses publication options that need rounds of another kind, and events on nodes that there are not.
@@ -37,8 +37,8 @@ func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) 
 	if err := checkEnds(w).Err(); err != nil {
 		return nil, err
 	}
-	s := &Simulator{config: o.config, seen: c, workload: w.Jobs, jobs: make([]*simJob, len(w.Jobs)), owed: math.Inf(1)}
-	s.cluster = &core.Cluster{Accelerators: slices.Clone(c.Accelerators), Nodes: slices.Clone(c.Nodes)}
+	s := &Simulator{config: o.config, settings: o.settings, seen: c, workload: w.Jobs, jobs: make([]*simJob, len(w.Jobs)), owed: math.Inf(1)}
+	s.cluster = &core.Cluster{Accelerators: slices.Clone(c.Accelerators), Nodes: slices.Clone(c.Nodes), Pools: slices.Clone(c.Pools)}
 	s.overheads = make(map[string]float64, len(o.config.ApplicationOverhead))
 	for _, a := range o.config.ApplicationOverhead {
 		s.overheads[a.Application] = a.Overhead.Seconds()
@@ -51,7 +51,8 @@ func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) 
 		return measures
 	})
 	s.nodes = newNodeEvents(o.config, c, o.settings.Rand)
-	c.MayGrow = len(s.nodes.joining) > 0
+	s.openPools()
+	c.MayGrow = s.mayGrow()
 	s.outages = sortedOutages(o.config.Outages)
 	if o.config.StartDelaySpread > 0 {
 		s.delays = core.NewRand(o.settings.Seed, o.settings.ID+"/start_delay")
@@ -75,10 +76,12 @@ func checkEnds(w *workload.Workload) (found core.Diagnostics) {
 
 // Simulator is a core.Backend over virtual time.
 type Simulator struct {
-	config  Config
-	cluster *core.Cluster // as it is
-	seen    *core.Cluster // as the pipeline knows it
-	nodes   nodeEvents
+	config   Config
+	settings core.Settings
+	cluster  *core.Cluster // as it is
+	seen     *core.Cluster // as the pipeline knows it
+	nodes    nodeEvents
+	pools    pools
 
 	workload  []workload.Job     // in order of submission
 	overheads map[string]float64 // seconds of pause at a start or move, of single applications
@@ -111,6 +114,7 @@ type Simulator struct {
 var (
 	_ core.Backend = (*Simulator)(nil)
 	_ core.Keeping = (*Simulator)(nil)
+	_ core.Scaling = (*Simulator)(nil)
 )
 
 // KeepsDevices is as the config has it.
@@ -203,6 +207,7 @@ func (s *Simulator) happen(at float64, w core.Wake) (wakes float64) {
 	if s.letGo(at) || s.begin(at) {
 		wakes = moment
 	}
+	s.removeEmpty(at)
 	if s.happenToNodes(at) {
 		wakes = moment
 	}
@@ -297,6 +302,7 @@ func (s *Simulator) Apply(_ context.Context, changes []core.Change) error {
 	if len(changes) > 0 {
 		s.disturb(s.now, &s.notes)
 	}
+	s.removeEmpty(s.now)
 	return nil
 }
 

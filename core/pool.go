@@ -1,0 +1,205 @@
+package core
+
+import (
+	"context"
+	"math"
+	"slices"
+)
+
+// Pool is equal nodes that come and go as a scaler decides, within bounds.
+type Pool struct {
+	Name        string
+	Accelerator AcceleratorID
+	Devices     int // of each node
+	CPUs        float64
+	MemoryGB    float64
+	Min, Max    int // nodes
+	// PricePerHour is that of a node, in whatever money.
+	PricePerHour float64
+	// No two changes upwards lie nearer together than UpCooldownSeconds, and no change downwards follows another change within
+	// DownCooldownSeconds. The pipeline sees to it, whatever a scaler wants.
+	UpCooldownSeconds, DownCooldownSeconds float64
+}
+
+// PoolTarget is how many nodes a pool is to have, those under way included.
+type PoolTarget struct {
+	Pool  string
+	Nodes int
+	// Remove are the nodes that go when there are too many, first ones first. Of a scaler they are a hint: the pipeline completes them.
+	Remove []NodeID
+	// Message says why in one sentence, for people.
+	Message string
+}
+
+// Scaling is implemented by a backend whose pools grow and shrink.
+type Scaling interface {
+	// Scale takes in the sizes that pools are to have from a round on. Nodes that are to join are told as NodeAdded, being
+	// provisioned, and when they are ready; those that are to leave as draining, and as NodeRemoved once no job is on them. A node
+	// that does not come after all is told as NodeRemoved. The sizes of a round taken in again have no further effect.
+	Scale(ctx context.Context, round int, targets []PoolTarget) error
+}
+
+// Pool is the pool of a name; nil for none.
+func (c *Cluster) Pool(name string) *Pool {
+	at := slices.IndexFunc(c.Pools, func(p Pool) bool { return p.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &c.Pools[at]
+}
+
+// PoolSize is how many nodes a pool has or gets: ready, down, or being provisioned, and not those that leave.
+func (c *Cluster) PoolSize(name string) int {
+	size := 0
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Pool == name && n.Health != Gone && n.Health != Draining {
+			size++
+		}
+	}
+	return size
+}
+
+// pools is what the pipeline remembers of the pools.
+type pools struct {
+	changed []float64 // by pool: the last change of its size; -Inf before the first
+	grown   []float64 // by pool: the last upwards
+	targets []PoolTarget
+	again   float64 // when a size may change that may not yet; +Inf for never
+	remove  []NodeID
+}
+
+// ScaleBy has what the scaler decides carried out.
+func (p *Pipeline) ScaleBy(s Scaling) { p.scaling = s }
+
+// rescale has the backend bring the pools to what the scaler wants, as far as bounds and cool-downs allow.
+func (p *Pipeline) rescale(ctx context.Context) error {
+	s, wanted := &p.state, p.plan.Cluster.Pools
+	s.pools.again = math.Inf(1)
+	if len(wanted) == 0 {
+		wanted = s.sized(p.plan.Cluster.Nodes)
+	}
+	if p.scaling == nil || len(wanted) == 0 {
+		return nil
+	}
+	targets := s.allowed(wanted)
+	if len(targets) == 0 {
+		return nil
+	}
+	for inVain := 0; ; inVain++ {
+		if again, err := p.outlasted(ctx, inVain, p.scaling.Scale(ctx, s.view.Round, targets)); !again {
+			return err
+		}
+	}
+}
+
+// sized is what a number of nodes in all, 0 for no opinion, comes to where there is one pool: nodes of no pool stay.
+func (s *state) sized(nodes int) []PoolTarget {
+	c := s.view.Cluster
+	if nodes == 0 || len(c.Pools) != 1 {
+		return nil
+	}
+	pool := &c.Pools[0]
+	return []PoolTarget{{Pool: pool.Name, Nodes: min(max(nodes-c.PoolSize(""), pool.Min), pool.Max)}}
+}
+
+// allowed are the changes of sizes that may be made now.
+func (s *state) allowed(wanted []PoolTarget) []PoolTarget {
+	c, k, now := s.view.Cluster, &s.pools, s.view.NowSeconds
+	for len(k.changed) < len(c.Pools) {
+		k.changed, k.grown = append(k.changed, math.Inf(-1)), append(k.grown, math.Inf(-1))
+	}
+	k.targets, k.remove = k.targets[:0], k.remove[:0]
+	for _, t := range wanted {
+		at := slices.IndexFunc(c.Pools, func(p Pool) bool { return p.Name == t.Pool })
+		pool, size := &c.Pools[at], c.PoolSize(t.Pool)
+		free := k.grown[at] + pool.UpCooldownSeconds
+		if t.Nodes < size {
+			free = k.changed[at] + pool.DownCooldownSeconds
+		}
+		switch {
+		case t.Nodes == size:
+			continue
+		case now < free:
+			k.again = min(k.again, free)
+			continue
+		case t.Nodes > size:
+			k.grown[at] = now
+			t.Remove = nil
+		default:
+			if t.Remove = s.leaving(t.Pool, size-t.Nodes, t.Remove); len(t.Remove) == 0 {
+				continue
+			}
+			t.Nodes = size - len(t.Remove)
+		}
+		k.changed[at] = now
+		k.targets = append(k.targets, t)
+	}
+	return k.targets
+}
+
+// leaving are the nodes of a pool that are to leave: those that a scaler named, then those that are not ready, and then those with
+// the fewest devices held, of several the last ones. A node with a pinned job stays.
+func (s *state) leaving(pool string, count int, hinted []NodeID) []NodeID {
+	c, k := s.view.Cluster, &s.pools
+	held := make(map[NodeID]int)
+	pinned := map[NodeID]bool{}
+	for _, j := range s.running {
+		for _, seat := range j.Seats {
+			held[seat.Node] += seat.Devices.Count()
+			pinned[seat.Node] = pinned[seat.Node] || j.Pinned
+		}
+	}
+	stays := func(id NodeID) bool {
+		n := &c.Nodes[id]
+		return n.Pool != pool || n.Health == Gone || n.Health == Draining || pinned[id]
+	}
+	from := len(k.remove)
+	for _, id := range hinted {
+		if !stays(id) && !slices.Contains(k.remove[from:], id) {
+			k.remove = append(k.remove, id)
+		}
+	}
+	hints := len(k.remove)
+	for i := range c.Nodes {
+		if id := NodeID(i); !stays(id) && !slices.Contains(k.remove[from:hints], id) {
+			k.remove = append(k.remove, id)
+		}
+	}
+	slices.SortFunc(k.remove[hints:], func(a, b NodeID) int {
+		readyA, readyB := c.Nodes[a].Health == Ready, c.Nodes[b].Health == Ready
+		switch {
+		case readyA != readyB && readyB:
+			return -1
+		case readyA != readyB:
+			return 1
+		case held[a] != held[b]:
+			return held[a] - held[b]
+		default:
+			return int(b - a)
+		}
+	})
+	k.remove = k.remove[:min(from+count, len(k.remove))]
+	return slices.Clone(k.remove[from:])
+}
+
+// checkPools holds the targets of a scaler to the pools that there are, and to their bounds.
+func (s *state) checkPools(component string, targets []PoolTarget) error {
+	for i, t := range targets {
+		p := s.view.Cluster.Pool(t.Pool)
+		if p == nil {
+			return s.broken(component, -1, RuleTargetSane, "wants nodes of pool %q, which there is not", t.Pool)
+		}
+		if t.Nodes < p.Min || t.Nodes > p.Max {
+			return s.broken(component, -1, RuleTargetSane, "wants %d nodes of pool %q, which has %d to %d", t.Nodes, t.Pool, p.Min, p.Max)
+		}
+		if slices.ContainsFunc(targets[:i], func(o PoolTarget) bool { return o.Pool == t.Pool }) {
+			return s.broken(component, -1, RuleTargetSane, "wants two sizes of pool %q", t.Pool)
+		}
+		for _, id := range t.Remove {
+			if id < 0 || int(id) >= len(s.view.Cluster.Nodes) || s.view.Cluster.Nodes[id].Pool != t.Pool {
+				return s.broken(component, -1, RuleTargetSane, "wants to remove node %d from pool %q, which has no such node", id, t.Pool)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Pool is what it takes for nodes of a pool to come and go.
+type Pool struct {
+	Pool         string        `config:"pool" doc:"name of the pool" required:"true"`
+	Provisioning time.Duration `config:"provisioning" doc:"how long a node takes from the moment that it is asked for until it is ready; nothing is paid for meanwhile" min:"0s"`
+	Spread       time.Duration `config:"provisioning_spread" doc:"how much longer that takes at most; how much is drawn evenly for each node" min:"0s"`
+	Fails        float64       `config:"fails" doc:"part of the nodes that do not come after all, which is known when they were to be ready" min:"0" max:"1"`
+	DrainTimeout time.Duration `config:"drain_timeout" doc:"how long a node that is to leave waits for its jobs to be moved; then they are interrupted. 0 for as long as it takes" min:"0s"`
+	Evictions    time.Duration `config:"evictions" doc:"mean time until a node is taken away, exponentially distributed from the moment that it is ready, as of spot nodes; 0 for never" min:"0s"`
+	Notice       time.Duration `config:"notice" doc:"how long before that it is known: the node drains meanwhile" min:"0s"`
+}
+
+// pools is how nodes come and go.
+type pools struct {
+	worlds   []Pool // by pool of the cluster
+	names    []int  // by pool: how many nodes were named
+	retiring []core.NodeID
+	rand     *rand.Rand
+}
+
+// openPools is for a simulator whose nodes are known.
+func (s *Simulator) openPools() {
+	p := &s.pools
+	p.worlds, p.names = make([]Pool, len(s.cluster.Pools)), make([]int, len(s.cluster.Pools))
+	for i := range s.cluster.Pools {
+		name := s.cluster.Pools[i].Name
+		if at := slices.IndexFunc(s.config.Pools, func(w Pool) bool { return w.Pool == name }); at >= 0 {
+			p.worlds[i] = s.config.Pools[at]
+		}
+		for k := range s.cluster.Nodes {
+			if s.cluster.Nodes[k].Pool == name {
+				p.names[i]++
+				s.evict(core.NodeID(k), &p.worlds[i], 0)
+			}
+		}
+	}
+}
+
+// mayGrow reports whether nodes may still join.
+func (s *Simulator) mayGrow() bool {
+	return len(s.nodes.joining) > 0 || slices.ContainsFunc(s.cluster.Pools, func(p core.Pool) bool { return s.size(p.Name) < p.Max })
+}
+
+// size is how many nodes a pool has or gets, without those that leave.
+func (s *Simulator) size(pool string) int {
+	size := 0
+	for i := range s.nodes.planned {
+		if h := s.nodes.planned[i]; h != core.Gone && h != core.Draining && s.poolOf(core.NodeID(i)) == pool {
+			size++
+		}
+	}
+	return size
+}
+
+// poolOf is the pool of a node, which may be yet to join.
+func (s *Simulator) poolOf(id core.NodeID) string {
+	if int(id) < len(s.cluster.Nodes) {
+		return s.cluster.Nodes[id].Pool
+	}
+	return s.nodes.joining[int(id)-len(s.cluster.Nodes)].Pool
+}
+
+// Scale has nodes join and leave.
+func (s *Simulator) Scale(_ context.Context, _ int, targets []core.PoolTarget) error {
+	for i := range targets {
+		t := &targets[i]
+		at := slices.IndexFunc(s.cluster.Pools, func(p core.Pool) bool { return p.Name == t.Pool })
+		if at < 0 {
+			return fmt.Errorf("scale pool %q, which there is not", t.Pool)
+		}
+		size := s.size(t.Pool)
+		for ; size < t.Nodes; size++ {
+			s.request(at)
+		}
+		for _, id := range t.Remove[:min(max(size-t.Nodes, 0), len(t.Remove))] {
+			s.retire(id, &s.pools.worlds[at])
+		}
+	}
+	s.seen.MayGrow = s.mayGrow()
+	return nil
+}
+
+// request has a node join a pool, the next one by its id.
+func (s *Simulator) request(pool int) {
+	p, w, e := &s.cluster.Pools[pool], &s.pools.worlds[pool], &s.nodes
+	id := core.NodeID(len(e.planned))
+	e.joining = append(e.joining, core.AddedNode{
+		Name: fmt.Sprintf("%s-%d", p.Name, s.pools.names[pool]), Accelerator: s.cluster.Accelerators[p.Accelerator],
+		Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, Pool: p.Name,
+	})
+	s.pools.names[pool]++
+	e.planned, e.failed, e.told = append(e.planned, core.Provisioning), append(e.failed, false), append(e.told, absent)
+	ready := s.now + w.Provisioning.Seconds()
+	if w.Spread > 0 {
+		ready += s.random().Float64() * w.Spread.Seconds()
+	}
+	e.insert(nodeEvent{s.now, id, core.Provisioning})
+	if w.Fails > 0 && s.random().Float64() < w.Fails {
+		e.insert(nodeEvent{ready, id, core.Gone})
+		return
+	}
+	e.insert(nodeEvent{ready, id, core.Ready})
+	s.evict(id, w, ready)
+	if e.mtbf > 0 {
+		e.chance = append(e.chance, nodeEvent{ready + e.rand.ExpFloat64()*e.mtbf, id, core.Down})
+		heap.Init(&e.chance)
+	}
+}
+
+// evict schedules that a node, ready from a moment on, is taken away.
+func (s *Simulator) evict(id core.NodeID, w *Pool, ready float64) {
+	if w.Evictions <= 0 {
+		return
+	}
+	at := ready + s.random().ExpFloat64()*w.Evictions.Seconds()
+	if w.Notice > 0 {
+		s.nodes.insert(nodeEvent{max(ready, at-w.Notice.Seconds()), id, core.Draining})
+	}
+	s.nodes.insert(nodeEvent{at, id, core.Gone})
+}
+
+// retire has a node leave once no job is on it, or at once when it is not there yet.
+func (s *Simulator) retire(id core.NodeID, w *Pool) {
+	e := &s.nodes
+	if e.planned[id] == core.Provisioning {
+		e.schedule = slices.DeleteFunc(e.schedule, func(n nodeEvent) bool { return n.node == id && n.at > s.now })
+		e.insert(nodeEvent{s.now, id, core.Gone})
+		e.planned[id] = core.Gone
+		return
+	}
+	e.planned[id] = core.Draining
+	e.insert(nodeEvent{s.now, id, core.Draining})
+	s.pools.retiring = append(s.pools.retiring, id)
+	if w.DrainTimeout > 0 {
+		e.insert(nodeEvent{s.now + w.DrainTimeout.Seconds(), id, core.Gone})
+	}
+}
+
+// removeEmpty takes the nodes away that are to leave and on which no job is any more.
+func (s *Simulator) removeEmpty(at float64) {
+	s.pools.retiring = slices.DeleteFunc(s.pools.retiring, func(id core.NodeID) bool {
+		on := func(seats []core.Seat) bool {
+			return slices.ContainsFunc(seats, func(seat core.Seat) bool { return seat.Node == id })
+		}
+		if slices.ContainsFunc(s.running, func(j *simJob) bool { return on(j.seats) || on(j.held(at)) }) ||
+			slices.ContainsFunc(s.leaving, func(l leaving) bool { return on(l.seats) }) {
+			return false
+		}
+		s.nodes.insert(nodeEvent{at, id, core.Gone})
+		return true
+	})
+}
+
+// insert schedules a change behind those of its moment and node.
+func (e *nodeEvents) insert(change nodeEvent) {
+	at, _ := slices.BinarySearchFunc(e.schedule, change, func(a, b nodeEvent) int {
+		if compareNodeEvents(a, b) <= 0 {
+			return -1
+		}
+		return 1
+	})
+	e.schedule = slices.Insert(e.schedule, at, change)
+}
+
+func (s *Simulator) random() *rand.Rand {
+	if s.pools.rand == nil {
+		s.pools.rand = core.NewRand(s.settings.Seed, s.settings.ID+"/pools")
+	}
+	return s.pools.rand
+}
+
+// checkPools refuses what does not go together with pools.
+func (c *Config) checkPools() (problems []error) {
+	for i := range c.Pools {
+		w, at := &c.Pools[i], fmt.Sprintf("pools[%d]", i)
+		if w.Notice > 0 && w.Evictions == 0 {
+			problems = append(problems, fmt.Errorf("%s.notice: needs evictions", at))
+		}
+		if slices.ContainsFunc(c.Pools[:i], func(o Pool) bool { return o.Pool == w.Pool }) {
+			problems = append(problems, fmt.Errorf("%s.pool: pool %q is listed twice", at, w.Pool))
+		}
+	}
+	return problems
+}
+
+// checkPoolNames refuses pools that the cluster does not have, and what pools cannot go with.
+func (c *Config) checkPoolNames(cluster *core.Cluster) (ds core.Diagnostics) {
+	var names []string
+	for i := range cluster.Pools {
+		names = append(names, cluster.Pools[i].Name)
+	}
+	for i := range c.Pools {
+		if name := c.Pools[i].Pool; !slices.Contains(names, name) {
+			ds = append(ds, core.Diagnostic{
+				Path: fmt.Sprintf("pools[%d].pool", i), Summary: fmt.Sprintf("unknown pool %q", name), Hint: core.SuggestHint(name, "pools", names),
+			})
+		}
+	}
+	if len(names) > 0 && len(c.JoiningNodes) > 0 {
+		ds = append(ds, core.Diagnostic{Path: "joining_nodes", Summary: "cannot be used in a cluster with pools", Hint: "give them a pool, or let a pool start with them"})
+	}
+	if len(names) > 0 && c.Publication.byRounds() {
+		ds = append(ds, core.Diagnostic{Path: "publication.progress", Summary: c.Publication.Progress + " knows no pools", Hint: "use exact"})
+	}
+	return ds
+}

@@ -1,0 +1,106 @@
+package elasticity
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/optim"
+)
+
+// scaled is what scalers share: which pool they size, and how fast the jobs would be on clusters of other sizes.
+type scaled struct {
+	pool        string
+	division    optim.Division
+	shares      [][]optim.Share
+	values      []float64 // by nodes of the pool: the sum of the speed-ups of all jobs; NaN where it is not known yet
+	jobs        []*core.Response
+	others      int // devices that are not of the pool
+	perNode     int
+	accelerator core.AcceleratorID
+}
+
+// look takes in a round. It is false where there is nothing to decide: no pool, or no job.
+func (s *scaled) look(v *core.View, plan *core.Plan) (*core.Pool, bool) {
+	pool := s.of(v.Cluster)
+	if pool == nil {
+		return nil, false
+	}
+	s.others = 0
+	s.perNode, s.accelerator = pool.Devices, pool.Accelerator
+	for i := range v.Cluster.Nodes {
+		if n := &v.Cluster.Nodes[i]; n.Pool != pool.Name && n.Health != core.Gone {
+			s.others += n.Usable().Count()
+			s.perNode = max(s.perNode, n.Devices)
+		}
+	}
+	s.values, s.jobs, s.shares = s.values[:0], s.jobs[:0], s.shares[:0]
+	for range pool.Max + 1 {
+		s.values = append(s.values, math.NaN())
+	}
+	for i := range plan.Candidates {
+		if c := &plan.Candidates[i]; c.Response != nil {
+			s.jobs = append(s.jobs, c.Response)
+		}
+	}
+	return pool, true
+}
+
+// of is the pool that is sized: the one that is named, or else the first.
+func (s *scaled) of(c *core.Cluster) *core.Pool {
+	if s.pool == "" && len(c.Pools) > 0 {
+		return &c.Pools[0]
+	}
+	return c.Pool(s.pool)
+}
+
+// speedup is how many times as fast as alone on one device all jobs together would be with so many nodes in the pool: the largest sum that a
+// division of the devices reaches.
+func (s *scaled) speedup(nodes int) float64 {
+	if known := s.values[nodes]; !math.IsNaN(known) {
+		return known
+	}
+	devices := s.others + nodes*s.perNode
+	s.shares = s.shares[:0]
+	least := 0
+	for _, r := range s.jobs {
+		list := sharesOf(r, s.accelerator, devices, s.perNode)
+		if len(list) == 0 || least+list[0].Devices > devices {
+			continue // it waits
+		}
+		least += list[0].Devices
+		s.shares = append(s.shares, list)
+	}
+	value := 0.0
+	if len(s.shares) > 0 {
+		_, value, _ = s.division.Solve(devices, s.shares)
+	}
+	s.values[nodes] = value
+	return value
+}
+
+// sharesOf are the numbers of devices that a job can run on, and its speed-up on each.
+func sharesOf(r *core.Response, on core.AcceleratorID, most, perNode int) (list []optim.Share) {
+	base := r.Rate(on, 1, perNode)
+	for k := r.MinReplicas; k <= min(most, r.MaxReplicas); k++ {
+		rate := r.Rate(on, k, perNode)
+		if !(rate > 0) || math.IsInf(rate, 1) {
+			continue
+		}
+		if !(base > 0) {
+			base = rate / float64(k)
+		}
+		list = append(list, optim.Share{Devices: k, Value: rate / base})
+	}
+	if len(list) == 0 && r.MinReplicas <= most && len(r.Curves) == 0 {
+		list = append(list, optim.Share{Devices: r.MinReplicas, Value: float64(r.MinReplicas)}) // nothing is known of it
+	}
+	return list
+}
+
+// target is what is wanted of the pool.
+func target(pool *core.Pool, nodes int, format string, args ...any) core.ClusterTarget {
+	return core.ClusterTarget{Pools: []core.PoolTarget{{
+		Pool: pool.Name, Nodes: min(max(nodes, pool.Min), pool.Max), Message: fmt.Sprintf(format, args...),
+	}}}
+}

@@ -1,0 +1,64 @@
+package elasticity
+
+import (
+	"context"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/goodput"
+)
+
+// GoodputScalerConfig configures NewGoodputScaler.
+type GoodputScalerConfig struct {
+	Pool string  `config:"pool" doc:"pool that is sized; the first if empty"`
+	Up   float64 `config:"up" doc:"the pool grows while a device yields more than this part of what one alone does" min:"0" max:"1"`
+	To   float64 `config:"to" doc:"and then to where a device yields about this part" min:"0" max:"1"`
+}
+
+// NewGoodputScaler grows a pool while a further device is still worth its while.
+//
+// Source: Pollux (OSDI'21), section 5.4.1, of a single job. Of several jobs what a device yields is the largest sum of their speed-ups
+// on the devices of a cluster, over the number of those. By the rates of the job elasticity: over goodput it is Pollux's scaler, over
+// throughput the throughput-based one that it is compared with. It never shrinks a pool with jobs, for the publication says nothing
+// of that; one without any goes back to its least. Deviations: the devices are divided exactly (optim.Division), not by a dry run of
+// the composition's allocation; and nodes that make nothing faster are left out. O(nodes × division) a round.
+func NewGoodputScaler() core.Factory[core.ClusterScaler] {
+	return core.NewFactory(core.Info{
+		Type:    "goodput",
+		Summary: "grows a pool while a further device is still worth its while",
+		Description: "Goes by the rates that the job elasticity tells: with goodput it grows as training becomes able to use large batches, " +
+			"with throughput at once. Without jobs the pool goes back to its least.",
+		Source:       "Pollux, OSDI'21",
+		Capabilities: []core.Capability{core.CapabilityScaleCluster},
+	}, GoodputScalerConfig{Up: 2. / 3, To: 0.5}, func(c GoodputScalerConfig, _ core.Settings) (core.ClusterScaler, error) {
+		return &goodputScaler{config: c, scaled: scaled{pool: c.Pool}}, nil
+	})
+}
+
+type goodputScaler struct {
+	config GoodputScalerConfig
+	scaled
+}
+
+func (s *goodputScaler) Scale(_ context.Context, v *core.View, plan *core.Plan) (core.ClusterTarget, error) {
+	pool, ok := s.look(v, plan)
+	if !ok {
+		return core.ClusterTarget{}, nil
+	}
+	size := v.Cluster.PoolSize(pool.Name)
+	if len(s.jobs) == 0 {
+		return target(pool, pool.Min, "there are no jobs"), nil
+	}
+	yields := func(nodes int) float64 {
+		devices := s.others + nodes*s.perNode
+		if devices == 0 {
+			return 1 // and so a first node is wanted
+		}
+		return s.speedup(nodes) / float64(devices)
+	}
+	least := max(pool.Min, min(1, pool.Max))
+	n := goodput.Ramp{Up: s.config.Up, To: s.config.To}.Nodes(min(size, pool.Max), least, pool.Max, yields)
+	for n > max(size, least) && s.speedup(n-1) >= s.speedup(n) {
+		n-- // the last one makes nothing faster
+	}
+	return target(pool, max(n, least), "a device yields %.2f of one alone on %d nodes, and %.2f on %d", yields(min(size, pool.Max)), size, yields(n), n), nil
+}

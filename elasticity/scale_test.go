@@ -1,0 +1,142 @@
+package elasticity
+
+import (
+	"maps"
+	"math"
+	"testing"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// pooledView has a pool of nodes with four devices, of which so many are there, and devices besides.
+func pooledView(nodes, least, most, besides int) *core.View {
+	c := &core.Cluster{Accelerators: []string{"t4"}}
+	c.Pools = []core.Pool{{Name: "other", Devices: 8, Max: 1}, {Name: "p", Devices: 4, Min: least, Max: most}}
+	for range nodes {
+		c.Nodes = append(c.Nodes, core.Node{ID: core.NodeID(len(c.Nodes)), Devices: 4, Pool: "p"})
+	}
+	if besides > 0 {
+		c.Nodes = append(c.Nodes, core.Node{ID: core.NodeID(len(c.Nodes)), Devices: besides})
+	}
+	return &core.View{Cluster: c, Devices: c.UsableDevices()}
+}
+
+// flat are rates that stay as they are from a number of devices on, and grow in proportion before.
+func flat(from, most int, left float64) *core.Response {
+	r := &core.Response{MinReplicas: 1, MaxReplicas: most, RemainingWork: left, Curves: make([]core.Curve, 1)}
+	for k := 1; k <= most; k++ {
+		r.Curves[0].OneNode = append(r.Curves[0].OneNode, float64(min(k, from)))
+	}
+	r.Curves[0].ManyNodes = r.Curves[0].OneNode
+	return r
+}
+
+// slowing are rates that grow by ever less: one of k devices yields 21/(20+k) of one alone.
+func slowing(most int) *core.Response {
+	r := flat(most, most, 1)
+	for i := range r.Curves[0].OneNode {
+		r.Curves[0].OneNode[i] = 21 * float64(i+1) / float64(20+i+1)
+	}
+	return r
+}
+
+func TestScalers(t *testing.T) {
+	unknown := &core.Response{MinReplicas: 3, MaxReplicas: 3, RemainingWork: math.NaN()}
+	for name, tc := range map[string]struct {
+		factory func() core.Factory[core.ClusterScaler]
+		config  map[string]any
+		view    *core.View
+		jobs    []*core.Response
+		want    int // nodes; -1 for no opinion
+	}{
+		"goodput: a device yields all: grows while it gets faster": {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 2},
+		"goodput: to where a device yields half":                   {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{slowing(64)}, 6},
+		"goodput: the most is not enough":                          {NewGoodputScaler, nil, pooledView(1, 1, 3, 0), []*core.Response{flat(64, 64, 1)}, 3},
+		"goodput: a device yields little: stays":                   {NewGoodputScaler, nil, pooledView(4, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 4},
+		"goodput: never shrinks with jobs":                         {NewGoodputScaler, nil, pooledView(8, 1, 8, 0), []*core.Response{flat(4, 64, 1)}, 8},
+		"goodput: no jobs":                                         {NewGoodputScaler, nil, pooledView(5, 2, 8, 0), nil, 2},
+		"goodput: none yet":                                        {NewGoodputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{flat(8, 64, 1)}, 2},
+		"goodput: two jobs yield as much as they do together":      {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1), flat(8, 64, 1)}, 4},
+		"goodput: devices besides count":                           {NewGoodputScaler, nil, pooledView(1, 1, 8, 12), []*core.Response{flat(8, 64, 1)}, 1},
+		"goodput: nothing is known of a job":                       {NewGoodputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{unknown}, 1},
+		"goodput: another pool":                                    {NewGoodputScaler, map[string]any{"pool": "nobody's"}, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, -1},
+		"marginal: time is worth nothing": {
+			NewMarginal,
+			map[string]any{"value_of_time": 0.0},
+			pooledView(4, 1, 8, 0),
+			[]*core.Response{flat(6, 64, 1e9)},
+			1,
+		},
+		"marginal: as long as devices yield all, time decides": {
+			NewMarginal,
+			map[string]any{"value_of_time": 1.0},
+			pooledView(1, 1, 8, 0),
+			[]*core.Response{flat(20, 64, 1e9)},
+			5,
+		},
+		"marginal: it is nearly done": {
+			NewMarginal,
+			map[string]any{"value_of_time": 1.0},
+			pooledView(1, 1, 8, 0),
+			[]*core.Response{flat(20, 64, 10)},
+			1,
+		},
+		"marginal: no jobs": {NewMarginal, nil, pooledView(5, 2, 8, 0), nil, 2},
+		"marginal: none yet": {
+			NewMarginal,
+			map[string]any{"value_of_time": 1.0},
+			pooledView(0, 0, 8, 0),
+			[]*core.Response{flat(20, 64, 1e9)},
+			5,
+		},
+		"queue: the least of all jobs, in whole nodes": {
+			NewQueueScaler,
+			nil, pooledView(0, 0, 8, 0),
+			[]*core.Response{unknown, flat(2, 4, 1), flat(2, 4, 1)},
+			2,
+		},
+		"queue: less what there is besides": {
+			NewQueueScaler,
+			nil, pooledView(3, 0, 8, 5),
+			[]*core.Response{unknown, unknown},
+			1,
+		},
+		"queue: no more than the most": {
+			NewQueueScaler,
+			nil, pooledView(0, 0, 1, 0),
+			[]*core.Response{unknown, unknown},
+			1,
+		},
+		"queue: no jobs": {NewQueueScaler, nil, pooledView(3, 1, 8, 0), nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw := map[string]any{"pool": "p"}
+			maps.Copy(raw, tc.config)
+			f := tc.factory()
+			config, problems := f.Decode(raw)
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			scaler, err := f.New(config, core.Settings{ID: "scaler"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := &core.Plan{}
+			for i, r := range tc.jobs {
+				plan.Candidates = append(plan.Candidates, core.Candidate{Job: &core.Job{JobSpec: &core.JobSpec{ID: core.JobID(i)}}, Response: r})
+			}
+			for range 2 { // it remembers nothing
+				got, err := scaler.Scale(t.Context(), tc.view, plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				switch {
+				case tc.want < 0 && len(got.Pools) > 0:
+					t.Errorf("wants %+v, want no opinion", got)
+				case tc.want >= 0 && (len(got.Pools) != 1 || got.Pools[0].Nodes != tc.want || got.Pools[0].Pool != "p" || got.Pools[0].Message == ""):
+					t.Errorf("wants %+v, want %d nodes of p, and why", got, tc.want)
+				}
+			}
+		})
+	}
+}
