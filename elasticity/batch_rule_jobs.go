@@ -50,8 +50,8 @@ func (p *goodputAgent) ruledBatch(a *agent, j *core.Job) int {
 	return a.batch.Batch
 }
 
-// standUntilEpoch ends the standing when the epoch of a job does. How long that takes on other devices, or with another batch, the job
-// tells once it runs so: it is looked at again early in the epoch.
+// standUntilEpoch ends the standing when the epoch of a job does, and early in the epoch, when the job has told of it: how fast it
+// is with another batch or on other devices, and what its gradients are.
 func (p *goodputAgent) standUntilEpoch(v *core.View, j *core.Job, seats []core.Seat, tuned bool) {
 	if p.ruled == nil {
 		return
@@ -63,7 +63,11 @@ func (p *goodputAgent) standUntilEpoch(v *core.View, j *core.Job, seats []core.S
 	until := v.NowSeconds // to be asked again in the next round
 	epoch := j.TotalWork / float64(s.Epochs)
 	if known := j.ProgressRate > 0 && !tuned && core.SameSeats(j.Seats, seats); known {
-		until = j.ProgressAsOf + (epoch*float64(s.Epoch+1)-j.Progress)/j.ProgressRate
+		next := float64(s.Epoch) + early
+		if j.WorkDone(v.NowSeconds) > epoch*(next-early/2) {
+			next = float64(s.Epoch + 1)
+		}
+		until = j.ProgressAsOf + (epoch*next-j.Progress)/j.ProgressRate
 	} else if rate := p.rate(v, j, seats); rate > 0 {
 		until += early * epoch / rate
 	}

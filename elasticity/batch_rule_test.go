@@ -250,6 +250,10 @@ func TestBatchRuleStands(t *testing.T) {
 			func(j *core.Job) { j.ProgressRate, j.Progress, j.ProgressAsOf = 2, 100, 10 },
 			func(*goodputAgent, *core.Job) float64 { return 10 + 400/2 },
 		},
+		"early in an epoch": {
+			func(j *core.Job) { j.ProgressRate, j.Progress, j.ProgressAsOf = 2, 1, 10 },
+			func(*goodputAgent, *core.Job) float64 { return 10 + (early*500-1)/2 },
+		},
 		"just started": {
 			func(*core.Job) {},
 			func(p *goodputAgent, j *core.Job) float64 { return early * 500 / rate(p, j) },
