@@ -198,8 +198,3 @@ func (r *ruled) follow(s *BatchState, j *core.Job, gradients core.Gradients, epo
 func (r *ruled) grid(limits core.BatchSpec, most int) *goodput.Grid {
 	return r.grids.Of(limits, func() *goodput.Grid { return goodput.NewFixedGrid(limits, most) })
 }
-
-// splitRuled divides a batch over so many replicas, each of which takes its least batch.
-func splitRuled(batch, replicas int, limits core.BatchSpec) (perDevice, accumulation int) {
-	return core.SplitBatch(max(batch, limits.MinPerDevice*replicas), replicas, limits)
-}

@@ -52,7 +52,7 @@ func (p *goodputAgent) ruledBatch(a *agent, j *core.Job) int {
 
 // standUntilEpoch ends the standing when the epoch of a job does, and early in the epoch, when the job has told of it: how fast it
 // is with another batch or on other devices, and what its gradients are.
-func (p *goodputAgent) standUntilEpoch(v *core.View, j *core.Job, seats []core.Seat, tuned bool) {
+func (p *goodputAgent) standUntilEpoch(v *core.View, j *core.Job, seats []core.Seat, t core.Tuning) {
 	if p.ruled == nil {
 		return
 	}
@@ -62,7 +62,8 @@ func (p *goodputAgent) standUntilEpoch(v *core.View, j *core.Job, seats []core.S
 	}
 	until := v.NowSeconds // to be asked again in the next round
 	epoch := j.TotalWork / float64(s.Epochs)
-	if known := j.ProgressRate > 0 && !tuned && core.SameSeats(j.Seats, seats); known {
+	same := t.BatchPerDevice == j.Tuning.BatchPerDevice && t.AccumulationSteps == j.Tuning.AccumulationSteps && core.SameSeats(j.Seats, seats)
+	if same && j.ProgressRate > 0 {
 		next := float64(s.Epoch) + early
 		if j.WorkDone(v.NowSeconds) > epoch*(next-early/2) {
 			next = float64(s.Epoch + 1)
@@ -87,20 +88,21 @@ func (p *goodputAgent) rate(v *core.View, j *core.Job, seats []core.Seat) float6
 // handedBatch is what one policy tells the next of the batch of a job.
 type handedBatch struct {
 	Epoch, Batch int
+	Gradients    core.Gradients // seen last
 	Memory       BatchMemory
 }
 
-func handedBatchOf(s *BatchState) *handedBatch {
-	if s.Batch == 0 {
+func handedBatchOf(a *agent) *handedBatch {
+	if a.batch.Batch == 0 {
 		return nil
 	}
-	return &handedBatch{s.Epoch, s.Batch, s.Memory}
+	return &handedBatch{a.batch.Epoch, a.batch.Batch, a.gradients, a.batch.Memory}
 }
 
-// state is that of a job that goes on; the zero one for a job that was under no rule.
-func (h *handedBatch) state() BatchState {
+// state is that of a job that goes on, and the gradients seen last; zero for a job that was under no rule.
+func (h *handedBatch) state() (BatchState, core.Gradients) {
 	if h == nil || h.Batch < 1 || h.Epoch < 0 {
-		return BatchState{}
+		return BatchState{}, core.Gradients{}
 	}
-	return BatchState{Epoch: h.Epoch, Batch: h.Batch, Memory: h.Memory}
+	return BatchState{Epoch: h.Epoch, Batch: h.Batch, Memory: h.Memory}, h.Gradients
 }

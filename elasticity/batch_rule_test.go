@@ -1,6 +1,7 @@
 package elasticity
 
 import (
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -127,30 +128,34 @@ func TestBatchRuleTunes(t *testing.T) {
 		"first epoch": {nil, nil, []core.Seat{coretest.Seat(0, 0, 1)}, core.Tuning{BatchPerDevice: 64}},
 		"second epoch": {
 			nil, func(j *core.Job) { j.Progress = 500 },
-			[]core.Seat{coretest.Seat(0, 0, 1)}, core.Tuning{BatchPerDevice: 128},
+			[]core.Seat{coretest.Seat(0, 0, 1)},
+			core.Tuning{BatchPerDevice: 128},
 		},
 		"more than the devices take at once": {
-			map[string]any{"factor": 32.0}, func(j *core.Job) { j.Progress = 500 },
-			[]core.Seat{coretest.Seat(0, 0, 1)}, core.Tuning{BatchPerDevice: 256, AccumulationSteps: 7},
+			map[string]any{"factor": 32.0},
+			func(j *core.Job) { j.Progress = 500 },
+			[]core.Seat{coretest.Seat(0, 0, 1)},
+			core.Tuning{BatchPerDevice: 256, AccumulationSteps: 7},
 		},
 		"less than the devices take at least": {
 			nil, nil, []core.Seat{coretest.Seat(0, 0, 1, 2, 3), coretest.Seat(1, 0, 1)}, core.Tuning{BatchPerDevice: 32},
 		},
 		"not known how long it trains": {
 			nil, func(j *core.Job) { j.Progress, j.TotalWork = 500, 0 },
-			[]core.Seat{coretest.Seat(0, 0, 1)}, core.Tuning{BatchPerDevice: 64},
+			[]core.Seat{coretest.Seat(0, 0, 1)},
+			core.Tuning{BatchPerDevice: 64},
 		},
 		"keeps its batch": {
-			map[string]any{"fixed_batch": []any{"app"}}, func(j *core.Job) { j.Progress = 500 },
-			[]core.Seat{coretest.Seat(0, 0, 1)}, core.Tuning{BatchPerDevice: 256},
+			map[string]any{"fixed_batch": []any{"app"}},
+			func(j *core.Job) { j.Progress = 500 },
+			[]core.Seat{coretest.Seat(0, 0, 1)},
+			core.Tuning{BatchPerDevice: 256},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			settings := map[string]any{"rule": ruleSchedule, "parts": 2, "epochs": 2, "scaling_rule": "linear"}
-			for key, value := range tc.settings {
-				settings[key] = value
-			}
+			maps.Copy(settings, tc.settings)
 			p, j := newBatchRule(t, settings), measured(noisy)
 			if tc.change != nil {
 				tc.change(j)
@@ -296,15 +301,14 @@ func TestBatchRuleStands(t *testing.T) {
 func TestBatchesAreHandedOn(t *testing.T) {
 	settings := map[string]any{"rule": ruleAveragedNoise, "epochs": 10}
 	p, j := newBatchRule(t, settings), measured(core.Gradients{Square: 1, Variance: 3})
-	look := func(p *goodputAgent, progress float64) BatchState {
-		j.Progress = progress
-		j.Gradients.Variance++
+	look := func(p *goodputAgent, progress, variance float64) BatchState {
+		j.Progress, j.Gradients.Variance = progress, variance
 		respond(t, p, j)
 		return p.agents[j.ID].batch
 	}
-	look(p, 0)
-	look(p, 100)
-	look(p, 200)
+	look(p, 0, 4)
+	look(p, 120, 5)
+	look(p, 280, 9)
 	kept, err := p.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -313,18 +317,25 @@ func TestBatchesAreHandedOn(t *testing.T) {
 	if err := next.Restore(kept); err != nil {
 		t.Fatal(err)
 	}
-	for _, progress := range []float64{200, 300, 400} {
-		seconds := j.Gradients
-		want := look(p, progress)
-		j.Gradients = seconds
-		got := look(next, progress)
-		got.Gradients, want.Gradients = core.Gradients{}, core.Gradients{}
-		if diff := cmp.Diff(want.Batch, got.Batch); diff != "" && progress > 300 {
+	for step, progress := range []float64{300, 320, 410, 650} {
+		want := look(p, progress, float64(10+step))
+		if diff := cmp.Diff(want, look(next, progress, float64(10+step))); diff != "" {
 			t.Errorf("at %v (-went on +took over):\n%s", progress, diff)
 		}
-		if got.Epoch != want.Epoch || got.Epochs != 10 {
-			t.Errorf("at %v in epoch %d of %d, want %d of 10", progress, got.Epoch, got.Epochs, want.Epoch)
-		}
+	}
+	other := newThroughput(t, nil).(*goodputAgent)
+	if err := other.Restore(kept); err != nil {
+		t.Fatal(err)
+	}
+	if got := look(other, 700, 20); got != (BatchState{}) {
+		t.Errorf("under no rule any more: %+v", got)
+	}
+	fresh := newBatchRule(t, settings)
+	if kept, err = newThroughput(t, nil).(*goodputAgent).Snapshot(); err != nil || fresh.Restore(kept) != nil {
+		t.Fatalf("from another elasticity: %v", err)
+	}
+	if got := look(fresh, 700, 20); got.Epoch != 7 || got.Batch < limits.Initial {
+		t.Errorf("a job that was under no rule: %+v", got)
 	}
 }
 

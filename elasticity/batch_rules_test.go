@@ -44,23 +44,28 @@ func TestBatchRules(t *testing.T) {
 		want     []int
 	}{
 		"doubled each fifth": {
-			map[string]any{"rule": ruleSchedule}, make([]core.Gradients, 10),
+			map[string]any{"rule": ruleSchedule},
+			make([]core.Gradients, 10),
 			[]int{100, 100, 200, 200, 400, 400, 800, 800, 1000, 1000},
 		},
 		"times five each third": {
-			map[string]any{"rule": ruleSchedule, "parts": 3, "factor": 5.0}, make([]core.Gradients, 6),
+			map[string]any{"rule": ruleSchedule, "parts": 3, "factor": 5.0},
+			make([]core.Gradients, 6),
 			[]int{100, 100, 500, 500, 1000, 1000},
 		},
 		"parts that do not divide the epochs": {
-			map[string]any{"rule": ruleSchedule, "parts": 3, "factor": 2.0}, make([]core.Gradients, 4),
+			map[string]any{"rule": ruleSchedule, "parts": 3, "factor": 2.0},
+			make([]core.Gradients, 4),
 			[]int{100, 100, 200, 400},
 		},
 		"more parts than epochs": {
-			map[string]any{"rule": ruleSchedule, "parts": 4, "factor": 2.0}, make([]core.Gradients, 2),
+			map[string]any{"rule": ruleSchedule, "parts": 4, "factor": 2.0},
+			make([]core.Gradients, 2),
 			[]int{100, 400},
 		},
 		"a factor that is not whole": {
-			map[string]any{"rule": ruleSchedule, "parts": 2, "factor": 1.333}, make([]core.Gradients, 2),
+			map[string]any{"rule": ruleSchedule, "parts": 2, "factor": 1.333},
+			make([]core.Gradients, 2),
 			[]int{100, 134},
 		},
 		"noise": {

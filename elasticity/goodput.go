@@ -375,11 +375,15 @@ func (p *goodputAgent) begin(c *core.Cluster, j *core.Job) *agent {
 		if a.changed {
 			a.past = nil
 		}
-		a.batch = before.Batch.state()
+		if p.ruled != nil {
+			a.batch, a.gradients = before.Batch.state()
+		}
 	}
 	p.beginRuled(a, j)
 	if a.most = a.reach(j, p.config.MostReplicas); a.past != nil {
-		a.gradients = a.past.gradients
+		if a.gradients == (core.Gradients{}) {
+			a.gradients = a.past.gradients
+		}
 		p.model(a, c, j)
 		if a.runs() {
 			a.tell(j)
@@ -501,7 +505,7 @@ func (p *goodputAgent) Tune(ctx context.Context, v *core.View, placements []core
 		if !t.Equal(j.Tuning) {
 			p.tunings = append(p.tunings, t)
 		}
-		p.standUntilEpoch(v, j, placements[i].Seats, !t.Equal(j.Tuning))
+		p.standUntilEpoch(v, j, placements[i].Seats, t)
 	}
 	return p.tunings, nil
 }
@@ -518,7 +522,7 @@ func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Se
 	case fixed || p.ungradedBatch(a, j) > 0 && j.Batch.Requested > 0:
 		t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, replicas, limits)
 	case p.ruled != nil:
-		t.BatchPerDevice, t.AccumulationSteps = splitRuled(a.batch.Batch, replicas, limits)
+		t.BatchPerDevice, t.AccumulationSteps = goodput.SplitWithin(a.batch.Batch, replicas, limits)
 	case choice.PerDevice == 0:
 		total := max(limits.Initial, limits.MinPerDevice*replicas)
 		t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(total, replicas, limits)

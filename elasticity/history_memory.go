@@ -80,7 +80,7 @@ func (p *goodputAgent) Snapshot() ([]byte, error) {
 	}
 	for id, a := range p.agents {
 		if a != nil && (len(a.reported) > 0 || p.ruled != nil) {
-			l.Jobs = append(l.Jobs, learnedJob{core.JobID(id), a.first, a.changed, handedBatchOf(&a.batch)})
+			l.Jobs = append(l.Jobs, learnedJob{core.JobID(id), a.first, a.changed, handedBatchOf(a)})
 		}
 	}
 	if p.pool == nil {

@@ -58,12 +58,12 @@ func NewOnePassGrid(limits core.BatchSpec, most int) *Grid {
 	return g
 }
 
-// NewFixedGrid returns the split of a single total batch, limits.Requested, which is raised to the least batch of each replica. Replicas
-// that the largest batch does not suffice for have none.
+// NewFixedGrid returns the split of a single total batch, limits.Requested, as by SplitWithin. Replicas that the largest batch does not
+// suffice for have none.
 func NewFixedGrid(limits core.BatchSpec, most int) *Grid {
 	g := &Grid{limits: limits, settings: make([][]setting, most)}
 	for r := 1; r <= most; r++ {
-		perDevice, accumulation := core.SplitBatch(max(limits.Requested, limits.MinPerDevice*r), r, limits)
+		perDevice, accumulation := SplitWithin(limits.Requested, r, limits)
 		if perDevice < max(limits.MinPerDevice, 1) {
 			continue
 		}
