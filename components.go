@@ -76,6 +76,7 @@ func Builtins() Catalog {
 			elasticity.NewFixed(),
 			elasticity.NewGoodput(),
 			elasticity.NewThroughput(),
+			elasticity.NewBatchRule(),
 		},
 		Scaler: []core.Factory[core.ClusterScaler]{
 			elasticity.NewNone(),

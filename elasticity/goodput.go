@@ -149,7 +149,8 @@ func (p *goodputAgent) settle() error {
 
 type goodputAgent struct {
 	config      GoodputConfig
-	everySample bool // a sample is worth the same at any batch
+	everySample bool   // a sample is worth the same at any batch
+	ruled       *ruled // chooses the batches; nil where they are the best
 	grids       map[core.BatchSpec]*goodput.Grid
 	truths      map[*core.Truth]*pastApplication
 	pool        *pool  // nil unless knowledge is history
@@ -182,6 +183,7 @@ type agent struct {
 	first       core.Gradients     // the first statistics reported
 	isUngraded  bool               // it reports no gradient statistics
 	changed     bool               // the job proved wrong what was known before
+	batch       BatchState         // as of when a rule was asked last
 	judged      bool               // it was judged, in another process or by other settings, whether that is wrong
 	allowed     allowed            // as of when most and models were made
 	most        int                // replicas it may use
@@ -214,7 +216,7 @@ func (p *goodputAgent) Respond(ctx context.Context, v *core.View, jobs []*core.J
 			p.responses = append(p.responses, rigid...)
 			continue
 		}
-		a := p.learn(v.Cluster, j)
+		a := p.learn(v, j)
 		r := core.Response{Job: j.ID, MinReplicas: min(j.MinReplicas, a.most), MaxReplicas: a.most, Curves: a.told, RemainingWork: math.NaN()}
 		r.RemainingWork = p.left(a, j, v.NowSeconds)
 		p.responses = append(p.responses, r)
@@ -240,29 +242,6 @@ func (p *goodputAgent) noteCounts() {
 	if p.ungraded > 1 {
 		p.log.Warn("jobs reported no gradient statistics", "component", p.id, "jobs", p.ungraded)
 	}
-}
-
-// ungradedBatch is the total batch of a job that reports times but no gradient statistics, so that nobody can tell what
-// another batch is worth, or of one that is to keep its batch where gradients are not looked at: the one its user asked for. 0 for
-// any other job.
-func (p *goodputAgent) ungradedBatch(a *agent, j *core.Job) int {
-	if p.everySample {
-		if slices.Contains(p.config.FixedBatch, j.Application) {
-			return j.Batch.Requested
-		}
-		return 0
-	}
-	if len(a.reported) == 0 || a.gradients != (core.Gradients{}) {
-		return 0
-	}
-	if !a.isUngraded {
-		a.isUngraded = true
-		p.note(&p.ungraded, j, "a job reports no gradient statistics: it keeps its batch, and grows by its throughput")
-	}
-	if j.Batch.Requested > 0 {
-		return j.Batch.Requested
-	}
-	return j.Batch.Initial
 }
 
 // left is the work that a job has left, as declared or else as jobs before it had; NaN when neither is known.
@@ -345,7 +324,8 @@ func (p *goodputAgent) noteEnds() {
 }
 
 // learn brings the agent of a job up to what the job has measured.
-func (p *goodputAgent) learn(c *core.Cluster, j *core.Job) *agent {
+func (p *goodputAgent) learn(v *core.View, j *core.Job) *agent {
+	c := v.Cluster
 	for int(j.ID) >= len(p.agents) {
 		p.agents = append(p.agents, nil)
 	}
@@ -357,6 +337,7 @@ func (p *goodputAgent) learn(c *core.Cluster, j *core.Job) *agent {
 	if len(a.reported) == 0 && len(j.Measured) > 0 && !a.judged {
 		a.first = j.Gradients
 	}
+	ruled := p.follow(a, j, v.NowSeconds)
 	switch {
 	case !slices.Equal(a.reported, j.Measured):
 		a.reported = append(a.reported[:0], j.Measured...) // the View is not to be kept
@@ -367,8 +348,10 @@ func (p *goodputAgent) learn(c *core.Cluster, j *core.Job) *agent {
 		p.model(a, c, j)
 	case len(a.reported) > 0 && j.Gradients != a.gradients:
 		a.gradients = j.Gradients
-		a.update()
-	case a.allowed != allowedOf(c, j):
+		if a.update(); ruled {
+			p.model(a, c, j)
+		}
+	case ruled || a.allowed != allowedOf(c, j):
 		a.most = a.reach(j, p.config.MostReplicas)
 		if a.models == nil {
 			a.allowed = allowedOf(c, j)
@@ -392,9 +375,15 @@ func (p *goodputAgent) begin(c *core.Cluster, j *core.Job) *agent {
 		if a.changed {
 			a.past = nil
 		}
+		if p.ruled != nil {
+			a.batch, a.gradients = before.Batch.state()
+		}
 	}
+	p.beginRuled(a, j)
 	if a.most = a.reach(j, p.config.MostReplicas); a.past != nil {
-		a.gradients = a.past.gradients
+		if a.gradients == (core.Gradients{}) {
+			a.gradients = a.past.gradients
+		}
 		p.model(a, c, j)
 		if a.runs() {
 			a.tell(j)
@@ -402,6 +391,10 @@ func (p *goodputAgent) begin(c *core.Cluster, j *core.Job) *agent {
 		}
 		a.past, a.models, a.gradients = nil, nil, core.Gradients{} // by these a job would never start
 		a.most = a.reach(j, p.config.MostReplicas)
+		if !a.judged {
+			a.batch = BatchState{}
+		}
+		p.beginRuled(a, j)
 	}
 	a.told = p.optimism()
 	return a
@@ -491,27 +484,6 @@ func (p *goodputAgent) optimism() []core.Curve {
 	return []core.Curve{{OneNode: rates, ManyNodes: rates}}
 }
 
-// limitsOf are the bounds of a batch that matter to a grid.
-func limitsOf(b core.BatchSpec) core.BatchSpec {
-	b.Requested = 0
-	if b.MaxPerDevice == 0 { // a bound that does not bind
-		b.MaxPerDevice = b.Max
-	}
-	return b
-}
-
-// grid is that of jobs with these limits.
-func (p *goodputAgent) grid(limits core.BatchSpec) *goodput.Grid {
-	if p.grids[limits] == nil {
-		made := goodput.NewGrid
-		if p.everySample {
-			made = goodput.NewOnePassGrid
-		}
-		p.grids[limits] = made(limits, p.config.MostReplicas)
-	}
-	return p.grids[limits]
-}
-
 // Tune chooses the batch of each job for the devices it gets.
 func (p *goodputAgent) Tune(ctx context.Context, v *core.View, placements []core.Placement) ([]core.Tuning, error) {
 	p.tunings = p.tunings[:0]
@@ -529,9 +501,11 @@ func (p *goodputAgent) Tune(ctx context.Context, v *core.View, placements []core
 			continue
 		}
 		p.standUntilSilent(v, j, placements[i].Seats)
-		if t := p.tune(v, j, p.agents[j.ID], placements[i].Seats); !t.Equal(j.Tuning) {
+		t := p.tune(v, j, p.agents[j.ID], placements[i].Seats)
+		if !t.Equal(j.Tuning) {
 			p.tunings = append(p.tunings, t)
 		}
+		p.standUntilEpoch(v, j, placements[i].Seats, t)
 	}
 	return p.tunings, nil
 }
@@ -547,6 +521,8 @@ func (p *goodputAgent) tune(v *core.View, j *core.Job, a *agent, seats []core.Se
 	switch fixed := slices.Contains(p.config.FixedBatch, j.Application); {
 	case fixed || p.ungradedBatch(a, j) > 0 && j.Batch.Requested > 0:
 		t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(j.Batch.Requested, replicas, limits)
+	case p.ruled != nil:
+		t.BatchPerDevice, t.AccumulationSteps = goodput.SplitWithin(a.batch.Batch, replicas, limits)
 	case choice.PerDevice == 0:
 		total := max(limits.Initial, limits.MinPerDevice*replicas)
 		t.BatchPerDevice, t.AccumulationSteps = core.SplitBatch(total, replicas, limits)

@@ -67,6 +67,7 @@ type learnedJob struct {
 	ID      core.JobID
 	First   core.Gradients
 	Changed bool
+	Batch   *handedBatch `json:",omitempty"`
 }
 
 // Snapshot is what the jobs of this run taught. O(what is kept).
@@ -78,8 +79,8 @@ func (p *goodputAgent) Snapshot() ([]byte, error) {
 		}
 	}
 	for id, a := range p.agents {
-		if a != nil && len(a.reported) > 0 {
-			l.Jobs = append(l.Jobs, learnedJob{core.JobID(id), a.first, a.changed})
+		if a != nil && (len(a.reported) > 0 || p.ruled != nil) {
+			l.Jobs = append(l.Jobs, learnedJob{core.JobID(id), a.first, a.changed, handedBatchOf(a)})
 		}
 	}
 	if p.pool == nil {

@@ -11,6 +11,7 @@ import (
 type typeModel struct {
 	goodput.Performance
 	most   int             // replicas that the curves end at
+	batch  int             // that the curves are of; 0 where they choose it
 	curves *goodput.Curves // nil where nothing was measured: then
 	like   int             // it does as on this type,
 	ratio  float64         // so many times as fast
@@ -30,15 +31,16 @@ func (p *goodputAgent) model(a *agent, c *core.Cluster, j *core.Job) {
 	}
 	for t := range types {
 		m := &a.models[t]
-		before := m.Performance
+		before, batch := m.Performance, p.ruledBatch(a, j)
 		switch {
 		case types[t] != "" && !j.CanRunOn(c, core.AcceleratorID(t)) || !p.know(a, m, types[t]):
 			m.curves = nil
-		case m.curves != nil && m.Performance == before && m.most == a.most:
+		case m.curves != nil && m.Performance == before && m.most == a.most && m.batch == batch:
 			m.curves.Update(a.worth())
 		default:
-			m.most = a.most
+			m.most, m.batch = a.most, batch
 			limits := limitsOf(p.bounds(j, types[t]))
+			limits.Requested = batch
 			if batch := p.ungradedBatch(a, j); batch > 0 {
 				limits.Initial, limits.Max = batch, batch
 			}
@@ -161,7 +163,7 @@ func alone(known *core.Truth, accelerator string) float64 {
 
 // worth says what samples of a larger batch are worth.
 func (a *agent) worth() goodput.Gradients {
-	if a.everySample {
+	if a.everySample || a.batch.Batch > 0 && a.gradients == (core.Gradients{}) {
 		return goodput.Gradients(everySample)
 	}
 	return goodput.Gradients(a.gradients)

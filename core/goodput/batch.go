@@ -82,6 +82,24 @@ func (m *Model) split(total float64, replicas int) Choice {
 	return Choice{PerDevice: int(math.Ceil(local/float64(s+1) - slack)), Accumulation: s}
 }
 
+// SplitWithin divides a total batch over replicas as core.SplitBatch does, and raises it to the least batch of each: before the split,
+// and where rounding makes a pass smaller than that. Where the largest batch does not suffice for all, perDevice is less than the least.
+func SplitWithin(total, replicas int, limits core.BatchSpec) (perDevice, accumulation int) {
+	perDevice, accumulation = core.SplitBatch(max(total, limits.MinPerDevice*replicas), replicas, limits)
+	least := limits.MinPerDevice * replicas
+	for accumulation > 0 && perDevice < limits.MinPerDevice && least*(accumulation+1) > limits.Max {
+		accumulation--
+		perDevice = limits.Max / replicas / (accumulation + 1)
+		if limits.MaxPerDevice > 0 {
+			perDevice = min(perDevice, limits.MaxPerDevice)
+		}
+	}
+	if perDevice < limits.MinPerDevice && least*(accumulation+1) <= limits.Max {
+		perDevice = limits.MinPerDevice
+	}
+	return perDevice, accumulation
+}
+
 func (m *Model) goodput(replicas int, c Choice, logSync float64) float64 {
 	p := &m.Performance
 	grad := p.GradTime(float64(c.PerDevice))

@@ -58,6 +58,21 @@ func NewOnePassGrid(limits core.BatchSpec, most int) *Grid {
 	return g
 }
 
+// NewFixedGrid returns the split of a single total batch, limits.Requested, as by SplitWithin. Replicas that the largest batch does not
+// suffice for have none.
+func NewFixedGrid(limits core.BatchSpec, most int) *Grid {
+	g := &Grid{limits: limits, settings: make([][]setting, most)}
+	for r := 1; r <= most; r++ {
+		perDevice, accumulation := SplitWithin(limits.Requested, r, limits)
+		if perDevice < max(limits.MinPerDevice, 1) {
+			continue
+		}
+		total := float64(r * perDevice * (accumulation + 1))
+		g.settings[r-1] = []setting{{int32(perDevice), int32(accumulation), total, total / float64(limits.Initial)}}
+	}
+	return g
+}
+
 // Limits are the batch bounds the grid was made for.
 func (g *Grid) Limits() core.BatchSpec { return g.limits }
 

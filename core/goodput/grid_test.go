@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -140,4 +141,58 @@ func TestMemoryMakesTheSameCurves(t *testing.T) {
 	if a, b := NewCurves(g, models[0], gradients, 4), NewCurves(NewGrid(gridLimits, 4), models[0], gradients, 9); a.corners != b.corners {
 		t.Error("makes what it remembers")
 	}
+}
+
+// A fixed grid holds the one split of its batch, from the least batch of all replicas to the largest; beyond that nothing.
+func TestFixedGridSettings(t *testing.T) {
+	limits := core.BatchSpec{Initial: 8, Max: 40, MinPerDevice: 4, MaxPerDevice: 6}
+	cases := map[string]struct {
+		total, replicas int
+		want            []setting
+	}{
+		"at once":                          {10, 2, []setting{{5, 0, 10, 1.25}}},
+		"rounded up":                       {11, 2, []setting{{6, 0, 12, 1.5}}},
+		"accumulated":                      {24, 2, []setting{{6, 1, 24, 3}}},
+		"one replica beyond its batch":     {9, 1, []setting{{5, 1, 10, 1.25}}},
+		"raised to the least of each":      {10, 5, []setting{{4, 0, 20, 2.5}}},
+		"not above the largest":            {40, 7, []setting{{5, 0, 35, 4.375}}},
+		"the least of each is the largest": {10, 10, []setting{{4, 0, 40, 5}}},
+		"the least of each is above that":  {10, 11, nil},
+		"two passes of the least":          {39, 5, []setting{{4, 1, 40, 5}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			of := limits
+			of.Requested = tc.total
+			got := NewFixedGrid(of, tc.replicas).settings[tc.replicas-1]
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(setting{})); diff != "" {
+				t.Errorf("settings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A batch is split within all bounds wherever they can be kept, and as core.SplitBatch does wherever that keeps them.
+func TestSplitWithin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		least, replicas := rapid.IntRange(0, 8).Draw(t, "least"), rapid.IntRange(1, 12).Draw(t, "replicas")
+		most := rapid.OneOf(rapid.Just(0), rapid.IntRange(max(least, 1), 20)).Draw(t, "most")
+		limits := core.BatchSpec{Initial: rapid.IntRange(1, 40).Draw(t, "initial"), MinPerDevice: least, MaxPerDevice: most}
+		limits.Max = rapid.IntRange(limits.Initial, 400).Draw(t, "max")
+		total := rapid.IntRange(limits.Initial, limits.Max).Draw(t, "total")
+		b, s := SplitWithin(total, replicas, limits)
+		if limits.Max < replicas*max(least, 1) {
+			if b >= max(least, 1) {
+				t.Fatalf("%d passes of %d on %d replicas exceed %d", s+1, b, replicas, limits.Max)
+			}
+			return
+		}
+		if b < max(least, 1) || most > 0 && b > most || replicas*b*(s+1) > limits.Max {
+			t.Fatalf("%d is split into %d passes of %d, outside the bounds", total, s+1, b)
+		}
+		pb, ps := core.SplitBatch(total, replicas, limits)
+		if pb >= max(least, 1) && (b != pb || s != ps) {
+			t.Fatalf("%d is split into %d passes of %d, want %d of %d", total, s+1, b, ps+1, pb)
+		}
+	})
 }
