@@ -58,7 +58,8 @@ type stakes struct {
 // stake is what a candidate got so far.
 type stake struct {
 	replicas    int
-	least, most int // equal to replicas for one that is pinned
+	least, most int  // equal to replicas for one that is pinned
+	known       bool // there is a curve that tells a rate, and it cannot run on numbers without one
 }
 
 // begin gives pinned jobs what they hold, and the others nothing.
@@ -75,18 +76,18 @@ func (s *stakes) begin(v *core.View, candidates []core.Candidate) {
 			s.grant(c, c.Held)
 			continue
 		}
-		k := stake{most: s.capacity.Limit(c, v.Cluster, c.Response.MaxReplicas)}
-		if k.least = s.runnable(c.Response, c.Response.MinReplicas, k.most); k.least == 0 { // its rates are not known
-			k.least = c.Response.MinReplicas
+		k := stake{most: s.capacity.Limit(c, v.Cluster, c.Response.MaxReplicas), known: true}
+		if k.least = k.runnable(c.Response, c.Response.MinReplicas, s.perNode); k.least == 0 {
+			k.known, k.least = false, c.Response.MinReplicas
 		}
 		s.of = append(s.of, k)
 	}
 }
 
-// runnable is the first number of replicas from n on, most at most, with which a job can run; 0 for none. Without a curve that is any.
-func (s *stakes) runnable(r *core.Response, n, most int) int {
-	for ; n <= most; n++ {
-		if r.Curves == nil || r.Rate(core.AnyAccelerator, n, s.perNode) > 0 {
+// runnable is the first number of replicas from n on with which a job can run; 0 for none.
+func (k *stake) runnable(r *core.Response, n, perNode int) int {
+	for ; n <= k.most; n++ {
+		if !k.known || r.Rate(core.AnyAccelerator, n, perNode) > 0 {
 			return n
 		}
 	}
@@ -116,7 +117,7 @@ func (s *stakes) growInTurns(candidates []core.Candidate) {
 		grown := s.ring[:0]
 		for _, i := range s.ring {
 			k := &s.of[i]
-			next := s.runnable(candidates[i].Response, k.replicas+1, k.most)
+			next := k.runnable(candidates[i].Response, k.replicas+1, s.perNode)
 			if next == 0 || next-k.replicas > s.left {
 				continue
 			}

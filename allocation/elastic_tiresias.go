@@ -86,14 +86,10 @@ func (p *elasticTiresias) serve(candidates []core.Candidate) {
 	}
 }
 
-// demand is the number of replicas that a candidate requests; with a curve by which it cannot run so, the next one above with which it
-// can, and its least where there is none.
+// demand is the number of replicas that a candidate requests; the next one above where it cannot run so, by its curve, and its least
+// where there is none.
 func (p *elasticTiresias) demand(c *core.Candidate, k *stake) int {
-	n := min(requested(c), k.most)
-	if c.Response.Rate(core.AnyAccelerator, k.least, p.perNode) <= 0 {
-		return n // nothing is known
-	}
-	return p.runnable(c.Response, n, k.most)
+	return k.runnable(c.Response, min(requested(c), k.most), p.perNode)
 }
 
 // compact takes back what jobs behind the first queue have above their least numbers, when too many others have nothing.
