@@ -409,10 +409,15 @@ func (r *rig) theirs(ctx context.Context, turn int) error {
 	if err := r.cluster.Kill(scheduler); err != nil {
 		return err
 	}
-	if err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &atOnce}, metav1.ListOptions{}); err != nil {
+	// An API server gives up after a minute, however many are left.
+	if err := await(ctx, "pods are deleted", func() bool {
+		return pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &atOnce}, metav1.ListOptions{}) == nil
+	}); err != nil {
 		return err
 	}
-	if err := r.client.ResourceV1().ResourceClaims(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if err := await(ctx, "claims are deleted", func() bool {
+		return r.client.ResourceV1().ResourceClaims(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}) == nil
+	}); err != nil {
 		return err
 	}
 	if err := await(ctx, "claims are gone", func() bool {

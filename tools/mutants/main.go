@@ -25,6 +25,7 @@ func main() {
 	flag.IntVar(&o.workers, "j", 2, "test runs at a time")
 	flag.BoolVar(&o.short, "short", false, "run the tests with -short")
 	flag.StringVar(&o.known, "known", "", "file of survivors that were looked at, each with its reason")
+	flag.StringVar(&o.only, "run", "", "pattern of tests to run, such as those of one file; empty for all")
 	flag.StringVar(&o.skip, "skip", "", "pattern of tests to leave out, such as those of speed")
 	flag.StringVar(&o.files, "files", "", "pattern of the names of files to change; empty for all")
 	flag.Float64Var(&o.timeoutFactor, "timeout-factor", 4, "how many times the time of the unchanged tests a run may take")
@@ -50,6 +51,7 @@ type options struct {
 	workers       int
 	short         bool
 	known         string
+	only          string
 	skip          string
 	files         string
 	timeoutFactor float64

@@ -206,6 +206,9 @@ func (t *trial) build(ctx context.Context, path, overlay string, o options) erro
 	if o.short {
 		t.args = append(t.args, "-test.short")
 	}
+	if o.only != "" {
+		t.args = append(t.args, "-test.run", o.only)
+	}
 	if o.skip != "" {
 		t.args = append(t.args, "-test.skip", o.skip)
 	}

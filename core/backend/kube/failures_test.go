@@ -17,14 +17,19 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend/kube/lead"
 	"github.com/quartet-sched/quartet/core/backend/kube/trainingjob"
 )
 
-// What fails is told with how often it failed, counted anew when it worked; an end of the term is no failure.
+// What fails is told with how often it failed, counted anew when it worked; an end of the term is no failure, and neither is a lease
+// that is not renewed.
 func TestServeTellsFailures(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Microsecond, time.Microsecond))
 	broken := errors.New("broken")
-	answers := []error{broken, broken, nil, broken, fmt.Errorf("wrapped: %w", context.Canceled), broken, fmt.Errorf("wrapped: %w", core.ErrFenced)}
+	answers := []error{
+		broken, broken, nil, broken, &core.Unavailable{Cause: lead.ErrNotRenewed}, broken, fmt.Errorf("wrapped: %w", context.Canceled), broken,
+		fmt.Errorf("wrapped: %w", core.ErrFenced),
+	}
 	var told []int
 	done := 0
 	queue.Add("x")
@@ -32,7 +37,7 @@ func TestServeTellsFailures(t *testing.T) {
 		err := answers[done]
 		if done++; done == len(answers) {
 			queue.ShutDown()
-		} else if !errors.Is(err, broken) {
+		} else if !errors.Is(err, broken) && !errors.Is(err, lead.ErrNotRenewed) {
 			queue.Add("x")
 		}
 		return err
@@ -42,7 +47,7 @@ func TestServeTellsFailures(t *testing.T) {
 		}
 		told = append(told, times)
 	})
-	if diff := cmp.Diff([]int{1, 2, 1, 1}, told); diff != "" {
+	if diff := cmp.Diff([]int{1, 2, 1, 1, 1}, told); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)
 	}
 }

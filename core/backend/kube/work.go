@@ -15,6 +15,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
+	"github.com/quartet-sched/quartet/core/backend/kube/lead"
 )
 
 // labour is what is to be done about jobs: their pods driven, their statuses written.
@@ -28,6 +29,9 @@ const (
 	soonest = 20 * time.Millisecond
 	latest  = 10 * time.Second
 )
+
+// renewal is how long work waits that may not be done while the lease is not renewed. It did not fail.
+const renewal = 200 * time.Millisecond
 
 // For so long it may stay untold why a job waits, and what a start waits for: most reasons pass before anybody could read them.
 const (
@@ -84,7 +88,7 @@ func (b *Backend) labour(ctx context.Context, group *sync.WaitGroup) {
 }
 
 // serve does the work of a queue until that is shut down. What fails is told, with how many times in a row, and done again later,
-// unless it is not to be done any more.
+// unless it is not to be done any more. What waits for the lease is no failure.
 func serve[T comparable](queue workqueue.TypedRateLimitingInterface[T], do func(T) error, failed func(item T, times int, err error)) {
 	for {
 		item, ended := queue.Get()
@@ -94,6 +98,9 @@ func serve[T comparable](queue workqueue.TypedRateLimitingInterface[T], do func(
 		switch err := do(item); {
 		case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, core.ErrFenced):
 			queue.Forget(item)
+		case errors.Is(err, lead.ErrNotRenewed): // which is told once, of the lease
+			queue.Forget(item)
+			queue.AddAfter(item, renewal)
 		default:
 			queue.AddRateLimited(item)
 			failed(item, queue.NumRequeues(item), err)
