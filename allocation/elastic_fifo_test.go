@@ -5,7 +5,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
 )
 
@@ -104,5 +103,3 @@ func TestElasticFIFOStands(t *testing.T) {
 		})
 	}
 }
-
-var _ core.Steady = (*elasticFIFO)(nil)

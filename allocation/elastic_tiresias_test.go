@@ -1,6 +1,7 @@
 package allocation
 
 import (
+	"maps"
 	"math"
 	"testing"
 
@@ -78,9 +79,7 @@ func TestElasticTiresias(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := map[string]any{"thresholds": []any{100}}
-			for key, value := range tc.config {
-				config[key] = value
-			}
+			maps.Copy(config, tc.config)
 			if got := allocate(t, newPolicy(t, NewElasticTiresias(), config), eightDevices(tc.jobs...), scales(tc.rates...)); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
