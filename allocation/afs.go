@@ -8,6 +8,11 @@ import (
 	"github.com/quartet-sched/quartet/core/queue"
 )
 
+// AFSConfig configures NewAFS.
+type AFSConfig struct {
+	StepsConfig
+}
+
 // NewAFS gives devices, one at a time, to the job that wins a comparison with every other.
 //
 // Source: the AFS-L rule of elastic resource sharing (Hwang et al., NSDI'21). Of two jobs without devices, the one with
@@ -18,8 +23,8 @@ import (
 // one walk over the jobs in JobID order. Grants come in ascending order of replicas, ties in JobID order.
 //
 // Deviations: a job that one more device does not speed up, say because it would spill over to another node, is offered
-// the next number that does, and its gain counts by the device. Least numbers of replicas above one are offered whole.
-// O(devices × candidates).
+// the next number that does, and its gain counts by the device; with steps one it is offered nothing more, as the
+// publication has it. Least numbers of replicas above one are offered whole. O(devices × candidates).
 func NewAFS() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "afs",
@@ -28,12 +33,13 @@ func NewAFS() core.Factory[core.Allocator] {
 			"Needs an elasticity that tells rate curves and the work left; a job without a curve gets its least number only.",
 		Source:       "AFS-L, Hwang et al., NSDI'21",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
-	}, core.None{}, func(core.None, core.Settings) (core.Allocator, error) {
-		return &afs{standing: core.Standing{UntilSeconds: math.Inf(1)}}, nil
+	}, AFSConfig{StepsConfig{Steps: nextLevel}}, func(c AFSConfig, _ core.Settings) (core.Allocator, error) {
+		return &afs{steps: c.StepsConfig, standing: core.Standing{UntilSeconds: math.Inf(1)}}, nil
 	})
 }
 
 type afs struct {
+	steps    StepsConfig
 	capacity queue.Capacity
 	bids     []bid // by index among the candidates
 	ranks    []queue.Rank
@@ -62,7 +68,7 @@ func (p *afs) Allocate(_ context.Context, v *core.View, candidates []core.Candid
 		b := &p.bids[winner]
 		left -= b.next - b.replicas
 		b.replicas = b.next
-		b.ask(candidates[winner].Response, perNode)
+		b.ask(candidates[winner].Response, perNode, p.steps)
 	}
 }
 
@@ -85,14 +91,14 @@ func (p *afs) open(v *core.View, candidates []core.Candidate, perNode int) int {
 				b.work = c.RemainingWork(v.NowSeconds)
 			}
 		}
-		b.ask(c.Response, perNode)
+		b.ask(c.Response, perNode, p.steps)
 		p.bids = append(p.bids, b)
 	}
 	return v.Devices - pinned
 }
 
 // ask works out what the job asks for on top of its replicas.
-func (b *bid) ask(r *core.Response, perNode int) {
+func (b *bid) ask(r *core.Response, perNode int, steps StepsConfig) {
 	if b.replicas == 0 {
 		b.next = r.MinReplicas
 		b.seconds = b.work
@@ -103,14 +109,11 @@ func (b *bid) ask(r *core.Response, perNode int) {
 		return
 	}
 	rate := r.Rate(core.AnyAccelerator, b.replicas, perNode)
-	b.next, b.seconds = 0, b.work/rate
-	for n := b.replicas + 1; n <= b.most && rate > 0; n++ {
-		if next := r.Rate(core.AnyAccelerator, n, perNode); next > rate {
-			b.next = n
-			devices := float64(n - b.replicas)
-			b.lengthen, b.shorten = (next-rate)/next/devices, (next-rate)/rate/devices
-			return
-		}
+	b.seconds = b.work / rate
+	var next float64
+	if b.next, next = steps.next(r, b.replicas, b.most, perNode); b.next > 0 {
+		devices := float64(b.next - b.replicas)
+		b.lengthen, b.shorten = (next-rate)/next/devices, (next-rate)/rate/devices
 	}
 }
 

@@ -69,6 +69,34 @@ func TestAFS(t *testing.T) {
 	}
 }
 
+// With steps of one device, a job that the next one does not speed up gets no more; without the setting it passes the dip.
+func TestAFSSteps(t *testing.T) {
+	dip := []float64{1, 0.5, 0.6, 0.55, 0.2, 0.19, 0.18, 0.17} // three and four devices are slower than two
+	perfect := []float64{1, 1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 5, 1.0 / 6, 1.0 / 7, 1.0 / 8}
+	for name, tc := range map[string]struct {
+		config map[string]any
+		most   int // of a second job that scales perfectly and ends later; 0 for none
+		want   string
+	}{
+		"absent":                            {nil, 0, "0×8"},
+		"next_level":                        {map[string]any{"steps": nextLevel}, 0, "0×8"},
+		"one":                               {map[string]any{"steps": oneByOne}, 0, "0×2"},
+		"next_level beside another job":     {map[string]any{"steps": nextLevel}, 3, "1×3 0×5"},
+		"one leaves to others what it lets": {map[string]any{"steps": oneByOne}, 8, "0×2 1×6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			jobs := []*coretest.JobBuilder{waits(1).Elastic(1, 1, 8)}
+			if tc.most > 0 {
+				jobs = append(jobs, waits(1).Elastic(1, 1, tc.most))
+			}
+			got := allocate(t, newPolicy(t, NewAFS(), tc.config), eightDevices(jobs...), profiled([][]float64{dip, perfect}, []float64{1, 100}))
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 // A job that begins with two devices claims 1/2 by the device. The short job gains 1, 1/2 and 1/3 by each device it adds: the
 // first three are its own, and the last one is not enough for the other.
 func TestAFSWeighsALargeStartByTheDevice(t *testing.T) {
@@ -146,8 +174,11 @@ func TestAFSFollowsTheRule(t *testing.T) {
 				}
 			}
 		}
-		if grants := " " + allocate(t, newPolicy(t, NewAFS(), nil), v, profiled(stepTimes, stepsLeft)); grants != want {
-			t.Fatalf("got %q, want %q", grants, want)
+		for _, steps := range [...]string{oneByOne, nextLevel} {
+			policy := newPolicy(t, NewAFS(), map[string]any{"steps": steps})
+			if grants := " " + allocate(t, policy, v, profiled(stepTimes, stepsLeft)); grants != want {
+				t.Fatalf("steps %s: got %q, want %q", steps, grants, want)
+			}
 		}
 	})
 }

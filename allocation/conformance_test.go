@@ -32,12 +32,19 @@ var forms = map[string]struct {
 	"tiresias gittins": {NewTiresias(), map[string]any{
 		"thresholds": []any{3250}, "inside": insideGittins, "samples": []any{100, 200, 5000, 90000},
 	}},
-	"elastic_dp":            {NewElasticDP(), nil},
-	"elastic_dp strict":     {NewElasticDP(), map[string]any{"strict": true}},
-	"optimus":               {NewOptimus(), nil},
-	"afs":                   {NewAFS(), nil},
-	"themis":                {NewThemis(), nil},
-	"themis for efficiency": {NewThemis(), map[string]any{"offered_to": 1.0, "lease": "10m"}},
+	"elastic_fifo":                   {NewElasticFIFO(), nil},
+	"elastic_srtf":                   {NewElasticSRTF(), nil},
+	"elastic_srtf by declared work":  {NewElasticSRTF(), map[string]any{"step_times": false}},
+	"elastic_tiresias":               {NewElasticTiresias(), nil},
+	"elastic_tiresias that compacts": {NewElasticTiresias(), map[string]any{"thresholds": []any{60, 600}, "promote_factor": 2, "compact_above": 0}},
+	"elastic_tiresias one by one":    {NewElasticTiresias(), map[string]any{"steps": oneByOne, "compact_above": 1}},
+	"elastic_dp":                     {NewElasticDP(), nil},
+	"elastic_dp strict":              {NewElasticDP(), map[string]any{"strict": true}},
+	"optimus":                        {NewOptimus(), nil},
+	"afs":                            {NewAFS(), nil},
+	"afs one by one":                 {NewAFS(), map[string]any{"steps": oneByOne}},
+	"themis":                         {NewThemis(), nil},
+	"themis for efficiency":          {NewThemis(), map[string]any{"offered_to": 1.0, "lease": "10m"}},
 }
 
 func TestConformance(t *testing.T) {

@@ -128,9 +128,7 @@ func addLevels(all []optim.Share, c *core.Candidate, most, perNode int) []optim.
 			continue
 		}
 		if math.IsNaN(base) {
-			if base = c.Response.Rate(core.AnyAccelerator, 1, perNode); base <= 0 || math.IsInf(base, 1) {
-				base = rate / float64(k)
-			}
+			base = unitRate(c.Response, k, perNode)
 		}
 		all = append(all, optim.Share{Devices: k, Value: rate / base})
 	}

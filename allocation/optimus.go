@@ -52,7 +52,7 @@ func (p *optimus) Allocate(_ context.Context, v *core.View, candidates []core.Ca
 	left := p.giveLeast(v, candidates)
 	p.gains = p.gains[:0]
 	for i := range candidates {
-		p.gains.add(gain{seconds: p.gain(&candidates[i], &p.shares[i], perNode), index: int32(i)})
+		p.gains.add(gain{worth: p.gain(&candidates[i], &p.shares[i], perNode), index: int32(i)})
 	}
 	p.gains.heapify()
 	for ; left > 0 && len(p.gains) > 0; left-- {
@@ -120,22 +120,22 @@ func (p *optimus) grantAscending(candidates []core.Candidate) []core.Grant {
 // work left stood in, which shrinks as the job runs.
 func (p *optimus) Standing() core.Standing { return p.standing }
 
-// gain is what one more replica is worth to a candidate.
+// gain is what more replicas are worth to a candidate.
 type gain struct {
-	seconds float64
-	index   int32
+	worth float64
+	index int32
 }
 
 // gainHeap holds positive gains, the largest first, ties by index.
 type gainHeap []gain
 
 func (h gainHeap) before(a, b int) bool {
-	return h[a].seconds > h[b].seconds || h[a].seconds == h[b].seconds && h[a].index < h[b].index
+	return h[a].worth > h[b].worth || h[a].worth == h[b].worth && h[a].index < h[b].index
 }
 
 // add appends a gain, if it is positive, without keeping the order: heapify follows.
 func (h *gainHeap) add(g gain) {
-	if g.seconds > 0 {
+	if g.worth > 0 {
 		*h = append(*h, g)
 	}
 }
@@ -147,10 +147,10 @@ func (h gainHeap) heapify() {
 }
 
 // replaceTop gives the first candidate its next gain, or drops it when that is not positive.
-func (h *gainHeap) replaceTop(seconds float64) {
+func (h *gainHeap) replaceTop(worth float64) {
 	gains := *h
-	if seconds > 0 {
-		gains[0].seconds = seconds
+	if worth > 0 {
+		gains[0].worth = worth
 	} else {
 		last := len(gains) - 1
 		gains[0] = gains[last]

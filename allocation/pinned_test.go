@@ -46,15 +46,18 @@ func TestThePinnedComeFirst(t *testing.T) {
 		config  map[string]any
 		want    string
 	}{
-		"fifo backfill": {NewFIFO(), map[string]any{"queue": queue.Backfill}, "3×4 2×1 0×2 4×1"},
-		"fifo":          {NewFIFO(), nil, "3×4| 2×1| 0×2| 1×5|"},
-		"las":           {NewLAS(), nil, "3×4 0×2 4×1 2×1"},
-		"las all":       {NewLAS(), map[string]any{"queue": queue.All}, "3×4 0×2 1×5 4×1 2×1"},
-		"tiresias":      {NewTiresias(), nil, "3×4 0×2 2×1 4×1"},
-		"srtf":          {NewSRTF(), nil, "3×4 0×2 2×1 4×1"},
-		"optimus":       {NewOptimus(), nil, "2×1 4×1 0×2 3×4"},
-		"elastic_dp":    {NewElasticDP(), nil, "3×4 0×2 2×1 4×1"},
-		"afs":           {NewAFS(), nil, "2×1 4×1 0×2 3×4"},
+		"fifo backfill":    {NewFIFO(), map[string]any{"queue": queue.Backfill}, "3×4 2×1 0×2 4×1"},
+		"fifo":             {NewFIFO(), nil, "3×4| 2×1| 0×2| 1×5|"},
+		"las":              {NewLAS(), nil, "3×4 0×2 4×1 2×1"},
+		"las all":          {NewLAS(), map[string]any{"queue": queue.All}, "3×4 0×2 1×5 4×1 2×1"},
+		"tiresias":         {NewTiresias(), nil, "3×4 0×2 2×1 4×1"},
+		"srtf":             {NewSRTF(), nil, "3×4 0×2 2×1 4×1"},
+		"optimus":          {NewOptimus(), nil, "2×1 4×1 0×2 3×4"},
+		"elastic_dp":       {NewElasticDP(), nil, "3×4 0×2 2×1 4×1"},
+		"elastic_fifo":     {NewElasticFIFO(), nil, "3×4 0×2 2×1 4×1"},
+		"elastic_srtf":     {NewElasticSRTF(), nil, "3×4 0×2 2×1 4×1"},
+		"elastic_tiresias": {NewElasticTiresias(), nil, "3×4 0×2 2×1 4×1"},
+		"afs":              {NewAFS(), nil, "2×1 4×1 0×2 3×4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := allocate(t, newPolicy(t, tc.factory, tc.config), v, coretest.Rigid); got != tc.want {

@@ -13,14 +13,18 @@ var everyPolicy = map[string]struct {
 	factory core.Factory[core.Allocator]
 	config  map[string]any
 }{
-	"fifo":          {NewFIFO(), nil},
-	"srtf":          {NewSRTF(), nil},
-	"las":           {NewLAS(), nil},
-	"tiresias":      {NewTiresias(), nil},
-	"running_first": {NewTiresias(), map[string]any{"inside": insideRunningFirst}},
-	"gittins":       {NewTiresias(), map[string]any{"inside": insideGittins, "samples": []any{1000, 2000, 60000}}},
-	"optimus":       {NewOptimus(), nil},
-	"elastic_dp":    {NewElasticDP(), nil},
+	"fifo":             {NewFIFO(), nil},
+	"srtf":             {NewSRTF(), nil},
+	"las":              {NewLAS(), nil},
+	"tiresias":         {NewTiresias(), nil},
+	"running_first":    {NewTiresias(), map[string]any{"inside": insideRunningFirst}},
+	"gittins":          {NewTiresias(), map[string]any{"inside": insideGittins, "samples": []any{1000, 2000, 60000}}},
+	"optimus":          {NewOptimus(), nil},
+	"afs":              {NewAFS(), nil},
+	"elastic_dp":       {NewElasticDP(), nil},
+	"elastic_fifo":     {NewElasticFIFO(), nil},
+	"elastic_srtf":     {NewElasticSRTF(), nil},
+	"elastic_tiresias": {NewElasticTiresias(), map[string]any{"compact_above": 0}},
 }
 
 // busy is 110 jobs on 32 nodes with four devices each; about 100 of them run.

@@ -57,7 +57,7 @@ func (p *srtf) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 	p.walk.KeepPinned(v, candidates)
 	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 {
 		n := p.walk.Replicas(v, c)
-		seconds := p.remainingSeconds(c, now, n, perNode)
+		seconds, _ := remainingSeconds(c, now, n, perNode, p.steps)
 		if p.weigh {
 			seconds *= float64(n)
 		}
@@ -82,18 +82,19 @@ func (p *srtf) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 	return p.walk.Grants(), nil
 }
 
-// remainingSeconds is the time a job still needs on n replicas; NaN when unknown.
-func (p *srtf) remainingSeconds(c *core.Candidate, now float64, n, perNode int) float64 {
+// remainingSeconds is the time a job still needs on n replicas; NaN when unknown. With steps it is read from the true step times,
+// where there are any. declared says that the declared work stands in, of which less is left as time passes.
+func remainingSeconds(c *core.Candidate, now float64, n, perNode int, steps bool) (seconds float64, declared bool) {
 	rate := c.Response.Rate(core.AnyAccelerator, n, perNode)
 	switch {
 	case rate > 0 && !math.IsNaN(c.Response.RemainingWork):
-		return c.Response.RemainingWork / rate
-	case p.steps && c.StepTimes != nil: // the declared work counts iterations
-		return c.StepsLeft * stepTime(c.StepTimes, n, perNode)
+		return c.Response.RemainingWork / rate, false
+	case steps && c.StepTimes != nil: // the declared work counts iterations
+		return c.StepsLeft * stepTime(c.StepTimes, n, perNode), false
 	case c.TotalWork > 0:
-		return c.RemainingWork(now)
+		return c.RemainingWork(now), true
 	}
-	return math.NaN()
+	return math.NaN(), false
 }
 
 // stepTime is the seconds of a step on n replicas, consolidated; NaN when they cannot run so.

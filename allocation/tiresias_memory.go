@@ -11,9 +11,12 @@ import (
 
 // What no fact of a job tells: in which order jobs joined their queues, and what was forgotten when they rose.
 
-var _ core.Snapshotter = (*tiresias)(nil)
+var (
+	_ core.Snapshotter = (*tiresias)(nil)
+	_ core.Snapshotter = (*elasticTiresias)(nil)
+)
 
-// learnedQueues is what a tiresias hands to the next.
+// learnedQueues is what such queues hand to the next.
 type learnedQueues struct {
 	Thresholds []float64
 	Queues     [][]core.JobID
@@ -21,7 +24,7 @@ type learnedQueues struct {
 }
 
 // Snapshot is the queues.
-func (p *tiresias) Snapshot() ([]byte, error) {
+func (p *feedbackQueues) Snapshot() ([]byte, error) {
 	l := learnedQueues{Thresholds: p.thresholds, Queues: p.queues}
 	for _, queue := range p.queues {
 		for _, id := range queue {
@@ -32,7 +35,7 @@ func (p *tiresias) Snapshot() ([]byte, error) {
 }
 
 // Restore takes the queues up. Those of other thresholds are of no use.
-func (p *tiresias) Restore(learned []byte) error {
+func (p *feedbackQueues) Restore(learned []byte) error {
 	var l learnedQueues
 	if err := json.Unmarshal(learned, &l); err != nil {
 		return err

@@ -4,14 +4,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/quartet-sched/quartet/core"
 )
 
-// A tiresias that takes up what another had learned has its queues, in their order.
+// Queues that take up what another had learned are those, in their order.
 func TestTiresiasKeepsItsQueues(t *testing.T) {
-	fresh := func(thresholds ...float64) *tiresias {
-		return &tiresias{thresholds: thresholds, queues: make([][]core.JobID, len(thresholds)+1)}
+	fresh := func(thresholds ...float64) *feedbackQueues {
+		queues := newFeedbackQueues(QueuesConfig{Thresholds: thresholds})
+		return &queues
 	}
 	before := fresh(10, 20)
 	before.jobs = make([]queued, 5)

@@ -1,0 +1,76 @@
+package allocation
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/queue"
+)
+
+// ElasticSRTFConfig configures NewElasticSRTF.
+type ElasticSRTFConfig struct {
+	StepTimes bool `config:"step_times" doc:"read the true step times and steps left of a profiled job whose curve elasticity does not tell; a real backend has none: there the declared work counts as seconds"`
+}
+
+// Capabilities are those that reading step times needs, besides the work left.
+func (c ElasticSRTFConfig) Capabilities() []core.Capability {
+	return SRTFConfig{StepTimes: c.StepTimes}.Capabilities()
+}
+
+// NewElasticSRTF gives jobs their least numbers of devices by the time they have left, and then all of them the rest in turns.
+//
+// Source: the elastic SRTF of Voda: elastic_fifo with another order. The time left is that on the requested replicas, so that what a
+// job is given does not change its place. It is known as to srtf: the work left over the rate where elasticity tells both, otherwise
+// the steps left times the step time for a profiled job, unless step_times is off, and the declared seconds left. Jobs of unknown
+// length come last, ties in JobID order. A shorter job takes the devices of a longer one that runs.
+//
+// Deviations: those of elastic_fifo. Voda measures the time left; here an oracle or the elasticity tells it.
+// O(candidates + devices) when few change places.
+func NewElasticSRTF() core.Factory[core.Allocator] {
+	return core.NewFactory(core.Info{
+		Type:    "elastic_srtf",
+		Summary: "shortest remaining time first with the least devices, and the rest in turns",
+		Description: "Gives jobs their least number of devices by the seconds they still need on the replicas they request; one that does not fit lets others by, and ties go to the job submitted first. " +
+			"Those that have some then get one device after the other in turns, up to their most. " +
+			"The seconds are the work left over the rate where elasticity tells both; otherwise the steps left times the step time for a profiled job, unless step_times is off, and the declared work left, taken as seconds. " +
+			"Jobs of unknown length come last. O(candidates + devices) a round when few change places.",
+		Source:       "Voda, elastic SRTF",
+		Capabilities: []core.Capability{core.CapabilityRemainingWork},
+	}, ElasticSRTFConfig{StepTimes: true}, func(c ElasticSRTFConfig, _ core.Settings) (core.Allocator, error) {
+		return &elasticSRTF{steps: c.StepTimes, stakes: stakes{standing: core.Standing{UntilSeconds: math.Inf(1)}}}, nil
+	})
+}
+
+type elasticSRTF struct {
+	stakes
+
+	steps bool
+	order queue.Order
+}
+
+func (p *elasticSRTF) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	p.begin(v, candidates)
+	shrinks := false // the time left of some job does as it runs
+	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 {
+		n := p.capacity.Limit(c, v.Cluster, requested(c))
+		seconds, declared := remainingSeconds(c, v.NowSeconds, n, p.perNode, p.steps)
+		shrinks = shrinks || declared
+		return seconds
+	})
+	for _, r := range ranks {
+		p.give(r.Index, p.of[r.Index].least)
+	}
+	p.growInTurns(candidates)
+	grants := p.settle(v, candidates)
+	if shrinks && p.anyoneShort() {
+		p.standing.UntilSeconds = v.NowSeconds // jobs change places as time passes
+	}
+	return grants, nil
+}
+
+// anyoneShort reports whether some candidate could use more than it got.
+func (p *elasticSRTF) anyoneShort() bool {
+	return slices.ContainsFunc(p.of, func(k stake) bool { return k.replicas < k.most })
+}

@@ -1,0 +1,185 @@
+package allocation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/internal/refdata"
+)
+
+// No more devices are granted than there are, and each job is granted nothing or a number that it can run on.
+func TestElasticGrantsWhatJobsCanUse(t *testing.T) {
+	for name, tc := range forms {
+		if !strings.HasPrefix(name, "elastic_") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				v, candidates := coretest.DrawView(t)
+				grants, err := newPolicy(t, tc.factory, tc.config).Allocate(context.Background(), v, candidates)
+				if err != nil {
+					t.Fatal(err)
+				}
+				used, of := 0, map[core.JobID]*core.Candidate{}
+				for i := range candidates {
+					of[candidates[i].ID] = &candidates[i]
+				}
+				for _, g := range grants {
+					c := of[g.Job]
+					if c == nil {
+						t.Fatalf("job %d is no candidate, or granted twice", g.Job)
+					}
+					delete(of, g.Job)
+					used += g.Replicas
+					r, perNode := c.Response, v.Cluster.LargestNode()
+					if g.Replicas < r.MinReplicas || g.Replicas > r.MaxReplicas {
+						t.Fatalf("job %d can use %d..%d, granted %d", g.Job, r.MinReplicas, r.MaxReplicas, g.Replicas)
+					}
+					runs := func(n int) bool { return r.Rate(core.AnyAccelerator, n, perNode) > 0 }
+					for n := r.MinReplicas; n < g.Replicas && !c.MustStay(v.Cluster, r); n++ {
+						if runs(n) && !runs(g.Replicas) {
+							t.Fatalf("job %d cannot run on the %d that it is granted, and can on %d", g.Job, g.Replicas, n)
+						}
+					}
+				}
+				if used > v.Devices {
+					t.Fatalf("granted %d of %d devices", used, v.Devices)
+				}
+			})
+		})
+	}
+}
+
+// With jobs that run on one number of devices only, each grants what the policy does from which it comes, as time passes.
+func TestElasticIsRigidWithRigidJobs(t *testing.T) {
+	for name, tc := range map[string]struct {
+		elastic, rigid core.Factory[core.Allocator]
+		config         map[string]any
+	}{
+		"elastic_srtf":     {NewElasticSRTF(), NewSRTF(), nil},
+		"elastic_tiresias": {NewElasticTiresias(), NewTiresias(), map[string]any{"thresholds": []any{60, 3600}, "promote_factor": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				v, _ := coretest.DrawView(t)
+				elastic, rigid := newPolicy(t, tc.elastic, tc.config), newPolicy(t, tc.rigid, tc.config)
+				for range 4 {
+					got, want := ask(t, elastic, v, coretest.Rigid), ask(t, rigid, v, coretest.Rigid)
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Fatalf("at %v s, grants (-rigid +elastic):\n%s", v.NowSeconds, diff)
+					}
+					v.NowSeconds += rapid.SampledFrom([]float64{60, 1000, 1e5}).Draw(t, "passes")
+				}
+			})
+		})
+	}
+}
+
+// Two of the measured applications are slower on five devices than on four, for these fill a node: nine make up for it. Steps of one
+// device stop there, steps to the next level pass.
+func TestStepsAtTheBorderOfANode(t *testing.T) {
+	text, err := os.ReadFile(refdata.Path(t, "reference", "elastic-batch-dp", "curves.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var curves map[string]struct {
+		Speedups []float64 `json:"throughput_S"`
+	}
+	if err := json.Unmarshal(text, &curves); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct{ one, nextLevel, short int }{
+		"bert": {4, 10, 4}, "yolov3": {4, 10, 4}, "cifar10": {10, 10, 8}, "deepspeech2": {10, 10, 8},
+	} {
+		for policy, factory := range map[string]core.Factory[core.Allocator]{"afs": NewAFS(), "elastic_tiresias": NewElasticTiresias()} {
+			t.Run(name+"/"+policy, func(t *testing.T) {
+				granted := func(nodes int, config map[string]any) string {
+					v := coretest.MakeView(coretest.MakeCluster().Nodes(nodes, "t4", 4).Obj()).Jobs(waits(1).Elastic(1, 1, 10)).Obj()
+					return allocate(t, newPolicy(t, factory, config), v, scales(curves[name].Speedups))
+				}
+				for config, want := range map[string]int{oneByOne: tc.one, nextLevel: tc.nextLevel} {
+					if got := granted(4, map[string]any{"steps": config}); got != fmt.Sprintf("0×%d", want) {
+						t.Errorf("steps %s: of 16 devices granted %s, want %d", config, got, want)
+					}
+				}
+				if got := granted(2, nil); got != fmt.Sprintf("0×%d", tc.short) {
+					t.Errorf("of 8 devices granted %s, want %d: the next level is out of reach", got, tc.short)
+				}
+			})
+		}
+	}
+}
+
+// elasticForms are the greedy policies over elastic jobs, in the forms whose work differs.
+var elasticForms = map[string]struct {
+	factory core.Factory[core.Allocator]
+	config  map[string]any
+}{
+	"afs":              {NewAFS(), nil},
+	"elastic_fifo":     {NewElasticFIFO(), nil},
+	"elastic_srtf":     {NewElasticSRTF(), nil},
+	"elastic_tiresias": {NewElasticTiresias(), map[string]any{"thresholds": []any{100, 1000}, "promote_factor": 1, "compact_above": 0}},
+}
+
+// growing is jobs of up to 64 replicas whose curves drop behind the border of each node, twice as many devices as jobs.
+func growing(jobs int) (*core.View, []core.Candidate) {
+	var builders []*coretest.JobBuilder
+	rates := make([]float64, 64)
+	for i := range rates {
+		if rates[i] = float64(i + 1); i >= 4 {
+			rates[i] /= float64(2 + i%4)
+		}
+	}
+	for i := range jobs {
+		ran := float64(i * 13 % 500)
+		builders = append(builders, waits(1).Elastic(1+i%3, 2+i%5, 64).Work(float64(100+i*37%1000)).Executed(ran, ran))
+	}
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(jobs/2, "t4", 4).Obj()).Jobs(builders...).Obj()
+	return v, coretest.Candidates(v, func(j *core.Job) core.Response {
+		curves := []core.Curve{{OneNode: rates, ManyNodes: rates}}
+		return core.Response{Job: j.ID, MinReplicas: j.MinReplicas, MaxReplicas: 64, Curves: curves, RemainingWork: j.TotalWork}
+	})
+}
+
+func TestElasticRoundAllocatesNothing(t *testing.T) {
+	for name, tc := range elasticForms {
+		t.Run(name, func(t *testing.T) {
+			policy := newPolicy(t, tc.factory, tc.config)
+			v, candidates := growing(100)
+			got := testing.AllocsPerRun(50, func() {
+				v.NowSeconds += 300
+				if _, err := policy.Allocate(context.Background(), v, candidates); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if got != 0 {
+				t.Errorf("%v allocations a round, want 0", got)
+			}
+		})
+	}
+}
+
+// A round of 2,000 jobs on 4,000 devices.
+func BenchmarkElastic(b *testing.B) {
+	for name, tc := range elasticForms {
+		b.Run(name, func(b *testing.B) {
+			policy := newPolicy(b, tc.factory, tc.config)
+			v, candidates := growing(2000)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := policy.Allocate(b.Context(), v, candidates); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,152 @@
+package allocation
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/queue"
+)
+
+// QueuesConfig configures the queues that jobs sink through.
+type QueuesConfig struct {
+	Thresholds    []float64 `config:"thresholds" doc:"service at which a running job moves to the next queue, ascending, one queue more than thresholds; in device-seconds, or in seconds where service is wall_time" min:"0"`
+	Service       string    `config:"service" doc:"what thresholds count: device_time is executed seconds times requested replicas, wall_time executed seconds alone" enum:"device_time|wall_time"`
+	PromoteFactor float64   `config:"promote_factor" doc:"a job that has waited this many times the time it ran returns to the first queue with its service forgotten; 0 for never" min:"0"`
+}
+
+func usualQueues() QueuesConfig {
+	return QueuesConfig{Thresholds: []float64{57600}, Service: deviceTime}
+}
+
+// Validate checks what single fields cannot.
+func (c QueuesConfig) Validate() error { return errors.Join(c.problems()...) }
+
+func (c QueuesConfig) problems() []error {
+	var problems []error
+	for i, threshold := range c.Thresholds {
+		if !(threshold > 0) || i > 0 && threshold <= c.Thresholds[i-1] {
+			problems = append(problems, fmt.Errorf("thresholds[%d]: must be positive and above the one before, got %v", i, threshold))
+		}
+	}
+	return problems
+}
+
+// feedbackQueues are the queues of Tiresias (NSDI'19): a job starts in the first one and sinks as it consumes. New jobs join in JobID
+// order; then running jobs past a threshold join the tail of their new queue in JobID order. Service counts requested replicas, not
+// held ones. A job is promoted by its wait since it last ran. O(candidates) a round.
+type feedbackQueues struct {
+	thresholds    []float64
+	wall          bool
+	promoteFactor float64
+
+	queues [][]core.JobID // each in the order of joining
+	jobs   []queued       // by JobID
+}
+
+func newFeedbackQueues(c QueuesConfig) feedbackQueues {
+	return feedbackQueues{
+		thresholds: slices.Clone(c.Thresholds), wall: c.Service == wallTime, promoteFactor: c.PromoteFactor,
+		queues: make([][]core.JobID, len(c.Thresholds)+1),
+	}
+}
+
+// queued is what is known of a job besides the View.
+type queued struct {
+	slot      int32   // among the candidates of this round
+	queue     int32   // 1 + index of its queue; 0 for none
+	forgotten float64 // executed seconds up to the last promotion
+}
+
+// requeue brings the queues up to date: new jobs join, some change queue, ended ones leave.
+func (p *feedbackQueues) requeue(now float64, candidates []core.Candidate) {
+	for i := range candidates {
+		c := &candidates[i]
+		p.jobs = queue.Grown(p.jobs, c.ID)
+		q := &p.jobs[c.ID]
+		q.slot = int32(i)
+		switch {
+		case q.queue == 0:
+			p.join(c.ID, p.reached(q, c.Job, now)) // the first, unless this policy joined late
+		case c.State == core.Running:
+			if reached := p.reached(q, c.Job, now); reached > int(q.queue)-1 {
+				p.join(c.ID, reached)
+			}
+		case q.queue > 1 && now >= p.promotion(q, c.Job, now):
+			q.forgotten = c.ExecutedSeconds(now)
+			p.join(c.ID, 0)
+		}
+	}
+	for i, queue := range p.queues {
+		p.queues[i] = slices.DeleteFunc(queue, func(id core.JobID) bool {
+			q := &p.jobs[id]
+			if int(q.slot) >= len(candidates) || candidates[q.slot].ID != id {
+				q.queue, q.forgotten = 0, 0
+			}
+			return int(q.queue)-1 != i
+		})
+	}
+}
+
+// join appends the job to a queue. The old one drops it at the end of requeue.
+func (p *feedbackQueues) join(id core.JobID, queue int) {
+	p.jobs[id].queue = int32(queue) + 1
+	p.queues[queue] = append(p.queues[queue], id)
+}
+
+// weight is the service that a job consumes in a second.
+func (p *feedbackQueues) weight(j *core.Job) float64 {
+	if p.wall {
+		return 1
+	}
+	return float64(j.Requested)
+}
+
+// reached is the queue that the service of a job entitles it to.
+func (p *feedbackQueues) reached(q *queued, j *core.Job, now float64) int {
+	service := (j.ExecutedSeconds(now) - q.forgotten) * p.weight(j)
+	queue := 0
+	for queue < len(p.thresholds) && service >= p.thresholds[queue] {
+		queue++
+	}
+	return queue
+}
+
+// promotion is the moment at which a job will have waited long enough to return to the first queue. One that runs would
+// begin to wait now.
+func (p *feedbackQueues) promotion(q *queued, j *core.Job, now float64) float64 {
+	if p.promoteFactor == 0 {
+		return math.Inf(1)
+	}
+	since := j.LastChange
+	if j.State == core.Running {
+		since = now
+	}
+	return since + p.promoteFactor*(j.ExecutedSeconds(now)-q.forgotten)
+}
+
+// early is how long before a computed moment to wake, so that rounding cannot make a round late.
+const early = 1e-6
+
+// nextChange is the first moment at which a granted candidate sinks, if it runs from now on, or any one rises, if it
+// waits: which of the two a granted one does is for the placer to say.
+func (p *feedbackQueues) nextChange(now float64, candidates []core.Candidate, grants []core.Grant) float64 {
+	next := math.Inf(1)
+	for i := range grants {
+		q := &p.jobs[grants[i].Job]
+		if queue := int(q.queue) - 1; queue < len(p.thresholds) {
+			j := candidates[q.slot].Job
+			missing := p.thresholds[queue]/p.weight(j) - (j.ExecutedSeconds(now) - q.forgotten)
+			next = min(next, now+missing-early)
+		}
+	}
+	for i := range candidates {
+		j := candidates[i].Job
+		if q := &p.jobs[j.ID]; q.queue > 1 {
+			next = min(next, p.promotion(q, j, now)-early)
+		}
+	}
+	return next
+}
