@@ -53,7 +53,6 @@ type Truth struct {
 	Measurements []Measurement
 	Gradients    Gradients // at the start of training
 	// Steps is how long the whole training takes by total batch, ascending; in between it is on straight lines. nil when not told.
-	// Policies in other processes are not told.
 	Steps []BatchSteps
 }
 

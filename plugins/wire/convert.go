@@ -203,6 +203,22 @@ func gradientsFrom(m *stagev1.Gradients) core.Gradients {
 	return core.Gradients{Square: m.GetSquare(), Variance: m.GetVariance()}
 }
 
+func batchStepsTo(steps []core.BatchSteps) []*stagev1.BatchSteps {
+	var m []*stagev1.BatchSteps
+	for _, s := range steps {
+		m = append(m, &stagev1.BatchSteps{Batch: int64(s.Batch), Steps: s.Steps})
+	}
+	return m
+}
+
+func batchStepsFrom(m []*stagev1.BatchSteps) []core.BatchSteps {
+	var steps []core.BatchSteps
+	for _, s := range m {
+		steps = append(steps, core.BatchSteps{Batch: int(s.GetBatch()), Steps: s.GetSteps()})
+	}
+	return steps
+}
+
 // Step times.
 
 func stepTimesTo(table uint32, t *core.StepTimes) *stagev1.StepTimes {

@@ -217,6 +217,7 @@ func (e *Encoder) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec 
 			e.truths[s.Truth] = uint32(len(e.truths)) + 1
 			u.Truths = append(u.Truths, &stagev1.Truth{
 				Table: e.truths[s.Truth], Measurements: measurementsTo(s.Truth.Measurements), Gradients: gradientsTo(s.Truth.Gradients),
+				Steps: batchStepsTo(s.Truth.Steps),
 			})
 		}
 		m.Truth = e.truths[s.Truth]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ._proto import stages_pb2, view_pb2
 from .cluster import Seat
 from .decisions import Code, Curve, Grant, Placement, Reason, Response, Standing, Tuning, UnlikeRates, Verdict
-from .job import AloneTime, Gradients, Measurement, StepTimes, Truth, TypeTimes, UnlikeTimes
+from .job import AloneTime, BatchSteps, Gradients, Measurement, StepTimes, Truth, TypeTimes, UnlikeTimes
 
 _CODES = {Code.ADMIT: view_pb2.CODE_ADMIT, Code.DEFER: view_pb2.CODE_DEFER, Code.REJECT: view_pb2.CODE_REJECT}
 
@@ -134,7 +134,8 @@ def gradients_from(told: view_pb2.Gradients) -> Gradients:
 
 
 def truth_from(told: view_pb2.Truth) -> Truth:
-    return Truth(measurements_from(told.measurements), gradients_from(told.gradients))
+    steps = tuple([BatchSteps(s.batch, s.steps) for s in told.steps])
+    return Truth(measurements_from(told.measurements), gradients_from(told.gradients), steps)
 
 
 def standing_to(standing: Standing | None) -> view_pb2.Standing | None:

@@ -42,6 +42,14 @@ class BatchSpec(_message.Message):
     requested: int
     def __init__(self, requested: _Optional[int] = ..., initial: _Optional[int] = ..., max: _Optional[int] = ..., min_per_device: _Optional[int] = ..., max_per_device: _Optional[int] = ...) -> None: ...
 
+class BatchSteps(_message.Message):
+    __slots__ = ["batch", "steps"]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    batch: int
+    steps: float
+    def __init__(self, batch: _Optional[int] = ..., steps: _Optional[float] = ...) -> None: ...
+
 class Curve(_message.Message):
     __slots__ = ["many_nodes", "one_node"]
     MANY_NODES_FIELD_NUMBER: _ClassVar[int]
@@ -245,14 +253,16 @@ class StepTimes(_message.Message):
     def __init__(self, table: _Optional[int] = ..., one_node: _Optional[_Iterable[float]] = ..., many_nodes: _Optional[_Iterable[float]] = ..., types: _Optional[_Iterable[_Union[TypeTimes, _Mapping]]] = ..., unlike: _Optional[_Union[UnlikeTimes, _Mapping]] = ...) -> None: ...
 
 class Truth(_message.Message):
-    __slots__ = ["gradients", "measurements", "table"]
+    __slots__ = ["gradients", "measurements", "steps", "table"]
     GRADIENTS_FIELD_NUMBER: _ClassVar[int]
     MEASUREMENTS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
     gradients: Gradients
     measurements: _containers.RepeatedCompositeFieldContainer[Measurement]
+    steps: _containers.RepeatedCompositeFieldContainer[BatchSteps]
     table: int
-    def __init__(self, table: _Optional[int] = ..., measurements: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., gradients: _Optional[_Union[Gradients, _Mapping]] = ...) -> None: ...
+    def __init__(self, table: _Optional[int] = ..., measurements: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., gradients: _Optional[_Union[Gradients, _Mapping]] = ..., steps: _Optional[_Iterable[_Union[BatchSteps, _Mapping]]] = ...) -> None: ...
 
 class Tuning(_message.Message):
     __slots__ = ["accumulation_steps", "batch_by_replica", "batch_per_device", "job", "learning_rate_factor"]
