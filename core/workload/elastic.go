@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,12 +83,11 @@ type elasticSource struct {
 var elasticApplications = [...]string{"cifar10", "deepspeech2", "bert", "yolov3"}
 
 func (s *elasticSource) Load(ctx context.Context) (*Workload, error) {
-	profiles := newMeasuredModels(s.Profiles, nil, false)
-	var err error
-	if profiles.names, err = profiles.reader.applications(); err != nil {
+	names, err := (&profileReader{folder: s.Profiles}).applications()
+	if err != nil {
 		return nil, err
 	}
-	l := &elasticLoader{config: s.ElasticConfig, profiles: profiles, made: map[string]*elasticApplicationModel{}}
+	l := newElasticLoader(s.ElasticConfig, names)
 	if s.Path == "" {
 		return l.draw(ctx, newMersenne(s.seed))
 	}
@@ -104,6 +104,10 @@ type elasticLoader struct {
 	profiles *measuredModels
 	made     map[string]*elasticApplicationModel
 	jobs     []Job
+}
+
+func newElasticLoader(c ElasticConfig, names []string) *elasticLoader {
+	return &elasticLoader{config: c, profiles: newMeasuredModels(c.Profiles, names, false), made: map[string]*elasticApplicationModel{}}
 }
 
 const (
@@ -137,7 +141,7 @@ func (l *elasticLoader) read(ctx context.Context, in *input) (*Workload, error) 
 		}
 		a := l.made[name]
 		if a == nil {
-			p := l.profiles.profile(ctx, t, name)
+			p := l.profiles.profile(ctx, t, elasticName, name)
 			if p == nil {
 				continue
 			}
@@ -155,16 +159,27 @@ func (l *elasticLoader) read(ctx context.Context, in *input) (*Workload, error) 
 		}
 		l.add(model, name, submit, t.declaration())
 	}
-	inputs := append([]Input{in.Input}, l.profiles.reader.inputs...)
-	slices.SortFunc(inputs[1:], func(a, b Input) int { return strings.Compare(a.Path, b.Path) })
-	return assemble(l.jobs, inputs, append(t.finish(), l.profiles.reader.problems...))
+	return l.finish([]Input{in.Input}, append(t.finish(), l.profiles.reader.problems...))
+}
+
+// finish names the jobs, which a stream does not, in the order of their submission.
+func (l *elasticLoader) finish(inputs []Input, problems core.Diagnostics) (*Workload, error) {
+	slices.SortStableFunc(l.jobs, func(a, b Job) int {
+		return cmp.Or(cmp.Compare(a.Spec.SubmitSeconds, b.Spec.SubmitSeconds), strings.Compare(a.Spec.Application, b.Spec.Application),
+			cmp.Compare(a.Spec.Batch.Requested, b.Spec.Batch.Requested), cmp.Compare(a.Spec.TotalWork, b.Spec.TotalWork))
+	})
+	for i := range l.jobs {
+		l.jobs[i].Spec.Name = fmt.Sprintf("job-%06d", i)
+	}
+	read := l.profiles.reader.inputs
+	slices.SortFunc(read, func(a, b Input) int { return strings.Compare(a.Path, b.Path) })
+	return assemble(l.jobs, append(inputs, read...), problems)
 }
 
 func (l *elasticLoader) add(model *elasticModel, application string, submit float64, at core.Position) {
 	job := Job{Model: model, At: at}
 	spec := &job.Spec
-	spec.Name, spec.Application = fmt.Sprintf("job-%06d", len(l.jobs)), application
-	spec.SubmitSeconds, spec.Weight = submit, 1
+	spec.Application, spec.SubmitSeconds, spec.Weight = application, submit, 1
 	spec.Requested, spec.MinReplicas, spec.MaxReplicas = model.least, model.least, l.config.MostDevices
 	spec.Batch, spec.StepTimes, spec.Truth, spec.TotalWork = model.batch, model.stepTimes, model.truth, model.work
 	l.jobs = append(l.jobs, job)
@@ -193,9 +208,7 @@ func (l *elasticLoader) draw(ctx context.Context, r *mersenne) (*Workload, error
 		}
 		l.add(model, name, at, core.Position{})
 	}
-	inputs := l.profiles.reader.inputs
-	slices.SortFunc(inputs, func(a, b Input) int { return strings.Compare(a.Path, b.Path) })
-	return assemble(l.jobs, inputs, nil)
+	return l.finish(nil, l.profiles.reader.problems)
 }
 
 // gap is the mean time to the next arrival after one, in seconds.

@@ -16,12 +16,16 @@ type elasticApplicationModel struct {
 	alone      float64 // samples a second on one device at the best batch
 	truth      *core.Truth
 	stepTimes  map[int]*core.StepTimes // by requested batch
+	shapes     [][]int                 // by devices-1: on as few nodes as hold them
 }
 
 func newElasticApplicationModel(p *profile, c *ElasticConfig) *elasticApplicationModel {
 	a := &elasticApplicationModel{profile: p, config: c, batch: p.batch, truth: &core.Truth{}, stepTimes: map[int]*core.StepTimes{}}
 	a.batch.Max = min(p.batch.Max, elasticMostPerDevice*p.batch.MaxPerDevice)
 	a.batch.Requested = a.batch.Initial
+	for devices := 1; devices <= profileMaxReplicas; devices++ {
+		a.shapes = append(a.shapes, consolidated(devices, profileDevicesPerNode))
+	}
 	a.candidates = core.GeometricBatches(a.batch)
 	for _, batch := range a.candidates {
 		if seconds := a.seconds(batch, 1); seconds > 0 {
@@ -39,14 +43,14 @@ func (a *elasticApplicationModel) seconds(batch, devices int) float64 {
 	if perDevice < a.batch.MinPerDevice || perDevice > a.batch.MaxPerDevice {
 		return 0
 	}
-	time, _ := a.stepTime(consolidated(devices, profileDevicesPerNode), perDevice)
+	time, _ := a.stepTime(a.shapes[devices-1], perDevice)
 	return time.step
 }
 
 // tell makes what is true of the application: a step of every batch on every number of devices, and how long it trains.
 func (a *elasticApplicationModel) tell() {
 	for devices := 1; devices <= a.config.MostDevices; devices++ {
-		shape, last := consolidated(devices, profileDevicesPerNode), 0
+		shape, last := a.shapes[devices-1], 0
 		for _, batch := range a.candidates {
 			perDevice := (batch + devices - 1) / devices
 			if perDevice == last || a.seconds(batch, devices) == 0 {
@@ -178,8 +182,8 @@ func (m *elasticModel) step(c Running) (step elasticStep, ok bool) {
 		return step, false
 	}
 	shape := c.Shape
-	if m.config.Placed == placedConsolidated {
-		shape = consolidated(c.Replicas, profileDevicesPerNode)
+	if m.config.Placed == placedConsolidated && c.Replicas <= len(m.shapes) {
+		shape = m.shapes[c.Replicas-1]
 	}
 	step.time, ok = m.stepTime(shape, step.perDevice)
 	return step, ok
