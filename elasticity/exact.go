@@ -125,7 +125,9 @@ func (t *exactTable) add(seen []core.Measurement, batch core.BatchSpec, most int
 			continue
 		}
 		on := steps[replicas]
-		slices.SortStableFunc(on, func(a, b core.Measurement) int { return cmp.Or(cmp.Compare(a.Nodes, b.Nodes), cmp.Compare(a.PerDevice, b.PerDevice)) })
+		slices.SortStableFunc(on, func(a, b core.Measurement) int {
+			return cmp.Or(cmp.Compare(a.Nodes, b.Nodes), cmp.Compare(a.PerDevice, b.PerDevice))
+		})
 		if wider := slices.IndexFunc(on, func(m core.Measurement) bool { return m.Nodes > on[0].Nodes }); wider > 0 {
 			on = on[:wider]
 		}

@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"encoding/csv"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -23,9 +24,7 @@ const elasticHeader = "submit_s,application,work_s,random_batch\n"
 func loadElastic(t testing.TB, rows string, settings map[string]any) (*Workload, error) {
 	t.Helper()
 	all := map[string]any{"path": writeFile(t, elasticHeader+rows, t.TempDir(), "stream.csv"), "profiles": toyProfile(t), "most_devices": 3}
-	for key, value := range settings {
-		all[key] = value
-	}
+	maps.Copy(all, settings)
 	return loadFrom(t, NewElastic(), all)
 }
 
@@ -148,9 +147,7 @@ func TestElasticProblems(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			settings := map[string]any{"path": writeFile(t, tc.stream, t.TempDir(), "stream.csv")}
-			for key, value := range tc.settings {
-				settings[key] = value
-			}
+			maps.Copy(settings, tc.settings)
 			_, err := loadElastic(t, "", settings)
 			if err == nil {
 				t.Fatal("accepted")
