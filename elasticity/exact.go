@@ -21,6 +21,7 @@ type exactKey struct {
 // a step takes as long as on the line through them.
 type exactTable struct {
 	curves  []core.Curve
+	alone   float64         // best rate on one device with any batch, where the batch is fixed; 0 where it is free
 	choices [][]exactChoice // by AcceleratorID and replicas-1, as curves
 }
 
@@ -38,7 +39,7 @@ func (p *goodputAgent) knowsExactly(j *core.Job) bool {
 
 func (p *goodputAgent) respondExactly(v *core.View, j *core.Job) core.Response {
 	table := p.exactTable(v.Cluster, j)
-	r := core.Response{Job: j.ID, MinReplicas: max(j.MinReplicas, 1), Curves: table.curves, RemainingWork: math.NaN()}
+	r := core.Response{Job: j.ID, MinReplicas: max(j.MinReplicas, 1), Curves: table.curves, Alone: table.alone, RemainingWork: math.NaN()}
 	for _, c := range table.choices {
 		r.MaxReplicas = max(r.MaxReplicas, len(c))
 	}
@@ -86,10 +87,14 @@ func (p *goodputAgent) exactTable(c *core.Cluster, j *core.Job) *exactTable {
 		seen := p.collect(nil, j.Truth.Measurements)
 		for _, accelerator := range types {
 			batch := p.bounds(j, accelerator)
+			on, cost := measuredOn(seen, accelerator), func(batch int) float64 { return p.costsExactly(j.Truth, batch, j.Batch.Initial) }
+			if batch.Requested = 0; key.batch.Requested > 0 {
+				var free exactTable
+				free.add(on, batch, 1, cost)
+				table.alone = max(table.alone, free.choices[0][0].rate)
+			}
 			batch.Requested = key.batch.Requested
-			table.add(measuredOn(seen, accelerator), batch, p.config.MostReplicas, func(batch int) float64 {
-				return p.costsExactly(j.Truth, batch, j.Batch.Initial)
-			})
+			table.add(on, batch, p.config.MostReplicas, cost)
 		}
 		p.tables[key] = table
 	}

@@ -19,7 +19,7 @@ type ElasticConfig struct {
 	Arrivals    string        `config:"arrivals" enum:"none|low|high|bursty" doc:"Without a path, how jobs arrive: one in 480 s on average, in 90 s, or in 600 s in even hours and 60 s in odd ones; the seed of the run is that of the draws."`
 	Span        time.Duration `config:"span" min:"1s" max:"8760h" doc:"Time within which jobs that are drawn arrive."`
 	Profiles    string        `config:"profiles" required:"true" doc:"Folder of the measured profiles, holding traces/ and delaunay/."`
-	Batch       string        `config:"batch" enum:"range|largest|smallest|random" doc:"The batch of a job: any of its application's range, or a single one: the largest, the smallest, or that of its row."`
+	Batch       string        `config:"batch" enum:"smallest|largest|random" doc:"The batch that the owner of a job asks for: the smallest or the largest of its application's range, or that of its row. It binds where the elasticity keeps it."`
 	Truth       string        `config:"truth" enum:"samples|progress" doc:"What a job needs at another batch: as many samples, or as many more as its application took when it was trained so."`
 	Placed      string        `config:"placed" enum:"measured|consolidated" doc:"How fast a job is that is spread over more nodes than it needs: as measured so, or as if it were not."`
 	MostDevices int           `config:"most_devices" min:"1" max:"64" doc:"Devices that a job may have at most."`
@@ -31,7 +31,6 @@ const (
 	arrivalsLow  = "low"
 	arrivalsHigh = "high"
 
-	batchRange    = "range"
 	batchLargest  = "largest"
 	batchSmallest = "smallest"
 	batchRandom   = "random"
@@ -64,11 +63,11 @@ func NewElastic() core.Factory[Source] {
 		Type:    "elastic",
 		Summary: "short elastic trainings of the applications measured for Pollux, from a stream or drawn",
 		Description: "Each row is a training of cifar10, deepspeech2, bert or yolov3 that takes so many seconds on one device at its best batch. Its speed follows " +
-			"from the measured step times. Its batch is free within a range, up to ten times what a device holds, or fixed. A stream that is drawn is " +
+			"from the measured step times. Its batch may be any of a range, up to ten times what a device holds. A stream that is drawn is " +
 			"that of Python's random numbers for the seed of the run: arrival, application, work from 20 to 60 minutes, one of 40 batches.",
 		Source: "Saxena et al., MASCOTS 2020, whose workloads are not known; profiles of Pollux, OSDI 2021, artifact",
 	}, ElasticConfig{
-		Arrivals: arrivalsNone, Span: 24 * time.Hour, Batch: batchRange, Truth: truthSamples, Placed: placedMeasured, MostDevices: 10,
+		Arrivals: arrivalsNone, Span: 24 * time.Hour, Batch: batchSmallest, Truth: truthSamples, Placed: placedMeasured, MostDevices: 10,
 	}, func(c ElasticConfig, s core.Settings) (Source, error) {
 		return &elasticSource{ElasticConfig: c, seed: s.Seed}, nil
 	})
@@ -152,7 +151,7 @@ func (l *elasticLoader) read(ctx context.Context, in *input) (*Workload, error) 
 			t.reject(elasticBatch, fmt.Sprintf("a batch from %d to %d, as %s may have", a.batch.Initial, a.batch.Max, name))
 			continue
 		}
-		model := a.model(a.fixed(l.config.Batch, batch), work)
+		model := a.model(a.requested(batch), work)
 		if model.least == 0 {
 			t.reject(elasticName, fmt.Sprintf("an application that holds a batch of %d on at most %d devices at once", model.batch.Requested, l.config.MostDevices))
 			continue
@@ -180,7 +179,7 @@ func (l *elasticLoader) add(model *elasticModel, application string, submit floa
 	job := Job{Model: model, At: at}
 	spec := &job.Spec
 	spec.Application, spec.SubmitSeconds, spec.Weight = application, submit, 1
-	spec.Requested, spec.MinReplicas, spec.MaxReplicas = model.least, model.least, l.config.MostDevices
+	spec.Requested, spec.MinReplicas, spec.MaxReplicas = model.least, 1, l.config.MostDevices
 	spec.Batch, spec.StepTimes, spec.Truth, spec.TotalWork = model.batch, model.stepTimes, model.truth, model.work
 	l.jobs = append(l.jobs, job)
 }
@@ -202,7 +201,7 @@ func (l *elasticLoader) draw(ctx context.Context, r *mersenne) (*Workload, error
 		name := elasticApplications[r.intN(len(elasticApplications))]
 		a, work := l.made[name], r.uniform(1200, 3600)
 		batch := a.candidates[r.intN(len(a.candidates))]
-		model := a.model(a.fixed(l.config.Batch, batch), work)
+		model := a.model(a.requested(batch), work)
 		if model.least == 0 {
 			return nil, fmt.Errorf("most_devices: %d devices do not hold a batch of %d of %s at once", l.config.MostDevices, model.batch.Requested, name)
 		}

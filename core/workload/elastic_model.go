@@ -90,45 +90,44 @@ func (a *elasticApplicationModel) multiplier(batch int) float64 {
 	return a.truth.Multiplier(max(batch, a.batch.Initial), a.batch.Initial)
 }
 
-// fixed is the batch of a job.
-func (a *elasticApplicationModel) fixed(which string, drawn int) core.BatchSpec {
-	b := a.batch
-	switch which {
+// requested is the batch that a job asks for.
+func (a *elasticApplicationModel) requested(drawn int) int {
+	switch a.config.Batch {
 	case batchLargest:
-		b.Requested = b.Max
-	case batchSmallest:
-		b.Requested = b.Initial
+		return a.batch.Max
 	case batchRandom:
-		b.Requested = drawn
+		return drawn
 	default:
-		return b
+		return a.batch.Initial
 	}
-	b.Initial, b.Max = b.Requested, b.Requested
-	return b
 }
 
 // model is a job of so many seconds of work on one device at the best batch.
-func (a *elasticApplicationModel) model(b core.BatchSpec, seconds float64) *elasticModel {
-	m := &elasticModel{elasticApplicationModel: a, batch: b, work: seconds * a.alone * a.multiplier(b.Initial) / float64(b.Initial)}
+func (a *elasticApplicationModel) model(requested int, seconds float64) *elasticModel {
+	m := &elasticModel{elasticApplicationModel: a, batch: a.batch, work: seconds * a.alone / float64(a.batch.Initial)}
+	m.batch.Requested = requested
 	for devices := a.config.MostDevices; devices > 0; devices-- {
-		if a.seconds(b.Requested, devices) > 0 {
+		if a.seconds(requested, devices) > 0 {
 			m.least = devices
 		}
 	}
-	if a.stepTimes[b.Requested] == nil {
-		a.stepTimes[b.Requested] = a.timesAt(b.Requested)
+	if a.stepTimes[requested] == nil {
+		a.stepTimes[requested] = a.timesAt(requested)
 	}
-	m.stepTimes = a.stepTimes[b.Requested]
+	m.stepTimes = a.stepTimes[requested]
 	return m
 }
 
+// timesAt are the times of a step at a requested batch, with accumulation where devices do not hold it at once.
 func (a *elasticApplicationModel) timesAt(batch int) *core.StepTimes {
 	times := &core.StepTimes{OneNode: make([]float64, min(a.config.MostDevices, profileDevicesPerNode)), ManyNodes: make([]float64, a.config.MostDevices)}
 	for devices := 1; devices <= a.config.MostDevices; devices++ {
+		perDevice, accumulation := core.SplitBatch(batch, devices, a.batch)
+		time, _ := a.stepTime(a.shapes[devices-1], perDevice) // 0 where it was not measured
 		if devices <= profileDevicesPerNode {
-			times.OneNode[devices-1] = a.seconds(batch, devices)
+			times.OneNode[devices-1] = time.total(accumulation)
 		} else {
-			times.ManyNodes[devices-1] = a.seconds(batch, devices)
+			times.ManyNodes[devices-1] = time.total(accumulation)
 		}
 	}
 	return times
@@ -154,8 +153,7 @@ func (m *elasticModel) Rate(_ int, c Running) float64 {
 	if !ok {
 		return 0
 	}
-	worth := m.multiplier(m.batch.Initial) / m.multiplier(step.total)
-	return float64(step.total) / float64(m.batch.Initial) / step.time.total(step.accumulation) * worth
+	return float64(step.total) / float64(m.batch.Initial) / step.time.total(step.accumulation) / m.multiplier(step.total)
 }
 
 // elasticStep is an optimizer step of a job.
@@ -189,9 +187,9 @@ func (m *elasticModel) step(c Running) (step elasticStep, ok bool) {
 	return step, ok
 }
 
-// StepsLeft is that of the requested batch, at which work is counted.
+// StepsLeft is all of them: there is one phase.
 func (m *elasticModel) StepsLeft(int) float64 {
-	return m.work * float64(m.batch.Initial) / float64(m.batch.Requested) * m.multiplier(m.batch.Requested) / m.multiplier(m.batch.Initial)
+	return m.work * float64(m.batch.Initial) / float64(m.batch.Requested) * m.multiplier(m.batch.Requested)
 }
 
 // Measure is what the profile says of the configuration, free of noise.

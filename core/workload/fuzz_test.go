@@ -104,7 +104,7 @@ func FuzzElastic(f *testing.F) {
 			positioned(t, err)
 			return
 		}
-		c := ElasticConfig{Profiles: folder, Batch: batchRange, Truth: truthProgress, Placed: placedMeasured, MostDevices: 3}
+		c := ElasticConfig{Profiles: folder, Batch: batchSmallest, Truth: truthProgress, Placed: placedMeasured, MostDevices: 3}
 		if random {
 			c.Batch = batchRandom
 		}

@@ -133,6 +133,7 @@ func NewJobSender() *Sender[core.JobID] {
 func responseTo(r *core.Response) *stagev1.Response {
 	m := &stagev1.Response{
 		Job: int32(r.Job), MinReplicas: int32(r.MinReplicas), MaxReplicas: int32(r.MaxReplicas), RemainingWork: r.RemainingWork,
+		Alone: r.Alone,
 	}
 	for _, c := range r.Curves {
 		m.Curves = append(m.Curves, &stagev1.Curve{OneNode: c.OneNode, ManyNodes: c.ManyNodes})
@@ -146,7 +147,7 @@ func responseTo(r *core.Response) *stagev1.Response {
 func responseFrom(r *stagev1.Response) core.Response {
 	response := core.Response{
 		Job: core.JobID(r.GetJob()), MinReplicas: int(r.GetMinReplicas()), MaxReplicas: int(r.GetMaxReplicas()),
-		RemainingWork: r.GetRemainingWork(),
+		RemainingWork: r.GetRemainingWork(), Alone: r.GetAlone(),
 	}
 	for _, c := range r.GetCurves() {
 		response.Curves = append(response.Curves, core.Curve{OneNode: c.GetOneNode(), ManyNodes: c.GetManyNodes()})

@@ -205,7 +205,8 @@ class Node(_message.Message):
     def __init__(self, id: _Optional[int] = ..., health: _Optional[_Union[Health, str]] = ..., unusable: _Optional[int] = ..., name: _Optional[str] = ..., accelerator: _Optional[int] = ..., devices: _Optional[int] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., rack: _Optional[str] = ...) -> None: ...
 
 class Response(_message.Message):
-    __slots__ = ["curves", "job", "max_replicas", "min_replicas", "remaining_work", "same_curves", "unlike"]
+    __slots__ = ["alone", "curves", "job", "max_replicas", "min_replicas", "remaining_work", "same_curves", "unlike"]
+    ALONE_FIELD_NUMBER: _ClassVar[int]
     CURVES_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     MAX_REPLICAS_FIELD_NUMBER: _ClassVar[int]
@@ -213,6 +214,7 @@ class Response(_message.Message):
     REMAINING_WORK_FIELD_NUMBER: _ClassVar[int]
     SAME_CURVES_FIELD_NUMBER: _ClassVar[int]
     UNLIKE_FIELD_NUMBER: _ClassVar[int]
+    alone: float
     curves: _containers.RepeatedCompositeFieldContainer[Curve]
     job: int
     max_replicas: int
@@ -220,7 +222,7 @@ class Response(_message.Message):
     remaining_work: float
     same_curves: bool
     unlike: UnlikeRates
-    def __init__(self, job: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., curves: _Optional[_Iterable[_Union[Curve, _Mapping]]] = ..., remaining_work: _Optional[float] = ..., same_curves: bool = ..., unlike: _Optional[_Union[UnlikeRates, _Mapping]] = ...) -> None: ...
+    def __init__(self, job: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., curves: _Optional[_Iterable[_Union[Curve, _Mapping]]] = ..., remaining_work: _Optional[float] = ..., same_curves: bool = ..., unlike: _Optional[_Union[UnlikeRates, _Mapping]] = ..., alone: _Optional[float] = ...) -> None: ...
 
 class Seat(_message.Message):
     __slots__ = ["devices", "node"]

@@ -1658,6 +1658,7 @@ type Response struct {
 	RemainingWork float64                `protobuf:"fixed64,5,opt,name=remaining_work,json=remainingWork,proto3" json:"remaining_work,omitempty"` // in the unit of the curves; NaN when unknown
 	SameCurves    bool                   `protobuf:"varint,6,opt,name=same_curves,json=sameCurves,proto3" json:"same_curves,omitempty"`           // to allocators: the curves are those of the job's response before
 	Unlike        *UnlikeRates           `protobuf:"bytes,7,opt,name=unlike,proto3" json:"unlike,omitempty"`                                      // none for a job that does not mix types; goes with the curves
+	Alone         float64                `protobuf:"fixed64,8,opt,name=alone,proto3" json:"alone,omitempty"`                                      // work per second of one device at the best batch, where the curves are of a single one; 0 when they tell it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1739,6 +1740,13 @@ func (x *Response) GetUnlike() *UnlikeRates {
 		return x.Unlike
 	}
 	return nil
+}
+
+func (x *Response) GetAlone() float64 {
+	if x != nil {
+		return x.Alone
+	}
+	return 0
 }
 
 // UnlikeRates are the rate on devices of different types: a unit of work takes 1/sum(alone) seconds, and sync_seconds more.
@@ -2183,7 +2191,7 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x10batch_per_device\x18\x02 \x01(\x03R\x0ebatchPerDevice\x12-\n" +
 	"\x12accumulation_steps\x18\x03 \x01(\x03R\x11accumulationSteps\x120\n" +
 	"\x14learning_rate_factor\x18\x04 \x01(\x01R\x12learningRateFactor\x12(\n" +
-	"\x10batch_by_replica\x18\x05 \x03(\x03R\x0ebatchByReplica\"\x92\x02\n" +
+	"\x10batch_by_replica\x18\x05 \x03(\x03R\x0ebatchByReplica\"\xa8\x02\n" +
 	"\bResponse\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x05R\x03job\x12!\n" +
 	"\fmin_replicas\x18\x02 \x01(\x05R\vminReplicas\x12!\n" +
@@ -2192,7 +2200,8 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x0eremaining_work\x18\x05 \x01(\x01R\rremainingWork\x12\x1f\n" +
 	"\vsame_curves\x18\x06 \x01(\bR\n" +
 	"sameCurves\x125\n" +
-	"\x06unlike\x18\a \x01(\v2\x1d.quartet.stage.v1.UnlikeRatesR\x06unlike\"F\n" +
+	"\x06unlike\x18\a \x01(\v2\x1d.quartet.stage.v1.UnlikeRatesR\x06unlike\x12\x14\n" +
+	"\x05alone\x18\b \x01(\x01R\x05alone\"F\n" +
 	"\vUnlikeRates\x12\x14\n" +
 	"\x05alone\x18\x01 \x03(\x01R\x05alone\x12!\n" +
 	"\fsync_seconds\x18\x02 \x03(\x01R\vsyncSeconds\"A\n" +
