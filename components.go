@@ -26,6 +26,7 @@ func Builtins() Catalog {
 			workload.NewTiresias(),
 			workload.NewBlox(),
 			workload.NewPollux(),
+			workload.NewElastic(),
 			workload.NewShockwave(),
 			workload.NewSia(),
 			workload.NewGavel(),

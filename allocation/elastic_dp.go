@@ -21,8 +21,8 @@ type ElasticDPConfig struct {
 //
 // Source: Saxena et al., Effective Elastic Scaling of Deep Learning Workloads (MASCOTS'20), by its abstract and its patent (US
 // 11,586,475). Jobs that run keep running; waiting ones join in JobID order while every job can have its least number. Then a
-// multiple-choice knapsack chooses k for each job, the largest Σ S(k), S(k) being the rate on k devices over the best rate on one:
-// see [optim.Division]. Numbers without a rate are left out, so that the program passes a drop where a node ends. Grants come by
+// multiple-choice knapsack chooses k for each job, the largest Σ S(k), S(k) being the rate on k devices over the best rate on one,
+// at any batch of the job's range: see [optim.Division]. Numbers without a rate are left out, so that the program passes a drop where a node ends. Grants come by
 // descending replicas, ties in JobID order. A job without a curve gets its least number only.
 //
 // Deviations: devices of all types count alike. The drop of jobs that do not fit is the admission fits_all. The number of devices
@@ -121,6 +121,9 @@ func (p *elasticDP) choose(candidates []core.Candidate, left int) {
 // addLevels adds the numbers of devices that a job can run on, and its speed-up on each.
 func addLevels(all []optim.Share, c *core.Candidate, most, perNode int) []optim.Share {
 	base := math.NaN()
+	if c.Response.Alone > 0 {
+		base = c.Response.Alone
+	}
 	from := len(all)
 	for k := c.Response.MinReplicas; k <= most; k++ {
 		rate := c.Response.Rate(core.AnyAccelerator, k, perNode)

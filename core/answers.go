@@ -37,6 +37,9 @@ func (s *state) checkResponse(component string, j *Job, r *Response) error {
 	if !amount(r.RemainingWork) && !math.IsNaN(r.RemainingWork) {
 		return s.broken(component, j.ID, RuleResponseSane, "remaining work of %v", r.RemainingWork)
 	}
+	if !amount(r.Alone) {
+		return s.broken(component, j.ID, RuleResponseSane, "a rate of %v alone", r.Alone)
+	}
 	for t := range r.Curves {
 		c := &r.Curves[t]
 		if err := s.checkRates(component, j, c.OneNode, "on one node", t); err != nil {

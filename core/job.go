@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -51,6 +52,31 @@ type JobSpec struct {
 type Truth struct {
 	Measurements []Measurement
 	Gradients    Gradients // at the start of training
+	// Steps is how long the whole training takes by total batch, ascending; in between it is on straight lines. nil when not told.
+	Steps []BatchSteps
+}
+
+// BatchSteps is how many optimizer steps a training takes at a total batch.
+type BatchSteps struct {
+	Batch int
+	Steps float64
+}
+
+// Multiplier is how many times the samples of one at the batch from a training at a total batch takes; NaN outside what was told.
+func (t *Truth) Multiplier(batch, from int) float64 {
+	return t.steps(batch) * float64(batch) / (t.steps(from) * float64(from))
+}
+
+func (t *Truth) steps(batch int) float64 {
+	i, exact := slices.BinarySearchFunc(t.Steps, batch, func(s BatchSteps, batch int) int { return cmp.Compare(s.Batch, batch) })
+	switch {
+	case exact:
+		return t.Steps[i].Steps
+	case i == 0 || i == len(t.Steps):
+		return math.NaN()
+	}
+	low, high := t.Steps[i-1], t.Steps[i]
+	return float64((high.Steps-low.Steps)/float64(high.Batch-low.Batch)*float64(batch-low.Batch)) + low.Steps
 }
 
 // BatchSpec bounds the batch size of a training job, in samples. The zero value is a job without batch elasticity.

@@ -118,6 +118,9 @@ type Response struct {
 	RemainingWork float64
 	// Unlike is the rate on devices of different types; nil for a job that does not mix types, or when unknown.
 	Unlike *UnlikeRates
+	// Alone is the rate on one device at the best batch of the job's range, where the curves are those of a single batch: what
+	// speed-ups are against. 0 when the curves tell it, or nobody knows.
+	Alone float64
 }
 
 // UnlikeRates are the rate of a job on devices of different types, each with its part of the batch: a unit of work takes

@@ -28,6 +28,7 @@ func TestGoodputConformance(t *testing.T) {
 		"learned":           nil,
 		"without work left": {"declared_work": false},
 		"oracle":            {"knowledge": "oracle"},
+		"exact":             {"knowledge": "exact"},
 		"profiled":          {"profiled": true},
 		"blind to types":    {"types": "blind"},
 		"with a warm-up":    {"declared_work": false, "scaling_rule": "legew", "warmup_iterations": 100.0},

@@ -17,7 +17,7 @@ import (
 
 // GoodputConfig configures NewGoodput.
 type GoodputConfig struct {
-	Knowledge         string        `config:"knowledge" doc:"what is known of a job that starts: learned is nothing, history what jobs of its application measured before, in earlier runs or in this one, oracle the truth" enum:"learned|history|oracle"`
+	Knowledge         string        `config:"knowledge" doc:"what is known of a job that starts: learned is nothing, history what jobs of its application measured before, in earlier runs or in this one, oracle the truth, as far as the model can be fitted to it, exact the truth itself" enum:"learned|history|oracle|exact"`
 	HistoryPath       string        `config:"history_path" doc:"file that history is read from, and written to at the end of a run; read only if it exists; none to learn within the run alone"`
 	HistoryFrozen     bool          `config:"history_frozen" doc:"do not write the history back"`
 	Profiled          bool          `config:"profiled" doc:"each job was measured on one device of each accelerator type before it starts, which tells how types compare"`
@@ -37,14 +37,17 @@ func (c GoodputConfig) Capabilities() []core.Capability {
 	if c.DeclaredWork || c.warmsUp() {
 		needs = append(needs, core.CapabilityRemainingWork)
 	}
-	if c.Knowledge == oracle || c.Profiled {
+	if c.knowsTruth() || c.Profiled {
 		needs = append(needs, core.CapabilityMeasurements)
 	}
-	if c.Knowledge == oracle {
+	if c.knowsTruth() {
 		needs = append(needs, core.CapabilityStepTimes) // of jobs that measure nothing
 	}
 	return needs
 }
+
+// knowsTruth tells whether jobs are known by the truth.
+func (c GoodputConfig) knowsTruth() bool { return c.Knowledge == oracle || c.Knowledge == exactly }
 
 // warmsUp tells whether the learning rate depends on how far a job has come.
 func (c GoodputConfig) warmsUp() bool {
@@ -64,6 +67,7 @@ const (
 	learned = "learned"
 	history = "history"
 	oracle  = "oracle"
+	exactly = "exact"
 )
 
 // The values of GoodputConfig.Types.
@@ -102,7 +106,10 @@ func newGoodputAgent(c GoodputConfig, s core.Settings) (core.Elasticity, error) 
 	p := &goodputAgent{
 		config: c, standing: core.Standing{UntilSeconds: math.Inf(1)}, grids: map[core.BatchSpec]*goodput.Grid{}, truths: map[*core.Truth]*pastApplication{},
 		log: s.Log, id: s.ID,
-		rigid: fixed{elastic: true, inherits: true, oracle: c.Knowledge == oracle, linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
+		rigid: fixed{elastic: true, inherits: true, oracle: c.knowsTruth(), linear: map[span][]core.Curve{}, measured: map[*core.StepTimes]told{}},
+	}
+	if c.Knowledge == exactly {
+		p.tables = map[exactKey]*exactTable{}
 	}
 	if c.Knowledge != history {
 		return p, nil
@@ -153,8 +160,9 @@ type goodputAgent struct {
 	ruled       *ruled // chooses the batches; nil where they are the best
 	grids       map[core.BatchSpec]*goodput.Grid
 	truths      map[*core.Truth]*pastApplication
-	pool        *pool  // nil unless knowledge is history
-	silent      []bool // by JobID: the job measures nothing
+	tables      map[exactKey]*exactTable // nil unless knowledge is exact
+	pool        *pool                    // nil unless knowledge is history
+	silent      []bool                   // by JobID: the job measures nothing
 
 	settled bool                      // the pool is the one to begin with
 	handed  map[core.JobID]learnedJob // what another agent knew of jobs
@@ -208,6 +216,10 @@ func (p *goodputAgent) Respond(ctx context.Context, v *core.View, jobs []*core.J
 	p.forget(v)
 	p.responses = p.responses[:0]
 	for i, j := range jobs {
+		if p.knowsExactly(j) {
+			p.responses = append(p.responses, p.respondExactly(v, j))
+			continue
+		}
 		if j.Batch.Initial == 0 || j.Batch.Max == 0 || p.reportsNothing(j, v.NowSeconds) {
 			rigid, err := p.rigid.Respond(ctx, v, jobs[i:i+1])
 			if err != nil {
@@ -492,6 +504,12 @@ func (p *goodputAgent) Tune(ctx context.Context, v *core.View, placements []core
 	}
 	for i := range placements {
 		j := v.Job(placements[i].Job)
+		if p.knowsExactly(j) {
+			if t := p.tuneExactly(v, j, placements[i].Seats); !t.Equal(j.Tuning) {
+				p.tunings = append(p.tunings, t)
+			}
+			continue
+		}
 		if j == nil || int(j.ID) >= len(p.agents) || p.agents[j.ID] == nil {
 			rigid, err := p.rigid.Tune(ctx, v, placements[i:i+1])
 			if err != nil {

@@ -16,7 +16,7 @@ func (p *goodputAgent) reportsNothing(j *core.Job, now float64) bool {
 		return len(j.Measured) == 0
 	}
 	worked := j.Held > 0 && (j.ProgressRate > 0 && now > j.ProgressAsOf || now >= p.silentAt(j))
-	if len(j.Measured) > 0 || !worked && (p.config.Knowledge != oracle || j.Truth != nil) {
+	if len(j.Measured) > 0 || !worked && (!p.config.knowsTruth() || j.Truth != nil) {
 		return false
 	}
 	for int(j.ID) >= len(p.silent) {

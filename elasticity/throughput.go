@@ -10,7 +10,7 @@ import (
 
 // ThroughputConfig configures NewThroughput.
 type ThroughputConfig struct {
-	Knowledge    string        `config:"knowledge" doc:"what is known of a job that starts: learned is nothing, history what jobs of its application measured before in this run, oracle the truth" enum:"learned|history|oracle"`
+	Knowledge    string        `config:"knowledge" doc:"what is known of a job that starts: learned is nothing, history what jobs of its application measured before in this run, oracle the truth, as far as the model can be fitted to it, exact the truth itself" enum:"learned|history|oracle|exact"`
 	Profiled     bool          `config:"profiled" doc:"each job was measured on one device of each accelerator type before it starts, which tells how types compare"`
 	Types        string        `config:"types" doc:"each accelerator type has a model of its own, or the model is blind to types" enum:"each|blind"`
 	FixedBatch   []string      `config:"fixed_batch" doc:"applications that keep the batch the user asked for"`

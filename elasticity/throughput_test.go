@@ -17,6 +17,7 @@ func TestThroughputConformance(t *testing.T) {
 		"learned":           nil,
 		"without work left": {"declared_work": false},
 		"oracle":            {"knowledge": "oracle"},
+		"exact":             {"knowledge": "exact"},
 		"profiled":          {"profiled": true},
 		"blind to types":    {"types": "blind"},
 	} {

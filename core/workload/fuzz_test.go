@@ -92,6 +92,38 @@ func FuzzPollux(f *testing.F) {
 	})
 }
 
+func FuzzElastic(f *testing.F) {
+	folder := toyProfile(f)
+	for _, rows := range []string{"60,toy,80,15\n0,toy,8e1,20\n", "0,toys,1,10\n-1,toy,,9\n", "0,toy,1,12\n0,toy,1,12\n"} {
+		f.Add(true, []byte(elasticHeader+rows))
+		f.Add(false, []byte(elasticHeader+rows))
+	}
+	f.Fuzz(func(t *testing.T, random bool, content []byte) {
+		in, err := newInput("t.csv", content)
+		if err != nil {
+			positioned(t, err)
+			return
+		}
+		c := ElasticConfig{Profiles: folder, Batch: batchSmallest, Truth: truthProgress, Placed: placedMeasured, MostDevices: 3}
+		if random {
+			c.Batch = batchRandom
+		}
+		w, err := newElasticLoader(c, []string{"toy"}).read(context.Background(), in)
+		if err != nil {
+			positioned(t, err)
+			return
+		}
+		checkWorkload(t, w)
+		for i := range w.Jobs {
+			job := &w.Jobs[i]
+			shape := consolidated(job.Spec.Requested, profileDevicesPerNode)
+			if rate := job.Model.Rate(0, Running{Shape: shape, Replicas: job.Spec.Requested}); !(rate > 0) {
+				t.Errorf("job %+v runs at a rate of %v", job.Spec, rate)
+			}
+		}
+	})
+}
+
 func FuzzGavel(f *testing.F) {
 	f.Add(uint8(0), []byte(toyStream))
 	f.Add(uint8(1), []byte(toyTrace))

@@ -128,7 +128,7 @@ func newMeasuredModels(folder string, names []string, published bool) *measuredM
 
 // of returns the model of the row that t is at, or nil after it has reported why there is none.
 func (m *measuredModels) of(ctx context.Context, t *table, task polluxTask, replicas int) *measuredModel {
-	p := m.profile(ctx, t, task.application)
+	p := m.profile(ctx, t, polluxApplication, task.application)
 	if p == nil {
 		return nil
 	}
@@ -149,12 +149,12 @@ func (m *measuredModels) of(ctx context.Context, t *table, task polluxTask, repl
 }
 
 // profile reads a profile once. It returns nil where there is none that can be used, which was then reported.
-func (m *measuredModels) profile(ctx context.Context, t *table, application string) *profile {
+func (m *measuredModels) profile(ctx context.Context, t *table, column int, application string) *profile {
 	if p, read := m.profiles[application]; read {
 		return p
 	}
 	if !slices.Contains(m.names, application) {
-		t.reject(polluxApplication, "an application with a profile: "+core.SuggestHint(application, "names", m.names))
+		t.reject(column, "an application with a profile: "+core.SuggestHint(application, "names", m.names))
 		return nil
 	}
 	p := m.reader.read(ctx, application)

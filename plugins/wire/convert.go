@@ -133,6 +133,7 @@ func NewJobSender() *Sender[core.JobID] {
 func responseTo(r *core.Response) *stagev1.Response {
 	m := &stagev1.Response{
 		Job: int32(r.Job), MinReplicas: int32(r.MinReplicas), MaxReplicas: int32(r.MaxReplicas), RemainingWork: r.RemainingWork,
+		Alone: r.Alone,
 	}
 	for _, c := range r.Curves {
 		m.Curves = append(m.Curves, &stagev1.Curve{OneNode: c.OneNode, ManyNodes: c.ManyNodes})
@@ -146,7 +147,7 @@ func responseTo(r *core.Response) *stagev1.Response {
 func responseFrom(r *stagev1.Response) core.Response {
 	response := core.Response{
 		Job: core.JobID(r.GetJob()), MinReplicas: int(r.GetMinReplicas()), MaxReplicas: int(r.GetMaxReplicas()),
-		RemainingWork: r.GetRemainingWork(),
+		RemainingWork: r.GetRemainingWork(), Alone: r.GetAlone(),
 	}
 	for _, c := range r.GetCurves() {
 		response.Curves = append(response.Curves, core.Curve{OneNode: c.GetOneNode(), ManyNodes: c.GetManyNodes()})
@@ -201,6 +202,22 @@ func gradientsTo(g core.Gradients) *stagev1.Gradients {
 
 func gradientsFrom(m *stagev1.Gradients) core.Gradients {
 	return core.Gradients{Square: m.GetSquare(), Variance: m.GetVariance()}
+}
+
+func batchStepsTo(steps []core.BatchSteps) []*stagev1.BatchSteps {
+	var m []*stagev1.BatchSteps
+	for _, s := range steps {
+		m = append(m, &stagev1.BatchSteps{Batch: int64(s.Batch), Steps: s.Steps})
+	}
+	return m
+}
+
+func batchStepsFrom(m []*stagev1.BatchSteps) []core.BatchSteps {
+	var steps []core.BatchSteps
+	for _, s := range m {
+		steps = append(steps, core.BatchSteps{Batch: int(s.GetBatch()), Steps: s.GetSteps()})
+	}
+	return steps
 }
 
 // Step times.

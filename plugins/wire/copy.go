@@ -42,7 +42,7 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 		c.tables[t.GetTable()] = stepTimesFrom(t)
 	}
 	for _, t := range u.GetTruths() {
-		c.truths[t.GetTable()] = &core.Truth{Measurements: measurementsFrom(t.GetMeasurements()), Gradients: gradientsFrom(t.GetGradients())}
+		c.truths[t.GetTable()] = &core.Truth{Measurements: measurementsFrom(t.GetMeasurements()), Gradients: gradientsFrom(t.GetGradients()), Steps: batchStepsFrom(t.GetSteps())}
 	}
 	if err := c.submit(u.GetSubmitted()); err != nil {
 		return false, err

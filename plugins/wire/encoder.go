@@ -217,6 +217,7 @@ func (e *Encoder) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec 
 			e.truths[s.Truth] = uint32(len(e.truths)) + 1
 			u.Truths = append(u.Truths, &stagev1.Truth{
 				Table: e.truths[s.Truth], Measurements: measurementsTo(s.Truth.Measurements), Gradients: gradientsTo(s.Truth.Gradients),
+				Steps: batchStepsTo(s.Truth.Steps),
 			})
 		}
 		m.Truth = e.truths[s.Truth]
@@ -246,15 +247,16 @@ func (e *Encoder) response(r *core.Response) *stagev1.Response {
 	}
 	if !sameCurves(last.Curves, r.Curves) || !sameUnlike(last.Unlike, r.Unlike) {
 		last.Curves, last.Unlike = cloneCurves(r.Curves), cloneUnlike(r.Unlike)
-	} else if last.MinReplicas == r.MinReplicas && last.MaxReplicas == r.MaxReplicas && sameFloat(last.RemainingWork, r.RemainingWork) {
+	} else if last.MinReplicas == r.MinReplicas && last.MaxReplicas == r.MaxReplicas && sameFloat(last.RemainingWork, r.RemainingWork) &&
+		last.Alone == r.Alone {
 		return nil
 	} else {
-		last.MinReplicas, last.MaxReplicas, last.RemainingWork = r.MinReplicas, r.MaxReplicas, r.RemainingWork
-		m := responseTo(&core.Response{Job: r.Job, MinReplicas: r.MinReplicas, MaxReplicas: r.MaxReplicas, RemainingWork: r.RemainingWork})
+		last.MinReplicas, last.MaxReplicas, last.RemainingWork, last.Alone = r.MinReplicas, r.MaxReplicas, r.RemainingWork, r.Alone
+		m := responseTo(&core.Response{Job: r.Job, MinReplicas: r.MinReplicas, MaxReplicas: r.MaxReplicas, RemainingWork: r.RemainingWork, Alone: r.Alone})
 		m.SameCurves = true
 		return m
 	}
-	last.MinReplicas, last.MaxReplicas, last.RemainingWork = r.MinReplicas, r.MaxReplicas, r.RemainingWork
+	last.MinReplicas, last.MaxReplicas, last.RemainingWork, last.Alone = r.MinReplicas, r.MaxReplicas, r.RemainingWork, r.Alone
 	return responseTo(r)
 }
 

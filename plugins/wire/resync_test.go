@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/plugins/wire"
@@ -132,6 +134,28 @@ func TestBytesFollowTheChanges(t *testing.T) {
 	each := one - nothing
 	if nothing > 100 || each > 200 || hundred-nothing > 110*each || all-nothing > (jobs+jobs/10)*each {
 		t.Errorf("0, 1, 100 and %d changed jobs: %d, %d, %d and %d bytes", jobs, nothing, one, hundred, all)
+	}
+}
+
+// Two jobs of one application share a copy of what is true of it.
+func TestATruthIsToldOnce(t *testing.T) {
+	truth := &core.Truth{
+		Measurements: []core.Measurement{{Accelerator: "t4", Nodes: 1, Replicas: 2, PerDevice: 8, PassSeconds: 0.25, StepSeconds: 0.5}},
+		Gradients:    core.Gradients{Square: 1, Variance: 2},
+		Steps:        []core.BatchSteps{{Batch: 8, Steps: 1000}, {Batch: 16, Steps: 612.5}},
+	}
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(2, "t4", 4).Obj()).Jobs(coretest.MakeJob("a"), coretest.MakeJob("b")).Obj()
+	for _, j := range v.Jobs {
+		j.JobSpec.Truth = truth
+	}
+	var encoder wire.Encoder
+	var heard wire.Copy
+	if known, err := heard.Apply(encoder.Encode(v, nil)); !known || err != nil {
+		t.Fatalf("known %v, error %v", known, err)
+	}
+	got := heard.View.Jobs
+	if diff := cmp.Diff(truth, got[0].Truth); diff != "" || got[0].Truth != got[1].Truth {
+		t.Errorf("shared: %v; truth (-want +got):\n%s", got[0].Truth == got[1].Truth, diff)
 	}
 }
 

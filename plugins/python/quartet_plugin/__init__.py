@@ -26,13 +26,13 @@ from .decisions import (
     Verdict,
 )
 from .job import (
-    AloneTime, BatchSpec, Gradients, Job, JobState, Measurement, StepTimes, Truth, TypeBatch, TypeTimes, UnlikeTimes,
+    AloneTime, BatchSpec, BatchSteps, Gradients, Job, JobState, Measurement, StepTimes, Truth, TypeBatch, TypeTimes, UnlikeTimes,
 )
 from .policy import AdmissionPolicy, AllocationPolicy, ElasticityPolicy, PlacementPolicy, Policy, ScalerPolicy
 from .view import Candidate, View
 
 __all__ = [
-    "ANY_ACCELERATOR", "FOR_EVER", "MAX_DEVICES_PER_NODE", "AdmissionPolicy", "AllocationPolicy", "AloneTime", "BatchSpec",
+    "ANY_ACCELERATOR", "FOR_EVER", "MAX_DEVICES_PER_NODE", "AdmissionPolicy", "AllocationPolicy", "AloneTime", "BatchSpec", "BatchSteps",
     "Candidate", "Capability", "Cluster", "Code", "Curve", "ElasticityPolicy", "Gradients", "Grant", "Health", "Job",
     "JobState", "Ledger", "Measurement", "Node", "Placement", "PlacementPolicy", "Plan", "Policy", "Reason", "Response",
     "ScalerPolicy", "Seat", "Seating", "Standing", "StepTimes", "Truth", "Tuning", "TypeBatch", "TypeTimes", "UnlikeRates",

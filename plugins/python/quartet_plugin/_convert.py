@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ._proto import stages_pb2, view_pb2
 from .cluster import Seat
 from .decisions import Code, Curve, Grant, Placement, Reason, Response, Standing, Tuning, UnlikeRates, Verdict
-from .job import AloneTime, Gradients, Measurement, StepTimes, Truth, TypeTimes, UnlikeTimes
+from .job import AloneTime, BatchSteps, Gradients, Measurement, StepTimes, Truth, TypeTimes, UnlikeTimes
 
 _CODES = {Code.ADMIT: view_pb2.CODE_ADMIT, Code.DEFER: view_pb2.CODE_DEFER, Code.REJECT: view_pb2.CODE_REJECT}
 
@@ -98,7 +98,7 @@ def tunings_to(tunings: Iterable[Tuning]) -> list[view_pb2.Tuning]:
 def responses_to(responses: Iterable[Response]) -> list[view_pb2.Response]:
     return [
         view_pb2.Response(
-            job=r.job, min_replicas=r.min_replicas, max_replicas=r.max_replicas, remaining_work=r.remaining_work,
+            job=r.job, min_replicas=r.min_replicas, max_replicas=r.max_replicas, remaining_work=r.remaining_work, alone=r.alone,
             curves=[view_pb2.Curve(one_node=c.one_node, many_nodes=c.many_nodes) for c in r.curves],
             unlike=None if r.unlike is None else view_pb2.UnlikeRates(alone=r.unlike.alone, sync_seconds=r.unlike.sync_seconds),
         )
@@ -113,7 +113,7 @@ def response_from(told: view_pb2.Response, before: Response) -> Response:
         unlike = None
         if told.HasField("unlike"):
             unlike = UnlikeRates(tuple(told.unlike.alone), tuple(told.unlike.sync_seconds))
-    return Response(told.job, told.min_replicas, told.max_replicas, curves, told.remaining_work, unlike)
+    return Response(told.job, told.min_replicas, told.max_replicas, curves, told.remaining_work, unlike, told.alone)
 
 
 def step_times_from(told: view_pb2.StepTimes) -> StepTimes:
@@ -134,7 +134,8 @@ def gradients_from(told: view_pb2.Gradients) -> Gradients:
 
 
 def truth_from(told: view_pb2.Truth) -> Truth:
-    return Truth(measurements_from(told.measurements), gradients_from(told.gradients))
+    steps = tuple([BatchSteps(s.batch, s.steps) for s in told.steps])
+    return Truth(measurements_from(told.measurements), gradients_from(told.gradients), steps)
 
 
 def standing_to(standing: Standing | None) -> view_pb2.Standing | None:

@@ -117,6 +117,7 @@ class Response(NamedTuple):
     curves: Sequence[Curve] = ()  # by accelerator type, the last one for all further types
     remaining_work: float = math.nan  # in the unit of the curves; NaN when unknown
     unlike: UnlikeRates | None = None  # None for a job that does not mix types, or when unknown
+    alone: float = 0.0  # rate on one device at the best batch, where the curves are of a single one; 0 when they tell it
 
     def rate(self, accelerator: int, replicas: int, devices_per_node: int) -> float:
         """Work per second on a consolidated placement; 0 when the job cannot run so, or nothing is known."""

@@ -92,11 +92,19 @@ class Gradients(NamedTuple):
 _UNREPORTED = Gradients()
 
 
+class BatchSteps(NamedTuple):
+    """How many optimizer steps a training takes at a total batch."""
+
+    batch: int
+    steps: float
+
+
 class Truth(NamedTuple):
     """All that can be measured of an application."""
 
     measurements: Sequence[Measurement]
     gradients: Gradients  # at the start of training
+    steps: Sequence[BatchSteps] = ()  # of the whole training by total batch, ascending; none when not told
 
 
 class JobState(enum.IntEnum):

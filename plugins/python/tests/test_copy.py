@@ -73,13 +73,14 @@ def test_step_times_are_shared():
 def test_measurements_are_added_to_those_told_before():
     copy = ViewCopy()
     first, second = [pb.Measurement(nodes=1, replicas=r, per_device=32, pass_seconds=1, step_seconds=2) for r in (1, 2)]
-    truth = pb.Truth(table=1, measurements=[first, second], gradients=pb.Gradients(square=1, variance=2))
+    truth = pb.Truth(table=1, measurements=[first, second], gradients=pb.Gradients(square=1, variance=2), steps=[pb.BatchSteps(batch=8, steps=90.5)])
     spec = pb.JobSpec(name="a", truth=1)
     copy.apply(full(truths=[truth], jobs=[
         pb.Job(id=i, state=pb.JOB_STATE_PENDING, waiting_reason="none", spec=spec) for i in range(2)
     ]))
     a, b = copy.view.job(0), copy.view.job(1)
     assert a.truth is b.truth and a.truth.gradients == (1, 2) and a.truth.measurements[1] == (1, 2, 32, 1, 2, "", 0, 0)
+    assert a.truth.steps == ((8, 90.5),)
     assert a.measured == () and a.gradients == Gradients()
     told = job(0, spec=False, measured=[first], gradients=pb.Gradients(square=3, variance=4))
     copy.apply(pb.ViewUpdate(sequence=8, jobs=[told]))

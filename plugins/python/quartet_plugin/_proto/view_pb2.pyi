@@ -42,6 +42,14 @@ class BatchSpec(_message.Message):
     requested: int
     def __init__(self, requested: _Optional[int] = ..., initial: _Optional[int] = ..., max: _Optional[int] = ..., min_per_device: _Optional[int] = ..., max_per_device: _Optional[int] = ...) -> None: ...
 
+class BatchSteps(_message.Message):
+    __slots__ = ["batch", "steps"]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    batch: int
+    steps: float
+    def __init__(self, batch: _Optional[int] = ..., steps: _Optional[float] = ...) -> None: ...
+
 class Curve(_message.Message):
     __slots__ = ["many_nodes", "one_node"]
     MANY_NODES_FIELD_NUMBER: _ClassVar[int]
@@ -197,7 +205,8 @@ class Node(_message.Message):
     def __init__(self, id: _Optional[int] = ..., health: _Optional[_Union[Health, str]] = ..., unusable: _Optional[int] = ..., name: _Optional[str] = ..., accelerator: _Optional[int] = ..., devices: _Optional[int] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., rack: _Optional[str] = ...) -> None: ...
 
 class Response(_message.Message):
-    __slots__ = ["curves", "job", "max_replicas", "min_replicas", "remaining_work", "same_curves", "unlike"]
+    __slots__ = ["alone", "curves", "job", "max_replicas", "min_replicas", "remaining_work", "same_curves", "unlike"]
+    ALONE_FIELD_NUMBER: _ClassVar[int]
     CURVES_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     MAX_REPLICAS_FIELD_NUMBER: _ClassVar[int]
@@ -205,6 +214,7 @@ class Response(_message.Message):
     REMAINING_WORK_FIELD_NUMBER: _ClassVar[int]
     SAME_CURVES_FIELD_NUMBER: _ClassVar[int]
     UNLIKE_FIELD_NUMBER: _ClassVar[int]
+    alone: float
     curves: _containers.RepeatedCompositeFieldContainer[Curve]
     job: int
     max_replicas: int
@@ -212,7 +222,7 @@ class Response(_message.Message):
     remaining_work: float
     same_curves: bool
     unlike: UnlikeRates
-    def __init__(self, job: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., curves: _Optional[_Iterable[_Union[Curve, _Mapping]]] = ..., remaining_work: _Optional[float] = ..., same_curves: bool = ..., unlike: _Optional[_Union[UnlikeRates, _Mapping]] = ...) -> None: ...
+    def __init__(self, job: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., curves: _Optional[_Iterable[_Union[Curve, _Mapping]]] = ..., remaining_work: _Optional[float] = ..., same_curves: bool = ..., unlike: _Optional[_Union[UnlikeRates, _Mapping]] = ..., alone: _Optional[float] = ...) -> None: ...
 
 class Seat(_message.Message):
     __slots__ = ["devices", "node"]
@@ -245,14 +255,16 @@ class StepTimes(_message.Message):
     def __init__(self, table: _Optional[int] = ..., one_node: _Optional[_Iterable[float]] = ..., many_nodes: _Optional[_Iterable[float]] = ..., types: _Optional[_Iterable[_Union[TypeTimes, _Mapping]]] = ..., unlike: _Optional[_Union[UnlikeTimes, _Mapping]] = ...) -> None: ...
 
 class Truth(_message.Message):
-    __slots__ = ["gradients", "measurements", "table"]
+    __slots__ = ["gradients", "measurements", "steps", "table"]
     GRADIENTS_FIELD_NUMBER: _ClassVar[int]
     MEASUREMENTS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
     gradients: Gradients
     measurements: _containers.RepeatedCompositeFieldContainer[Measurement]
+    steps: _containers.RepeatedCompositeFieldContainer[BatchSteps]
     table: int
-    def __init__(self, table: _Optional[int] = ..., measurements: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., gradients: _Optional[_Union[Gradients, _Mapping]] = ...) -> None: ...
+    def __init__(self, table: _Optional[int] = ..., measurements: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., gradients: _Optional[_Union[Gradients, _Mapping]] = ..., steps: _Optional[_Iterable[_Union[BatchSteps, _Mapping]]] = ...) -> None: ...
 
 class Tuning(_message.Message):
     __slots__ = ["accumulation_steps", "batch_by_replica", "batch_per_device", "job", "learning_rate_factor"]

@@ -865,6 +865,7 @@ type Truth struct {
 	Table         uint32                 `protobuf:"varint,1,opt,name=table,proto3" json:"table,omitempty"` // from 1
 	Measurements  []*Measurement         `protobuf:"bytes,2,rep,name=measurements,proto3" json:"measurements,omitempty"`
 	Gradients     *Gradients             `protobuf:"bytes,3,opt,name=gradients,proto3" json:"gradients,omitempty"` // at the start of training
+	Steps         []*BatchSteps          `protobuf:"bytes,4,rep,name=steps,proto3" json:"steps,omitempty"`         // by total batch, ascending; none when not told
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -920,6 +921,66 @@ func (x *Truth) GetGradients() *Gradients {
 	return nil
 }
 
+func (x *Truth) GetSteps() []*BatchSteps {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+// BatchSteps is how many optimizer steps a training takes at a total batch.
+type BatchSteps struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Batch         int64                  `protobuf:"varint,1,opt,name=batch,proto3" json:"batch,omitempty"`
+	Steps         float64                `protobuf:"fixed64,2,opt,name=steps,proto3" json:"steps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchSteps) Reset() {
+	*x = BatchSteps{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchSteps) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchSteps) ProtoMessage() {}
+
+func (x *BatchSteps) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchSteps.ProtoReflect.Descriptor instead.
+func (*BatchSteps) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *BatchSteps) GetBatch() int64 {
+	if x != nil {
+		return x.Batch
+	}
+	return 0
+}
+
+func (x *BatchSteps) GetSteps() float64 {
+	if x != nil {
+		return x.Steps
+	}
+	return 0
+}
+
 // JobSpec is what is known of a job when it is submitted.
 type JobSpec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -949,7 +1010,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[9]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -961,7 +1022,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[9]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -974,7 +1035,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{9}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *JobSpec) GetName() string {
@@ -1130,7 +1191,7 @@ type BatchSpec struct {
 
 func (x *BatchSpec) Reset() {
 	*x = BatchSpec{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[10]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1142,7 +1203,7 @@ func (x *BatchSpec) String() string {
 func (*BatchSpec) ProtoMessage() {}
 
 func (x *BatchSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[10]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1155,7 +1216,7 @@ func (x *BatchSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSpec.ProtoReflect.Descriptor instead.
 func (*BatchSpec) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{10}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *BatchSpec) GetRequested() int64 {
@@ -1205,7 +1266,7 @@ type TypeBatch struct {
 
 func (x *TypeBatch) Reset() {
 	*x = TypeBatch{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1217,7 +1278,7 @@ func (x *TypeBatch) String() string {
 func (*TypeBatch) ProtoMessage() {}
 
 func (x *TypeBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1230,7 +1291,7 @@ func (x *TypeBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TypeBatch.ProtoReflect.Descriptor instead.
 func (*TypeBatch) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{11}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TypeBatch) GetAccelerator() string {
@@ -1284,7 +1345,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1296,7 +1357,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1309,7 +1370,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{12}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Job) GetId() int32 {
@@ -1470,7 +1531,7 @@ type Seat struct {
 
 func (x *Seat) Reset() {
 	*x = Seat{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1482,7 +1543,7 @@ func (x *Seat) String() string {
 func (*Seat) ProtoMessage() {}
 
 func (x *Seat) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1495,7 +1556,7 @@ func (x *Seat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seat.ProtoReflect.Descriptor instead.
 func (*Seat) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{13}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Seat) GetNode() int32 {
@@ -1525,7 +1586,7 @@ type Tuning struct {
 
 func (x *Tuning) Reset() {
 	*x = Tuning{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1537,7 +1598,7 @@ func (x *Tuning) String() string {
 func (*Tuning) ProtoMessage() {}
 
 func (x *Tuning) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1550,7 +1611,7 @@ func (x *Tuning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tuning.ProtoReflect.Descriptor instead.
 func (*Tuning) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{14}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Tuning) GetJob() int32 {
@@ -1597,13 +1658,14 @@ type Response struct {
 	RemainingWork float64                `protobuf:"fixed64,5,opt,name=remaining_work,json=remainingWork,proto3" json:"remaining_work,omitempty"` // in the unit of the curves; NaN when unknown
 	SameCurves    bool                   `protobuf:"varint,6,opt,name=same_curves,json=sameCurves,proto3" json:"same_curves,omitempty"`           // to allocators: the curves are those of the job's response before
 	Unlike        *UnlikeRates           `protobuf:"bytes,7,opt,name=unlike,proto3" json:"unlike,omitempty"`                                      // none for a job that does not mix types; goes with the curves
+	Alone         float64                `protobuf:"fixed64,8,opt,name=alone,proto3" json:"alone,omitempty"`                                      // work per second of one device at the best batch, where the curves are of a single one; 0 when they tell it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Response) Reset() {
 	*x = Response{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +1677,7 @@ func (x *Response) String() string {
 func (*Response) ProtoMessage() {}
 
 func (x *Response) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,7 +1690,7 @@ func (x *Response) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Response.ProtoReflect.Descriptor instead.
 func (*Response) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{15}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Response) GetJob() int32 {
@@ -1680,6 +1742,13 @@ func (x *Response) GetUnlike() *UnlikeRates {
 	return nil
 }
 
+func (x *Response) GetAlone() float64 {
+	if x != nil {
+		return x.Alone
+	}
+	return 0
+}
+
 // UnlikeRates are the rate on devices of different types: a unit of work takes 1/sum(alone) seconds, and sync_seconds more.
 type UnlikeRates struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1691,7 +1760,7 @@ type UnlikeRates struct {
 
 func (x *UnlikeRates) Reset() {
 	*x = UnlikeRates{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1703,7 +1772,7 @@ func (x *UnlikeRates) String() string {
 func (*UnlikeRates) ProtoMessage() {}
 
 func (x *UnlikeRates) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1716,7 +1785,7 @@ func (x *UnlikeRates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlikeRates.ProtoReflect.Descriptor instead.
 func (*UnlikeRates) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{16}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *UnlikeRates) GetAlone() []float64 {
@@ -1744,7 +1813,7 @@ type Curve struct {
 
 func (x *Curve) Reset() {
 	*x = Curve{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1756,7 +1825,7 @@ func (x *Curve) String() string {
 func (*Curve) ProtoMessage() {}
 
 func (x *Curve) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1769,7 +1838,7 @@ func (x *Curve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Curve.ProtoReflect.Descriptor instead.
 func (*Curve) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{17}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Curve) GetOneNode() []float64 {
@@ -1801,7 +1870,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1813,7 +1882,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1826,7 +1895,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{18}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Verdict) GetJob() int32 {
@@ -1891,7 +1960,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1903,7 +1972,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1916,7 +1985,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{19}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Edit) GetSteps() []uint32 {
@@ -1937,7 +2006,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1949,7 +2018,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1962,7 +2031,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{20}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Standing) GetUntilSeconds() float64 {
@@ -2045,11 +2114,16 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x06spread\x18\b \x01(\x01R\x06spread\"?\n" +
 	"\tGradients\x12\x16\n" +
 	"\x06square\x18\x01 \x01(\x01R\x06square\x12\x1a\n" +
-	"\bvariance\x18\x02 \x01(\x01R\bvariance\"\x9b\x01\n" +
+	"\bvariance\x18\x02 \x01(\x01R\bvariance\"\xcf\x01\n" +
 	"\x05Truth\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12A\n" +
 	"\fmeasurements\x18\x02 \x03(\v2\x1d.quartet.stage.v1.MeasurementR\fmeasurements\x129\n" +
-	"\tgradients\x18\x03 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\"\x88\x05\n" +
+	"\tgradients\x18\x03 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\x122\n" +
+	"\x05steps\x18\x04 \x03(\v2\x1c.quartet.stage.v1.BatchStepsR\x05steps\"8\n" +
+	"\n" +
+	"BatchSteps\x12\x14\n" +
+	"\x05batch\x18\x01 \x01(\x03R\x05batch\x12\x14\n" +
+	"\x05steps\x18\x02 \x01(\x01R\x05steps\"\x88\x05\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12 \n" +
@@ -2117,7 +2191,7 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x10batch_per_device\x18\x02 \x01(\x03R\x0ebatchPerDevice\x12-\n" +
 	"\x12accumulation_steps\x18\x03 \x01(\x03R\x11accumulationSteps\x120\n" +
 	"\x14learning_rate_factor\x18\x04 \x01(\x01R\x12learningRateFactor\x12(\n" +
-	"\x10batch_by_replica\x18\x05 \x03(\x03R\x0ebatchByReplica\"\x92\x02\n" +
+	"\x10batch_by_replica\x18\x05 \x03(\x03R\x0ebatchByReplica\"\xa8\x02\n" +
 	"\bResponse\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x05R\x03job\x12!\n" +
 	"\fmin_replicas\x18\x02 \x01(\x05R\vminReplicas\x12!\n" +
@@ -2126,7 +2200,8 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x0eremaining_work\x18\x05 \x01(\x01R\rremainingWork\x12\x1f\n" +
 	"\vsame_curves\x18\x06 \x01(\bR\n" +
 	"sameCurves\x125\n" +
-	"\x06unlike\x18\a \x01(\v2\x1d.quartet.stage.v1.UnlikeRatesR\x06unlike\"F\n" +
+	"\x06unlike\x18\a \x01(\v2\x1d.quartet.stage.v1.UnlikeRatesR\x06unlike\x12\x14\n" +
+	"\x05alone\x18\b \x01(\x01R\x05alone\"F\n" +
 	"\vUnlikeRates\x12\x14\n" +
 	"\x05alone\x18\x01 \x03(\x01R\x05alone\x12!\n" +
 	"\fsync_seconds\x18\x02 \x03(\x01R\vsyncSeconds\"A\n" +
@@ -2180,7 +2255,7 @@ func file_quartet_stage_v1_view_proto_rawDescGZIP() []byte {
 }
 
 var file_quartet_stage_v1_view_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_quartet_stage_v1_view_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_quartet_stage_v1_view_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_quartet_stage_v1_view_proto_goTypes = []any{
 	(Health)(0),         // 0: quartet.stage.v1.Health
 	(JobState)(0),       // 1: quartet.stage.v1.JobState
@@ -2194,23 +2269,24 @@ var file_quartet_stage_v1_view_proto_goTypes = []any{
 	(*Measurement)(nil), // 9: quartet.stage.v1.Measurement
 	(*Gradients)(nil),   // 10: quartet.stage.v1.Gradients
 	(*Truth)(nil),       // 11: quartet.stage.v1.Truth
-	(*JobSpec)(nil),     // 12: quartet.stage.v1.JobSpec
-	(*BatchSpec)(nil),   // 13: quartet.stage.v1.BatchSpec
-	(*TypeBatch)(nil),   // 14: quartet.stage.v1.TypeBatch
-	(*Job)(nil),         // 15: quartet.stage.v1.Job
-	(*Seat)(nil),        // 16: quartet.stage.v1.Seat
-	(*Tuning)(nil),      // 17: quartet.stage.v1.Tuning
-	(*Response)(nil),    // 18: quartet.stage.v1.Response
-	(*UnlikeRates)(nil), // 19: quartet.stage.v1.UnlikeRates
-	(*Curve)(nil),       // 20: quartet.stage.v1.Curve
-	(*Verdict)(nil),     // 21: quartet.stage.v1.Verdict
-	(*Edit)(nil),        // 22: quartet.stage.v1.Edit
-	(*Standing)(nil),    // 23: quartet.stage.v1.Standing
+	(*BatchSteps)(nil),  // 12: quartet.stage.v1.BatchSteps
+	(*JobSpec)(nil),     // 13: quartet.stage.v1.JobSpec
+	(*BatchSpec)(nil),   // 14: quartet.stage.v1.BatchSpec
+	(*TypeBatch)(nil),   // 15: quartet.stage.v1.TypeBatch
+	(*Job)(nil),         // 16: quartet.stage.v1.Job
+	(*Seat)(nil),        // 17: quartet.stage.v1.Seat
+	(*Tuning)(nil),      // 18: quartet.stage.v1.Tuning
+	(*Response)(nil),    // 19: quartet.stage.v1.Response
+	(*UnlikeRates)(nil), // 20: quartet.stage.v1.UnlikeRates
+	(*Curve)(nil),       // 21: quartet.stage.v1.Curve
+	(*Verdict)(nil),     // 22: quartet.stage.v1.Verdict
+	(*Edit)(nil),        // 23: quartet.stage.v1.Edit
+	(*Standing)(nil),    // 24: quartet.stage.v1.Standing
 }
 var file_quartet_stage_v1_view_proto_depIdxs = []int32{
 	4,  // 0: quartet.stage.v1.ViewUpdate.nodes:type_name -> quartet.stage.v1.Node
 	5,  // 1: quartet.stage.v1.ViewUpdate.step_times:type_name -> quartet.stage.v1.StepTimes
-	15, // 2: quartet.stage.v1.ViewUpdate.jobs:type_name -> quartet.stage.v1.Job
+	16, // 2: quartet.stage.v1.ViewUpdate.jobs:type_name -> quartet.stage.v1.Job
 	11, // 3: quartet.stage.v1.ViewUpdate.truths:type_name -> quartet.stage.v1.Truth
 	0,  // 4: quartet.stage.v1.Node.health:type_name -> quartet.stage.v1.Health
 	6,  // 5: quartet.stage.v1.StepTimes.types:type_name -> quartet.stage.v1.TypeTimes
@@ -2218,23 +2294,24 @@ var file_quartet_stage_v1_view_proto_depIdxs = []int32{
 	8,  // 7: quartet.stage.v1.UnlikeTimes.alone:type_name -> quartet.stage.v1.AloneTime
 	9,  // 8: quartet.stage.v1.Truth.measurements:type_name -> quartet.stage.v1.Measurement
 	10, // 9: quartet.stage.v1.Truth.gradients:type_name -> quartet.stage.v1.Gradients
-	13, // 10: quartet.stage.v1.JobSpec.batch:type_name -> quartet.stage.v1.BatchSpec
-	14, // 11: quartet.stage.v1.JobSpec.batch_by_type:type_name -> quartet.stage.v1.TypeBatch
-	12, // 12: quartet.stage.v1.Job.spec:type_name -> quartet.stage.v1.JobSpec
-	1,  // 13: quartet.stage.v1.Job.state:type_name -> quartet.stage.v1.JobState
-	16, // 14: quartet.stage.v1.Job.seats:type_name -> quartet.stage.v1.Seat
-	17, // 15: quartet.stage.v1.Job.tuning:type_name -> quartet.stage.v1.Tuning
-	18, // 16: quartet.stage.v1.Job.response:type_name -> quartet.stage.v1.Response
-	9,  // 17: quartet.stage.v1.Job.measured:type_name -> quartet.stage.v1.Measurement
-	10, // 18: quartet.stage.v1.Job.gradients:type_name -> quartet.stage.v1.Gradients
-	20, // 19: quartet.stage.v1.Response.curves:type_name -> quartet.stage.v1.Curve
-	19, // 20: quartet.stage.v1.Response.unlike:type_name -> quartet.stage.v1.UnlikeRates
-	2,  // 21: quartet.stage.v1.Verdict.code:type_name -> quartet.stage.v1.Code
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	12, // 10: quartet.stage.v1.Truth.steps:type_name -> quartet.stage.v1.BatchSteps
+	14, // 11: quartet.stage.v1.JobSpec.batch:type_name -> quartet.stage.v1.BatchSpec
+	15, // 12: quartet.stage.v1.JobSpec.batch_by_type:type_name -> quartet.stage.v1.TypeBatch
+	13, // 13: quartet.stage.v1.Job.spec:type_name -> quartet.stage.v1.JobSpec
+	1,  // 14: quartet.stage.v1.Job.state:type_name -> quartet.stage.v1.JobState
+	17, // 15: quartet.stage.v1.Job.seats:type_name -> quartet.stage.v1.Seat
+	18, // 16: quartet.stage.v1.Job.tuning:type_name -> quartet.stage.v1.Tuning
+	19, // 17: quartet.stage.v1.Job.response:type_name -> quartet.stage.v1.Response
+	9,  // 18: quartet.stage.v1.Job.measured:type_name -> quartet.stage.v1.Measurement
+	10, // 19: quartet.stage.v1.Job.gradients:type_name -> quartet.stage.v1.Gradients
+	21, // 20: quartet.stage.v1.Response.curves:type_name -> quartet.stage.v1.Curve
+	20, // 21: quartet.stage.v1.Response.unlike:type_name -> quartet.stage.v1.UnlikeRates
+	2,  // 22: quartet.stage.v1.Verdict.code:type_name -> quartet.stage.v1.Code
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_quartet_stage_v1_view_proto_init() }
@@ -2248,7 +2325,7 @@ func file_quartet_stage_v1_view_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quartet_stage_v1_view_proto_rawDesc), len(file_quartet_stage_v1_view_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
