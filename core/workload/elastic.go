@@ -78,6 +78,9 @@ type elasticSource struct {
 	seed uint64
 }
 
+// UsesSeed tells whether the stream is one that is drawn.
+func (s *elasticSource) UsesSeed() bool { return s.Path == "" }
+
 // elasticApplications are those that are drawn, in the order of the draw.
 var elasticApplications = [...]string{"cifar10", "deepspeech2", "bert", "yolov3"}
 
