@@ -22,8 +22,8 @@ type ElasticDPConfig struct {
 // Source: Saxena et al., Effective Elastic Scaling of Deep Learning Workloads (MASCOTS'20), by its abstract and its patent (US
 // 11,586,475). Jobs that run keep running; waiting ones join in JobID order while every job can have its least number. Then a
 // multiple-choice knapsack chooses k for each job, the largest Σ S(k), S(k) being the rate on k devices over the best rate on one,
-// at any batch of the job's range: see [optim.Division]. Numbers without a rate are left out, so that the program passes a drop where a node ends. Grants come by
-// descending replicas, ties in JobID order. A job without a curve gets its least number only.
+// at any batch of the job's range: see [optim.Division]. Numbers without a rate are left out, so that the program passes a drop
+// where a node ends. Grants come by descending replicas, ties in JobID order. A job without a curve gets its least number only.
 //
 // Deviations: devices of all types count alike. The drop of jobs that do not fit is the admission fits_all. The number of devices
 // may change with every event; the publication decides every ten minutes (interval). O(jobs × devices × levels), of which bounds
@@ -71,6 +71,9 @@ func (p *elasticDP) Allocate(_ context.Context, v *core.View, candidates []core.
 		return cmp.Or(cmp.Compare(b.Replicas, a.Replicas), cmp.Compare(a.Job, b.Job))
 	})
 	p.standing = core.Standing{UntilSeconds: math.Inf(1), IfSeated: len(p.grants)}
+	if p.stops(candidates) {
+		p.standing = core.Standing{UntilSeconds: math.Inf(-1)}
+	}
 	return p.grants, nil
 }
 
@@ -116,6 +119,16 @@ func (p *elasticDP) choose(candidates []core.Candidate, left int) {
 			}
 		}
 	}
+}
+
+// stops tells whether a job that runs gets nothing: it waits then, behind those that run, and the choice may be another.
+func (p *elasticDP) stops(candidates []core.Candidate) bool {
+	for i := range candidates {
+		if candidates[i].State == core.Running && !p.runs[i] && len(p.levelsOf(i)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // addLevels adds the numbers of devices that a job can run on, and its speed-up on each.
