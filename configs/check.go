@@ -186,6 +186,11 @@ func (l *loader) checkPools(pools []Pool) (total int) {
 		if p.Start < p.Min || p.Start > p.Max {
 			l.problem(path+".start", "must be between min and max, %d and %d, got %d", p.Min, p.Max, p.Start)
 		}
+		for k := 1; k < len(p.Prices); k++ {
+			if p.Prices[k].From <= p.Prices[k-1].From {
+				l.problem(fmt.Sprintf("%s.prices[%d].from", path, k), "must be later than that of the price before, %s, got %s", p.Prices[k-1].From, p.Prices[k].From)
+			}
+		}
 		total = min(total+min(max(p.Max, 0), maxNodes+1), maxNodes+1)
 	}
 	return total

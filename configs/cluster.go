@@ -24,10 +24,25 @@ type Pool struct {
 	Min          int           `config:"min" doc:"fewest nodes" min:"0"`
 	Max          int           `config:"max" doc:"most nodes" min:"0"`
 	PricePerHour float64       `config:"price_per_hour" doc:"what an hour of a node costs, from when it is ready until it is gone; 1 counts node hours" min:"0"`
+	Prices       []Price       `config:"prices" doc:"later prices of a node, in order of their moments"`
 	UpCooldown   time.Duration `config:"up_cooldown" doc:"least time between two changes upwards" min:"0s"`
 	DownCooldown time.Duration `config:"down_cooldown" doc:"least time from any change to one downwards" min:"0s"`
 	CPUs         float64       `config:"cpus" doc:"CPU cores of each node; recorded, no policy reads it yet" min:"0"`
 	MemoryGB     float64       `config:"memory_gb" doc:"memory of each node; recorded, no policy reads it yet" min:"0"`
+}
+
+// Price is what a node of a pool costs from a moment on.
+type Price struct {
+	From    time.Duration `config:"from" doc:"time in the run from which the price holds" min:"0s"`
+	PerHour float64       `config:"per_hour" doc:"what an hour of a node costs" min:"0"`
+}
+
+// prices are those of the pool after the first.
+func (p *Pool) prices() (list []core.Price) {
+	for _, price := range p.Prices {
+		list = append(list, core.Price{FromSeconds: price.From.Seconds(), PerHour: price.PerHour})
+	}
+	return list
 }
 
 // group is the nodes that a pool begins with.
@@ -108,7 +123,7 @@ func (c *Config) BuildCluster() *core.Cluster {
 		p := &c.Cluster.Pools[i]
 		cluster.Pools = append(cluster.Pools, core.Pool{
 			Name: p.Name, Accelerator: typeOf(p.Accelerator), Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, Min: p.Min, Max: p.Max,
-			PricePerHour: p.PricePerHour, UpCooldownSeconds: p.UpCooldown.Seconds(), DownCooldownSeconds: p.DownCooldown.Seconds(),
+			PricePerHour: p.PricePerHour, Prices: p.prices(), UpCooldownSeconds: p.UpCooldown.Seconds(), DownCooldownSeconds: p.DownCooldown.Seconds(),
 		})
 		g := p.group()
 		for k := range p.Start {

@@ -47,6 +47,7 @@ func StudyNames() []string {
 	for i, name := range matches {
 		matches[i] = strings.TrimSuffix(path.Base(name), ".yaml")
 	}
+	slices.Sort(matches)
 	return matches
 }
 

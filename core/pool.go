@@ -14,11 +14,38 @@ type Pool struct {
 	CPUs        float64
 	MemoryGB    float64
 	Min, Max    int // nodes
-	// PricePerHour is that of a node, in whatever money.
+	// PricePerHour is that of a node, in whatever money, until the first of the later prices, which are in order of their moments.
 	PricePerHour float64
+	Prices       []Price
 	// No two changes upwards lie nearer together than UpCooldownSeconds, and no change downwards follows another change within
 	// DownCooldownSeconds. The pipeline sees to it, whatever a scaler wants.
 	UpCooldownSeconds, DownCooldownSeconds float64
+}
+
+// Price is what a node costs from a moment on.
+type Price struct{ FromSeconds, PerHour float64 }
+
+// PriceAt is what a node costs by the hour at a moment.
+func (p *Pool) PriceAt(seconds float64) float64 {
+	price := p.PricePerHour
+	for _, later := range p.Prices {
+		if later.FromSeconds <= seconds {
+			price = later.PerHour
+		}
+	}
+	return price
+}
+
+// Cost is what a node costs between two moments.
+func (p *Pool) Cost(from, to float64) float64 {
+	cost, price := 0.0, p.PriceAt(from)
+	for _, later := range p.Prices {
+		if later.FromSeconds > from && later.FromSeconds < to {
+			cost += (later.FromSeconds - from) / 3600 * price
+			from, price = later.FromSeconds, later.PerHour
+		}
+	}
+	return cost + (to-from)/3600*price
 }
 
 // PoolTarget is how many nodes a pool is to have, those under way included.

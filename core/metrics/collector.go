@@ -62,7 +62,7 @@ func NewCollector(components Components, o Outputs) *Collector {
 		alone:        o.Alone,
 		truth:        o.True,
 		startPause:   o.StartPause,
-		jobs:         buffered(o.Jobs, jobsHeader),
+		jobs:         buffered(o.Jobs, ""), // its header depends on the cluster
 		rounds:       buffered(o.Rounds, roundsHeader),
 		decisions:    buffered(o.Decisions, ""),
 		accelerators: buffered(o.Accelerators, acceleratorsHeader),
@@ -206,6 +206,10 @@ func (c *Collector) jobName(id core.JobID) string { return c.records[id].spec.Na
 func (c *Collector) Finish(unfinishedJobs []*core.Job, endSeconds float64) (*Summary, error) {
 	shares := c.close(unfinishedJobs, endSeconds)
 	summary := c.summarise(shares, endSeconds)
+	c.bill = c.bill.ended(endSeconds)
+	if c.jobs != nil {
+		_, _ = c.jobs.WriteString(jobsHeaderOf(c.bill)) // fits the buffer
+	}
 	for i := range c.records {
 		if c.records[i].spec == nil {
 			continue
@@ -266,7 +270,7 @@ func (c *Collector) WriteSoFar(o Outputs, unfinishedJobs []*core.Job, nowSeconds
 		to     io.Writer
 		header string
 	}{
-		{&copied.jobs, o.Jobs, jobsHeader},
+		{&copied.jobs, o.Jobs, ""},
 		{&copied.accelerators, o.Accelerators, acceleratorsHeader},
 		{&copied.fairness, o.Fairness, fairnessHeader},
 		{&copied.tenants, o.Tenants, tenantsHeader},
@@ -289,7 +293,7 @@ func (c *Collector) clone(unfinishedJobs []*core.Job) *Collector {
 // writeJob writes what each file holds of a job.
 func (c *Collector) writeJob(r *record, s *shares) error {
 	if c.jobs != nil {
-		if err := r.write(c.jobs); err != nil {
+		if err := r.write(c.jobs, c.bill); err != nil {
 			return fmt.Errorf("write jobs: %w", err)
 		}
 	}

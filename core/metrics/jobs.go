@@ -4,11 +4,22 @@ import (
 	"bufio"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/quartet-sched/quartet/core"
 )
 
 const jobsHeader = "job,name,application,submit_s,first_start_s,finish_s,jct_s,queueing_s,replicas_mean,restarts,gpu_seconds,outcome\n"
+
+const costColumn = "cost"
+
+// jobsHeaderOf has a column more where there are pools.
+func jobsHeaderOf(b *bill) string {
+	if b == nil {
+		return jobsHeader
+	}
+	return strings.TrimSuffix(jobsHeader, "\n") + "," + costColumn + "\n"
+}
 
 // outcome is how a job ended, as far as the run went.
 type outcome uint8
@@ -74,7 +85,7 @@ func (r *record) started() bool { return !math.IsNaN(r.firstStart) }
 // replicasMean is the number of devices held, averaged over the time with devices.
 func (r *record) replicasMean() float64 { return r.attained / r.executed }
 
-func (r *record) write(w *bufio.Writer) error {
+func (r *record) write(w *bufio.Writer, pools *bill) error {
 	b := w.AvailableBuffer()
 	b = strconv.AppendInt(b, int64(r.spec.ID), 10)
 	b = append(b, ',')
@@ -91,6 +102,10 @@ func (r *record) write(w *bufio.Writer) error {
 	b = AppendNumber(b, r.attained)
 	b = append(b, ',')
 	b = append(b, outcomeNames[r.outcome]...)
+	if pools != nil {
+		b = append(b, ',')
+		b = AppendNumber(b, pools.cost(r.spec.ID))
+	}
 	_, err := w.Write(append(b, '\n'))
 	return err
 }

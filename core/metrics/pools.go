@@ -19,20 +19,38 @@ type PoolUse struct {
 	IdleCost      Number `json:"idle_cost"` // of that; the rest is that of jobs
 }
 
+// Bill is what all pools came to: what their nodes cost, and what of that no job held. The rest is the costs of the jobs.
+type Bill struct {
+	NodeHours     Number `json:"node_hours"`
+	IdleNodeHours Number `json:"idle_node_hours"`
+	Cost          Number `json:"cost"`
+	IdleCost      Number `json:"idle_cost"`
+}
+
 // bill says which nodes of pools are paid for, and which devices of theirs jobs hold. It follows events and changes only.
 type bill struct {
 	pools []poolBill
 	nodes []billed // by NodeID
 	jobs  map[core.JobID]holding
-	began bool // the nodes are entered that there were at first
+	costs []float64 // by JobID: of what it held so far
+	began bool      // the nodes are entered that there were at first
 }
 
 type poolBill struct {
-	name                 string
-	price                float64 // of a node hour
+	pool                 core.Pool
 	ready, most, changes int
-	nodeSeconds          float64
-	heldPart             float64 // of those, by the devices that jobs held
+	paid, held           amount // of what was paid for, held is the part of devices that jobs had
+}
+
+// amount is of nodes over time.
+type amount struct{ nodeSeconds, cost float64 }
+
+// add counts a part of a node of a pool between two moments, and returns what it cost.
+func (a *amount) add(p *core.Pool, from, to, part float64) float64 {
+	cost := p.Cost(from, to) * part
+	a.nodeSeconds += (to - from) * part
+	a.cost += cost
+	return cost
 }
 
 // billed is a node of a pool.
@@ -50,13 +68,13 @@ type holding struct {
 func newBill(c *core.Cluster) *bill {
 	b := &bill{jobs: map[core.JobID]holding{}}
 	for i := range c.Pools {
-		b.pools = append(b.pools, poolBill{name: c.Pools[i].Name, price: c.Pools[i].PricePerHour})
+		b.pools = append(b.pools, poolBill{pool: c.Pools[i]})
 	}
 	return b
 }
 
 func (b *bill) enter(n *core.Node, at float64) {
-	is := billed{pool: slices.IndexFunc(b.pools, func(p poolBill) bool { return p.name == n.Pool }), devices: n.Devices, from: math.NaN()}
+	is := billed{pool: slices.IndexFunc(b.pools, func(p poolBill) bool { return p.pool.Name == n.Pool }), devices: n.Devices, from: math.NaN()}
 	b.nodes = append(b.nodes, is)
 	if n.Health != core.Provisioning && n.Health != core.Gone {
 		b.ready(n.ID, at)
@@ -81,8 +99,13 @@ func (b *bill) gone(id core.NodeID, at float64) {
 	if n.pool < 0 || math.IsNaN(n.from) {
 		return
 	}
+	for _, job := range slices.Sorted(maps.Keys(b.jobs)) { // whatever they are told later
+		if h := b.jobs[job]; slices.ContainsFunc(h.seats, func(seat core.Seat) bool { return seat.Node == id }) {
+			b.hold(job, slices.DeleteFunc(slices.Clone(h.seats), func(seat core.Seat) bool { return seat.Node == id }), at)
+		}
+	}
 	p := &b.pools[n.pool]
-	p.nodeSeconds += at - n.from
+	p.paid.add(&p.pool, n.from, at, 1)
 	p.ready--
 	p.changes++
 	n.from = math.NaN()
@@ -137,7 +160,8 @@ func (b *bill) hold(id core.JobID, seats []core.Seat, at float64) {
 	had := b.jobs[id]
 	for _, seat := range had.seats {
 		if n := &b.nodes[seat.Node]; n.pool >= 0 {
-			b.pools[n.pool].heldPart += (at - had.since) * float64(seat.Devices.Count()) / float64(n.devices)
+			p := &b.pools[n.pool]
+			b.owe(id, p.held.add(&p.pool, had.since, at, float64(seat.Devices.Count())/float64(n.devices)))
 		}
 	}
 	if len(seats) == 0 {
@@ -147,16 +171,34 @@ func (b *bill) hold(id core.JobID, seats []core.Seat, at float64) {
 	b.jobs[id] = holding{slices.Clone(seats), at}
 }
 
+// owe adds to what a job cost.
+func (b *bill) owe(id core.JobID, cost float64) {
+	for len(b.costs) <= int(id) {
+		b.costs = append(b.costs, 0)
+	}
+	b.costs[id] += cost
+}
+
+// cost is what the devices of a job cost.
+func (b *bill) cost(id core.JobID) float64 {
+	if b == nil || int(id) >= len(b.costs) {
+		return 0
+	}
+	return b.costs[id]
+}
+
 // clone is a copy that goes its own way.
 func (b *bill) clone() *bill {
 	if b == nil {
 		return nil
 	}
-	return &bill{pools: slices.Clone(b.pools), nodes: slices.Clone(b.nodes), jobs: maps.Clone(b.jobs)}
+	copied := *b
+	copied.pools, copied.nodes, copied.costs, copied.jobs = slices.Clone(b.pools), slices.Clone(b.nodes), slices.Clone(b.costs), maps.Clone(b.jobs)
+	return &copied
 }
 
-// use is what pools came to up to a moment, at which all that is still there ends.
-func (b *bill) use(at float64) (list []PoolUse) {
+// ended is a copy in which all that is still there ends at a moment.
+func (b *bill) ended(at float64) *bill {
 	if b == nil {
 		return nil
 	}
@@ -166,16 +208,29 @@ func (b *bill) use(at float64) (list []PoolUse) {
 	}
 	for id := range b.nodes {
 		if n := &b.nodes[id]; n.pool >= 0 && !math.IsNaN(n.from) {
-			b.pools[n.pool].nodeSeconds += at - n.from
+			p := &b.pools[n.pool]
+			p.paid.add(&p.pool, n.from, at, 1)
 		}
 	}
+	return b
+}
+
+// use is what pools came to, each and all together.
+func (b *bill) use() (list []PoolUse, all *Bill) {
+	if b == nil {
+		return nil, nil
+	}
+	all = &Bill{}
 	for i := range b.pools {
 		p := &b.pools[i]
-		idle := max(p.nodeSeconds-p.heldPart, 0)
-		list = append(list, PoolUse{
-			Pool: p.name, MostNodes: p.most, Changes: p.changes, NodeHours: Number(p.nodeSeconds / 3600), IdleNodeHours: Number(idle / 3600),
-			Cost: Number(p.nodeSeconds / 3600 * p.price), IdleCost: Number(idle / 3600 * p.price),
-		})
+		u := PoolUse{
+			Pool: p.pool.Name, MostNodes: p.most, Changes: p.changes,
+			NodeHours: Number(p.paid.nodeSeconds / 3600), IdleNodeHours: Number(max(p.paid.nodeSeconds-p.held.nodeSeconds, 0) / 3600),
+			Cost: Number(p.paid.cost), IdleCost: Number(max(p.paid.cost-p.held.cost, 0)),
+		}
+		list = append(list, u)
+		all.NodeHours, all.IdleNodeHours = all.NodeHours+u.NodeHours, all.IdleNodeHours+u.IdleNodeHours
+		all.Cost, all.IdleCost = all.Cost+u.Cost, all.IdleCost+u.IdleCost
 	}
-	return list
+	return list, all
 }

@@ -34,6 +34,8 @@ func ReadJobs(r io.Reader) ([]Job, error) {
 			missing = append(missing, name)
 		}
 	}
+	withCosts := slices.Contains(names, costColumn)
+	row.at[costColumn] = slices.Index(names, costColumn)
 	if missing != nil {
 		return nil, fmt.Errorf("columns that are missing: %s", strings.Join(missing, ", "))
 	}
@@ -52,6 +54,9 @@ func ReadJobs(r io.Reader) ([]Job, error) {
 			FinishSeconds: Number(row.number("finish_s")), JCTSeconds: Number(row.number("jct_s")),
 			QueueingSeconds: Number(row.number("queueing_s")), ReplicasMean: Number(row.number("replicas_mean")),
 			Restarts: row.whole("restarts"), GPUSeconds: row.needed("gpu_seconds"), Outcome: row.text("outcome"),
+		}
+		if withCosts {
+			j.Cost = Number(row.needed(costColumn))
 		}
 		if !slices.Contains(outcomeNames[:], j.Outcome) {
 			row.fail("outcome", j.Outcome, "no outcome; valid values: "+strings.Join(outcomeNames[:], ", "))

@@ -15,6 +15,7 @@ type Job struct {
 	Restarts          int
 	GPUSeconds        float64 // attained service
 	Outcome           string  // completed, rejected, failed, cancelled or unfinished
+	Cost              Number  // of the devices of pools that it held; 0 without pools
 }
 
 // Jobs lists every submitted job in order of submission. It is called after Finish.
@@ -29,7 +30,7 @@ func (c *Collector) Jobs() []Job {
 			ID: r.spec.ID, Name: r.spec.Name, Application: r.spec.Application, SubmitSeconds: r.spec.SubmitSeconds,
 			FirstStartSeconds: Number(r.firstStart), FinishSeconds: Number(r.finish), JCTSeconds: Number(r.jct()),
 			QueueingSeconds: Number(r.queueing()), ReplicasMean: Number(r.replicasMean()), Restarts: int(r.restarts),
-			GPUSeconds: r.attained, Outcome: outcomeNames[r.outcome],
+			GPUSeconds: r.attained, Outcome: outcomeNames[r.outcome], Cost: Number(c.bill.cost(r.spec.ID)),
 		})
 	}
 	return list

@@ -65,7 +65,7 @@ func (c *Collector) summarise(shares *shares, endSeconds float64) *Summary {
 		s.Fairness.Sia = &described
 	}
 	s.Accelerators = c.acceleratorUse(firstSubmit, lastEnd)
-	s.Pools = c.bill.use(endSeconds)
+	s.Pools, s.Bill = c.bill.ended(endSeconds).use()
 	s.GapRatio = c.gaps.describe()
 	s.DecisionSeconds = c.decisionSeconds()
 	return s

@@ -215,6 +215,13 @@ func TestPoolsUnderAnyScaler(t *testing.T) {
 			is.hours[c.Nodes[id].Pool] += p.NowSeconds() - from
 		}
 		idle, paid := 0.0, 0.0
+		for _, j := range bill.Jobs() {
+			paid -= float64(j.Cost)
+		}
+		if paid += float64(s.Bill.Cost - s.Bill.IdleCost); math.Abs(paid) > 1e-6 {
+			t.Fatalf("the costs of the jobs differ by %v from what is billed and not idle", paid)
+		}
+		paid = 0
 		for _, u := range s.Pools {
 			if got, want := float64(u.Cost), is.hours[u.Pool]; math.Abs(got-want) > 1e-6 {
 				t.Fatalf("pool %q costs %v, want %v", u.Pool, got, want)
