@@ -87,6 +87,7 @@ func Builtins() Catalog {
 			elasticity.NewGoodputScaler(),
 			elasticity.NewMarginal(),
 			elasticity.NewQueueScaler(),
+			elasticity.NewThroughputScaler(),
 		},
 		Backend: []core.Factory[backend.Opener]{
 			sim.NewSimulator(),

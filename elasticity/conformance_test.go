@@ -21,6 +21,7 @@ func TestConformance(t *testing.T) {
 	t.Run("goodput scaler", func(t *testing.T) { coretest.RunScaler(t, NewGoodputScaler()) })
 	t.Run("marginal", func(t *testing.T) { coretest.RunScaler(t, NewMarginal()) })
 	t.Run("queue", func(t *testing.T) { coretest.RunScaler(t, NewQueueScaler()) })
+	t.Run("throughput", func(t *testing.T) { coretest.RunScaler(t, NewThroughputScaler()) })
 }
 
 func TestGoodputConformance(t *testing.T) {

@@ -45,33 +45,56 @@ func TestExactKnowledge(t *testing.T) {
 		alone    float64
 	}{
 		"throughput on two devices": {
-			newThroughput, nil, nil, []float64{1, 8 / 1.25 / 4, 0, 0, 9 / 0.5 / 4},
-			[]core.Seat{coretest.Seat(0, 0, 1)}, core.Tuning{BatchPerDevice: 4, LearningRateFactor: 2}, 0,
+			newThroughput, nil, nil,
+			[]float64{1, 8 / 1.25 / 4, 0, 0, 9 / 0.5 / 4},
+			[]core.Seat{coretest.Seat(0, 0, 1)},
+			core.Tuning{BatchPerDevice: 4, LearningRateFactor: 2},
+			0,
 		},
 		"throughput on five": {
-			newThroughput, nil, nil, []float64{1, 8 / 1.25 / 4, 0, 0, 9 / 0.5 / 4},
-			[]core.Seat{coretest.Seat(0, 0, 1, 2, 3), coretest.Seat(1, 0)}, core.Tuning{BatchPerDevice: 2, BatchByReplica: []int{2, 2, 2, 2, 1}, LearningRateFactor: 9.0 / 4}, 0,
+			newThroughput, nil, nil,
+			[]float64{1, 8 / 1.25 / 4, 0, 0, 9 / 0.5 / 4},
+			[]core.Seat{coretest.Seat(0, 0, 1, 2, 3), coretest.Seat(1, 0)},
+			core.Tuning{BatchPerDevice: 2, BatchByReplica: []int{2, 2, 2, 2, 1}, LearningRateFactor: 9.0 / 4},
+			0,
 		},
 		"throughput on three, of which nothing is known": {
-			newThroughput, nil, nil, []float64{1, 8 / 1.25 / 4, 0, 0, 9 / 0.5 / 4},
-			[]core.Seat{coretest.Seat(0, 0, 1, 2)}, core.Tuning{BatchPerDevice: 2, LearningRateFactor: 6.0 / 4}, 0,
+			newThroughput, nil, nil,
+			[]float64{1, 8 / 1.25 / 4, 0, 0, 9 / 0.5 / 4},
+			[]core.Seat{coretest.Seat(0, 0, 1, 2)},
+			core.Tuning{BatchPerDevice: 2, LearningRateFactor: 6.0 / 4},
+			0,
 		},
 		"throughput of a batch of 6": {
-			newThroughput, map[string]any{"fixed_batch": []any{"app"}}, nil, []float64{0, 6 / 1.0 / 4, 0, 0, 6 / 0.5 / 4},
-			[]core.Seat{coretest.Seat(0, 0, 1)}, core.Tuning{BatchPerDevice: 3, LearningRateFactor: 1.5}, 1,
+			newThroughput,
+			map[string]any{"fixed_batch": []any{"app"}},
+			nil,
+			[]float64{0, 6 / 1.0 / 4, 0, 0, 6 / 0.5 / 4},
+			[]core.Seat{coretest.Seat(0, 0, 1)},
+			core.Tuning{BatchPerDevice: 3, LearningRateFactor: 1.5},
+			1,
 		},
 		// A batch of 8 takes 75 × 8 / 400 = 1.5 times the samples of one of 4, a batch of 9 takes 73.75 × 9 / 400 times.
 		"goodput by steps": {
-			newGoodputPolicy, nil, nil, []float64{1, 4 / 0.75 / 4, 0, 0, 400 / 73.75 / 0.5 / 4},
-			[]core.Seat{coretest.Seat(0, 0, 1)}, core.Tuning{BatchPerDevice: 2, LearningRateFactor: 1}, 0,
+			newGoodputPolicy, nil, nil,
+			[]float64{1, 4 / 0.75 / 4, 0, 0, 400 / 73.75 / 0.5 / 4},
+			[]core.Seat{coretest.Seat(0, 0, 1)},
+			core.Tuning{BatchPerDevice: 2, LearningRateFactor: 1},
+			0,
 		},
 		"goodput by statistics that say nothing": {
-			newGoodputPolicy, nil, func(j *core.Job) { noSteps(j); j.Truth.Gradients = core.Gradients{Square: 1} }, []float64{1, 4 / 0.75 / 4, 0, 0, 4 / 0.5 / 4},
-			[]core.Seat{coretest.Seat(0, 0, 1)}, core.Tuning{BatchPerDevice: 2, LearningRateFactor: 1}, 0,
+			newGoodputPolicy, nil, func(j *core.Job) { noSteps(j); j.Truth.Gradients = core.Gradients{Square: 1} },
+			[]float64{1, 4 / 0.75 / 4, 0, 0, 4 / 0.5 / 4},
+			[]core.Seat{coretest.Seat(0, 0, 1)},
+			core.Tuning{BatchPerDevice: 2, LearningRateFactor: 1},
+			0,
 		},
 		"goodput by noise": {
-			newGoodputPolicy, nil, func(j *core.Job) { noSteps(j); j.Truth.Gradients = core.Gradients{Variance: 1} }, []float64{1, 8 / 1.25 / 4, 0, 0, 9 / 0.5 / 4},
-			[]core.Seat{coretest.Seat(0, 0, 1)}, core.Tuning{BatchPerDevice: 4, LearningRateFactor: 2}, 0,
+			newGoodputPolicy, nil, func(j *core.Job) { noSteps(j); j.Truth.Gradients = core.Gradients{Variance: 1} },
+			[]float64{1, 8 / 1.25 / 4, 0, 0, 9 / 0.5 / 4},
+			[]core.Seat{coretest.Seat(0, 0, 1)},
+			core.Tuning{BatchPerDevice: 4, LearningRateFactor: 2},
+			0,
 		},
 		"other times on another type": {
 			newThroughput, nil, func(j *core.Job) {
@@ -79,8 +102,11 @@ func TestExactKnowledge(t *testing.T) {
 					j.Truth.Measurements[i].Accelerator = "other"
 				}
 				j.Truth.Measurements = append(j.Truth.Measurements, core.Measurement{Accelerator: "t4", Nodes: 1, Replicas: 2, PerDevice: 2, StepSeconds: 0.25})
-			}, []float64{0, 4 / 0.25 / 4},
-			[]core.Seat{coretest.Seat(0, 0, 1)}, core.Tuning{BatchPerDevice: 2, LearningRateFactor: 1}, 0,
+			},
+			[]float64{0, 4 / 0.25 / 4},
+			[]core.Seat{coretest.Seat(0, 0, 1)},
+			core.Tuning{BatchPerDevice: 2, LearningRateFactor: 1},
+			0,
 		},
 	}
 	for name, tc := range cases {

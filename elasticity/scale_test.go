@@ -40,6 +40,12 @@ func slowing(most int) *core.Response {
 	return r
 }
 
+// lasting is the same of a job that is far from done.
+func lasting(r *core.Response) *core.Response {
+	r.RemainingWork = 1e9
+	return r
+}
+
 func TestScalers(t *testing.T) {
 	unknown := &core.Response{MinReplicas: 3, MaxReplicas: 3, RemainingWork: math.NaN()}
 	for name, tc := range map[string]struct {
@@ -81,6 +87,13 @@ func TestScalers(t *testing.T) {
 			[]*core.Response{flat(20, 64, 10)},
 			1,
 		},
+		"marginal: an hour is one of each job": {
+			NewMarginal,
+			map[string]any{"value_of_time": 1.1},
+			pooledView(1, 1, 8, 0),
+			[]*core.Response{lasting(slowing(64)), lasting(slowing(64))},
+			5, // of one job alone, or with the value of one, 3
+		},
 		"marginal: no jobs": {NewMarginal, nil, pooledView(5, 2, 8, 0), nil, 2},
 		"marginal: none yet": {
 			NewMarginal,
@@ -107,7 +120,18 @@ func TestScalers(t *testing.T) {
 			[]*core.Response{unknown, unknown},
 			1,
 		},
-		"queue: no jobs": {NewQueueScaler, nil, pooledView(3, 1, 8, 0), nil, 1},
+		"throughput: a node more adds enough":       {NewThroughputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 2},
+		"throughput: two more at a time":            {NewThroughputScaler, map[string]any{"spawn": 2}, pooledView(1, 1, 8, 0), []*core.Response{flat(64, 64, 1)}, 3},
+		"throughput: it would add nothing: stays":   {NewThroughputScaler, nil, pooledView(2, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 2},
+		"throughput: the last one adds nothing":     {NewThroughputScaler, nil, pooledView(4, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 3},
+		"throughput: not below the least":           {NewThroughputScaler, nil, pooledView(4, 4, 8, 0), []*core.Response{flat(8, 64, 1)}, 4},
+		"throughput: it adds half of the average":   {NewThroughputScaler, map[string]any{"threshold": 0.5}, pooledView(1, 1, 8, 0), []*core.Response{flat(6, 64, 1)}, 1},
+		"throughput: that is more than 0.4":         {NewThroughputScaler, map[string]any{"threshold": 0.4}, pooledView(1, 1, 8, 0), []*core.Response{flat(6, 64, 1)}, 2},
+		"throughput: no jobs":                       {NewThroughputScaler, nil, pooledView(5, 2, 8, 0), nil, 2},
+		"throughput: none yet":                      {NewThroughputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{flat(8, 64, 1)}, 1},
+		"throughput: devices besides do all of it":  {NewThroughputScaler, nil, pooledView(2, 0, 8, 8), []*core.Response{flat(8, 64, 1)}, 1},
+		"throughput: nodes without rates are taken": {NewThroughputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{unknown}, 1},
+		"queue: no jobs":                            {NewQueueScaler, nil, pooledView(3, 1, 8, 0), nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := map[string]any{"pool": "p"}

@@ -20,6 +20,7 @@ var rows = []struct {
 	{"Jobs", []string{"quartet_job", "quartet_queueing_", "quartet_restarts_", "quartet_preemptions_"}, true},
 	{"Decisions", []string{"quartet_round", "quartet_last_round", "quartet_stage_", "quartet_gap_"}, false},
 	{"Accelerators", []string{"quartet_accelerator_", "quartet_gpu_hours"}, false},
+	{"Pools", []string{"quartet_pool_", "quartet_bill_"}, false},
 	{"Fairness", []string{"quartet_fairness_"}, false},
 	{"Plugins", []string{"quartet_plugin_"}, false},
 	{"Run", []string{"quartet_"}, false},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -184,7 +185,7 @@ func (b *Backend) drive(ctx context.Context, uid types.UID) error {
 	}
 	state, err := b.driver.Drive(ctx, decided, seen)
 	j.mutex.Lock()
-	overtook := !j.overtook && decided.Adopts == nil && b.overtaken(j, &j.past, seen.Pods)
+	overtook := !j.overtook && decided.Adopts == nil && b.overtaken(j, &j.past, slices.Concat(seen.Pods, state.Ended))
 	j.overtook = j.overtook || overtook
 	changed := overtook || state.Phase != "" && (!j.seen || j.stateOf != id || !alike(&j.state, &state))
 	if state.Phase != "" { // or nothing is known but that something went wrong

@@ -32,6 +32,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	w.fairness(&snapshot.Summary.Fairness)
 	w.decisions(snapshot.Summary)
 	w.accelerators(snapshot.Summary.Accelerators)
+	w.pools(snapshot.Summary)
 	w.plugins(snapshot.Summary.Plugins)
 }
 
@@ -131,6 +132,25 @@ func (w writer) accelerators(use []metrics.AcceleratorUse) {
 		gauge("queueing_seconds_mean", "Mean queueing delay of those jobs.", u.QueueingSecondsMean)
 		gauge("bound_jobs", "Jobs that can run on no other type.", metrics.Number(u.BoundJobs))
 		gauge("bound_queueing_seconds_mean", "Mean queueing delay of those that started.", u.BoundQueueingSecondsMean)
+	}
+}
+
+func (w writer) pools(s *metrics.Summary) {
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		gauge := func(name, help string, value metrics.Number) { w.number("pool_"+name, help, value, "pool", p.Pool) }
+		gauge("most_nodes", "Nodes of a pool that were paid for at once.", metrics.Number(p.MostNodes))
+		gauge("changes", "Times that a node of a pool became ready or left.", metrics.Number(p.Changes))
+		gauge("node_hours", "Node-hours of a pool that are paid for.", p.NodeHours)
+		gauge("idle_node_hours", "Part of those in which no job held the devices.", p.IdleNodeHours)
+		gauge("cost", "What the nodes of a pool cost.", p.Cost)
+		gauge("idle_cost", "What of that was idle.", p.IdleCost)
+	}
+	if b := s.Bill; b != nil {
+		w.number("bill_node_hours", "Node-hours of all pools that are paid for.", b.NodeHours)
+		w.number("bill_idle_node_hours", "Part of those in which no job held the devices.", b.IdleNodeHours)
+		w.number("bill_cost", "What the nodes of all pools cost.", b.Cost)
+		w.number("bill_idle_cost", "What of that was idle.", b.IdleCost)
 	}
 }
 

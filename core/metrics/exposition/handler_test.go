@@ -36,6 +36,7 @@ func full(t *testing.T) *metrics.Snapshot {
 		DecisionSeconds: metrics.DecisionTimes{ByComponent: []metrics.ComponentTime{{Component: "elasticity/e", Stage: "respond"}, {Component: "elasticity/e", Stage: "tune"}}},
 		Plugins:         []metrics.Trouble{{Component: "plugin/x", Fallback: true}, {Component: "plugin/y"}},
 		Accelerators:    []metrics.AcceleratorUse{{Accelerator: "t4"}, {Accelerator: "v100"}},
+		Pools:           []metrics.PoolUse{{Pool: "owned"}, {Pool: "spot"}}, Bill: &metrics.Bill{},
 	}
 	last := 0.0
 	number(t, reflect.ValueOf(s).Elem(), &last)
@@ -148,12 +149,14 @@ var places = []struct{ path, series string }{
 	{`gap_ratio\.(mean|max)`, `gap_${1}_ratio`},
 	{`plugins\.(\d)\.restarts`, `plugin_restarts_total{plugin="plugin$1"}`},
 	{`accelerators\.(\d)\.(\w+)`, `accelerator_$2{type="type$1"}`},
+	{`pools\.(\d)\.(\w+)`, `pool_$2{pool="pool$1"}`},
+	{`bill\.(\w+)`, `bill_$1`},
 	{`measured\.(first|last)_job`, `measured_${1}_job`},
 }
 
 // named puts the names of a full snapshot where places has an index.
 var named = strings.NewReplacer(
-	"stage0", "respond", "stage1", "tune", "plugin0", "plugin/x", "plugin1", "plugin/y", "type0", "t4", "type1", "v100", `"0.50"`, `"0.5"`, `"0.90"`, `"0.9"`)
+	"stage0", "respond", "stage1", "tune", "plugin0", "plugin/x", "plugin1", "plugin/y", "pool0", "owned", "pool1", "spot", "type0", "t4", "type1", "v100", `"0.50"`, `"0.5"`, `"0.90"`, `"0.9"`)
 
 func place(path string) string {
 	for _, p := range places {

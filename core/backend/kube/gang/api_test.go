@@ -434,8 +434,8 @@ func (a *api) pod(method, namespace, name, sub string, body []byte) any {
 		return a.binding(pod, read[*corev1.Binding](body))
 	case http.MethodDelete:
 		options := read[metav1.DeleteOptions](body)
-		if p := options.Preconditions; p == nil || p.UID == nil || *p.UID != pod.UID {
-			return failure(409, metav1.StatusReasonConflict, "Precondition failed: UID in precondition")
+		if p := options.Preconditions; p == nil || p.UID == nil || *p.UID != pod.UID || p.ResourceVersion != nil && *p.ResourceVersion != pod.ResourceVersion {
+			return failure(409, metav1.StatusReasonConflict, "Precondition failed")
 		}
 		grace := int64(30)
 		if options.GracePeriodSeconds != nil {

@@ -57,8 +57,11 @@ func (d *Driver) Drive(ctx context.Context, job Job, seen Look) (State, error) {
 		m.refused = nil
 	}
 	conflicts := 0
+	var ended []*corev1.Pod // of all passes: those that are let go are seen no more
 	for range mostPasses {
 		plan := next(&job, look, d.Ledger, d.Options, m.refused != nil)
+		ended = append(ended, plan.State.Ended...)
+		plan.State.Ended = ended
 		if r := m.refused; r != nil && plan.State.Phase == Refused {
 			plan.State.Reason, plan.State.Message = r.reason, r.message
 		}
@@ -259,6 +262,9 @@ func (d *Driver) call(ctx context.Context, job *Job, s Step) (r result, err erro
 		}
 	case Delete:
 		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.Pod.UID}, GracePeriodSeconds: job.grace()}
+		if bound(s.Pod) && !final(s.Pod) {
+			options.Preconditions.ResourceVersion = &s.Pod.ResourceVersion // it may have ended by itself since it was seen
+		}
 		if err = pods.Delete(ctx, s.Pod.Name, options); err == nil {
 			if !bound(s.Pod) {
 				return d.undo(ctx, job, s), nil

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/quartet-sched/quartet/core/backend/kube/gang"
 )
 
@@ -180,5 +182,45 @@ func TestEnds(t *testing.T) {
 		if state := r.settle(t, job)[0]; state.Phase != want {
 			t.Errorf("exit codes %v: %+v, want %s", codes, state, want)
 		}
+	}
+}
+
+// A pod that succeeded since it was seen is not taken for one that was told to end: who has it stopped learns of it.
+func TestEndsBeforeItIsTold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		code   int32
+		behind int
+		want   int
+	}{
+		"seen":                      {0, 0, 1},
+		"not seen yet":              {0, 1, 1},
+		"it failed, not seen yet":   {1, 1, 0},
+		"it is told while it works": {-1, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 1, 4, gang.Options{})
+			job := newJob("a")
+			decide(job, true, seat(0, 0))
+			r.settle(t, job)
+			pod := r.at("node-0")
+			if tc.code >= 0 {
+				r.end(pod, tc.code, "")
+			}
+			decide(job, false)
+			state, err := r.driver.Drive(t.Context(), *job, r.look(tc.behind))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := map[types.UID]bool{}
+			for _, p := range state.Ended {
+				ended[p.UID] = true
+			}
+			if len(ended) != tc.want || tc.want > 0 && !ended[pod.UID] {
+				t.Errorf("ended by themselves: %v, want %d", ended, tc.want)
+			}
+			if state = r.settle(t, job)[0]; state.Leaving > 0 && tc.code >= 0 {
+				t.Errorf("state %+v", state)
+			}
+		})
 	}
 }

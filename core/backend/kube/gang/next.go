@@ -44,7 +44,8 @@ type State struct {
 	Behind  []Holder
 	Lost    []Loss // of a gang that was interrupted, shrank, or failed
 	Members []Member
-	Leaving int // pods without a seat that still hold devices or are to be deleted
+	Leaving int           // pods without a seat that still hold devices or are to be deleted
+	Ended   []*corev1.Pod // pods without a seat that had succeeded before anybody told them to end
 
 	LateIn time.Duration // after which a member that does not run yet is late, the first one; 0 for none
 }
@@ -181,6 +182,9 @@ func (p *planner) leave(pod *corev1.Pod) {
 	freed := Freed(pod, p.look.Node)
 	if !freed && p.runsElse(pod) {
 		p.last = pod
+	}
+	if pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodSucceeded {
+		p.state.Ended = append(p.state.Ended, pod)
 	}
 	switch {
 	case pod.DeletionTimestamp == nil && (!p.job.Keep || !final(pod)):
