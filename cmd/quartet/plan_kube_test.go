@@ -67,7 +67,7 @@ vision/big wait awaiting_nodes (wants 12 devices, 8 available) pipeline`
 		"one that must know more":   {[]string{"--set", "pipeline.allocation.type=srtf"}, 2, "", `--set: pipeline.allocation.type: "allocation/srtf" needs capability "remaining_work", which "backend/kubernetes" does not give`},
 		"no such policy":            {[]string{"--set", "pipeline.allocation.type=lass"}, 2, "", `--set: pipeline.allocation.type: unknown allocation "lass"; did you mean "las"?`},
 		"none that is there":        {[]string{"-n", "speech"}, 2, "", `--context: no composition of a scheduler is in namespace "speech"; name the config that it was started with by -f, and with --namespace`},
-		"one that is wrong":         {[]string{"-n", "vision"}, 2, "", `the installed config:1:1: cluster.nodes: required but missing`},
+		"one that is wrong":         {[]string{"-n", "vision"}, 2, "", `the installed config:1:1: workload.type: required but missing`},
 		"a right that is missing":   {[]string{"--context", "vic"}, 1, "", `error: list nodes: user "vic" may not list nodes in the whole cluster; an administrator grants it: a cluster role with list of nodes`},
 	} {
 		t.Run("plan by "+name, func(t *testing.T) {

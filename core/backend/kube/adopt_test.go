@@ -500,4 +500,9 @@ func unsplittable(r *rig) {
 		r.Fatal(err)
 	}
 	s.hears("job_finished " + mirror)
+	wider := r.submitBatch("wider", batch{pods: 1, devices: 3})
+	s.hears("job_interrupted " + r.mirrorOf(wider.UID) + " refused")
+	if said := r.hearsOf(wider.UID, "DevicesSplit"); !strings.Contains(said, "no node has more than 2") {
+		r.Errorf("told %q", said)
+	}
 }

@@ -358,7 +358,11 @@ func (b *Backend) unsplit(j *job) {
 	}
 	for _, s := range seats {
 		if s.Devices.Count() != each {
-			b.lose(j, b.now, core.CauseRefused, "DevicesSplit", fmt.Sprintf("its pods take %d devices each, and it was given others on %s: use a placement that keeps jobs together", each, s.Node))
+			message := fmt.Sprintf("its pods take %d devices each, and it was given others on %s: use a placement that keeps jobs together", each, s.Node)
+			if most := b.nodes.largest(); each > most {
+				message = fmt.Sprintf("its pods take %d devices each, and no node has more than %d", each, most)
+			}
+			b.lose(j, b.now, core.CauseRefused, "DevicesSplit", message)
 			b.holdBack(j, b.now)
 			return
 		}

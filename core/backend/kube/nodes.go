@@ -47,6 +47,14 @@ type nodes struct {
 	expires float64                          // when devices are gone that nobody publishes any more; +Inf for none
 }
 
+// largest is how many devices the largest node has.
+func (n *nodes) largest() (most int) {
+	for _, t := range n.byUID {
+		most = max(most, t.devices)
+	}
+	return most
+}
+
 // offer is what a node has.
 type offer struct {
 	devices     int            // those that it has or had, the most that a node may have at most
