@@ -106,3 +106,20 @@ func TestNodesInAll(t *testing.T) {
 		}
 	}
 }
+
+// Prices change at their moments.
+func TestPrices(t *testing.T) {
+	p := Pool{PricePerHour: 3600, Prices: []Price{{100, 7200}, {200, 0}, {300, 1800}}}
+	for at, want := range map[float64]float64{0: 3600, 99: 3600, 100: 7200, 199: 7200, 200: 0, 300: 1800, 1e9: 1800} {
+		if got := p.PriceAt(at); got != want {
+			t.Errorf("at %v s an hour costs %v, want %v", at, got, want)
+		}
+	}
+	for _, tc := range []struct{ from, to, want float64 }{
+		{0, 50, 50}, {0, 100, 100}, {50, 150, 50 + 100}, {100, 200, 200}, {0, 400, 100 + 200 + 0 + 50}, {150, 150, 0}, {210, 290, 0}, {310, 330, 10},
+	} {
+		if got := p.Cost(tc.from, tc.to); got != tc.want {
+			t.Errorf("from %v to %v s it costs %v, want %v", tc.from, tc.to, got, tc.want)
+		}
+	}
+}
