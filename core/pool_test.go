@@ -1,6 +1,9 @@
 package core
 
 import (
+	"context"
+	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +59,8 @@ func TestPoolTargets(t *testing.T) {
 		"too few":           {[]PoolTarget{{Pool: "q"}}, "wants 0 nodes"},
 		"two of one pool":   {[]PoolTarget{{Pool: "p"}, {Pool: "p", Nodes: 1}}, "two sizes"},
 		"a node of another": {[]PoolTarget{{Pool: "p", Remove: []NodeID{5}}}, "remove node 5"},
+		"the first node":    {[]PoolTarget{{Pool: "p", Remove: []NodeID{0}}}, ""},
+		"one after all":     {[]PoolTarget{{Pool: "p", Remove: []NodeID{7}}}, "remove node 7"},
 		"a node of nobody":  {[]PoolTarget{{Pool: "p", Remove: []NodeID{70}}}, "remove node 70"},
 	} {
 		err := poolState(false).checkPools("scaler/x", tc.targets)
@@ -121,5 +126,103 @@ func TestPrices(t *testing.T) {
 		if got := p.Cost(tc.from, tc.to); got != tc.want {
 			t.Errorf("from %v to %v s it costs %v, want %v", tc.from, tc.to, got, tc.want)
 		}
+	}
+}
+
+// ordered notes the sizes that a backend is asked for, and fails once if there is an error.
+type ordered struct {
+	got   []PoolTarget
+	calls int
+	err   error
+}
+
+func (o *ordered) Scale(_ context.Context, _ int, targets []PoolTarget) error {
+	o.calls++
+	o.got = slices.Clone(targets)
+	err := o.err
+	o.err = nil
+	return err
+}
+
+// The backend is asked for what is wanted and allowed, and not asked where nothing changes.
+func TestRescale(t *testing.T) {
+	for name, tc := range map[string]struct {
+		wanted ClusterTarget
+		pinned bool // all jobs
+		alone  bool // there is one pool
+		nobody bool // carries it out
+		want   []PoolTarget
+	}{
+		"it grows, whoever is to leave": {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "p", Nodes: 6, Remove: []NodeID{1}, Message: "why"}}}, want: []PoolTarget{{Pool: "p", Nodes: 6, Message: "why"}}},
+		"it shrinks":                    {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "p", Nodes: 2}}}, want: []PoolTarget{{Pool: "p", Nodes: 2, Remove: []NodeID{2, 1}}}},
+		"fewer can leave":               {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "p"}}}, pinned: true, want: []PoolTarget{{Pool: "p", Nodes: 2, Remove: []NodeID{2, 1}}}},
+		"none can":                      {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "q"}}}, pinned: true},
+		"it stays":                      {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "p", Nodes: 4}}}},
+		"no opinion":                    {},
+		"a number of nodes":             {wanted: ClusterTarget{Nodes: 6}, alone: true, want: []PoolTarget{{Pool: "p", Nodes: 6}}},
+		"of which pool":                 {wanted: ClusterTarget{Nodes: 6}},
+		"both":                          {wanted: ClusterTarget{Nodes: 6, Pools: []PoolTarget{{Pool: "p", Nodes: 5}}}, alone: true, want: []PoolTarget{{Pool: "p", Nodes: 5}}},
+		"nobody carries it out":         {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "p", Nodes: 6}}}, nobody: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := poolState(tc.pinned)
+			s.running[0].Pinned = tc.pinned
+			s.running = append(s.running, &Job{JobSpec: &JobSpec{Pinned: tc.pinned}, Seats: []Seat{{Node: 5, Devices: 0b1}}})
+			if tc.alone {
+				s.view.Cluster.Pools, s.view.Cluster.Nodes[5].Health = s.view.Cluster.Pools[:1], Gone
+			}
+			p := &Pipeline{state: *s, plan: Plan{Cluster: tc.wanted}}
+			p.state.pools.again = 5
+			backend := &ordered{}
+			if !tc.nobody {
+				p.ScaleBy(backend)
+			}
+			if err := p.rescale(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			same := func(a, b PoolTarget) bool {
+				return a.Pool == b.Pool && a.Nodes == b.Nodes && slices.Equal(a.Remove, b.Remove) && a.Message == b.Message
+			}
+			if !slices.EqualFunc(backend.got, tc.want, same) || backend.calls != min(1, len(tc.want)) {
+				t.Errorf("asked %d times, for %+v, want %+v", backend.calls, backend.got, tc.want)
+			}
+			if !math.IsInf(p.state.pools.again, 1) {
+				t.Errorf("to be asked again at %v, want never", p.state.pools.again)
+			}
+		})
+	}
+}
+
+// A backend that cannot scale ends the run, and is asked again where its trouble passes.
+func TestRescaleInTrouble(t *testing.T) {
+	bad := errors.New("no quota")
+	for name, tc := range map[string]struct {
+		err     error
+		outlast bool
+		calls   int
+		fails   bool
+	}{
+		"it fails":                    {bad, true, 1, true},
+		"it is away for a while":      {&Unavailable{Cause: bad}, true, 2, false},
+		"it is away, nobody outlasts": {&Unavailable{Cause: bad}, false, 1, true},
+	} {
+		p := &Pipeline{state: *poolState(false), plan: Plan{Cluster: ClusterTarget{Pools: []PoolTarget{{Pool: "p", Nodes: 6}}}}}
+		if tc.outlast {
+			p.outlast = func(context.Context, int, error) error { return nil }
+		}
+		backend := &ordered{err: tc.err}
+		p.ScaleBy(backend)
+		if err := p.rescale(t.Context()); backend.calls != tc.calls || (err != nil) != tc.fails || tc.fails && !errors.Is(err, bad) {
+			t.Errorf("%s: %v after %d calls", name, err, backend.calls)
+		}
+	}
+}
+
+// Of nodes that hold as many devices the last ones leave first.
+func TestTheLastNodesLeaveFirst(t *testing.T) {
+	s := poolState(false)
+	s.view.Cluster.Nodes = append(s.view.Cluster.Nodes, Node{ID: 7, Devices: 4, Pool: "p"}, Node{ID: 8, Devices: 4, Pool: "p"})
+	if got, want := s.leaving("p", 9, nil), []NodeID{2, 8, 7, 1, 3, 0}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

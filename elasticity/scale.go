@@ -16,7 +16,8 @@ type scaled struct {
 	values      []float64 // by nodes of the pool: the sum of the speed-ups of all jobs; NaN where it is not known yet
 	jobs        []*core.Response
 	others      int // devices that are not of the pool
-	perNode     int
+	each        int // devices of a node of the pool
+	perNode     int // devices of the largest node
 	accelerator core.AcceleratorID
 }
 
@@ -27,7 +28,7 @@ func (s *scaled) look(v *core.View, plan *core.Plan) (*core.Pool, bool) {
 		return nil, false
 	}
 	s.others = 0
-	s.perNode, s.accelerator = pool.Devices, pool.Accelerator
+	s.each, s.perNode, s.accelerator = pool.Devices, pool.Devices, pool.Accelerator
 	for i := range v.Cluster.Nodes {
 		if n := &v.Cluster.Nodes[i]; n.Pool != pool.Name && n.Health != core.Gone {
 			s.others += n.Usable().Count()
@@ -54,13 +55,16 @@ func (s *scaled) of(c *core.Cluster) *core.Pool {
 	return c.Pool(s.pool)
 }
 
+// devices is how many there are with so many nodes in the pool.
+func (s *scaled) devices(nodes int) int { return s.others + nodes*s.each }
+
 // speedup is how many times as fast as alone on one device all jobs together would be with so many nodes in the pool: the largest sum that a
 // division of the devices reaches.
 func (s *scaled) speedup(nodes int) float64 {
 	if known := s.values[nodes]; !math.IsNaN(known) {
 		return known
 	}
-	devices := s.others + nodes*s.perNode
+	devices := s.devices(nodes)
 	s.shares = s.shares[:0]
 	least := 0
 	for _, r := range s.jobs {
@@ -71,10 +75,7 @@ func (s *scaled) speedup(nodes int) float64 {
 		least += list[0].Devices
 		s.shares = append(s.shares, list)
 	}
-	value := 0.0
-	if len(s.shares) > 0 {
-		_, value, _ = s.division.Solve(devices, s.shares)
-	}
+	_, value, _ := s.division.Solve(devices, s.shares)
 	s.values[nodes] = value
 	return value
 }

@@ -49,7 +49,7 @@ func (s *goodputScaler) Scale(_ context.Context, v *core.View, plan *core.Plan) 
 		return target(pool, pool.Min, "there are no jobs"), nil
 	}
 	yields := func(nodes int) float64 {
-		devices := s.others + nodes*s.perNode
+		devices := s.devices(nodes)
 		if devices == 0 {
 			return 1 // and so a first node is wanted
 		}

@@ -46,6 +46,44 @@ func lasting(r *core.Response) *core.Response {
 	return r
 }
 
+// unknowns is a job of which nothing is known.
+func unknowns(replicas int) *core.Response {
+	return &core.Response{MinReplicas: replicas, MaxReplicas: replicas, RemainingWork: math.NaN()}
+}
+
+// noneBelow is the same of a job that has no rate on fewer devices, and none known alone.
+func noneBelow(replicas int, r *core.Response) *core.Response {
+	clear(r.Curves[0].OneNode[:replicas-1])
+	return r
+}
+
+// bound is a job that is slow on several nodes, and runs on so many devices of one, or half as many more.
+func bound(devices int) *core.Response {
+	r := flat(devices, devices+devices/2, 1)
+	r.Curves[0].ManyNodes = make([]float64, len(r.Curves[0].OneNode))
+	for i := range r.Curves[0].ManyNodes {
+		r.Curves[0].ManyNodes[i] = float64(i+1) / 2
+	}
+	return r
+}
+
+// dead is a job whose curve has no rates.
+func dead(replicas int) *core.Response {
+	r := flat(64, 64, 1)
+	clear(r.Curves[0].OneNode)
+	r.MinReplicas = replicas
+	return r
+}
+
+// twice is the same of a job that is twice as fast, and runs on two devices at least.
+func twice(r *core.Response) *core.Response {
+	for i := range r.Curves[0].OneNode {
+		r.Curves[0].OneNode[i] *= 2
+	}
+	r.MinReplicas = 2
+	return r
+}
+
 func TestScalers(t *testing.T) {
 	unknown := &core.Response{MinReplicas: 3, MaxReplicas: 3, RemainingWork: math.NaN()}
 	for name, tc := range map[string]struct {
@@ -53,7 +91,7 @@ func TestScalers(t *testing.T) {
 		config  map[string]any
 		view    *core.View
 		jobs    []*core.Response
-		want    int // nodes; -1 for no opinion
+		want    int // nodes; -1 for no opinion, -2 for any of the first pool
 	}{
 		"goodput: a device yields all: grows while it gets faster": {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 2},
 		"goodput: to where a device yields half":                   {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{slowing(64)}, 6},
@@ -94,7 +132,22 @@ func TestScalers(t *testing.T) {
 			[]*core.Response{lasting(slowing(64)), lasting(slowing(64))},
 			5, // of one job alone, or with the value of one, 3
 		},
-		"marginal: no jobs": {NewMarginal, nil, pooledView(5, 2, 8, 0), nil, 2},
+		"goodput: larger nodes besides":                  {NewGoodputScaler, nil, pooledView(1, 1, 8, 8), []*core.Response{flat(24, 64, 1)}, 4},
+		"goodput: the first pool, where none is named":   {NewGoodputScaler, map[string]any{"pool": ""}, pooledView(1, 1, 8, 0), []*core.Response{flat(64, 64, 1)}, -2},
+		"goodput: there is no pool":                      {NewGoodputScaler, map[string]any{"pool": ""}, &core.View{Cluster: &core.Cluster{}}, []*core.Response{flat(8, 64, 1)}, -1},
+		"goodput: a job that can run nowhere":            {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{dead(4)}, 1},
+		"goodput: one that does not run on one device":   {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{noneBelow(2, flat(8, 64, 1))}, 2},
+		"marginal: two of which nothing is known":        {NewMarginal, map[string]any{"value_of_time": 0.0}, pooledView(0, 0, 8, 0), []*core.Response{unknowns(4), unknowns(4)}, 1},
+		"marginal: it is worth a pause":                  {NewMarginal, map[string]any{"value_of_time": 1.0}, pooledView(1, 1, 8, 0), []*core.Response{twice(flat(20, 64, 400))}, 5},
+		"marginal: it is not":                            {NewMarginal, map[string]any{"value_of_time": 1.0}, pooledView(1, 1, 8, 0), []*core.Response{twice(flat(20, 64, 320))}, 1},
+		"marginal: nobody knows what is left":            {NewMarginal, map[string]any{"value_of_time": 1.0, "pause": "15m"}, pooledView(1, 1, 8, 0), []*core.Response{flat(20, 64, math.NaN())}, 1},
+		"marginal: it does not run on its least number":  {NewMarginal, map[string]any{"value_of_time": 1.0}, pooledView(1, 1, 8, 0), []*core.Response{noneBelow(2, flat(20, 64, 1e9))}, 5},
+		"goodput: speed-ups are over one device":         {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{twice(slowing(64))}, 6},
+		"throughput: it fits on the larger node besides": {NewThroughputScaler, nil, pooledView(0, 0, 8, 8), []*core.Response{bound(8)}, 0},
+		"queue: exactly a node":                          {NewQueueScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{unknown, flat(2, 4, 1)}, 1},
+		"throughput: a job that can run nowhere":         {NewThroughputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{dead(1)}, 0},
+		"throughput: larger nodes besides":               {NewThroughputScaler, map[string]any{"threshold": 0.7}, pooledView(1, 1, 8, 8), []*core.Response{flat(15, 64, 1)}, 2},
+		"marginal: no jobs":                              {NewMarginal, nil, pooledView(5, 2, 8, 0), nil, 2},
 		"marginal: none yet": {
 			NewMarginal,
 			map[string]any{"value_of_time": 1.0},
@@ -155,12 +208,35 @@ func TestScalers(t *testing.T) {
 					t.Fatal(err)
 				}
 				switch {
-				case tc.want < 0 && len(got.Pools) > 0:
+				case tc.want == -2 && (len(got.Pools) != 1 || got.Pools[0].Pool != "other"):
+					t.Errorf("wants %+v, want some of the first pool", got)
+				case tc.want == -1 && len(got.Pools) > 0:
 					t.Errorf("wants %+v, want no opinion", got)
 				case tc.want >= 0 && (len(got.Pools) != 1 || got.Pools[0].Nodes != tc.want || got.Pools[0].Pool != "p" || got.Pools[0].Message == ""):
 					t.Errorf("wants %+v, want %d nodes of p, and why", got, tc.want)
 				}
 			}
 		})
+	}
+}
+
+// What marginal says of its choice are the costs that it compares.
+func TestMarginalTells(t *testing.T) {
+	config, _ := NewMarginal().Decode(map[string]any{"pool": "p", "value_of_time": 1.1})
+	scaler, err := NewMarginal().New(config, core.Settings{ID: "scaler"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := func(id core.JobID) core.Candidate {
+		return core.Candidate{Job: &core.Job{JobSpec: &core.JobSpec{ID: id}}, Response: lasting(slowing(64))}
+	}
+	got, err := scaler.Scale(t.Context(), pooledView(1, 1, 8, 0), &core.Plan{Candidates: []core.Candidate{job(0), job(1)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Two jobs on two devices each are 2 × 42/22 times as fast as one device, on ten 2 × 210/30 times: 3.2/3.82 and 7.2/14.
+	const want = "1 nodes cost 0.84 node hours for each hour of one device, 5 nodes 0.51"
+	if len(got.Pools) != 1 || got.Pools[0].Message != want {
+		t.Errorf("%+v, want %q", got.Pools, want)
 	}
 }

@@ -61,9 +61,8 @@ func (s *throughputScaler) Scale(_ context.Context, v *core.View, plan *core.Pla
 // adds reports whether the nodes of a step are worth their while.
 func (s *throughputScaler) adds(fewer, more int) bool {
 	before, after := s.speedup(fewer), s.speedup(more)
-	devices := float64(s.others + fewer*s.perNode)
-	if before <= 0 || devices == 0 {
+	if before <= 0 {
 		return after > 0
 	}
-	return (after-before)/float64((more-fewer)*s.perNode) > s.config.Threshold*before/devices
+	return (after-before)/float64((more-fewer)*s.each) > s.config.Threshold*before/float64(s.devices(fewer))
 }
