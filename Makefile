@@ -21,7 +21,7 @@ PROTOC_GEN_GO_GRPC := $(BIN)/protoc-gen-go-grpc-$(PROTOC_GEN_GO_GRPC_VERSION)
 
 # The packages of which the pipeline of a run is made. The policies below allocation/ are left out: they start no goroutine, and
 # their properties take minutes under the race detector.
-PIPELINE := ./core ./core/agent/... ./core/backend/... ./core/control/... ./plugins/wire/... ./plugins/sdk/... ./plugins/host/... ./core/sim/... ./core/metrics/... ./core/queue ./core/coretest/... ./admission/... ./allocation ./placement/... ./elasticity/...
+PIPELINE := ./core ./core/agent/... ./core/backend/... ./core/control/... ./plugins/wire/... ./plugins/sdk/... ./plugins/host/... ./core/sim/... ./core/metrics/... ./core/promise ./core/queue ./core/coretest/... ./admission/... ./allocation ./placement/... ./elasticity/...
 
 # Prints the packages whose tests hold properties: others do not know rapid's flags.
 PROPERTIES := $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/pgregory.net\/rapid|core\/coretest[] ]/ { print $$1 }'
@@ -38,7 +38,7 @@ BENCH_OLD   ?= bench/old.txt
 BENCH_NEW   ?= bench/new.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help build test mutants race python node examples browser slow kills faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
+.PHONY: help build test mutants race python node examples browser slow kills pools faults reality kube kube-down kube-test kube-siege kube-versions kube-speed image fuzz cover lint staticcheck fmt bench bench-compare results pictures generate verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ slow: ## run the properties at length, a thousand random worlds each, and measur
 
 kills: ## kill schedulers of real processes 200 times each way (SEED=1), and damage stores at length
 	$(GO) test -count=1 -timeout=30m ./core/backend/local -run='IsKilled|Damaged' -v -local.kills=200 -local.seed=$(SEED) -local.damages=400
+
+pools: ## open and close device slots of this machine below real trainings; the machine is to be idle
+	$(GO) test -count=1 -timeout=10m ./core/backend/local -run='TestPools$$|TrainingsInAPool' -v -local.pools
 
 faults: ## every fault of a plugin in every stage, simulated and run, and 500 random sequences of them (SEED=1): some 30 minutes
 	$(GO) test -count=1 -timeout=90m ./cmd/quartet -run='TestPluginFault' -faults.all -faults.sequences=500 -faults.seed=$(SEED)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,7 +49,7 @@ type growing interface {
 	Grown(c *core.Cluster) *core.Cluster
 }
 
-// grown is the cluster with all nodes that are to join.
+// grown is the cluster with all nodes that are to join, and as many of pools as there may be.
 func (c *Composition) grown(cluster *core.Cluster) (*core.Cluster, error) {
 	opener, err := c.Backend.New(c.Seed, nil)
 	if err != nil {
@@ -57,7 +58,25 @@ func (c *Composition) grown(cluster *core.Cluster) (*core.Cluster, error) {
 	if grows, ok := opener.(growing); ok {
 		cluster = grows.Grown(cluster)
 	}
+	if slices.Contains(opener.Capabilities(), core.CapabilityScaleCluster) {
+		cluster = full(cluster)
+	}
 	return cluster, nil
+}
+
+// full is a cluster whose pools have as many nodes as they may have, and c itself where they have.
+func full(c *core.Cluster) *core.Cluster {
+	nodes := slices.Clone(c.Nodes)
+	for i := range c.Pools {
+		p := &c.Pools[i]
+		for range p.Max - c.PoolSize(p.Name) {
+			nodes = append(nodes, core.Node{ID: core.NodeID(len(nodes)), Accelerator: p.Accelerator, Devices: p.Devices, Pool: p.Name})
+		}
+	}
+	if len(nodes) == len(c.Nodes) {
+		return c
+	}
+	return &core.Cluster{Accelerators: c.Accelerators, Nodes: nodes, MayGrow: c.MayGrow, Pools: c.Pools}
 }
 
 // shownMisfits bounds how many jobs are named that do not fit.

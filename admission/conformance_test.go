@@ -13,6 +13,12 @@ func TestConformance(t *testing.T) {
 	t.Run("fits_all that drops", func(t *testing.T) {
 		coretest.RunAdmitter(t, NewFitsAll(), coretest.Pinning(), coretest.WithConfig(map[string]any{"misfits": "drop", "batch": "requested"}))
 	})
+	t.Run("deadline", func(t *testing.T) {
+		coretest.RunAdmitter(t, NewDeadline(), coretest.Pinning(), coretest.Deadlines(), coretest.WithConfig(map[string]any{"overhead": "30s"}))
+	})
+	t.Run("deadline with all levels", func(t *testing.T) {
+		coretest.RunAdmitter(t, NewDeadline(), coretest.Pinning(), coretest.Deadlines(), coretest.WithConfig(map[string]any{"levels": "all"}))
+	})
 	t.Run("quota", func(t *testing.T) { coretest.RunAdmitter(t, NewQuota(), coretest.Pinning()) })
 	t.Run("quota with limits", func(t *testing.T) {
 		coretest.RunAdmitter(t, NewQuota(), coretest.Pinning(), coretest.WithConfig(map[string]any{

@@ -43,6 +43,12 @@ var forms = map[string]struct {
 	"optimus":                        {NewOptimus(), nil},
 	"afs":                            {NewAFS(), nil},
 	"afs one by one":                 {NewAFS(), map[string]any{"steps": oneByOne}},
+	"elasticflow":                    {NewElasticFlow(), nil},
+	"elasticflow with overhead":      {NewElasticFlow(), map[string]any{"overhead": "30s", "levels": "all"}},
+	"elasticflow by most growth":     {NewElasticFlow(), map[string]any{"expand": mostGrowth, "overhead": "1s"}},
+	"edf":                            {NewEDF(), nil},
+	"edf with most devices":          {NewEDF(), map[string]any{"devices": edfMost}},
+	"edf as requested":               {NewEDF(), map[string]any{"devices": edfRequested}},
 	"themis":                         {NewThemis(), nil},
 	"themis for efficiency":          {NewThemis(), map[string]any{"offered_to": 1.0, "lease": "10m"}},
 }
@@ -50,7 +56,7 @@ var forms = map[string]struct {
 func TestConformance(t *testing.T) {
 	for name, tc := range forms {
 		t.Run(name, func(t *testing.T) {
-			coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning())
+			coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning(), coretest.Deadlines())
 		})
 	}
 }

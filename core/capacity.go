@@ -2,15 +2,15 @@ package core
 
 import "fmt"
 
-// Capacity is how many devices each accelerator type has, whatever the health of their nodes that are not gone: what a job
-// could get of an idle, healthy cluster.
+// Capacity is how many devices each accelerator type has, whatever the health of their nodes that are not gone, and with all nodes that
+// growing pools may have: what a job could get of an idle, healthy cluster.
 type Capacity struct {
 	// OneType leaves out that jobs may mix types, for an allocator that puts each on devices of one.
 	OneType bool
 	byType  []int
 }
 
-// Count counts the devices of a cluster. O(nodes), allocating only when there are other types than before.
+// Count counts the devices of a cluster. O(nodes × pools), allocating only when there are other types than before.
 func (k *Capacity) Count(c *Cluster) {
 	if len(k.byType) != len(c.Accelerators) {
 		k.byType = make([]int, len(c.Accelerators))
@@ -20,6 +20,9 @@ func (k *Capacity) Count(c *Cluster) {
 		if n := &c.Nodes[i]; n.Health != Gone {
 			k.byType[n.Accelerator] += n.Devices
 		}
+	}
+	for i := range c.Pools { // a scaler can only grow one for a job that it is shown, so none is held back that fits then
+		k.byType[c.Pools[i].Accelerator] += c.toCome(&c.Pools[i])
 	}
 }
 
@@ -42,7 +45,7 @@ func (k *Capacity) For(c *Cluster, spec *JobSpec) (devices int, widest Accelerat
 	return most, widest
 }
 
-// CapacityFor is Capacity.For a single job, under an allocator that mixes types. O(types × nodes), without allocating.
+// CapacityFor is Capacity.For a single job on the nodes that there are, under an allocator that mixes types. O(types × nodes), without allocating.
 func (c *Cluster) CapacityFor(spec *JobSpec) int {
 	most, all := 0, 0
 	for t := range c.Accelerators {
@@ -65,6 +68,20 @@ func (c *Cluster) devicesOf(accelerator AcceleratorID) int {
 		}
 	}
 	return total
+}
+
+// toCome is how many devices a pool may still get: none where nobody has it grow.
+func (c *Cluster) toCome(p *Pool) int {
+	if !c.MayGrow {
+		return 0
+	}
+	nodes := 0 // those that leave included
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Pool == p.Name && n.Health != Gone {
+			nodes++
+		}
+	}
+	return max(p.Max-nodes, 0) * p.Devices
 }
 
 // NotMixed says why an allocator of one type a job cannot serve a job that mixes types and is wider than any.

@@ -46,6 +46,39 @@ func TestCapacityFor(t *testing.T) {
 	}
 }
 
+// What pools may grow to counts, unless nobody has them grow.
+func TestCapacityOfPools(t *testing.T) {
+	pool := func(health ...Health) *Cluster {
+		c := &Cluster{Accelerators: []string{"t4"}, MayGrow: true, Pools: []Pool{{Name: "p", Devices: 2, Max: 3}}, Nodes: []Node{{Devices: 1}}}
+		for _, h := range health {
+			c.Nodes = append(c.Nodes, Node{Devices: 2, Pool: "p", Health: h})
+		}
+		return c
+	}
+	fixed := pool(Ready)
+	fixed.MayGrow = false
+	cases := map[string]struct {
+		cluster *Cluster
+		want    int
+	}{
+		"none yet":                      {pool(), 7},
+		"some":                          {pool(Ready, Provisioning), 7},
+		"one is gone":                   {pool(Gone, Gone, Ready), 7},
+		"one leaves beside all":         {pool(Draining, Ready, Ready, Provisioning), 9},
+		"nobody has it grow":            {fixed, 3},
+		"one leaves, and others remain": {pool(Draining, Ready), 7},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var k Capacity
+			k.Count(tc.cluster)
+			if got, _ := k.For(tc.cluster, &JobSpec{}); got != tc.want {
+				t.Errorf("capacity %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestCapacityOfOneType(t *testing.T) {
 	c := &Cluster{Accelerators: []string{"t4", "v100", "k80"}, Nodes: []Node{{Accelerator: 0, Devices: 4}, {Accelerator: 1, Devices: 5}, {Accelerator: 0, Devices: 4}}}
 	capacity := Capacity{OneType: true}

@@ -19,6 +19,11 @@ type JobSpec struct {
 	Weight        float64 // share of the job against others, 1 unless stated
 	SubmitSeconds float64
 
+	// DeadlineSeconds is how long after its submission the job is to be done; 0 for whenever.
+	DeadlineSeconds float64
+	// BestEffort is set for a job that takes what the others leave: its deadline, if it has one, is promised by nobody.
+	BestEffort bool
+
 	Requested   int // replicas the user asked for
 	MinReplicas int // least the job can run with
 	MaxReplicas int // most the job can use
@@ -228,6 +233,14 @@ func (j *Job) MustStay(c *Cluster, r *Response) bool {
 func (j *Job) settle(now float64) {
 	j.Executed, j.Attained = j.ExecutedSeconds(now), j.AttainedService(now)
 	j.AsOfSeconds = now
+}
+
+// Deadline is the moment by which the job is to be done; +Inf for whenever.
+func (s *JobSpec) Deadline() float64 {
+	if s.DeadlineSeconds == 0 {
+		return math.Inf(1)
+	}
+	return s.SubmitSeconds + s.DeadlineSeconds
 }
 
 // BatchOn are the bounds of the job's batch on an accelerator type.

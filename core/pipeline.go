@@ -41,6 +41,8 @@ type Report struct {
 	Repeated bool
 	// Resumed tells how the stages took over from others in this round; nil in all others.
 	Resumed *Resumed
+	// Promises tells whether admission admits jobs with deadlines only if these will be met.
+	Promises bool
 	// GapRatio is what the allocator certified of its answer; NaN when it was not asked, or could not tell.
 	GapRatio float64
 }
@@ -75,7 +77,7 @@ func NewPipeline(c *Cluster, s Stages, o RoundOptions, stopwatch func() time.Dur
 	}
 	p := &Pipeline{stages: s, options: o, observers: observers, stopwatch: stopwatch, standing: Standing{UntilSeconds: math.Inf(1)}}
 	p.state.init(c, o)
-	p.state.countFor(&s.Allocation)
+	p.state.decideBy(&s)
 	return p
 }
 
@@ -201,7 +203,7 @@ func (p *Pipeline) askAdmitters(ctx context.Context) (again bool, err error) {
 		}
 		ended := len(s.report.Ended)
 		if err := s.ask(ctx, c.ID, c.Policy, nil, func() error {
-			verdicts, err := c.Policy.Admit(ctx, &s.view, s.asked)
+			verdicts, err := s.admission(ctx, c.Policy)
 			if err != nil {
 				return s.malfunction(c.ID, "admit", err)
 			}
@@ -218,6 +220,19 @@ func (p *Pipeline) askAdmitters(ctx context.Context) (again bool, err error) {
 		}
 	}
 	return again, nil
+}
+
+// admission asks an admitter, by the curves of the jobs if it looks at them.
+func (s *state) admission(ctx context.Context, policy Admitter) ([]Verdict, error) {
+	curves, looks := policy.(CurveAdmitter)
+	if !looks {
+		return policy.Admit(ctx, &s.view, s.asked)
+	}
+	s.applying = s.applying[:0]
+	for _, j := range s.asked {
+		s.applying = append(s.applying, Candidate{Job: j, Response: s.responses[j.ID]})
+	}
+	return curves.AdmitCandidates(ctx, &s.view, s.candidates, s.applying)
 }
 
 func (p *Pipeline) allocate(ctx context.Context) error {

@@ -239,11 +239,11 @@ func TestInvariantsBlameTheComponent(t *testing.T) {
 			fakes{admit: admitAll{[]core.Verdict{{Job: 1, Code: core.Reject + 1}}}}, "admission/fake", core.RuleVerdictAllowed,
 		},
 		"a verdict with an unknown reason": {
-			fakes{admit: admitAll{[]core.Verdict{{Job: 1, Code: core.Defer, Reason: core.Suspended + 1}}}}, "admission/fake", core.RuleVerdictAllowed,
+			fakes{admit: admitAll{[]core.Verdict{{Job: 1, Code: core.Defer, Reason: core.DeadlineUnreachable + 1}}}}, "admission/fake", core.RuleVerdictAllowed,
 		},
 		"a grant refused with an unknown reason": {
 			seating(func(s core.Seating) core.Seating {
-				s.Placed, s.Unseated = s.Placed[1:], []core.Verdict{{Job: 0, Code: core.Defer, Reason: core.Suspended + 1}}
+				s.Placed, s.Unseated = s.Placed[1:], []core.Verdict{{Job: 0, Code: core.Defer, Reason: core.DeadlineUnreachable + 1}}
 				return s
 			}), "placement/fake", core.RuleVerdictAllowed,
 		},

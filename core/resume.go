@@ -227,7 +227,7 @@ func (p *Pipeline) replace(c *Composition) error {
 	}
 	taken.Why, taken.Now = "the config was changed", c.Stages.ids()
 	p.stages, p.options = c.Stages, c.Options
-	p.state.countFor(&c.Stages.Allocation)
+	p.state.decideBy(&c.Stages)
 	p.state.view.IntervalSeconds, p.state.view.OnEvents = c.Options.IntervalSeconds, c.Options.OnEvents
 	r.taken, r.immediate = taken, p.state.view.Round > 0
 	if c.Begun != nil {
@@ -319,7 +319,8 @@ func (p *Pipeline) ask(ctx context.Context) error {
 
 // repeat takes in what was decided without asking the stages.
 func (p *Pipeline) repeat(changes []Change) ([]Change, error) {
-	p.standing.IfSeated = 0 // which stages said that decided otherwise
+	p.standing.IfSeated = 0          // which stages said that decided otherwise
+	p.plan.Cluster = ClusterTarget{} // a backend knows what it was told
 	return p.state.repeat(changes)
 }
 

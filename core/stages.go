@@ -16,6 +16,20 @@ type Admitter interface {
 	Admit(ctx context.Context, v *View, waiting []*Job) ([]Verdict, error)
 }
 
+// CurveAdmitter is implemented by an admitter that looks at what jobs do with accelerators. It is asked by AdmitCandidates, and not
+// by Admit.
+type CurveAdmitter interface {
+	Admitter
+	// AdmitCandidates answers as Admit does. Admitted are the jobs admitted already, and waiting those that it is asked about, both
+	// in JobID order.
+	AdmitCandidates(ctx context.Context, v *View, admitted, waiting []Candidate) ([]Verdict, error)
+}
+
+// Promiser is implemented by an admitter that admits a job with a deadline only if the deadline will be met.
+type Promiser interface {
+	Promises()
+}
+
 // Allocator decides how many devices of which type each job gets.
 type Allocator interface {
 	// Allocate answers with grants in seating order, at most one per candidate. Candidates are the admitted jobs in

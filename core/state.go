@@ -12,6 +12,7 @@ type state struct {
 	view       View
 	pending    []*Job      // submitted, not yet admitted, by JobID
 	candidates []Candidate // those of view.Active, in the same order
+	applying   []Candidate // those that an admitter is asked about
 	responses  []*Response // by JobID
 	reports    [][]Reports // by JobID and Job.Measured, of configurations that were reported of again; shorter without
 	running    []*Job      // by JobID
@@ -56,8 +57,14 @@ func (s *state) init(c *Cluster, o RoundOptions) {
 	s.report.View, s.devices, s.reviseAt, s.pools.again = &s.view, c.Devices(), math.Inf(1), math.Inf(1)
 }
 
-// countFor counts the devices that a job can have at once under an allocator.
-func (s *state) countFor(c *Component[Allocator]) {
+// decideBy takes in who decides: it counts the devices that a job can have at once under an allocator, and tells whether deadlines
+// are promised.
+func (s *state) decideBy(stages *Stages) {
+	c := &stages.Allocation
+	s.report.Promises = slices.ContainsFunc(stages.Admission, func(c Component[Admitter]) bool {
+		_, promises := c.Policy.(Promiser)
+		return promises
+	})
 	s.capacity.OneType, s.oneType = c.OneType, ""
 	if c.OneType {
 		s.oneType = c.ID

@@ -39,12 +39,13 @@ const (
 	Interrupted                // its processes were killed or never began; it is to start again
 	AwaitingNodes              // it is too large for the nodes that there are, and more may join
 	Suspended                  // its owner holds it back
+	DeadlineUnreachable        // its deadline cannot be met, or not without breaking what was promised to others
 )
 
 var reasonNames = [...]string{
 	"none", "exceeds_cluster", "accelerator_missing", "quota_exceeded", "load_limit", "waiting_for_devices",
 	"blocked_by_earlier", "fragmented", "preempted_by_priority", "node_unavailable", "policy_decision",
-	"interrupted", "awaiting_nodes", "suspended",
+	"interrupted", "awaiting_nodes", "suspended", "deadline_unreachable",
 }
 
 // Reasons lists the names of all reasons in order of precedence.

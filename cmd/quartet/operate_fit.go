@@ -30,7 +30,7 @@ func (a *app) noteMisfits(ctx context.Context, client orders, files []backend.Jo
 		for i := range jobs {
 			spec := &jobs[i].Spec
 			if capacity := cluster.CapacityFor(spec); spec.MinReplicas > capacity {
-				a.note("%s; the next round will reject it", quartet.Misfit(&jobs[i], cluster, spec.MinReplicas, capacity).Summary)
+				a.note("%s; the next round will reject it, unless nodes are to join", quartet.Misfit(&jobs[i], cluster, spec.MinReplicas, capacity).Summary)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -18,8 +19,20 @@ import (
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
+// isRefused is for a policy that cannot be in another process.
+func isRefused[S any](t *testing.T, f core.Factory[S], why string) {
+	t.Helper()
+	config, problems := f.Decode(nil)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if _, err := f.New(config, core.Settings{ID: f.Type}); err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf("%v, want that %s", err, why)
+	}
+}
+
 // TestConformanceThroughTheWire holds every built-in, reached through the wire, to the suite that it passes when called
-// directly.
+// directly, but for one that is refused there.
 func TestConformanceThroughTheWire(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for _, by := range []struct {
@@ -35,7 +48,12 @@ func TestConformanceThroughTheWire(t *testing.T) {
 			c := catalog()
 			for _, f := range c.Admission {
 				t.Run("admission/"+f.Type, func(t *testing.T) {
-					coretest.RunAdmitter(t, behindWire(t, f, by.way(t, f), host.Admitter), coretest.Elsewhere())
+					remote := behindWire(t, f, by.way(t, f), host.Admitter)
+					if f.Type == "deadline" {
+						isRefused(t, remote, "admissions in other processes are not told")
+						return
+					}
+					coretest.RunAdmitter(t, remote, coretest.Elsewhere())
 				})
 			}
 			for _, f := range c.Allocation {

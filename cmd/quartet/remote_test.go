@@ -138,7 +138,7 @@ func jobsThroughTheWire(config string) int {
 
 func TestSameBytesThroughTheWire(t *testing.T) {
 	for _, name := range shippedConfigs(t) {
-		if name == runConfig || name == "elastic.yaml" {
+		if name == runConfig || name == "elastic.yaml" || name == "pools.yaml" {
 			continue // they run commands, on a clock of their own
 		}
 		t.Run(name, func(t *testing.T) {
@@ -156,6 +156,9 @@ func TestSameBytesThroughTheWire(t *testing.T) {
 			}
 			if agent, is := c.Elasticity.Config.(*elasticity.GoodputConfig); is && agent.HistoryPath != "" {
 				agent.HistoryFrozen = true // one run is not to teach the next
+			}
+			if slices.ContainsFunc(c.Admission, func(a configs.Selected[core.Admitter]) bool { return a.ID == "admission/deadline" }) {
+				t.Skip("admissions in other processes are not told curves, and those that look at them are refused")
 			}
 			jobs, err := quartet.LoadWorkload(t.Context(), c, nil)
 			if err != nil {

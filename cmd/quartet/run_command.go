@@ -14,6 +14,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/backend/device"
+	"github.com/quartet-sched/quartet/core/sim"
 )
 
 // runConfig is the embedded config that `run` takes when no file is given.
@@ -176,6 +177,13 @@ func (f *runFlags) loadReal(ctx context.Context, a *app) (*configs.Config, error
 	if !real {
 		set("run", "backend=null")
 		set("run", fmt.Sprintf("backend={type: local, config: {declared: %t}}", f.jobs == "" && isTrace(c)))
+		if simulated, is := c.Backend.Config.(*sim.Config); is && len(simulated.Pools) > 0 && !f.discover {
+			pools, err := poolSettings(simulated.Pools)
+			if err != nil {
+				return nil, err
+			}
+			set("run", "backend.config.pools="+pools)
+		}
 	}
 	if f.discover {
 		flags.flags = append(flags.flags, discovered)
@@ -184,6 +192,20 @@ func (f *runFlags) loadReal(ctx context.Context, a *app) (*configs.Config, error
 		set("--speedup", fmt.Sprintf("backend.config.speedup=%v", f.speedup))
 	}
 	return flags.load(ctx, a, f.out)
+}
+
+// poolSettings is how nodes of pools come and go, as a config has it.
+func poolSettings(pools []backend.Pool) (string, error) {
+	list := make([]map[string]any, len(pools))
+	for i := range pools {
+		p := &pools[i]
+		list[i] = map[string]any{
+			"pool": p.Pool, "provisioning": p.Provisioning.String(), "provisioning_spread": p.Spread.String(), "fails": p.Fails,
+			"drain_timeout": p.DrainTimeout.String(), "evictions": p.Evictions.String(), "notice": p.Notice.String(),
+		}
+	}
+	text, err := json.Marshal(list)
+	return string(text), err
 }
 
 // isTrace reports whether the jobs of a config come from a trace, which tells how much work they are.

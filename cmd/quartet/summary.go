@@ -88,6 +88,13 @@ func facts(s *metrics.Summary, interval time.Duration) render.Table {
 		add("policies before", "%s, until round %d", policies(&e.Components), e.UntilRound)
 	}
 	add("jobs", "%s", countJobs(s.Jobs))
+	if d := s.Deadlines; d != nil {
+		broken := ""
+		if d.Broken > 0 {
+			broken = fmt.Sprintf(", %d promises broken", d.Broken)
+		}
+		add("deadlines", "%s met: %d of %d, %d missed, %d declined%s", render.Percent(float64(d.Ratio)), d.Met, d.Met+d.Missed+d.Declined, d.Missed, d.Declined, broken)
+	}
 	add("makespan", "%s", render.Span(float64(s.MakespanSeconds)))
 	add("utilisation", "%s", render.Percent(float64(s.UtilizationRatio)))
 	add("GPU time", "%s", render.DeviceTime(float64(s.GPUHours)*3600))

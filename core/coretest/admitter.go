@@ -18,20 +18,42 @@ func admitterSlot(policyType string) slot[core.Admitter] {
 		install: func(s *core.Stages, c core.Component[core.Admitter]) {
 			s.Admission = []core.Component[core.Admitter]{c}
 		},
-		wrap: func(tr *trial[core.Admitter]) core.Admitter { return judgedAdmitter{tr} },
+		wrap: func(tr *trial[core.Admitter]) core.Admitter {
+			if _, looks := tr.policy.(core.CurveAdmitter); looks {
+				return judgedCurveAdmitter{judgedAdmitter{tr}}
+			}
+			return judgedAdmitter{tr}
+		},
 		ask: func(ctx context.Context, a core.Admitter, q question) error {
-			_, err := a.Admit(ctx, q.View, q.Jobs)
+			_, err := askAdmitter(ctx, a, q)
 			return err
 		},
 	}
 }
 
+// askAdmitter asks an admitter as the pipeline does.
+func askAdmitter(ctx context.Context, a core.Admitter, q question) ([]core.Verdict, error) {
+	if curves, looks := a.(core.CurveAdmitter); looks {
+		return curves.AdmitCandidates(ctx, q.View, q.Admitted, q.Candidates)
+	}
+	return a.Admit(ctx, q.View, q.Jobs)
+}
+
 type judgedAdmitter struct{ *trial[core.Admitter] }
 
 func (j judgedAdmitter) Admit(ctx context.Context, v *core.View, waiting []*core.Job) ([]core.Verdict, error) {
-	verdicts := ask(j.trial, question{View: v, inputs: inputs{Jobs: waiting}}, func(a core.Admitter, q question) ([]core.Verdict, error) {
-		return a.Admit(ctx, q.View, q.Jobs)
-	})
+	return j.judge(ctx, question{View: v, inputs: inputs{Jobs: waiting}})
+}
+
+// judgedCurveAdmitter is for policies that look at curves.
+type judgedCurveAdmitter struct{ judgedAdmitter }
+
+func (j judgedCurveAdmitter) AdmitCandidates(ctx context.Context, v *core.View, admitted, waiting []core.Candidate) ([]core.Verdict, error) {
+	return j.judge(ctx, question{View: v, inputs: inputs{Admitted: admitted, Candidates: waiting}})
+}
+
+func (j judgedAdmitter) judge(ctx context.Context, q question) ([]core.Verdict, error) {
+	verdicts := ask(j.trial, q, func(a core.Admitter, q question) ([]core.Verdict, error) { return askAdmitter(ctx, a, q) })
 	for _, verdict := range verdicts {
 		if fault := verdictFault(verdict); fault != "" {
 			j.t.Fatalf("verdict for job %d: %s", verdict.Job, fault)

@@ -40,6 +40,12 @@ func (b *JobBuilder) Elastic(least, requested, most int) *JobBuilder {
 // Accelerators lists the types that the job can run on.
 func (b *JobBuilder) Accelerators(types ...string) *JobBuilder { b.job.Accelerators = types; return b }
 
+// Deadline sets how many seconds after its submission the job is to be done.
+func (b *JobBuilder) Deadline(seconds float64) *JobBuilder { b.job.DeadlineSeconds = seconds; return b }
+
+// BestEffort has the job take what others leave.
+func (b *JobBuilder) BestEffort() *JobBuilder { b.job.BestEffort = true; return b }
+
 // Pinned has no policy take the job's devices away.
 func (b *JobBuilder) Pinned() *JobBuilder { b.job.Pinned = true; return b }
 

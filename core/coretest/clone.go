@@ -14,6 +14,7 @@ var unknown = math.NaN()
 type inputs struct {
 	Jobs       []*core.Job
 	Candidates []core.Candidate
+	Admitted   []core.Candidate // beside Candidates, which then are those that wait
 	Grants     []core.Grant
 	Placements []core.Placement
 	Plan       *core.Plan
@@ -38,7 +39,7 @@ func (q question) clone() question {
 		}
 		return list
 	}
-	c.Candidates = candidates(q.Candidates)
+	c.Candidates, c.Admitted = candidates(q.Candidates), candidates(q.Admitted)
 	c.Grants, c.Placements = cloneGrants(q.Grants), clonePlacements(q.Placements)
 	if q.Plan != nil {
 		c.Plan = &core.Plan{
@@ -71,13 +72,12 @@ func (q question) scribble() {
 			*j = core.Job{JobSpec: j.JobSpec, State: core.Failed, AsOfSeconds: unknown, Attained: unknown, Executed: unknown, Progress: unknown}
 		}
 	}
-	for i := range q.Candidates {
-		*q.Candidates[i].Response = core.Response{Job: -1, RemainingWork: unknown}
-	}
+	scribbled := slices.Concat(q.Candidates, q.Admitted)
 	if q.Plan != nil {
-		for i := range q.Plan.Candidates {
-			*q.Plan.Candidates[i].Response = core.Response{Job: -1, RemainingWork: unknown}
-		}
+		scribbled = append(scribbled, q.Plan.Candidates...)
+	}
+	for i := range scribbled {
+		*scribbled[i].Response = core.Response{Job: -1, RemainingWork: unknown}
 	}
 	clear(q.Grants)
 	clear(q.Placements)

@@ -22,6 +22,7 @@ type options struct {
 	evicts    bool
 	elsewhere bool
 	pins      bool
+	deadlines bool
 }
 
 // WithConfig creates the policy with these settings in place of its defaults, as they stand in a config file.
@@ -33,6 +34,9 @@ func Evicting() Option { return func(o *options) { o.evicts = true } }
 // Pinning lets some jobs of the random worlds be pinned, as every policy must bear it. The suites of all built-in
 // allocators and placements ask for it.
 func Pinning() Option { return func(o *options) { o.pins = true } }
+
+// Deadlines gives some jobs of the random worlds deadlines, and has some be best effort.
+func Deadlines() Option { return func(o *options) { o.deadlines = true } }
 
 // slot is what a suite knows of one stage.
 type slot[S any] struct {

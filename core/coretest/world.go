@@ -17,15 +17,16 @@ const maxWorldJobs = 16
 
 // world is a backend on which anything happens, at random, that can happen on a real one.
 type world struct {
-	t       *rapid.T
-	cluster *core.Cluster
-	tables  []*core.StepTimes // by application; nil for an application without
-	view    *core.View        // as of the last round
-	changes int               // how many the last round made
-	now     float64
-	next    core.JobID
-	pins    bool // some jobs are pinned
-	events  []core.Event
+	t         *rapid.T
+	cluster   *core.Cluster
+	tables    []*core.StepTimes // by application; nil for an application without
+	view      *core.View        // as of the last round
+	changes   int               // how many the last round made
+	now       float64
+	next      core.JobID
+	pins      bool // some jobs are pinned
+	deadlines bool // some jobs have deadlines
+	events    []core.Event
 }
 
 var applications = [...]string{"bert", "ncf", "resnet"}
@@ -226,6 +227,10 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 		if rapid.Bool().Draw(t, "batch by type") {
 			spec.BatchByType = []core.TypeBatch{{Accelerator: w.cluster.Accelerators[0], MinPerDevice: perDevice, MaxPerDevice: perDevice}}
 		}
+	}
+	if w.deadlines {
+		spec.DeadlineSeconds = rapid.SampledFrom([]float64{0, 1, 300, 7200, 1e6}).Draw(t, "deadline")
+		spec.BestEffort = rapid.IntRange(0, 3).Draw(t, "best effort") == 0
 	}
 	if w.pins {
 		spec.Pinned = rapid.Bool().Draw(t, "pinned")

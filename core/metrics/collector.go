@@ -41,6 +41,8 @@ type Collector struct {
 	types      *typeBooks // nil while neither the cluster nor an output calls for them
 	capacity   capacity
 	bill       *bill         // nil without pools
+	deadlines  bool          // some job has one
+	promises   bool          // admission promises deadlines
 	cluster    *core.Cluster // nil before the first round
 	roundsHeld int
 
@@ -93,6 +95,7 @@ func (c *Collector) ObserveRound(r *core.Report) error {
 		c.types = &typeBooks{}
 	}
 	c.cluster = r.View.Cluster
+	c.promises = r.Promises
 	c.roundsHeld++
 	if s := r.Resumed; s != nil && s.Now != nil {
 		c.takeOver(s, r.View.Round)
@@ -173,6 +176,7 @@ func (c *Collector) enter(spec *core.JobSpec, atSeconds float64) {
 	}
 	job := &c.records[spec.ID]
 	job.spec = spec
+	c.deadlines = c.deadlines || spec.DeadlineSeconds > 0
 	job.demanded = c.demand.add(spec.Requested, 1, atSeconds)
 }
 
@@ -208,7 +212,7 @@ func (c *Collector) Finish(unfinishedJobs []*core.Job, endSeconds float64) (*Sum
 	summary := c.summarise(shares, endSeconds)
 	c.bill = c.bill.ended(endSeconds)
 	if c.jobs != nil {
-		_, _ = c.jobs.WriteString(jobsHeaderOf(c.bill)) // fits the buffer
+		_, _ = c.jobs.WriteString(jobsHeaderOf(c.deadlines, c.bill)) // fits the buffer
 	}
 	for i := range c.records {
 		if c.records[i].spec == nil {
@@ -293,7 +297,7 @@ func (c *Collector) clone(unfinishedJobs []*core.Job) *Collector {
 // writeJob writes what each file holds of a job.
 func (c *Collector) writeJob(r *record, s *shares) error {
 	if c.jobs != nil {
-		if err := r.write(c.jobs, c.bill); err != nil {
+		if err := r.write(c.jobs, c.deadlines, c.bill); err != nil {
 			return fmt.Errorf("write jobs: %w", err)
 		}
 	}

@@ -11,14 +11,22 @@ import (
 
 const jobsHeader = "job,name,application,submit_s,first_start_s,finish_s,jct_s,queueing_s,replicas_mean,restarts,gpu_seconds,outcome\n"
 
-const costColumn = "cost"
+// The columns that only some runs have, in this order.
+const (
+	deadlineColumn = "deadline_s"
+	costColumn     = "cost"
+)
 
-// jobsHeaderOf has a column more where there are pools.
-func jobsHeaderOf(b *bill) string {
-	if b == nil {
-		return jobsHeader
+// jobsHeaderOf has a column more where some job has a deadline, and where there are pools.
+func jobsHeaderOf(deadlines bool, b *bill) string {
+	header := strings.TrimSuffix(jobsHeader, "\n")
+	if deadlines {
+		header += "," + deadlineColumn
 	}
-	return strings.TrimSuffix(jobsHeader, "\n") + "," + costColumn + "\n"
+	if b != nil {
+		header += "," + costColumn
+	}
+	return header + "\n"
 }
 
 // outcome is how a job ended, as far as the run went.
@@ -85,7 +93,7 @@ func (r *record) started() bool { return !math.IsNaN(r.firstStart) }
 // replicasMean is the number of devices held, averaged over the time with devices.
 func (r *record) replicasMean() float64 { return r.attained / r.executed }
 
-func (r *record) write(w *bufio.Writer, pools *bill) error {
+func (r *record) write(w *bufio.Writer, deadlines bool, pools *bill) error {
 	b := w.AvailableBuffer()
 	b = strconv.AppendInt(b, int64(r.spec.ID), 10)
 	b = append(b, ',')
@@ -102,10 +110,22 @@ func (r *record) write(w *bufio.Writer, pools *bill) error {
 	b = AppendNumber(b, r.attained)
 	b = append(b, ',')
 	b = append(b, outcomeNames[r.outcome]...)
+	if deadlines {
+		b = append(b, ',')
+		b = AppendNumber(b, deadlineOf(r.spec))
+	}
 	if pools != nil {
 		b = append(b, ',')
 		b = AppendNumber(b, pools.cost(r.spec.ID))
 	}
 	_, err := w.Write(append(b, '\n'))
 	return err
+}
+
+// deadlineOf is how long after its submission a job is to be done; NaN for whenever.
+func deadlineOf(spec *core.JobSpec) float64 {
+	if spec.DeadlineSeconds == 0 {
+		return math.NaN()
+	}
+	return spec.DeadlineSeconds
 }

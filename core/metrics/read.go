@@ -34,8 +34,9 @@ func ReadJobs(r io.Reader) ([]Job, error) {
 			missing = append(missing, name)
 		}
 	}
-	withCosts := slices.Contains(names, costColumn)
-	row.at[costColumn] = slices.Index(names, costColumn)
+	for _, name := range [...]string{deadlineColumn, costColumn} {
+		row.at[name] = slices.Index(names, name)
+	}
 	if missing != nil {
 		return nil, fmt.Errorf("columns that are missing: %s", strings.Join(missing, ", "))
 	}
@@ -55,7 +56,12 @@ func ReadJobs(r io.Reader) ([]Job, error) {
 			QueueingSeconds: Number(row.number("queueing_s")), ReplicasMean: Number(row.number("replicas_mean")),
 			Restarts: row.whole("restarts"), GPUSeconds: row.needed("gpu_seconds"), Outcome: row.text("outcome"),
 		}
-		if withCosts {
+		if row.at[deadlineColumn] >= 0 {
+			if due := row.number(deadlineColumn); !math.IsNaN(due) {
+				j.DeadlineSeconds = due
+			}
+		}
+		if row.at[costColumn] >= 0 {
 			j.Cost = Number(row.needed(costColumn))
 		}
 		if !slices.Contains(outcomeNames[:], j.Outcome) {

@@ -15,6 +15,7 @@ type Job struct {
 	Restarts          int
 	GPUSeconds        float64 // attained service
 	Outcome           string  // completed, rejected, failed, cancelled or unfinished
+	DeadlineSeconds   float64 // after its submission, by which it is to be done; 0 for whenever
 	Cost              Number  // of the devices of pools that it held; 0 without pools
 }
 
@@ -30,7 +31,8 @@ func (c *Collector) Jobs() []Job {
 			ID: r.spec.ID, Name: r.spec.Name, Application: r.spec.Application, SubmitSeconds: r.spec.SubmitSeconds,
 			FirstStartSeconds: Number(r.firstStart), FinishSeconds: Number(r.finish), JCTSeconds: Number(r.jct()),
 			QueueingSeconds: Number(r.queueing()), ReplicasMean: Number(r.replicasMean()), Restarts: int(r.restarts),
-			GPUSeconds: r.attained, Outcome: outcomeNames[r.outcome], Cost: Number(c.bill.cost(r.spec.ID)),
+			GPUSeconds: r.attained, Outcome: outcomeNames[r.outcome],
+			DeadlineSeconds: r.spec.DeadlineSeconds, Cost: Number(c.bill.cost(r.spec.ID)),
 		})
 	}
 	return list

@@ -16,6 +16,7 @@ func (c *Collector) summarise(shares *shares, endSeconds float64) *Summary {
 	var (
 		jcts, queueing   []float64
 		rho, themis, sia rhos
+		due              deadlines
 		started          int
 		attained         float64
 		firstSubmit      = math.Inf(1)
@@ -37,6 +38,7 @@ func (c *Collector) summarise(shares *shares, endSeconds float64) *Summary {
 			continue
 		}
 		s.Jobs.count(r.outcome)
+		due.add(r, c.promises, endSeconds)
 		s.Restarts.Total += int(r.restarts)
 		s.Preemptions += int(r.preemptions)
 		if r.started() {
@@ -65,6 +67,7 @@ func (c *Collector) summarise(shares *shares, endSeconds float64) *Summary {
 		s.Fairness.Sia = &described
 	}
 	s.Accelerators = c.acceleratorUse(firstSubmit, lastEnd)
+	s.Deadlines = due.describe()
 	s.Pools, s.Bill = c.bill.ended(endSeconds).use()
 	s.GapRatio = c.gaps.describe()
 	s.DecisionSeconds = c.decisionSeconds()

@@ -44,6 +44,8 @@ type Summary struct {
 	// Pools is in the order of the config. It is empty without pools.
 	Pools []PoolUse `json:"pools,omitempty"`
 	Bill  *Bill     `json:"bill,omitempty"` // of all of them; nil without pools
+
+	Deadlines *Deadlines `json:"deadlines,omitempty"` // nil when no job has one
 }
 
 // Trouble is what a component in a process of its own went through in a run that went on all the same.

@@ -6,21 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/backend"
 )
 
 // Pool is what it takes for nodes of a pool to come and go.
-type Pool struct {
-	Pool         string        `config:"pool" doc:"name of the pool" required:"true"`
-	Provisioning time.Duration `config:"provisioning" doc:"how long a node takes from the moment that it is asked for until it is ready; nothing is paid for meanwhile" min:"0s"`
-	Spread       time.Duration `config:"provisioning_spread" doc:"how much longer that takes at most; how much is drawn evenly for each node" min:"0s"`
-	Fails        float64       `config:"fails" doc:"part of the nodes that do not come after all, which is known when they were to be ready" min:"0" max:"1"`
-	DrainTimeout time.Duration `config:"drain_timeout" doc:"how long a node that is to leave waits for its jobs to be moved; then they are interrupted. 0 for as long as it takes" min:"0s"`
-	Evictions    time.Duration `config:"evictions" doc:"mean time until a node is taken away, exponentially distributed from the moment that it is ready, as of spot nodes; 0 for never" min:"0s"`
-	Notice       time.Duration `config:"notice" doc:"how long before that it is known: the node drains meanwhile" min:"0s"`
-}
+type Pool = backend.Pool
 
 // pools is how nodes come and go.
 type pools struct {
@@ -36,9 +28,7 @@ func (s *Simulator) openPools() {
 	p.worlds, p.names = make([]Pool, len(s.cluster.Pools)), make([]int, len(s.cluster.Pools))
 	for i := range s.cluster.Pools {
 		name := s.cluster.Pools[i].Name
-		if at := slices.IndexFunc(s.config.Pools, func(w Pool) bool { return w.Pool == name }); at >= 0 {
-			p.worlds[i] = s.config.Pools[at]
-		}
+		p.worlds[i] = backend.PoolOf(s.config.Pools, name)
 		for k := range s.cluster.Nodes {
 			if s.cluster.Nodes[k].Pool == name {
 				p.names[i]++
@@ -182,36 +172,17 @@ func (s *Simulator) random() *rand.Rand {
 }
 
 // checkPools refuses what does not go together with pools.
-func (c *Config) checkPools() (problems []error) {
-	for i := range c.Pools {
-		w, at := &c.Pools[i], fmt.Sprintf("pools[%d]", i)
-		if w.Notice > 0 && w.Evictions == 0 {
-			problems = append(problems, fmt.Errorf("%s.notice: needs evictions", at))
-		}
-		if slices.ContainsFunc(c.Pools[:i], func(o Pool) bool { return o.Pool == w.Pool }) {
-			problems = append(problems, fmt.Errorf("%s.pool: pool %q is listed twice", at, w.Pool))
-		}
-	}
-	return problems
+func (c *Config) checkPools() []error {
+	return backend.CheckPools(c.Pools, func(string) bool { return false })
 }
 
 // checkPoolNames refuses pools that the cluster does not have, and what pools cannot go with.
-func (c *Config) checkPoolNames(cluster *core.Cluster) (ds core.Diagnostics) {
-	var names []string
-	for i := range cluster.Pools {
-		names = append(names, cluster.Pools[i].Name)
-	}
-	for i := range c.Pools {
-		if name := c.Pools[i].Pool; !slices.Contains(names, name) {
-			ds = append(ds, core.Diagnostic{
-				Path: fmt.Sprintf("pools[%d].pool", i), Summary: fmt.Sprintf("unknown pool %q", name), Hint: core.SuggestHint(name, "pools", names),
-			})
-		}
-	}
-	if len(names) > 0 && len(c.JoiningNodes) > 0 {
+func (c *Config) checkPoolNames(cluster *core.Cluster) core.Diagnostics {
+	ds := backend.CheckPoolNames(c.Pools, cluster)
+	if len(cluster.Pools) > 0 && len(c.JoiningNodes) > 0 {
 		ds = append(ds, core.Diagnostic{Path: "joining_nodes", Summary: "cannot be used in a cluster with pools", Hint: "give them a pool, or let a pool start with them"})
 	}
-	if len(names) > 0 && c.Publication.byRounds() {
+	if len(cluster.Pools) > 0 && c.Publication.byRounds() {
 		ds = append(ds, core.Diagnostic{Path: "publication.progress", Summary: c.Publication.Progress + " knows no pools", Hint: "use exact"})
 	}
 	return ds

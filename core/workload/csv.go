@@ -29,12 +29,14 @@ const (
 	csvEstimate
 	csvObservedStart
 	csvOutcome
+	csvDeadline
+	csvBestEffort
 	csvEnd // number of columns
 )
 
 var csvColumns = columns{
 	required: []string{"name", "submit_s", "duration_s", "replicas"},
-	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s", "observed_start_s", "outcome"},
+	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s", "observed_start_s", "outcome", "deadline_s", "best_effort"},
 }
 
 // acceleratorSeparator divides the types in a cell of column accelerators.
@@ -101,14 +103,25 @@ func readOptional(t *table, spec *core.JobSpec) {
 		spec.MemoryGB = t.number(csvMemory, 0, maxCount, "a number")
 	}
 	if t.has(csvPinned) {
-		switch t.cell(csvPinned) {
-		case "true":
-			spec.Pinned = true
-		case "false":
-		default:
-			t.reject(csvPinned, "true or false")
-		}
+		spec.Pinned = t.flag(csvPinned)
 	}
+	if t.has(csvDeadline) {
+		spec.DeadlineSeconds = t.span(csvDeadline)
+	}
+	if t.has(csvBestEffort) {
+		spec.BestEffort = t.flag(csvBestEffort)
+	}
+}
+
+func (t *table) flag(column int) bool {
+	switch t.cell(column) {
+	case "true":
+		return true
+	case "false":
+	default:
+		t.reject(column, "true or false")
+	}
+	return false
 }
 
 // readObserved is what a row tells of how its job went where it was recorded.
@@ -183,7 +196,7 @@ func columnsNeeded(workload *Workload) ([]int, error) {
 // cellsOf renders a job of known duration by column. Values that reading assumes where a cell is empty are left empty.
 func cellsOf(job *Job) [csvEnd]string {
 	spec := &job.Spec
-	cells := [...]string{
+	cells := [csvEnd]string{
 		csvName:         spec.Name,
 		csvSubmit:       formatNumber(spec.SubmitSeconds),
 		csvDuration:     formatNumber(job.Model.PhaseEnd(0)),
@@ -191,8 +204,6 @@ func cellsOf(job *Job) [csvEnd]string {
 		csvTenant:       spec.Tenant,
 		csvApplication:  spec.Application,
 		csvAccelerators: strings.Join(spec.Accelerators, acceleratorSeparator),
-		csvLimit:        "",
-		csvEstimate:     "",
 		csvOutcome:      job.Observed.Outcome,
 	}
 	if spec.Weight != 1 {
@@ -212,6 +223,12 @@ func cellsOf(job *Job) [csvEnd]string {
 	}
 	if spec.Pinned {
 		cells[csvPinned] = "true"
+	}
+	if spec.DeadlineSeconds != 0 {
+		cells[csvDeadline] = formatNumber(spec.DeadlineSeconds)
+	}
+	if spec.BestEffort {
+		cells[csvBestEffort] = "true"
 	}
 	if job.LimitSeconds != 0 {
 		cells[csvLimit] = formatNumber(job.LimitSeconds)

@@ -35,6 +35,8 @@ type jobEntry struct {
 	CPUs         float64       `config:"cpus" doc:"processors that a replica may use; 0 or left out: no limit" min:"0" max:"1e6"`
 	MemoryGB     float64       `config:"memory_gb" doc:"memory that a replica may use, in GB of 2^30 bytes; 0 or left out: no limit" min:"0" max:"1e6"`
 	Pinned       bool          `config:"pinned" doc:"never preempted"`
+	Deadline     time.Duration `config:"deadline" doc:"how long after its submission it is to be done; 0 or left out: whenever" min:"0s"`
+	BestEffort   bool          `config:"best_effort" doc:"takes what the others leave, and is promised nothing"`
 	Batch        jobBatch      `config:"batch" doc:"bounds of its batch, in samples"`
 	Seconds      float64       `config:"seconds" doc:"how long it takes on the replicas it asks for, as far as known; 0: unknown" min:"0" max:"1e12"`
 	Iterations   float64       `config:"iterations" doc:"work it has to do, in iterations at its initial batch, for a job that reports its progress so; instead of seconds" min:"0" max:"1e15"`
@@ -128,7 +130,7 @@ func (e *jobEntry) job() Job {
 			SubmitSeconds: e.Submit.Seconds(), Requested: replicas,
 			MinReplicas: cmp.Or(e.MinReplicas, replicas), MaxReplicas: cmp.Or(e.MaxReplicas, replicas),
 			Accelerators: e.Accelerators, CPUs: e.CPUs, MemoryGB: e.MemoryGB, Pinned: e.Pinned, Batch: e.Batch.spec(), Command: e.Command,
-			TotalWork: max(e.Seconds, e.Iterations),
+			TotalWork: max(e.Seconds, e.Iterations), DeadlineSeconds: e.Deadline.Seconds(), BestEffort: e.BestEffort,
 		},
 		Process: Process{Dir: e.Dir, Environment: e.Environment, Retries: e.Retries, Checkpoints: e.Checkpoint, Reports: e.Iterations > 0},
 	}

@@ -98,6 +98,7 @@ func TestFactories(t *testing.T) {
 	}{
 		"blox":           {NewBlox(), path},
 		"csv":            {NewCSV(), path},
+		"elasticflow":    {NewElasticFlow(), map[string]any{"path": "trace.csv", "profiles": "profiles"}},
 		"elastic":        {NewElastic(), map[string]any{"path": "trace.csv", "profiles": "profiles"}},
 		"generated":      {NewGenerated(), nil},
 		"openb":          {NewOpenB(), path},

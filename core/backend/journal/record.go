@@ -27,6 +27,7 @@ type Meta struct {
 type Node struct {
 	Name, Accelerator string
 	Devices           int
+	Pool              string `json:",omitempty"` // that it belongs to; empty for none
 }
 
 // Seen is what a round saw.

@@ -40,7 +40,8 @@ type Backend struct {
 	store        *store
 	journal      *journal.Log
 	meta         *journal.Meta
-	ordered      map[string]core.Health // by node name, by earlier schedulers
+	ordered      map[string]core.Health // by node name, by operators
+	pools        pools
 	agent        *agent.Server
 
 	opened    time.Time   // when this scheduler began,
@@ -67,6 +68,7 @@ var (
 	_ backend.Operated = (*Backend)(nil)
 	_ backend.Ticking  = (*Backend)(nil)
 	_ core.Memory      = (*Backend)(nil)
+	_ core.Scaling     = (*Backend)(nil)
 )
 
 // longestSocket is what the address of a unix socket has room for.
@@ -118,6 +120,7 @@ func newBackend(o *Opener, c *core.Cluster, w *workload.Workload) *Backend {
 	b := &Backend{
 		config: o.config, capabilities: o.Capabilities(), log: o.log, clock: o.clock, cluster: c, open: w.Open,
 		byName: make(map[string]core.JobID, len(w.Jobs)), happened: make(chan struct{}, 1), ended: make(chan struct{}),
+		ordered: map[string]core.Health{}, pools: pools{seed: o.seed, id: o.id},
 	}
 	b.wanted = journal.NewOrders(b.ended)
 	for i := range w.Jobs {
@@ -234,6 +237,7 @@ func (b *Backend) observe(now float64) core.Observation {
 	b.now = now
 	told := sorted(b.events)
 	b.noteTold(told)
+	b.noteSlots(told)
 	b.seen = &journal.Seen{NowSeconds: now, Events: journal.Events(told), Said: b.unrecorded()}
 	b.events = nil
 	return core.Observation{NowSeconds: now, Events: told}
@@ -251,12 +255,21 @@ func (b *Backend) noteTold(events []core.Event) {
 // sorted brings what is to be told into order.
 func sorted(events []core.Event) []core.Event {
 	slices.SortStableFunc(events, func(x, y core.Event) int {
-		return cmp.Or(cmp.Compare(x.AtSeconds, y.AtSeconds), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Job, y.Job))
+		return cmp.Or(cmp.Compare(x.AtSeconds, y.AtSeconds), cmp.Compare(rank(x.Kind), rank(y.Kind)), cmp.Compare(x.Job, y.Job))
 	})
 	for i := range events {
 		events[i].StepsLeft = math.NaN()
 	}
 	return events
+}
+
+// rank is where events of a kind stand among those of a moment. What becomes of nodes stays in order, behind what becomes of their
+// jobs: a node is ready as soon as it joined, and one that is gone leaves its devices to the next.
+func rank(k core.EventKind) core.EventKind {
+	if k.OfNode() {
+		return core.NodeRemoved
+	}
+	return k
 }
 
 // look finds out what happened up to now, and goes on with what is half done.
@@ -281,6 +294,9 @@ func (b *Backend) look(now float64) error {
 		case !b.saysMore(j, now):
 			b.ran(j)
 		}
+	}
+	if err := b.keepSlots(now); err != nil {
+		return err
 	}
 	return b.settle(now)
 }
@@ -313,7 +329,7 @@ func (b *Backend) over(now, due float64) bool {
 		return false
 	}
 	stalled := b.stalled(now)
-	if slices.ContainsFunc(b.jobs, (*job).live) {
+	if slices.ContainsFunc(b.jobs, (*job).live) || b.active > 0 && b.opening() {
 		return stalled
 	}
 	return b.active == 0 || math.IsInf(due, 1) || stalled
@@ -336,7 +352,7 @@ func (b *Backend) sleep(ctx context.Context, now, due float64) error {
 	if len(b.coming) > 0 {
 		due = min(due, b.coming[0].Spec.SubmitSeconds)
 	}
-	due = min(due, b.patienceEnds(now))
+	due = min(due, b.patienceEnds(now), b.slotsChange(now))
 	var alarm <-chan time.Time
 	if !math.IsInf(due, 1) {
 		const longest = 24 * 3600 // what a duration can hold, by far

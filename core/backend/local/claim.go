@@ -22,7 +22,7 @@ func (b *Backend) claim() (err error) {
 	if b.config.Devices != discoveredDevices {
 		return nil
 	}
-	b.claims, err = claim(filepath.Join(os.TempDir(), fmt.Sprintf("quartet-devices-%d", os.Geteuid())), b.dir, b.devices.flat())
+	b.claims, err = claim(filepath.Join(os.TempDir(), fmt.Sprintf("quartet-devices-%d", os.Geteuid())), b.dir, b.devices.all())
 	return err
 }
 

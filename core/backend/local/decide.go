@@ -26,7 +26,11 @@ func (b *Backend) Apply(_ context.Context, changes []core.Change) error {
 		return nil
 	}
 	b.wakeUp()
-	return b.settle(b.elapsed())
+	now := b.elapsed()
+	if err := b.keepSlots(now); err != nil { // first: nothing begins on a node that was taken away meanwhile
+		return err
+	}
+	return b.settle(now)
 }
 
 func (b *Backend) decideAll(changes []core.Change) error {

@@ -196,7 +196,7 @@ func TestMissing(t *testing.T) {
 
 func TestDeclaredDevicesAreNumbered(t *testing.T) {
 	o := &Opener{config: Config{Devices: declaredDevices}}
-	got, err := o.adopt(context.Background(), machine(), nil)
+	got, err := o.adopt(context.Background(), machine(), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,17 +226,17 @@ func TestDiscoveredDevicesAreNamed(t *testing.T) {
 	}
 	cluster := &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{Name: "a", Devices: 2}}}
 	o := &Opener{config: Config{Devices: discoveredDevices}}
-	got, err := o.adopt(context.Background(), cluster, nil)
+	got, err := o.adopt(context.Background(), cluster, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{idA, idB}, got.flat()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if got, err = o.adopt(context.Background(), cluster, &journal.Meta{Devices: []string{idB, idA}}); err != nil || got.flat()[0] != idB {
+	if got, err = o.adopt(context.Background(), cluster, &journal.Meta{Devices: []string{idB, idA}}, nil); err != nil || got.flat()[0] != idB {
 		t.Errorf("got %v, %v; want the order of the scheduler before", got, err)
 	}
-	if _, err = o.adopt(context.Background(), machine(), nil); err == nil {
+	if _, err = o.adopt(context.Background(), machine(), nil, nil); err == nil {
 		t.Error("got no error for a cluster of another type")
 	}
 }

@@ -53,6 +53,7 @@ type watch struct {
 	exited       bool    // its keeper has ended,
 	exitedAt     float64 // and when
 	hung         bool
+	evicted      bool    // a node that it ran on was taken away
 	checkpointBy float64 // when it is asked for a checkpoint
 	stopBy       float64 // when it should be gone; 0 while it was not told to stop
 	slow         bool    // its keeper was killed, for it is not

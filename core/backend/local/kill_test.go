@@ -31,6 +31,15 @@ func TestSchedulerIsKilled(t *testing.T) {
 	t.Logf("stores refused: %v", refusals)
 }
 
+// TestSchedulerOfPoolsIsKilled is TestSchedulerIsKilled with nodes that come, go and are taken away.
+func TestSchedulerOfPoolsIsKilled(t *testing.T) {
+	t.Logf("seed %d, %d kills", *seed, *kills)
+	rng := rand.New(rand.NewPCG(*seed, 1))
+	for left, life := *kills, 0; left > 0; life++ {
+		left -= killInOneLife(t, rng, pooling, min(left, mostInOneLife), life)
+	}
+}
+
 // mostInOneLife leaves time for the jobs of every life to end.
 const mostInOneLife = 4
 
@@ -110,7 +119,7 @@ func killInOneLife(t *testing.T, rng *rand.Rand, policy string, most, life int) 
 	for name, n := range replicas {
 		for rank := range n {
 			replica := fmt.Sprintf("%s-%d", name, rank)
-			stopped := policy == preempting || name == "job-3" // one that is stopped, or whose neighbour fails, may just have ended
+			stopped := policy == preempting || policy == pooling || name == "job-3" // one that is stopped, or whose neighbour fails, may just have ended
 			if got := done[replica]; got < 1 || got > 1 && !stopped {
 				t.Errorf("life %d: replica %s did its work %d times, want once", life, replica, got)
 			}

@@ -44,6 +44,8 @@ type Config struct {
 	HangAfter       time.Duration `config:"hang_after" doc:"a run whose agent spoke and then says nothing for so long has failed; 0 for never" min:"0s"`
 	CheckpointEvery time.Duration `config:"checkpoint_every" doc:"how often jobs that speak the agent protocol are asked for a checkpoint; 0 for never: they make them when they see fit, and when they are stopped" min:"0s"`
 	Speedup         float64       `config:"speedup" doc:"how many seconds of the run pass in one: a trace is replayed so much faster" min:"0.001" max:"1e6"`
+	Pools           []Pool        `config:"pools" doc:"what it takes for nodes of the cluster's pools to come and go, in time of the run; a pool that is not listed has its nodes at once"`
+	Evict           []Eviction    `config:"evict" doc:"nodes of pools that are taken away, with the notice of their pool"`
 	StallAfter      time.Duration `config:"stall_after" doc:"end the run when no job ran, started or was submitted for so long" min:"1s"`
 }
 
@@ -59,7 +61,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // Validate reports variables that cannot be handed down, and stand-ins that nobody knows how to start.
 func (c Config) Validate() error {
-	problems := c.checkStandIn()
+	problems := append(c.checkStandIn(), c.checkPools()...)
 	for i, name := range c.Environment {
 		if !variableName.MatchString(name) || strings.HasPrefix(name, "QUARTET_") || name == visibleDevices {
 			problems = append(problems, fmt.Errorf("environment[%d]: %q cannot be handed down", i, name))
@@ -84,7 +86,7 @@ func New(clock Clock) core.Factory[backend.Opener] {
 	}, Config{
 		Grace: 10 * time.Second, LogMB: 64, LogFiles: 3, Limits: keeper.LimitsTry, Devices: declaredDevices, Speedup: 1, StallAfter: time.Hour,
 	}, func(c Config, s core.Settings) (backend.Opener, error) {
-		return &Opener{config: c, log: s.Log, clock: clock}, nil
+		return &Opener{config: c, log: s.Log, clock: clock, seed: s.Seed, id: s.ID}, nil
 	})
 }
 
@@ -97,6 +99,8 @@ type Opener struct {
 	resolved string
 	files    []core.FileRead
 	fresh    bool
+	seed     uint64
+	id       string // of the component
 }
 
 // Run says what a backend is opened for.
@@ -118,20 +122,21 @@ var (
 // Dir is the folder of the backend.
 func (o *Opener) Dir() string { return o.config.Dir }
 
-// Capabilities are what the jobs declare, when that is trusted.
+// Capabilities are that pools grow and shrink, and what the jobs declare, when that is trusted.
 func (o *Opener) Capabilities() []core.Capability {
 	if o.config.Declared {
-		return []core.Capability{core.CapabilityRemainingWork}
+		return []core.Capability{core.CapabilityRemainingWork, core.CapabilityScaleCluster}
 	}
-	return nil
+	return []core.Capability{core.CapabilityScaleCluster}
 }
 
-// Check refuses systems that lack what the backend is made of.
-func (o *Opener) Check(*core.Cluster, core.RoundOptions) core.Diagnostics {
+// Check refuses systems that lack what the backend is made of, and pools that there are not.
+func (o *Opener) Check(c *core.Cluster, _ core.RoundOptions) core.Diagnostics {
+	ds := o.config.checkPoolNames(c)
 	if runtime.GOOS != "linux" {
-		return core.Diagnostics{{Summary: "runs on Linux only, not on " + runtime.GOOS}}
+		ds = append(ds, core.Diagnostic{Summary: "runs on Linux only, not on " + runtime.GOOS})
 	}
-	return nil
+	return ds
 }
 
 // checkJobs refuses jobs that are no processes.

@@ -25,6 +25,7 @@ import (
 
 var (
 	kills = flag.Int("local.kills", 6, "how often TestSchedulerIsKilled kills a scheduler")
+	paced = flag.Bool("local.pools", false, "run TestPools and TestTrainingsInAPool, which a busy machine is too slow for")
 	seed  = flag.Uint64("local.seed", 1, "seed of what tests do at random")
 )
 
@@ -65,13 +66,17 @@ const (
 	preempting = "preempting"
 	unhurried  = "unhurried" // is patient, and holds rounds at an interval only
 	leasing    = "leasing"   // takes devices away, at an interval only
+	pooling    = "pooling"   // is patient, on a pool whose nodes come, go and are taken away
 )
 
 // compose is the composition of a policy, and when it holds rounds.
 func compose(policy string, log *slog.Logger) (core.Stages, core.RoundOptions) {
 	queue := coretest.Component(allocation.NewFIFO(), nil, log)
 	rounds := core.RoundOptions{OnEvents: true}
+	var scaler core.ClusterScaler
 	switch policy {
+	case pooling:
+		scaler = coretest.Component(elasticity.NewQueueScaler(), nil, log)
 	case preempting:
 		queue = coretest.Component(allocation.NewLAS(), nil, log)
 	case unhurried:
@@ -85,6 +90,7 @@ func compose(policy string, log *slog.Logger) (core.Stages, core.RoundOptions) {
 		Allocation: core.Component[core.Allocator]{ID: "allocation", Policy: queue},
 		Placement:  core.Component[core.Placer]{ID: "placement", Policy: coretest.Component(placement.NewFirstFit(), nil, log)},
 		Elasticity: core.Component[core.Elasticity]{ID: "elasticity", Policy: coretest.Component(elasticity.NewFixed(), nil, log)},
+		Scaler:     core.Component[core.ClusterScaler]{ID: "scaler", Policy: scaler},
 	}, rounds
 }
 
@@ -96,15 +102,22 @@ func schedule(policy, dir, file string) int {
 		if err != nil {
 			return err
 		}
-		opener := coretest.Component(New(realClock{}), map[string]any{"dir": dir, "grace": "200ms"}, log)
+		settings, cluster := map[string]any{"dir": dir, "grace": "200ms"}, machine()
+		if policy == pooling {
+			cluster = slots(1, 0, 4)
+			settings["pools"] = []any{map[string]any{
+				"pool": "p", "provisioning": "30ms", "provisioning_spread": "50ms", "fails": 0.1, "evictions": "400ms", "notice": "20ms", "drain_timeout": "50ms",
+			}}
+		}
+		opener := coretest.Component(New(realClock{}), settings, log)
 		opener.(*Opener).For(Run{Dir: dir, Identity: "test"})
-		cluster := machine()
 		b, err := opener.Open(context.Background(), cluster, jobs)
 		if err != nil {
 			return err
 		}
 		stages, rounds := compose(policy, log)
 		p := core.NewPipeline(cluster, stages, rounds, nil)
+		p.ScaleBy(b.(*Backend))
 		if err := p.Run(context.Background(), b); err != nil {
 			return err
 		}

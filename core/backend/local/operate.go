@@ -112,8 +112,21 @@ func (b *Backend) SetHealth(ctx context.Context, node string, h core.Health) err
 			}
 			return journal.Unknown("node", node, names)
 		}
+		s := b.slot(core.NodeID(id))
+		switch {
+		case s != nil:
+			if err := b.refuses(s, h); err != nil {
+				return err
+			}
+		case b.health[id] == core.Gone:
+			return core.Diagnostics{{Summary: fmt.Sprintf("node %q is gone", node)}}
+		}
 		if err := b.journal.SetHealth(node, h); err != nil {
 			return fmt.Errorf("record the health of node %q: %w", node, err)
+		}
+		b.ordered[node] = h
+		if s != nil {
+			return b.keepSlots(b.elapsed())
 		}
 		b.setHealth(core.NodeID(id), h)
 		return nil

@@ -52,6 +52,9 @@ func (o *Opener) Preview(ctx context.Context, snapshot string, c *core.Cluster, 
 		if err := o.config.checkJobs(w.Jobs).Err(); err != nil {
 			return nil, err
 		}
+		var seen membership
+		seen.begin(c)
+		seen.grow(c)
 		return journal.NewPreview(w, o.Capabilities()), nil
 	}
 	m, meta, err := readSnapshot(snapshot)
@@ -61,12 +64,34 @@ func (o *Opener) Preview(ctx context.Context, snapshot string, c *core.Cluster, 
 	if meta.Workload != identityOf(w) {
 		return nil, refuseAt(snapshot, "is of a run with other jobs", "the files that its config names were changed, or this is not the folder that it runs in")
 	}
-	if _, err := adopt(c, meta, &supply{taken: map[string]bool{}}); err != nil { // nobody is told their names
+	kept, err := readPools(m)
+	if err != nil {
+		return nil, refuseAt(snapshot, err.Error(), "")
+	}
+	if _, err := adopt(c, meta, &supply{taken: map[string]bool{}, kept: kept}); err != nil { // nobody is told their names
 		return nil, err
 	}
 	p, err := journal.Open(m, o.identity, "").Preview(w, o.Capabilities())
 	if err != nil {
 		return nil, refuseAt(snapshot, err.Error(), "")
 	}
-	return p, nil
+	v := &preview{Preview: p, cluster: c}
+	v.seen.begin(c)
+	v.seen.grow(c)
+	return v, nil
+}
+
+// preview is a journal.Preview of a cluster that may have pools.
+type preview struct {
+	*journal.Preview
+	cluster *core.Cluster
+	seen    membership
+}
+
+// Next also says whether the cluster may grow.
+func (p *preview) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
+	o, err := p.Preview.Next(ctx, w)
+	p.seen.take(o.Events)
+	p.seen.grow(p.cluster)
+	return o, err
 }

@@ -80,7 +80,7 @@ func (b *Backend) resume(ctx context.Context, o *Opener, w *workload.Workload) e
 			return err
 		}
 	}
-	if b.devices, err = o.adopt(ctx, b.cluster, nil); err != nil {
+	if b.devices, err = o.adopt(ctx, b.cluster, nil, nil); err != nil {
 		return err
 	}
 	if err := b.claim(); err != nil {
@@ -99,7 +99,14 @@ func (b *Backend) resume(ctx context.Context, o *Opener, w *workload.Workload) e
 	b.found = true
 	b.takeNodes()
 	b.meta = &journal.Meta{Workload: identityOf(w), Nodes: nodesOf(b.cluster), Devices: b.devices.flat(), EpochUnix: b.opened.UnixNano()}
-	return b.journal.Reset(b.meta)
+	if err := b.journal.Reset(b.meta); err != nil {
+		return err
+	}
+	b.beginPools()
+	if len(b.cluster.Pools) == 0 {
+		return nil
+	}
+	return b.store.keepPools(&b.pools.poolRecord)
 }
 
 // setAside keeps the logs and checkpoints of a run that has ended out of the way of the next, under a name that is free.
@@ -148,7 +155,11 @@ func (b *Backend) goOn(ctx context.Context, o *Opener, m *journal.Meta, w *workl
 			"run it with those again, and submit more with quartet submit; give this one another name with --name; or begin anew with --fresh, which removes its jobs and their logs")
 	}
 	before := m.Devices
-	if b.devices, err = o.adopt(ctx, b.cluster, m); err != nil {
+	kept, err := b.store.pools()
+	if err != nil {
+		return b.refuse(fmt.Sprintf("the store is damaged: %v", err), "begin anew with --fresh")
+	}
+	if b.devices, err = o.adopt(ctx, b.cluster, m, kept); err != nil {
 		return err
 	}
 	if err := b.claim(); err != nil {
@@ -190,6 +201,7 @@ func (b *Backend) goOn(ctx context.Context, o *Opener, m *journal.Meta, w *workl
 	}
 	b.openedAt = max(b.opened.Sub(time.Unix(0, m.EpochUnix)).Seconds()*b.config.Speedup, 0)
 	b.openedAt = max(b.openedAt, b.journal.LastSeconds()) // the clock may have been set back
+	b.goOnWithPools(kept)
 	keeper.EndStrays(filepath.Join(b.dir, "jobs"), func(id keeper.Identity) bool {
 		return slices.ContainsFunc(b.jobs, func(j *job) bool { return j.run.Keeper == id })
 	})
@@ -202,6 +214,8 @@ func (b *Backend) takeNodes() {
 	for i := range b.cluster.Nodes {
 		b.health[i] = b.cluster.Nodes[i].Health
 	}
+	b.pools.seen.begin(b.cluster)
+	b.pools.seen.grow(b.cluster)
 }
 
 // recall reads the jobs, rounds and orders of schedulers before this one.
@@ -233,6 +247,7 @@ func (b *Backend) repeat() core.Observation {
 	seen, said := b.journal.Repeat(func(id core.JobID) *core.JobSpec { return b.jobs[id].Told() })
 	b.now = seen.NowSeconds
 	b.noteTold(seen.Events)
+	b.noteSlots(seen.Events)
 	for i := range seen.Events {
 		b.take(&seen.Events[i])
 	}
@@ -243,8 +258,8 @@ func (b *Backend) repeat() core.Observation {
 
 // take brings what the backend knows up to an event of a recorded round.
 func (b *Backend) take(e *core.Event) {
-	if e.Kind == core.NodeChanged {
-		b.health[e.Node] = e.Health
+	if e.Kind.OfNode() {
+		b.repeatNode(e)
 		return
 	}
 	j := b.jobs[e.Job]
@@ -304,7 +319,7 @@ func (b *Backend) wakeUp() {
 		}
 	}
 	for id := range b.cluster.Nodes {
-		if health, ordered := b.ordered[b.cluster.Nodes[id].Name]; ordered && b.cluster.Nodes[id].Devices > 0 {
+		if health, ordered := b.ordered[b.cluster.Nodes[id].Name]; ordered && b.cluster.Nodes[id].Devices > 0 && b.cluster.Nodes[id].Pool == "" {
 			b.setHealth(core.NodeID(id), health)
 		}
 	}

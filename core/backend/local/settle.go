@@ -156,7 +156,9 @@ func (b *Backend) ran(j *job) {
 	}
 	if e.Outcome == keeper.Lost { // its devices are free when nothing is left of it, wanted or not
 		keeper.EndStrays(b.runFolder(j, j.run.Number), nil)
-		b.log.Warn("a run was lost: its keeper did not say how it ended", "job", j.Spec.Name, "run", j.run.Number)
+		if !j.evicted {
+			b.log.Warn("a run was lost: its keeper did not say how it ended", "job", j.Spec.Name, "run", j.run.Number)
+		}
 	}
 	switch {
 	case e.Outcome == keeper.NeverBegan:
@@ -164,6 +166,7 @@ func (b *Backend) ran(j *job) {
 		b.log.Warn("a run never began", "job", j.Spec.Name, "run", j.run.Number)
 	case e.Outcome != keeper.Lost:
 		j.run.Lost = 0
+	case j.evicted: // that is no matter of its keeper
 	case j.kept:
 		j.run.Lost = 1 // it got further than those before
 	default:

@@ -21,8 +21,11 @@ import (
 // runsBucket is what the backend keeps besides its journal: run by job name.
 const runsBucket = "runs"
 
-// metaBucket is where the count of records is kept.
+// metaBucket is where the count of records is kept, and poolsKey.
 const metaBucket = "meta"
+
+// poolsKey is that of what is kept of the pools. A journal passes over it.
+const poolsKey = "pools"
 
 var buckets = append(journal.Buckets(), runsBucket)
 
@@ -209,6 +212,29 @@ func (s *store) begin(started []*job) error {
 			}
 		}
 		return nil
+	})
+}
+
+// keepPools replaces what is kept of the pools.
+func (s *store) keepPools(r *poolRecord) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return s.Update(func(w journal.Writable) error { return w.Put(metaBucket, poolsKey, text) })
+}
+
+// pools reads what is kept of the pools; nil for nothing.
+func (s *store) pools() (*poolRecord, error) { return readPools(s) }
+
+func readPools(s journal.Store) (found *poolRecord, err error) {
+	return found, s.View(func(r journal.Records) error {
+		text, err := r.Get(metaBucket, poolsKey)
+		if err != nil || text == nil {
+			return err
+		}
+		found = new(poolRecord)
+		return json.Unmarshal(text, found)
 	})
 }
 

@@ -33,6 +33,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	w.decisions(snapshot.Summary)
 	w.accelerators(snapshot.Summary.Accelerators)
 	w.pools(snapshot.Summary)
+	w.deadlines(snapshot.Summary.Deadlines)
 	w.plugins(snapshot.Summary.Plugins)
 }
 
@@ -152,6 +153,26 @@ func (w writer) pools(s *metrics.Summary) {
 		w.number("bill_cost", "What the nodes of all pools cost.", b.Cost)
 		w.number("bill_idle_cost", "What of that was idle.", b.IdleCost)
 	}
+}
+
+func (w writer) deadlines(d *metrics.Deadlines) {
+	if d == nil {
+		return
+	}
+	for _, c := range [...]struct {
+		name, help string
+		value      int
+	}{
+		{"met", "Jobs that were done by their deadline.", d.Met},
+		{"missed", "Jobs that were not, though not rejected.", d.Missed},
+		{"declined", "Jobs with a deadline that were rejected.", d.Declined},
+		{"undecided", "Jobs with a deadline that did not miss it so far.", d.Undecided},
+		{"broken", "Missed deadlines that had been promised.", d.Broken},
+	} {
+		w.number("deadlines_"+c.name, c.help, metrics.Number(c.value))
+	}
+	w.number("deadlines_ratio", "Deadlines met, of those met, missed and declined.", d.Ratio)
+	w.number("deadlines_lateness_p99", "99th percentile of the lateness of those missed, in seconds.", d.LatenessP99)
 }
 
 // plugins tells of each component once, whatever the number of its troubles.

@@ -37,6 +37,7 @@ func full(t *testing.T) *metrics.Snapshot {
 		Plugins:         []metrics.Trouble{{Component: "plugin/x", Fallback: true}, {Component: "plugin/y"}},
 		Accelerators:    []metrics.AcceleratorUse{{Accelerator: "t4"}, {Accelerator: "v100"}},
 		Pools:           []metrics.PoolUse{{Pool: "owned"}, {Pool: "spot"}}, Bill: &metrics.Bill{},
+		Deadlines: &metrics.Deadlines{},
 	}
 	last := 0.0
 	number(t, reflect.ValueOf(s).Elem(), &last)
@@ -151,6 +152,7 @@ var places = []struct{ path, series string }{
 	{`accelerators\.(\d)\.(\w+)`, `accelerator_$2{type="type$1"}`},
 	{`pools\.(\d)\.(\w+)`, `pool_$2{pool="pool$1"}`},
 	{`bill\.(\w+)`, `bill_$1`},
+	{`deadlines\.(\w+)`, `deadlines_$1`},
 	{`measured\.(first|last)_job`, `measured_${1}_job`},
 }
 

@@ -44,6 +44,7 @@ class Reason(str, enum.Enum):
     INTERRUPTED = "interrupted"  # its processes were killed or never began; it is to start again
     AWAITING_NODES = "awaiting_nodes"  # it is too large for the nodes that there are, and more may join
     SUSPENDED = "suspended"  # its owner holds it back
+    DEADLINE_UNREACHABLE = "deadline_unreachable"  # its deadline cannot be met, or not without breaking what was promised to others
 
 
 class Verdict(NamedTuple):

@@ -27,9 +27,9 @@ const goAhead = 3
 // keep starts the replicas of a run once the scheduler has recorded the keeper, and stays until the last of their
 // processes is gone.
 func keep(dir string) int {
-	runtime.LockOSThread() // a parent's death signal is sent when the thread ends that started the child
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM, askedToStop)
+	runtime.LockOSThread()          // a parent's death signal is sent when the thread ends that started the child
+	stop := make(chan os.Signal, 3) // one of each
+	signal.Notify(stop, syscall.SIGTERM, askedToStop, endNow)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT) // unheeded here, and not inherited as ignored
 	var o Orders
 	if err := ReadFile(filepath.Join(dir, ordersFile), &o); err != nil {
@@ -67,6 +67,9 @@ func keep(dir string) int {
 
 // askedToStop tells a keeper that the agent of its job was asked to stop: nobody is signalled before the grace is over.
 const askedToStop = syscall.SIGUSR1
+
+// endNow tells a keeper to kill its replicas at once. One of an earlier version dies of it, and its replicas with it.
+const endNow = syscall.SIGUSR2
 
 // gang is the replicas of a run.
 type gang struct {
@@ -166,8 +169,14 @@ func (g *gang) hold(stop <-chan os.Signal) Exit {
 		case s := <-stop:
 			switch {
 			case !g.works():
+			case s == endNow:
+				if e.Outcome == Finished {
+					e.Outcome = Stopped
+				}
+				send(syscall.SIGKILL)
 			case s == askedToStop:
 				ask()
+			case last == syscall.SIGKILL:
 			case last == askedToStop:
 				send(syscall.SIGTERM)
 			default:

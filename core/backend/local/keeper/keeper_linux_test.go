@@ -323,3 +323,38 @@ func BenchmarkKeeper(b *testing.B) {
 		})
 	}
 }
+
+// A run that is to end now is killed without a grace, with all that it left behind, also while it is being stopped.
+func TestEndNow(t *testing.T) {
+	for name, before := range map[string][]syscall.Signal{"while it runs": nil, "while it is stopped": {syscall.SIGTERM}, "told twice": {endNow}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			k := keepRun(t, dir, 2, `trap '' TERM; setsid sleep 600 & echo $! > child-$RANK; while :; do sleep 1; done`, Orders{})
+			var children []int
+			eventually(t, "the replicas run", func() bool {
+				children = nil
+				for rank := range 2 {
+					text, _ := os.ReadFile(filepath.Join(dir, fmt.Sprint("child-", rank)))
+					if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+						children = append(children, pid)
+					}
+				}
+				return len(children) == 2
+			})
+			for _, s := range append(before, endNow) {
+				if err := k.keeper.Process.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(Exit{Outcome: Stopped, Codes: []int{137, 137}}, k.end(t)); diff != "" {
+				t.Errorf("last word (-want +got):\n%s", diff)
+			}
+			for _, pid := range children {
+				if _, alive := identify(pid); alive {
+					t.Errorf("child %d is left", pid)
+				}
+			}
+		})
+	}
+}

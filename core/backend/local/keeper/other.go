@@ -29,6 +29,9 @@ func (Identity) AskToStop(string) {}
 // Terminate does nothing.
 func (Identity) Terminate() {}
 
+// EndNow does nothing.
+func (Identity) EndNow() {}
+
 // Kill does nothing.
 func (Identity) Kill() {}
 

@@ -48,6 +48,9 @@ func (id Identity) AskToStop(dir string) {
 // Terminate tells a keeper to stop its replicas: by SIGTERM, and by SIGKILL when the grace is over.
 func (id Identity) Terminate() { id.signal(syscall.SIGTERM) }
 
+// EndNow tells a keeper to kill its replicas, and all that they left behind, at once.
+func (id Identity) EndNow() { id.signal(endNow) }
+
 // Kill ends the process at once, and if it is a keeper its replicas with it.
 func (id Identity) Kill() { id.signal(syscall.SIGKILL) }
 

@@ -983,29 +983,31 @@ func (x *BatchSteps) GetSteps() float64 {
 
 // JobSpec is what is known of a job when it is submitted.
 type JobSpec struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Tenant        string                 `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	Application   string                 `protobuf:"bytes,3,opt,name=application,proto3" json:"application,omitempty"`
-	Weight        float64                `protobuf:"fixed64,4,opt,name=weight,proto3" json:"weight,omitempty"`
-	SubmitSeconds float64                `protobuf:"fixed64,5,opt,name=submit_seconds,json=submitSeconds,proto3" json:"submit_seconds,omitempty"`
-	Requested     int32                  `protobuf:"varint,6,opt,name=requested,proto3" json:"requested,omitempty"`
-	MinReplicas   int32                  `protobuf:"varint,7,opt,name=min_replicas,json=minReplicas,proto3" json:"min_replicas,omitempty"`
-	MaxReplicas   int32                  `protobuf:"varint,8,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
-	Accelerators  []string               `protobuf:"bytes,9,rep,name=accelerators,proto3" json:"accelerators,omitempty"`
-	Batch         *BatchSpec             `protobuf:"bytes,10,opt,name=batch,proto3" json:"batch,omitempty"`
-	Cpus          float64                `protobuf:"fixed64,11,opt,name=cpus,proto3" json:"cpus,omitempty"`
-	MemoryGb      float64                `protobuf:"fixed64,12,opt,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`
-	Command       []string               `protobuf:"bytes,13,rep,name=command,proto3" json:"command,omitempty"`
-	TotalWork     float64                `protobuf:"fixed64,14,opt,name=total_work,json=totalWork,proto3" json:"total_work,omitempty"`
-	StepTimes     uint32                 `protobuf:"varint,15,opt,name=step_times,json=stepTimes,proto3" json:"step_times,omitempty"`        // table; 0 for none
-	Truth         uint32                 `protobuf:"varint,16,opt,name=truth,proto3" json:"truth,omitempty"`                                 // table; 0 for none
-	Pinned        bool                   `protobuf:"varint,17,opt,name=pinned,proto3" json:"pinned,omitempty"`                               // keeps the devices that it gets first until it ends
-	MixesTypes    bool                   `protobuf:"varint,18,opt,name=mixes_types,json=mixesTypes,proto3" json:"mixes_types,omitempty"`     // its replicas may run on devices of different types at once
-	BatchByType   []*TypeBatch           `protobuf:"bytes,19,rep,name=batch_by_type,json=batchByType,proto3" json:"batch_by_type,omitempty"` // bounds on single types, instead of those of batch
-	Suspended     bool                   `protobuf:"varint,20,opt,name=suspended,proto3" json:"suspended,omitempty"`                         // its owner holds it back
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Name            string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Tenant          string                 `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Application     string                 `protobuf:"bytes,3,opt,name=application,proto3" json:"application,omitempty"`
+	Weight          float64                `protobuf:"fixed64,4,opt,name=weight,proto3" json:"weight,omitempty"`
+	SubmitSeconds   float64                `protobuf:"fixed64,5,opt,name=submit_seconds,json=submitSeconds,proto3" json:"submit_seconds,omitempty"`
+	Requested       int32                  `protobuf:"varint,6,opt,name=requested,proto3" json:"requested,omitempty"`
+	MinReplicas     int32                  `protobuf:"varint,7,opt,name=min_replicas,json=minReplicas,proto3" json:"min_replicas,omitempty"`
+	MaxReplicas     int32                  `protobuf:"varint,8,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
+	Accelerators    []string               `protobuf:"bytes,9,rep,name=accelerators,proto3" json:"accelerators,omitempty"`
+	Batch           *BatchSpec             `protobuf:"bytes,10,opt,name=batch,proto3" json:"batch,omitempty"`
+	Cpus            float64                `protobuf:"fixed64,11,opt,name=cpus,proto3" json:"cpus,omitempty"`
+	MemoryGb        float64                `protobuf:"fixed64,12,opt,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`
+	Command         []string               `protobuf:"bytes,13,rep,name=command,proto3" json:"command,omitempty"`
+	TotalWork       float64                `protobuf:"fixed64,14,opt,name=total_work,json=totalWork,proto3" json:"total_work,omitempty"`
+	StepTimes       uint32                 `protobuf:"varint,15,opt,name=step_times,json=stepTimes,proto3" json:"step_times,omitempty"`                    // table; 0 for none
+	Truth           uint32                 `protobuf:"varint,16,opt,name=truth,proto3" json:"truth,omitempty"`                                             // table; 0 for none
+	Pinned          bool                   `protobuf:"varint,17,opt,name=pinned,proto3" json:"pinned,omitempty"`                                           // keeps the devices that it gets first until it ends
+	MixesTypes      bool                   `protobuf:"varint,18,opt,name=mixes_types,json=mixesTypes,proto3" json:"mixes_types,omitempty"`                 // its replicas may run on devices of different types at once
+	BatchByType     []*TypeBatch           `protobuf:"bytes,19,rep,name=batch_by_type,json=batchByType,proto3" json:"batch_by_type,omitempty"`             // bounds on single types, instead of those of batch
+	Suspended       bool                   `protobuf:"varint,20,opt,name=suspended,proto3" json:"suspended,omitempty"`                                     // its owner holds it back
+	DeadlineSeconds float64                `protobuf:"fixed64,21,opt,name=deadline_seconds,json=deadlineSeconds,proto3" json:"deadline_seconds,omitempty"` // how long after its submission it is to be done; 0 for whenever
+	BestEffort      bool                   `protobuf:"varint,22,opt,name=best_effort,json=bestEffort,proto3" json:"best_effort,omitempty"`                 // it takes what the others leave, and is promised nothing
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
@@ -1174,6 +1176,20 @@ func (x *JobSpec) GetBatchByType() []*TypeBatch {
 func (x *JobSpec) GetSuspended() bool {
 	if x != nil {
 		return x.Suspended
+	}
+	return false
+}
+
+func (x *JobSpec) GetDeadlineSeconds() float64 {
+	if x != nil {
+		return x.DeadlineSeconds
+	}
+	return 0
+}
+
+func (x *JobSpec) GetBestEffort() bool {
+	if x != nil {
+		return x.BestEffort
 	}
 	return false
 }
@@ -2123,7 +2139,7 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\n" +
 	"BatchSteps\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x03R\x05batch\x12\x14\n" +
-	"\x05steps\x18\x02 \x01(\x01R\x05steps\"\x88\x05\n" +
+	"\x05steps\x18\x02 \x01(\x01R\x05steps\"\xd4\x05\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12 \n" +
@@ -2148,7 +2164,10 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\vmixes_types\x18\x12 \x01(\bR\n" +
 	"mixesTypes\x12?\n" +
 	"\rbatch_by_type\x18\x13 \x03(\v2\x1b.quartet.stage.v1.TypeBatchR\vbatchByType\x12\x1c\n" +
-	"\tsuspended\x18\x14 \x01(\bR\tsuspended\"\xa1\x01\n" +
+	"\tsuspended\x18\x14 \x01(\bR\tsuspended\x12)\n" +
+	"\x10deadline_seconds\x18\x15 \x01(\x01R\x0fdeadlineSeconds\x12\x1f\n" +
+	"\vbest_effort\x18\x16 \x01(\bR\n" +
+	"bestEffort\"\xa1\x01\n" +
 	"\tBatchSpec\x12\x1c\n" +
 	"\trequested\x18\x01 \x01(\x03R\trequested\x12\x18\n" +
 	"\ainitial\x18\x02 \x01(\x03R\ainitial\x12\x10\n" +

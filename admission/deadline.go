@@ -1,0 +1,183 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/promise"
+)
+
+// DeadlineConfig configures NewDeadline.
+type DeadlineConfig struct {
+	Overhead time.Duration `config:"overhead" doc:"how long a job stands still after each change of its devices; less than it is in truth breaks promises" min:"0s"`
+	Levels   string        `config:"levels" doc:"numbers of devices that are planned with: the least that a job can run with times powers of two, or all" enum:"powers_of_two|all"`
+}
+
+// NewDeadline admits a job with a deadline if it can be done by then, and all that are admitted by theirs.
+//
+// Source: Gu et al., ElasticFlow (ASPLOS'23), progressive filling: the jobs are planned in the order of their deadlines, each on as few
+// devices as its deadline allows and as late as possible, on what those before it leave. A job that does not fit, or for which
+// another one would not, is declined.
+//
+// Deviations: each job is asked about by itself, in JobID order, where the released code declines all jobs of a round if one of them
+// does not fit. Time has no slots. Changes cost what they do, and a broken promise keeps nobody out. A job without a deadline, or one
+// that is best effort, is admitted, and nothing is planned for it. Where nodes may join, a job waits as long as more devices could
+// help. Jobs of unknown length are promised nothing, and so declined. Devices of all types count alike.
+// O(jobs × levels × changes of plans) for each job, of those with a deadline.
+func NewDeadline() core.Factory[core.Admitter] {
+	return core.NewFactory(core.Info{
+		Type:    "deadline",
+		Summary: "admits a job with a deadline only if all deadlines can be met",
+		Description: "Plans all jobs with a deadline in the order of their deadlines, each as late and on as few devices as possible (progressive filling), and declines a job that cannot be done in time or for which another admitted one would not. " +
+			"Jobs without a deadline, and best effort ones, are admitted. Needs an elasticity that tells rates, or declared durations, and with the allocation elasticflow promises are kept. " +
+			"Rounds need an interval, for plans change at its multiples. O(jobs × levels × changes of plans) a round.",
+		Source:       "ElasticFlow, ASPLOS'23",
+		Capabilities: []core.Capability{core.CapabilityRemainingWork},
+	}, DeadlineConfig{Levels: promise.Powers}, func(c DeadlineConfig, _ core.Settings) (core.Admitter, error) {
+		return &deadline{
+			ledger:   promise.Ledger{Planner: promise.Planner{Overhead: c.Overhead.Seconds()}, Levels: c.Levels},
+			standing: core.Standing{UntilSeconds: math.Inf(1)},
+		}, nil
+	})
+}
+
+type deadline struct {
+	ledger   promise.Ledger
+	applying []int // waiting jobs that a deadline could be promised to
+	tried    []*promise.Entry
+	declined []int
+	verdicts []core.Verdict
+	standing core.Standing
+}
+
+// Standing is until more devices would help a waiting job no longer.
+func (p *deadline) Standing() core.Standing { return p.standing }
+
+// Admit answers where nobody tells curves, and nothing can be promised.
+func (p *deadline) Admit(context.Context, *core.View, []*core.Job) ([]core.Verdict, error) {
+	return nil, errors.New("deadline: asked without what jobs do with accelerators")
+}
+
+func (p *deadline) AdmitCandidates(_ context.Context, v *core.View, admitted, waiting []core.Candidate) ([]core.Verdict, error) {
+	l := &p.ledger
+	p.verdicts, p.applying, p.declined = p.verdicts[:0], p.applying[:0], p.declined[:0]
+	p.standing.UntilSeconds = math.Inf(1)
+	l.Collect(v, admitted)
+	for i := range waiting {
+		if promise.Promised(waiting[i].JobSpec) {
+			p.applying = append(p.applying, i)
+		}
+	}
+	if len(p.applying) == 0 {
+		return nil, nil
+	}
+	for _, e := range l.Jobs() {
+		e.Kept = true
+	}
+	if p.try(v, waiting, p.applying) {
+		return nil, nil
+	}
+	broken := false
+	l.Plan()
+	for _, e := range l.Jobs() {
+		e.Kept = len(e.Plan) > 0 // what is broken keeps nobody out
+		broken = broken || !e.Kept
+	}
+	if !broken && len(p.applying) == 1 {
+		p.declined = append(p.declined, p.applying[0])
+	} else if p.tryAll(v, waiting, p.applying); len(p.declined) > 0 {
+		l.Plan()
+	}
+	for _, i := range p.declined {
+		p.verdicts = append(p.verdicts, p.decline(v, &waiting[i]))
+	}
+	return p.verdicts, nil
+}
+
+// try admits the applying all at once if that is possible.
+func (p *deadline) try(v *core.View, waiting []core.Candidate, applying []int) bool {
+	l := &p.ledger
+	p.tried = p.tried[:0]
+	for _, i := range applying {
+		p.tried = append(p.tried, l.Apply(v, &waiting[i], i))
+	}
+	if p.hopeful(p.tried) && l.Keeps() {
+		return true
+	}
+	for _, e := range p.tried {
+		l.Withdraw(e)
+	}
+	return false
+}
+
+// tryAll admits the applying all at once if that is possible, and otherwise one half after the other.
+func (p *deadline) tryAll(v *core.View, waiting []core.Candidate, applying []int) {
+	switch half := len(applying) / 2; {
+	case p.try(v, waiting, applying):
+	case half == 0:
+		p.declined = append(p.declined, applying[0])
+	default:
+		p.tryAll(v, waiting, applying[:half])
+		p.tryAll(v, waiting, applying[half:])
+	}
+}
+
+// hopeful reports whether all could be done in time on a cluster of their own.
+func (p *deadline) hopeful(applying []*promise.Entry) bool {
+	return !slices.ContainsFunc(applying, func(e *promise.Entry) bool {
+		return !e.Plannable() || e.Fastest(p.ledger.Overhead) > e.Deadline
+	})
+}
+
+// decline tells a job, which is not in the ledger, why it cannot be done in time.
+func (p *deadline) decline(v *core.View, c *core.Candidate) core.Verdict {
+	l := &p.ledger
+	e := l.Apply(v, c, 0)
+	l.Withdraw(e)
+	verdict := core.Verdict{Job: c.ID, Code: core.Reject, Reason: core.DeadlineUnreachable}
+	if !e.Plannable() {
+		verdict.Message = "how long it takes is not known"
+		return verdict
+	}
+	verdict.Wanted, verdict.Available, verdict.Unit = e.Cheapest(), l.Free(e.Deadline), "device-seconds"
+	earliest, fastest := l.Earliest(&e.Job), e.Fastest(l.Overhead)
+	switch {
+	case fastest > e.Deadline:
+		verdict.Message = fmt.Sprintf("it takes %s at least and has %s", span(fastest-v.NowSeconds), span(e.Deadline-v.NowSeconds))
+	case v.Cluster.MayGrow:
+		verdict.Code, verdict.Reason = core.Defer, core.AwaitingNodes
+		const early = 1e-9 // rather asked once too often than too late
+		p.standing.UntilSeconds = min(p.standing.UntilSeconds, v.NowSeconds+(1-early)*(e.Deadline-fastest))
+		fallthrough
+	default:
+		verdict.Message = fmt.Sprintf("needs %s, and %s are free until then", deviceTime(verdict.Wanted, math.Ceil), deviceTime(verdict.Available, math.Floor))
+		switch {
+		case earliest <= e.Deadline:
+			verdict.Message += "; one with a later deadline would miss it"
+		case !math.IsInf(earliest, 1):
+			verdict.Message += fmt.Sprintf("; it would be done %s late", span(earliest-e.Deadline))
+		}
+	}
+	return verdict
+}
+
+// deviceTime writes device-seconds, rounded; hours with a digit where there are some.
+func deviceTime(seconds float64, round func(float64) float64) string {
+	if seconds < 3600 {
+		return fmt.Sprintf("%.0f device-seconds", round(seconds))
+	}
+	return fmt.Sprintf("%.1f device-hours", round(seconds/360)/10)
+}
+
+// span writes seconds as a duration, in whole seconds.
+func span(seconds float64) string {
+	return core.FormatDuration(time.Duration(math.Ceil(min(seconds, 1e9))) * time.Second)
+}
+
+// Promises marks an admission that promises deadlines.
+func (p *deadline) Promises() {}

@@ -1,0 +1,185 @@
+package admission
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+	"github.com/quartet-sched/quartet/core/promise"
+)
+
+// linear tells that a job works as fast as it has replicas, up to eight, and that its work counts device-seconds.
+func linear(j *core.Job) core.Response {
+	rates := []float64{1, 2, 3, 4, 5, 6, 7, 8}
+	return core.Response{
+		Job: j.ID, MinReplicas: j.MinReplicas, MaxReplicas: j.MaxReplicas, RemainingWork: math.NaN(),
+		Curves: []core.Curve{{OneNode: rates, ManyNodes: rates}},
+	}
+}
+
+// due is a job of so many device-seconds and so many seconds until its deadline.
+func due(work, deadline float64) *coretest.JobBuilder {
+	return coretest.MakeJob("due").Elastic(1, 1, 8).Work(work).Deadline(deadline)
+}
+
+// candidates makes candidates of jobs, the first ones admitted already.
+func candidates(devices, admitted int, jobs ...*coretest.JobBuilder) (v *core.View, first, waiting []core.Candidate) {
+	v = coretest.MakeView(coretest.MakeCluster().Nodes(devices, "t4", 1).Obj()).Jobs(jobs...).Obj()
+	v.IntervalSeconds = 0
+	for i, j := range v.Jobs {
+		response := linear(j)
+		c := core.Candidate{Job: j, Response: &response}
+		if i < admitted {
+			j.State = core.Waiting
+			first = append(first, c)
+		} else {
+			waiting = append(waiting, c)
+		}
+	}
+	return v, first, waiting
+}
+
+// fatal is what tests, benchmarks and properties have in common.
+type fatal interface {
+	Helper()
+	Fatal(...any)
+}
+
+func newDeadline(t fatal, overhead time.Duration) *deadline {
+	t.Helper()
+	p, err := NewDeadline().New(&DeadlineConfig{Overhead: overhead, Levels: promise.Powers}, core.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.(*deadline)
+}
+
+func TestDeadlineAdmits(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		devices, admitted int
+		jobs              []*coretest.JobBuilder
+		overhead          time.Duration
+		grows             bool
+		want              map[core.JobID]string // code, reason and message of those that are not admitted
+	}{
+		"alone":                          {devices: 1, jobs: []*coretest.JobBuilder{due(100, 100)}},
+		"on more devices":                {devices: 4, jobs: []*coretest.JobBuilder{due(400, 100)}},
+		"too long for all there are":     {devices: 2, jobs: []*coretest.JobBuilder{due(400, 100)}, want: map[core.JobID]string{0: "reject deadline_unreachable: it takes 3m20s at least and has 1m40s"}},
+		"too much beside an admitted":    {devices: 1, admitted: 1, jobs: []*coretest.JobBuilder{due(60, 100), due(60, 100)}, want: map[core.JobID]string{1: "reject deadline_unreachable: needs 60 device-seconds, and 40 device-seconds are free until then; it would be done 20s late"}},
+		"it would break a promise":       {devices: 1, admitted: 1, jobs: []*coretest.JobBuilder{due(60, 110), due(60, 100)}, want: map[core.JobID]string{1: "reject deadline_unreachable: needs 60 device-seconds, and 50 device-seconds are free until then; it would be done 20s late"}},
+		"each by itself":                 {devices: 1, jobs: []*coretest.JobBuilder{due(60, 100), due(60, 100), due(40, 100)}, want: map[core.JobID]string{1: "reject deadline_unreachable: needs 60 device-seconds, and 0 device-seconds are free until then; it would be done 1m late"}},
+		"whenever":                       {devices: 1, jobs: []*coretest.JobBuilder{due(60, 100), due(600, 0)}},
+		"best effort":                    {devices: 1, jobs: []*coretest.JobBuilder{due(60, 100), due(60, 100).BestEffort()}},
+		"nobody knows how long it takes": {devices: 1, jobs: []*coretest.JobBuilder{due(0, 100)}, want: map[core.JobID]string{0: "reject deadline_unreachable: how long it takes is not known"}},
+		"a start costs":                  {devices: 1, overhead: time.Second, jobs: []*coretest.JobBuilder{due(100, 100)}, want: map[core.JobID]string{0: "reject deadline_unreachable: it takes 1m41s at least and has 1m40s"}},
+		"late already, and others come":  {devices: 2, admitted: 1, jobs: []*coretest.JobBuilder{due(200, 100), due(100, 100), due(100, 100)}, want: map[core.JobID]string{1: "reject deadline_unreachable: needs 100 device-seconds, and 0 device-seconds are free until then; it would be done 50s late", 2: "reject deadline_unreachable: needs 100 device-seconds, and 0 device-seconds are free until then; it would be done 50s late"}},
+		"a broken one keeps nobody out":  {devices: 1, admitted: 1, jobs: []*coretest.JobBuilder{due(200, 100), due(100, 100)}},
+		"more nodes may come":            {devices: 1, admitted: 1, grows: true, jobs: []*coretest.JobBuilder{due(60, 100), due(60, 100), due(900, 100)}, want: map[core.JobID]string{1: "defer awaiting_nodes: needs 60 device-seconds, and 40 device-seconds are free until then; it would be done 20s late", 2: "reject deadline_unreachable: it takes 15m at least and has 1m40s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v, admitted, waiting := candidates(tc.devices, tc.admitted, tc.jobs...)
+			v.Cluster.MayGrow = tc.grows
+			verdicts, err := newDeadline(t, tc.overhead).AdmitCandidates(t.Context(), v, admitted, waiting)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got map[core.JobID]string
+			for _, verdict := range verdicts {
+				if got == nil {
+					got = map[core.JobID]string{}
+				}
+				got[verdict.Job] = fmt.Sprintf("%s %s: %s", verdict.Code, verdict.Reason, verdict.Message)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// A job that waits for nodes is asked about again once they would no longer help.
+func TestDeadlineDefersUntilItIsHopeless(t *testing.T) {
+	t.Parallel()
+	v, admitted, waiting := candidates(1, 1, due(90, 100), due(60, 100))
+	v.Cluster.MayGrow = true
+	p := newDeadline(t, 0)
+	if _, err := p.AdmitCandidates(t.Context(), v, admitted, waiting); err != nil {
+		t.Fatal(err)
+	}
+	until := p.Standing().UntilSeconds
+	if want := 100 - 60.0; math.Abs(until-want) > 1e-6 || until > want {
+		t.Fatalf("stands until %v, want at most %v", until, want)
+	}
+	v.NowSeconds = until + 1e-3
+	verdicts, err := p.AdmitCandidates(t.Context(), v, admitted, waiting)
+	if err != nil || len(verdicts) != 1 || verdicts[0].Code != core.Reject || !strings.Contains(verdicts[0].Message, "at least") {
+		t.Fatalf("%v, %v: want a rejection", verdicts, err)
+	}
+}
+
+// Whoever is admitted has a plan with all others, and more devices never turn a lone job away.
+func TestDeadlineKeepsAllPromises(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		devices := rapid.IntRange(1, 8).Draw(t, "devices")
+		var jobs []*coretest.JobBuilder
+		for range rapid.IntRange(1, 12).Draw(t, "jobs") {
+			jobs = append(jobs, due(float64(rapid.IntRange(1, 400).Draw(t, "work")), float64(rapid.IntRange(1, 300).Draw(t, "deadline"))))
+		}
+		v, _, waiting := candidates(devices, 0, jobs...)
+		policy := newDeadline(t, rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t, "overhead"))
+		verdicts, err := policy.AdmitCandidates(t.Context(), v, nil, waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kept []core.Candidate
+		for _, c := range waiting {
+			if !slices.ContainsFunc(verdicts, func(verdict core.Verdict) bool { return verdict.Job == c.ID }) {
+				kept = append(kept, c)
+			}
+		}
+		again := promise.Ledger{Planner: promise.Planner{Overhead: policy.ledger.Overhead}, Levels: promise.Powers}
+		again.Collect(v, kept)
+		again.Plan()
+		for _, e := range again.Jobs() {
+			if len(e.Plan) == 0 {
+				t.Fatalf("job %d was admitted, and there is no plan for it", e.ID)
+			}
+		}
+	})
+}
+
+// One job more among 10,000 that have deadlines, within a day, on 4,096 devices.
+func BenchmarkDeadline(b *testing.B) {
+	const active = 10_000
+	for name, last := range map[string]*coretest.JobBuilder{"admitted": due(3600, 40_000), "declined": due(4096*3600, 4000).Elastic(1, 1, 8192)} {
+		b.Run(name, func(b *testing.B) {
+			rand := core.NewRand(1, "deadline")
+			var jobs []*coretest.JobBuilder
+			for range active {
+				work := 600 + 7200*rand.Float64()
+				jobs = append(jobs, due(work, work/8+86_400*rand.Float64()))
+			}
+			v, admitted, waiting := candidates(1, active, append(jobs, last)...)
+			v.Cluster = coretest.MakeCluster().Nodes(1024, "t4", 4).Obj()
+			v.Devices, v.IntervalSeconds = 4096, 60
+			p := newDeadline(b, 30*time.Second)
+			for b.Loop() {
+				verdicts, err := p.AdmitCandidates(b.Context(), v, admitted, waiting)
+				if err != nil || len(verdicts) > 0 != (name == "declined") {
+					b.Fatal(verdicts, err)
+				}
+			}
+		})
+	}
+}

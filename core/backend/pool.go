@@ -1,0 +1,63 @@
+package backend
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Pool is what it takes for nodes of a pool to come and go, where a backend makes that up.
+type Pool struct {
+	Pool         string        `config:"pool" doc:"name of the pool" required:"true"`
+	Provisioning time.Duration `config:"provisioning" doc:"how long a node takes from the moment that it is asked for until it is ready; nothing is paid for meanwhile" min:"0s"`
+	Spread       time.Duration `config:"provisioning_spread" doc:"how much longer that takes at most; how much is drawn evenly for each node" min:"0s"`
+	Fails        float64       `config:"fails" doc:"part of the nodes that do not come after all, which is known when they were to be ready" min:"0" max:"1"`
+	DrainTimeout time.Duration `config:"drain_timeout" doc:"how long a node that is to leave waits for its jobs to be moved; then they are interrupted. 0 for as long as it takes" min:"0s"`
+	Evictions    time.Duration `config:"evictions" doc:"mean time until a node is taken away, exponentially distributed from the moment that it is ready, as of spot nodes; 0 for never" min:"0s"`
+	Notice       time.Duration `config:"notice" doc:"how long before that it is known: the node drains meanwhile" min:"0s"`
+}
+
+// CheckPools refuses pools that are listed twice, and a notice without anything to give it of.
+func CheckPools(pools []Pool, evicted func(pool string) bool) (problems []error) {
+	for i := range pools {
+		w, at := &pools[i], fmt.Sprintf("pools[%d]", i)
+		if w.Notice > 0 && w.Evictions == 0 && !evicted(w.Pool) {
+			problems = append(problems, fmt.Errorf("%s.notice: needs evictions", at))
+		}
+		if slices.ContainsFunc(pools[:i], func(o Pool) bool { return o.Pool == w.Pool }) {
+			problems = append(problems, fmt.Errorf("%s.pool: pool %q is listed twice", at, w.Pool))
+		}
+	}
+	return problems
+}
+
+// CheckPoolNames refuses pools that a cluster does not have.
+func CheckPoolNames(pools []Pool, c *core.Cluster) (ds core.Diagnostics) {
+	names := PoolNames(c)
+	for i := range pools {
+		if name := pools[i].Pool; !slices.Contains(names, name) {
+			ds = append(ds, core.Diagnostic{
+				Path: fmt.Sprintf("pools[%d].pool", i), Summary: fmt.Sprintf("unknown pool %q", name), Hint: core.SuggestHint(name, "pools", names),
+			})
+		}
+	}
+	return ds
+}
+
+// PoolNames are the names of the pools of a cluster.
+func PoolNames(c *core.Cluster) (names []string) {
+	for i := range c.Pools {
+		names = append(names, c.Pools[i].Name)
+	}
+	return names
+}
+
+// PoolOf is how nodes of a pool come and go: at once and for good unless something is said of it.
+func PoolOf(pools []Pool, name string) Pool {
+	if at := slices.IndexFunc(pools, func(w Pool) bool { return w.Pool == name }); at >= 0 {
+		return pools[at]
+	}
+	return Pool{Pool: name}
+}

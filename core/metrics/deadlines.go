@@ -1,0 +1,67 @@
+package metrics
+
+import (
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Deadlines is what became of the jobs with a deadline that are not best effort. Only jobs that are decided count for the ratio.
+type Deadlines struct {
+	Met         int    `json:"met"`          // completed in time
+	Missed      int    `json:"missed"`       // completed or failed late, cancelled late, or late already
+	Declined    int    `json:"declined"`     // rejected
+	Undecided   int    `json:"undecided"`    // not late yet, or failed or cancelled in time
+	Broken      int    `json:"broken"`       // of those missed, the ones that were promised; 0 where admission promises nothing
+	Ratio       Number `json:"ratio"`        // met, of those met, missed and declined
+	LatenessP99 Number `json:"lateness_p99"` // seconds, of those missed; unknown when there are none
+}
+
+// hasDeadline reports whether a job has a deadline that counts.
+func hasDeadline(spec *core.JobSpec) bool { return spec.DeadlineSeconds > 0 && !spec.BestEffort }
+
+// deadlines counts what became of deadlines.
+type deadlines struct {
+	Deadlines
+	lateness []float64
+	seen     bool
+}
+
+// add takes in a job as it is at the end.
+func (d *deadlines) add(r *record, promised bool, endSeconds float64) {
+	if !hasDeadline(r.spec) {
+		return
+	}
+	d.seen = true
+	ended := r.finish
+	if r.outcome == unfinished || math.IsNaN(ended) {
+		ended = endSeconds
+	}
+	switch late := ended - r.spec.Deadline(); {
+	case r.outcome == rejected:
+		d.Declined++
+	case late > timely(r.spec):
+		d.Missed++
+		d.lateness = append(d.lateness, late)
+		if promised {
+			d.Broken++
+		}
+	case r.outcome == completed:
+		d.Met++
+	default:
+		d.Undecided++
+	}
+}
+
+// timely is how many seconds rounding may add to the moment at which a job ends.
+func timely(spec *core.JobSpec) float64 { return 1e-9 * max(spec.Deadline(), 1) }
+
+// describe is nil when no job has a deadline.
+func (d *deadlines) describe() *Deadlines {
+	if !d.seen {
+		return nil
+	}
+	d.Ratio = Number(float64(d.Met) / float64(d.Met+d.Missed+d.Declined))
+	d.LatenessP99 = Describe(d.lateness).P99
+	return &d.Deadlines
+}

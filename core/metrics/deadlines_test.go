@@ -1,0 +1,79 @@
+package metrics
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// What becomes of a deadline is told of those that count, and only what is decided is part of the ratio.
+func TestDeadlines(t *testing.T) {
+	t.Parallel()
+	type job struct {
+		due        float64 // seconds after its submission at 10 s
+		bestEffort bool
+		outcome    outcome
+		finish     float64
+	}
+	const end = 200
+	nan := math.NaN()
+	for name, tc := range map[string]struct {
+		jobs     []job
+		promised bool
+		want     *Deadlines
+	}{
+		"none":                      {[]job{{0, false, completed, 50}}, true, nil},
+		"best effort":               {[]job{{10, true, completed, 50}}, true, nil},
+		"in time":                   {[]job{{40, false, completed, 50}}, true, &Deadlines{Met: 1, Ratio: 1, LatenessP99: unknown}},
+		"late":                      {[]job{{39, false, completed, 50}}, false, &Deadlines{Missed: 1, LatenessP99: 1}},
+		"promised, and late":        {[]job{{39, false, completed, 50}, {40, false, completed, 50}}, true, &Deadlines{Met: 1, Missed: 1, Broken: 1, Ratio: 0.5, LatenessP99: 1}},
+		"declined":                  {[]job{{40, false, rejected, nan}, {40, false, completed, 20}}, true, &Deadlines{Met: 1, Declined: 1, Ratio: 0.5, LatenessP99: unknown}},
+		"failed in time":            {[]job{{40, false, failed, 50}}, true, &Deadlines{Undecided: 1, Ratio: unknown, LatenessP99: unknown}},
+		"failed late":               {[]job{{40, false, failed, 51}}, true, &Deadlines{Missed: 1, Broken: 1, LatenessP99: 1}},
+		"cancelled in time":         {[]job{{40, false, cancelled, 50}}, true, &Deadlines{Undecided: 1, Ratio: unknown, LatenessP99: unknown}},
+		"goes on, in time so far":   {[]job{{190, false, unfinished, nan}}, true, &Deadlines{Undecided: 1, Ratio: unknown, LatenessP99: unknown}},
+		"goes on, and late already": {[]job{{180, false, unfinished, nan}}, true, &Deadlines{Missed: 1, Broken: 1, LatenessP99: 10}},
+		"rounding is not lateness":  {[]job{{40, false, completed, 50 + 1e-12}}, true, &Deadlines{Met: 1, Ratio: 1, LatenessP99: unknown}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var d deadlines
+			for _, j := range tc.jobs {
+				d.add(&record{spec: &core.JobSpec{SubmitSeconds: 10, DeadlineSeconds: j.due, BestEffort: j.bestEffort}, outcome: j.outcome, finish: j.finish}, tc.promised, end)
+			}
+			alike := cmp.Comparer(func(a, b Number) bool { return a == b || !a.Known() && !b.Known() })
+			if diff := cmp.Diff(tc.want, d.describe(), alike); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// The column of deadlines is there when a job has one, before that of costs, and is read back.
+func TestDeadlineColumn(t *testing.T) {
+	t.Parallel()
+	c := NewCollector(Components{}, Outputs{Jobs: new(bytes.Buffer)})
+	c.enter(&core.JobSpec{ID: 0, Name: "whenever"}, 0)
+	if c.deadlines {
+		t.Fatal("a deadline that no job has")
+	}
+	c.enter(&core.JobSpec{ID: 1, Name: "due", DeadlineSeconds: 30}, 0)
+	if header := jobsHeaderOf(c.deadlines, &bill{}); !strings.HasSuffix(header, ",outcome,deadline_s,cost\n") {
+		t.Errorf("header %q", header)
+	}
+	const row = "0,a,,0,,,,,,0,0,rejected,"
+	for text, want := range map[string]float64{"": 0, "30": 30} {
+		jobs, err := ReadJobs(strings.NewReader(jobsHeaderOf(true, nil) + row + text + "\n"))
+		if err != nil || len(jobs) != 1 || jobs[0].DeadlineSeconds != want {
+			t.Errorf("%q read as %v, %v: want %v", text, jobs, err, want)
+		}
+	}
+	if _, err := ReadJobs(strings.NewReader(jobsHeaderOf(true, nil) + row + "soon\n")); err == nil || !strings.Contains(err.Error(), "deadline_s") {
+		t.Errorf("%v, want an error that names the column", err)
+	}
+}

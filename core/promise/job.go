@@ -1,0 +1,125 @@
+package promise
+
+import (
+	"math"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// Level is a number of replicas that a job may run with, and its work per second with it.
+type Level struct {
+	Replicas int
+	Rate     float64
+}
+
+// Job is what a plan is made for.
+type Job struct {
+	ID       core.JobID
+	Deadline float64 // seconds; +Inf for none
+	Left     float64 // work, in the unit of the rates; NaN when unknown
+	Levels   []Level // ascending, each faster than those before
+	Held     int     // replicas at present
+	Ready    float64 // seconds; when what is held works again after the change to it
+}
+
+// Levels of a job: those numbers of replicas of which each is faster than all before it.
+const (
+	Powers = "powers_of_two" // times the least number that it can run with
+	All    = "all"
+)
+
+// Of is a candidate as it is now, its levels up to most replicas. The levels are appended to buffer.
+func Of(c *core.Candidate, nowSeconds float64, perNode, most int, levels string, buffer []Level) (Job, []Level) {
+	j := Job{ID: c.ID, Deadline: c.Deadline(), Left: left(c, nowSeconds), Held: c.Held, Ready: nowSeconds}
+	if c.Held > 0 {
+		j.Ready = max(c.ProgressAsOf, nowSeconds)
+	}
+	from := len(buffer)
+	switch {
+	case len(c.Response.Curves) == 0 && c.TotalWork > 0: // declared seconds on the replicas that it asks for
+		buffer = append(buffer, Level{min(max(c.Requested, c.Response.MinReplicas), c.Response.MaxReplicas), 1})
+	default:
+		best, least := 0.0, 0
+		for n := c.Response.MinReplicas; n <= min(most, c.Response.MaxReplicas); n++ {
+			rate := c.Response.Rate(core.AnyAccelerator, n, perNode)
+			if least == 0 && rate > 0 {
+				least = n
+			}
+			if rate <= best || levels == Powers && !power(n, least) {
+				continue
+			}
+			best = rate
+			buffer = append(buffer, Level{n, rate})
+		}
+	}
+	j.Levels = slices.Clip(buffer[from:])
+	return j, buffer
+}
+
+// power reports whether n is a power of two times the least number.
+func power(n, least int) bool {
+	if n%least != 0 {
+		return false
+	}
+	times := n / least
+	return times&(times-1) == 0
+}
+
+// left is the work that is left now, in the unit of the rates. What elasticity told of it may be as of the last event of the job, or
+// of the phase that it is in; where the declared work is in the same unit, it tells more.
+func left(c *core.Candidate, now float64) float64 {
+	told := c.Response.RemainingWork
+	alike := c.Batch.Requested == c.Batch.Initial || told == c.TotalWork-c.Progress
+	switch {
+	case c.TotalWork > 0 && math.IsNaN(told):
+		return c.RemainingWork(now)
+	case c.TotalWork > 0 && alike:
+		return min(told, c.RemainingWork(now))
+	}
+	return told
+}
+
+// Plannable reports whether it is known how long the job takes, and more than nothing is left.
+func (j *Job) Plannable() bool { return j.Left > 0 && len(j.Levels) > 0 }
+
+// Compare orders jobs by deadline, ties by JobID.
+func Compare(a, b *Job) int {
+	switch {
+	case a.Deadline < b.Deadline:
+		return -1
+	case a.Deadline > b.Deadline:
+		return 1
+	default:
+		return int(a.ID) - int(b.ID)
+	}
+}
+
+// within is the index of the largest level with at most n replicas, at most level; -1 for none.
+func (j *Job) within(level, n int) int {
+	for ; level >= 0 && j.Levels[level].Replicas > n; level-- {
+	}
+	return level
+}
+
+// Fastest is when the job is done at the earliest, on any devices.
+func (j *Job) Fastest(overhead float64) float64 {
+	best := math.Inf(1)
+	for _, l := range j.Levels {
+		seconds := j.Left / l.Rate
+		if l.Replicas != j.Held {
+			seconds += overhead
+		}
+		best = min(best, j.Ready+seconds)
+	}
+	return best
+}
+
+// Cheapest is the device-seconds that the job needs at least.
+func (j *Job) Cheapest() float64 {
+	best := math.Inf(1)
+	for _, l := range j.Levels {
+		best = min(best, j.Left/l.Rate*float64(l.Replicas))
+	}
+	return best
+}

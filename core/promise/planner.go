@@ -1,0 +1,396 @@
+package promise
+
+import (
+	"math"
+	"slices"
+	"sort"
+)
+
+// Piece is a number of replicas from a moment to another, in seconds.
+type Piece struct {
+	From, To float64
+	Replicas int
+}
+
+// Plan is the pieces of a job in order of time. Between them it holds nothing.
+type Plan []Piece
+
+// Now is the replicas that a plan has at its beginning.
+func (p Plan) Now(nowSeconds float64) int {
+	if len(p) == 0 || p[0].From > nowSeconds {
+		return 0
+	}
+	return p[0].Replicas
+}
+
+// NextChange is when the replicas of a plan change for the first time after now; +Inf for never, and its end is no change.
+func (p Plan) NextChange(nowSeconds float64) float64 {
+	switch {
+	case len(p) == 0:
+		return math.Inf(1)
+	case p[0].From > nowSeconds:
+		return p[0].From
+	case len(p) > 1:
+		return p[0].To
+	}
+	return math.Inf(1)
+}
+
+// DeviceSeconds are those of a plan.
+func (p Plan) DeviceSeconds() float64 {
+	sum := 0.0
+	for _, x := range p {
+		sum += (x.To - x.From) * float64(x.Replicas)
+	}
+	return sum
+}
+
+// Planner knows how many devices are free from moment to moment. The zero value is not usable: Begin it.
+type Planner struct {
+	Overhead float64 // seconds that a job stands still after each change of its replicas; not negative
+	Grid     float64 // seconds: changes fall on multiples of it from Origin on; 0 for any moment
+	Origin   float64
+
+	now     float64
+	spans   []span
+	before  []behind
+	scratch Plan
+}
+
+// span is the free devices from a moment to that of the next span; the last has no end.
+type span struct {
+	from float64
+	free int
+}
+
+// behind is how far a job is that keeps to the lower of two levels, when a span begins.
+type behind struct {
+	level int     // in the span; -1 for none
+	done  float64 // work before it
+	ready float64 // when it works with what it has in the span
+}
+
+// tolerance is the part of the work of a job by which rounding may miss it.
+const tolerance = 1e-9
+
+// Begin forgets all plans.
+func (p *Planner) Begin(nowSeconds float64, devices int) {
+	p.now = nowSeconds
+	p.spans = append(p.spans[:0], span{nowSeconds, devices})
+}
+
+// Take takes the devices of a plan.
+func (p *Planner) Take(plan Plan) { p.add(plan, -1) }
+
+// Return gives them back.
+func (p *Planner) Return(plan Plan) { p.add(plan, 1) }
+
+func (p *Planner) add(plan Plan, sign int) {
+	for _, x := range plan {
+		first := p.cut(max(x.From, p.now))
+		last := len(p.spans)
+		if !math.IsInf(x.To, 1) {
+			last = p.cut(x.To)
+		}
+		for i := first; i < last; i++ {
+			p.spans[i].free += sign * x.Replicas
+		}
+	}
+}
+
+// cut has a span begin at a moment, and returns its index.
+func (p *Planner) cut(at float64) int {
+	i := p.next(at)
+	if i > 0 && p.spans[i-1].from == at {
+		return i - 1
+	}
+	p.spans = slices.Insert(p.spans, i, span{at, p.spans[i-1].free})
+	return i
+}
+
+// next is the index of the first span that begins after a moment.
+func (p *Planner) next(at float64) int {
+	return sort.Search(len(p.spans), func(i int) bool { return p.spans[i].from > at })
+}
+
+// Free is the device-seconds that are free until a moment.
+func (p *Planner) Free(until float64) float64 {
+	sum := 0.0
+	for i := range p.spans {
+		if to := p.end(i, until); to > p.spans[i].from {
+			sum += (to - p.spans[i].from) * float64(max(p.spans[i].free, 0))
+		}
+	}
+	return sum
+}
+
+// FreeNow is the devices that no plan has at present.
+func (p *Planner) FreeNow() int { return p.spans[0].free }
+
+// end is the end of a span, at most a moment.
+func (p *Planner) end(i int, most float64) float64 {
+	if i+1 < len(p.spans) {
+		return min(p.spans[i+1].from, most)
+	}
+	return most
+}
+
+// Fill plans a job onto free devices: the lowest level with which it meets its deadline, as late as possible, and before that the
+// level below. It reports false when no level meets the deadline. The plan is the planner's own until the next call, and does not
+// take its devices. O(levels × spans until the deadline), and for the lowest level O(spans of the plan).
+func (p *Planner) Fill(j *Job) (Plan, bool) {
+	if !j.Plannable() || j.Deadline <= p.now {
+		return nil, false
+	}
+	spans := sort.Search(len(p.spans), func(i int) bool { return p.spans[i].from >= j.Deadline })
+	for level := range j.Levels {
+		find := p.latest
+		if level == 0 {
+			find = p.latestStart
+		} else {
+			p.keepTo(j, level-1, spans)
+		}
+		if plan, met := find(j, level, spans); met {
+			return plan, true
+		}
+	}
+	return nil, false
+}
+
+// keepTo works out how far the job comes with at most a level.
+func (p *Planner) keepTo(j *Job, level, spans int) {
+	p.before = p.before[:0]
+	held, done, ready := j.Held, 0.0, j.Ready
+	for i := range spans {
+		at := p.spans[i].from
+		b := behind{level: j.within(level, p.spans[i].free), done: done}
+		if b.level < 0 {
+			held = 0
+			p.before = append(p.before, b)
+			continue
+		}
+		l := &j.Levels[b.level]
+		if l.Replicas != held {
+			held, ready = l.Replicas, at+p.Overhead
+		}
+		b.ready = max(ready, at)
+		p.before = append(p.before, b)
+		done += l.Rate * max(p.end(i, j.Deadline)-b.ready, 0)
+	}
+}
+
+// latestStart is latest for the lowest level, which is enough for most jobs.
+func (p *Planner) latestStart(j *Job, level, spans int) (Plan, bool) {
+	l := &j.Levels[level]
+	enough := j.Left * (1 - tolerance)
+	after, runEnd, runs := 0.0, 0.0, false
+	for i := spans - 1; i >= 0; i-- {
+		s := &p.spans[i]
+		if s.free < l.Replicas {
+			if runs {
+				after += l.Rate * max(runEnd-p.spans[i+1].from-p.Overhead, 0)
+			}
+			runs = false
+			continue
+		}
+		if !runs {
+			runs, runEnd = true, p.end(i, j.Deadline)
+		}
+		ready := s.from + p.Overhead
+		if i == 0 && l.Replicas == j.Held {
+			ready = j.Ready
+		}
+		if after+l.Rate*max(runEnd-ready, 0) < enough {
+			continue
+		}
+		for _, over := range [...]float64{p.within(j, behind{level: -1}, s.from, runEnd, level, runEnd, after), s.from} {
+			if over < s.from {
+				continue
+			}
+			if after == 0 {
+				if over > s.from {
+					ready = over + p.Overhead
+				}
+				p.scratch = append(p.scratch[:0], Piece{over, p.gridAfter(min(ready+j.Left/l.Rate, runEnd)), l.Replicas})
+				return p.scratch, true
+			}
+			if plan, met := p.walk(j, level, over, spans); met {
+				return plan, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// latest finds the latest moment at which the job may go over to a level.
+func (p *Planner) latest(j *Job, level, spans int) (Plan, bool) {
+	after := 0.0                       // work of the runs behind the one that is looked at
+	run, runEnd := -1, 0.0             // its level and end
+	enough := j.Left * (1 - tolerance) // what rounding loses is no reason to begin earlier
+	for i := spans - 1; i >= 0; i-- {
+		at, end := p.spans[i].from, p.end(i, j.Deadline)
+		k := j.within(level, p.spans[i].free)
+		if k != run {
+			if run >= 0 {
+				after += j.Levels[run].Rate * max(runEnd-end-p.Overhead, 0)
+			}
+			run, runEnd = k, end
+		}
+		before := p.before[i]
+		// Nowhere in the span is more done than by who goes over at its very beginning, where what was held before may go on.
+		held, ready, done := j.Held, j.Ready, before.done
+		if i > 0 {
+			held, ready = 0, 0
+			if p.before[i-1].level >= 0 {
+				held, ready = j.Levels[p.before[i-1].level].Replicas, p.before[i-1].ready
+			}
+		}
+		all := done + after
+		if run >= 0 {
+			if j.Levels[run].Replicas != held {
+				ready = at + p.Overhead
+			}
+			all += j.Levels[run].Rate * max(runEnd-max(ready, at), 0)
+		}
+		if all < enough {
+			continue
+		}
+		for _, s := range [...]float64{p.within(j, before, at, end, run, runEnd, after), at} {
+			if s < at {
+				continue
+			}
+			if plan, met := p.walk(j, level, s, spans); met {
+				return plan, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// within is the latest moment inside a span at which the job may go over; before the span when there is none.
+func (p *Planner) within(j *Job, before behind, at, end float64, run int, runEnd, after float64) float64 {
+	if run < 0 || run == before.level {
+		return math.Inf(-1)
+	}
+	fast, slow, from := j.Levels[run].Rate, 0.0, at
+	if before.level >= 0 {
+		slow, from = j.Levels[before.level].Rate, before.ready
+	}
+	last := runEnd - p.Overhead // when work must begin that is to come to something
+	missing := j.Left - before.done - after
+	s := (fast*last - slow*from - missing) / (fast - slow)
+	if s < from || fast <= slow {
+		s = min(last-missing/fast, from)
+	}
+	s = min(s, last, end)
+	if p.Grid > 0 {
+		s = p.Origin + math.Floor((s-p.Origin)/p.Grid+tolerance)*p.Grid
+	}
+	return s
+}
+
+// walk makes the plan that goes over to a level at a moment, and reports whether it meets the deadline.
+func (p *Planner) walk(j *Job, level int, over float64, spans int) (Plan, bool) {
+	p.scratch = p.scratch[:0]
+	held, ready, left := j.Held, j.Ready, j.Left
+	add := func(from, to float64, k int) bool {
+		if k < 0 {
+			held = 0
+			return false
+		}
+		l := &j.Levels[k]
+		goes := l.Replicas == held && len(p.scratch) > 0 // on with the piece before
+		if l.Replicas != held {
+			held, ready = l.Replicas, from+p.Overhead
+		}
+		if from < ready {
+			left -= l.Rate * max(to-ready, 0)
+		} else {
+			left -= l.Rate * (to - from)
+		}
+		done := left <= j.Left*tolerance
+		if done {
+			to = p.gridAfter(to + min(left, 0)/l.Rate)
+		}
+		if goes {
+			p.scratch[len(p.scratch)-1].To = to
+		} else {
+			p.scratch = append(p.scratch, Piece{from, to, l.Replicas})
+		}
+		return done
+	}
+	first := 0
+	if level == 0 && over > p.now {
+		held, first = 0, p.next(over)-1
+	}
+	for i := first; i < spans; i++ {
+		at, end := p.spans[i].from, p.end(i, j.Deadline)
+		free := p.spans[i].free
+		if level > 0 && at < over && add(at, min(end, over), j.within(level-1, free)) {
+			return p.scratch, true
+		}
+		if end > over && add(max(at, over), end, j.within(level, free)) {
+			return p.scratch, true
+		}
+	}
+	return nil, false
+}
+
+// Meets reports whether a job that keeps to a plan meets its deadline, and the devices of the plan are free.
+func (p *Planner) Meets(j *Job, plan Plan) bool {
+	held, ready, left, before := j.Held, j.Ready, j.Left, p.now
+	for _, x := range plan {
+		from, to := max(x.From, p.now), min(x.To, j.Deadline)
+		if to <= from {
+			continue
+		}
+		level := j.within(len(j.Levels)-1, x.Replicas)
+		if level < 0 || j.Levels[level].Replicas != x.Replicas {
+			return false
+		}
+		if x.Replicas != held || from > before {
+			held, ready = x.Replicas, from+p.Overhead
+		}
+		left -= j.Levels[level].Rate * max(to-max(ready, from), 0)
+		before = x.To
+		for i := max(p.next(from)-1, 0); i < len(p.spans) && p.spans[i].from < x.To; i++ {
+			if p.spans[i].free < x.Replicas {
+				return false
+			}
+		}
+	}
+	return left <= j.Left*tolerance
+}
+
+// gridAfter is the first moment of the grid from a moment on.
+func (p *Planner) gridAfter(at float64) float64 {
+	if p.Grid == 0 {
+		return at
+	}
+	return p.Origin + math.Ceil((at-p.Origin)/p.Grid-tolerance)*p.Grid
+}
+
+// Earliest is when the job would be done if it got all that is free, beside the plans that were made.
+func (p *Planner) Earliest(j *Job) float64 {
+	if !j.Plannable() {
+		return math.Inf(1)
+	}
+	held, ready, left := j.Held, j.Ready, j.Left
+	for i := range p.spans {
+		k := j.within(len(j.Levels)-1, p.spans[i].free)
+		if k < 0 {
+			held = 0
+			continue
+		}
+		at, l := p.spans[i].from, &j.Levels[k]
+		if l.Replicas != held {
+			held, ready = l.Replicas, at+p.Overhead
+		}
+		from, end := max(at, ready), p.end(i, math.Inf(1))
+		if from+left/l.Rate <= end {
+			return from + left/l.Rate
+		}
+		left -= l.Rate * max(end-from, 0)
+	}
+	return math.Inf(1)
+}

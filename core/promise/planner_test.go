@@ -1,0 +1,325 @@
+package promise
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// two is a job that runs at rate 1 on one device and 1.5 on two.
+func two(deadline, left float64) Job {
+	return Job{Deadline: deadline, Left: left, Levels: []Level{{1, 1}, {2, 1.5}}}
+}
+
+func TestFill(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		job      Job
+		devices  int
+		overhead float64
+		grid     float64
+		taken    Plan
+		want     Plan // nil where the deadline cannot be met
+	}{
+		"as late as possible":                     {job: two(100, 30), devices: 2, want: Plan{{70, 100, 1}}},
+		"just in time":                            {job: two(100, 100), devices: 2, want: Plan{{0, 100, 1}}},
+		"the lower level first":                   {job: two(100, 125), devices: 2, want: Plan{{0, 50, 1}, {50, 100, 2}}},
+		"all of it on the higher level":           {job: two(100, 150), devices: 2, want: Plan{{0, 100, 2}}},
+		"too much":                                {job: two(100, 151), devices: 2},
+		"too few devices":                         {job: two(100, 125), devices: 1},
+		"no devices":                              {job: two(100, 1), devices: 0},
+		"its deadline is now":                     {job: two(0, 1), devices: 2},
+		"no deadline":                             {job: two(math.Inf(1), 0), devices: 2},
+		"unknown length":                          {job: two(100, math.NaN()), devices: 2},
+		"around what others have":                 {job: two(100, 60), devices: 2, taken: Plan{{60, 80, 2}}, want: Plan{{20, 60, 1}, {80, 100, 1}}},
+		"beside what others have":                 {job: two(100, 110), devices: 2, taken: Plan{{0, 80, 1}}, want: Plan{{0, 80, 1}, {80, 100, 2}}},
+		"beside less":                             {job: two(100, 111), devices: 2, taken: Plan{{0, 80, 1}}},
+		"a start costs":                           {job: two(100, 30), devices: 2, overhead: 10, want: Plan{{60, 100, 1}}},
+		"each change costs":                       {job: two(100, 110), devices: 2, overhead: 10, want: Plan{{0, 30, 1}, {30, 100, 2}}},
+		"nothing to change":                       {job: func() Job { j := two(100, 100); j.Held = 1; return j }(), devices: 2, overhead: 10, want: Plan{{0, 100, 1}}},
+		"it does not work yet":                    {job: func() Job { j := two(100, 95); j.Held, j.Ready = 1, 5; return j }(), devices: 1, overhead: 10, want: Plan{{0, 100, 1}}},
+		"it does not work for too long":           {job: func() Job { j := two(100, 95); j.Held, j.Ready = 1, 6; return j }(), devices: 1, overhead: 10},
+		"changes fall on the grid":                {job: two(100, 30), devices: 2, grid: 60, want: Plan{{60, 120, 1}}},
+		"a change too late for the grid":          {job: two(100, 50), devices: 2, grid: 60, want: Plan{{0, 60, 1}}},
+		"the rest of a cell of the grid is taken": {job: two(500, 10), devices: 1, grid: 60, want: Plan{{480, 540, 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := Planner{Overhead: tc.overhead, Grid: tc.grid}
+			p.Begin(0, tc.devices)
+			p.Take(tc.taken)
+			plan, met := p.Fill(&tc.job)
+			if met != (tc.want != nil) {
+				t.Fatalf("met: %v, plan %v, want %v", met, plan, tc.want)
+			}
+			if diff := cmp.Diff(tc.want, plan); met && diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// problem is a random planner with plans of others, and a job.
+type problem struct {
+	planner Planner
+	devices int
+	others  []Plan
+	job     Job
+}
+
+func drawProblem(t *rapid.T) *problem {
+	p := &problem{devices: rapid.IntRange(1, 8).Draw(t, "devices")}
+	p.planner.Overhead = rapid.SampledFrom([]float64{0, 0, 1, 7}).Draw(t, "overhead")
+	p.planner.Grid = rapid.SampledFrom([]float64{0, 10}).Draw(t, "grid")
+	p.planner.Begin(0, p.devices)
+	for range rapid.IntRange(0, 5).Draw(t, "others") {
+		from := 10 * float64(rapid.IntRange(0, 9).Draw(t, "from"))
+		piece := Piece{from, from + 10*float64(rapid.IntRange(1, 5).Draw(t, "cells")), rapid.IntRange(1, 3).Draw(t, "taken")}
+		if slices.ContainsFunc(p.planner.spans[max(p.planner.next(piece.From)-1, 0):], func(s span) bool { return s.from < piece.To && s.free < piece.Replicas }) {
+			continue
+		}
+		p.others = append(p.others, Plan{piece})
+		p.planner.Take(Plan{piece})
+	}
+	rate := 0.0
+	p.job = Job{Deadline: float64(rapid.IntRange(1, 140).Draw(t, "deadline")), Left: float64(rapid.IntRange(1, 250).Draw(t, "left"))}
+	for k := 1; k <= 8; k *= 2 {
+		if rapid.IntRange(0, 3).Draw(t, "level") > 0 || k == 1 {
+			rate += float64(rapid.IntRange(1, 4).Draw(t, "faster")) / 2
+			p.job.Levels = append(p.job.Levels, Level{k, rate})
+		}
+	}
+	if rapid.Bool().Draw(t, "runs") {
+		p.job.Held = rapid.SampledFrom(p.job.Levels).Draw(t, "held").Replicas
+		p.job.Ready = p.planner.Overhead * float64(rapid.IntRange(0, 4).Draw(t, "quarters of the change left")) / 4
+	}
+	return p
+}
+
+// brute is whether a job meets its deadline with a level from some moment of a fine raster on, and the level below before.
+func (p *problem) brute(level int, raster float64) bool {
+	for over := 0.0; over <= p.job.Deadline; over += raster {
+		if p.work(level, over) >= p.job.Left*(1-tolerance) {
+			return true
+		}
+	}
+	return false
+}
+
+// work is what a job does by its deadline that goes over to a level at a moment, reckoned in steps of half a second.
+func (p *problem) work(level int, over float64) float64 {
+	const step = 0.5
+	held, ready, done := p.job.Held, p.job.Ready, 0.0
+	for at := 0.0; at < p.job.Deadline; at += step {
+		free := p.planner.spans[max(p.planner.next(at)-1, 0)].free
+		k := p.job.within(level, free)
+		if at < over {
+			k = p.job.within(level-1, free)
+		}
+		if k < 0 {
+			held = 0
+			continue
+		}
+		if l := p.job.Levels[k]; l.Replicas != held {
+			held, ready = l.Replicas, at+p.planner.Overhead
+		}
+		if at >= ready {
+			done += p.job.Levels[k].Rate * step
+		}
+	}
+	return done
+}
+
+// A plan keeps the deadline on devices that are free, and where none is found, no change of level on the raster would keep it.
+func TestFillAgainstBruteForce(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		plan, met := p.planner.Fill(&p.job)
+		if met {
+			if !p.planner.Meets(&p.job, plan) {
+				t.Fatalf("%+v of %+v on %+v misses the deadline or devices", plan, p.job, p.planner.spans)
+			}
+			for i, x := range plan {
+				if x.To <= x.From || i > 0 && x.From < plan[i-1].To {
+					t.Fatalf("pieces out of order: %+v", plan)
+				}
+			}
+			return
+		}
+		raster := max(p.planner.Grid, 0.5)
+		for level := range p.job.Levels {
+			if p.brute(level, raster) {
+				t.Fatalf("%+v on %+v: level %d meets the deadline", p.job, p.planner.spans, level)
+			}
+		}
+	})
+}
+
+// What was taken and given back is free as before, and never more is taken than there is.
+func TestTakeAndReturn(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		before := p.planner.Free(200)
+		plan, met := p.planner.Fill(&p.job)
+		if !met {
+			return
+		}
+		plan = slices.Clone(plan)
+		p.planner.Take(plan)
+		if took := before - p.planner.Free(200); math.Abs(took-plan.DeviceSeconds()) > 1e-6 {
+			t.Fatalf("took %v device-seconds of a plan of %v", took, plan.DeviceSeconds())
+		}
+		for _, s := range p.planner.spans {
+			if s.free < 0 || s.free > p.devices {
+				t.Fatalf("%d devices free of %d: %+v", s.free, p.devices, p.planner.spans)
+			}
+		}
+		p.planner.Return(plan)
+		if after := p.planner.Free(200); math.Abs(after-before) > 1e-6 {
+			t.Fatalf("%v device-seconds free before, %v after", before, after)
+		}
+	})
+}
+
+// What is planned and then kept to can be planned again at any later moment of the plan.
+func TestPlansHold(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawProblem(t)
+		p.planner.Grid = 0
+		plan, met := p.planner.Fill(&p.job)
+		if !met {
+			return
+		}
+		plan = slices.Clone(plan)
+		now := rapid.Float64Range(0, p.job.Deadline).Draw(t, "later")
+		later := p.job
+		held, ready, left, end := p.job.Held, p.job.Ready, p.job.Left, 0.0
+		for _, x := range plan {
+			if x.From >= now {
+				break
+			}
+			if x.Replicas != held || x.From > end {
+				held, ready = x.Replicas, x.From+p.planner.Overhead
+			}
+			level := later.within(len(later.Levels)-1, x.Replicas)
+			left -= later.Levels[level].Rate * max(min(x.To, now)-max(ready, x.From), 0)
+			if end = x.To; end < now {
+				held = 0
+			}
+		}
+		if left <= 1e-6 {
+			return
+		}
+		later.Held, later.Ready, later.Left = held, max(ready, now), left
+		q := Planner{Overhead: p.planner.Overhead}
+		q.Begin(now, p.devices)
+		for _, other := range p.others {
+			for _, x := range other {
+				if x.To > now {
+					q.Take(Plan{{max(x.From, now), x.To, x.Replicas}})
+				}
+			}
+		}
+		rest := Plan{}
+		for _, x := range plan {
+			if x.To > now {
+				rest = append(rest, Piece{max(x.From, now), x.To, x.Replicas})
+			}
+		}
+		later.Deadline += 1e-6 // rounding
+		if !q.Meets(&later, rest) {
+			t.Fatalf("at %v, %+v of %+v no longer holds for %+v", now, rest, plan, later)
+		}
+	})
+}
+
+func TestEarliest(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		job      Job
+		overhead float64
+		taken    Plan
+		want     float64
+	}{
+		"alone":          {two(10, 30), 0, nil, 20},
+		"with a start":   {two(10, 30), 5, nil, 25},
+		"behind another": {two(10, 30), 0, Plan{{0, 100, 2}}, 120},
+		"beside another": {two(10, 30), 0, Plan{{0, 10, 1}}, 10 + 20/1.5},
+		"never":          {two(10, 30), 0, Plan{{0, math.Inf(1), 2}}, math.Inf(1)},
+		"unknown":        {two(10, math.NaN()), 0, nil, math.Inf(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := Planner{Overhead: tc.overhead}
+			p.Begin(0, 2)
+			p.Take(tc.taken)
+			if got := p.Earliest(&tc.job); math.Abs(got-tc.want) > 1e-9 && got != tc.want {
+				t.Errorf("earliest %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestLevels(t *testing.T) {
+	t.Parallel()
+	curve := func(rates ...float64) []core.Curve { return []core.Curve{{OneNode: rates, ManyNodes: rates}} }
+	for name, tc := range map[string]struct {
+		response core.Response
+		most     int
+		levels   string
+		want     []Level
+	}{
+		"powers":             {core.Response{MinReplicas: 1, MaxReplicas: 6, Curves: curve(1, 2, 3, 4, 5, 6)}, 8, Powers, []Level{{1, 1}, {2, 2}, {4, 4}}},
+		"all":                {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(1, 2, 3, 4)}, 8, All, []Level{{1, 1}, {2, 2}, {3, 3}, {4, 4}}},
+		"faster ones only":   {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(3, 2, 3, 4)}, 8, All, []Level{{1, 3}, {4, 4}}},
+		"times the least":    {core.Response{MinReplicas: 3, MaxReplicas: 12, Curves: curve(1, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)}, 64, Powers, []Level{{3, 3}, {6, 6}, {12, 12}}},
+		"as many as can be":  {core.Response{MinReplicas: 1, MaxReplicas: 8, Curves: curve(1, 2, 3, 4, 5, 6, 7, 8)}, 3, Powers, []Level{{1, 1}, {2, 2}}},
+		"those it runs with": {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(0, 2, 0, 4)}, 8, Powers, []Level{{2, 2}, {4, 4}}},
+		"declared seconds":   {core.Response{MinReplicas: 2, MaxReplicas: 2}, 8, Powers, []Level{{2, 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := core.NewJob(&core.JobSpec{Requested: tc.response.MinReplicas, TotalWork: 10})
+			j, _ := Of(&core.Candidate{Job: job, Response: &tc.response}, 0, 8, tc.most, tc.levels, nil)
+			if diff := cmp.Diff(tc.want, j.Levels); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// The work left is as of now, whenever elasticity told it.
+func TestLeft(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		total, progress, rate, told float64
+		batch                       core.BatchSpec
+		want                        float64
+	}{
+		"declared":                {100, 20, 1, math.NaN(), core.BatchSpec{}, 70},
+		"steps of one phase":      {100, 20, 1, 100, core.BatchSpec{Requested: 8, Initial: 8}, 70},
+		"steps at another batch":  {100, 20, 1, 40, core.BatchSpec{Requested: 16, Initial: 8}, 40},
+		"work of the last event":  {100, 20, 1, 80, core.BatchSpec{Requested: 16, Initial: 8}, 70},
+		"an estimate that is low": {100, 20, 1, 30, core.BatchSpec{}, 30},
+		"only elasticity knows":   {0, 20, 1, 55, core.BatchSpec{}, 55},
+		"nobody knows":            {0, 20, 1, math.NaN(), core.BatchSpec{}, math.NaN()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := core.NewJob(&core.JobSpec{TotalWork: tc.total, Batch: tc.batch})
+			job.Progress, job.ProgressRate, job.ProgressAsOf = tc.progress, tc.rate, 10
+			got := left(&core.Candidate{Job: job, Response: &core.Response{RemainingWork: tc.told}}, 20)
+			if got != tc.want && !(math.IsNaN(got) && math.IsNaN(tc.want)) {
+				t.Errorf("left %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
