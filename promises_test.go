@@ -88,7 +88,7 @@ func TestFigure8aExactly(t *testing.T) {
 		}, 0.92},
 		"ten times the cost": {"elasticflow", []string{
 			"backend.config.restart_overhead=160s", "pipeline.allocation.config.overhead=160s", "pipeline.admission=[{type: deadline, config: {overhead: 160s}}]",
-		}, 0.8},
+		}, 0.78},
 		"edf": {"edf", nil, 23.0 / 195},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,7 +61,9 @@ type elasticFlow struct {
 	growing  []int32 // a heap of indices of shares
 	left     int     // devices that nobody got
 	grants   []core.Grant
-	seen     flowView
+	asked    []core.JobID // of the last round
+	health   int
+	answered bool
 	standing core.Standing
 }
 
@@ -76,24 +78,32 @@ type flowShare struct {
 	stays    bool    // pinned
 }
 
-// flowView is what an answer rests on, besides the time.
-type flowView struct {
-	candidates, health int
-	answered           bool
-}
-
 func (p *elasticFlow) Standing() core.Standing { return p.standing }
 
 func (p *elasticFlow) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
-	now := flowView{len(candidates), v.HealthChanges, true}
-	if now == p.seen && len(v.Changed) == 0 && v.NowSeconds < p.standing.UntilSeconds {
+	if p.stands(v, candidates) {
 		return p.grants, nil // in between, others would be raised only because time has passed
 	}
-	p.seen, p.standing.UntilSeconds = now, math.Inf(1)
+	p.standing.UntilSeconds = math.Inf(1)
 	p.plan(v, candidates)
 	p.share(v, candidates)
 	p.expand(v)
 	return p.settle(v, candidates), nil
+}
+
+// stands reports whether the answer before is still one: to the same candidates on the same devices, before any plan changes. It
+// remembers what was asked.
+func (p *elasticFlow) stands(v *core.View, candidates []core.Candidate) bool {
+	same := slices.EqualFunc(candidates, p.asked, func(c core.Candidate, id core.JobID) bool { return c.ID == id })
+	stands := same && p.answered && v.HealthChanges == p.health && len(v.Changed) == 0 && v.NowSeconds < p.standing.UntilSeconds
+	p.answered, p.health = true, v.HealthChanges
+	if !same {
+		p.asked = p.asked[:0]
+		for i := range candidates {
+			p.asked = append(p.asked, candidates[i].ID)
+		}
+	}
+	return stands
 }
 
 // plan plans the jobs with deadlines. It goes back to the plans of the round before where those keep more deadlines.
