@@ -55,7 +55,7 @@ type deadline struct {
 	standing core.Standing
 }
 
-// Standing is until more devices would help a waiting job no longer.
+// Standing is for ever, and for no time while a job waits for more devices.
 func (p *deadline) Standing() core.Standing { return p.standing }
 
 // Admit answers where nobody tells curves, and nothing can be promised.
@@ -151,8 +151,7 @@ func (p *deadline) decline(v *core.View, c *core.Candidate) core.Verdict {
 		verdict.Message = fmt.Sprintf("it takes %s at least and has %s", span(fastest-v.NowSeconds), span(e.Deadline-v.NowSeconds))
 	case v.Cluster.MayGrow:
 		verdict.Code, verdict.Reason = core.Defer, core.AwaitingNodes
-		const early = 1e-9 // rather asked once too often than too late
-		p.standing.UntilSeconds = min(p.standing.UntilSeconds, v.NowSeconds+(1-early)*(e.Deadline-fastest))
+		p.standing.UntilSeconds = math.Inf(-1) // who gets along otherwise than planned changes what is free, at any moment
 		fallthrough
 	default:
 		verdict.Message = fmt.Sprintf("needs %s, and %s are free until then", deviceTime(verdict.Wanted, math.Ceil), deviceTime(verdict.Available, math.Floor))
