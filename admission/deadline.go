@@ -178,5 +178,5 @@ func span(seconds float64) string {
 	return core.FormatDuration(time.Duration(math.Ceil(min(seconds, 1e9))) * time.Second)
 }
 
-// Promises marks an admission that promises deadlines.
-func (p *deadline) Promises() {}
+// Promises that each deadline of an admitted job will be met.
+func (p *deadline) Promises() bool { return true }

@@ -25,9 +25,10 @@ type CurveAdmitter interface {
 	AdmitCandidates(ctx context.Context, v *View, admitted, waiting []Candidate) ([]Verdict, error)
 }
 
-// Promiser is implemented by an admitter that admits a job with a deadline only if the deadline will be met.
+// Promiser is implemented by an admitter that may admit a job with a deadline only if the deadline will be met, and reports
+// whether it does.
 type Promiser interface {
-	Promises()
+	Promises() bool
 }
 
 // Allocator decides how many devices of which type each job gets.

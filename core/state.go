@@ -62,8 +62,8 @@ func (s *state) init(c *Cluster, o RoundOptions) {
 func (s *state) decideBy(stages *Stages) {
 	c := &stages.Allocation
 	s.report.Promises = slices.ContainsFunc(stages.Admission, func(c Component[Admitter]) bool {
-		_, promises := c.Policy.(Promiser)
-		return promises
+		p, speaks := c.Policy.(Promiser)
+		return speaks && p.Promises()
 	})
 	s.capacity.OneType, s.oneType = c.OneType, ""
 	if c.OneType {

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"io"
 	"log/slog"
-	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -19,20 +18,8 @@ import (
 	"github.com/quartet-sched/quartet/plugins/wire"
 )
 
-// isRefused is for a policy that cannot be in another process.
-func isRefused[S any](t *testing.T, f core.Factory[S], why string) {
-	t.Helper()
-	config, problems := f.Decode(nil)
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
-	if _, err := f.New(config, core.Settings{ID: f.Type}); err == nil || !strings.Contains(err.Error(), why) {
-		t.Errorf("%v, want that %s", err, why)
-	}
-}
-
 // TestConformanceThroughTheWire holds every built-in, reached through the wire, to the suite that it passes when called
-// directly, but for one that is refused there.
+// directly.
 func TestConformanceThroughTheWire(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for _, by := range []struct {
@@ -48,12 +35,7 @@ func TestConformanceThroughTheWire(t *testing.T) {
 			c := catalog()
 			for _, f := range c.Admission {
 				t.Run("admission/"+f.Type, func(t *testing.T) {
-					remote := behindWire(t, f, by.way(t, f), host.Admitter)
-					if f.Type == "deadline" {
-						isRefused(t, remote, "admissions in other processes are not told")
-						return
-					}
-					coretest.RunAdmitter(t, remote, coretest.Elsewhere())
+					coretest.RunAdmitter(t, behindWire(t, f, by.way(t, f), host.Admitter), coretest.Elsewhere())
 				})
 			}
 			for _, f := range c.Allocation {
@@ -179,5 +161,5 @@ func configured(ctx context.Context, p *host.Process, c host.Component) (*host.S
 	if !ok {
 		return nil, errors.New("the SDK serves no exchange")
 	}
-	return &host.Session{Conn: conn, Close: func() { _ = calls.Close() }, Changing: answer.GetChanging()}, nil
+	return &host.Session{Conn: conn, Close: func() { _ = calls.Close() }, Traits: host.TraitsOf(answer)}, nil
 }

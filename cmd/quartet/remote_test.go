@@ -157,9 +157,6 @@ func TestSameBytesThroughTheWire(t *testing.T) {
 			if agent, is := c.Elasticity.Config.(*elasticity.GoodputConfig); is && agent.HistoryPath != "" {
 				agent.HistoryFrozen = true // one run is not to teach the next
 			}
-			if slices.ContainsFunc(c.Admission, func(a configs.Selected[core.Admitter]) bool { return a.ID == "admission/deadline" }) {
-				t.Skip("admissions in other processes are not told curves, and those that look at them are refused")
-			}
 			jobs, err := quartet.LoadWorkload(t.Context(), c, nil)
 			if err != nil {
 				t.Fatal(err)

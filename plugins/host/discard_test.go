@@ -15,7 +15,7 @@ func TestWhoLeavesSomethingIsKilled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			s := &Session{Close: func() { got += "closed" }, Ends: tc.ends}
+			s := &Session{Close: func() { got += "closed" }, Traits: Traits{Ends: tc.ends}}
 			if tc.canKill {
 				s.Kill = func() { got += "killed " }
 			}

@@ -259,7 +259,7 @@ func (b Binary) serve(ctx context.Context, p *Process, c Component) (*Session, e
 		p.Close()
 		return nil, b.failed(err, p)
 	}
-	return &Session{Conn: conn, Close: p.Close, Kill: p.Kill, End: p.End, LastWords: p.LastWords, Ends: configured.GetEnds(), Changing: configured.GetChanging()}, nil
+	return &Session{Conn: conn, Close: p.Close, Kill: p.Kill, End: p.End, LastWords: p.LastWords, Traits: TraitsOf(configured)}, nil
 }
 
 // configure is Configure within the time that a start may take, its failures told in words.

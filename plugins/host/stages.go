@@ -21,13 +21,6 @@ type Spec[S any] struct {
 	Instead S // built-in policy for OnFailure Fallback
 }
 
-// Admitter reaches an admission policy. The stage is an io.Closer: closing it ends the process.
-func Admitter(ctx context.Context, s Spec[core.Admitter]) (core.Admitter, error) {
-	a := &admitter{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Instead, asked: wire.NewJobSender()}
-	a.reset = func() { a.asked.Reset(); a.verdicts.Reset() }
-	return a, a.start(ctx)
-}
-
 // Allocator reaches an allocation policy. The stage is an io.Closer: closing it ends the process.
 func Allocator(ctx context.Context, s Spec[core.Allocator]) (core.Allocator, error) {
 	a := &allocator{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Instead, gap: math.NaN()}
@@ -74,43 +67,6 @@ func (w *worker) standingOf(fallback any) core.Standing {
 	return core.Standing{UntilSeconds: math.Inf(-1)}
 }
 
-type admitter struct {
-	worker
-	fallback core.Admitter
-	asked    *wire.Sender[core.JobID]
-	ids      []core.JobID
-	verdicts wire.Receiver[core.Verdict]
-}
-
-// Admit puts the question to the process.
-func (a *admitter) Admit(ctx context.Context, v *core.View, waiting []*core.Job) (verdicts []core.Verdict, err error) {
-	a.ids = a.ids[:0]
-	for _, j := range waiting {
-		a.ids = append(a.ids, j.ID)
-	}
-	err = a.ask(ctx, v, nil, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
-		steps, inserted := a.asked.Encode(a.ids)
-		answer, err := stagev1.NewAdmissionServiceClient(a.session.Conn).Admit(ctx, &stagev1.AdmitRequest{
-			View: u, Edit: &stagev1.Edit{Steps: steps}, Waiting: wire.Jobs(inserted),
-		})
-		if err != nil || answer.GetResync() {
-			return answer.GetResync(), nil, err
-		}
-		fresh, err := wire.VerdictsFrom(answer.GetVerdicts())
-		if err == nil {
-			verdicts, err = a.verdicts.Apply(answer.GetEdit().GetSteps(), fresh)
-		}
-		return false, answer.GetStanding(), err
-	})
-	if errors.Is(err, errInstead) {
-		return a.fallback.Admit(ctx, v, waiting)
-	}
-	return verdicts, err
-}
-
-// Standing speaks of the last answer.
-func (a *admitter) Standing() core.Standing { return a.standingOf(a.fallback) }
-
 type allocator struct {
 	worker
 	fallback core.Allocator
@@ -119,8 +75,8 @@ type allocator struct {
 }
 
 // Allocate puts the question to the process.
-func (a *allocator) Allocate(ctx context.Context, v *core.View, candidates []core.Candidate) (grants []core.Grant, err error) {
-	err = a.ask(ctx, v, candidates, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+func (a *allocator) Allocate(ctx context.Context, v *core.View, admitted []core.Candidate) (grants []core.Grant, err error) {
+	err = a.ask(ctx, v, candidates{admitted: admitted}, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
 		answer, err := stagev1.NewAllocationServiceClient(a.session.Conn).Allocate(ctx, &stagev1.AllocateRequest{View: u})
 		if err != nil || answer.GetResync() {
 			return answer.GetResync(), nil, err
@@ -132,7 +88,7 @@ func (a *allocator) Allocate(ctx context.Context, v *core.View, candidates []cor
 		return false, answer.GetStanding(), err
 	})
 	if errors.Is(err, errInstead) {
-		return a.fallback.Allocate(ctx, v, candidates)
+		return a.fallback.Allocate(ctx, v, admitted)
 	}
 	return grants, err
 }
@@ -161,7 +117,7 @@ type placer struct {
 
 // Place puts the question to the process.
 func (p *placer) Place(ctx context.Context, v *core.View, grants []core.Grant) (seating core.Seating, err error) {
-	err = p.ask(ctx, v, nil, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+	err = p.ask(ctx, v, candidates{}, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
 		steps, inserted := p.grants.Encode(grants)
 		answer, err := stagev1.NewPlacementServiceClient(p.session.Conn).Place(ctx, &stagev1.PlaceRequest{
 			View: u, Edit: &stagev1.Edit{Steps: steps}, Grants: wire.Grants(inserted),
@@ -203,7 +159,7 @@ func (e *elasticity) Ended(ctx context.Context, v *core.View, jobs []*core.Job) 
 		return nil
 	}
 	ended := wire.EndedJobs(jobs)
-	err := e.ask(ctx, v, nil, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+	err := e.ask(ctx, v, candidates{}, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
 		answer, err := stagev1.NewElasticityServiceClient(e.session.Conn).Respond(ctx, &stagev1.RespondRequest{View: u, Ended: ended})
 		return answer.GetResync(), answer.GetStanding(), err
 	})
@@ -222,7 +178,7 @@ func (e *elasticity) Respond(ctx context.Context, v *core.View, jobs []*core.Job
 	for _, j := range jobs {
 		e.asked = append(e.asked, int32(j.ID))
 	}
-	err = e.ask(ctx, v, nil, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+	err = e.ask(ctx, v, candidates{}, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
 		answer, err := stagev1.NewElasticityServiceClient(e.session.Conn).Respond(ctx, &stagev1.RespondRequest{View: u, Jobs: e.asked})
 		if err != nil || answer.GetResync() {
 			return answer.GetResync(), nil, err
@@ -238,7 +194,7 @@ func (e *elasticity) Respond(ctx context.Context, v *core.View, jobs []*core.Job
 
 // Tune puts the question to the process.
 func (e *elasticity) Tune(ctx context.Context, v *core.View, placements []core.Placement) (tunings []core.Tuning, err error) {
-	err = e.ask(ctx, v, nil, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+	err = e.ask(ctx, v, candidates{}, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
 		steps, inserted := e.placements.Encode(placements)
 		answer, err := stagev1.NewElasticityServiceClient(e.session.Conn).Tune(ctx, &stagev1.TuneRequest{
 			View: u, Edit: &stagev1.Edit{Steps: steps}, Placements: wire.Placements(inserted),
@@ -267,7 +223,7 @@ type scaler struct {
 
 // Scale puts the question to the process.
 func (s *scaler) Scale(ctx context.Context, v *core.View, plan *core.Plan) (target core.ClusterTarget, err error) {
-	err = s.ask(ctx, v, nil, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+	err = s.ask(ctx, v, candidates{}, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
 		grantSteps, grants := s.grants.Encode(plan.Grants)
 		placementSteps, placements := s.placements.Encode(plan.Placements)
 		answer, err := stagev1.NewScalerServiceClient(s.session.Conn).Scale(ctx, &stagev1.ScaleRequest{

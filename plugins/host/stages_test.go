@@ -123,7 +123,7 @@ func reached[S any](t *testing.T, plugin *scripted, on host.OnFailure, instead e
 	stage, err := host.Reach(t.Context(), host.Spec[S]{
 		ID: "stage/scripted", Plugin: "scripted", Options: quickly(on), Instead: policy,
 		Dial: func(context.Context) (*host.Session, error) {
-			return &host.Session{Conn: plugin, Close: func() { plugin.closed++ }, Ends: true}, nil
+			return &host.Session{Conn: plugin, Close: func() { plugin.closed++ }, Traits: host.Traits{Ends: true}}, nil
 		},
 	})
 	if err != nil {
@@ -449,7 +449,7 @@ func TestHowJobsEndIsTold(t *testing.T) {
 			stage, err := host.Elasticity(t.Context(), host.Spec[core.Elasticity]{
 				ID: "elasticity/scripted", Plugin: "scripted", Options: quickly(on), Instead: instead,
 				Dial: func(context.Context) (*host.Session, error) {
-					return &host.Session{Conn: plugin, Close: func() {}, Ends: tc.ends}, nil
+					return &host.Session{Conn: plugin, Close: func() {}, Traits: host.Traits{Ends: tc.ends}}, nil
 				},
 			})
 			if err != nil {

@@ -40,12 +40,23 @@ type Session struct {
 	Conn  grpc.ClientConnInterface
 	Close func()
 	Kill  func() // ends it without asking; nil where that is Close
-	Ends  bool   // the policy is to be told how jobs end
-
-	Changing bool // the plugin knows of clusters and jobs that change
+	Traits
 	// End and LastWords tell how the process ended, and the end of what it wrote to stderr, once Close returned. Both are
 	// nil where there is no process.
 	End, LastWords func() string
+}
+
+// Traits are what a configured component says of itself.
+type Traits struct {
+	Ends     bool // it is to be told how jobs end
+	Changing bool // it knows of clusters and jobs that change
+	Curves   bool // an admission that looks at what jobs do with accelerators
+	Promises bool // an admission that admits a job with a deadline only if the deadline will be met
+}
+
+// TraitsOf are those of the answer to Configure.
+func TraitsOf(m *stagev1.ConfigureResponse) Traits {
+	return Traits{Ends: m.GetEnds(), Changing: m.GetChanging(), Curves: m.GetCurves(), Promises: m.GetPromises()}
 }
 
 // Dial starts a process, or otherwise reaches one, and configures the component in it.
@@ -99,9 +110,12 @@ func (w *worker) Discard() error {
 	return w.Close()
 }
 
+// candidates are the jobs of which a plugin is told what they do with accelerators, each in JobID order.
+type candidates struct{ admitted, waiting []core.Candidate }
+
 // ask puts a question to the process, again after a resync or a restart. question sends the view, takes the answer in,
 // and returns its resync and standing.
-func (w *worker) ask(ctx context.Context, v *core.View, candidates []core.Candidate, question func(context.Context, *stagev1.ViewUpdate) (bool, *stagev1.Standing, error)) error {
+func (w *worker) ask(ctx context.Context, v *core.View, told candidates, question func(context.Context, *stagev1.ViewUpdate) (bool, *stagev1.Standing, error)) error {
 	if w.instead {
 		return errInstead
 	}
@@ -109,7 +123,7 @@ func (w *worker) ask(ctx context.Context, v *core.View, candidates []core.Candid
 		return errors.New("the process is gone")
 	}
 	for {
-		err := w.askOnce(ctx, v, candidates, question)
+		err := w.askOnce(ctx, v, told, question)
 		if err == nil {
 			return nil
 		}
@@ -122,9 +136,9 @@ func (w *worker) ask(ctx context.Context, v *core.View, candidates []core.Candid
 	}
 }
 
-func (w *worker) askOnce(ctx context.Context, v *core.View, candidates []core.Candidate, question func(context.Context, *stagev1.ViewUpdate) (bool, *stagev1.Standing, error)) error {
+func (w *worker) askOnce(ctx context.Context, v *core.View, told candidates, question func(context.Context, *stagev1.ViewUpdate) (bool, *stagev1.Standing, error)) error {
 	for range 2 {
-		u := w.encoder.Encode(v, candidates)
+		u := w.encoder.Encode(v, told.admitted, told.waiting)
 		if u.GetFull() {
 			w.reset()
 		}

@@ -56,7 +56,7 @@ func attempt(on OnFailure, restarts int, starts, questions []error) *attempts {
 // put puts a question.
 func (a *attempts) put(ctx context.Context) error {
 	v := &core.View{Round: 4, Cluster: &core.Cluster{Accelerators: []string{"t4"}, Nodes: []core.Node{{Name: "a", Devices: 1}}}}
-	return a.ask(ctx, v, nil, func(_ context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+	return a.ask(ctx, v, candidates{}, func(_ context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
 		a.asked++
 		a.full = append(a.full, u.GetFull())
 		if a.asked == a.stopAtCall {
@@ -231,7 +231,7 @@ func TestAQuestionHasItsTime(t *testing.T) {
 	}
 	var call context.Context
 	v := &core.View{Round: 1, Cluster: &core.Cluster{}}
-	err := a.ask(t.Context(), v, nil, func(ctx context.Context, _ *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+	err := a.ask(t.Context(), v, candidates{}, func(ctx context.Context, _ *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
 		call = ctx
 		if deadline, bounded := ctx.Deadline(); !bounded || time.Until(deadline) > time.Minute {
 			t.Errorf("deadline %v", deadline)

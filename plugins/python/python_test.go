@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func (r *ring) dial(c host.Component) host.Dial {
 		p := r.processes[r.next%instances]
 		r.next++
 		answer, err := host.Configure(ctx, p.Conn, c, false)
-		return &host.Session{Conn: p.Conn, Close: func() {}, LastWords: p.LastWords, Changing: answer.GetChanging()}, err
+		return &host.Session{Conn: p.Conn, Close: func() {}, LastWords: p.LastWords, Traits: host.TraitsOf(answer)}, err
 	}
 }
 
@@ -210,6 +211,55 @@ func TestCandidatesAreEqual(t *testing.T) {
 		a, err := remote.New(&core.None{}, s)
 		return echoed{a, t}, err
 	}), coretest.Elsewhere())
+}
+
+// TestPendingCandidatesAreEqual holds what an admission in Python sees of the responses of jobs, those that wait to be admitted included,
+// against those in Go, bit for bit.
+func TestPendingCandidatesAreEqual(t *testing.T) {
+	remote := factoryOf(newRing(t, policies(t)), stagev1.Stage_STAGE_ADMISSION, "curve_mirror", host.Admitter)
+	coretest.RunAdmitter(t, core.NewFactory(remote.Info, core.None{}, func(_ core.None, s core.Settings) (core.Admitter, error) {
+		a, err := remote.New(&core.None{}, s)
+		if err != nil {
+			return nil, err
+		}
+		if p, speaks := a.(core.Promiser); !speaks || !p.Promises() {
+			t.Error("it does not say that it promises deadlines")
+		}
+		return curveMirrored{a.(core.CurveAdmitter), t}, nil
+	}), coretest.Elsewhere())
+}
+
+type curveMirrored struct {
+	core.CurveAdmitter
+	t *testing.T
+}
+
+func (m curveMirrored) AdmitCandidates(ctx context.Context, v *core.View, admitted, waiting []core.Candidate) ([]core.Verdict, error) {
+	verdicts, err := m.CurveAdmitter.AdmitCandidates(ctx, v, admitted, waiting)
+	if err != nil {
+		return nil, err
+	}
+	if len(verdicts) != len(waiting) {
+		m.t.Errorf("%d verdicts for %d jobs", len(verdicts), len(waiting))
+	}
+	var lines []string
+	for _, c := range append(slices.Clone(admitted), waiting...) {
+		r := c.Response
+		lines = append(lines, fmt.Sprintf("%d %d %d %d %s", c.ID, r.Job, r.MinReplicas, r.MaxReplicas, bits(r.RemainingWork, r.Alone)))
+		for _, curve := range r.Curves {
+			lines = append(lines, bits(curve.OneNode...)+"|"+bits(curve.ManyNodes...))
+		}
+		if u := r.Unlike; u != nil {
+			lines = append(lines, bits(u.Alone...)+"|"+bits(u.SyncSeconds...))
+		}
+	}
+	want := strings.Join(lines, "\n")
+	for _, verdict := range verdicts {
+		if verdict.Message != want {
+			m.t.Errorf("round %d: Go sees\n%s\nPython sees\n%s", v.Round, want, verdict.Message)
+		}
+	}
+	return verdicts, nil
 }
 
 type echoed struct {

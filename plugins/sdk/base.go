@@ -185,18 +185,16 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 		answer.Diagnostics = append(answer.Diagnostics, &stagev1.Diagnostic{Summary: err.Error()})
 		return answer, nil
 	}
-	if _, looks := policy.(core.CurveAdmitter); looks {
-		answer.Diagnostics = append(answer.Diagnostics, &stagev1.Diagnostic{
-			Summary: c.info.Type + " looks at what jobs do with accelerators, which admissions in other processes are not told", Hint: "use it as a built-in",
-		})
-		return answer, nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.policy, s.view = policy, wire.Copy{}
 	s.lists = newLists()
 	answer.Exchange, answer.Channel = true, s.channel && q.GetChannel()
 	_, answer.Ends = policy.(core.Historian)
+	_, answer.Curves = policy.(core.CurveAdmitter)
+	if p, speaks := policy.(core.Promiser); speaks {
+		answer.Promises = p.Promises()
+	}
 	answer.Changing = true
 	return answer, nil
 }

@@ -94,7 +94,7 @@ func FuzzStages(f *testing.F) {
 		return message
 	}
 	var encoder wire.Encoder
-	full, change := encoder.Encode(v, coretest.Candidates(v, coretest.Rigid)), encoder.Encode(v, nil)
+	full, change := encoder.Encode(v, coretest.Candidates(v, coretest.Rigid), nil), encoder.Encode(v, nil, nil)
 	calls := []struct {
 		method  string
 		stage   stagev1.Stage

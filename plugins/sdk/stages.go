@@ -78,12 +78,41 @@ func (s admission) Admit(ctx context.Context, q *stagev1.AdmitRequest) (*stagev1
 	if err != nil {
 		return nil, err
 	}
-	verdicts, err := policy.Admit(ctx, &s.view.View, jobs)
+	verdicts, err := s.verdicts(ctx, policy, jobs)
 	if err != nil {
 		return nil, err
 	}
 	steps, inserted := s.lists.verdicts.Encode(verdicts)
 	return &stagev1.AdmitResponse{Edit: &stagev1.Edit{Steps: steps}, Verdicts: wire.Verdicts(inserted), Standing: s.standing()}, nil
+}
+
+// verdicts asks a policy, by the curves of the jobs if it looks at them.
+func (s admission) verdicts(ctx context.Context, policy core.Admitter, jobs []*core.Job) ([]core.Verdict, error) {
+	curves, looks := policy.(core.CurveAdmitter)
+	if !looks {
+		return policy.Admit(ctx, &s.view.View, jobs)
+	}
+	if err := s.responded(s.view.Candidates); err != nil {
+		return nil, err
+	}
+	waiting := make([]core.Candidate, 0, len(jobs))
+	for _, j := range jobs {
+		waiting = append(waiting, s.view.Candidate(j))
+	}
+	if err := s.responded(waiting); err != nil {
+		return nil, err
+	}
+	return curves.AdmitCandidates(ctx, &s.view.View, s.view.Candidates, waiting)
+}
+
+// responded tells when the host did not tell what a job does with accelerators.
+func (s *server) responded(jobs []core.Candidate) error {
+	for _, c := range jobs {
+		if c.Response == nil {
+			return status.Errorf(codes.InvalidArgument, "job %d competes without a response", c.ID)
+		}
+	}
+	return nil
 }
 
 func (s *server) jobs(ids []core.JobID) ([]*core.Job, error) {
@@ -111,10 +140,8 @@ func (s allocation) Allocate(ctx context.Context, q *stagev1.AllocateRequest) (*
 	if err != nil || resync {
 		return &stagev1.AllocateResponse{Resync: resync}, err
 	}
-	for _, c := range s.view.Candidates {
-		if c.Response == nil {
-			return nil, status.Errorf(codes.InvalidArgument, "job %d competes without a response", c.ID)
-		}
+	if err := s.responded(s.view.Candidates); err != nil {
+		return nil, err
 	}
 	grants, err := policy.Allocate(ctx, &s.view.View, s.view.Candidates)
 	if err != nil {

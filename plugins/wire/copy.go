@@ -13,12 +13,13 @@ import (
 // Copy is a view kept up to date by updates: what an Encoder sends at one end is View at the other.
 type Copy struct {
 	View       core.View
-	Candidates []core.Candidate // with their responses; for allocators
+	Candidates []core.Candidate // the active jobs, with their responses where they are told
 
 	started  bool
 	sequence uint64
 	tables   map[uint32]*core.StepTimes
 	truths   map[uint32]*core.Truth
+	pending  map[core.JobID]*core.Response // of the jobs that are not admitted yet
 }
 
 // Apply brings the copy up to date. It reports false, and changes nothing, when the update is for another copy.
@@ -27,7 +28,7 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 		return false, nil
 	}
 	if u.GetFull() {
-		*c = Copy{started: true, tables: map[uint32]*core.StepTimes{}, truths: map[uint32]*core.Truth{}}
+		*c = Copy{started: true, tables: map[uint32]*core.StepTimes{}, truths: map[uint32]*core.Truth{}, pending: map[core.JobID]*core.Response{}}
 		c.View.Cluster = &core.Cluster{Accelerators: u.GetAccelerators()}
 	}
 	c.sequence = u.GetSequence()
@@ -189,22 +190,40 @@ func (c *Copy) count(j *core.Job, by int) {
 		return
 	}
 	c.View.Active = slices.Insert(c.View.Active, at, j.ID)
-	c.Candidates = slices.Insert(c.Candidates, at, core.Candidate{Job: j})
+	c.Candidates = slices.Insert(c.Candidates, at, core.Candidate{Job: j, Response: c.pending[j.ID]})
+	delete(c.pending, j.ID)
+}
+
+// Candidate is a job, admitted or not, with its response if it was told.
+func (c *Copy) Candidate(j *core.Job) core.Candidate {
+	if at, found := c.find(j.ID); found {
+		return c.Candidates[at]
+	}
+	return core.Candidate{Job: j, Response: c.pending[j.ID]}
+}
+
+func (c *Copy) find(id core.JobID) (at int, found bool) {
+	return slices.BinarySearchFunc(c.Candidates, id, func(c core.Candidate, id core.JobID) int { return cmp.Compare(c.ID, id) })
 }
 
 func (c *Copy) respond(j *core.Job, m *stagev1.Response) {
 	if m == nil {
 		return
 	}
-	at, found := slices.BinarySearchFunc(c.Candidates, j.ID, func(c core.Candidate, id core.JobID) int { return cmp.Compare(c.ID, id) })
-	if !found {
-		return
+	at, found := c.find(j.ID)
+	last := c.pending[j.ID]
+	if found {
+		last = c.Candidates[at].Response
 	}
 	response := responseFrom(m)
-	if last := c.Candidates[at].Response; last != nil && m.GetSameCurves() {
+	if last != nil && m.GetSameCurves() {
 		response.Curves, response.Unlike = last.Curves, last.Unlike
 	}
-	c.Candidates[at].Response = &response
+	if found {
+		c.Candidates[at].Response = &response
+	} else {
+		c.pending[j.ID] = &response
+	}
 }
 
 func (c *Copy) end(id core.JobID) error {
@@ -219,6 +238,7 @@ func (c *Copy) end(id core.JobID) error {
 		c.View.Active = slices.Delete(c.View.Active, at, at+1)
 		c.Candidates = slices.Delete(c.Candidates, at, at+1)
 	}
+	delete(c.pending, id)
 	c.View.Jobs[id] = nil
 	return nil
 }

@@ -24,7 +24,7 @@ type Encoder struct {
 	tables        map[*core.StepTimes]uint32
 	truths        map[*core.Truth]uint32
 	measured      [][]core.Measurement // by JobID, as sent
-	responses     []*core.Response     // by JobID, as sent; allocators only
+	responses     []*core.Response     // by JobID, as sent; of those that look at them
 	changed       []core.JobID         // scratch
 }
 
@@ -73,8 +73,9 @@ func (e *Encoder) edited(v *core.View, changes []core.JobID) bool {
 // Reset makes the next update a full one.
 func (e *Encoder) Reset() { e.cluster = nil }
 
-// Encode returns the update that brings the plugin's copy up to v. candidates are those of an allocator, nil for others.
-func (e *Encoder) Encode(v *core.View, candidates []core.Candidate) *stagev1.ViewUpdate {
+// Encode returns the update that brings the plugin's copy up to v. candidates are those of an allocator, or of an admitter that looks
+// at curves, which is also told those of the waiting jobs that it is asked about; nil for others. Both are in JobID order.
+func (e *Encoder) Encode(v *core.View, candidates, waiting []core.Candidate) *stagev1.ViewUpdate {
 	changes, cursor, complete := v.ChangesSince(e.cursor)
 	u := &stagev1.ViewUpdate{
 		Full: e.cluster != v.Cluster || !complete || e.edited(v, changes), NowSeconds: v.NowSeconds, Round: int64(v.Round), IntervalSeconds: v.IntervalSeconds,
@@ -93,13 +94,18 @@ func (e *Encoder) Encode(v *core.View, candidates []core.Candidate) *stagev1.Vie
 		}
 	} else {
 		e.changed = append(e.changed, changes...)
+		for i := range waiting { // of one that was asked about before, or not asked about when it changed
+			if !e.told(waiting[i].Response) {
+				e.changed = append(e.changed, waiting[i].ID)
+			}
+		}
 		slices.Sort(e.changed)
 		e.changed = slices.Compact(e.changed)
 		e.encodeHealth(v, u)
 	}
 	for _, id := range e.changed {
 		if j := v.Job(id); j != nil && !j.State.Ended() { // one that this round rejected is still there
-			u.Jobs = append(u.Jobs, e.job(u, j, candidates))
+			u.Jobs = append(u.Jobs, e.job(u, j, candidates, waiting))
 		} else if int(id) < len(e.known) && e.known[id] != nil {
 			e.known[id] = nil
 			if int(id) < len(e.measured) {
@@ -148,7 +154,7 @@ func (e *Encoder) encodeHealth(v *core.View, u *stagev1.ViewUpdate) {
 	}
 }
 
-func (e *Encoder) job(u *stagev1.ViewUpdate, j *core.Job, candidates []core.Candidate) *stagev1.Job {
+func (e *Encoder) job(u *stagev1.ViewUpdate, j *core.Job, candidates, waiting []core.Candidate) *stagev1.Job {
 	m := &stagev1.Job{
 		Id: int32(j.ID), State: stagev1.JobState(j.State) + stagev1.JobState_JOB_STATE_PENDING, WaitingReason: e.reason(j.WaitingReason).String(),
 		Seats: seatsTo(j.Seats), AsOfSeconds: j.AsOfSeconds, ExecutedSeconds: j.Executed, AttainedDeviceSeconds: j.Attained,
@@ -167,9 +173,10 @@ func (e *Encoder) job(u *stagev1.ViewUpdate, j *core.Job, candidates []core.Cand
 		m.Spec = e.spec(u, j.JobSpec)
 	}
 	e.encodeMeasured(m, j)
-	at, found := slices.BinarySearchFunc(candidates, j.ID, func(c core.Candidate, id core.JobID) int { return cmp.Compare(c.ID, id) })
-	if found {
-		m.Response = e.response(candidates[at].Response)
+	for _, jobs := range [...][]core.Candidate{candidates, waiting} {
+		if at, found := slices.BinarySearchFunc(jobs, j.ID, func(c core.Candidate, id core.JobID) int { return cmp.Compare(c.ID, id) }); found {
+			m.Response = e.response(jobs[at].Response)
+		}
 	}
 	return m
 }
@@ -249,8 +256,7 @@ func (e *Encoder) response(r *core.Response) *stagev1.Response {
 	}
 	if !sameCurves(last.Curves, r.Curves) || !sameUnlike(last.Unlike, r.Unlike) {
 		last.Curves, last.Unlike = cloneCurves(r.Curves), cloneUnlike(r.Unlike)
-	} else if last.MinReplicas == r.MinReplicas && last.MaxReplicas == r.MaxReplicas && sameFloat(last.RemainingWork, r.RemainingWork) &&
-		last.Alone == r.Alone {
+	} else if sameRange(last, r) {
 		return nil
 	} else {
 		last.MinReplicas, last.MaxReplicas, last.RemainingWork, last.Alone = r.MinReplicas, r.MaxReplicas, r.RemainingWork, r.Alone
@@ -260,6 +266,20 @@ func (e *Encoder) response(r *core.Response) *stagev1.Response {
 	}
 	last.MinReplicas, last.MaxReplicas, last.RemainingWork, last.Alone = r.MinReplicas, r.MaxReplicas, r.RemainingWork, r.Alone
 	return responseTo(r)
+}
+
+// told reports whether a response is the one sent last.
+func (e *Encoder) told(r *core.Response) bool {
+	if int(r.Job) >= len(e.responses) || e.responses[r.Job] == nil {
+		return false
+	}
+	last := e.responses[r.Job]
+	return sameRange(last, r) && sameCurves(last.Curves, r.Curves) && sameUnlike(last.Unlike, r.Unlike)
+}
+
+// sameRange reports whether two responses are equal but for curves.
+func sameRange(a, b *core.Response) bool {
+	return a.MinReplicas == b.MinReplicas && a.MaxReplicas == b.MaxReplicas && sameFloat(a.RemainingWork, b.RemainingWork) && a.Alone == b.Alone
 }
 
 func cloneCurves(curves []core.Curve) []core.Curve {

@@ -21,7 +21,7 @@ func told(t testing.TB) (full, change []byte) {
 	v := coretest.MakeView(coretest.MakeCluster().Nodes(2, "t4", 4).Obj()).Jobs(jobs...).Obj()
 	var encoder wire.Encoder
 	encode := func() []byte {
-		message, err := proto.Marshal(encoder.Encode(v, coretest.Candidates(v, coretest.Rigid)))
+		message, err := proto.Marshal(encoder.Encode(v, coretest.Candidates(v, coretest.Rigid), nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,8 +24,8 @@ type mirror struct {
 }
 
 // look tells the view through the wire and compares what arrived.
-func (m *mirror) look(v *core.View, candidates []core.Candidate) error {
-	message, err := proto.Marshal(m.encoder.Encode(v, candidates))
+func (m *mirror) look(v *core.View, candidates, waiting []core.Candidate) error {
+	message, err := proto.Marshal(m.encoder.Encode(v, candidates, waiting))
 	if err != nil {
 		return err
 	}
@@ -44,6 +44,13 @@ func (m *mirror) look(v *core.View, candidates []core.Candidate) error {
 		if diff := cmp.Diff(candidates, m.copy.Candidates, equal...); diff != "" {
 			return errors.New("candidates -told +heard:\n" + diff)
 		}
+	}
+	var heardWaiting []core.Candidate
+	for _, c := range waiting {
+		heardWaiting = append(heardWaiting, m.copy.Candidate(m.copy.View.Job(c.ID)))
+	}
+	if diff := cmp.Diff(waiting, heardWaiting, equal...); diff != "" {
+		return errors.New("waiting -told +heard:\n" + diff)
 	}
 	return nil
 }
@@ -64,7 +71,24 @@ func living(v *core.View) *core.View {
 
 // Admit admits everybody.
 func (m *mirror) Admit(_ context.Context, v *core.View, _ []*core.Job) ([]core.Verdict, error) {
-	return nil, m.look(v, nil)
+	return nil, m.look(v, nil, nil)
+}
+
+// curveMirror is a mirror that is told what jobs do with accelerators. It defers and rejects some, so that responses change while jobs wait.
+type curveMirror struct{ mirror }
+
+// AdmitCandidates admits a job in one of three rounds, and rejects every seventh.
+func (m *curveMirror) AdmitCandidates(_ context.Context, v *core.View, admitted, waiting []core.Candidate) ([]core.Verdict, error) {
+	var verdicts []core.Verdict
+	for _, c := range waiting {
+		switch {
+		case c.ID%7 == 6:
+			verdicts = append(verdicts, core.Verdict{Job: c.ID, Code: core.Reject, Reason: core.PolicyDecision})
+		case (int(c.ID)+v.Round)%3 > 0:
+			verdicts = append(verdicts, core.Verdict{Job: c.ID, Code: core.Defer, Reason: core.PolicyDecision})
+		}
+	}
+	return verdicts, m.look(v, admitted, waiting)
 }
 
 // Allocate gives every candidate its least.
@@ -73,7 +97,7 @@ func (m *mirror) Allocate(_ context.Context, v *core.View, candidates []core.Can
 	for _, c := range candidates {
 		grants = append(grants, core.Grant{Job: c.ID, Accelerator: core.AnyAccelerator, Replicas: c.Response.MinReplicas})
 	}
-	return grants, m.look(v, candidates)
+	return grants, m.look(v, candidates, nil)
 }
 
 // Respond makes every job rigid.
@@ -82,12 +106,12 @@ func (m *mirror) Respond(_ context.Context, v *core.View, jobs []*core.Job) ([]c
 	for _, j := range jobs {
 		responses = append(responses, coretest.Rigid(j))
 	}
-	return responses, m.look(v, nil)
+	return responses, m.look(v, nil, nil)
 }
 
 // Tune leaves everything as it is.
 func (m *mirror) Tune(_ context.Context, v *core.View, _ []core.Placement) ([]core.Tuning, error) {
-	return nil, m.look(v, nil)
+	return nil, m.look(v, nil, nil)
 }
 
 // TestACopyIsTheView has the conformance suites drive a mirror in each stage through random worlds, where jobs come and
@@ -97,6 +121,11 @@ func TestACopyIsTheView(t *testing.T) {
 	t.Run("admission", func(t *testing.T) {
 		coretest.RunAdmitter(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Admitter, error) {
 			return new(mirror), nil
+		}), coretest.Elsewhere())
+	})
+	t.Run("admission by curves", func(t *testing.T) {
+		coretest.RunAdmitter(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Admitter, error) {
+			return new(curveMirror), nil
 		}), coretest.Elsewhere())
 	})
 	t.Run("allocation", func(t *testing.T) {

@@ -28,7 +28,7 @@ var reasonsBefore = []string{
 }
 
 func (b *before) Admit(_ context.Context, v *core.View, _ []*core.Job) ([]core.Verdict, error) {
-	u := b.encoder.Encode(v, nil)
+	u := b.encoder.Encode(v, nil, nil)
 	if u.GetFull() {
 		b.nodes, b.specs, b.active = len(u.GetNodes()), map[int32]*stagev1.JobSpec{}, map[int32]bool{}
 	}

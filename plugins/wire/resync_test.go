@@ -23,7 +23,7 @@ func (s *seldom) Allocate(_ context.Context, v *core.View, candidates []core.Can
 	if !s.look {
 		return nil, nil
 	}
-	return nil, s.mirror.look(v, candidates)
+	return nil, s.mirror.look(v, candidates, nil)
 }
 
 // crowd is a world of many jobs, and a pipeline over it whose allocator is a seldom.
@@ -150,7 +150,7 @@ func TestATruthIsToldOnce(t *testing.T) {
 	}
 	var encoder wire.Encoder
 	var heard wire.Copy
-	if known, err := heard.Apply(encoder.Encode(v, nil)); !known || err != nil {
+	if known, err := heard.Apply(encoder.Encode(v, nil, nil)); !known || err != nil {
 		t.Fatalf("known %v, error %v", known, err)
 	}
 	got := heard.View.Jobs
@@ -163,7 +163,7 @@ func TestAnUpdateForAnotherCopyIsNotTaken(t *testing.T) {
 	v := coretest.MakeView(coretest.MakeCluster().Nodes(2, "t4", 4).Obj()).Jobs(coretest.MakeJob("a"), coretest.MakeJob("b").Waiting()).Obj()
 	var encoder wire.Encoder
 	var heard wire.Copy
-	first, second, third := encoder.Encode(v, nil), encoder.Encode(v, nil), encoder.Encode(v, nil)
+	first, second, third := encoder.Encode(v, nil, nil), encoder.Encode(v, nil, nil), encoder.Encode(v, nil, nil)
 	refused := func() {
 		t.Helper()
 		if known, err := heard.Apply(second); known || err != nil {
@@ -182,7 +182,7 @@ func TestAnUpdateForAnotherCopyIsNotTaken(t *testing.T) {
 	}
 	refused() // again
 	encoder.Reset()
-	if known, err := heard.Apply(encoder.Encode(v, nil)); !known || err != nil || len(heard.View.Jobs) != 2 {
+	if known, err := heard.Apply(encoder.Encode(v, nil, nil)); !known || err != nil || len(heard.View.Jobs) != 2 {
 		t.Errorf("a full update: known %v, error %v, %d jobs", known, err, len(heard.View.Jobs))
 	}
 }

@@ -50,7 +50,8 @@ class ViewCopy:
 
     def _clear(self, accelerators: list[str]) -> None:
         self.view = View(Cluster(accelerators))
-        self.candidates: list[Candidate] = []  # of view.active, with the responses told; for allocation policies
+        self.candidates: list[Candidate] = []  # of view.active, with the responses told to those that look at them
+        self._pending: dict[int, Response] = {}  # of the jobs that are not admitted yet
         self._tables: dict[int, StepTimes] = {}
         self._truths: dict[int, Truth] = {}
 
@@ -160,12 +161,20 @@ class ViewCopy:
         if job.state is JobState.PENDING and state is not JobState.PENDING:
             at = bisect_left(view.active, job.id)
             view.active.insert(at, job.id)
-            self.candidates.insert(at, Candidate(job, _UNTOLD))
+            self.candidates.insert(at, Candidate(job, self._pending.pop(job.id, _UNTOLD)))
+
+    def candidate(self, job: Job) -> Candidate:
+        """A job, admitted or not, with its response if it was told."""
+        if job.state is JobState.PENDING:
+            return Candidate(job, self._pending.get(job.id, _UNTOLD))
+        return self.candidates[bisect_left(self.view.active, job.id)]
 
     def _respond(self, job: Job, told: view_pb2.Response) -> None:
+        if job.state is JobState.PENDING:
+            self._pending[job.id] = response_from(told, self._pending.get(job.id, _UNTOLD))
+            return
         at = bisect_left(self.view.active, job.id)
-        if job.state is not JobState.PENDING:
-            self.candidates[at] = Candidate(job, response_from(told, self.candidates[at].response))
+        self.candidates[at] = Candidate(job, response_from(told, self.candidates[at].response))
 
     def _end(self, id: int) -> None:
         view = self.view
@@ -176,4 +185,5 @@ class ViewCopy:
         if job.state is not JobState.PENDING:
             at = bisect_left(view.active, id)
             del view.active[at], self.candidates[at]
+        self._pending.pop(id, None)
         view.jobs[id] = None

@@ -168,6 +168,8 @@ class Server:
             self._policy = policy
             self._forget()
         answer.exchange = True
+        if isinstance(policy, AdmissionPolicy):
+            answer.curves, answer.promises = looks_at_curves(policy), policy.promises
         return answer
 
     def _find(self, stage: int, type_: str) -> _Component:
@@ -216,7 +218,12 @@ class Server:
         if not known:
             return stages_pb2.AdmitResponse(resync=True)
         waiting = self._jobs(self._edited(self._waiting, request.edit, request.waiting))
-        steps, inserted = self._verdicts.tell(owned(policy.admit(self._view.view, waiting), Verdict, "admit"))
+        if looks_at_curves(policy):
+            asked = [self._view.candidate(job) for job in waiting]
+            verdicts = owned(policy.admit_candidates(self._view.view, self._view.candidates, asked), Verdict, "admit_candidates")
+        else:
+            verdicts = owned(policy.admit(self._view.view, waiting), Verdict, "admit")
+        steps, inserted = self._verdicts.tell(verdicts)
         return stages_pb2.AdmitResponse(
             edit=view_pb2.Edit(steps=steps), verdicts=verdicts_to(inserted), standing=standing_to(policy.standing())
         )
@@ -298,6 +305,11 @@ class Server:
         for name, call in self._calls.items():
             methods[name] = grpc.unary_unary_rpc_method_handler(call)
         return [_Methods(methods)]
+
+
+def looks_at_curves(policy: AdmissionPolicy) -> bool:
+    """Whether an admission policy defines admit_candidates."""
+    return type(policy).admit_candidates is not AdmissionPolicy.admit_candidates
 
 
 class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]

@@ -44,11 +44,20 @@ class Policy:
 
 
 class AdmissionPolicy(Policy):
-    """Decides which submitted jobs may compete for devices."""
+    """Decides which submitted jobs may compete for devices. A policy defines one of the two methods."""
+
+    promises: ClassVar[bool] = False  # admits a job with a deadline only if the deadline will be met
 
     def admit(self, view: View, waiting: Sequence[Job]) -> Iterable[Verdict] | None:
         """Answers for waiting jobs, in the order of their ids; a job without a verdict is admitted. Jobs already
         admitted are not asked about again. Deferred ones come back next round."""
+        raise NotImplementedError
+
+    def admit_candidates(
+        self, view: View, admitted: Sequence[Candidate], waiting: Sequence[Candidate]
+    ) -> Iterable[Verdict] | None:
+        """Answers as admit does, for a policy that looks at what jobs do with accelerators. Admitted are the jobs admitted
+        already, and waiting those that it is asked about, both in the order of their ids."""
         raise NotImplementedError
 
 

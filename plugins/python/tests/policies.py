@@ -246,6 +246,25 @@ class Mirror(AdmissionPolicy):
             yield from measurements("seen", j.measured, j.gradients)
 
 
+class CurveMirror(AdmissionPolicy):
+    type = "curve_mirror"
+    summary = "admits one of three waiting jobs a round, and tells what it sees of the responses of all"
+    capabilities = (Capability.REMAINING_WORK, Capability.STEP_TIMES, Capability.MEASUREMENTS)
+    promises = True
+
+    def admit_candidates(self, view, admitted, waiting):
+        lines = []
+        for c in [*admitted, *waiting]:
+            r = c.response
+            lines.append(f"{c.job.id} {r.job} {r.min_replicas} {r.max_replicas} {bits(r.remaining_work, r.alone)}")
+            lines += [bits(*curve.one_node) + "|" + bits(*curve.many_nodes) for curve in r.curves]
+            if r.unlike:
+                lines.append(bits(*r.unlike.alone) + "|" + bits(*r.unlike.sync_seconds))
+        for c in waiting:
+            code = Code.ADMIT if (c.job.id + view.round) % 3 == 0 else Code.DEFER
+            yield Verdict(c.job.id, code, Reason.POLICY_DECISION, message="\n".join(lines))
+
+
 class Echo(AllocationPolicy):
     type = "echo"
     summary = "tells what it sees of the candidates, every number as the bits of a seat"
@@ -307,6 +326,6 @@ class Misbehaving(AdmissionPolicy):
 if __name__ == "__main__":
     print("printed before main")
     main(
-        AcceptAll, LoadLimit, Fifo, Las, FirstFit, Fixed, Linear, Keep, Everything, Strict, Mirror, Echo, Misbehaving,
+        AcceptAll, LoadLimit, Fifo, Las, FirstFit, Fixed, Linear, Keep, Everything, Strict, Mirror, CurveMirror, Echo, Misbehaving,
         version="v1.2.3",
     )

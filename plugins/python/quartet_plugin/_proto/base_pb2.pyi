@@ -53,22 +53,26 @@ class ConfigureRequest(_message.Message):
     def __init__(self, stage: _Optional[_Union[Stage, str]] = ..., type: _Optional[str] = ..., component_id: _Optional[str] = ..., seed: _Optional[int] = ..., config_json: _Optional[str] = ..., check_only: bool = ..., channel: bool = ...) -> None: ...
 
 class ConfigureResponse(_message.Message):
-    __slots__ = ["capabilities", "changing", "channel", "config_json", "diagnostics", "ends", "exchange"]
+    __slots__ = ["capabilities", "changing", "channel", "config_json", "curves", "diagnostics", "ends", "exchange", "promises"]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     CHANGING_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     CONFIG_JSON_FIELD_NUMBER: _ClassVar[int]
+    CURVES_FIELD_NUMBER: _ClassVar[int]
     DIAGNOSTICS_FIELD_NUMBER: _ClassVar[int]
     ENDS_FIELD_NUMBER: _ClassVar[int]
     EXCHANGE_FIELD_NUMBER: _ClassVar[int]
+    PROMISES_FIELD_NUMBER: _ClassVar[int]
     capabilities: _containers.RepeatedScalarFieldContainer[str]
     changing: bool
     channel: bool
     config_json: str
+    curves: bool
     diagnostics: _containers.RepeatedCompositeFieldContainer[Diagnostic]
     ends: bool
     exchange: bool
-    def __init__(self, diagnostics: _Optional[_Iterable[_Union[Diagnostic, _Mapping]]] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_json: _Optional[str] = ..., exchange: bool = ..., channel: bool = ..., ends: bool = ..., changing: bool = ...) -> None: ...
+    promises: bool
+    def __init__(self, diagnostics: _Optional[_Iterable[_Union[Diagnostic, _Mapping]]] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_json: _Optional[str] = ..., exchange: bool = ..., channel: bool = ..., ends: bool = ..., changing: bool = ..., curves: bool = ..., promises: bool = ...) -> None: ...
 
 class DescribeRequest(_message.Message):
     __slots__ = []

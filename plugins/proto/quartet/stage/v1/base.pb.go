@@ -405,6 +405,8 @@ type ConfigureResponse struct {
 	// The plugin knows nodes that come and go and lose single devices, and jobs that start, are edited and suspended. Any other is
 	// told of such a node as one that is down, and of no such job.
 	Changing      bool `protobuf:"varint,7,opt,name=changing,proto3" json:"changing,omitempty"`
+	Curves        bool `protobuf:"varint,8,opt,name=curves,proto3" json:"curves,omitempty"`     // an admission that is asked with what the jobs do with accelerators, as an allocation is
+	Promises      bool `protobuf:"varint,9,opt,name=promises,proto3" json:"promises,omitempty"` // an admission that admits a job with a deadline only if the deadline will be met
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -484,6 +486,20 @@ func (x *ConfigureResponse) GetEnds() bool {
 func (x *ConfigureResponse) GetChanging() bool {
 	if x != nil {
 		return x.Changing
+	}
+	return false
+}
+
+func (x *ConfigureResponse) GetCurves() bool {
+	if x != nil {
+		return x.Curves
+	}
+	return false
+}
+
+func (x *ConfigureResponse) GetPromises() bool {
+	if x != nil {
+		return x.Promises
 	}
 	return false
 }
@@ -785,7 +801,7 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"configJson\x12\x1d\n" +
 	"\n" +
 	"check_only\x18\x06 \x01(\bR\tcheckOnly\x12\x18\n" +
-	"\achannel\x18\a \x01(\bR\achannel\"\xfe\x01\n" +
+	"\achannel\x18\a \x01(\bR\achannel\"\xb2\x02\n" +
 	"\x11ConfigureResponse\x12>\n" +
 	"\vdiagnostics\x18\x01 \x03(\v2\x1c.quartet.stage.v1.DiagnosticR\vdiagnostics\x12\"\n" +
 	"\fcapabilities\x18\x02 \x03(\tR\fcapabilities\x12\x1f\n" +
@@ -794,7 +810,9 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"\bexchange\x18\x04 \x01(\bR\bexchange\x12\x18\n" +
 	"\achannel\x18\x05 \x01(\bR\achannel\x12\x12\n" +
 	"\x04ends\x18\x06 \x01(\bR\x04ends\x12\x1a\n" +
-	"\bchanging\x18\a \x01(\bR\bchanging\"N\n" +
+	"\bchanging\x18\a \x01(\bR\bchanging\x12\x16\n" +
+	"\x06curves\x18\b \x01(\bR\x06curves\x12\x1a\n" +
+	"\bpromises\x18\t \x01(\bR\bpromises\"N\n" +
 	"\n" +
 	"Diagnostic\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +

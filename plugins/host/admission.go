@@ -1,0 +1,99 @@
+package host
+
+import (
+	"context"
+	"errors"
+
+	"github.com/quartet-sched/quartet/core"
+	stagev1 "github.com/quartet-sched/quartet/plugins/proto/quartet/stage/v1"
+	"github.com/quartet-sched/quartet/plugins/wire"
+)
+
+// Admitter reaches an admission policy. The stage is an io.Closer: closing it ends the process. It is a core.CurveAdmitter if the policy
+// looks at curves, or the built-in that may take over does.
+func Admitter(ctx context.Context, s Spec[core.Admitter]) (core.Admitter, error) {
+	a := &admitter{worker: newWorker(s.ID, s.Plugin, s.Dial, s.Options), fallback: s.Instead, asked: wire.NewJobSender()}
+	a.reset = func() { a.asked.Reset(); a.verdicts.Reset() }
+	err := a.start(ctx)
+	if _, looks := s.Instead.(core.CurveAdmitter); looks || err == nil && a.session.Curves {
+		return curveAdmitter{a}, err
+	}
+	return a, err
+}
+
+type admitter struct {
+	worker
+	fallback core.Admitter
+	asked    *wire.Sender[core.JobID]
+	ids      []core.JobID
+	jobs     []*core.Job
+	verdicts wire.Receiver[core.Verdict]
+}
+
+// Admit puts the question to the process.
+func (a *admitter) Admit(ctx context.Context, v *core.View, waiting []*core.Job) ([]core.Verdict, error) {
+	a.ids = a.ids[:0]
+	for _, j := range waiting {
+		a.ids = append(a.ids, j.ID)
+	}
+	verdicts, err := a.put(ctx, v, candidates{})
+	if errors.Is(err, errInstead) {
+		return a.fallback.Admit(ctx, v, waiting)
+	}
+	return verdicts, err
+}
+
+// put asks about the jobs of ids.
+func (a *admitter) put(ctx context.Context, v *core.View, told candidates) (verdicts []core.Verdict, err error) {
+	err = a.ask(ctx, v, told, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+		steps, inserted := a.asked.Encode(a.ids)
+		answer, err := stagev1.NewAdmissionServiceClient(a.session.Conn).Admit(ctx, &stagev1.AdmitRequest{
+			View: u, Edit: &stagev1.Edit{Steps: steps}, Waiting: wire.Jobs(inserted),
+		})
+		if err != nil || answer.GetResync() {
+			return answer.GetResync(), nil, err
+		}
+		fresh, err := wire.VerdictsFrom(answer.GetVerdicts())
+		if err == nil {
+			verdicts, err = a.verdicts.Apply(answer.GetEdit().GetSteps(), fresh)
+		}
+		return false, answer.GetStanding(), err
+	})
+	return verdicts, err
+}
+
+// Standing speaks of the last answer.
+func (a *admitter) Standing() core.Standing { return a.standingOf(a.fallback) }
+
+// Promises is that of the policy that answers now.
+func (a *admitter) Promises() bool {
+	if !a.instead {
+		return a.session != nil && a.session.Promises
+	}
+	p, speaks := a.fallback.(core.Promiser)
+	return speaks && p.Promises()
+}
+
+// curveAdmitter is an admitter of which somebody looks at curves: the process, or the built-in that takes over.
+type curveAdmitter struct{ *admitter }
+
+// AdmitCandidates puts the question to the process.
+func (a curveAdmitter) AdmitCandidates(ctx context.Context, v *core.View, admitted, waiting []core.Candidate) ([]core.Verdict, error) {
+	a.ids, a.jobs = a.ids[:0], a.jobs[:0]
+	for i := range waiting {
+		a.ids = append(a.ids, waiting[i].ID)
+		a.jobs = append(a.jobs, waiting[i].Job)
+	}
+	told := candidates{admitted, waiting}
+	if !a.instead && a.session != nil && !a.session.Curves {
+		told = candidates{}
+	}
+	verdicts, err := a.put(ctx, v, told)
+	if !errors.Is(err, errInstead) {
+		return verdicts, err
+	}
+	if curves, looks := a.fallback.(core.CurveAdmitter); looks {
+		return curves.AdmitCandidates(ctx, v, admitted, waiting)
+	}
+	return a.fallback.Admit(ctx, v, a.jobs)
+}
