@@ -186,8 +186,8 @@ results: ## measure the reproductions again and write the tables of docs/results
 	$(GO) build -o $(BIN)/quartet ./cmd/quartet
 	$(GO) run ./tools/results -quartet $(BIN)/quartet -write docs/results $(if $(ONLY),-only $(ONLY)) $(if $(KEEP),-keep $(KEEP))
 
-pictures: ## draw the pictures of the docs
-	$(GO) test -count=1 ./cmd/quartet -run='^TestPictures$$' -update
+pictures: ## draw the pictures of the docs (QUARTET_DATA, for those of pools)
+	$(GO) test -count=1 ./cmd/quartet -run='^TestPictures' -update
 
 generate: $(PROTOC_GEN_GO) $(PROTOC_GEN_GO_GRPC) ## write what is generated
 	PROTOC_GEN_GO=$(PROTOC_GEN_GO) PROTOC_GEN_GO_GRPC=$(PROTOC_GEN_GO_GRPC) $(GO) generate ./...

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core/report"
 	"github.com/quartet-sched/quartet/core/study"
 )
@@ -67,12 +70,73 @@ func TestPictures(t *testing.T) {
 		"table-2-jct-seconds.mean": "pollux-table-2", "figure-8a-jct-seconds.mean": "pollux-figure-8a",
 		"figure-8b-jct-seconds.mean": "pollux-figure-8b", "figure-8c-jct-seconds.mean": "pollux-figure-8c",
 	})
+	for name := range picturesOfPools {
+		drawn[name] = true
+	}
 	kept, err := filepath.Glob(filepath.Join(pictures, "*.svg"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(drawn) != 7 || slices.ContainsFunc(kept, func(path string) bool { return !drawn[filepath.Base(path)] }) {
+	if len(drawn) != 10 || slices.ContainsFunc(kept, func(path string) bool { return !drawn[filepath.Base(path)] }) {
 		t.Errorf("drawn %v, kept %v", drawn, kept)
+	}
+}
+
+// picturesOfPools are those of TestPicturesOfPools, by the figure that each is.
+var picturesOfPools = map[string]string{
+	"pool-nodes.svg": "nodes-over-time", "pool-cost.svg": "cost-over-time", "pool-efficiency.svg": "efficiency-over-time",
+}
+
+// The picture of nodes, cost and efficiency over time is that of one training under three scalers.
+func TestPicturesOfPools(t *testing.T) {
+	reference(t, "data", "pollux-osdi21")
+	var runs []*report.Run
+	for _, scaler := range []struct {
+		name string
+		sets []string
+	}{
+		{"throughput", []string{"pipeline.elasticity.job.type=throughput"}},
+		{"goodput", nil},
+		{"marginal", []string{"pipeline.elasticity.cluster={type: marginal}"}},
+	} {
+		dir := filepath.Join(t.TempDir(), scaler.name)
+		c, err := quartet.Load(catalog(), configs.Options{
+			Files: []string{"papers/pollux-osdi21/autoscale.yaml"}, Env: os.LookupEnv,
+			Sets: append(scaler.sets, "name="+scaler.name, "output.write=[jobs, rounds, usage]"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Dir = dir
+		result, err := c.Simulate(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		usage, err := os.ReadFile(filepath.Join(dir, "usage.csv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf(",%.9g\n", float64(result.Summary.Bill.Cost))
+		if !strings.HasSuffix(string(usage), want) {
+			t.Errorf("%s: usage.csv does not end with the bill, %s", scaler.name, want)
+		}
+		r, err := report.ReadRun(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, r)
+	}
+	figures := report.FiguresOfRuns(runs)
+	for name, figure := range picturesOfPools {
+		at := slices.IndexFunc(figures, func(f report.Figure) bool { return f.Name == figure })
+		if at < 0 {
+			t.Fatalf("there is no figure %s", figure)
+		}
+		var picture bytes.Buffer
+		if err := report.Draw(&picture, &figures[at], "svg"); err != nil {
+			t.Fatal(err)
+		}
+		checkPicture(t, name, picture.Bytes())
 	}
 }
 

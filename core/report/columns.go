@@ -176,7 +176,7 @@ func (r *Run) packOver(p *pack, prefix string) {
 	}
 	add(r.rounds, "time_s", "rounds", [][2]string{{"devices_used", "used"}, {"devices_usable", "ready"}, {"running", "running"}, {"waiting", "waiting"}, {"gap_ratio", "gap"}})
 	if r.usage != nil {
-		add(r.usage, "at_s", "usage", [][2]string{{"devices_used", "used"}, {"devices_ready", "ready"}, {"running", "running"}, {"waiting", "waiting"}, {"demand", "demand"}, {"efficiency", "efficiency"}, {"goodput", "goodput"}})
+		add(r.usage, "at_s", "usage", [][2]string{{"devices_used", "used"}, {"devices_ready", "ready"}, {"running", "running"}, {"waiting", "waiting"}, {"demand", "demand"}, {"efficiency", "efficiency"}, {"goodput", "goodput"}, {"pool_nodes", "nodes"}, {"pool_cost", "cost"}})
 	}
 }
 

@@ -14,6 +14,8 @@ func (r *Run) Figures() []Figure {
 		{"jobs-over-time", "Jobs", Plain, []string{"running", "waiting"}},
 		{"efficiency-over-time", "Statistical efficiency", Share, []string{"efficiency"}},
 		{"goodput-over-time", "Goodput", Plain, []string{"goodput"}},
+		{"nodes-over-time", "Nodes of pools", Plain, []string{"pool_nodes"}},
+		{"cost-over-time", "Cost of pools so far", Plain, []string{"pool_cost"}},
 	} {
 		one := Figure{Name: f.name, Title: f.title, XLabel: "time", X: Seconds, Y: f.y}
 		for k, column := range f.columns {
@@ -43,6 +45,8 @@ func FiguresOfRuns(runs []*Run) []Figure {
 		{"devices-over-time", "Devices held", "devices_used", Plain},
 		{"waiting-over-time", "Waiting jobs", "waiting", Plain},
 		{"efficiency-over-time", "Statistical efficiency", "efficiency", Share},
+		{"nodes-over-time", "Nodes of pools", "pool_nodes", Plain},
+		{"cost-over-time", "Cost of pools so far", "pool_cost", Plain},
 	} {
 		one := Figure{Name: f.name, Title: f.title, XLabel: "time", X: Seconds, Y: f.y}
 		for i, r := range runs {
@@ -81,7 +85,7 @@ func (d distribution) figure() Figure {
 // over adds the column of a run over time, if there is one.
 func (f *Figure) over(r *Run, column, label string, colour int) {
 	if x, y := r.over(column); known(y) {
-		f.Lines = append(f.Lines, Line{Label: label, Colour: colour, Step: true, X: x, Y: y})
+		f.Lines = append(f.Lines, Line{Label: label, Colour: colour, Step: column != "pool_cost", X: x, Y: y})
 	}
 }
 

@@ -67,7 +67,11 @@ func NewRecorder(c *core.Cluster, o Outputs) *Recorder {
 			r.trained.over = &efficiencyWriter{out: efficiency}
 		}
 	}
-	if w := r.file(o.Usage, usageHeader); w != nil {
+	header := usageHeader
+	if len(c.Pools) > 0 {
+		header += poolColumns
+	}
+	if w := r.file(o.Usage, header+"\n"); w != nil {
 		r.usage = newUsageBooks(w, c)
 	}
 	return r

@@ -23,10 +23,15 @@ type story struct {
 }
 
 func newStory(t *testing.T, truth timeline.Truth) *story {
-	s := &story{t: t}
-	s.view.Cluster = &core.Cluster{Accelerators: []string{"t4", "v100"}, Nodes: []core.Node{
+	return storyOf(t, truth, &core.Cluster{Accelerators: []string{"t4", "v100"}, Nodes: []core.Node{
 		{ID: 0, Name: "a", Accelerator: 0, Devices: 2}, {ID: 1, Name: "b", Accelerator: 1, Devices: 4},
-	}}
+	}})
+}
+
+// storyOf is one on another cluster.
+func storyOf(t *testing.T, truth timeline.Truth, c *core.Cluster) *story {
+	s := &story{t: t}
+	s.view.Cluster = c
 	s.Recorder = timeline.NewRecorder(s.view.Cluster, timeline.Outputs{
 		Timeline: &s.files.timeline, Nodes: &s.files.nodes, Usage: &s.files.usage, Training: &s.files.training,
 		Efficiency: &s.files.efficiency, Truth: truth,

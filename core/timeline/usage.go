@@ -10,7 +10,7 @@ import (
 	"github.com/quartet-sched/quartet/core/metrics"
 )
 
-const usageHeader = "at_s,devices_ready,devices_used,running,waiting,pending,demand,efficiency,goodput\n"
+const usageHeader = "at_s,devices_ready,devices_used,running,waiting,pending,demand,efficiency,goodput"
 
 // step is by how much the use of the cluster changes at a moment.
 type step struct {
@@ -19,6 +19,7 @@ type step struct {
 	counts
 	training            int     // devices of jobs that train
 	efficiency, goodput float64 // summed over these devices, and over their jobs
+	nodes, pool         int     // nodes to pay for, and of a change whose
 }
 
 // usageBooks are the use of the cluster as a step function.
@@ -29,15 +30,21 @@ type usageBooks struct {
 	steps   []step // of the round
 	is      step   // the use since its moment
 	written step   // the last row; at is -1 before the first
+
+	pools    []string  // by NodeID: the pool of each
+	spending *spending // nil where there are no pools
 }
 
 func newUsageBooks(w *bufio.Writer, c *core.Cluster) *usageBooks {
-	u := &usageBooks{out: w}
+	u := &usageBooks{out: w, spending: newSpending(c)}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		u.ready, u.devices = append(u.ready, n.Usable().Count()), append(u.devices, n.Devices)
+		u.ready, u.devices, u.pools = append(u.ready, n.Usable().Count()), append(u.devices, n.Devices), append(u.pools, n.Pool)
 	}
 	u.is.ready, u.written.at = c.UsableDevices(), -1
+	if u.spending != nil {
+		u.is.nodes = u.spending.count()
+	}
 	return u
 }
 
@@ -48,12 +55,18 @@ func (u *usageBooks) setHealth(id core.NodeID, h core.Health, unusable core.Devi
 		u.add(step{at: at, ready: more})
 	}
 	u.ready[id] = ready
+	if u.spending == nil {
+		return
+	}
+	if pool, more := u.spending.told(id, u.pools[id], h); pool >= 0 {
+		u.add(step{at: at, nodes: more, pool: pool})
+	}
 }
 
 // addNode takes in a node that joined, unless it was there when the run began.
 func (u *usageBooks) addNode(e *core.Event) {
 	if int(e.Node) == len(u.ready) {
-		u.ready, u.devices = append(u.ready, 0), append(u.devices, e.Added.Devices)
+		u.ready, u.devices, u.pools = append(u.ready, 0), append(u.devices, e.Added.Devices), append(u.pools, e.Added.Pool)
 		u.setHealth(e.Node, e.Added.Health, e.Added.Unusable, e.AtSeconds)
 	}
 }
@@ -91,6 +104,10 @@ func (u *usageBooks) take(s *step) error {
 	is.waiting += s.waiting
 	is.running += s.running
 	is.demand += s.demand
+	if s.nodes != 0 {
+		is.nodes += s.nodes
+		u.spending.add(s.pool, s.nodes)
+	}
 	if is.training += s.training; is.training == 0 {
 		is.efficiency, is.goodput = 0, 0 // what rounding left
 		return nil
@@ -106,10 +123,15 @@ func (u *usageBooks) write(next float64) error {
 	u.is.at = next
 	last := u.written
 	last.at = is.at
-	if u.written.at >= 0 && is == last {
-		return nil
+	if u.written.at < 0 || is != last {
+		if err := u.row(is); err != nil {
+			return err
+		}
 	}
-	return u.row(is)
+	if u.spending != nil {
+		u.spending.pay(is.at, next)
+	}
+	return nil
 }
 
 func (u *usageBooks) row(is step) error {
@@ -124,6 +146,10 @@ func (u *usageBooks) row(is step) error {
 		if is.training > 0 {
 			b = appendRounded(b, sum/float64(is.training))
 		}
+	}
+	if u.spending != nil {
+		b = strconv.AppendInt(append(b, ','), int64(is.nodes), 10)
+		b = appendRounded(append(b, ','), u.spending.cost)
 	}
 	_, err := u.out.Write(append(b, '\n'))
 	return err
