@@ -10,7 +10,7 @@ import (
 
 var everyPolicy = map[string]core.Factory[core.Placer]{
 	"first_fit": NewFirstFit(), "consolidated": NewConsolidated(), "most_free": NewMostFree(),
-	"tiresias_skew": NewTiresiasSkew(), "proposed": NewProposed(), "tail_eviction": NewTailEviction(),
+	"tiresias_skew": NewTiresiasSkew(), "proposed": NewProposed(), "tail_eviction": NewTailEviction(), "buddy": NewBuddy(),
 }
 
 // busy is 100 running and 10 waiting jobs on 32 nodes with four devices each.
