@@ -26,15 +26,14 @@ import (
 //
 // Source: ElasticFlow (ASPLOS'23), buddy allocation with migration. Deviations: it knows nodes of one size, and powers of
 // two, only. Here devices that are broken, or held by others, make their node smaller, to the largest size that its blocks
-// add up to. O(types) for each grant, O(nodes / 64) for each seat, and O(devices × jobs on a node) for each block
-// that others leave.
+// add up to. O(types) for each grant, O(nodes / 64) for each seat, and O(nodes) for each block that others leave.
 func NewBuddy() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "buddy",
 		Summary: "seats jobs on aligned blocks, and moves running ones where the blocks are in pieces",
 		Description: "Blocks are powers of two and aligned in their node. A job takes as few nodes as it would on an idle cluster; where free devices are in pieces, running jobs that are not pinned and smaller move together, as few as a greedy rule finds. " +
 			"On equal nodes of a power of two, any jobs of such sizes fit when their sum does. Where moves do not help, a job takes free devices like consolidated. " +
-			"O(types) for each grant, O(nodes / 64) for each seat, O(devices × jobs on a node) for each block that others leave.",
+			"O(types) for each grant, O(nodes / 64) for each seat, O(nodes) for each block that others leave.",
 		Source: "ElasticFlow, ASPLOS'23: buddy allocation with migration",
 	}, core.None{}, func(core.None, core.Settings) (core.Placer, error) { return &buddy{}, nil })
 }
@@ -66,6 +65,8 @@ type machine struct {
 	devices     int
 	levels      uint8 // bit k: a block of 2^k is free whose double is not
 	tenants     []tenant
+	rooms       [levels]room // the best for a block of 2^k, if known
+	known       uint8        // bit k: rooms[k] still holds
 }
 
 // tenant is a part as its node sees it.
@@ -330,8 +331,8 @@ func (p *buddy) findRooms(size int, t core.AcceleratorID, most int) {
 		if p.machines[i].accelerator != t {
 			continue
 		}
-		r, found := p.room(core.NodeID(i), size)
-		if !found {
+		r := p.roomOf(core.NodeID(i), size)
+		if r.devices == 0 {
 			continue
 		}
 		at := len(p.rooms)
@@ -349,8 +350,21 @@ func (r *room) less(o *room) bool {
 	return r.jobs < o.jobs || r.jobs == o.jobs && r.moving < o.moving
 }
 
-// room is the best room of a node: for each block the window with the fewest running jobs, then devices, then the lowest.
-func (p *buddy) room(id core.NodeID, size int) (room, bool) {
+// roomOf is the best room of a node, without devices if there is none. For a single block it is remembered.
+func (p *buddy) roomOf(id core.NodeID, size int) room {
+	node, k := &p.machines[id], log2(size)
+	if size != 1<<k {
+		return p.findRoom(id, size)
+	}
+	if node.known>>k&1 == 0 {
+		node.known |= 1 << k
+		node.rooms[k] = p.findRoom(id, size)
+	}
+	return node.rooms[k]
+}
+
+// findRoom takes for each block the window with the fewest running jobs, then devices, then the lowest.
+func (p *buddy) findRoom(id core.NodeID, size int) room {
 	node, r := &p.machines[id], room{node: id}
 	open := p.ledger.FreeDevices(id)
 	for i := range node.tenants {
@@ -359,7 +373,7 @@ func (p *buddy) room(id core.NodeID, size int) (room, bool) {
 		}
 	}
 	if open.Count() < size {
-		return room{}, false
+		return room{}
 	}
 	for left := size; left > 0; {
 		block := 1 << log2(left)
@@ -383,11 +397,11 @@ func (p *buddy) room(id core.NodeID, size int) (room, bool) {
 			}
 		}
 		if !found {
-			return room{}, false
+			return room{}
 		}
 		r, left = best, left-block
 	}
-	return r, true
+	return r
 }
 
 // enter seats a part in a room, and those who were there elsewhere. When that fails some of it is done.
@@ -452,15 +466,22 @@ func (p *buddy) reseat(i int, seat core.Seat) {
 			h.away--
 		}
 	}
-	switch is := h.away > 0; {
-	case is && !was:
+	is := h.away > 0
+	if is == was {
+		return
+	}
+	if is {
 		p.moved++
-	case was && !is:
+	} else {
 		p.moved--
+	}
+	for _, other := range p.parts[h.first:h.end] { // whose moves cost nothing more now, or do again
+		p.machines[other.home.Node].known = 0
+		p.machines[other.seat.Node].known = 0
 	}
 }
 
-// relist notes which blocks of a node are free.
+// relist notes which blocks of a node are free, and forgets its rooms.
 func (p *buddy) relist(id core.NodeID) {
 	node, now := &p.machines[id], uint8(0)
 	runs := runsOf(p.ledger.FreeDevices(id))
@@ -472,7 +493,7 @@ func (p *buddy) relist(id core.NodeID) {
 	for changed := now ^ node.levels; changed != 0; changed &= changed - 1 {
 		p.blocks[node.accelerator][bits.TrailingZeros8(changed)][id/64] ^= 1 << (id % 64)
 	}
-	node.levels = now
+	node.levels, node.known = now, 0
 }
 
 // answer tells where those are who moved, and those who were seated anew.
