@@ -132,6 +132,10 @@ func TestBuddy(t *testing.T) {
 			[]*coretest.JobBuilder{waits(9), waits(6)},
 			lines("0: 1[0,1,2,3,4,5,6,7] 0[0]", "1: 2[0,1,2,3,4,5]"),
 		},
+		"unlike nodes: one moves from a whole one": {
+			coretest.MakeCluster().Nodes(1, "t4", 8).Nodes(2, "t4", 4).Obj(), []*coretest.JobBuilder{holds(seat(1, 0)), holds(seat(2, 0)), waits(14)},
+			lines("0: 2[1]", "1: 2[0]", "2: 0[0,1,2,3,4,5,6,7] 1[0,1,2,3] 2[2,3]"),
+		},
 		"devices that make no blocks are had all the same": {
 			unusable(nodes(1, 4), 0, 0b1001),
 			[]*coretest.JobBuilder{waits(2)},
@@ -204,6 +208,16 @@ func TestBuddyMovesNobodyWhereAnotherTypeHasRoom(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 			}
 		})
+	}
+}
+
+// A type whose devices are enough but in no blocks is the last choice.
+func TestBuddyPrefersATypeWithBlocks(t *testing.T) {
+	c := coretest.MakeCluster().Nodes(1, "t4", 4).Nodes(1, "v100", 2).Obj()
+	c.Nodes[0].Unusable = 0b1001
+	v := coretest.MakeView(c).Jobs(waits(2), waits(2)).Obj()
+	if got, want := place(t, newPlacer(t, NewBuddy(), nil), v, inOrder(v)), lines("0: 1[0,1]", "1: 0[1,2]"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -449,15 +463,20 @@ func ruins(number func(least, most int) int) (*core.View, []core.Grant) {
 func TestBuddyTakesDevicesFromNobody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := evenly(rapid.Uint64().Draw(t, "seed"))
+		used := newPlacer(t, NewBuddy(), nil)
 		for range 20 {
-			checkRuins(t, number)
+			checkRuins(t, used, number)
 		}
 	})
 }
 
-func checkRuins(t *rapid.T, number func(least, most int) int) {
+// checkRuins asks a policy that was asked about other clusters, which changes nothing, and a new one.
+func checkRuins(t *rapid.T, used core.Placer, number func(least, most int) int) {
 	v, grants := ruins(number)
 	policy := newPlacer(t, NewBuddy(), nil)
+	if got, want := place(t, used, v, grants), place(t, policy, v, grants); got != want {
+		t.Fatalf("a policy that was used answers\n%s\nand a new one\n%s", got, want)
+	}
 	seating, err := policy.Place(context.Background(), v, grants)
 	if err != nil {
 		t.Fatal(err)
