@@ -133,7 +133,8 @@ func TestBuddy(t *testing.T) {
 			lines("0: 1[0,1,2,3,4,5,6,7] 0[0]", "1: 2[0,1,2,3,4,5]"),
 		},
 		"unlike nodes: one moves from a whole one": {
-			coretest.MakeCluster().Nodes(1, "t4", 8).Nodes(2, "t4", 4).Obj(), []*coretest.JobBuilder{holds(seat(1, 0)), holds(seat(2, 0)), waits(14)},
+			coretest.MakeCluster().Nodes(1, "t4", 8).Nodes(2, "t4", 4).Obj(),
+			[]*coretest.JobBuilder{holds(seat(1, 0)), holds(seat(2, 0)), waits(14)},
 			lines("0: 2[1]", "1: 2[0]", "2: 0[0,1,2,3,4,5,6,7] 1[0,1,2,3] 2[2,3]"),
 		},
 		"devices that make no blocks are had all the same": {
