@@ -137,6 +137,13 @@ func TestBuddy(t *testing.T) {
 			[]*coretest.JobBuilder{holds(seat(1, 0)), holds(seat(2, 0)), waits(14)},
 			lines("0: 2[1]", "1: 2[0]", "2: 0[0,1,2,3,4,5,6,7] 1[0,1,2,3] 2[2,3]"),
 		},
+		"rooms for sizes that are no power of two": {
+			nodes(3, 8),
+			[]*coretest.JobBuilder{
+				holds(seat(0, 0)), holds(seat(0, 4)), holds(seat(1, 0)), holds(seat(1, 4)), holds(seat(2, 0)), holds(seat(2, 4)), waits(7), waits(5),
+			},
+			lines("0: 1[1]", "1: 0[4]", "2: 1[0]", "3: 1[3]", "4: 2[0]", "5: 2[4]", "6: 0[0,1,2,3,5,6,7]", "7: 1[2,4,5,6,7]"),
+		},
 		"devices that make no blocks are had all the same": {
 			unusable(nodes(1, 4), 0, 0b1001),
 			[]*coretest.JobBuilder{waits(2)},
