@@ -140,9 +140,9 @@ func TestBuddy(t *testing.T) {
 		"rooms for sizes that are no power of two": {
 			nodes(3, 8),
 			[]*coretest.JobBuilder{
-				holds(seat(0, 0)), holds(seat(0, 4)), holds(seat(1, 0)), holds(seat(1, 4)), holds(seat(2, 0)), holds(seat(2, 4)), waits(7), waits(5),
+				holds(seat(0, 0)), holds(seat(0, 4)), holds(seat(1, 0, 1, 2, 3)), holds(seat(1, 4)), holds(seat(2, 0)), holds(seat(2, 4)), waits(7), waits(5),
 			},
-			lines("0: 1[1]", "1: 0[4]", "2: 1[0]", "3: 1[3]", "4: 2[0]", "5: 2[4]", "6: 0[0,1,2,3,5,6,7]", "7: 1[2,4,5,6,7]"),
+			lines("0: 1[5]", "1: 0[4]", "2: 1[0,1,2,3]", "3: 1[4]", "4: 1[6]", "5: 2[4]", "6: 0[0,1,2,3,5,6,7]", "7: 2[0,1,2,3,5]"),
 		},
 		"devices that make no blocks are had all the same": {
 			unusable(nodes(1, 4), 0, 0b1001),
