@@ -78,6 +78,7 @@ func Builtins() Catalog {
 			placement.NewTiresiasSkew(),
 			placement.NewProposed(),
 			placement.NewMatching(),
+			placement.NewBuddy(),
 			placement.NewTailEviction(),
 		},
 		Elasticity: []core.Factory[core.Elasticity]{

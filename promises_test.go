@@ -89,6 +89,13 @@ func TestFigure8aExactly(t *testing.T) {
 		"ten times the cost": {"elasticflow", []string{
 			"backend.config.restart_overhead=160s", "pipeline.allocation.config.overhead=160s", "pipeline.admission=[{type: deadline, config: {overhead: 160s}}]",
 		}, 0.78},
+		// Moves are in no plan, so that a change must be planned with more than it costs.
+		"buddy, three times the cost planned": {"elasticflow", []string{
+			"pipeline.placement.type=buddy", "pipeline.allocation.config.overhead=48s", "pipeline.admission=[{type: deadline, config: {overhead: 48s}}]",
+		}, 0.81},
+		"buddy, changes are free": {"elasticflow", []string{
+			"pipeline.placement.type=buddy", "backend.config.restart_overhead=0s", "pipeline.allocation.config.overhead=0s", "pipeline.admission=[{type: deadline}]",
+		}, 0.92},
 		"edf": {"edf", nil, 23.0 / 195},
 	} {
 		t.Run(name, func(t *testing.T) {

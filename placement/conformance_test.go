@@ -21,6 +21,7 @@ func TestConformance(t *testing.T) {
 	t.Run("matching by raw rates and an auction", func(t *testing.T) {
 		coretest.RunPlacer(t, NewMatching(), coretest.Pinning(), coretest.WithConfig(map[string]any{"values": "raw_rate", "market": "auction"}))
 	})
+	t.Run("buddy", func(t *testing.T) { coretest.RunPlacer(t, NewBuddy(), coretest.Pinning(), coretest.Evicting()) })
 	t.Run("tail_eviction", func(t *testing.T) { coretest.RunPlacer(t, NewTailEviction(), coretest.Pinning(), coretest.Evicting()) })
 	t.Run("tail_eviction as released", func(t *testing.T) {
 		coretest.RunPlacer(t, NewTailEviction(), coretest.Pinning(), coretest.Evicting(), coretest.WithConfig(map[string]any{"fit": prefixSum}))

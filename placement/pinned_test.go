@@ -24,6 +24,7 @@ func TestPinnedJobsKeepTheirSeats(t *testing.T) {
 		"tiresias_skew":       {NewTiresiasSkew(), map[string]any{"skewed": []any{"bert", "ncf"}}},
 		"proposed":            {NewProposed(), nil},
 		"matching":            {NewMatching(), nil},
+		"buddy":               {NewBuddy(), nil},
 		"tail_eviction":       {NewTailEviction(), nil},
 		"as released":         {NewTailEviction(), map[string]any{"fit": prefixSum}},
 	} {

@@ -27,7 +27,7 @@ type seater struct {
 // does not like their shape.
 type choice func(s *seater, v *core.View, j *core.Job, t core.AcceleratorID, n int) bool
 
-// seat is the walk of every placer but tailEviction and proposed. seatAnew seats a grant on free devices, if it can.
+// seat is the walk of every placer but tailEviction, proposed, matching and buddy. seatAnew seats a grant on free devices, if it can.
 func (s *seater) seat(v *core.View, grants []core.Grant, seatAnew func(*core.Grant) bool) core.Seating {
 	s.begin(v)
 	for i := range grants {

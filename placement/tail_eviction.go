@@ -21,7 +21,7 @@ type TailEvictionConfig struct {
 //
 // Running jobs keep their devices. A waiting job tries the free ones, and while it does not fit, the last running job
 // of the order that is not pinned is evicted, never one ahead of it. When nobody is left to evict the walk stops, but the evictions stand.
-// An evicted job may be seated again later in the walk. Other placers take no devices from a granted job.
+// An evicted job may be seated again later in the walk. Other placers take no devices from a granted job without giving it others.
 //
 // Source: Blox (EuroSys'24). Its release looks for a prefix of the nodes whose free devices add up to the need, so that
 // "need 4, free 3 and 3" fails: fit prefix_sum keeps that fault, scattered mends it. Blox knows one accelerator type; of
