@@ -27,7 +27,8 @@ type DeadlineConfig struct {
 // Deviations: each job is asked about by itself, in JobID order, where the released code declines all jobs of a round if one of them
 // does not fit. Time has no slots. Changes cost what they do, and a broken promise keeps nobody out. A job without a deadline, or one
 // that is best effort, is admitted, and nothing is planned for it. Where nodes may join, a job waits as long as more devices could
-// help. Jobs of unknown length are promised nothing, and so declined. Devices of all types count alike.
+// help. Jobs of unknown length are promised nothing, and so declined. On types of
+// devices that differ, a job counts with its slowest.
 // O(jobs × levels × changes of plans) for each job, of those with a deadline.
 func NewDeadline() core.Factory[core.Admitter] {
 	return core.NewFactory(core.Info{

@@ -33,8 +33,8 @@ type ElasticFlowConfig struct {
 //
 // Deviations: those of the admission deadline. A job that runs may keep what it holds without the cost of a change, and is raised only
 // where its deadline bears the cost of going back. Where a new plan breaks a promise and the plan of the round before does not, that
-// one stays. Jobs without a deadline, best effort ones and those whose deadline cannot be met share what the plans leave. Devices of all types
-// count alike. O(jobs × levels × changes of plans) a round.
+// one stays. Jobs without a deadline, best effort ones and those whose deadline cannot be met share what the plans leave. A job counts
+// with its slowest type of devices. O(jobs × levels × changes of plans) a round.
 func NewElasticFlow() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "elasticflow",

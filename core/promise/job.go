@@ -29,8 +29,9 @@ const (
 	All    = "all"
 )
 
-// Of is a candidate as it is now, its levels up to most replicas. The levels are appended to buffer.
-func Of(c *core.Candidate, nowSeconds float64, perNode, most int, levels string, buffer []Level) (Job, []Level) {
+// Of is a candidate as it is now, its levels up to most replicas: what it can count on whatever the type of the devices it gets. The levels
+// are appended to buffer.
+func Of(c *core.Candidate, cluster *core.Cluster, nowSeconds float64, perNode, most int, levels string, buffer []Level) (Job, []Level) {
 	j := Job{ID: c.ID, Deadline: c.Deadline(), Left: left(c, nowSeconds), Held: c.Held, Ready: nowSeconds}
 	if c.Held > 0 {
 		j.Ready = max(c.ProgressAsOf, nowSeconds)
@@ -42,7 +43,7 @@ func Of(c *core.Candidate, nowSeconds float64, perNode, most int, levels string,
 	default:
 		best, least := 0.0, 0
 		for n := c.Response.MinReplicas; n <= min(most, c.Response.MaxReplicas); n++ {
-			rate := c.Response.Rate(core.AnyAccelerator, n, perNode)
+			rate := slowest(c, cluster, n, perNode)
 			if least == 0 && rate > 0 {
 				least = n
 			}
@@ -53,8 +54,29 @@ func Of(c *core.Candidate, nowSeconds float64, perNode, most int, levels string,
 			buffer = append(buffer, Level{n, rate})
 		}
 	}
+	if len(buffer) == from { // it runs all the same
+		buffer = append(buffer, Level{c.Response.MinReplicas, math.NaN()})
+	}
 	j.Levels = slices.Clip(buffer[from:])
 	return j, buffer
+}
+
+// slowest is the rate of a job on the type on which it is the slowest, of those on which it runs with so many replicas; 0 where it does on none.
+func slowest(c *core.Candidate, cluster *core.Cluster, replicas, perNode int) float64 {
+	if len(c.Response.Curves) == 1 {
+		return c.Response.Rate(core.AnyAccelerator, replicas, perNode)
+	}
+	least := math.Inf(1)
+	for t := range cluster.Accelerators {
+		on := core.AcceleratorID(t)
+		if rate := c.Response.Rate(on, replicas, perNode); rate > 0 && rate < least && c.CanRunOn(cluster, on) {
+			least = rate
+		}
+	}
+	if math.IsInf(least, 1) {
+		return 0
+	}
+	return least
 }
 
 // power reports whether n is a power of two times the least number.
@@ -81,7 +103,7 @@ func left(c *core.Candidate, now float64) float64 {
 }
 
 // Plannable reports whether it is known how long the job takes, and more than nothing is left.
-func (j *Job) Plannable() bool { return j.Left > 0 && len(j.Levels) > 0 }
+func (j *Job) Plannable() bool { return j.Left > 0 && len(j.Levels) > 0 && j.Levels[0].Rate > 0 }
 
 // Compare orders jobs by deadline, ties by JobID.
 func Compare(a, b *Job) int {

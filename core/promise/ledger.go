@@ -138,7 +138,7 @@ func (l *Ledger) fill(e *Entry) bool {
 
 // Of is what a candidate needs, as a job that is planned. Its levels are appended to buffer.
 func (l *Ledger) Of(v *core.View, c *core.Candidate, buffer []Level) (Job, []Level) {
-	return Of(c, v.NowSeconds, l.perNode, l.capacity.Limit(c, v.Cluster, c.Response.MaxReplicas), l.Levels, buffer)
+	return Of(c, v.Cluster, v.NowSeconds, l.perNode, l.capacity.Limit(c, v.Cluster, c.Response.MaxReplicas), l.Levels, buffer)
 }
 
 // Change plans a job anew that is to hold so many replicas and work with them from a moment on. It reports false, and changes nothing, if it then

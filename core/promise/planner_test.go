@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
@@ -284,13 +285,21 @@ func TestLevels(t *testing.T) {
 		"as many as can be":  {core.Response{MinReplicas: 1, MaxReplicas: 8, Curves: curve(1, 2, 3, 4, 5, 6, 7, 8)}, 3, Powers, []Level{{1, 1}, {2, 2}}},
 		"those it runs with": {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(0, 2, 0, 4)}, 8, Powers, []Level{{2, 2}, {4, 4}}},
 		"declared seconds":   {core.Response{MinReplicas: 2, MaxReplicas: 2}, 8, Powers, []Level{{2, 1}}},
+		"the slowest type":   {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(2, 4), curve(1, 3)[0], curve(1, 1)[0])}, 8, Powers, []Level{{1, 1}, {2, 3}}},
+		"types it runs on":   {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(0, 0), curve(5, 6)[0])}, 8, Powers, []Level{{1, 5}, {2, 6}}},
+		"nowhere known":      {core.Response{MinReplicas: 2, MaxReplicas: 4, Curves: curve(0, 0, 0, 0)}, 8, Powers, []Level{{2, math.NaN()}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			job := core.NewJob(&core.JobSpec{Requested: tc.response.MinReplicas, TotalWork: 10})
-			j, _ := Of(&core.Candidate{Job: job, Response: &tc.response}, 0, 8, tc.most, tc.levels, nil)
-			if diff := cmp.Diff(tc.want, j.Levels); diff != "" {
+			cluster := &core.Cluster{Accelerators: []string{"t4", "v100", "forbidden"}}
+			job := core.NewJob(&core.JobSpec{Requested: tc.response.MinReplicas, TotalWork: 10, Accelerators: []string{"t4", "v100"}})
+			tc.response.RemainingWork = 10
+			j, _ := Of(&core.Candidate{Job: job, Response: &tc.response}, cluster, 0, 8, tc.most, tc.levels, nil)
+			if diff := cmp.Diff(tc.want, j.Levels, cmpopts.EquateNaNs()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+			if known := !math.IsNaN(tc.want[0].Rate); j.Plannable() != known {
+				t.Errorf("plannable %v, want %v", j.Plannable(), known)
 			}
 		})
 	}
