@@ -48,7 +48,7 @@ func (c GPUFractionConfig) guarantees() core.Guarantees {
 // that the victims are those of the lowest tier with the largest surplus. What nobody requests goes, device by device, to jobs that
 // can use more than they request.
 //
-// Deviations: a job that fell behind is served as one until it has half of what it could ever be ahead, or turn where that is less,
+// Deviations: a job that may fall behind before the next round counts as behind. One that did is served as one until it is ahead by half of what it could ever be, or by turn where that is less,
 // and jobs of one tier take turns of that length; otherwise two that can only share their devices would change places in every round. Where
 // devices are short, jobs shrink to their least number before they lose all. Deficits are compared in seconds, not as parts, so
 // that young jobs do not go up and down. Devices of all types count alike. O(jobs log jobs + devices) a round.
@@ -57,7 +57,7 @@ func NewGPUFraction() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "gpu_fraction",
 		Summary: "tiers of jobs with a guaranteed part of the device time they request",
-		Description: "Guarantees jobs a part of the device time they request, by tier, over a sliding window. Jobs behind their guarantee come first, by tier and by how far they are behind; " +
+		Description: "Guarantees jobs a part of the device time they request, by tier, over a sliding window. Jobs that are behind their guarantee, or may be before the next round, come first, by tier and by how far they are behind; " +
 			"then those that run keep what they have, and what is left goes to anyone, elastic jobs beyond their request included. Who gives way is of the lowest tier, and the furthest ahead. " +
 			"Guarantees that ask for more devices than there are cannot all be kept: those of higher tiers are. O(jobs log jobs + devices) a round.",
 		Source: "the service levels of Singularity, arXiv 2202.07848",
@@ -76,6 +76,7 @@ type gpuFraction struct {
 
 	guarantees   core.Guarantees
 	window, turn float64
+	interval     float64      // of rounds
 	attained     []attainment // by JobID
 	present      []core.JobID // in the last round
 	claims       []claim
@@ -104,6 +105,7 @@ type claim struct {
 
 func (p *gpuFraction) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	p.begin(v, candidates)
+	p.interval = v.IntervalSeconds
 	if err := p.rank(v, candidates); err != nil {
 		return nil, err
 	}
@@ -167,8 +169,8 @@ func (p *gpuFraction) forget(v *core.View) {
 	p.present = p.present[:0]
 }
 
-// isBehind reports whether a job is served as one behind its guarantee: from when it falls behind until it has made up for it, and
-// somewhat more.
+// isBehind reports whether a job is served as one behind its guarantee: from when it may fall behind before the next round until it
+// has made up for it, and somewhat more.
 func (p *gpuFraction) isBehind(was bool, surplus float64, tier int) bool {
 	switch {
 	case p.guarantees[tier] == 0:
@@ -176,13 +178,14 @@ func (p *gpuFraction) isBehind(was bool, surplus float64, tier int) bool {
 	case was:
 		return surplus < p.enough(tier)
 	default:
-		return surplus < 0
+		return surplus < p.interval
 	}
 }
 
-// enough is the surplus with which a job that fell behind gives way.
+// enough is the surplus with which a job that fell behind gives way. Where it can never have as much as a round may cost it, it never does.
 func (p *gpuFraction) enough(tier int) float64 {
-	return min(p.turn, (1-p.guarantees[tier])*p.window/2)
+	most := (1 - p.guarantees[tier]) * p.window
+	return p.interval + max(min(p.turn, (most-p.interval)/2), 0)
 }
 
 // each does something for the claims of a class, in order.
@@ -240,7 +243,7 @@ func (p *gpuFraction) changes(now float64, candidates []core.Candidate) float64 
 			if k.class == claimsGuarantee {
 				first = min(first, p.attained[c.ID].rises(s, p.enough(k.tier)))
 			} else {
-				first = min(first, p.attained[c.ID].falls(s, 0))
+				first = min(first, p.attained[c.ID].falls(s, p.interval))
 			}
 		}
 	}
