@@ -141,10 +141,10 @@ type tierLine struct {
 	*metrics.TierUse
 }
 
-// tiersOf lists the tiers that some job is of.
+// tiersOf lists the tiers that some job is of and that are guaranteed something.
 func tiersOf(t *metrics.Tiers) []tierLine {
 	return slices.DeleteFunc([]tierLine{{core.Premium, t.Premium}, {core.Standard, t.Standard}, {core.Basic, t.Basic}}, func(l tierLine) bool {
-		return l.TierUse == nil
+		return l.TierUse == nil || l.Guaranteed == 0
 	})
 }
 

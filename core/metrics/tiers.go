@@ -19,11 +19,12 @@ type Tiers struct {
 // TierUse is what became of the guarantees of one tier. Each job's life is cut into hours from its submission; the last one may be
 // shorter. An hour is met if the job had its guaranteed part of the device time that it requested in it.
 type TierUse struct {
-	Jobs    int    `json:"jobs"`     // that were not rejected
-	JobsMet int    `json:"jobs_met"` // of those, with all hours met
-	Hours   int    `json:"hours"`
-	Met     int    `json:"met"`   // of the hours
-	Ratio   Number `json:"ratio"` // met, of the hours
+	Guaranteed Number `json:"guaranteed"` // part of the device time they request
+	Jobs       int    `json:"jobs"`       // that were not rejected
+	JobsMet    int    `json:"jobs_met"`   // of those, with all hours met
+	Hours      int    `json:"hours"`
+	Met        int    `json:"met"`   // of the hours
+	Ratio      Number `json:"ratio"` // met, of the hours
 }
 
 // hour is how long a guarantee is judged by, in seconds.
@@ -200,7 +201,7 @@ func (b *tierBooks) describe(records []record, window Window, endSeconds float64
 		b.leave(core.JobID(id), endSeconds)
 		u := *use[rank]
 		if u == nil {
-			u = &TierUse{}
+			u = &TierUse{Guaranteed: Number(b.guarantees[rank])}
 			*use[rank] = u
 		}
 		u.Jobs++

@@ -187,6 +187,7 @@ func (w writer) tiers(t *metrics.Tiers) {
 	}{{core.Premium, t.Premium}, {core.Standard, t.Standard}, {core.Basic, t.Basic}} {
 		if u := tier.use; u != nil {
 			gauge := func(name, help string, value metrics.Number) { w.number("tier_"+name, help, value, "tier", tier.name) }
+			gauge("guaranteed", "Part of the device time they request that jobs of a tier are guaranteed.", u.Guaranteed)
 			gauge("jobs", "Jobs of a tier that were not rejected.", metrics.Number(u.Jobs))
 			gauge("jobs_met", "Jobs of a tier that had what they are guaranteed in all hours of their lives.", metrics.Number(u.JobsMet))
 			gauge("hours", "Hours of the lives of jobs of a tier.", metrics.Number(u.Hours))
