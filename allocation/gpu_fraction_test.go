@@ -23,7 +23,9 @@ func elasticRange(j *core.Job) core.Response {
 // All jobs were submitted at 0 s, and it is 1000 s. Guarantees are 0.95, 0.7 and 0, so that one that had x of its demand in so many
 // seconds has a surplus of x less 950, 700 and 0 s.
 func TestGPUFraction(t *testing.T) {
-	had := func(seconds float64, j *coretest.JobBuilder, devices float64) *coretest.JobBuilder { return j.Executed(seconds, seconds*devices) }
+	had := func(seconds float64, j *coretest.JobBuilder, devices float64) *coretest.JobBuilder {
+		return j.Executed(seconds, seconds*devices)
+	}
 	premium := func(j *coretest.JobBuilder) *coretest.JobBuilder { return j.Tier(core.Premium) }
 	standard := func(j *coretest.JobBuilder) *coretest.JobBuilder { return j.Tier(core.Standard) }
 	basic := func(j *coretest.JobBuilder) *coretest.JobBuilder { return j.Tier(core.Basic) }
@@ -42,11 +44,11 @@ func TestGPUFraction(t *testing.T) {
 		// Both are guaranteed, and nothing is left for job 0.
 		"one that does not fit lets others by": {[]*coretest.JobBuilder{waits(2), premium(waits(6)), premium(waits(4))}, "1×6 0×2"},
 
-		"the victim is the furthest ahead":          {[]*coretest.JobBuilder{had(500, runs(4), 4), had(400, runs(4), 4), premium(waits(4))}, "2×4 1×4"},
-		"whatever its rank":                         {[]*coretest.JobBuilder{had(400, runs(4), 4), had(500, runs(4), 4), premium(waits(4))}, "2×4 0×4"},
-		"and of the lowest tier":                    {[]*coretest.JobBuilder{standard(had(900, runs(4), 4)), basic(runs(4)), premium(waits(4))}, "2×4 0×4"},
+		"the victim is the furthest ahead":           {[]*coretest.JobBuilder{had(500, runs(4), 4), had(400, runs(4), 4), premium(waits(4))}, "2×4 1×4"},
+		"whatever its rank":                          {[]*coretest.JobBuilder{had(400, runs(4), 4), had(500, runs(4), 4), premium(waits(4))}, "2×4 0×4"},
+		"and of the lowest tier":                     {[]*coretest.JobBuilder{standard(had(900, runs(4), 4)), basic(runs(4)), premium(waits(4))}, "2×4 0×4"},
 		"who is behind takes from those who are not": {[]*coretest.JobBuilder{basic(runs(8)), standard(had(400, waits(8), 8))}, "1×8"},
-		"who is not behind takes from nobody":       {[]*coretest.JobBuilder{basic(runs(8)), basic(waits(8))}, "0×8"},
+		"who is not behind takes from nobody":        {[]*coretest.JobBuilder{basic(runs(8)), basic(waits(8))}, "0×8"},
 
 		"the victim shrinks":                   {[]*coretest.JobBuilder{elastic(1, 8, 8, 8), premium(waits(5))}, "1×5 0×3"},
 		"all shrink before one loses all":      {[]*coretest.JobBuilder{elastic(1, 4, 4, 4), elastic(1, 4, 4, 4), premium(waits(6))}, "2×6 0×1 1×1"},
