@@ -16,8 +16,9 @@ type Tiers struct {
 	OversoldSeconds      Number `json:"oversold_seconds"`       // for which that was more than the devices of ready nodes
 }
 
-// TierUse is what became of the guarantees of one tier. Each job's life is cut into hours from its submission; the last one may be
-// shorter. An hour is met if the job had its guaranteed part of the device time that it requested in it.
+// TierUse is what became of the guarantees of one tier. The life of each job has hours from its submission on; what is left at its
+// end is judged only of one that lived no hour, for guarantees are over an hour. An hour is met if the job had its guaranteed part of
+// the device time that it requested in it.
 type TierUse struct {
 	Guaranteed Number `json:"guaranteed"` // part of the device time they request
 	Jobs       int    `json:"jobs"`       // that were not rejected
@@ -135,7 +136,9 @@ func (b *tierBooks) hold(id core.JobID, devices int, at float64) {
 func (b *tierBooks) leave(id core.JobID, at float64) {
 	if j := b.of(id); j != nil {
 		b.pass(j, at)
-		b.judge(j, at)
+		if j.hours == 0 {
+			b.judge(j, at)
+		}
 		j.left, j.held = true, 0
 		b.guaranteed -= b.guaranteedDevices(j.spec)
 	}
@@ -155,7 +158,7 @@ func (b *tierBooks) pass(j *tierJob, at float64) {
 	}
 }
 
-// judge ends an hour, be it a shorter one, and begins the next.
+// judge ends an hour, or a shorter life, and begins the next.
 func (b *tierBooks) judge(j *tierJob, at float64) {
 	length := at - j.from
 	if length <= 0 {

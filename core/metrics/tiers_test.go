@@ -16,7 +16,7 @@ type held struct {
 	devices int
 }
 
-// Hours count from the submission of each job, at 100 s, and are met with the guaranteed part of what it requested.
+// Whole hours count from the submission of each job, at 100 s, and shorter lives. They are met with the guaranteed part of what it requested.
 func TestTiers(t *testing.T) {
 	t.Parallel()
 	type job struct {
@@ -33,7 +33,7 @@ func TestTiers(t *testing.T) {
 	}{
 		"none":            {[]job{{"", 1, whole, 5000, false}}, nil},
 		"one hour":        {[]job{{core.Premium, 1, whole, 3700, false}}, &Tiers{Premium: &TierUse{0.95, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 0.95}},
-		"and a second":    {[]job{{core.Premium, 1, whole, 3701, false}}, &Tiers{Premium: &TierUse{0.95, 1, 1, 2, 2, 1}, GuaranteedDevicesMax: 0.95}},
+		"nearly two":      {[]job{{core.Premium, 1, whole, 7299, false}}, &Tiers{Premium: &TierUse{0.95, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 0.95}},
 		"just enough":     {[]job{{core.Premium, 1, []held{{280, 1}}, 3700, false}}, &Tiers{Premium: &TierUse{0.95, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 0.95}},
 		"just too little": {[]job{{core.Premium, 1, []held{{281, 1}}, 3700, false}}, &Tiers{Premium: &TierUse{0.95, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 0.95}},
 		"a short life": {
@@ -45,9 +45,9 @@ func TestTiers(t *testing.T) {
 		"more than requested makes up for nothing": {
 			[]job{{core.Standard, 2, []held{{100, 4}, {1900, 0}}, 3700, false}}, &Tiers{Standard: &TierUse{0.7, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 1.4},
 		},
-		"basic is guaranteed nothing": {[]job{{core.Basic, 1, nil, 0, false}}, &Tiers{Basic: &TierUse{0, 1, 1, 3, 3, 1}}},
+		"basic is guaranteed nothing": {[]job{{core.Basic, 1, nil, 0, false}}, &Tiers{Basic: &TierUse{0, 1, 1, 2, 2, 1}}},
 		"one that goes on is judged until now": {
-			[]job{{core.Premium, 1, []held{{5000, 1}}, 0, false}}, &Tiers{Premium: &TierUse{0.95, 1, 0, 3, 1, 1.0 / 3}, GuaranteedDevicesMax: 0.95},
+			[]job{{core.Premium, 1, []held{{3700, 1}}, 0, false}}, &Tiers{Premium: &TierUse{0.95, 1, 0, 2, 1, 0.5}, GuaranteedDevicesMax: 0.95},
 		},
 		"a rejected one is not judged": {[]job{{core.Premium, 1, nil, 100, true}}, &Tiers{GuaranteedDevicesMax: 0.95}},
 		"more than there is": {
