@@ -54,6 +54,7 @@ func Builtins() Catalog {
 			allocation.NewElasticSRTF(),
 			allocation.NewElasticTiresias(),
 			allocation.NewElasticFlow(),
+			allocation.NewGPUFraction(),
 			allocation.NewEDF(),
 			allocation.NewOptimus(),
 			allocation.NewAFS(),

@@ -49,6 +49,8 @@ var forms = map[string]struct {
 	"edf":                            {NewEDF(), nil},
 	"edf with most devices":          {NewEDF(), map[string]any{"devices": edfMost}},
 	"edf as requested":               {NewEDF(), map[string]any{"devices": edfRequested}},
+	"gpu_fraction":                   {NewGPUFraction(), nil},
+	"gpu_fraction of ten minutes":    {NewGPUFraction(), map[string]any{"window": "10m", "turn": "0s", "premium": 1.0, "basic": 0.2}},
 	"themis":                         {NewThemis(), nil},
 	"themis for efficiency":          {NewThemis(), map[string]any{"offered_to": 1.0, "lease": "10m"}},
 }
@@ -56,7 +58,7 @@ var forms = map[string]struct {
 func TestConformance(t *testing.T) {
 	for name, tc := range forms {
 		t.Run(name, func(t *testing.T) {
-			coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning(), coretest.Deadlines())
+			coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning(), coretest.Deadlines(), coretest.Tiers())
 		})
 	}
 }

@@ -104,7 +104,7 @@ func (c *Config) document() *yaml.Node {
 		entry{"workload", c.Workload.node()},
 	)
 	if !c.Sample.Whole() {
-		entries = append(entries, entry{"sample", settings(&c.Sample)})
+		entries = append(entries, entry{"sample", sampleNode(&c.Sample)})
 	}
 	if c.Estimate != workload.DefaultEstimate() {
 		entries = append(entries, entry{"estimate", settings(&c.Estimate)})
@@ -158,6 +158,15 @@ func (r *Remote[S]) node() *yaml.Node {
 		n.Content = append(n.Content, mapping(entry{"fallback", r.Fallback.node()}).Content...)
 	}
 	return n
+}
+
+// sampleNode leaves out the part that earlier versions did not have where it does nothing: a config is then resolved to what it was.
+func sampleNode(s *workload.Sample) *yaml.Node {
+	values := core.Encode(s)
+	if s.Tiers.None() {
+		delete(values, "tiers")
+	}
+	return fieldsNode(core.FieldsOf(s), values)
 }
 
 // settings renders a Config struct, given by pointer.

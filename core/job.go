@@ -23,6 +23,8 @@ type JobSpec struct {
 	DeadlineSeconds float64
 	// BestEffort is set for a job that takes what the others leave: its deadline, if it has one, is promised by nobody.
 	BestEffort bool
+	// Tier is the service that its owner pays for, one of Tiers; empty for none, which is served as Basic.
+	Tier string
 
 	Requested   int // replicas the user asked for
 	MinReplicas int // least the job can run with

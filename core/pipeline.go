@@ -43,6 +43,8 @@ type Report struct {
 	Resumed *Resumed
 	// Promises tells whether admission admits jobs with deadlines only if these will be met.
 	Promises bool
+	// Guarantees are what the allocator guarantees jobs by tier; the usual ones where it tells none.
+	Guarantees Guarantees
 	// GapRatio is what the allocator certified of its answer; NaN when it was not asked, or could not tell.
 	GapRatio float64
 }

@@ -58,9 +58,13 @@ func (s *state) init(c *Cluster, o RoundOptions) {
 }
 
 // decideBy takes in who decides: it counts the devices that a job can have at once under an allocator, and tells whether deadlines
-// are promised.
+// are promised, and what tiers are guaranteed.
 func (s *state) decideBy(stages *Stages) {
 	c := &stages.Allocation
+	s.report.Guarantees = UsualGuarantees()
+	if g, tells := c.Policy.(Guarantor); tells {
+		s.report.Guarantees = g.Guarantees()
+	}
 	s.report.Promises = slices.ContainsFunc(stages.Admission, func(c Component[Admitter]) bool {
 		p, speaks := c.Policy.(Promiser)
 		return speaks && p.Promises()

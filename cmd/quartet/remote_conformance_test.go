@@ -40,7 +40,7 @@ func TestConformanceThroughTheWire(t *testing.T) {
 			}
 			for _, f := range c.Allocation {
 				t.Run("allocation/"+f.Type, func(t *testing.T) {
-					coretest.RunAllocator(t, behindWire(t, f, by.way(t, f), host.Allocator), coretest.Elsewhere(), coretest.Pinning())
+					coretest.RunAllocator(t, behindWire(t, f, by.way(t, f), host.Allocator), coretest.Elsewhere(), coretest.Pinning(), coretest.Tiers())
 				})
 			}
 			for _, f := range c.Placement {

@@ -95,6 +95,15 @@ func facts(s *metrics.Summary, interval time.Duration) render.Table {
 		}
 		add("deadlines", "%s met: %d of %d, %d missed, %d declined%s", render.Percent(float64(d.Ratio)), d.Met, d.Met+d.Missed+d.Declined, d.Missed, d.Declined, broken)
 	}
+	if t := s.Tiers; t != nil {
+		for _, tier := range tiersOf(t) {
+			add(tier.name, "%s of hours with what is guaranteed: %d of %d, %d jobs of %d in all theirs", render.Percent(float64(tier.Ratio)), tier.Met, tier.Hours, tier.JobsMet, tier.Jobs)
+		}
+		if t.OversoldSeconds > 0 {
+			add("", "guarantees came to up to %s devices, and for %s to more than there were: not all could be kept",
+				render.Decimal(float64(t.GuaranteedDevicesMax), 1, ""), render.Span(float64(t.OversoldSeconds)))
+		}
+	}
 	add("makespan", "%s", render.Span(float64(s.MakespanSeconds)))
 	add("utilisation", "%s", render.Percent(float64(s.UtilizationRatio)))
 	add("GPU time", "%s", render.DeviceTime(float64(s.GPUHours)*3600))
@@ -124,6 +133,19 @@ func facts(s *metrics.Summary, interval time.Duration) render.Table {
 	}
 	add("wall time", "%s", render.Span(float64(s.WallSeconds)))
 	return t
+}
+
+// tierLine is what a person sees of a tier.
+type tierLine struct {
+	name string
+	*metrics.TierUse
+}
+
+// tiersOf lists the tiers that some job is of and that are guaranteed something.
+func tiersOf(t *metrics.Tiers) []tierLine {
+	return slices.DeleteFunc([]tierLine{{core.Premium, t.Premium}, {core.Standard, t.Standard}, {core.Basic, t.Basic}}, func(l tierLine) bool {
+		return l.TierUse == nil || l.Guaranteed == 0
+	})
 }
 
 // onlyRounds reports whether jobs took longer than on a fair share although none waited longer than for the next round, as jobs do

@@ -46,6 +46,9 @@ func (b *JobBuilder) Deadline(seconds float64) *JobBuilder { b.job.DeadlineSecon
 // BestEffort has the job take what others leave.
 func (b *JobBuilder) BestEffort() *JobBuilder { b.job.BestEffort = true; return b }
 
+// Tier sets the service that the job is guaranteed.
+func (b *JobBuilder) Tier(tier string) *JobBuilder { b.job.Tier = tier; return b }
+
 // Pinned has no policy take the job's devices away.
 func (b *JobBuilder) Pinned() *JobBuilder { b.job.Pinned = true; return b }
 

@@ -31,7 +31,7 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 	tr.blind, _ = s.create(t)
 
 	w, rest := drawWorld(t), &chaos{t: t}
-	w.pins, w.deadlines = s.options.pins, s.options.deadlines
+	w.pins, w.deadlines, w.tiers = s.options.pins, s.options.deadlines, s.options.tiers
 	interval := rapid.SampledFrom([]float64{0, 60}).Draw(t, "interval")
 	options := core.RoundOptions{IntervalSeconds: interval, OnEvents: interval == 0}
 	p := core.NewPipeline(cloneCluster(w.cluster), s.compose(s.slot.wrap(tr), rest), options, nil, w)

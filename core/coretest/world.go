@@ -26,6 +26,7 @@ type world struct {
 	next      core.JobID
 	pins      bool // some jobs are pinned
 	deadlines bool // some jobs have deadlines
+	tiers     bool // some jobs have tiers
 	events    []core.Event
 }
 
@@ -231,6 +232,9 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 	if w.deadlines {
 		spec.DeadlineSeconds = rapid.SampledFrom([]float64{0, 1, 300, 7200, 1e6}).Draw(t, "deadline")
 		spec.BestEffort = rapid.IntRange(0, 3).Draw(t, "best effort") == 0
+	}
+	if w.tiers {
+		spec.Tier = rapid.SampledFrom(append(core.Tiers(), "")).Draw(t, "tier")
 	}
 	if w.pins {
 		spec.Pinned = rapid.Bool().Draw(t, "pinned")

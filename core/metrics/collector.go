@@ -41,6 +41,7 @@ type Collector struct {
 	types      *typeBooks // nil while neither the cluster nor an output calls for them
 	capacity   capacity
 	bill       *bill         // nil without pools
+	tiers      *tierBooks    // nil while no job has a tier
 	deadlines  bool          // some job has one
 	promises   bool          // admission promises deadlines
 	cluster    *core.Cluster // nil before the first round
@@ -145,17 +146,24 @@ func (c *Collector) measure(r *core.Report) {
 
 // follow keeps the records of the jobs that came and went.
 func (c *Collector) follow(r *core.Report) {
+	if c.tiers != nil {
+		c.tiers.until(r.View.NowSeconds)
+	}
 	for i := range r.Events {
 		switch e := &r.Events[i]; e.Kind {
 		case core.JobSubmitted:
 			c.enter(e.Spec, e.AtSeconds)
+			held := 0
 			if e.Held != nil {
 				c.records[e.Job].before = e.Held.Attained
+				held = core.Replicas(e.Held.Seats)
 			}
+			c.enterTier(r, e.Job, e.AtSeconds, held)
 		case core.JobFinished, core.JobFailed, core.JobCancelled:
 			c.leave(e.Job, e.AtSeconds)
 		case core.JobChanged:
 			c.edit(e.Spec, e.AtSeconds)
+			c.enterTier(r, e.Job, e.AtSeconds, 0)
 		}
 	}
 	for _, j := range r.Ended {
@@ -164,6 +172,21 @@ func (c *Collector) follow(r *core.Report) {
 		}
 		c.records[j.ID].settle(j, r.View.NowSeconds)
 	}
+	if c.tiers != nil {
+		c.tiers.follow(r)
+	}
+}
+
+// enterTier begins the books of a job with a tier, or takes in that its owner edited it.
+func (c *Collector) enterTier(r *core.Report, id core.JobID, atSeconds float64, held int) {
+	spec := c.records[id].spec
+	if c.tiers == nil && spec.Tier == "" {
+		return
+	}
+	if c.tiers == nil {
+		c.tiers = &tierBooks{guarantees: r.Guarantees, asOf: r.View.NowSeconds}
+	}
+	c.tiers.enter(spec, atSeconds, held)
 }
 
 // enter begins the record and the demand of a job.
@@ -290,7 +313,7 @@ func (c *Collector) WriteSoFar(o Outputs, unfinishedJobs []*core.Job, nowSeconds
 func (c *Collector) clone(unfinishedJobs []*core.Job) *Collector {
 	copied := *c
 	copied.records = slices.Clone(c.records)
-	copied.types, copied.bill = c.types.clone(unfinishedJobs), c.bill.clone()
+	copied.types, copied.bill, copied.tiers = c.types.clone(unfinishedJobs), c.bill.clone(), c.tiers.clone()
 	return &copied
 }
 

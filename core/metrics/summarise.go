@@ -67,7 +67,7 @@ func (c *Collector) summarise(shares *shares, endSeconds float64) *Summary {
 		s.Fairness.Sia = &described
 	}
 	s.Accelerators = c.acceleratorUse(firstSubmit, lastEnd)
-	s.Deadlines = due.describe()
+	s.Deadlines, s.Tiers = due.describe(), c.tiers.describe(c.records, c.window, endSeconds)
 	s.Pools, s.Bill = c.bill.ended(endSeconds).use()
 	s.GapRatio = c.gaps.describe()
 	s.DecisionSeconds = c.decisionSeconds()

@@ -46,6 +46,7 @@ type Summary struct {
 	Bill  *Bill     `json:"bill,omitempty"` // of all of them; nil without pools
 
 	Deadlines *Deadlines `json:"deadlines,omitempty"` // nil when no job has one
+	Tiers     *Tiers     `json:"tiers,omitempty"`     // nil when no job has one
 }
 
 // Trouble is what a component in a process of its own went through in a run that went on all the same.

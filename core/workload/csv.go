@@ -31,12 +31,13 @@ const (
 	csvOutcome
 	csvDeadline
 	csvBestEffort
+	csvTier
 	csvEnd // number of columns
 )
 
 var csvColumns = columns{
 	required: []string{"name", "submit_s", "duration_s", "replicas"},
-	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s", "observed_start_s", "outcome", "deadline_s", "best_effort"},
+	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s", "observed_start_s", "outcome", "deadline_s", "best_effort", "tier"},
 }
 
 // acceleratorSeparator divides the types in a cell of column accelerators.
@@ -110,6 +111,11 @@ func readOptional(t *table, spec *core.JobSpec) {
 	}
 	if t.has(csvBestEffort) {
 		spec.BestEffort = t.flag(csvBestEffort)
+	}
+	if t.has(csvTier) {
+		if spec.Tier = t.cell(csvTier); core.TierRank(spec.Tier) < 0 {
+			t.reject(csvTier, strings.Join(core.Tiers(), ", "))
+		}
 	}
 }
 
@@ -205,6 +211,7 @@ func cellsOf(job *Job) [csvEnd]string {
 		csvApplication:  spec.Application,
 		csvAccelerators: strings.Join(spec.Accelerators, acceleratorSeparator),
 		csvOutcome:      job.Observed.Outcome,
+		csvTier:         spec.Tier,
 	}
 	if spec.Weight != 1 {
 		cells[csvWeight] = formatNumber(spec.Weight)

@@ -37,6 +37,7 @@ type jobEntry struct {
 	Pinned       bool          `config:"pinned" doc:"never preempted"`
 	Deadline     time.Duration `config:"deadline" doc:"how long after its submission it is to be done; 0 or left out: whenever" min:"0s"`
 	BestEffort   bool          `config:"best_effort" doc:"takes what the others leave, and is promised nothing"`
+	Tier         string        `config:"tier" doc:"service that it is guaranteed, by policies that look at tiers; left out: none, as basic" enum:"premium|standard|basic"`
 	Batch        jobBatch      `config:"batch" doc:"bounds of its batch, in samples"`
 	Seconds      float64       `config:"seconds" doc:"how long it takes on the replicas it asks for, as far as known; 0: unknown" min:"0" max:"1e12"`
 	Iterations   float64       `config:"iterations" doc:"work it has to do, in iterations at its initial batch, for a job that reports its progress so; instead of seconds" min:"0" max:"1e15"`
@@ -130,7 +131,7 @@ func (e *jobEntry) job() Job {
 			SubmitSeconds: e.Submit.Seconds(), Requested: replicas,
 			MinReplicas: cmp.Or(e.MinReplicas, replicas), MaxReplicas: cmp.Or(e.MaxReplicas, replicas),
 			Accelerators: e.Accelerators, CPUs: e.CPUs, MemoryGB: e.MemoryGB, Pinned: e.Pinned, Batch: e.Batch.spec(), Command: e.Command,
-			TotalWork: max(e.Seconds, e.Iterations), DeadlineSeconds: e.Deadline.Seconds(), BestEffort: e.BestEffort,
+			TotalWork: max(e.Seconds, e.Iterations), DeadlineSeconds: e.Deadline.Seconds(), BestEffort: e.BestEffort, Tier: e.Tier,
 		},
 		Process: Process{Dir: e.Dir, Environment: e.Environment, Retries: e.Retries, Checkpoints: e.Checkpoint, Reports: e.Iterations > 0},
 	}

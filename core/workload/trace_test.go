@@ -203,6 +203,7 @@ func drawJobs(t *rapid.T) []Job {
 		s.Accelerators = rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z]\d{1,3}`), 0, 3, rapid.ID).Draw(t, "accelerators")
 		s.CPUs = rapid.Float64Range(0, 100).Draw(t, "cpus")
 		s.MemoryGB = rapid.Float64Range(0, 100).Draw(t, "memory")
+		s.Tier = rapid.SampledFrom(append(core.Tiers(), "")).Draw(t, "tier")
 		job.LimitSeconds = rapid.SampledFrom([]float64{0, 60, 3600.5}).Draw(t, "limit")
 		job.EstimateSeconds = rapid.SampledFrom([]float64{0, 1e-3, 1e6}).Draw(t, "estimate")
 		jobs = append(jobs, job)

@@ -250,6 +250,7 @@ func (c *Copy) spec(id core.JobID, s *stagev1.JobSpec) *core.JobSpec {
 		MaxReplicas: int(s.GetMaxReplicas()), Accelerators: s.GetAccelerators(), MixesTypes: s.GetMixesTypes(), CPUs: s.GetCpus(), MemoryGB: s.GetMemoryGb(),
 		Command: s.GetCommand(), TotalWork: s.GetTotalWork(), StepTimes: c.tables[s.GetStepTimes()], Truth: c.truths[s.GetTruth()],
 		Pinned: s.GetPinned(), Suspended: s.GetSuspended(), DeadlineSeconds: s.GetDeadlineSeconds(), BestEffort: s.GetBestEffort(),
+		Tier: s.GetTier(),
 	}
 	if b := s.GetBatch(); b != nil {
 		spec.Batch = core.BatchSpec{

@@ -208,7 +208,7 @@ func (e *Encoder) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec 
 		Name: s.Name, Tenant: s.Tenant, Application: s.Application, Weight: s.Weight, SubmitSeconds: s.SubmitSeconds,
 		Requested: int32(s.Requested), MinReplicas: int32(s.MinReplicas), MaxReplicas: int32(s.MaxReplicas),
 		Accelerators: s.Accelerators, MixesTypes: s.MixesTypes, Cpus: s.CPUs, MemoryGb: s.MemoryGB, Command: s.Command, TotalWork: s.TotalWork, Pinned: s.Pinned,
-		Suspended: s.Suspended && !e.Plain, DeadlineSeconds: s.DeadlineSeconds, BestEffort: s.BestEffort,
+		Suspended: s.Suspended && !e.Plain, DeadlineSeconds: s.DeadlineSeconds, BestEffort: s.BestEffort, Tier: s.Tier,
 	}
 	if b := s.Batch; b != (core.BatchSpec{}) {
 		m.Batch = &stagev1.BatchSpec{

@@ -131,7 +131,7 @@ func TestACopyIsTheView(t *testing.T) {
 	t.Run("allocation", func(t *testing.T) {
 		coretest.RunAllocator(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Allocator, error) {
 			return new(mirror), nil
-		}), coretest.Elsewhere())
+		}), coretest.Elsewhere(), coretest.Deadlines(), coretest.Tiers())
 	})
 	t.Run("elasticity", func(t *testing.T) {
 		coretest.RunElasticity(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Elasticity, error) {

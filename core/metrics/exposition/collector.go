@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/metrics"
 )
 
@@ -34,6 +35,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	w.accelerators(snapshot.Summary.Accelerators)
 	w.pools(snapshot.Summary)
 	w.deadlines(snapshot.Summary.Deadlines)
+	w.tiers(snapshot.Summary.Tiers)
 	w.plugins(snapshot.Summary.Plugins)
 }
 
@@ -173,6 +175,28 @@ func (w writer) deadlines(d *metrics.Deadlines) {
 	}
 	w.number("deadlines_ratio", "Deadlines met, of those met, missed and declined.", d.Ratio)
 	w.number("deadlines_lateness_p99", "99th percentile of the lateness of those missed, in seconds.", d.LatenessP99)
+}
+
+func (w writer) tiers(t *metrics.Tiers) {
+	if t == nil {
+		return
+	}
+	for _, tier := range [...]struct {
+		name string
+		use  *metrics.TierUse
+	}{{core.Premium, t.Premium}, {core.Standard, t.Standard}, {core.Basic, t.Basic}} {
+		if u := tier.use; u != nil {
+			gauge := func(name, help string, value metrics.Number) { w.number("tier_"+name, help, value, "tier", tier.name) }
+			gauge("guaranteed", "Part of the device time they request that jobs of a tier are guaranteed.", u.Guaranteed)
+			gauge("jobs", "Jobs of a tier that were not rejected.", metrics.Number(u.Jobs))
+			gauge("jobs_met", "Jobs of a tier that had what they are guaranteed in all hours of their lives.", metrics.Number(u.JobsMet))
+			gauge("hours", "Hours of the lives of jobs of a tier.", metrics.Number(u.Hours))
+			gauge("met", "Hours in which a job of a tier had what it is guaranteed.", metrics.Number(u.Met))
+			gauge("ratio", "Hours met, of all.", u.Ratio)
+		}
+	}
+	w.number("tiers_guaranteed_devices_max", "Most devices that guarantees came to at once.", t.GuaranteedDevicesMax)
+	w.number("tiers_oversold_seconds", "Time for which guarantees came to more devices than there were.", t.OversoldSeconds)
 }
 
 // plugins tells of each component once, whatever the number of its troubles.

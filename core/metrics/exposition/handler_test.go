@@ -38,6 +38,7 @@ func full(t *testing.T) *metrics.Snapshot {
 		Accelerators:    []metrics.AcceleratorUse{{Accelerator: "t4"}, {Accelerator: "v100"}},
 		Pools:           []metrics.PoolUse{{Pool: "owned"}, {Pool: "spot"}}, Bill: &metrics.Bill{},
 		Deadlines: &metrics.Deadlines{},
+		Tiers:     &metrics.Tiers{Premium: &metrics.TierUse{}, Standard: &metrics.TierUse{}, Basic: &metrics.TierUse{}},
 	}
 	last := 0.0
 	number(t, reflect.ValueOf(s).Elem(), &last)
@@ -153,6 +154,8 @@ var places = []struct{ path, series string }{
 	{`pools\.(\d)\.(\w+)`, `pool_$2{pool="pool$1"}`},
 	{`bill\.(\w+)`, `bill_$1`},
 	{`deadlines\.(\w+)`, `deadlines_$1`},
+	{`tiers\.(premium|standard|basic)\.(\w+)`, `tier_$2{tier="$1"}`},
+	{`tiers\.(guaranteed_devices_max|oversold_seconds)`, `tiers_$1`},
 	{`measured\.(first|last)_job`, `measured_${1}_job`},
 }
 

@@ -149,7 +149,7 @@ class ViewCopy:
             step_times=self._tables.get(spec.step_times), truth=self._truths.get(spec.truth),
             pinned=spec.pinned, suspended=spec.suspended, mixes_types=spec.mixes_types,
             batch_by_type=tuple(TypeBatch(on.accelerator, on.min_per_device, on.max_per_device) for on in spec.batch_by_type),
-            deadline_seconds=spec.deadline_seconds, best_effort=spec.best_effort,
+            deadline_seconds=spec.deadline_seconds, best_effort=spec.best_effort, tier=spec.tier,
         )
         self.view.jobs[told.id] = job
         return job

@@ -135,6 +135,7 @@ class Job:
     suspended: bool  # its owner holds it back
     deadline_seconds: float  # how long after its submission it is to be done; 0 for whenever
     best_effort: bool  # it takes what the others leave, and is promised nothing
+    tier: str  # premium, standard or basic: the service that it is guaranteed; empty for none, as basic
     accelerators: Sequence[str]  # types the job can run on; empty for all
     mixes_types: bool  # its replicas may run on devices of different types at once
     batch: BatchSpec
@@ -171,7 +172,7 @@ class Job:
         "accelerators", "application", "as_of_seconds", "attained", "batch", "batch_by_type", "best_effort", "command", "cpus", "deadline_seconds", "executed",
         "first_start", "gradients", "held", "id", "last_change", "max_replicas", "measured", "memory_gb", "min_replicas",
         "mixes_types", "name", "pinned", "preemptions", "progress", "progress_as_of", "progress_rate", "requested", "restarts",
-        "seats", "starting", "state", "step_times", "steps_left", "submit_seconds", "suspended", "tenant", "total_work", "truth", "tuning", "waiting_reason", "weight",
+        "seats", "starting", "state", "step_times", "steps_left", "submit_seconds", "suspended", "tenant", "tier", "total_work", "truth", "tuning", "waiting_reason", "weight",
     )
 
     def __init__(
@@ -181,6 +182,7 @@ class Job:
         command: Sequence[str] = (), total_work: float = 0.0, step_times: StepTimes | None = None,
         truth: Truth | None = None, pinned: bool = False, suspended: bool = False, mixes_types: bool = False,
         batch_by_type: Sequence[TypeBatch] = (), deadline_seconds: float = 0.0, best_effort: bool = False,
+        tier: str = "",
     ) -> None:
         """A job that was just submitted."""
         self.id, self.name, self.tenant, self.application = id, name, tenant, application
@@ -190,7 +192,7 @@ class Job:
         self.command, self.total_work, self.step_times, self.truth = command, total_work, step_times, truth
         self.pinned, self.mixes_types, self.batch_by_type = pinned, mixes_types, batch_by_type
         self.suspended, self.starting = suspended, False
-        self.deadline_seconds, self.best_effort = deadline_seconds, best_effort
+        self.deadline_seconds, self.best_effort, self.tier = deadline_seconds, best_effort, tier
         self.state, self.waiting_reason = JobState.PENDING, Reason.NONE
         self.seats, self.held, self.tuning = (), 0, Tuning(id)
         self.as_of_seconds = self.progress_as_of = self.last_change = submit_seconds

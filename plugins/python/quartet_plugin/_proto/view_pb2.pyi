@@ -119,7 +119,7 @@ class Job(_message.Message):
     def __init__(self, id: _Optional[int] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., waiting_reason: _Optional[str] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., tuning: _Optional[_Union[Tuning, _Mapping]] = ..., as_of_seconds: _Optional[float] = ..., executed_seconds: _Optional[float] = ..., attained_device_seconds: _Optional[float] = ..., progress: _Optional[float] = ..., progress_rate: _Optional[float] = ..., progress_as_of_seconds: _Optional[float] = ..., steps_left: _Optional[float] = ..., first_start_seconds: _Optional[float] = ..., last_change_seconds: _Optional[float] = ..., restarts: _Optional[int] = ..., preemptions: _Optional[int] = ..., response: _Optional[_Union[Response, _Mapping]] = ..., measured: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., gradients: _Optional[_Union[Gradients, _Mapping]] = ..., starting: bool = ...) -> None: ...
 
 class JobSpec(_message.Message):
-    __slots__ = ["accelerators", "application", "batch", "batch_by_type", "best_effort", "command", "cpus", "deadline_seconds", "max_replicas", "memory_gb", "min_replicas", "mixes_types", "name", "pinned", "requested", "step_times", "submit_seconds", "suspended", "tenant", "total_work", "truth", "weight"]
+    __slots__ = ["accelerators", "application", "batch", "batch_by_type", "best_effort", "command", "cpus", "deadline_seconds", "max_replicas", "memory_gb", "min_replicas", "mixes_types", "name", "pinned", "requested", "step_times", "submit_seconds", "suspended", "tenant", "tier", "total_work", "truth", "weight"]
     ACCELERATORS_FIELD_NUMBER: _ClassVar[int]
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
     BATCH_BY_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -139,6 +139,7 @@ class JobSpec(_message.Message):
     SUBMIT_SECONDS_FIELD_NUMBER: _ClassVar[int]
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
+    TIER_FIELD_NUMBER: _ClassVar[int]
     TOTAL_WORK_FIELD_NUMBER: _ClassVar[int]
     TRUTH_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
@@ -161,10 +162,11 @@ class JobSpec(_message.Message):
     submit_seconds: float
     suspended: bool
     tenant: str
+    tier: str
     total_work: float
     truth: int
     weight: float
-    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., application: _Optional[str] = ..., weight: _Optional[float] = ..., submit_seconds: _Optional[float] = ..., requested: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., accelerators: _Optional[_Iterable[str]] = ..., batch: _Optional[_Union[BatchSpec, _Mapping]] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., command: _Optional[_Iterable[str]] = ..., total_work: _Optional[float] = ..., step_times: _Optional[int] = ..., truth: _Optional[int] = ..., pinned: bool = ..., mixes_types: bool = ..., batch_by_type: _Optional[_Iterable[_Union[TypeBatch, _Mapping]]] = ..., suspended: bool = ..., deadline_seconds: _Optional[float] = ..., best_effort: bool = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., application: _Optional[str] = ..., weight: _Optional[float] = ..., submit_seconds: _Optional[float] = ..., requested: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., accelerators: _Optional[_Iterable[str]] = ..., batch: _Optional[_Union[BatchSpec, _Mapping]] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., command: _Optional[_Iterable[str]] = ..., total_work: _Optional[float] = ..., step_times: _Optional[int] = ..., truth: _Optional[int] = ..., pinned: bool = ..., mixes_types: bool = ..., batch_by_type: _Optional[_Iterable[_Union[TypeBatch, _Mapping]]] = ..., suspended: bool = ..., deadline_seconds: _Optional[float] = ..., best_effort: bool = ..., tier: _Optional[str] = ...) -> None: ...
 
 class Measurement(_message.Message):
     __slots__ = ["accelerator", "count", "nodes", "pass_seconds", "per_device", "replicas", "spread", "step_seconds"]

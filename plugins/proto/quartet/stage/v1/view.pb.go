@@ -1006,6 +1006,7 @@ type JobSpec struct {
 	Suspended       bool                   `protobuf:"varint,20,opt,name=suspended,proto3" json:"suspended,omitempty"`                                     // its owner holds it back
 	DeadlineSeconds float64                `protobuf:"fixed64,21,opt,name=deadline_seconds,json=deadlineSeconds,proto3" json:"deadline_seconds,omitempty"` // how long after its submission it is to be done; 0 for whenever
 	BestEffort      bool                   `protobuf:"varint,22,opt,name=best_effort,json=bestEffort,proto3" json:"best_effort,omitempty"`                 // it takes what the others leave, and is promised nothing
+	Tier            string                 `protobuf:"bytes,23,opt,name=tier,proto3" json:"tier,omitempty"`                                                // premium, standard or basic: the service that it is guaranteed; empty for none, as basic
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1192,6 +1193,13 @@ func (x *JobSpec) GetBestEffort() bool {
 		return x.BestEffort
 	}
 	return false
+}
+
+func (x *JobSpec) GetTier() string {
+	if x != nil {
+		return x.Tier
+	}
+	return ""
 }
 
 type BatchSpec struct {
@@ -2139,7 +2147,7 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\n" +
 	"BatchSteps\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x03R\x05batch\x12\x14\n" +
-	"\x05steps\x18\x02 \x01(\x01R\x05steps\"\xd4\x05\n" +
+	"\x05steps\x18\x02 \x01(\x01R\x05steps\"\xe8\x05\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12 \n" +
@@ -2167,7 +2175,8 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\tsuspended\x18\x14 \x01(\bR\tsuspended\x12)\n" +
 	"\x10deadline_seconds\x18\x15 \x01(\x01R\x0fdeadlineSeconds\x12\x1f\n" +
 	"\vbest_effort\x18\x16 \x01(\bR\n" +
-	"bestEffort\"\xa1\x01\n" +
+	"bestEffort\x12\x12\n" +
+	"\x04tier\x18\x17 \x01(\tR\x04tier\"\xa1\x01\n" +
 	"\tBatchSpec\x12\x1c\n" +
 	"\trequested\x18\x01 \x01(\x03R\trequested\x12\x18\n" +
 	"\ainitial\x18\x02 \x01(\x03R\ainitial\x12\x10\n" +

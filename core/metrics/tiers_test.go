@@ -1,0 +1,122 @@
+package metrics
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+// held is what a job of a run has from a moment on.
+type held struct {
+	at      float64
+	devices int
+}
+
+// Whole hours count from the submission of each job, at 100 s, and shorter lives. They are met with the guaranteed part of what it requested.
+func TestTiers(t *testing.T) {
+	t.Parallel()
+	type job struct {
+		tier      string
+		requested int
+		held      []held
+		end       float64 // 0 for one that goes on
+		rejected  bool
+	}
+	whole := []held{{100, 1}}
+	for name, tc := range map[string]struct {
+		jobs []job
+		want *Tiers
+	}{
+		"none":            {[]job{{"", 1, whole, 5000, false}}, nil},
+		"one hour":        {[]job{{core.Premium, 1, whole, 3700, false}}, &Tiers{Premium: &TierUse{0.95, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 0.95}},
+		"nearly two":      {[]job{{core.Premium, 1, whole, 7299, false}}, &Tiers{Premium: &TierUse{0.95, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 0.95}},
+		"just enough":     {[]job{{core.Premium, 1, []held{{280, 1}}, 3700, false}}, &Tiers{Premium: &TierUse{0.95, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 0.95}},
+		"just too little": {[]job{{core.Premium, 1, []held{{281, 1}}, 3700, false}}, &Tiers{Premium: &TierUse{0.95, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 0.95}},
+		"a short life": {
+			[]job{{core.Standard, 1, []held{{131, 1}}, 200, false}}, &Tiers{Standard: &TierUse{0.7, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 0.7},
+		},
+		"the second hour was missed": {
+			[]job{{core.Standard, 2, []held{{100, 2}, {3700, 1}}, 7300, false}}, &Tiers{Standard: &TierUse{0.7, 1, 0, 2, 1, 0.5}, GuaranteedDevicesMax: 1.4},
+		},
+		"more than requested makes up for nothing": {
+			[]job{{core.Standard, 2, []held{{100, 4}, {1900, 0}}, 3700, false}}, &Tiers{Standard: &TierUse{0.7, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 1.4},
+		},
+		"basic is guaranteed nothing": {[]job{{core.Basic, 1, nil, 0, false}}, &Tiers{Basic: &TierUse{0, 1, 1, 2, 2, 1}}},
+		"one that goes on is judged until now": {
+			[]job{{core.Premium, 1, []held{{3700, 1}}, 0, false}}, &Tiers{Premium: &TierUse{0.95, 1, 0, 2, 1, 0.5}, GuaranteedDevicesMax: 0.95},
+		},
+		"a rejected one is not judged": {[]job{{core.Premium, 1, nil, 100, true}}, &Tiers{GuaranteedDevicesMax: 0.95}},
+		"more than there is": {
+			[]job{{core.Premium, 8, []held{{100, 8}}, 1000, false}, {core.Standard, 2, nil, 2000, false}},
+			&Tiers{Premium: &TierUse{0.95, 1, 1, 1, 1, 1}, Standard: &TierUse{0.7, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 9, OversoldSeconds: 900},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := NewCollector(Components{}, Outputs{})
+			v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 8).Obj()).Obj()
+			round := func(now float64, events []core.Event, changes []core.Change, ended []*core.Job) {
+				v.NowSeconds = now
+				r := &core.Report{View: v, Events: events, Changes: changes, Ended: ended, Guarantees: core.UsualGuarantees(), GapRatio: math.NaN()}
+				if err := c.ObserveRound(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var submitted []core.Event
+			for i, j := range tc.jobs {
+				spec := &core.JobSpec{ID: core.JobID(i), Tier: j.tier, Requested: j.requested, SubmitSeconds: 100}
+				submitted = append(submitted, core.Event{Kind: core.JobSubmitted, AtSeconds: 100, Job: spec.ID, Spec: spec})
+			}
+			round(100, submitted, nil, nil)
+			unfinished := []*core.Job{}
+			for now := 101.0; now <= 8000; now++ { // all moments are whole
+				var events []core.Event
+				var changes []core.Change
+				var ended []*core.Job
+				for i, j := range tc.jobs {
+					at := coretest.MakeJob("j").ID(core.JobID(i)).Submit(100).Obj()
+					at.JobSpec = submitted[i].Spec
+					if now == max(j.end, 101) && j.end > 0 {
+						at.State, at.FinishSeconds = core.Completed, j.end
+						if j.rejected {
+							at.State = core.Rejected
+						} else {
+							events = append(events, core.Event{Kind: core.JobFinished, AtSeconds: j.end, Job: at.ID})
+						}
+						ended = append(ended, at)
+					}
+					for _, h := range j.held {
+						if max(h.at, 101) == now {
+							changes = append(changes, core.Change{Job: at.ID, Action: core.Start, Seats: seatsOf(h.devices)})
+						}
+					}
+					if now == 8000 && j.end == 0 {
+						unfinished = append(unfinished, at)
+					}
+				}
+				if len(events)+len(changes)+len(ended) > 0 || now == 8000 {
+					round(now, events, changes, ended)
+				}
+			}
+			s, err := c.Finish(unfinished, 8000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			alike := cmp.Comparer(func(a, b Number) bool { return a == b || math.Abs(float64(a-b)) < 1e-9 })
+			if diff := cmp.Diff(tc.want, s.Tiers, alike); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func seatsOf(devices int) []core.Seat {
+	if devices == 0 {
+		return nil
+	}
+	return []core.Seat{{Devices: core.FirstDevices(devices)}}
+}
