@@ -124,6 +124,8 @@ func testRules(t *testing.T, jobs Interface) {
 			"", func(s *Spec) { s.Batch = Batch{Requested: 8, MinPerDevice: 8, MaxPerDevice: 4} }, "batch.minPerDevice must be at most batch.maxPerDevice",
 		},
 		"weight":           {"", func(s *Spec) { s.Weight = -1 }, "spec.weight"},
+		"deadline":         {"", func(s *Spec) { s.DeadlineSeconds = -1 }, "spec.deadlineSeconds"},
+		"tier":             {"", func(s *Spec) { s.Tier = "gold" }, "spec.tier"},
 		"work":             {"", func(s *Spec) { s.Work = -1 }, "spec.work"},
 		"replicas":         {"", func(s *Spec) { s.Requested = 1_000_001 }, "spec.requested"},
 		"accelerators":     {"", func(s *Spec) { s.Accelerators = []string{"a", "a"} }, "spec.accelerators[1]: Duplicate value"},
@@ -148,7 +150,7 @@ func testRules(t *testing.T, jobs Interface) {
 		j := named(strings.Repeat("x", 45), func(s *Spec) {
 			template := s.Template
 			*s = Spec{
-				Queue: "research", Weight: 0.5, Work: 1e6, Replicas: Replicas{Min: 1, Max: 64, DevicesPerReplica: 2}, Requested: 8, Pinned: true,
+				Queue: "research", Weight: 0.5, Work: 1e6, Replicas: Replicas{Min: 1, Max: 64, DevicesPerReplica: 2}, Requested: 8, Pinned: true, DeadlineSeconds: 900.5, BestEffort: true, Tier: "premium",
 				Accelerators: []string{"a100", "h100"}, Application: "resnet50", GraceSeconds: seconds(30), StartTimeoutSeconds: seconds(600),
 				Batch: Batch{Requested: 512, Initial: 256, Min: 128, Max: 4096, MinPerDevice: 16, MaxPerDevice: 256}, Template: template,
 			}

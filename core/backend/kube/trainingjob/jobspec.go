@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -18,6 +19,7 @@ const (
 	mostReplicas  = 1_000_000
 	mostSeconds   = 86_400
 	mostBatch     = math.MaxInt32
+	mostDeadline  = 1e9       // seconds
 	mostTemplate  = 256 << 10 // bytes of JSON; the job and its status are one object, and a store takes 1.5 MiB of that
 	bytesPerGiB   = 1 << 30
 	millisPerUnit = 1000
@@ -52,6 +54,7 @@ func (j *TrainingJob) JobSpec(id core.JobID, submitSeconds float64) (core.JobSpe
 		MinReplicas:   cmp.Or(s.Replicas.Min, requested) * devices,
 		MaxReplicas:   cmp.Or(s.Replicas.Max, requested) * devices,
 		Pinned:        s.Pinned, Accelerators: slices.Clone(s.Accelerators), Batch: s.Batch.spec(), TotalWork: s.Work,
+		DeadlineSeconds: s.DeadlineSeconds, BestEffort: s.BestEffort, Tier: s.Tier,
 	}
 	template, faults := s.PodTemplate()
 	found.Diagnostics = append(found.Diagnostics, faults...)
@@ -108,6 +111,10 @@ func (p *problems) name(name string) {
 func (p *problems) spec(s *Spec) {
 	between(p, "spec.weight", s.Weight, leastWeight, mostWeight)
 	between(p, "spec.work", s.Work, 0, mostWork)
+	between(p, "spec.deadlineSeconds", s.DeadlineSeconds, 0, mostDeadline)
+	if core.TierRank(s.Tier) < 0 {
+		p.add("spec.tier", fmt.Sprintf("there is no tier %q", s.Tier), "valid values: "+strings.Join(core.Tiers(), ", "))
+	}
 	r := &s.Replicas
 	for _, count := range [...]struct {
 		path string

@@ -39,6 +39,10 @@ type Spec struct {
 	Batch        Batch    `json:"batch,omitzero"`
 	Application  string   `json:"application,omitempty"` // what it trains
 
+	DeadlineSeconds float64 `json:"deadlineSeconds,omitempty"` // after its submission; 0 for none
+	BestEffort      bool    `json:"bestEffort,omitempty"`      // takes what the others leave, and is promised nothing
+	Tier            string  `json:"tier,omitempty"`            // service that it is guaranteed
+
 	GraceSeconds        *int64 `json:"graceSeconds,omitempty"`        // between the request to stop and the end of a pod
 	StartTimeoutSeconds *int64 `json:"startTimeoutSeconds,omitempty"` // until all pods of a start have to run
 
