@@ -120,3 +120,65 @@ func seatsOf(devices int) []core.Seat {
 	}
 	return []core.Seat{{Devices: core.FirstDevices(devices)}}
 }
+
+// What a job holds changes by events and by rounds, and what it is guaranteed by its owner's edits; sums so far change no account.
+func TestTiersFollowARun(t *testing.T) {
+	t.Parallel()
+	spec := func(tier string, requested int) *core.JobSpec { return &core.JobSpec{Tier: tier, Requested: requested} }
+	at := func(kind core.EventKind, at float64, devices int) core.Event {
+		return core.Event{Kind: kind, AtSeconds: at, Seats: seatsOf(devices)}
+	}
+	edit := func(s *core.JobSpec, at float64) core.Event {
+		return core.Event{Kind: core.JobChanged, AtSeconds: at, Spec: s}
+	}
+	change := func(action core.Action, devices int) []core.Change {
+		return []core.Change{{Action: action, Seats: seatsOf(devices)}}
+	}
+	type round struct {
+		at      float64
+		events  []core.Event
+		changes []core.Change
+	}
+	for name, tc := range map[string]struct {
+		rounds []round // after one at 0 s, in which a standard job of four replicas begins
+		want   *Tiers  // at 3600 s
+	}{
+		"enough until it was interrupted": {
+			[]round{{3000, []core.Event{at(core.JobInterrupted, 2520, 0)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 2.8},
+		},
+		"interrupted too early": {
+			[]round{{3000, []core.Event{at(core.JobInterrupted, 2519, 0)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 2.8},
+		},
+		"stopped too early":   {[]round{{2519, nil, change(core.Stop, 0)}}, &Tiers{Standard: &TierUse{0.7, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 2.8}},
+		"shrunk":              {[]round{{1500, []core.Event{at(core.JobShrunk, 1440, 2)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 2.8}},
+		"shrunk too early":    {[]round{{1500, []core.Event{at(core.JobShrunk, 1439, 2)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 2.8}},
+		"paid for more":       {[]round{{60, []core.Event{edit(spec(core.Premium, 4), 60)}, nil}, {3300, nil, change(core.Stop, 0)}}, &Tiers{Premium: &TierUse{0.95, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 3.8}},
+		"requested more":      {[]round{{1440, []core.Event{edit(spec(core.Standard, 8), 1440)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 5.6}},
+		"too much":            {[]round{{600, []core.Event{edit(spec(core.Premium, 9), 600)}, nil}}, &Tiers{Premium: &TierUse{0.95, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 8.55, OversoldSeconds: 3000}},
+		"less again":          {[]round{{600, []core.Event{edit(spec(core.Premium, 9), 600)}, nil}, {900, []core.Event{edit(spec(core.Standard, 4), 900)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 8.55, OversoldSeconds: 300}},
+		"no tier any more":    {[]round{{600, []core.Event{edit(spec("", 4), 600)}, nil}}, &Tiers{GuaranteedDevicesMax: 2.8}},
+		"ended, and released": {[]round{{700, []core.Event{at(core.JobFinished, 600, 0)}, nil}, {1000, []core.Event{edit(spec(core.Premium, 99), 1000)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 2.8}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := NewCollector(Components{}, Outputs{})
+			v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 8).Obj()).Obj()
+			first := []core.Event{{Kind: core.JobSubmitted, Spec: spec(core.Standard, 4)}}
+			for _, r := range append([]round{{0, first, change(core.Start, 4)}}, tc.rounds...) {
+				v.NowSeconds = r.at
+				if err := c.ObserveRound(&core.Report{View: v, Events: r.events, Changes: r.changes, Guarantees: core.UsualGuarantees(), GapRatio: math.NaN()}); err != nil {
+					t.Fatal(err)
+				}
+				_ = c.SoFar(nil, r.at+30)
+			}
+			s, err := c.Finish(nil, 3600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			alike := cmp.Comparer(func(a, b Number) bool { return a == b || math.Abs(float64(a-b)) < 1e-9 })
+			if diff := cmp.Diff(tc.want, s.Tiers, alike); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
