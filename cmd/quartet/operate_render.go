@@ -250,7 +250,7 @@ func wordVerdict(d *controlv1.Decision) string {
 	if !known { // a word of Kubernetes
 		return strings.TrimSuffix(d.GetReason()+": "+d.GetMessage(), ": ")
 	}
-	return core.Verdict{Reason: reason, Message: d.GetMessage(), Wanted: d.GetWanted(), Available: d.GetAvailable(), Unit: d.GetUnit()}.Explain()
+	return core.Verdict{Reason: reason, Message: d.GetMessage(), Wanted: d.GetWanted(), Available: d.GetAvailable(), Unit: d.GetUnit(), ExpectedSeconds: d.GetExpectedSeconds()}.Explain()
 }
 
 // evident puts a verdict with evidence before the change of the same round and reason that has none: the stop of a job on a

@@ -13,7 +13,7 @@ import (
 // Copy is a view kept up to date by updates: what an Encoder sends at one end is View at the other.
 type Copy struct {
 	View       core.View
-	Candidates []core.Candidate // with their responses; for allocators
+	Candidates []core.Candidate // with their responses; for allocators and scalers
 
 	started  bool
 	sequence uint64
@@ -28,7 +28,7 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 	}
 	if u.GetFull() {
 		*c = Copy{started: true, tables: map[uint32]*core.StepTimes{}, truths: map[uint32]*core.Truth{}}
-		c.View.Cluster = &core.Cluster{Accelerators: u.GetAccelerators()}
+		c.View.Cluster = &core.Cluster{Accelerators: u.GetAccelerators(), Pools: poolsFrom(u.GetPools())}
 	}
 	c.sequence = u.GetSequence()
 	v := &c.View
@@ -65,10 +65,15 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 }
 
 func (c *Copy) nodes(u *stagev1.ViewUpdate) error {
+	cluster := c.View.Cluster
+	for i := range cluster.Pools {
+		if p := &cluster.Pools[i]; p.Accelerator < 0 || int(p.Accelerator) >= len(cluster.Accelerators) {
+			return fmt.Errorf("pool %q has unknown accelerator type %d", p.Name, p.Accelerator)
+		}
+	}
 	if len(u.GetNodes()) == 0 {
 		return nil
 	}
-	cluster := c.View.Cluster
 	for _, n := range u.GetNodes() {
 		if n.GetHealth() < stagev1.Health_HEALTH_READY || n.GetHealth() > stagev1.Health_HEALTH_GONE {
 			return fmt.Errorf("node %d has health %v", n.GetId(), n.GetHealth())
@@ -84,6 +89,7 @@ func (c *Copy) nodes(u *stagev1.ViewUpdate) error {
 		node := &cluster.Nodes[n.GetId()]
 		node.Health = core.Health(n.GetHealth() - stagev1.Health_HEALTH_READY)
 		node.Unusable = core.DeviceSet(n.GetUnusable()) & core.FirstDevices(node.Devices)
+		node.ExpectedSeconds = n.GetExpectedSeconds()
 	}
 	c.View.Devices = cluster.UsableDevices()
 	return nil
@@ -102,6 +108,7 @@ func (c *Copy) addNode(n *stagev1.Node) error {
 	cluster.Nodes = append(cluster.Nodes, core.Node{
 		ID: core.NodeID(n.GetId()), Name: n.GetName(), Accelerator: core.AcceleratorID(n.GetAccelerator()),
 		Devices: int(n.GetDevices()), CPUs: n.GetCpus(), MemoryGB: n.GetMemoryGb(), Rack: n.GetRack(),
+		Pool: n.GetPool(),
 	})
 	return nil
 }
