@@ -23,6 +23,7 @@ type options struct {
 	elsewhere bool
 	pins      bool
 	deadlines bool
+	pools     bool
 }
 
 // WithConfig creates the policy with these settings in place of its defaults, as they stand in a config file.
@@ -37,6 +38,9 @@ func Pinning() Option { return func(o *options) { o.pins = true } }
 
 // Deadlines gives some jobs of the random worlds deadlines, and has some be best effort.
 func Deadlines() Option { return func(o *options) { o.deadlines = true } }
+
+// Pools gives some of the random worlds pools, whose nodes are provisioned, drain and go. The suite of scalers asks for it.
+func Pools() Option { return func(o *options) { o.pools = true } }
 
 // slot is what a suite knows of one stage.
 type slot[S any] struct {
