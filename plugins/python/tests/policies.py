@@ -153,7 +153,7 @@ class Seats(ScalerPolicy):
             missing -= nodes * pool.devices
             if nodes != view.cluster.pool_size(pool.name):
                 last = [node.id for node in reversed(view.cluster.nodes) if node.pool == pool.name]
-                yield PoolTarget(pool.name, nodes, last, f"{len(plan.candidates)} jobs at {pool.price_at(view.now_seconds)}")
+                yield PoolTarget(pool.name, nodes, last, f"for {len(plan.candidates)} jobs")
 
 
 class Keep(ScalerPolicy):
