@@ -24,6 +24,7 @@ type pools struct {
 
 // openPools is for a simulator whose nodes are known.
 func (s *Simulator) openPools() {
+	backend.DescribePools(s.seen, s.config.Pools)
 	p := &s.pools
 	p.worlds, p.names = make([]Pool, len(s.cluster.Pools)), make([]int, len(s.cluster.Pools))
 	for i := range s.cluster.Pools {
@@ -88,7 +89,7 @@ func (s *Simulator) request(pool int) {
 	id := core.NodeID(len(e.planned))
 	e.joining = append(e.joining, core.AddedNode{
 		Name: fmt.Sprintf("%s-%d", p.Name, s.pools.names[pool]), Accelerator: s.cluster.Accelerators[p.Accelerator],
-		Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, Pool: p.Name,
+		Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, Pool: p.Name, ExpectedSeconds: s.now + w.Expected().Seconds(),
 	})
 	s.pools.names[pool]++
 	e.planned, e.failed, e.told = append(e.planned, core.Provisioning), append(e.failed, false), append(e.told, absent)
