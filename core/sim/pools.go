@@ -19,6 +19,7 @@ type pools struct {
 	worlds   []Pool // by pool of the cluster
 	names    []int  // by pool: how many nodes were named
 	retiring []core.NodeID
+	expires  map[core.NodeID]float64 // when a node that is to leave has drained for too long
 	rand     *rand.Rand
 }
 
@@ -26,6 +27,7 @@ type pools struct {
 func (s *Simulator) openPools() {
 	backend.DescribePools(s.seen, s.config.Pools)
 	p := &s.pools
+	p.expires = map[core.NodeID]float64{}
 	p.worlds, p.names = make([]Pool, len(s.cluster.Pools)), make([]int, len(s.cluster.Pools))
 	for i := range s.cluster.Pools {
 		name := s.cluster.Pools[i].Name
@@ -135,7 +137,8 @@ func (s *Simulator) retire(id core.NodeID, w *Pool) {
 	e.insert(nodeEvent{s.now, id, core.Draining})
 	s.pools.retiring = append(s.pools.retiring, id)
 	if w.DrainTimeout > 0 {
-		e.insert(nodeEvent{s.now + w.DrainTimeout.Seconds(), id, core.Gone})
+		s.pools.expires[id] = s.now + w.DrainTimeout.Seconds()
+		e.insert(nodeEvent{s.pools.expires[id], id, core.Gone})
 	}
 }
 
