@@ -155,9 +155,9 @@ func (b *Backend) Begin(round int, c *core.Composition, from []core.Learned) err
 	return b.journal.Begin(round, c, from)
 }
 
-// Capabilities is that jobs do as they declare.
+// Capabilities are that jobs do as they declare, and that pools grow and shrink.
 func (b *Backend) Capabilities() []core.Capability {
-	return []core.Capability{core.CapabilityRemainingWork}
+	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityScaleCluster}
 }
 
 // Next goes from one event to the next until a round is due, and waits when there are none.
