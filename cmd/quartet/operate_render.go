@@ -184,6 +184,10 @@ func decisionsTable(decisions []*controlv1.Decision) render.Table {
 	for _, name := range []string{"round", "t_s", "what", "by", "reason", "message", "wanted", "available", "unit", "seats", "batch_per_device", "accumulation_steps", "learning_rate_factor"} {
 		t.Columns = append(t.Columns, render.Column{Name: name})
 	}
+	expects := slices.ContainsFunc(decisions, func(d *controlv1.Decision) bool { return d.GetExpectedSeconds() > 0 })
+	if expects {
+		t.Columns = append(t.Columns, render.Column{Name: "expected_s"})
+	}
 	for _, d := range decisions {
 		wanted, available := math.NaN(), math.NaN()
 		if d.GetUnit() != "" {
@@ -197,6 +201,14 @@ func decisionsTable(decisions []*controlv1.Decision) render.Table {
 			d.GetRound(), d.GetAtSeconds(), d.GetWhat(), d.GetBy(), d.GetReason(), d.GetMessage(), wanted, available, d.GetUnit(),
 			seats(d.GetSeats()), batch, steps, factor,
 		})
+		if expects {
+			at := math.NaN()
+			if d.GetExpectedSeconds() > 0 {
+				at = d.GetExpectedSeconds()
+			}
+			last := &t.Rows[len(t.Rows)-1]
+			*last = append(*last, at)
+		}
 	}
 	return t
 }

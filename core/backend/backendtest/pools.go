@@ -278,7 +278,6 @@ func (s sizes) Scale(_ context.Context, v *core.View, _ *core.Plan) (core.Cluste
 // bounds hold the nodes that a pipeline sees to their pool.
 type bounds struct {
 	books
-	h     *Harness
 	names map[string]core.NodeID
 	joins int
 }
