@@ -48,6 +48,9 @@ type Node struct {
 	Health      Health
 	Unusable    DeviceSet // devices that are broken, or held by others than the jobs of this cluster
 	Pool        string    // that the node belongs to; empty for none
+	// ExpectedSeconds is when a node that is being provisioned should be ready, as far as the backend can tell; 0 when nobody knows, and
+	// of every other node.
+	ExpectedSeconds float64
 }
 
 // Usable is the set of devices that may be placed on now: none of a node that is not ready.

@@ -107,7 +107,8 @@ func (s *state) takeVerdicts(component string, verdicts []Verdict) error {
 		case Reject:
 			s.reject(j, v)
 		default:
-			if j.WaitingReason != v.Reason {
+			s.expect(j, &v)
+			if j.WaitingReason != v.Reason || s.expectsOther(&v) {
 				j.WaitingReason = v.Reason
 				s.view.journal.add(j.ID)
 				s.tell(v)
@@ -140,6 +141,9 @@ func (s *state) checkVerdicts(component string, verdicts []Verdict) error {
 // tell reports a verdict, its texts bounded: whoever reads the outputs is no part of the policy's.
 func (s *state) tell(v Verdict) {
 	v.Message, v.Unit = CleanText(v.Message, MaxText), CleanText(v.Unit, MaxText)
+	if m := s.marks[v.Job]; m != nil {
+		m.expected = v.ExpectedSeconds
+	}
 	s.report.Verdicts = append(s.report.Verdicts, v)
 }
 
@@ -151,6 +155,9 @@ func (s *state) checkAllowed(component string, v *Verdict, codes ...Code) error 
 	}
 	if !finite(v.Wanted) || !finite(v.Available) {
 		return s.broken(component, v.Job, RuleVerdictAllowed, "wants %v, %v available", v.Wanted, v.Available)
+	}
+	if !amount(v.ExpectedSeconds) {
+		return s.broken(component, v.Job, RuleVerdictAllowed, "expects nodes at %v", v.ExpectedSeconds)
 	}
 	return nil
 }

@@ -25,13 +25,16 @@ func (s *state) takeNode(e *Event) error {
 			return nil // it had not heard of the end yet
 		}
 		if e.Kind == NodeRemoved {
-			node.Health, s.shrunken = Gone, true
+			node.Health, node.ExpectedSeconds, s.shrunken = Gone, 0, true
 			s.recount()
 		} else {
 			if e.Health > Provisioning {
 				return fmt.Errorf("backend told that node %q is %v, which only its removal says", node.Name, e.Health)
 			}
 			node.Health, node.Unusable = e.Health, e.Unusable&FirstDevices(node.Devices)
+			if node.Health != Provisioning {
+				node.ExpectedSeconds = 0
+			}
 		}
 	}
 	s.view.HealthChanges++
@@ -47,6 +50,9 @@ func (s *state) addNode(e *Event) error {
 	if n.Devices < 1 || n.Devices > MaxDevicesPerNode || n.Health > Provisioning {
 		return fmt.Errorf("backend added node %q with %d devices that is %v", n.Name, n.Devices, n.Health)
 	}
+	if !amount(n.ExpectedSeconds) {
+		return fmt.Errorf("backend added node %q that is expected at %v", n.Name, n.ExpectedSeconds)
+	}
 	accelerator := c.Accelerator(n.Accelerator)
 	if accelerator == AnyAccelerator {
 		accelerator = AcceleratorID(len(c.Accelerators))
@@ -61,6 +67,9 @@ func (s *state) addNode(e *Event) error {
 		ID: e.Node, Name: n.Name, Accelerator: accelerator, Devices: n.Devices, CPUs: n.CPUs, MemoryGB: n.MemoryGB,
 		Rack: n.Rack, Health: n.Health, Unusable: n.Unusable & FirstDevices(n.Devices), Pool: n.Pool,
 	})
+	if n.Health == Provisioning {
+		c.Nodes[e.Node].ExpectedSeconds = n.ExpectedSeconds
+	}
 	s.recount()
 	return nil
 }
@@ -175,7 +184,7 @@ func (s *state) withdraw(j *Job) {
 // holdBack tells a job that its owner suspended so.
 func (s *state) holdBack(j *Job, v Verdict) {
 	v.Job, v.Code, v.By = j.ID, Defer, "pipeline"
-	if j.WaitingReason != v.Reason {
+	if j.WaitingReason != v.Reason || s.expectsOther(&v) {
 		j.WaitingReason = v.Reason
 		s.view.journal.add(j.ID)
 		s.tell(v)

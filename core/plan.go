@@ -116,6 +116,8 @@ type AddedNode struct {
 	Health      Health // not Gone
 	Unusable    DeviceSet
 	Pool        string // that the node belongs to; empty for none
+	// ExpectedSeconds is when it should be ready, of one that is being provisioned; 0 when nobody knows.
+	ExpectedSeconds float64 `json:",omitempty"`
 }
 
 // Held is what a job has behind it that was there before it is submitted, as after the scheduler was replaced, and what it

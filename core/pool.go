@@ -20,6 +20,10 @@ type Pool struct {
 	// No two changes upwards lie nearer together than UpCooldownSeconds, and no change downwards follows another change within
 	// DownCooldownSeconds. The pipeline sees to it, whatever a scaler wants.
 	UpCooldownSeconds, DownCooldownSeconds float64
+	// ProvisioningSeconds is how long a node takes to come as a rule, and Spot says that nodes may be taken away, as far as the backend
+	// tells.
+	ProvisioningSeconds float64
+	Spot                bool
 }
 
 // Price is what a node costs from a moment on.

@@ -49,7 +49,8 @@ type mark struct {
 	grant, verdict, tuning                                       int // indices into the grants, the unseated verdicts and the tunings
 	replicas                                                     int // granted
 
-	nodesTold bool // the job was told which devices it misses
+	nodesTold bool    // the job was told which devices it misses
+	expected  float64 // when it was told last that nodes come
 }
 
 func (s *state) init(c *Cluster, o RoundOptions) {
@@ -358,6 +359,7 @@ func (s *state) rejectFor(j *Job, need, capacity int, widest AcceleratorID) {
 	}
 	if s.view.Cluster.MayGrow {
 		v.Reason, v.Message = AwaitingNodes, ""
+		s.expect(j, &v)
 		s.holdBack(j, v)
 		return
 	}

@@ -2,8 +2,10 @@ package core
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // Code is the answer a verdict gives.
@@ -37,7 +39,7 @@ const (
 	NodeUnavailable            // the node it ran on, or nodes that it needs, are down or draining
 	PolicyDecision             // the policy said no for a reason of its own; see the message
 	Interrupted                // its processes were killed or never began; it is to start again
-	AwaitingNodes              // it is too large for the nodes that there are, and more may join
+	AwaitingNodes              // it waits for nodes that come, or is too large for those that there are and more may join
 	Suspended                  // its owner holds it back
 	DeadlineUnreachable        // its deadline cannot be met, or not without breaking what was promised to others
 )
@@ -62,7 +64,9 @@ type Verdict struct {
 	Wanted, Available float64
 	Unit              string
 	Message           string // one sentence of the policy's own; may be empty
-	By                string // component id, filled in by the pipeline
+	// ExpectedSeconds is when nodes should be ready that the job waits for, of AwaitingNodes; 0 when nobody knows.
+	ExpectedSeconds float64
+	By              string // component id, filled in by the pipeline
 }
 
 // Explain renders the verdict as one sentence.
@@ -73,6 +77,9 @@ func (v Verdict) Explain() string {
 	}
 	if v.Unit != "" {
 		text += fmt.Sprintf(" (wants %s %s, %s available)", number(v.Wanted), v.Unit, number(v.Available))
+	}
+	if v.ExpectedSeconds > 0 {
+		text += fmt.Sprintf(", nodes expected at %v", time.Duration(math.Round(min(v.ExpectedSeconds, 1e9)))*time.Second)
 	}
 	return text
 }

@@ -26,6 +26,7 @@ func (s *state) explainWaiting() {
 		}
 		if nodesMissing {
 			s.missing.blame(s, c, &v)
+			s.missing.await(s, c, &v)
 		}
 		if s.shrunken {
 			s.blameCapacity(c, &v)
@@ -34,7 +35,7 @@ func (s *state) explainWaiting() {
 			continue // the stop, told in this round, says why
 		}
 		unproven := v.Reason == NodeUnavailable && !m.nodesTold
-		if v.Reason != j.WaitingReason || unproven {
+		if v.Reason != j.WaitingReason || unproven || s.expectsOther(&v) {
 			j.WaitingReason, m.nodesTold = v.Reason, v.Reason == NodeUnavailable
 			s.view.journal.add(j.ID)
 			s.tell(v)
@@ -56,16 +57,21 @@ func (s *state) blameCapacity(c Candidate, v *Verdict) {
 			Job: v.Job, Code: Defer, Reason: AwaitingNodes, By: "pipeline",
 			Wanted: float64(need), Available: float64(capacity), Unit: "devices",
 		}
+		s.expect(c.Job, v)
 	}
 }
 
-// missing counts the devices of each accelerator type while nodes are down or draining.
+// missing counts the devices of each accelerator type while nodes are down or draining, or pools may have more of them.
 type missing struct {
 	usable []int // on ready nodes
 	free   []int // of those, the ones that no job holds
-	lost   []int // unusable, on nodes that are not gone
+	lost   []int // unusable, on nodes that are neither gone nor on their way to a pool
 
 	message string // about those that are lost
+
+	possible []int    // on ready nodes and those on their way, and on the nodes that pools may still ask for
+	coming   []NodeID // the nodes on their way to pools, in order of their moments
+	sum      []int
 }
 
 // The messages about devices that are lost.
@@ -74,20 +80,30 @@ const (
 	onAnyNode = "%d of the devices that it can use are broken, held by others, or on nodes that are not ready"
 )
 
-// count brings the numbers up to date, and reports whether any device is lost. O(nodes + seats) when there is one,
-// otherwise O(1).
+// count brings the numbers up to date, and reports whether any device is lost or may come. O(nodes × pools + seats) when there is
+// one, otherwise O(pools).
 func (m *missing) count(s *state) bool {
-	if s.devices == s.view.Devices {
+	c := s.view.Cluster
+	if s.devices == s.view.Devices && (len(c.Pools) == 0 || !c.MayGrow) {
 		return false
 	}
-	c := s.view.Cluster
 	m.usable = append(m.usable[:0], make([]int, len(c.Accelerators))...)
 	m.lost = append(m.lost[:0], m.usable...)
-	m.message = onNodes
+	m.possible = append(m.possible[:0], m.usable...)
+	m.message, m.coming = onNodes, m.coming[:0]
+	for i := range c.Pools {
+		m.possible[c.Pools[i].Accelerator] += c.toCome(&c.Pools[i])
+	}
 	for i := range c.Nodes {
 		node := &c.Nodes[i]
+		if node.comes() {
+			m.coming = append(m.coming, node.ID)
+			m.possible[node.Accelerator] += node.Devices
+			continue
+		}
 		usable := node.Usable().Count()
 		m.usable[node.Accelerator] += usable
+		m.possible[node.Accelerator] += usable
 		if node.Health == Provisioning || node.Health == Ready && usable < node.Devices {
 			m.message = onAnyNode
 		}
@@ -95,6 +111,7 @@ func (m *missing) count(s *state) bool {
 			m.lost[node.Accelerator] += node.Devices - usable
 		}
 	}
+	m.sortComing(c)
 	m.free = append(m.free[:0], m.usable...)
 	for _, j := range s.running {
 		for _, seat := range j.Seats {

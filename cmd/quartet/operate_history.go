@@ -33,6 +33,7 @@ type decisionLine struct {
 	Wanted    float64     `json:"wanted"`
 	Available float64     `json:"available"`
 	Unit      string      `json:"unit"`
+	Expected  float64     `json:"expected_s"`
 	Message   string      `json:"message"`
 	Cause     string      `json:"cause"`
 	By        string      `json:"by"`
@@ -92,7 +93,7 @@ func readDecisions(dir, job string) (*controlv1.DescribeResponse, error) {
 func (l *decisionLine) follow(d *controlv1.DescribeResponse) {
 	one := &controlv1.Decision{
 		Round: l.Round, AtSeconds: l.AtSeconds, What: l.Event + l.Verdict + l.Action, By: l.By, Reason: l.Reason, Message: l.Message,
-		Wanted: l.Wanted, Available: l.Available, Unit: l.Unit,
+		Wanted: l.Wanted, Available: l.Available, Unit: l.Unit, ExpectedSeconds: l.Expected,
 	}
 	for _, s := range l.Seats {
 		seat := &controlv1.Seat{Node: s[0]}

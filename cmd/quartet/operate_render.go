@@ -184,6 +184,10 @@ func decisionsTable(decisions []*controlv1.Decision) render.Table {
 	for _, name := range []string{"round", "t_s", "what", "by", "reason", "message", "wanted", "available", "unit", "seats", "batch_per_device", "accumulation_steps", "learning_rate_factor"} {
 		t.Columns = append(t.Columns, render.Column{Name: name})
 	}
+	expects := slices.ContainsFunc(decisions, func(d *controlv1.Decision) bool { return d.GetExpectedSeconds() > 0 })
+	if expects {
+		t.Columns = append(t.Columns, render.Column{Name: "expected_s"})
+	}
 	for _, d := range decisions {
 		wanted, available := math.NaN(), math.NaN()
 		if d.GetUnit() != "" {
@@ -197,6 +201,14 @@ func decisionsTable(decisions []*controlv1.Decision) render.Table {
 			d.GetRound(), d.GetAtSeconds(), d.GetWhat(), d.GetBy(), d.GetReason(), d.GetMessage(), wanted, available, d.GetUnit(),
 			seats(d.GetSeats()), batch, steps, factor,
 		})
+		if expects {
+			at := math.NaN()
+			if d.GetExpectedSeconds() > 0 {
+				at = d.GetExpectedSeconds()
+			}
+			last := &t.Rows[len(t.Rows)-1]
+			*last = append(*last, at)
+		}
 	}
 	return t
 }
@@ -250,7 +262,7 @@ func wordVerdict(d *controlv1.Decision) string {
 	if !known { // a word of Kubernetes
 		return strings.TrimSuffix(d.GetReason()+": "+d.GetMessage(), ": ")
 	}
-	return core.Verdict{Reason: reason, Message: d.GetMessage(), Wanted: d.GetWanted(), Available: d.GetAvailable(), Unit: d.GetUnit()}.Explain()
+	return core.Verdict{Reason: reason, Message: d.GetMessage(), Wanted: d.GetWanted(), Available: d.GetAvailable(), Unit: d.GetUnit(), ExpectedSeconds: d.GetExpectedSeconds()}.Explain()
 }
 
 // evident puts a verdict with evidence before the change of the same round and reason that has none: the stop of a job on a

@@ -54,6 +54,17 @@ func PoolNames(c *core.Cluster) (names []string) {
 	return names
 }
 
+// Expected is how long a node takes to come as a rule.
+func (p *Pool) Expected() time.Duration { return p.Provisioning + p.Spread/2 }
+
+// DescribePools tells a cluster what there is to know of its pools.
+func DescribePools(c *core.Cluster, pools []Pool) {
+	for i := range c.Pools {
+		p := PoolOf(pools, c.Pools[i].Name)
+		c.Pools[i].ProvisioningSeconds, c.Pools[i].Spot = p.Expected().Seconds(), p.Evictions > 0
+	}
+}
+
 // PoolOf is how nodes of a pool come and go: at once and for good unless something is said of it.
 func PoolOf(pools []Pool, name string) Pool {
 	if at := slices.IndexFunc(pools, func(w Pool) bool { return w.Pool == name }); at >= 0 {

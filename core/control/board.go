@@ -58,6 +58,7 @@ type decision struct {
 	reason            core.Reason
 	message           string
 	wanted, available float64
+	expected          float64 // when nodes should be ready; 0 for none
 	unit              string
 	seats             []core.Seat
 	tuning            *core.Tuning
@@ -188,7 +189,7 @@ func (b *Board) blame(e *core.Event) {
 func (b *Board) judge(v *core.View, verdict *core.Verdict) {
 	b.note(verdict.Job, decision{
 		round: v.Round, at: v.NowSeconds, what: verdict.Code.String(), by: verdict.By, reason: verdict.Reason,
-		message: verdict.Message, wanted: verdict.Wanted, available: verdict.Available, unit: verdict.Unit,
+		message: verdict.Message, wanted: verdict.Wanted, available: verdict.Available, unit: verdict.Unit, expected: verdict.ExpectedSeconds,
 	})
 }
 

@@ -88,7 +88,7 @@ func (b *Board) renderDecisions(decisions []decision) []*controlv1.Decision {
 	for i, d := range decisions {
 		list[i] = &controlv1.Decision{
 			Round: uint32(d.round), AtSeconds: d.at, What: d.what, By: clean(d.by), Reason: renderReason(d.reason), Message: clean(d.message),
-			Wanted: d.wanted, Available: d.available, Unit: clean(d.unit), Seats: b.renderSeats(d.seats), Tuning: renderTuning(d.tuning),
+			Wanted: d.wanted, Available: d.available, Unit: clean(d.unit), ExpectedSeconds: d.expected, Seats: b.renderSeats(d.seats), Tuning: renderTuning(d.tuning),
 		}
 	}
 	return list

@@ -66,6 +66,9 @@ func (q question) scribble() {
 	for i := range v.Cluster.Nodes {
 		v.Cluster.Nodes[i] = core.Node{ID: -1, Accelerator: -1, Health: core.Down}
 	}
+	for i := range v.Cluster.Pools {
+		v.Cluster.Pools[i] = core.Pool{Name: "scribbled", Accelerator: -1, Min: -1, Max: -1}
+	}
 	for _, j := range v.Jobs {
 		if j != nil {
 			*j.JobSpec = core.JobSpec{ID: -1, Weight: unknown, SubmitSeconds: unknown, TotalWork: unknown}
@@ -117,7 +120,11 @@ func cloneView(v *core.View) *core.View {
 }
 
 func cloneCluster(c *core.Cluster) *core.Cluster {
-	return &core.Cluster{Accelerators: slices.Clone(c.Accelerators), Nodes: slices.Clone(c.Nodes), MayGrow: c.MayGrow}
+	clone := &core.Cluster{Accelerators: slices.Clone(c.Accelerators), Nodes: slices.Clone(c.Nodes), MayGrow: c.MayGrow, Pools: slices.Clone(c.Pools)}
+	for i := range clone.Pools {
+		clone.Pools[i].Prices = slices.Clone(clone.Pools[i].Prices)
+	}
+	return clone
 }
 
 func cloneJob(j *core.Job) *core.Job {

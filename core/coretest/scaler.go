@@ -9,7 +9,7 @@ import (
 
 // RunScaler holds a cluster elasticity policy to its contract.
 func RunScaler(t *testing.T, f core.Factory[core.ClusterScaler], opts ...Option) {
-	runChecks(t, checks(scalerSlot(f.Type), f, opts))
+	runChecks(t, checks(scalerSlot(f.Type), f, append([]Option{Pools()}, opts...)))
 }
 
 func scalerSlot(policyType string) slot[core.ClusterScaler] {

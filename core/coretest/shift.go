@@ -26,8 +26,9 @@ func (w *world) drawJoining(from float64) {
 	if w.cluster.Accelerator(n.Accelerator) == core.AnyAccelerator {
 		w.cluster.Accelerators = append(w.cluster.Accelerators, n.Accelerator)
 	}
+	w.enter(n, from)
 	w.cluster.Nodes = append(w.cluster.Nodes, core.Node{
-		ID: id, Name: n.Name, Devices: n.Devices, Accelerator: w.cluster.Accelerator(n.Accelerator), Health: n.Health,
+		ID: id, Name: n.Name, Devices: n.Devices, Accelerator: w.cluster.Accelerator(n.Accelerator), Health: n.Health, Pool: n.Pool,
 	})
 	w.events = append(w.events, core.Event{Kind: core.NodeAdded, AtSeconds: w.drawMoment(from), Node: id, Added: n})
 }

@@ -24,6 +24,7 @@ type options struct {
 	pins      bool
 	deadlines bool
 	tiers     bool
+	pools     bool
 }
 
 // WithConfig creates the policy with these settings in place of its defaults, as they stand in a config file.
@@ -41,6 +42,9 @@ func Deadlines() Option { return func(o *options) { o.deadlines = true } }
 
 // Tiers gives some jobs of the random worlds tiers.
 func Tiers() Option { return func(o *options) { o.tiers = true } }
+
+// Pools gives some of the random worlds pools, whose nodes are provisioned, drain and go. The suite of scalers asks for it.
+func Pools() Option { return func(o *options) { o.pools = true } }
 
 // slot is what a suite knows of one stage.
 type slot[S any] struct {

@@ -32,6 +32,9 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 
 	w, rest := drawWorld(t), &chaos{t: t}
 	w.pins, w.deadlines, w.tiers = s.options.pins, s.options.deadlines, s.options.tiers
+	if s.options.pools {
+		w.drawPools()
+	}
 	interval := rapid.SampledFrom([]float64{0, 60}).Draw(t, "interval")
 	options := core.RoundOptions{IntervalSeconds: interval, OnEvents: interval == 0}
 	p := core.NewPipeline(cloneCluster(w.cluster), s.compose(s.slot.wrap(tr), rest), options, nil, w)

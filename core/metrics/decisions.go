@@ -103,6 +103,9 @@ func (c *Collector) writeNode(r *core.Report, e *core.Event) error {
 	case core.NodeAdded:
 		l = l.text("accelerator", e.Added.Accelerator).count("devices", e.Added.Devices).text("health", e.Added.Health.String())
 		unusable = e.Added.Unusable
+		if e.Added.ExpectedSeconds > 0 {
+			l = l.number("expected_s", e.Added.ExpectedSeconds)
+		}
 	case core.NodeChanged:
 		l = l.text("health", e.Health.String())
 	}
@@ -153,6 +156,9 @@ func (c *Collector) writeVerdict(r *core.Report, v *core.Verdict) error {
 	}
 	if v.Message != "" {
 		l = l.text("message", v.Message)
+	}
+	if v.ExpectedSeconds > 0 {
+		l = l.number("expected_s", v.ExpectedSeconds)
 	}
 	return l.text("by", v.By).end(c.decisions)
 }

@@ -18,7 +18,9 @@ import (
 // Jobs of the simulator do not fail.
 func TestConformance(t *testing.T) {
 	o := opener{Config{StallAfter: time.Hour}, core.Settings{Rand: core.NewRand(1, "sim")}}
-	backendtest.Run(t, backendtest.Harness{UnitSeconds: 1, Exact: true, NeverFails: true, Open: func(t testing.TB, w backendtest.World) core.Backend {
+	open := func(t testing.TB, w backendtest.World, pools []Pool) core.Backend {
+		o := o
+		o.config.Pools = pools
 		jobs := &workload.Workload{}
 		for i, j := range w.Jobs {
 			jobs.Jobs = append(jobs.Jobs, workload.Job{
@@ -34,7 +36,11 @@ func TestConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 		return b
-	}})
+	}
+	backendtest.Run(t, backendtest.Harness{
+		UnitSeconds: 1, Exact: true, NeverFails: true, OpenPools: open,
+		Open: func(t testing.TB, w backendtest.World) core.Backend { return open(t, w, nil) },
+	})
 }
 
 func TestAnInterruptedJobIsNotStartedByARepetition(t *testing.T) {

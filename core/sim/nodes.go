@@ -147,7 +147,11 @@ func (s *Simulator) happenToNodes(at float64) bool {
 			s.addNode(change)
 		case change.to == core.Gone:
 			s.events = append(s.events, core.Event{Kind: core.NodeRemoved, AtSeconds: change.at, Node: change.node})
-			s.interruptOn(change.node, at, core.CauseNodeFailed)
+			cause := core.CauseNodeFailed
+			if expires, leaves := s.pools.expires[change.node]; leaves && change.at == expires {
+				cause = core.CauseNodeDrained
+			}
+			s.interruptOn(change.node, at, cause)
 		default:
 			s.events = append(s.events, core.Event{
 				Kind: core.NodeChanged, AtSeconds: change.at, Node: change.node, Health: change.to,

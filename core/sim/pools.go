@@ -19,12 +19,15 @@ type pools struct {
 	worlds   []Pool // by pool of the cluster
 	names    []int  // by pool: how many nodes were named
 	retiring []core.NodeID
+	expires  map[core.NodeID]float64 // when a node that is to leave has drained for too long
 	rand     *rand.Rand
 }
 
 // openPools is for a simulator whose nodes are known.
 func (s *Simulator) openPools() {
+	backend.DescribePools(s.seen, s.config.Pools)
 	p := &s.pools
+	p.expires = map[core.NodeID]float64{}
 	p.worlds, p.names = make([]Pool, len(s.cluster.Pools)), make([]int, len(s.cluster.Pools))
 	for i := range s.cluster.Pools {
 		name := s.cluster.Pools[i].Name
@@ -88,7 +91,7 @@ func (s *Simulator) request(pool int) {
 	id := core.NodeID(len(e.planned))
 	e.joining = append(e.joining, core.AddedNode{
 		Name: fmt.Sprintf("%s-%d", p.Name, s.pools.names[pool]), Accelerator: s.cluster.Accelerators[p.Accelerator],
-		Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, Pool: p.Name,
+		Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, Pool: p.Name, ExpectedSeconds: s.now + w.Expected().Seconds(),
 	})
 	s.pools.names[pool]++
 	e.planned, e.failed, e.told = append(e.planned, core.Provisioning), append(e.failed, false), append(e.told, absent)
@@ -134,7 +137,8 @@ func (s *Simulator) retire(id core.NodeID, w *Pool) {
 	e.insert(nodeEvent{s.now, id, core.Draining})
 	s.pools.retiring = append(s.pools.retiring, id)
 	if w.DrainTimeout > 0 {
-		e.insert(nodeEvent{s.now + w.DrainTimeout.Seconds(), id, core.Gone})
+		s.pools.expires[id] = s.now + w.DrainTimeout.Seconds()
+		e.insert(nodeEvent{s.pools.expires[id], id, core.Gone})
 	}
 }
 

@@ -223,7 +223,7 @@ type scaler struct {
 
 // Scale puts the question to the process.
 func (s *scaler) Scale(ctx context.Context, v *core.View, plan *core.Plan) (target core.ClusterTarget, err error) {
-	err = s.ask(ctx, v, candidates{}, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+	err = s.ask(ctx, v, candidates{admitted: plan.Candidates}, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
 		grantSteps, grants := s.grants.Encode(plan.Grants)
 		placementSteps, placements := s.placements.Encode(plan.Placements)
 		answer, err := stagev1.NewScalerServiceClient(s.session.Conn).Scale(ctx, &stagev1.ScaleRequest{
@@ -233,7 +233,7 @@ func (s *scaler) Scale(ctx context.Context, v *core.View, plan *core.Plan) (targ
 		if err != nil || answer.GetResync() {
 			return answer.GetResync(), nil, err
 		}
-		target = core.ClusterTarget{Nodes: int(answer.GetNodes())}
+		target = core.ClusterTarget{Nodes: int(answer.GetNodes()), Pools: wire.PoolTargetsFrom(answer.GetPools())}
 		return false, answer.GetStanding(), nil
 	})
 	if errors.Is(err, errInstead) {

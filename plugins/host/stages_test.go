@@ -62,6 +62,9 @@ func inShort(request proto.Message) string {
 	case *stagev1.TuneRequest:
 		list(r.GetEdit(), len(r.GetPlacements()))
 	case *stagev1.ScaleRequest:
+		for _, j := range r.GetView().GetJobs() {
+			text += fmt.Sprintf(" job %d at least %d", j.GetId(), j.GetResponse().GetMinReplicas())
+		}
 		list(r.GetGrantsEdit(), len(r.GetGrants()))
 		list(r.GetPlacementsEdit(), len(r.GetPlacements()))
 		text += fmt.Sprintf(" %d tunings", len(r.GetTunings()))
@@ -224,12 +227,19 @@ var opened = map[string]struct {
 		open: func(t *testing.T, s *scripted, on host.OnFailure, instead everyStage) (any, question) {
 			stage := reached[core.ClusterScaler](t, s, on, instead)
 			return stage, func(v *core.View) (any, error) {
-				return stage.Scale(t.Context(), v, &core.Plan{Grants: grants, Placements: placements, Tunings: []core.Tuning{{}}})
+				return stage.Scale(t.Context(), v, &core.Plan{
+					Grants: grants, Placements: placements, Tunings: []core.Tuning{{}}, Candidates: coretest.Candidates(v, coretest.Rigid),
+				})
 			}
 		},
-		answer: &stagev1.ScaleResponse{Nodes: 3}, again: &stagev1.ScaleResponse{Nodes: 3}, resync: &stagev1.ScaleResponse{Resync: true},
-		want: core.ClusterTarget{Nodes: 3}, instead: core.ClusterTarget{Nodes: 5},
-		first: "full [0 0 1]+1 [0 0 1]+1 1 tunings", later: "part [0 1 0]+0 [0 1 0]+0 1 tunings",
+		answer: &stagev1.ScaleResponse{Pools: []*stagev1.PoolTarget{{Pool: "p", Nodes: 2, Remove: []int32{4, 1}, Message: "why"}, {Pool: "q"}}},
+		again:  &stagev1.ScaleResponse{Pools: []*stagev1.PoolTarget{{Pool: "p", Nodes: 2, Remove: []int32{4, 1}, Message: "why"}, {Pool: "q"}}},
+		resync: &stagev1.ScaleResponse{Resync: true},
+		want: core.ClusterTarget{Pools: []core.PoolTarget{
+			{Pool: "p", Nodes: 2, Remove: []core.NodeID{4, 1}, Message: "why"}, {Pool: "q"},
+		}},
+		instead: core.ClusterTarget{Nodes: 5},
+		first:   "full job 0 at least 1 [0 0 1]+1 [0 0 1]+1 1 tunings", later: "part [0 1 0]+0 [0 1 0]+0 1 tunings",
 	},
 }
 

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
 	"github.com/quartet-sched/quartet/internal/pythontest"
@@ -114,6 +116,47 @@ func TestConformance(t *testing.T) {
 	t.Run("keep", func(t *testing.T) {
 		coretest.RunScaler(t, factoryOf(r, stagev1.Stage_STAGE_SCALER, "keep", host.Scaler))
 	})
+	t.Run("seats", func(t *testing.T) {
+		remote := factoryOf(r, stagev1.Stage_STAGE_SCALER, "seats", host.Scaler)
+		coretest.RunScaler(t, core.NewFactory(remote.Info, core.None{}, func(_ core.None, s core.Settings) (core.ClusterScaler, error) {
+			scaler, err := remote.New(&core.None{}, s)
+			return seatsInGo{scaler, t}, err
+		}))
+	})
+}
+
+// seatsInGo holds the policy "seats" to what it is in Go.
+type seatsInGo struct {
+	core.ClusterScaler
+	*testing.T
+}
+
+func (s seatsInGo) Scale(ctx context.Context, v *core.View, plan *core.Plan) (core.ClusterTarget, error) {
+	var want core.ClusterTarget
+	missing := 0
+	for _, c := range plan.Candidates {
+		missing += c.Response.MinReplicas
+	}
+	for i := range v.Cluster.Pools {
+		p := &v.Cluster.Pools[i]
+		nodes := min(max((missing+p.Devices-1)/p.Devices, p.Min), p.Max)
+		missing -= nodes * p.Devices
+		if nodes == v.Cluster.PoolSize(p.Name) {
+			continue
+		}
+		t := core.PoolTarget{Pool: p.Name, Nodes: nodes, Message: fmt.Sprintf("for %d jobs", len(plan.Candidates))}
+		for k := range slices.Backward(v.Cluster.Nodes) {
+			if v.Cluster.Nodes[k].Pool == p.Name {
+				t.Remove = append(t.Remove, core.NodeID(k))
+			}
+		}
+		want.Pools = append(want.Pools, t)
+	}
+	got, err := s.ClusterScaler.Scale(ctx, v, plan)
+	if diff := cmp.Diff(want, got); diff != "" && err == nil {
+		s.Errorf("(-Go +Python)\n%s", diff)
+	}
+	return got, err
 }
 
 func TestDeadlineExample(t *testing.T) {
@@ -128,7 +171,7 @@ func TestViewsAreEqual(t *testing.T) {
 	coretest.RunAdmitter(t, core.NewFactory(remote.Info, core.None{}, func(_ core.None, s core.Settings) (core.Admitter, error) {
 		a, err := remote.New(&core.None{}, s)
 		return mirrored{a, t}, err
-	}))
+	}), coretest.Pools())
 }
 
 // TestReportsAreEqual is both for what the random rounds do not hold: what jobs measured, told piece by piece while it
@@ -329,7 +372,16 @@ func describe(v *core.View) string {
 	line(joined(v.Changed))
 	for i := range v.Cluster.Nodes {
 		n := &v.Cluster.Nodes[i]
-		line(n.ID, n.Name, n.Accelerator, n.Devices, bits(n.CPUs, n.MemoryGB), n.Rack, n.Health)
+		line(n.ID, n.Name, n.Accelerator, n.Devices, bits(n.CPUs, n.MemoryGB, n.ExpectedSeconds), n.Rack, n.Health, uint64(n.Unusable), n.Pool)
+	}
+	for i := range v.Cluster.Pools {
+		p := &v.Cluster.Pools[i]
+		line(p.Name, p.Accelerator, p.Devices, p.Min, p.Max, p.Spot, v.Cluster.PoolSize(p.Name))
+		numbers := []float64{p.CPUs, p.MemoryGB, p.PriceAt(v.NowSeconds), p.UpCooldownSeconds, p.DownCooldownSeconds, p.ProvisioningSeconds}
+		for _, price := range p.Prices {
+			numbers = append(numbers, price.FromSeconds, price.PerHour)
+		}
+		line(bits(numbers...))
 	}
 	line(joined(v.Cluster.Accelerators))
 	now := v.NowSeconds

@@ -267,9 +267,10 @@ func (s scaler) Scale(ctx context.Context, q *stagev1.ScaleRequest) (*stagev1.Sc
 	}
 	target, err := policy.Scale(ctx, &s.view.View, &core.Plan{
 		Grants: grants, Placements: placements, Tunings: wire.TuningsFrom(q.GetTunings()),
+		Candidates: s.view.Candidates,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &stagev1.ScaleResponse{Nodes: int32(target.Nodes), Standing: s.standing()}, nil
+	return &stagev1.ScaleResponse{Nodes: int32(target.Nodes), Pools: wire.PoolTargets(target.Pools), Standing: s.standing()}, nil
 }

@@ -92,6 +92,7 @@ func verdictTo(v core.Verdict) *stagev1.Verdict {
 	return &stagev1.Verdict{
 		Job: int32(v.Job), Code: stagev1.Code(v.Code) + stagev1.Code_CODE_ADMIT, Reason: v.Reason.String(),
 		Wanted: v.Wanted, Available: v.Available, Unit: v.Unit, Message: v.Message,
+		ExpectedSeconds: v.ExpectedSeconds,
 	}
 }
 
@@ -107,6 +108,7 @@ func verdictFrom(v *stagev1.Verdict) (core.Verdict, error) {
 	return core.Verdict{
 		Job: core.JobID(v.GetJob()), Code: core.Code(v.GetCode() - stagev1.Code_CODE_ADMIT), Reason: reason,
 		Wanted: v.GetWanted(), Available: v.GetAvailable(), Unit: v.GetUnit(), Message: v.GetMessage(),
+		ExpectedSeconds: v.GetExpectedSeconds(),
 	}, nil
 }
 

@@ -29,7 +29,7 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 	}
 	if u.GetFull() {
 		*c = Copy{started: true, tables: map[uint32]*core.StepTimes{}, truths: map[uint32]*core.Truth{}, pending: map[core.JobID]*core.Response{}}
-		c.View.Cluster = &core.Cluster{Accelerators: u.GetAccelerators()}
+		c.View.Cluster = &core.Cluster{Accelerators: u.GetAccelerators(), Pools: poolsFrom(u.GetPools())}
 	}
 	c.sequence = u.GetSequence()
 	v := &c.View
@@ -66,10 +66,15 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 }
 
 func (c *Copy) nodes(u *stagev1.ViewUpdate) error {
+	cluster := c.View.Cluster
+	for i := range cluster.Pools {
+		if p := &cluster.Pools[i]; p.Accelerator < 0 || int(p.Accelerator) >= len(cluster.Accelerators) {
+			return fmt.Errorf("pool %q has unknown accelerator type %d", p.Name, p.Accelerator)
+		}
+	}
 	if len(u.GetNodes()) == 0 {
 		return nil
 	}
-	cluster := c.View.Cluster
 	for _, n := range u.GetNodes() {
 		if n.GetHealth() < stagev1.Health_HEALTH_READY || n.GetHealth() > stagev1.Health_HEALTH_GONE {
 			return fmt.Errorf("node %d has health %v", n.GetId(), n.GetHealth())
@@ -85,6 +90,7 @@ func (c *Copy) nodes(u *stagev1.ViewUpdate) error {
 		node := &cluster.Nodes[n.GetId()]
 		node.Health = core.Health(n.GetHealth() - stagev1.Health_HEALTH_READY)
 		node.Unusable = core.DeviceSet(n.GetUnusable()) & core.FirstDevices(node.Devices)
+		node.ExpectedSeconds = n.GetExpectedSeconds()
 	}
 	c.View.Devices = cluster.UsableDevices()
 	return nil
@@ -103,6 +109,7 @@ func (c *Copy) addNode(n *stagev1.Node) error {
 	cluster.Nodes = append(cluster.Nodes, core.Node{
 		ID: core.NodeID(n.GetId()), Name: n.GetName(), Accelerator: core.AcceleratorID(n.GetAccelerator()),
 		Devices: int(n.GetDevices()), CPUs: n.GetCpus(), MemoryGB: n.GetMemoryGb(), Rack: n.GetRack(),
+		Pool: n.GetPool(),
 	})
 	return nil
 }

@@ -32,6 +32,7 @@ type Encoder struct {
 type nodeState struct {
 	health   stagev1.Health
 	unusable core.DeviceSet
+	expected float64
 }
 
 // state is what the plugin is told of a node.
@@ -39,7 +40,7 @@ func (e *Encoder) state(n *core.Node) nodeState {
 	if e.Plain && (n.Health > core.Down || n.Unusable != 0) {
 		return nodeState{health: stagev1.Health_HEALTH_DOWN}
 	}
-	return nodeState{stagev1.Health(n.Health) + stagev1.Health_HEALTH_READY, n.Unusable}
+	return nodeState{stagev1.Health(n.Health) + stagev1.Health_HEALTH_READY, n.Unusable, n.ExpectedSeconds}
 }
 
 // reason is why a job waits, as the plugin knows it.
@@ -73,7 +74,7 @@ func (e *Encoder) edited(v *core.View, changes []core.JobID) bool {
 // Reset makes the next update a full one.
 func (e *Encoder) Reset() { e.cluster = nil }
 
-// Encode returns the update that brings the plugin's copy up to v. candidates are those of an allocator, or of an admitter that looks
+// Encode returns the update that brings the plugin's copy up to v. candidates are those of an allocator or a scaler, or of an admitter that looks
 // at curves, which is also told those of the waiting jobs that it is asked about; nil for others. Both are in JobID order.
 func (e *Encoder) Encode(v *core.View, candidates, waiting []core.Candidate) *stagev1.ViewUpdate {
 	changes, cursor, complete := v.ChangesSince(e.cursor)
@@ -128,7 +129,7 @@ func (e *Encoder) begin(v *core.View, u *stagev1.ViewUpdate) {
 	clear(e.known)
 	clear(e.responses)
 	e.nodes = e.nodes[:0]
-	u.Accelerators = v.Cluster.Accelerators
+	u.Accelerators, u.Pools = v.Cluster.Accelerators, poolsTo(v.Cluster.Pools)
 	for i := range v.Cluster.Nodes {
 		n := &v.Cluster.Nodes[i]
 		now := e.state(n)
@@ -136,6 +137,7 @@ func (e *Encoder) begin(v *core.View, u *stagev1.ViewUpdate) {
 		u.Nodes = append(u.Nodes, &stagev1.Node{
 			Id: int32(n.ID), Health: now.health, Unusable: uint64(now.unusable), Name: n.Name, Accelerator: int32(n.Accelerator),
 			Devices: int32(n.Devices), Cpus: n.CPUs, MemoryGb: n.MemoryGB, Rack: n.Rack,
+			Pool: n.Pool, ExpectedSeconds: now.expected,
 		})
 	}
 }
@@ -149,7 +151,7 @@ func (e *Encoder) encodeHealth(v *core.View, u *stagev1.ViewUpdate) {
 		n := &v.Cluster.Nodes[i]
 		if now := e.state(n); now != e.nodes[i] {
 			e.nodes[i] = now
-			u.Nodes = append(u.Nodes, &stagev1.Node{Id: int32(n.ID), Health: now.health, Unusable: uint64(now.unusable)})
+			u.Nodes = append(u.Nodes, &stagev1.Node{Id: int32(n.ID), Health: now.health, Unusable: uint64(now.unusable), ExpectedSeconds: now.expected})
 		}
 	}
 }

@@ -114,6 +114,11 @@ func (m *mirror) Tune(_ context.Context, v *core.View, _ []core.Placement) ([]co
 	return nil, m.look(v, nil, nil)
 }
 
+// Scale wants as many nodes as there are.
+func (m *mirror) Scale(_ context.Context, v *core.View, plan *core.Plan) (core.ClusterTarget, error) {
+	return core.ClusterTarget{}, m.look(v, plan.Candidates, nil)
+}
+
 // TestACopyIsTheView has the conformance suites drive a mirror in each stage through random worlds, where jobs come and
 // go and nodes fail.
 func TestACopyIsTheView(t *testing.T) {
@@ -121,7 +126,7 @@ func TestACopyIsTheView(t *testing.T) {
 	t.Run("admission", func(t *testing.T) {
 		coretest.RunAdmitter(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Admitter, error) {
 			return new(mirror), nil
-		}), coretest.Elsewhere())
+		}), coretest.Elsewhere(), coretest.Pools())
 	})
 	t.Run("admission by curves", func(t *testing.T) {
 		coretest.RunAdmitter(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Admitter, error) {
@@ -131,11 +136,16 @@ func TestACopyIsTheView(t *testing.T) {
 	t.Run("allocation", func(t *testing.T) {
 		coretest.RunAllocator(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Allocator, error) {
 			return new(mirror), nil
-		}), coretest.Elsewhere(), coretest.Deadlines(), coretest.Tiers())
+		}), coretest.Elsewhere(), coretest.Deadlines(), coretest.Tiers(), coretest.Pools())
+	})
+	t.Run("scaler", func(t *testing.T) {
+		coretest.RunScaler(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.ClusterScaler, error) {
+			return new(mirror), nil
+		}), coretest.Elsewhere())
 	})
 	t.Run("elasticity", func(t *testing.T) {
 		coretest.RunElasticity(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Elasticity, error) {
 			return new(mirror), nil
-		}), coretest.Elsewhere())
+		}), coretest.Elsewhere(), coretest.Pools())
 	})
 }

@@ -33,7 +33,7 @@ func (b *before) Admit(_ context.Context, v *core.View, _ []*core.Job) ([]core.V
 		b.nodes, b.specs, b.active = len(u.GetNodes()), map[int32]*stagev1.JobSpec{}, map[int32]bool{}
 	}
 	for _, n := range u.GetNodes() {
-		if int(n.GetId()) >= b.nodes || n.GetHealth() > stagev1.Health_HEALTH_DOWN || n.GetUnusable() != 0 {
+		if int(n.GetId()) >= b.nodes || n.GetHealth() > stagev1.Health_HEALTH_DOWN || n.GetUnusable() != 0 || n.GetExpectedSeconds() != 0 {
 			return nil, fmt.Errorf("it is told of node %v among %d", n, b.nodes)
 		}
 		node := &v.Cluster.Nodes[n.GetId()]
@@ -76,5 +76,5 @@ func TestAPluginOfBeforeIsToldWhatItKnows(t *testing.T) {
 	info := core.Info{Type: "before", Summary: "refuses what is new", Description: "refuses what is new"}
 	coretest.RunAdmitter(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Admitter, error) {
 		return &before{encoder: wire.Encoder{Plain: true}}, nil
-	}), coretest.Elsewhere())
+	}), coretest.Elsewhere(), coretest.Pools())
 }

@@ -49,9 +49,12 @@ type broken struct {
 	*fake.Backend
 	next  func(b *broken, ctx context.Context, w core.Wake) (core.Observation, error)
 	apply func(b *broken, changes []core.Change) error
+	scale func(b *broken, round int, targets []core.PoolTarget) (int, []core.PoolTarget)
 
-	calls int
-	seen  core.Observation
+	calls   int
+	scaled  int
+	hurries bool // nodes come in half the time
+	seen    core.Observation
 }
 
 func (b *broken) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
@@ -67,6 +70,13 @@ func (b *broken) Apply(ctx context.Context, changes []core.Change) error {
 		return b.Backend.Apply(ctx, changes)
 	}
 	return b.apply(b, changes)
+}
+
+func (b *broken) Scale(ctx context.Context, round int, targets []core.PoolTarget) error {
+	if b.scale != nil {
+		round, targets = b.scale(b, round, slices.Clone(targets))
+	}
+	return b.Backend.Scale(ctx, round, targets)
 }
 
 func (b *broken) Capabilities() []core.Capability {
@@ -104,16 +114,35 @@ func applies(spoil func(b *broken, changes []core.Change) []core.Change) *broken
 }
 
 func harness(b *broken) *Harness {
-	return &Harness{UnitSeconds: 1, Exact: true, Open: func(t testing.TB, w World) core.Backend {
+	open := func(_ testing.TB, w World, pools []backend.Pool) core.Backend {
 		jobs, scripts := &workload.Workload{Open: w.Open}, map[string]fake.Script{}
 		for _, j := range w.Jobs {
 			spec := core.JobSpec{Name: j.Name, SubmitSeconds: j.SubmitSeconds, Requested: j.Replicas, TotalWork: j.Seconds}
 			jobs.Jobs = append(jobs.Jobs, workload.Job{Spec: spec})
 			scripts[j.Name] = fake.Script{Fails: j.Fails}
 		}
-		b.Backend = fake.Open(w.Cluster, jobs, fake.Options{Scripts: scripts})
+		for i := range pools {
+			if b.hurries {
+				pools[i].Provisioning /= 2
+			}
+		}
+		b.Backend = fake.Open(w.Cluster, jobs, fake.Options{Scripts: scripts, Pools: pools})
 		return b
-	}}
+	}
+	return &Harness{UnitSeconds: 1, Exact: true, OpenPools: open, Open: func(t testing.TB, w World) core.Backend { return open(t, w, nil) }}
+}
+
+// hides takes away what is told of one kind, or changes it.
+func hides(kind core.EventKind, spoil func(e *core.Event) (hide bool)) *broken {
+	return observes(func(_ *broken, o *core.Observation) {
+		kept := o.Events[:0]
+		for _, e := range o.Events {
+			if e.Kind != kind || !spoil(&e) {
+				kept = append(kept, e)
+			}
+		}
+		o.Events = kept
+	})
 }
 
 func TestSuiteCatches(t *testing.T) {
@@ -220,11 +249,61 @@ func TestSuiteCatches(t *testing.T) {
 				}
 			}
 		}), "want it failed"},
+		"pools, and nothing wrong":        {"a pipeline runs on pools", observes(func(*broken, *core.Observation) {}), ""},
+		"nodes that come too early":       {"nodes of a pool come after a while", &broken{hurries: true}, "node 1 is ready at 1.5 s, want 3 s"},
+		"nodes that are told of too late": {"nodes of a pool do not come after all", wakes(func(w *core.Wake) { w.OnEvents, w.IntervalSeconds = false, 4 }), "due at"},
+		"sizes that are taken in twice": {"nodes of a pool come after a while", &broken{scale: func(b *broken, round int, targets []core.PoolTarget) (int, []core.PoolTarget) {
+			b.scaled++
+			targets[0].Nodes += b.scaled - 1
+			return round + b.scaled, targets
+		}}, "4 nodes, want 3"},
+		"sizes that are ignored": {"nodes of a pool come after a while", &broken{scale: func(_ *broken, round int, _ []core.PoolTarget) (int, []core.PoolTarget) {
+			return round, nil
+		}}, "is not so that node 2 is ready"},
+		"nodes that come although they fail": {"nodes of a pool do not come after all", observes(func(_ *broken, o *core.Observation) {
+			for i := range o.Events {
+				if e := &o.Events[i]; e.Kind == core.NodeRemoved {
+					e.Kind, e.Health = core.NodeChanged, core.Ready
+				}
+			}
+		}), "is not so that node 1 is gone"},
+		"an id that is used again": {"a node that comes is not wanted any more", observes(func(_ *broken, o *core.Observation) {
+			for i := range o.Events {
+				if e := &o.Events[i]; e.Kind == core.NodeAdded && e.Node == 2 {
+					e.Node = 1
+				}
+			}
+		}), "node 1 joins as number 2"},
+		"a node that is gone is heard of": {"a node that comes is not wanted any more", observes(func(_ *broken, o *core.Observation) {
+			for i := range o.Events {
+				if e := &o.Events[i]; e.Kind == core.NodeChanged && e.Node == 2 {
+					e.Node = 1
+				}
+			}
+		}), "of node 1, which is gone"},
+		"nobody leaves": {"a node drains and goes", &broken{scale: func(_ *broken, round int, targets []core.PoolTarget) (int, []core.PoolTarget) {
+			targets[0].Remove = nil
+			return round, targets
+		}}, "is not so that node 1 is draining"},
+		"a node goes with its job": {"a node drains and goes", observes(func(_ *broken, o *core.Observation) {
+			for i := range o.Events {
+				if e := &o.Events[i]; e.Kind == core.NodeChanged && e.Health == core.Draining {
+					e.Kind = core.NodeRemoved
+				}
+			}
+		}), "is not so that node 1 is draining"},
+		"a job that is not told":     {"nodes are taken away with notice", hides(core.JobInterrupted, func(*core.Event) bool { return true }), "was not told that it lost its devices"},
+		"a job that is told less":    {"a node does not drain in time", hides(core.JobInterrupted, func(e *core.Event) bool { e.Cause = 0; return false }), "was interrupted for unknown"},
+		"a notice that is not given": {"nodes are taken away with notice", hides(core.NodeChanged, func(e *core.Event) bool { return e.Health == core.Draining }), "is gone at"},
+		"more nodes than the pool may have": {"a pipeline runs on pools", &broken{scale: func(_ *broken, round int, targets []core.PoolTarget) (int, []core.PoolTarget) {
+			targets[0].Nodes += 2
+			return round, targets
+		}}, "nodes, want at most 3"},
 		"capabilities that change": {"capabilities stay", &broken{}, "capabilities were"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			all := append(slices.Clone(checks), orderChecks...)
+			all := slices.Concat(checks, orderChecks, poolChecks)
 			i := slices.IndexFunc(all, func(c check) bool { return c.name == tc.check })
 			if i < 0 {
 				t.Fatalf("no check %q", tc.check)

@@ -2,6 +2,7 @@
 package backendtest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
@@ -43,6 +44,9 @@ type Harness struct {
 	Restart func(t testing.TB, b core.Backend) core.Backend
 	// File writes jobs as Submit reads them. Without it, or when the backend is not backend.Operated, no orders are tested.
 	File func(t testing.TB, jobs []Job) backend.JobFile
+	// OpenPools opens a backend, which is core.Scaling, with nodes that come and go as said; their times are seconds of its clock.
+	// Without it, no pools are tested.
+	OpenPools func(t testing.TB, w World, pools []backend.Pool) core.Backend
 }
 
 // check is one test of the suite.
@@ -53,7 +57,7 @@ type check struct {
 
 // Run tests a backend. Several are open at once.
 func Run(t *testing.T, h Harness) {
-	for _, c := range append(checks, orderChecks...) {
+	for _, c := range slices.Concat(checks, orderChecks, poolChecks) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // where time is real, it is mostly waited for
 			c.run(t, &h)

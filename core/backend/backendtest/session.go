@@ -24,14 +24,15 @@ type session struct {
 	testing.TB
 	h       *Harness
 	backend core.Backend
+	cluster *core.Cluster // that the backend was opened on
 
 	held   int // rounds
 	round  int // of changes
 	now    float64
 	lastID uint64
-	jobs   []jobSeen // by JobID
-	nodes  map[core.NodeID]float64
-	news   []string // what was told besides progress, since somebody looked
+	jobs   []jobSeen  // by JobID
+	nodes  []nodeSeen // by NodeID
+	news   []string   // what was told besides progress, since somebody looked
 }
 
 // jobSeen is what a session was told of a job.
@@ -40,6 +41,17 @@ type jobSeen struct {
 	at      float64 // last event
 	started bool    // by a change
 	ended   *core.Event
+
+	interrupted *core.Event // for the last time
+}
+
+// nodeSeen is what a session was told of a node.
+type nodeSeen struct {
+	at     float64 // last event
+	added  float64 // when it was told that it joins; 0 of one that was there
+	ready  float64 // when it was ready; NaN before
+	health core.Health
+	told   *core.AddedNode
 }
 
 // onEvents waits for an event, however long it takes.
@@ -55,7 +67,15 @@ func openWorld(t testing.TB, h *Harness, w World) *session {
 	t.Helper()
 	w.Cluster = cluster()
 	w.Jobs = h.scaled(w.Jobs)
-	return &session{TB: t, h: h, backend: h.Open(t, w), nodes: map[core.NodeID]float64{}}
+	return newSession(t, h, h.Open(t, w), w.Cluster)
+}
+
+func newSession(t testing.TB, h *Harness, b core.Backend, c *core.Cluster) *session {
+	s := &session{TB: t, h: h, backend: b, cluster: c}
+	for range c.Nodes {
+		s.nodes = append(s.nodes, nodeSeen{})
+	}
+	return s
 }
 
 // scaled are jobs whose times are in units, in seconds.
@@ -153,14 +173,8 @@ func (s *session) checkDue(now float64, w core.Wake, fresh []core.Event) {
 // take takes in an event.
 func (s *session) take(e *core.Event) {
 	s.Helper()
-	if e.Kind == core.NodeChanged {
-		if e.Node < 0 || int(e.Node) >= len(cluster().Nodes) {
-			s.Fatalf("told of unknown node %d", e.Node)
-		}
-		if e.AtSeconds < s.nodes[e.Node] {
-			s.Errorf("events of node %d are not in order of time", e.Node)
-		}
-		s.nodes[e.Node] = e.AtSeconds
+	if e.Kind.OfNode() {
+		s.takeNode(e)
 		return
 	}
 	if e.Kind == core.JobSubmitted {
@@ -187,7 +201,11 @@ func (s *session) take(e *core.Event) {
 	}
 	j.at = e.AtSeconds
 	switch e.Kind {
-	case core.JobFinished, core.JobFailed, core.JobInterrupted:
+	case core.JobInterrupted:
+		last := *e
+		j.interrupted = &last
+		fallthrough
+	case core.JobFinished, core.JobFailed:
 		if !j.started {
 			s.Errorf("job %d: %v without ever being started", e.Job, e.Kind)
 		}
@@ -198,11 +216,42 @@ func (s *session) take(e *core.Event) {
 	}
 }
 
+// takeNode takes in an event about a node. Ids follow each other, and one that is gone is not heard of again.
+func (s *session) takeNode(e *core.Event) {
+	s.Helper()
+	if e.Kind == core.NodeAdded {
+		if int(e.Node) != len(s.nodes) || e.Added == nil || e.Added.Health > core.Provisioning {
+			s.Fatalf("node %d joins as number %d: %+v", e.Node, len(s.nodes), e.Added)
+		}
+		added := *e.Added
+		s.nodes = append(s.nodes, nodeSeen{at: e.AtSeconds, added: e.AtSeconds, ready: math.NaN(), health: added.Health, told: &added})
+		return
+	}
+	if e.Node < 0 || int(e.Node) >= len(s.nodes) {
+		s.Fatalf("told of unknown node %d", e.Node)
+	}
+	n := &s.nodes[e.Node]
+	if e.AtSeconds < n.at {
+		s.Errorf("events of node %d are not in order of time", e.Node)
+	}
+	if n.health == core.Gone {
+		s.Errorf("%v of node %d, which is gone", e.Kind, e.Node)
+	}
+	n.at, n.health = e.AtSeconds, e.Health
+	if e.Kind == core.NodeRemoved {
+		n.health = core.Gone
+	} else if e.Health == core.Ready && math.IsNaN(n.ready) {
+		n.ready = e.AtSeconds
+	}
+}
+
 func (s *session) note(e *core.Event) {
 	switch e.Kind {
 	case core.JobProgressed, core.JobMeasured, core.JobStarting, core.JobStarted:
 	case core.NodeChanged:
 		s.news = append(s.news, fmt.Sprintf("%v %d %v", e.Kind, e.Node, e.Health))
+	case core.NodeAdded, core.NodeRemoved:
+		s.news = append(s.news, fmt.Sprintf("%v %d", e.Kind, e.Node))
 	default:
 		s.news = append(s.news, fmt.Sprintf("%v %d", e.Kind, e.Job))
 	}

@@ -31,6 +31,7 @@ func (b *Backend) Apply(_ context.Context, changes []core.Change) error {
 			return err
 		}
 	}
+	b.removeEmpty()
 	return nil
 }
 
@@ -78,16 +79,16 @@ func (b *Backend) carryOut(c *core.Change) error {
 		}
 	case core.Start, core.Move:
 		for _, s := range c.Seats {
-			if s.Node < 0 || int(s.Node) >= len(b.used) || s.Devices&^core.FirstDevices(b.cluster.Nodes[s.Node].Devices) != 0 || b.used[s.Node]&s.Devices != 0 {
+			if s.Node < 0 || int(s.Node) >= len(b.nodes) || !b.nodes[s.Node].free(s.Devices) {
 				return fmt.Errorf("%v job %q on devices %v of node %d, which are not all there and free", c.Action, j.spec.Name, s.Devices, s.Node)
 			}
-			b.used[s.Node] |= s.Devices
+			b.nodes[s.Node].used |= s.Devices
 		}
 		j.seats, j.tuning, j.asOf = slices.Clone(c.Seats), c.Tuning, b.clock
 		j.rate = float64(core.Replicas(j.seats)) / float64(max(j.spec.Requested, 1))
 		b.lastWork = b.clock
-		if slices.ContainsFunc(j.seats, func(s core.Seat) bool { return b.health[s.Node] == core.Down }) {
-			b.interrupt(j, b.clock)
+		if slices.ContainsFunc(j.seats, func(s core.Seat) bool { return b.nodes[s.Node].Health >= core.Down }) {
+			b.interrupt(j, b.clock, core.CauseUnknown)
 			break
 		}
 		b.tell(j.progressed(core.JobProgressed, b.clock))
@@ -102,7 +103,7 @@ func (b *Backend) turn(j *job) {
 	j.progress = target
 	if target != j.spec.TotalWork {
 		j.script.InterruptAt = j.script.InterruptAt[1:]
-		b.interrupt(j, at)
+		b.interrupt(j, at, core.CauseUnknown)
 		return
 	}
 	kind := core.JobFinished
@@ -114,16 +115,18 @@ func (b *Backend) turn(j *job) {
 }
 
 // interrupt takes away the devices of a job that did not ask for it.
-func (b *Backend) interrupt(j *job, at float64) {
+func (b *Backend) interrupt(j *job, at float64, cause core.Cause) {
 	b.leave(j, at)
 	j.lost = true
-	b.tell(j.progressed(core.JobInterrupted, at))
+	e := j.progressed(core.JobInterrupted, at)
+	e.Cause = cause
+	b.tell(e)
 }
 
 // leave frees the devices of a job at a moment.
 func (b *Backend) leave(j *job, at float64) {
 	for _, s := range j.seats {
-		b.used[s.Node] &^= s.Devices
+		b.nodes[s.Node].used &^= s.Devices
 	}
 	if j.seats != nil {
 		j.progress += max(at-j.asOf, 0) * j.rate

@@ -35,10 +35,14 @@ type Options struct {
 	// TellAgain is the share of the observations that tell events again. It needs Rand.
 	TellAgain float64
 	Rand      *rand.Rand
-	// StallSeconds is how long no job may run, start or be submitted before nothing more is expected; 0 for an hour.
+	// StallSeconds is how long no job may run, start or be submitted and no node of a pool be ready first before nothing more is
+	// expected; 0 for an hour.
 	StallSeconds float64
 	// Identity is that of the composition that decides.
 	Identity string
+	// Pools are how nodes of pools come and go. What is left to chance follows from Seed.
+	Pools []backend.Pool
+	Seed  uint64
 }
 
 // Backend is a core.Backend over nothing.
@@ -48,9 +52,9 @@ type Backend struct {
 
 	mu       sync.Mutex
 	ordered  chan struct{} // an order came
-	cluster  *core.Cluster
-	health   []core.Health // by node; that of the cluster is the pipeline's
-	used     []core.DeviceSet
+	cluster  *core.Cluster // of the pipeline
+	nodes    []*node       // by NodeID
+	pools    pools
 	byName   map[string]*job
 	coming   []*job // not yet submitted, by time
 	jobs     []*job // by JobID
@@ -68,6 +72,7 @@ type Backend struct {
 
 var (
 	_ backend.Operated = (*Backend)(nil)
+	_ core.Scaling     = (*Backend)(nil)
 	_ core.Memory      = (*Backend)(nil)
 )
 
@@ -92,14 +97,12 @@ func Open(c *core.Cluster, w *workload.Workload, o Options) *Backend {
 		o.StallSeconds = 3600
 	}
 	b := &Backend{
-		options: o, open: w.Open, ordered: make(chan struct{}, 1), cluster: c, used: make([]core.DeviceSet, len(c.Nodes)),
+		options: o, open: w.Open, ordered: make(chan struct{}, 1), cluster: c,
 		byName: make(map[string]*job, len(w.Jobs)), store: journal.NewMemory(),
 	}
 	b.journal = journal.Open(b.store, o.Identity, "")
 	_ = b.journal.Reset(&journal.Meta{}) // memory does not fail
-	for i := range c.Nodes {
-		b.health = append(b.health, c.Nodes[i].Health)
-	}
+	b.openPools()
 	for i := range w.Jobs {
 		b.expect(*w.Jobs[i].Told())
 	}
@@ -128,6 +131,8 @@ func (b *Backend) Restart(identity string) error {
 		slices.SortStableFunc(b.events, func(x, y core.Event) int { return cmp.Compare(x.ID, y.ID) })
 	}
 	b.journal = journal.Open(b.store, identity, "")
+	b.pools.seen = backend.Membership{}
+	b.pools.seen.Begin(b.cluster)
 	_, err := b.journal.Recall(0)
 	return err
 }
@@ -150,9 +155,9 @@ func (b *Backend) Begin(round int, c *core.Composition, from []core.Learned) err
 	return b.journal.Begin(round, c, from)
 }
 
-// Capabilities is that jobs do as they declare.
+// Capabilities are that jobs do as they declare, and that pools grow and shrink.
 func (b *Backend) Capabilities() []core.Capability {
-	return []core.Capability{core.CapabilityRemainingWork}
+	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityScaleCluster}
 }
 
 // Next goes from one event to the next until a round is due, and waits when there are none.
@@ -165,6 +170,7 @@ func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, erro
 		}
 		if b.journal.Replaying() {
 			seen, _ := b.journal.Repeat(func(id core.JobID) *core.JobSpec { return &b.jobs[id].spec })
+			b.show(seen.Events)
 			return seen, nil
 		}
 		at, due := b.nextEvent(), b.due(w)
@@ -174,7 +180,7 @@ func (b *Backend) Next(ctx context.Context, w core.Wake) (core.Observation, erro
 			return core.Observation{}, io.EOF
 		case at <= due && !math.IsInf(at, 1):
 			b.happen(at)
-		case !math.IsInf(due, 1) && !b.stalled(at, due):
+		case !math.IsInf(due, 1) && !b.stalled(due):
 			return b.observe(max(due, b.clock)), nil
 		case !b.open && !b.running():
 			b.over = true
@@ -216,8 +222,11 @@ func (b *Backend) due(w core.Wake) float64 {
 	return due
 }
 
-// nextEvent is when a job is submitted or ends next.
-func (b *Backend) nextEvent() float64 {
+// nextEvent is when something happens next to a job or a node.
+func (b *Backend) nextEvent() float64 { return min(b.nextOfJobs(), b.nextOfNodes()) }
+
+// nextOfJobs is when a job is submitted or ends next.
+func (b *Backend) nextOfJobs() float64 {
 	at := math.Inf(1)
 	if len(b.coming) > 0 {
 		at = b.coming[0].spec.SubmitSeconds
@@ -231,6 +240,7 @@ func (b *Backend) nextEvent() float64 {
 // happen lets everything of one moment happen.
 func (b *Backend) happen(at float64) {
 	b.clock = max(b.clock, at)
+	b.turnNodes()
 	for _, j := range b.jobs {
 		if j.turnsAt() <= at {
 			b.turn(j)
@@ -246,17 +256,24 @@ func (b *Backend) happen(at float64) {
 		b.lastWork = at
 		b.tell(core.Event{Kind: core.JobSubmitted, AtSeconds: at, Job: j.spec.ID, Spec: &j.spec, StepsLeft: math.NaN()})
 	}
+	b.removeEmpty()
 }
 
 // complete reports whether nothing is left to tell or to wait for.
 func (b *Backend) complete() bool {
-	news := func(e core.Event) bool { return e.Kind != core.JobProgressed }
-	return !b.open && len(b.coming) == 0 && b.active == 0 && !slices.ContainsFunc(b.events, news)
+	return !b.open && len(b.coming) == 0 && b.active == 0 && !b.news()
+}
+
+// news reports whether something is to be told besides progress, and nodes of pools that come and go.
+func (b *Backend) news() bool {
+	return slices.ContainsFunc(b.events, func(e core.Event) bool {
+		return e.Kind != core.JobProgressed && (!e.Kind.OfNode() || b.nodes[e.Node].Pool == "")
+	})
 }
 
 // stalled reports whether no round has led to anything for too long, and nothing lies ahead.
-func (b *Backend) stalled(next, due float64) bool {
-	return math.IsInf(next, 1) && len(b.events) == 0 && !b.running() && due-b.lastWork > b.options.StallSeconds
+func (b *Backend) stalled(due float64) bool {
+	return math.IsInf(b.nextOfJobs(), 1) && !b.news() && !b.running() && due-b.lastWork > b.options.StallSeconds
 }
 
 func (b *Backend) running() bool {
@@ -279,6 +296,7 @@ func (b *Backend) observe(now float64) core.Observation {
 	}
 	fresh := b.events
 	b.events = nil
+	b.show(fresh)
 	b.journal.Tell()
 	b.seen = &journal.Seen{NowSeconds: now, Events: journal.Events(fresh)}
 	seen := core.Observation{NowSeconds: now, Events: fresh}

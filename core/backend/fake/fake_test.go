@@ -35,6 +35,10 @@ func TestConformance(t *testing.T) {
 				o := tc.options
 				o.Rand = rand.New(rand.NewPCG(1, 2))
 				return open(t, w, o)
+			}, OpenPools: func(t testing.TB, w backendtest.World, pools []backend.Pool) core.Backend {
+				o := tc.options
+				o.Rand, o.Pools = rand.New(rand.NewPCG(1, 2)), pools
+				return open(t, w, o)
 			}})
 		})
 	}

@@ -68,19 +68,21 @@ func (b *Backend) Cancel(_ context.Context, name string) error {
 // SetHealth changes the health of a node. One that is down interrupts its jobs.
 func (b *Backend) SetHealth(_ context.Context, name string, h core.Health) error {
 	return b.order(func() error {
-		i := slices.IndexFunc(b.cluster.Nodes, func(n core.Node) bool { return n.Name == name })
+		i := slices.IndexFunc(b.nodes, func(n *node) bool { return n.Name == name && n.Health < core.Provisioning })
 		if i < 0 {
 			return fmt.Errorf("there is no node %q", name)
 		}
-		if b.health[i] == h {
+		n := b.nodes[i]
+		if n.Health == h {
 			return nil
 		}
-		b.health[i] = h
-		b.tell(core.Event{Kind: core.NodeChanged, AtSeconds: b.clock, Node: core.NodeID(i), Health: h})
-		for _, j := range b.jobs {
-			if h == core.Down && slices.ContainsFunc(j.seats, func(s core.Seat) bool { return int(s.Node) == i }) {
-				b.interrupt(j, b.clock)
-			}
+		if n.leaves && h == core.Ready {
+			return fmt.Errorf("node %q leaves its pool", name)
+		}
+		b.become(n, h)
+		if h == core.Down {
+			b.interruptOn(n, core.CauseUnknown)
+			b.removeEmpty()
 		}
 		return nil
 	})

@@ -3,7 +3,9 @@ package local
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
@@ -14,8 +16,13 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	pooled := map[string][]any{} // by directory
+	var mutex sync.Mutex
 	open := func(t testing.TB, dir string, c *core.Cluster, jobs *workload.Workload) core.Backend {
-		o := coretest.Component(New(realClock{}), map[string]any{"grace": "200ms"}, discard).(*Opener)
+		mutex.Lock()
+		config := map[string]any{"grace": "200ms", "pools": pooled[dir]}
+		mutex.Unlock()
+		o := coretest.Component(New(realClock{}), config, discard).(*Opener)
 		o.For(Run{Dir: dir, Identity: "test"})
 		b, err := o.Open(t.Context(), c, jobs)
 		if err != nil {
@@ -33,9 +40,13 @@ func TestConformance(t *testing.T) {
 		for _, j := range b.jobs {
 			jobs.Jobs = append(jobs.Jobs, *j.Job)
 		}
-		return open(t, b.dir, b.cluster, jobs)
+		c := b.cluster
+		if len(c.Pools) > 0 {
+			c = &core.Cluster{Accelerators: c.Accelerators, Nodes: slices.Clone(c.Nodes), Pools: c.Pools}
+		}
+		return open(t, b.dir, c, jobs)
 	}
-	backendtest.Run(t, backendtest.Harness{UnitSeconds: 0.2, File: jobFile, Restart: restart, Open: func(t testing.TB, w backendtest.World) core.Backend {
+	openWorld := func(t testing.TB, dir string, w backendtest.World) core.Backend {
 		jobs := &workload.Workload{Open: w.Open}
 		for i, j := range w.Jobs {
 			jobs.Jobs = append(jobs.Jobs, workload.Job{Spec: core.JobSpec{
@@ -43,8 +54,24 @@ func TestConformance(t *testing.T) {
 				Requested: j.Replicas, MinReplicas: j.Replicas, MaxReplicas: j.Replicas, Command: sleeps(j),
 			}})
 		}
-		return open(t, t.TempDir(), w.Cluster, jobs)
-	}})
+		return open(t, dir, w.Cluster, jobs)
+	}
+	backendtest.Run(t, backendtest.Harness{
+		UnitSeconds: 0.2, File: jobFile, Restart: restart,
+		Open: func(t testing.TB, w backendtest.World) core.Backend { return openWorld(t, t.TempDir(), w) },
+		OpenPools: func(t testing.TB, w backendtest.World, pools []backend.Pool) core.Backend {
+			dir := t.TempDir()
+			mutex.Lock()
+			for _, p := range pools {
+				pooled[dir] = append(pooled[dir], map[string]any{
+					"pool": p.Pool, "provisioning": p.Provisioning.String(), "fails": p.Fails, "drain_timeout": p.DrainTimeout.String(),
+					"evictions": p.Evictions.String(), "notice": p.Notice.String(),
+				})
+			}
+			mutex.Unlock()
+			return openWorld(t, dir, w)
+		},
+	})
 }
 
 // sleeps is the command of a job that does nothing for its seconds.

@@ -80,6 +80,7 @@ type slot struct {
 	Fails          bool     `json:",omitempty"`
 	LifeSeconds    float64  `json:",omitempty"` // from when it is ready until it is taken away by chance; 0 for ever
 	EvictSeconds   float64  `json:",omitempty"` // when it is taken away as scheduled; 0 for never
+	Expected       float64  `json:",omitempty"` // when it should be ready, as far as anybody outside can tell; 0 of one that was there
 	Leaves         bool     `json:",omitempty"` // a scaler lets it go,
 	LeavesSeconds  float64  `json:",omitempty"` // since when
 
@@ -120,51 +121,18 @@ type poolRecord struct {
 type pools struct {
 	poolRecord
 	seed uint64
-	id   string     // of the component
-	seen membership // as the pipeline was told
+	id   string             // of the component
+	seen backend.Membership // as the pipeline was told
 }
 
-// membership is which node belongs to which pool, as the pipeline was told: it follows events only, so that who repeats them gets
-// the same.
-type membership struct {
-	pools  []string // by NodeID
-	health []core.Health
-}
-
-// begin takes in the nodes that the pipeline begins with.
-func (m *membership) begin(c *core.Cluster) {
-	for i := range c.Nodes {
-		m.pools, m.health = append(m.pools, c.Nodes[i].Pool), append(m.health, c.Nodes[i].Health)
-	}
-}
-
-func (m *membership) take(events []core.Event) {
-	for i := range events {
-		switch e := &events[i]; e.Kind {
-		case core.NodeAdded:
-			m.pools, m.health = append(m.pools, e.Added.Pool), append(m.health, e.Added.Health)
-		case core.NodeChanged:
-			m.health[e.Node] = e.Health
-		case core.NodeRemoved:
-			m.health[e.Node] = core.Gone
+// describePools tells a cluster what there is to know of its pools.
+func (c *Config) describePools(cluster *core.Cluster) {
+	backend.DescribePools(cluster, c.Pools)
+	for i := range c.Evict {
+		if name, of := c.Evict[i].pool(backend.PoolNames(cluster)); of {
+			cluster.Pool(name).Spot = true
 		}
 	}
-}
-
-// grow tells a cluster with pools whether one of them has fewer nodes than it may have.
-func (m *membership) grow(c *core.Cluster) {
-	if len(c.Pools) == 0 {
-		return
-	}
-	c.MayGrow = slices.ContainsFunc(c.Pools, func(p core.Pool) bool {
-		size := 0
-		for id, pool := range m.pools {
-			if h := m.health[id]; pool == p.Name && h != core.Gone && h != core.Draining {
-				size++
-			}
-		}
-		return size < p.Max
-	})
 }
 
 // beginPools makes slots of the nodes of pools that a run begins with.
@@ -212,6 +180,7 @@ func (b *Backend) foretell(s *slot, asked float64) {
 	spread, fails, life := rand.Float64(), rand.Float64(), rand.ExpFloat64()
 	if len(s.Names) == 0 {
 		s.OpensSeconds = asked + w.Provisioning.Seconds() + spread*w.Spread.Seconds()
+		s.Expected = asked + w.Expected().Seconds()
 		s.Fails = fails < w.Fails
 	}
 	if w.Evictions > 0 {
@@ -326,6 +295,7 @@ func (b *Backend) tellOf(s *slot, kind core.EventKind, h core.Health, now float6
 		e.Health = 0
 		e.Added = &core.AddedNode{
 			Name: s.Name, Accelerator: s.Accelerator, Devices: s.Devices, CPUs: s.CPUs, MemoryGB: s.MemoryGB, Pool: s.Pool, Health: h,
+			ExpectedSeconds: s.Expected,
 		}
 	case core.NodeRemoved:
 		e.Health = 0
@@ -471,8 +441,8 @@ func (b *Backend) noteSlots(events []core.Event) {
 			b.pools.Slots[at].told = true
 		}
 	}
-	b.pools.seen.take(events)
-	b.pools.seen.grow(b.cluster)
+	b.pools.seen.Take(events)
+	b.pools.seen.Grow(b.cluster)
 }
 
 // repeatNode brings what is known of a node up to an event of a recorded round.

@@ -48,13 +48,14 @@ func SnapshotConfig(path string) (string, error) {
 // Preview opens a snapshot, as backend.Operated writes it, and makes the cluster that of its run; without one, the run is taken
 // to begin now.
 func (o *Opener) Preview(ctx context.Context, snapshot string, c *core.Cluster, w *workload.Workload) (backend.Preview, error) {
+	o.config.describePools(c)
 	if snapshot == "" {
 		if err := o.config.checkJobs(w.Jobs).Err(); err != nil {
 			return nil, err
 		}
-		var seen membership
-		seen.begin(c)
-		seen.grow(c)
+		var seen backend.Membership
+		seen.Begin(c)
+		seen.Grow(c)
 		return journal.NewPreview(w, o.Capabilities()), nil
 	}
 	m, meta, err := readSnapshot(snapshot)
@@ -76,8 +77,8 @@ func (o *Opener) Preview(ctx context.Context, snapshot string, c *core.Cluster, 
 		return nil, refuseAt(snapshot, err.Error(), "")
 	}
 	v := &preview{Preview: p, cluster: c}
-	v.seen.begin(c)
-	v.seen.grow(c)
+	v.seen.Begin(c)
+	v.seen.Grow(c)
 	return v, nil
 }
 
@@ -85,13 +86,13 @@ func (o *Opener) Preview(ctx context.Context, snapshot string, c *core.Cluster, 
 type preview struct {
 	*journal.Preview
 	cluster *core.Cluster
-	seen    membership
+	seen    backend.Membership
 }
 
 // Next also says whether the cluster may grow.
 func (p *preview) Next(ctx context.Context, w core.Wake) (core.Observation, error) {
 	o, err := p.Preview.Next(ctx, w)
-	p.seen.take(o.Events)
-	p.seen.grow(p.cluster)
+	p.seen.Take(o.Events)
+	p.seen.Grow(p.cluster)
 	return o, err
 }

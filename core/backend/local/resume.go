@@ -214,8 +214,9 @@ func (b *Backend) takeNodes() {
 	for i := range b.cluster.Nodes {
 		b.health[i] = b.cluster.Nodes[i].Health
 	}
-	b.pools.seen.begin(b.cluster)
-	b.pools.seen.grow(b.cluster)
+	b.pools.seen.Begin(b.cluster)
+	b.pools.seen.Grow(b.cluster)
+	b.config.describePools(b.cluster)
 }
 
 // recall reads the jobs, rounds and orders of schedulers before this one.

@@ -1384,20 +1384,21 @@ func (x *Gradients) GetVariance() float64 {
 
 // Decision is one thing that was decided about a job, or happened to it.
 type Decision struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Round         uint32                 `protobuf:"varint,1,opt,name=round,proto3" json:"round,omitempty"`
-	AtSeconds     float64                `protobuf:"fixed64,2,opt,name=at_seconds,json=atSeconds,proto3" json:"at_seconds,omitempty"`
-	What          string                 `protobuf:"bytes,3,opt,name=what,proto3" json:"what,omitempty"`     // kind of event, answer of a verdict or action, as in decisions.jsonl
-	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`         // component; empty for an event
-	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"` // empty for none
-	Message       string                 `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
-	Wanted        float64                `protobuf:"fixed64,7,opt,name=wanted,proto3" json:"wanted,omitempty"` // the counted evidence, in unit; none when that is empty
-	Available     float64                `protobuf:"fixed64,8,opt,name=available,proto3" json:"available,omitempty"`
-	Unit          string                 `protobuf:"bytes,9,opt,name=unit,proto3" json:"unit,omitempty"`
-	Seats         []*Seat                `protobuf:"bytes,10,rep,name=seats,proto3" json:"seats,omitempty"`
-	Tuning        *Tuning                `protobuf:"bytes,11,opt,name=tuning,proto3" json:"tuning,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Round           uint32                 `protobuf:"varint,1,opt,name=round,proto3" json:"round,omitempty"`
+	AtSeconds       float64                `protobuf:"fixed64,2,opt,name=at_seconds,json=atSeconds,proto3" json:"at_seconds,omitempty"`
+	What            string                 `protobuf:"bytes,3,opt,name=what,proto3" json:"what,omitempty"`     // kind of event, answer of a verdict or action, as in decisions.jsonl
+	By              string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`         // component; empty for an event
+	Reason          string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"` // empty for none
+	Message         string                 `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	Wanted          float64                `protobuf:"fixed64,7,opt,name=wanted,proto3" json:"wanted,omitempty"` // the counted evidence, in unit; none when that is empty
+	Available       float64                `protobuf:"fixed64,8,opt,name=available,proto3" json:"available,omitempty"`
+	Unit            string                 `protobuf:"bytes,9,opt,name=unit,proto3" json:"unit,omitempty"`
+	Seats           []*Seat                `protobuf:"bytes,10,rep,name=seats,proto3" json:"seats,omitempty"`
+	Tuning          *Tuning                `protobuf:"bytes,11,opt,name=tuning,proto3" json:"tuning,omitempty"`
+	ExpectedSeconds float64                `protobuf:"fixed64,12,opt,name=expected_seconds,json=expectedSeconds,proto3" json:"expected_seconds,omitempty"` // when nodes should be ready that the job waits for; 0 when nobody knows
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Decision) Reset() {
@@ -1505,6 +1506,13 @@ func (x *Decision) GetTuning() *Tuning {
 		return x.Tuning
 	}
 	return nil
+}
+
+func (x *Decision) GetExpectedSeconds() float64 {
+	if x != nil {
+		return x.ExpectedSeconds
+	}
+	return 0
 }
 
 type Node struct {
@@ -1831,7 +1839,7 @@ const file_control_proto_rawDesc = "" +
 	"\fstep_seconds\x18\x06 \x01(\x01R\vstepSeconds\"?\n" +
 	"\tGradients\x12\x16\n" +
 	"\x06square\x18\x01 \x01(\x01R\x06square\x12\x1a\n" +
-	"\bvariance\x18\x02 \x01(\x01R\bvariance\"\xc3\x02\n" +
+	"\bvariance\x18\x02 \x01(\x01R\bvariance\"\xee\x02\n" +
 	"\bDecision\x12\x14\n" +
 	"\x05round\x18\x01 \x01(\rR\x05round\x12\x1d\n" +
 	"\n" +
@@ -1845,7 +1853,8 @@ const file_control_proto_rawDesc = "" +
 	"\x04unit\x18\t \x01(\tR\x04unit\x12.\n" +
 	"\x05seats\x18\n" +
 	" \x03(\v2\x18.quartet.control.v1.SeatR\x05seats\x122\n" +
-	"\x06tuning\x18\v \x01(\v2\x1a.quartet.control.v1.TuningR\x06tuning\"\xb2\x01\n" +
+	"\x06tuning\x18\v \x01(\v2\x1a.quartet.control.v1.TuningR\x06tuning\x12)\n" +
+	"\x10expected_seconds\x18\f \x01(\x01R\x0fexpectedSeconds\"\xb2\x01\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vaccelerator\x18\x02 \x01(\tR\vaccelerator\x12\x12\n" +

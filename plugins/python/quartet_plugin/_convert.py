@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 from collections.abc import Iterable
 
 from ._proto import stages_pb2, view_pb2
-from .cluster import Seat
-from .decisions import Code, Curve, Grant, Placement, Reason, Response, Standing, Tuning, UnlikeRates, Verdict
+from .cluster import Pool, Price, Seat
+from .decisions import Code, Curve, Grant, Placement, PoolTarget, Reason, Response, Standing, Tuning, UnlikeRates, Verdict
 from .job import AloneTime, BatchSteps, Gradients, Measurement, StepTimes, Truth, TypeTimes, UnlikeTimes
 
 _CODES = {Code.ADMIT: view_pb2.CODE_ADMIT, Code.DEFER: view_pb2.CODE_DEFER, Code.REJECT: view_pb2.CODE_REJECT}
@@ -71,10 +71,25 @@ def verdicts_to(verdicts: Iterable[Verdict]) -> list[view_pb2.Verdict]:
     return [
         view_pb2.Verdict(
             job=v.job, code=_CODES[v.code], reason=Reason(v.reason).value,
-            wanted=v.wanted, available=v.available, unit=v.unit, message=v.message,
+            wanted=v.wanted, available=v.available, unit=v.unit, message=v.message, expected_seconds=v.expected_seconds,
         )
         for v in verdicts
     ]
+
+
+def pools_from(told: Iterable[view_pb2.Pool]) -> list[Pool]:
+    return [
+        Pool(
+            p.name, p.accelerator, p.devices, p.cpus, p.memory_gb, p.min_nodes, p.max_nodes, p.price_per_hour,
+            tuple([Price(price.from_seconds, price.per_hour) for price in p.prices]),
+            p.up_cooldown_seconds, p.down_cooldown_seconds, p.provisioning_seconds, p.spot,
+        )
+        for p in told
+    ]
+
+
+def pool_targets_to(targets: Iterable[PoolTarget]) -> list[stages_pb2.PoolTarget]:
+    return [stages_pb2.PoolTarget(pool=t.pool, nodes=t.nodes, remove=t.remove, message=t.message) for t in targets]
 
 
 def tuning_from(told: view_pb2.Tuning) -> Tuning:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from ._convert import gradients_from, measurements_from, response_from, seats_from, step_times_from, truth_from, tuning_from
+from ._convert import gradients_from, measurements_from, pools_from, response_from, seats_from, step_times_from, truth_from, tuning_from
 from ._proto import view_pb2
-from .cluster import MAX_DEVICES_PER_NODE, Cluster, Health, Node, replicas
+from .cluster import MAX_DEVICES_PER_NODE, Cluster, Health, Node, Pool, replicas
 from .decisions import Reason, Response, Tuning
 from .job import BatchSpec, Job, JobState, Measurement, StepTimes, Truth, TypeBatch
 from .view import Candidate, View
@@ -25,7 +25,7 @@ _STATES = {
     view_pb2.JOB_STATE_RUNNING: JobState.RUNNING,
 }
 _MAX_JOBS = 1 << 24  # bounds what a stray number can cost in memory
-_UNTOLD = Response(-1, 1, 1)  # the host tells an allocation policy the response of every candidate
+_UNTOLD = Response(-1, 1, 1)  # the host tells allocation policies and scalers the response of every candidate
 _REASONS = {reason.value: reason for reason in Reason}
 
 
@@ -45,11 +45,11 @@ class ViewCopy:
     """The copy. An update that makes no sense is a ValueError; the host's next one must then be full."""
 
     def __init__(self) -> None:
-        self._clear([])
+        self._clear([], [])
         self._sequence = -1  # no update but a full one is for this copy
 
-    def _clear(self, accelerators: list[str]) -> None:
-        self.view = View(Cluster(accelerators))
+    def _clear(self, accelerators: list[str], pools: list[Pool]) -> None:
+        self.view = View(Cluster(accelerators, pools=pools))
         self.candidates: list[Candidate] = []  # of view.active, with the responses told to those that look at them
         self._pending: dict[int, Response] = {}  # of the jobs that are not admitted yet
         self._tables: dict[int, StepTimes] = {}
@@ -58,10 +58,13 @@ class ViewCopy:
     def apply(self, update: view_pb2.ViewUpdate) -> bool:
         """Brings the copy up to date. False, and nothing changes, when the update is for another copy."""
         if update.full:
-            self._clear(list(update.accelerators))
+            self._clear(list(update.accelerators), pools_from(update.pools))
         elif self._sequence < 0 or update.sequence != self._sequence + 1:
             return False
         self._sequence = -1  # until all of the update is taken in
+        for pool in self.view.cluster.pools:
+            if not 0 <= pool.accelerator < len(self.view.cluster.accelerators):
+                raise ValueError(f"pool {pool.name!r} has unknown accelerator type {pool.accelerator}")
         view = self.view
         view.now_seconds, view.round = update.now_seconds, update.round
         view.interval_seconds, view.on_events = update.interval_seconds, update.on_events
@@ -90,7 +93,8 @@ class ViewCopy:
             if not update.full:
                 if not 0 <= n.id < len(cluster.nodes):
                     raise ValueError(f"unknown node {n.id}")
-                cluster.nodes[n.id].health, cluster.nodes[n.id].unusable = health, n.unusable
+                node = cluster.nodes[n.id]
+                node.health, node.unusable, node.expected_seconds = health, n.unusable, n.expected_seconds
                 continue
             if n.id != len(cluster.nodes):
                 raise ValueError(f"node {n.id} is out of order")
@@ -99,7 +103,10 @@ class ViewCopy:
             if not 0 < n.devices <= MAX_DEVICES_PER_NODE:
                 raise ValueError(f"node {n.id} has {n.devices} devices")
             cluster.nodes.append(
-                Node(n.id, n.name, n.accelerator, n.devices, cpus=n.cpus, memory_gb=n.memory_gb, rack=n.rack, health=health, unusable=n.unusable)
+                Node(
+                    n.id, n.name, n.accelerator, n.devices, cpus=n.cpus, memory_gb=n.memory_gb, rack=n.rack, health=health,
+                    unusable=n.unusable, pool=n.pool, expected_seconds=n.expected_seconds,
+                )
             )
         self.view.devices = cluster.usable_devices()
 

@@ -15,14 +15,14 @@ import grpc
 
 from . import config as settings
 from ._convert import (
-    grants_from, grants_to, owned, owned_grants, owned_placements, placements_from, placements_to, responses_to,
+    grants_from, grants_to, owned, owned_grants, owned_placements, placements_from, placements_to, pool_targets_to, responses_to,
     standing_to, tunings_from, tunings_to, verdicts_to,
 )
 from ._copy import ViewCopy
 from ._edit import Receiver, Sender
 from ._log import ComponentLog, logger
 from ._proto import base_pb2, stages_pb2, view_pb2
-from .decisions import Capability, Grant, Placement, Plan, Response, Tuning, Verdict
+from .decisions import Capability, Grant, Placement, Plan, PoolTarget, Response, Tuning, Verdict
 from .job import Job
 from .policy import AdmissionPolicy, AllocationPolicy, ElasticityPolicy, PlacementPolicy, Policy, ScalerPolicy
 
@@ -276,9 +276,13 @@ class Server:
             self._edited(self._grants_in, request.grants_edit, grants_from(request.grants)),
             self._edited(self._placements_in, request.placements_edit, placements_from(request.placements)),
             tunings_from(request.tunings),
+            self._view.candidates,
         )
-        nodes = policy.scale(self._view.view, plan)
-        return stages_pb2.ScaleResponse(nodes=nodes, standing=standing_to(policy.standing()))
+        wanted = policy.scale(self._view.view, plan)
+        if wanted is None or isinstance(wanted, int):
+            return stages_pb2.ScaleResponse(nodes=wanted or 0, standing=standing_to(policy.standing()))
+        pools = pool_targets_to(owned(wanted, PoolTarget, "scale"))
+        return stages_pb2.ScaleResponse(pools=pools, standing=standing_to(policy.standing()))
 
     # The wire.
 

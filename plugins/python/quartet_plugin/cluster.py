@@ -65,7 +65,9 @@ def replicas(seats: Iterable[Seat]) -> int:
 class Node:
     """One machine with devices of a single accelerator type."""
 
-    __slots__ = ("accelerator", "cpus", "devices", "health", "id", "memory_gb", "name", "rack", "unusable")
+    __slots__ = (
+        "accelerator", "cpus", "devices", "expected_seconds", "health", "id", "memory_gb", "name", "pool", "rack", "unusable",
+    )
 
     id: int  # index in Cluster.nodes
     name: str
@@ -76,31 +78,78 @@ class Node:
     rack: str
     health: Health
     unusable: int  # set of devices that are broken, or held by others
+    pool: str  # that it belongs to; empty for none
+    expected_seconds: float  # when one that is being provisioned should be ready; 0 when nobody knows
 
     def __init__(
         self, id: int, name: str, accelerator: int, devices: int, *,
         cpus: float = 0.0, memory_gb: float = 0.0, rack: str = "", health: Health = Health.READY, unusable: int = 0,
+        pool: str = "", expected_seconds: float = 0.0,
     ) -> None:
         self.id, self.name, self.accelerator, self.devices = id, name, accelerator, devices
         self.cpus, self.memory_gb, self.rack, self.health = cpus, memory_gb, rack, health
-        self.unusable = unusable
+        self.unusable, self.pool, self.expected_seconds = unusable, pool, expected_seconds
 
     def usable(self) -> int:
         """The set of devices that may be placed on now: none of a node that is not ready."""
         return first_devices(self.devices) & ~self.unusable if self.health is Health.READY else 0
 
 
+class Price(NamedTuple):
+    """What a node costs by the hour from a moment on."""
+
+    from_seconds: float
+    per_hour: float
+
+
+class Pool(NamedTuple):
+    """Equal nodes that come and go as a scaler decides, within bounds."""
+
+    name: str
+    accelerator: int  # index in Cluster.accelerators
+    devices: int  # of each node
+    cpus: float = 0.0
+    memory_gb: float = 0.0
+    min_nodes: int = 0
+    max_nodes: int = 0
+    price_per_hour: float = 0.0  # of a node, until the first of prices
+    prices: Sequence[Price] = ()  # in order of their moments
+    up_cooldown_seconds: float = 0.0  # least time between two changes upwards; the host sees to it
+    down_cooldown_seconds: float = 0.0  # least time from any change to one downwards
+    provisioning_seconds: float = 0.0  # how long a node takes to come as a rule; 0 when nobody knows
+    spot: bool = False  # nodes may be taken away
+
+    def price_at(self, seconds: float) -> float:
+        """What a node costs by the hour at a moment."""
+        price = self.price_per_hour
+        for later in self.prices:
+            if later.from_seconds <= seconds:
+                price = later.per_hour
+        return price
+
+
 class Cluster:
     """The machines and the accelerator types they carry."""
 
-    __slots__ = ("accelerators", "may_grow", "nodes")
+    __slots__ = ("accelerators", "may_grow", "nodes", "pools")
 
     accelerators: Sequence[str]
     nodes: list[Node]
     may_grow: bool  # nodes may still join
+    pools: Sequence[Pool]  # nodes that come and go
 
-    def __init__(self, accelerators: Sequence[str] = (), nodes: Iterable[Node] = (), *, may_grow: bool = False) -> None:
-        self.accelerators, self.nodes, self.may_grow = tuple(accelerators), list(nodes), may_grow
+    def __init__(
+        self, accelerators: Sequence[str] = (), nodes: Iterable[Node] = (), *, may_grow: bool = False, pools: Iterable[Pool] = (),
+    ) -> None:
+        self.accelerators, self.nodes, self.may_grow, self.pools = tuple(accelerators), list(nodes), may_grow, tuple(pools)
+
+    def pool(self, name: str) -> Pool | None:
+        """The pool of a name; None for none."""
+        return next((pool for pool in self.pools if pool.name == name), None)
+
+    def pool_size(self, name: str) -> int:
+        """How many nodes a pool has or gets: ready, down, or being provisioned, and not those that leave."""
+        return sum(node.pool == name and node.health not in (Health.GONE, Health.DRAINING) for node in self.nodes)
 
     def devices(self) -> int:
         """Every device, whatever the health of its node, unless that is gone."""

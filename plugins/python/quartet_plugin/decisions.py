@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from collections.abc import Sequence
 
 from .cluster import ANY_ACCELERATOR, Seat
+
+if TYPE_CHECKING:
+    from .view import Candidate
 
 
 class Capability(str, enum.Enum):
@@ -42,7 +45,7 @@ class Reason(str, enum.Enum):
     NODE_UNAVAILABLE = "node_unavailable"  # the node it ran on failed or is draining
     POLICY_DECISION = "policy_decision"  # a reason of the policy's own; see the message
     INTERRUPTED = "interrupted"  # its processes were killed or never began; it is to start again
-    AWAITING_NODES = "awaiting_nodes"  # it is too large for the nodes that there are, and more may join
+    AWAITING_NODES = "awaiting_nodes"  # it waits for nodes that come, or is too large for those that there are and more may join
     SUSPENDED = "suspended"  # its owner holds it back
     DEADLINE_UNREACHABLE = "deadline_unreachable"  # its deadline cannot be met, or not without breaking what was promised to others
 
@@ -57,6 +60,7 @@ class Verdict(NamedTuple):
     available: float = 0.0
     unit: str = ""  # such as "devices" or "jobs"
     message: str = ""  # one sentence of the policy's own
+    expected_seconds: float = 0.0  # of AWAITING_NODES: when nodes should be ready; 0 when nobody knows
 
 
 class Grant(NamedTuple):
@@ -135,6 +139,16 @@ class Plan(NamedTuple):
     grants: Sequence[Grant]
     placements: Sequence[Placement]
     tunings: Sequence[Tuning]
+    candidates: Sequence[Candidate] = ()  # those that devices were divided among, by job
+
+
+class PoolTarget(NamedTuple):
+    """How many nodes a pool is to have, those on their way included."""
+
+    pool: str
+    nodes: int  # within the bounds of the pool
+    remove: Sequence[int] = ()  # ids of nodes that go when there are too many, first ones first; a hint
+    message: str = ""  # why, in one sentence
 
 
 class Standing(NamedTuple):

@@ -8,7 +8,7 @@ import random
 from typing import Any, ClassVar
 from collections.abc import Iterable, Sequence
 
-from .decisions import Capability, Grant, Placement, Plan, Response, Seating, Standing, Tuning, Verdict
+from .decisions import Capability, Grant, Placement, Plan, PoolTarget, Response, Seating, Standing, Tuning, Verdict
 from .job import Job
 from .view import Candidate, View
 
@@ -99,8 +99,9 @@ class ElasticityPolicy(Policy):
 
 
 class ScalerPolicy(Policy):
-    """Decides how many nodes the cluster should have."""
+    """Decides how many nodes the cluster, or each of its pools, should have."""
 
-    def scale(self, view: View, plan: Plan) -> int:
-        """The number of nodes wanted; 0 for no opinion."""
+    def scale(self, view: View, plan: Plan) -> int | Iterable[PoolTarget] | None:
+        """The sizes that pools should have, at most one of each; a pool without one stays as it is. Or the number of nodes in all,
+        for a cluster with one pool; 0, as None, for no opinion."""
         raise NotImplementedError

@@ -11,7 +11,7 @@ from typing import Any
 
 from quartet_plugin import (
     ANY_ACCELERATOR, FOR_EVER, AdmissionPolicy, AllocationPolicy, Capability, Code, Curve, ElasticityPolicy, Grant, JobState,
-    Ledger, Placement, PlacementPolicy, Reason, Response, ScalerPolicy, Seat, Seating, Tuning, Verdict, field, main,
+    Ledger, Placement, PlacementPolicy, PoolTarget, Reason, Response, ScalerPolicy, Seat, Seating, Tuning, Verdict, field, main,
     replicas,
 )
 
@@ -142,6 +142,20 @@ class Linear(ElasticityPolicy):
         return FOR_EVER
 
 
+class Seats(ScalerPolicy):
+    type = "seats"
+    summary = "wants devices in its pools for the least of each job, and lets the last nodes of a pool go first"
+
+    def scale(self, view, plan):
+        missing = sum(c.response.min_replicas for c in plan.candidates)
+        for pool in view.cluster.pools:
+            nodes = min(max(-(-missing // pool.devices), pool.min_nodes), pool.max_nodes)
+            missing -= nodes * pool.devices
+            if nodes != view.cluster.pool_size(pool.name):
+                last = [node.id for node in reversed(view.cluster.nodes) if node.pool == pool.name]
+                yield PoolTarget(pool.name, nodes, last, f"for {len(plan.candidates)} jobs")
+
+
 class Keep(ScalerPolicy):
     type = "keep"
     summary = "wants a node for each placement"
@@ -221,7 +235,13 @@ class Mirror(AdmissionPolicy):
         yield " ".join(map(str, view.active))
         yield " ".join(map(str, view.changed))
         for n in view.cluster.nodes:
-            yield f"{n.id} {n.name} {n.accelerator} {n.devices} {bits(n.cpus, n.memory_gb)} {n.rack} {n.health.name.lower()}"
+            yield f"{n.id} {n.name} {n.accelerator} {n.devices} {bits(n.cpus, n.memory_gb, n.expected_seconds)} {n.rack} {n.health.name.lower()} {n.unusable} {n.pool}"
+        for p in view.cluster.pools:
+            yield f"{p.name} {p.accelerator} {p.devices} {p.min_nodes} {p.max_nodes} {str(p.spot).lower()} {view.cluster.pool_size(p.name)}"
+            yield bits(
+                p.cpus, p.memory_gb, p.price_at(now), p.up_cooldown_seconds, p.down_cooldown_seconds, p.provisioning_seconds,
+                *(part for price in p.prices for part in price),
+            )
         yield " ".join(view.cluster.accelerators)
         for j in view.jobs:
             if j is None:
@@ -326,6 +346,6 @@ class Misbehaving(AdmissionPolicy):
 if __name__ == "__main__":
     print("printed before main")
     main(
-        AcceptAll, LoadLimit, Fifo, Las, FirstFit, Fixed, Linear, Keep, Everything, Strict, Mirror, CurveMirror, Echo, Misbehaving,
+        AcceptAll, LoadLimit, Fifo, Las, FirstFit, Fixed, Linear, Keep, Seats, Everything, Strict, Mirror, CurveMirror, Echo, Misbehaving,
         version="v1.2.3",
     )

@@ -1,6 +1,6 @@
 import pytest
 
-from quartet_plugin import Gradients, Health, JobState, Reason, Response, Seat
+from quartet_plugin import Gradients, Health, JobState, Pool, Price, Reason, Response, Seat
 from quartet_plugin._copy import ViewCopy
 from quartet_plugin._proto import view_pb2 as pb
 
@@ -45,6 +45,34 @@ def test_updates_are_taken_over():
 
     assert copy.apply(pb.ViewUpdate(sequence=10, submitted=5))
     assert len(view.jobs) == 5
+
+
+def test_pools_and_their_nodes_are_taken_over():
+    copy = ViewCopy()
+    prices = [pb.Price(from_seconds=100, per_hour=2), pb.Price(from_seconds=200, per_hour=5)]
+    pool = pb.Pool(
+        name="p", accelerator=1, devices=4, cpus=8, memory_gb=32, min_nodes=1, max_nodes=6, price_per_hour=3, prices=prices,
+        up_cooldown_seconds=60, down_cooldown_seconds=600, provisioning_seconds=90, spot=True,
+    )
+    healths = [pb.HEALTH_READY, pb.HEALTH_PROVISIONING, pb.HEALTH_DRAINING, pb.HEALTH_GONE, pb.HEALTH_DOWN]
+    nodes = [
+        pb.Node(id=i, health=h, name=f"p-{i}", accelerator=1, devices=4, pool="p", expected_seconds=90 if i == 1 else 0)
+        for i, h in enumerate(healths)
+    ]
+    nodes.append(pb.Node(id=5, health=pb.HEALTH_READY, name="fixed", devices=4))
+    assert copy.apply(pb.ViewUpdate(sequence=1, full=True, accelerators=["a", "b"], nodes=nodes, pools=[pool]))
+    cluster = copy.view.cluster
+    assert cluster.pools == (Pool("p", 1, 4, 8, 32, 1, 6, 3, (Price(100, 2), Price(200, 5)), 60, 600, 90, True),)
+    assert [cluster.pool("p").price_at(at) for at in (0, 99, 100, 250)] == [3, 3, 2, 5]
+    assert cluster.pool("q") is None
+    assert (cluster.pool_size("p"), cluster.pool_size(""), cluster.pool_size("q")) == (3, 1, 0)
+    assert [node.expected_seconds for node in cluster.nodes] == [0, 90, 0, 0, 0, 0]
+    assert cluster.nodes[5].pool == ""
+
+    assert copy.apply(pb.ViewUpdate(sequence=2, nodes=[pb.Node(id=1, health=pb.HEALTH_READY)]))
+    assert (cluster.nodes[1].expected_seconds, cluster.nodes[1].pool) == (0, "p")
+    with pytest.raises(ValueError, match="unknown accelerator type 2"):
+        copy.apply(pb.ViewUpdate(sequence=3, full=True, accelerators=["a", "b"], pools=[pb.Pool(name="p", accelerator=2, devices=1)]))
 
 
 def test_responses_follow_their_jobs():

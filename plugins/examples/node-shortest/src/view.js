@@ -2,7 +2,7 @@
 'use strict';
 const { values } = require('./contract');
 
-const { HEALTH_READY } = values('Health');
+const { HEALTH_READY, HEALTH_DOWN, HEALTH_PROVISIONING } = values('Health');
 const { JOB_STATE_WAITING, JOB_STATE_RUNNING } = values('JobState');
 
 // bits counts the devices of a seat, a 64-bit set.
@@ -27,11 +27,13 @@ class View {
       this.started = true;
       this.nodes = [];
       this.jobs = new Map(); // by id
+      this.pools = update.pools || [];
     }
     this.sequence = sequence;
     this.now = update.now_seconds;
     for (const node of update.nodes) {
-      this.nodes[node.id] = { devices: update.full ? node.devices : this.nodes[node.id].devices, health: node.health };
+      const known = update.full ? { devices: node.devices, pool: node.pool || '' } : this.nodes[node.id];
+      this.nodes[node.id] = { devices: known.devices, pool: known.pool, health: node.health, expected: node.expected_seconds || 0 };
     }
     for (const sent of update.jobs) this.take(sent);
     for (const id of update.ended) this.jobs.delete(id);
@@ -64,6 +66,12 @@ class View {
   mustStay(job) {
     return job.spec.pinned && this.runs(job) && job.held >= job.response.min && job.held <= job.response.max &&
       job.seats.every((seat) => this.nodes[seat.node].health === HEALTH_READY);
+  }
+
+  // poolSize is how many nodes a pool has or gets, without those that leave.
+  poolSize(name) {
+    const stays = [HEALTH_READY, HEALTH_DOWN, HEALTH_PROVISIONING];
+    return this.nodes.filter((node) => node.pool === name && stays.includes(node.health)).length;
   }
 
   // devices are those of ready nodes.

@@ -8,9 +8,9 @@ const { View, bits } = require('../src/view');
 const { allocate, settings } = require('../src/shortest');
 const { decode } = require('../src/settings');
 const { newCertificate } = require('../src/certificate');
-const { values } = require('../src/contract');
+const { message, values } = require('../src/contract');
 
-const { HEALTH_READY, HEALTH_DRAINING } = values('Health');
+const { HEALTH_READY, HEALTH_DRAINING, HEALTH_DOWN, HEALTH_PROVISIONING, HEALTH_GONE } = values('Health');
 const { JOB_STATE_PENDING, JOB_STATE_WAITING, JOB_STATE_RUNNING } = values('JobState');
 
 // full is an update with one node of four devices and jobs, each of them [work, requested, state, held, pinned].
@@ -54,6 +54,22 @@ test('an update for another copy is not applied', () => {
   assert.equal(view.apply({ ...next, sequence: 9 }), false);
   assert.equal(view.apply({ ...next, nodes: [{ id: 0, health: HEALTH_DRAINING, devices: 0 }] }), true);
   assert.equal(view.devices(), 0);
+});
+
+test('pools and nodes on their way are taken over from the wire', () => {
+  const ViewUpdate = message('ViewUpdate');
+  const sent = (update) => ViewUpdate.decode(ViewUpdate.encode(ViewUpdate.fromObject(update)).finish());
+  const view = new View();
+  const nodes = [HEALTH_READY, HEALTH_PROVISIONING, HEALTH_DOWN, HEALTH_DRAINING, HEALTH_GONE].map((health, id) => ({
+    id, health, devices: 4, pool: 'p', expected_seconds: health === HEALTH_PROVISIONING ? 90 : 0,
+  }));
+  const pools = [{ name: 'p', devices: 4, min_nodes: 1, max_nodes: 6, price_per_hour: 2.5, prices: [{ from_seconds: 60, per_hour: 4 }], spot: true }];
+  assert.ok(view.apply(sent({ sequence: 1, full: true, accelerators: ['t4'], nodes: [...nodes, { id: 5, health: HEALTH_READY, devices: 2 }], pools })));
+  assert.deepEqual([view.pools[0].name, view.pools[0].max_nodes, view.pools[0].prices[0].per_hour, view.pools[0].spot], ['p', 6, 4, true]);
+  assert.deepEqual([view.poolSize('p'), view.poolSize(''), view.poolSize('q')], [3, 1, 0]);
+  assert.deepEqual([view.nodes[1].expected, view.devices()], [90, 6]);
+  assert.ok(view.apply(sent({ sequence: 2, nodes: [{ id: 1, health: HEALTH_READY }] })));
+  assert.deepEqual([view.nodes[1].expected, view.nodes[1].pool, view.devices(), view.pools.length], [0, 'p', 10, 1]);
 });
 
 test('devices of a seat are counted in all 64 bits', () => {

@@ -114,6 +114,18 @@ class Placement(_message.Message):
     seats: _containers.RepeatedCompositeFieldContainer[_view_pb2.Seat]
     def __init__(self, job: _Optional[int] = ..., seats: _Optional[_Iterable[_Union[_view_pb2.Seat, _Mapping]]] = ..., evicted: bool = ...) -> None: ...
 
+class PoolTarget(_message.Message):
+    __slots__ = ["message", "nodes", "pool", "remove"]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    POOL_FIELD_NUMBER: _ClassVar[int]
+    REMOVE_FIELD_NUMBER: _ClassVar[int]
+    message: str
+    nodes: int
+    pool: str
+    remove: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, pool: _Optional[str] = ..., nodes: _Optional[int] = ..., remove: _Optional[_Iterable[int]] = ..., message: _Optional[str] = ...) -> None: ...
+
 class RespondRequest(_message.Message):
     __slots__ = ["ended", "jobs", "view"]
     ENDED_FIELD_NUMBER: _ClassVar[int]
@@ -151,14 +163,16 @@ class ScaleRequest(_message.Message):
     def __init__(self, view: _Optional[_Union[_view_pb2.ViewUpdate, _Mapping]] = ..., grants_edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., grants: _Optional[_Iterable[_Union[Grant, _Mapping]]] = ..., placements_edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ..., tunings: _Optional[_Iterable[_Union[_view_pb2.Tuning, _Mapping]]] = ...) -> None: ...
 
 class ScaleResponse(_message.Message):
-    __slots__ = ["nodes", "resync", "standing"]
+    __slots__ = ["nodes", "pools", "resync", "standing"]
     NODES_FIELD_NUMBER: _ClassVar[int]
+    POOLS_FIELD_NUMBER: _ClassVar[int]
     RESYNC_FIELD_NUMBER: _ClassVar[int]
     STANDING_FIELD_NUMBER: _ClassVar[int]
     nodes: int
+    pools: _containers.RepeatedCompositeFieldContainer[PoolTarget]
     resync: bool
     standing: _view_pb2.Standing
-    def __init__(self, resync: bool = ..., nodes: _Optional[int] = ..., standing: _Optional[_Union[_view_pb2.Standing, _Mapping]] = ...) -> None: ...
+    def __init__(self, resync: bool = ..., nodes: _Optional[int] = ..., standing: _Optional[_Union[_view_pb2.Standing, _Mapping]] = ..., pools: _Optional[_Iterable[_Union[PoolTarget, _Mapping]]] = ...) -> None: ...
 
 class TuneRequest(_message.Message):
     __slots__ = ["edit", "placements", "view"]

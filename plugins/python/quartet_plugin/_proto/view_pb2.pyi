@@ -189,26 +189,68 @@ class Measurement(_message.Message):
     def __init__(self, nodes: _Optional[int] = ..., replicas: _Optional[int] = ..., per_device: _Optional[int] = ..., pass_seconds: _Optional[float] = ..., step_seconds: _Optional[float] = ..., accelerator: _Optional[str] = ..., count: _Optional[int] = ..., spread: _Optional[float] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ["accelerator", "cpus", "devices", "health", "id", "memory_gb", "name", "rack", "unusable"]
+    __slots__ = ["accelerator", "cpus", "devices", "expected_seconds", "health", "id", "memory_gb", "name", "pool", "rack", "unusable"]
     ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
     DEVICES_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_SECONDS_FIELD_NUMBER: _ClassVar[int]
     HEALTH_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    POOL_FIELD_NUMBER: _ClassVar[int]
     RACK_FIELD_NUMBER: _ClassVar[int]
     UNUSABLE_FIELD_NUMBER: _ClassVar[int]
     accelerator: int
     cpus: float
     devices: int
+    expected_seconds: float
     health: Health
     id: int
     memory_gb: float
     name: str
+    pool: str
     rack: str
     unusable: int
-    def __init__(self, id: _Optional[int] = ..., health: _Optional[_Union[Health, str]] = ..., unusable: _Optional[int] = ..., name: _Optional[str] = ..., accelerator: _Optional[int] = ..., devices: _Optional[int] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., rack: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., health: _Optional[_Union[Health, str]] = ..., unusable: _Optional[int] = ..., expected_seconds: _Optional[float] = ..., name: _Optional[str] = ..., accelerator: _Optional[int] = ..., devices: _Optional[int] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., rack: _Optional[str] = ..., pool: _Optional[str] = ...) -> None: ...
+
+class Pool(_message.Message):
+    __slots__ = ["accelerator", "cpus", "devices", "down_cooldown_seconds", "max_nodes", "memory_gb", "min_nodes", "name", "price_per_hour", "prices", "provisioning_seconds", "spot", "up_cooldown_seconds"]
+    ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    DOWN_COOLDOWN_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
+    MIN_NODES_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PRICES_FIELD_NUMBER: _ClassVar[int]
+    PRICE_PER_HOUR_FIELD_NUMBER: _ClassVar[int]
+    PROVISIONING_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    SPOT_FIELD_NUMBER: _ClassVar[int]
+    UP_COOLDOWN_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    accelerator: int
+    cpus: float
+    devices: int
+    down_cooldown_seconds: float
+    max_nodes: int
+    memory_gb: float
+    min_nodes: int
+    name: str
+    price_per_hour: float
+    prices: _containers.RepeatedCompositeFieldContainer[Price]
+    provisioning_seconds: float
+    spot: bool
+    up_cooldown_seconds: float
+    def __init__(self, name: _Optional[str] = ..., accelerator: _Optional[int] = ..., devices: _Optional[int] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., price_per_hour: _Optional[float] = ..., prices: _Optional[_Iterable[_Union[Price, _Mapping]]] = ..., up_cooldown_seconds: _Optional[float] = ..., down_cooldown_seconds: _Optional[float] = ..., provisioning_seconds: _Optional[float] = ..., spot: bool = ...) -> None: ...
+
+class Price(_message.Message):
+    __slots__ = ["from_seconds", "per_hour"]
+    FROM_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    PER_HOUR_FIELD_NUMBER: _ClassVar[int]
+    from_seconds: float
+    per_hour: float
+    def __init__(self, from_seconds: _Optional[float] = ..., per_hour: _Optional[float] = ...) -> None: ...
 
 class Response(_message.Message):
     __slots__ = ["alone", "curves", "job", "max_replicas", "min_replicas", "remaining_work", "same_curves", "unlike"]
@@ -323,9 +365,10 @@ class UnlikeTimes(_message.Message):
     def __init__(self, alone: _Optional[_Iterable[_Union[AloneTime, _Mapping]]] = ..., sync_seconds: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class Verdict(_message.Message):
-    __slots__ = ["available", "code", "job", "message", "reason", "unit", "wanted"]
+    __slots__ = ["available", "code", "expected_seconds", "job", "message", "reason", "unit", "wanted"]
     AVAILABLE_FIELD_NUMBER: _ClassVar[int]
     CODE_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_SECONDS_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -333,15 +376,16 @@ class Verdict(_message.Message):
     WANTED_FIELD_NUMBER: _ClassVar[int]
     available: float
     code: Code
+    expected_seconds: float
     job: int
     message: str
     reason: str
     unit: str
     wanted: float
-    def __init__(self, job: _Optional[int] = ..., code: _Optional[_Union[Code, str]] = ..., reason: _Optional[str] = ..., wanted: _Optional[float] = ..., available: _Optional[float] = ..., unit: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+    def __init__(self, job: _Optional[int] = ..., code: _Optional[_Union[Code, str]] = ..., reason: _Optional[str] = ..., wanted: _Optional[float] = ..., available: _Optional[float] = ..., unit: _Optional[str] = ..., message: _Optional[str] = ..., expected_seconds: _Optional[float] = ...) -> None: ...
 
 class ViewUpdate(_message.Message):
-    __slots__ = ["accelerators", "changed", "ended", "full", "health_changes", "interval_seconds", "jobs", "may_grow", "nodes", "now_seconds", "on_events", "round", "sequence", "step_times", "submitted", "truths"]
+    __slots__ = ["accelerators", "changed", "ended", "full", "health_changes", "interval_seconds", "jobs", "may_grow", "nodes", "now_seconds", "on_events", "pools", "round", "sequence", "step_times", "submitted", "truths"]
     ACCELERATORS_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
@@ -353,6 +397,7 @@ class ViewUpdate(_message.Message):
     NODES_FIELD_NUMBER: _ClassVar[int]
     NOW_SECONDS_FIELD_NUMBER: _ClassVar[int]
     ON_EVENTS_FIELD_NUMBER: _ClassVar[int]
+    POOLS_FIELD_NUMBER: _ClassVar[int]
     ROUND_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     STEP_TIMES_FIELD_NUMBER: _ClassVar[int]
@@ -369,12 +414,13 @@ class ViewUpdate(_message.Message):
     nodes: _containers.RepeatedCompositeFieldContainer[Node]
     now_seconds: float
     on_events: bool
+    pools: _containers.RepeatedCompositeFieldContainer[Pool]
     round: int
     sequence: int
     step_times: _containers.RepeatedCompositeFieldContainer[StepTimes]
     submitted: int
     truths: _containers.RepeatedCompositeFieldContainer[Truth]
-    def __init__(self, sequence: _Optional[int] = ..., full: bool = ..., now_seconds: _Optional[float] = ..., round: _Optional[int] = ..., interval_seconds: _Optional[float] = ..., accelerators: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., step_times: _Optional[_Iterable[_Union[StepTimes, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., ended: _Optional[_Iterable[int]] = ..., changed: _Optional[_Iterable[int]] = ..., health_changes: _Optional[int] = ..., submitted: _Optional[int] = ..., truths: _Optional[_Iterable[_Union[Truth, _Mapping]]] = ..., on_events: bool = ..., may_grow: bool = ...) -> None: ...
+    def __init__(self, sequence: _Optional[int] = ..., full: bool = ..., now_seconds: _Optional[float] = ..., round: _Optional[int] = ..., interval_seconds: _Optional[float] = ..., accelerators: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., step_times: _Optional[_Iterable[_Union[StepTimes, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., ended: _Optional[_Iterable[int]] = ..., changed: _Optional[_Iterable[int]] = ..., health_changes: _Optional[int] = ..., submitted: _Optional[int] = ..., truths: _Optional[_Iterable[_Union[Truth, _Mapping]]] = ..., on_events: bool = ..., may_grow: bool = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ...) -> None: ...
 
 class Health(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

@@ -906,6 +906,7 @@ func (x *TuneResponse) GetStanding() *Standing {
 	return nil
 }
 
+// The jobs that devices were divided among are those waiting or running in the view, by id.
 type ScaleRequest struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	View           *ViewUpdate            `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
@@ -993,8 +994,9 @@ func (x *ScaleRequest) GetTunings() []*Tuning {
 type ScaleResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Resync        bool                   `protobuf:"varint,1,opt,name=resync,proto3" json:"resync,omitempty"`
-	Nodes         int32                  `protobuf:"varint,2,opt,name=nodes,proto3" json:"nodes,omitempty"` // 0 for no opinion
+	Nodes         int32                  `protobuf:"varint,2,opt,name=nodes,proto3" json:"nodes,omitempty"` // in all, of a cluster with one pool; 0 for no opinion
 	Standing      *Standing              `protobuf:"bytes,3,opt,name=standing,proto3" json:"standing,omitempty"`
+	Pools         []*PoolTarget          `protobuf:"bytes,4,rep,name=pools,proto3" json:"pools,omitempty"` // at most one of each pool; nodes is used where there is none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1048,6 +1050,82 @@ func (x *ScaleResponse) GetStanding() *Standing {
 		return x.Standing
 	}
 	return nil
+}
+
+func (x *ScaleResponse) GetPools() []*PoolTarget {
+	if x != nil {
+		return x.Pools
+	}
+	return nil
+}
+
+// PoolTarget is how many nodes a pool is to have, those on their way included.
+type PoolTarget struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pool          string                 `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
+	Nodes         int32                  `protobuf:"varint,2,opt,name=nodes,proto3" json:"nodes,omitempty"`          // within the bounds of the pool
+	Remove        []int32                `protobuf:"varint,3,rep,packed,name=remove,proto3" json:"remove,omitempty"` // that go when there are too many, first ones first; a hint
+	Message       string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`       // why, in one sentence
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PoolTarget) Reset() {
+	*x = PoolTarget{}
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PoolTarget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PoolTarget) ProtoMessage() {}
+
+func (x *PoolTarget) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_stages_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PoolTarget.ProtoReflect.Descriptor instead.
+func (*PoolTarget) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_stages_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *PoolTarget) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *PoolTarget) GetNodes() int32 {
+	if x != nil {
+		return x.Nodes
+	}
+	return 0
+}
+
+func (x *PoolTarget) GetRemove() []int32 {
+	if x != nil {
+		return x.Remove
+	}
+	return nil
+}
+
+func (x *PoolTarget) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
 }
 
 var File_quartet_stage_v1_stages_proto protoreflect.FileDescriptor
@@ -1127,11 +1205,18 @@ const file_quartet_stage_v1_stages_proto_rawDesc = "" +
 	"\n" +
 	"placements\x18\x05 \x03(\v2\x1b.quartet.stage.v1.PlacementR\n" +
 	"placements\x122\n" +
-	"\atunings\x18\x06 \x03(\v2\x18.quartet.stage.v1.TuningR\atunings\"u\n" +
+	"\atunings\x18\x06 \x03(\v2\x18.quartet.stage.v1.TuningR\atunings\"\xa9\x01\n" +
 	"\rScaleResponse\x12\x16\n" +
 	"\x06resync\x18\x01 \x01(\bR\x06resync\x12\x14\n" +
 	"\x05nodes\x18\x02 \x01(\x05R\x05nodes\x126\n" +
-	"\bstanding\x18\x03 \x01(\v2\x1a.quartet.stage.v1.StandingR\bstanding*z\n" +
+	"\bstanding\x18\x03 \x01(\v2\x1a.quartet.stage.v1.StandingR\bstanding\x122\n" +
+	"\x05pools\x18\x04 \x03(\v2\x1c.quartet.stage.v1.PoolTargetR\x05pools\"l\n" +
+	"\n" +
+	"PoolTarget\x12\x12\n" +
+	"\x04pool\x18\x01 \x01(\tR\x04pool\x12\x14\n" +
+	"\x05nodes\x18\x02 \x01(\x05R\x05nodes\x12\x1a\n" +
+	"\x06remove\x18\x03 \x03(\x05B\x02\x10\x01R\x06remove\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage*z\n" +
 	"\aOutcome\x12\x17\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11OUTCOME_COMPLETED\x10\x01\x12\x14\n" +
@@ -1163,7 +1248,7 @@ func file_quartet_stage_v1_stages_proto_rawDescGZIP() []byte {
 }
 
 var file_quartet_stage_v1_stages_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_quartet_stage_v1_stages_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_quartet_stage_v1_stages_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_quartet_stage_v1_stages_proto_goTypes = []any{
 	(Outcome)(0),             // 0: quartet.stage.v1.Outcome
 	(*AdmitRequest)(nil),     // 1: quartet.stage.v1.AdmitRequest
@@ -1181,68 +1266,70 @@ var file_quartet_stage_v1_stages_proto_goTypes = []any{
 	(*TuneResponse)(nil),     // 13: quartet.stage.v1.TuneResponse
 	(*ScaleRequest)(nil),     // 14: quartet.stage.v1.ScaleRequest
 	(*ScaleResponse)(nil),    // 15: quartet.stage.v1.ScaleResponse
-	(*ViewUpdate)(nil),       // 16: quartet.stage.v1.ViewUpdate
-	(*Edit)(nil),             // 17: quartet.stage.v1.Edit
-	(*Verdict)(nil),          // 18: quartet.stage.v1.Verdict
-	(*Standing)(nil),         // 19: quartet.stage.v1.Standing
-	(*Seat)(nil),             // 20: quartet.stage.v1.Seat
-	(*Response)(nil),         // 21: quartet.stage.v1.Response
-	(*Tuning)(nil),           // 22: quartet.stage.v1.Tuning
+	(*PoolTarget)(nil),       // 16: quartet.stage.v1.PoolTarget
+	(*ViewUpdate)(nil),       // 17: quartet.stage.v1.ViewUpdate
+	(*Edit)(nil),             // 18: quartet.stage.v1.Edit
+	(*Verdict)(nil),          // 19: quartet.stage.v1.Verdict
+	(*Standing)(nil),         // 20: quartet.stage.v1.Standing
+	(*Seat)(nil),             // 21: quartet.stage.v1.Seat
+	(*Response)(nil),         // 22: quartet.stage.v1.Response
+	(*Tuning)(nil),           // 23: quartet.stage.v1.Tuning
 }
 var file_quartet_stage_v1_stages_proto_depIdxs = []int32{
-	16, // 0: quartet.stage.v1.AdmitRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	17, // 1: quartet.stage.v1.AdmitRequest.edit:type_name -> quartet.stage.v1.Edit
-	18, // 2: quartet.stage.v1.AdmitResponse.verdicts:type_name -> quartet.stage.v1.Verdict
-	17, // 3: quartet.stage.v1.AdmitResponse.edit:type_name -> quartet.stage.v1.Edit
-	19, // 4: quartet.stage.v1.AdmitResponse.standing:type_name -> quartet.stage.v1.Standing
-	16, // 5: quartet.stage.v1.AllocateRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	17, // 6: quartet.stage.v1.AllocateResponse.edit:type_name -> quartet.stage.v1.Edit
+	17, // 0: quartet.stage.v1.AdmitRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	18, // 1: quartet.stage.v1.AdmitRequest.edit:type_name -> quartet.stage.v1.Edit
+	19, // 2: quartet.stage.v1.AdmitResponse.verdicts:type_name -> quartet.stage.v1.Verdict
+	18, // 3: quartet.stage.v1.AdmitResponse.edit:type_name -> quartet.stage.v1.Edit
+	20, // 4: quartet.stage.v1.AdmitResponse.standing:type_name -> quartet.stage.v1.Standing
+	17, // 5: quartet.stage.v1.AllocateRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	18, // 6: quartet.stage.v1.AllocateResponse.edit:type_name -> quartet.stage.v1.Edit
 	5,  // 7: quartet.stage.v1.AllocateResponse.grants:type_name -> quartet.stage.v1.Grant
-	19, // 8: quartet.stage.v1.AllocateResponse.standing:type_name -> quartet.stage.v1.Standing
-	20, // 9: quartet.stage.v1.Grant.proposed:type_name -> quartet.stage.v1.Seat
-	16, // 10: quartet.stage.v1.PlaceRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	17, // 11: quartet.stage.v1.PlaceRequest.edit:type_name -> quartet.stage.v1.Edit
+	20, // 8: quartet.stage.v1.AllocateResponse.standing:type_name -> quartet.stage.v1.Standing
+	21, // 9: quartet.stage.v1.Grant.proposed:type_name -> quartet.stage.v1.Seat
+	17, // 10: quartet.stage.v1.PlaceRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	18, // 11: quartet.stage.v1.PlaceRequest.edit:type_name -> quartet.stage.v1.Edit
 	5,  // 12: quartet.stage.v1.PlaceRequest.grants:type_name -> quartet.stage.v1.Grant
-	17, // 13: quartet.stage.v1.PlaceResponse.placed_edit:type_name -> quartet.stage.v1.Edit
+	18, // 13: quartet.stage.v1.PlaceResponse.placed_edit:type_name -> quartet.stage.v1.Edit
 	8,  // 14: quartet.stage.v1.PlaceResponse.placed:type_name -> quartet.stage.v1.Placement
-	17, // 15: quartet.stage.v1.PlaceResponse.unseated_edit:type_name -> quartet.stage.v1.Edit
-	18, // 16: quartet.stage.v1.PlaceResponse.unseated:type_name -> quartet.stage.v1.Verdict
-	19, // 17: quartet.stage.v1.PlaceResponse.standing:type_name -> quartet.stage.v1.Standing
-	20, // 18: quartet.stage.v1.Placement.seats:type_name -> quartet.stage.v1.Seat
-	16, // 19: quartet.stage.v1.RespondRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	18, // 15: quartet.stage.v1.PlaceResponse.unseated_edit:type_name -> quartet.stage.v1.Edit
+	19, // 16: quartet.stage.v1.PlaceResponse.unseated:type_name -> quartet.stage.v1.Verdict
+	20, // 17: quartet.stage.v1.PlaceResponse.standing:type_name -> quartet.stage.v1.Standing
+	21, // 18: quartet.stage.v1.Placement.seats:type_name -> quartet.stage.v1.Seat
+	17, // 19: quartet.stage.v1.RespondRequest.view:type_name -> quartet.stage.v1.ViewUpdate
 	10, // 20: quartet.stage.v1.RespondRequest.ended:type_name -> quartet.stage.v1.EndedJob
 	0,  // 21: quartet.stage.v1.EndedJob.outcome:type_name -> quartet.stage.v1.Outcome
-	21, // 22: quartet.stage.v1.RespondResponse.responses:type_name -> quartet.stage.v1.Response
-	19, // 23: quartet.stage.v1.RespondResponse.standing:type_name -> quartet.stage.v1.Standing
-	16, // 24: quartet.stage.v1.TuneRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	17, // 25: quartet.stage.v1.TuneRequest.edit:type_name -> quartet.stage.v1.Edit
+	22, // 22: quartet.stage.v1.RespondResponse.responses:type_name -> quartet.stage.v1.Response
+	20, // 23: quartet.stage.v1.RespondResponse.standing:type_name -> quartet.stage.v1.Standing
+	17, // 24: quartet.stage.v1.TuneRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	18, // 25: quartet.stage.v1.TuneRequest.edit:type_name -> quartet.stage.v1.Edit
 	8,  // 26: quartet.stage.v1.TuneRequest.placements:type_name -> quartet.stage.v1.Placement
-	22, // 27: quartet.stage.v1.TuneResponse.tunings:type_name -> quartet.stage.v1.Tuning
-	19, // 28: quartet.stage.v1.TuneResponse.standing:type_name -> quartet.stage.v1.Standing
-	16, // 29: quartet.stage.v1.ScaleRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	17, // 30: quartet.stage.v1.ScaleRequest.grants_edit:type_name -> quartet.stage.v1.Edit
+	23, // 27: quartet.stage.v1.TuneResponse.tunings:type_name -> quartet.stage.v1.Tuning
+	20, // 28: quartet.stage.v1.TuneResponse.standing:type_name -> quartet.stage.v1.Standing
+	17, // 29: quartet.stage.v1.ScaleRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	18, // 30: quartet.stage.v1.ScaleRequest.grants_edit:type_name -> quartet.stage.v1.Edit
 	5,  // 31: quartet.stage.v1.ScaleRequest.grants:type_name -> quartet.stage.v1.Grant
-	17, // 32: quartet.stage.v1.ScaleRequest.placements_edit:type_name -> quartet.stage.v1.Edit
+	18, // 32: quartet.stage.v1.ScaleRequest.placements_edit:type_name -> quartet.stage.v1.Edit
 	8,  // 33: quartet.stage.v1.ScaleRequest.placements:type_name -> quartet.stage.v1.Placement
-	22, // 34: quartet.stage.v1.ScaleRequest.tunings:type_name -> quartet.stage.v1.Tuning
-	19, // 35: quartet.stage.v1.ScaleResponse.standing:type_name -> quartet.stage.v1.Standing
-	1,  // 36: quartet.stage.v1.AdmissionService.Admit:input_type -> quartet.stage.v1.AdmitRequest
-	3,  // 37: quartet.stage.v1.AllocationService.Allocate:input_type -> quartet.stage.v1.AllocateRequest
-	6,  // 38: quartet.stage.v1.PlacementService.Place:input_type -> quartet.stage.v1.PlaceRequest
-	9,  // 39: quartet.stage.v1.ElasticityService.Respond:input_type -> quartet.stage.v1.RespondRequest
-	12, // 40: quartet.stage.v1.ElasticityService.Tune:input_type -> quartet.stage.v1.TuneRequest
-	14, // 41: quartet.stage.v1.ScalerService.Scale:input_type -> quartet.stage.v1.ScaleRequest
-	2,  // 42: quartet.stage.v1.AdmissionService.Admit:output_type -> quartet.stage.v1.AdmitResponse
-	4,  // 43: quartet.stage.v1.AllocationService.Allocate:output_type -> quartet.stage.v1.AllocateResponse
-	7,  // 44: quartet.stage.v1.PlacementService.Place:output_type -> quartet.stage.v1.PlaceResponse
-	11, // 45: quartet.stage.v1.ElasticityService.Respond:output_type -> quartet.stage.v1.RespondResponse
-	13, // 46: quartet.stage.v1.ElasticityService.Tune:output_type -> quartet.stage.v1.TuneResponse
-	15, // 47: quartet.stage.v1.ScalerService.Scale:output_type -> quartet.stage.v1.ScaleResponse
-	42, // [42:48] is the sub-list for method output_type
-	36, // [36:42] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	23, // 34: quartet.stage.v1.ScaleRequest.tunings:type_name -> quartet.stage.v1.Tuning
+	20, // 35: quartet.stage.v1.ScaleResponse.standing:type_name -> quartet.stage.v1.Standing
+	16, // 36: quartet.stage.v1.ScaleResponse.pools:type_name -> quartet.stage.v1.PoolTarget
+	1,  // 37: quartet.stage.v1.AdmissionService.Admit:input_type -> quartet.stage.v1.AdmitRequest
+	3,  // 38: quartet.stage.v1.AllocationService.Allocate:input_type -> quartet.stage.v1.AllocateRequest
+	6,  // 39: quartet.stage.v1.PlacementService.Place:input_type -> quartet.stage.v1.PlaceRequest
+	9,  // 40: quartet.stage.v1.ElasticityService.Respond:input_type -> quartet.stage.v1.RespondRequest
+	12, // 41: quartet.stage.v1.ElasticityService.Tune:input_type -> quartet.stage.v1.TuneRequest
+	14, // 42: quartet.stage.v1.ScalerService.Scale:input_type -> quartet.stage.v1.ScaleRequest
+	2,  // 43: quartet.stage.v1.AdmissionService.Admit:output_type -> quartet.stage.v1.AdmitResponse
+	4,  // 44: quartet.stage.v1.AllocationService.Allocate:output_type -> quartet.stage.v1.AllocateResponse
+	7,  // 45: quartet.stage.v1.PlacementService.Place:output_type -> quartet.stage.v1.PlaceResponse
+	11, // 46: quartet.stage.v1.ElasticityService.Respond:output_type -> quartet.stage.v1.RespondResponse
+	13, // 47: quartet.stage.v1.ElasticityService.Tune:output_type -> quartet.stage.v1.TuneResponse
+	15, // 48: quartet.stage.v1.ScalerService.Scale:output_type -> quartet.stage.v1.ScaleResponse
+	43, // [43:49] is the sub-list for method output_type
+	37, // [37:43] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_quartet_stage_v1_stages_proto_init() }
@@ -1258,7 +1345,7 @@ func file_quartet_stage_v1_stages_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quartet_stage_v1_stages_proto_rawDesc), len(file_quartet_stage_v1_stages_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

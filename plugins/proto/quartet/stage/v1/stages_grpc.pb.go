@@ -491,7 +491,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ScalerService decides how many nodes the cluster should have.
+// ScalerService decides how many nodes the cluster, or each of its pools, should have.
 type ScalerServiceClient interface {
 	Scale(ctx context.Context, in *ScaleRequest, opts ...grpc.CallOption) (*ScaleResponse, error)
 }
@@ -518,7 +518,7 @@ func (c *scalerServiceClient) Scale(ctx context.Context, in *ScaleRequest, opts 
 // All implementations must embed UnimplementedScalerServiceServer
 // for forward compatibility.
 //
-// ScalerService decides how many nodes the cluster should have.
+// ScalerService decides how many nodes the cluster, or each of its pools, should have.
 type ScalerServiceServer interface {
 	Scale(context.Context, *ScaleRequest) (*ScaleResponse, error)
 	mustEmbedUnimplementedScalerServiceServer()

@@ -195,7 +195,7 @@ type ViewUpdate struct {
 	Round           int64                  `protobuf:"varint,4,opt,name=round,proto3" json:"round,omitempty"`
 	IntervalSeconds float64                `protobuf:"fixed64,5,opt,name=interval_seconds,json=intervalSeconds,proto3" json:"interval_seconds,omitempty"`
 	Accelerators    []string               `protobuf:"bytes,6,rep,name=accelerators,proto3" json:"accelerators,omitempty"`                          // full only
-	Nodes           []*Node                `protobuf:"bytes,7,rep,name=nodes,proto3" json:"nodes,omitempty"`                                        // all when full, otherwise those whose health or usable devices changed
+	Nodes           []*Node                `protobuf:"bytes,7,rep,name=nodes,proto3" json:"nodes,omitempty"`                                        // all when full, otherwise those whose health, usable devices or expected moment changed
 	StepTimes       []*StepTimes           `protobuf:"bytes,8,rep,name=step_times,json=stepTimes,proto3" json:"step_times,omitempty"`               // tables not sent before
 	Jobs            []*Job                 `protobuf:"bytes,9,rep,name=jobs,proto3" json:"jobs,omitempty"`                                          // new and changed jobs, by id
 	Ended           []int32                `protobuf:"varint,10,rep,packed,name=ended,proto3" json:"ended,omitempty"`                               // jobs that ended, by id
@@ -205,6 +205,7 @@ type ViewUpdate struct {
 	Truths          []*Truth               `protobuf:"bytes,14,rep,name=truths,proto3" json:"truths,omitempty"`                                     // tables not sent before
 	OnEvents        bool                   `protobuf:"varint,15,opt,name=on_events,json=onEvents,proto3" json:"on_events,omitempty"`                // a round happens at each event too
 	MayGrow         bool                   `protobuf:"varint,16,opt,name=may_grow,json=mayGrow,proto3" json:"may_grow,omitempty"`                   // nodes may still join
+	Pools           []*Pool                `protobuf:"bytes,17,rep,name=pools,proto3" json:"pools,omitempty"`                                       // full only
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -351,11 +352,19 @@ func (x *ViewUpdate) GetMayGrow() bool {
 	return false
 }
 
+func (x *ViewUpdate) GetPools() []*Pool {
+	if x != nil {
+		return x.Pools
+	}
+	return nil
+}
+
 type Node struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Id       int32                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Health   Health                 `protobuf:"varint,2,opt,name=health,proto3,enum=quartet.stage.v1.Health" json:"health,omitempty"`
-	Unusable uint64                 `protobuf:"fixed64,9,opt,name=unusable,proto3" json:"unusable,omitempty"` // devices that are broken or held by others, bit i for device i
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Id              int32                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Health          Health                 `protobuf:"varint,2,opt,name=health,proto3,enum=quartet.stage.v1.Health" json:"health,omitempty"`
+	Unusable        uint64                 `protobuf:"fixed64,9,opt,name=unusable,proto3" json:"unusable,omitempty"`                                       // devices that are broken or held by others, bit i for device i
+	ExpectedSeconds float64                `protobuf:"fixed64,10,opt,name=expected_seconds,json=expectedSeconds,proto3" json:"expected_seconds,omitempty"` // when a node that is being provisioned should be ready; 0 when nobody knows
 	// The rest only when full.
 	Name          string  `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	Accelerator   int32   `protobuf:"varint,4,opt,name=accelerator,proto3" json:"accelerator,omitempty"`
@@ -363,6 +372,7 @@ type Node struct {
 	Cpus          float64 `protobuf:"fixed64,6,opt,name=cpus,proto3" json:"cpus,omitempty"`
 	MemoryGb      float64 `protobuf:"fixed64,7,opt,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`
 	Rack          string  `protobuf:"bytes,8,opt,name=rack,proto3" json:"rack,omitempty"`
+	Pool          string  `protobuf:"bytes,11,opt,name=pool,proto3" json:"pool,omitempty"` // that the node belongs to; empty for none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -418,6 +428,13 @@ func (x *Node) GetUnusable() uint64 {
 	return 0
 }
 
+func (x *Node) GetExpectedSeconds() float64 {
+	if x != nil {
+		return x.ExpectedSeconds
+	}
+	return 0
+}
+
 func (x *Node) GetName() string {
 	if x != nil {
 		return x.Name
@@ -460,6 +477,208 @@ func (x *Node) GetRack() string {
 	return ""
 }
 
+func (x *Node) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+// Pool is equal nodes that come and go as a scaler decides. It has as many as there are nodes of its name that are ready, down or
+// being provisioned: these are all that were asked for.
+type Pool struct {
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	Name                string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Accelerator         int32                  `protobuf:"varint,2,opt,name=accelerator,proto3" json:"accelerator,omitempty"`
+	Devices             int32                  `protobuf:"varint,3,opt,name=devices,proto3" json:"devices,omitempty"` // of each node
+	Cpus                float64                `protobuf:"fixed64,4,opt,name=cpus,proto3" json:"cpus,omitempty"`
+	MemoryGb            float64                `protobuf:"fixed64,5,opt,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`
+	MinNodes            int32                  `protobuf:"varint,6,opt,name=min_nodes,json=minNodes,proto3" json:"min_nodes,omitempty"`
+	MaxNodes            int32                  `protobuf:"varint,7,opt,name=max_nodes,json=maxNodes,proto3" json:"max_nodes,omitempty"`
+	PricePerHour        float64                `protobuf:"fixed64,8,opt,name=price_per_hour,json=pricePerHour,proto3" json:"price_per_hour,omitempty"`                       // of a node, until the first of prices
+	Prices              []*Price               `protobuf:"bytes,9,rep,name=prices,proto3" json:"prices,omitempty"`                                                           // in order of their moments
+	UpCooldownSeconds   float64                `protobuf:"fixed64,10,opt,name=up_cooldown_seconds,json=upCooldownSeconds,proto3" json:"up_cooldown_seconds,omitempty"`       // least time between two changes upwards
+	DownCooldownSeconds float64                `protobuf:"fixed64,11,opt,name=down_cooldown_seconds,json=downCooldownSeconds,proto3" json:"down_cooldown_seconds,omitempty"` // least time from any change to one downwards
+	ProvisioningSeconds float64                `protobuf:"fixed64,12,opt,name=provisioning_seconds,json=provisioningSeconds,proto3" json:"provisioning_seconds,omitempty"`   // how long a node takes to come as a rule; 0 when nobody knows
+	Spot                bool                   `protobuf:"varint,13,opt,name=spot,proto3" json:"spot,omitempty"`                                                             // nodes may be taken away
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *Pool) Reset() {
+	*x = Pool{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pool) ProtoMessage() {}
+
+func (x *Pool) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pool.ProtoReflect.Descriptor instead.
+func (*Pool) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Pool) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Pool) GetAccelerator() int32 {
+	if x != nil {
+		return x.Accelerator
+	}
+	return 0
+}
+
+func (x *Pool) GetDevices() int32 {
+	if x != nil {
+		return x.Devices
+	}
+	return 0
+}
+
+func (x *Pool) GetCpus() float64 {
+	if x != nil {
+		return x.Cpus
+	}
+	return 0
+}
+
+func (x *Pool) GetMemoryGb() float64 {
+	if x != nil {
+		return x.MemoryGb
+	}
+	return 0
+}
+
+func (x *Pool) GetMinNodes() int32 {
+	if x != nil {
+		return x.MinNodes
+	}
+	return 0
+}
+
+func (x *Pool) GetMaxNodes() int32 {
+	if x != nil {
+		return x.MaxNodes
+	}
+	return 0
+}
+
+func (x *Pool) GetPricePerHour() float64 {
+	if x != nil {
+		return x.PricePerHour
+	}
+	return 0
+}
+
+func (x *Pool) GetPrices() []*Price {
+	if x != nil {
+		return x.Prices
+	}
+	return nil
+}
+
+func (x *Pool) GetUpCooldownSeconds() float64 {
+	if x != nil {
+		return x.UpCooldownSeconds
+	}
+	return 0
+}
+
+func (x *Pool) GetDownCooldownSeconds() float64 {
+	if x != nil {
+		return x.DownCooldownSeconds
+	}
+	return 0
+}
+
+func (x *Pool) GetProvisioningSeconds() float64 {
+	if x != nil {
+		return x.ProvisioningSeconds
+	}
+	return 0
+}
+
+func (x *Pool) GetSpot() bool {
+	if x != nil {
+		return x.Spot
+	}
+	return false
+}
+
+// Price is what a node costs by the hour from a moment on.
+type Price struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	FromSeconds   float64                `protobuf:"fixed64,1,opt,name=from_seconds,json=fromSeconds,proto3" json:"from_seconds,omitempty"`
+	PerHour       float64                `protobuf:"fixed64,2,opt,name=per_hour,json=perHour,proto3" json:"per_hour,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Price) Reset() {
+	*x = Price{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Price) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Price) ProtoMessage() {}
+
+func (x *Price) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Price.ProtoReflect.Descriptor instead.
+func (*Price) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Price) GetFromSeconds() float64 {
+	if x != nil {
+		return x.FromSeconds
+	}
+	return 0
+}
+
+func (x *Price) GetPerHour() float64 {
+	if x != nil {
+		return x.PerHour
+	}
+	return 0
+}
+
 // StepTimes is a table of true step times that jobs refer to by its number. Index r-1 is r replicas.
 type StepTimes struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -474,7 +693,7 @@ type StepTimes struct {
 
 func (x *StepTimes) Reset() {
 	*x = StepTimes{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[2]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -486,7 +705,7 @@ func (x *StepTimes) String() string {
 func (*StepTimes) ProtoMessage() {}
 
 func (x *StepTimes) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[2]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -499,7 +718,7 @@ func (x *StepTimes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepTimes.ProtoReflect.Descriptor instead.
 func (*StepTimes) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{2}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StepTimes) GetTable() uint32 {
@@ -549,7 +768,7 @@ type TypeTimes struct {
 
 func (x *TypeTimes) Reset() {
 	*x = TypeTimes{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[3]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -561,7 +780,7 @@ func (x *TypeTimes) String() string {
 func (*TypeTimes) ProtoMessage() {}
 
 func (x *TypeTimes) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[3]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -574,7 +793,7 @@ func (x *TypeTimes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TypeTimes.ProtoReflect.Descriptor instead.
 func (*TypeTimes) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{3}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TypeTimes) GetAccelerator() string {
@@ -610,7 +829,7 @@ type UnlikeTimes struct {
 
 func (x *UnlikeTimes) Reset() {
 	*x = UnlikeTimes{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[4]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -622,7 +841,7 @@ func (x *UnlikeTimes) String() string {
 func (*UnlikeTimes) ProtoMessage() {}
 
 func (x *UnlikeTimes) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[4]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -635,7 +854,7 @@ func (x *UnlikeTimes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlikeTimes.ProtoReflect.Descriptor instead.
 func (*UnlikeTimes) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{4}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *UnlikeTimes) GetAlone() []*AloneTime {
@@ -663,7 +882,7 @@ type AloneTime struct {
 
 func (x *AloneTime) Reset() {
 	*x = AloneTime{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[5]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -675,7 +894,7 @@ func (x *AloneTime) String() string {
 func (*AloneTime) ProtoMessage() {}
 
 func (x *AloneTime) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[5]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -688,7 +907,7 @@ func (x *AloneTime) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AloneTime.ProtoReflect.Descriptor instead.
 func (*AloneTime) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{5}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AloneTime) GetAccelerator() string {
@@ -722,7 +941,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[6]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -734,7 +953,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[6]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -747,7 +966,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{6}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Measurement) GetNodes() int32 {
@@ -817,7 +1036,7 @@ type Gradients struct {
 
 func (x *Gradients) Reset() {
 	*x = Gradients{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[7]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -829,7 +1048,7 @@ func (x *Gradients) String() string {
 func (*Gradients) ProtoMessage() {}
 
 func (x *Gradients) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[7]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -842,7 +1061,7 @@ func (x *Gradients) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gradients.ProtoReflect.Descriptor instead.
 func (*Gradients) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{7}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Gradients) GetSquare() float64 {
@@ -872,7 +1091,7 @@ type Truth struct {
 
 func (x *Truth) Reset() {
 	*x = Truth{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[8]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +1103,7 @@ func (x *Truth) String() string {
 func (*Truth) ProtoMessage() {}
 
 func (x *Truth) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[8]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +1116,7 @@ func (x *Truth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Truth.ProtoReflect.Descriptor instead.
 func (*Truth) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{8}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Truth) GetTable() uint32 {
@@ -939,7 +1158,7 @@ type BatchSteps struct {
 
 func (x *BatchSteps) Reset() {
 	*x = BatchSteps{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[9]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -951,7 +1170,7 @@ func (x *BatchSteps) String() string {
 func (*BatchSteps) ProtoMessage() {}
 
 func (x *BatchSteps) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[9]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -964,7 +1183,7 @@ func (x *BatchSteps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSteps.ProtoReflect.Descriptor instead.
 func (*BatchSteps) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{9}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *BatchSteps) GetBatch() int64 {
@@ -1013,7 +1232,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[10]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1025,7 +1244,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[10]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1038,7 +1257,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{10}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *JobSpec) GetName() string {
@@ -1215,7 +1434,7 @@ type BatchSpec struct {
 
 func (x *BatchSpec) Reset() {
 	*x = BatchSpec{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1227,7 +1446,7 @@ func (x *BatchSpec) String() string {
 func (*BatchSpec) ProtoMessage() {}
 
 func (x *BatchSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[11]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1240,7 +1459,7 @@ func (x *BatchSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSpec.ProtoReflect.Descriptor instead.
 func (*BatchSpec) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{11}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *BatchSpec) GetRequested() int64 {
@@ -1290,7 +1509,7 @@ type TypeBatch struct {
 
 func (x *TypeBatch) Reset() {
 	*x = TypeBatch{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1302,7 +1521,7 @@ func (x *TypeBatch) String() string {
 func (*TypeBatch) ProtoMessage() {}
 
 func (x *TypeBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[12]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1315,7 +1534,7 @@ func (x *TypeBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TypeBatch.ProtoReflect.Descriptor instead.
 func (*TypeBatch) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{12}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TypeBatch) GetAccelerator() string {
@@ -1359,7 +1578,7 @@ type Job struct {
 	LastChangeSeconds     float64                `protobuf:"fixed64,15,opt,name=last_change_seconds,json=lastChangeSeconds,proto3" json:"last_change_seconds,omitempty"`
 	Restarts              int32                  `protobuf:"varint,16,opt,name=restarts,proto3" json:"restarts,omitempty"`
 	Preemptions           int32                  `protobuf:"varint,17,opt,name=preemptions,proto3" json:"preemptions,omitempty"`
-	Response              *Response              `protobuf:"bytes,18,opt,name=response,proto3" json:"response,omitempty"`   // to allocators only, when it changed
+	Response              *Response              `protobuf:"bytes,18,opt,name=response,proto3" json:"response,omitempty"`   // to allocators and scalers only, when it changed
 	Measured              []*Measurement         `protobuf:"bytes,19,rep,name=measured,proto3" json:"measured,omitempty"`   // new ones, and those that were corrected: one of a known configuration replaces it
 	Gradients             *Gradients             `protobuf:"bytes,20,opt,name=gradients,proto3" json:"gradients,omitempty"` // latest reported; none before the first
 	Starting              bool                   `protobuf:"varint,21,opt,name=starting,proto3" json:"starting,omitempty"`  // some of its replicas do not run yet
@@ -1369,7 +1588,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1381,7 +1600,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1394,7 +1613,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{13}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Job) GetId() int32 {
@@ -1555,7 +1774,7 @@ type Seat struct {
 
 func (x *Seat) Reset() {
 	*x = Seat{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1567,7 +1786,7 @@ func (x *Seat) String() string {
 func (*Seat) ProtoMessage() {}
 
 func (x *Seat) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1580,7 +1799,7 @@ func (x *Seat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seat.ProtoReflect.Descriptor instead.
 func (*Seat) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{14}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Seat) GetNode() int32 {
@@ -1610,7 +1829,7 @@ type Tuning struct {
 
 func (x *Tuning) Reset() {
 	*x = Tuning{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1622,7 +1841,7 @@ func (x *Tuning) String() string {
 func (*Tuning) ProtoMessage() {}
 
 func (x *Tuning) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1635,7 +1854,7 @@ func (x *Tuning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tuning.ProtoReflect.Descriptor instead.
 func (*Tuning) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{15}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Tuning) GetJob() int32 {
@@ -1680,7 +1899,7 @@ type Response struct {
 	MaxReplicas   int32                  `protobuf:"varint,3,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
 	Curves        []*Curve               `protobuf:"bytes,4,rep,name=curves,proto3" json:"curves,omitempty"`                                      // by accelerator type, the last one for all further types
 	RemainingWork float64                `protobuf:"fixed64,5,opt,name=remaining_work,json=remainingWork,proto3" json:"remaining_work,omitempty"` // in the unit of the curves; NaN when unknown
-	SameCurves    bool                   `protobuf:"varint,6,opt,name=same_curves,json=sameCurves,proto3" json:"same_curves,omitempty"`           // to allocators: the curves are those of the job's response before
+	SameCurves    bool                   `protobuf:"varint,6,opt,name=same_curves,json=sameCurves,proto3" json:"same_curves,omitempty"`           // to allocators and scalers: the curves are those of the job's response before
 	Unlike        *UnlikeRates           `protobuf:"bytes,7,opt,name=unlike,proto3" json:"unlike,omitempty"`                                      // none for a job that does not mix types; goes with the curves
 	Alone         float64                `protobuf:"fixed64,8,opt,name=alone,proto3" json:"alone,omitempty"`                                      // work per second of one device at the best batch, where the curves are of a single one; 0 when they tell it
 	unknownFields protoimpl.UnknownFields
@@ -1689,7 +1908,7 @@ type Response struct {
 
 func (x *Response) Reset() {
 	*x = Response{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1701,7 +1920,7 @@ func (x *Response) String() string {
 func (*Response) ProtoMessage() {}
 
 func (x *Response) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1714,7 +1933,7 @@ func (x *Response) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Response.ProtoReflect.Descriptor instead.
 func (*Response) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{16}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Response) GetJob() int32 {
@@ -1784,7 +2003,7 @@ type UnlikeRates struct {
 
 func (x *UnlikeRates) Reset() {
 	*x = UnlikeRates{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1796,7 +2015,7 @@ func (x *UnlikeRates) String() string {
 func (*UnlikeRates) ProtoMessage() {}
 
 func (x *UnlikeRates) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1809,7 +2028,7 @@ func (x *UnlikeRates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlikeRates.ProtoReflect.Descriptor instead.
 func (*UnlikeRates) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{17}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *UnlikeRates) GetAlone() []float64 {
@@ -1837,7 +2056,7 @@ type Curve struct {
 
 func (x *Curve) Reset() {
 	*x = Curve{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1849,7 +2068,7 @@ func (x *Curve) String() string {
 func (*Curve) ProtoMessage() {}
 
 func (x *Curve) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1862,7 +2081,7 @@ func (x *Curve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Curve.ProtoReflect.Descriptor instead.
 func (*Curve) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{18}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Curve) GetOneNode() []float64 {
@@ -1880,21 +2099,22 @@ func (x *Curve) GetManyNodes() []float64 {
 }
 
 type Verdict struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           int32                  `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
-	Code          Code                   `protobuf:"varint,2,opt,name=code,proto3,enum=quartet.stage.v1.Code" json:"code,omitempty"`
-	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"` // one of the closed list, such as "quota_exceeded"
-	Wanted        float64                `protobuf:"fixed64,4,opt,name=wanted,proto3" json:"wanted,omitempty"`
-	Available     float64                `protobuf:"fixed64,5,opt,name=available,proto3" json:"available,omitempty"`
-	Unit          string                 `protobuf:"bytes,6,opt,name=unit,proto3" json:"unit,omitempty"`
-	Message       string                 `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Job             int32                  `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
+	Code            Code                   `protobuf:"varint,2,opt,name=code,proto3,enum=quartet.stage.v1.Code" json:"code,omitempty"`
+	Reason          string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"` // one of the closed list, such as "quota_exceeded"
+	Wanted          float64                `protobuf:"fixed64,4,opt,name=wanted,proto3" json:"wanted,omitempty"`
+	Available       float64                `protobuf:"fixed64,5,opt,name=available,proto3" json:"available,omitempty"`
+	Unit            string                 `protobuf:"bytes,6,opt,name=unit,proto3" json:"unit,omitempty"`
+	Message         string                 `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
+	ExpectedSeconds float64                `protobuf:"fixed64,8,opt,name=expected_seconds,json=expectedSeconds,proto3" json:"expected_seconds,omitempty"` // of awaiting_nodes: when nodes should be ready; 0 when nobody knows
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +2126,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +2139,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{19}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Verdict) GetJob() int32 {
@@ -1971,6 +2191,13 @@ func (x *Verdict) GetMessage() string {
 	return ""
 }
 
+func (x *Verdict) GetExpectedSeconds() float64 {
+	if x != nil {
+		return x.ExpectedSeconds
+	}
+	return 0
+}
+
 // Edit tells how a list grew out of the list of the round before, so that an answer that repeats itself costs nothing.
 // It is a sequence of triples (drop, copy, insert): leave out so many old items, take over so many, then take so many
 // of the new items that the message carries beside it. Old items after the last triple are left out. The first list
@@ -1984,7 +2211,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1996,7 +2223,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2009,7 +2236,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{20}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Edit) GetSteps() []uint32 {
@@ -2030,7 +2257,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[21]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2042,7 +2269,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[21]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2055,7 +2282,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{21}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Standing) GetUntilSeconds() float64 {
@@ -2076,7 +2303,7 @@ var File_quartet_stage_v1_view_proto protoreflect.FileDescriptor
 
 const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\n" +
-	"\x1bquartet/stage/v1/view.proto\x12\x10quartet.stage.v1\"\xb5\x04\n" +
+	"\x1bquartet/stage/v1/view.proto\x12\x10quartet.stage.v1\"\xe3\x04\n" +
 	"\n" +
 	"ViewUpdate\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x12\n" +
@@ -2097,17 +2324,39 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\tsubmitted\x18\r \x01(\x05R\tsubmitted\x12/\n" +
 	"\x06truths\x18\x0e \x03(\v2\x17.quartet.stage.v1.TruthR\x06truths\x12\x1b\n" +
 	"\ton_events\x18\x0f \x01(\bR\bonEvents\x12\x19\n" +
-	"\bmay_grow\x18\x10 \x01(\bR\amayGrow\"\xf9\x01\n" +
+	"\bmay_grow\x18\x10 \x01(\bR\amayGrow\x12,\n" +
+	"\x05pools\x18\x11 \x03(\v2\x16.quartet.stage.v1.PoolR\x05pools\"\xb8\x02\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x120\n" +
 	"\x06health\x18\x02 \x01(\x0e2\x18.quartet.stage.v1.HealthR\x06health\x12\x1a\n" +
-	"\bunusable\x18\t \x01(\x06R\bunusable\x12\x12\n" +
+	"\bunusable\x18\t \x01(\x06R\bunusable\x12)\n" +
+	"\x10expected_seconds\x18\n" +
+	" \x01(\x01R\x0fexpectedSeconds\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12 \n" +
 	"\vaccelerator\x18\x04 \x01(\x05R\vaccelerator\x12\x18\n" +
 	"\adevices\x18\x05 \x01(\x05R\adevices\x12\x12\n" +
 	"\x04cpus\x18\x06 \x01(\x01R\x04cpus\x12\x1b\n" +
 	"\tmemory_gb\x18\a \x01(\x01R\bmemoryGb\x12\x12\n" +
-	"\x04rack\x18\b \x01(\tR\x04rack\"\xc5\x01\n" +
+	"\x04rack\x18\b \x01(\tR\x04rack\x12\x12\n" +
+	"\x04pool\x18\v \x01(\tR\x04pool\"\xc3\x03\n" +
+	"\x04Pool\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
+	"\vaccelerator\x18\x02 \x01(\x05R\vaccelerator\x12\x18\n" +
+	"\adevices\x18\x03 \x01(\x05R\adevices\x12\x12\n" +
+	"\x04cpus\x18\x04 \x01(\x01R\x04cpus\x12\x1b\n" +
+	"\tmemory_gb\x18\x05 \x01(\x01R\bmemoryGb\x12\x1b\n" +
+	"\tmin_nodes\x18\x06 \x01(\x05R\bminNodes\x12\x1b\n" +
+	"\tmax_nodes\x18\a \x01(\x05R\bmaxNodes\x12$\n" +
+	"\x0eprice_per_hour\x18\b \x01(\x01R\fpricePerHour\x12/\n" +
+	"\x06prices\x18\t \x03(\v2\x17.quartet.stage.v1.PriceR\x06prices\x12.\n" +
+	"\x13up_cooldown_seconds\x18\n" +
+	" \x01(\x01R\x11upCooldownSeconds\x122\n" +
+	"\x15down_cooldown_seconds\x18\v \x01(\x01R\x13downCooldownSeconds\x121\n" +
+	"\x14provisioning_seconds\x18\f \x01(\x01R\x13provisioningSeconds\x12\x12\n" +
+	"\x04spot\x18\r \x01(\bR\x04spot\"E\n" +
+	"\x05Price\x12!\n" +
+	"\ffrom_seconds\x18\x01 \x01(\x01R\vfromSeconds\x12\x19\n" +
+	"\bper_hour\x18\x02 \x01(\x01R\aperHour\"\xc5\x01\n" +
 	"\tStepTimes\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12\x19\n" +
 	"\bone_node\x18\x02 \x03(\x01R\aoneNode\x12\x1d\n" +
@@ -2236,7 +2485,7 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x05Curve\x12\x19\n" +
 	"\bone_node\x18\x01 \x03(\x01R\aoneNode\x12\x1d\n" +
 	"\n" +
-	"many_nodes\x18\x02 \x03(\x01R\tmanyNodes\"\xc3\x01\n" +
+	"many_nodes\x18\x02 \x03(\x01R\tmanyNodes\"\xee\x01\n" +
 	"\aVerdict\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x05R\x03job\x12*\n" +
 	"\x04code\x18\x02 \x01(\x0e2\x16.quartet.stage.v1.CodeR\x04code\x12\x16\n" +
@@ -2244,7 +2493,8 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x06wanted\x18\x04 \x01(\x01R\x06wanted\x12\x1c\n" +
 	"\tavailable\x18\x05 \x01(\x01R\tavailable\x12\x12\n" +
 	"\x04unit\x18\x06 \x01(\tR\x04unit\x12\x18\n" +
-	"\amessage\x18\a \x01(\tR\amessage\"\x1c\n" +
+	"\amessage\x18\a \x01(\tR\amessage\x12)\n" +
+	"\x10expected_seconds\x18\b \x01(\x01R\x0fexpectedSeconds\"\x1c\n" +
 	"\x04Edit\x12\x14\n" +
 	"\x05steps\x18\x01 \x03(\rR\x05steps\"L\n" +
 	"\bStanding\x12#\n" +
@@ -2283,63 +2533,67 @@ func file_quartet_stage_v1_view_proto_rawDescGZIP() []byte {
 }
 
 var file_quartet_stage_v1_view_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_quartet_stage_v1_view_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_quartet_stage_v1_view_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_quartet_stage_v1_view_proto_goTypes = []any{
 	(Health)(0),         // 0: quartet.stage.v1.Health
 	(JobState)(0),       // 1: quartet.stage.v1.JobState
 	(Code)(0),           // 2: quartet.stage.v1.Code
 	(*ViewUpdate)(nil),  // 3: quartet.stage.v1.ViewUpdate
 	(*Node)(nil),        // 4: quartet.stage.v1.Node
-	(*StepTimes)(nil),   // 5: quartet.stage.v1.StepTimes
-	(*TypeTimes)(nil),   // 6: quartet.stage.v1.TypeTimes
-	(*UnlikeTimes)(nil), // 7: quartet.stage.v1.UnlikeTimes
-	(*AloneTime)(nil),   // 8: quartet.stage.v1.AloneTime
-	(*Measurement)(nil), // 9: quartet.stage.v1.Measurement
-	(*Gradients)(nil),   // 10: quartet.stage.v1.Gradients
-	(*Truth)(nil),       // 11: quartet.stage.v1.Truth
-	(*BatchSteps)(nil),  // 12: quartet.stage.v1.BatchSteps
-	(*JobSpec)(nil),     // 13: quartet.stage.v1.JobSpec
-	(*BatchSpec)(nil),   // 14: quartet.stage.v1.BatchSpec
-	(*TypeBatch)(nil),   // 15: quartet.stage.v1.TypeBatch
-	(*Job)(nil),         // 16: quartet.stage.v1.Job
-	(*Seat)(nil),        // 17: quartet.stage.v1.Seat
-	(*Tuning)(nil),      // 18: quartet.stage.v1.Tuning
-	(*Response)(nil),    // 19: quartet.stage.v1.Response
-	(*UnlikeRates)(nil), // 20: quartet.stage.v1.UnlikeRates
-	(*Curve)(nil),       // 21: quartet.stage.v1.Curve
-	(*Verdict)(nil),     // 22: quartet.stage.v1.Verdict
-	(*Edit)(nil),        // 23: quartet.stage.v1.Edit
-	(*Standing)(nil),    // 24: quartet.stage.v1.Standing
+	(*Pool)(nil),        // 5: quartet.stage.v1.Pool
+	(*Price)(nil),       // 6: quartet.stage.v1.Price
+	(*StepTimes)(nil),   // 7: quartet.stage.v1.StepTimes
+	(*TypeTimes)(nil),   // 8: quartet.stage.v1.TypeTimes
+	(*UnlikeTimes)(nil), // 9: quartet.stage.v1.UnlikeTimes
+	(*AloneTime)(nil),   // 10: quartet.stage.v1.AloneTime
+	(*Measurement)(nil), // 11: quartet.stage.v1.Measurement
+	(*Gradients)(nil),   // 12: quartet.stage.v1.Gradients
+	(*Truth)(nil),       // 13: quartet.stage.v1.Truth
+	(*BatchSteps)(nil),  // 14: quartet.stage.v1.BatchSteps
+	(*JobSpec)(nil),     // 15: quartet.stage.v1.JobSpec
+	(*BatchSpec)(nil),   // 16: quartet.stage.v1.BatchSpec
+	(*TypeBatch)(nil),   // 17: quartet.stage.v1.TypeBatch
+	(*Job)(nil),         // 18: quartet.stage.v1.Job
+	(*Seat)(nil),        // 19: quartet.stage.v1.Seat
+	(*Tuning)(nil),      // 20: quartet.stage.v1.Tuning
+	(*Response)(nil),    // 21: quartet.stage.v1.Response
+	(*UnlikeRates)(nil), // 22: quartet.stage.v1.UnlikeRates
+	(*Curve)(nil),       // 23: quartet.stage.v1.Curve
+	(*Verdict)(nil),     // 24: quartet.stage.v1.Verdict
+	(*Edit)(nil),        // 25: quartet.stage.v1.Edit
+	(*Standing)(nil),    // 26: quartet.stage.v1.Standing
 }
 var file_quartet_stage_v1_view_proto_depIdxs = []int32{
 	4,  // 0: quartet.stage.v1.ViewUpdate.nodes:type_name -> quartet.stage.v1.Node
-	5,  // 1: quartet.stage.v1.ViewUpdate.step_times:type_name -> quartet.stage.v1.StepTimes
-	16, // 2: quartet.stage.v1.ViewUpdate.jobs:type_name -> quartet.stage.v1.Job
-	11, // 3: quartet.stage.v1.ViewUpdate.truths:type_name -> quartet.stage.v1.Truth
-	0,  // 4: quartet.stage.v1.Node.health:type_name -> quartet.stage.v1.Health
-	6,  // 5: quartet.stage.v1.StepTimes.types:type_name -> quartet.stage.v1.TypeTimes
-	7,  // 6: quartet.stage.v1.StepTimes.unlike:type_name -> quartet.stage.v1.UnlikeTimes
-	8,  // 7: quartet.stage.v1.UnlikeTimes.alone:type_name -> quartet.stage.v1.AloneTime
-	9,  // 8: quartet.stage.v1.Truth.measurements:type_name -> quartet.stage.v1.Measurement
-	10, // 9: quartet.stage.v1.Truth.gradients:type_name -> quartet.stage.v1.Gradients
-	12, // 10: quartet.stage.v1.Truth.steps:type_name -> quartet.stage.v1.BatchSteps
-	14, // 11: quartet.stage.v1.JobSpec.batch:type_name -> quartet.stage.v1.BatchSpec
-	15, // 12: quartet.stage.v1.JobSpec.batch_by_type:type_name -> quartet.stage.v1.TypeBatch
-	13, // 13: quartet.stage.v1.Job.spec:type_name -> quartet.stage.v1.JobSpec
-	1,  // 14: quartet.stage.v1.Job.state:type_name -> quartet.stage.v1.JobState
-	17, // 15: quartet.stage.v1.Job.seats:type_name -> quartet.stage.v1.Seat
-	18, // 16: quartet.stage.v1.Job.tuning:type_name -> quartet.stage.v1.Tuning
-	19, // 17: quartet.stage.v1.Job.response:type_name -> quartet.stage.v1.Response
-	9,  // 18: quartet.stage.v1.Job.measured:type_name -> quartet.stage.v1.Measurement
-	10, // 19: quartet.stage.v1.Job.gradients:type_name -> quartet.stage.v1.Gradients
-	21, // 20: quartet.stage.v1.Response.curves:type_name -> quartet.stage.v1.Curve
-	20, // 21: quartet.stage.v1.Response.unlike:type_name -> quartet.stage.v1.UnlikeRates
-	2,  // 22: quartet.stage.v1.Verdict.code:type_name -> quartet.stage.v1.Code
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	7,  // 1: quartet.stage.v1.ViewUpdate.step_times:type_name -> quartet.stage.v1.StepTimes
+	18, // 2: quartet.stage.v1.ViewUpdate.jobs:type_name -> quartet.stage.v1.Job
+	13, // 3: quartet.stage.v1.ViewUpdate.truths:type_name -> quartet.stage.v1.Truth
+	5,  // 4: quartet.stage.v1.ViewUpdate.pools:type_name -> quartet.stage.v1.Pool
+	0,  // 5: quartet.stage.v1.Node.health:type_name -> quartet.stage.v1.Health
+	6,  // 6: quartet.stage.v1.Pool.prices:type_name -> quartet.stage.v1.Price
+	8,  // 7: quartet.stage.v1.StepTimes.types:type_name -> quartet.stage.v1.TypeTimes
+	9,  // 8: quartet.stage.v1.StepTimes.unlike:type_name -> quartet.stage.v1.UnlikeTimes
+	10, // 9: quartet.stage.v1.UnlikeTimes.alone:type_name -> quartet.stage.v1.AloneTime
+	11, // 10: quartet.stage.v1.Truth.measurements:type_name -> quartet.stage.v1.Measurement
+	12, // 11: quartet.stage.v1.Truth.gradients:type_name -> quartet.stage.v1.Gradients
+	14, // 12: quartet.stage.v1.Truth.steps:type_name -> quartet.stage.v1.BatchSteps
+	16, // 13: quartet.stage.v1.JobSpec.batch:type_name -> quartet.stage.v1.BatchSpec
+	17, // 14: quartet.stage.v1.JobSpec.batch_by_type:type_name -> quartet.stage.v1.TypeBatch
+	15, // 15: quartet.stage.v1.Job.spec:type_name -> quartet.stage.v1.JobSpec
+	1,  // 16: quartet.stage.v1.Job.state:type_name -> quartet.stage.v1.JobState
+	19, // 17: quartet.stage.v1.Job.seats:type_name -> quartet.stage.v1.Seat
+	20, // 18: quartet.stage.v1.Job.tuning:type_name -> quartet.stage.v1.Tuning
+	21, // 19: quartet.stage.v1.Job.response:type_name -> quartet.stage.v1.Response
+	11, // 20: quartet.stage.v1.Job.measured:type_name -> quartet.stage.v1.Measurement
+	12, // 21: quartet.stage.v1.Job.gradients:type_name -> quartet.stage.v1.Gradients
+	23, // 22: quartet.stage.v1.Response.curves:type_name -> quartet.stage.v1.Curve
+	22, // 23: quartet.stage.v1.Response.unlike:type_name -> quartet.stage.v1.UnlikeRates
+	2,  // 24: quartet.stage.v1.Verdict.code:type_name -> quartet.stage.v1.Code
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_quartet_stage_v1_view_proto_init() }
@@ -2353,7 +2607,7 @@ func file_quartet_stage_v1_view_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quartet_stage_v1_view_proto_rawDesc), len(file_quartet_stage_v1_view_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,121 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// comesTo is a node of pool "p" that is on its way, and should be ready at a moment; 0 when nobody knows.
+func comesTo(id core.NodeID, at, expected float64) core.Event {
+	return core.Event{Kind: core.NodeAdded, AtSeconds: at, Node: id, Added: &core.AddedNode{
+		Name: fmt.Sprintf("p-%d", id), Accelerator: "t4", Devices: 4, Pool: "p", Health: core.Provisioning, ExpectedSeconds: expected,
+	}}
+}
+
+// Jobs are told that they wait for nodes of a pool, and when these should be ready. One node with four devices is there, and the pool
+// has up to three more.
+func TestJobsAwaitNodes(t *testing.T) {
+	ready := func(id core.NodeID, at float64) core.Event {
+		return core.Event{Kind: core.NodeChanged, AtSeconds: at, Node: id}
+	}
+	never := func(id core.NodeID, at float64) core.Event {
+		return core.Event{Kind: core.NodeRemoved, AtSeconds: at, Node: id}
+	}
+	down := core.Event{Kind: core.NodeChanged, Health: core.Down}
+	bound := submit(0, 0, 8)
+	bound.Spec.Accelerators = []string{"h100"}
+	type rounds [][]core.Event
+	for name, tc := range map[string]struct {
+		rounds rounds
+		fixed  bool // nobody has the pool grow
+		want   string
+	}{
+		"nodes that nobody asked for yet": {rounds{{submit(0, 0, 8)}, {}}, false, `
+			1: job 0 defer awaiting_nodes (wants 8 devices, 4 available)`},
+		"a node that comes": {rounds{{submit(0, 0, 8)}, {comesTo(1, 60, 150)}, {}}, false, `
+			1: job 0 defer awaiting_nodes (wants 8 devices, 4 available)
+			2: job 0 defer awaiting_nodes (wants 8 devices, 4 available), nodes expected at 2m30s`},
+		"nobody knows when": {rounds{{comesTo(1, 0, 0), submit(0, 0, 8)}, {}}, false, `
+			1: job 0 defer awaiting_nodes (wants 8 devices, 4 available)`},
+		"as many nodes as it takes": {rounds{{comesTo(1, 0, 300), comesTo(2, 0, 0), comesTo(3, 0, 100), submit(0, 0, 12), submit(1, 0, 16)}}, false, `
+			1: job 0 defer awaiting_nodes (wants 12 devices, 4 available), nodes expected at 5m0s
+			1: job 1 defer awaiting_nodes (wants 16 devices, 4 available)`},
+		"the node does not come": {rounds{{comesTo(1, 0, 100), submit(0, 0, 8)}, {never(1, 60)}, {comesTo(2, 120, 220)}}, false, `
+			1: job 0 defer awaiting_nodes (wants 8 devices, 4 available), nodes expected at 1m40s
+			2: job 0 defer awaiting_nodes (wants 8 devices, 4 available)
+			3: job 0 defer awaiting_nodes (wants 8 devices, 4 available), nodes expected at 3m40s`},
+		"the devices that there are go to others": {rounds{{comesTo(1, 0, 100), submit(0, 0, 3), submit(1, 0, 4)}}, false, `
+			1: job 1 defer awaiting_nodes (wants 4 devices, 1 available), nodes expected at 1m40s`},
+		"others hold them, and nothing comes": {rounds{{submit(0, 0, 3), submit(1, 0, 4)}}, false, `
+			1: job 1 defer waiting_for_devices`},
+		"others take what came, and more comes": {rounds{{comesTo(1, 0, 100), submit(0, 0, 4), submit(1, 0, 3), submit(2, 0, 4)}, {ready(1, 60)}, {comesTo(2, 120, 200)}}, false, `
+			1: job 1 defer awaiting_nodes (wants 3 devices, 0 available), nodes expected at 1m40s
+			1: job 2 defer awaiting_nodes (wants 4 devices, 0 available), nodes expected at 1m40s
+			2: job 2 defer waiting_for_devices
+			3: job 2 defer awaiting_nodes (wants 4 devices, 1 available), nodes expected at 3m20s`},
+		"a node that is down comes first": {rounds{{down, submit(0, 0, 4)}, {comesTo(1, 60, 100)}}, false, `
+			1: job 0 defer node_unavailable: 4 of the devices that it can use are on nodes that are down or draining (wants 4 devices, 0 available)`},
+		"larger than it all can be": {rounds{{submit(0, 0, 17)}, {comesTo(1, 60, 100)}, {comesTo(2, 120, 90)}}, false, `
+			1: job 0 defer awaiting_nodes (wants 17 devices, 16 available)
+			2: job 0 defer awaiting_nodes (wants 17 devices, 16 available), nodes expected at 1m40s
+			3: job 0 defer awaiting_nodes (wants 17 devices, 16 available), nodes expected at 1m30s`},
+		"of a type that does not come": {rounds{{bound}, {comesTo(1, 60, 100)}}, false, `
+			1: job 0 defer awaiting_nodes (wants 8 devices, 0 available)`},
+		"the pool does not grow": {rounds{{submit(0, 0, 3), submit(1, 0, 4)}}, true, `
+			1: job 1 defer waiting_for_devices`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &core.Cluster{
+				Accelerators: []string{"t4"}, MayGrow: !tc.fixed,
+				Nodes: []core.Node{{Name: "fixed", Devices: 4}}, Pools: []core.Pool{{Name: "p", Devices: 4, Max: 3}},
+			}
+			b := &script{}
+			for i, events := range tc.rounds {
+				b.observations = append(b.observations, core.Observation{NowSeconds: 60 * float64(i), Events: events})
+			}
+			var told verdicts
+			if err := core.NewPipeline(c, fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told).Run(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			want := strings.Split(strings.TrimPrefix(strings.ReplaceAll(tc.want, "\t", ""), "\n"), "\n")
+			if diff := cmp.Diff(want, []string(told)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// verdicts are what jobs were told, in words.
+type verdicts []string
+
+func (v *verdicts) ObserveRound(r *core.Report) error {
+	for i := range r.Verdicts {
+		*v = append(*v, fmt.Sprintf("%d: job %d %v %s", r.View.Round, r.Verdicts[i].Job, r.Verdicts[i].Code, r.Verdicts[i].Explain()))
+	}
+	return nil
+}
+
+// A moment that is none is refused, of a node and of a verdict.
+func TestExpectedMomentsAreMoments(t *testing.T) {
+	run := func(f fakes, events ...core.Event) error {
+		b := &script{observations: []core.Observation{{Events: events}}}
+		return core.NewPipeline(twoNodes(), f.stages(), core.RoundOptions{IntervalSeconds: 60}, nil).Run(context.Background(), b)
+	}
+	n := joins(0, core.Provisioning)
+	n.Added.ExpectedSeconds = -1
+	if err := run(fakes{}, n); err == nil || !strings.Contains(err.Error(), "that is expected at -1") {
+		t.Errorf("a node expected before the start: %v", err)
+	}
+	f := fakes{seat: seatFirst{func(core.Seating) core.Seating {
+		return core.Seating{Unseated: []core.Verdict{{Code: core.Defer, Reason: core.AwaitingNodes, ExpectedSeconds: -5}}}
+	}}}
+	if err := run(f, submit(0, 0, 1)); err == nil || !strings.Contains(err.Error(), "expects nodes at -5") {
+		t.Errorf("a verdict that expects nodes before the start: %v", err)
+	}
+}
