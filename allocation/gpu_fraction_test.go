@@ -50,15 +50,16 @@ func TestGPUFraction(t *testing.T) {
 		"who is behind takes from those who are not": {[]*coretest.JobBuilder{basic(runs(8)), standard(had(400, waits(8), 8))}, "1×8"},
 		"who is not behind takes from nobody":        {[]*coretest.JobBuilder{basic(runs(8)), basic(waits(8))}, "0×8"},
 
-		"the victim shrinks":                   {[]*coretest.JobBuilder{elastic(1, 8, 8, 8), premium(waits(5))}, "1×5 0×3"},
-		"all shrink before one loses all":      {[]*coretest.JobBuilder{elastic(1, 4, 4, 4), elastic(1, 4, 4, 4), premium(waits(6))}, "2×6 0×1 1×1"},
-		"it gets back what it lost":            {[]*coretest.JobBuilder{elastic(1, 8, 8, 3)}, "0×8"},
-		"before others begin":                  {[]*coretest.JobBuilder{elastic(1, 7, 7, 3), waits(2)}, "0×7"},
-		"less than it requests is better":      {[]*coretest.JobBuilder{premium(waits(6)), standard(waits(1).Elastic(1, 4, 4))}, "0×6 1×2"},
-		"what is spare goes beyond":            {[]*coretest.JobBuilder{waits(2).Elastic(1, 2, 8), waits(1)}, "0×7 1×1"},
-		"by turns":                             {[]*coretest.JobBuilder{waits(1).Elastic(1, 1, 8), waits(1).Elastic(1, 1, 8)}, "0×4 1×4"},
-		"to who had it":                        {[]*coretest.JobBuilder{elastic(1, 1, 8, 1), elastic(1, 1, 8, 7)}, "0×1 1×7"},
-		"and from him to one that has nothing": {[]*coretest.JobBuilder{elastic(1, 1, 8, 8), waits(4)}, "0×4 1×4"},
+		"the victim shrinks":                        {[]*coretest.JobBuilder{elastic(1, 8, 8, 8), premium(waits(5))}, "1×5 0×3"},
+		"all shrink before one loses all":           {[]*coretest.JobBuilder{elastic(1, 4, 4, 4), elastic(1, 4, 4, 4), premium(waits(6))}, "2×6 0×1 1×1"},
+		"it gets back what it lost":                 {[]*coretest.JobBuilder{elastic(1, 8, 8, 3)}, "0×8"},
+		"nobody gives way to one that gets it back": {[]*coretest.JobBuilder{elastic(1, 6, 6, 2), elastic(1, 6, 6, 6)}, "0×2 1×6"},
+		"before others begin":                       {[]*coretest.JobBuilder{elastic(1, 7, 7, 3), waits(2)}, "0×7"},
+		"less than it requests is better":           {[]*coretest.JobBuilder{premium(waits(6)), standard(waits(1).Elastic(1, 4, 4))}, "0×6 1×2"},
+		"what is spare goes beyond":                 {[]*coretest.JobBuilder{waits(2).Elastic(1, 2, 8), waits(1)}, "0×7 1×1"},
+		"by turns":                                  {[]*coretest.JobBuilder{waits(1).Elastic(1, 1, 8), waits(1).Elastic(1, 1, 8)}, "0×4 1×4"},
+		"to who had it":                             {[]*coretest.JobBuilder{elastic(1, 1, 8, 1), elastic(1, 1, 8, 7)}, "0×1 1×7"},
+		"and from him to one that has nothing":      {[]*coretest.JobBuilder{elastic(1, 1, 8, 8), waits(4)}, "0×4 1×4"},
 
 		"a pinned one keeps its devices": {[]*coretest.JobBuilder{runs(4).Pinned(), premium(waits(8)), premium(waits(4))}, "0×4 2×4"},
 
@@ -110,6 +111,31 @@ func TestGPUFractionRefusesWhatItCannotGuarantee(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, problems); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+// An answer stands until somebody falls behind, or has made up for it: if it is seated, and while nobody who is behind lacks anything.
+func TestGPUFractionStands(t *testing.T) {
+	ran := func(devices int, seconds float64) *coretest.JobBuilder { // up to now, since it was submitted
+		return coretest.MakeJob("r").Replicas(devices).Submit(1000-seconds).Running(1000-seconds, coretest.Seat(0, 0), coretest.Seat(1, 0))
+	}
+	for name, tc := range map[string]struct {
+		jobs []*coretest.JobBuilder
+		want float64
+	}{
+		"basic jobs":                        {[]*coretest.JobBuilder{ran(2, 500), waits(8)}, forever},
+		"one that has all that it requests": {[]*coretest.JobBuilder{ran(2, 500).Tier(core.Premium)}, 500 + 120/0.05}, // at 0.05 s a second
+		"two of them":                       {[]*coretest.JobBuilder{ran(2, 500).Tier(core.Premium), ran(2, 800).Tier(core.Standard)}, 200 + 420/0.3},
+		"one that lacks all":                {[]*coretest.JobBuilder{waits(5).Tier(core.Premium), waits(5).Tier(core.Premium)}, 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy, v := newPolicy(t, NewGPUFraction(), nil), eightDevices(tc.jobs...)
+			grants := ask(t, policy, v, elasticRange)
+			standing := policy.(core.Steady).Standing()
+			if standing.IfSeated != len(grants) || !(standing.UntilSeconds == tc.want || math.Abs(standing.UntilSeconds-tc.want) <= 2*early) {
+				t.Errorf("stands %+v, want until %v s, if %d grants are seated", standing, tc.want, len(grants))
+			}
+		})
 	}
 }
 
