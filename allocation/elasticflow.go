@@ -63,7 +63,7 @@ type elasticFlow struct {
 	grants   []core.Grant
 	asked    []core.JobID // of the last round
 	health   int
-	answered bool
+	round    int // of the last answer; 0 before the first
 	standing core.Standing
 }
 
@@ -91,12 +91,12 @@ func (p *elasticFlow) Allocate(_ context.Context, v *core.View, candidates []cor
 	return p.settle(v, candidates), nil
 }
 
-// stands reports whether the answer before is still one: to the same candidates on the same devices, before any plan changes. It
-// remembers what was asked.
+// stands reports whether the answer of the round before is still one: to the same candidates on the same devices, before any plan
+// changes. It remembers what was asked.
 func (p *elasticFlow) stands(v *core.View, candidates []core.Candidate) bool {
 	same := slices.EqualFunc(candidates, p.asked, func(c core.Candidate, id core.JobID) bool { return c.ID == id })
-	stands := same && p.answered && v.HealthChanges == p.health && len(v.Changed) == 0 && v.NowSeconds < p.standing.UntilSeconds
-	p.answered, p.health = true, v.HealthChanges
+	stands := same && v.Round == p.round+1 && v.HealthChanges == p.health && len(v.Changed) == 0 && v.NowSeconds < p.standing.UntilSeconds
+	p.round, p.health = v.Round, v.HealthChanges
 	if !same {
 		p.asked = p.asked[:0]
 		for i := range candidates {

@@ -86,3 +86,36 @@ func TestElasticFlowGrants(t *testing.T) {
 		})
 	}
 }
+
+// An answer stands only for the jobs that were asked about, and as long as it is asked in each round.
+func TestElasticFlowAnswersAnew(t *testing.T) {
+	t.Parallel()
+	config := ElasticFlowConfig{Levels: promise.Powers, Expand: leastGrowth}
+	p, err := NewElasticFlow().New(&config, core.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).Obj()).Jobs(due(60, 0), due(60, 0)).Obj()
+	v.IntervalSeconds = 10
+	ask := func(round int, jobs []core.Candidate) (got []core.Grant) {
+		t.Helper()
+		v.Round = round
+		if got, err = p.Allocate(t.Context(), v, jobs); err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	both := coretest.Candidates(v, halved)
+	ask(1, both[:1])
+	if got := ask(2, both[1:]); len(got) != 1 || got[0].Job != 1 {
+		t.Errorf("asked about another job: %v", got)
+	}
+	narrow := coretest.Candidates(v, func(j *core.Job) core.Response {
+		r := halved(j)
+		r.MinReplicas, r.MaxReplicas = 3, 3
+		return r
+	})
+	if got := ask(4, narrow[1:]); len(got) != 1 || got[0].Replicas != 3 {
+		t.Errorf("after a round without it, in which its range changed: %v", got)
+	}
+}
