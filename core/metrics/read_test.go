@@ -64,6 +64,8 @@ func FuzzReadJobs(f *testing.F) {
 
 func TestSense(t *testing.T) {
 	for path, want := range map[string]int{
+		"deadlines.met": 1, "deadlines.ratio": 1, "deadlines.broken": -1, "deadlines.lateness_p99": -1, "deadlines.undecided": 0,
+		"tiers.premium.ratio": 1, "tiers.standard.jobs_met": 1, "tiers.basic.jobs": 0, "tiers.oversold_seconds": -1, "bill.cost": -1,
 		"jct_seconds.mean": -1, "restarts.total": -1, "fairness.sia.mean": -1, "jobs.unfinished": -1, "gpu_hours": -1,
 		"utilization_ratio": 1, "jobs.completed": 1, "jobs.submitted": 0, "rounds": 0,
 	} {

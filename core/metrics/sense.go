@@ -7,13 +7,16 @@ import "strings"
 func Sense(path string) int {
 	for _, worse := range [...]string{
 		"jct_seconds.", "queueing_seconds.", "makespan_seconds", "gpu_hours", "restarts.", "preemptions", "fairness.", "gap_ratio.",
-		"jobs.rejected", "jobs.failed", "jobs.cancelled", "jobs.unfinished",
+		"jobs.rejected", "jobs.failed", "jobs.cancelled", "jobs.unfinished", "deadlines.missed", "deadlines.declined", "deadlines.broken",
+		"deadlines.lateness", "tiers.oversold_seconds", "bill.",
 	} {
 		if strings.HasPrefix(path, worse) {
 			return -1
 		}
 	}
-	if path == "jobs.completed" || path == "utilization_ratio" {
+	switch {
+	case path == "jobs.completed", path == "utilization_ratio", path == "deadlines.met", path == "deadlines.ratio",
+		strings.HasPrefix(path, "tiers.") && (strings.HasSuffix(path, ".ratio") || strings.HasSuffix(path, ".jobs_met")):
 		return 1
 	}
 	return 0

@@ -301,12 +301,12 @@ func (s *Study) fill(c *Comparison, t *table, level float64) {
 
 // countJobs counts the jobs of a pair of runs that did not complete. A mean over those that did is of other jobs, unless the same ones
 // did: a scheduler that never ends its long jobs has the best of means. It did less work as well, so that its GPU time, its restarts
-// and its utilization are no others' either. The counts of jobs and of deadlines can be compared, and PairMetrics are made for it.
+// and its utilization are no others' either. The counts of jobs, deadlines and tiers can be compared, and PairMetrics are made for it.
 func (c *Comparison) countJobs(item, baseline *Row, t *table) {
 	a, b := item.Summary.Jobs, baseline.Summary.Jobs
 	c.NotCompleted += a.Submitted - a.Completed
 	c.BaselineNotCompleted += b.Submitted - b.Completed
-	if c.OtherJobs || ofPair(c.Metric) || strings.HasPrefix(c.Metric, "jobs.") || strings.HasPrefix(c.Metric, "deadlines.") || a.Completed == a.Submitted && b.Completed == b.Submitted {
+	if c.OtherJobs || ofPair(c.Metric) || strings.HasPrefix(c.Metric, "jobs.") || strings.HasPrefix(c.Metric, "deadlines.") || strings.HasPrefix(c.Metric, "tiers.") || a.Completed == a.Submitted && b.Completed == b.Submitted {
 		return
 	}
 	a.Submitted, a.Completed, b.Submitted, b.Completed = 0, 0, 0, 0 // loads differ in these
