@@ -52,6 +52,7 @@ type deadline struct {
 	applying []int // waiting jobs that a deadline could be promised to
 	tried    []*promise.Entry
 	declined []int
+	levels   []promise.Level // of the job that is declined
 	verdicts []core.Verdict
 	standing core.Standing
 }
@@ -135,21 +136,21 @@ func (p *deadline) hopeful(applying []*promise.Entry) bool {
 	})
 }
 
-// decline tells a job, which is not in the ledger, why it cannot be done in time.
+// decline tells a job why it cannot be done in time.
 func (p *deadline) decline(v *core.View, c *core.Candidate) core.Verdict {
 	l := &p.ledger
-	e := l.Apply(v, c, 0)
-	l.Withdraw(e)
+	var j promise.Job
+	j, p.levels = l.Of(v, c, p.levels[:0])
 	verdict := core.Verdict{Job: c.ID, Code: core.Reject, Reason: core.DeadlineUnreachable}
-	if !e.Plannable() {
+	if !j.Plannable() {
 		verdict.Message = "how long it takes is not known"
 		return verdict
 	}
-	verdict.Wanted, verdict.Available, verdict.Unit = e.Cheapest(), l.Free(e.Deadline), "device-seconds"
-	earliest, fastest := l.Earliest(&e.Job), e.Fastest(l.Overhead)
+	verdict.Wanted, verdict.Available, verdict.Unit = j.Cheapest(), l.Free(j.Deadline), "device-seconds"
+	earliest, fastest := l.Earliest(&j), j.Fastest(l.Overhead)
 	switch {
-	case fastest > e.Deadline:
-		verdict.Message = fmt.Sprintf("it takes %s at least and has %s", span(fastest-v.NowSeconds), span(e.Deadline-v.NowSeconds))
+	case fastest > j.Deadline:
+		verdict.Message = fmt.Sprintf("it takes %s at least and has %s", span(fastest-v.NowSeconds), span(j.Deadline-v.NowSeconds))
 	case v.Cluster.MayGrow:
 		verdict.Code, verdict.Reason = core.Defer, core.AwaitingNodes
 		p.standing.UntilSeconds = math.Inf(-1) // who gets along otherwise than planned changes what is free, at any moment
@@ -157,10 +158,10 @@ func (p *deadline) decline(v *core.View, c *core.Candidate) core.Verdict {
 	default:
 		verdict.Message = fmt.Sprintf("needs %s, and %s are free until then", deviceTime(verdict.Wanted, math.Ceil), deviceTime(verdict.Available, math.Floor))
 		switch {
-		case earliest <= e.Deadline:
+		case earliest <= j.Deadline:
 			verdict.Message += "; one with a later deadline would miss it"
 		case !math.IsInf(earliest, 1):
-			verdict.Message += fmt.Sprintf("; it would be done %s late", span(earliest-e.Deadline))
+			verdict.Message += fmt.Sprintf("; it would be done %s late", span(earliest-j.Deadline))
 		}
 	}
 	return verdict

@@ -68,6 +68,7 @@ func TestDeadlineAdmits(t *testing.T) {
 		devices, admitted int
 		jobs              []*coretest.JobBuilder
 		overhead          time.Duration
+		now               float64
 		grows             bool
 		want              map[core.JobID]string // code, reason and message of those that are not admitted
 	}{
@@ -83,12 +84,17 @@ func TestDeadlineAdmits(t *testing.T) {
 		"a start costs":                  {devices: 1, overhead: time.Second, jobs: []*coretest.JobBuilder{due(100, 100)}, want: map[core.JobID]string{0: "reject deadline_unreachable: it takes 1m41s at least and has 1m40s"}},
 		"late already, and others come":  {devices: 2, admitted: 1, jobs: []*coretest.JobBuilder{due(200, 100), due(100, 100), due(100, 100)}, want: map[core.JobID]string{1: "reject deadline_unreachable: needs 100 device-seconds, and 0 device-seconds are free until then; it would be done 50s late", 2: "reject deadline_unreachable: needs 100 device-seconds, and 0 device-seconds are free until then; it would be done 50s late"}},
 		"a broken one keeps nobody out":  {devices: 1, admitted: 1, jobs: []*coretest.JobBuilder{due(200, 100), due(100, 100)}},
+		"the last of several":            {devices: 1, jobs: []*coretest.JobBuilder{due(60, 100), due(40, 100), due(60, 90)}, want: map[core.JobID]string{2: "reject deadline_unreachable: needs 60 device-seconds, and 0 device-seconds are free until then; it would be done 1m10s late"}},
+		"just long enough alone":         {devices: 1, admitted: 1, jobs: []*coretest.JobBuilder{due(100, 100), due(100, 100)}, want: map[core.JobID]string{1: "reject deadline_unreachable: needs 100 device-seconds, and 0 device-seconds are free until then; it would be done 1m40s late"}},
+		"another would miss his":         {devices: 2, admitted: 2, overhead: 10 * time.Second, jobs: []*coretest.JobBuilder{due(60, 110), due(70, 100), due(30, 70)}, want: map[core.JobID]string{2: "reject deadline_unreachable: needs 30 device-seconds, and 60 device-seconds are free until then; one with a later deadline would miss it"}},
+		"as time goes by":                {devices: 1, now: 30, jobs: []*coretest.JobBuilder{due(80, 100)}, want: map[core.JobID]string{0: "reject deadline_unreachable: it takes 1m20s at least and has 1m10s"}},
+		"hours":                          {devices: 1, admitted: 1, jobs: []*coretest.JobBuilder{due(3601, 10_000), due(7000, 10_000)}, want: map[core.JobID]string{1: "reject deadline_unreachable: needs 2.0 device-hours, and 1.7 device-hours are free until then; it would be done 10m1s late"}},
 		"more nodes may come":            {devices: 1, admitted: 1, grows: true, jobs: []*coretest.JobBuilder{due(60, 100), due(60, 100), due(900, 100)}, want: map[core.JobID]string{1: "defer awaiting_nodes: needs 60 device-seconds, and 40 device-seconds are free until then; it would be done 20s late", 2: "reject deadline_unreachable: it takes 15m at least and has 1m40s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v, admitted, waiting := candidates(tc.devices, tc.admitted, tc.jobs...)
-			v.Cluster.MayGrow = tc.grows
+			v.Cluster.MayGrow, v.NowSeconds = tc.grows, tc.now
 			verdicts, err := newDeadline(t, tc.overhead).AdmitCandidates(t.Context(), v, admitted, waiting)
 			if err != nil {
 				t.Fatal(err)
@@ -123,6 +129,9 @@ func TestDeadlineDefersUntilItIsHopeless(t *testing.T) {
 	verdicts, err := p.AdmitCandidates(t.Context(), v, admitted, waiting)
 	if err != nil || len(verdicts) != 1 || verdicts[0].Code != core.Reject || !strings.Contains(verdicts[0].Message, "at least") {
 		t.Fatalf("%v, %v: want a rejection", verdicts, err)
+	}
+	if until := p.Standing().UntilSeconds; !math.IsInf(until, 1) {
+		t.Errorf("stands until %v, where nobody waits", until)
 	}
 }
 
