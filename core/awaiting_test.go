@@ -67,6 +67,8 @@ func TestJobsAwaitNodes(t *testing.T) {
 			3: job 0 defer awaiting_nodes (wants 17 devices, 16 available), nodes expected at 1m30s`},
 		"of a type that does not come": {rounds{{bound}, {comesTo(1, 60, 100)}}, false, `
 			1: job 0 defer awaiting_nodes (wants 8 devices, 0 available)`},
+		"all that the pool can have": {rounds{{submit(0, 0, 16)}}, false, `
+			1: job 0 defer awaiting_nodes (wants 16 devices, 4 available)`},
 		"the pool does not grow": {rounds{{submit(0, 0, 3), submit(1, 0, 4)}}, true, `
 			1: job 1 defer waiting_for_devices`},
 	} {
@@ -117,5 +119,63 @@ func TestExpectedMomentsAreMoments(t *testing.T) {
 	}}}
 	if err := run(f, submit(0, 0, 1)); err == nil || !strings.Contains(err.Error(), "expects nodes at -5") {
 		t.Errorf("a verdict that expects nodes before the start: %v", err)
+	}
+}
+
+// How much a job waits for is what it was granted; a job that mixes types waits for what makes up the sum. A placer that refuses a job
+// for which enough is free says itself why, and so does an admitter, unless it says that nodes are awaited.
+func TestWhatAJobAwaits(t *testing.T) {
+	elastic := submit(0, 0, 8)
+	elastic.Spec.MinReplicas, elastic.Spec.MaxReplicas = 2, 8
+	mixing := submit(0, 0, 8)
+	mixing.Spec.MixesTypes = true
+	refuses := fakes{seat: seatFirst{func(core.Seating) core.Seating {
+		return core.Seating{Unseated: []core.Verdict{{Code: core.Defer, Reason: core.Fragmented}}}
+	}}}
+	grants := fakes{grant: grantAll{change: func(g []core.Grant) []core.Grant {
+		g[0].Replicas = 8
+		return g
+	}}}
+	grants.fixed = rigid{respond: func(r []core.Response) []core.Response {
+		for i := range r {
+			r[i].MinReplicas = 2
+		}
+		return r
+	}}
+	defers := func(v core.Verdict) fakes {
+		v.Code = core.Defer
+		return fakes{admit: admitAll{[]core.Verdict{v}}}
+	}
+	for name, tc := range map[string]struct {
+		fakes fakes
+		job   core.Event
+		want  string
+	}{
+		"what it was granted":         {grants, elastic, "awaiting_nodes (wants 8 devices, 4 available), nodes expected at 3m20s"},
+		"a sum of types":              {fakes{}, mixing, "awaiting_nodes (wants 8 devices, 5 available), nodes expected at 1m40s"},
+		"one type is not enough":      {fakes{}, submit(0, 0, 8), "awaiting_nodes (wants 8 devices, 4 available), nodes expected at 3m20s"},
+		"enough is free":              {refuses, submit(0, 0, 4), "fragmented"},
+		"held back for the load":      {defers(core.Verdict{Reason: core.LoadLimit}), submit(0, 0, 4), "load_limit"},
+		"held back for nodes":         {defers(core.Verdict{Reason: core.AwaitingNodes}), submit(0, 0, 4), "awaiting_nodes, nodes expected at 1m40s"},
+		"held back until a moment":    {defers(core.Verdict{Reason: core.AwaitingNodes, ExpectedSeconds: 600}), submit(0, 0, 4), "awaiting_nodes, nodes expected at 10m0s"},
+		"held back for days at least": {defers(core.Verdict{Reason: core.AwaitingNodes, ExpectedSeconds: 1e300}), submit(0, 0, 4), "awaiting_nodes, nodes expected at 277777h46m40s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &core.Cluster{
+				Accelerators: []string{"t4", "h100"}, MayGrow: true,
+				Nodes: []core.Node{{Name: "fixed", Devices: 4}, {ID: 1, Name: "one", Devices: 1, Accelerator: 1}},
+				Pools: []core.Pool{{Name: "p", Devices: 4, Max: 3}, {Name: "q", Devices: 4, Max: 1, Accelerator: 1}},
+			}
+			other := comesTo(2, 0, 100)
+			other.Added.Accelerator, other.Added.Pool = "h100", "q"
+			b := &script{observations: []core.Observation{{Events: []core.Event{other, comesTo(3, 0, 200), tc.job}}}}
+			var told verdicts
+			if err := core.NewPipeline(c, tc.fakes.stages(), core.RoundOptions{IntervalSeconds: 60}, nil, &told).Run(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{"1: job 0 defer " + tc.want}, []string(told)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
 	}
 }

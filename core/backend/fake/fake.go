@@ -122,7 +122,10 @@ func (b *Backend) expect(spec core.JobSpec) {
 
 // Restart puts another scheduler in the place of the one that drove the backend, for a composition of an identity: the world goes
 // on as it is, and the rounds so far are told again.
-func (b *Backend) Restart(identity string) error {
+func (b *Backend) Restart(identity string) error { return b.RestartOn(b.cluster, identity) }
+
+// RestartOn is Restart for a pipeline on a cluster of its own, which is as the one was that the backend was opened on.
+func (b *Backend) RestartOn(c *core.Cluster, identity string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.seen != nil { // what was not decided about is told to the next one
@@ -131,8 +134,7 @@ func (b *Backend) Restart(identity string) error {
 		slices.SortStableFunc(b.events, func(x, y core.Event) int { return cmp.Compare(x.ID, y.ID) })
 	}
 	b.journal = journal.Open(b.store, identity, "")
-	b.pools.seen = backend.Membership{}
-	b.pools.seen.Begin(b.cluster)
+	b.meet(c)
 	_, err := b.journal.Recall(0)
 	return err
 }

@@ -27,6 +27,7 @@ type node struct {
 type pools struct {
 	round int            // the last one whose sizes were taken in
 	named map[string]int // by pool: how many nodes were named
+	first []core.Node    // that the run began with
 	seen  backend.Membership
 }
 
@@ -37,7 +38,7 @@ func (n *node) free(d core.DeviceSet) bool {
 
 // openPools takes in the nodes that a run begins with.
 func (b *Backend) openPools() {
-	b.pools.named = map[string]int{}
+	b.pools.named, b.pools.first = map[string]int{}, slices.Clone(b.cluster.Nodes)
 	for i := range b.cluster.Nodes {
 		n := newNode(b.cluster.Nodes[i])
 		if n.Pool != "" {
@@ -47,9 +48,16 @@ func (b *Backend) openPools() {
 		}
 		b.nodes = append(b.nodes, n)
 	}
-	backend.DescribePools(b.cluster, b.options.Pools)
-	b.pools.seen.Begin(b.cluster)
-	b.pools.seen.Grow(b.cluster)
+	b.meet(b.cluster)
+}
+
+// meet takes in the cluster of a pipeline that knows of no round yet.
+func (b *Backend) meet(c *core.Cluster) {
+	b.cluster = c
+	backend.DescribePools(c, b.options.Pools)
+	b.pools.seen = backend.Membership{}
+	b.pools.seen.Begin(&core.Cluster{Nodes: b.pools.first})
+	b.pools.seen.Grow(c)
 }
 
 func newNode(n core.Node) *node {
