@@ -80,6 +80,17 @@ func (s *scaled) speedup(nodes int) float64 {
 	return value
 }
 
+// enough is the least number of nodes on which any job runs, from size on: size itself where one does, or none would on more nodes either.
+// Rules that compare what nodes add see nothing to gain before that.
+func (s *scaled) enough(pool *core.Pool, size int) int {
+	for n := max(size, pool.Min); n <= pool.Max; n++ {
+		if s.speedup(n) > 0 {
+			return n
+		}
+	}
+	return size
+}
+
 // sharesOf are the numbers of devices that a job can run on, and its speed-up on each.
 func sharesOf(r *core.Response, on core.AcceleratorID, most, perNode int) (list []optim.Share) {
 	base := r.Rate(on, 1, perNode)

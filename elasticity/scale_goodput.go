@@ -48,6 +48,9 @@ func (s *goodputScaler) Scale(_ context.Context, v *core.View, plan *core.Plan) 
 	if len(s.jobs) == 0 {
 		return target(pool, pool.Min, "there are no jobs"), nil
 	}
+	if n := s.enough(pool, min(size, pool.Max)); n > size && s.devices(size) > 0 {
+		return target(pool, n, "no job runs on fewer than %d nodes", n), nil
+	}
 	yields := func(nodes int) float64 {
 		devices := s.devices(nodes)
 		if devices == 0 {

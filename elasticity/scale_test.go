@@ -103,6 +103,11 @@ func TestScalers(t *testing.T) {
 		"goodput: two jobs yield as much as they do together":      {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1), flat(8, 64, 1)}, 4},
 		"goodput: devices besides count":                           {NewGoodputScaler, nil, pooledView(1, 1, 8, 12), []*core.Response{flat(8, 64, 1)}, 1},
 		"goodput: nothing is known of a job":                       {NewGoodputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{unknown}, 1},
+		"goodput: the least number is more than there is":          {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{noneBelow(10, lasting(slowing(64)))}, 3},
+		"goodput: more than there can be":                          {NewGoodputScaler, nil, pooledView(1, 1, 2, 0), []*core.Response{noneBelow(10, lasting(slowing(64)))}, 1},
+		"throughput: the least number is more than there is":       {NewThroughputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{noneBelow(10, lasting(slowing(64)))}, 3},
+		"throughput: none, and it takes two":                       {NewThroughputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{noneBelow(5, lasting(slowing(64)))}, 2},
+		"throughput: more than there can be":                       {NewThroughputScaler, nil, pooledView(1, 1, 2, 0), []*core.Response{noneBelow(10, lasting(slowing(64)))}, 1},
 		"goodput: another pool":                                    {NewGoodputScaler, map[string]any{"pool": "nobody's"}, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, -1},
 		"marginal: time is worth nothing": {
 			NewMarginal,

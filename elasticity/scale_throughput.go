@@ -48,6 +48,9 @@ func (s *throughputScaler) Scale(_ context.Context, v *core.View, plan *core.Pla
 		return target(pool, pool.Min, "there are no jobs"), nil
 	}
 	size := min(v.Cluster.PoolSize(pool.Name), pool.Max)
+	if n := s.enough(pool, size); n > size+s.config.Spawn {
+		return target(pool, n, "no job runs on fewer than %d nodes", n), nil
+	}
 	fewer, more := max(size-s.config.Spawn, pool.Min), min(size+s.config.Spawn, pool.Max)
 	switch {
 	case fewer < size && !s.adds(fewer, size):

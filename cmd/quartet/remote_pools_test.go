@@ -28,7 +28,7 @@ backend:
   type: simulator
   config:
     restart_overhead: 30s
-    pools: [{pool: t4, provisioning: 90s, provisioning_spread: 60s, %s}]
+    pools: [{pool: t4, provisioning: 90s, provisioning_spread: 60s, fails: 0.2, evictions: 4h, notice: 2m}]
 `
 
 // A scaler in another process sees pools, nodes on their way and what jobs make of devices, and its sizes are carried out: it decides as it
@@ -39,11 +39,7 @@ func TestScalersThroughTheWire(t *testing.T) {
 			continue
 		}
 		t.Run(f.Type, func(t *testing.T) {
-			chance := "fails: 0.2, evictions: 4h, notice: 2m"
-			if f.Type == "throughput" {
-				chance = "fails: 0.2" // it does not replace the last node that is taken away
-			}
-			c, err := configs.Parse(catalog(), f.Type+".yaml", fmt.Appendf(nil, pooledConfig, f.Type, chance), configs.Options{})
+			c, err := configs.Parse(catalog(), f.Type+".yaml", fmt.Appendf(nil, pooledConfig, f.Type), configs.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
