@@ -232,8 +232,10 @@ func (n *notary) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		name = ""
 	}
-	if name != "" {
-		n.rig.Errorf("%s has no claim when it is bound", name)
+	if name != "" { // with a pod that somebody deleted its claim may be gone, too
+		if p, err := n.rig.admin.CoreV1().Pods(n.rig.namespace).Get(context.Background(), name, metav1.GetOptions{}); err == nil && p.DeletionTimestamp == nil {
+			n.rig.Errorf("%s has no claim when it is bound", name)
+		}
 	}
 	return n.RoundTripper.RoundTrip(request)
 }
