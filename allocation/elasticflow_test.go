@@ -115,7 +115,14 @@ func TestElasticFlowAnswersAnew(t *testing.T) {
 		r.MinReplicas, r.MaxReplicas = 3, 3
 		return r
 	})
-	if got := ask(4, narrow[1:]); len(got) != 1 || got[0].Replicas != 3 {
+	late := coretest.Candidates(coretest.MakeView(v.Cluster).Jobs(due(60, 1000)).Obj(), halved)
+	if ask(3, late); p.(core.Steady).Standing().UntilSeconds != 940 {
+		t.Errorf("a plan changes at 940 s, and the answer stands until %v", p.(core.Steady).Standing().UntilSeconds)
+	}
+	if ask(4, both); !math.IsInf(p.(core.Steady).Standing().UntilSeconds, 1) {
+		t.Errorf("there are no plans any more, and the answer stands until %v", p.(core.Steady).Standing().UntilSeconds)
+	}
+	if got := ask(6, narrow[1:]); len(got) != 1 || got[0].Replicas != 3 {
 		t.Errorf("after a round without it, in which its range changed: %v", got)
 	}
 }
