@@ -235,7 +235,7 @@ func (c *Collector) Finish(unfinishedJobs []*core.Job, endSeconds float64) (*Sum
 	summary := c.summarise(shares, endSeconds)
 	c.bill = c.bill.ended(endSeconds)
 	if c.jobs != nil {
-		_, _ = c.jobs.WriteString(jobsHeaderOf(c.deadlines, c.bill)) // fits the buffer
+		_, _ = c.jobs.WriteString(c.more().header()) // fits the buffer
 	}
 	for i := range c.records {
 		if c.records[i].spec == nil {
@@ -317,10 +317,13 @@ func (c *Collector) clone(unfinishedJobs []*core.Job) *Collector {
 	return &copied
 }
 
+// more is which further columns jobs.csv has.
+func (c *Collector) more() more { return more{c.deadlines, c.bill, c.tiers != nil} }
+
 // writeJob writes what each file holds of a job.
 func (c *Collector) writeJob(r *record, s *shares) error {
 	if c.jobs != nil {
-		if err := r.write(c.jobs, c.deadlines, c.bill); err != nil {
+		if err := r.write(c.jobs, c.more()); err != nil {
 			return fmt.Errorf("write jobs: %w", err)
 		}
 	}

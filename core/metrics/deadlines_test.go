@@ -54,6 +54,35 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
+// The column of tiers is there when a job has one, behind that of costs, and is read back.
+func TestTierColumn(t *testing.T) {
+	t.Parallel()
+	var written bytes.Buffer
+	c := NewCollector(Components{}, Outputs{Jobs: &written})
+	v := &core.View{Cluster: &core.Cluster{}}
+	for id, tier := range []string{"", core.Premium} {
+		spec := &core.JobSpec{ID: core.JobID(id), Name: "job", Tier: tier}
+		v.Jobs = append(v.Jobs, core.NewJob(spec))
+		report := &core.Report{View: v, Guarantees: core.UsualGuarantees(), Events: []core.Event{{Kind: core.JobSubmitted, Job: spec.ID, Spec: spec}}}
+		if err := c.ObserveRound(report); err != nil {
+			t.Fatal(err)
+		}
+		if has := strings.Contains(c.more().header(), "tier"); has != (tier != "") {
+			t.Errorf("after job %d there is a column: %v", id, has)
+		}
+	}
+	if _, err := c.Finish(v.Jobs, 1); err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := ReadJobs(strings.NewReader(written.String()))
+	if err != nil || len(jobs) != 2 || jobs[0].Tier != "" || jobs[1].Tier != core.Premium {
+		t.Errorf("%+v, %v", jobs, err)
+	}
+	if _, err := ReadJobs(strings.NewReader(strings.ReplaceAll(written.String(), "premium", "gold"))); err == nil || !strings.Contains(err.Error(), "tier") {
+		t.Errorf("%v, want an error that names the column", err)
+	}
+}
+
 // The column of deadlines is there when a job has one, before that of costs, and is read back.
 func TestDeadlineColumn(t *testing.T) {
 	t.Parallel()
@@ -63,17 +92,17 @@ func TestDeadlineColumn(t *testing.T) {
 		t.Fatal("a deadline that no job has")
 	}
 	c.enter(&core.JobSpec{ID: 1, Name: "due", DeadlineSeconds: 30}, 0)
-	if header := jobsHeaderOf(c.deadlines, &bill{}); !strings.HasSuffix(header, ",outcome,deadline_s,cost\n") {
+	if header := (more{deadlines: c.deadlines, pools: &bill{}}).header(); !strings.HasSuffix(header, ",outcome,deadline_s,cost\n") {
 		t.Errorf("header %q", header)
 	}
 	const row = "0,a,,0,,,,,,0,0,rejected,"
 	for text, want := range map[string]float64{"": 0, "30": 30} {
-		jobs, err := ReadJobs(strings.NewReader(jobsHeaderOf(true, nil) + row + text + "\n"))
+		jobs, err := ReadJobs(strings.NewReader((more{deadlines: true}).header() + row + text + "\n"))
 		if err != nil || len(jobs) != 1 || jobs[0].DeadlineSeconds != want {
 			t.Errorf("%q read as %v, %v: want %v", text, jobs, err, want)
 		}
 	}
-	if _, err := ReadJobs(strings.NewReader(jobsHeaderOf(true, nil) + row + "soon\n")); err == nil || !strings.Contains(err.Error(), "deadline_s") {
+	if _, err := ReadJobs(strings.NewReader((more{deadlines: true}).header() + row + "soon\n")); err == nil || !strings.Contains(err.Error(), "deadline_s") {
 		t.Errorf("%v, want an error that names the column", err)
 	}
 }

@@ -15,16 +15,26 @@ const jobsHeader = "job,name,application,submit_s,first_start_s,finish_s,jct_s,q
 const (
 	deadlineColumn = "deadline_s"
 	costColumn     = "cost"
+	tierColumn     = "tier"
 )
 
-// jobsHeaderOf has a column more where some job has a deadline, and where there are pools.
-func jobsHeaderOf(deadlines bool, b *bill) string {
+// more is which of these there are: where some job has a deadline, where there are pools, and where some job has a tier.
+type more struct {
+	deadlines bool
+	pools     *bill // nil for none
+	tiers     bool
+}
+
+func (m more) header() string {
 	header := strings.TrimSuffix(jobsHeader, "\n")
-	if deadlines {
+	if m.deadlines {
 		header += "," + deadlineColumn
 	}
-	if b != nil {
+	if m.pools != nil {
 		header += "," + costColumn
+	}
+	if m.tiers {
+		header += "," + tierColumn
 	}
 	return header + "\n"
 }
@@ -93,7 +103,7 @@ func (r *record) started() bool { return !math.IsNaN(r.firstStart) }
 // replicasMean is the number of devices held, averaged over the time with devices.
 func (r *record) replicasMean() float64 { return r.attained / r.executed }
 
-func (r *record) write(w *bufio.Writer, deadlines bool, pools *bill) error {
+func (r *record) write(w *bufio.Writer, m more) error {
 	b := w.AvailableBuffer()
 	b = strconv.AppendInt(b, int64(r.spec.ID), 10)
 	b = append(b, ',')
@@ -110,13 +120,16 @@ func (r *record) write(w *bufio.Writer, deadlines bool, pools *bill) error {
 	b = AppendNumber(b, r.attained)
 	b = append(b, ',')
 	b = append(b, outcomeNames[r.outcome]...)
-	if deadlines {
+	if m.deadlines {
 		b = append(b, ',')
 		b = AppendNumber(b, deadlineOf(r.spec))
 	}
-	if pools != nil {
+	if m.pools != nil {
 		b = append(b, ',')
-		b = AppendNumber(b, pools.cost(r.spec.ID))
+		b = AppendNumber(b, m.pools.cost(r.spec.ID))
+	}
+	if m.tiers {
+		b = append(append(b, ','), r.spec.Tier...)
 	}
 	_, err := w.Write(append(b, '\n'))
 	return err

@@ -119,9 +119,9 @@ func TestReadCosts(t *testing.T) {
 	const row = "0,a,b,2,,,,,,0,0,unfinished"
 	for name, tc := range map[string]struct{ header, row, want string }{
 		"none":      {jobsHeader, row, ""},
-		"one":       {jobsHeaderOf(false, &bill{}), row + ",1.5", ""},
-		"no number": {jobsHeaderOf(false, &bill{}), row + ",cheap", `row 2, cost: "cheap" is no number of at least 0`},
-		"empty":     {jobsHeaderOf(false, &bill{}), row + ",", `row 2, cost: "" is no number of at least 0`},
+		"one":       {more{pools: &bill{}}.header(), row + ",1.5", ""},
+		"no number": {more{pools: &bill{}}.header(), row + ",cheap", `row 2, cost: "cheap" is no number of at least 0`},
+		"empty":     {more{pools: &bill{}}.header(), row + ",", `row 2, cost: "" is no number of at least 0`},
 	} {
 		jobs, err := ReadJobs(strings.NewReader(tc.header + tc.row + "\n"))
 		switch {

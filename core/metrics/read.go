@@ -34,7 +34,7 @@ func ReadJobs(r io.Reader) ([]Job, error) {
 			missing = append(missing, name)
 		}
 	}
-	for _, name := range [...]string{deadlineColumn, costColumn} {
+	for _, name := range [...]string{deadlineColumn, costColumn, tierColumn} {
 		row.at[name] = slices.Index(names, name)
 	}
 	if missing != nil {
@@ -63,6 +63,11 @@ func ReadJobs(r io.Reader) ([]Job, error) {
 		}
 		if row.at[costColumn] >= 0 {
 			j.Cost = Number(row.needed(costColumn))
+		}
+		if row.at[tierColumn] >= 0 {
+			if j.Tier = row.text(tierColumn); core.TierRank(j.Tier) < 0 {
+				row.fail(tierColumn, j.Tier, "no tier; valid values: "+strings.Join(core.Tiers(), ", "))
+			}
 		}
 		if !slices.Contains(outcomeNames[:], j.Outcome) {
 			row.fail("outcome", j.Outcome, "no outcome; valid values: "+strings.Join(outcomeNames[:], ", "))
