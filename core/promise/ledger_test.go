@@ -103,7 +103,7 @@ func (w *world) naive() (*naive, []*Entry) {
 		case c.Pinned && c.Held > 0:
 			piece := Piece{n.now, math.Inf(1), c.Held}
 			for _, l := range j.Levels {
-				if l.Replicas == c.Held && j.Left > 0 {
+				if l.Replicas == c.Held && j.Left > 0 && l.Rate > 0 {
 					piece.To = n.after(j.Ready + j.Left/l.Rate)
 				}
 			}
