@@ -60,7 +60,7 @@ func (l *Ledger) ends(v *core.View, c *core.Candidate) float64 {
 	j := l.job(v, c)
 	l.levels = l.levels[:from]
 	for _, x := range j.Levels {
-		if x.Replicas == c.Held && j.Left > 0 {
+		if x.Replicas == c.Held && j.Plannable() {
 			return l.gridAfter(j.Ready + j.Left/x.Rate)
 		}
 	}

@@ -65,6 +65,206 @@ func TestFill(t *testing.T) {
 	}
 }
 
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		plan                      Plan
+		now                       int
+		nextChange, deviceSeconds float64
+	}{
+		"none":                    {nil, 0, math.Inf(1), 0},
+		"to its end":              {Plan{{0, 30, 2}}, 2, math.Inf(1), 60},
+		"begun before":            {Plan{{-5, 30, 2}}, 2, math.Inf(1), 70},
+		"later":                   {Plan{{20, 30, 2}}, 0, 20, 20},
+		"later, and then another": {Plan{{20, 30, 2}, {30, 50, 1}}, 0, 20, 40},
+		"one after the other":     {Plan{{0, 30, 1}, {30, 40, 4}}, 1, 30, 70},
+		"with a pause":            {Plan{{0, 30, 1}, {35, 40, 1}}, 1, 30, 35},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := tc.plan.Now(0); got != tc.now {
+				t.Errorf("%d replicas now, want %d", got, tc.now)
+			}
+			if got := tc.plan.NextChange(0); got != tc.nextChange {
+				t.Errorf("next change at %v, want %v", got, tc.nextChange)
+			}
+			if got := tc.plan.DeviceSeconds(); got != tc.deviceSeconds {
+				t.Errorf("%v device-seconds, want %v", got, tc.deviceSeconds)
+			}
+		})
+	}
+}
+
+func TestGridAfter(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ grid, origin, at, want float64 }{
+		"no grid":                     {0, 3, 7.5, 7.5},
+		"between":                     {10, 0, 7.5, 10},
+		"on it":                       {10, 0, 20, 20},
+		"from another origin":         {10, 3, 7.5, 13},
+		"on it, from another origin":  {10, 3, 13, 13},
+		"just behind it":              {10, 3, 14, 23},
+		"before its origin":           {10, 30, 7.5, 10},
+		"behind it by rounding":       {10, 3, 13 + 1e-9, 13},
+		"behind it by more than that": {10, 3, 13 + 1e-6, 23},
+		"for ever":                    {10, 3, math.Inf(1), math.Inf(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := Planner{Grid: tc.grid, Origin: tc.origin}
+			if got := p.gridAfter(tc.at); got != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestFree(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		taken Plan
+		until float64
+		now   int
+		want  float64
+	}{
+		"all":                      {nil, 100, 4, 320},
+		"beside others":            {Plan{{30, 50, 3}}, 100, 4, 260},
+		"beside others from now":   {Plan{{10, 50, 3}}, 100, 1, 230},
+		"beside others for ever":   {Plan{{30, math.Inf(1), 3}}, 100, 4, 110},
+		"until others end":         {Plan{{30, 50, 3}}, 40, 4, 50},
+		"before others begin":      {Plan{{30, 50, 3}}, 25, 4, 20},
+		"never more than there is": {Plan{{30, 50, 6}}, 60, 4, 80},
+		"until now":                {nil, 20, 4, 0},
+		"until before":             {nil, 5, 4, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var p Planner
+			p.Begin(20, 4)
+			p.Take(tc.taken)
+			if got := p.FreeNow(); got != tc.now {
+				t.Errorf("%d devices free now, want %d", got, tc.now)
+			}
+			if got := p.Free(tc.until); got != tc.want {
+				t.Errorf("%v device-seconds free, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestMeets(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		job      Job
+		overhead float64
+		taken    Plan
+		plan     Plan
+		want     bool
+	}{
+		"just in time":                        {job: two(100, 50), plan: Plan{{50, 100, 1}}, want: true},
+		"a little late":                       {job: two(100, 51), plan: Plan{{50, 100, 1}}},
+		"what is behind the deadline":         {job: two(100, 51), plan: Plan{{50, 120, 1}}},
+		"what is done":                        {job: two(100, 50), plan: Plan{{-10, 40, 1}}},
+		"nothing is planned":                  {job: two(100, 50)},
+		"replicas of no level":                {job: two(100, 50), plan: Plan{{0, 100, 3}}},
+		"fewer replicas than the lowest":      {job: Job{Deadline: 100, Left: 1, Levels: []Level{{2, 1}}}, plan: Plan{{0, 100, 1}}},
+		"a start":                             {job: two(100, 50), overhead: 10, plan: Plan{{40, 100, 1}}, want: true},
+		"a start too late":                    {job: two(100, 50), overhead: 10, plan: Plan{{41, 100, 1}}},
+		"it holds it":                         {job: holding(1, 5, two(100, 95)), overhead: 10, plan: Plan{{0, 100, 1}}, want: true},
+		"it holds less":                       {job: holding(1, 5, two(100, 135)), overhead: 10, plan: Plan{{0, 100, 2}}, want: true},
+		"it holds less, and has more to do":   {job: holding(1, 5, two(100, 136)), overhead: 10, plan: Plan{{0, 100, 2}}},
+		"it stops, and starts again":          {job: holding(1, 0, two(100, 90)), overhead: 10, plan: Plan{{1, 100, 1}}},
+		"no change between two pieces":        {job: two(100, 90), overhead: 10, plan: Plan{{0, 50, 1}, {50, 100, 1}}, want: true},
+		"a pause between two pieces":          {job: two(100, 79), overhead: 10, plan: Plan{{0, 50, 1}, {51, 100, 1}}, want: true},
+		"a pause, and more to do":             {job: two(100, 80), overhead: 10, plan: Plan{{0, 50, 1}, {51, 100, 1}}},
+		"a change between two pieces":         {job: two(100, 100), overhead: 10, plan: Plan{{0, 50, 1}, {50, 100, 2}}, want: true},
+		"a change, and more to do":            {job: two(100, 101), overhead: 10, plan: Plan{{0, 50, 1}, {50, 100, 2}}},
+		"a piece shorter than the start":      {job: two(100, 40), overhead: 10, plan: Plan{{0, 5, 2}, {50, 100, 1}}, want: true},
+		"devices that are free before others": {job: two(100, 50), taken: Plan{{50, 60, 2}}, plan: Plan{{0, 50, 1}}, want: true},
+		"devices that are free after others":  {job: two(100, 50), taken: Plan{{40, 50, 2}}, plan: Plan{{50, 100, 1}}, want: true},
+		"devices that others have meanwhile":  {job: two(100, 50), taken: Plan{{60, 70, 2}}, plan: Plan{{50, 100, 1}}},
+		"devices that others have at first":   {job: two(100, 50), taken: Plan{{40, 51, 2}}, plan: Plan{{50, 100, 1}}},
+		"devices that others have at last":    {job: two(100, 50), taken: Plan{{99, 110, 2}}, plan: Plan{{50, 100, 1}}},
+		"devices beside others":               {job: two(100, 50), taken: Plan{{60, 70, 1}}, plan: Plan{{50, 100, 1}}, want: true},
+		"more devices than there are":         {job: Job{Deadline: 100, Left: 1, Levels: []Level{{4, 1}}}, plan: Plan{{0, 100, 4}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := Planner{Overhead: tc.overhead}
+			p.Begin(0, 2)
+			p.Take(tc.taken)
+			if got := p.Meets(&tc.job, tc.plan); got != tc.want {
+				t.Errorf("meets %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// holding is a job that holds devices and works with them from a moment on.
+func holding(held int, ready float64, j Job) Job {
+	j.Held, j.Ready = held, ready
+	return j
+}
+
+// On a grid the plan is the one with the lowest level, and of these the latest, that is found by trying them all; off it no plan on
+// whole seconds has a lower level or, on the lowest, a later start.
+func TestFillAgainstTrying(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := &naive{
+			grid: 10, origin: float64(rapid.SampledFrom([]int{0, 3, 200}).Draw(t, "origin")), devices: rapid.IntRange(1, 8).Draw(t, "devices"),
+			overhead: rapid.SampledFrom([]float64{0, 1, 7, 12}).Draw(t, "overhead"),
+		}
+		n.now = n.after(float64(rapid.SampledFrom([]int{0, 50}).Draw(t, "now"))) + float64(rapid.SampledFrom([]int{0, 0, 4}).Draw(t, "off the grid"))
+		p := Planner{Overhead: n.overhead, Grid: n.grid, Origin: n.origin}
+		p.Begin(n.now, n.devices)
+		for range rapid.IntRange(0, 6).Draw(t, "others") {
+			from := n.after(n.now) + 10*float64(rapid.IntRange(-1, 9).Draw(t, "from"))
+			piece := Piece{max(from, n.now), from + 10*float64(rapid.IntRange(2, 6).Draw(t, "cells")), rapid.IntRange(1, 3).Draw(t, "taken")}
+			n.taken = append(n.taken, piece)
+			p.Take(Plan{piece})
+		}
+		j := Job{Deadline: n.now + float64(rapid.IntRange(-1, 140).Draw(t, "deadline")), Left: float64(rapid.IntRange(1, 250).Draw(t, "left")), Ready: n.now}
+		rate := 0.0
+		for k := 1; k <= 8; k *= 2 {
+			if rapid.IntRange(0, 3).Draw(t, "level") > 0 || k == 8 {
+				rate += float64(rapid.IntRange(1, 8).Draw(t, "faster")) / 2
+				j.Levels = append(j.Levels, Level{k, rate})
+			}
+		}
+		if rapid.Bool().Draw(t, "runs") {
+			j.Held = rapid.SampledFrom([]int{1, 2, 3, 4, 8}).Draw(t, "held")
+			j.Ready += n.overhead * float64(rapid.IntRange(0, 4).Draw(t, "quarters of the change left")) / 4
+		}
+		if rapid.IntRange(0, 2).Draw(t, "no grid") == 0 {
+			p.Grid, n.grid, n.origin = 0, 1, math.Floor(n.origin)
+			plan, met := p.Fill(&j)
+			want := n.search(&j)
+			if want != nil && !met {
+				t.Fatalf("no plan, want %+v", want)
+			}
+			if n.grid = 0; met {
+				if fault := n.fault(&j, plan); fault != "" {
+					t.Fatalf("%s: %+v", fault, plan)
+				}
+			}
+			if want != nil && most(plan) > most(want) || want != nil && most(want) == j.Levels[0].Replicas && plan[0].From < want[0].From-1e-6 {
+				t.Fatalf("%+v, want %+v or better", plan, want)
+			}
+			return
+		}
+		plan, _ := p.Fill(&j)
+		if diff := cmp.Diff(n.search(&j), plan, cmpopts.EquateEmpty(), cmpopts.EquateApprox(0, 1e-6)); diff != "" {
+			t.Fatalf("%+v on %+v, -want +got:\n%s", j, p.spans, diff)
+		}
+	})
+}
+
+// most is the most replicas of a plan.
+func most(plan Plan) int {
+	return slices.MaxFunc(plan, func(a, b Piece) int { return a.Replicas - b.Replicas }).Replicas
+}
+
 // problem is a random planner with plans of others, and a job.
 type problem struct {
 	planner Planner

@@ -1,0 +1,145 @@
+package promise
+
+import (
+	"math"
+	"slices"
+)
+
+// naive plans as Fill is to: by trying, from moment to moment of the grid.
+type naive struct {
+	now, grid, origin, overhead float64
+	devices                     int
+	taken                       []Piece // by others
+}
+
+// free is the devices that nobody has at a moment.
+func (n *naive) free(at float64) int {
+	free := n.devices
+	for _, x := range n.taken {
+		if max(x.From, n.now) <= at && at < x.To {
+			free -= x.Replicas
+		}
+	}
+	return free
+}
+
+// after is the first moment of the grid from a moment on.
+func (n *naive) after(at float64) float64 {
+	if n.grid == 0 {
+		return at
+	}
+	k := math.Floor((at-n.origin)/n.grid) - 1
+	for n.origin+k*n.grid < at-1e-6 {
+		k++
+	}
+	return n.origin + k*n.grid
+}
+
+// moments are now and those of the grid, up to the first that is not before the end.
+func (n *naive) moments(end float64) []float64 {
+	list := []float64{n.now}
+	for at := n.after(n.now); list[len(list)-1] < end; at += n.grid {
+		if at > n.now {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+// search tries all levels from the lowest on, and of each all moments from the latest on; nil when none will do.
+func (n *naive) search(j *Job) Plan {
+	if !(j.Left > 0) || !(j.Levels[0].Rate > 0) {
+		return nil
+	}
+	moments := n.moments(j.Deadline)
+	for level := range j.Levels {
+		for over := len(moments) - 1; over >= 0; over-- {
+			if plan := n.try(j, level, moments, over); plan != nil {
+				return plan
+			}
+		}
+	}
+	return nil
+}
+
+// try is the plan that goes over to a level at a moment, from the one below; nil when it misses the deadline.
+func (n *naive) try(j *Job, level int, moments []float64, over int) Plan {
+	var plan Plan
+	held, ready, left := j.Held, j.Ready, j.Left
+	for i, at := range moments[:len(moments)-1] {
+		next, allowed := moments[i+1], j.Levels[:level+1]
+		if i < over {
+			allowed = j.Levels[:level]
+		}
+		var runs Level
+		for _, l := range allowed {
+			if l.Replicas <= n.free(at) {
+				runs = l
+			}
+		}
+		if runs.Replicas != held {
+			held, ready = runs.Replicas, at+n.overhead
+		}
+		if held == 0 {
+			continue
+		}
+		left -= runs.Rate * max(min(next, j.Deadline)-max(at, ready), 0)
+		if last := len(plan) - 1; last >= 0 && plan[last].To == at && plan[last].Replicas == held {
+			plan[last].To = next
+		} else {
+			plan = append(plan, Piece{at, next, held})
+		}
+		if left <= j.Left*1e-9 {
+			return plan
+		}
+	}
+	return nil
+}
+
+// fault is what is wrong with a plan of a job; empty for nothing. The job is watched from one change to the next.
+func (n *naive) fault(j *Job, plan Plan) string {
+	changes := []float64{n.now, j.Deadline}
+	for i, x := range plan {
+		switch {
+		case x.From < n.now || x.To <= x.From || i > 0 && x.From < plan[i-1].To:
+			return "its pieces are out of order"
+		case x.From != n.now && math.Abs(n.after(x.From)-x.From) > 1e-6 || math.Abs(n.after(x.To)-x.To) > 1e-6:
+			return "it changes off the grid"
+		case !slices.ContainsFunc(j.Levels, func(l Level) bool { return l.Replicas == x.Replicas }):
+			return "it has replicas of no level"
+		}
+		changes = append(changes, x.From, x.To)
+	}
+	for _, x := range n.taken {
+		changes = append(changes, max(x.From, n.now), x.To)
+	}
+	slices.Sort(changes)
+	held, ready, done := j.Held, j.Ready, 0.0
+	for i, at := range changes[:len(changes)-1] {
+		next := changes[i+1]
+		if at == next {
+			continue
+		}
+		replicas := 0
+		for _, x := range plan {
+			if x.From <= at && at < x.To {
+				replicas = x.Replicas
+			}
+		}
+		if replicas > 0 && replicas > n.free(at) {
+			return "it holds more than is free"
+		}
+		if replicas != held {
+			held, ready = replicas, at+n.overhead
+		}
+		for _, l := range j.Levels {
+			if l.Replicas == replicas {
+				done += l.Rate * max(min(next, j.Deadline)-max(at, ready), 0)
+			}
+		}
+	}
+	if done < j.Left*(1-1e-8) {
+		return "it misses the deadline"
+	}
+	return ""
+}
