@@ -85,14 +85,17 @@ func (p *deadline) AdmitCandidates(_ context.Context, v *core.View, admitted, wa
 		return nil, nil
 	}
 	broken := false
-	l.Plan()
 	for _, e := range l.Jobs() {
-		e.Kept = len(e.Plan) > 0 // what is broken keeps nobody out
+		e.Kept = p.hopeful(e) // what is broken keeps nobody out
 		broken = broken || !e.Kept
 	}
 	if !broken && len(p.applying) == 1 {
 		p.declined = append(p.declined, p.applying[0])
-	} else if p.tryAll(v, waiting, p.applying); len(p.declined) > 0 {
+	} else {
+		p.tryAll(v, waiting, p.withHope(v, waiting, p.applying))
+	}
+	if len(p.declined) > 0 {
+		slices.Sort(p.declined)
 		l.Plan()
 	}
 	for _, i := range p.declined {
@@ -108,7 +111,7 @@ func (p *deadline) try(v *core.View, waiting []core.Candidate, applying []int) b
 	for _, i := range applying {
 		p.tried = append(p.tried, l.Apply(v, &waiting[i], i))
 	}
-	if p.hopeful(p.tried) && l.Keeps() {
+	if l.Keeps() {
 		return true
 	}
 	for _, e := range p.tried {
@@ -120,6 +123,7 @@ func (p *deadline) try(v *core.View, waiting []core.Candidate, applying []int) b
 // tryAll admits the applying all at once if that is possible, and otherwise one half after the other.
 func (p *deadline) tryAll(v *core.View, waiting []core.Candidate, applying []int) {
 	switch half := len(applying) / 2; {
+	case len(applying) == 0:
 	case p.try(v, waiting, applying):
 	case half == 0:
 		p.declined = append(p.declined, applying[0])
@@ -129,11 +133,22 @@ func (p *deadline) tryAll(v *core.View, waiting []core.Candidate, applying []int
 	}
 }
 
-// hopeful reports whether all could be done in time on a cluster of their own.
-func (p *deadline) hopeful(applying []*promise.Entry) bool {
-	return !slices.ContainsFunc(applying, func(e *promise.Entry) bool {
-		return !e.Plannable() || e.Fastest(p.ledger.Overhead) > e.Deadline
+// withHope are those of the applying that could be done in time on a cluster of their own. The others are declined.
+func (p *deadline) withHope(v *core.View, waiting []core.Candidate, applying []int) []int {
+	return slices.DeleteFunc(applying, func(i int) bool {
+		e := p.ledger.Apply(v, &waiting[i], i)
+		defer p.ledger.Withdraw(e)
+		if p.hopeful(e) {
+			return false
+		}
+		p.declined = append(p.declined, i)
+		return true
 	})
+}
+
+// hopeful reports whether a job could be done in time on a cluster of its own.
+func (p *deadline) hopeful(e *promise.Entry) bool {
+	return e.Plannable() && e.Fastest(p.ledger.Overhead) <= e.Deadline
 }
 
 // decline tells a job why it cannot be done in time.

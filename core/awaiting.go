@@ -13,7 +13,7 @@ func (n *Node) comes() bool { return n.Pool != "" && n.Health == Provisioning }
 // that are on their way were ready, or it is too large for the ready ones and pools may have more.
 func (m *missing) await(s *state, c Candidate, v *Verdict) {
 	switch v.Reason {
-	case WaitingForDevices, BlockedByEarlier, Fragmented:
+	case WaitingForDevices, BlockedByEarlier, Fragmented, AcceleratorMissing:
 	default:
 		return
 	}
@@ -25,9 +25,9 @@ func (m *missing) await(s *state, c Candidate, v *Verdict) {
 	if free >= need {
 		return
 	}
-	at, comes := m.readyAt(s.view.Cluster, c.JobSpec, m.free, need)
+	at, comes := m.readyAt(s.view.Cluster, c.JobSpec, m.free, need, s.view.NowSeconds)
 	if usable := most(s.view.Cluster, c.JobSpec, m.usable); !comes && usable < need {
-		if at, comes = m.readyAt(s.view.Cluster, c.JobSpec, m.usable, need); !comes {
+		if at, comes = m.readyAt(s.view.Cluster, c.JobSpec, m.usable, need, s.view.NowSeconds); !comes {
 			comes = most(s.view.Cluster, c.JobSpec, m.possible) >= need
 		}
 	}
@@ -55,7 +55,7 @@ func most(c *Cluster, spec *JobSpec, devices []int) int {
 
 // readyAt is when a job should have the devices that it needs, of those that there are and those of nodes on their way. It reports
 // whether these are enough; the moment is 0 when nobody knows it.
-func (m *missing) readyAt(c *Cluster, spec *JobSpec, there []int, need int) (at float64, enough bool) {
+func (m *missing) readyAt(c *Cluster, spec *JobSpec, there []int, need int, now float64) (at float64, enough bool) {
 	if len(m.coming) == 0 {
 		return 0, false
 	}
@@ -63,10 +63,18 @@ func (m *missing) readyAt(c *Cluster, spec *JobSpec, there []int, need int) (at 
 	for _, id := range m.coming {
 		n := &c.Nodes[id]
 		if m.sum[n.Accelerator] += n.Devices; most(c, spec, m.sum) >= need {
-			return n.ExpectedSeconds, true
+			return ahead(n.ExpectedSeconds, now), true
 		}
 	}
 	return 0, false
+}
+
+// ahead is a moment that is yet to come, and 0 for one that is past: who said so was wrong, and nobody knows.
+func ahead(at, now float64) float64 {
+	if at <= now {
+		return 0
+	}
+	return at
 }
 
 // sortComing puts the nodes on their way in order of the moments at which they should be ready, those without one last.
@@ -89,7 +97,7 @@ func (s *state) expect(j *Job, v *Verdict) {
 	c := s.view.Cluster
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		if at := n.ExpectedSeconds; at > 0 && n.comes() && j.CanRunOn(c, n.Accelerator) && (v.ExpectedSeconds == 0 || at < v.ExpectedSeconds) {
+		if at := ahead(n.ExpectedSeconds, s.view.NowSeconds); at > 0 && n.comes() && j.CanRunOn(c, n.Accelerator) && (v.ExpectedSeconds == 0 || at < v.ExpectedSeconds) {
 			v.ExpectedSeconds = at
 		}
 	}

@@ -357,7 +357,7 @@ func (s *state) rejectFor(j *Job, need, capacity int, widest AcceleratorID) {
 	case j.MixesTypes && s.capacity.OneType:
 		v.By, v.Message = s.oneType, NotMixed(s.oneType, s.view.Cluster.Accelerators[widest])
 	}
-	if s.view.Cluster.MayGrow {
+	if c := s.view.Cluster; c.MayGrow && len(c.Pools) == 0 { // of pools the capacity is what they may have
 		v.Reason, v.Message = AwaitingNodes, ""
 		s.expect(j, &v)
 		s.holdBack(j, v)

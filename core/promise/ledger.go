@@ -61,7 +61,7 @@ func (l *Ledger) ends(v *core.View, c *core.Candidate) float64 {
 	l.levels = l.levels[:from]
 	for _, x := range j.Levels {
 		if x.Replicas == c.Held && j.Plannable() {
-			return l.gridAfter(j.Ready + j.Left/x.Rate)
+			return l.endsAt(l.now, j.Ready+j.Left/x.Rate)
 		}
 	}
 	return math.Inf(1)

@@ -87,6 +87,9 @@ func (p *Planner) Return(plan Plan) { p.add(plan, 1) }
 
 func (p *Planner) add(plan Plan, sign int) {
 	for _, x := range plan {
+		if x.To <= p.now {
+			continue
+		}
 		first := p.cut(max(x.From, p.now))
 		last := len(p.spans)
 		if !math.IsInf(x.To, 1) {
@@ -211,7 +214,7 @@ func (p *Planner) latestStart(j *Job, level, spans int) (Plan, bool) {
 				if over > s.from {
 					ready = over + p.Overhead
 				}
-				p.scratch = append(p.scratch[:0], Piece{over, p.gridAfter(min(ready+j.Left/l.Rate, runEnd)), l.Replicas})
+				p.scratch = append(p.scratch[:0], Piece{over, p.endsAt(over, min(ready+j.Left/l.Rate, runEnd)), l.Replicas})
 				return p.scratch, true
 			}
 			if plan, met := p.walk(j, level, over, spans); met {
@@ -310,7 +313,7 @@ func (p *Planner) walk(j *Job, level int, over float64, spans int) (Plan, bool) 
 		}
 		done := left <= j.Left*tolerance
 		if done {
-			to = p.gridAfter(to + min(left, 0)/l.Rate)
+			to = p.endsAt(from, to+min(left, 0)/l.Rate)
 		}
 		if goes {
 			p.scratch[len(p.scratch)-1].To = to
@@ -368,6 +371,16 @@ func (p *Planner) gridAfter(at float64) float64 {
 		return at
 	}
 	return p.Origin + math.Ceil((at-p.Origin)/p.Grid-tolerance)*p.Grid
+}
+
+// endsAt is when what a job has from a moment on is free again, if it is done at another: on the grid, and behind the first moment
+// whatever rounding says.
+func (p *Planner) endsAt(from, done float64) float64 {
+	at := p.gridAfter(done)
+	if at > from || p.Grid == 0 {
+		return max(at, from)
+	}
+	return p.Origin + (math.Floor((from-p.Origin)/p.Grid)+1)*p.Grid
 }
 
 // Earliest is when the job would be done if it got all that is free, beside the plans that were made.

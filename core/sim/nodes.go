@@ -139,6 +139,9 @@ func (s *Simulator) happenToNodes(at float64) bool {
 	for {
 		change, ok := s.nodes.take(at)
 		if !ok {
+			if any {
+				s.seen.MayGrow = s.mayGrow()
+			}
 			return any
 		}
 		any = true
