@@ -253,6 +253,9 @@ func TestFillAgainstTrying(t *testing.T) {
 			}
 			return
 		}
+		if got, want := p.Earliest(&j), n.earliest(&j); got != want && math.Abs(got-want) > 1e-6 {
+			t.Fatalf("earliest %v, want %v", got, want)
+		}
 		plan, _ := p.Fill(&j)
 		if diff := cmp.Diff(n.search(&j), plan, cmpopts.EquateEmpty(), cmpopts.EquateApprox(0, 1e-6)); diff != "" {
 			t.Fatalf("%+v on %+v, -want +got:\n%s", j, p.spans, diff)
@@ -456,6 +459,11 @@ func TestEarliest(t *testing.T) {
 		"beside another": {two(10, 30), 0, Plan{{0, 10, 1}}, 10 + 20/1.5},
 		"never":          {two(10, 30), 0, Plan{{0, math.Inf(1), 2}}, math.Inf(1)},
 		"unknown":        {two(10, math.NaN()), 0, nil, math.Inf(1)},
+		"just before":    {two(10, 30), 0, Plan{{20, 100, 2}}, 20},
+		"with a pause":   {two(10, 30), 5, Plan{{10, 20, 2}}, 40},
+		"on what it has": {holding(2, 3, two(10, 30)), 5, nil, 23},
+		"a short start":  {two(10, 30), 5, Plan{{3, 10, 2}}, 35},
+		"held, at first": {holding(2, 0, two(10, 30)), 5, Plan{{10, 20, 1}}, 10 + 5 + 5 + 5 + 10/1.5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
