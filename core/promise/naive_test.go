@@ -53,7 +53,7 @@ func (n *naive) search(j *Job) Plan {
 	}
 	moments := n.moments(j.Deadline)
 	for level := range j.Levels {
-		for over := len(moments) - 1; over >= 0; over-- {
+		for over := range slices.Backward(moments) {
 			if plan := n.try(j, level, moments, over); plan != nil {
 				return plan
 			}
