@@ -53,7 +53,7 @@ func (n *naive) search(j *Job) Plan {
 	}
 	moments := n.moments(j.Deadline)
 	for level := range j.Levels {
-		for over := len(moments) - 1; over >= 0; over-- {
+		for over := range slices.Backward(moments) {
 			if plan := n.try(j, level, moments, over); plan != nil {
 				return plan
 			}
@@ -94,6 +94,31 @@ func (n *naive) try(j *Job, level int, moments []float64, over int) Plan {
 		}
 	}
 	return nil
+}
+
+// earliest is when a job is done that takes all that is free, from moment to moment.
+func (n *naive) earliest(j *Job) float64 {
+	moments := n.moments(n.now + 1000)
+	held, ready, left := j.Held, j.Ready, j.Left
+	for i, at := range moments[:len(moments)-1] {
+		var runs Level
+		for _, l := range j.Levels {
+			if l.Replicas <= n.free(at) {
+				runs = l
+			}
+		}
+		if runs.Replicas != held {
+			held, ready = runs.Replicas, at+n.overhead
+		}
+		if held == 0 {
+			continue
+		}
+		if done := max(at, ready) + left/runs.Rate; done <= moments[i+1] {
+			return done
+		}
+		left -= runs.Rate * max(moments[i+1]-max(at, ready), 0)
+	}
+	return math.Inf(1)
 }
 
 // fault is what is wrong with a plan of a job; empty for nothing. The job is watched from one change to the next.

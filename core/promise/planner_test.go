@@ -46,6 +46,11 @@ func TestFill(t *testing.T) {
 		"it does not work yet":                    {job: func() Job { j := two(100, 95); j.Held, j.Ready = 1, 5; return j }(), devices: 1, overhead: 10, want: Plan{{0, 100, 1}}},
 		"it does not work for too long":           {job: func() Job { j := two(100, 95); j.Held, j.Ready = 1, 6; return j }(), devices: 1, overhead: 10},
 		"changes fall on the grid":                {job: two(100, 30), devices: 2, grid: 60, want: Plan{{60, 120, 1}}},
+		"a pause costs another start":             {job: steep(120), devices: 2, overhead: 10, taken: Plan{{0, 20, 1}, {20, 30, 2}}, want: Plan{{0, 20, 1}, {30, 60, 1}, {60, 100, 2}}},
+		"less at last":                            {job: holding(1, 0, steep(140)), devices: 2, overhead: 10, taken: Plan{{60, 100, 1}}, want: Plan{{0, 20, 1}, {20, 60, 2}, {60, 100, 1}}},
+		"a change before it works":                {job: holding(1, 30, steep(261)), devices: 2, overhead: 10, want: Plan{{0, 3, 1}, {3, 100, 2}}},
+		"on with what it holds":                   {job: holding(1, 0, two(100, 80)), devices: 2, overhead: 10, taken: Plan{{50, 60, 2}}, want: Plan{{0, 50, 1}, {60, 100, 1}}},
+		"it gives back what it holds":             {job: holding(1, 0, two(100, 50)), devices: 2, overhead: 10, taken: Plan{{50, 60, 2}}, want: Plan{{20, 50, 1}, {60, 100, 1}}},
 		"a change too late for the grid":          {job: two(100, 50), devices: 2, grid: 60, want: Plan{{0, 60, 1}}},
 		"the rest of a cell of the grid is taken": {job: two(500, 10), devices: 1, grid: 60, want: Plan{{480, 540, 1}}},
 	} {
@@ -186,6 +191,9 @@ func TestMeets(t *testing.T) {
 		"devices that others have at first":   {job: two(100, 50), taken: Plan{{40, 51, 2}}, plan: Plan{{50, 100, 1}}},
 		"devices that others have at last":    {job: two(100, 50), taken: Plan{{99, 110, 2}}, plan: Plan{{50, 100, 1}}},
 		"devices beside others":               {job: two(100, 50), taken: Plan{{60, 70, 1}}, plan: Plan{{50, 100, 1}}, want: true},
+		"an empty piece":                      {job: holding(1, 0, two(100, 100)), overhead: 10, plan: Plan{{0, 0, 2}, {0, 100, 1}}, want: true},
+		"a piece that is over":                {job: holding(1, 0, two(100, 100)), overhead: 10, plan: Plan{{-9, -4, 2}, {0, 100, 1}}, want: true},
+		"nothing is left":                     {job: two(100, 0), want: true},
 		"more devices than there are":         {job: Job{Deadline: 100, Left: 1, Levels: []Level{{4, 1}}}, plan: Plan{{0, 100, 4}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,6 +207,9 @@ func TestMeets(t *testing.T) {
 		})
 	}
 }
+
+// steep is a job that runs at rate 1 on one device and 3 on two.
+func steep(left float64) Job { return Job{Deadline: 100, Left: left, Levels: []Level{{1, 1}, {2, 3}}} }
 
 // holding is a job that holds devices and works with them from a moment on.
 func holding(held int, ready float64, j Job) Job {
@@ -252,6 +263,9 @@ func TestFillAgainstTrying(t *testing.T) {
 				t.Fatalf("%+v, want %+v or better", plan, want)
 			}
 			return
+		}
+		if got, want := p.Earliest(&j), n.earliest(&j); got != want && math.Abs(got-want) > 1e-6 {
+			t.Fatalf("earliest %v, want %v", got, want)
 		}
 		plan, _ := p.Fill(&j)
 		if diff := cmp.Diff(n.search(&j), plan, cmpopts.EquateEmpty(), cmpopts.EquateApprox(0, 1e-6)); diff != "" {
@@ -456,6 +470,11 @@ func TestEarliest(t *testing.T) {
 		"beside another": {two(10, 30), 0, Plan{{0, 10, 1}}, 10 + 20/1.5},
 		"never":          {two(10, 30), 0, Plan{{0, math.Inf(1), 2}}, math.Inf(1)},
 		"unknown":        {two(10, math.NaN()), 0, nil, math.Inf(1)},
+		"just before":    {two(10, 30), 0, Plan{{20, 100, 2}}, 20},
+		"with a pause":   {two(10, 30), 5, Plan{{10, 20, 2}}, 40},
+		"on what it has": {holding(2, 3, two(10, 30)), 5, nil, 23},
+		"a short start":  {two(10, 30), 5, Plan{{3, 10, 2}}, 35},
+		"held, at first": {holding(2, 0, two(10, 30)), 5, Plan{{10, 20, 1}}, 10 + 5 + 5 + 5 + 10/1.5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -483,6 +502,8 @@ func TestLevels(t *testing.T) {
 		"faster ones only":   {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(3, 2, 3, 4)}, 8, All, []Level{{1, 3}, {4, 4}}},
 		"times the least":    {core.Response{MinReplicas: 3, MaxReplicas: 12, Curves: curve(1, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)}, 64, Powers, []Level{{3, 3}, {6, 6}, {12, 12}}},
 		"as many as can be":  {core.Response{MinReplicas: 1, MaxReplicas: 8, Curves: curve(1, 2, 3, 4, 5, 6, 7, 8)}, 3, Powers, []Level{{1, 1}, {2, 2}}},
+		"times what it runs": {core.Response{MinReplicas: 1, MaxReplicas: 6, Curves: curve(0, 0, 3, 4, 5, 6)}, 8, Powers, []Level{{3, 3}, {6, 6}}},
+		"the slowest first":  {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(1, 3), curve(2, 4)[0])}, 8, Powers, []Level{{1, 1}, {2, 3}}},
 		"those it runs with": {core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve(0, 2, 0, 4)}, 8, Powers, []Level{{2, 2}, {4, 4}}},
 		"declared seconds":   {core.Response{MinReplicas: 2, MaxReplicas: 2}, 8, Powers, []Level{{2, 1}}},
 		"the slowest type":   {core.Response{MinReplicas: 1, MaxReplicas: 2, Curves: append(curve(2, 4), curve(1, 3)[0], curve(1, 1)[0])}, 8, Powers, []Level{{1, 1}, {2, 3}}},
