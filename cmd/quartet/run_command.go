@@ -139,6 +139,7 @@ func (f *runFlags) loadReal(ctx context.Context, a *app) (*configs.Config, error
 		}
 		set("--jobs", "workload=null")
 		set("--jobs", fmt.Sprintf("workload={type: jobs, config: {path: %s}}", path))
+		set("--jobs", "sample.window={first_job: 0, jobs: 0, from: 0s, span: 0s, quiet: 0s}") // of the workload that the jobs take the place of
 	}
 	if f.name != "" {
 		name, err := json.Marshal(f.name)

@@ -15,7 +15,7 @@ func (r *Run) Figures() []Figure {
 		{"efficiency-over-time", "Statistical efficiency", Share, []string{"efficiency"}},
 		{"goodput-over-time", "Goodput", Plain, []string{"goodput"}},
 		{"nodes-over-time", "Nodes of pools", Plain, []string{"pool_nodes"}},
-		{"cost-over-time", "Cost of pools so far", Plain, []string{"pool_cost"}},
+		{"cost-over-time", "Cost of pools", Plain, []string{"pool_cost"}},
 	} {
 		one := Figure{Name: f.name, Title: f.title, XLabel: "time", X: Seconds, Y: f.y}
 		for k, column := range f.columns {
@@ -46,7 +46,7 @@ func FiguresOfRuns(runs []*Run) []Figure {
 		{"waiting-over-time", "Waiting jobs", "waiting", Plain},
 		{"efficiency-over-time", "Statistical efficiency", "efficiency", Share},
 		{"nodes-over-time", "Nodes of pools", "pool_nodes", Plain},
-		{"cost-over-time", "Cost of pools so far", "pool_cost", Plain},
+		{"cost-over-time", "Cost of pools", "pool_cost", Plain},
 	} {
 		one := Figure{Name: f.name, Title: f.title, XLabel: "time", X: Seconds, Y: f.y}
 		for i, r := range runs {

@@ -24,7 +24,7 @@ Q.run = first => {
       if (of('efficiency')) series('Statistical efficiency, mean over the devices that run', t, [step('efficiency', of('efficiency'))], { format: percent });
       if (of('goodput')) series('Goodput, mean over the devices that run', t, [step('goodput', of('goodput'))]);
       if (of('nodes')) series('Nodes of pools that are paid for', t, [step('nodes', of('nodes'))]);
-      if (of('cost')) series('Cost of the pools so far', t, [{ label: 'cost', y: of('cost') }]);
+      if (of('cost')) series('Cost of the pools', t, [{ label: 'cost', y: of('cost') }]);
     }
     const gap = column('rounds.gap');
     if ($('gap') && gap) chart($('gap'), { title: 'Certified gap of the allocation', x: column('rounds.at'), series: [{ label: 'gap', y: gap, step: true }], format: percent, sync: 'time' });
