@@ -162,17 +162,27 @@ func (p *deadline) decline(v *core.View, c *core.Candidate) core.Verdict {
 		return verdict
 	}
 	verdict.Wanted, verdict.Available, verdict.Unit = j.Cheapest(), l.Free(j.Deadline), "device-seconds"
-	earliest, fastest := l.Earliest(&j), j.Fastest(l.Overhead)
+	earliest, fastest, hoped := l.Earliest(&j), j.Fastest(l.Overhead), j
+	grows := grows(v.Cluster)
+	if grows {
+		hoped, p.levels = l.Hoped(v, c, p.levels)
+	}
 	switch {
-	case fastest > j.Deadline:
-		verdict.Message = fmt.Sprintf("it takes %s at least and has %s", span(fastest-v.NowSeconds), span(j.Deadline-v.NowSeconds))
-	case v.Cluster.MayGrow:
+	case j.Deadline <= v.NowSeconds:
+		verdict.Message = fmt.Sprintf("its deadline was %s ago", span(v.NowSeconds-j.Deadline))
+	case hoped.Fastest(l.Overhead) > j.Deadline:
+		verdict.Message = fmt.Sprintf("it takes %s at least and has %s", span(hoped.Fastest(l.Overhead)-v.NowSeconds), span(j.Deadline-v.NowSeconds))
+	case grows:
 		verdict.Code, verdict.Reason = core.Defer, core.AwaitingNodes
 		p.standing.UntilSeconds = math.Inf(-1) // who gets along otherwise than planned changes what is free, at any moment
 		fallthrough
 	default:
 		verdict.Message = fmt.Sprintf("needs %s, and %s are free until then", deviceTime(verdict.Wanted, math.Ceil), deviceTime(verdict.Available, math.Floor))
 		switch {
+		case v.Devices < j.Levels[0].Replicas:
+			verdict.Message += fmt.Sprintf("; it needs %d at once, and there are %d", j.Levels[0].Replicas, v.Devices)
+		case fastest > j.Deadline:
+			verdict.Message += fmt.Sprintf("; on all there are it takes %s, and has %s", span(fastest-v.NowSeconds), span(j.Deadline-v.NowSeconds))
 		case earliest <= j.Deadline:
 			verdict.Message += "; one with a later deadline would miss it"
 		case !math.IsInf(earliest, 1):
@@ -180,6 +190,11 @@ func (p *deadline) decline(v *core.View, c *core.Candidate) core.Verdict {
 		}
 	}
 	return verdict
+}
+
+// grows reports whether there may be more devices: nodes may join, or are on their way.
+func grows(c *core.Cluster) bool {
+	return c.MayGrow || slices.ContainsFunc(c.Nodes, func(n core.Node) bool { return n.Health == core.Provisioning })
 }
 
 // deviceTime writes device-seconds, rounded; hours with a digit where there are some.

@@ -88,8 +88,10 @@ func TestDeadlineAdmits(t *testing.T) {
 		"just long enough alone":         {devices: 1, admitted: 1, jobs: []*coretest.JobBuilder{due(100, 100), due(100, 100)}, want: map[core.JobID]string{1: "reject deadline_unreachable: needs 100 device-seconds, and 0 device-seconds are free until then; it would be done 1m40s late"}},
 		"another would miss his":         {devices: 2, admitted: 2, overhead: 10 * time.Second, jobs: []*coretest.JobBuilder{due(60, 110), due(70, 100), due(30, 70)}, want: map[core.JobID]string{2: "reject deadline_unreachable: needs 30 device-seconds, and 60 device-seconds are free until then; one with a later deadline would miss it"}},
 		"as time goes by":                {devices: 1, now: 30, jobs: []*coretest.JobBuilder{due(80, 100)}, want: map[core.JobID]string{0: "reject deadline_unreachable: it takes 1m20s at least and has 1m10s"}},
+		"too many at once":               {devices: 2, jobs: []*coretest.JobBuilder{due(100, 100).Elastic(4, 4, 8)}, want: map[core.JobID]string{0: "reject deadline_unreachable: needs 100 device-seconds, and 200 device-seconds are free until then; it needs 4 at once, and there are 2"}},
+		"late before it is asked about":  {devices: 2, now: 120, jobs: []*coretest.JobBuilder{due(100, 100)}, want: map[core.JobID]string{0: "reject deadline_unreachable: its deadline was 20s ago"}},
 		"hours":                          {devices: 1, admitted: 1, jobs: []*coretest.JobBuilder{due(3601, 10_000), due(7000, 10_000)}, want: map[core.JobID]string{1: "reject deadline_unreachable: needs 2.0 device-hours, and 1.7 device-hours are free until then; it would be done 10m1s late"}},
-		"more nodes may come":            {devices: 1, admitted: 1, grows: true, jobs: []*coretest.JobBuilder{due(60, 100), due(60, 100), due(900, 100)}, want: map[core.JobID]string{1: "defer awaiting_nodes: needs 60 device-seconds, and 40 device-seconds are free until then; it would be done 20s late", 2: "reject deadline_unreachable: it takes 15m at least and has 1m40s"}},
+		"more nodes may come":            {devices: 1, admitted: 1, grows: true, jobs: []*coretest.JobBuilder{due(60, 100), due(60, 100), due(900, 100).Elastic(1, 1, 1), due(400, 100)}, want: map[core.JobID]string{3: "defer awaiting_nodes: needs 400 device-seconds, and 40 device-seconds are free until then; on all there are it takes 6m40s, and has 1m40s", 1: "defer awaiting_nodes: needs 60 device-seconds, and 40 device-seconds are free until then; it would be done 20s late", 2: "reject deadline_unreachable: it takes 15m at least and has 1m40s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +118,7 @@ func TestDeadlineAdmits(t *testing.T) {
 // A job that waits for nodes is asked about again once they would no longer help.
 func TestDeadlineDefersUntilItIsHopeless(t *testing.T) {
 	t.Parallel()
-	v, admitted, waiting := candidates(1, 1, due(90, 100), due(60, 100))
+	v, admitted, waiting := candidates(1, 1, due(90, 100), due(60, 100).Elastic(1, 1, 1))
 	v.Cluster.MayGrow = true
 	p := newDeadline(t, 0)
 	if _, err := p.AdmitCandidates(t.Context(), v, admitted, waiting); err != nil {

@@ -69,6 +69,22 @@ func (m *missing) readyAt(c *Cluster, spec *JobSpec, there []int, need int, now 
 	return 0, false
 }
 
+// shown are the jobs that a scaler is shown: the candidates, and those that are not admitted for want of nodes.
+func (s *state) shown() []Candidate {
+	awaits := func(j *Job) bool { return j.State == Pending && j.WaitingReason == AwaitingNodes }
+	if !slices.ContainsFunc(s.pending, awaits) {
+		return s.candidates
+	}
+	s.awaited = append(s.awaited[:0], s.candidates...)
+	for _, j := range s.pending {
+		if awaits(j) && s.responses[j.ID] != nil {
+			s.awaited = append(s.awaited, Candidate{Job: j, Response: s.responses[j.ID]})
+		}
+	}
+	slices.SortFunc(s.awaited, func(a, b Candidate) int { return cmp.Compare(a.ID, b.ID) })
+	return s.awaited
+}
+
 // ahead is a moment that is yet to come, and 0 for one that is past: who said so was wrong, and nobody knows.
 func ahead(at, now float64) float64 {
 	if at <= now {

@@ -62,11 +62,9 @@ func TestJobsAwaitNodes(t *testing.T) {
 		"a node that is down comes first": {rounds{{down, submit(0, 0, 4)}, {comesTo(1, 60, 100)}}, false, `
 			1: job 0 defer node_unavailable: 4 of the devices that it can use are on nodes that are down or draining (wants 4 devices, 0 available)`},
 		"larger than it all can be": {rounds{{submit(0, 0, 17)}, {comesTo(1, 60, 100)}, {comesTo(2, 120, 90)}}, false, `
-			1: job 0 defer awaiting_nodes (wants 17 devices, 16 available)
-			2: job 0 defer awaiting_nodes (wants 17 devices, 16 available), nodes expected at 1m40s
-			3: job 0 defer awaiting_nodes (wants 17 devices, 16 available), nodes expected at 1m30s`},
+			1: job 0 reject exceeds_cluster (wants 17 devices, 16 available)`},
 		"of a type that does not come": {rounds{{bound}, {comesTo(1, 60, 100)}}, false, `
-			1: job 0 defer awaiting_nodes (wants 8 devices, 0 available)`},
+			1: job 0 reject accelerator_missing (wants 8 devices, 0 available)`},
 		"all that the pool can have": {rounds{{submit(0, 0, 16)}}, false, `
 			1: job 0 defer awaiting_nodes (wants 16 devices, 4 available)`},
 		"the pool does not grow": {rounds{{submit(0, 0, 3), submit(1, 0, 4)}}, true, `

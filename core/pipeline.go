@@ -314,7 +314,7 @@ func (p *Pipeline) scale(ctx context.Context) error {
 	if c.Policy == nil {
 		return nil
 	}
-	p.plan.Candidates = s.candidates
+	p.plan.Candidates = s.shown()
 	return s.ask(ctx, c.ID, c.Policy, nil, func() (err error) {
 		if p.plan.Cluster, err = c.Policy.Scale(ctx, &s.view, &p.plan); err != nil {
 			return s.malfunction(c.ID, "scale", err)

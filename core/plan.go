@@ -6,7 +6,8 @@ type Plan struct {
 	Placements []Placement
 	Tunings    []Tuning
 	Cluster    ClusterTarget
-	Candidates []Candidate // those that devices were divided among, by JobID
+	// Candidates are those that devices were divided among, and the jobs that an admission has wait for more nodes, by JobID.
+	Candidates []Candidate
 }
 
 // Action is what a Change does to a job.

@@ -13,6 +13,7 @@ type state struct {
 	pending    []*Job      // submitted, not yet admitted, by JobID
 	candidates []Candidate // those of view.Active, in the same order
 	applying   []Candidate // those that an admitter is asked about
+	awaited    []Candidate // scratch: what a scaler is shown
 	responses  []*Response // by JobID
 	reports    [][]Reports // by JobID and Job.Measured, of configurations that were reported of again; shorter without
 	running    []*Job      // by JobID

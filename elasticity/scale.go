@@ -3,6 +3,7 @@ package elasticity
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim"
@@ -21,11 +22,18 @@ type scaled struct {
 	accelerator core.AcceleratorID
 }
 
-// look takes in a round. It is false where there is nothing to decide: no pool, or no job.
-func (s *scaled) look(v *core.View, plan *core.Plan) (*core.Pool, bool) {
+// look takes in a round. It is false where there is nothing to decide, for there is no pool.
+func (s *scaled) look(v *core.View, plan *core.Plan) (*core.Pool, bool, error) {
 	pool := s.of(v.Cluster)
 	if pool == nil {
-		return nil, false
+		if len(v.Cluster.Pools) == 0 {
+			return nil, false, nil
+		}
+		var names []string
+		for i := range v.Cluster.Pools {
+			names = append(names, v.Cluster.Pools[i].Name)
+		}
+		return nil, false, fmt.Errorf("pool: unknown pool %q; valid pools: %s", s.pool, strings.Join(names, ", "))
 	}
 	s.others = 0
 	s.each, s.perNode, s.accelerator = pool.Devices, pool.Devices, pool.Accelerator
@@ -44,7 +52,7 @@ func (s *scaled) look(v *core.View, plan *core.Plan) (*core.Pool, bool) {
 			s.jobs = append(s.jobs, c.Response)
 		}
 	}
-	return pool, true
+	return pool, true, nil
 }
 
 // of is the pool that is sized: the one that is named, or else the first.

@@ -40,9 +40,9 @@ type goodputScaler struct {
 }
 
 func (s *goodputScaler) Scale(_ context.Context, v *core.View, plan *core.Plan) (core.ClusterTarget, error) {
-	pool, ok := s.look(v, plan)
+	pool, ok, err := s.look(v, plan)
 	if !ok {
-		return core.ClusterTarget{}, nil
+		return core.ClusterTarget{}, err
 	}
 	size := v.Cluster.PoolSize(pool.Name)
 	if len(s.jobs) == 0 {

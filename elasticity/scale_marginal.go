@@ -42,9 +42,9 @@ type marginal struct {
 }
 
 func (s *marginal) Scale(_ context.Context, v *core.View, plan *core.Plan) (core.ClusterTarget, error) {
-	pool, ok := s.look(v, plan)
+	pool, ok, err := s.look(v, plan)
 	if !ok {
-		return core.ClusterTarget{}, nil
+		return core.ClusterTarget{}, err
 	}
 	if len(s.jobs) == 0 {
 		return target(pool, pool.Min, "there are no jobs"), nil

@@ -29,9 +29,9 @@ func NewQueueScaler() core.Factory[core.ClusterScaler] {
 type queueScaler struct{ scaled }
 
 func (s *queueScaler) Scale(_ context.Context, v *core.View, plan *core.Plan) (core.ClusterTarget, error) {
-	pool, ok := s.look(v, plan)
+	pool, ok, err := s.look(v, plan)
 	if !ok {
-		return core.ClusterTarget{}, nil
+		return core.ClusterTarget{}, err
 	}
 	need := 0
 	for _, r := range s.jobs {

@@ -108,7 +108,6 @@ func TestScalers(t *testing.T) {
 		"throughput: the least number is more than there is":       {NewThroughputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{noneBelow(10, lasting(slowing(64)))}, 3},
 		"throughput: none, and it takes two":                       {NewThroughputScaler, nil, pooledView(0, 0, 8, 0), []*core.Response{noneBelow(5, lasting(slowing(64)))}, 2},
 		"throughput: more than there can be":                       {NewThroughputScaler, nil, pooledView(1, 1, 2, 0), []*core.Response{noneBelow(10, lasting(slowing(64)))}, 1},
-		"goodput: another pool":                                    {NewGoodputScaler, map[string]any{"pool": "nobody's"}, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, -1},
 		"marginal: time is worth nothing": {
 			NewMarginal,
 			map[string]any{"value_of_time": 0.0},
@@ -243,5 +242,27 @@ func TestMarginalTells(t *testing.T) {
 	const want = "1 nodes cost 0.84 node hours for each hour of one device, 5 nodes 0.51"
 	if len(got.Pools) != 1 || got.Pools[0].Message != want {
 		t.Errorf("%+v, want %q", got.Pools, want)
+	}
+}
+
+// A pool that there is not is told, and where there are no pools there is nothing to size.
+func TestScalersOfUnknownPools(t *testing.T) {
+	for _, f := range []core.Factory[core.ClusterScaler]{NewGoodputScaler(), NewThroughputScaler(), NewMarginal(), NewQueueScaler()} {
+		config, problems := f.Decode(map[string]any{"pool": "nobody's"})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		scaler, err := f.New(config, core.Settings{ID: "scaler"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const want = `pool: unknown pool "nobody's"; valid pools: other, p`
+		if _, err := scaler.Scale(t.Context(), pooledView(1, 1, 8, 0), &core.Plan{}); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", f.Type, err, want)
+		}
+		none := &core.View{Cluster: &core.Cluster{}}
+		if got, err := scaler.Scale(t.Context(), none, &core.Plan{}); err != nil || len(got.Pools) > 0 || got.Nodes > 0 {
+			t.Errorf("%s: %+v, %v where there are no pools", f.Type, got, err)
+		}
 	}
 }

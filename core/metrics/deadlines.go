@@ -9,10 +9,10 @@ import (
 // Deadlines is what became of the jobs with a deadline that are not best effort. Only jobs that are decided count for the ratio.
 type Deadlines struct {
 	Met         int    `json:"met"`          // completed in time
-	Missed      int    `json:"missed"`       // completed or failed late, cancelled late, or late already
-	Declined    int    `json:"declined"`     // rejected
-	Undecided   int    `json:"undecided"`    // not late yet, or failed or cancelled in time
-	Broken      int    `json:"broken"`       // of those missed, the ones that were promised; 0 where admission promises nothing
+	Missed      int    `json:"missed"`       // completed late, failed, cancelled late, rejected after they were admitted, or late already
+	Declined    int    `json:"declined"`     // rejected, and never admitted
+	Undecided   int    `json:"undecided"`    // not late yet, or cancelled in time
+	Broken      int    `json:"broken"`       // of those missed, the ones that were admitted with a promise; 0 where admission promises nothing
 	Ratio       Number `json:"ratio"`        // met, of those met, missed and declined
 	LatenessP99 Number `json:"lateness_p99"` // seconds, of those missed; unknown when there are none
 }
@@ -38,12 +38,14 @@ func (d *deadlines) add(r *record, promised bool, endSeconds float64) {
 		ended = endSeconds
 	}
 	switch late := ended - r.spec.Deadline(); {
-	case r.outcome == rejected:
+	case r.outcome == rejected && !r.admitted:
 		d.Declined++
-	case late > timely(r.spec):
+	case late > timely(r.spec), r.outcome == rejected, r.outcome == failed:
 		d.Missed++
-		d.lateness = append(d.lateness, late)
-		if promised {
+		if late > timely(r.spec) {
+			d.lateness = append(d.lateness, late)
+		}
+		if promised && r.admitted && r.outcome != failed {
 			d.Broken++
 		}
 	case r.outcome == completed:

@@ -19,6 +19,7 @@ func TestDeadlines(t *testing.T) {
 		bestEffort bool
 		outcome    outcome
 		finish     float64
+		admitted   bool
 	}
 	const end = 200
 	nan := math.NaN()
@@ -27,24 +28,27 @@ func TestDeadlines(t *testing.T) {
 		promised bool
 		want     *Deadlines
 	}{
-		"none":                      {[]job{{0, false, completed, 50}}, true, nil},
-		"best effort":               {[]job{{10, true, completed, 50}}, true, nil},
-		"in time":                   {[]job{{40, false, completed, 50}}, true, &Deadlines{Met: 1, Ratio: 1, LatenessP99: unknown}},
-		"late":                      {[]job{{39, false, completed, 50}}, false, &Deadlines{Missed: 1, LatenessP99: 1}},
-		"promised, and late":        {[]job{{39, false, completed, 50}, {40, false, completed, 50}}, true, &Deadlines{Met: 1, Missed: 1, Broken: 1, Ratio: 0.5, LatenessP99: 1}},
-		"declined":                  {[]job{{40, false, rejected, nan}, {40, false, completed, 20}}, true, &Deadlines{Met: 1, Declined: 1, Ratio: 0.5, LatenessP99: unknown}},
-		"failed in time":            {[]job{{40, false, failed, 50}}, true, &Deadlines{Undecided: 1, Ratio: unknown, LatenessP99: unknown}},
-		"failed late":               {[]job{{40, false, failed, 51}}, true, &Deadlines{Missed: 1, Broken: 1, LatenessP99: 1}},
-		"cancelled in time":         {[]job{{40, false, cancelled, 50}}, true, &Deadlines{Undecided: 1, Ratio: unknown, LatenessP99: unknown}},
-		"goes on, in time so far":   {[]job{{190, false, unfinished, nan}}, true, &Deadlines{Undecided: 1, Ratio: unknown, LatenessP99: unknown}},
-		"goes on, and late already": {[]job{{180, false, unfinished, nan}}, true, &Deadlines{Missed: 1, Broken: 1, LatenessP99: 10}},
-		"rounding is not lateness":  {[]job{{40, false, completed, 50 + 1e-12}}, true, &Deadlines{Met: 1, Ratio: 1, LatenessP99: unknown}},
+		"none":                      {[]job{{0, false, completed, 50, true}}, true, nil},
+		"best effort":               {[]job{{10, true, completed, 50, true}}, true, nil},
+		"in time":                   {[]job{{40, false, completed, 50, true}}, true, &Deadlines{Met: 1, Ratio: 1, LatenessP99: unknown}},
+		"late":                      {[]job{{39, false, completed, 50, true}}, false, &Deadlines{Missed: 1, LatenessP99: 1}},
+		"promised, and late":        {[]job{{39, false, completed, 50, true}, {40, false, completed, 50, true}}, true, &Deadlines{Met: 1, Missed: 1, Broken: 1, Ratio: 0.5, LatenessP99: 1}},
+		"declined":                  {[]job{{40, false, rejected, nan, false}, {40, false, completed, 20, true}}, true, &Deadlines{Met: 1, Declined: 1, Ratio: 0.5, LatenessP99: unknown}},
+		"failed in time":            {[]job{{40, false, failed, 50, true}}, true, &Deadlines{Missed: 1, LatenessP99: unknown}},
+		"failed late":               {[]job{{40, false, failed, 51, true}}, true, &Deadlines{Missed: 1, LatenessP99: 1}},
+		"cancelled in time":         {[]job{{40, false, cancelled, 50, true}}, true, &Deadlines{Undecided: 1, Ratio: unknown, LatenessP99: unknown}},
+		"goes on, in time so far":   {[]job{{190, false, unfinished, nan, true}}, true, &Deadlines{Undecided: 1, Ratio: unknown, LatenessP99: unknown}},
+		"goes on, and late already": {[]job{{180, false, unfinished, nan, true}}, true, &Deadlines{Missed: 1, Broken: 1, LatenessP99: 10}},
+		"rounding is not lateness":  {[]job{{40, false, completed, 50 + 1e-12, true}}, true, &Deadlines{Met: 1, Ratio: 1, LatenessP99: unknown}},
+		"admitted, and rejected":    {[]job{{180, false, rejected, nan, true}}, true, &Deadlines{Missed: 1, Broken: 1, LatenessP99: 10}},
+		"the same with time left":   {[]job{{990, false, rejected, nan, true}}, true, &Deadlines{Missed: 1, Broken: 1, LatenessP99: unknown}},
+		"late, and never admitted":  {[]job{{180, false, unfinished, nan, false}, {20, false, cancelled, 50, false}}, true, &Deadlines{Missed: 2, LatenessP99: 20}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var d deadlines
 			for _, j := range tc.jobs {
-				d.add(&record{spec: &core.JobSpec{SubmitSeconds: 10, DeadlineSeconds: j.due, BestEffort: j.bestEffort}, outcome: j.outcome, finish: j.finish}, tc.promised, end)
+				d.add(&record{spec: &core.JobSpec{SubmitSeconds: 10, DeadlineSeconds: j.due, BestEffort: j.bestEffort}, outcome: j.outcome, finish: j.finish, admitted: j.admitted}, tc.promised, end)
 			}
 			alike := cmp.Comparer(func(a, b Number) bool { return a == b || !a.Known() && !b.Known() })
 			if diff := cmp.Diff(tc.want, d.describe(), alike); diff != "" {

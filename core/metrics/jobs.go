@@ -65,12 +65,14 @@ type record struct {
 	preemptions int32
 	outcome     outcome
 	left        bool // no longer part of the demand
+	admitted    bool // it had devices, or waited for them only
 }
 
 // settle takes over the final accounts of a job.
 func (r *record) settle(j *core.Job, nowSeconds float64) {
 	r.firstStart, r.finish = j.FirstStart, math.NaN()
 	r.executed, r.attained = j.ExecutedSeconds(nowSeconds), j.AttainedService(nowSeconds)
+	r.admitted = !math.IsNaN(j.FirstStart) || j.State == core.Waiting || j.State == core.Running
 	r.restarts, r.preemptions = int32(j.Restarts), int32(j.Preemptions)
 	switch j.State {
 	case core.Completed:

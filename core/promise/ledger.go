@@ -141,6 +141,15 @@ func (l *Ledger) Of(v *core.View, c *core.Candidate, buffer []Level) (Job, []Lev
 	return Of(c, v.Cluster, v.NowSeconds, l.perNode, l.capacity.Limit(c, v.Cluster, c.Response.MaxReplicas), l.Levels, buffer)
 }
 
+// Hoped is Of with as many replicas as the job can use, also such as there are no devices for yet.
+func (l *Ledger) Hoped(v *core.View, c *core.Candidate, buffer []Level) (Job, []Level) {
+	perNode := l.perNode
+	for i := range v.Cluster.Pools {
+		perNode = max(perNode, v.Cluster.Pools[i].Devices)
+	}
+	return Of(c, v.Cluster, v.NowSeconds, perNode, c.Response.MaxReplicas, l.Levels, buffer)
+}
+
 // Change plans a job anew that is to hold so many replicas and work with them from a moment on. It reports false, and changes nothing, if it then
 // would miss its deadline, beside the plans of the others, or meet it only by another change at once, for which there is no round.
 func (l *Ledger) Change(e *Entry, replicas int, ready float64) bool {

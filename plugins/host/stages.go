@@ -219,11 +219,22 @@ type scaler struct {
 	fallback   core.ClusterScaler
 	grants     *wire.Sender[core.Grant]
 	placements *wire.Sender[core.Placement]
+	shown      []core.Candidate
+	awaiting   []core.Candidate
 }
 
 // Scale puts the question to the process.
 func (s *scaler) Scale(ctx context.Context, v *core.View, plan *core.Plan) (target core.ClusterTarget, err error) {
-	err = s.ask(ctx, v, candidates{admitted: plan.Candidates}, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
+	told := candidates{admitted: s.shown[:0], waiting: s.awaiting[:0]}
+	for _, c := range plan.Candidates {
+		if c.State == core.Pending {
+			told.waiting = append(told.waiting, c)
+		} else {
+			told.admitted = append(told.admitted, c)
+		}
+	}
+	s.shown, s.awaiting = told.admitted, told.waiting
+	err = s.ask(ctx, v, told, func(ctx context.Context, u *stagev1.ViewUpdate) (bool, *stagev1.Standing, error) {
 		grantSteps, grants := s.grants.Encode(plan.Grants)
 		placementSteps, placements := s.placements.Encode(plan.Placements)
 		answer, err := stagev1.NewScalerServiceClient(s.session.Conn).Scale(ctx, &stagev1.ScaleRequest{

@@ -267,7 +267,7 @@ func (s scaler) Scale(ctx context.Context, q *stagev1.ScaleRequest) (*stagev1.Sc
 	}
 	target, err := policy.Scale(ctx, &s.view.View, &core.Plan{
 		Grants: grants, Placements: placements, Tunings: wire.TuningsFrom(q.GetTunings()),
-		Candidates: s.view.Candidates,
+		Candidates: s.view.Shown(),
 	})
 	if err != nil {
 		return nil, err

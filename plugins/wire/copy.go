@@ -209,6 +209,21 @@ func (c *Copy) Candidate(j *core.Job) core.Candidate {
 	return core.Candidate{Job: j, Response: c.pending[j.ID]}
 }
 
+// Shown are the jobs that a scaler is shown: the active ones, and those that are not admitted for want of nodes, by JobID.
+func (c *Copy) Shown() []core.Candidate {
+	if len(c.pending) == 0 {
+		return c.Candidates
+	}
+	shown := slices.Clone(c.Candidates)
+	for id, response := range c.pending {
+		if j := c.View.Job(id); j != nil && j.WaitingReason == core.AwaitingNodes {
+			shown = append(shown, core.Candidate{Job: j, Response: response})
+		}
+	}
+	slices.SortFunc(shown, func(a, b core.Candidate) int { return cmp.Compare(a.ID, b.ID) })
+	return shown
+}
+
 func (c *Copy) find(id core.JobID) (at int, found bool) {
 	return slices.BinarySearchFunc(c.Candidates, id, func(c core.Candidate, id core.JobID) int { return cmp.Compare(c.ID, id) })
 }

@@ -116,7 +116,21 @@ func (m *mirror) Tune(_ context.Context, v *core.View, _ []core.Placement) ([]co
 
 // Scale wants as many nodes as there are.
 func (m *mirror) Scale(_ context.Context, v *core.View, plan *core.Plan) (core.ClusterTarget, error) {
-	return core.ClusterTarget{}, m.look(v, plan.Candidates, nil)
+	var admitted, awaiting []core.Candidate
+	for _, c := range plan.Candidates {
+		if c.State == core.Pending {
+			awaiting = append(awaiting, c)
+		} else {
+			admitted = append(admitted, c)
+		}
+	}
+	if err := m.look(v, admitted, awaiting); err != nil || plan.Candidates == nil {
+		return core.ClusterTarget{}, err
+	}
+	if diff := cmp.Diff(plan.Candidates, m.copy.Shown(), equal...); diff != "" {
+		return core.ClusterTarget{}, errors.New("shown -told +heard:\n" + diff)
+	}
+	return core.ClusterTarget{}, nil
 }
 
 // TestACopyIsTheView has the conformance suites drive a mirror in each stage through random worlds, where jobs come and

@@ -21,7 +21,10 @@ func TestPoolSettings(t *testing.T) {
 			config: Config{Pools: []Pool{{Pool: "p"}, {Pool: "p"}}, Evict: []Eviction{{Node: "p-0"}, {Node: "p-0"}}},
 			want:   []string{`pools[1].pool: pool "p" is listed twice`, `evict[1].node: node "p-0" is listed twice`},
 		},
-		"a notice of nothing": {config: Config{Pools: []Pool{{Pool: "p", Notice: time.Second}}}, want: []string{"pools[0].notice: needs evictions"}},
+		"all fail at once":       {config: Config{Pools: []Pool{{Pool: "p", Fails: 1}}}, want: []string{"pools[0].fails: of nodes that come at once not all can fail: the next one would be asked for at once, for ever"}},
+		"all fail after a while": {config: Config{Pools: []Pool{{Pool: "p", Fails: 1, Provisioning: time.Second}}}},
+		"taken away at once":     {config: Config{Pools: []Pool{{Pool: "p", Evictions: time.Second, Notice: time.Hour}}}, want: []string{"pools[0].notice: must be at most ten times evictions, 10s, where nodes come at once, got 1h0m0s"}},
+		"a notice of nothing":    {config: Config{Pools: []Pool{{Pool: "p", Notice: time.Second}}}, want: []string{"pools[0].notice: needs evictions"}},
 		"unknown": {
 			config: Config{Pools: []Pool{{Pool: "q"}}, Evict: []Eviction{{Node: "p"}, {Node: "p-x"}, {Node: "q-1"}}},
 			want:   []string{`unknown pool "q"`, `node "p" is of no pool`, `node "p-x" is of no pool`, `node "q-1" is of no pool`},

@@ -170,6 +170,14 @@ class ViewCopy:
             view.active.insert(at, job.id)
             self.candidates.insert(at, Candidate(job, self._pending.pop(job.id, _UNTOLD)))
 
+    def shown(self) -> list[Candidate]:
+        """The jobs that a scaler is shown: the active ones, and those that are not admitted for want of nodes, by id."""
+        if not self._pending:
+            return self.candidates
+        jobs = [(self.view.job(id), response) for id, response in self._pending.items()]
+        awaiting = [Candidate(j, r) for j, r in jobs if j is not None and j.waiting_reason is Reason.AWAITING_NODES]
+        return sorted([*self.candidates, *awaiting], key=lambda c: c.job.id)
+
     def candidate(self, job: Job) -> Candidate:
         """A job, admitted or not, with its response if it was told."""
         if job.state is JobState.PENDING:

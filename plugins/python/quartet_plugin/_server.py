@@ -276,7 +276,7 @@ class Server:
             self._edited(self._grants_in, request.grants_edit, grants_from(request.grants)),
             self._edited(self._placements_in, request.placements_edit, placements_from(request.placements)),
             tunings_from(request.tunings),
-            self._view.candidates,
+            self._view.shown(),
         )
         wanted = policy.scale(self._view.view, plan)
         if wanted is None or isinstance(wanted, int):

@@ -1,0 +1,77 @@
+package quartet_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/configs"
+)
+
+const growingPool = `version: 1
+name: growing
+cluster:
+  pools: [{name: p, accelerator: t4, devices: 4, start: %d, max: %d, price_per_hour: 1}]
+workload: {type: csv, config: {path: %q}}
+round: {interval: 60s, on_events: %t}
+pipeline:
+  admission: [{type: %s}]
+  allocation: {type: elasticflow}
+  placement: {type: first_fit}
+  elasticity: {job: {type: fixed, config: {replicas: %s}}, cluster: {type: %s}}
+backend: {type: simulator, config: {restart_overhead: 0s, pools: [{pool: p, provisioning: 90s%s}]}}
+output: {write: []}
+`
+
+// While a pool may grow nobody is turned away for what is not there yet: a scaler is shown who waits for it, and a pool whose nodes
+// are taken away grows again. What no pool can ever hold is rejected at once.
+func TestJobsOnAGrowingPool(t *testing.T) {
+	t.Parallel()
+	const header = "name,submit_s,duration_s,replicas,min_replicas,max_replicas,deadline_s\n"
+	for name, tc := range map[string]struct {
+		start, most                 int
+		rows                        string
+		events                      bool
+		admission, replicas, scaler string
+		world                       string
+		completed, rejected, met    int
+		makespan                    float64 // at most
+	}{
+		"deadlines on nodes to come": {
+			1, 4, "a,0,3600,4,4,4,4000\nb,60,3600,4,4,4,5000\nc,120,3600,8,1,16,5000\n", true, "deadline", "requested", "queue", "", 3, 0, 3, 5000,
+		},
+		"a deadline that takes more devices": {0, 4, "a,0,1000,1,1,8,600\nb,5,1000,2,1,8,900\n", true, "deadline", "elastic", "marginal", "", 2, 0, 2, 900},
+		"an only node is taken away":         {0, 1, "a,0,14400,2,2,2,\nb,0,7200,2,2,2,\n", false, "accept_all", "requested", "queue", ", evictions: 2h", 2, 0, 0, 1e6},
+		"more than all pools may have":       {1, 4, "a,0,1000,1,1,1,\nb,200,100,17,17,17,\n", false, "accept_all", "requested", "queue", "", 1, 1, 0, 1100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			trace := filepath.Join(t.TempDir(), "jobs.csv")
+			if err := os.WriteFile(trace, []byte(header+tc.rows), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			config := filepath.Join(t.TempDir(), "growing.yaml")
+			text := fmt.Sprintf(growingPool, tc.start, tc.most, trace, tc.events, tc.admission, tc.replicas, tc.scaler, tc.world)
+			if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			c, err := quartet.Load(quartet.Builtins(), configs.Options{Files: []string{config}, Env: os.LookupEnv})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := simulate(t, c).Summary
+			met := 0
+			if s.Deadlines != nil {
+				met = s.Deadlines.Met
+			}
+			if s.Jobs.Completed != tc.completed || s.Jobs.Rejected != tc.rejected || met != tc.met || float64(s.MakespanSeconds) > tc.makespan {
+				t.Errorf("%+v, %d in time, in %v s", s.Jobs, met, s.MakespanSeconds)
+			}
+			if s.Bill == nil || float64(s.Bill.NodeHours)*3600 > float64(tc.most)*(float64(s.MakespanSeconds)+600) {
+				t.Errorf("the bill is %+v", s.Bill)
+			}
+		})
+	}
+}
