@@ -186,6 +186,7 @@ func (p *Pipeline) admit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		s.askPromises(&p.stages)
 		s.admitRest()
 		if !again {
 			return nil

@@ -67,14 +67,19 @@ func (s *state) decideBy(stages *Stages) {
 	if g, tells := c.Policy.(Guarantor); tells {
 		s.report.Guarantees = g.Guarantees()
 	}
-	s.report.Promises = slices.ContainsFunc(stages.Admission, func(c Component[Admitter]) bool {
-		p, speaks := c.Policy.(Promiser)
-		return speaks && p.Promises()
-	})
+	s.askPromises(stages)
 	s.capacity.OneType, s.oneType = c.OneType, ""
 	if c.OneType {
 		s.oneType = c.ID
 	}
+}
+
+// askPromises takes in whether deadlines are promised. One who takes over from a plugin may not do what that did.
+func (s *state) askPromises(stages *Stages) {
+	s.report.Promises = slices.ContainsFunc(stages.Admission, func(c Component[Admitter]) bool {
+		p, speaks := c.Policy.(Promiser)
+		return speaks && p.Promises()
+	})
 }
 
 // observe brings the state up to the moment of the round.
