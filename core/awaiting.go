@@ -32,6 +32,7 @@ func (m *missing) await(s *state, c Candidate, v *Verdict) {
 		}
 	}
 	if comes {
+		m.claim(s.view.Cluster, c.JobSpec, need)
 		*v = Verdict{
 			Job: v.Job, Code: Defer, Reason: AwaitingNodes, By: "pipeline",
 			Wanted: float64(need), Available: float64(free), Unit: "devices", ExpectedSeconds: at,
@@ -53,13 +54,16 @@ func most(c *Cluster, spec *JobSpec, devices []int) int {
 	return one
 }
 
-// readyAt is when a job should have the devices that it needs, of those that there are and those of nodes on their way. It reports
-// whether these are enough; the moment is 0 when nobody knows it.
+// readyAt is when a job should have the devices that it needs, of those that there are and those of nodes on their way, less what jobs
+// before it wait for. It reports whether these are enough; the moment is 0 when nobody knows it.
 func (m *missing) readyAt(c *Cluster, spec *JobSpec, there []int, need int, now float64) (at float64, enough bool) {
 	if len(m.coming) == 0 {
 		return 0, false
 	}
 	m.sum = append(m.sum[:0], there...)
+	for t, n := range m.claimed {
+		m.sum[t] -= n
+	}
 	for _, id := range m.coming {
 		n := &c.Nodes[id]
 		if m.sum[n.Accelerator] += n.Devices; most(c, spec, m.sum) >= need {
@@ -83,6 +87,32 @@ func (s *state) shown() []Candidate {
 	}
 	slices.SortFunc(s.awaited, func(a, b Candidate) int { return cmp.Compare(a.ID, b.ID) })
 	return s.awaited
+}
+
+// claim takes what a job waits for out of what comes.
+func (m *missing) claim(c *Cluster, spec *JobSpec, need int) {
+	for need > 0 {
+		widest, left := -1, 0
+		for t := range m.claimed {
+			n := m.free[t] - m.claimed[t]
+			for _, id := range m.coming {
+				if c.Nodes[id].Accelerator == AcceleratorID(t) {
+					n += c.Nodes[id].Devices
+				}
+			}
+			if n > left && spec.CanRunOn(c, AcceleratorID(t)) {
+				widest, left = t, n
+			}
+		}
+		if widest < 0 {
+			return // it waits for nodes that nobody asked for yet
+		}
+		taken := min(need, left)
+		m.claimed[widest] += taken
+		if need -= taken; !spec.MixesTypes {
+			return
+		}
+	}
 }
 
 // ahead is a moment that is yet to come, and 0 for one that is past: who said so was wrong, and nobody knows.

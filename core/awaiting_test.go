@@ -56,8 +56,7 @@ func TestJobsAwaitNodes(t *testing.T) {
 			1: job 1 defer waiting_for_devices`},
 		"others take what came, and more comes": {rounds{{comesTo(1, 0, 100), submit(0, 0, 4), submit(1, 0, 3), submit(2, 0, 4)}, {ready(1, 60)}, {comesTo(2, 120, 200)}}, false, `
 			1: job 1 defer awaiting_nodes (wants 3 devices, 0 available), nodes expected at 1m40s
-			1: job 2 defer awaiting_nodes (wants 4 devices, 0 available), nodes expected at 1m40s
-			2: job 2 defer waiting_for_devices
+			1: job 2 defer waiting_for_devices
 			3: job 2 defer awaiting_nodes (wants 4 devices, 1 available), nodes expected at 3m20s`},
 		"a node that is down comes first": {rounds{{down, submit(0, 0, 4)}, {comesTo(1, 60, 100)}}, false, `
 			1: job 0 defer node_unavailable: 4 of the devices that it can use are on nodes that are down or draining (wants 4 devices, 0 available)`},

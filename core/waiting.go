@@ -71,6 +71,7 @@ type missing struct {
 
 	possible []int    // on ready nodes and those on their way, and on the nodes that pools may still ask for
 	coming   []NodeID // the nodes on their way to pools, in order of their moments
+	claimed  []int    // of what is free and of those nodes, what jobs were told that they wait for
 	sum      []int
 }
 
@@ -89,7 +90,7 @@ func (m *missing) count(s *state) bool {
 	}
 	m.usable = append(m.usable[:0], make([]int, len(c.Accelerators))...)
 	m.lost = append(m.lost[:0], m.usable...)
-	m.possible = append(m.possible[:0], m.usable...)
+	m.possible, m.claimed = append(m.possible[:0], m.usable...), append(m.claimed[:0], m.usable...)
 	m.message, m.coming = onNodes, m.coming[:0]
 	for i := range c.Pools {
 		m.possible[c.Pools[i].Accelerator] += c.toCome(&c.Pools[i])
