@@ -110,7 +110,7 @@ func (l *loader) checkSize(c *Config) {
 		l.problem("sample.load.factor", "leads to more than %d nodes", maxNodes)
 		return
 	}
-	l.checkNodeNames(groups, total)
+	l.checkNodeNames(groups, nil, total)
 	const path = "sample.load.factor"
 	if got := float64(written) / float64(devices); math.Abs(got-load.Factor) > 0.01*load.Factor {
 		c.Notes = append(c.Notes, core.Diagnostic{
@@ -160,7 +160,7 @@ func (l *loader) checkNodes(groups []NodeGroup, pools []Pool) {
 	case total > maxNodes:
 		l.problem("cluster.nodes", "too many nodes; at most %d are possible", maxNodes)
 	default:
-		l.checkNodeNames(groups, total)
+		l.checkNodeNames(groups, pools, total)
 	}
 }
 
@@ -196,7 +196,7 @@ func (l *loader) checkPools(pools []Pool) (total int) {
 	return total
 }
 
-func (l *loader) checkNodeNames(groups []NodeGroup, total int) {
+func (l *loader) checkNodeNames(groups []NodeGroup, pools []Pool, total int) {
 	group := make(map[string]int, total)
 	for i := range groups {
 		for k := range groups[i].Count {
@@ -205,6 +205,10 @@ func (l *loader) checkNodeNames(groups []NodeGroup, total int) {
 				first := l.position(fmt.Sprintf("cluster.nodes[%d]", earlier))
 				l.problem(fmt.Sprintf("cluster.nodes[%d].name", i), "there are two nodes %q; the other is declared at %s", name, first)
 				break // one report for a group
+			}
+			if at := slices.IndexFunc(pools, func(p Pool) bool { return p.names(name) }); at >= 0 {
+				l.problem(fmt.Sprintf("cluster.nodes[%d].name", i), "pool %q may call a node of its own %q, too", pools[at].Name, name)
+				break
 			}
 			group[name] = i
 		}

@@ -3,6 +3,7 @@ package configs
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
@@ -48,6 +49,12 @@ func (p *Pool) prices() (list []core.Price) {
 // group is the nodes that a pool begins with.
 func (p *Pool) group() NodeGroup {
 	return NodeGroup{Name: p.Name, Count: p.Start, Accelerator: p.Accelerator, Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB}
+}
+
+// names reports whether a node of the pool may have a name.
+func (p *Pool) names(name string) bool {
+	number, of := strings.CutPrefix(name, p.Name+"-")
+	return of && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
 // NodeGroup is a number of equal nodes.

@@ -256,6 +256,7 @@ func TestEveryProblemAtOnce(t *testing.T) {
 		"a round":                    {"version: 1\nround: {interval: 0s}\nseed: x\n" + cluster + parts, []string{"round: no round would ever be held", "seed: expected a whole number"}},
 		"the same section twice":     {"version: 1\nround: {interval: 60, on_event: true}\n" + cluster + parts, []string{"round.interval: expected a duration", "round.on_event: unknown key"}},
 		"an output without a folder": {"version: 1\noutput: {dir: ''}\n" + parts, []string{"output.dir: must not be empty", "cluster.nodes: required"}},
+		"a node named as of a pool":  {"version: 1\ncluster:\n  nodes: [{name: a-x, accelerator: t4, devices: 4}, {name: a-7, accelerator: t4, devices: 4}]\n  pools: [{name: a, accelerator: t4, devices: 4, max: 2}]\n" + parts, []string{`cluster.nodes[1].name: pool "a" may call a node of its own "a-7", too`}},
 		"nodes of one name":          {"version: 1\nround: [1]\ncluster: {nodes: [{name: a, accelerator: t4, devices: 4}, {name: a, accelerator: t4, devices: 4}]}\n" + parts, []string{`there are two nodes "a"`, "round: expected a mapping"}},
 	}
 	for name, tc := range cases {
