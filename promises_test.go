@@ -114,3 +114,31 @@ func TestFigure8aExactly(t *testing.T) {
 		})
 	}
 }
+
+// Without an interval of rounds a note says that promises may break.
+func TestPromisesWithoutAnInterval(t *testing.T) {
+	t.Parallel()
+	for interval, want := range map[string]int{"0s": 1, "60s": 0} {
+		c, err := quartet.Load(quartet.Builtins(), configs.Options{
+			Files: []string{"default.yaml"}, Env: os.LookupEnv, Sets: []string{
+				"pipeline.admission=[{type: deadline}]", "pipeline.allocation={type: elasticflow}", "workload.config.jobs=3", "output.write=[]",
+				"round={interval: " + interval + ", on_events: true}",
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := 0
+		c.Note = func(text string) {
+			if strings.HasPrefix(text, "admission/deadline promises deadlines, and may break them") {
+				notes++
+			}
+		}
+		if _, err := c.Simulate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if notes != want {
+			t.Errorf("rounds each %s: %d notes, want %d", interval, notes, want)
+		}
+	}
+}

@@ -144,6 +144,7 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 			return nil, err
 		}
 	}
+	e.notePromises(&stages)
 	if real {
 		e.noteRounds()
 	} else if err := e.claim(ctx); err != nil {
@@ -172,6 +173,18 @@ const longRound = 10 * time.Second
 func (e *execution) noteRounds() {
 	if o := e.Round; !o.OnEvents && o.Interval > longRound {
 		e.note(fmt.Sprintf("rounds are held every %v only: a job starts, and one that has ended gives its devices up, at the next one; with --set round.on_events=true at once", o.Interval))
+	}
+}
+
+// notePromises says that promises may break without an interval: plans change between events, and nobody is asked then.
+func (e *execution) notePromises(stages *core.Stages) {
+	if e.Round.Interval > 0 {
+		return
+	}
+	for i := range stages.Admission {
+		if p, speaks := stages.Admission[i].Policy.(core.Promiser); speaks && p.Promises() {
+			e.note(fmt.Sprintf("%s promises deadlines, and may break them: rounds have no interval, at which plans change; with --set round.interval=60s", stages.Admission[i].ID))
+		}
 	}
 }
 

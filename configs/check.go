@@ -183,7 +183,7 @@ func (l *loader) checkPools(pools []Pool) (total int) {
 		if p.Max < 1 || p.Max < p.Min {
 			l.problem(path+".max", "must be at least 1 and not below min, got %d", p.Max)
 		}
-		if p.Start < p.Min || p.Start > p.Max {
+		if p.Min <= p.Max && (p.Start < p.Min || p.Start > p.Max) {
 			l.problem(path+".start", "must be between min and max, %d and %d, got %d", p.Min, p.Max, p.Start)
 		}
 		for k := 1; k < len(p.Prices); k++ {
