@@ -353,13 +353,14 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	if interrupted {
 		unfinished, ended = left(world, unfinished)
 	}
+	stopped := interrupted
 	if e.jobs.Open && len(unfinished) == 0 {
 		interrupted = false // it was to go on until then
 	}
 	failure = errors.Join(failure, parts.close(remembers && (interrupted || failure != nil)))
 
 	end := pipeline.NowSeconds()
-	if real, ok := world.(backend.Ticking); ok && interrupted {
+	if real, ok := world.(backend.Ticking); ok && (interrupted || stopped && len(e.cluster.Pools) > 0) { // pools cost until then
 		end = max(end, real.Present())
 	}
 	r := &Result{
