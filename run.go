@@ -183,7 +183,7 @@ func (e *execution) notePromises(stages *core.Stages) {
 	}
 	for i := range stages.Admission {
 		if p, speaks := stages.Admission[i].Policy.(core.Promiser); speaks && p.Promises() {
-			e.note(fmt.Sprintf("%s promises deadlines, and may break them: rounds have no interval, at which plans change; with --set round.interval=60s", stages.Admission[i].ID))
+			e.note(stages.Admission[i].ID + " promises deadlines, and may break them: rounds have no interval, at which plans change; with --set round.interval=60s")
 		}
 	}
 }

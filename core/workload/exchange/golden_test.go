@@ -254,7 +254,7 @@ late,9,2,8,lab,bert,,,,,,,,,,9.5,cancelled
 				{"times rounded to seconds", 3},
 				{"names replaced by numbers", 5},
 				{"outcomes that are neither completed, failed nor cancelled, written as failed", 1},
-				{"accelerator types, estimates, weights, bounds, CPUs and memory left out", 4},
+				{"accelerator types, estimates, weights, bounds, CPUs, memory, deadlines and tiers left out", 4},
 			},
 		},
 		"swf of numbers": {
@@ -323,7 +323,7 @@ late,9,2,8,lab,bert,,,,,,,,,,9.5,cancelled
 "delay_3": {"type": "delay", "delay": 3}
 }}
 `,
-			[]Loss{{"weights, bounds, CPUs and memory left out", 2}},
+			[]Loss{{"weights, bounds, CPUs, memory, deadlines and tiers left out", 2}},
 		},
 		"batsim for a large machine": {
 			func(b *bytes.Buffer) ([]Loss, error) { return WriteBatsim(b, &Trace{}, 16) },

@@ -27,6 +27,9 @@ const (
 	fieldCPUs
 	fieldMemory
 	fieldPinned
+	fieldDeadline
+	fieldBestEffort
+	fieldTier
 	fieldLimit
 	fieldEstimate
 	fieldStart
@@ -43,7 +46,7 @@ const (
 // fieldNames are the columns of a trace, and those that others are computed from.
 var fieldNames = [fieldCount]string{
 	"name", "submit_s", "duration_s", "replicas", "tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb",
-	"pinned", "limit_s", "estimate_s", "observed_start_s", "outcome", "end_s", "limit_minutes", "nodes", "namespace",
+	"pinned", "deadline_s", "best_effort", "tier", "limit_s", "estimate_s", "observed_start_s", "outcome", "end_s", "limit_minutes", "nodes", "namespace",
 }
 
 // layout says which columns of a table become what where nobody maps them.
@@ -53,6 +56,7 @@ type layout struct {
 	steps   bool // names may be those of steps and arrays of Slurm
 	toNow   bool // the duration of a job without an end is that up to now
 	requeue bool
+	own     bool // Quartet's: what others call so may be something else
 	// columns are names in lower case without signs, by field; the first that the table has is taken, and those after it where
 	// its cell is empty.
 	columns [fieldCount][]string
@@ -94,7 +98,7 @@ var layouts = map[string]*layout{
 		},
 	},
 	CSV: {
-		quotes: true,
+		quotes: true, own: true,
 		columns: [fieldCount][]string{
 			fieldStart: {"observedstarts", "firststarts"}, fieldEnded: {"ends", "finishs"}, fieldReplicas: {"replicas", "replicasmean"}, // finish_s without its line
 		},
@@ -103,6 +107,9 @@ var layouts = map[string]*layout{
 
 // aliases are the names that a column may have in the table, for a field.
 func (l *layout) aliases(f field) []string {
+	if !l.own && f >= fieldDeadline && f <= fieldTier {
+		return nil
+	}
 	return append(slices.Clone(l.columns[f]), plainName(fieldNames[f]))
 }
 

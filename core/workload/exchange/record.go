@@ -27,8 +27,10 @@ type Record struct {
 // Details is what few logs tell; zero where they do not.
 type Details struct {
 	Weight, CPUs, MemoryGB   float64
+	Deadline                 float64 // seconds after its submission
+	Tier                     string
 	MinReplicas, MaxReplicas int32
-	Pinned                   bool
+	Pinned, BestEffort       bool
 }
 
 // Details is what the record tells besides.

@@ -60,7 +60,10 @@ func TestRoundTrip(t *testing.T) {
 					if rapid.Bool().Draw(t, "started") {
 						r.Start = r.Submit + rapid.Float64Range(0, 1e5).Draw(t, "wait")
 					}
-					trace.Add(r, Details{Pinned: rapid.Bool().Draw(t, "pinned")})
+					trace.Add(r, Details{
+						Pinned: rapid.Bool().Draw(t, "pinned"), BestEffort: rapid.Bool().Draw(t, "best effort"),
+						Deadline: rapid.SampledFrom([]float64{0, 0.1, 900}).Draw(t, "deadline"), Tier: rapid.SampledFrom([]string{"", "premium", "basic"}).Draw(t, "tier"),
+					})
 				}
 				_, once := again(t, format, trace) // what the format cannot hold is lost here
 				first, twice := again(t, format, once)

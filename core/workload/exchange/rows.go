@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/quartet-sched/quartet/core"
 )
 
 // rows reads a table with a header.
@@ -409,7 +411,7 @@ func (t *rowReader) detailed(r *Record) bool {
 		field     field
 		into      *float64
 		low, high float64
-	}{{fieldWeight, &d.Weight, 1e-6, 1e6}, {fieldCPUs, &d.CPUs, 0, maxCount}, {fieldMemory, &d.MemoryGB, 0, maxCount}} {
+	}{{fieldWeight, &d.Weight, 1e-6, 1e6}, {fieldCPUs, &d.CPUs, 0, maxCount}, {fieldMemory, &d.MemoryGB, 0, maxCount}, {fieldDeadline, &d.Deadline, math.SmallestNonzeroFloat64, maxSeconds}} {
 		if cell, known := t.has(n.field); known {
 			x, ok := number(cell)
 			if !ok || x < n.low || x > n.high {
@@ -433,10 +435,21 @@ func (t *rowReader) detailed(r *Record) bool {
 			*n.into = int32(x)
 		}
 	}
-	if cell, known := t.has(fieldPinned); known {
-		d.Pinned = bytes.EqualFold(cell, []byte("true"))
-		if !d.Pinned && !bytes.EqualFold(cell, []byte("false")) {
-			t.drop("pinned cannot be read", cell)
+	for _, n := range [...]struct {
+		field field
+		into  *bool
+	}{{fieldPinned, &d.Pinned}, {fieldBestEffort, &d.BestEffort}} {
+		if cell, known := t.has(n.field); known {
+			*n.into = bytes.EqualFold(cell, []byte("true"))
+			if !*n.into && !bytes.EqualFold(cell, []byte("false")) {
+				t.drop(fieldNames[n.field]+" cannot be read", cell)
+				return false
+			}
+		}
+	}
+	if cell, known := t.has(fieldTier); known {
+		if d.Tier = string(cell); core.TierRank(d.Tier) < 0 {
+			t.drop("tier cannot be read", cell)
 			return false
 		}
 	}

@@ -35,7 +35,7 @@ func FromWorkload(w *workload.Workload) (*Trace, error) {
 		if job.EstimateSeconds > 0 {
 			r.Estimate = job.EstimateSeconds
 		}
-		d := Details{CPUs: s.CPUs, MemoryGB: s.MemoryGB, Pinned: s.Pinned}
+		d := Details{CPUs: s.CPUs, MemoryGB: s.MemoryGB, Pinned: s.Pinned, Deadline: s.DeadlineSeconds, BestEffort: s.BestEffort, Tier: s.Tier}
 		if s.Weight != 1 {
 			d.Weight = s.Weight
 		}

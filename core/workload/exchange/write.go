@@ -61,7 +61,7 @@ func fieldsOf(t *Trace) []field {
 // appendCell renders a field of a record; nothing for what reading assumes where a cell is empty.
 func appendCell(b []byte, r *Record, f field) []byte {
 	var d Details
-	if r.more != nil && f >= fieldWeight && f <= fieldPinned {
+	if r.more != nil && f >= fieldWeight && f <= fieldTier {
 		d = *r.more
 	}
 	switch f {
@@ -111,6 +111,16 @@ func appendCell(b []byte, r *Record, f field) []byte {
 		if d.Pinned {
 			return append(b, "true"...)
 		}
+	case fieldDeadline:
+		if d.Deadline != 0 {
+			return appendNumber(b, d.Deadline)
+		}
+	case fieldBestEffort:
+		if d.BestEffort {
+			return append(b, "true"...)
+		}
+	case fieldTier:
+		return append(b, d.Tier...)
 	}
 	return b
 }

@@ -70,7 +70,7 @@ func WriteBatsim(w io.Writer, t *Trace, devices int) ([]Loss, error) {
 		fmt.Fprintf(out, "\n%q: {\"type\": \"delay\", \"delay\": %s}", profileOf(delay), appendNumber(nil, delay))
 	}
 	fmt.Fprint(out, "\n}}\n")
-	return lossesOf(Loss{"weights, bounds, CPUs and memory left out", details}), out.Flush()
+	return lossesOf(Loss{"weights, bounds, CPUs, memory, deadlines and tiers left out", details}), out.Flush()
 }
 
 // profileOf names the profile of a duration.

@@ -94,7 +94,7 @@ func WriteSWF(w io.Writer, t *Trace) ([]Loss, error) {
 	}
 	losses := lossesOf(Loss{"times rounded to seconds", rounded}, Loss{"names replaced by numbers", renamed},
 		Loss{"outcomes that are neither completed, failed nor cancelled, written as failed", other},
-		Loss{"accelerator types, estimates, weights, bounds, CPUs and memory left out", more})
+		Loss{"accelerator types, estimates, weights, bounds, CPUs, memory, deadlines and tiers left out", more})
 	return losses, out.Flush()
 }
 
