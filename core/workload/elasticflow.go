@@ -2,7 +2,6 @@ package workload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -21,16 +20,7 @@ type ElasticFlowConfig struct {
 }
 
 // Validate reports empty paths.
-func (c ElasticFlowConfig) Validate() error {
-	var problems []error
-	if c.Path == "" {
-		problems = append(problems, errors.New("path: is empty"))
-	}
-	if c.Profiles == "" {
-		problems = append(problems, errors.New("profiles: is empty"))
-	}
-	return errors.Join(problems...)
-}
+func (c ElasticFlowConfig) Validate() error { return given(c.Path, c.Profiles) }
 
 // NewElasticFlow makes the factory of the source `elasticflow`.
 func NewElasticFlow() core.Factory[Source] {

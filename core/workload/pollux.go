@@ -24,12 +24,15 @@ const (
 )
 
 // Validate reports empty paths.
-func (c PolluxConfig) Validate() error {
+func (c PolluxConfig) Validate() error { return given(c.Path, c.Profiles) }
+
+// given refuses a trace or a folder of profiles that is not named.
+func given(path, profiles string) error {
 	var problems []error
-	if c.Path == "" {
+	if path == "" {
 		problems = append(problems, errors.New("path: is empty"))
 	}
-	if c.Profiles == "" {
+	if profiles == "" {
 		problems = append(problems, errors.New("profiles: is empty"))
 	}
 	return errors.Join(problems...)
