@@ -86,7 +86,7 @@ func (p *deadline) AdmitCandidates(_ context.Context, v *core.View, admitted, wa
 	}
 	broken := false
 	for _, e := range l.Jobs() {
-		e.Kept = p.hopeful(e) // what is broken keeps nobody out
+		e.Kept = p.hopeful(&e.Job) // what is broken keeps nobody out
 		broken = broken || !e.Kept
 	}
 	if !broken && len(p.applying) == 1 {
@@ -136,9 +136,8 @@ func (p *deadline) tryAll(v *core.View, waiting []core.Candidate, applying []int
 // withHope are those of the applying that could be done in time on a cluster of their own. The others are declined.
 func (p *deadline) withHope(v *core.View, waiting []core.Candidate, applying []int) []int {
 	return slices.DeleteFunc(applying, func(i int) bool {
-		e := p.ledger.Apply(v, &waiting[i], i)
-		defer p.ledger.Withdraw(e)
-		if p.hopeful(e) {
+		var j promise.Job
+		if j, p.levels = p.ledger.Of(v, &waiting[i], p.levels[:0]); p.hopeful(&j) {
 			return false
 		}
 		p.declined = append(p.declined, i)
@@ -147,8 +146,8 @@ func (p *deadline) withHope(v *core.View, waiting []core.Candidate, applying []i
 }
 
 // hopeful reports whether a job could be done in time on a cluster of its own.
-func (p *deadline) hopeful(e *promise.Entry) bool {
-	return e.Plannable() && e.Fastest(p.ledger.Overhead) <= e.Deadline
+func (p *deadline) hopeful(j *promise.Job) bool {
+	return j.Plannable() && j.Fastest(p.ledger.Overhead) <= j.Deadline
 }
 
 // decline tells a job why it cannot be done in time.

@@ -30,19 +30,25 @@ func (k *Capacity) Count(c *Cluster) {
 // accelerator type, the widest, unless the job mixes types. 0 and AnyAccelerator when no node carries a type it can run
 // on. O(types).
 func (k *Capacity) For(c *Cluster, spec *JobSpec) (devices int, widest AcceleratorID) {
-	most, all, widest := 0, 0, AnyAccelerator
-	for t, n := range k.byType {
-		if !spec.CanRunOn(c, AcceleratorID(t)) {
-			continue
-		}
-		if all += n; n > most {
-			most, widest = n, AcceleratorID(t)
-		}
-	}
+	most, all, widest := widestOf(c, spec, k.byType)
 	if spec.MixesTypes && !k.OneType {
 		return all, widest
 	}
 	return most, widest
+}
+
+// widestOf is how many of devices, by type, a job can have of one type, of which, and of all that it can run on.
+func widestOf(c *Cluster, spec *JobSpec, devices []int) (one, all int, widest AcceleratorID) {
+	widest = AnyAccelerator
+	for t, n := range devices {
+		if !spec.CanRunOn(c, AcceleratorID(t)) {
+			continue
+		}
+		if all += n; n > one {
+			one, widest = n, AcceleratorID(t)
+		}
+	}
+	return one, all, widest
 }
 
 // CapacityFor is Capacity.For a single job on the nodes that there are, under an allocator that mixes types. O(types × nodes), without allocating.
