@@ -21,7 +21,7 @@ PROTOC_GEN_GO_GRPC := $(BIN)/protoc-gen-go-grpc-$(PROTOC_GEN_GO_GRPC_VERSION)
 
 # The packages of which the pipeline of a run is made. The policies below allocation/ are left out: they start no goroutine, and
 # their properties take minutes under the race detector.
-PIPELINE := ./core ./core/agent/... ./core/backend/... ./core/control/... ./plugins/wire/... ./plugins/sdk/... ./plugins/host/... ./core/sim/... ./core/metrics/... ./core/promise ./core/queue ./core/coretest/... ./admission/... ./allocation ./placement/... ./elasticity/...
+PIPELINE := ./core ./core/agent/... ./core/backend/... ./core/control/... ./plugins/wire/... ./plugins/sdk/... ./plugins/host/... ./core/sim/... ./core/metrics/... ./core/cells ./core/promise ./core/queue ./core/synergy ./core/coretest/... ./admission/... ./allocation ./placement/... ./elasticity/...
 
 # Prints the packages whose tests hold properties: others do not know rapid's flags.
 PROPERTIES := $(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/pgregory.net\/rapid|core\/coretest[] ]/ { print $$1 }'
@@ -104,7 +104,7 @@ slow: ## run the properties at length, a thousand random worlds each, and measur
 kills: ## kill schedulers of real processes 200 times each way (SEED=1), and damage stores at length
 	$(GO) test -count=1 -timeout=30m ./core/backend/local -run='IsKilled|Damaged' -v -local.kills=200 -local.seed=$(SEED) -local.damages=400
 
-pools: ## open and close device slots of this machine below real trainings; the machine is to be idle
+pools: ## open and close device slots of this machine below real trainings: some 30 seconds
 	$(GO) test -count=1 -timeout=10m ./core/backend/local -run='TestPools$$|TrainingsInAPool' -v -local.pools
 
 faults: ## every fault of a plugin in every stage, simulated and run, and 500 random sequences of them (SEED=1): some 30 minutes

@@ -43,6 +43,7 @@ func Builtins() Catalog {
 			admission.NewFitsAll(),
 			admission.NewDeadline(),
 			admission.NewQuota(),
+			admission.NewVirtualClusters(),
 		},
 		Allocation: []core.Factory[core.Allocator]{
 			allocation.NewFIFO(),
@@ -80,6 +81,14 @@ func Builtins() Catalog {
 			placement.NewProposed(),
 			placement.NewMatching(),
 			placement.NewBuddy(),
+			placement.NewCells(),
+			placement.NewFGD(),
+			placement.NewFragmentation(),
+			placement.NewBestFit(),
+			placement.NewDotProduct(),
+			placement.NewPacking(),
+			placement.NewClustering(),
+			placement.NewRandom(),
 			placement.NewTailEviction(),
 		},
 		Elasticity: []core.Factory[core.Elasticity]{

@@ -70,13 +70,17 @@ func full(c *core.Cluster) *core.Cluster {
 	for i := range c.Pools {
 		p := &c.Pools[i]
 		for range p.Max - c.PoolSize(p.Name) {
-			nodes = append(nodes, core.Node{ID: core.NodeID(len(nodes)), Accelerator: p.Accelerator, Devices: p.Devices, Pool: p.Name})
+			nodes = append(nodes, core.Node{
+				ID: core.NodeID(len(nodes)), Accelerator: p.Accelerator, Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, Pool: p.Name,
+			})
 		}
 	}
 	if len(nodes) == len(c.Nodes) {
 		return c
 	}
-	return &core.Cluster{Accelerators: c.Accelerators, Nodes: nodes, MayGrow: c.MayGrow, Pools: c.Pools}
+	some := *c
+	some.Nodes = nodes
+	return &some
 }
 
 // shownMisfits bounds how many jobs are named that do not fit.
@@ -96,6 +100,9 @@ func misfits(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *w
 			return
 		}
 		d := Misfit(job, cluster, r.MinReplicas, most)
+		if cluster.CountsResources {
+			d.Summary += fmt.Sprintf(" with the %v CPUs and %v GB that each replica asks for", job.Spec.CPUs, job.Spec.MemoryGB)
+		}
 		if capacity.OneType && job.Spec.MixesTypes && most > 0 {
 			d.Summary += ": " + core.NotMixed(c.Allocation.ID, cluster.Accelerators[widest])
 			d.Hint = "enlarge the cluster, leave the job out, or take an allocation that mixes types, such as matching"

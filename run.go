@@ -270,6 +270,7 @@ func (e *execution) newCollector(world core.Backend) error {
 	e.collector = metrics.NewCollector(componentsOf(e.Config), to)
 	e.collector.Measure(e.window)
 	e.collector.Expect(len(e.jobs.Jobs))
+	e.collector.Bill(e.cluster)
 	return e.newRecorder()
 }
 
@@ -315,7 +316,7 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 	if err := e.tellBegun(parts); err != nil {
 		return nil, errors.Join(err, parts.close(true))
 	}
-	observers := append(append(attached.Observers, e.Observers...), ending)
+	observers := append(append(attached.Observers, e.Observers...), ending, &cuts{e.note, map[[2]string]bool{}})
 	if e.recorder != nil {
 		observers = append(observers, e.recorder)
 	}

@@ -25,4 +25,17 @@ func TestConformance(t *testing.T) {
 			"default_devices": 12, "default_jobs": 3, "tenants": []any{map[string]any{"name": "blue", "devices": 6}},
 		}))
 	})
+	t.Run("virtual_clusters", func(t *testing.T) { coretest.RunAdmitter(t, NewVirtualClusters(), coretest.Pinning()) })
+	for name, config := range map[string]map[string]any{
+		"virtual_clusters with cells": {},
+		"virtual_clusters that order": {"admit": admitPossible, "others": othersReject},
+	} {
+		config["tenants"] = []any{
+			map[string]any{"name": "blue", "cells": []any{map[string]any{"level": "node", "accelerator": "a100", "count": 1}, map[string]any{"level": "device", "accelerator": "t4", "count": 4}}},
+			map[string]any{"name": "red", "cells": []any{map[string]any{"level": "rack", "accelerator": "a100", "count": 1}}},
+		}
+		t.Run(name, func(t *testing.T) {
+			coretest.RunAdmitter(t, NewVirtualClusters(), coretest.Pinning(), coretest.Deadlines(), coretest.WithConfig(config))
+		})
+	}
 }

@@ -86,7 +86,7 @@ func (p *deadline) AdmitCandidates(_ context.Context, v *core.View, admitted, wa
 	}
 	broken := false
 	for _, e := range l.Jobs() {
-		e.Kept = p.hopeful(&e.Job) // what is broken keeps nobody out
+		e.Kept = l.Hopeful(&e.Job) // what is broken keeps nobody out
 		broken = broken || !e.Kept
 	}
 	if !broken && len(p.applying) == 1 {
@@ -137,17 +137,12 @@ func (p *deadline) tryAll(v *core.View, waiting []core.Candidate, applying []int
 func (p *deadline) withHope(v *core.View, waiting []core.Candidate, applying []int) []int {
 	return slices.DeleteFunc(applying, func(i int) bool {
 		var j promise.Job
-		if j, p.levels = p.ledger.Of(v, &waiting[i], p.levels[:0]); p.hopeful(&j) {
+		if j, p.levels = p.ledger.Of(v, &waiting[i], p.levels[:0]); p.ledger.Hopeful(&j) {
 			return false
 		}
 		p.declined = append(p.declined, i)
 		return true
 	})
-}
-
-// hopeful reports whether a job could be done in time on a cluster of its own.
-func (p *deadline) hopeful(j *promise.Job) bool {
-	return j.Plannable() && j.Fastest(p.ledger.Overhead) <= j.Deadline
 }
 
 // decline tells a job why it cannot be done in time.
@@ -161,7 +156,7 @@ func (p *deadline) decline(v *core.View, c *core.Candidate) core.Verdict {
 		return verdict
 	}
 	verdict.Wanted, verdict.Available, verdict.Unit = j.Cheapest(), l.Free(j.Deadline), "device-seconds"
-	earliest, fastest, hoped := l.Earliest(&j), j.Fastest(l.Overhead), j
+	earliest, fastest, hoped := l.Earliest(&j), j.Fastest(v.NowSeconds, l.Overhead), j
 	grows := grows(v.Cluster)
 	if grows {
 		hoped, p.levels = l.Hoped(v, c, p.levels)
@@ -169,8 +164,8 @@ func (p *deadline) decline(v *core.View, c *core.Candidate) core.Verdict {
 	switch {
 	case j.Deadline <= v.NowSeconds:
 		verdict.Message = fmt.Sprintf("its deadline was %s ago", span(v.NowSeconds-j.Deadline))
-	case hoped.Fastest(l.Overhead) > j.Deadline:
-		verdict.Message = fmt.Sprintf("it takes %s at least and has %s", span(hoped.Fastest(l.Overhead)-v.NowSeconds), span(j.Deadline-v.NowSeconds))
+	case hoped.Fastest(v.NowSeconds, l.Overhead) > j.Deadline:
+		verdict.Message = fmt.Sprintf("it takes %s at least and has %s", span(hoped.Fastest(v.NowSeconds, l.Overhead)-v.NowSeconds), span(j.Deadline-v.NowSeconds))
 	case grows:
 		verdict.Code, verdict.Reason = core.Defer, core.AwaitingNodes
 		p.standing.UntilSeconds = math.Inf(-1) // who gets along otherwise than planned changes what is free, at any moment

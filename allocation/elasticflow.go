@@ -221,10 +221,14 @@ func (p *elasticFlow) seconds(j *promise.Job, l *promise.Level) float64 {
 // bears reports whether a job meets its deadline also if the change is for nothing and is undone at once.
 func (p *elasticFlow) bears(v *core.View, s *flowShare) bool {
 	replicas := s.job.Levels[s.next].Replicas
-	if s.entry == nil || p.ledger.Overhead == 0 || replicas == s.job.Held {
+	ready := v.NowSeconds + p.ledger.Overhead
+	if replicas == s.job.Held {
+		ready = s.job.Ready
+	}
+	if s.entry == nil || ready <= v.NowSeconds {
 		return true
 	}
-	return p.ledger.Change(s.entry, replicas, v.NowSeconds+p.ledger.Overhead)
+	return p.ledger.Change(s.entry, replicas, ready)
 }
 
 // settle grants pinned jobs what they hold, then the others by deadline, and those without one in JobID order.

@@ -51,6 +51,8 @@ func TestElasticFlowGrants(t *testing.T) {
 		"what it holds costs nothing":         {ElasticFlowConfig{Overhead: 50 * time.Second}, 2, []*coretest.JobBuilder{on(due(100, 0), 0), due(100, 0)}, map[core.JobID]int{0: 1, 1: 1}, 0},
 		"its deadline does not bear a change": {ElasticFlowConfig{Overhead: 40 * time.Second}, 2, []*coretest.JobBuilder{on(due(99, 100), 0)}, map[core.JobID]int{0: 1}, 0},
 		"its deadline bears a change":         {ElasticFlowConfig{Overhead: time.Second}, 2, []*coretest.JobBuilder{on(due(50, 100), 0)}, map[core.JobID]int{0: 2}, 40},
+		"nor that a change is put off":        {ElasticFlowConfig{Overhead: 20 * time.Second}, 2, []*coretest.JobBuilder{due(78, 100).Running(50, coretest.Seat(0, 0, 1))}, map[core.JobID]int{0: 1}, 0},
+		"but for nothing if nothing is lost":  {ElasticFlowConfig{Overhead: 20 * time.Second}, 2, []*coretest.JobBuilder{due(78, 100).Running(0, coretest.Seat(0, 0, 1))}, map[core.JobID]int{0: 2}, 0},
 		"pinned jobs keep what they hold":     {ElasticFlowConfig{}, 2, []*coretest.JobBuilder{on(due(500, 0).Pinned(), 0, 1), due(10, 100)}, map[core.JobID]int{0: 2}, 0},
 		"nobody knows how long it takes":      {ElasticFlowConfig{}, 2, []*coretest.JobBuilder{due(0, 100), due(10, 100)}, map[core.JobID]int{0: 1, 1: 1}, 90},
 		"others have what is needed later":    {ElasticFlowConfig{}, 4, []*coretest.JobBuilder{due(100, 150), due(195, 100)}, map[core.JobID]int{0: 2, 1: 2}, 10},

@@ -128,7 +128,8 @@ func (p *tiresias) byIndex(now float64, waiting []core.JobID, candidates []core.
 }
 
 // Standing is up to the next moment at which a job may change queue, for the order of joining must be that of the
-// moments. Between two such moments, fifo order stands still, whoever is seated. With running_first a job that is seated
+// moments. Between two such moments, fifo order stands still, whoever is seated; a pinned job that starts is served ahead of all
+// others from then on, beside whom it fitted. With running_first a job that is seated
 // moves ahead of waiting ones; those see fewer devices, so nothing changes if every fitting grant runs. A Gittins index
 // moves all the time, which matters unless everyone runs after the round.
 func (p *tiresias) Standing() core.Standing { return p.standing }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/cells"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -124,6 +125,35 @@ func (l *loader) checkSize(c *Config) {
 func (l *loader) checkBackend(c *Config, opener backend.Opener) {
 	l.report("backend.config", opener.Check(c.BuildCluster(), c.Round.Options()))
 }
+
+// checkPolicies asks policies whether their settings go with the cluster, and with each other.
+func (l *loader) checkPolicies(c *Config) {
+	cluster := c.BuildCluster()
+	type checked struct {
+		path   string
+		config any
+	}
+	policies := []checked{
+		{"pipeline.allocation", c.Allocation.Config}, {"pipeline.placement", c.Placement.Config}, {"pipeline.elasticity.job", c.Elasticity.Config},
+	}
+	for i, s := range c.Admission {
+		policies = append(policies, checked{fmt.Sprintf("pipeline.admission[%d]", i), s.Config})
+	}
+	placed, places := c.Placement.Config.(virtualClusters)
+	for _, p := range policies {
+		if config, looks := p.config.(interface {
+			CheckCluster(*core.Cluster) core.Diagnostics
+		}); looks {
+			l.report(p.path+".config", config.CheckCluster(cluster))
+		}
+		if config, has := p.config.(virtualClusters); has && places && !config.VirtualClusters().Equal(placed.VirtualClusters()) {
+			l.problem(p.path+".config.tenants", "tenants and levels are others than those of %q", c.Placement.ID)
+		}
+	}
+}
+
+// virtualClusters is the config of a policy that is told virtual clusters: all of a composition are told the same.
+type virtualClusters interface{ VirtualClusters() cells.Config }
 
 // problem reports what is wrong at a path of a section whose form is right.
 func (l *loader) problem(path, format string, args ...any) {

@@ -14,22 +14,28 @@ import (
 type Cluster struct {
 	Nodes []NodeGroup `config:"nodes" doc:"the machines, one item for each group of equal nodes; may be left out where there are pools"`
 	Pools []Pool      `config:"pools" doc:"groups of equal nodes that come and go as pipeline.elasticity.cluster decides"`
+
+	Sharing             string `config:"sharing" doc:"who may be on a device together: none: each is one job's at a time; fractional: jobs have the shares that they ask for, together at most the device; timeslice: jobs take turns on devices, max_owners of them at most" enum:"none|fractional|timeslice"`
+	MaxOwners           int    `config:"max_owners" doc:"with timeslice: how many jobs may be on a device" min:"1"`
+	OversubscribeMemory bool   `config:"oversubscribe_memory" doc:"with timeslice: jobs need not be in the memory of a device together, for that of one which waits for its turn lies on the host"`
+	CountResources      bool   `config:"count_resources" doc:"jobs have the CPUs and the memory that they ask for, and no node gives more than it has; one that says nothing of its own is short of nothing"`
 }
 
 // Pool is equal nodes that come and go.
 type Pool struct {
-	Name         string        `config:"name" doc:"name of the pool; its nodes are called name-0, name-1, …" required:"true"`
-	Accelerator  string        `config:"accelerator" doc:"accelerator type of the devices" required:"true"`
-	Devices      int           `config:"devices" doc:"devices on each node, 1 to 64"`
-	Start        int           `config:"start" doc:"nodes at the beginning" min:"0"`
-	Min          int           `config:"min" doc:"fewest nodes" min:"0"`
-	Max          int           `config:"max" doc:"most nodes" min:"0"`
-	PricePerHour float64       `config:"price_per_hour" doc:"what an hour of a node costs, from when it is ready until it is gone; 1 counts node hours" min:"0"`
-	Prices       []Price       `config:"prices" doc:"later prices of a node, in order of their moments"`
-	UpCooldown   time.Duration `config:"up_cooldown" doc:"least time between two changes upwards" min:"0s"`
-	DownCooldown time.Duration `config:"down_cooldown" doc:"least time from any change to one downwards" min:"0s"`
-	CPUs         float64       `config:"cpus" doc:"CPU cores of each node; recorded, no policy reads it yet" min:"0"`
-	MemoryGB     float64       `config:"memory_gb" doc:"memory of each node; recorded, no policy reads it yet" min:"0"`
+	Name           string        `config:"name" doc:"name of the pool; its nodes are called name-0, name-1, …" required:"true"`
+	Accelerator    string        `config:"accelerator" doc:"accelerator type of the devices" required:"true"`
+	Devices        int           `config:"devices" doc:"devices on each node, 1 to 64"`
+	Start          int           `config:"start" doc:"nodes at the beginning" min:"0"`
+	Min            int           `config:"min" doc:"fewest nodes" min:"0"`
+	Max            int           `config:"max" doc:"most nodes" min:"0"`
+	PricePerHour   float64       `config:"price_per_hour" doc:"what an hour of a node costs, from when it is ready until it is gone; 1 counts node hours" min:"0"`
+	Prices         []Price       `config:"prices" doc:"later prices of a node, in order of their moments"`
+	UpCooldown     time.Duration `config:"up_cooldown" doc:"least time between two changes upwards" min:"0s"`
+	DownCooldown   time.Duration `config:"down_cooldown" doc:"least time from any change to one downwards" min:"0s"`
+	CPUs           float64       `config:"cpus" doc:"CPU cores of each node, counted with count_resources; 0: not known" min:"0"`
+	MemoryGB       float64       `config:"memory_gb" doc:"memory of each node, counted with count_resources; 0: not known" min:"0"`
+	DeviceMemoryGB float64       `config:"device_memory_gb" doc:"memory of each device, counted where devices are shared; 0: not known" min:"0"`
 }
 
 // Price is what a node of a pool costs from a moment on.
@@ -48,7 +54,7 @@ func (p *Pool) prices() (list []core.Price) {
 
 // group is the nodes that a pool begins with.
 func (p *Pool) group() NodeGroup {
-	return NodeGroup{Name: p.Name, Count: p.Start, Accelerator: p.Accelerator, Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB}
+	return NodeGroup{Name: p.Name, Count: p.Start, Accelerator: p.Accelerator, Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, DeviceMemoryGB: p.DeviceMemoryGB}
 }
 
 // names reports whether a node of the pool may have a name.
@@ -59,13 +65,14 @@ func (p *Pool) names(name string) bool {
 
 // NodeGroup is a number of equal nodes.
 type NodeGroup struct {
-	Name        string  `config:"name" doc:"name of the node; more than one are called name-0, name-1, …" required:"true"`
-	Count       int     `config:"count" doc:"number of nodes, 1 if left out"`
-	Accelerator string  `config:"accelerator" doc:"accelerator type of its devices" required:"true"`
-	Devices     int     `config:"devices" doc:"devices on each node" min:"1" max:"64"`
-	CPUs        float64 `config:"cpus" doc:"CPU cores of each node; recorded, no policy reads it yet" min:"0"`
-	MemoryGB    float64 `config:"memory_gb" doc:"memory of each node; recorded, no policy reads it yet" min:"0"`
-	Rack        string  `config:"rack" doc:"rack that the nodes stand in; recorded, no policy reads it yet"`
+	Name           string  `config:"name" doc:"name of the node; more than one are called name-0, name-1, …" required:"true"`
+	Count          int     `config:"count" doc:"number of nodes, 1 if left out"`
+	Accelerator    string  `config:"accelerator" doc:"accelerator type of its devices" required:"true"`
+	Devices        int     `config:"devices" doc:"devices on each node" min:"1" max:"64"`
+	CPUs           float64 `config:"cpus" doc:"CPU cores of each node, counted with count_resources; 0: not known" min:"0"`
+	MemoryGB       float64 `config:"memory_gb" doc:"memory of each node, counted with count_resources; 0: not known" min:"0"`
+	DeviceMemoryGB float64 `config:"device_memory_gb" doc:"memory of each device, counted where devices are shared; 0: not known" min:"0"`
+	Rack           string  `config:"rack" doc:"rack that the nodes stand in: a level of cells, of the placement cells; no other policy reads it"`
 }
 
 // nodeName names the i-th node of the group.
@@ -102,7 +109,10 @@ func sized(groups []NodeGroup, l workload.Load) []NodeGroup {
 // BuildCluster makes the cluster: nodes in the order of the config, accelerator types in order of first
 // appearance. A load by nodes makes it larger or smaller than the config says.
 func (c *Config) BuildCluster() *core.Cluster {
-	cluster := &core.Cluster{}
+	sharing, _ := core.SharingOf(c.Cluster.Sharing) // the file was checked
+	cluster := &core.Cluster{
+		Sharing: sharing, MaxOwners: c.Cluster.MaxOwners, OversubscribesMemory: c.Cluster.OversubscribeMemory, CountsResources: c.Cluster.CountResources,
+	}
 	types := map[string]core.AcceleratorID{}
 	typeOf := func(name string) core.AcceleratorID {
 		accelerator, known := types[name]
@@ -116,7 +126,7 @@ func (c *Config) BuildCluster() *core.Cluster {
 	add := func(g *NodeGroup, name, pool string) {
 		cluster.Nodes = append(cluster.Nodes, core.Node{
 			ID: core.NodeID(len(cluster.Nodes)), Name: name, Accelerator: typeOf(g.Accelerator), Devices: g.Devices,
-			CPUs: g.CPUs, MemoryGB: g.MemoryGB, Rack: g.Rack, Pool: pool,
+			CPUs: g.CPUs, MemoryGB: g.MemoryGB, DeviceMemoryGB: g.DeviceMemoryGB, Rack: g.Rack, Pool: pool,
 		})
 	}
 	groups := sized(c.Cluster.Nodes, c.Sample.Load)
@@ -129,7 +139,7 @@ func (c *Config) BuildCluster() *core.Cluster {
 	for i := range c.Cluster.Pools {
 		p := &c.Cluster.Pools[i]
 		cluster.Pools = append(cluster.Pools, core.Pool{
-			Name: p.Name, Accelerator: typeOf(p.Accelerator), Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, Min: p.Min, Max: p.Max,
+			Name: p.Name, Accelerator: typeOf(p.Accelerator), Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, DeviceMemoryGB: p.DeviceMemoryGB, Min: p.Min, Max: p.Max,
 			PricePerHour: p.PricePerHour, Prices: p.prices(), UpCooldownSeconds: p.UpCooldown.Seconds(), DownCooldownSeconds: p.DownCooldown.Seconds(),
 		})
 		g := p.group()

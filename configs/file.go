@@ -3,6 +3,7 @@ package configs
 import (
 	"time"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload"
 )
 
@@ -65,6 +66,7 @@ func DefaultFile() File {
 func defaultFile() File {
 	return File{
 		Seed:     1,
+		Cluster:  Cluster{Sharing: core.Exclusive.String(), MaxOwners: 2},
 		Sample:   workload.DefaultSample(),
 		Estimate: workload.DefaultEstimate(),
 		Round:    Round{Interval: time.Minute},

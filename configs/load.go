@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/quartet-sched/quartet/core"
@@ -169,6 +170,7 @@ func (l *loader) load() (*Config, error) {
 	l.checkFile(c)
 	l.selectComponents(c)
 	if len(l.found) == 0 {
+		l.checkPolicies(c)
 		l.checkCapabilities(c)
 	}
 	if err := l.found.Err(); err != nil {
@@ -276,7 +278,41 @@ func (l *loader) checkCapabilities(c *Config) {
 	needs(l, "pipeline.placement", c.Placement, from)
 	needs(l, "pipeline.elasticity.job", c.Elasticity, from)
 	needs(l, "pipeline.elasticity.cluster", c.Scaler, from)
+	l.checkShares(c, from)
 	l.noteScaler(c, opener)
+}
+
+// checkShares refuses a backend, or a placer, that knows whole devices only, where the cluster counts more.
+func (l *loader) checkShares(c *Config, from giver) {
+	sharing, err := core.SharingOf(c.Cluster.Sharing)
+	if err != nil {
+		return // told before
+	}
+	if sharing != core.Exclusive {
+		if !slices.Contains(from.gives, core.CapabilityShares) {
+			l.problem("cluster.sharing", "%q gives each device to one job at a time", from.id)
+		}
+		l.checkPlacer(c, "cluster.sharing: "+sharing.String(), func(i *core.Info) bool { return slices.Contains(i.Sharing, sharing) })
+	}
+	if c.Cluster.CountResources {
+		l.checkPlacer(c, "cluster.count_resources", func(i *core.Info) bool { return i.Counts })
+	}
+}
+
+// checkPlacer refuses a placer that does not know what the cluster needs, and names those that do.
+func (l *loader) checkPlacer(c *Config, need string, knows func(*core.Info) bool) {
+	if knows(&c.Placement.Factory.Info) {
+		return
+	}
+	var others []string
+	for i := range l.catalog.Placement {
+		if f := &l.catalog.Placement[i]; knows(&f.Info) {
+			others = append(others, f.Type)
+		}
+	}
+	l.report("pipeline.placement.type", core.Diagnostics{{
+		Summary: fmt.Sprintf("%q does not go with %s", c.Placement.ID, need), Hint: "placements that do: " + strings.Join(others, ", "),
+	}})
 }
 
 // noteScaler tells when nothing carries out what a scaler decides. That is no problem: it can be watched deciding.

@@ -67,6 +67,7 @@ const (
 	CapabilityStepTimes     Capability = "step_times"     // JobSpec.StepTimes and Job.StepsLeft are the truth
 	CapabilityMeasurements  Capability = "measurements"   // JobSpec.Truth is known
 	CapabilityScaleCluster  Capability = "scale_cluster"  // nodes can be added and removed
+	CapabilityShares        Capability = "shares"         // jobs can share devices
 )
 
 // InvariantError says which component broke a rule that every plan obeys.

@@ -8,6 +8,7 @@ type Capacity struct {
 	// OneType leaves out that jobs may mix types, for an allocator that puts each on devices of one.
 	OneType bool
 	byType  []int
+	forOne  []int // scratch: what a single job could get of each type, where more than whole devices is counted
 }
 
 // Count counts the devices of a cluster. O(nodes × pools), allocating only when there are other types than before.
@@ -30,11 +31,55 @@ func (k *Capacity) Count(c *Cluster) {
 // accelerator type, the widest, unless the job mixes types. 0 and AnyAccelerator when no node carries a type it can run
 // on. O(types).
 func (k *Capacity) For(c *Cluster, spec *JobSpec) (devices int, widest AcceleratorID) {
-	most, all, widest := widestOf(c, spec, k.byType)
+	byType := k.byType
+	if c.CountsShares() {
+		byType = k.seatsFor(c, spec)
+	}
+	most, all, widest := widestOf(c, spec, byType)
 	if spec.MixesTypes && !k.OneType {
 		return all, widest
 	}
 	return most, widest
+}
+
+// seatsFor is how many replicas of a job idle nodes could have, by type. O(nodes).
+func (k *Capacity) seatsFor(c *Cluster, spec *JobSpec) []int {
+	if len(k.forOne) != len(c.Accelerators) {
+		k.forOne = make([]int, len(c.Accelerators))
+	}
+	clear(k.forOne)
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Health != Gone {
+			k.forOne[n.Accelerator] += c.SeatsOn(spec, n)
+		}
+	}
+	for i := range c.Pools {
+		if p := &c.Pools[i]; p.Devices > 0 {
+			k.forOne[p.Accelerator] += c.toCome(p) / p.Devices * c.seatsOn(spec, p.Devices, p.CPUs, p.MemoryGB, p.DeviceMemoryGB)
+		}
+	}
+	return k.forOne
+}
+
+// SeatsOn is how many replicas of a job a node could have if it were idle.
+func (c *Cluster) SeatsOn(spec *JobSpec, n *Node) int {
+	return c.seatsOn(spec, n.Devices, n.CPUs, n.MemoryGB, n.DeviceMemoryGB)
+}
+
+// seatsOn is how many replicas of a job an idle node could have.
+func (c *Cluster) seatsOn(spec *JobSpec, devices int, cpus, memoryGB, deviceMemoryGB float64) int {
+	if c.Sharing != Exclusive && asks(spec.DeviceMemoryGB) > has(deviceMemoryGB) {
+		return 0
+	}
+	if !c.CountsResources {
+		return devices
+	}
+	for _, of := range [...]struct{ asks, has float64 }{{spec.CPUs, cpus}, {spec.MemoryGB, memoryGB}} {
+		if one := asks(of.asks); one > 0 {
+			devices = int(min(int64(devices), has(of.has)/one))
+		}
+	}
+	return devices
 }
 
 // widestOf is how many of devices, by type, a job can have of one type, of which, and of all that it can run on.

@@ -46,8 +46,10 @@ type Node struct {
 	MemoryGB    float64
 	Rack        string
 	Health      Health
-	Unusable    DeviceSet // devices that are broken, or held by others than the jobs of this cluster
-	Pool        string    // that the node belongs to; empty for none
+	// DeviceMemoryGB is the memory of each device; 0 when unknown. It is counted where devices are shared.
+	DeviceMemoryGB float64
+	Unusable       DeviceSet // devices that are broken, or held by others than the jobs of this cluster
+	Pool           string    // that the node belongs to; empty for none
 	// ExpectedSeconds is when a node that is being provisioned should be ready, as far as the backend can tell; 0 when nobody knows, and
 	// of every other node.
 	ExpectedSeconds float64
@@ -69,7 +71,19 @@ type Cluster struct {
 	MayGrow bool
 	// Pools are the nodes that come and go as a scaler decides.
 	Pools []Pool
+	// Sharing says who may be on a device together.
+	Sharing Sharing
+	// MaxOwners is how many jobs may be on a device, where they take turns.
+	MaxOwners int
+	// OversubscribesMemory says that jobs which take turns need not be in the memory of the device together: that of one which waits for its
+	// turn lies on the host.
+	OversubscribesMemory bool
+	// CountsResources says that jobs have the CPUs and the memory that they ask for, and no node gives more than it has.
+	CountsResources bool
 }
+
+// CountsShares reports whether more than whole devices is counted.
+func (c *Cluster) CountsShares() bool { return c.Sharing != Exclusive || c.CountsResources }
 
 // Devices counts every device, whatever the health of its node, unless that is gone.
 func (c *Cluster) Devices() int {
@@ -121,6 +135,9 @@ func FirstDevices(n int) DeviceSet {
 // Count is the number of devices in the set.
 func (d DeviceSet) Count() int { return bits.OnesCount64(uint64(d)) }
 
+// First is the lowest device of a set that is not empty.
+func (d DeviceSet) First() int { return bits.TrailingZeros64(uint64(d)) }
+
 // Lowest is the subset of the n lowest devices, or all of d when it holds fewer.
 func (d DeviceSet) Lowest(n int) DeviceSet {
 	rest := d
@@ -134,7 +151,7 @@ func (d DeviceSet) Lowest(n int) DeviceSet {
 func (d DeviceSet) List() []int {
 	list := make([]int, 0, d.Count())
 	for rest := d; rest != 0; rest &= rest - 1 {
-		list = append(list, bits.TrailingZeros64(uint64(rest)))
+		list = append(list, rest.First())
 	}
 	return list
 }

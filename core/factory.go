@@ -16,6 +16,10 @@ type Info struct {
 	// OneType is told by an allocator that grants a job devices of one accelerator type at a time, even one that mixes
 	// types: a job that needs more than any type has is then rejected, instead of waiting for ever.
 	OneType bool
+	// Counts is told by a placer that counts CPUs and memory, and Sharing by one that seats jobs that share devices in these ways: a cluster where
+	// that matters takes no other.
+	Counts  bool
+	Sharing []Sharing
 }
 
 // Settings is what a component is created with, besides its Config.

@@ -250,7 +250,7 @@ func (s *state) checkPlacement(component string, grants []Grant, p *Placement) e
 	if got := Replicas(p.Seats); got != g.Replicas {
 		return s.broken(component, p.Job, RuleGangComplete, "seated %d of %d replicas", got, g.Replicas)
 	}
-	if !s.occupancy.ledger.Occupy(p.Seats) {
+	if !s.occupancy.occupy(s.view.Jobs[p.Job], p.Seats) {
 		return s.broken(component, p.Job, RuleDeviceOnce, "seats %s are not all free", s.describeSeats(p.Seats))
 	}
 	c, job := s.view.Cluster, s.view.Jobs[p.Job]

@@ -42,7 +42,13 @@ type JobSpec struct {
 	BatchByType  []TypeBatch // bounds of the batch per device on single types, instead of those of Batch
 	CPUs         float64     // per replica
 	MemoryGB     float64     // per replica
-	Command      []string
+	Share        *Share      // nil for whole devices; always where no device is shared
+	Utilisation  float64     // of a device by a replica that has it alone, 0..1; 0 when unknown
+	// DeviceMemoryGB is the memory of its device that each replica needs; 0 when unknown.
+	DeviceMemoryGB float64
+	// SlowdownTolerance is the part of its speed alone that its owner lets go, 0..1, for sharing devices; 0 when not told.
+	SlowdownTolerance float64
+	Command           []string
 
 	// TotalWork is the declared work in the unit that Job.Progress counts: seconds at the requested replicas for a
 	// job of known duration, iterations at the initial batch for a profiled one. 0 when unknown.
@@ -188,12 +194,15 @@ func (j *Job) ExecutedSeconds(now float64) float64 {
 	return j.Executed + (now - j.AsOfSeconds)
 }
 
-// AttainedService is the device-seconds the job received up to now, restart pauses included.
+// AttainedService is the device-seconds the job received up to now, restart pauses included, of shared devices its part.
 func (j *Job) AttainedService(now float64) float64 {
-	if j.Held == 0 {
+	switch {
+	case j.Held == 0:
 		return j.Attained
+	case j.Share == nil:
+		return j.Attained + (now-j.AsOfSeconds)*float64(j.Held)
 	}
-	return j.Attained + (now-j.AsOfSeconds)*float64(j.Held)
+	return j.Attained + (now-j.AsOfSeconds)*float64(j.Held)*j.Part()
 }
 
 // EndedAt is the job as it is once it ended in a state at a moment; NaN for one that is yet to be submitted.

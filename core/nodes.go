@@ -64,7 +64,7 @@ func (s *state) addNode(e *Event) error {
 		}
 	}
 	c.Nodes = append(slices.Clip(c.Nodes), Node{
-		ID: e.Node, Name: n.Name, Accelerator: accelerator, Devices: n.Devices, CPUs: n.CPUs, MemoryGB: n.MemoryGB,
+		ID: e.Node, Name: n.Name, Accelerator: accelerator, Devices: n.Devices, CPUs: n.CPUs, MemoryGB: n.MemoryGB, DeviceMemoryGB: n.DeviceMemoryGB,
 		Rack: n.Rack, Health: n.Health, Unusable: n.Unusable & FirstDevices(n.Devices), Pool: n.Pool,
 	})
 	if n.Health == Provisioning {
@@ -114,7 +114,7 @@ func (s *state) hold(j *Job, e *Event) error {
 	s.admit(j)
 	s.view.Waiting--
 	j.State, j.Seats, j.Held = Running, slices.Clone(h.Seats), Replicas(h.Seats)
-	s.used += j.Held
+	s.holders.add(s.view.Cluster, j, j.Seats, 1)
 	s.running = insertJob(s.running, j)
 	s.occupancy.current = false
 	return nil
@@ -138,7 +138,8 @@ func (s *state) shrink(j *Job, e *Event) error {
 	}
 	j.settle(e.AtSeconds)
 	left := Replicas(e.Seats)
-	s.used += left - j.Held
+	s.holders.add(s.view.Cluster, j, j.Seats, -1)
+	s.holders.add(s.view.Cluster, j, e.Seats, 1)
 	s.occupancy.current = false
 	j.Seats, j.Held, j.LastChange, j.Tuning.BatchByReplica = slices.Clone(e.Seats), left, e.AtSeconds, nil
 	j.Progress, j.ProgressRate, j.ProgressAsOf, j.StepsLeft = e.Progress, e.Rate, e.FromSeconds, e.StepsLeft
@@ -151,10 +152,14 @@ func (s *state) change(j *Job, e *Event) error {
 	if n == nil || n.ID != j.ID || n.Name != j.Name {
 		return fmt.Errorf("backend told %v of job %q without its specification", e.Kind, j.Name)
 	}
+	n = s.served(n)
 	if n.MinReplicas < 1 || n.MinReplicas > n.MaxReplicas {
 		return fmt.Errorf("backend told %v of job %q to run on %d to %d replicas", e.Kind, j.Name, n.MinReplicas, n.MaxReplicas)
 	}
+	s.holders.add(s.view.Cluster, j, j.Seats, -1)
 	j.JobSpec, s.shrunken = n, true
+	s.holders.add(s.view.Cluster, j, j.Seats, 1)
+	s.occupancy.current = s.occupancy.current && s.occupancy.shares == nil // what it takes may be more or less
 	s.view.unpinned = s.view.unpinned && !j.Pinned
 	if !j.Suspended || j.State == Pending {
 		return nil

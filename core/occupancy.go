@@ -4,9 +4,10 @@ package core
 // that a job that stays where it is costs no look at its devices.
 type occupancy struct {
 	ledger        Ledger
-	healthChanges int  // as of which the ledger is
-	current       bool // what the running jobs hold is taken, and nothing else
-	checked       bool // what this round's placements hold is taken, and nothing else
+	shares        *Shares // instead of the ledger, where more than whole devices is counted
+	healthChanges int     // as of which the ledger is
+	current       bool    // what the running jobs hold is taken, and nothing else
+	checked       bool    // what this round's placements hold is taken, and nothing else
 
 	moved []int // indices of the placements that do not plainly leave a running job alone
 	kept  int   // how many of the placements are of running jobs
@@ -19,10 +20,37 @@ func (o *occupancy) begin() { o.checked, o.moved, o.kept = false, o.moved[:0], 0
 func (o *occupancy) commit() { o.current = o.current || o.checked }
 
 // release notes that a running job loses its devices.
-func (o *occupancy) release(seats []Seat) {
+func (o *occupancy) release(j *Job) {
 	if o.current {
-		o.ledger.Release(seats)
+		o.free(j)
 	}
+}
+
+// reset makes everything free.
+func (o *occupancy) reset(v *View) {
+	if o.shares = nil; v.Cluster.CountsShares() {
+		o.shares = new(Shares)
+		o.shares.Reset(v.Cluster)
+		return
+	}
+	o.ledger.ResetTo(v)
+}
+
+// free gives back what a job holds.
+func (o *occupancy) free(j *Job) {
+	if o.shares != nil {
+		o.shares.Release(j.JobSpec, j.Seats)
+		return
+	}
+	o.ledger.Release(j.Seats)
+}
+
+// occupy takes seats for a job, if they are free.
+func (o *occupancy) occupy(j *Job, seats []Seat) bool {
+	if o.shares != nil {
+		return o.shares.Occupy(j.JobSpec, seats)
+	}
+	return o.ledger.Occupy(seats)
 }
 
 // checkPlacements holds a placer to one placement for a grant, of free devices.
@@ -49,11 +77,11 @@ func (s *state) checkPlacements(component string, grants []Grant, placed []Place
 	}
 	switch {
 	case !known:
-		o.ledger.ResetTo(&s.view)
+		o.reset(&s.view)
 	case len(placed)-len(o.moved) < len(s.running):
 		for _, j := range s.running {
 			if s.marks[j.ID].stayed != round {
-				o.ledger.Release(j.Seats)
+				o.free(j)
 			}
 		}
 	}

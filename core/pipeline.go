@@ -36,7 +36,7 @@ type Report struct {
 	Changes  []Change
 	// StageTime is the time each of StageNames took. Nothing else in a report depends on the machine.
 	StageTime   [len(StageNames)]time.Duration
-	DevicesUsed int // devices held after the changes
+	DevicesUsed int // devices held after the changes, a shared one once
 	// Repeated says that an earlier scheduler held the round.
 	Repeated bool
 	// Resumed tells how the stages took over from others in this round; nil in all others.
@@ -45,6 +45,11 @@ type Report struct {
 	Promises bool
 	// Guarantees are what the allocator guarantees jobs by tier; the usual ones where it tells none.
 	Guarantees Guarantees
+	// Scaled are the sizes of pools that the backend was told, by the id of the scaler in ScaledBy. Where a number of nodes was cut
+	// to the bounds of the only pool, Cut is what would have been its size; nil otherwise.
+	Scaled   []PoolTarget
+	ScaledBy string
+	Cut      *Cut
 	// GapRatio is what the allocator certified of its answer; NaN when it was not asked, or could not tell.
 	GapRatio float64
 }
@@ -258,6 +263,7 @@ func (p *Pipeline) allocate(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	s.askGuarantees(c.Policy)
 	return nil
 }
 

@@ -108,15 +108,16 @@ type Event struct {
 
 // AddedNode is a node that joins. Its type may be new to the cluster.
 type AddedNode struct {
-	Name        string
-	Accelerator string
-	Devices     int // 1..MaxDevicesPerNode
-	CPUs        float64
-	MemoryGB    float64
-	Rack        string
-	Health      Health // not Gone
-	Unusable    DeviceSet
-	Pool        string // that the node belongs to; empty for none
+	Name           string
+	Accelerator    string
+	Devices        int // 1..MaxDevicesPerNode
+	CPUs           float64
+	MemoryGB       float64
+	DeviceMemoryGB float64 `json:",omitempty"` // of each device; 0 when unknown
+	Rack           string
+	Health         Health // not Gone
+	Unusable       DeviceSet
+	Pool           string // that the node belongs to; empty for none
 	// ExpectedSeconds is when it should be ready, of one that is being provisioned; 0 when nobody knows.
 	ExpectedSeconds float64 `json:",omitempty"`
 }

@@ -2,18 +2,20 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 )
 
 // Pool is equal nodes that come and go as a scaler decides, within bounds.
 type Pool struct {
-	Name        string
-	Accelerator AcceleratorID
-	Devices     int // of each node
-	CPUs        float64
-	MemoryGB    float64
-	Min, Max    int // nodes
+	Name           string
+	Accelerator    AcceleratorID
+	Devices        int // of each node
+	CPUs           float64
+	MemoryGB       float64
+	DeviceMemoryGB float64 // of each device; 0 when unknown
+	Min, Max       int     // nodes
 	// PricePerHour is that of a node, in whatever money, until the first of the later prices, which are in order of their moments.
 	PricePerHour float64
 	Prices       []Price
@@ -62,6 +64,17 @@ type PoolTarget struct {
 	Message string
 }
 
+// Cut is a size of a pool that a scaler wants by a number of nodes in all, and that the bounds of the pool do not allow.
+type Cut struct {
+	By   string // id of the scaler
+	Pool *Pool
+	Want int // nodes of the pool
+}
+
+func (c *Cut) String() string {
+	return fmt.Sprintf("%s wants %d nodes of pool %q, which has %d to %d: it is held to these bounds", c.By, c.Want, c.Pool.Name, c.Pool.Min, c.Pool.Max)
+}
+
 // Scaling is implemented by a backend whose pools grow and shrink.
 type Scaling interface {
 	// Scale takes in the sizes that pools are to have from a round on. Nodes that are to join are told as NodeAdded, being
@@ -106,10 +119,14 @@ func (p *Pipeline) ScaleBy(s Scaling) { p.scaling = s }
 func (p *Pipeline) rescale(ctx context.Context) error {
 	s, wanted := &p.state, p.plan.Cluster.Pools
 	s.pools.again = math.Inf(1)
+	s.report.Scaled, s.report.ScaledBy, s.report.Cut = nil, p.stages.Scaler.ID, nil
+	if p.scaling == nil {
+		return nil
+	}
 	if len(wanted) == 0 {
 		wanted = s.sized(p.plan.Cluster.Nodes)
 	}
-	if p.scaling == nil || len(wanted) == 0 {
+	if len(wanted) == 0 {
 		return nil
 	}
 	targets := s.allowed(wanted)
@@ -118,6 +135,9 @@ func (p *Pipeline) rescale(ctx context.Context) error {
 	}
 	for inVain := 0; ; inVain++ {
 		if again, err := p.outlasted(ctx, inVain, p.scaling.Scale(ctx, s.view.Round, targets)); !again {
+			if err == nil {
+				s.report.Scaled = targets
+			}
 			return err
 		}
 	}
@@ -129,8 +149,12 @@ func (s *state) sized(nodes int) []PoolTarget {
 	if nodes == 0 || len(c.Pools) != 1 {
 		return nil
 	}
-	pool := &c.Pools[0]
-	return []PoolTarget{{Pool: pool.Name, Nodes: min(max(nodes-c.PoolSize(""), pool.Min), pool.Max)}}
+	pool, want := &c.Pools[0], nodes-c.PoolSize("")
+	allowed := min(max(want, pool.Min), pool.Max)
+	if allowed != want {
+		s.report.Cut = &Cut{By: s.report.ScaledBy, Pool: pool, Want: want}
+	}
+	return []PoolTarget{{Pool: pool.Name, Nodes: allowed}}
 }
 
 // allowed are the changes of sizes that may be made now.

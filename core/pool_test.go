@@ -150,8 +150,10 @@ func TestRescale(t *testing.T) {
 		wanted ClusterTarget
 		pinned bool // all jobs
 		alone  bool // there is one pool
+		others int  // nodes of no pool, besides those of the state
 		nobody bool // carries it out
 		want   []PoolTarget
+		cut    string
 	}{
 		"it grows, whoever is to leave": {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "p", Nodes: 6, Remove: []NodeID{1}, Message: "why"}}}, want: []PoolTarget{{Pool: "p", Nodes: 6, Message: "why"}}},
 		"it shrinks":                    {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "p", Nodes: 2}}}, want: []PoolTarget{{Pool: "p", Nodes: 2, Remove: []NodeID{2, 1}}}},
@@ -160,6 +162,9 @@ func TestRescale(t *testing.T) {
 		"it stays":                      {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "p", Nodes: 4}}}},
 		"no opinion":                    {},
 		"a number of nodes":             {wanted: ClusterTarget{Nodes: 6}, alone: true, want: []PoolTarget{{Pool: "p", Nodes: 6}}},
+		"more than the pool may have":   {wanted: ClusterTarget{Nodes: 9}, alone: true, want: []PoolTarget{{Pool: "p", Nodes: 6}}, cut: `scaler/s wants 9 nodes of pool "p", which has 0 to 6: it is held to these bounds`},
+		"fewer than none":               {wanted: ClusterTarget{Nodes: 2}, others: 3, alone: true, want: []PoolTarget{{Pool: "p", Remove: []NodeID{2, 1, 3, 0}}}, cut: `scaler/s wants -1 nodes of pool "p", which has 0 to 6: it is held to these bounds`},
+		"more, and nobody carries it":   {wanted: ClusterTarget{Nodes: 9}, alone: true, nobody: true},
 		"of which pool":                 {wanted: ClusterTarget{Nodes: 6}},
 		"both":                          {wanted: ClusterTarget{Nodes: 6, Pools: []PoolTarget{{Pool: "p", Nodes: 5}}}, alone: true, want: []PoolTarget{{Pool: "p", Nodes: 5}}},
 		"nobody carries it out":         {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "p", Nodes: 6}}}, nobody: true},
@@ -171,8 +176,11 @@ func TestRescale(t *testing.T) {
 			if tc.alone {
 				s.view.Cluster.Pools, s.view.Cluster.Nodes[5].Health = s.view.Cluster.Pools[:1], Gone
 			}
-			p := &Pipeline{state: *s, plan: Plan{Cluster: tc.wanted}}
-			p.state.pools.again = 5
+			for range tc.others {
+				s.view.Cluster.Nodes = append(s.view.Cluster.Nodes, Node{ID: NodeID(len(s.view.Cluster.Nodes)), Devices: 4})
+			}
+			p := &Pipeline{state: *s, plan: Plan{Cluster: tc.wanted}, stages: Stages{Scaler: Component[ClusterScaler]{ID: "scaler/s"}}}
+			p.state.pools.again, p.state.report.Scaled = 5, make([]PoolTarget, 1)
 			backend := &ordered{}
 			if !tc.nobody {
 				p.ScaleBy(backend)
@@ -185,6 +193,16 @@ func TestRescale(t *testing.T) {
 			}
 			if !slices.EqualFunc(backend.got, tc.want, same) || backend.calls != min(1, len(tc.want)) {
 				t.Errorf("asked %d times, for %+v, want %+v", backend.calls, backend.got, tc.want)
+			}
+			if r := &p.state.report; !slices.EqualFunc(r.Scaled, tc.want, same) || r.ScaledBy != "scaler/s" {
+				t.Errorf("the report tells %+v of %q, want %+v", r.Scaled, r.ScaledBy, tc.want)
+			}
+			cut := ""
+			if c := p.state.report.Cut; c != nil {
+				cut = c.String()
+			}
+			if cut != tc.cut {
+				t.Errorf("cut: %q, want %q", cut, tc.cut)
 			}
 			if !math.IsInf(p.state.pools.again, 1) {
 				t.Errorf("to be asked again at %v, want never", p.state.pools.again)
@@ -214,6 +232,9 @@ func TestRescaleInTrouble(t *testing.T) {
 		p.ScaleBy(backend)
 		if err := p.rescale(t.Context()); backend.calls != tc.calls || (err != nil) != tc.fails || tc.fails && !errors.Is(err, bad) {
 			t.Errorf("%s: %v after %d calls", name, err, backend.calls)
+		}
+		if told := len(p.state.report.Scaled); tc.fails != (told == 0) {
+			t.Errorf("%s: the report tells of %d sizes", name, told)
 		}
 	}
 }

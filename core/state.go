@@ -34,7 +34,7 @@ type state struct {
 	spare     []*mark // of jobs that ended, to use again
 	lastID    uint64  // highest id of an event taken
 	devices   int     // of the cluster, whatever the health of their nodes
-	used      int     // devices that jobs hold
+	holders   holders
 	occupancy occupancy
 	missing   missing
 	pools     pools
@@ -63,14 +63,19 @@ func (s *state) init(c *Cluster, o RoundOptions) {
 // are promised, and what tiers are guaranteed.
 func (s *state) decideBy(stages *Stages) {
 	c := &stages.Allocation
-	s.report.Guarantees = UsualGuarantees()
-	if g, tells := c.Policy.(Guarantor); tells {
-		s.report.Guarantees = g.Guarantees()
-	}
+	s.askGuarantees(c.Policy)
 	s.askPromises(stages)
 	s.capacity.OneType, s.oneType = c.OneType, ""
 	if c.OneType {
 		s.oneType = c.ID
+	}
+}
+
+// askGuarantees takes in what tiers are guaranteed. One who takes over from a plugin may guarantee something else.
+func (s *state) askGuarantees(a Allocator) {
+	s.report.Guarantees = UsualGuarantees()
+	if g, tells := a.(Guarantor); tells {
+		s.report.Guarantees = g.Guarantees()
 	}
 }
 
@@ -158,7 +163,7 @@ func (s *state) take(e *Event) error {
 			s.marks = append(s.marks, nil)
 		}
 		s.marks[e.Job] = s.newMark()
-		j := NewJob(e.Spec)
+		j := NewJob(s.served(e.Spec))
 		j.StepsLeft = e.StepsLeft
 		v.unpinned = v.unpinned && !j.Pinned
 		v.Jobs[e.Job] = j
@@ -257,8 +262,8 @@ func (s *state) release(j *Job, at float64) {
 	}
 	j.settle(at)
 	j.LastChange = at
-	s.used -= j.Held
-	s.occupancy.release(j.Seats)
+	s.holders.add(s.view.Cluster, j, j.Seats, -1)
+	s.occupancy.release(j)
 	j.Seats, j.Held, j.State, j.Starting = nil, 0, Waiting, false
 	s.view.Waiting++
 	s.running = removeJob(s.running, j)
@@ -358,8 +363,10 @@ func (s *state) rejectFor(j *Job, need, capacity int, widest AcceleratorID) {
 		Wanted: float64(need), Available: float64(capacity), Unit: "devices",
 	}
 	switch {
-	case capacity == 0:
+	case capacity == 0 && !s.hasTypeFor(j):
 		v.Reason = AcceleratorMissing
+	case s.view.Cluster.CountsShares():
+		v.Unit, v.Message = "replicas", "no more find the CPUs and the memory that each asks for on idle nodes"
 	case j.MixesTypes && s.capacity.OneType:
 		v.By, v.Message = s.oneType, NotMixed(s.oneType, s.view.Cluster.Accelerators[widest])
 	}
@@ -370,6 +377,12 @@ func (s *state) rejectFor(j *Job, need, capacity int, widest AcceleratorID) {
 		return
 	}
 	s.reject(j, v)
+}
+
+// hasTypeFor reports whether some node is of a type that a job can run on.
+func (s *state) hasTypeFor(j *Job) bool {
+	devices, _, _ := widestOf(s.view.Cluster, j.JobSpec, s.capacity.byType)
+	return devices > 0
 }
 
 func (s *state) reject(j *Job, v Verdict) {
@@ -523,7 +536,7 @@ func (s *state) commit() {
 		s.explainWaiting()
 	}
 	s.report.Changes = s.changes
-	s.report.DevicesUsed = s.used
+	s.report.DevicesUsed = s.holders.devices
 	s.occupancy.commit()
 }
 
@@ -542,7 +555,8 @@ func (s *state) seat(j *Job, c *Change, now float64) {
 	j.State, j.WaitingReason, j.Starting = Running, NoReason, false
 	s.marks[j.ID].nodesTold = false
 	held := Replicas(c.Seats)
-	s.used += held - j.Held
+	s.holders.add(s.view.Cluster, j, j.Seats, -1)
+	s.holders.add(s.view.Cluster, j, c.Seats, 1)
 	s.occupancy.current = false
 	j.Seats, j.Held, j.Tuning, j.LastChange = c.Seats, held, c.Tuning, now
 }

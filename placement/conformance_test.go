@@ -3,6 +3,7 @@ package placement
 import (
 	"testing"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/coretest"
 )
 
@@ -21,9 +22,28 @@ func TestConformance(t *testing.T) {
 	t.Run("matching by raw rates and an auction", func(t *testing.T) {
 		coretest.RunPlacer(t, NewMatching(), coretest.Pinning(), coretest.WithConfig(map[string]any{"values": "raw_rate", "market": "auction"}))
 	})
+	for name, factory := range map[string]core.Factory[core.Placer]{
+		"fgd": NewFGD(), "fragmentation": NewFragmentation(), "best_fit": NewBestFit(), "dot_product": NewDotProduct(), "packing": NewPacking(), "clustering": NewClustering(), "random": NewRandom(),
+	} {
+		t.Run(name, func(t *testing.T) { coretest.RunPlacer(t, factory, coretest.Pinning()) })
+	}
 	t.Run("buddy", func(t *testing.T) { coretest.RunPlacer(t, NewBuddy(), coretest.Pinning(), coretest.Evicting()) })
 	t.Run("tail_eviction", func(t *testing.T) { coretest.RunPlacer(t, NewTailEviction(), coretest.Pinning(), coretest.Evicting()) })
 	t.Run("tail_eviction as released", func(t *testing.T) {
 		coretest.RunPlacer(t, NewTailEviction(), coretest.Pinning(), coretest.Evicting(), coretest.WithConfig(map[string]any{"fit": prefixSum}))
 	})
+	t.Run("cells", func(t *testing.T) { coretest.RunPlacer(t, NewCells(), coretest.Pinning(), coretest.Evicting()) })
+	for name, config := range map[string]map[string]any{
+		"cells of two tenants":    {},
+		"cells with order inside": {"inside": insideOrder, "levels": []any{map[string]any{"name": "pair", "devices": 2}}},
+		"cells in one piece":      {"strict": true, "inside": insideOrder},
+	} {
+		config["tenants"] = []any{
+			map[string]any{"name": "blue", "cells": []any{map[string]any{"level": "node", "accelerator": "a100", "count": 1}, map[string]any{"level": "device", "accelerator": "t4", "count": 4}}},
+			map[string]any{"name": "red", "cells": []any{map[string]any{"level": "rack", "accelerator": "a100", "count": 1}, map[string]any{"level": "node", "accelerator": "t4", "count": 2}}},
+		}
+		t.Run(name, func(t *testing.T) {
+			coretest.RunPlacer(t, NewCells(), coretest.Pinning(), coretest.Evicting(), coretest.Deadlines(), coretest.WithConfig(config))
+		})
+	}
 }

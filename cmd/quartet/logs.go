@@ -95,6 +95,9 @@ func (l *roundLog) ObserveRound(r *core.Report) error {
 	for i := range r.Changes {
 		logChange(log, r.View, &r.Changes[i])
 	}
+	for _, t := range r.Scaled {
+		log.Info("pool scaled", "pool", t.Pool, "nodes", t.Nodes, "component", r.ScaledBy, why(t.Message))
+	}
 	if !l.log.Enabled(ctx, slog.LevelDebug) {
 		return nil
 	}

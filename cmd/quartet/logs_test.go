@@ -98,6 +98,7 @@ func told() []*core.Report {
 		{
 			View: view(3, 1, 1), Ended: []*core.Job{&finished, &failed, &cancelled},
 			Events: []core.Event{{Kind: core.NodeChanged, Node: 1, Health: core.Down}, {Kind: core.JobInterrupted, Job: 1}, {Kind: core.JobInterrupted, Job: 0}},
+			Scaled: []core.PoolTarget{{Pool: "p", Nodes: 3, Message: "2 jobs wait"}}, ScaledBy: "scaler/s",
 		},
 	}
 }
@@ -117,6 +118,7 @@ func TestRoundLogTellsTheStoryOfJobs(t *testing.T) {
 		`level=INFO msg="job finished" round=3 job=a jct_seconds=130 restarts=0`,
 		`level=INFO msg="job failed" round=3 job=b restarts=0`,
 		`level=INFO msg="job cancelled" round=3 job=d`,
+		`level=INFO msg="pool scaled" round=3 pool=p nodes=3 component=scaler/s why="2 jobs wait"`,
 	}
 	rounds := []string{
 		`level=DEBUG msg="round held" round=1 time_seconds=60 active=2 waiting=1 running=1 devices_used=3 devices_usable=4 changes=2`,
@@ -170,8 +172,8 @@ func TestRoundLogIsJSON(t *testing.T) {
 		}
 	}
 	lines := bytes.Split(bytes.TrimSpace(stderr.Bytes()), []byte("\n"))
-	if len(lines) != 17 {
-		t.Errorf("%d lines, want 17", len(lines))
+	if len(lines) != 18 {
+		t.Errorf("%d lines, want 18", len(lines))
 	}
 	for _, line := range lines {
 		var record struct {

@@ -224,14 +224,36 @@ func (a *app) nodesCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		t := render.Table{Columns: []render.Column{
-			{Name: "node"}, {Name: "accelerator"}, {Name: "rack", Drop: 1}, {Name: "devices", Numeric: true}, {Name: "used", Numeric: true}, {Name: "health"},
-		}}
-		for _, n := range nodes {
-			t.Rows = append(t.Rows, []any{n.GetName(), n.GetAccelerator(), n.GetRack(), n.GetDevices(), n.GetUsed(), n.GetHealth()})
-		}
-		return t.Write(a.stdout, a.format)
+		return a.writeNodes(nodes)
 	})
+}
+
+// writeNodes lists nodes; where one has a pool, with the pools, and when those on their way should be ready.
+func (a *app) writeNodes(nodes []*controlv1.Node) error {
+	t := render.Table{Columns: []render.Column{
+		{Name: "node"}, {Name: "accelerator"}, {Name: "rack", Drop: 1}, {Name: "devices", Numeric: true}, {Name: "used", Numeric: true}, {Name: "health"},
+	}}
+	expected := func(seconds float64) any { return render.Span(seconds) }
+	pools := slices.ContainsFunc(nodes, func(n *controlv1.Node) bool { return n.GetPool() != "" })
+	switch {
+	case pools && (a.format == render.JSON || a.format == render.CSV):
+		expected = func(seconds float64) any { return seconds }
+		t.Columns = append(t.Columns, render.Column{Name: "pool"}, render.Column{Name: "expected_s"})
+	case pools:
+		t.Columns = append(t.Columns, render.Column{Name: "pool"}, render.Column{Name: "expected", Numeric: true})
+	}
+	for _, n := range nodes {
+		row := []any{n.GetName(), n.GetAccelerator(), n.GetRack(), n.GetDevices(), n.GetUsed(), n.GetHealth()}
+		if pools {
+			at := n.GetExpectedSeconds()
+			if at == 0 {
+				at = math.NaN()
+			}
+			row = append(row, n.GetPool(), expected(at))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t.Write(a.stdout, a.format)
 }
 
 func (a *app) describeCommand() *cobra.Command {

@@ -46,7 +46,7 @@ all have completed, 3 when one failed, otherwise 4 when one was rejected and 5 w
 		switch {
 		case errors.Is(err, errTimeout):
 			return &exitError{exitTimeout, errors.New("not every job has ended")}
-		case errors.Is(context.Cause(ctx), errTimeout):
+		case errors.Is(context.Cause(ctx), errTimeout), limit > 0 && errors.Is(err, context.DeadlineExceeded): // the scheduler may notice first
 			return &exitError{exitTimeout, fmt.Errorf("not every job has ended within %v", limit)}
 		}
 		return err

@@ -46,7 +46,7 @@ func TestConformanceThroughTheWire(t *testing.T) {
 			for _, f := range c.Placement {
 				t.Run("placement/"+f.Type, func(t *testing.T) {
 					options := []coretest.Option{coretest.Elsewhere(), coretest.Pinning()}
-					if f.Type == "tail_eviction" || f.Type == "buddy" {
+					if f.Type == "tail_eviction" || f.Type == "buddy" || f.Type == "cells" {
 						options = append(options, coretest.Evicting())
 					}
 					coretest.RunPlacer(t, behindWire(t, f, by.way(t, f), host.Placer), options...)

@@ -52,7 +52,8 @@ func TestScalersThroughTheWire(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := filesOf(t, c, jobs, direct)
-			if n := strings.Count(want[2], "node_added"); n < 5 || strings.Count(want[2], "node_removed") < 3 || !strings.Contains(want[2], "expected_s") {
+			if n := strings.Count(want[2], "node_added"); n < 5 || strings.Count(want[2], "node_removed") < 3 || !strings.Contains(want[2], "expected_s") ||
+				!strings.Contains(want[2], `"pool":"t4","action":"scale","nodes":`) || !strings.Contains(want[2], `,"message":"`) {
 				t.Fatalf("%d nodes joined: the test shows nothing", n)
 			}
 			for label, by := range map[string]way{"in memory": loopback.Dial, "own process": ownProcess} {

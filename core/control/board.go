@@ -27,6 +27,8 @@ type Board struct {
 	ended  []core.JobID // in the order in which they ended
 	nodes  []node
 	types  []string // of accelerators
+	pools  []core.Pool
+	grows  bool // some pool has fewer nodes than it may have
 
 	expected map[string]bool // submitted, and not yet seen by a round
 }
@@ -66,7 +68,7 @@ type decision struct {
 
 // NewBoard returns a board of the nodes of a cluster, and no job yet.
 func NewBoard(c *core.Cluster) *Board {
-	b := &Board{named: make(map[string]core.JobID), expected: make(map[string]bool), types: slices.Clone(c.Accelerators)}
+	b := &Board{named: make(map[string]core.JobID), expected: make(map[string]bool), types: slices.Clone(c.Accelerators), pools: c.Pools, grows: c.MayGrow}
 	for i := range c.Nodes {
 		b.nodes = append(b.nodes, node{Node: c.Nodes[i]})
 	}
@@ -109,9 +111,9 @@ func (b *Board) ObserveRound(r *core.Report) error {
 	return nil
 }
 
-// join takes in the nodes that joined.
+// join takes in the nodes that joined, and whether more may.
 func (b *Board) join(c *core.Cluster) {
-	b.types = c.Accelerators
+	b.types, b.grows = c.Accelerators, c.MayGrow
 	for i := len(b.nodes); i < len(c.Nodes); i++ {
 		b.nodes = append(b.nodes, node{Node: c.Nodes[i]})
 	}
@@ -147,7 +149,10 @@ func (b *Board) use(seats []core.Seat, sign int) {
 func (b *Board) record(round int, e *core.Event) {
 	switch e.Kind {
 	case core.NodeChanged:
-		b.nodes[e.Node].Health, b.nodes[e.Node].Unusable = e.Health, e.Unusable
+		n := &b.nodes[e.Node]
+		if n.Health, n.Unusable = e.Health, e.Unusable; e.Health != core.Provisioning {
+			n.ExpectedSeconds = 0
+		}
 	case core.NodeRemoved:
 		b.nodes[e.Node].Health = core.Gone
 	case core.JobMeasured:
@@ -318,8 +323,9 @@ func (b *Board) nodeNames() []string {
 	return names
 }
 
-// listNodes renders the nodes that are not gone, in the order of the config, and then as they joined.
-func (b *Board) listNodes() []*controlv1.Node {
+// listNodes renders the nodes that are not gone, in the order of the config, and then as they joined. A moment at which a node should
+// have been ready by now is left out: who said so was wrong.
+func (b *Board) listNodes(now float64) []*controlv1.Node {
 	b.mutex.RLock()
 	defer b.mutex.RUnlock()
 	list := make([]*controlv1.Node, 0, len(b.nodes))
@@ -328,12 +334,37 @@ func (b *Board) listNodes() []*controlv1.Node {
 		if n.Health == core.Gone {
 			continue
 		}
-		list = append(list, &controlv1.Node{
-			Name: clean(n.Name), Accelerator: clean(b.types[n.Accelerator]), Rack: clean(n.Rack),
+		listed := &controlv1.Node{
+			Name: clean(n.Name), Accelerator: clean(b.types[n.Accelerator]), Rack: clean(n.Rack), Pool: clean(n.Pool),
 			Devices: uint32(n.Devices), Used: uint32(n.used), Health: n.Health.String(), Unusable: uint32(n.Unusable.Count()),
-		})
+		}
+		if n.ExpectedSeconds > now {
+			listed.ExpectedSeconds = n.ExpectedSeconds
+		}
+		list = append(list, listed)
 	}
 	return list
+}
+
+// listPools renders the pools, and tells whether one of them may have more nodes than it has.
+func (b *Board) listPools() (list []*controlv1.Pool, grows bool) {
+	b.mutex.RLock()
+	defer b.mutex.RUnlock()
+	for i := range b.pools {
+		p := &b.pools[i]
+		list = append(list, &controlv1.Pool{
+			Name: clean(p.Name), Accelerator: clean(b.types[p.Accelerator]), Devices: uint32(p.Devices), MaxNodes: uint32(p.Max),
+			ProvisioningSeconds: p.ProvisioningSeconds,
+		})
+	}
+	return list, b.grows && len(list) > 0
+}
+
+// moment is that of the last round.
+func (b *Board) moment() float64 {
+	b.mutex.RLock()
+	defer b.mutex.RUnlock()
+	return b.now
 }
 
 // known is x unless it stands for not known.

@@ -33,7 +33,11 @@ type world struct {
 }
 
 func newWorld(t testing.TB, observers ...core.Observer) *world {
-	return &world{t: t, pipeline: core.NewPipeline(cluster(), core.Stages{
+	return newWorldOf(t, cluster(), observers...)
+}
+
+func newWorldOf(t testing.TB, c *core.Cluster, observers ...core.Observer) *world {
+	return &world{t: t, pipeline: core.NewPipeline(c, core.Stages{
 		Admission:  []core.Component[core.Admitter]{{ID: "admission/accept_all", Policy: coretest.Component(admission.NewAcceptAll(), nil, nil)}},
 		Allocation: core.Component[core.Allocator]{ID: "allocation/las", Policy: coretest.Component(allocation.NewLAS(), nil, nil)},
 		Placement:  core.Component[core.Placer]{ID: "placement/first_fit", Policy: coretest.Component(placement.NewFirstFit(), nil, nil)},
@@ -240,7 +244,7 @@ func TestBoardFollowsTheView(t *testing.T) {
 				return fmt.Errorf("%s is %v, want %s", f.Name, f.State, state)
 			}
 		}
-		for i, n := range b.listNodes() {
+		for i, n := range b.listNodes(b.moment()) {
 			if n.GetUsed() != used[i] || n.GetHealth() != r.View.Cluster.Nodes[i].Health.String() {
 				return fmt.Errorf("node %v, want %d used", n, used[i])
 			}

@@ -152,12 +152,14 @@ func (s *Server) now(lastRound float64) float64 {
 	return lastRound
 }
 
-// Nodes lists the nodes.
+// Nodes lists the nodes, and the pools that they may be of.
 func (s *Server) Nodes(ctx context.Context, _ *controlv1.NodesRequest) (*controlv1.NodesResponse, error) {
 	if err := s.caughtUp(ctx); err != nil {
 		return nil, err
 	}
-	return &controlv1.NodesResponse{Nodes: s.board.listNodes()}, nil
+	m := &controlv1.NodesResponse{Nodes: s.board.listNodes(s.now(s.board.moment()))}
+	m.Pools, m.MayGrow = s.board.listPools()
+	return m, nil
 }
 
 // Describe tells what is on the board of a job.

@@ -144,8 +144,13 @@ func (c *Client) Jobs(ctx context.Context, ended bool) (jobs []*controlv1.Job, n
 
 // Nodes lists the nodes in the order of the config.
 func (c *Client) Nodes(ctx context.Context) ([]*controlv1.Node, error) {
-	r, err := call(ctx, c.calls.Nodes, &controlv1.NodesRequest{})
+	r, err := c.Cluster(ctx)
 	return r.GetNodes(), err
+}
+
+// Cluster lists the nodes as Nodes does, and the pools.
+func (c *Client) Cluster(ctx context.Context) (*controlv1.NodesResponse, error) {
+	return call(ctx, c.calls.Nodes, &controlv1.NodesRequest{})
 }
 
 // Describe tells all that is known of a job, with what was last decided about it.

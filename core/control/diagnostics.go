@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -107,6 +108,11 @@ func (e *callError) Error() string {
 	default:
 		return e.Code().String() + ": " + e.Message()
 	}
+}
+
+// Is reports a call that the scheduler gave up as one whose time is over: it may notice before the caller does.
+func (e *callError) Is(target error) bool {
+	return target == context.DeadlineExceeded && e.Code() == codes.DeadlineExceeded //nolint:errorlint // targets are compared as they are
 }
 
 // wrappings are what gRPC puts around the cause of a failure.

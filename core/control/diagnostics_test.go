@@ -1,6 +1,22 @@
 package control
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// A call whose time is over is that, whoever notices first.
+func TestTimeIsOverWhoeverNotices(t *testing.T) {
+	for code, want := range map[codes.Code]bool{codes.DeadlineExceeded: true, codes.Unavailable: false, codes.Canceled: false} {
+		if got := errors.Is(fromStatus(status.Error(code, "")), context.DeadlineExceeded); got != want {
+			t.Errorf("%v: the time is over: %t, want %t", code, got, want)
+		}
+	}
+}
 
 func TestFailuresAreToldPlainly(t *testing.T) {
 	for message, want := range map[string]string{

@@ -142,7 +142,7 @@ func drawScattered(t *rapid.T, c *core.Cluster, replicas int) []core.Seat {
 }
 
 // Place draws legal seats: jobs stay, move, are refused or evicted. In a quiet round they stay, what was refused is
-// refused again, and only what was not asked for before is new.
+// refused again, and only what was not asked for before is new. What a blocking grant keeps from starting is refused, too.
 func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
 	c.ledger.Reset(v.Cluster)
 	var s core.Seating
@@ -153,7 +153,7 @@ func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (cor
 			kept[g.Job] = c.ledger.Occupy(j.Seats)
 		}
 	}
-	refused := make(map[core.JobID]int)
+	refused, turns := make(map[core.JobID]int), make(turns, len(v.Cluster.Accelerators))
 	for i := range grants {
 		g := &grants[i]
 		j := v.Job(g.Job)
@@ -166,28 +166,33 @@ func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (cor
 			refuse = rapid.IntRange(0, 7).Draw(c.t, "refuse") == 0
 		}
 		if !refuse {
-			if seats := c.seat(v.Cluster, j, g); seats != nil {
+			if seats := c.seat(v.Cluster, j, g, turns); seats != nil {
 				s.Placed = append(s.Placed, core.Placement{Job: g.Job, Seats: seats})
 				continue
 			}
 		}
 		refused[g.Job] = g.Replicas
+		turns.refuse(v.Cluster, j, g)
 		s.Unseated = append(s.Unseated, core.Verdict{Job: g.Job, Code: core.Defer, Reason: core.Fragmented})
 	}
 	c.refused = refused
 	return s, nil
 }
 
-// seat follows a proposal that can be followed, and otherwise takes what is free, in any order unless it is quiet.
-func (c *chaos) seat(cluster *core.Cluster, j *core.Job, g *core.Grant) []core.Seat {
-	if proposalFault(cluster, j, g) == "" && c.ledger.Occupy(g.Proposed) {
+// seat follows a proposal that can be followed, and otherwise takes what is free, in any order unless it is quiet. A job that does
+// not run yet waits where an earlier one keeps its turn.
+func (c *chaos) seat(cluster *core.Cluster, j *core.Job, g *core.Grant, kept turns) []core.Seat {
+	waits := func(node core.NodeID) bool { return j.State != core.Running && kept[cluster.Nodes[node].Accelerator] }
+	waitsAt := func(seat core.Seat) bool { return waits(seat.Node) }
+	if proposalFault(cluster, j, g) == "" && !slices.ContainsFunc(g.Proposed, waitsAt) && c.ledger.Occupy(g.Proposed) {
 		return slices.Clone(g.Proposed)
 	}
 	nodes := cluster.Nodes
 	if !c.quiet {
 		nodes = rapid.Permutation(nodes).Draw(c.t, "node order")
 	}
-	return firstFit(&c.ledger, cluster, nodes, j, g)
+	open := slices.DeleteFunc(slices.Clone(nodes), func(n core.Node) bool { return waits(n.ID) })
+	return firstFit(&c.ledger, cluster, open, j, g)
 }
 
 // Tune draws batch settings for some placements.

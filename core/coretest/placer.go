@@ -73,8 +73,8 @@ func (j judgedPlacer) judgeSeats(v *core.View, grants []core.Grant, seating core
 	for _, p := range seating.Placed {
 		seated[p.Job] = p.Seats
 	}
-	closed := make([]bool, len(v.Cluster.Accelerators)) // an earlier job keeps its turn on the type
-	onClosed := func(seat core.Seat) bool { return closed[v.Cluster.Nodes[seat.Node].Accelerator] }
+	kept := make(turns, len(v.Cluster.Accelerators))
+	onKept := func(seat core.Seat) bool { return kept[v.Cluster.Nodes[seat.Node].Accelerator] }
 	for i := range grants {
 		g := &grants[i]
 		job := v.Job(g.Job)
@@ -83,17 +83,28 @@ func (j judgedPlacer) judgeSeats(v *core.View, grants []core.Grant, seating core
 		switch {
 		case placed && seatsFault(v.Cluster, job, g.Accelerator, seats) != "":
 			j.t.Fatalf("seats of job %d: %s", g.Job, seatsFault(v.Cluster, job, g.Accelerator, seats))
-		case placed && job.State != core.Running && slices.ContainsFunc(seats, onClosed):
+		case placed && job.State != core.Running && slices.ContainsFunc(seats, onKept):
 			j.t.Fatalf("started job %d after a blocking grant that it did not seat", g.Job)
 		case placed && unchanged && !j.options.evicts && !core.SameSeats(seats, job.Seats):
 			j.t.Fatalf("moved job %d from %v to %v although its grant is unchanged", g.Job, job.Seats, seats)
 		case !placed && unchanged && !j.options.evicts:
 			j.t.Fatalf("took the devices of job %d although its grant is unchanged", g.Job)
 		}
-		for t := range closed {
-			could := job.CanRunOn(v.Cluster, core.AcceleratorID(t)) && (g.Accelerator == core.AnyAccelerator || int(g.Accelerator) == t)
-			closed[t] = closed[t] || g.Blocking && !placed && could
+		if !placed {
+			kept.refuse(v.Cluster, job, g)
 		}
+	}
+}
+
+// turns says of each accelerator type whether a blocking grant that was not seated keeps its turn there: nothing new is seated on
+// the type after it.
+type turns []bool
+
+// refuse notes that a grant is not seated.
+func (kept turns) refuse(c *core.Cluster, j *core.Job, g *core.Grant) {
+	for t := range kept {
+		could := j.CanRunOn(c, core.AcceleratorID(t)) && (g.Accelerator == core.AnyAccelerator || int(g.Accelerator) == t)
+		kept[t] = kept[t] || g.Blocking && could
 	}
 }
 

@@ -78,6 +78,13 @@ func NewCollector(components Components, o Outputs) *Collector {
 // before the first round, and more jobs may come.
 func (c *Collector) Expect(jobs int) { c.records = slices.Grow(c.records, jobs) }
 
+// Bill begins the bill of a cluster with pools. It comes before the first round, so that a run that holds none has one, too.
+func (c *Collector) Bill(of *core.Cluster) {
+	if c.bill == nil && len(of.Pools) > 0 {
+		c.bill = newBill(of)
+	}
+}
+
 // Measure makes the summary cover only a part of the jobs in what it tells of jobs. It comes before the first round.
 func (c *Collector) Measure(w Window) { c.window = w }
 
@@ -105,9 +112,7 @@ func (c *Collector) ObserveRound(r *core.Report) error {
 	c.gaps.add(r.GapRatio)
 	c.follow(r)
 	c.capacity.follow(r)
-	if c.bill == nil && len(r.View.Cluster.Pools) > 0 {
-		c.bill = newBill(r.View.Cluster)
-	}
+	c.Bill(r.View.Cluster)
 	if c.bill != nil {
 		c.bill.follow(r)
 	}

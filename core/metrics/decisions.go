@@ -7,7 +7,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 )
 
-// A line of decisions.jsonl is one JSON object: an event, a verdict or a change, in this order within a round.
+// A line of decisions.jsonl is one JSON object: an event, a verdict, a change or a size of a pool, in this order within a round.
 
 // line is a JSON object that grows at its end. Methods append one member each.
 type line []byte
@@ -59,7 +59,24 @@ func (c *Collector) writeDecisions(r *core.Report) error {
 			return err
 		}
 	}
+	for i := range r.Scaled {
+		if err := c.writeSize(r, &r.Scaled[i]); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// writeSize writes how many nodes a pool is to have, and why.
+func (c *Collector) writeSize(r *core.Report, t *core.PoolTarget) error {
+	l := startLine(c.decisions, r.View.Round, r.View.NowSeconds).
+		text("pool", t.Pool).
+		text("action", "scale").
+		count("nodes", t.Nodes)
+	if t.Message != "" {
+		l = l.text("message", t.Message)
+	}
+	return l.text("by", r.ScaledBy).end(c.decisions)
 }
 
 func (c *Collector) writeEvent(r *core.Report, e *core.Event) error {

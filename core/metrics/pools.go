@@ -32,8 +32,9 @@ type bill struct {
 	pools []poolBill
 	nodes []billed // by NodeID
 	jobs  map[core.JobID]holding
-	costs []float64 // by JobID: of what it held so far
-	began bool      // the nodes are entered that there were at first
+	costs []float64   // by JobID: of what it held so far
+	began bool        // the nodes are entered that there were at first
+	first []core.Node // the nodes when the bill was begun
 }
 
 type poolBill struct {
@@ -66,7 +67,7 @@ type holding struct {
 }
 
 func newBill(c *core.Cluster) *bill {
-	b := &bill{jobs: map[core.JobID]holding{}}
+	b := &bill{jobs: map[core.JobID]holding{}, first: slices.Clone(c.Nodes)}
 	for i := range c.Pools {
 		b.pools = append(b.pools, poolBill{pool: c.Pools[i]})
 	}
@@ -120,7 +121,11 @@ func (b *bill) follow(r *core.Report) {
 		}
 	}
 	for id := len(b.nodes); id < len(r.View.Cluster.Nodes) && !added[core.NodeID(id)]; id++ {
-		b.enter(&r.View.Cluster.Nodes[id], 0)
+		n := r.View.Cluster.Nodes[id]
+		if n.Health == core.Gone && wasReady(n.ID, r.Events) {
+			n.Health = core.Ready
+		}
+		b.enter(&n, 0)
 	}
 	b.began = true
 	for i := range r.Events {
@@ -153,6 +158,17 @@ func (b *bill) follow(r *core.Report) {
 			b.hold(c.Job, nil, r.View.NowSeconds)
 		}
 	}
+}
+
+// wasReady reports whether a node that the first round knows as gone was there when the run began: what it was told first of it is
+// not that it is ready.
+func wasReady(id core.NodeID, events []core.Event) bool {
+	for i := range events {
+		if e := &events[i]; e.Kind.OfNode() && e.Node == id {
+			return e.Kind == core.NodeRemoved || e.Health != core.Ready
+		}
+	}
+	return false
 }
 
 // hold ends what a job had at a moment, and gives it other seats.
@@ -203,6 +219,11 @@ func (b *bill) ended(at float64) *bill {
 		return nil
 	}
 	b = b.clone()
+	if !b.began { // no round was held
+		for i := range b.first {
+			b.enter(&b.first[i], 0)
+		}
+	}
 	for _, id := range slices.Sorted(maps.Keys(b.jobs)) {
 		b.hold(id, nil, at)
 	}

@@ -112,6 +112,72 @@ func TestBill(t *testing.T) {
 	}
 }
 
+// A run that holds no round has a bill, too: of the nodes that were there, as long as it went on.
+func TestBillWithoutRounds(t *testing.T) {
+	pools := []core.Pool{{Name: "od", Devices: 4, PricePerHour: 3600}, {Name: "spot", Devices: 2}}
+	for name, tc := range map[string]struct {
+		nodes []core.Node
+		end   float64
+		want  Bill
+	}{
+		"it ended at once": {nodes: []core.Node{{Devices: 4, Pool: "od"}}},
+		"it went on": {
+			nodes: []core.Node{{Devices: 4, Pool: "od"}, {ID: 1, Devices: 4}, {ID: 2, Devices: 4, Pool: "od", Health: core.Provisioning}}, end: 10,
+			want: Bill{NodeHours: 10. / 3600, IdleNodeHours: 10. / 3600, Cost: 10, IdleCost: 10},
+		},
+		"the pools are empty": {end: 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var jobs bytes.Buffer
+			c := NewCollector(Components{}, Outputs{Jobs: &jobs})
+			c.Bill(&core.Cluster{Accelerators: []string{"t4"}, Nodes: tc.nodes, Pools: pools})
+			soFar := c.SoFar(nil, tc.end)
+			s, err := c.Finish(nil, tc.end)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(&tc.want, s.Bill, near); diff != "" {
+				t.Errorf("bill (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(s.Bill, soFar.Bill, near); diff != "" {
+				t.Errorf("bill so far (-at the end +so far):\n%s", diff)
+			}
+			if len(s.Pools) != 2 || s.Pools[0].Cost != tc.want.Cost || s.Pools[1].Cost != 0 {
+				t.Errorf("pools: %+v", s.Pools)
+			}
+			if header := strings.TrimSpace(jobs.String()); header != strings.TrimSpace(jobsHeader)+",cost" {
+				t.Errorf("header %q", header)
+			}
+		})
+	}
+	c := NewCollector(Components{}, Outputs{})
+	c.Bill(&core.Cluster{Nodes: []core.Node{{Devices: 4}}})
+	if s := c.SoFar(nil, 10); s.Bill != nil || s.Pools != nil {
+		t.Errorf("without pools: %+v, %+v", s.Bill, s.Pools)
+	}
+}
+
+// Sizes of pools are told after what was decided about jobs, and why if the scaler says so.
+func TestSizesAreDecisions(t *testing.T) {
+	var decisions bytes.Buffer
+	s := newStory(t, Outputs{Decisions: &decisions})
+	job := core.NewJob(&core.JobSpec{Name: "a", Requested: 1, TotalWork: 100})
+	s.tell(20, core.Report{
+		Events: []core.Event{submission(job)}, Changes: []core.Change{{Action: core.Start, Seats: []core.Seat{{Devices: 1}}, By: "placement/p"}},
+		Scaled: []core.PoolTarget{{Pool: "p", Nodes: 3, Message: "2 \"jobs\" wait"}, {Pool: "q", Remove: []core.NodeID{1}}}, ScaledBy: "scaler/s",
+	})
+	if _, err := s.c.Finish([]*core.Job{job}, 20); err != nil {
+		t.Fatal(err)
+	}
+	_, got, _ := strings.Cut(decisions.String(), "placement/p\"}\n")
+	const want = `{"round":1,"t_s":20,"pool":"p","action":"scale","nodes":3,"message":"2 \"jobs\" wait","by":"scaler/s"}
+{"round":1,"t_s":20,"pool":"q","action":"scale","nodes":0,"by":"scaler/s"}
+`
+	if got != want {
+		t.Errorf("got\n%s, want\n%s", decisions.String(), want)
+	}
+}
+
 var near = cmp.Comparer(func(a, b Number) bool { return math.Abs(float64(a-b)) < 1e-12 })
 
 // A job without a cost is one of a run without pools; what is no number is refused.
@@ -130,5 +196,37 @@ func TestReadCosts(t *testing.T) {
 		case tc.want == "" && (err != nil || jobs[0].Cost != map[string]Number{"none": 0, "one": 1.5}[name]):
 			t.Errorf("%s: %+v, %v", name, jobs, err)
 		}
+	}
+}
+
+// Nodes that go before the first round were there since the run began, but for one that was being provisioned, or gone, then.
+func TestBillOfNodesGoneBeforeTheFirstRound(t *testing.T) {
+	changed := func(at float64, h core.Health) core.Event {
+		return core.Event{Kind: core.NodeChanged, AtSeconds: at, Node: 1, Health: h}
+	}
+	gone := core.Event{Kind: core.NodeRemoved, AtSeconds: 90, Node: 1}
+	for name, tc := range map[string]struct {
+		events []core.Event
+		want   float64 // node seconds
+	}{
+		"taken away":        {[]core.Event{gone}, 90},
+		"drained":           {[]core.Event{changed(30, core.Draining), gone}, 90},
+		"ready, then gone":  {[]core.Event{changed(30, core.Ready), gone}, 60},
+		"gone all the time": {nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t, Outputs{})
+			s.cluster.Pools = []core.Pool{{Name: "od", Devices: 4, PricePerHour: 3600}}
+			s.cluster.Nodes[1].Pool, s.cluster.Nodes[1].Health = "od", core.Gone
+			s.tell(100, core.Report{Events: tc.events})
+			summary, err := s.c.Finish(nil, 200)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := &Bill{NodeHours: Number(tc.want / 3600), IdleNodeHours: Number(tc.want / 3600), Cost: Number(tc.want), IdleCost: Number(tc.want)}
+			if diff := cmp.Diff(want, summary.Bill, near); diff != "" {
+				t.Errorf("bill (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

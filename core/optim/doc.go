@@ -4,7 +4,8 @@
 //   - [SharesSolver] divides the time of accelerators of a few types among many jobs over a [Polytope]: max-min
 //     fairness with floors, water-filling, finish-time fairness, makespan, largest sum, and plain feasibility.
 //   - [Knapsack] picks a choice for each of many jobs, with a capacity for each type.
-//   - [Transport] and [Auction] match; package market places jobs on unlike workers with them.
+//   - [Bundles] picks one of several bundles of two resources for each of many jobs.
+//   - [Transport] and [Auction] match; package market places jobs on unlike workers with them. [Pairing] matches in graphs of one kind.
 //   - [Queues] puts jobs into the queues of machines for the least sum of completion times.
 //
 // Every solver repeats: same input, same bytes. Every answer comes with a certificate (prices, duals or a bound) that

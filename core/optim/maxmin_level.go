@@ -100,9 +100,9 @@ func (s *SharesSolver) highest(ctx context.Context, p Polytope) (MaxMinResult, e
 			return MaxMinResult{}, ErrPivots
 		}
 		last := level < t.lowest()
-		if level < t.lowest() {
+		if last {
 			level = t.lowest()
-			if cost, _, budget := m.spend(t, level); cost > budget*(1+tolerance) {
+			if m.tooDear(t, level) {
 				result.Short = -1
 				return result, context.Cause(ctx)
 			}
@@ -136,7 +136,14 @@ func (s *SharesSolver) highest(ctx context.Context, p Polytope) (MaxMinResult, e
 		}
 		before := level
 		lower()
-		if last || level == before { // the excess left is rounding
+		if last {
+			level = before
+			if m.tooDear(t, level) { // at the prices that led here it cost just the budget, at these it does not
+				result.Short = -1
+				return result, context.Cause(ctx)
+			}
+		}
+		if level == before { // the excess left is rounding
 			break
 		}
 	}
@@ -203,6 +210,12 @@ func (s *priceSimplex) fall(t *targets, level float64) float64 {
 		level = next
 	}
 	return level
+}
+
+// tooDear reports whether the prices prove that a level cannot be reached. A cost above the budget by rounding proves nothing.
+func (s *priceSimplex) tooDear(t *targets, level float64) bool {
+	cost, _, budget := s.spend(t, level)
+	return cost > budget*(1+tolerance)
 }
 
 // spend is the jobs' least cost of a level at the prices, how fast it grows with the level, and the budget.

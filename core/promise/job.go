@@ -124,15 +124,15 @@ func (j *Job) within(level, n int) int {
 	return level
 }
 
-// Fastest is when the job is done at the earliest, on any devices.
-func (j *Job) Fastest(overhead float64) float64 {
+// Fastest is when the job is done at the earliest, on any devices. Another change does not wait for the one that is under way.
+func (j *Job) Fastest(nowSeconds, overhead float64) float64 {
 	best := math.Inf(1)
 	for _, l := range j.Levels {
-		seconds := j.Left / l.Rate
-		if l.Replicas != j.Held {
-			seconds += overhead
+		ready := nowSeconds + overhead
+		if l.Replicas == j.Held {
+			ready = j.Ready
 		}
-		best = min(best, j.Ready+seconds)
+		best = min(best, ready+j.Left/l.Rate)
 	}
 	return best
 }

@@ -121,17 +121,18 @@ func TestFastestAndCheapest(t *testing.T) {
 		overhead          float64
 		fastest, cheapest float64
 	}{
-		"on most devices":             {Job{Left: 30, Levels: []Level{{1, 1}, {2, 1.5}}, Ready: 5}, 0, 25, 30},
-		"after a change":              {Job{Left: 30, Levels: []Level{{1, 1}, {2, 1.5}}, Ready: 5}, 4, 29, 30},
-		"on what it holds":            {Job{Left: 30, Levels: []Level{{1, 1}, {2, 1.5}}, Held: 1, Ready: 5}, 20, 35, 30},
-		"a change is worth it":        {Job{Left: 30, Levels: []Level{{1, 1}, {2, 1.5}}, Held: 1, Ready: 5}, 9, 34, 30},
-		"better than in proportion":   {Job{Left: 30, Levels: []Level{{1, 1}, {2, 3}}, Held: 2, Ready: 5}, 9, 15, 20},
-		"nothing that it can run on":  {Job{Left: 30}, 0, math.Inf(1), math.Inf(1)},
-		"the first level is the best": {Job{Left: 30, Levels: []Level{{3, 10}}}, 0, 3, 9},
+		"on most devices":              {Job{Left: 30, Levels: []Level{{1, 1}, {2, 1.5}}, Ready: 5}, 0, 25, 30},
+		"after a change":               {Job{Left: 30, Levels: []Level{{1, 1}, {2, 1.5}}, Ready: 5}, 4, 29, 30},
+		"on what it holds":             {Job{Left: 30, Levels: []Level{{1, 1}, {2, 1.5}}, Held: 1, Ready: 5}, 20, 35, 30},
+		"a change is worth it":         {Job{Left: 30, Levels: []Level{{1, 1}, {2, 1.5}}, Held: 1, Ready: 5}, 9, 34, 30},
+		"instead of the change before": {Job{Left: 30, Levels: []Level{{1, 1}, {2, 1.5}}, Held: 1, Ready: 12}, 9, 34, 30},
+		"better than in proportion":    {Job{Left: 30, Levels: []Level{{1, 1}, {2, 3}}, Held: 2, Ready: 5}, 9, 15, 20},
+		"nothing that it can run on":   {Job{Left: 30}, 0, math.Inf(1), math.Inf(1)},
+		"the first level is the best":  {Job{Left: 30, Levels: []Level{{3, 10}}, Ready: 5}, 0, 8, 9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := tc.job.Fastest(tc.overhead); got != tc.fastest {
+			if got := tc.job.Fastest(5, tc.overhead); got != tc.fastest {
 				t.Errorf("fastest %v, want %v", got, tc.fastest)
 			}
 			if got := tc.job.Cheapest(); got != tc.cheapest {

@@ -383,6 +383,12 @@ func (p *Planner) endsAt(from, done float64) float64 {
 	return p.Origin + (math.Floor((from-p.Origin)/p.Grid)+1)*p.Grid
 }
 
+// Hopeful reports whether a job could meet its deadline on a cluster of its own.
+func (p *Planner) Hopeful(j *Job) bool {
+	fastest := j.Fastest(p.now, p.Overhead)
+	return j.Plannable() && fastest-j.Deadline <= (fastest-p.now)*tolerance
+}
+
 // Earliest is when the job would be done if it got all that is free, beside the plans that were made.
 func (p *Planner) Earliest(j *Job) float64 {
 	if !j.Plannable() {

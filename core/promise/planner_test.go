@@ -456,6 +456,32 @@ func TestPlansHold(t *testing.T) {
 	})
 }
 
+func TestHopeful(t *testing.T) {
+	t.Parallel()
+	levels := []Level{{1, 1}, {2, 1.5}}
+	for name, tc := range map[string]struct {
+		job  Job
+		want bool
+	}{
+		"in time":                             {Job{Left: 30, Levels: levels, Deadline: 29, Ready: 5}, true},
+		"just too late":                       {Job{Left: 30, Levels: levels, Deadline: 28.9, Ready: 5}, false},
+		"too late by what rounding loses":     {Job{Left: 30, Levels: levels, Deadline: 29 - 1e-9, Ready: 5}, true},
+		"by another change at once":           {Job{Left: 30, Levels: levels, Deadline: 29, Held: 1, Ready: 9}, true},
+		"by what it holds":                    {Job{Left: 30, Levels: levels, Deadline: 26, Held: 2, Ready: 6}, true},
+		"of unknown length":                   {Job{Left: math.NaN(), Levels: levels, Deadline: 1000, Ready: 5}, false},
+		"without anything that it can run on": {Job{Left: 30, Deadline: math.Inf(1), Ready: 5}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := Planner{Overhead: 4}
+			p.Begin(5, 1)
+			if got := p.Hopeful(&tc.job); got != tc.want {
+				t.Errorf("hopeful %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestEarliest(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
+	"github.com/quartet-sched/quartet/core/interference"
 )
 
 // Config are the options of the simulated world. They belong to it, not to any policy.
@@ -24,6 +25,7 @@ type Config struct {
 	FreeFirstStart      bool                  `config:"free_first_start" doc:"spare a job the restart overhead when it starts for the first time"`
 	LocalityPenalty     float64               `config:"locality_penalty" doc:"part of its rate that a job loses while it spans several nodes, for models that do not measure it" min:"0" max:"1"`
 	Interference        float64               `config:"interference" doc:"part of its rate that a job spanning nodes loses while another such job shares one of its nodes" min:"0" max:"1"`
+	CoLocation          CoLocation            `config:"co_location" doc:"how fast jobs are that share a device, where cluster.sharing lets them"`
 	CheckpointInterval  time.Duration         `config:"checkpoint_interval" doc:"a node failure throws a job back to its last multiple of this running time; 0 loses nothing" min:"0s"`
 	Failures            Failures              `config:"failures" doc:"random node failures"`
 	NodeEvents          []NodeEvent           `config:"node_events" doc:"scheduled failures, repairs, drains and removals"`
@@ -36,6 +38,23 @@ type Config struct {
 	MeasurementNoise    MeasurementNoise      `config:"measurement_noise" doc:"how far what jobs report of their times is off; with any, they report anew at each round"`
 	StallAfter          time.Duration         `config:"stall_after" doc:"end the run when no work was done, beyond what failures undid, and no job submitted for so long, unless node_events lie ahead; longer than any overhead" min:"1s"`
 	Publication         Publication           `config:"publication" doc:"semantics of published simulators, for reproductions only"`
+}
+
+// CoLocation is how fast jobs are that share a device.
+type CoLocation struct {
+	Model       string  `config:"model" doc:"none: as fast as alone, for shares that are kept apart; turns: each has the device for its turns, by weight; hinge: all are slowed down once their utilisations add up to more than 0.85, as fitted to measured pairs" enum:"none|turns|hinge"`
+	SwitchRatio float64 `config:"switch_ratio" doc:"with turns, part of a turn that the switch to it costs" min:"0" max:"0.99"`
+}
+
+// model is the one of the name.
+func (c *CoLocation) model() interference.Model {
+	switch c.Model {
+	case "turns":
+		return interference.Turns{SwitchRatio: c.SwitchRatio}
+	case "hinge":
+		return interference.UsualHinge()
+	}
+	return interference.None{}
 }
 
 // Resize says whether a job that keeps a device while it gets others, or gives some up, goes on in place: the replicas that
@@ -80,15 +99,16 @@ type NodeEvent struct {
 
 // JoiningNodes are equal nodes that join the cluster at a moment.
 type JoiningNodes struct {
-	At           time.Duration `config:"at" doc:"moment, since the start of the run" min:"0s"`
-	Name         string        `config:"name" doc:"name of the node; more than one are called name-0, name-1, …"`
-	Count        int           `config:"count" doc:"number of nodes, 1 if left out" min:"0" max:"100000"`
-	Accelerator  string        `config:"accelerator" doc:"accelerator type of its devices; it may be new to the cluster"`
-	Devices      int           `config:"devices" doc:"devices on each node, 1 to 64"`
-	CPUs         float64       `config:"cpus" doc:"CPU cores of each node; recorded, no policy reads it yet" min:"0"`
-	MemoryGB     float64       `config:"memory_gb" doc:"memory of each node; recorded, no policy reads it yet" min:"0"`
-	Rack         string        `config:"rack" doc:"rack that the nodes stand in; recorded, no policy reads it yet"`
-	Provisioning time.Duration `config:"provisioning" doc:"how long the nodes are being provisioned before they are ready" min:"0s"`
+	At             time.Duration `config:"at" doc:"moment, since the start of the run" min:"0s"`
+	Name           string        `config:"name" doc:"name of the node; more than one are called name-0, name-1, …"`
+	Count          int           `config:"count" doc:"number of nodes, 1 if left out" min:"0" max:"100000"`
+	Accelerator    string        `config:"accelerator" doc:"accelerator type of its devices; it may be new to the cluster"`
+	Devices        int           `config:"devices" doc:"devices on each node, 1 to 64"`
+	CPUs           float64       `config:"cpus" doc:"CPU cores of each node, counted with count_resources; 0: not known" min:"0"`
+	MemoryGB       float64       `config:"memory_gb" doc:"memory of each node, counted with count_resources; 0: not known" min:"0"`
+	DeviceMemoryGB float64       `config:"device_memory_gb" doc:"memory of each device, counted where devices are shared; 0: not known" min:"0"`
+	Rack           string        `config:"rack" doc:"rack that the nodes stand in; recorded, no policy reads it yet"`
+	Provisioning   time.Duration `config:"provisioning" doc:"how long the nodes are being provisioned before they are ready" min:"0s"`
 }
 
 // Outage is a time in which the backend is not available.
@@ -172,6 +192,7 @@ func NewSimulator() core.Factory[backend.Opener] {
 			"simulated world; the options under publication reproduce published simulators.",
 	}, Config{
 		StallAfter:       30 * 24 * time.Hour,
+		CoLocation:       CoLocation{Model: "none"},
 		MeasurementNoise: MeasurementNoise{OutlierFactor: 3, FirstFactor: 1},
 		Publication: Publication{
 			FirstRound: atStart, Progress: exact, EpochEnds: exact, Moves: restart, Completion: exact,

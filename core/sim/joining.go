@@ -22,7 +22,7 @@ func (g *JoiningNodes) nodeName(i int) string {
 // node is the i-th node of the group when it joins, but for its health.
 func (g *JoiningNodes) node(i int) core.AddedNode {
 	return core.AddedNode{
-		Name: g.nodeName(i), Accelerator: g.Accelerator, Devices: g.Devices, CPUs: g.CPUs, MemoryGB: g.MemoryGB, Rack: g.Rack,
+		Name: g.nodeName(i), Accelerator: g.Accelerator, Devices: g.Devices, CPUs: g.CPUs, MemoryGB: g.MemoryGB, DeviceMemoryGB: g.DeviceMemoryGB, Rack: g.Rack,
 	}
 }
 
@@ -78,7 +78,7 @@ func (o *opener) Grown(c *core.Cluster) *core.Cluster {
 			}
 			grown.Nodes = append(grown.Nodes, core.Node{
 				ID: core.NodeID(len(grown.Nodes)), Name: n.Name, Accelerator: grown.Accelerator(n.Accelerator), Devices: n.Devices,
-				CPUs: n.CPUs, MemoryGB: n.MemoryGB, Rack: n.Rack,
+				CPUs: n.CPUs, MemoryGB: n.MemoryGB, DeviceMemoryGB: n.DeviceMemoryGB, Rack: n.Rack,
 			})
 		}
 	}

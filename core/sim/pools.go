@@ -91,7 +91,7 @@ func (s *Simulator) request(pool int) {
 	id := core.NodeID(len(e.planned))
 	e.joining = append(e.joining, core.AddedNode{
 		Name: fmt.Sprintf("%s-%d", p.Name, s.pools.names[pool]), Accelerator: s.cluster.Accelerators[p.Accelerator],
-		Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, Pool: p.Name, ExpectedSeconds: s.now + w.Expected().Seconds(),
+		Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, DeviceMemoryGB: p.DeviceMemoryGB, Pool: p.Name, ExpectedSeconds: s.now + w.Expected().Seconds(),
 	})
 	s.pools.names[pool]++
 	e.planned, e.failed, e.told = append(e.planned, core.Provisioning), append(e.failed, false), append(e.told, absent)

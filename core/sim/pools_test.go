@@ -148,7 +148,7 @@ func TestPoolsUnderAnyScaler(t *testing.T) {
 			return time.Duration(rapid.IntRange(0, most).Draw(t, what)) * time.Second
 		}
 		c := &core.Cluster{Accelerators: []string{"t4"}}
-		config := Config{StallAfter: 100 * time.Hour, RestartOverhead: seconds(20, "overhead"), ReleaseDelay: seconds(5, "release")}
+		config := Config{StallAfter: 10 * time.Hour, RestartOverhead: seconds(20, "overhead"), ReleaseDelay: seconds(5, "release")}
 		for i := range rapid.IntRange(1, 3).Draw(t, "pools") {
 			p := core.Pool{Name: fmt.Sprint("pool", i), Devices: rapid.IntRange(1, 4).Draw(t, "devices"), PricePerHour: 3600}
 			p.Max = rapid.IntRange(1, 5).Draw(t, "most")
@@ -160,7 +160,8 @@ func TestPoolsUnderAnyScaler(t *testing.T) {
 			c.Pools = append(c.Pools, p)
 			w := Pool{Pool: p.Name, Provisioning: seconds(60, "provisioning"), Spread: seconds(60, "spread"), DrainTimeout: seconds(60, "drain")}
 			if rapid.Bool().Draw(t, "spot") {
-				w.Evictions, w.Notice = 10*time.Second+seconds(600, "evictions"), seconds(60, "notice")
+				w.Notice = seconds(60, "notice")
+				w.Evictions = w.Notice + 30*time.Second + seconds(600, "evictions") // longer, or hardly a node is ever ready without notice
 			}
 			if rapid.Bool().Draw(t, "fails") {
 				w.Fails = 0.5

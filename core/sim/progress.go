@@ -25,6 +25,7 @@ type simJob struct {
 	pausedUntil     float64
 	rate            float64 // work per second once the pause is over
 	disturbed       bool    // by another job that spans one of its nodes
+	slowed          float64 // part of its rate that it loses to those on its devices
 	started         bool
 	ended           bool
 	changed         int // round of the last change
@@ -107,6 +108,9 @@ func (s *Simulator) rateIn(j *simJob, phase int) float64 {
 	if j.disturbed {
 		rate *= 1 - s.config.Interference
 	}
+	if s.sharing != nil {
+		rate *= 1 - j.slowed
+	}
 	return rate
 }
 
@@ -152,6 +156,9 @@ func (s *Simulator) span(j *simJob, by int) {
 // disturb applies interference, and tells those whose rate it changed: every job that spans nodes is slowed down while
 // another one shares one of its nodes.
 func (s *Simulator) disturb(now float64, tell *[]core.Event) {
+	if s.sharing != nil {
+		s.interfere(now, tell)
+	}
 	if s.config.Interference == 0 {
 		return
 	}

@@ -21,7 +21,7 @@ type opener struct {
 
 // Capabilities lists what the simulator knows that a real cluster would not.
 func (o *opener) Capabilities() []core.Capability {
-	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityMeasurements, core.CapabilityScaleCluster}
+	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityMeasurements, core.CapabilityScaleCluster, core.CapabilityShares}
 }
 
 // Check refuses publication options that need rounds of another kind, and events on nodes that there are not.
@@ -38,7 +38,9 @@ func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) 
 		return nil, err
 	}
 	s := &Simulator{config: o.config, settings: o.settings, seen: c, workload: w.Jobs, jobs: make([]*simJob, len(w.Jobs)), owed: math.Inf(1)}
-	s.cluster = &core.Cluster{Accelerators: slices.Clone(c.Accelerators), Nodes: slices.Clone(c.Nodes), Pools: slices.Clone(c.Pools)}
+	is := *c
+	is.MayGrow, is.Accelerators, is.Nodes, is.Pools = false, slices.Clone(c.Accelerators), slices.Clone(c.Nodes), slices.Clone(c.Pools)
+	s.cluster = &is
 	s.overheads = make(map[string]float64, len(o.config.ApplicationOverhead))
 	for _, a := range o.config.ApplicationOverhead {
 		s.overheads[a.Application] = a.Overhead.Seconds()
@@ -51,6 +53,9 @@ func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) 
 		return measures
 	})
 	s.nodes = newNodeEvents(o.config, c, o.settings.Rand)
+	if c.Sharing != core.Exclusive {
+		s.sharing = &sharing{model: o.config.CoLocation.model(), on: make(map[deviceAt][]*simJob)}
+	}
 	s.openPools()
 	c.MayGrow = s.mayGrow()
 	s.outages = sortedOutages(o.config.Outages)
@@ -98,6 +103,7 @@ type Simulator struct {
 	advanced float64   // last moment at which work was known to be done, or a job was submitted
 	events   []core.Event
 	notes    []core.Event // consequences of Apply, told with the next observation
+	sharing  *sharing     // nil where no device is shared
 	spanning []int        // by node: jobs that span nodes and hold devices there; nil without interference
 
 	starting []*simJob  // jobs with devices whose replicas do not run yet
@@ -337,6 +343,9 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 			s.starting = append(s.starting, j)
 		}
 		s.span(j, +1)
+		if s.sharing != nil {
+			s.sharing.join(j)
+		}
 	}
 	s.schedule(j)
 }
@@ -376,6 +385,9 @@ func (s *Simulator) unseat(j *simJob) {
 		return
 	}
 	s.span(j, -1)
+	if s.sharing != nil {
+		s.sharing.part(j)
+	}
 	j.seats = nil
 	j.rate = 0
 	s.starting = slices.DeleteFunc(s.starting, func(o *simJob) bool { return o == j })

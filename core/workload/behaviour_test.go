@@ -135,7 +135,7 @@ func TestGavelFilesWithoutJobs(t *testing.T) {
 func TestTypesOfOpenB(t *testing.T) {
 	header := strings.Join(openbColumns.all(), ",") + "\n"
 	for _, types := range []string{"T4||T4", "|", "T4|T4|T4"} {
-		_, err := readString(readOpenB, header+"a,1,1,1,1000,"+types+",LS,Running,0,9,1\n")
+		_, err := readString(readOpenBWhole, header+"a,1,1,1,1000,"+types+",LS,Running,0,9,1\n")
 		if n := strings.Count(err.Error(), "\n") + 1; err == nil || n != 1 || !strings.Contains(err.Error(), "different accelerator types") {
 			t.Errorf("%q: %v", types, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,12 +33,16 @@ const (
 	csvDeadline
 	csvBestEffort
 	csvTier
+	csvShare
+	csvUtilisation
+	csvDeviceMemory
+	csvTolerance
 	csvEnd // number of columns
 )
 
 var csvColumns = columns{
 	required: []string{"name", "submit_s", "duration_s", "replicas"},
-	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s", "observed_start_s", "outcome", "deadline_s", "best_effort", "tier"},
+	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s", "observed_start_s", "outcome", "deadline_s", "best_effort", "tier", "share_milli", "utilisation", "device_memory_gb", "slowdown_tolerance"},
 }
 
 // acceleratorSeparator divides the types in a cell of column accelerators.
@@ -112,10 +117,27 @@ func readOptional(t *table, spec *core.JobSpec) {
 	if t.has(csvBestEffort) {
 		spec.BestEffort = t.flag(csvBestEffort)
 	}
+	readShare(t, spec)
 	if t.has(csvTier) {
 		if spec.Tier = t.cell(csvTier); core.TierRank(spec.Tier) < 0 {
 			t.reject(csvTier, strings.Join(core.Tiers(), ", "))
 		}
+	}
+}
+
+// readShare reads what a replica has of a device.
+func readShare(t *table, spec *core.JobSpec) {
+	if t.has(csvShare) {
+		spec.Share = &core.Share{Milli: int(t.whole(csvShare, core.WholeDevice, "thousandths of a device"))}
+	}
+	if t.has(csvUtilisation) {
+		spec.Utilisation = t.number(csvUtilisation, 0, 1, "a part of a device, 0 to 1")
+	}
+	if t.has(csvDeviceMemory) {
+		spec.DeviceMemoryGB = t.number(csvDeviceMemory, 0, math.MaxFloat64, "a number of gigabytes")
+	}
+	if t.has(csvTolerance) {
+		spec.SlowdownTolerance = t.number(csvTolerance, 0, 1, "a part of the speed alone, 0 to 1")
 	}
 }
 
@@ -227,6 +249,18 @@ func cellsOf(job *Job) [csvEnd]string {
 	}
 	if spec.MemoryGB != 0 {
 		cells[csvMemory] = formatNumber(spec.MemoryGB)
+	}
+	if s := spec.Share; s != nil {
+		cells[csvShare] = strconv.Itoa(s.Milli)
+	}
+	if spec.Utilisation != 0 {
+		cells[csvUtilisation] = formatNumber(spec.Utilisation)
+	}
+	if spec.DeviceMemoryGB != 0 {
+		cells[csvDeviceMemory] = formatNumber(spec.DeviceMemoryGB)
+	}
+	if spec.SlowdownTolerance != 0 {
+		cells[csvTolerance] = formatNumber(spec.SlowdownTolerance)
 	}
 	if spec.Pinned {
 		cells[csvPinned] = "true"

@@ -28,10 +28,12 @@ type GeneratedConfig struct {
 	Replicas  string `config:"replicas" enum:"pollux|gavel|philly|one" doc:"Distribution of the replicas that jobs ask for, or one replica for every job."`
 	Durations string `config:"durations" enum:"pollux|gavel|philly" doc:"Distribution of how long jobs run. With replicas of pollux too, both come from the same kind of job."`
 
+	Tenants string `config:"tenants" enum:"none|by_replicas" doc:"Whose the jobs are: nobody's, or of a tenant for each number of replicas, called replicas-1, replicas-2, …."`
+
 	Applications bool `config:"applications" doc:"Whether jobs train the applications that come with Quartet, and so are elastic, instead of running for a known time."`
 }
 
-// The values of GeneratedConfig.Arrivals, and of Replicas and Durations.
+// The values of GeneratedConfig.Arrivals, of Replicas and Durations, and of Tenants.
 const (
 	arrivalsPoisson = "poisson"
 	arrivalsBursty  = "bursty"
@@ -41,6 +43,9 @@ const (
 	mixGavel  = "gavel"
 	mixPhilly = "philly"
 	mixOne    = "one"
+
+	tenantsNone       = "none"
+	tenantsByReplicas = "by_replicas"
 )
 
 // Validate reports values that do not go together.
@@ -60,7 +65,7 @@ func NewGenerated() core.Factory[Source] {
 		Jobs: 160, Span: 8 * time.Hour, Arrivals: arrivalsPoisson,
 		BurstEvery: 4 * time.Hour, BurstLength: 30 * time.Minute, BurstFactor: 4,
 		DiurnalAmplitude: 0.8, DiurnalPeak: 14 * time.Hour,
-		Replicas: mixPollux, Durations: mixPollux,
+		Replicas: mixPollux, Durations: mixPollux, Tenants: tenantsNone,
 	}
 	return core.NewFactory(core.Info{
 		Type:    "generated",
@@ -102,6 +107,9 @@ func (g *generator) Load(ctx context.Context) (*Workload, error) {
 			return nil, err
 		}
 		jobs[i] = g.job(fmt.Sprintf("job-%06d", i), arrivals[i], g.draw())
+		if g.config.Tenants == tenantsByReplicas {
+			jobs[i].Spec.Tenant = fmt.Sprintf("replicas-%d", jobs[i].Spec.Requested)
+		}
 	}
 	return assemble(jobs, nil, nil)
 }

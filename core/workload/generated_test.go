@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -197,5 +198,19 @@ func TestGeneratedConfigProblems(t *testing.T) {
 				t.Error("accepted")
 			}
 		})
+	}
+}
+
+// Tenants by replicas name whose the jobs are, and change nothing else.
+func TestGeneratedTenants(t *testing.T) {
+	plain, named := generate(t, map[string]any{"jobs": 50}), generate(t, map[string]any{"jobs": 50, "tenants": "by_replicas"})
+	for i := range plain.Jobs {
+		a, b := plain.Jobs[i].Spec, named.Jobs[i].Spec
+		if want := fmt.Sprintf("replicas-%d", a.Requested); a.Tenant != "" || b.Tenant != want {
+			t.Errorf("job %d is of %q and %q, want none and %q", i, a.Tenant, b.Tenant, want)
+		}
+		if b.Tenant = ""; a.SubmitSeconds != b.SubmitSeconds || a.Requested != b.Requested || a.TotalWork != b.TotalWork {
+			t.Errorf("job %d is %+v and %+v", i, a, b)
+		}
 	}
 }

@@ -27,22 +27,33 @@ var openbColumns = columns{required: []string{
 
 // NewOpenB makes the factory of the source `openb`.
 func NewOpenB() core.Factory[Source] {
-	return newTraceFactory(core.Info{
+	return core.NewFactory(core.Info{
 		Type:    "openb",
 		Summary: "tasks of Alibaba's openb cluster of 2023",
 		Description: "Each row is a rigid task from its creation, for as long as it ran: from its scheduling, or its creation where it was never scheduled, to its deletion, and a second at least. " +
-			"gpu_spec lists the types it may run on. Devices are exclusive here: a task that takes part of one gets a whole one. Tasks without devices are left out. " +
+			"gpu_spec lists the types it may run on. Devices are exclusive unless shares is set: a task that takes part of one gets a whole one, and tasks without devices are left out. " +
 			"CPUs and memory are divided evenly among the devices, and the class of service is the tenant.",
 		Source: "Weng et al., ATC 2023; Alibaba cluster-trace-gpu-v2023",
-	}, readOpenB)
+	}, OpenBConfig{}, func(c OpenBConfig, _ core.Settings) (Source, error) {
+		return traceFile{path: c.Path, read: func(in *input) (*Workload, error) { return readOpenB(in, c.Shares) }}, nil
+	})
 }
 
-func readOpenB(in *input) (*Workload, error) {
+// OpenBConfig configures NewOpenB.
+type OpenBConfig struct {
+	Path   string `config:"path" doc:"File to read; one compressed by gzip is recognised by its content." required:"true"`
+	Shares bool   `config:"shares" doc:"tasks have the parts of devices that they asked for, and those without devices run as well, for a cluster whose devices are shared"`
+}
+
+// Validate reports an empty path.
+func (c OpenBConfig) Validate() error { return TraceConfig{Path: c.Path}.Validate() }
+
+func readOpenB(in *input, shares bool) (*Workload, error) {
 	t := openTable(in, openbColumns)
 	var jobs []Job
 	for t.next() {
 		devices := int(t.whole(openbDevices, maxCount, "a number of devices"))
-		t.number(openbMilli, 0, 1000, "thousandths of a device")
+		milli := int(t.whole(openbMilli, core.WholeDevice, "thousandths of a device"))
 		t.label(openbPhase)
 		created, deleted := t.moment(openbCreated), t.moment(openbDeleted)
 		scheduled := created
@@ -55,12 +66,16 @@ func readOpenB(in *input) (*Workload, error) {
 			t.reject(openbDeleted, "a moment not before the task was scheduled")
 		}
 		name, types := t.text(openbName), openbTypeList(t)
-		if !t.ok() || devices == 0 {
+		if !t.ok() || devices == 0 && !shares {
 			continue
 		}
-		job := newDurationJob(name, created, max(deleted-scheduled, 1), devices)
+		replicas := max(devices, 1)
+		job := newDurationJob(name, created, max(deleted-scheduled, 1), replicas)
+		if shares && milli < core.WholeDevice {
+			job.Spec.Share = &core.Share{Milli: milli}
+		}
 		job.Spec.Accelerators, job.Spec.Tenant = types, tenant
-		job.Spec.CPUs, job.Spec.MemoryGB = cpus/1000/float64(devices), memory/1024/float64(devices)
+		job.Spec.CPUs, job.Spec.MemoryGB = cpus/1000/float64(replicas), memory/1024/float64(replicas)
 		job.At = t.declaration()
 		jobs = append(jobs, job)
 	}

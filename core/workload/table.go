@@ -44,7 +44,7 @@ type table struct {
 	width    int
 	record   []string
 	rows     int
-	rejected uint32 // bit i for column i of this row
+	rejected uint64 // bit i for column i of this row
 	labels   map[string]string
 	problems core.Diagnostics
 }

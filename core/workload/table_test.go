@@ -34,9 +34,9 @@ func TestProblemsOfATable(t *testing.T) {
 		"header": {readCSV, "name,submit,duration_s,name,x\na,1,2,3,4\n", []string{
 			`t.csv:1: missing column "submit_s"`,
 			`t.csv:1: missing column "replicas"`,
-			`t.csv:1:6: unknown column "submit"; did you mean "submit_s"? valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb, pinned, limit_s, estimate_s, observed_start_s, outcome, deadline_s, best_effort, tier`,
+			`t.csv:1:6: unknown column "submit"; did you mean "submit_s"? valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb, pinned, limit_s, estimate_s, observed_start_s, outcome, deadline_s, best_effort, tier, share_milli, utilisation, device_memory_gb, slowdown_tolerance`,
 			`t.csv:1:24: column "name" appears twice`,
-			`t.csv:1:29: unknown column "x"; valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb, pinned, limit_s, estimate_s, observed_start_s, outcome, deadline_s, best_effort, tier`,
+			`t.csv:1:29: unknown column "x"; valid columns: name, submit_s, duration_s, replicas, tenant, application, weight, min_replicas, max_replicas, accelerators, cpus, memory_gb, pinned, limit_s, estimate_s, observed_start_s, outcome, deadline_s, best_effort, tier, share_milli, utilisation, device_memory_gb, slowdown_tolerance`,
 		}},
 		"cells": {readCSV, csvHeader + "a,-1,2,3\n,1,0,3\nb,NaN,+Inf,0\nc,1,2,1.5\nd,0x1p3,1e99,-4\n\"e\u0001\",1_0,,x\n", []string{
 			`t.csv:2:3: submit_s is "-1"; expected a number of seconds from 0 to 1e11`,
@@ -59,7 +59,7 @@ func TestProblemsOfATable(t *testing.T) {
 			`t.csv:3:1: 5 fields; expected 4`,
 			`t.csv:4:7: extraneous or missing " in quoted-field`,
 		}},
-		"tasks that cannot be": {readOpenB, strings.Join(openbColumns.all(), ",") + "\na,-1,1,1.5,1001,T4|T4,LS,Running,9,8,\nb,1,1,1,1000,T4|,LS,Running,9,10,11\n", []string{
+		"tasks that cannot be": {readOpenBWhole, strings.Join(openbColumns.all(), ",") + "\na,-1,1,1.5,1001,T4|T4,LS,Running,9,8,\nb,1,1,1,1000,T4|,LS,Running,9,10,11\n", []string{
 			`t.csv:2:3: cpu_milli is "-1"; expected a number from 0 to 1.048576e9`,
 			`t.csv:2:8: num_gpu is "1.5"; expected a number of devices from 0 to 1048576`,
 			`t.csv:2:12: gpu_milli is "1001"; expected thousandths of a device from 0 to 1000`,
@@ -67,7 +67,7 @@ func TestProblemsOfATable(t *testing.T) {
 			`t.csv:3:14: gpu_spec is "T4|"; expected different accelerator types with | between them`,
 			`t.csv:3:31: deletion_time is "10"; expected a moment not before the task was scheduled`,
 		}},
-		"only tasks without a device": {readOpenB, strings.Join(openbColumns.all(), ",") + "\na,1,1,0,0,,LS,Running,9,18,\n", []string{
+		"only tasks without a device": {readOpenBWhole, strings.Join(openbColumns.all(), ",") + "\na,1,1,0,0,,LS,Running,9,18,\n", []string{
 			`t.csv: no task has a device`,
 		}},
 		"beyond a bound": {readCSV, csvHeader + "a,1e12,1e400,1048577\n", []string{
@@ -229,3 +229,5 @@ func TestLoadStopsWithItsContext(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 }
+
+func readOpenBWhole(in *input) (*Workload, error) { return readOpenB(in, false) }

@@ -33,7 +33,7 @@ var readers = map[string]struct {
 		"2017-10-09 07:01:55,66.0,1,66.0,11cb48\n\n"},
 	"tiresias": {readTiresias, "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n" +
 		"0,1,0,606,vgg19,164,30\n10,8,30,133,vgg11,147,23\n9,8,30,133,vgg11,147,0\n"},
-	"openb": {readOpenB, "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n" +
+	"openb": {readOpenBWhole, "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n" +
 		"openb-pod-0000,12000,16384,1,1000,,LS,Running,0,12537496,2\n" +
 		"openb-pod-0001,6000,12288,1,460,V100M16|V100M32,LS,Failed,427061,427061,427061\n" +
 		"openb-pod-0005,20000,65536,0,0,,LS,Running,2759674,12902960,2759676\n" +

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -319,7 +320,26 @@ func configure(ctx context.Context, conn grpc.ClientConnInterface, c Component, 
 			Path: core.CleanText(d.GetPath(), core.MaxText), Summary: core.CleanText(d.GetSummary(), core.MaxText), Hint: core.CleanText(d.GetHint(), core.MaxText),
 		})
 	}
-	return answer, problems.Err()
+	if err := problems.Err(); err != nil {
+		return answer, err
+	}
+	return answer, checkGuarantees(answer.GetGuarantees())
+}
+
+// checkGuarantees refuses what is no part for each tier.
+func checkGuarantees(told []float64) error {
+	if len(told) == 0 {
+		return nil
+	}
+	if tiers := core.Tiers(); len(told) != len(tiers) {
+		return fmt.Errorf("guarantees %v: must be a number for each of %s", told, strings.Join(tiers, ", "))
+	}
+	for _, part := range told {
+		if !(part >= 0 && part <= 1) {
+			return fmt.Errorf("guarantees %v: must be from 0 to 1", told)
+		}
+	}
+	return nil
 }
 
 func (b Binary) environment() []string {

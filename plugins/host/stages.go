@@ -107,6 +107,20 @@ func (a *allocator) GapRatio() float64 {
 	return math.NaN()
 }
 
+// Guarantees are those of the policy that answers now.
+func (a *allocator) Guarantees() core.Guarantees {
+	if !a.instead {
+		if a.session != nil && a.session.Guarantees != nil {
+			return *a.session.Guarantees
+		}
+		return core.UsualGuarantees()
+	}
+	if g, tells := a.fallback.(core.Guarantor); tells {
+		return g.Guarantees()
+	}
+	return core.UsualGuarantees()
+}
+
 type placer struct {
 	worker
 	fallback core.Placer

@@ -52,11 +52,17 @@ type Traits struct {
 	Changing bool // it knows of clusters and jobs that change
 	Curves   bool // an admission that looks at what jobs do with accelerators
 	Promises bool // an admission that admits a job with a deadline only if the deadline will be met
+
+	Guarantees *core.Guarantees // an allocation that guarantees tiers; nil where it tells none
 }
 
 // TraitsOf are those of the answer to Configure.
 func TraitsOf(m *stagev1.ConfigureResponse) Traits {
-	return Traits{Ends: m.GetEnds(), Changing: m.GetChanging(), Curves: m.GetCurves(), Promises: m.GetPromises()}
+	t := Traits{Ends: m.GetEnds(), Changing: m.GetChanging(), Curves: m.GetCurves(), Promises: m.GetPromises()}
+	if told := m.GetGuarantees(); len(told) == len(core.Guarantees{}) {
+		t.Guarantees = (*core.Guarantees)(told)
+	}
+	return t
 }
 
 // Dial starts a process, or otherwise reaches one, and configures the component in it.

@@ -252,6 +252,11 @@ func TestCandidatesAreEqual(t *testing.T) {
 	remote := factoryOf(newRing(t, policies(t)), stagev1.Stage_STAGE_ALLOCATION, "echo", host.Allocator)
 	coretest.RunAllocator(t, core.NewFactory(remote.Info, core.None{}, func(_ core.None, s core.Settings) (core.Allocator, error) {
 		a, err := remote.New(&core.None{}, s)
+		if err == nil {
+			if got, want := a.(core.Guarantor).Guarantees(), (core.Guarantees{0.9, 0.5, 0.25}); got != want {
+				t.Errorf("it guarantees %v, want %v", got, want)
+			}
+		}
 		return echoed{a, t}, err
 	}), coretest.Elsewhere())
 }

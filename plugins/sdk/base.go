@@ -195,6 +195,10 @@ func (s *server) Configure(_ context.Context, q *stagev1.ConfigureRequest) (*sta
 	if p, speaks := policy.(core.Promiser); speaks {
 		answer.Promises = p.Promises()
 	}
+	if g, tells := policy.(core.Guarantor); tells {
+		told := g.Guarantees()
+		answer.Guarantees = told[:]
+	}
 	answer.Changing = true
 	return answer, nil
 }

@@ -25,7 +25,7 @@ import (
 
 var (
 	kills = flag.Int("local.kills", 6, "how often TestSchedulerIsKilled kills a scheduler")
-	paced = flag.Bool("local.pools", false, "run TestPools and TestTrainingsInAPool, which a busy machine is too slow for")
+	paced = flag.Bool("local.pools", false, "run TestPools and TestTrainingsInAPool, which take half a minute of a real clock")
 	seed  = flag.Uint64("local.seed", 1, "seed of what tests do at random")
 )
 

@@ -26,8 +26,11 @@ func TestPoolSettings(t *testing.T) {
 		"taken away at once":     {config: Config{Pools: []Pool{{Pool: "p", Evictions: time.Second, Notice: time.Hour}}}, want: []string{"pools[0].notice: must be at most ten times evictions, 10s, where nodes come at once, got 1h0m0s"}},
 		"a notice of nothing":    {config: Config{Pools: []Pool{{Pool: "p", Notice: time.Second}}}, want: []string{"pools[0].notice: needs evictions"}},
 		"unknown": {
-			config: Config{Pools: []Pool{{Pool: "q"}}, Evict: []Eviction{{Node: "p"}, {Node: "p-x"}, {Node: "q-1"}}},
-			want:   []string{`unknown pool "q"`, `node "p" is of no pool`, `node "p-x" is of no pool`, `node "q-1" is of no pool`},
+			config: Config{Pools: []Pool{{Pool: "q"}}, Evict: []Eviction{{Node: "p"}, {Node: "p-x"}, {Node: "q-1"}, {Node: "p-01"}, {Node: "p--1"}, {Node: "p-"}}},
+			want: []string{
+				`unknown pool "q"`, `node "p" is of no pool`, `node "p-x" is of no pool`, `node "q-1" is of no pool`,
+				`node "p-01" is of no pool`, `node "p--1" is of no pool`, `node "p-" is of no pool`,
+			},
 		},
 	}
 	for name, tc := range cases {
@@ -41,6 +44,30 @@ func TestPoolSettings(t *testing.T) {
 			}
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("told %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Who names a node that no pool can have is told which names there are, and the one that was most likely meant.
+func TestHintsOfEvictions(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		node  string
+		pools []string
+		want  string
+	}{
+		"another letter":   {"spere-3", []string{"spare", "late"}, `did you mean "spare-3"? valid nodes: spare-0, spare-1, …, late-0, late-1, …`},
+		"no hyphen":        {"late12", []string{"spare", "late"}, `did you mean "late-12"? valid nodes: spare-0, spare-1, …, late-0, late-1, …`},
+		"a leading zero":   {"late-01", []string{"late"}, `did you mean "late-1"? valid nodes: late-0, late-1, …`},
+		"no number":        {"late", []string{"late"}, `did you mean "late-0"? valid nodes: late-0, late-1, …`},
+		"nothing like it":  {"gpu-node-7", []string{"p"}, `valid nodes: p-0, p-1, …`},
+		"without any pool": {"gpu-7", nil, "the cluster has no pools"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := (&Eviction{Node: tc.node}).hint(tc.pools); got != tc.want {
+				t.Errorf("hint %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,10 +30,32 @@ type Eviction struct {
 // pool is the pool that the name of a node is of; false for none.
 func (e *Eviction) pool(pools []string) (string, bool) {
 	at := strings.LastIndexByte(e.Node, '-')
-	if at < 0 || strings.Trim(e.Node[at+1:], "0123456789") != "" || e.Node[at+1:] == "" {
+	if at < 0 {
+		return "", false
+	}
+	number, err := strconv.Atoi(e.Node[at+1:])
+	if err != nil || number < 0 || strconv.Itoa(number) != e.Node[at+1:] { // as nodes are named
 		return "", false
 	}
 	return e.Node[:at], slices.Contains(pools, e.Node[:at])
+}
+
+// hint says which names nodes of pools have, and which of them was most likely meant.
+func (e *Eviction) hint(pools []string) string {
+	if len(pools) == 0 {
+		return "the cluster has no pools"
+	}
+	number, _ := strconv.Atoi(e.Node[len(strings.TrimRight(e.Node, "0123456789")):]) // 0 for none
+	var near, valid []string
+	for _, pool := range pools {
+		near = append(near, fmt.Sprintf("%s-%d", pool, number))
+		valid = append(valid, pool+"-0", pool+"-1", "…")
+	}
+	hint := "valid nodes: " + strings.Join(valid, ", ")
+	if name := core.Nearest(e.Node, near); name != "" {
+		hint = fmt.Sprintf("did you mean %q? %s", name, hint)
+	}
+	return hint
 }
 
 // checkPools refuses what is said twice, or of pools that there cannot be.
@@ -58,7 +81,7 @@ func (c *Config) checkPoolNames(cluster *core.Cluster) core.Diagnostics {
 		if _, is := c.Evict[i].pool(names); !is {
 			ds = append(ds, core.Diagnostic{
 				Path: fmt.Sprintf("evict[%d].node", i), Summary: fmt.Sprintf("node %q is of no pool", c.Evict[i].Node),
-				Hint: fmt.Sprintf("name-0, name-1, … of a pool: %q", names),
+				Hint: c.Evict[i].hint(names),
 			})
 		}
 	}

@@ -429,6 +429,8 @@ func (*NodesRequest) Descriptor() ([]byte, []int) {
 type NodesResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Nodes         []*Node                `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Pools         []*Pool                `protobuf:"bytes,2,rep,name=pools,proto3" json:"pools,omitempty"`                     // in the order of the config
+	MayGrow       bool                   `protobuf:"varint,3,opt,name=may_grow,json=mayGrow,proto3" json:"may_grow,omitempty"` // some pool has fewer nodes than it may have
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -468,6 +470,20 @@ func (x *NodesResponse) GetNodes() []*Node {
 		return x.Nodes
 	}
 	return nil
+}
+
+func (x *NodesResponse) GetPools() []*Pool {
+	if x != nil {
+		return x.Pools
+	}
+	return nil
+}
+
+func (x *NodesResponse) GetMayGrow() bool {
+	if x != nil {
+		return x.MayGrow
+	}
+	return false
 }
 
 type DescribeRequest struct {
@@ -1516,16 +1532,18 @@ func (x *Decision) GetExpectedSeconds() float64 {
 }
 
 type Node struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Accelerator   string                 `protobuf:"bytes,2,opt,name=accelerator,proto3" json:"accelerator,omitempty"`
-	Rack          string                 `protobuf:"bytes,3,opt,name=rack,proto3" json:"rack,omitempty"`
-	Devices       uint32                 `protobuf:"varint,4,opt,name=devices,proto3" json:"devices,omitempty"`
-	Used          uint32                 `protobuf:"varint,5,opt,name=used,proto3" json:"used,omitempty"`
-	Health        string                 `protobuf:"bytes,6,opt,name=health,proto3" json:"health,omitempty"`      // ready, draining, down or provisioning
-	Unusable      uint32                 `protobuf:"varint,7,opt,name=unusable,proto3" json:"unusable,omitempty"` // devices that are broken, or held by others than the jobs of the run
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Name            string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Accelerator     string                 `protobuf:"bytes,2,opt,name=accelerator,proto3" json:"accelerator,omitempty"`
+	Rack            string                 `protobuf:"bytes,3,opt,name=rack,proto3" json:"rack,omitempty"`
+	Devices         uint32                 `protobuf:"varint,4,opt,name=devices,proto3" json:"devices,omitempty"`
+	Used            uint32                 `protobuf:"varint,5,opt,name=used,proto3" json:"used,omitempty"`
+	Health          string                 `protobuf:"bytes,6,opt,name=health,proto3" json:"health,omitempty"`                                            // ready, draining, down or provisioning
+	Unusable        uint32                 `protobuf:"varint,7,opt,name=unusable,proto3" json:"unusable,omitempty"`                                       // devices that are broken, or held by others than the jobs of the run
+	Pool            string                 `protobuf:"bytes,8,opt,name=pool,proto3" json:"pool,omitempty"`                                                // that it belongs to; empty for none
+	ExpectedSeconds float64                `protobuf:"fixed64,9,opt,name=expected_seconds,json=expectedSeconds,proto3" json:"expected_seconds,omitempty"` // when it should be ready, of one that is being provisioned; 0 when nobody knows
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Node) Reset() {
@@ -1607,6 +1625,97 @@ func (x *Node) GetUnusable() uint32 {
 	return 0
 }
 
+func (x *Node) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *Node) GetExpectedSeconds() float64 {
+	if x != nil {
+		return x.ExpectedSeconds
+	}
+	return 0
+}
+
+// Pool is equal nodes that come and go.
+type Pool struct {
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	Name                string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Accelerator         string                 `protobuf:"bytes,2,opt,name=accelerator,proto3" json:"accelerator,omitempty"`
+	Devices             uint32                 `protobuf:"varint,3,opt,name=devices,proto3" json:"devices,omitempty"` // of each node
+	MaxNodes            uint32                 `protobuf:"varint,4,opt,name=max_nodes,json=maxNodes,proto3" json:"max_nodes,omitempty"`
+	ProvisioningSeconds float64                `protobuf:"fixed64,5,opt,name=provisioning_seconds,json=provisioningSeconds,proto3" json:"provisioning_seconds,omitempty"` // how long a node takes to come as a rule; 0 when nobody knows
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *Pool) Reset() {
+	*x = Pool{}
+	mi := &file_control_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pool) ProtoMessage() {}
+
+func (x *Pool) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pool.ProtoReflect.Descriptor instead.
+func (*Pool) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Pool) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Pool) GetAccelerator() string {
+	if x != nil {
+		return x.Accelerator
+	}
+	return ""
+}
+
+func (x *Pool) GetDevices() uint32 {
+	if x != nil {
+		return x.Devices
+	}
+	return 0
+}
+
+func (x *Pool) GetMaxNodes() uint32 {
+	if x != nil {
+		return x.MaxNodes
+	}
+	return 0
+}
+
+func (x *Pool) GetProvisioningSeconds() float64 {
+	if x != nil {
+		return x.ProvisioningSeconds
+	}
+	return 0
+}
+
 // Diagnostics is everything wrong with what was sent.
 type Diagnostics struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1617,7 +1726,7 @@ type Diagnostics struct {
 
 func (x *Diagnostics) Reset() {
 	*x = Diagnostics{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1629,7 +1738,7 @@ func (x *Diagnostics) String() string {
 func (*Diagnostics) ProtoMessage() {}
 
 func (x *Diagnostics) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1642,7 +1751,7 @@ func (x *Diagnostics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diagnostics.ProtoReflect.Descriptor instead.
 func (*Diagnostics) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Diagnostics) GetList() []*Diagnostic {
@@ -1666,7 +1775,7 @@ type Diagnostic struct {
 
 func (x *Diagnostic) Reset() {
 	*x = Diagnostic{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1678,7 +1787,7 @@ func (x *Diagnostic) String() string {
 func (*Diagnostic) ProtoMessage() {}
 
 func (x *Diagnostic) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1691,7 +1800,7 @@ func (x *Diagnostic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diagnostic.ProtoReflect.Descriptor instead.
 func (*Diagnostic) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Diagnostic) GetFile() string {
@@ -1760,9 +1869,11 @@ const file_control_proto_rawDesc = "" +
 	"\vnow_seconds\x18\x01 \x01(\x01R\n" +
 	"nowSeconds\x12+\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x17.quartet.control.v1.JobR\x04jobs\"\x0e\n" +
-	"\fNodesRequest\"?\n" +
+	"\fNodesRequest\"\x8a\x01\n" +
 	"\rNodesResponse\x12.\n" +
-	"\x05nodes\x18\x01 \x03(\v2\x18.quartet.control.v1.NodeR\x05nodes\"#\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x18.quartet.control.v1.NodeR\x05nodes\x12.\n" +
+	"\x05pools\x18\x02 \x03(\v2\x18.quartet.control.v1.PoolR\x05pools\x12\x19\n" +
+	"\bmay_grow\x18\x03 \x01(\bR\amayGrow\"#\n" +
 	"\x0fDescribeRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\"\x9a\x01\n" +
 	"\x10DescribeResponse\x12\x1f\n" +
@@ -1854,7 +1965,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05seats\x18\n" +
 	" \x03(\v2\x18.quartet.control.v1.SeatR\x05seats\x122\n" +
 	"\x06tuning\x18\v \x01(\v2\x1a.quartet.control.v1.TuningR\x06tuning\x12)\n" +
-	"\x10expected_seconds\x18\f \x01(\x01R\x0fexpectedSeconds\"\xb2\x01\n" +
+	"\x10expected_seconds\x18\f \x01(\x01R\x0fexpectedSeconds\"\xf1\x01\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vaccelerator\x18\x02 \x01(\tR\vaccelerator\x12\x12\n" +
@@ -1862,7 +1973,15 @@ const file_control_proto_rawDesc = "" +
 	"\adevices\x18\x04 \x01(\rR\adevices\x12\x12\n" +
 	"\x04used\x18\x05 \x01(\rR\x04used\x12\x16\n" +
 	"\x06health\x18\x06 \x01(\tR\x06health\x12\x1a\n" +
-	"\bunusable\x18\a \x01(\rR\bunusable\"A\n" +
+	"\bunusable\x18\a \x01(\rR\bunusable\x12\x12\n" +
+	"\x04pool\x18\b \x01(\tR\x04pool\x12)\n" +
+	"\x10expected_seconds\x18\t \x01(\x01R\x0fexpectedSeconds\"\xa6\x01\n" +
+	"\x04Pool\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
+	"\vaccelerator\x18\x02 \x01(\tR\vaccelerator\x12\x18\n" +
+	"\adevices\x18\x03 \x01(\rR\adevices\x12\x1b\n" +
+	"\tmax_nodes\x18\x04 \x01(\rR\bmaxNodes\x121\n" +
+	"\x14provisioning_seconds\x18\x05 \x01(\x01R\x13provisioningSeconds\"A\n" +
 	"\vDiagnostics\x122\n" +
 	"\x04list\x18\x01 \x03(\v2\x1e.quartet.control.v1.DiagnosticR\x04list\"\x8e\x01\n" +
 	"\n" +
@@ -1896,7 +2015,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_control_proto_goTypes = []any{
 	(*SubmitRequest)(nil),     // 0: quartet.control.v1.SubmitRequest
 	(*SubmitResponse)(nil),    // 1: quartet.control.v1.SubmitResponse
@@ -1923,44 +2042,46 @@ var file_control_proto_goTypes = []any{
 	(*Gradients)(nil),         // 22: quartet.control.v1.Gradients
 	(*Decision)(nil),          // 23: quartet.control.v1.Decision
 	(*Node)(nil),              // 24: quartet.control.v1.Node
-	(*Diagnostics)(nil),       // 25: quartet.control.v1.Diagnostics
-	(*Diagnostic)(nil),        // 26: quartet.control.v1.Diagnostic
+	(*Pool)(nil),              // 25: quartet.control.v1.Pool
+	(*Diagnostics)(nil),       // 26: quartet.control.v1.Diagnostics
+	(*Diagnostic)(nil),        // 27: quartet.control.v1.Diagnostic
 }
 var file_control_proto_depIdxs = []int32{
 	18, // 0: quartet.control.v1.JobsResponse.jobs:type_name -> quartet.control.v1.Job
 	24, // 1: quartet.control.v1.NodesResponse.nodes:type_name -> quartet.control.v1.Node
-	18, // 2: quartet.control.v1.DescribeResponse.job:type_name -> quartet.control.v1.Job
-	23, // 3: quartet.control.v1.DescribeResponse.decisions:type_name -> quartet.control.v1.Decision
-	19, // 4: quartet.control.v1.Job.seats:type_name -> quartet.control.v1.Seat
-	20, // 5: quartet.control.v1.Job.tuning:type_name -> quartet.control.v1.Tuning
-	21, // 6: quartet.control.v1.Job.measurement:type_name -> quartet.control.v1.Measurement
-	22, // 7: quartet.control.v1.Job.gradients:type_name -> quartet.control.v1.Gradients
-	19, // 8: quartet.control.v1.Decision.seats:type_name -> quartet.control.v1.Seat
-	20, // 9: quartet.control.v1.Decision.tuning:type_name -> quartet.control.v1.Tuning
-	26, // 10: quartet.control.v1.Diagnostics.list:type_name -> quartet.control.v1.Diagnostic
-	0,  // 11: quartet.control.v1.ControlService.Submit:input_type -> quartet.control.v1.SubmitRequest
-	2,  // 12: quartet.control.v1.ControlService.Cancel:input_type -> quartet.control.v1.CancelRequest
-	4,  // 13: quartet.control.v1.ControlService.SetHealth:input_type -> quartet.control.v1.SetHealthRequest
-	6,  // 14: quartet.control.v1.ControlService.Jobs:input_type -> quartet.control.v1.JobsRequest
-	8,  // 15: quartet.control.v1.ControlService.Nodes:input_type -> quartet.control.v1.NodesRequest
-	10, // 16: quartet.control.v1.ControlService.Describe:input_type -> quartet.control.v1.DescribeRequest
-	12, // 17: quartet.control.v1.ControlService.Logs:input_type -> quartet.control.v1.LogsRequest
-	14, // 18: quartet.control.v1.ControlService.Snapshot:input_type -> quartet.control.v1.SnapshotRequest
-	16, // 19: quartet.control.v1.ControlService.SoFar:input_type -> quartet.control.v1.SoFarRequest
-	1,  // 20: quartet.control.v1.ControlService.Submit:output_type -> quartet.control.v1.SubmitResponse
-	3,  // 21: quartet.control.v1.ControlService.Cancel:output_type -> quartet.control.v1.CancelResponse
-	5,  // 22: quartet.control.v1.ControlService.SetHealth:output_type -> quartet.control.v1.SetHealthResponse
-	7,  // 23: quartet.control.v1.ControlService.Jobs:output_type -> quartet.control.v1.JobsResponse
-	9,  // 24: quartet.control.v1.ControlService.Nodes:output_type -> quartet.control.v1.NodesResponse
-	11, // 25: quartet.control.v1.ControlService.Describe:output_type -> quartet.control.v1.DescribeResponse
-	13, // 26: quartet.control.v1.ControlService.Logs:output_type -> quartet.control.v1.LogsResponse
-	15, // 27: quartet.control.v1.ControlService.Snapshot:output_type -> quartet.control.v1.SnapshotResponse
-	17, // 28: quartet.control.v1.ControlService.SoFar:output_type -> quartet.control.v1.SoFarResponse
-	20, // [20:29] is the sub-list for method output_type
-	11, // [11:20] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	25, // 2: quartet.control.v1.NodesResponse.pools:type_name -> quartet.control.v1.Pool
+	18, // 3: quartet.control.v1.DescribeResponse.job:type_name -> quartet.control.v1.Job
+	23, // 4: quartet.control.v1.DescribeResponse.decisions:type_name -> quartet.control.v1.Decision
+	19, // 5: quartet.control.v1.Job.seats:type_name -> quartet.control.v1.Seat
+	20, // 6: quartet.control.v1.Job.tuning:type_name -> quartet.control.v1.Tuning
+	21, // 7: quartet.control.v1.Job.measurement:type_name -> quartet.control.v1.Measurement
+	22, // 8: quartet.control.v1.Job.gradients:type_name -> quartet.control.v1.Gradients
+	19, // 9: quartet.control.v1.Decision.seats:type_name -> quartet.control.v1.Seat
+	20, // 10: quartet.control.v1.Decision.tuning:type_name -> quartet.control.v1.Tuning
+	27, // 11: quartet.control.v1.Diagnostics.list:type_name -> quartet.control.v1.Diagnostic
+	0,  // 12: quartet.control.v1.ControlService.Submit:input_type -> quartet.control.v1.SubmitRequest
+	2,  // 13: quartet.control.v1.ControlService.Cancel:input_type -> quartet.control.v1.CancelRequest
+	4,  // 14: quartet.control.v1.ControlService.SetHealth:input_type -> quartet.control.v1.SetHealthRequest
+	6,  // 15: quartet.control.v1.ControlService.Jobs:input_type -> quartet.control.v1.JobsRequest
+	8,  // 16: quartet.control.v1.ControlService.Nodes:input_type -> quartet.control.v1.NodesRequest
+	10, // 17: quartet.control.v1.ControlService.Describe:input_type -> quartet.control.v1.DescribeRequest
+	12, // 18: quartet.control.v1.ControlService.Logs:input_type -> quartet.control.v1.LogsRequest
+	14, // 19: quartet.control.v1.ControlService.Snapshot:input_type -> quartet.control.v1.SnapshotRequest
+	16, // 20: quartet.control.v1.ControlService.SoFar:input_type -> quartet.control.v1.SoFarRequest
+	1,  // 21: quartet.control.v1.ControlService.Submit:output_type -> quartet.control.v1.SubmitResponse
+	3,  // 22: quartet.control.v1.ControlService.Cancel:output_type -> quartet.control.v1.CancelResponse
+	5,  // 23: quartet.control.v1.ControlService.SetHealth:output_type -> quartet.control.v1.SetHealthResponse
+	7,  // 24: quartet.control.v1.ControlService.Jobs:output_type -> quartet.control.v1.JobsResponse
+	9,  // 25: quartet.control.v1.ControlService.Nodes:output_type -> quartet.control.v1.NodesResponse
+	11, // 26: quartet.control.v1.ControlService.Describe:output_type -> quartet.control.v1.DescribeResponse
+	13, // 27: quartet.control.v1.ControlService.Logs:output_type -> quartet.control.v1.LogsResponse
+	15, // 28: quartet.control.v1.ControlService.Snapshot:output_type -> quartet.control.v1.SnapshotResponse
+	17, // 29: quartet.control.v1.ControlService.SoFar:output_type -> quartet.control.v1.SoFarResponse
+	21, // [21:30] is the sub-list for method output_type
+	12, // [12:21] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -1975,7 +2096,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

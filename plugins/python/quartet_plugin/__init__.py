@@ -22,7 +22,7 @@ from .cluster import (
 )
 from .config import field
 from .decisions import (
-    FOR_EVER, Capability, Code, Curve, Grant, Placement, Plan, PoolTarget, Reason, Response, Seating, Standing, Tuning,
+    FOR_EVER, Capability, Code, Curve, Grant, Guarantees, Placement, Plan, PoolTarget, Reason, Response, Seating, Standing, Tuning,
     UnlikeRates, Verdict,
 )
 from .job import (
@@ -33,7 +33,7 @@ from .view import Candidate, View
 
 __all__ = [
     "ANY_ACCELERATOR", "FOR_EVER", "MAX_DEVICES_PER_NODE", "AdmissionPolicy", "AllocationPolicy", "AloneTime", "BatchSpec", "BatchSteps",
-    "Candidate", "Capability", "Cluster", "Code", "Curve", "ElasticityPolicy", "Gradients", "Grant", "Health", "Job",
+    "Candidate", "Capability", "Cluster", "Code", "Curve", "ElasticityPolicy", "Gradients", "Grant", "Guarantees", "Health", "Job",
     "JobState", "Ledger", "Measurement", "Node", "Placement", "PlacementPolicy", "Plan", "Policy", "Pool", "PoolTarget",
     "Price", "Reason", "Response", "ScalerPolicy", "Seat", "Seating", "Standing", "StepTimes", "Truth",
     "Tuning", "TypeBatch", "TypeTimes", "UnlikeRates", "UnlikeTimes", "Verdict", "View", "count_devices", "field", "first_devices", "list_devices", "lowest_devices", "main", "replicas",

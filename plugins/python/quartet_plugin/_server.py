@@ -170,6 +170,8 @@ class Server:
         answer.exchange = True
         if isinstance(policy, AdmissionPolicy):
             answer.curves, answer.promises = looks_at_curves(policy), policy.promises
+        if isinstance(policy, AllocationPolicy):
+            answer.guarantees.extend(policy.guarantees() or ())
         return answer
 
     def _find(self, stage: int, type_: str) -> _Component:

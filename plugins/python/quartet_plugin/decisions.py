@@ -151,6 +151,14 @@ class PoolTarget(NamedTuple):
     message: str = ""  # why, in one sentence
 
 
+class Guarantees(NamedTuple):
+    """The parts of the device time they request that jobs of each tier are guaranteed, from 0 to 1."""
+
+    premium: float
+    standard: float
+    basic: float = 0.0
+
+
 class Standing(NamedTuple):
     """How long an answer stands while no event comes."""
 

@@ -8,7 +8,7 @@ import random
 from typing import Any, ClassVar
 from collections.abc import Iterable, Sequence
 
-from .decisions import Capability, Grant, Placement, Plan, PoolTarget, Response, Seating, Standing, Tuning, Verdict
+from .decisions import Capability, Grant, Guarantees, Placement, Plan, PoolTarget, Response, Seating, Standing, Tuning, Verdict
 from .job import Job
 from .view import Candidate, View
 
@@ -73,6 +73,11 @@ class AllocationPolicy(Policy):
     def gap_ratio(self) -> float | None:
         """What a better answer than the last one could still gain, as a part of the bound on the objective: 0 when it is
         proven best. None when nothing is known."""
+        return None
+
+    def guarantees(self) -> Guarantees | None:
+        """The parts of the device time they request that jobs of each tier are guaranteed, by which a run is judged. Asked
+        once, after setup. None for the usual ones."""
         return None
 
 

@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 from quartet_plugin import (
-    ANY_ACCELERATOR, FOR_EVER, AdmissionPolicy, AllocationPolicy, Capability, Code, Curve, ElasticityPolicy, Grant, JobState,
-    Ledger, Placement, PlacementPolicy, PoolTarget, Reason, Response, ScalerPolicy, Seat, Seating, Tuning, Verdict, field, main,
+    ANY_ACCELERATOR, FOR_EVER, AdmissionPolicy, AllocationPolicy, Capability, Code, Curve, ElasticityPolicy, Grant, Guarantees,
+    JobState, Ledger, Placement, PlacementPolicy, PoolTarget, Reason, Response, ScalerPolicy, Seat, Seating, Tuning, Verdict, field, main,
     replicas,
 )
 
@@ -288,6 +288,9 @@ class CurveMirror(AdmissionPolicy):
 class Echo(AllocationPolicy):
     type = "echo"
     summary = "tells what it sees of the candidates, every number as the bits of a seat"
+
+    def guarantees(self):
+        return Guarantees(premium=0.9, standard=0.5, basic=0.25)
 
     def allocate(self, view, candidates):
         for c in candidates:

@@ -404,9 +404,12 @@ type ConfigureResponse struct {
 	Ends         bool                   `protobuf:"varint,6,opt,name=ends,proto3" json:"ends,omitempty"`                              // an elasticity that is to be told how jobs end
 	// The plugin knows nodes that come and go and lose single devices, and jobs that start, are edited and suspended. Any other is
 	// told of such a node as one that is down, and of no such job.
-	Changing      bool `protobuf:"varint,7,opt,name=changing,proto3" json:"changing,omitempty"`
-	Curves        bool `protobuf:"varint,8,opt,name=curves,proto3" json:"curves,omitempty"`     // an admission that is asked with what the jobs do with accelerators, as an allocation is
-	Promises      bool `protobuf:"varint,9,opt,name=promises,proto3" json:"promises,omitempty"` // an admission that admits a job with a deadline only if the deadline will be met
+	Changing bool `protobuf:"varint,7,opt,name=changing,proto3" json:"changing,omitempty"`
+	Curves   bool `protobuf:"varint,8,opt,name=curves,proto3" json:"curves,omitempty"`     // an admission that is asked with what the jobs do with accelerators, as an allocation is
+	Promises bool `protobuf:"varint,9,opt,name=promises,proto3" json:"promises,omitempty"` // an admission that admits a job with a deadline only if the deadline will be met
+	// An allocation that guarantees tiers: the parts of the device time they request that premium, standard and basic jobs are
+	// guaranteed, in this order, from 0 to 1. None where it tells none.
+	Guarantees    []float64 `protobuf:"fixed64,10,rep,packed,name=guarantees,proto3" json:"guarantees,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -502,6 +505,13 @@ func (x *ConfigureResponse) GetPromises() bool {
 		return x.Promises
 	}
 	return false
+}
+
+func (x *ConfigureResponse) GetGuarantees() []float64 {
+	if x != nil {
+		return x.Guarantees
+	}
+	return nil
 }
 
 // Diagnostic is one problem in the settings.
@@ -801,7 +811,7 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"configJson\x12\x1d\n" +
 	"\n" +
 	"check_only\x18\x06 \x01(\bR\tcheckOnly\x12\x18\n" +
-	"\achannel\x18\a \x01(\bR\achannel\"\xb2\x02\n" +
+	"\achannel\x18\a \x01(\bR\achannel\"\xd2\x02\n" +
 	"\x11ConfigureResponse\x12>\n" +
 	"\vdiagnostics\x18\x01 \x03(\v2\x1c.quartet.stage.v1.DiagnosticR\vdiagnostics\x12\"\n" +
 	"\fcapabilities\x18\x02 \x03(\tR\fcapabilities\x12\x1f\n" +
@@ -812,7 +822,11 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"\x04ends\x18\x06 \x01(\bR\x04ends\x12\x1a\n" +
 	"\bchanging\x18\a \x01(\bR\bchanging\x12\x16\n" +
 	"\x06curves\x18\b \x01(\bR\x06curves\x12\x1a\n" +
-	"\bpromises\x18\t \x01(\bR\bpromises\"N\n" +
+	"\bpromises\x18\t \x01(\bR\bpromises\x12\x1e\n" +
+	"\n" +
+	"guarantees\x18\n" +
+	" \x03(\x01R\n" +
+	"guarantees\"N\n" +
 	"\n" +
 	"Diagnostic\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +

@@ -1,0 +1,205 @@
+package muri
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core/interleave"
+)
+
+// Jobs that need one resource for a second, or nearly.
+var (
+	loads    = interleave.Stages{Load: 1}
+	computes = interleave.Stages{Compute: 1}
+	syncs    = interleave.Stages{Sync: 1}
+)
+
+func jobsOf(devices int, stages ...interleave.Stages) (jobs []Job) {
+	for _, s := range stages {
+		jobs = append(jobs, Job{Devices: devices, Stages: s, Seconds: s.Seconds()})
+	}
+	return jobs
+}
+
+func TestGroups(t *testing.T) {
+	slow := interleave.Model{Factors: [interleave.MaxJobs + 1]float64{2: 3, 3: 3, 4: 3}}
+	cases := map[string]struct {
+		grouper Grouper
+		jobs    []Job
+		devices int
+		want    []Group
+	}{
+		"nobody": {devices: 8},
+		"room for each alone": {
+			jobs: jobsOf(1, computes, loads), devices: 2,
+			want: []Group{{[]int32{0}, 1}, {[]int32{1}, 1}},
+		},
+		"two that do not meet share": {
+			jobs: jobsOf(4, computes, loads), devices: 4,
+			want: []Group{{[]int32{0, 1}, 1}},
+		},
+		"the best pairs, not the next ones": {
+			grouper: Grouper{Largest: 2}, jobs: jobsOf(1, computes, computes, loads, loads), devices: 2,
+			want: []Group{{[]int32{0, 2}, 1}, {[]int32{1, 3}, 1}},
+		},
+		"four on one device, in two rounds": {
+			jobs: jobsOf(1, computes, loads, syncs, loads), devices: 1,
+			want: []Group{{[]int32{0, 1, 2, 3}, 1}}, // one loads from storage while the other prepares on CPUs
+		},
+		"sizes do not mix": {
+			jobs: slices.Concat(jobsOf(2, computes), jobsOf(1, loads), jobsOf(1, computes)), devices: 3,
+			want: []Group{{[]int32{0}, 1}, {[]int32{1, 2}, 1}},
+		},
+		"the fifth of a size waits, and one that is too large": {
+			jobs: slices.Concat(jobsOf(16, computes), jobsOf(8, computes, computes, computes, computes, computes)), devices: 8,
+			want: []Group{{[]int32{1, 2, 3, 4}, 4}},
+		},
+		"slower than one after the other: apart, and those behind wait": {
+			grouper: Grouper{Model: slow}, jobs: jobsOf(1, computes, loads), devices: 1,
+			want: []Group{{[]int32{0}, 1}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := tc.grouper.Solve(tc.jobs, tc.devices)
+			if diff := cmp.Diff(tc.want, got); diff != "" && len(tc.want)+len(got) > 0 {
+				t.Errorf("groups (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Exchanges never make groups less efficient together.
+func TestExchangeMakesUpForMatching(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		jobs, _ := drawJobs(t)
+		devices := rapid.IntRange(1, 8).Draw(t, "devices")
+		plain := Grouper{Model: interleave.Measured()}
+		better := Grouper{Model: interleave.Measured(), Exchange: true}
+		for i := range jobs {
+			jobs[i].Devices = 1
+		}
+		efficiency := func(g *Grouper, groups []team) (sum float64) {
+			for _, t := range groups {
+				sum += g.efficiency(t.list())
+			}
+			return sum
+		}
+		plain.Solve(jobs, devices)
+		better.Solve(jobs, devices)
+		if plain.used == 0 {
+			return
+		}
+		before, after := efficiency(&plain, plain.bins[0].groups), efficiency(&better, better.bins[0].groups)
+		if after < before-1e-9 {
+			t.Errorf("exchanges lower the efficiency from %v to %v", before, after)
+		}
+	})
+}
+
+// A running group stays whole when jobs of the same kinds are put together in another way.
+func TestSteadyKeepsGroupsThatRun(t *testing.T) {
+	jobs := jobsOf(1, computes, computes, loads, loads)
+	for i, group := range []int32{7, 9, 9, 7} {
+		jobs[i].Group = group
+	}
+	g := Grouper{Largest: 2, Steady: true}
+	want := []Group{{[]int32{0, 3}, 1}, {[]int32{1, 2}, 1}}
+	if diff := cmp.Diff(want, g.Solve(jobs, 2)); diff != "" {
+		t.Errorf("groups (-want +got):\n%s", diff)
+	}
+}
+
+func drawJobs(t *rapid.T) (jobs []Job, devices int) {
+	kinds := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) interleave.Stages {
+		stage := rapid.Float64Range(0, 10)
+		return interleave.Stages{Load: stage.Draw(t, "load"), Compute: stage.Draw(t, "compute") + 0.1, Sync: stage.Draw(t, "sync")}
+	}), 1, 5).Draw(t, "kinds")
+	jobs = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Job {
+		s := rapid.SampledFrom(kinds).Draw(t, "kind")
+		return Job{Devices: 1 << rapid.IntRange(0, 3).Draw(t, "size"), Stages: s, Seconds: s.Seconds(), Group: int32(rapid.IntRange(0, 6).Draw(t, "group"))}
+	}), 0, 40).Draw(t, "jobs")
+	return jobs, rapid.IntRange(0, 20).Draw(t, "devices")
+}
+
+// Nobody runs twice, groups are of one size and no more than there may be, all fit, no group is slower than its jobs in turn, those with the
+// first jobs come first, and a second call gives the same.
+func TestGroupsAreSound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		jobs, devices := drawJobs(t)
+		g := Grouper{
+			Model: interleave.Measured(), Largest: rapid.IntRange(0, 4).Draw(t, "largest"),
+			Exchange: rapid.Bool().Draw(t, "exchange"), Steady: rapid.Bool().Draw(t, "steady"),
+		}
+		groups := g.Solve(jobs, devices)
+		seen, left, before := map[int32]bool{}, devices, int32(-1)
+		var copied []Group
+		for _, group := range groups {
+			copied = append(copied, Group{slices.Clone(group.Jobs), group.Period})
+			left -= jobs[group.Jobs[0]].Devices
+			alone := 0.0
+			for _, i := range group.Jobs {
+				if seen[i] || jobs[i].Devices != jobs[group.Jobs[0]].Devices {
+					t.Errorf("job %d in %v", i, group)
+				}
+				seen[i] = true
+				alone += jobs[i].Seconds
+			}
+			if !slices.IsSorted(group.Jobs) || group.Jobs[0] <= before || len(group.Jobs) > g.largest() || group.Period > alone {
+				t.Errorf("group %v, alone %v s, after %d", group, alone, before)
+			}
+			before = group.Jobs[0]
+		}
+		if left < 0 {
+			t.Errorf("%d devices too many", -left)
+		}
+		if len(jobs) > 0 && jobs[0].Devices <= devices && len(groups) == 0 {
+			t.Error("nobody runs, and there is room")
+		}
+		if diff := cmp.Diff(copied, g.Solve(jobs, devices)); diff != "" && len(copied) > 0 {
+			t.Errorf("a second call (-first +second):\n%s", diff)
+		}
+	})
+}
+
+func TestSolveAllocatesNothing(t *testing.T) {
+	var jobs []Job
+	for i := range 300 {
+		s := interleave.Stages{Load: float64(1 + i%7), Compute: float64(1 + i%5), Sync: float64(i % 3)}
+		jobs = append(jobs, Job{Devices: 1 << (i % 3), Stages: s, Seconds: s.Seconds(), Group: int32(i / 4)})
+	}
+	g := Grouper{Model: interleave.Measured(), Exchange: true, Steady: true}
+	g.Solve(jobs, 64)
+	if n := testing.AllocsPerRun(20, func() { g.Solve(jobs, 64) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	if got := Remaining(10, 0.5, 8); got != 40 {
+		t.Errorf("remaining %v device-seconds, want 40", got)
+	}
+	if got := Attained(60, 8, 4); math.Abs(got-120) > 1e-12 {
+		t.Errorf("attained %v device-seconds, want 120", got)
+	}
+}
+
+func BenchmarkSolve(b *testing.B) {
+	var jobs []Job
+	for i := range 400 {
+		s := interleave.Stages{Load: float64(1 + i%7), Compute: float64(1 + i%5), Sync: float64(i % 3)}
+		jobs = append(jobs, Job{Devices: 1, Stages: s, Seconds: s.Seconds(), Group: int32(i / 4)})
+	}
+	for name, g := range map[string]*Grouper{"muri": {Model: interleave.Measured()}, "exchange": {Model: interleave.Measured(), Exchange: true, Steady: true}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				g.Solve(jobs, 64)
+			}
+		})
+	}
+}

@@ -1,0 +1,39 @@
+package core
+
+// holders counts the devices on which jobs compute, each once, however many jobs are on it.
+type holders struct {
+	devices int
+	jobs    map[deviceAt]int // on each device; unused where no device is shared
+}
+
+type deviceAt struct {
+	node   NodeID
+	device int
+}
+
+// add counts a job in (1) or out of (-1) seats.
+func (h *holders) add(c *Cluster, j *Job, seats []Seat, jobs int) {
+	if c.Sharing == Exclusive {
+		h.devices += jobs * Replicas(seats)
+		return
+	}
+	if j.Share != nil && j.Share.Milli == 0 {
+		return
+	}
+	if h.jobs == nil {
+		h.jobs = make(map[deviceAt]int)
+	}
+	for _, s := range seats {
+		for rest := s.Devices; rest != 0; rest &= rest - 1 {
+			at := deviceAt{s.Node, rest.First()}
+			before := h.jobs[at]
+			switch h.jobs[at] += jobs; {
+			case before == 0:
+				h.devices++
+			case before+jobs == 0:
+				delete(h.jobs, at)
+				h.devices--
+			}
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package interleave
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestPeriod(t *testing.T) {
+	var ideal Model
+	measured := Measured()
+	cases := map[string]struct {
+		model *Model
+		group []Stages
+		want  float64
+	}{
+		"alone, its stages":             {&ideal, []Stages{{3, 2, 1}}, 6},
+		"none":                          {&ideal, nil, math.Inf(1)},
+		"more than there are resources": {&ideal, make([]Stages, 5), math.Inf(1)},
+		"two that do not meet":          {&ideal, []Stages{{4, 0, 0}, {0, 2, 2}}, 4},
+		"two that want the same":        {&ideal, []Stages{{0, 3, 0}, {0, 5, 0}}, 8},
+		"one loads while the other computes and syncs":  {&ideal, []Stages{{3, 2, 1}, {3, 1, 1}}, 6},
+		"three, each waits for a device":                {&ideal, []Stages{{0, 1, 0}, {0, 2, 0}, {0, 3, 0}}, 6},
+		"four, perfectly staggered":                     {&ideal, []Stages{{2, 1, 1}, {2, 1, 1}, {2, 1, 1}, {2, 1, 1}}, 4},
+		"four loads, two at a time":                     {&ideal, []Stages{{4, 0, 0}, {3, 0, 0}, {2, 0, 0}, {1, 0, 0}}, 5},
+		"a pair as measured: gpt2 with shufflenet":      {&measured, []Stages{{.6, 419, 49}, {769, 57, 10}}, 836 * 1.33 / 1.015},
+		"a group of four as measured, largest at eight": {&measured, []Stages{{502, 14, .4}, {502, 14, .4}, {.5, 167, 59}, {82, 88, 60}}, 604 * 1.37 / 1.015},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.model.Period(tc.group); math.Abs(got-tc.want) > 1e-9*tc.want {
+				t.Errorf("period %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func drawGroup(t *rapid.T, least int) []Stages {
+	stage := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(0, 100))
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Stages {
+		return Stages{stage.Draw(t, "load"), stage.Draw(t, "compute"), stage.Draw(t, "sync")}
+	}), least, MaxJobs).Draw(t, "group")
+}
+
+// repeated is the mean period of an order that goes on for long, by walking it slot by slot.
+func repeated(slots [MaxJobs]Stages) float64 {
+	const rounds = 200
+	end := []float64{0}
+	for i := range 2 * rounds * MaxJobs {
+		at := end[i] + max(slots[(i+1)%MaxJobs].Sync, slots[(i+2)%MaxJobs].Compute)
+		if i > 0 {
+			at = max(at, end[i-1]+slots[(i+3)%MaxJobs].Load)
+		}
+		end = append(end, at)
+	}
+	return (end[2*rounds*MaxJobs] - end[rounds*MaxJobs]) / rounds
+}
+
+// The closed form is the period of the best of all ways to seat the jobs in four slots.
+func TestSteadyPeriodIsThatOfTheBestOrder(t *testing.T) {
+	var m Model
+	rapid.Check(t, func(t *rapid.T) {
+		group := drawGroup(t, 2)
+		want := math.Inf(1)
+		for code := range 4 * 4 * 4 * 4 { // the slot of each job
+			var slots [MaxJobs]Stages
+			var taken [MaxJobs]bool
+			fits := true
+			for _, job := range group {
+				slot := code % MaxJobs
+				code /= MaxJobs
+				fits = fits && !taken[slot]
+				slots[slot], taken[slot] = job, true
+			}
+			if fits {
+				want = min(want, repeated(slots))
+			}
+		}
+		if got := m.Period(group); math.Abs(got-want) > 1e-9*max(want, 1) {
+			t.Errorf("period %v, want %v", got, want)
+		}
+	})
+}
+
+// No resource does two things at once, no job is ahead of itself, and who joins slows nobody's group by more than its own stages.
+func TestPeriodBounds(t *testing.T) {
+	var m Model
+	rapid.Check(t, func(t *rapid.T) {
+		group := drawGroup(t, 1)
+		period := m.Period(group)
+		var compute, sync, load, all, longest float64
+		for _, s := range group {
+			compute, sync, load, all = compute+s.Compute, sync+s.Sync, load+s.Load, all+s.Seconds()
+			longest = max(longest, s.Load, s.Compute, s.Sync)
+		}
+		if least := max(compute, sync, load/2, longest); period < least*(1-1e-12) {
+			t.Errorf("period %v, resources alone need %v", period, least)
+		}
+		if period > all*(1+1e-12) {
+			t.Errorf("period %v, one after the other takes %v", period, all)
+		}
+		if e := m.Efficiency(group); period > 0 && (e < 0.25*(1-1e-12) || e > 1+1e-12) {
+			t.Errorf("efficiency %v", e)
+		}
+		shuffled := rapid.Permutation(group).Draw(t, "shuffled")
+		if other := m.Period(shuffled); math.Abs(other-period) > 1e-12*period {
+			t.Errorf("period %v, in another order of the jobs %v", period, other)
+		}
+	})
+}
+
+func TestPeriodAllocatesNothing(t *testing.T) {
+	group := []Stages{{502, 14, .4}, {435, 8, .5}, {.5, 167, 59}, {82, 88, 60}}
+	for name, m := range map[string]Model{"steady": {}, "stepped": Measured()} {
+		if n := testing.AllocsPerRun(100, func() { m.Efficiency(group) }); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+func BenchmarkPeriod(b *testing.B) {
+	group := []Stages{{502, 14, .4}, {435, 8, .5}, {.5, 167, 59}, {82, 88, 60}}
+	for name, m := range map[string]Model{"steady": {}, "stepped": Measured()} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				m.Period(group)
+			}
+		})
+	}
+}

@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/interference"
+)
+
+// sharing is who computes on which device of a cluster whose jobs share devices.
+type sharing struct {
+	model   interference.Model
+	on      map[deviceAt][]*simJob // by JobID
+	changed []*simJob              // whose neighbours are not those of before, some more than once
+	others  []*core.JobSpec        // scratch
+}
+
+type deviceAt struct {
+	node   core.NodeID
+	device int
+}
+
+// devicesOf calls do for each device that a job computes on.
+func devicesOf(j *simJob, do func(deviceAt)) {
+	if j.Spec.Share != nil && j.Spec.Share.Milli == 0 {
+		return
+	}
+	for _, seat := range j.seats {
+		for rest := seat.Devices; rest != 0; rest &= rest - 1 {
+			do(deviceAt{seat.Node, rest.First()})
+		}
+	}
+}
+
+// join counts a job in on its devices.
+func (h *sharing) join(j *simJob) {
+	devicesOf(j, func(at deviceAt) {
+		h.changed = append(h.changed, h.on[at]...)
+		i, _ := slices.BinarySearchFunc(h.on[at], j, compareJobs)
+		h.on[at] = slices.Insert(h.on[at], i, j)
+	})
+	h.changed = append(h.changed, j)
+}
+
+// part counts a job out of its devices.
+func (h *sharing) part(j *simJob) {
+	devicesOf(j, func(at deviceAt) {
+		i, _ := slices.BinarySearchFunc(h.on[at], j, compareJobs)
+		h.on[at] = slices.Delete(h.on[at], i, i+1)
+		h.changed = append(h.changed, h.on[at]...)
+	})
+	j.slowed = 0
+}
+
+// rate is the part of its rate alone that a job has beside its neighbours: a gang is as fast as its slowest replica.
+func (h *sharing) rate(j *simJob) float64 {
+	slowest, shares := 0.0, false
+	devicesOf(j, func(at deviceAt) {
+		if len(h.on[at]) < 2 {
+			return
+		}
+		h.others = h.others[:0]
+		for _, o := range h.on[at] {
+			if o != j {
+				h.others = append(h.others, &o.Spec)
+			}
+		}
+		if rate := h.model.Rate(&j.Spec, h.others); !shares || rate < slowest {
+			slowest, shares = rate, true
+		}
+	})
+	if !shares {
+		return 1
+	}
+	return slowest
+}
+
+// interfere slows down those whose neighbours are not those of before, and tells.
+func (s *Simulator) interfere(now float64, tell *[]core.Event) {
+	h := s.sharing
+	slices.SortFunc(h.changed, compareJobs)
+	for _, j := range slices.Compact(h.changed) {
+		if j.seats == nil {
+			continue
+		}
+		if slowed := 1 - h.rate(j); slowed != j.slowed {
+			s.advance(j, now)
+			j.slowed = slowed
+			s.schedule(j)
+			*tell = append(*tell, j.progressed(now))
+		}
+	}
+	h.changed = h.changed[:0]
+}

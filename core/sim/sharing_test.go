@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/workload"
+)
+
+// tenant is a job on shared devices: its work in seconds alone, what it is, and where it runs from second 0 on.
+type tenant struct {
+	work  float64
+	spec  core.JobSpec
+	seats []core.Seat
+}
+
+// endsOf is when jobs end that all run from second 0 on.
+func endsOf(t *testing.T, c Config, tenants []tenant) map[core.JobID]float64 {
+	t.Helper()
+	c.StallAfter = time.Hour
+	cluster := &core.Cluster{Accelerators: []string{"t4"}, Sharing: core.Fractional, Nodes: []core.Node{{Name: "n", Devices: 4}}}
+	w := &workload.Workload{}
+	var changes []core.Change
+	for i := range tenants {
+		spec := tenants[i].spec
+		spec.ID, spec.Name, spec.TotalWork = core.JobID(i), fmt.Sprintf("j%d", i), tenants[i].work
+		if spec.Weight == 0 {
+			spec.Weight = 1
+		}
+		w.Jobs = append(w.Jobs, workload.Job{Spec: spec, Model: phased{spec.TotalWork}})
+		changes = append(changes, start(spec.ID, tenants[i].seats...))
+	}
+	backend, err := (&opener{config: c, settings: core.Settings{ID: "backend/simulator"}}).Open(t.Context(), cluster, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := backend.(*Simulator)
+	if _, err := s.Next(t.Context(), by(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	ends := map[core.JobID]float64{}
+	for {
+		seen, err := s.Next(t.Context(), core.Wake{BySeconds: math.Inf(1), OnEvents: true})
+		if errors.Is(err, io.EOF) {
+			return ends
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range seen.Events {
+			if e.Kind == core.JobFinished {
+				ends[e.Job] = e.AtSeconds
+			}
+		}
+	}
+}
+
+func TestJobsOnSharedDevices(t *testing.T) {
+	t.Parallel()
+	on := func(devices core.DeviceSet) []core.Seat { return []core.Seat{seats(0, devices)} }
+	busy := func(utilisation float64) core.JobSpec { return core.JobSpec{Utilisation: utilisation} }
+	for name, tc := range map[string]struct {
+		model CoLocation
+		jobs  []tenant
+		want  map[core.JobID]float64
+	}{
+		"turns, and alone when the other is done": {CoLocation{Model: "turns"}, []tenant{{50, core.JobSpec{}, on(1)}, {100, core.JobSpec{}, on(1)}}, map[core.JobID]float64{0: 100, 1: 150}},
+		"switches cost":                          {CoLocation{Model: "turns", SwitchRatio: 0.1}, []tenant{{45, core.JobSpec{}, on(1)}, {90, core.JobSpec{}, on(1)}}, map[core.JobID]float64{0: 100, 1: 145}},
+		"turns by weight":                        {CoLocation{Model: "turns"}, []tenant{{75, core.JobSpec{Weight: 3}, on(1)}, {100, core.JobSpec{}, on(1)}}, map[core.JobID]float64{0: 100, 1: 175}},
+		"three take turns":                       {CoLocation{Model: "turns"}, []tenant{{10, core.JobSpec{}, on(1)}, {10, core.JobSpec{}, on(1)}, {20, core.JobSpec{}, on(1)}}, map[core.JobID]float64{0: 30, 1: 30, 2: 40}},
+		"others on other devices":                {CoLocation{Model: "turns"}, []tenant{{50, core.JobSpec{}, on(1)}, {100, core.JobSpec{}, on(2)}}, map[core.JobID]float64{0: 50, 1: 100}},
+		"a gang is as fast as its slowest":       {CoLocation{Model: "turns"}, []tenant{{200, core.JobSpec{}, on(3)}, {50, core.JobSpec{}, on(2)}}, map[core.JobID]float64{0: 150, 1: 100}},
+		"who computes on CPUs slows nobody down": {CoLocation{Model: "turns"}, []tenant{{100, core.JobSpec{}, on(1)}, {50, core.JobSpec{Share: &core.Share{}}, on(1)}}, map[core.JobID]float64{0: 100, 1: 50}},
+		"parts of their own":                     {CoLocation{Model: "none"}, []tenant{{50, core.JobSpec{}, on(1)}, {100, core.JobSpec{}, on(1)}}, map[core.JobID]float64{0: 50, 1: 100}},
+		"room for both":                          {CoLocation{Model: "hinge"}, []tenant{{50, busy(0.4), on(1)}, {100, busy(0.45), on(1)}}, map[core.JobID]float64{0: 50, 1: 100}},
+		"more than the device has":               {CoLocation{Model: "hinge"}, []tenant{{87.76, busy(0.6), on(1)}, {100, busy(0.65), on(1)}}, map[core.JobID]float64{0: 100, 1: 112.24}},
+		"nobody knows how busy they are":         {CoLocation{Model: "hinge"}, []tenant{{64.81, core.JobSpec{}, on(1)}, {64.81, core.JobSpec{}, on(1)}}, map[core.JobID]float64{0: 100, 1: 100}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, endsOf(t, Config{CoLocation: tc.model}, tc.jobs), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+				t.Errorf("ends (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

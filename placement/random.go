@@ -1,0 +1,16 @@
+package placement
+
+import (
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/placement/score"
+)
+
+// NewRandom seats jobs anywhere.
+func NewRandom() core.Factory[core.Placer] {
+	return byScore(core.Info{
+		Type:        "random",
+		Summary:     "on a drawn node with room",
+		Description: "Draws a node among those with room for a job, and devices of it. What others are to be better than.",
+		Source:      "Beware of Fragmentation, ATC'23, baseline",
+	}, false, func(s core.Settings, _ []score.Task) score.Scorer { return score.NewRandom(s.Rand) })
+}

@@ -1,0 +1,79 @@
+package score
+
+import (
+	"math"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// FGD places a task where it makes the fewest new fragments: fragmentation gradient descent.
+//
+// The score is the gradient, fragments before less those after, in devices, on a logistic scale in hundredths, rounded down. A task that takes
+// a part of a device takes that with the best score, the lowest of such; others the lowest idle ones.
+//
+// Source: Weng et al., Beware of Fragmentation (ATC'23), section 4. No deviation known. O(devices) for each score that is not remembered.
+type FGD struct {
+	typical *Typical
+	memo    []scored
+	left    []int32
+}
+
+type scored struct {
+	digest
+	score int32
+}
+
+// NewFGD scores by the fragments that typical tasks tell.
+func NewFGD(y *Typical) *FGD { return &FGD{typical: y, memo: make([]scored, 1<<memoBits)} }
+
+// Score is 0 to 100.
+func (f *FGD) Score(n *Node, t *Task) int32 {
+	y, sum := f.typical, n.digest
+	sum.add(digestOf(beforeState<<56 | uint64(level(y.cpus, n.CPU))<<16 | uint64(n.Accelerator)))
+	sum.add(digestOf(afterState<<56 | uint64(level(y.cpus, n.CPU-t.CPU))))
+	sum.add(digestOf(taskState<<56 | uint64(t.Devices)<<12 | uint64(t.Milli)))
+	known := &f.memo[sum.low>>(64-memoBits)]
+	if known.digest != sum {
+		score, _ := f.best(n, t)
+		*known = scored{sum, score}
+	}
+	return known.score
+}
+
+// Devices is those of the score.
+func (f *FGD) Devices(n *Node, t *Task) core.DeviceSet {
+	if !t.shares() {
+		return n.first(t)
+	}
+	_, device := f.best(n, t)
+	return 1 << uint(device)
+}
+
+// best is the score of a node, and the device that gives it to a task that takes a part of one.
+func (f *FGD) best(n *Node, t *Task) (score int32, device int) {
+	y := f.typical
+	before, after := y.Fragments(n), level(y.cpus, n.CPU-t.CPU)
+	rate := func(devices core.DeviceSet) int32 {
+		f.left = append(f.left[:0], n.Left...)
+		return logistic(before - y.fragments(f.left, take(f.left, n.digest, devices, t.Milli), after, n.Accelerator))
+	}
+	if !t.shares() {
+		return rate(n.first(t)), -1
+	}
+	score, device = -1, -1
+	for i, left := range n.Left {
+		if left < t.Milli || slices.Contains(n.Left[:i], left) {
+			continue
+		}
+		if s := rate(1 << uint(i)); s > score {
+			score, device = s, i
+		}
+	}
+	return score, device
+}
+
+// logistic is a gradient in thousandths of a device on a scale from 0 to 100.
+func logistic(gradient float64) int32 {
+	return int32(math.Floor(100 * (1 / (1 + math.Exp(-gradient/1000)))))
+}

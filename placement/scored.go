@@ -1,0 +1,428 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/placement/score"
+)
+
+// scored seats each job by itself where a score is highest, ties on the lowest node. A job that fits on one node waits for one; a larger one
+// gets as much as it can of one node after the other. Nobody moves. What is left of the nodes is kept from round to round.
+type scored struct {
+	scorer func(seen []score.Task) score.Scorer
+	learns bool // the scorer looks at the tasks seen
+
+	walk          *score.Placer
+	cluster       *core.Cluster
+	healthChanges int
+	nodes         int
+	perNode       []int        // scratch: replicas of a job on a node, by type
+	on            []int        // nodes by type, but for those that are gone
+	left          []int64      // thousandths of devices that nobody has, by type
+	jobs          []*seatedJob // by JobID; nil for those without seats
+	holding       []core.JobID // those with seats
+	tasks         []score.Task // of the jobs seen
+	known         int          // of them when the scorer was made
+	by            score.Scorer
+	seen          core.JobID // jobs before it were seen
+
+	round    int
+	closed   []bool // by type: a job before keeps its turn there
+	rest     []int  // indices of the grants that need new seats
+	seats    []core.Seat
+	placed   []core.Placement
+	unseated []core.Verdict
+}
+
+// seatedJob is what a job has, as the walk knows it.
+type seatedJob struct {
+	seats []core.Seat
+	unit  score.Task // of a replica
+	round int        // in which it was granted last
+}
+
+// Place seats grants in their order; first those that stay.
+func (p *scored) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
+	if types := len(v.Cluster.Accelerators); types > score.MaxTypes {
+		return core.Seating{}, fmt.Errorf("the cluster has %d accelerator types, and placement by score knows %d", types, score.MaxTypes)
+	}
+	p.begin(v)
+	p.forget(v)
+	for i := range grants {
+		if g := &grants[i]; p.stays(v, g) {
+			p.placed = append(p.placed, core.Placement{Job: g.Job, Seats: v.Jobs[g.Job].Seats})
+		} else {
+			p.rest = append(p.rest, i)
+		}
+	}
+	p.drop(func(id core.JobID) bool { return p.jobs[id].round != p.round })
+	for _, i := range p.rest {
+		g := &grants[i]
+		if first := len(p.seats); p.seat(v, g) {
+			p.placed = append(p.placed, core.Placement{Job: g.Job, Seats: p.seats[first:len(p.seats):len(p.seats)]})
+			continue
+		}
+		p.refuse(v, g)
+		for t := range p.closed {
+			p.closed[t] = p.closed[t] || g.Blocking && eligible(v, v.Jobs[g.Job], g, core.AcceleratorID(t))
+		}
+	}
+	return core.Seating{Placed: p.placed, Unseated: p.unseated}, nil
+}
+
+// Standing is for ever: nothing changes while the grants and the nodes do not.
+func (p *scored) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
+
+// begin forgets the last answer, and what is left of the nodes if they are not those of before.
+func (p *scored) begin(v *core.View) {
+	p.round++
+	p.rest, p.seats, p.placed, p.unseated = p.rest[:0], p.seats[:0], p.placed[:0], p.unseated[:0]
+	p.look(v)
+	learned := p.by == nil || p.learns && len(p.tasks) > p.known+p.known/4
+	if learned {
+		p.known = len(p.tasks)
+		p.by = p.scorer(p.tasks)
+	}
+	if learned || p.cluster != v.Cluster || p.healthChanges != v.HealthChanges || p.nodes != len(v.Cluster.Nodes) {
+		p.rebuild(v)
+	}
+	clear(p.closed)
+}
+
+// look takes in the jobs that were submitted since the round before.
+func (p *scored) look(v *core.View) {
+	for ; int(p.seen) < len(v.Jobs); p.seen++ {
+		if j := v.Jobs[p.seen]; j != nil && p.learns {
+			t := p.task(v, j.JobSpec, core.AnyAccelerator)
+			t.times(min(max(j.Requested, 1), core.MaxDevicesPerNode))
+			p.tasks = append(p.tasks, t.Task)
+		}
+	}
+}
+
+// rebuild counts the nodes anew, all of them free. Those who hold something take it when their grants come.
+func (p *scored) rebuild(v *core.View) {
+	c := v.Cluster
+	p.cluster, p.healthChanges, p.nodes = c, v.HealthChanges, len(c.Nodes)
+	nodes := make([]score.Node, len(c.Nodes))
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		at := score.Node{Accelerator: n.Accelerator, Left: make([]int32, n.Devices)}
+		for rest := n.Usable(); rest != 0; rest &= rest - 1 {
+			at.Left[rest.First()] = score.Whole
+		}
+		if c.CountsResources {
+			at.CPU, at.Memory = amountOf(n.CPUs), amountOf(n.MemoryGB)
+		}
+		nodes[i] = at
+	}
+	p.walk = score.NewPlacer(nodes, p.by)
+	for i := range c.Nodes {
+		if c.Nodes[i].Health != core.Ready {
+			p.walk.Close(core.NodeID(i))
+		}
+	}
+	p.perNode = make([]int, len(c.Accelerators))
+	p.on, p.left = make([]int, len(c.Accelerators)), make([]int64, len(c.Accelerators))
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Health != core.Gone {
+			p.on[n.Accelerator]++
+			p.left[n.Accelerator] += int64(n.Usable().Count()) * score.Whole
+		}
+	}
+	for _, id := range p.holding {
+		p.jobs[id] = nil
+	}
+	p.holding = p.holding[:0]
+	p.closed = make([]bool, len(c.Accelerators))
+}
+
+// plenty stands for what nobody counts.
+const plenty = 1 << 40
+
+// amountOf is how much a node has, in thousandths; 0 is unknown, and plenty.
+func amountOf(amount float64) int64 {
+	if amount == 0 {
+		return plenty
+	}
+	return int64(math.Floor(min(amount*1000*(1+1e-12), plenty)))
+}
+
+// unit is a task that replicas of a job make.
+type unit struct{ score.Task }
+
+// times makes it that of n replicas on a node.
+func (t *unit) times(n int) {
+	t.CPU, t.Memory, t.Devices = t.CPU*int64(n), t.Memory*int64(n), int32(n)
+	if t.Milli == 0 {
+		t.Devices = 0
+	}
+}
+
+// task is a replica of a job.
+func (p *scored) task(v *core.View, j *core.JobSpec, on core.AcceleratorID) (t unit) {
+	t.Devices, t.Milli = 1, score.Whole
+	if v.Cluster.Sharing == core.Fractional && j.Share != nil {
+		t.Milli = int32(j.Share.Milli)
+	}
+	if v.Cluster.CountsResources {
+		t.CPU, t.Memory = int64(math.Ceil(j.CPUs*1000*(1-1e-12))), int64(math.Ceil(j.MemoryGB*1000*(1-1e-12)))
+	}
+	if on != core.AnyAccelerator {
+		t.Types = 1 << uint(on)
+	} else if len(j.Accelerators) > 0 {
+		for a := range v.Cluster.Accelerators {
+			if j.CanRunOn(v.Cluster, core.AcceleratorID(a)) {
+				t.Types |= 1 << uint(a)
+			}
+		}
+	}
+	return t
+}
+
+// stays reports whether a job goes on with what it holds, and takes that if it is not taken yet.
+func (p *scored) stays(v *core.View, g *core.Grant) bool {
+	j := v.Jobs[g.Job]
+	if j.Held != g.Replicas || j.Held == 0 || !within(v, g, j.Seats) {
+		return false
+	}
+	if s := p.held(g.Job); s != nil {
+		s.round = p.round
+		return true
+	}
+	return p.take(g.Job, p.task(v, j.JobSpec, core.AnyAccelerator), j.Seats)
+}
+
+// forget gives back what jobs have no more, whatever they were given.
+func (p *scored) forget(v *core.View) {
+	p.drop(func(id core.JobID) bool {
+		j := v.Job(id)
+		return j == nil || !core.SameSeats(p.jobs[id].seats, j.Seats)
+	})
+}
+
+// drop gives back what those of the holding jobs have that it is true of.
+func (p *scored) drop(of func(core.JobID) bool) {
+	p.holding = slices.DeleteFunc(p.holding, func(id core.JobID) bool {
+		if of(id) {
+			p.release(id)
+			return true
+		}
+		return false
+	})
+}
+
+func (p *scored) held(id core.JobID) *seatedJob {
+	if int(id) >= len(p.jobs) {
+		return nil
+	}
+	return p.jobs[id]
+}
+
+// take notes that a job has seats, if they are free.
+func (p *scored) take(id core.JobID, replica unit, seats []core.Seat) bool {
+	for i, s := range seats {
+		t := replica
+		t.times(s.Devices.Count())
+		if !p.free(s, &t) {
+			p.untake(replica, seats[:i])
+			return false
+		}
+		p.occupy(&t, s)
+	}
+	for int(id) >= len(p.jobs) {
+		p.jobs = append(p.jobs, nil)
+	}
+	p.jobs[id] = &seatedJob{seats: slices.Clone(seats), unit: replica.Task, round: p.round}
+	p.holding = append(p.holding, id)
+	return true
+}
+
+// free reports whether a task can have just these devices.
+func (p *scored) free(s core.Seat, t *unit) bool {
+	n := &p.walk.Nodes()[s.Node]
+	if s.Devices&^core.FirstDevices(len(n.Left)) != 0 || !n.Fits(&t.Task) {
+		return false
+	}
+	for rest := s.Devices; t.Milli > 0 && rest != 0; rest &= rest - 1 {
+		if n.Left[rest.First()] < t.Milli {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *scored) untake(replica unit, seats []core.Seat) {
+	for _, s := range seats {
+		t := replica
+		t.times(s.Devices.Count())
+		p.walk.Release(&t.Task, t.taken(s))
+		p.left[p.walk.Nodes()[s.Node].Accelerator] += int64(t.Devices) * int64(t.Milli)
+	}
+}
+
+func (p *scored) occupy(t *unit, s core.Seat) {
+	p.walk.Take(&t.Task, t.taken(s))
+	p.left[p.walk.Nodes()[s.Node].Accelerator] -= int64(t.Devices) * int64(t.Milli)
+}
+
+// taken is what a task takes of a seat: of the devices nothing, if it computes on CPUs alone.
+func (t *unit) taken(s core.Seat) core.Seat {
+	if t.Devices == 0 {
+		s.Devices = 0
+	}
+	return s
+}
+
+// release gives back what a job had.
+func (p *scored) release(id core.JobID) {
+	s := p.jobs[id]
+	p.untake(unit{s.unit}, s.seats)
+	p.jobs[id] = nil
+}
+
+// seat takes new seats for a job, if there are any: on one node, or, for one that is larger than any that it can run on, on several, of one type
+// unless it mixes them.
+func (p *scored) seat(v *core.View, g *core.Grant) bool {
+	j, replica := v.Jobs[g.Job], p.task(v, v.Jobs[g.Job].JobSpec, g.Accelerator)
+	if p.open(v, g, &replica); replica.Devices == 0 {
+		return false
+	}
+	if p.seatOn(v, g, replica, g.Replicas) {
+		return true
+	}
+	most := p.most(v, g, replica.Types)
+	switch largest := slices.Max(most); {
+	case largest == 0 || g.Replicas <= largest:
+		return false
+	case j.MixesTypes:
+		return p.seatOn(v, g, replica, largest)
+	}
+	for t := range most {
+		if on := replica; most[t] > 0 {
+			on.Types = 1 << uint(t)
+			if p.seatOn(v, g, on, most[t]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// most is how many replicas of a job an idle node of each type could have at most; 0 of types that it cannot run on.
+func (p *scored) most(v *core.View, g *core.Grant, types score.TypeSet) []int {
+	j := v.Jobs[g.Job]
+	clear(p.perNode)
+	for i := range v.Cluster.Nodes {
+		n := &v.Cluster.Nodes[i]
+		if t := n.Accelerator; n.Health != core.Gone && types.Allows(t) && p.perNode[t] < n.Devices {
+			p.perNode[t] = max(p.perNode[t], v.Cluster.SeatsOn(j.JobSpec, n))
+		}
+	}
+	return p.perNode
+}
+
+// seatOn is seat for one with at most so many replicas on a node.
+func (p *scored) seatOn(v *core.View, g *core.Grant, replica unit, most int) bool {
+	first := len(p.seats)
+	for left := g.Replicas; left > 0; {
+		n := min(left, most)
+		seat, found := p.choose(v, replica, n, first)
+		for ; !found && g.Replicas > most && n > 1; seat, found = p.choose(v, replica, n, first) {
+			n--
+		}
+		if !found {
+			p.untake(replica, p.seats[first:])
+			p.seats = p.seats[:first]
+			return false
+		}
+		t := replica
+		t.times(n)
+		p.occupy(&t, seat)
+		p.seats = append(p.seats, seat)
+		left -= n
+	}
+	p.untake(replica, p.seats[first:]) // taken again under the name of the job
+	return p.take(g.Job, replica, p.seats[first:])
+}
+
+// open leaves a task the types on which no earlier job keeps its turn, and no device where there is none. One that runs had its own turn.
+func (p *scored) open(v *core.View, g *core.Grant, t *unit) {
+	if v.Jobs[g.Job].State == core.Running || !slices.Contains(p.closed, true) {
+		return
+	}
+	open := score.TypeSet(0)
+	for a := range p.closed {
+		if !p.closed[a] && t.Types.Allows(core.AcceleratorID(a)) {
+			open |= 1 << uint(a)
+		}
+	}
+	if t.Types = open; open == 0 {
+		t.Devices = 0
+	}
+}
+
+// choose finds seats for so many replicas on one node, beside those taken since there were first of them.
+func (p *scored) choose(v *core.View, replica unit, n, first int) (core.Seat, bool) {
+	t := replica
+	t.times(n)
+	seat, found := p.walk.Choose(&t.Task)
+	if !found || seat.Devices != 0 {
+		return seat, found
+	}
+	if p.beside(v, &seat, &t, n, first) {
+		return seat, true
+	}
+	for i := range v.Cluster.Nodes {
+		if seat.Node = core.NodeID(i); p.beside(v, &seat, &t, n, first) {
+			return seat, true
+		}
+	}
+	return core.Seat{}, false
+}
+
+// beside seats replicas that compute on CPUs alone on a node: each at a device, of which it takes nothing.
+func (p *scored) beside(v *core.View, s *core.Seat, t *unit, n, first int) bool {
+	s.Devices = v.Cluster.Nodes[s.Node].Usable().Lowest(n)
+	return s.Devices.Count() == n && p.walk.Nodes()[s.Node].Fits(&t.Task) &&
+		!slices.ContainsFunc(p.seats[first:], func(o core.Seat) bool { return o.Node == s.Node })
+}
+
+// refuse answers a grant with the reason why it has no seats.
+func (p *scored) refuse(v *core.View, g *core.Grant) {
+	j := v.Jobs[g.Job]
+	whole := p.task(v, j.JobSpec, g.Accelerator)
+	reason, wanted, available, open := core.AcceleratorMissing, int64(g.Replicas)*int64(whole.Milli), int64(0), int64(0)
+	for t := range v.Cluster.Accelerators {
+		if p.on[t] == 0 || !eligible(v, j, g, core.AcceleratorID(t)) {
+			continue
+		}
+		reason, available = core.WaitingForDevices, max(available, p.left[t])
+		if !p.closed[t] || j.State == core.Running {
+			open = max(open, p.left[t])
+		}
+	}
+	if reason == core.WaitingForDevices && available >= wanted {
+		reason = core.Fragmented
+		if open < wanted || open == 0 {
+			reason = core.BlockedByEarlier
+		}
+	}
+	p.unseated = append(p.unseated, core.Verdict{
+		Job: g.Job, Code: core.Defer, Reason: reason, Wanted: float64(wanted) / score.Whole, Available: float64(available) / score.Whole, Unit: "devices",
+	})
+}
+
+// byScore makes the factory of a placer that seats where a score is highest.
+func byScore(info core.Info, learns bool, scorer func(s core.Settings, seen []score.Task) score.Scorer) core.Factory[core.Placer] {
+	info.Counts, info.Sharing = true, []core.Sharing{core.Fractional}
+	info.Description += " A job that fits on one node waits for one; a larger one gets as much as it can of one node after the other. Counts shares of devices, CPUs and memory. " +
+		"O(changed nodes × log nodes) for each new seating."
+	return core.NewFactory(info, core.None{}, func(_ core.None, s core.Settings) (core.Placer, error) {
+		return &scored{learns: learns, scorer: func(seen []score.Task) score.Scorer { return scorer(s, seen) }}, nil
+	})
+}

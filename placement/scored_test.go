@@ -1,0 +1,170 @@
+package placement
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// byScores are the placements by score.
+func byScores() map[string]core.Factory[core.Placer] {
+	return map[string]core.Factory[core.Placer]{
+		"fgd": NewFGD(), "fragmentation": NewFragmentation(), "best_fit": NewBestFit(), "dot_product": NewDotProduct(), "packing": NewPacking(),
+		"clustering": NewClustering(), "random": NewRandom(),
+	}
+}
+
+// drawShared is a cluster whose jobs share devices, or have CPUs and memory of their own, or both.
+func drawShared(t *rapid.T) *core.Cluster {
+	c := &core.Cluster{
+		Accelerators: []string{"t4", "a100"}, CountsResources: rapid.Bool().Draw(t, "count"),
+		Sharing: rapid.SampledFrom([]core.Sharing{core.Exclusive, core.Fractional, core.Fractional}).Draw(t, "sharing"),
+	}
+	for i := range core.NodeID(rapid.IntRange(1, 5).Draw(t, "nodes")) {
+		n := core.Node{
+			ID: i, Accelerator: core.AcceleratorID(rapid.IntRange(0, 1).Draw(t, "type")), Devices: rapid.IntRange(1, 4).Draw(t, "devices"),
+			CPUs: float64(rapid.IntRange(0, 16).Draw(t, "cpus")), MemoryGB: float64(rapid.IntRange(0, 16).Draw(t, "memory")),
+			Unusable: core.DeviceSet(rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "broken")),
+		}
+		if rapid.IntRange(0, 7).Draw(t, "down") == 0 {
+			n.Health = core.Down
+		}
+		c.Nodes = append(c.Nodes, n)
+	}
+	return c
+}
+
+func drawSharing(t *rapid.T, id core.JobID, shares bool) *core.Job {
+	spec := &core.JobSpec{
+		ID: id, Requested: rapid.IntRange(1, 6).Draw(t, "replicas"), CPUs: float64(rapid.IntRange(0, 6).Draw(t, "job cpus")) / 2,
+		MemoryGB: float64(rapid.IntRange(0, 6).Draw(t, "job memory")) / 2, MixesTypes: rapid.Bool().Draw(t, "mixes"),
+		Accelerators: rapid.SampledFrom([][]string{nil, nil, {"t4"}, {"a100"}}).Draw(t, "types"),
+	}
+	if shares && rapid.Bool().Draw(t, "shares") {
+		spec.Requested, spec.Share = rapid.IntRange(1, 2).Draw(t, "parts"), &core.Share{Milli: rapid.SampledFrom([]int{0, 200, 500, 501, 1000}).Draw(t, "milli")}
+	}
+	j := core.NewJob(spec)
+	j.State = core.Waiting
+	return j
+}
+
+// roomFor is how many replicas of a job a node has room for.
+func roomFor(c *core.Cluster, left *core.Shares, j *core.JobSpec, n *core.Node) (most int) {
+	if n.Health != core.Ready || !j.CanRunOn(c, n.Accelerator) {
+		return 0
+	}
+	for device := range n.Devices {
+		if left.FitsOn(j, n.ID, device) && left.FitsAt(j, n.ID, most+1) {
+			most++
+		}
+	}
+	return most
+}
+
+// While jobs come, change, stay and go, every seating keeps to what there is, who may stay stays, and whoever is refused finds no node with room for all of it, nor,
+// if it is larger than any, several.
+func TestPlacementsByScoreKeepToWhatThereIs(t *testing.T) {
+	for name, factory := range byScores() {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				policy, err := factory.New(&core.None{}, core.Settings{Rand: rand.New(rand.NewPCG(1, 2))}) //nolint:gosec // a test
+				if err != nil {
+					t.Fatal(err)
+				}
+				v := &core.View{Cluster: drawShared(t)}
+				for range rapid.IntRange(1, 8).Draw(t, "rounds") {
+					v.Round++
+					for range rapid.IntRange(0, 4).Draw(t, "arrivals") {
+						v.Jobs = append(v.Jobs, drawSharing(t, core.JobID(len(v.Jobs)), v.Cluster.Sharing == core.Fractional))
+					}
+					if rapid.IntRange(0, 5).Draw(t, "break") == 0 {
+						n := &v.Cluster.Nodes[rapid.IntRange(0, len(v.Cluster.Nodes)-1).Draw(t, "which node")]
+						n.Health = core.Down - n.Health // up and down
+						v.HealthChanges++
+					}
+					var grants []core.Grant
+					for i, j := range v.Jobs {
+						switch {
+						case j == nil:
+						case rapid.IntRange(0, 5).Draw(t, "end") == 0:
+							v.Jobs[i] = nil
+						case rapid.IntRange(0, 5).Draw(t, "hold back") > 0:
+							grants = append(grants, core.Grant{Job: j.ID, Accelerator: core.AnyAccelerator, Replicas: j.Requested})
+						}
+					}
+					seating, err := policy.Place(context.Background(), v, grants)
+					if err != nil {
+						t.Fatal(err)
+					}
+					follow(t, v, seating)
+				}
+			})
+		})
+	}
+}
+
+// follow checks a seating, and lets its jobs run.
+func follow(t *rapid.T, v *core.View, seating core.Seating) {
+	c := v.Cluster
+	var left core.Shares
+	left.Reset(c)
+	placed := map[core.JobID]bool{}
+	for _, p := range seating.Placed {
+		j := v.Jobs[p.Job]
+		if !left.Occupy(j.JobSpec, p.Seats) || core.Replicas(p.Seats) != j.Requested {
+			t.Fatalf("job %d of %d replicas, %+v, %v CPUs, %v GB: seats %v of %+v", p.Job, j.Requested, j.Share, j.CPUs, j.MemoryGB, p.Seats, seating.Placed)
+		}
+		types := map[core.AcceleratorID]bool{}
+		for _, s := range p.Seats {
+			types[c.Nodes[s.Node].Accelerator] = true
+		}
+		if len(types) > 1 && !j.MixesTypes {
+			t.Fatalf("job %d mixes types: %v", p.Job, p.Seats)
+		}
+		placed[p.Job] = true
+	}
+	for _, u := range seating.Unseated {
+		j, idle := v.Jobs[u.Job], [2]int{}
+		byType, largest := [2]int{}, 0
+		for i := range c.Nodes {
+			n := &c.Nodes[i]
+			k := roomFor(c, &left, j.JobSpec, n)
+			if k >= j.Requested {
+				t.Fatalf("job %d of %d replicas, %+v, is refused, and node %d has room", u.Job, j.Requested, j.Share, i)
+			}
+			byType[n.Accelerator] += k
+			if j.CanRunOn(c, n.Accelerator) {
+				idle[n.Accelerator] = max(idle[n.Accelerator], c.SeatsOn(j.JobSpec, n))
+			}
+		}
+		largest = max(idle[0], idle[1])
+		most := max(byType[0], byType[1])
+		if j.MixesTypes {
+			most = byType[0] + byType[1]
+		}
+		if j.Requested > largest && most >= j.Requested {
+			t.Fatalf("job %d of %d replicas, larger than any node, is refused, and several have room for %d", u.Job, j.Requested, most)
+		}
+	}
+	for _, j := range v.Jobs {
+		if j == nil {
+			continue
+		}
+		i := slices.IndexFunc(seating.Placed, func(p core.Placement) bool { return p.Job == j.ID })
+		if j.State == core.Running && i >= 0 && !core.SameSeats(j.Seats, seating.Placed[i].Seats) && usable(c, j.Seats) {
+			t.Fatalf("job %d moves from %v to %v", j.ID, j.Seats, seating.Placed[i].Seats)
+		}
+		if j.State, j.Seats, j.Held = core.Waiting, nil, 0; i >= 0 {
+			j.State, j.Seats, j.Held = core.Running, slices.Clone(seating.Placed[i].Seats), core.Replicas(seating.Placed[i].Seats)
+		}
+	}
+}
+
+func usable(c *core.Cluster, seats []core.Seat) bool {
+	return !slices.ContainsFunc(seats, func(s core.Seat) bool { return s.Devices&^c.Nodes[s.Node].Usable() != 0 })
+}
