@@ -282,7 +282,7 @@ func (l *loader) checkCapabilities(c *Config) {
 	l.noteScaler(c, opener)
 }
 
-// checkShares refuses a backend, or a placer, that knows whole devices only, where the cluster counts more.
+// checkShares refuses a backend, or a placer, that knows whole devices only, where the cluster counts more, and an allocator that counts on more.
 func (l *loader) checkShares(c *Config, from giver) {
 	sharing, err := core.SharingOf(c.Cluster.Sharing)
 	if err != nil {
@@ -294,8 +294,34 @@ func (l *loader) checkShares(c *Config, from giver) {
 		}
 		l.checkPlacer(c, "cluster.sharing: "+sharing.String(), func(i *core.Info) bool { return slices.Contains(i.Sharing, sharing) })
 	}
+	if sharing == core.TimeSlice {
+		l.checkDeviceMemory(c.Cluster.Nodes)
+	}
+	if of := c.Allocation.Factory.Sharing; len(of) > 0 && !slices.Contains(of, sharing) {
+		names := make([]string, len(of))
+		for i, s := range of {
+			names[i] = s.String()
+		}
+		l.report("pipeline.allocation.type", core.Diagnostics{{
+			Summary: fmt.Sprintf("%q has jobs share devices, which cluster.sharing: %s does not let them", c.Allocation.ID, sharing),
+			Hint:    "ways of sharing that do: " + strings.Join(names, ", "),
+		}})
+	}
 	if c.Cluster.CountResources {
 		l.checkPlacer(c, "cluster.count_resources", func(i *core.Info) bool { return i.Counts })
+	}
+}
+
+// checkDeviceMemory refuses nodes of one accelerator type with other memory: where jobs take turns, a type stands for its devices.
+func (l *loader) checkDeviceMemory(groups []NodeGroup) {
+	first := map[string]*NodeGroup{}
+	for i := range groups {
+		g := &groups[i]
+		if of := first[g.Accelerator]; of == nil {
+			first[g.Accelerator] = g
+		} else if of.DeviceMemoryGB != g.DeviceMemoryGB {
+			l.problem(fmt.Sprintf("cluster.nodes[%d].device_memory_gb", i), "must be %v as on node %q, which is %q, too, where jobs take turns; got %v", of.DeviceMemoryGB, of.Name, g.Accelerator, g.DeviceMemoryGB)
+		}
 	}
 }
 

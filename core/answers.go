@@ -105,6 +105,56 @@ func (s *state) checkProposed(component string, g *Grant) error {
 	return nil
 }
 
+// checkGroups holds groups of grants to jobs that can be on the same devices.
+func (s *state) checkGroups(component string, grants []Grant) error {
+	c, last := s.view.Cluster, 0
+	for i := 0; i < len(grants); {
+		first, n := &grants[i], GroupOf(grants, i)
+		switch {
+		case first.Group == 0:
+		case c.Sharing != TimeSlice:
+			return s.broken(component, first.Job, RuleGroupSane, "groups jobs on a cluster that shares devices by %s", c.Sharing)
+		case first.Group <= last:
+			return s.broken(component, first.Job, RuleGroupSane, "group %d after group %d", first.Group, last)
+		case n > c.MaxOwners:
+			return s.broken(component, first.Job, RuleGroupSane, "a group of %d jobs where a device has %d owners at most", n, c.MaxOwners)
+		}
+		for _, g := range grants[i+1 : i+n] {
+			if g.Replicas != first.Replicas || g.Accelerator != first.Accelerator {
+				return s.broken(component, g.Job, RuleGroupSane, "granted %d replicas of type %d in a group of %d of type %d", g.Replicas, g.Accelerator, first.Replicas, first.Accelerator)
+			}
+		}
+		last = max(last, first.Group)
+		i += n
+	}
+	return nil
+}
+
+// checkTogether holds a placer to the same devices for the jobs of a group.
+func (s *state) checkTogether(component string, grants []Grant, placed []Placement) error {
+	if s.view.Cluster.Sharing != TimeSlice {
+		return nil
+	}
+	clear(s.together)
+	for i := range placed {
+		p := &placed[i]
+		group := grants[s.marks[p.Job].grant].Group
+		if group == 0 {
+			continue
+		}
+		seats, found := s.together[group]
+		if !found {
+			if s.together == nil {
+				s.together = make(map[int][]Seat)
+			}
+			s.together[group] = p.Seats
+		} else if !SameDevices(seats, p.Seats) {
+			return s.broken(component, p.Job, RuleGroupTogether, "seated on %s, others of its group on %s", s.describeSeats(p.Seats), s.describeSeats(seats))
+		}
+	}
+	return nil
+}
+
 // takeStanding takes in for how long the answer stands that a policy just gave. grants is how many the answer holds, of
 // which the standing may name the first as its condition.
 func (p *Pipeline) takeStanding(component string, policy any, grants int) error {

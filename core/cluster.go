@@ -199,6 +199,11 @@ func SameSeats(a, b []Seat) bool {
 	return true
 }
 
+// SameDevices reports whether two seatings, each with one seat a node, are of the same devices in whatever order.
+func SameDevices(a, b []Seat) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(s Seat) bool { return !slices.Contains(b, s) })
+}
+
 // Ledger keeps the free devices of every node while a placer or the pipeline seats jobs. The zero value is empty;
 // Reset makes every usable device free. It allocates only when the cluster grows.
 type Ledger struct {

@@ -17,7 +17,7 @@ type Info struct {
 	// types: a job that needs more than any type has is then rejected, instead of waiting for ever.
 	OneType bool
 	// Counts is told by a placer that counts CPUs and memory, and Sharing by one that seats jobs that share devices in these ways: a cluster where
-	// that matters takes no other.
+	// that matters takes no other. Sharing of an allocator are the ways, of which it needs one; none for one that needs no sharing.
 	Counts  bool
 	Sharing []Sharing
 }

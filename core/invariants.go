@@ -26,6 +26,8 @@ const (
 	RuleProposalSane     = "a proposal of one existing device for each replica, or none"
 	RuleStandingSane     = "a standing that ends at a moment, if grants of this answer are seated"
 	RuleTargetSane       = "a target that is a number of nodes"
+	RuleGroupSane        = "groups of like grants that follow one another, where jobs take turns on devices, and no larger than devices have owners"
+	RuleGroupTogether    = "jobs of a group on the same devices"
 )
 
 // ask asks a stage, and again as long as its answer breaks a rule and it can recover from that. forget takes back what
@@ -185,6 +187,9 @@ func (s *state) checkGrants(component string, grants []Grant) error {
 			return err
 		}
 	}
+	if err := s.checkGroups(component, grants); err != nil {
+		return err
+	}
 	return s.checkPinned(component, grants)
 }
 
@@ -242,7 +247,7 @@ func (s *state) checkSeating(component string, grants []Grant, seating Seating) 
 	if answers := len(seating.Placed) + len(seating.Unseated); answers != len(grants) {
 		return s.broken(component, -1, RuleAnswerEveryGrant, "%d answers for %d grants", answers, len(grants))
 	}
-	return nil
+	return s.checkTogether(component, grants, seating.Placed)
 }
 
 func (s *state) checkPlacement(component string, grants []Grant, p *Placement) error {

@@ -48,7 +48,9 @@ type JobSpec struct {
 	DeviceMemoryGB float64
 	// SlowdownTolerance is the part of its speed alone that its owner lets go, 0..1, for sharing devices; 0 when not told.
 	SlowdownTolerance float64
-	Command           []string
+	// Iteration is what an iteration takes of each kind of resource, alone; zero when unknown.
+	Iteration Iteration
+	Command   []string
 
 	// TotalWork is the declared work in the unit that Job.Progress counts: seconds at the requested replicas for a
 	// job of known duration, iterations at the initial batch for a profiled one. 0 when unknown.
@@ -60,6 +62,16 @@ type JobSpec struct {
 	// CapabilityMeasurements. nil when unknown. Jobs of one application share it.
 	Truth *Truth
 }
+
+// Iteration is the seconds that an iteration of a job takes of each kind of resource, one after the other.
+type Iteration struct {
+	Load    float64 // storage and CPUs
+	Compute float64 // the devices
+	Sync    float64 // the network
+}
+
+// Seconds are those of all stages together.
+func (i Iteration) Seconds() float64 { return i.Load + i.Compute + i.Sync }
 
 // Truth is all that can be measured of an application.
 type Truth struct {

@@ -108,6 +108,31 @@ func (l *Shares) FitsAt(j *JobSpec, n NodeID, replicas int) bool {
 	return !l.cluster.CountsResources || asks(j.CPUs)*int64(replicas) <= at.cpus && asks(j.MemoryGB)*int64(replicas) <= at.memory
 }
 
+// FitTogether reports whether jobs that take turns can have a device of a type together: no more of them than may be on one, with the memory that
+// they need of it. Of devices of a type the least memory counts. O(nodes) where memory is counted.
+func (c *Cluster) FitTogether(t AcceleratorID, jobs ...*JobSpec) bool {
+	if len(jobs) > 1 && (c.Sharing != TimeSlice || len(jobs) > c.MaxOwners) {
+		return false
+	}
+	needed, most := int64(0), int64(0)
+	for _, j := range jobs {
+		needed += asks(j.DeviceMemoryGB)
+		most = max(most, asks(j.DeviceMemoryGB))
+	}
+	if c.OversubscribesMemory {
+		needed = most
+	}
+	if c.Sharing == Exclusive || needed == 0 {
+		return true
+	}
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Accelerator == t && n.Health != Gone && has(n.DeviceMemoryGB) < needed {
+			return false
+		}
+	}
+	return true
+}
+
 // milli is the compute that a replica takes of its device.
 func (s *JobSpec) milli() int32 {
 	if s.Share == nil {

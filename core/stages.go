@@ -193,6 +193,19 @@ type Grant struct {
 	Replicas    int
 	Blocking    bool   // if it does not fit, nothing new is seated after it on a type that it could use
 	Proposed    []Seat // seating of a policy that decides jointly; may be ignored
+	// Group is the number of the group of jobs that share devices, where the cluster lets jobs take turns; 0 for a job that has its
+	// devices alone. Grants of a group follow one another, are of as many replicas and of the same type, at most Cluster.MaxOwners of
+	// them, and numbers ascend. Those of a group that are seated are seated on the same devices.
+	Group int
+}
+
+// GroupOf is how many grants from the one at an index on are of its group: 1 for one without a group.
+func GroupOf(grants []Grant, first int) int {
+	end := first + 1
+	for end < len(grants) && grants[first].Group != 0 && grants[end].Group == grants[first].Group {
+		end++
+	}
+	return end - first
 }
 
 // Placement seats a grant.

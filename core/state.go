@@ -36,6 +36,7 @@ type state struct {
 	devices   int     // of the cluster, whatever the health of their nodes
 	holders   holders
 	occupancy occupancy
+	together  map[int][]Seat // scratch: of the groups of a round
 	missing   missing
 	pools     pools
 	shrunken  bool     // nodes left, or jobs were edited: an admitted job may be too large

@@ -20,6 +20,7 @@ type ConsolidatedConfig struct {
 func NewConsolidated() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "consolidated",
+		Sharing: []core.Sharing{core.TimeSlice},
 		Summary: "seats a job on the fewest nodes, best fit",
 		Description: "Uses the fewest nodes that the free devices of any one accelerator type allow: best fit when one node suffices, otherwise the emptiest nodes and best fit for the remainder. " +
 			"When strict, a job waits until it fits on as few nodes of a type as it would need if all of them were idle. O(nodes × nodes taken) for each new seating and type.",

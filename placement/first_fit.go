@@ -11,6 +11,7 @@ import (
 func NewFirstFit() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "first_fit",
+		Sharing: []core.Sharing{core.TimeSlice},
 		Summary: "takes free devices node by node",
 		Description: "Walks the nodes in order and takes what is free until the job is complete. Spreads jobs over as many nodes as it happens to. " +
 			"Of the accelerator types it takes the first of the cluster with enough free devices. O(nodes) for each new seating.",

@@ -14,6 +14,7 @@ import (
 func NewMostFree() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "most_free",
+		Sharing: []core.Sharing{core.TimeSlice},
 		Summary: "takes devices from the node with the most free ones",
 		Description: "Repeatedly takes what the job misses from the node with the most free devices. Spreads small jobs over the emptiest nodes and may fragment the cluster. " +
 			"Among accelerator types, which the source does not know, it takes the first of the cluster with enough free devices. O(nodes × nodes taken) for each new seating.",

@@ -18,6 +18,7 @@ import (
 func NewProposed() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "proposed",
+		Sharing: []core.Sharing{core.TimeSlice},
 		Summary: "follows the seating that the allocator proposes",
 		Description: "For allocators that decide number and place together. A grant without a legal proposal keeps its devices or is seated like consolidated; a pinned job that runs keeps them anyway. " +
 			"O(nodes × nodes taken) for such a grant.",
@@ -28,28 +29,48 @@ type proposed struct{ seater }
 
 func (p *proposed) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
 	p.begin(v)
-	for i := range grants {
-		g := &grants[i]
-		j := v.Jobs[g.Job]
-		stays := len(g.Proposed) == 0 || j.Pinned || core.SameSeats(g.Proposed, j.Seats)
-		if stays && p.occupy(v, g) {
-			p.keep(v, g)
+	for i := 0; i < len(grants); {
+		group := grants[i : i+core.GroupOf(grants, i)]
+		if k := p.stays(v, group); k >= 0 {
+			p.keep(v, &group[k])
+			p.join(v, group, k)
 		} else {
 			p.rest = append(p.rest, i)
 		}
+		i += len(group)
 	}
 	for _, i := range p.rest {
-		g := &grants[i]
+		group := grants[i : i+core.GroupOf(grants, i)]
+		g := &group[0]
 		if p.follow(v, g) || p.stay(v, g) || p.onFewestNodes(v, g, chooseConsolidated) {
+			p.join(v, group, 0)
 			continue
 		}
-		p.refuse(v, g, false)
-		if len(g.Proposed) > 0 {
-			p.unseated[len(p.unseated)-1].Message = "the proposed seating cannot be followed"
+		for k := range group {
+			p.refuse(v, &group[k], false)
+			if len(g.Proposed) > 0 {
+				p.unseated[len(p.unseated)-1].Message = "the proposed seating cannot be followed"
+			}
+			p.close(v, &group[k])
 		}
-		p.close(v, g)
 	}
 	return p.seating(), nil
+}
+
+// stays takes the devices of a job of a group that is where it belongs, and returns whose they are; -1 for none's. A group goes by what is
+// proposed for its first.
+func (p *proposed) stays(v *core.View, group []core.Grant) int {
+	if len(group) > 1 && len(group[0].Proposed) == 0 {
+		return p.occupyOne(v, group)
+	}
+	for k := range group {
+		g, j := &group[k], v.Jobs[group[k].Job]
+		belongs := len(g.Proposed) == 0 && len(group) == 1 || j.Pinned || core.SameSeats(group[0].Proposed, j.Seats)
+		if belongs && p.occupy(v, g) {
+			return k
+		}
+	}
+	return -1
 }
 
 // follow seats a grant on the proposed devices, if they are legal and no earlier job keeps its turn there. That holds for jobs

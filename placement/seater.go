@@ -18,6 +18,7 @@ type seater struct {
 	seats    []core.Seat
 	placed   []core.Placement
 	unseated []core.Verdict
+	together []*core.JobSpec // scratch: of a group
 
 	cluster       *core.Cluster // of which idle and nodes are
 	healthChanges int
@@ -30,22 +31,73 @@ type choice func(s *seater, v *core.View, j *core.Job, t core.AcceleratorID, n i
 // seat is the walk of every placer but tailEviction, proposed, matching and buddy. seatAnew seats a grant on free devices, if it can.
 func (s *seater) seat(v *core.View, grants []core.Grant, seatAnew func(*core.Grant) bool) core.Seating {
 	s.begin(v)
-	for i := range grants {
-		if g := &grants[i]; s.occupy(v, g) {
-			s.keep(v, g)
+	for i := 0; i < len(grants); {
+		n := core.GroupOf(grants, i)
+		if k := s.occupyOne(v, grants[i:i+n]); k >= 0 {
+			s.keep(v, &grants[i+k])
+			s.join(v, grants[i:i+n], k)
 		} else {
 			s.rest = append(s.rest, i)
 		}
+		i += n
 	}
 	for _, i := range s.rest {
-		g := &grants[i]
-		if seatAnew(g) {
+		group := grants[i : i+core.GroupOf(grants, i)]
+		if seatAnew(&group[0]) {
+			s.join(v, group, 0)
 			continue
 		}
-		s.refuse(v, g, false)
-		s.close(v, g)
+		for k := range group {
+			s.refuse(v, &group[k], false)
+			s.close(v, &group[k])
+		}
 	}
 	return s.seating()
+}
+
+// occupyOne takes the devices that a job of a group holds, if they are what is granted and still usable: those of the first pinned
+// one that has such, else of the first. It returns whose they are, -1 for none's.
+func (s *seater) occupyOne(v *core.View, group []core.Grant) int {
+	if len(group) > 1 {
+		for k := range group {
+			if v.Jobs[group[k].Job].Pinned && s.occupy(v, &group[k]) {
+				return k
+			}
+		}
+	}
+	for k := range group {
+		if s.occupy(v, &group[k]) {
+			return k
+		}
+	}
+	return -1
+}
+
+// join seats the others of a group beside the one that was seated last, as long as their devices have the memory.
+func (s *seater) join(v *core.View, group []core.Grant, seated int) {
+	if len(group) == 1 {
+		return
+	}
+	seats := s.placed[len(s.placed)-1].Seats
+	t := v.Cluster.Nodes[seats[0].Node].Accelerator
+	s.together = append(s.together[:0], v.Jobs[group[seated].Job].JobSpec)
+	for k := range group {
+		if k == seated {
+			continue
+		}
+		j := v.Jobs[group[k].Job]
+		at := seats
+		if core.SameDevices(j.Seats, seats) {
+			at = j.Seats // in the order in which it knows its replicas
+		}
+		if s.together = append(s.together, j.JobSpec); !within(v, &group[k], at) || !v.Cluster.FitTogether(t, s.together...) {
+			s.together = s.together[:len(s.together)-1]
+			s.refuse(v, &group[k], false)
+			s.unseated[len(s.unseated)-1].Message = "it cannot be on the devices of the others of its group"
+			continue
+		}
+		s.placed = append(s.placed, core.Placement{Job: j.ID, Seats: at})
+	}
 }
 
 // close keeps the types that a blocking grant without seats could use from the jobs behind it.
@@ -246,7 +298,8 @@ func (s *seater) refuse(v *core.View, g *core.Grant, skipped bool) {
 
 // eligible reports whether a grant may be seated on an accelerator type.
 func eligible(v *core.View, j *core.Job, g *core.Grant, t core.AcceleratorID) bool {
-	return (g.Accelerator == core.AnyAccelerator || g.Accelerator == t) && j.CanRunOn(v.Cluster, t)
+	return (g.Accelerator == core.AnyAccelerator || g.Accelerator == t) && j.CanRunOn(v.Cluster, t) &&
+		(v.Cluster.Sharing != core.TimeSlice || v.Cluster.FitTogether(t, j.JobSpec))
 }
 
 // within reports whether seats on nodes of the cluster are of types that a grant

@@ -19,6 +19,7 @@ type TiresiasSkewConfig struct {
 func NewTiresiasSkew() core.Factory[core.Placer] {
 	return core.NewFactory(core.Info{
 		Type:    "tiresias_skew",
+		Sharing: []core.Sharing{core.TimeSlice},
 		Summary: "consolidates skewed applications, spreads the others",
 		Description: "Jobs of the listed applications are seated like consolidated with strict, on the fewest nodes, or wait; all other jobs are seated like first_fit. " +
 			"Tiresias measures the skew of tensor sizes while a job runs; here the skewed applications are listed. O(nodes × nodes taken) for each new seating.",

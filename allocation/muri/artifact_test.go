@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/interleave"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/internal/refdata"
@@ -212,7 +213,7 @@ func grouped(g *Grouper, key func(j *artifactJob) float64) func(a *artifact) []*
 		slices.SortStableFunc(a.active, func(x, y *artifactJob) int { return cmp.Compare(key(x), key(y)) })
 		jobs := make([]Job, len(a.active))
 		for i, j := range a.active {
-			jobs[i] = Job{Devices: j.Devices, Stages: interleave.Stages{Load: j.StageSeconds[0], Compute: j.StageSeconds[1], Sync: j.StageSeconds[2]}, Seconds: j.seconds}
+			jobs[i] = Job{Devices: j.Devices, Stages: core.Iteration{Load: j.StageSeconds[0], Compute: j.StageSeconds[1], Sync: j.StageSeconds[2]}, Seconds: j.seconds}
 			if j.group != nil {
 				jobs[i].Group = j.group.id
 			}

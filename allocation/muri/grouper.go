@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/interleave"
 	"github.com/quartet-sched/quartet/core/optim"
 )
@@ -12,7 +13,7 @@ import (
 // Job is what grouping knows of a job.
 type Job struct {
 	Devices int
-	Stages  interleave.Stages
+	Stages  core.Iteration
 	Seconds float64 // of one iteration alone
 	Group   int32   // the same number above 0 for jobs that run together now; 0 for none. Only Steady asks
 }
@@ -58,7 +59,7 @@ type Grouper struct {
 
 // profile is what makes jobs alike.
 type profile struct {
-	interleave.Stages
+	core.Iteration
 	alone float64
 }
 
@@ -183,9 +184,9 @@ func (g *Grouper) period(jobs []int32) float64 {
 	of := g.kindsOf(jobs)
 	period, known := g.periods[of]
 	if !known {
-		var stages [interleave.MaxJobs]interleave.Stages
+		var stages [interleave.MaxJobs]core.Iteration
 		for i := range jobs {
-			stages[i] = g.profiles[of[i]-1].Stages
+			stages[i] = g.profiles[of[i]-1].Iteration
 		}
 		period = g.Model.Period(stages[:len(jobs)])
 		g.periods[of] = period

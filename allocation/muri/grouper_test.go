@@ -8,17 +8,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/interleave"
 )
 
 // Jobs that need one resource for a second, or nearly.
 var (
-	loads    = interleave.Stages{Load: 1}
-	computes = interleave.Stages{Compute: 1}
-	syncs    = interleave.Stages{Sync: 1}
+	loads    = core.Iteration{Load: 1}
+	computes = core.Iteration{Compute: 1}
+	syncs    = core.Iteration{Sync: 1}
 )
 
-func jobsOf(devices int, stages ...interleave.Stages) (jobs []Job) {
+func jobsOf(devices int, stages ...core.Iteration) (jobs []Job) {
 	for _, s := range stages {
 		jobs = append(jobs, Job{Devices: devices, Stages: s, Seconds: s.Seconds()})
 	}
@@ -115,9 +116,9 @@ func TestSteadyKeepsGroupsThatRun(t *testing.T) {
 }
 
 func drawJobs(t *rapid.T) (jobs []Job, devices int) {
-	kinds := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) interleave.Stages {
+	kinds := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) core.Iteration {
 		stage := rapid.Float64Range(0, 10)
-		return interleave.Stages{Load: stage.Draw(t, "load"), Compute: stage.Draw(t, "compute") + 0.1, Sync: stage.Draw(t, "sync")}
+		return core.Iteration{Load: stage.Draw(t, "load"), Compute: stage.Draw(t, "compute") + 0.1, Sync: stage.Draw(t, "sync")}
 	}), 1, 5).Draw(t, "kinds")
 	jobs = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Job {
 		s := rapid.SampledFrom(kinds).Draw(t, "kind")
@@ -169,7 +170,7 @@ func TestGroupsAreSound(t *testing.T) {
 func TestSolveAllocatesNothing(t *testing.T) {
 	var jobs []Job
 	for i := range 300 {
-		s := interleave.Stages{Load: float64(1 + i%7), Compute: float64(1 + i%5), Sync: float64(i % 3)}
+		s := core.Iteration{Load: float64(1 + i%7), Compute: float64(1 + i%5), Sync: float64(i % 3)}
 		jobs = append(jobs, Job{Devices: 1 << (i % 3), Stages: s, Seconds: s.Seconds(), Group: int32(i / 4)})
 	}
 	g := Grouper{Model: interleave.Measured(), Exchange: true, Steady: true}
@@ -191,7 +192,7 @@ func TestKeys(t *testing.T) {
 func BenchmarkSolve(b *testing.B) {
 	var jobs []Job
 	for i := range 400 {
-		s := interleave.Stages{Load: float64(1 + i%7), Compute: float64(1 + i%5), Sync: float64(i % 3)}
+		s := core.Iteration{Load: float64(1 + i%7), Compute: float64(1 + i%5), Sync: float64(i % 3)}
 		jobs = append(jobs, Job{Devices: 1, Stages: s, Seconds: s.Seconds(), Group: int32(i / 4)})
 	}
 	for name, g := range map[string]*Grouper{"muri": {Model: interleave.Measured()}, "exchange": {Model: interleave.Measured(), Exchange: true, Steady: true}} {

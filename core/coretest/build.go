@@ -58,6 +58,15 @@ func (b *JobBuilder) MixesTypes() *JobBuilder { b.job.MixesTypes = true; return 
 // Batch sets the batch bounds.
 func (b *JobBuilder) Batch(spec core.BatchSpec) *JobBuilder { b.job.Batch = spec; return b }
 
+// Share has each replica ask for so many thousandths of a device.
+func (b *JobBuilder) Share(milli int) *JobBuilder { b.job.Share = &core.Share{Milli: milli}; return b }
+
+// Utilisation sets the part of a device that a replica keeps busy.
+func (b *JobBuilder) Utilisation(part float64) *JobBuilder { b.job.Utilisation = part; return b }
+
+// DeviceMemory sets the gigabytes of its device that a replica needs.
+func (b *JobBuilder) DeviceMemory(gb float64) *JobBuilder { b.job.DeviceMemoryGB = gb; return b }
+
 // Work sets the declared total work.
 func (b *JobBuilder) Work(total float64) *JobBuilder { b.job.TotalWork = total; return b }
 
@@ -146,6 +155,15 @@ func (b *ClusterBuilder) Nodes(count int, accelerator string, devices int) *Clus
 			Accelerator: core.AcceleratorID(t), Devices: devices, CPUs: 64, MemoryGB: 256,
 		})
 		named++
+	}
+	return b
+}
+
+// TakesTurns lets so many jobs at most be on a device together, and gives each device so many gigabytes; 0 for unknown.
+func (b *ClusterBuilder) TakesTurns(owners int, deviceMemoryGB float64) *ClusterBuilder {
+	b.cluster.Sharing, b.cluster.MaxOwners = core.TimeSlice, owners
+	for i := range b.cluster.Nodes {
+		b.cluster.Nodes[i].DeviceMemoryGB = deviceMemoryGB
 	}
 	return b
 }

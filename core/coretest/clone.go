@@ -120,7 +120,9 @@ func cloneView(v *core.View) *core.View {
 }
 
 func cloneCluster(c *core.Cluster) *core.Cluster {
-	clone := &core.Cluster{Accelerators: slices.Clone(c.Accelerators), Nodes: slices.Clone(c.Nodes), MayGrow: c.MayGrow, Pools: slices.Clone(c.Pools)}
+	copied := *c
+	clone := &copied
+	clone.Accelerators, clone.Nodes, clone.Pools = slices.Clone(c.Accelerators), slices.Clone(c.Nodes), slices.Clone(c.Pools)
 	for i := range clone.Pools {
 		clone.Pools[i].Prices = slices.Clone(clone.Pools[i].Prices)
 	}
@@ -132,6 +134,10 @@ func cloneJob(j *core.Job) *core.Job {
 	c.JobSpec, c.Seats = &spec, slices.Clone(j.Seats)
 	spec.Accelerators, spec.Command = slices.Clone(spec.Accelerators), slices.Clone(spec.Command)
 	spec.BatchByType = slices.Clone(spec.BatchByType)
+	if s := spec.Share; s != nil {
+		share := *s
+		spec.Share = &share
+	}
 	if t := spec.StepTimes; t != nil {
 		spec.StepTimes = cloneStepTimes(t)
 	}

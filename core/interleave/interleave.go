@@ -8,20 +8,14 @@
 // two periods in a row look alike; [Model.Stepped] does so.
 package interleave
 
-import "math"
+import (
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+)
 
 // MaxJobs is how many jobs a group has at most: one for each kind of resource.
 const MaxJobs = 4
-
-// Stages are the seconds that one iteration of a job needs of each kind of resource, alone.
-type Stages struct {
-	Load    float64 // storage and CPUs
-	Compute float64 // the devices
-	Sync    float64 // the network
-}
-
-// Seconds are those of all stages together.
-func (s Stages) Seconds() float64 { return s.Load + s.Compute + s.Sync }
 
 // Model says how the period of a group follows from the stages of its jobs.
 type Model struct {
@@ -39,7 +33,7 @@ func Measured() Model {
 
 // Period is the seconds in which each job of a group makes one iteration, in the best order of the jobs. A group of one needs its stages one after
 // the other. It is +Inf for a group of none, or of more than MaxJobs. It does not allocate; up to 6 orders of 7 sums.
-func (m *Model) Period(group []Stages) float64 {
+func (m *Model) Period(group []core.Iteration) float64 {
 	k := len(group)
 	if k == 0 || k > MaxJobs {
 		return math.Inf(1)
@@ -49,7 +43,7 @@ func (m *Model) Period(group []Stages) float64 {
 		period = group[0].Seconds()
 	}
 	for _, order := range orders[k] {
-		var slots [MaxJobs]Stages
+		var slots [MaxJobs]core.Iteration
 		spread := k == 2 && order[1] < 0
 		for slot, job := range order {
 			if job >= 0 {
@@ -69,7 +63,7 @@ func (m *Model) Period(group []Stages) float64 {
 }
 
 // Efficiency is the part of the four kinds of resources that a group keeps busy: the seconds of all stages over four periods.
-func (m *Model) Efficiency(group []Stages) float64 {
+func (m *Model) Efficiency(group []core.Iteration) float64 {
 	busy := 0.0
 	for i := range group {
 		busy += group[i].Seconds()
@@ -88,7 +82,7 @@ var orders = [MaxJobs + 1][][MaxJobs]int8{
 // the longest way around: slots one by one, or two at a time for a load.
 
 // steady is the period of an order that repeats for ever: the longest of the seven ways around.
-func steady(s *[MaxJobs]Stages) float64 {
+func steady(s *[MaxJobs]core.Iteration) float64 {
 	one, two, three, four := max(s[1].Sync, s[2].Compute), max(s[2].Sync, s[3].Compute), max(s[3].Sync, s[0].Compute), max(s[0].Sync, s[1].Compute)
 	return max(
 		max(s[0].Load, one+two)+max(s[2].Load, three+four),
@@ -98,7 +92,7 @@ func steady(s *[MaxJobs]Stages) float64 {
 
 // stepped is the period that the authors' simulator finds for k jobs in the first slots: it begins with all resources free, and stops at the first two periods
 // in a row that differ by less than a microsecond, or after eight slots.
-func stepped(s *[MaxJobs]Stages, k int) float64 {
+func stepped(s *[MaxJobs]core.Iteration, k int) float64 {
 	const (
 		steps = 2 * MaxJobs
 		alike = 1e-6

@@ -5,27 +5,33 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
 )
+
+func iteration(load, compute, sync float64) core.Iteration {
+	return core.Iteration{Load: load, Compute: compute, Sync: sync}
+}
 
 func TestPeriod(t *testing.T) {
 	var ideal Model
 	measured := Measured()
 	cases := map[string]struct {
 		model *Model
-		group []Stages
+		group []core.Iteration
 		want  float64
 	}{
-		"alone, its stages":             {&ideal, []Stages{{3, 2, 1}}, 6},
+		"alone, its stages":             {&ideal, []core.Iteration{iteration(3, 2, 1)}, 6},
 		"none":                          {&ideal, nil, math.Inf(1)},
-		"more than there are resources": {&ideal, make([]Stages, 5), math.Inf(1)},
-		"two that do not meet":          {&ideal, []Stages{{4, 0, 0}, {0, 2, 2}}, 4},
-		"two that want the same":        {&ideal, []Stages{{0, 3, 0}, {0, 5, 0}}, 8},
-		"one loads while the other computes and syncs":  {&ideal, []Stages{{3, 2, 1}, {3, 1, 1}}, 6},
-		"three, each waits for a device":                {&ideal, []Stages{{0, 1, 0}, {0, 2, 0}, {0, 3, 0}}, 6},
-		"four, perfectly staggered":                     {&ideal, []Stages{{2, 1, 1}, {2, 1, 1}, {2, 1, 1}, {2, 1, 1}}, 4},
-		"four loads, two at a time":                     {&ideal, []Stages{{4, 0, 0}, {3, 0, 0}, {2, 0, 0}, {1, 0, 0}}, 5},
-		"a pair as measured: gpt2 with shufflenet":      {&measured, []Stages{{.6, 419, 49}, {769, 57, 10}}, 836 * 1.33 / 1.015},
-		"a group of four as measured, largest at eight": {&measured, []Stages{{502, 14, .4}, {502, 14, .4}, {.5, 167, 59}, {82, 88, 60}}, 604 * 1.37 / 1.015},
+		"more than there are resources": {&ideal, make([]core.Iteration, 5), math.Inf(1)},
+		"two that do not meet":          {&ideal, []core.Iteration{iteration(4, 0, 0), iteration(0, 2, 2)}, 4},
+		"two that want the same":        {&ideal, []core.Iteration{iteration(0, 3, 0), iteration(0, 5, 0)}, 8},
+		"one loads while the other computes and syncs":  {&ideal, []core.Iteration{iteration(3, 2, 1), iteration(3, 1, 1)}, 6},
+		"three, each waits for a device":                {&ideal, []core.Iteration{iteration(0, 1, 0), iteration(0, 2, 0), iteration(0, 3, 0)}, 6},
+		"four, perfectly staggered":                     {&ideal, []core.Iteration{iteration(2, 1, 1), iteration(2, 1, 1), iteration(2, 1, 1), iteration(2, 1, 1)}, 4},
+		"four loads, two at a time":                     {&ideal, []core.Iteration{iteration(4, 0, 0), iteration(3, 0, 0), iteration(2, 0, 0), iteration(1, 0, 0)}, 5},
+		"a pair as measured: gpt2 with shufflenet":      {&measured, []core.Iteration{iteration(.6, 419, 49), iteration(769, 57, 10)}, 836 * 1.33 / 1.015},
+		"a group of four as measured, largest at eight": {&measured, []core.Iteration{iteration(502, 14, .4), iteration(502, 14, .4), iteration(.5, 167, 59), iteration(82, 88, 60)}, 604 * 1.37 / 1.015},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -36,15 +42,15 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
-func drawGroup(t *rapid.T, least int) []Stages {
+func drawGroup(t *rapid.T, least int) []core.Iteration {
 	stage := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(0, 100))
-	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Stages {
-		return Stages{stage.Draw(t, "load"), stage.Draw(t, "compute"), stage.Draw(t, "sync")}
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) core.Iteration {
+		return iteration(stage.Draw(t, "load"), stage.Draw(t, "compute"), stage.Draw(t, "sync"))
 	}), least, MaxJobs).Draw(t, "group")
 }
 
 // repeated is the mean period of an order that goes on for long, by walking it slot by slot.
-func repeated(slots [MaxJobs]Stages) float64 {
+func repeated(slots [MaxJobs]core.Iteration) float64 {
 	const rounds = 200
 	end := []float64{0}
 	for i := range 2 * rounds * MaxJobs {
@@ -64,7 +70,7 @@ func TestSteadyPeriodIsThatOfTheBestOrder(t *testing.T) {
 		group := drawGroup(t, 2)
 		want := math.Inf(1)
 		for code := range 4 * 4 * 4 * 4 { // the slot of each job
-			var slots [MaxJobs]Stages
+			var slots [MaxJobs]core.Iteration
 			var taken [MaxJobs]bool
 			fits := true
 			for _, job := range group {
@@ -111,7 +117,7 @@ func TestPeriodBounds(t *testing.T) {
 }
 
 func TestPeriodAllocatesNothing(t *testing.T) {
-	group := []Stages{{502, 14, .4}, {435, 8, .5}, {.5, 167, 59}, {82, 88, 60}}
+	group := []core.Iteration{iteration(502, 14, .4), iteration(435, 8, .5), iteration(.5, 167, 59), iteration(82, 88, 60)}
 	for name, m := range map[string]Model{"steady": {}, "stepped": Measured()} {
 		if n := testing.AllocsPerRun(100, func() { m.Efficiency(group) }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
@@ -120,7 +126,7 @@ func TestPeriodAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkPeriod(b *testing.B) {
-	group := []Stages{{502, 14, .4}, {435, 8, .5}, {.5, 167, 59}, {82, 88, 60}}
+	group := []core.Iteration{iteration(502, 14, .4), iteration(435, 8, .5), iteration(.5, 167, 59), iteration(82, 88, 60)}
 	for name, m := range map[string]Model{"steady": {}, "stepped": Measured()} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
