@@ -165,7 +165,7 @@ func (s *state) checkAllowed(component string, v *Verdict, codes ...Code) error 
 }
 
 func (s *state) checkGrants(component string, grants []Grant) error {
-	round := s.view.Round
+	round, groups := s.view.Round, false
 	for i := range grants {
 		g := &grants[i]
 		j := s.view.Job(g.Job)
@@ -177,6 +177,7 @@ func (s *state) checkGrants(component string, grants []Grant) error {
 			return s.broken(component, g.Job, RuleAnswerOnce, "granted twice")
 		}
 		m.granted, m.grant, m.replicas = round, i, g.Replicas
+		groups = groups || g.Group != 0
 		if r := s.responses[g.Job]; g.Replicas < r.MinReplicas || g.Replicas > r.MaxReplicas {
 			return s.broken(component, g.Job, RuleReplicasInRange, "granted %d replicas, can use %d..%d", g.Replicas, r.MinReplicas, r.MaxReplicas)
 		}
@@ -187,8 +188,10 @@ func (s *state) checkGrants(component string, grants []Grant) error {
 			return err
 		}
 	}
-	if err := s.checkGroups(component, grants); err != nil {
-		return err
+	if groups {
+		if err := s.checkGroups(component, grants); err != nil {
+			return err
+		}
 	}
 	return s.checkPinned(component, grants)
 }
