@@ -150,7 +150,15 @@ func (p *deadline) withHope(v *core.View, waiting []core.Candidate, applying []i
 func (p *deadline) decline(v *core.View, c *core.Candidate) core.Verdict {
 	l := &p.ledger
 	p.types = l.Types(v, c, p.types[:0])
-	j := slices.MinFunc(p.types, func(a, b promise.Job) int { return cmp.Compare(l.Earliest(&a), l.Earliest(&b)) })
+	j := slices.MinFunc(p.types, func(a, b promise.Job) int {
+		switch {
+		case a.Plannable() == b.Plannable():
+			return cmp.Compare(l.Earliest(&a), l.Earliest(&b))
+		case a.Plannable():
+			return -1
+		}
+		return 1
+	})
 	verdict := core.Verdict{Job: c.ID, Code: core.Reject, Reason: core.DeadlineUnreachable}
 	if !j.Plannable() {
 		verdict.Message = "how long it takes is not known"

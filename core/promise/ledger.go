@@ -87,6 +87,9 @@ func (l *Ledger) count(v *core.View) {
 				b.perNode = max(b.perNode, n.Devices)
 			}
 		}
+		if b.perNode == 0 {
+			b.perNode = largestToCome(c, b.on)
+		}
 		l.bins = append(l.bins, b)
 	}
 	for len(l.further) < len(l.bins)-1 {
@@ -112,6 +115,23 @@ func severalTypes(c *core.Cluster) bool {
 	}
 	return slices.ContainsFunc(c.Nodes, func(n core.Node) bool { return n.Health != core.Gone && other(n.Accelerator) }) ||
 		slices.ContainsFunc(c.Pools, func(p core.Pool) bool { return other(p.Accelerator) })
+}
+
+// largestToCome is the greatest number of devices on a node of a pool, of a type or of any.
+func largestToCome(c *core.Cluster, on core.AcceleratorID) int {
+	largest := 0
+	for i := range c.Pools {
+		if p := &c.Pools[i]; on == core.AnyAccelerator || p.Accelerator == on {
+			largest = max(largest, p.Devices)
+		}
+	}
+	return largest
+}
+
+// mayGrow reports whether there may be more devices of a type, as far as the cluster tells of which types nodes to come are.
+func mayGrow(c *core.Cluster, on core.AcceleratorID) bool {
+	return len(c.Pools) == 0 || largestToCome(c, on) > 0 ||
+		slices.ContainsFunc(c.Nodes, func(n core.Node) bool { return n.Health == core.Provisioning && n.Accelerator == on })
 }
 
 // of is the planner of a bin.
@@ -169,20 +189,17 @@ func (l *Ledger) Types(v *core.View, c *core.Candidate, jobs []Job) []Job {
 		if b.on == core.AnyAccelerator {
 			return b.perNode, l.capacity.Limit(c, v.Cluster, c.Response.MaxReplicas)
 		}
-		return b.perNode, b.devices
+		return b.perNode, max(b.devices, c.Response.MinReplicas)
 	})
 }
 
 // Hoped is Types with as many replicas as the job can use, also such as there are no devices for yet.
 func (l *Ledger) Hoped(v *core.View, c *core.Candidate, jobs []Job) []Job {
 	return l.types(v, c, jobs, func(b *bin) (perNode, most int) {
-		perNode = b.perNode
-		for i := range v.Cluster.Pools {
-			if p := &v.Cluster.Pools[i]; b.on == core.AnyAccelerator || p.Accelerator == b.on {
-				perNode = max(perNode, p.Devices)
-			}
+		if b.on != core.AnyAccelerator && !mayGrow(v.Cluster, b.on) {
+			return b.perNode, max(b.devices, c.Response.MinReplicas)
 		}
-		return perNode, c.Response.MaxReplicas
+		return max(b.perNode, largestToCome(v.Cluster, b.on)), c.Response.MaxReplicas
 	})
 }
 
@@ -380,7 +397,7 @@ func (l *Ledger) Recall(before func(core.JobID) (Plan, core.AcceleratorID)) {
 			}
 		}
 		e.recalledOn = slices.IndexFunc(e.types, func(j Job) bool { return l.bins[j.Bin].on == on })
-		if e.recalledOn >= 0 && len(e.recalled) > 0 && l.of(e.types[e.recalledOn].Bin).Meets(&e.types[e.recalledOn], e.recalled) {
+		if e.recalledOn >= 0 && l.holds(&e.types[e.recalledOn], e.recalled) {
 			l.of(e.types[e.recalledOn].Bin).Take(e.recalled)
 		} else {
 			e.recalled = e.recalled[:0]
@@ -411,6 +428,11 @@ func (l *Ledger) Recall(before func(core.JobID) (Plan, core.AcceleratorID)) {
 	for _, e := range l.jobs {
 		l.of(e.Bin).Take(e.Plan)
 	}
+}
+
+// holds reports whether an earlier plan of a job is still one.
+func (l *Ledger) holds(j *Job, plan Plan) bool {
+	return len(plan) > 0 && (len(plan) == 1 || !j.Pinned) && l.of(j.Bin).Meets(j, plan)
 }
 
 // missed counts the jobs without a plan.

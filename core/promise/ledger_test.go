@@ -329,6 +329,9 @@ func TestChange(t *testing.T) {
 			met := l.Change(e, replicas, ready)
 			if n.grid > 0 {
 				plan := free.search(&changed)
+				if e.Pinned {
+					plan = free.steady(&e.Job, replicas)
+				}
 				if want := plan != nil && (plan[0].From > n.now || plan[0].Replicas == replicas); met != want {
 					t.Fatalf("changed to %d: %v, want %v with %+v", replicas, met, want, plan)
 				} else if diff := cmp.Diff(plan, e.Plan, asStates...); met && diff != "" {
@@ -340,6 +343,9 @@ func TestChange(t *testing.T) {
 					t.Fatalf("-before +after:\n%s", diff)
 				}
 				continue
+			}
+			if e.Pinned {
+				changed = e.Job
 			}
 			if fault := free.fault(&changed, e.Plan); fault != "" {
 				t.Fatalf("%s: %+v of %+v", fault, e.Plan, changed)
