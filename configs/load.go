@@ -341,8 +341,15 @@ func (l *loader) checkPlacer(c *Config, need string, knows func(*core.Info) bool
 	}})
 }
 
-// noteScaler tells when nothing carries out what a scaler decides. That is no problem: it can be watched deciding.
+// noteScaler tells when nothing carries out what a scaler decides, and when nobody sizes the pools that there are. That is no problem: a scaler
+// can be watched deciding, and pools may be all that they need to be.
 func (l *loader) noteScaler(c *Config, opener backend.Opener) {
+	if c.Scaler.Factory.Type == noScaler && len(c.Cluster.Pools) > 0 {
+		c.Notes = append(c.Notes, core.Diagnostic{
+			Position: l.position("cluster.pools"), Path: "cluster.pools",
+			Summary: "nobody sizes the pools: they begin with start nodes and get no others; set pipeline.elasticity.cluster",
+		})
+	}
 	why := fmt.Sprintf("%q neither adds nor removes nodes", c.Backend.ID)
 	switch can := slices.Contains(opener.Capabilities(), core.CapabilityScaleCluster); {
 	case c.Scaler.Factory.Type == noScaler || can && len(c.Cluster.Pools) > 0:
