@@ -138,9 +138,9 @@ type Job struct {
 	Held          int    // number of devices in Seats
 	// Slices is where the slices of the job begin, device by device in the order of Seats, on a cluster whose devices are divided so; NoSlice
 	// where that is not known. Otherwise nil.
-	Slices []uint8
-	Starting      bool   // some of its replicas do not run yet, as far as the backend tells: it holds its devices all the same
-	Tuning        Tuning
+	Slices   []uint8
+	Starting bool // some of its replicas do not run yet, as far as the backend tells: it holds its devices all the same
+	Tuning   Tuning
 
 	AsOfSeconds   float64 // moment at which Executed and Attained were brought up to date
 	Executed      float64 // seconds with devices up to AsOfSeconds, restart pauses included

@@ -160,7 +160,7 @@ func (s *state) change(j *Job, e *Event) error {
 	if n.MinReplicas < 1 || n.MinReplicas > n.MaxReplicas {
 		return fmt.Errorf("backend told %v of job %q to run on %d to %d replicas", e.Kind, j.Name, n.MinReplicas, n.MaxReplicas)
 	}
-	if len(j.Slices) > 0 && !sameShare(j.JobSpec, n) { // a slice stays as large as it is while it has an owner
+	if s.view.Cluster.Sharing == Mig && j.State == Running && !sameShare(j.JobSpec, n) { // a slice stays as large as it is while it has an owner
 		kept := *n
 		kept.Share, n = j.Share, &kept
 	}
