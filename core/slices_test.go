@@ -415,3 +415,54 @@ func TestShareOfACluster(t *testing.T) {
 		})
 	}
 }
+
+// onFirst seats every job on the first device.
+type onFirst struct{}
+
+func (onFirst) Place(_ context.Context, _ *core.View, grants []core.Grant) (s core.Seating, err error) {
+	for _, g := range grants {
+		s.Placed = append(s.Placed, core.Placement{Job: g.Job, Seats: []core.Seat{{Devices: 1}}})
+	}
+	return s, nil
+}
+
+// The slice that a job has stays where it is, also where all that runs is counted anew: the first 1g began at 6, the second at 4, and once the first is
+// gone there is room for two of 2g, while three would fit beside one at 6.
+func TestSlicesStayWhereTheyAre(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		more int
+		want bool
+	}{"two": {2, true}, "three": {3, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &core.Cluster{Accelerators: []string{"a100"}, Sharing: core.Mig, Nodes: []core.Node{{Name: "a", Devices: 1}, {ID: 1, Name: "b", Devices: 1}}}
+			stages := fakes{}.stages()
+			stages.Placement.Policy = onFirst{}
+			p := core.NewPipeline(c, stages, core.RoundOptions{IntervalSeconds: 60}, nil)
+			of := func(id core.JobID, profile string) core.Event {
+				e := submit(id, 0, 1)
+				e.Spec.Share = &core.Share{Milli: 1000, Profile: profile}
+				return e
+			}
+			if err := p.Round(context.Background(), core.Observation{Events: []core.Event{of(0, "1g"), of(1, "1g")}}, &script{}); err != nil {
+				t.Fatal(err)
+			}
+			seen := core.Observation{NowSeconds: 60, Events: []core.Event{
+				{Kind: core.JobFinished, Job: 0}, {Kind: core.NodeChanged, Node: 1, Health: core.Draining},
+			}}
+			for i := range tc.more {
+				seen.Events = append(seen.Events, of(core.JobID(2+i), "2g"))
+			}
+			var b script
+			if err := p.Round(context.Background(), seen, &b); (err == nil) != tc.want {
+				t.Errorf("%d jobs of 2g beside a 1g at 4: error %v", tc.more, err)
+			}
+			for i, c := range b.applied {
+				if want := uint8(2 * i); !slices.Equal(c.Slices, []uint8{want}) {
+					t.Errorf("slice of change %d begins at %v, want %d", i, c.Slices, want)
+				}
+			}
+		})
+	}
+}
