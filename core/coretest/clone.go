@@ -120,7 +120,9 @@ func cloneView(v *core.View) *core.View {
 }
 
 func cloneCluster(c *core.Cluster) *core.Cluster {
-	clone := &core.Cluster{Accelerators: slices.Clone(c.Accelerators), Nodes: slices.Clone(c.Nodes), MayGrow: c.MayGrow, Pools: slices.Clone(c.Pools)}
+	copied := *c
+	clone := &copied
+	clone.Accelerators, clone.Nodes, clone.Pools = slices.Clone(c.Accelerators), slices.Clone(c.Nodes), slices.Clone(c.Pools)
 	for i := range clone.Pools {
 		clone.Pools[i].Prices = slices.Clone(clone.Pools[i].Prices)
 	}
@@ -129,7 +131,11 @@ func cloneCluster(c *core.Cluster) *core.Cluster {
 
 func cloneJob(j *core.Job) *core.Job {
 	c, spec := *j, *j.JobSpec
-	c.JobSpec, c.Seats = &spec, slices.Clone(j.Seats)
+	c.JobSpec, c.Seats, c.Slices = &spec, slices.Clone(j.Seats), slices.Clone(j.Slices)
+	if j.Share != nil {
+		share := *j.Share
+		spec.Share = &share
+	}
 	spec.Accelerators, spec.Command = slices.Clone(spec.Accelerators), slices.Clone(spec.Command)
 	spec.BatchByType = slices.Clone(spec.BatchByType)
 	if t := spec.StepTimes; t != nil {
