@@ -166,7 +166,12 @@ func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (cor
 			refuse = rapid.IntRange(0, 7).Draw(c.t, "refuse") == 0
 		}
 		if !refuse {
-			if seats := c.seat(v.Cluster, j, g, turns); seats != nil {
+			seats := c.seat(v.Cluster, j, g, turns)
+			if seats != nil && c.free.slices && core.SameSeats(seats, j.Seats) {
+				c.free.release(j, seats) // it would keep its slices, which others may have by now
+				seats = nil
+			}
+			if seats != nil {
 				s.Placed = append(s.Placed, core.Placement{Job: g.Job, Seats: seats})
 				continue
 			}
