@@ -114,7 +114,10 @@ func (s *state) hold(j *Job, e *Event) error {
 	s.admit(j)
 	s.view.Waiting--
 	j.State, j.Seats, j.Held = Running, slices.Clone(h.Seats), Replicas(h.Seats)
-	s.holders.add(s.view.Cluster, j, j.Seats, 1)
+	if s.view.Cluster.Sharing == Mig {
+		j.Slices = s.holders.held(j)
+	}
+	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices, 1)
 	s.running = insertJob(s.running, j)
 	s.occupancy.current = false
 	return nil
@@ -138,9 +141,10 @@ func (s *state) shrink(j *Job, e *Event) error {
 	}
 	j.settle(e.AtSeconds)
 	left := Replicas(e.Seats)
-	s.holders.add(s.view.Cluster, j, j.Seats, -1)
-	s.holders.add(s.view.Cluster, j, e.Seats, 1)
-	s.occupancy.current = false
+	kept := leftOf(j, e.Seats)
+	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices, -1)
+	s.holders.add(s.view.Cluster, j, e.Seats, kept, 1)
+	s.occupancy.current, j.Slices = false, kept
 	j.Seats, j.Held, j.LastChange, j.Tuning.BatchByReplica = slices.Clone(e.Seats), left, e.AtSeconds, nil
 	j.Progress, j.ProgressRate, j.ProgressAsOf, j.StepsLeft = e.Progress, e.Rate, e.FromSeconds, e.StepsLeft
 	return nil
@@ -156,9 +160,13 @@ func (s *state) change(j *Job, e *Event) error {
 	if n.MinReplicas < 1 || n.MinReplicas > n.MaxReplicas {
 		return fmt.Errorf("backend told %v of job %q to run on %d to %d replicas", e.Kind, j.Name, n.MinReplicas, n.MaxReplicas)
 	}
-	s.holders.add(s.view.Cluster, j, j.Seats, -1)
+	if s.view.Cluster.Sharing == Mig && j.State == Running && !sameShare(j.JobSpec, n) { // a slice stays as large as it is while it has an owner
+		kept := *n
+		kept.Share, n = j.Share, &kept
+	}
+	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices, -1)
 	j.JobSpec, s.shrunken = n, true
-	s.holders.add(s.view.Cluster, j, j.Seats, 1)
+	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices, 1)
 	s.occupancy.current = s.occupancy.current && s.occupancy.shares == nil // what it takes may be more or less
 	s.view.unpinned = s.view.unpinned && !j.Pinned
 	if !j.Suspended || j.State == Pending {

@@ -1,5 +1,7 @@
 package core
 
+import "slices"
+
 // occupancy is who holds which devices, as far as the check of a seating needs it. Its ledger is kept from round to round, so
 // that a job that stays where it is costs no look at its devices.
 type occupancy struct {
@@ -47,10 +49,13 @@ func (o *occupancy) free(j *Job) {
 
 // occupy takes seats for a job, if they are free.
 func (o *occupancy) occupy(j *Job, seats []Seat) bool {
-	if o.shares != nil {
-		return o.shares.Occupy(j.JobSpec, seats)
+	if o.shares == nil {
+		return o.ledger.Occupy(seats)
 	}
-	return o.ledger.Occupy(seats)
+	if keepsSlices(j, seats) {
+		return o.shares.OccupySlices(j.JobSpec, seats, j.Slices)
+	}
+	return o.shares.Occupy(j.JobSpec, seats)
 }
 
 // checkPlacements holds a placer to one placement for a grant, of free devices.
@@ -84,6 +89,15 @@ func (s *state) checkPlacements(component string, grants []Grant, placed []Place
 				o.free(j)
 			}
 		}
+	}
+	if s.view.Cluster.Sharing == Mig { // the slices of those who stay are taken before those of others are chosen
+		moves := func(i int) int {
+			if p := &placed[i]; keepsSlices(s.view.Jobs[p.Job], p.Seats) {
+				return 0
+			}
+			return 1
+		}
+		slices.SortStableFunc(o.moved, func(a, b int) int { return moves(a) - moves(b) })
 	}
 	for _, i := range o.moved {
 		if err := s.checkPlacement(component, grants, &placed[i]); err != nil {

@@ -36,6 +36,8 @@ type Change struct {
 	Action Action
 	Job    JobID
 	Seats  []Seat // seats to run on; nil for Stop and Tune
+	// Slices is where the slices of the job begin there, as in Job. It follows from the changes before, so that no record needs it.
+	Slices []uint8
 	Tuning Tuning
 	Reason Reason // for Stop
 	By     string // component that decided it

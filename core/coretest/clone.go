@@ -131,7 +131,11 @@ func cloneCluster(c *core.Cluster) *core.Cluster {
 
 func cloneJob(j *core.Job) *core.Job {
 	c, spec := *j, *j.JobSpec
-	c.JobSpec, c.Seats = &spec, slices.Clone(j.Seats)
+	c.JobSpec, c.Seats, c.Slices = &spec, slices.Clone(j.Seats), slices.Clone(j.Slices)
+	if j.Share != nil {
+		share := *j.Share
+		spec.Share = &share
+	}
 	spec.Accelerators, spec.Command = slices.Clone(spec.Accelerators), slices.Clone(spec.Command)
 	spec.BatchByType = slices.Clone(spec.BatchByType)
 	if s := spec.Share; s != nil {

@@ -26,6 +26,7 @@ type simJob struct {
 	rate            float64 // work per second once the pause is over
 	disturbed       bool    // by another job that spans one of its nodes
 	slowed          float64 // part of its rate that it loses to those on its devices
+	onSlice         float64 // part of its rate on whole devices that it has on slices
 	started         bool
 	ended           bool
 	changed         int // round of the last change
@@ -45,7 +46,10 @@ type simJob struct {
 
 // newJob is a job that is submitted now.
 func (s *Simulator) newJob(job *workload.Job) *simJob {
-	j := &simJob{Job: job, nextAt: math.Inf(1), heapIndex: -1, overhead: s.overheadOf(job)}
+	j := &simJob{Job: job, nextAt: math.Inf(1), heapIndex: -1, overhead: s.overheadOf(job), onSlice: 1}
+	if s.slicing != nil {
+		j.onSlice = s.config.Mig.onSlice(&job.Spec)
+	}
 	j.measuring, _ = job.Model.(workload.Measurer)
 	return j
 }
@@ -109,7 +113,7 @@ func (s *Simulator) rateIn(j *simJob, phase int) float64 {
 		rate *= 1 - s.config.Interference
 	}
 	if s.sharing != nil {
-		rate *= 1 - j.slowed
+		rate *= (1 - j.slowed) * j.onSlice
 	}
 	return rate
 }

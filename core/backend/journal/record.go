@@ -119,6 +119,7 @@ type change struct {
 	Action core.Action
 	Job    core.JobID
 	Seats  []core.Seat `json:",omitzero"`
+	Slices []uint8     `json:",omitzero"`
 	Tuning core.Tuning `json:",omitzero"`
 	Reason core.Reason `json:",omitzero"`
 	By     string
