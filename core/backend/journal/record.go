@@ -120,8 +120,10 @@ type change struct {
 	Job    core.JobID
 	Seats  []core.Seat `json:",omitzero"`
 	Tuning core.Tuning `json:",omitzero"`
-	Reason core.Reason `json:",omitzero"`
-	By     string
+	// Resources are the CPUs and the memory of each replica, where they are not what the job asks for.
+	Resources *core.Resources `json:",omitempty"`
+	Reason    core.Reason     `json:",omitzero"`
+	By        string
 }
 
 func recorded(changes []core.Change) []change {
