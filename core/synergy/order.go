@@ -56,9 +56,15 @@ func Tetris(s *State, _ float64, of Capacity) float64 {
 	return s.RemainingSeconds * (d + c + m)
 }
 
-// parts are those of the cluster that a job asks for.
+// parts are those of the cluster that a job asks for; 0 of what the cluster does not count.
 func (s *State) parts(of Capacity) (devices, cpus, memory float64) {
-	return float64(s.Devices) / float64(of.Devices), s.Demand.CPUs / of.CPUs, s.Demand.MemoryGB / of.MemoryGB
+	part := func(wants, has float64) float64 {
+		if has <= 0 {
+			return 0
+		}
+		return wants / has
+	}
+	return part(float64(s.Devices), float64(of.Devices)), part(s.Demand.CPUs, of.CPUs), part(s.Demand.MemoryGB, of.MemoryGB)
 }
 
 // Compare orders jobs by their keys, and equal ones by arrival.
