@@ -63,6 +63,7 @@ func Builtins() Catalog {
 			allocation.NewThemis(),
 			allocation.NewDRF(),
 			allocation.NewTetris(),
+			allocation.NewFTF(),
 			pollux.New(),
 			matching.New(),
 			sia.New(),

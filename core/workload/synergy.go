@@ -162,11 +162,11 @@ func synergySpeedsOf(t *table, cpus, memory int) [][]float64 {
 // SynergyConfig is the Config of the source `synergy`.
 type SynergyConfig struct {
 	Path          string  `config:"path" required:"true" doc:"trace: job_id, model, arrival_s, iterations, gpus, without a header"`
-	Models        string  `config:"models" required:"true" doc:"what was measured of the models, by CPUs and memory"`
+	Models        string  `config:"models_path" required:"true" doc:"what was measured of the models, by CPUs and memory"`
 	CPUsPerDevice float64 `config:"cpus_per_device" min:"0" doc:"CPUs for a device of the servers that the models were measured on; those of the cluster, as published"`
 	Speeds        string  `config:"speeds" enum:"ideal|measured" doc:"ideal: as published, a job has its speed-up with what it runs best with, less on a straight line down to the proportional share; measured: the speed that was measured with the largest amounts that are not above its own"`
 	LeastMemoryGB float64 `config:"least_memory_gb" min:"0" doc:"memory for a device that a model asks for which needs no more than the least measured; 0: the least measured"`
-	AtOnce        bool    `config:"at_once" doc:"submit all jobs at second 0, in the order of their arrivals"`
+	AtOnce        bool    `config:"at_once" doc:"submit all jobs at second 0, in the order of their numbers"`
 }
 
 // The values of SynergyConfig.Speeds.
