@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -161,12 +162,12 @@ func synergySpeedsOf(t *table, cpus, memory int) [][]float64 {
 
 // SynergyConfig is the Config of the source `synergy`.
 type SynergyConfig struct {
-	Path          string  `config:"path" required:"true" doc:"trace: job_id, model, arrival_s, iterations, gpus, without a header"`
-	Models        string  `config:"models_path" required:"true" doc:"what was measured of the models, by CPUs and memory"`
-	CPUsPerDevice float64 `config:"cpus_per_device" min:"0" doc:"CPUs for a device of the servers that the models were measured on; those of the cluster, as published"`
-	Speeds        string  `config:"speeds" enum:"ideal|measured" doc:"ideal: as published, a job has its speed-up with what it runs best with, less on a straight line down to the proportional share; measured: the speed that was measured with the largest amounts that are not above its own"`
-	LeastMemoryGB float64 `config:"least_memory_gb" min:"0" doc:"memory for a device that a model asks for which needs no more than the least measured; 0: the least measured"`
-	AtOnce        bool    `config:"at_once" doc:"submit all jobs at second 0, in the order of their numbers"`
+	Path          string        `config:"path" required:"true" doc:"trace: job_id, model, arrival_s, iterations, gpus, without a header"`
+	Models        string        `config:"models_path" required:"true" doc:"what was measured of the models, by CPUs and memory"`
+	CPUsPerDevice float64       `config:"cpus_per_device" min:"0" doc:"CPUs for a device of the servers that the models were measured on; those of the cluster, as published"`
+	Speeds        string        `config:"speeds" enum:"ideal|measured" doc:"ideal: as published, a job has its speed-up with what it runs best with, less on a straight line down to the proportional share; measured: the speed that was measured with the largest amounts that are not above its own"`
+	LeastMemoryGB float64       `config:"least_memory_gb" min:"0" doc:"memory for a device that a model asks for which needs no more than the least measured; 0: the least measured"`
+	Delay         time.Duration `config:"delay" min:"0s" doc:"submit every job so much later: 299s where all jobs are there within the first second, for which the artifact has its first round of 300 s begin at second 1"`
 }
 
 // The values of SynergyConfig.Speeds.
@@ -251,10 +252,7 @@ func (s *synergySource) models(in *input) (map[string]*core.Sensitivity, core.Di
 }
 
 func (s *synergySource) job(row *SynergyRow, t *core.Sensitivity) Job {
-	job := newDurationJob(strconv.Itoa(row.ID), row.ArrivalSeconds, row.Iterations, row.Devices)
-	if s.AtOnce {
-		job.Spec.SubmitSeconds = 0
-	}
+	job := newDurationJob(strconv.Itoa(row.ID), row.ArrivalSeconds+s.Delay.Seconds(), row.Iterations, row.Devices)
 	job.Spec.Application, job.Spec.Sensitivity, job.At = row.Model, t, row.At
 	job.Model = &iterations{row.Iterations, t.IterationSeconds, row.Devices}
 	return job
