@@ -307,6 +307,11 @@ func (l *loader) checkShares(c *Config, from giver) {
 			Hint:    "ways of sharing that do: " + strings.Join(names, ", "),
 		}})
 	}
+	if c.Placement.Factory.Divides && !c.Cluster.CountResources {
+		l.report("pipeline.placement.type", core.Diagnostics{{
+			Summary: fmt.Sprintf("%q divides CPUs and memory, which nobody counts", c.Placement.ID), Hint: "set cluster.count_resources to true",
+		}})
+	}
 	if c.Cluster.CountResources {
 		l.checkPlacer(c, "cluster.count_resources", func(i *core.Info) bool { return i.Counts })
 	}

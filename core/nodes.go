@@ -94,6 +94,9 @@ func (s *state) hold(j *Job, e *Event) error {
 			return fmt.Errorf("backend submitted job %q as having had %v", j.Name, number)
 		}
 	}
+	if h.Resources != nil && !h.Resources.sane() {
+		return fmt.Errorf("backend submitted job %q as having %v CPUs and %v GB for a replica", j.Name, h.Resources.CPUs, h.Resources.MemoryGB)
+	}
 	if running := len(h.Seats) > 0; !amount(h.FirstStart) && (running || !math.IsNaN(h.FirstStart)) {
 		return fmt.Errorf("backend submitted job %q as having started at %v", j.Name, h.FirstStart)
 	}
@@ -113,7 +116,7 @@ func (s *state) hold(j *Job, e *Event) error {
 	}
 	s.admit(j)
 	s.view.Waiting--
-	j.State, j.Seats, j.Held = Running, slices.Clone(h.Seats), Replicas(h.Seats)
+	j.State, j.Seats, j.Held, j.Resources = Running, slices.Clone(h.Seats), Replicas(h.Seats), h.Resources
 	if s.view.Cluster.Sharing == Mig {
 		j.Slices = s.holders.held(j)
 	}

@@ -11,6 +11,8 @@ type occupancy struct {
 	current       bool    // what the running jobs hold is taken, and nothing else
 	checked       bool    // what this round's placements hold is taken, and nothing else
 
+	given JobSpec // scratch: of a job that is given other amounts than it asks for
+
 	moved []int // indices of the placements that do not plainly leave a running job alone
 	kept  int   // how many of the placements are of running jobs
 }
@@ -41,21 +43,31 @@ func (o *occupancy) reset(v *View) {
 // free gives back what a job holds.
 func (o *occupancy) free(j *Job) {
 	if o.shares != nil {
-		o.shares.Release(j.JobSpec, j.Seats)
+		o.shares.Release(o.giving(j, j.Resources), j.Seats)
 		return
 	}
 	o.ledger.Release(j.Seats)
 }
 
-// occupy takes seats for a job, if they are free.
-func (o *occupancy) occupy(j *Job, seats []Seat) bool {
+// occupy takes the seats of a placement of a job, if they are free, and the CPUs and the memory.
+func (o *occupancy) occupy(j *Job, p *Placement) bool {
 	if o.shares == nil {
-		return o.ledger.Occupy(seats)
+		return o.ledger.Occupy(p.Seats)
 	}
-	if keepsSlices(j, seats) {
-		return o.shares.OccupySlices(j.JobSpec, seats, j.Slices)
+	if keepsSlices(j, p.Seats) {
+		return o.shares.OccupySlices(o.giving(j, p.Resources), p.Seats, j.Slices)
 	}
-	return o.shares.Occupy(j.JobSpec, seats)
+	return o.shares.Occupy(o.giving(j, p.Resources), p.Seats)
+}
+
+// giving is the specification of a job as if it asked for what it is given. It is valid until the next call.
+func (o *occupancy) giving(j *Job, each *Resources) *JobSpec {
+	if each == nil {
+		return j.JobSpec
+	}
+	o.given = *j.JobSpec
+	o.given.CPUs, o.given.MemoryGB = each.CPUs, each.MemoryGB
+	return &o.given
 }
 
 // checkPlacements holds a placer to one placement for a grant, of free devices.
@@ -73,7 +85,7 @@ func (s *state) checkPlacements(component string, grants []Grant, placed []Place
 		m.placed = round
 		if j.State == Running {
 			o.kept++
-			if g := &grants[m.grant]; known && !p.Evicted && g.Replicas == j.Held && g.Accelerator == AnyAccelerator && SameSeats(j.Seats, p.Seats) {
+			if g := &grants[m.grant]; known && !p.Evicted && g.Replicas == j.Held && g.Accelerator == AnyAccelerator && SameSeats(j.Seats, p.Seats) && SameResources(j.Resources, p.Resources) {
 				m.stayed = round
 				continue
 			}

@@ -146,6 +146,15 @@ func cloneJob(j *core.Job) *core.Job {
 		spec.StepTimes = cloneStepTimes(t)
 	}
 	c.Tuning.BatchByReplica = slices.Clone(j.Tuning.BatchByReplica)
+	c.Resources = cloneResources(j.Resources)
+	return &c
+}
+
+func cloneResources(r *core.Resources) *core.Resources {
+	if r == nil {
+		return nil
+	}
+	c := *r
 	return &c
 }
 
@@ -182,7 +191,7 @@ func cloneGrants(grants []core.Grant) []core.Grant {
 func clonePlacements(placements []core.Placement) []core.Placement {
 	c := slices.Clone(placements)
 	for i := range c {
-		c[i].Seats = slices.Clone(c[i].Seats)
+		c[i].Seats, c[i].Resources = slices.Clone(c[i].Seats), cloneResources(c[i].Resources)
 	}
 	return c
 }

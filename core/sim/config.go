@@ -136,7 +136,7 @@ type Outage struct {
 // Publication names the ways in which published simulators differ from the exact default.
 type Publication struct {
 	FirstRound string `config:"first_round" doc:"start: rounds from second 0 on; one_interval: the first decision falls one interval after the start (Pollux)" enum:"start|one_interval"`
-	Progress   string `config:"progress" doc:"exact: event by event; per_round: jobs advance round by round, and one that ends keeps its devices, and disturbs its neighbours, until the round is over (Pollux); back_to_back: rounds follow one another instead of a clock, jobs do the whole steps that fit an interval, and a round is over when the last of them is done (Gavel)" enum:"exact|per_round|back_to_back"`
+	Progress   string `config:"progress" doc:"exact: event by event; per_round: jobs advance round by round, and one that ends keeps its devices, and disturbs its neighbours, until the round is over (Pollux); back_to_back: rounds follow one another instead of a clock, jobs do the whole steps that fit an interval, and a round is over when the last of them is done (Gavel); whole_steps: jobs advance round by round by the whole units of their work that fit, and one that is done ends with its round (Synergy)" enum:"exact|per_round|back_to_back|whole_steps"`
 	EpochEnds  string `config:"epoch_ends" doc:"exact, or whole_seconds: the time to the end of an epoch is rounded, half to even, and the error lost (Pollux; with per_round)" enum:"exact|whole_seconds"`
 	Moves      string `config:"moves" doc:"restart, or free_alike: a running job that moves to as many devices of each of as many nodes of the same types goes on without a pause (Sia)" enum:"restart|free_alike"`
 	Completion string `config:"completion" doc:"exact, or next_round: a job that ends holds its devices, and counts as running, until the next round (Blox)" enum:"exact|next_round"`
@@ -149,6 +149,7 @@ const (
 	oneInterval  = "one_interval"
 	perRound     = "per_round"
 	backToBack   = "back_to_back"
+	wholeSteps   = "whole_steps"
 	wholeSeconds = "whole_seconds"
 	nextRound    = "next_round"
 	restart      = "restart"
@@ -156,7 +157,9 @@ const (
 )
 
 // byRounds reports whether jobs advance round by round.
-func (p *Publication) byRounds() bool { return p.Progress == perRound || p.Progress == backToBack }
+func (p *Publication) byRounds() bool {
+	return p.Progress == perRound || p.Progress == backToBack || p.Progress == wholeSteps
+}
 
 // Validate reports every option that contradicts another.
 func (c Config) Validate() error {

@@ -142,7 +142,7 @@ func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, er
 	s.notes = s.notes[:0]
 	advance := s.advanceByEvents
 	switch s.config.Publication.Progress {
-	case perRound:
+	case perRound, wholeSteps:
 		advance = s.advanceByRounds
 	case backToBack:
 		advance = s.advanceBackToBack
@@ -156,7 +156,7 @@ func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, er
 		s.notes = append(s.notes, s.events...) // nothing is lost when the context ended
 		return core.Observation{}, err
 	}
-	if s.config.Publication.Progress != perRound {
+	if p := s.config.Publication.Progress; p != perRound && p != wholeSteps {
 		s.reportAll(now)
 	}
 	s.now, s.begun, s.owed = now, true, math.Inf(1)
@@ -326,14 +326,16 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 			j.pausedUntil = max(j.pausedUntil, s.now+pause)
 		}
 		j.running.Tuning, j.unmeasured = c.Tuning, true
+		s.give(j, c.Resources)
 	case core.Start, core.Move:
-		if core.SameSeats(j.seats, c.Seats) && j.running.Tuning.Equal(c.Tuning) {
+		if core.SameSeats(j.seats, c.Seats) && j.running.Tuning.Equal(c.Tuning) && core.SameResources(j.resources, c.Resources) {
 			return // applied before
 		}
 		from := s.startOf(j, c.Seats)
 		j.pausedUntil = s.pauseUntil(j, c.Seats, from)
 		s.unseat(j)
 		j.seats, j.running.Tuning = c.Seats, c.Tuning
+		s.give(j, c.Resources)
 		j.running.Replicas = core.Replicas(c.Seats)
 		j.running.Shape, j.running.Accelerators = j.running.Shape[:0], j.running.Accelerators[:0]
 		for _, seat := range c.Seats {
