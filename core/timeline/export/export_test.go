@@ -216,10 +216,10 @@ func TestSharedDevicesAreDrawn(t *testing.T) {
 		}
 	}
 	want := []string{
-		`0 TYPE_SLICE_BEGIN "device 0" "a" job=0`, `30000000000 TYPE_SLICE_END "device 0" ""`, `30000000000 TYPE_SLICE_BEGIN "device 0" "d" job=3`, `60000000000 TYPE_SLICE_END "device 0" ""`,
-		`10000000000 TYPE_SLICE_BEGIN "device 0, job 2" "b"`, `40000000000 TYPE_SLICE_END "device 0, job 2" ""`,
-		`20000000000 TYPE_SLICE_BEGIN "device 0, job 3" "c"`, `50000000000 TYPE_SLICE_END "device 0, job 3" ""`,
-		`10000000000 TYPE_SLICE_BEGIN "device 1" "b" job=1`, `40000000000 TYPE_SLICE_END "device 1" ""`,
+		`0 TYPE_SLICE_BEGIN "device 0" a job=0`, `30000000000 TYPE_SLICE_END "device 0" `, `30000000000 TYPE_SLICE_BEGIN "device 0" d job=3`, `60000000000 TYPE_SLICE_END "device 0" `,
+		`10000000000 TYPE_SLICE_BEGIN "device 0, job 2" b`, `40000000000 TYPE_SLICE_END "device 0, job 2" `,
+		`20000000000 TYPE_SLICE_BEGIN "device 0, job 3" c`, `50000000000 TYPE_SLICE_END "device 0, job 3" `,
+		`10000000000 TYPE_SLICE_BEGIN "device 1" b job=1`, `40000000000 TYPE_SLICE_END "device 1" `,
 	}
 	for i := range got {
 		if i < len(want) && !strings.HasPrefix(got[i], want[i]) {
