@@ -207,13 +207,13 @@ func (s *state) holdBack(j *Job, v Verdict) {
 	}
 }
 
-// checkSeats refuses seats that no node of the cluster has, that overlap on one, or that another job holds.
+// checkSeats refuses seats that no node of the cluster has, that overlap on one, or on which other jobs leave no room.
 func (s *state) checkSeats(j *Job, seats []Seat) error {
-	for _, other := range s.running {
-		if slices.ContainsFunc(other.Seats, func(had Seat) bool {
-			return slices.ContainsFunc(seats, func(seat Seat) bool { return seat.Node == had.Node && seat.Devices&had.Devices != 0 })
-		}) {
-			return fmt.Errorf("backend submitted job %q as running on devices of job %q", j.Name, other.Name)
+	for _, seat := range seats {
+		for rest := seat.Devices; rest != 0; rest &= rest - 1 {
+			if other := s.inTheWay(j, seat.Node, rest&-rest); other != nil {
+				return fmt.Errorf("backend submitted job %q as running on devices of job %q", j.Name, other.Name)
+			}
 		}
 	}
 	for i, seat := range seats {
@@ -224,4 +224,23 @@ func (s *state) checkSeats(j *Job, seats []Seat) error {
 		}
 	}
 	return nil
+}
+
+// inTheWay is the last of the running jobs that leave a job no room on a device; nil when there is room. O(running jobs).
+func (s *state) inTheWay(j *Job, node NodeID, device DeviceSet) (last *Job) {
+	c := s.view.Cluster
+	milli, owners := j.milli(), 1
+	if milli == 0 {
+		return nil // it takes nothing of the device
+	}
+	for _, other := range s.running {
+		takes := other.milli()
+		if takes > 0 && slices.ContainsFunc(other.Seats, func(had Seat) bool { return had.Node == node && had.Devices&device != 0 }) {
+			milli, owners, last = milli+takes, owners+1, other
+		}
+	}
+	if c.Sharing == Fractional && milli <= WholeDevice || c.Sharing == TimeSlice && owners <= c.MaxOwners {
+		return nil
+	}
+	return last
 }

@@ -99,6 +99,9 @@ type Event struct {
 	// grows with Rate.
 	Progress, Rate, FromSeconds float64
 	StepsLeft                   float64 // NaN when unknown; of JobSubmitted, too
+	// Slowed is the part of its rate alone, 0..1, that a job loses from FromSeconds on to those on its devices, as far as the backend can tell: of
+	// JobProgressed. It is for people: no decision depends on it.
+	Slowed float64 `json:",omitempty"`
 
 	// Message says in one sentence why, of a job that failed, was interrupted or begins again; empty when nobody knows. It
 	// is for people: no decision depends on it.

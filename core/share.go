@@ -81,6 +81,9 @@ var sharingNames = [...]string{"none", "fractional", "timeslice", "mig"}
 
 func (s Sharing) String() string { return name(sharingNames[:], int(s)) }
 
+// Known reports whether it is one of these: another one is of a newer host.
+func (s Sharing) Known() bool { return int(s) < len(sharingNames) }
+
 // SharingOf is the way of sharing of a name, as String gives it.
 func SharingOf(name string) (Sharing, error) {
 	for i, n := range sharingNames {

@@ -35,7 +35,10 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 	if s.options.pools {
 		w.drawPools()
 	}
-	if s.knowsSlices(tr.policy) {
+	switch {
+	case s.options.sharing:
+		w.drawSharing()
+	case s.knowsSlices(tr.policy):
 		w.divide()
 	}
 	interval := rapid.SampledFrom([]float64{0, 60}).Draw(t, "interval")

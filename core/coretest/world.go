@@ -28,6 +28,7 @@ type world struct {
 	pins      bool // some jobs are pinned
 	deadlines bool // some jobs have deadlines
 	tiers     bool // some jobs have tiers
+	sharing   bool // jobs ask for parts of devices, and for CPUs and memory
 	events    []core.Event
 }
 
@@ -233,6 +234,9 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 	if w.deadlines {
 		spec.DeadlineSeconds = rapid.SampledFrom([]float64{0, 1, 300, 7200, 1e6}).Draw(t, "deadline")
 		spec.BestEffort = rapid.IntRange(0, 3).Draw(t, "best effort") == 0
+	}
+	if w.sharing {
+		w.drawAsked(spec)
 	}
 	if w.tiers {
 		spec.Tier = rapid.SampledFrom(append(core.Tiers(), "")).Draw(t, "tier")

@@ -68,7 +68,7 @@ func (s *Simulator) end(j *simJob) {
 func (j *simJob) progressed(at float64) core.Event {
 	return core.Event{
 		Kind: core.JobProgressed, AtSeconds: at, Job: j.Spec.ID,
-		Progress: j.progress, Rate: j.rate, FromSeconds: max(j.asOf, j.pausedUntil), StepsLeft: j.StepsLeft(j.phase),
+		Progress: j.progress, Rate: j.rate, FromSeconds: max(j.asOf, j.pausedUntil), StepsLeft: j.StepsLeft(j.phase), Slowed: j.slowed,
 	}
 }
 
