@@ -33,6 +33,7 @@ func Builtins() Catalog {
 			workload.NewGavel(),
 			workload.NewGavelGenerated(),
 			workload.NewOpenB(),
+			workload.NewMuri(),
 			workload.NewUnlike(),
 			workload.NewJobs(),
 			workload.NewSubmitted(),
