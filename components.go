@@ -5,6 +5,7 @@ import (
 	"github.com/quartet-sched/quartet/allocation"
 	"github.com/quartet-sched/quartet/allocation/gavel"
 	"github.com/quartet-sched/quartet/allocation/matching"
+	"github.com/quartet-sched/quartet/allocation/muri"
 	"github.com/quartet-sched/quartet/allocation/pollux"
 	"github.com/quartet-sched/quartet/allocation/sia"
 	"github.com/quartet-sched/quartet/core"
@@ -61,6 +62,7 @@ func Builtins() Catalog {
 			allocation.NewOptimus(),
 			allocation.NewAFS(),
 			allocation.NewThemis(),
+			muri.New(),
 			pollux.New(),
 			matching.New(),
 			sia.New(),
