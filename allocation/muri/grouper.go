@@ -57,7 +57,7 @@ type Grouper struct {
 	members  []int32
 	groups   []Group
 
-	asked  []int32               // scratch
+	asked  []int32            // scratch
 	splits map[[2]kinds]uint8 // how two groups divide their jobs, by kind, for the most; 0 where they are best as they are
 	seat   []int32            // by job: its group in the bin
 	runs   []int32            // jobs of groups that run, these together
