@@ -25,6 +25,7 @@ type options struct {
 	deadlines bool
 	tiers     bool
 	pools     bool
+	turns     bool
 }
 
 // WithConfig creates the policy with these settings in place of its defaults, as they stand in a config file.

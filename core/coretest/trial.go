@@ -35,6 +35,9 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 	if s.options.pools {
 		w.drawPools()
 	}
+	if s.options.turns {
+		w.takeTurns()
+	}
 	interval := rapid.SampledFrom([]float64{0, 60}).Draw(t, "interval")
 	options := core.RoundOptions{IntervalSeconds: interval, OnEvents: interval == 0}
 	p := core.NewPipeline(cloneCluster(w.cluster), s.compose(s.slot.wrap(tr), rest), options, nil, w)

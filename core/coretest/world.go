@@ -27,6 +27,7 @@ type world struct {
 	pins      bool // some jobs are pinned
 	deadlines bool // some jobs have deadlines
 	tiers     bool // some jobs have tiers
+	turns     bool // jobs take turns on devices
 	events    []core.Event
 }
 
@@ -238,6 +239,9 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 	}
 	if w.pins {
 		spec.Pinned = rapid.Bool().Draw(t, "pinned")
+	}
+	if w.turns {
+		w.drawStages(spec)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "bound") == 0 {
 		types := append([]string{"absent"}, w.cluster.Accelerators...)
