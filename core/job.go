@@ -70,10 +70,20 @@ type Iteration struct {
 	Load    float64 // storage and CPUs
 	Compute float64 // the devices
 	Sync    float64 // the network
+	// Measured is what a whole iteration takes, alone, where that is not its stages together; 0 where it is, or nobody knows.
+	Measured float64
 }
 
-// Seconds are those of all stages together.
+// Seconds are those of all stages together; 0 when they are unknown.
 func (i Iteration) Seconds() float64 { return i.Load + i.Compute + i.Sync }
+
+// Alone is the seconds of an iteration of a job that has its devices alone.
+func (i Iteration) Alone() float64 {
+	if i.Measured > 0 {
+		return i.Measured
+	}
+	return i.Seconds()
+}
 
 // Truth is all that can be measured of an application.
 type Truth struct {

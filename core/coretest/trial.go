@@ -38,6 +38,8 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 	switch {
 	case s.options.sharing:
 		w.drawSharing()
+	case s.options.turns:
+		w.takeTurns()
 	case s.knowsSlices(tr.policy):
 		w.divide()
 	}

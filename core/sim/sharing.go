@@ -13,6 +13,7 @@ type sharing struct {
 	on      map[deviceAt][]*simJob // by JobID
 	changed []*simJob              // whose neighbours are not those of before, some more than once
 	others  []*core.JobSpec        // scratch
+	beside  []*simJob              // scratch
 }
 
 type deviceAt struct {
@@ -75,7 +76,7 @@ func (h *sharing) rate(j *simJob) float64 {
 	return slowest
 }
 
-// interfere slows down those whose neighbours are not those of before, and tells.
+// interfere slows down those whose neighbours are not those of before, has them pause where a publication does, and tells.
 func (s *Simulator) interfere(now float64, tell *[]core.Event) {
 	h := s.sharing
 	slices.SortFunc(h.changed, compareJobs)
@@ -83,9 +84,12 @@ func (s *Simulator) interfere(now float64, tell *[]core.Event) {
 		if j.seats == nil {
 			continue
 		}
-		if slowed := 1 - h.rate(j); slowed != j.slowed {
+		slowed, pauses := 1-h.rate(j), s.config.Publication.Overhead == everyChange
+		if slowed != j.slowed || pauses {
 			s.advance(j, now)
-			j.slowed = slowed
+			if j.slowed = slowed; pauses {
+				j.pausedUntil = max(now, j.runsFrom) + s.together(j)
+			}
 			s.schedule(j)
 			*tell = append(*tell, j.progressed(now))
 		}

@@ -41,10 +41,7 @@ func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) 
 	is := *c
 	is.MayGrow, is.Accelerators, is.Nodes, is.Pools = false, slices.Clone(c.Accelerators), slices.Clone(c.Nodes), slices.Clone(c.Pools)
 	s.cluster = &is
-	s.overheads = make(map[string]float64, len(o.config.ApplicationOverhead))
-	for _, a := range o.config.ApplicationOverhead {
-		s.overheads[a.Application] = a.Overhead.Seconds()
-	}
+	s.overheads = newApplicationOverheads(o.config.ApplicationOverhead)
 	if o.config.MeasurementNoise.any() {
 		s.noise = core.NewRand(o.settings.Seed, o.settings.ID+"/measurement_noise")
 	}
@@ -91,9 +88,9 @@ type Simulator struct {
 	nodes    nodeEvents
 	pools    pools
 
-	workload  []workload.Job     // in order of submission
-	overheads map[string]float64 // seconds of pause at a start or move, of single applications
-	jobs      []*simJob          // by JobID; nil before the submission and after the end
+	workload  []workload.Job // in order of submission
+	overheads applicationOverheads
+	jobs      []*simJob // by JobID; nil before the submission and after the end
 
 	measured bool       // some jobs report what they measure
 	noise    *rand.Rand // of measurements; nil without
@@ -159,6 +156,7 @@ func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, er
 	if p := s.config.Publication.Progress; p != perRound && p != wholeSteps {
 		s.reportAll(now)
 	}
+	s.pauseForRound(now, &s.events)
 	s.now, s.begun, s.owed = now, true, math.Inf(1)
 	return core.Observation{NowSeconds: now, Events: s.events}, nil
 }
@@ -311,6 +309,7 @@ func (s *Simulator) Apply(_ context.Context, changes []core.Change) error {
 	}
 	if len(changes) > 0 {
 		s.disturb(s.now, &s.notes)
+		s.pauseForRound(s.now, &s.notes)
 	}
 	s.removeEmpty(s.now)
 	return nil
