@@ -74,7 +74,10 @@ func (o *occupancy) add(j *job, names []string) {
 func (o *occupancy) fits(j *job, seats []core.Seat) bool {
 	milli, c := o.b.part(j), o.b.cluster
 	for _, seat := range seats {
-		n := &c.Nodes[seat.Node]
+		n := new(core.Node) // one that joined, and the pipeline was not told of, is short of nothing
+		if int(seat.Node) < len(c.Nodes) {
+			n = &c.Nodes[seat.Node]
+		}
 		for _, device := range seat.Devices.List() {
 			if milli > 0 && !o.room(o.devices[o.b.devices.names[seat.Node][device]], j, milli, n) {
 				return false
