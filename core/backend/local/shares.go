@@ -61,7 +61,10 @@ func (o *occupancy) add(j *job, names []string) {
 	for _, name := range names {
 		if milli > 0 {
 			d := o.devices[name]
-			o.devices[name] = taken{d.owners + 1, d.milli + milli, d.memoryGB + j.Spec.DeviceMemoryGB}
+			if !o.b.cluster.OversubscribesMemory {
+				d.memoryGB += j.Spec.DeviceMemoryGB
+			}
+			o.devices[name] = taken{d.owners + 1, d.milli + milli, d.memoryGB}
 		}
 		if id, known := o.node[name]; known {
 			n := o.nodes[id]
@@ -97,7 +100,7 @@ func (o *occupancy) fits(j *job, seats []core.Seat) bool {
 func (o *occupancy) room(d taken, j *job, milli int, n *core.Node) bool {
 	c := o.b.cluster
 	switch {
-	case c.Sharing != core.Exclusive && !c.OversubscribesMemory && exceeds(d.memoryGB+j.Spec.DeviceMemoryGB, n.DeviceMemoryGB):
+	case c.Sharing != core.Exclusive && exceeds(d.memoryGB+j.Spec.DeviceMemoryGB, n.DeviceMemoryGB):
 		return false
 	case c.Sharing == core.TimeSlice:
 		return d.owners < c.MaxOwners
