@@ -101,10 +101,14 @@ func demand(j *controlv1.Job) string {
 	if j.ShareMilli != nil {
 		words = append(words, parts(j.GetShareMilli())+" of a device")
 	}
+	cpus := " CPUs"
+	if j.GetCpus() == 1 {
+		cpus = " CPU"
+	}
 	for _, amount := range [...]struct {
 		of   float64
 		unit string
-	}{{j.GetDeviceMemoryGb(), " GB of device memory"}, {j.GetCpus(), " CPUs"}, {j.GetMemoryGb(), " GB of memory"}} {
+	}{{j.GetDeviceMemoryGb(), " GB of device memory"}, {j.GetCpus(), cpus}, {j.GetMemoryGb(), " GB of memory"}} {
 		if amount.of > 0 {
 			words = append(words, decimal(amount.of)+amount.unit)
 		}

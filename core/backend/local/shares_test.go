@@ -309,6 +309,29 @@ func TestThatNothingHoldsJobsToTheirCPUsIsSaidOnce(t *testing.T) {
 	})
 }
 
+// A job that wants more memory than is its own fails for that, and the one beside it does not notice.
+func TestAJobThatWantsMoreMemoryFailsForIt(t *testing.T) {
+	if err := keeper.CheckLimits(); err != nil {
+		t.Skipf("control groups are not permitted: %v; run the tests as root, or where a control group is delegated", err)
+	}
+	c := shared(core.Fractional)
+	c.CountsResources = true
+	jobs := []workload.Job{command("greedy", "tail", "/dev/zero"), command("modest", "sleep", "2")}
+	for i := range jobs {
+		jobs[i].Spec.Share, jobs[i].Spec.MemoryGB = share(500), 0.0625
+	}
+	b := openedOn(t, t.TempDir(), c, commands(jobs...), discard, nil)
+	seen(t, b)
+	apply(t, b, on(0, 1), on(1, 1))
+	if e := until(t, b, core.JobFailed); e.Job != 0 || e.Message != "replica 0 exceeded its memory limit of 64 MB" {
+		t.Errorf("job %d failed: %q", e.Job, e.Message)
+	}
+	apply(t, b)
+	if e := until(t, b, core.JobFinished); e.Job != 1 {
+		t.Errorf("job %d finished", e.Job)
+	}
+}
+
 // Old drivers call instances by paths: two of them are two claims.
 func TestInstancesAreClaimedApart(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "claims")
