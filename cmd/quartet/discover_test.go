@@ -30,8 +30,10 @@ func TestNodesOf(t *testing.T) {
 		},
 		"instances of MIG": {
 			found: device.Found{Devices: []device.Device{
-				{Model: "NVIDIA H100 80GB HBM3", MIG: true}, {Model: "NVIDIA H100 80GB HBM3", Profile: "3g.40gb", MemoryMiB: 40448},
-				{Model: "NVIDIA H100 80GB HBM3", Profile: "1g.10gb", MemoryMiB: 10240}, {Model: "NVIDIA H100 80GB HBM3", Profile: "1g.10gb", MemoryMiB: 9984},
+				{Model: "NVIDIA H100 80GB HBM3", MIG: true},
+				{Model: "NVIDIA H100 80GB HBM3", Profile: "3g.40gb", MemoryMiB: 40448},
+				{Model: "NVIDIA H100 80GB HBM3", Profile: "1g.10gb", MemoryMiB: 10240},
+				{Model: "NVIDIA H100 80GB HBM3", Profile: "1g.10gb", MemoryMiB: 9984},
 			}},
 			want: []configs.NodeGroup{
 				{Name: "here-h100-3g.40gb", Count: 1, Accelerator: "h100-3g.40gb", Devices: 1, DeviceMemoryGB: 39.5},

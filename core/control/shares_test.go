@@ -37,20 +37,24 @@ func TestNodesTellWhatIsShared(t *testing.T) {
 		"whole devices": {core.Exclusive, false, []*core.Job{seated(whole(0), on(0, 0b11)), seated(whole(1), on(1, 0b1))}, &controlv1.Node{Used: 2}},
 		"two on one":    {core.Fractional, false, []*core.Job{seated(part(0, 334), on(0, 0b1)), seated(part(1, 333), on(0, 0b11))}, &controlv1.Node{Used: 2, UsedMilli: milli(1000)}},
 		"one of two leaves": {
-			core.Fractional, false, []*core.Job{seated(part(0, 334), on(0, 0b1)), seated(part(1, 333), on(0, 0b11)), seated(part(1, 333))},
+			core.Fractional, false,
+			[]*core.Job{seated(part(0, 334), on(0, 0b1)), seated(part(1, 333), on(0, 0b11)), seated(part(1, 333))},
 			&controlv1.Node{Used: 1, UsedMilli: milli(334)},
 		},
 		"both leave": {
-			core.Fractional, true, []*core.Job{seated(part(0, 334), on(0, 0b1)), seated(part(1, 333), on(0, 0b1)), seated(part(0, 334)), seated(part(1, 333), on(1, 0b1))},
+			core.Fractional, true,
+			[]*core.Job{seated(part(0, 334), on(0, 0b1)), seated(part(1, 333), on(0, 0b1)), seated(part(0, 334)), seated(part(1, 333), on(1, 0b1))},
 			&controlv1.Node{UsedMilli: milli(0), Resources: &controlv1.Resources{Cpus: 8, MemoryGb: 16}},
 		},
 		"on CPUs alone": {
-			core.Fractional, true, []*core.Job{seated(part(0, 0), on(0, 0b1))},
+			core.Fractional, true,
+			[]*core.Job{seated(part(0, 0), on(0, 0b1))},
 			&controlv1.Node{UsedMilli: milli(0), Resources: &controlv1.Resources{Cpus: 8, CpusUsed: 0.1, MemoryGb: 16, MemoryGbUsed: 2}},
 		},
 		"turns": {core.TimeSlice, false, []*core.Job{seated(whole(0), on(0, 0b1)), seated(whole(1), on(0, 0b1))}, &controlv1.Node{Used: 1, UsedMilli: milli(2000)}},
 		"CPUs of whole devices": {
-			core.Exclusive, true, []*core.Job{seated(whole(0), on(0, 0b11)), seated(whole(1), on(0, 0b100))},
+			core.Exclusive, true,
+			[]*core.Job{seated(whole(0), on(0, 0b11)), seated(whole(1), on(0, 0b100))},
 			&controlv1.Node{Used: 3, Resources: &controlv1.Resources{Cpus: 8, CpusUsed: 0.3, MemoryGb: 16, MemoryGbUsed: 6}},
 		},
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -142,9 +143,7 @@ func TestOccupancyCountsAsDecisionsDo(t *testing.T) {
 func openedOn(t *testing.T, dir string, c *core.Cluster, w *workload.Workload, log *slog.Logger, settings map[string]any) *Backend {
 	t.Helper()
 	raw := map[string]any{"grace": "200ms"}
-	for name, value := range settings {
-		raw[name] = value
-	}
+	maps.Copy(raw, settings)
 	o := coretest.Component(New(realClock{}), raw, log).(*Opener)
 	o.For(Run{Dir: dir, Identity: "test"})
 	opened, err := o.Open(t.Context(), c, w)
