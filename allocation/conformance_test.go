@@ -51,6 +51,9 @@ var forms = map[string]struct {
 	"edf as requested":               {NewEDF(), map[string]any{"devices": edfRequested}},
 	"gpu_fraction":                   {NewGPUFraction(), nil},
 	"gpu_fraction of ten minutes":    {NewGPUFraction(), map[string]any{"window": "10m", "turn": "0s", "premium": 1.0, "basic": 0.2}},
+	"lucid":                          {NewLucid(), nil},
+	"lucid without sharing":          {NewLucid(), map[string]any{"sharing": false, "queue": queue.Backfill}},
+	"lucid that packs first":         {NewLucid(), map[string]any{"pack": packFirst, "tolerance": 1.0, "off_below": 2.0}},
 	"themis":                         {NewThemis(), nil},
 	"themis for efficiency":          {NewThemis(), map[string]any{"offered_to": 1.0, "lease": "10m"}},
 }
