@@ -60,6 +60,7 @@ func Builtins() Catalog {
 			allocation.NewOptimus(),
 			allocation.NewAFS(),
 			allocation.NewThemis(),
+			allocation.NewLucid(),
 			pollux.New(),
 			matching.New(),
 			sia.New(),

@@ -20,7 +20,8 @@ const (
 type LucidConfig struct {
 	Sharing       bool    `config:"sharing" doc:"pack jobs on the devices of others; without it shortest job first, each with devices of its own"`
 	Pack          string  `config:"pack" doc:"first: a job is packed where it has a partner, even if devices are free, as Lucid's; full: only one that finds no devices of its own" enum:"first|full"`
-	Tolerance     float64 `config:"tolerance" doc:"part of its speed alone that a job lets go that does not tell its slowdown tolerance, or tells 0; 1 leaves it to the labels, as Lucid does" min:"0" max:"1"`
+	Tolerance     float64 `config:"tolerance" doc:"part of its speed alone that a job lets go that does not tell its slowdown tolerance, or tells 0" min:"0" max:"1"`
+	LabelsAlone   bool    `config:"labels_alone" doc:"whatever jobs tolerate, their labels decide, as with Lucid"`
 	LabelSum      int     `config:"label_sum" doc:"most that the labels of two jobs on a device add up to: 0 for a tiny job, 1 for a medium and 2 for a jumbo one" min:"0" max:"4"`
 	MediumAbove   float64 `config:"medium_above" doc:"utilisation alone above which a job is medium" min:"0" max:"1"`
 	JumboAbove    float64 `config:"jumbo_above" doc:"utilisation alone above which it is jumbo" min:"0" max:"1"`
@@ -294,6 +295,9 @@ func (p *lucid) label(c *core.Candidate) int {
 
 // tolerates reports whether a job is fast enough beside another.
 func (p *lucid) tolerates(self, other *core.Candidate) bool {
+	if p.LabelsAlone {
+		return true
+	}
 	part, seen := p.beside[[2]string{self.Application, other.Application}]
 	if !seen {
 		part = p.model.Rate(self.JobSpec, []*core.JobSpec{other.JobSpec})

@@ -69,6 +69,8 @@ func TestLucid(t *testing.T) {
 		"more than the second tolerates":                 {nil, jobs{on(0, 4).Tolerance(1), full, waiting(4, 400, 0.5).Tolerance(0.0152)}, "0×4 1×4"},
 		"those that tell none tolerate what is set":      {map[string]any{"tolerance": 0.0153}, jobs{on(0, 4), full, waiting(4, 400, 0.5)}, "0+2×4 1×4"},
 		"what a job tells goes before what is set":       {map[string]any{"tolerance": 1.0}, jobs{on(0, 4).Tolerance(0.001), full, waiting(4, 400, 0.5)}, "0×4 1×4"},
+		"whatever they tolerate":                         {map[string]any{"labels_alone": true}, jobs{on(0, 4).Utilisation(0.84).Tolerance(0.001), full, waiting(4, 400, 0.84)}, "0+2×4 1×4"},
+		"labels that are too high even so":               {map[string]any{"labels_alone": true}, jobs{on(0, 4).Utilisation(0.85), full, waiting(4, 400, 0.84)}, "0×4 1×4"},
 		"two medium ones by their labels":                {map[string]any{"tolerance": 1.0}, jobs{on(0, 4).Utilisation(0.84), full, waiting(4, 400, 0.84)}, "0+2×4 1×4"},
 		"a jumbo and a medium one are too much":          {map[string]any{"tolerance": 1.0}, jobs{on(0, 4).Utilisation(0.841), full, waiting(4, 400, 0.43)}, "0×4 1×4"},
 		"a jumbo and a tiny one are not":                 {map[string]any{"tolerance": 1.0}, jobs{on(0, 4).Utilisation(1), full, waiting(4, 400, 0.42)}, "0+2×4 1×4"},
