@@ -61,6 +61,7 @@ func Builtins() Catalog {
 			allocation.NewAFS(),
 			allocation.NewThemis(),
 			allocation.NewLucid(),
+			allocation.NewGandiva(),
 			pollux.New(),
 			matching.New(),
 			sia.New(),
@@ -91,6 +92,7 @@ func Builtins() Catalog {
 			placement.NewClustering(),
 			placement.NewRandom(),
 			placement.NewTailEviction(),
+			placement.NewGandivaAffinity(),
 		},
 		Elasticity: []core.Factory[core.Elasticity]{
 			elasticity.NewFixed(),

@@ -103,6 +103,7 @@ type lucidUnit struct {
 
 func (p *lucid) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	p.begin(v)
+	p.paces.forget(v, len(candidates))
 	perNode := v.Cluster.LargestNode()
 	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 { return p.size(v, c, perNode) })
 	p.turnOnOrOff(v)
@@ -120,7 +121,6 @@ func (p *lucid) begin(v *core.View) {
 	p.capacity.CountIn(v)
 	p.left, p.hosts, p.fresh, p.until = v.Devices, 0, 0, math.Inf(1)
 	p.started, p.units, p.grants = p.started[:0], p.units[:0], p.grants[:0]
-	p.paces.forget(v)
 	for _, id := range v.Changed {
 		if v.Job(id) == nil { // it left devices: those who found none may now
 			clear(p.tried)

@@ -23,9 +23,12 @@ func paceOf(v *core.View, j *core.Job) (pace, bool) {
 	return pace{j.ProgressRate, j.Held, len(j.Seats), v.Cluster.Nodes[j.Seats[0].Node].Accelerator}, true
 }
 
-// forget drops jobs that ended.
-func (p *paces) forget(v *core.View) {
-	for _, id := range v.Changed {
+// forget drops jobs that ended, of which at least so many are left.
+func (p *paces) forget(v *core.View, left int) {
+	if len(p.alone) <= left {
+		return
+	}
+	for id := range p.alone {
 		if v.Job(id) == nil {
 			delete(p.alone, id)
 		}
