@@ -83,7 +83,7 @@ backend: {type: simulator, config: {restart_overhead: %ds, co_location: %s}}
 output: {write: []}
 `
 
-// models are those of the simulator, with what they say.
+// models are those of the simulator, with what they say: of the fitted one no pair is slower than in turns.
 var models = []struct {
 	config string
 	is     interference.Model
@@ -91,7 +91,8 @@ var models = []struct {
 	{"{model: hinge}", interference.UsualHinge()},
 	{"{model: none}", interference.None{}},
 	{"{model: turns}", interference.Turns{}},
-	{"{model: turns, switch_ratio: 0.1}", interference.Turns{SwitchRatio: 0.1}},
+	{"{model: turns, switch_ratio: 0.01}", interference.Turns{SwitchRatio: 0.01}},
+	{"{model: turns, switch_ratio: 0.3}", interference.Turns{SwitchRatio: 0.3}},
 }
 
 // Whatever jobs come and whatever sharing costs them, no pair whose rates add up to less than 1 is together for longer than a slice, and all jobs end.
