@@ -36,10 +36,10 @@ func (f *fixedNumber) Scale(context.Context, *core.View, *core.Plan) (core.Clust
 	return core.ClusterTarget{Nodes: f.wants[f.asked%len(f.wants)]}, nil
 }
 
-func composePooled(t *testing.T, wants ...int) *quartet.Composition {
+func composePooled(t *testing.T, pools string, wants ...int) *quartet.Composition {
 	t.Helper()
 	scaler := quartet.Given[core.ClusterScaler]("fixed_number", &fixedNumber{wants: wants})
-	c, err := quartet.Parse(quartet.Builtins().WithScaler(scaler), "pooled.yaml", pooled, quartet.Options{})
+	c, err := quartet.Parse(quartet.Builtins().WithScaler(scaler), "pooled.yaml", strings.Replace(pooled, "price_per_hour: 1}", "price_per_hour: 1}"+pools, 1), quartet.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,19 +50,21 @@ func composePooled(t *testing.T, wants ...int) *quartet.Composition {
 func TestCutsAreNoted(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
+		pools string // besides
 		wants []int
 		want  []string
 	}{
 		"within the bounds": {wants: []int{3}},
 		"too many":          {wants: []int{7, 9}, want: []string{`scaler/fixed_number wants 8 nodes of pool "p", which has 1 to 3: it is held to these bounds`}},
+		"of several pools":  {pools: ", {name: q, accelerator: t4, devices: 4, max: 3}", wants: []int{2, 3}, want: []string{"scaler/fixed_number wants 3 nodes in all, and there are several pools: they stay as they are, for a scaler is to say how many nodes each is to have"}},
 		"too few":           {wants: []int{1}, want: []string{`scaler/fixed_number wants 0 nodes of pool "p", which has 1 to 3: it is held to these bounds`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := composePooled(t, tc.wants...)
+			c := composePooled(t, tc.pools, tc.wants...)
 			var got []string
 			c.Note = func(text string) {
-				if strings.Contains(text, "held to these bounds") {
+				if strings.HasPrefix(text, "scaler/fixed_number wants") {
 					got = append(got, text)
 				}
 			}
@@ -79,7 +81,7 @@ func TestCutsAreNoted(t *testing.T) {
 // A run that holds no round has a bill of nothing.
 func TestBillOfNoRound(t *testing.T) {
 	t.Parallel()
-	c := composePooled(t, 2)
+	c := composePooled(t, "", 2)
 	c.Jobs = &workload.Workload{}
 	s := simulate(t, c).Summary
 	if s.Rounds != 0 {
@@ -87,5 +89,37 @@ func TestBillOfNoRound(t *testing.T) {
 	}
 	if s.Bill == nil || s.Bill.Cost != 0 || s.Bill.NodeHours != 0 || len(s.Pools) != 1 || s.Pools[0].Cost != 0 {
 		t.Errorf("bill %+v, pools %+v, want those of nothing", s.Bill, s.Pools)
+	}
+}
+
+// Pools that nobody sizes are told, and others are not.
+func TestPoolsThatNobodySizes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		old, new string
+		want     []string
+	}{
+		"a scaler":      {},
+		"none":          {"elasticity: {cluster: {type: fixed_number}}", "elasticity: {cluster: {type: none}}", []string{"pooled.yaml:5:3: cluster.pools: nobody sizes the pools: they begin with start nodes and get no others; set pipeline.elasticity.cluster"}},
+		"left out":      {"elasticity: {cluster: {type: fixed_number}}", "", []string{"pooled.yaml:5:3: cluster.pools: nobody sizes the pools: they begin with start nodes and get no others; set pipeline.elasticity.cluster"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scaler := quartet.Given[core.ClusterScaler]("fixed_number", &fixedNumber{wants: []int{2}})
+			c, err := quartet.Parse(quartet.Builtins().WithScaler(scaler), "pooled.yaml", strings.Replace(pooled, tc.old, tc.new, 1), quartet.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			c.Note = func(text string) {
+				if strings.Contains(text, "pools") {
+					got = append(got, text)
+				}
+			}
+			simulate(t, c)
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("noted %q, want %q", got, tc.want)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,9 +28,9 @@ type DeadlineConfig struct {
 // Deviations: each job is asked about by itself, in JobID order, where the released code declines all jobs of a round if one of them
 // does not fit. Time has no slots. Changes cost what they do, and a broken promise keeps nobody out. A job without a deadline, or one
 // that is best effort, is admitted, and nothing is planned for it. Where nodes may join, a job waits as long as more devices could
-// help. Jobs of unknown length are promised nothing, and so declined. On types of
-// devices that differ, a job counts with its slowest.
-// O(jobs × levels × changes of plans) for each job, of those with a deadline.
+// help. Jobs of unknown length are promised nothing, and so declined. Where devices are of several types each job is planned on one, the type on
+// which it needs the fewest device-seconds of those on which it meets its deadline.
+// O(jobs × types × levels × changes of plans) for each job, of those with a deadline.
 func NewDeadline() core.Factory[core.Admitter] {
 	return core.NewFactory(core.Info{
 		Type:    "deadline",
@@ -52,7 +53,7 @@ type deadline struct {
 	applying []int // waiting jobs that a deadline could be promised to
 	tried    []*promise.Entry
 	declined []int
-	levels   []promise.Level // of the job that is declined
+	types    []promise.Job // of the job that is declined
 	verdicts []core.Verdict
 	standing core.Standing
 }
@@ -86,7 +87,7 @@ func (p *deadline) AdmitCandidates(_ context.Context, v *core.View, admitted, wa
 	}
 	broken := false
 	for _, e := range l.Jobs() {
-		e.Kept = l.Hopeful(&e.Job) // what is broken keeps nobody out
+		e.Kept = l.Hopes(e) // what is broken keeps nobody out
 		broken = broken || !e.Kept
 	}
 	if !broken && len(p.applying) == 1 {
@@ -136,8 +137,8 @@ func (p *deadline) tryAll(v *core.View, waiting []core.Candidate, applying []int
 // withHope are those of the applying that could be done in time on a cluster of their own. The others are declined.
 func (p *deadline) withHope(v *core.View, waiting []core.Candidate, applying []int) []int {
 	return slices.DeleteFunc(applying, func(i int) bool {
-		var j promise.Job
-		if j, p.levels = p.ledger.Of(v, &waiting[i], p.levels[:0]); p.ledger.Hopeful(&j) {
+		p.types = p.ledger.Types(v, &waiting[i], p.types[:0])
+		if slices.ContainsFunc(p.types, func(j promise.Job) bool { return p.ledger.Hopeful(&j) }) {
 			return false
 		}
 		p.declined = append(p.declined, i)
@@ -148,33 +149,47 @@ func (p *deadline) withHope(v *core.View, waiting []core.Candidate, applying []i
 // decline tells a job why it cannot be done in time.
 func (p *deadline) decline(v *core.View, c *core.Candidate) core.Verdict {
 	l := &p.ledger
-	var j promise.Job
-	j, p.levels = l.Of(v, c, p.levels[:0])
+	p.types = l.Types(v, c, p.types[:0])
+	j := slices.MinFunc(p.types, func(a, b promise.Job) int {
+		switch {
+		case a.Plannable() == b.Plannable():
+			return cmp.Compare(l.Earliest(&a), l.Earliest(&b))
+		case a.Plannable():
+			return -1
+		}
+		return 1
+	})
 	verdict := core.Verdict{Job: c.ID, Code: core.Reject, Reason: core.DeadlineUnreachable}
 	if !j.Plannable() {
 		verdict.Message = "how long it takes is not known"
 		return verdict
 	}
-	verdict.Wanted, verdict.Available, verdict.Unit = j.Cheapest(), l.Free(j.Deadline), "device-seconds"
-	earliest, fastest, hoped := l.Earliest(&j), j.Fastest(v.NowSeconds, l.Overhead), j
+	verdict.Wanted, verdict.Available, verdict.Unit = j.Cheapest(), l.FreeFor(&j), "device-seconds"
+	earliest, there, of := l.Earliest(&j), l.Devices(j.Bin), ""
+	if on := l.On(j.Bin); on != core.AnyAccelerator {
+		of = " of " + v.Cluster.Accelerators[on]
+	}
+	fastest := p.fastest(v.NowSeconds, p.types)
+	hoped := fastest
 	grows := grows(v.Cluster)
 	if grows {
-		hoped, p.levels = l.Hoped(v, c, p.levels)
+		p.types = l.Hoped(v, c, p.types[:0])
+		hoped = p.fastest(v.NowSeconds, p.types)
 	}
 	switch {
 	case j.Deadline <= v.NowSeconds:
 		verdict.Message = fmt.Sprintf("its deadline was %s ago", span(v.NowSeconds-j.Deadline))
-	case hoped.Fastest(v.NowSeconds, l.Overhead) > j.Deadline:
-		verdict.Message = fmt.Sprintf("it takes %s at least and has %s", span(hoped.Fastest(v.NowSeconds, l.Overhead)-v.NowSeconds), span(j.Deadline-v.NowSeconds))
+	case hoped > j.Deadline:
+		verdict.Message = fmt.Sprintf("it takes %s at least and has %s", span(hoped-v.NowSeconds), span(j.Deadline-v.NowSeconds))
 	case grows:
 		verdict.Code, verdict.Reason = core.Defer, core.AwaitingNodes
 		p.standing.UntilSeconds = math.Inf(-1) // who gets along otherwise than planned changes what is free, at any moment
 		fallthrough
 	default:
-		verdict.Message = fmt.Sprintf("needs %s, and %s are free until then", deviceTime(verdict.Wanted, math.Ceil), deviceTime(verdict.Available, math.Floor))
+		verdict.Message = fmt.Sprintf("needs %s%s, and %s are free until then", deviceTime(verdict.Wanted, math.Ceil), of, deviceTime(verdict.Available, math.Floor))
 		switch {
-		case v.Devices < j.Levels[0].Replicas:
-			verdict.Message += fmt.Sprintf("; it needs %d at once, and there are %d", j.Levels[0].Replicas, v.Devices)
+		case there < j.Levels[0].Replicas:
+			verdict.Message += fmt.Sprintf("; it needs %d at once, and there are %d", j.Levels[0].Replicas, there)
 		case fastest > j.Deadline:
 			verdict.Message += fmt.Sprintf("; on all there are it takes %s, and has %s", span(fastest-v.NowSeconds), span(j.Deadline-v.NowSeconds))
 		case earliest <= j.Deadline:
@@ -184,6 +199,15 @@ func (p *deadline) decline(v *core.View, c *core.Candidate) core.Verdict {
 		}
 	}
 	return verdict
+}
+
+// fastest is when a job is done at the earliest on the type on which it is the fastest.
+func (p *deadline) fastest(nowSeconds float64, types []promise.Job) float64 {
+	best := math.Inf(1)
+	for i := range types {
+		best = min(best, types[i].Fastest(nowSeconds, p.ledger.Overhead))
+	}
+	return best
 }
 
 // grows reports whether there may be more devices: nodes may join, or are on their way.

@@ -115,6 +115,67 @@ func TestDeadlineAdmits(t *testing.T) {
 	}
 }
 
+// Each type has devices of its own, and a job counts with the type that serves it best.
+func TestDeadlineByType(t *testing.T) {
+	t.Parallel()
+	twice := func(j *core.Job) core.Response { // as fast on the v100
+		r := linear(j)
+		r.Curves = append(r.Curves, core.Curve{OneNode: []float64{2, 4, 6, 8}, ManyNodes: []float64{2, 4, 6, 8}})
+		return r
+	}
+	on := func(j *coretest.JobBuilder, types ...string) *coretest.JobBuilder { return j.Accelerators(types...) }
+	for name, tc := range map[string]struct {
+		jobs  []*coretest.JobBuilder
+		rates func(*core.Job) core.Response
+		pool  string // type of one that may grow
+		want  map[core.JobID]string
+	}{
+		"one on each":         {jobs: []*coretest.JobBuilder{on(due(100, 100), "t4"), on(due(100, 100), "v100")}},
+		"two on one":          {jobs: []*coretest.JobBuilder{on(due(100, 100), "v100"), on(due(90, 100), "v100")}, want: map[core.JobID]string{1: "reject deadline_unreachable: needs 90 device-seconds of v100, and 0 device-seconds are free until then; it would be done 1m30s late"}},
+		"the other has room":  {jobs: []*coretest.JobBuilder{on(due(100, 100), "v100"), due(100, 100)}},
+		"never of both":       {jobs: []*coretest.JobBuilder{due(200, 100)}, want: map[core.JobID]string{0: "reject deadline_unreachable: it takes 3m20s at least and has 1m40s"}},
+		"a faster one":        {rates: twice, jobs: []*coretest.JobBuilder{due(200, 100), due(100, 100)}},
+		"is not there for it": {rates: twice, jobs: []*coretest.JobBuilder{due(200, 100), due(200, 100)}, want: map[core.JobID]string{1: "reject deadline_unreachable: needs 200 device-seconds of t4, and 100 device-seconds are free until then; it would be done 1m40s late"}},
+		"there are none yet":  {pool: "a100", jobs: []*coretest.JobBuilder{on(due(100, 100), "a100")}, want: map[core.JobID]string{0: "defer awaiting_nodes: needs 100 device-seconds of a100, and 0 device-seconds are free until then; it needs 1 at once, and there are 0"}},
+		"nor in time":         {pool: "a100", jobs: []*coretest.JobBuilder{on(due(900, 100), "a100")}, want: map[core.JobID]string{0: "reject deadline_unreachable: it takes 1m53s at least and has 1m40s"}},
+		"not for that type":   {pool: "a100", jobs: []*coretest.JobBuilder{on(due(200, 100), "t4")}, want: map[core.JobID]string{0: "reject deadline_unreachable: it takes 3m20s at least and has 1m40s"}},
+		"for that, too":       {pool: "a100", jobs: []*coretest.JobBuilder{on(due(200, 100), "t4", "a100")}, want: map[core.JobID]string{0: "defer awaiting_nodes: needs 200 device-seconds of t4, and 100 device-seconds are free until then; on all there are it takes 3m20s, and has 1m40s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := coretest.MakeCluster().Nodes(1, "t4", 1).Nodes(1, "v100", 1).Obj()
+			if tc.pool != "" {
+				c.Accelerators = append(c.Accelerators, tc.pool)
+				c.Pools, c.MayGrow = []core.Pool{{Name: "p", Accelerator: 2, Devices: 8, Max: 1}}, true
+			}
+			if tc.rates == nil {
+				tc.rates = linear
+			}
+			v := coretest.MakeView(c).Jobs(tc.jobs...).Obj()
+			v.IntervalSeconds = 0
+			var waiting []core.Candidate
+			for _, j := range v.Jobs {
+				r := tc.rates(j)
+				waiting = append(waiting, core.Candidate{Job: j, Response: &r})
+			}
+			verdicts, err := newDeadline(t, 0).AdmitCandidates(t.Context(), v, nil, waiting)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got map[core.JobID]string
+			for _, verdict := range verdicts {
+				if got == nil {
+					got = map[core.JobID]string{}
+				}
+				got[verdict.Job] = fmt.Sprintf("%s %s: %s", verdict.Code, verdict.Reason, verdict.Message)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 // A job that waits for nodes is asked about again once they would no longer help.
 func TestDeadlineDefersUntilItIsHopeless(t *testing.T) {
 	t.Parallel()

@@ -33,8 +33,9 @@ type ElasticFlowConfig struct {
 //
 // Deviations: those of the admission deadline. A job that runs may keep what it holds without the cost of a change, and is raised only
 // where its deadline bears the cost of going back. Where a new plan breaks a promise and the plan of the round before does not, that
-// one stays. Jobs without a deadline, best effort ones and those whose deadline cannot be met share what the plans leave. A job counts
-// with its slowest type of devices. O(jobs × levels × changes of plans) a round.
+// one stays. Jobs without a deadline, best effort ones and those whose deadline cannot be met share what the plans leave. Where devices are of
+// several types, each job is planned on one and gets devices of it; what is left of the types is given away alike, to jobs without a plan on the
+// type that they hold or else on that of which the most is left. O(jobs × types × levels × changes of plans) a round.
 func NewElasticFlow() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "elasticflow",
@@ -55,11 +56,11 @@ func NewElasticFlow() core.Factory[core.Allocator] {
 type elasticFlow struct {
 	config   ElasticFlowConfig
 	ledger   promise.Ledger
-	kept     []promise.Plan // by JobID: of the last round
-	shares   []flowShare    // by index among the candidates
-	levels   []promise.Level
+	kept     []keptPlan  // by JobID: of the last round
+	shares   []flowShare // by index among the candidates
+	types    []promise.Job
 	growing  []int32 // a heap of indices of shares
-	left     int     // devices that nobody got
+	left     []int   // devices that nobody got, by bin of the ledger
 	grants   []core.Grant
 	asked    []core.JobID // of the last round
 	health   int
@@ -67,15 +68,23 @@ type elasticFlow struct {
 	standing core.Standing
 }
 
+// keptPlan is a plan on devices of a type.
+type keptPlan struct {
+	plan promise.Plan
+	on   core.AcceleratorID
+}
+
 // flowShare is what a candidate gets.
 type flowShare struct {
 	job      promise.Job
+	types    []promise.Job  // of one without a plan: the job on each type that it can run on
 	entry    *promise.Entry // nil for one without a plan
 	replicas int
-	seconds  float64 // device-seconds until it is done
-	next     int     // the level that it is offered
-	growth   float64 // of the seconds by it, a device
-	stays    bool    // pinned
+	seconds  float64      // device-seconds until it is done
+	next     int          // the level that it is offered
+	growth   float64      // of the seconds by it, a device
+	stays    bool         // pinned to what it holds
+	keeps    promise.Plan // of one that is pinned to what it gets, and has no plan
 }
 
 func (p *elasticFlow) Standing() core.Standing { return p.standing }
@@ -111,46 +120,80 @@ func (p *elasticFlow) plan(v *core.View, candidates []core.Candidate) {
 	l := &p.ledger
 	l.Collect(v, candidates)
 	l.Plan()
-	if slices.ContainsFunc(l.Jobs(), func(e *promise.Entry) bool { return len(e.Plan) == 0 && len(p.before(e.ID)) > 0 }) {
+	if slices.ContainsFunc(l.Jobs(), func(e *promise.Entry) bool { return len(e.Plan) == 0 && p.planned(e.ID) }) {
 		l.Recall(p.before)
 	}
 }
 
 // before is the plan of a job in the round before.
-func (p *elasticFlow) before(id core.JobID) promise.Plan {
+func (p *elasticFlow) before(id core.JobID) (promise.Plan, core.AcceleratorID) {
 	if int(id) >= len(p.kept) {
-		return nil
+		return nil, core.AnyAccelerator
 	}
-	return p.kept[id]
+	return p.kept[id].plan, p.kept[id].on
+}
+
+// planned reports whether a job had a plan in the round before.
+func (p *elasticFlow) planned(id core.JobID) bool {
+	plan, _ := p.before(id)
+	return len(plan) > 0
 }
 
 // share gives everyone what his plan has at present, and pinned ones what they hold.
 func (p *elasticFlow) share(v *core.View, candidates []core.Candidate) {
 	l := &p.ledger
-	p.shares, p.levels, p.left = p.shares[:0], p.levels[:0], v.Devices
+	p.shares, p.types, p.left = p.shares[:0], p.types[:0], p.left[:0]
+	for bin := range l.Bins() {
+		p.left = append(p.left, l.Devices(bin))
+	}
 	for i := range candidates {
 		c := &candidates[i]
 		s := flowShare{stays: queue.Stays(v, c)}
 		if s.stays {
 			s.replicas = c.Held
+			for bin := range p.left {
+				p.left[bin] -= l.Held(v, c, bin)
+			}
 		} else if !promise.Promised(c.JobSpec) {
-			s.job, p.levels = l.Of(v, c, p.levels)
+			from := len(p.types)
+			p.types = l.Types(v, c, p.types)
+			s.types = p.types[from:len(p.types):len(p.types)]
 		}
 		p.shares = append(p.shares, s)
 	}
 	for _, e := range l.Jobs() {
 		s := &p.shares[e.Index]
-		s.job = e.Job
-		if len(e.Plan) > 0 {
-			s.entry, s.replicas, s.seconds = e, e.Plan.Now(v.NowSeconds), e.Plan.DeviceSeconds()
+		if s.types = e.Types(); len(e.Plan) > 0 {
+			s.job, s.entry, s.replicas, s.seconds = e.Job, e, e.Plan.Now(v.NowSeconds), e.Plan.DeviceSeconds()
+			p.left[s.job.Bin] -= s.replicas
 		}
 	}
 	for i := range p.shares {
-		s := &p.shares[i]
-		if s.entry == nil && s.job.Plannable() {
-			s.seconds = s.job.Cheapest()
+		if s := &p.shares[i]; s.entry == nil && !s.stays {
+			p.turn(s, s.types[0])
 		}
-		p.left -= s.replicas
+	}
+}
+
+// turn has a job without a plan get devices of another type.
+func (p *elasticFlow) turn(s *flowShare, to promise.Job) {
+	s.job, s.seconds = to, 0
+	if to.Plannable() {
+		s.seconds = to.Cheapest()
+	}
+}
+
+// choose finds the type of a job that has nothing, and no plan: the first, which is that it holds, if enough of it is left, and else that of which the
+// most is left.
+func (p *elasticFlow) choose(s *flowShare) {
+	best := s.types[0]
+	for _, j := range s.types[1:] {
+		if short := p.left[best.Bin] < best.Levels[0].Replicas || best.Held == 0; short && p.left[j.Bin] > p.left[best.Bin] {
+			best = j
+		}
+	}
+	if best.Bin != s.job.Bin {
+		p.turn(s, best)
 	}
 }
 
@@ -163,11 +206,12 @@ func (p *elasticFlow) expand(v *core.View) {
 		}
 	}
 	heap.Init(p)
-	for p.left > 0 && len(p.growing) > 0 {
+	for slices.Max(p.left) > 0 && len(p.growing) > 0 {
 		s := &p.shares[p.growing[0]]
+		left := &p.left[s.job.Bin]
 		more := s.job.Levels[s.next].Replicas - s.replicas
-		if fits := more <= p.left; fits && p.bears(v, s) {
-			p.left -= more
+		if fits := more <= *left; fits && p.bears(v, s) {
+			*left -= more
 			s.replicas += more
 			s.seconds += s.growth * float64(more)
 		} else if fits {
@@ -188,11 +232,17 @@ func (p *elasticFlow) expand(v *core.View) {
 // nothing, or not so much is left.
 func (p *elasticFlow) offer(s *flowShare) bool {
 	found := false
+	if s.stays {
+		return false
+	}
+	if s.entry == nil && s.replicas == 0 {
+		p.choose(s)
+	}
 	for k := range s.job.Levels {
 		l := &s.job.Levels[k]
 		more := l.Replicas - s.replicas
 		switch {
-		case s.stays || more > p.left:
+		case more > p.left[s.job.Bin]:
 			return found
 		case more <= 0 || found && l.Replicas != s.job.Held:
 			continue
@@ -218,14 +268,20 @@ func (p *elasticFlow) seconds(j *promise.Job, l *promise.Level) float64 {
 	return seconds * float64(l.Replicas)
 }
 
-// bears reports whether a job meets its deadline also if the change is for nothing and is undone at once.
+// bears reports whether a job meets its deadline also if the change is for nothing and is undone at once. Who is pinned does not undo it, and
+// must find the devices free until it is done.
 func (p *elasticFlow) bears(v *core.View, s *flowShare) bool {
 	replicas := s.job.Levels[s.next].Replicas
 	ready := v.NowSeconds + p.ledger.Overhead
 	if replicas == s.job.Held {
 		ready = s.job.Ready
 	}
-	if s.entry == nil || ready <= v.NowSeconds {
+	switch {
+	case s.entry == nil && s.job.Pinned:
+		var keeps bool
+		s.keeps, keeps = p.ledger.Keep(&s.job, s.keeps, replicas)
+		return keeps
+	case s.entry == nil || ready <= v.NowSeconds && !s.job.Pinned:
 		return true
 	}
 	return p.ledger.Change(s.entry, replicas, ready)
@@ -241,7 +297,8 @@ func (p *elasticFlow) settle(v *core.View, candidates []core.Candidate) []core.G
 	}
 	for _, e := range p.ledger.Jobs() {
 		p.kept = queue.Grown(p.kept, e.ID)
-		p.kept[e.ID] = append(p.kept[e.ID][:0], e.Plan...)
+		kept := &p.kept[e.ID]
+		kept.plan, kept.on = append(kept.plan[:0], e.Plan...), p.ledger.On(e.Bin)
 		p.standing.UntilSeconds = min(p.standing.UntilSeconds, e.Plan.NextChange(v.NowSeconds))
 		p.grant(e.ID, e.Index)
 	}
@@ -254,8 +311,13 @@ func (p *elasticFlow) settle(v *core.View, candidates []core.Candidate) []core.G
 }
 
 func (p *elasticFlow) grant(id core.JobID, index int) {
-	if n := p.shares[index].replicas; n > 0 {
-		p.grants = append(p.grants, core.Grant{Job: id, Accelerator: core.AnyAccelerator, Replicas: n})
+	s := &p.shares[index]
+	on := core.AnyAccelerator
+	if !s.stays {
+		on = p.ledger.On(s.job.Bin)
+	}
+	if s.replicas > 0 {
+		p.grants = append(p.grants, core.Grant{Job: id, Accelerator: on, Replicas: s.replicas})
 	}
 }
 

@@ -89,6 +89,79 @@ func TestElasticFlowGrants(t *testing.T) {
 	}
 }
 
+// Where devices are of several types every job gets those of one, with which its plan is made or of which the most is left.
+func TestElasticFlowByType(t *testing.T) {
+	t.Parallel()
+	const t4, v100 = core.AcceleratorID(0), core.AcceleratorID(1)
+	on := func(j *coretest.JobBuilder, types ...string) *coretest.JobBuilder { return j.Accelerators(types...) }
+	holds := func(j *coretest.JobBuilder, node core.NodeID, devices int) *coretest.JobBuilder {
+		return j.Running(0, core.Seat{Node: node, Devices: core.FirstDevices(devices)})
+	}
+	get := func(id core.JobID, on core.AcceleratorID, replicas int) core.Grant {
+		return core.Grant{Job: id, Accelerator: on, Replicas: replicas}
+	}
+	flat := func(j *core.Job) core.Response { // alike on both, and no faster on more
+		r := halved(j)
+		r.MinReplicas, r.MaxReplicas = 1, 1
+		return r
+	}
+	gang := func(j *core.Job) core.Response {
+		r := flat(j)
+		r.MinReplicas, r.MaxReplicas = 2, 2
+		return r
+	}
+	faster := func(j *core.Job) core.Response { // on the v100
+		r := flat(j)
+		r.Curves = append(r.Curves[:1:1], core.Curve{OneNode: []float64{4, 6}, ManyNodes: []float64{4, 6}})
+		return r
+	}
+	for name, tc := range map[string]struct {
+		jobs  []*coretest.JobBuilder
+		rates func(*core.Job) core.Response
+		down  bool // the v100
+		want  []core.Grant
+	}{
+		"each on its own":             {jobs: []*coretest.JobBuilder{on(due(60, 100), "v100"), on(due(60, 100), "t4")}, want: []core.Grant{get(0, v100, 1), get(1, t4, 1)}},
+		"planned beside each other":   {jobs: []*coretest.JobBuilder{due(60, 100), due(60, 100), due(60, 100), due(60, 100)}, want: []core.Grant{get(0, t4, 1), get(1, t4, 1), get(2, v100, 1), get(3, v100, 1)}},
+		"where it needs least":        {rates: faster, jobs: []*coretest.JobBuilder{due(60, 100)}, want: []core.Grant{get(0, v100, 1)}},
+		"or where it can run":         {rates: faster, jobs: []*coretest.JobBuilder{on(due(60, 100), "t4")}, want: []core.Grant{get(0, t4, 1)}},
+		"or where there are devices":  {rates: faster, down: true, jobs: []*coretest.JobBuilder{due(60, 100)}, want: []core.Grant{get(0, t4, 1)}},
+		"on what it holds":            {jobs: []*coretest.JobBuilder{holds(due(60, 100), 1, 1)}, want: []core.Grant{get(0, v100, 1)}},
+		"no deadline: the most left":  {rates: gang, jobs: []*coretest.JobBuilder{on(due(60, 100), "t4"), due(60, 0)}, want: []core.Grant{get(0, t4, 2), get(1, v100, 2)}},
+		"no deadline: what it holds":  {jobs: []*coretest.JobBuilder{on(due(60, 100), "t4"), holds(due(60, 0), 0, 1)}, want: []core.Grant{get(0, t4, 1), get(1, t4, 1)}},
+		"no deadline: makes way":      {rates: gang, jobs: []*coretest.JobBuilder{on(due(60, 100), "t4"), holds(due(60, 0), 0, 2)}, want: []core.Grant{get(0, t4, 2), get(1, v100, 2)}},
+		"no deadline: only its types": {rates: gang, jobs: []*coretest.JobBuilder{on(due(60, 100), "t4"), on(due(60, 0), "t4")}, want: []core.Grant{get(0, t4, 2)}},
+		"too late: best effort":       {rates: gang, jobs: []*coretest.JobBuilder{on(due(9000, 100), "v100")}, want: []core.Grant{get(0, v100, 2)}},
+		"pinned: gets all at once":    {jobs: []*coretest.JobBuilder{due(60, 0).Pinned()}, rates: gang, want: []core.Grant{get(0, t4, 2)}},
+		"pinned: keeps what it has":   {jobs: []*coretest.JobBuilder{holds(due(60, 0).Pinned(), 1, 2), on(due(60, 100), "v100"), due(60, 100)}, rates: gang, want: []core.Grant{get(0, core.AnyAccelerator, 2), get(2, t4, 2)}},
+		"pinned: not what is planned": {jobs: []*coretest.JobBuilder{on(due(60, 100), "t4"), on(due(60, 100), "t4"), on(due(60, 0).Pinned(), "t4")}, rates: gang, want: []core.Grant{get(0, t4, 2)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := NewElasticFlow().New(&ElasticFlowConfig{Levels: promise.Powers, Expand: leastGrowth}, core.Settings{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := coretest.MakeCluster().Nodes(1, "t4", 2).Nodes(1, "v100", 2).Obj()
+			if tc.down {
+				c.Nodes[1].Health = core.Down
+			}
+			if tc.rates == nil {
+				tc.rates = flat
+			}
+			v := coretest.MakeView(c).Jobs(tc.jobs...).Obj()
+			v.IntervalSeconds = 10
+			got, err := p.Allocate(t.Context(), v, coretest.Candidates(v, tc.rates))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 // An answer stands only for the jobs that were asked about, and as long as it is asked in each round.
 func TestElasticFlowAnswersAnew(t *testing.T) {
 	t.Parallel()

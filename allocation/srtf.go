@@ -14,6 +14,7 @@ type SRTFConfig struct {
 	WeighByDevices bool   `config:"weigh_by_devices" doc:"order by remaining seconds times replicas (shortest service first) instead of remaining seconds"`
 	Queue          string `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
 	StepTimes      bool   `config:"step_times" doc:"read the true step times and steps left of a profiled job whose curve elasticity does not tell; a real backend has none: there the declared work counts as seconds"`
+	Speed          string `config:"speed" doc:"how fast a job is reckoned to be that is sensitive to CPUs and memory: base, as with the part of them that belongs to its devices; present, as with what it has if it runs, and with what it runs best with if it waits" enum:"base|present"`
 }
 
 // Capabilities are those that reading step times needs, besides the work left.
@@ -38,15 +39,16 @@ func NewSRTF() core.Factory[core.Allocator] {
 		Description: "Orders jobs by the seconds they still need at the replicas they request; ties go to the job submitted first. " +
 			"Those are the work left over the rate where elasticity tells both; otherwise the steps left times the step time for a profiled job, unless step_times is off, and the declared work left, taken as seconds. " +
 			"The publications know every length; here jobs of unknown length come last. O(candidates) a round when few change places.",
-		Source:       "Blox, EuroSys'24; Tiresias, NSDI'19 (shortest, shortest-gpu)",
+		Source:       "Blox, EuroSys'24; Tiresias, NSDI'19 (shortest, shortest-gpu); Synergy, OSDI'22 (speed)",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
-	}, SRTFConfig{Preemptive: true, Queue: queue.Backfill, StepTimes: true}, func(c SRTFConfig, _ core.Settings) (core.Allocator, error) {
-		return &srtf{preemptive: c.Preemptive, weigh: c.WeighByDevices, steps: c.StepTimes, walk: queue.Walk{Discipline: c.Queue}}, nil
+	}, SRTFConfig{Preemptive: true, Queue: queue.Backfill, StepTimes: true, Speed: baseSpeed}, func(c SRTFConfig, _ core.Settings) (core.Allocator, error) {
+		return &srtf{preemptive: c.Preemptive, weigh: c.WeighByDevices, steps: c.StepTimes, speeds: speeds{present: c.Speed == presentSpeed}, walk: queue.Walk{Discipline: c.Queue}}, nil
 	})
 }
 
 type srtf struct {
 	preemptive, weigh, steps bool
+	speeds                   speeds
 	order                    queue.Order
 	walk                     queue.Walk
 }
@@ -55,9 +57,11 @@ func (p *srtf) Allocate(_ context.Context, v *core.View, candidates []core.Candi
 	now, perNode := v.NowSeconds, v.Cluster.LargestNode()
 	p.walk.Begin(v)
 	p.walk.KeepPinned(v, candidates)
+	p.speeds.begin(v)
 	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 {
 		n := p.walk.Replicas(v, c)
 		seconds, _ := remainingSeconds(c, now, n, perNode, p.steps)
+		seconds /= p.speeds.of(c, n)
 		if p.weigh {
 			seconds *= float64(n)
 		}
@@ -91,6 +95,8 @@ func remainingSeconds(c *core.Candidate, now float64, n, perNode int, steps bool
 		return c.Response.RemainingWork / rate, false
 	case steps && c.StepTimes != nil: // the declared work counts iterations
 		return c.StepsLeft * stepTime(c.StepTimes, n, perNode), false
+	case c.TotalWork > 0 && c.Sensitivity != nil && c.Sensitivity.IterationSeconds > 0:
+		return c.RemainingWork(now) * c.Sensitivity.IterationSeconds, true
 	case c.TotalWork > 0:
 		return c.RemainingWork(now), true
 	}
@@ -117,6 +123,8 @@ func stepTime(times *core.StepTimes, n, perNode int) float64 {
 func (p *srtf) Standing() core.Standing {
 	s := core.Standing{UntilSeconds: math.Inf(1), IfSeated: p.walk.Fitted()}
 	switch {
+	case p.speeds.differ:
+		return core.Standing{UntilSeconds: p.speeds.now}
 	case !p.preemptive:
 		s.IfSeated = p.walk.Kept()
 	case p.walk.Discipline == queue.All:

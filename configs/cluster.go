@@ -15,7 +15,7 @@ type Cluster struct {
 	Nodes []NodeGroup `config:"nodes" doc:"the machines, one item for each group of equal nodes; may be left out where there are pools"`
 	Pools []Pool      `config:"pools" doc:"groups of equal nodes that come and go as pipeline.elasticity.cluster decides"`
 
-	Sharing             string `config:"sharing" doc:"who may be on a device together: none: each is one job's at a time; fractional: jobs have the shares that they ask for, together at most the device; timeslice: jobs take turns on devices, max_owners of them at most" enum:"none|fractional|timeslice"`
+	Sharing             string `config:"sharing" doc:"who may be on a device together: none: each is one job's at a time; fractional: jobs have the shares that they ask for, together at most the device; timeslice: jobs take turns on devices, max_owners of them at most; mig: devices are divided into slices, 7 for compute and 8 of memory, of which each replica has one" enum:"none|fractional|timeslice|mig"`
 	MaxOwners           int    `config:"max_owners" doc:"with timeslice: how many jobs may be on a device" min:"1"`
 	OversubscribeMemory bool   `config:"oversubscribe_memory" doc:"with timeslice: jobs need not be in the memory of a device together, for that of one which waits for its turn lies on the host"`
 	CountResources      bool   `config:"count_resources" doc:"jobs have the CPUs and the memory that they ask for, and no node gives more than it has; one that says nothing of its own is short of nothing"`

@@ -250,6 +250,9 @@ func choose[S any](l *loader, stage, path string, factories []core.Factory[S]) S
 	config, ds := s.Factory.Decode(raw)
 	l.report(path+".config", ds)
 	s.Config = config
+	if len(ds) == 0 {
+		s.Factory = s.Factory.Told()
+	}
 	return s
 }
 
@@ -297,14 +300,23 @@ func (l *loader) checkShares(c *Config, from giver) {
 	if sharing == core.TimeSlice {
 		l.checkDeviceMemory(c.Cluster.Nodes)
 	}
-	if of := c.Allocation.Factory.Sharing; len(of) > 0 && !slices.Contains(of, sharing) {
+	each("pipeline.allocation", c.Allocation, func(path string, a Selected[core.Allocator]) {
+		of := a.Factory.Sharing
+		if len(of) == 0 || slices.Contains(of, sharing) {
+			return
+		}
 		names := make([]string, len(of))
 		for i, s := range of {
 			names[i] = s.String()
 		}
-		l.report("pipeline.allocation.type", core.Diagnostics{{
-			Summary: fmt.Sprintf("%q has jobs share devices, which cluster.sharing: %s does not let them", c.Allocation.ID, sharing),
+		l.report(path+".type", core.Diagnostics{{
+			Summary: fmt.Sprintf("%q has jobs share devices, which cluster.sharing: %s does not let them", a.ID, sharing),
 			Hint:    "ways of sharing that do: " + strings.Join(names, ", "),
+		}})
+	})
+	if c.Placement.Factory.Divides && !c.Cluster.CountResources {
+		l.report("pipeline.placement.type", core.Diagnostics{{
+			Summary: fmt.Sprintf("%q divides CPUs and memory, which nobody counts", c.Placement.ID), Hint: "set cluster.count_resources to true",
 		}})
 	}
 	if c.Cluster.CountResources {
@@ -327,22 +339,41 @@ func (l *loader) checkDeviceMemory(groups []NodeGroup) {
 
 // checkPlacer refuses a placer that does not know what the cluster needs, and names those that do.
 func (l *loader) checkPlacer(c *Config, need string, knows func(*core.Info) bool) {
-	if knows(&c.Placement.Factory.Info) {
-		return
-	}
-	var others []string
-	for i := range l.catalog.Placement {
-		if f := &l.catalog.Placement[i]; knows(&f.Info) {
-			others = append(others, f.Type)
+	each("pipeline.placement", c.Placement, func(path string, p Selected[core.Placer]) {
+		if knows(&p.Factory.Info) {
+			return
 		}
-	}
-	l.report("pipeline.placement.type", core.Diagnostics{{
-		Summary: fmt.Sprintf("%q does not go with %s", c.Placement.ID, need), Hint: "placements that do: " + strings.Join(others, ", "),
-	}})
+		var others []string
+		for i := range l.catalog.Placement {
+			if f := &l.catalog.Placement[i]; knows(&f.Info) {
+				others = append(others, f.Type)
+			}
+		}
+		why := fmt.Sprintf("%q does not go with %s", p.ID, need)
+		if p.Remote != nil && !p.Remote.Isolated {
+			why += ": its plugin does not say that it counts that"
+		}
+		l.report(path+".type", core.Diagnostics{{Summary: why, Hint: "placements that do: " + strings.Join(others, ", ")}})
+	})
 }
 
-// noteScaler tells when nothing carries out what a scaler decides. That is no problem: it can be watched deciding.
+// each looks at a selected policy, and at the one that takes over from it when its process fails.
+func each[S any](path string, s Selected[S], look func(path string, s Selected[S])) {
+	look(path, s)
+	if s.Remote != nil && s.Remote.Fallback != nil {
+		each(path+".plugin.fallback", *s.Remote.Fallback, look)
+	}
+}
+
+// noteScaler tells when nothing carries out what a scaler decides, and when nobody sizes the pools that there are. That is no problem: a scaler
+// can be watched deciding, and pools may be all that they need to be.
 func (l *loader) noteScaler(c *Config, opener backend.Opener) {
+	if c.Scaler.Factory.Type == noScaler && len(c.Cluster.Pools) > 0 {
+		c.Notes = append(c.Notes, core.Diagnostic{
+			Position: l.position("cluster.pools"), Path: "cluster.pools",
+			Summary: "nobody sizes the pools: they begin with start nodes and get no others; set pipeline.elasticity.cluster",
+		})
+	}
 	why := fmt.Sprintf("%q neither adds nor removes nodes", c.Backend.ID)
 	switch can := slices.Contains(opener.Capabilities(), core.CapabilityScaleCluster); {
 	case c.Scaler.Factory.Type == noScaler || can && len(c.Cluster.Pools) > 0:

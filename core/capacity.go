@@ -1,6 +1,10 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/quartet-sched/quartet/core/mig"
+)
 
 // Capacity is how many devices each accelerator type has, whatever the health of their nodes that are not gone, and with all nodes that
 // growing pools may have: what a job could get of an idle, healthy cluster.
@@ -68,7 +72,7 @@ func (c *Cluster) SeatsOn(spec *JobSpec, n *Node) int {
 
 // seatsOn is how many replicas of a job an idle node could have.
 func (c *Cluster) seatsOn(spec *JobSpec, devices int, cpus, memoryGB, deviceMemoryGB float64) int {
-	if c.Sharing != Exclusive && asks(spec.DeviceMemoryGB) > has(deviceMemoryGB) {
+	if c.Sharing != Exclusive && asks(spec.DeviceMemoryGB) > c.memoryFor(spec, has(deviceMemoryGB)) {
 		return 0
 	}
 	if !c.CountsResources {
@@ -80,6 +84,14 @@ func (c *Cluster) seatsOn(spec *JobSpec, devices int, cpus, memoryGB, deviceMemo
 		}
 	}
 	return devices
+}
+
+// memoryFor is how much of the memory of a device, in thousandths, a replica of a job could have at most: that of its slice where devices are divided so.
+func (c *Cluster) memoryFor(spec *JobSpec, memory int64) int64 {
+	if c.Sharing != Mig || spec.milli() == 0 || memory == unknown {
+		return memory
+	}
+	return memory / mig.Slices * int64(mig.Of(spec.Slice()).Memory)
 }
 
 // widestOf is how many of devices, by type, a job can have of one type, of which, and of all that it can run on.

@@ -20,6 +20,8 @@ type Info struct {
 	// that matters takes no other. Sharing of an allocator are the ways, of which it needs one; none for one that needs no sharing.
 	Counts  bool
 	Sharing []Sharing
+	// Divides is told by a placer that decides the CPUs and the memory of jobs, which the cluster then has to count.
+	Divides bool
 }
 
 // Settings is what a component is created with, besides its Config.

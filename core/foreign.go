@@ -3,6 +3,9 @@ package core
 // Foreign says how to reach the settings of a component that lives elsewhere, such as in a plugin.
 type Foreign struct {
 	Fields func() []Field
+	// Info is what the component says of itself, where it cannot be known before it is asked; nil where the factory's own Info is all. Asked
+	// only once settings were decoded.
+	Info   func() Info
 	Schema func() map[string]any
 	// Decode checks settings and returns them with every default filled in, in the form that Encode gives, together
 	// with the capabilities that they need. The paths of problems are relative to the settings.
@@ -17,6 +20,15 @@ func NewForeignFactory[S any](info Info, foreign Foreign, build func(settings ma
 		foreign: &foreign,
 		build:   func(config any, s Settings) (S, error) { return build(config.(*foreignConfig).settings, s) },
 	}
+}
+
+// Told is the factory with all that its component says of itself. It may have to be asked for that, so that this is for a component which is
+// to be used.
+func (f Factory[S]) Told() Factory[S] {
+	if f.foreign != nil && f.foreign.Info != nil {
+		f.Info = f.foreign.Info()
+	}
+	return f
 }
 
 // foreignConfig is what Decode of a foreign factory returns.

@@ -50,7 +50,25 @@ func TestForeignFactoryAsksForItsSettings(t *testing.T) {
 	if _, err := f.New(config, core.Settings{}); err != nil || built["limit"] != 3 {
 		t.Errorf("built with %v, error %v", built, err)
 	}
+	if got := f.Told().Info; got.Type != "far" || len(got.Capabilities) != 1 {
+		t.Errorf("it is %+v although nothing else is told", got)
+	}
 	if config, problems := f.Decode(map[string]any{"limit": "many"}); config != nil || len(problems) != 1 || problems[0].Path != "limit" {
 		t.Errorf("got config %v and problems %v, want the problem at limit alone", config, problems)
+	}
+}
+
+// What only the component itself can tell is asked for when it is to be used.
+func TestForeignFactoryIsTold(t *testing.T) {
+	asked := 0
+	f := core.NewForeignFactory(core.Info{Type: "far"}, core.Foreign{Info: func() core.Info {
+		asked++
+		return core.Info{Type: "far", OneType: true, Counts: true, Sharing: []core.Sharing{core.TimeSlice}}
+	}}, func(map[string]any, core.Settings) (core.Allocator, error) { return nil, nil })
+	if f.OneType || f.Counts || f.Sharing != nil || asked > 0 {
+		t.Errorf("it is %+v, asked %d times, before anybody needs to know", f.Info, asked)
+	}
+	if told := f.Told(); !told.OneType || !told.Counts || len(told.Sharing) != 1 || asked != 1 {
+		t.Errorf("it is %+v, asked %d times", told.Info, asked)
 	}
 }

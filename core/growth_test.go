@@ -195,6 +195,49 @@ func TestTheAccountsOfAClusterThatChanges(t *testing.T) {
 	}
 }
 
+// Jobs that run already may be on devices together as far as the cluster shares them.
+func TestJobsThatShareRunAlready(t *testing.T) {
+	half, most, none, whole := 500, 700, 0, -1
+	for name, tc := range map[string]struct {
+		sharing core.Sharing
+		milli   []int // of each job, all on one device; whole for none
+		ok      bool
+	}{
+		"halves":                         {core.Fractional, []int{half, half}, true},
+		"three halves":                   {core.Fractional, []int{half, half, half}, false},
+		"more than the device":           {core.Fractional, []int{half, most}, false},
+		"a part beside a whole":          {core.Fractional, []int{whole, half}, false},
+		"a whole beside a part":          {core.Fractional, []int{half, whole}, false},
+		"on CPUs beside a whole":         {core.Fractional, []int{whole, none, none}, true},
+		"a whole beside those on CPUs":   {core.Fractional, []int{none, none, whole}, true},
+		"two that take turns":            {core.TimeSlice, []int{whole, whole}, true},
+		"parts are whole":                {core.TimeSlice, []int{half, half}, true},
+		"more than may take turns":       {core.TimeSlice, []int{whole, whole, whole}, false},
+		"on CPUs beside two":             {core.TimeSlice, []int{none, whole, whole, none}, true},
+		"exclusive":                      {core.Exclusive, []int{whole, whole}, false},
+		"exclusive, whatever they asked": {core.Exclusive, []int{half, half}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := twoNodes()
+			c.Sharing, c.MaxOwners = tc.sharing, 2
+			var events []core.Event
+			for id, milli := range tc.milli {
+				e := submit(core.JobID(id), 0, 1)
+				if milli >= 0 {
+					e.Spec.Share = &core.Share{Milli: milli}
+				}
+				e.Held = &core.Held{Seats: []core.Seat{{Node: 0, Devices: 0b0010}}}
+				events = append(events, e)
+			}
+			p := core.NewPipeline(c, fakes{}.stages(), core.RoundOptions{IntervalSeconds: 60}, nil)
+			err := p.Round(t.Context(), core.Observation{Events: events}, &script{})
+			if told := err != nil && strings.Contains(err.Error(), "as running on devices of job"); told == tc.ok {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
 // What makes no sense ends the run, and says of what.
 func TestEventsThatMakeNoSense(t *testing.T) {
 	held := func(edit func(*core.Event)) core.Event {

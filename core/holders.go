@@ -4,6 +4,15 @@ package core
 type holders struct {
 	devices int
 	jobs    map[deviceAt]int // on each device; unused where no device is shared
+	layouts layouts          // unused where devices are not divided into slices
+}
+
+// slices is who has which slices.
+func (h *holders) slices() layouts {
+	if h.layouts == nil {
+		h.layouts = make(layouts)
+	}
+	return h.layouts
 }
 
 type deviceAt struct {
@@ -11,14 +20,17 @@ type deviceAt struct {
 	device int
 }
 
-// add counts a job in (1) or out of (-1) seats.
-func (h *holders) add(c *Cluster, j *Job, seats []Seat, jobs int) {
+// add counts a job in (1) or out of (-1) seats, and of its slices there.
+func (h *holders) add(c *Cluster, j *Job, seats []Seat, starts []uint8, jobs int) {
 	if c.Sharing == Exclusive {
 		h.devices += jobs * Replicas(seats)
 		return
 	}
 	if j.Share != nil && j.Share.Milli == 0 {
 		return
+	}
+	if c.Sharing == Mig {
+		h.slices().toggle(j.Slice(), seats, starts)
 	}
 	if h.jobs == nil {
 		h.jobs = make(map[deviceAt]int)

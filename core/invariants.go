@@ -26,6 +26,7 @@ const (
 	RuleProposalSane     = "a proposal of one existing device for each replica, or none"
 	RuleStandingSane     = "a standing that ends at a moment, if grants of this answer are seated"
 	RuleTargetSane       = "a target that is a number of nodes"
+	RuleResourcesSane    = "CPUs and memory that are finite and not negative, where the cluster counts them"
 	RuleGroupSane        = "groups of like grants that follow one another, where jobs take turns on devices, and no larger than devices have owners"
 	RuleGroupTogether    = "jobs of a group on the same devices"
 )
@@ -165,7 +166,7 @@ func (s *state) checkAllowed(component string, v *Verdict, codes ...Code) error 
 }
 
 func (s *state) checkGrants(component string, grants []Grant) error {
-	round := s.view.Round
+	round, groups := s.view.Round, false
 	for i := range grants {
 		g := &grants[i]
 		j := s.view.Job(g.Job)
@@ -177,6 +178,7 @@ func (s *state) checkGrants(component string, grants []Grant) error {
 			return s.broken(component, g.Job, RuleAnswerOnce, "granted twice")
 		}
 		m.granted, m.grant, m.replicas = round, i, g.Replicas
+		groups = groups || g.Group != 0
 		if r := s.responses[g.Job]; g.Replicas < r.MinReplicas || g.Replicas > r.MaxReplicas {
 			return s.broken(component, g.Job, RuleReplicasInRange, "granted %d replicas, can use %d..%d", g.Replicas, r.MinReplicas, r.MaxReplicas)
 		}
@@ -187,8 +189,10 @@ func (s *state) checkGrants(component string, grants []Grant) error {
 			return err
 		}
 	}
-	if err := s.checkGroups(component, grants); err != nil {
-		return err
+	if groups {
+		if err := s.checkGroups(component, grants); err != nil {
+			return err
+		}
 	}
 	return s.checkPinned(component, grants)
 }
@@ -255,10 +259,13 @@ func (s *state) checkPlacement(component string, grants []Grant, p *Placement) e
 	if got := Replicas(p.Seats); got != g.Replicas {
 		return s.broken(component, p.Job, RuleGangComplete, "seated %d of %d replicas", got, g.Replicas)
 	}
-	if !s.occupancy.occupy(s.view.Jobs[p.Job], p.Seats) {
+	c, job := s.view.Cluster, s.view.Jobs[p.Job]
+	if p.Resources != nil && !(c.CountsResources && p.Resources.sane()) {
+		return s.broken(component, p.Job, RuleResourcesSane, "gives each replica %v CPUs and %v GB", p.Resources.CPUs, p.Resources.MemoryGB)
+	}
+	if !s.occupancy.occupy(job, p) {
 		return s.broken(component, p.Job, RuleDeviceOnce, "seats %s are not all free", s.describeSeats(p.Seats))
 	}
-	c, job := s.view.Cluster, s.view.Jobs[p.Job]
 	if !s.view.unpinned && job.MustStay(c, s.responses[p.Job]) && (p.Evicted || !SameSeats(p.Seats, job.Seats)) {
 		return s.broken(component, p.Job, RulePinnedStays, "moves it from %s to %s", s.describeSeats(job.Seats), s.describeSeats(p.Seats))
 	}

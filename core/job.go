@@ -48,6 +48,8 @@ type JobSpec struct {
 	DeviceMemoryGB float64
 	// SlowdownTolerance is the part of its speed alone that its owner lets go, 0..1, for sharing devices; 0 when not told.
 	SlowdownTolerance float64
+	// Sensitivity tells how fast the job is by the CPUs and the memory of its replicas; nil when it makes no difference, or nobody knows.
+	Sensitivity *Sensitivity
 	// Iteration is what an iteration takes of each kind of resource, alone; zero when unknown.
 	Iteration Iteration
 	Command   []string
@@ -148,8 +150,12 @@ type Job struct {
 	WaitingReason Reason // why it waits, as last decided
 	Seats         []Seat // devices held, in the order the placer chose; nil unless Running
 	Held          int    // number of devices in Seats
-	Starting      bool   // some of its replicas do not run yet, as far as the backend tells: it holds its devices all the same
-	Tuning        Tuning
+	// Slices is where the slices of the job begin, device by device in the order of Seats, on a cluster whose devices are divided so; NoSlice
+	// where that is not known. Otherwise nil.
+	Slices    []uint8
+	Starting  bool // some of its replicas do not run yet, as far as the backend tells: it holds its devices all the same
+	Tuning    Tuning
+	Resources *Resources // CPUs and memory of each replica, as placement gave them; nil for what it asks for
 
 	AsOfSeconds   float64 // moment at which Executed and Attained were brought up to date
 	Executed      float64 // seconds with devices up to AsOfSeconds, restart pauses included
@@ -226,6 +232,7 @@ func (j *Job) EndedAt(state JobState, seconds float64) *Job {
 	}
 	ended.Progress, ended.ProgressRate, ended.ProgressAsOf = j.WorkDone(seconds), 0, seconds
 	ended.State, ended.FinishSeconds, ended.Seats, ended.Held, ended.Starting = state, seconds, nil, 0, false
+	ended.Slices = nil
 	if state == Completed && j.TotalWork > 0 {
 		ended.Progress = j.TotalWork
 	}

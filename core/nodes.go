@@ -94,6 +94,9 @@ func (s *state) hold(j *Job, e *Event) error {
 			return fmt.Errorf("backend submitted job %q as having had %v", j.Name, number)
 		}
 	}
+	if h.Resources != nil && !h.Resources.sane() {
+		return fmt.Errorf("backend submitted job %q as having %v CPUs and %v GB for a replica", j.Name, h.Resources.CPUs, h.Resources.MemoryGB)
+	}
 	if running := len(h.Seats) > 0; !amount(h.FirstStart) && (running || !math.IsNaN(h.FirstStart)) {
 		return fmt.Errorf("backend submitted job %q as having started at %v", j.Name, h.FirstStart)
 	}
@@ -113,8 +116,11 @@ func (s *state) hold(j *Job, e *Event) error {
 	}
 	s.admit(j)
 	s.view.Waiting--
-	j.State, j.Seats, j.Held = Running, slices.Clone(h.Seats), Replicas(h.Seats)
-	s.holders.add(s.view.Cluster, j, j.Seats, 1)
+	j.State, j.Seats, j.Held, j.Resources = Running, slices.Clone(h.Seats), Replicas(h.Seats), h.Resources
+	if s.view.Cluster.Sharing == Mig {
+		j.Slices = s.holders.held(j)
+	}
+	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices, 1)
 	s.running = insertJob(s.running, j)
 	s.occupancy.current = false
 	return nil
@@ -138,9 +144,10 @@ func (s *state) shrink(j *Job, e *Event) error {
 	}
 	j.settle(e.AtSeconds)
 	left := Replicas(e.Seats)
-	s.holders.add(s.view.Cluster, j, j.Seats, -1)
-	s.holders.add(s.view.Cluster, j, e.Seats, 1)
-	s.occupancy.current = false
+	kept := leftOf(j, e.Seats)
+	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices, -1)
+	s.holders.add(s.view.Cluster, j, e.Seats, kept, 1)
+	s.occupancy.current, j.Slices = false, kept
 	j.Seats, j.Held, j.LastChange, j.Tuning.BatchByReplica = slices.Clone(e.Seats), left, e.AtSeconds, nil
 	j.Progress, j.ProgressRate, j.ProgressAsOf, j.StepsLeft = e.Progress, e.Rate, e.FromSeconds, e.StepsLeft
 	return nil
@@ -156,9 +163,13 @@ func (s *state) change(j *Job, e *Event) error {
 	if n.MinReplicas < 1 || n.MinReplicas > n.MaxReplicas {
 		return fmt.Errorf("backend told %v of job %q to run on %d to %d replicas", e.Kind, j.Name, n.MinReplicas, n.MaxReplicas)
 	}
-	s.holders.add(s.view.Cluster, j, j.Seats, -1)
+	if s.view.Cluster.Sharing == Mig && j.State == Running && !sameShare(j.JobSpec, n) { // a slice stays as large as it is while it has an owner
+		kept := *n
+		kept.Share, n = j.Share, &kept
+	}
+	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices, -1)
 	j.JobSpec, s.shrunken = n, true
-	s.holders.add(s.view.Cluster, j, j.Seats, 1)
+	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices, 1)
 	s.occupancy.current = s.occupancy.current && s.occupancy.shares == nil // what it takes may be more or less
 	s.view.unpinned = s.view.unpinned && !j.Pinned
 	if !j.Suspended || j.State == Pending {
@@ -196,13 +207,13 @@ func (s *state) holdBack(j *Job, v Verdict) {
 	}
 }
 
-// checkSeats refuses seats that no node of the cluster has, that overlap on one, or that another job holds.
+// checkSeats refuses seats that no node of the cluster has, that overlap on one, or on which other jobs leave no room.
 func (s *state) checkSeats(j *Job, seats []Seat) error {
-	for _, other := range s.running {
-		if slices.ContainsFunc(other.Seats, func(had Seat) bool {
-			return slices.ContainsFunc(seats, func(seat Seat) bool { return seat.Node == had.Node && seat.Devices&had.Devices != 0 })
-		}) {
-			return fmt.Errorf("backend submitted job %q as running on devices of job %q", j.Name, other.Name)
+	for _, seat := range seats {
+		for rest := seat.Devices; rest != 0; rest &= rest - 1 {
+			if other := s.inTheWay(j, seat.Node, rest&-rest); other != nil {
+				return fmt.Errorf("backend submitted job %q as running on devices of job %q", j.Name, other.Name)
+			}
 		}
 	}
 	for i, seat := range seats {
@@ -213,4 +224,23 @@ func (s *state) checkSeats(j *Job, seats []Seat) error {
 		}
 	}
 	return nil
+}
+
+// inTheWay is the last of the running jobs that leave a job no room on a device; nil when there is room. O(running jobs).
+func (s *state) inTheWay(j *Job, node NodeID, device DeviceSet) (last *Job) {
+	c := s.view.Cluster
+	milli, owners := j.milli(), 1
+	if milli == 0 {
+		return nil // it takes nothing of the device
+	}
+	for _, other := range s.running {
+		takes := other.milli()
+		if takes > 0 && slices.ContainsFunc(other.Seats, func(had Seat) bool { return had.Node == node && had.Devices&device != 0 }) {
+			milli, owners, last = milli+takes, owners+1, other
+		}
+	}
+	if c.Sharing == Fractional && milli <= WholeDevice || c.Sharing == TimeSlice && owners <= c.MaxOwners {
+		return nil
+	}
+	return last
 }

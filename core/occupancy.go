@@ -1,5 +1,7 @@
 package core
 
+import "slices"
+
 // occupancy is who holds which devices, as far as the check of a seating needs it. Its ledger is kept from round to round, so
 // that a job that stays where it is costs no look at its devices.
 type occupancy struct {
@@ -8,6 +10,8 @@ type occupancy struct {
 	healthChanges int     // as of which the ledger is
 	current       bool    // what the running jobs hold is taken, and nothing else
 	checked       bool    // what this round's placements hold is taken, and nothing else
+
+	given JobSpec // scratch: of a job that is given other amounts than it asks for
 
 	moved []int // indices of the placements that do not plainly leave a running job alone
 	kept  int   // how many of the placements are of running jobs
@@ -39,18 +43,31 @@ func (o *occupancy) reset(v *View) {
 // free gives back what a job holds.
 func (o *occupancy) free(j *Job) {
 	if o.shares != nil {
-		o.shares.Release(j.JobSpec, j.Seats)
+		o.shares.Release(o.giving(j, j.Resources), j.Seats)
 		return
 	}
 	o.ledger.Release(j.Seats)
 }
 
-// occupy takes seats for a job, if they are free.
-func (o *occupancy) occupy(j *Job, seats []Seat) bool {
-	if o.shares != nil {
-		return o.shares.Occupy(j.JobSpec, seats)
+// occupy takes the seats of a placement of a job, if they are free, and the CPUs and the memory.
+func (o *occupancy) occupy(j *Job, p *Placement) bool {
+	if o.shares == nil {
+		return o.ledger.Occupy(p.Seats)
 	}
-	return o.ledger.Occupy(seats)
+	if keepsSlices(j, p.Seats) {
+		return o.shares.OccupySlices(o.giving(j, p.Resources), p.Seats, j.Slices)
+	}
+	return o.shares.Occupy(o.giving(j, p.Resources), p.Seats)
+}
+
+// giving is the specification of a job as if it asked for what it is given. It is valid until the next call.
+func (o *occupancy) giving(j *Job, each *Resources) *JobSpec {
+	if each == nil {
+		return j.JobSpec
+	}
+	o.given = *j.JobSpec
+	o.given.CPUs, o.given.MemoryGB = each.CPUs, each.MemoryGB
+	return &o.given
 }
 
 // checkPlacements holds a placer to one placement for a grant, of free devices.
@@ -68,7 +85,7 @@ func (s *state) checkPlacements(component string, grants []Grant, placed []Place
 		m.placed = round
 		if j.State == Running {
 			o.kept++
-			if g := &grants[m.grant]; known && !p.Evicted && g.Replicas == j.Held && g.Accelerator == AnyAccelerator && SameSeats(j.Seats, p.Seats) {
+			if g := &grants[m.grant]; known && !p.Evicted && g.Replicas == j.Held && g.Accelerator == AnyAccelerator && SameSeats(j.Seats, p.Seats) && SameResources(j.Resources, p.Resources) {
 				m.stayed = round
 				continue
 			}
@@ -84,6 +101,15 @@ func (s *state) checkPlacements(component string, grants []Grant, placed []Place
 				o.free(j)
 			}
 		}
+	}
+	if s.view.Cluster.Sharing == Mig { // the slices of those who stay are taken before those of others are chosen
+		moves := func(i int) int {
+			if p := &placed[i]; keepsSlices(s.view.Jobs[p.Job], p.Seats) {
+				return 0
+			}
+			return 1
+		}
+		slices.SortStableFunc(o.moved, func(a, b int) int { return moves(a) - moves(b) })
 	}
 	for _, i := range o.moved {
 		if err := s.checkPlacement(component, grants, &placed[i]); err != nil {

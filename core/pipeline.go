@@ -124,6 +124,7 @@ func (p *Pipeline) Round(ctx context.Context, seen Observation, b Backend) error
 	if err != nil {
 		return err
 	}
+	s.slice(changes)
 	if err := p.apply(ctx, b, changes); err != nil { // 7: make it so
 		return fmt.Errorf("round %d: apply: %w", s.view.Round, err)
 	}

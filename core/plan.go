@@ -14,7 +14,7 @@ type Plan struct {
 type Action uint8
 
 // The actions. Start gives devices to a job without any, Stop takes all away, Move replaces them (more, fewer or
-// other ones), Tune changes only the batch setting, Discard says that a job was rejected and never comes back.
+// other ones), Tune changes only the batch setting, or the CPUs and the memory, Discard says that a job was rejected and never comes back.
 const (
 	Start Action = iota
 	Stop
@@ -36,9 +36,13 @@ type Change struct {
 	Action Action
 	Job    JobID
 	Seats  []Seat // seats to run on; nil for Stop and Tune
+	// Slices is where the slices of the job begin there, as in Job. It follows from the changes before, so that no record needs it.
+	Slices []uint8
 	Tuning Tuning
-	Reason Reason // for Stop
-	By     string // component that decided it
+	// Resources is the CPUs and the memory that each replica is to have; nil for what the job asks for.
+	Resources *Resources
+	Reason    Reason // for Stop
+	By        string // component that decided it
 }
 
 // EventKind is what happened.
@@ -95,6 +99,9 @@ type Event struct {
 	// grows with Rate.
 	Progress, Rate, FromSeconds float64
 	StepsLeft                   float64 // NaN when unknown; of JobSubmitted, too
+	// Slowed is the part of its rate alone, 0..1, that a job loses from FromSeconds on to those on its devices, as far as the backend can tell: of
+	// JobProgressed. It is for people: no decision depends on it.
+	Slowed float64 `json:",omitempty"`
 
 	// Message says in one sentence why, of a job that failed, was interrupted or begins again; empty when nobody knows. It
 	// is for people: no decision depends on it.
@@ -127,7 +134,8 @@ type AddedNode struct {
 type Held struct {
 	Seats       []Seat // none of a job that waits
 	Tuning      Tuning
-	FirstStart  float64 // seconds, as all moments; NaN of a job that never started
+	Resources   *Resources `json:",omitempty"` // of each replica, where they are not what the job asks for
+	FirstStart  float64    // seconds, as all moments; NaN of a job that never started
 	LastChange  float64
 	Executed    float64 // seconds with devices, up to the event
 	Attained    float64 // device-seconds, up to the event

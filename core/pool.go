@@ -64,14 +64,18 @@ type PoolTarget struct {
 	Message string
 }
 
-// Cut is a size of a pool that a scaler wants by a number of nodes in all, and that the bounds of the pool do not allow.
+// Cut is a size of a pool that a scaler wants by a number of nodes in all, and that the bounds of the pool do not allow; or a number of
+// nodes in all where there are several pools, of which nobody knows how many are to be of which.
 type Cut struct {
 	By   string // id of the scaler
-	Pool *Pool
-	Want int // nodes of the pool
+	Pool *Pool  // nil where there are several
+	Want int    // nodes of the pool, or in all
 }
 
 func (c *Cut) String() string {
+	if c.Pool == nil {
+		return fmt.Sprintf("%s wants %d nodes in all, and there are several pools: they stay as they are, for a scaler is to say how many nodes each is to have", c.By, c.Want)
+	}
 	return fmt.Sprintf("%s wants %d nodes of pool %q, which has %d to %d: it is held to these bounds", c.By, c.Want, c.Pool.Name, c.Pool.Min, c.Pool.Max)
 }
 
@@ -146,7 +150,11 @@ func (p *Pipeline) rescale(ctx context.Context) error {
 // sized is what a number of nodes in all, 0 for no opinion, comes to where there is one pool: nodes of no pool stay.
 func (s *state) sized(nodes int) []PoolTarget {
 	c := s.view.Cluster
-	if nodes == 0 || len(c.Pools) != 1 {
+	switch {
+	case nodes == 0 || len(c.Pools) == 0:
+		return nil
+	case len(c.Pools) > 1:
+		s.report.Cut = &Cut{By: s.report.ScaledBy, Want: nodes}
 		return nil
 	}
 	pool, want := &c.Pools[0], nodes-c.PoolSize("")

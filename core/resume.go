@@ -458,7 +458,7 @@ func differs(is, was []Change) string {
 // same reports whether two changes of a round are the same decision, by the same component.
 func (c *Change) same(o *Change) bool {
 	return c.Round == o.Round && c.Action == o.Action && c.Job == o.Job && c.Reason == o.Reason && c.By == o.By &&
-		SameSeats(c.Seats, o.Seats) && c.Tuning.Equal(o.Tuning)
+		SameSeats(c.Seats, o.Seats) && c.Tuning.Equal(o.Tuning) && SameResources(c.Resources, o.Resources)
 }
 
 // repeat makes recorded changes those of the round: who was started was admitted, who was discarded was rejected.

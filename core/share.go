@@ -1,6 +1,10 @@
 package core
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/quartet-sched/quartet/core/mig"
+)
 
 // WholeDevice is the compute of a device, in thousandths.
 const WholeDevice = 1000
@@ -10,25 +14,52 @@ type Share struct {
 	// Milli is the compute, in thousandths of a device, 0..WholeDevice. A replica with 0 computes on CPUs alone: it is seated at a device, and
 	// takes nothing of it.
 	Milli int
+	// Profile is the MIG profile of the slice, as mig.Instance names it; empty where it follows from Milli. See JobSpec.Slice.
+	Profile string
 }
 
 // Part is the compute of a device that a replica of the job has, 0..1.
 func (s *JobSpec) Part() float64 {
-	if s.Share == nil {
+	switch {
+	case s.Share == nil:
 		return 1
+	case s.Share.Profile != "" && s.Share.Milli > 0: // the cluster divides devices into slices: see served
+		return float64(mig.Of(s.Slice()).Compute) / mig.ComputeSlices
 	}
 	return float64(s.Share.Milli) / WholeDevice
 }
 
+// Slice is the MIG profile of the slice that a replica of the job has of a device that is divided so: the one it names, or the smallest with as much
+// compute as it asks for; a whole device is the largest. It is of no meaning for a replica that takes nothing of its device.
+func (s *JobSpec) Slice() mig.Profile {
+	if s.Share == nil {
+		return mig.SevenG
+	}
+	if p, known := mig.ByName(s.Share.Profile); known {
+		return p
+	}
+	return mig.Smallest(s.Share.Milli, WholeDevice)
+}
+
 // served is a job as the cluster serves it: with whole devices where they are not divided.
 func (s *state) served(spec *JobSpec) *JobSpec {
-	switch how := s.view.Cluster.Sharing; {
-	case spec.Share == nil, how == Fractional, how == TimeSlice && spec.Share.Milli == 0:
+	how := s.view.Cluster.Sharing
+	if spec.Share == nil {
 		return spec
 	}
-	whole := *spec
-	whole.Share = nil
-	return &whole
+	served := *spec
+	switch {
+	case how == Mig && spec.Share.Milli > 0:
+		served.Share = &Share{Milli: spec.Share.Milli, Profile: mig.Of(spec.Slice()).Name}
+	case how == Fractional, how != Exclusive && spec.Share.Milli == 0:
+		if spec.Share.Profile == "" {
+			return spec
+		}
+		served.Share = &Share{Milli: spec.Share.Milli}
+	default:
+		served.Share = nil
+	}
+	return &served
 }
 
 // Sharing says who may be on a device together.
@@ -42,11 +73,16 @@ const (
 	Fractional
 	// TimeSlice lets jobs have whole devices together, Cluster.MaxOwners of them at most: they take turns, or compute at the same time.
 	TimeSlice
+	// Mig divides each device into slices, as MIG does: every replica has one, and nobody notices the others. Those that nobody has can be divided anew.
+	Mig
 )
 
-var sharingNames = [...]string{"none", "fractional", "timeslice"}
+var sharingNames = [...]string{"none", "fractional", "timeslice", "mig"}
 
 func (s Sharing) String() string { return name(sharingNames[:], int(s)) }
+
+// Known reports whether it is one of these: another one is of a newer host.
+func (s Sharing) Known() bool { return int(s) < len(sharingNames) }
 
 // SharingOf is the way of sharing of a name, as String gives it.
 func SharingOf(name string) (Sharing, error) {

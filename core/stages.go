@@ -215,6 +215,8 @@ type Placement struct {
 	// Evicted says that the job lost its devices on the way to these, which counts as a preemption, even when it got
 	// the same ones again.
 	Evicted bool
+	// Resources is the CPUs and the memory that each replica is given, where the cluster counts them; nil for what the job asks for.
+	Resources *Resources
 }
 
 // Seating is the answer of a Placer.

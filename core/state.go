@@ -263,9 +263,9 @@ func (s *state) release(j *Job, at float64) {
 	}
 	j.settle(at)
 	j.LastChange = at
-	s.holders.add(s.view.Cluster, j, j.Seats, -1)
+	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices, -1)
 	s.occupancy.release(j)
-	j.Seats, j.Held, j.State, j.Starting = nil, 0, Waiting, false
+	j.Seats, j.Slices, j.Held, j.State, j.Starting, j.Resources = nil, nil, 0, Waiting, false, nil
 	s.view.Waiting++
 	s.running = removeJob(s.running, j)
 }
@@ -466,7 +466,8 @@ func (s *state) stops(stages *Stages) {
 func (s *state) compare(plan *Plan, stages *Stages, p *Placement) {
 	j, m, round := s.view.Jobs[p.Job], s.marks[p.Job], s.view.Round
 	stays := j.State == Running && SameSeats(j.Seats, p.Seats)
-	if stays && !p.Evicted && (m.tuned != round || plan.Tunings[m.tuning].Equal(j.Tuning)) {
+	given := SameResources(j.Resources, p.Resources)
+	if stays && !p.Evicted && given && (m.tuned != round || plan.Tunings[m.tuning].Equal(j.Tuning)) {
 		return // as almost all do in most rounds
 	}
 	c := Change{Round: round, Action: Start, Job: p.Job, Tuning: j.Tuning, By: stages.Placement.ID}
@@ -474,6 +475,10 @@ func (s *state) compare(plan *Plan, stages *Stages, p *Placement) {
 		c.Tuning = plan.Tunings[m.tuning]
 	} else if len(c.Tuning.BatchByReplica) != Replicas(p.Seats) {
 		c.Tuning.BatchByReplica = nil // it was for other seats
+	}
+	if p.Resources != nil {
+		each := *p.Resources // the placer's own
+		c.Resources = &each
 	}
 	if m.suspended == round {
 		c.Action = Move // its owner held it back and let it go on again since the round before
@@ -484,10 +489,12 @@ func (s *state) compare(plan *Plan, stages *Stages, p *Placement) {
 		}
 		c.Action = Move
 		if stays {
-			if c.Tuning.Equal(j.Tuning) {
+			if c.Tuning.Equal(j.Tuning) && given {
 				return
 			}
-			c.Action, c.By = Tune, stages.Elasticity.ID
+			if c.Action = Tune; given {
+				c.By = stages.Elasticity.ID
+			}
 			c.Tuning.BatchByReplica = slices.Clone(c.Tuning.BatchByReplica)
 			s.changes = append(s.changes, c)
 			return
@@ -530,7 +537,8 @@ func (s *state) commit() {
 		case Start, Move:
 			s.seat(j, c, now)
 		case Tune:
-			j.Tuning = c.Tuning
+			j.Tuning, j.Resources = c.Tuning, c.Resources
+			s.occupancy.current = s.occupancy.current && s.occupancy.shares == nil // it may hold other amounts
 		}
 	}
 	if !s.recorded {
@@ -556,10 +564,10 @@ func (s *state) seat(j *Job, c *Change, now float64) {
 	j.State, j.WaitingReason, j.Starting = Running, NoReason, false
 	s.marks[j.ID].nodesTold = false
 	held := Replicas(c.Seats)
-	s.holders.add(s.view.Cluster, j, j.Seats, -1)
-	s.holders.add(s.view.Cluster, j, c.Seats, 1)
-	s.occupancy.current = false
-	j.Seats, j.Held, j.Tuning, j.LastChange = c.Seats, held, c.Tuning, now
+	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices, -1)
+	s.holders.add(s.view.Cluster, j, c.Seats, c.Slices, 1)
+	s.occupancy.current, j.Slices = false, c.Slices
+	j.Seats, j.Held, j.Tuning, j.Resources, j.LastChange = c.Seats, held, c.Tuning, c.Resources, now
 }
 
 func (s *state) malfunction(component, call string, err error) error {

@@ -1,126 +1,226 @@
 package elasticity
 
 import (
+	"cmp"
 	"fmt"
-	"math"
+	"slices"
 	"strings"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/optim"
 )
 
-// scaled is what scalers share: which pool they size, and how fast the jobs would be on clusters of other sizes.
+// rule decides how many nodes the pools of a ladder are to have together, and says why. There are jobs that count with them.
+type rule interface {
+	nodes(l *ladder) (nodes int, why string)
+}
+
+// scaled is what scalers share: which pools they size, and which jobs count with which of them.
+//
+// Types of devices that all jobs treat alike, for each can run on all or on none of them, are a kind, and its pools are sized together. A
+// job that can run on several kinds counts with that whose devices it holds. While it waits, it counts where there is room for its least
+// number beside the others: on nodes that are not sized, or else where a device costs least. O(jobs × kinds).
 type scaled struct {
-	pool        string
-	division    optim.Division
-	shares      [][]optim.Share
-	values      []float64 // by nodes of the pool: the sum of the speed-ups of all jobs; NaN where it is not known yet
-	jobs        []*core.Response
-	others      int // devices that are not of the pool
-	each        int // devices of a node of the pool
-	perNode     int // devices of the largest node
-	accelerator core.AcceleratorID
+	pool   string // the only one that is sized; "" for all
+	kinds  []poolKind
+	kindOf []int // by accelerator type
+	open   []int // scratch: candidates that can run on several kinds
+	ladder ladder
 }
 
-// look takes in a round. It is false where there is nothing to decide, for there is no pool.
-func (s *scaled) look(v *core.View, plan *core.Plan) (*core.Pool, bool, error) {
-	pool := s.of(v.Cluster)
-	if pool == nil {
-		if len(v.Cluster.Pools) == 0 {
-			return nil, false, nil
-		}
+// poolKind is types of devices that the jobs treat alike.
+type poolKind struct {
+	jobs  []*core.Response // that count with it
+	need  int              // the least numbers of devices of these
+	fixed int              // devices of nodes that are not sized
+	pools []int            // that are sized, cheapest first
+}
+
+// scale sizes the pools of each kind by a rule. Where there are no pools it has no opinion.
+func (s *scaled) scale(v *core.View, plan *core.Plan, r rule) (target core.ClusterTarget, err error) {
+	c := v.Cluster
+	if s.pool != "" && c.Pool(s.pool) == nil && len(c.Pools) > 0 {
 		var names []string
-		for i := range v.Cluster.Pools {
-			names = append(names, v.Cluster.Pools[i].Name)
+		for i := range c.Pools {
+			names = append(names, c.Pools[i].Name)
 		}
-		return nil, false, fmt.Errorf("pool: unknown pool %q; valid pools: %s", s.pool, strings.Join(names, ", "))
+		return target, fmt.Errorf("pool: unknown pool %q; valid pools: %s", s.pool, strings.Join(names, ", "))
 	}
-	s.others = 0
-	s.each, s.perNode, s.accelerator = pool.Devices, pool.Devices, pool.Accelerator
-	for i := range v.Cluster.Nodes {
-		if n := &v.Cluster.Nodes[i]; n.Pool != pool.Name && n.Health != core.Gone {
-			s.others += n.Usable().Count()
-			s.perNode = max(s.perNode, n.Devices)
-		}
+	if len(c.Pools) == 0 {
+		return target, nil
 	}
-	s.values, s.jobs, s.shares = s.values[:0], s.jobs[:0], s.shares[:0]
-	for range pool.Max + 1 {
-		s.values = append(s.values, math.NaN())
-	}
-	for i := range plan.Candidates {
-		if c := &plan.Candidates[i]; c.Response != nil {
-			s.jobs = append(s.jobs, c.Response)
-		}
-	}
-	return pool, true, nil
-}
-
-// of is the pool that is sized: the one that is named, or else the first.
-func (s *scaled) of(c *core.Cluster) *core.Pool {
-	if s.pool == "" && len(c.Pools) > 0 {
-		return &c.Pools[0]
-	}
-	return c.Pool(s.pool)
-}
-
-// devices is how many there are with so many nodes in the pool.
-func (s *scaled) devices(nodes int) int { return s.others + nodes*s.each }
-
-// speedup is how many times as fast as alone on one device all jobs together would be with so many nodes in the pool: the largest sum that a
-// division of the devices reaches.
-func (s *scaled) speedup(nodes int) float64 {
-	if known := s.values[nodes]; !math.IsNaN(known) {
-		return known
-	}
-	devices := s.devices(nodes)
-	s.shares = s.shares[:0]
-	least := 0
-	for _, r := range s.jobs {
-		list := sharesOf(r, s.accelerator, devices, s.perNode)
-		if len(list) == 0 || least+list[0].Devices > devices {
-			continue // it waits
-		}
-		least += list[0].Devices
-		s.shares = append(s.shares, list)
-	}
-	_, value, _ := s.division.Solve(devices, s.shares)
-	s.values[nodes] = value
-	return value
-}
-
-// enough is the least number of nodes on which any job runs, from size on: size itself where one does, or none would on more nodes either.
-// Rules that compare what nodes add see nothing to gain before that.
-func (s *scaled) enough(pool *core.Pool, size int) int {
-	for n := max(size, pool.Min); n <= pool.Max; n++ {
-		if s.speedup(n) > 0 {
-			return n
-		}
-	}
-	return size
-}
-
-// sharesOf are the numbers of devices that a job can run on, and its speed-up on each.
-func sharesOf(r *core.Response, on core.AcceleratorID, most, perNode int) (list []optim.Share) {
-	base := r.Rate(on, 1, perNode)
-	for k := r.MinReplicas; k <= min(most, r.MaxReplicas); k++ {
-		rate := r.Rate(on, k, perNode)
-		if !(rate > 0) || math.IsInf(rate, 1) {
+	s.sort(v, plan.Candidates)
+	for k := range s.kinds {
+		if len(s.kinds[k].pools) == 0 {
 			continue
 		}
-		if !(base > 0) {
-			base = rate / float64(k)
+		l := &s.ladder
+		l.begin(v, &s.kinds[k])
+		for i := range c.Nodes {
+			if n := &c.Nodes[i]; n.Health != core.Gone && s.kindOf[n.Accelerator] == k && !s.sizes(n.Pool) {
+				l.perNode = max(l.perNode, n.Devices)
+			}
 		}
-		list = append(list, optim.Share{Devices: k, Value: rate / base})
+		nodes, why := l.least, "there are no jobs"
+		switch {
+		case len(l.jobs) > 0:
+			nodes, why = r.nodes(l)
+		case len(plan.Candidates) > 0:
+			why = "no job is for its devices"
+		}
+		target.Pools = l.targets(target.Pools, nodes, why)
 	}
-	if len(list) == 0 && r.MinReplicas <= most && len(r.Curves) == 0 {
-		list = append(list, optim.Share{Devices: r.MinReplicas, Value: float64(r.MinReplicas)}) // nothing is known of it
-	}
-	return list
+	return target, nil
 }
 
-// target is what is wanted of the pool.
-func target(pool *core.Pool, nodes int, format string, args ...any) core.ClusterTarget {
-	return core.ClusterTarget{Pools: []core.PoolTarget{{
-		Pool: pool.Name, Nodes: min(max(nodes, pool.Min), pool.Max), Message: fmt.Sprintf(format, args...),
-	}}}
+// sizes reports whether the nodes of a pool are sized.
+func (s *scaled) sizes(pool string) bool { return pool != "" && (s.pool == "" || s.pool == pool) }
+
+// sort finds the kinds, what they have, and which jobs count with them.
+func (s *scaled) sort(v *core.View, candidates []core.Candidate) {
+	c := v.Cluster
+	s.divide(c, candidates)
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Health != core.Gone && !s.sizes(n.Pool) {
+			s.kinds[s.kindOf[n.Accelerator]].fixed += n.Usable().Count()
+		}
+	}
+	for i := range c.Pools {
+		if p := &c.Pools[i]; s.sizes(p.Name) {
+			k := &s.kinds[s.kindOf[p.Accelerator]]
+			k.pools = append(k.pools, i)
+		}
+	}
+	for k := range s.kinds {
+		cheapestFirst(v, s.kinds[k].pools, candidates)
+	}
+	s.open = s.open[:0]
+	for i := range candidates {
+		j := &candidates[i]
+		switch only, several := s.fits(c, j); {
+		case j.Response == nil || only < 0:
+		case several:
+			s.open = append(s.open, i)
+		default:
+			s.kinds[only].count(j.Response)
+		}
+	}
+	for _, i := range s.open {
+		s.kinds[s.choose(v, &candidates[i])].count(candidates[i].Response)
+	}
+}
+
+// count has a job count with a kind.
+func (k *poolKind) count(r *core.Response) {
+	k.jobs = append(k.jobs, r)
+	k.need += r.MinReplicas
+}
+
+// divide finds the kinds of the types that the cluster has.
+func (s *scaled) divide(c *core.Cluster, candidates []core.Candidate) {
+	s.kindOf, s.kinds = s.kindOf[:0], s.kinds[:0]
+	for t := range c.Accelerators {
+		of := -1
+		for u := 0; u < t && of < 0; u++ {
+			a, b := core.AcceleratorID(t), core.AcceleratorID(u)
+			if !slices.ContainsFunc(candidates, func(j core.Candidate) bool { return j.CanRunOn(c, a) != j.CanRunOn(c, b) }) {
+				of = s.kindOf[u]
+			}
+		}
+		if of < 0 {
+			of = len(s.kinds)
+			s.kinds = append(s.kinds, poolKind{})
+		}
+		s.kindOf = append(s.kindOf, of)
+	}
+}
+
+// fits is the first kind that a job can run on, -1 for none, and whether there are several.
+func (s *scaled) fits(c *core.Cluster, j *core.Candidate) (first int, several bool) {
+	first = -1
+	for t, k := range s.kindOf {
+		switch {
+		case !j.CanRunOn(c, core.AcceleratorID(t)):
+		case first < 0:
+			first = k
+		case k != first:
+			return first, true
+		}
+	}
+	return first, false
+}
+
+// choose is the kind with which a job counts that can run on several.
+func (s *scaled) choose(v *core.View, j *core.Candidate) int {
+	c := v.Cluster
+	if len(j.Seats) > 0 {
+		return s.kindOf[c.Nodes[j.Seats[0].Node].Accelerator]
+	}
+	best, least := -1, 0.0
+	largest, most := -1, -1
+	for t, k := range s.kindOf {
+		if !j.CanRunOn(c, core.AcceleratorID(t)) {
+			continue
+		}
+		of := &s.kinds[k]
+		need, room := of.need+j.Response.MinReplicas, of.fixed
+		if need <= room {
+			return k
+		}
+		for _, i := range of.pools {
+			p := &c.Pools[i]
+			before := room
+			room += p.Max * p.Devices
+			if cost := costOf(v, p, j.Response); need > before && need <= room && (best < 0 || cost < least) {
+				best, least = k, cost
+			}
+		}
+		if room > most {
+			largest, most = k, room
+		}
+	}
+	if best < 0 {
+		return largest // where it waits
+	}
+	return best
+}
+
+// costOf is what an hour of a device of a pool costs, over how fast a job is on one.
+func costOf(v *core.View, p *core.Pool, r *core.Response) float64 {
+	cost := p.PriceAt(v.NowSeconds) / float64(p.Devices)
+	if rate := r.Rate(p.Accelerator, r.MinReplicas, p.Devices); rate > 0 {
+		return cost / rate * float64(r.MinReplicas)
+	}
+	return cost
+}
+
+// cheapestFirst orders pools by what work costs on them: an hour of a device, over how fast the jobs are on it on average. Those that cost the
+// same stay in their order.
+func cheapestFirst(v *core.View, pools []int, candidates []core.Candidate) {
+	c := v.Cluster
+	if len(pools) < 2 {
+		return
+	}
+	first := &c.Pools[pools[0]]
+	speed := func(p *core.Pool) float64 {
+		sum, jobs := 0.0, 0
+		for i := range candidates {
+			r := candidates[i].Response
+			if r == nil || p.Accelerator == first.Accelerator {
+				continue
+			}
+			if is, of := r.Rate(p.Accelerator, r.MinReplicas, p.Devices), r.Rate(first.Accelerator, r.MinReplicas, first.Devices); is > 0 && of > 0 {
+				sum, jobs = sum+is/of, jobs+1
+			}
+		}
+		if jobs == 0 {
+			return 1
+		}
+		return sum / float64(jobs)
+	}
+	cost := make([]float64, len(c.Pools))
+	for _, i := range pools {
+		p := &c.Pools[i]
+		cost[i] = p.PriceAt(v.NowSeconds) / float64(p.Devices) / speed(p)
+	}
+	slices.SortStableFunc(pools, func(a, b int) int { return cmp.Compare(cost[a], cost[b]) })
 }

@@ -2,6 +2,7 @@ package elasticity
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/goodput"
@@ -9,7 +10,7 @@ import (
 
 // GoodputScalerConfig configures NewGoodputScaler.
 type GoodputScalerConfig struct {
-	Pool string  `config:"pool" doc:"pool that is sized; the first if empty"`
+	Pool string  `config:"pool" doc:"the only pool that is sized; if empty, all are: the cheapest grows first, and the dearest shrinks first"`
 	Up   float64 `config:"up" doc:"the pool grows while a device yields more than this part of what one alone does" min:"0" max:"1"`
 	To   float64 `config:"to" doc:"and then to where a device yields about this part" min:"0" max:"1"`
 }
@@ -40,28 +41,25 @@ type goodputScaler struct {
 }
 
 func (s *goodputScaler) Scale(_ context.Context, v *core.View, plan *core.Plan) (core.ClusterTarget, error) {
-	pool, ok, err := s.look(v, plan)
-	if !ok {
-		return core.ClusterTarget{}, err
-	}
-	size := v.Cluster.PoolSize(pool.Name)
-	if len(s.jobs) == 0 {
-		return target(pool, pool.Min, "there are no jobs"), nil
-	}
-	if n := s.enough(pool, min(size, pool.Max)); n > size && s.devices(size) > 0 {
-		return target(pool, n, "no job runs on fewer than %d nodes", n), nil
+	return s.scale(v, plan, s)
+}
+
+func (s *goodputScaler) nodes(l *ladder) (nodes int, why string) {
+	if n := l.enough(); n > l.size && l.devices(l.at) > 0 {
+		return n, fmt.Sprintf("no job runs on fewer than %d nodes", n)
 	}
 	yields := func(nodes int) float64 {
-		devices := s.devices(nodes)
+		devices := l.devices(nodes)
 		if devices == 0 {
 			return 1 // and so a first node is wanted
 		}
-		return s.speedup(nodes) / float64(devices)
+		return l.speedup(nodes) / float64(devices)
 	}
-	least := max(pool.Min, min(1, pool.Max))
-	n := goodput.Ramp{Up: s.config.Up, To: s.config.To}.Nodes(min(size, pool.Max), least, pool.Max, yields)
-	for n > max(size, least) && s.speedup(n-1) >= s.speedup(n) {
+	least := max(l.least, min(1, l.most))
+	n := goodput.Ramp{Up: s.config.Up, To: s.config.To}.Nodes(l.at, least, l.most, yields)
+	for n > max(l.size, least) && l.speedup(n-1) >= l.speedup(n) {
 		n-- // the last one makes nothing faster
 	}
-	return target(pool, max(n, least), "a device yields %.2f of one alone on %d nodes, and %.2f on %d", yields(min(size, pool.Max)), size, yields(n), n), nil
+	n = max(n, least)
+	return n, fmt.Sprintf("a device yields %.2f of one alone on %d nodes, and %.2f on %d", yields(l.at), l.size, yields(n), n)
 }

@@ -2,6 +2,7 @@ package elasticity
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -11,8 +12,8 @@ import (
 
 // MarginalConfig configures NewMarginal.
 type MarginalConfig struct {
-	Pool        string        `config:"pool" doc:"pool that is sized; the first if empty"`
-	ValueOfTime float64       `config:"value_of_time" doc:"what an hour less of a job is worth, in node hours; 0 is the cheapest cluster" min:"0"`
+	Pool        string        `config:"pool" doc:"the only pool that is sized; if empty, all are: the cheapest grows first, and the dearest shrinks first"`
+	ValueOfTime float64       `config:"value_of_time" doc:"what an hour less of a job is worth, in node hours, of the dearest pool where prices differ; 0 is the cheapest cluster" min:"0"`
 	Pause       time.Duration `config:"pause" doc:"how long work stands still when the pool changes" min:"0s"`
 	Horizon     time.Duration `config:"horizon" doc:"for how long a size is expected to be right: the pause is charged against that, or against the work left where it is less" min:"0s"`
 }
@@ -42,47 +43,43 @@ type marginal struct {
 }
 
 func (s *marginal) Scale(_ context.Context, v *core.View, plan *core.Plan) (core.ClusterTarget, error) {
-	pool, ok, err := s.look(v, plan)
-	if !ok {
-		return core.ClusterTarget{}, err
-	}
-	if len(s.jobs) == 0 {
-		return target(pool, pool.Min, "there are no jobs"), nil
-	}
-	size := min(v.Cluster.PoolSize(pool.Name), pool.Max)
-	n := goodput.Marginal(size, pool.Min, pool.Max, s.valueOfTime(), s.config.Pause.Seconds(), s.stands(size), s.speedup)
-	return target(pool, n, "%d nodes cost %.2f node hours for each hour of one device, %d nodes %.2f", size, s.cost(size), n, s.cost(n)), nil
+	return s.scale(v, plan, s)
+}
+
+func (s *marginal) nodes(l *ladder) (nodes int, why string) {
+	n := goodput.Marginal(l.at, l.least, l.most, s.valueOfTime(l), s.config.Pause.Seconds(), s.stands(l), l.hours, l.speedup)
+	return n, fmt.Sprintf("%d nodes cost %.2f node hours for each hour of one device, %d nodes %.2f", l.at, s.cost(l, l.at), n, s.cost(l, n))
 }
 
 // valueOfTime is what an hour less is worth to all jobs, in node hours.
-func (s *marginal) valueOfTime() float64 { return s.config.ValueOfTime * float64(len(s.jobs)) }
+func (s *marginal) valueOfTime(l *ladder) float64 { return s.config.ValueOfTime * float64(len(l.jobs)) }
 
 // cost is what a unit of speed-up costs on so many nodes.
-func (s *marginal) cost(nodes int) float64 {
-	return (float64(nodes) + s.valueOfTime()) / s.speedup(nodes)
+func (s *marginal) cost(l *ladder, nodes int) float64 {
+	return (l.hours(nodes) + s.valueOfTime(l)) / l.speedup(nodes)
 }
 
-// stands is for how long a size is right: the horizon, or what is left to do on so many nodes where that is known and less.
-func (s *marginal) stands(nodes int) float64 {
+// stands is for how long a size is right: the horizon, or what is left to do on the present nodes where that is known and less.
+func (s *marginal) stands(l *ladder) float64 {
 	horizon := s.config.Horizon.Seconds()
-	if left := s.secondsLeft(nodes); left > 0 {
+	if left := s.secondsLeft(l); left > 0 {
 		return min(horizon, left)
 	}
 	return horizon
 }
 
-// secondsLeft is how long all work takes that is left on so many nodes; 0 where that is not known.
-func (s *marginal) secondsLeft(nodes int) float64 {
+// secondsLeft is how long all work takes that is left on the present nodes; 0 where that is not known.
+func (s *marginal) secondsLeft(l *ladder) float64 {
 	alone := 0.0 // seconds of all jobs on one device each
-	for _, r := range s.jobs {
-		list := sharesOf(r, s.accelerator, r.MinReplicas, s.perNode)
+	for _, r := range l.jobs {
+		list := sharesOf(r, l.accelerator, r.MinReplicas, l.perNode)
 		if math.IsNaN(r.RemainingWork) || len(list) == 0 {
 			return 0
 		}
-		rate := r.Rate(s.accelerator, r.MinReplicas, s.perNode) / list[0].Value
+		rate := r.Rate(l.accelerator, r.MinReplicas, l.perNode) / list[0].Value
 		alone += r.RemainingWork / rate
 	}
-	if speedup := s.speedup(nodes); speedup > 0 {
+	if speedup := l.speedup(l.at); speedup > 0 {
 		return alone / speedup
 	}
 	return 0

@@ -2,13 +2,14 @@ package elasticity
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/quartet-sched/quartet/core"
 )
 
 // QueueScalerConfig configures NewQueueScaler.
 type QueueScalerConfig struct {
-	Pool string `config:"pool" doc:"pool that is sized; the first if empty"`
+	Pool string `config:"pool" doc:"the only pool that is sized; if empty, all are: the cheapest grows first, and the dearest shrinks first"`
 }
 
 // NewQueueScaler keeps as many nodes as the jobs need with their least numbers of devices, as cluster autoscalers of Kubernetes do:
@@ -29,14 +30,16 @@ func NewQueueScaler() core.Factory[core.ClusterScaler] {
 type queueScaler struct{ scaled }
 
 func (s *queueScaler) Scale(_ context.Context, v *core.View, plan *core.Plan) (core.ClusterTarget, error) {
-	pool, ok, err := s.look(v, plan)
-	if !ok {
-		return core.ClusterTarget{}, err
-	}
+	return s.scale(v, plan, s)
+}
+
+func (s *queueScaler) nodes(l *ladder) (nodes int, why string) {
 	need := 0
-	for _, r := range s.jobs {
+	for _, r := range l.jobs {
 		need += r.MinReplicas
 	}
-	nodes := (max(need-s.others, 0) + pool.Devices - 1) / pool.Devices
-	return target(pool, nodes, "%d jobs need %d devices, and %d are there besides", len(s.jobs), need, s.others), nil
+	for nodes < l.most && l.devices(nodes) < need {
+		nodes++
+	}
+	return nodes, fmt.Sprintf("%d jobs need %d devices, and %d are there besides", len(l.jobs), need, l.others)
 }

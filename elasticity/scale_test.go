@@ -91,7 +91,7 @@ func TestScalers(t *testing.T) {
 		config  map[string]any
 		view    *core.View
 		jobs    []*core.Response
-		want    int // nodes; -1 for no opinion, -2 for any of the first pool
+		want    int // nodes; -1 for no opinion
 	}{
 		"goodput: a device yields all: grows while it gets faster": {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{flat(8, 64, 1)}, 2},
 		"goodput: to where a device yields half":                   {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{slowing(64)}, 6},
@@ -137,7 +137,6 @@ func TestScalers(t *testing.T) {
 			5, // of one job alone, or with the value of one, 3
 		},
 		"goodput: larger nodes besides":                  {NewGoodputScaler, nil, pooledView(1, 1, 8, 8), []*core.Response{flat(24, 64, 1)}, 4},
-		"goodput: the first pool, where none is named":   {NewGoodputScaler, map[string]any{"pool": ""}, pooledView(1, 1, 8, 0), []*core.Response{flat(64, 64, 1)}, -2},
 		"goodput: there is no pool":                      {NewGoodputScaler, map[string]any{"pool": ""}, &core.View{Cluster: &core.Cluster{}}, []*core.Response{flat(8, 64, 1)}, -1},
 		"goodput: a job that can run nowhere":            {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{dead(4)}, 1},
 		"goodput: one that does not run on one device":   {NewGoodputScaler, nil, pooledView(1, 1, 8, 0), []*core.Response{noneBelow(2, flat(8, 64, 1))}, 2},
@@ -212,8 +211,6 @@ func TestScalers(t *testing.T) {
 					t.Fatal(err)
 				}
 				switch {
-				case tc.want == -2 && (len(got.Pools) != 1 || got.Pools[0].Pool != "other"):
-					t.Errorf("wants %+v, want some of the first pool", got)
 				case tc.want == -1 && len(got.Pools) > 0:
 					t.Errorf("wants %+v, want no opinion", got)
 				case tc.want >= 0 && (len(got.Pools) != 1 || got.Pools[0].Nodes != tc.want || got.Pools[0].Pool != "p" || got.Pools[0].Message == ""):

@@ -2,13 +2,14 @@ package elasticity
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/quartet-sched/quartet/core"
 )
 
 // ThroughputScalerConfig configures NewThroughputScaler.
 type ThroughputScalerConfig struct {
-	Pool      string  `config:"pool" doc:"pool that is sized; the first if empty"`
+	Pool      string  `config:"pool" doc:"the only pool that is sized; if empty, all are: the cheapest grows first, and the dearest shrinks first"`
 	Threshold float64 `config:"threshold" doc:"a node is worth its while when it adds more than this part of what those that are there yield on average" min:"0" max:"1"`
 	Spawn     int     `config:"spawn" doc:"nodes by which the pool changes at once" min:"1"`
 }
@@ -40,32 +41,29 @@ type throughputScaler struct {
 }
 
 func (s *throughputScaler) Scale(_ context.Context, v *core.View, plan *core.Plan) (core.ClusterTarget, error) {
-	pool, ok, err := s.look(v, plan)
-	if !ok {
-		return core.ClusterTarget{}, err
+	return s.scale(v, plan, s)
+}
+
+func (s *throughputScaler) nodes(l *ladder) (nodes int, why string) {
+	size := l.at
+	if n := l.enough(); n > size+s.config.Spawn {
+		return n, fmt.Sprintf("no job runs on fewer than %d nodes", n)
 	}
-	if len(s.jobs) == 0 {
-		return target(pool, pool.Min, "there are no jobs"), nil
-	}
-	size := min(v.Cluster.PoolSize(pool.Name), pool.Max)
-	if n := s.enough(pool, size); n > size+s.config.Spawn {
-		return target(pool, n, "no job runs on fewer than %d nodes", n), nil
-	}
-	fewer, more := max(size-s.config.Spawn, pool.Min), min(size+s.config.Spawn, pool.Max)
+	fewer, more := max(size-s.config.Spawn, l.least), min(size+s.config.Spawn, l.most)
 	switch {
-	case fewer < size && !s.adds(fewer, size):
-		return target(pool, fewer, "%d nodes add less than %.2f of the average over %d", size, s.config.Threshold, fewer), nil
-	case size < more && s.adds(size, more):
-		return target(pool, more, "%d nodes add more than %.2f of the average over %d", more, s.config.Threshold, size), nil
+	case fewer < size && !s.adds(l, fewer, size):
+		return fewer, fmt.Sprintf("%d nodes add less than %.2f of the average over %d", size, s.config.Threshold, fewer)
+	case size < more && s.adds(l, size, more):
+		return more, fmt.Sprintf("%d nodes add more than %.2f of the average over %d", more, s.config.Threshold, size)
 	}
-	return target(pool, size, "%d nodes add enough, and %d would not", size, more), nil
+	return size, fmt.Sprintf("%d nodes add enough, and %d would not", size, more)
 }
 
 // adds reports whether the nodes of a step are worth their while.
-func (s *throughputScaler) adds(fewer, more int) bool {
-	before, after := s.speedup(fewer), s.speedup(more)
+func (s *throughputScaler) adds(l *ladder, fewer, more int) bool {
+	before, after := l.speedup(fewer), l.speedup(more)
 	if before <= 0 {
 		return after > 0
 	}
-	return (after-before)/float64((more-fewer)*s.each) > s.config.Threshold*before/float64(s.devices(fewer))
+	return (after-before)/float64(l.devices(more)-l.devices(fewer)) > s.config.Threshold*before/float64(l.devices(fewer))
 }

@@ -42,7 +42,7 @@ func (p *proposed) Place(_ context.Context, v *core.View, grants []core.Grant) (
 	for _, i := range p.rest {
 		group := grants[i : i+core.GroupOf(grants, i)]
 		g := &group[0]
-		if p.follow(v, g) || p.stay(v, g) || p.onFewestNodes(v, g, chooseConsolidated) {
+		if p.follow(v, g) || p.remain(v, g) || p.onFewestNodes(v, g, chooseConsolidated) {
 			p.join(v, group, 0)
 			continue
 		}
@@ -106,8 +106,8 @@ func nodeTwice(seats []core.Seat) bool {
 	return false
 }
 
-// stay leaves a job where it is, when its proposal cannot be followed.
-func (p *proposed) stay(v *core.View, g *core.Grant) bool {
+// remain leaves a job where it is, when its proposal cannot be followed.
+func (p *proposed) remain(v *core.View, g *core.Grant) bool {
 	if !p.occupy(v, g) {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/mig"
 	"github.com/quartet-sched/quartet/placement/score"
 )
 
@@ -40,9 +41,10 @@ type scored struct {
 
 // seatedJob is what a job has, as the walk knows it.
 type seatedJob struct {
-	seats []core.Seat
-	unit  score.Task // of a replica
-	round int        // in which it was granted last
+	seats  []core.Seat
+	slices []uint8    // where they begin, device by device
+	unit   score.Task // of a replica
+	round  int        // in which it was granted last
 }
 
 // Place seats grants in their order; first those that stay.
@@ -115,6 +117,15 @@ func (p *scored) rebuild(v *core.View) {
 		for rest := n.Usable(); rest != 0; rest &= rest - 1 {
 			at.Left[rest.First()] = score.Whole
 		}
+		if c.Sharing == core.Mig {
+			for _, left := range at.Left {
+				at.Slices = append(at.Slices, mig.At(mig.SevenG, 0)*mig.Layout(1-left/score.Whole)) // nobody's, but not usable
+			}
+		}
+		if c.Sharing != core.Exclusive && n.DeviceMemoryGB > 0 {
+			at.FixedMemory = c.Sharing == core.Mig || c.OversubscribesMemory
+			at.DeviceMemory = slices.Repeat([]int64{amountOf(n.DeviceMemoryGB)}, n.Devices)
+		}
 		if c.CountsResources {
 			at.CPU, at.Memory = amountOf(n.CPUs), amountOf(n.MemoryGB)
 		}
@@ -152,6 +163,9 @@ func amountOf(amount float64) int64 {
 	return int64(math.Floor(min(amount*1000*(1+1e-12), plenty)))
 }
 
+// asked is how much a replica asks for, in thousandths.
+func asked(amount float64) int64 { return int64(math.Ceil(amount * 1000 * (1 - 1e-12))) }
+
 // unit is a task that replicas of a job make.
 type unit struct{ score.Task }
 
@@ -166,11 +180,20 @@ func (t *unit) times(n int) {
 // task is a replica of a job.
 func (p *scored) task(v *core.View, j *core.JobSpec, on core.AcceleratorID) (t unit) {
 	t.Devices, t.Milli = 1, score.Whole
-	if v.Cluster.Sharing == core.Fractional && j.Share != nil {
-		t.Milli = int32(j.Share.Milli)
+	switch takes := j.Share == nil || j.Share.Milli > 0; {
+	case v.Cluster.Sharing == core.Fractional && j.Share != nil, !takes:
+		t.Milli = int32(j.Share.Milli) //nolint:gosec // at most 1000
+	case v.Cluster.Sharing == core.Mig:
+		t.Slice, t.Milli = score.SliceOf(j.Slice())
+	}
+	if v.Cluster.Sharing != core.Exclusive && t.Milli > 0 {
+		t.DeviceMemory = asked(j.DeviceMemoryGB)
+		if t.Slice != 0 { // a slice has its part of the memory
+			t.DeviceMemory = (t.DeviceMemory + int64(t.Milli)/125 - 1) / (int64(t.Milli) / 125) * mig.Slices
+		}
 	}
 	if v.Cluster.CountsResources {
-		t.CPU, t.Memory = int64(math.Ceil(j.CPUs*1000*(1-1e-12))), int64(math.Ceil(j.MemoryGB*1000*(1-1e-12)))
+		t.CPU, t.Memory = asked(j.CPUs), asked(j.MemoryGB)
 	}
 	if on != core.AnyAccelerator {
 		t.Types = 1 << uint(on)
@@ -194,14 +217,14 @@ func (p *scored) stays(v *core.View, g *core.Grant) bool {
 		s.round = p.round
 		return true
 	}
-	return p.take(g.Job, p.task(v, j.JobSpec, core.AnyAccelerator), j.Seats)
+	return p.take(g.Job, p.task(v, j.JobSpec, core.AnyAccelerator), j.Seats, j.Slices)
 }
 
 // forget gives back what jobs have no more, whatever they were given.
 func (p *scored) forget(v *core.View) {
 	p.drop(func(id core.JobID) bool {
 		j := v.Job(id)
-		return j == nil || !core.SameSeats(p.jobs[id].seats, j.Seats)
+		return j == nil || !core.SameSeats(p.jobs[id].seats, j.Seats) || !slices.Equal(p.jobs[id].slices, j.Slices)
 	})
 }
 
@@ -223,21 +246,32 @@ func (p *scored) held(id core.JobID) *seatedJob {
 	return p.jobs[id]
 }
 
-// take notes that a job has seats, if they are free.
-func (p *scored) take(id core.JobID, replica unit, seats []core.Seat) bool {
+// take notes that a job has seats, if they are free, with slices that begin there; nil for wherever they are placed.
+func (p *scored) take(id core.JobID, replica unit, seats []core.Seat, starts []uint8) bool {
+	var taken []uint8
 	for i, s := range seats {
 		t := replica
 		t.times(s.Devices.Count())
-		if !p.free(s, &t) {
-			p.untake(replica, seats[:i])
-			return false
+		own := starts[min(len(taken), len(starts)):min(len(taken)+s.Devices.Count(), len(starts))]
+		before := len(taken)
+		if len(own) < s.Devices.Count() || slices.Contains(own, core.NoSlice) {
+			own = nil
 		}
-		p.occupy(&t, s)
+		if p.free(s, &t) {
+			if taken = append(taken, own...); own == nil {
+				taken = p.walk.Starts(taken, &t.Task, t.taken(s))
+			}
+			if p.occupy(&t, s, taken[before:]) {
+				continue
+			}
+		}
+		p.untake(replica, seats[:i], taken[:before])
+		return false
 	}
 	for int(id) >= len(p.jobs) {
 		p.jobs = append(p.jobs, nil)
 	}
-	p.jobs[id] = &seatedJob{seats: slices.Clone(seats), unit: replica.Task, round: p.round}
+	p.jobs[id] = &seatedJob{seats: slices.Clone(seats), slices: taken, unit: replica.Task, round: p.round}
 	p.holding = append(p.holding, id)
 	return true
 }
@@ -256,18 +290,25 @@ func (p *scored) free(s core.Seat, t *unit) bool {
 	return true
 }
 
-func (p *scored) untake(replica unit, seats []core.Seat) {
+// untake gives seats back, with the slices that begin there.
+func (p *scored) untake(replica unit, seats []core.Seat, starts []uint8) {
 	for _, s := range seats {
 		t := replica
 		t.times(s.Devices.Count())
-		p.walk.Release(&t.Task, t.taken(s))
+		own := starts[:min(s.Devices.Count(), len(starts))]
+		starts = starts[len(own):]
+		p.walk.ReleaseSlices(&t.Task, t.taken(s), own)
 		p.left[p.walk.Nodes()[s.Node].Accelerator] += int64(t.Devices) * int64(t.Milli)
 	}
 }
 
-func (p *scored) occupy(t *unit, s core.Seat) {
-	p.walk.Take(&t.Task, t.taken(s))
+// occupy takes a seat, with the slices that begin there; false, and it takes nothing, where they cannot.
+func (p *scored) occupy(t *unit, s core.Seat, starts []uint8) bool {
+	if !p.walk.TakeSlices(&t.Task, t.taken(s), starts) {
+		return false
+	}
 	p.left[p.walk.Nodes()[s.Node].Accelerator] -= int64(t.Devices) * int64(t.Milli)
+	return true
 }
 
 // taken is what a task takes of a seat: of the devices nothing, if it computes on CPUs alone.
@@ -281,7 +322,7 @@ func (t *unit) taken(s core.Seat) core.Seat {
 // release gives back what a job had.
 func (p *scored) release(id core.JobID) {
 	s := p.jobs[id]
-	p.untake(unit{s.unit}, s.seats)
+	p.untake(unit{s.unit}, s.seats, s.slices)
 	p.jobs[id] = nil
 }
 
@@ -336,18 +377,21 @@ func (p *scored) seatOn(v *core.View, g *core.Grant, replica unit, most int) boo
 			n--
 		}
 		if !found {
-			p.untake(replica, p.seats[first:])
-			p.seats = p.seats[:first]
-			return false
+			break
 		}
-		t := replica
-		t.times(n)
-		p.occupy(&t, seat)
 		p.seats = append(p.seats, seat)
-		left -= n
+		if left -= n; left > 0 {
+			p.walk.Close(seat.Node) // no two replicas are on one device
+		}
 	}
-	p.untake(replica, p.seats[first:]) // taken again under the name of the job
-	return p.take(g.Job, replica, p.seats[first:])
+	for _, s := range p.seats[first:] {
+		p.walk.Open(s.Node)
+	}
+	if core.Replicas(p.seats[first:]) == g.Replicas && p.take(g.Job, replica, p.seats[first:], nil) {
+		return true
+	}
+	p.seats = p.seats[:first]
+	return false
 }
 
 // open leaves a task the types on which no earlier job keeps its turn, and no device where there is none. One that runs had its own turn.
@@ -419,8 +463,8 @@ func (p *scored) refuse(v *core.View, g *core.Grant) {
 
 // byScore makes the factory of a placer that seats where a score is highest.
 func byScore(info core.Info, learns bool, scorer func(s core.Settings, seen []score.Task) score.Scorer) core.Factory[core.Placer] {
-	info.Counts, info.Sharing = true, []core.Sharing{core.Fractional}
-	info.Description += " A job that fits on one node waits for one; a larger one gets as much as it can of one node after the other. Counts shares of devices, CPUs and memory. " +
+	info.Counts, info.Sharing = true, []core.Sharing{core.Fractional, core.Mig}
+	info.Description += " A job that fits on one node waits for one; a larger one gets as much as it can of one node after the other. Counts shares and slices of devices, CPUs and memory. " +
 		"O(changed nodes × log nodes) for each new seating."
 	return core.NewFactory(info, core.None{}, func(_ core.None, s core.Settings) (core.Placer, error) {
 		return &scored{learns: learns, scorer: func(seen []score.Task) score.Scorer { return scorer(s, seen) }}, nil

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/mig"
 )
 
 // byScores are the placements by score.
@@ -23,13 +24,15 @@ func byScores() map[string]core.Factory[core.Placer] {
 func drawShared(t *rapid.T) *core.Cluster {
 	c := &core.Cluster{
 		Accelerators: []string{"t4", "a100"}, CountsResources: rapid.Bool().Draw(t, "count"),
-		Sharing: rapid.SampledFrom([]core.Sharing{core.Exclusive, core.Fractional, core.Fractional}).Draw(t, "sharing"),
+		Sharing:              rapid.SampledFrom([]core.Sharing{core.Exclusive, core.Fractional, core.Mig}).Draw(t, "sharing"),
+		OversubscribesMemory: rapid.Bool().Draw(t, "oversubscribe"),
 	}
 	for i := range core.NodeID(rapid.IntRange(1, 5).Draw(t, "nodes")) {
 		n := core.Node{
 			ID: i, Accelerator: core.AcceleratorID(rapid.IntRange(0, 1).Draw(t, "type")), Devices: rapid.IntRange(1, 4).Draw(t, "devices"),
 			CPUs: float64(rapid.IntRange(0, 16).Draw(t, "cpus")), MemoryGB: float64(rapid.IntRange(0, 16).Draw(t, "memory")),
-			Unusable: core.DeviceSet(rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "broken")),
+			Unusable:       core.DeviceSet(rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "broken")),
+			DeviceMemoryGB: float64(rapid.SampledFrom([]int{0, 16, 80}).Draw(t, "device memory")),
 		}
 		if rapid.IntRange(0, 7).Draw(t, "down") == 0 {
 			n.Health = core.Down
@@ -39,14 +42,20 @@ func drawShared(t *rapid.T) *core.Cluster {
 	return c
 }
 
-func drawSharing(t *rapid.T, id core.JobID, shares bool) *core.Job {
+func drawSharing(t *rapid.T, id core.JobID, sharing core.Sharing) *core.Job {
 	spec := &core.JobSpec{
 		ID: id, Requested: rapid.IntRange(1, 6).Draw(t, "replicas"), CPUs: float64(rapid.IntRange(0, 6).Draw(t, "job cpus")) / 2,
 		MemoryGB: float64(rapid.IntRange(0, 6).Draw(t, "job memory")) / 2, MixesTypes: rapid.Bool().Draw(t, "mixes"),
 		Accelerators: rapid.SampledFrom([][]string{nil, nil, {"t4"}, {"a100"}}).Draw(t, "types"),
 	}
-	if shares && rapid.Bool().Draw(t, "shares") {
-		spec.Requested, spec.Share = rapid.IntRange(1, 2).Draw(t, "parts"), &core.Share{Milli: rapid.SampledFrom([]int{0, 200, 500, 501, 1000}).Draw(t, "milli")}
+	if rapid.Bool().Draw(t, "needs device memory") {
+		spec.DeviceMemoryGB = rapid.SampledFrom([]float64{2, 6, 10, 11}).Draw(t, "job device memory")
+	}
+	if sharing != core.Exclusive && rapid.IntRange(0, 3).Draw(t, "shares") < 3 {
+		spec.Requested, spec.Share = rapid.IntRange(1, 6).Draw(t, "parts"), &core.Share{Milli: rapid.SampledFrom([]int{0, 200, 500, 501, 1000}).Draw(t, "milli")}
+		if sharing == core.Mig && spec.Share.Milli > 0 {
+			spec.Share.Profile = mig.Of(rapid.SampledFrom(mig.Profiles()).Draw(t, "profile")).Name
+		}
 	}
 	j := core.NewJob(spec)
 	j.State = core.Waiting
@@ -80,7 +89,7 @@ func TestPlacementsByScoreKeepToWhatThereIs(t *testing.T) {
 				for range rapid.IntRange(1, 8).Draw(t, "rounds") {
 					v.Round++
 					for range rapid.IntRange(0, 4).Draw(t, "arrivals") {
-						v.Jobs = append(v.Jobs, drawSharing(t, core.JobID(len(v.Jobs)), v.Cluster.Sharing == core.Fractional))
+						v.Jobs = append(v.Jobs, drawSharing(t, core.JobID(len(v.Jobs)), v.Cluster.Sharing))
 					}
 					if rapid.IntRange(0, 5).Draw(t, "break") == 0 {
 						n := &v.Cluster.Nodes[rapid.IntRange(0, len(v.Cluster.Nodes)-1).Draw(t, "which node")]
@@ -113,10 +122,23 @@ func follow(t *rapid.T, v *core.View, seating core.Seating) {
 	c := v.Cluster
 	var left core.Shares
 	left.Reset(c)
-	placed := map[core.JobID]bool{}
-	for _, p := range seating.Placed {
+	placed, slicesOf := map[core.JobID]bool{}, map[core.JobID][]uint8{}
+	for _, p := range slices.SortedStableFunc(slices.Values(seating.Placed), func(a, b core.Placement) int { // those who stay keep their slices
+		return moves(v, a) - moves(v, b)
+	}) {
 		j := v.Jobs[p.Job]
-		if !left.Occupy(j.JobSpec, p.Seats) || core.Replicas(p.Seats) != j.Requested {
+		starts := j.Slices
+		if moves(v, p) == 1 {
+			starts = nil
+		}
+		on := map[core.NodeID]core.DeviceSet{}
+		for _, s := range p.Seats {
+			if on[s.Node]&s.Devices != 0 {
+				t.Fatalf("job %d has two replicas on a device: %v", p.Job, p.Seats)
+			}
+			on[s.Node] |= s.Devices
+		}
+		if !left.OccupySlices(j.JobSpec, p.Seats, starts) || core.Replicas(p.Seats) != j.Requested {
 			t.Fatalf("job %d of %d replicas, %+v, %v CPUs, %v GB: seats %v of %+v", p.Job, j.Requested, j.Share, j.CPUs, j.MemoryGB, p.Seats, seating.Placed)
 		}
 		types := map[core.AcceleratorID]bool{}
@@ -126,7 +148,7 @@ func follow(t *rapid.T, v *core.View, seating core.Seating) {
 		if len(types) > 1 && !j.MixesTypes {
 			t.Fatalf("job %d mixes types: %v", p.Job, p.Seats)
 		}
-		placed[p.Job] = true
+		placed[p.Job], slicesOf[p.Job] = true, left.Slices(j.JobSpec, p.Seats)
 	}
 	for _, u := range seating.Unseated {
 		j, idle := v.Jobs[u.Job], [2]int{}
@@ -159,10 +181,18 @@ func follow(t *rapid.T, v *core.View, seating core.Seating) {
 		if j.State == core.Running && i >= 0 && !core.SameSeats(j.Seats, seating.Placed[i].Seats) && usable(c, j.Seats) {
 			t.Fatalf("job %d moves from %v to %v", j.ID, j.Seats, seating.Placed[i].Seats)
 		}
-		if j.State, j.Seats, j.Held = core.Waiting, nil, 0; i >= 0 {
-			j.State, j.Seats, j.Held = core.Running, slices.Clone(seating.Placed[i].Seats), core.Replicas(seating.Placed[i].Seats)
+		if j.State, j.Seats, j.Slices, j.Held = core.Waiting, nil, nil, 0; i >= 0 {
+			j.State, j.Slices, j.Seats, j.Held = core.Running, slicesOf[j.ID], slices.Clone(seating.Placed[i].Seats), core.Replicas(seating.Placed[i].Seats)
 		}
 	}
+}
+
+// moves is 1 for a placement that gives a job other seats than it has.
+func moves(v *core.View, p core.Placement) int {
+	if j := v.Jobs[p.Job]; j.State == core.Running && core.SameSeats(j.Seats, p.Seats) {
+		return 0
+	}
+	return 1
 }
 
 func usable(c *core.Cluster, seats []core.Seat) bool {

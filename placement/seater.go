@@ -31,15 +31,16 @@ type choice func(s *seater, v *core.View, j *core.Job, t core.AcceleratorID, n i
 // seat is the walk of every placer but tailEviction, proposed, matching and buddy. seatAnew seats a grant on free devices, if it can.
 func (s *seater) seat(v *core.View, grants []core.Grant, seatAnew func(*core.Grant) bool) core.Seating {
 	s.begin(v)
-	for i := 0; i < len(grants); {
-		n := core.GroupOf(grants, i)
-		if k := s.occupyOne(v, grants[i:i+n]); k >= 0 {
-			s.keep(v, &grants[i+k])
-			s.join(v, grants[i:i+n], k)
-		} else {
+	for i := 0; i < len(grants); i++ {
+		g := &grants[i]
+		switch {
+		case g.Group != 0:
+			i += s.stay(v, grants[i:i+core.GroupOf(grants, i)], i)
+		case s.occupy(v, g):
+			s.keep(v, g)
+		default:
 			s.rest = append(s.rest, i)
 		}
-		i += n
 	}
 	for _, i := range s.rest {
 		group := grants[i : i+core.GroupOf(grants, i)]
@@ -55,14 +56,24 @@ func (s *seater) seat(v *core.View, grants []core.Grant, seatAnew func(*core.Gra
 	return s.seating()
 }
 
+// stay leaves a group, whose first grant has an index, where one of its jobs runs, or has it wait for new seats. It returns how many more
+// grants the group has.
+func (s *seater) stay(v *core.View, group []core.Grant, first int) (more int) {
+	if k := s.occupyOne(v, group); k >= 0 {
+		s.keep(v, &group[k])
+		s.join(v, group, k)
+	} else {
+		s.rest = append(s.rest, first)
+	}
+	return len(group) - 1
+}
+
 // occupyOne takes the devices that a job of a group holds, if they are what is granted and still usable: those of the first pinned
 // one that has such, else of the first. It returns whose they are, -1 for none's.
 func (s *seater) occupyOne(v *core.View, group []core.Grant) int {
-	if len(group) > 1 {
-		for k := range group {
-			if v.Jobs[group[k].Job].Pinned && s.occupy(v, &group[k]) {
-				return k
-			}
+	for k := range group {
+		if v.Jobs[group[k].Job].Pinned && s.occupy(v, &group[k]) {
+			return k
 		}
 	}
 	for k := range group {

@@ -221,6 +221,8 @@ type description struct {
 	Description  string            `json:"description"`
 	Source       string            `json:"source"`
 	Capabilities []core.Capability `json:"capabilities"`
+	Sharing      []string          `json:"sharing,omitempty"` // that a placement seats, or of which an allocation needs one
+	Counts       bool              `json:"counts,omitempty"`  // a placement that counts CPUs and memory
 	Config       []setting         `json:"config"`
 }
 
@@ -261,7 +263,7 @@ func (a *app) describe(c component) error {
 func (c component) describe(settings []setting) description {
 	d := description{
 		Stage: c.stage, Type: c.Type, Summary: c.Summary, Description: c.Description, Source: c.Source,
-		Capabilities: append([]core.Capability{}, c.Capabilities...), Config: settings,
+		Capabilities: append([]core.Capability{}, c.Capabilities...), Sharing: sharings(c.Sharing), Counts: c.Counts, Config: settings,
 	}
 	if c.plugin != nil {
 		d.Plugin = &plugin{Name: c.plugin.Name, Version: c.plugin.Version, SHA256: c.plugin.SHA256}
@@ -285,8 +287,24 @@ func (c component) introduce(w io.Writer) error {
 	if len(c.Capabilities) > 0 {
 		fmt.Fprintf(&b, "\nNeeds of the backend: %s\n", joinCapabilities(c.Capabilities))
 	}
+	if ways := sharings(c.Sharing); len(ways) > 0 && c.stage == "allocation" {
+		fmt.Fprintf(&b, "\nNeeds cluster.sharing: %s\n", strings.Join(ways, " or "))
+	} else if len(ways) > 0 {
+		fmt.Fprintf(&b, "\nGoes with cluster.sharing: %s\n", strings.Join(append([]string{core.Exclusive.String()}, ways...), ", "))
+	}
+	if c.Counts {
+		fmt.Fprint(&b, "\nGoes with cluster.count_resources\n")
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// sharings names ways of sharing.
+func sharings(ways []core.Sharing) (names []string) {
+	for _, s := range ways {
+		names = append(names, s.String())
+	}
+	return names
 }
 
 func joinCapabilities(list []core.Capability) string {

@@ -26,10 +26,21 @@ import (
 // serveArgument makes the test binary serve a built-in as a plugin.
 const serveArgument = "serve-as-plugin"
 
+// testPoliciesID makes it serve the policies of tests instead.
+const testPoliciesID = "test-policies"
+
 // serveIfAsked is the other side of ownProcess.
 func serveIfAsked() {
 	if len(os.Args) != 3 || os.Args[1] != serveArgument {
 		return
+	}
+	for _, f := range testPolicies() {
+		if id, ok := f.(core.Factory[core.Allocator]); ok && os.Args[2] == "allocation/"+id.Type {
+			sdk.Main(f)
+		}
+	}
+	if os.Args[2] == testPoliciesID {
+		sdk.Main(testPolicies()...)
 	}
 	f, err := builtInPolicy(os.Args[2])
 	if err != nil {

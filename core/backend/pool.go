@@ -26,8 +26,8 @@ func CheckPools(pools []Pool, evicted func(pool string) bool) (problems []error)
 		if w.Fails == 1 && w.Provisioning == 0 {
 			problems = append(problems, fmt.Errorf("%s.fails: of nodes that come at once not all can fail: the next one would be asked for at once, for ever", at))
 		}
-		if w.Evictions > 0 && w.Notice > 10*w.Evictions && w.Provisioning == 0 {
-			problems = append(problems, fmt.Errorf("%s.notice: must be at most ten times evictions, %v, where nodes come at once, got %v", at, 10*w.Evictions, w.Notice))
+		if w.Evictions > 0 && w.Notice > w.Evictions {
+			problems = append(problems, fmt.Errorf("%s.notice: must be at most evictions, %v, or most nodes would drain before they are of use, got %v", at, w.Evictions, w.Notice))
 		}
 		if w.Notice > 0 && w.Evictions == 0 && !evicted(w.Pool) {
 			problems = append(problems, fmt.Errorf("%s.notice: needs evictions", at))

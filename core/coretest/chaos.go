@@ -18,7 +18,7 @@ type chaos struct {
 	verdicts []core.Verdict
 	grants   []core.Grant
 	refused  map[core.JobID]int // replicas that the round before did not seat
-	ledger   core.Ledger
+	free     room
 }
 
 // Standing is for ever: time passes in quiet rounds only.
@@ -120,9 +120,9 @@ func (c *chaos) drawGrant(v *core.View, candidate core.Candidate) core.Grant {
 	case 0:
 		g.Proposed = drawScattered(t, v.Cluster, g.Replicas)
 	case 1, 2: // each for itself, so that two may want the same device
-		c.ledger.Reset(v.Cluster)
+		c.free.reset(v.Cluster)
 		nodes := rapid.Permutation(v.Cluster.Nodes).Draw(t, "proposed order")
-		g.Proposed = firstFit(&c.ledger, v.Cluster, nodes, candidate.Job, &g)
+		g.Proposed = firstFit(&c.free, v.Cluster, nodes, candidate.Job, &g)
 	}
 	return g
 }
@@ -144,13 +144,13 @@ func drawScattered(t *rapid.T, c *core.Cluster, replicas int) []core.Seat {
 // Place draws legal seats: jobs stay, move, are refused or evicted. In a quiet round they stay, what was refused is
 // refused again, and only what was not asked for before is new. What a blocking grant keeps from starting is refused, too.
 func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
-	c.ledger.Reset(v.Cluster)
+	c.free.reset(v.Cluster)
 	var s core.Seating
 	kept := make(map[core.JobID]bool)
 	for i := range grants {
 		g := &grants[i]
 		if j := v.Job(g.Job); canStay(v.Cluster, j, g) && (c.quiet || j.Pinned || rapid.IntRange(0, 4).Draw(c.t, "move") > 0) {
-			kept[g.Job] = c.ledger.Occupy(j.Seats)
+			kept[g.Job] = c.free.keep(j)
 		}
 	}
 	refused, turns := make(map[core.JobID]int), make(turns, len(v.Cluster.Accelerators))
@@ -166,7 +166,12 @@ func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (cor
 			refuse = rapid.IntRange(0, 7).Draw(c.t, "refuse") == 0
 		}
 		if !refuse {
-			if seats := c.seat(v.Cluster, j, g, turns); seats != nil {
+			seats := c.seat(v.Cluster, j, g, turns)
+			if seats != nil && c.free.slices && core.SameSeats(seats, j.Seats) {
+				c.free.release(j, seats) // it would keep its slices, which others may have by now
+				seats = nil
+			}
+			if seats != nil {
 				s.Placed = append(s.Placed, core.Placement{Job: g.Job, Seats: seats})
 				continue
 			}
@@ -184,7 +189,7 @@ func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (cor
 func (c *chaos) seat(cluster *core.Cluster, j *core.Job, g *core.Grant, kept turns) []core.Seat {
 	waits := func(node core.NodeID) bool { return j.State != core.Running && kept[cluster.Nodes[node].Accelerator] }
 	waitsAt := func(seat core.Seat) bool { return waits(seat.Node) }
-	if proposalFault(cluster, j, g) == "" && !slices.ContainsFunc(g.Proposed, waitsAt) && c.ledger.Occupy(g.Proposed) {
+	if proposalFault(cluster, j, g) == "" && !slices.ContainsFunc(g.Proposed, waitsAt) && c.free.occupy(j, g.Proposed) {
 		return slices.Clone(g.Proposed)
 	}
 	nodes := cluster.Nodes
@@ -192,7 +197,7 @@ func (c *chaos) seat(cluster *core.Cluster, j *core.Job, g *core.Grant, kept tur
 		nodes = rapid.Permutation(nodes).Draw(c.t, "node order")
 	}
 	open := slices.DeleteFunc(slices.Clone(nodes), func(n core.Node) bool { return waits(n.ID) })
-	return firstFit(&c.ledger, cluster, open, j, g)
+	return firstFit(&c.free, cluster, open, j, g)
 }
 
 // Tune draws batch settings for some placements.

@@ -131,7 +131,11 @@ func cloneCluster(c *core.Cluster) *core.Cluster {
 
 func cloneJob(j *core.Job) *core.Job {
 	c, spec := *j, *j.JobSpec
-	c.JobSpec, c.Seats = &spec, slices.Clone(j.Seats)
+	c.JobSpec, c.Seats, c.Slices = &spec, slices.Clone(j.Seats), slices.Clone(j.Slices)
+	if j.Share != nil {
+		share := *j.Share
+		spec.Share = &share
+	}
 	spec.Accelerators, spec.Command = slices.Clone(spec.Accelerators), slices.Clone(spec.Command)
 	spec.BatchByType = slices.Clone(spec.BatchByType)
 	if s := spec.Share; s != nil {
@@ -142,6 +146,15 @@ func cloneJob(j *core.Job) *core.Job {
 		spec.StepTimes = cloneStepTimes(t)
 	}
 	c.Tuning.BatchByReplica = slices.Clone(j.Tuning.BatchByReplica)
+	c.Resources = cloneResources(j.Resources)
+	return &c
+}
+
+func cloneResources(r *core.Resources) *core.Resources {
+	if r == nil {
+		return nil
+	}
+	c := *r
 	return &c
 }
 
@@ -178,7 +191,7 @@ func cloneGrants(grants []core.Grant) []core.Grant {
 func clonePlacements(placements []core.Placement) []core.Placement {
 	c := slices.Clone(placements)
 	for i := range c {
-		c[i].Seats = slices.Clone(c[i].Seats)
+		c[i].Seats, c[i].Resources = slices.Clone(c[i].Seats), cloneResources(c[i].Resources)
 	}
 	return c
 }

@@ -34,12 +34,12 @@ func (plain) Allocate(_ context.Context, _ *core.View, candidates []core.Candida
 // Place keeps what runs and takes the first free devices for the rest.
 func (plain) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
 	var s core.Seating
-	var free core.Ledger
-	free.Reset(v.Cluster)
+	var free room
+	free.reset(v.Cluster)
 	stays := make([]bool, len(grants))
 	for i := range grants {
 		j := v.Job(grants[i].Job)
-		stays[i] = canStay(v.Cluster, j, &grants[i]) && free.Occupy(j.Seats)
+		stays[i] = canStay(v.Cluster, j, &grants[i]) && free.keep(j)
 	}
 	no := core.Verdict{Code: core.Defer, Reason: core.WaitingForDevices}
 	for i := range grants {
@@ -72,7 +72,7 @@ func (plain) Tune(context.Context, *core.View, []core.Placement) ([]core.Tuning,
 
 // firstFit takes the first free devices of the first type with enough of them, visiting nodes in the order given. It
 // returns nil, and takes nothing, when there are none.
-func firstFit(free *core.Ledger, c *core.Cluster, nodes []core.Node, j *core.Job, g *core.Grant) []core.Seat {
+func firstFit(free *room, c *core.Cluster, nodes []core.Node, j *core.Job, g *core.Grant) []core.Seat {
 	for _, t := range runnable(c, j) {
 		if g.Accelerator != core.AnyAccelerator && g.Accelerator != t {
 			continue
@@ -80,15 +80,16 @@ func firstFit(free *core.Ledger, c *core.Cluster, nodes []core.Node, j *core.Job
 		var seats []core.Seat
 		missing := g.Replicas
 		for i := range nodes {
-			if n := &nodes[i]; n.Accelerator == t && missing > 0 && free.Free(n.ID) > 0 {
-				seat := free.Take(n.ID, missing)
-				seats, missing = append(seats, seat), missing-seat.Devices.Count()
+			if n := &nodes[i]; n.Accelerator == t && missing > 0 {
+				if seat := free.take(j, n.ID, missing); seat.Devices != 0 {
+					seats, missing = append(seats, seat), missing-seat.Devices.Count()
+				}
 			}
 		}
 		if missing == 0 {
 			return seats
 		}
-		free.Release(seats)
+		free.release(j, seats)
 	}
 	return nil
 }

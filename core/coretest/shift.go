@@ -73,21 +73,26 @@ func (w *world) drawHeld(e *core.Event) {
 	if rapid.IntRange(0, 7).Draw(w.t, "runs already") > 0 {
 		return
 	}
-	var ledger core.Ledger
-	ledger.Reset(w.view.Cluster)
+	var free room
+	free.devices.Reset(w.view.Cluster) // whole ones: a job that is submitted so shares none
+	take := func(seats []core.Seat) {
+		for _, s := range seats {
+			free.devices.Occupy([]core.Seat{{Node: s.Node, Devices: s.Devices & free.devices.FreeDevices(s.Node)}})
+		}
+	}
 	for _, j := range w.view.Jobs {
 		if j != nil {
-			ledger.Occupy(j.Seats)
+			take(j.Seats)
 		}
 	}
 	for i := range w.events {
 		if h := w.events[i].Held; h != nil {
-			ledger.Occupy(h.Seats)
+			take(h.Seats)
 		}
 	}
 	spec := e.Spec
 	want := core.Grant{Job: e.Job, Accelerator: core.AnyAccelerator, Replicas: spec.Requested}
-	seats := firstFit(&ledger, w.view.Cluster, w.view.Cluster.Nodes, core.NewJob(spec), &want)
+	seats := firstFit(&free, w.view.Cluster, w.view.Cluster.Nodes, core.NewJob(spec), &want)
 	if seats == nil {
 		return
 	}

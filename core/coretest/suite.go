@@ -25,6 +25,7 @@ type options struct {
 	deadlines bool
 	tiers     bool
 	pools     bool
+	sharing   bool
 }
 
 // WithConfig creates the policy with these settings in place of its defaults, as they stand in a config file.
@@ -42,6 +43,10 @@ func Deadlines() Option { return func(o *options) { o.deadlines = true } }
 
 // Tiers gives some jobs of the random worlds tiers.
 func Tiers() Option { return func(o *options) { o.tiers = true } }
+
+// Sharing has jobs share devices in some of the random worlds, in each of the ways, and gives jobs and nodes what is counted there. It is for stages
+// that seat nobody.
+func Sharing() Option { return func(o *options) { o.sharing = true } }
 
 // Pools gives some of the random worlds pools, whose nodes are provisioned, drain and go. The suite of scalers asks for it.
 func Pools() Option { return func(o *options) { o.pools = true } }

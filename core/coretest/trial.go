@@ -35,6 +35,12 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 	if s.options.pools {
 		w.drawPools()
 	}
+	switch {
+	case s.options.sharing:
+		w.drawSharing()
+	case s.knowsSlices(tr.policy):
+		w.divide()
+	}
 	interval := rapid.SampledFrom([]float64{0, 60}).Draw(t, "interval")
 	options := core.RoundOptions{IntervalSeconds: interval, OnEvents: interval == 0}
 	p := core.NewPipeline(cloneCluster(w.cluster), s.compose(s.slot.wrap(tr), rest), options, nil, w)
@@ -44,6 +50,18 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 		rest.quiet = true
 		tr.checkQuiet(p, w)
 	}
+}
+
+// knowsSlices reports whether a policy is to bear worlds whose devices are divided into slices: a placer that says so, and who looks at jobs one by one. Allocators
+// count whole devices, and what they say of how long that stands holds where jobs share none.
+func (s *subject[S]) knowsSlices(policy any) bool {
+	switch policy.(type) {
+	case core.Placer:
+		return slices.Contains(s.factory.Sharing, core.Mig)
+	case core.Admitter, core.Elasticity:
+		return true
+	}
+	return false
 }
 
 // hold is one round that must not fail.

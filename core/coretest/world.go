@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/mig"
 )
 
 // maxWorldJobs bounds how many jobs of a random world live at once.
@@ -27,6 +28,7 @@ type world struct {
 	pins      bool // some jobs are pinned
 	deadlines bool // some jobs have deadlines
 	tiers     bool // some jobs have tiers
+	sharing   bool // jobs ask for parts of devices, and for CPUs and memory
 	events    []core.Event
 }
 
@@ -233,15 +235,43 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 		spec.DeadlineSeconds = rapid.SampledFrom([]float64{0, 1, 300, 7200, 1e6}).Draw(t, "deadline")
 		spec.BestEffort = rapid.IntRange(0, 3).Draw(t, "best effort") == 0
 	}
+	if w.sharing {
+		w.drawAsked(spec)
+	}
 	if w.tiers {
 		spec.Tier = rapid.SampledFrom(append(core.Tiers(), "")).Draw(t, "tier")
 	}
 	if w.pins {
 		spec.Pinned = rapid.Bool().Draw(t, "pinned")
 	}
+	if w.cluster.Sharing == core.Mig {
+		spec.Share = drawShare(t)
+	}
 	if rapid.IntRange(0, 3).Draw(t, "bound") == 0 {
 		types := append([]string{"absent"}, w.cluster.Accelerators...)
 		spec.Accelerators = []string{rapid.SampledFrom(types).Draw(t, "bound to")}
 	}
 	return spec
+}
+
+// divide has the devices of some worlds be divided into slices. It is called before the pipeline sees the cluster.
+func (w *world) divide() {
+	if rapid.IntRange(0, 2).Draw(w.t, "slices") == 1 {
+		w.cluster.Sharing = core.Mig
+		w.view = &core.View{Cluster: cloneCluster(w.cluster)}
+	}
+}
+
+// drawShare is what a replica has of a device that is divided into slices: a profile, thousandths, all of it, or nothing.
+func drawShare(t *rapid.T) *core.Share {
+	s := core.Share{Milli: core.WholeDevice, Profile: mig.Of(rapid.SampledFrom(mig.Profiles()).Draw(t, "profile")).Name}
+	switch rapid.IntRange(0, 7).Draw(t, "share") {
+	case 5:
+		return nil
+	case 6:
+		s = core.Share{}
+	case 7:
+		s = core.Share{Milli: rapid.IntRange(1, core.WholeDevice).Draw(t, "milli")}
+	}
+	return &s
 }

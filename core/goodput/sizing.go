@@ -32,16 +32,18 @@ func (r Ramp) Nodes(n, least, most int, part func(nodes int) float64) int {
 // wait for it is worth the hours of so many nodes. At each moment of a run this is the choice that costs the least together with the
 // time, for what is left of the work is the same whatever is chosen.
 //
+// Hours are the node hours of an hour by nodes, which is their number where all cost the same.
+//
 // A change from n nodes pauses the work: the seconds of the pause are charged against those for which the size stands; 0 for both
 // charges nothing. Of sizes that cost the same, the smaller one. O(most - least).
-func Marginal(n, least, most int, valueOfTime, pause, stands float64, rate func(nodes int) float64) int {
+func Marginal(n, least, most int, valueOfTime, pause, stands float64, hours, rate func(nodes int) float64) int {
 	best, cost := n, math.Inf(1)
 	for m := least; m <= most; m++ {
 		g := rate(m)
 		if !(g > 0) {
 			continue
 		}
-		c := (float64(m) + valueOfTime) / g
+		c := (hours(m) + valueOfTime) / g
 		if m != n && stands > 0 {
 			c *= 1 + pause/stands
 		}

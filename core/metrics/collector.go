@@ -42,6 +42,7 @@ type Collector struct {
 	capacity   capacity
 	bill       *bill         // nil without pools
 	tiers      *tierBooks    // nil while no job has a tier
+	sharing    *sharingBooks // nil while each device is one job's
 	deadlines  bool          // some job has one
 	promises   bool          // admission promises deadlines
 	cluster    *core.Cluster // nil before the first round
@@ -102,6 +103,9 @@ func (c *Collector) ObserveRound(r *core.Report) error {
 	if c.cluster == nil && (c.accelerators != nil || mixesTypes(r.View.Cluster) || r.View.Cluster.MayGrow) {
 		c.types = &typeBooks{}
 	}
+	if c.cluster == nil && r.View.Cluster.Sharing != core.Exclusive {
+		c.sharing = &sharingBooks{}
+	}
 	c.cluster = r.View.Cluster
 	c.promises = r.Promises
 	c.roundsHeld++
@@ -111,6 +115,9 @@ func (c *Collector) ObserveRound(r *core.Report) error {
 	c.measure(r)
 	c.gaps.add(r.GapRatio)
 	c.follow(r)
+	if c.sharing != nil {
+		c.sharing.follow(r)
+	}
 	c.capacity.follow(r)
 	c.Bill(r.View.Cluster)
 	if c.bill != nil {
@@ -283,8 +290,19 @@ func (c *Collector) close(unfinishedJobs []*core.Job, endSeconds float64) *share
 		if c.types != nil {
 			c.types.finish(j, endSeconds)
 		}
+		if c.sharing != nil {
+			c.sharing.leave(j.ID, min(endSeconds, atEnd(j)))
+		}
 	}
 	return newShares(c.cluster, &c.capacity, c.alone, c.startPause)
+}
+
+// atEnd is when a job ended; +Inf of one that has not.
+func atEnd(j *core.Job) float64 {
+	if math.IsNaN(j.FinishSeconds) {
+		return math.Inf(1)
+	}
+	return j.FinishSeconds
 }
 
 // SoFar sums up as Finish would if the run ended now, and leaves the collector and its files as they are.
@@ -318,12 +336,14 @@ func (c *Collector) WriteSoFar(o Outputs, unfinishedJobs []*core.Job, nowSeconds
 func (c *Collector) clone(unfinishedJobs []*core.Job) *Collector {
 	copied := *c
 	copied.records = slices.Clone(c.records)
-	copied.types, copied.bill, copied.tiers = c.types.clone(unfinishedJobs), c.bill.clone(), c.tiers.clone()
+	copied.types, copied.bill, copied.tiers, copied.sharing = c.types.clone(unfinishedJobs), c.bill.clone(), c.tiers.clone(), c.sharing.clone()
 	return &copied
 }
 
 // more is which further columns jobs.csv has.
-func (c *Collector) more() more { return more{c.deadlines, c.bill, c.tiers != nil} }
+func (c *Collector) more() more {
+	return more{c.deadlines, c.bill, c.tiers != nil, c.sharing, c.cluster}
+}
 
 // writeJob writes what each file holds of a job.
 func (c *Collector) writeJob(r *record, s *shares) error {

@@ -191,11 +191,34 @@ func (c *Collector) writeChange(r *core.Report, change *core.Change) error {
 	case core.Stop:
 		l = l.text("reason", change.Reason.String())
 	case core.Start, core.Move:
-		l = l.count("replicas", core.Replicas(change.Seats)).seats(r.View.Cluster, change.Seats).tuning(change.Tuning)
+		l = l.count("replicas", core.Replicas(change.Seats)).seats(r.View.Cluster, change.Seats)
+		if c.sharing != nil {
+			l = c.appendSharing(l, change.Job)
+		}
+		l = l.tuning(change.Tuning)
 	case core.Tune:
 		l = l.tuning(change.Tuning)
 	}
 	return l.text("by", change.By).end(c.decisions)
+}
+
+// appendSharing appends what a job has of its devices, and with whom after the round.
+func (c *Collector) appendSharing(l line, id core.JobID) line {
+	if share := shareOf(c.cluster, c.records[id].spec); share != nil {
+		l = l.count("share_milli", share.Milli)
+	}
+	others := c.sharing.with(id)
+	if len(others) == 0 {
+		return l
+	}
+	l = append(l.key("with"), '[')
+	for i, other := range others {
+		if i > 0 {
+			l = append(l, ',')
+		}
+		l = appendString(l, c.jobName(other))
+	}
+	return append(l, ']')
 }
 
 func (l line) seats(c *core.Cluster, seats []core.Seat) line {

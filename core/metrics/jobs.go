@@ -16,13 +16,19 @@ const (
 	deadlineColumn = "deadline_s"
 	costColumn     = "cost"
 	tierColumn     = "tier"
+	shareColumn    = "share_milli"
+	sharedColumn   = "shared_s"
+	lostColumn     = "lost_s"
 )
 
-// more is which of these there are: where some job has a deadline, where there are pools, and where some job has a tier.
+// more is which of these there are: where some job has a deadline, where there are pools, where some job has a tier, where some job asks for a
+// part of its devices, where devices are shared, and where some job was slowed down by others.
 type more struct {
 	deadlines bool
 	pools     *bill // nil for none
 	tiers     bool
+	sharing   *sharingBooks // nil for none
+	cluster   *core.Cluster
 }
 
 func (m more) header() string {
@@ -35,6 +41,14 @@ func (m more) header() string {
 	}
 	if m.tiers {
 		header += "," + tierColumn
+	}
+	if m.sharing != nil {
+		if m.sharing.asks {
+			header += "," + shareColumn
+		}
+		if header += "," + sharedColumn; m.sharing.lost {
+			header += "," + lostColumn
+		}
 	}
 	return header + "\n"
 }
@@ -63,6 +77,7 @@ type record struct {
 	demanded    demanded // by all jobs: up to the submission, then over the job's life
 	restarts    int32
 	preemptions int32
+	milli       int16 // thousandths of a device that each replica has; WholeDevice as a rule
 	outcome     outcome
 	left        bool // no longer part of the demand
 	admitted    bool // it had devices, or waited for them only
@@ -74,6 +89,9 @@ func (r *record) settle(j *core.Job, nowSeconds float64) {
 	r.executed, r.attained = j.ExecutedSeconds(nowSeconds), j.AttainedService(nowSeconds)
 	r.admitted = !math.IsNaN(j.FirstStart) || j.State == core.Waiting || j.State == core.Running
 	r.restarts, r.preemptions = int32(j.Restarts), int32(j.Preemptions)
+	if r.milli = core.WholeDevice; j.Share != nil {
+		r.milli = int16(j.Share.Milli)
+	}
 	switch j.State {
 	case core.Completed:
 		r.outcome, r.finish = completed, j.FinishSeconds
@@ -102,8 +120,14 @@ func (r *record) queueing() float64 { return r.firstStart - r.spec.SubmitSeconds
 // started reports whether the accounts of the job are known and it ever held devices.
 func (r *record) started() bool { return !math.IsNaN(r.firstStart) }
 
-// replicasMean is the number of devices held, averaged over the time with devices.
-func (r *record) replicasMean() float64 { return r.attained / r.executed }
+// replicasMean is the number of devices held, averaged over the time with devices. Of a job that computes on CPUs alone it is 0.
+func (r *record) replicasMean() float64 {
+	mean := r.attained / r.executed
+	if r.milli > 0 && r.milli < core.WholeDevice {
+		mean /= float64(r.milli) / core.WholeDevice
+	}
+	return mean
+}
 
 func (r *record) write(w *bufio.Writer, m more) error {
 	b := w.AvailableBuffer()
@@ -133,8 +157,25 @@ func (r *record) write(w *bufio.Writer, m more) error {
 	if m.tiers {
 		b = append(append(b, ','), r.spec.Tier...)
 	}
+	if m.sharing != nil {
+		b = m.appendSharing(b, r)
+	}
 	_, err := w.Write(append(b, '\n'))
 	return err
+}
+
+// appendSharing appends the cells of a job about who shares its devices.
+func (m more) appendSharing(b []byte, r *record) []byte {
+	if m.sharing.asks {
+		if b = append(b, ','); shareOf(m.cluster, r.spec) != nil {
+			b = strconv.AppendInt(b, int64(r.spec.Share.Milli), 10)
+		}
+	}
+	b = AppendNumber(append(b, ','), m.sharing.companySeconds(r))
+	if m.sharing.lost {
+		b = AppendNumber(append(b, ','), m.sharing.lostSeconds(r))
+	}
+	return b
 }
 
 // deadlineOf is how long after its submission a job is to be done; NaN for whenever.

@@ -58,6 +58,16 @@ func ByName(name string) (Profile, bool) {
 	return 0, false
 }
 
+// Smallest is the smallest profile that has so much of the compute of a device, part of whole; the largest where none has.
+func Smallest(part, whole int) Profile {
+	for p := range profiles {
+		if instances[p].Compute*whole >= part*ComputeSlices {
+			return p
+		}
+	}
+	return SevenG
+}
+
 // Layout is the memory slices of a device that instances have, bit i for slice i.
 type Layout uint8
 

@@ -21,6 +21,8 @@ type Job struct {
 	Levels   []Level // ascending, each faster than those before
 	Held     int     // replicas at present
 	Ready    float64 // seconds; when what is held works again after the change to it
+	Pinned   bool    // it keeps what it gets until it is done
+	Bin      int     // of the ledger: which type of devices it is planned on
 }
 
 // Levels of a job: those numbers of replicas of which each is faster than all before it.
@@ -29,11 +31,14 @@ const (
 	All    = "all"
 )
 
-// Of is a candidate as it is now, its levels up to most replicas: what it can count on whatever the type of the devices it gets. The levels
-// are appended to buffer.
-func Of(c *core.Candidate, cluster *core.Cluster, nowSeconds float64, perNode, most int, levels string, buffer []Level) (Job, []Level) {
-	j := Job{ID: c.ID, Deadline: c.Deadline(), Left: left(c, nowSeconds), Held: c.Held, Ready: nowSeconds}
-	if c.Held > 0 {
+// Of is a candidate as it is now, its levels up to most replicas, on devices of a type; on AnyAccelerator, what it can count on whatever the type of
+// the devices it gets. The levels are appended to buffer.
+func Of(c *core.Candidate, cluster *core.Cluster, on core.AcceleratorID, nowSeconds float64, perNode, most int, levels string, buffer []Level) (Job, []Level) {
+	j := Job{ID: c.ID, Deadline: c.Deadline(), Left: left(c, nowSeconds), Held: c.Held, Ready: nowSeconds, Pinned: c.Pinned}
+	if on != core.AnyAccelerator && slices.ContainsFunc(c.Seats, func(s core.Seat) bool { return cluster.Nodes[s.Node].Accelerator != on }) {
+		j.Held = 0 // it would have to move
+	}
+	if j.Held > 0 {
 		j.Ready = max(c.ProgressAsOf, nowSeconds)
 	}
 	from := len(buffer)
@@ -43,7 +48,10 @@ func Of(c *core.Candidate, cluster *core.Cluster, nowSeconds float64, perNode, m
 	default:
 		best, least := 0.0, 0
 		for n := c.Response.MinReplicas; n <= min(most, c.Response.MaxReplicas); n++ {
-			rate := slowest(c, cluster, n, perNode)
+			rate := c.Response.Rate(on, n, perNode)
+			if on == core.AnyAccelerator {
+				rate = slowest(c, cluster, n, perNode)
+			}
 			if least == 0 && rate > 0 {
 				least = n
 			}

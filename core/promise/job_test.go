@@ -58,7 +58,7 @@ func TestOf(t *testing.T) {
 			t.Parallel()
 			job := core.NewJob(&tc.spec)
 			job.Held, job.ProgressAsOf = tc.held, tc.asOf
-			got, buffer := Of(&core.Candidate{Job: job, Response: &tc.response}, &core.Cluster{Accelerators: []string{"gpu"}}, 20, 2, tc.most, Powers, tc.buffer)
+			got, buffer := Of(&core.Candidate{Job: job, Response: &tc.response}, &core.Cluster{Accelerators: []string{"gpu"}}, core.AnyAccelerator, 20, 2, tc.most, Powers, tc.buffer)
 			if diff := gocmp.Diff(tc.want, got, cmpopts.EquateNaNs()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

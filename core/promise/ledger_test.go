@@ -136,7 +136,7 @@ func (w *world) naive() (*naive, []*Entry) {
 	var jobs []*Entry
 	for i := range w.candidates {
 		c := &w.candidates[i]
-		j, _ := Of(c, w.view.Cluster, n.now, w.view.Devices, w.view.Devices, Powers, nil)
+		j, _ := Of(c, w.view.Cluster, core.AnyAccelerator, n.now, w.view.Devices, w.view.Devices, Powers, nil)
 		switch {
 		case c.Pinned && c.Held > 0:
 			piece := Piece{n.now, math.Inf(1), c.Held}
@@ -275,7 +275,7 @@ func TestApplyAndWithdraw(t *testing.T) {
 				if !e.Kept || e.Index != 20+k || e.ID != c.ID || len(e.Plan) > 0 || slices.Contains(applied, e) || slices.Contains(jobs, e) {
 					t.Fatalf("applied: %+v", e)
 				}
-				if j, _ := Of(&c, w.view.Cluster, w.view.NowSeconds, w.view.Devices, w.view.Devices, Powers, nil); cmp.Diff(j, e.Job, asStates...) != "" {
+				if j, _ := Of(&c, w.view.Cluster, core.AnyAccelerator, w.view.NowSeconds, w.view.Devices, w.view.Devices, Powers, nil); cmp.Diff(j, e.Job, asStates...) != "" {
 					t.Fatalf("applied %+v, want %+v", e.Job, j)
 				}
 				applied = append(applied, e)
@@ -329,6 +329,9 @@ func TestChange(t *testing.T) {
 			met := l.Change(e, replicas, ready)
 			if n.grid > 0 {
 				plan := free.search(&changed)
+				if e.Pinned {
+					plan = free.steady(&e.Job, replicas)
+				}
 				if want := plan != nil && (plan[0].From > n.now || plan[0].Replicas == replicas); met != want {
 					t.Fatalf("changed to %d: %v, want %v with %+v", replicas, met, want, plan)
 				} else if diff := cmp.Diff(plan, e.Plan, asStates...); met && diff != "" {
@@ -340,6 +343,9 @@ func TestChange(t *testing.T) {
 					t.Fatalf("-before +after:\n%s", diff)
 				}
 				continue
+			}
+			if e.Pinned {
+				changed = e.Job
 			}
 			if fault := free.fault(&changed, e.Plan); fault != "" {
 				t.Fatalf("%s: %+v of %+v", fault, e.Plan, changed)
@@ -391,7 +397,7 @@ func TestRecall(t *testing.T) {
 			}
 		}
 		before := state(l)
-		l.Recall(func(id core.JobID) Plan { return earlier[id] })
+		l.Recall(func(id core.JobID) (Plan, core.AcceleratorID) { return earlier[id], core.AnyAccelerator })
 		faultless(t, n, l)
 		if n.grid > 0 {
 			want := recalled(n, before, earlier)
@@ -453,7 +459,7 @@ func TestRecallByHand(t *testing.T) {
 			l.Collect(&v, candidates)
 			for range 2 { // what was recalled once is not in the way of the next time
 				l.Plan()
-				l.Recall(func(id core.JobID) Plan { return tc.earlier[id] })
+				l.Recall(func(id core.JobID) (Plan, core.AcceleratorID) { return tc.earlier[id], core.AnyAccelerator })
 				for i, e := range l.Jobs() {
 					if !slices.Equal(e.Plan, tc.want[i]) {
 						t.Errorf("job %d: %v, want %v", i, e.Plan, tc.want[i])

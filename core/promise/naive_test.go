@@ -54,12 +54,46 @@ func (n *naive) search(j *Job) Plan {
 	moments := n.moments(j.Deadline)
 	for level := range j.Levels {
 		for over := range slices.Backward(moments) {
-			if plan := n.try(j, level, moments, over); plan != nil {
+			if plan := n.try(j, level, moments, over); len(plan) > 1 && j.Pinned {
+				return n.steadily(j)
+			} else if plan != nil {
 				return plan
 			}
 		}
 	}
 	return nil
+}
+
+// steadily is the plan on the lowest level that a job can keep from now on until it is done.
+func (n *naive) steadily(j *Job) Plan {
+	for _, l := range j.Levels {
+		if plan := n.steady(j, l.Replicas); plan != nil {
+			return plan
+		}
+	}
+	return nil
+}
+
+// steady is the plan with so many replicas from now on; nil when it misses the deadline, or as many are not free.
+func (n *naive) steady(j *Job, replicas int) Plan {
+	plan := Plan{{n.now, n.now, replicas}}
+	for _, l := range j.Levels {
+		if ready := n.now + n.overhead; l.Replicas == replicas {
+			if replicas == j.Held {
+				ready = j.Ready
+			}
+			plan[0].To = n.after(ready + j.Left/l.Rate)
+		}
+	}
+	for _, at := range n.moments(plan[0].To) {
+		if at < plan[0].To && n.free(at) < replicas {
+			return nil
+		}
+	}
+	if n.fault(j, plan) != "" {
+		return nil
+	}
+	return plan
 }
 
 // try is the plan that goes over to a level at a moment, from the one below; nil when it misses the deadline.
@@ -124,6 +158,9 @@ func (n *naive) earliest(j *Job) float64 {
 // fault is what is wrong with a plan of a job; empty for nothing. The job is watched from one change to the next.
 func (n *naive) fault(j *Job, plan Plan) string {
 	changes := []float64{n.now, j.Deadline}
+	if j.Pinned && len(plan) > 1 {
+		return "it changes though it is pinned"
+	}
 	for i, x := range plan {
 		switch {
 		case x.From < n.now || x.To <= x.From || i > 0 && x.From < plan[i-1].To:

@@ -383,6 +383,26 @@ func (p *Planner) endsAt(from, done float64) float64 {
 	return p.Origin + (math.Floor((from-p.Origin)/p.Grid)+1)*p.Grid
 }
 
+// Steady is the plan of a job that begins at once with so many replicas, of one of its levels, and keeps them until it is done. It reports false
+// when as many devices are not free all the while.
+func (p *Planner) Steady(j *Job, replicas int) (Plan, bool) {
+	ends := math.Inf(1) // when nobody knows
+	if level := j.within(len(j.Levels)-1, replicas); level >= 0 && j.Plannable() {
+		ready := p.now + p.Overhead
+		if replicas == j.Held {
+			ready = j.Ready
+		}
+		ends = p.endsAt(p.now, ready+j.Left/j.Levels[level].Rate)
+	}
+	for i := 0; i < len(p.spans) && p.spans[i].from < ends; i++ {
+		if p.spans[i].free < replicas {
+			return nil, false
+		}
+	}
+	p.scratch = append(p.scratch[:0], Piece{p.now, ends, replicas})
+	return p.scratch, true
+}
+
 // Hopeful reports whether a job could meet its deadline on a cluster of its own.
 func (p *Planner) Hopeful(j *Job) bool {
 	fastest := j.Fastest(p.now, p.Overhead)

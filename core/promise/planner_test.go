@@ -541,7 +541,7 @@ func TestLevels(t *testing.T) {
 			cluster := &core.Cluster{Accelerators: []string{"t4", "v100", "forbidden"}}
 			job := core.NewJob(&core.JobSpec{Requested: tc.response.MinReplicas, TotalWork: 10, Accelerators: []string{"t4", "v100"}})
 			tc.response.RemainingWork = 10
-			j, _ := Of(&core.Candidate{Job: job, Response: &tc.response}, cluster, 0, 8, tc.most, tc.levels, nil)
+			j, _ := Of(&core.Candidate{Job: job, Response: &tc.response}, cluster, core.AnyAccelerator, 0, 8, tc.most, tc.levels, nil)
 			if diff := cmp.Diff(tc.want, j.Levels, cmpopts.EquateNaNs()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

@@ -30,6 +30,15 @@ func (r *Run) packJobs(p *pack) {
 	p.times("jobs.queueing", j.queueing)
 	p.times("jobs.usage", j.usage)
 	p.wholes("jobs.restarts", j.restarts)
+	if j.milli != nil {
+		p.wholes("jobs.milli", j.milli)
+	}
+	if j.shared != nil {
+		p.times("jobs.shared", j.shared)
+	}
+	if j.lost != nil {
+		p.times("jobs.lost", j.lost)
+	}
 	p.dictionary("applications", "jobs.application", j.application)
 	p.dictionary("outcomes", "jobs.outcome", j.outcome)
 	longest, waited := 0, 0
@@ -225,6 +234,7 @@ func (r *Run) packStays(p *pack) {
 	start, end := make([]float64, n), make([]float64, n)
 	how, types := make([]string, n), make([]string, n)
 	var of, on, low, high []uint32
+	var visits []visit
 	wide := false
 	order := make([]int, n)
 	for i := range order {
@@ -235,6 +245,10 @@ func (r *Run) packStays(p *pack) {
 		s := &r.stays[k]
 		job[i], replicas[i], start[i], end[i], how[i], types[i] = uint32(s.job), uint32(s.replicas), s.start, s.end, s.how, s.accelerator
 		for _, seat := range s.seats {
+			if r.Jobs.onCPUs(s.job) {
+				continue // it takes nothing of the device
+			}
+			visits = append(visits, visit{seat.node, seat.mask, s.start, s.end})
 			of, on = append(of, uint32(i)), append(on, uint32(seat.node))
 			low, high = append(low, uint32(seat.mask)), append(high, uint32(seat.mask>>32))
 			wide = wide || seat.mask>>32 > 0
@@ -254,6 +268,14 @@ func (r *Run) packStays(p *pack) {
 	p.counts("seats.low", low)
 	if wide {
 		p.counts("seats.high", high)
+	}
+	if lanes, shared := lanesOf(visits); shared {
+		at, of := make([]uint32, len(lanes)), make([]uint32, len(lanes))
+		for i, l := range lanes {
+			at[i], of[i] = l.at, l.of
+		}
+		p.counts("seats.lane", at)
+		p.counts("seats.lanes", of)
 	}
 	nodes := make([][3]any, len(r.nodes))
 	for i, n := range r.nodes {

@@ -76,6 +76,22 @@ type jobs struct {
 	id                                                              []int
 	name, application, outcome                                      []string
 	submit, first, finish, jct, queueing, replicas, restarts, usage []float64
+
+	// Of runs whose jobs share devices, nil where the run tells nothing of it: thousandths of a device, NaN for whole ones, seconds beside others, and
+	// seconds that this cost.
+	milli, shared, lost []float64
+}
+
+// onCPUs reports whether a job takes nothing of the devices that it is seated at.
+func (j *jobs) onCPUs(row int) bool { return j.milli != nil && row < len(j.milli) && j.milli[row] == 0 }
+
+func (j *jobs) countOnCPUs() (n int) {
+	for row := range j.milli {
+		if j.onCPUs(row) {
+			n++
+		}
+	}
+	return n
 }
 
 type node struct {
@@ -214,6 +230,14 @@ func (r *Run) takeJobs(t *table) error {
 		name: t.text("name"), application: t.text("application"), outcome: t.text("outcome"),
 		submit: numbers("submit_s"), first: numbers("first_start_s"), finish: numbers("finish_s"), jct: numbers("jct_s"),
 		queueing: numbers("queueing_s"), replicas: numbers("replicas_mean"), restarts: numbers("restarts"), usage: numbers("gpu_seconds"),
+	}
+	for _, c := range [...]struct {
+		name string
+		to   *[]float64
+	}{{"share_milli", &r.Jobs.milli}, {"shared_s", &r.Jobs.shared}, {"lost_s", &r.Jobs.lost}} {
+		if t.has(c.name) {
+			*c.to = numbers(c.name)
+		}
 	}
 	for _, id := range numbers("job") {
 		r.Jobs.id = append(r.Jobs.id, int(zeroed(id)))

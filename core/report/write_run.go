@@ -35,6 +35,12 @@ func (r *Run) page() *page {
 	if len(r.stays) > 0 {
 		s := section{ID: "devices", Title: "Device timeline", Canvas: true}
 		s.Text = []string{"A row is a device, a colour a job. Drag to move, zoom with the buttons, with + and − or with Ctrl and the wheel; choose a job by a click. Nodes that were down or draining are shaded."}
+		if r.Jobs.shared != nil {
+			s.Text = append(s.Text, "Jobs that are on a device at the same time divide its row evenly, whatever part of it they have.")
+		}
+		if n := r.Jobs.countOnCPUs(); n > 0 {
+			s.Text = append(s.Text, fmt.Sprintf("Not shown: %s on CPUs alone.", counted(n, "job")))
+		}
 		if !r.exact {
 			s.Text = append(s.Text, "As follows from decisions.jsonl.")
 		}

@@ -18,6 +18,7 @@ func (c *Config) checkRounds(intervalSeconds float64, onEvents bool) core.Diagno
 		{"first_round", c.Publication.FirstRound, oneInterval},
 		{"progress", c.Publication.Progress, perRound},
 		{"progress", c.Publication.Progress, backToBack},
+		{"progress", c.Publication.Progress, wholeSteps},
 		{"completion", c.Publication.Completion, nextRound},
 	} {
 		if option.value == option.needy {

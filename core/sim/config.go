@@ -14,6 +14,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/interference"
+	"github.com/quartet-sched/quartet/core/mig"
 )
 
 // Config are the options of the simulated world. They belong to it, not to any policy.
@@ -26,6 +27,7 @@ type Config struct {
 	LocalityPenalty     float64               `config:"locality_penalty" doc:"part of its rate that a job loses while it spans several nodes, for models that do not measure it" min:"0" max:"1"`
 	Interference        float64               `config:"interference" doc:"part of its rate that a job spanning nodes loses while another such job shares one of its nodes" min:"0" max:"1"`
 	CoLocation          CoLocation            `config:"co_location" doc:"how fast jobs are that share a device, where cluster.sharing lets them"`
+	Mig                 Mig                   `config:"mig" doc:"what slices of devices do to jobs, where cluster.sharing is mig"`
 	CheckpointInterval  time.Duration         `config:"checkpoint_interval" doc:"a node failure throws a job back to its last multiple of this running time; 0 loses nothing" min:"0s"`
 	Failures            Failures              `config:"failures" doc:"random node failures"`
 	NodeEvents          []NodeEvent           `config:"node_events" doc:"scheduled failures, repairs, drains and removals"`
@@ -55,6 +57,20 @@ func (c *CoLocation) model() interference.Model {
 		return interference.UsualHinge()
 	}
 	return interference.None{}
+}
+
+// Mig is what slices of devices do to jobs. Jobs on one device do not notice each other.
+type Mig struct {
+	Repartition time.Duration `config:"repartition" doc:"pause of a start or move to a slice that the device is not divided into yet; slices beside it go on" min:"0s"`
+	Power       float64       `config:"power" doc:"a job without a measured rate has (compute slices / 7)^power of its rate on a whole device: 1 as many times less as it has fewer slices, 0 for work that was measured on the slice" min:"0" max:"1"`
+	Rates       []SliceRate   `config:"rates" doc:"measured rates on slices, against a whole device"`
+}
+
+// SliceRate is a measured rate on slices of a profile.
+type SliceRate struct {
+	Application string  `config:"application" doc:"name of the application; empty for all that have no rate of their own"`
+	Profile     string  `config:"profile" doc:"profile of the slice" enum:"1g|2g|3g|4g|7g"`
+	Rate        float64 `config:"rate" doc:"part of the rate on a whole device" min:"0" max:"10"`
 }
 
 // Resize says whether a job that keeps a device while it gets others, or gives some up, goes on in place: the replicas that
@@ -120,7 +136,7 @@ type Outage struct {
 // Publication names the ways in which published simulators differ from the exact default.
 type Publication struct {
 	FirstRound string `config:"first_round" doc:"start: rounds from second 0 on; one_interval: the first decision falls one interval after the start (Pollux)" enum:"start|one_interval"`
-	Progress   string `config:"progress" doc:"exact: event by event; per_round: jobs advance round by round, and one that ends keeps its devices, and disturbs its neighbours, until the round is over (Pollux); back_to_back: rounds follow one another instead of a clock, jobs do the whole steps that fit an interval, and a round is over when the last of them is done (Gavel)" enum:"exact|per_round|back_to_back"`
+	Progress   string `config:"progress" doc:"exact: event by event; per_round: jobs advance round by round, and one that ends keeps its devices, and disturbs its neighbours, until the round is over (Pollux); back_to_back: rounds follow one another instead of a clock, jobs do the whole steps that fit an interval, and a round is over when the last of them is done (Gavel); whole_steps: jobs advance round by round by the whole units of their work that fit, and one that is done ends with its round (Synergy)" enum:"exact|per_round|back_to_back|whole_steps"`
 	EpochEnds  string `config:"epoch_ends" doc:"exact, or whole_seconds: the time to the end of an epoch is rounded, half to even, and the error lost (Pollux; with per_round)" enum:"exact|whole_seconds"`
 	Moves      string `config:"moves" doc:"restart, or free_alike: a running job that moves to as many devices of each of as many nodes of the same types goes on without a pause (Sia)" enum:"restart|free_alike"`
 	Completion string `config:"completion" doc:"exact, or next_round: a job that ends holds its devices, and counts as running, until the next round (Blox)" enum:"exact|next_round"`
@@ -133,6 +149,7 @@ const (
 	oneInterval  = "one_interval"
 	perRound     = "per_round"
 	backToBack   = "back_to_back"
+	wholeSteps   = "whole_steps"
 	wholeSeconds = "whole_seconds"
 	nextRound    = "next_round"
 	restart      = "restart"
@@ -140,7 +157,9 @@ const (
 )
 
 // byRounds reports whether jobs advance round by round.
-func (p *Publication) byRounds() bool { return p.Progress == perRound || p.Progress == backToBack }
+func (p *Publication) byRounds() bool {
+	return p.Progress == perRound || p.Progress == backToBack || p.Progress == wholeSteps
+}
 
 // Validate reports every option that contradicts another.
 func (c Config) Validate() error {
@@ -166,6 +185,21 @@ func (c Config) Validate() error {
 	}
 	if c.Publication.Progress == backToBack && c.Publication.FirstRound == oneInterval {
 		problem("publication.first_round: one_interval needs rounds on a clock, not publication.progress: back_to_back")
+	}
+	if c.Mig.Repartition >= c.StallAfter {
+		problem("mig.repartition: must be shorter than stall_after")
+	}
+	for i, r := range c.Mig.Rates {
+		at := fmt.Sprintf("mig.rates[%d]", i)
+		if slices.ContainsFunc(c.Mig.Rates[:i], func(o SliceRate) bool { return o.Application == r.Application && o.Profile == r.Profile }) {
+			problem("%s: %s of application %q is listed twice", at, r.Profile, r.Application)
+		}
+		if _, known := mig.ByName(r.Profile); !known {
+			problem("%s.profile: must be one of 1g, 2g, 3g, 4g and 7g", at)
+		}
+		if r.Rate <= 0 {
+			problem("%s.rate: must be above 0: a job would never end", at)
+		}
 	}
 	for i, o := range c.ApplicationOverhead {
 		at := fmt.Sprintf("application_overhead[%d]", i)
@@ -193,6 +227,7 @@ func NewSimulator() core.Factory[backend.Opener] {
 	}, Config{
 		StallAfter:       30 * 24 * time.Hour,
 		CoLocation:       CoLocation{Model: "none"},
+		Mig:              Mig{Power: 1},
 		MeasurementNoise: MeasurementNoise{OutlierFactor: 3, FirstFactor: 1},
 		Publication: Publication{
 			FirstRound: atStart, Progress: exact, EpochEnds: exact, Moves: restart, Completion: exact,

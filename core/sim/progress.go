@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"io"
@@ -16,6 +17,8 @@ type simJob struct {
 	overhead float64 // seconds of pause at a start or move
 
 	seats           []core.Seat
+	resources       *core.Resources // of each replica, nil for what it asks for
+	speed           float64         // with them, over that of its model
 	running         workload.Running
 	phase           int
 	progress        float64 // work done at asOf
@@ -26,6 +29,7 @@ type simJob struct {
 	rate            float64 // work per second once the pause is over
 	disturbed       bool    // by another job that spans one of its nodes
 	slowed          float64 // part of its rate that it loses to those on its devices
+	onSlice         float64 // part of its rate on whole devices that it has on slices
 	started         bool
 	ended           bool
 	changed         int // round of the last change
@@ -45,7 +49,10 @@ type simJob struct {
 
 // newJob is a job that is submitted now.
 func (s *Simulator) newJob(job *workload.Job) *simJob {
-	j := &simJob{Job: job, nextAt: math.Inf(1), heapIndex: -1, overhead: s.overheadOf(job)}
+	j := &simJob{Job: job, nextAt: math.Inf(1), heapIndex: -1, overhead: s.overheadOf(job), onSlice: 1, speed: 1}
+	if s.slicing != nil {
+		j.onSlice = s.config.Mig.onSlice(&job.Spec)
+	}
 	j.measuring, _ = job.Model.(workload.Measurer)
 	return j
 }
@@ -61,7 +68,7 @@ func (s *Simulator) end(j *simJob) {
 func (j *simJob) progressed(at float64) core.Event {
 	return core.Event{
 		Kind: core.JobProgressed, AtSeconds: at, Job: j.Spec.ID,
-		Progress: j.progress, Rate: j.rate, FromSeconds: max(j.asOf, j.pausedUntil), StepsLeft: j.StepsLeft(j.phase),
+		Progress: j.progress, Rate: j.rate, FromSeconds: max(j.asOf, j.pausedUntil), StepsLeft: j.StepsLeft(j.phase), Slowed: j.slowed,
 	}
 }
 
@@ -101,7 +108,7 @@ func (s *Simulator) schedule(j *simJob) {
 
 // rateIn is the rate of a job in a phase, where and how it runs now.
 func (s *Simulator) rateIn(j *simJob, phase int) float64 {
-	rate := j.Model.Rate(phase, j.running)
+	rate := j.Model.Rate(phase, j.running) * j.speed
 	if len(j.seats) > 1 {
 		rate *= 1 - s.config.LocalityPenalty
 	}
@@ -109,7 +116,7 @@ func (s *Simulator) rateIn(j *simJob, phase int) float64 {
 		rate *= 1 - s.config.Interference
 	}
 	if s.sharing != nil {
-		rate *= 1 - j.slowed
+		rate *= (1 - j.slowed) * j.onSlice
 	}
 	return rate
 }
@@ -180,7 +187,7 @@ func (s *Simulator) disturb(now float64, tell *[]core.Event) {
 
 // advanceByRounds advances every running job round by round, as published simulators do, until something happens.
 func (s *Simulator) advanceByRounds(ctx context.Context, w core.Wake) (float64, error) {
-	now := s.now
+	now, whole := s.now, s.config.Publication.Progress == wholeSteps
 	for {
 		if err := ctx.Err(); err != nil {
 			s.now = now
@@ -199,7 +206,12 @@ func (s *Simulator) advanceByRounds(ctx context.Context, w core.Wake) (float64, 
 		told := len(s.events)
 		for i := 0; i < len(s.running); i++ {
 			j := s.running[i]
-			if s.advanceRound(j, now, next-now); j.ended {
+			if whole {
+				s.advanceSteps(j, now, next-now)
+			} else {
+				s.advanceRound(j, now, next-now)
+			}
+			if j.ended {
 				i--
 			}
 		}
@@ -208,9 +220,55 @@ func (s *Simulator) advanceByRounds(ctx context.Context, w core.Wake) (float64, 
 		s.arrive(now)
 		s.disturb(now, &s.events)
 		if len(s.events) > told || now >= w.BySeconds {
-			return now, nil
+			break
 		}
 	}
+	if whole {
+		for _, j := range s.running { // the line that was told last assumed that it is never between two steps
+			s.events = append(s.events, j.progressed(now))
+		}
+	}
+	return now, nil
+}
+
+// advanceSteps lets a job do the whole units of its work that fit the seconds of a round. When it is done with the last of them it ends with the round.
+func (s *Simulator) advanceSteps(j *simJob, now, seconds float64) {
+	left := seconds - min(max(j.pausedUntil-now, 0), seconds)
+	j.asOf = now + seconds
+	for left > 0 && j.rate > 0 {
+		s.report(j, now)
+		fitting, missing := math.Floor(j.rate*left*(1+1e-12)), j.Model.PhaseEnd(j.phase)-j.progress
+		if fitting < missing {
+			s.reach(j, j.progress+fitting, j.asOf)
+			return
+		}
+		left -= missing / j.rate
+		s.reach(j, j.Model.PhaseEnd(j.phase), j.asOf)
+		j.phase++
+		j.unmeasured = true
+		if j.phase == j.Model.Phases() {
+			s.finish(j, j.asOf)
+			return
+		}
+		s.schedule(j)
+	}
+}
+
+// give notes the CPUs and the memory that each replica of a job has from now on, and how fast it is with them. Where nobody counts them, and of what it
+// does not ask for, it has the base.
+func (s *Simulator) give(j *simJob, each *core.Resources) {
+	j.resources = each
+	t := j.Spec.Sensitivity
+	if t == nil || !s.cluster.CountsResources {
+		return
+	}
+	has := t.Base
+	if each != nil {
+		has = *each
+	} else {
+		has = core.Resources{CPUs: cmp.Or(j.Spec.CPUs, has.CPUs), MemoryGB: cmp.Or(j.Spec.MemoryGB, has.MemoryGB)}
+	}
+	j.speed = t.Speed(has)
 }
 
 // advanceRound advances a job by the seconds of a round.

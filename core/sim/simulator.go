@@ -26,7 +26,7 @@ func (o *opener) Capabilities() []core.Capability {
 
 // Check refuses publication options that need rounds of another kind, and events on nodes that there are not.
 func (o *opener) Check(c *core.Cluster, r core.RoundOptions) core.Diagnostics {
-	return append(o.config.checkRounds(r.IntervalSeconds, r.OnEvents), o.config.checkNodes(c)...)
+	return slices.Concat(o.config.checkRounds(r.IntervalSeconds, r.OnEvents), o.config.checkNodes(c), o.config.checkMig(c.Sharing))
 }
 
 // Open starts the virtual clock over a cluster and a workload.
@@ -55,6 +55,9 @@ func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) 
 	s.nodes = newNodeEvents(o.config, c, o.settings.Rand)
 	if c.Sharing != core.Exclusive {
 		s.sharing = &sharing{model: o.config.CoLocation.model(), on: make(map[deviceAt][]*simJob)}
+	}
+	if c.Sharing == core.Mig {
+		s.slicing = &slicing{into: make(map[deviceAt]division)}
 	}
 	s.openPools()
 	c.MayGrow = s.mayGrow()
@@ -104,6 +107,7 @@ type Simulator struct {
 	events   []core.Event
 	notes    []core.Event // consequences of Apply, told with the next observation
 	sharing  *sharing     // nil where no device is shared
+	slicing  *slicing     // nil where devices are not divided into slices
 	spanning []int        // by node: jobs that span nodes and hold devices there; nil without interference
 
 	starting []*simJob  // jobs with devices whose replicas do not run yet
@@ -138,7 +142,7 @@ func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, er
 	s.notes = s.notes[:0]
 	advance := s.advanceByEvents
 	switch s.config.Publication.Progress {
-	case perRound:
+	case perRound, wholeSteps:
 		advance = s.advanceByRounds
 	case backToBack:
 		advance = s.advanceBackToBack
@@ -152,7 +156,7 @@ func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, er
 		s.notes = append(s.notes, s.events...) // nothing is lost when the context ended
 		return core.Observation{}, err
 	}
-	if s.config.Publication.Progress != perRound {
+	if p := s.config.Publication.Progress; p != perRound && p != wholeSteps {
 		s.reportAll(now)
 	}
 	s.now, s.begun, s.owed = now, true, math.Inf(1)
@@ -322,14 +326,16 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 			j.pausedUntil = max(j.pausedUntil, s.now+pause)
 		}
 		j.running.Tuning, j.unmeasured = c.Tuning, true
+		s.give(j, c.Resources)
 	case core.Start, core.Move:
-		if core.SameSeats(j.seats, c.Seats) && j.running.Tuning.Equal(c.Tuning) {
+		if core.SameSeats(j.seats, c.Seats) && j.running.Tuning.Equal(c.Tuning) && core.SameResources(j.resources, c.Resources) {
 			return // applied before
 		}
 		from := s.startOf(j, c.Seats)
 		j.pausedUntil = s.pauseUntil(j, c.Seats, from)
 		s.unseat(j)
 		j.seats, j.running.Tuning = c.Seats, c.Tuning
+		s.give(j, c.Resources)
 		j.running.Replicas = core.Replicas(c.Seats)
 		j.running.Shape, j.running.Accelerators = j.running.Shape[:0], j.running.Accelerators[:0]
 		for _, seat := range c.Seats {
@@ -345,6 +351,9 @@ func (s *Simulator) carryOut(j *simJob, c *core.Change) {
 		s.span(j, +1)
 		if s.sharing != nil {
 			s.sharing.join(j)
+		}
+		if s.slicing != nil && s.slicing.divide(j.Spec.Slice(), c.Seats, c.Slices) {
+			j.pausedUntil = max(j.pausedUntil, from) + s.config.Mig.Repartition.Seconds()
 		}
 	}
 	s.schedule(j)

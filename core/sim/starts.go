@@ -111,9 +111,9 @@ func gives(j *simJob, c *core.Change) bool {
 	return (c.Action == core.Start || c.Action == core.Move) && !(core.SameSeats(j.seats, c.Seats) && j.running.Tuning.Equal(c.Tuning))
 }
 
-// inPlace reports whether a job goes on where it is while it gets other devices, or gives some up.
+// inPlace reports whether a job goes on where it is while it gets other devices, or gives some up. On a device that it keeps it may get another slice.
 func (s *Simulator) inPlace(j *simJob, seats []core.Seat) bool {
-	return s.config.Resize.InPlace && shareDevice(j.seats, seats)
+	return s.config.Resize.InPlace && s.slicing == nil && shareDevice(j.seats, seats)
 }
 
 // startOf is when the replicas of a job run on other seats than it has.

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim"
-	"github.com/quartet-sched/quartet/core/sensitivity"
 	. "github.com/quartet-sched/quartet/core/synergy"
 	"github.com/quartet-sched/quartet/core/workload"
 	"github.com/quartet-sched/quartet/internal/refdata"
@@ -31,7 +31,7 @@ const (
 )
 
 var (
-	artifactServer = Server{artifactDevices, sensitivity.Share{CPUs: 24, MemoryGB: 500}}
+	artifactServer = Server{Devices: artifactDevices, Resources: core.Resources{CPUs: 24, MemoryGB: 500}}
 	artifactFair   = artifactServer.Times(1.0 / artifactDevices)
 	artifactAll    = Capacity{artifactServers * artifactDevices, artifactServer.Times(artifactServers)}
 )
@@ -66,15 +66,17 @@ type artifact struct {
 	watch   func(now float64, jobs []*artifactJob, grants []Grant) // nil for nobody
 }
 
-func newArtifact(order Order, mode Mode, rows []workload.SynergyRow, models map[string]*sensitivity.Table) *artifact {
+func newArtifact(order Order, mode Mode, rows []workload.SynergyRow, models map[string]*core.Sensitivity) *artifact {
 	a := &artifact{order: order, packer: Packer{Mode: mode}, servers: slices.Repeat([]Server{artifactServer}, artifactServers)}
 	for _, row := range rows {
-		table := models[row.Model]
-		g := float64(row.Devices)
+		table := *models[row.Model]
 		j := artifactJob{id: row.ID, iteration: table.IterationSeconds, left: row.Iterations}
-		j.Job = Job{row.Devices, artifactFair.Times(g), table.Demand(row.Devices, artifactDevices, artifactFair, table.Memory(artifactFloor))}
+		table.Ideal.MemoryGB = table.Memory(artifactFloor)
+		table.CPUs, table.MemoryGB, table.Speeds = nil, nil, nil // as published, on a line up to the ideal
+		j.Job.Devices = row.Devices
+		j.Fair, j.Job.Demand = Want(&core.JobSpec{Sensitivity: &table}, row.Devices, artifactDevices, artifactFair, artifactServer.Resources)
 		j.State = State{
-			ArrivalSeconds: row.ArrivalSeconds, Devices: row.Devices, Demand: j.Job.Demand.Share,
+			ArrivalSeconds: row.ArrivalSeconds, Devices: row.Devices, Demand: j.Job.Demand.Resources,
 			DurationSeconds: table.IterationSeconds * row.Iterations,
 		}
 		a.jobs = append(a.jobs, j)
@@ -123,7 +125,7 @@ func (a *artifact) run() {
 }
 
 // artifactInput reads a trace, and the models of one device on servers with three CPUs for a device.
-func artifactInput(t testing.TB, trace string) ([]workload.SynergyRow, map[string]*sensitivity.Table) {
+func artifactInput(t testing.TB, trace string) ([]workload.SynergyRow, map[string]*core.Sensitivity) {
 	t.Helper()
 	folder := refdata.Path(t, "data", "synergy")
 	rows, err := workload.ReadSynergy(context.Background(), filepath.Join(folder, traces[trace]))
@@ -134,10 +136,10 @@ func artifactInput(t testing.TB, trace string) ([]workload.SynergyRow, map[strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	models := map[string]*sensitivity.Table{}
+	models := map[string]*core.Sensitivity{}
 	for i := range list {
 		if m := &list[i]; m.CPUsPerDevice == artifactFair.CPUs && m.Devices == 1 {
-			models[m.Model] = &m.Table
+			models[m.Model] = &m.Sensitivity
 		}
 	}
 	return rows, models

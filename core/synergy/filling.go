@@ -1,13 +1,13 @@
 package synergy
 
-import "github.com/quartet-sched/quartet/core/sensitivity"
+import "github.com/quartet-sched/quartet/core"
 
 // Tenant shares a cluster with others by weight, and has tasks that are all alike.
 type Tenant struct {
 	Weight  float64 // above 0
 	Tasks   int     // that want to run
 	Devices int     // of one
-	Demand  sensitivity.Share
+	Demand  core.Resources
 }
 
 // Filling divides a cluster by dominant resource fairness (Ghodsi et al., NSDI'11): again and again the tenant with the smallest
@@ -19,7 +19,7 @@ func Filling(given []int, of Capacity, tenants []Tenant) []int {
 		given = append(given, 0)
 	}
 	running := given[first:]
-	devices, left := of.Devices, of.Share
+	devices, left := of.Devices, of.Resources
 	for {
 		best, least := -1, 0.0
 		for u := range tenants {

@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim"
-	"github.com/quartet-sched/quartet/core/sensitivity"
 )
 
 // Measured is a job and what was measured of its model; without speeds it has its demand and its proportional share only.
 type Measured struct {
 	Job
-	Table *sensitivity.Table
+	Table *core.Sensitivity
 }
 
 // Optimum chooses CPUs and memory for jobs that run together, on one machine with all that the servers have, for the largest sum
@@ -36,17 +36,17 @@ func Optimum(ctx context.Context, solver *optim.Bundles, of Capacity, jobs []Mea
 // Bundles is what a job can be given: the proportional share, of which nothing beyond its demand, its demand, and every share
 // measured that is as fast as the first at least. Uses are CPUs and memory in GB of the whole job, and the value is the speed.
 func (j *Measured) Bundles() []optim.Bundle {
-	bundle := func(s sensitivity.Share, speed float64) optim.Bundle {
+	bundle := func(s core.Resources, speed float64) optim.Bundle {
 		return optim.Bundle{Uses: [2]float64{s.CPUs, s.MemoryGB}, Value: speed}
 	}
-	menu := []optim.Bundle{bundle(j.Fair.Least(j.Demand.Share), 1), bundle(j.Demand.Share, j.Demand.Speed)}
+	menu := []optim.Bundle{bundle(j.Fair.Least(j.Demand.Resources), 1), bundle(j.Demand.Resources, j.Demand.Speed)}
 	if j.Table == nil {
 		return menu
 	}
-	for c, row := range j.Table.Speed {
+	for c, row := range j.Table.Speeds {
 		for m, speed := range row {
 			if speed >= 1 {
-				each := sensitivity.Share{CPUs: j.Table.CPUs[c], MemoryGB: j.Table.MemoryGB[m]}
+				each := core.Resources{CPUs: j.Table.CPUs[c], MemoryGB: j.Table.MemoryGB[m]}
 				menu = append(menu, bundle(each.Times(float64(j.Devices)), speed))
 			}
 		}

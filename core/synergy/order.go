@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"math"
 
-	"github.com/quartet-sched/quartet/core/sensitivity"
+	"github.com/quartet-sched/quartet/core"
 )
 
 // State is what the keys of orders read of a job.
@@ -14,13 +14,13 @@ type State struct {
 	AttainedSeconds  float64 // that it ran
 	DurationSeconds  float64 // alone with the proportional share, from beginning to end; above 0
 	Devices          int
-	Demand           sensitivity.Share // of the whole job
+	Demand           core.Resources // of the whole job
 }
 
 // Capacity is that of the cluster.
 type Capacity struct {
 	Devices int
-	sensitivity.Share
+	core.Resources
 }
 
 // Order is a key by which jobs are run: the smallest first, equal ones by their arrival. It reads a state at a moment, in seconds.
@@ -56,9 +56,15 @@ func Tetris(s *State, _ float64, of Capacity) float64 {
 	return s.RemainingSeconds * (d + c + m)
 }
 
-// parts are those of the cluster that a job asks for.
+// parts are those of the cluster that a job asks for; 0 of what the cluster does not count.
 func (s *State) parts(of Capacity) (devices, cpus, memory float64) {
-	return float64(s.Devices) / float64(of.Devices), s.Demand.CPUs / of.CPUs, s.Demand.MemoryGB / of.MemoryGB
+	part := func(wants, has float64) float64 {
+		if has <= 0 {
+			return 0
+		}
+		return wants / has
+	}
+	return part(float64(s.Devices), float64(of.Devices)), part(s.Demand.CPUs, of.CPUs), part(s.Demand.MemoryGB, of.MemoryGB)
 }
 
 // Compare orders jobs by their keys, and equal ones by arrival.
@@ -80,7 +86,7 @@ func Reckoned(mode Mode, last, best float64) float64 {
 
 // Alignment scores a server for a job as Tetris does (Grandl et al., SIGCOMM'14): the sum over the resources of demand times
 // what is free, both as parts of the server's capacity. The largest is the best; it is 0 or more.
-func Alignment(devices int, demand sensitivity.Share, free, capacity Server) float64 {
+func Alignment(devices int, demand core.Resources, free, capacity Server) float64 {
 	part := func(wanted, left, all float64) float64 {
 		if all <= 0 {
 			return 0

@@ -5,15 +5,15 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/quartet-sched/quartet/core/sensitivity"
+	"github.com/quartet-sched/quartet/core"
 	. "github.com/quartet-sched/quartet/core/synergy"
 )
 
 // Keys at 100 s on 10 devices, 20 CPUs and 100 GB, by hand.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	state := State{ArrivalSeconds: 40, RemainingSeconds: 30, AttainedSeconds: 20, DurationSeconds: 60, Devices: 2, Demand: sensitivity.Share{CPUs: 8, MemoryGB: 10}}
-	of := Capacity{10, sensitivity.Share{CPUs: 20, MemoryGB: 100}}
+	state := State{ArrivalSeconds: 40, RemainingSeconds: 30, AttainedSeconds: 20, DurationSeconds: 60, Devices: 2, Demand: core.Resources{CPUs: 8, MemoryGB: 10}}
+	of := Capacity{10, core.Resources{CPUs: 20, MemoryGB: 100}}
 	for name, tc := range map[string]struct {
 		order Order
 		want  float64
@@ -58,16 +58,16 @@ func TestFilling(t *testing.T) {
 		want    []int
 	}{
 		// Section 4.1 of the paper: 9 CPUs and 18 GB; A's tasks take 1 and 4, B's 3 and 1.
-		"the example of the paper": {Capacity{100, sensitivity.Share{CPUs: 9, MemoryGB: 18}}, []Tenant{
-			{1, 9, 0, sensitivity.Share{CPUs: 1, MemoryGB: 4}}, {1, 9, 0, sensitivity.Share{CPUs: 3, MemoryGB: 1}},
+		"the example of the paper": {Capacity{100, core.Resources{CPUs: 9, MemoryGB: 18}}, []Tenant{
+			{1, 9, 0, core.Resources{CPUs: 1, MemoryGB: 4}}, {1, 9, 0, core.Resources{CPUs: 3, MemoryGB: 1}},
 		}, []int{3, 2}},
-		"weights": {Capacity{9, sensitivity.Share{CPUs: 9, MemoryGB: 9}}, []Tenant{
-			{2, 9, 1, sensitivity.Share{}}, {1, 9, 1, sensitivity.Share{}},
+		"weights": {Capacity{9, core.Resources{CPUs: 9, MemoryGB: 9}}, []Tenant{
+			{2, 9, 1, core.Resources{}}, {1, 9, 1, core.Resources{}},
 		}, []int{6, 3}},
-		"what one does not want is the other's": {Capacity{9, sensitivity.Share{CPUs: 9, MemoryGB: 9}}, []Tenant{
-			{1, 2, 1, sensitivity.Share{}}, {1, 9, 1, sensitivity.Share{}},
+		"what one does not want is the other's": {Capacity{9, core.Resources{CPUs: 9, MemoryGB: 9}}, []Tenant{
+			{1, 2, 1, core.Resources{}}, {1, 9, 1, core.Resources{}},
 		}, []int{2, 7}},
-		"nobody": {Capacity{9, sensitivity.Share{CPUs: 9, MemoryGB: 9}}, nil, nil},
+		"nobody": {Capacity{9, core.Resources{CPUs: 9, MemoryGB: 9}}, nil, nil},
 	} {
 		if got := Filling(nil, tc.of, tc.tenants); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
@@ -77,13 +77,13 @@ func TestFilling(t *testing.T) {
 
 func TestTetrisPlacement(t *testing.T) {
 	t.Parallel()
-	capacity := Server{8, sensitivity.Share{CPUs: 16, MemoryGB: 100}}
-	empty := Alignment(2, sensitivity.Share{CPUs: 8, MemoryGB: 10}, capacity, capacity)
-	half := Alignment(2, sensitivity.Share{CPUs: 8, MemoryGB: 10}, Server{4, capacity.Times(0.5)}, capacity)
+	capacity := Server{Devices: 8, Resources: core.Resources{CPUs: 16, MemoryGB: 100}}
+	empty := Alignment(2, core.Resources{CPUs: 8, MemoryGB: 10}, capacity, capacity)
+	half := Alignment(2, core.Resources{CPUs: 8, MemoryGB: 10}, Server{Devices: 4, Resources: capacity.Times(0.5)}, capacity)
 	if math.Abs(empty-0.85) > 1e-12 || math.Abs(half-0.425) > 1e-12 {
 		t.Errorf("alignment %v and %v, want 0.85 and 0.425", empty, half)
 	}
-	if got := Alignment(2, sensitivity.Share{CPUs: 8}, Server{}, Server{}); got != 0 {
+	if got := Alignment(2, core.Resources{CPUs: 8}, Server{}, Server{}); got != 0 {
 		t.Errorf("alignment with a server without anything is %v", got)
 	}
 	if got := Combined(0.85, 50, 0.5, 100); math.Abs(got-0.6) > 1e-12 {

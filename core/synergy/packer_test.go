@@ -7,20 +7,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim"
-	"github.com/quartet-sched/quartet/core/sensitivity"
 	. "github.com/quartet-sched/quartet/core/synergy"
 )
 
 // toy is a server of four devices, two CPUs and 10 GB for each.
 var (
-	toy     = Server{4, sensitivity.Share{CPUs: 8, MemoryGB: 40}}
-	toyFair = sensitivity.Share{CPUs: 2, MemoryGB: 10}
+	toy     = Server{Devices: 4, Resources: core.Resources{CPUs: 8, MemoryGB: 40}}
+	toyFair = core.Resources{CPUs: 2, MemoryGB: 10}
 )
 
 func toyJob(devices int, cpus, memory, speed float64) Job {
 	g := float64(devices)
-	return Job{devices, toyFair.Times(g), sensitivity.Demand{Share: sensitivity.Share{CPUs: cpus, MemoryGB: memory}.Times(g), Speed: speed}}
+	return Job{Devices: devices, Fair: toyFair.Times(g), Demand: core.Demand{Resources: core.Resources{CPUs: cpus, MemoryGB: memory}.Times(g), Speed: speed}}
 }
 
 // Cases computed by hand, section 4.2 of the paper.
@@ -108,13 +108,13 @@ func TestRoundProperties(t *testing.T) {
 				s.MemoryGB -= grant.MemoryGB * each
 				seated += seat.Devices
 			}
-			least := job.Fair.Least(job.Demand.Share)
+			least := job.Fair.Least(job.Demand.Resources)
 			switch {
 			case seated != job.Devices:
 				t.Fatalf("job %d has %d devices of %d", i, seated, job.Devices)
-			case p.Mode == Fair && (grant.Share != job.Fair || grant.Speed != 1), p.Mode == Greedy && (grant.Share != job.Demand.Share || grant.Speed != job.Demand.Speed):
+			case p.Mode == Fair && (grant.Resources != job.Fair || grant.Speed != 1), p.Mode == Greedy && (grant.Resources != job.Demand.Resources || grant.Speed != job.Demand.Speed):
 				t.Fatalf("mode %d: job %d of %+v has %+v", p.Mode, i, job, grant)
-			case grant.Speed < 1 || least.Over(grant.Share):
+			case grant.Speed < 1 || least.Over(grant.Resources):
 				t.Fatalf("job %d of %+v runs below the proportional share: %+v", i, job, grant)
 			}
 			free -= job.Devices

@@ -37,7 +37,7 @@ func (s *Stay) Replicas() int {
 	return n
 }
 
-// DeviceSeconds is what the stay adds to the attained service of its job.
+// DeviceSeconds is what the stay adds to the attained service of its job, where that has whole devices.
 func (s *Stay) DeviceSeconds() float64 { return (s.End - s.Start) * float64(s.Replicas()) }
 
 // NodeHealth is a node in one health: a row of nodes.csv.

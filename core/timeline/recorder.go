@@ -27,6 +27,7 @@ type Recorder struct {
 	trained *trainedBooks
 	files   []*bufio.Writer
 
+	owners  owners
 	jobs    []holding // by JobID
 	pending []core.JobID
 	gone    []core.NodeID
@@ -53,7 +54,7 @@ const bufferSize = 64 << 10
 
 // NewRecorder returns a recorder of one run on a cluster as it is when the run begins.
 func NewRecorder(c *core.Cluster, o Outputs) *Recorder {
-	r := &Recorder{cluster: c}
+	r := &Recorder{cluster: c, owners: owners{shares: c.Sharing != core.Exclusive}}
 	if w := r.file(o.Timeline, timelineHeader); w != nil {
 		r.spans = &spanWriter{out: w, cluster: c}
 	}
@@ -182,10 +183,11 @@ func (r *Recorder) addNode(e *core.Event) {
 // edit notes what a job asks for since its owner edited it. One that is held back loses its devices in the round, and waits for
 // admission again.
 func (r *Recorder) edit(h *holding, e *core.Event, now float64) {
-	more := e.Spec.Requested - h.spec.Requested
+	more, used := e.Spec.Requested-h.spec.Requested, r.owners.add(h.spec, h.seats, -1)
 	h.spec = e.Spec
-	if more != 0 {
-		r.step(step{at: e.AtSeconds, counts: counts{demand: more}})
+	used += r.owners.add(h.spec, h.seats, 1)
+	if more != 0 || used != 0 {
+		r.step(step{at: e.AtSeconds, used: used, counts: counts{demand: more}})
 	}
 	if !e.Spec.Suspended || h.state == core.Pending {
 		return
@@ -283,16 +285,15 @@ func (r *Recorder) step(s step) {
 }
 
 func (r *Recorder) seat(h *holding, c *core.Change, now float64) {
-	used := core.Replicas(c.Seats)
+	used := 0
 	if h.seats != nil {
-		had := core.Replicas(h.seats)
 		end := Moved
-		if used != had {
+		if core.Replicas(c.Seats) != core.Replicas(h.seats) {
 			end = Resized
 		}
-		used -= had
-		r.close(h, end, now)
+		used = r.close(h, end, now)
 	}
+	used += r.owners.add(h.spec, c.Seats, 1)
 	h.seats, h.tuning, h.since = slices.Clone(c.Seats), c.Tuning, now
 	r.change(h, core.Running, now, used)
 	r.configure(h, now)
@@ -301,19 +302,19 @@ func (r *Recorder) seat(h *holding, c *core.Change, now float64) {
 // release takes the devices of a job away.
 func (r *Recorder) release(h *holding, end End, at float64) {
 	if h.seats != nil {
-		used := core.Replicas(h.seats)
-		r.close(h, end, at)
-		r.change(h, core.Waiting, at, -used)
+		r.change(h, core.Waiting, at, r.close(h, end, at))
 	}
 }
 
-// close ends a stay.
-func (r *Recorder) close(h *holding, end End, at float64) {
+// close ends a stay, and returns by how many devices more are used then: by fewer, as a rule.
+func (r *Recorder) close(h *holding, end End, at float64) (used int) {
 	if r.spans != nil {
 		r.spans.add(h, end, at)
 	}
 	r.stopTraining(h, at)
+	used = r.owners.add(h.spec, h.seats, -1)
 	h.seats = nil
+	return used
 }
 
 func (r *Recorder) end(id core.JobID, state core.JobState, at float64) {
@@ -321,11 +322,11 @@ func (r *Recorder) end(id core.JobID, state core.JobState, at float64) {
 	if h == nil {
 		return
 	}
-	used := core.Replicas(h.seats)
+	used := 0
 	if h.seats != nil {
-		r.close(h, endOf(state), at)
+		used = r.close(h, endOf(state), at)
 	}
-	r.change(h, state, at, -used)
+	r.change(h, state, at, used)
 }
 
 // flush writes what is known for good after a round.

@@ -232,7 +232,7 @@ func TestMarginalScaling(t *testing.T) {
 	for _, value := range []float64{0, 1, 2, 3, 4, 6, 12, 48} {
 		got := runScaled(p, best, 1, 0, func(e, nodes int, progress float64) int {
 			rate := func(n int) float64 { return best[e][n*scaledDevices-1].goodput / float64(p.batch.Initial) }
-			return goodput.Marginal(nodes, 1, scaledNodes, value, scaledPause, (p.progress[len(p.progress)-1]-progress)/rate(nodes), rate)
+			return goodput.Marginal(nodes, 1, scaledNodes, value, scaledPause, (p.progress[len(p.progress)-1]-progress)/rate(nodes), func(nodes int) float64 { return float64(nodes) }, rate)
 		})
 		least := leastCost(p, best, got.Hours)
 		t.Logf("an hour is worth those of %v nodes: %.1f node hours, %.2f h, %.1f %% above the least, %v", value, got.NodeHours, got.Hours, 100*(got.NodeHours/least-1), got.Nodes)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/mig"
 )
 
 const (
@@ -37,12 +38,13 @@ const (
 	csvUtilisation
 	csvDeviceMemory
 	csvTolerance
+	csvProfile
 	csvEnd // number of columns
 )
 
 var csvColumns = columns{
 	required: []string{"name", "submit_s", "duration_s", "replicas"},
-	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s", "observed_start_s", "outcome", "deadline_s", "best_effort", "tier", "share_milli", "utilisation", "device_memory_gb", "slowdown_tolerance"},
+	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s", "observed_start_s", "outcome", "deadline_s", "best_effort", "tier", "share_milli", "utilisation", "device_memory_gb", "slowdown_tolerance", "mig_profile"},
 }
 
 // acceleratorSeparator divides the types in a cell of column accelerators.
@@ -129,6 +131,19 @@ func readOptional(t *table, spec *core.JobSpec) {
 func readShare(t *table, spec *core.JobSpec) {
 	if t.has(csvShare) {
 		spec.Share = &core.Share{Milli: int(t.whole(csvShare, core.WholeDevice, "thousandths of a device"))}
+	}
+	if t.has(csvProfile) {
+		profile := t.cell(csvProfile)
+		switch _, known := mig.ByName(profile); {
+		case !known:
+			t.reject(csvProfile, "1g, 2g, 3g, 4g, 7g")
+		case spec.Share == nil:
+			spec.Share = &core.Share{Milli: core.WholeDevice, Profile: profile}
+		case spec.Share.Milli == 0 && t.accepted(csvShare):
+			t.reject(csvProfile, "none, as share_milli is 0")
+		default:
+			spec.Share.Profile = profile
+		}
 	}
 	if t.has(csvUtilisation) {
 		spec.Utilisation = t.number(csvUtilisation, 0, 1, "a part of a device, 0 to 1")
@@ -251,7 +266,9 @@ func cellsOf(job *Job) [csvEnd]string {
 		cells[csvMemory] = formatNumber(spec.MemoryGB)
 	}
 	if s := spec.Share; s != nil {
-		cells[csvShare] = strconv.Itoa(s.Milli)
+		if cells[csvProfile] = s.Profile; s.Profile == "" || s.Milli < core.WholeDevice {
+			cells[csvShare] = strconv.Itoa(s.Milli)
+		}
 	}
 	if spec.Utilisation != 0 {
 		cells[csvUtilisation] = formatNumber(spec.Utilisation)

@@ -3,10 +3,14 @@ package workload
 import (
 	"context"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/sensitivity"
 )
 
 const (
@@ -88,10 +92,14 @@ func synergyModelColumns() (cols columns, cpus, memory []float64) {
 
 // SynergyModel is what was measured of a model with a number of devices, on servers with so many CPUs for a device.
 type SynergyModel struct {
+	Model         string
 	CPUsPerDevice float64 // of the cluster
 	Devices       int
-	sensitivity.Table
+	core.Sensitivity
 }
+
+// synergyMemoryPerDevice is the memory of a server by its devices, in GB, on the clusters that models were measured on.
+const synergyMemoryPerDevice = 62.5
 
 // ReadSynergyModels reads the models of the Synergy artifact. Speeds are those of a row, or, where all its cells are empty, none. What
 // is wrong is told all at once, as core.Diagnostics.
@@ -115,14 +123,15 @@ func readSynergyModels(in *input) ([]SynergyModel, error) {
 	lines := map[key]int{}
 	for t.next() {
 		above := func(column int) float64 { return t.number(column, aboveZero, maxCount, "a number") }
-		m := SynergyModel{CPUsPerDevice: above(synergyRatio), Devices: t.count(synergyModelDevices)}
-		m.Table = sensitivity.Table{
-			Model: t.label(synergyModelName), IterationSeconds: t.span(synergyIteration), Speedup: above(synergySpeedup), CPUs: cpus, MemoryGB: memory,
-			Ideal: sensitivity.Share{CPUs: above(synergyIdealCPUs), MemoryGB: above(synergyIdealMemory)},
+		m := SynergyModel{Model: t.label(synergyModelName), CPUsPerDevice: above(synergyRatio), Devices: t.count(synergyModelDevices)}
+		m.Sensitivity = core.Sensitivity{
+			Base:  core.Resources{CPUs: m.CPUsPerDevice, MemoryGB: synergyMemoryPerDevice},
+			Ideal: core.Resources{CPUs: above(synergyIdealCPUs), MemoryGB: above(synergyIdealMemory)}, IterationSeconds: t.span(synergyIteration), Speedup: above(synergySpeedup),
+			CPUs: cpus, MemoryGB: memory,
 		}
 		above(synergyStorage)
 		t.count(synergyBatch)
-		m.Speed = synergySpeedsOf(t, len(cpus), len(memory))
+		m.Speeds = synergySpeedsOf(t, len(cpus), len(memory))
 		of := key{m.CPUsPerDevice, m.Model, m.Devices}
 		if first, twice := lines[of]; twice && t.ok() {
 			t.reject(synergyModelName, fmt.Sprintf("a model once for each ratio and number of devices; it is on line %d too", first))
@@ -149,4 +158,120 @@ func synergySpeedsOf(t *table, cpus, memory int) [][]float64 {
 		speeds[c] = append(speeds[c], t.number(synergySpeeds+i, aboveZero, maxCount, "a speed"))
 	}
 	return speeds
+}
+
+// SynergyConfig is the Config of the source `synergy`.
+type SynergyConfig struct {
+	Path          string        `config:"path" required:"true" doc:"trace: job_id, model, arrival_s, iterations, gpus, without a header"`
+	Models        string        `config:"models_path" required:"true" doc:"what was measured of the models, by CPUs and memory"`
+	CPUsPerDevice float64       `config:"cpus_per_device" min:"0" doc:"CPUs for a device of the servers that the models were measured on; those of the cluster, as published"`
+	Speeds        string        `config:"speeds" enum:"ideal|measured" doc:"ideal: as published, a job has its speed-up with what it runs best with, less on a straight line down to the proportional share; measured: the speed that was measured with the largest amounts that are not above its own"`
+	LeastMemoryGB float64       `config:"least_memory_gb" min:"0" doc:"memory for a device that a model asks for which needs no more than the least measured; 0: the least measured"`
+	Delay         time.Duration `config:"delay" min:"0s" doc:"submit every job so much later: 299s where all jobs are there within the first second, for which the artifact has its first round of 300 s begin at second 1"`
+}
+
+// The values of SynergyConfig.Speeds.
+const (
+	synergyIdeal    = "ideal"
+	synergyMeasured = "measured"
+)
+
+// NewSynergy makes the factory of the source `synergy`.
+func NewSynergy() core.Factory[Source] {
+	return core.NewFactory(core.Info{
+		Type:    "synergy",
+		Summary: "trace in the format of the Synergy artifact, with what was measured of its models by CPUs and memory",
+		Description: "Each row is a rigid job of whole iterations, which take as long with any number of devices, as in the artifact. They ask for no CPUs and no memory of their own: " +
+			"how many they run best with, and how fast they are, is their sensitivity. Of models that were measured with several numbers of devices, those of one device count, as in the artifact.",
+		Source: "Synergy, OSDI 2022, artifact",
+	}, SynergyConfig{CPUsPerDevice: 3, Speeds: synergyIdeal, LeastMemoryGB: 20}, func(c SynergyConfig, _ core.Settings) (Source, error) { return &synergySource{c}, nil })
+}
+
+type synergySource struct{ SynergyConfig }
+
+func (s *synergySource) Load(ctx context.Context) (*Workload, error) {
+	in, err := openInput(ctx, s.Path)
+	if err != nil {
+		return nil, err
+	}
+	measured, err := openInput(ctx, s.Models)
+	if err != nil {
+		return nil, err
+	}
+	models, problems := s.models(measured)
+	rows, err := readSynergy(in)
+	if found, is := err.(core.Diagnostics); is {
+		problems = append(problems, found...)
+	} else if err != nil {
+		return nil, err
+	}
+	jobs := make([]Job, 0, len(rows))
+	for i := range rows {
+		row := &rows[i]
+		t := models[row.Model]
+		if t == nil && models != nil {
+			problems = append(problems, core.Diagnostic{
+				Position: row.At, Summary: fmt.Sprintf("model %q was not measured on servers with %v CPUs for a device", row.Model, s.CPUsPerDevice),
+				Hint: core.SuggestHint(row.Model, "models", synergyNames(models)),
+			})
+		}
+		if t != nil {
+			jobs = append(jobs, s.job(row, t))
+		}
+	}
+	return assemble(jobs, []Input{in.Input, measured.Input}, problems)
+}
+
+func synergyNames(models map[string]*core.Sensitivity) []string {
+	return slices.Sorted(maps.Keys(models))
+}
+
+// models are those of one device on servers of the ratio, by name; nil after a problem with them.
+func (s *synergySource) models(in *input) (map[string]*core.Sensitivity, core.Diagnostics) {
+	list, err := readSynergyModels(in)
+	if err != nil {
+		found, is := err.(core.Diagnostics)
+		if !is {
+			found = core.Diagnostics{{Position: core.Position{File: in.Path}, Summary: err.Error()}}
+		}
+		return nil, found
+	}
+	models := map[string]*core.Sensitivity{}
+	for i := range list {
+		m := &list[i]
+		if m.CPUsPerDevice != s.CPUsPerDevice || m.Devices != 1 {
+			continue
+		}
+		t := m.Sensitivity
+		if t.Ideal.MemoryGB = t.Memory(s.LeastMemoryGB); s.Speeds == synergyIdeal {
+			t.CPUs, t.MemoryGB, t.Speeds = nil, nil, nil
+		}
+		models[m.Model] = &t
+	}
+	return models, nil
+}
+
+func (s *synergySource) job(row *SynergyRow, t *core.Sensitivity) Job {
+	job := newDurationJob(strconv.Itoa(row.ID), row.ArrivalSeconds+s.Delay.Seconds(), row.Iterations, row.Devices)
+	job.Spec.Application, job.Spec.Sensitivity, job.At = row.Model, t, row.At
+	job.Model = &iterations{row.Iterations, t.IterationSeconds, row.Devices}
+	return job
+}
+
+// iterations is a rigid job that takes as long for each of them.
+type iterations struct {
+	total    float64
+	seconds  float64 // of one
+	replicas int
+}
+
+func (m *iterations) Phases() int           { return 1 }
+func (m *iterations) PhaseEnd(int) float64  { return m.total }
+func (m *iterations) StepsLeft(int) float64 { return math.NaN() }
+
+func (m *iterations) Rate(_ int, c Running) float64 {
+	if c.Replicas != m.replicas {
+		return 0
+	}
+	return 1 / m.seconds
 }

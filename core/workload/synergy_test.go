@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/quartet-sched/quartet/core"
-	"github.com/quartet-sched/quartet/core/sensitivity"
 	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
@@ -71,8 +70,8 @@ func TestReadSynergyModels(t *testing.T) {
 				t.Fatalf("error %v, want %q", err, tc.err)
 			}
 			for i, want := range tc.speeds {
-				if len(got[i].Speed) != want || got[i].Check() != nil {
-					t.Errorf("model %d: %d rows of speeds, want %d; %v", i, len(got[i].Speed), want, got[i].Check())
+				if len(got[i].Speeds) != want || got[i].Check() != nil {
+					t.Errorf("model %d: %d rows of speeds, want %d; %v", i, len(got[i].Speeds), want, got[i].Check())
 				}
 			}
 		})
@@ -86,19 +85,19 @@ func TestReadSynergyModelsOfTheReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]sensitivity.Demand{}
+	got := map[string]core.Demand{}
 	for _, m := range models {
 		if err := m.Check(); err != nil {
 			t.Error(err)
 		}
 		if m.CPUsPerDevice == 3 && m.Devices == 1 {
-			got[m.Model] = m.Demand(1, 8, sensitivity.Share{CPUs: 3, MemoryGB: 62.5}, m.Memory(20))
+			got[m.Model] = core.Demand{Resources: core.Resources{CPUs: m.Ideal.CPUs, MemoryGB: m.Memory(20)}, Speed: m.Speedup}
 		}
 	}
-	demand := func(cpus, memory, speed float64) sensitivity.Demand {
-		return sensitivity.Demand{Share: sensitivity.Share{CPUs: cpus, MemoryGB: memory}, Speed: speed}
+	demand := func(cpus, memory, speed float64) core.Demand {
+		return core.Demand{Resources: core.Resources{CPUs: cpus, MemoryGB: memory}, Speed: speed}
 	}
-	want := map[string]sensitivity.Demand{
+	want := map[string]core.Demand{
 		"alexnet": demand(12, 125, 2.94), "shufflenet": demand(12, 125, 2.89), "m5": demand(6, 187.5, 2.5), "res18": demand(9, 62.5, 2.4),
 		"mobilenet": demand(6, 62.5, 1.55), "res50": demand(4, 62.5, 1.15), "deepspeech": demand(3, 62.5, 1),
 		"gnmt": demand(1, 20, 1), "transformer": demand(1, 20, 1), "lstm": demand(1, 20, 1), "bert": demand(1, 20, 1), "vae": demand(1, 20, 1),

@@ -204,6 +204,7 @@ func drawJobs(t *rapid.T) []Job {
 		s.CPUs = rapid.Float64Range(0, 100).Draw(t, "cpus")
 		s.MemoryGB = rapid.Float64Range(0, 100).Draw(t, "memory")
 		s.Tier = rapid.SampledFrom(append(core.Tiers(), "")).Draw(t, "tier")
+		s.Share = rapid.SampledFrom([]*core.Share{nil, {}, {Milli: 300}, {Milli: 1000}, {Milli: 1000, Profile: "2g"}, {Milli: 300, Profile: "3g"}}).Draw(t, "share")
 		job.LimitSeconds = rapid.SampledFrom([]float64{0, 60, 3600.5}).Draw(t, "limit")
 		job.EstimateSeconds = rapid.SampledFrom([]float64{0, 1e-3, 1e6}).Draw(t, "estimate")
 		jobs = append(jobs, job)

@@ -1,5 +1,7 @@
 package score
 
+import "github.com/quartet-sched/quartet/core/mig"
+
 // digest tells states of devices apart, whatever their order: the sum of 128 random bits for what each device has left. That two
 // different states of a million ever meet has a chance of 10^-26.
 type digest struct{ high, low uint64 }
@@ -39,6 +41,14 @@ func mix(x uint64) uint64 {
 var leftDigests = func() (d [Whole + 1]digest) {
 	for left := 1; left <= Whole; left++ {
 		d[left] = digestOf(uint64(left))
+	}
+	return d
+}()
+
+// sliceDigests is by the slices of a device that are taken: where they are matters, and not only how many are left.
+var sliceDigests = func() (d [1 << mig.Slices]digest) {
+	for layout := range len(d) - 1 {
+		d[layout] = digestOf(1<<20 | uint64(layout))
 	}
 	return d
 }()

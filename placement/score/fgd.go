@@ -2,7 +2,6 @@ package score
 
 import (
 	"math"
-	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -12,11 +11,14 @@ import (
 // The score is the gradient, fragments before less those after, in devices, on a logistic scale in hundredths, rounded down. A task that takes
 // a part of a device takes that with the best score, the lowest of such; others the lowest idle ones.
 //
-// Source: Weng et al., Beware of Fragmentation (ATC'23), section 4. No deviation known. O(devices) for each score that is not remembered.
+// Where devices are divided into slices, a task needs a place for one, fragments are the memory slices from which no place of its profile is left, and
+// it takes the device that is best with the slice where mig.Layout.Place puts it.
+//
+// Source: Weng et al., Beware of Fragmentation (ATC'23), section 4. No deviation known but for the slices, of which it does not tell. O(devices) for each score that is not remembered.
 type FGD struct {
 	typical *Typical
 	memo    []scored
-	left    []int32
+	after   devices
 }
 
 type scored struct {
@@ -32,7 +34,11 @@ func (f *FGD) Score(n *Node, t *Task) int32 {
 	y, sum := f.typical, n.digest
 	sum.add(digestOf(beforeState<<56 | uint64(level(y.cpus, n.CPU))<<16 | uint64(n.Accelerator)))
 	sum.add(digestOf(afterState<<56 | uint64(level(y.cpus, n.CPU-t.CPU))))
-	sum.add(digestOf(taskState<<56 | uint64(t.Devices)<<12 | uint64(t.Milli)))
+	sum.add(digestOf(taskState<<56 | uint64(t.Slice)<<32 | uint64(t.Devices)<<12 | uint64(t.Milli)))
+	if n.countsMemory(t) { // which no digest tells of
+		score, _ := f.best(n, t)
+		return score
+	}
 	known := &f.memo[sum.low>>(64-memoBits)]
 	if known.digest != sum {
 		score, _ := f.best(n, t)
@@ -55,15 +61,16 @@ func (f *FGD) best(n *Node, t *Task) (score int32, device int) {
 	y := f.typical
 	before, after := y.Fragments(n), level(y.cpus, n.CPU-t.CPU)
 	rate := func(devices core.DeviceSet) int32 {
-		f.left = append(f.left[:0], n.Left...)
-		return logistic(before - y.fragments(f.left, take(f.left, n.digest, devices, t.Milli), after, n.Accelerator))
+		f.after.copy(n.devices())
+		return logistic(before - y.fragments(f.after, f.after.take(n.digest, devices, t), after, n.Accelerator))
 	}
 	if !t.shares() {
 		return rate(n.first(t)), -1
 	}
 	score, device = -1, -1
-	for i, left := range n.Left {
-		if left < t.Milli || slices.Contains(n.Left[:i], left) {
+	all := n.devices()
+	for i := range n.Left {
+		if !all.enough(i, t) || all.again(i) {
 			continue
 		}
 		if s := rate(1 << uint(i)); s > score {

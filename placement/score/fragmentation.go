@@ -25,9 +25,10 @@ type Fragmentation struct {
 	ahead   []remembered
 	memo    []scored
 
-	left, next []int32
-	levelOf    []int32   // by typical amount of CPU: the level once a task took it; -1 where it cannot
-	least      []float64 // by task of a group: the fragments after it
+	left, next, trial devices
+
+	levelOf []int32   // by typical amount of CPU: the level once a task took it; -1 where it cannot
+	least   []float64 // by task of a group: the fragments after it
 }
 
 // group is typical tasks that differ in CPU only.
@@ -91,7 +92,7 @@ func (f *Fragmentation) group() {
 			if m.CPU != cpu {
 				continue
 			}
-			kind := Task{Devices: m.Devices, Milli: m.Milli, Types: m.Types}
+			kind := Task{Devices: m.Devices, Milli: m.Milli, Types: m.Types, Slice: m.Slice}
 			at := slices.IndexFunc(f.groups, func(g group) bool { return g.Task == kind })
 			if at < 0 {
 				at, f.groups = len(f.groups), append(f.groups, group{Task: kind})
@@ -119,7 +120,11 @@ func (f *Fragmentation) Score(n *Node, t *Task) int32 {
 	sum := n.digest
 	sum.add(digestOf(beforeState<<56 | f.cpu(n.CPU)<<16 | uint64(n.Accelerator)))
 	sum.add(digestOf(afterState<<56 | f.cpu(n.CPU-t.CPU)))
-	sum.add(digestOf(taskState<<56 | uint64(t.Devices)<<12 | uint64(t.Milli)))
+	sum.add(digestOf(taskState<<56 | uint64(t.Slice)<<32 | uint64(t.Devices)<<12 | uint64(t.Milli)))
+	if n.countsMemory(t) { // which no digest tells of
+		score, _ := f.best(n, t)
+		return score
+	}
 	known := &f.memo[sum.low>>(64-memoBits)]
 	if known.digest != sum {
 		score, _ := f.best(n, t)
@@ -139,10 +144,12 @@ func (f *Fragmentation) Devices(n *Node, t *Task) core.DeviceSet {
 
 // best is the score of a node, and the device that gives it to a task that takes a part of one.
 func (f *Fragmentation) best(n *Node, t *Task) (score int32, device int) {
-	before, cpu := f.outlook(n.Left, n.digest, n.CPU, n.Accelerator), n.CPU-t.CPU
+	all := n.devices()
+	before, cpu := f.outlook(all, n.digest, n.CPU, n.Accelerator), n.CPU-t.CPU
 	rate := func(devices core.DeviceSet) int32 {
-		f.left = append(f.left[:0], n.Left...)
-		after := f.outlook(f.left, take(f.left, n.digest, devices, t.Milli), cpu, n.Accelerator)
+		f.left.copy(all)
+		sum := f.left.take(n.digest, devices, t)
+		after := f.outlook(f.left, sum, cpu, n.Accelerator)
 		gain := before - after - float64(emptiness*float64(int64(n.total)-t.milli()))
 		return zero + int32(math.Floor(gain/tolerance))
 	}
@@ -151,7 +158,7 @@ func (f *Fragmentation) best(n *Node, t *Task) (score int32, device int) {
 	}
 	score, device = -1, -1
 	for i, left := range n.Left {
-		if left < t.Milli || slices.Contains(n.Left[:i], left) {
+		if !all.enough(i, t) || all.again(i) {
 			continue
 		}
 		if s := rate(1 << uint(i)); s > score || s == score && left < n.Left[device] {
@@ -162,7 +169,7 @@ func (f *Fragmentation) best(n *Node, t *Task) (score int32, device int) {
 }
 
 // outlook is the fragments of a node, and nextTask times those after the next typical task.
-func (f *Fragmentation) outlook(left []int32, sum digest, cpu int64, on core.AcceleratorID) float64 {
+func (f *Fragmentation) outlook(left devices, sum digest, cpu int64, on core.AcceleratorID) float64 {
 	key := sum
 	key.add(digestOf(aheadState<<56 | f.cpu(cpu)<<16 | uint64(on)))
 	known := &f.ahead[key.low>>(64-memoBits)]
@@ -175,8 +182,8 @@ func (f *Fragmentation) outlook(left []int32, sum digest, cpu int64, on core.Acc
 			f.levelOf[i] = int32(level(y.cpus, cpu-amount))
 		}
 	}
-	f.next = append(f.next[:0], left...)
-	now := f.curve(sum, on)[level(y.cpus, cpu)]
+	f.next.copy(left)
+	now := f.curve(&f.next, sum, on)[level(y.cpus, cpu)]
 	ahead := 0.0
 	for i := range f.groups {
 		g := &f.groups[i]
@@ -204,29 +211,29 @@ func (f *Fragmentation) after(g *group, sum digest, on core.AcceleratorID) {
 		return
 	}
 	try := func(devices core.DeviceSet) {
-		fragments := f.curve(take(f.next, sum, devices, g.Milli), on)
+		f.trial.copy(f.next)
+		fragments := f.curve(&f.trial, f.trial.take(sum, devices, &g.Task), on)
 		for k, of := range g.cpus {
 			if level := f.levelOf[of]; level >= 0 {
 				least[k] = min(least[k], fragments[level])
 			}
 		}
-		take(f.next, sum, devices, -g.Milli)
 	}
 	if !g.shares() {
-		if devices, missing := firstWith(f.next, &g.Task); missing == 0 {
+		if devices, missing := f.next.first(&g.Task); missing == 0 {
 			try(devices)
 		}
 		return
 	}
-	for i, left := range f.next {
-		if left >= g.Milli && !slices.Contains(f.next[:i], left) {
+	for i := range f.next.left {
+		if f.next.enough(i, &g.Task) && !f.next.again(i) {
 			try(1 << uint(i))
 		}
 	}
 }
 
-// curve is the fragments of the devices that next tells of, and sum is the digest of.
-func (f *Fragmentation) curve(sum digest, on core.AcceleratorID) []float64 {
+// curve is the fragments of devices of which sum is the digest.
+func (f *Fragmentation) curve(left *devices, sum digest, on core.AcceleratorID) []float64 {
 	key := sum
 	key.add(digestOf(curveState<<56 | uint64(on)))
 	known := &f.levels[key.low&uint64(len(f.levels)-1)]
@@ -235,15 +242,15 @@ func (f *Fragmentation) curve(sum digest, on core.AcceleratorID) []float64 {
 	}
 	known.digest = key
 	total := int32(0)
-	for _, left := range f.next {
-		total += left
+	for _, l := range left.left {
+		total += l
 	}
 	for i := range known.fragments {
 		known.fragments[i] = 0
 	}
 	for i := range f.groups {
 		g := &f.groups[i]
-		used := g.use(f.next, on)
+		used := g.use(left, on)
 		for k, of := range g.cpus {
 			known.fragments[of+1] += float64(g.parts[k] * float64(used))
 		}
@@ -257,15 +264,17 @@ func (f *Fragmentation) curve(sum digest, on core.AcceleratorID) []float64 {
 }
 
 // use is how much of devices a task of the group can use.
-func (g *group) use(left []int32, on core.AcceleratorID) int32 {
+func (g *group) use(of *devices, on core.AcceleratorID) int32 {
 	if !g.needsDevices() || !g.Types.Allows(on) {
 		return 0
 	}
 	fit, sum := int32(0), int32(0)
-	for _, l := range left {
-		if l >= g.Milli {
+	for i, l := range of.left {
+		if of.enough(i, &g.Task) {
 			fit++
-			sum += l
+			if sum += l; g.Slice != 0 {
+				sum -= int32(of.slices[i].Fragment(g.Slice.profile())) * sliceMilli
+			}
 		}
 	}
 	if fit < g.Devices {

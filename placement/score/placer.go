@@ -52,9 +52,17 @@ func NewPlacer(nodes []Node, s Scorer) *Placer {
 	running := make([]int32, len(nodes)*(core.MaxDevicesPerNode+1))
 	for i := range nodes {
 		nodes[i].digest = digest{}
-		for k, left := range nodes[i].Left {
-			nodes[i].Left[k] = max(0, min(left, Whole))
-			nodes[i].digest.add(leftDigests[nodes[i].Left[k]])
+		if n := &nodes[i]; n.Slices != nil {
+			n.Left = make([]int32, len(n.Slices))
+			for k, layout := range n.Slices {
+				n.Left[k] = leftOf(layout)
+				n.digest.add(sliceDigests[layout])
+			}
+		} else {
+			for k, left := range n.Left {
+				n.Left[k] = max(0, min(left, Whole))
+				n.digest.add(leftDigests[n.Left[k]])
+			}
 		}
 		nodes[i].running, running = running[:core.MaxDevicesPerNode+1], running[core.MaxDevicesPerNode+1:]
 		nodes[i].measure()
@@ -105,14 +113,36 @@ func (p *Placer) drawn(s *shape, best int32) int {
 	return p.leaves
 }
 
-// Take gives a task the seat that it was chosen for; false, and nothing is changed, where it does not fit there.
-func (p *Placer) Take(t *Task, seat core.Seat) bool { return p.change(t, seat, 1) }
+// Take gives a task the seat that it was chosen for; false, and nothing is changed, where it does not fit there. Slices begin where Starts says.
+func (p *Placer) Take(t *Task, seat core.Seat) bool { return p.change(t, seat, 1, nil) }
 
-// Release takes back what Take gave; false, and nothing is changed, where that cannot have been.
-func (p *Placer) Release(t *Task, seat core.Seat) bool { return p.change(t, seat, -1) }
+// Release takes back what Take gave, of a task without slices; false, and nothing is changed, where that cannot have been.
+func (p *Placer) Release(t *Task, seat core.Seat) bool { return p.change(t, seat, -1, nil) }
 
-func (p *Placer) change(t *Task, seat core.Seat, by int32) bool {
-	if seat.Node < 0 || int(seat.Node) >= len(p.nodes) || !p.nodes[seat.Node].change(t, seat.Devices, by) {
+// TakeSlices is Take with slices that begin there, device by device, as Starts gives them.
+func (p *Placer) TakeSlices(t *Task, seat core.Seat, starts []uint8) bool {
+	return p.change(t, seat, 1, starts)
+}
+
+// ReleaseSlices takes back what Take or TakeSlices gave, with slices that begin there.
+func (p *Placer) ReleaseSlices(t *Task, seat core.Seat, starts []uint8) bool {
+	return p.change(t, seat, -1, starts)
+}
+
+// Starts appends where the slices of a task would begin on the devices of a seat: by mig.Layout.Place.
+func (p *Placer) Starts(starts []uint8, t *Task, seat core.Seat) []uint8 {
+	if t.Slice == 0 {
+		return starts
+	}
+	for rest := seat.Devices; rest != 0; rest &= rest - 1 {
+		start, _ := p.nodes[seat.Node].Slices[rest.First()].Place(t.Slice.profile())
+		starts = append(starts, uint8(start)) //nolint:gosec // 0..7
+	}
+	return starts
+}
+
+func (p *Placer) change(t *Task, seat core.Seat, by int32, starts []uint8) bool {
+	if seat.Node < 0 || int(seat.Node) >= len(p.nodes) || !p.nodes[seat.Node].change(t, seat.Devices, by, starts) {
 		return false
 	}
 	p.touch(seat.Node)

@@ -25,8 +25,9 @@ func (r *Random) Devices(n *Node, t *Task) core.DeviceSet {
 	if !t.needsDevices() {
 		return 0
 	}
-	for i, left := range n.Left {
-		if left >= t.Milli {
+	all := n.devices()
+	for i := range n.Left {
+		if all.enough(i, t) {
 			enough |= 1 << uint(i)
 		}
 	}

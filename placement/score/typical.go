@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/mig"
 )
 
 // Typical is the tasks that are expected, by which fragments are told: what is of no use to a typical task.
 //
 // Source: Weng et al., Beware of Fragmentation (ATC'23), section 3: the distinct tasks of a trace, the most frequent first, up to 95 % of it.
-// Memory does not tell tasks apart. O(tasks log tasks) to make; Fragments is O(typical tasks + amounts × devices), and O(1) for a state that
+// Memory, that of devices too, does not tell tasks apart. O(tasks log tasks) to make; Fragments is O(typical tasks + amounts × devices), and O(1) for a state that
 // was asked for of late.
 type Typical struct {
 	tasks   []typicalTask
@@ -19,12 +20,13 @@ type Typical struct {
 	memo    []remembered
 	below   []int32 // by amount: what pieces smaller than that have in sum
 	fit     []int32 // by amount: devices with that much left or more
+	sliced  bool    // tasks have slices
 }
 
 type typicalTask struct {
 	Task
 	part   float64 // of all tasks
-	amount int     // index in amounts
+	amount int     // index in amounts; of slices their profile
 }
 
 type remembered struct {
@@ -64,6 +66,7 @@ func NewTypical(tasks []Task, written []string, division Division) *Typical {
 	for _, c := range distinct[:kept] {
 		y.tasks = append(y.tasks, typicalTask{Task: c.Task, part: float64(c.n) / all / (float64(covered) / all)})
 		y.cpus = append(y.cpus, c.CPU)
+		y.sliced = y.sliced || c.Slice != 0
 		if c.needsDevices() {
 			y.amounts = append(y.amounts, c.Milli)
 		}
@@ -74,6 +77,14 @@ func NewTypical(tasks []Task, written []string, division Division) *Typical {
 	y.amounts = slices.Compact(y.amounts)
 	for i := range y.tasks {
 		y.tasks[i].amount, _ = slices.BinarySearch(y.amounts, y.tasks[i].Milli)
+	}
+	if y.sliced {
+		y.amounts = make([]int32, len(mig.Profiles()))
+		for i := range y.tasks {
+			if y.tasks[i].amount = int(mig.SevenG); y.tasks[i].Slice != 0 {
+				y.tasks[i].amount = int(y.tasks[i].Slice.profile())
+			}
+		}
 	}
 	y.below, y.fit = make([]int32, len(y.amounts)), make([]int32, len(y.amounts))
 	return y
@@ -92,7 +103,7 @@ func count(tasks []Task, written []string) []counted {
 	index := map[counted]int{}
 	for i := range tasks {
 		c := counted{Task: tasks[i]}
-		c.Memory = 0
+		c.Memory, c.DeviceMemory = 0, 0
 		if written != nil {
 			c.written = written[i]
 		}
@@ -106,7 +117,7 @@ func count(tasks []Task, written []string) []counted {
 	slices.SortFunc(distinct, func(a, b counted) int {
 		return cmp.Or(
 			cmp.Compare(b.n, a.n), cmp.Compare(b.CPU, a.CPU), cmp.Compare(b.Milli, a.Milli), cmp.Compare(b.Devices, a.Devices),
-			cmp.Compare(b.written, a.written), cmp.Compare(b.Types, a.Types),
+			cmp.Compare(b.written, a.written), cmp.Compare(b.Types, a.Types), cmp.Compare(b.Slice, a.Slice),
 		)
 	})
 	return distinct
@@ -127,11 +138,11 @@ func level(amounts []int64, cpu int64) int {
 
 // Fragments is the thousandths of a node's devices that a typical task cannot use, on average.
 func (y *Typical) Fragments(n *Node) float64 {
-	return y.fragments(n.Left, n.digest, level(y.cpus, n.CPU), n.Accelerator)
+	return y.fragments(n.devices(), n.digest, level(y.cpus, n.CPU), n.Accelerator)
 }
 
 // fragments is those of devices whose digest is sum, with a level of the typical amounts of CPU: nothing else of that matters.
-func (y *Typical) fragments(left []int32, sum digest, level int, on core.AcceleratorID) float64 {
+func (y *Typical) fragments(left devices, sum digest, level int, on core.AcceleratorID) float64 {
 	sum.add(digestOf(nodeState<<56 | uint64(level)<<16 | uint64(on)))
 	known := &y.memo[sum.low>>(64-memoBits)]
 	if known.digest != sum {
@@ -141,13 +152,17 @@ func (y *Typical) fragments(left []int32, sum digest, level int, on core.Acceler
 }
 
 // sum adds up the fragments by their reason, and the sums in a fixed order: that of the source, whose scores tell equal states by the last bit.
-func (y *Typical) sum(left []int32, level int, on core.AcceleratorID) float64 {
+func (y *Typical) sum(of devices, level int, on core.AcceleratorID) float64 {
 	for i := range y.amounts {
 		y.below[i], y.fit[i] = 0, 0
 	}
 	total := int32(0)
-	for _, l := range left {
+	for k, l := range of.left {
 		total += l
+		if y.sliced && k < len(of.slices) {
+			y.addSlices(of.slices[k])
+			continue
+		}
 		for i, amount := range y.amounts {
 			if l < amount {
 				y.below[i] += l
@@ -183,4 +198,14 @@ func (y *Typical) sum(left []int32, level int, on core.AcceleratorID) float64 {
 		}
 	}
 	return lackBoth + lackDevices + lackCPU + noneFits + noneLacks + otherType
+}
+
+// addSlices adds a device that is divided into slices: those in no place of a profile are of no use to it.
+func (y *Typical) addSlices(l mig.Layout) {
+	for p := range y.amounts {
+		y.below[p] += int32(l.Fragment(mig.Profile(p))) * sliceMilli //nolint:gosec // there are 5
+		if l.Starts(mig.Profile(p)) > 0 {                            //nolint:gosec // there are 5
+			y.fit[p]++
+		}
+	}
 }

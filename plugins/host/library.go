@@ -102,6 +102,12 @@ func Factories[S any](l *Library, plugins []Installed, t Terms) []core.Factory[S
 			factories = append(factories, core.NewForeignFactory(info, core.Foreign{
 				Fields: func() []core.Field { return ask().Fields },
 				Schema: func() map[string]any { return ask().Schema },
+				Info: func() core.Info {
+					if told := ask().Info; told.Type == c.Type {
+						return told
+					}
+					return info // it does not start, or has the component no more; Decode tells
+				},
 				Decode: func(raw map[string]any) (map[string]any, []core.Capability, core.Diagnostics) {
 					return l.check(b, Component{Stage: stage, Type: c.Type, ID: c.ID(), Config: raw})
 				},

@@ -171,7 +171,77 @@ func TestViewsAreEqual(t *testing.T) {
 	coretest.RunAdmitter(t, core.NewFactory(remote.Info, core.None{}, func(_ core.None, s core.Settings) (core.Admitter, error) {
 		a, err := remote.New(&core.None{}, s)
 		return mirrored{a, t}, err
-	}), coretest.Pools())
+	}), coretest.Pools(), coretest.Sharing())
+}
+
+// TestGroups has an allocation in Python group jobs, and a placement seat the groups, round after round on the same view.
+func TestGroups(t *testing.T) {
+	r, settings := newRing(t, policies(t)), core.Settings{ID: "python/test"}
+	allocator, err := factoryOf(r, stagev1.Stage_STAGE_ALLOCATION, "pairs", host.Allocator).New(&core.None{}, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	placer, err := factoryOf(r, stagev1.Stage_STAGE_PLACEMENT, "together", host.Placer).New(&core.None{}, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var jobs []*coretest.JobBuilder
+	for round, tc := range []struct {
+		requests int // of the job that comes
+		want     []string
+	}{
+		{2, []string{"0: 2 of group 0 on [0,1]"}},
+		{1, []string{"0: 2 of group 0 on [0,1]", "1: 1 of group 0 on [2]"}},
+		{2, []string{"0: 2 of group 1 on [0,1]", "2: 2 of group 1 on [0,1]", "1: 1 of group 0 on [2]"}},
+		{1, []string{"0: 2 of group 1 on [0,1]", "2: 2 of group 1 on [0,1]", "1: 1 of group 2 on [2]", "3: 1 of group 2 on [2]"}},
+		{4, []string{"0: 2 of group 1 on [0,1]", "2: 2 of group 1 on [0,1]", "1: 1 of group 2 on [2]", "3: 1 of group 2 on [2]", "4: 4 of group 0 on nothing"}},
+	} {
+		jobs = append(jobs, coretest.MakeJob(fmt.Sprint("job-", round)).Replicas(tc.requests).Waiting())
+		v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 4).TakesTurns(2, 16).Obj()).Round(round + 1).Jobs(jobs...).Obj()
+		grants, err := allocator.Allocate(t.Context(), v, coretest.Candidates(v, coretest.Rigid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seating, err := placer.Place(t.Context(), v, grants)
+		if err != nil {
+			t.Fatal(err)
+		}
+		on := map[core.JobID]string{}
+		for _, p := range seating.Placed {
+			on[p.Job] = fmt.Sprintf("[%s]", p.Seats[0].Devices)
+		}
+		for _, v := range seating.Unseated {
+			on[v.Job] = "nothing"
+		}
+		var got []string
+		for _, g := range grants {
+			got = append(got, fmt.Sprintf("%d: %d of group %d on %s", g.Job, g.Replicas, g.Group, on[g.Job]))
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("round %d (-want +got):\n%s", round, diff)
+		}
+	}
+}
+
+// TestWhatIsCounted holds what policies say that they count to what a host hears.
+func TestWhatIsCounted(t *testing.T) {
+	told, err := policies(t).Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns := []core.Sharing{core.TimeSlice}
+	for id, want := range map[string]core.Info{
+		"allocation/pairs": {Sharing: turns}, "placement/together": {Sharing: turns, Counts: true}, "placement/first_fit": {}, "allocation/las": {},
+	} {
+		at := slices.IndexFunc(told.Components, func(c host.ComponentInfo) bool { return c.ID() == id })
+		if at < 0 {
+			t.Errorf("there is no %s", id)
+			continue
+		}
+		if got := told.Components[at].Info; got.Counts != want.Counts || !slices.Equal(got.Sharing, want.Sharing) {
+			t.Errorf("%s counts: %v, shares %v; want %v, %v", id, got.Counts, got.Sharing, want.Counts, want.Sharing)
+		}
+	}
 }
 
 // TestReportsAreEqual is both for what the random rounds do not hold: what jobs measured, told piece by piece while it
@@ -373,16 +443,17 @@ func describe(v *core.View) string {
 	line := func(parts ...any) { lines = append(lines, strings.TrimSuffix(fmt.Sprintln(parts...), "\n")) }
 	line(bits(v.NowSeconds), v.Round, bits(v.IntervalSeconds), v.OnEvents, v.Devices, v.Waiting)
 	line(v.HealthChanges, len(v.Jobs))
+	line(int(v.Cluster.Sharing), v.Cluster.MaxOwners, v.Cluster.OversubscribesMemory, v.Cluster.CountsResources)
 	line(joined(v.Active))
 	line(joined(v.Changed))
 	for i := range v.Cluster.Nodes {
 		n := &v.Cluster.Nodes[i]
-		line(n.ID, n.Name, n.Accelerator, n.Devices, bits(n.CPUs, n.MemoryGB, n.ExpectedSeconds), n.Rack, n.Health, uint64(n.Unusable), n.Pool)
+		line(n.ID, n.Name, n.Accelerator, n.Devices, bits(n.CPUs, n.MemoryGB, n.DeviceMemoryGB, n.ExpectedSeconds), n.Rack, n.Health, uint64(n.Unusable), n.Pool)
 	}
 	for i := range v.Cluster.Pools {
 		p := &v.Cluster.Pools[i]
 		line(p.Name, p.Accelerator, p.Devices, p.Min, p.Max, p.Spot, v.Cluster.PoolSize(p.Name))
-		numbers := []float64{p.CPUs, p.MemoryGB, p.PriceAt(v.NowSeconds), p.UpCooldownSeconds, p.DownCooldownSeconds, p.ProvisioningSeconds}
+		numbers := []float64{p.CPUs, p.MemoryGB, p.DeviceMemoryGB, p.PriceAt(v.NowSeconds), p.UpCooldownSeconds, p.DownCooldownSeconds, p.ProvisioningSeconds}
 		for _, price := range p.Prices {
 			numbers = append(numbers, price.FromSeconds, price.PerHour)
 		}
@@ -408,6 +479,11 @@ func describe(v *core.View) string {
 		line(j.State, j.WaitingReason, joined(seats))
 		line(j.Tuning.BatchPerDevice, j.Tuning.AccumulationSteps, joined(j.Tuning.BatchByReplica), j.Restarts, j.Preemptions, j.Held)
 		line(bits(j.Weight, j.SubmitSeconds, j.CPUs, j.MemoryGB, j.TotalWork, j.Tuning.LearningRateFactor))
+		share := "whole"
+		if j.Share != nil {
+			share = fmt.Sprint(j.Share.Milli)
+		}
+		line(share, bits(j.Part(), j.Utilisation, j.DeviceMemoryGB, j.SlowdownTolerance, j.Iteration.Load, j.Iteration.Compute, j.Iteration.Sync))
 		line(bits(j.StepsLeft, j.FirstStart, j.LastChange))
 		line(bits(j.ExecutedSeconds(now), j.AttainedService(now), j.WorkDone(now), j.RemainingWork(now)))
 		if j.StepTimes != nil {

@@ -35,14 +35,14 @@ func seatsFrom(m []*stagev1.Seat) []core.Seat {
 func grantTo(g core.Grant) *stagev1.Grant {
 	return &stagev1.Grant{
 		Job: int32(g.Job), Accelerator: int32(g.Accelerator), Replicas: int32(g.Replicas), Blocking: g.Blocking,
-		Proposed: seatsTo(g.Proposed),
+		Proposed: seatsTo(g.Proposed), Group: int32(min(max(g.Group, math.MinInt32), math.MaxInt32)),
 	}
 }
 
 func grantFrom(g *stagev1.Grant) core.Grant {
 	return core.Grant{
 		Job: core.JobID(g.GetJob()), Accelerator: acceleratorFrom(g.GetAccelerator()), Replicas: int(g.GetReplicas()),
-		Blocking: g.GetBlocking(), Proposed: seatsFrom(g.GetProposed()),
+		Blocking: g.GetBlocking(), Proposed: seatsFrom(g.GetProposed()), Group: int(g.GetGroup()),
 	}
 }
 
@@ -53,7 +53,7 @@ func acceleratorFrom(m int32) core.AcceleratorID {
 
 func equalGrants(a, b *core.Grant) bool {
 	return a.Job == b.Job && a.Accelerator == b.Accelerator && a.Replicas == b.Replicas && a.Blocking == b.Blocking &&
-		core.SameSeats(a.Proposed, b.Proposed)
+		a.Group == b.Group && core.SameSeats(a.Proposed, b.Proposed)
 }
 
 // NewGrantSender encodes lists of grants.

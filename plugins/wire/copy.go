@@ -29,7 +29,10 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 	}
 	if u.GetFull() {
 		*c = Copy{started: true, tables: map[uint32]*core.StepTimes{}, truths: map[uint32]*core.Truth{}, pending: map[core.JobID]*core.Response{}}
-		c.View.Cluster = &core.Cluster{Accelerators: u.GetAccelerators(), Pools: poolsFrom(u.GetPools())}
+		c.View.Cluster = &core.Cluster{
+			Accelerators: u.GetAccelerators(), Pools: poolsFrom(u.GetPools()), Sharing: sharingFrom(u.GetSharing()), MaxOwners: int(u.GetMaxOwners()),
+			OversubscribesMemory: u.GetOversubscribesMemory(), CountsResources: u.GetCountsResources(),
+		}
 	}
 	c.sequence = u.GetSequence()
 	v := &c.View
@@ -109,7 +112,7 @@ func (c *Copy) addNode(n *stagev1.Node) error {
 	cluster.Nodes = append(cluster.Nodes, core.Node{
 		ID: core.NodeID(n.GetId()), Name: n.GetName(), Accelerator: core.AcceleratorID(n.GetAccelerator()),
 		Devices: int(n.GetDevices()), CPUs: n.GetCpus(), MemoryGB: n.GetMemoryGb(), Rack: n.GetRack(),
-		Pool: n.GetPool(),
+		Pool: n.GetPool(), DeviceMemoryGB: n.GetDeviceMemoryGb(),
 	})
 	return nil
 }
@@ -272,7 +275,8 @@ func (c *Copy) spec(id core.JobID, s *stagev1.JobSpec) *core.JobSpec {
 		MaxReplicas: int(s.GetMaxReplicas()), Accelerators: s.GetAccelerators(), MixesTypes: s.GetMixesTypes(), CPUs: s.GetCpus(), MemoryGB: s.GetMemoryGb(),
 		Command: s.GetCommand(), TotalWork: s.GetTotalWork(), StepTimes: c.tables[s.GetStepTimes()], Truth: c.truths[s.GetTruth()],
 		Pinned: s.GetPinned(), Suspended: s.GetSuspended(), DeadlineSeconds: s.GetDeadlineSeconds(), BestEffort: s.GetBestEffort(),
-		Tier: s.GetTier(),
+		Tier: s.GetTier(), Share: shareFrom(s.GetShare()), Utilisation: s.GetUtilisation(), DeviceMemoryGB: s.GetDeviceMemoryGb(),
+		SlowdownTolerance: s.GetSlowdownTolerance(), Iteration: iterationFrom(s.GetIteration()),
 	}
 	if b := s.GetBatch(); b != nil {
 		spec.Batch = core.BatchSpec{

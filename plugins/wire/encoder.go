@@ -129,7 +129,10 @@ func (e *Encoder) begin(v *core.View, u *stagev1.ViewUpdate) {
 	clear(e.known)
 	clear(e.responses)
 	e.nodes = e.nodes[:0]
-	u.Accelerators, u.Pools = v.Cluster.Accelerators, poolsTo(v.Cluster.Pools)
+	c := v.Cluster
+	u.Accelerators, u.Pools = c.Accelerators, poolsTo(c.Pools)
+	u.Sharing, u.MaxOwners = stagev1.Sharing(c.Sharing), int32(c.MaxOwners)
+	u.OversubscribesMemory, u.CountsResources = c.OversubscribesMemory, c.CountsResources
 	for i := range v.Cluster.Nodes {
 		n := &v.Cluster.Nodes[i]
 		now := e.state(n)
@@ -137,7 +140,7 @@ func (e *Encoder) begin(v *core.View, u *stagev1.ViewUpdate) {
 		u.Nodes = append(u.Nodes, &stagev1.Node{
 			Id: int32(n.ID), Health: now.health, Unusable: uint64(now.unusable), Name: n.Name, Accelerator: int32(n.Accelerator),
 			Devices: int32(n.Devices), Cpus: n.CPUs, MemoryGb: n.MemoryGB, Rack: n.Rack,
-			Pool: n.Pool, ExpectedSeconds: now.expected,
+			Pool: n.Pool, ExpectedSeconds: now.expected, DeviceMemoryGb: n.DeviceMemoryGB,
 		})
 	}
 }
@@ -211,6 +214,8 @@ func (e *Encoder) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec 
 		Requested: int32(s.Requested), MinReplicas: int32(s.MinReplicas), MaxReplicas: int32(s.MaxReplicas),
 		Accelerators: s.Accelerators, MixesTypes: s.MixesTypes, Cpus: s.CPUs, MemoryGb: s.MemoryGB, Command: s.Command, TotalWork: s.TotalWork, Pinned: s.Pinned,
 		Suspended: s.Suspended && !e.Plain, DeadlineSeconds: s.DeadlineSeconds, BestEffort: s.BestEffort, Tier: s.Tier,
+		Share: shareTo(s.Share), Utilisation: s.Utilisation, DeviceMemoryGb: s.DeviceMemoryGB, SlowdownTolerance: s.SlowdownTolerance,
+		Iteration: iterationTo(s.Iteration),
 	}
 	if b := s.Batch; b != (core.BatchSpec{}) {
 		m.Batch = &stagev1.BatchSpec{

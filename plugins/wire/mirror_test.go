@@ -140,7 +140,7 @@ func TestACopyIsTheView(t *testing.T) {
 	t.Run("admission", func(t *testing.T) {
 		coretest.RunAdmitter(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Admitter, error) {
 			return new(mirror), nil
-		}), coretest.Elsewhere(), coretest.Pools())
+		}), coretest.Elsewhere(), coretest.Pools(), coretest.Sharing())
 	})
 	t.Run("admission by curves", func(t *testing.T) {
 		coretest.RunAdmitter(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Admitter, error) {
@@ -150,7 +150,7 @@ func TestACopyIsTheView(t *testing.T) {
 	t.Run("allocation", func(t *testing.T) {
 		coretest.RunAllocator(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Allocator, error) {
 			return new(mirror), nil
-		}), coretest.Elsewhere(), coretest.Deadlines(), coretest.Tiers(), coretest.Pools())
+		}), coretest.Elsewhere(), coretest.Deadlines(), coretest.Tiers(), coretest.Pools(), coretest.Sharing())
 	})
 	t.Run("scaler", func(t *testing.T) {
 		coretest.RunScaler(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.ClusterScaler, error) {
@@ -160,6 +160,6 @@ func TestACopyIsTheView(t *testing.T) {
 	t.Run("elasticity", func(t *testing.T) {
 		coretest.RunElasticity(t, core.NewFactory(info, core.None{}, func(core.None, core.Settings) (core.Elasticity, error) {
 			return new(mirror), nil
-		}), coretest.Elsewhere(), coretest.Pools())
+		}), coretest.Elsewhere(), coretest.Pools(), coretest.Sharing())
 	})
 }

@@ -13,7 +13,7 @@ func poolsTo(pools []core.Pool) []*stagev1.Pool {
 			Name: p.Name, Accelerator: int32(p.Accelerator), Devices: int32(p.Devices), Cpus: p.CPUs, MemoryGb: p.MemoryGB,
 			MinNodes: int32(p.Min), MaxNodes: int32(p.Max), PricePerHour: p.PricePerHour,
 			UpCooldownSeconds: p.UpCooldownSeconds, DownCooldownSeconds: p.DownCooldownSeconds,
-			ProvisioningSeconds: p.ProvisioningSeconds, Spot: p.Spot,
+			ProvisioningSeconds: p.ProvisioningSeconds, Spot: p.Spot, DeviceMemoryGb: p.DeviceMemoryGB,
 		}
 		for _, price := range p.Prices {
 			pool.Prices = append(pool.Prices, &stagev1.Price{FromSeconds: price.FromSeconds, PerHour: price.PerHour})
@@ -30,7 +30,7 @@ func poolsFrom(m []*stagev1.Pool) []core.Pool {
 			Name: p.GetName(), Accelerator: acceleratorFrom(p.GetAccelerator()), Devices: int(p.GetDevices()), CPUs: p.GetCpus(), MemoryGB: p.GetMemoryGb(),
 			Min: int(p.GetMinNodes()), Max: int(p.GetMaxNodes()), PricePerHour: p.GetPricePerHour(),
 			UpCooldownSeconds: p.GetUpCooldownSeconds(), DownCooldownSeconds: p.GetDownCooldownSeconds(),
-			ProvisioningSeconds: p.GetProvisioningSeconds(), Spot: p.GetSpot(),
+			ProvisioningSeconds: p.GetProvisioningSeconds(), Spot: p.GetSpot(), DeviceMemoryGB: p.GetDeviceMemoryGb(),
 		}
 		for _, price := range p.GetPrices() {
 			pool.Prices = append(pool.Prices, core.Price{FromSeconds: price.GetFromSeconds(), PerHour: price.GetPerHour()})

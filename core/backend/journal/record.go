@@ -119,9 +119,12 @@ type change struct {
 	Action core.Action
 	Job    core.JobID
 	Seats  []core.Seat `json:",omitzero"`
+	Slices []uint8     `json:",omitzero"`
 	Tuning core.Tuning `json:",omitzero"`
-	Reason core.Reason `json:",omitzero"`
-	By     string
+	// Resources are the CPUs and the memory of each replica, where they are not what the job asks for.
+	Resources *core.Resources `json:",omitempty"`
+	Reason    core.Reason     `json:",omitzero"`
+	By        string
 }
 
 func recorded(changes []core.Change) []change {

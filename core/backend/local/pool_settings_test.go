@@ -23,7 +23,8 @@ func TestPoolSettings(t *testing.T) {
 		},
 		"all fail at once":       {config: Config{Pools: []Pool{{Pool: "p", Fails: 1}}}, want: []string{"pools[0].fails: of nodes that come at once not all can fail: the next one would be asked for at once, for ever"}},
 		"all fail after a while": {config: Config{Pools: []Pool{{Pool: "p", Fails: 1, Provisioning: time.Second}}}},
-		"taken away at once":     {config: Config{Pools: []Pool{{Pool: "p", Evictions: time.Second, Notice: time.Hour}}}, want: []string{"pools[0].notice: must be at most ten times evictions, 10s, where nodes come at once, got 1h0m0s"}},
+		"taken away at once":     {config: Config{Pools: []Pool{{Pool: "p", Evictions: time.Hour, Notice: time.Hour + 1, Provisioning: time.Minute}}}, want: []string{"pools[0].notice: must be at most evictions, 1h0m0s, or most nodes would drain before they are of use, got 1h0m0.000000001s"}},
+		"half of its life":       {config: Config{Pools: []Pool{{Pool: "p", Evictions: time.Hour, Notice: time.Hour}}}},
 		"a notice of nothing":    {config: Config{Pools: []Pool{{Pool: "p", Notice: time.Second}}}, want: []string{"pools[0].notice: needs evictions"}},
 		"unknown": {
 			config: Config{Pools: []Pool{{Pool: "q"}}, Evict: []Eviction{{Node: "p"}, {Node: "p-x"}, {Node: "q-1"}, {Node: "p-01"}, {Node: "p--1"}, {Node: "p-"}}},

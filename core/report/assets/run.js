@@ -80,6 +80,10 @@ Q.run = first => {
     fact('completion time', span(column('jobs.jct')[j]));
     fact('restarts', digits(column('jobs.restarts')[j]));
     fact('device time', span(column('jobs.usage')[j]));
+    const of = (name, j) => { const c = column(name); return c ? c[j] : NaN; };
+    if (!Number.isNaN(of('jobs.milli', j))) fact('part of each device', percent(of('jobs.milli', j) / 1000));
+    if (of('jobs.shared', j) > 0) fact('time beside others', span(of('jobs.shared', j)));
+    if (of('jobs.lost', j) > 0) fact('time lost to them', span(of('jobs.lost', j)));
     for (const f of data.value('extras') || []) fact(f.label, digits(column(f.key)[j]));
     const l = life(j), events = [];
     const ss = column('stays.start'), se = column('stays.end'), x = [], y = [];

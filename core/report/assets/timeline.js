@@ -1,12 +1,13 @@
 // The device timeline: who held which device when. A row is a device, or several when there are more than pixels.
 'use strict';
 Q.timeline = (canvas, tip, data, horizon, choose) => {
-  let nodes, count, at, on, low, high, start, end, job, replicas, how, hows, names, offset, rows, first, last, unhealthy;
+  let nodes, count, at, on, low, high, lane, lanes, start, end, job, replicas, how, hows, names, milli, offset, rows, first, last, unhealthy;
   function take(data) {
     nodes = data.value('nodes'); count = nodes.length;
     at = data.column('seats.stay'); on = data.column('seats.node'); low = data.column('seats.low'); high = data.column('seats.high');
+    lane = data.column('seats.lane'); lanes = data.column('seats.lanes'); // of those who share devices
     start = data.column('stays.start'); end = data.column('stays.end'); job = data.column('stays.job'); replicas = data.column('stays.replicas');
-    how = data.column('stays.how'); hows = data.value('hows'); names = data.value('names');
+    how = data.column('stays.how'); hows = data.value('hows'); names = data.value('names'); milli = data.column('jobs.milli');
     offset = new Float64Array(count + 1);
     nodes.forEach((n, i) => { offset[i + 1] = offset[i] + Math.max(1, n[2]); });
     rows = offset[count];
@@ -24,6 +25,7 @@ Q.timeline = (canvas, tip, data, horizon, choose) => {
   take(data);
   let from = 0, to = Math.max(horizon, 1), top = 0, bottom = Math.max(rows, 1), chosen = -1, frame = 0;
   const left = 4, context = canvas.getContext('2d');
+  const has = (i, bit) => bit < 32 ? (low[i] / 2 ** bit) & 1 : bit < 64 && high ? (high[i] / 2 ** (bit - 32)) & 1 : 0;
 
   function draw() {
     frame = 0;
@@ -46,18 +48,25 @@ Q.timeline = (canvas, tip, data, horizon, choose) => {
         const x = left + (Math.max(first[i], from) - from) * xs, width = Math.max(.4, (Math.min(last[i], to) - Math.max(first[i], from)) * xs - (xs > .05 ? .5 : 0));
         let run = -1;
         for (let bit = 0; bit <= 64; bit++) {
-          const set = bit < 32 ? (low[i] / 2 ** bit) & 1 : bit < 64 && high ? (high[i] / 2 ** (bit - 32)) & 1 : 0;
-          if (set) { if (run < 0) run = bit; }
+          const set = has(i, bit);
+          if (lanes && lanes[i] > 1) { // a part of each row
+            if (set) { const part = (ys - gap) / lanes[i]; context.rect(x, (o + bit - top) * ys + lane[i] * part, width, Math.max(.4, part - (part > 4 ? 1 : 0))); }
+            if (bit >= 31 && !high) break;
+          } else if (set) { if (run < 0) run = bit; }
           else { if (run >= 0) { context.rect(x, (o + run - top) * ys, width, Math.max(.4, (bit - run) * ys - gap)); run = -1; } if (bit >= 32 && !high) break; }
         }
       }
       context.fill();
     }
+    if (lanes && ys > 8) { // where a row begins
+      context.fillStyle = Q.ink('line');
+      for (let r = Math.ceil(Math.max(top, 0)); r < Math.min(bottom, rows); r++) context.fillRect(left, (r - top) * ys - 1, w, 1);
+    }
     if (chosen >= 0) {
       context.strokeStyle = Q.ink('ink'); context.lineWidth = 2;
       for (let i = 0; i < at.length; i++) if (job[at[i]] === chosen && last[i] >= from && first[i] <= to) {
         const o = offset[on[i]];
-        for (let bit = 0; bit < 64; bit++) if ((bit < 32 ? (low[i] / 2 ** bit) & 1 : high ? (high[i] / 2 ** (bit - 32)) & 1 : 0)) context.strokeRect(left + (first[i] - from) * xs, (o + bit - top) * ys, Math.max(1, (last[i] - first[i]) * xs), Math.max(1, ys - gap));
+        for (let bit = 0; bit < 64; bit++) if (has(i, bit)) { const parts = lanes ? lanes[i] : 1, part = (ys - gap) / parts; context.strokeRect(left + (first[i] - from) * xs, (o + bit - top) * ys + (lanes ? lane[i] * part : 0), Math.max(1, (last[i] - first[i]) * xs), Math.max(1, part)); }
       }
     }
     context.fillStyle = Q.ink('paper'); context.fillRect(0, h - foot, w, foot);
@@ -84,17 +93,19 @@ Q.timeline = (canvas, tip, data, horizon, choose) => {
     const t = from + (to - from) * x, r = top + (bottom - top) * y;
     let n = 0; while (n < count && offset[n + 1] <= r) n++;
     if (n >= count || r < 0) return null;
-    const bit = Math.floor(r - offset[n]);
-    for (let i = 0; i < at.length; i++) if (on[i] === n && first[i] <= t && t < last[i] && ((bit < 32 ? (low[i] / 2 ** bit) & 1 : high ? (high[i] / 2 ** (bit - 32)) & 1 : 0))) return { t, n, bit, i };
-    return { t, n, bit, i: -1 };
+    const bit = Math.floor(r - offset[n]), within = r - offset[n] - bit, all = [];
+    for (let i = 0; i < at.length; i++) if (on[i] === n && first[i] <= t && t < last[i] && has(i, bit)) all.push(i);
+    const i = lanes ? all.find(i => Math.floor(within * lanes[i]) === lane[i]) : all[0];
+    return { t, n, bit, i: i === undefined ? -1 : i, all };
   }
   function tell(f) {
     if (!f) { tip.textContent = ''; return; }
     const where = `${Q.span(f.t)}: ${nodes[f.n][0]} device ${f.bit}${nodes[f.n][1] ? ' (' + nodes[f.n][1] + ')' : ''}`;
     const ill = unhealthy.find(u => u[0] === f.n && u[1] <= f.t && f.t < u[2]);
-    if (f.i < 0) { tip.textContent = `${where}: ${ill ? ill[3] : 'free'}`; return; }
+    const beside = f.all.filter(i => i !== f.i).map(i => names[job[at[i]]]);
+    if (f.i < 0) { tip.textContent = `${where}: ${ill ? ill[3] : beside.length ? 'beside ' + beside.join(', ') : 'free'}`; return; }
     const s = at[f.i];
-    tip.textContent = `${where}: ${names[job[s]]}, ${replicas[s]} ${replicas[s] === 1 ? 'device' : 'devices'} from ${Q.span(start[s])} to ${Q.span(end[s])} (${hows[how[s]]})${Q.verdict ? Q.verdict(job[s], start[s]) : ''}`;
+    tip.textContent = `${where}: ${names[job[s]]}, ${replicas[s]} ${replicas[s] === 1 ? 'device' : 'devices'} from ${Q.span(start[s])} to ${Q.span(end[s])} (${hows[how[s]]})${milli && !Number.isNaN(milli[job[s]]) ? `, ${Math.round(milli[job[s]] / 10)} % of each` : ''}${beside.length ? ', beside ' + beside.join(', ') : ''}${Q.verdict ? Q.verdict(job[s], start[s]) : ''}`;
   }
   let grip = null;
   canvas.addEventListener('pointermove', e => {

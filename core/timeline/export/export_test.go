@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -179,5 +180,63 @@ func TestLoadTellsWhatIsMissing(t *testing.T) {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// Jobs that are on a device at a time have tracks of their own there, as few as will do, and a processor is a device whatever part of it a job has.
+func TestSharedDevicesAreDrawn(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"timeline.csv": "job,start_s,end_s,accelerator,replicas,nodes,seats,batch_per_device,accumulation_steps,end\n" +
+			"0,0,30,t4,1,1,n:1,,,finished\n1,10,40,t4,2,1,n:3,,,finished\n2,20,50,t4,1,1,n:1,,,finished\n3,30,60,t4,1,1,n:1,,,finished\n",
+		"nodes.csv": "node,accelerator,devices,start_s,end_s,health\nn,t4,2,0,60,ready\nm,t4,1,0,60,ready\n",
+		"jobs.csv": "job,name,application,submit_s,first_start_s,finish_s,jct_s,queueing_s,replicas_mean,restarts,gpu_seconds,outcome,share_milli,shared_s\n" +
+			"0,a,,0,0,30,30,0,1,0,3,completed,100,20\n1,b,,0,10,40,40,10,2,0,6,completed,100,30\n2,c,,0,20,50,50,20,1,0,15,completed,500,30\n3,d,,0,30,60,60,30,1,0,9,completed,300,20\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := load(t, dir)
+	var trace, swf bytes.Buffer
+	if err := export.Perfetto(&trace, r); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	threads := map[string]bool{}
+	for _, line := range parsePerfetto(t, trace.Bytes()) {
+		if _, thread, is := strings.Cut(line, ", thread "); is {
+			if thread != "0" && threads[thread] {
+				t.Errorf("two tracks are of thread %s", thread)
+			}
+			threads[thread] = true
+		}
+		if strings.Contains(line, `"device `) && strings.Contains(line, "SLICE") {
+			got = append(got, line)
+		}
+	}
+	want := []string{
+		`0 TYPE_SLICE_BEGIN "device 0" a job=0`, `30000000000 TYPE_SLICE_END "device 0" `, `30000000000 TYPE_SLICE_BEGIN "device 0" d job=3`, `60000000000 TYPE_SLICE_END "device 0" `,
+		`10000000000 TYPE_SLICE_BEGIN "device 0, job 2" b`, `40000000000 TYPE_SLICE_END "device 0, job 2" `,
+		`20000000000 TYPE_SLICE_BEGIN "device 0, job 3" c`, `50000000000 TYPE_SLICE_END "device 0, job 3" `,
+		`10000000000 TYPE_SLICE_BEGIN "device 1" b job=1`, `40000000000 TYPE_SLICE_END "device 1" `,
+	}
+	for i := range got {
+		if i < len(want) && !strings.HasPrefix(got[i], want[i]) {
+			t.Errorf("slice %d is %s, want %s", i, got[i], want[i])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d ends of slices, want %d", len(got), len(want))
+	}
+	if err := export.SWF(&swf, r); err != nil {
+		t.Fatal(err)
+	}
+	for job, allocated := range map[string]string{"1": "1", "2": "2", "3": "1", "4": "1"} {
+		for line := range strings.SplitSeq(swf.String(), "\n") {
+			if cells := strings.Fields(line); len(cells) > 5 && cells[0] == job && cells[4] != allocated {
+				t.Errorf("%s: job %s has %s processors, want %s", line, job, cells[4], allocated)
+			}
+		}
 	}
 }

@@ -57,14 +57,14 @@ const (
 )
 
 // Perfetto writes a trace that ui.perfetto.dev and trace_processor open: a process for each node and a thread for each of its
-// devices, with a slice for each stay; a track for the node itself with a slice for each time that it was down or draining; and a
+// devices, with a slice for each stay, and further threads of a device for jobs that are on it together; a track for the node itself with a slice for each time that it was down or draining; and a
 // process for the cluster, with counters of its use and an instant for each stay that ended before its job did.
 //
 // Times are in whole nanoseconds since the start of the run.
 //
 // Source: perfetto.dev, "Writing TrackEvent Protos Synthetically".
 func Perfetto(w io.Writer, r *Run) error {
-	p := &perfetto{out: bufio.NewWriterSize(w, 1<<16), run: r, tracks: map[string]nodeTracks{}}
+	p := &perfetto{out: bufio.NewWriterSize(w, 1<<16), run: r, tracks: map[string]nodeTracks{}, visits: visitsOf(r)}
 	p.describe()
 	p.stays()
 	p.outages()
@@ -85,6 +85,7 @@ type perfetto struct {
 	inner  []byte
 
 	tracks  map[string]nodeTracks // by node
+	visits  map[string][]visit    // by node
 	next    uint64                // uuid
 	cluster uint64                // track of instants
 	pids    int64
@@ -93,7 +94,7 @@ type perfetto struct {
 // nodeTracks are the identifiers of the tracks of a node.
 type nodeTracks struct {
 	health uint64
-	device []uint64
+	device [][]uint64 // one, and one more for each further job that is on it at a time
 }
 
 // emit ends a packet.
@@ -162,13 +163,21 @@ func (p *perfetto) describe() {
 		if _, described := p.tracks[n.Node]; described {
 			continue
 		}
-		process, pid := p.process(n.Node+" ("+n.Accelerator+")", n.Devices)
-		t := nodeTracks{health: p.track("health", process, 0, nil)}
+		lanes, threads := lanesOf(n.Devices, p.visits[n.Node])
+		process, pid := p.process(n.Node+" ("+n.Accelerator+")", threads)
+		t, tid := nodeTracks{health: p.track("health", process, 0, nil), device: make([][]uint64, n.Devices)}, pid
 		for d := range n.Devices {
-			b := number(nil, threadPID, uint64(pid))
-			b = number(b, threadTID, uint64(pid+1+int64(d)))
-			b = text(b, threadName, "device "+strconv.Itoa(d))
-			t.device = append(t.device, p.track("", 0, trackThread, b))
+			for lane := range lanes[d] {
+				name := "device " + strconv.Itoa(d)
+				if lane > 0 {
+					name += ", job " + strconv.Itoa(lane+1)
+				}
+				tid++
+				b := number(nil, threadPID, uint64(pid))
+				b = number(b, threadTID, uint64(tid))
+				b = text(b, threadName, name)
+				t.device[d] = append(t.device[d], p.track("", 0, trackThread, b))
+			}
 		}
 		p.tracks[n.Node] = t
 	}
@@ -213,29 +222,74 @@ type annotation struct {
 
 func nanoseconds(seconds float64) int64 { return int64(math.Round(max(seconds, 0) * 1e9)) }
 
-// visit is a stay on one device.
+// visit is a stay on one device. Those on a device at a time have lanes of their own: slices of one track follow each other.
 type visit struct {
-	track uint64
-	stay  *timeline.Stay
+	device, lane int
+	stay         *timeline.Stay
 }
 
-// stays writes a slice for each device of each stay, device by device: slices of one device follow each other.
-func (p *perfetto) stays() {
-	var visits []visit
-	for i := range p.run.Stays {
-		s := &p.run.Stays[i]
+// visitsOf lists the visits of each node, by device, by their start.
+func visitsOf(r *Run) map[string][]visit {
+	all := map[string][]visit{}
+	for i := range r.Stays {
+		s := &r.Stays[i]
 		for _, seat := range s.Seats {
-			tracks := p.tracks[seat.Node].device
 			for _, d := range seat.Devices.List() {
-				visits = append(visits, visit{tracks[d], s})
+				all[seat.Node] = append(all[seat.Node], visit{d, 0, s})
 			}
 		}
 	}
-	slices.SortStableFunc(visits, func(a, b visit) int {
-		return cmp.Or(cmp.Compare(a.track, b.track), cmp.Compare(a.stay.Start, b.stay.Start), cmp.Compare(a.stay.End, b.stay.End))
+	for _, visits := range all {
+		slices.SortStableFunc(visits, func(a, b visit) int {
+			return cmp.Or(cmp.Compare(a.device, b.device), cmp.Compare(a.stay.Start, b.stay.Start), cmp.Compare(a.stay.End, b.stay.End))
+		})
+		var until []float64 // by lane
+		for i := range visits {
+			v := &visits[i]
+			if i > 0 && v.device != visits[i-1].device {
+				until = until[:0]
+			}
+			if v.lane = slices.IndexFunc(until, func(end float64) bool { return end <= v.stay.Start }); v.lane < 0 {
+				v.lane, until = len(until), append(until, 0)
+			}
+			until[v.lane] = v.stay.End
+		}
+	}
+	return all
+}
+
+// lanesOf is how many lanes each device of a node has, and all of them.
+func lanesOf(devices int, visits []visit) (lanes []int, all int) {
+	lanes = make([]int, devices)
+	for d := range lanes {
+		lanes[d] = 1
+	}
+	for i := range visits {
+		lanes[visits[i].device] = max(lanes[visits[i].device], visits[i].lane+1)
+	}
+	for _, n := range lanes {
+		all += n
+	}
+	return lanes, all
+}
+
+// stays writes a slice for each device of each stay, track by track.
+func (p *perfetto) stays() {
+	type on struct {
+		track uint64
+		*timeline.Stay
+	}
+	var stays []on
+	for node, visits := range p.visits { // in any order: they are sorted by track
+		for _, v := range visits {
+			stays = append(stays, on{p.tracks[node].device[v.device][v.lane], v.stay})
+		}
+	}
+	slices.SortStableFunc(stays, func(a, b on) int {
+		return cmp.Or(cmp.Compare(a.track, b.track), cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End))
 	})
-	for _, v := range visits {
-		s := v.stay
+	for _, v := range stays {
+		s := v.Stay
 		j := p.run.job(s.Job)
 		args := []annotation{
 			{name: "job", number: int64(s.Job)},

@@ -112,6 +112,8 @@ type held struct {
 	first   *timeline.Stay
 	seconds float64
 	end     float64
+
+	deviceSeconds float64 // of all, whole devices
 }
 
 func (r *Run) heldByJob() map[core.JobID]held {
@@ -123,6 +125,7 @@ func (r *Run) heldByJob() map[core.JobID]held {
 			h.first = s
 		}
 		h.seconds += s.End - s.Start
+		h.deviceSeconds += s.DeviceSeconds()
 		h.end = max(h.end, s.End)
 		all[s.Job] = h
 	}

@@ -70,7 +70,7 @@ const (
 )
 
 // SWF writes a line for each job in the Standard Workload Format, version 2.2. Times are rounded to whole seconds, as the format
-// asks; a processor is a device. The run time is the time with devices: what a job waited after it lost them is in neither the
+// asks; a processor is a device, which two jobs may have at a time where devices are shared. The run time is the time with devices: what a job waited after it lost them is in neither the
 // run time nor the wait. A job whose devices changed has the number that comes nearest to its mean. What a run does not tell is -1.
 //
 // Source: Feitelson, Parallel Workloads Archive.
@@ -88,7 +88,7 @@ func SWF(w io.Writer, r *Run) error {
 			wait, run = seconds(h.first.Start-j.SubmitSeconds), seconds(h.seconds)
 			allocated = int64(h.first.Replicas())
 			if h.seconds > 0 {
-				allocated = max(int64(math.Round(j.GPUSeconds/h.seconds)), 1)
+				allocated = max(int64(math.Round(h.deviceSeconds/h.seconds)), 1)
 			}
 		}
 		status := swfUnknown
@@ -152,7 +152,7 @@ type batsimLength struct {
 }
 
 // Batsim writes the run as a workload of Batsim: each job that ever had devices, rigid at those of its first stay, for as long as
-// it had any. A resource is a device. Times are exact. Jobs that never started, of which nothing is known but their submission,
+// it had any. A resource is a device, whatever part of it the job had. Times are exact. Jobs that never started, of which nothing is known but their submission,
 // are left out.
 //
 // Source: Batsim, JSSPP 2016, and its documentation of workloads.

@@ -49,14 +49,15 @@ def seats_from(told: Iterable[view_pb2.Seat]) -> tuple[Seat, ...]:
 def grants_to(grants: Iterable[Grant]) -> list[stages_pb2.Grant]:
     return [
         stages_pb2.Grant(
-            job=g.job, accelerator=g.accelerator, replicas=g.replicas, blocking=g.blocking, proposed=seats_to(g.proposed)
+            job=g.job, accelerator=g.accelerator, replicas=g.replicas, blocking=g.blocking, proposed=seats_to(g.proposed),
+            group=g.group,
         )
         for g in grants
     ]
 
 
 def grants_from(told: Iterable[stages_pb2.Grant]) -> list[Grant]:
-    return [Grant(g.job, g.replicas, g.accelerator, g.blocking, seats_from(g.proposed)) for g in told]
+    return [Grant(g.job, g.replicas, g.accelerator, g.blocking, seats_from(g.proposed), g.group) for g in told]
 
 
 def placements_to(placements: Iterable[Placement]) -> list[stages_pb2.Placement]:
@@ -82,7 +83,7 @@ def pools_from(told: Iterable[view_pb2.Pool]) -> list[Pool]:
         Pool(
             p.name, p.accelerator, p.devices, p.cpus, p.memory_gb, p.min_nodes, p.max_nodes, p.price_per_hour,
             tuple([Price(price.from_seconds, price.per_hour) for price in p.prices]),
-            p.up_cooldown_seconds, p.down_cooldown_seconds, p.provisioning_seconds, p.spot,
+            p.up_cooldown_seconds, p.down_cooldown_seconds, p.provisioning_seconds, p.spot, p.device_memory_gb,
         )
         for p in told
     ]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from ._convert import gradients_from, measurements_from, pools_from, response_from, seats_from, step_times_from, truth_from, tuning_from
 from ._proto import view_pb2
-from .cluster import MAX_DEVICES_PER_NODE, Cluster, Health, Node, Pool, replicas
+from .cluster import MAX_DEVICES_PER_NODE, Cluster, Health, Node, Pool, Sharing, replicas
 from .decisions import Reason, Response, Tuning
-from .job import BatchSpec, Job, JobState, Measurement, StepTimes, Truth, TypeBatch
+from .job import BatchSpec, Iteration, Job, JobState, Measurement, Share, StepTimes, Truth, TypeBatch
 from .view import Candidate, View
 
 _HEALTH = {
@@ -18,6 +18,11 @@ _HEALTH = {
     view_pb2.HEALTH_DOWN: Health.DOWN,
     view_pb2.HEALTH_PROVISIONING: Health.PROVISIONING,
     view_pb2.HEALTH_GONE: Health.GONE,
+}
+_SHARING = {
+    view_pb2.SHARING_UNSPECIFIED: Sharing.EXCLUSIVE,
+    view_pb2.SHARING_FRACTIONAL: Sharing.FRACTIONAL,
+    view_pb2.SHARING_TIMESLICE: Sharing.TIME_SLICE,
 }
 _STATES = {
     view_pb2.JOB_STATE_PENDING: JobState.PENDING,
@@ -59,6 +64,9 @@ class ViewCopy:
         """Brings the copy up to date. False, and nothing changes, when the update is for another copy."""
         if update.full:
             self._clear(list(update.accelerators), pools_from(update.pools))
+            cluster = self.view.cluster
+            cluster.sharing, cluster.max_owners = _SHARING.get(update.sharing, Sharing.OTHER), update.max_owners
+            cluster.oversubscribes_memory, cluster.counts_resources = update.oversubscribes_memory, update.counts_resources
         elif self._sequence < 0 or update.sequence != self._sequence + 1:
             return False
         self._sequence = -1  # until all of the update is taken in
@@ -105,7 +113,7 @@ class ViewCopy:
             cluster.nodes.append(
                 Node(
                     n.id, n.name, n.accelerator, n.devices, cpus=n.cpus, memory_gb=n.memory_gb, rack=n.rack, health=health,
-                    unusable=n.unusable, pool=n.pool, expected_seconds=n.expected_seconds,
+                    unusable=n.unusable, pool=n.pool, expected_seconds=n.expected_seconds, device_memory_gb=n.device_memory_gb,
                 )
             )
         self.view.devices = cluster.usable_devices()
@@ -157,6 +165,9 @@ class ViewCopy:
             pinned=spec.pinned, suspended=spec.suspended, mixes_types=spec.mixes_types,
             batch_by_type=tuple(TypeBatch(on.accelerator, on.min_per_device, on.max_per_device) for on in spec.batch_by_type),
             deadline_seconds=spec.deadline_seconds, best_effort=spec.best_effort, tier=spec.tier,
+            share=Share(spec.share.milli) if spec.HasField("share") else None, utilisation=spec.utilisation,
+            device_memory_gb=spec.device_memory_gb, slowdown_tolerance=spec.slowdown_tolerance,
+            iteration=Iteration(spec.iteration.load_seconds, spec.iteration.compute_seconds, spec.iteration.sync_seconds),
         )
         self.view.jobs[told.id] = job
         return job

@@ -22,6 +22,7 @@ from ._copy import ViewCopy
 from ._edit import Receiver, Sender
 from ._log import ComponentLog, logger
 from ._proto import base_pb2, stages_pb2, view_pb2
+from .cluster import Sharing
 from .decisions import Capability, Grant, Placement, Plan, PoolTarget, Response, Tuning, Verdict
 from .job import Job
 from .policy import AdmissionPolicy, AllocationPolicy, ElasticityPolicy, PlacementPolicy, Policy, ScalerPolicy
@@ -76,6 +77,7 @@ class _Component:
             stage=self.stage, type=policy.type, summary=policy.summary,
             description=policy.description or policy.summary, source=policy.source,
             capabilities=_names(policy.capabilities), one_type=policy.one_type,
+            counts=policy.counts, sharing=[Sharing(way).value for way in policy.sharing],
             config_schema_json=json.dumps(schema, sort_keys=True), fields_json=json.dumps(fields),
         )
 

@@ -23,6 +23,17 @@ class Health(enum.IntEnum):
     GONE = 4
 
 
+class Sharing(enum.IntEnum):
+    """Who may be on a device together. EXCLUSIVE gives each device to one job at a time. FRACTIONAL gives jobs their shares, together at
+    most the device; one that asks for whole devices shares none. TIME_SLICE lets jobs have whole devices together, Cluster.max_owners
+    of them at most: they take turns, or compute at the same time."""
+
+    OTHER = -1  # a way that this version does not know
+    EXCLUSIVE = 0
+    FRACTIONAL = 1
+    TIME_SLICE = 2
+
+
 # A set of devices of one node is an int whose bit i stands for device i.
 
 
@@ -66,7 +77,8 @@ class Node:
     """One machine with devices of a single accelerator type."""
 
     __slots__ = (
-        "accelerator", "cpus", "devices", "expected_seconds", "health", "id", "memory_gb", "name", "pool", "rack", "unusable",
+        "accelerator", "cpus", "device_memory_gb", "devices", "expected_seconds", "health", "id", "memory_gb", "name", "pool", "rack",
+        "unusable",
     )
 
     id: int  # index in Cluster.nodes
@@ -80,15 +92,17 @@ class Node:
     unusable: int  # set of devices that are broken, or held by others
     pool: str  # that it belongs to; empty for none
     expected_seconds: float  # when one that is being provisioned should be ready; 0 when nobody knows
+    device_memory_gb: float  # of each device; 0 when unknown
 
     def __init__(
         self, id: int, name: str, accelerator: int, devices: int, *,
         cpus: float = 0.0, memory_gb: float = 0.0, rack: str = "", health: Health = Health.READY, unusable: int = 0,
-        pool: str = "", expected_seconds: float = 0.0,
+        pool: str = "", expected_seconds: float = 0.0, device_memory_gb: float = 0.0,
     ) -> None:
         self.id, self.name, self.accelerator, self.devices = id, name, accelerator, devices
         self.cpus, self.memory_gb, self.rack, self.health = cpus, memory_gb, rack, health
         self.unusable, self.pool, self.expected_seconds = unusable, pool, expected_seconds
+        self.device_memory_gb = device_memory_gb
 
     def usable(self) -> int:
         """The set of devices that may be placed on now: none of a node that is not ready."""
@@ -118,6 +132,7 @@ class Pool(NamedTuple):
     down_cooldown_seconds: float = 0.0  # least time from any change to one downwards
     provisioning_seconds: float = 0.0  # how long a node takes to come as a rule; 0 when nobody knows
     spot: bool = False  # nodes may be taken away
+    device_memory_gb: float = 0.0  # of each device; 0 when unknown
 
     def price_at(self, seconds: float) -> float:
         """What a node costs by the hour at a moment."""
@@ -131,17 +146,24 @@ class Pool(NamedTuple):
 class Cluster:
     """The machines and the accelerator types they carry."""
 
-    __slots__ = ("accelerators", "may_grow", "nodes", "pools")
+    __slots__ = ("accelerators", "counts_resources", "max_owners", "may_grow", "nodes", "oversubscribes_memory", "pools", "sharing")
 
     accelerators: Sequence[str]
     nodes: list[Node]
     may_grow: bool  # nodes may still join
     pools: Sequence[Pool]  # nodes that come and go
+    sharing: Sharing  # who may be on a device together
+    max_owners: int  # how many jobs may be on a device, where they take turns
+    oversubscribes_memory: bool  # jobs that take turns need not be in the memory of the device together
+    counts_resources: bool  # no node gives more CPUs and memory than it has
 
     def __init__(
         self, accelerators: Sequence[str] = (), nodes: Iterable[Node] = (), *, may_grow: bool = False, pools: Iterable[Pool] = (),
+        sharing: Sharing = Sharing.EXCLUSIVE, max_owners: int = 0, oversubscribes_memory: bool = False, counts_resources: bool = False,
     ) -> None:
         self.accelerators, self.nodes, self.may_grow, self.pools = tuple(accelerators), list(nodes), may_grow, tuple(pools)
+        self.sharing, self.max_owners = sharing, max_owners
+        self.oversubscribes_memory, self.counts_resources = oversubscribes_memory, counts_resources
 
     def pool(self, name: str) -> Pool | None:
         """The pool of a name; None for none."""
@@ -165,7 +187,7 @@ class Cluster:
 
 
 class Ledger:
-    """Keeps the free devices of every node while a policy seats jobs."""
+    """Keeps the free devices of every node while a policy seats jobs on whole ones."""
 
     __slots__ = ("_free", "total")
 

@@ -71,6 +71,18 @@ class Grant(NamedTuple):
     accelerator: int = ANY_ACCELERATOR
     blocking: bool = False  # if it does not fit, nothing new is seated after it on a type it could use
     proposed: Sequence[Seat] = ()  # seating of a policy that decides jointly; may be ignored
+    group: int = 0  # number of the group that shares devices, where jobs take turns; 0 for alone. See group_of
+
+
+def group_of(grants: Sequence[Grant], first: int) -> int:
+    """How many grants from the one at an index on are of its group: 1 for one without a group.
+
+    Grants of a group follow one another, are of as many replicas and of the same type, at most Cluster.max_owners of them, and
+    numbers ascend. Those of a group that are seated are seated on the same devices."""
+    end = first + 1
+    while end < len(grants) and grants[first].group != 0 and grants[end].group == grants[first].group:
+        end += 1
+    return end - first
 
 
 class Placement(NamedTuple):

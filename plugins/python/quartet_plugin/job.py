@@ -107,6 +107,27 @@ class Truth(NamedTuple):
     steps: Sequence[BatchSteps] = ()  # of the whole training by total batch, ascending; none when not told
 
 
+class Share(NamedTuple):
+    """The part of a device that each replica of a job has. No two replicas of a job are on the same device."""
+
+    milli: int  # compute, in thousandths of a device; with 0 a replica computes on CPUs alone, and takes nothing of its device
+
+
+class Iteration(NamedTuple):
+    """The seconds that an iteration of a job takes of each kind of resource alone, one after the other."""
+
+    load: float = 0.0  # storage and CPUs
+    compute: float = 0.0  # the devices
+    sync: float = 0.0  # the network
+
+    def seconds(self) -> float:
+        """Those of all stages together."""
+        return self.load + self.compute + self.sync
+
+
+_UNKNOWN = Iteration()
+
+
 class JobState(enum.IntEnum):
     """PENDING awaits admission, WAITING awaits devices."""
 
@@ -142,6 +163,11 @@ class Job:
     batch_by_type: Sequence[TypeBatch]  # bounds of the batch per device on single types, instead of those of batch
     cpus: float  # per replica
     memory_gb: float  # per replica
+    share: Share | None  # None for whole devices; always where no device is shared
+    utilisation: float  # of a device by a replica that has it alone, 0 to 1; 0 when unknown
+    device_memory_gb: float  # of its device that each replica needs; 0 when unknown
+    slowdown_tolerance: float  # the part of its speed alone that its owner lets go for sharing, 0 to 1; 0 when not told
+    iteration: Iteration  # all 0 when unknown
     command: Sequence[str]
     total_work: float  # in the unit of progress; 0 when unknown. Needs Capability.REMAINING_WORK
     step_times: StepTimes | None  # true step times at the requested batch. Needs Capability.STEP_TIMES
@@ -169,10 +195,10 @@ class Job:
     starting: bool  # some of its replicas do not run yet
 
     __slots__ = (
-        "accelerators", "application", "as_of_seconds", "attained", "batch", "batch_by_type", "best_effort", "command", "cpus", "deadline_seconds", "executed",
-        "first_start", "gradients", "held", "id", "last_change", "max_replicas", "measured", "memory_gb", "min_replicas",
+        "accelerators", "application", "as_of_seconds", "attained", "batch", "batch_by_type", "best_effort", "command", "cpus", "deadline_seconds", "device_memory_gb", "executed",
+        "first_start", "gradients", "held", "id", "iteration", "last_change", "max_replicas", "measured", "memory_gb", "min_replicas",
         "mixes_types", "name", "pinned", "preemptions", "progress", "progress_as_of", "progress_rate", "requested", "restarts",
-        "seats", "starting", "state", "step_times", "steps_left", "submit_seconds", "suspended", "tenant", "tier", "total_work", "truth", "tuning", "waiting_reason", "weight",
+        "seats", "share", "slowdown_tolerance", "starting", "state", "step_times", "steps_left", "submit_seconds", "suspended", "tenant", "tier", "total_work", "truth", "tuning", "utilisation", "waiting_reason", "weight",
     )
 
     def __init__(
@@ -182,7 +208,8 @@ class Job:
         command: Sequence[str] = (), total_work: float = 0.0, step_times: StepTimes | None = None,
         truth: Truth | None = None, pinned: bool = False, suspended: bool = False, mixes_types: bool = False,
         batch_by_type: Sequence[TypeBatch] = (), deadline_seconds: float = 0.0, best_effort: bool = False,
-        tier: str = "",
+        tier: str = "", share: Share | None = None, utilisation: float = 0.0, device_memory_gb: float = 0.0,
+        slowdown_tolerance: float = 0.0, iteration: Iteration = _UNKNOWN,
     ) -> None:
         """A job that was just submitted."""
         self.id, self.name, self.tenant, self.application = id, name, tenant, application
@@ -193,6 +220,8 @@ class Job:
         self.pinned, self.mixes_types, self.batch_by_type = pinned, mixes_types, batch_by_type
         self.suspended, self.starting = suspended, False
         self.deadline_seconds, self.best_effort, self.tier = deadline_seconds, best_effort, tier
+        self.share, self.utilisation, self.device_memory_gb = share, utilisation, device_memory_gb
+        self.slowdown_tolerance, self.iteration = slowdown_tolerance, iteration
         self.state, self.waiting_reason = JobState.PENDING, Reason.NONE
         self.seats, self.held, self.tuning = (), 0, Tuning(id)
         self.as_of_seconds = self.progress_as_of = self.last_change = submit_seconds
@@ -210,10 +239,14 @@ class Job:
         return self.executed + (now - self.as_of_seconds)
 
     def attained_service(self, now: float) -> float:
-        """The device-seconds the job received up to now, restart pauses included."""
+        """The device-seconds the job received up to now, restart pauses included, of shared devices its part."""
         if self.held == 0:
             return self.attained
-        return self.attained + (now - self.as_of_seconds) * self.held
+        return self.attained + (now - self.as_of_seconds) * self.held * self.part()
+
+    def part(self) -> float:
+        """The compute of a device that a replica of the job has, 0 to 1."""
+        return 1.0 if self.share is None else self.share.milli / 1000
 
     def work_done(self, now: float) -> float:
         """The progress at now, in the unit of total_work."""

@@ -8,6 +8,7 @@ import random
 from typing import Any, ClassVar
 from collections.abc import Iterable, Sequence
 
+from .cluster import Sharing
 from .decisions import Capability, Grant, Guarantees, Placement, Plan, PoolTarget, Response, Seating, Standing, Tuning, Verdict
 from .job import Job
 from .view import Candidate, View
@@ -25,6 +26,10 @@ class Policy:
     source: ClassVar[str] = ""  # paper, section or equation
     capabilities: ClassVar[Sequence[Capability]] = ()  # needed whatever the config
     one_type: ClassVar[bool] = False  # of an allocator: grants a job devices of one type, even one that mixes types
+    counts: ClassVar[bool] = False  # of a placement policy: counts CPUs and memory; no other is taken where they are counted
+    # Of a placement policy the ways of sharing in which it seats jobs: no other is taken where devices are shared. Of an allocation
+    # policy the ways of which it needs one; none for one that needs no sharing.
+    sharing: ClassVar[Sequence[Sharing]] = ()
 
     @dataclasses.dataclass
     class Config:

@@ -11,8 +11,8 @@ from typing import Any
 
 from quartet_plugin import (
     ANY_ACCELERATOR, FOR_EVER, AdmissionPolicy, AllocationPolicy, Capability, Code, Curve, ElasticityPolicy, Grant, Guarantees,
-    JobState, Ledger, Placement, PlacementPolicy, PoolTarget, Reason, Response, ScalerPolicy, Seat, Seating, Tuning, Verdict, field, main,
-    replicas,
+    JobState, Ledger, Placement, PlacementPolicy, PoolTarget, Reason, Response, ScalerPolicy, Seat, Seating, Sharing, Tuning, Verdict,
+    field, group_of, main, replicas,
 )
 
 
@@ -113,6 +113,49 @@ class FirstFit(PlacementPolicy):
                 return seats
             free.release(seats)
         return None
+
+
+class Pairs(AllocationPolicy):
+    type = "pairs"
+    summary = "gives jobs what they request, two that request as much on the same devices"
+    sharing = (Sharing.TIME_SLICE,)
+
+    def allocate(self, view, candidates):
+        left, group = list(candidates), 0
+        while left:
+            first = left.pop(0)
+            other = next((c for c in left if c.job.requested == first.job.requested), None)
+            if other is None or view.cluster.max_owners < 2:
+                yield Grant(first.job.id, first.job.requested)
+                continue
+            left.remove(other)
+            group += 1
+            yield Grant(first.job.id, first.job.requested, group=group)
+            yield Grant(other.job.id, other.job.requested, group=group)
+
+    def standing(self):
+        return FOR_EVER
+
+
+class Together(FirstFit):
+    type = "together"
+    summary = "the first free devices, the same ones for a group; nobody stays"
+    sharing = (Sharing.TIME_SLICE,)
+    counts = True
+
+    def place(self, view, grants):
+        firsts, others, at = [], {}, 0
+        while at < len(grants):
+            n = group_of(grants, at)
+            firsts.append(grants[at])
+            others[grants[at].job] = grants[at + 1 : at + n]
+            at += n
+        placed, unseated = super().place(view, firsts)
+        for first in list(placed):
+            placed += [Placement(other.job, first.seats) for other in others[first.job]]
+        for verdict in list(unseated):
+            unseated += [verdict._replace(job=other.job) for other in others[verdict.job]]
+        return Seating(placed, unseated)
 
 
 class Fixed(ElasticityPolicy):
@@ -232,14 +275,16 @@ class Mirror(AdmissionPolicy):
         now = view.now_seconds
         yield f"{bits(now)} {view.round} {bits(view.interval_seconds)} {str(view.on_events).lower()} {view.devices} {view.waiting}"
         yield f"{view.health_changes} {len(view.jobs)}"
+        c = view.cluster
+        yield f"{c.sharing.value} {c.max_owners} {str(c.oversubscribes_memory).lower()} {str(c.counts_resources).lower()}"
         yield " ".join(map(str, view.active))
         yield " ".join(map(str, view.changed))
         for n in view.cluster.nodes:
-            yield f"{n.id} {n.name} {n.accelerator} {n.devices} {bits(n.cpus, n.memory_gb, n.expected_seconds)} {n.rack} {n.health.name.lower()} {n.unusable} {n.pool}"
+            yield f"{n.id} {n.name} {n.accelerator} {n.devices} {bits(n.cpus, n.memory_gb, n.device_memory_gb, n.expected_seconds)} {n.rack} {n.health.name.lower()} {n.unusable} {n.pool}"
         for p in view.cluster.pools:
             yield f"{p.name} {p.accelerator} {p.devices} {p.min_nodes} {p.max_nodes} {str(p.spot).lower()} {view.cluster.pool_size(p.name)}"
             yield bits(
-                p.cpus, p.memory_gb, p.price_at(now), p.up_cooldown_seconds, p.down_cooldown_seconds, p.provisioning_seconds,
+                p.cpus, p.memory_gb, p.device_memory_gb, p.price_at(now), p.up_cooldown_seconds, p.down_cooldown_seconds, p.provisioning_seconds,
                 *(part for price in p.prices for part in price),
             )
         yield " ".join(view.cluster.accelerators)
@@ -252,6 +297,7 @@ class Mirror(AdmissionPolicy):
             yield f"{j.state.name.lower()} {j.waiting_reason.value} {' '.join(f'{s.node}:{s.devices}' for s in j.seats)}"
             yield f"{j.tuning.batch_per_device} {j.tuning.accumulation_steps} {' '.join(map(str, j.tuning.batch_by_replica))} {j.restarts} {j.preemptions} {j.held}"
             yield bits(j.weight, j.submit_seconds, j.cpus, j.memory_gb, j.total_work, j.tuning.learning_rate_factor)
+            yield f"{'whole' if j.share is None else j.share.milli} {bits(j.part(), j.utilisation, j.device_memory_gb, j.slowdown_tolerance, *j.iteration)}"
             yield bits(j.steps_left, j.first_start, j.last_change)
             yield bits(j.executed_seconds(now), j.attained_service(now), j.work_done(now), j.remaining_work(now))
             if j.step_times:
@@ -349,6 +395,6 @@ class Misbehaving(AdmissionPolicy):
 if __name__ == "__main__":
     print("printed before main")
     main(
-        AcceptAll, LoadLimit, Fifo, Las, FirstFit, Fixed, Linear, Keep, Seats, Everything, Strict, Mirror, CurveMirror, Echo, Misbehaving,
+        AcceptAll, LoadLimit, Fifo, Las, Pairs, FirstFit, Together, Fixed, Linear, Keep, Seats, Everything, Strict, Mirror, CurveMirror, Echo, Misbehaving,
         version="v1.2.3",
     )

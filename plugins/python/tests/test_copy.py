@@ -1,6 +1,8 @@
 import pytest
 
-from quartet_plugin import Gradients, Health, JobState, Pool, Price, Reason, Response, Seat
+from quartet_plugin import (
+    Gradients, Grant, Health, Iteration, JobState, Pool, Price, Reason, Response, Seat, Share, Sharing, group_of,
+)
 from quartet_plugin._copy import ViewCopy
 from quartet_plugin._proto import view_pb2 as pb
 
@@ -149,3 +151,44 @@ def test_nonsense_is_refused_and_wants_the_whole_view(told, message):
         copy.apply(pb.ViewUpdate(sequence=8, **told))
     assert not copy.apply(pb.ViewUpdate(sequence=9))
     assert copy.apply(full())
+
+
+def test_how_devices_are_shared_is_taken_over():
+    copy = ViewCopy()
+    assert copy.apply(full())
+    cluster = copy.view.cluster
+    assert (cluster.sharing, cluster.max_owners) == (Sharing.EXCLUSIVE, 0)
+    assert not cluster.oversubscribes_memory and not cluster.counts_resources
+
+    spec = pb.JobSpec(
+        name="half", share=pb.Share(milli=250), utilisation=0.5, device_memory_gb=3, slowdown_tolerance=0.2,
+        iteration=pb.Iteration(load_seconds=1, compute_seconds=2, sync_seconds=4),
+    )
+    on_cpus = pb.JobSpec(name="on CPUs", share=pb.Share())
+    seats = [pb.Seat(node=0, devices=0b11)]
+    running = {"state": pb.JOB_STATE_RUNNING, "waiting_reason": "none", "seats": seats, "attained_device_seconds": 7, "as_of_seconds": 20}
+    assert copy.apply(
+        pb.ViewUpdate(
+            sequence=1, full=True, now_seconds=60, submitted=3, accelerators=["t4"], sharing=pb.SHARING_FRACTIONAL, max_owners=3,
+            oversubscribes_memory=True, counts_resources=True, nodes=[pb.Node(id=0, health=pb.HEALTH_READY, devices=4, device_memory_gb=16)],
+            pools=[pb.Pool(name="p", devices=1, device_memory_gb=80)],
+            jobs=[pb.Job(id=0, spec=spec, **running), pb.Job(id=1, spec=on_cpus, **running), job(2)],
+        )
+    )
+    cluster = copy.view.cluster
+    assert (cluster.sharing, cluster.max_owners, cluster.oversubscribes_memory, cluster.counts_resources) == (Sharing.FRACTIONAL, 3, True, True)
+    assert (cluster.nodes[0].device_memory_gb, cluster.pool("p").device_memory_gb) == (16, 80)
+    half, cpus, whole = (copy.view.job(id) for id in range(3))
+    assert (half.share, half.utilisation, half.device_memory_gb, half.slowdown_tolerance) == (Share(250), 0.5, 3, 0.2)
+    assert half.iteration == Iteration(1, 2, 4) and half.iteration.seconds() == 7
+    assert [j.part() for j in (half, cpus, whole)] == [0.25, 0, 1]
+    assert [j.attained_service(60) for j in (half, cpus, whole)] == [7 + 40 * 2 * 0.25, 7, 0]
+    assert (whole.share, whole.iteration) == (None, Iteration())
+
+    assert copy.apply(pb.ViewUpdate(sequence=1, full=True, sharing=99))
+    assert copy.view.cluster.sharing is Sharing.OTHER
+
+
+def test_groups_of_grants():
+    grants = [Grant(0, 1), Grant(1, 1), Grant(2, 1, group=1), Grant(3, 1, group=1), Grant(4, 1, group=2), Grant(5, 1)]
+    assert [group_of(grants, i) for i in range(6)] == [1, 1, 2, 1, 1, 1]

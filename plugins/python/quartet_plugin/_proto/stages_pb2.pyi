@@ -65,18 +65,20 @@ class EndedJob(_message.Message):
     def __init__(self, id: _Optional[int] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., progress: _Optional[float] = ...) -> None: ...
 
 class Grant(_message.Message):
-    __slots__ = ["accelerator", "blocking", "job", "proposed", "replicas"]
+    __slots__ = ["accelerator", "blocking", "group", "job", "proposed", "replicas"]
     ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
     BLOCKING_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
     PROPOSED_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     accelerator: int
     blocking: bool
+    group: int
     job: int
     proposed: _containers.RepeatedCompositeFieldContainer[_view_pb2.Seat]
     replicas: int
-    def __init__(self, job: _Optional[int] = ..., accelerator: _Optional[int] = ..., replicas: _Optional[int] = ..., blocking: bool = ..., proposed: _Optional[_Iterable[_Union[_view_pb2.Seat, _Mapping]]] = ...) -> None: ...
+    def __init__(self, job: _Optional[int] = ..., accelerator: _Optional[int] = ..., replicas: _Optional[int] = ..., blocking: bool = ..., proposed: _Optional[_Iterable[_Union[_view_pb2.Seat, _Mapping]]] = ..., group: _Optional[int] = ...) -> None: ...
 
 class PlaceRequest(_message.Message):
     __slots__ = ["edit", "grants", "view"]

@@ -19,6 +19,9 @@ JOB_STATE_PENDING: JobState
 JOB_STATE_RUNNING: JobState
 JOB_STATE_UNSPECIFIED: JobState
 JOB_STATE_WAITING: JobState
+SHARING_FRACTIONAL: Sharing
+SHARING_TIMESLICE: Sharing
+SHARING_UNSPECIFIED: Sharing
 
 class AloneTime(_message.Message):
     __slots__ = ["accelerator", "seconds"]
@@ -72,6 +75,16 @@ class Gradients(_message.Message):
     variance: float
     def __init__(self, square: _Optional[float] = ..., variance: _Optional[float] = ...) -> None: ...
 
+class Iteration(_message.Message):
+    __slots__ = ["compute_seconds", "load_seconds", "sync_seconds"]
+    COMPUTE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    LOAD_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    SYNC_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    compute_seconds: float
+    load_seconds: float
+    sync_seconds: float
+    def __init__(self, load_seconds: _Optional[float] = ..., compute_seconds: _Optional[float] = ..., sync_seconds: _Optional[float] = ...) -> None: ...
+
 class Job(_message.Message):
     __slots__ = ["as_of_seconds", "attained_device_seconds", "executed_seconds", "first_start_seconds", "gradients", "id", "last_change_seconds", "measured", "preemptions", "progress", "progress_as_of_seconds", "progress_rate", "response", "restarts", "seats", "spec", "starting", "state", "steps_left", "tuning", "waiting_reason"]
     AS_OF_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -119,7 +132,7 @@ class Job(_message.Message):
     def __init__(self, id: _Optional[int] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., waiting_reason: _Optional[str] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., tuning: _Optional[_Union[Tuning, _Mapping]] = ..., as_of_seconds: _Optional[float] = ..., executed_seconds: _Optional[float] = ..., attained_device_seconds: _Optional[float] = ..., progress: _Optional[float] = ..., progress_rate: _Optional[float] = ..., progress_as_of_seconds: _Optional[float] = ..., steps_left: _Optional[float] = ..., first_start_seconds: _Optional[float] = ..., last_change_seconds: _Optional[float] = ..., restarts: _Optional[int] = ..., preemptions: _Optional[int] = ..., response: _Optional[_Union[Response, _Mapping]] = ..., measured: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., gradients: _Optional[_Union[Gradients, _Mapping]] = ..., starting: bool = ...) -> None: ...
 
 class JobSpec(_message.Message):
-    __slots__ = ["accelerators", "application", "batch", "batch_by_type", "best_effort", "command", "cpus", "deadline_seconds", "max_replicas", "memory_gb", "min_replicas", "mixes_types", "name", "pinned", "requested", "step_times", "submit_seconds", "suspended", "tenant", "tier", "total_work", "truth", "weight"]
+    __slots__ = ["accelerators", "application", "batch", "batch_by_type", "best_effort", "command", "cpus", "deadline_seconds", "device_memory_gb", "iteration", "max_replicas", "memory_gb", "min_replicas", "mixes_types", "name", "pinned", "requested", "share", "slowdown_tolerance", "step_times", "submit_seconds", "suspended", "tenant", "tier", "total_work", "truth", "utilisation", "weight"]
     ACCELERATORS_FIELD_NUMBER: _ClassVar[int]
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
     BATCH_BY_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -128,6 +141,8 @@ class JobSpec(_message.Message):
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
+    ITERATION_FIELD_NUMBER: _ClassVar[int]
     MAX_REPLICAS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
     MIN_REPLICAS_FIELD_NUMBER: _ClassVar[int]
@@ -135,6 +150,8 @@ class JobSpec(_message.Message):
     NAME_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
     REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    SLOWDOWN_TOLERANCE_FIELD_NUMBER: _ClassVar[int]
     STEP_TIMES_FIELD_NUMBER: _ClassVar[int]
     SUBMIT_SECONDS_FIELD_NUMBER: _ClassVar[int]
     SUSPENDED_FIELD_NUMBER: _ClassVar[int]
@@ -142,6 +159,7 @@ class JobSpec(_message.Message):
     TIER_FIELD_NUMBER: _ClassVar[int]
     TOTAL_WORK_FIELD_NUMBER: _ClassVar[int]
     TRUTH_FIELD_NUMBER: _ClassVar[int]
+    UTILISATION_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     accelerators: _containers.RepeatedScalarFieldContainer[str]
     application: str
@@ -151,6 +169,8 @@ class JobSpec(_message.Message):
     command: _containers.RepeatedScalarFieldContainer[str]
     cpus: float
     deadline_seconds: float
+    device_memory_gb: float
+    iteration: Iteration
     max_replicas: int
     memory_gb: float
     min_replicas: int
@@ -158,6 +178,8 @@ class JobSpec(_message.Message):
     name: str
     pinned: bool
     requested: int
+    share: Share
+    slowdown_tolerance: float
     step_times: int
     submit_seconds: float
     suspended: bool
@@ -165,8 +187,9 @@ class JobSpec(_message.Message):
     tier: str
     total_work: float
     truth: int
+    utilisation: float
     weight: float
-    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., application: _Optional[str] = ..., weight: _Optional[float] = ..., submit_seconds: _Optional[float] = ..., requested: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., accelerators: _Optional[_Iterable[str]] = ..., batch: _Optional[_Union[BatchSpec, _Mapping]] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., command: _Optional[_Iterable[str]] = ..., total_work: _Optional[float] = ..., step_times: _Optional[int] = ..., truth: _Optional[int] = ..., pinned: bool = ..., mixes_types: bool = ..., batch_by_type: _Optional[_Iterable[_Union[TypeBatch, _Mapping]]] = ..., suspended: bool = ..., deadline_seconds: _Optional[float] = ..., best_effort: bool = ..., tier: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., application: _Optional[str] = ..., weight: _Optional[float] = ..., submit_seconds: _Optional[float] = ..., requested: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., accelerators: _Optional[_Iterable[str]] = ..., batch: _Optional[_Union[BatchSpec, _Mapping]] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., command: _Optional[_Iterable[str]] = ..., total_work: _Optional[float] = ..., step_times: _Optional[int] = ..., truth: _Optional[int] = ..., pinned: bool = ..., mixes_types: bool = ..., batch_by_type: _Optional[_Iterable[_Union[TypeBatch, _Mapping]]] = ..., suspended: bool = ..., deadline_seconds: _Optional[float] = ..., best_effort: bool = ..., tier: _Optional[str] = ..., share: _Optional[_Union[Share, _Mapping]] = ..., utilisation: _Optional[float] = ..., device_memory_gb: _Optional[float] = ..., slowdown_tolerance: _Optional[float] = ..., iteration: _Optional[_Union[Iteration, _Mapping]] = ...) -> None: ...
 
 class Measurement(_message.Message):
     __slots__ = ["accelerator", "count", "nodes", "pass_seconds", "per_device", "replicas", "spread", "step_seconds"]
@@ -189,10 +212,11 @@ class Measurement(_message.Message):
     def __init__(self, nodes: _Optional[int] = ..., replicas: _Optional[int] = ..., per_device: _Optional[int] = ..., pass_seconds: _Optional[float] = ..., step_seconds: _Optional[float] = ..., accelerator: _Optional[str] = ..., count: _Optional[int] = ..., spread: _Optional[float] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ["accelerator", "cpus", "devices", "expected_seconds", "health", "id", "memory_gb", "name", "pool", "rack", "unusable"]
+    __slots__ = ["accelerator", "cpus", "device_memory_gb", "devices", "expected_seconds", "health", "id", "memory_gb", "name", "pool", "rack", "unusable"]
     ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
     DEVICES_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_SECONDS_FIELD_NUMBER: _ClassVar[int]
     HEALTH_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
@@ -203,6 +227,7 @@ class Node(_message.Message):
     UNUSABLE_FIELD_NUMBER: _ClassVar[int]
     accelerator: int
     cpus: float
+    device_memory_gb: float
     devices: int
     expected_seconds: float
     health: Health
@@ -212,13 +237,14 @@ class Node(_message.Message):
     pool: str
     rack: str
     unusable: int
-    def __init__(self, id: _Optional[int] = ..., health: _Optional[_Union[Health, str]] = ..., unusable: _Optional[int] = ..., expected_seconds: _Optional[float] = ..., name: _Optional[str] = ..., accelerator: _Optional[int] = ..., devices: _Optional[int] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., rack: _Optional[str] = ..., pool: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., health: _Optional[_Union[Health, str]] = ..., unusable: _Optional[int] = ..., expected_seconds: _Optional[float] = ..., name: _Optional[str] = ..., accelerator: _Optional[int] = ..., devices: _Optional[int] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., rack: _Optional[str] = ..., pool: _Optional[str] = ..., device_memory_gb: _Optional[float] = ...) -> None: ...
 
 class Pool(_message.Message):
-    __slots__ = ["accelerator", "cpus", "devices", "down_cooldown_seconds", "max_nodes", "memory_gb", "min_nodes", "name", "price_per_hour", "prices", "provisioning_seconds", "spot", "up_cooldown_seconds"]
+    __slots__ = ["accelerator", "cpus", "device_memory_gb", "devices", "down_cooldown_seconds", "max_nodes", "memory_gb", "min_nodes", "name", "price_per_hour", "prices", "provisioning_seconds", "spot", "up_cooldown_seconds"]
     ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
     DEVICES_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
     DOWN_COOLDOWN_SECONDS_FIELD_NUMBER: _ClassVar[int]
     MAX_NODES_FIELD_NUMBER: _ClassVar[int]
     MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
@@ -231,6 +257,7 @@ class Pool(_message.Message):
     UP_COOLDOWN_SECONDS_FIELD_NUMBER: _ClassVar[int]
     accelerator: int
     cpus: float
+    device_memory_gb: float
     devices: int
     down_cooldown_seconds: float
     max_nodes: int
@@ -242,7 +269,7 @@ class Pool(_message.Message):
     provisioning_seconds: float
     spot: bool
     up_cooldown_seconds: float
-    def __init__(self, name: _Optional[str] = ..., accelerator: _Optional[int] = ..., devices: _Optional[int] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., price_per_hour: _Optional[float] = ..., prices: _Optional[_Iterable[_Union[Price, _Mapping]]] = ..., up_cooldown_seconds: _Optional[float] = ..., down_cooldown_seconds: _Optional[float] = ..., provisioning_seconds: _Optional[float] = ..., spot: bool = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., accelerator: _Optional[int] = ..., devices: _Optional[int] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., price_per_hour: _Optional[float] = ..., prices: _Optional[_Iterable[_Union[Price, _Mapping]]] = ..., up_cooldown_seconds: _Optional[float] = ..., down_cooldown_seconds: _Optional[float] = ..., provisioning_seconds: _Optional[float] = ..., spot: bool = ..., device_memory_gb: _Optional[float] = ...) -> None: ...
 
 class Price(_message.Message):
     __slots__ = ["from_seconds", "per_hour"]
@@ -279,6 +306,12 @@ class Seat(_message.Message):
     devices: int
     node: int
     def __init__(self, node: _Optional[int] = ..., devices: _Optional[int] = ...) -> None: ...
+
+class Share(_message.Message):
+    __slots__ = ["milli"]
+    MILLI_FIELD_NUMBER: _ClassVar[int]
+    milli: int
+    def __init__(self, milli: _Optional[int] = ...) -> None: ...
 
 class Standing(_message.Message):
     __slots__ = ["if_seated", "until_seconds"]
@@ -385,42 +418,53 @@ class Verdict(_message.Message):
     def __init__(self, job: _Optional[int] = ..., code: _Optional[_Union[Code, str]] = ..., reason: _Optional[str] = ..., wanted: _Optional[float] = ..., available: _Optional[float] = ..., unit: _Optional[str] = ..., message: _Optional[str] = ..., expected_seconds: _Optional[float] = ...) -> None: ...
 
 class ViewUpdate(_message.Message):
-    __slots__ = ["accelerators", "changed", "ended", "full", "health_changes", "interval_seconds", "jobs", "may_grow", "nodes", "now_seconds", "on_events", "pools", "round", "sequence", "step_times", "submitted", "truths"]
+    __slots__ = ["accelerators", "changed", "counts_resources", "ended", "full", "health_changes", "interval_seconds", "jobs", "max_owners", "may_grow", "nodes", "now_seconds", "on_events", "oversubscribes_memory", "pools", "round", "sequence", "sharing", "step_times", "submitted", "truths"]
     ACCELERATORS_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_RESOURCES_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
     FULL_FIELD_NUMBER: _ClassVar[int]
     HEALTH_CHANGES_FIELD_NUMBER: _ClassVar[int]
     INTERVAL_SECONDS_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
+    MAX_OWNERS_FIELD_NUMBER: _ClassVar[int]
     MAY_GROW_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     NOW_SECONDS_FIELD_NUMBER: _ClassVar[int]
     ON_EVENTS_FIELD_NUMBER: _ClassVar[int]
+    OVERSUBSCRIBES_MEMORY_FIELD_NUMBER: _ClassVar[int]
     POOLS_FIELD_NUMBER: _ClassVar[int]
     ROUND_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    SHARING_FIELD_NUMBER: _ClassVar[int]
     STEP_TIMES_FIELD_NUMBER: _ClassVar[int]
     SUBMITTED_FIELD_NUMBER: _ClassVar[int]
     TRUTHS_FIELD_NUMBER: _ClassVar[int]
     accelerators: _containers.RepeatedScalarFieldContainer[str]
     changed: _containers.RepeatedScalarFieldContainer[int]
+    counts_resources: bool
     ended: _containers.RepeatedScalarFieldContainer[int]
     full: bool
     health_changes: int
     interval_seconds: float
     jobs: _containers.RepeatedCompositeFieldContainer[Job]
+    max_owners: int
     may_grow: bool
     nodes: _containers.RepeatedCompositeFieldContainer[Node]
     now_seconds: float
     on_events: bool
+    oversubscribes_memory: bool
     pools: _containers.RepeatedCompositeFieldContainer[Pool]
     round: int
     sequence: int
+    sharing: Sharing
     step_times: _containers.RepeatedCompositeFieldContainer[StepTimes]
     submitted: int
     truths: _containers.RepeatedCompositeFieldContainer[Truth]
-    def __init__(self, sequence: _Optional[int] = ..., full: bool = ..., now_seconds: _Optional[float] = ..., round: _Optional[int] = ..., interval_seconds: _Optional[float] = ..., accelerators: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., step_times: _Optional[_Iterable[_Union[StepTimes, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., ended: _Optional[_Iterable[int]] = ..., changed: _Optional[_Iterable[int]] = ..., health_changes: _Optional[int] = ..., submitted: _Optional[int] = ..., truths: _Optional[_Iterable[_Union[Truth, _Mapping]]] = ..., on_events: bool = ..., may_grow: bool = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ...) -> None: ...
+    def __init__(self, sequence: _Optional[int] = ..., full: bool = ..., now_seconds: _Optional[float] = ..., round: _Optional[int] = ..., interval_seconds: _Optional[float] = ..., accelerators: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., step_times: _Optional[_Iterable[_Union[StepTimes, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., ended: _Optional[_Iterable[int]] = ..., changed: _Optional[_Iterable[int]] = ..., health_changes: _Optional[int] = ..., submitted: _Optional[int] = ..., truths: _Optional[_Iterable[_Union[Truth, _Mapping]]] = ..., on_events: bool = ..., may_grow: bool = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., sharing: _Optional[_Union[Sharing, str]] = ..., max_owners: _Optional[int] = ..., oversubscribes_memory: bool = ..., counts_resources: bool = ...) -> None: ...
+
+class Sharing(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = []
 
 class Health(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

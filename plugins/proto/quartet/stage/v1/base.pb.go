@@ -203,8 +203,12 @@ type Component struct {
 	ConfigSchemaJson string                 `protobuf:"bytes,7,opt,name=config_schema_json,json=configSchemaJson,proto3" json:"config_schema_json,omitempty"` // JSON Schema, draft 2020-12
 	FieldsJson       string                 `protobuf:"bytes,8,opt,name=fields_json,json=fieldsJson,proto3" json:"fields_json,omitempty"`                     // documentation of the config, in order
 	OneType          bool                   `protobuf:"varint,9,opt,name=one_type,json=oneType,proto3" json:"one_type,omitempty"`                             // an allocator that grants a job devices of one accelerator type at a time, even one that mixes types
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	Counts           bool                   `protobuf:"varint,10,opt,name=counts,proto3" json:"counts,omitempty"`                                             // a placer that counts CPUs and memory: no other is taken where they are counted
+	// Of a placer the ways of sharing in which it seats jobs: no other is taken where devices are shared. Of an allocator the ways of
+	// which it needs one; none for one that needs no sharing.
+	Sharing       []Sharing `protobuf:"varint,11,rep,packed,name=sharing,proto3,enum=quartet.stage.v1.Sharing" json:"sharing,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Component) Reset() {
@@ -298,6 +302,20 @@ func (x *Component) GetOneType() bool {
 		return x.OneType
 	}
 	return false
+}
+
+func (x *Component) GetCounts() bool {
+	if x != nil {
+		return x.Counts
+	}
+	return false
+}
+
+func (x *Component) GetSharing() []Sharing {
+	if x != nil {
+		return x.Sharing
+	}
+	return nil
 }
 
 type ConfigureRequest struct {
@@ -781,7 +799,7 @@ var File_quartet_stage_v1_base_proto protoreflect.FileDescriptor
 
 const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"\n" +
-	"\x1bquartet/stage/v1/base.proto\x12\x10quartet.stage.v1\"\x11\n" +
+	"\x1bquartet/stage/v1/base.proto\x12\x10quartet.stage.v1\x1a\x1bquartet/stage/v1/view.proto\"\x11\n" +
 	"\x0fDescribeRequest\"\xc3\x01\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
@@ -790,7 +808,7 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"components\x18\x03 \x03(\v2\x1b.quartet.stage.v1.ComponentR\n" +
 	"components\x12!\n" +
 	"\fmin_protocol\x18\x04 \x01(\rR\vminProtocol\x12!\n" +
-	"\fmax_protocol\x18\x05 \x01(\rR\vmaxProtocol\"\xb0\x02\n" +
+	"\fmax_protocol\x18\x05 \x01(\rR\vmaxProtocol\"\xfd\x02\n" +
 	"\tComponent\x12-\n" +
 	"\x05stage\x18\x01 \x01(\x0e2\x17.quartet.stage.v1.StageR\x05stage\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x18\n" +
@@ -801,7 +819,10 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"\x12config_schema_json\x18\a \x01(\tR\x10configSchemaJson\x12\x1f\n" +
 	"\vfields_json\x18\b \x01(\tR\n" +
 	"fieldsJson\x12\x19\n" +
-	"\bone_type\x18\t \x01(\bR\aoneType\"\xe6\x01\n" +
+	"\bone_type\x18\t \x01(\bR\aoneType\x12\x16\n" +
+	"\x06counts\x18\n" +
+	" \x01(\bR\x06counts\x123\n" +
+	"\asharing\x18\v \x03(\x0e2\x19.quartet.stage.v1.SharingR\asharing\"\xe6\x01\n" +
 	"\x10ConfigureRequest\x12-\n" +
 	"\x05stage\x18\x01 \x01(\x0e2\x17.quartet.stage.v1.StageR\x05stage\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12!\n" +
@@ -882,25 +903,27 @@ var file_quartet_stage_v1_base_proto_goTypes = []any{
 	(*HealthResponse)(nil),    // 8: quartet.stage.v1.HealthResponse
 	(*ExchangeRequest)(nil),   // 9: quartet.stage.v1.ExchangeRequest
 	(*ExchangeResponse)(nil),  // 10: quartet.stage.v1.ExchangeResponse
+	(Sharing)(0),              // 11: quartet.stage.v1.Sharing
 }
 var file_quartet_stage_v1_base_proto_depIdxs = []int32{
 	3,  // 0: quartet.stage.v1.DescribeResponse.components:type_name -> quartet.stage.v1.Component
 	0,  // 1: quartet.stage.v1.Component.stage:type_name -> quartet.stage.v1.Stage
-	0,  // 2: quartet.stage.v1.ConfigureRequest.stage:type_name -> quartet.stage.v1.Stage
-	6,  // 3: quartet.stage.v1.ConfigureResponse.diagnostics:type_name -> quartet.stage.v1.Diagnostic
-	1,  // 4: quartet.stage.v1.BaseService.Describe:input_type -> quartet.stage.v1.DescribeRequest
-	4,  // 5: quartet.stage.v1.BaseService.Configure:input_type -> quartet.stage.v1.ConfigureRequest
-	7,  // 6: quartet.stage.v1.BaseService.Health:input_type -> quartet.stage.v1.HealthRequest
-	9,  // 7: quartet.stage.v1.BaseService.Exchange:input_type -> quartet.stage.v1.ExchangeRequest
-	2,  // 8: quartet.stage.v1.BaseService.Describe:output_type -> quartet.stage.v1.DescribeResponse
-	5,  // 9: quartet.stage.v1.BaseService.Configure:output_type -> quartet.stage.v1.ConfigureResponse
-	8,  // 10: quartet.stage.v1.BaseService.Health:output_type -> quartet.stage.v1.HealthResponse
-	10, // 11: quartet.stage.v1.BaseService.Exchange:output_type -> quartet.stage.v1.ExchangeResponse
-	8,  // [8:12] is the sub-list for method output_type
-	4,  // [4:8] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	11, // 2: quartet.stage.v1.Component.sharing:type_name -> quartet.stage.v1.Sharing
+	0,  // 3: quartet.stage.v1.ConfigureRequest.stage:type_name -> quartet.stage.v1.Stage
+	6,  // 4: quartet.stage.v1.ConfigureResponse.diagnostics:type_name -> quartet.stage.v1.Diagnostic
+	1,  // 5: quartet.stage.v1.BaseService.Describe:input_type -> quartet.stage.v1.DescribeRequest
+	4,  // 6: quartet.stage.v1.BaseService.Configure:input_type -> quartet.stage.v1.ConfigureRequest
+	7,  // 7: quartet.stage.v1.BaseService.Health:input_type -> quartet.stage.v1.HealthRequest
+	9,  // 8: quartet.stage.v1.BaseService.Exchange:input_type -> quartet.stage.v1.ExchangeRequest
+	2,  // 9: quartet.stage.v1.BaseService.Describe:output_type -> quartet.stage.v1.DescribeResponse
+	5,  // 10: quartet.stage.v1.BaseService.Configure:output_type -> quartet.stage.v1.ConfigureResponse
+	8,  // 11: quartet.stage.v1.BaseService.Health:output_type -> quartet.stage.v1.HealthResponse
+	10, // 12: quartet.stage.v1.BaseService.Exchange:output_type -> quartet.stage.v1.ExchangeResponse
+	9,  // [9:13] is the sub-list for method output_type
+	5,  // [5:9] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_quartet_stage_v1_base_proto_init() }
@@ -908,6 +931,7 @@ func file_quartet_stage_v1_base_proto_init() {
 	if File_quartet_stage_v1_base_proto != nil {
 		return
 	}
+	file_quartet_stage_v1_view_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

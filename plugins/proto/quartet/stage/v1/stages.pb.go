@@ -326,12 +326,15 @@ func (x *AllocateResponse) GetGapRatio() float64 {
 }
 
 type Grant struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           int32                  `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
-	Accelerator   int32                  `protobuf:"varint,2,opt,name=accelerator,proto3" json:"accelerator,omitempty"` // -1 for any
-	Replicas      int32                  `protobuf:"varint,3,opt,name=replicas,proto3" json:"replicas,omitempty"`
-	Blocking      bool                   `protobuf:"varint,4,opt,name=blocking,proto3" json:"blocking,omitempty"`
-	Proposed      []*Seat                `protobuf:"bytes,5,rep,name=proposed,proto3" json:"proposed,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Job         int32                  `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
+	Accelerator int32                  `protobuf:"varint,2,opt,name=accelerator,proto3" json:"accelerator,omitempty"` // -1 for any
+	Replicas    int32                  `protobuf:"varint,3,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	Blocking    bool                   `protobuf:"varint,4,opt,name=blocking,proto3" json:"blocking,omitempty"`
+	Proposed    []*Seat                `protobuf:"bytes,5,rep,name=proposed,proto3" json:"proposed,omitempty"`
+	// Number of the group of jobs that share devices, where jobs take turns; 0 for a job that has its devices alone. Grants of a group
+	// follow one another, are of as many replicas and of one type, and numbers ascend. Those that are seated are on the same devices.
+	Group         int32 `protobuf:"varint,6,opt,name=group,proto3" json:"group,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -399,6 +402,13 @@ func (x *Grant) GetProposed() []*Seat {
 		return x.Proposed
 	}
 	return nil
+}
+
+func (x *Grant) GetGroup() int32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
 }
 
 type PlaceRequest struct {
@@ -1151,13 +1161,14 @@ const file_quartet_stage_v1_stages_proto_rawDesc = "" +
 	"\bstanding\x18\x04 \x01(\v2\x1a.quartet.stage.v1.StandingR\bstanding\x12 \n" +
 	"\tgap_ratio\x18\x05 \x01(\x01H\x00R\bgapRatio\x88\x01\x01B\f\n" +
 	"\n" +
-	"_gap_ratio\"\xa7\x01\n" +
+	"_gap_ratio\"\xbd\x01\n" +
 	"\x05Grant\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x05R\x03job\x12 \n" +
 	"\vaccelerator\x18\x02 \x01(\x05R\vaccelerator\x12\x1a\n" +
 	"\breplicas\x18\x03 \x01(\x05R\breplicas\x12\x1a\n" +
 	"\bblocking\x18\x04 \x01(\bR\bblocking\x122\n" +
-	"\bproposed\x18\x05 \x03(\v2\x16.quartet.stage.v1.SeatR\bproposed\"\x9d\x01\n" +
+	"\bproposed\x18\x05 \x03(\v2\x16.quartet.stage.v1.SeatR\bproposed\x12\x14\n" +
+	"\x05group\x18\x06 \x01(\x05R\x05group\"\x9d\x01\n" +
 	"\fPlaceRequest\x120\n" +
 	"\x04view\x18\x01 \x01(\v2\x1c.quartet.stage.v1.ViewUpdateR\x04view\x12*\n" +
 	"\x04edit\x18\x02 \x01(\v2\x16.quartet.stage.v1.EditR\x04edit\x12/\n" +

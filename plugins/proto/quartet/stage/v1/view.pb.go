@@ -22,6 +22,56 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Sharing says who may be on a device together.
+type Sharing int32
+
+const (
+	Sharing_SHARING_UNSPECIFIED Sharing = 0 // each device is one job's at a time
+	Sharing_SHARING_FRACTIONAL  Sharing = 1 // jobs have their shares, together at most the device; one without a share has whole devices
+	Sharing_SHARING_TIMESLICE   Sharing = 2 // jobs have whole devices together, max_owners of them at most, and take turns
+)
+
+// Enum value maps for Sharing.
+var (
+	Sharing_name = map[int32]string{
+		0: "SHARING_UNSPECIFIED",
+		1: "SHARING_FRACTIONAL",
+		2: "SHARING_TIMESLICE",
+	}
+	Sharing_value = map[string]int32{
+		"SHARING_UNSPECIFIED": 0,
+		"SHARING_FRACTIONAL":  1,
+		"SHARING_TIMESLICE":   2,
+	}
+)
+
+func (x Sharing) Enum() *Sharing {
+	p := new(Sharing)
+	*p = x
+	return p
+}
+
+func (x Sharing) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Sharing) Descriptor() protoreflect.EnumDescriptor {
+	return file_quartet_stage_v1_view_proto_enumTypes[0].Descriptor()
+}
+
+func (Sharing) Type() protoreflect.EnumType {
+	return &file_quartet_stage_v1_view_proto_enumTypes[0]
+}
+
+func (x Sharing) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Sharing.Descriptor instead.
+func (Sharing) EnumDescriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{0}
+}
+
 type Health int32
 
 const (
@@ -64,11 +114,11 @@ func (x Health) String() string {
 }
 
 func (Health) Descriptor() protoreflect.EnumDescriptor {
-	return file_quartet_stage_v1_view_proto_enumTypes[0].Descriptor()
+	return file_quartet_stage_v1_view_proto_enumTypes[1].Descriptor()
 }
 
 func (Health) Type() protoreflect.EnumType {
-	return &file_quartet_stage_v1_view_proto_enumTypes[0]
+	return &file_quartet_stage_v1_view_proto_enumTypes[1]
 }
 
 func (x Health) Number() protoreflect.EnumNumber {
@@ -77,7 +127,7 @@ func (x Health) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Health.Descriptor instead.
 func (Health) EnumDescriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{0}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{1}
 }
 
 type JobState int32
@@ -116,11 +166,11 @@ func (x JobState) String() string {
 }
 
 func (JobState) Descriptor() protoreflect.EnumDescriptor {
-	return file_quartet_stage_v1_view_proto_enumTypes[1].Descriptor()
+	return file_quartet_stage_v1_view_proto_enumTypes[2].Descriptor()
 }
 
 func (JobState) Type() protoreflect.EnumType {
-	return &file_quartet_stage_v1_view_proto_enumTypes[1]
+	return &file_quartet_stage_v1_view_proto_enumTypes[2]
 }
 
 func (x JobState) Number() protoreflect.EnumNumber {
@@ -129,7 +179,7 @@ func (x JobState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JobState.Descriptor instead.
 func (JobState) EnumDescriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{1}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{2}
 }
 
 type Code int32
@@ -168,11 +218,11 @@ func (x Code) String() string {
 }
 
 func (Code) Descriptor() protoreflect.EnumDescriptor {
-	return file_quartet_stage_v1_view_proto_enumTypes[2].Descriptor()
+	return file_quartet_stage_v1_view_proto_enumTypes[3].Descriptor()
 }
 
 func (Code) Type() protoreflect.EnumType {
-	return &file_quartet_stage_v1_view_proto_enumTypes[2]
+	return &file_quartet_stage_v1_view_proto_enumTypes[3]
 }
 
 func (x Code) Number() protoreflect.EnumNumber {
@@ -181,33 +231,37 @@ func (x Code) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Code.Descriptor instead.
 func (Code) EnumDescriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{2}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{3}
 }
 
 // ViewUpdate brings the plugin's copy of the view up to date. A full update replaces the copy; any other is meant for
 // the copy that the update numbered one less left behind, and a plugin whose copy is another answers with resync.
 // Identifiers are dense: job n is the n-th submitted job, node n the n-th node. Times are seconds since the start.
 type ViewUpdate struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Sequence        uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	Full            bool                   `protobuf:"varint,2,opt,name=full,proto3" json:"full,omitempty"`
-	NowSeconds      float64                `protobuf:"fixed64,3,opt,name=now_seconds,json=nowSeconds,proto3" json:"now_seconds,omitempty"`
-	Round           int64                  `protobuf:"varint,4,opt,name=round,proto3" json:"round,omitempty"`
-	IntervalSeconds float64                `protobuf:"fixed64,5,opt,name=interval_seconds,json=intervalSeconds,proto3" json:"interval_seconds,omitempty"`
-	Accelerators    []string               `protobuf:"bytes,6,rep,name=accelerators,proto3" json:"accelerators,omitempty"`                          // full only
-	Nodes           []*Node                `protobuf:"bytes,7,rep,name=nodes,proto3" json:"nodes,omitempty"`                                        // all when full, otherwise those whose health, usable devices or expected moment changed
-	StepTimes       []*StepTimes           `protobuf:"bytes,8,rep,name=step_times,json=stepTimes,proto3" json:"step_times,omitempty"`               // tables not sent before
-	Jobs            []*Job                 `protobuf:"bytes,9,rep,name=jobs,proto3" json:"jobs,omitempty"`                                          // new and changed jobs, by id
-	Ended           []int32                `protobuf:"varint,10,rep,packed,name=ended,proto3" json:"ended,omitempty"`                               // jobs that ended, by id
-	Changed         []int32                `protobuf:"varint,11,rep,packed,name=changed,proto3" json:"changed,omitempty"`                           // jobs that an event touched since the round before, by id
-	HealthChanges   int64                  `protobuf:"varint,12,opt,name=health_changes,json=healthChanges,proto3" json:"health_changes,omitempty"` // how often the health of a node changed so far
-	Submitted       int32                  `protobuf:"varint,13,opt,name=submitted,proto3" json:"submitted,omitempty"`                              // jobs submitted so far, ended ones included: identifiers are below it
-	Truths          []*Truth               `protobuf:"bytes,14,rep,name=truths,proto3" json:"truths,omitempty"`                                     // tables not sent before
-	OnEvents        bool                   `protobuf:"varint,15,opt,name=on_events,json=onEvents,proto3" json:"on_events,omitempty"`                // a round happens at each event too
-	MayGrow         bool                   `protobuf:"varint,16,opt,name=may_grow,json=mayGrow,proto3" json:"may_grow,omitempty"`                   // nodes may still join
-	Pools           []*Pool                `protobuf:"bytes,17,rep,name=pools,proto3" json:"pools,omitempty"`                                       // full only
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	state                protoimpl.MessageState `protogen:"open.v1"`
+	Sequence             uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Full                 bool                   `protobuf:"varint,2,opt,name=full,proto3" json:"full,omitempty"`
+	NowSeconds           float64                `protobuf:"fixed64,3,opt,name=now_seconds,json=nowSeconds,proto3" json:"now_seconds,omitempty"`
+	Round                int64                  `protobuf:"varint,4,opt,name=round,proto3" json:"round,omitempty"`
+	IntervalSeconds      float64                `protobuf:"fixed64,5,opt,name=interval_seconds,json=intervalSeconds,proto3" json:"interval_seconds,omitempty"`
+	Accelerators         []string               `protobuf:"bytes,6,rep,name=accelerators,proto3" json:"accelerators,omitempty"`                                               // full only
+	Nodes                []*Node                `protobuf:"bytes,7,rep,name=nodes,proto3" json:"nodes,omitempty"`                                                             // all when full, otherwise those whose health, usable devices or expected moment changed
+	StepTimes            []*StepTimes           `protobuf:"bytes,8,rep,name=step_times,json=stepTimes,proto3" json:"step_times,omitempty"`                                    // tables not sent before
+	Jobs                 []*Job                 `protobuf:"bytes,9,rep,name=jobs,proto3" json:"jobs,omitempty"`                                                               // new and changed jobs, by id
+	Ended                []int32                `protobuf:"varint,10,rep,packed,name=ended,proto3" json:"ended,omitempty"`                                                    // jobs that ended, by id
+	Changed              []int32                `protobuf:"varint,11,rep,packed,name=changed,proto3" json:"changed,omitempty"`                                                // jobs that an event touched since the round before, by id
+	HealthChanges        int64                  `protobuf:"varint,12,opt,name=health_changes,json=healthChanges,proto3" json:"health_changes,omitempty"`                      // how often the health of a node changed so far
+	Submitted            int32                  `protobuf:"varint,13,opt,name=submitted,proto3" json:"submitted,omitempty"`                                                   // jobs submitted so far, ended ones included: identifiers are below it
+	Truths               []*Truth               `protobuf:"bytes,14,rep,name=truths,proto3" json:"truths,omitempty"`                                                          // tables not sent before
+	OnEvents             bool                   `protobuf:"varint,15,opt,name=on_events,json=onEvents,proto3" json:"on_events,omitempty"`                                     // a round happens at each event too
+	MayGrow              bool                   `protobuf:"varint,16,opt,name=may_grow,json=mayGrow,proto3" json:"may_grow,omitempty"`                                        // nodes may still join
+	Pools                []*Pool                `protobuf:"bytes,17,rep,name=pools,proto3" json:"pools,omitempty"`                                                            // full only
+	Sharing              Sharing                `protobuf:"varint,18,opt,name=sharing,proto3,enum=quartet.stage.v1.Sharing" json:"sharing,omitempty"`                         // full only
+	MaxOwners            int32                  `protobuf:"varint,19,opt,name=max_owners,json=maxOwners,proto3" json:"max_owners,omitempty"`                                  // full only: how many jobs may be on a device, where they take turns
+	OversubscribesMemory bool                   `protobuf:"varint,20,opt,name=oversubscribes_memory,json=oversubscribesMemory,proto3" json:"oversubscribes_memory,omitempty"` // full only: jobs that take turns need not be in the memory of the device together
+	CountsResources      bool                   `protobuf:"varint,21,opt,name=counts_resources,json=countsResources,proto3" json:"counts_resources,omitempty"`                // full only: no node gives more CPUs and memory than it has
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *ViewUpdate) Reset() {
@@ -359,6 +413,34 @@ func (x *ViewUpdate) GetPools() []*Pool {
 	return nil
 }
 
+func (x *ViewUpdate) GetSharing() Sharing {
+	if x != nil {
+		return x.Sharing
+	}
+	return Sharing_SHARING_UNSPECIFIED
+}
+
+func (x *ViewUpdate) GetMaxOwners() int32 {
+	if x != nil {
+		return x.MaxOwners
+	}
+	return 0
+}
+
+func (x *ViewUpdate) GetOversubscribesMemory() bool {
+	if x != nil {
+		return x.OversubscribesMemory
+	}
+	return false
+}
+
+func (x *ViewUpdate) GetCountsResources() bool {
+	if x != nil {
+		return x.CountsResources
+	}
+	return false
+}
+
 type Node struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Id              int32                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -366,15 +448,16 @@ type Node struct {
 	Unusable        uint64                 `protobuf:"fixed64,9,opt,name=unusable,proto3" json:"unusable,omitempty"`                                       // devices that are broken or held by others, bit i for device i
 	ExpectedSeconds float64                `protobuf:"fixed64,10,opt,name=expected_seconds,json=expectedSeconds,proto3" json:"expected_seconds,omitempty"` // when a node that is being provisioned should be ready; 0 when nobody knows
 	// The rest only when full.
-	Name          string  `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	Accelerator   int32   `protobuf:"varint,4,opt,name=accelerator,proto3" json:"accelerator,omitempty"`
-	Devices       int32   `protobuf:"varint,5,opt,name=devices,proto3" json:"devices,omitempty"`
-	Cpus          float64 `protobuf:"fixed64,6,opt,name=cpus,proto3" json:"cpus,omitempty"`
-	MemoryGb      float64 `protobuf:"fixed64,7,opt,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`
-	Rack          string  `protobuf:"bytes,8,opt,name=rack,proto3" json:"rack,omitempty"`
-	Pool          string  `protobuf:"bytes,11,opt,name=pool,proto3" json:"pool,omitempty"` // that the node belongs to; empty for none
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Name           string  `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Accelerator    int32   `protobuf:"varint,4,opt,name=accelerator,proto3" json:"accelerator,omitempty"`
+	Devices        int32   `protobuf:"varint,5,opt,name=devices,proto3" json:"devices,omitempty"`
+	Cpus           float64 `protobuf:"fixed64,6,opt,name=cpus,proto3" json:"cpus,omitempty"`
+	MemoryGb       float64 `protobuf:"fixed64,7,opt,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`
+	Rack           string  `protobuf:"bytes,8,opt,name=rack,proto3" json:"rack,omitempty"`
+	Pool           string  `protobuf:"bytes,11,opt,name=pool,proto3" json:"pool,omitempty"`                                               // that the node belongs to; empty for none
+	DeviceMemoryGb float64 `protobuf:"fixed64,12,opt,name=device_memory_gb,json=deviceMemoryGb,proto3" json:"device_memory_gb,omitempty"` // of each device; 0 when unknown
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Node) Reset() {
@@ -484,6 +567,13 @@ func (x *Node) GetPool() string {
 	return ""
 }
 
+func (x *Node) GetDeviceMemoryGb() float64 {
+	if x != nil {
+		return x.DeviceMemoryGb
+	}
+	return 0
+}
+
 // Pool is equal nodes that come and go as a scaler decides. It has as many as there are nodes of its name that are ready, down or
 // being provisioned: these are all that were asked for.
 type Pool struct {
@@ -501,6 +591,7 @@ type Pool struct {
 	DownCooldownSeconds float64                `protobuf:"fixed64,11,opt,name=down_cooldown_seconds,json=downCooldownSeconds,proto3" json:"down_cooldown_seconds,omitempty"` // least time from any change to one downwards
 	ProvisioningSeconds float64                `protobuf:"fixed64,12,opt,name=provisioning_seconds,json=provisioningSeconds,proto3" json:"provisioning_seconds,omitempty"`   // how long a node takes to come as a rule; 0 when nobody knows
 	Spot                bool                   `protobuf:"varint,13,opt,name=spot,proto3" json:"spot,omitempty"`                                                             // nodes may be taken away
+	DeviceMemoryGb      float64                `protobuf:"fixed64,14,opt,name=device_memory_gb,json=deviceMemoryGb,proto3" json:"device_memory_gb,omitempty"`                // of each device; 0 when unknown
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -624,6 +715,13 @@ func (x *Pool) GetSpot() bool {
 		return x.Spot
 	}
 	return false
+}
+
+func (x *Pool) GetDeviceMemoryGb() float64 {
+	if x != nil {
+		return x.DeviceMemoryGb
+	}
+	return 0
 }
 
 // Price is what a node costs by the hour from a moment on.
@@ -1202,32 +1300,37 @@ func (x *BatchSteps) GetSteps() float64 {
 
 // JobSpec is what is known of a job when it is submitted.
 type JobSpec struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Name            string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Tenant          string                 `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	Application     string                 `protobuf:"bytes,3,opt,name=application,proto3" json:"application,omitempty"`
-	Weight          float64                `protobuf:"fixed64,4,opt,name=weight,proto3" json:"weight,omitempty"`
-	SubmitSeconds   float64                `protobuf:"fixed64,5,opt,name=submit_seconds,json=submitSeconds,proto3" json:"submit_seconds,omitempty"`
-	Requested       int32                  `protobuf:"varint,6,opt,name=requested,proto3" json:"requested,omitempty"`
-	MinReplicas     int32                  `protobuf:"varint,7,opt,name=min_replicas,json=minReplicas,proto3" json:"min_replicas,omitempty"`
-	MaxReplicas     int32                  `protobuf:"varint,8,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
-	Accelerators    []string               `protobuf:"bytes,9,rep,name=accelerators,proto3" json:"accelerators,omitempty"`
-	Batch           *BatchSpec             `protobuf:"bytes,10,opt,name=batch,proto3" json:"batch,omitempty"`
-	Cpus            float64                `protobuf:"fixed64,11,opt,name=cpus,proto3" json:"cpus,omitempty"`
-	MemoryGb        float64                `protobuf:"fixed64,12,opt,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`
-	Command         []string               `protobuf:"bytes,13,rep,name=command,proto3" json:"command,omitempty"`
-	TotalWork       float64                `protobuf:"fixed64,14,opt,name=total_work,json=totalWork,proto3" json:"total_work,omitempty"`
-	StepTimes       uint32                 `protobuf:"varint,15,opt,name=step_times,json=stepTimes,proto3" json:"step_times,omitempty"`                    // table; 0 for none
-	Truth           uint32                 `protobuf:"varint,16,opt,name=truth,proto3" json:"truth,omitempty"`                                             // table; 0 for none
-	Pinned          bool                   `protobuf:"varint,17,opt,name=pinned,proto3" json:"pinned,omitempty"`                                           // keeps the devices that it gets first until it ends
-	MixesTypes      bool                   `protobuf:"varint,18,opt,name=mixes_types,json=mixesTypes,proto3" json:"mixes_types,omitempty"`                 // its replicas may run on devices of different types at once
-	BatchByType     []*TypeBatch           `protobuf:"bytes,19,rep,name=batch_by_type,json=batchByType,proto3" json:"batch_by_type,omitempty"`             // bounds on single types, instead of those of batch
-	Suspended       bool                   `protobuf:"varint,20,opt,name=suspended,proto3" json:"suspended,omitempty"`                                     // its owner holds it back
-	DeadlineSeconds float64                `protobuf:"fixed64,21,opt,name=deadline_seconds,json=deadlineSeconds,proto3" json:"deadline_seconds,omitempty"` // how long after its submission it is to be done; 0 for whenever
-	BestEffort      bool                   `protobuf:"varint,22,opt,name=best_effort,json=bestEffort,proto3" json:"best_effort,omitempty"`                 // it takes what the others leave, and is promised nothing
-	Tier            string                 `protobuf:"bytes,23,opt,name=tier,proto3" json:"tier,omitempty"`                                                // premium, standard or basic: the service that it is guaranteed; empty for none, as basic
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Name              string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Tenant            string                 `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Application       string                 `protobuf:"bytes,3,opt,name=application,proto3" json:"application,omitempty"`
+	Weight            float64                `protobuf:"fixed64,4,opt,name=weight,proto3" json:"weight,omitempty"`
+	SubmitSeconds     float64                `protobuf:"fixed64,5,opt,name=submit_seconds,json=submitSeconds,proto3" json:"submit_seconds,omitempty"`
+	Requested         int32                  `protobuf:"varint,6,opt,name=requested,proto3" json:"requested,omitempty"`
+	MinReplicas       int32                  `protobuf:"varint,7,opt,name=min_replicas,json=minReplicas,proto3" json:"min_replicas,omitempty"`
+	MaxReplicas       int32                  `protobuf:"varint,8,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
+	Accelerators      []string               `protobuf:"bytes,9,rep,name=accelerators,proto3" json:"accelerators,omitempty"`
+	Batch             *BatchSpec             `protobuf:"bytes,10,opt,name=batch,proto3" json:"batch,omitempty"`
+	Cpus              float64                `protobuf:"fixed64,11,opt,name=cpus,proto3" json:"cpus,omitempty"`
+	MemoryGb          float64                `protobuf:"fixed64,12,opt,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`
+	Command           []string               `protobuf:"bytes,13,rep,name=command,proto3" json:"command,omitempty"`
+	TotalWork         float64                `protobuf:"fixed64,14,opt,name=total_work,json=totalWork,proto3" json:"total_work,omitempty"`
+	StepTimes         uint32                 `protobuf:"varint,15,opt,name=step_times,json=stepTimes,proto3" json:"step_times,omitempty"`                          // table; 0 for none
+	Truth             uint32                 `protobuf:"varint,16,opt,name=truth,proto3" json:"truth,omitempty"`                                                   // table; 0 for none
+	Pinned            bool                   `protobuf:"varint,17,opt,name=pinned,proto3" json:"pinned,omitempty"`                                                 // keeps the devices that it gets first until it ends
+	MixesTypes        bool                   `protobuf:"varint,18,opt,name=mixes_types,json=mixesTypes,proto3" json:"mixes_types,omitempty"`                       // its replicas may run on devices of different types at once
+	BatchByType       []*TypeBatch           `protobuf:"bytes,19,rep,name=batch_by_type,json=batchByType,proto3" json:"batch_by_type,omitempty"`                   // bounds on single types, instead of those of batch
+	Suspended         bool                   `protobuf:"varint,20,opt,name=suspended,proto3" json:"suspended,omitempty"`                                           // its owner holds it back
+	DeadlineSeconds   float64                `protobuf:"fixed64,21,opt,name=deadline_seconds,json=deadlineSeconds,proto3" json:"deadline_seconds,omitempty"`       // how long after its submission it is to be done; 0 for whenever
+	BestEffort        bool                   `protobuf:"varint,22,opt,name=best_effort,json=bestEffort,proto3" json:"best_effort,omitempty"`                       // it takes what the others leave, and is promised nothing
+	Tier              string                 `protobuf:"bytes,23,opt,name=tier,proto3" json:"tier,omitempty"`                                                      // premium, standard or basic: the service that it is guaranteed; empty for none, as basic
+	Share             *Share                 `protobuf:"bytes,24,opt,name=share,proto3" json:"share,omitempty"`                                                    // of its device that each replica has; none for whole devices, always where no device is shared
+	Utilisation       float64                `protobuf:"fixed64,25,opt,name=utilisation,proto3" json:"utilisation,omitempty"`                                      // of a device by a replica that has it alone, 0 to 1; 0 when unknown
+	DeviceMemoryGb    float64                `protobuf:"fixed64,26,opt,name=device_memory_gb,json=deviceMemoryGb,proto3" json:"device_memory_gb,omitempty"`        // of its device that each replica needs; 0 when unknown
+	SlowdownTolerance float64                `protobuf:"fixed64,27,opt,name=slowdown_tolerance,json=slowdownTolerance,proto3" json:"slowdown_tolerance,omitempty"` // the part of its speed alone that its owner lets go for sharing, 0 to 1; 0 when not told
+	Iteration         *Iteration             `protobuf:"bytes,28,opt,name=iteration,proto3" json:"iteration,omitempty"`                                            // none when unknown
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
@@ -1421,6 +1524,149 @@ func (x *JobSpec) GetTier() string {
 	return ""
 }
 
+func (x *JobSpec) GetShare() *Share {
+	if x != nil {
+		return x.Share
+	}
+	return nil
+}
+
+func (x *JobSpec) GetUtilisation() float64 {
+	if x != nil {
+		return x.Utilisation
+	}
+	return 0
+}
+
+func (x *JobSpec) GetDeviceMemoryGb() float64 {
+	if x != nil {
+		return x.DeviceMemoryGb
+	}
+	return 0
+}
+
+func (x *JobSpec) GetSlowdownTolerance() float64 {
+	if x != nil {
+		return x.SlowdownTolerance
+	}
+	return 0
+}
+
+func (x *JobSpec) GetIteration() *Iteration {
+	if x != nil {
+		return x.Iteration
+	}
+	return nil
+}
+
+// Share is the part of a device that each replica of a job has. No two replicas of a job are on one device.
+type Share struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The compute, in thousandths of the device, 0 to 1000. With 0 a replica computes on CPUs alone: it is seated at a device, and
+	// takes nothing of it.
+	Milli         int32 `protobuf:"varint,1,opt,name=milli,proto3" json:"milli,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Share) Reset() {
+	*x = Share{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Share) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Share) ProtoMessage() {}
+
+func (x *Share) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Share.ProtoReflect.Descriptor instead.
+func (*Share) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Share) GetMilli() int32 {
+	if x != nil {
+		return x.Milli
+	}
+	return 0
+}
+
+// Iteration is the seconds that an iteration of a job takes of each kind of resource alone, one after the other.
+type Iteration struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	LoadSeconds    float64                `protobuf:"fixed64,1,opt,name=load_seconds,json=loadSeconds,proto3" json:"load_seconds,omitempty"`          // storage and CPUs
+	ComputeSeconds float64                `protobuf:"fixed64,2,opt,name=compute_seconds,json=computeSeconds,proto3" json:"compute_seconds,omitempty"` // the devices
+	SyncSeconds    float64                `protobuf:"fixed64,3,opt,name=sync_seconds,json=syncSeconds,proto3" json:"sync_seconds,omitempty"`          // the network
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Iteration) Reset() {
+	*x = Iteration{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Iteration) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Iteration) ProtoMessage() {}
+
+func (x *Iteration) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Iteration.ProtoReflect.Descriptor instead.
+func (*Iteration) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Iteration) GetLoadSeconds() float64 {
+	if x != nil {
+		return x.LoadSeconds
+	}
+	return 0
+}
+
+func (x *Iteration) GetComputeSeconds() float64 {
+	if x != nil {
+		return x.ComputeSeconds
+	}
+	return 0
+}
+
+func (x *Iteration) GetSyncSeconds() float64 {
+	if x != nil {
+		return x.SyncSeconds
+	}
+	return 0
+}
+
 type BatchSpec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Requested     int64                  `protobuf:"varint,1,opt,name=requested,proto3" json:"requested,omitempty"`
@@ -1434,7 +1680,7 @@ type BatchSpec struct {
 
 func (x *BatchSpec) Reset() {
 	*x = BatchSpec{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1446,7 +1692,7 @@ func (x *BatchSpec) String() string {
 func (*BatchSpec) ProtoMessage() {}
 
 func (x *BatchSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[13]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1459,7 +1705,7 @@ func (x *BatchSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSpec.ProtoReflect.Descriptor instead.
 func (*BatchSpec) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{13}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *BatchSpec) GetRequested() int64 {
@@ -1509,7 +1755,7 @@ type TypeBatch struct {
 
 func (x *TypeBatch) Reset() {
 	*x = TypeBatch{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1767,7 @@ func (x *TypeBatch) String() string {
 func (*TypeBatch) ProtoMessage() {}
 
 func (x *TypeBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1780,7 @@ func (x *TypeBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TypeBatch.ProtoReflect.Descriptor instead.
 func (*TypeBatch) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{14}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TypeBatch) GetAccelerator() string {
@@ -1588,7 +1834,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1600,7 +1846,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1613,7 +1859,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{15}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Job) GetId() int32 {
@@ -1774,7 +2020,7 @@ type Seat struct {
 
 func (x *Seat) Reset() {
 	*x = Seat{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1786,7 +2032,7 @@ func (x *Seat) String() string {
 func (*Seat) ProtoMessage() {}
 
 func (x *Seat) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1799,7 +2045,7 @@ func (x *Seat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seat.ProtoReflect.Descriptor instead.
 func (*Seat) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{16}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Seat) GetNode() int32 {
@@ -1829,7 +2075,7 @@ type Tuning struct {
 
 func (x *Tuning) Reset() {
 	*x = Tuning{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1841,7 +2087,7 @@ func (x *Tuning) String() string {
 func (*Tuning) ProtoMessage() {}
 
 func (x *Tuning) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1854,7 +2100,7 @@ func (x *Tuning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tuning.ProtoReflect.Descriptor instead.
 func (*Tuning) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{17}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Tuning) GetJob() int32 {
@@ -1908,7 +2154,7 @@ type Response struct {
 
 func (x *Response) Reset() {
 	*x = Response{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1920,7 +2166,7 @@ func (x *Response) String() string {
 func (*Response) ProtoMessage() {}
 
 func (x *Response) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1933,7 +2179,7 @@ func (x *Response) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Response.ProtoReflect.Descriptor instead.
 func (*Response) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{18}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Response) GetJob() int32 {
@@ -2003,7 +2249,7 @@ type UnlikeRates struct {
 
 func (x *UnlikeRates) Reset() {
 	*x = UnlikeRates{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +2261,7 @@ func (x *UnlikeRates) String() string {
 func (*UnlikeRates) ProtoMessage() {}
 
 func (x *UnlikeRates) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,7 +2274,7 @@ func (x *UnlikeRates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlikeRates.ProtoReflect.Descriptor instead.
 func (*UnlikeRates) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{19}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *UnlikeRates) GetAlone() []float64 {
@@ -2056,7 +2302,7 @@ type Curve struct {
 
 func (x *Curve) Reset() {
 	*x = Curve{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2314,7 @@ func (x *Curve) String() string {
 func (*Curve) ProtoMessage() {}
 
 func (x *Curve) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2327,7 @@ func (x *Curve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Curve.ProtoReflect.Descriptor instead.
 func (*Curve) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{20}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Curve) GetOneNode() []float64 {
@@ -2114,7 +2360,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[21]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2126,7 +2372,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[21]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +2385,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{21}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Verdict) GetJob() int32 {
@@ -2211,7 +2457,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[22]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2223,7 +2469,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[22]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2236,7 +2482,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{22}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Edit) GetSteps() []uint32 {
@@ -2257,7 +2503,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[23]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2269,7 +2515,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[23]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2282,7 +2528,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{23}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Standing) GetUntilSeconds() float64 {
@@ -2303,7 +2549,7 @@ var File_quartet_stage_v1_view_proto protoreflect.FileDescriptor
 
 const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\n" +
-	"\x1bquartet/stage/v1/view.proto\x12\x10quartet.stage.v1\"\xe3\x04\n" +
+	"\x1bquartet/stage/v1/view.proto\x12\x10quartet.stage.v1\"\x97\x06\n" +
 	"\n" +
 	"ViewUpdate\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x12\n" +
@@ -2325,7 +2571,12 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x06truths\x18\x0e \x03(\v2\x17.quartet.stage.v1.TruthR\x06truths\x12\x1b\n" +
 	"\ton_events\x18\x0f \x01(\bR\bonEvents\x12\x19\n" +
 	"\bmay_grow\x18\x10 \x01(\bR\amayGrow\x12,\n" +
-	"\x05pools\x18\x11 \x03(\v2\x16.quartet.stage.v1.PoolR\x05pools\"\xb8\x02\n" +
+	"\x05pools\x18\x11 \x03(\v2\x16.quartet.stage.v1.PoolR\x05pools\x123\n" +
+	"\asharing\x18\x12 \x01(\x0e2\x19.quartet.stage.v1.SharingR\asharing\x12\x1d\n" +
+	"\n" +
+	"max_owners\x18\x13 \x01(\x05R\tmaxOwners\x123\n" +
+	"\x15oversubscribes_memory\x18\x14 \x01(\bR\x14oversubscribesMemory\x12)\n" +
+	"\x10counts_resources\x18\x15 \x01(\bR\x0fcountsResources\"\xe2\x02\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x120\n" +
 	"\x06health\x18\x02 \x01(\x0e2\x18.quartet.stage.v1.HealthR\x06health\x12\x1a\n" +
@@ -2338,7 +2589,8 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x04cpus\x18\x06 \x01(\x01R\x04cpus\x12\x1b\n" +
 	"\tmemory_gb\x18\a \x01(\x01R\bmemoryGb\x12\x12\n" +
 	"\x04rack\x18\b \x01(\tR\x04rack\x12\x12\n" +
-	"\x04pool\x18\v \x01(\tR\x04pool\"\xc3\x03\n" +
+	"\x04pool\x18\v \x01(\tR\x04pool\x12(\n" +
+	"\x10device_memory_gb\x18\f \x01(\x01R\x0edeviceMemoryGb\"\xed\x03\n" +
 	"\x04Pool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vaccelerator\x18\x02 \x01(\x05R\vaccelerator\x12\x18\n" +
@@ -2353,7 +2605,8 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	" \x01(\x01R\x11upCooldownSeconds\x122\n" +
 	"\x15down_cooldown_seconds\x18\v \x01(\x01R\x13downCooldownSeconds\x121\n" +
 	"\x14provisioning_seconds\x18\f \x01(\x01R\x13provisioningSeconds\x12\x12\n" +
-	"\x04spot\x18\r \x01(\bR\x04spot\"E\n" +
+	"\x04spot\x18\r \x01(\bR\x04spot\x12(\n" +
+	"\x10device_memory_gb\x18\x0e \x01(\x01R\x0edeviceMemoryGb\"E\n" +
 	"\x05Price\x12!\n" +
 	"\ffrom_seconds\x18\x01 \x01(\x01R\vfromSeconds\x12\x19\n" +
 	"\bper_hour\x18\x02 \x01(\x01R\aperHour\"\xc5\x01\n" +
@@ -2396,7 +2649,7 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\n" +
 	"BatchSteps\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x03R\x05batch\x12\x14\n" +
-	"\x05steps\x18\x02 \x01(\x01R\x05steps\"\xe8\x05\n" +
+	"\x05steps\x18\x02 \x01(\x01R\x05steps\"\xcd\a\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12 \n" +
@@ -2425,7 +2678,18 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x10deadline_seconds\x18\x15 \x01(\x01R\x0fdeadlineSeconds\x12\x1f\n" +
 	"\vbest_effort\x18\x16 \x01(\bR\n" +
 	"bestEffort\x12\x12\n" +
-	"\x04tier\x18\x17 \x01(\tR\x04tier\"\xa1\x01\n" +
+	"\x04tier\x18\x17 \x01(\tR\x04tier\x12-\n" +
+	"\x05share\x18\x18 \x01(\v2\x17.quartet.stage.v1.ShareR\x05share\x12 \n" +
+	"\vutilisation\x18\x19 \x01(\x01R\vutilisation\x12(\n" +
+	"\x10device_memory_gb\x18\x1a \x01(\x01R\x0edeviceMemoryGb\x12-\n" +
+	"\x12slowdown_tolerance\x18\x1b \x01(\x01R\x11slowdownTolerance\x129\n" +
+	"\titeration\x18\x1c \x01(\v2\x1b.quartet.stage.v1.IterationR\titeration\"\x1d\n" +
+	"\x05Share\x12\x14\n" +
+	"\x05milli\x18\x01 \x01(\x05R\x05milli\"z\n" +
+	"\tIteration\x12!\n" +
+	"\fload_seconds\x18\x01 \x01(\x01R\vloadSeconds\x12'\n" +
+	"\x0fcompute_seconds\x18\x02 \x01(\x01R\x0ecomputeSeconds\x12!\n" +
+	"\fsync_seconds\x18\x03 \x01(\x01R\vsyncSeconds\"\xa1\x01\n" +
 	"\tBatchSpec\x12\x1c\n" +
 	"\trequested\x18\x01 \x01(\x03R\trequested\x12\x18\n" +
 	"\ainitial\x18\x02 \x01(\x03R\ainitial\x12\x10\n" +
@@ -2499,7 +2763,11 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x05steps\x18\x01 \x03(\rR\x05steps\"L\n" +
 	"\bStanding\x12#\n" +
 	"\runtil_seconds\x18\x01 \x01(\x01R\funtilSeconds\x12\x1b\n" +
-	"\tif_seated\x18\x02 \x01(\x05R\bifSeated*\x82\x01\n" +
+	"\tif_seated\x18\x02 \x01(\x05R\bifSeated*Q\n" +
+	"\aSharing\x12\x17\n" +
+	"\x13SHARING_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12SHARING_FRACTIONAL\x10\x01\x12\x15\n" +
+	"\x11SHARING_TIMESLICE\x10\x02*\x82\x01\n" +
 	"\x06Health\x12\x16\n" +
 	"\x12HEALTH_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fHEALTH_READY\x10\x01\x12\x13\n" +
@@ -2532,68 +2800,74 @@ func file_quartet_stage_v1_view_proto_rawDescGZIP() []byte {
 	return file_quartet_stage_v1_view_proto_rawDescData
 }
 
-var file_quartet_stage_v1_view_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_quartet_stage_v1_view_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_quartet_stage_v1_view_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_quartet_stage_v1_view_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_quartet_stage_v1_view_proto_goTypes = []any{
-	(Health)(0),         // 0: quartet.stage.v1.Health
-	(JobState)(0),       // 1: quartet.stage.v1.JobState
-	(Code)(0),           // 2: quartet.stage.v1.Code
-	(*ViewUpdate)(nil),  // 3: quartet.stage.v1.ViewUpdate
-	(*Node)(nil),        // 4: quartet.stage.v1.Node
-	(*Pool)(nil),        // 5: quartet.stage.v1.Pool
-	(*Price)(nil),       // 6: quartet.stage.v1.Price
-	(*StepTimes)(nil),   // 7: quartet.stage.v1.StepTimes
-	(*TypeTimes)(nil),   // 8: quartet.stage.v1.TypeTimes
-	(*UnlikeTimes)(nil), // 9: quartet.stage.v1.UnlikeTimes
-	(*AloneTime)(nil),   // 10: quartet.stage.v1.AloneTime
-	(*Measurement)(nil), // 11: quartet.stage.v1.Measurement
-	(*Gradients)(nil),   // 12: quartet.stage.v1.Gradients
-	(*Truth)(nil),       // 13: quartet.stage.v1.Truth
-	(*BatchSteps)(nil),  // 14: quartet.stage.v1.BatchSteps
-	(*JobSpec)(nil),     // 15: quartet.stage.v1.JobSpec
-	(*BatchSpec)(nil),   // 16: quartet.stage.v1.BatchSpec
-	(*TypeBatch)(nil),   // 17: quartet.stage.v1.TypeBatch
-	(*Job)(nil),         // 18: quartet.stage.v1.Job
-	(*Seat)(nil),        // 19: quartet.stage.v1.Seat
-	(*Tuning)(nil),      // 20: quartet.stage.v1.Tuning
-	(*Response)(nil),    // 21: quartet.stage.v1.Response
-	(*UnlikeRates)(nil), // 22: quartet.stage.v1.UnlikeRates
-	(*Curve)(nil),       // 23: quartet.stage.v1.Curve
-	(*Verdict)(nil),     // 24: quartet.stage.v1.Verdict
-	(*Edit)(nil),        // 25: quartet.stage.v1.Edit
-	(*Standing)(nil),    // 26: quartet.stage.v1.Standing
+	(Sharing)(0),        // 0: quartet.stage.v1.Sharing
+	(Health)(0),         // 1: quartet.stage.v1.Health
+	(JobState)(0),       // 2: quartet.stage.v1.JobState
+	(Code)(0),           // 3: quartet.stage.v1.Code
+	(*ViewUpdate)(nil),  // 4: quartet.stage.v1.ViewUpdate
+	(*Node)(nil),        // 5: quartet.stage.v1.Node
+	(*Pool)(nil),        // 6: quartet.stage.v1.Pool
+	(*Price)(nil),       // 7: quartet.stage.v1.Price
+	(*StepTimes)(nil),   // 8: quartet.stage.v1.StepTimes
+	(*TypeTimes)(nil),   // 9: quartet.stage.v1.TypeTimes
+	(*UnlikeTimes)(nil), // 10: quartet.stage.v1.UnlikeTimes
+	(*AloneTime)(nil),   // 11: quartet.stage.v1.AloneTime
+	(*Measurement)(nil), // 12: quartet.stage.v1.Measurement
+	(*Gradients)(nil),   // 13: quartet.stage.v1.Gradients
+	(*Truth)(nil),       // 14: quartet.stage.v1.Truth
+	(*BatchSteps)(nil),  // 15: quartet.stage.v1.BatchSteps
+	(*JobSpec)(nil),     // 16: quartet.stage.v1.JobSpec
+	(*Share)(nil),       // 17: quartet.stage.v1.Share
+	(*Iteration)(nil),   // 18: quartet.stage.v1.Iteration
+	(*BatchSpec)(nil),   // 19: quartet.stage.v1.BatchSpec
+	(*TypeBatch)(nil),   // 20: quartet.stage.v1.TypeBatch
+	(*Job)(nil),         // 21: quartet.stage.v1.Job
+	(*Seat)(nil),        // 22: quartet.stage.v1.Seat
+	(*Tuning)(nil),      // 23: quartet.stage.v1.Tuning
+	(*Response)(nil),    // 24: quartet.stage.v1.Response
+	(*UnlikeRates)(nil), // 25: quartet.stage.v1.UnlikeRates
+	(*Curve)(nil),       // 26: quartet.stage.v1.Curve
+	(*Verdict)(nil),     // 27: quartet.stage.v1.Verdict
+	(*Edit)(nil),        // 28: quartet.stage.v1.Edit
+	(*Standing)(nil),    // 29: quartet.stage.v1.Standing
 }
 var file_quartet_stage_v1_view_proto_depIdxs = []int32{
-	4,  // 0: quartet.stage.v1.ViewUpdate.nodes:type_name -> quartet.stage.v1.Node
-	7,  // 1: quartet.stage.v1.ViewUpdate.step_times:type_name -> quartet.stage.v1.StepTimes
-	18, // 2: quartet.stage.v1.ViewUpdate.jobs:type_name -> quartet.stage.v1.Job
-	13, // 3: quartet.stage.v1.ViewUpdate.truths:type_name -> quartet.stage.v1.Truth
-	5,  // 4: quartet.stage.v1.ViewUpdate.pools:type_name -> quartet.stage.v1.Pool
-	0,  // 5: quartet.stage.v1.Node.health:type_name -> quartet.stage.v1.Health
-	6,  // 6: quartet.stage.v1.Pool.prices:type_name -> quartet.stage.v1.Price
-	8,  // 7: quartet.stage.v1.StepTimes.types:type_name -> quartet.stage.v1.TypeTimes
-	9,  // 8: quartet.stage.v1.StepTimes.unlike:type_name -> quartet.stage.v1.UnlikeTimes
-	10, // 9: quartet.stage.v1.UnlikeTimes.alone:type_name -> quartet.stage.v1.AloneTime
-	11, // 10: quartet.stage.v1.Truth.measurements:type_name -> quartet.stage.v1.Measurement
-	12, // 11: quartet.stage.v1.Truth.gradients:type_name -> quartet.stage.v1.Gradients
-	14, // 12: quartet.stage.v1.Truth.steps:type_name -> quartet.stage.v1.BatchSteps
-	16, // 13: quartet.stage.v1.JobSpec.batch:type_name -> quartet.stage.v1.BatchSpec
-	17, // 14: quartet.stage.v1.JobSpec.batch_by_type:type_name -> quartet.stage.v1.TypeBatch
-	15, // 15: quartet.stage.v1.Job.spec:type_name -> quartet.stage.v1.JobSpec
-	1,  // 16: quartet.stage.v1.Job.state:type_name -> quartet.stage.v1.JobState
-	19, // 17: quartet.stage.v1.Job.seats:type_name -> quartet.stage.v1.Seat
-	20, // 18: quartet.stage.v1.Job.tuning:type_name -> quartet.stage.v1.Tuning
-	21, // 19: quartet.stage.v1.Job.response:type_name -> quartet.stage.v1.Response
-	11, // 20: quartet.stage.v1.Job.measured:type_name -> quartet.stage.v1.Measurement
-	12, // 21: quartet.stage.v1.Job.gradients:type_name -> quartet.stage.v1.Gradients
-	23, // 22: quartet.stage.v1.Response.curves:type_name -> quartet.stage.v1.Curve
-	22, // 23: quartet.stage.v1.Response.unlike:type_name -> quartet.stage.v1.UnlikeRates
-	2,  // 24: quartet.stage.v1.Verdict.code:type_name -> quartet.stage.v1.Code
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	5,  // 0: quartet.stage.v1.ViewUpdate.nodes:type_name -> quartet.stage.v1.Node
+	8,  // 1: quartet.stage.v1.ViewUpdate.step_times:type_name -> quartet.stage.v1.StepTimes
+	21, // 2: quartet.stage.v1.ViewUpdate.jobs:type_name -> quartet.stage.v1.Job
+	14, // 3: quartet.stage.v1.ViewUpdate.truths:type_name -> quartet.stage.v1.Truth
+	6,  // 4: quartet.stage.v1.ViewUpdate.pools:type_name -> quartet.stage.v1.Pool
+	0,  // 5: quartet.stage.v1.ViewUpdate.sharing:type_name -> quartet.stage.v1.Sharing
+	1,  // 6: quartet.stage.v1.Node.health:type_name -> quartet.stage.v1.Health
+	7,  // 7: quartet.stage.v1.Pool.prices:type_name -> quartet.stage.v1.Price
+	9,  // 8: quartet.stage.v1.StepTimes.types:type_name -> quartet.stage.v1.TypeTimes
+	10, // 9: quartet.stage.v1.StepTimes.unlike:type_name -> quartet.stage.v1.UnlikeTimes
+	11, // 10: quartet.stage.v1.UnlikeTimes.alone:type_name -> quartet.stage.v1.AloneTime
+	12, // 11: quartet.stage.v1.Truth.measurements:type_name -> quartet.stage.v1.Measurement
+	13, // 12: quartet.stage.v1.Truth.gradients:type_name -> quartet.stage.v1.Gradients
+	15, // 13: quartet.stage.v1.Truth.steps:type_name -> quartet.stage.v1.BatchSteps
+	19, // 14: quartet.stage.v1.JobSpec.batch:type_name -> quartet.stage.v1.BatchSpec
+	20, // 15: quartet.stage.v1.JobSpec.batch_by_type:type_name -> quartet.stage.v1.TypeBatch
+	17, // 16: quartet.stage.v1.JobSpec.share:type_name -> quartet.stage.v1.Share
+	18, // 17: quartet.stage.v1.JobSpec.iteration:type_name -> quartet.stage.v1.Iteration
+	16, // 18: quartet.stage.v1.Job.spec:type_name -> quartet.stage.v1.JobSpec
+	2,  // 19: quartet.stage.v1.Job.state:type_name -> quartet.stage.v1.JobState
+	22, // 20: quartet.stage.v1.Job.seats:type_name -> quartet.stage.v1.Seat
+	23, // 21: quartet.stage.v1.Job.tuning:type_name -> quartet.stage.v1.Tuning
+	24, // 22: quartet.stage.v1.Job.response:type_name -> quartet.stage.v1.Response
+	12, // 23: quartet.stage.v1.Job.measured:type_name -> quartet.stage.v1.Measurement
+	13, // 24: quartet.stage.v1.Job.gradients:type_name -> quartet.stage.v1.Gradients
+	26, // 25: quartet.stage.v1.Response.curves:type_name -> quartet.stage.v1.Curve
+	25, // 26: quartet.stage.v1.Response.unlike:type_name -> quartet.stage.v1.UnlikeRates
+	3,  // 27: quartet.stage.v1.Verdict.code:type_name -> quartet.stage.v1.Code
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_quartet_stage_v1_view_proto_init() }
@@ -2606,8 +2880,8 @@ func file_quartet_stage_v1_view_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quartet_stage_v1_view_proto_rawDesc), len(file_quartet_stage_v1_view_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   24,
+			NumEnums:      4,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,194 @@
+package allocation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/queue"
+	"github.com/quartet-sched/quartet/core/synergy"
+)
+
+// Whose dominant shares DRF looks at.
+const (
+	drfByJob    = "job"
+	drfByTenant = "tenant"
+)
+
+// DRFConfig configures NewDRF.
+type DRFConfig struct {
+	By      string         `config:"by" doc:"tenant: the tenant with the smallest dominant share by its weight has its next job served, again and again; job: the job that wants the smallest dominant share comes first, whoever has what" enum:"job|tenant"`
+	Tenants []TenantWeight `config:"tenants" doc:"weights of single tenants; all others have weight 1"`
+	Queue   string         `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
+}
+
+// TenantWeight is the weight of one tenant.
+type TenantWeight struct {
+	Name   string  `config:"name" doc:"the tenant" required:"true"`
+	Weight float64 `config:"weight" doc:"its share against others" min:"1e-6" max:"1e6"`
+}
+
+// Validate refuses tenants that are listed twice.
+func (c DRFConfig) Validate() error {
+	var problems []error
+	seen := map[string]bool{}
+	for i, t := range c.Tenants {
+		if seen[t.Name] {
+			problems = append(problems, fmt.Errorf("tenants[%d].name: tenant %q is listed twice", i, t.Name))
+		}
+		seen[t.Name] = true
+	}
+	if len(c.Tenants) > 0 && c.By != drfByTenant {
+		problems = append(problems, errors.New("tenants: needs by: tenant"))
+	}
+	return errors.Join(problems...)
+}
+
+// NewDRF is dominant resource fairness: the dominant share of a job or a tenant is the largest part of the devices, the CPUs or the memory of the cluster that
+// it has.
+//
+// Source: Ghodsi et al., DRF (NSDI'11), with by: tenant. With by: job it is the order of the simulator of Synergy (OSDI'22), of the share that each job wants,
+// whatever it or its tenant has had. What a job wants of CPUs and memory is what it runs best with as far as its sensitivity tells, else what it asks for. A job
+// counts for all that it wants, whatever placement gives it. A tenant whose next job does not fit what is left goes on with the one after. Preemptive.
+// O(candidates) a round when few change places; by tenant O(candidates × tenants).
+func NewDRF() core.Factory[core.Allocator] {
+	return core.NewFactory(core.Info{
+		Type:    "drf",
+		Summary: "dominant resource fairness, by tenant or by job",
+		Description: "The dominant share is the largest part of the cluster's devices, CPUs or memory, of those that are counted. By tenant, the tenant with the smallest one by its weight has its " +
+			"next job served until nothing is left; by job, who wants the smallest one comes first, whoever has what. Preemptive; ties go to the job submitted first.",
+		Source: "DRF, NSDI'11; Synergy, OSDI'22 (by job)",
+	}, DRFConfig{By: drfByTenant, Queue: queue.Backfill}, func(c DRFConfig, _ core.Settings) (core.Allocator, error) {
+		p := &drf{byTenant: c.By == drfByTenant, weights: map[string]float64{}, ranks: map[string]int{}, walk: queue.Walk{Discipline: c.Queue}}
+		for _, t := range c.Tenants {
+			p.weights[t.Name] = t.Weight
+		}
+		return p, nil
+	})
+}
+
+type drf struct {
+	byTenant bool
+	weights  map[string]float64
+	fleet    synergy.Fleet
+	order    queue.Order
+	walk     queue.Walk
+
+	ranks   map[string]int // of tenants
+	tenants []drfTenant
+}
+
+// drfTenant is a tenant in a round.
+type drfTenant struct {
+	weight  float64
+	uses    synergy.State // devices, CPUs and memory
+	waiting []int         // indices of candidates that were not served yet, by JobID
+}
+
+func (p *drf) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	p.fleet.CountIn(v)
+	p.walk.Begin(v)
+	p.walk.KeepPinned(v, candidates)
+	if p.byTenant {
+		p.fill(v, candidates)
+		return p.walk.Grants(), nil
+	}
+	for _, r := range p.order.Arrange(candidates, func(c *core.Candidate) float64 {
+		wants := p.wants(v, c)
+		return synergy.DRF(&wants, 0, p.fleet.Capacity)
+	}) {
+		if !p.walk.Offer(v, &candidates[r.Index]) {
+			break
+		}
+	}
+	return p.walk.Grants(), nil
+}
+
+// wants is what a candidate wants with the replicas that it would be granted.
+func (p *drf) wants(v *core.View, c *core.Candidate) synergy.State {
+	return wantedOf(&p.fleet, c, p.walk.Replicas(v, c))
+}
+
+// wantedOf is the devices, the CPUs and the memory that a candidate wants.
+func wantedOf(f *synergy.Fleet, c *core.Candidate, replicas int) synergy.State {
+	return synergy.State{Devices: replicas, Demand: f.Job(c.JobSpec, replicas, core.AnyAccelerator).Demand.Resources}
+}
+
+// fill serves the tenants one after the other, the one with the smallest share first.
+func (p *drf) fill(v *core.View, candidates []core.Candidate) {
+	for i := range p.tenants {
+		t := &p.tenants[i]
+		t.uses, t.waiting = synergy.State{}, t.waiting[:0]
+	}
+	for i := range candidates {
+		c := &candidates[i]
+		t := p.tenant(c.Tenant)
+		if queue.Stays(v, c) { // it was granted what it holds
+			t.add(wantedOf(&p.fleet, c, c.Held))
+			continue
+		}
+		t.waiting = append(t.waiting, i)
+	}
+	left := p.fleet.Capacity
+	for i := range p.tenants {
+		left.Devices -= p.tenants[i].uses.Devices
+		left.Resources = left.Plus(p.tenants[i].uses.Demand.Times(-1))
+	}
+	for {
+		best, least := -1, 0.0
+		for i := range p.tenants {
+			if t := &p.tenants[i]; len(t.waiting) > 0 {
+				if share := synergy.DRF(&t.uses, 0, p.fleet.Capacity) / t.weight; best < 0 || share < least {
+					best, least = i, share
+				}
+			}
+		}
+		if best < 0 {
+			return
+		}
+		t := &p.tenants[best]
+		c := &candidates[t.waiting[0]]
+		t.waiting = t.waiting[1:]
+		wants := p.wants(v, c)
+		if p.walk.Discipline == queue.Backfill && !fitsIn(&wants, left, p.fleet.Capacity) {
+			continue
+		}
+		if !p.walk.Offer(v, c) {
+			return
+		}
+		t.add(wants)
+		left.Devices -= wants.Devices
+		left.Resources = left.Plus(wants.Demand.Times(-1))
+	}
+}
+
+// fitsIn reports whether what somebody wants is left, of what is counted.
+func fitsIn(wants *synergy.State, left, of synergy.Capacity) bool {
+	const slack = 1e-9
+	return wants.Devices <= left.Devices && (of.CPUs == 0 || wants.Demand.CPUs <= left.CPUs+slack) && (of.MemoryGB == 0 || wants.Demand.MemoryGB <= left.MemoryGB+slack)
+}
+
+func (t *drfTenant) add(s synergy.State) {
+	t.uses.Devices += s.Devices
+	t.uses.Demand = t.uses.Demand.Plus(s.Demand)
+}
+
+// tenant is the one of a name. Those of equal shares are served in the order in which they were seen first.
+func (p *drf) tenant(name string) *drfTenant {
+	rank, known := p.ranks[name]
+	if !known {
+		rank = len(p.tenants)
+		p.ranks[name] = rank
+		weight := p.weights[name]
+		if weight == 0 {
+			weight = 1
+		}
+		p.tenants = append(p.tenants, drfTenant{weight: weight})
+	}
+	return &p.tenants[rank]
+}
+
+// Standing is for ever: shares are of what jobs want, and that changes by events only.
+func (p *drf) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }

@@ -1,0 +1,64 @@
+package coretest
+
+import "github.com/quartet-sched/quartet/core"
+
+// room is what is free of a cluster: whole devices, and of those that are divided into slices what nobody has of them.
+type room struct {
+	devices core.Ledger
+	shares  core.Shares
+	slices  bool
+}
+
+// reset makes everything free.
+func (r *room) reset(c *core.Cluster) {
+	if r.slices = c.Sharing == core.Mig; r.slices {
+		r.shares.Reset(c)
+		return
+	}
+	r.devices.Reset(c)
+}
+
+// keep takes what a job holds, with the slices that it has; false, and it takes nothing, where that is not free.
+func (r *room) keep(j *core.Job) bool {
+	if r.slices {
+		return r.shares.OccupySlices(j.JobSpec, j.Seats, j.Slices)
+	}
+	return r.devices.Occupy(j.Seats)
+}
+
+// occupy takes seats for a job; false, and it takes nothing, where they are not free.
+func (r *room) occupy(j *core.Job, seats []core.Seat) bool {
+	if r.slices {
+		return r.shares.Occupy(j.JobSpec, seats)
+	}
+	return r.devices.Occupy(seats)
+}
+
+func (r *room) release(j *core.Job, seats []core.Seat) {
+	if r.slices {
+		r.shares.Release(j.JobSpec, seats)
+		return
+	}
+	r.devices.Release(seats)
+}
+
+// take seats up to n replicas of a job on the lowest devices of a node with room; a seat without devices where there is none.
+func (r *room) take(j *core.Job, n core.NodeID, replicas int) core.Seat {
+	if !r.slices {
+		if r.devices.Free(n) == 0 {
+			return core.Seat{}
+		}
+		return r.devices.Take(n, replicas)
+	}
+	seat := core.Seat{Node: n}
+	for rest := r.shares.Usable(n); rest != 0 && replicas > 0; rest &= rest - 1 {
+		if r.shares.FitsOn(j.JobSpec, n, rest.First()) {
+			seat.Devices |= rest & -rest
+			replicas--
+		}
+	}
+	if seat.Devices != 0 {
+		r.shares.Occupy(j.JobSpec, []core.Seat{seat})
+	}
+	return seat
+}
