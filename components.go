@@ -63,6 +63,8 @@ func Builtins() Catalog {
 			allocation.NewOptimus(),
 			allocation.NewAFS(),
 			allocation.NewThemis(),
+			allocation.NewLucid(),
+			allocation.NewGandiva(),
 			allocation.NewDRF(),
 			allocation.NewTetris(),
 			allocation.NewFTF(),
@@ -97,6 +99,7 @@ func Builtins() Catalog {
 			placement.NewClustering(),
 			placement.NewRandom(),
 			placement.NewTailEviction(),
+			placement.NewGandivaAffinity(),
 			placement.NewSynergy(),
 		},
 		Elasticity: []core.Factory[core.Elasticity]{

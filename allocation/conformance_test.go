@@ -52,6 +52,12 @@ var forms = map[string]struct {
 	"edf as requested":               {NewEDF(), map[string]any{"devices": edfRequested}},
 	"gpu_fraction":                   {NewGPUFraction(), nil},
 	"gpu_fraction of ten minutes":    {NewGPUFraction(), map[string]any{"window": "10m", "turn": "0s", "premium": 1.0, "basic": 0.2}},
+	"lucid":                          {NewLucid(), nil},
+	"lucid without sharing":          {NewLucid(), map[string]any{"sharing": false, "queue": queue.Backfill}},
+	"lucid that packs first":         {NewLucid(), map[string]any{"pack": packFirst, "tolerance": 1.0, "off_below": 2.0}},
+	"gandiva":                        {NewGandiva(), nil},
+	"gandiva that grows jobs":        {NewGandiva(), map[string]any{"slice": "150s", "grow_shrink": true, "pairs": pairsNone}},
+	"gandiva with drawn pairs":       {NewGandiva(), map[string]any{"slice": "1s", "grow_shrink": true, "pairs": pairsRandom}},
 	"themis":                         {NewThemis(), nil},
 	"themis for efficiency":          {NewThemis(), map[string]any{"offered_to": 1.0, "lease": "10m"}},
 }

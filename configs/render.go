@@ -160,11 +160,14 @@ func (r *Remote[S]) node() *yaml.Node {
 	return n
 }
 
-// sampleNode leaves out the part that earlier versions did not have where it does nothing: a config is then resolved to what it was.
+// sampleNode leaves out the parts that earlier versions did not have where they do nothing: a config is then resolved to what it was.
 func sampleNode(s *workload.Sample) *yaml.Node {
 	values := core.Encode(s)
 	if s.Tiers.None() {
 		delete(values, "tiers")
+	}
+	if s.Usage.None() {
+		delete(values, "usage")
 	}
 	return fieldsNode(core.FieldsOf(s), values)
 }

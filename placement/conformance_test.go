@@ -33,6 +33,12 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) { coretest.RunPlacer(t, factory, coretest.Pinning()) })
 	}
 	t.Run("buddy", func(t *testing.T) { coretest.RunPlacer(t, NewBuddy(), coretest.Pinning(), coretest.Evicting()) })
+	t.Run("gandiva_affinity", func(t *testing.T) {
+		coretest.RunPlacer(t, NewGandivaAffinity(), coretest.Pinning(), coretest.Evicting())
+	})
+	t.Run("gandiva_affinity that moves nobody", func(t *testing.T) {
+		coretest.RunPlacer(t, NewGandivaAffinity(), coretest.Pinning(), coretest.WithConfig(map[string]any{"migrate": false, "defragment": false, "spread": false}))
+	})
 	t.Run("tail_eviction", func(t *testing.T) { coretest.RunPlacer(t, NewTailEviction(), coretest.Pinning(), coretest.Evicting()) })
 	t.Run("tail_eviction as released", func(t *testing.T) {
 		coretest.RunPlacer(t, NewTailEviction(), coretest.Pinning(), coretest.Evicting(), coretest.WithConfig(map[string]any{"fit": prefixSum}))

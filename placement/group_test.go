@@ -72,7 +72,7 @@ func TestProposedGroups(t *testing.T) {
 
 // Whatever the groups, their seated jobs are together, no device has jobs of two groups, and a placer asked again moves nobody.
 func TestGroupsAreTogether(t *testing.T) {
-	factories := []core.Factory[core.Placer]{NewFirstFit(), NewConsolidated(), NewMostFree(), NewTiresiasSkew(), NewProposed()}
+	factories := []core.Factory[core.Placer]{NewFirstFit(), NewConsolidated(), NewMostFree(), NewTiresiasSkew(), NewProposed(), NewGandivaAffinity()}
 	rapid.Check(t, func(t *rapid.T) {
 		cluster := coretest.MakeCluster().Nodes(2, "t4", 4).Nodes(1, "v100", 2).TakesTurns(3, 16).Obj()
 		policy := newPlacer(t, rapid.SampledFrom(factories).Draw(t, "placer"), nil)

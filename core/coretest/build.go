@@ -67,6 +67,9 @@ func (b *JobBuilder) Utilisation(part float64) *JobBuilder { b.job.Utilisation =
 // DeviceMemory sets the gigabytes of its device that a replica needs.
 func (b *JobBuilder) DeviceMemory(gb float64) *JobBuilder { b.job.DeviceMemoryGB = gb; return b }
 
+// Tolerance sets the part of its speed alone that the job lets go.
+func (b *JobBuilder) Tolerance(part float64) *JobBuilder { b.job.SlowdownTolerance = part; return b }
+
 // Work sets the declared total work.
 func (b *JobBuilder) Work(total float64) *JobBuilder { b.job.TotalWork = total; return b }
 

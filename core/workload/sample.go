@@ -18,6 +18,7 @@ type Sample struct {
 	Blocks Blocks `config:"blocks" doc:"submissions resampled in blocks of time"`
 	Load   Load   `config:"load" doc:"how dense the jobs come"`
 	Tiers  Tiers  `config:"tiers" doc:"how many of the jobs without a tier of service get one"`
+	Usage  Usage  `config:"usage" doc:"what jobs need of their devices that do not tell"`
 }
 
 // DefaultSample takes every job as it is.
@@ -28,12 +29,12 @@ func (s Sample) Whole() bool { return s == DefaultSample() }
 
 // Draws reports whether the sample depends on the seed.
 func (s Sample) Draws() bool {
-	return s.Blocks.Length > 0 || s.Load.By == ByThinning && s.Load.Factor != 1 || !s.Tiers.None()
+	return s.Blocks.Length > 0 || s.Load.By == ByThinning && s.Load.Factor != 1 || !s.Tiers.None() || !s.Usage.None()
 }
 
 // Check finds what cannot be right for any workload. Paths are those of the settings within the sample.
 func (s Sample) Check() core.Diagnostics {
-	return slices.Concat(s.Window.check(), s.Blocks.check(), s.Load.check(), s.Tiers.check())
+	return slices.Concat(s.Window.check(), s.Blocks.check(), s.Load.check(), s.Tiers.check(), s.Usage.check())
 }
 
 // Apply takes the sample of a workload, which it leaves as it is; the two may share memory. An error is a core.Diagnostics with
@@ -55,7 +56,7 @@ func (s Sample) Apply(w *Workload, seed uint64) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Workload{Jobs: s.Tiers.of(jobs, seed), Inputs: w.Inputs}, nil
+	return &Workload{Jobs: s.Usage.of(s.Tiers.of(jobs, seed), seed), Inputs: w.Inputs}, nil
 }
 
 // sampleProblem is a problem with a setting of a sample.

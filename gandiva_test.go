@@ -1,0 +1,140 @@
+package quartet_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/interference"
+)
+
+// pairsOf watches who is on whose devices, and for how long, and holds that against what the model says.
+type pairsOf struct {
+	model        interference.Model
+	slice, pause float64
+	since        map[[2]core.JobID]float64
+	kept, parted int    // pairs that were worth it for more than a slice, and others that were tried
+	fault        string // empty for none
+}
+
+// sum is what the members of a pair have of their rates alone, together.
+func (o *pairsOf) sum(a, b *core.JobSpec) float64 {
+	return o.model.Rate(a, []*core.JobSpec{b}) + o.model.Rate(b, []*core.JobSpec{a})
+}
+
+func (o *pairsOf) ObserveRound(r *core.Report) error {
+	on, now := map[core.Seat]*core.Job{}, map[[2]core.JobID]float64{}
+	for _, j := range r.View.Jobs {
+		if j == nil || j.State != core.Running {
+			continue
+		}
+		for _, seat := range j.Seats {
+			for _, d := range seat.Devices.List() {
+				at := core.Seat{Node: seat.Node, Devices: 1 << d}
+				if other := on[at]; other != nil {
+					now[[2]core.JobID{other.ID, j.ID}] = max(other.LastChange, j.LastChange)
+				}
+				on[at] = j
+			}
+		}
+	}
+	for pair, since := range now {
+		a, b := r.View.Jobs[pair[0]], r.View.Jobs[pair[1]]
+		const rounding = 1e-9
+		if r.View.NowSeconds < since+o.pause+o.slice-rounding {
+			continue
+		}
+		switch sum := o.sum(a.JobSpec, b.JobSpec); {
+		case sum > 1+rounding:
+			o.kept++
+		case sum < 1-rounding && o.fault == "":
+			o.fault = fmt.Sprintf("at %v s %q and %q are on the same devices since %v s, and together as fast as %v", r.View.NowSeconds, a.Name, b.Name, since, sum)
+		}
+	}
+	for pair := range o.since {
+		if _, still := now[pair]; !still && r.View.Job(pair[0]) != nil && r.View.Job(pair[1]) != nil {
+			o.parted++
+		}
+	}
+	o.since = now
+	return nil
+}
+
+const sliced = `version: 1
+name: sliced
+seed: %d
+cluster:
+  sharing: timeslice
+  max_owners: %d
+  nodes: [{name: n, count: %d, accelerator: gpu, devices: 4, device_memory_gb: 16}]
+workload: {type: csv, config: {path: %q}}
+round: {interval: %ds, on_events: %t}
+pipeline:
+  allocation: {type: gandiva, config: {slice: 60s, pairs: %s, grow_shrink: %t}}
+  placement: {type: %s}
+  elasticity: {job: {type: fixed, config: {replicas: elastic}}}
+backend: {type: simulator, config: {restart_overhead: %ds, co_location: %s}}
+output: {write: []}
+`
+
+// models are those of the simulator, with what they say: of the fitted one no pair is slower than in turns.
+var models = []struct {
+	config string
+	is     interference.Model
+}{
+	{"{model: hinge}", interference.UsualHinge()},
+	{"{model: none}", interference.None{}},
+	{"{model: turns}", interference.Turns{}},
+	{"{model: turns, switch_ratio: 0.01}", interference.Turns{SwitchRatio: 0.01}},
+	{"{model: turns, switch_ratio: 0.3}", interference.Turns{SwitchRatio: 0.3}},
+}
+
+// Whatever jobs come and whatever sharing costs them, no pair whose rates add up to less than 1 is together for longer than a slice, and all jobs end.
+func TestGandivaPartsPairsThatAreNotWorthIt(t *testing.T) {
+	t.Parallel()
+	folder, kept, parted := t.TempDir(), 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		trace := &strings.Builder{}
+		trace.WriteString("name,submit_s,duration_s,replicas,min_replicas,max_replicas,weight,utilisation,device_memory_gb\n")
+		nodes := rapid.IntRange(1, 2).Draw(t, "nodes")
+		for i := range rapid.IntRange(1, 20).Draw(t, "jobs") {
+			replicas := rapid.IntRange(1, 4).Draw(t, "replicas")
+			fmt.Fprintf(trace, "j%d,%v,%v,%d,%d,%d,%v,%v,%v\n", i, rapid.Float64Range(0, 300).Draw(t, "submit"), rapid.Float64Range(1, 1500).Draw(t, "duration"),
+				replicas, replicas, replicas+rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "more"), rapid.SampledFrom([]float64{0.1, 1, 3}).Draw(t, "weight"),
+				rapid.SampledFrom([]float64{0, 0.1, 0.4, 0.7, 1}).Draw(t, "utilisation"), rapid.SampledFrom([]float64{0, 4, 8, 12, 16}).Draw(t, "memory"))
+		}
+		path := filepath.Join(folder, "trace.csv")
+		if err := os.WriteFile(path, []byte(trace.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		model := rapid.SampledFrom(models).Draw(t, "model")
+		pause := rapid.SampledFrom([]int{0, 1, 90}).Draw(t, "pause")
+		interval := rapid.SampledFrom([]int{20, 60, 100}).Draw(t, "interval")
+		config := fmt.Sprintf(sliced, rapid.IntRange(0, 3).Draw(t, "seed"), rapid.IntRange(1, 3).Draw(t, "owners"), nodes, path, interval, rapid.Bool().Draw(t, "on events"),
+			rapid.SampledFrom([]string{"least_used", "random", "none"}).Draw(t, "pairs"), rapid.Bool().Draw(t, "grow"),
+			rapid.SampledFrom([]string{"gandiva_affinity", "consolidated", "first_fit"}).Draw(t, "placement"), pause, model.config)
+		c, err := quartet.Parse(quartet.Builtins(), "sliced.yaml", config, quartet.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := &pairsOf{model: model.is, slice: 60, pause: float64(pause)}
+		c.Observers = append(c.Observers, seen)
+		result, err := c.Simulate(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, parted = kept+seen.kept, parted+seen.parted
+		if s := result.Summary; pause < 60 && s.Jobs.Unfinished > 0 || seen.fault != "" {
+			t.Fatalf("%s; %+v\n%s\n%s", seen.fault, s.Jobs, config, trace)
+		}
+	})
+	if kept == 0 || parted == 0 {
+		t.Errorf("%d looks at pairs that are worth it, %d pairs that were parted: want some of both", kept, parted)
+	}
+}

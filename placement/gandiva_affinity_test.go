@@ -1,0 +1,135 @@
+package placement
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/coretest"
+)
+
+func TestGandivaAffinity(t *testing.T) {
+	type jobs = []*coretest.JobBuilder
+	still := map[string]any{"migrate": false, "defragment": false}
+	strict := map[string]any{"migrate": false, "defragment": false, "spread": false}
+	cases := map[string]struct {
+		config map[string]any
+		jobs   jobs
+		want   string
+	}{
+		"on a node of its own affinity before an idle one":     {nil, jobs{holds(seat(1, 0)), waits(1)}, lines("0: 1[0]", "1: 1[1]")},
+		"on an idle node before one of another affinity":       {nil, jobs{holds(seat(0, 0)), waits(2)}, lines("0: 0[0]", "1: 1[0,1]")},
+		"on one of another affinity, with the least demand":    {nil, jobs{holds(seat(0, 0)), holds(seat(0, 1)), holds(seat(1, 0)), holds(seat(2, 0, 1, 2, 3)), waits(2)}, lines("0: 0[0]", "1: 0[1]", "2: 1[0]", "3: 2[0,1,2,3]", "4: 1[1,2]")},
+		"of its own affinity the one with the least demand":    {nil, jobs{holds(seat(0, 0)), holds(seat(0, 1)), holds(seat(2, 0)), waits(1)}, lines("0: 0[0]", "1: 0[1]", "2: 2[0]", "3: 2[1]")},
+		"the lowest of several":                                {nil, jobs{waits(3)}, "0: 0[0,1,2]"},
+		"jobs of two sizes are no affinity":                    {nil, jobs{holds(seat(0, 0)), holds(seat(0, 1, 2)), waits(1)}, lines("0: 0[0]", "1: 0[1,2]", "2: 1[0]")},
+		"more than a node has":                                 {nil, jobs{waits(6)}, "0: 0[0,1,2,3] 1[0,1]"},
+		"from two nodes to one as soon as one has room":        {nil, jobs{holds(seat(0, 3), seat(1, 3)), holds(seat(0, 0, 1))}, lines("0: 0[2,3]", "1: 0[0,1]")},
+		"not if it is told not to":                             {still, jobs{holds(seat(0, 3), seat(1, 3)), holds(seat(0, 0, 1))}, lines("0: 0[3] 1[3]", "1: 0[0,1]")},
+		"not a pinned one":                                     {nil, jobs{holds(seat(0, 3), seat(1, 3)).Pinned(), holds(seat(0, 0, 1))}, lines("0: 0[3] 1[3]", "1: 0[0,1]")},
+		"not while no node has room":                           {nil, jobs{holds(seat(0, 2, 3), seat(1, 2, 3)), holds(seat(0, 0)), holds(seat(1, 0)), holds(seat(2, 0))}, lines("0: 0[2,3] 1[2,3]", "1: 0[0]", "2: 1[0]", "3: 2[0]")},
+		"the smallest make room on the node with most free":    {nil, jobs{holds(seat(0, 0, 1, 2)), holds(seat(1, 0)), holds(seat(1, 1)), holds(seat(2, 0, 1, 2)), waits(4)}, lines("0: 0[0,1,2]", "1: 0[3]", "2: 2[3]", "3: 2[0,1,2]", "4: 1[0,1,2,3]")},
+		"not a pinned one, and it is spread":                   {nil, jobs{holds(seat(0, 0)).Pinned(), holds(seat(1, 0)).Pinned(), holds(seat(2, 0)).Pinned(), waits(4)}, lines("0: 0[0]", "1: 1[0]", "2: 2[0]", "3: 0[1,2,3] 1[1]")},
+		"nobody makes room when told not to, and it is spread": {still, jobs{holds(seat(0, 0)), holds(seat(1, 0)), holds(seat(2, 0)), waits(4)}, lines("0: 0[0]", "1: 1[0]", "2: 2[0]", "3: 0[1,2,3] 1[1]")},
+		"or it waits for a node":                               {strict, jobs{holds(seat(0, 0)), holds(seat(1, 0)), holds(seat(2, 0)), waits(4)}, lines("0: 0[0]", "1: 1[0]", "2: 2[0]", "3: fragmented 4/9")},
+		"unless no node could ever hold it":                    {strict, jobs{holds(seat(0, 0)), waits(5)}, lines("0: 0[0]", "1: 1[0,1,2,3] 0[1]")},
+		"where too little is free nobody moves":                {nil, jobs{holds(seat(0, 0, 1, 2)), holds(seat(1, 0, 1, 2)), holds(seat(2, 0, 1, 2)), waits(4)}, lines("0: 0[0,1,2]", "1: 1[0,1,2]", "2: 2[0,1,2]", "3: waiting_for_devices 4/3")},
+		"the first cannot be cleared, and all is as it was": {
+			nil, jobs{holds(seat(0, 0)), holds(seat(0, 1, 2)), holds(seat(1, 0, 1, 2)), holds(seat(2, 0, 1, 2)), waits(3)},
+			lines("0: 0[0]", "1: 0[1,2]", "2: 1[0,1,2]", "3: 2[0,1,2]", "4: 0[3] 1[3] 2[3]"),
+		},
+	}
+	cluster := coretest.MakeCluster().Nodes(3, "t4", 4).TakesTurns(2, 16).Obj()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			v := coretest.MakeView(cluster).Jobs(tc.jobs...).Obj()
+			if got := place(t, newPlacer(t, NewGandivaAffinity(), tc.config), v, inOrder(v)); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// Pairs are moved and counted together: a node with two jobs on each device is in twice the demand.
+func TestGandivaAffinityOfPairs(t *testing.T) {
+	cluster := coretest.MakeCluster().Nodes(2, "t4", 4).TakesTurns(2, 16).Obj()
+	v := coretest.MakeView(cluster).Jobs(holds(seat(0, 0)), holds(seat(0, 0)), holds(seat(1, 1)), holds(seat(1, 2)), waits(1)).Obj()
+	want := lines("0: 0[0]", "1: 0[0]", "2: 1[1]", "3: 1[2]", "4: 0[1]")
+	if got := place(t, newPlacer(t, NewGandivaAffinity(), nil), v, grouped(v, 1, 1, 0, 0, 0)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	v = coretest.MakeView(cluster).Jobs(holds(seat(0, 0)), holds(seat(0, 0)), holds(seat(1, 1)), waits(4)).Obj()
+	want = lines("0: 1[0]", "1: 1[0]", "2: 1[1]", "3: 0[0,1,2,3]")
+	if got := place(t, newPlacer(t, NewGandivaAffinity(), nil), v, grouped(v, 1, 1, 0, 0)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// One that was stopped comes back to the devices that it had, if they are free, and one that grows or shrinks stays on its node.
+func TestGandivaAffinityKeepsPlaces(t *testing.T) {
+	cluster := coretest.MakeCluster().Nodes(2, "t4", 4).Obj()
+	policy := newPlacer(t, NewGandivaAffinity(), nil)
+	put := func(want string, jobs ...*coretest.JobBuilder) {
+		t.Helper()
+		v := coretest.MakeView(cluster).Jobs(jobs...).Obj()
+		if got := place(t, policy, v, inOrder(v)); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+	put(lines("0: 0[0]", "1: 0[1]"), waits(1), waits(1))
+	put(lines("1: 0[1]", "0: 0[0]", "2: 0[2]"), waits(1), holds(seat(0, 1)), waits(1))
+	put(lines("2: 0[2]", "0: 0[0]", "1: 0[1]"), waits(1), waits(1), holds(seat(0, 2)))
+	put(lines("1: 0[0,1]", "0: 1[0]", "2: 0[2]"), waits(1), holds(seat(0, 0, 1)), waits(1)) // what the first had is taken
+
+	for name, tc := range map[string]struct {
+		job      *coretest.JobBuilder
+		replicas int
+		want     string
+	}{
+		"grows":            {holds(seat(1, 2)), 3, lines("0: 1[0]", "1: 1[1,2,3]")},
+		"shrinks":          {holds(seat(1, 1, 2, 3)), 2, lines("0: 1[0]", "1: 1[1,2]")},
+		"grows out of it":  {holds(seat(1, 2)), 4, lines("0: 1[0]", "1: 0[0,1,2,3]")},
+		"is of many nodes": {holds(seat(0, 2), seat(1, 2)), 1, lines("0: 1[0]", "1: 1[1]")},
+	} {
+		v := coretest.MakeView(cluster).Jobs(holds(seat(1, 0)), tc.job).Obj()
+		grants := inOrder(v)
+		grants[1].Replicas = tc.replicas
+		if got := place(t, newPlacer(t, NewGandivaAffinity(), nil), v, grants); got != tc.want {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, tc.want)
+		}
+	}
+}
+
+// Whatever runs, a job that fits on a node finds one if its devices are free anywhere and small jobs can make room, asked again nobody moves
+// any more, and each moved job had to.
+func TestGandivaAffinitySettles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cluster := coretest.MakeCluster().Nodes(4, "t4", 4).Obj()
+		policy := newPlacer(t, NewGandivaAffinity(), nil)
+		var jobs []*coretest.JobBuilder
+		for range rapid.IntRange(1, 12).Draw(t, "jobs") {
+			jobs = append(jobs, waits(rapid.IntRange(1, 4).Draw(t, "replicas")))
+		}
+		for round := range 6 {
+			v := coretest.MakeView(cluster).Jobs(jobs...).Obj()
+			seating, err := policy.Place(t.Context(), v, inOrder(v))
+			if err != nil {
+				t.Fatal(err)
+			}
+			moved, standing := 0, policy.(core.Steady).Standing().UntilSeconds
+			for _, p := range seating.Placed {
+				if j := v.Jobs[p.Job]; j.State == core.Running && !core.SameSeats(j.Seats, p.Seats) {
+					moved++
+				}
+				jobs[p.Job].Running(0, append([]core.Seat(nil), p.Seats...)...)
+			}
+			if (moved > 0) != (standing == 0) {
+				t.Fatalf("round %d: %d jobs were moved, and it stands until %v", round, moved, standing)
+			}
+			if round == 5 && moved > 0 {
+				t.Fatal("jobs are still moved after five rounds")
+			}
+		}
+	})
+}
