@@ -19,7 +19,7 @@ type interior struct {
 	weight        []float64 // of the barriers
 
 	x, z, dx, dz, target, dual, change, need, lack []float64
-	normal                                        []float64 // A D A', then its Cholesky factor
+	normal                                         []float64 // A D A', then its Cholesky factor
 }
 
 const (
@@ -261,7 +261,7 @@ func (s *interior) walk() {
 			}
 		}
 		mu := gap / weights
-			if !s.factor() {
+		if !s.factor() {
 			return
 		}
 		sigma := 1.0

@@ -76,7 +76,9 @@ func packedOracle(t *rapid.T, p Packed, level Level) float64 {
 func drawPacked(t *rapid.T, alike bool) (Packed, Level) {
 	p := Packed{Capacity: rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1, 2, 3, 7.5}), 1, 3).Draw(t, "capacity")}
 	var level Level
-	rate := rapid.Custom(func(t *rapid.T) float64 { return rapid.SampledFrom([]float64{0, 0.1, 0.25, 0.5, 0.8, 1}).Draw(t, "rate") })
+	rate := rapid.Custom(func(t *rapid.T) float64 {
+		return rapid.SampledFrom([]float64{0, 0.1, 0.25, 0.5, 0.8, 1}).Draw(t, "rate")
+	})
 	for range rapid.IntRange(1, 4).Draw(t, "classes") {
 		c := PackedClass{Devices: rapid.SampledFrom([]float64{1, 1, 2}).Draw(t, "devices")}
 		for range p.Capacity {

@@ -42,13 +42,26 @@ type Config struct {
 
 // CoLocation is how fast jobs are that share a device.
 type CoLocation struct {
-	Model       string  `config:"model" doc:"none: as fast as alone, for shares that are kept apart; turns: each has the device for its turns, by weight; hinge: all are slowed down once their utilisations add up to more than 0.85, as fitted to measured pairs" enum:"none|turns|hinge"`
+	Model       string  `config:"model" doc:"none: as fast as alone, for shares that are kept apart; turns: each has the device for its turns, by weight; hinge: all are slowed down once their utilisations add up to more than 0.85, as fitted to measured pairs; table: as pairs of jobs were measured" enum:"none|turns|hinge|table"`
 	SwitchRatio float64 `config:"switch_ratio" doc:"with turns, part of a turn that the switch to it costs" min:"0" max:"0.99"`
+	Table       string  `config:"table" doc:"with table, file of measured pairs, instead of those of the workload: CSV or JSON as throughputs_path of workload gavel"`
+	Unknown     string  `config:"unknown" doc:"with table, model for jobs of which no pair was measured" enum:"none|turns|hinge"`
 }
 
-// model is the one of the name.
+// byTable is the model of measured pairs.
+const byTable = "table"
+
+// model is the one of the config.
 func (c *CoLocation) model() interference.Model {
-	switch c.Model {
+	if c.Model == byTable {
+		return interference.Table{Unknown: c.named(c.Unknown)}
+	}
+	return c.named(c.Model)
+}
+
+// named is the model of a name that knows no pairs.
+func (c *CoLocation) named(name string) interference.Model {
+	switch name {
 	case "turns":
 		return interference.Turns{SwitchRatio: c.SwitchRatio}
 	case "hinge":
@@ -152,6 +165,9 @@ func (c Config) Validate() error {
 	if c.RestartOverhead >= c.StallAfter {
 		problem("stall_after: must be longer than restart_overhead")
 	}
+	if c.CoLocation.Table != "" && c.CoLocation.Model != byTable {
+		problem("co_location.table: needs co_location.model: table")
+	}
 	if c.TuneOverhead >= c.StallAfter {
 		problem("tune_overhead: must be shorter than stall_after")
 	}
@@ -192,7 +208,7 @@ func NewSimulator() core.Factory[backend.Opener] {
 			"simulated world; the options under publication reproduce published simulators.",
 	}, Config{
 		StallAfter:       30 * 24 * time.Hour,
-		CoLocation:       CoLocation{Model: "none"},
+		CoLocation:       CoLocation{Model: "none", Unknown: "hinge"},
 		MeasurementNoise: MeasurementNoise{OutlierFactor: 3, FirstFactor: 1},
 		Publication: Publication{
 			FirstRound: atStart, Progress: exact, EpochEnds: exact, Moves: restart, Completion: exact,
