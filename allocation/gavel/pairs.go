@@ -14,6 +14,8 @@ type pairs struct {
 
 	list    []*pair     // those with a share, by JobID of both
 	shares  []pairShare // as the policy divided, before they are taken over
+	sorted  []pairShare // scratch
+	count   []int       // scratch
 	groups  int         // granted in this round
 	entries []pairEntry
 }
@@ -46,8 +48,10 @@ type pair struct {
 
 // pairEntry is a job, or a pair, in the queue of a type.
 type pairEntry struct {
-	entry
-	both *pair // nil for a job alone
+	priority, short, share float64
+	first, second          core.JobID // second is -1 for a job alone
+	index                  int32      // of the job, or of the pair, in its list
+	on                     int32
 }
 
 // settle closes the accounts of pairs, as of jobs.
@@ -60,9 +64,7 @@ func (p *pairs) settle(c Rounds, elapsed, interval float64) {
 // take takes over the shares that the policy divided. A pair that has none any more loses its accounts.
 func (p *pairs) take(jobs []*member, types int, credit float64) {
 	of := func(s *pairShare) [2]core.JobID { return [2]core.JobID{jobs[s.Jobs[0]].id, jobs[s.Jobs[1]].id} }
-	slices.SortFunc(p.shares, func(a, b pairShare) int {
-		return cmp.Or(compareIDs(of(&a), of(&b)), cmp.Compare(a.Type, b.Type))
-	})
+	p.sort(len(jobs))
 	next, at := make([]*pair, 0, len(p.list)), 0
 	for i := range p.shares {
 		s := &p.shares[i]
@@ -82,6 +84,24 @@ func (p *pairs) take(jobs []*member, types int, credit float64) {
 		next[len(next)-1].share[s.Type] += s.Share
 	}
 	p.list, p.shares = next, p.shares[:0]
+}
+
+// sort orders the shares by their jobs, of so many: a few thousand at times, by counting.
+func (p *pairs) sort(jobs int) {
+	for _, by := range [2]int{1, 0} {
+		p.count, p.sorted = append(p.count[:0], make([]int, jobs+1)...), append(p.sorted[:0], p.shares...)
+		for i := range p.sorted {
+			p.count[p.sorted[i].Jobs[by]+1]++
+		}
+		for i := range jobs {
+			p.count[i+1] += p.count[i]
+		}
+		for i := range p.sorted {
+			at := &p.count[p.sorted[i].Jobs[by]]
+			p.shares[*at] = p.sorted[i]
+			*at++
+		}
+	}
 }
 
 func newPair(ids [2]core.JobID, types int, credit float64) *pair {
@@ -173,17 +193,17 @@ func (p *mechanism) enlistPairs(t int) {
 		total += both.seconds[t]
 	}
 	entries := p.pairs.entries
-	for _, m := range p.jobTable.members {
+	for i, m := range p.jobTable.members {
 		if m.speed[t] <= 0 || m.granted != core.AnyAccelerator {
 			continue
 		}
-		e := pairEntry{entry: entry{member: m, on: t}}
+		e := pairEntry{short: m.deficit[t], share: m.share[t], first: m.id, second: -1, index: int32(i), on: int32(t)}
 		if m.share[t] > 0 {
 			e.priority = urgency(m.share[t], p.received(m, t), total)
 		}
 		entries = append(entries, e)
 	}
-	for _, both := range p.pairs.list {
+	for i, both := range p.pairs.list {
 		m, o := both.members[0], both.members[1]
 		if both.share[t] <= 0 || m.granted != core.AnyAccelerator || o.granted != core.AnyAccelerator ||
 			m.speed[t] <= 0 || o.speed[t] <= 0 || m.devices != o.devices {
@@ -193,30 +213,25 @@ func (p *mechanism) enlistPairs(t int) {
 		if p.config.Accounts == settled {
 			received -= both.deficit[t]
 		}
-		entries = append(entries, pairEntry{entry{m, t, urgency(both.share[t], received, total)}, both})
+		entries = append(entries, pairEntry{
+			urgency(both.share[t], received, total), both.deficit[t], both.share[t], both.ids[0], both.ids[1], int32(i), int32(t),
+		})
 	}
 	p.pairs.entries = entries
 }
 
 // compare orders by priority, then by what is missing of the share, then by the share; then by JobID, jobs alone first.
 func (e *pairEntry) compare(o *pairEntry) int {
-	if e.priority != o.priority {
-		return cmp.Compare(o.priority, e.priority)
+	switch {
+	case e.priority > o.priority:
+		return -1
+	case e.priority < o.priority:
+		return 1
 	}
-	short, share, second := e.accounts()
-	otherShort, otherShare, otherSecond := o.accounts()
 	return cmp.Or(
-		cmp.Compare(otherShort, short), cmp.Compare(otherShare, share), cmp.Compare(e.id, o.id), cmp.Compare(second, otherSecond),
+		cmp.Compare(o.short, e.short), cmp.Compare(o.share, e.share), cmp.Compare(e.first, o.first), cmp.Compare(e.second, o.second),
 		cmp.Compare(e.on, o.on),
 	)
-}
-
-// accounts is what is missing of the share, the share, and the second job, -1 for none.
-func (e *pairEntry) accounts() (short, share float64, second core.JobID) {
-	if e.both != nil {
-		return e.both.deficit[e.on], e.both.share[e.on], e.both.ids[1]
-	}
-	return e.member.deficit[e.on], e.member.share[e.on], -1
 }
 
 // servePairs grants devices by urgency, skipping what does not fit. Most pairs are of jobs that were granted by then, or come too late, so that
@@ -227,8 +242,12 @@ func (p *mechanism) servePairs() {
 		sink(heap, i)
 	}
 	free := 0
-	for _, left := range q.left {
-		free += left
+	if len(heap) > 0 && !p.config.GlobalQueue {
+		free = q.left[heap[0].on]
+	} else {
+		for _, left := range q.left {
+			free += left
+		}
 	}
 	for len(heap) > 0 && free > 0 {
 		e := heap[0]
@@ -236,19 +255,27 @@ func (p *mechanism) servePairs() {
 		heap[0] = heap[last]
 		heap = heap[:last]
 		sink(heap, 0)
-		if e.granted != core.AnyAccelerator || e.devices > q.left[e.on] {
-			continue
-		}
-		switch {
-		case e.both == nil:
-			p.grant(e.member, core.AcceleratorID(e.on))
-		case e.both.members[1].granted != core.AnyAccelerator:
-			continue
-		default:
-			p.grantPair(e.both, core.AcceleratorID(e.on))
-		}
-		free -= e.devices
+		free -= p.serveEntry(&e)
 	}
+}
+
+// serveEntry grants devices to the job or to the pair of an entry, if it fits, and returns how many.
+func (p *mechanism) serveEntry(e *pairEntry) int {
+	if e.second >= 0 {
+		both := p.pairs.list[e.index]
+		m, o := both.members[0], both.members[1]
+		if m.granted != core.AnyAccelerator || o.granted != core.AnyAccelerator || m.devices > p.queue.left[e.on] {
+			return 0
+		}
+		p.grantPair(both, core.AcceleratorID(e.on))
+		return m.devices
+	}
+	m := p.jobTable.members[e.index]
+	if m.granted != core.AnyAccelerator || m.devices > p.queue.left[e.on] {
+		return 0
+	}
+	p.grant(m, core.AcceleratorID(e.on))
+	return m.devices
 }
 
 // sink brings an entry of a heap below those that come before it.
