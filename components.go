@@ -81,6 +81,9 @@ func Builtins() Catalog {
 			gavel.NewFIFOPerf(),
 			gavel.NewAlloX(),
 			gavel.NewIsolated(),
+			gavel.NewMaxMinPacked(),
+			gavel.NewMakespanPacked(),
+			gavel.NewFinishTimeFairnessPacked(),
 		},
 		Placement: []core.Factory[core.Placer]{
 			placement.NewFirstFit(),

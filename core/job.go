@@ -60,6 +60,9 @@ type JobSpec struct {
 	// StepTimes is the true time of an optimizer step at the requested batch, for policies that declare
 	// CapabilityStepTimes. nil when unknown. Jobs of one application share it.
 	StepTimes *StepTimes
+	// Pairs is how fast jobs are on the same devices, for policies that declare CapabilityPairRates. nil when unknown. Jobs of one workload
+	// share it.
+	Pairs *PairTable
 	// Truth is what the application would measure on every configuration, for policies that declare
 	// CapabilityMeasurements. nil when unknown. Jobs of one application share it.
 	Truth *Truth

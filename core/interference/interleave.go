@@ -14,7 +14,7 @@ type Interleave struct {
 }
 
 // Rate is the iteration of the job alone over the period of all.
-func (m Interleave) Rate(self *core.JobSpec, others []*core.JobSpec) float64 {
+func (m Interleave) Rate(self *core.JobSpec, others []*core.JobSpec, _ string) float64 {
 	jobs := len(others) + 1
 	var group [interleave.MaxJobs]core.Iteration
 	if jobs > len(group) || self.Iteration.Seconds() == 0 {

@@ -36,7 +36,7 @@ func TestInterleave(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := (Interleave{Model: tc.model}).Rate(tc.self, tc.others); math.Abs(got-tc.want) > 1e-12 {
+			if got := (Interleave{Model: tc.model}).Rate(tc.self, tc.others, ""); math.Abs(got-tc.want) > 1e-12 {
 				t.Errorf("rate %v, want %v", got, tc.want)
 			}
 		})
@@ -54,10 +54,10 @@ func TestInterleaveKeepsStep(t *testing.T) {
 			group[i].ID = core.JobID(i)
 		}
 		m := Interleave{Model: interleave.Measured()}
-		first := group[0].Iteration.Alone() / m.Rate(group[0], group[1:])
+		first := group[0].Iteration.Alone() / m.Rate(group[0], group[1:], "")
 		for i, j := range group {
 			others := slices.Delete(slices.Clone(group), i, i+1)
-			if period := j.Iteration.Alone() / m.Rate(j, others); math.Abs(period-first) > 1e-9*first {
+			if period := j.Iteration.Alone() / m.Rate(j, others, ""); math.Abs(period-first) > 1e-9*first {
 				t.Errorf("job %d makes an iteration in %v s, the first one in %v", i, period, first)
 			}
 		}

@@ -45,21 +45,32 @@ type Config struct {
 
 // CoLocation is how fast jobs are that share a device.
 type CoLocation struct {
-	Model       string  `config:"model" doc:"none: as fast as alone, for shares that are kept apart; turns: each has the device for its turns, by weight; hinge: all are slowed down once their utilisations add up to more than 0.85, as fitted to measured pairs; interleave: all make one iteration in a period, in which their stages interleave" enum:"none|turns|hinge|interleave"`
+	Model       string  `config:"model" doc:"none: as fast as alone, for shares that are kept apart; turns: each has the device for its turns, by weight; hinge: all are slowed down once their utilisations add up to more than 0.85, as fitted to measured pairs; interleave: all make one iteration in a period, in which their stages interleave; table: as pairs of jobs were measured" enum:"none|turns|hinge|interleave|table"`
 	SwitchRatio float64 `config:"switch_ratio" doc:"with turns, part of a turn that the switch to it costs" min:"0" max:"0.99"`
 	Period      string  `config:"period" doc:"with interleave, measured: as long as on the cluster of Muri, 31 to 48 % longer than its stages need; ideal: as long as these" enum:"measured|ideal"`
+	Table       string  `config:"table" doc:"with table, file of measured pairs, instead of those of the workload: CSV or JSON as throughputs_path of workload gavel"`
+	Unknown     string  `config:"unknown" doc:"with table, model for jobs of which no pair was measured" enum:"none|turns|hinge"`
 }
 
 // The values of CoLocation.
 const (
+	byTable        = "table"
 	interleaved    = "interleave"
 	measuredPeriod = "measured"
 	idealPeriod    = "ideal"
 )
 
-// model is the one of the name.
+// model is the one of the config.
 func (c *CoLocation) model() interference.Model {
-	switch c.Model {
+	if c.Model == byTable {
+		return interference.Table{Unknown: c.named(c.Unknown)}
+	}
+	return c.named(c.Model)
+}
+
+// named is the model of a name that knows no pairs.
+func (c *CoLocation) named(name string) interference.Model {
+	switch name {
 	case "turns":
 		return interference.Turns{SwitchRatio: c.SwitchRatio}
 	case "hinge":
@@ -191,6 +202,9 @@ func (c Config) Validate() error {
 	if c.RestartOverhead >= c.StallAfter {
 		problem("stall_after: must be longer than restart_overhead")
 	}
+	if c.CoLocation.Table != "" && c.CoLocation.Model != byTable {
+		problem("co_location.table: needs co_location.model: table")
+	}
 	if c.TuneOverhead >= c.StallAfter {
 		problem("tune_overhead: must be shorter than stall_after")
 	}
@@ -262,7 +276,7 @@ func NewSimulator() core.Factory[backend.Opener] {
 			"simulated world; the options under publication reproduce published simulators.",
 	}, Config{
 		StallAfter:       30 * 24 * time.Hour,
-		CoLocation:       CoLocation{Model: "none", Period: measuredPeriod},
+		CoLocation:       CoLocation{Model: "none", Period: measuredPeriod, Unknown: "hinge"},
 		Mig:              Mig{Power: 1},
 		MeasurementNoise: MeasurementNoise{OutlierFactor: 3, FirstFactor: 1},
 		Publication: Publication{

@@ -1,15 +1,18 @@
 package sim
 
 import (
+	"context"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/interference"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // sharing is who computes on which device of a cluster whose jobs share devices.
 type sharing struct {
 	model   interference.Model
+	cluster *core.Cluster
 	on      map[deviceAt][]*simJob // by JobID
 	changed []*simJob              // whose neighbours are not those of before, some more than once
 	others  []*core.JobSpec        // scratch
@@ -66,7 +69,8 @@ func (h *sharing) rate(j *simJob) float64 {
 				h.others = append(h.others, &o.Spec)
 			}
 		}
-		if rate := h.model.Rate(&j.Spec, h.others); !shares || rate < slowest {
+		accelerator := h.cluster.Accelerators[h.cluster.Nodes[at.node].Accelerator]
+		if rate := h.model.Rate(&j.Spec, h.others, accelerator); !shares || rate < slowest {
 			slowest, shares = rate, true
 		}
 	})
@@ -74,6 +78,23 @@ func (h *sharing) rate(j *simJob) float64 {
 		return 1
 	}
 	return slowest
+}
+
+// readPairs reads the pairs of the user's own, and has them be what is known of the jobs.
+func (s *Simulator) readPairs(ctx context.Context) error {
+	c := &s.config.CoLocation
+	if c.Model != byTable || c.Table == "" {
+		return nil
+	}
+	pairs, err := workload.ReadPairs(ctx, c.Table)
+	if err != nil {
+		return err
+	}
+	s.workload = slices.Clone(s.workload)
+	for i := range s.workload {
+		s.workload[i].Spec.Pairs = pairs
+	}
+	return nil
 }
 
 // interfere slows down those whose neighbours are not those of before, has them pause where a publication does, and tells.

@@ -21,7 +21,7 @@ type opener struct {
 
 // Capabilities lists what the simulator knows that a real cluster would not.
 func (o *opener) Capabilities() []core.Capability {
-	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityMeasurements, core.CapabilityScaleCluster, core.CapabilityShares}
+	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityMeasurements, core.CapabilityScaleCluster, core.CapabilityShares, core.CapabilityPairRates}
 }
 
 // Check refuses publication options that need rounds of another kind, and events on nodes that there are not.
@@ -30,7 +30,7 @@ func (o *opener) Check(c *core.Cluster, r core.RoundOptions) core.Diagnostics {
 }
 
 // Open starts the virtual clock over a cluster and a workload.
-func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
+func (o *opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
 	if err := o.config.checkNodes(c).Err(); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,10 @@ func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) 
 	})
 	s.nodes = newNodeEvents(o.config, c, o.settings.Rand)
 	if c.Sharing != core.Exclusive {
-		s.sharing = &sharing{model: o.config.CoLocation.model(), on: make(map[deviceAt][]*simJob)}
+		s.sharing = &sharing{model: o.config.CoLocation.model(), cluster: s.cluster, on: make(map[deviceAt][]*simJob)}
+		if err := s.readPairs(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if c.Sharing == core.Mig {
 		s.slicing = &slicing{into: make(map[deviceAt]division)}
