@@ -92,7 +92,7 @@ func (d *departures) Pop() any {
 // arrivalsAndDepartures lets tasks of a mix arrive at random moments that ask for so many times the memory slices, and leave after times of mean 1; one that fits
 // nowhere is lost. It returns which part of what was asked for is lost, and which part is not allocated, after a warm-up.
 func arrivalsAndDepartures(scorer func(*score.Typical) score.Scorer, of [5]int, load float64, seed uint64) (lost, idle float64) {
-	const warm, end = 5.0, 25.0
+	const warm, end = 5.0, 15.0
 	r, p := rand.New(rand.NewPCG(seed, 2)), newStream(scorer, of) //nolint:gosec // an experiment
 	mean := 0.0
 	for profile, n := range of {
