@@ -156,8 +156,12 @@ func (a *app) turnOver(c *cobra.Command, f *filling, trace *inflation.Trace, cho
 		}
 	}
 	t := render.Table{Columns: []render.Column{
-		{Name: "placement"}, {Name: "seeds", Numeric: true}, {Name: "lost_percent", Numeric: true}, {Name: "sd", Numeric: true},
-		{Name: "allocated_percent", Numeric: true}, {Name: "fragments_percent", Numeric: true},
+		{Name: "placement"},
+		{Name: "seeds", Numeric: true},
+		{Name: "lost_percent", Numeric: true},
+		{Name: "sd", Numeric: true},
+		{Name: "allocated_percent", Numeric: true},
+		{Name: "fragments_percent", Numeric: true},
 	}}
 	for i, k := range chosen {
 		var lost, allocated, fragments []float64
