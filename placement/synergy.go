@@ -96,7 +96,9 @@ func (p *synergyPlacer) Standing() core.Standing { return p.standing }
 func (p *synergyPlacer) job(v *core.View, g *core.Grant) synergy.Job {
 	j := v.Jobs[g.Job]
 	job := p.fleet.Job(j.JobSpec, g.Replicas, g.Accelerator)
-	job.Runs, job.Blocking = j.State == core.Running, g.Blocking
+	if job.Runs, job.Blocking = j.State == core.Running, g.Blocking; job.Kinds == 0 {
+		job.Devices = 0 // no node is ready that it can run on
+	}
 	if j.Held != g.Replicas || j.Held == 0 || p.replan && !j.Pinned || !within(v, g, j.Seats) {
 		return job
 	}
