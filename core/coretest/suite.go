@@ -22,6 +22,7 @@ type options struct {
 	evicts    bool
 	elsewhere bool
 	pins      bool
+	counts    bool
 	deadlines bool
 	tiers     bool
 	pools     bool
@@ -38,6 +39,9 @@ func Evicting() Option { return func(o *options) { o.evicts = true } }
 // Pinning lets some jobs of the random worlds be pinned, as every policy must bear it. The suites of all built-in
 // allocators and placements ask for it.
 func Pinning() Option { return func(o *options) { o.pins = true } }
+
+// Counting has the random worlds count CPUs and memory, of which some nodes tell nothing. Jobs ask for some, or are sensitive to them, or neither.
+func Counting() Option { return func(o *options) { o.counts = true } }
 
 // Deadlines gives some jobs of the random worlds deadlines, and has some be best effort.
 func Deadlines() Option { return func(o *options) { o.deadlines = true } }

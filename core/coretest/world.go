@@ -26,6 +26,7 @@ type world struct {
 	now       float64
 	next      core.JobID
 	pins      bool // some jobs are pinned
+	counts    bool // the cluster counts CPUs and memory
 	deadlines bool // some jobs have deadlines
 	tiers     bool // some jobs have tiers
 	sharing   bool // jobs ask for parts of devices, and for CPUs and memory
@@ -53,6 +54,27 @@ func drawWorld(t *rapid.T) *world {
 	}
 	w.view = &core.View{Cluster: cloneCluster(w.cluster)}
 	return w
+}
+
+// count has the cluster count CPUs and memory, and draws how much of them nodes have.
+func (w *world) count() {
+	w.counts, w.cluster.CountsResources = true, true
+	for i := range w.cluster.Nodes {
+		n := &w.cluster.Nodes[i]
+		n.CPUs, n.MemoryGB = rapid.SampledFrom([]float64{0, 3, 24, 64}).Draw(w.t, "CPUs"), rapid.SampledFrom([]float64{0, 20.5, 500}).Draw(w.t, "memory")
+	}
+	w.view.Cluster = cloneCluster(w.cluster)
+}
+
+// drawResources draws what a job asks for, and how sensitive it is.
+func (w *world) drawResources(spec *core.JobSpec) {
+	spec.CPUs, spec.MemoryGB = rapid.SampledFrom([]float64{0, 0, 1, 10.0 / 3}).Draw(w.t, "asks CPUs"), rapid.SampledFrom([]float64{0, 0, 0.1, 30}).Draw(w.t, "asks memory")
+	if rapid.Bool().Draw(w.t, "sensitive") {
+		spec.Sensitivity = &core.Sensitivity{
+			Base: core.Resources{CPUs: 3, MemoryGB: 62.5}, Speedup: rapid.Float64Range(1, 3).Draw(w.t, "speed-up"),
+			Ideal: core.Resources{CPUs: rapid.SampledFrom([]float64{1, 3, 7, 12, 100}).Draw(w.t, "ideal CPUs"), MemoryGB: rapid.SampledFrom([]float64{1, 62.5, 125, 1e4}).Draw(w.t, "ideal memory")},
+		}
+	}
 }
 
 func drawHealth(t *rapid.T) core.Health {
@@ -241,6 +263,9 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 	}
 	if w.tiers {
 		spec.Tier = rapid.SampledFrom(append(core.Tiers(), "")).Draw(t, "tier")
+	}
+	if w.counts {
+		w.drawResources(spec)
 	}
 	if w.pins {
 		spec.Pinned = rapid.Bool().Draw(t, "pinned")
