@@ -34,7 +34,9 @@ func onDevices(seats ...[]core.Seat) func(core.Seating) core.Seating {
 }
 
 func TestGroupsOfGrants(t *testing.T) {
-	at := func(node core.NodeID, devices core.DeviceSet) []core.Seat { return []core.Seat{{Node: node, Devices: devices}} }
+	at := func(node core.NodeID, devices core.DeviceSet) []core.Seat {
+		return []core.Seat{{Node: node, Devices: devices}}
+	}
 	apart, across := at(0, 12), []core.Seat{{Node: 0, Devices: 1}, {Node: 1, Devices: 1}}
 	cases := map[string]struct {
 		sharing  core.Sharing
