@@ -42,6 +42,12 @@ func jobFor(r *core.Response, on ...string) core.Candidate {
 	return core.Candidate{Job: &core.Job{JobSpec: &core.JobSpec{Accelerators: on}}, Response: r}
 }
 
+// onBoth is the same job, which runs on devices of several types at once.
+func onBoth(c core.Candidate) core.Candidate {
+	c.MixesTypes = true
+	return c
+}
+
 // on is a job that holds a device of a node.
 func (c candidates) on(node core.NodeID) candidates {
 	j := c[len(c)-1].Job
@@ -105,8 +111,10 @@ func TestScalersOfSeveralPools(t *testing.T) {
 		"no prices: in their order":                      {pools: []core.Pool{costs(demand, 0), costs(spot, 0)}, sizes: []int{0, 0}, jobs: eight, want: "demand 2, spot 0"},
 		"a price is that of a device":                    {pools: []core.Pool{demand, {Name: "small", Devices: 1, Max: 9, PricePerHour: 2}}, sizes: []int{0, 0}, jobs: eight, want: "demand 2, small 0"},
 		"only the pool that is named":                    {config: map[string]any{"pool": "demand"}, pools: []core.Pool{demand, spot}, sizes: []int{0, 1}, jobs: eight, want: "demand 1"},
-		"of types that all can run on":                   {pools: []core.Pool{v100s, spot}, sizes: []int{0, 0}, jobs: candidates{jobFor(unknowns(16))}, want: "spot 2, v100s 2"},
-		"a faster type may be cheaper":                   {pools: []core.Pool{costs(spot, 3), v100s}, sizes: []int{0, 0}, jobs: candidates{jobFor(faster(4, atLeast(8, flat(8, 8, 1))))}, want: "v100s 2, spot 0"},
+		"a job is on devices of one type":                {pools: []core.Pool{v100s, spot}, sizes: []int{0, 0}, jobs: candidates{jobFor(unknowns(16))}, want: "spot 0, v100s 4"},
+		"unless it mixes types":                          {pools: []core.Pool{v100s, spot}, sizes: []int{0, 0}, jobs: candidates{onBoth(jobFor(unknowns(16)))}, want: "spot 2, v100s 2"},
+		"as all jobs do":                                 {pools: []core.Pool{v100s, spot}, sizes: []int{0, 0}, jobs: candidates{onBoth(jobFor(unknowns(16))), jobFor(unknowns(4))}, want: "spot 1, v100s 4"},
+		"a faster type may be cheaper":                   {pools: []core.Pool{costs(spot, 3), v100s}, sizes: []int{0, 0}, jobs: candidates{jobFor(faster(4, atLeast(8, flat(8, 8, 1))))}, want: "spot 0, v100s 2"},
 		"and may not":                                    {pools: []core.Pool{costs(spot, 3), v100s}, sizes: []int{0, 0}, jobs: candidates{jobFor(faster(3, atLeast(8, flat(8, 8, 1))))}, want: "spot 2, v100s 0"},
 		"a type for those that can run on it only":       {pools: []core.Pool{v100s, spot}, sizes: []int{0, 0}, jobs: candidates{jobFor(unknowns(8), "v100")}, want: "spot 0, v100s 2"},
 		"each its own":                                   {pools: []core.Pool{v100s, spot}, sizes: []int{0, 0}, jobs: candidates{jobFor(unknowns(8), "v100"), jobFor(unknowns(4), "t4")}, want: "spot 1, v100s 2"},
@@ -183,7 +191,6 @@ func TestQueueOverRandomPools(t *testing.T) {
 				jobs, need[on] = append(jobs, jobFor(unknowns(n), []string{"t4", "v100"}[on])), need[on]+n
 			}
 		}
-		alike := need[0]+need[1] == 0 // and so all are one kind
 		got, err := scalerOf(t, NewQueueScaler(), nil).Scale(t.Context(), poolsView(0, pools, make([]int, len(pools))), &core.Plan{Candidates: jobs})
 		if err != nil {
 			t.Fatal(err)
@@ -209,7 +216,7 @@ func TestQueueOverRandomPools(t *testing.T) {
 			}
 		}
 		for on := range has {
-			if !alike && has[on] < min(need[on], most[on]) {
+			if has[on] < min(need[on], most[on]) {
 				t.Fatalf("%d devices of type %d for %d of at most %d: %+v", has[on], on, need[on], most[on], got.Pools)
 			}
 		}
