@@ -65,6 +65,9 @@ func (s *scaled) scale(v *core.View, plan *core.Plan, r rule) (target core.Clust
 		switch {
 		case len(l.jobs) > 0:
 			nodes, why = r.nodes(l)
+			if n, devices := l.room(); n > nodes {
+				nodes, why = n, fmt.Sprintf("a job needs %d devices at once", devices)
+			}
 		case len(plan.Candidates) > 0:
 			why = "no job is for its devices"
 		}

@@ -166,6 +166,20 @@ func (l *ladder) enough() int {
 	return l.at
 }
 
+// room is the least number of nodes with which there are as many devices as the largest job needs, of those that can run on all nodes. A rule
+// that weighs what nodes yield may want fewer for good, and such a job, and those that may not pass it, would never begin.
+func (l *ladder) room() (nodes, devices int) {
+	for _, r := range l.jobs {
+		if list := sharesOf(r, l.accelerator, l.devices(l.most), l.perNode); len(list) > 0 {
+			devices = max(devices, list[0].Devices)
+		}
+	}
+	for nodes < l.most && l.devices(nodes) < devices {
+		nodes++
+	}
+	return nodes, devices
+}
+
 // sharesOf are the numbers of devices that a job can run on, and its speed-up on each.
 func sharesOf(r *core.Response, on core.AcceleratorID, most, perNode int) (list []optim.Share) {
 	base := r.Rate(on, 1, perNode)

@@ -128,6 +128,10 @@ func TestScalersOfSeveralPools(t *testing.T) {
 		"a job that can run nowhere":                     {pools: []core.Pool{v100s, spot}, sizes: []int{1, 1}, jobs: candidates{jobFor(unknowns(4), "a100"), jobFor(unknowns(4), "t4")}, want: "spot 1, v100s 0"},
 		"a pool of more than it may have":                {pools: []core.Pool{demand, spot}, sizes: []int{0, 5}, jobs: candidates{jobFor(unknowns(12))}, want: "spot 2, demand 1"},
 		"goodput: over both":                             {factory: NewGoodputScaler, pools: []core.Pool{demand, spot}, sizes: []int{1, 0}, jobs: candidates{jobFor(flat(12, 64, 1))}, want: "spot 2, demand 1"},
+		"goodput: room for the largest":                  {factory: NewGoodputScaler, pools: []core.Pool{demand}, sizes: []int{2}, jobs: candidates{jobFor(flat(1, 4, 1)), jobFor(atLeast(12, flat(12, 12, 1)))}, want: "demand 3"},
+		"throughput: room for the largest":               {factory: NewThroughputScaler, pools: []core.Pool{demand}, sizes: []int{4}, jobs: candidates{jobFor(atLeast(12, flat(1, 16, 1)))}, want: "demand 3"},
+		"marginal: room for the largest":                 {factory: NewMarginal, config: map[string]any{"value_of_time": 0.0}, pools: []core.Pool{demand}, sizes: []int{1}, jobs: candidates{jobFor(flat(1, 4, 1)), jobFor(atLeast(12, flat(12, 12, 1)))}, want: "demand 3"},
+		"too large for all pools: is not waited for":     {factory: NewMarginal, config: map[string]any{"value_of_time": 0.0}, pools: []core.Pool{demand}, sizes: []int{1}, jobs: candidates{jobFor(flat(1, 4, 1)), jobFor(atLeast(17, flat(17, 17, 1)))}, want: "demand 1"},
 		"throughput: a step":                             {factory: NewThroughputScaler, pools: []core.Pool{demand, spot}, sizes: []int{1, 1}, jobs: candidates{jobFor(flat(64, 64, 1))}, want: "spot 2, demand 1"},
 		"throughput: a step of larger nodes adds less a device": {
 			factory: NewThroughputScaler, config: map[string]any{"threshold": 0.6},
