@@ -2,6 +2,7 @@ package elasticity
 
 import (
 	"math"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim"
@@ -103,19 +104,14 @@ func (l *ladder) cheapest() int {
 	return len(l.pools) - 1 // never: who asks stays within the most of all
 }
 
-// dearest is the pool that has a node less: the last that has more than its least, or else any.
+// dearest is the pool that has a node less: the last that has more than its least, or else the first with any.
 func (l *ladder) dearest() int {
-	for i := len(l.pools) - 1; i >= 0; i-- {
-		if l.sizes[i] > l.pools[i].Min {
+	for i, p := range slices.Backward(l.pools) {
+		if l.sizes[i] > p.Min {
 			return i
 		}
 	}
-	for i := len(l.pools) - 1; i > 0; i-- {
-		if l.sizes[i] > 0 {
-			return i
-		}
-	}
-	return 0
+	return max(slices.IndexFunc(l.sizes, func(size int) bool { return size > 0 }), 0)
 }
 
 // targets are the sizes of the pools with so many nodes, within their bounds.

@@ -74,6 +74,13 @@ func atLeast(replicas int, r *core.Response) *core.Response {
 	return r
 }
 
+// slowerOnOne is a job that is no faster on more than four t4, and is on v100.
+func slowerOnOne() *core.Response {
+	r := flat(4, 8, 1)
+	r.Curves = append(r.Curves[:1:1], flat(8, 8, 1).Curves[0])
+	return r
+}
+
 func TestScalersOfSeveralPools(t *testing.T) {
 	t.Parallel()
 	const t4, v100 = core.AcceleratorID(0), core.AcceleratorID(1)
@@ -127,6 +134,13 @@ func TestScalersOfSeveralPools(t *testing.T) {
 		"a pool that nobody can use shrinks":             {pools: []core.Pool{least(v100s, 1), spot}, sizes: []int{3, 0}, jobs: candidates{jobFor(unknowns(4), "t4")}, want: "spot 1, v100s 1"},
 		"a job that can run nowhere":                     {pools: []core.Pool{v100s, spot}, sizes: []int{1, 1}, jobs: candidates{jobFor(unknowns(4), "a100"), jobFor(unknowns(4), "t4")}, want: "spot 1, v100s 0"},
 		"a pool of more than it may have":                {pools: []core.Pool{demand, spot}, sizes: []int{0, 5}, jobs: candidates{jobFor(unknowns(12))}, want: "spot 2, demand 1"},
+		"as dear on both: the first type":                {pools: []core.Pool{costs(v100s, 1), spot}, sizes: []int{0, 0}, jobs: candidates{jobFor(unknowns(4)), jobFor(unknowns(1), "v100")}, want: "spot 1, v100s 1"},
+		"as large on both: the first type":               {pools: []core.Pool{costs(v100s, 1), costs(demand, 9)}, sizes: []int{0, 0}, jobs: candidates{jobFor(unknowns(99)), jobFor(unknowns(1), "v100")}, want: "demand 4, v100s 1"},
+		"none sized that it can run on":                  {pools: []core.Pool{spot}, sizes: []int{1}, jobs: candidates{jobFor(unknowns(4), "v100")}, fixed: []core.Node{{Accelerator: v100, Devices: 4}}, want: "spot 0"},
+		"speed counts by the device":                     {pools: []core.Pool{costs(spot, 3), costs(v100s, 10)}, sizes: []int{0, 0}, jobs: candidates{jobFor(faster(3.5, atLeast(8, flat(8, 8, 1))))}, want: "spot 0, v100s 2"},
+		"the pool with room beside the others":           {pools: []core.Pool{spot, costs(demand, 9), v100s}, sizes: []int{0, 0, 0}, jobs: candidates{jobFor(unknowns(8), "t4"), jobFor(unknowns(8), "t4"), jobFor(unknowns(4)), jobFor(unknowns(1), "v100")}, want: "spot 2, demand 3, v100s 1"},
+		"goodput: by the rates of its type":              {factory: NewGoodputScaler, pools: []core.Pool{v100s}, sizes: []int{1}, fixed: []core.Node{{Devices: 4}}, jobs: candidates{jobFor(slowerOnOne(), "v100")}, want: "v100s 2"},
+		"goodput: beside a larger node of its type":      {factory: NewGoodputScaler, pools: []core.Pool{demand}, sizes: []int{1}, fixed: []core.Node{{Devices: 8}, {Accelerator: v100, Devices: 64}}, jobs: candidates{jobFor(bound(8), "t4")}, want: "demand 1"},
 		"goodput: over both":                             {factory: NewGoodputScaler, pools: []core.Pool{demand, spot}, sizes: []int{1, 0}, jobs: candidates{jobFor(flat(12, 64, 1))}, want: "spot 2, demand 1"},
 		"goodput: room for the largest":                  {factory: NewGoodputScaler, pools: []core.Pool{demand}, sizes: []int{2}, jobs: candidates{jobFor(flat(1, 4, 1)), jobFor(atLeast(12, flat(12, 12, 1)))}, want: "demand 3"},
 		"throughput: room for the largest":               {factory: NewThroughputScaler, pools: []core.Pool{demand}, sizes: []int{4}, jobs: candidates{jobFor(atLeast(12, flat(1, 16, 1)))}, want: "demand 3"},
@@ -167,6 +181,21 @@ func TestScalersOfSeveralPools(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A pool that shrinks for want of jobs says whether there are any.
+func TestScalersTellWhyNobody(t *testing.T) {
+	t.Parallel()
+	pools := []core.Pool{{Name: "p", Devices: 4, Max: 2}}
+	for want, jobs := range map[string]candidates{"there are no jobs": nil, "no job is for its devices": {jobFor(unknowns(4), "v100")}} {
+		got, err := scalerOf(t, NewMarginal(), nil).Scale(t.Context(), poolsView(0, pools, []int{1}), &core.Plan{Candidates: jobs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Pools) != 1 || got.Pools[0].Message != want {
+			t.Errorf("%+v, want %q", got.Pools, want)
+		}
 	}
 }
 
