@@ -74,6 +74,7 @@ type lucid struct {
 	order    queue.Order
 	started  []queue.Rank // running jobs by their start
 	sizes    []float64    // by JobID: seconds times replicas when it was first seen; 0 before
+	present  []core.JobID // candidates of the last round
 	capacity queue.Capacity
 	left     int
 	packs    bool // in this round
@@ -104,6 +105,10 @@ type lucidUnit struct {
 func (p *lucid) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	p.begin(v)
 	p.paces.forget(v, len(candidates))
+	p.present = p.present[:0]
+	for i := range candidates {
+		p.present = append(p.present, candidates[i].ID)
+	}
 	perNode := v.Cluster.LargestNode()
 	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 { return p.size(v, c, perNode) })
 	p.turnOnOrOff(v)
