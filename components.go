@@ -5,6 +5,7 @@ import (
 	"github.com/quartet-sched/quartet/allocation"
 	"github.com/quartet-sched/quartet/allocation/gavel"
 	"github.com/quartet-sched/quartet/allocation/matching"
+	"github.com/quartet-sched/quartet/allocation/muri"
 	"github.com/quartet-sched/quartet/allocation/pollux"
 	"github.com/quartet-sched/quartet/allocation/sia"
 	"github.com/quartet-sched/quartet/core"
@@ -33,6 +34,7 @@ func Builtins() Catalog {
 			workload.NewGavel(),
 			workload.NewGavelGenerated(),
 			workload.NewOpenB(),
+			workload.NewMuri(),
 			workload.NewUnlike(),
 			workload.NewSynergy(),
 			workload.NewJobs(),
@@ -66,6 +68,7 @@ func Builtins() Catalog {
 			allocation.NewDRF(),
 			allocation.NewTetris(),
 			allocation.NewFTF(),
+			muri.New(),
 			pollux.New(),
 			matching.New(),
 			sia.New(),
@@ -78,6 +81,9 @@ func Builtins() Catalog {
 			gavel.NewFIFOPerf(),
 			gavel.NewAlloX(),
 			gavel.NewIsolated(),
+			gavel.NewMaxMinPacked(),
+			gavel.NewMakespanPacked(),
+			gavel.NewFinishTimeFairnessPacked(),
 		},
 		Placement: []core.Factory[core.Placer]{
 			placement.NewFirstFit(),

@@ -25,7 +25,7 @@ type pairsOf struct {
 
 // sum is what the members of a pair have of their rates alone, together.
 func (o *pairsOf) sum(a, b *core.JobSpec) float64 {
-	return o.model.Rate(a, []*core.JobSpec{b}) + o.model.Rate(b, []*core.JobSpec{a})
+	return o.model.Rate(a, []*core.JobSpec{b}, "") + o.model.Rate(b, []*core.JobSpec{a}, "")
 }
 
 func (o *pairsOf) ObserveRound(r *core.Report) error {

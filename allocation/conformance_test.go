@@ -29,6 +29,7 @@ var forms = map[string]struct {
 	"tiresias with four queues":      {NewTiresias(), map[string]any{"thresholds": []any{60, 600, 6000.5}, "promote_factor": 2}},
 	"tiresias blocking by wall time": {NewTiresias(), map[string]any{"thresholds": []any{60}, "service": wallTime, "queue": queue.Blocking}},
 	"tiresias running first":         {NewTiresias(), map[string]any{"thresholds": []any{3250}, "inside": insideRunningFirst}},
+	"tiresias passed over last":      {NewTiresias(), map[string]any{"thresholds": []any{60, 600}, "inside": insidePassedOver}},
 	"tiresias gittins": {NewTiresias(), map[string]any{
 		"thresholds": []any{3250}, "inside": insideGittins, "samples": []any{100, 200, 5000, 90000},
 	}},

@@ -305,7 +305,7 @@ func (p *lucid) tolerates(self, other *core.Candidate) bool {
 	}
 	part, seen := p.beside[[2]string{self.Application, other.Application}]
 	if !seen {
-		part = p.model.Rate(self.JobSpec, []*core.JobSpec{other.JobSpec})
+		part = p.model.Rate(self.JobSpec, []*core.JobSpec{other.JobSpec}, "")
 	}
 	const rounding = 1e-9
 	return 1-part <= toleranceOf(self.JobSpec, p.Tolerance)+rounding

@@ -14,12 +14,13 @@ const (
 	insideFIFO         = "fifo"
 	insideRunningFirst = "running_first"
 	insideGittins      = "gittins"
+	insidePassedOver   = "passed_over_last"
 )
 
 // TiresiasConfig configures NewTiresias.
 type TiresiasConfig struct {
 	QueuesConfig
-	Inside         string    `config:"inside" doc:"order inside a queue: fifo by time of joining it, running_first with running jobs ahead, gittins by Gittins index" enum:"fifo|running_first|gittins"`
+	Inside         string    `config:"inside" doc:"order inside a queue: fifo by time of joining it, running_first with running jobs ahead, passed_over_last with those that were granted nothing gone to the end, gittins by Gittins index" enum:"fifo|running_first|passed_over_last|gittins"`
 	Samples        []float64 `config:"samples" doc:"service that past jobs needed, in device-seconds, from which gittins learns how much jobs need" min:"0"`
 	GittinsQuantum float64   `config:"gittins_quantum" doc:"service, in device-seconds, that the Gittins index looks ahead" min:"0"`
 	Queue          string    `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
@@ -41,6 +42,7 @@ func (c TiresiasConfig) Validate() error {
 //
 // Source: Tiresias (NSDI'19), discretised 2D-LAS, in the form of the Pollux artifact by default (two queues, FIFO
 // inside, smaller jobs behind one that does not fit pass it) and in that of its own simulator with running_first.
+// passed_over_last is the form of Muri's simulator (SIGCOMM'22).
 // New jobs join the first queue in JobID order; then running jobs past a threshold join the tail of their new queue in
 // JobID order. Service counts requested replicas, not held ones. A job is promoted by its wait since it last ran.
 // O(candidates) a round; gittins sorts, O(candidates log candidates).
@@ -51,7 +53,7 @@ func NewTiresias() core.Factory[core.Allocator] {
 		Description: "A job starts in the first queue and moves to the tail of the next one when its service reaches a threshold. Queues are served in order. " +
 			"A job does not rise again unless promote_factor says so; it is then measured by its wait since it last ran. " +
 			"Service counts the replicas a job requests, not those it holds, and jobs of one moment join a queue in submission order. " +
-			"By default it is the form of the Pollux artifact; running_first is that of the publication's simulator. " +
+			"By default it is the form of the Pollux artifact; running_first is that of the publication's simulator, passed_over_last that of Muri's. " +
 			"O(candidates) a round; gittins sorts, O(candidates log candidates).",
 		Source: "Tiresias, NSDI'19; Pollux artifact, OSDI'21",
 	}, TiresiasConfig{
@@ -70,6 +72,7 @@ type tiresias struct {
 	inside   string
 	index    gittins
 	ranks    []queue.Rank
+	passed   []core.JobID // scratch
 	walk     queue.Walk
 	standing core.Standing
 }
@@ -83,8 +86,30 @@ func (p *tiresias) Allocate(_ context.Context, v *core.View, candidates []core.C
 			break
 		}
 	}
+	if p.inside == insidePassedOver {
+		p.passOver(v.Round)
+	}
 	p.standing = p.stand(v.NowSeconds, candidates)
 	return p.walk.Grants(), nil
+}
+
+// passOver has those that were granted nothing go to the end of their queue, in their order.
+func (p *tiresias) passOver(round int) {
+	for _, g := range p.walk.Grants()[:p.walk.Fitted()] {
+		p.jobs[g.Job].granted = round
+	}
+	for _, queue := range p.queues {
+		p.passed = p.passed[:0]
+		kept := queue[:0]
+		for _, id := range queue {
+			if p.jobs[id].granted == round {
+				kept = append(kept, id)
+			} else {
+				p.passed = append(p.passed, id)
+			}
+		}
+		copy(queue[len(kept):], p.passed)
+	}
 }
 
 // serve walks along one queue and reports whether the walk goes on.
@@ -130,7 +155,7 @@ func (p *tiresias) byIndex(now float64, waiting []core.JobID, candidates []core.
 // Standing is up to the next moment at which a job may change queue, for the order of joining must be that of the
 // moments. Between two such moments, fifo order stands still, whoever is seated; a pinned job that starts is served ahead of all
 // others from then on, beside whom it fitted. With running_first a job that is seated
-// moves ahead of waiting ones; those see fewer devices, so nothing changes if every fitting grant runs. A Gittins index
+// moves ahead of waiting ones, as do the granted with passed_over_last; those see fewer devices, so nothing changes if every fitting grant runs. A Gittins index
 // moves all the time, which matters unless everyone runs after the round.
 func (p *tiresias) Standing() core.Standing { return p.standing }
 

@@ -58,6 +58,7 @@ type queued struct {
 	slot      int32   // among the candidates of this round
 	queue     int32   // 1 + index of its queue; 0 for none
 	forgotten float64 // executed seconds up to the last promotion
+	granted   int     // the last round that granted it something; kept for passed_over_last
 }
 
 // requeue brings the queues up to date: new jobs join, some change queue, ended ones leave.
@@ -83,7 +84,7 @@ func (p *feedbackQueues) requeue(now float64, candidates []core.Candidate) {
 		p.queues[i] = slices.DeleteFunc(queue, func(id core.JobID) bool {
 			q := &p.jobs[id]
 			if int(q.slot) >= len(candidates) || candidates[q.slot].ID != id {
-				q.queue, q.forgotten = 0, 0
+				q.queue, q.forgotten, q.granted = 0, 0, 0
 			}
 			return int(q.queue)-1 != i
 		})

@@ -68,6 +68,7 @@ const (
 	CapabilityMeasurements  Capability = "measurements"   // JobSpec.Truth is known
 	CapabilityScaleCluster  Capability = "scale_cluster"  // nodes can be added and removed
 	CapabilityShares        Capability = "shares"         // jobs can share devices
+	CapabilityPairRates     Capability = "pair_rates"     // JobSpec.Pairs is the truth
 )
 
 // InvariantError says which component broke a rule that every plan obeys.

@@ -60,6 +60,9 @@ type JobSpec struct {
 	// StepTimes is the true time of an optimizer step at the requested batch, for policies that declare
 	// CapabilityStepTimes. nil when unknown. Jobs of one application share it.
 	StepTimes *StepTimes
+	// Pairs is how fast jobs are on the same devices, for policies that declare CapabilityPairRates. nil when unknown. Jobs of one workload
+	// share it.
+	Pairs *PairTable
 	// Truth is what the application would measure on every configuration, for policies that declare
 	// CapabilityMeasurements. nil when unknown. Jobs of one application share it.
 	Truth *Truth
@@ -70,10 +73,20 @@ type Iteration struct {
 	Load    float64 // storage and CPUs
 	Compute float64 // the devices
 	Sync    float64 // the network
+	// Measured is what a whole iteration takes, alone, where that is not its stages together; 0 where it is, or nobody knows.
+	Measured float64
 }
 
-// Seconds are those of all stages together.
+// Seconds are those of all stages together; 0 when they are unknown.
 func (i Iteration) Seconds() float64 { return i.Load + i.Compute + i.Sync }
+
+// Alone is the seconds of an iteration of a job that has its devices alone.
+func (i Iteration) Alone() float64 {
+	if i.Measured > 0 {
+		return i.Measured
+	}
+	return i.Seconds()
+}
 
 // Truth is all that can be measured of an application.
 type Truth struct {

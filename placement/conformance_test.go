@@ -23,6 +23,11 @@ func TestConformance(t *testing.T) {
 		coretest.RunPlacer(t, NewMatching(), coretest.Pinning(), coretest.WithConfig(map[string]any{"values": "raw_rate", "market": "auction"}))
 	})
 	for name, factory := range map[string]core.Factory[core.Placer]{
+		"first_fit": NewFirstFit(), "consolidated": NewConsolidated(), "most_free": NewMostFree(), "tiresias_skew": NewTiresiasSkew(), "proposed": NewProposed(),
+	} {
+		t.Run(name+" of groups", func(t *testing.T) { coretest.RunPlacer(t, factory, coretest.Pinning(), coretest.Turns()) })
+	}
+	for name, factory := range map[string]core.Factory[core.Placer]{
 		"fgd": NewFGD(), "fragmentation": NewFragmentation(), "best_fit": NewBestFit(), "dot_product": NewDotProduct(), "packing": NewPacking(), "clustering": NewClustering(), "random": NewRandom(),
 	} {
 		t.Run(name, func(t *testing.T) { coretest.RunPlacer(t, factory, coretest.Pinning()) })

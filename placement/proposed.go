@@ -63,11 +63,13 @@ func (p *proposed) stays(v *core.View, group []core.Grant) int {
 	if len(group) > 1 && len(group[0].Proposed) == 0 {
 		return p.occupyOne(v, group)
 	}
-	for k := range group {
-		g, j := &group[k], v.Jobs[group[k].Job]
-		belongs := len(g.Proposed) == 0 && len(group) == 1 || j.Pinned || core.SameSeats(group[0].Proposed, j.Seats)
-		if belongs && p.occupy(v, g) {
-			return k
+	for _, pinned := range [...]bool{true, false} {
+		for k := range group {
+			g, j := &group[k], v.Jobs[group[k].Job]
+			belongs := len(g.Proposed) == 0 && len(group) == 1 || j.Pinned || core.SameSeats(group[0].Proposed, j.Seats)
+			if j.Pinned == pinned && belongs && p.occupy(v, g) {
+				return k
+			}
 		}
 	}
 	return -1

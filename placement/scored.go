@@ -217,6 +217,11 @@ func (p *scored) stays(v *core.View, g *core.Grant) bool {
 		s.round = p.round
 		return true
 	}
+	for _, s := range j.Seats { // one that takes nothing of its devices may have lost them all the same
+		if s.Devices&^v.Cluster.Nodes[s.Node].Usable() != 0 {
+			return false
+		}
+	}
 	return p.take(g.Job, p.task(v, j.JobSpec, core.AnyAccelerator), j.Seats, j.Slices)
 }
 

@@ -84,31 +84,36 @@ func (s *seater) occupyOne(v *core.View, group []core.Grant) int {
 	return -1
 }
 
-// join seats the others of a group beside the one that was seated last, as long as their devices have the memory.
+// join seats the others of a group beside the one that was seated last, as long as their devices have the memory: first those that are there already.
 func (s *seater) join(v *core.View, group []core.Grant, seated int) {
 	if len(group) == 1 {
 		return
 	}
 	seats := s.placed[len(s.placed)-1].Seats
-	t := v.Cluster.Nodes[seats[0].Node].Accelerator
 	s.together = append(s.together[:0], v.Jobs[group[seated].Job].JobSpec)
-	for k := range group {
-		if k == seated {
-			continue
+	for _, there := range [...]bool{true, false} {
+		for k := range group {
+			if j := v.Jobs[group[k].Job]; k != seated && core.SameDevices(j.Seats, seats) == there {
+				s.joinOne(v, &group[k], seats)
+			}
 		}
-		j := v.Jobs[group[k].Job]
-		at := seats
-		if core.SameDevices(j.Seats, seats) {
-			at = j.Seats // in the order in which it knows its replicas
-		}
-		if s.together = append(s.together, j.JobSpec); !within(v, &group[k], at) || !v.Cluster.FitTogether(t, s.together...) {
-			s.together = s.together[:len(s.together)-1]
-			s.refuse(v, &group[k], false)
-			s.unseated[len(s.unseated)-1].Message = "it cannot be on the devices of the others of its group"
-			continue
-		}
-		s.placed = append(s.placed, core.Placement{Job: j.ID, Seats: at})
 	}
+}
+
+// joinOne seats a grant beside those of s.together, or refuses it.
+func (s *seater) joinOne(v *core.View, g *core.Grant, seats []core.Seat) {
+	j := v.Jobs[g.Job]
+	if core.SameDevices(j.Seats, seats) {
+		seats = j.Seats // in the order in which it knows its replicas
+	}
+	t := v.Cluster.Nodes[seats[0].Node].Accelerator
+	if s.together = append(s.together, j.JobSpec); !within(v, g, seats) || !v.Cluster.FitTogether(t, s.together...) {
+		s.together = s.together[:len(s.together)-1]
+		s.refuse(v, g, false)
+		s.unseated[len(s.unseated)-1].Message = "it cannot be on the devices of the others of its group"
+		return
+	}
+	s.placed = append(s.placed, core.Placement{Job: j.ID, Seats: seats})
 }
 
 // close keeps the types that a blocking grant without seats could use from the jobs behind it.

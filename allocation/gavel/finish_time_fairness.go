@@ -43,6 +43,16 @@ type booking struct {
 func (p *finishTimes) strict() bool { return false }
 
 func (p *finishTimes) divide(ctx context.Context, d *problem) error {
+	r, err := p.solver.FinishTimes(ctx, d.polytope(), p.finish(d))
+	if err != nil {
+		return err
+	}
+	d.take(r.Shares)
+	return nil
+}
+
+// finish is what the jobs ask for, and brings the bookings up to date.
+func (p *finishTimes) finish(d *problem) optim.Finish {
 	n := len(d.jobs)
 	finish := optim.Finish{Elapsed: make([]float64, n), Remaining: d.workLeft(), Alone: make([]float64, n)}
 	for i, b := range p.book(d) {
@@ -50,12 +60,7 @@ func (p *finishTimes) divide(ctx context.Context, d *problem) error {
 		// a job without work left, or of unknown length, asks for nothing
 		finish.Alone[i] = max(seconds(b.seconds)+finish.Remaining[i]/b.rate, 1e-9)
 	}
-	r, err := p.solver.FinishTimes(ctx, d.polytope(), finish)
-	if err != nil {
-		return err
-	}
-	d.take(r.Shares)
-	return nil
+	return finish
 }
 
 // book brings the bookings up to date and returns those of the jobs there are, forgetting the others.

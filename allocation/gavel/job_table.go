@@ -38,7 +38,7 @@ func (r *jobTable) update(p *mechanism, v *core.View, candidates []core.Candidat
 		} else {
 			m, changed = r.enter(p, v, c), true
 		}
-		m.tenant, m.weight, m.submit = c.Tenant, c.Weight, c.SubmitSeconds
+		m.spec, m.tenant, m.weight, m.submit = c.JobSpec, c.Tenant, c.Weight, c.SubmitSeconds
 		m.remaining, m.attained = remaining(c, v.NowSeconds), c.AttainedService(v.NowSeconds)
 		if m.measure(p, v.Cluster, c) {
 			changed = true
@@ -97,6 +97,7 @@ func (r *jobTable) enter(p *mechanism, v *core.View, c *core.Candidate) *member 
 	}
 	m.id = c.ID
 	m.granted, m.executed, m.shared, m.devices = core.AnyAccelerator, c.ExecutedSeconds(v.NowSeconds), false, 0
+	m.with, m.together = nil, -1
 	clear(m.x)
 	for t := range types {
 		m.speed[t], m.share[t], m.seconds[t], m.deficit[t] = 0, 0, v.IntervalSeconds/2, 0
@@ -109,9 +110,13 @@ func (r *jobTable) enter(p *mechanism, v *core.View, c *core.Candidate) *member 
 
 // charge books the time since the last round on the type that was granted then.
 func (m *member) charge(executed float64) {
-	if m.granted != core.AnyAccelerator {
-		m.seconds[m.granted] += executed - m.executed
+	switch spent := executed - m.executed; {
+	case m.with != nil:
+		m.with.spent = max(m.with.spent, spent)
+	case m.granted != core.AnyAccelerator:
+		m.seconds[m.granted] += spent
 	}
+	m.with = nil
 	m.executed, m.granted = executed, core.AnyAccelerator
 }
 

@@ -30,6 +30,7 @@ type mechanism struct {
 	due      bool      // the shares are out of date
 	reset    float64
 	queue    queue
+	pairs    *pairs // nil where no jobs share devices
 }
 
 func newMechanism(c Rounds, p policy, s core.Settings) *mechanism {
@@ -40,12 +41,18 @@ func (p *mechanism) Allocate(ctx context.Context, v *core.View, candidates []cor
 	p.queue.grants = p.queue.grants[:0]
 	resized := p.count(v, candidates)
 	changed := p.jobTable.update(p, v, candidates)
+	if p.pairs != nil {
+		p.pairs.charge(p.jobTable.members, changed)
+	}
 	p.due = p.due || resized || changed
 	elapsed := v.NowSeconds - p.reset
 	if p.due && (elapsed >= p.config.RecomputeInterval.Seconds() || p.reset == 0) { // at 0 s all is new, as published
 		if err := p.recompute(ctx, v); err != nil {
 			return nil, err
 		}
+	}
+	if p.pairs != nil {
+		return p.choosePairs(), nil
 	}
 	return p.choose(), nil
 }
@@ -89,6 +96,11 @@ func (p *mechanism) recompute(ctx context.Context, v *core.View) error {
 		p.problem.capacity = append(p.problem.capacity[:0], p.total)
 	}
 	p.problem.jobs = p.problem.jobs[:0]
+	p.problem.cluster, p.problem.pairs = v.Cluster, p.pairs
+	if p.pairs != nil {
+		p.pairs.settle(p.config, elapsed, v.IntervalSeconds)
+		p.pairs.shares = p.pairs.shares[:0]
+	}
 	for _, m := range p.jobTable.members {
 		p.settle(m, elapsed, v.IntervalSeconds)
 		clear(m.share)
@@ -101,6 +113,9 @@ func (p *mechanism) recompute(ctx context.Context, v *core.View) error {
 	p.due, p.reset = false, v.NowSeconds
 	if err := p.policy.divide(ctx, &p.problem); err != nil {
 		return fmt.Errorf("divide time among %d jobs: %w", len(p.problem.jobs), err)
+	}
+	if p.pairs != nil {
+		p.pairs.take(p.problem.jobs, len(p.devices), v.IntervalSeconds/2)
 	}
 	for _, m := range p.problem.jobs {
 		m.shared = true
@@ -127,14 +142,18 @@ func (p *mechanism) recompute(ctx context.Context, v *core.View) error {
 // is served before. More comes of devices that nobody wanted, or of grants that could not be seated, and is nobody's
 // loss.
 func (p *mechanism) settle(m *member, elapsed, interval float64) {
-	if p.config.Accounts == kept {
+	settleAccounts(p.config.Accounts, m.share, m.seconds, m.deficit, elapsed, interval)
+}
+
+func settleAccounts(how string, share, seconds, deficit []float64, elapsed, interval float64) {
+	if how == kept {
 		return
 	}
 	credit := interval / 2
-	for t, share := range m.share {
-		m.deficit[t] += share*elapsed - (m.seconds[t] - credit)
-		if m.seconds[t] = credit; p.config.Accounts == settled {
-			m.deficit[t] = min(max(m.deficit[t], -interval), interval)
+	for t, part := range share {
+		deficit[t] += part*elapsed - (seconds[t] - credit)
+		if seconds[t] = credit; how == settled {
+			deficit[t] = min(max(deficit[t], -interval), interval)
 		}
 	}
 }

@@ -22,6 +22,8 @@ type problem struct {
 	capacity []float64 // devices of ready nodes, by type
 	devices  float64   // sum of capacity
 	jobs     []*member // those that can run on some type, by JobID
+	cluster  *core.Cluster
+	pairs    *pairs // nil where no jobs share devices
 }
 
 // member is a job and its accounts.
@@ -37,6 +39,8 @@ type member struct {
 	rates     []float64 // by type of the problem, in parts of unit: 1 on the best one, 0 where it cannot run
 	x         []float64 // fraction of time by type of the problem, as the policy sets it
 
+	spec *core.JobSpec
+
 	// The accounts of the mechanism, by accelerator type of the cluster.
 	granted  core.AcceleratorID
 	leased   core.AcceleratorID // type that it holds all of its devices of and has a lease on, AnyAccelerator for none
@@ -46,6 +50,8 @@ type member struct {
 	share    []float64          // fraction of time
 	seconds  []float64          // received since the shares were computed, and a credit
 	deficit  []float64          // seconds short of the shares before that
+	with     *pair              // what was granted was to it, whose account is charged; nil alone
+	together core.JobID         // the other of the pair that was granted last, -1 for none
 }
 
 // leastRate is the part of a job's best rate below which a type counts for nothing when time is divided: the solvers

@@ -117,7 +117,7 @@ func (p *mechanism) serve() {
 
 func (p *mechanism) grant(m *member, on core.AcceleratorID) {
 	p.queue.left[on] -= m.devices
-	m.granted = on
+	m.granted, m.together = on, -1
 	if m.shared || p.config.NewJobs == share || m.leased == on {
 		p.queue.grants = append(p.queue.grants, core.Grant{Job: m.id, Accelerator: on, Replicas: m.devices})
 	}

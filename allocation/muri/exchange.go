@@ -44,6 +44,9 @@ func (g *Grouper) divide(x, y *team) bool {
 				continue
 			}
 			p, q := parts(all[:n], mask)
+			if !g.fits(p.list()) || !g.fits(q.list()) {
+				continue
+			}
 			if w := g.efficiency(p.list()) + g.efficiency(q.list()); w > best {
 				best, split = w, uint8(mask)
 			}

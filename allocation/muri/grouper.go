@@ -16,6 +16,10 @@ type Job struct {
 	Stages  core.Iteration
 	Seconds float64 // of one iteration alone
 	Group   int32   // the same number above 0 for jobs that run together now; 0 for none. Only Steady asks
+
+	Class    int32   // jobs of different classes are in no group
+	Alone    bool    // it is in no group
+	MemoryGB float64 // that it needs of each device; jobs that differ in it are not alike
 }
 
 // Group is jobs that run on the same devices.
@@ -36,6 +40,8 @@ type Grouper struct {
 	Exchange bool
 	// Steady lets jobs of the same kind stand in for each other, so that groups that run stay as they are where that costs nothing. Ours.
 	Steady bool
+	// Fits tells whether jobs, by their places in the order, may be a group; nil for always. It tells alike jobs alike.
+	Fits func(jobs []int32) bool
 
 	kinds    map[profile]uint16
 	profiles []profile // by kind
@@ -51,6 +57,7 @@ type Grouper struct {
 	members  []int32
 	groups   []Group
 
+	asked  []int32            // scratch
 	splits map[[2]kinds]uint8 // how two groups divide their jobs, by kind, for the most; 0 where they are best as they are
 	seat   []int32            // by job: its group in the bin
 	runs   []int32            // jobs of groups that run, these together
@@ -60,7 +67,9 @@ type Grouper struct {
 // profile is what makes jobs alike.
 type profile struct {
 	core.Iteration
-	alone float64
+	alone  float64
+	class  int32
+	memory float64
 }
 
 // kinds are those of the jobs of a group, each plus one, ascending.
@@ -69,6 +78,8 @@ type kinds [interleave.MaxJobs]uint16
 // bin is the groups of jobs of one size.
 type bin struct {
 	devices int
+	class   int32
+	alone   bool // of jobs of any size, of which none is in a group
 	groups  []team
 }
 
@@ -89,16 +100,16 @@ func (g *Grouper) Solve(jobs []Job, devices int) []Group {
 	need := g.candidates(jobs, devices)
 	for range interleave.MaxJobs {
 		for i := range g.bins[:g.used] {
-			if need > devices {
+			if need > devices && !g.bins[i].alone {
 				need -= g.merge(&g.bins[i], need-devices)
 			}
 		}
 	}
 	for i := range g.bins[:g.used] {
-		if g.Exchange {
+		if g.Exchange && !g.bins[i].alone {
 			g.exchange(&g.bins[i])
 		}
-		if g.Steady {
+		if g.Steady && !g.bins[i].alone {
 			g.settle(&g.bins[i], jobs)
 		}
 	}
@@ -114,7 +125,7 @@ func (g *Grouper) learn(jobs []Job) {
 	}
 	g.kind = g.kind[:0]
 	for i := range jobs {
-		of := profile{jobs[i].Stages, jobs[i].Seconds}
+		of := profile{jobs[i].Stages, jobs[i].Seconds, jobs[i].Class, jobs[i].MemoryGB}
 		k, known := g.kinds[of]
 		if !known {
 			k = uint16(len(g.profiles))
@@ -143,9 +154,12 @@ func (g *Grouper) candidates(jobs []Job, devices int) (need int) {
 			continue
 		}
 		devices -= size
-		b := g.bin(size)
-		for k, n := i, 0; k < len(jobs) && n < g.largest(); k++ {
-			if !g.taken[k] && jobs[k].Devices == size {
+		b, most := g.bin(&jobs[i]), g.largest()
+		if b.alone {
+			most = 1
+		}
+		for k, n := i, 0; k < len(jobs) && n < most; k++ {
+			if !g.taken[k] && (k == i || jobs[k].Devices == size && jobs[k].Class == b.class && !jobs[k].Alone) {
 				g.taken[k] = true
 				b.groups = append(b.groups, team{jobs: [interleave.MaxJobs]int32{int32(k)}, n: 1})
 				need += size
@@ -156,10 +170,11 @@ func (g *Grouper) candidates(jobs []Job, devices int) (need int) {
 	return need
 }
 
-func (g *Grouper) bin(devices int) *bin {
+// bin is that of a job.
+func (g *Grouper) bin(j *Job) *bin {
 	for i := range g.bins[:g.used] {
-		if g.bins[i].devices == devices {
-			return &g.bins[i]
+		if b := &g.bins[i]; b.alone == j.Alone && (b.alone || b.devices == j.Devices && b.class == j.Class) {
+			return b
 		}
 	}
 	if g.used == len(g.bins) {
@@ -167,7 +182,7 @@ func (g *Grouper) bin(devices int) *bin {
 	}
 	b := &g.bins[g.used]
 	g.used++
-	b.devices, b.groups = devices, b.groups[:0]
+	b.devices, b.class, b.alone, b.groups = j.Devices, j.Class, j.Alone, b.groups[:0]
 	return b
 }
 
@@ -215,7 +230,7 @@ func (g *Grouper) merge(b *bin, excess int) (spared int) {
 	g.classify(b)
 	mates, _ := g.pairing.SolveAlike(g.class, len(g.classes), func(c, d int) int64 {
 		t := b.groups[g.first[c]]
-		if !t.join(&b.groups[g.first[d]], g.largest()) {
+		if !t.join(&b.groups[g.first[d]], g.largest()) || !g.fits(t.list()) {
 			return 0
 		}
 		return int64(g.efficiency(t.list()) * resolution)
@@ -239,6 +254,14 @@ func (t *team) join(other *team, most int) bool {
 	copy(t.jobs[t.n:], other.list())
 	t.n += other.n
 	return true
+}
+
+func (g *Grouper) fits(jobs []int32) bool {
+	if g.Fits == nil || len(jobs) == 1 {
+		return true
+	}
+	g.asked = append(g.asked[:0], jobs...) // on the heap once
+	return g.Fits(g.asked)
 }
 
 // classify numbers the groups of a bin by the kinds of their jobs.

@@ -40,6 +40,8 @@ type filling struct {
 	percent      int
 	out          string
 	covered      bool
+	mig          bool
+	lifetimes    float64
 }
 
 func (a *app) fillCommand() *cobra.Command {
@@ -51,7 +53,7 @@ func (a *app) fillCommand() *cobra.Command {
 		Use:   "fill",
 		Short: "Fill a cluster with tasks, and see how much of it each placement leaves idle",
 		Long: `Lets the tasks of a list arrive on the nodes of another, in an order that a seed draws, with clones of them or without some, until they
-ask for a part of all devices. None leaves, and one that fits nowhere is dropped: the experiment of FGD (ATC'23), draw by draw.
+ask for a part of all devices. None leaves, and one that fits nowhere is dropped: the experiment of FGD (ATC'23), draw by draw. With --lifetimes tasks come and go.
 Both lists are those of Alibaba's openb trace. docs/sharing.md tells more.`,
 		Example: "  quartet fill --tasks openb_pod_list_default.csv --nodes openb_node_list_gpu_node.csv --seeds 42..47",
 		Args:    cobra.NoArgs,
@@ -66,6 +68,8 @@ Both lists are those of Alibaba's openb trace. docs/sharing.md tells more.`,
 	c.Flags().IntVar(&f.percent, "percent", f.percent, "how much the tasks ask for, in percent of all devices")
 	c.Flags().StringVar(&f.out, "out", "", "folder to write curves.csv and placements.csv to")
 	c.Flags().BoolVar(&f.covered, "parts-of-covered", false, "divide how often a typical task occurs by those covered, instead of by all and then by the part that is covered: the last bit, which decides between nodes that are the same")
+	c.Flags().BoolVar(&f.mig, "mig", false, "divide devices into slices as MIG does: a part of a device is the smallest slice with as much compute")
+	c.Flags().Float64Var(&f.lifetimes, "lifetimes", 0, "let tasks leave as well, after times that are drawn, and count over so many mean times; one that fits nowhere is lost. 0: none leaves")
 	mustRequire(c, "tasks", "openb_pod_list_default.csv")
 	mustRequire(c, "nodes", "openb_node_list_gpu_node.csv")
 	return c
@@ -98,6 +102,12 @@ func (a *app) fill(c *cobra.Command, f filling) error {
 	if f.percent < 1 || f.percent > maxPercent {
 		return problem("--percent", fmt.Sprintf("must be between 1 and %d, got %d", maxPercent, f.percent), "")
 	}
+	switch {
+	case math.IsNaN(f.lifetimes) || f.lifetimes < 0 || f.lifetimes > maxLifetimes:
+		return problem("--lifetimes", fmt.Sprintf("must be between 0 and %d, got %v", maxLifetimes, f.lifetimes), "")
+	case f.lifetimes > 0 && f.out != "":
+		return problem("--out", "has no curves of tasks that come and go", "leave --lifetimes out")
+	}
 	chosen, err := fillersOf(f.placements)
 	if err != nil {
 		return err
@@ -105,6 +115,9 @@ func (a *app) fill(c *cobra.Command, f filling) error {
 	trace, err := f.trace(c)
 	if err != nil {
 		return err
+	}
+	if f.lifetimes > 0 {
+		return a.turnOver(c, &f, trace, chosen, first, last)
 	}
 	report, err := newFillReport(f.out)
 	if err != nil {
@@ -125,6 +138,42 @@ func (a *app) fill(c *cobra.Command, f filling) error {
 		return err
 	}
 	return fillTable(chosen, results).Write(a.stdout, a.format)
+}
+
+// maxLifetimes bounds how long tasks come and go.
+const maxLifetimes = 1000
+
+// turnOver lets tasks come and go.
+func (a *app) turnOver(c *cobra.Command, f *filling, trace *inflation.Trace, chosen []int, first, last int64) error {
+	results := make([][]inflation.Turnover, len(chosen))
+	for seed := first; seed <= last; seed++ {
+		draw := trace.Draw(seed, f.percent)
+		for i, k := range chosen {
+			if err := c.Context().Err(); err != nil {
+				return err
+			}
+			results[i] = append(results[i], draw.Turnover(fillers[k].scorer(trace.Typical(), seed), seed, f.percent, f.lifetimes))
+		}
+	}
+	t := render.Table{Columns: []render.Column{
+		{Name: "placement"},
+		{Name: "seeds", Numeric: true},
+		{Name: "lost_percent", Numeric: true},
+		{Name: "sd", Numeric: true},
+		{Name: "allocated_percent", Numeric: true},
+		{Name: "fragments_percent", Numeric: true},
+	}}
+	for i, k := range chosen {
+		var lost, allocated, fragments []float64
+		for _, r := range results[i] {
+			lost, allocated, fragments = append(lost, r.Lost), append(allocated, r.Allocated), append(fragments, r.Fragments)
+		}
+		away, sd := meanOf(lost)
+		used, _ := meanOf(allocated)
+		broken, _ := meanOf(fragments)
+		t.Rows = append(t.Rows, []any{fillers[k].name, len(lost), digits(away), digits(sd), digits(used), digits(broken)})
+	}
+	return t.Write(a.stdout, a.format)
 }
 
 // trace reads the lists.
@@ -153,6 +202,8 @@ func (f *filling) trace(c *cobra.Command) (*inflation.Trace, error) {
 		return nil, problem("--nodes", "no node has a device", "")
 	case !slices.ContainsFunc(tasks, func(t workload.OpenBTask) bool { return t.Devices > 0 }):
 		return nil, problem("--tasks", "no task asks for a device: they never ask for so much", "")
+	case f.mig:
+		return trace.Sliced(division), nil
 	}
 	return trace, nil
 }

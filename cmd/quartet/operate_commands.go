@@ -242,6 +242,8 @@ func (a *app) writeNodes(nodes []*controlv1.Node) error {
 	case pools:
 		t.Columns = append(t.Columns, render.Column{Name: "pool"}, render.Column{Name: "expected", Numeric: true})
 	}
+	more := sharedColumns(nodes, a.format == render.JSON || a.format == render.CSV)
+	t.Columns = append(t.Columns, more.columns...)
 	for _, n := range nodes {
 		row := []any{n.GetName(), n.GetAccelerator(), n.GetRack(), n.GetDevices(), n.GetUsed(), n.GetHealth()}
 		if pools {
@@ -251,7 +253,7 @@ func (a *app) writeNodes(nodes []*controlv1.Node) error {
 			}
 			row = append(row, n.GetPool(), expected(at))
 		}
-		t.Rows = append(t.Rows, row)
+		t.Rows = append(t.Rows, append(row, more.cells(n)...))
 	}
 	return t.Write(a.stdout, a.format)
 }

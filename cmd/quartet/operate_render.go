@@ -25,13 +25,15 @@ func jobsTable(jobs []*controlv1.Job) render.Table {
 	} {
 		t.Columns = append(t.Columns, render.Column{Name: name})
 	}
+	more := demandColumns(jobs)
+	t.Columns = append(t.Columns, more.columns...)
 	for _, j := range jobs {
-		t.Rows = append(t.Rows, []any{
+		t.Rows = append(t.Rows, append([]any{
 			idOf(j), j.GetName(), j.GetTenant(), j.GetApplication(), j.GetState(), j.GetReason(),
 			j.GetRequested(), j.GetMinReplicas(), j.GetMaxReplicas(), held(j), seats(j.GetSeats()),
 			orUnknown(j.SubmitSeconds), orUnknown(j.FirstStartSeconds), orUnknown(j.FinishSeconds), j.GetExecutedSeconds(), j.GetAttainedSeconds(),
 			j.GetRestarts(), j.GetPreemptions(), j.GetProgress(), totalWork(j), j.GetFailures(), j.GetMessage(),
-		})
+		}, more.cells(j)...))
 	}
 	return t
 }
@@ -52,8 +54,9 @@ func (a *app) writeJobs(jobs []*controlv1.Job, now float64) error {
 		{Name: "ran", Numeric: true, Drop: 3},
 		{Name: "restarts", Numeric: true, Wide: true},
 		{Name: "progress", Numeric: true, Drop: 1},
-		{Name: "where or why not"},
 	}}
+	more := demandColumns(jobs)
+	t.Columns = append(append(t.Columns, more.columns...), render.Column{Name: "where or why not"})
 	for _, j := range jobs {
 		replicas, where := held(j), seats(j.GetSeats())
 		if where == "" {
@@ -66,10 +69,11 @@ func (a *app) writeJobs(jobs []*controlv1.Job, now float64) error {
 		if j.FinishSeconds != nil {
 			age = j.GetFinishSeconds() - j.GetSubmitSeconds()
 		}
-		t.Rows = append(t.Rows, []any{
+		row := append([]any{
 			idOf(j), j.GetName(), j.GetState(), j.GetTenant(), j.GetApplication(), replicas, render.Span(age), render.Span(j.GetExecutedSeconds()),
-			j.GetRestarts(), progressOf(j), where,
-		})
+			j.GetRestarts(), progressOf(j),
+		}, more.cells(j)...)
+		t.Rows = append(t.Rows, append(row, where))
 	}
 	return t.Write(a.stdout, a.format)
 }
@@ -363,6 +367,7 @@ func (a *app) introduce(j *controlv1.Job, now float64) error {
 		}
 		line("replicas", replicas)
 	}
+	line("each has", demand(j))
 	line("devices", seats(j.GetSeats()))
 	line("batch", wordTuning(j.GetTuning()))
 	if comes(j) {

@@ -29,6 +29,8 @@ type Board struct {
 	types  []string // of accelerators
 	pools  []core.Pool
 	grows  bool // some pool has fewer nodes than it may have
+	shares bool // devices are shared
+	counts bool // nodes count CPUs and memory
 
 	expected map[string]bool // submitted, and not yet seen by a round
 }
@@ -49,7 +51,10 @@ type facts struct {
 
 type node struct {
 	core.Node
-	used int
+	used         int
+	jobs         []int // by device, where devices are shared
+	milli        int   // thousandths of devices that jobs have, where devices are shared
+	cpus, memory int   // thousandths that jobs have of CPUs and of a GB, where they are counted
 }
 
 // decision is one thing that was decided about a job, or happened to it.
@@ -69,6 +74,7 @@ type decision struct {
 // NewBoard returns a board of the nodes of a cluster, and no job yet.
 func NewBoard(c *core.Cluster) *Board {
 	b := &Board{named: make(map[string]core.JobID), expected: make(map[string]bool), types: slices.Clone(c.Accelerators), pools: c.Pools, grows: c.MayGrow}
+	b.shares, b.counts = c.Sharing != core.Exclusive, c.CountsResources
 	for i := range c.Nodes {
 		b.nodes = append(b.nodes, node{Node: c.Nodes[i]})
 	}
@@ -134,17 +140,41 @@ func (b *Board) take(j *core.Job) {
 		b.named[j.Name] = j.ID
 		delete(b.expected, j.Name)
 	}
-	b.use(e.Seats, -1)
+	b.use(&e.Job, -1)
 	e.facts = &facts{Job: *j, measurement: e.measurement, message: e.message, failures: e.failures}
 	e.Measured = nil
-	b.use(e.Seats, 1)
+	b.use(&e.Job, 1)
 }
 
-func (b *Board) use(seats []core.Seat, sign int) {
-	for _, s := range seats {
-		b.nodes[s.Node].used += sign * s.Devices.Count()
+// use counts what a job has in (1) or out (-1).
+func (b *Board) use(j *core.Job, sign int) {
+	for _, s := range j.Seats {
+		n, replicas := &b.nodes[s.Node], sign*s.Devices.Count()
+		if b.counts {
+			n.cpus += replicas * thousandths(j.CPUs)
+			n.memory += replicas * thousandths(j.MemoryGB)
+		}
+		if !b.shares {
+			n.used += replicas
+			continue
+		}
+		part := thousandths(j.Part())
+		if part == 0 {
+			continue // it computes on CPUs
+		}
+		if n.jobs == nil {
+			n.jobs = make([]int, core.MaxDevicesPerNode)
+		}
+		n.milli += replicas * part
+		for rest := s.Devices; rest != 0; rest &= rest - 1 {
+			before := min(n.jobs[rest.First()], 1)
+			n.jobs[rest.First()] += sign
+			n.used += min(n.jobs[rest.First()], 1) - before
+		}
 	}
 }
+
+func thousandths(x float64) int { return int(math.Round(x * 1000)) }
 
 func (b *Board) record(round int, e *core.Event) {
 	switch e.Kind {
@@ -340,6 +370,15 @@ func (b *Board) listNodes(now float64) []*controlv1.Node {
 		}
 		if n.ExpectedSeconds > now {
 			listed.ExpectedSeconds = n.ExpectedSeconds
+		}
+		if b.shares {
+			milli := uint32(n.milli)
+			listed.UsedMilli = &milli
+		}
+		if b.counts {
+			listed.Resources = &controlv1.Resources{
+				Cpus: n.CPUs, CpusUsed: float64(n.cpus) / 1000, MemoryGb: n.MemoryGB, MemoryGbUsed: float64(n.memory) / 1000,
+			}
 		}
 		list = append(list, listed)
 	}

@@ -32,6 +32,7 @@ func (b *Board) render(f *facts, now float64) *controlv1.Job {
 	if f.TotalWork > 0 {
 		j.Progress = min(j.Progress, f.TotalWork)
 	}
+	b.renderDemand(j, f.JobSpec)
 	for _, word := range f.Command {
 		j.Command = append(j.Command, clean(word))
 	}
@@ -48,6 +49,20 @@ func (b *Board) render(f *facts, now float64) *controlv1.Job {
 		j.Gradients = &controlv1.Gradients{Square: f.Gradients.Square, Variance: f.Gradients.Variance}
 	}
 	return j
+}
+
+// renderDemand adds what each replica has of its device and its node, as far as the cluster counts it.
+func (b *Board) renderDemand(j *controlv1.Job, spec *core.JobSpec) {
+	if b.shares {
+		j.DeviceMemoryGb = spec.DeviceMemoryGB
+		if spec.Share != nil {
+			milli := uint32(spec.Share.Milli)
+			j.ShareMilli = &milli
+		}
+	}
+	if b.counts {
+		j.Cpus, j.MemoryGb = spec.CPUs, spec.MemoryGB
+	}
 }
 
 func (b *Board) renderSeats(seats []core.Seat) []*controlv1.Seat {

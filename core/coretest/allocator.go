@@ -84,6 +84,8 @@ func seatsFault(c *core.Cluster, j *core.Job, granted core.AcceleratorID, seats 
 			return "two accelerator types"
 		case granted != core.AnyAccelerator && n.Accelerator != granted, !j.CanRunOn(c, n.Accelerator):
 			return fmt.Sprintf("node %q has type %q", n.Name, c.Accelerators[n.Accelerator])
+		case !hasMemory(c, j, n.Accelerator):
+			return fmt.Sprintf("node %q has devices of too little memory", n.Name)
 		}
 		visited[s.Node] = true
 	}

@@ -103,6 +103,9 @@ func (c *chaos) Allocate(_ context.Context, v *core.View, candidates []core.Cand
 		}
 		c.grants = append(c.grants, c.drawGrant(v, candidate))
 	}
+	if v.Cluster.Sharing == core.TimeSlice {
+		c.group(v, candidates)
+	}
 	return c.grants, nil
 }
 
@@ -144,6 +147,9 @@ func drawScattered(t *rapid.T, c *core.Cluster, replicas int) []core.Seat {
 // Place draws legal seats: jobs stay, move, are refused or evicted. In a quiet round they stay, what was refused is
 // refused again, and only what was not asked for before is new. What a blocking grant keeps from starting is refused, too.
 func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
+	if v.Cluster.Sharing == core.TimeSlice {
+		return c.placeGroups(v, grants), nil
+	}
 	c.free.reset(v.Cluster)
 	var s core.Seating
 	kept := make(map[core.JobID]bool)

@@ -80,20 +80,35 @@ func (j judgedPlacer) judgeSeats(v *core.View, grants []core.Grant, seating core
 		job := v.Job(g.Job)
 		seats, placed := seated[g.Job]
 		unchanged := len(g.Proposed) == 0 && canStay(v.Cluster, job, g)
+		if v.Cluster.Sharing == core.TimeSlice {
+			unchanged = unchanged && stayTogether(v, grants, i)
+		}
 		switch {
 		case placed && seatsFault(v.Cluster, job, g.Accelerator, seats) != "":
 			j.t.Fatalf("seats of job %d: %s", g.Job, seatsFault(v.Cluster, job, g.Accelerator, seats))
-		case placed && job.State != core.Running && slices.ContainsFunc(seats, onKept):
+		case placed && job.State != core.Running && slices.ContainsFunc(seats, onKept) && !joinsRunning(v, grants, i, seated):
 			j.t.Fatalf("started job %d after a blocking grant that it did not seat", g.Job)
 		case placed && unchanged && !j.options.evicts && !core.SameSeats(seats, job.Seats):
 			j.t.Fatalf("moved job %d from %v to %v although its grant is unchanged", g.Job, job.Seats, seats)
 		case !placed && unchanged && !j.options.evicts:
 			j.t.Fatalf("took the devices of job %d although its grant is unchanged", g.Job)
 		}
-		if !placed {
+		if !placed && !seatedBeside(grants, i, seated) {
 			kept.refuse(v.Cluster, job, g)
 		}
 	}
+}
+
+// seatedBeside reports whether another one of the group of a grant is seated.
+func seatedBeside(grants []core.Grant, i int, seated map[core.JobID][]core.Seat) bool {
+	return grants[i].Group != 0 && slices.ContainsFunc(grants, func(g core.Grant) bool { return g.Group == grants[i].Group && seated[g.Job] != nil })
+}
+
+// joinsRunning reports whether a job is seated beside one of its group that runs already: that takes nobody's turn.
+func joinsRunning(v *core.View, grants []core.Grant, i int, seated map[core.JobID][]core.Seat) bool {
+	return grants[i].Group != 0 && slices.ContainsFunc(grants, func(g core.Grant) bool {
+		return g.Group == grants[i].Group && seated[g.Job] != nil && v.Job(g.Job).State == core.Running
+	})
 }
 
 // turns says of each accelerator type whether a blocking grant that was not seated keeps its turn there: nothing new is seated on
@@ -103,7 +118,7 @@ type turns []bool
 // refuse notes that a grant is not seated.
 func (kept turns) refuse(c *core.Cluster, j *core.Job, g *core.Grant) {
 	for t := range kept {
-		could := j.CanRunOn(c, core.AcceleratorID(t)) && (g.Accelerator == core.AnyAccelerator || int(g.Accelerator) == t)
+		could := j.CanRunOn(c, core.AcceleratorID(t)) && hasMemory(c, j, core.AcceleratorID(t)) && (g.Accelerator == core.AnyAccelerator || int(g.Accelerator) == t)
 		kept[t] = kept[t] || g.Blocking && could
 	}
 }

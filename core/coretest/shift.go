@@ -49,6 +49,8 @@ func (w *world) shift(j *core.Job, e core.Event, edited bool) (core.Event, bool)
 		if !j.Starting {
 			e.Kind = core.JobStarting
 		}
+	case w.turns: // no engine shrinks jobs that take turns: pinned ones would have to have devices of different numbers together
+		return e, false
 	default:
 		left := slices.Clone(j.Seats[:rapid.IntRange(1, len(j.Seats)).Draw(w.t, "seats left")])
 		last := &left[len(left)-1]

@@ -38,6 +38,8 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 	switch {
 	case s.options.sharing:
 		w.drawSharing()
+	case s.options.turns:
+		w.takeTurns()
 	case s.knowsSlices(tr.policy):
 		w.divide()
 	}
@@ -53,13 +55,13 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 }
 
 // knowsSlices reports whether a policy is to bear worlds whose devices are divided into slices: a placer that says so, and who looks at jobs one by one. Allocators
-// count whole devices, and what they say of how long that stands holds where jobs share none.
+// count whole devices, and what they say of how long that stands holds where jobs share none. A policy in another process is told of no shares yet.
 func (s *subject[S]) knowsSlices(policy any) bool {
 	switch policy.(type) {
 	case core.Placer:
 		return slices.Contains(s.factory.Sharing, core.Mig)
 	case core.Admitter, core.Elasticity:
-		return true
+		return !s.options.elsewhere
 	}
 	return false
 }

@@ -29,6 +29,7 @@ type world struct {
 	deadlines bool // some jobs have deadlines
 	tiers     bool // some jobs have tiers
 	sharing   bool // jobs ask for parts of devices, and for CPUs and memory
+	turns     bool // jobs take turns on devices
 	events    []core.Event
 }
 
@@ -243,6 +244,9 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 	}
 	if w.pins {
 		spec.Pinned = rapid.Bool().Draw(t, "pinned")
+	}
+	if w.turns {
+		w.drawStages(spec)
 	}
 	if w.cluster.Sharing == core.Mig {
 		spec.Share = drawShare(t)

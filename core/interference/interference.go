@@ -4,16 +4,16 @@ import "github.com/quartet-sched/quartet/core"
 
 // Model is how fast a job is on a device that it shares.
 type Model interface {
-	// Rate is the part of its rate alone that a job has beside others on a device, above 0 and at most a little above 1. The others are at
-	// least one, in JobID order. The same jobs always come to the same.
-	Rate(self *core.JobSpec, others []*core.JobSpec) float64
+	// Rate is the part of its rate alone that a job has beside others on a device of an accelerator type, at most a little above 1, and 0
+	// only where they do not fit. The others are at least one, in JobID order. The same jobs always come to the same.
+	Rate(self *core.JobSpec, others []*core.JobSpec, accelerator string) float64
 }
 
 // None is for devices of which jobs have parts of their own: what a job takes on its part is what it takes.
 type None struct{}
 
 // Rate is 1.
-func (None) Rate(*core.JobSpec, []*core.JobSpec) float64 { return 1 }
+func (None) Rate(*core.JobSpec, []*core.JobSpec, string) float64 { return 1 }
 
 // Turns lets jobs take turns: each has the device for a quantum, by weight, and a switch to the next costs a part of it.
 type Turns struct {
@@ -21,7 +21,7 @@ type Turns struct {
 }
 
 // Rate is the part of the turns that a job has, less the switches.
-func (m Turns) Rate(self *core.JobSpec, others []*core.JobSpec) float64 {
+func (m Turns) Rate(self *core.JobSpec, others []*core.JobSpec, _ string) float64 {
 	sum := self.Weight
 	for _, o := range others {
 		sum += o.Weight
@@ -42,7 +42,7 @@ type Hinge struct {
 func UsualHinge() Hinge { return Hinge{Knee: 0.85, Slope: 0.306, Least: 0.05} }
 
 // Rate is 1 - Slope × max(0, Σ utilisation - Knee), and no less than Least.
-func (m Hinge) Rate(self *core.JobSpec, others []*core.JobSpec) float64 {
+func (m Hinge) Rate(self *core.JobSpec, others []*core.JobSpec, _ string) float64 {
 	sum := utilisation(self)
 	for _, o := range others {
 		sum += utilisation(o)

@@ -27,6 +27,8 @@ type Pairing struct {
 	search  int
 	queue   []int32 // even vertices; the edges of the first ones are looked at
 	looked  int
+	closing []edge // tight edges between even nodes of a tree; the first ones are looked at
+	closed  int
 	pairs   []int32
 
 	// of SolveAlike
@@ -35,6 +37,12 @@ type Pairing struct {
 	costs        [][]float64
 	supply, room []int
 	transport    Transport
+	ships        []shipment
+	level        []int64 // by class
+	seats        []int32 // by vertex: its partner
+	seatedAs     []int32 // by vertex: its shipment, at one end of each pair; none at the other
+	some         []int32 // vertices that take part
+	at           []int32 // by vertex that takes part: its index among them
 }
 
 // An edge between two nodes is one between two vertices that they hold.
@@ -55,6 +63,7 @@ const (
 // weight 0 or less are not used. No weight is above 2^59. It returns the partner of each vertex, -1 where it has none, and the
 // sum of the weights of the pairs. The slice belongs to the Pairing and lasts until its next call.
 func (m *Pairing) Solve(n int, weight func(u, v int) int64) (mates []int32, total int64) {
+	m.ships = m.ships[:0]
 	m.begin(n, weight)
 	return m.finish()
 }
@@ -113,7 +122,7 @@ func (m *Pairing) outermost(x int32) bool { return m.outer[x] == x }
 // grow grows alternating trees from the unmatched vertices that have a price, until there is one less of them: by a path to another one, or by
 // one to a vertex without a price, which is left unmatched instead. It is false when there are none: nothing makes the matching heavier.
 func (m *Pairing) grow() bool {
-	m.queue, m.looked = m.queue[:0], 0
+	m.queue, m.looked, m.closing, m.closed = m.queue[:0], 0, m.closing[:0], 0
 	for x := range int32(m.end) {
 		m.label[x], m.nearest[x], m.parent[x] = free, none, none
 		if m.outermost(x) && m.mate[x] == none && m.price[m.base(x)] > 0 {
@@ -137,20 +146,35 @@ func (m *Pairing) grow() bool {
 	}
 }
 
-// scan looks at the edges of even vertices.
+// scan looks at the edges of even vertices. Blossoms are closed last, for most searches end without.
 func (m *Pairing) scan() bool {
-	for ; m.looked < len(m.queue); m.looked++ {
-		u := m.queue[m.looked]
-		for v := range int32(m.n) {
-			e := m.between(u, v)
-			if e.weight == 0 || m.outer[u] == m.outer[v] {
-				continue
-			}
-			if m.slack(e) > 0 {
-				m.near(u, m.outer[v])
-			} else if m.reach(e) {
+	for {
+		for ; m.looked < len(m.queue); m.looked++ {
+			if m.scanFrom(m.queue[m.looked]) {
 				return true
 			}
+		}
+		if m.closed == len(m.closing) {
+			return false
+		}
+		e := m.closing[m.closed]
+		m.closed++
+		if x, y := m.outer[e.u], m.outer[e.v]; x != y {
+			m.contract(x, m.root(x, y), y)
+		}
+	}
+}
+
+func (m *Pairing) scanFrom(u int32) bool {
+	for v := range int32(m.n) {
+		e := m.between(u, v)
+		if e.weight == 0 || m.outer[u] == m.outer[v] {
+			continue
+		}
+		if m.slack(e) > 0 {
+			m.near(u, m.outer[v])
+		} else if m.reach(e) {
+			return true
 		}
 	}
 	return false
@@ -164,7 +188,7 @@ func (m *Pairing) near(u, x int32) {
 }
 
 // reach follows a tight edge of an even vertex to another outermost node: a free one joins the tree, together with its mate; an even
-// one closes a blossom, or ends a path between two unmatched nodes, which is true.
+// one is to close a blossom, or ends a path between two unmatched nodes, which is true.
 func (m *Pairing) reach(e *edge) bool {
 	x, y := m.outer[e.u], m.outer[e.v]
 	switch m.label[y] {
@@ -185,7 +209,7 @@ func (m *Pairing) reach(e *edge) bool {
 			m.augment(y, x)
 			return true
 		}
-		m.contract(x, root, y)
+		m.closing = append(m.closing, *e)
 	}
 	return false
 }
@@ -480,6 +504,9 @@ func (m *Pairing) Prove() PairingProof {
 		m.each(b, func(v int32) { set.Vertices = append(set.Vertices, v) })
 		slices.Sort(set.Vertices)
 		p.Sets = append(p.Sets, set)
+	}
+	if len(m.ships) > 0 {
+		return m.complete(p)
 	}
 	return p
 }

@@ -83,8 +83,8 @@ func TestConfigsThatContradictThemselves(t *testing.T) {
 		"one interval first":                {published(exact, one), ""},
 		"one interval first, in rounds":     {published(perRound, one), ""},
 		"one interval first, back to back":  {published(backToBack, one), firstRound},
-		"an application just below the end": {Config{ApplicationOverhead: []ApplicationOverhead{{"a", time.Hour - 1}}}, ""},
-		"an application as long as a stall": {Config{ApplicationOverhead: []ApplicationOverhead{{"a", time.Hour}}}, application},
+		"an application just below the end": {Config{ApplicationOverhead: []ApplicationOverhead{{"a", time.Hour - 1, 0}}}, ""},
+		"an application as long as a stall": {Config{ApplicationOverhead: []ApplicationOverhead{{"a", time.Hour, 0}}}, application},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.config.StallAfter = time.Hour

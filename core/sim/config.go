@@ -14,6 +14,7 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/interference"
+	"github.com/quartet-sched/quartet/core/interleave"
 	"github.com/quartet-sched/quartet/core/mig"
 )
 
@@ -44,17 +45,42 @@ type Config struct {
 
 // CoLocation is how fast jobs are that share a device.
 type CoLocation struct {
-	Model       string  `config:"model" doc:"none: as fast as alone, for shares that are kept apart; turns: each has the device for its turns, by weight; hinge: all are slowed down once their utilisations add up to more than 0.85, as fitted to measured pairs" enum:"none|turns|hinge"`
+	Model       string  `config:"model" doc:"none: as fast as alone, for shares that are kept apart; turns: each has the device for its turns, by weight; hinge: all are slowed down once their utilisations add up to more than 0.85, as fitted to measured pairs; interleave: all make one iteration in a period, in which their stages interleave; table: as pairs of jobs were measured" enum:"none|turns|hinge|interleave|table"`
 	SwitchRatio float64 `config:"switch_ratio" doc:"with turns, part of a turn that the switch to it costs" min:"0" max:"0.99"`
+	Period      string  `config:"period" doc:"with interleave, measured: as long as on the cluster of Muri, 31 to 48 % longer than its stages need; ideal: as long as these" enum:"measured|ideal"`
+	Table       string  `config:"table" doc:"with table, file of measured pairs, instead of those of the workload: CSV or JSON as throughputs_path of workload gavel"`
+	Unknown     string  `config:"unknown" doc:"with table, model for jobs of which no pair was measured" enum:"none|turns|hinge"`
 }
 
-// model is the one of the name.
+// The values of CoLocation.
+const (
+	byTable        = "table"
+	interleaved    = "interleave"
+	measuredPeriod = "measured"
+	idealPeriod    = "ideal"
+)
+
+// model is the one of the config.
 func (c *CoLocation) model() interference.Model {
-	switch c.Model {
+	if c.Model == byTable {
+		return interference.Table{Unknown: c.named(c.Unknown)}
+	}
+	return c.named(c.Model)
+}
+
+// named is the model of a name that knows no pairs.
+func (c *CoLocation) named(name string) interference.Model {
+	switch name {
 	case "turns":
 		return interference.Turns{SwitchRatio: c.SwitchRatio}
 	case "hinge":
 		return interference.UsualHinge()
+	case interleaved:
+		m := interference.Interleave{Model: interleave.Measured()}
+		if c.Period == idealPeriod {
+			m.Model = interleave.Model{}
+		}
+		return m
 	}
 	return interference.None{}
 }
@@ -98,6 +124,7 @@ func (n *MeasurementNoise) any() bool {
 type ApplicationOverhead struct {
 	Application string        `config:"application" doc:"name of the application"`
 	Overhead    time.Duration `config:"overhead" doc:"pause at each start and move" min:"0s"`
+	Devices     int           `config:"devices" doc:"for jobs that ask for at least so many; of several items of an application, the one with the most holds" min:"0"`
 }
 
 // Failures makes every node fail at random.
@@ -139,6 +166,7 @@ type Publication struct {
 	Progress   string `config:"progress" doc:"exact: event by event; per_round: jobs advance round by round, and one that ends keeps its devices, and disturbs its neighbours, until the round is over (Pollux); back_to_back: rounds follow one another instead of a clock, jobs do the whole steps that fit an interval, and a round is over when the last of them is done (Gavel); whole_steps: jobs advance round by round by the whole units of their work that fit, and one that is done ends with its round (Synergy)" enum:"exact|per_round|back_to_back|whole_steps"`
 	EpochEnds  string `config:"epoch_ends" doc:"exact, or whole_seconds: the time to the end of an epoch is rounded, half to even, and the error lost (Pollux; with per_round)" enum:"exact|whole_seconds"`
 	Moves      string `config:"moves" doc:"restart, or free_alike: a running job that moves to as many devices of each of as many nodes of the same types goes on without a pause (Sia)" enum:"restart|free_alike"`
+	Overhead   string `config:"overhead" doc:"at_starts: a job pauses at its own starts and moves; at_changes: all jobs on a device pause for the overheads of them together whenever another one joins or leaves; every_round: they do from each round on, but one that ends before the next does not wait for it (Muri)" enum:"at_starts|at_changes|every_round"`
 	Completion string `config:"completion" doc:"exact, or next_round: a job that ends holds its devices, and counts as running, until the next round (Blox)" enum:"exact|next_round"`
 }
 
@@ -154,6 +182,9 @@ const (
 	nextRound    = "next_round"
 	restart      = "restart"
 	freeAlike    = "free_alike"
+	atStarts     = "at_starts"
+	everyChange  = "at_changes"
+	everyRound   = "every_round"
 )
 
 // byRounds reports whether jobs advance round by round.
@@ -171,6 +202,9 @@ func (c Config) Validate() error {
 	if c.RestartOverhead >= c.StallAfter {
 		problem("stall_after: must be longer than restart_overhead")
 	}
+	if c.CoLocation.Table != "" && c.CoLocation.Model != byTable {
+		problem("co_location.table: needs co_location.model: table")
+	}
 	if c.TuneOverhead >= c.StallAfter {
 		problem("tune_overhead: must be shorter than stall_after")
 	}
@@ -185,6 +219,12 @@ func (c Config) Validate() error {
 	}
 	if c.Publication.Progress == backToBack && c.Publication.FirstRound == oneInterval {
 		problem("publication.first_round: one_interval needs rounds on a clock, not publication.progress: back_to_back")
+	}
+	if c.FreeFirstStart && (c.Publication.Overhead == everyChange || c.Publication.Overhead == everyRound) {
+		problem("free_first_start: needs publication.overhead: at_starts")
+	}
+	if c.Publication.Overhead == everyRound && c.Publication.byRounds() {
+		problem("publication.overhead: every_round needs publication.progress: exact")
 	}
 	if c.Mig.Repartition >= c.StallAfter {
 		problem("mig.repartition: must be shorter than stall_after")
@@ -203,18 +243,28 @@ func (c Config) Validate() error {
 	}
 	for i, o := range c.ApplicationOverhead {
 		at := fmt.Sprintf("application_overhead[%d]", i)
-		same := func(earlier ApplicationOverhead) bool { return earlier.Application == o.Application }
+		same := func(earlier ApplicationOverhead) bool {
+			return earlier.Application == o.Application && earlier.Devices == o.Devices
+		}
 		switch {
 		case o.Application == "":
 			problem("%s.application: must not be empty", at)
 		case slices.ContainsFunc(c.ApplicationOverhead[:i], same):
-			problem("%s.application: application %q is listed twice", at, o.Application)
+			problem("%s.application: application %q is listed twice%s", at, o.Application, forDevices(o.Devices))
 		}
 		if o.Overhead >= c.StallAfter {
 			problem("%s.overhead: must be shorter than stall_after", at)
 		}
 	}
 	return errors.Join(append(problems, c.checkGrowth()...)...)
+}
+
+// forDevices says of how large jobs an item is; nothing where it is of all.
+func forDevices(least int) string {
+	if least == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" for %d devices", least)
 }
 
 // NewSimulator is the factory of the simulated backend.
@@ -226,11 +276,11 @@ func NewSimulator() core.Factory[backend.Opener] {
 			"simulated world; the options under publication reproduce published simulators.",
 	}, Config{
 		StallAfter:       30 * 24 * time.Hour,
-		CoLocation:       CoLocation{Model: "none"},
+		CoLocation:       CoLocation{Model: "none", Period: measuredPeriod, Unknown: "hinge"},
 		Mig:              Mig{Power: 1},
 		MeasurementNoise: MeasurementNoise{OutlierFactor: 3, FirstFactor: 1},
 		Publication: Publication{
-			FirstRound: atStart, Progress: exact, EpochEnds: exact, Moves: restart, Completion: exact,
+			FirstRound: atStart, Progress: exact, EpochEnds: exact, Moves: restart, Overhead: atStarts, Completion: exact,
 		},
 	}, func(c Config, s core.Settings) (backend.Opener, error) { return &opener{c, s}, nil })
 }

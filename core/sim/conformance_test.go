@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 			jobs.Jobs = append(jobs.Jobs, workload.Job{
 				Spec: core.JobSpec{
 					ID: core.JobID(i), Name: j.Name, SubmitSeconds: j.SubmitSeconds, Weight: 1, TotalWork: j.Seconds,
-					Requested: j.Replicas, MinReplicas: j.Replicas, MaxReplicas: j.Replicas,
+					Requested: j.Replicas, MinReplicas: j.Replicas, MaxReplicas: j.Replicas, Share: j.Share(),
 				},
 				Model: workload.NewDurationModel(j.Seconds, j.Replicas),
 			})

@@ -245,7 +245,7 @@ func TestGrowthThatContradictsItself(t *testing.T) {
 		"an outage of no length":   {Config{Outages: []Outage{{1, 0}}}, "outages[0].for: must be positive"},
 		"outages that overlap":     {Config{Outages: []Outage{{5, 5}, {2, 4}}}, "outages[1].at: must not lie within another outage"},
 		"outages that follow":      {Config{Outages: []Outage{{5, 5}, {2, 3}}}, ""},
-		"an application too long":  {Config{StartDelay: time.Minute, ApplicationOverhead: []ApplicationOverhead{{"a", time.Hour - time.Minute}}}, "stall_after: must be longer than start_delay, start_delay_spread, release_delay and the restart overhead together"},
+		"an application too long":  {Config{StartDelay: time.Minute, ApplicationOverhead: []ApplicationOverhead{{"a", time.Hour - time.Minute, 0}}}, "stall_after: must be longer than start_delay, start_delay_spread, release_delay and the restart overhead together"},
 		"no delay, a long restart": {Config{RestartOverhead: time.Hour - 1}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -94,7 +94,7 @@ func (s *Simulator) schedule(j *simJob) {
 	j.rate, j.nextAt = 0, math.Inf(1)
 	if j.seats != nil {
 		if j.rate = s.rateIn(j, j.phase); j.rate > 0 {
-			j.nextAt = max(j.asOf, j.pausedUntil) + (j.Model.PhaseEnd(j.phase)-j.progress)/j.rate
+			j.nextAt = s.worksFrom(j) + (j.Model.PhaseEnd(j.phase)-j.progress)/j.rate
 		}
 	}
 	switch {
@@ -104,6 +104,14 @@ func (s *Simulator) schedule(j *simJob) {
 	case j.seats != nil:
 		heap.Push(&s.queue, j)
 	}
+}
+
+// worksFrom is when a job goes on, as far as the end of its phase is concerned.
+func (s *Simulator) worksFrom(j *simJob) float64 {
+	if s.config.Publication.Overhead == everyRound {
+		return max(j.asOf, j.runsFrom)
+	}
+	return max(j.asOf, j.pausedUntil)
 }
 
 // rateIn is the rate of a job in a phase, where and how it runs now.

@@ -1,18 +1,22 @@
 package sim
 
 import (
+	"context"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/interference"
+	"github.com/quartet-sched/quartet/core/workload"
 )
 
 // sharing is who computes on which device of a cluster whose jobs share devices.
 type sharing struct {
 	model   interference.Model
+	cluster *core.Cluster
 	on      map[deviceAt][]*simJob // by JobID
 	changed []*simJob              // whose neighbours are not those of before, some more than once
 	others  []*core.JobSpec        // scratch
+	beside  []*simJob              // scratch
 }
 
 type deviceAt struct {
@@ -65,7 +69,8 @@ func (h *sharing) rate(j *simJob) float64 {
 				h.others = append(h.others, &o.Spec)
 			}
 		}
-		if rate := h.model.Rate(&j.Spec, h.others); !shares || rate < slowest {
+		accelerator := h.cluster.Accelerators[h.cluster.Nodes[at.node].Accelerator]
+		if rate := h.model.Rate(&j.Spec, h.others, accelerator); !shares || rate < slowest {
 			slowest, shares = rate, true
 		}
 	})
@@ -75,7 +80,24 @@ func (h *sharing) rate(j *simJob) float64 {
 	return slowest
 }
 
-// interfere slows down those whose neighbours are not those of before, and tells.
+// readPairs reads the pairs of the user's own, and has them be what is known of the jobs.
+func (s *Simulator) readPairs(ctx context.Context) error {
+	c := &s.config.CoLocation
+	if c.Model != byTable || c.Table == "" {
+		return nil
+	}
+	pairs, err := workload.ReadPairs(ctx, c.Table)
+	if err != nil {
+		return err
+	}
+	s.workload = slices.Clone(s.workload)
+	for i := range s.workload {
+		s.workload[i].Spec.Pairs = pairs
+	}
+	return nil
+}
+
+// interfere slows down those whose neighbours are not those of before, has them pause where a publication does, and tells.
 func (s *Simulator) interfere(now float64, tell *[]core.Event) {
 	h := s.sharing
 	slices.SortFunc(h.changed, compareJobs)
@@ -83,9 +105,12 @@ func (s *Simulator) interfere(now float64, tell *[]core.Event) {
 		if j.seats == nil {
 			continue
 		}
-		if slowed := 1 - h.rate(j); slowed != j.slowed {
+		slowed, pauses := 1-h.rate(j), s.config.Publication.Overhead == everyChange
+		if slowed != j.slowed || pauses {
 			s.advance(j, now)
-			j.slowed = slowed
+			if j.slowed = slowed; pauses {
+				j.pausedUntil = max(now, j.runsFrom) + s.together(j)
+			}
 			s.schedule(j)
 			*tell = append(*tell, j.progressed(now))
 		}

@@ -21,7 +21,7 @@ type opener struct {
 
 // Capabilities lists what the simulator knows that a real cluster would not.
 func (o *opener) Capabilities() []core.Capability {
-	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityMeasurements, core.CapabilityScaleCluster, core.CapabilityShares}
+	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityMeasurements, core.CapabilityScaleCluster, core.CapabilityShares, core.CapabilityPairRates}
 }
 
 // Check refuses publication options that need rounds of another kind, and events on nodes that there are not.
@@ -30,7 +30,7 @@ func (o *opener) Check(c *core.Cluster, r core.RoundOptions) core.Diagnostics {
 }
 
 // Open starts the virtual clock over a cluster and a workload.
-func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
+func (o *opener) Open(ctx context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error) {
 	if err := o.config.checkNodes(c).Err(); err != nil {
 		return nil, err
 	}
@@ -41,10 +41,7 @@ func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) 
 	is := *c
 	is.MayGrow, is.Accelerators, is.Nodes, is.Pools = false, slices.Clone(c.Accelerators), slices.Clone(c.Nodes), slices.Clone(c.Pools)
 	s.cluster = &is
-	s.overheads = make(map[string]float64, len(o.config.ApplicationOverhead))
-	for _, a := range o.config.ApplicationOverhead {
-		s.overheads[a.Application] = a.Overhead.Seconds()
-	}
+	s.overheads = newApplicationOverheads(o.config.ApplicationOverhead)
 	if o.config.MeasurementNoise.any() {
 		s.noise = core.NewRand(o.settings.Seed, o.settings.ID+"/measurement_noise")
 	}
@@ -54,7 +51,10 @@ func (o *opener) Open(_ context.Context, c *core.Cluster, w *workload.Workload) 
 	})
 	s.nodes = newNodeEvents(o.config, c, o.settings.Rand)
 	if c.Sharing != core.Exclusive {
-		s.sharing = &sharing{model: o.config.CoLocation.model(), on: make(map[deviceAt][]*simJob)}
+		s.sharing = &sharing{model: o.config.CoLocation.model(), cluster: s.cluster, on: make(map[deviceAt][]*simJob)}
+		if err := s.readPairs(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if c.Sharing == core.Mig {
 		s.slicing = &slicing{into: make(map[deviceAt]division)}
@@ -91,9 +91,9 @@ type Simulator struct {
 	nodes    nodeEvents
 	pools    pools
 
-	workload  []workload.Job     // in order of submission
-	overheads map[string]float64 // seconds of pause at a start or move, of single applications
-	jobs      []*simJob          // by JobID; nil before the submission and after the end
+	workload  []workload.Job // in order of submission
+	overheads applicationOverheads
+	jobs      []*simJob // by JobID; nil before the submission and after the end
 
 	measured bool       // some jobs report what they measure
 	noise    *rand.Rand // of measurements; nil without
@@ -159,6 +159,7 @@ func (s *Simulator) Next(ctx context.Context, w core.Wake) (core.Observation, er
 	if p := s.config.Publication.Progress; p != perRound && p != wholeSteps {
 		s.reportAll(now)
 	}
+	s.pauseForRound(now, &s.events)
 	s.now, s.begun, s.owed = now, true, math.Inf(1)
 	return core.Observation{NowSeconds: now, Events: s.events}, nil
 }
@@ -311,6 +312,7 @@ func (s *Simulator) Apply(_ context.Context, changes []core.Change) error {
 	}
 	if len(changes) > 0 {
 		s.disturb(s.now, &s.notes)
+		s.pauseForRound(s.now, &s.notes)
 	}
 	s.removeEmpty(s.now)
 	return nil

@@ -44,17 +44,22 @@ func TestJobsOnSlices(t *testing.T) {
 		want    map[core.JobID]float64
 	}{
 		"by compute slices": {
-			Mig{Power: 1}, []workload.Job{of(60, "1g"), of(60, "2g"), of(60, "3g"), of(60, ""), of(60, "4g")},
+			Mig{Power: 1},
+			[]workload.Job{of(60, "1g"), of(60, "2g"), of(60, "3g"), of(60, ""), of(60, "4g")},
 			map[float64][]core.Change{0: {on(0, 1, 0), on(1, 1, 2), on(2, 1, 4), on(3, 2, 0), on(4, 4, 0)}},
 			map[core.JobID]float64{0: 420, 1: 210, 2: 140, 3: 60, 4: 105},
 		},
 		"to a power": {
-			Mig{Power: 0.5}, []workload.Job{of(60, "1g"), of(60, "7g")}, map[float64][]core.Change{0: {on(0, 1, 0), on(1, 2, 0)}},
+			Mig{Power: 0.5},
+			[]workload.Job{of(60, "1g"), of(60, "7g")},
+			map[float64][]core.Change{0: {on(0, 1, 0), on(1, 2, 0)}},
 			map[core.JobID]float64{0: 60 * math.Sqrt(7), 1: 60},
 		},
 		"measured on the slice": {Mig{}, []workload.Job{of(60, "1g")}, map[float64][]core.Change{0: {on(0, 1, 0)}}, map[core.JobID]float64{0: 60}},
 		"measured rates": {
-			measured, []workload.Job{of(60, "1g"), of(60, "2g"), of(60, "3g")}, map[float64][]core.Change{0: {on(0, 1, 0), on(1, 1, 2), on(2, 1, 4)}},
+			measured,
+			[]workload.Job{of(60, "1g"), of(60, "2g"), of(60, "3g")},
+			map[float64][]core.Change{0: {on(0, 1, 0), on(1, 1, 2), on(2, 1, 4)}},
 			map[core.JobID]float64{0: 120, 1: 210, 2: 100},
 		},
 		"thousandths of a device, and none": {
@@ -65,20 +70,28 @@ func TestJobsOnSlices(t *testing.T) {
 		"the first slice":               {pause, []workload.Job{of(60, "1g")}, map[float64][]core.Change{0: {on(0, 1, 0)}}, map[core.JobID]float64{0: 430}},
 		"a gang pauses once":            {pause, []workload.Job{of(60, "1g")}, map[float64][]core.Change{0: {on(0, 3, 0, 0)}}, map[core.JobID]float64{0: 220}},
 		"a slice that is there already": {
-			pause, []workload.Job{of(60, "1g"), of(60, "1g")}, map[float64][]core.Change{0: {on(0, 1, 0)}, 100: {stop(0), on(1, 1, 0)}},
+			pause,
+			[]workload.Job{of(60, "1g"), of(60, "1g")},
+			map[float64][]core.Change{0: {on(0, 1, 0)}, 100: {stop(0), on(1, 1, 0)}},
 			map[core.JobID]float64{1: 520},
 		},
 		"a slice beside it": {
-			pause, []workload.Job{of(60, "1g"), of(60, "2g")}, map[float64][]core.Change{0: {on(0, 1, 0)}, 100: {on(1, 1, 2)}},
+			pause,
+			[]workload.Job{of(60, "1g"), of(60, "2g")},
+			map[float64][]core.Change{0: {on(0, 1, 0)}, 100: {on(1, 1, 2)}},
 			map[core.JobID]float64{0: 430, 1: 320},
 		},
 		"divided anew, and again": {
-			pause, []workload.Job{of(60, "1g"), of(60, "2g"), of(60, "1g")},
-			map[float64][]core.Change{0: {on(0, 1, 1)}, 100: {stop(0), on(1, 1, 0)}, 150: {stop(1), on(2, 1, 1)}}, map[core.JobID]float64{2: 580},
+			pause,
+			[]workload.Job{of(60, "1g"), of(60, "2g"), of(60, "1g")},
+			map[float64][]core.Change{0: {on(0, 1, 1)}, 100: {stop(0), on(1, 1, 0)}, 150: {stop(1), on(2, 1, 1)}},
+			map[core.JobID]float64{2: 580},
 		},
 		"in one piece again": {
-			pause, []workload.Job{of(60, "1g"), of(60, "7g"), of(60, "")},
-			map[float64][]core.Change{0: {on(0, 1, 1)}, 100: {stop(0), on(1, 1, 0)}, 150: {stop(1), on(2, 1, 0)}}, map[core.JobID]float64{2: 210},
+			pause,
+			[]workload.Job{of(60, "1g"), of(60, "7g"), of(60, "")},
+			map[float64][]core.Change{0: {on(0, 1, 1)}, 100: {stop(0), on(1, 1, 0)}, 150: {stop(1), on(2, 1, 0)}},
+			map[core.JobID]float64{2: 210},
 		},
 		"it is not known where": {pause, []workload.Job{of(60, "1g")}, map[float64][]core.Change{0: {on(0, 1, core.NoSlice)}}, map[core.JobID]float64{0: 420}},
 	} {

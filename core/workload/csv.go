@@ -39,12 +39,16 @@ const (
 	csvDeviceMemory
 	csvTolerance
 	csvProfile
+	csvLoad
+	csvCompute
+	csvSync
+	csvIteration
 	csvEnd // number of columns
 )
 
 var csvColumns = columns{
 	required: []string{"name", "submit_s", "duration_s", "replicas"},
-	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s", "observed_start_s", "outcome", "deadline_s", "best_effort", "tier", "share_milli", "utilisation", "device_memory_gb", "slowdown_tolerance", "mig_profile"},
+	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s", "observed_start_s", "outcome", "deadline_s", "best_effort", "tier", "share_milli", "utilisation", "device_memory_gb", "slowdown_tolerance", "mig_profile", "load_s", "compute_s", "sync_s", "iteration_s"},
 }
 
 // acceleratorSeparator divides the types in a cell of column accelerators.
@@ -153,6 +157,22 @@ func readShare(t *table, spec *core.JobSpec) {
 	}
 	if t.has(csvTolerance) {
 		spec.SlowdownTolerance = t.number(csvTolerance, 0, 1, "a part of the speed alone, 0 to 1")
+	}
+	readIteration(t, &spec.Iteration)
+}
+
+// readIteration reads what an iteration takes of each kind of resource.
+func readIteration(t *table, i *core.Iteration) {
+	for k, stage := range [...]*float64{&i.Load, &i.Compute, &i.Sync} {
+		if t.has(csvLoad + k) {
+			*stage = t.number(csvLoad+k, 0, maxSeconds, "a number of seconds")
+		}
+	}
+	if !t.has(csvIteration) {
+		return
+	}
+	if i.Measured = t.span(csvIteration); i.Seconds() == 0 && t.accepted(csvIteration) {
+		t.reject(csvIteration, "none without load_s, compute_s or sync_s")
 	}
 }
 
@@ -278,6 +298,11 @@ func cellsOf(job *Job) [csvEnd]string {
 	}
 	if spec.SlowdownTolerance != 0 {
 		cells[csvTolerance] = formatNumber(spec.SlowdownTolerance)
+	}
+	for k, seconds := range [...]float64{spec.Iteration.Load, spec.Iteration.Compute, spec.Iteration.Sync, spec.Iteration.Measured} {
+		if seconds != 0 {
+			cells[csvLoad+k] = formatNumber(seconds)
+		}
 	}
 	if spec.Pinned {
 		cells[csvPinned] = "true"

@@ -50,7 +50,7 @@ func NewGavel() core.Factory[Source] {
 		Summary: "training jobs whose speed depends on the accelerator type, as Gavel's simulator runs them",
 		Description: "Each row is a rigid job with a number of steps. It does as many a second as its type and size were measured to " +
 			"do on the accelerator type that it runs on, wherever its devices are. A type without a measurement, or with one of 0, " +
-			"cannot run it. Measurements of two jobs that share devices are not used.",
+			"cannot run it. Measurements of two jobs that share devices are used where the cluster lets them, by co_location.model: table of the simulator.",
 		Source: "Gavel, OSDI 2020, artifact",
 	}, GavelConfig{Format: gavelStream, Sizes: sizesMeasured}, func(c GavelConfig, _ core.Settings) (Source, error) {
 		return gavelSource(c), nil

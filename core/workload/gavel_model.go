@@ -20,6 +20,7 @@ func compareGavelTasks(a, b gavelTask) int {
 // gavelSpeed is how fast jobs of a task are.
 type gavelSpeed struct {
 	replicas     int
+	pairs        *core.PairTable
 	accelerators []string  // types that can run it, ascending
 	rates        []float64 // steps per second on each of them
 	stepTimes    core.StepTimes
@@ -73,6 +74,6 @@ func newGavelJob(name, jobType string, submit, steps float64, speed *gavelSpeed)
 	spec.Name, spec.Application, spec.Weight = name, jobType, 1
 	spec.SubmitSeconds, spec.TotalWork = submit, steps
 	spec.Requested, spec.MinReplicas, spec.MaxReplicas = speed.replicas, speed.replicas, speed.replicas
-	spec.Accelerators, spec.StepTimes = speed.accelerators, &speed.stepTimes
+	spec.Accelerators, spec.StepTimes, spec.Pairs = speed.accelerators, &speed.stepTimes, speed.pairs
 	return job
 }

@@ -17,9 +17,10 @@ import (
 // maxRate bounds a number of steps per second, far above any real one.
 const maxRate = 1e9
 
-// gavelSpeeds are the measured speeds of jobs that run alone.
+// gavelSpeeds are the measured speeds of jobs that run alone, and of pairs that share devices.
 type gavelSpeeds struct {
 	input  Input
+	pairs  *core.PairTable
 	byTask map[gavelTask]*gavelSpeed
 }
 
@@ -56,6 +57,7 @@ func (s *gavelSpeeds) scale(task gavelTask) *gavelSpeed {
 			rates[i] *= float64(task.replicas) / float64(smaller)
 		}
 		s.byTask[task] = newGavelSpeed(task.replicas, from.accelerators, rates)
+		s.byTask[task].pairs = s.pairs
 		return s.byTask[task]
 	}
 	return nil
@@ -93,14 +95,18 @@ func readGavelSpeeds(in *input) (*gavelSpeeds, error) {
 	if start, _ := content.Peek(1); string(start) == "{" {
 		read = readGavelDocument
 	}
-	rates, problems := read(in)
+	rates, pairs, problems := read(in)
 	if len(rates) == 0 && len(problems) == 0 {
 		problems = core.Diagnostics{{Position: core.Position{File: in.Path}, Summary: "holds no throughput of a job alone"}}
+	}
+	var parts []core.Pair
+	if len(problems) == 0 {
+		parts, problems = rates.parts(pairs)
 	}
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	speeds := &gavelSpeeds{input: in.Input, byTask: map[gavelTask]*gavelSpeed{}}
+	speeds := &gavelSpeeds{input: in.Input, pairs: core.NewPairTable(parts), byTask: map[gavelTask]*gavelSpeed{}}
 	for task, byType := range rates {
 		accelerators := slices.Sorted(maps.Keys(byType))
 		alone := make([]float64, len(accelerators))
@@ -108,6 +114,7 @@ func readGavelSpeeds(in *input) (*gavelSpeeds, error) {
 			alone[i] = byType[accelerator]
 		}
 		speeds.byTask[task] = newGavelSpeed(task.replicas, accelerators, alone)
+		speeds.byTask[task].pairs = speeds.pairs
 	}
 	return speeds, nil
 }
@@ -126,26 +133,95 @@ var gavelSpeedColumns = columns{required: []string{
 	"worker_type", "job_type", "scale_factor", "partner_job_type", "partner_scale_factor", "tput_self", "tput_partner",
 }}
 
-func readGavelTable(in *input) (gavelRates, core.Diagnostics) {
+func readGavelTable(in *input) (gavelRates, []gavelPair, core.Diagnostics) {
 	t, rates := openTable(in, gavelSpeedColumns), gavelRates{}
+	var pairs []gavelPair
 	for t.next() {
-		if t.has(speedPartner) {
-			continue // two jobs that share devices
-		}
 		accelerator := t.label(speedAccelerator)
 		task := gavelTask{jobType: t.label(speedJobType), replicas: t.count(speedReplicas)}
 		rate := t.number(speedAlone, 0, maxRate, "a number of steps per second")
+		if t.has(speedPartner) {
+			pair := gavelPair{accelerator: accelerator, tasks: [2]gavelTask{task, {t.label(speedPartner), t.count(speedPartnerReplicas)}}}
+			pair.rates = [2]float64{rate, t.number(speedOfPartner, 0, maxRate, "a number of steps per second")}
+			if t.accepted(speedReplicas) && t.accepted(speedPartnerReplicas) && pair.tasks[1].replicas != task.replicas {
+				t.reject(speedPartnerReplicas, fmt.Sprintf("%d, as of the job: the two have the same devices", task.replicas))
+			}
+			if t.ok() && !strings.HasSuffix(accelerator, unconsolidated) {
+				pair.at = t.declaration()
+				pairs = append(pairs, pair)
+			}
+			continue
+		}
 		if t.ok() && !strings.HasSuffix(accelerator, unconsolidated) && rates.add(task, accelerator, rate) {
 			t.reject(speedJobType, fmt.Sprintf("one row for %d of it alone on %s", task.replicas, accelerator))
 		}
 	}
-	return rates, t.finish()
+	return rates, pairs, t.finish()
+}
+
+// gavelPair is what was measured of two jobs that share devices.
+type gavelPair struct {
+	at          core.Position
+	accelerator string
+	tasks       [2]gavelTask
+	rates       [2]float64
+}
+
+// parts brings the rates of pairs to parts of the rates alone, in the order of the pairs.
+func (r gavelRates) parts(pairs []gavelPair) ([]core.Pair, core.Diagnostics) {
+	var found core.Diagnostics
+	parts := make([]core.Pair, len(pairs))
+	for i := range pairs {
+		p := &pairs[i]
+		parts[i] = core.Pair{Accelerator: p.accelerator, Applications: [2]string{p.tasks[0].jobType, p.tasks[1].jobType}, Replicas: p.tasks[0].replicas}
+		for k, task := range p.tasks {
+			switch alone, known := r[task][p.accelerator]; {
+			case !known:
+				found = append(found, core.Diagnostic{
+					Position: p.at, Summary: fmt.Sprintf("%s on %d devices of %s is measured beside another, and not alone", quote(task.jobType), task.replicas, p.accelerator),
+				})
+			case alone > 0:
+				parts[i].Parts[k] = p.rates[k] / alone
+			}
+		}
+		if parts[i].Parts[0] == 0 || parts[i].Parts[1] == 0 {
+			parts[i].Parts = [2]float64{} // one that does not run keeps the other from its devices
+		}
+	}
+	return parts, found
+}
+
+// read reads the other job of a pair, and the rates of both.
+func (p *gavelPair) read(key string, value json.RawMessage) bool {
+	match := gavelKey.FindStringSubmatch(key)
+	var rates []json.RawMessage
+	if match == nil || !printable(key) || json.Unmarshal(value, &rates) != nil || len(rates) != len(p.rates) {
+		return false
+	}
+	replicas, err := strconv.Atoi(match[2])
+	p.tasks[1] = gavelTask{match[1], replicas}
+	sound := err == nil && replicas == p.tasks[0].replicas
+	for i, text := range rates {
+		rate, ok := parseNumber(string(text))
+		p.rates[i], sound = rate, sound && ok && rate >= 0 && rate <= maxRate
+	}
+	return sound
+}
+
+// ReadPairs reads measured pairs of jobs that share devices, in the form of the throughputs of source gavel, plain or compressed by gzip.
+// What is wrong is told with its position, all of it at once.
+func ReadPairs(ctx context.Context, path string) (*core.PairTable, error) {
+	speeds, err := loadGavelSpeeds(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return speeds.pairs, nil
 }
 
 // gavelKey is how the publication writes a task: ('LM (batch size 5)', 2).
 var gavelKey = regexp.MustCompile(`^\('(.+)', ([0-9]+)\)$`)
 
-func readGavelDocument(in *input) (gavelRates, core.Diagnostics) {
+func readGavelDocument(in *input) (gavelRates, []gavelPair, core.Diagnostics) {
 	var found core.Diagnostics
 	report := func(format string, args ...any) {
 		found = append(found, core.Diagnostic{Position: core.Position{File: in.Path}, Summary: fmt.Sprintf(format, args...)})
@@ -153,9 +229,10 @@ func readGavelDocument(in *input) (gavelRates, core.Diagnostics) {
 	var document map[string]map[string]map[string]json.RawMessage
 	if err := json.NewDecoder(in).Decode(&document); err != nil {
 		report("%v", err)
-		return nil, found
+		return nil, nil, found
 	}
 	rates := gavelRates{}
+	var pairs []gavelPair
 	for _, accelerator := range slices.Sorted(maps.Keys(document)) {
 		if strings.HasSuffix(accelerator, unconsolidated) {
 			continue
@@ -177,8 +254,21 @@ func readGavelDocument(in *input) (gavelRates, core.Diagnostics) {
 					accelerator, quote(key), formatBound(maxRate), maxCount)
 				continue
 			}
-			rates.add(gavelTask{match[1], replicas}, accelerator, rate)
+			task := gavelTask{match[1], replicas}
+			rates.add(task, accelerator, rate)
+			for _, other := range slices.Sorted(maps.Keys(document[accelerator][key])) {
+				if other == "null" {
+					continue
+				}
+				pair := gavelPair{at: core.Position{File: in.Path}, accelerator: accelerator, tasks: [2]gavelTask{task}}
+				if !pair.read(other, document[accelerator][key][other]) {
+					report("%s: %s beside %s: expected two rates from 0 to %s steps per second, of jobs on as many devices",
+						accelerator, quote(key), quote(other), formatBound(maxRate))
+					continue
+				}
+				pairs = append(pairs, pair)
+			}
 		}
 	}
-	return rates, found
+	return rates, pairs, found
 }

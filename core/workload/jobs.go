@@ -34,6 +34,8 @@ type jobEntry struct {
 	Accelerators []string      `config:"accelerators" doc:"types it can run on; all if left out"`
 	CPUs         float64       `config:"cpus" doc:"processors that a replica may use; 0 or left out: no limit" min:"0" max:"1e6"`
 	MemoryGB     float64       `config:"memory_gb" doc:"memory that a replica may use, in GB of 2^30 bytes; 0 or left out: no limit" min:"0" max:"1e6"`
+	ShareMilli   int           `config:"share_milli" doc:"thousandths of its device that a replica has where the cluster shares devices; 0: none, it computes on CPUs; left out: the whole device" min:"0" max:"1000"`
+	DeviceMemory float64       `config:"device_memory_gb" doc:"memory of its device that a replica needs, in GB of 2^30 bytes; 0 or left out: unknown" min:"0" max:"1e6"`
 	Pinned       bool          `config:"pinned" doc:"never preempted"`
 	Deadline     time.Duration `config:"deadline" doc:"how long after its submission it is to be done; 0 or left out: whenever" min:"0s"`
 	BestEffort   bool          `config:"best_effort" doc:"takes what the others leave, and is promised nothing"`
@@ -44,6 +46,9 @@ type jobEntry struct {
 	Retries      int           `config:"retries" doc:"failed runs that are repeated" min:"0" max:"1000"`
 	Checkpoint   bool          `config:"checkpoint" doc:"a run goes on where the one before stopped, from the folder QUARTET_CHECKPOINT"`
 }
+
+// wholeDevice is the share of a job that says nothing of it.
+const wholeDevice = -1
 
 type jobBatch struct {
 	Requested    int `config:"requested" doc:"total batch it asks for; 0: the batch is its own affair" min:"0"`
@@ -130,10 +135,13 @@ func (e *jobEntry) job() Job {
 			Name: e.Name, Tenant: e.Tenant, Application: e.Application, Weight: e.Weight,
 			SubmitSeconds: e.Submit.Seconds(), Requested: replicas,
 			MinReplicas: cmp.Or(e.MinReplicas, replicas), MaxReplicas: cmp.Or(e.MaxReplicas, replicas),
-			Accelerators: e.Accelerators, CPUs: e.CPUs, MemoryGB: e.MemoryGB, Pinned: e.Pinned, Batch: e.Batch.spec(), Command: e.Command,
+			Accelerators: e.Accelerators, CPUs: e.CPUs, MemoryGB: e.MemoryGB, DeviceMemoryGB: e.DeviceMemory, Pinned: e.Pinned, Batch: e.Batch.spec(), Command: e.Command,
 			TotalWork: max(e.Seconds, e.Iterations), DeadlineSeconds: e.Deadline.Seconds(), BestEffort: e.BestEffort, Tier: e.Tier,
 		},
 		Process: Process{Dir: e.Dir, Environment: e.Environment, Retries: e.Retries, Checkpoints: e.Checkpoint, Reports: e.Iterations > 0},
+	}
+	if e.ShareMilli != wholeDevice {
+		job.Spec.Share = &core.Share{Milli: e.ShareMilli}
 	}
 	job.Model = NewDurationModel(cmp.Or(e.Seconds, math.Inf(1)), replicas)
 	return job

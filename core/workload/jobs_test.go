@@ -14,6 +14,7 @@ func TestJobFile(t *testing.T) {
 	w, err := readString(readJobs, `version: 1
 jobs:
   - {name: late, command: [train], submit: 1m30s}
+  - {name: none, command: [prepare], share_milli: 0, submit: 2m}
   - name: elastic
     command: [train, --all]
     dir: work
@@ -24,6 +25,8 @@ jobs:
     accelerators: [v100]
     cpus: 1.5
     memory_gb: 8
+    share_milli: 250
+    device_memory_gb: 2.5
     batch: {requested: 64, max: 256, max_per_device: 32}
     seconds: 120
     retries: 3
@@ -34,10 +37,13 @@ jobs:
 	}
 	want := []core.JobSpec{{
 		ID: 0, Name: "elastic", Weight: 1, Requested: 2, MinReplicas: 1, MaxReplicas: 4, Accelerators: []string{"v100"}, CPUs: 1.5, MemoryGB: 8,
+		Share: &core.Share{Milli: 250}, DeviceMemoryGB: 2.5,
 		Batch:   core.BatchSpec{Requested: 64, Initial: 64, Max: 256, MinPerDevice: 1, MaxPerDevice: 32},
 		Command: []string{"train", "--all"}, TotalWork: 120,
 	}, {
 		ID: 1, Name: "late", Weight: 1, SubmitSeconds: 90, Requested: 1, MinReplicas: 1, MaxReplicas: 1, Command: []string{"train"},
+	}, {
+		ID: 2, Name: "none", Weight: 1, SubmitSeconds: 120, Requested: 1, MinReplicas: 1, MaxReplicas: 1, Command: []string{"prepare"}, Share: &core.Share{},
 	}}
 	var got []core.JobSpec
 	for i := range w.Jobs {
@@ -124,6 +130,9 @@ func TestJobFileProblems(t *testing.T) {
 		"batch without a size":  {`{name: a, command: [x], batch: {max: 8}}`, `batch.requested: must be given`},
 		"batch above its most":  {`{name: a, command: [x], batch: {requested: 9, max: 8}}`, `requested must be at most max, got 9 and 8`},
 		"type named twice":      {`{name: a, command: [x], accelerators: [v, v]}`, `accelerators[1]: "v" is empty or named before`},
+		"more than a device":    {`{name: a, command: [x], share_milli: 1001}`, `share_milli: must be at most 1000, got 1001`},
+		"less than nothing":     {`{name: a, command: [x], share_milli: -1}`, `share_milli: must be at least 0, got -1`},
+		"negative device GB":    {`{name: a, command: [x], device_memory_gb: -1}`, `device_memory_gb: must be at least 0, got -1`},
 		"too little of a CPU":   {`{name: a, command: [x], cpus: 0.001}`, `cpus: must be 0 or at least 0.01, got 0.001`},
 		"too little memory":     {`{name: a, command: [x], memory_gb: 0.001}`, `memory_gb: must be 0 or at least 0.01, got 0.001`},
 		"negative memory":       {`{name: a, command: [x], memory_gb: -1}`, `memory_gb: must be at least 0, got -1`},

@@ -101,6 +101,7 @@ func TestFactories(t *testing.T) {
 		"elasticflow":    {NewElasticFlow(), map[string]any{"path": "trace.csv", "profiles": "profiles"}},
 		"elastic":        {NewElastic(), map[string]any{"path": "trace.csv", "profiles": "profiles"}},
 		"generated":      {NewGenerated(), nil},
+		"muri":           {NewMuri(), path},
 		"openb":          {NewOpenB(), path},
 		"philly":         {NewPhilly(), path},
 		"pollux":         {NewPollux(), map[string]any{"path": "trace.csv", "profiles": "profiles"}},

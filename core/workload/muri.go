@@ -26,6 +26,49 @@ var muriColumns = columns{required: []string{
 	"resource_time_0", "resource_time_1", "resource_time_2", "priority",
 }}
 
+// MuriConfig configures NewMuri.
+type MuriConfig struct {
+	Path        string  `config:"path" required:"true" doc:"File to read; one compressed by gzip is recognised by its content."`
+	AloneFactor float64 `config:"alone_factor" doc:"how many times the iteration_time of its row a job alone takes for an iteration; the published simulator takes 1.015" min:"1" max:"10"`
+}
+
+// Validate reports an empty path.
+func (c MuriConfig) Validate() error { return TraceConfig{Path: c.Path}.Validate() }
+
+// NewMuri makes the factory of the source `muri`.
+func NewMuri() core.Factory[Source] {
+	return core.NewFactory(core.Info{
+		Type:    "muri",
+		Summary: "trace of Muri, with the stages of iterations",
+		Description: "Each row is a rigid job of known length: its iterations, each as long as one alone. Times are in milliseconds. The stages of an iteration, by resource_time_0 to 2, are what " +
+			"allocation muri groups jobs by, and what they interleave by. The model is the application, and priority 1 makes a job best effort.",
+		Source: "Zhao et al., Muri, SIGCOMM 2022",
+	}, MuriConfig{AloneFactor: 1.015}, func(c MuriConfig, _ core.Settings) (Source, error) {
+		return traceFile{path: c.Path, read: func(in *input) (*Workload, error) { return readMuriWorkload(in, c.AloneFactor) }}, nil
+	})
+}
+
+func readMuriWorkload(in *input, factor float64) (*Workload, error) {
+	rows, err := readMuri(in)
+	if err != nil {
+		return nil, err
+	}
+	jobs := make([]Job, len(rows))
+	for i := range rows {
+		jobs[i] = rows[i].job(factor)
+	}
+	return assemble(jobs, []Input{in.Input}, nil)
+}
+
+// job is a row as a job, whose iterations alone are so many times as long as in the row.
+func (r *MuriJob) job(factor float64) Job {
+	alone := r.IterationSeconds * factor
+	job := newDurationJob(r.Name, r.SubmitSeconds, r.Iterations*alone, r.Devices)
+	job.Spec.Application, job.Spec.BestEffort, job.At = r.Model, r.Opportunistic, r.At
+	job.Spec.Iteration = core.Iteration{Load: r.StageSeconds[0], Compute: r.StageSeconds[1], Sync: r.StageSeconds[2], Measured: alone}
+	return job
+}
+
 // MuriJob is a row of a trace of Muri (Zhao et al., SIGCOMM 2022). Times are in seconds; those of the file are in milliseconds.
 type MuriJob struct {
 	Name             string

@@ -70,6 +70,34 @@ func TestReadMuriOfTheReference(t *testing.T) {
 	}
 }
 
+// A job of the trace is as long as its iterations alone, and tells its stages; which class it is of tells who takes what others leave.
+func TestMuriWorkload(t *testing.T) {
+	in, err := newInput("t.csv", []byte(muriHeader+"7,8,2500,100,vgg16,16,0,0,214,82,75,66,0\n3,1,0,5,dqn,128,0,0,490,446,8,0,1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := readMuriWorkload(in, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := func(name, application string, submit, seconds float64, devices int, i core.Iteration) core.JobSpec {
+		return core.JobSpec{Name: name, Application: application, Weight: 1, SubmitSeconds: submit, TotalWork: seconds, Requested: devices, MinReplicas: devices, MaxReplicas: devices, Iteration: i}
+	}
+	want := []core.JobSpec{
+		spec("3", "dqn", 0, 4.9, 1, core.Iteration{Load: .446, Compute: .008, Measured: .98}),
+		spec("7", "vgg16", 2.5, 42.8, 8, core.Iteration{Load: .082, Compute: .075, Sync: .066, Measured: .428}),
+	}
+	want[0].BestEffort, want[1].ID = true, 1
+	for i := range got.Jobs {
+		if diff := cmp.Diff(want[i], got.Jobs[i].Spec, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
+			t.Errorf("job %d (-want +got):\n%s", i, diff)
+		}
+		if end := got.Jobs[i].Model.PhaseEnd(0); end != got.Jobs[i].Spec.TotalWork || !got.Jobs[i].CountsSeconds() {
+			t.Errorf("job %d ends at %v s", i, end)
+		}
+	}
+}
+
 func FuzzMuri(f *testing.F) {
 	row := muriHeader + "7,8,2500,100,vgg16,16,21400,0,214,82,75,66,0\n"
 	f.Add([]byte(row))

@@ -54,6 +54,7 @@ type broken struct {
 	calls   int
 	scaled  int
 	hurries bool // nodes come in half the time
+	shares  bool // it says that devices are shared
 	seen    core.Observation
 }
 
@@ -80,6 +81,9 @@ func (b *broken) Scale(ctx context.Context, round int, targets []core.PoolTarget
 }
 
 func (b *broken) Capabilities() []core.Capability {
+	if b.shares {
+		return append(b.Backend.Capabilities(), core.CapabilityShares)
+	}
 	if b.calls > 1 && b.next == nil && b.apply == nil {
 		return nil
 	}
@@ -299,11 +303,14 @@ func TestSuiteCatches(t *testing.T) {
 			targets[0].Nodes += 2
 			return round, targets
 		}}, "nodes, want at most 3"},
-		"capabilities that change": {"capabilities stay", &broken{}, "capabilities were"},
+		"shares that are none":         {"shares: jobs are on a device together", &broken{shares: true}, "is told with the share <nil>, want &{334}"},
+		"a device that is not shared":  {"shares: jobs take turns on a device", &broken{shares: true}, "apply"},
+		"the part of one that stopped": {"shares: a job takes the place of one of several", &broken{shares: true}, "apply"},
+		"capabilities that change":     {"capabilities stay", &broken{}, "capabilities were"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			all := slices.Concat(checks, orderChecks, poolChecks)
+			all := slices.Concat(checks, orderChecks, poolChecks, shareChecks)
 			i := slices.IndexFunc(all, func(c check) bool { return c.name == tc.check })
 			if i < 0 {
 				t.Fatalf("no check %q", tc.check)

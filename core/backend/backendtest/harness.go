@@ -15,6 +15,7 @@ type Job struct {
 	SubmitSeconds float64
 	Replicas      int
 	Seconds       float64 // for which it runs on its replicas; Endless when no test waits for its end
+	ShareMilli    int     // of a device, for each replica; 0 for whole devices. Only a backend with core.CapabilityShares is given any
 	Fails         bool    // at its end
 }
 
@@ -57,7 +58,7 @@ type check struct {
 
 // Run tests a backend. Several are open at once.
 func Run(t *testing.T, h Harness) {
-	for _, c := range slices.Concat(checks, orderChecks, poolChecks) {
+	for _, c := range slices.Concat(checks, orderChecks, poolChecks, shareChecks) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // where time is real, it is mostly waited for
 			c.run(t, &h)
@@ -70,6 +71,14 @@ func cluster() *core.Cluster {
 	return &core.Cluster{Accelerators: []string{"gpu"}, Nodes: []core.Node{
 		{ID: 0, Name: "a", Devices: 2}, {ID: 1, Name: "b", Devices: 2},
 	}}
+}
+
+// Share is what the specification of the job says of its part of devices.
+func (j *Job) Share() *core.Share {
+	if j.ShareMilli == 0 {
+		return nil
+	}
+	return &core.Share{Milli: j.ShareMilli}
 }
 
 // Seats on that cluster.

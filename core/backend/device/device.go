@@ -1,4 +1,4 @@
-// Package device finds the NVIDIA devices of this machine: through nvidia-smi, or first through the driver's library, NVML, in
+// Package device finds the NVIDIA devices of this machine, and the instances of those that are divided by MIG: through nvidia-smi, or first through the driver's library, NVML, in
 // programs for Linux that are built with cgo and -tags nvml. It decides nothing about them.
 //
 // It was tested with stand-ins for the library and for nvidia-smi, and on machines without devices. It never ran on a machine
@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -23,10 +24,20 @@ type Device struct {
 	Model     string
 	MemoryMiB int  // 0 if the driver does not tell
 	MIG       bool // it is divided into instances. CUDA gives a process one of them, never the whole: it is not scheduled
+
+	// Of an instance of MIG, which is scheduled as a device of its own: Index is that of its device, Profile what it has of that, such as 3g.20gb, and
+	// Instance its number on it.
+	Profile  string
+	Instance int
 }
 
-// Type is its accelerator type in configs.
-func (d Device) Type() string { return TypeOf(d.Model) }
+// Type is its accelerator type in configs: h100, or h100-3g.40gb for an instance of one.
+func (d Device) Type() string {
+	if d.Profile != "" {
+		return TypeOf(d.Model) + "-" + d.Profile
+	}
+	return TypeOf(d.Model)
+}
 
 // Found is what a search came to.
 type Found struct {
@@ -72,8 +83,8 @@ func (f Found) String() string {
 		text += ": " + f.Reason
 	}
 	for _, d := range f.Devices {
-		if d.MIG {
-			text += fmt.Sprintf("; device %d is left out, it is divided by MIG", d.Index)
+		if d.MIG && !slices.ContainsFunc(f.Devices, func(i Device) bool { return i.Profile != "" && i.Index == d.Index }) {
+			text += fmt.Sprintf("; device %d is left out, it is divided by MIG and has no instance", d.Index)
 		}
 	}
 	return text
@@ -110,7 +121,9 @@ func discover(ctx context.Context, lookup func(string) (string, bool), sources .
 		if err != nil {
 			return Found{}, fmt.Errorf("list devices with %s: %w", s.name, err)
 		}
-		slices.SortFunc(devices, func(a, b Device) int { return cmp.Compare(a.Index, b.Index) })
+		slices.SortFunc(devices, func(a, b Device) int {
+			return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(min(len(a.Profile), 1), min(len(b.Profile), 1)), cmp.Compare(a.Instance, b.Instance))
+		})
 		found := Found{Devices: devices, Source: s.name}
 		if len(devices) == 0 {
 			found.Reason = "the NVIDIA driver shows no device"
@@ -121,27 +134,54 @@ func discover(ctx context.Context, lookup func(string) (string, bool), sources .
 	return Found{Reason: "no NVIDIA driver: " + strings.Join(missing, ", ")}, nil
 }
 
-// deviceID is the shape of a UUID: it goes into the environment of jobs.
-var deviceID = regexp.MustCompile(`^GPU-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+// The shapes of UUIDs: they go into the environment of jobs. Drivers before 470 name an instance after its device and its numbers.
+var (
+	deviceID   = regexp.MustCompile(`^GPU-` + hexadecimal + `$`)
+	instanceID = regexp.MustCompile(`^MIG-(` + hexadecimal + `|GPU-` + hexadecimal + `/[0-9]{1,3}/[0-9]{1,3})$`)
+)
 
-// check refuses answers that would have two jobs share a device.
+const hexadecimal = `[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`
+
+// check refuses answers that would have two jobs share a device, and instances that no device has.
 func check(devices []Device) error {
-	indexes, ids := map[int]bool{}, map[string]bool{}
+	type place struct {
+		index    int
+		part     bool
+		instance int
+	}
+	places, ids, divided := map[place]bool{}, map[string]bool{}, map[int]bool{}
 	for _, d := range devices {
-		id := strings.ToLower(d.UUID)
+		divided[d.Index] = divided[d.Index] || d.MIG
+	}
+	instances := map[int][]Device{}
+	for _, d := range devices {
+		id, at, what, shape := strings.ToLower(d.UUID), place{d.Index, d.Profile != "", d.Instance}, fmt.Sprintf("device %d", d.Index), deviceID
+		if at.part {
+			what, shape = fmt.Sprintf("instance %d of device %d", d.Instance, d.Index), instanceID
+			instances[d.Index] = append(instances[d.Index], d)
+		}
 		switch {
-		case d.Index < 0 || indexes[d.Index]:
-			return fmt.Errorf("device %d is negative or listed twice", d.Index)
-		case !deviceID.MatchString(d.UUID):
-			return fmt.Errorf("device %d has the UUID %q", d.Index, d.UUID)
+		case d.Index < 0 || d.Instance < 0 || places[at]:
+			return fmt.Errorf("%s is negative or listed twice", what)
+		case !shape.MatchString(d.UUID):
+			return fmt.Errorf("%s has the UUID %q", what, d.UUID)
 		case ids[id]:
 			return fmt.Errorf("two devices have the UUID %q", d.UUID)
 		case d.Model == "" || strings.HasPrefix(d.Model, "["): // such as [GPU is lost]
-			return fmt.Errorf("device %d has the model %q", d.Index, d.Model)
+			return fmt.Errorf("%s has the model %q", what, d.Model)
 		case d.MemoryMiB < 0:
-			return fmt.Errorf("device %d has %d MiB of memory", d.Index, d.MemoryMiB)
+			return fmt.Errorf("%s has %d MiB of memory", what, d.MemoryMiB)
+		case at.part && !profileName.MatchString(d.Profile):
+			return fmt.Errorf("%s has the profile %q", what, d.Profile)
+		case at.part && !divided[d.Index]:
+			return fmt.Errorf("%s is of no device that is divided", what)
 		}
-		indexes[d.Index], ids[id] = true, true
+		places[at], ids[id] = true, true
+	}
+	for _, index := range slices.Sorted(maps.Keys(instances)) {
+		if err := checkLayout(instances[index]); err != nil {
+			return fmt.Errorf("device %d: %w", index, err)
+		}
 	}
 	return nil
 }

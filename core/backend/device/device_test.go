@@ -167,7 +167,7 @@ func TestVisible(t *testing.T) {
 		"ended by -1":          {devices: same, env: []string{visibleDevices, "1,-1,2"}, want: []int{1}},
 		"no such number":       {devices: same, env: []string{visibleDevices, "7"}, wantErr: "there is no device 7"},
 		"no number":            {devices: same, env: []string{visibleDevices, "all"}, wantErr: `"all" is the beginning of 0 UUIDs`},
-		"a MIG instance":       {devices: same, env: []string{visibleDevices, "MIG-" + firstID}, wantErr: "is a MIG instance"},
+		"no MIG instance":      {devices: same, env: []string{visibleDevices, "MIG-" + firstID + "/1/0"}, wantErr: "is the beginning of 0 UUIDs"},
 		"numbers of two types": {devices: mixed, env: []string{visibleDevices, "0"}, wantErr: "CUDA_DEVICE_ORDER=PCI_BUS_ID"},
 		"numbers by bus":       {devices: mixed, env: []string{visibleDevices, "1", "CUDA_DEVICE_ORDER", "PCI_BUS_ID"}, want: []int{1}},
 	}
@@ -199,9 +199,9 @@ func TestFoundTellsWhatThereIs(t *testing.T) {
 		},
 		"MIG": {
 			found: Found{Devices: []Device{device(0, firstID, "NVIDIA H100 PCIe"), divided}},
-			want:  `1 of type "h100"; device 2 is left out, it is divided by MIG`,
+			want:  `1 of type "h100"; device 2 is left out, it is divided by MIG and has no instance`,
 		},
-		"MIG only": {found: Found{Devices: []Device{divided}}, want: "no device to schedule; device 2 is left out, it is divided by MIG"},
+		"MIG only": {found: Found{Devices: []Device{divided}}, want: "no device to schedule; device 2 is left out, it is divided by MIG and has no instance"},
 		"none":     {found: Found{Reason: "no NVIDIA driver"}, want: "no device to schedule: no NVIDIA driver"},
 	}
 	for name, tc := range cases {

@@ -20,7 +20,11 @@ func TestLibrary(t *testing.T) {
 		first := Device{Index: 0, UUID: "GPU-11111111-2222-3333-4444-000000000000", Model: "NVIDIA A100-SXM4-40GB", MemoryMiB: 40960}
 		second := first
 		second.Index, second.UUID, second.MIG = 1, "GPU-11111111-2222-3333-4444-000000000001", filepath.Base(path) == "new.so"
-		compare(t, got, err, []Device{first, second}, "")
+		want := []Device{first, second}
+		if second.MIG {
+			want = append(want, Device{Index: 1, UUID: "MIG-11111111-2222-3333-4444-000000000002", Model: first.Model, MemoryMiB: 19968, Profile: "3g.20gb", Instance: 1})
+		}
+		compare(t, got, err, want, "")
 		return
 	}
 	compiler, err := exec.LookPath("cc")

@@ -5,6 +5,7 @@ package device
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
@@ -39,7 +40,10 @@ func ask(l nvml.Interface) ([]Device, error) {
 		return nil, fmt.Errorf("count: %w", ret)
 	}
 	// A symbol that an old library lacks ends the program when it is called.
-	knowsMIG := l.Extensions().LookupSymbol("nvmlDeviceGetMigMode") == nil
+	knowsMIG := true
+	for _, symbol := range [...]string{"nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex"} {
+		knowsMIG = knowsMIG && l.Extensions().LookupSymbol(symbol) == nil
+	}
 	var devices []Device
 	for i := range count {
 		handle, ret := l.DeviceGetHandleByIndex(i)
@@ -54,8 +58,45 @@ func ask(l nvml.Interface) ([]Device, error) {
 			return nil, fmt.Errorf("device %d: %w", i, err)
 		}
 		devices = append(devices, d)
+		if !d.MIG {
+			continue
+		}
+		instances, err := instancesOf(handle, &d)
+		if err != nil {
+			return nil, fmt.Errorf("device %d: %w", i, err)
+		}
+		devices = append(devices, instances...)
 	}
 	return devices, nil
+}
+
+// instancesOf lists the instances of a device that is divided. Their numbers have gaps.
+func instancesOf(handle nvml.Device, of *Device) (list []Device, err error) {
+	most, ret := handle.GetMaxMigDeviceCount()
+	if ret != nvml.SUCCESS {
+		return nil, fmt.Errorf("count instances: %w", ret)
+	}
+	for i := range most {
+		part, ret := handle.GetMigDeviceHandleByIndex(i)
+		switch ret {
+		case nvml.SUCCESS:
+		case nvml.ERROR_NOT_FOUND, nvml.ERROR_NO_PERMISSION:
+			continue
+		default:
+			return nil, fmt.Errorf("instance %d: %w", i, ret)
+		}
+		d, err := describe(part, of.Index, false)
+		if err != nil {
+			return nil, fmt.Errorf("instance %d: %w", i, err)
+		}
+		_, profile, told := strings.Cut(d.Model, " MIG ")
+		if !told {
+			return nil, fmt.Errorf("instance %d is called %q, which tells no profile", i, d.Model)
+		}
+		d.Model, d.Profile, d.Instance = of.Model, profile, i
+		list = append(list, d)
+	}
+	return list, nil
 }
 
 func describe(handle nvml.Device, index int, knowsMIG bool) (Device, error) {

@@ -41,6 +41,14 @@ type fakeDevice struct {
 	memory                           uint64
 	mode                             int
 	handle, named, remembers, modeOf nvml.Return
+	instances                        []*fakeDevice
+	counted                          nvml.Return
+}
+
+func (d *fakeDevice) GetMaxMigDeviceCount() (int, nvml.Return) { return len(d.instances), d.counted }
+
+func (d *fakeDevice) GetMigDeviceHandleByIndex(i int) (nvml.Device, nvml.Return) {
+	return d.instances[i], d.instances[i].handle
 }
 
 func (d *fakeDevice) GetUUID() (string, nvml.Return) { return d.id, nvml.SUCCESS }
@@ -52,6 +60,7 @@ func (d *fakeDevice) GetMigMode() (int, int, nvml.Return) { return d.mode, 0, d.
 
 func TestAsk(t *testing.T) {
 	h100 := fakeDevice{id: firstID, model: "NVIDIA H100 80GB HBM3", memory: 81559 << 20}
+	const partModel = "NVIDIA H100 80GB HBM3 MIG 3g.40gb"
 	divided := fakeDevice{id: secondID, model: "NVIDIA H100 80GB HBM3", memory: 81559<<20 + 1, mode: nvml.DEVICE_MIG_ENABLE}
 	cases := map[string]struct {
 		library fakeLibrary
@@ -76,6 +85,31 @@ func TestAsk(t *testing.T) {
 		"a device of others": {
 			library: fakeLibrary{devices: []*fakeDevice{{handle: nvml.ERROR_NO_PERMISSION}, {id: secondID, model: "Tesla T4"}}},
 			want:    []Device{{Index: 1, UUID: secondID, Model: "Tesla T4"}},
+		},
+		"instances, with gaps and some of others": {
+			library: fakeLibrary{devices: []*fakeDevice{{id: firstID, model: "NVIDIA H100 80GB HBM3", mode: nvml.DEVICE_MIG_ENABLE, instances: []*fakeDevice{
+				{handle: nvml.ERROR_NOT_FOUND}, {id: partID, model: partModel, memory: 40448 << 20, mode: nvml.DEVICE_MIG_ENABLE}, {handle: nvml.ERROR_NO_PERMISSION},
+			}}}},
+			want: []Device{
+				{UUID: firstID, Model: "NVIDIA H100 80GB HBM3", MIG: true},
+				{UUID: partID, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 40448, Profile: "3g.40gb", Instance: 1},
+			},
+		},
+		"no count of instances": {
+			library: fakeLibrary{devices: []*fakeDevice{{id: firstID, model: "T", mode: nvml.DEVICE_MIG_ENABLE, counted: nvml.ERROR_UNKNOWN}}},
+			wantErr: "device 0: count instances: ERROR_UNKNOWN",
+		},
+		"a lost instance": {
+			library: fakeLibrary{devices: []*fakeDevice{{id: firstID, model: "T", mode: nvml.DEVICE_MIG_ENABLE, instances: []*fakeDevice{{handle: nvml.ERROR_GPU_IS_LOST}}}}},
+			wantErr: "device 0: instance 0: ERROR_GPU_IS_LOST",
+		},
+		"an instance that tells nothing": {
+			library: fakeLibrary{devices: []*fakeDevice{{id: firstID, model: "T", mode: nvml.DEVICE_MIG_ENABLE, instances: []*fakeDevice{{model: partModel, remembers: nvml.ERROR_UNKNOWN}}}}},
+			wantErr: "device 0: instance 0: memory: ERROR_UNKNOWN",
+		},
+		"an instance without a profile": {
+			library: fakeLibrary{devices: []*fakeDevice{{id: firstID, model: "T", mode: nvml.DEVICE_MIG_ENABLE, instances: []*fakeDevice{{model: "T"}}}}},
+			wantErr: `instance 0 is called "T", which tells no profile`,
 		},
 		"none":             {},
 		"no kernel module": {library: fakeLibrary{init: nvml.ERROR_DRIVER_NOT_LOADED}, wantErr: "initialise: ERROR_DRIVER_NOT_LOADED"},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,20 +35,40 @@ func program(name string) source {
 		}
 		ctx, cancel := context.WithTimeout(ctx, answerWithin)
 		defer cancel()
-		c := exec.CommandContext(ctx, path, query...)
-		var out, complaint bytes.Buffer
-		c.Stdout, c.Stderr = &out, &complaint
-		c.WaitDelay = time.Second // what it started may hold the pipes
-		err = c.Run()
-		switch {
-		case ctx.Err() != nil:
-			return nil, fmt.Errorf("no answer: %w", ctx.Err())
-		case err != nil && firstLine(out.Bytes()) != noDevices:
-			// It writes most of its complaints to standard output.
-			return nil, fmt.Errorf("%w: it said %q", err, cmp.Or(firstLine(complaint.Bytes()), firstLine(out.Bytes())))
+		answer, err := say(ctx, path, query...)
+		if err != nil {
+			return nil, err
 		}
-		return parse(out.Bytes())
+		devices, err := parse(answer)
+		if err != nil || !slices.ContainsFunc(devices, func(d Device) bool { return d.MIG }) {
+			return devices, err
+		}
+		if answer, err = say(ctx, path, "-L"); err != nil {
+			return nil, fmt.Errorf("list instances of MIG: %w", err)
+		}
+		instances, err := parseList(answer)
+		if err != nil {
+			return nil, fmt.Errorf("list instances of MIG: %w", err)
+		}
+		return withInstances(devices, instances)
 	}}
+}
+
+// say runs nvidia-smi and returns what it said.
+func say(ctx context.Context, path string, arguments ...string) ([]byte, error) {
+	c := exec.CommandContext(ctx, path, arguments...)
+	var out, complaint bytes.Buffer
+	c.Stdout, c.Stderr = &out, &complaint
+	c.WaitDelay = time.Second // what it started may hold the pipes
+	err := c.Run()
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("no answer: %w", ctx.Err())
+	case err != nil && firstLine(out.Bytes()) != noDevices:
+		// It writes most of its complaints to standard output.
+		return nil, fmt.Errorf("%w: it said %q", err, cmp.Or(firstLine(complaint.Bytes()), firstLine(out.Bytes())))
+	}
+	return out.Bytes(), nil
 }
 
 func firstLine(text []byte) string {

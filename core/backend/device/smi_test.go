@@ -118,6 +118,10 @@ func fakeProgram(t *testing.T, script string) {
 	t.Setenv("PATH", dir)
 }
 
+// dividedScript answers the query with one device that is divided by MIG; what follows it answers -L.
+const dividedScript = `if [ "$*" != "-L" ]; then echo "0, ` + firstID + `, NVIDIA H100 80GB HBM3, 81559, Enabled"; exit; fi
+`
+
 func TestProgram(t *testing.T) {
 	cases := map[string]struct {
 		script  string
@@ -142,6 +146,21 @@ echo "0, ` + firstID + `, Tesla T4, 15360, [N/A]"`,
 			script: `echo "0, ` + firstID + `, Tesla T4, 15360, [N/A]"; exit 15`, wantErr: "exit status 15",
 		},
 		"silent": {script: "exit 0", wantErr: "the answer is empty"},
+		"divided by MIG": {
+			script: dividedScript + `echo "GPU 0: NVIDIA H100 80GB HBM3 (UUID: ` + firstID + `)
+  MIG 3g.40gb     Device  0: (UUID: ` + partID + `)
+  MIG 1g.10gb     Device  1: (UUID: ` + otherPartID + `)"`,
+			want: []Device{
+				{UUID: firstID, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559, MIG: true},
+				part(0, 0, "3g.40gb", partID), part(0, 1, "1g.10gb", otherPartID),
+			},
+		},
+		"divided, and without instances": {
+			script: dividedScript + `echo "GPU 0: NVIDIA H100 80GB HBM3 (UUID: ` + firstID + `)"`,
+			want:   []Device{{UUID: firstID, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559, MIG: true}},
+		},
+		"the list fails":             {script: dividedScript + "echo Insufficient Permissions; exit 4", wantErr: `list instances of MIG: exit status 4: it said "Insufficient Permissions"`},
+		"the list is something else": {script: dividedScript + "echo Hello", wantErr: `list instances of MIG: line "Hello" is of no device`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 
 const visibleDevices = "CUDA_VISIBLE_DEVICES"
 
-// visible leaves those devices that this process itself may use. CUDA ignores what it cannot resolve; here it is an error,
+// visible leaves those devices, and instances of MIG, that this process itself may use. Of a device that is divided CUDA takes the first instance; here
+// it stands for none. CUDA ignores what it cannot resolve; here it is an error,
 // since a device used by mistake may be another person's.
 func (f Found) visible(lookup func(string) (string, bool)) (Found, error) {
 	list, set := lookup(visibleDevices)
@@ -43,6 +44,9 @@ func nothing(entry string) bool {
 // named is the device that CUDA takes an entry for: a number, or the beginning of a UUID.
 func (f Found) named(entry string, byBus bool) (Device, error) {
 	if number, err := strconv.Atoi(entry); err == nil {
+		if slices.ContainsFunc(f.Devices, func(d Device) bool { return d.MIG }) {
+			return Device{}, fmt.Errorf("which device %d is depends on the instances of MIG; use UUIDs", number)
+		}
 		other := func(d Device) bool { return d.Model != f.Devices[0].Model }
 		if !byBus && slices.ContainsFunc(f.Devices, other) {
 			return Device{}, fmt.Errorf("which device %d is depends on their speed, they differ; use UUIDs, or set CUDA_DEVICE_ORDER=PCI_BUS_ID", number)
@@ -52,12 +56,13 @@ func (f Found) named(entry string, byBus bool) (Device, error) {
 		}
 		return Device{}, fmt.Errorf("there is no device %d", number)
 	}
-	if strings.HasPrefix(entry, "MIG-") {
-		return Device{}, fmt.Errorf("%q is a MIG instance; these are not scheduled", entry)
-	}
 	var match []Device
 	for _, d := range f.Devices {
-		if strings.HasPrefix(entry, "GPU-") && strings.HasPrefix(strings.ToLower(d.UUID), strings.ToLower(entry)) {
+		if strings.EqualFold(d.UUID, entry) { // MIG-GPU-.../1/0 is the beginning of MIG-GPU-.../1/01
+			return d, nil
+		}
+		kind := strings.HasPrefix(entry, "GPU-") || strings.HasPrefix(entry, "MIG-")
+		if kind && strings.HasPrefix(strings.ToLower(d.UUID), strings.ToLower(entry)) {
 			match = append(match, d)
 		}
 	}

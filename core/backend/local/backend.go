@@ -31,6 +31,8 @@ type Backend struct {
 	clock        Clock
 	dir          string
 	handedDown   []string
+	mps          mps
+	unlimited    bool // CPUs and memory are counted, and it was told that nothing holds jobs to theirs
 	cluster      *core.Cluster
 	devices      *devices
 	claims       claims
@@ -96,13 +98,14 @@ func open(ctx context.Context, o *Opener, c *core.Cluster, w *workload.Workload)
 		return nil, err
 	}
 	b = newBackend(o, c, w)
-	b.dir, b.handedDown, b.store = dir, handedDown(o.config.Environment, os.LookupEnv), store
+	b.dir, b.handedDown, b.mps, b.store = dir, handedDown(o.config.Environment, os.LookupEnv), mpsOf(os.LookupEnv), store
 	b.journal = journal.Open(store, o.identity, o.resolved)
 	b.journal.Rest(o.files)
 	b.removeSnapshots()
 	if err := b.resume(ctx, o, w); err != nil {
 		return nil, errors.Join(err, b.letGo())
 	}
+	b.checkLimits()
 	if b.agent, err = agent.Listen(socket); err != nil {
 		return nil, errors.Join(err, b.letGo())
 	}

@@ -35,7 +35,7 @@ func claim(folder, run string, names []string) (c claims, err error) {
 	}
 	var found core.Diagnostics
 	for _, name := range names {
-		f, err := os.OpenFile(filepath.Join(folder, filepath.Base(name)), os.O_CREATE|os.O_RDWR, 0o600)
+		f, err := os.OpenFile(filepath.Join(folder, claimFile(name)), os.O_CREATE|os.O_RDWR, 0o600)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("claim device %q: %w", name, err), c.release())
 		}
@@ -67,6 +67,11 @@ func claim(folder, run string, names []string) (c claims, err error) {
 		return nil, errors.Join(err, c.release())
 	}
 	return c, nil
+}
+
+// claimFile is the file of a device. Old drivers call instances of MIG by paths.
+func claimFile(name string) string {
+	return strings.ReplaceAll(filepath.Clean(name), string(filepath.Separator), "_")
 }
 
 func writeAt(f *os.File, text string) error {

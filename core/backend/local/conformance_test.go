@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 		for i, j := range w.Jobs {
 			jobs.Jobs = append(jobs.Jobs, workload.Job{Spec: core.JobSpec{
 				ID: core.JobID(i), Name: j.Name, SubmitSeconds: j.SubmitSeconds, Weight: 1,
-				Requested: j.Replicas, MinReplicas: j.Replicas, MaxReplicas: j.Replicas, Command: sleeps(j),
+				Requested: j.Replicas, MinReplicas: j.Replicas, MaxReplicas: j.Replicas, Command: sleeps(j), Share: j.Share(),
 			}})
 		}
 		return open(t, dir, w.Cluster, jobs)

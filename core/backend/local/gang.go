@@ -135,7 +135,7 @@ func (b *Backend) orders(j *job, folder string) (*keeper.Orders, error) {
 		e.Rank = rank
 		log := filepath.Join(logs, strconv.Itoa(rank))
 		o.Replicas = append(o.Replicas, keeper.Replica{
-			Environment: environment(b.handedDown, j.Process.Environment, slices.Concat(e.Variables(), variables, []string{visibleDevices + "=" + device})...),
+			Environment: environment(b.handedDown, j.Process.Environment, slices.Concat(e.Variables(), variables, b.parted(j, device))...),
 			Out:         log + ".out", Err: log + ".err",
 		})
 	}

@@ -40,6 +40,15 @@ func TestSchedulerOfPoolsIsKilled(t *testing.T) {
 	}
 }
 
+// TestSchedulerOfSharedDevicesIsKilled is TestSchedulerIsKilled with jobs that have parts of devices: together they never have more than all of one.
+func TestSchedulerOfSharedDevicesIsKilled(t *testing.T) {
+	t.Logf("seed %d, %d kills", *seed, *kills)
+	rng := rand.New(rand.NewPCG(*seed, 2))
+	for left, life := *kills, 0; left > 0; life++ {
+		left -= killInOneLife(t, rng, [...]string{sharing, contending}[life%2], min(left, mostInOneLife), life)
+	}
+}
+
 // mostInOneLife leaves time for the jobs of every life to end.
 const mostInOneLife = 4
 
@@ -64,8 +73,12 @@ func killInOneLife(t *testing.T, rng *rand.Rand, policy string, most, life int) 
 			kind = "fork"
 		}
 		replicas[name] = 1 + rng.IntN(3)
-		fmt.Fprintf(&text, "  - {name: %s, command: [%q, work, %q, %s, %q], replicas: %d, retries: 9, submit: %dms}\n",
-			name, testProgram(t), ledger, kind, fmt.Sprint(20+rng.IntN(100)), replicas[name], rng.IntN(300))
+		part := ""
+		if policy == sharing || policy == contending {
+			part = [...]string{"", ", share_milli: 0", ", share_milli: 1", ", share_milli: 333", ", share_milli: 334", ", share_milli: 500, cpus: 1", ", share_milli: 999", ", share_milli: 1000"}[rng.IntN(8)]
+		}
+		fmt.Fprintf(&text, "  - {name: %s, command: [%q, work, %q, %s, %q], replicas: %d, retries: 9, submit: %dms%s}\n",
+			name, testProgram(t), ledger, kind, fmt.Sprint(20+rng.IntN(100)), replicas[name], rng.IntN(300), part)
 	}
 	file := filepath.Join(root, "jobs.yaml")
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
@@ -119,7 +132,7 @@ func killInOneLife(t *testing.T, rng *rand.Rand, policy string, most, life int) 
 	for name, n := range replicas {
 		for rank := range n {
 			replica := fmt.Sprintf("%s-%d", name, rank)
-			stopped := policy == preempting || policy == pooling || name == "job-3" // one that is stopped, or whose neighbour fails, may just have ended
+			stopped := policy == preempting || policy == contending || policy == pooling || name == "job-3" // one that is stopped, or whose neighbour fails, may just have ended
 			if got := done[replica]; got < 1 || got > 1 && !stopped {
 				t.Errorf("life %d: replica %s did its work %d times, want once", life, replica, got)
 			}

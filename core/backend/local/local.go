@@ -122,12 +122,13 @@ var (
 // Dir is the folder of the backend.
 func (o *Opener) Dir() string { return o.config.Dir }
 
-// Capabilities are that pools grow and shrink, and what the jobs declare, when that is trusted.
+// Capabilities are that pools grow and shrink, that jobs share devices, and what the jobs declare, when that is trusted.
 func (o *Opener) Capabilities() []core.Capability {
+	list := []core.Capability{core.CapabilityScaleCluster, core.CapabilityShares}
 	if o.config.Declared {
-		return []core.Capability{core.CapabilityRemainingWork, core.CapabilityScaleCluster}
+		list = append(list, core.CapabilityRemainingWork)
 	}
-	return []core.Capability{core.CapabilityScaleCluster}
+	return list
 }
 
 // Check refuses systems that lack what the backend is made of, and pools that there are not.

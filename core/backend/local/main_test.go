@@ -64,14 +64,16 @@ func machine() *core.Cluster {
 const (
 	patient    = "patient" // takes no devices away
 	preempting = "preempting"
-	unhurried  = "unhurried" // is patient, and holds rounds at an interval only
-	leasing    = "leasing"   // takes devices away, at an interval only
-	pooling    = "pooling"   // is patient, on a pool whose nodes come, go and are taken away
+	unhurried  = "unhurried"  // is patient, and holds rounds at an interval only
+	leasing    = "leasing"    // takes devices away, at an interval only
+	pooling    = "pooling"    // is patient, on a pool whose nodes come, go and are taken away
+	sharing    = "sharing"    // is patient, on devices that are shared, and counts CPUs
+	contending = "contending" // takes devices away, which are shared
 )
 
 // compose is the composition of a policy, and when it holds rounds.
 func compose(policy string, log *slog.Logger) (core.Stages, core.RoundOptions) {
-	queue := coretest.Component(allocation.NewFIFO(), nil, log)
+	queue, placer := coretest.Component(allocation.NewFIFO(), nil, log), coretest.Component(placement.NewFirstFit(), nil, log)
 	rounds := core.RoundOptions{OnEvents: true}
 	var scaler core.ClusterScaler
 	switch policy {
@@ -84,14 +86,28 @@ func compose(policy string, log *slog.Logger) (core.Stages, core.RoundOptions) {
 	case leasing:
 		queue = coretest.Component(allocation.NewLAS(), map[string]any{"quantum_seconds": 0.5}, log)
 		rounds = core.RoundOptions{IntervalSeconds: 0.3}
+	case sharing:
+		queue, placer = coretest.Component(allocation.NewFIFO(), map[string]any{"queue": "all"}, log), coretest.Component(placement.NewBestFit(), nil, log)
+	case contending:
+		queue, placer = coretest.Component(allocation.NewLAS(), nil, log), coretest.Component(placement.NewPacking(), nil, log)
 	}
 	return core.Stages{
 		Admission:  []core.Component[core.Admitter]{{ID: "admission", Policy: coretest.Component(admission.NewAcceptAll(), nil, log)}},
 		Allocation: core.Component[core.Allocator]{ID: "allocation", Policy: queue},
-		Placement:  core.Component[core.Placer]{ID: "placement", Policy: coretest.Component(placement.NewFirstFit(), nil, log)},
+		Placement:  core.Component[core.Placer]{ID: "placement", Policy: placer},
 		Elasticity: core.Component[core.Elasticity]{ID: "elasticity", Policy: coretest.Component(elasticity.NewFixed(), nil, log)},
 		Scaler:     core.Component[core.ClusterScaler]{ID: "scaler", Policy: scaler},
 	}, rounds
+}
+
+// clusterOf is the machine as a policy has it.
+func clusterOf(policy string) *core.Cluster {
+	c := machine()
+	if policy == sharing || policy == contending {
+		c.Sharing, c.CountsResources = core.Fractional, policy == sharing
+		c.Nodes[0].CPUs = 3
+	}
+	return c
 }
 
 // schedule is a scheduler: it runs the jobs of a file to their end.
@@ -102,7 +118,7 @@ func schedule(policy, dir, file string) int {
 		if err != nil {
 			return err
 		}
-		settings, cluster := map[string]any{"dir": dir, "grace": "200ms"}, machine()
+		settings, cluster := map[string]any{"dir": dir, "grace": "200ms"}, clusterOf(policy)
 		if policy == pooling {
 			cluster = slots(1, 0, 4)
 			settings["pools"] = []any{map[string]any{
@@ -141,7 +157,14 @@ func work(args []string) int {
 		return 9
 	}
 	name := os.Getenv("QUARTET_JOB") + "-" + os.Getenv("QUARTET_RANK")
-	for _, lock := range []string{"rank-" + name, "device-" + os.Getenv(visibleDevices)} {
+	if device := os.Getenv(visibleDevices); device != "" {
+		part := occupy(filepath.Join(ledger, "device-"+device))
+		if part == nil {
+			note(ledger, "violations", name+" has no room on device "+device)
+		}
+		defer part.Close()
+	}
+	for _, lock := range []string{"rank-" + name} {
 		f, err := os.OpenFile(filepath.Join(ledger, lock), os.O_CREATE|os.O_RDWR, 0o600)
 		if err != nil {
 			return 9

@@ -59,7 +59,7 @@ func operate(policy, dir string) int {
 		log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 		opener := coretest.Component(New(realClock{}), map[string]any{"dir": dir, "grace": "200ms"}, log)
 		opener.(*Opener).For(Run{Dir: dir, Identity: "test"})
-		cluster := machine()
+		cluster := clusterOf(policy)
 		opened, err := opener.Open(context.Background(), cluster, &workload.Workload{Open: true})
 		if err != nil {
 			return err
@@ -203,6 +203,14 @@ func TestOperatedSchedulerIsKilled(t *testing.T) {
 	}
 }
 
+// TestOperatedSchedulerOfSharedDevicesIsKilled is TestOperatedSchedulerIsKilled with parts of devices.
+func TestOperatedSchedulerOfSharedDevicesIsKilled(t *testing.T) {
+	l := &aLife{
+		t: t, rng: rand.New(rand.NewPCG(*seed, 3)), policy: sharing, keepers: true, want: map[string]string{}, health: map[string]string{"a": "ready", "b": "ready"},
+	}
+	l.live(mostInOneLife)
+}
+
 // aLife is one store, from the first scheduler on it to the last.
 type aLife struct {
 	t       *testing.T
@@ -222,8 +230,12 @@ type aLife struct {
 func (l *aLife) plan() (list []order) {
 	self := testProgram(l.t)
 	job := func(i int, kind string, millis int) string {
-		return fmt.Sprintf("{name: job-%d, command: [%q, work, %q, %s, %q], replicas: %d, retries: 9}",
-			i, self, l.ledger, strconv.Quote(kind), strconv.Itoa(millis), 1+l.rng.IntN(3))
+		part := ""
+		if l.policy == sharing {
+			part = fmt.Sprintf(", share_milli: %d", [...]int{0, 333, 334, 500, 1000}[l.rng.IntN(5)])
+		}
+		return fmt.Sprintf("{name: job-%d, command: [%q, work, %q, %s, %q], replicas: %d, retries: 9%s}",
+			i, self, l.ledger, strconv.Quote(kind), strconv.Itoa(millis), 1+l.rng.IntN(3), part)
 	}
 	for i := 0; i < 12; i += 2 {
 		first, second := job(i, "plain", 20+l.rng.IntN(100)), job(i+1, "train", 5+l.rng.IntN(30))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quartet-sched/quartet/core"
@@ -13,13 +14,13 @@ import (
 )
 
 // settle brings what runs closer to what is decided: it tells runs to stop that are not wanted any more, and starts those
-// whose devices nobody holds any more.
+// for which there is room beside all whose processes are still there.
 func (b *Backend) settle(now float64) error {
 	if !b.unsettled {
 		return nil
 	}
 	b.unsettled = false
-	held := map[string]bool{}
+	held := b.newOccupancy()
 	for _, j := range b.jobs {
 		if !j.live() {
 			continue
@@ -27,13 +28,12 @@ func (b *Backend) settle(now float64) error {
 		if !j.wanted() {
 			b.stop(j, now)
 		}
-		for _, device := range j.run.Names {
-			held[device] = true
-		}
+		held.add(j, j.run.Names)
 	}
 	var starting []*job
 	for _, j := range b.jobs {
-		if j.due() && b.free(j.seats, held) {
+		if j.due() && held.fits(j, j.seats) {
+			held.add(j, b.devicesOf(j.seats))
 			starting = append(starting, j)
 		}
 	}
@@ -48,15 +48,6 @@ func (b *Backend) devicesOf(seats []core.Seat) (names []string) {
 		}
 	}
 	return names
-}
-
-func (b *Backend) free(seats []core.Seat, held map[string]bool) bool {
-	for _, device := range b.devicesOf(seats) {
-		if held[device] {
-			return false
-		}
-	}
-	return true
 }
 
 // How long beyond its grace a run may take to be gone before somebody is told, and how long a job that is gone may have
@@ -152,6 +143,9 @@ func (b *Backend) ran(j *job) {
 	b.unwatch(j)
 	e, at := b.lastWord(j)
 	for _, warning := range e.Warnings {
+		if b.unlimited && strings.HasPrefix(warning, keeper.NoLimits) {
+			continue // it was told when the scheduler began
+		}
 		b.log.Warn("a run had trouble", "job", j.Spec.Name, "run", j.run.Number, "warning", warning)
 	}
 	if e.Outcome == keeper.Lost { // its devices are free when nothing is left of it, wanted or not

@@ -908,9 +908,13 @@ type Job struct {
 	TotalWork         float64      `protobuf:"fixed64,23,opt,name=total_work,json=totalWork,proto3" json:"total_work,omitempty"` // in the unit of progress; 0 when unknown
 	Measurement       *Measurement `protobuf:"bytes,24,opt,name=measurement,proto3" json:"measurement,omitempty"`                // the last one reported
 	Gradients         *Gradients   `protobuf:"bytes,25,opt,name=gradients,proto3" json:"gradients,omitempty"`
-	Message           string       `protobuf:"bytes,26,opt,name=message,proto3" json:"message,omitempty"`    // what last went wrong with it, in one sentence; empty for nothing, or when nobody knows
-	Failures          uint32       `protobuf:"varint,27,opt,name=failures,proto3" json:"failures,omitempty"` // runs of its command that failed, repeated ones among them
-	Starting          bool         `protobuf:"varint,28,opt,name=starting,proto3" json:"starting,omitempty"` // it holds its devices, and some of its replicas do not run yet
+	Message           string       `protobuf:"bytes,26,opt,name=message,proto3" json:"message,omitempty"`                                         // what last went wrong with it, in one sentence; empty for nothing, or when nobody knows
+	Failures          uint32       `protobuf:"varint,27,opt,name=failures,proto3" json:"failures,omitempty"`                                      // runs of its command that failed, repeated ones among them
+	Starting          bool         `protobuf:"varint,28,opt,name=starting,proto3" json:"starting,omitempty"`                                      // it holds its devices, and some of its replicas do not run yet
+	ShareMilli        *uint32      `protobuf:"varint,29,opt,name=share_milli,json=shareMilli,proto3,oneof" json:"share_milli,omitempty"`          // thousandths of a device that each replica has, where devices are divided; none for whole devices
+	DeviceMemoryGb    float64      `protobuf:"fixed64,30,opt,name=device_memory_gb,json=deviceMemoryGb,proto3" json:"device_memory_gb,omitempty"` // of its device that each replica needs, where devices are shared; 0 when unknown
+	Cpus              float64      `protobuf:"fixed64,31,opt,name=cpus,proto3" json:"cpus,omitempty"`                                             // of each replica, where nodes count them
+	MemoryGb          float64      `protobuf:"fixed64,32,opt,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`                     // of each replica, where nodes count it
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1139,6 +1143,34 @@ func (x *Job) GetStarting() bool {
 		return x.Starting
 	}
 	return false
+}
+
+func (x *Job) GetShareMilli() uint32 {
+	if x != nil && x.ShareMilli != nil {
+		return *x.ShareMilli
+	}
+	return 0
+}
+
+func (x *Job) GetDeviceMemoryGb() float64 {
+	if x != nil {
+		return x.DeviceMemoryGb
+	}
+	return 0
+}
+
+func (x *Job) GetCpus() float64 {
+	if x != nil {
+		return x.Cpus
+	}
+	return 0
+}
+
+func (x *Job) GetMemoryGb() float64 {
+	if x != nil {
+		return x.MemoryGb
+	}
+	return 0
 }
 
 type Seat struct {
@@ -1537,13 +1569,16 @@ type Node struct {
 	Accelerator     string                 `protobuf:"bytes,2,opt,name=accelerator,proto3" json:"accelerator,omitempty"`
 	Rack            string                 `protobuf:"bytes,3,opt,name=rack,proto3" json:"rack,omitempty"`
 	Devices         uint32                 `protobuf:"varint,4,opt,name=devices,proto3" json:"devices,omitempty"`
-	Used            uint32                 `protobuf:"varint,5,opt,name=used,proto3" json:"used,omitempty"`
+	Used            uint32                 `protobuf:"varint,5,opt,name=used,proto3" json:"used,omitempty"`                                               // devices that jobs have, each once
 	Health          string                 `protobuf:"bytes,6,opt,name=health,proto3" json:"health,omitempty"`                                            // ready, draining, down or provisioning
 	Unusable        uint32                 `protobuf:"varint,7,opt,name=unusable,proto3" json:"unusable,omitempty"`                                       // devices that are broken, or held by others than the jobs of the run
 	Pool            string                 `protobuf:"bytes,8,opt,name=pool,proto3" json:"pool,omitempty"`                                                // that it belongs to; empty for none
 	ExpectedSeconds float64                `protobuf:"fixed64,9,opt,name=expected_seconds,json=expectedSeconds,proto3" json:"expected_seconds,omitempty"` // when it should be ready, of one that is being provisioned; 0 when nobody knows
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Thousandths of devices that jobs have, where devices are shared: a device that two take turns on is counted twice, and once in used.
+	UsedMilli     *uint32    `protobuf:"varint,10,opt,name=used_milli,json=usedMilli,proto3,oneof" json:"used_milli,omitempty"`
+	Resources     *Resources `protobuf:"bytes,11,opt,name=resources,proto3" json:"resources,omitempty"` // where nodes count them
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Node) Reset() {
@@ -1639,6 +1674,89 @@ func (x *Node) GetExpectedSeconds() float64 {
 	return 0
 }
 
+func (x *Node) GetUsedMilli() uint32 {
+	if x != nil && x.UsedMilli != nil {
+		return *x.UsedMilli
+	}
+	return 0
+}
+
+func (x *Node) GetResources() *Resources {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+// Resources is what a node has and what jobs have of it; 0 for as much as anybody wants.
+type Resources struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cpus          float64                `protobuf:"fixed64,1,opt,name=cpus,proto3" json:"cpus,omitempty"`
+	CpusUsed      float64                `protobuf:"fixed64,2,opt,name=cpus_used,json=cpusUsed,proto3" json:"cpus_used,omitempty"`
+	MemoryGb      float64                `protobuf:"fixed64,3,opt,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`
+	MemoryGbUsed  float64                `protobuf:"fixed64,4,opt,name=memory_gb_used,json=memoryGbUsed,proto3" json:"memory_gb_used,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Resources) Reset() {
+	*x = Resources{}
+	mi := &file_control_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Resources) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Resources) ProtoMessage() {}
+
+func (x *Resources) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Resources.ProtoReflect.Descriptor instead.
+func (*Resources) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Resources) GetCpus() float64 {
+	if x != nil {
+		return x.Cpus
+	}
+	return 0
+}
+
+func (x *Resources) GetCpusUsed() float64 {
+	if x != nil {
+		return x.CpusUsed
+	}
+	return 0
+}
+
+func (x *Resources) GetMemoryGb() float64 {
+	if x != nil {
+		return x.MemoryGb
+	}
+	return 0
+}
+
+func (x *Resources) GetMemoryGbUsed() float64 {
+	if x != nil {
+		return x.MemoryGbUsed
+	}
+	return 0
+}
+
 // Pool is equal nodes that come and go.
 type Pool struct {
 	state               protoimpl.MessageState `protogen:"open.v1"`
@@ -1653,7 +1771,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1665,7 +1783,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1678,7 +1796,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Pool) GetName() string {
@@ -1726,7 +1844,7 @@ type Diagnostics struct {
 
 func (x *Diagnostics) Reset() {
 	*x = Diagnostics{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1738,7 +1856,7 @@ func (x *Diagnostics) String() string {
 func (*Diagnostics) ProtoMessage() {}
 
 func (x *Diagnostics) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1751,7 +1869,7 @@ func (x *Diagnostics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diagnostics.ProtoReflect.Descriptor instead.
 func (*Diagnostics) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Diagnostics) GetList() []*Diagnostic {
@@ -1775,7 +1893,7 @@ type Diagnostic struct {
 
 func (x *Diagnostic) Reset() {
 	*x = Diagnostic{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1787,7 +1905,7 @@ func (x *Diagnostic) String() string {
 func (*Diagnostic) ProtoMessage() {}
 
 func (x *Diagnostic) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1800,7 +1918,7 @@ func (x *Diagnostic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diagnostic.ProtoReflect.Descriptor instead.
 func (*Diagnostic) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Diagnostic) GetFile() string {
@@ -1896,7 +2014,7 @@ const file_control_proto_rawDesc = "" +
 	"\vnow_seconds\x18\x01 \x01(\x01R\n" +
 	"nowSeconds\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12\x14\n" +
-	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"\xc2\b\n" +
+	"\x05chunk\x18\x03 \x01(\fR\x05chunk\"\xd3\t\n" +
 	"\x03Job\x12\x13\n" +
 	"\x02id\x18\x01 \x01(\x05H\x00R\x02id\x88\x01\x01\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -1927,12 +2045,18 @@ const file_control_proto_rawDesc = "" +
 	"\tgradients\x18\x19 \x01(\v2\x1d.quartet.control.v1.GradientsR\tgradients\x12\x18\n" +
 	"\amessage\x18\x1a \x01(\tR\amessage\x12\x1a\n" +
 	"\bfailures\x18\x1b \x01(\rR\bfailures\x12\x1a\n" +
-	"\bstarting\x18\x1c \x01(\bR\bstartingB\x05\n" +
+	"\bstarting\x18\x1c \x01(\bR\bstarting\x12$\n" +
+	"\vshare_milli\x18\x1d \x01(\rH\x05R\n" +
+	"shareMilli\x88\x01\x01\x12(\n" +
+	"\x10device_memory_gb\x18\x1e \x01(\x01R\x0edeviceMemoryGb\x12\x12\n" +
+	"\x04cpus\x18\x1f \x01(\x01R\x04cpus\x12\x1b\n" +
+	"\tmemory_gb\x18  \x01(\x01R\bmemoryGbB\x05\n" +
 	"\x03_idB\x11\n" +
 	"\x0f_submit_secondsB\x16\n" +
 	"\x14_first_start_secondsB\x11\n" +
 	"\x0f_finish_secondsB\x11\n" +
-	"\x0f_change_seconds\"4\n" +
+	"\x0f_change_secondsB\x0e\n" +
+	"\f_share_milli\"4\n" +
 	"\x04Seat\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x18\n" +
 	"\adevices\x18\x02 \x03(\rR\adevices\"\xbd\x01\n" +
@@ -1965,7 +2089,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05seats\x18\n" +
 	" \x03(\v2\x18.quartet.control.v1.SeatR\x05seats\x122\n" +
 	"\x06tuning\x18\v \x01(\v2\x1a.quartet.control.v1.TuningR\x06tuning\x12)\n" +
-	"\x10expected_seconds\x18\f \x01(\x01R\x0fexpectedSeconds\"\xf1\x01\n" +
+	"\x10expected_seconds\x18\f \x01(\x01R\x0fexpectedSeconds\"\xe1\x02\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vaccelerator\x18\x02 \x01(\tR\vaccelerator\x12\x12\n" +
@@ -1975,7 +2099,17 @@ const file_control_proto_rawDesc = "" +
 	"\x06health\x18\x06 \x01(\tR\x06health\x12\x1a\n" +
 	"\bunusable\x18\a \x01(\rR\bunusable\x12\x12\n" +
 	"\x04pool\x18\b \x01(\tR\x04pool\x12)\n" +
-	"\x10expected_seconds\x18\t \x01(\x01R\x0fexpectedSeconds\"\xa6\x01\n" +
+	"\x10expected_seconds\x18\t \x01(\x01R\x0fexpectedSeconds\x12\"\n" +
+	"\n" +
+	"used_milli\x18\n" +
+	" \x01(\rH\x00R\tusedMilli\x88\x01\x01\x12;\n" +
+	"\tresources\x18\v \x01(\v2\x1d.quartet.control.v1.ResourcesR\tresourcesB\r\n" +
+	"\v_used_milli\"\x7f\n" +
+	"\tResources\x12\x12\n" +
+	"\x04cpus\x18\x01 \x01(\x01R\x04cpus\x12\x1b\n" +
+	"\tcpus_used\x18\x02 \x01(\x01R\bcpusUsed\x12\x1b\n" +
+	"\tmemory_gb\x18\x03 \x01(\x01R\bmemoryGb\x12$\n" +
+	"\x0ememory_gb_used\x18\x04 \x01(\x01R\fmemoryGbUsed\"\xa6\x01\n" +
 	"\x04Pool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vaccelerator\x18\x02 \x01(\tR\vaccelerator\x12\x18\n" +
@@ -2015,7 +2149,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_control_proto_goTypes = []any{
 	(*SubmitRequest)(nil),     // 0: quartet.control.v1.SubmitRequest
 	(*SubmitResponse)(nil),    // 1: quartet.control.v1.SubmitResponse
@@ -2042,14 +2176,15 @@ var file_control_proto_goTypes = []any{
 	(*Gradients)(nil),         // 22: quartet.control.v1.Gradients
 	(*Decision)(nil),          // 23: quartet.control.v1.Decision
 	(*Node)(nil),              // 24: quartet.control.v1.Node
-	(*Pool)(nil),              // 25: quartet.control.v1.Pool
-	(*Diagnostics)(nil),       // 26: quartet.control.v1.Diagnostics
-	(*Diagnostic)(nil),        // 27: quartet.control.v1.Diagnostic
+	(*Resources)(nil),         // 25: quartet.control.v1.Resources
+	(*Pool)(nil),              // 26: quartet.control.v1.Pool
+	(*Diagnostics)(nil),       // 27: quartet.control.v1.Diagnostics
+	(*Diagnostic)(nil),        // 28: quartet.control.v1.Diagnostic
 }
 var file_control_proto_depIdxs = []int32{
 	18, // 0: quartet.control.v1.JobsResponse.jobs:type_name -> quartet.control.v1.Job
 	24, // 1: quartet.control.v1.NodesResponse.nodes:type_name -> quartet.control.v1.Node
-	25, // 2: quartet.control.v1.NodesResponse.pools:type_name -> quartet.control.v1.Pool
+	26, // 2: quartet.control.v1.NodesResponse.pools:type_name -> quartet.control.v1.Pool
 	18, // 3: quartet.control.v1.DescribeResponse.job:type_name -> quartet.control.v1.Job
 	23, // 4: quartet.control.v1.DescribeResponse.decisions:type_name -> quartet.control.v1.Decision
 	19, // 5: quartet.control.v1.Job.seats:type_name -> quartet.control.v1.Seat
@@ -2058,30 +2193,31 @@ var file_control_proto_depIdxs = []int32{
 	22, // 8: quartet.control.v1.Job.gradients:type_name -> quartet.control.v1.Gradients
 	19, // 9: quartet.control.v1.Decision.seats:type_name -> quartet.control.v1.Seat
 	20, // 10: quartet.control.v1.Decision.tuning:type_name -> quartet.control.v1.Tuning
-	27, // 11: quartet.control.v1.Diagnostics.list:type_name -> quartet.control.v1.Diagnostic
-	0,  // 12: quartet.control.v1.ControlService.Submit:input_type -> quartet.control.v1.SubmitRequest
-	2,  // 13: quartet.control.v1.ControlService.Cancel:input_type -> quartet.control.v1.CancelRequest
-	4,  // 14: quartet.control.v1.ControlService.SetHealth:input_type -> quartet.control.v1.SetHealthRequest
-	6,  // 15: quartet.control.v1.ControlService.Jobs:input_type -> quartet.control.v1.JobsRequest
-	8,  // 16: quartet.control.v1.ControlService.Nodes:input_type -> quartet.control.v1.NodesRequest
-	10, // 17: quartet.control.v1.ControlService.Describe:input_type -> quartet.control.v1.DescribeRequest
-	12, // 18: quartet.control.v1.ControlService.Logs:input_type -> quartet.control.v1.LogsRequest
-	14, // 19: quartet.control.v1.ControlService.Snapshot:input_type -> quartet.control.v1.SnapshotRequest
-	16, // 20: quartet.control.v1.ControlService.SoFar:input_type -> quartet.control.v1.SoFarRequest
-	1,  // 21: quartet.control.v1.ControlService.Submit:output_type -> quartet.control.v1.SubmitResponse
-	3,  // 22: quartet.control.v1.ControlService.Cancel:output_type -> quartet.control.v1.CancelResponse
-	5,  // 23: quartet.control.v1.ControlService.SetHealth:output_type -> quartet.control.v1.SetHealthResponse
-	7,  // 24: quartet.control.v1.ControlService.Jobs:output_type -> quartet.control.v1.JobsResponse
-	9,  // 25: quartet.control.v1.ControlService.Nodes:output_type -> quartet.control.v1.NodesResponse
-	11, // 26: quartet.control.v1.ControlService.Describe:output_type -> quartet.control.v1.DescribeResponse
-	13, // 27: quartet.control.v1.ControlService.Logs:output_type -> quartet.control.v1.LogsResponse
-	15, // 28: quartet.control.v1.ControlService.Snapshot:output_type -> quartet.control.v1.SnapshotResponse
-	17, // 29: quartet.control.v1.ControlService.SoFar:output_type -> quartet.control.v1.SoFarResponse
-	21, // [21:30] is the sub-list for method output_type
-	12, // [12:21] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	25, // 11: quartet.control.v1.Node.resources:type_name -> quartet.control.v1.Resources
+	28, // 12: quartet.control.v1.Diagnostics.list:type_name -> quartet.control.v1.Diagnostic
+	0,  // 13: quartet.control.v1.ControlService.Submit:input_type -> quartet.control.v1.SubmitRequest
+	2,  // 14: quartet.control.v1.ControlService.Cancel:input_type -> quartet.control.v1.CancelRequest
+	4,  // 15: quartet.control.v1.ControlService.SetHealth:input_type -> quartet.control.v1.SetHealthRequest
+	6,  // 16: quartet.control.v1.ControlService.Jobs:input_type -> quartet.control.v1.JobsRequest
+	8,  // 17: quartet.control.v1.ControlService.Nodes:input_type -> quartet.control.v1.NodesRequest
+	10, // 18: quartet.control.v1.ControlService.Describe:input_type -> quartet.control.v1.DescribeRequest
+	12, // 19: quartet.control.v1.ControlService.Logs:input_type -> quartet.control.v1.LogsRequest
+	14, // 20: quartet.control.v1.ControlService.Snapshot:input_type -> quartet.control.v1.SnapshotRequest
+	16, // 21: quartet.control.v1.ControlService.SoFar:input_type -> quartet.control.v1.SoFarRequest
+	1,  // 22: quartet.control.v1.ControlService.Submit:output_type -> quartet.control.v1.SubmitResponse
+	3,  // 23: quartet.control.v1.ControlService.Cancel:output_type -> quartet.control.v1.CancelResponse
+	5,  // 24: quartet.control.v1.ControlService.SetHealth:output_type -> quartet.control.v1.SetHealthResponse
+	7,  // 25: quartet.control.v1.ControlService.Jobs:output_type -> quartet.control.v1.JobsResponse
+	9,  // 26: quartet.control.v1.ControlService.Nodes:output_type -> quartet.control.v1.NodesResponse
+	11, // 27: quartet.control.v1.ControlService.Describe:output_type -> quartet.control.v1.DescribeResponse
+	13, // 28: quartet.control.v1.ControlService.Logs:output_type -> quartet.control.v1.LogsResponse
+	15, // 29: quartet.control.v1.ControlService.Snapshot:output_type -> quartet.control.v1.SnapshotResponse
+	17, // 30: quartet.control.v1.ControlService.SoFar:output_type -> quartet.control.v1.SoFarResponse
+	22, // [22:31] is the sub-list for method output_type
+	13, // [13:22] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -2090,13 +2226,14 @@ func file_control_proto_init() {
 		return
 	}
 	file_control_proto_msgTypes[18].OneofWrappers = []any{}
+	file_control_proto_msgTypes[24].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -38,6 +38,7 @@ type Trace struct {
 	nodes    []Node // by name
 	typical  *score.Typical
 	capacity int64 // thousandths of devices
+	sliced   bool  // devices are divided into slices
 }
 
 // NewTrace sorts tasks and nodes by name; the lists are not changed.
@@ -141,39 +142,17 @@ type Placement struct {
 
 // Run lets the tasks arrive, and drops those that fit nowhere. Told is called for each of them, if it is not nil.
 func (d *Draw) Run(s score.Scorer, told func(Arrival, Placement)) Curves {
-	nodes := make([]score.Node, len(d.Nodes))
-	for i, n := range d.Nodes {
-		left := make([]int32, n.Devices)
-		for k := range left {
-			left[k] = score.Whole
-		}
-		nodes[i] = score.Node{CPU: n.CPU, Memory: n.Memory, Left: left, Accelerator: n.Accelerator}
-	}
-	p := score.NewPlacer(nodes, s)
-	typical := d.trace.typical
-	each, fragments := make([]float64, len(nodes)), 0.0
-	for i := range nodes {
-		each[i] = typical.Fragments(&nodes[i])
-		fragments += each[i]
-	}
-	arrived, used := int64(0), int64(0)
+	run := d.begin(s)
+	arrived := int64(0)
 	hundredth := float64(max(d.trace.capacity, 1)) / 100
 	var curves curves
 	for _, a := range d.Arrivals {
-		t := &a.Task.Task
-		seat, fits := p.Choose(t)
+		seat, _, fits := run.place(a.Task)
 		arrived += demand(a.Task)
-		if fits {
-			p.Take(t, seat)
-			used += demand(a.Task)
-			now := typical.Fragments(&nodes[seat.Node])
-			fragments += now - each[seat.Node]
-			each[seat.Node] = now
-		}
 		if told != nil {
 			told(a, Placement{seat, fits})
 		}
-		curves.add(int(math.RoundToEven(float64(arrived)/hundredth)), float64(used)/hundredth, fragments/hundredth)
+		curves.add(int(math.RoundToEven(float64(arrived)/hundredth)), float64(run.used)/hundredth, run.fragments/hundredth)
 	}
 	return curves.mean()
 }

@@ -46,6 +46,9 @@ const (
 	LimitsRequired = "required" // the run fails
 )
 
+// NoLimits is how a warning begins that tells of limits which could not be set.
+const NoLimits = "the replicas have no limits"
+
 const bytesInMB = 1 << 20
 
 func (o *Orders) limited() bool { return o.CPUs > 0 || o.MemoryBytes > 0 }

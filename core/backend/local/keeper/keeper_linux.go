@@ -100,7 +100,7 @@ func (g *gang) run(stop <-chan os.Signal) Exit {
 			if g.orders.Limits == LimitsRequired {
 				return Exit{Outcome: Failed, Reason: fmt.Sprintf("set the limits: %v", err), Codes: g.codes}
 			}
-			warn(fmt.Sprintf("the replicas have no limits: %v", err))
+			warn(fmt.Sprintf("%s: %v", NoLimits, err))
 		}
 	}
 	e := g.hold(stop)

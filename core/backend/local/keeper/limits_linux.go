@@ -58,6 +58,13 @@ func newLimits(o *Orders) (limits, error) {
 	return makeGroups(hierarchies, fmt.Sprintf("quartet-%d-%s", self.pid, self.start), o)
 }
 
+// CheckLimits says why replicas could not be held to limits on processors and memory: it makes groups as a keeper that this process starts would, and
+// removes them.
+func CheckLimits() error {
+	l, err := newLimits(&Orders{Replicas: make([]Replica, 1), CPUs: 1, MemoryBytes: 1 << 40})
+	return errors.Join(err, l.remove())
+}
+
 // makeGroups makes all groups, or none.
 func makeGroups(hierarchies []hierarchy, name string, o *Orders) (limits, error) {
 	var l limits

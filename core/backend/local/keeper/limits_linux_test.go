@@ -383,3 +383,14 @@ func FuzzFindHierarchies(f *testing.F) {
 		}
 	})
 }
+
+// Whoever asks whether limits are possible is told what a keeper would find, and leaves no group.
+func TestCheckLimits(t *testing.T) {
+	needLimits(t)
+	if err := CheckLimits(); err != nil {
+		t.Error(err)
+	}
+	if left := groupsOf(t, os.Getpid()); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -35,5 +35,8 @@ func (Identity) EndNow() {}
 // Kill does nothing.
 func (Identity) Kill() {}
 
+// CheckLimits says that there are none.
+func CheckLimits() error { return errors.ErrUnsupported }
+
 // OpenOutput opens a file of output for reading.
 func OpenOutput(path string) (*os.File, error) { return openPlain(path, os.O_RDONLY) }

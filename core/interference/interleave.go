@@ -1,0 +1,35 @@
+package interference
+
+import (
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/interleave"
+)
+
+// Interleave lets jobs interleave their stages: while one loads its data, another one computes. All of them make one iteration in the period of
+// their group. Where the stages of one are not told, or they are more than interleave.MaxJobs, nothing is interleaved: they take turns of equal length.
+type Interleave struct {
+	Model interleave.Model
+}
+
+// Rate is the iteration of the job alone over the period of all.
+func (m Interleave) Rate(self *core.JobSpec, others []*core.JobSpec, _ string) float64 {
+	jobs := len(others) + 1
+	var group [interleave.MaxJobs]core.Iteration
+	if jobs > len(group) || self.Iteration.Seconds() == 0 {
+		return 1 / float64(jobs)
+	}
+	own, _ := slices.BinarySearchFunc(others, self.ID, func(o *core.JobSpec, id core.JobID) int { return int(o.ID - id) })
+	group[own] = self.Iteration
+	for i, o := range others {
+		if o.Iteration.Seconds() == 0 {
+			return 1 / float64(jobs)
+		}
+		if i >= own {
+			i++
+		}
+		group[i] = o.Iteration
+	}
+	return self.Iteration.Alone() / m.Model.Period(group[:jobs])
+}
