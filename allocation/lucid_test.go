@@ -186,7 +186,7 @@ func TestLucidGoesOnFromItsSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"Sizes":[{"Job":0,"Size":4000},{"Job":1,"Size":-1}],"Beside":[{"Application":"a","Other":"b","Part":1},{"Application":"a","Other":"c","Part":0.5},{"Application":"b","Other":"a","Part":0.5}],"Recent":[0,0],"Alone":null}`
+	const want = `{"Sizes":[{"Job":0,"Size":4000},{"Job":1,"Size":-1}],"Beside":[{"Application":"a","Other":"b","Part":1},{"Application":"a","Other":"c","Part":0.5},{"Application":"b","Other":"a","Part":0.5}],"Recent":[1000,1000],"Alone":null}`
 	if string(learned) != want {
 		t.Errorf("learned %s, want %s", learned, want)
 	}
@@ -218,5 +218,27 @@ func TestLucidGoesOnFromItsSnapshot(t *testing.T) {
 		if err := newPolicy(t, NewLucid(), nil).(core.Snapshotter).Restore([]byte(text)); err == nil {
 			t.Errorf("takes up %q", text)
 		}
+	}
+}
+
+// Jobs that have nothing left to do are counted once, whenever they are looked at.
+func TestLucidCountsJobsOnce(t *testing.T) {
+	policy := newPolicy(t, NewLucid(), map[string]any{"off_below": 2.0}).(*lucid)
+	v := turns(coretest.MakeJob("r").Replicas(4).Work(10).Running(0, core.Seat{Devices: 15}).Progress(10, 0), waits(8).Work(0))
+	for range 5 {
+		ask(t, policy, v, rigid)
+	}
+	if len(policy.recent) != 2 {
+		t.Errorf("%d jobs were submitted, want 2", len(policy.recent))
+	}
+	v.NowSeconds += 3600
+	ask(t, policy, v, rigid)
+	if len(policy.recent) != 2 {
+		t.Errorf("%d jobs within an hour, want 2", len(policy.recent))
+	}
+	v.NowSeconds += 0.1
+	ask(t, policy, v, rigid)
+	if len(policy.recent) != 0 {
+		t.Errorf("%d jobs after more than an hour, want none", len(policy.recent))
 	}
 }
