@@ -25,7 +25,7 @@ type pairsOf struct {
 
 // sum is what the members of a pair have of their rates alone, together.
 func (o *pairsOf) sum(a, b *core.JobSpec) float64 {
-	return o.model.Rate(a, []*core.JobSpec{b}, "") + o.model.Rate(b, []*core.JobSpec{a}, "")
+	return o.model.Rate(a, []*core.JobSpec{b}, "gpu") + o.model.Rate(b, []*core.JobSpec{a}, "gpu")
 }
 
 func (o *pairsOf) ObserveRound(r *core.Report) error {
@@ -83,7 +83,7 @@ backend: {type: simulator, config: {restart_overhead: %ds, co_location: %s}}
 output: {write: []}
 `
 
-// models are those of the simulator, with what they say: of the fitted one no pair is slower than in turns.
+// models are those of the simulator, with what they say. Of the fitted one no pair is slower than in turns.
 var models = []struct {
 	config string
 	is     interference.Model
@@ -93,6 +93,27 @@ var models = []struct {
 	{"{model: turns}", interference.Turns{}},
 	{"{model: turns, switch_ratio: 0.01}", interference.Turns{SwitchRatio: 0.01}},
 	{"{model: turns, switch_ratio: 0.3}", interference.Turns{SwitchRatio: 0.3}},
+	{"{model: table, table: %q}", interference.Table{Unknown: interference.UsualHinge()}},
+}
+
+// drawPairs writes what pairs of three applications have of their rates alone, of which some do not fit and some were not measured.
+func drawPairs(t *rapid.T, path string) {
+	table := &strings.Builder{}
+	table.WriteString("worker_type,job_type,scale_factor,partner_job_type,partner_scale_factor,tput_self,tput_partner\n")
+	for replicas := 1; replicas <= 4; replicas++ {
+		for i, first := range "abc" {
+			fmt.Fprintf(table, "gpu,%c,%d,,,10,\n", first, replicas)
+			for _, second := range "abc"[i:] {
+				rate := rapid.SampledFrom([]float64{0, 1, 4.9, 5, 5.1, 9})
+				if rapid.IntRange(0, 3).Draw(t, "not measured") > 0 {
+					fmt.Fprintf(table, "gpu,%c,%d,%c,%d,%v,%v\n", first, replicas, second, replicas, rate.Draw(t, "first"), rate.Draw(t, "second"))
+				}
+			}
+		}
+	}
+	if err := os.WriteFile(path, []byte(table.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Whatever jobs come and whatever sharing costs them, no pair whose rates add up to less than 1 is together for longer than a slice, and all jobs end.
@@ -101,11 +122,11 @@ func TestGandivaPartsPairsThatAreNotWorthIt(t *testing.T) {
 	folder, kept, parted := t.TempDir(), 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		trace := &strings.Builder{}
-		trace.WriteString("name,submit_s,duration_s,replicas,min_replicas,max_replicas,weight,utilisation,device_memory_gb\n")
+		trace.WriteString("name,application,submit_s,duration_s,replicas,min_replicas,max_replicas,weight,utilisation,device_memory_gb\n")
 		nodes := rapid.IntRange(1, 2).Draw(t, "nodes")
 		for i := range rapid.IntRange(1, 20).Draw(t, "jobs") {
 			replicas := rapid.IntRange(1, 4).Draw(t, "replicas")
-			fmt.Fprintf(trace, "j%d,%v,%v,%d,%d,%d,%v,%v,%v\n", i, rapid.Float64Range(0, 300).Draw(t, "submit"), rapid.Float64Range(1, 1500).Draw(t, "duration"),
+			fmt.Fprintf(trace, "j%d,%s,%v,%v,%d,%d,%d,%v,%v,%v\n", i, rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "application"), rapid.Float64Range(0, 300).Draw(t, "submit"), rapid.Float64Range(1, 1500).Draw(t, "duration"),
 				replicas, replicas, replicas+rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "more"), rapid.SampledFrom([]float64{0.1, 1, 3}).Draw(t, "weight"),
 				rapid.SampledFrom([]float64{0, 0.1, 0.4, 0.7, 1}).Draw(t, "utilisation"), rapid.SampledFrom([]float64{0, 4, 8, 12, 16}).Draw(t, "memory"))
 		}
@@ -113,7 +134,12 @@ func TestGandivaPartsPairsThatAreNotWorthIt(t *testing.T) {
 		if err := os.WriteFile(path, []byte(trace.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		model := rapid.SampledFrom(models).Draw(t, "model")
+		model := models[rapid.IntRange(0, len(models)-1).Draw(t, "model")]
+		if strings.Contains(model.config, "table") {
+			pairs := filepath.Join(folder, "pairs.csv")
+			drawPairs(t, pairs)
+			model.config = fmt.Sprintf(model.config, pairs)
+		}
 		pause := rapid.SampledFrom([]int{0, 1, 90}).Draw(t, "pause")
 		interval := rapid.SampledFrom([]int{20, 60, 100}).Draw(t, "interval")
 		config := fmt.Sprintf(sliced, rapid.IntRange(0, 3).Draw(t, "seed"), rapid.IntRange(1, 3).Draw(t, "owners"), nodes, path, interval, rapid.Bool().Draw(t, "on events"),

@@ -1,6 +1,7 @@
 package allocation
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/quartet-sched/quartet/core"
@@ -78,5 +79,16 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning(), coretest.Deadlines(), coretest.Tiers())
 		})
+	}
+}
+
+// Those that group jobs, where jobs take turns.
+func TestConformanceOfGroups(t *testing.T) {
+	for name, tc := range forms {
+		if strings.HasPrefix(name, "lucid") || strings.HasPrefix(name, "gandiva") {
+			t.Run(name, func(t *testing.T) {
+				coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning(), coretest.Turns())
+			})
+		}
 	}
 }

@@ -325,3 +325,58 @@ func TestGandivaGrowsWhoGains(t *testing.T) {
 		s.want(s.rounds(60), want)
 	}
 }
+
+// One that takes over after any round goes on as the one before would have.
+func TestGandivaGoesOnFromItsSnapshot(t *testing.T) {
+	jobs := func() []*coretest.JobBuilder {
+		return []*coretest.JobBuilder{job(1).Utilisation(0.9), job(1).Utilisation(0.2).Weight(2), job(1).Utilisation(0.3), job(2), job(1)}
+	}
+	rates := func(id, beside core.JobID) float64 {
+		switch {
+		case beside < 0:
+			return 2
+		case (id+beside)%3 == 0:
+			return 0.9
+		}
+		return 1.2
+	}
+	for after := range 8 {
+		one, other := newSliced(t, nil, oneNode(2), jobs()...), newSliced(t, nil, oneNode(2), jobs()...)
+		one.rates, other.rates = rates, rates
+		for slice := range 12 {
+			now := float64(60 * slice)
+			got, want := other.round(now), one.round(now)
+			if got != want {
+				t.Fatalf("taken over after round %d: in round %d %s, want %s", after, slice, got, want)
+			}
+			if slice == after {
+				learned, err := other.policy.(core.Snapshotter).Snapshot()
+				if err != nil {
+					t.Fatal(err)
+				}
+				other.policy = newPolicy(t, NewGandiva(), nil)
+				if err := other.policy.(core.Snapshotter).Restore(learned); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+func TestGandivaRefusesBrokenSnapshots(t *testing.T) {
+	for name, text := range map[string]string{
+		"nothing":             ``,
+		"no such job":         `{"Jobs":[{"Job":-1,"Mate":-1,"With":-1}]}`,
+		"a job twice":         `{"Jobs":[{"Job":1,"Mate":-1},{"Job":1,"Mate":-1}]}`,
+		"a mate of another":   `{"Jobs":[{"Job":1,"Mate":2},{"Job":2,"Mate":-1}]}`,
+		"a mate of its own":   `{"Jobs":[{"Job":1,"Mate":1}]}`,
+		"a mate that is none": `{"Jobs":[{"Job":1,"Mate":7}]}`,
+		"a rate of 0":         `{"Alone":[{"Job":1,"Rate":0,"Replicas":1,"Nodes":1}]}`,
+		"two rates":           `{"Alone":[{"Job":1,"Rate":1,"Replicas":1,"Nodes":1},{"Job":1,"Rate":1,"Replicas":1,"Nodes":1}]}`,
+	} {
+		policy := newPolicy(t, NewGandiva(), nil).(*gandiva)
+		if err := policy.Restore([]byte(text)); err == nil || len(policy.jobs) > 0 || policy.asked {
+			t.Errorf("%s: error %v, %d jobs", name, err, len(policy.jobs))
+		}
+	}
+}

@@ -74,6 +74,7 @@ type lucid struct {
 	order    queue.Order
 	started  []queue.Rank // running jobs by their start
 	sizes    []float64    // by JobID: seconds times replicas when it was first seen; 0 before
+	present  []core.JobID // candidates of the last round
 	capacity queue.Capacity
 	left     int
 	packs    bool // in this round
@@ -86,11 +87,11 @@ type lucid struct {
 	fresh   int                 // units up to the last one that was not tried before
 	grants  []core.Grant
 	seated  int     // grants on which the standing rests
-	until   float64 // when more is learned of those that run
+	until   float64 // when more is learned of those that run, or they can take partners
 
 	paces  paces
 	beside map[[2]string]float64 // least part of its rate alone that the first application had beside the second
-	recent []float64             // submissions in the last hour
+	recent []float64             // when jobs were first seen, in the last hour
 	silent bool                  // a job did not tell its utilisation, which was told
 }
 
@@ -104,6 +105,10 @@ type lucidUnit struct {
 func (p *lucid) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
 	p.begin(v)
 	p.paces.forget(v, len(candidates))
+	p.present = p.present[:0]
+	for i := range candidates {
+		p.present = append(p.present, candidates[i].ID)
+	}
 	perNode := v.Cluster.LargestNode()
 	ranks := p.order.Arrange(candidates, func(c *core.Candidate) float64 { return p.size(v, c, perNode) })
 	p.turnOnOrOff(v)
@@ -114,6 +119,9 @@ func (p *lucid) Allocate(_ context.Context, v *core.View, candidates []core.Cand
 		}
 	}
 	p.grant(v, candidates)
+	if p.packs && len(p.units) > p.running && len(p.grants) < len(candidates) {
+		p.until = v.NowSeconds // in the next round those that start now may take partners
+	}
 	return p.grants, nil
 }
 
@@ -136,13 +144,13 @@ func (p *lucid) size(v *core.View, c *core.Candidate, perNode int) float64 {
 	}
 	n := p.replicas(v, c)
 	seconds, _ := remainingSeconds(c, v.NowSeconds, n, perNode, p.StepTimes)
-	size := seconds * float64(n)
+	size := max(seconds*float64(n), math.SmallestNonzeroFloat64)
 	if math.IsNaN(size) {
 		size = math.Inf(1)
 	}
 	if p.sizes[c.ID] == 0 {
 		p.sizes[c.ID] = size
-		p.recent = append(p.recent, c.SubmitSeconds)
+		p.recent = append(p.recent, v.NowSeconds)
 		p.warn(c)
 	}
 	return size
@@ -356,7 +364,7 @@ func (p *lucid) grant(v *core.View, candidates []core.Candidate) {
 
 // Standing is for ever once those that run stay, and those that found devices of their own are seated: who is not is packed in the
 // next round, if he can be. What could be packed becomes less while time passes, for fewer jobs are submitted and nobody leaves, until the
-// pause of a running job is over: then its speed is measured.
+// pause of a running job is over: then its speed is measured. Those that start are partners from the next round on.
 func (p *lucid) Standing() core.Standing {
 	return core.Standing{UntilSeconds: p.until, IfSeated: p.seated}
 }

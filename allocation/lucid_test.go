@@ -174,3 +174,71 @@ func TestLucidLearns(t *testing.T) {
 		})
 	}
 }
+
+// One that takes over knows how long running jobs were when they were new, and what was seen of applications.
+func TestLucidGoesOnFromItsSnapshot(t *testing.T) {
+	seat, other := core.Seat{Node: 0, Devices: 15}, core.Seat{Node: 1, Devices: 15}
+	host := coretest.MakeJob("r").Application("a").Replicas(4).Work(1000).Utilisation(0.4)
+	first := newPolicy(t, NewLucid(), nil).(*lucid)
+	ask(t, first, turns(host.Waiting(), waits(4).Work(0)), rigid)
+	first.beside = map[[2]string]float64{{"b", "a"}: 0.5, {"a", "b"}: 1, {"a", "c"}: 0.5}
+	learned, err := first.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"Sizes":[{"Job":0,"Size":4000},{"Job":1,"Size":-1}],"Beside":[{"Application":"a","Other":"b","Part":1},{"Application":"a","Other":"c","Part":0.5},{"Application":"b","Other":"a","Part":0.5}],"Recent":[1000,1000],"Alone":null}`
+	if string(learned) != want {
+		t.Errorf("learned %s, want %s", learned, want)
+	}
+	for name, tc := range map[string]struct {
+		application string
+		seconds     float64
+		restores    bool
+		want        string
+	}{
+		"twice as long as it was":       {"", 2000, true, "0+2×4 1×4"},
+		"of which nobody knows":         {"", 2000, false, "0×4 1×4"},
+		"longer than that":              {"", 2001, true, "0×4 1×4"},
+		"slow beside it":                {"b", 100, true, "0×4 1×4"},
+		"slow beside it, and not known": {"b", 100, false, "0+2×4 1×4"},
+	} {
+		policy := newPolicy(t, NewLucid(), nil).(*lucid)
+		if tc.restores {
+			if err := policy.Restore(learned); err != nil {
+				t.Fatal(err)
+			}
+		}
+		v := turns(host.Running(0, seat).Progress(0, 0.2), coretest.MakeJob("r").Replicas(4).Running(0, other), // which has 800 s to go
+			waits(4).Application(tc.application).Work(tc.seconds).Utilisation(0.4))
+		if got := units(ask(t, policy, v, rigid)); got != tc.want {
+			t.Errorf("%s: granted %s, want %s", name, got, tc.want)
+		}
+	}
+	for _, text := range []string{``, `{"Sizes":[{"Job":-1,"Size":1}]}`, `{"Sizes":[{"Job":1,"Size":1},{"Job":1,"Size":1}]}`, `{"Alone":[{"Job":1,"Rate":1,"Replicas":0,"Nodes":1}]}`} {
+		if err := newPolicy(t, NewLucid(), nil).(core.Snapshotter).Restore([]byte(text)); err == nil {
+			t.Errorf("takes up %q", text)
+		}
+	}
+}
+
+// Jobs that have nothing left to do are counted once, whenever they are looked at.
+func TestLucidCountsJobsOnce(t *testing.T) {
+	policy := newPolicy(t, NewLucid(), map[string]any{"off_below": 2.0}).(*lucid)
+	v := turns(coretest.MakeJob("r").Replicas(4).Work(10).Running(0, core.Seat{Devices: 15}).Progress(10, 0), waits(8).Work(0))
+	for range 5 {
+		ask(t, policy, v, rigid)
+	}
+	if len(policy.recent) != 2 {
+		t.Errorf("%d jobs were submitted, want 2", len(policy.recent))
+	}
+	v.NowSeconds += 3600
+	ask(t, policy, v, rigid)
+	if len(policy.recent) != 2 {
+		t.Errorf("%d jobs within an hour, want 2", len(policy.recent))
+	}
+	v.NowSeconds += 0.1
+	ask(t, policy, v, rigid)
+	if len(policy.recent) != 0 {
+		t.Errorf("%d jobs after more than an hour, want none", len(policy.recent))
+	}
+}

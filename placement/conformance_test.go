@@ -36,6 +36,9 @@ func TestConformance(t *testing.T) {
 	t.Run("gandiva_affinity", func(t *testing.T) {
 		coretest.RunPlacer(t, NewGandivaAffinity(), coretest.Pinning(), coretest.Evicting())
 	})
+	t.Run("gandiva_affinity of groups", func(t *testing.T) {
+		coretest.RunPlacer(t, NewGandivaAffinity(), coretest.Pinning(), coretest.Evicting(), coretest.Turns())
+	})
 	t.Run("gandiva_affinity that moves nobody", func(t *testing.T) {
 		coretest.RunPlacer(t, NewGandivaAffinity(), coretest.Pinning(), coretest.WithConfig(map[string]any{"migrate": false, "defragment": false, "spread": false}))
 	})

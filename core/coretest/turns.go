@@ -31,6 +31,8 @@ func (w *world) takeTurns() {
 // drawStages draws what a job is like beside others. Few draws differ, so that some jobs are alike.
 func (w *world) drawStages(spec *core.JobSpec) {
 	spec.DeviceMemoryGB = rapid.SampledFrom([]float64{0, 4, 6, 10, 17}).Draw(w.t, "memory")
+	spec.Utilisation = rapid.SampledFrom([]float64{0, 0.2, 0.6}).Draw(w.t, "utilisation")
+	spec.SlowdownTolerance = rapid.SampledFrom([]float64{0, 0.3}).Draw(w.t, "tolerance")
 	spec.Iteration = rapid.SampledFrom([]core.Iteration{
 		{}, {Load: 4}, {Compute: 3, Sync: 1}, {Load: 1, Compute: 1, Sync: 1}, {Load: 2, Compute: 5, Measured: 6.5}, {Measured: 3},
 	}).Draw(w.t, "stages")
