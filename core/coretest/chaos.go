@@ -144,6 +144,8 @@ func drawScattered(t *rapid.T, c *core.Cluster, replicas int) []core.Seat {
 // Place draws legal seats: jobs stay, move, are refused or evicted. In a quiet round they stay, what was refused is
 // refused again, and only what was not asked for before is new. What a blocking grant keeps from starting is refused, too.
 func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
+	all := grants
+	grants = firsts(all)
 	c.ledger.Reset(v.Cluster)
 	var s core.Seating
 	kept := make(map[core.JobID]bool)
@@ -176,7 +178,7 @@ func (c *chaos) Place(_ context.Context, v *core.View, grants []core.Grant) (cor
 		s.Unseated = append(s.Unseated, core.Verdict{Job: g.Job, Code: core.Defer, Reason: core.Fragmented})
 	}
 	c.refused = refused
-	return s, nil
+	return beside(all, s), nil
 }
 
 // seat follows a proposal that can be followed, and otherwise takes what is free, in any order unless it is quiet. A job that does

@@ -25,6 +25,7 @@ type options struct {
 	deadlines bool
 	tiers     bool
 	pools     bool
+	together  bool
 }
 
 // WithConfig creates the policy with these settings in place of its defaults, as they stand in a config file.
@@ -45,6 +46,9 @@ func Tiers() Option { return func(o *options) { o.tiers = true } }
 
 // Pools gives some of the random worlds pools, whose nodes are provisioned, drain and go. The suite of scalers asks for it.
 func Pools() Option { return func(o *options) { o.pools = true } }
+
+// TakingTurns lets jobs of the random worlds be on devices together, two or three, and measures some of their pairs.
+func TakingTurns() Option { return func(o *options) { o.together = true } }
 
 // slot is what a suite knows of one stage.
 type slot[S any] struct {
