@@ -28,6 +28,7 @@ type options struct {
 	pools     bool
 	sharing   bool
 	turns     bool
+	together  bool
 }
 
 // WithConfig creates the policy with these settings in place of its defaults, as they stand in a config file.
@@ -55,6 +56,9 @@ func Sharing() Option { return func(o *options) { o.sharing = true } }
 
 // Pools gives some of the random worlds pools, whose nodes are provisioned, drain and go. The suite of scalers asks for it.
 func Pools() Option { return func(o *options) { o.pools = true } }
+
+// TakingTurns lets jobs of the random worlds be on devices together, two or three, and measures some of their pairs.
+func TakingTurns() Option { return func(o *options) { o.together = true } }
 
 // slot is what a suite knows of one stage.
 type slot[S any] struct {

@@ -35,6 +35,9 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 	if s.options.counts {
 		w.count()
 	}
+	if s.options.together {
+		w.drawPairs()
+	}
 	if s.options.pools {
 		w.drawPools()
 	}

@@ -21,6 +21,7 @@ type world struct {
 	t         *rapid.T
 	cluster   *core.Cluster
 	tables    []*core.StepTimes // by application; nil for an application without
+	pairs     *core.PairTable   // nil where no jobs share devices
 	view      *core.View        // as of the last round
 	changes   int               // how many the last round made
 	now       float64
@@ -101,6 +102,29 @@ func drawStepTimes(t *rapid.T, accelerators []string) *core.StepTimes {
 	return table
 }
 
+// drawPairs lets jobs be on devices together, and draws what was measured of pairs of them.
+func (w *world) drawPairs() {
+	w.cluster.Sharing, w.cluster.MaxOwners = core.TimeSlice, rapid.IntRange(2, 3).Draw(w.t, "owners")
+	part := rapid.SampledFrom([]float64{0, 0.3, 0.6, 0.6, 0.9, 1})
+	var pairs []core.Pair
+	for a, first := range applications {
+		for _, second := range applications[:a+1] {
+			for _, accelerator := range w.cluster.Accelerators {
+				for replicas := range 5 {
+					if rapid.IntRange(0, 3).Draw(w.t, "not measured") > 0 {
+						pairs = append(pairs, core.Pair{
+							Accelerator: accelerator, Applications: [2]string{first, second}, Replicas: replicas + 1,
+							Parts: [2]float64{part.Draw(w.t, "part of the first"), part.Draw(w.t, "part of the second")},
+						})
+					}
+				}
+			}
+		}
+	}
+	w.pairs = core.NewPairTable(pairs)
+	w.view.Cluster = cloneCluster(w.cluster)
+}
+
 // Next, of a world, is called by hand.
 func (w *world) Next(context.Context, core.Wake) (core.Observation, error) {
 	return core.Observation{}, errors.New("a random world is stepped, not waited for")
@@ -114,7 +138,7 @@ func (w *world) Apply(_ context.Context, changes []core.Change) error {
 
 // Capabilities are all of them.
 func (w *world) Capabilities() []core.Capability {
-	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityScaleCluster}
+	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityScaleCluster, core.CapabilityPairRates}
 }
 
 // ObserveRound keeps the view, which says what can happen next.
@@ -236,7 +260,7 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 		Tenant:        rapid.SampledFrom([]string{"", "blue", "red"}).Draw(t, "tenant"),
 		SubmitSeconds: at, Requested: requested, MinReplicas: requested, MaxReplicas: requested,
 		TotalWork: rapid.SampledFrom([]float64{0, 1, 600, 86_400.5}).Draw(t, "work"),
-		StepTimes: w.tables[application],
+		StepTimes: w.tables[application], Pairs: w.pairs,
 	}
 	spec.MixesTypes = spec.StepTimes != nil && spec.StepTimes.Unlike != nil && rapid.Bool().Draw(t, "mixes types")
 	w.next++
