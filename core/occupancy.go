@@ -53,7 +53,7 @@ func (o *occupancy) occupy(j *Job, seats []Seat) bool {
 		return o.ledger.Occupy(seats)
 	}
 	if keepsSlices(j, seats) {
-		return o.shares.OccupySlices(j.JobSpec, seats, j.Slices)
+		return o.shares.OccupySlices(j.JobSpec, seats, j.Slices())
 	}
 	return o.shares.Occupy(j.JobSpec, seats)
 }

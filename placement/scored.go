@@ -217,14 +217,14 @@ func (p *scored) stays(v *core.View, g *core.Grant) bool {
 		s.round = p.round
 		return true
 	}
-	return p.take(g.Job, p.task(v, j.JobSpec, core.AnyAccelerator), j.Seats, j.Slices)
+	return p.take(g.Job, p.task(v, j.JobSpec, core.AnyAccelerator), j.Seats, j.Slices())
 }
 
 // forget gives back what jobs have no more, whatever they were given.
 func (p *scored) forget(v *core.View) {
 	p.drop(func(id core.JobID) bool {
 		j := v.Job(id)
-		return j == nil || !core.SameSeats(p.jobs[id].seats, j.Seats) || !slices.Equal(p.jobs[id].slices, j.Slices)
+		return j == nil || !core.SameSeats(p.jobs[id].seats, j.Seats) || !slices.Equal(p.jobs[id].slices, j.Slices())
 	})
 }
 
