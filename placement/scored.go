@@ -279,8 +279,8 @@ func (p *scored) take(id core.JobID, replica unit, seats []core.Seat, starts []u
 // free reports whether a task can have just these devices.
 func (p *scored) free(s core.Seat, t *unit) bool {
 	n := &p.walk.Nodes()[s.Node]
-	if s.Devices&^core.FirstDevices(len(n.Left)) != 0 || !n.Fits(&t.Task) {
-		return false
+	if s.Devices&^p.cluster.Nodes[s.Node].Usable() != 0 || !n.Fits(&t.Task) {
+		return false // also for one that takes nothing of its devices
 	}
 	for rest := s.Devices; t.Milli > 0 && rest != 0; rest &= rest - 1 {
 		if n.Left[rest.First()] < t.Milli {

@@ -56,7 +56,7 @@ var rooms = []room{
 	{"core", []string{"core/mig"}},
 	{"admission", []string{"core", "core/cells", "core/goodput", "core/optim/...", "core/promise", "core/queue"}},
 	{"allocation", []string{"core", "core/goodput", "core/interleave", "core/optim/...", "core/promise", "core/queue", "core/sensitivity", "core/synergy"}},
-	{"placement/score/inflation", []string{"core", "core/workload", "placement/score", "internal/gorand"}},
+	{"placement/score/inflation", []string{"core", "core/mig", "core/workload", "placement/score", "internal/gorand"}},
 	{"placement", []string{"core", "core/cells", "core/goodput", "core/mig", "core/optim/...", "core/queue", "core/sensitivity", "core/synergy"}},
 	{"elasticity", []string{"core", "core/goodput", "core/optim/...", "core/queue", "internal/memo", "internal/yamlpos"}},
 	{"plugins", []string{"core/...", "internal/yamlpos"}},
