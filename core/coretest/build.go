@@ -67,6 +67,9 @@ func (b *JobBuilder) Utilisation(part float64) *JobBuilder { b.job.Utilisation =
 // DeviceMemory sets the gigabytes of its device that a replica needs.
 func (b *JobBuilder) DeviceMemory(gb float64) *JobBuilder { b.job.DeviceMemoryGB = gb; return b }
 
+// Iteration sets what an iteration takes of each kind of resource.
+func (b *JobBuilder) Iteration(of core.Iteration) *JobBuilder { b.job.Iteration = of; return b }
+
 // Work sets the declared total work.
 func (b *JobBuilder) Work(total float64) *JobBuilder { b.job.TotalWork = total; return b }
 
