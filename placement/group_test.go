@@ -40,7 +40,8 @@ func TestGroups(t *testing.T) {
 		"together they need all its memory":   {[]*coretest.JobBuilder{waits(1).DeviceMemory(10), waits(1).DeviceMemory(6)}, []int{1, 1}, lines("0: 0[0]", "1: 0[0]")},
 		"one needs more memory than there is": {[]*coretest.JobBuilder{waits(1).DeviceMemory(17)}, []int{0}, "0: accelerator_missing 1/0"},
 		"a third beside two that fill the memory": {
-			[]*coretest.JobBuilder{waits(1).DeviceMemory(10), waits(1).DeviceMemory(7), waits(1).DeviceMemory(6)}, []int{1, 1, 1},
+			[]*coretest.JobBuilder{waits(1).DeviceMemory(10), waits(1).DeviceMemory(7), waits(1).DeviceMemory(6)},
+			[]int{1, 1, 1},
 			lines("0: 0[0]", "2: 0[0]", "1: fragmented 1/7"+beside),
 		},
 	}
