@@ -14,7 +14,6 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/interference"
-	"github.com/quartet-sched/quartet/core/interleave"
 )
 
 // Config are the options of the simulated world. They belong to it, not to any policy.
@@ -63,11 +62,10 @@ func (c *CoLocation) model() interference.Model {
 	case "hinge":
 		return interference.UsualHinge()
 	case interleaved:
-		m := interference.Interleave{Model: interleave.Measured()}
 		if c.Period == idealPeriod {
-			m.Model = interleave.Model{}
+			return interference.Interleave{}
 		}
-		return m
+		return interference.MeasuredInterleave()
 	}
 	return interference.None{}
 }
