@@ -70,6 +70,9 @@ func (b *JobBuilder) DeviceMemory(gb float64) *JobBuilder { b.job.DeviceMemoryGB
 // Tolerance sets the part of its speed alone that the job lets go.
 func (b *JobBuilder) Tolerance(part float64) *JobBuilder { b.job.SlowdownTolerance = part; return b }
 
+// Iteration sets what an iteration takes of each kind of resource.
+func (b *JobBuilder) Iteration(of core.Iteration) *JobBuilder { b.job.Iteration = of; return b }
+
 // Work sets the declared total work.
 func (b *JobBuilder) Work(total float64) *JobBuilder { b.job.TotalWork = total; return b }
 
