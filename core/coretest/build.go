@@ -67,6 +67,21 @@ func (b *JobBuilder) Utilisation(part float64) *JobBuilder { b.job.Utilisation =
 // DeviceMemory sets the gigabytes of its device that a replica needs.
 func (b *JobBuilder) DeviceMemory(gb float64) *JobBuilder { b.job.DeviceMemoryGB = gb; return b }
 
+// Asks sets the CPUs and the memory in GB that each replica asks for.
+func (b *JobBuilder) Asks(cpus, memoryGB float64) *JobBuilder {
+	b.job.CPUs, b.job.MemoryGB = cpus, memoryGB
+	return b
+}
+
+// Sensitive sets how fast the job is by the CPUs and the memory of its replicas.
+func (b *JobBuilder) Sensitive(t *core.Sensitivity) *JobBuilder { b.job.Sensitivity = t; return b }
+
+// Given sets what each replica of a running job was given.
+func (b *JobBuilder) Given(cpus, memoryGB float64) *JobBuilder {
+	b.job.Resources = &core.Resources{CPUs: cpus, MemoryGB: memoryGB}
+	return b
+}
+
 // Work sets the declared total work.
 func (b *JobBuilder) Work(total float64) *JobBuilder { b.job.TotalWork = total; return b }
 
