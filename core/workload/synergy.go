@@ -166,7 +166,7 @@ type SynergyConfig struct {
 	Models        string        `config:"models_path" required:"true" doc:"what was measured of the models, by CPUs and memory"`
 	CPUsPerDevice float64       `config:"cpus_per_device" min:"0" doc:"CPUs for a device of the servers that the models were measured on; those of the cluster, as published"`
 	Speeds        string        `config:"speeds" enum:"ideal|measured" doc:"ideal: as published, a job has its speed-up with what it runs best with, less on a straight line down to the proportional share; measured: the speed that was measured with the largest amounts that are not above its own"`
-	LeastMemoryGB float64       `config:"least_memory_gb" min:"0" doc:"memory for a device that a model asks for which needs no more than the least measured; 0: the least measured"`
+	LeastMemoryGB float64       `config:"least_memory_gb" min:"0" doc:"with speeds ideal, memory for a device that a model asks for which needs no more than the least measured; 0: the least measured"`
 	Delay         time.Duration `config:"delay" min:"0s" doc:"submit every job so much later: 299s where all jobs are there within the first second, for which the artifact has its first round of 300 s begin at second 1"`
 }
 
@@ -243,7 +243,8 @@ func (s *synergySource) models(in *input) (map[string]*core.Sensitivity, core.Di
 			continue
 		}
 		t := m.Sensitivity
-		if t.Ideal.MemoryGB = t.Memory(s.LeastMemoryGB); s.Speeds == synergyIdeal {
+		if t.Ideal.MemoryGB = t.Memory(0); s.Speeds == synergyIdeal {
+			t.Ideal.MemoryGB = t.Memory(s.LeastMemoryGB)
 			t.CPUs, t.MemoryGB, t.Speeds = nil, nil, nil
 		}
 		models[m.Model] = &t
