@@ -37,12 +37,16 @@ func TestOrdersByResources(t *testing.T) {
 		want    string
 	}{
 		"drf by job: half the CPUs are more than two devices": { // 8/16 CPUs, 2/8 devices and 8/16 CPUs at most, 3/8 devices
-			NewDRF(), map[string]any{"by": drfByJob}, 8,
+			NewDRF(),
+			map[string]any{"by": drfByJob},
+			8,
 			[]*coretest.JobBuilder{job("a").Replicas(1).Sensitive(sensitive(8, 2)).Waiting(), job("b").Replicas(2).Asks(1, 1).Waiting(), job("c").Replicas(3).Asks(1, 1).Waiting()},
 			"1×2 2×3 0×1",
 		},
 		"drf by job where no node tells its CPUs": {
-			NewDRF(), map[string]any{"by": drfByJob}, 0,
+			NewDRF(),
+			map[string]any{"by": drfByJob},
+			0,
 			[]*coretest.JobBuilder{job("a").Replicas(3).Asks(8, 1).Waiting(), job("b").Replicas(2).Asks(1, 1).Waiting()},
 			"1×2 0×3",
 		},
@@ -55,7 +59,9 @@ func TestOrdersByResources(t *testing.T) {
 			"0×1 2×2 3×2",
 		},
 		"drf by tenant, with weights": {
-			NewDRF(), map[string]any{"tenants": []any{map[string]any{"name": "blue", "weight": 3}}}, 80,
+			NewDRF(),
+			map[string]any{"tenants": []any{map[string]any{"name": "blue", "weight": 3}}},
+			80,
 			[]*coretest.JobBuilder{
 				job("a").Replicas(2).Tenant("red").Waiting(), job("b").Replicas(2).Tenant("red").Waiting(),
 				job("c").Replicas(2).Tenant("blue").Waiting(), job("d").Replicas(2).Tenant("blue").Waiting(), job("e").Replicas(2).Tenant("blue").Waiting(),
@@ -112,7 +118,9 @@ func TestOrdersByResources(t *testing.T) {
 			"1×1 0×1",
 		},
 		"fifo that preempts": {
-			NewFIFO(), map[string]any{"preemptive": true}, 8,
+			NewFIFO(),
+			map[string]any{"preemptive": true},
+			8,
 			[]*coretest.JobBuilder{job("a").Replicas(6).Waiting(), job("b").Replicas(4).Running(0, coretest.Seat(0, 0, 1, 2, 3))},
 			"0×6| 1×4|",
 		},

@@ -36,32 +36,39 @@ func TestFleet(t *testing.T) {
 		want     Job
 	}{
 		"the part is that of the poorest, the demand that of the richest": {
-			core.JobSpec{Accelerators: []string{"a100"}, Sensitivity: greedy}, 4, core.AnyAccelerator, nil,
+			core.JobSpec{Accelerators: []string{"a100"}, Sensitivity: greedy},
+			4, core.AnyAccelerator, nil,
 			Job{Devices: 4, Kinds: 1, Fair: resources(8, 40), Demand: core.Demand{Resources: resources(16, 40), Speed: 2}},
 		},
 		"on one type": {
-			core.JobSpec{Sensitivity: greedy}, 1, 2, nil,
+			core.JobSpec{Sensitivity: greedy},
+			1, 2, nil,
 			Job{Devices: 1, Kinds: 1 << 2, Fair: resources(8, 5), Demand: core.Demand{Resources: resources(6, 10), Speed: 3}},
 		},
 		"a node that tells nothing is short of nothing": {
-			core.JobSpec{Sensitivity: greedy}, 2, 1, nil,
+			core.JobSpec{Sensitivity: greedy},
+			2, 1, nil,
 			Job{Devices: 2, Kinds: 1 << 1, Fair: resources(12, 40), Demand: core.Demand{Resources: resources(12, 20), Speed: 3}},
 		},
 		"larger than a server": {
-			core.JobSpec{Accelerators: []string{"a100"}, Sensitivity: greedy}, 6, core.AnyAccelerator, nil,
+			core.JobSpec{Accelerators: []string{"a100"}, Sensitivity: greedy},
+			6, core.AnyAccelerator, nil,
 			Job{Devices: 6, Kinds: 1, Fair: resources(12, 60), Demand: core.Demand{Resources: resources(12, 60), Speed: 1}},
 		},
 		"what it asks for, and its part of the rest": {
-			core.JobSpec{CPUs: 1, MixesTypes: true}, 2, core.AnyAccelerator, nil,
+			core.JobSpec{CPUs: 1, MixesTypes: true},
+			2, core.AnyAccelerator, nil,
 			Job{Devices: 2, Kinds: 0b111, Mixes: true, Fair: resources(4, 10), Demand: core.Demand{Resources: resources(2, 10), Speed: 1}},
 		},
 		"no type": {core.JobSpec{Accelerators: []string{"p100"}}, 1, core.AnyAccelerator, nil, Job{Devices: 1, Demand: core.Demand{Speed: 1}}},
 		"nobody counts": {
-			core.JobSpec{CPUs: 9, Sensitivity: greedy}, 1, core.AnyAccelerator, func(c *core.Cluster) { c.CountsResources = false },
+			core.JobSpec{CPUs: 9, Sensitivity: greedy},
+			1, core.AnyAccelerator, func(c *core.Cluster) { c.CountsResources = false },
 			Job{Devices: 1, Kinds: 0b111, Demand: core.Demand{Speed: 1}},
 		},
 		"nodes that are down have nothing": {
-			core.JobSpec{Accelerators: []string{"a100"}}, 1, core.AnyAccelerator, func(c *core.Cluster) { c.Nodes[0].Health = core.Down },
+			core.JobSpec{Accelerators: []string{"a100"}},
+			1, core.AnyAccelerator, func(c *core.Cluster) { c.Nodes[0].Health = core.Down },
 			Job{Devices: 1, Kinds: 1, Fair: resources(4, 10), Demand: core.Demand{Resources: resources(4, 10), Speed: 1}},
 		},
 	} {

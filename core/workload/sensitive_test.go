@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bytes"
+	"maps"
 	"strings"
 	"testing"
 
@@ -114,9 +115,7 @@ func TestSynergySource(t *testing.T) {
 	folder := t.TempDir()
 	settings := func(trace string, more map[string]any) map[string]any {
 		all := map[string]any{"path": writeFile(t, trace, folder, "trace.csv"), "models_path": writeFile(t, models, folder, "models.csv")}
-		for key, value := range more {
-			all[key] = value
-		}
+		maps.Copy(all, more)
 		return all
 	}
 	w := mustLoad(t, NewSynergy(), settings("1,language,5,10,2\n0,image,0.5,100,1\n", map[string]any{"delay": "299s"}))

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -200,7 +201,7 @@ func (s *synergySource) Load(ctx context.Context) (*Workload, error) {
 	}
 	models, problems := s.models(measured)
 	rows, err := readSynergy(in)
-	if found, is := err.(core.Diagnostics); is {
+	if found, is := errors.AsType[core.Diagnostics](err); is {
 		problems = append(problems, found...)
 	} else if err != nil {
 		return nil, err
@@ -230,7 +231,7 @@ func synergyNames(models map[string]*core.Sensitivity) []string {
 func (s *synergySource) models(in *input) (map[string]*core.Sensitivity, core.Diagnostics) {
 	list, err := readSynergyModels(in)
 	if err != nil {
-		found, is := err.(core.Diagnostics)
+		found, is := errors.AsType[core.Diagnostics](err)
 		if !is {
 			found = core.Diagnostics{{Position: core.Position{File: in.Path}, Summary: err.Error()}}
 		}
