@@ -84,7 +84,8 @@ type drf struct {
 type drfTenant struct {
 	weight  float64
 	uses    synergy.State // devices, CPUs and memory
-	waiting []int         // indices of candidates that were not served yet, by JobID
+	waiting []int         // indices of candidates that hold no place by being pinned, by JobID
+	next    int           // of waiting, who is served next
 }
 
 func (p *drf) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
@@ -120,7 +121,7 @@ func wantedOf(f *synergy.Fleet, c *core.Candidate, replicas int) synergy.State {
 func (p *drf) fill(v *core.View, candidates []core.Candidate) {
 	for i := range p.tenants {
 		t := &p.tenants[i]
-		t.uses, t.waiting = synergy.State{}, t.waiting[:0]
+		t.uses, t.waiting, t.next = synergy.State{}, t.waiting[:0], 0
 	}
 	for i := range candidates {
 		c := &candidates[i]
@@ -139,7 +140,7 @@ func (p *drf) fill(v *core.View, candidates []core.Candidate) {
 	for {
 		best, least := -1, 0.0
 		for i := range p.tenants {
-			if t := &p.tenants[i]; len(t.waiting) > 0 {
+			if t := &p.tenants[i]; t.next < len(t.waiting) {
 				if share := synergy.DRF(&t.uses, 0, p.fleet.Capacity) / t.weight; best < 0 || share < least {
 					best, least = i, share
 				}
@@ -149,8 +150,8 @@ func (p *drf) fill(v *core.View, candidates []core.Candidate) {
 			return
 		}
 		t := &p.tenants[best]
-		c := &candidates[t.waiting[0]]
-		t.waiting = t.waiting[1:]
+		c := &candidates[t.waiting[t.next]]
+		t.next++
 		wants := p.wants(v, c)
 		if p.walk.Discipline == queue.Backfill && !fitsIn(&wants, left, p.fleet.Capacity) {
 			continue
