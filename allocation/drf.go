@@ -61,7 +61,7 @@ func NewDRF() core.Factory[core.Allocator] {
 			"next job served until nothing is left; by job, who wants the smallest one comes first, whoever has what. Preemptive; ties go to the job submitted first.",
 		Source: "DRF, NSDI'11; Synergy, OSDI'22 (by job)",
 	}, DRFConfig{By: drfByTenant, Queue: queue.Backfill}, func(c DRFConfig, _ core.Settings) (core.Allocator, error) {
-		p := &drf{byTenant: c.By == drfByTenant, weights: map[string]float64{}, ranks: map[string]int{}, walk: queue.Walk{Discipline: c.Queue}}
+		p := &drf{byTenant: c.By == drfByTenant, weights: map[string]float64{}, ranks: map[string]int{}, walk: queue.Walk{Discipline: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)}}
 		for _, t := range c.Tenants {
 			p.weights[t.Name] = t.Weight
 		}
@@ -76,8 +76,9 @@ type drf struct {
 	order    queue.Order
 	walk     queue.Walk
 
-	ranks   map[string]int // of tenants
-	tenants []drfTenant
+	ranks    map[string]int // of tenants
+	tenants  []drfTenant
+	standing core.Standing
 }
 
 // drfTenant is a tenant in a round.
@@ -89,6 +90,10 @@ type drfTenant struct {
 }
 
 func (p *drf) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	p.standing = core.Standing{UntilSeconds: math.Inf(1)}
+	if p.byTenant && !v.NonePinned() {
+		p.standing.UntilSeconds = v.NowSeconds
+	}
 	p.fleet.CountIn(v)
 	p.walk.Begin(v)
 	p.walk.KeepPinned(v, candidates)
@@ -191,5 +196,6 @@ func (p *drf) tenant(name string) *drfTenant {
 	return &p.tenants[rank]
 }
 
-// Standing is for ever: shares are of what jobs want, and that changes by events only.
-func (p *drf) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
+// Standing is for ever: shares are of what jobs want, and that changes by events only. By tenant a pinned job that is seated in the round counts before all
+// others in the next.
+func (p *drf) Standing() core.Standing { return p.standing }
