@@ -56,6 +56,7 @@ func simulateCrowd(t *testing.T, file, allocator, placer, replicas string) (*qua
 	s.Cluster.Nodes = []quartet.NodeGroup{{Name: "n", Count: 2, Accelerator: "t4", Devices: 4}}
 	s.Workload = quartet.Part{Type: "csv", Config: map[string]any{"path": file}}
 	s.Pipeline.Allocation.Type, s.Pipeline.Placement.Type = allocator, placer
+	s.Cluster.CountResources = placer == "synergy" // which divides them
 	if allocator == "tiresias" {
 		s.Pipeline.Allocation.Config = map[string]any{"thresholds": []any{1000}} // that the long job passes while others wait
 	}

@@ -40,6 +40,7 @@ func TestAQuietRoundAllocatesNothing(t *testing.T) {
 				ctx := context.Background()
 				c, err := configs.Parse(catalog(), "quiet", configs.Default(), configs.Options{Sets: []string{
 					"pipeline.allocation.type=" + allocation.Type, "pipeline.placement.type=" + placement.Type, "cluster.sharing=" + sharing.String(),
+					fmt.Sprintf("cluster.count_resources=%v", placement.Divides),
 				}})
 				if err != nil {
 					t.Fatal(err)
