@@ -25,6 +25,11 @@ func TestConformance(t *testing.T) {
 			"default_devices": 12, "default_jobs": 3, "tenants": []any{map[string]any{"name": "blue", "devices": 6}},
 		}))
 	})
+	t.Run("quota by dominant share", func(t *testing.T) {
+		coretest.RunAdmitter(t, NewQuota(), coretest.Pinning(), coretest.Counting(), coretest.WithConfig(map[string]any{
+			"default_share": 0.4, "tenants": []any{map[string]any{"name": "blue", "share": 0.2, "jobs": 2}},
+		}))
+	})
 	t.Run("virtual_clusters", func(t *testing.T) { coretest.RunAdmitter(t, NewVirtualClusters(), coretest.Pinning()) })
 	for name, config := range map[string]map[string]any{
 		"virtual_clusters with cells": {},

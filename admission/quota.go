@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -13,6 +14,7 @@ type QuotaConfig struct {
 	Tenants        []TenantQuota `config:"tenants" doc:"limits of single tenants; all others have the default ones"`
 	DefaultDevices int           `config:"default_devices" doc:"devices that the active jobs of a tenant not listed may demand; 0 for no limit" min:"0"`
 	DefaultJobs    int           `config:"default_jobs" doc:"jobs that a tenant not listed may have active; 0 for no limit" min:"0"`
+	DefaultShare   float64       `config:"default_share" doc:"part of the cluster's devices, CPUs and memory, each, that the active jobs of a tenant not listed may demand; 0 for no limit" min:"0" max:"1"`
 }
 
 // TenantQuota limits one tenant.
@@ -20,6 +22,8 @@ type TenantQuota struct {
 	Name    string `config:"name" doc:"tenant the limits are for" required:"true"`
 	Devices int    `config:"devices" doc:"devices that its active jobs may demand together; 0 for no limit" min:"0"`
 	Jobs    int    `config:"jobs" doc:"jobs that it may have active; 0 for no limit" min:"0"`
+	// Share bounds the dominant share: the largest of the parts.
+	Share float64 `config:"share" doc:"part of the cluster's devices, CPUs and memory, each, that its active jobs may demand together, of what the cluster counts; 0 for no limit" min:"0" max:"1"`
 }
 
 // Validate refuses tenants that are listed twice.
@@ -38,12 +42,15 @@ func (c QuotaConfig) Validate() error {
 // NewQuota limits what each tenant has active: the devices its jobs demand, and their number. Within a tenant jobs are
 // admitted in submission order, so that a large job is not overtaken for ever. A job that exceeds its tenant's quota
 // on its own is rejected. O(active + pending).
+//
+// A share bounds a tenant in its dominant resource (Ghodsi et al., DRF, NSDI'11): the largest part that it demands of the devices, the CPUs and the memory of the cluster's
+// nodes, whatever their health. Jobs demand the CPUs and the memory that they ask for, whatever placement gives them.
 func NewQuota() core.Factory[core.Admitter] {
 	return core.NewFactory(core.Info{
 		Type:    "quota",
 		Summary: "limits the devices and the number of active jobs of each tenant",
 		Description: "Counts the devices that the active jobs of a tenant demand, whether they run or wait. Jobs of a tenant are admitted in submission order; " +
-			"tenants do not hold back each other. A job that could never fit its tenant's quota is rejected. O(active + pending jobs) a round.",
+			"tenants do not hold back each other. A job that could never fit its tenant's quota is rejected. With a share, devices, CPUs and memory each count as a part of what the cluster has, and a job that waits is told which of them is short. O(active + pending jobs) a round.",
 	}, QuotaConfig{}, func(c QuotaConfig, _ core.Settings) (core.Admitter, error) { return newQuota(c), nil })
 }
 
@@ -54,17 +61,48 @@ type quota struct {
 	tenants   []tenant
 	ofJob     []int32 // by JobID: 1 + index of the job's tenant; 0 when not yet looked up
 	verdicts  []core.Verdict
+	cluster   capacity
 }
 
 type tenant struct {
 	limit         TenantQuota
 	devices, jobs int
+	resources     core.Resources
 	holding       bool
+}
+
+// capacity is what the nodes of a cluster have, whatever their health; 0 of CPUs and memory where they are not counted, or some node does not tell.
+type capacity struct {
+	devices int
+	core.Resources
+	of            *core.Cluster
+	healthChanges int
+}
+
+func (c *capacity) countIn(v *core.View) {
+	if c.of == v.Cluster && c.healthChanges == v.HealthChanges {
+		return
+	}
+	*c = capacity{of: v.Cluster, healthChanges: v.HealthChanges}
+	toldCPUs, toldMemory := v.Cluster.CountsResources, v.Cluster.CountsResources
+	for i := range v.Cluster.Nodes {
+		if n := &v.Cluster.Nodes[i]; n.Health != core.Gone {
+			c.devices += n.Devices
+			c.Resources = c.Plus(core.Resources{CPUs: n.CPUs, MemoryGB: n.MemoryGB})
+			toldCPUs, toldMemory = toldCPUs && n.CPUs > 0, toldMemory && n.MemoryGB > 0
+		}
+	}
+	if !toldCPUs {
+		c.CPUs = 0
+	}
+	if !toldMemory {
+		c.MemoryGB = 0
+	}
 }
 
 func newQuota(c QuotaConfig) *quota {
 	p := &quota{
-		byDefault: TenantQuota{Devices: c.DefaultDevices, Jobs: c.DefaultJobs},
+		byDefault: TenantQuota{Devices: c.DefaultDevices, Jobs: c.DefaultJobs, Share: c.DefaultShare},
 		ranks:     make(map[string]int32, len(c.Tenants)),
 	}
 	for _, t := range c.Tenants {
@@ -76,6 +114,7 @@ func newQuota(c QuotaConfig) *quota {
 
 func (p *quota) Admit(_ context.Context, v *core.View, waiting []*core.Job) ([]core.Verdict, error) {
 	p.verdicts = p.verdicts[:0]
+	p.cluster.countIn(v)
 	for i := range p.tenants {
 		p.tenants[i] = tenant{limit: p.tenants[i].limit}
 	}
@@ -84,7 +123,7 @@ func (p *quota) Admit(_ context.Context, v *core.View, waiting []*core.Job) ([]c
 	}
 	for _, j := range waiting {
 		t := p.tenant(j)
-		verdict, held := t.judge(j)
+		verdict, held := t.judge(j, &p.cluster)
 		if !held {
 			t.admit(j)
 			continue
@@ -112,12 +151,40 @@ func (p *quota) tenant(j *core.Job) *tenant {
 }
 
 func (t *tenant) admit(j *core.Job) {
-	t.devices += demand(j.JobSpec)
+	n := demand(j.JobSpec)
+	t.devices += n
+	t.resources = t.resources.Plus(j.Asks().Times(float64(n)))
 	t.jobs++
 }
 
+// judgeShare is judge for the dominant share: of what is short it tells the resource of which the largest part would be demanded.
+func (t *tenant) judgeShare(j *core.Job, of *capacity) (core.Verdict, bool) {
+	n := demand(j.JobSpec)
+	wanted := j.Asks().Times(float64(n))
+	worst, found := core.Verdict{Job: j.ID, Code: core.Defer, Reason: core.QuotaExceeded}, 0.0
+	for _, r := range [...]struct {
+		unit              string
+		wanted, held, all float64
+	}{{"devices", float64(n), float64(t.devices), float64(of.devices)}, {"cpus", wanted.CPUs, t.resources.CPUs, of.CPUs}, {"GB", wanted.MemoryGB, t.resources.MemoryGB, of.MemoryGB}} {
+		limit := math.Round(t.limit.Share*r.all*1000) / 1000
+		if part := (r.held + r.wanted) / r.all; r.all > 0 && r.wanted > 0 && r.held+r.wanted > limit+1e-9 && part > found {
+			found = part
+			worst.Wanted, worst.Available, worst.Unit = r.wanted, max(limit-r.held, 0), r.unit
+			if worst.Code, worst.Message = core.Defer, ""; r.wanted > limit && !of.of.MayGrow {
+				worst.Code, worst.Message = core.Reject, "the job alone exceeds the share of its tenant"
+			}
+		}
+	}
+	return worst, found > 0
+}
+
 // judge returns the verdict on a job that the quota holds back, and false when it fits.
-func (t *tenant) judge(j *core.Job) (core.Verdict, bool) {
+func (t *tenant) judge(j *core.Job, of *capacity) (core.Verdict, bool) {
+	if t.limit.Share > 0 {
+		if v, exceeds := t.judgeShare(j, of); exceeds {
+			return v, true
+		}
+	}
 	wanted := demand(j.JobSpec)
 	v := core.Verdict{
 		Job: j.ID, Code: core.Defer, Reason: core.QuotaExceeded,

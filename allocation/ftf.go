@@ -2,6 +2,7 @@ package allocation
 
 import (
 	"context"
+	"math"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/queue"
@@ -41,7 +42,7 @@ func NewFTF() core.Factory[core.Allocator] {
 		Source:       "Synergy, OSDI'22; Themis, NSDI'20",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
 	}, FTFConfig{First: worstFirst, Queue: queue.Backfill, StepTimes: true, Speed: baseSpeed}, func(c FTFConfig, _ core.Settings) (core.Allocator, error) {
-		p := &ftf{steps: c.StepTimes, speeds: speeds{present: c.Speed == presentSpeed}, order: synergy.FTF, walk: queue.Walk{Discipline: c.Queue}}
+		p := &ftf{steps: c.StepTimes, speeds: speeds{present: c.Speed == presentSpeed}, order: synergy.FTF, walk: queue.Walk{Discipline: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)}}
 		if c.First == bestFirst {
 			p.order = synergy.MisreadFTF
 		}

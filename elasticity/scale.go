@@ -16,9 +16,10 @@ type rule interface {
 
 // scaled is what scalers share: which pools they size, and which jobs count with which of them.
 //
-// Types of devices that all jobs treat alike, for each can run on all or on none of them, are a kind, and its pools are sized together. A
-// job that can run on several kinds counts with that whose devices it holds. While it waits, it counts where there is room for its least
-// number beside the others: on nodes that are not sized, or else where a device costs least. O(jobs × kinds).
+// A type of devices is a kind of its own, for a job runs on devices of one type. Types on which jobs run together, as those do that mix types,
+// are one kind. The pools of a kind are sized together. A job that can run on several kinds counts with that whose devices it holds. While it
+// waits, it counts where there is room for its least number beside the others: on nodes that are not sized, or else where work costs least.
+// O(jobs × kinds).
 type scaled struct {
 	pool   string // the only one that is sized; "" for all
 	kinds  []poolKind
@@ -27,7 +28,7 @@ type scaled struct {
 	ladder ladder
 }
 
-// poolKind is types of devices that the jobs treat alike.
+// poolKind is a type of devices, or several on which jobs run together.
 type poolKind struct {
 	jobs  []*core.Response // that count with it
 	need  int              // the least numbers of devices of these
@@ -64,6 +65,9 @@ func (s *scaled) scale(v *core.View, plan *core.Plan, r rule) (target core.Clust
 		switch {
 		case len(l.jobs) > 0:
 			nodes, why = r.nodes(l)
+			if n, devices := l.room(); n > nodes {
+				nodes, why = n, fmt.Sprintf("a job needs %d devices at once", devices)
+			}
 		case len(plan.Candidates) > 0:
 			why = "no job is for its devices"
 		}
@@ -91,7 +95,7 @@ func (s *scaled) sort(v *core.View, candidates []core.Candidate) {
 		}
 	}
 	for k := range s.kinds {
-		cheapestFirst(v, s.kinds[k].pools, candidates)
+		slices.SortStableFunc(s.kinds[k].pools, func(a, b int) int { return cmp.Compare(price(v, &c.Pools[a]), price(v, &c.Pools[b])) })
 	}
 	s.open = s.open[:0]
 	for i := range candidates {
@@ -122,7 +126,10 @@ func (s *scaled) divide(c *core.Cluster, candidates []core.Candidate) {
 		of := -1
 		for u := 0; u < t && of < 0; u++ {
 			a, b := core.AcceleratorID(t), core.AcceleratorID(u)
-			if !slices.ContainsFunc(candidates, func(j core.Candidate) bool { return j.CanRunOn(c, a) != j.CanRunOn(c, b) }) {
+			if !slices.ContainsFunc(candidates, func(j core.Candidate) bool {
+				onA, onB := j.CanRunOn(c, a), j.CanRunOn(c, b)
+				return onA != onB || onA && !j.MixesTypes
+			}) {
 				of = s.kindOf[u]
 			}
 		}
@@ -184,43 +191,13 @@ func (s *scaled) choose(v *core.View, j *core.Candidate) int {
 	return best
 }
 
-// costOf is what an hour of a device of a pool costs, over how fast a job is on one.
-func costOf(v *core.View, p *core.Pool, r *core.Response) float64 {
-	cost := p.PriceAt(v.NowSeconds) / float64(p.Devices)
-	if rate := r.Rate(p.Accelerator, r.MinReplicas, p.Devices); rate > 0 {
-		return cost / rate * float64(r.MinReplicas)
-	}
-	return cost
-}
+// price is what an hour of a device of a pool costs.
+func price(v *core.View, p *core.Pool) float64 { return p.PriceAt(v.NowSeconds) / float64(p.Devices) }
 
-// cheapestFirst orders pools by what work costs on them: an hour of a device, over how fast the jobs are on it on average. Those that cost the
-// same stay in their order.
-func cheapestFirst(v *core.View, pools []int, candidates []core.Candidate) {
-	c := v.Cluster
-	if len(pools) < 2 {
-		return
+// costOf is that price over how fast a job is on a device.
+func costOf(v *core.View, p *core.Pool, r *core.Response) float64 {
+	if rate := r.Rate(p.Accelerator, r.MinReplicas, p.Devices); rate > 0 {
+		return price(v, p) / rate * float64(r.MinReplicas)
 	}
-	first := &c.Pools[pools[0]]
-	speed := func(p *core.Pool) float64 {
-		sum, jobs := 0.0, 0
-		for i := range candidates {
-			r := candidates[i].Response
-			if r == nil || p.Accelerator == first.Accelerator {
-				continue
-			}
-			if is, of := r.Rate(p.Accelerator, r.MinReplicas, p.Devices), r.Rate(first.Accelerator, r.MinReplicas, first.Devices); is > 0 && of > 0 {
-				sum, jobs = sum+is/of, jobs+1
-			}
-		}
-		if jobs == 0 {
-			return 1
-		}
-		return sum / float64(jobs)
-	}
-	cost := make([]float64, len(c.Pools))
-	for _, i := range pools {
-		p := &c.Pools[i]
-		cost[i] = p.PriceAt(v.NowSeconds) / float64(p.Devices) / speed(p)
-	}
-	slices.SortStableFunc(pools, func(a, b int) int { return cmp.Compare(cost[a], cost[b]) })
+	return price(v, p)
 }

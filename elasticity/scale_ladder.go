@@ -2,6 +2,7 @@ package elasticity
 
 import (
 	"math"
+	"slices"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/optim"
@@ -103,19 +104,14 @@ func (l *ladder) cheapest() int {
 	return len(l.pools) - 1 // never: who asks stays within the most of all
 }
 
-// dearest is the pool that has a node less: the last that has more than its least, or else any.
+// dearest is the pool that has a node less: the last that has more than its least, or else the first with any.
 func (l *ladder) dearest() int {
-	for i := len(l.pools) - 1; i >= 0; i-- {
-		if l.sizes[i] > l.pools[i].Min {
+	for i, p := range slices.Backward(l.pools) {
+		if l.sizes[i] > p.Min {
 			return i
 		}
 	}
-	for i := len(l.pools) - 1; i > 0; i-- {
-		if l.sizes[i] > 0 {
-			return i
-		}
-	}
-	return 0
+	return max(slices.IndexFunc(l.sizes, func(size int) bool { return size > 0 }), 0)
 }
 
 // targets are the sizes of the pools with so many nodes, within their bounds.
@@ -164,6 +160,20 @@ func (l *ladder) enough() int {
 		}
 	}
 	return l.at
+}
+
+// room is the least number of nodes with which there are as many devices as the largest job needs, of those that can run on all nodes. A rule
+// that weighs what nodes yield may want fewer for good, and such a job, and those that may not pass it, would never begin.
+func (l *ladder) room() (nodes, devices int) {
+	for _, r := range l.jobs {
+		if list := sharesOf(r, l.accelerator, l.devices(l.most), l.perNode); len(list) > 0 {
+			devices = max(devices, list[0].Devices)
+		}
+	}
+	for nodes < l.most && l.devices(nodes) < devices {
+		nodes++
+	}
+	return nodes, devices
 }
 
 // sharesOf are the numbers of devices that a job can run on, and its speed-up on each.

@@ -42,6 +42,12 @@ func jobFor(r *core.Response, on ...string) core.Candidate {
 	return core.Candidate{Job: &core.Job{JobSpec: &core.JobSpec{Accelerators: on}}, Response: r}
 }
 
+// onBoth is the same job, which runs on devices of several types at once.
+func onBoth(c core.Candidate) core.Candidate {
+	c.MixesTypes = true
+	return c
+}
+
 // on is a job that holds a device of a node.
 func (c candidates) on(node core.NodeID) candidates {
 	j := c[len(c)-1].Job
@@ -65,6 +71,13 @@ func faster(times float64, r *core.Response) *core.Response {
 // atLeast is the same of a job that needs so many devices.
 func atLeast(replicas int, r *core.Response) *core.Response {
 	r.MinReplicas = replicas
+	return r
+}
+
+// slowerOnOne is a job that is no faster on more than four t4, and is on v100.
+func slowerOnOne() *core.Response {
+	r := flat(4, 8, 1)
+	r.Curves = append(r.Curves[:1:1], flat(8, 8, 1).Curves[0])
 	return r
 }
 
@@ -105,8 +118,10 @@ func TestScalersOfSeveralPools(t *testing.T) {
 		"no prices: in their order":                      {pools: []core.Pool{costs(demand, 0), costs(spot, 0)}, sizes: []int{0, 0}, jobs: eight, want: "demand 2, spot 0"},
 		"a price is that of a device":                    {pools: []core.Pool{demand, {Name: "small", Devices: 1, Max: 9, PricePerHour: 2}}, sizes: []int{0, 0}, jobs: eight, want: "demand 2, small 0"},
 		"only the pool that is named":                    {config: map[string]any{"pool": "demand"}, pools: []core.Pool{demand, spot}, sizes: []int{0, 1}, jobs: eight, want: "demand 1"},
-		"of types that all can run on":                   {pools: []core.Pool{v100s, spot}, sizes: []int{0, 0}, jobs: candidates{jobFor(unknowns(16))}, want: "spot 2, v100s 2"},
-		"a faster type may be cheaper":                   {pools: []core.Pool{costs(spot, 3), v100s}, sizes: []int{0, 0}, jobs: candidates{jobFor(faster(4, atLeast(8, flat(8, 8, 1))))}, want: "v100s 2, spot 0"},
+		"a job is on devices of one type":                {pools: []core.Pool{v100s, spot}, sizes: []int{0, 0}, jobs: candidates{jobFor(unknowns(16))}, want: "spot 0, v100s 4"},
+		"unless it mixes types":                          {pools: []core.Pool{v100s, spot}, sizes: []int{0, 0}, jobs: candidates{onBoth(jobFor(unknowns(16)))}, want: "spot 2, v100s 2"},
+		"as all jobs do":                                 {pools: []core.Pool{v100s, spot}, sizes: []int{0, 0}, jobs: candidates{onBoth(jobFor(unknowns(16))), jobFor(unknowns(4))}, want: "spot 1, v100s 4"},
+		"a faster type may be cheaper":                   {pools: []core.Pool{costs(spot, 3), v100s}, sizes: []int{0, 0}, jobs: candidates{jobFor(faster(4, atLeast(8, flat(8, 8, 1))))}, want: "spot 0, v100s 2"},
 		"and may not":                                    {pools: []core.Pool{costs(spot, 3), v100s}, sizes: []int{0, 0}, jobs: candidates{jobFor(faster(3, atLeast(8, flat(8, 8, 1))))}, want: "spot 2, v100s 0"},
 		"a type for those that can run on it only":       {pools: []core.Pool{v100s, spot}, sizes: []int{0, 0}, jobs: candidates{jobFor(unknowns(8), "v100")}, want: "spot 0, v100s 2"},
 		"each its own":                                   {pools: []core.Pool{v100s, spot}, sizes: []int{0, 0}, jobs: candidates{jobFor(unknowns(8), "v100"), jobFor(unknowns(4), "t4")}, want: "spot 1, v100s 2"},
@@ -119,7 +134,18 @@ func TestScalersOfSeveralPools(t *testing.T) {
 		"a pool that nobody can use shrinks":             {pools: []core.Pool{least(v100s, 1), spot}, sizes: []int{3, 0}, jobs: candidates{jobFor(unknowns(4), "t4")}, want: "spot 1, v100s 1"},
 		"a job that can run nowhere":                     {pools: []core.Pool{v100s, spot}, sizes: []int{1, 1}, jobs: candidates{jobFor(unknowns(4), "a100"), jobFor(unknowns(4), "t4")}, want: "spot 1, v100s 0"},
 		"a pool of more than it may have":                {pools: []core.Pool{demand, spot}, sizes: []int{0, 5}, jobs: candidates{jobFor(unknowns(12))}, want: "spot 2, demand 1"},
+		"as dear on both: the first type":                {pools: []core.Pool{costs(v100s, 1), spot}, sizes: []int{0, 0}, jobs: candidates{jobFor(unknowns(4)), jobFor(unknowns(1), "v100")}, want: "spot 1, v100s 1"},
+		"as large on both: the first type":               {pools: []core.Pool{costs(v100s, 1), costs(demand, 9)}, sizes: []int{0, 0}, jobs: candidates{jobFor(unknowns(99)), jobFor(unknowns(1), "v100")}, want: "demand 4, v100s 1"},
+		"none sized that it can run on":                  {pools: []core.Pool{spot}, sizes: []int{1}, jobs: candidates{jobFor(unknowns(4), "v100")}, fixed: []core.Node{{Accelerator: v100, Devices: 4}}, want: "spot 0"},
+		"speed counts by the device":                     {pools: []core.Pool{costs(spot, 3), costs(v100s, 10)}, sizes: []int{0, 0}, jobs: candidates{jobFor(faster(3.5, atLeast(8, flat(8, 8, 1))))}, want: "spot 0, v100s 2"},
+		"the pool with room beside the others":           {pools: []core.Pool{spot, costs(demand, 9), v100s}, sizes: []int{0, 0, 0}, jobs: candidates{jobFor(unknowns(8), "t4"), jobFor(unknowns(8), "t4"), jobFor(unknowns(4)), jobFor(unknowns(1), "v100")}, want: "spot 2, demand 3, v100s 1"},
+		"goodput: by the rates of its type":              {factory: NewGoodputScaler, pools: []core.Pool{v100s}, sizes: []int{1}, fixed: []core.Node{{Devices: 4}}, jobs: candidates{jobFor(slowerOnOne(), "v100")}, want: "v100s 2"},
+		"goodput: beside a larger node of its type":      {factory: NewGoodputScaler, pools: []core.Pool{demand}, sizes: []int{1}, fixed: []core.Node{{Devices: 8}, {Accelerator: v100, Devices: 64}}, jobs: candidates{jobFor(bound(8), "t4")}, want: "demand 1"},
 		"goodput: over both":                             {factory: NewGoodputScaler, pools: []core.Pool{demand, spot}, sizes: []int{1, 0}, jobs: candidates{jobFor(flat(12, 64, 1))}, want: "spot 2, demand 1"},
+		"goodput: room for the largest":                  {factory: NewGoodputScaler, pools: []core.Pool{demand}, sizes: []int{2}, jobs: candidates{jobFor(flat(1, 4, 1)), jobFor(atLeast(12, flat(12, 12, 1)))}, want: "demand 3"},
+		"throughput: room for the largest":               {factory: NewThroughputScaler, pools: []core.Pool{demand}, sizes: []int{4}, jobs: candidates{jobFor(atLeast(12, flat(1, 16, 1)))}, want: "demand 3"},
+		"marginal: room for the largest":                 {factory: NewMarginal, config: map[string]any{"value_of_time": 0.0}, pools: []core.Pool{demand}, sizes: []int{1}, jobs: candidates{jobFor(flat(1, 4, 1)), jobFor(atLeast(12, flat(12, 12, 1)))}, want: "demand 3"},
+		"too large for all pools: is not waited for":     {factory: NewMarginal, config: map[string]any{"value_of_time": 0.0}, pools: []core.Pool{demand}, sizes: []int{1}, jobs: candidates{jobFor(flat(1, 4, 1)), jobFor(atLeast(17, flat(17, 17, 1)))}, want: "demand 1"},
 		"throughput: a step":                             {factory: NewThroughputScaler, pools: []core.Pool{demand, spot}, sizes: []int{1, 1}, jobs: candidates{jobFor(flat(64, 64, 1))}, want: "spot 2, demand 1"},
 		"throughput: a step of larger nodes adds less a device": {
 			factory: NewThroughputScaler, config: map[string]any{"threshold": 0.6},
@@ -158,6 +184,21 @@ func TestScalersOfSeveralPools(t *testing.T) {
 	}
 }
 
+// A pool that shrinks for want of jobs says whether there are any.
+func TestScalersTellWhyNobody(t *testing.T) {
+	t.Parallel()
+	pools := []core.Pool{{Name: "p", Devices: 4, Max: 2}}
+	for want, jobs := range map[string]candidates{"there are no jobs": nil, "no job is for its devices": {jobFor(unknowns(4), "v100")}} {
+		got, err := scalerOf(t, NewMarginal(), nil).Scale(t.Context(), poolsView(0, pools, []int{1}), &core.Plan{Candidates: jobs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Pools) != 1 || got.Pools[0].Message != want {
+			t.Errorf("%+v, want %q", got.Pools, want)
+		}
+	}
+}
+
 // Whatever the pools and jobs: sizes are within the bounds, those who can run on one type only find room there if its pools may have it, and
 // from nothing a pool has more than its least only when the cheaper ones of its type have their most.
 func TestQueueOverRandomPools(t *testing.T) {
@@ -183,7 +224,6 @@ func TestQueueOverRandomPools(t *testing.T) {
 				jobs, need[on] = append(jobs, jobFor(unknowns(n), []string{"t4", "v100"}[on])), need[on]+n
 			}
 		}
-		alike := need[0]+need[1] == 0 // and so all are one kind
 		got, err := scalerOf(t, NewQueueScaler(), nil).Scale(t.Context(), poolsView(0, pools, make([]int, len(pools))), &core.Plan{Candidates: jobs})
 		if err != nil {
 			t.Fatal(err)
@@ -209,7 +249,7 @@ func TestQueueOverRandomPools(t *testing.T) {
 			}
 		}
 		for on := range has {
-			if !alike && has[on] < min(need[on], most[on]) {
+			if has[on] < min(need[on], most[on]) {
 				t.Fatalf("%d devices of type %d for %d of at most %d: %+v", has[on], on, need[on], most[on], got.Pools)
 			}
 		}

@@ -46,6 +46,21 @@ func TestConformance(t *testing.T) {
 	t.Run("tail_eviction as released", func(t *testing.T) {
 		coretest.RunPlacer(t, NewTailEviction(), coretest.Pinning(), coretest.Evicting(), coretest.WithConfig(map[string]any{"fit": prefixSum}))
 	})
+	for name, config := range map[string]map[string]any{
+		"synergy": nil, "synergy fair": {"mode": "fair"}, "synergy greedy, consolidated": {"mode": "greedy", "consolidate": true}, "synergy consolidated": {"consolidate": true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coretest.RunPlacer(t, NewSynergy(), coretest.Pinning(), coretest.WithConfig(config))
+		})
+		t.Run(name+", counted", func(t *testing.T) {
+			coretest.RunPlacer(t, NewSynergy(), coretest.Pinning(), coretest.Counting(), coretest.WithConfig(config))
+		})
+	}
+	for _, mode := range []string{synergyFair, synergyGreedy, synergyTune} {
+		t.Run("synergy anew, "+mode, func(t *testing.T) {
+			coretest.RunPlacer(t, NewSynergy(), coretest.Pinning(), coretest.Counting(), coretest.Evicting(), coretest.WithConfig(map[string]any{"replan": true, "mode": mode}))
+		})
+	}
 	t.Run("cells", func(t *testing.T) { coretest.RunPlacer(t, NewCells(), coretest.Pinning(), coretest.Evicting()) })
 	for name, config := range map[string]map[string]any{
 		"cells of two tenants":    {},

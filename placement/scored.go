@@ -464,6 +464,24 @@ func (p *scored) refuse(v *core.View, g *core.Grant) {
 	p.unseated = append(p.unseated, core.Verdict{
 		Job: g.Job, Code: core.Defer, Reason: reason, Wanted: float64(wanted) / score.Whole, Available: float64(available) / score.Whole, Unit: "devices",
 	})
+	if reason == core.Fragmented && v.Cluster.CountsResources && j.WaitingReason != reason { // it is told once
+		p.blame(v, g, &p.unseated[len(p.unseated)-1])
+	}
+}
+
+// blame tells a job that there are devices for what else is short: of CPUs and memory the one of which more is missing, on the nodes that have a device for it.
+// Neither is where there is enough of both, on too many nodes.
+func (p *scored) blame(v *core.View, g *core.Grant, verdict *core.Verdict) {
+	replica := p.task(v, v.Jobs[g.Job].JobSpec, g.Accelerator)
+	p.open(v, g, &replica)
+	var left core.Resources
+	nodes := p.walk.Nodes()
+	for i := range nodes {
+		if n := &nodes[i]; v.Cluster.Nodes[i].Health == core.Ready && replica.Types.Allows(n.Accelerator) && n.HasDevice(replica.Milli) {
+			left = left.Plus(core.Resources{CPUs: float64(n.CPU), MemoryGB: float64(n.Memory)}.Times(1.0 / 1000))
+		}
+	}
+	blameResources(verdict, left, core.Resources{CPUs: float64(replica.CPU), MemoryGB: float64(replica.Memory)}.Times(float64(g.Replicas)/1000))
 }
 
 // byScore makes the factory of a placer that seats where a score is highest.

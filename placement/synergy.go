@@ -96,7 +96,9 @@ func (p *synergyPlacer) Standing() core.Standing { return p.standing }
 func (p *synergyPlacer) job(v *core.View, g *core.Grant) synergy.Job {
 	j := v.Jobs[g.Job]
 	job := p.fleet.Job(j.JobSpec, g.Replicas, g.Accelerator)
-	job.Runs, job.Blocking = j.State == core.Running, g.Blocking
+	if job.Runs, job.Blocking = j.State == core.Running, g.Blocking; job.Kinds == 0 {
+		job.Devices = 0 // no node is ready that it can run on
+	}
 	if j.Held != g.Replicas || j.Held == 0 || p.replan && !j.Pinned || !within(v, g, j.Seats) {
 		return job
 	}
@@ -195,7 +197,7 @@ func (p *synergyPlacer) refuse(v *core.View, g *core.Grant, job *synergy.Job) {
 		verdict.Reason = core.BlockedByEarlier
 	default:
 		verdict.Reason = core.Fragmented
-		blameResources(&verdict, p.packer.Left(kinds), job)
+		blameResources(&verdict, p.packer.Left(kinds).Resources, job.Demand.Resources)
 	}
 	p.unseated = append(p.unseated, verdict)
 }
@@ -209,23 +211,23 @@ func combined(a, b int, sum bool) int {
 
 // blameResources tells which of CPUs and memory a job lacks that there are devices for, by the larger part of it that is missing; neither where what is
 // left of them together is enough.
-func blameResources(verdict *core.Verdict, left synergy.Capacity, job *synergy.Job) {
+func blameResources(verdict *core.Verdict, left, wanted core.Resources) {
 	lacks := func(left, wanted float64) float64 {
 		if wanted <= 0 {
 			return 0
 		}
 		return max(1-left/wanted, 0)
 	}
-	cpus, memory := lacks(left.CPUs, job.Demand.CPUs), lacks(left.MemoryGB, job.Demand.MemoryGB)
+	cpus, memory := lacks(left.CPUs, wanted.CPUs), lacks(left.MemoryGB, wanted.MemoryGB)
 	rounded := func(x float64) float64 { return math.Round(x*1000) / 1000 }
 	switch {
 	case cpus == 0 && memory == 0:
 		verdict.Message = "what is left of CPUs and memory beside free devices is on too many nodes"
 	case cpus >= memory:
-		verdict.Reason, verdict.Message = core.WaitingForDevices, "devices are free, and CPUs are short"
-		verdict.Wanted, verdict.Available, verdict.Unit = rounded(job.Demand.CPUs), rounded(left.CPUs), "cpus"
+		verdict.Message = "devices are free, and CPUs are short"
+		verdict.Wanted, verdict.Available, verdict.Unit = rounded(wanted.CPUs), rounded(left.CPUs), "cpus"
 	default:
-		verdict.Reason, verdict.Message = core.WaitingForDevices, "devices are free, and memory is short"
-		verdict.Wanted, verdict.Available, verdict.Unit = rounded(job.Demand.MemoryGB), rounded(left.MemoryGB), "GB"
+		verdict.Message = "devices are free, and memory is short"
+		verdict.Wanted, verdict.Available, verdict.Unit = rounded(wanted.MemoryGB), rounded(left.MemoryGB), "GB"
 	}
 }

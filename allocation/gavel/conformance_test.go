@@ -34,6 +34,22 @@ func TestConformance(t *testing.T) {
 		"allox":                          {NewAlloX(), nil},
 		"allox blind":                    {NewAlloX(), blind},
 	}
+	packed := map[string]struct {
+		factory core.Factory[core.Allocator]
+		config  map[string]any
+	}{
+		"max-min packed":                            {NewMaxMinPacked(), nil},
+		"max-min packed as published":               {NewMaxMinPacked(), map[string]any{"recompute_interval": "1920s", "new_jobs": wait, "accounts": reset, "lease": "0s", "partners": allPartners, "least_gain": 0.0}},
+		"max-min packed in one queue":               {NewMaxMinPacked(), map[string]any{"global_queue": true, "accounts": kept, "least_gain": 0.0, "types": shuffled}},
+		"makespan packed":                           {NewMakespanPacked(), map[string]any{"least_gain": 0.0}},
+		"finish-time fairness packed":               {NewFinishTimeFairnessPacked(), map[string]any{"least_gain": 0.0}},
+		"finish-time fairness packed, all partners": {NewFinishTimeFairnessPacked(), map[string]any{"partners": allPartners}},
+	}
+	for name, tc := range packed {
+		t.Run(name, func(t *testing.T) {
+			coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning(), coretest.TakingTurns())
+		})
+	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning())

@@ -42,7 +42,7 @@ func (p *mechanism) Allocate(ctx context.Context, v *core.View, candidates []cor
 	resized := p.count(v, candidates)
 	changed := p.jobTable.update(p, v, candidates)
 	if p.pairs != nil {
-		p.pairs.charge(p.jobTable.members, changed)
+		p.pairs.charge(p.jobTable.members, len(p.devices), v.IntervalSeconds/2, changed)
 	}
 	p.due = p.due || resized || changed
 	elapsed := v.NowSeconds - p.reset

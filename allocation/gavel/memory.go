@@ -1,6 +1,7 @@
 package gavel
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,7 +23,15 @@ type learnedShares struct {
 	Due     bool
 	Devices []float64 // by type, in the last round
 	Jobs    []learnedAccount
+	Pairs   []learnedPair    `json:",omitempty"`
 	Booked  []learnedBooking `json:",omitempty"`
+}
+
+// learnedPair is the account of two jobs that share devices.
+type learnedPair struct {
+	Jobs                  [2]core.JobID // ascending
+	Granted               core.AcceleratorID
+	Share, Seconds, Short []float64
 }
 
 // learnedAccount is the account of a job.
@@ -49,7 +58,12 @@ func (p *mechanism) Snapshot() ([]byte, error) {
 	for _, m := range p.jobTable.members {
 		l.Jobs = append(l.Jobs, learnedAccount{m.id, m.granted, m.executed, m.devices, m.shared, m.speed, m.x, m.share, m.seconds, m.deficit})
 	}
-	if f, books := p.policy.(*finishTimes); books {
+	if p.pairs != nil {
+		for _, both := range p.pairs.list {
+			l.Pairs = append(l.Pairs, learnedPair{both.ids, both.granted, both.share, both.seconds, both.deficit})
+		}
+	}
+	if f := p.books(); f != nil {
 		for _, id := range slices.Sorted(maps.Keys(f.booked)) {
 			b := f.booked[id]
 			kept := learnedBooking{Job: id, Seconds: b.seconds, Unit: b.unit, Rate: b.rate}
@@ -82,15 +96,18 @@ func (p *mechanism) Restore(learned []byte) error {
 			return fmt.Errorf("job %d has no account of its own", a.Job)
 		}
 		members = append(members, &member{
-			id: a.Job, granted: a.Granted, executed: a.Executed, devices: a.Devices, shared: a.Shared,
+			id: a.Job, granted: a.Granted, executed: a.Executed, devices: a.Devices, shared: a.Shared, together: -1,
 			speed: a.Speed, x: a.X, rates: make([]float64, of), share: a.Share, seconds: a.Seconds, deficit: a.Short,
 		})
 	}
 	if len(l.Devices) != l.Types {
 		return fmt.Errorf("there are %d accelerator types, and devices of %d", l.Types, len(l.Devices))
 	}
+	if err := p.restorePairs(&l, members); err != nil {
+		return err
+	}
 	p.jobTable.members, p.jobTable.types, p.reset, p.due, p.devices = members, l.Types, l.Reset, l.Due, l.Devices
-	if f, books := p.policy.(*finishTimes); books {
+	if f := p.books(); f != nil {
 		f.booked = map[core.JobID]booking{}
 		for _, b := range l.Booked {
 			kept := booking{b.Seconds, math.NaN(), b.Unit, b.Rate}
@@ -99,6 +116,49 @@ func (p *mechanism) Restore(learned []byte) error {
 			}
 			f.booked[b.Job] = kept
 		}
+	}
+	return nil
+}
+
+// books is the bookings of finish-time fairness; nil for other policies.
+func (p *mechanism) books() *finishTimes {
+	switch f := p.policy.(type) {
+	case *finishTimes:
+		return f
+	case *finishTimesPacked:
+		return &f.finishTimes
+	}
+	return nil
+}
+
+// restorePairs takes up the accounts of pairs. Members are by JobID.
+func (p *mechanism) restorePairs(l *learnedShares, members []*member) error {
+	if p.pairs == nil && len(l.Pairs) > 0 {
+		return fmt.Errorf("%d pairs where jobs share no devices", len(l.Pairs))
+	}
+	var list []*pair
+	for i, a := range l.Pairs {
+		both := &pair{ids: a.Jobs, granted: a.Granted, share: a.Share, seconds: a.Seconds, deficit: a.Short}
+		for k, id := range a.Jobs {
+			at, found := slices.BinarySearchFunc(members, id, func(m *member, id core.JobID) int { return cmp.Compare(m.id, id) })
+			if !found {
+				return fmt.Errorf("job %d is in a pair, and has no account of its own", id)
+			}
+			both.members[k] = members[at]
+		}
+		if a.Jobs[0] >= a.Jobs[1] || i > 0 && compareIDs(l.Pairs[i-1].Jobs, a.Jobs) >= 0 || a.Granted < core.AnyAccelerator || int(a.Granted) >= l.Types ||
+			len(a.Share) != l.Types || len(a.Seconds) != l.Types || len(a.Short) != l.Types {
+			return fmt.Errorf("jobs %d and %d have no account of theirs", a.Jobs[0], a.Jobs[1])
+		}
+		if a.Granted != core.AnyAccelerator {
+			for k, m := range both.members {
+				m.with, m.together = both, a.Jobs[1-k]
+			}
+		}
+		list = append(list, both)
+	}
+	if p.pairs != nil {
+		p.pairs.list = list
 	}
 	return nil
 }

@@ -118,9 +118,14 @@ func compareIDs(a, b [2]core.JobID) int {
 	return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
 }
 
-// charge books the time of the round before, and drops pairs of jobs that ended. Members are by JobID.
-func (p *pairs) charge(members []*member, changed bool) {
+// charge books the time of the round before, and drops pairs of jobs that ended. Members are by JobID. Of types that came with new nodes no pair
+// has a share yet, and each the credit.
+func (p *pairs) charge(members []*member, types int, credit float64, changed bool) {
+	p.list = slices.DeleteFunc(p.list, func(both *pair) bool { return len(both.share) > types })
 	for _, both := range p.list {
+		for len(both.share) < types {
+			both.share, both.seconds, both.deficit = append(both.share, 0), append(both.seconds, credit), append(both.deficit, 0)
+		}
 		if both.granted != core.AnyAccelerator {
 			both.seconds[both.granted] += both.spent
 			both.granted, both.spent = core.AnyAccelerator, 0

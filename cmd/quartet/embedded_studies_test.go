@@ -14,8 +14,26 @@ import (
 
 // runsOf is how many runs each study that comes with Quartet has.
 var runsOf = map[string]int{
-	"adaptive-batch": 50, "autoscaling": 85, "autoscaling-delays": 36, "blox-eurosys24": 6, "deadlines": 24, "elastic": 63, "elastic-streams": 180, "estimates": 120, "five": 225, "fragments": 90, "gandiva": 180, "gavel-osdi20": 24, "hived": 40, "lucid": 200,
-	"pollux-osdi21": 81, "sia-sosp23": 15, "spot": 21, "tiers": 36, "tiresias-nsdi19": 3,
+	"adaptive-batch":     50,
+	"autoscaling":        85,
+	"autoscaling-delays": 36,
+	"blox-eurosys24":     6,
+	"deadlines":          24,
+	"elastic":            63,
+	"elastic-streams":    180,
+	"estimates":          120,
+	"five":               225,
+	"fragments":          90,
+	"gandiva":            180,
+	"gavel-osdi20":       24,
+	"hived":              40,
+	"lucid":              200,
+	"muri":               30,
+	"pollux-osdi21":      81,
+	"sia-sosp23":         15,
+	"spot":               21,
+	"tiers":              36,
+	"tiresias-nsdi19":    3,
 }
 
 // Every study that comes with Quartet can be read, opens with a comment that says what it is, and is named as its file; where the

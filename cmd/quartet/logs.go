@@ -189,12 +189,20 @@ func logChange(log *slog.Logger, v *core.View, c *core.Change) {
 	case core.Stop:
 		log.Info("job stopped", "job", j.Name, "reason", c.Reason.String(), "component", c.By)
 	case core.Start:
-		log.Info("job started", "job", j.Name, "replicas", core.Replicas(c.Seats), "nodes", nodeNamesOf(v.Cluster, c.Seats), "component", c.By)
+		log.Info("job started", append([]any{"job", j.Name, "replicas", core.Replicas(c.Seats), "nodes", nodeNamesOf(v.Cluster, c.Seats), "component", c.By}, loggedResources(c)...)...)
 	case core.Move:
-		log.Info("job moved", "job", j.Name, "replicas", core.Replicas(c.Seats), "nodes", nodeNamesOf(v.Cluster, c.Seats), "component", c.By)
+		log.Info("job moved", append([]any{"job", j.Name, "replicas", core.Replicas(c.Seats), "nodes", nodeNamesOf(v.Cluster, c.Seats), "component", c.By}, loggedResources(c)...)...)
 	case core.Tune:
-		log.Info("job tuned", "job", j.Name, "batch_per_device", c.Tuning.BatchPerDevice, "component", c.By)
+		log.Info("job tuned", append([]any{"job", j.Name, "batch_per_device", c.Tuning.BatchPerDevice, "component", c.By}, loggedResources(c)...)...)
 	}
+}
+
+// loggedResources is the CPUs and the memory of each replica, where they are not what the job asks for.
+func loggedResources(c *core.Change) []any {
+	if c.Resources == nil {
+		return nil
+	}
+	return []any{"cpus", c.Resources.CPUs, "memory_gb", c.Resources.MemoryGB}
 }
 
 // nodeNamesOf names the nodes of seats, each once, in their order.

@@ -38,6 +38,7 @@ type decisionLine struct {
 	Cause     string      `json:"cause"`
 	By        string      `json:"by"`
 	Seats     [][2]string `json:"seats"`
+	With      []string    `json:"with"`
 
 	BatchPerDevice     uint32  `json:"batch_per_device"`
 	AccumulationSteps  uint32  `json:"accumulation_steps"`
@@ -94,6 +95,7 @@ func (l *decisionLine) follow(d *controlv1.DescribeResponse) {
 	one := &controlv1.Decision{
 		Round: l.Round, AtSeconds: l.AtSeconds, What: l.Event + l.Verdict + l.Action, By: l.By, Reason: l.Reason, Message: l.Message,
 		Wanted: l.Wanted, Available: l.Available, Unit: l.Unit, ExpectedSeconds: l.Expected,
+		With: l.With,
 	}
 	for _, s := range l.Seats {
 		seat := &controlv1.Seat{Node: s[0]}

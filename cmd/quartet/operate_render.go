@@ -192,6 +192,10 @@ func decisionsTable(decisions []*controlv1.Decision) render.Table {
 	if expects {
 		t.Columns = append(t.Columns, render.Column{Name: "expected_s"})
 	}
+	shared := slices.ContainsFunc(decisions, func(d *controlv1.Decision) bool { return len(d.GetWith()) > 0 })
+	if shared {
+		t.Columns = append(t.Columns, render.Column{Name: "with"})
+	}
 	for _, d := range decisions {
 		wanted, available := math.NaN(), math.NaN()
 		if d.GetUnit() != "" {
@@ -212,6 +216,10 @@ func decisionsTable(decisions []*controlv1.Decision) render.Table {
 			}
 			last := &t.Rows[len(t.Rows)-1]
 			*last = append(*last, at)
+		}
+		if shared {
+			last := &t.Rows[len(t.Rows)-1]
+			*last = append(*last, strings.Join(d.GetWith(), " "))
 		}
 	}
 	return t
@@ -246,6 +254,9 @@ func roundOf(d *controlv1.Decision) any {
 func because(d *controlv1.Decision) string {
 	var parts []string
 	if where := seats(d.GetSeats()); where != "" {
+		if with := d.GetWith(); len(with) > 0 {
+			where += " with " + strings.Join(with, ", ")
+		}
 		parts = append(parts, where)
 	}
 	if t := d.GetTuning(); t != nil {

@@ -222,7 +222,7 @@ func planTable(p *quartet.Plan) render.Table {
 		if c.Reason != core.NoReason {
 			why = c.Reason.String()
 		}
-		t.Rows = append(t.Rows, []any{p.Names[c.Job], c.Action.String(), replicasOf(c.Seats), seatsText(p.Cluster, c.Seats), tuningText(&c), why, c.By})
+		t.Rows = append(t.Rows, []any{p.Names[c.Job], c.Action.String(), replicasOf(c.Seats), seatsText(p.Cluster, c.Seats), settingText(&c), why, c.By})
 	}
 	for _, j := range p.Unfinished {
 		if j.State == core.Running {
@@ -244,6 +244,19 @@ func replicasOf(seats []core.Seat) any {
 		return math.NaN()
 	}
 	return core.Replicas(seats)
+}
+
+// settingText words the batch that a change sets, and the CPUs and the memory that each replica is given where they are not what its job asks for.
+func settingText(c *core.Change) string {
+	text := tuningText(c)
+	if c.Resources == nil {
+		return text
+	}
+	given := fmt.Sprintf("%v CPUs, %v GB", c.Resources.CPUs, c.Resources.MemoryGB)
+	if text == "" {
+		return given
+	}
+	return text + ", " + given
 }
 
 // tuningText words the batch that a change sets.

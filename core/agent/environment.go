@@ -16,6 +16,11 @@ const (
 	RendezvousVariable = "QUARTET_RENDEZVOUS" // folder private to this run of the job, where replicas find each other
 	CheckpointVariable = "QUARTET_CHECKPOINT" // folder that outlives the run
 	SocketVariable     = "QUARTET_AGENT"      // socket of the scheduler; absent when there is none
+	// What a replica has of its device and its machine, where that is less than all and it is counted: for the program to keep to.
+	ShareVariable        = "QUARTET_SHARE_MILLI"      // thousandths of its device
+	DeviceMemoryVariable = "QUARTET_DEVICE_MEMORY_GB" // of its device
+	CPUsVariable         = "QUARTET_CPUS"
+	MemoryVariable       = "QUARTET_MEMORY_GB"
 	// Of a scheduler on another machine, whose socket is tls://HOST:PORT.
 	CAVariable    = "QUARTET_AGENT_CA"    // certificates to know it by, as PEM text
 	TokenVariable = "QUARTET_AGENT_TOKEN" // file of the token that says who the job is

@@ -68,6 +68,7 @@ type decision struct {
 	expected          float64 // when nodes should be ready; 0 for none
 	unit              string
 	seats             []core.Seat
+	with              []string // jobs on these devices
 	tuning            *core.Tuning
 }
 
@@ -237,7 +238,32 @@ func (b *Board) move(v *core.View, c *core.Change) {
 		tuning := c.Tuning
 		d.tuning = &tuning
 	}
+	if len(c.Seats) > 0 && v.Cluster.Sharing != core.Exclusive {
+		d.with = beside(v, c)
+	}
 	b.note(c.Job, d)
+}
+
+// beside names the jobs that compute on devices of one that starts or moves. O(active jobs).
+func beside(v *core.View, c *core.Change) (names []string) {
+	computes := func(id core.JobID) *core.Job {
+		if j := v.Job(id); j != nil && j.Part() > 0 {
+			return j
+		}
+		return nil
+	}
+	if computes(c.Job) == nil {
+		return nil
+	}
+	for _, id := range v.Active {
+		other := computes(id)
+		if other != nil && id != c.Job && slices.ContainsFunc(other.Seats, func(had core.Seat) bool {
+			return slices.ContainsFunc(c.Seats, func(s core.Seat) bool { return s.Node == had.Node && s.Devices&had.Devices != 0 })
+		}) {
+			names = append(names, other.Name)
+		}
+	}
+	return names
 }
 
 func (b *Board) note(id core.JobID, d decision) {

@@ -105,6 +105,9 @@ func (b *Board) renderDecisions(decisions []decision) []*controlv1.Decision {
 			Round: uint32(d.round), AtSeconds: d.at, What: d.what, By: clean(d.by), Reason: renderReason(d.reason), Message: clean(d.message),
 			Wanted: d.wanted, Available: d.available, Unit: clean(d.unit), ExpectedSeconds: d.expected, Seats: b.renderSeats(d.seats), Tuning: renderTuning(d.tuning),
 		}
+		for _, name := range d.with {
+			list[i].With = append(list[i].With, clean(name))
+		}
 	}
 	return list
 }

@@ -92,6 +92,7 @@ func (q question) scribble() {
 // hide replaces what a policy without a capability must not read.
 func (q question) hide(needs []core.Capability) {
 	hideWork := !slices.Contains(needs, core.CapabilityRemainingWork)
+	hidePairs := !slices.Contains(needs, core.CapabilityPairRates)
 	hideSteps := !slices.Contains(needs, core.CapabilityStepTimes)
 	for _, j := range q.View.Jobs {
 		if j == nil {
@@ -99,6 +100,9 @@ func (q question) hide(needs []core.Capability) {
 		}
 		if hideWork {
 			j.TotalWork, j.Progress = unknown, unknown
+		}
+		if hidePairs {
+			j.Pairs = nil
 		}
 		if hideSteps {
 			j.StepTimes, j.StepsLeft = &core.StepTimes{OneNode: []float64{unknown}, ManyNodes: []float64{-1}}, -1

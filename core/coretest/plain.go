@@ -33,6 +33,8 @@ func (plain) Allocate(_ context.Context, _ *core.View, candidates []core.Candida
 
 // Place keeps what runs and takes the first free devices for the rest.
 func (plain) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
+	all := grants
+	grants = firsts(all)
 	var s core.Seating
 	var free room
 	free.reset(v.Cluster)
@@ -62,7 +64,7 @@ func (plain) Place(_ context.Context, v *core.View, grants []core.Grant) (core.S
 			no.Reason = core.BlockedByEarlier
 		}
 	}
-	return s, nil
+	return beside(all, s), nil
 }
 
 // Tune leaves everything as it is.
@@ -103,4 +105,33 @@ func runnable(c *core.Cluster, j *core.Job) []core.AcceleratorID {
 		}
 	}
 	return types
+}
+
+// firsts is the grants of jobs without a group, and the first of each group.
+func firsts(grants []core.Grant) []core.Grant {
+	var first []core.Grant
+	for i := 0; i < len(grants); i += core.GroupOf(grants, i) {
+		first = append(first, grants[i])
+	}
+	return first
+}
+
+// beside answers for the others of each group: they are where the first is, or nowhere.
+func beside(grants []core.Grant, s core.Seating) core.Seating {
+	at := map[core.JobID][]core.Seat{}
+	for _, p := range s.Placed {
+		at[p.Job] = p.Seats
+	}
+	for i := 0; i < len(grants); {
+		n := core.GroupOf(grants, i)
+		for _, g := range grants[i+1 : i+n] {
+			if seats, seated := at[grants[i].Job]; seated {
+				s.Placed = append(s.Placed, core.Placement{Job: g.Job, Seats: seats})
+			} else {
+				s.Unseated = append(s.Unseated, core.Verdict{Job: g.Job, Code: core.Defer, Reason: core.WaitingForDevices})
+			}
+		}
+		i += n
+	}
+	return s
 }

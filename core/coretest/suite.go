@@ -22,11 +22,13 @@ type options struct {
 	evicts    bool
 	elsewhere bool
 	pins      bool
+	counts    bool
 	deadlines bool
 	tiers     bool
 	pools     bool
 	sharing   bool
 	turns     bool
+	together  bool
 }
 
 // WithConfig creates the policy with these settings in place of its defaults, as they stand in a config file.
@@ -38,6 +40,9 @@ func Evicting() Option { return func(o *options) { o.evicts = true } }
 // Pinning lets some jobs of the random worlds be pinned, as every policy must bear it. The suites of all built-in
 // allocators and placements ask for it.
 func Pinning() Option { return func(o *options) { o.pins = true } }
+
+// Counting has the random worlds count CPUs and memory, of which some nodes tell nothing. Jobs ask for some, or are sensitive to them, or neither.
+func Counting() Option { return func(o *options) { o.counts = true } }
 
 // Deadlines gives some jobs of the random worlds deadlines, and has some be best effort.
 func Deadlines() Option { return func(o *options) { o.deadlines = true } }
@@ -51,6 +56,9 @@ func Sharing() Option { return func(o *options) { o.sharing = true } }
 
 // Pools gives some of the random worlds pools, whose nodes are provisioned, drain and go. The suite of scalers asks for it.
 func Pools() Option { return func(o *options) { o.pools = true } }
+
+// TakingTurns lets jobs of the random worlds be on devices together, two or three, and measures some of their pairs.
+func TakingTurns() Option { return func(o *options) { o.together = true } }
 
 // slot is what a suite knows of one stage.
 type slot[S any] struct {

@@ -32,6 +32,12 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 
 	w, rest := drawWorld(t), &chaos{t: t}
 	w.pins, w.deadlines, w.tiers = s.options.pins, s.options.deadlines, s.options.tiers
+	if s.options.counts {
+		w.count()
+	}
+	if s.options.together {
+		w.drawPairs()
+	}
 	if s.options.pools {
 		w.drawPools()
 	}

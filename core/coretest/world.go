@@ -21,11 +21,13 @@ type world struct {
 	t         *rapid.T
 	cluster   *core.Cluster
 	tables    []*core.StepTimes // by application; nil for an application without
+	pairs     *core.PairTable   // nil where no jobs share devices
 	view      *core.View        // as of the last round
 	changes   int               // how many the last round made
 	now       float64
 	next      core.JobID
 	pins      bool // some jobs are pinned
+	counts    bool // the cluster counts CPUs and memory
 	deadlines bool // some jobs have deadlines
 	tiers     bool // some jobs have tiers
 	sharing   bool // jobs ask for parts of devices, and for CPUs and memory
@@ -55,6 +57,27 @@ func drawWorld(t *rapid.T) *world {
 	return w
 }
 
+// count has the cluster count CPUs and memory, and draws how much of them nodes have.
+func (w *world) count() {
+	w.counts, w.cluster.CountsResources = true, true
+	for i := range w.cluster.Nodes {
+		n := &w.cluster.Nodes[i]
+		n.CPUs, n.MemoryGB = rapid.SampledFrom([]float64{0, 3, 24, 64}).Draw(w.t, "CPUs"), rapid.SampledFrom([]float64{0, 20.5, 500}).Draw(w.t, "memory")
+	}
+	w.view.Cluster = cloneCluster(w.cluster)
+}
+
+// drawResources draws what a job asks for, and how sensitive it is.
+func (w *world) drawResources(spec *core.JobSpec) {
+	spec.CPUs, spec.MemoryGB = rapid.SampledFrom([]float64{0, 0, 1, 10.0 / 3}).Draw(w.t, "asks CPUs"), rapid.SampledFrom([]float64{0, 0, 0.1, 30}).Draw(w.t, "asks memory")
+	if rapid.Bool().Draw(w.t, "sensitive") {
+		spec.Sensitivity = &core.Sensitivity{
+			Base: core.Resources{CPUs: 3, MemoryGB: 62.5}, Speedup: rapid.Float64Range(1, 3).Draw(w.t, "speed-up"),
+			Ideal: core.Resources{CPUs: rapid.SampledFrom([]float64{1, 3, 7, 12, 100}).Draw(w.t, "ideal CPUs"), MemoryGB: rapid.SampledFrom([]float64{1, 62.5, 125, 1e4}).Draw(w.t, "ideal memory")},
+		}
+	}
+}
+
 func drawHealth(t *rapid.T) core.Health {
 	return rapid.SampledFrom([]core.Health{core.Ready, core.Ready, core.Ready, core.Ready, core.Draining, core.Down}).Draw(t, "health")
 }
@@ -79,6 +102,29 @@ func drawStepTimes(t *rapid.T, accelerators []string) *core.StepTimes {
 	return table
 }
 
+// drawPairs lets jobs be on devices together, and draws what was measured of pairs of them.
+func (w *world) drawPairs() {
+	w.cluster.Sharing, w.cluster.MaxOwners = core.TimeSlice, rapid.IntRange(2, 3).Draw(w.t, "owners")
+	part := rapid.SampledFrom([]float64{0, 0.3, 0.6, 0.6, 0.9, 1})
+	var pairs []core.Pair
+	for a, first := range applications {
+		for _, second := range applications[:a+1] {
+			for _, accelerator := range w.cluster.Accelerators {
+				for replicas := range 5 {
+					if rapid.IntRange(0, 3).Draw(w.t, "not measured") > 0 {
+						pairs = append(pairs, core.Pair{
+							Accelerator: accelerator, Applications: [2]string{first, second}, Replicas: replicas + 1,
+							Parts: [2]float64{part.Draw(w.t, "part of the first"), part.Draw(w.t, "part of the second")},
+						})
+					}
+				}
+			}
+		}
+	}
+	w.pairs = core.NewPairTable(pairs)
+	w.view.Cluster = cloneCluster(w.cluster)
+}
+
 // Next, of a world, is called by hand.
 func (w *world) Next(context.Context, core.Wake) (core.Observation, error) {
 	return core.Observation{}, errors.New("a random world is stepped, not waited for")
@@ -92,7 +138,7 @@ func (w *world) Apply(_ context.Context, changes []core.Change) error {
 
 // Capabilities are all of them.
 func (w *world) Capabilities() []core.Capability {
-	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityScaleCluster}
+	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityScaleCluster, core.CapabilityPairRates}
 }
 
 // ObserveRound keeps the view, which says what can happen next.
@@ -214,7 +260,7 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 		Tenant:        rapid.SampledFrom([]string{"", "blue", "red"}).Draw(t, "tenant"),
 		SubmitSeconds: at, Requested: requested, MinReplicas: requested, MaxReplicas: requested,
 		TotalWork: rapid.SampledFrom([]float64{0, 1, 600, 86_400.5}).Draw(t, "work"),
-		StepTimes: w.tables[application],
+		StepTimes: w.tables[application], Pairs: w.pairs,
 	}
 	spec.MixesTypes = spec.StepTimes != nil && spec.StepTimes.Unlike != nil && rapid.Bool().Draw(t, "mixes types")
 	w.next++
@@ -241,6 +287,9 @@ func (w *world) drawSpec(at float64) *core.JobSpec {
 	}
 	if w.tiers {
 		spec.Tier = rapid.SampledFrom(append(core.Tiers(), "")).Draw(t, "tier")
+	}
+	if w.counts {
+		w.drawResources(spec)
 	}
 	if w.pins {
 		spec.Pinned = rapid.Bool().Draw(t, "pinned")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"sort"
+	"strings"
 
 	"github.com/quartet-sched/quartet/core"
 )
@@ -19,7 +20,28 @@ type Profile struct {
 	IterationsPerEpoch float64      `config:"iterations_per_epoch" required:"true" doc:"optimizer steps of an epoch at the initial batch"`
 	Performance        Performance  `config:"performance" doc:"parameters of the throughput model"`
 	Noise              []NoisePoint `config:"noise" required:"true" doc:"gradient noise scale over a training, linear between points and constant outside"`
+	Sensitivity        Sensitivity  `config:"sensitivity" doc:"speed by CPUs and memory; left out: none makes a difference, or nobody knows"`
 	Residuals          Residuals    `config:"residuals" doc:"how well the parameters fit what was measured"`
+}
+
+// Sensitivity is core.Sensitivity as far as a profile tells it: of a replica, with what the performance was measured, and the least with which it is best. All zero
+// where nothing is known.
+type Sensitivity struct {
+	BaseCPUs      float64 `config:"base_cpus" min:"0" doc:"CPUs of a replica with which the performance is as above"`
+	BaseMemoryGB  float64 `config:"base_memory_gb" min:"0" doc:"memory of a replica with which the performance is as above"`
+	IdealCPUs     float64 `config:"ideal_cpus" min:"0" doc:"least CPUs of a replica with which it is best"`
+	IdealMemoryGB float64 `config:"ideal_memory_gb" min:"0" doc:"least memory of a replica with which it is best"`
+	Speedup       float64 `config:"speedup" min:"0" doc:"how many times as fast it is then"`
+}
+
+// Of is the sensitivity as a job has it; nil where nothing is known.
+func (s *Sensitivity) Of() *core.Sensitivity {
+	if *s == (Sensitivity{}) {
+		return nil
+	}
+	return &core.Sensitivity{
+		Base: core.Resources{CPUs: s.BaseCPUs, MemoryGB: s.BaseMemoryGB}, Ideal: core.Resources{CPUs: s.IdealCPUs, MemoryGB: s.IdealMemoryGB}, Speedup: s.Speedup,
+	}
 }
 
 // BatchLimits are those of core.BatchSpec that belong to an application.
@@ -57,6 +79,11 @@ func (p Profile) Validate() error {
 	var problems []error
 	refuse := func(path, format string, args ...any) {
 		problems = append(problems, fmt.Errorf(path+": "+format, args...))
+	}
+	if of := p.Sensitivity.Of(); of != nil {
+		if err := of.Check(); err != nil {
+			refuse("sensitivity", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
 	}
 	if !profileName.MatchString(p.Name) {
 		refuse("name", "%q is not of lower-case letters, digits, _ and -, a letter first", p.Name)

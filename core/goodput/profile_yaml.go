@@ -36,6 +36,9 @@ func (p *Profile) YAML() []byte {
 	for i := range p.Noise {
 		line("  - {%s}", flow(&p.Noise[i]))
 	}
+	if p.Sensitivity.Of() != nil {
+		line("sensitivity: {%s}", flow(&p.Sensitivity))
+	}
 	line("residuals: {%s}", flow(&p.Residuals))
 	return b.Bytes()
 }

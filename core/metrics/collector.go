@@ -158,11 +158,12 @@ func (c *Collector) measure(r *core.Report) {
 
 // follow keeps the records of the jobs that came and went.
 func (c *Collector) follow(r *core.Report) {
-	if c.tiers != nil {
-		c.tiers.until(r.View.NowSeconds)
-	}
 	for i := range r.Events {
-		switch e := &r.Events[i]; e.Kind {
+		e := &r.Events[i]
+		if c.tiers != nil {
+			c.tiers.event(e)
+		}
+		switch e.Kind {
 		case core.JobSubmitted:
 			c.enter(e.Spec, e.AtSeconds)
 			held := 0
@@ -196,7 +197,10 @@ func (c *Collector) enterTier(r *core.Report, id core.JobID, atSeconds float64, 
 		return
 	}
 	if c.tiers == nil {
-		c.tiers = &tierBooks{guarantees: r.Guarantees, asOf: r.View.NowSeconds}
+		c.tiers = &tierBooks{guarantees: r.Guarantees, asOf: atSeconds, devices: r.View.Devices}
+	}
+	if slices.ContainsFunc(r.Ended, func(j *core.Job) bool { return j.ID == id && j.State == core.Rejected }) {
+		return // nobody guaranteed anything to one that is rejected at once
 	}
 	c.tiers.enter(spec, atSeconds, held)
 }

@@ -158,7 +158,7 @@ func (c *Collector) writeStart(r *core.Report, e *core.Event) error {
 		l = l.count("replicas", core.Replicas(seats)).seats(r.View.Cluster, seats)
 	}
 	if e.Held != nil {
-		l = l.tuning(e.Held.Tuning)
+		l = l.tuning(e.Held.Tuning).resources(e.Held.Resources)
 	}
 	return l.end(c.decisions)
 }
@@ -195,9 +195,9 @@ func (c *Collector) writeChange(r *core.Report, change *core.Change) error {
 		if c.sharing != nil {
 			l = c.appendSharing(l, change.Job)
 		}
-		l = l.tuning(change.Tuning)
+		l = l.tuning(change.Tuning).resources(change.Resources)
 	case core.Tune:
-		l = l.tuning(change.Tuning)
+		l = l.tuning(change.Tuning).resources(change.Resources)
 	}
 	return l.text("by", change.By).end(c.decisions)
 }
@@ -234,6 +234,14 @@ func (l line) seats(c *core.Cluster, seats []core.Seat) line {
 		l = append(l, `"]`...)
 	}
 	return append(l, ']')
+}
+
+// resources appends the CPUs and the memory of each replica, where they are not what the job asks for.
+func (l line) resources(each *core.Resources) line {
+	if each == nil {
+		return l
+	}
+	return l.number("cpus", each.CPUs).number("memory_gb", each.MemoryGB)
 }
 
 // tuning appends the batch setting, unless everything was left to the job.

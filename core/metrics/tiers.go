@@ -58,29 +58,36 @@ func (b *tierBooks) guaranteedDevices(spec *core.JobSpec) float64 {
 	return b.guarantees[max(core.TierRank(spec.Tier), 0)] * float64(spec.Requested)
 }
 
-// until lets time pass up to a round, before its events are entered.
-func (b *tierBooks) until(now float64) {
-	if b.isOversold() {
-		b.oversold += now - b.asOf
+// until lets time pass up to a moment, before what happens then is entered.
+func (b *tierBooks) until(at float64) {
+	if at <= b.asOf {
+		return
 	}
-	b.asOf = now
+	if b.isOversold() {
+		b.oversold += at - b.asOf
+	}
+	b.asOf = at
 }
 
 func (b *tierBooks) isOversold() bool { return b.guaranteed > float64(b.devices)+1e-9 }
 
-// follow enters what happened up to a round, then what the round changed.
+// event enters what happened to a job that has come.
+func (b *tierBooks) event(e *core.Event) {
+	b.until(e.AtSeconds)
+	switch e.Kind {
+	case core.JobFinished, core.JobFailed, core.JobCancelled:
+		b.leave(e.Job, e.AtSeconds)
+	case core.JobInterrupted:
+		b.hold(e.Job, 0, e.AtSeconds)
+	case core.JobShrunk:
+		b.hold(e.Job, core.Replicas(e.Seats), e.AtSeconds)
+	}
+}
+
+// follow enters what a round changed, after its events.
 func (b *tierBooks) follow(r *core.Report) {
 	b.guarantees = r.Guarantees
-	for i := range r.Events {
-		switch e := &r.Events[i]; e.Kind {
-		case core.JobFinished, core.JobFailed, core.JobCancelled:
-			b.leave(e.Job, e.AtSeconds)
-		case core.JobInterrupted:
-			b.hold(e.Job, 0, e.AtSeconds)
-		case core.JobShrunk:
-			b.hold(e.Job, core.Replicas(e.Seats), e.AtSeconds)
-		}
-	}
+	b.until(r.View.NowSeconds)
 	for _, j := range r.Ended {
 		b.leave(j.ID, r.View.NowSeconds)
 	}
@@ -93,7 +100,6 @@ func (b *tierBooks) follow(r *core.Report) {
 		}
 	}
 	b.devices = r.View.Devices
-	b.most = max(b.most, b.guaranteed)
 }
 
 // enter begins the account of a job, or goes on with one that its owner edited. What it had before this run of the scheduler is not
@@ -117,6 +123,7 @@ func (b *tierBooks) enter(spec *core.JobSpec, at float64, held int) {
 		return
 	}
 	b.guaranteed += b.guaranteedDevices(spec)
+	b.most = max(b.most, b.guaranteed)
 }
 
 func (b *tierBooks) of(id core.JobID) *tierJob {

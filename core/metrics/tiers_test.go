@@ -149,13 +149,21 @@ func TestTiersFollowARun(t *testing.T) {
 		"interrupted too early": {
 			[]round{{3000, []core.Event{at(core.JobInterrupted, 2519, 0)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 2.8},
 		},
-		"stopped too early":   {[]round{{2519, nil, change(core.Stop, 0)}}, &Tiers{Standard: &TierUse{0.7, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 2.8}},
-		"shrunk":              {[]round{{1500, []core.Event{at(core.JobShrunk, 1440, 2)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 2.8}},
-		"shrunk too early":    {[]round{{1500, []core.Event{at(core.JobShrunk, 1439, 2)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 2.8}},
-		"paid for more":       {[]round{{60, []core.Event{edit(spec(core.Premium, 4), 60)}, nil}, {3300, nil, change(core.Stop, 0)}}, &Tiers{Premium: &TierUse{0.95, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 3.8}},
-		"requested more":      {[]round{{1440, []core.Event{edit(spec(core.Standard, 8), 1440)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 5.6}},
-		"too much":            {[]round{{600, []core.Event{edit(spec(core.Premium, 9), 600)}, nil}}, &Tiers{Premium: &TierUse{0.95, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 8.55, OversoldSeconds: 3000}},
-		"less again":          {[]round{{600, []core.Event{edit(spec(core.Premium, 9), 600)}, nil}, {900, []core.Event{edit(spec(core.Standard, 4), 900)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 8.55, OversoldSeconds: 300}},
+		"stopped too early": {[]round{{2519, nil, change(core.Stop, 0)}}, &Tiers{Standard: &TierUse{0.7, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 2.8}},
+		"shrunk":            {[]round{{1500, []core.Event{at(core.JobShrunk, 1440, 2)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 2.8}},
+		"shrunk too early":  {[]round{{1500, []core.Event{at(core.JobShrunk, 1439, 2)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 2.8}},
+		"paid for more":     {[]round{{60, []core.Event{edit(spec(core.Premium, 4), 60)}, nil}, {3300, nil, change(core.Stop, 0)}}, &Tiers{Premium: &TierUse{0.95, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 3.8}},
+		"requested more":    {[]round{{1440, []core.Event{edit(spec(core.Standard, 8), 1440)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 5.6}},
+		"too much":          {[]round{{600, []core.Event{edit(spec(core.Premium, 9), 600)}, nil}}, &Tiers{Premium: &TierUse{0.95, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 8.55, OversoldSeconds: 3000}},
+		"less again":        {[]round{{600, []core.Event{edit(spec(core.Premium, 9), 600)}, nil}, {900, []core.Event{edit(spec(core.Standard, 4), 900)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 8.55, OversoldSeconds: 300}},
+		"too much, and over": {
+			[]round{{900, []core.Event{edit(spec(core.Premium, 9), 600), at(core.JobFinished, 700, 0)}, nil}},
+			&Tiers{Premium: &TierUse{0.95, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 8.55, OversoldSeconds: 100},
+		},
+		"too much since between rounds": {
+			[]round{{900, []core.Event{edit(spec(core.Premium, 9), 600)}, nil}},
+			&Tiers{Premium: &TierUse{0.95, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 8.55, OversoldSeconds: 3000},
+		},
 		"no tier any more":    {[]round{{600, []core.Event{edit(spec("", 4), 600)}, nil}}, &Tiers{GuaranteedDevicesMax: 2.8}},
 		"ended, and released": {[]round{{700, []core.Event{at(core.JobFinished, 600, 0)}, nil}, {1000, []core.Event{edit(spec(core.Premium, 99), 1000)}, nil}}, &Tiers{Standard: &TierUse{0.7, 1, 1, 1, 1, 1}, GuaranteedDevicesMax: 2.8}},
 	} {
@@ -172,6 +180,46 @@ func TestTiersFollowARun(t *testing.T) {
 				_ = c.SoFar(nil, r.at+30)
 			}
 			s, err := c.Finish(nil, 3600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			alike := cmp.Comparer(func(a, b Number) bool { return a == b || math.Abs(float64(a-b)) < 1e-9 })
+			if diff := cmp.Diff(tc.want, s.Tiers, alike); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Guarantees begin with the submission of a job, also between rounds; one that is rejected in its first round has none.
+func TestTiersFromTheSubmission(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		devices  int
+		rejected bool
+		want     *Tiers // at 100 s of a job of ten replicas that was submitted at 40 s, and first seen at 60 s
+	}{
+		"too much":         {devices: 8, want: &Tiers{Premium: &TierUse{0.95, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 9.5, OversoldSeconds: 60}},
+		"not too much":     {devices: 10, want: &Tiers{Premium: &TierUse{0.95, 1, 0, 1, 0, 0}, GuaranteedDevicesMax: 9.5}},
+		"rejected at once": {devices: 8, rejected: true, want: &Tiers{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := NewCollector(Components{}, Outputs{})
+			v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", tc.devices).Obj()).Obj()
+			j := coretest.MakeJob("j").Tier(core.Premium).Replicas(10).Submit(40).Obj()
+			v.NowSeconds = 60
+			r := &core.Report{
+				View: v, Events: []core.Event{{Kind: core.JobSubmitted, AtSeconds: 40, Spec: j.JobSpec}}, Guarantees: core.UsualGuarantees(), GapRatio: math.NaN(),
+			}
+			if tc.rejected {
+				j.State, j.FinishSeconds = core.Rejected, 60
+				r.Ended = []*core.Job{j}
+			}
+			if err := c.ObserveRound(r); err != nil {
+				t.Fatal(err)
+			}
+			s, err := c.Finish(nil, 100)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -36,7 +36,8 @@ type PackedPair struct {
 
 // PackedResult is the fairest division.
 type PackedResult struct {
-	// Level is what every job reaches, and Bound a proof that not every one reaches more. They differ by rounding.
+	// Level is what every job reaches, and Bound a proof that not every one reaches more. They differ by rounding, with many jobs that ask for
+	// different by some parts in a hundred at worst.
 	Level, Bound float64
 	// Alone is the fraction of time that each job spends alone on each type, and Pairs what it spends beside others.
 	Alone [][]float64
@@ -83,22 +84,30 @@ func (s *PackedSolver) MaxMin(ctx context.Context, p Packed, level Level, even b
 	for a := range p.Classes {
 		jobs += len(p.Classes[a].Members)
 	}
-	for range maxSplits {
+	for refined := 0; ; refined++ {
 		r, err := s.highest(ctx, p, most)
 		if err != nil {
 			return PackedResult{}, err
 		}
-		d, class, member, ok := s.divide(p, &r, jobs, even)
-		if ok {
+		d, alone := s.divide(p, &r, jobs, even)
+		if len(alone) == 0 {
 			return PackedResult{Level: r.level, Bound: r.bound, Alone: d.alone, Pairs: d.pairs}, nil
 		}
-		p = p.split(class, member)
+		if jobs > exactUpTo && refined >= maxRefined {
+			return PackedResult{Level: s.fit(d, r.level), Bound: r.bound, Alone: d.alone, Pairs: d.pairs}, nil
+		}
+		for _, m := range alone {
+			p = p.split(m.class, m.member)
+		}
 	}
-	return PackedResult{}, ErrPivots
 }
 
-// maxSplits bounds how often a job is taken out of its class because it would have to be beside itself.
-const maxSplits = 1000
+// Members of a class that would have to be beside themselves are taken out of it, and the program is solved again: as often as it takes with up
+// to exactUpTo jobs, and so often with more. Then what they cannot have in pairs they have alone, and Level and Bound tell what that costs.
+const (
+	exactUpTo  = 32
+	maxRefined = 1
+)
 
 // check reports what is wrong with the problem.
 func (p Packed) check(level Level) error {
@@ -297,9 +306,9 @@ func (s *PackedSolver) FinishTimes(ctx context.Context, p Packed, finish Finish,
 	s.levels = targets{finish: &finish}
 	level := s.own(p)
 	floor, slope := make([]float64, n), make([]float64, n)
-	for range maxTangents {
+	for refined := 0; ; {
 		if math.IsInf(level, 0) {
-			break // somebody can never finish
+			return PackedResult{}, ErrPivots
 		}
 		for i := range n {
 			demand, rise := finish.at(i, -level)
@@ -314,14 +323,16 @@ func (s *PackedSolver) FinishTimes(ctx context.Context, p Packed, finish Finish,
 			level = r.level
 			continue
 		}
-		d, class, member, ok := s.divide(p, &r, n, even)
-		if ok {
+		d, alone := s.divide(p, &r, n, even)
+		if len(alone) == 0 {
 			return PackedResult{Level: r.level, Bound: r.bound, Alone: d.alone, Pairs: d.pairs}, nil
 		}
-		p = p.split(class, member)
+		if n > exactUpTo && refined >= maxRefined {
+			return PackedResult{Level: s.fit(d, r.level), Bound: r.bound, Alone: d.alone, Pairs: d.pairs}, nil
+		}
+		refined++
+		for _, m := range alone {
+			p = p.split(m.class, m.member)
+		}
 	}
-	return PackedResult{}, ErrPivots
 }
-
-// maxTangents bounds the steps of Newton's method, of which a few are taken after each split.
-const maxTangents = maxSplits

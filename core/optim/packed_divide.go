@@ -26,9 +26,57 @@ type division struct {
 	listed []service
 }
 
-// divide gives the members of classes their shares, so that each reaches its level. It is false, with a class and the place of a member in it,
-// where that one would have to be beside itself: in no class with others the program tells that it cannot.
-func (s *PackedSolver) divide(p Packed, r *classResult, jobs int, even bool) (d *division, class, member int, ok bool) {
+// fit brings the division into the capacities, and returns the level that it reaches.
+func (s *PackedSolver) fit(d *division, most float64) float64 {
+	used, rates, class := make([]float64, len(d.p.Capacity)), make([]float64, len(d.alone)), make([]int, len(d.alone))
+	pairOf := map[[3]int][2]float64{}
+	for a := range d.p.Classes {
+		for _, i := range d.p.Classes[a].Members {
+			class[i] = a
+			for j, x := range d.alone[i] {
+				used[j] += x * d.p.Classes[a].Devices
+				rates[i] += x * d.p.Classes[a].Rates[j]
+			}
+		}
+	}
+	for _, pair := range d.p.Pairs {
+		pairOf[[3]int{pair.First, pair.Second, pair.Type}] = pair.Rates
+		pairOf[[3]int{pair.Second, pair.First, pair.Type}] = [2]float64{pair.Rates[1], pair.Rates[0]}
+	}
+	for _, share := range d.pairs {
+		i, k := share.Jobs[0], share.Jobs[1]
+		used[share.Type] += share.Share * d.p.Classes[class[i]].Devices
+		both := pairOf[[3]int{class[i], class[k], share.Type}]
+		rates[i] += share.Share * both[0]
+		rates[k] += share.Share * both[1]
+	}
+	part := 1.0
+	for j, u := range used {
+		if u > d.p.Capacity[j] {
+			part = min(part, d.p.Capacity[j]/u)
+		}
+	}
+	level := most
+	for i, shares := range d.alone {
+		for j := range shares {
+			shares[j] *= part
+		}
+		if floor, slope := s.levels.straight(i); slope > 0 {
+			level = min(level, (rates[i]*part-floor)/slope)
+		}
+	}
+	for i := range d.pairs {
+		d.pairs[i].Share *= part
+	}
+	return level
+}
+
+// memberOf is a member of a class, by its place there.
+type memberOf struct{ class, member int }
+
+// divide gives the members of classes their shares, so that each reaches its level. Alone are members, of different classes, that would have to
+// be beside themselves: only of one without others does the program tell that it cannot.
+func (s *PackedSolver) divide(p Packed, r *classResult, jobs int, even bool) (d *division, alone []memberOf) {
 	d = &division{p: p, even: even, alone: make([][]float64, jobs), parts: make([][][]float64, len(p.Pairs))}
 	numbers := make([]float64, jobs*len(p.Capacity))
 	for i := range d.alone {
@@ -55,8 +103,8 @@ func (s *PackedSolver) divide(p Packed, r *classResult, jobs int, even bool) (d 
 			d.match(i)
 			continue
 		}
-		if member, ok := d.circle(i); !ok {
-			return nil, pair.First, member, false
+		if member, ok := d.circle(i); !ok && !slices.ContainsFunc(alone, func(m memberOf) bool { return m.class == pair.First }) {
+			alone = append(alone, memberOf{pair.First, member})
 		}
 	}
 	for _, shares := range d.alone {
@@ -66,7 +114,7 @@ func (s *PackedSolver) divide(p Packed, r *classResult, jobs int, even bool) (d 
 			}
 		}
 	}
-	return d, 0, 0, true
+	return d, alone
 }
 
 // evenly gives each member of a class as much of everything.
@@ -96,9 +144,8 @@ type piece struct {
 	pair, on int // pair < 0: alone on a type, and where that is < 0, too, idle
 }
 
-// byDemand gives the members of a class what they ask for and the same part more: the most demanding first, each the slowest unit of time in a
-// row, of time by falling rate, that is enough for it. That is enough for those after it whatever it takes (the condition of packedCut holds
-// for what is left).
+// byDemand gives the members of a class what they ask for, and more to all where there is more. The most demanding that can have the least more
+// are a group with the time by which they have it, the fastest there is, and so on with the others. The condition of packedCut holds for each.
 func (s *PackedSolver) byDemand(d *division, r *classResult, class int) {
 	line := d.line(r, class)
 	order := make([]int, len(d.p.Classes[class].Members))
@@ -108,17 +155,44 @@ func (s *PackedSolver) byDemand(d *division, r *classResult, class int) {
 		order[m], demand[m] = m, max(asked, 0)
 	}
 	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(demand[y], demand[x]) })
-	more, asked := math.Inf(1), 0.0
-	for k, m := range order {
-		if asked += demand[m]; asked > 0 {
-			more = min(more, done(line, 0, float64(k+1))/asked)
+	for len(order) > 0 {
+		group, more, asked := len(order), math.Inf(1), 0.0
+		for k, m := range order {
+			if asked += demand[m]; demand[m] > 0 {
+				if part := done(line, 0, float64(k+1)) / asked; part <= more*(1+1e-9) {
+					group, more = k+1, min(more, part)
+				}
+			}
+		}
+		line = d.within(line, class, order[:group], demand, more)
+		order = order[group:]
+	}
+}
+
+// within divides the first of a line among a group, the most demanding first: as evenly as their demands let it, and for the rest each has the
+// slowest unit of time in a row that is so many times what it asks for, which leaves enough for those after it. It returns what is left.
+func (d *division) within(line []piece, class int, group []int, demand []float64, more float64) []piece {
+	span := float64(len(group))
+	mean := done(line, 0, span) / span
+	uneven := 0.0
+	for _, m := range group {
+		if demand[m] > mean*(1+1e-12) {
+			uneven = max(uneven, (demand[m]-mean)/(demand[m]*more-mean))
 		}
 	}
-	for k, m := range order {
-		want, latest := 0.0, float64(len(order)-k-1)
-		if demand[m] > 0 {
-			want = demand[m] * more
+	uneven = min(uneven, 1)
+	if uneven < 1 {
+		for _, m := range group {
+			d.take(line, class, m, 0, span, (1-uneven)/span)
 		}
+	}
+	if uneven == 0 {
+		return cutLine(line, 0, span)
+	}
+	rest := cutLine(line, 0, span)
+	line = cutLine(line, span, math.Inf(1))
+	for k, m := range group {
+		want, latest := demand[m]*more, span-float64(k)-1
 		from, to := 0.0, latest // enough from the first on, perhaps up to the second
 		if done(line, latest, latest+1) >= want {
 			from = latest
@@ -130,8 +204,27 @@ func (s *PackedSolver) byDemand(d *division, r *classResult, class int) {
 				to = middle
 			}
 		}
-		line = d.take(line, class, m, from, from+1)
+		d.take(line, class, m, from, from+1, uneven)
+		line = cutLine(line, from, from+1)
 	}
+	return rest
+}
+
+// cutLine is a line without what is between two moments.
+func cutLine(line []piece, from, to float64) []piece {
+	left, at := make([]piece, 0, len(line)), 0.0
+	for _, p := range line {
+		if overlap := min(to, at+p.time) - max(from, at); overlap > 0 {
+			at += p.time
+			p.time -= overlap
+		} else {
+			at += p.time
+		}
+		if p.time > 0 {
+			left = append(left, p)
+		}
+	}
+	return left
 }
 
 // line is the time of a class by falling rate, with what its members idle at the end.
@@ -177,25 +270,21 @@ func done(line []piece, from, to float64) float64 {
 	return sum
 }
 
-// take gives a member the line between two moments, and returns what is left of it.
-func (d *division) take(line []piece, class, member int, from, to float64) []piece {
+// take gives a member a part of the line between two moments.
+func (d *division) take(line []piece, class, member int, from, to, part float64) {
 	at := 0.0
 	for i := range line {
-		piece := &line[i]
-		overlap := min(to, at+piece.time) - max(from, at)
-		at += piece.time
-		if overlap <= 0 {
-			continue
-		}
-		piece.time -= overlap
+		p := &line[i]
+		overlap := min(to, at+p.time) - max(from, at)
+		at += p.time
 		switch {
-		case piece.pair >= 0:
-			d.parts[piece.pair][piece.on][member] += overlap
-		case piece.on >= 0:
-			d.alone[d.p.Classes[class].Members[member]][piece.on] += overlap
+		case overlap <= 0:
+		case p.pair >= 0:
+			d.parts[p.pair][p.on][member] += overlap * part
+		case p.on >= 0:
+			d.alone[d.p.Classes[class].Members[member]][p.on] += overlap * part
 		}
 	}
-	return slices.DeleteFunc(line, func(p piece) bool { return p.time <= 0 })
 }
 
 // share adds a share of a pair.
@@ -243,7 +332,7 @@ func (d *division) match(pair int) {
 }
 
 // circle brings the members of one class together: evenly where all have as much, or laid along a circle each with those opposite. It is false,
-// with the member, if one has more than half.
+// with the member, if one has more than half: it is with all others, and alone for the rest, which takes more devices.
 func (d *division) circle(pair int) (member int, ok bool) {
 	parts := d.parts[pair][0]
 	total, least := 0.0, math.Inf(1)
@@ -254,6 +343,13 @@ func (d *division) circle(pair int) (member int, ok bool) {
 		}
 	}
 	if parts[member] > total/2*(1+1e-6)+negligible {
+		for m, z := range parts {
+			if m != member {
+				d.share(pair, min(m, member), max(m, member), z)
+			}
+		}
+		on := &d.p.Pairs[pair]
+		d.alone[d.p.Classes[on.First].Members[member]][on.Type] += 2*parts[member] - total
 		return member, false
 	}
 	if d.even && parts[member] <= least*(1+1e-12) {

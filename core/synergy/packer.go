@@ -161,7 +161,8 @@ func (p *Packer) divide(servers []Server) {
 	}
 }
 
-// settle gives a job what it can have on the seats that it has, and reports false if it can have nothing there.
+// settle gives a job what it can have on the seats that it has, and reports false if it can have nothing there. One that was given its seats under another
+// mode stays with the proportional share where there is no more, in mode Greedy too.
 func (p *Packer) settle(i int, seats []Seat) bool {
 	job := &p.jobs[i]
 	clear(p.taken)
@@ -173,9 +174,6 @@ func (p *Packer) settle(i int, seats []Seat) bool {
 	}
 	if p.fits(job.Devices, job.Demand.Resources) {
 		return p.take(i, job.Demand.Resources, job.Demand.Speed)
-	}
-	if p.Mode == Greedy {
-		return false
 	}
 	share, speed := job.Demand.Resources, job.Demand.Speed
 	if share.Over(job.Fair) {

@@ -43,12 +43,17 @@ const (
 	csvCompute
 	csvSync
 	csvIteration
+	csvIdealCPUs
+	csvIdealMemory
+	csvIdealSpeedup
+	csvBaseCPUs
+	csvBaseMemory
 	csvEnd // number of columns
 )
 
 var csvColumns = columns{
 	required: []string{"name", "submit_s", "duration_s", "replicas"},
-	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s", "observed_start_s", "outcome", "deadline_s", "best_effort", "tier", "share_milli", "utilisation", "device_memory_gb", "slowdown_tolerance", "mig_profile", "load_s", "compute_s", "sync_s", "iteration_s"},
+	optional: []string{"tenant", "application", "weight", "min_replicas", "max_replicas", "accelerators", "cpus", "memory_gb", "pinned", "limit_s", "estimate_s", "observed_start_s", "outcome", "deadline_s", "best_effort", "tier", "share_milli", "utilisation", "device_memory_gb", "slowdown_tolerance", "mig_profile", "load_s", "compute_s", "sync_s", "iteration_s", "ideal_cpus", "ideal_memory_gb", "ideal_speedup", "base_cpus", "base_memory_gb"},
 }
 
 // acceleratorSeparator divides the types in a cell of column accelerators.
@@ -124,6 +129,7 @@ func readOptional(t *table, spec *core.JobSpec) {
 		spec.BestEffort = t.flag(csvBestEffort)
 	}
 	readShare(t, spec)
+	readSensitivity(t, spec)
 	if t.has(csvTier) {
 		if spec.Tier = t.cell(csvTier); core.TierRank(spec.Tier) < 0 {
 			t.reject(csvTier, strings.Join(core.Tiers(), ", "))
@@ -173,6 +179,28 @@ func readIteration(t *table, i *core.Iteration) {
 	}
 	if i.Measured = t.span(csvIteration); i.Seconds() == 0 && t.accepted(csvIteration) {
 		t.reject(csvIteration, "none without load_s, compute_s or sync_s")
+	}
+}
+
+// readSensitivity reads how fast a job is by its CPUs and memory: in all five columns, or in none.
+func readSensitivity(t *table, spec *core.JobSpec) {
+	any := false
+	for column := csvIdealCPUs; column <= csvBaseMemory; column++ {
+		any = any || t.has(column) && t.cell(column) != ""
+	}
+	if !any {
+		return
+	}
+	var values [csvBaseMemory - csvIdealCPUs + 1]float64
+	for i := range values {
+		if !t.has(csvIdealCPUs + i) {
+			t.reject(csvName, "a value in each of ideal_cpus, ideal_memory_gb, ideal_speedup, base_cpus and base_memory_gb, or in none")
+			return
+		}
+		values[i] = t.number(csvIdealCPUs+i, aboveZero, maxCount, "a number")
+	}
+	spec.Sensitivity = &core.Sensitivity{
+		Ideal: core.Resources{CPUs: values[0], MemoryGB: values[1]}, Speedup: values[2], Base: core.Resources{CPUs: values[3], MemoryGB: values[4]},
 	}
 }
 
@@ -302,6 +330,11 @@ func cellsOf(job *Job) [csvEnd]string {
 	for k, seconds := range [...]float64{spec.Iteration.Load, spec.Iteration.Compute, spec.Iteration.Sync, spec.Iteration.Measured} {
 		if seconds != 0 {
 			cells[csvLoad+k] = formatNumber(seconds)
+		}
+	}
+	if of := spec.Sensitivity; of != nil {
+		for i, x := range [...]float64{of.Ideal.CPUs, of.Ideal.MemoryGB, of.Speedup, of.Base.CPUs, of.Base.MemoryGB} {
+			cells[csvIdealCPUs+i] = formatNumber(x)
 		}
 	}
 	if spec.Pinned {

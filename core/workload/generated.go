@@ -30,6 +30,8 @@ type GeneratedConfig struct {
 
 	Tenants string `config:"tenants" enum:"none|by_replicas" doc:"Whose the jobs are: nobody's, or of a tenant for each number of replicas, called replicas-1, replicas-2, …."`
 
+	Sensitivity string `config:"sensitivity" enum:"none|mix" doc:"Whether the speed of jobs depends on the CPUs and the memory beside their devices: none, or mix, where half of the jobs run best with more CPUs than the 3 that belong to a device, up to 12, and some of these with more memory than 62.5 GB."`
+
 	Applications bool `config:"applications" doc:"Whether jobs train the applications that come with Quartet, and so are elastic, instead of running for a known time."`
 }
 
@@ -43,6 +45,9 @@ const (
 	mixGavel  = "gavel"
 	mixPhilly = "philly"
 	mixOne    = "one"
+
+	sensitivityNone = "none"
+	sensitivityMix  = "mix"
 
 	tenantsNone       = "none"
 	tenantsByReplicas = "by_replicas"
@@ -65,7 +70,7 @@ func NewGenerated() core.Factory[Source] {
 		Jobs: 160, Span: 8 * time.Hour, Arrivals: arrivalsPoisson,
 		BurstEvery: 4 * time.Hour, BurstLength: 30 * time.Minute, BurstFactor: 4,
 		DiurnalAmplitude: 0.8, DiurnalPeak: 14 * time.Hour,
-		Replicas: mixPollux, Durations: mixPollux, Tenants: tenantsNone,
+		Replicas: mixPollux, Durations: mixPollux, Tenants: tenantsNone, Sensitivity: sensitivityNone,
 	}
 	return core.NewFactory(core.Info{
 		Type:    "generated",
@@ -78,7 +83,7 @@ func NewGenerated() core.Factory[Source] {
 			"Quartet say: by placement, replicas and batch.",
 		Source: "Pollux, OSDI 2021; Gavel, OSDI 2020, and Blox, EuroSys 2024; Jeon et al., ATC 2019",
 	}, defaults, func(c GeneratedConfig, s core.Settings) (Source, error) {
-		g := &generator{config: c, rand: s.Rand}
+		g := &generator{config: c, rand: s.Rand, sensitivities: sensitivities()}
 		if !c.Applications {
 			return g, nil
 		}
@@ -92,6 +97,8 @@ type generator struct {
 	config GeneratedConfig
 	rand   *rand.Rand
 	models map[polluxTask]*modelledModel // nil for jobs of known duration
+
+	sensitivities mix[*core.Sensitivity]
 }
 
 // Load generates the workload. A second call goes on in the random stream, and so yields other jobs.
@@ -109,6 +116,9 @@ func (g *generator) Load(ctx context.Context) (*Workload, error) {
 		jobs[i] = g.job(fmt.Sprintf("job-%06d", i), arrivals[i], g.draw())
 		if g.config.Tenants == tenantsByReplicas {
 			jobs[i].Spec.Tenant = fmt.Sprintf("replicas-%d", jobs[i].Spec.Requested)
+		}
+		if g.config.Sensitivity == sensitivityMix {
+			jobs[i].Spec.Sensitivity = g.sensitivities.draw(g.rand)
 		}
 	}
 	return assemble(jobs, nil, nil)

@@ -3,6 +3,8 @@ package workload
 import (
 	"math"
 	"math/rand/v2"
+
+	"github.com/quartet-sched/quartet/core"
 )
 
 // mix is a discrete distribution.
@@ -100,4 +102,13 @@ func phillySeconds(share float64) float64 {
 	}
 	low, high := phillyQuantiles[at-1], phillyQuantiles[at]
 	return math.Exp(interpolate(share, low.share, math.Log(low.seconds), high.share, math.Log(high.seconds)))
+}
+
+// sensitivities are like those of the models of Synergy (OSDI'22), whose trainings on images gain by CPUs, and those on language do not, in servers with 3 CPUs and
+// 62.5 GB for a device. The weights are our own: half of the jobs gain nothing.
+func sensitivities() mix[*core.Sensitivity] {
+	of := func(cpus, memory, speedup float64) *core.Sensitivity {
+		return &core.Sensitivity{Base: core.Resources{CPUs: 3, MemoryGB: 62.5}, Ideal: core.Resources{CPUs: cpus, MemoryGB: memory}, Speedup: speedup}
+	}
+	return mix[*core.Sensitivity]{{50, of(1, 20, 1)}, {10, of(4, 62.5, 1.15)}, {10, of(6, 62.5, 1.5)}, {10, of(6, 125, 2.5)}, {10, of(9, 62.5, 2.4)}, {10, of(12, 125, 2.9)}}
 }

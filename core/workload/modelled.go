@@ -19,6 +19,7 @@ type modelledModel struct {
 	stepsLeft []float64           // at the requested batch, when an epoch begins
 	stepTimes core.StepTimes
 	truth     core.Truth
+	sensitive *core.Sensitivity // nil when nothing is known
 }
 
 // newModelledModel returns nil for a batch that the application does not train with.
@@ -43,7 +44,7 @@ func newModelledModel(p *goodput.Profile, batch int) *modelledModel {
 			m.stepTimes.ManyNodes[r-1] = m.stepSeconds(2, r)
 		}
 	}
-	m.truth = truthOf(p)
+	m.truth, m.sensitive = truthOf(p), p.Sensitivity.Of()
 	return m
 }
 
@@ -170,7 +171,7 @@ func newTrainingJob(name string, submit float64, replicas int, m *modelledModel)
 	spec := &job.Spec
 	spec.Name, spec.Application, spec.SubmitSeconds, spec.Weight = name, m.profile.Name, submit, 1
 	spec.Requested, spec.MinReplicas, spec.MaxReplicas = replicas, 1, max(m.profile.MaxReplicas, replicas)
-	spec.Batch, spec.StepTimes, spec.Truth = m.batch, &m.stepTimes, &m.truth
+	spec.Batch, spec.StepTimes, spec.Truth, spec.Sensitivity = m.batch, &m.stepTimes, &m.truth, m.sensitive
 	spec.TotalWork = m.PhaseEnd(m.Phases() - 1)
 	return job
 }

@@ -88,6 +88,9 @@ func kind(t *Task) int {
 	return int(t.Devices)
 }
 
+// HasDevice reports whether some device has so much left.
+func (n *Node) HasDevice(milli int32) bool { return n.most >= milli }
+
 // measure sums up the devices anew.
 func (n *Node) measure() {
 	n.total, n.most, n.idle = 0, 0, 0

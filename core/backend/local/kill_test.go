@@ -17,6 +17,9 @@ import (
 	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 )
 
+// ownersVariable tells a replica how many jobs may be on its device.
+const ownersVariable = "OWNERS"
+
 func ignoreTermination() { signal.Ignore(syscall.SIGTERM) }
 
 // TestSchedulerIsKilled kills schedulers at random moments, one after the other, each of which has to go on where the one
@@ -45,7 +48,7 @@ func TestSchedulerOfSharedDevicesIsKilled(t *testing.T) {
 	t.Logf("seed %d, %d kills", *seed, *kills)
 	rng := rand.New(rand.NewPCG(*seed, 2))
 	for left, life := *kills, 0; left > 0; life++ {
-		left -= killInOneLife(t, rng, [...]string{sharing, contending}[life%2], min(left, mostInOneLife), life)
+		left -= killInOneLife(t, rng, [...]string{sharing, turning, contending}[life%3], min(left, mostInOneLife), life)
 	}
 }
 
@@ -76,6 +79,9 @@ func killInOneLife(t *testing.T, rng *rand.Rand, policy string, most, life int) 
 		part := ""
 		if policy == sharing || policy == contending {
 			part = [...]string{"", ", share_milli: 0", ", share_milli: 1", ", share_milli: 333", ", share_milli: 334", ", share_milli: 500, cpus: 1", ", share_milli: 999", ", share_milli: 1000"}[rng.IntN(8)]
+		}
+		if policy == turning {
+			part = ", environment: [{name: " + ownersVariable + ", value: \"2\"}]"
 		}
 		fmt.Fprintf(&text, "  - {name: %s, command: [%q, work, %q, %s, %q], replicas: %d, retries: 9, submit: %dms%s}\n",
 			name, testProgram(t), ledger, kind, fmt.Sprint(20+rng.IntN(100)), replicas[name], rng.IntN(300), part)

@@ -69,6 +69,7 @@ const (
 	pooling    = "pooling"    // is patient, on a pool whose nodes come, go and are taken away
 	sharing    = "sharing"    // is patient, on devices that are shared, and counts CPUs
 	contending = "contending" // takes devices away, which are shared
+	turning    = "turning"    // is patient, and two jobs are on a device
 )
 
 // compose is the composition of a policy, and when it holds rounds.
@@ -90,6 +91,8 @@ func compose(policy string, log *slog.Logger) (core.Stages, core.RoundOptions) {
 		queue, placer = coretest.Component(allocation.NewFIFO(), map[string]any{"queue": "all"}, log), coretest.Component(placement.NewBestFit(), nil, log)
 	case contending:
 		queue, placer = coretest.Component(allocation.NewLAS(), nil, log), coretest.Component(placement.NewPacking(), nil, log)
+	case turning:
+		queue, placer = coretest.Component(allocation.NewFIFO(), map[string]any{"queue": "all"}, log), besides{}
 	}
 	return core.Stages{
 		Admission:  []core.Component[core.Admitter]{{ID: "admission", Policy: coretest.Component(admission.NewAcceptAll(), nil, log)}},
@@ -100,12 +103,55 @@ func compose(policy string, log *slog.Logger) (core.Stages, core.RoundOptions) {
 	}, rounds
 }
 
+// besides seats jobs beside others, where there is room for them: those that run stay where they are.
+type besides struct{}
+
+func (besides) Place(_ context.Context, v *core.View, grants []core.Grant) (s core.Seating, err error) {
+	var left core.Shares
+	left.Reset(v.Cluster)
+	stays := map[core.JobID]bool{}
+	for _, g := range grants {
+		if j := v.Job(g.Job); j.Held == g.Replicas && left.Occupy(j.JobSpec, j.Seats) {
+			stays[g.Job] = true
+			s.Placed = append(s.Placed, core.Placement{Job: g.Job, Seats: j.Seats})
+		}
+	}
+	for _, g := range grants {
+		if stays[g.Job] {
+			continue
+		}
+		j, missing := v.Job(g.Job), g.Replicas
+		var seats []core.Seat
+		for n := range v.Cluster.Nodes {
+			seat := core.Seat{Node: core.NodeID(n)}
+			for device := range v.Cluster.Nodes[n].Devices {
+				if missing > 0 && left.FitsOn(j.JobSpec, seat.Node, device) {
+					seat.Devices |= 1 << device
+					missing--
+				}
+			}
+			if seat.Devices != 0 {
+				seats = append(seats, seat)
+			}
+		}
+		if missing > 0 || !left.Occupy(j.JobSpec, seats) {
+			s.Unseated = append(s.Unseated, core.Verdict{Job: g.Job, Code: core.Defer, Reason: core.WaitingForDevices})
+			continue
+		}
+		s.Placed = append(s.Placed, core.Placement{Job: g.Job, Seats: seats})
+	}
+	return s, nil
+}
+
 // clusterOf is the machine as a policy has it.
 func clusterOf(policy string) *core.Cluster {
 	c := machine()
-	if policy == sharing || policy == contending {
+	switch policy {
+	case sharing, contending:
 		c.Sharing, c.CountsResources = core.Fractional, policy == sharing
 		c.Nodes[0].CPUs = 3
+	case turning:
+		c.Sharing, c.MaxOwners = core.TimeSlice, 2
 	}
 	return c
 }

@@ -7,17 +7,25 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/agent"
 )
 
 // occupy locks as many thousandths of a device, bytes of a file, as are the replica's: all of them unless it is told a part. It returns nil when there
 // are not so many.
 func occupy(device string) *os.File {
 	wanted := core.WholeDevice
-	if milli, told := os.LookupEnv(shareVariable); told {
+	if milli, told := os.LookupEnv(agent.ShareVariable); told {
 		var err error
 		if wanted, err = strconv.Atoi(milli); err != nil {
 			return nil
 		}
+	}
+	if owners, told := os.LookupEnv(ownersVariable); told { // so many have all of it
+		n, err := strconv.Atoi(owners)
+		if err != nil {
+			return nil
+		}
+		wanted /= n
 	}
 	f, err := os.OpenFile(device, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

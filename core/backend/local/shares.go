@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quartet-sched/quartet/core"
+	"github.com/quartet-sched/quartet/core/agent"
 	"github.com/quartet-sched/quartet/core/backend/local/keeper"
 )
 
@@ -113,40 +114,32 @@ func (o *occupancy) room(d taken, j *job, milli int, n *core.Node) bool {
 // is down: nothing that fits there is refused here.
 func exceeds(wanted, has float64) bool { return has > 0 && wanted > has*(1+1e-9) }
 
-// What a replica is told of its part, of a device and of a node.
-const (
-	shareVariable        = "QUARTET_SHARE_MILLI"
-	deviceMemoryVariable = "QUARTET_DEVICE_MEMORY_GB"
-	cpusVariable         = "QUARTET_CPUS"
-	memoryVariable       = "QUARTET_MEMORY_GB"
-)
-
 // parted is what a replica is told of its device and its part of it. One that has the whole device to itself is told the device alone, and one that has
 // nothing of it sees none.
 func (b *Backend) parted(j *job, device string) (told []string) {
 	milli := b.part(j)
 	switch {
 	case milli == 0:
-		told = []string{visibleDevices + "=", shareVariable + "=0"}
+		told = []string{visibleDevices + "=", agent.ShareVariable + "=0"}
 	default:
 		told = []string{visibleDevices + "=" + device}
 		divided := milli < core.WholeDevice
 		if divided {
-			told = append(told, shareVariable+"="+strconv.Itoa(milli))
+			told = append(told, agent.ShareVariable+"="+strconv.Itoa(milli))
 		}
 		if divided || b.cluster.Sharing == core.TimeSlice {
 			if j.Spec.DeviceMemoryGB > 0 {
-				told = append(told, deviceMemoryVariable+"="+decimal(j.Spec.DeviceMemoryGB))
+				told = append(told, agent.DeviceMemoryVariable+"="+decimal(j.Spec.DeviceMemoryGB))
 			}
 			told = append(told, b.mps.parted(milli, j.Spec.DeviceMemoryGB, device)...)
 		}
 	}
 	if b.cluster.CountsResources {
 		if j.Spec.CPUs > 0 {
-			told = append(told, cpusVariable+"="+decimal(j.Spec.CPUs))
+			told = append(told, agent.CPUsVariable+"="+decimal(j.Spec.CPUs))
 		}
 		if j.Spec.MemoryGB > 0 {
-			told = append(told, memoryVariable+"="+decimal(j.Spec.MemoryGB))
+			told = append(told, agent.MemoryVariable+"="+decimal(j.Spec.MemoryGB))
 		}
 	}
 	return told

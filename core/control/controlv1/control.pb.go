@@ -1445,6 +1445,7 @@ type Decision struct {
 	Seats           []*Seat                `protobuf:"bytes,10,rep,name=seats,proto3" json:"seats,omitempty"`
 	Tuning          *Tuning                `protobuf:"bytes,11,opt,name=tuning,proto3" json:"tuning,omitempty"`
 	ExpectedSeconds float64                `protobuf:"fixed64,12,opt,name=expected_seconds,json=expectedSeconds,proto3" json:"expected_seconds,omitempty"` // when nodes should be ready that the job waits for; 0 when nobody knows
+	With            []string               `protobuf:"bytes,13,rep,name=with,proto3" json:"with,omitempty"`                                                // of a start or move: names of the jobs on its devices then, where devices are shared
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1561,6 +1562,13 @@ func (x *Decision) GetExpectedSeconds() float64 {
 		return x.ExpectedSeconds
 	}
 	return 0
+}
+
+func (x *Decision) GetWith() []string {
+	if x != nil {
+		return x.With
+	}
+	return nil
 }
 
 type Node struct {
@@ -2074,7 +2082,7 @@ const file_control_proto_rawDesc = "" +
 	"\fstep_seconds\x18\x06 \x01(\x01R\vstepSeconds\"?\n" +
 	"\tGradients\x12\x16\n" +
 	"\x06square\x18\x01 \x01(\x01R\x06square\x12\x1a\n" +
-	"\bvariance\x18\x02 \x01(\x01R\bvariance\"\xee\x02\n" +
+	"\bvariance\x18\x02 \x01(\x01R\bvariance\"\x82\x03\n" +
 	"\bDecision\x12\x14\n" +
 	"\x05round\x18\x01 \x01(\rR\x05round\x12\x1d\n" +
 	"\n" +
@@ -2089,7 +2097,8 @@ const file_control_proto_rawDesc = "" +
 	"\x05seats\x18\n" +
 	" \x03(\v2\x18.quartet.control.v1.SeatR\x05seats\x122\n" +
 	"\x06tuning\x18\v \x01(\v2\x1a.quartet.control.v1.TuningR\x06tuning\x12)\n" +
-	"\x10expected_seconds\x18\f \x01(\x01R\x0fexpectedSeconds\"\xe1\x02\n" +
+	"\x10expected_seconds\x18\f \x01(\x01R\x0fexpectedSeconds\x12\x12\n" +
+	"\x04with\x18\r \x03(\tR\x04with\"\xe1\x02\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vaccelerator\x18\x02 \x01(\tR\vaccelerator\x12\x12\n" +
