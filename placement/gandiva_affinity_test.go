@@ -36,7 +36,8 @@ func TestGandivaAffinity(t *testing.T) {
 		"unless no node could ever hold it":                    {strict, jobs{holds(seat(0, 0)), waits(5)}, lines("0: 0[0]", "1: 1[0,1,2,3] 0[1]")},
 		"where too little is free nobody moves":                {nil, jobs{holds(seat(0, 0, 1, 2)), holds(seat(1, 0, 1, 2)), holds(seat(2, 0, 1, 2)), waits(4)}, lines("0: 0[0,1,2]", "1: 1[0,1,2]", "2: 2[0,1,2]", "3: waiting_for_devices 4/3")},
 		"the first cannot be cleared, and all is as it was": {
-			nil, jobs{holds(seat(0, 0)), holds(seat(0, 1, 2)), holds(seat(1, 0, 1, 2)), holds(seat(2, 0, 1, 2)), waits(3)},
+			nil,
+			jobs{holds(seat(0, 0)), holds(seat(0, 1, 2)), holds(seat(1, 0, 1, 2)), holds(seat(2, 0, 1, 2)), waits(3)},
 			lines("0: 0[0]", "1: 0[1,2]", "2: 1[0,1,2]", "3: 2[0,1,2]", "4: 0[3] 1[3] 2[3]"),
 		},
 	}
