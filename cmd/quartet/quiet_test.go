@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/quartet-sched/quartet"
@@ -30,9 +31,14 @@ func TestAQuietRoundAllocatesNothing(t *testing.T) {
 		for _, placement := range catalog().Placement {
 			t.Run(allocation.Type+" and "+placement.Type, func(t *testing.T) {
 				ctx := context.Background()
-				c, err := configs.Parse(catalog(), "quiet", configs.Default(), configs.Options{Sets: []string{
-					"pipeline.allocation.type=" + allocation.Type, "pipeline.placement.type=" + placement.Type,
-				}})
+				sets := []string{"pipeline.allocation.type=" + allocation.Type, "pipeline.placement.type=" + placement.Type}
+				if of := allocation.Sharing; len(of) > 0 {
+					if !slices.Contains(placement.Sharing, of[0]) {
+						t.Skip("the placement does not seat what the allocation has share devices")
+					}
+					sets = append(sets, "cluster.sharing="+of[0].String())
+				}
+				c, err := configs.Parse(catalog(), "quiet", configs.Default(), configs.Options{Sets: sets})
 				if err != nil {
 					t.Fatal(err)
 				}
