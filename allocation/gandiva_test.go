@@ -3,6 +3,7 @@ package allocation
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -481,5 +482,24 @@ func TestGandivaTakesPairsOver(t *testing.T) {
 		if got := units(ask(t, policy, v, rigid)); got != want {
 			t.Errorf("at %v of the rates alone: granted %s, want %s", beside, got, want)
 		}
+	}
+}
+
+// On devices of one type which of them is left to the placement; of several, each job has one that it can run on, and keeps it.
+func TestGandivaGrantsTypes(t *testing.T) {
+	two := coretest.MakeCluster().Nodes(1, "t4", 1).Nodes(1, "v100", 2).TakesTurns(2, 16).Obj()
+	v := coretest.MakeView(two).Now(600).Jobs(
+		job(1).Running(0, core.Seat{Node: 1, Devices: 2}), job(1).Accelerators("v100").Waiting(), job(1).Waiting(), job(1).Accelerators("t4").Waiting(),
+	).Obj()
+	var got []core.AcceleratorID
+	for _, g := range ask(t, newPolicy(t, NewGandiva(), map[string]any{"pairs": pairsNone}), v, rigid) {
+		got = append(got, g.Accelerator)
+	}
+	if want := []core.AcceleratorID{1, 1, 0}; !slices.Equal(got, want) {
+		t.Errorf("types %v, want %v", got, want)
+	}
+	v = coretest.MakeView(oneNode(1)).Now(600).Jobs(job(1).Waiting()).Obj()
+	if grants := ask(t, newPolicy(t, NewGandiva(), nil), v, rigid); grants[0].Accelerator != core.AnyAccelerator {
+		t.Errorf("of one type it grants type %d", grants[0].Accelerator)
 	}
 }

@@ -59,6 +59,7 @@ func TestLucid(t *testing.T) {
 		"not with sharing off, and those behind wait":    {map[string]any{"sharing": false}, jobs{on(0, 4), on(1, 3), waiting(4, 40, 0.4), waiting(1, 400, 0.4)}, "0×4 1×3 2×4|"},
 		"not with sharing off, and those behind pass":    {map[string]any{"sharing": false, "queue": "backfill"}, jobs{on(0, 4), on(1, 3), waiting(4, 40, 0.4), waiting(1, 400, 0.4)}, "0×4 1×3 3×1"},
 		"those behind pass while jobs are packed":        {nil, jobs{on(0, 4).Utilisation(0), on(1, 3), waiting(4, 40, 0.4), waiting(1, 400, 0.4)}, "0×4 1×3 3×1"},
+		"the first job beside a later one":               {nil, jobs{waiting(4, 400, 0.4), on(0, 4), full}, "1+0×4 2×4"},
 		"as many devices only":                           {nil, jobs{on(0, 4), full, waiting(3, 400, 0.4)}, "0×4 1×4"},
 		"the first that started":                         {nil, jobs{on(0, 4), on(1, 4).Running(800, core.Seat{Node: 1, Devices: 15}), waiting(4, 400, 0.4)}, "1+2×4 0×4"},
 		"each its own partner, and no third":             {nil, jobs{on(0, 4), on(1, 4), waiting(4, 400, 0.4), waiting(4, 500, 0.4), waiting(4, 600, 0.4)}, "0+2×4 1+3×4"},

@@ -112,11 +112,13 @@ func TestGandivaAffinityInOneRound(t *testing.T) {
 	}{
 		"two of a size": {coretest.MakeCluster().Nodes(2, "t4", 4).Obj(), []*coretest.JobBuilder{waits(2), waits(1), waits(1), waits(2)}, lines("0: 0[0,1]", "1: 1[0]", "2: 1[1]", "3: 0[2,3]")},
 		"of nodes of two sizes that with less demand for each device": {
-			coretest.MakeCluster().Nodes(1, "t4", 4).Nodes(1, "t4", 8).Obj(), []*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(1, 0)), waits(1)},
+			coretest.MakeCluster().Nodes(1, "t4", 4).Nodes(1, "t4", 8).Obj(),
+			[]*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(1, 0)), waits(1)},
 			lines("0: 0[0]", "1: 1[0]", "2: 1[1]"),
 		},
 		"the one with most free": {
-			coretest.MakeCluster().Nodes(3, "t4", 4).Obj(), []*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(0, 1)), holds(seat(1, 0)), holds(seat(2, 0, 1, 2)), waits(4)},
+			coretest.MakeCluster().Nodes(3, "t4", 4).Obj(),
+			[]*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(0, 1)), holds(seat(1, 0)), holds(seat(2, 0, 1, 2)), waits(4)},
 			lines("0: 0[0]", "1: 0[1]", "2: 0[2]", "3: 2[0,1,2]", "4: 1[0,1,2,3]"),
 		},
 	} {
