@@ -72,7 +72,9 @@ func TestJobsOnSharedDevices(t *testing.T) {
 	pairs := core.NewPairTable([]core.Pair{
 		{Accelerator: "t4", Applications: [2]string{"x", "y"}, Replicas: 1, Parts: [2]float64{0.8, 0.5}},
 	})
-	known := func(application string) core.JobSpec { return core.JobSpec{Application: application, Requested: 1, Pairs: pairs} }
+	known := func(application string) core.JobSpec {
+		return core.JobSpec{Application: application, Requested: 1, Pairs: pairs}
+	}
 	busy := func(utilisation float64) core.JobSpec { return core.JobSpec{Utilisation: utilisation} }
 	for name, tc := range map[string]struct {
 		model CoLocation
