@@ -176,12 +176,15 @@ func (p *problem) packed(asks []float64) optim.Packed {
 
 // alike reports whether two jobs are as fast as each other, alone and beside others.
 func (m *member) alike(o *member) bool {
-	return m.devices == o.devices && m.spec.Application == o.spec.Application && m.spec.Requested == o.spec.Requested &&
+	return m.devices == o.devices && m.spec.Pinned == o.spec.Pinned && m.spec.Application == o.spec.Application && m.spec.Requested == o.spec.Requested &&
 		m.spec.Pairs == o.spec.Pairs && m.spec.DeviceMemoryGB == o.spec.DeviceMemoryGB && slices.Equal(m.rates, o.rates)
 }
 
 // together is the rates of two jobs on the same devices of a type, in parts of their units, if that was measured, fits and gains enough.
 func (p *problem) together(m, o *member, t int) (first, second float64, runs bool) {
+	if m.spec.Pinned || o.spec.Pinned { // its devices stay its own, and only its own
+		return 0, 0, false
+	}
 	if m.rates[t] <= 0 || o.rates[t] <= 0 || m.devices != m.spec.Requested || o.devices != o.spec.Requested {
 		return 0, 0, false
 	}

@@ -95,6 +95,7 @@ func TestPairsShareDevices(t *testing.T) {
 		"nobody measured anything":        {one().TakesTurns(2, 0).Obj(), nil, []*coretest.JobBuilder{job("x"), job("y")}, nil, []string{"0", "1"}},
 		"too little memory for both":      {one().TakesTurns(2, 16).Obj(), good, []*coretest.JobBuilder{job("x").DeviceMemory(9), job("y").DeviceMemory(8)}, nil, []string{"0", "1"}},
 		"memory for both":                 {one().TakesTurns(2, 16).Obj(), good, []*coretest.JobBuilder{job("x").DeviceMemory(8), job("y").DeviceMemory(8)}, nil, []string{"0+1", "0+1"}},
+		"a pinned job":                    {one().TakesTurns(2, 0).Obj(), good, []*coretest.JobBuilder{job("x").Pinned(), job("y")}, nil, []string{"0", "1"}},
 		"one job":                         {one().TakesTurns(2, 0).Obj(), good, []*coretest.JobBuilder{job("x")}, nil, []string{"0"}},
 		"jobs of different size":          {coretest.MakeCluster().Nodes(1, "a", 2).TakesTurns(2, 0).Obj(), good, []*coretest.JobBuilder{job("x"), job("y").Replicas(2)}, nil, []string{"0", "1", "0"}},
 		"devices that nobody may share":   {one().Obj(), good, []*coretest.JobBuilder{job("x"), job("y")}, nil, []string{"0", "1"}},
