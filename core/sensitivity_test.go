@@ -58,14 +58,14 @@ func TestSpeedOnTheLine(t *testing.T) {
 		each core.Resources
 		want float64
 	}{
-		"the base":                                {line, amounts(2, 10), 1},
-		"the ideal":                               {line, amounts(8, 20), 3},
-		"half way":                                {line, amounts(5, 20), 2},
-		"less by rounding":                        {line, amounts(1.9995, 10), 1},
-		"of CPUs enough, memory costs nothing":    {line, amounts(8, 10), 3},
-		"less than the base":                      {line, amounts(1, 10), 0.5},
-		"less memory than the base":               {line, amounts(8, 5), 1.5},
-		"twice the ideal":                         {line, amounts(16, 40), 3},
+		"the base":                             {line, amounts(2, 10), 1},
+		"the ideal":                            {line, amounts(8, 20), 3},
+		"half way":                             {line, amounts(5, 20), 2},
+		"less by rounding":                     {line, amounts(1.9995, 10), 1},
+		"of CPUs enough, memory costs nothing": {line, amounts(8, 10), 3},
+		"less than the base":                   {line, amounts(1, 10), 0.5},
+		"less memory than the base":            {line, amounts(8, 5), 1.5},
+		"twice the ideal":                      {line, amounts(16, 40), 3},
 		"by memory where CPUs make no difference": {memory, amounts(1, 15), 2},
 		"an ideal below the base":                 {modest, amounts(1, 5), 1},
 		"less than an ideal below the base":       {modest, amounts(1, 2.5), 0.5},
