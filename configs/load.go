@@ -294,6 +294,8 @@ func (l *loader) checkShares(c *Config, from giver) {
 	if sharing != core.Exclusive {
 		if !slices.Contains(from.gives, core.CapabilityShares) {
 			l.problem("cluster.sharing", "%q gives each device to one job at a time", from.id)
+		} else if sharing == core.Mig && !slices.Contains(from.gives, core.CapabilitySlices) {
+			l.problem("cluster.sharing", "mig needs capability %q, which %q does not give", core.CapabilitySlices, from.id)
 		}
 		l.checkPlacer(c, "cluster.sharing: "+sharing.String(), func(i *core.Info) bool { return slices.Contains(i.Sharing, sharing) })
 	}
@@ -314,6 +316,9 @@ func (l *loader) checkShares(c *Config, from giver) {
 			Hint:    "ways of sharing that do: " + strings.Join(names, ", "),
 		}})
 	})
+	if c.Placement.Factory.Divides && !slices.Contains(from.gives, core.CapabilityResources) {
+		l.problem("pipeline.placement.type", "%q needs capability %q, which %q does not give", c.Placement.ID, core.CapabilityResources, from.id)
+	}
 	if c.Placement.Factory.Divides && !c.Cluster.CountResources {
 		l.report("pipeline.placement.type", core.Diagnostics{{
 			Summary: fmt.Sprintf("%q divides CPUs and memory, which nobody counts", c.Placement.ID), Hint: "set cluster.count_resources to true",

@@ -68,6 +68,8 @@ const (
 	CapabilityMeasurements  Capability = "measurements"   // JobSpec.Truth is known
 	CapabilityScaleCluster  Capability = "scale_cluster"  // nodes can be added and removed
 	CapabilityShares        Capability = "shares"         // jobs can share devices
+	CapabilitySlices        Capability = "slices"         // devices can be divided into slices
+	CapabilityResources     Capability = "resources"      // jobs can have other CPUs and memory than they ask for, and others while they run
 	CapabilityPairRates     Capability = "pair_rates"     // JobSpec.Pairs is the truth
 )
 

@@ -66,9 +66,9 @@ func TestSpeedOnTheLine(t *testing.T) {
 		"less than the base":                   {line, amounts(1, 10), 0.5},
 		"less memory than the base":            {line, amounts(8, 5), 1.5},
 		"twice the ideal":                      {line, amounts(16, 40), 3},
-		"by memory where CPUs make no difference": {memory, amounts(1, 15), 2},
-		"an ideal below the base":                 {modest, amounts(1, 5), 1},
-		"less than an ideal below the base":       {modest, amounts(1, 2.5), 0.5},
+		"memory, where CPUs do not matter":     {memory, amounts(1, 15), 2},
+		"an ideal below the base":              {modest, amounts(1, 5), 1},
+		"less than an ideal below the base":    {modest, amounts(1, 2.5), 0.5},
 	} {
 		if got := tc.of.Speed(tc.each); math.Abs(got-tc.want) > 1e-12 {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)

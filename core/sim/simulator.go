@@ -21,7 +21,10 @@ type opener struct {
 
 // Capabilities lists what the simulator knows that a real cluster would not.
 func (o *opener) Capabilities() []core.Capability {
-	return []core.Capability{core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityMeasurements, core.CapabilityScaleCluster, core.CapabilityShares, core.CapabilityPairRates}
+	return []core.Capability{
+		core.CapabilityRemainingWork, core.CapabilityStepTimes, core.CapabilityMeasurements, core.CapabilityScaleCluster,
+		core.CapabilityShares, core.CapabilitySlices, core.CapabilityResources, core.CapabilityPairRates,
+	}
 }
 
 // Check refuses publication options that need rounds of another kind, and events on nodes that there are not.
