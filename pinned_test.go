@@ -49,8 +49,8 @@ func crowd(t *testing.T, pinned bool) string {
 	return file
 }
 
-// simulateCrowd runs the crowd under two policies, and tells what came of the long job.
-func simulateCrowd(t *testing.T, file, allocator, placer, replicas string) (*quartet.Result, *settled) {
+// simulateCrowd runs the crowd under two policies, on devices that are shared if a way is given, and tells what came of the long job.
+func simulateCrowd(t *testing.T, file, allocator, placer, replicas string, sharing ...core.Sharing) (*quartet.Result, *settled) {
 	t.Helper()
 	s := small()
 	s.Cluster.Nodes = []quartet.NodeGroup{{Name: "n", Count: 2, Accelerator: "t4", Devices: 4}}
@@ -61,8 +61,8 @@ func simulateCrowd(t *testing.T, file, allocator, placer, replicas string) (*qua
 		s.Pipeline.Allocation.Config = map[string]any{"thresholds": []any{1000}} // that the long job passes while others wait
 	}
 	s.Pipeline.Elasticity.Job = quartet.Policy{Type: "fixed", Config: map[string]any{"replicas": replicas}}
-	if allocator == "muri" {
-		s.Cluster.Sharing = core.TimeSlice.String()
+	if len(sharing) > 0 {
+		s.Cluster.Sharing = sharing[0].String()
 	}
 	c := compose(t, quartet.Builtins(), s)
 	seen := &settled{job: "long"}
@@ -81,7 +81,7 @@ func TestEveryBuiltinLeavesAPinnedJobWhereItIs(t *testing.T) {
 			}
 			for _, replicas := range []string{"requested", "elastic"} {
 				t.Run(a.Type+"/"+p.Type+"/"+replicas, func(t *testing.T) {
-					r, seen := simulateCrowd(t, file, a.Type, p.Type, replicas)
+					r, seen := simulateCrowd(t, file, a.Type, p.Type, replicas, a.Sharing...)
 					if len(r.Unfinished) > 0 || r.Summary.Jobs.Completed != 20 {
 						t.Errorf("%d of 20 jobs completed", r.Summary.Jobs.Completed)
 					}

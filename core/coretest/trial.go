@@ -46,7 +46,7 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 		w.drawSharing()
 	case s.options.turns:
 		w.takeTurns()
-	case s.knowsSlices(tr.policy):
+	case !s.options.counts && !s.options.together && s.knowsSlices(tr.policy):
 		w.divide()
 	}
 	interval := rapid.SampledFrom([]float64{0, 60}).Draw(t, "interval")
