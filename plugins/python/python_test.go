@@ -231,15 +231,15 @@ func TestWhatIsCounted(t *testing.T) {
 	}
 	turns := []core.Sharing{core.TimeSlice}
 	for id, want := range map[string]core.Info{
-		"allocation/pairs": {Sharing: turns}, "placement/together": {Sharing: turns, Counts: true}, "placement/first_fit": {}, "allocation/las": {},
+		"allocation/pairs": {Sharing: turns}, "placement/together": {Sharing: turns, Counts: true, Divides: true}, "placement/first_fit": {}, "allocation/las": {},
 	} {
 		at := slices.IndexFunc(told.Components, func(c host.ComponentInfo) bool { return c.ID() == id })
 		if at < 0 {
 			t.Errorf("there is no %s", id)
 			continue
 		}
-		if got := told.Components[at].Info; got.Counts != want.Counts || !slices.Equal(got.Sharing, want.Sharing) {
-			t.Errorf("%s counts: %v, shares %v; want %v, %v", id, got.Counts, got.Sharing, want.Counts, want.Sharing)
+		if got := told.Components[at].Info; got.Counts != want.Counts || got.Divides != want.Divides || !slices.Equal(got.Sharing, want.Sharing) {
+			t.Errorf("%s counts: %v, divides: %v, shares %v; want %v, %v, %v", id, got.Counts, got.Divides, got.Sharing, want.Counts, want.Divides, want.Sharing)
 		}
 	}
 }
@@ -481,9 +481,23 @@ func describe(v *core.View) string {
 		line(bits(j.Weight, j.SubmitSeconds, j.CPUs, j.MemoryGB, j.TotalWork, j.Tuning.LearningRateFactor))
 		share := "whole"
 		if j.Share != nil {
-			share = fmt.Sprint(j.Share.Milli)
+			share = fmt.Sprintf("%d/%s", j.Share.Milli, j.Share.Profile)
 		}
-		line(share, bits(j.Part(), j.Utilisation, j.DeviceMemoryGB, j.SlowdownTolerance, j.Iteration.Load, j.Iteration.Compute, j.Iteration.Sync))
+		line(share, bits(j.Part(), j.Utilisation, j.DeviceMemoryGB, j.SlowdownTolerance, j.Iteration.Load, j.Iteration.Compute, j.Iteration.Sync, j.Iteration.Measured))
+		given, has := "asked", j.Has()
+		if j.Resources != nil {
+			given = bits(j.Resources.CPUs, j.Resources.MemoryGB)
+		}
+		line(joined(j.Slices), given, bits(has.CPUs, has.MemoryGB))
+		if s := j.Sensitivity; s != nil {
+			line(bits(s.Base.CPUs, s.Base.MemoryGB, s.Ideal.CPUs, s.Ideal.MemoryGB, s.Speedup, s.IterationSeconds) + "|" + bits(s.CPUs...) + "|" + bits(s.MemoryGB...))
+			for _, row := range s.Speeds {
+				line(bits(row...))
+			}
+		}
+		for _, p := range j.Pairs.Pairs() {
+			line(p.Accelerator, p.Applications[0], p.Applications[1], p.Replicas, bits(p.Parts[:]...))
+		}
 		line(bits(j.StepsLeft, j.FirstStart, j.LastChange))
 		line(bits(j.ExecutedSeconds(now), j.AttainedService(now), j.WorkDone(now), j.RemainingWork(now)))
 		if j.StepTimes != nil {
