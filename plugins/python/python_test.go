@@ -267,11 +267,19 @@ func TestReportsAreEqual(t *testing.T) {
 		return core.Measurement{Accelerator: []string{"t4", ""}[i%2], Nodes: 1 + i%3, Replicas: 1 + i%4, PerDevice: 32 << (i % 2), PassSeconds: 0.1 * float64(i), StepSeconds: 0.3 * float64(i)}
 	}
 	truth := &core.Truth{Measurements: []core.Measurement{measured(1), measured(2)}, Gradients: core.Gradients{Square: 0.1, Variance: 0.7}}
+	gains := &core.Sensitivity{
+		Base: core.Resources{CPUs: 3, MemoryGB: 62.5}, Ideal: core.Resources{CPUs: 12, MemoryGB: 40}, Speedup: 1.7, IterationSeconds: 0.3,
+		CPUs: []float64{1, 3}, MemoryGB: []float64{20, 62.5}, Speeds: [][]float64{{0.4, 0.5}, {0.8, 1}},
+	}
+	pairs := core.NewPairTable([]core.Pair{
+		{Accelerator: "t4", Applications: [2]string{"b", "a"}, Replicas: 2, Parts: [2]float64{0.7, 0.9}},
+		{Accelerator: "t4", Applications: [2]string{"a", "a"}, Replicas: 1, Parts: [2]float64{0.6, 0.6}},
+	})
 	for id := range 8 {
 		now := 60 * float64(id)
 		spec := *coretest.MakeJob(fmt.Sprint("job-", id)).ID(core.JobID(id)).Replicas(1).Submit(now).Obj().JobSpec
 		if id%2 == 0 {
-			spec.Truth = truth
+			spec.Truth, spec.Sensitivity, spec.Pairs = truth, gains, pairs
 		}
 		events := []core.Event{{Kind: core.JobSubmitted, Job: spec.ID, Spec: &spec, AtSeconds: now, StepsLeft: math.NaN()}}
 		for job := range id {
