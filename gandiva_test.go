@@ -12,20 +12,23 @@ import (
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/interference"
+	"github.com/quartet-sched/quartet/internal/refdata"
 )
 
 // pairsOf watches who is on whose devices, and for how long, and holds that against what the model says.
 type pairsOf struct {
 	model        interference.Model
+	accelerator  string
 	slice, pause float64
 	since        map[[2]core.JobID]float64
 	kept, parted int    // pairs that were worth it for more than a slice, and others that were tried
+	slow         int    // looks at pairs that are not worth it, for less than a slice
 	fault        string // empty for none
 }
 
 // sum is what the members of a pair have of their rates alone, together.
 func (o *pairsOf) sum(a, b *core.JobSpec) float64 {
-	return o.model.Rate(a, []*core.JobSpec{b}, "gpu") + o.model.Rate(b, []*core.JobSpec{a}, "gpu")
+	return o.model.Rate(a, []*core.JobSpec{b}, o.accelerator) + o.model.Rate(b, []*core.JobSpec{a}, o.accelerator)
 }
 
 func (o *pairsOf) ObserveRound(r *core.Report) error {
@@ -48,6 +51,9 @@ func (o *pairsOf) ObserveRound(r *core.Report) error {
 		a, b := r.View.Jobs[pair[0]], r.View.Jobs[pair[1]]
 		const rounding = 1e-9
 		if r.View.NowSeconds < since+o.pause+o.slice-rounding {
+			if o.sum(a.JobSpec, b.JobSpec) < 1 {
+				o.slow++
+			}
 			continue
 		}
 		switch sum := o.sum(a.JobSpec, b.JobSpec); {
@@ -149,7 +155,7 @@ func TestGandivaPartsPairsThatAreNotWorthIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen := &pairsOf{model: model.is, slice: 60, pause: float64(pause)}
+		seen := &pairsOf{model: model.is, accelerator: "gpu", slice: 60, pause: float64(pause)}
 		c.Observers = append(c.Observers, seen)
 		result, err := c.Simulate(t.Context())
 		if err != nil {
@@ -162,5 +168,25 @@ func TestGandivaPartsPairsThatAreNotWorthIt(t *testing.T) {
 	})
 	if kept == 0 || parted == 0 {
 		t.Errorf("%d looks at pairs that are worth it, %d pairs that were parted: want some of both", kept, parted)
+	}
+}
+
+// The same on a stream of Gavel's with the pairs that were measured on the V100: both kinds of pairs are tried.
+func TestGandivaOnGavelsPairs(t *testing.T) {
+	t.Parallel()
+	refdata.Path(t, "data", "gavel")
+	for _, pairs := range []string{"least_used", "random"} {
+		c, err := quartet.Load(quartet.Builtins(), quartet.Options{
+			Files: []string{"papers/gandiva-osdi18/gavel-stream.yaml"}, Env: os.LookupEnv,
+			Sets: []string{"workload.config.jobs=500", "workload.config.jobs_per_hour=3.2", "output.write=[]", "pipeline.allocation.config.pairs=" + pairs},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := &pairsOf{model: interference.Table{Unknown: interference.UsualHinge()}, accelerator: "v100", slice: 360, pause: 1}
+		c.Observers = append(c.Observers, seen)
+		if simulate(t, c); seen.fault != "" || seen.kept < 1000 || seen.slow < 20 {
+			t.Errorf("%s: %d looks at pairs that are worth it, %d at others; %s", pairs, seen.kept, seen.slow, seen.fault)
+		}
 	}
 }

@@ -1,9 +1,11 @@
 package quartet_test
 
 import (
+	"compress/gzip"
 	"encoding/csv"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -72,6 +74,45 @@ func TestMuriBaselines(t *testing.T) {
 					t.Errorf("99th percentile %v s, want %v", got.JCTSeconds.P99, p99)
 				}
 			})
+		}
+	}
+}
+
+// Shortest remaining time ends each job of trace 3 when the authors' program does.
+func TestMuriShortestFirstByJob(t *testing.T) {
+	file, err := os.Open(refdata.Path(t, "reference", "muri", "trace3_srtf_jobs.csv.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	z, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(z).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, end := slices.Index(rows[0], "job_id"), slices.Index(rows[0], "end_time")
+	want := map[string]float64{}
+	for _, row := range rows[1:] {
+		if want[row[name]], err = strconv.ParseFloat(row[end], 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := quartet.Load(quartet.Builtins(), quartet.Options{
+		Files: []string{"papers/muri-sigcomm22/srtf.yaml"}, Sets: []string{"workload.config.path=" + refdata.Path(t, "data", "muri", "trace3.csv.gz")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := simulate(t, c).Jobs
+	if len(jobs) != len(want) {
+		t.Errorf("%d jobs, want %d", len(jobs), len(want))
+	}
+	for _, j := range jobs {
+		if math.Abs(float64(j.FinishSeconds)-want[j.Name]) > 1e-5 {
+			t.Errorf("job %s ends at %v, want %v", j.Name, j.FinishSeconds, want[j.Name])
 		}
 	}
 }

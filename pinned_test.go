@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,10 +56,14 @@ func simulateCrowd(t *testing.T, file, allocator, placer, replicas string) (*qua
 	s.Cluster.Nodes = []quartet.NodeGroup{{Name: "n", Count: 2, Accelerator: "t4", Devices: 4}}
 	s.Workload = quartet.Part{Type: "csv", Config: map[string]any{"path": file}}
 	s.Pipeline.Allocation.Type, s.Pipeline.Placement.Type = allocator, placer
+	s.Cluster.CountResources = placer == "synergy" // which divides them
 	if allocator == "tiresias" {
 		s.Pipeline.Allocation.Config = map[string]any{"thresholds": []any{1000}} // that the long job passes while others wait
 	}
 	s.Pipeline.Elasticity.Job = quartet.Policy{Type: "fixed", Config: map[string]any{"replicas": replicas}}
+	if allocator == "muri" {
+		s.Cluster.Sharing = core.TimeSlice.String()
+	}
 	c := compose(t, quartet.Builtins(), s)
 	seen := &settled{job: "long"}
 	c.Observers = append(c.Observers, seen)
@@ -71,6 +76,9 @@ func TestEveryBuiltinLeavesAPinnedJobWhereItIs(t *testing.T) {
 	file := crowd(t, true)
 	for _, a := range catalog.Allocation {
 		for _, p := range catalog.Placement {
+			if len(a.Sharing) > 0 && !slices.Contains(p.Sharing, a.Sharing[0]) {
+				continue
+			}
 			for _, replicas := range []string{"requested", "elastic"} {
 				t.Run(a.Type+"/"+p.Type+"/"+replicas, func(t *testing.T) {
 					r, seen := simulateCrowd(t, file, a.Type, p.Type, replicas)

@@ -61,6 +61,9 @@ func TestAnAllocationGoesOnFromItsSnapshot(t *testing.T) {
 			for _, from := range []int{1, 2, 9, 30} {
 				s := quartet.NewSpec()
 				s.Name, s.Seed = "shadowed", 7
+				if len(factory.Sharing) > 0 {
+					s.Cluster.Sharing = factory.Sharing[0].String()
+				}
 				s.Cluster.Nodes = []quartet.NodeGroup{
 					{Name: "a", Count: 3, Accelerator: "v100", Devices: 4}, {Name: "b", Count: 2, Accelerator: "k80", Devices: 2},
 				}

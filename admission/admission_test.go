@@ -177,6 +177,58 @@ func TestAdmitAllocatesNothing(t *testing.T) {
 	}
 }
 
+// On two nodes of four devices, 8 CPUs and 100 GB each a tenant may demand half of each.
+func TestQuotaByDominantShare(t *testing.T) {
+	exceeded := func(id core.JobID, wanted, available float64, unit string) core.Verdict {
+		return core.Verdict{Job: id, Code: core.Defer, Reason: core.QuotaExceeded, Wanted: wanted, Available: available, Unit: unit}
+	}
+	alone := func(v core.Verdict) core.Verdict {
+		v.Code, v.Message = core.Reject, "the job alone exceeds the share of its tenant"
+		return v
+	}
+	cases := map[string]struct {
+		jobs   []*coretest.JobBuilder
+		change func(*core.Cluster)
+		want   []core.Verdict
+	}{
+		"devices":            {jobs: []*coretest.JobBuilder{active(3), pending(2)}, want: []core.Verdict{exceeded(1, 2, 1, "devices")}},
+		"CPUs":               {jobs: []*coretest.JobBuilder{active(2).Asks(3, 0), pending(1).Asks(3, 0)}, want: []core.Verdict{exceeded(1, 3, 2, "cpus")}},
+		"memory":             {jobs: []*coretest.JobBuilder{active(1).Asks(1, 80), pending(1).Asks(1, 30)}, want: []core.Verdict{exceeded(1, 30, 20, "GB")}},
+		"the dominant one":   {jobs: []*coretest.JobBuilder{active(2).Asks(3, 45), pending(2).Asks(3, 45)}, want: []core.Verdict{exceeded(1, 90, 10, "GB")}},
+		"just the share":     {jobs: []*coretest.JobBuilder{active(2).Asks(2, 25), pending(2).Asks(2, 25)}},
+		"alone":              {jobs: []*coretest.JobBuilder{pending(1).Asks(9, 0)}, want: []core.Verdict{alone(exceeded(0, 9, 8, "cpus"))}},
+		"alone, may grow":    {jobs: []*coretest.JobBuilder{pending(1).Asks(9, 0)}, change: func(c *core.Cluster) { c.MayGrow = true }, want: []core.Verdict{exceeded(0, 9, 8, "cpus")}},
+		"of each tenant":     {jobs: []*coretest.JobBuilder{active(4), pending(4).Tenant("blue")}},
+		"nobody counts CPUs": {jobs: []*coretest.JobBuilder{pending(1).Asks(9, 0)}, change: func(c *core.Cluster) { c.CountsResources = false }},
+		"a node is unknown":  {jobs: []*coretest.JobBuilder{pending(1).Asks(9, 0)}, change: func(c *core.Cluster) { c.Nodes[1].CPUs = 0 }},
+		"a node is down":     {jobs: []*coretest.JobBuilder{pending(4)}, change: func(c *core.Cluster) { c.Nodes[1].Health = core.Down }},
+		"a node is gone":     {jobs: []*coretest.JobBuilder{pending(4)}, change: func(c *core.Cluster) { c.Nodes[1].Health = core.Gone }, want: []core.Verdict{alone(exceeded(0, 4, 2, "devices"))}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := coretest.MakeCluster().Nodes(2, "t4", 4).Obj()
+			c.CountsResources = true
+			for i := range c.Nodes {
+				c.Nodes[i].CPUs, c.Nodes[i].MemoryGB = 8, 100
+			}
+			if tc.change != nil {
+				tc.change(c)
+			}
+			v := coretest.MakeView(c).Jobs(tc.jobs...).Obj()
+			var waiting []*core.Job
+			for _, j := range v.Jobs {
+				if j.State == core.Pending {
+					waiting = append(waiting, j)
+				}
+			}
+			got, err := newQuota(QuotaConfig{DefaultShare: 0.5}).Admit(t.Context(), v, waiting)
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+				t.Errorf("error %v, verdicts (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
 // A quota counts what is active now, however often it was asked before.
 func TestQuotaIsAskedAgain(t *testing.T) {
 	policy, err := NewQuota().New(&QuotaConfig{DefaultDevices: 4}, core.Settings{})

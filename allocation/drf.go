@@ -61,7 +61,7 @@ func NewDRF() core.Factory[core.Allocator] {
 			"next job served until nothing is left; by job, who wants the smallest one comes first, whoever has what. Preemptive; ties go to the job submitted first.",
 		Source: "DRF, NSDI'11; Synergy, OSDI'22 (by job)",
 	}, DRFConfig{By: drfByTenant, Queue: queue.Backfill}, func(c DRFConfig, _ core.Settings) (core.Allocator, error) {
-		p := &drf{byTenant: c.By == drfByTenant, weights: map[string]float64{}, ranks: map[string]int{}, walk: queue.Walk{Discipline: c.Queue}}
+		p := &drf{byTenant: c.By == drfByTenant, weights: map[string]float64{}, ranks: map[string]int{}, walk: queue.Walk{Discipline: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)}}
 		for _, t := range c.Tenants {
 			p.weights[t.Name] = t.Weight
 		}
@@ -76,18 +76,24 @@ type drf struct {
 	order    queue.Order
 	walk     queue.Walk
 
-	ranks   map[string]int // of tenants
-	tenants []drfTenant
+	ranks    map[string]int // of tenants
+	tenants  []drfTenant
+	standing core.Standing
 }
 
 // drfTenant is a tenant in a round.
 type drfTenant struct {
 	weight  float64
 	uses    synergy.State // devices, CPUs and memory
-	waiting []int         // indices of candidates that were not served yet, by JobID
+	waiting []int         // indices of candidates that hold no place by being pinned, by JobID
+	next    int           // of waiting, who is served next
 }
 
 func (p *drf) Allocate(_ context.Context, v *core.View, candidates []core.Candidate) ([]core.Grant, error) {
+	p.standing = core.Standing{UntilSeconds: math.Inf(1)}
+	if p.byTenant && !v.NonePinned() {
+		p.standing.UntilSeconds = v.NowSeconds
+	}
 	p.fleet.CountIn(v)
 	p.walk.Begin(v)
 	p.walk.KeepPinned(v, candidates)
@@ -120,7 +126,7 @@ func wantedOf(f *synergy.Fleet, c *core.Candidate, replicas int) synergy.State {
 func (p *drf) fill(v *core.View, candidates []core.Candidate) {
 	for i := range p.tenants {
 		t := &p.tenants[i]
-		t.uses, t.waiting = synergy.State{}, t.waiting[:0]
+		t.uses, t.waiting, t.next = synergy.State{}, t.waiting[:0], 0
 	}
 	for i := range candidates {
 		c := &candidates[i]
@@ -139,7 +145,7 @@ func (p *drf) fill(v *core.View, candidates []core.Candidate) {
 	for {
 		best, least := -1, 0.0
 		for i := range p.tenants {
-			if t := &p.tenants[i]; len(t.waiting) > 0 {
+			if t := &p.tenants[i]; t.next < len(t.waiting) {
 				if share := synergy.DRF(&t.uses, 0, p.fleet.Capacity) / t.weight; best < 0 || share < least {
 					best, least = i, share
 				}
@@ -149,8 +155,8 @@ func (p *drf) fill(v *core.View, candidates []core.Candidate) {
 			return
 		}
 		t := &p.tenants[best]
-		c := &candidates[t.waiting[0]]
-		t.waiting = t.waiting[1:]
+		c := &candidates[t.waiting[t.next]]
+		t.next++
 		wants := p.wants(v, c)
 		if p.walk.Discipline == queue.Backfill && !fitsIn(&wants, left, p.fleet.Capacity) {
 			continue
@@ -190,5 +196,6 @@ func (p *drf) tenant(name string) *drfTenant {
 	return &p.tenants[rank]
 }
 
-// Standing is for ever: shares are of what jobs want, and that changes by events only.
-func (p *drf) Standing() core.Standing { return core.Standing{UntilSeconds: math.Inf(1)} }
+// Standing is for ever: shares are of what jobs want, and that changes by events only. By tenant a pinned job that is seated in the round counts before all
+// others in the next.
+func (p *drf) Standing() core.Standing { return p.standing }

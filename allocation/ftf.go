@@ -42,10 +42,7 @@ func NewFTF() core.Factory[core.Allocator] {
 		Source:       "Synergy, OSDI'22; Themis, NSDI'20",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
 	}, FTFConfig{First: worstFirst, Queue: queue.Backfill, StepTimes: true, Speed: baseSpeed}, func(c FTFConfig, _ core.Settings) (core.Allocator, error) {
-		p := &ftf{steps: c.StepTimes, speeds: speeds{present: c.Speed == presentSpeed}, order: synergy.FTF, walk: queue.Walk{Discipline: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)}}
-		if c.First == bestFirst {
-			p.order = synergy.MisreadFTF
-		}
+		p := &ftf{steps: c.StepTimes, speeds: speeds{present: c.Speed == presentSpeed}, best: c.First == bestFirst, walk: queue.Walk{Discipline: c.Queue}, standing: core.Standing{UntilSeconds: math.Inf(1)}}
 		return p, nil
 	})
 }
@@ -53,7 +50,7 @@ func NewFTF() core.Factory[core.Allocator] {
 type ftf struct {
 	steps    bool
 	speeds   speeds
-	order    synergy.Order
+	best     bool // comes first
 	ranks    queue.Order
 	walk     queue.Walk
 	standing core.Standing
@@ -68,7 +65,10 @@ func (p *ftf) Allocate(_ context.Context, v *core.View, candidates []core.Candid
 		n := p.walk.Replicas(v, c)
 		seconds, _ := remainingSeconds(c, now, n, perNode, p.steps)
 		state := synergy.State{ArrivalSeconds: c.SubmitSeconds, RemainingSeconds: seconds / p.speeds.of(c, n), DurationSeconds: aloneSeconds(c, now, seconds)}
-		return p.order(&state, now, synergy.Capacity{})
+		if p.best {
+			return synergy.MisreadFTF(&state, now, synergy.Capacity{})
+		}
+		return synergy.FTF(&state, now, synergy.Capacity{})
 	}) {
 		if !p.walk.Offer(v, &candidates[r.Index]) {
 			break

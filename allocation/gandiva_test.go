@@ -3,6 +3,7 @@ package allocation
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -378,5 +379,127 @@ func TestGandivaRefusesBrokenSnapshots(t *testing.T) {
 		if err := policy.Restore([]byte(text)); err == nil || len(policy.jobs) > 0 || policy.asked {
 			t.Errorf("%s: error %v, %d jobs", name, err, len(policy.jobs))
 		}
+	}
+}
+
+// When somebody leaves, only as many pairs are parted as there are devices for, those that gain least first.
+func TestGandivaPartsTheWorstPairsFirst(t *testing.T) {
+	s := newSliced(t, nil, oneNode(3), job(1).Utilisation(0.1), job(1).Utilisation(0.2), job(1).Utilisation(0.3), job(1).Utilisation(0.4), job(1).Utilisation(0.5))
+	s.rates = func(id, beside core.JobID) float64 {
+		switch {
+		case beside < 0:
+			return 1
+		case id < 2:
+			return 0.55 // 0 and 1, and others beside them
+		}
+		return 0.9
+	}
+	for slice := range 6 {
+		s.round(float64(60 * slice))
+	}
+	before := s.round(360)
+	if strings.Count(before, "+") != 2 {
+		t.Fatalf("%s: want two pairs", before)
+	}
+	alone := core.JobID(-1)
+	for id, seats := range s.running {
+		shares := false
+		for other, at := range s.running {
+			shares = shares || other != id && core.SameDevices(seats, at)
+		}
+		if !shares {
+			alone = id
+		}
+	}
+	s.ended = []core.JobID{alone}
+	delete(s.running, alone)
+	after := s.round(420)
+	if strings.Count(after, "+") != 1 || strings.Contains(after, "0+") || strings.Contains(after, "1+") {
+		t.Errorf("before %s, after job %d left %s: want the pair of jobs 0 and 1 parted", before, alone, after)
+	}
+	if n := len(s.policy.(*gandiva).jobs); n != 4 {
+		t.Errorf("remembers %d jobs, want 4", n)
+	}
+	if n := len(s.policy.(*gandiva).paces.alone); n != 4 {
+		t.Errorf("remembers %d rates, want 4", n)
+	}
+}
+
+func TestGandivaDrawsPairs(t *testing.T) {
+	s := newSliced(t, map[string]any{"pairs": pairsRandom}, oneNode(2), job(1), job(1), job(1), job(1), job(1))
+	pairs := 0
+	for slice := range 12 {
+		pairs = max(pairs, strings.Count(s.round(float64(60*slice)), "+"))
+	}
+	if pairs != 2 {
+		t.Errorf("%d pairs at once, want 2 of five jobs", pairs)
+	}
+}
+
+// A pair is measured after a whole slice, not at rounds before.
+func TestGandivaMeasuresAfterASlice(t *testing.T) {
+	s := newSliced(t, nil, oneNode(1), job(1), job(1))
+	s.rates = func(_, beside core.JobID) float64 {
+		if beside >= 0 {
+			return 0.4
+		}
+		return 1
+	}
+	s.want(s.rounds(0, 60, 120, 150, 179, 180), `
+		0: 0×1
+		60: 1×1
+		120: 0+1×1
+		150: 0+1×1
+		179: 0+1×1
+		180: 0×1`)
+}
+
+// Members of a pair count as having their devices half of the time: of four jobs on one device, two of which are a pair, that has half of the slices.
+func TestGandivaChargesPairsByHalves(t *testing.T) {
+	s := newSliced(t, nil, oneNode(1), job(1), job(1), job(1).DeviceMemory(16), job(1).DeviceMemory(15.5))
+	s.jobs[0].DeviceMemory(1)
+	s.jobs[1].DeviceMemory(1)
+	count := map[string]int{}
+	for slice := range 46 {
+		if got := s.round(float64(60 * slice)); slice >= 6 {
+			count[got]++
+		}
+	}
+	if pair := count["0+1×1"]; pair < 19 || pair > 21 || count["2×1"] < 9 || count["3×1"] < 9 {
+		t.Errorf("slices %v, want 20 of the pair, and 10 of each of the others", count)
+	}
+}
+
+// Those whom another scheduler packed stay together while that is worth it, once it is known how fast they are alone.
+func TestGandivaTakesPairsOver(t *testing.T) {
+	for beside, want := range map[float64]string{0.6: "0+1×1", 0.4: "0×1"} {
+		policy := newPolicy(t, NewGandiva(), nil).(*gandiva)
+		policy.paces.alone = map[core.JobID]pace{0: {1, 1, 1, 0}, 1: {1, 1, 1, 0}}
+		seat := core.Seat{Devices: 1}
+		v := coretest.MakeView(oneNode(1)).Now(600).Jobs(
+			job(1).Running(0, seat).Progress(0, beside), job(1).Running(0, seat).Progress(0, beside),
+		).Obj()
+		if got := units(ask(t, policy, v, rigid)); got != want {
+			t.Errorf("at %v of the rates alone: granted %s, want %s", beside, got, want)
+		}
+	}
+}
+
+// On devices of one type which of them is left to the placement; of several, each job has one that it can run on, and keeps it.
+func TestGandivaGrantsTypes(t *testing.T) {
+	two := coretest.MakeCluster().Nodes(1, "t4", 1).Nodes(1, "v100", 2).TakesTurns(2, 16).Obj()
+	v := coretest.MakeView(two).Now(600).Jobs(
+		job(1).Running(0, core.Seat{Node: 1, Devices: 2}), job(1).Accelerators("v100").Waiting(), job(1).Waiting(), job(1).Accelerators("t4").Waiting(),
+	).Obj()
+	var got []core.AcceleratorID
+	for _, g := range ask(t, newPolicy(t, NewGandiva(), map[string]any{"pairs": pairsNone}), v, rigid) {
+		got = append(got, g.Accelerator)
+	}
+	if want := []core.AcceleratorID{1, 1, 0}; !slices.Equal(got, want) {
+		t.Errorf("types %v, want %v", got, want)
+	}
+	v = coretest.MakeView(oneNode(1)).Now(600).Jobs(job(1).Waiting()).Obj()
+	if grants := ask(t, newPolicy(t, NewGandiva(), nil), v, rigid); grants[0].Accelerator != core.AnyAccelerator {
+		t.Errorf("of one type it grants type %d", grants[0].Accelerator)
 	}
 }

@@ -2,6 +2,7 @@ package allocation
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -58,6 +59,7 @@ func TestLucid(t *testing.T) {
 		"not with sharing off, and those behind wait":    {map[string]any{"sharing": false}, jobs{on(0, 4), on(1, 3), waiting(4, 40, 0.4), waiting(1, 400, 0.4)}, "0×4 1×3 2×4|"},
 		"not with sharing off, and those behind pass":    {map[string]any{"sharing": false, "queue": "backfill"}, jobs{on(0, 4), on(1, 3), waiting(4, 40, 0.4), waiting(1, 400, 0.4)}, "0×4 1×3 3×1"},
 		"those behind pass while jobs are packed":        {nil, jobs{on(0, 4).Utilisation(0), on(1, 3), waiting(4, 40, 0.4), waiting(1, 400, 0.4)}, "0×4 1×3 3×1"},
+		"the first job beside a later one":               {nil, jobs{waiting(4, 400, 0.4), on(0, 4), full}, "1+0×4 2×4"},
 		"as many devices only":                           {nil, jobs{on(0, 4), full, waiting(3, 400, 0.4)}, "0×4 1×4"},
 		"the first that started":                         {nil, jobs{on(0, 4), on(1, 4).Running(800, core.Seat{Node: 1, Devices: 15}), waiting(4, 400, 0.4)}, "1+2×4 0×4"},
 		"each its own partner, and no third":             {nil, jobs{on(0, 4), on(1, 4), waiting(4, 400, 0.4), waiting(4, 500, 0.4), waiting(4, 600, 0.4)}, "0+2×4 1+3×4"},
@@ -240,5 +242,70 @@ func TestLucidCountsJobsOnce(t *testing.T) {
 	ask(t, policy, v, rigid)
 	if len(policy.recent) != 0 {
 		t.Errorf("%d jobs after more than an hour, want none", len(policy.recent))
+	}
+}
+
+// The answer stands until more can be packed: until those that start now run, and until a pause is over, after which rates are measured.
+func TestLucidStands(t *testing.T) {
+	half, other := core.Seat{Node: 0, Devices: 15}, core.Seat{Node: 1, Devices: 15}
+	host := func() *coretest.JobBuilder { return coretest.MakeJob("r").Replicas(4).Work(5000).Running(900, half) }
+	for name, tc := range map[string]struct {
+		config map[string]any
+		jobs   []*coretest.JobBuilder
+		want   float64
+	}{
+		"all run":                              {nil, []*coretest.JobBuilder{host(), coretest.MakeJob("r").Replicas(4).Running(900, other)}, forever},
+		"one starts, and nobody waits":         {map[string]any{"pack": packFirst}, []*coretest.JobBuilder{host(), waits(4)}, 1000}, // whether it is seated
+		"one starts, and another waits":        {nil, []*coretest.JobBuilder{host(), waits(4), waits(4)}, 1000},
+		"one starts with sharing off":          {map[string]any{"sharing": false}, []*coretest.JobBuilder{host(), waits(4), waits(4)}, forever},
+		"one pauses":                           {nil, []*coretest.JobBuilder{host().Progress(0, 1).Running(1030, half)}, 1030},
+		"one pauses of which no rate is known": {nil, []*coretest.JobBuilder{host().Running(1030, half)}, forever},
+		"nobody starts, and one waits in vain": {nil, []*coretest.JobBuilder{host(), coretest.MakeJob("r").Replicas(4).Running(900, other), waits(4)}, forever},
+		"of two that pause the first to go on": {nil, []*coretest.JobBuilder{host().Progress(0, 1).Running(1060, half), coretest.MakeJob("r").Replicas(4).Progress(0, 1).Running(1030, other)}, 1030},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy, v := newPolicy(t, NewLucid(), tc.config), turns(tc.jobs...)
+			if got := standsUntil(t, policy, v, ask(t, policy, v, rigid)); got != tc.want {
+				t.Errorf("stands until %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// Pairs keep what they hold, but not more than ready nodes have; jobs of other sizes are no pair.
+func TestLucidKeeps(t *testing.T) {
+	seat := core.Seat{Node: 0, Devices: 15}
+	elastic := coretest.MakeJob("r").Elastic(2, 2, 4).Running(900, seat)
+	drained := coretest.MakeCluster().Nodes(1, "t4", 4).Nodes(1, "t4", 2).TakesTurns(2, 16).Health(0, core.Draining).Obj()
+	for name, tc := range map[string]struct {
+		cluster *core.Cluster
+		jobs    []*coretest.JobBuilder
+		want    string
+	}{
+		"what it holds, not what it requested": {coretest.MakeCluster().Nodes(2, "t4", 4).TakesTurns(2, 16).Obj(), []*coretest.JobBuilder{elastic}, "0×4"},
+		"as many as are left of ready nodes":   {drained, []*coretest.JobBuilder{elastic}, "0×2"},
+		"of three on a device two are a pair":  {coretest.MakeCluster().Nodes(2, "t4", 4).TakesTurns(3, 16).Obj(), []*coretest.JobBuilder{runs(4), runs(4), runs(4)}, "0+1×4 2×4"},
+	} {
+		v := coretest.MakeView(tc.cluster).Now(1000).Jobs(tc.jobs...).Obj()
+		if got := units(ask(t, newPolicy(t, NewLucid(), nil), v, rigid)); got != tc.want {
+			t.Errorf("%s: granted %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+// The log is told once that jobs which do not tell their utilisation are not packed, and never without sharing.
+func TestLucidWarnsOnce(t *testing.T) {
+	for sharing, want := range map[bool]int{true: 1, false: 0} {
+		out := &strings.Builder{}
+		f := NewLucid()
+		decoded, _ := f.Decode(map[string]any{"sharing": sharing})
+		policy, err := f.New(decoded, core.Settings{Log: slog.New(slog.NewTextHandler(out, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask(t, policy, turns(waits(1).Work(1).Utilisation(0.5), waits(1).Work(1), waits(1).Work(1)), rigid)
+		if got := strings.Count(out.String(), "never packed"); got != want {
+			t.Errorf("sharing %t: %d warnings, want %d: %s", sharing, got, want, out)
+		}
 	}
 }

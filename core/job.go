@@ -160,15 +160,13 @@ func (s JobState) Ended() bool { return s >= Completed }
 type Job struct {
 	*JobSpec
 	State         JobState
-	WaitingReason Reason // why it waits, as last decided
-	Seats         []Seat // devices held, in the order the placer chose; nil unless Running
-	Held          int    // number of devices in Seats
-	// Slices is where the slices of the job begin, device by device in the order of Seats, on a cluster whose devices are divided so; NoSlice
-	// where that is not known. Otherwise nil.
-	Slices    []uint8
-	Starting  bool // some of its replicas do not run yet, as far as the backend tells: it holds its devices all the same
-	Tuning    Tuning
-	Resources *Resources // CPUs and memory of each replica, as placement gave them; nil for what it asks for
+	WaitingReason Reason     // why it waits, as last decided
+	Starting      bool       // some of its replicas do not run yet, as far as the backend tells: it holds its devices all the same
+	Seats         []Seat     // devices held, in the order the placer chose; nil unless Running
+	Held          int        // number of devices in Seats
+	Sliced        *Sliced    // where its slices begin, on a cluster whose devices are divided so; otherwise nil
+	Resources     *Resources // CPUs and memory of each replica, as placement gave them; nil for what it asks for
+	Tuning        Tuning
 
 	AsOfSeconds   float64 // moment at which Executed and Attained were brought up to date
 	Executed      float64 // seconds with devices up to AsOfSeconds, restart pauses included
@@ -245,7 +243,7 @@ func (j *Job) EndedAt(state JobState, seconds float64) *Job {
 	}
 	ended.Progress, ended.ProgressRate, ended.ProgressAsOf = j.WorkDone(seconds), 0, seconds
 	ended.State, ended.FinishSeconds, ended.Seats, ended.Held, ended.Starting = state, seconds, nil, 0, false
-	ended.Slices = nil
+	ended.Sliced = nil
 	if state == Completed && j.TotalWork > 0 {
 		ended.Progress = j.TotalWork
 	}

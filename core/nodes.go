@@ -118,9 +118,9 @@ func (s *state) hold(j *Job, e *Event) error {
 	s.view.Waiting--
 	j.State, j.Seats, j.Held, j.Resources = Running, slices.Clone(h.Seats), Replicas(h.Seats), h.Resources
 	if s.view.Cluster.Sharing == Mig {
-		j.Slices = s.holders.held(j)
+		j.Sliced = slicedAt(s.holders.held(j))
 	}
-	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices, 1)
+	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices(), 1)
 	s.running = insertJob(s.running, j)
 	s.occupancy.current = false
 	return nil
@@ -145,9 +145,9 @@ func (s *state) shrink(j *Job, e *Event) error {
 	j.settle(e.AtSeconds)
 	left := Replicas(e.Seats)
 	kept := leftOf(j, e.Seats)
-	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices, -1)
+	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices(), -1)
 	s.holders.add(s.view.Cluster, j, e.Seats, kept, 1)
-	s.occupancy.current, j.Slices = false, kept
+	s.occupancy.current, j.Sliced = false, slicedAt(kept)
 	j.Seats, j.Held, j.LastChange, j.Tuning.BatchByReplica = slices.Clone(e.Seats), left, e.AtSeconds, nil
 	j.Progress, j.ProgressRate, j.ProgressAsOf, j.StepsLeft = e.Progress, e.Rate, e.FromSeconds, e.StepsLeft
 	return nil
@@ -167,9 +167,9 @@ func (s *state) change(j *Job, e *Event) error {
 		kept := *n
 		kept.Share, n = j.Share, &kept
 	}
-	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices, -1)
+	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices(), -1)
 	j.JobSpec, s.shrunken = n, true
-	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices, 1)
+	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices(), 1)
 	s.occupancy.current = s.occupancy.current && s.occupancy.shares == nil // what it takes may be more or less
 	s.view.unpinned = s.view.unpinned && !j.Pinned
 	if !j.Suspended || j.State == Pending {

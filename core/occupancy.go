@@ -55,7 +55,7 @@ func (o *occupancy) occupy(j *Job, p *Placement) bool {
 		return o.ledger.Occupy(p.Seats)
 	}
 	if keepsSlices(j, p.Seats) {
-		return o.shares.OccupySlices(o.giving(j, p.Resources), p.Seats, j.Slices)
+		return o.shares.OccupySlices(o.giving(j, p.Resources), p.Seats, j.Slices())
 	}
 	return o.shares.Occupy(o.giving(j, p.Resources), p.Seats)
 }

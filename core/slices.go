@@ -6,9 +6,30 @@ import "github.com/quartet-sched/quartet/core/mig"
 // a device begins follows from what others have of it when the job comes. So it is the same whenever the changes of a run are told again, and no record
 // and no answer of a placer needs it. A job keeps its slices for as long as it keeps all of its seats.
 
+// Sliced is where the slices of a job begin. It is behind a pointer, since there are many jobs, and most have none.
+type Sliced struct {
+	Starts []uint8 // device by device, in the order of the seats; NoSlice where that is not known
+}
+
+// slicedAt is slices that begin there; nil for none.
+func slicedAt(starts []uint8) *Sliced {
+	if len(starts) == 0 {
+		return nil
+	}
+	return &Sliced{starts}
+}
+
+// Slices is where the slices of the job begin, device by device in the order of its seats; nil where it has none.
+func (j *Job) Slices() []uint8 {
+	if j.Sliced == nil {
+		return nil
+	}
+	return j.Sliced.Starts
+}
+
 // keepsSlices reports whether a job that gets seats has them already, and its slices with them.
 func keepsSlices(j *Job, seats []Seat) bool {
-	return len(j.Slices) > 0 && j.State == Running && SameSeats(j.Seats, seats)
+	return len(j.Slices()) > 0 && j.State == Running && SameSeats(j.Seats, seats)
 }
 
 // layouts is the slices that jobs have of each device.
@@ -61,7 +82,7 @@ func (s *state) slice(changes []Change) {
 		for i := range changes {
 			if c := &changes[i]; c.Action == Stop || c.Action == Start || c.Action == Move {
 				j := s.view.Jobs[c.Job]
-				l.toggle(j.Slice(), j.Seats, j.Slices)
+				l.toggle(j.Slice(), j.Seats, j.Slices())
 			}
 		}
 	}
@@ -97,7 +118,7 @@ func sameShare(a, b *JobSpec) bool {
 
 // leftOf is which of the slices of a job are on seats that it has left.
 func leftOf(j *Job, left []Seat) []uint8 {
-	if len(j.Slices) == 0 {
+	if len(j.Slices()) == 0 {
 		return nil
 	}
 	var starts []uint8
@@ -114,8 +135,8 @@ func (j *Job) SliceAt(n NodeID, device int) uint8 {
 	k := 0
 	for _, s := range j.Seats {
 		if s.Node == n && s.Devices&(1<<device) != 0 {
-			if k += (s.Devices & FirstDevices(device)).Count(); k < len(j.Slices) {
-				return j.Slices[k]
+			if k += (s.Devices & FirstDevices(device)).Count(); k < len(j.Slices()) {
+				return j.Slices()[k]
 			}
 			return NoSlice
 		}

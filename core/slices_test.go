@@ -220,7 +220,7 @@ func (p *dice) Place(_ context.Context, v *core.View, grants []core.Grant) (core
 	stays := make([]bool, len(grants))
 	for i, g := range grants { // those who stay first: they keep their slices
 		j := v.Jobs[g.Job]
-		stays[i] = j.Held == g.Replicas && rapid.IntRange(0, 3).Draw(p.t, "move") < 3 && l.OccupySlices(j.JobSpec, j.Seats, j.Slices)
+		stays[i] = j.Held == g.Replicas && rapid.IntRange(0, 3).Draw(p.t, "move") < 3 && l.OccupySlices(j.JobSpec, j.Seats, j.Slices())
 	}
 	for i, g := range grants {
 		j := v.Jobs[g.Job]
@@ -321,27 +321,27 @@ func TestSlicesOfAPipeline(t *testing.T) {
 			for _, j := range p.Unfinished() {
 				now[j.ID] = *j
 				if j.Held == 0 || j.Share != nil && j.Share.Milli == 0 {
-					if len(j.Slices) > 0 {
-						t.Fatalf("round %d: job %d has slices %v of nothing", round, j.ID, j.Slices)
+					if len(j.Slices()) > 0 {
+						t.Fatalf("round %d: job %d has slices %v of nothing", round, j.ID, j.Slices())
 					}
 					continue
 				}
-				if was := before[j.ID]; was.Held > 0 && j.LastChange < seen.NowSeconds && !slices.Equal(was.Slices, j.Slices) {
-					t.Fatalf("round %d: slices of job %d begin at %v, and at %v before", round, j.ID, j.Slices, was.Slices)
+				if was := before[j.ID]; was.Held > 0 && j.LastChange < seen.NowSeconds && !slices.Equal(was.Slices(), j.Slices()) {
+					t.Fatalf("round %d: slices of job %d begin at %v, and at %v before", round, j.ID, j.Slices(), was.Slices())
 				}
 				k := 0
 				for _, s := range j.Seats {
 					for _, device := range s.Devices.List() {
 						at := core.Seat{Node: s.Node, Devices: 1 << device}
-						on[at] = append(on[at], slice{j.ID, j.Slice(), int(j.Slices[k])})
-						if j.SliceAt(s.Node, device) != j.Slices[k] {
-							t.Fatalf("slice %d of %v is at %d", k, j.Slices, j.SliceAt(s.Node, device))
+						on[at] = append(on[at], slice{j.ID, j.Slice(), int(j.Slices()[k])})
+						if j.SliceAt(s.Node, device) != j.Slices()[k] {
+							t.Fatalf("slice %d of %v is at %d", k, j.Slices(), j.SliceAt(s.Node, device))
 						}
 						k++
 					}
 				}
-				if k != len(j.Slices) {
-					t.Fatalf("round %d: job %d has slices %v on %v", round, j.ID, j.Slices, j.Seats)
+				if k != len(j.Slices()) {
+					t.Fatalf("round %d: job %d has slices %v on %v", round, j.ID, j.Slices(), j.Seats)
 				}
 			}
 			for at, list := range on {
@@ -358,8 +358,8 @@ func TestSlicesOfAPipeline(t *testing.T) {
 				t.Fatalf("round %d told again: %v", round, err)
 			}
 			for _, j := range again.Unfinished() {
-				if was := now[j.ID]; !slices.Equal(was.Slices, j.Slices) || !core.SameSeats(was.Seats, j.Seats) {
-					t.Fatalf("round %d told again: job %d has %v of %v, want %v of %v", round, j.ID, j.Slices, j.Seats, was.Slices, was.Seats)
+				if was := now[j.ID]; !slices.Equal(was.Slices(), j.Slices()) || !core.SameSeats(was.Seats, j.Seats) {
+					t.Fatalf("round %d told again: job %d has %v of %v, want %v of %v", round, j.ID, j.Slices(), j.Seats, was.Slices(), was.Seats)
 				}
 			}
 			before = now

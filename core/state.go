@@ -263,9 +263,9 @@ func (s *state) release(j *Job, at float64) {
 	}
 	j.settle(at)
 	j.LastChange = at
-	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices, -1)
+	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices(), -1)
 	s.occupancy.release(j)
-	j.Seats, j.Slices, j.Held, j.State, j.Starting, j.Resources = nil, nil, 0, Waiting, false, nil
+	j.Seats, j.Sliced, j.Held, j.State, j.Starting, j.Resources = nil, nil, 0, Waiting, false, nil
 	s.view.Waiting++
 	s.running = removeJob(s.running, j)
 }
@@ -564,9 +564,9 @@ func (s *state) seat(j *Job, c *Change, now float64) {
 	j.State, j.WaitingReason, j.Starting = Running, NoReason, false
 	s.marks[j.ID].nodesTold = false
 	held := Replicas(c.Seats)
-	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices, -1)
+	s.holders.add(s.view.Cluster, j, j.Seats, j.Slices(), -1)
 	s.holders.add(s.view.Cluster, j, c.Seats, c.Slices, 1)
-	s.occupancy.current, j.Slices = false, c.Slices
+	s.occupancy.current, j.Sliced = false, slicedAt(c.Slices)
 	j.Seats, j.Held, j.Tuning, j.Resources, j.LastChange = c.Seats, held, c.Tuning, c.Resources, now
 }
 

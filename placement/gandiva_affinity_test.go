@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -36,7 +37,8 @@ func TestGandivaAffinity(t *testing.T) {
 		"unless no node could ever hold it":                    {strict, jobs{holds(seat(0, 0)), waits(5)}, lines("0: 0[0]", "1: 1[0,1,2,3] 0[1]")},
 		"where too little is free nobody moves":                {nil, jobs{holds(seat(0, 0, 1, 2)), holds(seat(1, 0, 1, 2)), holds(seat(2, 0, 1, 2)), waits(4)}, lines("0: 0[0,1,2]", "1: 1[0,1,2]", "2: 2[0,1,2]", "3: waiting_for_devices 4/3")},
 		"the first cannot be cleared, and all is as it was": {
-			nil, jobs{holds(seat(0, 0)), holds(seat(0, 1, 2)), holds(seat(1, 0, 1, 2)), holds(seat(2, 0, 1, 2)), waits(3)},
+			nil,
+			jobs{holds(seat(0, 0)), holds(seat(0, 1, 2)), holds(seat(1, 0, 1, 2)), holds(seat(2, 0, 1, 2)), waits(3)},
 			lines("0: 0[0]", "1: 0[1,2]", "2: 1[0,1,2]", "3: 2[0,1,2]", "4: 0[3] 1[3] 2[3]"),
 		},
 	}
@@ -101,35 +103,115 @@ func TestGandivaAffinityKeepsPlaces(t *testing.T) {
 	}
 }
 
-// Whatever runs, a job that fits on a node finds one if its devices are free anywhere and small jobs can make room, asked again nobody moves
-// any more, and each moved job had to.
+// Who is seated counts for those after him, and the node with most free devices is cleared first.
+func TestGandivaAffinityInOneRound(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cluster *core.Cluster
+		jobs    []*coretest.JobBuilder
+		want    string
+	}{
+		"two of a size": {coretest.MakeCluster().Nodes(2, "t4", 4).Obj(), []*coretest.JobBuilder{waits(2), waits(1), waits(1), waits(2)}, lines("0: 0[0,1]", "1: 1[0]", "2: 1[1]", "3: 0[2,3]")},
+		"of nodes of two sizes that with less demand for each device": {
+			coretest.MakeCluster().Nodes(1, "t4", 4).Nodes(1, "t4", 8).Obj(),
+			[]*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(1, 0)), waits(1)},
+			lines("0: 0[0]", "1: 1[0]", "2: 1[1]"),
+		},
+		"the one with most free": {
+			coretest.MakeCluster().Nodes(3, "t4", 4).Obj(),
+			[]*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(0, 1)), holds(seat(1, 0)), holds(seat(2, 0, 1, 2)), waits(4)},
+			lines("0: 0[0]", "1: 0[1]", "2: 0[2]", "3: 2[0,1,2]", "4: 1[0,1,2,3]"),
+		},
+	} {
+		v := coretest.MakeView(tc.cluster).Jobs(tc.jobs...).Obj()
+		policy := newPlacer(t, NewGandivaAffinity(), nil)
+		if got := place(t, policy, v, inOrder(v)); got != tc.want {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, tc.want)
+		}
+	}
+}
+
+// One that moved somebody is asked again.
+func TestGandivaAffinityStands(t *testing.T) {
+	cluster := coretest.MakeCluster().Nodes(2, "t4", 4).Obj()
+	for name, tc := range map[string]struct {
+		jobs  []*coretest.JobBuilder
+		moves bool
+	}{
+		"nobody moves":     {[]*coretest.JobBuilder{holds(seat(0, 0)), waits(3)}, false},
+		"one was migrated": {[]*coretest.JobBuilder{holds(seat(0, 0), seat(1, 0))}, true},
+		"one made room":    {[]*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(1, 0)), waits(4)}, true},
+	} {
+		policy := newPlacer(t, NewGandivaAffinity(), nil)
+		v := coretest.MakeView(cluster).Now(60).Jobs(tc.jobs...).Obj()
+		place(t, policy, v, inOrder(v))
+		if until := policy.(core.Steady).Standing().UntilSeconds; (until <= 60) != tc.moves {
+			t.Errorf("%s: stands until %v", name, until)
+		}
+	}
+}
+
+// Those that waited behind one that blocks a type have no devices of it, and a job that ended leaves no memory.
+func TestGandivaAffinityBlocksAndForgets(t *testing.T) {
+	cluster := coretest.MakeCluster().Nodes(1, "t4", 4).Obj()
+	policy := newPlacer(t, NewGandivaAffinity(), nil)
+	v := coretest.MakeView(cluster).Jobs(holds(seat(0, 0)), waits(4), waits(1)).Obj()
+	grants := inOrder(v)
+	grants[1].Blocking = true
+	if got, want := place(t, policy, v, grants), lines("0: 0[0]", "1: waiting_for_devices 4/3", "2: blocked_by_earlier 1/3"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	v = coretest.MakeView(cluster).Jobs(waits(1), waits(1)).Obj()
+	place(t, policy, v, inOrder(v))
+	v.Jobs[0], v.Active = nil, v.Active[1:]
+	place(t, policy, v, inOrder(coretest.MakeView(cluster).Jobs(waits(1), waits(1)).Obj())[1:])
+	last := policy.(*gandivaAffinity).last
+	if _, kept := last[0]; kept || len(last[1]) != 1 {
+		t.Errorf("remembers %v", last)
+	}
+}
+
+// While jobs come and go, nobody moves without need: what moved somebody is asked again, and after a few rounds without a change nobody moves.
 func TestGandivaAffinitySettles(t *testing.T) {
+	some := 0
 	rapid.Check(t, func(t *rapid.T) {
 		cluster := coretest.MakeCluster().Nodes(4, "t4", 4).Obj()
 		policy := newPlacer(t, NewGandivaAffinity(), nil)
-		var jobs []*coretest.JobBuilder
-		for range rapid.IntRange(1, 12).Draw(t, "jobs") {
-			jobs = append(jobs, waits(rapid.IntRange(1, 4).Draw(t, "replicas")))
+		sizes := rapid.SliceOfN(rapid.IntRange(1, 6), 1, 16).Draw(t, "sizes")
+		jobs := make([]*coretest.JobBuilder, len(sizes))
+		for i, n := range sizes {
+			jobs[i] = waits(n)
 		}
-		for round := range 6 {
+		for round := range 12 {
 			v := coretest.MakeView(cluster).Jobs(jobs...).Obj()
-			seating, err := policy.Place(t.Context(), v, inOrder(v))
+			grants := inOrder(v)
+			if round < 6 { // some have no turn
+				grants = slices.DeleteFunc(grants, func(core.Grant) bool { return rapid.IntRange(0, 2).Draw(t, "no turn") == 0 })
+			}
+			seating, err := policy.Place(t.Context(), v, grants)
 			if err != nil {
 				t.Fatal(err)
 			}
-			moved, standing := 0, policy.(core.Steady).Standing().UntilSeconds
+			moved := 0
+			next := make([]*coretest.JobBuilder, len(sizes))
+			for i, n := range sizes {
+				next[i] = waits(n)
+			}
 			for _, p := range seating.Placed {
 				if j := v.Jobs[p.Job]; j.State == core.Running && !core.SameSeats(j.Seats, p.Seats) {
 					moved++
 				}
-				jobs[p.Job].Running(0, append([]core.Seat(nil), p.Seats...)...)
+				next[p.Job] = holds(append([]core.Seat(nil), p.Seats...)...)
 			}
-			if (moved > 0) != (standing == 0) {
-				t.Fatalf("round %d: %d jobs were moved, and it stands until %v", round, moved, standing)
+			some += moved
+			if until := policy.(core.Steady).Standing().UntilSeconds; moved > 0 && until > 0 {
+				t.Fatalf("round %d: %d jobs were moved, and it stands until %v", round, moved, until)
 			}
-			if round == 5 && moved > 0 {
-				t.Fatal("jobs are still moved after five rounds")
+			if jobs = next; round == 11 && moved > 0 {
+				t.Fatal("jobs are still moved after five rounds without a change")
 			}
 		}
 	})
+	if some == 0 {
+		t.Error("nobody was moved")
+	}
 }

@@ -222,14 +222,14 @@ func (p *scored) stays(v *core.View, g *core.Grant) bool {
 			return false
 		}
 	}
-	return p.take(g.Job, p.task(v, j.JobSpec, core.AnyAccelerator), j.Seats, j.Slices)
+	return p.take(g.Job, p.task(v, j.JobSpec, core.AnyAccelerator), j.Seats, j.Slices())
 }
 
 // forget gives back what jobs have no more, whatever they were given.
 func (p *scored) forget(v *core.View) {
 	p.drop(func(id core.JobID) bool {
 		j := v.Job(id)
-		return j == nil || !core.SameSeats(p.jobs[id].seats, j.Seats) || !slices.Equal(p.jobs[id].slices, j.Slices)
+		return j == nil || !core.SameSeats(p.jobs[id].seats, j.Seats) || !slices.Equal(p.jobs[id].slices, j.Slices())
 	})
 }
 
@@ -284,8 +284,8 @@ func (p *scored) take(id core.JobID, replica unit, seats []core.Seat, starts []u
 // free reports whether a task can have just these devices.
 func (p *scored) free(s core.Seat, t *unit) bool {
 	n := &p.walk.Nodes()[s.Node]
-	if s.Devices&^core.FirstDevices(len(n.Left)) != 0 || !n.Fits(&t.Task) {
-		return false
+	if s.Devices&^p.cluster.Nodes[s.Node].Usable() != 0 || !n.Fits(&t.Task) {
+		return false // also for one that takes nothing of its devices
 	}
 	for rest := s.Devices; t.Milli > 0 && rest != 0; rest &= rest - 1 {
 		if n.Left[rest.First()] < t.Milli {

@@ -127,7 +127,7 @@ func follow(t *rapid.T, v *core.View, seating core.Seating) {
 		return moves(v, a) - moves(v, b)
 	}) {
 		j := v.Jobs[p.Job]
-		starts := j.Slices
+		starts := j.Slices()
 		if moves(v, p) == 1 {
 			starts = nil
 		}
@@ -181,8 +181,8 @@ func follow(t *rapid.T, v *core.View, seating core.Seating) {
 		if j.State == core.Running && i >= 0 && !core.SameSeats(j.Seats, seating.Placed[i].Seats) && usable(c, j.Seats) {
 			t.Fatalf("job %d moves from %v to %v", j.ID, j.Seats, seating.Placed[i].Seats)
 		}
-		if j.State, j.Seats, j.Slices, j.Held = core.Waiting, nil, nil, 0; i >= 0 {
-			j.State, j.Slices, j.Seats, j.Held = core.Running, slicesOf[j.ID], slices.Clone(seating.Placed[i].Seats), core.Replicas(seating.Placed[i].Seats)
+		if j.State, j.Seats, j.Sliced, j.Held = core.Waiting, nil, nil, 0; i >= 0 {
+			j.State, j.Sliced, j.Seats, j.Held = core.Running, &core.Sliced{Starts: slicesOf[j.ID]}, slices.Clone(seating.Placed[i].Seats), core.Replicas(seating.Placed[i].Seats)
 		}
 	}
 }

@@ -2,7 +2,7 @@ package gavel
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 
 	"github.com/quartet-sched/quartet/core"
@@ -18,7 +18,7 @@ type PackedConfig struct {
 // Validate refuses to be blind to types: pairs are measured on them.
 func (c PackedConfig) Validate() error {
 	if c.TypeBlind {
-		return fmt.Errorf("type_blind: pairs were measured on a type, and are as fast as that there only")
+		return errors.New("type_blind: pairs were measured on a type, and are as fast as that there only")
 	}
 	return nil
 }
@@ -134,11 +134,11 @@ func (p *finishTimesPacked) divide(ctx context.Context, d *problem) error {
 }
 
 // packed is the problem as the solver knows it: jobs of one kind that ask for the same are a class; nil for those that may ask for different.
-func (d *problem) packed(asks []float64) optim.Packed {
-	p := optim.Packed{Capacity: d.capacity}
+func (p *problem) packed(asks []float64) optim.Packed {
+	q := optim.Packed{Capacity: p.capacity}
 	var firsts []*member // of the classes
 	var asked []float64
-	for i, m := range d.jobs {
+	for i, m := range p.jobs {
 		ask := 0.0
 		if asks != nil {
 			ask = asks[i]
@@ -154,42 +154,45 @@ func (d *problem) packed(asks []float64) optim.Packed {
 		if at < 0 {
 			at = len(firsts)
 			firsts, asked = append(firsts, m), append(asked, ask)
-			p.Classes = append(p.Classes, optim.PackedClass{Devices: float64(m.devices), Rates: m.rates})
+			q.Classes = append(q.Classes, optim.PackedClass{Devices: float64(m.devices), Rates: m.rates})
 		}
-		p.Classes[at].Members = append(p.Classes[at].Members, i)
+		q.Classes[at].Members = append(q.Classes[at].Members, i)
 	}
 	for a, m := range firsts {
 		for b := a; b < len(firsts); b++ {
 			o := firsts[b]
-			if m.devices != o.devices || a == b && len(p.Classes[a].Members) < 2 {
+			if m.devices != o.devices || a == b && len(q.Classes[a].Members) < 2 {
 				continue
 			}
-			for t := range d.capacity {
-				if first, second, runs := d.together(m, o, t); runs {
-					p.Pairs = append(p.Pairs, optim.PackedPair{First: a, Second: b, Type: t, Rates: [2]float64{first, second}})
+			for t := range p.capacity {
+				if first, second, runs := p.together(m, o, t); runs {
+					q.Pairs = append(q.Pairs, optim.PackedPair{First: a, Second: b, Type: t, Rates: [2]float64{first, second}})
 				}
 			}
 		}
 	}
-	return p
+	return q
 }
 
 // alike reports whether two jobs are as fast as each other, alone and beside others.
 func (m *member) alike(o *member) bool {
-	return m.devices == o.devices && m.spec.Application == o.spec.Application && m.spec.Requested == o.spec.Requested &&
+	return m.devices == o.devices && m.spec.Pinned == o.spec.Pinned && m.spec.Application == o.spec.Application && m.spec.Requested == o.spec.Requested &&
 		m.spec.Pairs == o.spec.Pairs && m.spec.DeviceMemoryGB == o.spec.DeviceMemoryGB && slices.Equal(m.rates, o.rates)
 }
 
 // together is the rates of two jobs on the same devices of a type, in parts of their units, if that was measured, fits and gains enough.
-func (d *problem) together(m, o *member, t int) (first, second float64, runs bool) {
+func (p *problem) together(m, o *member, t int) (first, second float64, runs bool) {
+	if m.spec.Pinned || o.spec.Pinned { // its devices stay its own, and only its own
+		return 0, 0, false
+	}
 	if m.rates[t] <= 0 || o.rates[t] <= 0 || m.devices != m.spec.Requested || o.devices != o.spec.Requested {
 		return 0, 0, false
 	}
-	accelerator := d.cluster.Accelerators[t]
+	accelerator := p.cluster.Accelerators[t]
 	part, known := m.spec.Pairs.Part(accelerator, m.spec, o.spec)
 	other, knows := o.spec.Pairs.Part(accelerator, o.spec, m.spec)
-	if !known || !knows || part <= 0 || other <= 0 || part+other <= d.pairs.config.LeastGain ||
-		!d.cluster.FitTogether(core.AcceleratorID(t), m.spec, o.spec) {
+	if !known || !knows || part <= 0 || other <= 0 || part+other <= p.pairs.config.LeastGain ||
+		!p.cluster.FitTogether(core.AcceleratorID(t), m.spec, o.spec) {
 		return 0, 0, false
 	}
 	if first, second = coarse(m.rates[t]*part), coarse(o.rates[t]*other); m.alike(o) {
@@ -199,7 +202,7 @@ func (d *problem) together(m, o *member, t int) (first, second float64, runs boo
 }
 
 // takePacked copies shares of the solver.
-func (d *problem) takePacked(r *optim.PackedResult) {
-	d.take(r.Alone)
-	d.pairs.shares = append(d.pairs.shares, r.Pairs...)
+func (p *problem) takePacked(r *optim.PackedResult) {
+	p.take(r.Alone)
+	p.pairs.shares = append(p.pairs.shares, r.Pairs...)
 }

@@ -177,7 +177,8 @@ func (p *mechanism) keepLeased() {
 	for _, both := range p.pairs.list {
 		m, o := both.members[0], both.members[1]
 		if m.leased != core.AnyAccelerator && m.leased == o.leased && m.together == o.id && o.together == m.id &&
-			m.granted == core.AnyAccelerator && o.granted == core.AnyAccelerator && m.devices <= q.left[m.leased] {
+			m.granted == core.AnyAccelerator && o.granted == core.AnyAccelerator && !m.spec.Pinned && !o.spec.Pinned &&
+			m.devices <= q.left[m.leased] {
 			p.grantPair(both, m.leased)
 		}
 	}
@@ -211,7 +212,7 @@ func (p *mechanism) enlistPairs(t int) {
 	for i, both := range p.pairs.list {
 		m, o := both.members[0], both.members[1]
 		if both.share[t] <= 0 || m.granted != core.AnyAccelerator || o.granted != core.AnyAccelerator ||
-			m.speed[t] <= 0 || o.speed[t] <= 0 || m.devices != o.devices {
+			m.speed[t] <= 0 || o.speed[t] <= 0 || m.devices != o.devices || m.spec.Pinned || o.spec.Pinned {
 			continue
 		}
 		received := both.seconds[t]

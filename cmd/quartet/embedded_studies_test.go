@@ -32,6 +32,7 @@ var runsOf = map[string]int{
 	"pollux-osdi21":      81,
 	"sia-sosp23":         15,
 	"spot":               21,
+	"synergy":            90,
 	"tiers":              36,
 	"tiresias-nsdi19":    3,
 }

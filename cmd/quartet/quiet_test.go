@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/quartet-sched/quartet"
@@ -28,10 +29,18 @@ func TestAQuietRoundAllocatesNothing(t *testing.T) {
 			continue // it holds a market of its own making every round
 		}
 		for _, placement := range catalog().Placement {
+			sharing := core.Exclusive
+			if len(allocation.Sharing) > 0 {
+				sharing = allocation.Sharing[0]
+			}
+			if sharing != core.Exclusive && !slices.Contains(placement.Sharing, sharing) {
+				continue
+			}
 			t.Run(allocation.Type+" and "+placement.Type, func(t *testing.T) {
 				ctx := context.Background()
 				c, err := configs.Parse(catalog(), "quiet", configs.Default(), configs.Options{Sets: []string{
-					"pipeline.allocation.type=" + allocation.Type, "pipeline.placement.type=" + placement.Type,
+					"pipeline.allocation.type=" + allocation.Type, "pipeline.placement.type=" + placement.Type, "cluster.sharing=" + sharing.String(),
+					fmt.Sprintf("cluster.count_resources=%v", placement.Divides),
 				}})
 				if err != nil {
 					t.Fatal(err)

@@ -70,6 +70,24 @@ func (b *JobBuilder) DeviceMemory(gb float64) *JobBuilder { b.job.DeviceMemoryGB
 // Tolerance sets the part of its speed alone that the job lets go.
 func (b *JobBuilder) Tolerance(part float64) *JobBuilder { b.job.SlowdownTolerance = part; return b }
 
+// Iteration sets what an iteration takes of each kind of resource.
+func (b *JobBuilder) Iteration(of core.Iteration) *JobBuilder { b.job.Iteration = of; return b }
+
+// Asks sets the CPUs and the memory in GB that each replica asks for.
+func (b *JobBuilder) Asks(cpus, memoryGB float64) *JobBuilder {
+	b.job.CPUs, b.job.MemoryGB = cpus, memoryGB
+	return b
+}
+
+// Sensitive sets how fast the job is by the CPUs and the memory of its replicas.
+func (b *JobBuilder) Sensitive(t *core.Sensitivity) *JobBuilder { b.job.Sensitivity = t; return b }
+
+// Given sets what each replica of a running job was given.
+func (b *JobBuilder) Given(cpus, memoryGB float64) *JobBuilder {
+	b.job.Resources = &core.Resources{CPUs: cpus, MemoryGB: memoryGB}
+	return b
+}
+
 // Work sets the declared total work.
 func (b *JobBuilder) Work(total float64) *JobBuilder { b.job.TotalWork = total; return b }
 

@@ -135,7 +135,10 @@ func cloneCluster(c *core.Cluster) *core.Cluster {
 
 func cloneJob(j *core.Job) *core.Job {
 	c, spec := *j, *j.JobSpec
-	c.JobSpec, c.Seats, c.Slices = &spec, slices.Clone(j.Seats), slices.Clone(j.Slices)
+	c.JobSpec, c.Seats = &spec, slices.Clone(j.Seats)
+	if j.Sliced != nil {
+		c.Sliced = &core.Sliced{Starts: slices.Clone(j.Sliced.Starts)}
+	}
 	if j.Share != nil {
 		share := *j.Share
 		spec.Share = &share

@@ -21,7 +21,7 @@ func (r *room) reset(c *core.Cluster) {
 // keep takes what a job holds, with the slices that it has; false, and it takes nothing, where that is not free.
 func (r *room) keep(j *core.Job) bool {
 	if r.slices {
-		return r.shares.OccupySlices(j.JobSpec, j.Seats, j.Slices)
+		return r.shares.OccupySlices(j.JobSpec, j.Seats, j.Slices())
 	}
 	return r.devices.Occupy(j.Seats)
 }

@@ -71,7 +71,7 @@ noise:
   - {progress: 0.75, samples: 300}
 `
 
-const profileKeys = " valid keys: version, name, batch, max_replicas, epochs, iterations_per_epoch, performance, noise, residuals"
+const profileKeys = " valid keys: version, name, batch, max_replicas, epochs, iterations_per_epoch, performance, noise, sensitivity, residuals"
 
 func TestProfileProblems(t *testing.T) {
 	cases := map[string]struct {

@@ -13,6 +13,9 @@ type Interleave struct {
 	Model interleave.Model
 }
 
+// MeasuredInterleave has the periods that were measured on the cluster of Muri (SIGCOMM 2022).
+func MeasuredInterleave() Interleave { return Interleave{Model: interleave.Measured()} }
+
 // Rate is the iteration of the job alone over the period of all.
 func (m Interleave) Rate(self *core.JobSpec, others []*core.JobSpec, _ string) float64 {
 	jobs := len(others) + 1

@@ -249,7 +249,8 @@ func TestSharedOutputs(t *testing.T) {
 			var jobs, decisions strings.Builder
 			c := NewCollector(Components{}, Outputs{Jobs: &jobs, Decisions: &decisions})
 			r := &core.Report{View: v, Events: []core.Event{
-				{Kind: core.JobSubmitted, Job: 0, Spec: &asked}, {Kind: core.JobSubmitted, Job: 1, Spec: v.Jobs[1].JobSpec},
+				{Kind: core.JobSubmitted, Job: 0, Spec: &asked},
+				{Kind: core.JobSubmitted, Job: 1, Spec: v.Jobs[1].JobSpec},
 				{Kind: core.JobProgressed, Job: 0, FromSeconds: 10, Slowed: tc.slowed},
 			}}
 			for _, j := range v.Jobs {

@@ -18,12 +18,11 @@ const negligible = 1e-7
 
 // division divides the time of classes and pairs among their members.
 type division struct {
-	p      Packed
-	even   bool
-	alone  [][]float64   // by job and type
-	parts  [][][]float64 // by pair, of the members of its first and its second class
-	pairs  []PairShare
-	listed []service
+	p     Packed
+	even  bool
+	alone [][]float64   // by job and type
+	parts [][][]float64 // by pair, of the members of its first and its second class
+	pairs []PairShare
 }
 
 // fit brings the division into the capacities, and returns the level that it reaches.

@@ -235,3 +235,52 @@ func TestKeep(t *testing.T) {
 		t.Errorf("%v device-seconds are free, want 14", free)
 	}
 }
+
+// Changes cost as much, and fall on the same grid, on each type; whether a job fits one node goes by the nodes of the type.
+func TestPlansOfFurtherTypes(t *testing.T) {
+	t.Parallel()
+	v := onTypes()
+	v.NowSeconds, v.IntervalSeconds = 2, 5
+	c := typed(0, []string{"v100"})
+	c.Response.MinReplicas = 2
+	c.Response.Curves[1].ManyNodes = []float64{0, 1, 1, 1}
+	l := Ledger{Planner: Planner{Overhead: 1}, Levels: Powers}
+	for range 2 {
+		l.Collect(v, []core.Candidate{c})
+		l.Plan()
+		e := l.Jobs()[0]
+		if want := (Plan{{15, 20, 2}}); !slices.Equal(e.Plan, want) { // four seconds of work after one of the change
+			t.Errorf("%v, want %v", e.Plan, want)
+		}
+		if got, want := l.Earliest(&e.Types()[0]), 2.0+1+4; got != want {
+			t.Errorf("done at %v beside itself, want %v", got, want)
+		}
+	}
+}
+
+func TestSteady(t *testing.T) {
+	t.Parallel()
+	levels := []Level{{1, 1}, {2, 1.5}}
+	for name, tc := range map[string]struct {
+		job      Job
+		replicas int
+		want     Plan // nil when there is none, on two devices of which one is taken from 20 s on
+	}{
+		"after a change":        {Job{Left: 12, Levels: levels}, 2, Plan{{0, 11, 2}}},
+		"what it holds":         {Job{Left: 12, Levels: levels, Held: 2, Ready: 5}, 2, Plan{{0, 13, 2}}},
+		"as long as they last":  {Job{Left: 25.5, Levels: levels}, 2, Plan{{0, 20, 2}}},
+		"too long":              {Job{Left: 28, Levels: levels}, 2, nil},
+		"one all the while":     {Job{Left: 90, Levels: levels}, 1, Plan{{0, 93, 1}}},
+		"nobody knows how long": {Job{Left: math.NaN(), Levels: levels}, 1, Plan{{0, math.Inf(1), 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := Planner{Overhead: 3}
+			p.Begin(0, 2)
+			p.Take(Plan{{20, math.Inf(1), 1}})
+			if got, free := p.Steady(&tc.job, tc.replicas); free != (tc.want != nil) || !slices.Equal(got, tc.want) {
+				t.Errorf("%v, %v, want %v", got, free, tc.want)
+			}
+		})
+	}
+}

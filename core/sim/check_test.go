@@ -83,6 +83,12 @@ func TestConfigsThatContradictThemselves(t *testing.T) {
 		"one interval first":                {published(exact, one), ""},
 		"one interval first, in rounds":     {published(perRound, one), ""},
 		"one interval first, back to back":  {published(backToBack, one), firstRound},
+		"pauses at changes, free starts":    {Config{FreeFirstStart: true, Publication: Publication{Overhead: everyChange}}, "free_first_start: needs publication.overhead: at_starts"},
+		"pauses at rounds, free starts":     {Config{FreeFirstStart: true, Publication: Publication{Overhead: everyRound}}, "free_first_start: needs publication.overhead: at_starts"},
+		"pauses at starts, free starts":     {Config{FreeFirstStart: true, Publication: Publication{Overhead: atStarts}}, ""},
+		"pauses at rounds, jobs by rounds":  {Config{Publication: Publication{Overhead: everyRound, Progress: perRound, FirstRound: atStart}}, "publication.overhead: every_round needs publication.progress: exact"},
+		"an application twice, by devices":  {Config{ApplicationOverhead: []ApplicationOverhead{{"a", 0, 2}, {"a", 1, 4}}}, ""},
+		"an application twice for as many":  {Config{ApplicationOverhead: []ApplicationOverhead{{"a", 0, 2}, {"a", 1, 2}}}, `application_overhead[1].application: application "a" is listed twice for 2 devices`},
 		"an application just below the end": {Config{ApplicationOverhead: []ApplicationOverhead{{"a", time.Hour - 1, 0}}}, ""},
 		"an application as long as a stall": {Config{ApplicationOverhead: []ApplicationOverhead{{"a", time.Hour, 0}}}, application},
 	} {

@@ -14,7 +14,6 @@ import (
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
 	"github.com/quartet-sched/quartet/core/interference"
-	"github.com/quartet-sched/quartet/core/interleave"
 	"github.com/quartet-sched/quartet/core/mig"
 )
 
@@ -76,11 +75,10 @@ func (c *CoLocation) named(name string) interference.Model {
 	case "hinge":
 		return interference.UsualHinge()
 	case interleaved:
-		m := interference.Interleave{Model: interleave.Measured()}
 		if c.Period == idealPeriod {
-			m.Model = interleave.Model{}
+			return interference.Interleave{}
 		}
-		return m
+		return interference.MeasuredInterleave()
 	}
 	return interference.None{}
 }

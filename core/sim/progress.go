@@ -239,15 +239,19 @@ func (s *Simulator) advanceByRounds(ctx context.Context, w core.Wake) (float64, 
 	return now, nil
 }
 
-// advanceSteps lets a job do the whole units of its work that fit the seconds of a round. When it is done with the last of them it ends with the round.
+// advanceSteps lets a job do the whole units of its work that fit the seconds of a round; a unit that is longer than a round goes on in the next. When it is
+// done with the last of them it ends with the round.
 func (s *Simulator) advanceSteps(j *simJob, now, seconds float64) {
 	left := seconds - min(max(j.pausedUntil-now, 0), seconds)
 	j.asOf = now + seconds
 	for left > 0 && j.rate > 0 {
 		s.report(j, now)
-		fitting, missing := math.Floor(j.rate*left*(1+1e-12)), j.Model.PhaseEnd(j.phase)-j.progress
-		if fitting < missing {
-			s.reach(j, j.progress+fitting, j.asOf)
+		most, missing := j.rate*left*(1+1e-12), j.Model.PhaseEnd(j.phase)-j.progress
+		if most < missing {
+			if most >= 1 || left < seconds {
+				most = math.Floor(most)
+			}
+			s.reach(j, j.progress+most, j.asOf)
 			return
 		}
 		left -= missing / j.rate

@@ -69,6 +69,12 @@ func endsOf(t *testing.T, c Config, tenants []tenant) map[core.JobID]float64 {
 func TestJobsOnSharedDevices(t *testing.T) {
 	t.Parallel()
 	on := func(devices core.DeviceSet) []core.Seat { return []core.Seat{seats(0, devices)} }
+	pairs := core.NewPairTable([]core.Pair{
+		{Accelerator: "t4", Applications: [2]string{"x", "y"}, Replicas: 1, Parts: [2]float64{0.8, 0.5}},
+	})
+	known := func(application string) core.JobSpec {
+		return core.JobSpec{Application: application, Requested: 1, Pairs: pairs}
+	}
 	busy := func(utilisation float64) core.JobSpec { return core.JobSpec{Utilisation: utilisation} }
 	for name, tc := range map[string]struct {
 		model CoLocation
@@ -83,8 +89,14 @@ func TestJobsOnSharedDevices(t *testing.T) {
 		"a gang is as fast as its slowest":       {CoLocation{Model: "turns"}, []tenant{{200, core.JobSpec{}, on(3)}, {50, core.JobSpec{}, on(2)}}, map[core.JobID]float64{0: 150, 1: 100}},
 		"who computes on CPUs slows nobody down": {CoLocation{Model: "turns"}, []tenant{{100, core.JobSpec{}, on(1)}, {50, core.JobSpec{Share: &core.Share{}}, on(1)}}, map[core.JobID]float64{0: 100, 1: 50}},
 		"parts of their own":                     {CoLocation{Model: "none"}, []tenant{{50, core.JobSpec{}, on(1)}, {100, core.JobSpec{}, on(1)}}, map[core.JobID]float64{0: 50, 1: 100}},
+		"stages that do not meet":                {CoLocation{Model: "interleave", Period: "ideal"}, []tenant{{50, core.JobSpec{Iteration: core.Iteration{Load: 4}}, on(1)}, {100, core.JobSpec{Iteration: core.Iteration{Compute: 4}}, on(1)}}, map[core.JobID]float64{0: 50, 1: 100}},
+		"stages as measured":                     {CoLocation{Model: "interleave", Period: "measured"}, []tenant{{50, core.JobSpec{Iteration: core.Iteration{Load: 4}}, on(1)}, {100, core.JobSpec{Iteration: core.Iteration{Compute: 4}}, on(1)}}, map[core.JobID]float64{0: 50 * 1.33 / 1.015, 1: 50*1.33/1.015 + 50}},
+		"stages of one are not told":             {CoLocation{Model: "interleave", Period: "ideal"}, []tenant{{50, core.JobSpec{Iteration: core.Iteration{Load: 4}}, on(1)}, {100, core.JobSpec{}, on(1)}}, map[core.JobID]float64{0: 100, 1: 150}},
 		"room for both":                          {CoLocation{Model: "hinge"}, []tenant{{50, busy(0.4), on(1)}, {100, busy(0.45), on(1)}}, map[core.JobID]float64{0: 50, 1: 100}},
 		"more than the device has":               {CoLocation{Model: "hinge"}, []tenant{{87.76, busy(0.6), on(1)}, {100, busy(0.65), on(1)}}, map[core.JobID]float64{0: 100, 1: 112.24}},
+		"as the pair was measured":               {CoLocation{Model: "table"}, []tenant{{80, known("x"), on(1)}, {100, known("y"), on(1)}}, map[core.JobID]float64{0: 100, 1: 150}},
+		"a pair that was not":                    {CoLocation{Model: "table", Unknown: "turns"}, []tenant{{50, known("x"), on(1)}, {100, known("z"), on(1)}}, map[core.JobID]float64{0: 100, 1: 150}},
+		"a table of the user's own":              {CoLocation{Model: "table", Table: "testdata/pairs.csv"}, []tenant{{60, known("x"), on(1)}, {100, known("y"), on(1)}}, map[core.JobID]float64{0: 100, 1: 175}},
 		"nobody knows how busy they are":         {CoLocation{Model: "hinge"}, []tenant{{64.81, core.JobSpec{}, on(1)}, {64.81, core.JobSpec{}, on(1)}}, map[core.JobID]float64{0: 100, 1: 100}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -152,3 +152,78 @@ func TestRoundDoesNotAllocate(t *testing.T) {
 		}
 	}
 }
+
+// Those that stay keep their seats in every mode, whatever they were given before; with tune, CPUs and memory go in the order of the jobs, and asking again
+// changes nothing.
+func TestThoseThatStay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		servers := []Server{toy, toy, toy}
+		for i := range servers {
+			servers[i].Kind = rapid.IntRange(0, 1).Draw(t, "kind")
+		}
+		jobs := drawJobs(t)
+		for i := range jobs {
+			jobs[i].Kinds, jobs[i].Mixes = uint64(rapid.IntRange(0, 3).Draw(t, "kinds")), rapid.Bool().Draw(t, "mixes")
+			jobs[i].Blocking = rapid.IntRange(0, 3).Draw(t, "blocking") == 0
+		}
+		before, p := Packer{Mode: Mode(rapid.IntRange(0, 2).Draw(t, "mode before"))}, Packer{Mode: Mode(rapid.IntRange(0, 2).Draw(t, "mode"))}
+		for i, grant := range before.Round(servers, jobs) {
+			if len(grant.Seats) > 0 && rapid.Bool().Draw(t, "runs") {
+				jobs[i].Stays, jobs[i].Runs = append([]Seat(nil), grant.Seats...), true
+			}
+		}
+		check := func() []Grant {
+			left := append([]Server(nil), servers...)
+			closed := uint64(0)
+			grants := p.Round(servers, jobs)
+			for i, grant := range grants {
+				job := &jobs[i]
+				if job.Stays != nil && cmp.Diff(job.Stays, grant.Seats) != "" {
+					t.Fatalf("job %d of %+v has %+v", i, job, grant)
+				}
+				kinds := job.Kinds
+				if kinds == 0 {
+					kinds = 3
+				}
+				if len(grant.Seats) == 0 {
+					if job.Blocking {
+						closed |= kinds
+					}
+					continue
+				}
+				seated, of := 0, uint64(0)
+				for _, seat := range grant.Seats {
+					s := &left[seat.Server]
+					each := float64(seat.Devices) / float64(job.Devices)
+					s.Devices -= seat.Devices
+					s.Resources = s.Plus(grant.Resources.Times(-each))
+					seated, of = seated+seat.Devices, of|1<<uint(s.Kind)
+				}
+				if seated != job.Devices || of&^kinds != 0 || of == 3 && !job.Mixes || !job.Runs && of&closed != 0 {
+					t.Fatalf("job %d of %+v has %+v, closed are %b", i, job, grant, closed)
+				}
+				if p.Mode != Greedy && job.Fair.Least(job.Demand.Resources).Over(grant.Resources) {
+					t.Fatalf("job %d of %+v is below its part with %+v", i, job, grant)
+				}
+			}
+			for at, s := range left {
+				if s.Devices < 0 || s.CPUs < -1e-6 || s.MemoryGB < -1e-6 {
+					t.Fatalf("server %d has %+v left", at, s)
+				}
+			}
+			return grants
+		}
+		first := append([]Grant(nil), check()...)
+		for i := range first {
+			if first[i].Seats = append([]Seat(nil), first[i].Seats...); len(first[i].Seats) > 0 {
+				jobs[i].Stays, jobs[i].Runs = first[i].Seats, true
+			}
+		}
+		for i, grant := range check() {
+			if len(first[i].Seats) > 0 && cmp.Diff(first[i], grant) != "" {
+				t.Fatalf("job %d had %+v, and has %+v when asked again", i, first[i], grant)
+			}
+		}
+	})
+}

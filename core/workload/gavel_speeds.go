@@ -159,6 +159,9 @@ func readGavelTable(in *input) (gavelRates, []gavelPair, core.Diagnostics) {
 	return rates, pairs, t.finish()
 }
 
+// maxPart bounds how much faster a job is beside another than alone: far above any measurement.
+const maxPart = 10
+
 // gavelPair is what was measured of two jobs that share devices.
 type gavelPair struct {
 	at          core.Position
@@ -181,7 +184,11 @@ func (r gavelRates) parts(pairs []gavelPair) ([]core.Pair, core.Diagnostics) {
 					Position: p.at, Summary: fmt.Sprintf("%s on %d devices of %s is measured beside another, and not alone", quote(task.jobType), task.replicas, p.accelerator),
 				})
 			case alone > 0:
-				parts[i].Parts[k] = p.rates[k] / alone
+				if parts[i].Parts[k] = p.rates[k] / alone; parts[i].Parts[k] > maxPart {
+					found = append(found, core.Diagnostic{
+						Position: p.at, Summary: fmt.Sprintf("%s on %d devices of %s is more than %d times as fast beside another as alone", quote(task.jobType), task.replicas, p.accelerator, maxPart),
+					})
+				}
 			}
 		}
 		if parts[i].Parts[0] == 0 || parts[i].Parts[1] == 0 {

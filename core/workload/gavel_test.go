@@ -124,6 +124,30 @@ func TestGavelJobs(t *testing.T) {
 	}
 }
 
+func TestGavelPairs(t *testing.T) {
+	for form, text := range map[string]string{"table": toySpeeds, "document": toyDocument} {
+		speeds := toyGavel(t, text)
+		lm := newGavelJob("l", "LM (batch size 5)", 0, 645, speeds.byTask[gavelTask{"LM (batch size 5)", 1}]).Spec
+		a3c := newGavelJob("a", "A3C", 0, 645, speeds.byTask[gavelTask{"A3C", 1}]).Spec
+		for name, tc := range map[string]struct {
+			on          string
+			self, other *core.JobSpec
+			part        float64
+			known       bool
+		}{
+			"the job":           {"v100", &lm, &a3c, 30 / 64.5, true},
+			"its partner":       {"v100", &a3c, &lm, 5. / 8, true},
+			"two of a kind":     {"v100", &lm, &lm, 0, false},
+			"on another type":   {"k80", &lm, &a3c, 0, false},
+			"on a type without": {"t4", &lm, &a3c, 0, false},
+		} {
+			if part, known := tc.self.Pairs.Part(tc.on, tc.self, tc.other); part != tc.part || known != tc.known {
+				t.Errorf("%s, %s: part %v, known %v; want %v, %v", form, name, part, known, tc.part, tc.known)
+			}
+		}
+	}
+}
+
 func TestGavelReadersNameEveryProblem(t *testing.T) {
 	read := func(format string, perHour float64) func(*input) (*Workload, error) {
 		return func(in *input) (*Workload, error) {
@@ -168,6 +192,26 @@ t.csv:4:6: job_type is "A3C"; expected one row for 1 of it alone on v100`,
 t.csv: v100: "('A3C', 0)": expected a job alone, "null", to have from 0 to 1e9 steps per second on 1 to 1048576 devices
 t.csv: v100: "('A3C', 1)": expected a job alone, "null", to have from 0 to 1e9 steps per second on 1 to 1048576 devices
 t.csv: v100: "A3C" is not a job type and a number, such as ('LM (batch size 5)', 2)`,
+		},
+		"a table of pairs": {
+			speeds, "worker_type,job_type,scale_factor,partner_job_type,partner_scale_factor,tput_self,tput_partner\nv100,A3C,1,,,1,\nv100,A3C,1,A3C,2,1,1\nv100,A3C,1,A3C,1,1,x\nv100,A3C,1,A3C,0,1,1\n",
+			`t.csv:3:16: partner_scale_factor is "2"; expected 1, as of the job: the two have the same devices
+t.csv:4:20: tput_partner is "x"; expected a number of steps per second from 0 to 1e9
+t.csv:5:16: partner_scale_factor is "0"; expected a whole number from 1 to 1048576`,
+		},
+		"pairs of what was not measured alone": {
+			speeds, "worker_type,job_type,scale_factor,partner_job_type,partner_scale_factor,tput_self,tput_partner\nv100,A3C,1,,,1,\nv100,A3C,1,LM,1,1,1\nk80,A3C,1,A3C,1,1,1\nv100,A3C,1,A3C,1,10,11\n",
+			`t.csv:3:1: "LM" on 1 devices of v100 is measured beside another, and not alone
+t.csv:4:1: "A3C" on 1 devices of k80 is measured beside another, and not alone
+t.csv:4:1: "A3C" on 1 devices of k80 is measured beside another, and not alone
+t.csv:5:1: "A3C" on 1 devices of v100 is more than 10 times as fast beside another as alone`,
+		},
+		"a document of pairs": {
+			speeds, `{"v100": {"('A3C', 1)": {"null": 1, "('A3C', 1)": [1], "('A3C', 2)": [1, 1], "A3C": [1, 1], "('B', 1)": [1, -1]}}}`,
+			`t.csv: v100: "('A3C', 1)" beside "('A3C', 1)": expected two rates from 0 to 1e9 steps per second, of jobs on as many devices
+t.csv: v100: "('A3C', 1)" beside "('A3C', 2)": expected two rates from 0 to 1e9 steps per second, of jobs on as many devices
+t.csv: v100: "('A3C', 1)" beside "('B', 1)": expected two rates from 0 to 1e9 steps per second, of jobs on as many devices
+t.csv: v100: "('A3C', 1)" beside "A3C": expected two rates from 0 to 1e9 steps per second, of jobs on as many devices`,
 		},
 		"no document":       {speeds, "{", "t.csv: unexpected EOF"},
 		"an empty document": {speeds, "{}", "t.csv: holds no throughput of a job alone"},

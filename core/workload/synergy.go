@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -166,7 +167,7 @@ type SynergyConfig struct {
 	Models        string        `config:"models_path" required:"true" doc:"what was measured of the models, by CPUs and memory"`
 	CPUsPerDevice float64       `config:"cpus_per_device" min:"0" doc:"CPUs for a device of the servers that the models were measured on; those of the cluster, as published"`
 	Speeds        string        `config:"speeds" enum:"ideal|measured" doc:"ideal: as published, a job has its speed-up with what it runs best with, less on a straight line down to the proportional share; measured: the speed that was measured with the largest amounts that are not above its own"`
-	LeastMemoryGB float64       `config:"least_memory_gb" min:"0" doc:"memory for a device that a model asks for which needs no more than the least measured; 0: the least measured"`
+	LeastMemoryGB float64       `config:"least_memory_gb" min:"0" doc:"with speeds ideal, memory for a device that a model asks for which needs no more than the least measured; 0: the least measured"`
 	Delay         time.Duration `config:"delay" min:"0s" doc:"submit every job so much later: 299s where all jobs are there within the first second, for which the artifact has its first round of 300 s begin at second 1"`
 }
 
@@ -200,7 +201,7 @@ func (s *synergySource) Load(ctx context.Context) (*Workload, error) {
 	}
 	models, problems := s.models(measured)
 	rows, err := readSynergy(in)
-	if found, is := err.(core.Diagnostics); is {
+	if found, is := errors.AsType[core.Diagnostics](err); is {
 		problems = append(problems, found...)
 	} else if err != nil {
 		return nil, err
@@ -230,7 +231,7 @@ func synergyNames(models map[string]*core.Sensitivity) []string {
 func (s *synergySource) models(in *input) (map[string]*core.Sensitivity, core.Diagnostics) {
 	list, err := readSynergyModels(in)
 	if err != nil {
-		found, is := err.(core.Diagnostics)
+		found, is := errors.AsType[core.Diagnostics](err)
 		if !is {
 			found = core.Diagnostics{{Position: core.Position{File: in.Path}, Summary: err.Error()}}
 		}
@@ -243,7 +244,8 @@ func (s *synergySource) models(in *input) (map[string]*core.Sensitivity, core.Di
 			continue
 		}
 		t := m.Sensitivity
-		if t.Ideal.MemoryGB = t.Memory(s.LeastMemoryGB); s.Speeds == synergyIdeal {
+		if t.Ideal.MemoryGB = t.Memory(0); s.Speeds == synergyIdeal {
+			t.Ideal.MemoryGB = t.Memory(s.LeastMemoryGB)
 			t.CPUs, t.MemoryGB, t.Speeds = nil, nil, nil
 		}
 		models[m.Model] = &t
