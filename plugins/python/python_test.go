@@ -496,7 +496,7 @@ func describe(v *core.View) string {
 		if j.Resources != nil {
 			given = bits(j.Resources.CPUs, j.Resources.MemoryGB)
 		}
-		line(joined(j.Slices), given, bits(has.CPUs, has.MemoryGB))
+		line(joined(j.Slices()), given, bits(has.CPUs, has.MemoryGB))
 		if s := j.Sensitivity; s != nil {
 			line(bits(s.Base.CPUs, s.Base.MemoryGB, s.Ideal.CPUs, s.Ideal.MemoryGB, s.Speedup, s.IterationSeconds) + "|" + bits(s.CPUs...) + "|" + bits(s.MemoryGB...))
 			for _, row := range s.Speeds {

@@ -182,7 +182,7 @@ func (c *Copy) job(m *stagev1.Job) error {
 	}
 	j.StepsLeft, j.FirstStart, j.LastChange = m.GetStepsLeft(), m.GetFirstStartSeconds(), m.GetLastChangeSeconds()
 	j.Restarts, j.Preemptions = int(m.GetRestarts()), int(m.GetPreemptions())
-	j.Starting, j.Slices, j.Resources = m.GetStarting(), m.GetSlices(), resourcesFrom(m.GetResources())
+	j.Starting, j.Sliced, j.Resources = m.GetStarting(), slicedFrom(m.GetSlices()), resourcesFrom(m.GetResources())
 	c.count(j, +1)
 	c.respond(j, m.GetResponse())
 	return nil

@@ -168,7 +168,7 @@ func (e *Encoder) job(u *stagev1.ViewUpdate, j *core.Job, candidates, waiting []
 		Seats: seatsTo(j.Seats), AsOfSeconds: j.AsOfSeconds, ExecutedSeconds: j.Executed, AttainedDeviceSeconds: j.Attained,
 		Progress: j.Progress, ProgressRate: j.ProgressRate, ProgressAsOfSeconds: j.ProgressAsOf, StepsLeft: j.StepsLeft,
 		FirstStartSeconds: j.FirstStart, LastChangeSeconds: j.LastChange, Restarts: int32(j.Restarts), Preemptions: int32(j.Preemptions),
-		Starting: j.Starting && !e.Plain, Slices: j.Slices, Resources: resourcesTo(j.Resources),
+		Starting: j.Starting && !e.Plain, Slices: j.Slices(), Resources: resourcesTo(j.Resources),
 	}
 	if !j.Tuning.Equal(core.Tuning{}) {
 		m.Tuning = tuningTo(j.Tuning)

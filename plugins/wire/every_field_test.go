@@ -100,11 +100,14 @@ func drawTold(t *rapid.T, seen map[string]bool) *core.View {
 		spec.ID = core.JobID(id)
 		v.Jobs[id] = core.NewJob(spec)
 		var held struct { // of what it was given
-			Slices    []uint8
+			Sliced    *core.Sliced
 			Resources *core.Resources
 		}
 		drawEvery(t, &held, seen)
-		v.Jobs[id].Slices, v.Jobs[id].Resources = held.Slices, held.Resources
+		if held.Sliced != nil && len(held.Sliced.Starts) == 0 {
+			held.Sliced = nil // which says the same
+		}
+		v.Jobs[id].Sliced, v.Jobs[id].Resources = held.Sliced, held.Resources
 		v.Changed = append(v.Changed, spec.ID)
 	}
 	return v

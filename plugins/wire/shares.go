@@ -75,3 +75,10 @@ func pairsFrom(m *stagev1.PairTable) *core.PairTable {
 		}
 	}))
 }
+
+func slicedFrom(starts []byte) *core.Sliced {
+	if len(starts) == 0 {
+		return nil
+	}
+	return &core.Sliced{Starts: starts}
+}
