@@ -1,6 +1,9 @@
 package core
 
-import "maps"
+import (
+	"cmp"
+	"slices"
+)
 
 // PairTable is how fast jobs are in pairs on the same devices, as measured: for two jobs and an accelerator type, the part of its speed alone
 // that each keeps. A job is known by its application and the replicas that it asks for; nil knows no pair.
@@ -64,10 +67,42 @@ func (t *PairTable) Part(accelerator string, self, other *JobSpec) (part float64
 // Empty reports whether the table knows no pair.
 func (t *PairTable) Empty() bool { return t == nil || len(t.parts) == 0 }
 
-// Equal reports whether two tables say the same, in the same order.
+// Equal reports whether two tables say the same.
 func (t *PairTable) Equal(o *PairTable) bool {
 	if t.Empty() || o.Empty() {
 		return t.Empty() == o.Empty()
 	}
-	return t == o || maps.Equal(t.types, o.types) && maps.Equal(t.applications, o.applications) && maps.Equal(t.parts, o.parts)
+	return t == o || len(t.parts) == len(o.parts) && slices.Equal(t.Pairs(), o.Pairs())
+}
+
+// Pairs is all that was measured, by accelerator, applications and replicas. A table made of them is an equal one.
+func (t *PairTable) Pairs() []Pair {
+	if t.Empty() {
+		return nil
+	}
+	types, applications := names(t.types), names(t.applications)
+	var pairs []Pair
+	for of, part := range t.parts {
+		first, second := applications[of.application], applications[of.beside]
+		if first > second {
+			continue // told by the other
+		}
+		beside := t.parts[pairOf{of.accelerator, of.beside, of.application, of.replicas}]
+		pairs = append(pairs, Pair{types[of.accelerator], [2]string{first, second}, int(of.replicas), [2]float64{part, beside}})
+	}
+	slices.SortFunc(pairs, func(a, b Pair) int {
+		return cmp.Or(
+			cmp.Compare(a.Accelerator, b.Accelerator), slices.Compare(a.Applications[:], b.Applications[:]), cmp.Compare(a.Replicas, b.Replicas),
+		)
+	})
+	return pairs
+}
+
+// names are names by their numbers.
+func names(numbers map[string]int32) []string {
+	list := make([]string, len(numbers))
+	for name, n := range numbers {
+		list[n] = name
+	}
+	return list
 }

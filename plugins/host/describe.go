@@ -63,7 +63,7 @@ func Describe(ctx context.Context, conn grpc.ClientConnInterface) (*Description,
 		info := ComponentInfo{Stage: c.GetStage(), Info: core.Info{
 			Type: c.GetType(), Summary: core.CleanText(c.GetSummary(), core.MaxText), Description: cleanLines(c.GetDescription()),
 			Source: core.CleanText(c.GetSource(), core.MaxText), Capabilities: capabilities(c.GetCapabilities()), OneType: c.GetOneType(),
-			Counts: c.GetCounts(), Sharing: wire.SharingsFrom(c.GetSharing()),
+			Counts: c.GetCounts(), Divides: c.GetDivides(), Sharing: wire.SharingsFrom(c.GetSharing()),
 		}}
 		if err := unmarshal(c.GetFieldsJson(), &info.Fields); err != nil {
 			return nil, fmt.Errorf("fields_json of %q: %w", info.ID(), err)

@@ -231,15 +231,15 @@ func TestWhatIsCounted(t *testing.T) {
 	}
 	turns := []core.Sharing{core.TimeSlice}
 	for id, want := range map[string]core.Info{
-		"allocation/pairs": {Sharing: turns}, "placement/together": {Sharing: turns, Counts: true}, "placement/first_fit": {}, "allocation/las": {},
+		"allocation/pairs": {Sharing: turns}, "placement/together": {Sharing: turns, Counts: true, Divides: true}, "placement/first_fit": {}, "allocation/las": {},
 	} {
 		at := slices.IndexFunc(told.Components, func(c host.ComponentInfo) bool { return c.ID() == id })
 		if at < 0 {
 			t.Errorf("there is no %s", id)
 			continue
 		}
-		if got := told.Components[at].Info; got.Counts != want.Counts || !slices.Equal(got.Sharing, want.Sharing) {
-			t.Errorf("%s counts: %v, shares %v; want %v, %v", id, got.Counts, got.Sharing, want.Counts, want.Sharing)
+		if got := told.Components[at].Info; got.Counts != want.Counts || got.Divides != want.Divides || !slices.Equal(got.Sharing, want.Sharing) {
+			t.Errorf("%s counts: %v, divides: %v, shares %v; want %v, %v, %v", id, got.Counts, got.Divides, got.Sharing, want.Counts, want.Divides, want.Sharing)
 		}
 	}
 }
@@ -267,11 +267,19 @@ func TestReportsAreEqual(t *testing.T) {
 		return core.Measurement{Accelerator: []string{"t4", ""}[i%2], Nodes: 1 + i%3, Replicas: 1 + i%4, PerDevice: 32 << (i % 2), PassSeconds: 0.1 * float64(i), StepSeconds: 0.3 * float64(i)}
 	}
 	truth := &core.Truth{Measurements: []core.Measurement{measured(1), measured(2)}, Gradients: core.Gradients{Square: 0.1, Variance: 0.7}}
+	gains := &core.Sensitivity{
+		Base: core.Resources{CPUs: 3, MemoryGB: 62.5}, Ideal: core.Resources{CPUs: 12, MemoryGB: 40}, Speedup: 1.7, IterationSeconds: 0.3,
+		CPUs: []float64{1, 3}, MemoryGB: []float64{20, 62.5}, Speeds: [][]float64{{0.4, 0.5}, {0.8, 1}},
+	}
+	pairs := core.NewPairTable([]core.Pair{
+		{Accelerator: "t4", Applications: [2]string{"b", "a"}, Replicas: 2, Parts: [2]float64{0.7, 0.9}},
+		{Accelerator: "t4", Applications: [2]string{"a", "a"}, Replicas: 1, Parts: [2]float64{0.6, 0.6}},
+	})
 	for id := range 8 {
 		now := 60 * float64(id)
 		spec := *coretest.MakeJob(fmt.Sprint("job-", id)).ID(core.JobID(id)).Replicas(1).Submit(now).Obj().JobSpec
 		if id%2 == 0 {
-			spec.Truth = truth
+			spec.Truth, spec.Sensitivity, spec.Pairs = truth, gains, pairs
 		}
 		events := []core.Event{{Kind: core.JobSubmitted, Job: spec.ID, Spec: &spec, AtSeconds: now, StepsLeft: math.NaN()}}
 		for job := range id {
@@ -481,9 +489,23 @@ func describe(v *core.View) string {
 		line(bits(j.Weight, j.SubmitSeconds, j.CPUs, j.MemoryGB, j.TotalWork, j.Tuning.LearningRateFactor))
 		share := "whole"
 		if j.Share != nil {
-			share = fmt.Sprint(j.Share.Milli)
+			share = fmt.Sprintf("%d/%s", j.Share.Milli, j.Share.Profile)
 		}
-		line(share, bits(j.Part(), j.Utilisation, j.DeviceMemoryGB, j.SlowdownTolerance, j.Iteration.Load, j.Iteration.Compute, j.Iteration.Sync))
+		line(share, bits(j.Part(), j.Utilisation, j.DeviceMemoryGB, j.SlowdownTolerance, j.Iteration.Load, j.Iteration.Compute, j.Iteration.Sync, j.Iteration.Measured))
+		given, has := "asked", j.Has()
+		if j.Resources != nil {
+			given = bits(j.Resources.CPUs, j.Resources.MemoryGB)
+		}
+		line(joined(j.Slices()), given, bits(has.CPUs, has.MemoryGB))
+		if s := j.Sensitivity; s != nil {
+			line(bits(s.Base.CPUs, s.Base.MemoryGB, s.Ideal.CPUs, s.Ideal.MemoryGB, s.Speedup, s.IterationSeconds) + "|" + bits(s.CPUs...) + "|" + bits(s.MemoryGB...))
+			for _, row := range s.Speeds {
+				line(bits(row...))
+			}
+		}
+		for _, p := range j.Pairs.Pairs() {
+			line(p.Accelerator, p.Applications[0], p.Applications[1], p.Replicas, bits(p.Parts[:]...))
+		}
 		line(bits(j.StepsLeft, j.FirstStart, j.LastChange))
 		line(bits(j.ExecutedSeconds(now), j.AttainedService(now), j.WorkDone(now), j.RemainingWork(now)))
 		if j.StepTimes != nil {

@@ -139,7 +139,7 @@ func (s *server) Describe(context.Context, *stagev1.DescribeRequest) (*stagev1.D
 		described := &stagev1.Component{
 			Stage: c.stage, Type: c.info.Type, Summary: c.info.Summary, Description: c.info.Description,
 			Source: c.info.Source, ConfigSchemaJson: string(schema), FieldsJson: string(fields),
-			OneType: c.info.OneType, Counts: c.info.Counts, Sharing: wire.Sharings(c.info.Sharing),
+			OneType: c.info.OneType, Counts: c.info.Counts, Divides: c.info.Divides, Sharing: wire.Sharings(c.info.Sharing),
 		}
 		for _, need := range c.info.Capabilities {
 			described.Capabilities = append(described.Capabilities, string(need))

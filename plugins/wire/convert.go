@@ -68,11 +68,13 @@ func NewGrantSender() *Sender[core.Grant] {
 // Placements.
 
 func placementTo(p core.Placement) *stagev1.Placement {
-	return &stagev1.Placement{Job: int32(p.Job), Seats: seatsTo(p.Seats), Evicted: p.Evicted}
+	return &stagev1.Placement{Job: int32(p.Job), Seats: seatsTo(p.Seats), Evicted: p.Evicted, Resources: resourcesTo(p.Resources)}
 }
 
 func placementFrom(p *stagev1.Placement) core.Placement {
-	return core.Placement{Job: core.JobID(p.GetJob()), Seats: seatsFrom(p.GetSeats()), Evicted: p.GetEvicted()}
+	return core.Placement{
+		Job: core.JobID(p.GetJob()), Seats: seatsFrom(p.GetSeats()), Evicted: p.GetEvicted(), Resources: resourcesFrom(p.GetResources()),
+	}
 }
 
 // NewPlacementSender encodes lists of placements.
@@ -80,9 +82,16 @@ func NewPlacementSender() *Sender[core.Placement] {
 	return &Sender[core.Placement]{
 		Job: func(p *core.Placement) core.JobID { return p.Job },
 		Equal: func(a, b *core.Placement) bool {
-			return a.Job == b.Job && a.Evicted == b.Evicted && core.SameSeats(a.Seats, b.Seats)
+			return a.Job == b.Job && a.Evicted == b.Evicted && core.SameSeats(a.Seats, b.Seats) && core.SameResources(a.Resources, b.Resources)
 		},
-		Clone: func(p core.Placement) core.Placement { p.Seats = slices.Clone(p.Seats); return p },
+		Clone: func(p core.Placement) core.Placement {
+			p.Seats = slices.Clone(p.Seats)
+			if p.Resources != nil {
+				each := *p.Resources
+				p.Resources = &each
+			}
+			return p
+		},
 	}
 }
 

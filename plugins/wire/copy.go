@@ -19,6 +19,8 @@ type Copy struct {
 	sequence uint64
 	tables   map[uint32]*core.StepTimes
 	truths   map[uint32]*core.Truth
+	feels    map[uint32]*core.Sensitivity
+	pairs    map[uint32]*core.PairTable
 	pending  map[core.JobID]*core.Response // of the jobs that are not admitted yet
 }
 
@@ -28,7 +30,10 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 		return false, nil
 	}
 	if u.GetFull() {
-		*c = Copy{started: true, tables: map[uint32]*core.StepTimes{}, truths: map[uint32]*core.Truth{}, pending: map[core.JobID]*core.Response{}}
+		*c = Copy{
+			started: true, tables: map[uint32]*core.StepTimes{}, truths: map[uint32]*core.Truth{}, feels: map[uint32]*core.Sensitivity{},
+			pairs: map[uint32]*core.PairTable{}, pending: map[core.JobID]*core.Response{},
+		}
 		c.View.Cluster = &core.Cluster{
 			Accelerators: u.GetAccelerators(), Pools: poolsFrom(u.GetPools()), Sharing: sharingFrom(u.GetSharing()), MaxOwners: int(u.GetMaxOwners()),
 			OversubscribesMemory: u.GetOversubscribesMemory(), CountsResources: u.GetCountsResources(),
@@ -47,6 +52,12 @@ func (c *Copy) Apply(u *stagev1.ViewUpdate) (bool, error) {
 	}
 	for _, t := range u.GetTruths() {
 		c.truths[t.GetTable()] = &core.Truth{Measurements: measurementsFrom(t.GetMeasurements()), Gradients: gradientsFrom(t.GetGradients()), Steps: batchStepsFrom(t.GetSteps())}
+	}
+	for _, t := range u.GetSensitivities() {
+		c.feels[t.GetTable()] = sensitivityFrom(t)
+	}
+	for _, t := range u.GetPairs() {
+		c.pairs[t.GetTable()] = pairsFrom(t)
 	}
 	if err := c.submit(u.GetSubmitted()); err != nil {
 		return false, err
@@ -171,7 +182,7 @@ func (c *Copy) job(m *stagev1.Job) error {
 	}
 	j.StepsLeft, j.FirstStart, j.LastChange = m.GetStepsLeft(), m.GetFirstStartSeconds(), m.GetLastChangeSeconds()
 	j.Restarts, j.Preemptions = int(m.GetRestarts()), int(m.GetPreemptions())
-	j.Starting = m.GetStarting()
+	j.Starting, j.Sliced, j.Resources = m.GetStarting(), slicedFrom(m.GetSlices()), resourcesFrom(m.GetResources())
 	c.count(j, +1)
 	c.respond(j, m.GetResponse())
 	return nil
@@ -277,6 +288,7 @@ func (c *Copy) spec(id core.JobID, s *stagev1.JobSpec) *core.JobSpec {
 		Pinned: s.GetPinned(), Suspended: s.GetSuspended(), DeadlineSeconds: s.GetDeadlineSeconds(), BestEffort: s.GetBestEffort(),
 		Tier: s.GetTier(), Share: shareFrom(s.GetShare()), Utilisation: s.GetUtilisation(), DeviceMemoryGB: s.GetDeviceMemoryGb(),
 		SlowdownTolerance: s.GetSlowdownTolerance(), Iteration: iterationFrom(s.GetIteration()),
+		Sensitivity: c.feels[s.GetSensitivity()], Pairs: c.pairs[s.GetPairs()],
 	}
 	if b := s.GetBatch(); b != nil {
 		spec.Batch = core.BatchSpec{

@@ -23,6 +23,8 @@ type Encoder struct {
 	known         []*core.JobSpec // by JobID: the specification that was sent, of a job that has not ended
 	tables        map[*core.StepTimes]uint32
 	truths        map[*core.Truth]uint32
+	feels         map[*core.Sensitivity]uint32
+	pairs         map[*core.PairTable]uint32
 	measured      [][]core.Measurement // by JobID, as sent
 	responses     []*core.Response     // by JobID, as sent; of those that look at them
 	changed       []core.JobID         // scratch
@@ -125,6 +127,7 @@ func (e *Encoder) Encode(v *core.View, candidates, waiting []core.Candidate) *st
 func (e *Encoder) begin(v *core.View, u *stagev1.ViewUpdate) {
 	e.cluster, e.healthChanges = v.Cluster, v.HealthChanges
 	e.tables, e.truths = map[*core.StepTimes]uint32{}, map[*core.Truth]uint32{}
+	e.feels, e.pairs = map[*core.Sensitivity]uint32{}, map[*core.PairTable]uint32{}
 	clear(e.measured)
 	clear(e.known)
 	clear(e.responses)
@@ -165,7 +168,7 @@ func (e *Encoder) job(u *stagev1.ViewUpdate, j *core.Job, candidates, waiting []
 		Seats: seatsTo(j.Seats), AsOfSeconds: j.AsOfSeconds, ExecutedSeconds: j.Executed, AttainedDeviceSeconds: j.Attained,
 		Progress: j.Progress, ProgressRate: j.ProgressRate, ProgressAsOfSeconds: j.ProgressAsOf, StepsLeft: j.StepsLeft,
 		FirstStartSeconds: j.FirstStart, LastChangeSeconds: j.LastChange, Restarts: int32(j.Restarts), Preemptions: int32(j.Preemptions),
-		Starting: j.Starting && !e.Plain,
+		Starting: j.Starting && !e.Plain, Slices: j.Slices(), Resources: resourcesTo(j.Resources),
 	}
 	if !j.Tuning.Equal(core.Tuning{}) {
 		m.Tuning = tuningTo(j.Tuning)
@@ -228,6 +231,7 @@ func (e *Encoder) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec 
 			Accelerator: on.Accelerator, MinPerDevice: int64(on.MinPerDevice), MaxPerDevice: int64(on.MaxPerDevice),
 		})
 	}
+	e.sharing(u, m, s)
 	if s.Truth != nil {
 		if e.truths[s.Truth] == 0 {
 			e.truths[s.Truth] = uint32(len(e.truths)) + 1
@@ -247,6 +251,24 @@ func (e *Encoder) spec(u *stagev1.ViewUpdate, s *core.JobSpec) *stagev1.JobSpec 
 	}
 	m.StepTimes = e.tables[s.StepTimes]
 	return m
+}
+
+// sharing tells what a job gains from CPUs and memory, and what it keeps beside another.
+func (e *Encoder) sharing(u *stagev1.ViewUpdate, m *stagev1.JobSpec, s *core.JobSpec) {
+	if s.Sensitivity != nil {
+		if e.feels[s.Sensitivity] == 0 {
+			e.feels[s.Sensitivity] = uint32(len(e.feels)) + 1
+			u.Sensitivities = append(u.Sensitivities, sensitivityTo(e.feels[s.Sensitivity], s.Sensitivity))
+		}
+		m.Sensitivity = e.feels[s.Sensitivity]
+	}
+	if s.Pairs != nil {
+		if e.pairs[s.Pairs] == 0 {
+			e.pairs[s.Pairs] = uint32(len(e.pairs)) + 1
+			u.Pairs = append(u.Pairs, pairsTo(e.pairs[s.Pairs], s.Pairs))
+		}
+		m.Pairs = e.pairs[s.Pairs]
+	}
 }
 
 // response encodes a response when it differs from the one sent last, without the curves when they are the same.

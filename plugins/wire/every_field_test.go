@@ -33,6 +33,10 @@ func drawValue(t *rapid.T, v reflect.Value, name string, seen map[string]bool) {
 		return
 	case reflect.Pointer:
 		if seen[name] = true; rapid.Bool().Draw(t, name) {
+			if v.Type() == reflect.TypeFor[*core.PairTable]() {
+				v.Set(reflect.ValueOf(drawPairs(t, name)))
+				return
+			}
 			v.Set(reflect.New(v.Type().Elem()))
 			drawValue(t, v.Elem(), name, seen)
 		}
@@ -60,6 +64,18 @@ func drawValue(t *rapid.T, v reflect.Value, name string, seen map[string]bool) {
 	seen[name] = seen[name] || !v.IsZero()
 }
 
+// drawPairs draws a table of pairs, whose fields are not to be seen.
+func drawPairs(t *rapid.T, name string) *core.PairTable {
+	pair := rapid.Custom(func(t *rapid.T) core.Pair {
+		text, part := rapid.SampledFrom([]string{"", "a", "b", "ü"}), rapid.SampledFrom([]float64{0, 0.125, 0.5, 1})
+		return core.Pair{
+			Accelerator: text.Draw(t, "accelerator"), Applications: [2]string{text.Draw(t, "application"), text.Draw(t, "beside")},
+			Replicas: rapid.IntRange(1, 8).Draw(t, "replicas"), Parts: [2]float64{part.Draw(t, "part"), part.Draw(t, "beside part")},
+		}
+	})
+	return core.NewPairTable(rapid.SliceOfN(pair, 0, 4).Draw(t, name))
+}
+
 // drawTold draws a view with every field of the cluster, of a node, of a pool and of a job.
 func drawTold(t *rapid.T, seen map[string]bool) *core.View {
 	c := new(core.Cluster)
@@ -83,6 +99,15 @@ func drawTold(t *rapid.T, seen map[string]bool) *core.View {
 		drawEvery(t, spec, seen)
 		spec.ID = core.JobID(id)
 		v.Jobs[id] = core.NewJob(spec)
+		var held struct { // of what it was given
+			Sliced    *core.Sliced
+			Resources *core.Resources
+		}
+		drawEvery(t, &held, seen)
+		if held.Sliced != nil && len(held.Sliced.Starts) == 0 {
+			held.Sliced = nil // which says the same
+		}
+		v.Jobs[id].Sliced, v.Jobs[id].Resources = held.Sliced, held.Resources
 		v.Changed = append(v.Changed, spec.ID)
 	}
 	return v

@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 from collections.abc import Iterable
 
 from ._proto import stages_pb2, view_pb2
-from .cluster import Pool, Price, Seat
+from .cluster import Pool, Price, Resources, Seat
 from .decisions import Code, Curve, Grant, Placement, PoolTarget, Reason, Response, Standing, Tuning, UnlikeRates, Verdict
-from .job import AloneTime, BatchSteps, Gradients, Measurement, StepTimes, Truth, TypeTimes, UnlikeTimes
+from .job import AloneTime, BatchSteps, Gradients, Measurement, Pair, PairTable, Sensitivity, StepTimes, Truth, TypeTimes, UnlikeTimes
 
 _CODES = {Code.ADMIT: view_pb2.CODE_ADMIT, Code.DEFER: view_pb2.CODE_DEFER, Code.REJECT: view_pb2.CODE_REJECT}
 
@@ -60,12 +60,26 @@ def grants_from(told: Iterable[stages_pb2.Grant]) -> list[Grant]:
     return [Grant(g.job, g.replicas, g.accelerator, g.blocking, seats_from(g.proposed), g.group) for g in told]
 
 
+def resources_to(resources: Resources | None) -> view_pb2.Resources | None:
+    return None if resources is None else view_pb2.Resources(cpus=resources.cpus, memory_gb=resources.memory_gb)
+
+
+def resources_from(told: view_pb2.Resources) -> Resources:
+    return Resources(told.cpus, told.memory_gb)
+
+
 def placements_to(placements: Iterable[Placement]) -> list[stages_pb2.Placement]:
-    return [stages_pb2.Placement(job=p.job, seats=seats_to(p.seats), evicted=p.evicted) for p in placements]
+    return [
+        stages_pb2.Placement(job=p.job, seats=seats_to(p.seats), evicted=p.evicted, resources=resources_to(p.resources))
+        for p in placements
+    ]
 
 
 def placements_from(told: Iterable[stages_pb2.Placement]) -> list[Placement]:
-    return [Placement(p.job, seats_from(p.seats), p.evicted) for p in told]
+    return [
+        Placement(p.job, seats_from(p.seats), p.evicted, resources_from(p.resources) if p.HasField("resources") else None)
+        for p in told
+    ]
 
 
 def verdicts_to(verdicts: Iterable[Verdict]) -> list[view_pb2.Verdict]:
@@ -152,6 +166,18 @@ def gradients_from(told: view_pb2.Gradients) -> Gradients:
 def truth_from(told: view_pb2.Truth) -> Truth:
     steps = tuple([BatchSteps(s.batch, s.steps) for s in told.steps])
     return Truth(measurements_from(told.measurements), gradients_from(told.gradients), steps)
+
+
+def sensitivity_from(told: view_pb2.Sensitivity) -> Sensitivity:
+    speeds = tuple([tuple(row.by_memory) for row in told.speeds])
+    return Sensitivity(
+        resources_from(told.base), resources_from(told.ideal), told.speedup, told.iteration_seconds,
+        tuple(told.cpus), tuple(told.memory_gb), speeds,
+    )
+
+
+def pairs_from(told: view_pb2.PairTable) -> PairTable:
+    return PairTable([Pair(p.accelerator, (p.application, p.beside), p.replicas, (p.part, p.beside_part)) for p in told.pairs])
 
 
 def standing_to(standing: Standing | None) -> view_pb2.Standing | None:

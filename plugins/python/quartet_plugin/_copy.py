@@ -5,11 +5,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from ._convert import gradients_from, measurements_from, pools_from, response_from, seats_from, step_times_from, truth_from, tuning_from
+from ._convert import (
+    gradients_from, measurements_from, pairs_from, pools_from, resources_from, response_from, seats_from, sensitivity_from, step_times_from,
+    truth_from, tuning_from,
+)
 from ._proto import view_pb2
 from .cluster import MAX_DEVICES_PER_NODE, Cluster, Health, Node, Pool, Sharing, replicas
 from .decisions import Reason, Response, Tuning
-from .job import BatchSpec, Iteration, Job, JobState, Measurement, Share, StepTimes, Truth, TypeBatch
+from .job import BatchSpec, Iteration, Job, JobState, Measurement, PairTable, Sensitivity, Share, StepTimes, Truth, TypeBatch
 from .view import Candidate, View
 
 _HEALTH = {
@@ -23,6 +26,7 @@ _SHARING = {
     view_pb2.SHARING_UNSPECIFIED: Sharing.EXCLUSIVE,
     view_pb2.SHARING_FRACTIONAL: Sharing.FRACTIONAL,
     view_pb2.SHARING_TIMESLICE: Sharing.TIME_SLICE,
+    view_pb2.SHARING_MIG: Sharing.MIG,
 }
 _STATES = {
     view_pb2.JOB_STATE_PENDING: JobState.PENDING,
@@ -59,6 +63,8 @@ class ViewCopy:
         self._pending: dict[int, Response] = {}  # of the jobs that are not admitted yet
         self._tables: dict[int, StepTimes] = {}
         self._truths: dict[int, Truth] = {}
+        self._sensitivities: dict[int, Sensitivity] = {}
+        self._pairs: dict[int, PairTable] = {}
 
     def apply(self, update: view_pb2.ViewUpdate) -> bool:
         """Brings the copy up to date. False, and nothing changes, when the update is for another copy."""
@@ -83,6 +89,10 @@ class ViewCopy:
             self._tables[table.table] = step_times_from(table)
         for truth in update.truths:
             self._truths[truth.table] = truth_from(truth)
+        for sensitivity in update.sensitivities:
+            self._sensitivities[sensitivity.table] = sensitivity_from(sensitivity)
+        for pairs in update.pairs:
+            self._pairs[pairs.table] = pairs_from(pairs)
         self._make_room(update.submitted)
         for told in update.jobs:
             self._take_job(told)
@@ -144,6 +154,8 @@ class ViewCopy:
         job.progress, job.progress_rate, job.progress_as_of = told.progress, told.progress_rate, told.progress_as_of_seconds
         job.steps_left, job.first_start, job.last_change = told.steps_left, told.first_start_seconds, told.last_change_seconds
         job.restarts, job.preemptions, job.starting = told.restarts, told.preemptions, told.starting
+        job.slices = tuple(told.slices)
+        job.resources = resources_from(told.resources) if told.HasField("resources") else None
         if told.measured:
             job.measured = _corrected(job.measured, measurements_from(told.measured))
         if told.HasField("gradients"):
@@ -165,9 +177,12 @@ class ViewCopy:
             pinned=spec.pinned, suspended=spec.suspended, mixes_types=spec.mixes_types,
             batch_by_type=tuple(TypeBatch(on.accelerator, on.min_per_device, on.max_per_device) for on in spec.batch_by_type),
             deadline_seconds=spec.deadline_seconds, best_effort=spec.best_effort, tier=spec.tier,
-            share=Share(spec.share.milli) if spec.HasField("share") else None, utilisation=spec.utilisation,
+            share=Share(spec.share.milli, spec.share.profile) if spec.HasField("share") else None, utilisation=spec.utilisation,
             device_memory_gb=spec.device_memory_gb, slowdown_tolerance=spec.slowdown_tolerance,
-            iteration=Iteration(spec.iteration.load_seconds, spec.iteration.compute_seconds, spec.iteration.sync_seconds),
+            iteration=Iteration(
+                spec.iteration.load_seconds, spec.iteration.compute_seconds, spec.iteration.sync_seconds, spec.iteration.measured_seconds,
+            ),
+            sensitivity=self._sensitivities.get(spec.sensitivity), pairs=self._pairs.get(spec.pairs),
         )
         self.view.jobs[told.id] = job
         return job

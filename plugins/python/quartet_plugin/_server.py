@@ -77,7 +77,7 @@ class _Component:
             stage=self.stage, type=policy.type, summary=policy.summary,
             description=policy.description or policy.summary, source=policy.source,
             capabilities=_names(policy.capabilities), one_type=policy.one_type,
-            counts=policy.counts, sharing=[Sharing(way).value for way in policy.sharing],
+            counts=policy.counts, divides=policy.divides, sharing=[Sharing(way).value for way in policy.sharing],
             config_schema_json=json.dumps(schema, sort_keys=True), fields_json=json.dumps(fields),
         )
 

@@ -23,15 +23,23 @@ class Health(enum.IntEnum):
     GONE = 4
 
 
+class Resources(NamedTuple):
+    """CPUs and memory."""
+
+    cpus: float = 0.0
+    memory_gb: float = 0.0
+
+
 class Sharing(enum.IntEnum):
     """Who may be on a device together. EXCLUSIVE gives each device to one job at a time. FRACTIONAL gives jobs their shares, together at
     most the device; one that asks for whole devices shares none. TIME_SLICE lets jobs have whole devices together, Cluster.max_owners
-    of them at most: they take turns, or compute at the same time."""
+    of them at most: they take turns, or compute at the same time. MIG divides each device into slices, and every replica has one."""
 
     OTHER = -1  # a way that this version does not know
     EXCLUSIVE = 0
     FRACTIONAL = 1
     TIME_SLICE = 2
+    MIG = 3
 
 
 # A set of devices of one node is an int whose bit i stands for device i.

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 from collections.abc import Sequence
 
-from .cluster import ANY_ACCELERATOR, Seat
+from .cluster import ANY_ACCELERATOR, Resources, Seat
 
 if TYPE_CHECKING:
     from .view import Candidate
@@ -19,6 +19,8 @@ class Capability(str, enum.Enum):
     REMAINING_WORK = "remaining_work"  # Job.total_work and Job.progress are known
     STEP_TIMES = "step_times"  # Job.step_times and Job.steps_left are the truth
     MEASUREMENTS = "measurements"  # Job.truth is known
+    SHARES = "shares"  # jobs can share devices
+    PAIR_RATES = "pair_rates"  # Job.pairs is the truth
     SCALE_CLUSTER = "scale_cluster"  # nodes can be added and removed
 
 
@@ -91,6 +93,7 @@ class Placement(NamedTuple):
     job: int
     seats: Sequence[Seat]  # in the order that the job sees its replicas
     evicted: bool = False  # the job lost its devices on the way to these, even if they are the same ones
+    resources: Resources | None = None  # of each replica, by a policy that divides CPUs and memory; None for what the job asks for
 
 
 class Seating(NamedTuple):

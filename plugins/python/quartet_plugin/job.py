@@ -7,7 +7,7 @@ import math
 from typing import NamedTuple
 from collections.abc import Sequence
 
-from .cluster import Cluster, Seat
+from .cluster import Cluster, Resources, Seat
 from .decisions import Reason, Tuning
 
 
@@ -111,6 +111,7 @@ class Share(NamedTuple):
     """The part of a device that each replica of a job has. No two replicas of a job are on the same device."""
 
     milli: int  # compute, in thousandths of a device; with 0 a replica computes on CPUs alone, and takes nothing of its device
+    profile: str = ""  # of its slice, where MIG divides devices: 1g, 2g, 3g, 4g or 7g; empty where it follows from milli
 
 
 class Iteration(NamedTuple):
@@ -119,6 +120,7 @@ class Iteration(NamedTuple):
     load: float = 0.0  # storage and CPUs
     compute: float = 0.0  # the devices
     sync: float = 0.0  # the network
+    measured: float = 0.0  # a whole one, where that is not its stages together; 0 where it is, or nobody knows
 
     def seconds(self) -> float:
         """Those of all stages together."""
@@ -126,6 +128,52 @@ class Iteration(NamedTuple):
 
 
 _UNKNOWN = Iteration()
+
+# The compute slices of the slices that MIG divides a device into, of 7.
+_COMPUTE = {"1g": 1, "2g": 2, "3g": 3, "4g": 4, "7g": 7}
+
+
+class Sensitivity(NamedTuple):
+    """How fast a job is by the CPUs and the memory of each replica, relative to base."""
+
+    base: Resources  # with which the speed is 1
+    ideal: Resources  # the least of the best speed
+    speedup: float  # with the ideal
+    iteration_seconds: float = 0.0  # of a unit of the job's work with base on the replicas it requests; 0 when unknown
+    cpus: Sequence[float] = ()  # with which speeds were measured, ascending; none where only the ideal is known
+    memory_gb: Sequence[float] = ()  # likewise
+    speeds: Sequence[Sequence[float]] = ()  # by cpus, then memory
+
+
+class Pair(NamedTuple):
+    """What was measured of two jobs with as many replicas on the same devices."""
+
+    accelerator: str
+    applications: tuple[str, str]
+    replicas: int
+    parts: tuple[float, float]  # of its speed alone that each keeps; 0 for both where they do not fit
+
+
+class PairTable:
+    """How fast jobs are in pairs on the same devices. A job is known by its application and the replicas it requested."""
+
+    pairs: Sequence[Pair]  # by accelerator, applications and replicas
+
+    __slots__ = ("_parts", "pairs")
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        self.pairs = tuple(pairs)
+        self._parts: dict[tuple[str, str, str, int], float] = {}
+        for p in self.pairs:
+            self._parts[p.accelerator, p.applications[0], p.applications[1], p.replicas] = p.parts[0]
+            self._parts[p.accelerator, p.applications[1], p.applications[0], p.replicas] = p.parts[1]
+
+    def part(self, accelerator: str, job: "Job", other: "Job") -> float | None:
+        """The part of its speed alone that a job keeps beside another on devices of a type: 0 where they do not fit, None where nobody
+        measured it."""
+        if job.requested != other.requested:
+            return None
+        return self._parts.get((accelerator, job.application, other.application, job.requested))
 
 
 class JobState(enum.IntEnum):
@@ -168,9 +216,11 @@ class Job:
     device_memory_gb: float  # of its device that each replica needs; 0 when unknown
     slowdown_tolerance: float  # the part of its speed alone that its owner lets go for sharing, 0 to 1; 0 when not told
     iteration: Iteration  # all 0 when unknown
+    sensitivity: Sensitivity | None  # None when CPUs and memory make no difference, or nobody knows
     command: Sequence[str]
     total_work: float  # in the unit of progress; 0 when unknown. Needs Capability.REMAINING_WORK
     step_times: StepTimes | None  # true step times at the requested batch. Needs Capability.STEP_TIMES
+    pairs: PairTable | None  # how fast jobs are on the same devices. Needs Capability.PAIR_RATES
     truth: Truth | None  # what it would measure on every configuration. Needs Capability.MEASUREMENTS
 
     # What changes.
@@ -193,12 +243,14 @@ class Job:
     measured: Sequence[Measurement]  # what it reported, one for each configuration it ran on, as first seen; later reports correct it
     gradients: Gradients  # latest statistics reported; zero before the first report
     starting: bool  # some of its replicas do not run yet
+    slices: Sequence[int]  # where its slices of devices begin, device by device in the order of seats, under Sharing.MIG; 255 where not known
+    resources: Resources | None  # of each replica, as placement gave them; None for what it asks for
 
     __slots__ = (
         "accelerators", "application", "as_of_seconds", "attained", "batch", "batch_by_type", "best_effort", "command", "cpus", "deadline_seconds", "device_memory_gb", "executed",
         "first_start", "gradients", "held", "id", "iteration", "last_change", "max_replicas", "measured", "memory_gb", "min_replicas",
-        "mixes_types", "name", "pinned", "preemptions", "progress", "progress_as_of", "progress_rate", "requested", "restarts",
-        "seats", "share", "slowdown_tolerance", "starting", "state", "step_times", "steps_left", "submit_seconds", "suspended", "tenant", "tier", "total_work", "truth", "tuning", "utilisation", "waiting_reason", "weight",
+        "mixes_types", "name", "pairs", "pinned", "preemptions", "progress", "progress_as_of", "progress_rate", "requested", "resources", "restarts",
+        "seats", "sensitivity", "share", "slices", "slowdown_tolerance", "starting", "state", "step_times", "steps_left", "submit_seconds", "suspended", "tenant", "tier", "total_work", "truth", "tuning", "utilisation", "waiting_reason", "weight",
     )
 
     def __init__(
@@ -209,7 +261,8 @@ class Job:
         truth: Truth | None = None, pinned: bool = False, suspended: bool = False, mixes_types: bool = False,
         batch_by_type: Sequence[TypeBatch] = (), deadline_seconds: float = 0.0, best_effort: bool = False,
         tier: str = "", share: Share | None = None, utilisation: float = 0.0, device_memory_gb: float = 0.0,
-        slowdown_tolerance: float = 0.0, iteration: Iteration = _UNKNOWN,
+        slowdown_tolerance: float = 0.0, iteration: Iteration = _UNKNOWN, sensitivity: Sensitivity | None = None,
+        pairs: PairTable | None = None,
     ) -> None:
         """A job that was just submitted."""
         self.id, self.name, self.tenant, self.application = id, name, tenant, application
@@ -222,8 +275,9 @@ class Job:
         self.deadline_seconds, self.best_effort, self.tier = deadline_seconds, best_effort, tier
         self.share, self.utilisation, self.device_memory_gb = share, utilisation, device_memory_gb
         self.slowdown_tolerance, self.iteration = slowdown_tolerance, iteration
+        self.sensitivity, self.pairs, self.resources = sensitivity, pairs, None
         self.state, self.waiting_reason = JobState.PENDING, Reason.NONE
-        self.seats, self.held, self.tuning = (), 0, Tuning(id)
+        self.seats, self.slices, self.held, self.tuning = (), (), 0, Tuning(id)
         self.as_of_seconds = self.progress_as_of = self.last_change = submit_seconds
         self.executed = self.attained = self.progress = self.progress_rate = 0.0
         self.steps_left = self.first_start = math.nan
@@ -246,7 +300,18 @@ class Job:
 
     def part(self) -> float:
         """The compute of a device that a replica of the job has, 0 to 1."""
-        return 1.0 if self.share is None else self.share.milli / 1000
+        if self.share is None:
+            return 1.0
+        if not self.share.profile or self.share.milli <= 0:
+            return self.share.milli / 1000
+        slices = _COMPUTE.get(self.share.profile)
+        if slices is None:
+            slices = next((n for n in _COMPUTE.values() if n * 1000 >= self.share.milli * 7), 7)
+        return slices / 7
+
+    def has(self) -> Resources:
+        """The CPUs and the memory of each replica: what placement gave it, else what it asks for."""
+        return Resources(self.cpus, self.memory_gb) if self.resources is None else self.resources
 
     def work_done(self, now: float) -> float:
         """The progress at now, in the unit of total_work."""

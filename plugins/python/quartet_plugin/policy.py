@@ -27,6 +27,7 @@ class Policy:
     capabilities: ClassVar[Sequence[Capability]] = ()  # needed whatever the config
     one_type: ClassVar[bool] = False  # of an allocator: grants a job devices of one type, even one that mixes types
     counts: ClassVar[bool] = False  # of a placement policy: counts CPUs and memory; no other is taken where they are counted
+    divides: ClassVar[bool] = False  # of a placement policy: decides the CPUs and the memory of jobs; the cluster has to count them
     # Of a placement policy the ways of sharing in which it seats jobs: no other is taken where devices are shared. Of an allocation
     # policy the ways of which it needs one; none for one that needs no sharing.
     sharing: ClassVar[Sequence[Sharing]] = ()

@@ -142,6 +142,7 @@ class Together(FirstFit):
     summary = "the first free devices, the same ones for a group; nobody stays"
     sharing = (Sharing.TIME_SLICE,)
     counts = True
+    divides = True
 
     def place(self, view, grants):
         firsts, others, at = [], {}, 0
@@ -266,7 +267,7 @@ class Strict(ScalerPolicy):
 class Mirror(AdmissionPolicy):
     type = "mirror"
     summary = "admits every job, and tells what it sees"
-    capabilities = (Capability.REMAINING_WORK, Capability.STEP_TIMES, Capability.MEASUREMENTS)
+    capabilities = (Capability.REMAINING_WORK, Capability.STEP_TIMES, Capability.MEASUREMENTS, Capability.PAIR_RATES)
 
     def admit(self, view, waiting):
         return [Verdict(j.id, Code.ADMIT, message="\n".join(self._lines(view, j))) for j in waiting]
@@ -297,7 +298,15 @@ class Mirror(AdmissionPolicy):
             yield f"{j.state.name.lower()} {j.waiting_reason.value} {' '.join(f'{s.node}:{s.devices}' for s in j.seats)}"
             yield f"{j.tuning.batch_per_device} {j.tuning.accumulation_steps} {' '.join(map(str, j.tuning.batch_by_replica))} {j.restarts} {j.preemptions} {j.held}"
             yield bits(j.weight, j.submit_seconds, j.cpus, j.memory_gb, j.total_work, j.tuning.learning_rate_factor)
-            yield f"{'whole' if j.share is None else j.share.milli} {bits(j.part(), j.utilisation, j.device_memory_gb, j.slowdown_tolerance, *j.iteration)}"
+            yield f"{'whole' if j.share is None else f'{j.share.milli}/{j.share.profile}'} {bits(j.part(), j.utilisation, j.device_memory_gb, j.slowdown_tolerance, *j.iteration)}"
+            yield f"{' '.join(map(str, j.slices))} {'asked' if j.resources is None else bits(*j.resources)} {bits(*j.has())}"
+            if j.sensitivity:
+                s = j.sensitivity
+                yield bits(*s.base, *s.ideal, s.speedup, s.iteration_seconds) + "|" + bits(*s.cpus) + "|" + bits(*s.memory_gb)
+                for row in s.speeds:
+                    yield bits(*row)
+            for p in j.pairs.pairs if j.pairs else ():
+                yield f"{p.accelerator} {p.applications[0]} {p.applications[1]} {p.replicas} {bits(*p.parts)}"
             yield bits(j.steps_left, j.first_start, j.last_change)
             yield bits(j.executed_seconds(now), j.attained_service(now), j.work_done(now), j.remaining_work(now))
             if j.step_times:

@@ -14,11 +14,12 @@ STAGE_SCALER: Stage
 STAGE_UNSPECIFIED: Stage
 
 class Component(_message.Message):
-    __slots__ = ["capabilities", "config_schema_json", "counts", "description", "fields_json", "one_type", "sharing", "source", "stage", "summary", "type"]
+    __slots__ = ["capabilities", "config_schema_json", "counts", "description", "divides", "fields_json", "one_type", "sharing", "source", "stage", "summary", "type"]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     CONFIG_SCHEMA_JSON_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    DIVIDES_FIELD_NUMBER: _ClassVar[int]
     FIELDS_JSON_FIELD_NUMBER: _ClassVar[int]
     ONE_TYPE_FIELD_NUMBER: _ClassVar[int]
     SHARING_FIELD_NUMBER: _ClassVar[int]
@@ -30,6 +31,7 @@ class Component(_message.Message):
     config_schema_json: str
     counts: bool
     description: str
+    divides: bool
     fields_json: str
     one_type: bool
     sharing: _containers.RepeatedScalarFieldContainer[_view_pb2.Sharing]
@@ -37,7 +39,7 @@ class Component(_message.Message):
     stage: Stage
     summary: str
     type: str
-    def __init__(self, stage: _Optional[_Union[Stage, str]] = ..., type: _Optional[str] = ..., summary: _Optional[str] = ..., description: _Optional[str] = ..., source: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_schema_json: _Optional[str] = ..., fields_json: _Optional[str] = ..., one_type: bool = ..., counts: bool = ..., sharing: _Optional[_Iterable[_Union[_view_pb2.Sharing, str]]] = ...) -> None: ...
+    def __init__(self, stage: _Optional[_Union[Stage, str]] = ..., type: _Optional[str] = ..., summary: _Optional[str] = ..., description: _Optional[str] = ..., source: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ..., config_schema_json: _Optional[str] = ..., fields_json: _Optional[str] = ..., one_type: bool = ..., counts: bool = ..., sharing: _Optional[_Iterable[_Union[_view_pb2.Sharing, str]]] = ..., divides: bool = ...) -> None: ...
 
 class ConfigureRequest(_message.Message):
     __slots__ = ["channel", "check_only", "component_id", "config_json", "seed", "stage", "type"]

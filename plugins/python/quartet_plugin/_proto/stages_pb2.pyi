@@ -107,14 +107,16 @@ class PlaceResponse(_message.Message):
     def __init__(self, resync: bool = ..., placed_edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., placed: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ..., unseated_edit: _Optional[_Union[_view_pb2.Edit, _Mapping]] = ..., unseated: _Optional[_Iterable[_Union[_view_pb2.Verdict, _Mapping]]] = ..., standing: _Optional[_Union[_view_pb2.Standing, _Mapping]] = ...) -> None: ...
 
 class Placement(_message.Message):
-    __slots__ = ["evicted", "job", "seats"]
+    __slots__ = ["evicted", "job", "resources", "seats"]
     EVICTED_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
     SEATS_FIELD_NUMBER: _ClassVar[int]
     evicted: bool
     job: int
+    resources: _view_pb2.Resources
     seats: _containers.RepeatedCompositeFieldContainer[_view_pb2.Seat]
-    def __init__(self, job: _Optional[int] = ..., seats: _Optional[_Iterable[_Union[_view_pb2.Seat, _Mapping]]] = ..., evicted: bool = ...) -> None: ...
+    def __init__(self, job: _Optional[int] = ..., seats: _Optional[_Iterable[_Union[_view_pb2.Seat, _Mapping]]] = ..., evicted: bool = ..., resources: _Optional[_Union[_view_pb2.Resources, _Mapping]] = ...) -> None: ...
 
 class PoolTarget(_message.Message):
     __slots__ = ["message", "nodes", "pool", "remove"]

@@ -20,6 +20,7 @@ JOB_STATE_RUNNING: JobState
 JOB_STATE_UNSPECIFIED: JobState
 JOB_STATE_WAITING: JobState
 SHARING_FRACTIONAL: Sharing
+SHARING_MIG: Sharing
 SHARING_TIMESLICE: Sharing
 SHARING_UNSPECIFIED: Sharing
 
@@ -76,17 +77,19 @@ class Gradients(_message.Message):
     def __init__(self, square: _Optional[float] = ..., variance: _Optional[float] = ...) -> None: ...
 
 class Iteration(_message.Message):
-    __slots__ = ["compute_seconds", "load_seconds", "sync_seconds"]
+    __slots__ = ["compute_seconds", "load_seconds", "measured_seconds", "sync_seconds"]
     COMPUTE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     LOAD_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_SECONDS_FIELD_NUMBER: _ClassVar[int]
     SYNC_SECONDS_FIELD_NUMBER: _ClassVar[int]
     compute_seconds: float
     load_seconds: float
+    measured_seconds: float
     sync_seconds: float
-    def __init__(self, load_seconds: _Optional[float] = ..., compute_seconds: _Optional[float] = ..., sync_seconds: _Optional[float] = ...) -> None: ...
+    def __init__(self, load_seconds: _Optional[float] = ..., compute_seconds: _Optional[float] = ..., sync_seconds: _Optional[float] = ..., measured_seconds: _Optional[float] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ["as_of_seconds", "attained_device_seconds", "executed_seconds", "first_start_seconds", "gradients", "id", "last_change_seconds", "measured", "preemptions", "progress", "progress_as_of_seconds", "progress_rate", "response", "restarts", "seats", "spec", "starting", "state", "steps_left", "tuning", "waiting_reason"]
+    __slots__ = ["as_of_seconds", "attained_device_seconds", "executed_seconds", "first_start_seconds", "gradients", "id", "last_change_seconds", "measured", "preemptions", "progress", "progress_as_of_seconds", "progress_rate", "resources", "response", "restarts", "seats", "slices", "spec", "starting", "state", "steps_left", "tuning", "waiting_reason"]
     AS_OF_SECONDS_FIELD_NUMBER: _ClassVar[int]
     ATTAINED_DEVICE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     EXECUTED_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -99,9 +102,11 @@ class Job(_message.Message):
     PROGRESS_AS_OF_SECONDS_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_RATE_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
     RESPONSE_FIELD_NUMBER: _ClassVar[int]
     RESTARTS_FIELD_NUMBER: _ClassVar[int]
     SEATS_FIELD_NUMBER: _ClassVar[int]
+    SLICES_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
     STARTING_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -120,19 +125,21 @@ class Job(_message.Message):
     progress: float
     progress_as_of_seconds: float
     progress_rate: float
+    resources: Resources
     response: Response
     restarts: int
     seats: _containers.RepeatedCompositeFieldContainer[Seat]
+    slices: bytes
     spec: JobSpec
     starting: bool
     state: JobState
     steps_left: float
     tuning: Tuning
     waiting_reason: str
-    def __init__(self, id: _Optional[int] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., waiting_reason: _Optional[str] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., tuning: _Optional[_Union[Tuning, _Mapping]] = ..., as_of_seconds: _Optional[float] = ..., executed_seconds: _Optional[float] = ..., attained_device_seconds: _Optional[float] = ..., progress: _Optional[float] = ..., progress_rate: _Optional[float] = ..., progress_as_of_seconds: _Optional[float] = ..., steps_left: _Optional[float] = ..., first_start_seconds: _Optional[float] = ..., last_change_seconds: _Optional[float] = ..., restarts: _Optional[int] = ..., preemptions: _Optional[int] = ..., response: _Optional[_Union[Response, _Mapping]] = ..., measured: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., gradients: _Optional[_Union[Gradients, _Mapping]] = ..., starting: bool = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., spec: _Optional[_Union[JobSpec, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., waiting_reason: _Optional[str] = ..., seats: _Optional[_Iterable[_Union[Seat, _Mapping]]] = ..., tuning: _Optional[_Union[Tuning, _Mapping]] = ..., as_of_seconds: _Optional[float] = ..., executed_seconds: _Optional[float] = ..., attained_device_seconds: _Optional[float] = ..., progress: _Optional[float] = ..., progress_rate: _Optional[float] = ..., progress_as_of_seconds: _Optional[float] = ..., steps_left: _Optional[float] = ..., first_start_seconds: _Optional[float] = ..., last_change_seconds: _Optional[float] = ..., restarts: _Optional[int] = ..., preemptions: _Optional[int] = ..., response: _Optional[_Union[Response, _Mapping]] = ..., measured: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., gradients: _Optional[_Union[Gradients, _Mapping]] = ..., starting: bool = ..., slices: _Optional[bytes] = ..., resources: _Optional[_Union[Resources, _Mapping]] = ...) -> None: ...
 
 class JobSpec(_message.Message):
-    __slots__ = ["accelerators", "application", "batch", "batch_by_type", "best_effort", "command", "cpus", "deadline_seconds", "device_memory_gb", "iteration", "max_replicas", "memory_gb", "min_replicas", "mixes_types", "name", "pinned", "requested", "share", "slowdown_tolerance", "step_times", "submit_seconds", "suspended", "tenant", "tier", "total_work", "truth", "utilisation", "weight"]
+    __slots__ = ["accelerators", "application", "batch", "batch_by_type", "best_effort", "command", "cpus", "deadline_seconds", "device_memory_gb", "iteration", "max_replicas", "memory_gb", "min_replicas", "mixes_types", "name", "pairs", "pinned", "requested", "sensitivity", "share", "slowdown_tolerance", "step_times", "submit_seconds", "suspended", "tenant", "tier", "total_work", "truth", "utilisation", "weight"]
     ACCELERATORS_FIELD_NUMBER: _ClassVar[int]
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
     BATCH_BY_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -148,8 +155,10 @@ class JobSpec(_message.Message):
     MIN_REPLICAS_FIELD_NUMBER: _ClassVar[int]
     MIXES_TYPES_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
     REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    SENSITIVITY_FIELD_NUMBER: _ClassVar[int]
     SHARE_FIELD_NUMBER: _ClassVar[int]
     SLOWDOWN_TOLERANCE_FIELD_NUMBER: _ClassVar[int]
     STEP_TIMES_FIELD_NUMBER: _ClassVar[int]
@@ -176,8 +185,10 @@ class JobSpec(_message.Message):
     min_replicas: int
     mixes_types: bool
     name: str
+    pairs: int
     pinned: bool
     requested: int
+    sensitivity: int
     share: Share
     slowdown_tolerance: float
     step_times: int
@@ -189,7 +200,7 @@ class JobSpec(_message.Message):
     truth: int
     utilisation: float
     weight: float
-    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., application: _Optional[str] = ..., weight: _Optional[float] = ..., submit_seconds: _Optional[float] = ..., requested: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., accelerators: _Optional[_Iterable[str]] = ..., batch: _Optional[_Union[BatchSpec, _Mapping]] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., command: _Optional[_Iterable[str]] = ..., total_work: _Optional[float] = ..., step_times: _Optional[int] = ..., truth: _Optional[int] = ..., pinned: bool = ..., mixes_types: bool = ..., batch_by_type: _Optional[_Iterable[_Union[TypeBatch, _Mapping]]] = ..., suspended: bool = ..., deadline_seconds: _Optional[float] = ..., best_effort: bool = ..., tier: _Optional[str] = ..., share: _Optional[_Union[Share, _Mapping]] = ..., utilisation: _Optional[float] = ..., device_memory_gb: _Optional[float] = ..., slowdown_tolerance: _Optional[float] = ..., iteration: _Optional[_Union[Iteration, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., tenant: _Optional[str] = ..., application: _Optional[str] = ..., weight: _Optional[float] = ..., submit_seconds: _Optional[float] = ..., requested: _Optional[int] = ..., min_replicas: _Optional[int] = ..., max_replicas: _Optional[int] = ..., accelerators: _Optional[_Iterable[str]] = ..., batch: _Optional[_Union[BatchSpec, _Mapping]] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., command: _Optional[_Iterable[str]] = ..., total_work: _Optional[float] = ..., step_times: _Optional[int] = ..., truth: _Optional[int] = ..., pinned: bool = ..., mixes_types: bool = ..., batch_by_type: _Optional[_Iterable[_Union[TypeBatch, _Mapping]]] = ..., suspended: bool = ..., deadline_seconds: _Optional[float] = ..., best_effort: bool = ..., tier: _Optional[str] = ..., share: _Optional[_Union[Share, _Mapping]] = ..., utilisation: _Optional[float] = ..., device_memory_gb: _Optional[float] = ..., slowdown_tolerance: _Optional[float] = ..., iteration: _Optional[_Union[Iteration, _Mapping]] = ..., sensitivity: _Optional[int] = ..., pairs: _Optional[int] = ...) -> None: ...
 
 class Measurement(_message.Message):
     __slots__ = ["accelerator", "count", "nodes", "pass_seconds", "per_device", "replicas", "spread", "step_seconds"]
@@ -239,6 +250,30 @@ class Node(_message.Message):
     unusable: int
     def __init__(self, id: _Optional[int] = ..., health: _Optional[_Union[Health, str]] = ..., unusable: _Optional[int] = ..., expected_seconds: _Optional[float] = ..., name: _Optional[str] = ..., accelerator: _Optional[int] = ..., devices: _Optional[int] = ..., cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ..., rack: _Optional[str] = ..., pool: _Optional[str] = ..., device_memory_gb: _Optional[float] = ...) -> None: ...
 
+class Pair(_message.Message):
+    __slots__ = ["accelerator", "application", "beside", "beside_part", "part", "replicas"]
+    ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
+    APPLICATION_FIELD_NUMBER: _ClassVar[int]
+    BESIDE_FIELD_NUMBER: _ClassVar[int]
+    BESIDE_PART_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    accelerator: str
+    application: str
+    beside: str
+    beside_part: float
+    part: float
+    replicas: int
+    def __init__(self, accelerator: _Optional[str] = ..., application: _Optional[str] = ..., beside: _Optional[str] = ..., replicas: _Optional[int] = ..., part: _Optional[float] = ..., beside_part: _Optional[float] = ...) -> None: ...
+
+class PairTable(_message.Message):
+    __slots__ = ["pairs", "table"]
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    pairs: _containers.RepeatedCompositeFieldContainer[Pair]
+    table: int
+    def __init__(self, table: _Optional[int] = ..., pairs: _Optional[_Iterable[_Union[Pair, _Mapping]]] = ...) -> None: ...
+
 class Pool(_message.Message):
     __slots__ = ["accelerator", "cpus", "device_memory_gb", "devices", "down_cooldown_seconds", "max_nodes", "memory_gb", "min_nodes", "name", "price_per_hour", "prices", "provisioning_seconds", "spot", "up_cooldown_seconds"]
     ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
@@ -279,6 +314,14 @@ class Price(_message.Message):
     per_hour: float
     def __init__(self, from_seconds: _Optional[float] = ..., per_hour: _Optional[float] = ...) -> None: ...
 
+class Resources(_message.Message):
+    __slots__ = ["cpus", "memory_gb"]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
+    cpus: float
+    memory_gb: float
+    def __init__(self, cpus: _Optional[float] = ..., memory_gb: _Optional[float] = ...) -> None: ...
+
 class Response(_message.Message):
     __slots__ = ["alone", "curves", "job", "max_replicas", "min_replicas", "remaining_work", "same_curves", "unlike"]
     ALONE_FIELD_NUMBER: _ClassVar[int]
@@ -307,11 +350,39 @@ class Seat(_message.Message):
     node: int
     def __init__(self, node: _Optional[int] = ..., devices: _Optional[int] = ...) -> None: ...
 
+class Sensitivity(_message.Message):
+    __slots__ = ["base", "cpus", "ideal", "iteration_seconds", "memory_gb", "speeds", "speedup", "table"]
+    BASE_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    IDEAL_FIELD_NUMBER: _ClassVar[int]
+    ITERATION_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_GB_FIELD_NUMBER: _ClassVar[int]
+    SPEEDS_FIELD_NUMBER: _ClassVar[int]
+    SPEEDUP_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    base: Resources
+    cpus: _containers.RepeatedScalarFieldContainer[float]
+    ideal: Resources
+    iteration_seconds: float
+    memory_gb: _containers.RepeatedScalarFieldContainer[float]
+    speeds: _containers.RepeatedCompositeFieldContainer[Speeds]
+    speedup: float
+    table: int
+    def __init__(self, table: _Optional[int] = ..., base: _Optional[_Union[Resources, _Mapping]] = ..., ideal: _Optional[_Union[Resources, _Mapping]] = ..., speedup: _Optional[float] = ..., iteration_seconds: _Optional[float] = ..., cpus: _Optional[_Iterable[float]] = ..., memory_gb: _Optional[_Iterable[float]] = ..., speeds: _Optional[_Iterable[_Union[Speeds, _Mapping]]] = ...) -> None: ...
+
 class Share(_message.Message):
-    __slots__ = ["milli"]
+    __slots__ = ["milli", "profile"]
     MILLI_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
     milli: int
-    def __init__(self, milli: _Optional[int] = ...) -> None: ...
+    profile: str
+    def __init__(self, milli: _Optional[int] = ..., profile: _Optional[str] = ...) -> None: ...
+
+class Speeds(_message.Message):
+    __slots__ = ["by_memory"]
+    BY_MEMORY_FIELD_NUMBER: _ClassVar[int]
+    by_memory: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, by_memory: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class Standing(_message.Message):
     __slots__ = ["if_seated", "until_seconds"]
@@ -418,7 +489,7 @@ class Verdict(_message.Message):
     def __init__(self, job: _Optional[int] = ..., code: _Optional[_Union[Code, str]] = ..., reason: _Optional[str] = ..., wanted: _Optional[float] = ..., available: _Optional[float] = ..., unit: _Optional[str] = ..., message: _Optional[str] = ..., expected_seconds: _Optional[float] = ...) -> None: ...
 
 class ViewUpdate(_message.Message):
-    __slots__ = ["accelerators", "changed", "counts_resources", "ended", "full", "health_changes", "interval_seconds", "jobs", "max_owners", "may_grow", "nodes", "now_seconds", "on_events", "oversubscribes_memory", "pools", "round", "sequence", "sharing", "step_times", "submitted", "truths"]
+    __slots__ = ["accelerators", "changed", "counts_resources", "ended", "full", "health_changes", "interval_seconds", "jobs", "max_owners", "may_grow", "nodes", "now_seconds", "on_events", "oversubscribes_memory", "pairs", "pools", "round", "sensitivities", "sequence", "sharing", "step_times", "submitted", "truths"]
     ACCELERATORS_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
     COUNTS_RESOURCES_FIELD_NUMBER: _ClassVar[int]
@@ -433,8 +504,10 @@ class ViewUpdate(_message.Message):
     NOW_SECONDS_FIELD_NUMBER: _ClassVar[int]
     ON_EVENTS_FIELD_NUMBER: _ClassVar[int]
     OVERSUBSCRIBES_MEMORY_FIELD_NUMBER: _ClassVar[int]
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
     POOLS_FIELD_NUMBER: _ClassVar[int]
     ROUND_FIELD_NUMBER: _ClassVar[int]
+    SENSITIVITIES_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     SHARING_FIELD_NUMBER: _ClassVar[int]
     STEP_TIMES_FIELD_NUMBER: _ClassVar[int]
@@ -454,14 +527,16 @@ class ViewUpdate(_message.Message):
     now_seconds: float
     on_events: bool
     oversubscribes_memory: bool
+    pairs: _containers.RepeatedCompositeFieldContainer[PairTable]
     pools: _containers.RepeatedCompositeFieldContainer[Pool]
     round: int
+    sensitivities: _containers.RepeatedCompositeFieldContainer[Sensitivity]
     sequence: int
     sharing: Sharing
     step_times: _containers.RepeatedCompositeFieldContainer[StepTimes]
     submitted: int
     truths: _containers.RepeatedCompositeFieldContainer[Truth]
-    def __init__(self, sequence: _Optional[int] = ..., full: bool = ..., now_seconds: _Optional[float] = ..., round: _Optional[int] = ..., interval_seconds: _Optional[float] = ..., accelerators: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., step_times: _Optional[_Iterable[_Union[StepTimes, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., ended: _Optional[_Iterable[int]] = ..., changed: _Optional[_Iterable[int]] = ..., health_changes: _Optional[int] = ..., submitted: _Optional[int] = ..., truths: _Optional[_Iterable[_Union[Truth, _Mapping]]] = ..., on_events: bool = ..., may_grow: bool = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., sharing: _Optional[_Union[Sharing, str]] = ..., max_owners: _Optional[int] = ..., oversubscribes_memory: bool = ..., counts_resources: bool = ...) -> None: ...
+    def __init__(self, sequence: _Optional[int] = ..., full: bool = ..., now_seconds: _Optional[float] = ..., round: _Optional[int] = ..., interval_seconds: _Optional[float] = ..., accelerators: _Optional[_Iterable[str]] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ..., step_times: _Optional[_Iterable[_Union[StepTimes, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., ended: _Optional[_Iterable[int]] = ..., changed: _Optional[_Iterable[int]] = ..., health_changes: _Optional[int] = ..., submitted: _Optional[int] = ..., truths: _Optional[_Iterable[_Union[Truth, _Mapping]]] = ..., on_events: bool = ..., may_grow: bool = ..., pools: _Optional[_Iterable[_Union[Pool, _Mapping]]] = ..., sharing: _Optional[_Union[Sharing, str]] = ..., max_owners: _Optional[int] = ..., oversubscribes_memory: bool = ..., counts_resources: bool = ..., sensitivities: _Optional[_Iterable[_Union[Sensitivity, _Mapping]]] = ..., pairs: _Optional[_Iterable[_Union[PairTable, _Mapping]]] = ...) -> None: ...
 
 class Sharing(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = []

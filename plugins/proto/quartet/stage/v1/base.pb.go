@@ -207,6 +207,7 @@ type Component struct {
 	// Of a placer the ways of sharing in which it seats jobs: no other is taken where devices are shared. Of an allocator the ways of
 	// which it needs one; none for one that needs no sharing.
 	Sharing       []Sharing `protobuf:"varint,11,rep,packed,name=sharing,proto3,enum=quartet.stage.v1.Sharing" json:"sharing,omitempty"`
+	Divides       bool      `protobuf:"varint,12,opt,name=divides,proto3" json:"divides,omitempty"` // a placer that decides the CPUs and the memory of jobs: the cluster has to count them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -316,6 +317,13 @@ func (x *Component) GetSharing() []Sharing {
 		return x.Sharing
 	}
 	return nil
+}
+
+func (x *Component) GetDivides() bool {
+	if x != nil {
+		return x.Divides
+	}
+	return false
 }
 
 type ConfigureRequest struct {
@@ -808,7 +816,7 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"components\x18\x03 \x03(\v2\x1b.quartet.stage.v1.ComponentR\n" +
 	"components\x12!\n" +
 	"\fmin_protocol\x18\x04 \x01(\rR\vminProtocol\x12!\n" +
-	"\fmax_protocol\x18\x05 \x01(\rR\vmaxProtocol\"\xfd\x02\n" +
+	"\fmax_protocol\x18\x05 \x01(\rR\vmaxProtocol\"\x97\x03\n" +
 	"\tComponent\x12-\n" +
 	"\x05stage\x18\x01 \x01(\x0e2\x17.quartet.stage.v1.StageR\x05stage\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x18\n" +
@@ -822,7 +830,8 @@ const file_quartet_stage_v1_base_proto_rawDesc = "" +
 	"\bone_type\x18\t \x01(\bR\aoneType\x12\x16\n" +
 	"\x06counts\x18\n" +
 	" \x01(\bR\x06counts\x123\n" +
-	"\asharing\x18\v \x03(\x0e2\x19.quartet.stage.v1.SharingR\asharing\"\xe6\x01\n" +
+	"\asharing\x18\v \x03(\x0e2\x19.quartet.stage.v1.SharingR\asharing\x12\x18\n" +
+	"\adivides\x18\f \x01(\bR\adivides\"\xe6\x01\n" +
 	"\x10ConfigureRequest\x12-\n" +
 	"\x05stage\x18\x01 \x01(\x0e2\x17.quartet.stage.v1.StageR\x05stage\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12!\n" +

@@ -560,6 +560,7 @@ type Placement struct {
 	Job           int32                  `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
 	Seats         []*Seat                `protobuf:"bytes,2,rep,name=seats,proto3" json:"seats,omitempty"`
 	Evicted       bool                   `protobuf:"varint,3,opt,name=evicted,proto3" json:"evicted,omitempty"`
+	Resources     *Resources             `protobuf:"bytes,4,opt,name=resources,proto3" json:"resources,omitempty"` // of each replica, by a placer that divides CPUs and memory; none for what the job asks for
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -613,6 +614,13 @@ func (x *Placement) GetEvicted() bool {
 		return x.Evicted
 	}
 	return false
+}
+
+func (x *Placement) GetResources() *Resources {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
 }
 
 type RespondRequest struct {
@@ -1180,11 +1188,12 @@ const file_quartet_stage_v1_stages_proto_rawDesc = "" +
 	"\x06placed\x18\x03 \x03(\v2\x1b.quartet.stage.v1.PlacementR\x06placed\x12;\n" +
 	"\runseated_edit\x18\x04 \x01(\v2\x16.quartet.stage.v1.EditR\funseatedEdit\x125\n" +
 	"\bunseated\x18\x05 \x03(\v2\x19.quartet.stage.v1.VerdictR\bunseated\x126\n" +
-	"\bstanding\x18\x06 \x01(\v2\x1a.quartet.stage.v1.StandingR\bstanding\"e\n" +
+	"\bstanding\x18\x06 \x01(\v2\x1a.quartet.stage.v1.StandingR\bstanding\"\xa0\x01\n" +
 	"\tPlacement\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x05R\x03job\x12,\n" +
 	"\x05seats\x18\x02 \x03(\v2\x16.quartet.stage.v1.SeatR\x05seats\x12\x18\n" +
-	"\aevicted\x18\x03 \x01(\bR\aevicted\"\x8c\x01\n" +
+	"\aevicted\x18\x03 \x01(\bR\aevicted\x129\n" +
+	"\tresources\x18\x04 \x01(\v2\x1b.quartet.stage.v1.ResourcesR\tresources\"\x8c\x01\n" +
 	"\x0eRespondRequest\x120\n" +
 	"\x04view\x18\x01 \x01(\v2\x1c.quartet.stage.v1.ViewUpdateR\x04view\x12\x16\n" +
 	"\x04jobs\x18\x02 \x03(\x05B\x02\x10\x01R\x04jobs\x120\n" +
@@ -1283,8 +1292,9 @@ var file_quartet_stage_v1_stages_proto_goTypes = []any{
 	(*Verdict)(nil),          // 19: quartet.stage.v1.Verdict
 	(*Standing)(nil),         // 20: quartet.stage.v1.Standing
 	(*Seat)(nil),             // 21: quartet.stage.v1.Seat
-	(*Response)(nil),         // 22: quartet.stage.v1.Response
-	(*Tuning)(nil),           // 23: quartet.stage.v1.Tuning
+	(*Resources)(nil),        // 22: quartet.stage.v1.Resources
+	(*Response)(nil),         // 23: quartet.stage.v1.Response
+	(*Tuning)(nil),           // 24: quartet.stage.v1.Tuning
 }
 var file_quartet_stage_v1_stages_proto_depIdxs = []int32{
 	17, // 0: quartet.stage.v1.AdmitRequest.view:type_name -> quartet.stage.v1.ViewUpdate
@@ -1306,41 +1316,42 @@ var file_quartet_stage_v1_stages_proto_depIdxs = []int32{
 	19, // 16: quartet.stage.v1.PlaceResponse.unseated:type_name -> quartet.stage.v1.Verdict
 	20, // 17: quartet.stage.v1.PlaceResponse.standing:type_name -> quartet.stage.v1.Standing
 	21, // 18: quartet.stage.v1.Placement.seats:type_name -> quartet.stage.v1.Seat
-	17, // 19: quartet.stage.v1.RespondRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	10, // 20: quartet.stage.v1.RespondRequest.ended:type_name -> quartet.stage.v1.EndedJob
-	0,  // 21: quartet.stage.v1.EndedJob.outcome:type_name -> quartet.stage.v1.Outcome
-	22, // 22: quartet.stage.v1.RespondResponse.responses:type_name -> quartet.stage.v1.Response
-	20, // 23: quartet.stage.v1.RespondResponse.standing:type_name -> quartet.stage.v1.Standing
-	17, // 24: quartet.stage.v1.TuneRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	18, // 25: quartet.stage.v1.TuneRequest.edit:type_name -> quartet.stage.v1.Edit
-	8,  // 26: quartet.stage.v1.TuneRequest.placements:type_name -> quartet.stage.v1.Placement
-	23, // 27: quartet.stage.v1.TuneResponse.tunings:type_name -> quartet.stage.v1.Tuning
-	20, // 28: quartet.stage.v1.TuneResponse.standing:type_name -> quartet.stage.v1.Standing
-	17, // 29: quartet.stage.v1.ScaleRequest.view:type_name -> quartet.stage.v1.ViewUpdate
-	18, // 30: quartet.stage.v1.ScaleRequest.grants_edit:type_name -> quartet.stage.v1.Edit
-	5,  // 31: quartet.stage.v1.ScaleRequest.grants:type_name -> quartet.stage.v1.Grant
-	18, // 32: quartet.stage.v1.ScaleRequest.placements_edit:type_name -> quartet.stage.v1.Edit
-	8,  // 33: quartet.stage.v1.ScaleRequest.placements:type_name -> quartet.stage.v1.Placement
-	23, // 34: quartet.stage.v1.ScaleRequest.tunings:type_name -> quartet.stage.v1.Tuning
-	20, // 35: quartet.stage.v1.ScaleResponse.standing:type_name -> quartet.stage.v1.Standing
-	16, // 36: quartet.stage.v1.ScaleResponse.pools:type_name -> quartet.stage.v1.PoolTarget
-	1,  // 37: quartet.stage.v1.AdmissionService.Admit:input_type -> quartet.stage.v1.AdmitRequest
-	3,  // 38: quartet.stage.v1.AllocationService.Allocate:input_type -> quartet.stage.v1.AllocateRequest
-	6,  // 39: quartet.stage.v1.PlacementService.Place:input_type -> quartet.stage.v1.PlaceRequest
-	9,  // 40: quartet.stage.v1.ElasticityService.Respond:input_type -> quartet.stage.v1.RespondRequest
-	12, // 41: quartet.stage.v1.ElasticityService.Tune:input_type -> quartet.stage.v1.TuneRequest
-	14, // 42: quartet.stage.v1.ScalerService.Scale:input_type -> quartet.stage.v1.ScaleRequest
-	2,  // 43: quartet.stage.v1.AdmissionService.Admit:output_type -> quartet.stage.v1.AdmitResponse
-	4,  // 44: quartet.stage.v1.AllocationService.Allocate:output_type -> quartet.stage.v1.AllocateResponse
-	7,  // 45: quartet.stage.v1.PlacementService.Place:output_type -> quartet.stage.v1.PlaceResponse
-	11, // 46: quartet.stage.v1.ElasticityService.Respond:output_type -> quartet.stage.v1.RespondResponse
-	13, // 47: quartet.stage.v1.ElasticityService.Tune:output_type -> quartet.stage.v1.TuneResponse
-	15, // 48: quartet.stage.v1.ScalerService.Scale:output_type -> quartet.stage.v1.ScaleResponse
-	43, // [43:49] is the sub-list for method output_type
-	37, // [37:43] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	22, // 19: quartet.stage.v1.Placement.resources:type_name -> quartet.stage.v1.Resources
+	17, // 20: quartet.stage.v1.RespondRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	10, // 21: quartet.stage.v1.RespondRequest.ended:type_name -> quartet.stage.v1.EndedJob
+	0,  // 22: quartet.stage.v1.EndedJob.outcome:type_name -> quartet.stage.v1.Outcome
+	23, // 23: quartet.stage.v1.RespondResponse.responses:type_name -> quartet.stage.v1.Response
+	20, // 24: quartet.stage.v1.RespondResponse.standing:type_name -> quartet.stage.v1.Standing
+	17, // 25: quartet.stage.v1.TuneRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	18, // 26: quartet.stage.v1.TuneRequest.edit:type_name -> quartet.stage.v1.Edit
+	8,  // 27: quartet.stage.v1.TuneRequest.placements:type_name -> quartet.stage.v1.Placement
+	24, // 28: quartet.stage.v1.TuneResponse.tunings:type_name -> quartet.stage.v1.Tuning
+	20, // 29: quartet.stage.v1.TuneResponse.standing:type_name -> quartet.stage.v1.Standing
+	17, // 30: quartet.stage.v1.ScaleRequest.view:type_name -> quartet.stage.v1.ViewUpdate
+	18, // 31: quartet.stage.v1.ScaleRequest.grants_edit:type_name -> quartet.stage.v1.Edit
+	5,  // 32: quartet.stage.v1.ScaleRequest.grants:type_name -> quartet.stage.v1.Grant
+	18, // 33: quartet.stage.v1.ScaleRequest.placements_edit:type_name -> quartet.stage.v1.Edit
+	8,  // 34: quartet.stage.v1.ScaleRequest.placements:type_name -> quartet.stage.v1.Placement
+	24, // 35: quartet.stage.v1.ScaleRequest.tunings:type_name -> quartet.stage.v1.Tuning
+	20, // 36: quartet.stage.v1.ScaleResponse.standing:type_name -> quartet.stage.v1.Standing
+	16, // 37: quartet.stage.v1.ScaleResponse.pools:type_name -> quartet.stage.v1.PoolTarget
+	1,  // 38: quartet.stage.v1.AdmissionService.Admit:input_type -> quartet.stage.v1.AdmitRequest
+	3,  // 39: quartet.stage.v1.AllocationService.Allocate:input_type -> quartet.stage.v1.AllocateRequest
+	6,  // 40: quartet.stage.v1.PlacementService.Place:input_type -> quartet.stage.v1.PlaceRequest
+	9,  // 41: quartet.stage.v1.ElasticityService.Respond:input_type -> quartet.stage.v1.RespondRequest
+	12, // 42: quartet.stage.v1.ElasticityService.Tune:input_type -> quartet.stage.v1.TuneRequest
+	14, // 43: quartet.stage.v1.ScalerService.Scale:input_type -> quartet.stage.v1.ScaleRequest
+	2,  // 44: quartet.stage.v1.AdmissionService.Admit:output_type -> quartet.stage.v1.AdmitResponse
+	4,  // 45: quartet.stage.v1.AllocationService.Allocate:output_type -> quartet.stage.v1.AllocateResponse
+	7,  // 46: quartet.stage.v1.PlacementService.Place:output_type -> quartet.stage.v1.PlaceResponse
+	11, // 47: quartet.stage.v1.ElasticityService.Respond:output_type -> quartet.stage.v1.RespondResponse
+	13, // 48: quartet.stage.v1.ElasticityService.Tune:output_type -> quartet.stage.v1.TuneResponse
+	15, // 49: quartet.stage.v1.ScalerService.Scale:output_type -> quartet.stage.v1.ScaleResponse
+	44, // [44:50] is the sub-list for method output_type
+	38, // [38:44] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_quartet_stage_v1_stages_proto_init() }

@@ -29,6 +29,7 @@ const (
 	Sharing_SHARING_UNSPECIFIED Sharing = 0 // each device is one job's at a time
 	Sharing_SHARING_FRACTIONAL  Sharing = 1 // jobs have their shares, together at most the device; one without a share has whole devices
 	Sharing_SHARING_TIMESLICE   Sharing = 2 // jobs have whole devices together, max_owners of them at most, and take turns
+	Sharing_SHARING_MIG         Sharing = 3 // each replica has a slice of its device, as MIG divides it
 )
 
 // Enum value maps for Sharing.
@@ -37,11 +38,13 @@ var (
 		0: "SHARING_UNSPECIFIED",
 		1: "SHARING_FRACTIONAL",
 		2: "SHARING_TIMESLICE",
+		3: "SHARING_MIG",
 	}
 	Sharing_value = map[string]int32{
 		"SHARING_UNSPECIFIED": 0,
 		"SHARING_FRACTIONAL":  1,
 		"SHARING_TIMESLICE":   2,
+		"SHARING_MIG":         3,
 	}
 )
 
@@ -260,6 +263,8 @@ type ViewUpdate struct {
 	MaxOwners            int32                  `protobuf:"varint,19,opt,name=max_owners,json=maxOwners,proto3" json:"max_owners,omitempty"`                                  // full only: how many jobs may be on a device, where they take turns
 	OversubscribesMemory bool                   `protobuf:"varint,20,opt,name=oversubscribes_memory,json=oversubscribesMemory,proto3" json:"oversubscribes_memory,omitempty"` // full only: jobs that take turns need not be in the memory of the device together
 	CountsResources      bool                   `protobuf:"varint,21,opt,name=counts_resources,json=countsResources,proto3" json:"counts_resources,omitempty"`                // full only: no node gives more CPUs and memory than it has
+	Sensitivities        []*Sensitivity         `protobuf:"bytes,22,rep,name=sensitivities,proto3" json:"sensitivities,omitempty"`                                            // tables not sent before
+	Pairs                []*PairTable           `protobuf:"bytes,23,rep,name=pairs,proto3" json:"pairs,omitempty"`                                                            // tables not sent before
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -439,6 +444,20 @@ func (x *ViewUpdate) GetCountsResources() bool {
 		return x.CountsResources
 	}
 	return false
+}
+
+func (x *ViewUpdate) GetSensitivities() []*Sensitivity {
+	if x != nil {
+		return x.Sensitivities
+	}
+	return nil
+}
+
+func (x *ViewUpdate) GetPairs() []*PairTable {
+	if x != nil {
+		return x.Pairs
+	}
+	return nil
 }
 
 type Node struct {
@@ -1329,6 +1348,8 @@ type JobSpec struct {
 	DeviceMemoryGb    float64                `protobuf:"fixed64,26,opt,name=device_memory_gb,json=deviceMemoryGb,proto3" json:"device_memory_gb,omitempty"`        // of its device that each replica needs; 0 when unknown
 	SlowdownTolerance float64                `protobuf:"fixed64,27,opt,name=slowdown_tolerance,json=slowdownTolerance,proto3" json:"slowdown_tolerance,omitempty"` // the part of its speed alone that its owner lets go for sharing, 0 to 1; 0 when not told
 	Iteration         *Iteration             `protobuf:"bytes,28,opt,name=iteration,proto3" json:"iteration,omitempty"`                                            // none when unknown
+	Sensitivity       uint32                 `protobuf:"varint,29,opt,name=sensitivity,proto3" json:"sensitivity,omitempty"`                                       // table; 0 for none
+	Pairs             uint32                 `protobuf:"varint,30,opt,name=pairs,proto3" json:"pairs,omitempty"`                                                   // table; 0 for none
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1559,12 +1580,27 @@ func (x *JobSpec) GetIteration() *Iteration {
 	return nil
 }
 
+func (x *JobSpec) GetSensitivity() uint32 {
+	if x != nil {
+		return x.Sensitivity
+	}
+	return 0
+}
+
+func (x *JobSpec) GetPairs() uint32 {
+	if x != nil {
+		return x.Pairs
+	}
+	return 0
+}
+
 // Share is the part of a device that each replica of a job has. No two replicas of a job are on one device.
 type Share struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The compute, in thousandths of the device, 0 to 1000. With 0 a replica computes on CPUs alone: it is seated at a device, and
 	// takes nothing of it.
-	Milli         int32 `protobuf:"varint,1,opt,name=milli,proto3" json:"milli,omitempty"`
+	Milli         int32  `protobuf:"varint,1,opt,name=milli,proto3" json:"milli,omitempty"`
+	Profile       string `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"` // of the slice of a device that MIG divides: 1g, 2g, 3g, 4g or 7g; empty where it follows from milli
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1606,19 +1642,365 @@ func (x *Share) GetMilli() int32 {
 	return 0
 }
 
+func (x *Share) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+// Resources is CPUs and memory.
+type Resources struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cpus          float64                `protobuf:"fixed64,1,opt,name=cpus,proto3" json:"cpus,omitempty"`
+	MemoryGb      float64                `protobuf:"fixed64,2,opt,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Resources) Reset() {
+	*x = Resources{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Resources) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Resources) ProtoMessage() {}
+
+func (x *Resources) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Resources.ProtoReflect.Descriptor instead.
+func (*Resources) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Resources) GetCpus() float64 {
+	if x != nil {
+		return x.Cpus
+	}
+	return 0
+}
+
+func (x *Resources) GetMemoryGb() float64 {
+	if x != nil {
+		return x.MemoryGb
+	}
+	return 0
+}
+
+// Sensitivity is a table, to which jobs refer by its number, of how fast a job is by the CPUs and the memory of each replica, relative to
+// base.
+type Sensitivity struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Table            uint32                 `protobuf:"varint,1,opt,name=table,proto3" json:"table,omitempty"`                                                // from 1
+	Base             *Resources             `protobuf:"bytes,2,opt,name=base,proto3" json:"base,omitempty"`                                                   // with which the speed is 1
+	Ideal            *Resources             `protobuf:"bytes,3,opt,name=ideal,proto3" json:"ideal,omitempty"`                                                 // the least of the best speed
+	Speedup          float64                `protobuf:"fixed64,4,opt,name=speedup,proto3" json:"speedup,omitempty"`                                           // with the ideal
+	IterationSeconds float64                `protobuf:"fixed64,5,opt,name=iteration_seconds,json=iterationSeconds,proto3" json:"iteration_seconds,omitempty"` // of a unit of the job's work with base on the replicas it requests; 0 when unknown
+	Cpus             []float64              `protobuf:"fixed64,6,rep,packed,name=cpus,proto3" json:"cpus,omitempty"`                                          // with which speeds were measured, ascending; none where only the ideal is known
+	MemoryGb         []float64              `protobuf:"fixed64,7,rep,packed,name=memory_gb,json=memoryGb,proto3" json:"memory_gb,omitempty"`                  // likewise
+	Speeds           []*Speeds              `protobuf:"bytes,8,rep,name=speeds,proto3" json:"speeds,omitempty"`                                               // by cpus
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *Sensitivity) Reset() {
+	*x = Sensitivity{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Sensitivity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Sensitivity) ProtoMessage() {}
+
+func (x *Sensitivity) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Sensitivity.ProtoReflect.Descriptor instead.
+func (*Sensitivity) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Sensitivity) GetTable() uint32 {
+	if x != nil {
+		return x.Table
+	}
+	return 0
+}
+
+func (x *Sensitivity) GetBase() *Resources {
+	if x != nil {
+		return x.Base
+	}
+	return nil
+}
+
+func (x *Sensitivity) GetIdeal() *Resources {
+	if x != nil {
+		return x.Ideal
+	}
+	return nil
+}
+
+func (x *Sensitivity) GetSpeedup() float64 {
+	if x != nil {
+		return x.Speedup
+	}
+	return 0
+}
+
+func (x *Sensitivity) GetIterationSeconds() float64 {
+	if x != nil {
+		return x.IterationSeconds
+	}
+	return 0
+}
+
+func (x *Sensitivity) GetCpus() []float64 {
+	if x != nil {
+		return x.Cpus
+	}
+	return nil
+}
+
+func (x *Sensitivity) GetMemoryGb() []float64 {
+	if x != nil {
+		return x.MemoryGb
+	}
+	return nil
+}
+
+func (x *Sensitivity) GetSpeeds() []*Speeds {
+	if x != nil {
+		return x.Speeds
+	}
+	return nil
+}
+
+// Speeds are those by memory with a number of CPUs.
+type Speeds struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ByMemory      []float64              `protobuf:"fixed64,1,rep,packed,name=by_memory,json=byMemory,proto3" json:"by_memory,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Speeds) Reset() {
+	*x = Speeds{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Speeds) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Speeds) ProtoMessage() {}
+
+func (x *Speeds) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Speeds.ProtoReflect.Descriptor instead.
+func (*Speeds) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Speeds) GetByMemory() []float64 {
+	if x != nil {
+		return x.ByMemory
+	}
+	return nil
+}
+
+// PairTable is what jobs keep of their speed beside another on the same devices, and jobs refer to it by its number.
+type PairTable struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Table         uint32                 `protobuf:"varint,1,opt,name=table,proto3" json:"table,omitempty"` // from 1
+	Pairs         []*Pair                `protobuf:"bytes,2,rep,name=pairs,proto3" json:"pairs,omitempty"`  // by accelerator, applications and replicas
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PairTable) Reset() {
+	*x = PairTable{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PairTable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PairTable) ProtoMessage() {}
+
+func (x *PairTable) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PairTable.ProtoReflect.Descriptor instead.
+func (*PairTable) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *PairTable) GetTable() uint32 {
+	if x != nil {
+		return x.Table
+	}
+	return 0
+}
+
+func (x *PairTable) GetPairs() []*Pair {
+	if x != nil {
+		return x.Pairs
+	}
+	return nil
+}
+
+// Pair is what was measured of two jobs with as many replicas on the same devices.
+type Pair struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Accelerator   string                 `protobuf:"bytes,1,opt,name=accelerator,proto3" json:"accelerator,omitempty"`
+	Application   string                 `protobuf:"bytes,2,opt,name=application,proto3" json:"application,omitempty"` // of the one
+	Beside        string                 `protobuf:"bytes,3,opt,name=beside,proto3" json:"beside,omitempty"`           // of the other
+	Replicas      int32                  `protobuf:"varint,4,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	Part          float64                `protobuf:"fixed64,5,opt,name=part,proto3" json:"part,omitempty"`                               // of its speed alone that the one keeps; 0 where they do not fit
+	BesidePart    float64                `protobuf:"fixed64,6,opt,name=beside_part,json=besidePart,proto3" json:"beside_part,omitempty"` // that the other keeps
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pair) Reset() {
+	*x = Pair{}
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pair) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pair) ProtoMessage() {}
+
+func (x *Pair) ProtoReflect() protoreflect.Message {
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pair.ProtoReflect.Descriptor instead.
+func (*Pair) Descriptor() ([]byte, []int) {
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Pair) GetAccelerator() string {
+	if x != nil {
+		return x.Accelerator
+	}
+	return ""
+}
+
+func (x *Pair) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *Pair) GetBeside() string {
+	if x != nil {
+		return x.Beside
+	}
+	return ""
+}
+
+func (x *Pair) GetReplicas() int32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+func (x *Pair) GetPart() float64 {
+	if x != nil {
+		return x.Part
+	}
+	return 0
+}
+
+func (x *Pair) GetBesidePart() float64 {
+	if x != nil {
+		return x.BesidePart
+	}
+	return 0
+}
+
 // Iteration is the seconds that an iteration of a job takes of each kind of resource alone, one after the other.
 type Iteration struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	LoadSeconds    float64                `protobuf:"fixed64,1,opt,name=load_seconds,json=loadSeconds,proto3" json:"load_seconds,omitempty"`          // storage and CPUs
-	ComputeSeconds float64                `protobuf:"fixed64,2,opt,name=compute_seconds,json=computeSeconds,proto3" json:"compute_seconds,omitempty"` // the devices
-	SyncSeconds    float64                `protobuf:"fixed64,3,opt,name=sync_seconds,json=syncSeconds,proto3" json:"sync_seconds,omitempty"`          // the network
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	LoadSeconds     float64                `protobuf:"fixed64,1,opt,name=load_seconds,json=loadSeconds,proto3" json:"load_seconds,omitempty"`             // storage and CPUs
+	ComputeSeconds  float64                `protobuf:"fixed64,2,opt,name=compute_seconds,json=computeSeconds,proto3" json:"compute_seconds,omitempty"`    // the devices
+	SyncSeconds     float64                `protobuf:"fixed64,3,opt,name=sync_seconds,json=syncSeconds,proto3" json:"sync_seconds,omitempty"`             // the network
+	MeasuredSeconds float64                `protobuf:"fixed64,4,opt,name=measured_seconds,json=measuredSeconds,proto3" json:"measured_seconds,omitempty"` // of a whole iteration, where that is not its stages together; 0 where it is, or nobody knows
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Iteration) Reset() {
 	*x = Iteration{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1630,7 +2012,7 @@ func (x *Iteration) String() string {
 func (*Iteration) ProtoMessage() {}
 
 func (x *Iteration) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[14]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1643,7 +2025,7 @@ func (x *Iteration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Iteration.ProtoReflect.Descriptor instead.
 func (*Iteration) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{14}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Iteration) GetLoadSeconds() float64 {
@@ -1667,6 +2049,13 @@ func (x *Iteration) GetSyncSeconds() float64 {
 	return 0
 }
 
+func (x *Iteration) GetMeasuredSeconds() float64 {
+	if x != nil {
+		return x.MeasuredSeconds
+	}
+	return 0
+}
+
 type BatchSpec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Requested     int64                  `protobuf:"varint,1,opt,name=requested,proto3" json:"requested,omitempty"`
@@ -1680,7 +2069,7 @@ type BatchSpec struct {
 
 func (x *BatchSpec) Reset() {
 	*x = BatchSpec{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1692,7 +2081,7 @@ func (x *BatchSpec) String() string {
 func (*BatchSpec) ProtoMessage() {}
 
 func (x *BatchSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[15]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1705,7 +2094,7 @@ func (x *BatchSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSpec.ProtoReflect.Descriptor instead.
 func (*BatchSpec) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{15}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BatchSpec) GetRequested() int64 {
@@ -1755,7 +2144,7 @@ type TypeBatch struct {
 
 func (x *TypeBatch) Reset() {
 	*x = TypeBatch{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1767,7 +2156,7 @@ func (x *TypeBatch) String() string {
 func (*TypeBatch) ProtoMessage() {}
 
 func (x *TypeBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[16]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1780,7 +2169,7 @@ func (x *TypeBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TypeBatch.ProtoReflect.Descriptor instead.
 func (*TypeBatch) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{16}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TypeBatch) GetAccelerator() string {
@@ -1828,13 +2217,17 @@ type Job struct {
 	Measured              []*Measurement         `protobuf:"bytes,19,rep,name=measured,proto3" json:"measured,omitempty"`   // new ones, and those that were corrected: one of a known configuration replaces it
 	Gradients             *Gradients             `protobuf:"bytes,20,opt,name=gradients,proto3" json:"gradients,omitempty"` // latest reported; none before the first
 	Starting              bool                   `protobuf:"varint,21,opt,name=starting,proto3" json:"starting,omitempty"`  // some of its replicas do not run yet
-	unknownFields         protoimpl.UnknownFields
-	sizeCache             protoimpl.SizeCache
+	// Memory slices at which the slices of the job begin, device by device in the order of seats, where MIG divides devices; 255 where it is
+	// not known. Otherwise none.
+	Slices        []byte     `protobuf:"bytes,22,opt,name=slices,proto3" json:"slices,omitempty"`
+	Resources     *Resources `protobuf:"bytes,23,opt,name=resources,proto3" json:"resources,omitempty"` // of each replica, as placement gave them; none for what it asks for
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1846,7 +2239,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[17]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1859,7 +2252,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{17}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Job) GetId() int32 {
@@ -2009,6 +2402,20 @@ func (x *Job) GetStarting() bool {
 	return false
 }
 
+func (x *Job) GetSlices() []byte {
+	if x != nil {
+		return x.Slices
+	}
+	return nil
+}
+
+func (x *Job) GetResources() *Resources {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
 // Seat is the devices held on one node; bit i of devices is device i.
 type Seat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2020,7 +2427,7 @@ type Seat struct {
 
 func (x *Seat) Reset() {
 	*x = Seat{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2032,7 +2439,7 @@ func (x *Seat) String() string {
 func (*Seat) ProtoMessage() {}
 
 func (x *Seat) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[18]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2045,7 +2452,7 @@ func (x *Seat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Seat.ProtoReflect.Descriptor instead.
 func (*Seat) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{18}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Seat) GetNode() int32 {
@@ -2075,7 +2482,7 @@ type Tuning struct {
 
 func (x *Tuning) Reset() {
 	*x = Tuning{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2087,7 +2494,7 @@ func (x *Tuning) String() string {
 func (*Tuning) ProtoMessage() {}
 
 func (x *Tuning) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[19]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2100,7 +2507,7 @@ func (x *Tuning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tuning.ProtoReflect.Descriptor instead.
 func (*Tuning) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{19}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Tuning) GetJob() int32 {
@@ -2154,7 +2561,7 @@ type Response struct {
 
 func (x *Response) Reset() {
 	*x = Response{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2166,7 +2573,7 @@ func (x *Response) String() string {
 func (*Response) ProtoMessage() {}
 
 func (x *Response) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[20]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2179,7 +2586,7 @@ func (x *Response) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Response.ProtoReflect.Descriptor instead.
 func (*Response) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{20}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Response) GetJob() int32 {
@@ -2249,7 +2656,7 @@ type UnlikeRates struct {
 
 func (x *UnlikeRates) Reset() {
 	*x = UnlikeRates{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[21]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2261,7 +2668,7 @@ func (x *UnlikeRates) String() string {
 func (*UnlikeRates) ProtoMessage() {}
 
 func (x *UnlikeRates) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[21]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2274,7 +2681,7 @@ func (x *UnlikeRates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlikeRates.ProtoReflect.Descriptor instead.
 func (*UnlikeRates) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{21}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *UnlikeRates) GetAlone() []float64 {
@@ -2302,7 +2709,7 @@ type Curve struct {
 
 func (x *Curve) Reset() {
 	*x = Curve{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[22]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2314,7 +2721,7 @@ func (x *Curve) String() string {
 func (*Curve) ProtoMessage() {}
 
 func (x *Curve) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[22]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2327,7 +2734,7 @@ func (x *Curve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Curve.ProtoReflect.Descriptor instead.
 func (*Curve) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{22}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Curve) GetOneNode() []float64 {
@@ -2360,7 +2767,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[23]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2372,7 +2779,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[23]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2385,7 +2792,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{23}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Verdict) GetJob() int32 {
@@ -2457,7 +2864,7 @@ type Edit struct {
 
 func (x *Edit) Reset() {
 	*x = Edit{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[24]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2469,7 +2876,7 @@ func (x *Edit) String() string {
 func (*Edit) ProtoMessage() {}
 
 func (x *Edit) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[24]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2482,7 +2889,7 @@ func (x *Edit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edit.ProtoReflect.Descriptor instead.
 func (*Edit) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{24}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Edit) GetSteps() []uint32 {
@@ -2503,7 +2910,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[25]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2515,7 +2922,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_quartet_stage_v1_view_proto_msgTypes[25]
+	mi := &file_quartet_stage_v1_view_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2528,7 +2935,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{25}
+	return file_quartet_stage_v1_view_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Standing) GetUntilSeconds() float64 {
@@ -2549,7 +2956,7 @@ var File_quartet_stage_v1_view_proto protoreflect.FileDescriptor
 
 const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\n" +
-	"\x1bquartet/stage/v1/view.proto\x12\x10quartet.stage.v1\"\x97\x06\n" +
+	"\x1bquartet/stage/v1/view.proto\x12\x10quartet.stage.v1\"\x8f\a\n" +
 	"\n" +
 	"ViewUpdate\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x12\n" +
@@ -2576,7 +2983,9 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\n" +
 	"max_owners\x18\x13 \x01(\x05R\tmaxOwners\x123\n" +
 	"\x15oversubscribes_memory\x18\x14 \x01(\bR\x14oversubscribesMemory\x12)\n" +
-	"\x10counts_resources\x18\x15 \x01(\bR\x0fcountsResources\"\xe2\x02\n" +
+	"\x10counts_resources\x18\x15 \x01(\bR\x0fcountsResources\x12C\n" +
+	"\rsensitivities\x18\x16 \x03(\v2\x1d.quartet.stage.v1.SensitivityR\rsensitivities\x121\n" +
+	"\x05pairs\x18\x17 \x03(\v2\x1b.quartet.stage.v1.PairTableR\x05pairs\"\xe2\x02\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x120\n" +
 	"\x06health\x18\x02 \x01(\x0e2\x18.quartet.stage.v1.HealthR\x06health\x12\x1a\n" +
@@ -2649,7 +3058,7 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\n" +
 	"BatchSteps\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x03R\x05batch\x12\x14\n" +
-	"\x05steps\x18\x02 \x01(\x01R\x05steps\"\xcd\a\n" +
+	"\x05steps\x18\x02 \x01(\x01R\x05steps\"\x85\b\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12 \n" +
@@ -2683,13 +3092,42 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\vutilisation\x18\x19 \x01(\x01R\vutilisation\x12(\n" +
 	"\x10device_memory_gb\x18\x1a \x01(\x01R\x0edeviceMemoryGb\x12-\n" +
 	"\x12slowdown_tolerance\x18\x1b \x01(\x01R\x11slowdownTolerance\x129\n" +
-	"\titeration\x18\x1c \x01(\v2\x1b.quartet.stage.v1.IterationR\titeration\"\x1d\n" +
+	"\titeration\x18\x1c \x01(\v2\x1b.quartet.stage.v1.IterationR\titeration\x12 \n" +
+	"\vsensitivity\x18\x1d \x01(\rR\vsensitivity\x12\x14\n" +
+	"\x05pairs\x18\x1e \x01(\rR\x05pairs\"7\n" +
 	"\x05Share\x12\x14\n" +
-	"\x05milli\x18\x01 \x01(\x05R\x05milli\"z\n" +
+	"\x05milli\x18\x01 \x01(\x05R\x05milli\x12\x18\n" +
+	"\aprofile\x18\x02 \x01(\tR\aprofile\"<\n" +
+	"\tResources\x12\x12\n" +
+	"\x04cpus\x18\x01 \x01(\x01R\x04cpus\x12\x1b\n" +
+	"\tmemory_gb\x18\x02 \x01(\x01R\bmemoryGb\"\xb1\x02\n" +
+	"\vSensitivity\x12\x14\n" +
+	"\x05table\x18\x01 \x01(\rR\x05table\x12/\n" +
+	"\x04base\x18\x02 \x01(\v2\x1b.quartet.stage.v1.ResourcesR\x04base\x121\n" +
+	"\x05ideal\x18\x03 \x01(\v2\x1b.quartet.stage.v1.ResourcesR\x05ideal\x12\x18\n" +
+	"\aspeedup\x18\x04 \x01(\x01R\aspeedup\x12+\n" +
+	"\x11iteration_seconds\x18\x05 \x01(\x01R\x10iterationSeconds\x12\x12\n" +
+	"\x04cpus\x18\x06 \x03(\x01R\x04cpus\x12\x1b\n" +
+	"\tmemory_gb\x18\a \x03(\x01R\bmemoryGb\x120\n" +
+	"\x06speeds\x18\b \x03(\v2\x18.quartet.stage.v1.SpeedsR\x06speeds\"%\n" +
+	"\x06Speeds\x12\x1b\n" +
+	"\tby_memory\x18\x01 \x03(\x01R\bbyMemory\"O\n" +
+	"\tPairTable\x12\x14\n" +
+	"\x05table\x18\x01 \x01(\rR\x05table\x12,\n" +
+	"\x05pairs\x18\x02 \x03(\v2\x16.quartet.stage.v1.PairR\x05pairs\"\xb3\x01\n" +
+	"\x04Pair\x12 \n" +
+	"\vaccelerator\x18\x01 \x01(\tR\vaccelerator\x12 \n" +
+	"\vapplication\x18\x02 \x01(\tR\vapplication\x12\x16\n" +
+	"\x06beside\x18\x03 \x01(\tR\x06beside\x12\x1a\n" +
+	"\breplicas\x18\x04 \x01(\x05R\breplicas\x12\x12\n" +
+	"\x04part\x18\x05 \x01(\x01R\x04part\x12\x1f\n" +
+	"\vbeside_part\x18\x06 \x01(\x01R\n" +
+	"besidePart\"\xa5\x01\n" +
 	"\tIteration\x12!\n" +
 	"\fload_seconds\x18\x01 \x01(\x01R\vloadSeconds\x12'\n" +
 	"\x0fcompute_seconds\x18\x02 \x01(\x01R\x0ecomputeSeconds\x12!\n" +
-	"\fsync_seconds\x18\x03 \x01(\x01R\vsyncSeconds\"\xa1\x01\n" +
+	"\fsync_seconds\x18\x03 \x01(\x01R\vsyncSeconds\x12)\n" +
+	"\x10measured_seconds\x18\x04 \x01(\x01R\x0fmeasuredSeconds\"\xa1\x01\n" +
 	"\tBatchSpec\x12\x1c\n" +
 	"\trequested\x18\x01 \x01(\x03R\trequested\x12\x18\n" +
 	"\ainitial\x18\x02 \x01(\x03R\ainitial\x12\x10\n" +
@@ -2699,7 +3137,7 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\tTypeBatch\x12 \n" +
 	"\vaccelerator\x18\x01 \x01(\tR\vaccelerator\x12$\n" +
 	"\x0emin_per_device\x18\x02 \x01(\x03R\fminPerDevice\x12$\n" +
-	"\x0emax_per_device\x18\x03 \x01(\x03R\fmaxPerDevice\"\x81\a\n" +
+	"\x0emax_per_device\x18\x03 \x01(\x03R\fmaxPerDevice\"\xd4\a\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x12-\n" +
 	"\x04spec\x18\x02 \x01(\v2\x19.quartet.stage.v1.JobSpecR\x04spec\x120\n" +
@@ -2723,7 +3161,9 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\bresponse\x18\x12 \x01(\v2\x1a.quartet.stage.v1.ResponseR\bresponse\x129\n" +
 	"\bmeasured\x18\x13 \x03(\v2\x1d.quartet.stage.v1.MeasurementR\bmeasured\x129\n" +
 	"\tgradients\x18\x14 \x01(\v2\x1b.quartet.stage.v1.GradientsR\tgradients\x12\x1a\n" +
-	"\bstarting\x18\x15 \x01(\bR\bstarting\"4\n" +
+	"\bstarting\x18\x15 \x01(\bR\bstarting\x12\x16\n" +
+	"\x06slices\x18\x16 \x01(\fR\x06slices\x129\n" +
+	"\tresources\x18\x17 \x01(\v2\x1b.quartet.stage.v1.ResourcesR\tresources\"4\n" +
 	"\x04Seat\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\x05R\x04node\x12\x18\n" +
 	"\adevices\x18\x02 \x01(\x06R\adevices\"\xcf\x01\n" +
@@ -2763,11 +3203,12 @@ const file_quartet_stage_v1_view_proto_rawDesc = "" +
 	"\x05steps\x18\x01 \x03(\rR\x05steps\"L\n" +
 	"\bStanding\x12#\n" +
 	"\runtil_seconds\x18\x01 \x01(\x01R\funtilSeconds\x12\x1b\n" +
-	"\tif_seated\x18\x02 \x01(\x05R\bifSeated*Q\n" +
+	"\tif_seated\x18\x02 \x01(\x05R\bifSeated*b\n" +
 	"\aSharing\x12\x17\n" +
 	"\x13SHARING_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12SHARING_FRACTIONAL\x10\x01\x12\x15\n" +
-	"\x11SHARING_TIMESLICE\x10\x02*\x82\x01\n" +
+	"\x11SHARING_TIMESLICE\x10\x02\x12\x0f\n" +
+	"\vSHARING_MIG\x10\x03*\x82\x01\n" +
 	"\x06Health\x12\x16\n" +
 	"\x12HEALTH_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fHEALTH_READY\x10\x01\x12\x13\n" +
@@ -2801,7 +3242,7 @@ func file_quartet_stage_v1_view_proto_rawDescGZIP() []byte {
 }
 
 var file_quartet_stage_v1_view_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_quartet_stage_v1_view_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_quartet_stage_v1_view_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_quartet_stage_v1_view_proto_goTypes = []any{
 	(Sharing)(0),        // 0: quartet.stage.v1.Sharing
 	(Health)(0),         // 1: quartet.stage.v1.Health
@@ -2821,53 +3262,65 @@ var file_quartet_stage_v1_view_proto_goTypes = []any{
 	(*BatchSteps)(nil),  // 15: quartet.stage.v1.BatchSteps
 	(*JobSpec)(nil),     // 16: quartet.stage.v1.JobSpec
 	(*Share)(nil),       // 17: quartet.stage.v1.Share
-	(*Iteration)(nil),   // 18: quartet.stage.v1.Iteration
-	(*BatchSpec)(nil),   // 19: quartet.stage.v1.BatchSpec
-	(*TypeBatch)(nil),   // 20: quartet.stage.v1.TypeBatch
-	(*Job)(nil),         // 21: quartet.stage.v1.Job
-	(*Seat)(nil),        // 22: quartet.stage.v1.Seat
-	(*Tuning)(nil),      // 23: quartet.stage.v1.Tuning
-	(*Response)(nil),    // 24: quartet.stage.v1.Response
-	(*UnlikeRates)(nil), // 25: quartet.stage.v1.UnlikeRates
-	(*Curve)(nil),       // 26: quartet.stage.v1.Curve
-	(*Verdict)(nil),     // 27: quartet.stage.v1.Verdict
-	(*Edit)(nil),        // 28: quartet.stage.v1.Edit
-	(*Standing)(nil),    // 29: quartet.stage.v1.Standing
+	(*Resources)(nil),   // 18: quartet.stage.v1.Resources
+	(*Sensitivity)(nil), // 19: quartet.stage.v1.Sensitivity
+	(*Speeds)(nil),      // 20: quartet.stage.v1.Speeds
+	(*PairTable)(nil),   // 21: quartet.stage.v1.PairTable
+	(*Pair)(nil),        // 22: quartet.stage.v1.Pair
+	(*Iteration)(nil),   // 23: quartet.stage.v1.Iteration
+	(*BatchSpec)(nil),   // 24: quartet.stage.v1.BatchSpec
+	(*TypeBatch)(nil),   // 25: quartet.stage.v1.TypeBatch
+	(*Job)(nil),         // 26: quartet.stage.v1.Job
+	(*Seat)(nil),        // 27: quartet.stage.v1.Seat
+	(*Tuning)(nil),      // 28: quartet.stage.v1.Tuning
+	(*Response)(nil),    // 29: quartet.stage.v1.Response
+	(*UnlikeRates)(nil), // 30: quartet.stage.v1.UnlikeRates
+	(*Curve)(nil),       // 31: quartet.stage.v1.Curve
+	(*Verdict)(nil),     // 32: quartet.stage.v1.Verdict
+	(*Edit)(nil),        // 33: quartet.stage.v1.Edit
+	(*Standing)(nil),    // 34: quartet.stage.v1.Standing
 }
 var file_quartet_stage_v1_view_proto_depIdxs = []int32{
 	5,  // 0: quartet.stage.v1.ViewUpdate.nodes:type_name -> quartet.stage.v1.Node
 	8,  // 1: quartet.stage.v1.ViewUpdate.step_times:type_name -> quartet.stage.v1.StepTimes
-	21, // 2: quartet.stage.v1.ViewUpdate.jobs:type_name -> quartet.stage.v1.Job
+	26, // 2: quartet.stage.v1.ViewUpdate.jobs:type_name -> quartet.stage.v1.Job
 	14, // 3: quartet.stage.v1.ViewUpdate.truths:type_name -> quartet.stage.v1.Truth
 	6,  // 4: quartet.stage.v1.ViewUpdate.pools:type_name -> quartet.stage.v1.Pool
 	0,  // 5: quartet.stage.v1.ViewUpdate.sharing:type_name -> quartet.stage.v1.Sharing
-	1,  // 6: quartet.stage.v1.Node.health:type_name -> quartet.stage.v1.Health
-	7,  // 7: quartet.stage.v1.Pool.prices:type_name -> quartet.stage.v1.Price
-	9,  // 8: quartet.stage.v1.StepTimes.types:type_name -> quartet.stage.v1.TypeTimes
-	10, // 9: quartet.stage.v1.StepTimes.unlike:type_name -> quartet.stage.v1.UnlikeTimes
-	11, // 10: quartet.stage.v1.UnlikeTimes.alone:type_name -> quartet.stage.v1.AloneTime
-	12, // 11: quartet.stage.v1.Truth.measurements:type_name -> quartet.stage.v1.Measurement
-	13, // 12: quartet.stage.v1.Truth.gradients:type_name -> quartet.stage.v1.Gradients
-	15, // 13: quartet.stage.v1.Truth.steps:type_name -> quartet.stage.v1.BatchSteps
-	19, // 14: quartet.stage.v1.JobSpec.batch:type_name -> quartet.stage.v1.BatchSpec
-	20, // 15: quartet.stage.v1.JobSpec.batch_by_type:type_name -> quartet.stage.v1.TypeBatch
-	17, // 16: quartet.stage.v1.JobSpec.share:type_name -> quartet.stage.v1.Share
-	18, // 17: quartet.stage.v1.JobSpec.iteration:type_name -> quartet.stage.v1.Iteration
-	16, // 18: quartet.stage.v1.Job.spec:type_name -> quartet.stage.v1.JobSpec
-	2,  // 19: quartet.stage.v1.Job.state:type_name -> quartet.stage.v1.JobState
-	22, // 20: quartet.stage.v1.Job.seats:type_name -> quartet.stage.v1.Seat
-	23, // 21: quartet.stage.v1.Job.tuning:type_name -> quartet.stage.v1.Tuning
-	24, // 22: quartet.stage.v1.Job.response:type_name -> quartet.stage.v1.Response
-	12, // 23: quartet.stage.v1.Job.measured:type_name -> quartet.stage.v1.Measurement
-	13, // 24: quartet.stage.v1.Job.gradients:type_name -> quartet.stage.v1.Gradients
-	26, // 25: quartet.stage.v1.Response.curves:type_name -> quartet.stage.v1.Curve
-	25, // 26: quartet.stage.v1.Response.unlike:type_name -> quartet.stage.v1.UnlikeRates
-	3,  // 27: quartet.stage.v1.Verdict.code:type_name -> quartet.stage.v1.Code
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	19, // 6: quartet.stage.v1.ViewUpdate.sensitivities:type_name -> quartet.stage.v1.Sensitivity
+	21, // 7: quartet.stage.v1.ViewUpdate.pairs:type_name -> quartet.stage.v1.PairTable
+	1,  // 8: quartet.stage.v1.Node.health:type_name -> quartet.stage.v1.Health
+	7,  // 9: quartet.stage.v1.Pool.prices:type_name -> quartet.stage.v1.Price
+	9,  // 10: quartet.stage.v1.StepTimes.types:type_name -> quartet.stage.v1.TypeTimes
+	10, // 11: quartet.stage.v1.StepTimes.unlike:type_name -> quartet.stage.v1.UnlikeTimes
+	11, // 12: quartet.stage.v1.UnlikeTimes.alone:type_name -> quartet.stage.v1.AloneTime
+	12, // 13: quartet.stage.v1.Truth.measurements:type_name -> quartet.stage.v1.Measurement
+	13, // 14: quartet.stage.v1.Truth.gradients:type_name -> quartet.stage.v1.Gradients
+	15, // 15: quartet.stage.v1.Truth.steps:type_name -> quartet.stage.v1.BatchSteps
+	24, // 16: quartet.stage.v1.JobSpec.batch:type_name -> quartet.stage.v1.BatchSpec
+	25, // 17: quartet.stage.v1.JobSpec.batch_by_type:type_name -> quartet.stage.v1.TypeBatch
+	17, // 18: quartet.stage.v1.JobSpec.share:type_name -> quartet.stage.v1.Share
+	23, // 19: quartet.stage.v1.JobSpec.iteration:type_name -> quartet.stage.v1.Iteration
+	18, // 20: quartet.stage.v1.Sensitivity.base:type_name -> quartet.stage.v1.Resources
+	18, // 21: quartet.stage.v1.Sensitivity.ideal:type_name -> quartet.stage.v1.Resources
+	20, // 22: quartet.stage.v1.Sensitivity.speeds:type_name -> quartet.stage.v1.Speeds
+	22, // 23: quartet.stage.v1.PairTable.pairs:type_name -> quartet.stage.v1.Pair
+	16, // 24: quartet.stage.v1.Job.spec:type_name -> quartet.stage.v1.JobSpec
+	2,  // 25: quartet.stage.v1.Job.state:type_name -> quartet.stage.v1.JobState
+	27, // 26: quartet.stage.v1.Job.seats:type_name -> quartet.stage.v1.Seat
+	28, // 27: quartet.stage.v1.Job.tuning:type_name -> quartet.stage.v1.Tuning
+	29, // 28: quartet.stage.v1.Job.response:type_name -> quartet.stage.v1.Response
+	12, // 29: quartet.stage.v1.Job.measured:type_name -> quartet.stage.v1.Measurement
+	13, // 30: quartet.stage.v1.Job.gradients:type_name -> quartet.stage.v1.Gradients
+	18, // 31: quartet.stage.v1.Job.resources:type_name -> quartet.stage.v1.Resources
+	31, // 32: quartet.stage.v1.Response.curves:type_name -> quartet.stage.v1.Curve
+	30, // 33: quartet.stage.v1.Response.unlike:type_name -> quartet.stage.v1.UnlikeRates
+	3,  // 34: quartet.stage.v1.Verdict.code:type_name -> quartet.stage.v1.Code
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_quartet_stage_v1_view_proto_init() }
@@ -2881,7 +3334,7 @@ func file_quartet_stage_v1_view_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quartet_stage_v1_view_proto_rawDesc), len(file_quartet_stage_v1_view_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   26,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
