@@ -42,9 +42,11 @@ func TestJobsOnAGrowingPool(t *testing.T) {
 		"deadlines on nodes to come": {
 			1, 4, "a,0,3600,4,4,4,4000\nb,60,3600,4,4,4,5000\nc,120,3600,8,1,16,5000\n", true, "deadline", "requested", "queue", "", 3, 0, 3, 5000,
 		},
-		"a deadline that takes more devices": {0, 4, "a,0,1000,1,1,8,600\nb,5,1000,2,1,8,900\n", true, "deadline", "elastic", "marginal", "", 2, 0, 2, 900},
-		"an only node is taken away":         {0, 1, "a,0,14400,2,2,2,\nb,0,7200,2,2,2,\n", false, "accept_all", "requested", "queue", ", evictions: 2h", 2, 0, 0, 1e6},
-		"more than all pools may have":       {1, 4, "a,0,1000,1,1,1,\nb,200,100,17,17,17,\n", false, "accept_all", "requested", "queue", "", 1, 1, 0, 1100},
+		"a deadline that takes more devices":                              {0, 4, "a,0,1000,1,1,8,600\nb,5,1000,2,1,8,900\n", true, "deadline", "elastic", "marginal", "", 2, 0, 2, 900},
+		"an only node is taken away":                                      {0, 1, "a,0,14400,2,2,2,\nb,0,7200,2,2,2,\n", false, "accept_all", "requested", "queue", ", evictions: 2h", 2, 0, 0, 1e6},
+		"jobs that fit at once with nodes to come":                        {1, 4, "a,0,3600,4,4,4,\nb,0,3600,4,4,4,\nc,0,3600,4,4,4,\n", true, "fits_all", "requested", "queue", "", 3, 0, 0, 3900},
+		"who would fit with all nodes waits for them, others are dropped": {1, 4, "a,0,3600,4,4,4,\nb,0,3600,4,4,4,\nc,0,3600,4,4,4,\nd,0,600,8,8,8,\n", true, "fits_all, config: {misfits: drop}", "requested", "queue", "", 3, 1, 0, 3900},
+		"more than all pools may have":                                    {1, 4, "a,0,1000,1,1,1,\nb,200,100,17,17,17,\n", false, "accept_all", "requested", "queue", "", 1, 1, 0, 1100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

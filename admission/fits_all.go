@@ -25,15 +25,15 @@ const (
 //
 // Source: Saxena et al., Effective Elastic Scaling of Deep Learning Workloads (MASCOTS'20), by its patent (US 11,586,475), claims 1,
 // 5, 6 and 8: a job is scheduled only if there are devices for it and for all that run, and is dropped otherwise. The least number is
-// that of the job, or more where so few devices do not hold the batch at once. Where nodes may join, nobody is dropped who is only
-// too large for those that there are. O(active + waiting jobs).
+// that of the job, or more where so few devices do not hold the batch at once. Where nodes may join, nobody is dropped who would fit
+// with them: he waits for nodes, and scalers see him. O(active + waiting jobs).
 func NewFitsAll() core.Factory[core.Admitter] {
 	return core.NewFactory(core.Info{
 		Type:    "fits_all",
 		Summary: "admits while all jobs can run at once on their least devices, and drops or queues the rest",
 		Description: "A job is admitted in submission order if the least numbers of devices of all admitted jobs, its own included, fit on the ready nodes. " +
 			"With misfits: drop one that does not fit is rejected, as in the publication; with queue it waits, and those behind it are tried. " +
-			"A batch that so few devices do not hold at once raises the number. O(active + waiting jobs) a round.",
+			"A batch that so few devices do not hold at once raises the number. One that would fit with the nodes that pools may still get waits for them. O(active + waiting jobs) a round.",
 		Source: "Saxena et al., MASCOTS'20",
 	}, FitsAllConfig{Misfits: queueMisfits, Batch: smallestBatch}, func(c FitsAllConfig, _ core.Settings) (core.Admitter, error) {
 		return &fitsAll{config: c}, nil
@@ -52,18 +52,24 @@ func (p *fitsAll) Admit(_ context.Context, v *core.View, waiting []*core.Job) ([
 	for _, id := range v.Active {
 		left -= p.least(v.Jobs[id].JobSpec)
 	}
+	hoped, grows := left, grows(v.Cluster)
+	if grows {
+		hoped += v.Cluster.MayHave() - v.Devices
+	}
 	for _, j := range waiting {
 		least := p.least(j.JobSpec)
 		if least <= left {
 			left -= least
+			hoped -= least
 			continue
 		}
 		verdict := core.Verdict{
 			Job: j.ID, Code: core.Defer, Reason: core.LoadLimit, Wanted: float64(least), Available: float64(max(left, 0)), Unit: "devices",
 		}
 		switch large := least > v.Devices; {
-		case large && v.Cluster.MayGrow:
+		case grows && (large || least <= hoped):
 			verdict.Reason = core.AwaitingNodes
+			hoped -= least
 		case p.config.Misfits == dropMisfits:
 			verdict.Code = core.Reject
 		}

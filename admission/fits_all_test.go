@@ -37,16 +37,18 @@ func TestFitsAll(t *testing.T) {
 		jobs   []*coretest.JobBuilder
 		want   string
 	}{
-		"all fit":                        {nil, false, nil, []*coretest.JobBuilder{job(4), job(4)}, ""},
-		"one more does not":              {nil, false, nil, []*coretest.JobBuilder{job(4), job(4), job(1)}, "2 defer load_limit 1 of 0"},
-		"those that are admitted count":  {nil, false, []int{3, 4}, []*coretest.JobBuilder{job(2), job(1)}, "2 defer load_limit 2 of 1"},
-		"those behind are tried":         {drop, false, nil, []*coretest.JobBuilder{job(6), job(4), job(2), job(1)}, "1 reject load_limit 4 of 2; 3 reject load_limit 1 of 0"},
-		"too large for all":              {drop, false, nil, []*coretest.JobBuilder{job(9), job(8)}, "0 reject load_limit 9 of 8"},
-		"too large, and nodes may join":  {drop, true, nil, []*coretest.JobBuilder{job(9), job(7), job(2)}, "0 defer awaiting_nodes 9 of 8; 2 reject load_limit 2 of 1"},
-		"a batch that one holds":         {nil, false, []int{7}, []*coretest.JobBuilder{trains(1024)}, ""},
-		"a batch that it keeps":          {map[string]any{"batch": "requested"}, false, []int{5}, []*coretest.JobBuilder{trains(1024)}, "1 defer load_limit 4 of 3"},
-		"a batch that it keeps, and one": {map[string]any{"batch": "requested"}, false, []int{4}, []*coretest.JobBuilder{trains(1024)}, ""},
-		"fewer devices than are held":    {nil, false, []int{9}, []*coretest.JobBuilder{job(1)}, "1 defer load_limit 1 of 0"},
+		"all fit":                            {nil, false, nil, []*coretest.JobBuilder{job(4), job(4)}, ""},
+		"one more does not":                  {nil, false, nil, []*coretest.JobBuilder{job(4), job(4), job(1)}, "2 defer load_limit 1 of 0"},
+		"those that are admitted count":      {nil, false, []int{3, 4}, []*coretest.JobBuilder{job(2), job(1)}, "2 defer load_limit 2 of 1"},
+		"those behind are tried":             {drop, false, nil, []*coretest.JobBuilder{job(6), job(4), job(2), job(1)}, "1 reject load_limit 4 of 2; 3 reject load_limit 1 of 0"},
+		"too large for all":                  {drop, false, nil, []*coretest.JobBuilder{job(9), job(8)}, "0 reject load_limit 9 of 8"},
+		"too large, and nodes may join":      {drop, true, nil, []*coretest.JobBuilder{job(9), job(7), job(2)}, "0 defer awaiting_nodes 9 of 8; 2 reject load_limit 2 of 1"},
+		"would fit with the nodes of a pool": {drop, true, []int{8}, []*coretest.JobBuilder{job(3), job(2), job(1)}, "1 defer awaiting_nodes 3 of 0; 2 reject load_limit 2 of 0; 3 defer awaiting_nodes 1 of 0"},
+		"pools that do not grow":             {drop, false, []int{8}, []*coretest.JobBuilder{job(3)}, "1 reject load_limit 3 of 0"},
+		"a batch that one holds":             {nil, false, []int{7}, []*coretest.JobBuilder{trains(1024)}, ""},
+		"a batch that it keeps":              {map[string]any{"batch": "requested"}, false, []int{5}, []*coretest.JobBuilder{trains(1024)}, "1 defer load_limit 4 of 3"},
+		"a batch that it keeps, and one":     {map[string]any{"batch": "requested"}, false, []int{4}, []*coretest.JobBuilder{trains(1024)}, ""},
+		"fewer devices than are held":        {nil, false, []int{9}, []*coretest.JobBuilder{job(1)}, "1 defer load_limit 1 of 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var all []*coretest.JobBuilder
@@ -55,6 +57,9 @@ func TestFitsAll(t *testing.T) {
 			}
 			cluster := coretest.MakeCluster().Nodes(2, "t4", 4).Obj()
 			cluster.MayGrow = tc.grows
+			if strings.Contains(name, "pool") {
+				cluster.Pools = []core.Pool{{Name: "p", Devices: 4, Max: 1}}
+			}
 			v := coretest.MakeView(cluster).Jobs(append(all, tc.jobs...)...).Obj()
 			verdicts, err := newFitsAll(t, tc.config).Admit(t.Context(), v, v.Jobs[len(all):])
 			if err != nil {

@@ -133,6 +133,15 @@ func (c *Cluster) devicesOf(accelerator AcceleratorID) int {
 	return total
 }
 
+// MayHave is how many devices the cluster may ever have: those of all nodes that are not gone, and of those that growing pools may still get.
+func (c *Cluster) MayHave() int {
+	most := c.Devices()
+	for i := range c.Pools {
+		most += c.toCome(&c.Pools[i])
+	}
+	return most
+}
+
 // toCome is how many devices a pool may still get: none where nobody has it grow.
 func (c *Cluster) toCome(p *Pool) int {
 	if !c.MayGrow {
