@@ -35,10 +35,11 @@ type ElasticFlowConfig struct {
 // where its deadline bears the cost of going back. Where a new plan breaks a promise and the plan of the round before does not, that
 // one stays. Jobs without a deadline, best effort ones and those whose deadline cannot be met share what the plans leave. Where devices are of
 // several types, each job is planned on one and gets devices of it; what is left of the types is given away alike, to jobs without a plan on the
-// type that they hold or else on that of which the most is left. O(jobs × types × levels × changes of plans) a round.
+// type that they hold or else on that of which the most is left; one that needs more devices than any type has is rejected. O(jobs × types × levels × changes of plans) a round.
 func NewElasticFlow() core.Factory[core.Allocator] {
 	return core.NewFactory(core.Info{
 		Type:    "elasticflow",
+		OneType: true,
 		Summary: "the devices that deadlines need, and the rest where it costs least device-time",
 		Description: "Plans all jobs with a deadline in the order of their deadlines, each as late and on as few devices as possible, and gives what the plans leave level by level to those whose device-time grows least, or most, by it; jobs with nothing come first. " +
 			"Jobs without a deadline, and best effort ones, share what is left. With the admission deadline no promise is broken while devices do not fail and overhead is true. " +

@@ -48,7 +48,7 @@ type gandivaAffinity struct {
 	hosts     []host // by node
 	moves     []move // scratch: of a defragmentation
 	order     []int32
-	moved     bool // a running job was moved in this round
+	moved     bool // a job has other seats than before this round
 }
 
 // resident is a group of grants that is seated.
@@ -95,12 +95,14 @@ func (p *gandivaAffinity) Place(_ context.Context, v *core.View, grants []core.G
 		r := &p.residents[i]
 		p.placed = append(p.placed, core.Placement{Job: r.grants[r.of].Job, Seats: r.seats})
 		if !r.stays {
+			p.moved = true
 			p.last[r.grants[r.of].Job] = slices.Clone(r.seats)
 		}
 		joined := len(p.placed)
 		p.join(v, r.grants, r.of)
 		for _, with := range p.placed[joined:] {
 			if j := v.Jobs[with.Job]; !core.SameSeats(j.Seats, with.Seats) {
+				p.moved = true
 				p.last[with.Job] = slices.Clone(with.Seats)
 			}
 		}
@@ -109,7 +111,7 @@ func (p *gandivaAffinity) Place(_ context.Context, v *core.View, grants []core.G
 	return p.seating(), nil
 }
 
-// Standing is for ever, as that of every seater, unless somebody was moved: then others may find room.
+// Standing is for ever, as that of every seater, unless somebody has other seats than before: then the next round may find better ones, or room for others.
 func (p *gandivaAffinity) Standing() core.Standing {
 	s := p.seater.Standing()
 	if p.moved {

@@ -108,7 +108,7 @@ func TestEveryCompositionKeepsTheInvariants(t *testing.T) {
 		if !s.mayStarve && len(audit.ended) != s.jobs() {
 			t.Errorf("%d jobs ended, want %d\n%s\n%s\n%s", len(audit.ended), s.jobs(), files[0], files[1], files[2])
 		}
-		checkTimeline(t, files[0], [4]string(files[3:]))
+		checkTimeline(t, files[0], [4]string(files[3:]), core.Exclusive)
 		counts.check(t, files[5])
 		permuted, err := s.run(dir, rapid.Permutation(s.rows).Draw(t, "permutation"))
 		if err != nil {

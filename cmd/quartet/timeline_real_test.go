@@ -49,7 +49,7 @@ jobs:
 			}
 			files[name] = string(text)
 		}
-		checkTimeline(t, files["jobs.csv"], [4]string{files["timeline.csv"], files["nodes.csv"], files["usage.csv"], files["training.csv"]})
+		checkTimeline(t, files["jobs.csv"], [4]string{files["timeline.csv"], files["nodes.csv"], files["usage.csv"], files["training.csv"]}, 0)
 		for _, end := range ends {
 			if !strings.Contains(files["timeline.csv"], ","+end+"\n") {
 				t.Errorf("no stay ended so: %s\n%s", end, files["timeline.csv"])

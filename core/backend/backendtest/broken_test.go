@@ -303,7 +303,7 @@ func TestSuiteCatches(t *testing.T) {
 			targets[0].Nodes += 2
 			return round, targets
 		}}, "nodes, want at most 3"},
-		"shares that are none":         {"shares: jobs are on a device together", &broken{shares: true}, "is told with the share <nil>, want &{334}"},
+		"shares that are none":         {"shares: jobs are on a device together", &broken{shares: true}, "is told with the share <nil>, want &{334 }"},
 		"a device that is not shared":  {"shares: jobs take turns on a device", &broken{shares: true}, "apply"},
 		"the part of one that stopped": {"shares: a job takes the place of one of several", &broken{shares: true}, "apply"},
 		"capabilities that change":     {"capabilities stay", &broken{}, "capabilities were"},
