@@ -15,7 +15,7 @@ import (
 // runsOf is how many runs each study that comes with Quartet has.
 var runsOf = map[string]int{
 	"adaptive-batch":     50,
-	"autoscaling":        85,
+	"autoscaling":        90,
 	"autoscaling-delays": 36,
 	"blox-eurosys24":     6,
 	"deadlines":          24,
