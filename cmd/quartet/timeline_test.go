@@ -338,7 +338,7 @@ func TestTimelinesOfShippedCompositions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := configs.Options{Files: []string{name}, Sets: []string{"output.write=[jobs,timeline,usage,training]"}, Env: os.LookupEnv}
 			if strings.HasSuffix(name, "-packed.yaml") { // up to a minute as they are
-				o.Sets = append(o.Sets, "sample.window.jobs=200", "measure.first_job=0", "measure.last_job=199")
+				o.Sets = append(o.Sets, "sample.window.jobs=100", "measure.first_job=0", "measure.last_job=99")
 			}
 			switch {
 			case name == "papers/pollux-osdi21/pollux-genetic.yaml": // half a minute as it is

@@ -46,6 +46,21 @@ func TestSharedDevicesAreUsedOnce(t *testing.T) {
 	expect(t, "usage.csv", lines(usageHeader, "0,6,2,2,0,0,3,,", "10,6,1,2,0,0,3,,", "20,6,2,2,0,0,3,,", "30,6,2,2,0,0,3,,"), &s.files.usage)
 }
 
+// Ends that are told at once count when they were, in whatever order they are told.
+func TestEndsOnASharedDeviceToldAtOnce(t *testing.T) {
+	s := storyOf(t, nil, &core.Cluster{Sharing: core.TimeSlice, MaxOwners: 2, Accelerators: []string{"t4"}, Nodes: []core.Node{{Name: "a", Devices: 2}}})
+	s.round(0, map[core.JobID]core.JobState{0: core.Running, 1: core.Running}, []core.Event{submitted(0, 0), submitted(1, 0)},
+		start(core.Start, 0, seat(0, 1)), start(core.Start, 1, seat(0, 1)))
+	s.round(30, map[core.JobID]core.JobState{0: core.Completed, 1: core.Completed}, []core.Event{happened(core.JobFinished, 0, 25), happened(core.JobFinished, 1, 10)})
+	s.finish(30)
+	got := s.files.usage.String()
+	for _, row := range []string{"0,2,1,2,", "10,2,1,1,", "25,2,0,0,"} {
+		if !strings.Contains(got, "\n"+row) {
+			t.Errorf("no row %q in\n%s", row, got)
+		}
+	}
+}
+
 // usage.csv counts what a look at all jobs counts.
 func TestUsageOfAnySharing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -94,8 +95,13 @@ func (r *Recorder) file(w io.Writer, header string) *bufio.Writer {
 // ObserveRound takes in one round.
 func (r *Recorder) ObserveRound(report *core.Report) error {
 	now := report.View.NowSeconds
-	for i := range report.Events {
-		r.takeEvent(&report.Events[i], now)
+	events := report.Events
+	if earlier := func(a, b core.Event) int { return cmp.Compare(a.AtSeconds, b.AtSeconds) }; r.owners.shares && !slices.IsSortedFunc(events, earlier) {
+		events = slices.Clone(events) // who leaves a shared device last is to be counted out last
+		slices.SortStableFunc(events, earlier)
+	}
+	for i := range events {
+		r.takeEvent(&events[i], now)
 	}
 	for _, j := range report.Ended {
 		if j.State == core.Rejected {
