@@ -43,7 +43,14 @@ func NewFitsAll() core.Factory[core.Admitter] {
 type fitsAll struct {
 	onEvents
 	config   FitsAllConfig
+	misfits  []misfit
 	verdicts []core.Verdict
+}
+
+// misfit is a job that does not fit: how many devices it needs, and how many were left when it was its turn.
+type misfit struct {
+	job         core.JobID
+	least, left int
 }
 
 func (p *fitsAll) Admit(_ context.Context, v *core.View, waiting []*core.Job) ([]core.Verdict, error) {
@@ -52,24 +59,26 @@ func (p *fitsAll) Admit(_ context.Context, v *core.View, waiting []*core.Job) ([
 	for _, id := range v.Active {
 		left -= p.least(v.Jobs[id].JobSpec)
 	}
+	p.misfits = p.misfits[:0]
+	for _, j := range waiting {
+		if least := p.least(j.JobSpec); least <= left {
+			left -= least
+		} else {
+			p.misfits = append(p.misfits, misfit{j.ID, least, max(left, 0)})
+		}
+	}
 	hoped, grows := left, grows(v.Cluster)
 	if grows {
 		hoped += v.Cluster.MayHave() - v.Devices
 	}
-	for _, j := range waiting {
-		least := p.least(j.JobSpec)
-		if least <= left {
-			left -= least
-			hoped -= least
-			continue
-		}
+	for _, m := range p.misfits {
 		verdict := core.Verdict{
-			Job: j.ID, Code: core.Defer, Reason: core.LoadLimit, Wanted: float64(least), Available: float64(max(left, 0)), Unit: "devices",
+			Job: m.job, Code: core.Defer, Reason: core.LoadLimit, Wanted: float64(m.least), Available: float64(m.left), Unit: "devices",
 		}
-		switch large := least > v.Devices; {
-		case grows && (large || least <= hoped):
+		switch large := m.least > v.Devices; {
+		case grows && (large || m.least <= hoped):
 			verdict.Reason = core.AwaitingNodes
-			hoped -= least
+			hoped -= m.least
 		case p.config.Misfits == dropMisfits:
 			verdict.Code = core.Reject
 		}
