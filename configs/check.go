@@ -188,7 +188,11 @@ func (l *loader) checkNodes(groups []NodeGroup, pools []Pool) {
 	case len(groups) == 0 && len(pools) == 0:
 		l.report("cluster.nodes", core.Diagnostics{{Summary: "required but missing", Hint: "the machines, one item for each group of equal nodes"}})
 	case total > maxNodes:
-		l.problem("cluster.nodes", "too many nodes; at most %d are possible", maxNodes)
+		key := "cluster.nodes"
+		if len(groups) == 0 {
+			key = "cluster.pools"
+		}
+		l.problem(key, "too many nodes; at most %d are possible", maxNodes)
 	default:
 		l.checkNodeNames(groups, pools, total)
 	}

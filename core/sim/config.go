@@ -190,6 +190,9 @@ func (p *Publication) byRounds() bool {
 	return p.Progress == perRound || p.Progress == backToBack || p.Progress == wholeSteps
 }
 
+// leastRate is the least part of its rate that a job may have on a slice: with less, moments are beyond what the clock can tell apart.
+const leastRate = 1e-6
+
 // Validate reports every option that contradicts another.
 func (c Config) Validate() error {
 	var problems []error
@@ -235,8 +238,8 @@ func (c Config) Validate() error {
 		if _, known := mig.ByName(r.Profile); !known {
 			problem("%s.profile: must be one of 1g, 2g, 3g, 4g and 7g", at)
 		}
-		if r.Rate <= 0 {
-			problem("%s.rate: must be above 0: a job would never end", at)
+		if r.Rate < leastRate {
+			problem("%s.rate: must be at least %v, got %v: a job would never end", at, leastRate, r.Rate)
 		}
 	}
 	for i, o := range c.ApplicationOverhead {

@@ -152,7 +152,7 @@ func TestOptionsOfSlices(t *testing.T) {
 		"neighbours that are not":     {Config{CoLocation: CoLocation{Model: "none"}}, core.Mig, ""},
 		"neighbours elsewhere":        {Config{CoLocation: CoLocation{Model: "hinge"}}, core.Fractional, ""},
 		"a profile twice":             {Config{Mig: Mig{Rates: []SliceRate{{Profile: "1g", Rate: 1}, {Profile: "1g", Rate: 2}}}}, core.Mig, `mig.rates[1]: 1g of application "" is listed twice`},
-		"a rate of 0":                 {Config{Mig: Mig{Rates: []SliceRate{{Profile: "2g"}}}}, core.Mig, "mig.rates[0].rate: must be above 0"},
+		"a rate of 0":                 {Config{Mig: Mig{Rates: []SliceRate{{Profile: "2g"}}}}, core.Mig, "mig.rates[0].rate: must be at least 1e-06, got 0"},
 		"no profile":                  {Config{Mig: Mig{Rates: []SliceRate{{Rate: 1}}}}, core.Mig, "mig.rates[0].profile: must be one of 1g"},
 		"a pause without end":         {Config{Mig: Mig{Repartition: time.Hour}}, core.Mig, "mig.repartition: must be shorter than stall_after"},
 	} {
