@@ -137,7 +137,8 @@ func TestGandivaAffinityStands(t *testing.T) {
 		jobs  []*coretest.JobBuilder
 		moves bool
 	}{
-		"nobody moves":     {[]*coretest.JobBuilder{holds(seat(0, 0)), waits(3)}, false},
+		"nobody moves":     {[]*coretest.JobBuilder{holds(seat(0, 0)), waits(8)}, false},
+		"one began":        {[]*coretest.JobBuilder{holds(seat(0, 0)), waits(3)}, true},
 		"one was migrated": {[]*coretest.JobBuilder{holds(seat(0, 0), seat(1, 0))}, true},
 		"one made room":    {[]*coretest.JobBuilder{holds(seat(0, 0)), holds(seat(1, 0)), waits(4)}, true},
 	} {

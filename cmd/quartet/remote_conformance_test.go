@@ -6,6 +6,7 @@ import (
 	"flag"
 	"io"
 	"log/slog"
+	"slices"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -46,7 +47,7 @@ func TestConformanceThroughTheWire(t *testing.T) {
 			for _, f := range c.Placement {
 				t.Run("placement/"+f.Type, func(t *testing.T) {
 					options := []coretest.Option{coretest.Elsewhere(), coretest.Pinning()}
-					if f.Type == "tail_eviction" || f.Type == "buddy" || f.Type == "cells" {
+					if slices.Contains([]string{"tail_eviction", "buddy", "cells", "gandiva_affinity"}, f.Type) {
 						options = append(options, coretest.Evicting())
 					}
 					coretest.RunPlacer(t, behindWire(t, f, by.way(t, f), host.Placer), options...)
