@@ -102,6 +102,7 @@ func TestSynergyArtifact(t *testing.T) {
 // rounds at most as it would with that.
 func TestSynergyTuneIsNeverBelowProportional(t *testing.T) {
 	t.Parallel()
+	refdata.Path(t, "data", "synergy")
 	for _, trace := range []string{"dyn", "multi", "static"} {
 		for _, order := range []string{"fifo", "srtf", "las", "drf", "tetris", "ftf"} {
 			t.Run(trace+" "+order, func(t *testing.T) {
