@@ -171,9 +171,6 @@ func TestSameBytesThroughTheWire(t *testing.T) {
 			if agent, is := c.Elasticity.Config.(*elasticity.GoodputConfig); is && agent.HistoryPath != "" {
 				agent.HistoryFrozen = true // one run is not to teach the next
 			}
-			if len(c.Allocation.Factory.Sharing) > 0 {
-				t.Skip("the wire carries no groups of jobs, and not what jobs tell of their iterations")
-			}
 			jobs, err := quartet.LoadWorkload(t.Context(), c, nil)
 			if err != nil {
 				t.Fatal(err)

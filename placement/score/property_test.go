@@ -176,7 +176,7 @@ func TestFragmentationByDefinition(t *testing.T) {
 		}
 		task := rapid.SampledFrom(tasks).Draw(t, "task")
 		if !fits(&n, &task) {
-			t.Skip()
+			t.Skip("the draw is a task that the node has no room for: it is not scored")
 		}
 		before, best := outlook(typical, tasks, n), math.Inf(-1)
 		for _, after := range places(n, &task) {
