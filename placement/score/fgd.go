@@ -17,44 +17,21 @@ import (
 // Source: Weng et al., Beware of Fragmentation (ATC'23), section 4. No deviation known but for the slices, of which it does not tell. O(devices) for each score that is not remembered.
 type FGD struct {
 	typical *Typical
-	memo    []scored
+	memo    memo
 	after   devices
 }
 
-type scored struct {
-	digest
-	score int32
-}
-
 // NewFGD scores by the fragments that typical tasks tell.
-func NewFGD(y *Typical) *FGD { return &FGD{typical: y, memo: make([]scored, 1<<memoBits)} }
+func NewFGD(y *Typical) *FGD { return &FGD{typical: y, memo: newMemo()} }
 
 // Score is 0 to 100.
 func (f *FGD) Score(n *Node, t *Task) int32 {
-	y, sum := f.typical, n.digest
-	sum.add(digestOf(beforeState<<56 | uint64(level(y.cpus, n.CPU))<<16 | uint64(n.Accelerator)))
-	sum.add(digestOf(afterState<<56 | uint64(level(y.cpus, n.CPU-t.CPU))))
-	sum.add(digestOf(taskState<<56 | uint64(t.Slice)<<32 | uint64(t.Devices)<<12 | uint64(t.Milli)))
-	if n.countsMemory(t) { // which no digest tells of
-		score, _ := f.best(n, t)
-		return score
-	}
-	known := &f.memo[sum.low>>(64-memoBits)]
-	if known.digest != sum {
-		score, _ := f.best(n, t)
-		*known = scored{sum, score}
-	}
-	return known.score
+	y := f.typical
+	return f.memo.score(n, t, uint64(level(y.cpus, n.CPU)), uint64(level(y.cpus, n.CPU-t.CPU)), f.best)
 }
 
 // Devices is those of the score.
-func (f *FGD) Devices(n *Node, t *Task) core.DeviceSet {
-	if !t.shares() {
-		return n.first(t)
-	}
-	_, device := f.best(n, t)
-	return 1 << uint(device)
-}
+func (f *FGD) Devices(n *Node, t *Task) core.DeviceSet { return devicesOf(n, t, f.best) }
 
 // best is the score of a node, and the device that gives it to a task that takes a part of one.
 func (f *FGD) best(n *Node, t *Task) (score int32, device int) {

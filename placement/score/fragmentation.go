@@ -23,7 +23,7 @@ type Fragmentation struct {
 	cpus    []int64 // typical amounts of CPU and their sums: nothing else of an amount matters; nil for too many
 	levels  []curve // those remembered, a power of two
 	ahead   []remembered
-	memo    []scored
+	memo    memo
 
 	left, next, trial devices
 
@@ -61,7 +61,7 @@ func NewFragmentation(y *Typical) *Fragmentation {
 		n /= 2
 	}
 	f := &Fragmentation{
-		typical: y, levels: make([]curve, n), ahead: make([]remembered, 1<<memoBits), memo: make([]scored, 1<<memoBits),
+		typical: y, levels: make([]curve, n), ahead: make([]remembered, 1<<memoBits), memo: newMemo(),
 		levelOf: make([]int32, len(y.cpus)), least: make([]float64, len(y.cpus)),
 	}
 	room := make([]float64, len(f.levels)*(len(y.cpus)+1))
@@ -117,30 +117,11 @@ func (f *Fragmentation) cpu(amount int64) uint64 {
 
 // Score is counted in tolerances from a number that no node falls short of.
 func (f *Fragmentation) Score(n *Node, t *Task) int32 {
-	sum := n.digest
-	sum.add(digestOf(beforeState<<56 | f.cpu(n.CPU)<<16 | uint64(n.Accelerator)))
-	sum.add(digestOf(afterState<<56 | f.cpu(n.CPU-t.CPU)))
-	sum.add(digestOf(taskState<<56 | uint64(t.Slice)<<32 | uint64(t.Devices)<<12 | uint64(t.Milli)))
-	if n.countsMemory(t) { // which no digest tells of
-		score, _ := f.best(n, t)
-		return score
-	}
-	known := &f.memo[sum.low>>(64-memoBits)]
-	if known.digest != sum {
-		score, _ := f.best(n, t)
-		*known = scored{sum, score}
-	}
-	return known.score
+	return f.memo.score(n, t, f.cpu(n.CPU), f.cpu(n.CPU-t.CPU), f.best)
 }
 
 // Devices is those of the score.
-func (f *Fragmentation) Devices(n *Node, t *Task) core.DeviceSet {
-	if !t.shares() {
-		return n.first(t)
-	}
-	_, device := f.best(n, t)
-	return 1 << uint(device)
-}
+func (f *Fragmentation) Devices(n *Node, t *Task) core.DeviceSet { return devicesOf(n, t, f.best) }
 
 // best is the score of a node, and the device that gives it to a task that takes a part of one.
 func (f *Fragmentation) best(n *Node, t *Task) (score int32, device int) {
