@@ -16,7 +16,7 @@ import (
 
 const promising = `version: 1
 name: promises
-cluster: {nodes: [{name: n, count: %d, accelerator: gpu, devices: %d}]}
+cluster: {nodes: [%s]}
 workload: {type: csv, config: {path: %q}}
 round: {interval: %s, on_events: true}
 pipeline:
@@ -34,40 +34,11 @@ func TestNoPromiseIsBroken(t *testing.T) {
 	folder := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, devices := rapid.IntRange(1, 4).Draw(t, "nodes"), rapid.IntRange(1, 4).Draw(t, "devices")
-		trace := &strings.Builder{}
-		trace.WriteString("name,submit_s,duration_s,replicas,min_replicas,max_replicas,deadline_s,best_effort,pinned\n")
+		trace := dueHeader + "\n"
 		for i := range rapid.IntRange(1, 25).Draw(t, "jobs") {
-			replicas := rapid.IntRange(1, 4).Draw(t, "replicas")
-			deadline := ""
-			if rapid.IntRange(0, 5).Draw(t, "due") > 0 {
-				deadline = fmt.Sprint(rapid.Float64Range(1, 4000).Draw(t, "deadline"))
-			}
-			fmt.Fprintf(trace, "j%d,%v,%v,%d,%d,%d,%s,%t,%t\n", i, rapid.Float64Range(0, 3000).Draw(t, "submit"), rapid.Float64Range(1, 3000).Draw(t, "duration"),
-				replicas, rapid.IntRange(1, min(replicas, nodes*devices)).Draw(t, "least"), replicas+rapid.IntRange(0, 8).Draw(t, "more"), deadline, rapid.IntRange(0, 5).Draw(t, "best effort") == 0, rapid.IntRange(0, 9).Draw(t, "pinned") == 0)
+			trace += drawDue(t, i, nodes*devices) + "\n"
 		}
-		path := filepath.Join(folder, "trace.csv")
-		if err := os.WriteFile(path, []byte(trace.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		overhead := rapid.SampledFrom([]string{"0s", "1s", "17s", "160s"}).Draw(t, "overhead")
-		levels := rapid.SampledFrom([]string{"powers_of_two", "all"}).Draw(t, "levels")
-		config := fmt.Sprintf(promising, nodes, devices, path,
-			rapid.SampledFrom([]string{"10s", "60s", "600s"}).Draw(t, "interval"), overhead, levels, overhead, levels,
-			rapid.SampledFrom([]string{"least_growth", "most_growth"}).Draw(t, "expand"), overhead)
-		c, err := quartet.Parse(quartet.Builtins(), "promises.yaml", config, quartet.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		result, err := c.Simulate(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := result.Summary.Deadlines; d != nil && (d.Broken > 0 || d.Missed > 0) {
-			t.Fatalf("%+v\n%s\n%s", *d, config, trace)
-		}
-		if result.Summary.Jobs.Unfinished > 0 {
-			t.Fatalf("%d jobs did not end\n%s\n%s", result.Summary.Jobs.Unfinished, config, trace)
-		}
+		keepsPromises(t, folder, fmt.Sprintf("{name: n, count: %d, accelerator: gpu, devices: %d}", nodes, devices), trace, "0s", "1s", "17s", "160s")
 	})
 }
 
@@ -84,44 +55,54 @@ func TestNoPromiseOfTypesIsBroken(t *testing.T) {
 				most = count * devices // of the least type
 			}
 		}
-		trace := &strings.Builder{}
-		trace.WriteString("name,submit_s,duration_s,replicas,min_replicas,max_replicas,deadline_s,best_effort,pinned,accelerators\n")
+		trace := dueHeader + ",accelerators\n"
 		for i := range rapid.IntRange(1, 25).Draw(t, "jobs") {
-			replicas := rapid.IntRange(1, 4).Draw(t, "replicas")
-			deadline := ""
-			if rapid.IntRange(0, 5).Draw(t, "due") > 0 {
-				deadline = fmt.Sprint(rapid.Float64Range(1, 4000).Draw(t, "deadline"))
-			}
-			fmt.Fprintf(trace, "j%d,%v,%v,%d,%d,%d,%s,%t,%t,%s\n", i, rapid.Float64Range(0, 3000).Draw(t, "submit"), rapid.Float64Range(1, 3000).Draw(t, "duration"),
-				replicas, rapid.IntRange(1, min(replicas, most)).Draw(t, "least"), replicas+rapid.IntRange(0, 8).Draw(t, "more"), deadline,
-				rapid.IntRange(0, 5).Draw(t, "best effort") == 0, rapid.IntRange(0, 9).Draw(t, "pinned") == 0,
-				rapid.SampledFrom([]string{"", "t4", "v100", "t4|v100"}).Draw(t, "on"))
+			trace += drawDue(t, i, most) + "," + rapid.SampledFrom([]string{"", "t4", "v100", "t4|v100"}).Draw(t, "on") + "\n"
 		}
-		path := filepath.Join(folder, "trace.csv")
-		if err := os.WriteFile(path, []byte(trace.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		overhead := rapid.SampledFrom([]string{"0s", "17s", "160s"}).Draw(t, "overhead")
-		levels := rapid.SampledFrom([]string{"powers_of_two", "all"}).Draw(t, "levels")
-		config := strings.Replace(promising, "nodes: [{name: n, count: %d, accelerator: gpu, devices: %d}]", "nodes: [%s]", 1)
-		config = fmt.Sprintf(config, nodes, path,
-			rapid.SampledFrom([]string{"10s", "60s", "600s"}).Draw(t, "interval"), overhead, levels, overhead, levels,
-			rapid.SampledFrom([]string{"least_growth", "most_growth"}).Draw(t, "expand"), overhead)
-		c, err := quartet.Parse(quartet.Builtins(), "promises.yaml", config, quartet.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		result, err := c.Simulate(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := result.Summary.Deadlines; d != nil && (d.Broken > 0 || d.Missed > 0) {
-			t.Fatalf("%+v\n%s\n%s", *d, config, trace)
-		}
-		if result.Summary.Jobs.Unfinished > 0 {
-			t.Fatalf("%d jobs did not end\n%s\n%s", result.Summary.Jobs.Unfinished, config, trace)
-		}
+		keepsPromises(t, folder, nodes, trace, "0s", "17s", "160s")
 	})
+}
+
+const dueHeader = "name,submit_s,duration_s,replicas,min_replicas,max_replicas,deadline_s,best_effort,pinned"
+
+// drawDue draws the row of a job, most of which are due some time, that can run on so many devices.
+func drawDue(t *rapid.T, i, most int) string {
+	replicas := rapid.IntRange(1, 4).Draw(t, "replicas")
+	deadline := ""
+	if rapid.IntRange(0, 5).Draw(t, "due") > 0 {
+		deadline = fmt.Sprint(rapid.Float64Range(1, 4000).Draw(t, "deadline"))
+	}
+	return fmt.Sprintf("j%d,%v,%v,%d,%d,%d,%s,%t,%t", i, rapid.Float64Range(0, 3000).Draw(t, "submit"), rapid.Float64Range(1, 3000).Draw(t, "duration"),
+		replicas, rapid.IntRange(1, min(replicas, most)).Draw(t, "least"), replicas+rapid.IntRange(0, 8).Draw(t, "more"), deadline,
+		rapid.IntRange(0, 5).Draw(t, "best effort") == 0, rapid.IntRange(0, 9).Draw(t, "pinned") == 0)
+}
+
+// keepsPromises runs a trace on nodes, where changes cost one of the overheads, and fails when a promise is broken or an admitted job does not end.
+func keepsPromises(t *rapid.T, folder, nodes, trace string, overheads ...string) {
+	t.Helper()
+	path := filepath.Join(folder, "trace.csv")
+	if err := os.WriteFile(path, []byte(trace), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	overhead := rapid.SampledFrom(overheads).Draw(t, "overhead")
+	levels := rapid.SampledFrom([]string{"powers_of_two", "all"}).Draw(t, "levels")
+	config := fmt.Sprintf(promising, nodes, path,
+		rapid.SampledFrom([]string{"10s", "60s", "600s"}).Draw(t, "interval"), overhead, levels, overhead, levels,
+		rapid.SampledFrom([]string{"least_growth", "most_growth"}).Draw(t, "expand"), overhead)
+	c, err := quartet.Parse(quartet.Builtins(), "promises.yaml", config, quartet.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := c.Simulate(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := result.Summary.Deadlines; d != nil && (d.Broken > 0 || d.Missed > 0) {
+		t.Fatalf("%+v\n%s\n%s", *d, config, trace)
+	}
+	if result.Summary.Jobs.Unfinished > 0 {
+		t.Fatalf("%d jobs did not end\n%s\n%s", result.Summary.Jobs.Unfinished, config, trace)
+	}
 }
 
 // Figure 8a of ElasticFlow in exact accounting: no promise is broken at any cost of a change, and more deadlines are met than the artifact
