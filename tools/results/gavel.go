@@ -269,6 +269,11 @@ func (b *bench) gavelMakespan() ([][]string, error) {
 
 // readPairs reads the third column of a CSV file by the two before it.
 func readPairs(path string) (map[string]float64, error) {
+	return readNumbers(path, func(record []string) (key, number string) { return record[0] + "," + record[1], record[2] })
+}
+
+// readNumbers reads numbers of a CSV file with a header, by the keys that of gives its rows; rows without a number are passed over.
+func readNumbers(path string, of func(record []string) (key, number string)) (map[string]float64, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -279,7 +284,11 @@ func readPairs(path string) (map[string]float64, error) {
 	}
 	values := make(map[string]float64, len(records))
 	for _, record := range records[1:] {
-		if values[record[0]+","+record[1]], err = strconv.ParseFloat(record[2], 64); err != nil {
+		key, number := of(record)
+		if number == "" {
+			continue
+		}
+		if values[key], err = strconv.ParseFloat(number, 64); err != nil {
 			return nil, err
 		}
 	}

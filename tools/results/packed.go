@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"encoding/csv"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 )
@@ -105,22 +102,10 @@ func (b *bench) gavelPackedMakespan() ([][]string, error) {
 
 // readNotebook reads the published mean completion times in hours by trace, rate and policy.
 func readNotebook(path string) (map[string]float64, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	records, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
-	if err != nil {
-		return nil, err
-	}
-	values := make(map[string]float64, len(records))
-	for _, record := range records[1:] {
+	return readNumbers(path, func(record []string) (key, number string) {
 		if record[1] != "avg_jct_h" {
-			continue
+			return "", ""
 		}
-		if values[record[0]+","+record[2]+","+record[3]], err = strconv.ParseFloat(record[4], 64); err != nil {
-			return nil, err
-		}
-	}
-	return values, nil
+		return record[0] + "," + record[2] + "," + record[3], record[4]
+	})
 }
