@@ -269,11 +269,11 @@ func (b *bench) gavelMakespan() ([][]string, error) {
 
 // readPairs reads the third column of a CSV file by the two before it.
 func readPairs(path string) (map[string]float64, error) {
-	return readNumbers(path, func(record []string) (key, number string) { return record[0] + "," + record[1], record[2] })
+	return readNumbers(path, func(record []string) (key, number string, given bool) { return record[0] + "," + record[1], record[2], true })
 }
 
-// readNumbers reads numbers of a CSV file with a header, by the keys that of gives its rows; rows without a number are passed over.
-func readNumbers(path string, of func(record []string) (key, number string)) (map[string]float64, error) {
+// readNumbers reads numbers of a CSV file with a header, by the keys that of gives its rows, but for those that it gives none.
+func readNumbers(path string, of func(record []string) (key, number string, given bool)) (map[string]float64, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -284,8 +284,8 @@ func readNumbers(path string, of func(record []string) (key, number string)) (ma
 	}
 	values := make(map[string]float64, len(records))
 	for _, record := range records[1:] {
-		key, number := of(record)
-		if number == "" {
+		key, number, given := of(record)
+		if !given {
 			continue
 		}
 		if values[key], err = strconv.ParseFloat(number, 64); err != nil {

@@ -102,10 +102,7 @@ func (b *bench) gavelPackedMakespan() ([][]string, error) {
 
 // readNotebook reads the published mean completion times in hours by trace, rate and policy.
 func readNotebook(path string) (map[string]float64, error) {
-	return readNumbers(path, func(record []string) (key, number string) {
-		if record[1] != "avg_jct_h" {
-			return "", ""
-		}
-		return record[0] + "," + record[2] + "," + record[3], record[4]
+	return readNumbers(path, func(record []string) (key, number string, given bool) {
+		return record[0] + "," + record[2] + "," + record[3], record[4], record[1] == "avg_jct_h"
 	})
 }
