@@ -1,10 +1,7 @@
 package quartet_test
 
 import (
-	"compress/gzip"
-	"encoding/csv"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -28,19 +25,12 @@ func muriRun(t *testing.T, name, trace string, sets ...string) *metrics.Summary 
 // muriPublished is the mean, the 99th percentile and the makespan that were published, in seconds.
 func muriPublished(t *testing.T, trace, policy string) (mean, p99, makespan float64) {
 	t.Helper()
-	file, err := os.Open(refdata.Path(t, "reference", "muri", "published.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	rows, err := csv.NewReader(file).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := refdata.Rows(t, refdata.Path(t, "reference", "muri", "published.csv"))
 	for _, row := range rows {
 		if row[0] == trace && row[1] == policy {
 			var x [3]float64
 			for i := range x {
+				var err error
 				if x[i], err = strconv.ParseFloat(row[2+i], 64); err != nil {
 					t.Fatal(err)
 				}
@@ -80,22 +70,11 @@ func TestMuriBaselines(t *testing.T) {
 
 // Shortest remaining time ends each job of trace 3 when the authors' program does.
 func TestMuriShortestFirstByJob(t *testing.T) {
-	file, err := os.Open(refdata.Path(t, "reference", "muri", "trace3_srtf_jobs.csv.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	z, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := csv.NewReader(z).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := refdata.Rows(t, refdata.Path(t, "reference", "muri", "trace3_srtf_jobs.csv.gz"))
 	name, end := slices.Index(rows[0], "job_id"), slices.Index(rows[0], "end_time")
 	want := map[string]float64{}
 	for _, row := range rows[1:] {
+		var err error
 		if want[row[name]], err = strconv.ParseFloat(row[end], 64); err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package quartet_test
 
 import (
 	"context"
-	"encoding/csv"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,15 +39,7 @@ type synergyAnswer struct{ finish, attained float64 }
 
 func synergyAnswers(t *testing.T, path string) map[string]synergyAnswer {
 	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	records, err := csv.NewReader(file).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := refdata.Rows(t, path)
 	number := func(record []string, column string) float64 {
 		x, err := strconv.ParseFloat(record[slices.Index(records[0], column)], 64)
 		if err != nil {

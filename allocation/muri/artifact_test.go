@@ -2,10 +2,7 @@ package muri
 
 import (
 	"cmp"
-	"compress/gzip"
-	"encoding/csv"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -250,25 +247,9 @@ func artifactJobs(t *testing.T, trace string) (jobs []*artifactJob) {
 }
 
 // cells reads a table of the reference, with the names of its columns.
-func cells(t *testing.T, name string, packed bool) (rows []map[string]string) {
+func cells(t *testing.T, name string) (rows []map[string]string) {
 	t.Helper()
-	file, err := os.Open(refdata.Path(t, "reference", "muri", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	table := csv.NewReader(file)
-	if packed {
-		z, err := gzip.NewReader(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		table = csv.NewReader(z)
-	}
-	records, err := table.ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := refdata.Rows(t, refdata.Path(t, "reference", "muri", name))
 	for _, record := range records[1:] {
 		row := map[string]string{}
 		for i, name := range records[0] {
@@ -304,7 +285,7 @@ func outcomeOf(jobs []*artifactJob, makespan float64) outcome {
 
 func published(t *testing.T, trace, policy string) outcome {
 	t.Helper()
-	for _, row := range cells(t, "published.csv", false) {
+	for _, row := range cells(t, "published.csv") {
 		if row["trace"] == trace && row["policy"] == policy {
 			return outcome{number(t, row["mean_jct_s"]), number(t, row["p99_jct_s"]), number(t, row["makespan_s"])}
 		}
@@ -338,7 +319,7 @@ func TestShortestFirstEqualsThePublished(t *testing.T) {
 func TestShortestFirstEqualsTheAnswersByJob(t *testing.T) {
 	jobs := artifactJobs(t, "trace3")
 	ends := map[string]float64{}
-	for _, row := range cells(t, "trace3_srtf_jobs.csv.gz", true) {
+	for _, row := range cells(t, "trace3_srtf_jobs.csv.gz") {
 		ends[row["job_id"]] = number(t, row["end_time"])
 	}
 	(&artifact{devices: 64, decide: byKey(shortest)}).run(jobs)

@@ -3,10 +3,8 @@ package synergy_test
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -189,15 +187,7 @@ func TestArtifactJobs(t *testing.T) {
 // answers reads when jobs finished and how long they ran, by job.
 func answers(t *testing.T, path string) (finish, attained map[int]float64) {
 	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	records, err := csv.NewReader(file).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := refdata.Rows(t, path)
 	finish, attained = map[int]float64{}, map[int]float64{}
 	for _, record := range records[1:] {
 		id, err := strconv.Atoi(record[0])

@@ -2,8 +2,12 @@
 package refdata
 
 import (
+	"compress/gzip"
+	"encoding/csv"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -23,4 +27,28 @@ func Path(t testing.TB, elements ...string) string {
 		t.Fatalf("%s is set, but there is no published data: %v", Variable, err)
 	}
 	return path
+}
+
+// Rows is the rows of a CSV file, its header first; it is unpacked where its name ends with .gz.
+func Rows(t testing.TB, path string) [][]string {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var text io.Reader = file
+	if strings.HasSuffix(path, ".gz") {
+		if text, err = gzip.NewReader(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := csv.NewReader(text).ReadAll()
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	if len(rows) == 0 {
+		t.Fatalf("%s: no rows", path)
+	}
+	return rows
 }

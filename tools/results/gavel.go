@@ -269,7 +269,9 @@ func (b *bench) gavelMakespan() ([][]string, error) {
 
 // readPairs reads the third column of a CSV file by the two before it.
 func readPairs(path string) (map[string]float64, error) {
-	return readNumbers(path, func(record []string) (key, number string, given bool) { return record[0] + "," + record[1], record[2], true })
+	return readNumbers(path, func(record []string) (key, number string, given bool) {
+		return record[0] + "," + record[1], record[2], true
+	})
 }
 
 // readNumbers reads numbers of a CSV file with a header, by the keys that of gives its rows, but for those that it gives none.
