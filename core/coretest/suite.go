@@ -57,8 +57,8 @@ func Sharing() Option { return func(o *options) { o.sharing = true } }
 // Pools gives some of the random worlds pools, whose nodes are provisioned, drain and go. The suite of scalers asks for it.
 func Pools() Option { return func(o *options) { o.pools = true } }
 
-// TakingTurns lets jobs of the random worlds be on devices together, two or three, and measures some of their pairs.
-func TakingTurns() Option { return func(o *options) { o.together = true } }
+// TakingTurns is Turns in worlds where some pairs of jobs were measured.
+func TakingTurns() Option { return func(o *options) { o.turns, o.together = true, true } }
 
 // slot is what a suite knows of one stage.
 type slot[S any] struct {

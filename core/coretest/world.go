@@ -102,9 +102,8 @@ func drawStepTimes(t *rapid.T, accelerators []string) *core.StepTimes {
 	return table
 }
 
-// drawPairs lets jobs be on devices together, and draws what was measured of pairs of them.
+// drawPairs draws what was measured of pairs of jobs.
 func (w *world) drawPairs() {
-	w.cluster.Sharing, w.cluster.MaxOwners = core.TimeSlice, rapid.IntRange(2, 3).Draw(w.t, "owners")
 	part := rapid.SampledFrom([]float64{0, 0.3, 0.6, 0.6, 0.9, 1})
 	var pairs []core.Pair
 	for a, first := range applications {
@@ -122,7 +121,6 @@ func (w *world) drawPairs() {
 		}
 	}
 	w.pairs = core.NewPairTable(pairs)
-	w.view.Cluster = cloneCluster(w.cluster)
 }
 
 // Next, of a world, is called by hand.
