@@ -157,7 +157,7 @@ func (p *synergyPlacer) answer(v *core.View, grants []core.Grant, packed []syner
 		p.placed = append(p.placed, placement)
 	}
 	p.standing.UntilSeconds = math.Inf(1)
-	if least && p.packer.Mode == synergy.Tune || p.replan && len(p.unseated) > 0 {
+	if least && p.packer.Mode != synergy.Fair || p.replan && len(p.unseated) > 0 {
 		p.standing.UntilSeconds = v.NowSeconds
 	}
 }

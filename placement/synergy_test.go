@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -196,5 +197,36 @@ func TestSynergyAllocatesNothing(t *testing.T) {
 		if n := testing.AllocsPerRun(20, ask); n > 0 {
 			t.Errorf("%s: %v allocations", mode, n)
 		}
+	}
+}
+
+// TestSynergyStanding tells for how long who has what stands: while somebody has less than he wants, for one round, whatever took it from him.
+func TestSynergyStanding(t *testing.T) {
+	t.Parallel()
+	job := coretest.MakeJob
+	short := []*coretest.JobBuilder{ // two that were seated when nobody was greedy
+		job("a").Replicas(1).Sensitive(eager(8)).Running(0, coretest.Seat(0, 0)).Given(2, 10), job("b").Replicas(1).Sensitive(eager(8)).Running(0, coretest.Seat(0, 1)).Given(2, 10),
+	}
+	full := []*coretest.JobBuilder{job("a").Replicas(1).Sensitive(eager(4)).Waiting(), job("b").Replicas(1).Sensitive(eager(4)).Waiting()}
+	for name, tc := range map[string]struct {
+		mode string
+		jobs []*coretest.JobBuilder
+		want float64 // of a round at 600 s
+	}{
+		"greedy, somebody is short":    {synergyGreedy, short, 600},
+		"tune, somebody is short":      {synergyTune, short, 600},
+		"fair, everybody has his part": {synergyFair, short, math.Inf(1)},
+		"greedy, everybody has all":    {synergyGreedy, full, math.Inf(1)},
+		"tune, everybody has all":      {synergyTune, full, math.Inf(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := coretest.MakeView(counted(8)).Now(600).Jobs(tc.jobs...).Obj()
+			p := newPlacer(t, NewSynergy(), map[string]any{"mode": tc.mode})
+			placeGiven(t, p, v, inOrder(v))
+			if got := p.(core.Steady).Standing().UntilSeconds; got != tc.want {
+				t.Errorf("stands until %v s, want %v s", got, tc.want)
+			}
+		})
 	}
 }

@@ -171,10 +171,7 @@ func TestLivePageIsTheReportAsItBecomes(t *testing.T) {
 	for _, width := range []int{375, 1400} {
 		p.Size(width, 900, width == 375)
 		p.CheckAccess()
-		wide := 0
-		if p.Run("document.documentElement.scrollWidth", &wide); wide > width {
-			t.Errorf("the page is %d pixels wide in a window of %d", wide, width)
-		}
+		p.Await(fmt.Sprintf("a page no wider than a window of %d pixels", width), fmt.Sprintf("document.documentElement.scrollWidth <= %d", width))
 		picture(t, p, fmt.Sprint("goes-on-", width))
 	}
 
