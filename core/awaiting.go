@@ -42,7 +42,7 @@ func (m *missing) await(s *state, c Candidate, v *Verdict) {
 
 // most is how many of devices, by type, a job can have at once: those of one type, or all where it mixes them.
 func most(c *Cluster, spec *JobSpec, devices []int) int {
-	one, all, _ := widestOf(c, spec, devices)
+	one, all, _ := widestOf(c, spec, devices, (*JobSpec).CanRunOn)
 	if spec.MixesTypes {
 		return all
 	}

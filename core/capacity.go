@@ -39,7 +39,7 @@ func (k *Capacity) For(c *Cluster, spec *JobSpec) (devices int, widest Accelerat
 	if c.CountsShares() {
 		byType = k.seatsFor(c, spec)
 	}
-	most, all, widest := widestOf(c, spec, byType)
+	most, all, widest := widestOf(c, spec, byType, (*JobSpec).Accepts)
 	if spec.MixesTypes && !k.OneType {
 		return all, widest
 	}
@@ -58,9 +58,8 @@ func (k *Capacity) seatsFor(c *Cluster, spec *JobSpec) []int {
 		}
 	}
 	for i := range c.Pools {
-		if p := &c.Pools[i]; p.Devices > 0 {
-			k.forOne[p.Accelerator] += c.toCome(p) / p.Devices * c.seatsOn(spec, p.Devices, p.CPUs, p.MemoryGB, p.DeviceMemoryGB)
-		}
+		p := &c.Pools[i]
+		k.forOne[p.Accelerator] += c.seatsToCome(spec, p)
 	}
 	return k.forOne
 }
@@ -86,6 +85,36 @@ func (c *Cluster) seatsOn(spec *JobSpec, devices int, cpus, memoryGB, deviceMemo
 	return devices
 }
 
+// holds reports whether idle nodes of a type, and those that pools may still get, hold the least number of a job's replicas; one of them where it
+// mixes types.
+func (c *Cluster) holds(spec *JobSpec, t AcceleratorID) bool {
+	missing := 1
+	if !spec.MixesTypes {
+		missing = max(spec.MinReplicas, 1)
+	}
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Accelerator == t && n.Health != Gone {
+			if missing -= c.SeatsOn(spec, n); missing <= 0 {
+				return true
+			}
+		}
+	}
+	for i := range c.Pools {
+		if p := &c.Pools[i]; p.Accelerator == t {
+			missing -= c.seatsToCome(spec, p)
+		}
+	}
+	return missing <= 0
+}
+
+// seatsToCome is how many replicas of a job the nodes that a pool may still get could have.
+func (c *Cluster) seatsToCome(spec *JobSpec, p *Pool) int {
+	if p.Devices == 0 {
+		return 0
+	}
+	return c.toCome(p) / p.Devices * c.seatsOn(spec, p.Devices, p.CPUs, p.MemoryGB, p.DeviceMemoryGB)
+}
+
 // memoryFor is how much of the memory of a device, in thousandths, a replica of a job could have at most: that of its slice where devices are divided so.
 func (c *Cluster) memoryFor(spec *JobSpec, memory int64) int64 {
 	if c.Sharing != Mig || spec.milli() == 0 || memory == unknown {
@@ -94,11 +123,11 @@ func (c *Cluster) memoryFor(spec *JobSpec, memory int64) int64 {
 	return memory / mig.Slices * int64(mig.Of(spec.Slice()).Memory)
 }
 
-// widestOf is how many of devices, by type, a job can have of one type, of which, and of all that it can run on.
-func widestOf(c *Cluster, spec *JobSpec, devices []int) (one, all int, widest AcceleratorID) {
+// widestOf is how many of devices, by type, a job can have of one type, of which, and of all that are for it.
+func widestOf(c *Cluster, spec *JobSpec, devices []int, isFor func(*JobSpec, *Cluster, AcceleratorID) bool) (one, all int, widest AcceleratorID) {
 	widest = AnyAccelerator
 	for t, n := range devices {
-		if !spec.CanRunOn(c, AcceleratorID(t)) {
+		if !isFor(spec, c, AcceleratorID(t)) {
 			continue
 		}
 		if all += n; n > one {
@@ -112,7 +141,7 @@ func widestOf(c *Cluster, spec *JobSpec, devices []int) (one, all int, widest Ac
 func (c *Cluster) CapacityFor(spec *JobSpec) int {
 	most, all := 0, 0
 	for t := range c.Accelerators {
-		if accelerator := AcceleratorID(t); spec.CanRunOn(c, accelerator) {
+		if accelerator := AcceleratorID(t); spec.Accepts(c, accelerator) {
 			n := c.devicesOf(accelerator)
 			most, all = max(most, n), all+n
 		}

@@ -274,7 +274,7 @@ func (s *state) checkPlacement(component string, grants []Grant, p *Placement) e
 		if seat.Devices == 0 {
 			return s.broken(component, p.Job, RuleGangComplete, "a seat on node %q without devices", c.Nodes[seat.Node].Name)
 		}
-		if !job.MixesTypes && accelerator != c.Nodes[p.Seats[0].Node].Accelerator || g.Accelerator != AnyAccelerator && g.Accelerator != accelerator || !job.CanRunOn(c, accelerator) {
+		if !job.MixesTypes && accelerator != c.Nodes[p.Seats[0].Node].Accelerator || g.Accelerator != AnyAccelerator && g.Accelerator != accelerator || !job.Accepts(c, accelerator) {
 			return s.broken(component, p.Job, RuleOneAccelerator, "seated on %q", c.Accelerators[accelerator])
 		}
 	}

@@ -295,9 +295,16 @@ func (s *JobSpec) BatchOn(accelerator string) BatchSpec {
 	return b
 }
 
-// CanRunOn reports whether the job can run on an accelerator type of the cluster.
-func (s *JobSpec) CanRunOn(c *Cluster, t AcceleratorID) bool {
+// Accepts reports whether the job allows an accelerator type of the cluster. Who seats jobs by what is left of nodes needs to know no more.
+func (s *JobSpec) Accepts(c *Cluster, t AcceleratorID) bool {
 	return len(s.Accelerators) == 0 || slices.Contains(s.Accelerators, c.Accelerators[t])
+}
+
+// CanRunOn reports whether the job can run on an accelerator type of the cluster: it allows the type, and where more than whole devices is counted,
+// idle nodes of the type, those that pools may still get included, hold its least number of replicas; one replica where it mixes types. O(1) where
+// whole devices are counted, otherwise O(nodes) at most.
+func (s *JobSpec) CanRunOn(c *Cluster, t AcceleratorID) bool {
+	return s.Accepts(c, t) && (!c.CountsShares() || c.holds(s, t))
 }
 
 // SameConfiguration reports whether two measurements are of the same replicas, nodes, type and batch.

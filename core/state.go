@@ -382,7 +382,7 @@ func (s *state) rejectFor(j *Job, need, capacity int, widest AcceleratorID) {
 
 // hasTypeFor reports whether some node is of a type that a job can run on.
 func (s *state) hasTypeFor(j *Job) bool {
-	devices, _, _ := widestOf(s.view.Cluster, j.JobSpec, s.capacity.byType)
+	devices, _, _ := widestOf(s.view.Cluster, j.JobSpec, s.capacity.byType, (*JobSpec).Accepts)
 	return devices > 0
 }
 

@@ -199,7 +199,7 @@ func (p *scored) task(v *core.View, j *core.JobSpec, on core.AcceleratorID) (t u
 		t.Types = 1 << uint(on)
 	} else if len(j.Accelerators) > 0 {
 		for a := range v.Cluster.Accelerators {
-			if j.CanRunOn(v.Cluster, core.AcceleratorID(a)) {
+			if j.Accepts(v.Cluster, core.AcceleratorID(a)) {
 				t.Types |= 1 << uint(a)
 			}
 		}

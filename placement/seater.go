@@ -314,7 +314,7 @@ func (s *seater) refuse(v *core.View, g *core.Grant, skipped bool) {
 
 // eligible reports whether a grant may be seated on an accelerator type.
 func eligible(v *core.View, j *core.Job, g *core.Grant, t core.AcceleratorID) bool {
-	return (g.Accelerator == core.AnyAccelerator || g.Accelerator == t) && j.CanRunOn(v.Cluster, t) &&
+	return (g.Accelerator == core.AnyAccelerator || g.Accelerator == t) && j.Accepts(v.Cluster, t) &&
 		(v.Cluster.Sharing != core.TimeSlice || v.Cluster.FitTogether(t, j.JobSpec))
 }
 

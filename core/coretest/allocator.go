@@ -82,7 +82,7 @@ func seatsFault(c *core.Cluster, j *core.Job, granted core.AcceleratorID, seats 
 			return fmt.Sprintf("devices %s of %s node %q", s.Devices, n.Health, n.Name)
 		case !j.MixesTypes && n.Accelerator != c.Nodes[seats[0].Node].Accelerator:
 			return "two accelerator types"
-		case granted != core.AnyAccelerator && n.Accelerator != granted, !j.CanRunOn(c, n.Accelerator):
+		case granted != core.AnyAccelerator && n.Accelerator != granted, !j.Accepts(c, n.Accelerator):
 			return fmt.Sprintf("node %q has type %q", n.Name, c.Accelerators[n.Accelerator])
 		case !hasMemory(c, j, n.Accelerator):
 			return fmt.Sprintf("node %q has devices of too little memory", n.Name)

@@ -118,7 +118,7 @@ type turns []bool
 // refuse notes that a grant is not seated.
 func (kept turns) refuse(c *core.Cluster, j *core.Job, g *core.Grant) {
 	for t := range kept {
-		could := j.CanRunOn(c, core.AcceleratorID(t)) && hasMemory(c, j, core.AcceleratorID(t)) && (g.Accelerator == core.AnyAccelerator || int(g.Accelerator) == t)
+		could := j.Accepts(c, core.AcceleratorID(t)) && hasMemory(c, j, core.AcceleratorID(t)) && (g.Accelerator == core.AnyAccelerator || int(g.Accelerator) == t)
 		kept[t] = kept[t] || g.Blocking && could
 	}
 }

@@ -100,7 +100,7 @@ func firstFit(free *room, c *core.Cluster, nodes []core.Node, j *core.Job, g *co
 func runnable(c *core.Cluster, j *core.Job) []core.AcceleratorID {
 	var types []core.AcceleratorID
 	for t := range c.Accelerators {
-		if j.CanRunOn(c, core.AcceleratorID(t)) && hasMemory(c, j, core.AcceleratorID(t)) {
+		if j.Accepts(c, core.AcceleratorID(t)) && hasMemory(c, j, core.AcceleratorID(t)) {
 			types = append(types, core.AcceleratorID(t))
 		}
 	}

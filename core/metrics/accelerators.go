@@ -277,7 +277,7 @@ func (c *Collector) acceleratorUse(from, to float64) []AcceleratorUse {
 // onlyType is the one type of the cluster that a job can run on, when it is bound to one.
 func onlyType(spec *core.JobSpec, c *core.Cluster, use []AcceleratorUse) (only core.AcceleratorID, bound bool) {
 	for t := range use {
-		if use[t].Devices == 0 || !spec.CanRunOn(c, core.AcceleratorID(t)) {
+		if use[t].Devices == 0 || !spec.Accepts(c, core.AcceleratorID(t)) {
 			continue
 		}
 		if bound {

@@ -123,7 +123,7 @@ func (s *shares) aloneOn(spec *core.JobSpec, there []float64, devices, pause flo
 	sum, weight := 0.0, 0.0
 	for t, n := range there {
 		accelerator := core.AcceleratorID(t)
-		if !spec.CanRunOn(s.cluster, accelerator) {
+		if !spec.Accepts(s.cluster, accelerator) {
 			continue
 		}
 		if seconds := s.between(spec.ID, accelerator, devices, pause); !math.IsInf(seconds, 1) {

@@ -118,7 +118,7 @@ func DeviceSeconds(w *Workload, c *core.Cluster) float64 {
 		}
 		sum, weight := 0.0, 0
 		for t, n := range devices {
-			if !job.Spec.CanRunOn(c, core.AcceleratorID(t)) {
+			if !job.Spec.Accepts(c, core.AcceleratorID(t)) {
 				continue
 			}
 			if seconds := alone.Seconds(core.JobID(i), core.AcceleratorID(t), job.Spec.Requested); !math.IsInf(seconds, 1) {
