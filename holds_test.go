@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quartet-sched/quartet"
+	"github.com/quartet-sched/quartet/configs"
 	"github.com/quartet-sched/quartet/core"
 )
 
@@ -76,6 +78,47 @@ func TestNobodyWaitsForATypeThatCannotHoldHim(t *testing.T) {
 						}
 					})
 				}
+			}
+		}
+	}
+}
+
+// TestScalersGrowAPoolThatHolds holds that a scaler asks for nodes which can hold who waits, though those of a cheaper pool cannot.
+func TestScalersGrowAPoolThatHolds(t *testing.T) {
+	catalog := quartet.Builtins()
+	poor := configs.Pool{Name: "poor", Devices: 4, Max: 4, CPUs: 4, MemoryGB: 64, DeviceMemoryGB: 16, PricePerHour: 1}
+	rich := configs.Pool{Name: "rich", Devices: 4, Max: 2, CPUs: 64, MemoryGB: 512, DeviceMemoryGB: 40, PricePerHour: 9}
+	for what, tc := range map[string]struct {
+		jobs    string
+		sharing core.Sharing
+		placer  string
+	}{
+		"CPUs and memory": {picky, core.Exclusive, "best_fit"},
+		"device memory":   {large, core.TimeSlice, "first_fit"},
+	} {
+		file := filepath.Join(t.TempDir(), "jobs.csv")
+		if err := os.WriteFile(file, []byte(tc.jobs), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, scaler := range catalog.Scaler {
+			if scaler.Type == "none" {
+				continue
+			}
+			for _, types := range [][2]string{{"a100", "v100"}, {"v100", "a100"}} {
+				t.Run(strings.Join([]string{what, scaler.Type, "poor " + types[0]}, "/"), func(t *testing.T) {
+					s := small()
+					poor, rich := poor, rich
+					poor.Accelerator, rich.Accelerator = types[0], types[1]
+					s.Cluster.Nodes, s.Cluster.Pools = nil, []configs.Pool{poor, rich}
+					s.Cluster.CountResources, s.Cluster.Sharing = tc.sharing == core.Exclusive, tc.sharing.String()
+					s.Workload = quartet.Part{Type: "csv", Config: map[string]any{"path": file}}
+					s.Round = quartet.Round{Interval: time.Minute, OnEvents: true}
+					s.Pipeline.Placement.Type, s.Pipeline.Elasticity.Cluster.Type = tc.placer, scaler.Type
+					r := simulate(t, compose(t, catalog, s))
+					if want := strings.Count(tc.jobs, "\n") - 1; r.Summary.Jobs.Completed != want {
+						t.Errorf("%d of %d jobs completed; unfinished %v", r.Summary.Jobs.Completed, want, r.Unfinished)
+					}
+				})
 			}
 		}
 	}

@@ -176,14 +176,23 @@ func (e *execution) noteRounds() {
 	}
 }
 
-// notePromises says that promises may break without an interval: plans change between events, and nobody is asked then.
+// notePromises says that promises may break: without an interval plans change between events, and nobody is asked then; and they are of devices, where
+// more is counted.
 func (e *execution) notePromises(stages *core.Stages) {
-	if e.Round.Interval > 0 {
-		return
-	}
 	for i := range stages.Admission {
-		if p, speaks := stages.Admission[i].Policy.(core.Promiser); speaks && p.Promises() {
-			e.note(stages.Admission[i].ID + " promises deadlines, and may break them: rounds have no interval, at which plans change; with --set round.interval=60s")
+		p, speaks := stages.Admission[i].Policy.(core.Promiser)
+		if !speaks || !p.Promises() {
+			continue
+		}
+		who := stages.Admission[i].ID + " promises deadlines, and may break them: "
+		if e.Round.Interval == 0 {
+			e.note(who + "rounds have no interval, at which plans change; with --set round.interval=60s")
+		}
+		switch {
+		case e.cluster.Sharing != core.Exclusive:
+			e.note(who + "it counts whole devices, and the cluster shares them")
+		case e.cluster.CountsResources:
+			e.note(who + "it counts devices, and the cluster CPUs and memory as well; with --set cluster.count_resources=false")
 		}
 	}
 }

@@ -20,7 +20,7 @@ type Pool struct {
 	PricePerHour float64
 	Prices       []Price
 	// No two changes upwards lie nearer together than UpCooldownSeconds, and no change downwards follows another change within
-	// DownCooldownSeconds. The pipeline sees to it, whatever a scaler wants.
+	// DownCooldownSeconds. The pipeline sees to it, whatever a scaler wants; and to it that a pool does not turn round within a moment.
 	UpCooldownSeconds, DownCooldownSeconds float64
 	// ProvisioningSeconds is how long a node takes to come as a rule, and Spot says that nodes may be taken away, as far as the backend
 	// tells.
@@ -165,6 +165,10 @@ func (s *state) sized(nodes int) []PoolTarget {
 	return []PoolTarget{{Pool: pool.Name, Nodes: allowed}}
 }
 
+// turnSeconds is how long a pool that grew or shrank does not turn round at least: where nodes come and go at once, a scaler that takes back what it
+// decided would otherwise be asked again and again at one moment.
+const turnSeconds = 1
+
 // allowed are the changes of sizes that may be made now.
 func (s *state) allowed(wanted []PoolTarget) []PoolTarget {
 	c, k, now := s.view.Cluster, &s.pools, s.view.NowSeconds
@@ -178,6 +182,9 @@ func (s *state) allowed(wanted []PoolTarget) []PoolTarget {
 		free := k.grown[at] + pool.UpCooldownSeconds
 		if t.Nodes < size {
 			free = k.changed[at] + pool.DownCooldownSeconds
+		}
+		if grew := k.grown[at] == k.changed[at]; k.changed[at] == now && grew != (t.Nodes > size) {
+			free = max(free, now+turnSeconds)
 		}
 		switch {
 		case t.Nodes == size:

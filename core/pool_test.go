@@ -95,6 +95,24 @@ func TestCooldowns(t *testing.T) {
 	}
 }
 
+// A pool does not turn round within a moment, even without cool-downs: it goes on as it began.
+func TestPoolsDoNotTurnAtOnce(t *testing.T) {
+	s := poolState(false)
+	for i, step := range []struct {
+		now   float64
+		nodes int
+		want  bool
+		again float64
+	}{
+		{10, 6, true, 1e9}, {10, 3, false, 11}, {10, 8, true, 1e9}, {10.5, 3, true, 1e9}, {10.5, 2, true, 1e9}, {10.5, 8, false, 11.5}, {11.5, 8, true, 1e9},
+	} {
+		s.view.NowSeconds, s.pools.again = step.now, 1e9
+		if got := s.allowed([]PoolTarget{{Pool: "p", Nodes: step.nodes}}); len(got) > 0 != step.want || s.pools.again != step.again {
+			t.Errorf("%d: %v and again at %v, want %v and %v", i, got, s.pools.again, step.want, step.again)
+		}
+	}
+}
+
 // A number of nodes alone sizes the only pool, within its bounds.
 func TestNodesInAll(t *testing.T) {
 	s := poolState(false)

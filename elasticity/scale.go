@@ -17,14 +17,15 @@ type rule interface {
 // scaled is what scalers share: which pools they size, and which jobs count with which of them.
 //
 // A type of devices is a kind of its own, for a job runs on devices of one type. Types on which jobs run together, as those do that mix types,
-// are one kind. The pools of a kind are sized together. A job that can run on several kinds counts with that whose devices it holds. While it
-// waits, it counts where there is room for its least number beside the others: on nodes that are not sized, or else where work costs least.
+// are one kind. The pools of a kind are sized together. A job that can run on several kinds counts with that whose devices it gets in this round, or
+// else holds. While it waits, it counts where there is room for its least number beside the others: on nodes that are not sized, or else where work costs least.
 // O(jobs × kinds).
 type scaled struct {
 	pool   string // the only one that is sized; "" for all
 	kinds  []poolKind
-	kindOf []int // by accelerator type
-	open   []int // scratch: candidates that can run on several kinds
+	kindOf []int                      // by accelerator type
+	open   []int                      // scratch: candidates that can run on several kinds
+	placed map[core.JobID]core.NodeID // scratch: by job that is placed in this round, the first node; filled while some are open
 	ladder ladder
 }
 
@@ -49,7 +50,7 @@ func (s *scaled) scale(v *core.View, plan *core.Plan, r rule) (target core.Clust
 	if len(c.Pools) == 0 {
 		return target, nil
 	}
-	s.sort(v, plan.Candidates)
+	s.sort(v, plan)
 	for k := range s.kinds {
 		if len(s.kinds[k].pools) == 0 {
 			continue
@@ -80,8 +81,8 @@ func (s *scaled) scale(v *core.View, plan *core.Plan, r rule) (target core.Clust
 func (s *scaled) sizes(pool string) bool { return pool != "" && (s.pool == "" || s.pool == pool) }
 
 // sort finds the kinds, what they have, and which jobs count with them.
-func (s *scaled) sort(v *core.View, candidates []core.Candidate) {
-	c := v.Cluster
+func (s *scaled) sort(v *core.View, plan *core.Plan) {
+	c, candidates := v.Cluster, plan.Candidates
 	s.divide(c, candidates)
 	for i := range c.Nodes {
 		if n := &c.Nodes[i]; n.Health != core.Gone && !s.sizes(n.Pool) {
@@ -107,6 +108,16 @@ func (s *scaled) sort(v *core.View, candidates []core.Candidate) {
 		default:
 			s.kinds[only].count(j.Response)
 		}
+	}
+	if len(s.open) == 0 {
+		return
+	}
+	if s.placed == nil {
+		s.placed = map[core.JobID]core.NodeID{}
+	}
+	clear(s.placed)
+	for i := range plan.Placements {
+		s.placed[plan.Placements[i].Job] = plan.Placements[i].Seats[0].Node
 	}
 	for _, i := range s.open {
 		s.kinds[s.choose(v, &candidates[i])].count(candidates[i].Response)
@@ -159,8 +170,12 @@ func (s *scaled) fits(c *core.Cluster, j *core.Candidate) (first int, several bo
 // choose is the kind with which a job counts that can run on several.
 func (s *scaled) choose(v *core.View, j *core.Candidate) int {
 	c := v.Cluster
-	if len(j.Seats) > 0 {
-		return s.kindOf[c.Nodes[j.Seats[0].Node].Accelerator]
+	node, on := s.placed[j.ID]
+	if !on && len(j.Seats) > 0 {
+		node, on = j.Seats[0].Node, true
+	}
+	if on {
+		return s.kindOf[c.Nodes[node].Accelerator]
 	}
 	best, least := -1, 0.0
 	largest, most := -1, -1
