@@ -233,7 +233,7 @@ func (p *elasticFlow) expand(v *core.View) {
 // nothing, or not so much is left.
 func (p *elasticFlow) offer(s *flowShare) bool {
 	found := false
-	if s.stays {
+	if s.stays || s.job.Nowhere {
 		return false
 	}
 	if s.entry == nil && s.replicas == 0 {

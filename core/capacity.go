@@ -85,13 +85,9 @@ func (c *Cluster) seatsOn(spec *JobSpec, devices int, cpus, memoryGB, deviceMemo
 	return devices
 }
 
-// holds reports whether idle nodes of a type, and those that pools may still get, hold the least number of a job's replicas; one of them where it
-// mixes types.
-func (c *Cluster) holds(spec *JobSpec, t AcceleratorID) bool {
-	missing := 1
-	if !spec.MixesTypes {
-		missing = max(spec.MinReplicas, 1)
-	}
+// holds reports whether idle nodes of a type, and those that pools may still get, hold so many replicas of a job.
+func (c *Cluster) holds(spec *JobSpec, t AcceleratorID, replicas int) bool {
+	missing := max(replicas, 1)
 	for i := range c.Nodes {
 		if n := &c.Nodes[i]; n.Accelerator == t && n.Health != Gone {
 			if missing -= c.SeatsOn(spec, n); missing <= 0 {

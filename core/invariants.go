@@ -87,6 +87,7 @@ func (s *state) takeResponses(component string, responses []Response) error {
 			s.responses[id] = new(Response)
 		}
 		*s.responses[id] = *r
+		s.narrow(s.stale[i], s.responses[id])
 	}
 	return nil
 }

@@ -304,7 +304,11 @@ func (s *JobSpec) Accepts(c *Cluster, t AcceleratorID) bool {
 // idle nodes of the type, those that pools may still get included, hold its least number of replicas; one replica where it mixes types. O(1) where
 // whole devices are counted, otherwise O(nodes) at most.
 func (s *JobSpec) CanRunOn(c *Cluster, t AcceleratorID) bool {
-	return s.Accepts(c, t) && (!c.CountsShares() || c.holds(s, t))
+	least := s.MinReplicas
+	if s.MixesTypes {
+		least = 1
+	}
+	return s.Accepts(c, t) && (!c.CountsShares() || c.holds(s, t, least))
 }
 
 // SameConfiguration reports whether two measurements are of the same replicas, nodes, type and batch.

@@ -74,10 +74,18 @@ func (s *state) addNode(e *Event) error {
 	return nil
 }
 
-// recount has the devices counted anew, and every job that is not admitted looked at again.
+// recount has the devices counted anew, and every job that is not admitted looked at again; each job where it is bounded by more than devices.
 func (s *state) recount() {
 	s.devices = s.view.Cluster.Devices()
 	s.capacity.byType = nil
+	if s.view.Cluster.CountsShares() {
+		for _, j := range s.view.Jobs {
+			if j != nil {
+				s.touch(j.ID)
+			}
+		}
+		return
+	}
 	for _, j := range s.pending {
 		s.touch(j.ID)
 	}

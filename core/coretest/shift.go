@@ -93,6 +93,9 @@ func (w *world) drawHeld(e *core.Event) {
 		}
 	}
 	spec := e.Spec
+	if w.counts && !w.divides {
+		spec.CPUs, spec.MemoryGB = 0, 0 // others may have all that there is
+	}
 	want := core.Grant{Job: e.Job, Accelerator: core.AnyAccelerator, Replicas: spec.Requested}
 	seats := firstFit(&free, w.view.Cluster, w.view.Cluster.Nodes, core.NewJob(spec), &want)
 	if seats == nil {

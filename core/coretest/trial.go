@@ -32,7 +32,7 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 
 	w, rest := drawWorld(t), &chaos{t: t}
 	w.pins, w.deadlines, w.tiers = s.options.pins, s.options.deadlines, s.options.tiers
-	if s.options.counts {
+	if w.divides = s.options.counts; w.divides {
 		w.count()
 	}
 	if s.options.together {
@@ -48,6 +48,8 @@ func (s *subject[S]) holdRounds(t *rapid.T) {
 		w.takeTurns()
 	case !s.options.counts && !s.options.together && s.knowsSlices(tr.policy):
 		w.divide()
+	case !s.options.counts && s.choosesTypes(tr.policy) && rapid.Bool().Draw(t, "counts"):
+		w.count()
 	}
 	interval := rapid.SampledFrom([]float64{0, 60}).Draw(t, "interval")
 	options := core.RoundOptions{IntervalSeconds: interval, OnEvents: interval == 0}
@@ -70,6 +72,12 @@ func (s *subject[S]) knowsSlices(policy any) bool {
 		return !s.options.elsewhere
 	}
 	return false
+}
+
+// choosesTypes reports whether a policy is to bear worlds where types lack the CPUs or the memory that jobs ask for: an allocator, which may grant such a type.
+func (s *subject[S]) choosesTypes(policy any) bool {
+	_, allocates := policy.(core.Allocator)
+	return allocates && !s.options.elsewhere
 }
 
 // hold is one round that must not fail.

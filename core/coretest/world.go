@@ -28,6 +28,7 @@ type world struct {
 	next      core.JobID
 	pins      bool // some jobs are pinned
 	counts    bool // the cluster counts CPUs and memory
+	divides   bool // placement divides them, so that a job may run with less than it asks for
 	deadlines bool // some jobs have deadlines
 	tiers     bool // some jobs have tiers
 	sharing   bool // jobs ask for parts of devices, and for CPUs and memory

@@ -23,6 +23,7 @@ type Job struct {
 	Ready    float64 // seconds; when what is held works again after the change to it
 	Pinned   bool    // it keeps what it gets until it is done
 	Bin      int     // of the ledger: which type of devices it is planned on
+	Nowhere  bool    // no type holds it
 }
 
 // Levels of a job: those numbers of replicas of which each is faster than all before it.

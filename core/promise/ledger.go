@@ -221,7 +221,7 @@ func (l *Ledger) types(v *core.View, c *core.Candidate, jobs []Job, bounds func(
 		}
 	}
 	if len(jobs) == from {
-		jobs = append(jobs, Job{ID: c.ID, Deadline: c.Deadline(), Left: math.NaN(), Levels: []Level{{c.Response.MinReplicas, math.NaN()}}})
+		jobs = append(jobs, Job{ID: c.ID, Nowhere: true, Deadline: c.Deadline(), Left: math.NaN(), Levels: []Level{{c.Response.MinReplicas, math.NaN()}}})
 	}
 	return jobs
 }

@@ -82,7 +82,7 @@ func (f *Fleet) Job(j *core.JobSpec, replicas int, on core.AcceleratorID) Job {
 	each := endless
 	for t := range f.kinds {
 		k, a := &f.kinds[t], core.AcceleratorID(t)
-		if k.devices == 0 || on != core.AnyAccelerator && on != a || !j.CanRunOn(f.cluster, a) {
+		if k.devices == 0 || on != core.AnyAccelerator && on != a || !j.Accepts(f.cluster, a) {
 			continue
 		}
 		job.Kinds |= 1 << uint(t)

@@ -324,5 +324,5 @@ class Job:
         return max(self.total_work - self.work_done(now), 0.0)
 
     def can_run_on(self, cluster: Cluster, accelerator: int) -> bool:
-        """Whether the job can run on an accelerator type of the cluster."""
+        """Whether the job allows an accelerator type of the cluster. Whether its nodes have the CPUs and the memory is not looked at."""
         return not self.accelerators or cluster.accelerators[accelerator] in self.accelerators
