@@ -294,10 +294,13 @@ func (s *PackedSolver) alike(members []int) bool {
 	return !slices.ContainsFunc(members[1:], func(i int) bool { f, m := s.levels.straight(i); return f != floor || m != slope })
 }
 
+// roomAbove is by which part a program may go above the highest level where that cannot be reached exactly from below.
+const roomAbove = 0.05
+
 // FinishTimes finds the least worst ratio of the jobs' finish times: see Finish. The level is its negative.
 //
 // What jobs must reach is a convex function of the ratio: the tangents at a ratio that cannot be met are a problem of the straight kind, whose
-// answer is a better bound (Newton's method).
+// answer is a better bound (Newton's method). What a job must reach is met to 1e-3 where it is no less than some millionth of what others must.
 func (s *PackedSolver) FinishTimes(ctx context.Context, p Packed, finish Finish, even bool) (PackedResult, error) {
 	if err := p.check(Level{}); err != nil {
 		return PackedResult{}, err
@@ -319,9 +322,19 @@ func (s *PackedSolver) FinishTimes(ctx context.Context, p Packed, finish Finish,
 		if err != nil {
 			return PackedResult{}, err
 		}
-		if r.level < level-1e-7*math.Abs(level) {
-			level = r.level
+		if r.bound < level-1e-7*math.Abs(level) {
+			level = r.bound // not r.level, which is less where the division is not exact
 			continue
+		}
+		if r.level < level-1e-7*math.Abs(level) { // at its highest level a program has no inside to approach it from: it is given one
+			wider, err := s.highest(ctx, p, level+roomAbove*math.Abs(level))
+			if err != nil {
+				return PackedResult{}, err
+			}
+			if wider.level > r.level {
+				r = wider
+				r.level, r.bound = min(r.level, level), level
+			}
 		}
 		d, alone := s.divide(p, &r, n, even)
 		if len(alone) == 0 {

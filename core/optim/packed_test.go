@@ -229,12 +229,63 @@ func TestPackedFinishTimes(t *testing.T) {
 	})
 }
 
-// drawAmount draws 0, or a number of which others are no more than a million times.
+// drawAmount draws 0, or a number of which others are no more than a hundred thousand times.
 func drawAmount(from float64) *rapid.Generator[float64] {
 	return rapid.Custom(func(t *rapid.T) float64 {
-		if x := rapid.Float64Range(from, 10).Draw(t, "amount"); x > 1e-5 {
+		if x := rapid.Float64Range(from, 10).Draw(t, "amount"); x > 1e-4 {
 			return x
 		}
 		return 0
 	})
+}
+
+// Jobs that are all as fast, on one device: the worst ratio is that at which the device is just full. Newton's steps once went beyond it, and the division at
+// it was not exact.
+func TestPackedFinishTimesOnOneDevice(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		classes   []PackedClass
+		elapsed   []float64
+		remaining []float64
+		alone     []float64
+	}{
+		"gangs of two": {
+			[]PackedClass{{Devices: 2, Members: []int{0, 1, 2}}, {Devices: 1, Members: []int{3, 4}}, {Devices: 2, Members: []int{5, 6, 7}}, {Devices: 1, Members: []int{8}}},
+			[]float64{1, 1, 1, 1, 1, 1, 1, 1.875, 1}, []float64{1, 1, 1, 1, 0.125, 1, 1, 2.9375, 0.03125}, []float64{1, 1, 1, 1, 1, 1, 1, 1, 1},
+		},
+		"one that needs little": {
+			[]PackedClass{{Devices: 1, Members: []int{0, 1, 2}}, {Devices: 1, Members: []int{3, 4}}, {Devices: 2, Members: []int{5}}, {Devices: 1, Members: []int{6}}},
+			[]float64{1, 1, 1, 1, 1, 1, 1}, []float64{1, 1, 1, 1, 1, 0.125, 0.0001220703125}, []float64{1, 1, 1, 1, 2, 1, 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const rate = 0.1
+			p := Packed{Capacity: []float64{1}, Classes: tc.classes}
+			for a := range p.Classes {
+				p.Classes[a].Rates = []float64{rate}
+			}
+			used := func(ratio float64) float64 {
+				sum := 0.0
+				for _, c := range p.Classes {
+					for _, i := range c.Members {
+						sum += c.Devices * tc.remaining[i] / (ratio*tc.alone[i] - tc.elapsed[i]) / rate
+					}
+				}
+				return sum
+			}
+			low, high := 10.0, 1000.0
+			for range 100 {
+				if middle := (low + high) / 2; used(middle) > 1 {
+					low = middle
+				} else {
+					high = middle
+				}
+			}
+			r, err := new(PackedSolver).FinishTimes(t.Context(), p, Finish{Elapsed: tc.elapsed, Remaining: tc.remaining, Alone: tc.alone}, false)
+			if err != nil || math.Abs(-r.Level-high) > 1e-5*high || r.Bound < -high*(1+1e-6) {
+				t.Errorf("a ratio of %v, proven %v: %v; want %v", -r.Level, -r.Bound, err, high)
+			}
+		})
+	}
 }
