@@ -251,11 +251,15 @@ func TestPackedFinishTimesOnOneDevice(t *testing.T) {
 	}{
 		"gangs of two": {
 			[]PackedClass{{Devices: 2, Members: []int{0, 1, 2}}, {Devices: 1, Members: []int{3, 4}}, {Devices: 2, Members: []int{5, 6, 7}}, {Devices: 1, Members: []int{8}}},
-			[]float64{1, 1, 1, 1, 1, 1, 1, 1.875, 1}, []float64{1, 1, 1, 1, 0.125, 1, 1, 2.9375, 0.03125}, []float64{1, 1, 1, 1, 1, 1, 1, 1, 1},
+			[]float64{1, 1, 1, 1, 1, 1, 1, 1.875, 1},
+			[]float64{1, 1, 1, 1, 0.125, 1, 1, 2.9375, 0.03125},
+			[]float64{1, 1, 1, 1, 1, 1, 1, 1, 1},
 		},
 		"one that needs little": {
 			[]PackedClass{{Devices: 1, Members: []int{0, 1, 2}}, {Devices: 1, Members: []int{3, 4}}, {Devices: 2, Members: []int{5}}, {Devices: 1, Members: []int{6}}},
-			[]float64{1, 1, 1, 1, 1, 1, 1}, []float64{1, 1, 1, 1, 1, 0.125, 0.0001220703125}, []float64{1, 1, 1, 1, 2, 1, 1},
+			[]float64{1, 1, 1, 1, 1, 1, 1},
+			[]float64{1, 1, 1, 1, 1, 0.125, 0.0001220703125},
+			[]float64{1, 1, 1, 1, 2, 1, 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
