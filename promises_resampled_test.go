@@ -38,7 +38,7 @@ func TestNoPromiseIsBrokenOnResampledTraces(t *testing.T) {
 	for seed := range *promisesTraces {
 		seeds = append(seeds, seed)
 	}
-	met := 0
+	var sum promises
 	for _, seed := range seeds {
 		next := core.NewRand(seed, "hunt").IntN
 		span, jobs := []int{3600, 20_000, 80_000}[next(3)], []int{30, 100, 195}[next(3)]
@@ -87,13 +87,11 @@ func TestNoPromiseIsBrokenOnResampledTraces(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := result.Summary
-		met += s.Deadlines.Met
+		sum.add(s.Deadlines)
 		if d := s.Deadlines; d.Broken > 0 || d.Missed > 0 || s.Jobs.Unfinished > 0 {
 			t.Errorf("seed %d: %+v, %d unfinished: a change costs %s, a round every %s, events %t, %d nodes, %s, %s", seed, *d, s.Jobs.Unfinished, cost, interval, events, nodes, levels, expand)
 		}
 	}
-	t.Logf("%d promises met on %d traces", met, len(seeds))
-	if met < 10*len(seeds) {
-		t.Errorf("%d promises met on %d traces: hardly anything is promised", met, len(seeds))
-	}
+	t.Logf("%d traces", len(seeds))
+	sum.check(t)
 }

@@ -353,9 +353,11 @@ func (p *problem) work(level int, over float64) float64 {
 // A plan keeps the deadline on devices that are free, and where none is found, no change of level on the raster would keep it.
 func TestFillAgainstBruteForce(t *testing.T) {
 	t.Parallel()
+	var found count
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		plan, met := p.planner.Fill(&p.job)
+		found.add(met)
 		if met {
 			if !p.planner.Meets(&p.job, plan) {
 				t.Fatalf("%+v of %+v on %+v misses the deadline or devices", plan, p.job, p.planner.spans)
@@ -374,16 +376,37 @@ func TestFillAgainstBruteForce(t *testing.T) {
 			}
 		}
 	})
+	found.check(t)
+}
+
+// count counts what a property draws, and of that what has a plan.
+type count struct{ drawn, planned int }
+
+func (c *count) add(planned bool) {
+	c.drawn++
+	if planned {
+		c.planned++
+	}
+}
+
+// check fails where hardly anything has a plan, for who plans nothing breaks no promise. A few draws may all be hopeless.
+func (c *count) check(t *testing.T) {
+	t.Helper()
+	t.Logf("%d of %d have a plan", c.planned, c.drawn)
+	if c.drawn >= 40 && c.planned*20 < c.drawn {
+		t.Errorf("%d of %d have a plan, want at least a twentieth", c.planned, c.drawn)
+	}
 }
 
 // What was taken and given back is free as before, and never more is taken than there is.
 func TestTakeAndReturn(t *testing.T) {
 	t.Parallel()
+	var found count
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		before := p.planner.Free(200)
 		plan, met := p.planner.Fill(&p.job)
-		if !met {
+		if found.add(met); !met {
 			return
 		}
 		plan = slices.Clone(plan)
@@ -401,16 +424,18 @@ func TestTakeAndReturn(t *testing.T) {
 			t.Fatalf("%v device-seconds free before, %v after", before, after)
 		}
 	})
+	found.check(t)
 }
 
 // What is planned and then kept to can be planned again at any later moment of the plan.
 func TestPlansHold(t *testing.T) {
 	t.Parallel()
+	var found count
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		p.planner.Grid = 0
 		plan, met := p.planner.Fill(&p.job)
-		if !met {
+		if found.add(met); !met {
 			return
 		}
 		plan = slices.Clone(plan)
@@ -454,6 +479,7 @@ func TestPlansHold(t *testing.T) {
 			t.Fatalf("at %v, %+v of %+v no longer holds for %+v", now, rest, plan, later)
 		}
 	})
+	found.check(t)
 }
 
 func TestHopeful(t *testing.T) {
