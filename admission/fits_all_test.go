@@ -76,16 +76,34 @@ func TestFitsAll(t *testing.T) {
 	}
 }
 
+// A decision on 10,000 jobs that wait, of which 4,000 fit, and on one more beside 10,000 that were admitted.
 func BenchmarkFitsAll(b *testing.B) {
-	var jobs []*coretest.JobBuilder
-	for range 10_000 {
-		jobs = append(jobs, coretest.MakeJob("a").Elastic(1, 2, 8))
-	}
-	v := coretest.MakeView(coretest.MakeCluster().Nodes(1000, "t4", 4).Obj()).Jobs(jobs...).Obj()
-	p := &fitsAll{config: FitsAllConfig{Misfits: queueMisfits, Batch: smallestBatch}}
-	for b.Loop() {
-		if _, err := p.Admit(b.Context(), v, v.Jobs); err != nil {
-			b.Fatal(err)
-		}
+	for name, tc := range map[string]struct {
+		misfits  string
+		admitted int
+		nodes    int
+	}{
+		"queued":   {queueMisfits, 0, 1000},
+		"dropped":  {dropMisfits, 0, 1000},
+		"one_more": {dropMisfits, 10_000, 2501},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var jobs []*coretest.JobBuilder
+			for i := range max(10_000, tc.admitted+1) {
+				job := coretest.MakeJob("a").Elastic(1, 2, 8)
+				if i < tc.admitted {
+					job = job.Waiting()
+				}
+				jobs = append(jobs, job)
+			}
+			v := coretest.MakeView(coretest.MakeCluster().Nodes(tc.nodes, "t4", 4).Obj()).Jobs(jobs...).Obj()
+			p := &fitsAll{config: FitsAllConfig{Misfits: tc.misfits, Batch: smallestBatch}}
+			for b.Loop() {
+				verdicts, err := p.Admit(b.Context(), v, v.Jobs[tc.admitted:])
+				if err != nil || (len(verdicts) > 0) != (tc.admitted == 0) {
+					b.Fatal(len(verdicts), err)
+				}
+			}
+		})
 	}
 }
