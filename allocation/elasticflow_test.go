@@ -200,4 +200,15 @@ func TestElasticFlowAnswersAnew(t *testing.T) {
 	if got := ask(6, narrow[1:]); len(got) != 1 || got[0].Replicas != 3 {
 		t.Errorf("after a round without it, in which its range changed: %v", got)
 	}
+	v.Changed = nil
+	for round, most := range []int{2, 4, 1} { // without any event, as when an elasticity learns
+		got := ask(7+round, coretest.Candidates(v, func(j *core.Job) core.Response {
+			r := halved(j)
+			r.MinReplicas, r.MaxReplicas = min(most, 2), most
+			return r
+		})[1:])
+		if len(got) != 1 || got[0].Replicas != most {
+			t.Errorf("a round later, with a range up to %d: %v", most, got)
+		}
+	}
 }

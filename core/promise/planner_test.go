@@ -194,6 +194,10 @@ func TestMeets(t *testing.T) {
 		"an empty piece":                      {job: holding(1, 0, two(100, 100)), overhead: 10, plan: Plan{{0, 0, 2}, {0, 100, 1}}, want: true},
 		"a piece that is over":                {job: holding(1, 0, two(100, 100)), overhead: 10, plan: Plan{{-9, -4, 2}, {0, 100, 1}}, want: true},
 		"nothing is left":                     {job: two(100, 0), want: true},
+		"nothing is left, and it is late":     {job: two(-5, 0), plan: Plan{{-20, 10, 2}}, want: true},
+		"late, and replicas of no level":      {job: two(-5, 0), plan: Plan{{-20, 10, 3}}},
+		"replicas of no level behind the end": {job: two(100, 50), plan: Plan{{50, 100, 1}, {100, 110, 3}}},
+		"devices that others have behind it":  {job: two(100, 50), taken: Plan{{100, 110, 2}}, plan: Plan{{50, 100, 1}, {100, 120, 1}}},
 		"more devices than there are":         {job: Job{Deadline: 100, Left: 1, Levels: []Level{{4, 1}}}, plan: Plan{{0, 100, 4}}},
 	} {
 		t.Run(name, func(t *testing.T) {
