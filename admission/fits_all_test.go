@@ -43,6 +43,7 @@ func TestFitsAll(t *testing.T) {
 		"those behind are tried":             {drop, false, nil, []*coretest.JobBuilder{job(6), job(4), job(2), job(1)}, "1 reject load_limit 4 of 2; 3 reject load_limit 1 of 0"},
 		"too large for all":                  {drop, false, nil, []*coretest.JobBuilder{job(9), job(8)}, "0 reject load_limit 9 of 8"},
 		"too large, and nodes may join":      {drop, true, nil, []*coretest.JobBuilder{job(9), job(7), job(2)}, "0 defer awaiting_nodes 9 of 8; 2 reject load_limit 2 of 1"},
+		"as many as there are, and others":   {drop, true, []int{1}, []*coretest.JobBuilder{job(8)}, "1 reject load_limit 8 of 7"},
 		"would fit with the nodes of a pool": {drop, true, []int{8}, []*coretest.JobBuilder{job(3), job(2), job(1)}, "1 defer awaiting_nodes 3 of 0; 2 reject load_limit 2 of 0; 3 defer awaiting_nodes 1 of 0"},
 		"pools that do not grow":             {drop, false, []int{8}, []*coretest.JobBuilder{job(3)}, "1 reject load_limit 3 of 0"},
 		"a batch that one holds":             {nil, false, []int{7}, []*coretest.JobBuilder{trains(1024)}, ""},
