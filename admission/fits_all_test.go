@@ -43,6 +43,7 @@ func TestFitsAll(t *testing.T) {
 		"those behind are tried":             {drop, false, nil, []*coretest.JobBuilder{job(6), job(4), job(2), job(1)}, "1 reject load_limit 4 of 2; 3 reject load_limit 1 of 0"},
 		"too large for all":                  {drop, false, nil, []*coretest.JobBuilder{job(9), job(8)}, "0 reject load_limit 9 of 8"},
 		"too large, and nodes may join":      {drop, true, nil, []*coretest.JobBuilder{job(9), job(7), job(2)}, "0 defer awaiting_nodes 9 of 8; 2 reject load_limit 2 of 1"},
+		"as many as there are, and others":   {drop, true, []int{1}, []*coretest.JobBuilder{job(8)}, "1 reject load_limit 8 of 7"},
 		"would fit with the nodes of a pool": {drop, true, []int{8}, []*coretest.JobBuilder{job(3), job(2), job(1)}, "1 defer awaiting_nodes 3 of 0; 2 reject load_limit 2 of 0; 3 defer awaiting_nodes 1 of 0"},
 		"pools that do not grow":             {drop, false, []int{8}, []*coretest.JobBuilder{job(3)}, "1 reject load_limit 3 of 0"},
 		"a batch that one holds":             {nil, false, []int{7}, []*coretest.JobBuilder{trains(1024)}, ""},
@@ -76,16 +77,34 @@ func TestFitsAll(t *testing.T) {
 	}
 }
 
+// A decision on 10,000 jobs that wait, of which 4,000 fit, and on one more beside 10,000 that were admitted.
 func BenchmarkFitsAll(b *testing.B) {
-	var jobs []*coretest.JobBuilder
-	for range 10_000 {
-		jobs = append(jobs, coretest.MakeJob("a").Elastic(1, 2, 8))
-	}
-	v := coretest.MakeView(coretest.MakeCluster().Nodes(1000, "t4", 4).Obj()).Jobs(jobs...).Obj()
-	p := &fitsAll{config: FitsAllConfig{Misfits: queueMisfits, Batch: smallestBatch}}
-	for b.Loop() {
-		if _, err := p.Admit(b.Context(), v, v.Jobs); err != nil {
-			b.Fatal(err)
-		}
+	for name, tc := range map[string]struct {
+		misfits  string
+		admitted int
+		nodes    int
+	}{
+		"queued":   {queueMisfits, 0, 1000},
+		"dropped":  {dropMisfits, 0, 1000},
+		"one_more": {dropMisfits, 10_000, 2501},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var jobs []*coretest.JobBuilder
+			for i := range max(10_000, tc.admitted+1) {
+				job := coretest.MakeJob("a").Elastic(1, 2, 8)
+				if i < tc.admitted {
+					job = job.Waiting()
+				}
+				jobs = append(jobs, job)
+			}
+			v := coretest.MakeView(coretest.MakeCluster().Nodes(tc.nodes, "t4", 4).Obj()).Jobs(jobs...).Obj()
+			p := &fitsAll{config: FitsAllConfig{Misfits: tc.misfits, Batch: smallestBatch}}
+			for b.Loop() {
+				verdicts, err := p.Admit(b.Context(), v, v.Jobs[tc.admitted:])
+				if err != nil || (len(verdicts) > 0) != (tc.admitted == 0) {
+					b.Fatal(len(verdicts), err)
+				}
+			}
+		})
 	}
 }

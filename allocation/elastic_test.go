@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -178,6 +179,49 @@ func BenchmarkElastic(b *testing.B) {
 			for b.Loop() {
 				if _, err := policy.Allocate(b.Context(), v, candidates); err != nil {
 					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// A whole decision of elastic_dp for 1,000 jobs on 1,024 nodes of four devices: the levels, who is chosen, the program and the grants. The jobs run on 1
+// to 64 devices, each with a curve of its own: linear, or slower behind the border of a node.
+func BenchmarkElasticDP(b *testing.B) {
+	const jobs = 1000
+	for name, overhead := range map[string]float64{"linear": 0, "node_borders": 0.22} {
+		b.Run(name, func(b *testing.B) {
+			rand := core.NewRand(1, "elastic_dp")
+			var builders []*coretest.JobBuilder
+			curves := make([][]float64, jobs)
+			for i := range jobs {
+				job := coretest.MakeJob("a").Elastic(1, 2, 64)
+				if i%4 == 0 {
+					job = job.Running(0, core.Seat{Node: core.NodeID(i), Devices: 1})
+				} else {
+					job = job.Waiting()
+				}
+				builders = append(builders, job)
+				slower := overhead * rand.Float64()
+				for k := 1; k <= 64; k++ {
+					rate := float64(k) / (1 + slower*float64(k-1))
+					if overhead > 0 && k > 4 {
+						rate *= 0.6 + 0.01*float64(min(k, 40))
+					}
+					curves[i] = append(curves[i], rate)
+				}
+			}
+			v := coretest.MakeView(coretest.MakeCluster().Nodes(1024, "t4", 4).Obj()).Jobs(builders...).Obj()
+			candidates := coretest.Candidates(v, func(j *core.Job) core.Response {
+				curve := core.Curve{OneNode: curves[j.ID], ManyNodes: curves[j.ID]}
+				return core.Response{Job: j.ID, MinReplicas: 1, MaxReplicas: 64, Curves: []core.Curve{curve}, RemainingWork: math.NaN()}
+			})
+			policy := newPolicy(b, NewElasticDP(), nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				grants, err := policy.Allocate(b.Context(), v, candidates)
+				if err != nil || len(grants) != jobs {
+					b.Fatal(len(grants), err)
 				}
 			}
 		})

@@ -63,10 +63,20 @@ type elasticFlow struct {
 	growing  []int32 // a heap of indices of shares
 	left     []int   // devices that nobody got, by bin of the ledger
 	grants   []core.Grant
-	asked    []core.JobID // of the last round
+	asked    []flowAsked // of the last round
 	health   int
 	round    int // of the last answer; 0 before the first
 	standing core.Standing
+}
+
+// flowAsked is a candidate of the last round, and the range that it had then.
+type flowAsked struct {
+	id          core.JobID
+	least, most int
+}
+
+func askedOf(c *core.Candidate) flowAsked {
+	return flowAsked{c.ID, c.Response.MinReplicas, c.Response.MaxReplicas}
 }
 
 // keptPlan is a plan on devices of a type.
@@ -101,16 +111,16 @@ func (p *elasticFlow) Allocate(_ context.Context, v *core.View, candidates []cor
 	return p.settle(v, candidates), nil
 }
 
-// stands reports whether the answer of the round before is still one: to the same candidates on the same devices, before any plan
-// changes. It remembers what was asked.
+// stands reports whether the answer of the round before is still one: to the same candidates with the same ranges, which may change without an event, on
+// the same devices, before any plan changes. It remembers what was asked.
 func (p *elasticFlow) stands(v *core.View, candidates []core.Candidate) bool {
-	same := slices.EqualFunc(candidates, p.asked, func(c core.Candidate, id core.JobID) bool { return c.ID == id })
+	same := slices.EqualFunc(candidates, p.asked, func(c core.Candidate, asked flowAsked) bool { return askedOf(&c) == asked })
 	stands := same && v.Round == p.round+1 && v.HealthChanges == p.health && len(v.Changed) == 0 && v.NowSeconds < p.standing.UntilSeconds
 	p.round, p.health = v.Round, v.HealthChanges
 	if !same {
 		p.asked = p.asked[:0]
 		for i := range candidates {
-			p.asked = append(p.asked, candidates[i].ID)
+			p.asked = append(p.asked, askedOf(&candidates[i]))
 		}
 	}
 	return stands

@@ -200,4 +200,103 @@ func TestElasticFlowAnswersAnew(t *testing.T) {
 	if got := ask(6, narrow[1:]); len(got) != 1 || got[0].Replicas != 3 {
 		t.Errorf("after a round without it, in which its range changed: %v", got)
 	}
+	v.Changed = nil
+	for round, most := range []int{2, 4, 1} { // without any event, as when an elasticity learns
+		got := ask(7+round, coretest.Candidates(v, func(j *core.Job) core.Response {
+			r := halved(j)
+			r.MinReplicas, r.MaxReplicas = min(most, 2), most
+			return r
+		})[1:])
+		if len(got) != 1 || got[0].Replicas != most {
+			t.Errorf("a round later, with a range up to %d: %v", most, got)
+		}
+	}
+}
+
+// In between an answer stands, whatever else the curves would say by now: until a plan changes, a job or a node does, or a round passes without a question.
+func TestElasticFlowRepeatsItself(t *testing.T) {
+	t.Parallel()
+	flat := func(j *core.Job) core.Response { // no faster on two, so that one is enough
+		r := halved(j)
+		r.Curves = []core.Curve{{OneNode: []float64{1, 1, 1, 1, 1, 1, 1, 1}, ManyNodes: []float64{1, 1, 1, 1, 1, 1, 1, 1}}}
+		return r
+	}
+	for name, tc := range map[string]struct {
+		then func(v *core.View, until float64)
+		want int
+	}{
+		"the next round":           {func(*core.View, float64) {}, 2},
+		"just before a change":     {func(v *core.View, until float64) { v.NowSeconds = until - 1e-3 }, 2},
+		"a plan changes":           {func(v *core.View, until float64) { v.NowSeconds = until }, 1},
+		"a round without it":       {func(v *core.View, _ float64) { v.Round++ }, 1},
+		"a node changed":           {func(v *core.View, _ float64) { v.HealthChanges++ }, 1},
+		"a job changed":            {func(v *core.View, _ float64) { v.Changed = []core.JobID{0} }, 1},
+		"another answer, at first": {nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := NewElasticFlow().New(&ElasticFlowConfig{Levels: promise.Powers, Expand: leastGrowth}, core.Settings{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 2).Obj()).Jobs(due(10, 1000)).Obj()
+			v.Round, v.Changed, v.IntervalSeconds = 7, nil, 10
+			ask := func(rates func(*core.Job) core.Response) int {
+				t.Helper()
+				grants, err := p.Allocate(t.Context(), v, coretest.Candidates(v, rates))
+				if err != nil || len(grants) != 1 {
+					t.Fatal(grants, err)
+				}
+				return grants[0].Replicas
+			}
+			if tc.then == nil {
+				if got := ask(flat); got != tc.want {
+					t.Errorf("%d devices, want %d", got, tc.want)
+				}
+				return
+			}
+			for range 3 {
+				if got := ask(halved); got != 2 {
+					t.Fatalf("%d devices at first, want 2", got)
+				}
+				v.Round++
+			}
+			until := p.(core.Steady).Standing().UntilSeconds
+			if math.IsInf(until, 1) {
+				t.Fatal("no plan changes: the test shows nothing")
+			}
+			tc.then(v, until)
+			if got := ask(flat); got != tc.want {
+				t.Fatalf("%d devices, want %d", got, tc.want)
+			}
+			v.Round, v.Changed = v.Round+1, nil
+			if got := ask(halved); tc.want == 1 && name != "a plan changes" && got != 1 {
+				t.Errorf("%d devices a round later, want those of the new answer", got)
+			}
+		})
+	}
+}
+
+// A job that nobody promised anything to, and that takes all, does not undo the plans of two others, by which both are in time.
+func TestElasticFlowGoesBackToItsPlans(t *testing.T) {
+	t.Parallel()
+	p, err := NewElasticFlow().New(&ElasticFlowConfig{Levels: promise.Powers, Expand: leastGrowth}, core.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := coretest.MakeView(coretest.MakeCluster().Nodes(1, "t4", 1).Obj()).Jobs(due(10, 10), due(6, 12), due(5, 12)).Obj()
+	v.IntervalSeconds = 0
+	all := coretest.Candidates(v, halved)
+	for round, tc := range []struct {
+		jobs  []core.Candidate
+		until float64
+	}{{all[1:], 1}, {all, 1}, {all[1:], 1}} {
+		v.Round = 10 + round
+		if _, err := p.Allocate(t.Context(), v, tc.jobs); err != nil {
+			t.Fatal(err)
+		}
+		if until := p.(core.Steady).Standing().UntilSeconds; until != tc.until {
+			t.Errorf("round %d: the first plan changes at %v s, want %v", round, until, tc.until)
+		}
+	}
 }

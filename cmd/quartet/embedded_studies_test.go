@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -14,27 +17,28 @@ import (
 
 // runsOf is how many runs each study that comes with Quartet has.
 var runsOf = map[string]int{
-	"adaptive-batch":     50,
-	"autoscaling":        90,
-	"autoscaling-delays": 36,
-	"blox-eurosys24":     6,
-	"deadlines":          24,
-	"elastic":            63,
-	"elastic-streams":    180,
-	"estimates":          120,
-	"five":               225,
-	"fragments":          90,
-	"gandiva":            180,
-	"gavel-osdi20":       24,
-	"hived":              40,
-	"lucid":              200,
-	"muri":               30,
-	"pollux-osdi21":      81,
-	"sia-sosp23":         15,
-	"spot":               21,
-	"synergy":            90,
-	"tiers":              36,
-	"tiresias-nsdi19":    3,
+	"adaptive-batch":       90,
+	"autoscaling":          110,
+	"autoscaling-delays":   36,
+	"autoscaling-imagenet": 16,
+	"blox-eurosys24":       6,
+	"deadlines":            24,
+	"elastic":              63,
+	"elastic-streams":      180,
+	"estimates":            120,
+	"five":                 225,
+	"fragments":            90,
+	"gandiva":              180,
+	"gavel-osdi20":         24,
+	"hived":                40,
+	"lucid":                200,
+	"muri":                 30,
+	"pollux-osdi21":        81,
+	"sia-sosp23":           15,
+	"spot":                 39,
+	"synergy":              90,
+	"tiers":                36,
+	"tiresias-nsdi19":      3,
 }
 
 // Every study that comes with Quartet can be read, opens with a comment that says what it is, and is named as its file; where the
@@ -69,6 +73,23 @@ func TestEmbeddedStudiesAreValid(t *testing.T) {
 				t.Errorf("%d runs, want %d", got, runsOf[name])
 			}
 		})
+	}
+}
+
+// The page of studies says how many runs each has.
+func TestThePageOfStudiesCountsRuns(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "studies.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z0-9-]+)` \\|.*\\| ([0-9]+) \\|$").FindAllSubmatch(text, -1) {
+		told[string(row[1])] = string(row[2])
+	}
+	for name, runs := range runsOf {
+		if told[name] != fmt.Sprint(runs) {
+			t.Errorf("%s: the page says %q runs, want %d", name, told[name], runs)
+		}
 	}
 }
 

@@ -203,6 +203,7 @@ var asStates = []cmp.Option{
 // collected before is forgotten.
 func TestPlanAgainstTrying(t *testing.T) {
 	t.Parallel()
+	var found count
 	rapid.Check(t, func(t *rapid.T) {
 		before, w := drawWorld(t), drawWorld(t)
 		l := before.ledger()
@@ -219,7 +220,10 @@ func TestPlanAgainstTrying(t *testing.T) {
 		}
 		l.Plan()
 		faultless(t, n, l)
-		if n.grid == 0 {
+		if n.grid == 0 { // and no plans to compare with
+			for _, e := range l.Jobs() {
+				found.add(len(e.Plan) > 0)
+			}
 			return
 		}
 		for i, e := range jobs {
@@ -231,6 +235,7 @@ func TestPlanAgainstTrying(t *testing.T) {
 			t.Fatalf("planned, -want +got:\n%s", diff)
 		}
 	})
+	found.check(t)
 }
 
 // All that are to be kept are kept if planning finds a plan for each of them, and the plans are then the same.
@@ -311,6 +316,7 @@ func TestApplyAndWithdraw(t *testing.T) {
 // A job changes if it then meets its deadline beside the others and need not change again at once; otherwise nothing does.
 func TestChange(t *testing.T) {
 	t.Parallel()
+	var found count
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		l := w.ledger()
@@ -327,6 +333,7 @@ func TestChange(t *testing.T) {
 			before, changed, free := state(l), e.Job, n.beside(l.Jobs(), e)
 			changed.Held, changed.Ready = replicas, max(ready, e.Ready)
 			met := l.Change(e, replicas, ready)
+			found.add(met)
 			if n.grid > 0 {
 				plan := free.search(&changed)
 				if e.Pinned {
@@ -361,6 +368,7 @@ func TestChange(t *testing.T) {
 			}
 		}
 	})
+	found.check(t)
 }
 
 // Earlier plans come back, as far as they hold, where that keeps more deadlines. Otherwise nothing changes.

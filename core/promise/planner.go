@@ -343,24 +343,26 @@ func (p *Planner) walk(j *Job, level int, over float64, spans int) (Plan, bool) 
 func (p *Planner) Meets(j *Job, plan Plan) bool {
 	held, ready, left, before := j.Held, j.Ready, j.Left, p.now
 	for _, x := range plan {
-		from, to := max(x.From, p.now), min(x.To, j.Deadline)
-		if to <= from {
+		from := max(x.From, p.now)
+		if x.To <= from {
 			continue
 		}
 		level := j.within(len(j.Levels)-1, x.Replicas)
 		if level < 0 || j.Levels[level].Replicas != x.Replicas {
-			return false
+			return false // also behind the deadline
 		}
-		if x.Replicas != held || from > before {
-			held, ready = x.Replicas, from+p.Overhead
-		}
-		left -= j.Levels[level].Rate * max(to-max(ready, from), 0)
-		before = x.To
 		for i := max(p.next(from)-1, 0); i < len(p.spans) && p.spans[i].from < x.To; i++ {
 			if p.spans[i].free < x.Replicas {
 				return false
 			}
 		}
+		if x.Replicas != held || from > before {
+			held, ready = x.Replicas, from+p.Overhead
+		}
+		if worked := min(x.To, j.Deadline) - max(ready, from); worked > 0 {
+			left -= j.Levels[level].Rate * worked
+		}
+		before = x.To
 	}
 	return left <= j.Left*tolerance
 }

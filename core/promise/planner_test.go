@@ -194,6 +194,10 @@ func TestMeets(t *testing.T) {
 		"an empty piece":                      {job: holding(1, 0, two(100, 100)), overhead: 10, plan: Plan{{0, 0, 2}, {0, 100, 1}}, want: true},
 		"a piece that is over":                {job: holding(1, 0, two(100, 100)), overhead: 10, plan: Plan{{-9, -4, 2}, {0, 100, 1}}, want: true},
 		"nothing is left":                     {job: two(100, 0), want: true},
+		"nothing is left, and it is late":     {job: two(-5, 0), plan: Plan{{-20, 10, 2}}, want: true},
+		"late, and replicas of no level":      {job: two(-5, 0), plan: Plan{{-20, 10, 3}}},
+		"replicas of no level behind the end": {job: two(100, 50), plan: Plan{{50, 100, 1}, {100, 110, 3}}},
+		"devices that others have behind it":  {job: two(100, 50), taken: Plan{{100, 110, 2}}, plan: Plan{{50, 100, 1}, {100, 120, 1}}},
 		"more devices than there are":         {job: Job{Deadline: 100, Left: 1, Levels: []Level{{4, 1}}}, plan: Plan{{0, 100, 4}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -353,9 +357,11 @@ func (p *problem) work(level int, over float64) float64 {
 // A plan keeps the deadline on devices that are free, and where none is found, no change of level on the raster would keep it.
 func TestFillAgainstBruteForce(t *testing.T) {
 	t.Parallel()
+	var found count
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		plan, met := p.planner.Fill(&p.job)
+		found.add(met)
 		if met {
 			if !p.planner.Meets(&p.job, plan) {
 				t.Fatalf("%+v of %+v on %+v misses the deadline or devices", plan, p.job, p.planner.spans)
@@ -374,16 +380,37 @@ func TestFillAgainstBruteForce(t *testing.T) {
 			}
 		}
 	})
+	found.check(t)
+}
+
+// count counts what a property draws, and of that what has a plan.
+type count struct{ drawn, planned int }
+
+func (c *count) add(planned bool) {
+	c.drawn++
+	if planned {
+		c.planned++
+	}
+}
+
+// check fails where hardly anything has a plan, for who plans nothing breaks no promise. A few draws may all be hopeless.
+func (c *count) check(t *testing.T) {
+	t.Helper()
+	t.Logf("%d of %d have a plan", c.planned, c.drawn)
+	if c.drawn >= 40 && c.planned*20 < c.drawn {
+		t.Errorf("%d of %d have a plan, want at least a twentieth", c.planned, c.drawn)
+	}
 }
 
 // What was taken and given back is free as before, and never more is taken than there is.
 func TestTakeAndReturn(t *testing.T) {
 	t.Parallel()
+	var found count
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		before := p.planner.Free(200)
 		plan, met := p.planner.Fill(&p.job)
-		if !met {
+		if found.add(met); !met {
 			return
 		}
 		plan = slices.Clone(plan)
@@ -401,16 +428,18 @@ func TestTakeAndReturn(t *testing.T) {
 			t.Fatalf("%v device-seconds free before, %v after", before, after)
 		}
 	})
+	found.check(t)
 }
 
 // What is planned and then kept to can be planned again at any later moment of the plan.
 func TestPlansHold(t *testing.T) {
 	t.Parallel()
+	var found count
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		p.planner.Grid = 0
 		plan, met := p.planner.Fill(&p.job)
-		if !met {
+		if found.add(met); !met {
 			return
 		}
 		plan = slices.Clone(plan)
@@ -454,6 +483,7 @@ func TestPlansHold(t *testing.T) {
 			t.Fatalf("at %v, %+v of %+v no longer holds for %+v", now, rest, plan, later)
 		}
 	})
+	found.check(t)
 }
 
 func TestHopeful(t *testing.T) {
