@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/quartet-sched/quartet"
@@ -73,6 +75,46 @@ func TestJobsOnAGrowingPool(t *testing.T) {
 			}
 			if s.Bill == nil || float64(s.Bill.NodeHours)*3600 > float64(tc.most)*(float64(s.MakespanSeconds)+600) {
 				t.Errorf("the bill is %+v", s.Bill)
+			}
+		})
+	}
+}
+
+// A run whose pool never gets a node ends, says why, and leaves the jobs unfinished; where nodes come late, and not all of them, it says nothing.
+func TestAPoolThatNeverGetsANode(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		world string
+		left  int
+		want  []string
+	}{
+		"none comes":         {", fails: 1", 1, []string{"nodes of pools were asked for 5001 times while no job came further: the run is over at 125h"}},
+		"one of three comes": {", fails: 0.66", 0, nil},
+		"none for years":     {", provisioning_spread: 100000h, fails: 1", 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			trace := filepath.Join(t.TempDir(), "jobs.csv")
+			if err := os.WriteFile(trace, []byte("name,submit_s,duration_s,replicas\na,0,100,1\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			text := fmt.Sprintf(growingPool, 0, 1, trace, true, "accept_all", "requested", "queue", tc.world)
+			c, err := quartet.Parse(quartet.Builtins(), "growing.yaml", text, quartet.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			c.Note = func(text string) {
+				if strings.Contains(text, "asked for") {
+					got = append(got, text)
+				}
+			}
+			r := simulate(t, c)
+			if len(r.Unfinished) != tc.left || r.Summary.Jobs.Unfinished != tc.left {
+				t.Errorf("%d jobs are left, want %d", len(r.Unfinished), tc.left)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("noted %q, want %q", got, tc.want)
 			}
 		})
 	}
