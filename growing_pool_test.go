@@ -119,3 +119,57 @@ func TestAPoolThatNeverGetsANode(t *testing.T) {
 		})
 	}
 }
+
+// Without a scaler a pool is held to its least, and whoever is too large for what it begins with is told so at once: nobody has it grow.
+func TestPoolsWithoutAScaler(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		least, start        int
+		world, rows         string
+		completed, rejected int
+		available           string // devices, as those who are rejected are told
+	}{
+		"its least is held":                  {1, 1, ", evictions: 2h", "a,0,36000,1\nb,100,36000,4\n", 2, 0, ""},
+		"of two":                             {2, 2, ", evictions: 2h, notice: 30m", "a,0,36000,8\nb,100,36000,4\n", 2, 0, ""},
+		"and no more than it":                {1, 3, ", evictions: 2h", "a,0,1000000,4\nb,500000,100,5\n", 1, 1, "4"},
+		"what never comes is not counted":    {1, 2, "", "a,0,100,8\nb,0,100,9\n", 1, 1, "8"},
+		"nor of a pool that begins with one": {0, 1, "", "a,0,100,4\nb,0,100,16\n", 1, 1, "4"},
+		"an only node that is not replaced":  {0, 1, ", evictions: 2h", "a,0,100,4\nb,500000,100,4\n", 0, 2, "0"}, // 0.4 s after the beginning
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			trace := filepath.Join(t.TempDir(), "jobs.csv")
+			if err := os.WriteFile(trace, []byte("name,submit_s,duration_s,replicas\n"+tc.rows), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			text := fmt.Sprintf(growingPool, tc.start, 4, trace, true, "accept_all", "requested", "none", tc.world)
+			text = strings.Replace(text, "max: 4", fmt.Sprintf("min: %d, max: 4", tc.least), 1)
+			c, err := quartet.Parse(quartet.Builtins(), "growing.yaml", strings.Replace(text, "write: []", "write: [decisions]", 1), quartet.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Dir, c.Keep = "", true
+			r := simulate(t, c)
+			if n := r.Summary.Jobs; n.Completed != tc.completed || n.Rejected != tc.rejected {
+				t.Errorf("%+v, want %d completed and %d rejected", n, tc.completed, tc.rejected)
+			}
+			for _, f := range r.Files {
+				if f.File != "decisions.jsonl" {
+					continue
+				}
+				rejected := 0
+				for line := range strings.Lines(string(f.Content)) {
+					if !strings.Contains(line, `"verdict":"reject"`) {
+						continue
+					}
+					if rejected++; !strings.Contains(line, `"available":`+tc.available+",") {
+						t.Errorf("%s, want %s available", line, tc.available)
+					}
+				}
+				if rejected != tc.rejected {
+					t.Errorf("%d rejections are told, want %d", rejected, tc.rejected)
+				}
+			}
+		})
+	}
+}

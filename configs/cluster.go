@@ -107,7 +107,8 @@ func sized(groups []NodeGroup, l workload.Load) []NodeGroup {
 }
 
 // BuildCluster makes the cluster: nodes in the order of the config, accelerator types in order of first
-// appearance. A load by nodes makes it larger or smaller than the config says.
+// appearance. A load by nodes makes it larger or smaller than the config says. Pools that nobody sizes may have their least number of nodes at most,
+// whatever they begin with: that is what the pipeline holds.
 func (c *Config) BuildCluster() *core.Cluster {
 	sharing, _ := core.SharingOf(c.Cluster.Sharing) // the file was checked
 	cluster := &core.Cluster{
@@ -138,8 +139,12 @@ func (c *Config) BuildCluster() *core.Cluster {
 	}
 	for i := range c.Cluster.Pools {
 		p := &c.Cluster.Pools[i]
+		most := p.Max
+		if c.Scaler.Factory.Type == noScaler { // nobody is to wait, or to be told, of nodes that nobody asks for
+			most = p.Min
+		}
 		cluster.Pools = append(cluster.Pools, core.Pool{
-			Name: p.Name, Accelerator: typeOf(p.Accelerator), Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, DeviceMemoryGB: p.DeviceMemoryGB, Min: p.Min, Max: p.Max,
+			Name: p.Name, Accelerator: typeOf(p.Accelerator), Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, DeviceMemoryGB: p.DeviceMemoryGB, Min: p.Min, Max: most,
 			PricePerHour: p.PricePerHour, Prices: p.prices(), UpCooldownSeconds: p.UpCooldown.Seconds(), DownCooldownSeconds: p.DownCooldown.Seconds(),
 		})
 		g := p.group()
