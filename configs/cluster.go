@@ -29,7 +29,7 @@ type Pool struct {
 	Start          int           `config:"start" doc:"nodes at the beginning" min:"0"`
 	Min            int           `config:"min" doc:"fewest nodes" min:"0"`
 	Max            int           `config:"max" doc:"most nodes" min:"0"`
-	PricePerHour   float64       `config:"price_per_hour" doc:"what an hour of a node costs, from when it is ready until it is gone; 1 counts node hours" min:"0"`
+	PricePerHour   float64       `config:"price_per_hour" doc:"what an hour of a node costs, from when it is ready until it is gone; 1 counts node hours" min:"0" max:"1e9"`
 	Prices         []Price       `config:"prices" doc:"later prices of a node, in order of their moments"`
 	UpCooldown     time.Duration `config:"up_cooldown" doc:"least time between two changes upwards" min:"0s"`
 	DownCooldown   time.Duration `config:"down_cooldown" doc:"least time from any change to one downwards" min:"0s"`
@@ -41,7 +41,7 @@ type Pool struct {
 // Price is what a node of a pool costs from a moment on.
 type Price struct {
 	From    time.Duration `config:"from" doc:"time in the run from which the price holds" min:"0s"`
-	PerHour float64       `config:"per_hour" doc:"what an hour of a node costs" min:"0"`
+	PerHour float64       `config:"per_hour" doc:"what an hour of a node costs" min:"0" max:"1e9"`
 }
 
 // prices are those of the pool after the first.
