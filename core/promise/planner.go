@@ -238,8 +238,8 @@ func (p *Planner) latestStart(j *Job, level, spans int) (Plan, bool) {
 
 // latest finds the latest moment at which the job may go over to a level.
 func (p *Planner) latest(j *Job, level, spans int) (Plan, bool) {
-	after := 0.0                       // work of the runs behind the one that is looked at
-	run, runEnd := -1, 0.0             // its level and end
+	after := 0.0                 // work of the runs behind the one that is looked at
+	run, runEnd := -1, 0.0       // its level and end
 	enough := j.Left - p.lost(j) // what rounding loses is no reason to begin earlier
 	for i := spans - 1; i >= 0; i-- {
 		at, end := p.spans[i].from, p.end(i, j.Deadline)

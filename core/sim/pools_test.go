@@ -126,9 +126,6 @@ func (p *pooled) ObserveRound(r *core.Report) error {
 		if e.AtSeconds > p.now {
 			at(e.AtSeconds)
 		}
-		if j := r.View.Job(e.Job); e.Kind == core.JobInterrupted && e.Cause == core.CauseNodeDrained && j.Pinned {
-			p.Fatalf("round %d: pinned job %q loses its node to a scaler", r.View.Round, j.Name)
-		}
 		switch {
 		case e.Kind == core.NodeChanged && e.Health == core.Ready && c.Nodes[e.Node].Pool != "":
 			if _, known := p.ready[e.Node]; !known {
@@ -159,6 +156,9 @@ func (p *pooled) ObserveRound(r *core.Report) error {
 			continue
 		}
 		for _, seat := range j.Seats {
+			if j.Pinned && slices.ContainsFunc(r.Scaled, func(t core.PoolTarget) bool { return slices.Contains(t.Remove, seat.Node) }) {
+				p.Fatalf("round %d: node %q is to leave, and pinned job %q runs on it", r.View.Round, c.Nodes[seat.Node].Name, j.Name)
+			}
 			if h := c.Nodes[seat.Node].Health; h == core.Gone || h == core.Provisioning {
 				p.Fatalf("round %d: job %q runs on node %q, which is %v", r.View.Round, j.Name, c.Nodes[seat.Node].Name, h)
 			}
