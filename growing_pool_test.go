@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/quartet-sched/quartet"
@@ -73,6 +75,100 @@ func TestJobsOnAGrowingPool(t *testing.T) {
 			}
 			if s.Bill == nil || float64(s.Bill.NodeHours)*3600 > float64(tc.most)*(float64(s.MakespanSeconds)+600) {
 				t.Errorf("the bill is %+v", s.Bill)
+			}
+		})
+	}
+}
+
+// A run whose pool never gets a node ends, says why, and leaves the jobs unfinished; where nodes come late, and not all of them, it says nothing.
+func TestAPoolThatNeverGetsANode(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		world string
+		left  int
+		want  []string
+	}{
+		"none comes":         {", fails: 1", 1, []string{"nodes of pools were asked for 5001 times while no job came further: the run is over at 125h"}},
+		"one of three comes": {", fails: 0.66", 0, nil},
+		"none for years":     {", provisioning_spread: 100000h, fails: 1", 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			trace := filepath.Join(t.TempDir(), "jobs.csv")
+			if err := os.WriteFile(trace, []byte("name,submit_s,duration_s,replicas\na,0,100,1\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			text := fmt.Sprintf(growingPool, 0, 1, trace, true, "accept_all", "requested", "queue", tc.world)
+			c, err := quartet.Parse(quartet.Builtins(), "growing.yaml", text, quartet.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			c.Note = func(text string) {
+				if strings.Contains(text, "asked for") {
+					got = append(got, text)
+				}
+			}
+			r := simulate(t, c)
+			if len(r.Unfinished) != tc.left || r.Summary.Jobs.Unfinished != tc.left {
+				t.Errorf("%d jobs are left, want %d", len(r.Unfinished), tc.left)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("noted %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Without a scaler a pool is held to its least, and whoever is too large for what it begins with is told so at once: nobody has it grow.
+func TestPoolsWithoutAScaler(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		least, start        int
+		world, rows         string
+		completed, rejected int
+		available           string // devices, as those who are rejected are told
+	}{
+		"its least is held":                  {1, 1, ", evictions: 2h", "a,0,36000,1\nb,100,36000,4\n", 2, 0, ""},
+		"of two":                             {2, 2, ", evictions: 2h, notice: 30m", "a,0,36000,8\nb,100,36000,4\n", 2, 0, ""},
+		"and no more than it":                {1, 3, ", evictions: 2h", "a,0,1000000,4\nb,500000,100,5\n", 1, 1, "4"},
+		"what never comes is not counted":    {1, 2, "", "a,0,100,8\nb,0,100,9\n", 1, 1, "8"},
+		"nor of a pool that begins with one": {0, 1, "", "a,0,100,4\nb,0,100,16\n", 1, 1, "4"},
+		"an only node that is not replaced":  {0, 1, ", evictions: 2h", "a,0,100,4\nb,500000,100,4\n", 0, 2, "0"}, // 0.4 s after the beginning
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			trace := filepath.Join(t.TempDir(), "jobs.csv")
+			if err := os.WriteFile(trace, []byte("name,submit_s,duration_s,replicas\n"+tc.rows), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			text := fmt.Sprintf(growingPool, tc.start, 4, trace, true, "accept_all", "requested", "none", tc.world)
+			text = strings.Replace(text, "max: 4", fmt.Sprintf("min: %d, max: 4", tc.least), 1)
+			c, err := quartet.Parse(quartet.Builtins(), "growing.yaml", strings.Replace(text, "write: []", "write: [decisions]", 1), quartet.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Dir, c.Keep = "", true
+			r := simulate(t, c)
+			if n := r.Summary.Jobs; n.Completed != tc.completed || n.Rejected != tc.rejected {
+				t.Errorf("%+v, want %d completed and %d rejected", n, tc.completed, tc.rejected)
+			}
+			for _, f := range r.Files {
+				if f.File != "decisions.jsonl" {
+					continue
+				}
+				rejected := 0
+				for line := range strings.Lines(string(f.Content)) {
+					if !strings.Contains(line, `"verdict":"reject"`) {
+						continue
+					}
+					if rejected++; !strings.Contains(line, `"available":`+tc.available+",") {
+						t.Errorf("%s, want %s available", line, tc.available)
+					}
+				}
+				if rejected != tc.rejected {
+					t.Errorf("%d rejections are told, want %d", rejected, tc.rejected)
+				}
 			}
 		})
 	}

@@ -100,8 +100,8 @@ func TestPoolsThatNobodySizes(t *testing.T) {
 		want     []string
 	}{
 		"a scaler": {},
-		"none":     {"elasticity: {cluster: {type: fixed_number}}", "elasticity: {cluster: {type: none}}", []string{"pooled.yaml:5:3: cluster.pools: nobody sizes the pools: they begin with start nodes and get no others; set pipeline.elasticity.cluster"}},
-		"left out": {"elasticity: {cluster: {type: fixed_number}}", "", []string{"pooled.yaml:5:3: cluster.pools: nobody sizes the pools: they begin with start nodes and get no others; set pipeline.elasticity.cluster"}},
+		"none":     {"elasticity: {cluster: {type: fixed_number}}", "elasticity: {cluster: {type: none}}", []string{"pooled.yaml:5:3: cluster.pools: nobody sizes the pools: they begin with start nodes, and get others only where they would have fewer than min; set pipeline.elasticity.cluster"}},
+		"left out": {"elasticity: {cluster: {type: fixed_number}}", "", []string{"pooled.yaml:5:3: cluster.pools: nobody sizes the pools: they begin with start nodes, and get others only where they would have fewer than min; set pipeline.elasticity.cluster"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -359,6 +359,9 @@ func (e *execution) run(ctx context.Context, world core.Backend, state string, s
 		return nil, errors.Join(parts.close(true), errors.New("stopped while the rounds of an earlier scheduler were repeated: nothing was decided and no results are written; run it again to go on"))
 	}
 	unfinished := pipeline.Unfinished()
+	if gaveUp, may := world.(interface{ InVain() string }); may && gaveUp.InVain() != "" {
+		e.note(gaveUp.InVain())
+	}
 	var ended []*core.Job
 	if interrupted {
 		unfinished, ended = left(world, unfinished)

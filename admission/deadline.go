@@ -28,7 +28,7 @@ type DeadlineConfig struct {
 // Deviations: each job is asked about by itself, in JobID order, where the released code declines all jobs of a round if one of them
 // does not fit. Time has no slots. Changes cost what they do, and a broken promise keeps nobody out. A job without a deadline, or one
 // that is best effort, is admitted, and nothing is planned for it. Where nodes may join, a job waits as long as more devices could
-// help. Jobs of unknown length are promised nothing, and so declined. Where devices are of several types each job is planned on one, the type on
+// help, which are there when nodes are expected, or pools have some as a rule. Jobs of unknown length are promised nothing, and so declined. Where devices are of several types each job is planned on one, the type on
 // which it needs the fewest device-seconds of those on which it meets its deadline.
 // O(jobs × types × levels × changes of plans) for each job, of those with a deadline.
 func NewDeadline() core.Factory[core.Admitter] {
@@ -173,8 +173,13 @@ func (p *deadline) decline(v *core.View, c *core.Candidate) core.Verdict {
 	hoped := fastest
 	grows := grows(v.Cluster)
 	if grows {
-		p.types = l.Hoped(v, c, p.types[:0])
-		hoped = p.fastest(v.NowSeconds, p.types)
+		p.types, hoped = l.Hoped(v, c, p.types[:0]), math.Inf(1)
+		for i := range p.types {
+			if !p.types[i].Plannable() {
+				continue // it is not known how fast it is there
+			}
+			hoped = min(hoped, p.types[i].FastestWith(v.NowSeconds, l.Overhead, l.Devices(p.types[i].Bin), l.More(v, p.types[i].Bin)))
+		}
 	}
 	switch {
 	case j.Deadline <= v.NowSeconds:

@@ -180,6 +180,59 @@ func TestDeadlineByType(t *testing.T) {
 	}
 }
 
+// Nobody hopes for devices before they can be there: nodes of pools take their time, as those that are on their way do.
+func TestDeadlineKnowsWhenNodesCome(t *testing.T) {
+	t.Parallel()
+	pool := core.Pool{Name: "p", Devices: 8, Max: 1}
+	for name, tc := range map[string]struct {
+		now          float64
+		provisioning float64
+		most         int     // nodes that the pool may have
+		expected     float64 // of a node on its way; 0 for none, -1 for one of which nobody knows
+		job          *coretest.JobBuilder
+		overhead     time.Duration
+		want         string
+	}{
+		"at once":                             {most: 1, job: due(400, 100), want: "defer awaiting_nodes"},
+		"in time":                             {provisioning: 57, most: 1, job: due(400, 100), want: "defer awaiting_nodes"},
+		"too late":                            {provisioning: 58, most: 1, job: due(400, 100), want: "reject deadline_unreachable: it takes 1m41s at least and has 1m40s"},
+		"later":                               {now: 1000, provisioning: 58, most: 1, job: due(400, 1100), want: "reject deadline_unreachable: it takes 1m41s at least and has 1m40s"},
+		"in time, and a start takes too long": {provisioning: 50, overhead: 10 * time.Second, most: 1, job: due(400, 100), want: "reject deadline_unreachable: it takes 1m45s at least and has 1m40s"},
+		"nothing before":                      {provisioning: 52, most: 1, job: due(400, 100).Elastic(8, 8, 8), want: "reject deadline_unreachable: it takes 1m42s at least and has 1m40s"},
+		"nothing before, in time":             {provisioning: 50, most: 1, job: due(400, 100).Elastic(8, 8, 8), want: "defer awaiting_nodes"},
+		"after the deadline":                  {provisioning: 100_000 * 3600, most: 1, job: due(400, 100), want: "reject deadline_unreachable: it takes 6m40s at least and has 1m40s"},
+		"the pool has its most":               {provisioning: 1, job: due(400, 100), want: "reject deadline_unreachable: it takes 6m40s at least and has 1m40s"},
+		"on its way, in time":                 {provisioning: 1e6, most: 1, expected: 57, job: due(400, 100), want: "defer awaiting_nodes"},
+		"on its way, too late":                {provisioning: 1, most: 1, expected: 58, job: due(400, 100), want: "reject deadline_unreachable: it takes 1m41s at least and has 1m40s"},
+		"on its way, whenever":                {provisioning: 1e6, most: 1, expected: -1, job: due(400, 100), want: "defer awaiting_nodes"},
+		"on its way, and should be there":     {now: 60, provisioning: 1e6, most: 1, expected: 59, job: due(400, 160), want: "defer awaiting_nodes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v, admitted, waiting := candidates(1, 0, tc.job)
+			c := v.Cluster
+			v.NowSeconds, v.IntervalSeconds = tc.now, 0
+			p := pool
+			p.ProvisioningSeconds, p.Max = tc.provisioning, tc.most
+			c.Pools, c.MayGrow = []core.Pool{p}, true
+			if tc.expected != 0 {
+				c.Nodes = append(c.Nodes, core.Node{ID: core.NodeID(len(c.Nodes)), Pool: "p", Devices: 8, Health: core.Provisioning, ExpectedSeconds: max(tc.expected, 0)})
+			}
+			verdicts, err := newDeadline(t, tc.overhead).AdmitCandidates(t.Context(), v, admitted, waiting)
+			if err != nil || len(verdicts) != 1 {
+				t.Fatalf("%v, %v", verdicts, err)
+			}
+			got := fmt.Sprintf("%s %s: %s", verdicts[0].Code, verdicts[0].Reason, verdicts[0].Message)
+			if verdicts[0].Code == core.Defer {
+				got, _, _ = strings.Cut(got, ":")
+			}
+			if got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 // A job that waits for nodes is asked about again once they would no longer help.
 func TestDeadlineDefersUntilItIsHopeless(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ type Pool struct {
 	Start          int           `config:"start" doc:"nodes at the beginning" min:"0"`
 	Min            int           `config:"min" doc:"fewest nodes" min:"0"`
 	Max            int           `config:"max" doc:"most nodes" min:"0"`
-	PricePerHour   float64       `config:"price_per_hour" doc:"what an hour of a node costs, from when it is ready until it is gone; 1 counts node hours" min:"0"`
+	PricePerHour   float64       `config:"price_per_hour" doc:"what an hour of a node costs, from when it is ready until it is gone; 1 counts node hours" min:"0" max:"1e9"`
 	Prices         []Price       `config:"prices" doc:"later prices of a node, in order of their moments"`
 	UpCooldown     time.Duration `config:"up_cooldown" doc:"least time between two changes upwards" min:"0s"`
 	DownCooldown   time.Duration `config:"down_cooldown" doc:"least time from any change to one downwards" min:"0s"`
@@ -41,7 +41,7 @@ type Pool struct {
 // Price is what a node of a pool costs from a moment on.
 type Price struct {
 	From    time.Duration `config:"from" doc:"time in the run from which the price holds" min:"0s"`
-	PerHour float64       `config:"per_hour" doc:"what an hour of a node costs" min:"0"`
+	PerHour float64       `config:"per_hour" doc:"what an hour of a node costs" min:"0" max:"1e9"`
 }
 
 // prices are those of the pool after the first.
@@ -107,7 +107,8 @@ func sized(groups []NodeGroup, l workload.Load) []NodeGroup {
 }
 
 // BuildCluster makes the cluster: nodes in the order of the config, accelerator types in order of first
-// appearance. A load by nodes makes it larger or smaller than the config says.
+// appearance. A load by nodes makes it larger or smaller than the config says. Pools that nobody sizes may have their least number of nodes at most,
+// whatever they begin with: that is what the pipeline holds.
 func (c *Config) BuildCluster() *core.Cluster {
 	sharing, _ := core.SharingOf(c.Cluster.Sharing) // the file was checked
 	cluster := &core.Cluster{
@@ -138,8 +139,12 @@ func (c *Config) BuildCluster() *core.Cluster {
 	}
 	for i := range c.Cluster.Pools {
 		p := &c.Cluster.Pools[i]
+		most := p.Max
+		if c.Scaler.Factory.Type == noScaler { // nobody is to wait, or to be told, of nodes that nobody asks for
+			most = p.Min
+		}
 		cluster.Pools = append(cluster.Pools, core.Pool{
-			Name: p.Name, Accelerator: typeOf(p.Accelerator), Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, DeviceMemoryGB: p.DeviceMemoryGB, Min: p.Min, Max: p.Max,
+			Name: p.Name, Accelerator: typeOf(p.Accelerator), Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, DeviceMemoryGB: p.DeviceMemoryGB, Min: p.Min, Max: most,
 			PricePerHour: p.PricePerHour, Prices: p.prices(), UpCooldownSeconds: p.UpCooldown.Seconds(), DownCooldownSeconds: p.DownCooldown.Seconds(),
 		})
 		g := p.group()

@@ -376,7 +376,7 @@ func (l *loader) noteScaler(c *Config, opener backend.Opener) {
 	if c.Scaler.Factory.Type == noScaler && len(c.Cluster.Pools) > 0 {
 		c.Notes = append(c.Notes, core.Diagnostic{
 			Position: l.position("cluster.pools"), Path: "cluster.pools",
-			Summary: "nobody sizes the pools: they begin with start nodes and get no others; set pipeline.elasticity.cluster",
+			Summary: "nobody sizes the pools: they begin with start nodes, and get others only where they would have fewer than min; set pipeline.elasticity.cluster",
 		})
 	}
 	why := fmt.Sprintf("%q neither adds nor removes nodes", c.Backend.ID)

@@ -275,6 +275,22 @@ func TestEveryProblemAtOnce(t *testing.T) {
 	}
 }
 
+// Prices are numbers from nothing to more than anything costs, at first and later on: what they come to is finite.
+func TestPricesOfPools(t *testing.T) {
+	const first, later = "cluster.pools[0].price_per_hour: ", "cluster.pools[0].prices[0].per_hour: "
+	for price, want := range map[string]string{
+		"0": "", "1": "", "1e9": "", "1e-300": "", "1000000001": "must be at most 1e9", "1e308": "must be at most 1e9", "1e400": "", ".inf": "", ".nan": "", "-1": "must be at least 0", "x": "expected a number",
+	} {
+		bad := want != "" || strings.HasPrefix(price, ".") || price == "1e400"
+		text := fmt.Sprintf("version: 1\ncluster: {pools: [{name: a, accelerator: t4, devices: 4, start: 1, max: 2, price_per_hour: %s, prices: [{from: 1h, per_hour: %[1]s}]}]}\nworkload: {type: generated}\npipeline: {allocation: {type: tiresias}}\n", price)
+		_, err := Parse(fakeCatalog(), "test.yaml", []byte(text), Options{})
+		got := fmt.Sprint(err)
+		if bad != strings.Contains(got, first+want) || bad != strings.Contains(got, later+want) {
+			t.Errorf("a price of %s: %v", price, err)
+		}
+	}
+}
+
 func TestStrayVariables(t *testing.T) {
 	known := []string{"QUARTET_DATA"}
 	cases := map[string]struct {

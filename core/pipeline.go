@@ -45,7 +45,8 @@ type Report struct {
 	Promises bool
 	// Guarantees are what the allocator guarantees jobs by tier; the usual ones where it tells none.
 	Guarantees Guarantees
-	// Scaled are the sizes of pools that the backend was told, by the id of the scaler in ScaledBy. Where a number of nodes was cut
+	// Scaled are the sizes of pools that the backend was told, by the id of the scaler in ScaledBy, which is "pipeline" where the scaler has no
+	// opinion on pools with fewer nodes than their least. Where a number of nodes was cut
 	// to the bounds of the only pool, Cut is what would have been its size; nil otherwise.
 	Scaled   []PoolTarget
 	ScaledBy string

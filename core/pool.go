@@ -130,12 +130,12 @@ func (p *Pipeline) rescale(ctx context.Context) error {
 	if len(wanted) == 0 {
 		wanted = s.sized(p.plan.Cluster.Nodes)
 	}
-	if len(wanted) == 0 {
-		return nil
-	}
-	targets := s.allowed(wanted)
+	targets := s.allowed(s.atLeast(wanted))
 	if len(targets) == 0 {
 		return nil
+	}
+	if !slices.ContainsFunc(targets, func(t PoolTarget) bool { return sizes(wanted, t.Pool) }) {
+		s.report.ScaledBy = "pipeline"
 	}
 	for inVain := 0; ; inVain++ {
 		if again, err := p.outlasted(ctx, inVain, p.scaling.Scale(ctx, s.view.Round, targets)); !again {
@@ -145,6 +145,22 @@ func (p *Pipeline) rescale(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// sizes reports whether targets have one of a pool.
+func sizes(targets []PoolTarget, pool string) bool {
+	return slices.ContainsFunc(targets, func(t PoolTarget) bool { return t.Pool == pool })
+}
+
+// atLeast is what a scaler wants, and the least size of each pool that has fewer nodes, as after one was taken away, and of which it says nothing.
+func (s *state) atLeast(wanted []PoolTarget) []PoolTarget {
+	c := s.view.Cluster
+	for i := range c.Pools {
+		if p := &c.Pools[i]; !sizes(wanted, p.Name) && c.PoolSize(p.Name) < p.Min {
+			wanted = append(slices.Clip(wanted), PoolTarget{Pool: p.Name, Nodes: p.Min, Message: fmt.Sprintf("it is to have %d nodes at least", p.Min)})
+		}
+	}
+	return wanted
 }
 
 // sized is what a number of nodes in all, 0 for no opinion, comes to where there is one pool: nodes of no pool stay.

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -170,7 +171,9 @@ func TestRescale(t *testing.T) {
 		alone  bool // there is one pool
 		others int  // nodes of no pool, besides those of the state
 		nobody bool // carries it out
+		least  [2]int
 		want   []PoolTarget
+		by     string // "scaler/s" if empty
 		cut    string
 	}{
 		"it grows, whoever is to leave": {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "p", Nodes: 6, Remove: []NodeID{1}, Message: "why"}}}, want: []PoolTarget{{Pool: "p", Nodes: 6, Message: "why"}}},
@@ -186,9 +189,19 @@ func TestRescale(t *testing.T) {
 		"of which pool":                 {wanted: ClusterTarget{Nodes: 6}, cut: "scaler/s wants 6 nodes in all, and there are several pools: they stay as they are, for a scaler is to say how many nodes each is to have"},
 		"both":                          {wanted: ClusterTarget{Nodes: 6, Pools: []PoolTarget{{Pool: "p", Nodes: 5}}}, alone: true, want: []PoolTarget{{Pool: "p", Nodes: 5}}},
 		"nobody carries it out":         {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "p", Nodes: 6}}}, nobody: true},
+
+		"no opinion, and there are as many as there must be": {least: [2]int{4, 0}},
+		"no opinion, and there are fewer":                    {least: [2]int{5, 0}, want: []PoolTarget{{Pool: "p", Nodes: 5, Message: "it is to have 5 nodes at least"}}, by: "pipeline"},
+		"of another pool":                                    {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "q", Nodes: 2}}}, least: [2]int{5, 0}, want: []PoolTarget{{Pool: "q", Nodes: 2}, {Pool: "p", Nodes: 5, Message: "it is to have 5 nodes at least"}}},
+		"of another pool that stays":                         {wanted: ClusterTarget{Pools: []PoolTarget{{Pool: "q", Nodes: 1}}}, least: [2]int{5, 0}, want: []PoolTarget{{Pool: "p", Nodes: 5, Message: "it is to have 5 nodes at least"}}, by: "pipeline"},
+		"of all pools":                                       {least: [2]int{5, 2}, want: []PoolTarget{{Pool: "p", Nodes: 5, Message: "it is to have 5 nodes at least"}, {Pool: "q", Nodes: 2, Message: "it is to have 2 nodes at least"}}, by: "pipeline"},
+		"fewer, and nobody carries it out":                   {least: [2]int{5, 0}, nobody: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := poolState(tc.pinned)
+			for i, least := range tc.least {
+				s.view.Cluster.Pools[i].Min = least
+			}
 			s.running[0].Pinned = tc.pinned
 			s.running = append(s.running, &Job{JobSpec: &JobSpec{Pinned: tc.pinned}, Seats: []Seat{{Node: 5, Devices: 0b1}}})
 			if tc.alone {
@@ -212,7 +225,7 @@ func TestRescale(t *testing.T) {
 			if !slices.EqualFunc(backend.got, tc.want, same) || backend.calls != min(1, len(tc.want)) {
 				t.Errorf("asked %d times, for %+v, want %+v", backend.calls, backend.got, tc.want)
 			}
-			if r := &p.state.report; !slices.EqualFunc(r.Scaled, tc.want, same) || r.ScaledBy != "scaler/s" {
+			if r := &p.state.report; !slices.EqualFunc(r.Scaled, tc.want, same) || r.ScaledBy != cmp.Or(tc.by, "scaler/s") {
 				t.Errorf("the report tells %+v of %q, want %+v", r.Scaled, r.ScaledBy, tc.want)
 			}
 			cut := ""

@@ -55,8 +55,12 @@ func (d *deadlines) add(r *record, promised bool, endSeconds float64) {
 	}
 }
 
-// timely is how many seconds rounding may add to the moment at which a job ends.
-func timely(spec *core.JobSpec) float64 { return 1e-9 * max(spec.Deadline(), 1) }
+// timely is how many seconds rounding may add to the moment at which a job ends: parts of a millisecond, or what moments that are far from the first
+// are apart.
+func timely(spec *core.JobSpec) float64 {
+	at := spec.Deadline()
+	return max(min(1e-9*max(at, 1), 1e-3), 32*(math.Nextafter(at, math.Inf(1))-at))
+}
 
 // describe is nil when no job has a deadline.
 func (d *deadlines) describe() *Deadlines {

@@ -110,3 +110,17 @@ func TestDeadlineColumn(t *testing.T) {
 		t.Errorf("%v, want an error that names the column", err)
 	}
 }
+
+// A second is late at any moment, and what rounding does to moments is not.
+func TestLate(t *testing.T) {
+	t.Parallel()
+	for _, deadline := range []float64{1, 1e3, 1e6, 1e9, 1.7e9, 1e11, 2e11, 1e13} {
+		spec := &core.JobSpec{DeadlineSeconds: deadline}
+		if got := timely(spec); got >= 0.5 {
+			t.Errorf("%v s may be added to a deadline at %v s", got, deadline)
+		}
+		if ends := deadline/7 + deadline/7*6; ends-deadline > timely(spec) {
+			t.Errorf("%v s is late for %v s", ends, deadline)
+		}
+	}
+}

@@ -246,12 +246,21 @@ func (b *bill) use() (list []PoolUse, all *Bill) {
 		p := &b.pools[i]
 		u := PoolUse{
 			Pool: p.pool.Name, MostNodes: p.most, Changes: p.changes,
-			NodeHours: Number(p.paid.nodeSeconds / 3600), IdleNodeHours: Number(max(p.paid.nodeSeconds-p.held.nodeSeconds, 0) / 3600),
-			Cost: Number(p.paid.cost), IdleCost: Number(max(p.paid.cost-p.held.cost, 0)),
+			NodeHours: Number(p.paid.nodeSeconds / 3600), IdleNodeHours: Number(idle(p.paid.nodeSeconds, p.held.nodeSeconds) / 3600),
+			Cost: Number(p.paid.cost), IdleCost: Number(idle(p.paid.cost, p.held.cost)),
 		}
 		list = append(list, u)
 		all.NodeHours, all.IdleNodeHours = all.NodeHours+u.NodeHours, all.IdleNodeHours+u.IdleNodeHours
 		all.Cost, all.IdleCost = all.Cost+u.Cost, all.IdleCost+u.IdleCost
 	}
 	return list, all
+}
+
+// idle is what is left of what was paid for. Less than nothing, but for what rounding loses, is told: it is a bill that does not add up.
+func idle(paid, held float64) float64 {
+	left := paid - held
+	if left < 0 && -left <= 1e-9*held {
+		return 0
+	}
+	return left
 }

@@ -230,3 +230,25 @@ func TestBillOfNodesGoneBeforeTheFirstRound(t *testing.T) {
 		})
 	}
 }
+
+// What is held of nodes that nobody paid for is no idle nothing: the bill tells that it does not add up.
+func TestABillThatDoesNotAddUp(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ paid, held, want float64 }{
+		"nothing":                  {0, 0, 0},
+		"nothing is idle":          {7, 7, 0},
+		"a part":                   {7, 2, 5},
+		"rounding":                 {7, 7 + 7e-10, 0},
+		"a little more is a fault": {7, 7 + 7e-6, -7e-6},
+		"more than was paid for":   {2, 7, -5},
+		"nothing was paid for":     {0, 1e-300, -1e-300},
+	} {
+		b := &bill{pools: []poolBill{{pool: core.Pool{Name: "p"}, paid: amount{tc.paid * 3600, tc.paid}, held: amount{tc.held * 3600, tc.held}}}}
+		list, all := b.use()
+		for what, got := range map[string]Number{"cost": list[0].IdleCost, "hours": list[0].IdleNodeHours, "all cost": all.IdleCost, "all hours": all.IdleNodeHours} {
+			if math.Abs(float64(got)-tc.want) > 1e-9*math.Abs(tc.want) {
+				t.Errorf("%s: idle %s %v, want %v", name, what, got, tc.want)
+			}
+		}
+	}
+}

@@ -146,6 +146,30 @@ func (j *Job) Fastest(nowSeconds, overhead float64) float64 {
 	return best
 }
 
+// FastestWith is Fastest where there are so many devices until a moment, and as many as it can use from then on.
+func (j *Job) FastestWith(nowSeconds, overhead float64, there int, moreSeconds float64) float64 {
+	best := math.Inf(1)
+	for _, l := range j.Levels {
+		if l.Replicas <= there || moreSeconds <= nowSeconds {
+			one := Job{Levels: []Level{l}, Held: j.Held, Ready: j.Ready, Left: j.Left}
+			best = min(best, one.Fastest(nowSeconds, overhead))
+			continue
+		}
+		best = min(best, moreSeconds+overhead+j.Left/l.Rate)
+		for _, before := range j.Levels {
+			ready := nowSeconds + overhead
+			if before.Replicas == j.Held {
+				ready = j.Ready
+			}
+			if before.Replicas <= there {
+				done := before.Rate * max(moreSeconds-ready, 0)
+				best = min(best, moreSeconds+overhead+max(j.Left-done, 0)/l.Rate)
+			}
+		}
+	}
+	return best
+}
+
 // Cheapest is the device-seconds that the job needs at least.
 func (j *Job) Cheapest() float64 {
 	best := math.Inf(1)

@@ -203,6 +203,28 @@ func (l *Ledger) Hoped(v *core.View, c *core.Candidate, jobs []Job) []Job {
 	})
 }
 
+// More is when there may be more devices of a bin, at the earliest as a rule: when a node is ready that is on its way, or that a pool may ask for
+// now. Of nodes of which nobody knows it is at once; where there are none it is +Inf.
+func (l *Ledger) More(v *core.View, bin int) float64 {
+	c, on := v.Cluster, l.bins[bin].on
+	is := func(t core.AcceleratorID) bool { return on == core.AnyAccelerator || t == on }
+	at := math.Inf(1)
+	if c.MayGrow && len(c.Pools) == 0 {
+		at = v.NowSeconds
+	}
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Health == core.Provisioning && is(n.Accelerator) {
+			at = min(at, max(n.ExpectedSeconds, v.NowSeconds))
+		}
+	}
+	for i := range c.Pools {
+		if p := &c.Pools[i]; c.MayGrow && is(p.Accelerator) && c.PoolSize(p.Name) < p.Max {
+			at = min(at, v.NowSeconds+p.ProvisioningSeconds)
+		}
+	}
+	return at
+}
+
 func (l *Ledger) types(v *core.View, c *core.Candidate, jobs []Job, bounds func(*bin) (perNode, most int)) []Job {
 	from := len(jobs)
 	for b := range l.bins {

@@ -73,6 +73,17 @@ type behind struct {
 // tolerance is the part of the work of a job by which rounding may miss it.
 const tolerance = 1e-9
 
+// lost is the work of a job that rounding may miss: a part of what is left, or what it does while moments as late as these cannot be told apart.
+func (p *Planner) lost(j *Job) float64 {
+	return max(j.Left*tolerance, j.Levels[len(j.Levels)-1].Rate*p.coarse())
+}
+
+// coarse is how many seconds some additions of moments may be off.
+func (p *Planner) coarse() float64 { return 8 * (math.Nextafter(p.now, math.Inf(1)) - p.now) }
+
+// onGrid is the part of an interval by which a moment may be off a point of the grid.
+func (p *Planner) onGrid() float64 { return max(tolerance, p.coarse()/p.Grid) }
+
 // Begin forgets all plans.
 func (p *Planner) Begin(nowSeconds float64, devices int) {
 	p.now = nowSeconds
@@ -185,7 +196,7 @@ func (p *Planner) keepTo(j *Job, level, spans int) {
 // latestStart is latest for the lowest level, which is enough for most jobs.
 func (p *Planner) latestStart(j *Job, level, spans int) (Plan, bool) {
 	l := &j.Levels[level]
-	enough := j.Left * (1 - tolerance)
+	enough := j.Left - p.lost(j)
 	after, runEnd, runs := 0.0, 0.0, false
 	for i := spans - 1; i >= 0; i-- {
 		s := &p.spans[i]
@@ -227,9 +238,9 @@ func (p *Planner) latestStart(j *Job, level, spans int) (Plan, bool) {
 
 // latest finds the latest moment at which the job may go over to a level.
 func (p *Planner) latest(j *Job, level, spans int) (Plan, bool) {
-	after := 0.0                       // work of the runs behind the one that is looked at
-	run, runEnd := -1, 0.0             // its level and end
-	enough := j.Left * (1 - tolerance) // what rounding loses is no reason to begin earlier
+	after := 0.0                 // work of the runs behind the one that is looked at
+	run, runEnd := -1, 0.0       // its level and end
+	enough := j.Left - p.lost(j) // what rounding loses is no reason to begin earlier
 	for i := spans - 1; i >= 0; i-- {
 		at, end := p.spans[i].from, p.end(i, j.Deadline)
 		k := j.within(level, p.spans[i].free)
@@ -287,7 +298,7 @@ func (p *Planner) within(j *Job, before behind, at, end float64, run int, runEnd
 	}
 	s = min(s, last, end)
 	if p.Grid > 0 {
-		s = p.Origin + math.Floor((s-p.Origin)/p.Grid+tolerance)*p.Grid
+		s = p.Origin + math.Floor((s-p.Origin)/p.Grid+p.onGrid())*p.Grid
 	}
 	return s
 }
@@ -295,7 +306,7 @@ func (p *Planner) within(j *Job, before behind, at, end float64, run int, runEnd
 // walk makes the plan that goes over to a level at a moment, and reports whether it meets the deadline.
 func (p *Planner) walk(j *Job, level int, over float64, spans int) (Plan, bool) {
 	p.scratch = p.scratch[:0]
-	held, ready, left := j.Held, j.Ready, j.Left
+	held, ready, left, lost := j.Held, j.Ready, j.Left, p.lost(j)
 	add := func(from, to float64, k int) bool {
 		if k < 0 {
 			held = 0
@@ -311,7 +322,7 @@ func (p *Planner) walk(j *Job, level int, over float64, spans int) (Plan, bool) 
 		} else {
 			left -= l.Rate * (to - from)
 		}
-		done := left <= j.Left*tolerance
+		done := left <= lost
 		if done {
 			to = p.endsAt(from, to+min(left, 0)/l.Rate)
 		}
@@ -364,7 +375,7 @@ func (p *Planner) Meets(j *Job, plan Plan) bool {
 		}
 		before = x.To
 	}
-	return left <= j.Left*tolerance
+	return left <= p.lost(j)
 }
 
 // gridAfter is the first moment of the grid from a moment on.
@@ -372,7 +383,7 @@ func (p *Planner) gridAfter(at float64) float64 {
 	if p.Grid == 0 {
 		return at
 	}
-	return p.Origin + math.Ceil((at-p.Origin)/p.Grid-tolerance)*p.Grid
+	return p.Origin + math.Ceil((at-p.Origin)/p.Grid-p.onGrid())*p.Grid
 }
 
 // endsAt is when what a job has from a moment on is free again, if it is done at another: on the grid, and behind the first moment
@@ -408,7 +419,7 @@ func (p *Planner) Steady(j *Job, replicas int) (Plan, bool) {
 // Hopeful reports whether a job could meet its deadline on a cluster of its own.
 func (p *Planner) Hopeful(j *Job) bool {
 	fastest := j.Fastest(p.now, p.Overhead)
-	return j.Plannable() && fastest-j.Deadline <= (fastest-p.now)*tolerance
+	return j.Plannable() && fastest-j.Deadline <= max((fastest-p.now)*tolerance, p.coarse())
 }
 
 // Earliest is when the job would be done if it got all that is free, beside the plans that were made.

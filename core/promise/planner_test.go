@@ -609,3 +609,28 @@ func TestLeft(t *testing.T) {
 		})
 	}
 }
+
+// A job that has just the time that it needs is planned, and its plan stands, whenever that is and whatever its moments are rounded to.
+func TestJustInTimeWhenever(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		now := rapid.Float64Range(0, 1e11).Draw(t, "now")
+		seconds := rapid.Float64Range(1, 1e5).Draw(t, "seconds")
+		rate := rapid.SampledFrom([]float64{1, 1. / 3, 1e6}).Draw(t, "rate")
+		j := Job{Deadline: now + seconds, Left: seconds * rate, Levels: []Level{{1, rate}}, Ready: now}
+		p := Planner{}
+		p.Begin(now, 1)
+		plan, met := p.Fill(&j)
+		if !met || !p.Hopeful(&j) {
+			t.Fatalf("met: %v, hopeful: %v", met, p.Hopeful(&j))
+		}
+		if !p.Meets(&j, slices.Clone(plan)) {
+			t.Fatalf("the plan %v does not meet the deadline", plan)
+		}
+		late := j
+		late.Deadline -= 0.5
+		if _, met := p.Fill(&late); met || p.Hopeful(&late) {
+			t.Fatal("half a second less is enough, too")
+		}
+	})
+}

@@ -38,7 +38,7 @@ type Config struct {
 	ReleaseDelay        time.Duration         `config:"release_delay" doc:"how long a job that is stopped, moved or interrupted still holds the devices that it loses; one that is to run on them begins afterwards, a job that restarts on its own as well. One that ends lets go at once" min:"0s"`
 	Outages             []Outage              `config:"outages" doc:"times in which the scheduler learns nothing and changes nothing, while jobs run on"`
 	MeasurementNoise    MeasurementNoise      `config:"measurement_noise" doc:"how far what jobs report of their times is off; with any, they report anew at each round"`
-	StallAfter          time.Duration         `config:"stall_after" doc:"end the run when no work was done, beyond what failures undid, and no job submitted for so long, unless node_events lie ahead; longer than any overhead" min:"1s"`
+	StallAfter          time.Duration         `config:"stall_after" doc:"end the run when no work was done, beyond what failures undid, and no job submitted for so long, unless node_events lie ahead, or nodes of pools that were asked for in that time; longer than any overhead" min:"1s"`
 	Publication         Publication           `config:"publication" doc:"semantics of published simulators, for reproductions only"`
 }
 

@@ -39,9 +39,9 @@ func (e *nodeEvents) join(groups []JoiningNodes, ids map[string]core.NodeID) (re
 			e.joining = append(e.joining, node)
 			e.planned, e.failed = append(e.planned, absent), append(e.failed, false)
 			if g.Provisioning > 0 {
-				e.schedule = append(e.schedule, nodeEvent{g.At.Seconds(), id, core.Provisioning})
+				e.schedule = append(e.schedule, nodeEvent{at: g.At.Seconds(), node: id, to: core.Provisioning})
 			}
-			ready = append(ready, nodeEvent{(g.At + g.Provisioning).Seconds(), id, core.Ready})
+			ready = append(ready, nodeEvent{at: (g.At + g.Provisioning).Seconds(), node: id, to: core.Ready})
 		}
 	}
 	e.schedule = append(e.schedule, ready...)

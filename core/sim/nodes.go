@@ -14,6 +14,7 @@ import (
 // undoes what the other did: a node is ready while both say so.
 type nodeEvents struct {
 	schedule []nodeEvent // by time, then node; consumed from the front
+	asked    int         // of those, the ones that the config asks for; pools make the others
 	chance   nodeHeap    // the next random failure or repair of each node; empty without failures
 	mtbf     float64
 	repair   float64
@@ -30,9 +31,10 @@ const absent = core.Gone + 1
 
 // nodeEvent says what a node becomes for one of the causes.
 type nodeEvent struct {
-	at   float64
-	node core.NodeID
-	to   core.Health
+	at     float64
+	node   core.NodeID
+	to     core.Health
+	ofPool bool // it was not asked for by the config
 }
 
 func compareNodeEvents(a, b nodeEvent) int {
@@ -53,15 +55,16 @@ func newNodeEvents(c Config, cluster *core.Cluster, r *rand.Rand) nodeEvents {
 	ready := e.join(c.JoiningNodes, ids)
 	e.told = slices.Clone(e.planned)
 	for _, scheduled := range c.NodeEvents {
-		e.schedule = append(e.schedule, nodeEvent{scheduled.At.Seconds(), ids[scheduled.Node], healthOf(scheduled.To)})
+		e.schedule = append(e.schedule, nodeEvent{at: scheduled.At.Seconds(), node: ids[scheduled.Node], to: healthOf(scheduled.To)})
 	}
 	slices.SortStableFunc(e.schedule, compareNodeEvents)
+	e.asked = len(e.schedule)
 	if e.mtbf > 0 {
 		for i := range cluster.Nodes {
-			e.chance = append(e.chance, nodeEvent{e.rand.ExpFloat64() * e.mtbf, core.NodeID(i), core.Down})
+			e.chance = append(e.chance, nodeEvent{at: e.rand.ExpFloat64() * e.mtbf, node: core.NodeID(i), to: core.Down})
 		}
 		for _, joined := range ready {
-			e.chance = append(e.chance, nodeEvent{joined.at + e.rand.ExpFloat64()*e.mtbf, joined.node, core.Down})
+			e.chance = append(e.chance, nodeEvent{at: joined.at + e.rand.ExpFloat64()*e.mtbf, node: joined.node, to: core.Down})
 		}
 		heap.Init(&e.chance)
 	}
@@ -80,8 +83,8 @@ func (e *nodeEvents) next() float64 {
 	return at
 }
 
-// scheduled reports whether a change that somebody asked for lies ahead.
-func (e *nodeEvents) scheduled() bool { return len(e.schedule) > 0 }
+// scheduled reports whether a change that the config asks for lies ahead. Nodes of pools come and go for as long as a scaler wants some.
+func (e *nodeEvents) scheduled() bool { return e.asked > 0 }
 
 // take lets the events up to a moment happen, until one changes the health of its node, and returns what that became.
 func (e *nodeEvents) take(upTo float64) (nodeEvent, bool) {
@@ -100,6 +103,9 @@ func (e *nodeEvents) happen() nodeEvent {
 	if len(e.chance) == 0 || len(e.schedule) > 0 && compareNodeEvents(e.schedule[0], e.chance[0]) <= 0 {
 		first := e.schedule[0]
 		e.schedule = e.schedule[1:]
+		if !first.ofPool {
+			e.asked--
+		}
 		if e.planned[first.node] != core.Gone { // it never comes back
 			e.planned[first.node] = first.to
 		}
@@ -107,9 +113,9 @@ func (e *nodeEvents) happen() nodeEvent {
 	}
 	first := e.chance[0]
 	e.failed[first.node] = first.to == core.Down
-	after := nodeEvent{first.at + e.rand.ExpFloat64()*e.repair, first.node, core.Ready}
+	after := nodeEvent{at: first.at + e.rand.ExpFloat64()*e.repair, node: first.node, to: core.Ready}
 	if first.to == core.Ready {
-		after = nodeEvent{first.at + e.rand.ExpFloat64()*e.mtbf, first.node, core.Down}
+		after = nodeEvent{at: first.at + e.rand.ExpFloat64()*e.mtbf, node: first.node, to: core.Down}
 	}
 	e.chance[0] = after
 	heap.Fix(&e.chance, 0)

@@ -46,37 +46,37 @@ func TestTheScheduleAndChanceDoNotUndoEachOther(t *testing.T) {
 	}{
 		"a repair ends no scheduled outage": {
 			[]NodeEvent{at("n0", 10, "down"), at("n0", 40, "ready")},
-			nodeHeap{{5, 0, core.Down}, {20, 0, core.Ready}},
+			nodeHeap{{at: 5, node: 0, to: core.Down}, {at: 20, node: 0, to: core.Ready}},
 			[]string{"0 down@5", "0 ready@40"},
 		},
 		"nor a drain, which it uncovers": {
 			[]NodeEvent{at("n0", 10, "draining"), at("n0", 40, "ready")},
-			nodeHeap{{15, 0, core.Down}, {20, 0, core.Ready}},
+			nodeHeap{{at: 15, node: 0, to: core.Down}, {at: 20, node: 0, to: core.Ready}},
 			[]string{"0 draining@10", "0 down@15", "0 draining@20", "0 ready@40"},
 		},
 		"the schedule repairs nothing": {
 			[]NodeEvent{at("n0", 10, "down"), at("n0", 40, "ready")},
-			nodeHeap{{20, 0, core.Down}},
+			nodeHeap{{at: 20, node: 0, to: core.Down}},
 			[]string{"0 down@10"},
 		},
 		"a failure of a draining node is told": {
 			[]NodeEvent{at("n0", 10, "draining"), at("n0", 40, "ready")},
-			nodeHeap{{20, 0, core.Down}},
+			nodeHeap{{at: 20, node: 0, to: core.Down}},
 			[]string{"0 draining@10", "0 down@20"},
 		},
 		"both causes are told in order of time, then node": {
 			[]NodeEvent{at("n2", 50, "down"), at("n0", 30, "down"), at("n0", 20, "draining")},
-			nodeHeap{{20, 1, core.Down}, {50, 1, core.Ready}, {40, 2, core.Down}},
+			nodeHeap{{at: 20, node: 1, to: core.Down}, {at: 50, node: 1, to: core.Ready}, {at: 40, node: 2, to: core.Down}},
 			[]string{"0 draining@20", "1 down@20", "0 down@30", "2 down@40", "1 ready@50"},
 		},
 		"of one moment, the lower node comes first, whatever the cause": {
 			[]NodeEvent{at("n2", 20, "down"), at("n0", 20, "down"), at("n1", 40, "draining")},
-			nodeHeap{{20, 1, core.Down}, {40, 0, core.Down}, {40, 2, core.Down}},
+			nodeHeap{{at: 20, node: 1, to: core.Down}, {at: 40, node: 0, to: core.Down}, {at: 40, node: 2, to: core.Down}},
 			[]string{"0 down@20", "1 down@20", "2 down@20"},
 		},
 		"of one moment and node, the schedule comes before chance": {
 			[]NodeEvent{at("n0", 20, "draining")},
-			nodeHeap{{20, 0, core.Down}},
+			nodeHeap{{at: 20, node: 0, to: core.Down}},
 			[]string{"0 draining@20", "0 down@20"},
 		},
 	} {
@@ -180,7 +180,7 @@ func TestPerRoundTellsNodesInOrderOfTime(t *testing.T) {
 		NodeEvents:  []NodeEvent{{"n0", 50 * time.Second, "down"}},
 		Publication: Publication{FirstRound: oneInterval, Progress: perRound},
 	}, 2, arrival{0, phased{100}})
-	s.nodes.chance, s.nodes.repair = nodeHeap{{40, 1, core.Down}}, 1e9
+	s.nodes.chance, s.nodes.repair = nodeHeap{{at: 40, node: 1, to: core.Down}}, 1e9
 	seen, err := s.Next(context.Background(), by(60, 60))
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/backend"
@@ -21,7 +22,18 @@ type pools struct {
 	retiring []core.NodeID
 	expires  map[core.NodeID]float64 // when a node that is to leave has drained for too long
 	rand     *rand.Rand
+
+	// What decides whether a run waits in vain.
+	asks     int     // how often nodes were asked for since a job came further, or was submitted
+	priced   float64 // moment of the last price
+	cooling  float64 // the longest time, in seconds, until a pool may grow again
+	awaited  float64 // until when there is hope of a node that was asked for in time and will come
+	hopeless bool    // the run ended because of asks
 }
+
+// mostAsks is how often nodes of pools may be asked for while no job comes further. Where one of a thousand comes, that many fail in a row
+// in less than one case of a hundred.
+const mostAsks = 5000
 
 // openPools is for a simulator whose nodes are known.
 func (s *Simulator) openPools() {
@@ -30,7 +42,12 @@ func (s *Simulator) openPools() {
 	p.expires = map[core.NodeID]float64{}
 	p.worlds, p.names = make([]Pool, len(s.cluster.Pools)), make([]int, len(s.cluster.Pools))
 	for i := range s.cluster.Pools {
-		name := s.cluster.Pools[i].Name
+		pool := &s.cluster.Pools[i]
+		for _, later := range pool.Prices {
+			p.priced = max(p.priced, later.FromSeconds)
+		}
+		p.cooling = max(p.cooling, pool.UpCooldownSeconds)
+		name := pool.Name
 		p.worlds[i] = backend.PoolOf(s.config.Pools, name)
 		for k := range s.cluster.Nodes {
 			if s.cluster.Nodes[k].Pool == name {
@@ -39,6 +56,30 @@ func (s *Simulator) openPools() {
 			}
 		}
 	}
+}
+
+// late reports whether the time is up, at a moment, in which a job is to come further. It begins anew when a price changes, for a scaler may
+// have waited for that.
+func (s *Simulator) late(at float64) bool {
+	return at-max(s.advanced, s.pools.priced) > s.config.StallAfter.Seconds()+s.pools.cooling
+}
+
+// inVain reports whether the time of a run is up at a moment, and nothing to come of the nodes that were asked for in time, or too many were.
+func (s *Simulator) inVain(at float64) bool {
+	return s.late(at) && at > s.pools.awaited || s.pools.asks > mostAsks
+}
+
+// came notes that a job came further, or was submitted, at a moment.
+func (s *Simulator) came(at float64) {
+	s.advanced, s.pools.asks = max(s.advanced, at), 0
+}
+
+// InVain says why a run ended in which nodes of pools were asked for all the time; "" for any other.
+func (s *Simulator) InVain() string {
+	if !s.pools.hopeless {
+		return ""
+	}
+	return fmt.Sprintf("nodes of pools were asked for %d times while no job came further: the run is over at %s", s.pools.asks, core.FormatDuration(time.Duration(s.now)*time.Second))
 }
 
 // mayGrow reports whether nodes may still join.
@@ -74,6 +115,9 @@ func (s *Simulator) Scale(_ context.Context, _ int, targets []core.PoolTarget) e
 			return fmt.Errorf("scale pool %q, which there is not", t.Pool)
 		}
 		size := s.size(t.Pool)
+		if size < t.Nodes {
+			s.pools.asks++
+		}
 		for ; size < t.Nodes; size++ {
 			s.request(at)
 		}
@@ -99,15 +143,18 @@ func (s *Simulator) request(pool int) {
 	if w.Spread > 0 {
 		ready += s.random().Float64() * w.Spread.Seconds()
 	}
-	e.insert(nodeEvent{s.now, id, core.Provisioning})
+	e.insert(nodeEvent{at: s.now, node: id, to: core.Provisioning})
 	if w.Fails > 0 && s.random().Float64() < w.Fails {
-		e.insert(nodeEvent{ready, id, core.Gone})
+		e.insert(nodeEvent{at: ready, node: id, to: core.Gone})
 		return
 	}
-	e.insert(nodeEvent{ready, id, core.Ready})
+	e.insert(nodeEvent{at: ready, node: id, to: core.Ready})
+	if !s.late(s.now) || s.works(s.now) {
+		s.pools.awaited = max(s.pools.awaited, ready+s.config.StallAfter.Seconds())
+	}
 	s.evict(id, w, ready)
 	if e.mtbf > 0 {
-		e.chance = append(e.chance, nodeEvent{ready + e.rand.ExpFloat64()*e.mtbf, id, core.Down})
+		e.chance = append(e.chance, nodeEvent{at: ready + e.rand.ExpFloat64()*e.mtbf, node: id, to: core.Down})
 		heap.Init(&e.chance)
 	}
 }
@@ -119,9 +166,9 @@ func (s *Simulator) evict(id core.NodeID, w *Pool, ready float64) {
 	}
 	at := ready + s.random().ExpFloat64()*w.Evictions.Seconds()
 	if w.Notice > 0 {
-		s.nodes.insert(nodeEvent{max(ready, at-w.Notice.Seconds()), id, core.Draining})
+		s.nodes.insert(nodeEvent{at: max(ready, at-w.Notice.Seconds()), node: id, to: core.Draining})
 	}
-	s.nodes.insert(nodeEvent{at, id, core.Gone})
+	s.nodes.insert(nodeEvent{at: at, node: id, to: core.Gone})
 }
 
 // retire has a node leave once no job is on it, or at once when it is not there yet.
@@ -129,16 +176,16 @@ func (s *Simulator) retire(id core.NodeID, w *Pool) {
 	e := &s.nodes
 	if e.planned[id] == core.Provisioning {
 		e.schedule = slices.DeleteFunc(e.schedule, func(n nodeEvent) bool { return n.node == id && n.at > s.now })
-		e.insert(nodeEvent{s.now, id, core.Gone})
+		e.insert(nodeEvent{at: s.now, node: id, to: core.Gone})
 		e.planned[id] = core.Gone
 		return
 	}
 	e.planned[id] = core.Draining
-	e.insert(nodeEvent{s.now, id, core.Draining})
+	e.insert(nodeEvent{at: s.now, node: id, to: core.Draining})
 	s.pools.retiring = append(s.pools.retiring, id)
 	if w.DrainTimeout > 0 {
 		s.pools.expires[id] = s.now + w.DrainTimeout.Seconds()
-		e.insert(nodeEvent{s.pools.expires[id], id, core.Gone})
+		e.insert(nodeEvent{at: s.pools.expires[id], node: id, to: core.Gone})
 	}
 }
 
@@ -152,13 +199,14 @@ func (s *Simulator) removeEmpty(at float64) {
 			slices.ContainsFunc(s.leaving, func(l leaving) bool { return on(l.seats) }) {
 			return false
 		}
-		s.nodes.insert(nodeEvent{at, id, core.Gone})
+		s.nodes.insert(nodeEvent{at: at, node: id, to: core.Gone})
 		return true
 	})
 }
 
-// insert schedules a change behind those of its moment and node.
+// insert schedules a change of a node of a pool behind those of its moment and node.
 func (e *nodeEvents) insert(change nodeEvent) {
+	change.ofPool = true
 	at, _ := slices.BinarySearchFunc(e.schedule, change, func(a, b nodeEvent) int {
 		if compareNodeEvents(a, b) <= 0 {
 			return -1

@@ -77,7 +77,7 @@ func (s *Simulator) reach(j *simJob, progress, at float64) {
 	j.progress = progress
 	if progress > j.furthest {
 		j.furthest = progress
-		s.advanced = max(s.advanced, at)
+		s.came(at)
 	}
 }
 

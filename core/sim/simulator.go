@@ -243,7 +243,7 @@ func (s *Simulator) arrive(at float64) bool {
 		})
 		s.arrived++
 		s.active++
-		s.advanced = j.Spec.SubmitSeconds
+		s.came(j.Spec.SubmitSeconds)
 		any = true
 	}
 	return any
@@ -269,7 +269,11 @@ func (s *Simulator) over(next float64) bool {
 	if s.active == 0 || math.IsInf(next, 1) {
 		return true
 	}
-	return next-s.advanced > s.config.StallAfter.Seconds() && !s.nodes.scheduled() && !s.works(next)
+	if !s.inVain(next) || s.nodes.scheduled() || s.works(next) {
+		return false
+	}
+	s.pools.hopeless = s.pools.asks > mostAsks
+	return true
 }
 
 // works reports whether a running job comes further than ever before a moment, if nothing happens until then. At rate 0, or

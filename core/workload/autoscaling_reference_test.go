@@ -217,6 +217,9 @@ func TestAutoscalingRuns(t *testing.T) {
 			got.Restarts != want.Restarts || !slices.Equal(got.Nodes, want.Nodes) {
 			t.Errorf("%s: %+v, want %+v", want.Policy, got, want)
 		}
+		if least := leastCost(p, best, got.Hours); got.NodeHours < least*(1-1e-12) {
+			t.Errorf("%s: %v node hours, want the least of %v h, %v", want.Policy, got.NodeHours, got.Hours, least)
+		}
 	}
 	for _, b := range told.Bound {
 		if got := leastCost(p, best, whole*(1+b.Time/100)); math.Abs(got-b.NodeHours) > 0.02 {
