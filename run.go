@@ -133,6 +133,9 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	if err != nil {
 		return nil, err
 	}
+	if reader, reads := world.(core.FileReader); reads {
+		e.inputs = append(e.inputs, digestsOfFiles(reader.FilesRead())...)
+	}
 	if closer, ok := world.(io.Closer); ok {
 		defer func() { err = errors.Join(err, e.endWorld(closer, r, err)) }()
 		if e.dir != "" {

@@ -86,10 +86,11 @@ func (s *Simulator) readPairs(ctx context.Context) error {
 	if c.Model != byTable || c.Table == "" {
 		return nil
 	}
-	pairs, err := workload.ReadPairs(ctx, c.Table)
+	pairs, file, err := workload.ReadPairs(ctx, c.Table)
 	if err != nil {
 		return err
 	}
+	s.filesRead = append(s.filesRead, core.FileRead{Path: file.Path, SHA256: file.SHA256})
 	s.workload = slices.Clone(s.workload)
 	for i := range s.workload {
 		s.workload[i].Spec.Pairs = pairs
