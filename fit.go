@@ -71,7 +71,8 @@ func full(c *core.Cluster) *core.Cluster {
 		p := &c.Pools[i]
 		for range p.Max - c.PoolSize(p.Name) {
 			nodes = append(nodes, core.Node{
-				ID: core.NodeID(len(nodes)), Accelerator: p.Accelerator, Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, Pool: p.Name,
+				ID: core.NodeID(len(nodes)), Accelerator: p.Accelerator, Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, DeviceMemoryGB: p.DeviceMemoryGB,
+				Pool: p.Name,
 			})
 		}
 	}
@@ -100,9 +101,6 @@ func misfits(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *w
 			return
 		}
 		d := Misfit(job, cluster, r.MinReplicas, most)
-		if cluster.CountsResources {
-			d.Summary += fmt.Sprintf(" with the %v CPUs and %v GB that each replica asks for", job.Spec.CPUs, job.Spec.MemoryGB)
-		}
 		if capacity.OneType && job.Spec.MixesTypes && most > 0 {
 			d.Summary += ": " + core.NotMixed(c.Allocation.ID, cluster.Accelerators[widest])
 			d.Hint = "enlarge the cluster, leave the job out, or take an allocation that mixes types, such as matching"
@@ -165,10 +163,17 @@ func Misfit(job *workload.Job, cluster *core.Cluster, need, capacity int) core.D
 		Summary:  fmt.Sprintf("job %q needs %d devices, the cluster has %d that it can run on", spec.Name, need, capacity),
 		Hint:     "enlarge the cluster or leave the job out",
 	}
-	switch {
-	case capacity == 0 && len(spec.Accelerators) > 0:
+	if counted := cluster.Counted(spec); counted != "" {
+		d.Summary += " with " + counted + " that each replica asks for"
+	}
+	switch lack := cluster.Lacks(spec); {
+	case capacity == 0 && len(spec.Accelerators) > 0 && !slices.ContainsFunc(spec.Accelerators, func(name string) bool {
+		return slices.Contains(cluster.Accelerators, name)
+	}):
 		d.Summary = fmt.Sprintf("job %q runs on %s only, which no node has", spec.Name, quoteAll(spec.Accelerators))
 		d.Hint = core.SuggestHint(likeliest(spec.Accelerators, cluster.Accelerators), "accelerators", cluster.Accelerators)
+	case lack.What != "":
+		d.Summary = fmt.Sprintf("job %q asks for %v", spec.Name, lack)
 	case len(cluster.Accelerators) > 1:
 		d.Hint = "a job runs on devices of one accelerator type; " + d.Hint
 	}
