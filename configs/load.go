@@ -283,6 +283,7 @@ func (l *loader) checkCapabilities(c *Config) {
 	needs(l, "pipeline.elasticity.cluster", c.Scaler, from)
 	l.checkShares(c, from)
 	l.noteScaler(c, opener)
+	l.noteTurns(c, opener)
 }
 
 // checkShares refuses a backend, or a placer, that knows whole devices only, where the cluster counts more, and an allocator that counts on more.
