@@ -20,7 +20,8 @@ func (c *Composition) checkFit(ctx context.Context, cluster *core.Cluster, w *wo
 	if err != nil || cluster.MayGrow { // nobody knows how large it will be
 		return err
 	}
-	found, err := misfits(ctx, c.Config, cluster, w, c.logger())
+	found, rigid, err := misfits(ctx, c.Config, cluster, w, c.logger())
+	c.noteRanges(w, rigid)
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -87,8 +88,27 @@ func full(c *core.Cluster) *core.Cluster {
 // shownMisfits bounds how many jobs are named that do not fit.
 const shownMisfits = 5
 
-// misfits lists the jobs that need more devices than there are for them.
-func misfits(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, log *slog.Logger) (found core.Diagnostics, err error) {
+// rangesOf are the sources in whose files users write on how many replicas a job can run.
+var rangesOf = []string{"csv", "jobs"}
+
+// noteRanges says that jobs can run on more or fewer replicas than they request and nobody lets them.
+func (c *Composition) noteRanges(w *workload.Workload, rigid int) {
+	if rigid == 0 || !slices.Contains(rangesOf, c.Workload.Factory.Type) {
+		return
+	}
+	hint := "take another elasticity to use that"
+	if c.Elasticity.Factory.Type == "fixed" {
+		hint = "set pipeline.elasticity.job.config.replicas to elastic to use that"
+	}
+	c.note(fmt.Sprintf("%d of %d jobs can run on more or fewer replicas than they request, and get what they request: %q lets them have no other number; %s",
+		rigid, len(w.Jobs), c.Elasticity.ID, hint))
+}
+
+// misfits lists the jobs that need more devices than there are for them, and counts those that have a range of replicas and are kept to the number that they
+// request.
+func misfits(
+	ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, log *slog.Logger,
+) (found core.Diagnostics, rigid int, err error) {
 	capacity := core.Capacity{OneType: c.Allocation.Factory.OneType}
 	capacity.Count(cluster)
 	err = respondToAll(ctx, c, cluster, w, log, func(r *core.Response) {
@@ -96,6 +116,9 @@ func misfits(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *w
 			return // the pipeline blames the component
 		}
 		job := &w.Jobs[r.Job]
+		if s := &job.Spec; s.MinReplicas != s.MaxReplicas && r.MinReplicas == s.Requested && r.MaxReplicas == s.Requested {
+			rigid++
+		}
 		most, widest := capacity.For(cluster, &job.Spec)
 		if r.MinReplicas <= most {
 			return
@@ -107,7 +130,7 @@ func misfits(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *w
 		}
 		found = append(found, d)
 	})
-	return found, err
+	return found, rigid, err
 }
 
 // atOnce is how many jobs an elasticity is asked about at once: a large workload is not laid out twice.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -148,6 +149,7 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 		}
 	}
 	e.notePromises(&stages)
+	e.notePairs(world)
 	if real {
 		e.noteRounds()
 	} else if err := e.claim(ctx); err != nil {
@@ -188,6 +190,25 @@ func (e *execution) notePromises(stages *core.Stages) {
 		if p, speaks := stages.Admission[i].Policy.(core.Promiser); speaks && p.Promises() {
 			e.note(stages.Admission[i].ID + " promises deadlines, and may break them: rounds have no interval, at which plans change; with --set round.interval=60s")
 		}
+	}
+}
+
+// notePairs says that no two of the jobs were measured together, where somebody goes by that.
+func (e *execution) notePairs(world core.Backend) {
+	measured, is := world.(interface{ PairsMeasured() (byPairs, known bool) })
+	packs := slices.Contains(e.Allocation.Factory.Needs(e.Allocation.Config), core.CapabilityPairRates)
+	if !is || e.cluster.Sharing == core.Exclusive {
+		return
+	}
+	byPairs, known := measured.PairsMeasured()
+	if known {
+		return
+	}
+	const give = "give a file of pairs with backend.config.co_location.model: table and co_location.table, or take a workload that brings one"
+	if packs {
+		e.note(fmt.Sprintf("no two jobs share devices: %q goes by pairs that were measured, and no table knows two of these jobs; %s", e.Allocation.ID, give))
+	} else if byPairs {
+		e.note("backend.config.co_location.model: table knows no two of these jobs, and co_location.unknown says how fast all are that share devices; " + give)
 	}
 }
 

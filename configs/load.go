@@ -284,6 +284,7 @@ func (l *loader) checkCapabilities(c *Config) {
 	l.checkShares(c, from)
 	l.noteScaler(c, opener)
 	l.noteTurns(c, opener)
+	l.noteSharing(c)
 }
 
 // checkShares refuses a backend, or a placer, that knows whole devices only, where the cluster counts more, and an allocator that counts on more.

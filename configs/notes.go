@@ -73,3 +73,25 @@ func (l *loader) settingsOf(s Selected[core.Allocator]) any {
 	config, _ := l.catalog.Allocation[i].Decode(raw) // its problems are told
 	return config
 }
+
+// noteSharing tells when jobs may take turns on a device and none ever will.
+func (l *loader) noteSharing(c *Config) {
+	if c.Cluster.Sharing != core.TimeSlice.String() {
+		return
+	}
+	if c.Cluster.MaxOwners == 1 {
+		l.note(c, "cluster.max_owners", "2 or more let them", "nobody shares a device: at most one job may be on it")
+		return
+	}
+	a := c.Allocation
+	if a.Remote != nil && !a.Remote.Isolated || a.ID == "" || slices.Contains(a.Factory.Sharing, core.TimeSlice) {
+		return
+	}
+	var others []string
+	for i := range l.catalog.Allocation {
+		if f := &l.catalog.Allocation[i]; slices.Contains(f.Sharing, core.TimeSlice) {
+			others = append(others, f.Type)
+		}
+	}
+	l.note(c, "cluster.sharing", "allocations that do: "+strings.Join(others, ", "), "nobody shares a device: %q puts no jobs on devices together", a.ID)
+}

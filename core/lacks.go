@@ -11,7 +11,7 @@ type Lack struct {
 	What              string // "device memory", "CPUs" or "memory"; empty where nothing is lacking
 	Wanted, Available float64
 	Unit              string // "GB" or "CPUs"
-	of                string // who has too little: "device" or "node"
+	of                string // who has too little: "device", "slice of its profile" or "node"
 }
 
 // String is the reason as half a sentence, with both figures.
@@ -58,6 +58,9 @@ func (c *Cluster) Lacks(spec *JobSpec) Lack {
 		counted := c.CountsResources
 		if i == 0 {
 			counted = c.Sharing != Exclusive
+		}
+		if i == 0 && c.Sharing == Mig {
+			l.of = "slice of its profile"
 		}
 		if any && counted && asked[i].asks > asked[i].most {
 			l.Available = float64(asked[i].most) / 1000

@@ -46,7 +46,7 @@ func TestLacks(t *testing.T) {
 		"a pool that lacks it": {
 			sharing: TimeSlice, pools: []Pool{{Name: "p", Devices: 1, Max: 1, DeviceMemoryGB: 48}}, spec: JobSpec{DeviceMemoryGB: 49}, want: device(49, 48), wantNames: "the 49 GB of device memory",
 		},
-		"a slice": {sharing: Mig, spec: JobSpec{DeviceMemoryGB: 17, Share: share(500)}, want: device(17, 16), wantNames: "the 17 GB of device memory"},
+		"a slice": {sharing: Mig, spec: JobSpec{DeviceMemoryGB: 17, Share: share(500)}, want: Lack{"device memory", 17, 16, "GB", "slice of its profile"}, wantNames: "the 17 GB of device memory"},
 		"a part":  {sharing: Fractional, spec: JobSpec{DeviceMemoryGB: 17, Share: share(500)}, wantNames: "the 17 GB of device memory"},
 	}
 	for name, tc := range cases {

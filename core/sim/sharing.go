@@ -98,6 +98,15 @@ func (s *Simulator) readPairs(ctx context.Context) error {
 	return nil
 }
 
+// PairsMeasured reports whether jobs are as fast as a table of pairs says, and whether it, or what the workload brings, knows any two of them.
+func (s *Simulator) PairsMeasured() (byPairs, known bool) {
+	jobs := make([]*core.JobSpec, len(s.workload))
+	for i := range s.workload {
+		jobs[i] = &s.workload[i].Spec
+	}
+	return s.config.CoLocation.Model == byTable, core.KnowsAny(jobs, s.cluster.Accelerators)
+}
+
 // interfere slows down those whose neighbours are not those of before, has them pause where a publication does, and tells.
 func (s *Simulator) interfere(now float64, tell *[]core.Event) {
 	h := s.sharing
