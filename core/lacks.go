@@ -52,7 +52,8 @@ func (c *Cluster) Lacks(spec *JobSpec) Lack {
 		}
 	}
 	for i, l := range [...]Lack{
-		{What: "device memory", Wanted: spec.DeviceMemoryGB, Unit: "GB", of: "device"}, {What: "CPUs", Wanted: spec.CPUs, Unit: "CPUs", of: "node"},
+		{What: "device memory", Wanted: spec.DeviceMemoryGB, Unit: "GB", of: "device"},
+		{What: "CPUs", Wanted: spec.CPUs, Unit: "CPUs", of: "node"},
 		{What: "memory", Wanted: spec.MemoryGB, Unit: "GB", of: "node"},
 	} {
 		counted := c.CountsResources
