@@ -20,7 +20,8 @@ func (c *Composition) checkFit(ctx context.Context, cluster *core.Cluster, w *wo
 	if err != nil || cluster.MayGrow { // nobody knows how large it will be
 		return err
 	}
-	found, err := misfits(ctx, c.Config, cluster, w, c.logger())
+	found, rigid, err := misfits(ctx, c.Config, cluster, w, c.logger())
+	c.noteRanges(w, rigid)
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -71,7 +72,8 @@ func full(c *core.Cluster) *core.Cluster {
 		p := &c.Pools[i]
 		for range p.Max - c.PoolSize(p.Name) {
 			nodes = append(nodes, core.Node{
-				ID: core.NodeID(len(nodes)), Accelerator: p.Accelerator, Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, Pool: p.Name,
+				ID: core.NodeID(len(nodes)), Accelerator: p.Accelerator, Devices: p.Devices, CPUs: p.CPUs, MemoryGB: p.MemoryGB, DeviceMemoryGB: p.DeviceMemoryGB,
+				Pool: p.Name,
 			})
 		}
 	}
@@ -86,8 +88,27 @@ func full(c *core.Cluster) *core.Cluster {
 // shownMisfits bounds how many jobs are named that do not fit.
 const shownMisfits = 5
 
-// misfits lists the jobs that need more devices than there are for them.
-func misfits(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, log *slog.Logger) (found core.Diagnostics, err error) {
+// rangesOf are the sources in whose files users write on how many replicas a job can run.
+var rangesOf = []string{"csv", "jobs"}
+
+// noteRanges says that jobs can run on more or fewer replicas than they request and nobody lets them.
+func (c *Composition) noteRanges(w *workload.Workload, rigid int) {
+	if rigid == 0 || !slices.Contains(rangesOf, c.Workload.Factory.Type) {
+		return
+	}
+	hint := "take another elasticity to use that"
+	if c.Elasticity.Factory.Type == "fixed" {
+		hint = "set pipeline.elasticity.job.config.replicas to elastic to use that"
+	}
+	c.note(fmt.Sprintf("%d of %d jobs can run on more or fewer replicas than they request, and get what they request: %q lets them have no other number; %s",
+		rigid, len(w.Jobs), c.Elasticity.ID, hint))
+}
+
+// misfits lists the jobs that need more devices than there are for them, and counts those that have a range of replicas and are kept to the number that they
+// request.
+func misfits(
+	ctx context.Context, c *configs.Config, cluster *core.Cluster, w *workload.Workload, log *slog.Logger,
+) (found core.Diagnostics, rigid int, err error) {
 	capacity := core.Capacity{OneType: c.Allocation.Factory.OneType}
 	capacity.Count(cluster)
 	err = respondToAll(ctx, c, cluster, w, log, func(r *core.Response) {
@@ -95,21 +116,21 @@ func misfits(ctx context.Context, c *configs.Config, cluster *core.Cluster, w *w
 			return // the pipeline blames the component
 		}
 		job := &w.Jobs[r.Job]
+		if s := &job.Spec; s.MinReplicas != s.MaxReplicas && r.MinReplicas == s.Requested && r.MaxReplicas == s.Requested {
+			rigid++
+		}
 		most, widest := capacity.For(cluster, &job.Spec)
 		if r.MinReplicas <= most {
 			return
 		}
 		d := Misfit(job, cluster, r.MinReplicas, most)
-		if cluster.CountsResources {
-			d.Summary += fmt.Sprintf(" with the %v CPUs and %v GB that each replica asks for", job.Spec.CPUs, job.Spec.MemoryGB)
-		}
 		if capacity.OneType && job.Spec.MixesTypes && most > 0 {
 			d.Summary += ": " + core.NotMixed(c.Allocation.ID, cluster.Accelerators[widest])
 			d.Hint = "enlarge the cluster, leave the job out, or take an allocation that mixes types, such as matching"
 		}
 		found = append(found, d)
 	})
-	return found, err
+	return found, rigid, err
 }
 
 // atOnce is how many jobs an elasticity is asked about at once: a large workload is not laid out twice.
@@ -165,10 +186,17 @@ func Misfit(job *workload.Job, cluster *core.Cluster, need, capacity int) core.D
 		Summary:  fmt.Sprintf("job %q needs %d devices, the cluster has %d that it can run on", spec.Name, need, capacity),
 		Hint:     "enlarge the cluster or leave the job out",
 	}
-	switch {
-	case capacity == 0 && len(spec.Accelerators) > 0:
+	if counted := cluster.Counted(spec); counted != "" {
+		d.Summary += " with " + counted + " that each replica asks for"
+	}
+	switch lack := cluster.Lacks(spec); {
+	case capacity == 0 && len(spec.Accelerators) > 0 && !slices.ContainsFunc(spec.Accelerators, func(name string) bool {
+		return slices.Contains(cluster.Accelerators, name)
+	}):
 		d.Summary = fmt.Sprintf("job %q runs on %s only, which no node has", spec.Name, quoteAll(spec.Accelerators))
 		d.Hint = core.SuggestHint(likeliest(spec.Accelerators, cluster.Accelerators), "accelerators", cluster.Accelerators)
+	case lack.What != "":
+		d.Summary = fmt.Sprintf("job %q asks for %v", spec.Name, lack)
 	case len(cluster.Accelerators) > 1:
 		d.Hint = "a job runs on devices of one accelerator type; " + d.Hint
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -133,6 +134,9 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 	if err != nil {
 		return nil, err
 	}
+	if reader, reads := world.(core.FileReader); reads {
+		e.inputs = append(e.inputs, digestsOfFiles(reader.FilesRead())...)
+	}
 	if closer, ok := world.(io.Closer); ok {
 		defer func() { err = errors.Join(err, e.endWorld(closer, r, err)) }()
 		if e.dir != "" {
@@ -145,6 +149,7 @@ func (c *Composition) execute(ctx context.Context, real bool) (r *Result, err er
 		}
 	}
 	e.notePromises(&stages)
+	e.notePairs(world)
 	if real {
 		e.noteRounds()
 	} else if err := e.claim(ctx); err != nil {
@@ -194,6 +199,25 @@ func (e *execution) notePromises(stages *core.Stages) {
 		case e.cluster.CountsResources:
 			e.note(who + "it counts devices, and the cluster CPUs and memory as well; with --set cluster.count_resources=false")
 		}
+	}
+}
+
+// notePairs says that no two of the jobs were measured together, where somebody goes by that.
+func (e *execution) notePairs(world core.Backend) {
+	measured, is := world.(interface{ PairsMeasured() (byPairs, known bool) })
+	packs := slices.Contains(e.Allocation.Factory.Needs(e.Allocation.Config), core.CapabilityPairRates)
+	if !is || e.cluster.Sharing == core.Exclusive {
+		return
+	}
+	byPairs, known := measured.PairsMeasured()
+	if known {
+		return
+	}
+	const give = "give a file of pairs with backend.config.co_location.model: table and co_location.table, or take a workload that brings one"
+	if packs {
+		e.note(fmt.Sprintf("no two jobs share devices: %q goes by pairs that were measured, and no table knows two of these jobs; %s", e.Allocation.ID, give))
+	} else if byPairs {
+		e.note("backend.config.co_location.model: table knows no two of these jobs, and co_location.unknown says how fast all are that share devices; " + give)
 	}
 }
 

@@ -106,9 +106,10 @@ func filesOf(s *core.Stages) []core.FileRead {
 }
 
 // filesRead are the digests of those files.
-func filesRead(s *core.Stages) []Digest {
-	var list []Digest
-	for _, f := range filesOf(s) {
+func filesRead(s *core.Stages) []Digest { return digestsOfFiles(filesOf(s)) }
+
+func digestsOfFiles(files []core.FileRead) (list []Digest) {
+	for _, f := range files {
 		list = append(list, Digest{File: f.Path, SHA256: f.SHA256})
 	}
 	return list

@@ -26,6 +26,11 @@ type GandivaConfig struct {
 	GrowShrink bool          `config:"grow_shrink" doc:"while nobody waits, jobs on one node that can run with more replicas than they request take its idle devices; they give them back when somebody does"`
 }
 
+// LeastTurn is the slice.
+func (c GandivaConfig) LeastTurn() (seconds float64, setting string, turns bool) {
+	return c.Slice.Seconds(), "slice", true
+}
+
 // NewGandiva lets jobs take turns on devices, and tries which of them are faster together than in turns.
 //
 // Turns: while there are more jobs than devices, those that had their devices for the shortest time by their weight, since there were, have them for

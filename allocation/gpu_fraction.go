@@ -39,6 +39,11 @@ func (c GPUFractionConfig) guarantees() core.Guarantees {
 	return core.Guarantees{c.Premium, c.Standard, c.Basic}
 }
 
+// LeastTurn is what a job makes up before it gives way, of one that asks for one device.
+func (c GPUFractionConfig) LeastTurn() (seconds float64, setting string, turns bool) {
+	return c.Turn.Seconds(), "turn", true
+}
+
 // NewGPUFraction guarantees each job the part of the device time it requests that its tier promises.
 //
 // Source: the service levels of Singularity (Shukla et al., 2022, arXiv 2202.07848), whose scheduler is not published: the rule here is

@@ -23,6 +23,11 @@ type LASConfig struct {
 	Queue           string        `config:"queue" doc:"what happens to the jobs behind one that does not fit: backfill lets them pass, blocking makes them wait, all leaves it to placement" enum:"backfill|blocking|all"`
 }
 
+// LeastTurn is the quantum of a job on one device.
+func (c LASConfig) LeastTurn() (seconds float64, setting string, turns bool) {
+	return c.QuantumSeconds, "quantum_seconds", true
+}
+
 // NewLAS serves the job that received the least service so far first.
 //
 // Source: least attained service, as in Blox (EuroSys'24; wall_time, and its guard against starvation after 3.6e6 s)

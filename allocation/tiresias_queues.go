@@ -21,6 +21,14 @@ func usualQueues() QueuesConfig {
 	return QueuesConfig{Thresholds: []float64{57600}, Service: deviceTime}
 }
 
+// LeastTurn is what a job on one device consumes before it leaves the first queue. Without promotions jobs sink to the last one, and take no turns there.
+func (c QueuesConfig) LeastTurn() (seconds float64, setting string, turns bool) {
+	if len(c.Thresholds) > 0 {
+		seconds = c.Thresholds[0]
+	}
+	return seconds, "thresholds", c.PromoteFactor > 0 && seconds > 0
+}
+
 // Validate checks what single fields cannot.
 func (c QueuesConfig) Validate() error { return errors.Join(c.problems()...) }
 

@@ -283,6 +283,8 @@ func (l *loader) checkCapabilities(c *Config) {
 	needs(l, "pipeline.elasticity.cluster", c.Scaler, from)
 	l.checkShares(c, from)
 	l.noteScaler(c, opener)
+	l.noteTurns(c, opener)
+	l.noteSharing(c)
 }
 
 // checkShares refuses a backend, or a placer, that knows whole devices only, where the cluster counts more, and an allocator that counts on more.
@@ -316,14 +318,16 @@ func (l *loader) checkShares(c *Config, from giver) {
 			Hint:    "ways of sharing that do: " + strings.Join(names, ", "),
 		}})
 	})
-	if c.Placement.Factory.Divides && !slices.Contains(from.gives, core.CapabilityResources) {
-		l.problem("pipeline.placement.type", "%q needs capability %q, which %q does not give", c.Placement.ID, core.CapabilityResources, from.id)
-	}
-	if c.Placement.Factory.Divides && !c.Cluster.CountResources {
-		l.report("pipeline.placement.type", core.Diagnostics{{
-			Summary: fmt.Sprintf("%q divides CPUs and memory, which nobody counts", c.Placement.ID), Hint: "set cluster.count_resources to true",
-		}})
-	}
+	each("pipeline.placement", c.Placement, func(path string, p Selected[core.Placer]) {
+		if p.Factory.Divides && !slices.Contains(from.gives, core.CapabilityResources) {
+			l.problem(path+".type", "%q needs capability %q, which %q does not give", p.ID, core.CapabilityResources, from.id)
+		}
+		if p.Factory.Divides && !c.Cluster.CountResources {
+			l.report(path+".type", core.Diagnostics{{
+				Summary: fmt.Sprintf("%q divides CPUs and memory, which nobody counts", p.ID), Hint: "set cluster.count_resources to true",
+			}})
+		}
+	})
 	if c.Cluster.CountResources {
 		l.checkPlacer(c, "cluster.count_resources", func(i *core.Info) bool { return i.Counts })
 	}

@@ -248,6 +248,18 @@ func TestFormatDuration(t *testing.T) {
 	}
 }
 
+// Nobody is told to write what was written.
+func TestSuggestHint(t *testing.T) {
+	valid := []string{"t4", "v100"}
+	for name, want := range map[string]string{
+		"t44": `did you mean "t4"? valid types: t4, v100`, "t4": "valid types: t4, v100", "T4": `did you mean "t4"? valid types: t4, v100`, "": "valid types: t4, v100", "h200x": "valid types: t4, v100",
+	} {
+		if got := core.SuggestHint(name, "types", valid); got != want {
+			t.Errorf("SuggestHint(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestNearest(t *testing.T) {
 	valid := []string{"las", "srtf", "tiresias", "fifo"}
 	for name, want := range map[string]string{

@@ -52,6 +52,14 @@ func NewFactory[C, S any](info Info, defaults C, build func(config C, s Settings
 	}
 }
 
+// TakesTurns is implemented by the Config of an allocator that may hand the devices of a running job to one that had less of them, again and again and
+// without end, though no job comes or goes: where rounds are shorter than a start takes, such jobs may never get on.
+type TakesTurns interface {
+	// LeastTurn is for how many seconds a job keeps its devices at least, whatever the rounds, and the setting that says so; 0 and "" where rounds alone
+	// decide. It is false where jobs do not take turns without end.
+	LeastTurn() (seconds float64, setting string, turns bool)
+}
+
 // New creates the component from a config that Decode returned.
 func (f Factory[S]) New(config any, s Settings) (S, error) { return f.build(config, s) }
 

@@ -55,8 +55,8 @@ type Elasticity interface {
 	Tune(ctx context.Context, v *View, placements []Placement) ([]Tuning, error)
 }
 
-// FileReader is implemented by a component that reads files when it is made, and decides by them: a run is repeated only
-// with the same ones.
+// FileReader is implemented by a component that reads files when it is made, and decides by them, and by a backend that reads them when it
+// is opened, and goes by them: a run is repeated only with the same ones.
 type FileReader interface {
 	FilesRead() []FileRead
 }

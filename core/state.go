@@ -367,7 +367,7 @@ func (s *state) rejectFor(j *Job, need, capacity int, widest AcceleratorID) {
 	case capacity == 0 && !s.hasTypeFor(j):
 		v.Reason = AcceleratorMissing
 	case s.view.Cluster.CountsShares():
-		v.Unit, v.Message = "replicas", "no more find the CPUs and the memory that each asks for on idle nodes"
+		s.explainShares(&v, j.JobSpec)
 	case j.MixesTypes && s.capacity.OneType:
 		v.By, v.Message = s.oneType, NotMixed(s.oneType, s.view.Cluster.Accelerators[widest])
 	}
@@ -378,6 +378,17 @@ func (s *state) rejectFor(j *Job, need, capacity int, widest AcceleratorID) {
 		return
 	}
 	s.reject(j, v)
+}
+
+// explainShares tells of a rejected job what it is that too few nodes have, where more than whole devices is counted.
+func (s *state) explainShares(v *Verdict, spec *JobSpec) {
+	if lack := s.view.Cluster.Lacks(spec); lack.What != "" {
+		v.Wanted, v.Available, v.Unit, v.Message = lack.Wanted, lack.Available, lack.Unit, lack.message()
+		return
+	}
+	if counted := s.view.Cluster.Counted(spec); counted != "" {
+		v.Unit, v.Message = "replicas", "no more find "+counted+" that each asks for on idle nodes"
+	}
 }
 
 // hasTypeFor reports whether some node is of a type that a job can run on.

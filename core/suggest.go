@@ -54,10 +54,11 @@ func words(name string) []string {
 	return strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("._-/ ", r) })
 }
 
-// SuggestHint is the hint for an unknown name: `did you mean "x"? valid keys: a, b`. The noun names what is listed.
+// SuggestHint is the hint for an unknown name: `did you mean "x"? valid keys: a, b`. The noun names what is listed. A name that is valid is
+// not suggested to who wrote it.
 func SuggestHint(name, noun string, valid []string) string {
 	hint := "valid " + noun + ": " + strings.Join(valid, ", ")
-	if nearest := Nearest(name, valid); nearest != "" {
+	if nearest := Nearest(name, valid); nearest != "" && nearest != name {
 		hint = `did you mean "` + nearest + `"? ` + hint
 	}
 	return hint

@@ -15,14 +15,17 @@ import (
 // more is queued like them, and starts when enough devices are left. Exact (optim.Queues): O(w² T log w) for w waiting
 // jobs and T types at worst, O(w log w) while devices of one type only are free.
 func NewAlloX() core.Factory[core.Allocator] {
-	return newFactory(core.Info{
+	return core.NewFactory(core.Info{
 		Type:    "allox",
+		OneType: true,
 		Summary: "least mean completion time, by matching jobs to places in the queues of devices",
 		Description: "Matches waiting jobs to places in the queues of the free devices, so that the sum of completion times is least, and starts the first of each queue; " +
 			"jobs keep the type they started on. Jobs must know their remaining work. O(w² T log w) for w waiting jobs and T types at worst.",
 		Source:       "AlloX, EuroSys 2020; " + source + ", section 7",
 		Capabilities: []core.Capability{core.CapabilityRemainingWork},
-	}, func(Rounds, core.Settings) policy { return new(alloX) })
+	}, wholeRounds{defaults}, func(c wholeRounds, s core.Settings) (core.Allocator, error) {
+		return newMechanism(c.Rounds, new(alloX), s), nil
+	})
 }
 
 type alloX struct {

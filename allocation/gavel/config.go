@@ -17,6 +17,17 @@ type Rounds struct {
 	TypeBlind         bool          `config:"type_blind" doc:"take a job to be as fast on every type that it can run on as on the first of these types in the order of the cluster, whichever that is"`
 }
 
+// LeastTurn is the lease.
+func (c Rounds) LeastTurn() (seconds float64, setting string, turns bool) {
+	return c.Lease.Seconds(), "lease", true
+}
+
+// wholeRounds are those of a policy that shares no device out by time: who has it keeps it.
+type wholeRounds struct{ Rounds }
+
+// LeastTurn is false.
+func (wholeRounds) LeastTurn() (seconds float64, setting string, turns bool) { return 0, "", false }
+
 // The values of Rounds.
 const (
 	share    = "share"

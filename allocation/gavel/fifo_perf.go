@@ -23,10 +23,10 @@ func NewFIFOPerf() core.Factory[core.Allocator] {
 		Description: "Serves jobs in submission order; each takes the fastest type with enough devices left, and the first that fits nowhere holds up those behind it. " +
 			"Jobs move when a faster type becomes free. With type_blind, a job takes a type at random and stays there. O(jobs × types).",
 		Source: source,
-	}, defaults, func(c Rounds, s core.Settings) (core.Allocator, error) {
+	}, wholeRounds{defaults}, func(c wholeRounds, s core.Settings) (core.Allocator, error) {
 		p := &fifoPerf{stay: c.TypeBlind, rand: s.Rand}
 		c.TypeBlind = false // it still names the type
-		return newMechanism(c, p, s), nil
+		return newMechanism(c.Rounds, p, s), nil
 	})
 }
 

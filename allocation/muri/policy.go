@@ -36,6 +36,12 @@ func (c Config) Capabilities() []core.Capability {
 	return nil
 }
 
+// LeastTurn is a round: the order of jobs by what they received moves while they run, even while they start. What they still need moves only as they
+// get on.
+func (c Config) LeastTurn() (seconds float64, setting string, turns bool) {
+	return 0, "", c.Knowledge == knowsAttained
+}
+
 // New makes the factory of the policy muri: groups of jobs share devices and interleave the stages of their iterations.
 //
 // Source: Zhao et al., Muri (SIGCOMM 2022). The package's comment tells the idea and what is different. A job asks for what it requested, within what elasticity lets

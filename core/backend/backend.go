@@ -4,6 +4,7 @@ package backend
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/quartet-sched/quartet/core"
 	"github.com/quartet-sched/quartet/core/workload"
@@ -16,6 +17,21 @@ type Opener interface {
 	Check(c *core.Cluster, o core.RoundOptions) core.Diagnostics
 	Open(ctx context.Context, c *core.Cluster, w *workload.Workload) (core.Backend, error)
 	Capabilities() []core.Capability
+}
+
+// Starting is implemented by an Opener that knows how long jobs take to start.
+type Starting interface {
+	LongestStart() Start
+}
+
+// Start is how long a job has devices at most before it computes, at a start or move that is not spared it.
+type Start struct {
+	Pause time.Duration
+	Keys  []string // in the config of the backend, that add up to it
+	// Event is when something first comes of a start that is an event to the pipeline, after which rounds on events follow; 0 for nothing before the job
+	// computes. EventKey says so.
+	Event    time.Duration
+	EventKey string
 }
 
 // Run says what a backend of real machines is opened for.

@@ -86,15 +86,25 @@ func (s *Simulator) readPairs(ctx context.Context) error {
 	if c.Model != byTable || c.Table == "" {
 		return nil
 	}
-	pairs, err := workload.ReadPairs(ctx, c.Table)
+	pairs, file, err := workload.ReadPairs(ctx, c.Table)
 	if err != nil {
 		return err
 	}
+	s.filesRead = append(s.filesRead, core.FileRead{Path: file.Path, SHA256: file.SHA256})
 	s.workload = slices.Clone(s.workload)
 	for i := range s.workload {
 		s.workload[i].Spec.Pairs = pairs
 	}
 	return nil
+}
+
+// PairsMeasured reports whether jobs are as fast as a table of pairs says, and whether it, or what the workload brings, knows any two of them.
+func (s *Simulator) PairsMeasured() (byPairs, known bool) {
+	jobs := make([]*core.JobSpec, len(s.workload))
+	for i := range s.workload {
+		jobs[i] = &s.workload[i].Spec
+	}
+	return s.config.CoLocation.Model == byTable, core.KnowsAny(jobs, s.cluster.Accelerators)
 }
 
 // interfere slows down those whose neighbours are not those of before, has them pause where a publication does, and tells.

@@ -122,13 +122,19 @@ type Simulator struct {
 	appliesAt   float64   // end of the outage in which changes were to be applied
 	owed        float64   // moment of a round that an outage kept from being told; +Inf for none
 	wake        core.Wake // as last asked for
+
+	filesRead []core.FileRead
 }
 
 var (
-	_ core.Backend = (*Simulator)(nil)
-	_ core.Keeping = (*Simulator)(nil)
-	_ core.Scaling = (*Simulator)(nil)
+	_ core.Backend    = (*Simulator)(nil)
+	_ core.FileReader = (*Simulator)(nil)
+	_ core.Keeping    = (*Simulator)(nil)
+	_ core.Scaling    = (*Simulator)(nil)
 )
+
+// FilesRead are the pairs of the user's own.
+func (s *Simulator) FilesRead() []core.FileRead { return s.filesRead }
 
 // KeepsDevices is as the config has it.
 func (s *Simulator) KeepsDevices() bool { return s.config.Resize.Keep }

@@ -217,12 +217,12 @@ func (p *gavelPair) read(key string, value json.RawMessage) bool {
 
 // ReadPairs reads measured pairs of jobs that share devices, in the form of the throughputs of source gavel, plain or compressed by gzip.
 // What is wrong is told with its position, all of it at once.
-func ReadPairs(ctx context.Context, path string) (*core.PairTable, error) {
+func ReadPairs(ctx context.Context, path string) (*core.PairTable, Input, error) {
 	speeds, err := loadGavelSpeeds(ctx, path)
 	if err != nil {
-		return nil, err
+		return nil, Input{}, err
 	}
-	return speeds.pairs, nil
+	return speeds.pairs, speeds.input, nil
 }
 
 // gavelKey is how the publication writes a task: ('LM (batch size 5)', 2).
