@@ -17,7 +17,7 @@ type AntManConfig struct {
 //
 // A guaranteed job has devices without another guaranteed one. It goes to the first node with enough of them. One that finds no such node keeps the node with
 // most of them to itself until it fits there; a job larger than a node keeps idle nodes, one by one, until they are enough. No guaranteed job submitted later gets a node
-// that is kept; opportunistic ones use it meanwhile. Of several, the earlier job has precedence, and takes a node that a later one keeps where no other one will do.
+// that is kept; opportunistic ones use it meanwhile. Of two jobs that are larger than a node the earlier takes what the later one keeps, if it can start then.
 //
 // An opportunistic job goes to the devices with the fewest opportunistic jobs on them, of these to those without a guaranteed job, then to the lowest, on as
 // many nodes as that takes. It is put off its devices where the memory or the owners of a device do not suffice for a guaranteed job and for it. Where no
@@ -52,6 +52,7 @@ type antMan struct {
 	beside  []int            // by device: opportunistic jobs on it
 	keeper  []core.JobID     // by node: the guaranteed job that keeps it; nobody for none
 	firm    []bool           // by node: it was kept in this round already, by a job that comes before those that are yet to be seated
+	whole   []bool           // by node: it is kept for a job that is larger than a node
 	open    []bool           // by grant: it is yet to be answered
 	wait    map[core.JobID]bool
 	choices []antManDevice // scratch
@@ -110,7 +111,7 @@ func (p *antMan) prepare(v *core.View, grants []core.Grant) {
 	}
 	p.owned, p.lent, p.firm = zeroed(p.owned, len(c.Nodes)), zeroed(p.lent, len(c.Nodes)), zeroed(p.firm, len(c.Nodes))
 	for len(p.keeper) < len(c.Nodes) {
-		p.keeper = append(p.keeper, nobody)
+		p.keeper, p.whole = append(p.keeper, nobody), append(p.whole, false)
 	}
 	p.hosts = p.hosts[:0]
 	devices := 0
@@ -316,8 +317,8 @@ func (p *antMan) largest(v *core.View, in pool) (largest, all int) {
 	return largest, all
 }
 
-// take seats a guaranteed job in a pool: on a node that it keeps, else on one that nobody keeps, else on one that a later job does; on
-// several where no node is large enough.
+// take seats a guaranteed job in a pool: on a node that it keeps, else on one that nobody keeps; on several where no node is
+// large enough.
 func (p *antMan) take(v *core.View, g *core.Grant, in pool) bool {
 	largest, _ := p.largest(v, in)
 	if g.Replicas > largest {
@@ -332,18 +333,14 @@ func (p *antMan) take(v *core.View, g *core.Grant, in pool) bool {
 		return true
 	}
 	kept := p.kept(v, g, in)
-	for pass := range 4 { // first without what is lent
+	for pass := range 2 { // first without what is lent
 		for i := range v.Cluster.Nodes {
 			n := core.NodeID(i)
-			k := p.keeper[i]
-			switch {
-			case !in(v.Cluster.Nodes[i].Accelerator) || p.firm[i] || kept >= 0 && n != kept || (k != nobody && k != g.Job) != (pass >= 2):
-				continue
-			case pass%2 == 0 && !p.alone: // nothing is lent
+			if !in(v.Cluster.Nodes[i].Accelerator) || kept >= 0 && n != kept || p.keeper[i] != nobody && p.keeper[i] != g.Job {
 				continue
 			}
 			room := p.room(v.Jobs[g.Job], n)
-			if pass%2 == 0 {
+			if pass == 0 {
 				room &^= p.lent[n]
 			}
 			if room.Count() >= g.Replicas {
@@ -386,15 +383,17 @@ func (p *antMan) idle(v *core.View, g *core.Grant, in pool) []core.NodeID {
 	found := 0
 	for pass := range 3 {
 		for i := range v.Cluster.Nodes {
-			of := 2 // a later job keeps it
-			switch p.keeper[i] {
-			case g.Job:
+			of := 3
+			switch {
+			case p.keeper[i] == g.Job:
 				of = 0
-			case nobody:
+			case p.keeper[i] == nobody:
 				of = 1
+			case p.whole[i] && !p.firm[i]: // a later job keeps it, which is as large
+				of = 2
 			}
 			n := core.NodeID(i)
-			if of != pass || !in(v.Cluster.Nodes[i].Accelerator) || p.firm[i] || p.shares.Usable(n) == 0 || p.room(v.Jobs[g.Job], n) != p.shares.Usable(n) {
+			if of != pass || !in(v.Cluster.Nodes[i].Accelerator) || p.shares.Usable(n) == 0 || p.room(v.Jobs[g.Job], n) != p.shares.Usable(n) {
 				continue
 			}
 			p.nodes = append(p.nodes, n)
@@ -415,7 +414,9 @@ func (p *antMan) reserve(v *core.View, g *core.Grant, in pool) bool {
 	if g.Replicas > largest {
 		p.idle(v, g, in)
 		for _, n := range p.nodes {
-			p.keeper[n], p.firm[n] = g.Job, true
+			if p.keeper[n] == nobody || p.keeper[n] == g.Job {
+				p.keeper[n], p.firm[n], p.whole[n] = g.Job, true, true
+			}
 		}
 		return true
 	}
@@ -433,7 +434,7 @@ func (p *antMan) reserve(v *core.View, g *core.Grant, in pool) bool {
 		}
 	}
 	if best >= 0 {
-		p.keeper[best], p.firm[best] = g.Job, true
+		p.keeper[best], p.firm[best], p.whole[best] = g.Job, true, false
 	}
 	return true
 }
