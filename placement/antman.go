@@ -10,8 +10,15 @@ import (
 
 // AntManConfig configures NewAntMan.
 type AntManConfig struct {
-	Opportunistic int `config:"opportunistic_per_device" doc:"how many opportunistic jobs may be on a device at most, with or without a guaranteed one; of cluster.max_owners one is always left for that" min:"1" max:"63"`
+	Opportunistic int    `config:"opportunistic_per_device" doc:"how many opportunistic jobs may be on a device at most, with or without a guaranteed one; of cluster.max_owners one is always left for that" min:"1" max:"63"`
+	Loads         string `config:"loads" doc:"how full devices are, of which opportunistic jobs take the emptiest: counted, by the jobs on them now; summed, by a running sum, 0.9 for an opportunistic and 0.1 for a guaranteed job, in which rounding errors stay and decide between devices that are alike, as in the simulator of Muri; for reproductions" enum:"counted|summed"`
 }
+
+// How loads are known.
+const (
+	loadsCounted = "counted"
+	loadsSummed  = "summed"
+)
 
 // NewAntMan seats guaranteed jobs as if there were no others, and opportunistic ones, those of best effort, on devices of guaranteed jobs or idle ones.
 //
@@ -34,7 +41,7 @@ func NewAntMan() core.Factory[core.Placer] {
 		Description: "A guaranteed job has devices without another guaranteed one, on the first node with enough, and keeps a node to itself until it fits. Opportunistic jobs, those of best effort, go to " +
 			"devices with the fewest opportunistic jobs, idle ones first, and yield where memory or owners do not suffice. O(devices) a round.",
 		Source: "Xiao et al., AntMan, OSDI'20, and its imitation in the simulator of Muri",
-	}, AntManConfig{Opportunistic: 1}, func(c AntManConfig, _ core.Settings) (core.Placer, error) {
+	}, AntManConfig{Opportunistic: 1, Loads: loadsCounted}, func(c AntManConfig, _ core.Settings) (core.Placer, error) {
 		return &antMan{AntManConfig: c}, nil
 	})
 }
@@ -54,16 +61,26 @@ type antMan struct {
 	firm    []bool           // by node: it was kept in this round already, by a job that comes before those that are yet to be seated
 	whole   []bool           // by node: it is kept for a job that is larger than a node
 	open    []bool           // by grant: it is yet to be answered
+	before  []core.JobID     // by node: who kept it before this round
 	wait    map[core.JobID]bool
-	choices []antManDevice // scratch
-	nodes   []core.NodeID  // scratch
+	sums    []float64                  // by device, of those in on; with loadsSummed
+	on      map[core.JobID]antManShare // what jobs had after the last round; with loadsSummed
+	left    []core.JobID               // scratch
+	choices []antManDevice             // scratch
+	nodes   []core.NodeID              // scratch
 }
 
 const nobody core.JobID = -1
 
+// antManShare is how much a job counts on its devices.
+type antManShare struct {
+	seats []core.Seat
+	part  float64
+}
+
 // antManDevice is a device that an opportunistic job could have.
 type antManDevice struct {
-	load   int // less is better
+	load   float64 // less is better
 	node   core.NodeID
 	device int
 }
@@ -99,6 +116,15 @@ func (p *antMan) Place(_ context.Context, v *core.View, grants []core.Grant) (co
 	return p.seating(), nil
 }
 
+// Standing is for ever, as that of every seater, unless other nodes are kept than before: then somebody who was refused may have room.
+func (p *antMan) Standing() core.Standing {
+	s := p.seater.Standing()
+	if !slices.Equal(p.before, p.keeper) {
+		s.UntilSeconds = 0
+	}
+	return s
+}
+
 // prepare makes all devices of ready nodes nobody's, and forgets the last answer but for the nodes that are kept.
 func (p *antMan) prepare(v *core.View, grants []core.Grant) {
 	p.begin(v)
@@ -113,6 +139,7 @@ func (p *antMan) prepare(v *core.View, grants []core.Grant) {
 	for len(p.keeper) < len(c.Nodes) {
 		p.keeper, p.whole = append(p.keeper, nobody), append(p.whole, false)
 	}
+	p.before = append(p.before[:0], p.keeper...)
 	p.hosts = p.hosts[:0]
 	devices := 0
 	for i := range c.Nodes {
@@ -123,6 +150,51 @@ func (p *antMan) prepare(v *core.View, grants []core.Grant) {
 	for i := range p.open {
 		p.open[i] = true
 	}
+	if p.Loads == loadsSummed {
+		p.subtract(v, devices)
+	}
+}
+
+// subtract takes those off the sums that left their devices since the last round.
+func (p *antMan) subtract(v *core.View, devices int) {
+	for len(p.sums) < devices {
+		p.sums = append(p.sums, 0)
+	}
+	p.left = p.left[:0]
+	for id, had := range p.on {
+		if j := v.Job(id); j == nil || !core.SameSeats(j.Seats, had.seats) {
+			p.left = append(p.left, id)
+		}
+	}
+	slices.Sort(p.left)
+	for _, id := range p.left {
+		p.sum(id, antManShare{})
+	}
+}
+
+// sum has the sums be those with a job on other seats than before.
+func (p *antMan) sum(id core.JobID, has antManShare) {
+	had := p.on[id]
+	if core.SameSeats(had.seats, has.seats) {
+		return
+	}
+	add := func(seats []core.Seat, part float64) {
+		for _, s := range seats {
+			for rest := s.Devices; rest != 0; rest &= rest - 1 {
+				p.sums[p.hosts[s.Node]+rest.First()] += part
+			}
+		}
+	}
+	add(had.seats, -had.part)
+	add(has.seats, has.part)
+	if has.seats == nil {
+		delete(p.on, id)
+		return
+	}
+	if p.on == nil {
+		p.on = make(map[core.JobID]antManShare)
+	}
+	p.on[id] = antManShare{slices.Clone(has.seats), has.part}
 }
 
 // zeroed is a list of n zeros, in the memory of an old one if that suffices.
@@ -204,6 +276,13 @@ func (p *antMan) may(j *core.Job) bool {
 // settle counts a job in on seats that are its own now.
 func (p *antMan) settle(v *core.View, grants []core.Grant, i int, seats []core.Seat) {
 	p.open[i] = false
+	if p.Loads == loadsSummed {
+		share := antManShare{seats, 0.1}
+		if v.Jobs[grants[i].Job].BestEffort {
+			share.part = 0.9
+		}
+		p.sum(grants[i].Job, share)
+	}
 	for _, s := range seats {
 		if !v.Jobs[grants[i].Job].BestEffort {
 			p.free[v.Cluster.Nodes[s.Node].Accelerator] -= (s.Devices &^ p.owned[s.Node]).Count()
@@ -450,12 +529,16 @@ func (p *antMan) joinOthers(v *core.View, g *core.Grant, in pool) bool {
 		}
 		for rest := p.shares.Usable(n); rest != 0; rest &= rest - 1 {
 			d := rest.First()
-			load := 2 * p.beside[p.hosts[i]+d]
-			if load >= 2*p.most || !p.shares.FitsOn(j.JobSpec, n, d) {
+			others := p.beside[p.hosts[i]+d]
+			if others >= p.most || !p.shares.FitsOn(j.JobSpec, n, d) {
 				continue
 			}
+			load := float64(2 * others)
 			if p.owned[n]&(1<<d) != 0 {
 				load++
+			}
+			if p.Loads == loadsSummed {
+				load = p.sums[p.hosts[i]+d]
 			}
 			p.choices = append(p.choices, antManDevice{load, n, d})
 		}
