@@ -412,20 +412,14 @@ func (p *antMan) take(v *core.View, g *core.Grant, in pool) bool {
 		return true
 	}
 	kept := p.kept(v, g, in)
-	for pass := range 2 { // first without what is lent
-		for i := range v.Cluster.Nodes {
-			n := core.NodeID(i)
-			if !in(v.Cluster.Nodes[i].Accelerator) || kept >= 0 && n != kept || p.keeper[i] != nobody && p.keeper[i] != g.Job {
-				continue
-			}
-			room := p.room(v.Jobs[g.Job], n)
-			if pass == 0 {
-				room &^= p.lent[n]
-			}
-			if room.Count() >= g.Replicas {
-				p.takeOn(v.Jobs[g.Job], n, g.Replicas)
-				return true
-			}
+	for i := range v.Cluster.Nodes {
+		n := core.NodeID(i)
+		if !in(v.Cluster.Nodes[i].Accelerator) || kept >= 0 && n != kept || p.keeper[i] != nobody && p.keeper[i] != g.Job {
+			continue
+		}
+		if p.room(v.Jobs[g.Job], n).Count() >= g.Replicas {
+			p.takeOn(v.Jobs[g.Job], n, g.Replicas)
+			return true
 		}
 	}
 	return false
