@@ -9,7 +9,7 @@ import (
 // Filling is in how many iterations of an owner, which goes on as if it were alone, another job makes one of its own in the time in which the owner leaves
 // the resource alone that it needs. It is at least 1, and +Inf where the owner leaves none of it.
 //
-// The job loads, computes and exchanges, one after the other, from when the owner has loaded. Computing is to be over before the owner's next iteration
+// The job loads, computes and exchanges, one after the other, from when the owner begins to load. Computing is to be over before the owner's next iteration
 // begins; only the exchange may reach into the owner's loading, which the job's own next iteration would have to wait for anyway. O(1).
 //
 // Source: Muri's imitation of AntMan counts the iterations "needed to give enough gaps in each stage". How they are counted follows from the answers by job: see
