@@ -116,10 +116,10 @@ func (p *antMan) Place(_ context.Context, v *core.View, grants []core.Grant) (co
 	return p.seating(), nil
 }
 
-// Standing is for ever, as that of every seater, unless other nodes are kept than before: then somebody who was refused may have room.
+// Standing is for ever, as that of every seater, unless somebody was refused or other nodes are kept than before: then somebody may have room in the next round.
 func (p *antMan) Standing() core.Standing {
 	s := p.seater.Standing()
-	if !slices.Equal(p.before, p.keeper) {
+	if len(p.unseated) > 0 || !slices.Equal(p.before, p.keeper) {
 		s.UntilSeconds = 0
 	}
 	return s
