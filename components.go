@@ -50,6 +50,7 @@ func Builtins() Catalog {
 		},
 		Allocation: []core.Factory[core.Allocator]{
 			allocation.NewFIFO(),
+			allocation.NewAntMan(),
 			allocation.NewSRTF(),
 			allocation.NewLAS(),
 			allocation.NewTiresias(),
@@ -103,6 +104,7 @@ func Builtins() Catalog {
 			placement.NewRandom(),
 			placement.NewTailEviction(),
 			placement.NewGandivaAffinity(),
+			placement.NewAntMan(),
 			placement.NewSynergy(),
 		},
 		Elasticity: []core.Factory[core.Elasticity]{

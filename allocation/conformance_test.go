@@ -17,6 +17,7 @@ var forms = map[string]struct {
 	"fifo":                           {NewFIFO(), nil},
 	"fifo backfill":                  {NewFIFO(), map[string]any{"queue": queue.Backfill}},
 	"fifo all":                       {NewFIFO(), map[string]any{"queue": queue.All}},
+	"antman":                         {NewAntMan(), nil},
 	"srtf":                           {NewSRTF(), nil},
 	"srtf blocking":                  {NewSRTF(), map[string]any{"queue": queue.Blocking}},
 	"srtf all":                       {NewSRTF(), map[string]any{"queue": queue.All}},
@@ -85,7 +86,7 @@ func TestConformance(t *testing.T) {
 // Those that group jobs, where jobs take turns.
 func TestConformanceOfGroups(t *testing.T) {
 	for name, tc := range forms {
-		if strings.HasPrefix(name, "lucid") || strings.HasPrefix(name, "gandiva") {
+		if strings.HasPrefix(name, "lucid") || strings.HasPrefix(name, "gandiva") || name == "antman" {
 			t.Run(name, func(t *testing.T) {
 				coretest.RunAllocator(t, tc.factory, coretest.WithConfig(tc.config), coretest.Pinning(), coretest.Turns())
 			})

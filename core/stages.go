@@ -194,7 +194,7 @@ type Grant struct {
 	Blocking    bool   // if it does not fit, nothing new is seated after it on a type that it could use
 	Proposed    []Seat // seating of a policy that decides jointly; may be ignored
 	// Group is the number of the group of jobs that share devices, where the cluster lets jobs take turns; 0 for a job that has its
-	// devices alone. Grants of a group follow one another, are of as many replicas and of the same type, at most Cluster.MaxOwners of
+	// devices alone, unless the placement decides who shares. Grants of a group follow one another, are of as many replicas and of the same type, at most Cluster.MaxOwners of
 	// them, and numbers ascend. Those of a group that are seated are seated on the same devices;
 	// where some are, no other one of it keeps a turn by Blocking, and one that joins those that run takes nobody's.
 	Group int

@@ -47,7 +47,7 @@ func TestConformanceThroughTheWire(t *testing.T) {
 			for _, f := range c.Placement {
 				t.Run("placement/"+f.Type, func(t *testing.T) {
 					options := []coretest.Option{coretest.Elsewhere(), coretest.Pinning()}
-					if slices.Contains([]string{"tail_eviction", "buddy", "cells", "gandiva_affinity"}, f.Type) {
+					if slices.Contains([]string{"tail_eviction", "buddy", "cells", "gandiva_affinity", "antman"}, f.Type) {
 						options = append(options, coretest.Evicting())
 					}
 					coretest.RunPlacer(t, behindWire(t, f, by.way(t, f), host.Placer), options...)

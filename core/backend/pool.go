@@ -23,7 +23,7 @@ type Pool struct {
 func CheckPools(pools []Pool, evicted func(pool string) bool) (problems []error) {
 	for i := range pools {
 		w, at := &pools[i], fmt.Sprintf("pools[%d]", i)
-		if w.Fails == 1 && w.Provisioning < time.Second { // less is lost beside moments that are far from the first
+		if w.Fails == 1 && w.Provisioning == 0 {
 			problems = append(problems, fmt.Errorf("%s.fails: of nodes that come at once not all can fail: the next one would be asked for at once, for ever", at))
 		}
 		if w.Evictions > 0 && w.Notice > w.Evictions {

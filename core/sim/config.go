@@ -44,7 +44,7 @@ type Config struct {
 
 // CoLocation is how fast jobs are that share a device.
 type CoLocation struct {
-	Model       string  `config:"model" doc:"none: as fast as alone, for shares that are kept apart; turns: each has the device for its turns, by weight; hinge: all are slowed down once their utilisations add up to more than 0.85, as fitted to measured pairs; interleave: all make one iteration in a period, in which their stages interleave; table: as pairs of jobs were measured" enum:"none|turns|hinge|interleave|table"`
+	Model       string  `config:"model" doc:"none: as fast as alone, for shares that are kept apart; turns: each has the device for its turns, by weight; hinge: all are slowed down once their utilisations add up to more than 0.85, as fitted to measured pairs; interleave: all make one iteration in a period, in which their stages interleave; table: as pairs of jobs were measured; guarantee: those that are not best effort are as fast as alone, the others have what these leave, and nobody pauses for another" enum:"none|turns|hinge|interleave|table|guarantee"`
 	SwitchRatio float64 `config:"switch_ratio" doc:"with turns, part of a turn that the switch to it costs" min:"0" max:"0.99"`
 	Period      string  `config:"period" doc:"with interleave, measured: as long as on the cluster of Muri, 31 to 48 % longer than its stages need; ideal: as long as these" enum:"measured|ideal"`
 	Table       string  `config:"table" doc:"with table, file of measured pairs, instead of those of the workload: CSV or JSON as throughputs_path of workload gavel"`
@@ -55,6 +55,7 @@ type CoLocation struct {
 const (
 	byTable        = "table"
 	interleaved    = "interleave"
+	guaranteed     = "guarantee"
 	measuredPeriod = "measured"
 	idealPeriod    = "ideal"
 )
@@ -79,6 +80,8 @@ func (c *CoLocation) named(name string) interference.Model {
 			return interference.Interleave{}
 		}
 		return interference.MeasuredInterleave()
+	case guaranteed:
+		return interference.UsualGuarantee()
 	}
 	return interference.None{}
 }

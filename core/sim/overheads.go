@@ -32,9 +32,9 @@ func (s *Simulator) overheadOf(j *workload.Job) float64 {
 	return s.config.RestartOverhead.Seconds()
 }
 
-// together is the overheads of a job and of all that share its devices, in seconds.
+// together is the overheads of a job and of all that share its devices, in seconds; its own alone where nobody pauses for another.
 func (s *Simulator) together(j *simJob) (seconds float64) {
-	if s.sharing == nil {
+	if s.sharing == nil || s.config.CoLocation.Model == guaranteed {
 		return j.overhead
 	}
 	for _, o := range s.sharing.company(j) {

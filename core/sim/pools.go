@@ -225,7 +225,13 @@ func (s *Simulator) random() *rand.Rand {
 
 // checkPools refuses what does not go together with pools.
 func (c *Config) checkPools() []error {
-	return backend.CheckPools(c.Pools, func(string) bool { return false })
+	problems := backend.CheckPools(c.Pools, func(string) bool { return false })
+	for i := range c.Pools {
+		if w := &c.Pools[i]; w.Fails == 1 && w.Provisioning > 0 && w.Provisioning < time.Second { // less is lost beside moments that are far from the first
+			problems = append(problems, fmt.Errorf("pools[%d].fails: of nodes that come within a second not all can fail: the next one would be asked for at once, for ever", i))
+		}
+	}
+	return problems
 }
 
 // checkPoolNames refuses pools that the cluster does not have, and what pools cannot go with.

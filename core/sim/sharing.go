@@ -115,7 +115,7 @@ func (s *Simulator) interfere(now float64, tell *[]core.Event) {
 		if j.seats == nil {
 			continue
 		}
-		slowed, pauses := 1-h.rate(j), s.config.Publication.Overhead == everyChange
+		slowed, pauses := 1-h.rate(j), s.config.Publication.Overhead == everyChange && s.config.CoLocation.Model != guaranteed
 		if slowed != j.slowed || pauses {
 			s.advance(j, now)
 			if j.slowed = slowed; pauses {

@@ -1,0 +1,61 @@
+package interleave
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+func TestFilling(t *testing.T) {
+	cases := map[string]struct {
+		owner, job core.Iteration
+		want       float64
+	}{
+		"nothing is needed":                             {core.Iteration{Compute: 1}, core.Iteration{}, 1},
+		"an owner of unknown stages":                    {core.Iteration{}, core.Iteration{Load: 1}, 1},
+		"all fits in one":                               {core.Iteration{Load: 2, Compute: 2, Sync: 2}, core.Iteration{Load: 2, Compute: 2, Sync: 2}, 1},
+		"the exchange reaches into the loading":         {core.Iteration{Load: 2, Compute: 4, Sync: 4}, core.Iteration{Load: 4, Compute: 4, Sync: 2}, 1},
+		"and beyond":                                    {core.Iteration{Load: 2, Compute: 4, Sync: 4}, core.Iteration{Load: 4, Compute: 4, Sync: 2.5}, 2},
+		"computing may not":                             {core.Iteration{Load: 2, Compute: 4, Sync: 4}, core.Iteration{Load: 4, Compute: 4.5}, 2},
+		"loading fills several gaps":                    {core.Iteration{Load: 3, Compute: 1}, core.Iteration{Load: 4}, 4},
+		"a little more is another one":                  {core.Iteration{Load: 3, Compute: 1}, core.Iteration{Load: 4.1}, 5},
+		"computing waits for the owner's":               {core.Iteration{Load: 1, Compute: 8, Sync: 1}, core.Iteration{Load: 1, Compute: 3}, 2},
+		"stages follow one another":                     {core.Iteration{Load: 1, Compute: 6, Sync: 3}, core.Iteration{Load: 2, Compute: 3, Sync: 2}, 2},
+		"the owner leaves none of it":                   {core.Iteration{Compute: 5}, core.Iteration{Load: 1, Compute: 1}, math.Inf(1)},
+		"which it does not need":                        {core.Iteration{Compute: 5}, core.Iteration{Load: 1, Sync: 1}, 1},
+		"in another unit it is the same":                {core.Iteration{Load: 3e-3, Compute: 1e-3}, core.Iteration{Load: 4e-3}, 4},
+		"a measured iteration says nothing of its gaps": {core.Iteration{Load: 3, Compute: 1, Measured: 9}, core.Iteration{Load: 4, Measured: 1}, 4},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Filling(tc.owner, tc.job); got != tc.want {
+				t.Errorf("%v iterations, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// A job needs no fewer iterations than its longest stage has gaps to fill, nor more than those of each stage by itself and one for each time it waits for the next.
+func TestFillingIsWithinBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seconds := rapid.Float64Range(0, 10)
+		owner := [3]float64{seconds.Draw(t, "load"), seconds.Draw(t, "compute"), seconds.Draw(t, "sync")}
+		needs := [3]float64{seconds.Draw(t, "needs load"), seconds.Draw(t, "needs compute"), seconds.Draw(t, "needs sync")}
+		least, most := 1.0, 3.0
+		for i, need := range needs {
+			if gap := owner[0] + owner[1] + owner[2] - owner[i]; need > 0 {
+				if gap < 1e-6 {
+					t.Skip("no gap")
+				}
+				least, most = max(least, need/gap-1e-6), most+math.Ceil(need/gap)
+			}
+		}
+		got := Filling(core.Iteration{Load: owner[0], Compute: owner[1], Sync: owner[2]}, core.Iteration{Load: needs[0], Compute: needs[1], Sync: needs[2]})
+		if got < least || got > most || got != math.Trunc(got) {
+			t.Errorf("%v iterations, want a whole number from %v to %v", got, least, most)
+		}
+	})
+}

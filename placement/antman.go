@@ -1,0 +1,555 @@
+package placement
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/quartet-sched/quartet/core"
+)
+
+// AntManConfig configures NewAntMan.
+type AntManConfig struct {
+	Opportunistic int    `config:"opportunistic_per_device" doc:"how many opportunistic jobs may be on a device at most, with or without a guaranteed one; of cluster.max_owners one is always left for that" min:"1" max:"63"`
+	Loads         string `config:"loads" doc:"how full devices are, of which opportunistic jobs take the emptiest: counted, by the jobs on them now; summed, by a running sum, 0.9 for an opportunistic and 0.1 for a guaranteed job, in which rounding errors stay and decide between devices that are alike, as in the simulator of Muri; for reproductions" enum:"counted|summed"`
+}
+
+// How loads are known.
+const (
+	loadsCounted = "counted"
+	loadsSummed  = "summed"
+)
+
+// NewAntMan seats guaranteed jobs as if there were no others, and opportunistic ones, those of best effort, on devices of guaranteed jobs or idle ones.
+//
+// A guaranteed job has devices without another guaranteed one. It goes to the first node with enough of them. One that finds no such node keeps the node with
+// most of them to itself until it fits there; a job larger than a node keeps idle nodes, one by one, until they are enough. No guaranteed job submitted later gets a node
+// that is kept; opportunistic ones use it meanwhile. Of two jobs that are larger than a node the earlier takes what the later one keeps, if it can start then.
+//
+// An opportunistic job goes to the devices with the fewest opportunistic jobs on them, of these to those without a guaranteed job, then to the lowest, on as
+// many nodes as that takes. It is put off its devices where the memory or the owners of a device do not suffice for a guaranteed job and for it. Where no
+// devices are shared, it has idle ones until a guaranteed job needs them. Pinned jobs stay, of whatever class.
+//
+// Source: Xiao et al., AntMan (OSDI 2020), and its imitation in the simulator of Muri (SIGCOMM 2022): which node is kept, and which devices opportunistic jobs get, follow from
+// that one's answers by job. Deviations: nodes need not be alike; memory is counted. Here who shares is no group of the
+// allocation's, for jobs of unlike size share: of a group, one job is seated. O(devices) a round, O(devices × log devices) for each opportunistic job that is seated anew.
+func NewAntMan() core.Factory[core.Placer] {
+	return core.NewFactory(core.Info{
+		Type:    "antman",
+		Sharing: []core.Sharing{core.TimeSlice},
+		Summary: "guaranteed jobs as if alone, opportunistic ones beside them",
+		Description: "A guaranteed job has devices without another guaranteed one, on the first node with enough, and keeps a node to itself until it fits. Opportunistic jobs, those of best effort, go to " +
+			"devices with the fewest opportunistic jobs, idle ones first, and yield where memory or owners do not suffice. O(devices) a round.",
+		Source: "Xiao et al., AntMan, OSDI'20, and its imitation in the simulator of Muri",
+	}, AntManConfig{Opportunistic: 1, Loads: loadsCounted}, func(c AntManConfig, _ core.Settings) (core.Placer, error) {
+		return &antMan{AntManConfig: c}, nil
+	})
+}
+
+// antMan knows whose each device is.
+type antMan struct {
+	seater
+	AntManConfig
+	shares  core.Shares
+	alone   bool             // nobody shares
+	most    int              // opportunistic jobs on a device
+	owned   []core.DeviceSet // by node: devices of guaranteed jobs
+	lent    []core.DeviceSet // by node: devices of opportunistic jobs that run, where nobody shares
+	hosts   []int            // by node: its first device among beside
+	beside  []int            // by device: opportunistic jobs on it
+	keeper  []core.JobID     // by node: the guaranteed job that keeps it; nobody for none
+	firm    []bool           // by node: it was kept in this round already, by a job that comes before those that are yet to be seated
+	whole   []bool           // by node: it is kept for a job that is larger than a node
+	open    []bool           // by grant: it is yet to be answered
+	before  []core.JobID     // by node: who kept it before this round
+	wait    map[core.JobID]bool
+	sums    []float64                  // by device, of those in on; with loadsSummed
+	on      map[core.JobID]antManShare // what jobs had after the last round; with loadsSummed
+	left    []core.JobID               // scratch
+	choices []antManDevice             // scratch
+	nodes   []core.NodeID              // scratch
+}
+
+const nobody core.JobID = -1
+
+// antManShare is how much a job counts on its devices.
+type antManShare struct {
+	seats []core.Seat
+	part  float64
+}
+
+// antManDevice is a device that an opportunistic job could have.
+type antManDevice struct {
+	load   float64 // less is better
+	node   core.NodeID
+	device int
+}
+
+func (p *antMan) Place(_ context.Context, v *core.View, grants []core.Grant) (core.Seating, error) {
+	p.prepare(v, grants)
+	for i := range grants {
+		if v.Jobs[grants[i].Job].Pinned {
+			p.stay(v, grants, i)
+		}
+	}
+	for i := range grants {
+		if !p.open[i] {
+			p.refuseGroup(v, grants, i)
+		}
+	}
+	owners := func(i int) bool { return !v.Jobs[grants[i].Job].BestEffort }
+	others := func(i int) bool { return !owners(i) }
+	if slices.ContainsFunc(grants, func(g core.Grant) bool { return g.Blocking && v.Jobs[g.Job].BestEffort }) {
+		// The turn that an opportunistic job keeps is kept from guaranteed ones behind it, too.
+		p.stayAll(v, grants, owners)
+		p.stayAll(v, grants, others)
+		p.expect(grants)
+		p.seatAll(v, grants, func(int) bool { return true })
+		return p.seating(), nil
+	}
+	p.stayAll(v, grants, owners)
+	p.lend(v, grants)
+	p.expect(grants)
+	p.seatAll(v, grants, owners)
+	p.stayAll(v, grants, others)
+	p.seatAll(v, grants, others)
+	return p.seating(), nil
+}
+
+// Standing is for ever, as that of every seater, unless somebody was refused or other nodes are kept than before: then somebody may have room in the next round.
+func (p *antMan) Standing() core.Standing {
+	s := p.seater.Standing()
+	if len(p.unseated) > 0 || !slices.Equal(p.before, p.keeper) {
+		s.UntilSeconds = 0
+	}
+	return s
+}
+
+// prepare makes all devices of ready nodes nobody's, and forgets the last answer but for the nodes that are kept.
+func (p *antMan) prepare(v *core.View, grants []core.Grant) {
+	p.begin(v)
+	p.shares.Reset(v.Cluster)
+	c := v.Cluster
+	p.alone = c.Sharing != core.TimeSlice || c.MaxOwners < 2
+	p.most = 1
+	if !p.alone {
+		p.most = min(p.Opportunistic, c.MaxOwners-1)
+	}
+	p.owned, p.lent, p.firm = zeroed(p.owned, len(c.Nodes)), zeroed(p.lent, len(c.Nodes)), zeroed(p.firm, len(c.Nodes))
+	for len(p.keeper) < len(c.Nodes) {
+		p.keeper, p.whole = append(p.keeper, nobody), append(p.whole, false)
+	}
+	p.before = append(p.before[:0], p.keeper...)
+	p.hosts = p.hosts[:0]
+	devices := 0
+	for i := range c.Nodes {
+		p.hosts = append(p.hosts, devices)
+		devices += c.Nodes[i].Devices
+	}
+	p.beside, p.open = zeroed(p.beside, devices), zeroed(p.open, len(grants))
+	for i := range p.open {
+		p.open[i] = true
+	}
+	if p.Loads == loadsSummed {
+		p.subtract(v, devices)
+	}
+}
+
+// subtract takes those off the sums that left their devices since the last round.
+func (p *antMan) subtract(v *core.View, devices int) {
+	for len(p.sums) < devices {
+		p.sums = append(p.sums, 0)
+	}
+	p.left = p.left[:0]
+	for id, had := range p.on {
+		if j := v.Job(id); j == nil || !core.SameSeats(j.Seats, had.seats) {
+			p.left = append(p.left, id)
+		}
+	}
+	slices.Sort(p.left)
+	for _, id := range p.left {
+		p.sum(id, antManShare{})
+	}
+}
+
+// sum has the sums be those with a job on other seats than before.
+func (p *antMan) sum(id core.JobID, has antManShare) {
+	had := p.on[id]
+	if core.SameSeats(had.seats, has.seats) {
+		return
+	}
+	add := func(seats []core.Seat, part float64) {
+		for _, s := range seats {
+			for rest := s.Devices; rest != 0; rest &= rest - 1 {
+				p.sums[p.hosts[s.Node]+rest.First()] += part
+			}
+		}
+	}
+	add(had.seats, -had.part)
+	add(has.seats, has.part)
+	if has.seats == nil {
+		delete(p.on, id)
+		return
+	}
+	if p.on == nil {
+		p.on = make(map[core.JobID]antManShare)
+	}
+	p.on[id] = antManShare{slices.Clone(has.seats), has.part}
+}
+
+// zeroed is a list of n zeros, in the memory of an old one if that suffices.
+func zeroed[T any](list []T, n int) []T {
+	list = slices.Grow(list[:0], n)[:n]
+	clear(list)
+	return list
+}
+
+// lend notes the devices of opportunistic jobs that run, which guaranteed ones take last where nobody shares.
+func (p *antMan) lend(v *core.View, grants []core.Grant) {
+	for i := range grants {
+		if j := v.Jobs[grants[i].Job]; p.alone && p.open[i] && j.BestEffort {
+			for _, s := range j.Seats {
+				p.lent[s.Node] |= s.Devices
+			}
+		}
+	}
+}
+
+// expect lets go of the nodes that are kept by jobs that are not to be seated any more.
+func (p *antMan) expect(grants []core.Grant) {
+	if !slices.ContainsFunc(p.keeper, func(j core.JobID) bool { return j != nobody }) {
+		return
+	}
+	if p.wait == nil {
+		p.wait = make(map[core.JobID]bool)
+	}
+	clear(p.wait)
+	for i := range grants {
+		if p.open[i] {
+			p.wait[grants[i].Job] = true
+		}
+	}
+	for n, j := range p.keeper {
+		if !p.wait[j] {
+			p.keeper[n] = nobody
+		}
+	}
+}
+
+func (p *antMan) stayAll(v *core.View, grants []core.Grant, who func(int) bool) {
+	for i := range grants {
+		if p.open[i] && who(i) {
+			p.stay(v, grants, i)
+			if !p.open[i] {
+				p.refuseGroup(v, grants, i)
+			}
+		}
+	}
+}
+
+// stay leaves a job where it is, if that is what is granted and nobody has a better right.
+func (p *antMan) stay(v *core.View, grants []core.Grant, i int) {
+	g := &grants[i]
+	j := v.Jobs[g.Job]
+	if j.Held != g.Replicas || j.Held == 0 || !within(v, g, j.Seats) || !j.Pinned && !p.may(j) || !p.shares.Occupy(j.JobSpec, j.Seats) {
+		return
+	}
+	p.keep(v, g)
+	p.settle(v, grants, i, j.Seats)
+}
+
+// may reports whether there is room for the class of a job on its devices.
+func (p *antMan) may(j *core.Job) bool {
+	for _, s := range j.Seats {
+		if !j.BestEffort && p.owned[s.Node]&s.Devices != 0 {
+			return false
+		}
+		for rest := s.Devices; rest != 0 && j.BestEffort; rest &= rest - 1 {
+			if p.beside[p.hosts[s.Node]+rest.First()] >= p.most {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// settle counts a job in on seats that are its own now.
+func (p *antMan) settle(v *core.View, grants []core.Grant, i int, seats []core.Seat) {
+	p.open[i] = false
+	if p.Loads == loadsSummed {
+		share := antManShare{seats, 0.1}
+		if v.Jobs[grants[i].Job].BestEffort {
+			share.part = 0.9
+		}
+		p.sum(grants[i].Job, share)
+	}
+	for _, s := range seats {
+		if !v.Jobs[grants[i].Job].BestEffort {
+			p.free[v.Cluster.Nodes[s.Node].Accelerator] -= (s.Devices &^ p.owned[s.Node]).Count()
+			p.owned[s.Node] |= s.Devices
+			continue
+		}
+		for rest := s.Devices; rest != 0; rest &= rest - 1 {
+			p.beside[p.hosts[s.Node]+rest.First()]++
+		}
+	}
+}
+
+// refuseGroup refuses the others of the group of a job that is seated.
+func (p *antMan) refuseGroup(v *core.View, grants []core.Grant, i int) {
+	if grants[i].Group == 0 {
+		return
+	}
+	for k := range grants {
+		if g := &grants[k]; p.open[k] && g.Group == grants[i].Group {
+			p.open[k] = false
+			p.refuse(v, g, false)
+			p.unseated[len(p.unseated)-1].Message = "one job of a group is seated: here classes say who shares"
+		}
+	}
+}
+
+func (p *antMan) seatAll(v *core.View, grants []core.Grant, who func(int) bool) {
+	for i := range grants {
+		if !p.open[i] || !who(i) {
+			continue
+		}
+		g, first := &grants[i], len(p.seats)
+		seated := false
+		if v.Jobs[g.Job].BestEffort {
+			seated = p.eachPool(v, g, func(in pool) bool { return p.joinOthers(v, g, in) })
+		} else {
+			seated = p.own(v, g)
+		}
+		if !seated {
+			p.open[i] = false
+			p.refuse(v, g, false)
+			p.close(v, g)
+			continue
+		}
+		p.open[i] = false
+		seats := p.seats[first:len(p.seats):len(p.seats)]
+		p.shares.Occupy(v.Jobs[g.Job].JobSpec, seats)
+		p.placed = append(p.placed, core.Placement{Job: g.Job, Seats: seats})
+		p.settle(v, grants, i, seats)
+		p.refuseGroup(v, grants, i)
+	}
+}
+
+// pool reports which accelerator types a job may be on at once.
+type pool func(core.AcceleratorID) bool
+
+// eachPool tries one type after the other, and all together for a job that mixes types and is too large for each, until one will do.
+func (p *antMan) eachPool(v *core.View, g *core.Grant, try func(pool) bool) bool {
+	for t := range p.free {
+		only := core.AcceleratorID(t)
+		if p.seater.open(v, g, only) && try(func(o core.AcceleratorID) bool { return o == only }) {
+			return true
+		}
+	}
+	j := v.Jobs[g.Job]
+	if !j.MixesTypes {
+		return false
+	}
+	one := *j.JobSpec
+	one.MixesTypes = false
+	return g.Replicas > v.Cluster.CapacityFor(&one) && try(func(t core.AcceleratorID) bool { return p.seater.open(v, g, t) })
+}
+
+// own seats a guaranteed job, or has it keep nodes.
+func (p *antMan) own(v *core.View, g *core.Grant) bool {
+	if p.eachPool(v, g, func(in pool) bool { return p.take(v, g, in) }) {
+		for n, j := range p.keeper {
+			if j == g.Job {
+				p.keeper[n] = nobody
+			}
+		}
+		return true
+	}
+	p.eachPool(v, g, func(in pool) bool { return p.reserve(v, g, in) })
+	for n, j := range p.keeper {
+		if j == g.Job && !p.firm[n] {
+			p.keeper[n] = nobody // it is of no use any more
+		}
+	}
+	return false
+}
+
+// room is the devices of a node that a guaranteed job could have.
+func (p *antMan) room(j *core.Job, n core.NodeID) (room core.DeviceSet) {
+	for rest := p.shares.Usable(n) &^ p.owned[n]; rest != 0; rest &= rest - 1 {
+		if d := rest.First(); p.shares.FitsOn(j.JobSpec, n, d) {
+			room |= 1 << d
+		}
+	}
+	return room
+}
+
+// largest is how many devices the largest node of a pool has that may be placed on, and how many all have together.
+func (p *antMan) largest(v *core.View, in pool) (largest, all int) {
+	for i := range v.Cluster.Nodes {
+		if in(v.Cluster.Nodes[i].Accelerator) {
+			n := p.shares.Usable(core.NodeID(i)).Count()
+			largest, all = max(largest, n), all+n
+		}
+	}
+	return largest, all
+}
+
+// take seats a guaranteed job in a pool: on a node that it keeps, else on one that nobody keeps; on several where no node is
+// large enough.
+func (p *antMan) take(v *core.View, g *core.Grant, in pool) bool {
+	largest, _ := p.largest(v, in)
+	if g.Replicas > largest {
+		nodes := p.idle(v, g, in)
+		if nodes == nil {
+			return false
+		}
+		left := g.Replicas
+		for _, n := range nodes {
+			left -= p.takeOn(v.Jobs[g.Job], n, left)
+		}
+		return true
+	}
+	kept := p.kept(v, g, in)
+	for i := range v.Cluster.Nodes {
+		n := core.NodeID(i)
+		if !in(v.Cluster.Nodes[i].Accelerator) || kept >= 0 && n != kept || p.keeper[i] != nobody && p.keeper[i] != g.Job {
+			continue
+		}
+		if p.room(v.Jobs[g.Job], n).Count() >= g.Replicas {
+			p.takeOn(v.Jobs[g.Job], n, g.Replicas)
+			return true
+		}
+	}
+	return false
+}
+
+// takeOn takes up to so many devices of a node for a guaranteed job, those that are lent last, and returns how many.
+func (p *antMan) takeOn(j *core.Job, n core.NodeID, most int) int {
+	room := p.room(j, n)
+	devices := (room &^ p.lent[n]).Lowest(min(most, (room &^ p.lent[n]).Count()))
+	if short := most - devices.Count(); short > 0 {
+		rest := room & p.lent[n]
+		devices |= rest.Lowest(min(short, rest.Count()))
+	}
+	if devices != 0 {
+		p.seats = append(p.seats, core.Seat{Node: n, Devices: devices})
+	}
+	return devices.Count()
+}
+
+// kept is the node of a pool that a job which fits on one keeps, if that is still large enough; -1 for none.
+func (p *antMan) kept(v *core.View, g *core.Grant, in pool) core.NodeID {
+	for n, j := range p.keeper {
+		if j == g.Job && !p.firm[n] && in(v.Cluster.Nodes[n].Accelerator) && p.shares.Usable(core.NodeID(n)).Count() >= g.Replicas {
+			return core.NodeID(n)
+		}
+	}
+	return -1
+}
+
+// idle is enough nodes without guaranteed jobs for one that is larger than a node, those that it keeps first; nil where there are not enough. They lie in p.nodes,
+// fewer than needed too.
+func (p *antMan) idle(v *core.View, g *core.Grant, in pool) []core.NodeID {
+	p.nodes = p.nodes[:0]
+	found := 0
+	for pass := range 3 {
+		for i := range v.Cluster.Nodes {
+			of := 3
+			switch {
+			case p.keeper[i] == g.Job:
+				of = 0
+			case p.keeper[i] == nobody:
+				of = 1
+			case p.whole[i] && !p.firm[i]: // a later job keeps it, which is as large
+				of = 2
+			}
+			n := core.NodeID(i)
+			if of != pass || !in(v.Cluster.Nodes[i].Accelerator) || p.shares.Usable(n) == 0 || p.room(v.Jobs[g.Job], n) != p.shares.Usable(n) {
+				continue
+			}
+			p.nodes = append(p.nodes, n)
+			if found += p.shares.Usable(n).Count(); found >= g.Replicas {
+				return p.nodes
+			}
+		}
+	}
+	return nil
+}
+
+// reserve has a guaranteed job keep nodes of a pool, and reports whether the pool is large enough for it.
+func (p *antMan) reserve(v *core.View, g *core.Grant, in pool) bool {
+	largest, all := p.largest(v, in)
+	if g.Replicas > all {
+		return false
+	}
+	if g.Replicas > largest {
+		p.idle(v, g, in)
+		for _, n := range p.nodes {
+			if p.keeper[n] == nobody || p.keeper[n] == g.Job {
+				p.keeper[n], p.firm[n], p.whole[n] = g.Job, true, true
+			}
+		}
+		return true
+	}
+	best, most := p.kept(v, g, in), 0
+	for i := range v.Cluster.Nodes {
+		n := core.NodeID(i)
+		if best >= 0 && most == 0 {
+			break // it keeps one
+		}
+		if p.keeper[i] != nobody || !in(v.Cluster.Nodes[i].Accelerator) || p.shares.Usable(n).Count() < g.Replicas {
+			continue
+		}
+		if room := p.room(v.Jobs[g.Job], n).Count(); room > most {
+			best, most = n, room
+		}
+	}
+	if best >= 0 {
+		p.keeper[best], p.firm[best], p.whole[best] = g.Job, true, false
+	}
+	return true
+}
+
+// joinOthers seats an opportunistic job on the devices of a pool on which least is.
+func (p *antMan) joinOthers(v *core.View, g *core.Grant, in pool) bool {
+	j := v.Jobs[g.Job]
+	p.choices = p.choices[:0]
+	for i := range v.Cluster.Nodes {
+		n := core.NodeID(i)
+		if !in(v.Cluster.Nodes[i].Accelerator) {
+			continue
+		}
+		for rest := p.shares.Usable(n); rest != 0; rest &= rest - 1 {
+			d := rest.First()
+			others := p.beside[p.hosts[i]+d]
+			if others >= p.most || !p.shares.FitsOn(j.JobSpec, n, d) {
+				continue
+			}
+			load := float64(2 * others)
+			if p.owned[n]&(1<<d) != 0 {
+				load++
+			}
+			if p.Loads == loadsSummed {
+				load = p.sums[p.hosts[i]+d]
+			}
+			p.choices = append(p.choices, antManDevice{load, n, d})
+		}
+	}
+	if len(p.choices) < g.Replicas {
+		return false
+	}
+	slices.SortStableFunc(p.choices, func(a, b antManDevice) int { return cmp.Compare(a.load, b.load) })
+	p.choices = p.choices[:g.Replicas]
+	slices.SortFunc(p.choices, func(a, b antManDevice) int {
+		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.device, b.device))
+	})
+	for k, at := range p.choices {
+		if k == 0 || at.node != p.choices[k-1].node {
+			p.seats = append(p.seats, core.Seat{Node: at.node})
+		}
+		p.seats[len(p.seats)-1].Devices |= 1 << at.device
+	}
+	return true
+}
