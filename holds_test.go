@@ -1,12 +1,15 @@
 package quartet_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/quartet-sched/quartet"
 	"github.com/quartet-sched/quartet/configs"
@@ -122,5 +125,34 @@ func TestScalersGrowAPoolThatHolds(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// Promises are kept where only some types hold a job's CPUs: no device of another type is counted on. CPUs are enough for all devices of a type that holds it.
+func TestNoPromiseCountsOnATypeThatCannotHold(t *testing.T) {
+	t.Parallel()
+	config := strings.NewReplacer("{nodes: [%s]}", "{count_resources: true, nodes: [%s]}", "first_fit", "best_fit").Replace(promising)
+	folder := t.TempDir()
+	met, asked := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, most := "", 0
+		for i, name := range []string{"t4", "v100"} {
+			devices := rapid.IntRange(1, 8).Draw(t, "devices") // on one node: best_fit seats nobody on two
+			nodes += fmt.Sprintf("{name: n%d, accelerator: %s, devices: %d, cpus: %d}, ", i, name, devices, []int{1, 9}[i]*devices)
+			if most == 0 || devices < most {
+				most = devices
+			}
+		}
+		trace := dueHeader + ",cpus\n"
+		for i := range rapid.IntRange(1, 25).Draw(t, "jobs") {
+			trace += drawDue(t, i, most) + "," + rapid.SampledFrom([]string{"0", "1", "9"}).Draw(t, "CPUs") + "\n"
+		}
+		d := keepsPromisesOf(t, folder, config, nodes, trace, "0s", "17s", "160s")
+		if d != nil {
+			met, asked = met+d.Met, asked+d.Met+d.Missed+d.Declined
+		}
+	})
+	if met*10 < asked {
+		t.Errorf("%d promises met, of %d deadlines", met, asked)
 	}
 }

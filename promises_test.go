@@ -105,13 +105,19 @@ func drawDue(t *rapid.T, i, most int) string {
 // tells what became of the deadlines; nil when there were none.
 func keepsPromises(t *rapid.T, folder, nodes, trace string, overheads ...string) *metrics.Deadlines {
 	t.Helper()
+	return keepsPromisesOf(t, folder, promising, nodes, trace, overheads...)
+}
+
+// keepsPromisesOf is keepsPromises by another config of the form of promising.
+func keepsPromisesOf(t *rapid.T, folder, form, nodes, trace string, overheads ...string) *metrics.Deadlines {
+	t.Helper()
 	path := filepath.Join(folder, "trace.csv")
 	if err := os.WriteFile(path, []byte(trace), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	overhead := rapid.SampledFrom(overheads).Draw(t, "overhead")
 	levels := rapid.SampledFrom([]string{"powers_of_two", "all"}).Draw(t, "levels")
-	config := fmt.Sprintf(promising, nodes, path,
+	config := fmt.Sprintf(form, nodes, path,
 		rapid.SampledFrom([]string{"10s", "60s", "600s"}).Draw(t, "interval"), overhead, levels, overhead, levels,
 		rapid.SampledFrom([]string{"least_growth", "most_growth"}).Draw(t, "expand"), overhead)
 	c, err := quartet.Parse(quartet.Builtins(), "promises.yaml", config, quartet.Options{})
