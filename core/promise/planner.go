@@ -50,6 +50,7 @@ type Planner struct {
 	Overhead float64 // seconds that a job stands still after each change of its replicas; not negative
 	Grid     float64 // seconds: changes fall on multiples of it from Origin on; 0 for any moment
 	Origin   float64
+	Events   bool // there is a round when a job ends, also off the grid
 
 	now     float64
 	spans   []span
@@ -79,9 +80,14 @@ func (p *Planner) lost(j *Job) float64 {
 }
 
 // coarse is how many seconds some additions of moments may be off.
-func (p *Planner) coarse() float64 { return 8 * (math.Nextafter(p.now, math.Inf(1)) - p.now) }
+func (p *Planner) coarse() float64 { return coarse(p.now) }
 
-// onGrid is the part of an interval by which a moment may be off a point of the grid.
+func coarse(now float64) float64 { return 8 * (math.Nextafter(now, math.Inf(1)) - now) }
+
+// rounding is how many seconds a moment may be off a point of the grid, or off the moment that it should be.
+func (p *Planner) rounding() float64 { return max(tolerance*p.Grid, p.coarse()) }
+
+// onGrid is rounding as a part of an interval.
 func (p *Planner) onGrid() float64 { return max(tolerance, p.coarse()/p.Grid) }
 
 // Begin forgets all plans.
@@ -153,6 +159,9 @@ func (p *Planner) end(i int, most float64) float64 {
 // level below. It reports false when no level meets the deadline. The plan is the planner's own until the next call, and does not
 // take its devices. O(levels × spans until the deadline), and for the lowest level O(spans of the plan).
 func (p *Planner) Fill(j *Job) (Plan, bool) {
+	if plan, ends := p.ending(j); ends {
+		return plan, true
+	}
 	if !j.Plannable() || j.Deadline <= p.now {
 		return nil, false
 	}
@@ -169,6 +178,21 @@ func (p *Planner) Fill(j *Job) (Plan, bool) {
 		}
 	}
 	return nil, false
+}
+
+// ending is the plan of a job that is done within what moments may be off: it keeps what it holds, though its deadline may be now. Rounding alone has it
+// not done yet, and whoever takes its devices for that breaks its promise.
+func (p *Planner) ending(j *Job) (Plan, bool) {
+	level := j.within(len(j.Levels)-1, j.Held)
+	if j.Held == 0 || level < 0 || !j.Plannable() || j.Levels[level].Replicas != j.Held || p.spans[0].free < j.Held {
+		return nil, false
+	}
+	done := max(j.Ready, p.now) + j.Left/j.Levels[level].Rate
+	if rounding := p.rounding(); done-p.now > rounding || done-j.Deadline > rounding {
+		return nil, false
+	}
+	p.scratch = append(p.scratch[:0], Piece{p.now, p.endsAt(p.now, done), j.Held})
+	return p.scratch, true
 }
 
 // keepTo works out how far the job comes with at most a level.
@@ -387,11 +411,15 @@ func (p *Planner) gridAfter(at float64) float64 {
 }
 
 // endsAt is when what a job has from a moment on is free again, if it is done at another: on the grid, and behind the first moment
-// whatever rounding says.
+// whatever rounding says. Who is done at the first moment but for rounding has nothing of the interval that begins there: its end calls for a
+// round, and those whose plans begin then begin with that.
 func (p *Planner) endsAt(from, done float64) float64 {
 	at := p.gridAfter(done)
-	if at > from || p.Grid == 0 {
+	switch {
+	case at > from || p.Grid == 0:
 		return max(at, from)
+	case p.Events:
+		return max(done, math.Nextafter(from, math.Inf(1)))
 	}
 	return p.Origin + (math.Floor((from-p.Origin)/p.Grid)+1)*p.Grid
 }
