@@ -264,7 +264,10 @@ func (l *Ledger) add(v *core.View, c *core.Candidate, index int) *Entry {
 // Apply adds a job that asks for a promise.
 func (l *Ledger) Apply(v *core.View, c *core.Candidate, index int) *Entry {
 	e := l.add(v, c, index)
-	e.Kept = true
+	e.Kept, e.Asks = true, true
+	for i := range e.types {
+		e.types[i].Asks = true
+	}
 	last := len(l.jobs) - 1
 	at, _ := slices.BinarySearchFunc(l.jobs[:last], e, func(a, b *Entry) int { return Compare(&a.Job, &b.Job) })
 	copy(l.jobs[at+1:], l.jobs[at:last])

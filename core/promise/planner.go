@@ -71,24 +71,29 @@ type behind struct {
 	ready float64 // when it works with what it has in the span
 }
 
-// tolerance is the part of the work of a job by which rounding may miss it.
+// tolerance is the part of a moment by which a promise may be missed.
 const tolerance = 1e-9
 
-// lost is the work of a job that rounding may miss: a part of what is left, or what it does while moments as late as these cannot be told apart.
-func (p *Planner) lost(j *Job) float64 {
-	return max(j.Left*tolerance, j.Levels[len(j.Levels)-1].Rate*p.coarse())
+// lost is the work of a job that may be missing at its deadline.
+func (p *Planner) lost(j *Job) float64 { return j.Levels[len(j.Levels)-1].Rate * p.late(j) }
+
+// late is how many seconds a job may be late. It is half of what deadlines that are met are counted by, and does not shrink as the job comes further, so
+// that what was kept once is kept to the end. A job that asks for a promise is only forgiven what rounding may have added: what it is late would be
+// passed on to those that wait for its devices, and add up.
+func (p *Planner) late(j *Job) float64 {
+	if j.Asks {
+		return p.rounding(j.Deadline)
+	}
+	return max(min(tolerance*max(j.Deadline, 1), 1e-3)/2, p.rounding(j.Deadline))
 }
 
-// coarse is how many seconds some additions of moments may be off.
-func (p *Planner) coarse() float64 { return coarse(p.now) }
-
-func coarse(now float64) float64 { return 8 * (math.Nextafter(now, math.Inf(1)) - now) }
-
-// rounding is how many seconds a moment may be off a point of the grid, or off the moment that it should be.
-func (p *Planner) rounding() float64 { return max(tolerance*p.Grid, p.coarse()) }
-
-// onGrid is rounding as a part of an interval.
-func (p *Planner) onGrid() float64 { return max(tolerance, p.coarse()/p.Grid) }
+// rounding is how many seconds sums of moments may be off that come to a moment. Far from the first second moments are coarser.
+func (p *Planner) rounding(at float64) float64 {
+	if at = max(math.Abs(at), p.now); math.IsInf(at, 0) {
+		at = p.now
+	}
+	return 16 * (math.Nextafter(at, math.Inf(1)) - at)
+}
 
 // Begin forgets all plans.
 func (p *Planner) Begin(nowSeconds float64, devices int) {
@@ -188,7 +193,7 @@ func (p *Planner) ending(j *Job) (Plan, bool) {
 		return nil, false
 	}
 	done := max(j.Ready, p.now) + j.Left/j.Levels[level].Rate
-	if rounding := p.rounding(); done-p.now > rounding || done-j.Deadline > rounding {
+	if late := p.late(j); done-p.now > late || done-j.Deadline > late {
 		return nil, false
 	}
 	p.scratch = append(p.scratch[:0], Piece{p.now, p.endsAt(p.now, done), j.Held})
@@ -322,7 +327,7 @@ func (p *Planner) within(j *Job, before behind, at, end float64, run int, runEnd
 	}
 	s = min(s, last, end)
 	if p.Grid > 0 {
-		s = p.Origin + math.Floor((s-p.Origin)/p.Grid+p.onGrid())*p.Grid
+		s = p.Origin + math.Floor((s-p.Origin+p.rounding(s))/p.Grid)*p.Grid
 	}
 	return s
 }
@@ -407,7 +412,7 @@ func (p *Planner) gridAfter(at float64) float64 {
 	if p.Grid == 0 {
 		return at
 	}
-	return p.Origin + math.Ceil((at-p.Origin)/p.Grid-p.onGrid())*p.Grid
+	return p.Origin + math.Ceil((at-p.Origin-p.rounding(at))/p.Grid)*p.Grid
 }
 
 // endsAt is when what a job has from a moment on is free again, if it is done at another: on the grid, and behind the first moment
@@ -447,7 +452,7 @@ func (p *Planner) Steady(j *Job, replicas int) (Plan, bool) {
 // Hopeful reports whether a job could meet its deadline on a cluster of its own.
 func (p *Planner) Hopeful(j *Job) bool {
 	fastest := j.Fastest(p.now, p.Overhead)
-	return j.Plannable() && fastest-j.Deadline <= max((fastest-p.now)*tolerance, p.coarse())
+	return j.Plannable() && fastest-j.Deadline <= p.late(j)
 }
 
 // Earliest is when the job would be done if it got all that is free, beside the plans that were made.
