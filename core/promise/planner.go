@@ -185,7 +185,7 @@ func (p *Planner) Fill(j *Job) (Plan, bool) {
 	return nil, false
 }
 
-// ending is the plan of a job that is done within what moments may be off: it keeps what it holds, though its deadline may be now. Rounding alone has it
+// ending is the plan of a job that is done within what it may be late: it keeps what it holds, though its deadline may be now. Rounding alone has it
 // not done yet, and whoever takes its devices for that breaks its promise.
 func (p *Planner) ending(j *Job) (Plan, bool) {
 	level := j.within(len(j.Levels)-1, j.Held)
@@ -196,7 +196,11 @@ func (p *Planner) ending(j *Job) (Plan, bool) {
 	if late := p.late(j); done-p.now > late || done-j.Deadline > late {
 		return nil, false
 	}
-	p.scratch = append(p.scratch[:0], Piece{p.now, p.endsAt(p.now, done), j.Held})
+	ends := p.endsAt(p.now, done)
+	if p.Events { // its end calls for a round
+		ends = max(done, math.Nextafter(p.now, math.Inf(1)))
+	}
+	p.scratch = append(p.scratch[:0], Piece{p.now, ends, j.Held})
 	return p.scratch, true
 }
 

@@ -653,8 +653,9 @@ func TestDoneButForRounding(t *testing.T) {
 	}{
 		"at its deadline":                        {Job{Deadline: 360, Left: 1e-13, Levels: one, Held: 1}, 360, 1, true, Plan{{360, 360 + 1e-13, 1}}},
 		"just behind it":                         {Job{Deadline: 360 - 1e-13, Left: 1e-13, Levels: one, Held: 1}, 360, 1, true, Plan{{360, 360 + 1e-13, 1}}},
-		"off the grid":                           {Job{Deadline: 361, Left: 1e-13, Levels: one, Held: 1}, 361, 1, true, Plan{{361, 420, 1}}},
+		"off the grid":                           {Job{Deadline: 361, Left: 1e-13, Levels: one, Held: 1}, 361, 1, true, Plan{{361, 361 + 1e-13, 1}}},
 		"before it":                              {Job{Deadline: 600, Left: 1e-13, Levels: one, Held: 1}, 360, 1, true, Plan{{360, 360 + 1e-13, 1}}},
+		"what many sums may be off":              {Job{Deadline: 360, Left: 1e-8, Levels: one, Held: 1}, 360, 1, true, Plan{{360, 360 + 1e-8, 1}}},
 		"where no round is held when it ends":    {Job{Deadline: 360, Left: 1e-13, Levels: one, Held: 1}, 360, 1, false, Plan{{360, 420, 1}}},
 		"not nearly done":                        {Job{Deadline: 360, Left: 1e-6, Levels: one, Held: 1}, 360, 1, true, nil},
 		"late already":                           {Job{Deadline: 359, Left: 1e-13, Levels: one, Held: 1}, 360, 1, true, nil},
