@@ -24,6 +24,7 @@ type Job struct {
 	Pinned   bool    // it keeps what it gets until it is done
 	Bin      int     // of the ledger: which type of devices it is planned on
 	Nowhere  bool    // no type holds it
+	Asks     bool    // it is promised nothing yet
 }
 
 // Levels of a job: those numbers of replicas of which each is faster than all before it.
@@ -67,7 +68,15 @@ func Of(c *core.Candidate, cluster *core.Cluster, on core.AcceleratorID, nowSeco
 		buffer = append(buffer, Level{c.Response.MinReplicas, math.NaN()})
 	}
 	j.Levels = slices.Clip(buffer[from:])
+	if rate := j.Levels[0].Rate; j.Left == 0 && rate > 0 && endsNow(c, nowSeconds) {
+		j.Left = rate * (math.Nextafter(nowSeconds, math.Inf(1)) - nowSeconds) // what it has not done is lost in rounding: it ends by itself, at once
+	}
 	return j, buffer
+}
+
+// endsNow reports whether a job has done all of its declared work, and no more than rounding may add: it is not one that takes longer than it declares.
+func endsNow(c *core.Candidate, now float64) bool {
+	return c.TotalWork > 0 && c.WorkDone(now)-c.TotalWork <= max(c.TotalWork, c.ProgressRate*now)*1e-14
 }
 
 // slowest is the rate of a job on the type on which it is the slowest, of those on which it runs with so many replicas; 0 where it does on none.

@@ -19,6 +19,8 @@ func TestOf(t *testing.T) {
 		spec     core.JobSpec
 		held     int
 		asOf     float64
+		did      float64 // work, at that moment
+		rate     float64 // from then on
 		response core.Response
 		most     int
 		buffer   []Level
@@ -49,6 +51,18 @@ func TestOf(t *testing.T) {
 			spec: core.JobSpec{Requested: 9, TotalWork: 8}, most: 4, response: core.Response{MinReplicas: 1, MaxReplicas: 4, RemainingWork: 7},
 			want: Job{Deadline: math.Inf(1), Left: 7, Levels: []Level{{4, 1}}, Ready: 20},
 		},
+		"has done all that it declares, and not ended": {
+			spec: core.JobSpec{Requested: 1, TotalWork: 7}, held: 1, asOf: 10, did: 6.5, rate: 0.05, most: 4, response: core.Response{MinReplicas: 1, MaxReplicas: 4, RemainingWork: 7},
+			want: Job{Deadline: math.Inf(1), Left: math.Nextafter(20, 21) - 20, Levels: []Level{{1, 1}}, Held: 1, Ready: 20},
+		},
+		"goes on longer than it declares": {
+			spec: core.JobSpec{Requested: 1, TotalWork: 7}, held: 1, asOf: 10, did: 6.5, rate: 0.05 + 1e-9, most: 4, response: core.Response{MinReplicas: 1, MaxReplicas: 4, RemainingWork: 7},
+			want: Job{Deadline: math.Inf(1), Left: 0, Levels: []Level{{1, 1}}, Held: 1, Ready: 20},
+		},
+		"is told to have nothing left, and declares nothing": {
+			held: 1, asOf: 10, most: 2, response: core.Response{MinReplicas: 2, MaxReplicas: 4, Curves: curve},
+			want: Job{Deadline: math.Inf(1), Left: 0, Levels: []Level{{2, 2}}, Held: 1, Ready: 20},
+		},
 		"comes behind others": {
 			most: 4, buffer: []Level{{8, 8}}, response: core.Response{MinReplicas: 1, MaxReplicas: 4, Curves: curve, RemainingWork: 7},
 			want: Job{Deadline: math.Inf(1), Left: 7, Levels: []Level{{2, 2}, {4, 3.5}}, Ready: 20},
@@ -57,7 +71,7 @@ func TestOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			job := core.NewJob(&tc.spec)
-			job.Held, job.ProgressAsOf = tc.held, tc.asOf
+			job.Held, job.ProgressAsOf, job.Progress, job.ProgressRate = tc.held, tc.asOf, tc.did, tc.rate
 			got, buffer := Of(&core.Candidate{Job: job, Response: &tc.response}, &core.Cluster{Accelerators: []string{"gpu"}}, core.AnyAccelerator, 20, 2, tc.most, Powers, tc.buffer)
 			if diff := gocmp.Diff(tc.want, got, cmpopts.EquateNaNs()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

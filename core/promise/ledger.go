@@ -52,7 +52,7 @@ type Entry struct {
 // devices keeps them, deadline or not. Nothing is planned yet.
 func (l *Ledger) Collect(v *core.View, admitted []core.Candidate) {
 	l.count(v)
-	l.now, l.Grid = v.NowSeconds, v.IntervalSeconds
+	l.now, l.Grid, l.Events = v.NowSeconds, v.IntervalSeconds, v.OnEvents
 	l.spare = append(l.spare, l.jobs...)
 	l.jobs, l.levels, l.pinned = l.jobs[:0], l.levels[:0], l.pinned[:0]
 	for i := range admitted {
@@ -97,7 +97,7 @@ func (l *Ledger) count(v *core.View) {
 	}
 	for i := range l.further {
 		f := &l.further[i]
-		f.Overhead, f.Grid, f.Origin, f.now = l.Overhead, v.IntervalSeconds, l.Origin, v.NowSeconds
+		f.Overhead, f.Grid, f.Origin, f.Events, f.now = l.Overhead, v.IntervalSeconds, l.Origin, v.OnEvents, v.NowSeconds
 	}
 }
 
@@ -264,7 +264,10 @@ func (l *Ledger) add(v *core.View, c *core.Candidate, index int) *Entry {
 // Apply adds a job that asks for a promise.
 func (l *Ledger) Apply(v *core.View, c *core.Candidate, index int) *Entry {
 	e := l.add(v, c, index)
-	e.Kept = true
+	e.Kept, e.Asks = true, true
+	for i := range e.types {
+		e.types[i].Asks = true
+	}
 	last := len(l.jobs) - 1
 	at, _ := slices.BinarySearchFunc(l.jobs[:last], e, func(a, b *Entry) int { return Compare(&a.Job, &b.Job) })
 	copy(l.jobs[at+1:], l.jobs[at:last])

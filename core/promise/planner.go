@@ -50,6 +50,7 @@ type Planner struct {
 	Overhead float64 // seconds that a job stands still after each change of its replicas; not negative
 	Grid     float64 // seconds: changes fall on multiples of it from Origin on; 0 for any moment
 	Origin   float64
+	Events   bool // there is a round when a job ends, also off the grid
 
 	now     float64
 	spans   []span
@@ -70,19 +71,29 @@ type behind struct {
 	ready float64 // when it works with what it has in the span
 }
 
-// tolerance is the part of the work of a job by which rounding may miss it.
+// tolerance is the part of a moment by which a promise may be missed.
 const tolerance = 1e-9
 
-// lost is the work of a job that rounding may miss: a part of what is left, or what it does while moments as late as these cannot be told apart.
-func (p *Planner) lost(j *Job) float64 {
-	return max(j.Left*tolerance, j.Levels[len(j.Levels)-1].Rate*p.coarse())
+// lost is the work of a job that may be missing at its deadline.
+func (p *Planner) lost(j *Job) float64 { return j.Levels[len(j.Levels)-1].Rate * p.late(j) }
+
+// late is how many seconds a job may be late. It is half of what deadlines that are met are counted by, and does not shrink as the job comes further, so
+// that what was kept once is kept to the end. A job that asks for a promise is only forgiven what rounding may have added: what it is late would be
+// passed on to those that wait for its devices, and add up.
+func (p *Planner) late(j *Job) float64 {
+	if j.Asks {
+		return p.rounding(j.Deadline)
+	}
+	return max(min(tolerance*max(j.Deadline, 1), 1e-3)/2, p.rounding(j.Deadline))
 }
 
-// coarse is how many seconds some additions of moments may be off.
-func (p *Planner) coarse() float64 { return 8 * (math.Nextafter(p.now, math.Inf(1)) - p.now) }
-
-// onGrid is the part of an interval by which a moment may be off a point of the grid.
-func (p *Planner) onGrid() float64 { return max(tolerance, p.coarse()/p.Grid) }
+// rounding is how many seconds sums of moments may be off that come to a moment. Far from the first second moments are coarser.
+func (p *Planner) rounding(at float64) float64 {
+	if at = max(math.Abs(at), p.now); math.IsInf(at, 0) {
+		at = p.now
+	}
+	return 16 * (math.Nextafter(at, math.Inf(1)) - at)
+}
 
 // Begin forgets all plans.
 func (p *Planner) Begin(nowSeconds float64, devices int) {
@@ -153,6 +164,9 @@ func (p *Planner) end(i int, most float64) float64 {
 // level below. It reports false when no level meets the deadline. The plan is the planner's own until the next call, and does not
 // take its devices. O(levels × spans until the deadline), and for the lowest level O(spans of the plan).
 func (p *Planner) Fill(j *Job) (Plan, bool) {
+	if plan, ends := p.ending(j); ends {
+		return plan, true
+	}
 	if !j.Plannable() || j.Deadline <= p.now {
 		return nil, false
 	}
@@ -169,6 +183,25 @@ func (p *Planner) Fill(j *Job) (Plan, bool) {
 		}
 	}
 	return nil, false
+}
+
+// ending is the plan of a job that is done within what it may be late: it keeps what it holds, though its deadline may be now. Rounding alone has it
+// not done yet, and whoever takes its devices for that breaks its promise.
+func (p *Planner) ending(j *Job) (Plan, bool) {
+	level := j.within(len(j.Levels)-1, j.Held)
+	if j.Held == 0 || level < 0 || !j.Plannable() || j.Levels[level].Replicas != j.Held || p.spans[0].free < j.Held {
+		return nil, false
+	}
+	done := max(j.Ready, p.now) + j.Left/j.Levels[level].Rate
+	if late := p.late(j); done-p.now > late || done-j.Deadline > late {
+		return nil, false
+	}
+	ends := p.endsAt(p.now, done)
+	if p.Events { // its end calls for a round
+		ends = max(done, math.Nextafter(p.now, math.Inf(1)))
+	}
+	p.scratch = append(p.scratch[:0], Piece{p.now, ends, j.Held})
+	return p.scratch, true
 }
 
 // keepTo works out how far the job comes with at most a level.
@@ -298,7 +331,7 @@ func (p *Planner) within(j *Job, before behind, at, end float64, run int, runEnd
 	}
 	s = min(s, last, end)
 	if p.Grid > 0 {
-		s = p.Origin + math.Floor((s-p.Origin)/p.Grid+p.onGrid())*p.Grid
+		s = p.Origin + math.Floor((s-p.Origin+p.rounding(s))/p.Grid)*p.Grid
 	}
 	return s
 }
@@ -383,15 +416,19 @@ func (p *Planner) gridAfter(at float64) float64 {
 	if p.Grid == 0 {
 		return at
 	}
-	return p.Origin + math.Ceil((at-p.Origin)/p.Grid-p.onGrid())*p.Grid
+	return p.Origin + math.Ceil((at-p.Origin-p.rounding(at))/p.Grid)*p.Grid
 }
 
 // endsAt is when what a job has from a moment on is free again, if it is done at another: on the grid, and behind the first moment
-// whatever rounding says.
+// whatever rounding says. Who is done at the first moment but for rounding has nothing of the interval that begins there: its end calls for a
+// round, and those whose plans begin then begin with that.
 func (p *Planner) endsAt(from, done float64) float64 {
 	at := p.gridAfter(done)
-	if at > from || p.Grid == 0 {
+	switch {
+	case at > from || p.Grid == 0:
 		return max(at, from)
+	case p.Events:
+		return max(done, math.Nextafter(from, math.Inf(1)))
 	}
 	return p.Origin + (math.Floor((from-p.Origin)/p.Grid)+1)*p.Grid
 }
@@ -419,7 +456,7 @@ func (p *Planner) Steady(j *Job, replicas int) (Plan, bool) {
 // Hopeful reports whether a job could meet its deadline on a cluster of its own.
 func (p *Planner) Hopeful(j *Job) bool {
 	fastest := j.Fastest(p.now, p.Overhead)
-	return j.Plannable() && fastest-j.Deadline <= max((fastest-p.now)*tolerance, p.coarse())
+	return j.Plannable() && fastest-j.Deadline <= p.late(j)
 }
 
 // Earliest is when the job would be done if it got all that is free, beside the plans that were made.

@@ -110,9 +110,10 @@ func TestGridAfter(t *testing.T) {
 		"on it, from another origin":  {10, 3, 13, 13},
 		"just behind it":              {10, 3, 14, 23},
 		"before its origin":           {10, 30, 7.5, 10},
-		"behind it by rounding":       {10, 3, 13 + 1e-9, 13},
-		"behind it by more than that": {10, 3, 13 + 1e-6, 23},
-		"for ever":                    {10, 3, math.Inf(1), math.Inf(1)},
+		"behind it by rounding":       {10, 3, 13 + 1e-14, 13},
+		"behind it by more than that": {10, 3, 13 + 1e-9, 23},
+		"behind it by what is rounding where moments are coarse": {10, 3, 1e9 + 3 + 1e-6, 1e9 + 3},
+		"for ever": {10, 3, math.Inf(1), math.Inf(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -495,7 +496,10 @@ func TestHopeful(t *testing.T) {
 	}{
 		"in time":                             {Job{Left: 30, Levels: levels, Deadline: 29, Ready: 5}, true},
 		"just too late":                       {Job{Left: 30, Levels: levels, Deadline: 28.9, Ready: 5}, false},
-		"too late by what rounding loses":     {Job{Left: 30, Levels: levels, Deadline: 29 - 1e-9, Ready: 5}, true},
+		"too late by what nobody counts":      {Job{Left: 30, Levels: levels, Deadline: 29 - 1e-8, Ready: 5}, true},
+		"too late by more than that":          {Job{Left: 30, Levels: levels, Deadline: 29 - 2e-8, Ready: 5}, false},
+		"who asks is forgiven rounding":       {Job{Left: 30, Levels: levels, Deadline: 29 - 1e-14, Ready: 5, Asks: true}, true},
+		"and no more":                         {Job{Left: 30, Levels: levels, Deadline: 29 - 1e-8, Ready: 5, Asks: true}, false},
 		"by another change at once":           {Job{Left: 30, Levels: levels, Deadline: 29, Held: 1, Ready: 9}, true},
 		"by what it holds":                    {Job{Left: 30, Levels: levels, Deadline: 26, Held: 2, Ready: 6}, true},
 		"of unknown length":                   {Job{Left: math.NaN(), Levels: levels, Deadline: 1000, Ready: 5}, false},
@@ -633,4 +637,41 @@ func TestJustInTimeWhenever(t *testing.T) {
 			t.Fatal("half a second less is enough, too")
 		}
 	})
+}
+
+// Who is done but for rounding keeps what it holds until it is, also at its deadline, and leaves the interval that begins to those that were to have its
+// devices then.
+func TestDoneButForRounding(t *testing.T) {
+	t.Parallel()
+	one := []Level{{1, 1}}
+	for name, tc := range map[string]struct {
+		job    Job
+		now    float64
+		free   int
+		events bool
+		want   Plan
+	}{
+		"at its deadline":                        {Job{Deadline: 360, Left: 1e-13, Levels: one, Held: 1}, 360, 1, true, Plan{{360, 360 + 1e-13, 1}}},
+		"just behind it":                         {Job{Deadline: 360 - 1e-13, Left: 1e-13, Levels: one, Held: 1}, 360, 1, true, Plan{{360, 360 + 1e-13, 1}}},
+		"off the grid":                           {Job{Deadline: 361, Left: 1e-13, Levels: one, Held: 1}, 361, 1, true, Plan{{361, 361 + 1e-13, 1}}},
+		"before it":                              {Job{Deadline: 600, Left: 1e-13, Levels: one, Held: 1}, 360, 1, true, Plan{{360, 360 + 1e-13, 1}}},
+		"what many sums may be off":              {Job{Deadline: 360, Left: 1e-8, Levels: one, Held: 1}, 360, 1, true, Plan{{360, 360 + 1e-8, 1}}},
+		"where no round is held when it ends":    {Job{Deadline: 360, Left: 1e-13, Levels: one, Held: 1}, 360, 1, false, Plan{{360, 420, 1}}},
+		"not nearly done":                        {Job{Deadline: 360, Left: 1e-6, Levels: one, Held: 1}, 360, 1, true, nil},
+		"late already":                           {Job{Deadline: 359, Left: 1e-13, Levels: one, Held: 1}, 360, 1, true, nil},
+		"another has its devices":                {Job{Deadline: 360, Left: 1e-13, Levels: one, Held: 1}, 360, 0, true, nil},
+		"it holds nothing":                       {Job{Deadline: 360, Left: 1e-13, Levels: one}, 360, 1, true, nil},
+		"on a number that is none of its levels": {Job{Deadline: 360, Left: 1e-13, Levels: one, Held: 2}, 360, 2, true, nil},
+		"a change to what it holds is under way": {Job{Deadline: 360, Left: 1e-13, Levels: one, Held: 1, Ready: 361}, 360, 1, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := Planner{Grid: 60, Events: tc.events}
+			p.Begin(tc.now, tc.free)
+			plan, met := p.Fill(&tc.job)
+			if met != (tc.want != nil) || !slices.Equal(plan, tc.want) {
+				t.Errorf("met %t, %v, want %v", met, plan, tc.want)
+			}
+		})
+	}
 }
